@@ -20,7 +20,8 @@ int backup_head_read(const char *line, size_t n, struct backup_head *ret, struct
 	    ret->bytes < 1 || ret->bytes > BACKUP_BYTES_MAX)
 		return mo_error_set(err, -EINVAL, "it is no backup made by 'moectl backup'");
 	if (ret->moe_backup > BACKUP_VERSION)
-		return mo_error_set(err, -EINVAL, "it was written by a newer moed (%s): use that one",
+		return mo_error_set(err, -EINVAL,
+				    "it was written by a newer moed (%s): use that one",
 				    ret->version ? ret->version : "?");
 	return 0;
 }

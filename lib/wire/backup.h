@@ -6,15 +6,15 @@
 #include "lib/wire/json.h"
 
 #define BACKUP_VERSION 1
-#define BACKUP_HEAD_MAX 4096           /* of the line */
-#define BACKUP_BYTES_MAX ((int64_t)WIRE_BYTES_MAX)    /* nobody could read more */
+#define BACKUP_HEAD_MAX 4096                       /* of the line */
+#define BACKUP_BYTES_MAX ((int64_t)WIRE_BYTES_MAX) /* nobody could read more */
 
 struct backup_head {
-	int64_t moe_backup;            /* BACKUP_VERSION */
-	char *version;                 /* of the moed that wrote it */
-	int64_t time;                  /* of the last record in it */
+	int64_t moe_backup; /* BACKUP_VERSION */
+	char *version;      /* of the moed that wrote it */
+	int64_t time;       /* of the last record in it */
 	int64_t epoch, seq, jobs, nodes;
-	int64_t bytes, crc32c;         /* of the text */
+	int64_t bytes, crc32c; /* of the text */
 };
 extern const struct mo_desc backup_head_desc;
 /* From the line without its newline. -EINVAL with err: no backup, or of a newer version. */

@@ -1,7 +1,8 @@
-/* What reading a JSON text will take, estimated in one pass before any tree is built. A short text may hold
- * millions of values, of which json-c makes a kilobyte each: 15 MB of {} took 21 s and 3.7 GB. The rates are those
- * of json-c 0.16 and of decode.c, measured on one core of 2026 and rounded up; they need not be exact, because what
- * honest peers send (a node's 2,000 notes, 4 MB of last lines) is half of the budget. */
+/* What reading a JSON text will take, estimated in one pass before any tree is built. A short
+ * text may hold millions of values, of which json-c makes a kilobyte each: 15 MB of {} took 21 s
+ * and 3.7 GB. The rates are those of json-c 0.16 and of decode.c, measured on one core of 2026
+ * and rounded up; they need not be exact, because what honest peers send (a node's 2,000 notes,
+ * 4 MB of last lines) is half of the budget. */
 #include "lib/wire/json.h"
 
 #include <errno.h>
@@ -9,12 +10,26 @@
 #include "lib/base/parse.h"
 
 #define BUDGET_NS (45 * 1000000LL)
-#define OBJECT_KEYS_MAX 512          /* of one object: no description has as many; json-c's tables grow by copying */
-#define DEPTH_MAX 32                 /* deeper is refused by wire_parse() */
+/* of one object: no description has as many; json-c's tables grow by copying */
+#define OBJECT_KEYS_MAX 512
+#define DEPTH_MAX 32 /* deeper is refused by wire_parse() */
 
-enum { NS_BYTE_TENTHS = 35, NS_ESCAPE = 12, NS_CODE_POINT = 30, NS_BLANK = 4, NS_OBJECT = 1300, NS_ARRAY = 1100, NS_KEY = 250, NS_VALUE = 110 };
+enum {
+	NS_BYTE_TENTHS = 35,
+	NS_ESCAPE = 12,
+	NS_CODE_POINT = 30,
+	NS_BLANK = 4,
+	NS_OBJECT = 1300,
+	NS_ARRAY = 1100,
+	NS_KEY = 250,
+	NS_VALUE = 110
+};
 
-struct estimate { int64_t ns; size_t depth, keys[DEPTH_MAX + 1]; bool wide; };
+struct estimate {
+	int64_t ns;
+	size_t depth, keys[DEPTH_MAX + 1];
+	bool wide;
+};
 
 /* Index behind the string whose first byte is text[i]; n when it does not end. */
 static size_t skip_string(const char *text, size_t n, size_t i, struct estimate *e)
@@ -34,7 +49,11 @@ static void look_at(char c, struct estimate *e)
 {
 	bool opens = c == '{' || c == '[', closes = c == '}' || c == ']';
 
-	e->ns += c == '{' ? NS_OBJECT : c == '[' ? NS_ARRAY : c == ':' ? NS_KEY : c == ',' ? NS_VALUE : NS_BLANK;
+	e->ns += c == '{'   ? NS_OBJECT
+		 : c == '[' ? NS_ARRAY
+		 : c == ':' ? NS_KEY
+		 : c == ',' ? NS_VALUE
+			    : NS_BLANK;
 	if (opens && e->depth < DEPTH_MAX)
 		e->keys[++e->depth] = 0;
 	else if (closes && e->depth > 0)
@@ -57,8 +76,13 @@ int wire_affordable(const char *text, size_t n, struct mo_error *err)
 			look_at(c, &e);
 	}
 	if (e.wide)
-		return mo_error_set(err, -E2BIG, "JSON: more than %d keys in one object at byte %zu", OBJECT_KEYS_MAX, i);
+		return mo_error_set(err, -E2BIG,
+				    "JSON: more than %d keys in one object at byte %zu",
+				    OBJECT_KEYS_MAX, i);
 	if (e.ns > BUDGET_NS)
-		return mo_error_set(err, -E2BIG, "JSON: more than is read at once, at byte %zu of %zu: send less", i, n);
+		return mo_error_set(err, -E2BIG,
+				    "JSON: more than is read at once, at byte %zu of %zu: send "
+				    "less",
+				    i, n);
 	return 0;
 }

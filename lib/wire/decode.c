@@ -1,5 +1,7 @@
-/* JSON tree -> described struct. Everything is decoded into a fresh object that replaces the caller's only when all of it was good. Absent and null mean unknown.
- * Strict input comes from outside: unknown keys are refused, and lists, strings and the sum of all list elements are limited before memory is taken for them. */
+/* JSON tree -> described struct. Everything is decoded into a fresh object that replaces the
+ * caller's only when all of it was good. Absent and null mean unknown. Strict input comes from
+ * outside: unknown keys are refused, and lists, strings and the sum of all list elements are
+ * limited before memory is taken for them. */
 #include "lib/wire/json.h"
 
 #include <errno.h>
@@ -11,14 +13,24 @@
 #define AT(type, obj, f) ((type *)((char *)(obj) + (f)->offset))
 #define COUNT(obj, f) (*(size_t *)((char *)(obj) + (f)->count_offset))
 
-#define LIST_MAX 131072                /* elements of one list where the description says nothing */
-#define STRING_MAX (1024 * 1024)       /* bytes of one string likewise */
-#define ELEMENTS_MAX 400000            /* elements of all lists together: a short text must not become gigabytes of structs */
+#define LIST_MAX 131072          /* elements of one list where the description says nothing */
+#define STRING_MAX (1024 * 1024) /* bytes of one string likewise */
+/* elements of all lists together: a short text must not become gigabytes of structs */
+#define ELEMENTS_MAX 400000
 
 /* Where we are, for messages: a chain on the stack from the innermost place outwards. */
-struct place { const struct place *outer; const char *name; size_t index; }; /* name NULL: element [index] */
+/* name NULL: element [index] */
+struct place {
+	const struct place *outer;
+	const char *name;
+	size_t index;
+};
 
-struct decoder { bool strict; size_t elements; struct mo_error *err; };
+struct decoder {
+	bool strict;
+	size_t elements;
+	struct mo_error *err;
+};
 
 static void place_print(const struct place *p, struct mo_buf *b)
 {
@@ -40,16 +52,19 @@ static int refuse(struct decoder *dec, const struct place *p, int code, const ch
 	return mo_error_set(dec->err, code, "%s: %s", b.len ? b.data : "JSON", what);
 }
 
-static int object(struct decoder *dec, const struct mo_desc *d, struct json_object *json, const struct place *p, void *obj);
+static int object(struct decoder *dec, const struct mo_desc *d, struct json_object *json,
+		  const struct place *p, void *obj);
 
-static int integer(struct decoder *dec, struct json_object *json, const struct place *p, int64_t *ret)
+static int integer(struct decoder *dec, struct json_object *json, const struct place *p,
+		   int64_t *ret)
 {
 	int64_t v;
 
 	if (!json_object_is_type(json, json_type_int))
 		return refuse(dec, p, -EINVAL, "expected an integer");
 	v = json_object_get_int64(json);
-	/* json-c clips: what is above INT64_MAX shows as unsigned, and the least one is our "unknown" */
+	/* json-c clips: what is above INT64_MAX shows as unsigned, and the least one is our
+	 * "unknown" */
 	if (v == MO_NONE || (v == INT64_MAX && json_object_get_uint64(json) > INT64_MAX))
 		return refuse(dec, p, -EINVAL, "the integer is out of range");
 	*ret = v;
@@ -58,7 +73,10 @@ static int integer(struct decoder *dec, struct json_object *json, const struct p
 
 static int real(struct decoder *dec, struct json_object *json, const struct place *p, double *ret)
 {
-	static const struct { const char *text; double value; } words[] = { { "NaN", NAN }, { "Infinity", INFINITY }, { "-Infinity", -INFINITY } };
+	static const struct {
+		const char *text;
+		double value;
+	} words[] = { { "NaN", NAN }, { "Infinity", INFINITY }, { "-Infinity", -INFINITY } };
 	double v;
 
 	if (json_object_is_type(json, json_type_string)) {
@@ -68,7 +86,8 @@ static int real(struct decoder *dec, struct json_object *json, const struct plac
 				return 0;
 			}
 	}
-	if (!json_object_is_type(json, json_type_int) && !json_object_is_type(json, json_type_double))
+	if (!json_object_is_type(json, json_type_int) &&
+	    !json_object_is_type(json, json_type_double))
 		return refuse(dec, p, -EINVAL, "expected a number");
 	v = json_object_get_double(json);
 	if (!isfinite(v))
@@ -77,7 +96,8 @@ static int real(struct decoder *dec, struct json_object *json, const struct plac
 	return 0;
 }
 
-static int string(struct decoder *dec, struct json_object *json, const struct place *p, size_t max, char **ret)
+static int string(struct decoder *dec, struct json_object *json, const struct place *p, size_t max,
+		  char **ret)
 {
 	size_t n;
 
@@ -98,7 +118,8 @@ static int boolean(struct decoder *dec, struct json_object *json, const struct p
 	return 0;
 }
 
-static int enumeration(struct decoder *dec, const struct mo_field *f, struct json_object *json, const struct place *p, int *ret)
+static int enumeration(struct decoder *dec, const struct mo_field *f, struct json_object *json,
+		       const struct place *p, int *ret)
 {
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	int v;
@@ -116,51 +137,61 @@ static int enumeration(struct decoder *dec, const struct mo_field *f, struct jso
 	return 0;
 }
 
-static int id(struct decoder *dec, const struct mo_field *f, struct json_object *json, const struct place *p, int64_t *ret)
+static int id(struct decoder *dec, const struct mo_field *f, struct json_object *json,
+	      const struct place *p, int64_t *ret)
 {
 	_cleanup_(mo_freep) char *expect = mo_printf("expected an id such as %s-7", f->names[0]);
-	const char *s = json_object_is_type(json, json_type_string) ? json_object_get_string(json) : "";
+	const char *s =
+		json_object_is_type(json, json_type_string) ? json_object_get_string(json) : "";
 	size_t n = strlen(f->names[0]);
 
-	if (!mo_starts_with(s, f->names[0]) || s[n] != '-' || mo_parse_i64(s + n + 1, 0, INT64_MAX, ret) < 0)
+	if (!mo_starts_with(s, f->names[0]) || s[n] != '-' ||
+	    mo_parse_i64(s + n + 1, 0, INT64_MAX, ret) < 0)
 		return refuse(dec, p, -EINVAL, expect);
 	return 0;
 }
 
-static int timestamp(struct decoder *dec, struct json_object *json, const struct place *p, int64_t *ret)
+static int timestamp(struct decoder *dec, struct json_object *json, const struct place *p,
+		     int64_t *ret)
 {
-	if (!json_object_is_type(json, json_type_string) || mo_time_parse(json_object_get_string(json), ret) < 0)
+	if (!json_object_is_type(json, json_type_string) ||
+	    mo_time_parse(json_object_get_string(json), ret) < 0)
 		return refuse(dec, p, -EINVAL, "expected a time such as 2026-11-21T08:30:50.123Z");
 	return 0;
 }
 
-/* An unknown element of a list of integers: null, or the number that versions before wrote for it. */
+/* An unknown element of a list of integers: null, or the number that versions before wrote for
+ * it. */
 static bool absent(struct json_object *json)
 {
-	return !json || (json_object_is_type(json, json_type_int) && json_object_get_int64(json) == MO_NONE);
+	return !json ||
+	       (json_object_is_type(json, json_type_int) && json_object_get_int64(json) == MO_NONE);
 }
 
-static int element(struct decoder *dec, const struct mo_field *f, struct json_object *json, const struct place *p, void *obj)
+static int element(struct decoder *dec, const struct mo_field *f, struct json_object *json,
+		   const struct place *p, void *obj)
 {
 	char *s = NULL;
 	int64_t v = MO_NONE;
 	int r;
 
 	if (f->kind == MO_VEC)
-		return object(dec, f->sub, json, p, mo_vec_add(f->sub, AT(void *, obj, f), &COUNT(obj, f)));
+		return object(dec, f->sub, json, p,
+			      mo_vec_add(f->sub, AT(void *, obj, f), &COUNT(obj, f)));
 	if (f->kind == MO_INTS) {
 		r = !dec->strict && absent(json) ? 0 : integer(dec, json, p, &v);
 		if (r == 0)
 			mo_ints_add(AT(int64_t *, obj, f), &COUNT(obj, f), v);
 		return r;
 	}
-	r = json ? string(dec, json, p, 0, &s) : 0;   /* a NULL string is allowed in a list */
+	r = json ? string(dec, json, p, 0, &s) : 0; /* a NULL string is allowed in a list */
 	if (r == 0)
 		*(char **)mo_grow_raw(AT(void *, obj, f), &COUNT(obj, f), sizeof(char *)) = s;
 	return r;
 }
 
-static int list(struct decoder *dec, const struct mo_field *f, struct json_object *json, const struct place *p, void *obj)
+static int list(struct decoder *dec, const struct mo_field *f, struct json_object *json,
+		const struct place *p, void *obj)
 {
 	size_t n;
 	int r;
@@ -172,14 +203,16 @@ static int list(struct decoder *dec, const struct mo_field *f, struct json_objec
 	if (dec->strict && (n > (f->max ? f->max : LIST_MAX) || dec->elements > ELEMENTS_MAX))
 		return refuse(dec, p, -E2BIG, "too many elements");
 	for (size_t i = 0; i < n; i++) {
-		r = element(dec, f, json_object_array_get_idx(json, i), &(struct place){ p, NULL, i }, obj);
+		r = element(dec, f, json_object_array_get_idx(json, i),
+			    &(struct place){ p, NULL, i }, obj);
 		if (r < 0)
 			return r;
 	}
 	return 0;
 }
 
-static int value(struct decoder *dec, const struct mo_field *f, struct json_object *json, const struct place *p, void *obj)
+static int value(struct decoder *dec, const struct mo_field *f, struct json_object *json,
+		 const struct place *p, void *obj)
 {
 	bool b = false;
 	int r;
@@ -201,20 +234,27 @@ static int value(struct decoder *dec, const struct mo_field *f, struct json_obje
 	case MO_OPT:
 		*AT(void *, obj, f) = mo_desc_new(f->sub);
 		return object(dec, f->sub, json, p, *AT(void *, obj, f));
-	case MO_VEC: case MO_STRS: case MO_INTS: return list(dec, f, json, p, obj);
+	case MO_VEC:
+	case MO_STRS:
+	case MO_INTS: return list(dec, f, json, p, obj);
 	case MO_RAWJSON:
-		*AT(char *, obj, f) = mo_strdup(json_object_to_json_string_ext(json, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
+		*AT(char *, obj, f) = mo_strdup(
+			json_object_to_json_string_ext(json,
+						       JSON_C_TO_STRING_PLAIN |
+							       JSON_C_TO_STRING_NOSLASHESCAPE));
 		return 0;
 	}
 	return -EINVAL;
 }
 
 /* The first key that the description does not know. */
-static int refuse_unknown(struct decoder *dec, const struct mo_desc *d, struct json_object *json, const struct place *p)
+static int refuse_unknown(struct decoder *dec, const struct mo_desc *d, struct json_object *json,
+			  const struct place *p)
 {
 	struct json_object_iterator end = json_object_iter_end(json);
 
-	for (struct json_object_iterator it = json_object_iter_begin(json); !json_object_iter_equal(&it, &end); json_object_iter_next(&it)) {
+	for (struct json_object_iterator it = json_object_iter_begin(json);
+	     !json_object_iter_equal(&it, &end); json_object_iter_next(&it)) {
 		const char *key = json_object_iter_peek_name(&it);
 		bool known = false;
 
@@ -226,7 +266,8 @@ static int refuse_unknown(struct decoder *dec, const struct mo_desc *d, struct j
 	return 0;
 }
 
-static int object(struct decoder *dec, const struct mo_desc *d, struct json_object *json, const struct place *p, void *obj)
+static int object(struct decoder *dec, const struct mo_desc *d, struct json_object *json,
+		  const struct place *p, void *obj)
 {
 	struct json_object *member;
 	int found = 0, r;
@@ -250,7 +291,8 @@ static int object(struct decoder *dec, const struct mo_desc *d, struct json_obje
 	return 0;
 }
 
-int wire_from_json(const struct mo_desc *d, struct json_object *json, bool strict, void *obj, struct mo_error *err)
+int wire_from_json(const struct mo_desc *d, struct json_object *json, bool strict, void *obj,
+		   struct mo_error *err)
 {
 	struct decoder dec = { .strict = strict, .err = err };
 	void *fresh = mo_desc_new(d);
@@ -266,7 +308,8 @@ int wire_from_json(const struct mo_desc *d, struct json_object *json, bool stric
 	return 0;
 }
 
-int wire_decode(const struct mo_desc *d, const char *text, size_t n, bool strict, void *obj, struct mo_error *err)
+int wire_decode(const struct mo_desc *d, const char *text, size_t n, bool strict, void *obj,
+		struct mo_error *err)
 {
 	struct json_object *json = NULL;
 	int r = wire_parse(text, n, &json, err);
@@ -280,7 +323,8 @@ int wire_decode(const struct mo_desc *d, const char *text, size_t n, bool strict
 
 /* ---- a text of our own that is too large for a tree ---- */
 
-/* Where the value ends that begins at text[at]: at the comma or bracket behind it; n when it does not. */
+/* Where the value ends that begins at text[at]: at the comma or bracket behind it; n when it
+ * does not. */
 static size_t value_end(const char *text, size_t at, size_t n)
 {
 	size_t depth = 0;
@@ -319,8 +363,8 @@ static int piece(const struct mo_field *f, const char *text, size_t n, void *obj
 }
 
 /* The list that begins at text[at]; *ret_end is behind it. */
-static int list_in_pieces(const struct mo_field *f, const char *text, size_t at, size_t n, void *obj,
-			  size_t *ret_end)
+static int list_in_pieces(const struct mo_field *f, const char *text, size_t at, size_t n,
+			  void *obj, size_t *ret_end)
 {
 	bool more = ++at < n && text[at] != ']';
 	int r = 0;
@@ -345,9 +389,10 @@ static const struct mo_field *vec_of(const struct mo_desc *d, const char *name, 
 	return NULL;
 }
 
-/* The member at text[at], `"name":value`: a list of structs goes into obj, and is null among the others. */
-static int member_in_pieces(const struct mo_desc *d, const char *text, size_t at, size_t n, void *obj,
-			    struct mo_buf *others, size_t *ret_end)
+/* The member at text[at], `"name":value`: a list of structs goes into obj, and is null among the
+ * others. */
+static int member_in_pieces(const struct mo_desc *d, const char *text, size_t at, size_t n,
+			    void *obj, struct mo_buf *others, size_t *ret_end)
 {
 	const char *name = text + at + 1,
 		   *quote = at + 1 < n && text[at] == '"' ? memchr(name, '"', n - at - 1) : NULL;
@@ -389,13 +434,15 @@ static int in_pieces(const struct mo_desc *d, const char *text, size_t n, void *
 	return r;
 }
 
-int wire_decode_large(const struct mo_desc *d, const char *text, size_t n, void *obj, struct mo_error *err)
+int wire_decode_large(const struct mo_desc *d, const char *text, size_t n, void *obj,
+		      struct mo_error *err)
 {
 	void *fresh = mo_desc_new(d);
 
 	if (in_pieces(d, text, n, fresh) < 0) {
 		mo_desc_free(d, fresh);
-		return wire_decode(d, text, n, false, obj, err); /* which says what is wrong with it, and where */
+		/* which says what is wrong with it, and where */
+		return wire_decode(d, text, n, false, obj, err);
 	}
 	mo_desc_done(d, obj);
 	memcpy(obj, fresh, d->size);

@@ -1,4 +1,5 @@
-/* JSON of the dry-run document: the environment becomes an object, which the descriptions of lib/base cannot say. Called by moed (?dry_run=1) and moectl. */
+/* JSON of the dry-run document: the environment becomes an object, which the descriptions of
+ * lib/base cannot say. Called by moed (?dry_run=1) and moectl. */
 #include "lib/wire/dryrun.h"
 
 #include "lib/wire/json.h"
@@ -28,7 +29,7 @@ static void environment(const struct dryrun_rank *k, struct mo_buf *b)
 	for (size_t i = 0; i < k->n_env; i++) {
 		const struct env_item *e = &k->env[i];
 		if (!e->value && !e->file)
-			continue;            /* unset */
+			continue; /* unset */
 		mo_buf_str(b, n++ ? "," : "");
 		wire_string(e->name, b);
 		mo_buf_str(b, e->value ? ":" : ":{\"file\":");
@@ -57,7 +58,8 @@ static void one_rank(const struct dryrun_rank *k, struct mo_buf *b)
 	mo_buf_str(b, "}");
 }
 
-void wire_dryrun_head(const char *name, const char *plan, char *const *resume, size_t n_resume, struct mo_buf *b)
+void wire_dryrun_head(const char *name, const char *plan, char *const *resume, size_t n_resume,
+		      struct mo_buf *b)
 {
 	mo_buf_str(b, "{\"name\":");
 	wire_string(name ? name : "", b);

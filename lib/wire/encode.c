@@ -1,5 +1,7 @@
-/* Described struct -> JSON text, written directly: a sync of thousands of notes must not build a tree first. Output is always valid, one line, valid UTF-8.
- * Whatever the struct holds, the store can read it again (decode.c, not strict): what has no form outside is written as null, or as the nearest that has one. */
+/* Described struct -> JSON text, written directly: a sync of thousands of notes must not build a
+ * tree first. Output is always valid, one line, valid UTF-8. Whatever the struct holds, the
+ * store can read it again (decode.c, not strict): what has no form outside is written as null,
+ * or as the nearest that has one. */
 #include "lib/wire/json.h"
 
 #include <assert.h>
@@ -10,8 +12,9 @@
 
 #include "lib/base/parse.h"
 
-#define KEY_MAX 60                     /* longest name in any table */
-#define RAW_DEPTH_MAX 16               /* of kept text: what it stands in is nested too, and a reader takes 32 levels in all */
+#define KEY_MAX 60 /* longest name in any table */
+/* of kept text: what it stands in is nested too, and a reader takes 32 levels in all */
+#define RAW_DEPTH_MAX 16
 
 #define AT(type, obj, f) ((const type *)((const char *)(obj) + (f)->offset))
 #define COUNT(obj, f) (*(const size_t *)((const char *)(obj) + (f)->count_offset))
@@ -38,7 +41,7 @@ void wire_string(const char *s, struct mo_buf *b)
 		if (i > start)
 			mo_buf_add(b, s + start, i - start);
 		if (len == 0)
-			mo_buf_str(b, "\xef\xbf\xbd");   /* U+FFFD for each bad byte */
+			mo_buf_str(b, "\xef\xbf\xbd"); /* U+FFFD for each bad byte */
 		else if (c == '"' || c == '\\')
 			mo_buf_add(b, (char[]){ '\\', (char)c }, 2);
 		else if (c == '\n')
@@ -107,8 +110,9 @@ static void decimal(bool negative, int64_t digits, int scale, struct mo_buf *b)
 	mo_buf_add(b, text, (size_t)k);
 }
 
-/* Numbers of up to 15 digits, which is what engines print: the smallest scale at which an integer reads back as v (m / 10^k is rounded correctly, so this is what a
- * reader gets). Ten times as fast as printing and reading. False: v is not one of those. */
+/* Numbers of up to 15 digits, which is what engines print: the smallest scale at which an
+ * integer reads back as v (m / 10^k is rounded correctly, so this is what a reader gets). Ten
+ * times as fast as printing and reading. False: v is not one of those. */
 static bool real_short(double v, struct mo_buf *b)
 {
 	double a = fabs(v), power = 1;
@@ -169,7 +173,9 @@ static bool deeper_than(struct json_object *json, int levels)
 			deeper |= levels == 0 || deeper_than(member, levels - 1);
 		}
 	}
-	for (size_t i = 0; json_object_is_type(json, json_type_array) && i < json_object_array_length(json) && !deeper; i++)
+	for (size_t i = 0; json_object_is_type(json, json_type_array) &&
+			   i < json_object_array_length(json) && !deeper;
+	     i++)
 		deeper = levels == 0 || deeper_than(json_object_array_get_idx(json, i), levels - 1);
 	return deeper;
 }
@@ -179,8 +185,12 @@ static void raw(const char *text, struct mo_buf *b)
 {
 	struct json_object *json = NULL;
 
-	if (text && wire_parse(text, strlen(text), &json, NULL) == 0 && !deeper_than(json, RAW_DEPTH_MAX))
-		mo_buf_str(b, json_object_to_json_string_ext(json, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
+	if (text && wire_parse(text, strlen(text), &json, NULL) == 0 &&
+	    !deeper_than(json, RAW_DEPTH_MAX))
+		mo_buf_str(b,
+			   json_object_to_json_string_ext(json,
+							  JSON_C_TO_STRING_PLAIN |
+								  JSON_C_TO_STRING_NOSLASHESCAPE));
 	else
 		mo_buf_str(b, "null");
 	json_object_put(json);
@@ -208,16 +218,15 @@ static void value(const struct mo_field *f, const void *obj, struct mo_buf *b)
 	int choice;
 
 	switch (f->kind) {
-	case MO_BOOL:
-		mo_buf_str(b, *AT(bool, obj, f) ? "true" : "false");
-		break;
+	case MO_BOOL: mo_buf_str(b, *AT(bool, obj, f) ? "true" : "false"); break;
 	case MO_TRI:
-		mo_buf_str(b, *AT(int8_t, obj, f) < 0 ? "null" : *AT(int8_t, obj, f) ? "true" : "false");
+		mo_buf_str(b, *AT(int8_t, obj, f) < 0 ? "null"
+			      : *AT(int8_t, obj, f)   ? "true"
+						      : "false");
 		break;
-	case MO_INT:
-		integer_or_null(*AT(int64_t, obj, f), b);
-		break;
-	case MO_ID: case MO_TIME:
+	case MO_INT: integer_or_null(*AT(int64_t, obj, f), b); break;
+	case MO_ID:
+	case MO_TIME:
 		v = *AT(int64_t, obj, f);
 		if (v == MO_NONE || (v < 0 && f->kind == MO_ID))
 			mo_buf_str(b, "null");
@@ -226,31 +235,24 @@ static void value(const struct mo_field *f, const void *obj, struct mo_buf *b)
 		else
 			mo_buf_printf(b, "\"%s-%" PRId64 "\"", f->names[0], v);
 		break;
-	case MO_REAL:
-		real(*AT(double, obj, f), b);
-		break;
-	case MO_STR:
-		wire_string(*AT(char *, obj, f), b);
-		break;
+	case MO_REAL: real(*AT(double, obj, f), b); break;
+	case MO_STR: wire_string(*AT(char *, obj, f), b); break;
 	case MO_ENUM:
 		choice = *AT(int, obj, f);
-		wire_string(choice >= 0 && (size_t)choice < f->n_names ? f->names[choice] : NULL, b);
+		wire_string(choice >= 0 && (size_t)choice < f->n_names ? f->names[choice] : NULL,
+			    b);
 		break;
-	case MO_STRUCT:
-		wire_encode(f->sub, AT(void, obj, f), b);
-		break;
+	case MO_STRUCT: wire_encode(f->sub, AT(void, obj, f), b); break;
 	case MO_OPT:
 		if (*AT(void *, obj, f))
 			wire_encode(f->sub, *AT(void *, obj, f), b);
 		else
 			mo_buf_str(b, "null");
 		break;
-	case MO_VEC: case MO_STRS: case MO_INTS:
-		list(f, obj, b);
-		break;
-	case MO_RAWJSON:
-		raw(*AT(char *, obj, f), b);
-		break;
+	case MO_VEC:
+	case MO_STRS:
+	case MO_INTS: list(f, obj, b); break;
+	case MO_RAWJSON: raw(*AT(char *, obj, f), b); break;
 	}
 }
 
@@ -260,12 +262,18 @@ static bool unknown(const struct mo_field *f, const void *obj)
 	switch (f->kind) {
 	case MO_BOOL: return !*AT(bool, obj, f);
 	case MO_TRI: return *AT(int8_t, obj, f) < 0;
-	case MO_INT: case MO_ID: case MO_TIME: return *AT(int64_t, obj, f) == MO_NONE;
+	case MO_INT:
+	case MO_ID:
+	case MO_TIME: return *AT(int64_t, obj, f) == MO_NONE;
 	case MO_REAL: return *AT(double, obj, f) == MO_NONE_F;
-	case MO_STR: case MO_OPT: case MO_RAWJSON: return !*AT(void *, obj, f);
+	case MO_STR:
+	case MO_OPT:
+	case MO_RAWJSON: return !*AT(void *, obj, f);
 	case MO_ENUM: return *AT(int, obj, f) < 0;
 	case MO_STRUCT: return false;
-	case MO_VEC: case MO_STRS: case MO_INTS: return COUNT(obj, f) == 0;
+	case MO_VEC:
+	case MO_STRS:
+	case MO_INTS: return COUNT(obj, f) == 0;
 	}
 	return false;
 }
@@ -313,18 +321,40 @@ struct json_object *wire_to_json(const struct mo_desc *d, const void *obj)
 
 void wire_problem(int status, const char *detail, struct mo_buf *b)
 {
-	static const struct { int status; const char *title; } titles[] = {
-		{ 400, "Bad Request" }, { 401, "Unauthorized" }, { 403, "Forbidden" }, { 404, "Not Found" }, { 405, "Method Not Allowed" }, { 410, "Gone" },
-		{ 408, "Request Timeout" }, { 409, "Conflict" }, { 411, "Length Required" }, { 413, "Content Too Large" }, { 415, "Unsupported Media Type" },
-		{ 421, "Misdirected Request" }, { 422, "Unprocessable Content" }, { 426, "Upgrade Required" }, { 429, "Too Many Requests" }, { 431, "Request Header Fields Too Large" },
-		{ 500, "Internal Server Error" }, { 502, "Bad Gateway" }, { 503, "Service Unavailable" }, { 504, "Gateway Timeout" }, { 507, "Insufficient Storage" },
+	static const struct {
+		int status;
+		const char *title;
+	} titles[] = {
+		{ 400, "Bad Request" },
+		{ 401, "Unauthorized" },
+		{ 403, "Forbidden" },
+		{ 404, "Not Found" },
+		{ 405, "Method Not Allowed" },
+		{ 410, "Gone" },
+		{ 408, "Request Timeout" },
+		{ 409, "Conflict" },
+		{ 411, "Length Required" },
+		{ 413, "Content Too Large" },
+		{ 415, "Unsupported Media Type" },
+		{ 421, "Misdirected Request" },
+		{ 422, "Unprocessable Content" },
+		{ 426, "Upgrade Required" },
+		{ 429, "Too Many Requests" },
+		{ 431, "Request Header Fields Too Large" },
+		{ 500, "Internal Server Error" },
+		{ 502, "Bad Gateway" },
+		{ 503, "Service Unavailable" },
+		{ 504, "Gateway Timeout" },
+		{ 507, "Insufficient Storage" },
 	};
 	const char *title = status < 500 ? "Client Error" : "Server Error";
 
 	for (size_t i = 0; i < ELEMENTSOF(titles); i++)
 		if (titles[i].status == status)
 			title = titles[i].title;
-	mo_buf_printf(b, "{\"type\":\"about:blank\",\"title\":\"%s\",\"status\":%d,\"detail\":", title, status);
+	mo_buf_printf(b,
+		      "{\"type\":\"about:blank\",\"title\":\"%s\",\"status\":%d,\"detail\":", title,
+		      status);
 	wire_string(detail ? detail : title, b);
 	mo_buf_str(b, "}");
 }

@@ -1,5 +1,7 @@
-/* Checked parse of JSON text from anywhere. json-c 0.16 alone is too kind even with JSON_TOKENER_STRICT: it takes NaN and Infinity, numbers like 007 and 1., control characters in strings, the last of
- * duplicate keys, cuts keys at \u0000, and clips huge integers; so the text is scanned first, and keys are counted against the tree. */
+/* Checked parse of JSON text from anywhere. json-c 0.16 alone is too kind even with
+ * JSON_TOKENER_STRICT: it takes NaN and Infinity, numbers like 007 and 1., control characters in
+ * strings, the last of duplicate keys, cuts keys at \u0000, and clips huge integers; so the text
+ * is scanned first, and keys are counted against the tree. */
 #include "lib/wire/json.h"
 
 #include <errno.h>
@@ -8,14 +10,18 @@
 #include "lib/base/parse.h"
 
 #define DEPTH_MAX 32
-#define BYTES_MAX WIRE_BYTES_MAX          /* json-c counts in int; callers have far lower limits of their own */
+/* json-c counts in int; callers have far lower limits of their own */
+#define BYTES_MAX WIRE_BYTES_MAX
 
-/* Bytes that may stand outside strings: structure, true false null, white space; numbers are looked at apart. */
+/* Bytes that may stand outside strings: structure, true false null, white space; numbers are
+ * looked at apart. */
 static bool plain_byte(unsigned char c)
 {
 	static const bool plain[256] = {
-		['{'] = true, ['}'] = true, ['['] = true, [']'] = true, [':'] = true, [','] = true, [' '] = true, ['\t'] = true, ['\r'] = true, ['\n'] = true,
-		['t'] = true, ['r'] = true, ['u'] = true, ['e'] = true, ['f'] = true, ['a'] = true, ['l'] = true, ['s'] = true, ['n'] = true,
+		['{'] = true, ['}'] = true, ['['] = true,  [']'] = true,  [':'] = true,
+		[','] = true, [' '] = true, ['\t'] = true, ['\r'] = true, ['\n'] = true,
+		['t'] = true, ['r'] = true, ['u'] = true,  ['e'] = true,  ['f'] = true,
+		['a'] = true, ['l'] = true, ['s'] = true,  ['n'] = true,
 	};
 
 	return plain[c];
@@ -67,7 +73,8 @@ static int wrong_at(const char *text, size_t at, struct mo_error *err, const cha
 	return mo_error_set_at(err, -EINVAL, line, column, "JSON: %s at byte %zu", what, at);
 }
 
-/* Looks at the bytes and counts the ':' outside strings: one per key of a valid document. -EINVAL with what is wrong at which byte. */
+/* Looks at the bytes and counts the ':' outside strings: one per key of a valid document.
+ * -EINVAL with what is wrong at which byte. */
 static int scan(const char *text, size_t n, size_t *ret_keys, struct mo_error *err)
 {
 	bool in_string = false;
@@ -92,7 +99,7 @@ static int scan(const char *text, size_t n, size_t *ret_keys, struct mo_error *e
 		} else if (c == '\\') {
 			if (n - i > 5 && memcmp(text + i, "\\u0000", 6) == 0)
 				return wrong_at(text, i, err, "a string with a NUL character");
-			i++;   /* json-c judges the escape */
+			i++; /* json-c judges the escape */
 		} else if (c < 0x20) {
 			return wrong_at(text, i, err, "control character in a string");
 		} else {
@@ -127,7 +134,11 @@ static size_t count_keys(struct json_object *json)
 
 #define NAMED_KEYS_MAX 100000
 
-struct key_place { int64_t object; size_t at, len; const char *text; };
+struct key_place {
+	int64_t object;
+	size_t at, len;
+	const char *text;
+};
 
 static int key_order(const void *a, const void *b)
 {
@@ -159,35 +170,41 @@ static size_t list_keys(const char *text, size_t n, struct key_place *keys)
 			continue;
 		for (i++; i < n && text[i] != '"'; i++)
 			i += text[i] == '\\';
-		for (after = i + 1; after < n && strchr(" \t\r\n", text[after]); )
+		for (after = i + 1; after < n && strchr(" \t\r\n", text[after]);)
 			after++;
 		if (after < n && text[after] == ':')
-			keys[n_keys++] = (struct key_place){ .object = stack[depth], .at = begin, .len = i - begin, .text = text };
+			keys[n_keys++] = (struct key_place){
+				.object = stack[depth], .at = begin, .len = i - begin, .text = text
+			};
 	}
 	return n_keys;
 }
 
 static int given_twice(const char *text, size_t n, size_t n_keys, struct mo_error *err)
 {
-	_cleanup_(mo_freep) struct key_place *keys = mo_alloc_array(MO_MIN(n_keys, (size_t)NAMED_KEYS_MAX) + 1, sizeof(*keys));
+	_cleanup_(mo_freep) struct key_place *keys =
+		mo_alloc_array(MO_MIN(n_keys, (size_t)NAMED_KEYS_MAX) + 1, sizeof(*keys));
 	_cleanup_(mo_freep) char *what = NULL;
 	size_t found = list_keys(text, n, keys), first = SIZE_MAX, len = 0;
 
 	qsort(keys, found, sizeof(*keys), key_order);
 	for (size_t i = 1; i < found; i++)
-		if (keys[i].object == keys[i - 1].object && keys[i].len == keys[i - 1].len && memcmp(text + keys[i].at, text + keys[i - 1].at, keys[i].len) == 0 && keys[i].at < first) {
+		if (keys[i].object == keys[i - 1].object && keys[i].len == keys[i - 1].len &&
+		    memcmp(text + keys[i].at, text + keys[i - 1].at, keys[i].len) == 0 &&
+		    keys[i].at < first) {
 			first = keys[i].at;
 			len = keys[i].len;
 		}
-	if (first == SIZE_MAX)      /* written in two ways (\u0061 and a), or too far behind */
+	if (first == SIZE_MAX) /* written in two ways (\u0061 and a), or too far behind */
 		return mo_error_set(err, -EINVAL, "JSON: a key is given twice in one object");
-	what = mo_printf("key '%.*s' is given twice in one object, the second time", (int)MO_MIN(len, (size_t)80), text + first);
+	what = mo_printf("key '%.*s' is given twice in one object, the second time",
+			 (int)MO_MIN(len, (size_t)80), text + first);
 	return wrong_at(text, first - 1, err, what);
 }
 
 static void tokener_freep(struct json_tokener **t)
 {
-	if (*t)   /* json-c 0.16 does not take NULL */
+	if (*t) /* json-c 0.16 does not take NULL */
 		json_tokener_free(*t);
 }
 
@@ -212,8 +229,10 @@ int wire_parse(const char *text, size_t n, struct json_object **ret, struct mo_e
 	tok = json_tokener_new_ex(DEPTH_MAX);
 	if (!tok)
 		abort();
-	/* trailing bytes are allowed to the tokener, because it may be told the end of a number only by one more byte */
-	json_tokener_set_flags(tok, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8 | JSON_TOKENER_ALLOW_TRAILING_CHARS);
+	/* trailing bytes are allowed to the tokener, because it may be told the end of a number
+	 * only by one more byte */
+	json_tokener_set_flags(tok, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8 |
+					    JSON_TOKENER_ALLOW_TRAILING_CHARS);
 	json = json_tokener_parse_ex(tok, text, (int)n);
 	e = json_tokener_get_error(tok);
 	end = json_tokener_get_parse_end(tok);
@@ -223,7 +242,8 @@ int wire_parse(const char *text, size_t n, struct json_object **ret, struct mo_e
 		end = n;
 	}
 	if (e == json_tokener_error_depth)
-		return mo_error_set(err, -EINVAL, "JSON: nested deeper than %d at byte %zu", DEPTH_MAX, end);
+		return mo_error_set(err, -EINVAL, "JSON: nested deeper than %d at byte %zu",
+				    DEPTH_MAX, end);
 	if (e == json_tokener_continue)
 		return mo_error_set(err, -EINVAL, "JSON: the text ends too early (%zu bytes)", n);
 	if (e != json_tokener_success)
