@@ -1,5 +1,5 @@
-/* engine.args as flags with values: a mapping {key: value}, or a list of words (--key value, --key=value, key=value). Used by all rules that look at what a recipe gives the
- * engine itself. */
+/* engine.args as flags with values: a mapping {key: value}, or a list of words (--key value,
+ * --key=value, key=value). Used by all rules that look at what a recipe gives the engine itself. */
 #include "lib/recipe/args.h"
 
 #include <string.h>
@@ -10,28 +10,35 @@
 #include "lib/recipe/condition.h"
 #include "lib/recipe/keys.h"
 
-static void add(const struct rules *k, struct args *ret, char *flag, const char *text, const struct ynode *at_flag, const struct ynode *at_value)
+static void add(const struct rules *k, struct args *ret, char *flag, const char *text,
+		const struct ynode *at_flag, const struct ynode *at_value)
 {
 	struct arg *a = MO_GROW(ret->items, ret->n);
 
-	*a = (struct arg){ .flag = flag, .value = text ? recipe_expand(k->recipe, text, NULL) : NULL, .at_flag = at_flag, .at_value = at_value };
+	*a = (struct arg){ .flag = flag,
+			   .value = text ? recipe_expand(k->recipe, text, NULL) : NULL,
+			   .at_flag = at_flag,
+			   .at_value = at_value };
 }
 
 /* A word that names a flag: dashes in front (a negative number is a value), or key=value. */
 static bool names_flag(const char *word)
 {
-	size_t n = strspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-");
+	size_t n =
+		strspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-");
 	double number;
 
 	return word[0] == '-' ? word[1] && mo_parse_double(word, &number) < 0 : n && word[n] == '=';
 }
 
-/* A value that looks like a flag is one: --key --other=x is read so by the engine when key takes no value. */
+/* A value that looks like a flag is one: --key --other=x is read so by the engine when key takes
+ * no value. */
 static void add_value_flag(const struct rules *k, struct args *ret, const struct ynode *v)
 {
 	size_t n = strcspn(v->text, "=");
 
-	if (v->text[0] == '-' && !k->engine->args_equals && names_flag(v->text) && strcspn(v->text, " ") >= n)
+	if (v->text[0] == '-' && !k->engine->args_equals && names_flag(v->text) &&
+	    strcspn(v->text, " ") >= n)
 		add(k, ret, mo_strndup(v->text, n), v->text[n] ? v->text + n + 1 : NULL, v, v);
 }
 
@@ -42,7 +49,8 @@ static void read_map(const struct rules *k, const struct ynode *map, struct args
 
 		if (v->kind != YAML_SCALAR || ynode_is_null(v))
 			continue;
-		bool off = v->plain && mo_streq(v->text, "false"), bare = off || (v->plain && mo_streq(v->text, "true"));
+		bool off = v->plain && mo_streq(v->text, "false"),
+		     bare = off || (v->plain && mo_streq(v->text, "true"));
 
 		add(k, ret, mo_strdup(key->text), bare ? NULL : v->text, key, v);
 		ret->items[ret->n - 1].off = off;
@@ -58,11 +66,16 @@ static void read_list(const struct rules *k, const struct ynode *list, struct ar
 		if (v->kind != YAML_SCALAR || !names_flag(v->text))
 			continue;
 		const char *equals = strchr(v->text, '=');
-		bool alone = equals || i + 1 == list->n || list->items[i + 1].value->kind != YAML_SCALAR ||
+		bool alone = equals || i + 1 == list->n ||
+			     list->items[i + 1].value->kind != YAML_SCALAR ||
 			     names_flag(list->items[i + 1].value->text);
 		const struct ynode *at = alone ? v : list->items[i + 1].value;
 
-		add(k, ret, mo_strndup(v->text, strcspn(v->text, "=")), equals ? equals + 1 : alone ? NULL : at->text, v, at);
+		add(k, ret, mo_strndup(v->text, strcspn(v->text, "=")),
+		    equals  ? equals + 1
+		    : alone ? NULL
+			    : at->text,
+		    v, at);
 	}
 }
 
@@ -78,24 +91,34 @@ void args_read(const struct rules *k, struct args *ret)
 }
 
 /* Words that a row or the engine's own command add: "--key value", "--key", "key=value". */
-static void read_words(char *const *words, size_t n, const char *origin, const struct ynode *at, struct args *ret)
+static void read_words(char *const *words, size_t n, const char *origin, const struct ynode *at,
+		       struct args *ret)
 {
 	for (size_t i = 0; i < n; i++) {
-		const char *equals = strchr(words[i], '='), *next = i + 1 < n && !names_flag(words[i + 1]) && *words[i + 1] != '{' ? words[i + 1] : NULL;
+		const char *equals = strchr(words[i], '='),
+			   *next = i + 1 < n && !names_flag(words[i + 1]) && *words[i + 1] != '{'
+					   ? words[i + 1]
+					   : NULL;
 
 		if (!names_flag(words[i]))
 			continue;
 		struct arg *a = MO_GROW(ret->items, ret->n);
 
-		*a = (struct arg){ .flag = mo_strndup(words[i], strcspn(words[i], "=")), .value = equals ? mo_strdup(equals + 1) : next ? mo_strdup(next) : NULL,
-				   .at_flag = at, .at_value = at, .origin = mo_strdup(origin) };
+		*a = (struct arg){ .flag = mo_strndup(words[i], strcspn(words[i], "=")),
+				   .value = equals ? mo_strdup(equals + 1)
+					    : next ? mo_strdup(next)
+						   : NULL,
+				   .at_flag = at,
+				   .at_value = at,
+				   .origin = mo_strdup(origin) };
 	}
 }
 
 static void read_rows(const struct rules *k, struct args *ret)
 {
 	for (size_t i = 0; i < k->engine->n_flags; i++) {
-		_cleanup_(flag_row_done) struct flag_row row = flag_row(k->recipe, &k->engine->flags[i]);
+		_cleanup_(flag_row_done) struct flag_row row =
+			flag_row(k->recipe, &k->engine->flags[i]);
 		const struct ynode *at = ynode_find(k->root, row.path);
 		char **words = NULL;
 		size_t n = 0;
@@ -151,17 +174,20 @@ const char *arg_text(const struct arg *a)
 	return a->off ? "false" : a->value ? a->value : "true";
 }
 
-/* What the engine's reader takes for the same number: 1e-5 is a text to it, 1.0e-5 is not, and 0x10 is 16. NULL: as it is. */
+/* What the engine's reader takes for the same number: 1e-5 is a text to it, 1.0e-5 is not, and
+ * 0x10 is 16. NULL: as it is. */
 static char *number_as_read(const struct ynode *v)
 {
-	const char *digits = v->text + strspn(v->text, "+-"), *behind = digits + strspn(digits, "0123456789");
+	const char *digits = v->text + strspn(v->text, "+-"),
+		   *behind = digits + strspn(digits, "0123456789");
 	double n;
 
 	if (v->kind != YAML_SCALAR || !v->plain || strspn(v->text, "+-") > 1 || behind == digits)
 		return NULL;
 	if ((*behind | 0x20) == 'e' && mo_parse_double(v->text, &n) == 0)
 		return mo_printf("%.*s.0%s", (int)(behind - v->text), v->text, behind);
-	if (*digits == '0' && behind == digits + 1 && strchr("xo", *behind) && *behind && condition_number(digits, &n) && n < 0x1p53)
+	if (*digits == '0' && behind == digits + 1 && strchr("xo", *behind) && *behind &&
+	    condition_number(digits, &n) && n < 0x1p53)
 		return mo_printf("%s%.0f", *v->text == '-' ? "-" : "", n);
 	return NULL;
 }
@@ -178,7 +204,8 @@ void args_numbers(const struct ynode *root, const struct engine *e, struct recip
 			struct kv *arg = &r->engine.args[k];
 			char **text = key ? &arg->value : &arg->key;
 
-			if (key ? mo_streq(arg->key, key->text) && arg->value : mo_streq(arg->key, v->text))
+			if (key ? mo_streq(arg->key, key->text) && arg->value
+				: mo_streq(arg->key, v->text))
 				mo_str_set(text, number);
 		}
 		free(number);

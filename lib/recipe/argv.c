@@ -1,11 +1,15 @@
-/* The words of a rank's command: the engine's template, then flags made from the recipe, then the recipe's args. An engine flag is a row `path: words`:
+/* The words of a rank's command: the engine's template, then flags made from the recipe, then
+ * the recipe's args. An engine flag is a row `path: words`:
  *   parallelism.tp: --tensor-model-parallel-size      the value follows as its own word
  *   precision=bf16: --bf16                            words added when the value is this one
  *   parallelism.vpp>1: --stages {parallelism.vpp}     words added when the number is greater
- *   recompute=full unless features.recompute_layers: --recompute-method uniform   not when that value asks for something
- *   features.a2a=alltoall if stage>1: --stage 0       only where the engine's own experiment says so, or was not read
- * {path} inside words is replaced by the recipe's value; rows whose value is unknown add nothing, nor does a feature that asks for nothing. Flags that an earlier row has
- * added with the same value are not added again. */
+ *   recompute=full unless features.recompute_layers: --recompute-method uniform
+ *                                                     not when that value asks for something
+ *   features.a2a=alltoall if stage>1: --stage 0       only where the engine's own experiment
+ *                                                     says so, or was not read
+ * {path} inside words is replaced by the recipe's value; rows whose value is unknown add
+ * nothing, nor does a feature that asks for nothing. Flags that an earlier row has added with
+ * the same value are not added again. */
 #include "lib/recipe/argv.h"
 
 #include <errno.h>
@@ -49,8 +53,8 @@ static bool experiment_says(const struct recipe *r, const char *flag_key)
 	return !key || !r->experiment_hash || condition_holds(want, recipe_experiment_arg(r, key));
 }
 
-/* How experts are split says nothing of a model that has none. Megatron takes it all the same: with 1
- * beside a larger tp it would save only a part of the tensor ranks in its format torch. */
+/* How experts are split says nothing of a model that has none. Megatron takes it all the same:
+ * with 1 beside a larger tp it would save only a part of the tensor ranks in its format torch. */
 static bool of_experts_alone(const struct recipe *r, const char *path)
 {
 	return mo_streq(path, "parallelism.etp") && r->model && !r->model->moe;
@@ -60,9 +64,11 @@ struct flag_row flag_row(const struct recipe *r, const struct kv *flag)
 {
 	_cleanup_(mo_freep) char *unless = unless_feature(flag->key);
 	size_t whole = strcspn(flag->key, " "), n = strcspn(flag->key, FLAG_ROW_OPS);
-	struct flag_row row = { .path = mo_strndup(flag->key, n), .op = n < whole ? flag->key[n] : 0 };
+	struct flag_row row = { .path = mo_strndup(flag->key, n),
+				.op = n < whole ? flag->key[n] : 0 };
 	_cleanup_(mo_freep) char *unless_path = unless ? mo_printf("features.%s", unless) : NULL;
-	const char *other = unless && !recipe_leaves(r, unless_path) ? feature_value(r, unless) : NULL;
+	const char *other =
+		unless && !recipe_leaves(r, unless_path) ? feature_value(r, unless) : NULL;
 	double a, b;
 
 	if (row.op)
@@ -71,9 +77,13 @@ struct flag_row flag_row(const struct recipe *r, const struct kv *flag)
 	if (row.op == '=' || row.op == '~')
 		row.applies = mo_streq(row.value, row.operand);
 	else if (row.op == '>')
-		row.applies = row.value && mo_parse_double(row.value, &a) == 0 && mo_parse_double(row.operand, &b) == 0 && a > b;
+		row.applies = row.value && mo_parse_double(row.value, &a) == 0 &&
+			      mo_parse_double(row.operand, &b) == 0 && a > b;
 	else
-		row.applies = mo_starts_with(row.path, "features.") ? feature_asks(feature_value(r, row.path + strlen("features."))) : row.value != NULL;
+		row.applies =
+			mo_starts_with(row.path, "features.")
+				? feature_asks(feature_value(r, row.path + strlen("features.")))
+				: row.value != NULL;
 	row.carried = row.applies || row.op == '>';
 	row.applies = row.applies && !feature_asks(other) && experiment_says(r, flag->key);
 	if (recipe_leaves(r, row.path)) {
@@ -129,7 +139,8 @@ static void add_split(char ***ret, size_t *n_ret, const char *words, size_t *fla
 	}
 }
 
-void flag_row_words(const struct recipe *r, const struct kv *flag, const struct flag_row *row, char ***ret, size_t *n_ret)
+void flag_row_words(const struct recipe *r, const struct kv *flag, const struct flag_row *row,
+		    char ***ret, size_t *n_ret)
 {
 	size_t at = *n_ret;
 
@@ -143,14 +154,16 @@ void flag_row_words(const struct recipe *r, const struct kv *flag, const struct 
 	drop_repeated(ret, n_ret, at);
 }
 
-/* The words up to now that have no origin yet are by this path of the recipe; path NULL: by the engine file. */
+/* The words up to now that have no origin yet are by this path of the recipe; path NULL: by the
+ * engine file. */
 static void came_from(struct word_origins *o, size_t n_words, const char *path, const char *key)
 {
 	while (o && o->n < n_words)
 		*MO_GROW(o->items, o->n) = key ? mo_printf("%s%s", path, key) : mo_strdup(path);
 }
 
-static void add_flags(const struct engine *e, const struct recipe *r, char ***ret, size_t *n_ret, struct word_origins *o)
+static void add_flags(const struct engine *e, const struct recipe *r, char ***ret, size_t *n_ret,
+		      struct word_origins *o)
 {
 	for (size_t i = 0; i < e->n_flags; i++) {
 		_cleanup_(flag_row_done) struct flag_row row = flag_row(r, &e->flags[i]);
@@ -165,25 +178,35 @@ bool engine_takes_itself(const struct engine *e, const char *flag)
 	return main_word_is(e->main_words, e->n_main_words, flag);
 }
 
-/* One key of the mapping: --key value, or key=value for engines that take it so. value NULL = the bare flag. */
-static void add_arg(const struct engine *e, const struct recipe *r, const char *key, const char *value, char ***ret, size_t *n_ret)
+/* One key of the mapping: --key value, or key=value for engines that take it so. value NULL =
+ * the bare flag. */
+static void add_arg(const struct engine *e, const struct recipe *r, const char *key,
+		    const char *value, char ***ret, size_t *n_ret)
 {
-	_cleanup_(mo_freep) char *name = recipe_expand(r, key, NULL), *text = value ? recipe_expand(r, value, NULL) : NULL;
+	_cleanup_(mo_freep) char *name = recipe_expand(r, key, NULL),
+				 *text = value ? recipe_expand(r, value, NULL) : NULL;
 	bool itself = engine_takes_itself(e, key), equals = (e->args_equals || itself) && text;
-	_cleanup_(mo_freep) char *word = equals ? mo_printf("%s=%s", name + (itself ? strspn(name, "-") : 0), text) : mo_printf("%s%s", key[0] == '-' ? "" : "--", name);
+	_cleanup_(mo_freep) char *word =
+		equals ? mo_printf("%s=%s", name + (itself ? strspn(name, "-") : 0), text)
+		       : mo_printf("%s%s", key[0] == '-' ? "" : "--", name);
 
 	mo_strs_add(ret, n_ret, word);
 	if (text && !equals)
 		mo_strs_add(ret, n_ret, text);
 }
 
-static void add_args(const struct engine *e, const struct recipe *r, char ***ret, size_t *n_ret, struct word_origins *o)
+static void add_args(const struct engine *e, const struct recipe *r, char ***ret, size_t *n_ret,
+		     struct word_origins *o)
 {
 	for (size_t i = 0; i < r->engine.n_args; i++) {
 		const struct kv *arg = &r->engine.args[i];
 
 		if (!r->engine.args_list) {
-			add_arg(e, r, arg->key, arg->value ? arg->value : e->bool_words ? "true" : NULL, ret, n_ret);
+			add_arg(e, r, arg->key,
+				arg->value      ? arg->value
+				: e->bool_words ? "true"
+						: NULL,
+				ret, n_ret);
 			came_from(o, *n_ret, "engine.args.", arg->key);
 			continue;
 		}
@@ -224,7 +247,9 @@ void word_origins_done(struct word_origins *o)
 void engine_argv_origins(const struct engine *e, const struct recipe *r, char ***ret, size_t *n_ret,
 			 struct word_origins *o)
 {
-	const char *python = r->engine.python ? r->engine.python : e->python ? e->python : "python3";
+	const char *python = r->engine.python ? r->engine.python
+			     : e->python      ? e->python
+					      : "python3";
 	const char *entry = r->engine.entry ? r->engine.entry : e->entry ? e->entry : "";
 
 	for (size_t i = 0; i < e->n_argv; i++) {
@@ -233,12 +258,14 @@ void engine_argv_origins(const struct engine *e, const struct recipe *r, char **
 			add_args(e, r, ret, n_ret, o);
 		} else if (mo_streq(e->argv[i], "{argv}")) {
 			for (size_t k = 0; k < r->engine.n_argv; k++) {
-				_cleanup_(mo_freep) char *word = recipe_expand(r, r->engine.argv[k], NULL);
+				_cleanup_(mo_freep) char *word =
+					recipe_expand(r, r->engine.argv[k], NULL);
 
 				mo_strs_add(ret, n_ret, word);
 			}
 		} else {
-			_cleanup_(mo_freep) char *half = replace(e->argv[i], "{python}", python), *word = replace(half, "{entry}", entry);
+			_cleanup_(mo_freep) char *half = replace(e->argv[i], "{python}", python),
+						 *word = replace(half, "{entry}", entry);
 
 			mo_strs_add(ret, n_ret, word);
 		}
@@ -260,7 +287,8 @@ static bool let_pass(const struct recipe *r, const char *word)
 	return false;
 }
 
-void engine_resume_argv(const struct engine *e, const struct recipe *r, int64_t iteration, char ***argv, size_t *n_argv)
+void engine_resume_argv(const struct engine *e, const struct recipe *r, int64_t iteration,
+			char ***argv, size_t *n_argv)
 {
 	char **words = iteration >= 0 ? e->resume : e->fresh;
 	size_t n = iteration >= 0 ? e->n_resume : e->n_fresh;
@@ -272,7 +300,8 @@ void engine_resume_argv(const struct engine *e, const struct recipe *r, int64_t 
 		if (i >= n)
 			return;
 		_cleanup_(mo_freep) char *half = replace(words[i], "{iteration}", number);
-		_cleanup_(mo_freep) char *word = replace(half, "{dir}", r->checkpoint.dir ? r->checkpoint.dir : "");
+		_cleanup_(mo_freep) char *word =
+			replace(half, "{dir}", r->checkpoint.dir ? r->checkpoint.dir : "");
 
 		mo_strs_add(argv, n_argv, word);
 	}
@@ -286,7 +315,10 @@ int recipe_for_user(struct recipe *r, const char *user, struct mo_error *err)
 		return 0;
 	if (!mo_name_valid(user)) {
 		mo_error_hint(err, "name the directory itself: --set checkpoint.dir=/path");
-		return mo_error_set(err, -EINVAL, "checkpoint.dir: %s: the user '%s' has no name that a directory may have", word, user ? user : "");
+		return mo_error_set(err, -EINVAL,
+				    "checkpoint.dir: %s: the user '%s' has no name that a "
+				    "directory may have",
+				    word, user ? user : "");
 	}
 	char *dir = replace(r->checkpoint.dir, word, user);
 	free(r->checkpoint.dir);

@@ -1,4 +1,5 @@
-/* The catalogue of models and GPU types: small YAML files below the data directories, each with the source of its numbers. */
+/* The catalogue of models and GPU types: small YAML files below the data directories, each with
+ * the source of its numbers. */
 #include "lib/recipe/catalogue.h"
 
 #include <dirent.h>
@@ -14,9 +15,11 @@
 #include "lib/recipe/schema.h"
 
 #define NAMES_LISTED_MAX 24
-#define KEPT_MAX 128                   /* trees; the shipped files are fewer than 100, of some kB each */
+/* trees; the shipped files are fewer than 100, of some kB each */
+#define KEPT_MAX 128
 
-#define BEGUN_MIN 3                    /* letters that a name was begun with: megatron for megatron-lm */
+/* letters that a name was begun with: megatron for megatron-lm */
+#define BEGUN_MIN 3
 
 static void closedirp(DIR **d)
 {
@@ -52,7 +55,8 @@ char *catalogue_near(const char *dir, const char *name)
 int catalogue_fail(struct recipe_errors *e, const char *path, struct mo_error *err)
 {
 	recipe_errors_finish(e);
-	return mo_error_set(err, -EINVAL, "%s:%lld:%lld: %s", path, (long long)e->items[0].line, (long long)e->items[0].column, e->items[0].text);
+	return mo_error_set(err, -EINVAL, "%s:%lld:%lld: %s", path, (long long)e->items[0].line,
+			    (long long)e->items[0].column, e->items[0].text);
 }
 
 static int by_name(const void *a, const void *b)
@@ -80,17 +84,20 @@ char *catalogue_names(const char *dir)
 
 /* ---- trees of files that were read before, by path ---- */
 
-/* A file that has rested since its last change, when it was read, cannot change again without another ctime: a look at it
- * is enough then. The clock of another machine's file system may differ from ours by less than that. */
+/* A file that has rested since its last change, when it was read, cannot change again without
+ * another ctime: a look at it is enough then. The clock of another machine's file system may
+ * differ from ours by less than that. */
 #define RESTED_US 10000000
 
 struct kept {
 	char *path;
-	struct stat seen; bool rested;
+	struct stat seen;
+	bool rested;
 	struct mo_buf text;
 	struct ynode *root;
 	int64_t serial;
-	void *read; void (*read_free)(void *read);   /* catalogue_keep_read() */
+	void *read;
+	void (*read_free)(void *read); /* catalogue_keep_read() */
 	UT_hash_handle hh;
 };
 static struct kept *kept;
@@ -139,7 +146,10 @@ static void forget(struct kept *k)
 	free(k);
 }
 
-static int64_t ctime_us(const struct stat *s) { return (int64_t)s->st_ctim.tv_sec * 1000000 + s->st_ctim.tv_nsec / 1000; }
+static int64_t ctime_us(const struct stat *s)
+{
+	return (int64_t)s->st_ctim.tv_sec * 1000000 + s->st_ctim.tv_nsec / 1000;
+}
 
 static bool same_file(const struct stat *a, const struct stat *b)
 {
@@ -154,9 +164,11 @@ static void seen_as(struct kept *k, const struct stat *seen)
 }
 
 /* The tree of this very text; an older one is forgotten. */
-static const struct ynode *kept_tree(struct kept *k, const struct stat *seen, const struct mo_buf *text)
+static const struct ynode *kept_tree(struct kept *k, const struct stat *seen,
+				     const struct mo_buf *text)
 {
-	if (text->len && k->text.len == text->len && memcmp(k->text.data, text->data, text->len) == 0) {
+	if (text->len && k->text.len == text->len &&
+	    memcmp(k->text.data, text->data, text->len) == 0) {
 		seen_as(k, seen);
 		return k->root;
 	}
@@ -165,7 +177,8 @@ static const struct ynode *kept_tree(struct kept *k, const struct stat *seen, co
 }
 
 /* Takes text and root. */
-static const struct ynode *keep_tree(const char *path, const struct stat *seen, struct mo_buf *text, struct ynode *root)
+static const struct ynode *keep_tree(const char *path, const struct stat *seen, struct mo_buf *text,
+				     struct ynode *root)
 {
 	struct kept *k, *next;
 
@@ -173,7 +186,9 @@ static const struct ynode *keep_tree(const char *path, const struct stat *seen, 
 		HASH_ITER(hh, kept, k, next)
 			forget(k);
 	k = mo_alloc(sizeof(*k));
-	*k = (struct kept){ .path = mo_strdup(path), .text = *text, .root = root, .serial = ++last_serial };
+	*k = (struct kept){
+		.path = mo_strdup(path), .text = *text, .root = root, .serial = ++last_serial
+	};
 	*text = (struct mo_buf){ 0 };
 	seen_as(k, seen);
 	HASH_ADD_KEYPTR(hh, kept, k->path, strlen(k->path), k);
@@ -200,7 +215,8 @@ const struct ynode *catalogue_tree(const char *path, const char *what, struct mo
 	const struct ynode *before = k ? kept_tree(k, &now, &text) : NULL;
 	if (before)
 		return before;
-	_cleanup_(ynode_freep) struct ynode *root = yaml_load(text.data ? text.data : "", text.len, what, &errors);
+	_cleanup_(ynode_freep) struct ynode *root =
+		yaml_load(text.data ? text.data : "", text.len, what, &errors);
 	if (errors.n || !root) {
 		catalogue_fail(&errors, path, err);
 		return NULL;
@@ -208,9 +224,11 @@ const struct ynode *catalogue_tree(const char *path, const char *what, struct mo
 	return keep_tree(path, &now, &text, TAKE_PTR(root));
 }
 
-const struct ynode *catalogue_open(const char *dir, const char *what, const char *name, char **ret_path, struct mo_error *err)
+const struct ynode *catalogue_open(const char *dir, const char *what, const char *name,
+				   char **ret_path, struct mo_error *err)
 {
-	_cleanup_(mo_freep) char *file = mo_printf("%s/%s.yaml", dir, name), *path = mo_data_file(file);
+	_cleanup_(mo_freep) char *file = mo_printf("%s/%s.yaml", dir, name),
+				 *path = mo_data_file(file);
 
 	if (!path) {
 		_cleanup_(mo_freep) char *hint = catalogue_near(dir, name);
@@ -218,7 +236,8 @@ const struct ynode *catalogue_open(const char *dir, const char *what, const char
 		if (!hint)
 			hint = catalogue_names(dir);
 
-		mo_error_set(err, -ENOENT, "unknown %s '%s': there is no config/%s", what, name, file);
+		mo_error_set(err, -ENOENT, "unknown %s '%s': there is no config/%s", what, name,
+			     file);
 		if (hint)
 			mo_error_hint(err, "%s", hint);
 		return NULL;
@@ -229,7 +248,10 @@ const struct ynode *catalogue_open(const char *dir, const char *what, const char
 	return root;
 }
 
-#define G(f, t, ...) { .path = #f, .type = (t), .offset = offsetof(struct gpu_type, f), ##__VA_ARGS__ }
+#define G(f, t, ...) \
+	{ \
+		.path = #f, .type = (t), .offset = offsetof(struct gpu_type, f), ##__VA_ARGS__ \
+	}
 static const char *const words_vendor[] = { "amd", "nvidia", NULL };
 static const struct key gpu_keys[] = {
 	G(name, KEY_NAME, .required = true),
@@ -259,7 +281,10 @@ int gpu_type_load(const char *name, struct gpu_type *ret, struct mo_error *err)
 	_cleanup_(mo_freep) char *path = NULL;
 	const struct ynode *root = catalogue_open("gpus", "GPU type", name, &path, err);
 	struct gpu_type gpu;
-	struct reader r = { .errors = &errors, .keys = gpu_keys, .n_keys = ELEMENTSOF(gpu_keys), .bases = { &gpu } };
+	struct reader r = { .errors = &errors,
+			    .keys = gpu_keys,
+			    .n_keys = ELEMENTSOF(gpu_keys),
+			    .bases = { &gpu } };
 
 	if (!root)
 		return -EINVAL;

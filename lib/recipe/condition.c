@@ -1,4 +1,5 @@
-/* Conditions of engine files on values as people write them, and flags that are the same however they are written. */
+/* Conditions of engine files on values as people write them, and flags that are the same however
+ * they are written. */
 #include "lib/recipe/condition.h"
 
 #include <math.h>
@@ -25,7 +26,10 @@ bool flag_same(const char *a, const char *b, size_t n_b)
 bool condition_number(const char *text, double *ret)
 {
 	_cleanup_(mo_buf_done) struct mo_buf digits = { 0 };
-	static const struct { const char *prefix; int bits; } bases[] = { { "0x", 4 }, { "0o", 3 }, { "0b", 1 } };
+	static const struct {
+		const char *prefix;
+		int bits;
+	} bases[] = { { "0x", 4 }, { "0o", 3 }, { "0b", 1 } };
 	const char *s = text + strspn(text, " +");
 
 	for (size_t i = 0; i < ELEMENTSOF(bases); i++) {
@@ -34,7 +38,10 @@ bool condition_number(const char *text, double *ret)
 		double v = 0;
 
 		for (s += 2; *s; s++) {
-			int digit = *s >= '0' && *s <= '9' ? *s - '0' : (*s | 0x20) >= 'a' && (*s | 0x20) <= 'f' ? (*s | 0x20) - 'a' + 10 : 99;
+			int digit = *s >= '0' && *s <= '9' ? *s - '0'
+				    : (*s | 0x20) >= 'a' && (*s | 0x20) <= 'f'
+					    ? (*s | 0x20) - 'a' + 10
+					    : 99;
 
 			if (*s == '_')
 				continue;
@@ -64,7 +71,8 @@ static bool says_nothing(const char *value)
 /* Is the value what the word, true or false, means? */
 static bool bool_holds(bool word, const char *value)
 {
-	static const char *const spellings[2][6] = { { "false", "0", "no", "off", "n", "f" }, { "true", "1", "yes", "on", "y", "t" } };
+	static const char *const spellings[2][6] = { { "false", "0", "no", "off", "n", "f" },
+						     { "true", "1", "yes", "on", "y", "t" } };
 
 	for (size_t i = 0; i < ELEMENTSOF(spellings[0]); i++)
 		if (strcasecmp(spellings[word][i], value) == 0)
@@ -80,28 +88,34 @@ static bool word_holds(const char *want, const char *value)
 		return false;
 	if (mo_streq(want, "given"))
 		return feature_asks(value);
-	if (*want == '%')      /* a multiple; of what is not known everything is */
-		return !want[1] || (condition_number(want + 1, &limit) && condition_number(value, &have) && limit > 0 && fmod(have, limit) == 0);
+	if (*want == '%') /* a multiple; of what is not known everything is */
+		return !want[1] ||
+		       (condition_number(want + 1, &limit) && condition_number(value, &have) &&
+			limit > 0 && fmod(have, limit) == 0);
 	if (*want == '>' || *want == '<') {
 		if (mo_parse_double(want + 1, &limit) < 0 || !condition_number(value, &have))
 			return false;
 		return *want == '>' ? have > limit : have < limit;
 	}
-	return mo_streq(want, "true") || mo_streq(want, "false") ? bool_holds(mo_streq(want, "true"), value) : mo_streq(want, value);
+	return mo_streq(want, "true") || mo_streq(want, "false")
+		       ? bool_holds(mo_streq(want, "true"), value)
+		       : mo_streq(want, value);
 }
 
 static bool has_word(const char *want, const char *word)
 {
 	const char *at = strstr(want, word);
 
-	return at && (at == want || at[-1] == '|') && (!at[strlen(word)] || at[strlen(word)] == '|');
+	return at && (at == want || at[-1] == '|') &&
+	       (!at[strlen(word)] || at[strlen(word)] == '|');
 }
 
 bool condition_unreadable(const char *want, const char *value)
 {
 	double number;
 
-	return (*want == '>' || *want == '<') && value && !says_nothing(value) && !condition_number(value, &number);
+	return (*want == '>' || *want == '<') && value && !says_nothing(value) &&
+	       !condition_number(value, &number);
 }
 
 bool condition_holds(const char *want, const char *value)

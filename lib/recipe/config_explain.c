@@ -109,10 +109,11 @@ struct config_source config_source(const struct config_teller *t, struct config_
 		return (struct config_source){ .recipe = asked };
 	if (asked && is_planned(t->given->recipe, asked))
 		return (struct config_source){
-			.moectl = t->given->undecided ?
-					  mo_printf("not decided yet (parallelism: auto): %s",
-						    t->given->undecided) :
-					  mo_strdup("chosen by the planner (parallelism: auto)")
+			.moectl =
+				t->given->undecided
+					? mo_printf("not decided yet (parallelism: auto): %s",
+						    t->given->undecided)
+					: mo_strdup("chosen by the planner (parallelism: auto)")
 		};
 	if (asked)
 		return (struct config_source){
@@ -182,8 +183,8 @@ static void masked_list(const struct config_value *v, struct mo_buf *b)
 
 static void masked_json(const char *key, const struct config_value *v, struct mo_buf *b)
 {
-	bool secret = (key && mo_mask_argument(key)) ||
-		      (v->variable && mo_mask_variable(v->variable));
+	bool secret =
+		(key && mo_mask_argument(key)) || (v->variable && mo_mask_variable(v->variable));
 
 	if (v->kind == CONFIG_NULL || v->kind == CONFIG_BOOL) {
 		config_json(v, b);
@@ -218,15 +219,16 @@ static void value_json(const char *key, const struct config_value *v, bool mask,
 }
 
 /* What the engine itself makes of it behind the merge. */
-static void forced_json(const struct config_teller *t, const char *key, bool mask,
-			struct mo_buf *b)
+static void forced_json(const struct config_teller *t, const char *key, bool mask, struct mo_buf *b)
 {
 	for (size_t i = 0; i < t->n_forced; i++) {
 		const struct experiment_forced *f = &t->forced[i];
 
 		if (!mo_streq(f->key, key))
 			continue;
-		_cleanup_(mo_freep) char *why = mo_printf("engine %s sets it: %s", t->given->recipe->engine.kind, f->because);
+		_cleanup_(mo_freep) char *why =
+			mo_printf("engine %s sets it: %s", t->given->recipe->engine.kind,
+				  f->because);
 
 		mo_buf_str(b, ",\"forced\":{\"value\":");
 		value_json(key, f->value, mask, b);

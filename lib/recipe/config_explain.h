@@ -1,5 +1,5 @@
-/* An engine's configuration told key by key, with who said each value: the document of `moectl explain config` and of
- * GET /v1/jobs/{id}/config. */
+/* An engine's configuration told key by key, with who said each value: the document of `moectl
+ * explain config` and of GET /v1/jobs/{id}/config. */
 #pragma once
 #include "lib/model/engine.h"
 #include "lib/model/recipe.h"
@@ -7,7 +7,8 @@
 #include "lib/recipe/experiment.h"
 #include "lib/recipe/set.h"
 
-/* The command of a rank, with the recipe's path that brought each word (NULL: the engine file's own). */
+/* The command of a rank, with the recipe's path that brought each word (NULL: the engine file's
+ * own). */
 struct rank_command {
 	char **words;
 	size_t n_words;
@@ -25,7 +26,8 @@ struct config_given {
 	const struct recipe_set *sets;
 	size_t n_sets;
 	const struct rank_command *command;
-	/* Why the planner did not choose yet what `parallelism: auto` leaves to it; NULL: it has. */
+	/* Why the planner did not choose yet what `parallelism: auto` leaves to it; NULL: it
+	 * has. */
 	const char *undecided;
 };
 /* What said a value: FILE:LINE, the recipe's key, or moectl's reason (the caller's). */
@@ -40,9 +42,9 @@ struct config_teller *config_teller_new(const struct config_given *g, const stru
 struct config_teller *config_teller_free(struct config_teller *t);
 MO_DEFINE_CLEANUP(struct config_teller, config_teller_free)
 struct config_source config_source(const struct config_teller *t, struct config_place place);
-/* The whole document, or of `key` and those below it; appends. Returns how many keys it has; of a
- * key that is not there `like` lists some that may have been meant. mask: what looks like a secret is
- * shown as ***. */
+/* The whole document, or of `key` and those below it; appends. Returns how many keys it has; of
+ * a key that is not there `like` lists some that may have been meant. mask: what looks like a
+ * secret is shown as ***. */
 size_t config_explain(const struct config_teller *t, const char *key, bool mask, struct mo_buf *b);
 /* The masked document of a job's record: of what its node read (of_node, NULL: nothing), else of
  * what the recipe's text carries, with the words of the command. The text is read once. -ENOENT:

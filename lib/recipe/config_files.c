@@ -34,7 +34,8 @@ static void put(struct config_value *map, const char *path, struct config_value 
 	config_put(map, path, v);
 }
 
-/* The key that a flag is: "flags" without dashes in front and `_` inside, "dotted" without those in front, "kept" as it is. */
+/* The key that a flag is: "flags" without dashes in front and `_` inside, "dotted" without those
+ * in front, "kept" as it is. */
 static char *key_of(const char *how, const char *word, size_t n)
 {
 	size_t dashes = mo_streq(how, "kept") ? 0 : strspn(word, "-");
@@ -111,8 +112,8 @@ static struct config_value *words_of(const struct engine *e, char *const *words,
 
 	for (size_t i = 0; i < n;) {
 		bool equals = mo_streq(e->config_words, "equals");
-		bool key = equals ? strchr(words[i], '=') && *words[i] != '-' :
-				    is_flag(words[i]) && i;
+		bool key =
+			equals ? strchr(words[i], '=') && *words[i] != '-' : is_flag(words[i]) && i;
 
 		if (key && config_parts(words[i], strcspn(words[i], "=")) > CONFIG_DEPTH_MAX) {
 			mo_error_set(err, -EINVAL, "the word %.100s: more than %d parts", words[i],
@@ -160,10 +161,10 @@ static int load(struct experiment_reader *r, const char *path, const char *forma
 						inherits);
 		for (size_t i = 0; i < r->out->n_files; i++)
 			if (mo_streq(r->out->files[i], below))
-				return experiment_error(
-					r, base->place, "remove one of them",
-					"%s: %s: the files name each other in a circle", inherits,
-					below);
+				return experiment_error(r, base->place, "remove one of them",
+							"%s: %s: the files name each other in a "
+							"circle",
+							inherits, below);
 		r->depth++;
 		int k = load(r, below, format, inherits);
 
@@ -193,7 +194,8 @@ static const char *named_by(const char *flag, const char *entry, char *const *wo
 	return NULL;
 }
 
-/* "yaml base_config models/{model_name}.yml": how the file is written, the key by which it names one below it, and a file beside it. */
+/* "yaml base_config models/{model_name}.yml": how the file is written, the key by which it names
+ * one below it, and a file beside it. */
 static int load_row(struct experiment_reader *r, const struct kv *row, const char *path,
 		    const struct config_value *given)
 {
@@ -233,33 +235,36 @@ static char *variable_of(const char *prefix, const char *key)
 	return name;
 }
 
-/* MaxText takes each of its keys from the environment as well, of the type that the file's value has; a key that the command gives too
- * ends it. Keys that no file here gives are not known, and their variables not read. */
+/* MaxText takes each of its keys from the environment as well, of the type that the file's value
+ * has; a key that the command gives too ends it. Keys that no file here gives are not known, and
+ * their variables not read. */
 static int take_variables(const struct engine *e, const struct experiment_world *world,
 			  struct config_value *merged, const struct config_value *given,
 			  struct mo_error *err)
 {
 	for (size_t i = 0; e->config_variables && i < given->n; i++) {
-		_cleanup_(mo_freep) char *name = variable_of(e->config_variables, given->items[i].key);
+		_cleanup_(mo_freep) char *name =
+			variable_of(e->config_variables, given->items[i].key);
 
 		if (!world->variable(world->arg, name))
 			continue;
 		mo_error_hint(err, "leave one of them out");
 		return mo_error_set(err, -EINVAL,
-				    "%s is in the environment, and the command gives %s: the engine "
-				    "ends where both say a key",
+				    "%s is in the environment, and the command gives %s: the "
+				    "engine ends where both say a key",
 				    name, given->items[i].key);
 	}
 	for (size_t i = 0; e->config_variables && i < merged->n; i++) {
 		struct config_value *old = merged->items[i].value;
-		_cleanup_(mo_freep) char *name = variable_of(e->config_variables, merged->items[i].key);
+		_cleanup_(mo_freep) char *name =
+			variable_of(e->config_variables, merged->items[i].key);
 		const char *text = world->variable(world->arg, name);
 
 		if (!text)
 			continue;
-		struct config_value *v = old->kind == CONFIG_TEXT ?
-						 config_value_new(CONFIG_TEXT, text, old->place) :
-						 word_value(text, old->place);
+		struct config_value *v = old->kind == CONFIG_TEXT
+						 ? config_value_new(CONFIG_TEXT, text, old->place)
+						 : word_value(text, old->place);
 
 		v->variable = mo_strdup(name);
 		config_put(merged, merged->items[i].key, v);

@@ -1,11 +1,14 @@
-/* See config_inputs.h. A row is KEY: KIND [if OTHER[=VALUE]] [unless OTHER[=VALUE]]: it asks for nothing where the engine does not read the
- * value, which is while that key is not true (or not the value; of a value with a * behind it the beginning counts), or while it is. Several
- * are joined by `or`:
+/* See config_inputs.h. A row is KEY: KIND [if OTHER[=VALUE]] [unless OTHER[=VALUE]]: it asks for
+ * nothing where the engine does not read the value, which is while that key is not true (or not
+ * the value; of a value with a * behind it the beginning counts), or while it is. Several are
+ * joined by `or`:
  *   file       the value is a file or a directory, and nothing else
  *   path       the same where it is surely a path (/x, ./x, ../x): x/y may be a model of a hub
- *   prefixes   words between blanks, weights among them; of each x there is x, x.bin or x.idx (Megatron's data sets)
- * Addresses (s3://), patterns (*) and a home (~) are the engine's to find; what begins as a flag (-b) or as JSON is no path. Of
- * several words of a command only the first is surely the value of the flag in front of them. */
+ *   prefixes   words between blanks, weights among them; of each x there is x, x.bin or x.idx
+ *              (Megatron's data sets)
+ * Addresses (s3://), patterns (*) and a home (~) are the engine's to find; what begins as a flag
+ * (-b) or as JSON is no path. Of several words of a command only the first is surely the value
+ * of the flag in front of them. */
 #include "lib/recipe/config_inputs.h"
 
 #include <string.h>
@@ -49,8 +52,8 @@ static bool begins_part(const char *word, size_t n)
 
 const char *config_input_wrong(const char *how)
 {
-	static const char expected[] = "expected file, path or prefixes, and behind it nothing, `if KEY` or "
-				       "`unless KEY`, several joined by `or`";
+	static const char expected[] = "expected file, path or prefixes, and behind it nothing, "
+				       "`if KEY` or `unless KEY`, several joined by `or`";
 	bool kind = kind_is(how, "file") || kind_is(how, "path") || kind_is(how, "prefixes");
 	const char *s = how, *word;
 	bool wanted = false; /* a condition */

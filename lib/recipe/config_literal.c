@@ -1,5 +1,6 @@
-/* Python's literals by recursive descent (config_literal.h). What has no value in YAML (bytes, complex numbers) and characters by
- * their Unicode name are no literal here, so they stay the text that they are. */
+/* Python's literals by recursive descent (config_literal.h). What has no value in YAML (bytes,
+ * complex numbers) and characters by their Unicode name are no literal here, so they stay the
+ * text that they are. */
 #include "lib/recipe/config_literal.h"
 
 #include <string.h>

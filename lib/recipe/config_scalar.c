@@ -1,5 +1,5 @@
-/* Words -> typed values (config_scalar.h). The patterns are those of PyYAML's resolver and of Primus' yaml_loader.py and
- * arg_utils.py, written out: each is a handful of spans. */
+/* Words -> typed values (config_scalar.h). The patterns are those of PyYAML's resolver and of
+ * Primus' yaml_loader.py and arg_utils.py, written out: each is a handful of spans. */
 #include "lib/recipe/config_scalar.h"
 
 #include <errno.h>
@@ -295,8 +295,8 @@ static int yaml_date(const char *text, struct config_place place, struct config_
 
 static const char *const yes[] = { "yes",  "Yes", "YES", "true", "True",
 				   "TRUE", "on",  "On",  "ON",   NULL };
-static const char *const no[] = { "no",	   "No",  "NO",	 "false", "False",
-				  "FALSE", "off", "Off", "OFF",	  NULL };
+static const char *const no[] = { "no",    "No",  "NO",  "false", "False",
+				  "FALSE", "off", "Off", "OFF",   NULL };
 
 struct config_value *config_yaml_scalar(const char *text, struct config_place place,
 					struct mo_error *err)
@@ -354,7 +354,8 @@ struct config_value *config_tagged_scalar(const char *text, enum config_kind kin
 	if (kind == CONFIG_INT)
 		r = yaml_int(text, place, &v, err);
 	if (!v && r >= 0)
-		mo_error_set(err, -EINVAL, "'%.40s' is no value of the type that its tag says", text);
+		mo_error_set(err, -EINVAL, "'%.40s' is no value of the type that its tag says",
+			     text);
 	return v;
 }
 
@@ -389,7 +390,8 @@ struct config_value *config_replaced_scalar(const char *text, struct config_plac
 	return v ? v : config_value_new(CONFIG_TEXT, text, place);
 }
 
-/* Digits with single underscores between them, as Python takes them; returns what is behind, NULL: none. */
+/* Digits with single underscores between them, as Python takes them; returns what is behind,
+ * NULL: none. */
 static const char *after_grouped(const char *s)
 {
 	size_t n = strspn(s, DIGITS);

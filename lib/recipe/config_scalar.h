@@ -1,5 +1,6 @@
-/* What a word of an engine's configuration is: by YAML 1.1 as PyYAML reads it, as the text that placeholders
- * left, and as a word of the command. Python's rules, not ours: each is pinned by tests/fixtures/primus. */
+/* What a word of an engine's configuration is: by YAML 1.1 as PyYAML reads it, as the text that
+ * placeholders left, and as a word of the command. Python's rules, not ours: each is pinned by
+ * tests/fixtures/primus. */
 #pragma once
 #include "lib/base/error.h"
 #include "lib/recipe/config_value.h"
@@ -10,7 +11,8 @@ struct config_value *config_yaml_scalar(const char *text, struct config_place pl
 /* A scalar to which a tag gives its type (!!int, !!float, !!bool, !!null), in quotes or not. */
 struct config_value *config_tagged_scalar(const char *text, enum config_kind kind,
 					  struct config_place place, struct mo_error *err);
-/* A text in which a placeholder was replaced: true, false, whole numbers and numbers are read again. */
+/* A text in which a placeholder was replaced: true, false, whole numbers and numbers are read
+ * again. */
 struct config_value *config_replaced_scalar(const char *text, struct config_place place);
 /* A value of the command line; lists and maps are those of Python. */
 struct config_value *config_word_value(const char *word, struct config_place place);

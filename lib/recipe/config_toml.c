@@ -1,5 +1,6 @@
-/* See config_toml.h. A text ends at its first NUL: the caller has looked for control characters. Tables that are written twice are put
- * together, as most writers mean them; a key that is given twice is an error. */
+/* See config_toml.h. A text ends at its first NUL: the caller has looked for control characters.
+ * Tables that are written twice are put together, as most writers mean them; a key that is given
+ * twice is an error. */
 #include "lib/recipe/config_toml.h"
 
 #include <errno.h>

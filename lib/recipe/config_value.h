@@ -1,11 +1,12 @@
-/* A value of an engine's own configuration: typed as the engine's loader types it, with the place that said
- * it and, beside it, what it replaced. Maps are sorted by key, because a merge looks every key up. */
+/* A value of an engine's own configuration: typed as the engine's loader types it, with the
+ * place that said it and, beside it, what it replaced. Maps are sorted by key, because a merge
+ * looks every key up. */
 #pragma once
 #include "lib/base/buf.h"
 
-#define CONFIG_DEPTH_MAX 32 /* maps and lists in each other */
-#define CONFIG_KEYS_MAX 4096 /* keys of one map after all merges */
-#define CONFIG_VALUES_MAX 100000 /* values of all files of one experiment */
+#define CONFIG_DEPTH_MAX 32         /* maps and lists in each other */
+#define CONFIG_KEYS_MAX 4096        /* keys of one map after all merges */
+#define CONFIG_VALUES_MAX 100000    /* values of all files of one experiment */
 #define CONFIG_TEXT_MAX (64 * 1024) /* bytes of one text after placeholders */
 
 enum config_kind {
@@ -27,19 +28,21 @@ struct config_place {
 
 struct config_value;
 struct config_pair {
-	char *key; /* NULL in lists */
+	char *key;    /* NULL in lists */
 	bool no_text; /* the key is a number, a truth value, ..: no engine takes one */
 	struct config_value *value;
 };
 struct config_value {
 	enum config_kind kind;
-	char *text; /* true, false; the digits; the shortest text of a real; the text. NULL: null, list, map */
+	/* true, false; the digits; the shortest text of a real; the text. NULL: null, list, map */
+	char *text;
 	struct config_pair *items;
 	size_t n;
 	struct config_place place;
-	char *variable; /* the environment variable that a placeholder of it took, NULL = none was set */
+	/* the environment variable that a placeholder of it took, NULL = none was set */
+	char *variable;
 	struct config_value *over; /* what it replaced, which may have replaced something */
-	bool is_new; /* of a map: it was put where no map was (config_merge) */
+	bool is_new;               /* of a map: it was put where no map was (config_merge) */
 };
 
 struct config_value *config_value_new(enum config_kind kind, const char *text,
@@ -63,7 +66,8 @@ void config_replaced(struct config_value *v, struct config_value *older);
 void config_merge(struct config_value *base, struct config_value *over);
 /* Nothing below v is new any more. */
 void config_known(struct config_value *v);
-/* The texts `null` below a map become null, but not in lists, nor in maps that are new (which then are no more). */
+/* The texts `null` below a map become null, but not in lists, nor in maps that are new (which
+ * then are no more). */
 void config_settle(struct config_value *map);
 /* The first key below v that is no text; NULL when there is none. */
 const struct config_pair *config_bad_key(const struct config_value *v);
@@ -85,6 +89,6 @@ char *config_real_text(double v);
 char *config_int_text(const char *digits);
 /* A number in decimal digits as the text that JSON has for it; NULL: it is none. */
 struct config_value *config_number(const char *text, struct config_place place);
-/* How many parts "a.b.c" has in the first n bytes. Who makes maps of them refuses more than CONFIG_DEPTH_MAX: every reader of
- * maps goes down into them. */
+/* How many parts "a.b.c" has in the first n bytes. Who makes maps of them refuses more than
+ * CONFIG_DEPTH_MAX: every reader of maps goes down into them. */
 size_t config_parts(const char *path, size_t n);

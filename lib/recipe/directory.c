@@ -89,8 +89,8 @@ void directory_variables(const struct recipe *r, const struct engine *e, struct 
 	} else if (!r->checkpoint.dir && n) {
 		_cleanup_(mo_freep) char *own = mo_printf("%s-j-{job}", r->name);
 
-		set(e, e->save_names[n - 1].value, own,
-		    "no other job writes where this one does", items, n_items);
+		set(e, e->save_names[n - 1].value, own, "no other job writes where this one does",
+		    items, n_items);
 		if (n > 1)
 			set(e, e->save_names[n - 2].value, "j-{job}",
 			    "the same, where a file fixes the last name", items, n_items);
@@ -116,7 +116,8 @@ static void check_variables(struct rules *k)
 	}
 }
 
-/* What a job without checkpoint.dir loses, of an engine that saves somewhere by itself (caller frees); NULL = nothing. */
+/* What a job without checkpoint.dir loses, of an engine that saves somewhere by itself (caller
+ * frees); NULL = nothing. */
 static char *directory_note(const struct engine *e, const struct recipe *r)
 {
 	if (!e->n_save_names || r->checkpoint.dir)
@@ -155,10 +156,13 @@ static char *joined(const struct engine *e, const struct experiment *x)
 char *experiment_directory(const struct engine *e, const struct experiment *x, const char *workdir)
 {
 	_cleanup_(mo_freep) char *names = joined(e, x);
-	_cleanup_(mo_freep) char *whole = mo_printf(
-		"%s%s%s%s%s", *names == '/' ? "" : workdir ? workdir : "",
-		*names == '/' || !workdir ? "" : "/", names, e->save_below ? "/" : "",
-		e->save_below ? e->save_below : "");
+	_cleanup_(mo_freep) char *whole =
+		mo_printf("%s%s%s%s%s",
+			  *names == '/' ? ""
+			  : workdir     ? workdir
+					: "",
+			  *names == '/' || !workdir ? "" : "/", names, e->save_below ? "/" : "",
+			  e->save_below ? e->save_below : "");
 
 	return mo_path_clean(whole);
 }

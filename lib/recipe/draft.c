@@ -66,8 +66,8 @@ static bool is_flag(const char *word)
 /* A k=v word, as Primus and MaxText take them. To Primus one with '-' is a key, too. */
 static size_t bare_key(const char *word)
 {
-	size_t n = strspn(word,
-			  "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-");
+	size_t n =
+		strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-");
 
 	return n && word[n] == '=' ? n : 0;
 }
@@ -341,8 +341,8 @@ static void keep_words(struct draft *d, const struct row *r, const struct word_f
 		last = MO_ADD(d, said, &kv_desc);
 		last->key = mo_strdup(r->path);
 	}
-	char *all = mo_printf("%s%s%s", last->value ? last->value : "", last->value ? " " : "",
-			      text);
+	char *all =
+		mo_printf("%s%s%s", last->value ? last->value : "", last->value ? " " : "", text);
 
 	free(last->value);
 	last->value = all;
@@ -385,7 +385,8 @@ static void read_rows(struct draft *d, const struct engine *e, const struct word
 			row_done(&row);
 			continue;
 		}
-		/* a micro-batch of the recipe changes what a rank takes at once, too: the word stays as it is */
+		/* a micro-batch of the recipe changes what a rank takes at once, too: the word
+		 * stays as it is */
 		if (draft_value(d, row.path) ||
 		    (mo_streq(row.path, "batch.micro") && rules_tells(e, "derived.pass_batch"))) {
 			row_done(&row);
@@ -456,8 +457,8 @@ static void lose_load(struct draft *d, const struct word_flag *f, const char *wh
 			   why);
 	else
 		draft_lose(d,
-			   "%s: a job resumes from where it saves, and the original saves "
-			   "nothing: %s",
+			   "%s: a job resumes from where it saves, and the original saves nothing: "
+			   "%s",
 			   text, why);
 }
 

@@ -11,7 +11,7 @@ struct draft {
 	char *kind, *name, *workdir, *entry, *python, *gpu, *time_limit;
 	char **args;
 	size_t n_args; /* of engine.args; of engine.argv for kind command */
-	char *loads; /* the flag that loads from where it saves, which checkpoint.dir says too */
+	char *loads;   /* the flag that loads from where it saves, which checkpoint.dir says too */
 	struct kv *values;
 	size_t n_values; /* path of the recipe -> its value as YAML */
 	struct kv *said;

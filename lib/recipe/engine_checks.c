@@ -1,5 +1,7 @@
-/* Sections of an engine file that say what a recipe may ask of the engine. The words of a feature become rows of `flags`, so that engine.args which contradict them are found
- * like those that contradict any other value; the rest is kept in struct engine_checks until the recipe is checked. */
+/* Sections of an engine file that say what a recipe may ask of the engine. The words of a
+ * feature become rows of `flags`, so that engine.args which contradict them are found like those
+ * that contradict any other value; the rest is kept in struct engine_checks until the recipe is
+ * checked. */
 #include "lib/recipe/engine_checks.h"
 
 #include <string.h>
@@ -18,7 +20,9 @@ static struct engine_checks *checks_of(struct engine *e)
 	return e->checks;
 }
 
-struct feature_file { char *words, *reason, *missing; };
+struct feature_file {
+	char *words, *reason, *missing;
+};
 static const struct key feature_keys[] = {
 	{ .path = "words", .type = KEY_TEXT, .offset = offsetof(struct feature_file, words) },
 	{ .path = "reason", .type = KEY_TEXT, .offset = offsetof(struct feature_file, reason) },
@@ -35,21 +39,30 @@ static void read_feature_env(struct reader *r, const struct ynode *env, struct e
 		mo_str_set(&item->key, name->text);
 		value_text(r, "features", env->items[i].value, &item->value);
 		if (mo_env_launch_name(name->text))
-			errors_at(r->errors, name, NULL, "features: %s is set by the launcher", name->text);
+			errors_at(r->errors, name, NULL, "features: %s is set by the launcher",
+				  name->text);
 	}
 }
 
 /* {words, env, reason} or {missing}. */
-static void read_feature(struct reader *r, const char *when, const struct ynode *key, const struct ynode *v)
+static void read_feature(struct reader *r, const char *when, const struct ynode *key,
+			 const struct ynode *v)
 {
 	struct engine *e = r->bases[0];
 	struct feature_file file = { 0 };
-	struct reader map = { .errors = r->errors, .keys = feature_keys, .n_keys = ELEMENTSOF(feature_keys), .bases = { &file } };
+	struct reader map = { .errors = r->errors,
+			      .keys = feature_keys,
+			      .n_keys = ELEMENTSOF(feature_keys),
+			      .bases = { &file } };
 	const struct ynode *env = ynode_get(v, "env");
 
 	for (size_t i = 0; i < v->n; i++)
 		if (!mo_streq(v->items[i].key->text, "env")) {
-			struct ynode one = { .kind = YAML_MAP, .items = &v->items[i], .n = 1, .line = v->line, .column = v->column };
+			struct ynode one = { .kind = YAML_MAP,
+					     .items = &v->items[i],
+					     .n = 1,
+					     .line = v->line,
+					     .column = v->column };
 
 			schema_read(&map, "", &one);
 		}
@@ -65,7 +78,8 @@ static void read_feature(struct reader *r, const char *when, const struct ynode 
 		mo_str_set(&flag->value, file.words ? file.words : "");
 	}
 	if (file.missing && (file.words || env))
-		errors_at(r->errors, key, NULL, "features: a feature is missing, or it has words and variables");
+		errors_at(r->errors, key, NULL,
+			  "features: a feature is missing, or it has words and variables");
 	if (env && env->kind == YAML_MAP) {
 		struct engine_feature *f = MO_ADD(e, features, &engine_feature_desc);
 
@@ -74,7 +88,8 @@ static void read_feature(struct reader *r, const char *when, const struct ynode 
 		read_feature_env(r, env, f);
 	}
 	if (env && (env->kind != YAML_MAP || !file.reason))
-		errors_at(r->errors, env, NULL, "features: expected env: {NAME: value} and a reason");
+		errors_at(r->errors, env, NULL,
+			  "features: expected env: {NAME: value} and a reason");
 	free(file.words);
 	free(file.reason);
 	free(file.missing);
@@ -85,15 +100,18 @@ void engine_features_read(struct reader *r, const struct key *k, const struct yn
 	struct engine *e = r->bases[0];
 
 	if (v->kind != YAML_MAP) {
-		errors_at(r->errors, v, NULL, "features: expected a mapping such as {loss_fusion=true: --flag}");
+		errors_at(r->errors, v, NULL,
+			  "features: expected a mapping such as {loss_fusion=true: --flag}");
 		return;
 	}
 	for (size_t i = 0; i < v->n; i++) {
 		const struct ynode *key = v->items[i].key, *value = v->items[i].value;
-		_cleanup_(mo_freep) char *when = mo_printf("features.%s", key->text), *path = mo_strndup(when, strcspn(when, FLAG_ROW_OPS));
+		_cleanup_(mo_freep) char *when = mo_printf("features.%s", key->text),
+					 *path = mo_strndup(when, strcspn(when, FLAG_ROW_OPS));
 
 		if (!recipe_path_known(path))
-			errors_at(r->errors, key, NULL, "features: there is no feature '%s'", path + strlen("features."));
+			errors_at(r->errors, key, NULL, "features: there is no feature '%s'",
+				  path + strlen("features."));
 		flag_key_check(r, "features", key);
 		if (!recipe_path_known(path))
 			continue;
@@ -118,34 +136,47 @@ void engine_missing_read(struct reader *r, const struct key *k, const struct yno
 		_cleanup_(mo_freep) char *path = mo_strndup(key->text, strcspn(key->text, "="));
 
 		if (!recipe_path_known(path) || mo_starts_with(path, "features."))
-			errors_at(r->errors, key, NULL, "missing: '%s' is no value of a recipe", path);
+			errors_at(r->errors, key, NULL, "missing: '%s' is no value of a recipe",
+				  path);
 	}
 }
 
 /* {path: words, ...} of a rule. */
-static void read_conditions(struct reader *r, const struct ynode *rule, const char *name, struct kv **ret, size_t *n_ret)
+static void read_conditions(struct reader *r, const struct ynode *rule, const char *name,
+			    struct kv **ret, size_t *n_ret)
 {
 	const struct ynode *map = ynode_get(rule, name);
 
 	if (map && map->kind != YAML_MAP)
-		errors_at(r->errors, map, NULL, "rules: %s: expected a mapping such as {features.a2a: deepep}", name);
+		errors_at(r->errors, map, NULL,
+			  "rules: %s: expected a mapping such as {features.a2a: deepep}", name);
 	for (size_t i = 0; map && map->kind == YAML_MAP && i < map->n; i++) {
 		const struct ynode *path = map->items[i].key;
 		struct kv *c = mo_vec_add(&kv_desc, (void **)ret, n_ret);
 
 		mo_str_set(&c->key, path->text);
 		value_text(r, "rules", map->items[i].value, &c->value);
-		if (!mo_starts_with(path->text, "args.") && !mo_starts_with(path->text, "env.") && !recipe_path_known(path->text))
-			errors_at(r->errors, path, NULL, "rules: '%.60s' is no value of a recipe, no args.FLAG and no env.NAME", path->text);
+		if (!mo_starts_with(path->text, "args.") && !mo_starts_with(path->text, "env.") &&
+		    !recipe_path_known(path->text))
+			errors_at(r->errors, path, NULL,
+				  "rules: '%.60s' is no value of a recipe, no args.FLAG and no "
+				  "env.NAME",
+				  path->text);
 	}
 }
 
-#define R(f, ...) { .path = #f, .type = KEY_TEXT, .offset = offsetof(struct engine_rule, f), ##__VA_ARGS__ }
+#define R(f, ...) \
+	{ \
+		.path = #f, .type = KEY_TEXT, .offset = offsetof(struct engine_rule, f), \
+		##__VA_ARGS__ \
+	}
 static const struct key rule_keys[] = {
 	R(id, .required = true),
 	R(because, .required = true),
 	R(instead, .required = true),
-	{ .path = "files_may", .type = KEY_BOOL, .offset = offsetof(struct engine_rule, files_may) },
+	{ .path = "files_may",
+	  .type = KEY_BOOL,
+	  .offset = offsetof(struct engine_rule, files_may) },
 	{ .path = "warns", .type = KEY_BOOL, .offset = offsetof(struct engine_rule, warns) },
 };
 
@@ -153,9 +184,14 @@ static void read_rule(struct reader *r, const struct ynode *v)
 {
 	static const char *const conditions[] = { "when", "refuse", "need" };
 	struct engine_rule *rule = MO_ADD(checks_of(r->bases[0]), rules, &engine_rule_desc);
-	struct reader map = { .errors = r->errors, .keys = rule_keys, .n_keys = ELEMENTSOF(rule_keys), .bases = { rule } };
+	struct reader map = { .errors = r->errors,
+			      .keys = rule_keys,
+			      .n_keys = ELEMENTSOF(rule_keys),
+			      .bases = { rule } };
 	_cleanup_(mo_freep) struct yitem *texts = mo_alloc_array(v->n + 1, sizeof(*texts));
-	struct ynode rest = { .kind = YAML_MAP, .items = texts, .line = v->line, .column = v->column };
+	struct ynode rest = {
+		.kind = YAML_MAP, .items = texts, .line = v->line, .column = v->column
+	};
 
 	for (size_t i = 0; i < v->n; i++)
 		if (mo_enum_parse(conditions, ELEMENTSOF(conditions), v->items[i].key->text) < 0)
@@ -171,12 +207,14 @@ static void read_rule(struct reader *r, const struct ynode *v)
 void engine_rules_read(struct reader *r, const struct key *k, const struct ynode *v)
 {
 	if (v->kind != YAML_LIST)
-		errors_at(r->errors, v, NULL, "rules: expected a list of {id, when, refuse, because, instead}");
+		errors_at(r->errors, v, NULL,
+			  "rules: expected a list of {id, when, refuse, because, instead}");
 	for (size_t i = 0; v->kind == YAML_LIST && i < v->n; i++)
 		if (v->items[i].value->kind == YAML_MAP)
 			read_rule(r, v->items[i].value);
 		else
-			errors_at(r->errors, v->items[i].value, NULL, "rules: expected {id, when, refuse, because, instead}");
+			errors_at(r->errors, v->items[i].value, NULL,
+				  "rules: expected {id, when, refuse, because, instead}");
 }
 
 /* Words between blanks: thousands of flags, which as a list would be as many nodes. */
@@ -221,7 +259,8 @@ void engine_data_parallel_read(struct reader *r, const struct key *k, const stru
 
 	value_list(r, k->path, v, &c->data_parallel, &c->n_data_parallel);
 	if (c->n_data_parallel && c->n_data_parallel != 2)
-		errors_at(r->errors, v, NULL, "data_parallel: expected two flags: of replicas, of shards");
+		errors_at(r->errors, v, NULL,
+			  "data_parallel: expected two flags: of replicas, of shards");
 }
 
 void engine_keys_source_read(struct reader *r, const struct key *k, const struct ynode *v)
@@ -244,7 +283,8 @@ void engine_renamed_read(struct reader *r, const struct key *k, const struct yno
 	struct engine_checks *c = checks_of(r->bases[0]);
 
 	if (v->kind != YAML_MAP)
-		errors_at(r->errors, v, NULL, "renamed: expected a mapping of old flags to new ones");
+		errors_at(r->errors, v, NULL,
+			  "renamed: expected a mapping of old flags to new ones");
 	for (size_t i = 0; v->kind == YAML_MAP && i < v->n; i++) {
 		struct kv *pair = MO_ADD(c, renamed, &kv_desc);
 
@@ -272,11 +312,12 @@ void engine_untold_read(struct reader *r, const struct key *k, const struct ynod
 			*text == '{' ? mo_strndup(text + 1, strcspn(text + 1, "}")) : NULL;
 
 		if (!recipe_path_known(key->text))
-			errors_at(r->errors, key, NULL, "%s: '%.60s' is no value of a recipe", k->path,
-				  key->text);
-		if (other && (!recipe_path_known(other) || !mo_streq(text + strlen(other) + 1, "}")))
-			errors_at(r->errors, value, NULL, "%s: '%.60s' is no value of a recipe", k->path,
-				  text);
+			errors_at(r->errors, key, NULL, "%s: '%.60s' is no value of a recipe",
+				  k->path, key->text);
+		if (other &&
+		    (!recipe_path_known(other) || !mo_streq(text + strlen(other) + 1, "}")))
+			errors_at(r->errors, value, NULL, "%s: '%.60s' is no value of a recipe",
+				  k->path, text);
 	}
 }
 
@@ -288,14 +329,15 @@ void engine_module_names_read(struct reader *r, const struct key *k, const struc
 }
 
 /* Words between blanks, hundreds of them: longer than other texts. */
-static void read_word_lists(struct reader *r, const char *what, const struct ynode *v, struct kv **ret,
-			    size_t *n_ret)
+static void read_word_lists(struct reader *r, const char *what, const struct ynode *v,
+			    struct kv **ret, size_t *n_ret)
 {
 	for (size_t i = 0; v->kind == YAML_MAP && i < v->n; i++) {
 		const struct ynode *words = v->items[i].value;
 
 		if (words->kind != YAML_SCALAR) {
-			errors_at(r->errors, words, NULL, "%s: expected words between blanks", what);
+			errors_at(r->errors, words, NULL, "%s: expected words between blanks",
+				  what);
 			continue;
 		}
 		struct kv *row = mo_vec_add(&kv_desc, (void **)ret, n_ret);
@@ -304,7 +346,8 @@ static void read_word_lists(struct reader *r, const char *what, const struct yno
 		mo_str_set(&row->value, words->text);
 	}
 	if (v->kind != YAML_MAP)
-		errors_at(r->errors, v, NULL, "%s: expected a mapping of words between blanks", what);
+		errors_at(r->errors, v, NULL, "%s: expected a mapping of words between blanks",
+			  what);
 }
 
 void engine_types_read(struct reader *r, const struct key *k, const struct ynode *v)
@@ -325,7 +368,8 @@ void engine_names_read(struct reader *r, const struct key *k, const struct ynode
 static void read_force(struct reader *r, const struct ynode *v)
 {
 	struct engine_force *f = MO_ADD((struct engine *)r->bases[0], forced, &engine_force_desc);
-	const struct ynode *when = ynode_get(v, "when"), *set = ynode_get(v, "set"), *because = ynode_get(v, "because");
+	const struct ynode *when = ynode_get(v, "when"), *set = ynode_get(v, "set"),
+			   *because = ynode_get(v, "because");
 
 	if (v->kind != YAML_MAP || v->n != 3 || !set || !when || !because) {
 		errors_at(r->errors, v, NULL, "experiment.forced: expected {when, set, because}");
@@ -339,7 +383,8 @@ static void read_force(struct reader *r, const struct ynode *v)
 void engine_forced_read(struct reader *r, const struct key *k, const struct ynode *v)
 {
 	if (v->kind != YAML_LIST)
-		errors_at(r->errors, v, NULL, "%s: expected a list of {when, set, because}", k->path);
+		errors_at(r->errors, v, NULL, "%s: expected a list of {when, set, because}",
+			  k->path);
 	for (size_t i = 0; v->kind == YAML_LIST && i < v->n; i++)
 		read_force(r, v->items[i].value);
 }
@@ -351,6 +396,7 @@ void engine_versions_read(struct reader *r, const struct key *k, const struct yn
 	engine_pairs_read(r, k->path, v, &e->versions, &e->n_versions);
 	for (size_t i = 0; i < e->n_versions; i++)
 		if (!mo_name_valid(e->versions[i].value))
-			errors_at(r->errors, v, NULL, "versions: %s: expected the kind of another engine file",
+			errors_at(r->errors, v, NULL,
+				  "versions: %s: expected the kind of another engine file",
 				  e->versions[i].key);
 }

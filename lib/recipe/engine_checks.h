@@ -1,4 +1,5 @@
-/* Sections of an engine file that say what a recipe may ask of the engine: features, rules, keys, renamed (docs/engines.md). Private to lib/recipe; rows of engine_file.c. */
+/* Sections of an engine file that say what a recipe may ask of the engine: features, rules,
+ * keys, renamed (docs/engines.md). Private to lib/recipe; rows of engine_file.c. */
 #pragma once
 #include "lib/recipe/schema.h"
 

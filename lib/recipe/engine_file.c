@@ -1,5 +1,6 @@
-/* Engine files (config/engines/KIND.yaml) -> struct engine. The format is described in docs/engines.md. Patterns are compiled while it is read
- * (engine_lines.c), so that a bad one is found with its place and never on a node. */
+/* Engine files (config/engines/KIND.yaml) -> struct engine. The format is described in
+ * docs/engines.md. Patterns are compiled while it is read (engine_lines.c), so that a bad one is
+ * found with its place and never on a node. */
 #include "lib/recipe/engine_file.h"
 
 #include <errno.h>
@@ -47,10 +48,12 @@ static void read_flags(struct reader *r, const struct key *k, const struct ynode
 	engine_pairs_read(r, "flags", v, &e->flags, &e->n_flags);
 	for (size_t i = 0; v->kind == YAML_MAP && i < v->n; i++) {
 		const struct ynode *key = v->items[i].key;
-		_cleanup_(mo_freep) char *path = mo_strndup(key->text, strcspn(key->text, FLAG_ROW_OPS));
+		_cleanup_(mo_freep) char *path =
+			mo_strndup(key->text, strcspn(key->text, FLAG_ROW_OPS));
 
 		if (!recipe_path_known(path))
-			errors_at(r->errors, key, NULL, "flags: '%s' is no value of a recipe", path);
+			errors_at(r->errors, key, NULL, "flags: '%s' is no value of a recipe",
+				  path);
 		flag_key_check(r, "flags", key);
 	}
 }
@@ -72,7 +75,10 @@ static void read_exit_codes(struct reader *r, const struct key *k, const struct 
 		int64_t n;
 
 		if (mo_parse_i64(code->text, 1, 255, &n) < 0)
-			errors_at(r->errors, code, NULL, "exit_codes: '%.60s' is no exit code of a program that failed: 1 to 255", code->text);
+			errors_at(r->errors, code, NULL,
+				  "exit_codes: '%.60s' is no exit code of a program that failed: 1 "
+				  "to 255",
+				  code->text);
 	}
 }
 
@@ -84,7 +90,8 @@ static void read_engine_env(struct reader *r, const struct key *k, const struct 
 
 	env_items_read(r->errors, "env", v, &items, &n);
 	for (size_t i = 0; i < n; i++) {
-		struct kv *value = MO_ADD(e, env, &kv_desc), *reason = MO_ADD(e, env_reason, &kv_desc);
+		struct kv *value = MO_ADD(e, env, &kv_desc),
+			  *reason = MO_ADD(e, env_reason, &kv_desc);
 
 		mo_str_set(&value->key, items[i].name);
 		mo_str_set(&value->value, items[i].value);
@@ -100,8 +107,11 @@ static void read_may_change(struct reader *r, const struct key *k, const struct 
 
 	value_list(r, "may_change", v, &e->may_change, &e->n_may_change);
 	for (size_t i = 0; v->kind == YAML_LIST && i < v->n; i++)
-		if (v->items[i].value->kind == YAML_SCALAR && !recipe_path_known(v->items[i].value->text))
-			errors_at(r->errors, v->items[i].value, NULL, "may_change: '%s' is no value of a recipe", v->items[i].value->text);
+		if (v->items[i].value->kind == YAML_SCALAR &&
+		    !recipe_path_known(v->items[i].value->text))
+			errors_at(r->errors, v->items[i].value, NULL,
+				  "may_change: '%s' is no value of a recipe",
+				  v->items[i].value->text);
 }
 
 static bool prepare_given(struct reader *r, const struct key *k, const struct ynode *v)
@@ -109,7 +119,8 @@ static bool prepare_given(struct reader *r, const struct key *k, const struct yn
 	const struct engine *e = r->bases[0];
 
 	if (e->n_prepare)
-		errors_at(r->errors, v, "give one of them", "%s: prepare.argv and prepare.script are both given", k->path);
+		errors_at(r->errors, v, "give one of them",
+			  "%s: prepare.argv and prepare.script are both given", k->path);
 	return e->n_prepare;
 }
 
@@ -135,9 +146,11 @@ static void read_prepare_script(struct reader *r, const struct key *k, const str
 	path = name ? mo_data_file(name) : NULL;
 	if (prepare_given(r, k, v))
 		return;
-	if (!path || mo_read_file(path, PREPARE_SCRIPT_MAX, &text) < 0 || !text.len || memchr(text.data, 0, text.len)) {
+	if (!path || mo_read_file(path, PREPARE_SCRIPT_MAX, &text) < 0 || !text.len ||
+	    memchr(text.data, 0, text.len)) {
 		errors_at(r->errors, v, "name a text file beside the engine files",
-			  "prepare.script: '%s' cannot be read from there, or is larger than %d KiB",
+			  "prepare.script: '%s' cannot be read from there, or is larger than %d "
+			  "KiB",
 			  file, PREPARE_SCRIPT_MAX / 1024);
 		return;
 	}
@@ -154,7 +167,8 @@ static void read_heartbeat_file(struct reader *r, const struct key *k, const str
 	if (value_text(r, k->path, v, &e->heartbeat.file))
 		engine_pattern_check(r, v, NULL);
 	if (e->heartbeat.file && !strstr(e->heartbeat.file, "{rank}"))
-		errors_at(r->errors, v, NULL, "heartbeat.file: it needs {rank}: each rank has a file of its own");
+		errors_at(r->errors, v, NULL,
+			  "heartbeat.file: it needs {rank}: each rank has a file of its own");
 }
 
 static void read_heartbeat_phases(struct reader *r, const struct key *k, const struct ynode *v)
@@ -163,8 +177,13 @@ static void read_heartbeat_phases(struct reader *r, const struct key *k, const s
 
 	engine_pairs_read(r, k->path, v, &e->heartbeat.phases, &e->heartbeat.n_phases);
 	for (size_t i = 0; v->kind == YAML_MAP && i < v->n; i++)
-		if (v->items[i].value->kind == YAML_SCALAR && mo_enum_parse(engine_phases, ELEMENTSOF(engine_phases) - 1, v->items[i].value->text) < 0)
-			errors_at(r->errors, v->items[i].value, NULL, "heartbeat.phases: expected one of init, load, train, save, eval, got '%s'", v->items[i].value->text);
+		if (v->items[i].value->kind == YAML_SCALAR &&
+		    mo_enum_parse(engine_phases, ELEMENTSOF(engine_phases) - 1,
+				  v->items[i].value->text) < 0)
+			errors_at(r->errors, v->items[i].value, NULL,
+				  "heartbeat.phases: expected one of init, load, train, save, "
+				  "eval, got '%s'",
+				  v->items[i].value->text);
 }
 
 static void read_experiment_values(struct reader *r, const struct key *k, const struct ynode *v)
@@ -179,7 +198,8 @@ static void read_experiment_values(struct reader *r, const struct key *k, const 
 		bool several = rows->kind == YAML_LIST;
 
 		if (!recipe_path_known(path))
-			errors_at(r->errors, key, NULL, "%s: '%s' is no value of a recipe", k->path, path);
+			errors_at(r->errors, key, NULL, "%s: '%s' is no value of a recipe", k->path,
+				  path);
 		for (size_t n = 0; n < (several ? rows->n : 1); n++) {
 			_cleanup_(mo_freep) char *text = NULL;
 
@@ -199,8 +219,8 @@ static void read_experiment_names(struct reader *r, const struct key *k, const s
 
 	engine_pairs_read(r, k->path, v, &e->save_names, &e->n_save_names);
 	for (size_t i = 0; v->kind == YAML_MAP && i < v->n; i++)
-		if (mo_enum_parse(words_names, ELEMENTSOF(words_names) - 1,
-				  v->items[i].key->text) < 0)
+		if (mo_enum_parse(words_names, ELEMENTSOF(words_names) - 1, v->items[i].key->text) <
+		    0)
 			errors_at(r->errors, v->items[i].key, NULL,
 				  "experiment.names: expected workspace, work_group, user_name or "
 				  "exp_name, got '%s'",
@@ -218,14 +238,16 @@ static void read_config_files(struct reader *r, const struct key *k, const struc
 		_cleanup_(mo_freep) char *format = mo_strndup(value, strcspn(value, " "));
 
 		if (mo_enum_parse(formats, ELEMENTSOF(formats), format) < 0)
-			errors_at(r->errors, v, NULL, "config.files: '%s': expected yaml, json or toml first", value);
+			errors_at(r->errors, v, NULL,
+				  "config.files: '%s': expected yaml, json or toml first", value);
 	}
 }
 
 static void read_engine_format(struct reader *r, const struct key *k, const struct ynode *v)
 {
 	if (v->kind != YAML_SCALAR || !mo_streq(v->text, "1"))
-		errors_at(r->errors, v, NULL, "engine: this version reads format 1: write 'engine: 1'");
+		errors_at(r->errors, v, NULL,
+			  "engine: this version reads format 1: write 'engine: 1'");
 }
 
 static void read_inputs(struct reader *r, const struct key *k, const struct ynode *v)
@@ -242,9 +264,16 @@ static void read_inputs(struct reader *r, const struct key *k, const struct ynod
 	}
 }
 
-#define F(p, t, f, ...) { .path = (p), .type = (t), .offset = offsetof(struct engine, f), ##__VA_ARGS__ }
-#define LIST(p, f, n_f, ...) F(p, KEY_LIST, f, .count_offset = offsetof(struct engine, n_f), ##__VA_ARGS__)
-#define CUSTOM(p, fn, ...) { .path = (p), .type = KEY_CUSTOM, .read = (fn), ##__VA_ARGS__ }
+#define F(p, t, f, ...) \
+	{ \
+		.path = (p), .type = (t), .offset = offsetof(struct engine, f), ##__VA_ARGS__ \
+	}
+#define LIST(p, f, n_f, ...) \
+	F(p, KEY_LIST, f, .count_offset = offsetof(struct engine, n_f), ##__VA_ARGS__)
+#define CUSTOM(p, fn, ...) \
+	{ \
+		.path = (p), .type = KEY_CUSTOM, .read = (fn), ##__VA_ARGS__ \
+	}
 static const struct key engine_keys[] = {
 	CUSTOM("engine", read_engine_format, .required = true),
 	F("kind", KEY_NAME, kind, .required = true),
@@ -321,7 +350,8 @@ static const struct key engine_keys[] = {
 	F("bool_words", KEY_BOOL, bool_words),
 	LIST("main_words", main_words, n_main_words),
 	F("even_layers", KEY_BOOL, even_layers),
-	F("stop_signal", KEY_INT, stop_signal, .min = 1, .max = 31, .words = signal_words, .values = signal_values, .refused = SIGNAL_REFUSED, .instead = SIGNAL_INSTEAD),
+	F("stop_signal", KEY_INT, stop_signal, .min = 1, .max = 31, .words = signal_words,
+	  .values = signal_values, .refused = SIGNAL_REFUSED, .instead = SIGNAL_INSTEAD),
 };
 
 static void add_experiment_key(struct engine *e, const char *key)
@@ -349,14 +379,17 @@ static void add_flag_key(struct engine *e, const char *words)
 }
 
 /* What is judged by its value must be read from the experiment. */
-static void experiment_keys_finish(struct engine *e, const struct ynode *root, struct recipe_errors *errors)
+static void experiment_keys_finish(struct engine *e, const struct ynode *root,
+				   struct recipe_errors *errors)
 {
 	for (size_t i = 0; i < e->n_flags; i++) {
 		const char *want;
 		_cleanup_(mo_freep) char *key = flag_row_if(e->flags[i].key, &want);
 
 		if (key && !engine_has_values(e))
-			errors_at(errors, root, NULL, "'%s': `if` looks at an experiment, and this engine has none", e->flags[i].key);
+			errors_at(errors, root, NULL,
+				  "'%s': `if` looks at an experiment, and this engine has none",
+				  e->flags[i].key);
 		else if (key)
 			add_experiment_key(e, key);
 		if (engine_has_values(e) && mo_streq(e->flags[i].key, "checkpoint.every"))
@@ -398,7 +431,10 @@ static void find_data(struct engine *e, const struct ynode *root, struct recipe_
 static int engine_read(const struct ynode *root, struct engine *ret, struct recipe_errors *errors)
 {
 	struct engine e;
-	struct reader r = { .errors = errors, .keys = engine_keys, .n_keys = ELEMENTSOF(engine_keys), .bases = { &e } };
+	struct reader r = { .errors = errors,
+			    .keys = engine_keys,
+			    .n_keys = ELEMENTSOF(engine_keys),
+			    .bases = { &e } };
 
 	mo_desc_init(&engine_desc, &e);
 	e.metrics_rank = 0;
@@ -409,7 +445,8 @@ static int engine_read(const struct ynode *root, struct engine *ret, struct reci
 		errors_at(errors, root, NULL, "an engine file is a mapping");
 	if (e.n_inputs && !e.experiment && !e.config_words)
 		errors_at(errors, ynode_get(root, "inputs"), NULL,
-			  "inputs: nothing says how its configuration is read: give config, or experiment");
+			  "inputs: nothing says how its configuration is read: give config, or "
+			  "experiment");
 	if (!errors->n) {
 		experiment_keys_finish(&e, root, errors);
 		find_data(&e, root, errors);
@@ -436,9 +473,13 @@ static bool kind_of_interface(const char *kind)
 	return mo_enum_parse(engine_kinds, ELEMENTSOF(engine_kinds) - 1, kind) >= 0;
 }
 
-static void engine_free(void *engine) { mo_desc_free(&engine_desc, engine); }
+static void engine_free(void *engine)
+{
+	mo_desc_free(&engine_desc, engine);
+}
 
-static int load_alone(const char *path, const struct ynode *root, struct engine *ret, struct mo_error *err)
+static int load_alone(const char *path, const struct ynode *root, struct engine *ret,
+		      struct mo_error *err)
 {
 	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
 	struct engine *before = catalogue_read(root);
@@ -482,7 +523,8 @@ static struct like_read *like_of(const struct ynode *root)
 	return l;
 }
 
-/* The sections of the file itself, and those that it leaves out as the file has them that it is like. */
+/* The sections of the file itself, and those that it leaves out as the file has them that it is
+ * like. */
 static int load_like(const char *path, struct engine *ret, struct mo_error *err)
 {
 	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
@@ -495,14 +537,16 @@ static int load_like(const char *path, struct engine *ret, struct mo_error *err)
 		return -EINVAL;
 	if (!other)
 		return mo_error_set(err, -EINVAL, "%s: like: there is no config/%s", path, name);
-	/* A tree is borrowed until the next call, which throws none away when it finds its own: the third makes both stay. */
+	/* A tree is borrowed until the next call, which throws none away when it finds its own:
+	 * the third makes both stay. */
 	const struct ynode *base = catalogue_tree(other, "engine file", err);
 	root = base ? catalogue_tree(path, "engine file", err) : NULL;
 	base = root ? catalogue_tree(other, "engine file", err) : NULL;
 	if (!base)
 		return -EINVAL;
 	if (ynode_get(base, "like"))
-		return mo_error_set(err, -EINVAL, "%s: like: %s is like another one itself", path, kind);
+		return mo_error_set(err, -EINVAL, "%s: like: %s is like another one itself", path,
+				    kind);
 	struct like_read *before = like_of(root);
 
 	if (before->base && before->base == catalogue_serial(base)) {
@@ -537,28 +581,40 @@ static int load_file(const char *kind, bool shipped, struct engine *ret, struct 
 	if (!path && shipped)
 		return -ENOENT;
 	if (!path) {
-		_cleanup_(mo_freep) char *near = catalogue_near("engines", kind), *any = mo_data_file("engines/command.yaml");
+		_cleanup_(mo_freep) char *near = catalogue_near("engines", kind),
+					 *any = mo_data_file("engines/command.yaml");
 
 		if (!any)
-			return mo_error_set(err, -EINVAL, "no engine files are installed: reinstall the data files, or set MOE_DATA_DIR to the directory that holds engines/");
+			return mo_error_set(err, -EINVAL,
+					    "no engine files are installed: reinstall the data "
+					    "files, or set MOE_DATA_DIR to the directory that "
+					    "holds engines/");
 		if (kind_of_interface(kind))
-			return mo_error_set(err, -EINVAL, "engine '%s': its file config/%s is not installed: reinstall the data files, or set MOE_DATA_DIR to the directory that holds engines/", kind, name);
+			return mo_error_set(err, -EINVAL,
+					    "engine '%s': its file config/%s is not installed: "
+					    "reinstall the data files, or set MOE_DATA_DIR to the "
+					    "directory that holds engines/",
+					    kind, name);
 		_cleanup_(mo_freep) char *names = catalogue_names("engines");
 
-		mo_error_set(err, -EINVAL, "unknown engine '%s': there is no config/%s", kind, name);
+		mo_error_set(err, -EINVAL, "unknown engine '%s': there is no config/%s", kind,
+			     name);
 		if (near || names)
-			mo_error_hint(err, "%s%s%s", near ? near : "", near && names ? " " : "", names ? names : "");
+			mo_error_hint(err, "%s%s%s", near ? near : "", near && names ? " " : "",
+				      names ? names : "");
 		return -EINVAL;
 	}
 	const struct ynode *root = catalogue_tree(path, "engine file", err);
 
 	if (!root)
 		return -EINVAL;
-	int r = ynode_get(root, "like") ? load_like(path, ret, err) : load_alone(path, root, ret, err);
+	int r = ynode_get(root, "like") ? load_like(path, ret, err)
+					: load_alone(path, root, ret, err);
 	if (r < 0)
 		return r;
 	if (!mo_streq(ret->kind, kind))
-		return mo_error_set(err, -EINVAL, "%s: kind: '%s' must be the file's name '%s'", path, ret->kind, kind);
+		return mo_error_set(err, -EINVAL, "%s: kind: '%s' must be the file's name '%s'",
+				    path, ret->kind, kind);
 	return 0;
 }
 

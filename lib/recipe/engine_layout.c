@@ -1,5 +1,7 @@
-/* The sections `layout`, `resume` and `fresh` of an engine file: where checkpoints lie, when one is complete, and which words make the engine take one (docs/engines.md). Everything that a helper
- * on a node will do with them is checked here, with its place: patterns compile, names stay below the directory, placeholders are known ones. */
+/* The sections `layout`, `resume` and `fresh` of an engine file: where checkpoints lie, when one
+ * is complete, and which words make the engine take one (docs/engines.md). Everything that a
+ * helper on a node will do with them is checked here, with its place: patterns compile, names
+ * stay below the directory, placeholders are known ones. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "lib/recipe/engine_layout.h"
 
@@ -27,17 +29,22 @@ static bool stays_below(const char *s, size_t n)
 		const char *slash = memchr(s, '/', (size_t)(end - s)), *stop = slash ? slash : end;
 		size_t part = (size_t)(stop - s);
 
-		if (part == 0 || (part == 1 && s[0] == '.') || (part == 2 && s[0] == '.' && s[1] == '.'))
+		if (part == 0 || (part == 1 && s[0] == '.') ||
+		    (part == 2 && s[0] == '.' && s[1] == '.'))
 			return false;
 		s = stop + 1;
 	}
 	return true;
 }
 
-static void check_name(struct reader *r, const char *what, const struct ynode *v, const char *name, size_t n)
+static void check_name(struct reader *r, const char *what, const struct ynode *v, const char *name,
+		       size_t n)
 {
 	if (!stays_below(name, n))
-		errors_at(r->errors, v, NULL, "%s: '%.*s' does not stay below the directory: name a relative path without '..'", what, (int)MO_MIN(n, (size_t)128), name);
+		errors_at(r->errors, v, NULL,
+			  "%s: '%.*s' does not stay below the directory: name a relative path "
+			  "without '..'",
+			  what, (int)MO_MIN(n, (size_t)128), name);
 }
 
 static void read_name(struct reader *r, const struct key *k, const struct ynode *v)
@@ -86,9 +93,14 @@ static void check_grid_groups(struct reader *r, const struct ynode *v, const pcr
 	pcre2_pattern_info(re, PCRE2_INFO_NAMETABLE, &table);
 	for (uint32_t i = 0; i < names; i++)
 		if (!mo_streq((const char *)table + i * size + 2, "variant"))
-			errors_at(r->errors, v, NULL, "pattern: unknown group '%s': a grid knows 'variant'; groups without a name are numbers", (const char *)table + i * size + 2);
+			errors_at(r->errors, v, NULL,
+				  "pattern: unknown group '%s': a grid knows 'variant'; groups "
+				  "without a name are numbers",
+				  (const char *)table + i * size + 2);
 	if (groups - names < 1 || groups - names > GRID_NUMBERS)
-		errors_at(r->errors, v, NULL, "pattern: a grid needs one to %d groups (\\d+), not %u", GRID_NUMBERS, groups - names);
+		errors_at(r->errors, v, NULL,
+			  "pattern: a grid needs one to %d groups (\\d+), not %u", GRID_NUMBERS,
+			  groups - names);
 }
 
 static void read_grid_files(struct reader *r, const struct key *k, const struct ynode *v)
@@ -99,12 +111,13 @@ static void read_grid_files(struct reader *r, const struct key *k, const struct 
 
 	if (!value_text(r, k->path, v, &g->files))
 		return;
-	pcre2_code *re = pcre2_compile((PCRE2_SPTR)g->files, PCRE2_ZERO_TERMINATED, 0, &code, &offset, NULL);
+	pcre2_code *re =
+		pcre2_compile((PCRE2_SPTR)g->files, PCRE2_ZERO_TERMINATED, 0, &code, &offset, NULL);
 
 	if (re)
 		check_grid_groups(r, v, re);
 	else
-		engine_pattern_check(r, v, NULL);      /* says why */
+		engine_pattern_check(r, v, NULL); /* says why */
 	pcre2_code_free(re);
 }
 
@@ -127,7 +140,8 @@ static void read_fixes(struct reader *r, const struct key *k, const struct ynode
 			errors_at(r->errors, v, NULL, "%s: '%s' is none of tp, pp, ep, etp, cp",
 				  k->path, g->fixes[i]);
 	if (g->n_fixes != g->n_says + !!g->tied)
-		errors_at(r->errors, v, NULL, "%s: as many as 'says' and 'tied', which come before it", k->path);
+		errors_at(r->errors, v, NULL,
+			  "%s: as many as 'says' and 'tied', which come before it", k->path);
 }
 
 static void read_tied(struct reader *r, const struct key *k, const struct ynode *v)
@@ -135,7 +149,8 @@ static void read_tied(struct reader *r, const struct key *k, const struct ynode 
 	struct ckpt_grid *g = r->bases[0];
 
 	if (value_text(r, k->path, v, &g->tied) && (g->n_says < 2 || g->n_says > CKPT_NUMBERS_MAX))
-		errors_at(r->errors, v, NULL, "%s: it wants two to %d numbers of 'says', which comes before it",
+		errors_at(r->errors, v, NULL,
+			  "%s: it wants two to %d numbers of 'says', which comes before it",
 			  k->path, CKPT_NUMBERS_MAX);
 }
 
@@ -146,11 +161,16 @@ static void read_excused(struct reader *r, const struct key *k, const struct yno
 
 	engine_pairs_read(r, k->path, v, &g->excused, &g->n_excused);
 	for (size_t i = 0; i < g->n_excused; i++)
-		if (mo_parse_i64(g->excused[i].value + (g->excused[i].value[0] == '!'), 0, INT64_MAX, &number) < 0)
-			errors_at(r->errors, v, NULL, "%s: '%s' is no number and no !number", k->path, g->excused[i].value);
+		if (mo_parse_i64(g->excused[i].value + (g->excused[i].value[0] == '!'), 0,
+				 INT64_MAX, &number) < 0)
+			errors_at(r->errors, v, NULL, "%s: '%s' is no number and no !number",
+				  k->path, g->excused[i].value);
 }
 
-#define G(f, t, ...) { .path = #f, .type = (t), .offset = offsetof(struct ckpt_grid, f), ##__VA_ARGS__ }
+#define G(f, t, ...) \
+	{ \
+		.path = #f, .type = (t), .offset = offsetof(struct ckpt_grid, f), ##__VA_ARGS__ \
+	}
 static const struct key grid_keys[] = {
 	{ .path = "files", .type = KEY_CUSTOM, .read = read_grid_files, .required = true },
 	G(count, KEY_ENUM, .words = words_count),
@@ -164,7 +184,11 @@ static const struct key grid_keys[] = {
 	G(share, KEY_TEXT),
 	G(sum, KEY_TEXT),
 };
-#define N(f, ...) { .path = #f, .type = KEY_CUSTOM, .offset = offsetof(struct ckpt_need, f), ##__VA_ARGS__ }
+#define N(f, ...) \
+	{ \
+		.path = #f, .type = KEY_CUSTOM, .offset = offsetof(struct ckpt_need, f), \
+		##__VA_ARGS__ \
+	}
 static void read_needed(struct reader *r, const struct key *k, const struct ynode *v);
 static const struct key need_keys[] = {
 	N(file, .read = read_needed, .required = true),
@@ -181,20 +205,27 @@ static void read_needed(struct reader *r, const struct key *k, const struct ynod
 	if (value_text(r, k->path, v, &need->file)) {
 		size_t n = strlen(need->file);
 
-		check_name(r, k->path, v, need->file, n > 0 && need->file[n - 1] == '/' ? n - 1 : n);
+		check_name(r, k->path, v, need->file,
+			   n > 0 && need->file[n - 1] == '/' ? n - 1 : n);
 	}
 }
 
 /* A list of mappings, each read into a new element. */
-static void read_items(struct reader *r, const char *what, const struct ynode *v, size_t max, const struct key *keys, size_t n_keys, const struct mo_desc *d, void **ret, size_t *n_ret)
+static void read_items(struct reader *r, const char *what, const struct ynode *v, size_t max,
+		       const struct key *keys, size_t n_keys, const struct mo_desc *d, void **ret,
+		       size_t *n_ret)
 {
 	if (v->kind != YAML_LIST || v->n > max) {
-		errors_at(r->errors, v, NULL, "%s: expected a list of at most %zu mappings", what, max);
+		errors_at(r->errors, v, NULL, "%s: expected a list of at most %zu mappings", what,
+			  max);
 		return;
 	}
 	for (size_t i = 0; i < v->n; i++) {
 		const struct ynode *item = v->items[i].value;
-		struct reader one = { .errors = r->errors, .keys = keys, .n_keys = n_keys, .bases = { mo_vec_add(d, ret, n_ret) } };
+		struct reader one = { .errors = r->errors,
+				      .keys = keys,
+				      .n_keys = n_keys,
+				      .bases = { mo_vec_add(d, ret, n_ret) } };
 
 		if (item->kind == YAML_MAP)
 			schema_read(&one, "", item);
@@ -207,14 +238,16 @@ static void read_grids(struct reader *r, const struct key *k, const struct ynode
 {
 	struct ckpt_layout *l = r->bases[0];
 
-	read_items(r, k->path, v, GRIDS_MAX, grid_keys, ELEMENTSOF(grid_keys), &ckpt_grid_desc, (void **)&l->grids, &l->n_grids);
+	read_items(r, k->path, v, GRIDS_MAX, grid_keys, ELEMENTSOF(grid_keys), &ckpt_grid_desc,
+		   (void **)&l->grids, &l->n_grids);
 }
 
 static void read_needs(struct reader *r, const struct key *k, const struct ynode *v)
 {
 	struct ckpt_layout *l = r->bases[0];
 
-	read_items(r, k->path, v, CKPT_NEEDS_MAX, need_keys, ELEMENTSOF(need_keys), &ckpt_need_desc, (void **)&l->needs, &l->n_needs);
+	read_items(r, k->path, v, CKPT_NEEDS_MAX, need_keys, ELEMENTSOF(need_keys), &ckpt_need_desc,
+		   (void **)&l->needs, &l->n_needs);
 }
 
 static void read_formats(struct reader *r, const struct key *k, const struct ynode *v)
@@ -226,8 +259,12 @@ static void read_formats(struct reader *r, const struct key *k, const struct yno
 		const struct ynode *value = v->items[i].value;
 
 		engine_pattern_check(r, v->items[i].key, NULL);
-		if (value->kind == YAML_SCALAR && mo_enum_parse(ckpt_format_names, _CKPT_FORMAT_N, value->text) < 0)
-			errors_at(r->errors, value, NULL, "%s: '%s' is no format: expected one of torch, pickle, json, safetensors, ocdbt, data", k->path, value->text);
+		if (value->kind == YAML_SCALAR &&
+		    mo_enum_parse(ckpt_format_names, _CKPT_FORMAT_N, value->text) < 0)
+			errors_at(r->errors, value, NULL,
+				  "%s: '%s' is no format: expected one of torch, pickle, json, "
+				  "safetensors, ocdbt, data",
+				  k->path, value->text);
 	}
 }
 
@@ -263,11 +300,20 @@ static void read_members(struct reader *r, const struct key *k, const struct yno
 	engine_pairs_read(r, k->path, v, &l->members, &l->n_members);
 	for (size_t i = 0; v->kind == YAML_MAP && i < v->n; i++)
 		if (!is_marker(r->arg, v->items[i].key->text))
-			errors_at(r->errors, v->items[i].key, NULL, "%s: '%s' is not among layout.markers", k->path, v->items[i].key->text);
+			errors_at(r->errors, v->items[i].key, NULL,
+				  "%s: '%s' is not among layout.markers", k->path,
+				  v->items[i].key->text);
 }
 
-#define F(f, t, ...) { .path = "layout." #f, .type = (t), .offset = offsetof(struct ckpt_layout, f), ##__VA_ARGS__ }
-#define CUSTOM(f, fn) { .path = "layout." #f, .type = KEY_CUSTOM, .read = (fn) }
+#define F(f, t, ...) \
+	{ \
+		.path = "layout." #f, .type = (t), .offset = offsetof(struct ckpt_layout, f), \
+		##__VA_ARGS__ \
+	}
+#define CUSTOM(f, fn) \
+	{ \
+		.path = "layout." #f, .type = KEY_CUSTOM, .read = (fn) \
+	}
 static const struct key layout_keys[] = {
 	F(entry, KEY_CUSTOM, .read = read_pattern, .required = true),
 	F(subdir, KEY_CUSTOM, .read = read_name),
@@ -293,7 +339,10 @@ static const struct key layout_keys[] = {
 void engine_layout_read(struct reader *r, const struct key *k, const struct ynode *v)
 {
 	struct engine *e = r->bases[0];
-	struct reader one = { .errors = r->errors, .keys = layout_keys, .n_keys = ELEMENTSOF(layout_keys), .bases = { &e->layout } };
+	struct reader one = { .errors = r->errors,
+			      .keys = layout_keys,
+			      .n_keys = ELEMENTSOF(layout_keys),
+			      .bases = { &e->layout } };
 
 	e->has_layout = true;
 	if (v->kind != YAML_MAP) {
@@ -311,8 +360,11 @@ static void check_word(struct reader *r, const char *what, const struct ynode *v
 	for (const char *open = strchr(v->text, '{'); open; open = strchr(open + 1, '{')) {
 		size_t n = strspn(open + 1, WORD_CHARS);
 
-		if (n > 0 && open[n + 1] == '}' && strncmp(open, "{iteration}", n + 2) != 0 && strncmp(open, "{dir}", n + 2) != 0)
-			errors_at(r->errors, v, NULL, "%s: unknown placeholder '%.*s': expected {iteration} or {dir}", what, (int)MO_MIN(n + 2, (size_t)64), open);
+		if (n > 0 && open[n + 1] == '}' && strncmp(open, "{iteration}", n + 2) != 0 &&
+		    strncmp(open, "{dir}", n + 2) != 0)
+			errors_at(r->errors, v, NULL,
+				  "%s: unknown placeholder '%.*s': expected {iteration} or {dir}",
+				  what, (int)MO_MIN(n + 2, (size_t)64), open);
 	}
 }
 
@@ -321,7 +373,8 @@ void engine_resume_read(struct reader *r, const struct key *k, const struct ynod
 	struct engine *e = r->bases[0];
 	bool fresh = mo_streq(k->path, "fresh");
 
-	value_list(r, k->path, v, fresh ? &e->fresh : &e->resume, fresh ? &e->n_fresh : &e->n_resume);
+	value_list(r, k->path, v, fresh ? &e->fresh : &e->resume,
+		   fresh ? &e->n_fresh : &e->n_resume);
 	for (size_t i = 0; v->kind == YAML_LIST && i < v->n; i++)
 		if (v->items[i].value->kind == YAML_SCALAR)
 			check_word(r, k->path, v->items[i].value);

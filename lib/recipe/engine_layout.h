@@ -1,4 +1,5 @@
-/* Where checkpoints of an engine lie, and the words by which it takes one or none. Private to lib/recipe; rows of engine_file.c. */
+/* Where checkpoints of an engine lie, and the words by which it takes one or none. Private to
+ * lib/recipe; rows of engine_file.c. */
 #pragma once
 #include "lib/recipe/schema.h"
 

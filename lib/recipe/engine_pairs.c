@@ -1,4 +1,5 @@
-/* What the sections of an engine file share: mappings of texts, and the keys of rows (engine_pairs.h). */
+/* What the sections of an engine file share: mappings of texts, and the keys of rows
+ * (engine_pairs.h). */
 #include "lib/recipe/engine_pairs.h"
 
 #include <string.h>
@@ -7,7 +8,8 @@
 #include "lib/recipe/argv.h"
 #include "lib/recipe/keys.h"
 
-void engine_pairs_read(struct reader *r, const char *what, const struct ynode *v, struct kv **ret, size_t *n_ret)
+void engine_pairs_read(struct reader *r, const char *what, const struct ynode *v, struct kv **ret,
+		       size_t *n_ret)
 {
 	if (v->kind != YAML_MAP) {
 		errors_at(r->errors, v, NULL, "%s: expected a mapping", what);
@@ -36,6 +38,9 @@ void flag_key_check(struct reader *r, const char *what, const struct ynode *key)
 		other = mo_strndup(at, strcspn(at, " "));
 		at = strchr(at, ' ');
 	}
-	if ((other && !recipe_path_known(other)) || (at && (!own || !*own || !*want || !mo_starts_with(at, " if "))))
-		errors_at(r->errors, key, NULL, "%s: expected 'PATH unless features.NAME if KEY=VALUE', got '%s'", what, key->text);
+	if ((other && !recipe_path_known(other)) ||
+	    (at && (!own || !*own || !*want || !mo_starts_with(at, " if "))))
+		errors_at(r->errors, key, NULL,
+			  "%s: expected 'PATH unless features.NAME if KEY=VALUE', got '%s'", what,
+			  key->text);
 }

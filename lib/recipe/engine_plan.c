@@ -20,7 +20,8 @@
 
 /* ---- what the engine is told ---- */
 
-/* Is the word this flag? Dashes and underscores are alike. *ret_value: what stands behind '=', NULL without. */
+/* Is the word this flag? Dashes and underscores are alike. *ret_value: what stands behind '=',
+ * NULL without. */
 static bool names(const char *word, const char *name, const char **ret_value)
 {
 	const char *key = word ? word + strspn(word, "-") : "";
@@ -33,8 +34,8 @@ static bool names(const char *word, const char *name, const char **ret_value)
 	return !*name && (!*key || *key == '=');
 }
 
-/* By this flag in engine.args, "true" without a value, else by its own configuration; NULL = nothing. A
- * list has a flag's value behind it as a word of its own. The last one counts. */
+/* By this flag in engine.args, "true" without a value, else by its own configuration; NULL =
+ * nothing. A list has a flag's value behind it as a word of its own. The last one counts. */
 static const char *flag(const struct recipe_engine *e, const char *name, bool files)
 {
 	const char *ret = NULL, *value;
@@ -359,11 +360,10 @@ static void check_row(struct reader *r, const struct ynode *key, const struct tr
 			  value + 1);
 	else if (value || t->kind == TRAIT_FLAG) {
 		if ((value || !is_constant(t, v->text)) && !are_conditions(v->text))
-			errors_at(
-				r->errors, v, NULL,
-				"plan: %.60s: expected conditions such as 'KEY=VALUE KEY!=VALUE or "
-				"KEY>N'%s, got '%.60s'",
-				key->text, value ? "" : ", true or false", v->text);
+			errors_at(r->errors, v, NULL,
+				  "plan: %.60s: expected conditions such as 'KEY=VALUE KEY!=VALUE "
+				  "or KEY>N'%s, got '%.60s'",
+				  key->text, value ? "" : ", true or false", v->text);
 	} else if (!are_keys(t, v->text, on ? (size_t)(on - v->text) : strlen(v->text)) ||
 		   (on && !are_conditions(on + strlen(IF))))
 		errors_at(r->errors, v, NULL,
@@ -447,7 +447,8 @@ static void engine_done(struct engine *e)
 	mo_desc_done(&engine_desc, e);
 }
 
-/* "torchtitan-ours" trains as torchtitan, as far as nothing else is said. NULL: no such kind (caller frees). */
+/* "torchtitan-ours" trains as torchtitan, as far as nothing else is said. NULL: no such kind
+ * (caller frees). */
 static char *beginning(const char *kind)
 {
 	char *ret = mo_strdup(kind);

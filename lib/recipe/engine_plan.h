@@ -1,5 +1,5 @@
-/* `plan:` of an engine file: which of the engine's keys say what plans know of it (docs/engines.md), and
- * what they say in one recipe (lib/model/traits.h). */
+/* `plan:` of an engine file: which of the engine's keys say what plans know of it
+ * (docs/engines.md), and what they say in one recipe (lib/model/traits.h). */
 #pragma once
 #include "lib/base/error.h"
 #include "lib/model/engine.h"
@@ -10,9 +10,9 @@ void engine_plan_read(struct reader *r, const struct key *k, const struct ynode 
 /* A file by itself: the one that counts, or the one that came with this version. */
 typedef int engine_plan_loader(const char *kind, bool shipped, struct engine *ret,
 			       struct mo_error *err);
-/* Puts the rows of the engines that `like` names behind its own. A file without the section has those of
- * the one that came with this version under its name, else of the kind that its name begins with, else
- * of `command`. 0, or -errno with err. */
+/* Puts the rows of the engines that `like` names behind its own. A file without the section has
+ * those of the one that came with this version under its name, else of the kind that its name
+ * begins with, else of `command`. 0, or -errno with err. */
 int engine_plan_finish(struct engine *e, engine_plan_loader *load, struct mo_error *err);
 /* Makes recipe.engine.traits anew; e still has its checks. */
 void engine_plan_apply(const struct engine *e, struct recipe *r);

@@ -1,4 +1,5 @@
-/* Words that an engine file and a recipe give together, besides the command of the ranks (argv.c): engine.prepare, and where the engine writes its heartbeat. */
+/* Words that an engine file and a recipe give together, besides the command of the ranks
+ * (argv.c): engine.prepare, and where the engine writes its heartbeat. */
 #include "lib/recipe/engine_words.h"
 
 #include <string.h>
@@ -9,9 +10,15 @@
 /* {python}, {entry} and values of the recipe; words that only the node knows stay for it. */
 static char *expand(const struct engine *e, const struct recipe *r, const char *word)
 {
-	const struct { const char *name, *value; } own[] = {
-		{ "{python}", r->engine.python ? r->engine.python : e->python ? e->python : "python3" },
-		{ "{entry}", r->engine.entry ? r->engine.entry : e->entry ? e->entry : "" },
+	const struct {
+		const char *name, *value;
+	} own[] = {
+		{ "{python}", r->engine.python ? r->engine.python
+			      : e->python      ? e->python
+					       : "python3" },
+		{ "{entry}", r->engine.entry ? r->engine.entry
+			     : e->entry      ? e->entry
+					     : "" },
 	};
 	struct mo_buf b = { 0 };
 
@@ -58,7 +65,9 @@ const char *recipe_engine_arg(const struct recipe *r, const char *name, size_t n
 		if (key[n] == '=')
 			return key + n + 1;
 		if (key[n] == 0)
-			return r->engine.args_list ? i + 1 < r->engine.n_args ? r->engine.args[i + 1].key : NULL : r->engine.args[i].value;
+			return r->engine.args_list
+				       ? i + 1 < r->engine.n_args ? r->engine.args[i + 1].key : NULL
+				       : r->engine.args[i].value;
 	}
 	return NULL;
 }
@@ -72,8 +81,10 @@ char *engine_heartbeat_dir(const struct engine *e, const struct recipe *r)
 	const char *name = arg + strlen("{arg:"), *end = strchr(arg, '}');
 	size_t n = strcspn(name, ":}"), skip = name[n] == ':' ? n + 1 : n;
 	const char *value = recipe_engine_arg(r, name, n);
-	_cleanup_(mo_freep) char *text = value ? mo_printf("%.*s%s%s", (int)(arg - dir), dir, value, end + 1)
-					       : mo_printf("%.*s%.*s%s", (int)(arg - dir), dir, (int)(end - name - (ptrdiff_t)skip), name + skip, end + 1);
+	_cleanup_(mo_freep) char *text =
+		value ? mo_printf("%.*s%s%s", (int)(arg - dir), dir, value, end + 1)
+		      : mo_printf("%.*s%.*s%s", (int)(arg - dir), dir,
+				  (int)(end - name - (ptrdiff_t)skip), name + skip, end + 1);
 
 	return recipe_expand(r, text, NULL);
 }

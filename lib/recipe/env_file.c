@@ -1,6 +1,8 @@
-/* Environment profiles: every config/env/NAME.yaml says in `when` what it applies to, and in `layer` and `order` what it overrides (docs/environment.md). Here the part of
- * `when` that the recipe decides is evaluated; GPU and NIC stay with the profile for launch_make(). Each item has a value, a reason and a source; what other launchers do
- * (`alternatives`) becomes part of the reason. */
+/* Environment profiles: every config/env/NAME.yaml says in `when` what it applies to, and in
+ * `layer` and `order` what it overrides (docs/environment.md). Here the part of `when` that the
+ * recipe decides is evaluated; GPU and NIC stay with the profile for launch_make(). Each item
+ * has a value, a reason and a source; what other launchers do (`alternatives`) becomes part of
+ * the reason. */
 #include "lib/recipe/env_file.h"
 
 #include <errno.h>
@@ -19,23 +21,37 @@
 #include "lib/recipe/env_limits.h"
 #include "lib/recipe/keys.h"
 
-struct item_file { struct env_item item; char *alternatives; bool unset; };
+struct item_file {
+	struct env_item item;
+	char *alternatives;
+	bool unset;
+};
 
-#define I(f, t, ...) { .path = #f, .type = (t), .offset = offsetof(struct item_file, item.f), ##__VA_ARGS__ }
+#define I(f, t, ...) \
+	{ \
+		.path = #f, .type = (t), .offset = offsetof(struct item_file, item.f), \
+		##__VA_ARGS__ \
+	}
 static const struct key item_keys[] = {
 	I(name, KEY_TEXT, .required = true),
 	I(value, KEY_TEXT),
 	{ .path = "unset", .type = KEY_BOOL, .offset = offsetof(struct item_file, unset) },
 	I(reason, KEY_TEXT, .required = true),
-	{ .path = "alternatives", .type = KEY_TEXT, .offset = offsetof(struct item_file, alternatives) },
+	{ .path = "alternatives",
+	  .type = KEY_TEXT,
+	  .offset = offsetof(struct item_file, alternatives) },
 	I(source, KEY_TEXT),
 };
 
 /* One item; false with an error. The item owns its texts then. */
-static bool read_item(struct recipe_errors *errors, const char *what, const struct ynode *v, struct env_item *ret)
+static bool read_item(struct recipe_errors *errors, const char *what, const struct ynode *v,
+		      struct env_item *ret)
 {
 	struct item_file f = { 0 };
-	struct reader r = { .errors = errors, .keys = item_keys, .n_keys = ELEMENTSOF(item_keys), .bases = { &f } };
+	struct reader r = { .errors = errors,
+			    .keys = item_keys,
+			    .n_keys = ELEMENTSOF(item_keys),
+			    .bases = { &f } };
 	size_t before = errors->n;
 
 	if (v->kind != YAML_MAP) {
@@ -45,11 +61,14 @@ static bool read_item(struct recipe_errors *errors, const char *what, const stru
 	mo_desc_init(&env_item_desc, &f.item);
 	schema_read(&r, "", v);
 	if (errors->n == before && !f.item.value == !f.unset)
-		errors_at(errors, v, NULL, "%s: %s needs one of value and unset: true", what, f.item.name);
+		errors_at(errors, v, NULL, "%s: %s needs one of value and unset: true", what,
+			  f.item.name);
 	if (f.item.name && mo_env_launch_name(f.item.name))
-		errors_at(errors, ynode_get(v, "name"), NULL, "%s: %s is set by the launcher", what, f.item.name);
+		errors_at(errors, ynode_get(v, "name"), NULL, "%s: %s is set by the launcher", what,
+			  f.item.name);
 	if (f.alternatives && f.item.reason) {
-		_cleanup_(mo_freep) char *reason = mo_printf("%s (others: %s)", f.item.reason, f.alternatives);
+		_cleanup_(mo_freep) char *reason =
+			mo_printf("%s (others: %s)", f.item.reason, f.alternatives);
 		mo_str_set(&f.item.reason, reason);
 	}
 	free(f.alternatives);
@@ -57,7 +76,8 @@ static bool read_item(struct recipe_errors *errors, const char *what, const stru
 	return true;
 }
 
-void env_items_read(struct recipe_errors *errors, const char *what, const struct ynode *v, struct env_item **ret, size_t *n_ret)
+void env_items_read(struct recipe_errors *errors, const char *what, const struct ynode *v,
+		    struct env_item **ret, size_t *n_ret)
 {
 	if (v->kind != YAML_LIST) {
 		errors_at(errors, v, NULL, "%s: expected a list of {name, value, reason}", what);
@@ -71,7 +91,8 @@ void env_items_read(struct recipe_errors *errors, const char *what, const struct
 			continue;
 		for (size_t k = 0; item.name && k < *n_ret; k++)
 			if (mo_streq((*ret)[k].name, item.name))
-				errors_at(errors, ynode_get(node, "name"), NULL, "%s: %s is given twice", what, item.name);
+				errors_at(errors, ynode_get(node, "name"), NULL,
+					  "%s: %s is given twice", what, item.name);
 		*(struct env_item *)mo_vec_add(&env_item_desc, (void **)ret, n_ret) = item;
 	}
 }
@@ -79,7 +100,11 @@ void env_items_read(struct recipe_errors *errors, const char *what, const struct
 #define OWN "args." /* begins a path of the engine's own keys */
 
 /* The recipe's part of `when`: it has one of these words at the path. */
-struct condition { char *path; char **words; size_t n; };
+struct condition {
+	char *path;
+	char **words;
+	size_t n;
+};
 
 /* What a file is read into. */
 struct env_file {
@@ -118,7 +143,9 @@ static void read_items(struct reader *r, const struct key *k, const struct ynode
 }
 
 #define L(f, t, ...) \
-	{ .path = #f, .type = (t), .offset = offsetof(struct env_limit, f), ##__VA_ARGS__ }
+	{ \
+		.path = #f, .type = (t), .offset = offsetof(struct env_limit, f), ##__VA_ARGS__ \
+	}
 static const struct key limit_keys[] = {
 	L(name, KEY_TEXT, .required = true),
 	L(min, KEY_INT, .min = INT64_MIN, .max = INT64_MAX, .required = true),
@@ -131,14 +158,16 @@ static void read_limits(struct reader *r, const struct key *k, const struct ynod
 	struct env_file *f = r->arg;
 
 	if (v->kind != YAML_LIST) {
-		errors_at(r->errors, v, NULL, "%s: expected a list of {name, min, max, reason}", k->path);
+		errors_at(r->errors, v, NULL, "%s: expected a list of {name, min, max, reason}",
+			  k->path);
 		return;
 	}
 	for (size_t i = 0; i < v->n; i++) {
 		const struct ynode *node = v->items[i].value;
 
 		if (node->kind != YAML_MAP) {
-			errors_at(r->errors, node, NULL, "%s: expected {name, min, max, reason}", k->path);
+			errors_at(r->errors, node, NULL, "%s: expected {name, min, max, reason}",
+				  k->path);
 			continue;
 		}
 		struct env_limit *limit = MO_GROW(f->limits, f->n_limits);
@@ -159,7 +188,8 @@ static void read_env_format(struct reader *r, const struct key *k, const struct 
 }
 
 /* One word or a list of words. */
-static void read_words(struct reader *r, const struct key *k, const struct ynode *v, char ***ret, size_t *n_ret)
+static void read_words(struct reader *r, const struct key *k, const struct ynode *v, char ***ret,
+		       size_t *n_ret)
 {
 	_cleanup_(mo_freep) char *word = NULL;
 
@@ -191,7 +221,8 @@ static bool word_matches(const char *word, const char *value)
 	if (!value)
 		return false;
 	if (word[0] == '>')
-		return mo_parse_i64(word + 1, INT64_MIN, INT64_MAX, &least) == 0 && mo_parse_i64(value, INT64_MIN, INT64_MAX, &have) == 0 && have > least;
+		return mo_parse_i64(word + 1, INT64_MIN, INT64_MAX, &least) == 0 &&
+		       mo_parse_i64(value, INT64_MIN, INT64_MAX, &have) == 0 && have > least;
 	return mo_streq(word, value);
 }
 
@@ -205,12 +236,14 @@ static void read_condition(struct reader *r, const char *path, const struct ynod
 	read_words(r, &k, v, &c->words, &c->n);
 }
 
-/* What the recipe says there; of the engine's own keys also what its configuration does. Caller frees; NULL = nothing. */
+/* What the recipe says there; of the engine's own keys also what its configuration does. Caller
+ * frees; NULL = nothing. */
 static char *condition_value(const struct condition *c, const struct recipe *recipe)
 {
 	if (!recipe || !mo_starts_with(c->path, OWN))
 		return recipe ? recipe_value(recipe, c->path) : NULL;
-	const char *key = c->path + strlen(OWN), *said = recipe_engine_arg(recipe, key, strlen(key));
+	const char *key = c->path + strlen(OWN),
+		   *said = recipe_engine_arg(recipe, key, strlen(key));
 
 	return mo_strdup(said ? said : recipe_experiment_arg(recipe, key));
 }
@@ -219,7 +252,8 @@ static char *condition_value(const struct condition *c, const struct recipe *rec
 static bool condition_holds(const struct condition *c, const struct recipe *recipe)
 {
 	_cleanup_(mo_freep) char *value = condition_value(c, recipe);
-	const char *feature = mo_starts_with(c->path, "features.") ? c->path + strlen("features.") : "";
+	const char *feature =
+		mo_starts_with(c->path, "features.") ? c->path + strlen("features.") : "";
 	bool found = false;
 
 	for (size_t i = 0; recipe && i < recipe->n_features; i++)
@@ -238,7 +272,10 @@ static void read_engine(struct reader *r, const struct key *k, const struct ynod
 static void read_feature(struct reader *r, const struct key *k, const struct ynode *v)
 {
 	if (v->kind != YAML_MAP) {
-		errors_at(r->errors, v, NULL, "%s: expected a mapping of recipe values, such as {parallelism.sharding: zero3}", k->path);
+		errors_at(r->errors, v, NULL,
+			  "%s: expected a mapping of recipe values, such as {parallelism.sharding: "
+			  "zero3}",
+			  k->path);
 		return;
 	}
 	for (size_t i = 0; i < v->n; i++) {
@@ -247,7 +284,8 @@ static void read_feature(struct reader *r, const struct key *k, const struct yno
 		if (mo_starts_with(path->text, OWN) || recipe_path_known(path->text))
 			read_condition(r, path->text, v->items[i].value);
 		else
-			errors_at(r->errors, path, NULL, "%s: '%.60s' is no value of a recipe", k->path, path->text);
+			errors_at(r->errors, path, NULL, "%s: '%.60s' is no value of a recipe",
+				  k->path, path->text);
 	}
 }
 
@@ -255,10 +293,21 @@ static const char *const words_layer[] = { "base", "profile", "engine", "feature
 static const char *const words_vendor[] = { "amd", "nvidia", NULL };
 static const struct key file_keys[] = {
 	{ .path = "env", .type = KEY_CUSTOM, .read = read_env_format, .required = true },
-	{ .path = "layer", .type = KEY_ENUM, .offset = offsetof(struct env_file, profile.layer), .words = words_layer, .required = true },
-	{ .path = "order", .type = KEY_INT, .offset = offsetof(struct env_file, profile.order), .min = 0, .max = 1000 },
+	{ .path = "layer",
+	  .type = KEY_ENUM,
+	  .offset = offsetof(struct env_file, profile.layer),
+	  .words = words_layer,
+	  .required = true },
+	{ .path = "order",
+	  .type = KEY_INT,
+	  .offset = offsetof(struct env_file, profile.order),
+	  .min = 0,
+	  .max = 1000 },
 	{ .path = "when", .type = KEY_MAP },
-	{ .path = "when.vendor", .type = KEY_WORD, .offset = offsetof(struct env_file, profile.vendor), .words = words_vendor },
+	{ .path = "when.vendor",
+	  .type = KEY_WORD,
+	  .offset = offsetof(struct env_file, profile.vendor),
+	  .words = words_vendor },
 	{ .path = "when.gpu", .type = KEY_CUSTOM, .read = read_gpu },
 	{ .path = "when.nic", .type = KEY_CUSTOM, .read = read_nic },
 	{ .path = "when.engine", .type = KEY_CUSTOM, .read = read_engine },
@@ -267,8 +316,8 @@ static const struct key file_keys[] = {
 	{ .path = "limits", .type = KEY_CUSTOM, .read = read_limits },
 };
 
-/* config/env/NAME.yaml; NULL with err. Borrowed until the next call: a file is read when it is new, and for each recipe only
- * asked whether it applies. */
+/* config/env/NAME.yaml; NULL with err. Borrowed until the next call: a file is read when it is
+ * new, and for each recipe only asked whether it applies. */
 static const struct env_file *profile_read(const char *name, struct mo_error *err)
 {
 	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
@@ -279,7 +328,11 @@ static const struct env_file *profile_read(const char *name, struct mo_error *er
 	if (!root || file)
 		return file;
 	file = mo_alloc(sizeof(*file));
-	struct reader r = { .errors = &errors, .keys = file_keys, .n_keys = ELEMENTSOF(file_keys), .bases = { file }, .arg = file };
+	struct reader r = { .errors = &errors,
+			    .keys = file_keys,
+			    .n_keys = ELEMENTSOF(file_keys),
+			    .bases = { file },
+			    .arg = file };
 	mo_desc_init(&env_profile_desc, &file->profile);
 	file->profile.order = 0;
 	if (root->kind == YAML_MAP)
@@ -290,7 +343,9 @@ static const struct env_file *profile_read(const char *name, struct mo_error *er
 		errors_at(&errors, root, NULL, "missing key 'items', or 'limits'");
 	for (size_t i = 0; i < file->profile.n_items; i++) {
 		struct env_item *item = &file->profile.items[i];
-		_cleanup_(mo_freep) char *source = item->source ? mo_printf("env/%s.yaml: %s", name, item->source) : mo_printf("env/%s.yaml", name);
+		_cleanup_(mo_freep) char *source =
+			item->source ? mo_printf("env/%s.yaml: %s", name, item->source)
+				     : mo_printf("env/%s.yaml", name);
 
 		item->layer = file->profile.layer;
 		mo_str_set(&item->source, source);
@@ -304,7 +359,8 @@ static const struct env_file *profile_read(const char *name, struct mo_error *er
 }
 
 /* 1 = the profile applies to the recipe and ret is filled, 0 = it does not. */
-static int profile_load(const char *name, const struct recipe *recipe, struct env_profile *ret, struct mo_error *err)
+static int profile_load(const char *name, const struct recipe *recipe, struct env_profile *ret,
+			struct mo_error *err)
 {
 	const struct env_file *file = profile_read(name, err);
 
@@ -326,10 +382,12 @@ static int by_precedence(const void *a, const void *b)
 
 	if (x->layer != y->layer)
 		return x->layer - y->layer;
-	return x->order != y->order ? (x->order > y->order) - (x->order < y->order) : strcmp(x->name, y->name);
+	return x->order != y->order ? (x->order > y->order) - (x->order < y->order)
+				    : strcmp(x->name, y->name);
 }
 
-int env_profiles(const struct recipe *r, struct env_profile **ret, size_t *n_ret, struct mo_error *err)
+int env_profiles(const struct recipe *r, struct env_profile **ret, size_t *n_ret,
+		 struct mo_error *err)
 {
 	char **names = NULL;
 	size_t n_names = 0;
@@ -337,13 +395,16 @@ int env_profiles(const struct recipe *r, struct env_profile **ret, size_t *n_ret
 
 	mo_data_names("env", &names, &n_names);
 	if (!n_names)
-		e = mo_error_set(err, -EINVAL, "no environment profiles are installed: reinstall the data files, or set MOE_DATA_DIR to the directory that holds env/");
+		e = mo_error_set(err, -EINVAL,
+				 "no environment profiles are installed: reinstall the data files, "
+				 "or set MOE_DATA_DIR to the directory that holds env/");
 	for (size_t i = 0; i < n_names; i++) {
 		struct env_profile profile = { 0 };
 
 		e = e < 0 ? e : profile_load(names[i], r, &profile, err);
 		if (e > 0)
-			*(struct env_profile *)mo_vec_add(&env_profile_desc, (void **)ret, n_ret) = profile;
+			*(struct env_profile *)mo_vec_add(&env_profile_desc, (void **)ret, n_ret) =
+				profile;
 		free(names[i]);
 	}
 	free(names);
@@ -366,9 +427,9 @@ int env_limits_read(struct env_limits *ret, struct mo_error *err)
 		for (size_t k = 0; file && k < file->n_limits; k++) {
 			const struct env_limit *l = &file->limits[k];
 
-			*MO_GROW(ret->items, ret->n) = (struct env_limit){
-				mo_strdup(l->name), l->min, l->max, mo_strdup(l->reason)
-			};
+			*MO_GROW(ret->items, ret->n) =
+				(struct env_limit){ mo_strdup(l->name), l->min, l->max,
+						    mo_strdup(l->reason) };
 		}
 		free(names[i]);
 	}
@@ -394,7 +455,8 @@ const struct env_limit *env_limit(const struct env_limits *l, const char *variab
 	return NULL;
 }
 
-static struct env_item *append(struct env_item **items, size_t *n_items, enum env_layer layer, const char *name, const char *value)
+static struct env_item *append(struct env_item **items, size_t *n_items, enum env_layer layer,
+			       const char *name, const char *value)
 {
 	struct env_item *item = mo_vec_add(&env_item_desc, (void **)items, n_items);
 
@@ -404,14 +466,17 @@ static struct env_item *append(struct env_item **items, size_t *n_items, enum en
 	return item;
 }
 
-static void feature_layer(const struct recipe *r, const struct engine *e, struct env_item **items, size_t *n_items)
+static void feature_layer(const struct recipe *r, const struct engine *e, struct env_item **items,
+			  size_t *n_items)
 {
 	for (size_t i = 0; i < e->n_features; i++) {
 		const struct engine_feature *f = &e->features[i];
-		_cleanup_(flag_row_done) struct flag_row row = flag_row(r, &(struct kv){ .key = f->when });
+		_cleanup_(flag_row_done) struct flag_row row =
+			flag_row(r, &(struct kv){ .key = f->when });
 
 		for (size_t k = 0; row.applies && k < f->n_env; k++) {
-			struct env_item *item = append(items, n_items, ENV_FEATURE, f->env[k].key, f->env[k].value);
+			struct env_item *item =
+				append(items, n_items, ENV_FEATURE, f->env[k].key, f->env[k].value);
 
 			mo_str_set(&item->reason, f->reason);
 			item->source = mo_printf("engines/%s.yaml: %s", e->kind, f->when);
@@ -419,10 +484,12 @@ static void feature_layer(const struct recipe *r, const struct engine *e, struct
 	}
 }
 
-void env_layers(const struct recipe *r, const struct engine *e, struct env_item **items, size_t *n_items)
+void env_layers(const struct recipe *r, const struct engine *e, struct env_item **items,
+		size_t *n_items)
 {
 	for (size_t i = 0; i < e->n_env; i++) {
-		struct env_item *item = append(items, n_items, ENV_ENGINE, e->env[i].key, e->env[i].value);
+		struct env_item *item =
+			append(items, n_items, ENV_ENGINE, e->env[i].key, e->env[i].value);
 
 		mo_str_set(&item->reason, i < e->n_env_reason ? e->env_reason[i].value : NULL);
 		item->source = mo_printf("engines/%s.yaml", e->kind);
@@ -430,7 +497,8 @@ void env_layers(const struct recipe *r, const struct engine *e, struct env_item 
 	directory_variables(r, e, items, n_items);
 	feature_layer(r, e, items, n_items);
 	for (size_t i = 0; i < r->n_env; i++) {
-		struct env_item *item = append(items, n_items, ENV_RECIPE, r->env[i].name, r->env[i].value);
+		struct env_item *item =
+			append(items, n_items, ENV_RECIPE, r->env[i].name, r->env[i].value);
 
 		mo_str_set(&item->file, r->env[i].file);
 		mo_str_set(&item->reason, "the recipe says so");

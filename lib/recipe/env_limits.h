@@ -1,11 +1,12 @@
-/* What values a variable of the ranks can have, whoever sets it: `limits` of the files in config/env. Private to lib/recipe. */
+/* What values a variable of the ranks can have, whoever sets it: `limits` of the files in
+ * config/env. Private to lib/recipe. */
 #pragma once
 #include "lib/base/error.h"
 
 struct env_limit {
 	char *name;
 	int64_t min, max; /* of a whole number */
-	char *reason; /* what happens beyond */
+	char *reason;     /* what happens beyond */
 };
 /* Those of all files, read once for a recipe: it may set 512 variables, and each look at the
  * directory and its files costs 40 us. -EINVAL with err: a file cannot be read. */

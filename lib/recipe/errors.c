@@ -11,7 +11,8 @@
 #define ERRORS_SHOWN 20
 #define ERRORS_COLLECTED 1024
 
-static struct mo_error *errors_add(struct recipe_errors *e, int64_t line, int64_t column, const char *hint)
+static struct mo_error *errors_add(struct recipe_errors *e, int64_t line, int64_t column,
+				   const char *hint)
 {
 	struct mo_error *err = MO_GROW(e->items, e->n);
 
@@ -21,7 +22,8 @@ static struct mo_error *errors_add(struct recipe_errors *e, int64_t line, int64_
 	return err;
 }
 
-void errors_place(struct recipe_errors *e, int64_t line, int64_t column, const char *hint, const char *fmt, ...)
+void errors_place(struct recipe_errors *e, int64_t line, int64_t column, const char *hint,
+		  const char *fmt, ...)
 {
 	va_list ap;
 
@@ -32,7 +34,8 @@ void errors_place(struct recipe_errors *e, int64_t line, int64_t column, const c
 	va_end(ap);
 }
 
-void errors_at(struct recipe_errors *e, const struct ynode *where, const char *hint, const char *fmt, ...)
+void errors_at(struct recipe_errors *e, const struct ynode *where, const char *hint,
+	       const char *fmt, ...)
 {
 	va_list ap;
 
@@ -54,7 +57,7 @@ static bool after(const struct mo_error *a, const struct mo_error *b)
 
 int recipe_errors_finish(struct recipe_errors *e)
 {
-	for (size_t i = 1; i < e->n; i++)         /* insertion: stable, and nearly sorted already */
+	for (size_t i = 1; i < e->n; i++) /* insertion: stable, and nearly sorted already */
 		for (size_t k = i; k > 0 && after(&e->items[k - 1], &e->items[k]); k--) {
 			struct mo_error t = e->items[k];
 

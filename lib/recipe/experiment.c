@@ -1,5 +1,5 @@
-/* An experiment as Primus' loader makes one configuration of it (experiment.h): parser.py from parse_exp() on, then
- * primus_config.py's normalisation, then the command line. */
+/* An experiment as Primus' loader makes one configuration of it (experiment.h): parser.py from
+ * parse_exp() on, then primus_config.py's normalisation, then the command line. */
 #include "lib/recipe/experiment.h"
 
 #include <errno.h>
@@ -63,10 +63,10 @@ static int check_keys(struct experiment_reader *r, const struct config_value *v)
 {
 	const struct config_pair *bad = config_bad_key(v);
 
-	return bad ? experiment_error(
-			     r, bad->value->place, "put it into quotes",
-			     "the key '%.60s' is no text in YAML 1.1, and Primus takes only texts",
-			     bad->key)
+	return bad ? experiment_error(r, bad->value->place, "put it into quotes",
+				      "the key '%.60s' is no text in YAML 1.1, and Primus takes "
+				      "only texts",
+				      bad->key)
 		   : 0;
 }
 
@@ -80,8 +80,8 @@ static void missing(struct experiment_reader *r, const struct config_value *map,
 	const char *near = mo_near_miss(key, names, map->n);
 	_cleanup_(mo_freep) char *hint = near ? mo_printf("is '%.60s' meant as it?", near) : NULL;
 
-	experiment_error(r, near ? config_get(map, near)->place : map->place, hint, "missing key '%s'",
-			 key);
+	experiment_error(r, near ? config_get(map, near)->place : map->place, hint,
+			 "missing key '%s'", key);
 }
 
 /* A key of `map` that must be a text. */
@@ -93,12 +93,12 @@ static const char *text_of(struct experiment_reader *r, const struct config_valu
 	if (!v)
 		missing(r, map, key);
 	else if (v->kind != CONFIG_TEXT)
-		experiment_error(
-			r, v->place,
-			"put it into quotes, or choose one that is no number and no truth value",
-			"%s: Primus needs a text here, and reads %s%s%s%s", key,
-			config_kind_names[v->kind], v->text ? " ('" : "", v->text ? v->text : "",
-			v->text ? "')" : "");
+		experiment_error(r, v->place,
+				 "put it into quotes, or choose one that is no number and no truth "
+				 "value",
+				 "%s: Primus needs a text here, and reads %s%s%s%s", key,
+				 config_kind_names[v->kind], v->text ? " ('" : "",
+				 v->text ? v->text : "", v->text ? "')" : "");
 	return v && v->kind == CONFIG_TEXT ? v->text : NULL;
 }
 
@@ -150,7 +150,8 @@ static int merge_over(struct experiment_reader *r, struct config_value *into,
 					  CONFIG_KEYS_MAX);
 }
 
-/* What the model's preset says where the module's says nothing: by its first key only. Takes model. */
+/* What the model's preset says where the module's says nothing: by its first key only. Takes
+ * model. */
 static int fill_in(struct experiment_reader *r, struct config_value *into,
 		   struct config_value *model)
 {
@@ -231,7 +232,8 @@ static struct config_value *parameters(struct experiment_reader *r, struct confi
 	return TAKE_PTR(ret);
 }
 
-/* One module of the file, with its presets. *ret NULL and 0: one without them, which Primus does not find later. */
+/* One module of the file, with its presets. *ret NULL and 0: one without them, which Primus does
+ * not find later. */
 static int read_module(struct experiment_reader *r, struct config_value *module,
 		       char **ret_framework, struct config_value **ret)
 {
@@ -273,7 +275,8 @@ static bool is_alias(const char *a, const char *b)
 	       (!strcmp(a, "post_trainer") && !strcmp(b, "pre_trainer"));
 }
 
-/* All modules are read, as Primus does; the one asked for stays, or the other trainer in its place. */
+/* All modules are read, as Primus does; the one asked for stays, or the other trainer in its
+ * place. */
 static int read_modules(struct experiment_reader *r, struct config_value *top, const char *asked)
 {
 	struct config_value *modules = config_get(top, "modules");
@@ -440,7 +443,8 @@ void experiment_without_words(struct experiment *x)
 	without_words(x->merged);
 }
 
-int experiment_command(struct experiment *x, char *const *words, size_t n_words, struct mo_error *err)
+int experiment_command(struct experiment *x, char *const *words, size_t n_words,
+		       struct mo_error *err)
 {
 	struct experiment_words w = { 0 };
 	struct experiment said = { 0 };

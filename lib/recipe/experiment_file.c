@@ -1,5 +1,5 @@
-/* One file of an experiment: YAML 1.1, then placeholders, then `extends`, as yaml_loader.py does it: each file by itself before it
- * is merged into another. */
+/* One file of an experiment: YAML 1.1, then placeholders, then `extends`, as yaml_loader.py does
+ * it: each file by itself before it is merged into another. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -80,11 +80,12 @@ static int replace(struct experiment_reader *r, struct config_place place, const
 		const char *value = r->world->variable(r->world->arg, name);
 
 		if (!value && close == end)
-			return experiment_error(
-				r, place,
-				"give it in the recipe's env:, or a default: ${NAME:default}",
-				"${%.60s}: the variable is not set, and the file gives no default",
-				name);
+			return experiment_error(r, place,
+						"give it in the recipe's env:, or a default: "
+						"${NAME:default}",
+						"${%.60s}: the variable is not set, and the file "
+						"gives no default",
+						name);
 		if (value && !*ret_variable)
 			*ret_variable = mo_strdup(name);
 		if (value)
@@ -123,7 +124,7 @@ static struct config_value *yaml_value(const struct ynode *n, struct config_plac
 				       struct mo_error *err)
 {
 	static const enum config_kind kinds[] = {
-		[YAML_TAG_STR] = CONFIG_TEXT,	[YAML_TAG_INT] = CONFIG_INT,
+		[YAML_TAG_STR] = CONFIG_TEXT,   [YAML_TAG_INT] = CONFIG_INT,
 		[YAML_TAG_FLOAT] = CONFIG_REAL, [YAML_TAG_BOOL] = CONFIG_BOOL,
 		[YAML_TAG_NULL] = CONFIG_NULL,
 	};
@@ -178,9 +179,8 @@ static void drop_earlier(struct experiment_reader *r, struct config_value *map, 
 	struct config_value *earlier = config_take(map, key);
 
 	if (earlier && r->out->n_repeats < EXPERIMENT_REPEATS_MAX)
-		*MO_GROW(r->out->repeats, r->out->n_repeats) = (struct experiment_repeat){
-			mo_strdup(key), place, earlier->place.line
-		};
+		*MO_GROW(r->out->repeats, r->out->n_repeats) =
+			(struct experiment_repeat){ mo_strdup(key), place, earlier->place.line };
 	config_value_free(earlier);
 }
 
@@ -251,8 +251,8 @@ static bool is_empty(const char *s)
 	return true;
 }
 
-/* Control characters, which PyYAML refuses wherever they stand, and Unicode's own ends of lines, which end its
- * comments and plain texts and not ours; 0: there are none. */
+/* Control characters, which PyYAML refuses wherever they stand, and Unicode's own ends of lines,
+ * which end its comments and plain texts and not ours; 0: there are none. */
 static int64_t control_line(const char *s)
 {
 	int64_t line = 1;
@@ -345,7 +345,8 @@ static struct config_value *read_one(struct experiment_reader *r, const char *pa
 }
 
 struct config_value *experiment_load_as(struct experiment_reader *r, const char *path,
-					const char *format, struct config_place from, int *ret_errno)
+					const char *format, struct config_place from,
+					int *ret_errno)
 {
 	struct config_place at = { .file = file_index(r->out, path), .line = 1, .word = -1 };
 

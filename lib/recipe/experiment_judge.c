@@ -76,7 +76,8 @@ static bool has_names(const struct engine *e, const struct experiment *x)
 	return e->n_save_names > 0;
 }
 
-/* Nothing is saved without that key, as in most files of the vendor: then the directory is nobody's. */
+/* Nothing is saved without that key, as in most files of the vendor: then the directory is
+ * nobody's. */
 static bool saves(const struct engine *e, const struct experiment *x)
 {
 	const struct config_value *v = e->save_key ? config_find(x->merged, e->save_key) : NULL;
@@ -124,7 +125,8 @@ void experiment_judge(const struct engine *e, const struct recipe *r, const char
 	*ret = (struct experiment_verdict){ 0 };
 	mo_desc_init(&recipe_desc, &ret->recipe);
 	mo_desc_init(&recipe_desc, &both.recipe);
-	/* Another version may have other rules: the fault is then neither the file's nor the user's. */
+	/* Another version may have other rules: the fault is then neither the file's nor the
+	 * user's. */
 	if (parse(text, n, NULL, 0, &alone) < 0) {
 		_cleanup_(mo_freep) char *why = errors_text(&alone.errors);
 
@@ -134,8 +136,7 @@ void experiment_judge(const struct engine *e, const struct recipe *r, const char
 	if (refuses_file(e, r, x, named, ret))
 		return;
 	ret->document = experiment_document(e, r, x);
-	const struct recipe_set set = { (char *)"experiment", ret->document,
-					(char *)"experiment" };
+	const struct recipe_set set = { (char *)"experiment", ret->document, (char *)"experiment" };
 
 	mo_desc_done(&recipe_desc, &both.recipe);
 	if (parse(text, n, &set, 1, &both) < 0) {

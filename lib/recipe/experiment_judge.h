@@ -11,11 +11,12 @@ struct experiment_verdict {
 	char *refused;
 	/* Why nothing can be said; NULL: it was judged. */
 	char *unjudged;
-	/* Where the engine saves by its names, when the recipe has no checkpoint.dir; NULL: unknown. */
+	/* Where the engine saves by its names, when the recipe has no checkpoint.dir; NULL:
+	 * unknown. */
 	char *directory;
 	char **warnings;
-	size_t n_warnings; /* that the recipe alone has not */
-	char *document; /* the recipe's key `experiment`; NULL when it was not judged */
+	size_t n_warnings;    /* that the recipe alone has not */
+	char *document;       /* the recipe's key `experiment`; NULL when it was not judged */
 	struct recipe recipe; /* both together, when nothing is refused */
 };
 /* e, r: of the text as it was submitted. x may be of anybody's making. ret is the caller's. */

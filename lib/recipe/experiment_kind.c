@@ -76,7 +76,8 @@ int experiment_kind_check(const struct engine *e, const struct experiment *x, st
 	struct config_place at;
 	const char *word;
 	enum suite asked = suite_asked(x, &word, &at);
-	bool framework = e->experiment_framework && !mo_streq(e->experiment_framework, x->framework);
+	bool framework =
+		e->experiment_framework && !mo_streq(e->experiment_framework, x->framework);
 
 	if (!framework && (asked != SUITE_PRE || suite_of(e) != SUITE_POST))
 		return 0;
@@ -93,7 +94,7 @@ int experiment_kind_check(const struct engine *e, const struct experiment *x, st
 	if (use)
 		mo_error_hint(err, "use engine.kind: %s", use);
 	else
-		mo_error_hint(err, "this version has no engine kind for it; those that it has are in "
-				   "docs/engines.md");
+		mo_error_hint(err, "this version has no engine kind for it; those that it has are "
+				   "in docs/engines.md");
 	return -EINVAL;
 }

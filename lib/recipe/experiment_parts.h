@@ -12,17 +12,20 @@ struct experiment_reader {
 	size_t reads, values, bytes;
 };
 
-/* Reads a file with everything that it extends. by: what asks for it, in words; from: where that is said. NULL with err; a file that
- * is not there gives its errno in *ret_errno, which may be NULL. */
+/* Reads a file with everything that it extends. by: what asks for it, in words; from: where that
+ * is said. NULL with err; a file that is not there gives its errno in *ret_errno, which may be
+ * NULL. */
 struct config_value *experiment_load(struct experiment_reader *r, const char *path, const char *by,
 				     struct config_place from, int *ret_errno);
 /* One file in that format, without anything that it names. */
 struct config_value *experiment_load_as(struct experiment_reader *r, const char *path,
-					const char *format, struct config_place from, int *ret_errno);
+					const char *format, struct config_place from,
+					int *ret_errno);
 /* An error at a place. Always -EINVAL. */
 int experiment_error(struct experiment_reader *r, struct config_place place, const char *hint,
 		     const char *fmt, ...) _printf_(4, 5);
-/* The directory of `from` and path as one path without . and .. parts where that can be told by the text. */
+/* The directory of `from` and path as one path without . and .. parts where that can be told by
+ * the text. */
 char *experiment_path(const char *from, const char *path);
 
 /* The command: what Primus' main takes for itself, and the rest as one map. */

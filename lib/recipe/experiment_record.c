@@ -1,5 +1,5 @@
-/* See experiment_record.h. Places and values are written as they are; what is read back comes from a recipe's text, which anybody may
- * have written, so nothing of it is believed. */
+/* See experiment_record.h. Places and values are written as they are; what is read back comes
+ * from a recipe's text, which anybody may have written, so nothing of it is believed. */
 #include "lib/recipe/experiment_record.h"
 
 #include <errno.h>
@@ -130,8 +130,8 @@ static struct config_value *setter_of(const struct ynode *s, const struct experi
 	int64_t line;
 
 	if (s->kind != YAML_LIST || s->n > 4 || !whole_of(s, 1, -1, &place.file) ||
-	    !whole_of(s, 2, place.file < 0 ? -1 : 0, &line) ||
-	    place.file >= (int64_t)x->n_files || (variable && variable->kind != YAML_SCALAR))
+	    !whole_of(s, 2, place.file < 0 ? -1 : 0, &line) || place.file >= (int64_t)x->n_files ||
+	    (variable && variable->kind != YAML_SCALAR))
 		return NULL;
 	*(place.file < 0 ? &place.word : &place.line) = line;
 	struct config_value *v = value_of(s->items[0].value, place);
@@ -189,9 +189,9 @@ static int row_of(const struct ynode *row, struct experiment *x, struct mo_error
 		end = good ? &(*end)->over : end;
 	}
 	if (!good)
-		return mo_error_set(
-			err, -EINVAL,
-			"experiment.result.keys: expected [[key, [value, file, line]]]");
+		return mo_error_set(err, -EINVAL,
+				    "experiment.result.keys: expected [[key, [value, file, "
+				    "line]]]");
 	return put(x->merged, row->items[0].value->text, TAKE_PTR(first), err);
 }
 
@@ -227,9 +227,10 @@ static void place_names(const struct ynode *named, struct experiment *x)
 		const struct ynode *n = ynode_get(named, x->names->items[i].key);
 		int64_t file, line;
 
-		if (n && n->kind == YAML_LIST && whole_of(n, 0, 0, &file) && whole_of(n, 1, 0, &line) &&
-		    file < (int64_t)x->n_files)
-			x->names->items[i].value->place = (struct config_place){ .file = file, .line = line, .word = -1 };
+		if (n && n->kind == YAML_LIST && whole_of(n, 0, 0, &file) &&
+		    whole_of(n, 1, 0, &line) && file < (int64_t)x->n_files)
+			x->names->items[i].value->place =
+				(struct config_place){ .file = file, .line = line, .word = -1 };
 	}
 }
 

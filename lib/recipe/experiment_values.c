@@ -1,4 +1,5 @@
-/* Rows of an engine file's experiment.values against a resolved experiment (experiment_values.h). */
+/* Rows of an engine file's experiment.values against a resolved experiment
+ * (experiment_values.h). */
 #include "lib/recipe/experiment_values.h"
 
 #include <string.h>
@@ -12,7 +13,8 @@
 #include "lib/recipe/layer_pattern.h"
 #include "lib/recipe/rules_say.h"
 
-/* As a word of the recipe: what it says of itself is judged there, so a wrong type is carried on. */
+/* As a word of the recipe: what it says of itself is judged there, so a wrong type is carried
+ * on. */
 static char *as_word(const struct config_value *v)
 {
 	struct mo_buf b = { 0 };
@@ -81,7 +83,8 @@ static bool first_of(const struct experiment *x, const char *keys, struct experi
 	return false;
 }
 
-/* Megatron's moe_layer_freq: every how many layers have experts, or a list of zeros and ones in Python's words, or as YAML. */
+/* Megatron's moe_layer_freq: every how many layers have experts, or a list of zeros and ones in
+ * Python's words, or as YAML. */
 enum layers { LAYERS_NONE, LAYERS_EVERY, LAYERS_AFTER, LAYERS_MIXED };
 static enum layers layers_of(const struct config_value *v, int64_t *ret)
 {
@@ -137,11 +140,12 @@ static bool above(const struct config_value *v, const char *want)
 {
 	double a, b;
 
-	return v && v->text && mo_parse_double(v->text, &a) == 0 && mo_parse_double(want, &b) == 0 &&
-	       a > b;
+	return v && v->text && mo_parse_double(v->text, &a) == 0 &&
+	       mo_parse_double(want, &b) == 0 && a > b;
 }
 
-/* "A=true B C!=x D>1": A is true, B is there and not null, C is anything but x, D a number above 1. */
+/* "A=true B C!=x D>1": A is true, B is there and not null, C is anything but x, D a number above
+ * 1. */
 static bool holds(const struct experiment *x, const char *conditions, struct experiment_said *ret)
 {
 	bool first = true;
@@ -154,7 +158,7 @@ static bool holds(const struct experiment *x, const char *conditions, struct exp
 		_cleanup_(mo_freep) char *want = op ? mo_strndup(s + end + op, n - end - op) : NULL;
 		const struct config_value *v = config_find(x->merged, key);
 
-		if (sign == '>' ? !above(v, want)
+		if (sign == '>'   ? !above(v, want)
 		    : sign == '!' ? is(v, want)
 		    : sign        ? !is(v, want)
 				  : is(v, "null"))
@@ -178,8 +182,8 @@ bool experiment_holds(const struct experiment *x, const char *conditions)
 #define REST "rest("
 #define NODE_GPUS 8 /* as many as AMD's machines have */
 
-/* "rest(KEY/A=-1 B C)": KEY is -1, what the other sizes leave of a node. B or C without a number is 1,
- * and A without one is -1, of which only one may be. */
+/* "rest(KEY/A=-1 B C)": KEY is -1, what the other sizes leave of a node. B or C without a number
+ * is 1, and A without one is -1, of which only one may be. */
 static bool rest_says(const struct experiment *x, const char *call, struct experiment_said *ret)
 {
 	_cleanup_(mo_freep) char *key = mo_strndup(call, strcspn(call, "/"));
@@ -271,7 +275,8 @@ bool experiment_value(const struct engine *e, const struct experiment *x, const 
 	return false;
 }
 
-bool experiment_pass_batch(const struct engine *e, const struct experiment *x, struct experiment_said *ret)
+bool experiment_pass_batch(const struct engine *e, const struct experiment *x,
+			   struct experiment_said *ret)
 {
 	for (size_t i = 0; i < e->n_experiment_values; i++) {
 		const struct kv *row = &e->experiment_values[i];
@@ -325,7 +330,8 @@ static void own_keys(const struct engine *e, const struct experiment *x, struct 
 	}
 }
 
-/* The values that the recipe leaves to the experiment, and where they were said, each as the inside of a map. */
+/* The values that the recipe leaves to the experiment, and where they were said, each as the
+ * inside of a map. */
 struct found {
 	const struct engine *engine;
 	const struct recipe *recipe;
@@ -369,14 +375,17 @@ static void take_micro(const struct found *f, struct experiment_said *v)
 	v->by_recipe = true;
 }
 
-/* "per_dp(KEYS)": so many for each data-parallel rank, of which there are as many as the GPUs and the other sizes leave. */
+/* "per_dp(KEYS)": so many for each data-parallel rank, of which there are as many as the GPUs
+ * and the other sizes leave. */
 static bool per_dp(const struct found *f, struct experiment_said *v)
 {
 	int64_t each, ranks = size_of(f, "parallelism.tp");
 
 	take_micro(f, v);
-	ranks = mo_times(ranks, mo_times(size_of(f, "parallelism.pp"), size_of(f, "parallelism.cp")));
-	if (mo_parse_i64(v->text, 1, MO_RANKS_MAX, &each) < 0 || ranks < 1 || f->recipe->gpus < ranks)
+	ranks = mo_times(ranks,
+			 mo_times(size_of(f, "parallelism.pp"), size_of(f, "parallelism.cp")));
+	if (mo_parse_i64(v->text, 1, MO_RANKS_MAX, &each) < 0 || ranks < 1 ||
+	    f->recipe->gpus < ranks)
 		return false;
 	free(v->text);
 	v->text = mo_printf("%lld", (long long)mo_times(each, f->recipe->gpus / ranks));
@@ -405,11 +414,16 @@ static void add(struct found *f, const char *path)
 		return;
 	struct config_place nowhere = { -1, 0, -1 };
 	_cleanup_(mo_freep) char *place = experiment_place(x, v.from ? v.from->place : nowhere);
-	_cleanup_(mo_freep) char *where =
-		v.by_recipe ? mo_strdup("batch.micro x dp")
-		: v.from ? mo_printf("%s: %s", place, v.key)
-			 : mo_printf("%s, which the %s does not give",
-				     mo_streq(v.key, "it") ? path : v.key, engine_files_word(f->engine));
+	_cleanup_(mo_freep) char *where = NULL;
+
+	if (v.by_recipe)
+		where = mo_strdup("batch.micro x dp");
+	else if (v.from)
+		where = mo_printf("%s: %s", place, v.key);
+	else
+		where = mo_printf("%s, which the %s does not give",
+				  mo_streq(v.key, "it") ? path : v.key,
+				  engine_files_word(f->engine));
 
 	mo_buf_printf(&f->values, "%s\"%s\":%s", f->values.len ? "," : "", path, v.text);
 	mo_buf_printf(&f->said, "%s\"%s\":", f->said.len ? "," : "", path);
@@ -437,8 +451,8 @@ static bool part_lacks(const struct engine *e, const struct experiment *x, const
 	return false;
 }
 
-/* The values that a row like "model=NAME: KEY=VALUE" looks at name a model whose sizes lie in the engine.
- * NULL: nothing names one. */
+/* The values that a row like "model=NAME: KEY=VALUE" looks at name a model whose sizes lie in
+ * the engine. NULL: nothing names one. */
 static char *by_name_alone(const struct engine *e, const struct experiment *x)
 {
 	const struct kv *row = NULL;
@@ -446,9 +460,9 @@ static char *by_name_alone(const struct engine *e, const struct experiment *x)
 	bool sizes = false;
 
 	for (size_t i = 0; i < e->n_experiment_values && !row; i++)
-		row = mo_starts_with(e->experiment_values[i].key, "model=") ?
-			      &e->experiment_values[i] :
-			      NULL;
+		row = mo_starts_with(e->experiment_values[i].key, "model=")
+			      ? &e->experiment_values[i]
+			      : NULL;
 	for (size_t i = 0; i < e->n_experiment_values; i++)
 		sizes |= mo_streq(e->experiment_values[i].key, "model.layers");
 	for (const char *s = row ? row->value : ""; *s;) {
@@ -523,8 +537,8 @@ char *experiment_document(const struct engine *e, const struct recipe *r,
 	struct mo_buf b = { 0 };
 
 	for (size_t i = 0; i < r->n_left; i++)
-		if (!no_model || (!mo_streq(r->left[i], "model") &&
-				  !mo_starts_with(r->left[i], "model.")))
+		if (!no_model ||
+		    (!mo_streq(r->left[i], "model") && !mo_starts_with(r->left[i], "model.")))
 			add(&f, r->left[i]);
 	own_keys(e, x, &own, &f.said);
 	mo_buf_printf(&b, "{\"files\":\"crc32c:%08x\",\"values\":{%s},\"args\":{%s},\"said\":{%s}",

@@ -1,5 +1,5 @@
-/* The words behind the program: Primus' main takes some for itself, also when they are cut short, as argparse does; the rest are
- * overrides (arg_utils.py, parse_cli_overrides). */
+/* The words behind the program: Primus' main takes some for itself, also when they are cut
+ * short, as argparse does; the rest are overrides (arg_utils.py, parse_cli_overrides). */
 #include <errno.h>
 #include <string.h>
 
@@ -66,10 +66,10 @@ static int take_own(char *const *words, size_t n, struct experiment_words *ret, 
 			continue;
 		}
 		if (own == OWN_UNCLEAR)
-			return mo_error_set(
-				err, -EINVAL,
-				"the word %s: Primus has more than one option that begins so",
-				word);
+			return mo_error_set(err, -EINVAL,
+					    "the word %s: Primus has more than one option that "
+					    "begins so",
+					    word);
 		if (own == OWN_HELP)
 			return mo_error_set(err, -EINVAL,
 					    "the word %s: Primus prints its help and ends", word);
@@ -118,10 +118,10 @@ static int give(struct config_value *map, const char *key, struct config_value *
 			config_put(map, name, there);
 		}
 		if (there->kind != CONFIG_MAP)
-			return mo_error_set(
-				err, -EINVAL,
-				"the word %.100s: '%s' is no map, an earlier word gave it a value",
-				key, name);
+			return mo_error_set(err, -EINVAL,
+					    "the word %.100s: '%s' is no map, an earlier word gave "
+					    "it a value",
+					    key, name);
 		map = there;
 		part += n + 1;
 	}

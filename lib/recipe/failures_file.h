@@ -1,9 +1,11 @@
-/* config/failures/signatures.yaml -> rules. Patterns are compiled while reading, so that a bad one is found with its place. */
+/* config/failures/signatures.yaml -> rules. Patterns are compiled while reading, so that a bad
+ * one is found with its place. */
 #pragma once
 #include "lib/model/failure.h"
 #include "lib/recipe/errors.h"
 
 /* ret must be initialised. 0, or -EINVAL with errors. */
-int failures_parse(const char *text, size_t n, struct failure_rules *ret, struct recipe_errors *errors);
+int failures_parse(const char *text, size_t n, struct failure_rules *ret,
+		   struct recipe_errors *errors);
 /* The installed file (mo_data_file). */
 int failures_load(struct failure_rules *ret, struct mo_error *err);

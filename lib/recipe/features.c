@@ -1,5 +1,6 @@
-/* Values of the recipe's `features:` section: what may be written for each feature, what asks for nothing, and pipeline layouts as Megatron writes them. Which engine has
- * which feature is said in its file (docs/features.md) and checked in rules_features.c. */
+/* Values of the recipe's `features:` section: what may be written for each feature, what asks
+ * for nothing, and pipeline layouts as Megatron writes them. Which engine has which feature is
+ * said in its file (docs/features.md) and checked in rules_features.c. */
 #include "lib/recipe/features.h"
 
 #include <string.h>
@@ -9,8 +10,17 @@
 
 enum feature_type { FEATURE_WORD, FEATURE_BOOL, FEATURE_COUNT, FEATURE_LAYOUT, FEATURE_LAYERS };
 
-static const struct { const char *path; enum feature_type type; const char *words[6]; int64_t max; const char *off; } known[] = {
-	{ "features.grouped_gemm", FEATURE_WORD, { "turbo", "native", "legacy", "none" }, .off = "none" },
+static const struct {
+	const char *path;
+	enum feature_type type;
+	const char *words[6];
+	int64_t max;
+	const char *off;
+} known[] = {
+	{ "features.grouped_gemm",
+	  FEATURE_WORD,
+	  { "turbo", "native", "legacy", "none" },
+	  .off = "none" },
 	{ "features.a2a", FEATURE_WORD, { "deepep", "uccl", "alltoall" }, .off = "alltoall" },
 	{ "features.sync_free", FEATURE_COUNT, { NULL }, 3 },
 	{ "features.overlap_a2a", FEATURE_BOOL, { NULL }, 0 },
@@ -28,7 +38,8 @@ static bool is_auto(const struct ynode *v)
 
 bool feature_asks(const char *value)
 {
-	static const char *const nothing[] = { "", "0", "none", "false", "False", "FALSE", "off", "auto", "alltoall" };
+	static const char *const nothing[] = { "",      "0",   "none", "false",   "False",
+					       "FALSE", "off", "auto", "alltoall" };
 
 	return value && mo_enum_parse(nothing, ELEMENTSOF(nothing), value) < 0;
 }
@@ -41,14 +52,16 @@ const char *feature_value(const struct recipe *r, const char *name)
 	return NULL;
 }
 
-static void wrong(struct reader *r, const struct key *k, const struct ynode *v, const char *hint, const char *expected)
+static void wrong(struct reader *r, const struct key *k, const struct ynode *v, const char *hint,
+		  const char *expected)
 {
 	_cleanup_(mo_freep) char *shown = value_shown(v);
 
 	errors_at(r->errors, v, hint, "%s: expected %s, got %s", k->path, expected, shown);
 }
 
-static char *read_word(struct reader *r, const struct key *k, const struct ynode *v, const char *const *words, const char *off)
+static char *read_word(struct reader *r, const struct key *k, const struct ynode *v,
+		       const char *const *words, const char *off)
 {
 	_cleanup_(mo_buf_done) struct mo_buf expected = { 0 };
 	size_t n = 0;
@@ -69,7 +82,8 @@ static char *read_word(struct reader *r, const struct key *k, const struct ynode
 /* 0..max; true and false are 1 and 0. */
 static char *read_count(struct reader *r, const struct key *k, const struct ynode *v, int64_t max)
 {
-	_cleanup_(mo_freep) char *expected = mo_printf("a whole number from 0 to %lld", (long long)max);
+	_cleanup_(mo_freep) char *expected =
+		mo_printf("a whole number from 0 to %lld", (long long)max);
 	int64_t n;
 	bool yes;
 
@@ -77,7 +91,8 @@ static char *read_count(struct reader *r, const struct key *k, const struct ynod
 		return mo_printf("%lld", (long long)n);
 	if (v->kind == YAML_SCALAR && !feature_asks(v->text))
 		return mo_strdup("0");
-	if (v->kind == YAML_SCALAR && v->plain && mo_streq(v->text, "true") && mo_parse_bool(v->text, &yes) == 0)
+	if (v->kind == YAML_SCALAR && v->plain && mo_streq(v->text, "true") &&
+	    mo_parse_bool(v->text, &yes) == 0)
 		return mo_strdup("1");
 	wrong(r, k, v, NULL, expected);
 	return NULL;
@@ -100,7 +115,8 @@ static char *read_layout(struct reader *r, const struct key *k, const struct yno
 	struct layout layout;
 
 	if (v->kind != YAML_SCALAR || ynode_is_empty(v)) {
-		wrong(r, k, v, "write the stages as one text, such as \"Et*3|t*4|t*3,L\"", "auto or a layout");
+		wrong(r, k, v, "write the stages as one text, such as \"Et*3|t*4|t*3,L\"",
+		      "auto or a layout");
 		return NULL;
 	}
 	if (!feature_asks(v->text))
@@ -109,7 +125,10 @@ static char *read_layout(struct reader *r, const struct key *k, const struct yno
 		layout_done(&layout);
 		return without_spaces(v->text);
 	}
-	errors_at(r->errors, v, "write the stages in order, separated by '|': E the embedding, t a layer, m an MTP layer, L the loss; t*4 is tttt", "%s: %s", k->path, why);
+	errors_at(r->errors, v,
+		  "write the stages in order, separated by '|': E the embedding, t a layer, m an "
+		  "MTP layer, L the loss; t*4 is tttt",
+		  "%s: %s", k->path, why);
 	return NULL;
 }
 
@@ -130,7 +149,9 @@ static char *read_layers(struct reader *r, const struct key *k, const struct yno
 		if (!value_int(r, k->path, item, 0, max, &n))
 			continue;
 		if (n <= before)
-			errors_at(r->errors, item, NULL, "%s: %lld behind %lld: give each layer once, in rising order", k->path, (long long)n, (long long)before);
+			errors_at(r->errors, item, NULL,
+				  "%s: %lld behind %lld: give each layer once, in rising order",
+				  k->path, (long long)n, (long long)before);
 		mo_buf_printf(&b, "%s%lld", b.len ? "," : "[", (long long)n);
 		before = n;
 	}
@@ -150,24 +171,16 @@ void feature_read(struct reader *r, const struct key *k, const struct ynode *v)
 	if (is_auto(v))
 		return;
 	switch (known[i].type) {
-	case FEATURE_WORD:
-		value = read_word(r, k, v, known[i].words, known[i].off);
-		break;
+	case FEATURE_WORD: value = read_word(r, k, v, known[i].words, known[i].off); break;
 	case FEATURE_BOOL:
 		if (v->kind == YAML_SCALAR && !feature_asks(v->text))
 			value = mo_strdup("false");
 		else if (value_bool(r, k->path, v, &yes))
 			value = mo_strdup(yes ? "true" : "false");
 		break;
-	case FEATURE_COUNT:
-		value = read_count(r, k, v, known[i].max);
-		break;
-	case FEATURE_LAYOUT:
-		value = read_layout(r, k, v);
-		break;
-	case FEATURE_LAYERS:
-		value = read_layers(r, k, v, known[i].max);
-		break;
+	case FEATURE_COUNT: value = read_count(r, k, v, known[i].max); break;
+	case FEATURE_LAYOUT: value = read_layout(r, k, v); break;
+	case FEATURE_LAYERS: value = read_layers(r, k, v, known[i].max); break;
 	}
 	if (!value)
 		return;

@@ -1,4 +1,5 @@
-/* A recipe's text as JSON, for documents that carry recipes: plain scalars that are JSON numbers, booleans or null stay what they are, everything else is a string. */
+/* A recipe's text as JSON, for documents that carry recipes: plain scalars that are JSON
+ * numbers, booleans or null stay what they are, everything else is a string. */
 #include "lib/recipe/json.h"
 
 #include <stdio.h>
@@ -59,7 +60,8 @@ static void node(const struct ynode *n, struct mo_buf *b)
 	if (!n || ynode_is_null(n) || ynode_is_empty(n)) {
 		mo_buf_str(b, "null");
 	} else if (n->kind == YAML_SCALAR) {
-		bool as_is = n->plain && (is_number(n->text) || strcmp(n->text, "true") == 0 || strcmp(n->text, "false") == 0);
+		bool as_is = n->plain && (is_number(n->text) || strcmp(n->text, "true") == 0 ||
+					  strcmp(n->text, "false") == 0);
 		if (as_is)
 			mo_buf_str(b, n->text);
 		else
@@ -81,9 +83,9 @@ static void node(const struct ynode *n, struct mo_buf *b)
 
 char *recipe_json(const char *text, size_t n)
 {
-	_cleanup_(recipe_errors_done) struct recipe_errors errors = {0};
+	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
 	_cleanup_(ynode_freep) struct ynode *root = yaml_load(text, n, "recipe", &errors);
-	struct mo_buf b = {0};
+	struct mo_buf b = { 0 };
 
 	if (!root || errors.n)
 		return NULL;

@@ -1,4 +1,5 @@
-/* Every key of a recipe in one table: path, type, bounds, default, place in struct recipe. docs/recipe.md explains them in the same order. */
+/* Every key of a recipe in one table: path, type, bounds, default, place in struct recipe.
+ * docs/recipe.md explains them in the same order. */
 #include "lib/recipe/keys.h"
 
 #include <signal.h>
@@ -12,12 +13,14 @@
 #include "lib/recipe/left_read.h"
 #include "lib/recipe/model_file.h"
 
-const char *const engine_kinds[8] = { "primus-megatron", "megatron-lm", "torchtitan", "maxtext", "deepspeed", "torch", "command", NULL };
+const char *const engine_kinds[8] = { "primus-megatron", "megatron-lm", "torchtitan", "maxtext",
+				      "deepspeed",       "torch",       "command",    NULL };
 
 static const char *const words_auto[] = { "auto", NULL };
 static const int64_t values_none[] = { MO_NONE };
 static const char *const words_sharding[] = { "none", "zero1", "zero2", "zero3", NULL };
-static const char *const words_schedule[] = { "1f1b", "interleaved", "zb1p", "zbv", "v-half", "v-min", "dualpipe", NULL };
+static const char *const words_schedule[] = { "1f1b",   "interleaved", "zb1p",     "zbv",
+					      "v-half", "v-min",       "dualpipe", NULL };
 static const char *const words_precision[] = { "bf16", "fp16", "fp8", "mxfp8", "nvfp4", NULL };
 static const char *const words_recompute[] = { "none", "selective", "full", NULL };
 static const char *const words_attention[] = { "flash", "unfused", NULL };
@@ -33,8 +36,11 @@ static const int64_t values_all[] = { 0 };
 static const char *const words_level[] = { "marker", "sizes", "crc", NULL };
 static const char *const words_resume[] = { "auto", "never", NULL };
 static const int64_t values_resume[] = { -1, -2 };
-const char *const signal_words[] = { "TERM", "INT", "HUP", "QUIT", "USR1", "USR2", "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", NULL };
-const int64_t signal_values[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 };
+const char *const signal_words[] = { "TERM",    "INT",     "HUP",    "QUIT",   "USR1",
+				     "USR2",    "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT",
+				     "SIGUSR1", "SIGUSR2", NULL };
+const int64_t signal_values[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2,
+				  SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 };
 static const char *const words_node_loss[] = { "wait", "spare", "shrink", NULL };
 
 static void read_format(struct reader *r, const struct key *k, const struct ynode *v)
@@ -42,7 +48,8 @@ static void read_format(struct reader *r, const struct key *k, const struct ynod
 	int64_t format;
 
 	if (!value_whole(v, &format) || format != 1)
-		errors_at(r->errors, v, NULL, "recipe: this version reads format 1: write 'recipe: 1'");
+		errors_at(r->errors, v, NULL,
+			  "recipe: this version reads format 1: write 'recipe: 1'");
 }
 
 static void read_args_list(struct reader *r, struct recipe_engine *e, const struct ynode *v)
@@ -62,8 +69,10 @@ static void read_args_map(struct reader *r, struct recipe_engine *e, const struc
 {
 	for (size_t i = 0; i < v->n; i++) {
 		const struct ynode *item = v->items[i].value;
-		_cleanup_(mo_freep) char *what = mo_printf("engine.args.%s", v->items[i].key->text), *text = NULL;
-		bool flag = item->kind == YAML_SCALAR && item->plain && (mo_streq(item->text, "true") || mo_streq(item->text, "false"));
+		_cleanup_(mo_freep) char *what = mo_printf("engine.args.%s", v->items[i].key->text),
+					 *text = NULL;
+		bool flag = item->kind == YAML_SCALAR && item->plain &&
+			    (mo_streq(item->text, "true") || mo_streq(item->text, "false"));
 
 		if (ynode_is_null(item))
 			continue;
@@ -72,9 +81,12 @@ static void read_args_map(struct reader *r, struct recipe_engine *e, const struc
 			continue;
 		}
 		if (item->kind != YAML_SCALAR)
-			errors_at(r->errors, item, "write args as a list of words, or dotted keys", "%s: expected one value, got %s", what, item->kind == YAML_MAP ? "a mapping" : "a list");
+			errors_at(r->errors, item, "write args as a list of words, or dotted keys",
+				  "%s: expected one value, got %s", what,
+				  item->kind == YAML_MAP ? "a mapping" : "a list");
 		else if (ynode_is_empty(item))
-			errors_at(r->errors, item, "'true' is the bare flag, \"\" an empty value", "%s: has no value", what);
+			errors_at(r->errors, item, "'true' is the bare flag, \"\" an empty value",
+				  "%s: has no value", what);
 		else if (flag || value_text(r, what, item, &text)) {
 			struct kv *arg = MO_ADD(e, args, &kv_desc);
 
@@ -93,7 +105,8 @@ static void read_args(struct reader *r, const struct key *k, const struct ynode 
 	else if (v->kind == YAML_MAP)
 		read_args_map(r, &recipe->engine, v);
 	else
-		errors_at(r->errors, v, "write {key: value} or [--key, value]", "engine.args: expected a mapping or a list");
+		errors_at(r->errors, v, "write {key: value} or [--key, value]",
+			  "engine.args: expected a mapping or a list");
 }
 
 static void read_model(struct reader *r, const struct key *k, const struct ynode *v)
@@ -106,7 +119,8 @@ static void read_model(struct reader *r, const struct key *k, const struct ynode
 	if (v->kind == YAML_MAP)
 		recipe->model = model_read(v, r->errors);
 	else if (v->kind == YAML_LIST || !mo_name_valid(v->text))
-		errors_at(r->errors, v, NULL, "model: expected a name of the catalogue (config/models) or a mapping");
+		errors_at(r->errors, v, NULL,
+			  "model: expected a name of the catalogue (config/models) or a mapping");
 	else {
 		recipe->model = mo_desc_new(&recipe_model_desc);
 		if (model_load(v->text, recipe->model, &err) < 0)
@@ -120,12 +134,14 @@ static void read_moe(struct reader *r, const struct key *k, const struct ynode *
 	struct recipe_model *model = r->bases[BASE_MODEL];
 
 	if (v->kind != YAML_MAP) {
-		errors_at(r->errors, v, NULL, "model.moe: expected a mapping with experts, topk and ffn");
+		errors_at(r->errors, v, NULL,
+			  "model.moe: expected a mapping with experts, topk and ffn");
 		return;
 	}
 	if (!model->moe) {
 		model->moe = mo_alloc(sizeof(*model->moe));
-		*model->moe = (struct recipe_moe){ MO_NONE, MO_NONE, MO_NONE, MO_NONE, MO_NONE, MO_NONE, MO_NONE, MO_NONE };
+		*model->moe = (struct recipe_moe){ MO_NONE, MO_NONE, MO_NONE, MO_NONE,
+						   MO_NONE, MO_NONE, MO_NONE, MO_NONE };
 	}
 	r->bases[BASE_MOE] = model->moe;
 	schema_defaults(r, "model.moe.");
@@ -137,7 +153,8 @@ static void read_mla(struct reader *r, const struct key *k, const struct ynode *
 	struct recipe_model *model = r->bases[BASE_MODEL];
 
 	if (v->kind != YAML_MAP) {
-		errors_at(r->errors, v, NULL, "model.mla: expected a mapping with kv_lora, qk_nope, qk_rope and v");
+		errors_at(r->errors, v, NULL,
+			  "model.mla: expected a mapping with kv_lora, qk_nope, qk_rope and v");
 		return;
 	}
 	if (!model->mla) {
@@ -159,7 +176,8 @@ static void read_parallelism(struct reader *r, const struct key *k, const struct
 	} else if (v->kind == YAML_SCALAR && mo_streq(v->text, "auto"))
 		recipe->parallelism.automatic = true;
 	else
-		errors_at(r->errors, v, NULL, "parallelism: expected auto or a mapping such as {tp: 1, pp: 1, ep: 8}");
+		errors_at(r->errors, v, NULL,
+			  "parallelism: expected auto or a mapping such as {tp: 1, pp: 1, ep: 8}");
 }
 
 static void read_features(struct reader *r, const struct key *k, const struct ynode *v)
@@ -170,12 +188,14 @@ static void read_features(struct reader *r, const struct key *k, const struct yn
 		schema_read(r, "features.", v);
 }
 
-static void read_env_file(struct reader *r, struct recipe_env *e, const char *what, const struct ynode *v)
+static void read_env_file(struct reader *r, struct recipe_env *e, const char *what,
+			  const struct ynode *v)
 {
 	const struct ynode *file = v->n == 1 ? ynode_get(v, "file") : NULL;
 
 	if (!file || file->kind != YAML_SCALAR || file->text[0] != '/')
-		errors_at(r->errors, file ? file : v, "the file is read on the node", "%s: expected a value or {file: /absolute/path}", what);
+		errors_at(r->errors, file ? file : v, "the file is read on the node",
+			  "%s: expected a value or {file: /absolute/path}", what);
 	else
 		mo_str_set(&e->file, file->text);
 }
@@ -191,12 +211,21 @@ static void read_env(struct reader *r, const struct key *k, const struct ynode *
 	for (size_t i = 0; i < v->n; i++) {
 		const struct ynode *key = v->items[i].key, *value = v->items[i].value;
 		_cleanup_(mo_freep) char *what = mo_printf("env.%s", key->text);
-		bool name_ok = *key->text && strspn(key->text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") == strlen(key->text) && !strchr("0123456789", key->text[0]);
+		bool name_ok =
+			*key->text &&
+			strspn(key->text,
+			       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") ==
+				strlen(key->text) &&
+			!strchr("0123456789", key->text[0]);
 
 		if (!name_ok)
-			errors_at(r->errors, key, NULL, "env: '%.60s' is not a variable's name: letters, digits and '_', no digit first", key->text);
+			errors_at(r->errors, key, NULL,
+				  "env: '%.60s' is not a variable's name: letters, digits and '_', "
+				  "no digit first",
+				  key->text);
 		else if (ynode_is_empty(value))
-			errors_at(r->errors, value, "write \"\" for an empty value", "%s: has no value", what);
+			errors_at(r->errors, value, "write \"\" for an empty value",
+				  "%s: has no value", what);
 		else if (!ynode_is_null(value)) {
 			struct recipe_env *e = MO_GROW(recipe->env, recipe->n_env);
 
@@ -213,25 +242,33 @@ static void read_loss_spike(struct reader *r, const struct key *k, const struct 
 {
 	const struct ynode *action = v->kind == YAML_MAP ? ynode_get(v, "action") : v;
 
-	if (v->kind == YAML_LIST || (v->kind == YAML_MAP && v->n > 0 && !action) || (action && action->kind != YAML_SCALAR)) {
-		errors_at(r->errors, v, NULL, "recovery.loss_spike: expected none or {action: none}");
+	if (v->kind == YAML_LIST || (v->kind == YAML_MAP && v->n > 0 && !action) ||
+	    (action && action->kind != YAML_SCALAR)) {
+		errors_at(r->errors, v, NULL,
+			  "recovery.loss_spike: expected none or {action: none}");
 		return;
 	}
-	if (action && !mo_streq(action->text, "none") && !mo_streq(action->text, "false") && !ynode_is_null(action))
+	if (action && !mo_streq(action->text, "none") && !mo_streq(action->text, "false") &&
+	    !ynode_is_null(action))
 		errors_at(r->errors, action, NULL,
-			  "recovery.loss_spike: '%.60s' is not supported by this version: leave it out and go back by hand with 'moectl restart JOB --from ITER'", action->text);
+			  "recovery.loss_spike: '%.60s' is not supported by this version: leave it "
+			  "out and go back by hand with 'moectl restart JOB --from ITER'",
+			  action->text);
 }
 
-/* The checks that are installed here; site.yaml of the nodes may know more, so without any readable file every id is taken. */
+/* The checks that are installed here; site.yaml of the nodes may know more, so without any
+ * readable file every id is taken. */
 static void check_id(struct reader *r, const struct ynode *v, const struct health_checks *known)
 {
 	_cleanup_(mo_freep) const char **ids = mo_alloc_array(known->n_checks + 1, sizeof(*ids));
 	_cleanup_(mo_freep) char *hint = NULL;
 	const char *near;
 
-	if (v->kind != YAML_SCALAR || ynode_is_null(v) || !*v->text || strlen(v->text) > 63 || mo_streq(v->text, "standard") || mo_streq(v->text, "none") ||
+	if (v->kind != YAML_SCALAR || ynode_is_null(v) || !*v->text || strlen(v->text) > 63 ||
+	    mo_streq(v->text, "standard") || mo_streq(v->text, "none") ||
 	    strspn(v->text, "abcdefghijklmnopqrstuvwxyz0123456789_.-") != strlen(v->text)) {
-		errors_at(r->errors, v, NULL, "health.preflight: expected the id of a check, such as gpu.ras_ue");
+		errors_at(r->errors, v, NULL,
+			  "health.preflight: expected the id of a check, such as gpu.ras_ue");
 		return;
 	}
 	if (known->n_checks == 0)
@@ -242,7 +279,9 @@ static void check_id(struct reader *r, const struct ynode *v, const struct healt
 	if (mo_enum_parse(ids, known->n_checks + 1, v->text) >= 0)
 		return;
 	near = mo_near_miss(v->text, ids, known->n_checks + 1);
-	hint = near ? mo_printf("did you mean '%s'?", near) : mo_strdup("checks are listed in config/health; stack.same asks for equal software on all nodes");
+	hint = near ? mo_printf("did you mean '%s'?", near)
+		    : mo_strdup("checks are listed in config/health; stack.same asks for equal "
+				"software on all nodes");
 	errors_at(r->errors, v, hint, "health.preflight: there is no check '%.63s'", v->text);
 }
 
@@ -255,8 +294,11 @@ static void read_preflight(struct reader *r, const struct key *k, const struct y
 		free(recipe->preflight[i]);
 	recipe->n_preflight = 0;
 	if (v->kind != YAML_LIST) {
-		if (v->kind == YAML_MAP || (!mo_streq(v->text, "standard") && !mo_streq(v->text, "none")))
-			errors_at(r->errors, v, NULL, "health.preflight: expected standard, none, or a list of checks such as [gpu.ras_ue, nic.state]");
+		if (v->kind == YAML_MAP ||
+		    (!mo_streq(v->text, "standard") && !mo_streq(v->text, "none")))
+			errors_at(r->errors, v, NULL,
+				  "health.preflight: expected standard, none, or a list of checks "
+				  "such as [gpu.ras_ue, nic.state]");
 		else
 			mo_strs_add(&recipe->preflight, &recipe->n_preflight, v->text);
 		return;
@@ -270,7 +312,8 @@ static void read_preflight(struct reader *r, const struct key *k, const struct y
 		const struct ynode *item = v->items[i].value;
 
 		check_id(r, item, &known);
-		mo_strs_add(&recipe->preflight, &recipe->n_preflight, item->kind == YAML_SCALAR ? item->text : "");
+		mo_strs_add(&recipe->preflight, &recipe->n_preflight,
+			    item->kind == YAML_SCALAR ? item->text : "");
 	}
 	mo_desc_done(&health_checks_desc, &known);
 }
@@ -298,25 +341,53 @@ static void read_prepare(struct reader *r, const struct key *k, const struct yno
 static void read_metrics_lines(struct reader *r, const struct key *k, const struct ynode *v)
 {
 	if (v->kind == YAML_LIST && v->n > LINE_RULES_MAX)
-		errors_at(r->errors, v, NULL, "%s: more than %d rules: every printed line is held against each of them", k->path, LINE_RULES_MAX);
+		errors_at(r->errors, v, NULL,
+			  "%s: more than %d rules: every printed line is held against each of them",
+			  k->path, LINE_RULES_MAX);
 }
 
 static void read_layout(struct reader *r, const struct key *k, const struct ynode *v)
 {
 	struct recipe_checkpoint *c = &((struct recipe *)r->bases[BASE_RECIPE])->checkpoint;
-	_cleanup_(mo_freep) char *wrong = value_text(r, k->path, v, &c->layout) ? layout_text_error(c->layout) : NULL;
+	_cleanup_(mo_freep) char *wrong =
+		value_text(r, k->path, v, &c->layout) ? layout_text_error(c->layout) : NULL;
 
 	if (wrong)
 		errors_at(r->errors, v, NULL, "%s: %s", k->path, wrong);
 }
 
-#define F(p, t, f, ...) { .path = (p), .type = (t), .base = BASE_RECIPE, .offset = offsetof(struct recipe, f), ##__VA_ARGS__ }
-#define M(p, t, f, ...) { .path = "model." p, .type = (t), .base = BASE_MODEL, .offset = offsetof(struct recipe_model, f), ##__VA_ARGS__ }
-#define E(f, ...) { .path = "model.moe." #f, .type = KEY_INT, .base = BASE_MOE, .offset = offsetof(struct recipe_moe, f), ##__VA_ARGS__ }
-#define A(f, ...) { .path = "model.mla." #f, .type = KEY_INT, .base = BASE_MLA, .offset = offsetof(struct recipe_mla, f), ##__VA_ARGS__ }
-#define MAP(p, ...) { .path = (p), .type = KEY_MAP, ##__VA_ARGS__ }
-#define CUSTOM(p, fn, ...) { .path = (p), .type = KEY_CUSTOM, .read = (fn), ##__VA_ARGS__ }
-#define REFUSED(p, text) { .path = (p), .type = KEY_REFUSED, .instead = (text) }
+#define F(p, t, f, ...) \
+	{ \
+		.path = (p), .type = (t), .base = BASE_RECIPE, \
+		.offset = offsetof(struct recipe, f), ##__VA_ARGS__ \
+	}
+#define M(p, t, f, ...) \
+	{ \
+		.path = "model." p, .type = (t), .base = BASE_MODEL, \
+		.offset = offsetof(struct recipe_model, f), ##__VA_ARGS__ \
+	}
+#define E(f, ...) \
+	{ \
+		.path = "model.moe." #f, .type = KEY_INT, .base = BASE_MOE, \
+		.offset = offsetof(struct recipe_moe, f), ##__VA_ARGS__ \
+	}
+#define A(f, ...) \
+	{ \
+		.path = "model.mla." #f, .type = KEY_INT, .base = BASE_MLA, \
+		.offset = offsetof(struct recipe_mla, f), ##__VA_ARGS__ \
+	}
+#define MAP(p, ...) \
+	{ \
+		.path = (p), .type = KEY_MAP, ##__VA_ARGS__ \
+	}
+#define CUSTOM(p, fn, ...) \
+	{ \
+		.path = (p), .type = KEY_CUSTOM, .read = (fn), ##__VA_ARGS__ \
+	}
+#define REFUSED(p, text) \
+	{ \
+		.path = (p), .type = KEY_REFUSED, .instead = (text) \
+	}
 #define RANGE(a, b) .min = (a), .max = (b)
 #define DEF(x) .has_def = true, .def = (x)
 #define WORDS(w) .words = (w)
@@ -330,11 +401,14 @@ static const struct key recipe_keys[] = {
 	F("engine.entry", KEY_TEXT, engine.entry),
 	F("engine.python", KEY_TEXT, engine.python),
 	CUSTOM("engine.prepare", read_prepare),
-	F("engine.argv", KEY_LIST, engine.argv, .count_offset = offsetof(struct recipe, engine.n_argv)),
+	F("engine.argv", KEY_LIST, engine.argv,
+	  .count_offset = offsetof(struct recipe, engine.n_argv)),
 	CUSTOM("engine.args", read_args),
 	F("engine.strict_args", KEY_BOOL, engine.strict_args),
-	F("engine.args_unchecked", KEY_LIST, engine.args_unchecked, .count_offset = offsetof(struct recipe, engine.n_args_unchecked)),
-	REFUSED("engine.container", "install the engine on the nodes, or run moe-agent inside the image (docs/first-day.md)"),
+	F("engine.args_unchecked", KEY_LIST, engine.args_unchecked,
+	  .count_offset = offsetof(struct recipe, engine.n_args_unchecked)),
+	REFUSED("engine.container", "install the engine on the nodes, or run moe-agent inside the "
+				    "image (docs/first-day.md)"),
 	CUSTOM("model", read_model),
 	M("layers", KEY_INT, layers, RANGE(1, 10000), .required = true),
 	M("hidden", KEY_INT, hidden, RANGE(1, 1 << 20), .required = true),
@@ -378,8 +452,10 @@ static const struct key recipe_keys[] = {
 	F("parallelism.ep", KEY_INT, parallelism.ep, RANGE(1, MO_RANKS_MAX), DEF(1)),
 	F("parallelism.etp", KEY_INT, parallelism.etp, RANGE(1, MO_RANKS_MAX), DEF(1)),
 	F("parallelism.cp", KEY_INT, parallelism.cp, RANGE(1, MO_RANKS_MAX), DEF(1)),
-	F("parallelism.dp", KEY_INT, parallelism.dp, RANGE(1, MO_RANKS_MAX), DEF(MO_NONE), WORDS(words_auto), .values = values_none),
-	F("parallelism.sharding", KEY_WORD, parallelism.sharding, WORDS(words_sharding), .text_def = "zero1"),
+	F("parallelism.dp", KEY_INT, parallelism.dp, RANGE(1, MO_RANKS_MAX), DEF(MO_NONE),
+	  WORDS(words_auto), .values = values_none),
+	F("parallelism.sharding", KEY_WORD, parallelism.sharding, WORDS(words_sharding),
+	  .text_def = "zero1"),
 	F("parallelism.schedule", KEY_WORD, parallelism.schedule, WORDS(words_schedule)),
 	MAP("batch"),
 	F("batch.seq", KEY_INT, seq, RANGE(1, 1 << 30)),
@@ -387,8 +463,9 @@ static const struct key recipe_keys[] = {
 	F("batch.global", KEY_INT, global_batch, RANGE(1, GLOBAL_BATCH_MAX)),
 	F("batch.global_tokens", KEY_INT, global_tokens, RANGE(1, 1LL << 40)),
 	F("precision", KEY_WORD, precision, WORDS(words_precision), .refused = "mxfp4",
-	  .instead = "no plan counts it; leave it out, so that plans count bf16, and give the engine its own flags "
-		     "(Primus: fp4: e2m1 and fp4_recipe: mxfp4 in engine.args)"),
+	  .instead =
+		  "no plan counts it; leave it out, so that plans count bf16, and give the engine "
+		  "its own flags (Primus: fp4: e2m1 and fp4_recipe: mxfp4 in engine.args)"),
 	F("recompute", KEY_WORD, recompute, WORDS(words_recompute)),
 	F("steps", KEY_INT, steps, RANGE(1, 1000000000)),
 	CUSTOM("features", read_features),
@@ -411,24 +488,33 @@ static const struct key recipe_keys[] = {
 	CUSTOM("experiment", left_read),
 	MAP("checkpoint"),
 	F("checkpoint.dir", KEY_PATH, checkpoint.dir),
-	F("checkpoint.every", KEY_INT, checkpoint.every, RANGE(1, 1000000000), DEF(MO_NONE), WORDS(words_every), .values = values_every),
-	F("checkpoint.keep", KEY_INT, checkpoint.keep, RANGE(1, 1000000), DEF(0), WORDS(words_all), .values = values_all),
-	F("checkpoint.verify", KEY_WORD, checkpoint.verify, WORDS(words_level), .text_def = "sizes"),
-	F("checkpoint.resume", KEY_INT, checkpoint.resume, RANGE(0, 1000000000), DEF(-1), WORDS(words_resume), .values = values_resume),
+	F("checkpoint.every", KEY_INT, checkpoint.every, RANGE(1, 1000000000), DEF(MO_NONE),
+	  WORDS(words_every), .values = values_every),
+	F("checkpoint.keep", KEY_INT, checkpoint.keep, RANGE(1, 1000000), DEF(0), WORDS(words_all),
+	  .values = values_all),
+	F("checkpoint.verify", KEY_WORD, checkpoint.verify, WORDS(words_level),
+	  .text_def = "sizes"),
+	F("checkpoint.resume", KEY_INT, checkpoint.resume, RANGE(0, 1000000000), DEF(-1),
+	  WORDS(words_resume), .values = values_resume),
 	CUSTOM("checkpoint.layout", read_layout),
-	F("checkpoint.resume_args", KEY_LIST, checkpoint.resume_args, .count_offset = offsetof(struct recipe, checkpoint.n_resume_args)),
+	F("checkpoint.resume_args", KEY_LIST, checkpoint.resume_args,
+	  .count_offset = offsetof(struct recipe, checkpoint.n_resume_args)),
 	MAP("metrics"),
 	CUSTOM("metrics.lines", read_metrics_lines),
 	MAP("stop"),
-	F("stop.signal", KEY_INT, stop_signal, RANGE(1, 31), DEF(MO_NONE), WORDS(signal_words), .values = signal_values, .refused = SIGNAL_REFUSED, .instead = SIGNAL_INSTEAD),
+	F("stop.signal", KEY_INT, stop_signal, RANGE(1, 31), DEF(MO_NONE), WORDS(signal_words),
+	  .values = signal_values, .refused = SIGNAL_REFUSED, .instead = SIGNAL_INSTEAD),
 	F("stop.grace", KEY_DURATION, stop_grace_us, DEF(120LL * 1000000)),
 	MAP("recovery"),
-	F("recovery.on_node_loss", KEY_WORD, on_node_loss, WORDS(words_node_loss), .text_def = "wait", .refused = "spare|shrink",
-	  .instead = "use wait: the job waits for its node, or for 'moectl fence NODE --confirmed'"),
+	F("recovery.on_node_loss", KEY_WORD, on_node_loss, WORDS(words_node_loss),
+	  .text_def = "wait", .refused = "spare|shrink",
+	  .instead =
+		  "use wait: the job waits for its node, or for 'moectl fence NODE --confirmed'"),
 	F("recovery.lease", KEY_DURATION, lease_us, .min = 1, DEF(30LL * 1000000)),
 	F("recovery.grace", KEY_DURATION, grace_us, DEF(0)),
 	F("recovery.max_cycles_without_progress", KEY_INT, max_cycles, RANGE(1, 1000), DEF(3)),
-	REFUSED("recovery.hang", "leave it out; watch 'moectl status JOB' and use 'moectl restart JOB'"),
+	REFUSED("recovery.hang",
+		"leave it out; watch 'moectl status JOB' and use 'moectl restart JOB'"),
 	CUSTOM("recovery.loss_spike", read_loss_spike),
 	MAP("health"),
 	CUSTOM("health.preflight", read_preflight),
@@ -438,7 +524,10 @@ static const struct key recipe_keys[] = {
 
 struct reader recipe_reader(struct recipe *recipe, struct recipe_errors *errors)
 {
-	return (struct reader){ .errors = errors, .keys = recipe_keys, .n_keys = ELEMENTSOF(recipe_keys), .bases = { recipe } };
+	return (struct reader){ .errors = errors,
+				.keys = recipe_keys,
+				.n_keys = ELEMENTSOF(recipe_keys),
+				.bases = { recipe } };
 }
 
 struct recipe_model *model_read(const struct ynode *map, struct recipe_errors *errors)
@@ -457,7 +546,8 @@ static char *number(int64_t n)
 	return n == MO_NONE ? NULL : mo_printf("%lld", (long long)n);
 }
 
-/* Sequences that a data-parallel rank takes at once: a pipeline its whole step, which it cuts into micro-batches itself. */
+/* Sequences that a data-parallel rank takes at once: a pipeline its whole step, which it cuts
+ * into micro-batches itself. */
 static int64_t pass_batch(const struct recipe *r)
 {
 	int64_t pp = r->parallelism.pp, dp = r->parallelism.dp;
@@ -470,7 +560,8 @@ static int64_t pass_batch(const struct recipe *r)
 	return r->global_batch != MO_NONE && dp > 0 ? r->global_batch / dp : MO_NONE;
 }
 
-/* Values that follow from several of the recipe: sequences of a data-parallel rank in a step, micro-batches of a pipeline, and batches counted in tokens. */
+/* Values that follow from several of the recipe: sequences of a data-parallel rank in a step,
+ * micro-batches of a pipeline, and batches counted in tokens. */
 static char *derived(const struct recipe *r, const char *path)
 {
 	const struct recipe_model *m = r->model;
@@ -487,7 +578,8 @@ static char *derived(const struct recipe *r, const char *path)
 		return number(mo_times(r->parallelism.pp, r->parallelism.vpp));
 	if (mo_streq(path, "derived.micro_tokens") && r->seq != MO_NONE)
 		return number(mo_times(micro, r->seq));
-	if (mo_streq(path, "derived.global_tokens") && r->seq != MO_NONE && r->global_batch != MO_NONE)
+	if (mo_streq(path, "derived.global_tokens") && r->seq != MO_NONE &&
+	    r->global_batch != MO_NONE)
 		return number(mo_times(r->global_batch, r->seq));
 	if (!m)
 		return NULL;
@@ -501,22 +593,29 @@ static char *derived(const struct recipe *r, const char *path)
 char *recipe_value(const struct recipe *r, const char *path)
 {
 	const struct key *k = schema_key(recipe_keys, ELEMENTSOF(recipe_keys), path);
-	const void *bases[] = { r, r->model, r->model ? r->model->moe : NULL, r->model ? r->model->mla : NULL };
+	const void *bases[] = { r, r->model, r->model ? r->model->moe : NULL,
+				r->model ? r->model->mla : NULL };
 
 	if (mo_starts_with(path, "features."))
 		return feature_words(r, path + strlen("features."));
 	if (!k)
 		return mo_starts_with(path, "derived.") ? derived(r, path) : NULL;
-	if (k->type == KEY_MAP || k->type == KEY_LIST || k->type == KEY_CUSTOM || k->type == KEY_REFUSED || !bases[k->base])
+	if (k->type == KEY_MAP || k->type == KEY_LIST || k->type == KEY_CUSTOM ||
+	    k->type == KEY_REFUSED || !bases[k->base])
 		return NULL;
 	return schema_value(k, bases[k->base]);
 }
 
 bool recipe_path_known(const char *path)
 {
-	static const char *const derived_paths[] = { "derived.moe_layers", "derived.ffn", "derived.local_batch", "derived.pass_batch", "derived.micro_batches", "derived.micro_tokens", "derived.global_tokens", "derived.stages" };
+	static const char *const derived_paths[] = {
+		"derived.moe_layers",    "derived.ffn",           "derived.local_batch",
+		"derived.pass_batch",    "derived.micro_batches", "derived.micro_tokens",
+		"derived.global_tokens", "derived.stages"
+	};
 
-	return schema_key(recipe_keys, ELEMENTSOF(recipe_keys), path) || mo_enum_parse(derived_paths, ELEMENTSOF(derived_paths), path) >= 0;
+	return schema_key(recipe_keys, ELEMENTSOF(recipe_keys), path) ||
+	       mo_enum_parse(derived_paths, ELEMENTSOF(derived_paths), path) >= 0;
 }
 
 const char *recipe_path_near(const char *path)
@@ -533,7 +632,8 @@ char *recipe_expand(const struct recipe *r, const char *text, const char **ret_m
 	struct mo_buf b = { 0 };
 
 	while (*text && b.len <= WORD_BYTES_MAX) { /* who gives the words refuses what is longer */
-		size_t n = *text == '{' ? strcspn(text + 1, "{}") : 0;    /* to the next brace only: texts may be full of them */
+		/* to the next brace only: texts may be full of them */
+		size_t n = *text == '{' ? strcspn(text + 1, "{}") : 0;
 		const char *end = n && text[1 + n] == '}' ? text + 1 + n : NULL;
 		_cleanup_(mo_freep) char *path = end ? mo_strndup(text + 1, n) : NULL;
 

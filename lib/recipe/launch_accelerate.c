@@ -1,6 +1,7 @@
-/* accelerate tells its ranks by variables what its words and its configuration say (commands/launch.py
- * and utils/launch.py of accelerate 1.x): a recipe gives them the same. What it has no variable for is
- * named. Only what was said is taken over: defaults that its launcher adds are named once. */
+/* accelerate tells its ranks by variables what its words and its configuration say
+ * (commands/launch.py and utils/launch.py of accelerate 1.x): a recipe gives them the same. What
+ * it has no variable for is named. Only what was said is taken over: defaults that its launcher
+ * adds are named once. */
 #include "lib/recipe/launch_accelerate.h"
 
 #include <errno.h>
@@ -205,7 +206,8 @@ static void take_key(struct launch_line *l, const char *file, const struct ynode
 	}
 }
 
-/* What of DeepSpeed the file itself says, by name: accelerate refuses it beside a file of DeepSpeed. */
+/* What of DeepSpeed the file itself says, by name: accelerate refuses it beside a file of
+ * DeepSpeed. */
 static void tell_fields(struct launch_line *l, const struct ynode *map)
 {
 	static const struct variable fields = { NULL, "ACCELERATE_CONFIG_DS_FIELDS", DEEPSPEED };
@@ -246,9 +248,9 @@ static void read_config(struct run *r)
 	const struct launch_world *w = r->world;
 	struct shell_var *home = shell_var(&r->shell, "HOME", strlen("HOME"));
 	bool given = l->accelerate_config;
-	_cleanup_(mo_freep) char *own = home && home->n ? mo_printf("%s/" DEFAULT_FILE,
-								    home->words[0])
-							: NULL,
+	_cleanup_(mo_freep) char *own = home && home->n
+						? mo_printf("%s/" DEFAULT_FILE, home->words[0])
+						: NULL,
 				 *whole = NULL, *text = NULL;
 	const char *file = given ? l->accelerate_config : own, *dir = l->dir;
 

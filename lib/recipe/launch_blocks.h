@@ -9,11 +9,11 @@ enum block_kind { BLOCK_IF, BLOCK_LOOP, BLOCK_CASE, BLOCK_GROUP, BLOCK_CALL };
 struct block {
 	enum block_kind kind;
 	enum shell_follow follow;
-	bool head; /* its condition, or a case before its next pattern */
-	bool taken, maybe; /* a branch before this one was, or may have been */
-	char *word; /* of case, or the variable of a loop; NULL = while */
+	bool head;                 /* its condition, or a case before its next pattern */
+	bool taken, maybe;         /* a branch before this one was, or may have been */
+	char *word;                /* of case, or the variable of a loop; NULL = while */
 	struct shell_words values; /* of a loop, or the words that a call hid */
-	bool known; /* a call hid words that were known */
+	bool known;                /* a call hid words that were known */
 	size_t at;
 	const char *body; /* of a loop; where a call goes on */
 };
@@ -28,8 +28,8 @@ struct blocks {
 	struct function functions[FUNCTIONS_MAX];
 	size_t n_functions;
 	enum shell_truth last; /* of the command before */
-	int op; /* that stood behind it */
-	size_t rounds; /* of while loops, in all */
+	int op;                /* that stood behind it */
+	size_t rounds;         /* of while loops, in all */
 };
 void blocks_done(struct blocks *b);
 void blocks_drop(struct blocks *b); /* the last one */

@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define MANY 8 /* score of a launch of several processes */
+#define MANY 8        /* score of a launch of several processes */
 #define NAMED_MAX 200 /* lines of what is not carried over */
 
 char *run_joined(char *const *words, size_t n)
@@ -37,8 +37,7 @@ void run_name(struct shell_words *w, const char *text)
 #define ONLY_THE_SHELL \
 	"only the shell that runs the script knows what this is: write it in yourself"
 
-#define CALLED_WITH \
-	"words that the script is called with: moectl init -- bash SCRIPT WORDS"
+#define CALLED_WITH "words that the script is called with: moectl init -- bash SCRIPT WORDS"
 
 /* $1 and ${2} are its caller's. */
 static const char *why_unknown(const char *part)
@@ -47,7 +46,6 @@ static const char *why_unknown(const char *part)
 
 	return part[0] == '$' && strspn(p, "0123456789") ? CALLED_WITH : ONLY_THE_SHELL;
 }
-
 
 /* Of a value, what of it is not known; NULL = all is. Caller frees. */
 static char *unknown_part(const char *text)
@@ -108,8 +106,9 @@ static void lose_local_rank(struct launch_line *l)
 			if (!mo_starts_with(word, flags[f]) || (word[len] && word[len] != '='))
 				continue;
 			n = word[len] ? 1 : 2;
-			value = word[len] ? word + len + 1 : i + 1 < l->n_program ? l->program[i + 1]
-										 : "";
+			value = word[len]              ? word + len + 1
+				: i + 1 < l->n_program ? l->program[i + 1]
+						       : "";
 		}
 		if (!value || !shell_unknown(value))
 			continue;

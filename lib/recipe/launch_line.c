@@ -189,7 +189,8 @@ static int read_python(struct launch_line *l, char *const *words, size_t n, stru
 			return mo_error_set(err, -EINVAL, "python %s runs no script", words[at]);
 		if (module || mo_streq(words[at], "-u"))
 			continue;
-		bool valued = (mo_streq(words[at], "-X") || mo_streq(words[at], "-W")) && at + 1 < n;
+		bool valued =
+			(mo_streq(words[at], "-X") || mo_streq(words[at], "-W")) && at + 1 < n;
 
 		launch_lose(l, words[at], valued ? words[at + 1] : NULL,
 			    "a word for python; engine.python names the interpreter alone");
@@ -380,9 +381,9 @@ static int read_launch(struct launch_line *l, char *const *words, size_t n, stru
 
 bool launch_line_begins(const char *word)
 {
-	static const char names[] = "torchrun deepspeed accelerate srun sbatch mpirun mpiexec aprun flux "
-				    "primus-cli bash sh docker podman nerdctl apptainer "
-				    "singularity enroot";
+	static const char names[] =
+		"torchrun deepspeed accelerate srun sbatch mpirun mpiexec aprun flux primus-cli "
+		"bash sh docker podman nerdctl apptainer singularity enroot";
 	const char *name = base_name(word);
 
 	return launch_assigned(word) || wrapper_of(word) || is_python(word) ||

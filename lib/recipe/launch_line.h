@@ -10,35 +10,36 @@
 /* A variable of which accelerate's words or its file speak. */
 struct launch_told {
 	const char *name, *needs; /* needs: it is set beside this one alone; NULL = always */
-	char *value, *where; /* where: as it is written; NULL = it follows from others */
+	char *value, *where;      /* where: as it is written; NULL = it follows from others */
 	char *over; /* the word with another value, over which a file's is taken; NULL = none */
 };
 
 struct launch_line {
 	char **program;
 	size_t n_program; /* SCRIPT WORD.. or -m MODULE WORD.. */
-	char *python; /* an absolute path that the line names; NULL = none */
-	int64_t line; /* of the script that was given, where it stands or is called; 0 = no script */
+	char *python;     /* an absolute path that the line names; NULL = none */
+	/* of the script that was given, where it stands or is called; 0 = no script */
+	int64_t line;
 	char *program_path; /* of Primus' launcher as it is written, when it is a path */
-	char *launcher; /* torchrun, primus-cli, deepspeed, python; borrowed from the code */
+	char *launcher;     /* torchrun, primus-cli, deepspeed, python; borrowed from the code */
 	struct kv *env;
-	size_t n_env; /* variables that are set for it, the last value of each */
+	size_t n_env;            /* variables that are set for it, the last value of each */
 	int64_t nodes, per_node; /* processes of a node; MO_NONE = not said */
 	char *all; /* the words that ask for as many as a node has; NULL = they are counted */
 	struct launch_told *told; /* until the file is read: then they are in env */
 	size_t n_told;
 	const char *accelerate_type; /* distributed_type by a word; NULL = its file's */
-	char *accelerate_config; /* the file of accelerate that was read; NULL = none */
-	int64_t total; /* of all nodes; MO_NONE = not said */
-	int64_t world; /* WORLD_SIZE that a process of its own is given; MO_NONE = none */
+	char *accelerate_config;     /* the file of accelerate that was read; NULL = none */
+	int64_t total;               /* of all nodes; MO_NONE = not said */
+	int64_t world;   /* WORLD_SIZE that a process of its own is given; MO_NONE = none */
 	int64_t visible; /* GPUs that a variable names; MO_NONE = none does */
 	int64_t tasks, tasks_per_node; /* of Slurm or MPI */
-	bool spread; /* srun or mpirun starts it, once per task */
-	bool use_env; /* the launcher was told to give no --local_rank */
-	char *dir; /* `cd DIR` before it; NULL = none, or nobody knows where that leads */
+	bool spread;                   /* srun or mpirun starts it, once per task */
+	bool use_env;                  /* the launcher was told to give no --local_rank */
+	char *dir;         /* `cd DIR` before it; NULL = none, or nobody knows where that leads */
 	char *dir_unknown; /* then: DIR as it is written */
-	char *name; /* --job-name of sbatch; NULL = none */
-	char *time_limit; /* of sbatch as a recipe's duration; NULL = none */
+	char *name;        /* --job-name of sbatch; NULL = none */
+	char *time_limit;  /* of sbatch as a recipe's duration; NULL = none */
 	char **lost;
 	size_t n_lost; /* "WORDS: why" */
 };
@@ -50,9 +51,9 @@ void launch_line_done(struct launch_line *l);
 struct launch_world {
 	void *arg;
 	char *(*read)(void *arg, const char *path); /* a script; NULL = none. Caller frees */
-	const char *dir; /* absolute: where it is started */
-	const char *script; /* its own path, $0 */
-	const struct kv *known; /* variables of the user that it would have */
+	const char *dir;                            /* absolute: where it is started */
+	const char *script;                         /* its own path, $0 */
+	const struct kv *known;                     /* variables of the user that it would have */
 	size_t n_known;
 };
 /* Words that begin with a launcher: nothing of a shell is in them. */

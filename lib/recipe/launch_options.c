@@ -45,8 +45,8 @@ static const struct option torchrun_options[] = {
 	{ "-m --module", false, KEEP_MODULE, NULL },
 	{ "--standalone", false, KEEP_SAME, NULL },
 	{ "--node-rank --node_rank --master-addr --master_addr --master-port --master_port "
-	  "--rdzv-backend --rdzv_backend "
-	  "--rdzv-endpoint --rdzv_endpoint --rdzv-id --rdzv_id --local-addr --local_addr",
+	  "--rdzv-backend --rdzv_backend --rdzv-endpoint --rdzv_endpoint --rdzv-id --rdzv_id "
+	  "--local-addr --local_addr",
 	  true, KEEP_SAME, NULL },
 	{ "--rdzv-conf --rdzv_conf --monitor-interval --monitor_interval --start-method "
 	  "--start_method --role",
@@ -86,18 +86,15 @@ static const struct option slurm_options[] = {
 	{ "-J --job-name", true, KEEP_NAME, NULL },
 	{ "-t --time", true, KEEP_TIME, NULL },
 	{ "-D --chdir", true, KEEP_DIR, NULL },
-	{ "-c --cpus-per-task --exclusive-user --mem --mem-per-cpu --mem-per-gpu "
-	  "--cpus-per-gpu",
+	{ "-c --cpus-per-task --exclusive-user --mem --mem-per-cpu --mem-per-gpu --cpus-per-gpu",
 	  true, KEEP_SAME, NULL },
 	{ "--exclusive -l --label -u --unbuffered -K --kill-on-bad-exit", false, KEEP_SAME, NULL },
 	{ "-o --output -e --error --open-mode", true, KEEP_NOTHING, LOGS },
 	{ "--cpu-bind --cpu_bind --mem-bind --gpu-bind -m --distribution", true, KEEP_NOTHING,
 	  BINDS },
 	{ "-p --partition -A --account -q --qos -w --nodelist -x --exclude --reservation -C "
-	  "--constraint --mpi --export --nice "
-	  "--signal --dependency "
-	  "--requeue-delay --jobid --network --mail-type --mail-user --comment --switches --wckey "
-	  "--begin --array",
+	  "--constraint --mpi --export --nice --signal --dependency --requeue-delay --jobid "
+	  "--network --mail-type --mail-user --comment --switches --wckey --begin --array",
 	  true, KEEP_NOTHING,
 	  "a word for Slurm; priority, cluster.exclude and time_limit are in docs/recipe.md" },
 	{ "--container-image --container-mounts --container-workdir --container-name", true,
@@ -115,8 +112,7 @@ static const struct option primus_options[] = {
 	{ "--config --script --log_file --log-file --patch", true, KEEP_NOTHING,
 	  "a word for primus-cli; its hooks are engine.prepare in docs/recipe.md" },
 	{ "--single", false, KEEP_ONE, NULL },
-	{ "--silent --debug --dry-run --no-numa", false, KEEP_NOTHING,
-	  "a word for primus-cli" },
+	{ "--silent --debug --dry-run --no-numa", false, KEEP_NOTHING, "a word for primus-cli" },
 	{ "-N --nnodes", true, KEEP_NODES, NULL },
 	{ "--nproc_per_node --gpus_per_node", true, KEEP_GPUS, NULL },
 };
@@ -166,8 +162,8 @@ static const struct option flux_options[] = {
 	{ "-g --gpus-per-task --gpus-per-node -c --cores-per-task --cores", true, KEEP_SAME, NULL },
 	{ "-x --exclusive -l --label-io", false, KEEP_SAME, NULL },
 	{ "--output --error -u", true, KEEP_NOTHING, LOGS },
-	{ "-o --setopt -t --time-limit -q --queue -B --bank --requires --urgency -S --setattr", true,
-	  KEEP_NOTHING, "a word for Flux; priority and time_limit are in docs/recipe.md" },
+	{ "-o --setopt -t --time-limit -q --queue -B --bank --requires --urgency -S --setattr",
+	  true, KEEP_NOTHING, "a word for Flux; priority and time_limit are in docs/recipe.md" },
 };
 #define TABLE(name, options) \
 	{ \
@@ -391,14 +387,12 @@ static void keep(struct launch_line *l, const struct option *o, const char *word
 	default: launch_lose(l, word, value, o->why); return;
 	}
 	if (!kept)
-		launch_lose(
-			l, word, value,
-			value && mo_streq(value, "cpu")
-				? "one process for each core; a rank of moectl has a GPU: --gpus N"
-			: o->keeps == KEEP_ENV
-				? "it says no value: write NAME: VALUE into env"
-				: "it is no number, duration or NAME=VALUE that a recipe has: write "
-				  "it in yourself");
+		launch_lose(l, word, value,
+			    value && mo_streq(value, "cpu") ? "one process for each core; a rank "
+							      "of moectl has a GPU: --gpus N"
+			    : o->keeps == KEEP_ENV ? "it says no value: write NAME: VALUE into env"
+						   : "it is no number, duration or NAME=VALUE that "
+						     "a recipe has: write it in yourself");
 }
 
 static bool is_script(const char *word)

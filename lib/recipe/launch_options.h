@@ -15,7 +15,8 @@
 	"accelerate tells its ranks by variables ACCELERATE_..: write those that you need " \
 	"into env"
 #define LOCAL_RANK_IS_SET \
-	"its launcher adds this word for each rank, moectl gives LOCAL_RANK instead: read that in " \
+	"its launcher adds this word for each rank, moectl gives LOCAL_RANK instead: read that " \
+	"in " \
 	"the script"
 #define LAUNCH_ALL (-2) /* processes of a node: as many as it has GPUs */
 

@@ -439,8 +439,8 @@ static void one_command(struct run *r, const struct shell_command *c, const char
 	} else if (mo_streq(word, "getopts") && w->n > 2) {
 		b->last = shell_getopts(&r->shell, w->items[1], w->items[2]);
 	} else if (!take_builtin(r, c) && !take_conda(r, c) && !take_modules(r, c) &&
-		   !blocks_call(b, c, 0, p) && !take_source(r, c) &&
-		   !run_script(r, c, *p) && !run_launch(r, c, *p)) {
+		   !blocks_call(b, c, 0, p) && !take_source(r, c) && !run_script(r, c, *p) &&
+		   !run_launch(r, c, *p)) {
 		_cleanup_(mo_freep) char *text = run_joined(w->items, w->n);
 		const char *slash = strrchr(word, '/');
 
@@ -639,12 +639,11 @@ int launch_line_script(const char *text, const struct launch_world *world, struc
 		return mo_error_set(err, e,
 				    "no line of it starts a training without the words that the "
 				    "script is called with: moectl init -- bash SCRIPT WORDS");
-	return e != -EINVAL
-		       ? e
-		       : mo_error_set(err, -EINVAL,
-				      "no line of it starts a training: expected torchrun, "
-				      "primus-cli, deepspeed, accelerate launch, python, or srun "
-				      "before one of them");
+	return e != -EINVAL ? e
+			    : mo_error_set(err, -EINVAL,
+					   "no line of it starts a training: expected torchrun, "
+					   "primus-cli, deepspeed, accelerate launch, python, or "
+					   "srun before one of them");
 }
 
 int launch_line_words(char *const *words, size_t n, const struct launch_world *world,

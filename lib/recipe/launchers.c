@@ -9,14 +9,18 @@
 
 #include "lib/base/buf.h"
 
-#define IMAGE_INSTEAD "start the program itself: install it on the nodes, or run moe-agent " \
+#define IMAGE_INSTEAD \
+	"start the program itself: install it on the nodes, or run moe-agent " \
 	"inside the image (docs/first-day.md)"
-#define IMAGE_HARMLESS " pull images image login logout info version ps inspect build load " \
+#define IMAGE_HARMLESS \
+	" pull images image login logout info version ps inspect build load " \
 	"tag --version "
 
 /* harmless: first words, between blanks, with which it starts nothing that lasts; they count in the
  * text of a shell only, where they stand beside the program. */
-struct launcher { const char *name, *harmless, *instead; };
+struct launcher {
+	const char *name, *harmless, *instead;
+};
 static const struct launcher launchers[] = {
 	{ "docker", IMAGE_HARMLESS, IMAGE_INSTEAD },
 	{ "podman", IMAGE_HARMLESS, IMAGE_INSTEAD },
@@ -30,7 +34,10 @@ static const struct launcher launchers[] = {
 
 /* Programs that run another one. valued: options that take the next word; operands: words of their
  * own before the program. */
-struct wrapper { const char *name, *valued; size_t operands; };
+struct wrapper {
+	const char *name, *valued;
+	size_t operands;
+};
 static const struct wrapper wrappers[] = {
 	{ "env", " -u -C --unset --chdir ", 0 },
 	{ "sudo", " -u -g -C -h -p ", 0 },
@@ -43,7 +50,8 @@ static const struct wrapper wrappers[] = {
 	{ "time", " -f -o ", 0 },
 	{ "exec", " -a ", 0 },
 	{ "command", "", 0 },
-	{ "numactl", " -N -m -C -i -p ", 0 }, { "taskset", "", 1 },
+	{ "numactl", " -N -m -C -i -p ", 0 },
+	{ "taskset", "", 1 },
 };
 static const char *const shells[] = { "sh", "bash", "dash", "ksh", "zsh" };
 /* Words of a shell behind which a command begins. */
@@ -112,7 +120,10 @@ static size_t program_at(char *const *words, size_t n)
 
 /* ---- the text of a shell ---- */
 
-struct simple { char **words; size_t n; };
+struct simple {
+	char **words;
+	size_t n;
+};
 
 static void simple_done(struct simple *c)
 {

@@ -1,4 +1,5 @@
-/* Megatron's moe_layer_freq as a text: a list of Python, `([0]*1+[1]*26)`, one number for each layer. */
+/* Megatron's moe_layer_freq as a text: a list of Python, `([0]*1+[1]*26)`, one number for each
+ * layer. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,4 +1,5 @@
-/* Values that only the engine's own experiment says (left.h). They stand in `experiment:` (left_read.c). */
+/* Values that only the engine's own experiment says (left.h). They stand in `experiment:`
+ * (left_read.c). */
 #include "lib/recipe/left.h"
 
 #include <string.h>
@@ -31,7 +32,8 @@ static bool is_given(const struct ynode *root, const char *path)
 	const struct ynode *n = ynode_find(root, path), *model = ynode_get(root, "model");
 
 	/* Half a model from each would be neither. */
-	if ((mo_streq(path, "model") || mo_starts_with(path, "model.")) && model && !model->left && !ynode_is_null(model))
+	if ((mo_streq(path, "model") || mo_starts_with(path, "model.")) && model && !model->left &&
+	    !ynode_is_null(model))
 		return true;
 	if (!n && mo_streq(path, "batch.global"))
 		n = ynode_find(root, "batch.global_tokens");

@@ -1,6 +1,7 @@
-/* The recipe's key `experiment:`, which moectl writes, as it reads the files where they
- * are: {files: hash, values: {path: value}, args: {key: value}, said: {path: FILE:LINE: KEY, args.key: FILE:LINE},
- * result: experiment_record.h}. The values are grafted into the document before (left.c). */
+/* The recipe's key `experiment:`, which moectl writes, as it reads the files where they are:
+ * {files: hash, values: {path: value}, args: {key: value}, said: {path: FILE:LINE: KEY,
+ * args.key: FILE:LINE}, result: experiment_record.h}. The values are grafted into the document
+ * before (left.c). */
 #include "lib/recipe/left_read.h"
 
 #include <errno.h>

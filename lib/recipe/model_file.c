@@ -1,5 +1,5 @@
-/* Models of the catalogue: config/models/NAME.yaml. What they say is read by the keys of a recipe's own model
- * (keys.c), whose `model: NAME` reads such a file. */
+/* Models of the catalogue: config/models/NAME.yaml. What they say is read by the keys of a
+ * recipe's own model (keys.c), whose `model: NAME` reads such a file. */
 #include "lib/recipe/model_file.h"
 
 #include <errno.h>
@@ -8,7 +8,10 @@
 #include "lib/recipe/catalogue.h"
 #include "lib/recipe/keys.h"
 
-struct model_file { char *name, *title, *source; double published_b; };
+struct model_file {
+	char *name, *title, *source;
+	double published_b;
+};
 
 static void read_file_model(struct reader *r, const struct key *k, const struct ynode *v)
 {
@@ -21,10 +24,19 @@ static void read_file_model(struct reader *r, const struct key *k, const struct 
 }
 
 static const struct key model_file_keys[] = {
-	{ .path = "name", .type = KEY_NAME, .offset = offsetof(struct model_file, name), .required = true },
+	{ .path = "name",
+	  .type = KEY_NAME,
+	  .offset = offsetof(struct model_file, name),
+	  .required = true },
 	{ .path = "title", .type = KEY_TEXT, .offset = offsetof(struct model_file, title) },
-	{ .path = "source", .type = KEY_TEXT, .offset = offsetof(struct model_file, source), .required = true },
-	{ .path = "published_b", .type = KEY_REAL, .offset = offsetof(struct model_file, published_b), .max = 1000000 },
+	{ .path = "source",
+	  .type = KEY_TEXT,
+	  .offset = offsetof(struct model_file, source),
+	  .required = true },
+	{ .path = "published_b",
+	  .type = KEY_REAL,
+	  .offset = offsetof(struct model_file, published_b),
+	  .max = 1000000 },
 	{ .path = "model", .type = KEY_CUSTOM, .read = read_file_model, .required = true },
 };
 
@@ -35,7 +47,11 @@ int model_load(const char *name, struct recipe_model *ret, struct mo_error *err)
 	const struct ynode *root = catalogue_open("models", "model", name, &path, err);
 	struct model_file file = { 0 };
 	struct recipe_model *model = NULL;
-	struct reader r = { .errors = &errors, .keys = model_file_keys, .n_keys = ELEMENTSOF(model_file_keys), .bases = { &file }, .arg = &model };
+	struct reader r = { .errors = &errors,
+			    .keys = model_file_keys,
+			    .n_keys = ELEMENTSOF(model_file_keys),
+			    .bases = { &file },
+			    .arg = &model };
 
 	if (!root)
 		return -EINVAL;

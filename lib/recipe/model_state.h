@@ -1,4 +1,5 @@
-/* config/checkpoints/model-state.yaml: what looks like a model's state in a checkpoint directory. Private to lib/recipe. */
+/* config/checkpoints/model-state.yaml: what looks like a model's state in a checkpoint
+ * directory. Private to lib/recipe. */
 #pragma once
 #include "lib/base/error.h"
 #include "lib/model/engine.h"

@@ -1,5 +1,7 @@
-/* See owned.h. A job that loads from elsewhere, or saves where nobody looks, would resume from the wrong weights after its first failure: such flags are refused in engine.args
- * (rules_engine.c) and from engine.prepare (agent/core/stepd/hooks.c), unless engine.args_unchecked names them. */
+/* See owned.h. A job that loads from elsewhere, or saves where nobody looks, would resume from
+ * the wrong weights after its first failure: such flags are refused in engine.args
+ * (rules_engine.c) and from engine.prepare (agent/core/stepd/hooks.c), unless
+ * engine.args_unchecked names them. */
 #include "lib/recipe/owned.h"
 
 #include <string.h>
@@ -41,7 +43,8 @@ static void add_words(struct engine *e, char *const *words, size_t n, const char
 void engine_owned_read(struct reader *r, const struct key *k, const struct ynode *v)
 {
 	if (v->kind != YAML_MAP) {
-		errors_at(r->errors, v, NULL, "owned: expected a mapping such as {load: use checkpoint.dir}");
+		errors_at(r->errors, v, NULL,
+			  "owned: expected a mapping such as {load: use checkpoint.dir}");
 		return;
 	}
 	for (size_t i = 0; i < v->n; i++) {
@@ -49,7 +52,8 @@ void engine_owned_read(struct reader *r, const struct key *k, const struct ynode
 		_cleanup_(mo_freep) char *instead = NULL;
 
 		if (strchr(key->text, '=') || strchr(key->text, ' '))
-			errors_at(r->errors, key, NULL, "owned: '%.60s' is no flag: write its name alone", key->text);
+			errors_at(r->errors, key, NULL,
+				  "owned: '%.60s' is no flag: write its name alone", key->text);
 		else if (value_text(r, "owned", v->items[i].value, &instead))
 			add(r->bases[0], key->text, instead);
 	}
@@ -57,8 +61,10 @@ void engine_owned_read(struct reader *r, const struct key *k, const struct ynode
 
 void engine_owned_finish(struct engine *e)
 {
-	add_words(e, e->resume, e->n_resume, "what a job resumes from is checkpoint.dir and checkpoint.resume");
-	add_words(e, e->fresh, e->n_fresh, "what a job resumes from is checkpoint.dir and checkpoint.resume");
+	add_words(e, e->resume, e->n_resume,
+		  "what a job resumes from is checkpoint.dir and checkpoint.resume");
+	add_words(e, e->fresh, e->n_fresh,
+		  "what a job resumes from is checkpoint.dir and checkpoint.resume");
 }
 
 const char *owned_instead(const struct engine *e, const char *flag)
@@ -72,7 +78,8 @@ const char *owned_instead(const struct engine *e, const char *flag)
 static bool unchecked(const struct recipe *r, const char *flag)
 {
 	for (size_t i = 0; i < r->engine.n_args_unchecked; i++)
-		if (flag_same(flag, r->engine.args_unchecked[i], strlen(r->engine.args_unchecked[i])))
+		if (flag_same(flag, r->engine.args_unchecked[i],
+			      strlen(r->engine.args_unchecked[i])))
 			return true;
 	return false;
 }

@@ -1,5 +1,6 @@
-/* Quoted scalars of YAML 1.2 (7.3.1, 7.3.2, 6.5): quotes doubled, backslash escapes, lines folded. Ours, because libfyaml 0.7.12 reads 'a''''b' and some folded lines after an
- * escape as other texts. Called by yaml.c, after libfyaml found where the quotes are. */
+/* Quoted scalars of YAML 1.2 (7.3.1, 7.3.2, 6.5): quotes doubled, backslash escapes, lines
+ * folded. Ours, because libfyaml 0.7.12 reads 'a''''b' and some folded lines after an escape as
+ * other texts. Called by yaml.c, after libfyaml found where the quotes are. */
 #include "lib/recipe/quoted.h"
 
 #include <string.h>
@@ -16,7 +17,8 @@ static size_t line_break(const char *s, size_t n)
 	return n >= 1 && (s[0] == '\n' || s[0] == '\r');
 }
 
-/* At a line break (blanks before it already dropped): skips it, empty lines and the next line's indentation. One break is a space, more are one newline less. */
+/* At a line break (blanks before it already dropped): skips it, empty lines and the next line's
+ * indentation. One break is a space, more are one newline less. */
 static size_t fold(const char *s, size_t n, bool continued, struct mo_buf *b)
 {
 	size_t i = line_break(s, n), breaks = 1;
@@ -56,7 +58,8 @@ bool quoted_hex(const char *s, size_t n, uint32_t *ret)
 
 	for (size_t i = 0; i < n; i++) {
 		static const char digits[] = "0123456789abcdef";
-		const char *d = s[i] ? strchr(digits, s[i] >= 'A' && s[i] <= 'F' ? s[i] + 32 : s[i]) : NULL;
+		const char *d =
+			s[i] ? strchr(digits, s[i] >= 'A' && s[i] <= 'F' ? s[i] + 32 : s[i]) : NULL;
 
 		if (!d)
 			return false;
@@ -69,9 +72,14 @@ bool quoted_hex(const char *s, size_t n, uint32_t *ret)
 /* s is behind the backslash. Characters used, 0 = no escape. */
 static size_t escape(const char *s, size_t n, struct mo_buf *b)
 {
-	static const struct { char c; uint32_t means; } names[] = {
-		{ '0', 0 },     { 'a', 7 },   { 'b', 8 },    { 't', 9 },   { '\t', 9 },  { 'n', 10 },   { 'v', 11 },   { 'f', 12 },     { 'r', 13 },
-		{ 'e', 0x1b },  { ' ', ' ' }, { '"', '"' },  { '/', '/' }, { '\\', '\\' }, { 'N', 0x85 }, { '_', 0xa0 }, { 'L', 0x2028 }, { 'P', 0x2029 },
+	static const struct {
+		char c;
+		uint32_t means;
+	} names[] = {
+		{ '0', 0 },    { 'a', 7 },      { 'b', 8 },      { 't', 9 },     { '\t', 9 },
+		{ 'n', 10 },   { 'v', 11 },     { 'f', 12 },     { 'r', 13 },    { 'e', 0x1b },
+		{ ' ', ' ' },  { '"', '"' },    { '/', '/' },    { '\\', '\\' }, { 'N', 0x85 },
+		{ '_', 0xa0 }, { 'L', 0x2028 }, { 'P', 0x2029 },
 	};
 	size_t digits = !n ? 0 : s[0] == 'x' ? 2 : s[0] == 'u' ? 4 : s[0] == 'U' ? 8 : 0;
 	uint32_t c = 0;
@@ -92,7 +100,7 @@ static size_t escape(const char *s, size_t n, struct mo_buf *b)
 
 bool quoted_text(const char *text, size_t n, char quote, struct mo_buf *b)
 {
-	size_t i = 0, kept = b->len;     /* kept: blanks behind it fall when the line ends */
+	size_t i = 0, kept = b->len; /* kept: blanks behind it fall when the line ends */
 
 	while (i < n) {
 		size_t used = 1;

@@ -1,5 +1,6 @@
-/* Recipe text -> struct recipe: guards (yaml.c), keys (schema.c, keys.c), engine file, then the rules between keys (rules.c). Called by the command line and, on the
- * same text again, by the controller. */
+/* Recipe text -> struct recipe: guards (yaml.c), keys (schema.c, keys.c), engine file, then the
+ * rules between keys (rules.c). Called by the command line and, on the same text again, by the
+ * controller. */
 #include "lib/recipe/recipe_file.h"
 
 #include <errno.h>
@@ -23,39 +24,50 @@
 #include "lib/recipe/rules.h"
 #include "lib/recipe/set.h"
 
-#define FIRST_EVERY 200               /* iterations: checkpoint.every: auto before anything was measured or can be planned; a tenth of `steps` when that is less */
+/* iterations: checkpoint.every: auto before anything was measured or can be planned; a tenth of
+ * `steps` when that is less */
+#define FIRST_EVERY 200
 
-/* Nothing to estimate an interval by: a number to begin with. From the next attempt on it follows what saves and iterations took (daemon/core/update/interval.c). */
+/* Nothing to estimate an interval by: a number to begin with. From the next attempt on it
+ * follows what saves and iterations took (daemon/core/update/interval.c). */
 static void first_interval(struct recipe *r)
 {
-	if (r->checkpoint.every != 0 || (!r->unread && r->model && r->gpu && r->seq != MO_NONE && r->global_batch != MO_NONE))
+	if (r->checkpoint.every != 0 ||
+	    (!r->unread && r->model && r->gpu && r->seq != MO_NONE && r->global_batch != MO_NONE))
 		return;
-	r->checkpoint.every = r->steps == MO_NONE ? FIRST_EVERY : MO_MIN(MO_MAX(r->steps / 10, 1), FIRST_EVERY);
+	r->checkpoint.every =
+		r->steps == MO_NONE ? FIRST_EVERY : MO_MIN(MO_MAX(r->steps / 10, 1), FIRST_EVERY);
 	r->checkpoint.automatic = true;
 }
 
-/* Values that follow from others: batch.global from global_tokens, dp from the GPUs, `none` from 0, the engine's signal. */
+/* Values that follow from others: batch.global from global_tokens, dp from the GPUs, `none` from
+ * 0, the engine's signal. */
 static void resolve(struct recipe *r, const struct engine *e)
 {
 	struct recipe_parallelism *p = &r->parallelism;
 	int64_t model_ranks = mo_times(mo_times(p->tp, p->pp), p->cp);
 
 	directory_settle(r, e);
-	if (!r->model)      /* nothing to choose by: all GPUs are data-parallel */
+	if (!r->model) /* nothing to choose by: all GPUs are data-parallel */
 		p->automatic = false;
 	if (r->stop_signal == MO_NONE)
 		r->stop_signal = e->stop_signal != MO_NONE ? e->stop_signal : SIGTERM;
 	if (r->time_limit_us == 0)
 		r->time_limit_us = MO_NONE;
-	if (r->global_batch == MO_NONE && r->global_tokens != MO_NONE && r->seq != MO_NONE && r->global_tokens % r->seq == 0)
+	if (r->global_batch == MO_NONE && r->global_tokens != MO_NONE && r->seq != MO_NONE &&
+	    r->global_tokens % r->seq == 0)
 		r->global_batch = r->global_tokens / r->seq;
 	first_interval(r);
 	if (!r->unread && p->dp == MO_NONE && model_ranks > 0 && r->gpus % model_ranks == 0)
 		p->dp = r->gpus / model_ranks;
 	if (!r->n_preflight)
 		mo_strs_add(&r->preflight, &r->n_preflight, "standard");
-	/* An entry that is one of our data files (engines/tiny_moe/train.py) is found wherever the program is installed. */
-	_cleanup_(mo_freep) char *file = r->engine.entry && r->engine.entry[0] != '/' && !rules_leads_out(r->engine.entry) ? mo_data_file(r->engine.entry) : NULL;
+	/* An entry that is one of our data files (engines/tiny_moe/train.py) is found wherever
+	 * the program is installed. */
+	_cleanup_(mo_freep) char *file =
+		r->engine.entry && r->engine.entry[0] != '/' && !rules_leads_out(r->engine.entry)
+			? mo_data_file(r->engine.entry)
+			: NULL;
 	_cleanup_(mo_freep) char *entry = file ? realpath(file, NULL) : NULL;
 
 	if (entry)
@@ -76,7 +88,8 @@ static void load_engine(const struct ynode *root, const struct recipe *r, struct
 	struct mo_error err = { 0 };
 
 	if (engine_load_for(r, ret, &err) < 0)
-		errors_at(errors, place(root, "engine.kind"), err.hint, "engine.kind: %s", mo_error_text(&err, -EINVAL));
+		errors_at(errors, place(root, "engine.kind"), err.hint, "engine.kind: %s",
+			  mo_error_text(&err, -EINVAL));
 	mo_error_done(&err);
 }
 
@@ -110,14 +123,17 @@ static void load_gpu(const struct ynode *root, const char *name, struct recipe_e
 	mo_desc_init(&gpu_type_desc, &gpu);
 	if (strspn(name, "0123456789") == strlen(name))
 		errors_at(errors, place(root, "cluster.gpu"), "did you mean 'gpus'?",
-			  "cluster.gpu: '%s' is no type of GPU; how many there are is cluster.gpus", name);
+			  "cluster.gpu: '%s' is no type of GPU; how many there are is cluster.gpus",
+			  name);
 	else if (gpu_type_load(name, &gpu, &err) < 0)
-		errors_at(errors, place(root, "cluster.gpu"), err.hint, "cluster.gpu: %s", mo_error_text(&err, -EINVAL));
+		errors_at(errors, place(root, "cluster.gpu"), err.hint, "cluster.gpu: %s",
+			  mo_error_text(&err, -EINVAL));
 	mo_desc_done(&gpu_type_desc, &gpu);
 	mo_error_done(&err);
 }
 
-/* A file that was named by mistake: one word about it says more than one about each of its lines. */
+/* A file that was named by mistake: one word about it says more than one about each of its
+ * lines. */
 static bool no_recipe(const struct ynode *root)
 {
 	static const char *const keys[] = { "recipe", "name", "engine", "cluster" };
@@ -140,7 +156,7 @@ static bool experiment_of_primus(const struct ynode *root)
 	return ynode_get(root, "extends");
 }
 
-#define TOML_LOOK (8 << 10)   /* in so many bytes a TOML shows what it is */
+#define TOML_LOOK (8 << 10) /* in so many bytes a TOML shows what it is */
 
 /* torchtitan's own file: no YAML, and it has a table. The text ends at n, with no NUL behind it. */
 static bool is_toml(const char *text, size_t n)
@@ -187,8 +203,9 @@ static void read_tree(struct ynode *root, struct recipe *r, struct engine *e, st
 	}
 	if (no_recipe(root)) {
 		errors_at(rules->errors, root, "is it the file that was meant?",
-			  root->n ? "this is no recipe: it has none of the keys recipe, name, engine and cluster" :
-				    "this is no recipe: it is empty");
+			  root->n ? "this is no recipe: it has none of the keys recipe, name, "
+				    "engine and cluster"
+				  : "this is no recipe: it is empty");
 		return;
 	}
 	left_graft(root, rules->errors);
@@ -215,13 +232,19 @@ static void read_tree(struct ynode *root, struct recipe *r, struct engine *e, st
 	e->checks = NULL;
 }
 
-int recipe_parse(const char *text, size_t n, const struct recipe_set *sets, size_t n_sets, struct recipe *ret, struct engine *ret_engine, char ***ret_warnings,
+int recipe_parse(const char *text, size_t n, const struct recipe_set *sets, size_t n_sets,
+		 struct recipe *ret, struct engine *ret_engine, char ***ret_warnings,
 		 size_t *n_warnings, struct recipe_errors *errors)
 {
 	_cleanup_(ynode_freep) struct ynode *root = recipe_tree(text, n, sets, n_sets, errors);
 	struct recipe r;
 	struct engine e;
-	struct rules rules = { .root = root, .recipe = &r, .engine = &e, .errors = errors, .warnings = ret_warnings, .n_warnings = n_warnings };
+	struct rules rules = { .root = root,
+			       .recipe = &r,
+			       .engine = &e,
+			       .errors = errors,
+			       .warnings = ret_warnings,
+			       .n_warnings = n_warnings };
 
 	if (!root)
 		return not_read(text, n, errors);

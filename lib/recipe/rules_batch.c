@@ -1,6 +1,7 @@
-/* An engine that takes so many sequences at once on each data-parallel rank (derived.pass_batch): where its
- * own files say how many, a step must be a multiple of what all ranks take, and a pipeline cuts what one
- * takes into whole micro-batches. Without a pipeline that is batch.micro, and rules.c says it. */
+/* An engine that takes so many sequences at once on each data-parallel rank
+ * (derived.pass_batch): where its own files say how many, a step must be a multiple of what all
+ * ranks take, and a pipeline cuts what one takes into whole micro-batches. Without a pipeline
+ * that is batch.micro, and rules.c says it. */
 #include "lib/recipe/rules_batch.h"
 
 #include "lib/base/desc.h"
@@ -12,7 +13,8 @@
 
 #define LL(v) ((long long)(v))
 
-/* What one rank takes, and by which key; NULL: the recipe tells it, or nobody knows. Caller frees. */
+/* What one rank takes, and by which key; NULL: the recipe tells it, or nobody knows. Caller
+ * frees. */
 static char *taken_by(const struct rules *k, int64_t *ret)
 {
 	_cleanup_(mo_freep) char *told = recipe_value(k->recipe, "derived.pass_batch");

@@ -1,6 +1,6 @@
-/* Keys of an engine's own files that its version has not, where its loader ends by them (`keys_complete`): a
- * file of another version, whose kind is named, an old name, a misspelt one. Experiments are not of these:
- * their loader takes every key. */
+/* Keys of an engine's own files that its version has not, where its loader ends by them
+ * (`keys_complete`): a file of another version, whose kind is named, an old name, a misspelt
+ * one. Experiments are not of these: their loader takes every key. */
 #include "lib/recipe/rules_files.h"
 
 #include <string.h>
@@ -73,8 +73,8 @@ static size_t unknown_to(const struct engine *e, const struct config_item *items
 }
 
 /* Of the kind, when it reads the same files; SIZE_MAX: it does not. */
-static size_t unknown_to_kind(const struct engine *e, const char *kind, const struct config_item *items,
-			      size_t n)
+static size_t unknown_to_kind(const struct engine *e, const char *kind,
+			      const struct config_item *items, size_t n)
 {
 	struct engine other;
 	size_t unknown = SIZE_MAX;
@@ -152,8 +152,10 @@ static void tell_version(struct rules *k, const struct experiment *x, const stru
 	for (size_t i = 1; i < u->n; i++)
 		if (u->items[i].value->place.line < first->value->place.line)
 			first = &u->items[i];
-	_cleanup_(mo_freep) char *place = place_of(x, first), *names = new_names(k->engine->checks, u);
-	_cleanup_(mo_freep) char *more = u->n > 1 ? mo_printf(", nor %zu more of the file's", u->n - 1) : NULL;
+	_cleanup_(mo_freep) char *place = place_of(x, first),
+				 *names = new_names(k->engine->checks, u);
+	_cleanup_(mo_freep) char *more =
+		u->n > 1 ? mo_printf(", nor %zu more of the file's", u->n - 1) : NULL;
 	const struct ynode at = { .left = true, .set = place };
 
 	errors_at(k->errors, &at, UNCHECKED,
@@ -162,7 +164,8 @@ static void tell_version(struct rules *k, const struct experiment *x, const stru
 		  names ? names : "");
 }
 
-/* Old names and misspelt ones are errors; a key that nobody knows may be one of the user's own tree. */
+/* Old names and misspelt ones are errors; a key that nobody knows may be one of the user's own
+ * tree. */
 static void tell(struct rules *k, const struct experiment *x, const struct unknown *u,
 		 const char *version)
 {
@@ -170,7 +173,8 @@ static void tell(struct rules *k, const struct experiment *x, const struct unkno
 	const char *instead = instead_of(c, u->key);
 	const char *near = mo_near_miss(u->key, (const char *const *)c->keys, c->n_keys);
 	_cleanup_(mo_freep) char *place = place_of(x, u);
-	_cleanup_(mo_freep) char *hint = near ? mo_printf("did you mean '%s'? " UNCHECKED, near) : NULL;
+	_cleanup_(mo_freep) char *hint =
+		near ? mo_printf("did you mean '%s'? " UNCHECKED, near) : NULL;
 	const struct ynode at = { .left = true, .set = place };
 
 	if (is_older(c, u->key))
@@ -179,7 +183,8 @@ static void tell(struct rules *k, const struct experiment *x, const struct unkno
 		errors_at(k->errors, &at, UNCHECKED, "%s has no such key, and refuses the file: %s",
 			  version, instead);
 	else if (near)
-		errors_at(k->errors, &at, hint, "%s has no such key, and refuses the file", version);
+		errors_at(k->errors, &at, hint, "%s has no such key, and refuses the file",
+			  version);
 	else
 		rules_warn(k, &at,
 			   "%s has no such key: only a tree that has it does not refuse the file",

@@ -1,4 +1,5 @@
-/* Flags of engine.args against the list that the engine's file gives for the version it was read from: renamed ones, near misses, and others that are not in the list. */
+/* Flags of engine.args against the list that the engine's file gives for the version it was read
+ * from: renamed ones, near misses, and others that are not in the list. */
 #include "lib/recipe/rules_keys.h"
 
 #include <string.h>
@@ -20,7 +21,10 @@ static char *plain_flag(const char *flag)
 	return s;
 }
 
-struct flags { char **names; size_t n, n_passed; }; /* n_passed: unknown ones that were told */
+struct flags {
+	char **names;
+	size_t n, n_passed;
+}; /* n_passed: unknown ones that were told */
 
 static void add_flag_words(struct flags *f, const char *words)
 {
@@ -83,7 +87,8 @@ const char *rules_dropped(const struct engine *e, const char *flag)
 	return NULL;
 }
 
-/* --compile.no-enable: the flag by which a bool, --compile.enable, is false where no word says it. */
+/* --compile.no-enable: the flag by which a bool, --compile.enable, is false where no word says
+ * it. */
 static bool says_no(const struct engine *e, const char *plain)
 {
 	const char *dot = strrchr(plain, '.'), *name = dot ? dot + 1 : plain;
@@ -99,11 +104,14 @@ static bool says_no(const struct engine *e, const char *plain)
 static void check_key(struct rules *k, struct flags *known, const struct arg *arg)
 {
 	const struct engine_checks *c = k->engine->checks;
-	const char *to = renamed_to(c, arg->flag), *source = c->keys_source ? c->keys_source : k->engine->source;
+	const char *to = renamed_to(c, arg->flag),
+		   *source = c->keys_source ? c->keys_source : k->engine->source;
 	_cleanup_(mo_freep) char *plain = plain_flag(arg->flag);
 
 	if (to) {
-		errors_at(k->errors, arg->at_flag, "engine.args_unchecked: [FLAG] lets it pass", "engine.args: %s does not exist in %s any more: %s", arg->flag, source, to);
+		errors_at(k->errors, arg->at_flag, "engine.args_unchecked: [FLAG] lets it pass",
+			  "engine.args: %s does not exist in %s any more: %s", arg->flag, source,
+			  to);
 		return;
 	}
 	const char *meant = rules_dropped(k->engine, arg->flag);
@@ -122,15 +130,23 @@ static void check_key(struct rules *k, struct flags *known, const struct arg *ar
 	const char *near = mo_near_miss(plain, (const char *const *)known->names, known->n);
 
 	if (near) {
-		_cleanup_(mo_freep) char *hint = mo_printf("did you mean '%s'? engine.args_unchecked: [FLAG] lets it pass", spelling(c, near));
+		_cleanup_(mo_freep) char *hint =
+			mo_printf("did you mean '%s'? engine.args_unchecked: [FLAG] lets it pass",
+				  spelling(c, near));
 
-		errors_at(k->errors, arg->at_flag, hint, "engine.args: unknown flag '%.60s' of %s", arg->flag, source);
+		errors_at(k->errors, arg->at_flag, hint, "engine.args: unknown flag '%.60s' of %s",
+			  arg->flag, source);
 	} else if (k->recipe->engine.strict_args)
-		errors_at(k->errors, arg->at_flag, "engine.args_unchecked: [FLAG] lets it pass", "engine.args: unknown flag '%.60s' of %s", arg->flag, source);
+		errors_at(k->errors, arg->at_flag, "engine.args_unchecked: [FLAG] lets it pass",
+			  "engine.args: unknown flag '%.60s' of %s", arg->flag, source);
 	else if (known->n_passed++)
-		rules_warn(k, arg->at_flag, "engine.args: unknown flag '%.60s' too: it is passed on", arg->flag);
+		rules_warn(k, arg->at_flag,
+			   "engine.args: unknown flag '%.60s' too: it is passed on", arg->flag);
 	else
-		rules_warn(k, arg->at_flag, "engine.args: unknown flag '%.60s' of %s%s: it is passed on; engine.args_unchecked: [FLAG] says that you know it", arg->flag, source,
+		rules_warn(k, arg->at_flag,
+			   "engine.args: unknown flag '%.60s' of %s%s: it is passed on; "
+			   "engine.args_unchecked: [FLAG] says that you know it",
+			   arg->flag, source,
 			   c->keys_complete ? "" : " (whose list is not complete)");
 }
 
@@ -142,7 +158,9 @@ void rules_keys(struct rules *k)
 
 	if (!c || !c->n_keys) {
 		if (k->recipe->engine.strict_args)
-			errors_at(k->errors, PLACE(k, "engine.strict_args"), NULL, "engine.strict_args: engine %s has no list of its flags to check engine.args by: leave it out",
+			errors_at(k->errors, PLACE(k, "engine.strict_args"), NULL,
+				  "engine.strict_args: engine %s has no list of its flags to check "
+				  "engine.args by: leave it out",
 				  k->recipe->engine.kind);
 		return;
 	}

@@ -33,8 +33,8 @@ void rules_warn(struct rules *k, const struct ynode *where, const char *fmt, ...
 	va_start(ap, fmt);
 	text = mo_vprintf(fmt, ap);
 	va_end(ap);
-	placed = where->set ? mo_printf("%s: %s", where->set, text) :
-			      mo_printf("%lld:%lld: %s", LL(where->line), LL(where->column), text);
+	placed = where->set ? mo_printf("%s: %s", where->set, text)
+			    : mo_printf("%lld:%lld: %s", LL(where->line), LL(where->column), text);
 	mo_strs_add(k->warnings, k->n_warnings, placed);
 }
 

@@ -8,20 +8,25 @@
 
 struct config_value;
 struct rules {
-	const struct ynode *root;          /* for the places of values */
-	struct recipe *recipe;             /* read and resolved; every single key is valid */
+	const struct ynode *root; /* for the places of values */
+	struct recipe *recipe;    /* read and resolved; every single key is valid */
 	const struct engine *engine;
 	struct recipe_errors *errors;
-	char ***warnings; size_t *n_warnings;   /* NULL = not wanted */
+	char ***warnings;
+	size_t *n_warnings; /* NULL = not wanted */
 };
-bool rules_leads_out(const char *path);   /* a relative path with a part ".." */
-bool rules_said(const struct rules *k, const struct ynode *place);   /* another rule has said already what is wrong there */
-bool rules_tells(const struct engine *e, const char *path);   /* the engine has a flag for the value */
-bool rules_unchecked(const struct rules *k, const char *flag);   /* engine.args_unchecked names the flag */
-/* A module of the user's own (`keys_more`) gives the engine other keys and types: engine.args name it, with
- * dashes or without, or its files do (merged; NULL: nobody read them). */
+bool rules_leads_out(const char *path); /* a relative path with a part ".." */
+/* another rule has said already what is wrong there */
+bool rules_said(const struct rules *k, const struct ynode *place);
+/* the engine has a flag for the value */
+bool rules_tells(const struct engine *e, const char *path);
+/* engine.args_unchecked names the flag */
+bool rules_unchecked(const struct rules *k, const char *flag);
+/* A module of the user's own (`keys_more`) gives the engine other keys and types: engine.args
+ * name it, with dashes or without, or its files do (merged; NULL: nobody read them). */
 bool rules_extended(const struct rules *k, const struct config_value *merged);
-/* Node of the first of the paths (NULL-terminated) that the document gives; the root when none does. */
+/* Node of the first of the paths (NULL-terminated) that the document gives; the root when none
+ * does. */
 const struct ynode *rules_place(const struct rules *k, const char *const *paths);
 #define PLACE(k, ...) rules_place((k), (const char *const[]){ __VA_ARGS__, NULL })
 /* "LINE:COLUMN: text", or "--set a.b: text" for a value that was set. */

@@ -12,8 +12,8 @@
 static const char *shell_word(const char *text, size_t *ret_n)
 {
 	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_",
-			  digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_"
-				     "0123456789";
+			  digits[] =
+				  "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
 
 	if (mo_starts_with(text, "~/")) {
 		*ret_n = 1;
@@ -65,7 +65,8 @@ static void check_list(struct rules *k, const char *path)
 
 static const struct ynode *word_at(const struct ynode *list, size_t i)
 {
-	const struct ynode *v = list && list->kind == YAML_LIST && i < list->n ? list->items[i].value : NULL;
+	const struct ynode *v =
+		list && list->kind == YAML_LIST && i < list->n ? list->items[i].value : NULL;
 
 	return v && v->kind == YAML_SCALAR && !ynode_is_null(v) ? v : NULL;
 }
@@ -78,10 +79,12 @@ static bool among(const char *const *names, size_t n, const char *word)
 	return false;
 }
 
-/* Words between which a shell would begin another command, or another file: whatever is started gets them as they are. */
+/* Words between which a shell would begin another command, or another file: whatever is started
+ * gets them as they are. */
 static void check_operators(struct rules *k, const char *path)
 {
-	static const char *const operators[] = { "&&", "||", "|", ";", "&", ">", ">>", "<", "2>", "&>", "2>&1" };
+	static const char *const operators[] = { "&&", "||", "|",  ";",  "&",   ">",
+						 ">>", "<",  "2>", "&>", "2>&1" };
 	const struct ynode *list = ynode_find(k->root, path);
 
 	for (size_t i = 0; list && list->kind == YAML_LIST && i < list->n; i++) {
@@ -89,8 +92,12 @@ static void check_operators(struct rules *k, const char *path)
 
 		if (!v || !v->text || !among(operators, ELEMENTSOF(operators), v->text))
 			continue;
-		rules_warn(k, v, "%s: no shell reads a recipe, and the program gets '%s' as a word: %s", path, v->text,
-			   mo_streq(path, "engine.argv") ? "write [/bin/sh, -c, \"...\"] where it is meant" : "leave it out");
+		rules_warn(k, v,
+			   "%s: no shell reads a recipe, and the program gets '%s' as a word: %s",
+			   path, v->text,
+			   mo_streq(path, "engine.argv")
+				   ? "write [/bin/sh, -c, \"...\"] where it is meant"
+				   : "leave it out");
 		return;
 	}
 }
@@ -106,12 +113,14 @@ static void check_braces(struct rules *k, const char *path)
 
 		for (; s; s = strchr(s + 1, '{')) {
 			size_t n = strspn(s + 1, "abcdefghijklmnopqrstuvwxyz_.");
-			_cleanup_(mo_freep) char *word = s[n + 1] == '}' ? mo_strndup(s + 1, n) : NULL;
+			_cleanup_(mo_freep) char *word =
+				s[n + 1] == '}' ? mo_strndup(s + 1, n) : NULL;
 			bool is_path = word && strchr(word, '.') && !recipe_path_known(word);
 			const char *near = is_path ? recipe_path_near(word) : NULL;
 
 			if (near)
-				rules_warn(k, v, "%s: nothing replaces {%s}; did you mean {%s}?", path, word, near);
+				rules_warn(k, v, "%s: nothing replaces {%s}; did you mean {%s}?",
+					   path, word, near);
 		}
 	}
 }
@@ -127,8 +136,10 @@ static bool is_assignment(const char *word)
 /* What starts processes of its own for the GPUs of a node, once for each of them. */
 static bool starts_ranks(const char *program, const struct ynode *dash, const struct ynode *module)
 {
-	static const char *const launchers[] = { "torchrun", "accelerate", "deepspeed", "mpirun", "mpiexec" };
-	static const char *const modules[] = { "torch.distributed.run", "torch.distributed.launch" };
+	static const char *const launchers[] = { "torchrun", "accelerate", "deepspeed", "mpirun",
+						 "mpiexec" };
+	static const char *const modules[] = { "torch.distributed.run",
+					       "torch.distributed.launch" };
 	const char *slash = strrchr(program, '/'), *name = slash ? slash + 1 : program;
 
 	return among(launchers, ELEMENTSOF(launchers), name) ||
@@ -144,14 +155,17 @@ static void check_program(struct rules *k)
 
 	if (is_assignment(program))
 		errors_at(k->errors, first, "give it under `env:`",
-			  "engine.argv: '%.100s' sets a variable, as a shell has it, and is no program", program);
+			  "engine.argv: '%.100s' sets a variable, as a shell has it, and is no "
+			  "program",
+			  program);
 	else if (program[blank] && !memchr(program, '/', blank))
 		errors_at(k->errors, first, "write each word by itself: [python3, train.py]",
 			  "engine.argv: '%.100s' as a whole is the name of the program", program);
 	else if (k->recipe->gpus > 1 && starts_ranks(program, word_at(list, 1), word_at(list, 2)))
 		rules_warn(k, first,
-			   "engine.argv: each of the %lld ranks is this command, which starts ranks of its own: "
-			   "`moectl init -- COMMAND` makes the recipe that starts one for each GPU",
+			   "engine.argv: each of the %lld ranks is this command, which starts "
+			   "ranks of its own: `moectl init -- COMMAND` makes the recipe that "
+			   "starts one for each GPU",
 			   (long long)k->recipe->gpus);
 }
 
@@ -163,8 +177,10 @@ static void check_entry_words(struct rules *k)
 
 	for (size_t i = 0; entry && i < ELEMENTSOF(ends); i++)
 		if (strstr(entry, ends[i]))
-			errors_at(k->errors, PLACE(k, "engine.entry"), "give its words as engine.args",
-				  "engine.entry: '%.100s' is more than the name of a script", entry);
+			errors_at(k->errors, PLACE(k, "engine.entry"),
+				  "give its words as engine.args",
+				  "engine.entry: '%.100s' is more than the name of a script",
+				  entry);
 }
 
 void rules_shell(struct rules *k)

@@ -1,6 +1,7 @@
-/* What an engine's own keys take, by the lists of its engine file (`types`, `names`, `keys`): words of
- * engine.args that its parser refuses are errors. What its files say is told: many a loader takes a value
- * of another type as it stands, and ends by it, or does not, in the middle of its work. */
+/* What an engine's own keys take, by the lists of its engine file (`types`, `names`, `keys`):
+ * words of engine.args that its parser refuses are errors. What its files say is told: many a
+ * loader takes a value of another type as it stands, and ends by it, or does not, in the middle
+ * of its work. */
 #include "lib/recipe/rules_types.h"
 
 #include <string.h>
@@ -130,8 +131,8 @@ static char *expected(const char *type)
 	return mo_buf_take(&b);
 }
 
-/* A bool is a flag without a word, which a mapping says by true; the flag that says no has "no-" before
- * the last part of its name. */
+/* A bool is a flag without a word, which a mapping says by true; the flag that says no has "no-"
+ * before the last part of its name. */
 static char *expected_word(const struct rules *k, const char *type, const struct arg *arg)
 {
 	const struct ynode *args = ynode_find(k->root, "engine.args");
@@ -143,7 +144,8 @@ static char *expected_word(const struct rules *k, const char *type, const struct
 		return mo_printf("%s here", want);
 	if (args && args->kind == YAML_MAP)
 		return mo_printf("%s here, in lower case, without quotes", want);
-	return mo_printf("no word here: --%s, or --%.*sno-%s", flag, (int)(name - flag), flag, name);
+	return mo_printf("no word here: --%s, or --%.*sno-%s", flag, (int)(name - flag), flag,
+			 name);
 }
 
 static const char *source_of(const struct rules *k)
@@ -171,9 +173,9 @@ static void check_word(struct rules *k, const struct arg *arg)
 {
 	const char *type = rules_type(k->engine->checks, arg->flag);
 
-	if (!type || is_unfilled(arg) || (arg->off && !k->engine->bool_words) || word_fits(type, arg->value) ||
-	    rules_unchecked(k, arg->flag) || rules_said(k, arg->at_value) ||
-	    rules_said(k, arg->at_flag))
+	if (!type || is_unfilled(arg) || (arg->off && !k->engine->bool_words) ||
+	    word_fits(type, arg->value) || rules_unchecked(k, arg->flag) ||
+	    rules_said(k, arg->at_value) || rules_said(k, arg->at_flag))
 		return;
 	_cleanup_(words_done) struct words w = words_of(type, "|");
 	const char *near = arg->value ? near_word(&w, arg->value) : NULL;
@@ -182,8 +184,8 @@ static void check_word(struct rules *k, const struct arg *arg)
 	_cleanup_(mo_freep) char *hint =
 		near ? mo_printf("did you mean '%s'? " UNCHECKED, near) : mo_strdup(UNCHECKED);
 
-	errors_at(k->errors, arg->at_value, hint, "engine.args: %s%s%.60s: %s takes %s",
-		  arg->flag, arg->value ? " " : "", arg->value ? arg->value : "", version, want);
+	errors_at(k->errors, arg->at_value, hint, "engine.args: %s%s%.60s: %s takes %s", arg->flag,
+		  arg->value ? " " : "", arg->value ? arg->value : "", version, want);
 }
 
 static bool is_kind(const struct config_value *v, const char *type, bool texts_only)
@@ -215,7 +217,8 @@ struct file_place {
 	char *text;
 };
 
-static struct file_place place_of(const struct experiment *x, const struct config_value *v, const char *key)
+static struct file_place place_of(const struct experiment *x, const struct config_value *v,
+				  const char *key)
 {
 	_cleanup_(mo_freep) char *where = experiment_place(x, v->place);
 	char *text = mo_printf("%s: %s", where, key);
@@ -228,7 +231,8 @@ static void file_place_done(struct file_place *p)
 	free(p->text);
 }
 
-/* What the engine's files say of a typed key. An experiment's loader hands on what words say as well. */
+/* What the engine's files say of a typed key. An experiment's loader hands on what words say as
+ * well. */
 static void check_value(struct rules *k, const struct experiment *x, const struct config_item *item,
 			size_t *told)
 {
@@ -247,15 +251,17 @@ static void check_value(struct rules *k, const struct experiment *x, const struc
 	if (rules_said(k, &at.node))
 		return;
 	config_json(v, &said);
-	rules_warn(k, &at.node, "%.60s: %s takes %s here, and may end by anything else%s%s%s", said.data,
-		   version, want, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+	rules_warn(k, &at.node, "%.60s: %s takes %s here, and may end by anything else%s%s%s",
+		   said.data, version, want, near ? "; did you mean '" : "", near ? near : "",
+		   near ? "'?" : "");
 }
 
 /* ~NAME: in any case. */
 static bool is_name(const struct words *w, const char *text)
 {
 	for (size_t i = 0; i < w->n; i++)
-		if (w->items[i][0] == '~' ? !strcasecmp(w->items[i] + 1, text) : !strcmp(w->items[i], text))
+		if (w->items[i][0] == '~' ? !strcasecmp(w->items[i] + 1, text)
+					  : !strcmp(w->items[i], text))
 			return true;
 	return false;
 }
@@ -286,8 +292,9 @@ static void check_names(struct rules *k, const struct experiment *x)
 
 	for (size_t i = 0; i < c->n_names; i++) {
 		const char *on = strstr(c->names[i].key, " if ");
-		_cleanup_(mo_freep) char *key = mo_strndup(
-			c->names[i].key, on ? (size_t)(on - c->names[i].key) : strlen(c->names[i].key));
+		_cleanup_(mo_freep) char *key =
+			mo_strndup(c->names[i].key,
+				   on ? (size_t)(on - c->names[i].key) : strlen(c->names[i].key));
 		const struct config_value *v = config_find(x->merged, key);
 
 		if (!v || (on && !experiment_holds(x, on + strlen(" if "))))

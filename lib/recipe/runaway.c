@@ -1,4 +1,5 @@
-/* See runaway.h. A net, not a proof: lines are matched within a limit anyway (agent/core/text/lines.c). Called for every pattern of an engine file. */
+/* See runaway.h. A net, not a proof: lines are matched within a limit anyway
+ * (agent/core/text/lines.c). Called for every pattern of an engine file. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "lib/recipe/runaway.h"
 
@@ -8,14 +9,22 @@
 
 #define RUN 64
 #define KNOWN_MAX 4096
-#define STEPS 100000                   /* what agent/core/text/lines.c grants a line; patterns that end need some hundreds here */
+/* what agent/core/text/lines.c grants a line; patterns that end need some hundreds here */
+#define STEPS 100000
 
-/* Of a user's patterns: each is tried with few steps, and again with more where those are not enough, as
- * long as there is room for it. A step takes 30 ns, and more the more groups there are. */
-static const struct { uint32_t steps; int tries; } levels[] = { { 1000, 200 }, { 20000, 12 }, { STEPS, 3 } };
+/* Of a user's patterns: each is tried with few steps, and again with more where those are not
+ * enough, as long as there is room for it. A step takes 30 ns, and more the more groups there
+ * are. */
+static const struct {
+	uint32_t steps;
+	int tries;
+} levels[] = { { 1000, 200 }, { 20000, 12 }, { STEPS, 3 } };
 #define GROUPS_FREE 16
 
-static struct { bool on; int left[ELEMENTSOF(levels)]; } budget;
+static struct {
+	bool on;
+	int left[ELEMENTSOF(levels)];
+} budget;
 
 void pattern_budget_begin(void)
 {
@@ -24,9 +33,13 @@ void pattern_budget_begin(void)
 		budget.left[i] = levels[i].tries;
 }
 
-void pattern_budget_end(void) { budget.on = false; }
+void pattern_budget_end(void)
+{
+	budget.on = false;
+}
 
-static bool over_limit(const pcre2_code *re, const char *text, size_t n, uint32_t steps, pcre2_match_data *data, pcre2_match_context *context)
+static bool over_limit(const pcre2_code *re, const char *text, size_t n, uint32_t steps,
+		       pcre2_match_data *data, pcre2_match_context *context)
 {
 	uint32_t groups = 0;
 
@@ -35,15 +48,17 @@ static bool over_limit(const pcre2_code *re, const char *text, size_t n, uint32_
 	return pcre2_match(re, (PCRE2_SPTR)text, n, 0, 0, data, context) == PCRE2_ERROR_MATCHLIMIT;
 }
 
-static bool probe(const pcre2_code *re, const char *prefix, size_t n, char c, pcre2_match_data *data, pcre2_match_context *context)
+static bool probe(const pcre2_code *re, const char *prefix, size_t n, char c,
+		  pcre2_match_data *data, pcre2_match_context *context)
 {
 	char text[2 * RUN + 1];
 
 	memcpy(text, prefix, n);
 	memset(text + n, c, RUN);
-	text[n + RUN] = 1;             /* which no pattern waits for */
+	text[n + RUN] = 1; /* which no pattern waits for */
 	for (size_t i = 0; budget.on && i < ELEMENTSOF(levels); i++)
-		if (budget.left[i]-- <= 0 || !over_limit(re, text, n + RUN + 1, levels[i].steps, data, context))
+		if (budget.left[i]-- <= 0 ||
+		    !over_limit(re, text, n + RUN + 1, levels[i].steps, data, context))
 			return false;
 	return budget.on || over_limit(re, text, n + RUN + 1, STEPS, data, context);
 }
@@ -52,8 +67,11 @@ static bool tries_away(const char *pattern)
 {
 	int code;
 	PCRE2_SIZE offset;
-	/* without the shortcut that looks for a character which must be there: some line will have it */
-	pcre2_code *re = pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED, PCRE2_DUPNAMES | PCRE2_NO_START_OPTIMIZE, &code, &offset, NULL);
+	/* without the shortcut that looks for a character which must be there: some line will
+	 * have it */
+	pcre2_code *re =
+		pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED,
+			      PCRE2_DUPNAMES | PCRE2_NO_START_OPTIMIZE, &code, &offset, NULL);
 
 	if (!re)
 		return false;
@@ -79,7 +97,10 @@ static bool tries_away(const char *pattern)
 }
 
 /* Patterns of data files, which are read again and again: those that are known to end. */
-struct known { UT_hash_handle hh; char pattern[]; };
+struct known {
+	UT_hash_handle hh;
+	char pattern[];
+};
 static struct known *known;
 
 static void forget_known(void)
@@ -101,7 +122,7 @@ bool pattern_runs_away(const char *pattern)
 	if (k)
 		return false;
 	bool away = tries_away(pattern);
-	if (away || budget.on)         /* a user's are not kept: there are as many as he likes */
+	if (away || budget.on) /* a user's are not kept: there are as many as he likes */
 		return away;
 	if (HASH_COUNT(known) >= KNOWN_MAX)
 		forget_known();

@@ -1,4 +1,5 @@
-/* The walker over a table of keys (schema.h). A value `null` counts as not given; `key:` with nothing behind it is an error, because it is a value somebody forgot. */
+/* The walker over a table of keys (schema.h). A value `null` counts as not given; `key:` with
+ * nothing behind it is an error, because it is a value somebody forgot. */
 #include "lib/recipe/schema.h"
 
 #include <errno.h>
@@ -9,7 +10,8 @@
 #include "lib/base/parse.h"
 
 #define TEXT_MAX 4096
-#define WHOLE_MAX 9007199254740992.0   /* 2^53: above it a float no longer says which whole number it is */
+/* 2^53: above it a float no longer says which whole number it is */
+#define WHOLE_MAX 9007199254740992.0
 
 #define AT(k, r, type) ((type *)((char *)(r)->bases[(k)->base] + (k)->offset))
 
@@ -22,7 +24,8 @@ char *value_shown(const struct ynode *v)
 	return mo_printf(v->plain ? "'%.60s'" : "the text \"%.60s\"", v->text);
 }
 
-static void wrong(struct reader *r, const char *what, const struct ynode *v, const char *hint, const char *expected)
+static void wrong(struct reader *r, const char *what, const struct ynode *v, const char *hint,
+		  const char *expected)
 {
 	_cleanup_(mo_freep) char *shown = value_shown(v);
 
@@ -61,7 +64,8 @@ bool value_whole(const struct ynode *v, int64_t *ret)
 	return v->kind == YAML_SCALAR && v->plain && whole_text(v->text, ret);
 }
 
-bool value_int(struct reader *r, const char *what, const struct ynode *v, int64_t min, int64_t max, int64_t *ret)
+bool value_int(struct reader *r, const char *what, const struct ynode *v, int64_t min, int64_t max,
+	       int64_t *ret)
 {
 	int64_t n = 0;
 	bool number = v->kind == YAML_SCALAR && whole_text(v->text, &n);
@@ -70,8 +74,10 @@ bool value_int(struct reader *r, const char *what, const struct ynode *v, int64_
 		*ret = n;
 		return true;
 	}
-	_cleanup_(mo_freep) char *expected = max == INT64_MAX ? mo_printf("a whole number, at least %lld", (long long)min)
-							      : mo_printf("a whole number from %lld to %lld", (long long)min, (long long)max);
+	_cleanup_(mo_freep) char *expected =
+		max == INT64_MAX ? mo_printf("a whole number, at least %lld", (long long)min)
+				 : mo_printf("a whole number from %lld to %lld", (long long)min,
+					     (long long)max);
 
 	wrong(r, what, v, number && !v->plain ? "remove the quotes" : NULL, expected);
 	return false;
@@ -79,8 +85,12 @@ bool value_int(struct reader *r, const char *what, const struct ynode *v, int64_
 
 bool value_bool(struct reader *r, const char *what, const struct ynode *v, bool *ret)
 {
-	bool yes = v->kind == YAML_SCALAR && v->plain && (mo_streq(v->text, "true") || mo_streq(v->text, "True") || mo_streq(v->text, "TRUE"));
-	bool no = v->kind == YAML_SCALAR && v->plain && (mo_streq(v->text, "false") || mo_streq(v->text, "False") || mo_streq(v->text, "FALSE"));
+	bool yes = v->kind == YAML_SCALAR && v->plain &&
+		   (mo_streq(v->text, "true") || mo_streq(v->text, "True") ||
+		    mo_streq(v->text, "TRUE"));
+	bool no = v->kind == YAML_SCALAR && v->plain &&
+		  (mo_streq(v->text, "false") || mo_streq(v->text, "False") ||
+		   mo_streq(v->text, "FALSE"));
 
 	if (!yes && !no) {
 		wrong(r, what, v, NULL, "true or false");
@@ -90,7 +100,8 @@ bool value_bool(struct reader *r, const char *what, const struct ynode *v, bool 
 	return true;
 }
 
-void value_list(struct reader *r, const char *what, const struct ynode *v, char ***ret, size_t *n_ret)
+void value_list(struct reader *r, const char *what, const struct ynode *v, char ***ret,
+		size_t *n_ret)
 {
 	if (v->kind != YAML_LIST) {
 		wrong(r, what, v, v->kind == YAML_SCALAR ? "write it as [a, b]" : NULL, "a list");
@@ -115,7 +126,8 @@ static size_t words_count(const char *const *words)
 
 static int word_index(const struct key *k, const struct ynode *v)
 {
-	return v->kind == YAML_SCALAR ? mo_enum_parse(k->words, words_count(k->words), v->text) : -1;
+	return v->kind == YAML_SCALAR ? mo_enum_parse(k->words, words_count(k->words), v->text)
+				      : -1;
 }
 
 static char *words_listed(const struct key *k)
@@ -149,13 +161,15 @@ static void refuse(struct reader *r, const struct key *k, const struct ynode *v)
 {
 	_cleanup_(mo_freep) char *shown = value_shown(v);
 
-	errors_at(r->errors, v, NULL, "%s: %s is not supported by this version: %s", k->path, shown, k->instead);
+	errors_at(r->errors, v, NULL, "%s: %s is not supported by this version: %s", k->path, shown,
+		  k->instead);
 }
 
 /* "0", "none", "false", "off", "auto", null and empty collections ask for nothing. */
 static bool asks_nothing(const struct ynode *v)
 {
-	return v->kind == YAML_SCALAR ? listed("0|none|false|off|auto|False|FALSE", v->text) : v->n == 0;
+	return v->kind == YAML_SCALAR ? listed("0|none|false|off|auto|False|FALSE", v->text)
+				      : v->n == 0;
 }
 
 static void read_word(struct reader *r, const struct key *k, const struct ynode *v)
@@ -167,7 +181,9 @@ static void read_word(struct reader *r, const struct key *k, const struct ynode 
 	} else if (i < 0) {
 		_cleanup_(mo_freep) char *words = words_listed(k);
 		_cleanup_(mo_freep) char *expected = mo_printf("one of %s", words);
-		_cleanup_(mo_freep) char *hint = v->kind == YAML_SCALAR ? near_hint(v->text, k->words, words_count(k->words)) : NULL;
+		_cleanup_(mo_freep) char *hint =
+			v->kind == YAML_SCALAR ? near_hint(v->text, k->words, words_count(k->words))
+					       : NULL;
 
 		wrong(r, k->path, v, hint, expected);
 	} else if (!r->bases[k->base])
@@ -186,7 +202,9 @@ static bool int_refused(const struct key *k, const struct ynode *v)
 
 	if (!k->refused || v->kind != YAML_SCALAR)
 		return false;
-	number = whole_text(v->text, &n) && n >= k->min && n <= k->max ? mo_printf("%lld", (long long)n) : NULL;
+	number = whole_text(v->text, &n) && n >= k->min && n <= k->max
+			 ? mo_printf("%lld", (long long)n)
+			 : NULL;
 	return listed(k->refused, number ? number : v->text);
 }
 
@@ -198,15 +216,19 @@ static void read_int(struct reader *r, const struct key *k, const struct ynode *
 	if (int_refused(k, v)) {
 		_cleanup_(mo_freep) char *shown = value_shown(v);
 
-		errors_at(r->errors, v, NULL, "%s: %s is not possible: %s", k->path, shown, k->instead);
+		errors_at(r->errors, v, NULL, "%s: %s is not possible: %s", k->path, shown,
+			  k->instead);
 		return;
 	}
 	if (i >= 0)
 		n = k->values[i];
 	else if (k->words && (!value_whole(v, &n) || n < k->min || n > k->max)) {
-		bool quoted = v->kind == YAML_SCALAR && !v->plain && whole_text(v->text, &n) && n >= k->min && n <= k->max;
+		bool quoted = v->kind == YAML_SCALAR && !v->plain && whole_text(v->text, &n) &&
+			      n >= k->min && n <= k->max;
 		_cleanup_(mo_freep) char *words = words_listed(k);
-		_cleanup_(mo_freep) char *expected = mo_printf("a whole number from %lld to %lld, or %s", (long long)k->min, (long long)k->max, words);
+		_cleanup_(mo_freep) char *expected =
+			mo_printf("a whole number from %lld to %lld, or %s", (long long)k->min,
+				  (long long)k->max, words);
 
 		wrong(r, k->path, v, quoted ? "remove the quotes" : NULL, expected);
 		return;
@@ -220,8 +242,11 @@ static void read_real(struct reader *r, const struct key *k, const struct ynode 
 {
 	double x = 0;
 
-	if (v->kind != YAML_SCALAR || !v->plain || mo_parse_double(v->text, &x) < 0 || !(x >= (double)k->min && x <= (double)k->max)) {
-		_cleanup_(mo_freep) char *expected = mo_printf("a number from %lld to %lld", (long long)k->min, (long long)k->max);
+	if (v->kind != YAML_SCALAR || !v->plain || mo_parse_double(v->text, &x) < 0 ||
+	    !(x >= (double)k->min && x <= (double)k->max)) {
+		_cleanup_(mo_freep) char *expected =
+			mo_printf("a number from %lld to %lld", (long long)k->min,
+				  (long long)k->max);
 
 		wrong(r, k->path, v, NULL, expected);
 	} else if (r->bases[k->base])
@@ -233,7 +258,9 @@ static void read_duration(struct reader *r, const struct key *k, const struct yn
 	int64_t us = 0;
 
 	if (v->kind != YAML_SCALAR || mo_parse_duration_us(v->text, &us) < 0 || us < k->min)
-		wrong(r, k->path, v, NULL, k->min > 0 ? "a time above 0 such as 90s, 30m, 12h or 7d" : "a time such as 90s, 30m, 12h or 7d");
+		wrong(r, k->path, v, NULL,
+		      k->min > 0 ? "a time above 0 such as 90s, 30m, 12h or 7d"
+				 : "a time such as 90s, 30m, 12h or 7d");
 	else if (r->bases[k->base])
 		*AT(k, r, int64_t) = us;
 }
@@ -245,7 +272,9 @@ static void read_text(struct reader *r, const struct key *k, const struct ynode 
 	if (!value_text(r, k->path, v, &text))
 		return;
 	if (k->type == KEY_NAME && !mo_name_valid(text))
-		wrong(r, k->path, v, NULL, "a name: letters, digits, '.', '_' and '-', a letter or digit first, at most 63 characters");
+		wrong(r, k->path, v, NULL,
+		      "a name: letters, digits, '.', '_' and '-', a letter or digit first, at most "
+		      "63 characters");
 	else if (k->type == KEY_PATH && text[0] != '/')
 		wrong(r, k->path, v, "the nodes do not know your directory", "an absolute path");
 	else if (r->bases[k->base])
@@ -260,7 +289,8 @@ static const char *child_name(const char *path, const char *prefix)
 	return strncmp(path, prefix, n) == 0 && path[n] && !strchr(path + n, '.') ? path + n : NULL;
 }
 
-/* "gpus:2", which YAML takes for one word: the name before the colon; NULL: it is no child of prefix. */
+/* "gpus:2", which YAML takes for one word: the name before the colon; NULL: it is no child of
+ * prefix. */
 static const char *without_blank(const struct reader *r, const char *prefix, const char *text)
 {
 	size_t n = strcspn(text, ":");
@@ -276,9 +306,11 @@ static const char *without_blank(const struct reader *r, const char *prefix, con
 
 static void no_blank(struct reader *r, const struct ynode *v, const char *prefix, const char *name)
 {
-	_cleanup_(mo_freep) char *hint = mo_printf("write '%s: %.60s'", name, v->text + strlen(name) + 1);
+	_cleanup_(mo_freep) char *hint =
+		mo_printf("write '%s: %.60s'", name, v->text + strlen(name) + 1);
 
-	errors_at(r->errors, v, hint, "%s%.60s: a blank is missing behind the colon", prefix, v->text);
+	errors_at(r->errors, v, hint, "%s%.60s: a blank is missing behind the colon", prefix,
+		  v->text);
 }
 
 static void read_value(struct reader *r, const struct key *k, const struct ynode *v)
@@ -288,7 +320,9 @@ static void read_value(struct reader *r, const struct key *k, const struct ynode
 	switch (k->type) {
 	case KEY_MAP: {
 		_cleanup_(mo_freep) char *prefix = mo_printf("%s.", k->path);
-		const char *name = v->kind == YAML_SCALAR && v->plain ? without_blank(r, prefix, v->text) : NULL;
+		const char *name = v->kind == YAML_SCALAR && v->plain
+					   ? without_blank(r, prefix, v->text)
+					   : NULL;
 
 		if (name)
 			no_blank(r, v, prefix, name);
@@ -298,12 +332,8 @@ static void read_value(struct reader *r, const struct key *k, const struct ynode
 			schema_read(r, prefix, v);
 		break;
 	}
-	case KEY_INT:
-		read_int(r, k, v);
-		break;
-	case KEY_REAL:
-		read_real(r, k, v);
-		break;
+	case KEY_INT: read_int(r, k, v); break;
+	case KEY_REAL: read_real(r, k, v); break;
 	case KEY_BOOL:
 		if (!value_bool(r, k->path, v, &b))
 			break;
@@ -314,26 +344,20 @@ static void read_value(struct reader *r, const struct key *k, const struct ynode
 		break;
 	case KEY_TEXT:
 	case KEY_NAME:
-	case KEY_PATH:
-		read_text(r, k, v);
-		break;
+	case KEY_PATH: read_text(r, k, v); break;
 	case KEY_WORD:
-	case KEY_ENUM:
-		read_word(r, k, v);
-		break;
-	case KEY_DURATION:
-		read_duration(r, k, v);
-		break;
+	case KEY_ENUM: read_word(r, k, v); break;
+	case KEY_DURATION: read_duration(r, k, v); break;
 	case KEY_LIST:
-		value_list(r, k->path, v, AT(k, r, char **), (size_t *)((char *)r->bases[k->base] + k->count_offset));
+		value_list(r, k->path, v, AT(k, r, char **),
+			   (size_t *)((char *)r->bases[k->base] + k->count_offset));
 		break;
 	case KEY_REFUSED:
-		if (!asks_nothing(v) && !(k->nothing && v->kind == YAML_SCALAR && listed(k->nothing, v->text)))
+		if (!asks_nothing(v) &&
+		    !(k->nothing && v->kind == YAML_SCALAR && listed(k->nothing, v->text)))
 			refuse(r, k, v);
 		break;
-	case KEY_CUSTOM:
-		k->read(r, k, v);
-		break;
+	case KEY_CUSTOM: k->read(r, k, v); break;
 	}
 }
 
@@ -360,8 +384,8 @@ static const char *meant(const struct reader *r, const char *prefix, const struc
 	return mo_near_miss(key->text, names, n);
 }
 
-/* Then the misspelt key was complained about already. The name itself is no misspelling: with null it is
- * missing, and what needs it must not go on without. */
+/* Then the misspelt key was complained about already. The name itself is no misspelling: with
+ * null it is missing, and what needs it must not go on without. */
 static bool misspelt(const struct reader *r, const char *prefix, const struct ynode *map,
 		     const char *name)
 {
@@ -384,16 +408,18 @@ static void unknown_key(struct reader *r, const char *prefix, const struct ynode
 	}
 	_cleanup_(mo_freep) char *hint = near ? mo_printf("did you mean '%s'?", near) : NULL;
 
-	for (size_t i = 0; !hint && i < r->n_keys; i++) {     /* right word, wrong place */
+	for (size_t i = 0; !hint && i < r->n_keys; i++) { /* right word, wrong place */
 		const char *last = strrchr(r->keys[i].path, '.');
 
 		if (last && mo_streq(last + 1, key->text))
-			hint = mo_printf("it belongs to %.*s", (int)(last - r->keys[i].path), r->keys[i].path);
+			hint = mo_printf("it belongs to %.*s", (int)(last - r->keys[i].path),
+					 r->keys[i].path);
 	}
 	errors_at(r->errors, key, hint, "unknown key '%s%.60s'", prefix, key->text);
 }
 
-/* The key of prefix and name together, which are not put together: this runs for every key of every data file. */
+/* The key of prefix and name together, which are not put together: this runs for every key of
+ * every data file. */
 static const struct key *direct_key(const struct reader *r, const char *prefix, const char *name)
 {
 	size_t n = strlen(prefix);
@@ -413,7 +439,8 @@ void schema_read(struct reader *r, const char *prefix, const struct ynode *map)
 		if (!k)
 			unknown_key(r, prefix, item->key);
 		else if (ynode_is_empty(item->value))
-			errors_at(r->errors, item->value, "remove the key, or give it a value", "%s: has no value", k->path);
+			errors_at(r->errors, item->value, "remove the key, or give it a value",
+				  "%s: has no value", k->path);
 		else if (!ynode_is_null(item->value))
 			read_value(r, k, item->value);
 	}
@@ -458,16 +485,12 @@ char *schema_value(const struct key *k, const void *base)
 			if (k->values[i] == n)
 				return mo_strdup(k->words[i]);
 		return mo_printf("%lld", (long long)n);
-	case KEY_DURATION:
-		return n == MO_NONE ? NULL : mo_printf("%.6g", (double)n / 1e6);
-	case KEY_BOOL:
-		return mo_strdup(*(const bool *)at ? "true" : "false");
+	case KEY_DURATION: return n == MO_NONE ? NULL : mo_printf("%.6g", (double)n / 1e6);
+	case KEY_BOOL: return mo_strdup(*(const bool *)at ? "true" : "false");
 	case KEY_TEXT:
 	case KEY_NAME:
 	case KEY_PATH:
-	case KEY_WORD:
-		return mo_strdup(*(char *const *)at);
-	default:
-		return NULL;
+	case KEY_WORD: return mo_strdup(*(char *const *)at);
+	default: return NULL;
 	}
 }

@@ -1,61 +1,75 @@
-/* One table describes all keys of a document: path, type, bounds, default and where the value goes; one walker reads any document by its table. Unknown keys, wrong
- * types, values out of bounds and missing keys become errors with their place. Private to lib/recipe. */
+/* One table describes all keys of a document: path, type, bounds, default and where the value
+ * goes; one walker reads any document by its table. Unknown keys, wrong types, values out of
+ * bounds and missing keys become errors with their place. Private to lib/recipe. */
 #pragma once
 #include "lib/recipe/yaml.h"
 
 enum key_type {
-	KEY_MAP,       /* only holds further keys */
-	KEY_INT,       /* int64_t, min..max, or one of words (stored as values[i]) */
-	KEY_REAL,      /* double, min..max */
-	KEY_BOOL,      /* bool */
-	KEY_TEXT,      /* char *, any text */
-	KEY_NAME,      /* char *, mo_name_valid */
-	KEY_PATH,      /* char *, absolute path */
-	KEY_WORD,      /* char *, one of words */
-	KEY_ENUM,      /* int, index into words */
-	KEY_DURATION,  /* int64_t us, at least min */
-	KEY_LIST,      /* char ** + size_t, of texts */
-	KEY_CUSTOM,    /* read() */
-	KEY_REFUSED,   /* asks for work not built: only what asks for nothing passes (asks_nothing(), and the words of `nothing`) */
+	KEY_MAP,      /* only holds further keys */
+	KEY_INT,      /* int64_t, min..max, or one of words (stored as values[i]) */
+	KEY_REAL,     /* double, min..max */
+	KEY_BOOL,     /* bool */
+	KEY_TEXT,     /* char *, any text */
+	KEY_NAME,     /* char *, mo_name_valid */
+	KEY_PATH,     /* char *, absolute path */
+	KEY_WORD,     /* char *, one of words */
+	KEY_ENUM,     /* int, index into words */
+	KEY_DURATION, /* int64_t us, at least min */
+	KEY_LIST,     /* char ** + size_t, of texts */
+	KEY_CUSTOM,   /* read() */
+	/* asks for work not built: only what asks for nothing passes (asks_nothing(), and the
+	 * words of `nothing`) */
+	KEY_REFUSED,
 };
 struct reader;
 struct key {
 	const char *path;
 	enum key_type type;
-	unsigned base;                     /* which struct of reader.bases the offset counts from */
+	unsigned base; /* which struct of reader.bases the offset counts from */
 	size_t offset, count_offset;
-	bool required;                     /* missing from a mapping that is there = error at that mapping */
+	/* missing from a mapping that is there = error at that mapping */
+	bool required;
 	int64_t min, max;
-	bool has_def; int64_t def;         /* KEY_INT, KEY_DURATION, KEY_BOOL, KEY_ENUM */
-	const char *text_def;              /* KEY_TEXT, KEY_WORD */
-	const char *const *words;          /* NULL-terminated */
-	const int64_t *values;             /* KEY_INT: value of each word */
-	const char *refused, *instead;     /* "a|b": words not built yet (KEY_INT: that can never work), and what to do instead */
-	const char *nothing;               /* KEY_REFUSED, "a|b": further words that ask for nothing */
+	bool has_def;
+	int64_t def;              /* KEY_INT, KEY_DURATION, KEY_BOOL, KEY_ENUM */
+	const char *text_def;     /* KEY_TEXT, KEY_WORD */
+	const char *const *words; /* NULL-terminated */
+	const int64_t *values;    /* KEY_INT: value of each word */
+	/* "a|b": words not built yet (KEY_INT: that can never work), and what to do instead */
+	const char *refused, *instead;
+	/* KEY_REFUSED, "a|b": further words that ask for nothing */
+	const char *nothing;
 	void (*read)(struct reader *r, const struct key *k, const struct ynode *v);
 };
 #define SCHEMA_BASES 6
 struct reader {
 	struct recipe_errors *errors;
-	const struct key *keys; size_t n_keys;
-	void *bases[SCHEMA_BASES];         /* NULL: values of that base are checked but not stored */
-	void *arg;                         /* for read() */
+	const struct key *keys;
+	size_t n_keys;
+	/* NULL: values of that base are checked but not stored */
+	void *bases[SCHEMA_BASES];
+	void *arg; /* for read() */
 };
 
 /* Defaults of all keys below prefix ("" = all). */
 void schema_defaults(struct reader *r, const char *prefix);
 /* Reads the mapping `map`, whose keys' paths begin with prefix ("" or "cluster."). */
 void schema_read(struct reader *r, const char *prefix, const struct ynode *map);
-const struct key *schema_key(const struct key *keys, size_t n_keys, const char *path);   /* NULL if none */
-/* Text of a value as an engine gets it (caller frees); NULL when unknown. Not for KEY_MAP, KEY_LIST, KEY_CUSTOM. */
+/* NULL if none */
+const struct key *schema_key(const struct key *keys, size_t n_keys, const char *path);
+/* Text of a value as an engine gets it (caller frees); NULL when unknown. Not for KEY_MAP,
+ * KEY_LIST, KEY_CUSTOM. */
 char *schema_value(const struct key *k, const void *base);
 
 /* One value; each adds an error naming `what` and returns false when it is not of the kind. */
 bool value_text(struct reader *r, const char *what, const struct ynode *v, char **ret);
-bool value_int(struct reader *r, const char *what, const struct ynode *v, int64_t min, int64_t max, int64_t *ret);
-/* Is the scalar a whole number, written without quotes? 100.0 and 1e3 are: that is how programs write whole numbers. */
+bool value_int(struct reader *r, const char *what, const struct ynode *v, int64_t min, int64_t max,
+	       int64_t *ret);
+/* Is the scalar a whole number, written without quotes? 100.0 and 1e3 are: that is how programs
+ * write whole numbers. */
 bool value_whole(const struct ynode *v, int64_t *ret);
 bool value_bool(struct reader *r, const char *what, const struct ynode *v, bool *ret);
-void value_list(struct reader *r, const char *what, const struct ynode *v, char ***ret, size_t *n_ret);
+void value_list(struct reader *r, const char *what, const struct ynode *v, char ***ret,
+		size_t *n_ret);
 /* "got 'x'", "got a mapping": for messages (caller frees). */
 char *value_shown(const struct ynode *v);

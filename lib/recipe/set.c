@@ -1,5 +1,6 @@
-/* --set a.b=value: changes the tree before it is read, so that the same checks run. The value is one text as it is (`--set name=x`), or YAML when it begins with
- * { [ " or '. Nodes that came so carry the path, and errors about them name it instead of a line. */
+/* --set a.b=value: changes the tree before it is read, so that the same checks run. The value is
+ * one text as it is (`--set name=x`), or YAML when it begins with { [ " or '. Nodes that came so
+ * carry the path, and errors about them name it instead of a line. */
 #include "lib/recipe/set.h"
 
 #include <errno.h>
@@ -29,11 +30,15 @@ static bool is_plain(const char *s)
 {
 	double number;
 
-	return *s && *s != '-' && !strchr("@%&*!|>?,=:#", *s) ? strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._+/~-") == strlen(s)
-							      : *s == '-' && s[1] && strchr("0123456789.", s[1]) && mo_parse_double(s, &number) == 0;
+	return *s && *s != '-' && !strchr("@%&*!|>?,=:#", *s)
+		       ? strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789."
+				   "_+/~-") == strlen(s)
+		       : *s == '-' && s[1] && strchr("0123456789.", s[1]) &&
+				 mo_parse_double(s, &number) == 0;
 }
 
-static struct ynode *value_node(const struct recipe_set *set, const char *name, struct recipe_errors *errors)
+static struct ynode *value_node(const struct recipe_set *set, const char *name,
+				struct recipe_errors *errors)
 {
 	struct ynode *n;
 
@@ -42,7 +47,8 @@ static struct ynode *value_node(const struct recipe_set *set, const char *name, 
 
 		n = yaml_load(set->value, strlen(set->value), "value", &own);
 		if (own.n) {
-			errors_place(errors, 0, 0, own.items[0].hint, "%s: %s", name, own.items[0].text);
+			errors_place(errors, 0, 0, own.items[0].hint, "%s: %s", name,
+				     own.items[0].text);
 			n = ynode_free(n);
 		}
 	} else
@@ -69,12 +75,14 @@ static struct yitem *item_add(struct ynode *map, const char *key, const char *se
 	return item;
 }
 
-/* Where the next part of the path starts; args and env take the rest as one key, because their keys may hold dots. */
+/* Where the next part of the path starts; args and env take the rest as one key, because their
+ * keys may hold dots. */
 static size_t part_length(const char *set, const char *part)
 {
 	size_t done = (size_t)(part - set);
 
-	if ((done == 12 && mo_starts_with(set, "engine.args.")) || (done == 4 && mo_starts_with(set, "env.")))
+	if ((done == 12 && mo_starts_with(set, "engine.args.")) ||
+	    (done == 4 && mo_starts_with(set, "env.")))
 		return strlen(part);
 	return strcspn(part, ".");
 }
@@ -106,16 +114,24 @@ static void set_one(struct ynode *root, const struct recipe_set *set, struct rec
 			return;
 		}
 		if (map->kind != YAML_MAP) {
-			_cleanup_(mo_freep) char *whole = mo_strndup(set->key, (size_t)(part - set->key - 1));
-			_cleanup_(mo_freep) char *hint = map->kind == YAML_LIST ? mo_printf("%s is a list: set all of it", whole) : mo_printf("%s is '%.60s': set all of it", whole, map->text);
+			_cleanup_(mo_freep) char *whole =
+				mo_strndup(set->key, (size_t)(part - set->key - 1));
+			_cleanup_(mo_freep) char *hint =
+				map->kind == YAML_LIST
+					? mo_printf("%s is a list: set all of it", whole)
+					: mo_printf("%s is '%.60s': set all of it", whole,
+						    map->text);
 
-			errors_place(errors, 0, 0, hint, "%s: '%s' cannot be set inside a %s", name, key, map->kind == YAML_LIST ? "list" : "single value");
+			errors_place(errors, 0, 0, hint, "%s: '%s' cannot be set inside a %s", name,
+				     key, map->kind == YAML_LIST ? "list" : "single value");
 			return;
 		}
 		item = item_of(map, key);
 		if (!item) {
 			if (map->n >= MO_RECIPE_KEYS_MAX) {
-				errors_place(errors, 0, 0, NULL, "%s: more than %d keys in one mapping", name, MO_RECIPE_KEYS_MAX);
+				errors_place(errors, 0, 0, NULL,
+					     "%s: more than %d keys in one mapping", name,
+					     MO_RECIPE_KEYS_MAX);
 				return;
 			}
 			item = item_add(map, key, name);
@@ -139,14 +155,16 @@ static void set_one(struct ynode *root, const struct recipe_set *set, struct rec
 	errors_place(errors, 0, 0, NULL, "%s: more than %d parts in the key", name, SET_PARTS_MAX);
 }
 
-struct ynode *recipe_tree(const char *text, size_t n, const struct recipe_set *sets, size_t n_sets, struct recipe_errors *errors)
+struct ynode *recipe_tree(const char *text, size_t n, const struct recipe_set *sets, size_t n_sets,
+			  struct recipe_errors *errors)
 {
 	_cleanup_(ynode_freep) struct ynode *root = yaml_load(text, n, "recipe", errors);
 
 	if (!root)
 		return NULL;
 	if (root->kind != YAML_MAP) {
-		errors_at(errors, root, "begin with 'recipe: 1'", "a recipe is a mapping of keys to values");
+		errors_at(errors, root, "begin with 'recipe: 1'",
+			  "a recipe is a mapping of keys to values");
 		return NULL;
 	}
 	for (size_t i = 0; i < n_sets; i++)
@@ -154,7 +172,8 @@ struct ynode *recipe_tree(const char *text, size_t n, const struct recipe_set *s
 	return TAKE_PTR(root);
 }
 
-char *recipe_apply_sets(const char *text, size_t n, const struct recipe_set *sets, size_t n_sets, struct recipe_errors *errors)
+char *recipe_apply_sets(const char *text, size_t n, const struct recipe_set *sets, size_t n_sets,
+			struct recipe_errors *errors)
 {
 	_cleanup_(ynode_freep) struct ynode *root = recipe_tree(text, n, sets, n_sets, errors);
 	struct mo_buf b = { 0 };

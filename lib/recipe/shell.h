@@ -34,15 +34,15 @@ struct shell {
 	struct shell_var *vars;
 	size_t n_vars;
 	struct shell_words args; /* $1 .. */
-	bool args_known; /* false: a script that nobody called */
-	size_t letter; /* getopts is behind this one of a word */
-	bool exports; /* set -a: what is assigned goes to its programs */
-	bool args_used; /* "$@" of it stands in a word */
-	char *dir, *script; /* where it stands, $0; NULL = not known */
+	bool args_known;         /* false: a script that nobody called */
+	size_t letter;           /* getopts is behind this one of a word */
+	bool exports;            /* set -a: what is assigned goes to its programs */
+	bool args_used;          /* "$@" of it stands in a word */
+	char *dir, *script;      /* where it stands, $0; NULL = not known */
 	enum shell_follow follow;
 	struct shell_words maybe; /* variables that a MAYBE would have changed */
-	char *here_name; /* what read gives its body to; NULL = nobody */
-	char *here_end; /* a here-document that begins at the next line */
+	char *here_name;          /* what read gives its body to; NULL = nobody */
+	char *here_end;           /* a here-document that begins at the next line */
 	size_t expanded;
 	int depth; /* of ${A:-${B:-..}} */
 };
@@ -51,8 +51,8 @@ enum { SHELL_AND = 'A', SHELL_OR = 'O', SHELL_CASE_END = 'D' };
 struct shell_command {
 	struct shell_words words;
 	char *output, *input; /* redirections as text; NULL = none */
-	char *here; /* the body of a here-document */
-	bool arrays; /* X=(..) was in it, which leaves no word */
+	char *here;           /* the body of a here-document */
+	bool arrays;          /* X=(..) was in it, which leaves no word */
 	int op;
 };
 void shell_init(struct shell *s, const struct launch_world *world);

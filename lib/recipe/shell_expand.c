@@ -9,7 +9,7 @@
 #include "lib/recipe/shell_test.h"
 
 #define EXPANDED_MAX (16 << 20) /* bytes that variables become, in all: A=$A$A doubles */
-#define DEPTH_MAX 32 /* of ${A:-${B:-..}} and $( $( .. */
+#define DEPTH_MAX 32            /* of ${A:-${B:-..}} and $( $( .. */
 
 static void put_unknown(struct shell_word *u, const char *from, const char *to)
 {

@@ -8,8 +8,8 @@ struct shell_word {
 	struct shell_command *command;
 	struct mo_buf b;
 	bool any;
-	bool nothing; /* "$@" of no words: none comes of it */
-	char quote; /* that is open, 0 = none */
+	bool nothing;   /* "$@" of no words: none comes of it */
+	char quote;     /* that is open, 0 = none */
 	char redirects; /* the word is the target of >, < or << (h) */
 };
 void shell_word_end(struct shell_word *u);

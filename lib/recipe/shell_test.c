@@ -287,16 +287,16 @@ enum shell_truth shell_getopts(struct shell *s, const char *spec, const char *na
 		return SHELL_FALSE;
 	}
 	s->letter = s->letter < strlen(word) ? s->letter + 1 : 1; /* shift may have moved them */
-	const char *at_letter = word + MO_MIN(s->letter, strlen(word)), *rest = at_letter + !!*at_letter;
+	const char *at_letter = word + MO_MIN(s->letter, strlen(word)),
+		   *rest = at_letter + !!*at_letter;
 	const char *known = *at_letter && *at_letter != ':' ? strchr(spec, *at_letter) : NULL;
 	bool takes = known && known[1] == ':', over = takes || !*rest;
 	const char letter[] = { *at_letter, 0 };
-	const char *value = !takes		      ? ""
-			    : *rest		      ? rest
+	const char *value = !takes                  ? ""
+			    : *rest                 ? rest
 			    : (size_t)k < s->args.n ? s->args.items[k]
-						      : "";
-	_cleanup_(mo_freep) char *next =
-		mo_printf("%lld", (long long)k + over + (takes && !*rest));
+						    : "";
+	_cleanup_(mo_freep) char *next = mo_printf("%lld", (long long)k + over + (takes && !*rest));
 
 	set_name(s, name, known ? letter : "?");
 	set_name(s, "OPTARG", value);

@@ -4,8 +4,8 @@
 
 /* Three values: what a condition is. */
 enum shell_truth { SHELL_FALSE, SHELL_TRUE, SHELL_EITHER };
-/* getopts SPEC NAME of a script's own words: sets NAME, OPTARG, OPTIND. False when they are over; words
- * that nobody knows are none. */
+/* getopts SPEC NAME of a script's own words: sets NAME, OPTARG, OPTIND. False when they are
+ * over; words that nobody knows are none. */
 enum shell_truth shell_getopts(struct shell *s, const char *spec, const char *name);
 enum shell_truth shell_and(enum shell_truth a, enum shell_truth b);
 enum shell_truth shell_or(enum shell_truth a, enum shell_truth b);

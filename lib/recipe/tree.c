@@ -45,7 +45,9 @@ const struct ynode *ynode_find(const struct ynode *root, const char *path)
 
 bool ynode_is_null(const struct ynode *n)
 {
-	return !n || (n->kind == YAML_SCALAR && n->plain && (mo_streq(n->text, "null") || mo_streq(n->text, "~") || mo_streq(n->text, "Null") || mo_streq(n->text, "NULL")));
+	return !n || (n->kind == YAML_SCALAR && n->plain &&
+		      (mo_streq(n->text, "null") || mo_streq(n->text, "~") ||
+		       mo_streq(n->text, "Null") || mo_streq(n->text, "NULL")));
 }
 
 bool ynode_is_empty(const struct ynode *n)

@@ -1,6 +1,9 @@
-/* Would a recipe pass its checks with the sizes that a planner chose, as if a person had written them? The engine's rules, engine.args and what the engine has no flag for are judged by the code that
- * judges recipes; layers, heads, experts and batch are divided by the planner itself. A search asks of many thousand sizes, so answers are kept by class: the checks know a size only by comparing it with
- * the numbers that stand in the engine's rows and rules about it and in engine.args, and sizes that lie alike between these share an answer. Caller: moectl plan. */
+/* Would a recipe pass its checks with the sizes that a planner chose, as if a person had written
+ * them? The engine's rules, engine.args and what the engine has no flag for are judged by the
+ * code that judges recipes; layers, heads, experts and batch are divided by the planner itself.
+ * A search asks of many thousand sizes, so answers are kept by class: the checks know a size
+ * only by comparing it with the numbers that stand in the engine's rows and rules about it and
+ * in engine.args, and sizes that lie alike between these share an answer. Caller: moectl plan. */
 #include "lib/recipe/trial.h"
 
 #include <errno.h>
@@ -19,27 +22,55 @@
 #define DIGITS_MAX 9
 
 enum { SIZES = 7, WORDS = 3 };
-static const struct { const char *path; size_t at; } sizes[SIZES] = {
-	{ "parallelism.tp", offsetof(struct recipe_sizes, tp) }, { "parallelism.pp", offsetof(struct recipe_sizes, pp) }, { "parallelism.vpp", offsetof(struct recipe_sizes, vpp) },
-	{ "parallelism.ep", offsetof(struct recipe_sizes, ep) }, { "parallelism.etp", offsetof(struct recipe_sizes, etp) }, { "parallelism.cp", offsetof(struct recipe_sizes, cp) },
+static const struct {
+	const char *path;
+	size_t at;
+} sizes[SIZES] = {
+	{ "parallelism.tp", offsetof(struct recipe_sizes, tp) },
+	{ "parallelism.pp", offsetof(struct recipe_sizes, pp) },
+	{ "parallelism.vpp", offsetof(struct recipe_sizes, vpp) },
+	{ "parallelism.ep", offsetof(struct recipe_sizes, ep) },
+	{ "parallelism.etp", offsetof(struct recipe_sizes, etp) },
+	{ "parallelism.cp", offsetof(struct recipe_sizes, cp) },
 	{ "batch.micro", offsetof(struct recipe_sizes, micro) },
 }, words[WORDS] = {
-	{ "parallelism.sharding", offsetof(struct recipe_sizes, sharding) }, { "parallelism.schedule", offsetof(struct recipe_sizes, schedule) }, { "recompute", offsetof(struct recipe_sizes, recompute) },
+	{ "parallelism.sharding", offsetof(struct recipe_sizes, sharding) },
+	{ "parallelism.schedule", offsetof(struct recipe_sizes, schedule) },
+	{ "recompute", offsetof(struct recipe_sizes, recompute) },
 };
 
-struct marks { int64_t *at; size_t n; bool exact; };            /* numbers that a size is compared with, ascending; exact: engine.args say what follows from it by arithmetic, so every size is a class */
-struct single { const char *path; int64_t class; char *word, *why; };     /* of one value, whatever the others are */
-struct answer { int64_t class[SIZES]; bool uneven; char *words[WORDS], *why; };  /* why: NULL = passes */
+/* numbers that a size is compared with, ascending; exact: engine.args say what follows from it
+ * by arithmetic, so every size is a class */
+struct marks {
+	int64_t *at;
+	size_t n;
+	bool exact;
+};
+/* of one value, whatever the others are */
+struct single {
+	const char *path;
+	int64_t class;
+	char *word, *why;
+};
+/* why: NULL = passes */
+struct answer {
+	int64_t class[SIZES];
+	bool uneven;
+	char *words[WORDS], *why;
+};
 struct recipe_trial {
 	struct ynode *root;
-	struct recipe recipe;                /* with the sizes that were asked for last */
+	struct recipe recipe; /* with the sizes that were asked for last */
 	struct engine engine;
-	bool automatic, layout;              /* the document leaves the sizes to the planner; has a pipeline layout */
-	int64_t stages;                      /* of the document */
+	/* the document leaves the sizes to the planner; has a pipeline layout */
+	bool automatic, layout;
+	int64_t stages; /* of the document */
 	char *sharding;
 	struct marks marks[SIZES];
-	struct single *singles; size_t n_singles;
-	struct answer *answers; size_t n_answers;
+	struct single *singles;
+	size_t n_singles;
+	struct answer *answers;
+	size_t n_answers;
 };
 
 static void add_mark(struct marks *m, int64_t value)
@@ -70,9 +101,15 @@ static void add_marks(struct marks *m, const char *text)
 }
 
 /* Words of the engine's rows about one path, and of those that carry its value. */
-struct about { const char **rows; size_t n; };
+struct about {
+	const char **rows;
+	size_t n;
+};
 
-static void about_done(struct about *a) { free(a->rows); }
+static void about_done(struct about *a)
+{
+	free(a->rows);
+}
 
 static struct about rows_about(const struct engine *e, const char *path)
 {
@@ -82,7 +119,8 @@ static struct about rows_about(const struct engine *e, const char *path)
 	for (size_t i = 0; i < e->n_flags; i++) {
 		const char *text = e->flags[i].value;
 
-		if (strstr(text, "{derived.") || strstr(text, braces) || mo_starts_with(e->flags[i].key, path))
+		if (strstr(text, "{derived.") || strstr(text, braces) ||
+		    mo_starts_with(e->flags[i].key, path))
 			a.rows[a.n++] = text;
 	}
 	return a;
@@ -102,14 +140,17 @@ static bool brings(const struct about *a, const char *flag, bool *ret_derived)
 	return found;
 }
 
-static void mark_conditions(const struct about *about, const char *path, const struct kv *items, size_t n, struct marks *m)
+static void mark_conditions(const struct about *about, const char *path, const struct kv *items,
+			    size_t n, struct marks *m)
 {
 	_cleanup_(mo_freep) char *braces = mo_printf("{%s}", path);
 
 	for (size_t i = 0; i < n; i++) {
 		/* Dividing is no comparison. */
 		m->exact |= strstr(items[i].value, braces) || strstr(items[i].value, "{derived.");
-		if (mo_streq(items[i].key, path) || (mo_starts_with(items[i].key, "args.") && brings(about, items[i].key + strlen("args."), &m->exact)))
+		if (mo_streq(items[i].key, path) ||
+		    (mo_starts_with(items[i].key, "args.") &&
+		     brings(about, items[i].key + strlen("args."), &m->exact)))
 			add_marks(m, items[i].value);
 	}
 }
@@ -138,7 +179,8 @@ static void read_marks(struct recipe_trial *t, const char *path, struct marks *m
 	args_done(&given);
 }
 
-struct recipe_trial *recipe_trial_new(const char *text, size_t n, const struct recipe_set *sets, size_t n_sets, const struct recipe *r)
+struct recipe_trial *recipe_trial_new(const char *text, size_t n, const struct recipe_set *sets,
+				      size_t n_sets, const struct recipe *r)
 {
 	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
 	struct recipe_trial *t = mo_alloc(sizeof(*t));
@@ -153,7 +195,7 @@ struct recipe_trial *recipe_trial_new(const char *text, size_t n, const struct r
 	for (size_t i = 0; i < r->n_features; i++)
 		t->layout |= mo_streq(r->features[i].key, "pipeline_layout");
 	if (r->engine.kind)
-		(void)engine_load_for(r, &t->engine, NULL);      /* it was read before */
+		(void)engine_load_for(r, &t->engine, NULL); /* it was read before */
 	for (size_t i = 0; i < SIZES && t->root; i++)
 		read_marks(t, sizes[i].path, &t->marks[i]);
 	return t;
@@ -218,7 +260,10 @@ static bool told_sharding(const struct engine *e)
 static void put_layout(struct recipe_trial *t, int64_t stages)
 {
 	struct recipe *r = &t->recipe;
-	_cleanup_(mo_freep) char *spread = t->engine.even_layers && r->model && r->model->layers % stages ? layout_spread(r->model->layers, MO_MAX(r->model->mtp, 0), stages) : NULL;
+	_cleanup_(mo_freep) char *spread =
+		t->engine.even_layers && r->model && r->model->layers % stages
+			? layout_spread(r->model->layers, MO_MAX(r->model->mtp, 0), stages)
+			: NULL;
 	struct kv *at = NULL;
 
 	if ((!spread && !t->layout) || (!t->automatic && (!t->layout || stages == t->stages)))
@@ -260,21 +305,26 @@ static const char *single(struct recipe_trial *t, const char *path, int64_t clas
 	const struct rules rules = { .root = t->root, .recipe = &t->recipe, .engine = &t->engine };
 
 	for (size_t i = 0; i < t->n_singles; i++)
-		if (t->singles[i].path == path && t->singles[i].class == class && mo_streq(t->singles[i].word, word))
+		if (t->singles[i].path == path && t->singles[i].class == class &&
+		    mo_streq(t->singles[i].word, word))
 			return t->singles[i].why;
-	*MO_GROW(t->singles, t->n_singles) = (struct single){ path, class, mo_strdup(word), rules_untold(&rules, path) };
+	*MO_GROW(t->singles, t->n_singles) =
+		(struct single){ path, class, mo_strdup(word), rules_untold(&rules, path) };
 	return t->singles[t->n_singles - 1].why;
 }
 
 static const char *together(struct recipe_trial *t, const struct answer *like)
 {
 	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
-	struct rules rules = { .root = t->root, .recipe = &t->recipe, .engine = &t->engine, .errors = &errors };
+	struct rules rules = {
+		.root = t->root, .recipe = &t->recipe, .engine = &t->engine, .errors = &errors
+	};
 	struct answer a = *like;
 
 	for (size_t i = 0; i < t->n_answers; i++) {
 		const struct answer *b = &t->answers[i];
-		bool same = memcmp(a.class, b->class, sizeof(a.class)) == 0 && a.uneven == b->uneven;
+		bool same =
+			memcmp(a.class, b->class, sizeof(a.class)) == 0 && a.uneven == b->uneven;
 
 		for (size_t w = 0; w < WORDS; w++)
 			same = same && mo_streq(a.words[w], b->words[w]);
@@ -284,14 +334,17 @@ static const char *together(struct recipe_trial *t, const struct answer *like)
 	rules_features(&rules);
 	for (size_t w = 0; w < WORDS; w++)
 		a.words[w] = mo_strdup(a.words[w]);
-	a.why = recipe_errors_finish(&errors) < 0 ? mo_strdup(mo_error_text(&errors.items[0], -EINVAL)) : NULL;
+	a.why = recipe_errors_finish(&errors) < 0
+			? mo_strdup(mo_error_text(&errors.items[0], -EINVAL))
+			: NULL;
 	*MO_GROW(t->answers, t->n_answers) = a;
 	return a.why;
 }
 
 const char *recipe_trial_refuses(struct recipe_trial *t, const struct recipe_sizes *s)
 {
-	struct answer a = { .uneven = t->recipe.model && t->recipe.model->layers % (s->pp * s->vpp) };
+	struct answer a = { .uneven =
+				    t->recipe.model && t->recipe.model->layers % (s->pp * s->vpp) };
 	const char *why = NULL;
 
 	if (!t->root)

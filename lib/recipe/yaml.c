@@ -1,5 +1,7 @@
-/* YAML text -> tree with guards. Order of the guards: size, UTF-8, then libfyaml's event parser (linear in the input: measured 25,000 keys in 17 ms where its document
- * builder takes more than 8 s), counting depth, keys per mapping and nodes while the tree grows. Called by everything in lib/recipe that reads a file. */
+/* YAML text -> tree with guards. Order of the guards: size, UTF-8, then libfyaml's event parser
+ * (linear in the input: measured 25,000 keys in 17 ms where its document builder takes more than
+ * 8 s), counting depth, keys per mapping and nodes while the tree grows. Called by everything in
+ * lib/recipe that reads a file. */
 #include "lib/recipe/yaml.h"
 
 #include <errno.h>
@@ -14,24 +16,35 @@
 
 #define CORE_TAG "tag:yaml.org,2002:"
 
-struct anchor { char *name; const struct ynode *node; };
-struct span { size_t from, to; bool block; };
+struct anchor {
+	char *name;
+	const struct ynode *node;
+};
+struct span {
+	size_t from, to;
+	bool block;
+};
 enum reader { READER_OURS, READER_REPEATS, READER_PYTHON };
 struct loader {
-	const char *text; size_t n;
+	const char *text;
+	size_t n;
 	struct fy_parser *parser;
 	struct recipe_errors *errors;
-	struct anchor *anchors; size_t n_anchors;
+	struct anchor *anchors;
+	size_t n_anchors;
 	size_t nodes, depth, bytes;
 	enum reader reader;
-	struct span *quoted; size_t n_quoted; /* texts in quotes and blocks of text, in which a tab may stand */
-	int64_t line, column;    /* of the last event that had a place: empty values have none */
+	/* texts in quotes and blocks of text, in which a tab may stand */
+	struct span *quoted;
+	size_t n_quoted;
+	int64_t line, column; /* of the last event that had a place: empty values have none */
 };
 
 static struct ynode *node_new(struct loader *l, enum yaml_kind kind, int64_t line, int64_t column)
 {
 	if (++l->nodes > MO_RECIPE_NODES_MAX) {
-		errors_place(l->errors, line, column, "an alias that contains aliases multiplies", "more than %d values after expanding aliases", MO_RECIPE_NODES_MAX);
+		errors_place(l->errors, line, column, "an alias that contains aliases multiplies",
+			     "more than %d values after expanding aliases", MO_RECIPE_NODES_MAX);
 		return NULL;
 	}
 	struct ynode *n = mo_alloc(sizeof(*n));
@@ -88,13 +101,15 @@ static void event_place(struct loader *l, struct fy_event *ev)
 	if (ev->type == FYET_SCALAR && ev->scalar.value && l->column > 1) {
 		enum fy_scalar_style style = fy_token_scalar_style(ev->scalar.value);
 
-		/* libfyaml's place of a quoted text is behind the quote, that of an alias behind the asterisk. */
+		/* libfyaml's place of a quoted text is behind the quote, that of an alias behind
+		 * the asterisk. */
 		if (style == FYSS_SINGLE_QUOTED || style == FYSS_DOUBLE_QUOTED)
 			l->column--;
 	}
 }
 
-/* The token's text. Piece by piece, because in libfyaml 0.7.12 fy_token_get_text() leaks 2 kB for a text of many pieces. */
+/* The token's text. Piece by piece, because in libfyaml 0.7.12 fy_token_get_text() leaks 2 kB
+ * for a text of many pieces. */
 static void token_text(struct fy_token *token, struct mo_buf *b)
 {
 	struct fy_token_iter *it = token ? fy_token_iter_create(token) : NULL;
@@ -111,10 +126,12 @@ static bool scalar_text(const struct loader *l, struct fy_token *token, struct m
 	enum fy_scalar_style style = token ? fy_token_scalar_style(token) : FYSS_PLAIN;
 
 	if (style == FYSS_SINGLE_QUOTED || style == FYSS_DOUBLE_QUOTED) {
-		const struct fy_mark *from = fy_token_start_mark(token), *to = fy_token_end_mark(token);
+		const struct fy_mark *from = fy_token_start_mark(token),
+				     *to = fy_token_end_mark(token);
 
 		return from && to && from->input_pos <= to->input_pos && to->input_pos <= l->n &&
-		       quoted_text(l->text + from->input_pos, to->input_pos - from->input_pos, style == FYSS_SINGLE_QUOTED ? '\'' : '"', b);
+		       quoted_text(l->text + from->input_pos, to->input_pos - from->input_pos,
+				   style == FYSS_SINGLE_QUOTED ? '\'' : '"', b);
 	}
 	token_text(token, b);
 	return true;
@@ -128,7 +145,9 @@ static void keep_quoted(struct loader *l, struct fy_token *token)
 	enum fy_scalar_style style = token ? fy_token_scalar_style(token) : FYSS_PLAIN;
 
 	if (from && to && style != FYSS_PLAIN)
-		*MO_GROW(l->quoted, l->n_quoted) = (struct span){ from->input_pos, to->input_pos, style == FYSS_LITERAL || style == FYSS_FOLDED };
+		*MO_GROW(l->quoted, l->n_quoted) =
+			(struct span){ from->input_pos, to->input_pos,
+				       style == FYSS_LITERAL || style == FYSS_FOLDED };
 }
 
 static struct ynode *scalar_node(struct loader *l, struct fy_event *ev)
@@ -138,8 +157,10 @@ static struct ynode *scalar_node(struct loader *l, struct fy_event *ev)
 
 	if (!n)
 		return NULL;
-	if (!scalar_text(l, ev->scalar.value, &text) || (text.len && (memchr(text.data, 0, text.len) || !mo_utf8_valid(text.data, text.len)))) {
-		errors_place(l->errors, n->line, n->column, NULL, "a text with a NUL byte or a broken escape: remove it");
+	if (!scalar_text(l, ev->scalar.value, &text) ||
+	    (text.len && (memchr(text.data, 0, text.len) || !mo_utf8_valid(text.data, text.len)))) {
+		errors_place(l->errors, n->line, n->column, NULL,
+			     "a text with a NUL byte or a broken escape: remove it");
 		return NULL;
 	}
 	keep_quoted(l, ev->scalar.value);
@@ -150,7 +171,7 @@ static struct ynode *scalar_node(struct loader *l, struct fy_event *ev)
 
 static const struct ynode *anchor_find(const struct loader *l, const char *name)
 {
-	for (size_t i = l->n_anchors; i-- > 0;)    /* the latest definition wins */
+	for (size_t i = l->n_anchors; i-- > 0;) /* the latest definition wins */
 		if (mo_streq(l->anchors[i].name, name))
 			return l->anchors[i].node;
 	return NULL;
@@ -164,7 +185,9 @@ static struct ynode *alias_node(struct loader *l, struct fy_event *ev)
 	const struct ynode *target = anchor_find(l, name.data);
 
 	if (!target) {
-		errors_place(l->errors, l->line, l->column, "an anchor (&name) must be complete before its alias", "unknown anchor '%.60s'", name.data ? name.data : "");
+		errors_place(l->errors, l->line, l->column,
+			     "an anchor (&name) must be complete before its alias",
+			     "unknown anchor '%.60s'", name.data ? name.data : "");
 		return NULL;
 	}
 	return node_copy(l, target);
@@ -181,7 +204,8 @@ static int merge_from(struct loader *l, struct ynode *into, const struct ynode *
 		if (ynode_get(into, from->items[i].key->text))
 			continue;
 		if (into->n >= MO_RECIPE_KEYS_MAX) {
-			errors_at(l->errors, into, NULL, "more than %d keys in one mapping", MO_RECIPE_KEYS_MAX);
+			errors_at(l->errors, into, NULL, "more than %d keys in one mapping",
+				  MO_RECIPE_KEYS_MAX);
 			return -EINVAL;
 		}
 		_cleanup_(ynode_freep) struct ynode *key = node_copy(l, from->items[i].key);
@@ -241,16 +265,20 @@ static int read_list(struct loader *l, struct ynode *list)
 			return -EINVAL;
 		MO_GROW(list->items, list->n)->value = value;
 		if (list->n > MO_RECIPE_ITEMS_MAX) {
-			errors_at(l->errors, value, NULL, "more than %d values in one list", MO_RECIPE_ITEMS_MAX);
+			errors_at(l->errors, value, NULL, "more than %d values in one list",
+				  MO_RECIPE_ITEMS_MAX);
 			return -EINVAL;
 		}
 	}
 }
 
-/* libfyaml 0.7.12 takes the pairs behind an empty block of text (`a: |`) for its text: does it begin no deeper than its key? */
-static bool not_of_block(const struct loader *l, const struct ynode *key, const struct ynode *value, size_t quoted)
+/* libfyaml 0.7.12 takes the pairs behind an empty block of text (`a: |`) for its text: does it
+ * begin no deeper than its key? */
+static bool not_of_block(const struct loader *l, const struct ynode *key, const struct ynode *value,
+			 size_t quoted)
 {
-	if (value->kind != YAML_SCALAR || l->n_quoted != quoted + 1 || !l->quoted[quoted].block || !value->text[strspn(value->text, "\n ")])
+	if (value->kind != YAML_SCALAR || l->n_quoted != quoted + 1 || !l->quoted[quoted].block ||
+	    !value->text[strspn(value->text, "\n ")])
 		return false;
 	size_t i = l->quoted[quoted].from, column = 1;
 
@@ -273,7 +301,8 @@ static int read_pair(struct loader *l, struct ynode *map, struct yitem *merges, 
 	if (!key)
 		return -EINVAL;
 	if (key->kind != YAML_SCALAR) {
-		errors_at(l->errors, key, NULL, "a key must be a plain word, not a mapping or a list");
+		errors_at(l->errors, key, NULL,
+			  "a key must be a plain word, not a mapping or a list");
 		return -EINVAL;
 	}
 	l->line = key->line;
@@ -284,7 +313,8 @@ static int read_pair(struct loader *l, struct ynode *map, struct yitem *merges, 
 	if (!value)
 		return -EINVAL;
 	if (not_of_block(l, key, value, quoted)) {
-		errors_at(l->errors, key, "write \"\" for an empty text, or indent the block", "%s: a block of text that is not deeper than its key", key->text);
+		errors_at(l->errors, key, "write \"\" for an empty text, or indent the block",
+			  "%s: a block of text that is not deeper than its key", key->text);
 		ynode_free(value);
 		return -EINVAL;
 	}
@@ -294,7 +324,8 @@ static int read_pair(struct loader *l, struct ynode *map, struct yitem *merges, 
 		return 0;
 	}
 	if (l->reader == READER_OURS && ynode_get(map, key->text))
-		errors_at(l->errors, key, NULL, "duplicate key '%s': the first is on line %lld", key->text, (long long)ynode_get(map, key->text)->line);
+		errors_at(l->errors, key, NULL, "duplicate key '%s': the first is on line %lld",
+			  key->text, (long long)ynode_get(map, key->text)->line);
 	struct yitem *item = MO_GROW(map->items, map->n);
 
 	item->key = TAKE_PTR(key);
@@ -311,7 +342,8 @@ static int read_map(struct loader *l, struct ynode *map)
 		bool end = false;
 
 		if (map->n > MO_RECIPE_KEYS_MAX) {
-			errors_at(l->errors, map->items[map->n - 1].key, NULL, "more than %d keys in one mapping", MO_RECIPE_KEYS_MAX);
+			errors_at(l->errors, map->items[map->n - 1].key, NULL,
+				  "more than %d keys in one mapping", MO_RECIPE_KEYS_MAX);
 			r = -EINVAL;
 			break;
 		}
@@ -326,13 +358,21 @@ static int read_map(struct loader *l, struct ynode *map)
 	return r;
 }
 
-/* The tag of a node that PyYAML has a type of its own for; false: some other tag, or a reader that wants none. */
+/* The tag of a node that PyYAML has a type of its own for; false: some other tag, or a reader
+ * that wants none. */
 static bool known_tag(struct loader *l, struct fy_event *ev, enum yaml_tag *ret)
 {
-	static const struct { const char *name; enum fy_event_type of; enum yaml_tag tag; } tags[] = {
-		{ "str", FYET_SCALAR, YAML_TAG_STR },     { "int", FYET_SCALAR, YAML_TAG_INT },
-		{ "float", FYET_SCALAR, YAML_TAG_FLOAT }, { "bool", FYET_SCALAR, YAML_TAG_BOOL },
-		{ "null", FYET_SCALAR, YAML_TAG_NULL },   { "map", FYET_MAPPING_START, YAML_TAG_NONE },
+	static const struct {
+		const char *name;
+		enum fy_event_type of;
+		enum yaml_tag tag;
+	} tags[] = {
+		{ "str", FYET_SCALAR, YAML_TAG_STR },
+		{ "int", FYET_SCALAR, YAML_TAG_INT },
+		{ "float", FYET_SCALAR, YAML_TAG_FLOAT },
+		{ "bool", FYET_SCALAR, YAML_TAG_BOOL },
+		{ "null", FYET_SCALAR, YAML_TAG_NULL },
+		{ "map", FYET_MAPPING_START, YAML_TAG_NONE },
 		{ "seq", FYET_SEQUENCE_START, YAML_TAG_NONE },
 	};
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
@@ -342,8 +382,9 @@ static bool known_tag(struct loader *l, struct fy_event *ev, enum yaml_tag *ret)
 	if (!token)
 		return true;
 	token_text(token, &b);
-	const char *name = b.data && mo_starts_with(b.data, "!!") ? b.data + 2
-			   : b.data && mo_starts_with(b.data, CORE_TAG) ? b.data + strlen(CORE_TAG) : "";
+	const char *name = b.data && mo_starts_with(b.data, "!!")       ? b.data + 2
+			   : b.data && mo_starts_with(b.data, CORE_TAG) ? b.data + strlen(CORE_TAG)
+									: "";
 
 	for (size_t i = 0; l->reader == READER_PYTHON && i < sizeof(tags) / sizeof(tags[0]); i++)
 		if (mo_streq(name, tags[i].name) && ev->type == tags[i].of) {
@@ -363,7 +404,8 @@ static bool keep_anchor(struct loader *l, struct fy_token *anchor, const struct 
 		return false;
 	}
 	if (l->reader == READER_PYTHON && anchor_find(l, name.data)) {
-		errors_at(l->errors, n, "give this one another name", "a second anchor '%.60s'", name.data);
+		errors_at(l->errors, n, "give this one another name", "a second anchor '%.60s'",
+			  name.data);
 		return false;
 	}
 	struct anchor *a = MO_GROW(l->anchors, l->n_anchors);
@@ -373,7 +415,8 @@ static bool keep_anchor(struct loader *l, struct fy_token *anchor, const struct 
 	return true;
 }
 
-/* Scalars, aliases and collections; NULL with an error added, or without one when the parser itself failed. */
+/* Scalars, aliases and collections; NULL with an error added, or without one when the parser
+ * itself failed. */
 static struct ynode *read_node(struct loader *l, struct fy_event *ev)
 {
 	struct fy_token *anchor = fy_event_get_anchor_token(ev);
@@ -381,7 +424,8 @@ static struct ynode *read_node(struct loader *l, struct fy_event *ev)
 	enum yaml_tag tag;
 
 	if (!known_tag(l, ev, &tag)) {
-		errors_place(l->errors, l->line, l->column, "quotes make a value a text", "tags (!name) are not used here: remove it");
+		errors_place(l->errors, l->line, l->column, "quotes make a value a text",
+			     "tags (!name) are not used here: remove it");
 		return NULL;
 	}
 	if (ev->type == FYET_ALIAS)
@@ -389,7 +433,8 @@ static struct ynode *read_node(struct loader *l, struct fy_event *ev)
 	if (ev->type == FYET_SCALAR)
 		n = scalar_node(l, ev);
 	else if (l->depth >= YAML_DEPTH_MAX)
-		errors_place(l->errors, l->line, l->column, NULL, "nested deeper than %d levels", YAML_DEPTH_MAX);
+		errors_place(l->errors, l->line, l->column, NULL, "nested deeper than %d levels",
+			     YAML_DEPTH_MAX);
 	else {
 		bool map = ev->type == FYET_MAPPING_START;
 
@@ -406,7 +451,8 @@ static struct ynode *read_node(struct loader *l, struct fy_event *ev)
 	return TAKE_PTR(n);
 }
 
-/* Line of a tab where PyYAML takes none, 0: there is no such. It may stand in quotes, in blocks of text and in comments. */
+/* Line of a tab where PyYAML takes none, 0: there is no such. It may stand in quotes, in blocks
+ * of text and in comments. */
 static int64_t stray_tab(const struct loader *l)
 {
 	bool blank = true, comment = false;
@@ -431,10 +477,12 @@ static int64_t stray_tab(const struct loader *l)
 	return 0;
 }
 
-/* "  gpus:2" in the line at text: its key, the colon behind it not counted; 0: it has none, or a blank behind the colon. */
+/* "  gpus:2" in the line at text: its key, the colon behind it not counted; 0: it has none, or a
+ *    blank behind the colon. */
 static size_t unspaced_key(const char *text, size_t n, size_t *ret_indent)
 {
-	static const char word[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+	static const char word[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
 	size_t indent = 0, key = 0;
 
 	while (indent < n && text[indent] == ' ')
@@ -444,7 +492,8 @@ static size_t unspaced_key(const char *text, size_t n, size_t *ret_indent)
 	size_t colon = indent + key;
 
 	*ret_indent = indent;
-	return colon + 1 < n && text[colon] == ':' && !strchr(" \t\r\n/:", text[colon + 1]) ? key : 0;
+	return colon + 1 < n && text[colon] == ':' && !strchr(" \t\r\n/:", text[colon + 1]) ? key
+											    : 0;
 }
 
 /* The most usual reason for a line that is no YAML, at that line. */
@@ -458,30 +507,36 @@ static bool report_unspaced(const char *text, size_t n, int64_t line, struct rec
 		at = end ? (size_t)(end - text) + 1 : n;
 	}
 	const char *end = memchr(text + at, '\n', n - at);
-	size_t len = end ? (size_t)(end - text) - at : n - at, key = unspaced_key(text + at, len, &indent);
+	size_t len = end ? (size_t)(end - text) - at : n - at,
+	       key = unspaced_key(text + at, len, &indent);
 
 	if (!key)
 		return false;
 	const char *rest = text + at + indent + key + 1;
-	_cleanup_(mo_freep) char *hint = mo_printf("write '%.*s: %.*s'", (int)MO_MIN(key, 60), text + at + indent,
-						   (int)MO_MIN(len - indent - key - 1, 60), rest);
+	_cleanup_(mo_freep) char *hint =
+		mo_printf("write '%.*s: %.*s'", (int)MO_MIN(key, 60), text + at + indent,
+			  (int)MO_MIN(len - indent - key - 1, 60), rest);
 
-	errors_place(errors, line, (int64_t)indent + 1, hint, "not valid YAML: a blank is missing behind the colon");
+	errors_place(errors, line, (int64_t)indent + 1, hint,
+		     "not valid YAML: a blank is missing behind the colon");
 	return true;
 }
 
-static void report_syntax(struct fy_diag *diag, const char *text, size_t n, struct recipe_errors *errors)
+static void report_syntax(struct fy_diag *diag, const char *text, size_t n,
+			  struct recipe_errors *errors)
 {
 	void *state = NULL;
 	const struct fy_diag_error *e = fy_diag_errors_iterate(diag, &state);
 	int64_t tab = yaml_tab_line(text, n);
 
 	if (tab)
-		errors_place(errors, tab, 1, "indent with spaces", "a tab indents this line: YAML allows only spaces");
+		errors_place(errors, tab, 1, "indent with spaces",
+			     "a tab indents this line: YAML allows only spaces");
 	else if (e && report_unspaced(text, n, MO_MAX(e->line, 1), errors))
 		return;
 	else if (e)
-		errors_place(errors, MO_MAX(e->line, 1), MO_MAX(e->column, 1), NULL, "not valid YAML: %s", e->msg);
+		errors_place(errors, MO_MAX(e->line, 1), MO_MAX(e->column, 1), NULL,
+			     "not valid YAML: %s", e->msg);
 	else
 		errors_place(errors, 1, 1, NULL, "not valid YAML");
 }
@@ -495,9 +550,11 @@ static struct ynode *read_document(struct loader *l, const char *what)
 	while (ok && (ev = fy_parser_parse(l->parser))) {
 		event_place(l, ev);
 		if (ev->type == FYET_DOCUMENT_START && root) {
-			errors_place(l->errors, l->line, l->column, NULL, "a second document: a %s is one document", what);
+			errors_place(l->errors, l->line, l->column, NULL,
+				     "a second document: a %s is one document", what);
 			ok = false;
-		} else if (ev->type == FYET_SCALAR || ev->type == FYET_MAPPING_START || ev->type == FYET_SEQUENCE_START || ev->type == FYET_ALIAS) {
+		} else if (ev->type == FYET_SCALAR || ev->type == FYET_MAPPING_START ||
+			   ev->type == FYET_SEQUENCE_START || ev->type == FYET_ALIAS) {
 			root = read_node(l, ev);
 			ok = root;
 		}
@@ -509,12 +566,15 @@ static struct ynode *read_document(struct loader *l, const char *what)
 static struct ynode *load(const char *text, size_t n, const char *what, enum reader reader,
 			  struct recipe_errors *errors)
 {
-	struct loader l = { .text = text, .n = n, .errors = errors, .line = 1, .column = 1, .reader = reader };
+	struct loader l = {
+		.text = text, .n = n, .errors = errors, .line = 1, .column = 1, .reader = reader
+	};
 	size_t before = errors->n;
 	struct fy_diag_cfg diag_cfg;
 
 	if (n > MO_RECIPE_BYTES_MAX) {
-		errors_place(errors, 1, 1, NULL, "the %s is larger than %d bytes", what, MO_RECIPE_BYTES_MAX);
+		errors_place(errors, 1, 1, NULL, "the %s is larger than %d bytes", what,
+			     MO_RECIPE_BYTES_MAX);
 		return NULL;
 	}
 	if (memchr(text, 0, n) || !mo_utf8_valid(text, n)) {
@@ -527,7 +587,9 @@ static struct ynode *load(const char *text, size_t n, const char *what, enum rea
 	fy_diag_cfg_default(&diag_cfg);
 	diag_cfg.fp = NULL;
 	struct fy_diag *diag = fy_diag_create(&diag_cfg);
-	struct fy_parse_cfg cfg = { .flags = FYPCF_QUIET | FYPCF_DEFAULT_VERSION_1_2 | FYPCF_SLOPPY_FLOW_INDENTATION, .diag = diag };
+	struct fy_parse_cfg cfg = { .flags = FYPCF_QUIET | FYPCF_DEFAULT_VERSION_1_2 |
+					     FYPCF_SLOPPY_FLOW_INDENTATION,
+				    .diag = diag };
 
 	fy_diag_set_collect_errors(diag, true);
 	l.parser = fy_parser_create(&cfg);
@@ -535,7 +597,8 @@ static struct ynode *load(const char *text, size_t n, const char *what, enum rea
 
 	if (fy_parser_set_string(l.parser, n ? text : "", n) == 0)
 		root = read_document(&l, what);
-	if (errno == ENOMEM)     /* libfyaml gives up without a word: here that is as everywhere, and no fault of the text */
+	/* libfyaml gives up without a word: here that is as everywhere, and no fault of the text */
+	if (errno == ENOMEM)
 		abort();
 	if (errors->n == before && fy_parser_get_stream_error(l.parser))
 		report_syntax(diag, text, n, errors);
@@ -546,7 +609,9 @@ static struct ynode *load(const char *text, size_t n, const char *what, enum rea
 	int64_t tab = root && reader == READER_PYTHON ? stray_tab(&l) : 0;
 
 	if (tab)
-		errors_place(errors, tab, 1, "use spaces", "a tab outside quotes: PyYAML, which reads this file, takes none here");
+		errors_place(errors, tab, 1, "use spaces",
+			     "a tab outside quotes: PyYAML, which reads this file, takes none "
+			     "here");
 	fy_parser_destroy(l.parser);
 	fy_diag_destroy(diag);
 	free(l.quoted);
@@ -561,12 +626,14 @@ struct ynode *yaml_load(const char *text, size_t n, const char *what, struct rec
 	return load(text, n, what, READER_OURS, errors);
 }
 
-struct ynode *yaml_load_repeats(const char *text, size_t n, const char *what, struct recipe_errors *errors)
+struct ynode *yaml_load_repeats(const char *text, size_t n, const char *what,
+				struct recipe_errors *errors)
 {
 	return load(text, n, what, READER_REPEATS, errors);
 }
 
-struct ynode *yaml_load_python(const char *text, size_t n, const char *what, struct recipe_errors *errors)
+struct ynode *yaml_load_python(const char *text, size_t n, const char *what,
+			       struct recipe_errors *errors)
 {
 	return load(text, n, what, READER_PYTHON, errors);
 }

@@ -24,15 +24,23 @@ void yaml_report_byte(const char *text, size_t n, const char *what, struct recip
 		column++;
 		i += len;
 	}
-	errors_place(errors, line, column, "save the file as UTF-8", "byte 0x%02x is not UTF-8 text: a %s is UTF-8", i < n ? (unsigned)(unsigned char)text[i] : 0, what);
+	errors_place(errors, line, column, "save the file as UTF-8",
+		     "byte 0x%02x is not UTF-8 text: a %s is UTF-8",
+		     i < n ? (unsigned)(unsigned char)text[i] : 0, what);
 }
 
-#define BLANKS_MAX 512           /* in a row, ends of lines too */
-#define BRACKETS_MAX 1024        /* open, wherever they stand: a script may have some that are no YAML */
+#define BLANKS_MAX 512 /* in a row, ends of lines too */
+/* open, wherever they stand: a script may have some that are no YAML */
+#define BRACKETS_MAX 1024
 
-#define ESCAPES_MAX 32           /* in one word that begins with !: a string may have some, a tag needs none */
+/* in one word that begins with !: a string may have some, a tag needs none */
+#define ESCAPES_MAX 32
 
-struct scan { size_t blanks, open, escapes; bool first, comment, tag; };     /* first: nothing but blanks in the line; escapes: of the tag, or what may be one */
+/* first: nothing but blanks in the line; escapes: of the tag, or what may be one */
+struct scan {
+	size_t blanks, open, escapes;
+	bool first, comment, tag;
+};
 
 /* What is wrong at text[i], which s describes; NULL = nothing. */
 static const char *costly(const struct scan *s, const char *text, size_t n, size_t i)
@@ -69,7 +77,8 @@ bool yaml_refuse_costly(const char *text, size_t n, struct recipe_errors *errors
 		s.open -= s.open && (c == ']' || c == '}');
 		s.comment = s.comment || (s.first && c == '#');
 		s.first = s.first && blank;
-		s.tag = !blank && (s.tag || (c == '!' && (i == 0 || strchr(" \t\r\n[{,:\"']}", text[i - 1]))));
+		s.tag = !blank && (s.tag || (c == '!' &&
+					     (i == 0 || strchr(" \t\r\n[{,:\"']}", text[i - 1]))));
 		s.escapes = s.tag ? s.escapes + (c == '%') : 0;
 		why = costly(&s, text, n, i);
 		if (why) {
