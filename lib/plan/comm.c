@@ -1,6 +1,8 @@
-/* Seconds of one exchange between ranks, before computing hides any of it. Ranks lie as Megatron places them: tensor parallel ranks next to each other, then context, data, pipeline;
- * expert ranks next to each other (parallel folding). A ring over several nodes uses the NIC of every member that a node has; what a node's own GPUs exchange takes the links.
- * Measured curves (rccl-tests) replace the catalogue's bandwidth. Callers: time.c, memory.c. */
+/* Seconds of one exchange between ranks, before computing hides any of it. Ranks lie as Megatron
+ * places them: tensor parallel ranks next to each other, then context, data, pipeline; expert
+ * ranks next to each other (parallel folding). A ring over several nodes uses the NIC of every
+ * member that a node has; what a node's own GPUs exchange takes the links. Measured curves
+ * (rccl-tests) replace the catalogue's bandwidth. Callers: time.c, memory.c. */
 #include "lib/plan/comm.h"
 
 #include <ctype.h>
@@ -19,7 +21,8 @@
 bool curve_parse(const char *text, struct curve *ret)
 {
 	*ret = (struct curve){ 0 };
-	for (const char *line = text; line && *line && ret->n < ELEMENTSOF(ret->points); line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+	for (const char *line = text; line && *line && ret->n < ELEMENTSOF(ret->points);
+	     line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
 		_cleanup_(mo_freep) char *copy = mo_strndup(line, strcspn(line, "\n"));
 		char *words[16], *rest = copy;
 		size_t n = 0;
@@ -29,9 +32,14 @@ bool curve_parse(const char *text, struct curve *ret)
 			if (*word)
 				words[n++] = word;
 		/* size count type [redop root] time algbw busbw errors, out of place first */
-		size_t at = n >= 8 && isdigit((unsigned char)words[0][0]) && !isdigit((unsigned char)words[2][0]) ? (isdigit((unsigned char)words[3][0]) ? 5 : 7) : 0;
+		size_t at = n >= 8 && isdigit((unsigned char)words[0][0]) &&
+					    !isdigit((unsigned char)words[2][0])
+				    ? (isdigit((unsigned char)words[3][0]) ? 5 : 7)
+				    : 0;
 
-		if (!at || at >= n || mo_parse_double(words[0], &bytes) < 0 || mo_parse_double(words[at], &bandwidth) < 0 || !(bytes >= 1 && bytes <= CURVE_BYTES_MAX) ||
+		if (!at || at >= n || mo_parse_double(words[0], &bytes) < 0 ||
+		    mo_parse_double(words[at], &bandwidth) < 0 ||
+		    !(bytes >= 1 && bytes <= CURVE_BYTES_MAX) ||
 		    !(bandwidth >= CURVE_GBS_MIN && bandwidth <= CURVE_GBS_MAX))
 			continue;
 		if (ret->n == 0 || bytes > ret->points[ret->n - 1].bytes) {
@@ -42,16 +50,19 @@ bool curve_parse(const char *text, struct curve *ret)
 	return ret->n > 0;
 }
 
-/* Below the smallest size an exchange takes as long as that one; above the largest the bandwidth stays. */
+/* Below the smallest size an exchange takes as long as that one; above the largest the bandwidth
+ * stays. */
 double curve_at(const struct curve *c, double bytes)
 {
 	if (bytes <= c->points[0].bytes)
 		return c->points[0].gbs * bytes / c->points[0].bytes;
 	for (size_t i = 1; i < c->n; i++)
 		if (bytes <= c->points[i].bytes) {
-			double part = log(bytes / c->points[i - 1].bytes) / log(c->points[i].bytes / c->points[i - 1].bytes);
+			double part = log(bytes / c->points[i - 1].bytes) /
+				      log(c->points[i].bytes / c->points[i - 1].bytes);
 
-			return exp((1 - part) * log(c->points[i - 1].gbs) + part * log(c->points[i].gbs));
+			return exp((1 - part) * log(c->points[i - 1].gbs) +
+				   part * log(c->points[i].gbs));
 		}
 	return c->points[c->n - 1].gbs;
 }
@@ -67,7 +78,8 @@ static bool mesh(const struct shape *s)
 	return s->gpu->link_gbs != MO_NONE_F && s->gpu->link_gbs < s->gpu->scaleup_gbs;
 }
 
-/* Bytes/s out of one of n GPUs of a node to the others. On a mesh n of 8 reach only (n - 1) / 7 of the links. */
+/* Bytes/s out of one of n GPUs of a node to the others. On a mesh n of 8 reach only (n - 1) / 7
+ * of the links. */
 static double links(const struct shape *s, double n)
 {
 	const struct gpu_type *g = s->gpu;
@@ -76,7 +88,8 @@ static double links(const struct shape *s, double n)
 	return g->scaleup_gbs * reach * 1e9 * shape_k(s)->scaleup_use;
 }
 
-/* How much slower the leaf switches' uplinks make what leaves a leaf; crossing: its share of what the NICs below carry. */
+/* How much slower the leaf switches' uplinks make what leaves a leaf; crossing: its share of
+ * what the NICs below carry. */
 static double uplinks(const struct shape *s, double crossing)
 {
 	return s->fabric.leaf_gpus > 0 ? MO_MAX(crossing * s->fabric.spine, 1) : 1;
@@ -86,22 +99,27 @@ static double uplinks(const struct shape *s, double crossing)
 static double ring(const struct shape *s, double n, double stride, double bytes, bool reduces)
 {
 	const struct plan_constants *k = shape_k(s);
-	double domain = (double)s->gpu->domain_gpus, members = MO_MAX(MO_MIN(floor(domain / stride), n), 1);
+	double domain = (double)s->gpu->domain_gpus,
+	       members = MO_MAX(MO_MIN(floor(domain / stride), n), 1);
 
 	if (n <= 1 || bytes <= 0)
 		return 0;
-	double rate = n * stride <= domain ? links(s, n) : MO_MIN(members * nic(s) * k->nic_use, members > 1 ? links(s, members) : INFINITY);
+	double rate = n * stride <= domain ? links(s, n)
+					   : MO_MIN(members * nic(s) * k->nic_use,
+						    members > 1 ? links(s, members) : INFINITY);
 
 	double leaf = (double)s->fabric.leaf_gpus, in_leaf = MO_MAX(floor(leaf / stride), 1);
 
-	if (n * stride > MO_MAX(leaf, domain))        /* of the members in a leaf one sends to the next leaf */
+	/* of the members in a leaf one sends to the next leaf */
+	if (n * stride > MO_MAX(leaf, domain))
 		rate = MO_MIN(rate, members * nic(s) * k->nic_use / uplinks(s, 1 / in_leaf));
 	if (reduces && s->reduce_curve && n * stride > domain)
 		rate = curve_at(s->reduce_curve, bytes) * 1e9;
 	return bytes * (n - 1) / n / rate + k->collective_s + (n - 1) * k->ring_step_s;
 }
 
-/* Two all-gathers and two reduce-scatters of a sequence's activations, or two all-reduces without sequence parallelism: the same bytes. */
+/* Two all-gathers and two reduce-scatters of a sequence's activations, or two all-reduces
+ * without sequence parallelism: the same bytes. */
 double comm_tp(const struct shape *s)
 {
 	double bytes = 2 * shape_tokens(s) * (double)s->model->hidden;
@@ -113,7 +131,8 @@ double comm_tp(const struct shape *s)
 double comm_cp(const struct shape *s)
 {
 	const struct recipe_model *m = s->model;
-	double kv = m->kv_heads != MO_NONE && !m->mla ? (double)m->kv_heads : (double)m->heads, qk, v;
+	double kv = m->kv_heads != MO_NONE && !m->mla ? (double)m->kv_heads : (double)m->heads, qk,
+	       v;
 
 	model_head_widths(m, &qk, &v);
 	double bytes = 2 * shape_tokens(s) * (double)s->cp * kv * (qk + v) / (double)s->tp;
@@ -131,13 +150,18 @@ static double missed(double all, double few, double rows)
 	return none;
 }
 
-/* Of n equal places, on nodes or ranks next to each other, those that a token reaches: its k experts are different ones. Node-limited routing: they lie in `limit` of the groups, those with the largest
- * sums of their first k / limit scores (Megatron, DeepSeek-V3), so the best expert of each of them is among the k; the other rows fall anywhere in these groups. */
+/* Of n equal places, on nodes or ranks next to each other, those that a token reaches: its k
+ * experts are different ones. Node-limited routing: they lie in `limit` of the groups, those
+ * with the largest sums of their first k / limit scores (Megatron, DeepSeek-V3), so the best
+ * expert of each of them is among the k; the other rows fall anywhere in these groups. */
 double comm_reached(const struct recipe_moe *m, double n)
 {
-	double k = (double)m->topk, experts = (double)m->experts, each = experts / n, groups = (double)m->groups, limit = (double)m->topk_groups;
+	double k = (double)m->topk, experts = (double)m->experts, each = experts / n,
+	       groups = (double)m->groups, limit = (double)m->topk_groups;
 
-	if (m->groups <= 0 || m->topk_groups <= 0 || m->topk_groups >= m->groups || m->topk <= m->topk_groups)      /* one score per group: its first k experts are the first of all */
+	/* one score per group: its first k experts are the first of all */
+	if (m->groups <= 0 || m->topk_groups <= 0 || m->topk_groups >= m->groups ||
+	    m->topk <= m->topk_groups)
 		return n * (1 - missed(experts, each, k));
 	if (n <= groups)
 		return n * (1 - missed(groups, groups / n, limit));
@@ -146,26 +170,32 @@ double comm_reached(const struct recipe_moe *m, double n)
 	return limit * places * (1 - (1 - 1 / places) * missed(others, each, k - limit));
 }
 
-/* Copies of one token that travel the node's links: plain, each of the k routed rows; DeepEP, one per rank that has any of their experts, those from other nodes forwarded in the last one. */
+/* Copies of one token that travel the node's links: plain, each of the k routed rows; DeepEP,
+ * one per rank that has any of their experts, those from other nodes forwarded in the last one. */
 static double copies_near(const struct shape *s, double inside)
 {
 	const struct recipe_moe *m = s->model->moe;
 
-	return (s->features.deepep ? comm_reached(m, (double)s->ep) : (double)m->topk) * (inside - 1) / inside;
+	return (s->features.deepep ? comm_reached(m, (double)s->ep) : (double)m->topk) *
+	       (inside - 1) / inside;
 }
 
-/* Copies of one token that leave the node: plain, each of the k routed rows whose expert is elsewhere; DeepEP, one per node that has any of them. */
+/* Copies of one token that leave the node: plain, each of the k routed rows whose expert is
+ * elsewhere; DeepEP, one per node that has any of them. */
 static double copies_out(const struct shape *s, double nodes)
 {
 	const struct recipe_moe *m = s->model->moe;
 
-	return (s->features.deepep ? comm_reached(m, nodes) : (double)m->topk) * (nodes - 1) / nodes;
+	return (s->features.deepep ? comm_reached(m, nodes) : (double)m->topk) * (nodes - 1) /
+	       nodes;
 }
 
-/* Of what goes to other nodes the share that leaves the leaf, for a group of so many GPUs on so many nodes. */
+/* Of what goes to other nodes the share that leaves the leaf, for a group of so many GPUs on so
+ * many nodes. */
 static double beyond_leaf(const struct shape *s, double gpus, double nodes)
 {
-	double near = floor((double)s->fabric.leaf_gpus / (gpus / nodes));          /* nodes of the group below a leaf */
+	/* nodes of the group below a leaf */
+	double near = floor((double)s->fabric.leaf_gpus / (gpus / nodes));
 
 	return near < nodes ? (nodes - MO_MAX(near, 1)) / (nodes - 1) : 0;
 }
@@ -174,19 +204,28 @@ double comm_a2a(const struct shape *s)
 {
 	const struct plan_constants *k = shape_k(s);
 	const struct recipe_model *m = s->model;
-	double x = (double)s->ep, y = (double)s->etp, inside = MO_MIN(x, MO_MAX(floor((double)s->gpu->domain_gpus / y), 1));
+	double x = (double)s->ep, y = (double)s->etp,
+	       inside = MO_MIN(x, MO_MAX(floor((double)s->gpu->domain_gpus / y), 1));
 
 	if (!m->moe || x * y <= 1)
 		return 0;
-	double row = shape_tokens(s) / (double)s->tp * (double)m->hidden * 2, topk = (double)m->moe->topk, nodes = ceil(x / inside);
-	double near = row * copies_near(s, inside), far = row * copies_out(s, nodes), rate = nic(s) * k->a2a_nic_use;
-	double time = inside > 1 ? near / links(s, inside) : 0, peers = s->features.deepep ? inside + nodes - 1 : x;
+	double row = shape_tokens(s) / (double)s->tp * (double)m->hidden * 2,
+	       topk = (double)m->moe->topk, nodes = ceil(x / inside);
+	double near = row * copies_near(s, inside), far = row * copies_out(s, nodes),
+	       rate = nic(s) * k->a2a_nic_use;
+	double time = inside > 1 ? near / links(s, inside) : 0,
+	       peers = s->features.deepep ? inside + nodes - 1 : x;
 
-	if (nodes > 1 && s->a2a_curve && !s->features.deepep)     /* measured with what stays inside the nodes */
+	/* measured with what stays inside the nodes */
+	if (nodes > 1 && s->a2a_curve && !s->features.deepep)
 		time = row * topk * (x - 1) / x / (curve_at(s->a2a_curve, row * topk) * 1e9);
 	else if (nodes > 1)
-		time = MO_MAX(time, far / rate * uplinks(s, beyond_leaf(s, x * y, nodes)) * (mesh(s) && !s->features.deepep ? pow(nodes / 2, k->a2a_congestion) : 1));
-	time += ring(s, y, 1, row * topk * y, false);   /* the ranks that share an expert gather its rows */
+		time = MO_MAX(time, far / rate * uplinks(s, beyond_leaf(s, x * y, nodes)) *
+					    (mesh(s) && !s->features.deepep
+						     ? pow(nodes / 2, k->a2a_congestion)
+						     : 1));
+	/* the ranks that share an expert gather its rows */
+	time += ring(s, y, 1, row * topk * y, false);
 	return 2 * (time + k->collective_s + peers * k->a2a_peer_s);
 }
 
@@ -195,10 +234,15 @@ double comm_p2p(const struct shape *s)
 	double bytes = 2 * shape_tokens(s) * (double)s->model->hidden / (double)s->tp;
 	bool near = s->gpus <= s->gpu->domain_gpus;
 
-	/* stages lie one behind the other: all GPUs of a stage send to the next one at once, those of a leaf's last stage out of the leaf */
-	double leaf = (double)s->fabric.leaf_gpus, stage = (double)s->gpus / (double)MO_MAX(s->pp, 1), slower = (double)s->gpus > leaf ? uplinks(s, MO_MIN(stage, leaf) / leaf) : 1;
+	/* stages lie one behind the other: all GPUs of a stage send to the next one at once,
+	 * those of a leaf's last stage out of the leaf */
+	double leaf = (double)s->fabric.leaf_gpus,
+	       stage = (double)s->gpus / (double)MO_MAX(s->pp, 1),
+	       slower = (double)s->gpus > leaf ? uplinks(s, MO_MIN(stage, leaf) / leaf) : 1;
 
-	return s->pp > 1 ? bytes / (near ? links(s, 2) : nic(s) * shape_k(s)->nic_use / slower) + shape_k(s)->collective_s : 0;
+	return s->pp > 1 ? bytes / (near ? links(s, 2) : nic(s) * shape_k(s)->nic_use / slower) +
+				   shape_k(s)->collective_s
+			 : 0;
 }
 
 bool comm_fsdp(const struct shape *s)
@@ -216,19 +260,25 @@ double shape_shards(const struct shape *s)
 /* Of a weight that its owner sends to the others. */
 double comm_weight_bytes(const struct shape *s)
 {
-	return s->features.narrow_gather && (mo_streq(s->precision, "fp8") || mo_streq(s->precision, "mxfp8")) ? 1 : 2;
+	return s->features.narrow_gather &&
+			       (mo_streq(s->precision, "fp8") || mo_streq(s->precision, "mxfp8"))
+		       ? 1
+		       : 2;
 }
 
 double comm_fsdp_gather(const struct shape *s, double weights, bool experts)
 {
 	if (experts)
-		return ring(s, (double)shape_edp(s), (double)(s->ep * s->etp), comm_weight_bytes(s) * weights, false);
+		return ring(s, (double)shape_edp(s), (double)(s->ep * s->etp),
+			    comm_weight_bytes(s) * weights, false);
 	return ring(s, shape_shards(s), (double)s->tp, comm_weight_bytes(s) * weights, false);
 }
 
 double comm_grads(const struct shape *s, double dense, double experts)
 {
-	double grad = shape_grad_bytes(s), bytes = grad + (mo_streq(s->sharding, "none") ? grad : comm_weight_bytes(s));
+	double grad = shape_grad_bytes(s),
+	       bytes = grad + (mo_streq(s->sharding, "none") ? grad : comm_weight_bytes(s));
 
-	return ring(s, (double)(s->dp * s->cp), (double)s->tp, bytes * dense, true) + ring(s, (double)shape_edp(s), (double)(s->ep * s->etp), bytes * experts, true);
+	return ring(s, (double)(s->dp * s->cp), (double)s->tp, bytes * dense, true) +
+	       ring(s, (double)shape_edp(s), (double)(s->ep * s->etp), bytes * experts, true);
 }

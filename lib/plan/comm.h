@@ -3,16 +3,25 @@
 #pragma once
 #include "lib/plan/parts.h"
 
-double shape_shards(const struct shape *s);                 /* ranks that zero shards dense weights over */
-double comm_tp(const struct shape *s);                      /* one direction of one layer */
+/* ranks that zero shards dense weights over */
+double shape_shards(const struct shape *s);
+double comm_tp(const struct shape *s); /* one direction of one layer */
 double comm_cp(const struct shape *s);
-double comm_reached(const struct recipe_moe *m, double n);  /* of n equal places that hold the experts, those that a token reaches */
-double comm_a2a(const struct shape *s);                     /* dispatch and combine of one layer, one direction */
-double comm_p2p(const struct shape *s);                     /* activations of one micro-batch to the next stage */
-double comm_weight_bytes(const struct shape *s);            /* of a weight that its owner sends to the others */
-double comm_fsdp_gather(const struct shape *s, double weights, bool experts);  /* weights: of one rank's layer, unsharded */
-double comm_grads(const struct shape *s, double dense, double experts);        /* reduce-scatter and all-gather of a stage's weights */
+/* of n equal places that hold the experts, those that a token reaches */
+double comm_reached(const struct recipe_moe *m, double n);
+/* dispatch and combine of one layer, one direction */
+double comm_a2a(const struct shape *s);
+/* activations of one micro-batch to the next stage */
+double comm_p2p(const struct shape *s);
+/* of a weight that its owner sends to the others */
+double comm_weight_bytes(const struct shape *s);
+/* weights: of one rank's layer, unsharded */
+double comm_fsdp_gather(const struct shape *s, double weights, bool experts);
+/* reduce-scatter and all-gather of a stage's weights */
+double comm_grads(const struct shape *s, double dense, double experts);
 bool comm_fsdp(const struct shape *s);
-/* Rows of rccl-tests / nccl-tests output ("size count type ... busbw"); what is no row is ignored. False: no row. */
+/* Rows of rccl-tests / nccl-tests output ("size count type ... busbw"); what is no row is
+ * ignored. False: no row. */
 bool curve_parse(const char *text, struct curve *ret);
-double curve_at(const struct curve *c, double bytes);       /* 10^9 bytes/s, interpolated in log size */
+/* 10^9 bytes/s, interpolated in log size */
+double curve_at(const struct curve *c, double bytes);

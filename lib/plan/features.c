@@ -1,4 +1,5 @@
-/* What a recipe switches on, as far as it changes time or memory: the traits of its engine (lib/model/traits.h), and its features. Callers: plan.c, search.c. */
+/* What a recipe switches on, as far as it changes time or memory: the traits of its engine
+ * (lib/model/traits.h), and its features. Callers: plan.c, search.c. */
 #include <string.h>
 
 #include "lib/model/traits.h"
@@ -8,9 +9,17 @@ static const struct engine_traits *traits_of(const struct recipe *r)
 {
 	/* of a record of an older version: nothing is known */
 	static const struct engine_traits nothing = {
-		.grad_bytes = MO_NONE, .moment_bytes = MO_NONE, .moment2_bytes = MO_NONE, .shard_bytes = MO_NONE,
-		.sync_free = MO_NONE, .recompute_first = MO_NONE, .recompute_chunk = MO_NONE, .offload_layers = MO_NONE,
-		.pass_batch = MO_NONE, .attention_dropout = MO_NONE_F, .optimizer_offload = MO_NONE_F,
+		.grad_bytes = MO_NONE,
+		.moment_bytes = MO_NONE,
+		.moment2_bytes = MO_NONE,
+		.shard_bytes = MO_NONE,
+		.sync_free = MO_NONE,
+		.recompute_first = MO_NONE,
+		.recompute_chunk = MO_NONE,
+		.offload_layers = MO_NONE,
+		.pass_batch = MO_NONE,
+		.attention_dropout = MO_NONE_F,
+		.optimizer_offload = MO_NONE_F,
 	};
 
 	return r->engine.traits ? r->engine.traits : &nothing;
@@ -49,14 +58,16 @@ const char *shape_recompute_of(const struct recipe *r)
 }
 
 /* Which layers the engine recomputes is its own affair only while the recipe says nothing of it. */
-static void recomputed(const struct recipe *r, const struct engine_traits *t, struct shape_features *f)
+static void recomputed(const struct recipe *r, const struct engine_traits *t,
+		       struct shape_features *f)
 {
 	if (!r->recompute || recipe_leaves(r, "recompute")) {
 		f->recompute_layers = number(t->recompute_first);
 		f->recompute_chunk = number(t->recompute_chunk);
 	}
 	f->recompute_ids = t->recompute_ids;
-	f->recompute_modules = bits("recompute_modules", t->recompute_modules, t->n_recompute_modules);
+	f->recompute_modules =
+		bits("recompute_modules", t->recompute_modules, t->n_recompute_modules);
 	f->remat_saved = bits("remat_saved", t->remat_saved, t->n_remat_saved);
 }
 
@@ -106,7 +117,8 @@ static struct shape_features by_traits(const struct recipe *r, const struct engi
 		.shard_bytes = number(t->shard_bytes),
 		.sync_free = number(t->sync_free),
 		.offload_layers = number(t->offload_layers),
-		.offload_modules = bits("offload_modules", t->offload_modules, t->n_offload_modules),
+		.offload_modules =
+			bits("offload_modules", t->offload_modules, t->n_offload_modules),
 		.optimizer_offload = t->optimizer_offload == MO_NONE_F ? 0 : t->optimizer_offload,
 		.bound = r->bind.cpu && !mo_streq(r->bind.cpu, "none"),
 	};
@@ -124,7 +136,8 @@ struct shape_features shape_features_of(const struct recipe *r)
 		bool on = mo_streq(value, "true");
 
 		if (mo_streq(key, "a2a"))
-			f.deepep = mo_streq(value, "deepep") || mo_streq(value, "uccl");    /* the same exchange by another transport */
+			/* the same exchange by another transport */
+			f.deepep = mo_streq(value, "deepep") || mo_streq(value, "uccl");
 		else if (mo_streq(key, "overlap_a2a"))
 			f.overlap_a2a = on;
 		else if (mo_streq(key, "recompute_layers") && value && strpbrk(value, "0123456789"))

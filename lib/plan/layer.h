@@ -3,8 +3,11 @@
 #pragma once
 #include "lib/plan/parts.h"
 
-bool shape_narrow(const struct shape *s);                    /* products in 8 bits or fewer */
-struct kernels { double forward, backward, wgrad, recompute; };    /* recompute: what `s->recompute` adds to backward */
+bool shape_narrow(const struct shape *s); /* products in 8 bits or fewer */
+/* recompute: what `s->recompute` adds to backward */
+struct kernels {
+	double forward, backward, wgrad, recompute;
+};
 struct kernels dense_kernels(const struct shape *s);
 struct kernels moe_kernels(const struct shape *s);
 struct kernels head_kernels(const struct shape *s);

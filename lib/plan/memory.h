@@ -4,4 +4,4 @@
 
 void memory_of_stage(const struct shape *s, int64_t stage, struct plan_memory *ret);
 void memory_stages_of(const struct shape *s, struct plan *p);
-void memory_of(const struct shape *s, struct plan_memory *ret);    /* the fullest stage */
+void memory_of(const struct shape *s, struct plan_memory *ret); /* the fullest stage */

@@ -2,7 +2,10 @@
 #pragma once
 #include "lib/plan/parts.h"
 
-/* Notes: what the next smaller and larger legal value of each choice would cost that the recipe does not fix. */
-void neighbours_compare(const struct recipe *r, const struct plan_options *o, const struct shape *s, struct plan *p);
+/* Notes: what the next smaller and larger legal value of each choice would cost that the recipe
+ * does not fix. */
+void neighbours_compare(const struct recipe *r, const struct plan_options *o, const struct shape *s,
+			struct plan *p);
 /* Note: the fastest plan that differs in one choice and fits. */
-void neighbours_nearest(const struct recipe *r, const struct plan_options *o, const struct shape *s, struct plan *p);
+void neighbours_nearest(const struct recipe *r, const struct plan_options *o, const struct shape *s,
+			struct plan *p);

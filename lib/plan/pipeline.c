@@ -1,5 +1,6 @@
-/* Closed forms (see pipeline.h; idle times: idle.c). Sources: Narayanan et al. 2021 (1F1B, interleaved), Qi et al. 2023 (ZB1P), Qi et al. 2024 (ZBV, V-half, V-min), DeepSeek-V3 (DualPipe);
- * agree with Primus' simulator wherever that does not get stuck. */
+/* Closed forms (see pipeline.h; idle times: idle.c). Sources: Narayanan et al. 2021 (1F1B,
+ * interleaved), Qi et al. 2023 (ZB1P), Qi et al. 2024 (ZBV, V-half, V-min), DeepSeek-V3
+ * (DualPipe); agree with Primus' simulator wherever that does not get stuck. */
 #include "lib/plan/pipeline.h"
 
 #include <errno.h>
@@ -18,37 +19,50 @@ double plan_bubble(const char *schedule, int64_t pp, int64_t vpp, int64_t micro_
 
 bool pipeline_is_v(const char *schedule)
 {
-	return mo_streq(schedule, "zbv") || mo_streq(schedule, "v-half") || mo_streq(schedule, "v-min");
+	return mo_streq(schedule, "zbv") || mo_streq(schedule, "v-half") ||
+	       mo_streq(schedule, "v-min");
 }
 
 bool pipeline_splits(const char *schedule)
 {
-	return pipeline_is_v(schedule) || mo_streq(schedule, "zb1p") || mo_streq(schedule, "dualpipe");
+	return pipeline_is_v(schedule) || mo_streq(schedule, "zb1p") ||
+	       mo_streq(schedule, "dualpipe");
 }
 
 int64_t pipeline_chunks(const char *schedule, int64_t vpp)
 {
 	if (pipeline_is_v(schedule))
 		return 2;
-	return mo_streq(schedule, "interleaved") || !schedule || mo_streq(schedule, "1f1b") ? MO_MAX(vpp, 1) : 1;
+	return mo_streq(schedule, "interleaved") || !schedule || mo_streq(schedule, "1f1b")
+		       ? MO_MAX(vpp, 1)
+		       : 1;
 }
 
-int pipeline_check(const char *schedule, int64_t pp, int64_t vpp, int64_t micro_batches, int64_t layers, struct mo_error *err)
+int pipeline_check(const char *schedule, int64_t pp, int64_t vpp, int64_t micro_batches,
+		   int64_t layers, struct mo_error *err)
 {
 	long long m = micro_batches, p = pp, chunks = pipeline_chunks(schedule, vpp);
 
 	if (mo_streq(schedule, "dualpipe") && (pp % 2 || m % 2 || m < 2 * pp))
-		return mo_error_set(err, -EINVAL, "parallelism.schedule: dualpipe needs an even pp and an even number of micro-batches of at least 2 pp; pp %lld has %lld: use pp %lld with %lld of them", p, m, p + p % 2,
-				    (long long)MO_MAX(m + m % 2, 2 * (p + p % 2)));
+		return mo_error_set(err, -EINVAL,
+				    "parallelism.schedule: dualpipe needs an even pp and an even "
+				    "number of micro-batches of at least 2 pp; pp %lld has %lld: "
+				    "use pp %lld with %lld of them",
+				    p, m, p + p % 2, (long long)MO_MAX(m + m % 2, 2 * (p + p % 2)));
 	if (pipeline_is_v(schedule) && pp * chunks > layers)
-		return mo_error_set(err, -EINVAL, "parallelism.schedule: %s gives each of %lld stages two chunks, and the model has %lld layers: use pp %lld or less", schedule, p, (long long)layers,
+		return mo_error_set(err, -EINVAL,
+				    "parallelism.schedule: %s gives each of %lld stages two "
+				    "chunks, and the model has %lld layers: use pp %lld or less",
+				    schedule, p, (long long)layers,
 				    (long long)MO_MAX(layers / 2, 1));
 	return 0;
 }
 
-double pipeline_in_flight(const char *schedule, int64_t pp, int64_t vpp, int64_t micro_batches, int64_t stage)
+double pipeline_in_flight(const char *schedule, int64_t pp, int64_t vpp, int64_t micro_batches,
+			  int64_t stage)
 {
-	double m = (double)micro_batches, p = (double)pp, v = (double)pipeline_chunks(schedule, vpp), i = (double)stage;
+	double m = (double)micro_batches, p = (double)pp,
+	       v = (double)pipeline_chunks(schedule, vpp), i = (double)stage;
 
 	if (mo_streq(schedule, "zb1p") || mo_streq(schedule, "zbv"))
 		return MO_MIN(m, p);
@@ -58,14 +72,16 @@ double pipeline_in_flight(const char *schedule, int64_t pp, int64_t vpp, int64_t
 		return MO_MIN(m, floor((p + 4) / 3));
 	if (mo_streq(schedule, "dualpipe"))
 		return MO_MIN(m, p + 1);
-	if (v > 1)               /* the warm-up's chunks and one more */
+	if (v > 1) /* the warm-up's chunks and one more */
 		return MO_MIN(m * v, 2 * (p - i - 1) + (v - 1) * p + 1) / v;
 	return MO_MIN(m, p - i);
 }
 
-void pipeline_layers(int64_t total, int64_t pp, const int64_t *layers, int64_t stage, int64_t *ret_first, int64_t *ret_last)
+void pipeline_layers(int64_t total, int64_t pp, const int64_t *layers, int64_t stage,
+		     int64_t *ret_first, int64_t *ret_last)
 {
-	int64_t each = total / pp, more = total % pp, first = each * stage + MO_MIN(stage, more), n = each + (stage < more);
+	int64_t each = total / pp, more = total % pp, first = each * stage + MO_MIN(stage, more),
+		n = each + (stage < more);
 
 	if (layers) {
 		first = 0;
@@ -77,7 +93,8 @@ void pipeline_layers(int64_t total, int64_t pp, const int64_t *layers, int64_t s
 	*ret_last = first + n;
 }
 
-int pipeline_layout(const char *text, int64_t pp, int64_t vpp, int64_t layers, int64_t *ret, struct mo_error *err)
+int pipeline_layout(const char *text, int64_t pp, int64_t vpp, int64_t layers, int64_t *ret,
+		    struct mo_error *err)
 {
 	_cleanup_(layout_done) struct layout l = { 0 };
 	_cleanup_(mo_freep) char *why = NULL;
@@ -85,10 +102,17 @@ int pipeline_layout(const char *text, int64_t pp, int64_t vpp, int64_t layers, i
 	if (!layout_parse(text, &l, &why))
 		return mo_error_set(err, -EINVAL, "features.pipeline_layout: %s", why);
 	if ((int64_t)l.n_stages != pp * vpp)
-		return mo_error_set(err, -EINVAL, "features.pipeline_layout: %zu stages for pp %lld x vpp %lld: write %lld stages, or set vpp to %lld", l.n_stages, (long long)pp, (long long)vpp,
-				    (long long)(pp * vpp), (long long)MO_MAX((int64_t)l.n_stages / pp, 1));
+		return mo_error_set(err, -EINVAL,
+				    "features.pipeline_layout: %zu stages for pp %lld x vpp %lld: "
+				    "write %lld stages, or set vpp to %lld",
+				    l.n_stages, (long long)pp, (long long)vpp,
+				    (long long)(pp * vpp),
+				    (long long)MO_MAX((int64_t)l.n_stages / pp, 1));
 	if (l.decoders != layers)
-		return mo_error_set(err, -EINVAL, "features.pipeline_layout: %lld layers (t) for a model of %lld: add or take %lld", (long long)l.decoders, (long long)layers,
+		return mo_error_set(err, -EINVAL,
+				    "features.pipeline_layout: %lld layers (t) for a model of "
+				    "%lld: add or take %lld",
+				    (long long)l.decoders, (long long)layers,
 				    (long long)MO_MAX(l.decoders - layers, layers - l.decoders));
 	memset(ret, 0, (size_t)pp * sizeof(*ret));
 	for (size_t i = 0; i < l.n_stages; i++)

@@ -1,4 +1,5 @@
-/* The plan document: explicit parallelism gives one plan, auto a search; then scaling and reliability. */
+/* The plan document: explicit parallelism gives one plan, auto a search; then scaling and
+ * reliability. */
 #include "lib/plan/plan.h"
 
 #include <errno.h>
@@ -24,62 +25,99 @@ static const char *schedule_of(const struct recipe *r)
 
 	if (r->parallelism.schedule && !mo_streq(r->parallelism.schedule, "1f1b"))
 		return r->parallelism.schedule;
-	return told && r->parallelism.pp > 1 ? told : r->parallelism.vpp > 1 ? "interleaved" : "1f1b";
+	return told && r->parallelism.pp > 1 ? told
+	       : r->parallelism.vpp > 1      ? "interleaved"
+					     : "1f1b";
 }
 
-/* Sequences of a step. Engines that take only those of a micro-batch do one per step; a pipeline's number of micro-batches is not known without it. */
+/* Sequences of a step. Engines that take only those of a micro-batch do one per step; a
+ * pipeline's number of micro-batches is not known without it. */
 static int64_t global_of(const struct recipe *r)
 {
 	const struct recipe_parallelism *p = &r->parallelism;
 
-	return r->global_batch != MO_NONE ? r->global_batch : r->micro != MO_NONE && p->pp == 1 ? r->micro * (r->gpus / MO_MAX(p->tp * p->cp, 1)) : MO_NONE;
+	return r->global_batch != MO_NONE          ? r->global_batch
+	       : r->micro != MO_NONE && p->pp == 1 ? r->micro * (r->gpus / MO_MAX(p->tp * p->cp, 1))
+						   : MO_NONE;
 }
 
-int shape_of(const struct recipe *r, const struct gpu_type *gpu, int64_t gpus, struct shape *ret, struct mo_error *err)
+int shape_of(const struct recipe *r, const struct gpu_type *gpu, int64_t gpus, struct shape *ret,
+	     struct mo_error *err)
 {
 	const struct recipe_parallelism *p = &r->parallelism;
-	const char *missing = !r->model ? "model" : r->seq == MO_NONE ? "batch.seq" : global_of(r) == MO_NONE ? "batch.global" : NULL;
+	const char *missing = !r->model                 ? "model"
+			      : r->seq == MO_NONE       ? "batch.seq"
+			      : global_of(r) == MO_NONE ? "batch.global"
+							: NULL;
 
 	if (missing)
 		return mo_error_set(err, -EINVAL, "plan: the recipe has no %s: give it", missing);
 	if (gpu_peak_tflops(gpu, r->precision) == MO_NONE_F)
-		return mo_error_set(err, -EINVAL, "plan: %s has no %s peak in the catalogue: use another precision", gpu->name, r->precision);
+		return mo_error_set(err, -EINVAL,
+				    "plan: %s has no %s peak in the catalogue: use another "
+				    "precision",
+				    gpu->name, r->precision);
 	*ret = (struct shape){
 		.features = shape_features_of(r),
-		.model = r->model, .gpu = gpu, .precision = r->precision, .schedule = schedule_of(r), .recompute = shape_recompute_of(r),
-		.sharding = p->sharding ? p->sharding : "zero1", .gpus = gpus, .tp = p->tp, .pp = p->pp, .vpp = p->vpp, .ep = p->ep, .etp = p->etp, .cp = p->cp,
-		.micro = r->micro != MO_NONE ? r->micro : 1, .global = global_of(r), .seq = r->seq, .one_micro = r->global_batch == MO_NONE,
+		.model = r->model,
+		.gpu = gpu,
+		.precision = r->precision,
+		.schedule = schedule_of(r),
+		.recompute = shape_recompute_of(r),
+		.sharding = p->sharding ? p->sharding : "zero1",
+		.gpus = gpus,
+		.tp = p->tp,
+		.pp = p->pp,
+		.vpp = p->vpp,
+		.ep = p->ep,
+		.etp = p->etp,
+		.cp = p->cp,
+		.micro = r->micro != MO_NONE ? r->micro : 1,
+		.global = global_of(r),
+		.seq = r->seq,
+		.one_micro = r->global_batch == MO_NONE,
 		.pass = shape_pass_batch(r),
-		.nic_gbps = r->nic_gbps != MO_NONE ? (double)r->nic_gbps : gpu->nic_gbps != MO_NONE_F ? gpu->nic_gbps : 400,
+		.nic_gbps = r->nic_gbps != MO_NONE       ? (double)r->nic_gbps
+			    : gpu->nic_gbps != MO_NONE_F ? gpu->nic_gbps
+							 : 400,
 	};
 	return 0;
 }
 
 /* Layers per stage of features.pipeline_layout; NULL without one. */
-static int read_layout(const struct recipe *r, int64_t **ret, int64_t **ret_chunks, struct mo_error *err)
+static int read_layout(const struct recipe *r, int64_t **ret, int64_t **ret_chunks,
+		       struct mo_error *err)
 {
 	const struct recipe_parallelism *p = &r->parallelism;
 
 	*ret = *ret_chunks = NULL;
 	for (size_t i = 0; i < r->n_features; i++)
-		if (mo_streq(r->features[i].key, "pipeline_layout") && layout_given(r->features[i].value) && !p->automatic) {
+		if (mo_streq(r->features[i].key, "pipeline_layout") &&
+		    layout_given(r->features[i].value) && !p->automatic) {
 			*ret = mo_alloc_array((size_t)p->pp, sizeof(**ret));
-			*ret_chunks = mo_alloc_array((size_t)(p->pp * p->vpp), sizeof(**ret_chunks));
+			*ret_chunks =
+				mo_alloc_array((size_t)(p->pp * p->vpp), sizeof(**ret_chunks));
 			pipeline_layout_chunks(r->features[i].value, p->pp * p->vpp, *ret_chunks);
-			return pipeline_layout(r->features[i].value, p->pp, p->vpp, r->model->layers, *ret, err);
+			return pipeline_layout(r->features[i].value, p->pp, p->vpp,
+					       r->model->layers, *ret, err);
 		}
 	return 0;
 }
 
-static int read_curve(const char *text, const char *program, struct curve *curve, const struct curve **ret, struct mo_error *err)
+static int read_curve(const char *text, const char *program, struct curve *curve,
+		      const struct curve **ret, struct mo_error *err)
 {
 	if (text && !curve_parse(text, curve))
-		return mo_error_set(err, -EINVAL, "plan: no row of %s in the file of measured bandwidth: give the output of rccl-tests as it is", program);
+		return mo_error_set(err, -EINVAL,
+				    "plan: no row of %s in the file of measured bandwidth: give "
+				    "the output of rccl-tests as it is",
+				    program);
 	*ret = text ? curve : NULL;
 	return 0;
 }
 
-int plan_make(const struct recipe *r, const struct gpu_type *gpu, const struct plan_options *o, struct plan_doc *ret, struct mo_error *err)
+int plan_make(const struct recipe *r, const struct gpu_type *gpu, const struct plan_options *o,
+	      struct plan_doc *ret, struct mo_error *err)
 {
 	struct plan_doc doc;
 	struct shape s = { 0 };
@@ -94,8 +132,11 @@ int plan_make(const struct recipe *r, const struct gpu_type *gpu, const struct p
 				    "not say all of it in numbers");
 	}
 	if (r->unread) {
-		mo_error_hint(err, "plan where the engine's files are, or give all of parallelism.tp, pp, ep, etp and cp");
-		return mo_error_set(err, -EINVAL, "the sharding is left to the engine's own files, which were not read here");
+		mo_error_hint(err, "plan where the engine's files are, or give all of "
+				   "parallelism.tp, pp, ep, etp and cp");
+		return mo_error_set(err, -EINVAL,
+				    "the sharding is left to the engine's own files, which were "
+				    "not read here");
 	}
 	int k = shape_of(r, gpu, o->gpus > 0 ? o->gpus : r->gpus, &s, err);
 
@@ -119,7 +160,8 @@ int plan_make(const struct recipe *r, const struct gpu_type *gpu, const struct p
 	}
 	struct params p = plan_params(r->model);
 
-	doc.model = (struct plan_model){ (int64_t)llround(p.total), (int64_t)llround(p.active), plan_flops_per_token(r->model, r->seq) };
+	doc.model = (struct plan_model){ (int64_t)llround(p.total), (int64_t)llround(p.active),
+					 plan_flops_per_token(r->model, r->seq) };
 	doc.hardware = (struct plan_hardware){ mo_strdup(gpu->name), s.gpus };
 	reliability_of(&s, doc.plans[0].step_time_s.total, &o->failures, &doc.reliability);
 	scaling_of(r, &s, o, &doc);
@@ -152,7 +194,8 @@ void plan_apply(const struct plan_doc *doc, struct recipe *r)
 		r->micro = best->batch.micro;
 	}
 	if (r->checkpoint.every == 0) {
-		int64_t every = (int64_t)llround(doc->reliability.checkpoint_every_s / best->step_time_s.total);
+		int64_t every = (int64_t)llround(doc->reliability.checkpoint_every_s /
+						 best->step_time_s.total);
 
 		r->checkpoint.every = MO_MAX(every, 1);
 		r->checkpoint.automatic = true;
@@ -162,7 +205,10 @@ void plan_apply(const struct plan_doc *doc, struct recipe *r)
 void plan_apply_layout(struct recipe *r)
 {
 	const struct recipe_parallelism *p = &r->parallelism;
-	_cleanup_(mo_freep) char *layout = p->automatic && r->model && r->model->layers % (p->pp * p->vpp) ? layout_spread(r->model->layers, MO_MAX(r->model->mtp, 0), p->pp * p->vpp) : NULL;
+	_cleanup_(mo_freep) char *layout =
+		p->automatic && r->model && r->model->layers % (p->pp * p->vpp)
+			? layout_spread(r->model->layers, MO_MAX(r->model->mtp, 0), p->pp * p->vpp)
+			: NULL;
 	struct kv *at = NULL;
 
 	if (!p->automatic)

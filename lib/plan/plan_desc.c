@@ -15,14 +15,10 @@ static const struct mo_field hardware_fields[] = {
 static const struct mo_desc hardware_desc = MO_DESC(plan_hardware, hardware_fields);
 
 static const struct mo_field parallelism_fields[] = {
-	MO_F(plan_parallelism, tp, MO_INT),
-	MO_F(plan_parallelism, pp, MO_INT),
-	MO_F(plan_parallelism, vpp, MO_INT),
-	MO_F(plan_parallelism, ep, MO_INT),
-	MO_F(plan_parallelism, etp, MO_INT),
-	MO_F(plan_parallelism, cp, MO_INT),
-	MO_F(plan_parallelism, dp, MO_INT),
-	MO_F(plan_parallelism, sharding, MO_STR),
+	MO_F(plan_parallelism, tp, MO_INT),  MO_F(plan_parallelism, pp, MO_INT),
+	MO_F(plan_parallelism, vpp, MO_INT), MO_F(plan_parallelism, ep, MO_INT),
+	MO_F(plan_parallelism, etp, MO_INT), MO_F(plan_parallelism, cp, MO_INT),
+	MO_F(plan_parallelism, dp, MO_INT),  MO_F(plan_parallelism, sharding, MO_STR),
 };
 static const struct mo_desc parallelism_desc = MO_DESC(plan_parallelism, parallelism_fields);
 
@@ -34,40 +30,27 @@ static const struct mo_field batch_fields[] = {
 static const struct mo_desc batch_desc = MO_DESC(plan_batch, batch_fields);
 
 static const struct mo_field memory_fields[] = {
-	MO_F(plan_memory, total, MO_REAL),
-	MO_F(plan_memory, params, MO_REAL),
-	MO_F(plan_memory, grads, MO_REAL),
-	MO_F(plan_memory, optimizer, MO_REAL),
-	MO_F(plan_memory, activations, MO_REAL),
-	MO_F(plan_memory, comm, MO_REAL),
-	MO_F(plan_memory, reserve, MO_REAL),
-	MO_F(plan_memory, capacity, MO_REAL),
+	MO_F(plan_memory, total, MO_REAL),       MO_F(plan_memory, params, MO_REAL),
+	MO_F(plan_memory, grads, MO_REAL),       MO_F(plan_memory, optimizer, MO_REAL),
+	MO_F(plan_memory, activations, MO_REAL), MO_F(plan_memory, comm, MO_REAL),
+	MO_F(plan_memory, reserve, MO_REAL),     MO_F(plan_memory, capacity, MO_REAL),
 };
 static const struct mo_desc memory_desc = MO_DESC(plan_memory, memory_fields);
 
 static const struct mo_field stage_fields[] = {
-	MO_F(plan_stage, stage, MO_INT),
-	MO_F(plan_stage, layers, MO_INT),
-	MO_F(plan_stage, parameters, MO_INT),
-	MO_F(plan_stage, total, MO_REAL),
-	MO_F(plan_stage, params, MO_REAL),
-	MO_F(plan_stage, grads, MO_REAL),
-	MO_F(plan_stage, optimizer, MO_REAL),
-	MO_F(plan_stage, activations, MO_REAL),
-	MO_F(plan_stage, comm, MO_REAL),
-	MO_F(plan_stage, reserve, MO_REAL),
+	MO_F(plan_stage, stage, MO_INT),      MO_F(plan_stage, layers, MO_INT),
+	MO_F(plan_stage, parameters, MO_INT), MO_F(plan_stage, total, MO_REAL),
+	MO_F(plan_stage, params, MO_REAL),    MO_F(plan_stage, grads, MO_REAL),
+	MO_F(plan_stage, optimizer, MO_REAL), MO_F(plan_stage, activations, MO_REAL),
+	MO_F(plan_stage, comm, MO_REAL),      MO_F(plan_stage, reserve, MO_REAL),
 };
 const struct mo_desc plan_stage_desc = MO_DESC(plan_stage, stage_fields);
 
 static const struct mo_field time_fields[] = {
-	MO_F(plan_time, total, MO_REAL),
-	MO_F(plan_time, compute, MO_REAL),
-	MO_F(plan_time, a2a, MO_REAL),
-	MO_F(plan_time, pp, MO_REAL),
-	MO_F(plan_time, dp, MO_REAL),
-	MO_F(plan_time, cp, MO_REAL),
-	MO_F(plan_time, tp, MO_REAL),
-	MO_F(plan_time, optimizer, MO_REAL),
+	MO_F(plan_time, total, MO_REAL),  MO_F(plan_time, compute, MO_REAL),
+	MO_F(plan_time, a2a, MO_REAL),    MO_F(plan_time, pp, MO_REAL),
+	MO_F(plan_time, dp, MO_REAL),     MO_F(plan_time, cp, MO_REAL),
+	MO_F(plan_time, tp, MO_REAL),     MO_F(plan_time, optimizer, MO_REAL),
 	MO_F(plan_time, launch, MO_REAL),
 };
 static const struct mo_desc time_desc = MO_DESC(plan_time, time_fields);

@@ -1,5 +1,7 @@
-/* Failures, checkpoint interval, the share of useful time and spares. Failure rate: Meta's RSC-1, 6.5 per 1000 node-days (Kokolis et al. 2024); interval: Young 1974, Daly 2006; useful time:
- * Daly's exact mean time of a segment when failures come exponentially; spares: nodes under repair are Poisson. */
+/* Failures, checkpoint interval, the share of useful time and spares. Failure rate: Meta's
+ * RSC-1, 6.5 per 1000 node-days (Kokolis et al. 2024); interval: Young 1974, Daly 2006; useful
+ * time: Daly's exact mean time of a segment when failures come exponentially; spares: nodes
+ * under repair are Poisson. */
 #include "lib/plan/reliability.h"
 
 #include <math.h>
@@ -7,14 +9,15 @@
 #include "lib/plan/parts.h"
 
 #define FAILURES_PER_1000_NODE_DAYS 6.5
-#define RESTART_S 300.0              /* detect, place, initialise, load */
+#define RESTART_S 300.0 /* detect, place, initialise, load */
 #define FAST_RESTART_S 60.0
 #define REPAIR_DAYS 3.0
-#define SPARE_TARGET 0.95            /* of the time a spare is there when a node fails */
+#define SPARE_TARGET 0.95 /* of the time a spare is there when a node fails */
 #define SPARES_MAX 100000
-#define SAVE_BYTES_PER_GPU_S 0.5e9   /* blocking part of a save: a guess, plan_options.failures.save_s replaces it */
+/* blocking part of a save: a guess, plan_options.failures.save_s replaces it */
+#define SAVE_BYTES_PER_GPU_S 0.5e9
 #define SAVE_FLOOR_S 2.0
-#define CHECKPOINT_BYTES 14.0        /* per parameter: BF16 weights, FP32 master and Adam */
+#define CHECKPOINT_BYTES 14.0 /* per parameter: BF16 weights, FP32 master and Adam */
 
 double plan_young_s(double save_s, double mttf_s)
 {
@@ -32,7 +35,8 @@ double plan_daly_s(double save_s, double mttf_s)
 
 double plan_ettr(double interval_s, double save_s, double restart_s, double mttf_s)
 {
-	return interval_s / (mttf_s * exp(restart_s / mttf_s) * expm1((interval_s + save_s) / mttf_s));
+	return interval_s /
+	       (mttf_s * exp(restart_s / mttf_s) * expm1((interval_s + save_s) / mttf_s));
 }
 
 int64_t plan_spares(double mean_under_repair, double target)
@@ -42,7 +46,8 @@ int64_t plan_spares(double mean_under_repair, double target)
 	int64_t spares = 0;
 
 	for (; spares < SPARES_MAX; spares++) {
-		below += exp((double)spares * log(mean_under_repair) - mean_under_repair - lgamma((double)spares + 1));
+		below += exp((double)spares * log(mean_under_repair) - mean_under_repair -
+			     lgamma((double)spares + 1));
 		if (below >= target)
 			break;
 	}
@@ -50,7 +55,8 @@ int64_t plan_spares(double mean_under_repair, double target)
 }
 
 /* What faster restarts than the one assumed would buy. */
-static void restarts_of(double interval, double save, double restart_s, double mttf, double gpus, struct plan_reliability *ret)
+static void restarts_of(double interval, double save, double restart_s, double mttf, double gpus,
+			struct plan_reliability *ret)
 {
 	static const double faster[] = { 600, 300, 120, 60, 30, 10 };
 	double first = plan_ettr(interval, save, restart_s, mttf);
@@ -70,20 +76,32 @@ static void restarts_of(double interval, double save, double restart_s, double m
 /* Times as people say them, rounded: "76.8 s", "5 min", "3 days". Caller frees. */
 static char *span(double s)
 {
-	return s >= 2 * 86400 ? mo_printf("%.3g days", s / 86400) : s >= 2 * 3600 ? mo_printf("%.3g h", s / 3600) : s >= 120 ? mo_printf("%.3g min", s / 60) : mo_printf("%.3g s", s);
+	return s >= 2 * 86400  ? mo_printf("%.3g days", s / 86400)
+	       : s >= 2 * 3600 ? mo_printf("%.3g h", s / 3600)
+	       : s >= 120      ? mo_printf("%.3g min", s / 60)
+			       : mo_printf("%.3g s", s);
 }
 
-static void note_assumed(const struct plan_failures *f, const struct plan_failures *given, double save, struct plan_reliability *ret)
+static void note_assumed(const struct plan_failures *f, const struct plan_failures *given,
+			 double save, struct plan_reliability *ret)
 {
-	_cleanup_(mo_freep) char *how = given->save_s > 0 ? mo_strdup("as given") : mo_printf("%.0f bytes per parameter at %.1f GB/s and GPU", CHECKPOINT_BYTES, SAVE_BYTES_PER_GPU_S / 1e9);
-	_cleanup_(mo_freep) char *saves = span(save), *restarts = span(f->restart_s), *repairs = span(f->repair_s);
-	_cleanup_(mo_freep) char *assumed = mo_printf("assumed: %.3g failures per 1000 node-days%s, a save blocks %s (%s), a restart takes %s, a repair %s", f->rate,
-						       given->rate > 0 ? "" : " (Meta's RSC-1)", saves, how, restarts, repairs);
+	_cleanup_(mo_freep) char *how =
+		given->save_s > 0 ? mo_strdup("as given")
+				  : mo_printf("%.0f bytes per parameter at %.1f GB/s and GPU",
+					      CHECKPOINT_BYTES, SAVE_BYTES_PER_GPU_S / 1e9);
+	_cleanup_(mo_freep) char *saves = span(save), *restarts = span(f->restart_s),
+				 *repairs = span(f->repair_s);
+	_cleanup_(mo_freep) char *assumed =
+		mo_printf("assumed: %.3g failures per 1000 node-days%s, a save blocks %s (%s), a "
+			  "restart takes %s, a repair %s",
+			  f->rate, given->rate > 0 ? "" : " (Meta's RSC-1)", saves, how, restarts,
+			  repairs);
 
 	mo_strs_add(&ret->notes, &ret->n_notes, assumed);
 }
 
-void reliability_of(const struct shape *s, double step_s, const struct plan_failures *given, struct plan_reliability *ret)
+void reliability_of(const struct shape *s, double step_s, const struct plan_failures *given,
+		    struct plan_reliability *ret)
 {
 	struct params p = plan_params(s->model);
 	const struct plan_failures f = {
@@ -93,10 +111,14 @@ void reliability_of(const struct shape *s, double step_s, const struct plan_fail
 		.spare_target = given->spare_target > 0 ? given->spare_target : SPARE_TARGET,
 	};
 	double nodes = ceil((double)s->gpus / (double)MO_MAX(MO_MIN(s->gpu->domain_gpus, 8), 1));
-	double save = given->save_s > 0 ? given->save_s : SAVE_FLOOR_S + CHECKPOINT_BYTES * p.total / ((double)s->gpus * SAVE_BYTES_PER_GPU_S);
+	double save = given->save_s > 0
+			      ? given->save_s
+			      : SAVE_FLOOR_S + CHECKPOINT_BYTES * p.total /
+						       ((double)s->gpus * SAVE_BYTES_PER_GPU_S);
 
 	ret->failures_per_day = nodes * f.rate / 1000;
-	double mttf = 86400 / ret->failures_per_day, interval = MO_MAX(plan_daly_s(save, mttf), step_s);
+	double mttf = 86400 / ret->failures_per_day,
+	       interval = MO_MAX(plan_daly_s(save, mttf), step_s);
 
 	ret->checkpoint_every_s = interval;
 	ret->young_s = plan_young_s(save, mttf);

@@ -3,4 +3,5 @@
 #include "lib/plan/parts.h"
 
 /* given: 0 where nothing is. */
-void reliability_of(const struct shape *s, double step_s, const struct plan_failures *given, struct plan_reliability *ret);
+void reliability_of(const struct shape *s, double step_s, const struct plan_failures *given,
+		    struct plan_reliability *ret);

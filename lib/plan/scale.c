@@ -1,5 +1,6 @@
-/* scaling[]: the same global batch on other numbers of GPUs. With `parallelism: auto` every size has its own best plan, otherwise dp takes the difference. Efficiency is tokens per second
- * and GPU against the first size that fits. Assumptions that a row rests on are in its note. */
+/* scaling[]: the same global batch on other numbers of GPUs. With `parallelism: auto` every size
+ * has its own best plan, otherwise dp takes the difference. Efficiency is tokens per second and
+ * GPU against the first size that fits. Assumptions that a row rests on are in its note. */
 #include "lib/plan/scale.h"
 
 #include <errno.h>
@@ -14,11 +15,15 @@ static void describe(const struct plan *p, struct mo_buf *b)
 {
 	const struct plan_parallelism *x = &p->parallelism;
 
-	mo_buf_printf(b, "tp %lld pp %lld vpp %lld ep %lld cp %lld dp %lld micro %lld%s%s", (long long)x->tp, (long long)x->pp, (long long)x->vpp, (long long)x->ep, (long long)x->cp,
-		      (long long)x->dp, (long long)p->batch.micro, mo_streq(p->recompute, "none") ? "" : " recompute ", mo_streq(p->recompute, "none") ? "" : p->recompute);
+	mo_buf_printf(b, "tp %lld pp %lld vpp %lld ep %lld cp %lld dp %lld micro %lld%s%s",
+		      (long long)x->tp, (long long)x->pp, (long long)x->vpp, (long long)x->ep,
+		      (long long)x->cp, (long long)x->dp, (long long)p->batch.micro,
+		      mo_streq(p->recompute, "none") ? "" : " recompute ",
+		      mo_streq(p->recompute, "none") ? "" : p->recompute);
 }
 
-static void fill(const struct plan *p, const struct plan_options *o, double *reference, struct plan_scale *ret)
+static void fill(const struct plan *p, const struct plan_options *o, double *reference,
+		 struct plan_scale *ret)
 {
 	struct mo_buf b = { 0 };
 
@@ -35,7 +40,8 @@ static void fill(const struct plan *p, const struct plan_options *o, double *ref
 	ret->note = mo_buf_take(&b);
 }
 
-void scaling_of(const struct recipe *r, const struct shape *base, const struct plan_options *o, struct plan_doc *doc)
+void scaling_of(const struct recipe *r, const struct shape *base, const struct plan_options *o,
+		struct plan_doc *doc)
 {
 	struct plan_options figures = *o;
 	double reference = 0;
@@ -48,7 +54,8 @@ void scaling_of(const struct recipe *r, const struct shape *base, const struct p
 		struct mo_error why = { 0 };
 		struct shape s = *base;
 
-		*scale = (struct plan_scale){ o->scale[i], MO_NONE_F, MO_NONE_F, MO_NONE_F, MO_NONE_F, NULL };
+		*scale = (struct plan_scale){ o->scale[i], MO_NONE_F, MO_NONE_F,
+					      MO_NONE_F,   MO_NONE_F, NULL };
 		s.gpus = o->scale[i];
 		mo_desc_init(&plan_doc_desc, &one);
 		if (s.gpus < 1)

@@ -2,4 +2,5 @@
 #pragma once
 #include "lib/plan/parts.h"
 
-void scaling_of(const struct recipe *r, const struct shape *base, const struct plan_options *o, struct plan_doc *doc);
+void scaling_of(const struct recipe *r, const struct shape *base, const struct plan_options *o,
+		struct plan_doc *doc);

@@ -13,8 +13,11 @@
 /* Layers of each virtual stage as features.pipeline_layout has them; NULL: evenly. */
 static int64_t *layers_of(const struct recipe *r, const struct plan *p, int64_t stages)
 {
-	for (size_t i = 0; i < r->n_features && !r->parallelism.automatic && stages == p->parallelism.pp * p->parallelism.vpp; i++)
-		if (mo_streq(r->features[i].key, "pipeline_layout") && layout_given(r->features[i].value)) {
+	for (size_t i = 0; i < r->n_features && !r->parallelism.automatic &&
+			   stages == p->parallelism.pp * p->parallelism.vpp;
+	     i++)
+		if (mo_streq(r->features[i].key, "pipeline_layout") &&
+		    layout_given(r->features[i].value)) {
 			int64_t *ret = mo_alloc_array((size_t)stages, sizeof(*ret));
 
 			pipeline_layout_chunks(r->features[i].value, stages, ret);
@@ -23,8 +26,10 @@ static int64_t *layers_of(const struct recipe *r, const struct plan *p, int64_t 
 	return NULL;
 }
 
-/* Each virtual stage as if it were a rank of its own: its layers, the embedding on the first one, the output layer on the last. */
-static void costs_of_stages(const struct shape *shape, const struct recipe *r, const struct plan *p, int64_t stages, struct sched_cost *ret)
+/* Each virtual stage as if it were a rank of its own: its layers, the embedding on the first
+ * one, the output layer on the last. */
+static void costs_of_stages(const struct shape *shape, const struct recipe *r, const struct plan *p,
+			    int64_t stages, struct sched_cost *ret)
 {
 	_cleanup_(mo_freep) int64_t *layers = layers_of(r, p, stages);
 	struct shape v = *shape;
@@ -39,14 +44,21 @@ static void costs_of_stages(const struct shape *shape, const struct recipe *r, c
 		struct layer_cost cost = stage_cost(&v, &c, i);
 		double backward = pass_total(&cost.backward);
 
-		ret[i] = (struct sched_cost){ pass_total(&cost.forward), MO_MAX(backward - cost.wgrad, 0), MO_MIN(cost.wgrad, backward) };
+		ret[i] = (struct sched_cost){ pass_total(&cost.forward),
+					      MO_MAX(backward - cost.wgrad, 0),
+					      MO_MIN(cost.wgrad, backward) };
 	}
 }
 
-int plan_schedule(const struct recipe *r, const struct gpu_type *gpu, const struct plan *p, const struct plan_options *o, int64_t micro_batches, struct sched *ret, struct mo_error *err)
+int plan_schedule(const struct recipe *r, const struct gpu_type *gpu, const struct plan *p,
+		  const struct plan_options *o, int64_t micro_batches, struct sched *ret,
+		  struct mo_error *err)
 {
 	struct shape s;
-	int k = shape_of(r, gpu, p->parallelism.tp * p->parallelism.pp * p->parallelism.cp * p->parallelism.dp, &s, err);
+	int k = shape_of(r, gpu,
+			 p->parallelism.tp * p->parallelism.pp * p->parallelism.cp *
+				 p->parallelism.dp,
+			 &s, err);
 
 	if (k < 0)
 		return k;

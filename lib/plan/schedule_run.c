@@ -1,11 +1,20 @@
-/* The simulation (see schedule.h). Ranks work through their lists as far as they can; when nobody moves and work is left, the schedule is stuck. */
+/* The simulation (see schedule.h). Ranks work through their lists as far as they can; when
+ * nobody moves and work is left, the schedule is stuck. */
 #include <errno.h>
 #include <math.h>
 
 #include "lib/plan/schedule_parts.h"
 
-/* done: when F and B of a virtual stage and micro-batch ended, NAN before; of dualpipe once per direction */
-struct run { struct sched *s; const struct sched_cost *cost; double transfer, *f_done, *b_done; size_t *at; double *clock; int64_t stages; };
+/* done: when F and B of a virtual stage and micro-batch ended, NAN before; of dualpipe once per
+ * direction */
+struct run {
+	struct sched *s;
+	const struct sched_cost *cost;
+	double transfer, *f_done, *b_done;
+	size_t *at;
+	double *clock;
+	int64_t stages;
+};
 
 static double *cell(struct run *r, double *table, int64_t chunk, int64_t stage, int64_t micro)
 {
@@ -26,12 +35,18 @@ static double arrival(struct run *r, double done, int64_t stage, int64_t other)
 static double start_of(struct run *r, int64_t rank, const struct sched_node *n)
 {
 	int64_t stage = sched_stage(r->s, rank, n->chunk);
-	double start = r->clock[rank], own = n->op == SCHED_F ? 0 : *cell(r, n->op == SCHED_W ? r->b_done : r->f_done, n->chunk, stage, n->micro), other = 0;
+	double start = r->clock[rank],
+	       own = n->op == SCHED_F ? 0
+				      : *cell(r, n->op == SCHED_W ? r->b_done : r->f_done, n->chunk,
+					      stage, n->micro),
+	       other = 0;
 
 	if (n->op == SCHED_F && stage > 0)
-		other = arrival(r, *cell(r, r->f_done, n->chunk, stage - 1, n->micro), stage, stage - 1);
+		other = arrival(r, *cell(r, r->f_done, n->chunk, stage - 1, n->micro), stage,
+				stage - 1);
 	if (n->op == SCHED_B && stage < r->stages - 1)
-		other = arrival(r, *cell(r, r->b_done, n->chunk, stage + 1, n->micro), stage, stage + 1);
+		other = arrival(r, *cell(r, r->b_done, n->chunk, stage + 1, n->micro), stage,
+				stage + 1);
 	return isnan(own) || isnan(other) ? NAN : MO_MAX(start, MO_MAX(own, other));
 }
 
@@ -50,7 +65,8 @@ static bool step(struct run *r, int64_t rank)
 	size_t n = (size_t)MO_MAX(first->joined, 1);
 	double start = 0, end;
 
-	for (size_t i = 0; i < n; i++)           /* the weight gradient of a pair needs only its own backward */
+	/* the weight gradient of a pair needs only its own backward */
+	for (size_t i = 0; i < n; i++)
 		if (n == 1 || first[i].op != SCHED_W) {
 			double ready = start_of(r, rank, &first[i]);
 
@@ -61,11 +77,13 @@ static bool step(struct run *r, int64_t rank)
 	end = start;
 	for (size_t i = 0; i < n; i++) {
 		first[i].start = end;
-		first[i].end = end += length_of(r, sched_stage(r->s, rank, first[i].chunk), first[i].op);
+		first[i].end = end +=
+			length_of(r, sched_stage(r->s, rank, first[i].chunk), first[i].op);
 	}
 	for (size_t i = 0; i < n; i++)
 		if (first[i].op != SCHED_W)
-			*cell(r, first[i].op == SCHED_F ? r->f_done : r->b_done, first[i].chunk, sched_stage(r->s, rank, first[i].chunk), first[i].micro) = end;
+			*cell(r, first[i].op == SCHED_F ? r->f_done : r->b_done, first[i].chunk,
+			      sched_stage(r->s, rank, first[i].chunk), first[i].micro) = end;
 	list->busy += end - start;
 	r->clock[rank] = end;
 	r->at[rank] += n;
@@ -91,11 +109,14 @@ static void measure(struct sched *s)
 		int64_t held = 0, most = 0;
 
 		for (size_t k = 0; k < r->n; k++) {
-			held += r->nodes[k].op == SCHED_F ? 1 : r->nodes[k].op == (s->split ? SCHED_W : SCHED_B) ? -1 : 0;
+			held += r->nodes[k].op == SCHED_F                          ? 1
+				: r->nodes[k].op == (s->split ? SCHED_W : SCHED_B) ? -1
+										   : 0;
 			most = MO_MAX(most, held);
 			s->step = MO_MAX(s->step, r->nodes[k].end);
 		}
-		r->in_flight = (double)most / (double)(mo_streq(s->kind, "dualpipe") ? 1 : s->chunks);
+		r->in_flight =
+			(double)most / (double)(mo_streq(s->kind, "dualpipe") ? 1 : s->chunks);
 		busy += r->busy;
 	}
 	s->bubble = s->step > 0 ? 1 - busy / (s->step * (double)s->pp) : 0;
@@ -109,8 +130,12 @@ static int stuck(const struct run *r, struct mo_error *err)
 		if (r->at[i] < r->s->ranks[i].n) {
 			const struct sched_node *n = &r->s->ranks[i].nodes[r->at[i]];
 
-			return mo_error_set(err, -EDEADLK, "schedule %s with pp %lld and %lld micro-batches is stuck: rank %lld waits to start the %s of micro-batch %d, chunk %d", r->s->kind,
-					    (long long)r->s->pp, (long long)r->s->micro, (long long)i, words[n->op], n->micro, n->chunk);
+			return mo_error_set(err, -EDEADLK,
+					    "schedule %s with pp %lld and %lld micro-batches is "
+					    "stuck: rank %lld waits to start the %s of micro-batch "
+					    "%d, chunk %d",
+					    r->s->kind, (long long)r->s->pp, (long long)r->s->micro,
+					    (long long)i, words[n->op], n->micro, n->chunk);
 		}
 	return 0;
 }
@@ -118,8 +143,14 @@ static int stuck(const struct run *r, struct mo_error *err)
 int sched_run(struct sched *s, const struct sched_cost *cost, double transfer, struct mo_error *err)
 {
 	size_t cells = (size_t)(s->pp * MO_MAX(s->chunks, 1) * s->micro);
-	struct run r = { .s = s, .cost = cost, .transfer = transfer, .stages = sched_stages(s), .f_done = mo_alloc_array(cells, sizeof(double)), .b_done = mo_alloc_array(cells, sizeof(double)),
-			 .at = mo_alloc_array((size_t)s->pp, sizeof(size_t)), .clock = mo_alloc_array((size_t)s->pp, sizeof(double)) };
+	struct run r = { .s = s,
+			 .cost = cost,
+			 .transfer = transfer,
+			 .stages = sched_stages(s),
+			 .f_done = mo_alloc_array(cells, sizeof(double)),
+			 .b_done = mo_alloc_array(cells, sizeof(double)),
+			 .at = mo_alloc_array((size_t)s->pp, sizeof(size_t)),
+			 .clock = mo_alloc_array((size_t)s->pp, sizeof(double)) };
 	bool moved = true;
 
 	for (size_t i = 0; i < cells; i++)

@@ -1,6 +1,9 @@
-/* `parallelism: auto`: every legal tp, cp, pp, ep, etp, sharding, recompute, micro-batch, schedule and vpp of these GPUs, this model and this batch. Exact: a group is passed over only
- * when the work of its average stage alone is slower than the last plan that is kept. Order: plans that fit, the fastest first, experts inside a node first when that costs less than a tenth; equal ones by less memory, then by the smaller groups,
- * so the answer does not depend on the machine. Memory: the plans that are kept, nothing else. */
+/* `parallelism: auto`: every legal tp, cp, pp, ep, etp, sharding, recompute, micro-batch,
+ * schedule and vpp of these GPUs, this model and this batch. Exact: a group is passed over only
+ * when the work of its average stage alone is slower than the last plan that is kept. Order:
+ * plans that fit, the fastest first, experts inside a node first when that costs less than a
+ * tenth; equal ones by less memory, then by the smaller groups, so the answer does not depend on
+ * the machine. Memory: the plans that are kept, nothing else. */
 #include "lib/plan/search.h"
 
 #include <errno.h>
@@ -17,30 +20,49 @@
 #define CANDIDATES_KEPT 64
 #define CP_MAX 32
 #define VPP_MAX 16
-#define MICRO_MAX 64u           /* that engine.args may name */
+#define MICRO_MAX 64u /* that engine.args may name */
 
 static const char *const schedules_engine[] = { "1f1b", "interleaved", NULL };
-static const char *const schedules_all[] = { "1f1b", "interleaved", "zb1p", "zbv", "v-half", "v-min", "dualpipe", NULL };
+static const char *const schedules_all[] = { "1f1b",   "interleaved", "zb1p",     "zbv",
+					     "v-half", "v-min",       "dualpipe", NULL };
 static const int64_t micro_sizes[] = { 1, 2, 4, 8, 16 };
 
-struct candidate { struct shape s; struct plan p; };   /* p: numbers only, no text */
-struct search { const struct recipe *recipe; const struct plan_options *options; struct shape s; struct candidate best[CANDIDATES_KEPT + 1]; size_t n, top; double floor; char *refused; bool wide; };   /* wide: what the recipe fixes is none of the usual schedules, shardings and micro-batches */
+struct candidate {
+	struct shape s;
+	struct plan p;
+}; /* p: numbers only, no text */
+/* wide: what the recipe fixes is none of the usual schedules, shardings and micro-batches */
+struct search {
+	const struct recipe *recipe;
+	const struct plan_options *options;
+	struct shape s;
+	struct candidate best[CANDIDATES_KEPT + 1];
+	size_t n, top;
+	double floor;
+	char *refused;
+	bool wide;
+};
 
 static int compare_groups(const struct shape *a, const struct shape *b)
 {
-	const int64_t x[] = { a->tp, a->cp, a->pp, a->ep, a->etp, a->micro, a->vpp }, y[] = { b->tp, b->cp, b->pp, b->ep, b->etp, b->micro, b->vpp };
+	const int64_t x[] = { a->tp, a->cp, a->pp, a->ep, a->etp, a->micro, a->vpp },
+		      y[] = { b->tp, b->cp, b->pp, b->ep, b->etp, b->micro, b->vpp };
 
 	for (size_t i = 0; i < ELEMENTSOF(x); i++)
 		if (x[i] != y[i])
 			return x[i] < y[i] ? -1 : 1;
 	int k = strcmp(a->schedule, b->schedule);
 
-	return k ? k : strcmp(a->recompute, b->recompute) ? strcmp(b->recompute, a->recompute) : strcmp(a->sharding, b->sharding);
+	return k                                    ? k
+	       : strcmp(a->recompute, b->recompute) ? strcmp(b->recompute, a->recompute)
+						    : strcmp(a->sharding, b->sharding);
 }
 
 static bool better(const struct candidate *a, const struct candidate *b)
 {
-	double x = shape_rank(&a->s, a->p.step_time_s.total), y = shape_rank(&b->s, b->p.step_time_s.total), gx = a->p.memory_gb.total, gy = b->p.memory_gb.total;
+	double x = shape_rank(&a->s, a->p.step_time_s.total),
+	       y = shape_rank(&b->s, b->p.step_time_s.total), gx = a->p.memory_gb.total,
+	       gy = b->p.memory_gb.total;
 
 	if (a->p.fits != b->p.fits)
 		return a->p.fits;
@@ -84,9 +106,10 @@ static void consider(struct search *k)
 {
 	struct candidate c = { .s = k->s };
 
-	if (k->wide && !allowed(k, &k->s))      /* most are refused here */
+	if (k->wide && !allowed(k, &k->s)) /* most are refused here */
 		return;
-	if (full_of_fitting(k) && k->floor >= shape_rank(&k->best[k->n - 1].s, k->best[k->n - 1].p.step_time_s.total))
+	if (full_of_fitting(k) &&
+	    k->floor >= shape_rank(&k->best[k->n - 1].s, k->best[k->n - 1].p.step_time_s.total))
 		return;
 	memory_of(&k->s, &c.p.memory_gb);
 	c.p.fits = c.p.memory_gb.total <= c.p.memory_gb.capacity;
@@ -103,10 +126,13 @@ static double floor_of(const struct shape *s)
 	int64_t moe = plan_moe_layers(s->model, 0, s->model->layers);
 
 	costs_of(s, &c);
-	double dense = pass_total(&c.dense.forward) + pass_total(&c.dense.backward), expert = pass_total(&c.moe.forward) + pass_total(&c.moe.backward);
-	double ends = pass_total(&c.embedding.forward) + pass_total(&c.embedding.backward) + pass_total(&c.head.forward) + pass_total(&c.head.backward);
+	double dense = pass_total(&c.dense.forward) + pass_total(&c.dense.backward),
+	       expert = pass_total(&c.moe.forward) + pass_total(&c.moe.backward);
+	double ends = pass_total(&c.embedding.forward) + pass_total(&c.embedding.backward) +
+		      pass_total(&c.head.forward) + pass_total(&c.head.backward);
 
-	return (dense * (double)(s->model->layers - moe) + expert * (double)moe + ends) / (double)s->pp * (double)shape_micro_batches(s);
+	return (dense * (double)(s->model->layers - moe) + expert * (double)moe + ends) /
+	       (double)s->pp * (double)shape_micro_batches(s);
 }
 
 static void try_schedules(struct search *k)
@@ -119,13 +145,16 @@ static void try_schedules(struct search *k)
 	s->schedule = "1f1b";
 	if (!shape_is_legal(s))
 		return;
-	s->schedule = all ? "dualpipe" : "1f1b";            /* it hides the most of the experts' exchanges: below all that are tried */
+	/* it hides the most of the experts' exchanges: below all that are tried */
+	s->schedule = all ? "dualpipe" : "1f1b";
 	k->floor = shape_rank(s, floor_of(s));
 	for (size_t i = 0; schedules[i]; i++) {
 		bool interleaved = mo_streq(schedules[i], "interleaved");
 
 		s->schedule = schedules[i];
-		for (s->vpp = interleaved ? 2 : pipeline_chunks(schedules[i], 1); s->vpp <= (interleaved ? MO_MIN(s->model->layers / s->pp, VPP_MAX) : 2); s->vpp++) {
+		for (s->vpp = interleaved ? 2 : pipeline_chunks(schedules[i], 1);
+		     s->vpp <= (interleaved ? MO_MIN(s->model->layers / s->pp, VPP_MAX) : 2);
+		     s->vpp++) {
 			if (shape_is_legal(s))
 				consider(k);
 			if (!interleaved)
@@ -134,12 +163,20 @@ static void try_schedules(struct search *k)
 	}
 }
 
-/* What the engine can be told, in its order; with open all. A recipe that leaves the sizes to the search has no sharding of its own. */
+/* What the engine can be told, in its order; with open all. A recipe that leaves the sizes to
+ * the search has no sharding of its own. */
 static size_t shardings_of(const struct search *k, const char *ret[static 4])
 {
-	static const char *const open[] = { "zero1", "zero3" }, *const usual[] = { "zero1" }, *const wide[] = { "none", "zero1", "zero2", "zero3" };
-	const char *const *from = k->wide ? wide : k->options->open ? open : k->options->n_shardings ? k->options->shardings : usual;
-	size_t n = k->wide ? ELEMENTSOF(wide) : k->options->open ? ELEMENTSOF(open) : k->options->n_shardings ? MO_MIN(k->options->n_shardings, 4u) : ELEMENTSOF(usual);
+	static const char *const open[] = { "zero1", "zero3" }, *const usual[] = { "zero1" },
+				 *const wide[] = { "none", "zero1", "zero2", "zero3" };
+	const char *const *from = k->wide                   ? wide
+				  : k->options->open        ? open
+				  : k->options->n_shardings ? k->options->shardings
+							    : usual;
+	size_t n = k->wide                   ? ELEMENTSOF(wide)
+		   : k->options->open        ? ELEMENTSOF(open)
+		   : k->options->n_shardings ? MO_MIN(k->options->n_shardings, 4u)
+					     : ELEMENTSOF(usual);
 
 	for (size_t i = 0; i < n; i++)
 		ret[i] = from[i];
@@ -148,11 +185,17 @@ static size_t shardings_of(const struct search *k, const char *ret[static 4])
 
 static void try_batch(struct search *k)
 {
-	const char *given = plan_recompute_given(k->recipe), *levels[] = { "none", mo_streq(k->s.model->attention, "unfused") ? "selective" : NULL, "full" }, *shardings[4];
+	const char *given = plan_recompute_given(k->recipe),
+		   *levels[] = { "none",
+				 mo_streq(k->s.model->attention, "unfused") ? "selective" : NULL,
+				 "full" },
+		   *shardings[4];
 	size_t n_shardings = shardings_of(k, shardings);
 
 	for (size_t i = 0; i < (k->wide ? MICRO_MAX : ELEMENTSOF(micro_sizes)); i++) {
-		k->s.micro = k->recipe->micro != MO_NONE ? k->recipe->micro : k->wide ? (int64_t)i + 1 : micro_sizes[i];
+		k->s.micro = k->recipe->micro != MO_NONE ? k->recipe->micro
+			     : k->wide                   ? (int64_t)i + 1
+							 : micro_sizes[i];
 		if ((i > 0 && k->recipe->micro != MO_NONE) || k->s.global % (k->s.micro * k->s.dp))
 			continue;
 		for (size_t l = 0; l < ELEMENTSOF(levels); l++)
@@ -171,17 +214,23 @@ static void try_experts(struct search *k)
 	int64_t ranks = s->gpus / s->pp, experts = s->model->moe ? s->model->moe->experts : 1;
 
 	for (s->ep = 1; s->ep <= MO_MIN(experts, ranks); s->ep++)
-		for (s->etp = 1; s->etp <= MO_MIN(ranks, s->model->moe ? s->gpu->domain_gpus : 1); s->etp++)
+		for (s->etp = 1; s->etp <= MO_MIN(ranks, s->model->moe ? s->gpu->domain_gpus : 1);
+		     s->etp++)
 			if (experts % s->ep == 0 && ranks % (s->ep * s->etp) == 0)
 				try_batch(k);
 }
 
-/* Of two plans the later one may be the faster: it has to be a tenth faster when its experts' exchanges share the network. */
+/* Of two plans the later one may be the faster: it has to be a tenth faster when its experts'
+ * exchanges share the network. */
 static void note_order(struct plan_doc *doc)
 {
 	for (size_t i = 1; i < doc->n_plans; i++)
-		if (doc->plans[i].fits && doc->plans[i - 1].fits && doc->plans[i].tokens_per_s_per_gpu > doc->plans[i - 1].tokens_per_s_per_gpu) {
-			mo_strs_add(&doc->plans[0].notes, &doc->plans[0].n_notes, "plans whose experts' exchanges leave the node stand behind those that are less than a tenth slower: they share the network with others");
+		if (doc->plans[i].fits && doc->plans[i - 1].fits &&
+		    doc->plans[i].tokens_per_s_per_gpu > doc->plans[i - 1].tokens_per_s_per_gpu) {
+			mo_strs_add(&doc->plans[0].notes, &doc->plans[0].n_notes,
+				    "plans whose experts' exchanges leave the node stand behind "
+				    "those that are less than a tenth slower: they share the "
+				    "network with others");
 			return;
 		}
 }
@@ -192,34 +241,52 @@ static void try_all(struct search *k)
 
 	for (s->tp = 1; s->tp <= MO_MIN(s->gpus, s->gpu->domain_gpus); s->tp++)
 		for (s->cp = 1; s->cp <= MO_MIN(CP_MAX, s->gpus / s->tp); s->cp *= 2)
-			for (s->pp = 1; s->pp <= (s->one_micro ? 1 : MO_MIN(s->gpus, s->model->layers)); s->pp++) {
+			for (s->pp = 1;
+			     s->pp <= (s->one_micro ? 1 : MO_MIN(s->gpus, s->model->layers));
+			     s->pp++) {
 				s->dp = s->gpus / (s->tp * s->cp * s->pp);
 				s->global = s->one_micro ? s->micro * s->dp : s->global;
-				if (s->gpus % (s->tp * s->cp * s->pp) == 0 && s->model->heads % s->tp == 0 && s->global % s->dp == 0)
+				if (s->gpus % (s->tp * s->cp * s->pp) == 0 &&
+				    s->model->heads % s->tp == 0 && s->global % s->dp == 0)
 					try_experts(k);
 			}
 }
 
-/* Numbers that are always possible, as all GPUs can be data-parallel: divisors of the batch, and multiples of the GPUs.
- * refused: why what can be divided is refused, NULL = nothing can. */
+/* Numbers that are always possible, as all GPUs can be data-parallel: divisors of the batch, and
+ * multiples of the GPUs. refused: why what can be divided is refused, NULL = nothing can. */
 static int nothing_found(const struct shape *base, const char *refused, struct mo_error *err)
 {
-	int64_t each = base->gpus * base->micro, all = MO_MAX(base->global / base->micro, 1), fewer = MO_MIN(base->gpus, all), more = base->gpus, batch = base->global / each * each;
+	int64_t each = base->gpus * base->micro, all = MO_MAX(base->global / base->micro, 1),
+		fewer = MO_MIN(base->gpus, all), more = base->gpus,
+		batch = base->global / each * each;
 
 	if (refused)
-		return mo_error_set(err, -EINVAL, "plan: no sharding that parallelism: auto may choose passes the recipe's checks: %s: change that, or give the sizes", refused);
+		return mo_error_set(err, -EINVAL,
+				    "plan: no sharding that parallelism: auto may choose passes "
+				    "the recipe's checks: %s: change that, or give the sizes",
+				    refused);
 	while (all % fewer)
 		fewer--;
 	while (more < MO_MIN(all, PLAN_GPUS_MAX) && all % more)
 		more++;
-	_cleanup_(mo_freep) char *gpus = more <= all && all % more == 0 ? mo_printf("%lld or %lld", (long long)fewer, (long long)more) : mo_printf("%lld", (long long)fewer);
-	_cleanup_(mo_freep) char *batches = batch > 0 ? mo_printf("%lld or %lld", (long long)batch, (long long)(batch + each)) : mo_printf("%lld", (long long)each);
+	_cleanup_(mo_freep) char *gpus =
+		more <= all && all % more == 0
+			? mo_printf("%lld or %lld", (long long)fewer, (long long)more)
+			: mo_printf("%lld", (long long)fewer);
+	_cleanup_(mo_freep) char *batches =
+		batch > 0 ? mo_printf("%lld or %lld", (long long)batch, (long long)(batch + each))
+			  : mo_printf("%lld", (long long)each);
 
-	return mo_error_set(err, -EINVAL, "plan: no sharding of cluster.gpus %lld divides the model's %lld layers and %lld heads and batch.global %lld: use cluster.gpus %s, or batch.global %s", (long long)base->gpus,
-			    (long long)base->model->layers, (long long)base->model->heads, (long long)base->global, gpus, batches);
+	return mo_error_set(err, -EINVAL,
+			    "plan: no sharding of cluster.gpus %lld divides the model's %lld "
+			    "layers and %lld heads and batch.global %lld: use cluster.gpus %s, or "
+			    "batch.global %s",
+			    (long long)base->gpus, (long long)base->model->layers,
+			    (long long)base->model->heads, (long long)base->global, gpus, batches);
 }
 
-int plan_search(const struct recipe *r, const struct shape *base, const struct plan_options *o, size_t top, struct plan_doc *ret, struct mo_error *err)
+int plan_search(const struct recipe *r, const struct shape *base, const struct plan_options *o,
+		size_t top, struct plan_doc *ret, struct mo_error *err)
 {
 	struct search *k = mo_alloc(sizeof(*k));
 
@@ -228,7 +295,8 @@ int plan_search(const struct recipe *r, const struct shape *base, const struct p
 	k->s = *base;
 	k->top = MO_MIN(top, (size_t)CANDIDATES_KEPT);
 	try_all(k);
-	k->wide = k->n == 0 && k->refused;       /* engine.args may name what is not looked for unasked */
+	/* engine.args may name what is not looked for unasked */
+	k->wide = k->n == 0 && k->refused;
 	if (k->wide)
 		try_all(k);
 	for (size_t i = 0; i < k->n; i++) {

@@ -4,4 +4,5 @@
 #include "lib/plan/parts.h"
 
 /* What the recipe says of it; dp is left to the caller. */
-int shape_of(const struct recipe *r, const struct gpu_type *gpu, int64_t gpus, struct shape *ret, struct mo_error *err);
+int shape_of(const struct recipe *r, const struct gpu_type *gpu, int64_t gpus, struct shape *ret,
+	     struct mo_error *err);

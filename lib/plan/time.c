@@ -1,4 +1,5 @@
-/* Step time of one plan: layers' kernels, exchanges and the host's launches make stages, stages and the schedule's bubble make the pipeline, then gradients and the optimizer. */
+/* Step time of one plan: layers' kernels, exchanges and the host's launches make stages, stages
+ * and the schedule's bubble make the pipeline, then gradients and the optimizer. */
 #include "lib/plan/time.h"
 
 #include <math.h>
@@ -10,13 +11,17 @@
 #include "lib/plan/parts.h"
 #include "lib/plan/pipeline.h"
 
-#define HOST_FORWARD 0.36          /* share of a layer's launches that forward has */
-#define ATTENTION_LAUNCHES 0.6     /* share of a dense layer's launches that attention has, norm and residual included */
-#define ROUTER_LAUNCHES 0.1        /* of a MoE layer's others */
+#define HOST_FORWARD 0.36 /* share of a layer's launches that forward has */
+/* share of a dense layer's launches that attention has, norm and residual included */
+#define ATTENTION_LAUNCHES 0.6
+#define ROUTER_LAUNCHES 0.1 /* of a MoE layer's others */
 #define PREPROCESS_LAUNCHES 0.05
-#define HOST_WGRAD 0.16            /* that weight gradients have: one product of two, none of the rest */
-#define OPTIMIZER_BYTES 30.0       /* per parameter: gradient, master and two moments read, all but the gradient written, weights written */
-#define SYNC_FREE_STEP 0.07        /* further share of the launches that stages 2 and 3 save each */
+/* that weight gradients have: one product of two, none of the rest */
+#define HOST_WGRAD 0.16
+/* per parameter: gradient, master and two moments read, all but the gradient written, weights
+ * written */
+#define OPTIMIZER_BYTES 30.0
+#define SYNC_FREE_STEP 0.07 /* further share of the launches that stages 2 and 3 save each */
 
 double pass_total(const struct pass *p)
 {
@@ -35,9 +40,12 @@ void pass_add(struct pass *to, const struct pass *what, double times)
 /* Share of an exchange that remains visible. */
 static double a2a_exposed(const struct shape *s)
 {
-	static const double sync_free[] = { 0, 0.10, 0.15, 0.20 };      /* on top of DeepEP's own (Primus' projection: 65, 75, 80, 85 %) */
+	/* on top of DeepEP's own (Primus' projection: 65, 75, 80, 85 %) */
+	static const double sync_free[] = { 0, 0.10, 0.15, 0.20 };
 	const struct plan_constants *k = shape_k(s);
-	double hidden = s->features.deepep ? k->deepep_hidden + sync_free[MO_MIN(s->features.sync_free, 3)] : 0;
+	double hidden = s->features.deepep
+				? k->deepep_hidden + sync_free[MO_MIN(s->features.sync_free, 3)]
+				: 0;
 
 	if (s->features.overlap_a2a || mo_streq(s->schedule, "dualpipe"))
 		hidden = MO_MAX(hidden, k->overlap_hidden);
@@ -49,10 +57,14 @@ static double captured_s(const struct shape *s, bool moe)
 {
 	const struct plan_constants *k = shape_k(s);
 	int64_t graphs = s->features.graphs;
-	double attention = ATTENTION_LAUNCHES * k->host_dense_s, rest = (moe ? k->host_moe_s : k->host_dense_s) - attention, part = 0;
+	double attention = ATTENTION_LAUNCHES * k->host_dense_s,
+	       rest = (moe ? k->host_moe_s : k->host_dense_s) - attention, part = 0;
 
 	if (moe)
-		part = graphs & GRAPH_EXPERTS ? 1 : (graphs & GRAPH_ROUTER ? ROUTER_LAUNCHES : 0) + (graphs & GRAPH_PREPROCESS ? PREPROCESS_LAUNCHES : 0);
+		part = graphs & GRAPH_EXPERTS
+			       ? 1
+			       : (graphs & GRAPH_ROUTER ? ROUTER_LAUNCHES : 0) +
+					 (graphs & GRAPH_PREPROCESS ? PREPROCESS_LAUNCHES : 0);
 	else
 		part = graphs & GRAPH_MLP ? 1 : 0;
 	return (graphs & GRAPH_ATTENTION ? attention : 0) + part * rest;
@@ -78,34 +90,58 @@ static double gather_exposed(const struct shape *s, double comm, const struct pa
 	return comm - behind * (1 - shape_k(s)->fsdp_contention);
 }
 
-/* A layer: its kernels, its exchanges, and the host where it is slower than both. FSDP's gathers count as compute that waits. */
+/* A layer: its kernels, its exchanges, and the host where it is slower than both. FSDP's gathers
+ * count as compute that waits. */
 static struct layer_cost layer(const struct shape *s, struct kernels g, bool moe)
 {
 	const struct plan_constants *k = shape_k(s);
 	struct params p = plan_params(s->model);
 	struct layer_cost c = { .wgrad = g.wgrad };
-	double again = g.forward > 0 && mo_streq(s->recompute, "full") ? g.recompute / g.forward : 0;
-	double exchanged = mo_streq(s->recompute, "selective") && moe && !s->features.eager && (s->features.recompute_modules & MODULE_MOE) ? 1 : again;     /* Megatron's module moe */
-	double tp = comm_tp(s) * (s->features.async_tp ? 1 - k->async_tp_hidden : 1), cp = comm_cp(s) * k->cp_exposed, a2a = moe ? comm_a2a(s) * a2a_exposed(s) : 0;
+	double again =
+		g.forward > 0 && mo_streq(s->recompute, "full") ? g.recompute / g.forward : 0;
+	/* Megatron's module moe */
+	double exchanged = mo_streq(s->recompute, "selective") && moe && !s->features.eager &&
+					   (s->features.recompute_modules & MODULE_MOE)
+				   ? 1
+				   : again;
+	double tp = comm_tp(s) * (s->features.async_tp ? 1 - k->async_tp_hidden : 1),
+	       cp = comm_cp(s) * k->cp_exposed, a2a = moe ? comm_a2a(s) * a2a_exposed(s) : 0;
 
 	c.forward = (struct pass){ .compute = g.forward, .a2a = a2a, .tp = tp, .cp = cp };
-	c.backward = (struct pass){ .compute = g.backward + g.recompute, .a2a = a2a * (1 + exchanged), .tp = tp * (1 + again), .cp = cp * (2 + again) };
+	c.backward = (struct pass){ .compute = g.backward + g.recompute,
+				    .a2a = a2a * (1 + exchanged),
+				    .tp = tp * (1 + again),
+				    .cp = cp * (2 + again) };
 	double host = host_s(s, moe);
 
 	c.forward.launch = MO_MAX(HOST_FORWARD * host - pass_total(&c.forward), 0);
-	double backward_host = (1 - HOST_FORWARD + again * HOST_FORWARD) * host, split_host = pipeline_splits(s->schedule) && s->pp > 1 ? HOST_WGRAD * host : 0;
+	double backward_host = (1 - HOST_FORWARD + again * HOST_FORWARD) * host,
+	       split_host = pipeline_splits(s->schedule) && s->pp > 1 ? HOST_WGRAD * host : 0;
 
-	/* Where the weight gradient is work of its own, each of the two parts waits for its launches. */
-	c.backward.launch = MO_MAX(backward_host - split_host - (pass_total(&c.backward) - (split_host > 0 ? g.wgrad : 0)), 0) + MO_MAX(split_host - g.wgrad, 0);
+	/* Where the weight gradient is work of its own, each of the two parts waits for its
+	 * launches. */
+	c.backward.launch =
+		MO_MAX(backward_host - split_host -
+			       (pass_total(&c.backward) - (split_host > 0 ? g.wgrad : 0)),
+		       0) +
+		MO_MAX(split_host - g.wgrad, 0);
 	c.wgrad = MO_MAX(g.wgrad, split_host);
 	if (comm_fsdp(s) && s->pp == 1) {
-		double t = (double)s->tp, common = (p.attention + (moe ? p.shared + p.router : p.dense_ffn)) / t;
+		double t = (double)s->tp,
+		       common = (p.attention + (moe ? p.shared + p.router : p.dense_ffn)) / t;
 		double gather = comm_fsdp_gather(s, common, false);
 
 		if (moe)
-			gather += comm_fsdp_gather(s, p.expert * (double)s->model->moe->experts / (double)(s->ep * s->etp), true);
+			gather += comm_fsdp_gather(s,
+						   p.expert * (double)s->model->moe->experts /
+							   (double)(s->ep * s->etp),
+						   true);
 		c.forward.compute += gather_exposed(s, gather, &c.forward);
-		c.backward.compute += gather_exposed(s, gather + shape_grad_bytes(s) / comm_weight_bytes(s) * gather, &c.backward);   /* weights again, and gradients */
+		/* weights again, and gradients */
+		c.backward.compute +=
+			gather_exposed(s,
+				       gather + shape_grad_bytes(s) / comm_weight_bytes(s) * gather,
+				       &c.backward);
 	}
 	return c;
 }
@@ -118,8 +154,11 @@ void costs_of(const struct shape *s, struct costs *ret)
 	*ret = (struct costs){ .dense = layer(s, dense_kernels(s), false) };
 	if (moe)
 		ret->moe = layer(s, moe_kernels(s), true);
-	ret->embedding = (struct layer_cost){ .forward = { .compute = e.forward }, .backward = { .compute = e.backward } };
-	ret->head = (struct layer_cost){ .forward = { .compute = h.forward }, .backward = { .compute = h.backward }, .wgrad = h.wgrad };
+	ret->embedding = (struct layer_cost){ .forward = { .compute = e.forward },
+					      .backward = { .compute = e.backward } };
+	ret->head = (struct layer_cost){ .forward = { .compute = h.forward },
+					 .backward = { .compute = h.backward },
+					 .wgrad = h.wgrad };
 	const struct layer_cost *more = moe ? &ret->moe : &ret->dense;
 	double mtp = (double)MO_MAX(s->model->mtp, 0);
 
@@ -152,7 +191,8 @@ struct layer_cost stage_cost(const struct shape *s, const struct costs *c, int64
 	return r;
 }
 
-/* What a rank computes of a micro-batch: its stage; with DualPipe one half of the micro-batches run through the stage at the other end, which the rank holds too. */
+/* What a rank computes of a micro-batch: its stage; with DualPipe one half of the micro-batches
+ * run through the stage at the other end, which the rank holds too. */
 static struct layer_cost rank_cost(const struct shape *s, const struct costs *c, int64_t rank)
 {
 	struct layer_cost r = stage_cost(s, c, rank), sum = { 0 };
@@ -171,12 +211,15 @@ double optimizer_s(const struct shape *s, int64_t stage)
 	double dense, experts, weights;
 
 	shape_weights(s, stage, &dense, &experts);
-	weights = mo_streq(s->sharding, "none") ? dense + experts : dense / (double)(s->dp * s->cp) + experts / (double)shape_edp(s);
+	weights = mo_streq(s->sharding, "none")
+			  ? dense + experts
+			  : dense / (double)(s->dp * s->cp) + experts / (double)shape_edp(s);
 	return weights * OPTIMIZER_BYTES / (s->gpu->hbm_tbps * 1e12 * shape_k(s)->memory_use);
 }
 
-/* Gradients to their owners and weights back: behind the computing of other chunks of the pipeline. FSDP has paid per layer, unless there is a pipeline: then once per step, as
- * weights and gradients stay whole in between. */
+/* Gradients to their owners and weights back: behind the computing of other chunks of the
+ * pipeline. FSDP has paid per layer, unless there is a pipeline: then once per step, as weights
+ * and gradients stay whole in between. */
 static double data_parallel(const struct shape *s, double micro_batch_s)
 {
 	double dense, experts;
@@ -184,10 +227,11 @@ static double data_parallel(const struct shape *s, double micro_batch_s)
 	if (comm_fsdp(s) && s->pp == 1)
 		return 0;
 	shape_weights(s, 0, &dense, &experts);
-	/* A chunk's gradients are done, and its weights needed, pp micro-batches of a chunk before and after those of the next one. */
-	double time = comm_grads(s, dense, experts), v = (double)pipeline_chunks(s->schedule, s->vpp);
+	/* A chunk's gradients are done, and its weights needed, pp micro-batches of a chunk
+	 * before and after those of the next one. */
+	double time = comm_grads(s, dense, experts),
+	       v = (double)pipeline_chunks(s->schedule, s->vpp);
 	double behind = (v - 1) * MO_MIN(time, (double)s->pp * micro_batch_s) / v;
-
 
 	return s->features.late_reduce ? time : time - behind * (1 - shape_k(s)->dp_contention);
 }
@@ -221,8 +265,8 @@ void time_of(const struct shape *s, struct plan *p)
 	}
 	double p2p = 2 * comm_p2p(s) * (double)s->vpp * (s->vpp > 1 ? shape_k(s)->p2p_exposed : 1);
 
-	double idle = passes * pipeline_idle(s->schedule, s->pp, s->vpp, shape_micro_batches(s), forward,
-					     mean - forward - wgrad, wgrad);
+	double idle = passes * pipeline_idle(s->schedule, s->pp, s->vpp, shape_micro_batches(s),
+					     forward, mean - forward - wgrad, wgrad);
 
 	p->bubble = mean > 0 ? idle / (mean * n + idle) : 0;
 	t->compute = slow.compute * n;
@@ -235,7 +279,8 @@ void time_of(const struct shape *s, struct plan *p)
 	t->optimizer = optimizer_s(s, 0);
 	t->total = t->compute + t->a2a + t->tp + t->cp + t->launch + t->pp + t->dp + t->optimizer;
 
-	double tokens = (double)s->global * (double)s->seq, flops = plan_flops_per_token(s->model, s->seq);
+	double tokens = (double)s->global * (double)s->seq,
+	       flops = plan_flops_per_token(s->model, s->seq);
 
 	p->tokens_per_s_per_gpu = tokens / t->total / (double)s->gpus;
 	p->tflops_per_gpu = flops * p->tokens_per_s_per_gpu / 1e12;

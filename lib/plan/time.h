@@ -4,9 +4,17 @@
 #pragma once
 #include "lib/plan/parts.h"
 
-struct pass { double compute, a2a, tp, cp, launch; };       /* launch: the GPU waits for the host */
-struct layer_cost { struct pass forward, backward; double wgrad; };
-struct costs { struct layer_cost dense, moe, embedding, head; };   /* head: final norm, logits, loss and MTP layers */
+struct pass {
+	double compute, a2a, tp, cp, launch;
+}; /* launch: the GPU waits for the host */
+struct layer_cost {
+	struct pass forward, backward;
+	double wgrad;
+};
+/* head: final norm, logits, loss and MTP layers */
+struct costs {
+	struct layer_cost dense, moe, embedding, head;
+};
 void costs_of(const struct shape *s, struct costs *ret);
 double pass_total(const struct pass *p);
 /* Sum over the layers of a stage, with embedding on the first one and head where it lies. */
