@@ -3,7 +3,8 @@
 #include <dlfcn.h>
 #include <errno.h>
 
-#define CURL_LIBRARY "libcurl.so.4"    /* OpenSSL's and GnuTLS' builds have other names since Debian 13; 4 is the interface of them all */
+/* OpenSSL's and GnuTLS' builds have other names since Debian 13; 4 is the interface of them all */
+#define CURL_LIBRARY "libcurl.so.4"
 
 const struct curl_calls *curl;
 

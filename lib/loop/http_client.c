@@ -1,5 +1,6 @@
-/* Many HTTP requests on the sd-event loop: libcurl's multi socket interface. Connections are kept and reused. The answer's callback runs from the loop, never from inside
- * mo_http_send, and may send or cancel other calls. A cancelled or freed call's callback never runs. */
+/* Many HTTP requests on the sd-event loop: libcurl's multi socket interface. Connections are
+ * kept and reused. The answer's callback runs from the loop, never from inside mo_http_send, and
+ * may send or cancel other calls. A cancelled or freed call's callback never runs. */
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
@@ -18,10 +19,13 @@ struct mo_http {
 	sd_event *loop;
 	CURLM *multi;
 	sd_event_source *timer;
-	struct call *calls;                  /* by id */
+	struct call *calls; /* by id */
 	uint64_t next_id;
 };
-struct watch { struct mo_http *http; sd_event_source *source; };
+struct watch {
+	struct mo_http *http;
+	sd_event_source *source;
+};
 
 static void call_free(struct mo_http *h, struct call *c)
 {
@@ -44,7 +48,8 @@ static void finish(struct mo_http *h, CURLMsg *msg)
 	HASH_DEL(h->calls, c);
 	curl->multi_remove_handle(h->multi, c->request.easy);
 	if (code == CURLE_OK)
-		c->fn(c->arg, (int)status, c->request.answer.data ? c->request.answer.data : "", c->request.answer.len, NULL);
+		c->fn(c->arg, (int)status, c->request.answer.data ? c->request.answer.data : "",
+		      c->request.answer.len, NULL);
 	else
 		c->fn(c->arg, 0, "", 0, request_error(&c->request, code));
 	request_done(&c->request);
@@ -87,7 +92,8 @@ static int want_socket(CURL *easy, curl_socket_t fd, int what, void *userdata, v
 {
 	struct mo_http *h = userdata;
 	struct watch *w = socketp;
-	uint32_t events = (what & CURL_POLL_IN ? EPOLLIN : 0) | (what & CURL_POLL_OUT ? EPOLLOUT : 0);
+	uint32_t events =
+		(what & CURL_POLL_IN ? EPOLLIN : 0) | (what & CURL_POLL_OUT ? EPOLLOUT : 0);
 
 	if (what == CURL_POLL_REMOVE) {
 		if (w) {
@@ -161,7 +167,8 @@ struct mo_http *mo_http_free(struct mo_http *h)
 	return NULL;
 }
 
-int mo_http_send(struct mo_http *h, const struct mo_http_call *call, mo_http_fn fn, void *arg, uint64_t *ret_id)
+int mo_http_send(struct mo_http *h, const struct mo_http_call *call, mo_http_fn fn, void *arg,
+		 uint64_t *ret_id)
 {
 	assert(fn && call);
 	struct call *c = mo_alloc(sizeof(*c));
@@ -183,7 +190,8 @@ int mo_http_send(struct mo_http *h, const struct mo_http_call *call, mo_http_fn 
 	}
 	if (ret_id)
 		*ret_id = c->id;
-	/* The first bytes leave now instead of after a turn of the loop. A call that ended already is told of by the timer, from the loop. */
+	/* The first bytes leave now instead of after a turn of the loop. A call that ended
+	 * already is told of by the timer, from the loop. */
 	int running = 0;
 	curl->multi_socket_action(h->multi, CURL_SOCKET_TIMEOUT, 0, &running);
 	if (running < (int)HASH_COUNT(h->calls))

@@ -3,9 +3,17 @@
 #include "lib/loop/request.h"
 #include "lib/loop/unix_fetch.h"
 
-struct fetch { struct request request; int (*on_data)(void *arg, const char *data, size_t n); void *arg; bool ended; };
+struct fetch {
+	struct request request;
+	int (*on_data)(void *arg, const char *data, size_t n);
+	void *arg;
+	bool ended;
+};
 
-static void fetch_done(struct fetch *f) { request_done(&f->request); }
+static void fetch_done(struct fetch *f)
+{
+	request_done(&f->request);
+}
 
 /* Only the body of a success is a stream; a problem document is kept whole. */
 static size_t on_body(char *data, size_t size, size_t n, void *userdata)
@@ -49,7 +57,9 @@ static int over_curl(struct fetch *f, const struct mo_http_call *call, int *ret_
 		return r;
 	r = request_init(&f->request, call);
 	if (r < 0)
-		return mo_error_set(err, r, "%s: not an address; give http(s)://host:port or unix:/path", call->url);
+		return mo_error_set(err, r,
+				    "%s: not an address; give http(s)://host:port or unix:/path",
+				    call->url);
 	curl->easy_setopt(f->request.easy, CURLOPT_WRITEFUNCTION, on_body);
 	curl->easy_setopt(f->request.easy, CURLOPT_WRITEDATA, f);
 	CURLcode code = curl->easy_perform(f->request.easy);
@@ -83,7 +93,7 @@ int mo_http_fetch(const struct mo_http_call *call,
 	if (ret_body) {
 		mo_buf_done(ret_body);
 		*ret_body = f.request.answer;
-		f.request.answer = (struct mo_buf){0};
+		f.request.answer = (struct mo_buf){ 0 };
 	}
 	return 0;
 }

@@ -1,10 +1,12 @@
-/* sd-event and libcurl in one thread: the loop of the daemons. Callbacks read, decode, queue and return; the manager's turn runs when everything readable was read. */
+/* sd-event and libcurl in one thread: the loop of the daemons. Callbacks read, decode, queue and
+ * return; the manager's turn runs when everything readable was read. */
 #pragma once
 #include <systemd/sd-event.h>
 #include "lib/base/buf.h"
 #include "lib/base/error.h"
 
-#define MO_TIMER_SLACK_US 100          /* sd-event accuracy 0 means 250 ms (measured); always name the slack */
+/* sd-event accuracy 0 means 250 ms (measured); always name the slack */
+#define MO_TIMER_SLACK_US 100
 
 /* sd_event_loop(), which keeps in *longest_ns the CPU time of the longest callback so far: what one
  * peer's message can make all others wait, whatever else this machine does. */
@@ -13,28 +15,47 @@ int mo_loop_run(sd_event *loop, int64_t *longest_ns);
 /* One-shot timer on CLOCK_BOOTTIME that can be moved. */
 struct mo_timer;
 int mo_timer_new(sd_event *loop, void (*fn)(void *arg), void *arg, struct mo_timer **ret);
-void mo_timer_at(struct mo_timer *t, int64_t boot_us);    /* absolute CLOCK_BOOTTIME; INT64_MAX = off */
+/* absolute CLOCK_BOOTTIME; INT64_MAX = off */
+void mo_timer_at(struct mo_timer *t, int64_t boot_us);
 void mo_timer_in(struct mo_timer *t, int64_t us);
 struct mo_timer *mo_timer_free(struct mo_timer *t);
 #define MO_TURN_WAIT_US 2000
-/* fn runs once per turn after all readable sources were dispatched (priority lowest), or when it was armed for MO_TURN_WAIT_US; arm it from any callback. */
+/* fn runs once per turn after all readable sources were dispatched (priority lowest), or when it
+ * was armed for MO_TURN_WAIT_US; arm it from any callback. */
 struct mo_turn;
 int mo_turn_new(sd_event *loop, void (*fn)(void *arg), void *arg, struct mo_turn **ret);
-void mo_turn_wait(struct mo_turn *t, int64_t us);          /* another limit than MO_TURN_WAIT_US; INT64_MAX = none */
+/* another limit than MO_TURN_WAIT_US; INT64_MAX = none */
+void mo_turn_wait(struct mo_turn *t, int64_t us);
 void mo_turn_arm(struct mo_turn *t);
-void mo_turn_now(struct mo_turn *t);   /* runs it: a source that has very much to queue lets it be dealt with piece by piece */
+/* runs it: a source that has very much to queue lets it be dealt with piece by piece */
+void mo_turn_now(struct mo_turn *t);
 struct mo_turn *mo_turn_free(struct mo_turn *t);
 
-/* HTTP requests over TCP or a UNIX socket (url "http://host:port", "https://..." or "unix:/path"), many at once, on the loop. TCP_NODELAY, no proxies, no redirects. */
-struct mo_http;                        /* client: one per process */
-int mo_http_new(sd_event *loop, struct mo_http **ret, struct mo_error *err);   /* -ENOPKG: no libcurl */
+/* HTTP requests over TCP or a UNIX socket (url "http://host:port", "https://..." or
+ * "unix:/path"), many at once, on the loop. TCP_NODELAY, no proxies, no redirects. */
+struct mo_http; /* client: one per process */
+/* -ENOPKG: no libcurl */
+int mo_http_new(sd_event *loop, struct mo_http **ret, struct mo_error *err);
 struct mo_http *mo_http_free(struct mo_http *h);
-struct mo_http_call { const char *url, *path, *method, *body; size_t body_len; const char *token; const char *content_type; int64_t timeout_ms; size_t max_body; const char *const *headers; const char *ca_file; };
-/* fn gets status 0 with error text when no answer came; body is valid during the call. *ret_id identifies the call for cancelling. Strings are copied. */
+struct mo_http_call {
+	const char *url, *path, *method, *body;
+	size_t body_len;
+	const char *token;
+	const char *content_type;
+	int64_t timeout_ms;
+	size_t max_body;
+	const char *const *headers;
+	const char *ca_file;
+};
+/* fn gets status 0 with error text when no answer came; body is valid during the call. *ret_id
+ * identifies the call for cancelling. Strings are copied. */
 typedef void (*mo_http_fn)(void *arg, int status, const char *body, size_t n, const char *error);
-int mo_http_send(struct mo_http *h, const struct mo_http_call *call, mo_http_fn fn, void *arg, uint64_t *ret_id);
+int mo_http_send(struct mo_http *h, const struct mo_http_call *call, mo_http_fn fn, void *arg,
+		 uint64_t *ret_id);
 void mo_http_cancel(struct mo_http *h, uint64_t id);
 /* The same without a loop, blocking: for moectl only; without libcurl where the url is a UNIX
  * socket. on_data (may be NULL) gets body pieces of a stream as they come; a non-zero return ends
  * it. */
-int mo_http_fetch(const struct mo_http_call *call, int (*on_data)(void *arg, const char *data, size_t n), void *arg, int *ret_status, struct mo_buf *ret_body, struct mo_error *err);
+int mo_http_fetch(const struct mo_http_call *call,
+		  int (*on_data)(void *arg, const char *data, size_t n), void *arg, int *ret_status,
+		  struct mo_buf *ret_body, struct mo_error *err);

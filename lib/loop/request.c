@@ -1,4 +1,5 @@
-/* See request.h. TCP_NODELAY is libcurl's default and set anyway; proxies and redirects are never followed: a controller's address is exactly what the user gave. */
+/* See request.h. TCP_NODELAY is libcurl's default and set anyway; proxies and redirects are
+ * never followed: a controller's address is exactly what the user gave. */
 #include "lib/loop/request.h"
 #include <assert.h>
 #include <errno.h>
@@ -81,7 +82,7 @@ static void set_headers(struct request *r, const struct mo_http_call *call)
 		_cleanup_(mo_freep) char *h = mo_printf("Content-Type: %s", call->content_type);
 		add_header(r, h);
 	}
-	add_header(r, "Expect:");            /* no 100-continue round trip */
+	add_header(r, "Expect:"); /* no 100-continue round trip */
 	for (size_t i = 0; call->headers && call->headers[i]; i++)
 		add_header(r, call->headers[i]);
 	curl->easy_setopt(r->easy, CURLOPT_HTTPHEADER, r->headers);

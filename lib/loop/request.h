@@ -1,4 +1,5 @@
-/* One libcurl easy handle set up from a mo_http_call: shared by the client on the loop and the blocking fetch. Private to lib/loop. */
+/* One libcurl easy handle set up from a mo_http_call: shared by the client on the loop and the
+ * blocking fetch. Private to lib/loop. */
 #pragma once
 #include "lib/loop/curl.h"
 #include "lib/loop/loop.h"
@@ -6,14 +7,15 @@
 struct request {
 	CURL *easy;
 	struct curl_slist *headers;
-	char *body;                          /* own copy: curl reads it until the end */
+	char *body; /* own copy: curl reads it until the end */
 	size_t max_body;
 	struct mo_buf answer;
 	bool too_big;
-	bool local;                          /* over a UNIX socket */
+	bool local; /* over a UNIX socket */
 	char error[CURL_ERROR_SIZE];
 };
-/* -EINVAL for a url that is none of http:// https:// unix: . r must be zeroed; request_done frees it in any case. */
+/* -EINVAL for a url that is none of http:// https:// unix: . r must be zeroed; request_done
+ * frees it in any case. */
 int request_init(struct request *r, const struct mo_http_call *call);
 void request_done(struct request *r);
 /* Appends to r->answer; 0 when it would grow above max_body (curl then ends the transfer). */

@@ -30,7 +30,7 @@ void mo_sandbox_done(struct mo_sandbox *s)
 	free(s->user);
 	free(s->protect_system);
 	free(s->protect_home);
-	*s = (struct mo_sandbox){0};
+	*s = (struct mo_sandbox){ 0 };
 }
 
 static char *get_text(sd_bus *bus, const char *path, const char *name)
@@ -119,7 +119,7 @@ int mo_sandbox_of(const char *unit, struct mo_sandbox *ret, struct mo_error *err
 	sd_bus_message *m = NULL;
 	const char *path = NULL;
 
-	*ret = (struct mo_sandbox){0};
+	*ret = (struct mo_sandbox){ 0 };
 	if (sd_booted() <= 0)
 		return 0;
 	int r = open_bus(&bus);
@@ -202,7 +202,10 @@ static bool in_list(const char *path, char *const *list, size_t n)
 	return false;
 }
 
-static bool is(const char *value, const char *word) { return value && strcmp(value, word) == 0; }
+static bool is(const char *value, const char *word)
+{
+	return value && strcmp(value, word) == 0;
+}
 
 static const char *const homes[] = { "/home", "/root", "/run/user", NULL };
 static const char *const tmps[] = { "/tmp", "/var/tmp", NULL };
@@ -263,10 +266,10 @@ int mo_sandbox_writes(const struct mo_sandbox *s, const char *option, const char
 				    dir, s->unit, by);
 	by = s->unit ? guarded_by(s, dir) : NULL;
 	if (by)
-		return mo_error_set(
-			err, -EACCES,
-			"%s: %s may not write to %s (%s): allow it with ReadWritePaths=%s in `systemctl edit %s`",
-			option, s->unit, dir, by, dir, s->unit);
+		return mo_error_set(err, -EACCES,
+				    "%s: %s may not write to %s (%s): allow it with "
+				    "ReadWritePaths=%s in `systemctl edit %s`",
+				    option, s->unit, dir, by, dir, s->unit);
 	int r = in_list(dir, s->made, s->n_made) ? 0 : may_write(dir);
 	return r < 0 ? mo_error_set(err, r, "%s: %s: %s may not write there: %s", option, dir,
 				    who(s), strerror(-r))

@@ -33,7 +33,11 @@ int mo_loop_run(sd_event *loop, int64_t *longest_ns)
 	return r < 0 ? r : code;
 }
 
-struct mo_timer { sd_event_source *source; void (*fn)(void *arg); void *arg; };
+struct mo_timer {
+	sd_event_source *source;
+	void (*fn)(void *arg);
+	void *arg;
+};
 
 static int on_timer(sd_event_source *s, uint64_t usec, void *userdata)
 {
@@ -50,7 +54,8 @@ int mo_timer_new(sd_event *loop, void (*fn)(void *arg), void *arg, struct mo_tim
 	assert(fn && ret);
 	t->fn = fn;
 	t->arg = arg;
-	int r = sd_event_add_time(loop, &t->source, CLOCK_BOOTTIME, UINT64_MAX, MO_TIMER_SLACK_US, on_timer, t);
+	int r = sd_event_add_time(loop, &t->source, CLOCK_BOOTTIME, UINT64_MAX, MO_TIMER_SLACK_US,
+				  on_timer, t);
 	if (r >= 0)
 		r = sd_event_source_set_enabled(t->source, SD_EVENT_OFF);
 	if (r < 0) {
@@ -86,7 +91,14 @@ struct mo_timer *mo_timer_free(struct mo_timer *t)
 	return NULL;
 }
 
-struct mo_turn { sd_event *loop; sd_event_source *idle, *post; void (*fn)(void *arg); void *arg; bool armed; uint64_t armed_at, wait; };
+struct mo_turn {
+	sd_event *loop;
+	sd_event_source *idle, *post;
+	void (*fn)(void *arg);
+	void *arg;
+	bool armed;
+	uint64_t armed_at, wait;
+};
 
 void mo_turn_now(struct mo_turn *t)
 {
@@ -110,7 +122,8 @@ static int on_post(sd_event_source *s, void *userdata)
 	struct mo_turn *t = userdata;
 	uint64_t now;
 
-	if (t->armed && sd_event_now(t->loop, CLOCK_MONOTONIC, &now) >= 0 && now - t->armed_at > t->wait)
+	if (t->armed && sd_event_now(t->loop, CLOCK_MONOTONIC, &now) >= 0 &&
+	    now - t->armed_at > t->wait)
 		mo_turn_now(t);
 	return 0;
 }

@@ -13,7 +13,7 @@
 
 #define MAX_BODY_DEFAULT (64u << 20)
 #define PIECE 65536
-#define ENDED 1                        /* on_data wants no more */
+#define ENDED 1 /* on_data wants no more */
 
 struct fetch {
 	const struct mo_http_call *call;
@@ -21,14 +21,15 @@ struct fetch {
 	void *arg;
 	struct http_answer answer;
 	struct mo_buf *body;
-	int64_t deadline;              /* boot us; INT64_MAX none */
+	int64_t deadline; /* boot us; INT64_MAX none */
 };
 
 const char *unix_connect_error(int number)
 {
 	switch (number) {
 	case EACCES:
-		return "permission denied: who may connect is in the socket's group (ls -l shows it)";
+		return "permission denied: who may connect is in the socket's group (ls -l shows "
+		       "it)";
 	case ENOENT: return "there is no such socket: is moed running there?";
 	case ECONNREFUSED: return "nobody listens on it: is moed running there?";
 	default: return number ? strerror(number) : "cannot connect";
@@ -108,10 +109,12 @@ static int send_all(const struct fetch *f, int fd, const char *data, size_t n)
 		if (ready == 0)
 			return -ETIMEDOUT;
 		if (ready & POLLIN)
-			return 0; /* an answer before the end of the request: the server wants no more of it */
+			/* an answer before the end of the request: the server wants no more of
+			 * it */
+			return 0;
 		ssize_t sent = send(fd, data, n, MSG_NOSIGNAL | MSG_DONTWAIT);
 		if (sent < 0 && errno != EINTR && errno != EAGAIN)
-			return 0;      /* the same, and it has closed */
+			return 0; /* the same, and it has closed */
 		if (sent > 0) {
 			data += sent;
 			n -= (size_t)sent;
@@ -163,7 +166,10 @@ static const char *why(int r)
 	}
 }
 
-static void fetch_done(struct fetch *f) { http_answer_done(&f->answer); }
+static void fetch_done(struct fetch *f)
+{
+	http_answer_done(&f->answer);
+}
 
 int unix_fetch(const struct mo_http_call *call,
 	       int (*on_data)(void *arg, const char *data, size_t n), void *arg, int *ret_status,
