@@ -25,13 +25,13 @@
 #define SOURCE_PART 32 /* a source may keep one in so many connections with strangers */
 #define SOURCE_LEAST 8
 #define RESERVE_PART 4 /* and strangers together never this part */
-#define ROOM_PART 16 /* so much is kept free as long as there are strangers to be sent away */
+#define ROOM_PART 16   /* so much is kept free as long as there are strangers to be sent away */
 #define USERS_PART 2
 #define FILES_KEPT 256 /* descriptors for anything but connections */
 #define WRONG_BURST 10
 #define WRONG_EVERY_US 200000
 #define TELL_EVERY_US (60 * 1000000LL) /* of one source */
-#define TELL_MOST 20 /* of all, in that time */
+#define TELL_MOST 20                   /* of all, in that time */
 #define SOURCES_MAX 65536
 
 static int64_t now_us(void)
@@ -203,10 +203,9 @@ static char *too_many(const struct http_request *r, const struct client *k)
 		return mo_printf("%s has %lld connections, the most for one %s: close some",
 				 k->name, (long long)most, k->user ? "user" : "node");
 	if (k->user && l->n_users >= s->max_connections / USERS_PART)
-		return mo_printf(
-			"users and viewers have %lld connections, the most for all of them "
-			"together: try again in a moment",
-			(long long)l->n_users);
+		return mo_printf("users and viewers have %lld connections, the most for all of "
+				 "them together: try again in a moment",
+				 (long long)l->n_users);
 	return NULL;
 }
 

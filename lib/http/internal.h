@@ -18,8 +18,8 @@ struct listener {
 	struct http_server *server;
 	struct MHD_Daemon *mhd;
 	sd_event_source *io;
-	bool local;                          /* UNIX socket */
-	int64_t n_connections, n_users;      /* n_users: of users and viewers */
+	bool local;                     /* UNIX socket */
+	int64_t n_connections, n_users; /* n_users: of users and viewers */
 };
 /* Where connections come from: see guard.c. */
 #define SOURCE_NAME 64
@@ -28,7 +28,7 @@ struct source {
 	int64_t n_connections, n_strangers;
 	/* CLOCK_MONOTONIC: when its wrong credentials are forgiven. */
 	int64_t wrong_until_us;
-	int64_t n_wrong, told_us;            /* since it was told */
+	int64_t n_wrong, told_us; /* since it was told */
 	UT_hash_handle hh;
 };
 /* Whoever may not have all connections: a user or viewer (whatever his tokens and addresses), or
@@ -37,30 +37,30 @@ struct source {
 struct client {
 	char name[CLIENT_NAME];
 	bool user;
-	int64_t n_connections, n_held;       /* n_held: its requests that are held or streamed */
+	int64_t n_connections, n_held; /* n_held: its requests that are held or streamed */
 	UT_hash_handle hh;
 };
 /* One client connection: lives from accept to close. */
 struct connection {
 	struct connection *prev, *next;
-	struct connection *older, *newer;    /* server->strangers */
+	struct connection *older, *newer; /* server->strangers */
 	struct listener *listener;
 	struct source *source;
 	/* Of its last request; NULL: nobody is known, or he is not limited. */
 	struct client *client;
-	bool stranger;                       /* has not shown an accepted credential */
+	bool stranger; /* has not shown an accepted credential */
 	int64_t since_us;
 	int fd;
 	/* CLOCK_MONOTONIC; 0 = none while a request is held or streamed. */
 	int64_t deadline_us;
 	bool peer_known;
-	struct http_caller peer;             /* UNIX: from SO_PEERCRED */
+	struct http_caller peer; /* UNIX: from SO_PEERCRED */
 	char peer_user[64];
 	char address[64];
 	/* The request line of the request that begins has a % that is none, or %00; no UTF-8, or
 	 * control characters. */
 	bool bad_escape, bad_text;
-	const char *uri_end;                 /* of that line; only to be compared with */
+	const char *uri_end; /* of that line; only to be compared with */
 };
 struct http_request {
 	struct http_server *server;
@@ -70,7 +70,7 @@ struct http_request {
 	const struct http_route *route;
 	const char *method;
 	char *path;
-	char *segments_text;                 /* path cut at its slashes */
+	char *segments_text; /* path cut at its slashes */
 	const char *segments[HTTP_SEGMENTS_MAX];
 	size_t n_segments;
 	struct http_caller caller;
@@ -81,17 +81,17 @@ struct http_request {
 	/* Answered inside its body: the rest is dropped, then the connection is closed. */
 	bool cut;
 	/* answer */
-	struct MHD_Response *response;       /* made, not yet queued */
+	struct MHD_Response *response; /* made, not yet queued */
 	int status;
 	/* started: the handler ran; registered: in server->held. */
 	bool answered, queued, started, registered;
-	struct http_request *prev, *next;    /* server->waiting */
+	struct http_request *prev, *next; /* server->waiting */
 	bool waits, waited;
 	/* stream */
 	/* suspended: MHD does not look at the connection; resume after every change. */
 	bool stream, stream_ended, suspended;
 	struct mo_buf backlog;
-	size_t backlog_start;                /* sent up to here */
+	size_t backlog_start; /* sent up to here */
 	void (*gone)(void *arg, uint64_t id);
 	void *gone_arg;
 	void (*drained)(void *arg, uint64_t id);
@@ -104,20 +104,20 @@ struct http_server {
 	char *host_name;
 	struct listener tcp, local;
 	sd_event_source *defer, *timer, *sweep;
-	struct http_request *held;           /* held requests and streams, by id */
+	struct http_request *held; /* held requests and streams, by id */
 	/* Complete, for a handler that has its turn in a later pump: first come, first served. */
 	struct http_request *waiting;
-	int64_t pump_began_ns;               /* CPU time of this thread */
+	int64_t pump_began_ns; /* CPU time of this thread */
 	struct connection *connections;
-	struct connection *strangers;        /* in the order of their coming */
-	struct source *sources;              /* by name */
-	struct client *clients;              /* by name */
-	int64_t n_strangers, max_connections, max_total;   /* of one listener, of all */
+	struct connection *strangers;                    /* in the order of their coming */
+	struct source *sources;                          /* by name */
+	struct client *clients;                          /* by name */
+	int64_t n_strangers, max_connections, max_total; /* of one listener, of all */
 	int64_t told_us, n_told;
 	int64_t port, idle_us;
 	uint64_t next_id;
 	bool quitting;
 	char *unix_path;
-	struct tls_pair *pair;               /* TCP with TLS */
+	struct tls_pair *pair; /* TCP with TLS */
 	struct http_stats stats;
 };

@@ -188,9 +188,8 @@ static void refuse_caller(struct http_request *r)
 			     "too many wrong credentials from here: try again with the right one "
 			     "(moectl token create makes one)");
 	else
-		reply_refuse(
-			r,
-			"no valid credential: send a bearer token (made by moectl token create)");
+		reply_refuse(r, "no valid credential: send a bearer token (made by moectl token "
+				"create)");
 }
 
 /* False: he has too many connections. */

@@ -94,10 +94,10 @@ static int listen_unix(const char *path, struct mo_error *err)
 	if (fd < 0)
 		return -errno;
 	if (strlen(path) >= sizeof(sa.sun_path))
-		return mo_error_set(
-			err, -ENAMETOOLONG,
-			"unix_socket %s: longer than the %zu bytes that a socket path may have",
-			path, sizeof(sa.sun_path) - 1);
+		return mo_error_set(err, -ENAMETOOLONG,
+				    "unix_socket %s: longer than the %zu bytes that a socket path "
+				    "may have",
+				    path, sizeof(sa.sun_path) - 1);
 	memcpy(sa.sun_path, path, strlen(path) + 1);
 	if (connect(fd, (struct sockaddr *)&sa, sizeof(sa)) == 0)
 		return mo_error_set(err, -EADDRINUSE,
@@ -110,10 +110,10 @@ static int listen_unix(const char *path, struct mo_error *err)
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0 || bind(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0 || chmod(path, 0660) < 0 ||
 	    listen(fd, LISTEN_BACKLOG) < 0)
-		return mo_error_set(
-			err, -errno,
-			"unix_socket %s: %s: make its directory writable or choose another path",
-			path, strerror(errno));
+		return mo_error_set(err, -errno,
+				    "unix_socket %s: %s: make its directory writable or choose "
+				    "another path",
+				    path, strerror(errno));
 	return TAKE_FD(fd);
 }
 
@@ -134,10 +134,10 @@ static int listen_tcp(const char *address, int64_t port, int64_t *ret_port, stru
 
 	snprintf(service, sizeof(service), "%d", (int)port);
 	if (getaddrinfo(address, service, &hints, &ai) != 0)
-		return mo_error_set(
-			err, -EINVAL,
-			"listen %s: not a numeric address: give one such as 127.0.0.1 or ::",
-			address);
+		return mo_error_set(err, -EINVAL,
+				    "listen %s: not a numeric address: give one such as 127.0.0.1 "
+				    "or ::",
+				    address);
 	fd = socket(ai->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0 ||
 	    bind(fd, ai->ai_addr, ai->ai_addrlen) < 0 || listen(fd, LISTEN_BACKLOG) < 0)

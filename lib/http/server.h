@@ -13,7 +13,7 @@
 enum role { ROLE_NONE, ROLE_VIEWER, ROLE_USER, ROLE_OPERATOR, ROLE_ADMIN, ROLE_AGENT, _ROLE_N };
 extern const char *const role_names[_ROLE_N];
 
-struct http_request;                       /* lives until answered (or the client left) */
+struct http_request; /* lives until answered (or the client left) */
 struct http_caller {
 	enum role role;
 	const char *user;
@@ -22,18 +22,19 @@ struct http_caller {
 };
 typedef void (*http_handler)(void *arg, struct http_request *r);
 struct http_route {
-	const char *method;                    /* GET POST DELETE */
-	const char *path;                      /* "/v1/jobs/{id}/ranks": {x} matches one segment */
-	enum role role;                        /* least role; ROLE_AGENT: agents only */
+	const char *method; /* GET POST DELETE */
+	const char *path;   /* "/v1/jobs/{id}/ranks": {x} matches one segment */
+	enum role role;     /* least role; ROLE_AGENT: agents only */
 	http_handler handler;
 	size_t max_body;
-	bool yaml;                             /* the body may be YAML too; else JSON only (415) */
+	bool yaml; /* the body may be YAML too; else JSON only (415) */
 	/* Names of the query string, separated by blanks, NULL none (capitals in front:
 	 * headers). Others are refused with 400, but not for GET. */
 	const char *query;
 };
 struct http_server_config {
-	const struct http_route *routes; size_t n_routes;
+	const struct http_route *routes;
+	size_t n_routes;
 	void *arg;
 	/* Who is this bearer token, or, by_cookie, this value of the session cookie? One is never
 	 * the other. false = unknown. Never blocks. */
@@ -45,9 +46,10 @@ struct http_server_config {
 	void (*peer)(void *arg, uid_t uid, struct http_caller *ret);
 	/* A request is answered with 403, for that reason. NULL: nobody wants to know. */
 	void (*refused)(void *arg, const struct http_request *r, const char *why);
-	const char *unix_path;                 /* NULL none; made 0660 */
-	const char *tcp_address; int64_t tcp_port;   /* port 0 = any, -1 = none */
-	const char *tls_cert_file, *tls_key_file;    /* both or none */
+	const char *unix_path; /* NULL none; made 0660 */
+	const char *tcp_address;
+	int64_t tcp_port;                         /* port 0 = any, -1 = none */
+	const char *tls_cert_file, *tls_key_file; /* both or none */
 	/* Host headers accepted on TCP besides IP addresses, localhost and this machine's name;
 	 * NULL-terminated, may be NULL. */
 	const char *const *host_names;
@@ -81,7 +83,9 @@ int64_t http_held_of_caller(const struct http_request *r);
  * client had left. */
 void http_server_check_tokens(struct http_server *s);
 /* by_class[4] = answers 4xx; cut: connections of strangers beyond a limit; wrong credentials. */
-struct http_stats { int64_t requests, by_class[6], connections, held, streams, cut, wrong; };
+struct http_stats {
+	int64_t requests, by_class[6], connections, held, streams, cut, wrong;
+};
 void http_server_stats(const struct http_server *s, struct http_stats *ret);
 
 const char *http_method(const struct http_request *r);

@@ -9,7 +9,7 @@ struct tls_pair {
 	gnutls_pcert_st *chain;
 	unsigned n_chain;
 	gnutls_privkey_t key;
-	int64_t from, until;             /* validity of the first certificate, seconds since 1970 */
+	int64_t from, until; /* validity of the first certificate, seconds since 1970 */
 	/* Replaced ones: a handshake under way may still use them. */
 	struct tls_pair *older;
 };
@@ -17,4 +17,4 @@ struct tls_pair {
  * certificate. */
 int tls_pair_load(const char *cert_file, const char *key_file, struct tls_pair **ret,
 		  struct mo_error *err);
-struct tls_pair *tls_pair_free(struct tls_pair *p);    /* with all older ones */
+struct tls_pair *tls_pair_free(struct tls_pair *p); /* with all older ones */
