@@ -4,9 +4,10 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#define FINDINGS_MAX 100                         /* one odd driver must not fill the hello */
+#define FINDINGS_MAX 100 /* one odd driver must not fill the hello */
 
-void finds_done(struct finds *f) {
+void finds_done(struct finds *f)
+{
 	for (size_t i = 0; i < f->n_gpus; i++) {
 		mo_desc_done(&gpu_slot_desc, &f->gpus[i].slot);
 		free(f->gpus[i].path);
@@ -23,7 +24,8 @@ void finds_done(struct finds *f) {
 	*f = (struct finds){ 0 };
 }
 
-struct found_gpu *finds_add_gpu(struct finds *f) {
+struct found_gpu *finds_add_gpu(struct finds *f)
+{
 	struct found_gpu *g = MO_GROW(f->gpus, f->n_gpus);
 
 	mo_desc_init(&gpu_slot_desc, &g->slot);
@@ -31,14 +33,16 @@ struct found_gpu *finds_add_gpu(struct finds *f) {
 	return g;
 }
 
-struct found_nic *finds_add_nic(struct finds *f) {
+struct found_nic *finds_add_nic(struct finds *f)
+{
 	struct found_nic *n = MO_GROW(f->nics, f->n_nics);
 
 	mo_desc_init(&nic_info_desc, &n->nic);
 	return n;
 }
 
-void finds_odd(struct finds *f, const char *object, const char *fmt, ...) {
+void finds_odd(struct finds *f, const char *object, const char *fmt, ...)
+{
 	char text[512];
 	va_list ap;
 

@@ -1,5 +1,7 @@
-/* NVIDIA GPUs below a root directory through /proc/driver/nvidia and sysfs, without the vendor's library. Memory sizes are in neither and stay unknown. In the order
- * of bus addresses, which is CUDA's with CUDA_DEVICE_ORDER=PCI_BUS_ID and, on nodes of equal GPUs, its default. Format: measured (hardware facts 1.8). */
+/* NVIDIA GPUs below a root directory through /proc/driver/nvidia and sysfs, without the vendor's
+ * library. Memory sizes are in neither and stay unknown. In the order of bus addresses, which is
+ * CUDA's with CUDA_DEVICE_ORDER=PCI_BUS_ID and, on nodes of equal GPUs, its default. Format:
+ * measured (hardware facts 1.8). */
 #include "lib/topo/nvidia.h"
 
 #include <errno.h>
@@ -10,8 +12,11 @@
 #include "lib/topo/files.h"
 #include "lib/topo/pci.h"
 
-static void add_gpu(struct finds *f, const char *dir, const char *bdf) {
-	_cleanup_(mo_freep) char *info = mo_path(dir, "%s/information", bdf), *device = mo_printf("%s/sys/bus/pci/devices/%s", f->root, bdf), *id = mo_path(device, "device");
+static void add_gpu(struct finds *f, const char *dir, const char *bdf)
+{
+	_cleanup_(mo_freep) char *info = mo_path(dir, "%s/information", bdf),
+				 *device = mo_printf("%s/sys/bus/pci/devices/%s", f->root, bdf),
+				 *id = mo_path(device, "device");
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	int r = read_text(f, info, &b);
 
@@ -19,10 +24,14 @@ static void add_gpu(struct finds *f, const char *dir, const char *bdf) {
 	if (r == -ECANCELED)
 		return;
 	if (r < 0 || !b.data) {
-		finds_odd(f, bdf, "/proc/driver/nvidia/gpus/%s/information: %s: the GPU is left out", bdf, r < 0 ? strerror(-r) : "empty");
+		finds_odd(f, bdf,
+			  "/proc/driver/nvidia/gpus/%s/information: %s: the GPU is left out", bdf,
+			  r < 0 ? strerror(-r) : "empty");
 		return;
 	}
-	_cleanup_(mo_freep) char *minor = props_value(b.data, "Device Minor"), *excluded = props_value(b.data, "GPU Excluded"), *model = props_value(b.data, "Model");
+	_cleanup_(mo_freep) char *minor = props_value(b.data, "Device Minor"),
+				 *excluded = props_value(b.data, "GPU Excluded"),
+				 *model = props_value(b.data, "Model");
 	_cleanup_(mo_freep) char *node = mo_printf("/dev/nvidia%s", minor ? minor : "");
 	if (mo_streq(excluded, "Yes"))
 		return;
@@ -39,7 +48,8 @@ static void add_gpu(struct finds *f, const char *dir, const char *bdf) {
 		finds_odd(f, bdf, "it has no PCI directory: NIC and NUMA node are unknown");
 }
 
-void find_nvidia(struct finds *f) {
+void find_nvidia(struct finds *f)
+{
 	_cleanup_(mo_freep) char *dir = mo_printf("%s/proc/driver/nvidia/gpus", f->root);
 	size_t n;
 	char **names = dir_names(dir, &n);
@@ -52,5 +62,7 @@ void find_nvidia(struct finds *f) {
 		_cleanup_(mo_freep) char *version = file_line(f, path, NULL);
 		f->driver = version ? mo_printf("nvidia %s", version) : mo_strdup("nvidia");
 	}
-	find_lost(f, 0x10de, "an NVIDIA GPU that the nvidia driver does not report: no job can use it; check that the driver is loaded");
+	find_lost(f, 0x10de,
+		  "an NVIDIA GPU that the nvidia driver does not report: no job can use it; check "
+		  "that the driver is loaded");
 }

@@ -1,12 +1,15 @@
-/* GPU and NIC pairs: the NIC with the deepest common PCI ancestor below the host bridge, in GPU order, each NIC once while there are enough; else a NIC of the same
- * NUMA node in turn. Depth of the common ancestor, not the number of hops: MI300X has internal bridges that hop counts misjudge. Called by topo.c. */
+/* GPU and NIC pairs: the NIC with the deepest common PCI ancestor below the host bridge, in GPU
+ * order, each NIC once while there are enough; else a NIC of the same NUMA node in turn. Depth
+ * of the common ancestor, not the number of hops: MI300X has internal bridges that hop counts
+ * misjudge. Called by topo.c. */
 
 #include "lib/topo/pair.h"
 
 #include <string.h>
 
 /* Shared components below the host bridge; 0 = at most the host bridge is shared. */
-static size_t common_depth(const char *a, const char *b) {
+static size_t common_depth(const char *a, const char *b)
+{
 	size_t depth = 0, i;
 
 	if (!a || !b)
@@ -17,13 +20,15 @@ static size_t common_depth(const char *a, const char *b) {
 	return whole && i > 0 ? depth : depth ? depth - 1 : 0;
 }
 
-static struct found_nic *nearest(const struct found_gpu *g, struct finds *f) {
+static struct found_nic *nearest(const struct found_gpu *g, struct finds *f)
+{
 	struct found_nic *best = NULL;
 	size_t best_depth = 0;
 
 	for (size_t i = 0; i < f->n_nics; i++) {
 		size_t depth = common_depth(g->path, f->nics[i].path);
-		if (depth > best_depth || (depth && depth == best_depth && best->used && !f->nics[i].used)) {
+		if (depth > best_depth ||
+		    (depth && depth == best_depth && best->used && !f->nics[i].used)) {
 			best = &f->nics[i];
 			best_depth = depth;
 		}
@@ -32,7 +37,8 @@ static struct found_nic *nearest(const struct found_gpu *g, struct finds *f) {
 }
 
 /* nth NIC of the NUMA node, in turn. */
-static struct found_nic *of_node(const struct finds *f, int64_t numa, size_t nth) {
+static struct found_nic *of_node(const struct finds *f, int64_t numa, size_t nth)
+{
 	size_t n = 0;
 
 	for (size_t i = 0; i < f->n_nics; i++)
@@ -43,7 +49,8 @@ static struct found_nic *of_node(const struct finds *f, int64_t numa, size_t nth
 	return NULL;
 }
 
-void pair_nics(struct finds *f) {
+void pair_nics(struct finds *f)
+{
 	for (size_t i = 0; i < f->n_gpus; i++) {
 		struct gpu_slot *slot = &f->gpus[i].slot;
 		struct found_nic *nic = nearest(&f->gpus[i], f);
