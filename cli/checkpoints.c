@@ -1,4 +1,5 @@
-/* checkpoints: the ledger of a job, or offline what lies in a directory: complete, torn, and where a run would resume. The offline look is moe-ckpt's, the agents' own helper. */
+/* checkpoints: the ledger of a job, or offline what lies in a directory: complete, torn, and
+ * where a run would resume. The offline look is moe-ckpt's, the agents' own helper. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -27,17 +28,25 @@ static const char *const levels[] = { "marker", "sizes", "crc" };
 static void print_items(const struct cli *cli, struct json_object *items)
 {
 	static const struct column columns[] = {
-		{ ">ITERATION", "iteration", CELL_INT }, { "STATE", "state" }, { "LEVEL", "level" }, { ">SIZE", "bytes", CELL_BYTES }, { "SAVED", "saved_at" },
-		{ ">ATTEMPT", "attempt", CELL_INT }, { "PATH", "path" }, { "REASON", "reason" },
+		{ ">ITERATION", "iteration", CELL_INT },
+		{ "STATE", "state" },
+		{ "LEVEL", "level" },
+		{ ">SIZE", "bytes", CELL_BYTES },
+		{ "SAVED", "saved_at" },
+		{ ">ATTEMPT", "attempt", CELL_INT },
+		{ "PATH", "path" },
+		{ "REASON", "reason" },
 	};
 	for (size_t i = 0; i < js_len(items); i++) {
 		struct json_object *o = js_at(items, i);
 
 		if (js_str(o, "reason") || (!js_str(o, "fixed") && !js_str(o, "held")))
 			continue;
-		_cleanup_(mo_freep) char *text = js_str(o, "held")
-			? mo_printf("not to be resumed as it is: %s", js_str(o, "held"))
-			: mo_printf("does not reshard: a resume needs %s", js_str(o, "fixed"));
+		_cleanup_(mo_freep) char *text =
+			js_str(o, "held")
+				? mo_printf("not to be resumed as it is: %s", js_str(o, "held"))
+				: mo_printf("does not reshard: a resume needs %s",
+					    js_str(o, "fixed"));
 
 		json_object_object_add(o, "reason", json_object_new_string(text));
 	}
@@ -68,32 +77,40 @@ static int run_helper(const char *order, struct mo_buf *out)
 	char piece[65536];
 	ssize_t n;
 	if (!path)
-		return cli_fail(CLI_FAILED, "checkpoints: moe-ckpt is neither beside moectl nor installed; build or install it");
+		return cli_fail(CLI_FAILED, "checkpoints: moe-ckpt is neither beside moectl nor "
+					    "installed; build or install it");
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		return cli_fail(CLI_FAILED, "checkpoints: pipe: %m; try again");
 	pid_t pid = fork();
 	if (pid == 0) {
-		char *const argv[] = { path, (char *)"--scan", (char *)order, (char *)"--allow-root", NULL };
+		char *const argv[] = { path, (char *)"--scan", (char *)order,
+				       (char *)"--allow-root", NULL };
 		if (dup2(fds[1], STDOUT_FILENO) >= 0)
 			execv(path, argv);
 		_exit(127);
 	}
 	mo_close(fds[1]);
-	while (pid > 0 && ((n = read(fds[0], piece, sizeof(piece))) > 0 || (n < 0 && errno == EINTR)))
+	while (pid > 0 &&
+	       ((n = read(fds[0], piece, sizeof(piece))) > 0 || (n < 0 && errno == EINTR)))
 		if (n > 0 && out->len < SCAN_BYTES_MAX)
 			mo_buf_add(out, piece, (size_t)n);
 	mo_close(fds[0]);
-	if (pid < 0 || waitpid(pid, &status, 0) < 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
+	if (pid < 0 || waitpid(pid, &status, 0) < 0 || !WIFEXITED(status) ||
+	    WEXITSTATUS(status) != 0)
 		return cli_fail(CLI_FAILED, "checkpoints: %s failed; its message is above", path);
 	return 0;
 }
 
-static void command_done(struct command *c) { mo_desc_done(&command_desc, c); }
+static void command_done(struct command *c)
+{
+	mo_desc_done(&command_desc, c);
+}
 
 struct look {
 	struct engine engine;
-	char *dir;                     /* that was looked at */
-	bool added;                    /* the engine's own directory was added to the one that was given */
+	char *dir; /* that was looked at */
+	/* the engine's own directory was added to the one that was given */
+	bool added;
 	struct scan_result found;
 };
 
@@ -111,10 +128,10 @@ static void look_init(struct look *l)
 	mo_desc_init(&scan_result_desc, &l->found);
 }
 
-/* As a job with this checkpoint.dir looks, with or without what the engine adds; as it lies: at what
- * is there, wherever a job would look. */
-static int scan(const char *dir, const char *kind, const char *level, int64_t world, bool as_it_lies,
-		struct look *ret)
+/* As a job with this checkpoint.dir looks, with or without what the engine adds; as it lies: at
+ * what is there, wherever a job would look. */
+static int scan(const char *dir, const char *kind, const char *level, int64_t world,
+		bool as_it_lies, struct look *ret)
 {
 	_cleanup_(command_done) struct command c;
 	_cleanup_(mo_buf_done) struct mo_buf order = { 0 }, out = { 0 };
@@ -135,11 +152,13 @@ static int scan(const char *dir, const char *kind, const char *level, int64_t wo
 	wire_encode(&command_desc, &c, &order);
 	if ((r = run_helper(order.data, &out)))
 		return r;
-	r = wire_decode(&scan_result_desc, out.data ? out.data : "", out.len, false, &ret->found, &err);
+	r = wire_decode(&scan_result_desc, out.data ? out.data : "", out.len, false, &ret->found,
+			&err);
 	if (r < 0)
 		return cli_fail_error(CLI_FAILED, "checkpoints: moe-ckpt", &err, r);
 	if (ret->found.error)
-		return cli_fail(CLI_FAILED, "checkpoints: %s: %s; check --dir", dir, ret->found.error);
+		return cli_fail(CLI_FAILED, "checkpoints: %s: %s; check --dir", dir,
+				ret->found.error);
 	return 0;
 }
 
@@ -165,22 +184,27 @@ char *checkpoints_misfit(const struct recipe_input *in, const struct plan_parall
 {
 	_cleanup_(look_done) struct look look;
 	const struct recipe_checkpoint *c = &in->recipe.checkpoint;
-	struct recipe sizes = { .parallelism = { .tp = p->tp, .pp = p->pp, .ep = p->ep, .etp = p->etp, .cp = p->cp } };
+	struct recipe sizes = {
+		.parallelism = { .tp = p->tp, .pp = p->pp, .ep = p->ep, .etp = p->etp, .cp = p->cp }
+	};
 
 	look_init(&look);
-	if (!c->dir || c->resume == -2 || !may_fix(&in->engine) || access(c->dir, R_OK | X_OK) < 0 ||
+	if (!c->dir || c->resume == -2 || !may_fix(&in->engine) ||
+	    access(c->dir, R_OK | X_OK) < 0 ||
 	    scan(c->dir, in->engine.kind, "marker", MO_NONE, false, &look))
 		return NULL;
 	const struct found_checkpoint *newest = newest_complete(&look.found);
 	const struct checkpoint saved = { .fixed = newest ? newest->fixed : NULL };
 	_cleanup_(mo_freep) char *misfit = checkpoint_misfit(&saved, &sizes);
 
-	return misfit ? mo_printf("checkpoint %lld in %s does not reshard: a resume from it needs %s, and this plan has %s",
+	return misfit ? mo_printf("checkpoint %lld in %s does not reshard: a resume from it needs "
+				  "%s, and this plan has %s",
 				  (long long)newest->iteration, c->dir, newest->fixed, misfit)
 		      : NULL;
 }
 
-static struct json_object *checkpoint_doc(const struct found_checkpoint *f, const char *level, int64_t now)
+static struct json_object *checkpoint_doc(const struct found_checkpoint *f, const char *level,
+					  int64_t now)
 {
 	struct checkpoint c;
 	mo_desc_init(&checkpoint_desc, &c);
@@ -205,10 +229,13 @@ static struct json_object *unread_doc(const struct scan_result *r)
 	struct json_object *list = json_object_new_array();
 	for (size_t i = 0; i < r->n_unread; i++) {
 		struct json_object *o = json_object_new_object();
-		json_object_object_add(o, "name", json_object_new_string(r->unread[i].name ? r->unread[i].name : ""));
+		json_object_object_add(o, "name",
+				       json_object_new_string(r->unread[i].name ? r->unread[i].name
+										: ""));
 		json_object_object_add(o, "bytes", json_object_new_int64(r->unread[i].bytes));
 		if (r->unread[i].where)
-			json_object_object_add(o, "where", json_object_new_string(r->unread[i].where));
+			json_object_object_add(o, "where",
+					       json_object_new_string(r->unread[i].where));
 		json_object_array_add(list, o);
 	}
 	return list;
@@ -227,9 +254,11 @@ static void print_unread(struct json_object *doc, const char *kind)
 }
 
 /* The items are what lies there; what a job would do is its own decision. */
-static struct json_object *scan_doc(const struct look *l, const struct scan_result *items_of, const char *level)
+static struct json_object *scan_doc(const struct look *l, const struct scan_result *items_of,
+				    const char *level)
 {
-	struct json_object *doc = json_object_new_object(), *items = json_object_new_array(), *resume = NULL;
+	struct json_object *doc = json_object_new_object(), *items = json_object_new_array(),
+			   *resume = NULL;
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	int64_t now = mo_clock_wall_us(), iteration = MO_NONE;
 	int r = checkpoint_would(&l->engine, l->dir, l->added, &l->found, &iteration, &err);
@@ -244,7 +273,8 @@ static struct json_object *scan_doc(const struct look *l, const struct scan_resu
 	if (l->found.n_unread)
 		json_object_object_add(doc, "unread", unread_doc(&l->found));
 	if (r)
-		json_object_object_add(doc, "waits", json_object_new_string(mo_error_text(&err, r)));
+		json_object_object_add(doc, "waits",
+				       json_object_new_string(mo_error_text(&err, r)));
 	return doc;
 }
 
@@ -264,16 +294,21 @@ static void print_scan(struct cli *cli, struct json_object *doc, const char *dir
 		printf("%s: a run would resume from iteration %s\n", dir, text_int(resume));
 }
 
-static int of_dir(struct cli *cli, const char *dir, const char *kind, const char *level, int64_t world)
+static int of_dir(struct cli *cli, const char *dir, const char *kind, const char *level,
+		  int64_t world)
 {
 	_cleanup_(look_done) struct look look, lies;
 	look_init(&look);
 	look_init(&lies);
 	struct stat st;
 	if (stat(dir, &st) < 0 && (errno == ENOENT || errno == ENOTDIR))
-		return cli_fail(CLI_NOT_FOUND, "checkpoints: %s: no such directory; --dir is what checkpoint.dir of the recipe would be", dir);
+		return cli_fail(CLI_NOT_FOUND,
+				"checkpoints: %s: no such directory; --dir is what checkpoint.dir "
+				"of the recipe would be",
+				dir);
 	int r = scan(dir, kind, level, world, false, &look);
-	/* Where the engine's own directory is not there yet, what lies in the given one is judged where it lies. */
+	/* Where the engine's own directory is not there yet, what lies in the given one is
+	 * judged where it lies. */
 	bool there = !look.added || access(look.dir, F_OK) == 0;
 	if (!r && !there)
 		r = scan(dir, kind, level, world, true, &lies);
@@ -292,16 +327,22 @@ static int run(struct cli *cli, int argc, char **argv)
 {
 	const char *args[1] = { NULL }, *dir = NULL, *kind = NULL, *level = NULL;
 	int64_t world = MO_NONE;
-	const struct opt opts[] = { { "dir", 0, OPT_STR, &dir }, { "engine", 0, OPT_STR, &kind }, { "world", 0, OPT_INT, &world, 1, INT32_MAX }, { "verify", 0, OPT_STR, &level } };
+	const struct opt opts[] = { { "dir", 0, OPT_STR, &dir },
+				    { "engine", 0, OPT_STR, &kind },
+				    { "world", 0, OPT_INT, &world, 1, INT32_MAX },
+				    { "verify", 0, OPT_STR, &level } };
 	int r = cli_options(cli, argc, argv, opts, ELEMENTSOF(opts), args, 0, 1);
 	if (r)
 		return cli_stop(r);
 	if (args[0] ? dir || kind || level || world != MO_NONE : !dir)
-		return cli_misuse(cli, "%s", args[0] ? "JOB excludes --dir, --engine, --world and --verify" : "neither JOB nor --dir is given");
+		return cli_misuse(cli, "%s",
+				  args[0] ? "JOB excludes --dir, --engine, --world and --verify"
+					  : "neither JOB nor --dir is given");
 	if (args[0])
 		return of_job(cli, args[0]);
 	if (!kind)
-		return cli_misuse(cli, "--engine is missing: it tells how this directory is laid out; one of torch, command, megatron-lm, ...");
+		return cli_misuse(cli, "--engine is missing: it tells how this directory is laid "
+				       "out; one of torch, command, megatron-lm, ...");
 	level = level ? level : "sizes";
 	if (mo_enum_parse(levels, ELEMENTSOF(levels), level) < 0)
 		return cli_misuse(cli, "--verify %s is none of marker, sizes and crc", level);
@@ -309,7 +350,13 @@ static int run(struct cli *cli, int argc, char **argv)
 }
 
 const struct verb verb_checkpoints = {
-	"checkpoints", "Look", "checkpoints JOB | --dir DIR --engine KIND [--world N] [--verify LEVEL]", "the ledger of a job, or offline what is usable in a directory",
-	"  --dir DIR        look there (what checkpoint.dir would be); needs no cluster\n  --engine KIND    whose layout it has\n"
-	"  --world N        ranks that must have written it\n  --verify LEVEL   marker, sizes (default), or crc: against the checksums that a job with checkpoint.verify: crc left\n", run,
+	"checkpoints",
+	"Look",
+	"checkpoints JOB | --dir DIR --engine KIND [--world N] [--verify LEVEL]",
+	"the ledger of a job, or offline what is usable in a directory",
+	"  --dir DIR        look there (what checkpoint.dir would be); needs no cluster\n  "
+	"--engine KIND    whose layout it has\n"
+	"  --world N        ranks that must have written it\n  --verify LEVEL   marker, sizes "
+	"(default), or crc: against the checksums that a job with checkpoint.verify: crc left\n",
+	run,
 };

@@ -35,13 +35,21 @@ static int read_exit(const struct cli *cli, const char *word, struct classify_in
 	const char *number = is_signal || is_exit ? strchr(word, ':') + 1 : word;
 	if (mo_parse_i64(number, is_signal ? 1 : 0, is_signal ? 64 : 255,
 			 is_signal ? &in->signal : &in->code) < 0)
-		return cli_misuse(cli, "--exit %s is neither an exit code (0 to 255) nor "
-				       "signal:N (1 to 64)", word);
+		return cli_misuse(cli,
+				  "--exit %s is neither an exit code (0 to 255) nor signal:N (1 to "
+				  "64)",
+				  word);
 	return 0;
 }
 
-static void rules_done(struct failure_rules *r) { mo_desc_done(&failure_rules_desc, r); }
-static void verdict_done(struct failure_verdict *v) { mo_desc_done(&failure_verdict_desc, v); }
+static void rules_done(struct failure_rules *r)
+{
+	mo_desc_done(&failure_rules_desc, r);
+}
+static void verdict_done(struct failure_verdict *v)
+{
+	mo_desc_done(&failure_verdict_desc, v);
+}
 
 static int decide(const struct classify_input *in, struct failure_verdict *ret)
 {

@@ -1,4 +1,5 @@
-/* The controller as seen by the verbs (see client.h). Address and token: option, environment, ~/.config/moe/config.yaml (url, token, token_file, ca_file), default. */
+/* The controller as seen by the verbs (see client.h). Address and token: option, environment,
+ * ~/.config/moe/config.yaml (url, token, token_file, ca_file), default. */
 #include "cli/client.h"
 
 #include <errno.h>
@@ -22,13 +23,19 @@
 #define IDS_NAMED 8
 #define SAME_NAME_MAX 20 /* jobs of a name that are looked at */
 
-struct client { char *url, *token, *token_file, *ca_file; const char *token_from; /* what said the token, for people */ };
+struct client {
+	char *url, *token, *token_file, *ca_file;
+	const char *token_from; /* what said the token, for people */
+};
 
 static const struct mo_option config_options[] = {
-	{ "url", MO_OPTION_STR, offsetof(struct client, url), NULL, "Controller: http(s)://host:port or unix:/path." },
+	{ "url", MO_OPTION_STR, offsetof(struct client, url), NULL,
+	  "Controller: http(s)://host:port or unix:/path." },
 	{ "token", MO_OPTION_STR, offsetof(struct client, token), NULL, "Bearer token." },
-	{ "token_file", MO_OPTION_PATH, offsetof(struct client, token_file), NULL, "File that holds the bearer token." },
-	{ "ca_file", MO_OPTION_PATH, offsetof(struct client, ca_file), NULL, "Certificates that vouch for an https controller." },
+	{ "token_file", MO_OPTION_PATH, offsetof(struct client, token_file), NULL,
+	  "File that holds the bearer token." },
+	{ "ca_file", MO_OPTION_PATH, offsetof(struct client, ca_file), NULL,
+	  "Certificates that vouch for an https controller." },
 };
 static const struct mo_options config = { config_options, ELEMENTSOF(config_options) };
 
@@ -61,8 +68,11 @@ static int config_read(struct client *c)
 		return 0;
 	int r = mo_options_file(&config, c, path, &err);
 	if (r >= 0 && c->token && (r = mo_secret_check(path, &err)) < 0)
-		return cli_fail(CLI_USAGE, "the configuration has a token: %s", mo_error_text(&err, r));
-	return r < 0 ? cli_fail(CLI_USAGE, "%s%s%s", mo_error_text(&err, r), err.hint ? "; " : "", err.hint ? err.hint : "") : 0;
+		return cli_fail(CLI_USAGE, "the configuration has a token: %s",
+				mo_error_text(&err, r));
+	return r < 0 ? cli_fail(CLI_USAGE, "%s%s%s", mo_error_text(&err, r), err.hint ? "; " : "",
+				err.hint ? err.hint : "")
+		     : 0;
 }
 
 static int token_read(struct client *c, const char *path, const char *from)
@@ -73,7 +83,10 @@ static int token_read(struct client *c, const char *path, const char *from)
 	if (r == -EPERM)
 		return cli_fail(CLI_USAGE, "token file %s", mo_error_text(&err, r));
 	if (r < 0)
-		return cli_fail(CLI_USAGE, "token file %s; check MOE_TOKEN_FILE, --token-file or token_file in the configuration", mo_error_text(&err, r));
+		return cli_fail(CLI_USAGE,
+				"token file %s; check MOE_TOKEN_FILE, --token-file or token_file "
+				"in the configuration",
+				mo_error_text(&err, r));
 	mo_str_set(&c->token, token);
 	mo_str_set(&c->token_file, path);
 	c->token_from = from;
@@ -83,18 +96,30 @@ static int token_read(struct client *c, const char *path, const char *from)
 static int url_check(const char *url)
 {
 	if (mo_url_clear_text(url))
-		return cli_fail(CLI_USAGE, "controller address %s: everything, your token too, would go there in clear text; use https:// (http:// is for this machine alone; `ssh -L 7070:127.0.0.1:7070 HOST` makes a remote port one of it)", url);
-	if ((mo_starts_with(url, "unix:/") && url[6]) || (mo_starts_with(url, "http://") && url[7]) || (mo_starts_with(url, "https://") && url[8]))
+		return cli_fail(CLI_USAGE,
+				"controller address %s: everything, your token too, would go there "
+				"in clear text; use https:// (http:// is for this machine alone; "
+				"`ssh -L 7070:127.0.0.1:7070 HOST` makes a remote port one of it)",
+				url);
+	if ((mo_starts_with(url, "unix:/") && url[6]) ||
+	    (mo_starts_with(url, "http://") && url[7]) ||
+	    (mo_starts_with(url, "https://") && url[8]))
 		return 0;
-	return cli_fail(CLI_USAGE, "controller address %s: unknown form; use http(s)://host:port or unix:/path in MOE_URL or --url", url);
+	return cli_fail(CLI_USAGE,
+			"controller address %s: unknown form; use http(s)://host:port or "
+			"unix:/path in MOE_URL or --url",
+			url);
 }
 
-/* The controller of this machine, or else the local cluster in its usual place: a second shell need not be told. */
+/* The controller of this machine, or else the local cluster in its usual place: a second shell
+ * need not be told. */
 static char *default_url(void)
 {
-	_cleanup_(mo_freep) char *dir = access(strchr(DEFAULT_URL, '/'), F_OK) == 0 ? NULL : local_default_dir();
+	_cleanup_(mo_freep) char *dir =
+		access(strchr(DEFAULT_URL, '/'), F_OK) == 0 ? NULL : local_default_dir();
 	_cleanup_(mo_freep) char *socket = dir ? mo_printf("%s/moed.sock", dir) : NULL;
-	return socket && access(socket, F_OK) == 0 ? mo_printf("unix:%s", socket) : mo_strdup(DEFAULT_URL);
+	return socket && access(socket, F_OK) == 0 ? mo_printf("unix:%s", socket)
+						   : mo_strdup(DEFAULT_URL);
 }
 
 int client_open(struct cli *cli)
@@ -127,10 +152,15 @@ int client_open(struct cli *cli)
 	if ((env = getenv("MOE_TOKEN_FILE")) && *env)
 		return token_read(c, env, "MOE_TOKEN_FILE");
 	c->token_from = "token in the configuration file";
-	return !c->token && c->token_file ? token_read(c, c->token_file, "token_file in the configuration file") : 0;
+	return !c->token && c->token_file
+		       ? token_read(c, c->token_file, "token_file in the configuration file")
+		       : 0;
 }
 
-const char *client_url(const struct cli *cli) { return cli->client ? cli->client->url : DEFAULT_URL; }
+const char *client_url(const struct cli *cli)
+{
+	return cli->client ? cli->client->url : DEFAULT_URL;
+}
 
 int client_send(struct cli *cli, const struct request *q, struct answer *ret)
 {
@@ -138,8 +168,17 @@ int client_send(struct cli *cli, const struct request *q, struct answer *ret)
 	if (r)
 		return r;
 	const struct mo_http_call call = {
-		.url = cli->client->url, .path = q->path, .method = q->method ? q->method : "GET", .body = q->body, .body_len = q->n, .token = cli->client->token,
-		.content_type = q->content_type, .timeout_ms = q->timeout_ms ? MO_MAX(q->timeout_ms, 0) : 30000, .max_body = BODY_MAX, .headers = q->headers, .ca_file = cli->client->ca_file,
+		.url = cli->client->url,
+		.path = q->path,
+		.method = q->method ? q->method : "GET",
+		.body = q->body,
+		.body_len = q->n,
+		.token = cli->client->token,
+		.content_type = q->content_type,
+		.timeout_ms = q->timeout_ms ? MO_MAX(q->timeout_ms, 0) : 30000,
+		.max_body = BODY_MAX,
+		.headers = q->headers,
+		.ca_file = cli->client->ca_file,
 	};
 	answer_done(ret);
 	ret->error = mo_http_fetch(&call, q->on_data, q->arg, &ret->status, &ret->body, &ret->err);
@@ -161,10 +200,12 @@ bool problem_print_recipe(struct json_object *doc, const char *file)
 		const char *hint = js_str(e, "hint"), *message = js_str(e, "message");
 		int64_t line = js_int(e, "line"), column = js_int(e, "column");
 		if (line > 0)
-			fprintf(stderr, "%s:%lld:%lld: ", file, (long long)line, (long long)MO_MAX(column, 1));
+			fprintf(stderr, "%s:%lld:%lld: ", file, (long long)line,
+				(long long)MO_MAX(column, 1));
 		else
 			fputs("moectl: ", stderr);
-		fprintf(stderr, "%s%s%s\n", message ? message : "invalid", hint ? "; " : "", hint ? hint : "");
+		fprintf(stderr, "%s%s%s\n", message ? message : "invalid", hint ? "; " : "",
+			hint ? hint : "");
 	}
 	return js_len(errors) > 0;
 }
@@ -172,51 +213,78 @@ bool problem_print_recipe(struct json_object *doc, const char *file)
 static int exit_of(int status)
 {
 	switch (status) {
-	case 401: case 403: return CLI_DENIED;
+	case 401:
+	case 403: return CLI_DENIED;
 	case 404:
 	case 410: return CLI_NOT_FOUND;
-	case 400: case 413: case 415: case 422: return CLI_USAGE;
+	case 400:
+	case 413:
+	case 415:
+	case 422: return CLI_USAGE;
 	default: return status >= 200 && status < 300 ? CLI_OK : CLI_FAILED;
 	}
 }
 
-/* Whether what listens there understands the other of http and https. The words of a failed handshake depend on who closes first, so it is asked, without a credential; a
- * certificate that is not vouched for is TLS all the same. */
+/* Whether what listens there understands the other of http and https. The words of a failed
+ * handshake depend on who closes first, so it is asked, without a credential; a certificate that
+ * is not vouched for is TLS all the same. */
 bool client_wrong_scheme(const struct cli *cli, const struct answer *a)
 {
 	const char *url = client_url(cli);
 	bool tls = mo_starts_with(url, "https:");
-	if (a->status || a->error == -ECONNREFUSED || (!tls && !mo_starts_with(url, "http:")) || strstr(mo_error_text(&a->err, a->error), "certificate"))
+	if (a->status || a->error == -ECONNREFUSED || (!tls && !mo_starts_with(url, "http:")) ||
+	    strstr(mo_error_text(&a->err, a->error), "certificate"))
 		return false;
-	_cleanup_(mo_freep) char *other = mo_printf("http%s%s", tls ? "" : "s", url + strlen(tls ? "https" : "http"));
+	_cleanup_(mo_freep) char *other =
+		mo_printf("http%s%s", tls ? "" : "s", url + strlen(tls ? "https" : "http"));
 	_cleanup_(mo_buf_done) struct mo_buf body = { 0 };
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
-	const struct mo_http_call call = { .url = other, .path = "/healthz", .method = "GET", .timeout_ms = 2000, .max_body = 65536 };
+	const struct mo_http_call call = { .url = other,
+					   .path = "/healthz",
+					   .method = "GET",
+					   .timeout_ms = 2000,
+					   .max_body = 65536 };
 	int status = 0, r = mo_http_fetch(&call, NULL, NULL, &status, &body, &err);
 	return status > 0 || (!tls && strstr(mo_error_text(&err, r), "certificate"));
 }
 
-/* libcurl speaks of localhost and port 80 even for a UNIX socket: there the reason is found by looking at it. */
+/* libcurl speaks of localhost and port 80 even for a UNIX socket: there the reason is found by
+ * looking at it. */
 static int unreachable(const struct cli *cli, const struct answer *a)
 {
 	const char *url = client_url(cli), *text = mo_error_text(&a->err, a->error);
 	if (mo_starts_with(url, "unix:") && a->error == -ECONNREFUSED) {
 		if (access(url + 5, F_OK) < 0)
-			text = errno == EACCES ? "the directory may not be entered" : "there is no such socket";
+			text = errno == EACCES ? "the directory may not be entered"
+					       : "there is no such socket";
 		else if (access(url + 5, W_OK) < 0)
-			return cli_fail(CLI_DENIED, "controller %s: you may not use this socket; ask for membership of its group, or use the TCP address with a token", url);
+			return cli_fail(CLI_DENIED,
+					"controller %s: you may not use this socket; ask for "
+					"membership of its group, or use the TCP address with a "
+					"token",
+					url);
 		else
 			text = "nobody listens there";
 	} else if (mo_starts_with(text, url) && text[strlen(url)] == ':') {
 		text += strlen(url) + 2;
 	}
 	if (client_wrong_scheme(cli, a))
-		return cli_fail(CLI_UNREACHABLE, mo_starts_with(url, "https:") ?
-				"controller %s: what answers there does not speak TLS; use http:// on this machine, or give moed a certificate (tls_cert, tls_key)" :
-				"controller %s: what answers there speaks TLS, not plain HTTP; use https://", url);
+		return cli_fail(CLI_UNREACHABLE,
+				mo_starts_with(url, "https:")
+					? "controller %s: what answers there does not speak TLS; "
+					  "use http:// on this machine, or give moed a certificate "
+					  "(tls_cert, tls_key)"
+					: "controller %s: what answers there speaks TLS, not plain "
+					  "HTTP; use https://",
+				url);
 	if (mo_starts_with(url, "https:") && (strstr(text, "certificate") || strstr(text, "SSL")))
-		return cli_fail(CLI_UNREACHABLE, "controller %s: %s; name the CA that signed it as ca_file in ~/.config/moe/config.yaml, and an address that is in it", url, text);
-	return cli_fail(CLI_UNREACHABLE, "controller %s: %s; start moed (or `moectl local up`), or set MOE_URL", url, text);
+		return cli_fail(CLI_UNREACHABLE,
+				"controller %s: %s; name the CA that signed it as ca_file in "
+				"~/.config/moe/config.yaml, and an address that is in it",
+				url, text);
+	return cli_fail(CLI_UNREACHABLE,
+			"controller %s: %s; start moed (or `moectl local up`), or set MOE_URL", url,
+			text);
 }
 
 /* 401: nothing was shown, or something that is not accepted; then what said it is named. */
@@ -224,9 +292,17 @@ static int no_credential(const struct cli *cli)
 {
 	const struct client *c = cli->client;
 	if (!c->token)
-		return cli_fail(CLI_DENIED, "controller %s: it wants a token and none was given; name a file with one in MOE_TOKEN_FILE (`moectl token create` makes one)", c->url);
-	return cli_fail(CLI_DENIED, "controller %s: the token (%s%s%s) is wrong, was revoked or has expired; ask for a new one (`moectl token create`)", c->url, c->token_from,
-			mo_streq(c->token_from, "MOE_TOKEN") || !c->token_file ? "" : " ", mo_streq(c->token_from, "MOE_TOKEN") || !c->token_file ? "" : c->token_file);
+		return cli_fail(CLI_DENIED,
+				"controller %s: it wants a token and none was given; name a file "
+				"with one in MOE_TOKEN_FILE (`moectl token create` makes one)",
+				c->url);
+	return cli_fail(CLI_DENIED,
+			"controller %s: the token (%s%s%s) is wrong, was revoked or has expired; "
+			"ask for a new one (`moectl token create`)",
+			c->url, c->token_from,
+			mo_streq(c->token_from, "MOE_TOKEN") || !c->token_file ? "" : " ",
+			mo_streq(c->token_from, "MOE_TOKEN") || !c->token_file ? ""
+									       : c->token_file);
 }
 
 int client_judge(struct cli *cli, const char *what, const struct answer *a)
@@ -248,22 +324,34 @@ int client_judge(struct cli *cli, const char *what, const struct answer *a)
 	if (!detail)
 		detail = js_str(a->doc, "title");
 	if (detail)
-		return cli_fail(code, "%s%s%s%s%s", what && !strstr(detail, what) ? what : "", what && !strstr(detail, what) ? ": " : "", detail, hint ? "; " : "", hint ? hint : "");
-	return cli_fail(code, "%s: the controller answered %d without a reason; see its log", what ? what : client_url(cli), a->status);
+		return cli_fail(code, "%s%s%s%s%s", what && !strstr(detail, what) ? what : "",
+				what && !strstr(detail, what) ? ": " : "", detail, hint ? "; " : "",
+				hint ? hint : "");
+	return cli_fail(code, "%s: the controller answered %d without a reason; see its log",
+			what ? what : client_url(cli), a->status);
 }
 
-static int call(struct cli *cli, const char *method, const char *what, const char *body, struct answer *ret, const char *path)
+static int call(struct cli *cli, const char *method, const char *what, const char *body,
+		struct answer *ret, const char *path)
 {
-	const struct request q = { .method = method, .path = path, .body = body, .n = body ? strlen(body) : 0, .content_type = body ? "application/json" : NULL };
+	const struct request q = { .method = method,
+				   .path = path,
+				   .body = body,
+				   .n = body ? strlen(body) : 0,
+				   .content_type = body ? "application/json" : NULL };
 	int r = client_send(cli, &q, ret);
 	if (!r)
 		r = client_judge(cli, what, ret);
 	if (!r && !ret->doc && ret->status != 204)
-		return cli_fail(CLI_FAILED, "controller %s: the answer to %s is no JSON; is something else listening there?", client_url(cli), path);
+		return cli_fail(CLI_FAILED,
+				"controller %s: the answer to %s is no JSON; is something else "
+				"listening there?",
+				client_url(cli), path);
 	return r;
 }
 
-int client_call(struct cli *cli, const char *method, const char *what, const char *body, struct answer *ret, const char *path_fmt, ...)
+int client_call(struct cli *cli, const char *method, const char *what, const char *body,
+		struct answer *ret, const char *path_fmt, ...)
 {
 	va_list ap;
 	va_start(ap, path_fmt);
@@ -287,7 +375,8 @@ int client_get_all(struct cli *cli, const char *what, struct answer *ret, const 
 	va_start(ap, path_fmt);
 	_cleanup_(mo_freep) char *base = mo_vprintf(path_fmt, ap);
 	va_end(ap);
-	_cleanup_(mo_freep) char *path = mo_printf("%s%climit=%d", base, strchr(base, '?') ? '&' : '?', PAGE);
+	_cleanup_(mo_freep) char *path =
+		mo_printf("%s%climit=%d", base, strchr(base, '?') ? '&' : '?', PAGE);
 	int r = call(cli, "GET", what, NULL, ret, path);
 	struct json_object *next = NULL;
 	if (r || !(next = js_get(ret->doc, "next")))
@@ -295,7 +384,8 @@ int client_get_all(struct cli *cli, const char *what, struct answer *ret, const 
 	struct json_object *items = js_items(ret->doc);
 	while (next && items) {
 		_cleanup_(answer_done) struct answer page = { 0 };
-		_cleanup_(mo_freep) char *after = url_quote(json_object_get_string(next)), *p = mo_printf("%s&after=%s", path, after);
+		_cleanup_(mo_freep) char *after = url_quote(json_object_get_string(next)),
+					 *p = mo_printf("%s&after=%s", path, after);
 		r = call(cli, "GET", what, NULL, &page, p);
 		if (r)
 			return r;
@@ -307,13 +397,17 @@ int client_get_all(struct cli *cli, const char *what, struct answer *ret, const 
 		next = js_get(ret->doc, "next");
 	}
 	mo_buf_reset(&ret->body);
-	mo_buf_str(&ret->body, json_object_to_json_string_ext(ret->doc, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
+	mo_buf_str(&ret->body,
+		   json_object_to_json_string_ext(ret->doc,
+						  JSON_C_TO_STRING_PLAIN |
+							  JSON_C_TO_STRING_NOSLASHESCAPE));
 	return 0;
 }
 
 bool is_job_id(const char *word)
 {
-	return word[0] == 'j' && word[1] == '-' && word[2] && strspn(word + 2, "0123456789") == strlen(word + 2);
+	return word[0] == 'j' && word[1] == '-' && word[2] &&
+	       strspn(word + 2, "0123456789") == strlen(word + 2);
 }
 
 /* The name among those of the document's items that is most like this word; NULL none. */
@@ -346,7 +440,8 @@ static int nothing_named(struct cli *cli, const char *word, enum beside beside)
 
 	if (!near)
 		near = nearest(js_items(jobs.doc), word);
-	_cleanup_(mo_freep) char *mean = near ? mo_printf(": did you mean %s?", near) : mo_strdup("");
+	_cleanup_(mo_freep) char *mean =
+		near ? mo_printf(": did you mean %s?", near) : mo_strdup("");
 
 	switch (beside) {
 	case BESIDE_NODE:
@@ -367,7 +462,8 @@ static int nothing_named(struct cli *cli, const char *word, enum beside beside)
 	}
 }
 
-/* Unfinished ones of the name beside the one that is taken: whoever meant one of them looks at the wrong job. */
+/* Unfinished ones of the name beside the one that is taken: whoever meant one of them looks at
+ * the wrong job. */
 static void tell_others(const struct cli *cli, struct json_object *items)
 {
 	size_t n = js_len(items), told = 0;
@@ -379,13 +475,17 @@ static void tell_others(const struct cli *cli, struct json_object *items)
 		const char *state = js_str(job, "state");
 
 		if (state && strstr(JOBS_UNFINISHED, state) && told++ < IDS_NAMED)
-			mo_buf_printf(&others, "%s%s (%s)", told > 1 ? ", " : "", js_str(job, "id"), state);
+			mo_buf_printf(&others, "%s%s (%s)", told > 1 ? ", " : "", js_str(job, "id"),
+				      state);
 	}
 	if (!told || cli->json)
 		return;
-	fprintf(stderr, "moectl: %s: note: %s is the newest job of this name; %s%s %s it too and %s named by id\n",
-		cli->verb->name, js_str(js_at(items, n - 1), "id"), others.data, told > IDS_NAMED ? ", ..." : "",
-		told > 1 ? "have" : "has", told > 1 ? "are" : "is");
+	fprintf(stderr,
+		"moectl: %s: note: %s is the newest job of this name; %s%s %s it too and %s named "
+		"by id\n",
+		cli->verb->name, js_str(js_at(items, n - 1), "id"), others.data,
+		told > IDS_NAMED ? ", ..." : "", told > 1 ? "have" : "has",
+		told > 1 ? "are" : "is");
 }
 
 static int job_of(struct cli *cli, const char *word, enum beside beside, char **ret)
@@ -429,11 +529,15 @@ int client_job_to_act_on(struct cli *cli, const char *word, char **ret)
 		return r;
 	size_t n = js_len(js_items(a.doc));
 	if (n == 0)
-		return client_job(cli, word, ret); /* a finished one: the controller says what state forbids it */
+		/* a finished one: the controller says what state forbids it */
+		return client_job(cli, word, ret);
 	for (size_t i = 0; i < n && i < IDS_NAMED; i++)
 		mo_buf_printf(&ids, "%s%s", i ? ", " : "", js_str(js_at(js_items(a.doc), i), "id"));
 	if (n > 1)
-		return cli_fail(CLI_USAGE, "job %s: %zu unfinished jobs have this name (%s%s); say which by its id", word, n, ids.data, n > IDS_NAMED ? ", ..." : "");
+		return cli_fail(CLI_USAGE,
+				"job %s: %zu unfinished jobs have this name (%s%s); say which by "
+				"its id",
+				word, n, ids.data, n > IDS_NAMED ? ", ..." : "");
 	*ret = mo_strdup(ids.data);
 	return 0;
 }
@@ -441,7 +545,8 @@ int client_job_to_act_on(struct cli *cli, const char *word, char **ret)
 int client_subject(struct cli *cli, const char *word, char **ret_job)
 {
 	_cleanup_(answer_done) struct answer a = { 0 };
-	_cleanup_(mo_freep) char *quoted = url_quote(word), *path = mo_printf("/v1/nodes/%s", quoted);
+	_cleanup_(mo_freep) char *quoted = url_quote(word),
+				 *path = mo_printf("/v1/nodes/%s", quoted);
 	*ret_job = NULL;
 	int r = is_job_id(word) ? 0 : client_send(cli, &(struct request){ .path = path }, &a);
 	if (r)
@@ -455,7 +560,8 @@ char *url_quote(const char *s)
 {
 	struct mo_buf b = { 0 };
 	for (; *s; s++)
-		if (strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~", *s))
+		if (strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~",
+			   *s))
 			mo_buf_add(&b, s, 1);
 		else
 			mo_buf_printf(&b, "%%%02X", (unsigned char)*s);

@@ -1,5 +1,6 @@
-/* explain config: what the engine will really be configured with, and who said it: of a recipe by the files that lie here, of a job by
- * what its record keeps. Both give the same document, so people see both in the same form. */
+/* explain config: what the engine will really be configured with, and who said it: of a recipe
+ * by the files that lie here, of a job by what its record keeps. Both give the same document, so
+ * people see both in the same form. */
 #include "cli/config.h"
 
 #include <errno.h>
@@ -71,8 +72,10 @@ static void print_names(const struct cli *cli, struct json_object *names, const 
 		if (wanted && !mo_streq(wanted, name))
 			continue;
 		_cleanup_(mo_freep) char *key = visible(name);
-		_cleanup_(mo_freep) char *shown = visible(json_object_to_json_string_ext(
-			value, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
+		_cleanup_(mo_freep) char *shown = visible(
+			json_object_to_json_string_ext(value,
+						       JSON_C_TO_STRING_PLAIN |
+							       JSON_C_TO_STRING_NOSLASHESCAPE));
 
 		printf("%s = %s    of the run's own directory\n", paint(cli, "1", key), shown);
 	}
@@ -116,8 +119,8 @@ static int no_key(const char *what, const char *key, struct json_object *doc)
 	_cleanup_(mo_freep) char *meant = visible(b.data ? b.data : "");
 
 	return cli_fail(CLI_NOT_FOUND,
-			"%s: no key '%s' in its files and its command%s%s`moectl explain "
-			"config %s` lists all",
+			"%s: no key '%s' in its files and its command%s%s`moectl explain config "
+			"%s` lists all",
 			what, key, meant, js_len(like) == 1 ? " " : "; ", what);
 }
 

@@ -11,19 +11,21 @@ static void print_paused(struct json_object *doc)
 	int64_t iteration = js_int(doc, "iteration");
 
 	if (js_get(doc, "checkpoint")) {
-		puts("asked to stop and keep its place in the list; `moectl resume` continues from the "
-		     "newest checkpoint");
+		puts("asked to stop and keep its place in the list; `moectl resume` continues from "
+		     "the newest checkpoint");
 		return;
 	}
-	printf("asked to stop and keep its place in the list; no checkpoint of it is known: unless one "
-	       "is saved while it stops, `moectl resume` begins at 0");
+	printf("asked to stop and keep its place in the list; no checkpoint of it is known: unless "
+	       "one is saved while it stops, `moectl resume` begins at 0");
 	if (iteration > 0)
 		printf(" (%lld iterations are lost)", (long long)iteration);
 	putchar('\n');
 }
 
-/* said: what happens to a job with ranks, NULL = a pause; idle: when there was nothing to stop, that is, the job is in the state `at` already. */
-static int act(struct cli *cli, const char *word, const char *verb, const char *body, const char *said, const char *at, const char *idle)
+/* said: what happens to a job with ranks, NULL = a pause; idle: when there was nothing to stop,
+ * that is, the job is in the state `at` already. */
+static int act(struct cli *cli, const char *word, const char *verb, const char *body,
+	       const char *said, const char *at, const char *idle)
 {
 	_cleanup_(answer_done) struct answer a = { 0 };
 	_cleanup_(mo_freep) char *id = NULL;
@@ -49,16 +51,19 @@ static int run_cancel(struct cli *cli, int argc, char **argv)
 	int r = cli_options(cli, argc, argv, opts, ELEMENTSOF(opts), args, 1, 1);
 	if (r)
 		return cli_stop(r);
-	return act(cli, args[0], "cancel", now ? "{\"now\":true}" : "{}", now ? "killed at once" : "asked to stop; ranks may save a checkpoint within stop.grace", "cancelled",
-		"it had no ranks to stop");
+	return act(cli, args[0], "cancel", now ? "{\"now\":true}" : "{}",
+		   now ? "killed at once"
+		       : "asked to stop; ranks may save a checkpoint within stop.grace",
+		   "cancelled", "it had no ranks to stop");
 }
 
 static int run_pause(struct cli *cli, int argc, char **argv)
 {
 	const char *args[1] = { NULL };
 	int r = cli_options(cli, argc, argv, NULL, 0, args, 1, 1);
-	return r ? cli_stop(r) : act(cli, args[0], "pause", "{}", NULL, "paused",
-		"it had no ranks to stop; `moectl resume` queues it again");
+	return r ? cli_stop(r)
+		 : act(cli, args[0], "pause", "{}", NULL, "paused",
+		       "it had no ranks to stop; `moectl resume` queues it again");
 }
 
 static int run_resume(struct cli *cli, int argc, char **argv)
@@ -78,11 +83,27 @@ static int run_restart(struct cli *cli, int argc, char **argv)
 	if (r)
 		return cli_stop(r);
 	body = from == MO_NONE ? mo_strdup("{}") : mo_printf("{\"from\":%lld}", (long long)from);
-	return act(cli, args[0], "restart", body, "stops as planned and starts again from a checkpoint", "queued", "it had no ranks to stop; queued");
+	return act(cli, args[0], "restart", body,
+		   "stops as planned and starts again from a checkpoint", "queued",
+		   "it had no ranks to stop; queued");
 }
 
-const struct verb verb_cancel = { "cancel", "Act", "cancel JOB [--now]", "end a job; its ranks get stop.signal and stop.grace", "  --now    kill the ranks at once, no grace\n", run_cancel };
-const struct verb verb_pause = { "pause", "Act", "pause JOB", "stop a job as planned and free its GPUs", NULL, run_pause };
-const struct verb verb_resume = { "resume", "Act", "resume JOB", "continue a paused job from its newest checkpoint", NULL, run_resume };
-const struct verb verb_restart = { "restart", "Act", "restart JOB [--from ITER]", "stop as planned and start again from a checkpoint",
-	"  --from ITER   from the checkpoint of this iteration (default: the newest usable one); 0 starts afresh\n", run_restart };
+const struct verb verb_cancel = { "cancel",
+				  "Act",
+				  "cancel JOB [--now]",
+				  "end a job; its ranks get stop.signal and stop.grace",
+				  "  --now    kill the ranks at once, no grace\n",
+				  run_cancel };
+const struct verb verb_pause = { "pause",     "Act",
+				 "pause JOB", "stop a job as planned and free its GPUs",
+				 NULL,        run_pause };
+const struct verb verb_resume = { "resume",     "Act",
+				  "resume JOB", "continue a paused job from its newest checkpoint",
+				  NULL,         run_resume };
+const struct verb verb_restart = { "restart",
+				   "Act",
+				   "restart JOB [--from ITER]",
+				   "stop as planned and start again from a checkpoint",
+				   "  --from ITER   from the checkpoint of this iteration "
+				   "(default: the newest usable one); 0 starts afresh\n",
+				   run_restart };

@@ -19,17 +19,17 @@ static const char *const paths[_DOC_N] = { "/v1/tokens", "/v1/nodes", "/v1/clust
 
 struct doctor {
 	struct cli *cli;
-	const char *node;            /* what is asked about; NULL = all */
+	const char *node; /* what is asked about; NULL = all */
 	struct json_object *docs[_DOC_N];
 	int statuses[_DOC_N];
-	struct json_object *found;   /* items */
+	struct json_object *found; /* items */
 	bool crit;
-	const struct check *now;     /* whose row it is */
-	size_t n_before;             /* what the checks before it found */
+	const struct check *now; /* whose row it is */
+	size_t n_before;         /* what the checks before it found */
 };
 struct check {
-	const char *name, *fine;     /* fine: said when nothing was found */
-	unsigned documents;          /* 1u << enum document, or'ed */
+	const char *name, *fine; /* fine: said when nothing was found */
+	unsigned documents;      /* 1u << enum document, or'ed */
 	void (*look)(struct doctor *d);
 };
 
@@ -113,8 +113,8 @@ static bool is_reached(struct cli *cli, const struct doctor *d)
 static void unbound(struct doctor *d)
 {
 	const char *state = "warn";
-	const char *words = "bound to no node: whoever has it speaks for any; accepted on "
-			    "loopback only";
+	const char *words =
+		"bound to no node: whoever has it speaks for any; accepted on loopback only";
 	_cleanup_(mo_freep) char *next =
 		mo_printf("give each node its own: %s; then `moectl token revoke` this one",
 			  own_token(d));

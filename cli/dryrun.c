@@ -1,5 +1,6 @@
-/* The dry-run document for people: the exact command and environment of every rank, what is equal said once. What differs is said per node where it is the same for all ranks of
- * each, else per rank. Called by submit.c. */
+/* The dry-run document for people: the exact command and environment of every rank, what is
+ * equal said once. What differs is said per node where it is the same for all ranks of each,
+ * else per rank. Called by submit.c. */
 #include "cli/dryrun.h"
 
 #include <string.h>
@@ -9,12 +10,16 @@
 #include "lib/base/buf.h"
 
 enum spread { ALL_RANKS, BY_NODE, BY_RANK };
-struct variable { const char *name; enum spread spread; };
+struct variable {
+	const char *name;
+	enum spread spread;
+};
 
 /* A word as a shell takes it. */
 void dryrun_word(struct mo_buf *b, const char *word)
 {
-	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./:=,@%+-";
+	static const char plain[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./:=,@%+-";
 	if (*word && strspn(word, plain) == strlen(word)) {
 		mo_buf_str(b, word);
 		return;
@@ -49,7 +54,8 @@ static struct json_object *value_of(struct json_object *rank, const char *name)
 
 static void add_pair(struct mo_buf *b, const char *name, struct json_object *value)
 {
-	const char *file = json_object_is_type(value, json_type_object) ? js_str(value, "file") : NULL;
+	const char *file =
+		json_object_is_type(value, json_type_object) ? js_str(value, "file") : NULL;
 	mo_buf_printf(b, "%s=", name);
 	if (file)
 		mo_buf_printf(b, "<what %s on the node holds>", file);
@@ -92,11 +98,13 @@ static struct variable *variables_of(struct json_object *ranks, size_t *ret_n)
 	return list;
 }
 
-static void print_variables(struct json_object *rank, const struct variable *list, size_t n, enum spread spread, const char *before)
+static void print_variables(struct json_object *rank, const struct variable *list, size_t n,
+			    enum spread spread, const char *before)
 {
 	for (size_t i = 0; i < n; i++) {
 		_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
-		struct json_object *value = list[i].spread == spread ? value_of(rank, list[i].name) : NULL;
+		struct json_object *value =
+			list[i].spread == spread ? value_of(rank, list[i].name) : NULL;
 		if (!value)
 			continue;
 		add_pair(&b, list[i].name, value);
@@ -124,7 +132,10 @@ static void print_commands(const struct cli *cli, struct json_object *ranks)
 			if (!mo_streq(command, other))
 				break;
 		}
-		_cleanup_(mo_freep) char *whose = i == 0 && next == n ? mo_strdup("every rank") : next == i + 1 ? mo_printf("rank %zu", i) : mo_printf("ranks %zu-%zu", i, next - 1);
+		_cleanup_(mo_freep) char *whose = i == 0 && next == n ? mo_strdup("every rank")
+						  : next == i + 1
+							  ? mo_printf("rank %zu", i)
+							  : mo_printf("ranks %zu-%zu", i, next - 1);
 		printf("%s of %s:\n  %s\n", paint(cli, "1", "command"), whose, command);
 	}
 }

@@ -11,10 +11,17 @@
 
 static void print_event(const struct cli *cli, struct json_object *e)
 {
-	const char *type = text_or(js_str(e, "type")), *job = js_str(e, "job"), *node = js_str(e, "node");
-	const char *code = strstr(type, "fail") || strstr(type, "lost") || strstr(type, "torn") || strstr(type, "down") ? "31" :
-			   strstr(type, "exited") || strstr(type, "recover") || strstr(type, "suspect") ? "33" : NULL;
-	printf("%s  %s%*s", text_clock(js_str(e, "time")), paint(cli, code, type), MO_MAX(20 - (int)strlen(type), 0), "");
+	const char *type = text_or(js_str(e, "type")), *job = js_str(e, "job"),
+		   *node = js_str(e, "node");
+	const char *code =
+		strstr(type, "fail") || strstr(type, "lost") || strstr(type, "torn") ||
+				strstr(type, "down")
+			? "31"
+		: strstr(type, "exited") || strstr(type, "recover") || strstr(type, "suspect")
+			? "33"
+			: NULL;
+	printf("%s  %s%*s", text_clock(js_str(e, "time")), paint(cli, code, type),
+	       MO_MAX(20 - (int)strlen(type), 0), "");
 	if (job)
 		printf("  %s", job);
 	if (job && js_int(e, "attempt") != MO_NONE)
@@ -26,14 +33,19 @@ static void print_event(const struct cli *cli, struct json_object *e)
 	printf("  %s\n", text_or(js_str(e, "message")));
 }
 
-struct filter { struct cli *cli; const char *job, *node; };
+struct filter {
+	struct cli *cli;
+	const char *job, *node;
+};
 
 /* Caller frees. */
 static char *path_of(const struct filter *f)
 {
 	_cleanup_(mo_freep) char *node = f->node ? url_quote(f->node) : NULL;
 
-	return f->job ? mo_printf("/v1/jobs/%s/events", f->job) : node ? mo_printf("/v1/events?node=%s", node) : mo_strdup("/v1/events");
+	return f->job ? mo_printf("/v1/jobs/%s/events", f->job)
+	       : node ? mo_printf("/v1/events?node=%s", node)
+		      : mo_strdup("/v1/events");
 }
 
 static int on_event(void *arg, const char *data)
@@ -58,11 +70,18 @@ static int on_event(void *arg, const char *data)
 /* Of an older controller, which does not tell: unknown. */
 static void print_gone(const struct filter *f, int64_t n)
 {
-	const char *of = f->job ? " of " : f->node ? " about " : "", *whose = f->job ? f->job : f->node ? f->node : "";
+	const char *of = f->job    ? " of "
+			 : f->node ? " about "
+				   : "",
+		   *whose = f->job    ? f->job
+			    : f->node ? f->node
+				      : "";
 
 	if (n != MO_NONE && n > 0)
-		fprintf(stderr, "(%lld earlier event%s%s%s %s no longer kept; the log of moed has them: journalctl -u moed)\n", (long long)n,
-			n == 1 ? "" : "s", of, whose, n == 1 ? "is" : "are");
+		fprintf(stderr,
+			"(%lld earlier event%s%s%s %s no longer kept; the log of moed has them: "
+			"journalctl -u moed)\n",
+			(long long)n, n == 1 ? "" : "s", of, whose, n == 1 ? "is" : "are");
 }
 
 static int history(struct cli *cli, const struct filter *f)
@@ -97,12 +116,19 @@ static int run(struct cli *cli, int argc, char **argv)
 	f.node = job ? NULL : args[0];
 	if (!follow)
 		return history(cli, &f);
-	_cleanup_(mo_freep) char *path = path_of(&f), *followed = mo_printf("%s%cfollow=1", path, strchr(path, '?') ? '&' : '?');
+	_cleanup_(mo_freep) char *path = path_of(&f),
+				 *followed = mo_printf("%s%cfollow=1", path,
+						       strchr(path, '?') ? '&' : '?');
 
 	return stream_events(cli, followed, 0, on_event, &f);
 }
 
 const struct verb verb_events = {
-	"events", "Look", "events [JOB|NODE] [-f]", "what happened; -f follows",
-	"  -f, --follow   earlier events, then new ones as they come; survives a controller restart without a gap\n", run,
+	"events",
+	"Look",
+	"events [JOB|NODE] [-f]",
+	"what happened; -f follows",
+	"  -f, --follow   earlier events, then new ones as they come; survives a controller "
+	"restart without a gap\n",
+	run,
 };

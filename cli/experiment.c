@@ -1,5 +1,5 @@
-/* Reading an engine's experiment on the user's machine (experiment.h). The rules are lib/recipe/experiment.h; here are the files and the
- * variables of a rank. */
+/* Reading an engine's experiment on the user's machine (experiment.h). The rules are
+ * lib/recipe/experiment.h; here are the files and the variables of a rank. */
 #include "cli/experiment.h"
 
 #include <errno.h>
@@ -32,7 +32,7 @@ struct there {
 	struct dryrun_rank rank;
 	char **own;
 	size_t n_own; /* variables that the files ask for and only this shell has so */
-}; /* where a rank would run */
+};                    /* where a rank would run */
 
 static void there_done(struct there *p)
 {
@@ -96,7 +96,8 @@ static const char *variable(void *arg, const char *name)
 	return of_rank(arg, name);
 }
 
-/* Whoever exported Primus' variables for its own launcher expects them to count. Only their names are told: a value may be a secret. */
+/* Whoever exported Primus' variables for its own launcher expects them to count. Only their
+ * names are told: a value may be a secret. */
 static char *shell_note(struct there *p)
 {
 	static const char begins[] = "PRIMUS_";
@@ -119,7 +120,8 @@ static char *shell_note(struct there *p)
 	return mo_buf_take(&b);
 }
 
-/* ret_shell: what the user is told of this shell's variables (the caller frees it); NULL: nobody is told. */
+/* ret_shell: what the user is told of this shell's variables (the caller frees it); NULL: nobody
+ * is told. */
 static int resolve(const struct recipe_input *in, struct experiment *ret,
 		   struct rank_command *command, char **ret_shell, struct mo_error *err)
 {
@@ -127,8 +129,7 @@ static int resolve(const struct recipe_input *in, struct experiment *ret,
 	_cleanup_(state_done) struct state empty;
 	_cleanup_(there_done) struct there place = { .in = in };
 	const struct dryrun_walk walk = {
-		.ranks = preview_ranks, .node = keep_first, .arg = &place, .to = 1,
-		.large = true
+		.ranks = preview_ranks, .node = keep_first, .arg = &place, .to = 1, .large = true
 	};
 	const struct experiment_world world = { &place, read_file, variable };
 
@@ -148,7 +149,8 @@ static int resolve(const struct recipe_input *in, struct experiment *ret,
 		return config_files_resolve(&in->engine, own ? own : in->engine.entry, &world,
 					    command->words, command->n_words, ret, err);
 	}
-	/* An experiment of ours lies here without the engine's presets: that is no fault of either. */
+	/* An experiment of ours lies here without the engine's presets: that is no fault of
+	 * either. */
 	const char *dir = in->recipe.engine.workdir;
 
 	if (dir && access(dir, F_OK) < 0 && errno == ENOENT)
@@ -180,9 +182,14 @@ static void tell_shell(const struct recipe_input *in, const char *note)
 
 static struct config_given given_of(const struct recipe_input *in, const struct rank_command *c)
 {
-	return (struct config_given){ &in->engine,  &in->recipe, in->text.data ? in->text.data : "",
-				      in->text.len, in->sets,    in->n_sets,
-				      c,	   NULL };
+	return (struct config_given){ &in->engine,
+				      &in->recipe,
+				      in->text.data ? in->text.data : "",
+				      in->text.len,
+				      in->sets,
+				      in->n_sets,
+				      c,
+				      NULL };
 }
 
 /* How many were told, and of which file last: of the next ones its name alone is said. */
@@ -220,8 +227,8 @@ static void note_override(const struct recipe_input *in, const struct experiment
 
 	config_json(v, &now);
 	config_json(old, &was);
-	/* Engines without an experiment are told all sizes: a file of theirs does not stand where the
-	 * recipe is silent. */
+	/* Engines without an experiment are told all sizes: a file of theirs does not stand
+	 * where the recipe is silent. */
 	bool silent = !from.recipe && moectl && mo_starts_with(moectl, "parallelism.") &&
 		      !in->engine.experiment && old->place.file >= 0;
 
@@ -229,8 +236,8 @@ static void note_override(const struct recipe_input *in, const struct experiment
 		return;
 	_cleanup_(mo_freep) char *place = override_place(x, old->place, told);
 	_cleanup_(mo_freep) char *text =
-		silent ? mo_printf("%s: warning: %s: %s %s does not count, the command says %s: %s; "
-				   "give it in the recipe",
+		silent ? mo_printf("%s: warning: %s: %s %s does not count, the command says %s: "
+				   "%s; give it in the recipe",
 				   in->file, place, item->key, was.data, now.data, moectl)
 		       : mo_printf("%s: note: %s overrides %s %s %s -> %s", in->file, from.recipe,
 				   place, item->key, was.data, now.data);
@@ -239,7 +246,8 @@ static void note_override(const struct recipe_input *in, const struct experiment
 	fprintf(stderr, "%s\n", shown);
 }
 
-/* What the file says of a value holds for a fresh start only: a resume gives its own word (finetune: true would begin again at 0). */
+/* What the file says of a value holds for a fresh start only: a resume gives its own word
+ * (finetune: true would begin again at 0). */
 static void note_resume(const struct recipe_input *in, const struct experiment *x)
 {
 	char **words = NULL;
@@ -344,8 +352,9 @@ static void keep_unread(struct recipe_input *in, const char *file)
 	in->unread = file && dir ? places_below(dir, file) : mo_strdup(file);
 }
 
-/* The files of an engine without experiments: what they say of the recipe's values counts where the engine's file knows it, the
- * rest is kept with the job; what is wrong in them is the engine's to say. */
+/* The files of an engine without experiments: what they say of the recipe's values counts where
+ * the engine's file knows it, the rest is kept with the job; what is wrong in them is the
+ * engine's to say. */
 static void keep_files(struct recipe_input *in)
 {
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
@@ -404,8 +413,8 @@ int experiment_read_for(struct recipe_input *in)
 		_cleanup_(mo_freep) char *text = visible(mo_error_text(&err, r));
 		_cleanup_(mo_freep) char *hint = visible(err.hint ? err.hint : "");
 
-		fprintf(stderr, "%s: the experiment: %s%s%s\n", in->file, text,
-			*hint ? "; " : "", hint);
+		fprintf(stderr, "%s: the experiment: %s%s%s\n", in->file, text, *hint ? "; " : "",
+			hint);
 		/* Its variables may be those that engine.prepare maps on the node. */
 		if (in->recipe.engine.prepare || in->recipe.engine.n_prepare_argv)
 			return 0;

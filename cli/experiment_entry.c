@@ -1,5 +1,5 @@
-/* An experiment that is not where engine.entry says (experiment.h): a mistyped name where the engine's files are, or a file that only the
- * nodes have. */
+/* An experiment that is not where engine.entry says (experiment.h): a mistyped name where the
+ * engine's files are, or a file that only the nodes have. */
 #include "cli/experiment_entry.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
-/* Files that the engine's configuration names and that are not here (experiment.h): a mistyped path where the engine's files are, or a
- * file that only the nodes have. It is told and nothing is refused: the node looks again before the ranks start. */
+/* Files that the engine's configuration names and that are not here (experiment.h): a mistyped
+ * path where the engine's files are, or a file that only the nodes have. It is told and nothing
+ * is refused: the node looks again before the ranks start. */
 #include "cli/experiment_inputs.h"
 
 #include <stdio.h>
@@ -36,8 +37,9 @@ static char *place_in_recipe(const struct recipe_input *in, const char *path)
 	for (size_t i = 0; i < in->n_sets; i++)
 		if (mo_streq(in->sets[i].key, path))
 			n = NULL;
-	return n && !in->draft ? mo_printf("%s:%lld:%lld", in->file, (long long)n->line, (long long)n->column)
-		 : mo_printf("%s: %s", in->file, path);
+	return n && !in->draft ? mo_printf("%s:%lld:%lld", in->file, (long long)n->line,
+					   (long long)n->column)
+			       : mo_printf("%s: %s", in->file, path);
 }
 
 void experiment_inputs(const struct recipe_input *in, const struct experiment *x,
@@ -48,18 +50,19 @@ void experiment_inputs(const struct recipe_input *in, const struct experiment *x
 	struct config_missing *items = NULL;
 	size_t n = 0;
 
-	config_inputs(in->engine.inputs, in->engine.n_inputs, x, may_be_there, (void *)in, &items, &n);
+	config_inputs(in->engine.inputs, in->engine.n_inputs, x, may_be_there, (void *)in, &items,
+		      &n);
 	for (size_t i = 0; i < n; i++) {
 		struct config_source from = config_source(t, items[i].value->place);
 		_cleanup_(mo_freep) char *moectl = from.moectl;
 		_cleanup_(mo_freep) char *place =
 			from.recipe ? place_in_recipe(in, from.recipe)
 				    : experiment_place(x, items[i].value->place);
-		_cleanup_(mo_freep) char *text = mo_printf(
-			"%s: warning: %s: %s: no such file here; where it is not on the nodes "
-			"either%s, the job ends before its ranks start",
-			place, items[i].key, items[i].path,
-			prepares ? ", and engine.prepare does not make it" : "");
+		_cleanup_(mo_freep) char *text =
+			mo_printf("%s: warning: %s: %s: no such file here; where it is not on the "
+				  "nodes either%s, the job ends before its ranks start",
+				  place, items[i].key, items[i].path,
+				  prepares ? ", and engine.prepare does not make it" : "");
 		_cleanup_(mo_freep) char *shown = visible(text);
 
 		fprintf(stderr, "%s\n", shown);

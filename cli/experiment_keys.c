@@ -1,5 +1,6 @@
-/* Keys of an experiment that the engine file's version of the engine has nowhere. The engine takes every key, and a misspelt one does
- * nothing there; a tree of another version has others, which pass through. Both are told, and neither is refused. */
+/* Keys of an experiment that the engine file's version of the engine has nowhere. The engine
+ * takes every key, and a misspelt one does nothing there; a tree of another version has others,
+ * which pass through. Both are told, and neither is refused. */
 #include "cli/experiment_keys.h"
 
 #include <stdio.h>
@@ -17,9 +18,10 @@ static void engine_done(struct engine *e)
 	mo_desc_done(&engine_desc, e);
 }
 
-/* What Primus itself reads of every module, whatever its engine: modules/module_base.yaml, the preset's name,
- * which it puts back among the parameters, and the file that MaxText's own configuration begins with. */
-static const char *const primus_keys[] = { "model",	       "trainable",	    "sink_level",
+/* What Primus itself reads of every module, whatever its engine: modules/module_base.yaml, the
+ * preset's name, which it puts back among the parameters, and the file that MaxText's own
+ * configuration begins with. */
+static const char *const primus_keys[] = { "model",           "trainable",         "sink_level",
 					   "file_sink_level", "stderr_sink_level", "base_config" };
 
 /* The key itself, or a map that has it. */
@@ -70,7 +72,8 @@ static void tell_own(const struct experiment *x, const struct engine *e,
 	_cleanup_(mo_freep) char *text =
 		mo_printf("%s: warning: %s: no preset and no option of %s has this key: it passes "
 			  "through, and may do nothing%s%s%s",
-			  place, item->key, version, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+			  place, item->key, version, near ? "; did you mean '" : "",
+			  near ? near : "", near ? "'?" : "");
 	_cleanup_(mo_freep) char *shown = visible(text);
 
 	fprintf(stderr, "%s\n", shown);
@@ -79,16 +82,15 @@ static void tell_own(const struct experiment *x, const struct engine *e,
 /* What Primus reads of a module beside its parameters. */
 static const char *const module_keys[] = { "framework", "config", "model", "overrides" };
 
-/* `override:`: all that is below it is a parameter of that name, and nothing of it is used. The name that was meant; NULL: none is like
- * it. */
+/* `override:`: all that is below it is a parameter of that name, and nothing of it is used. The
+ * name that was meant; NULL: none is like it. */
 static const char *meant_of_module(const struct experiment *x, const char *key)
 {
 	_cleanup_(mo_freep) char *first = mo_strndup(key, strcspn(key, "."));
 	const struct config_value *v = config_find(x->merged, first);
 
-	const char *near = v && !v->over ?
-				   mo_near_miss(first, module_keys, ELEMENTSOF(module_keys)) :
-				   NULL;
+	const char *near =
+		v && !v->over ? mo_near_miss(first, module_keys, ELEMENTSOF(module_keys)) : NULL;
 
 	return mo_streq(near, first) ? NULL : near;
 }
@@ -98,8 +100,10 @@ static void tell_of_module(const struct experiment *x, const char *key, const ch
 	_cleanup_(mo_freep) char *first = mo_strndup(key, strcspn(key, "."));
 	_cleanup_(mo_freep) char *place = experiment_place(x, config_find(x->merged, first)->place);
 	_cleanup_(mo_freep) char *text =
-		mo_printf("%s: warning: %s: nothing reads this key of the module%s; did you mean '%s'?",
-			  place, first, key[strlen(first)] ? ", and nothing below it is used" : "", near);
+		mo_printf("%s: warning: %s: nothing reads this key of the module%s; did you mean "
+			  "'%s'?",
+			  place, first, key[strlen(first)] ? ", and nothing below it is used" : "",
+			  near);
 	_cleanup_(mo_freep) char *shown = visible(text);
 
 	fprintf(stderr, "%s\n", shown);
@@ -134,8 +138,7 @@ void experiment_unknown_keys(const struct recipe_input *in, const struct experim
 	for (size_t i = 0; i < n; i++) {
 		if (is_known(e.checks, items[i].key))
 			continue;
-		const char *near =
-			in->engine.experiment ? meant_of_module(x, items[i].key) : NULL;
+		const char *near = in->engine.experiment ? meant_of_module(x, items[i].key) : NULL;
 		bool own_key = by_users(x, items[i].value, &any);
 
 		if (own_key && near) {
@@ -157,9 +160,8 @@ void experiment_unknown_keys(const struct recipe_input *in, const struct experim
 	_cleanup_(mo_freep) char *list = visible(others.data ? others.data : "");
 
 	if (n_others)
-		fprintf(stderr,
-			"%s: note: %zu %s not of %s: %s%s; %s through\n",
-			in->file, n_others,
+		fprintf(stderr, "%s: note: %zu %s not of %s: %s%s; %s through\n", in->file,
+			n_others,
 			n_others == 1 ? "key of the presets is" : "keys of the presets are",
 			version, list, n_others > TOLD_MAX ? ", .." : "",
 			n_others == 1 ? "it passes" : "they pass");

@@ -1,4 +1,5 @@
-/* A recipe's `model` beside an experiment of another one (experiment.h): the engine trains its file's, and plans count with the recipe's. */
+/* A recipe's `model` beside an experiment of another one (experiment.h): the engine trains its
+ * file's, and plans count with the recipe's. */
 #include "cli/experiment_model.h"
 
 #include <stdio.h>
@@ -27,15 +28,18 @@ void experiment_other_model(const struct recipe_input *in, const struct experime
 		_cleanup_(experiment_said_done) struct experiment_said said = { 0 };
 		int64_t n;
 
-		if (sizes[i].n == MO_NONE || !experiment_value(&in->engine, x, sizes[i].path, &said) ||
-		    !said.from || mo_parse_i64(said.text, 0, INT64_MAX, &n) < 0 || n == sizes[i].n)
+		if (sizes[i].n == MO_NONE ||
+		    !experiment_value(&in->engine, x, sizes[i].path, &said) || !said.from ||
+		    mo_parse_i64(said.text, 0, INT64_MAX, &n) < 0 || n == sizes[i].n)
 			continue;
 		_cleanup_(mo_freep) char *place = experiment_place(x, said.from->place);
-		_cleanup_(mo_freep) char *text = mo_printf(
-			"%s: warning: model: %s has %s %lld, and %s says %s %lld: the engine trains what its file "
-			"says, and plans count with this one; leave `model` out, or give that one",
-			in->file, m->name ? m->name : "it", sizes[i].path + strlen("model."),
-			(long long)sizes[i].n, place, said.key, (long long)n);
+		_cleanup_(mo_freep) char *text =
+			mo_printf("%s: warning: model: %s has %s %lld, and %s says %s %lld: the "
+				  "engine trains what its file says, and plans count with this "
+				  "one; leave `model` out, or give that one",
+				  in->file, m->name ? m->name : "it",
+				  sizes[i].path + strlen("model."), (long long)sizes[i].n, place,
+				  said.key, (long long)n);
 		_cleanup_(mo_freep) char *shown = visible(text);
 
 		fprintf(stderr, "%s\n", shown);

@@ -1,6 +1,7 @@
-/* Values of an experiment that the engine takes otherwise than they look: its YAML and its command line read `1e-5` as a text, every
- * text that is not empty is true where Python asks for truth, and of a key that is given twice the last one counts. The engine says
- * none of it, so it is told; nothing is refused, because a text may be meant. */
+/* Values of an experiment that the engine takes otherwise than they look: its YAML and its
+ * command line read `1e-5` as a text, every text that is not empty is true where Python asks for
+ * truth, and of a key that is given twice the last one counts. The engine says none of it, so it
+ * is told; nothing is refused, because a text may be meant. */
 #include "cli/experiment_types.h"
 
 #include <stdio.h>
@@ -27,7 +28,8 @@ static bool replaces(const struct config_value *v, enum config_kind kind)
 /* What the writer of a text meant by a truth value: "true", "false"; NULL: none. */
 static const char *truth_of(const char *text)
 {
-	static const char *const yes[] = { "true", "yes", "on" }, *const no[] = { "false", "no", "off" };
+	static const char *const yes[] = { "true", "yes", "on" }, *const no[] = { "false", "no",
+										  "off" };
 
 	for (size_t i = 0; i < ELEMENTSOF(yes); i++)
 		if (strcasecmp(text, yes[i]) == 0 || strcasecmp(text, no[i]) == 0)
@@ -63,11 +65,13 @@ static char *number_as(const char *text)
 
 	if (!*power)
 		return mo_strdup(text);
-	return mo_printf("%.*s%s%s%.*se%s%s", (int)(sign + whole), text, whole ? "" : "0", dot, (int)(power - rest), rest, power[1] == '-' || power[1] == '+' ? "" : "+",
+	return mo_printf("%.*s%s%s%.*se%s%s", (int)(sign + whole), text, whole ? "" : "0", dot,
+			 (int)(power - rest), rest, power[1] == '-' || power[1] == '+' ? "" : "+",
 			 power + 1);
 }
 
-/* What the engine makes of the value and what to write instead (caller frees); NULL: what it looks like. */
+/* What the engine makes of the value and what to write instead (caller frees); NULL: what it
+ * looks like. */
 static char *misread(const struct config_value *v)
 {
 	bool number = replaces(v, CONFIG_INT) || replaces(v, CONFIG_REAL);
@@ -76,18 +80,21 @@ static char *misread(const struct config_value *v)
 	if (v->kind != CONFIG_TEXT || replaces_text(v))
 		return NULL;
 	if (replaces(v, CONFIG_BOOL) && truth_of(v->text))
-		return mo_printf("\"%s\" is a text for the engine, and any text is true where it asks "
-				 "for a truth value: write %s",
+		return mo_printf("\"%s\" is a text for the engine, and any text is true where it "
+				 "asks for a truth value: write %s",
 				 v->text, truth_of(v->text));
 	if (!is_power(v->text) && (!number || mo_parse_double(v->text, &n) < 0))
 		return NULL;
 	_cleanup_(mo_freep) char *as = number_as(v->text);
 
-	return mo_printf("\"%s\" is a text for the engine's %s: write %s", v->text, v->place.file >= 0 ? "YAML" : "command line", as);
+	return mo_printf("\"%s\" is a text for the engine's %s: write %s", v->text,
+			 v->place.file >= 0 ? "YAML" : "command line", as);
 }
 
-/* Where it stands for its writer (caller frees); NULL: not in a file of the user's and not in the recipe. */
-static char *place_of(const struct recipe_input *in, const struct experiment *x, const struct config_teller *t, struct config_place place)
+/* Where it stands for its writer (caller frees); NULL: not in a file of the user's and not in
+ * the recipe. */
+static char *place_of(const struct recipe_input *in, const struct experiment *x,
+		      const struct config_teller *t, struct config_place place)
 {
 	struct config_source from = config_source(t, place);
 	_cleanup_(mo_freep) char *moectl = from.moectl;
@@ -112,16 +119,18 @@ static void tell_repeats(const struct experiment *x, size_t *told)
 	for (size_t i = 0; i < x->n_repeats; i++) {
 		const struct experiment_repeat *again = &x->repeats[i];
 		_cleanup_(mo_freep) char *place = experiment_place(x, again->place);
-		_cleanup_(mo_freep) char *what = mo_printf("given in line %lld already: the engine takes this one, and drops "
-							   "the other: remove one of them",
-							   (long long)again->first);
+		_cleanup_(mo_freep) char *what =
+			mo_printf("given in line %lld already: the engine takes this one, and "
+				  "drops the other: remove one of them",
+				  (long long)again->first);
 
 		if (!strstr(place, PLACES_PRESETS "/"))
 			tell(place, again->key, what, told);
 	}
 }
 
-void experiment_misread_values(const struct recipe_input *in, const struct experiment *x, const struct config_teller *t)
+void experiment_misread_values(const struct recipe_input *in, const struct experiment *x,
+			       const struct config_teller *t)
 {
 	struct config_item *items = NULL;
 	size_t n = 0, told = 0;
@@ -130,12 +139,15 @@ void experiment_misread_values(const struct recipe_input *in, const struct exper
 	config_items(x->merged, &items, &n);
 	for (size_t i = 0; i < n; i++) {
 		_cleanup_(mo_freep) char *what = misread(items[i].value);
-		_cleanup_(mo_freep) char *place = what ? place_of(in, x, t, items[i].value->place) : NULL;
+		_cleanup_(mo_freep) char *place =
+			what ? place_of(in, x, t, items[i].value->place) : NULL;
 
 		if (place)
 			tell(place, items[i].key, what, &told);
 	}
 	config_items_free(items, n);
 	if (told > TOLD_MAX)
-		fprintf(stderr, "%s: warning: the engine takes %zu more values otherwise than they look\n", in->file, told - TOLD_MAX);
+		fprintf(stderr,
+			"%s: warning: the engine takes %zu more values otherwise than they look\n",
+			in->file, told - TOLD_MAX);
 }

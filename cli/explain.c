@@ -1,4 +1,5 @@
-/* explain env|bind|config|event: every variable of a rank with value, reason and source; what each rank is bound to and why. */
+/* explain env|bind|config|event: every variable of a rank with value, reason and source; what
+ * each rank is bound to and why. */
 #include <string.h>
 #include <unistd.h>
 
@@ -9,18 +10,23 @@
 #include "cli/value.h"
 #include "lib/base/idset.h"
 
-#define WHY_RANKS_MAX 1024     /* sentences of more are not gathered */
+#define WHY_RANKS_MAX 1024 /* sentences of more are not gathered */
 
 static void print_env(const struct cli *cli, struct json_object *items)
 {
 	for (size_t i = 0; i < js_len(items); i++) {
 		struct json_object *e = js_at(items, i);
-		const char *overrides = js_str(e, "overrides"), *value = js_str(e, "value"), *file = js_str(e, "file");
+		const char *overrides = js_str(e, "overrides"), *value = js_str(e, "value"),
+			   *file = js_str(e, "file");
 		if (value || file)
-			printf("%s=%s%s%s\n", paint(cli, "1", text_or(js_str(e, "name"))), value ? value : "(", value ? "" : file, value ? "" : " on the node)");
+			printf("%s=%s%s%s\n", paint(cli, "1", text_or(js_str(e, "name"))),
+			       value ? value : "(", value ? "" : file,
+			       value ? "" : " on the node)");
 		else
 			printf("%s is not set\n", paint(cli, "1", text_or(js_str(e, "name"))));
-		printf("    %s  [%s]%s%s\n", text_or(js_str(e, "reason")), text_or(js_str(e, "source")), overrides ? "  overrides " : "", overrides ? overrides : "");
+		printf("    %s  [%s]%s%s\n", text_or(js_str(e, "reason")),
+		       text_or(js_str(e, "source")), overrides ? "  overrides " : "",
+		       overrides ? overrides : "");
 	}
 }
 
@@ -70,8 +76,18 @@ static void print_why(struct json_object *items)
 static void print_bind(const struct cli *cli, struct json_object *items)
 {
 	static const struct column columns[] = {
-		{ ">RANK", "rank", CELL_INT }, { "NODE", "node" }, { ">GPU", "gpu", CELL_INT }, { "BDF", "bdf" }, { ">NUMA", "numa_node", CELL_INT }, { "CPUS", "cpus" }, { ">CORES", "cores", CELL_INT },
-		{ ">L3", .cell = l3_cell }, { "MEMORY", "memory" }, { "NIC", "nic" }, { "READ BACK", .cell = read_back_cell }, { "NOTE", "bind_note" },
+		{ ">RANK", "rank", CELL_INT },
+		{ "NODE", "node" },
+		{ ">GPU", "gpu", CELL_INT },
+		{ "BDF", "bdf" },
+		{ ">NUMA", "numa_node", CELL_INT },
+		{ "CPUS", "cpus" },
+		{ ">CORES", "cores", CELL_INT },
+		{ ">L3", .cell = l3_cell },
+		{ "MEMORY", "memory" },
+		{ "NIC", "nic" },
+		{ "READ BACK", .cell = read_back_cell },
+		{ "NOTE", "bind_note" },
 	};
 	print_table(cli, columns, ELEMENTSOF(columns), items);
 	puts("\nwhy:");
@@ -119,7 +135,9 @@ static int of_job(struct cli *cli, bool env, const char *job, int64_t rank)
 	if (r)
 		return r;
 	if (!env && rank != MO_NONE && js_len(js_items(a.doc)) && !has_rank(js_items(a.doc), rank))
-		return cli_fail(CLI_NOT_FOUND, "%s: it has no rank %lld; `moectl ranks %s` lists them", id, (long long)rank, id);
+		return cli_fail(CLI_NOT_FOUND,
+				"%s: it has no rank %lld; `moectl ranks %s` lists them", id,
+				(long long)rank, id);
 	if (cli->json)
 		return print_answer(&a);
 	if (js_str(a.doc, "note"))
@@ -130,8 +148,8 @@ static int of_job(struct cli *cli, bool env, const char *job, int64_t rank)
 		puts("on an EXAMPLE, not on your machines:");
 	if (env) {
 		printf("rank %lld of %s, %s:\n", (long long)(rank == MO_NONE ? 0 : rank), id,
-		       mo_streq(js_str(a.doc, "source"), "node") ? "as its node started it" :
-								   "as a launch would start it");
+		       mo_streq(js_str(a.doc, "source"), "node") ? "as its node started it"
+								 : "as a launch would start it");
 		print_env(cli, js_items(a.doc));
 	} else
 		print_bind(cli, js_items(a.doc));
@@ -147,19 +165,22 @@ static bool is_recipe(const char *what)
 	       ((mo_streq(dot, ".yaml") || mo_streq(dot, ".yml")) && access(what, F_OK) == 0);
 }
 
-static int explain(struct cli *cli, const char *const *args, const char *key, const struct strs *sets, int64_t rank)
+static int explain(struct cli *cli, const char *const *args, const char *key,
+		   const struct strs *sets, int64_t rank)
 {
 	static const char *const kinds[] = { "env", "bind", "config", "event" };
 	bool event = !strcmp(args[0], "event");
 
 	if (event && (key || sets->n || rank != MO_NONE))
-		return cli_misuse(cli, "a type of events is the same for all jobs and ranks: remove the options");
+		return cli_misuse(cli, "a type of events is the same for all jobs and ranks: "
+				       "remove the options");
 	if (event)
 		return explain_event(cli, args[1]);
 	if (!args[1])
 		return cli_misuse(cli, "an argument is missing");
 	if (!strcmp(args[0], "config"))
-		return rank != MO_NONE ? cli_misuse(cli, "a configuration is the same for all ranks: remove --rank")
+		return rank != MO_NONE ? cli_misuse(cli, "a configuration is the same for all "
+							 "ranks: remove --rank")
 				       : config(cli, args[1], key, sets);
 	bool env = !strcmp(args[0], "env");
 	if (!env && strcmp(args[0], "bind"))
@@ -168,7 +189,8 @@ static int explain(struct cli *cli, const char *const *args, const char *key, co
 		return cli_misuse(cli, "--key and --set belong to explain config");
 	if (is_recipe(args[1]))
 		return cli_fail(CLI_USAGE,
-				"explain: %s: explain %s needs a JOB; for a recipe: moectl submit %s --dry-run",
+				"explain: %s: explain %s needs a JOB; for a recipe: moectl submit "
+				"%s --dry-run",
 				args[1], args[0], args[1]);
 	return of_job(cli, env, args[1], rank);
 }
@@ -179,7 +201,9 @@ static int run(struct cli *cli, int argc, char **argv)
 	struct strs sets = { 0 };
 	int64_t rank = MO_NONE;
 	const struct opt opts[] = {
-		{ "rank", 'r', OPT_INT, &rank, 0, INT32_MAX }, { "key", 0, OPT_STR, &key }, { "set", 0, OPT_STRS, &sets },
+		{ "rank", 'r', OPT_INT, &rank, 0, INT32_MAX },
+		{ "key", 0, OPT_STR, &key },
+		{ "set", 0, OPT_STRS, &sets },
 	};
 	int r = cli_options(cli, argc, argv, opts, ELEMENTSOF(opts), args, 1, 2);
 	r = r ? cli_stop(r) : explain(cli, args, key, &sets, rank);
@@ -188,14 +212,22 @@ static int run(struct cli *cli, int argc, char **argv)
 }
 
 const struct verb verb_explain = {
-	"explain", "Understand", "explain env|bind JOB [--rank R] | explain config RECIPE|JOB [--key K] [--set key=value]... | explain event [TYPE]", "each variable with reason and source; each rank's GPU, CPUs, memory and NIC as read back, and why; each key of the engine's configuration, and who said it; what an event means and what to do",
+	"explain",
+	"Understand",
+	"explain env|bind JOB [--rank R] | explain config RECIPE|JOB [--key K] [--set "
+	"key=value]... | explain event [TYPE]",
+	"each variable with reason and source; each rank's GPU, CPUs, memory and NIC as read back, "
+	"and why; each key of the engine's configuration, and who said it; what an event means and "
+	"what to do",
 	"env, bind:\n"
 	"  --rank R          of this rank (env: default 0)\n"
 	"config:\n"
 	"  --key K           only this key, and those below it\n"
 	"  --set key=value   as in submit\n"
-	"It reads the experiment that the recipe names, where its files are on this machine; no controller is needed.\n"
+	"It reads the experiment that the recipe names, where its files are on this machine; no "
+	"controller is needed.\n"
 	"A recipe that fails a rule is shown as well, with the rule and exit status 2.\n"
 	"Of a job it is what the job's record keeps, also after its end.\n"
-	"event: what events of this type tell, and what to do; without TYPE all types.\n", run,
+	"event: what events of this type tell, and what to do; without TYPE all types.\n",
+	run,
 };

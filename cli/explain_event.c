@@ -20,8 +20,8 @@ static int unknown(const char *type)
 	const char *near = mo_near_miss(type, types, _EVENT_TYPE_N);
 
 	return cli_fail(CLI_USAGE,
-			"explain: %.80s: no event of this version has such a type%s%s%s; "
-			"`moectl explain event` lists them",
+			"explain: %.80s: no event of this version has such a type%s%s%s; `moectl "
+			"explain event` lists them",
 			type, near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
@@ -43,8 +43,9 @@ static void print_all(const struct cli *cli)
 	for (size_t i = 0; i < _EVENT_TYPE_N; i++) {
 		const struct event_about *a = &event_registry[i];
 
-		printf("%s%*s  %-7s  %s\n", paint(cli, "1", a->type), MO_MAX(22 - (int)strlen(a->type), 0), "",
-		       event_level_names[a->level], a->subject);
+		printf("%s%*s  %-7s  %s\n", paint(cli, "1", a->type),
+		       MO_MAX(22 - (int)strlen(a->type), 0), "", event_level_names[a->level],
+		       a->subject);
 	}
 }
 

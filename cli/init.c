@@ -118,8 +118,8 @@ static void take_python(struct init *i)
 	if (!l->python && *l->launcher && own && access(own, X_OK) == 0) {
 		l->python = TAKE_PTR(own);
 		init_note(i,
-			  "engine.python: %s, of the environment that is active here; the "
-			  "nodes must have it",
+			  "engine.python: %s, of the environment that is active here; the nodes "
+			  "must have it",
 			  l->python);
 	} else if (l->python && l->python[0] != '/' && i->draft.workdir) {
 		char *whole = mo_printf("%s/%s", i->draft.workdir, l->python);
@@ -171,8 +171,8 @@ static void take_launch(struct init *i)
 		d->time_limit = mo_strdup(l->time_limit);
 	if (l->accelerate_config)
 		init_note(i,
-			  "env: what %s says; what it leaves out has accelerate's defaults of a rank "
-			  "without its launcher",
+			  "env: what %s says; what it leaves out has accelerate's defaults of a "
+			  "rank without its launcher",
 			  l->accelerate_config);
 	take_dir(i);
 	take_python(i);
@@ -188,9 +188,10 @@ static void take_launch(struct init *i)
 static bool names_gpus(const struct draft *d)
 {
 	static const char *const names[] = {
-		"gpus",		   "num_gpus",	   "num-gpus",	 "n_gpus",     "n-gpus",
-		"ngpus",	   "devices",	   "nproc",	 "world_size", "world-size",
-		"trainer.devices", "trainer.gpus", "num_processes",
+		"gpus",          "num_gpus",   "num-gpus",        "n_gpus",
+		"n-gpus",        "ngpus",      "devices",         "nproc",
+		"world_size",    "world-size", "trainer.devices", "trainer.gpus",
+		"num_processes",
 	};
 
 	for (size_t k = 0; k < d->n_args; k++) {
@@ -212,11 +213,10 @@ static void guess_gpus(struct init *i)
 
 	if (i->gpus == MO_NONE && mo_streq(i->line.launcher, "python") && !i->line.spread &&
 	    (mo_streq(d->kind, "torch") || mo_streq(d->kind, "command"))) {
-		if (i->line.world == MO_NONE && ((d->gpus != MO_NONE && d->gpus > 1) || names_gpus(d)))
-			init_note(
-				i,
-				"cluster.gpus: one process is started; if it starts others by "
-				"itself, give --gpus N: moectl starts all ranks");
+		if (i->line.world == MO_NONE &&
+		    ((d->gpus != MO_NONE && d->gpus > 1) || names_gpus(d)))
+			init_note(i, "cluster.gpus: one process is started; if it starts others by "
+				     "itself, give --gpus N: moectl starts all ranks");
 		/* one process, as the line has it, or as many as it is told that there are */
 		d->gpus = i->line.world != MO_NONE ? i->line.world : 1;
 	}
@@ -230,8 +230,7 @@ static void guess_gpus(struct init *i)
 	    mo_parse_i64(draft_value(d, "parallelism.ep"), 1, 100000, &v) == 0)
 		ep = v;
 	least = MO_MAX(MO_MAX(least, i->least_gpus), ep);
-	if (least == 1 && mo_streq(i->line.launcher, "python") && !i->line.spread &&
-	    !i->per_node) {
+	if (least == 1 && mo_streq(i->line.launcher, "python") && !i->line.spread && !i->per_node) {
 		init_note(i, "cluster.gpus: one process is started: --gpus N for more");
 		d->gpus = 1;
 		return;
@@ -239,8 +238,7 @@ static void guess_gpus(struct init *i)
 	d->gpus = (least + NODE_GPUS - 1) / NODE_GPUS * NODE_GPUS;
 	init_note(i,
 		  "cluster.gpus: nothing says how many; %lld are the fewest in whole nodes of %d "
-		  "that "
-		  "its sharding fits: --gpus N",
+		  "that its sharding fits: --gpus N",
 		  (long long)d->gpus, NODE_GPUS);
 }
 
@@ -251,8 +249,7 @@ static int check_entry(const struct init *i)
 
 	if (!name)
 		return 0;
-	_cleanup_(mo_freep) char *what =
-		mo_printf("what it starts is not known here: %s", entry);
+	_cleanup_(mo_freep) char *what = mo_printf("what it starts is not known here: %s", entry);
 	return init_refuse(i, what,
 			   "give what the script gets from outside: moectl init -- env NAME=VALUE "
 			   "bash SCRIPT");
@@ -282,8 +279,8 @@ static void note_credentials(struct init *i)
 	for (size_t k = 0; k < l->n_program; k++) {
 		const char *word = l->program[k] + strspn(l->program[k], "-");
 		_cleanup_(mo_freep) char *name = mo_strndup(word, strcspn(word, "="));
-		bool value = strchr(word, '=') ||
-			     (k + 1 < l->n_program && l->program[k + 1][0] != '-');
+		bool value =
+			strchr(word, '=') || (k + 1 < l->n_program && l->program[k + 1][0] != '-');
 
 		if (l->program[k][0] == '-' && value && mo_mask_argument(name))
 			init_note(i,
@@ -319,17 +316,17 @@ static int fill(struct init *i)
 static int check_out(const struct init *i)
 {
 	const char *slash = i->out ? strrchr(i->out, '/') : NULL;
-	_cleanup_(mo_freep) char *dir = !slash		    ? mo_strdup(".")
-					: slash == i->out ? mo_strdup("/")
-							  : mo_strndup(i->out,
-								       (size_t)(slash - i->out));
+	_cleanup_(mo_freep) char *dir = !slash ? mo_strdup(".")
+					: slash == i->out
+						? mo_strdup("/")
+						: mo_strndup(i->out, (size_t)(slash - i->out));
 	struct stat st;
 
 	if (!i->out)
 		return 0;
 	if (stat(i->out, &st) == 0)
 		return S_ISDIR(st.st_mode) ? init_no_out(i->out, -EISDIR)
-		       : i->force	   ? 0
+		       : i->force          ? 0
 					   : init_no_out(i->out, -EEXIST);
 	if (errno != ENOENT)
 		return init_no_out(i->out, -errno);
@@ -386,8 +383,8 @@ static char *label_of(const char *from, char **words, size_t n)
 static int option_words(char **argv, const struct opt *opts, size_t n_opts)
 {
 	static const struct opt common[] = {
-		{ "json", 0, OPT_FLAG, NULL }, { "raw", 0, OPT_FLAG, NULL },
-		{ "help", 'h', OPT_FLAG, NULL }, { "url", 0, OPT_STR, NULL },
+		{ "json", 0, OPT_FLAG, NULL },      { "raw", 0, OPT_FLAG, NULL },
+		{ "help", 'h', OPT_FLAG, NULL },    { "url", 0, OPT_STR, NULL },
 		{ "token-file", 0, OPT_STR, NULL },
 	};
 	const char *word = argv[0];
@@ -400,7 +397,8 @@ static int option_words(char **argv, const struct opt *opts, size_t n_opts)
 					 : o->letter && word[1] == o->letter;
 
 		if (is)
-			return 1 + (o->kind != OPT_FLAG && !word[len] && (word[1] == '-' || !word[2]));
+			return 1 +
+			       (o->kind != OPT_FLAG && !word[len] && (word[1] == '-' || !word[2]));
 	}
 	return 0;
 }
@@ -464,16 +462,16 @@ static int run(struct cli *cli, int argc, char **argv)
 	if (r || (r = cli_options(cli, n, argv, opts, ELEMENTSOF(opts), args, 0, 1)))
 		return cli_stop(r);
 	if (!!from + !!args[0] + (n < argc) != 1)
-		return cli_misuse(
-			cli,
-			"give one thing to begin with: a file, a line, or the words behind --");
+		return cli_misuse(cli, "give one thing to begin with: a file, a line, or the words "
+				       "behind --");
 	from = from ? from : args[0];
 	i.is_line = !from;
 	i.label = label_of(from, argv + n + 1, n < argc ? (size_t)(argc - n - 1) : 0);
 	if (i.name && !mo_name_valid(i.name))
-		return cli_misuse(
-			cli, "--name %s is no name: letters, digits, '.', '_' and '-', at most 63",
-			i.name);
+		return cli_misuse(cli,
+				  "--name %s is no name: letters, digits, '.', '_' and '-', at "
+				  "most 63",
+				  i.name);
 	return work(cli, &i, from, argv + n + 1, n < argc ? (size_t)(argc - n - 1) : 0);
 }
 

@@ -135,7 +135,8 @@ static void compare_flag(struct init *i, const struct word_flag *f, const struct
 	if (o && word_flag_same(o, f))
 		i->n_same++;
 	else if (o)
-		differ(i, "%s here instead of %s (%s)", now, before, path ? path : INIT_ENGINES_WORD);
+		differ(i, "%s here instead of %s (%s)", now, before,
+		       path ? path : INIT_ENGINES_WORD);
 	else
 		differ(i, "%s" INIT_ADDED " (%s)", now, path ? path : INIT_ENGINES_WORD);
 }
@@ -213,8 +214,8 @@ static int compare_words(struct init *i, const struct recipe_input *in)
 	return 0;
 }
 
-/* "LINE:COLUMN: text" of a draft: the text, which names the key. That nothing is saved, and what only
- * a shell knows, init says in its own words. */
+/* "LINE:COLUMN: text" of a draft: the text, which names the key. That nothing is saved, and what
+ * only a shell knows, init says in its own words. */
 static void take_warnings(struct init *i, const struct recipe_input *in)
 {
 	for (size_t k = 0; k < in->n_warnings; k++) {

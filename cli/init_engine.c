@@ -99,7 +99,7 @@ static char *saved_to(const struct init *i, const struct engine *e, const struct
 	const struct config_value *enable = value_of(x, "checkpoint.enable"),
 				  *folder = value_of(x, "checkpoint.folder"),
 				  *old = value_of(x, "checkpoint.enable_checkpoint"), /* 0.1 */
-				  *dump = value_of(x, "job.dump_folder");
+					  *dump = value_of(x, "job.dump_folder");
 
 	if (value_of(x, "save"))
 		return experiment_directory(e, x, i->draft.workdir);
@@ -137,8 +137,8 @@ static void drop_saves(struct draft *d)
 static void note_no_saves(struct init *i)
 {
 	init_note(i,
-		  "the original saves no checkpoints, so after a failure it begins again: "
-		  "add checkpoint: {dir: /ckpt/%s/checkpoints, every: %lld}",
+		  "the original saves no checkpoints, so after a failure it begins again: add "
+		  "checkpoint: {dir: /ckpt/%s/checkpoints, every: %lld}",
 		  i->draft.name ? i->draft.name : "NAME", (long long)every_for(&i->draft));
 }
 
@@ -165,13 +165,12 @@ static int of_experiment(struct init *i, struct engine *e)
 	int r = experiment_resolve(&world, i->line.program, i->line.n_program, &x, &err);
 
 	if (r == -ENOENT)
-		return init_refuse(
-			i, mo_error_text(&err, r),
-			strchr(mo_error_text(&err, r), '$')
-				? "its script gets that from outside: moectl init -- env "
-				  "NAME=VALUE "
-				  "bash SCRIPT"
-				: "name the directory in which Primus is started: --workdir DIR");
+		return init_refuse(i, mo_error_text(&err, r),
+				   strchr(mo_error_text(&err, r), '$')
+					   ? "its script gets that from outside: moectl init -- "
+					     "env NAME=VALUE bash SCRIPT"
+					   : "name the directory in which Primus is started: "
+					     "--workdir DIR");
 	_cleanup_(mo_freep) char *presets = mo_printf("%s/primus/configs", d->workdir);
 	if (r < 0 && access(presets, F_OK) < 0)
 		return init_refuse(i, mo_error_text(&err, r),
@@ -185,9 +184,10 @@ static int of_experiment(struct init *i, struct engine *e)
 	mo_desc_done(&engine_desc, e);
 	mo_desc_init(&engine_desc, e);
 	if (!kind || engine_load(kind, e, NULL) < 0) {
-		_cleanup_(mo_freep) char *what = mo_printf(
-			"its framework is %s%s, for which this version has no engine kind",
-			x.framework, post ? " for post-training" : "");
+		_cleanup_(mo_freep) char *what =
+			mo_printf("its framework is %s%s, for which this version has no engine "
+				  "kind",
+				  x.framework, post ? " for post-training" : "");
 		experiment_done(&x);
 		return init_refuse(i, what, "those that it has are in docs/engines.md");
 	}
@@ -227,9 +227,9 @@ static int read_toml(struct init *i)
 	int r = mo_read_file(path, MO_RECIPE_BYTES_MAX, &b);
 	if (r < 0) {
 		_cleanup_(mo_freep) char *what = mo_printf("%s: %s", path, strerror(-r));
-		return init_refuse(
-			i, what,
-			"name the directory in which torchtitan is started: --workdir DIR");
+		return init_refuse(i, what,
+				   "name the directory in which torchtitan is started: --workdir "
+				   "DIR");
 	}
 	i->toml = config_toml(b.data ? b.data : "", b.len, (struct config_place){ 0, 1, -1 }, &line,
 			      &err);
@@ -261,8 +261,8 @@ static bool is_of_engine(const struct engine *e, const struct config_value *toml
 	return is;
 }
 
-/* What the file says stays there; the line's own words become the recipe's. Beside them stand only where and how often it saves,
- * which moectl decides. */
+/* What the file says stays there; the line's own words become the recipe's. Beside them stand
+ * only where and how often it saves, which moectl decides. */
 static int of_toml(struct init *i, struct engine *e)
 {
 	const struct experiment_world world = { i, read_below, variable };
@@ -284,7 +284,8 @@ static int of_toml(struct init *i, struct engine *e)
 		mo_desc_done(&engine_desc, e);
 		mo_desc_init(&engine_desc, e);
 		if (engine_load(kind, e, &err) < 0)
-			return init_refuse(i, mo_error_text(&err, -EINVAL), "reinstall the data files");
+			return init_refuse(i, mo_error_text(&err, -EINVAL),
+					   "reinstall the data files");
 	}
 	r = config_files_resolve(e, NULL, &world, i->line.program, i->line.n_program, &x, &err);
 	if (r < 0)
@@ -357,7 +358,8 @@ static void flags_folder(struct init *i, const struct engine *e)
 		     "not name are 1 here, and every rank is told so");
 }
 
-/* What the engine takes for a value that the line leaves out, where that is not what a recipe's is. */
+/* What the engine takes for a value that the line leaves out, where that is not what a recipe's
+ * is. */
 static void say_untold(struct draft *d, const struct engine *e)
 {
 	const struct engine_checks *c = e->checks;
@@ -414,7 +416,8 @@ static void steps_of_samples(struct init *i, const struct engine *e)
 
 	word_flags_read(i->line.program, i->line.n_program, &flags);
 	const struct word_flag *f = word_flags_find(&flags, "train-samples");
-	bool known = f && f->n == 1 && batch && e->needs_steps && !draft_value(&i->draft, "steps") &&
+	bool known = f && f->n == 1 && batch && e->needs_steps &&
+		     !draft_value(&i->draft, "steps") &&
 		     mo_parse_i64(f->values[0], 1, INT64_MAX, &samples) == 0 &&
 		     mo_parse_i64(batch, 1, 1 << 30, &global) == 0 && samples >= global;
 
@@ -422,7 +425,9 @@ static void steps_of_samples(struct init *i, const struct engine *e)
 		_cleanup_(mo_freep) char *steps = mo_printf("%lld", (long long)(samples / global));
 
 		draft_set(&i->draft, "steps", steps);
-		init_note(i, "steps: %s, --train-samples %s of the original divided by its batch of %s%s",
+		init_note(i,
+			  "steps: %s, --train-samples %s of the original divided by its batch of "
+			  "%s%s",
 			  steps, f->values[0], batch,
 			  word_flags_find(&flags, "rampup-batch-size")
 				  ? ", which begins smaller: more are needed"

@@ -85,9 +85,9 @@ static bool has_key(const char *text, const char *key)
 static int refuse_preset(const struct init *i, const char *file, bool model)
 {
 	const char *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file;
-	_cleanup_(mo_freep) char *next = mo_printf("give an experiment that names it: grep -rl "
-						   "'model: %.*s' examples",
-						   (int)(strrchr(name, '.') - name), name);
+	_cleanup_(mo_freep) char *next =
+		mo_printf("give an experiment that names it: grep -rl 'model: %.*s' examples",
+			  (int)(strrchr(name, '.') - name), name);
 
 	return init_refuse(i,
 			   model ? "it is a preset of Primus, a model, and no experiment"
@@ -164,7 +164,7 @@ static char *read_script(void *arg, const char *path)
 
 /* The text of `script` (NULL = a line), or words. */
 int init_from_launch(struct init *i, const char *text, const char *script, char *const *words,
-		       size_t n)
+		     size_t n)
 {
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	_cleanup_(mo_freep) char *path = script ? realpath(script, NULL) : NULL,
@@ -186,14 +186,15 @@ int init_from_launch(struct init *i, const char *text, const char *script, char 
 		return init_refuse(i, mo_error_text(&err, r),
 				   "give its path, or --workdir DIR, where it is started");
 	if (r < 0)
-		return init_refuse(
-			i, mo_error_text(&err, r),
-			text ? "give the file, the script or the line that starts your training"
-			     : "give what starts your training behind the --");
+		return init_refuse(i, mo_error_text(&err, r),
+				   text ? "give the file, the script or the line that starts your "
+					  "training"
+					: "give what starts your training behind the --");
 	return 0;
 }
 
-/* What an experiment is handed to: without it the launcher's own lines say nothing of a training. */
+/* What an experiment is handed to: without it the launcher's own lines say nothing of a
+ * training. */
 static bool is_launcher_of_primus(const char *file)
 {
 	_cleanup_(mo_freep) char *dir = directory_with(file, "primus/configs");
@@ -209,8 +210,8 @@ int init_from_path(struct init *i, const char *from)
 	int r = mo_read_file(from, SCRIPT_BYTES_MAX, &b);
 
 	/* a long line is no file either, by another error */
-	i->is_line = (r == -ENOENT || r == -ENAMETOOLONG || r == -ENOTDIR) &&
-		     strpbrk(from, " \t\n");
+	i->is_line =
+		(r == -ENOENT || r == -ENAMETOOLONG || r == -ENOTDIR) && strpbrk(from, " \t\n");
 	if (i->is_line)
 		return init_from_launch(i, from, NULL, NULL, 0);
 	if (r < 0)
@@ -250,8 +251,8 @@ int init_from_path(struct init *i, const char *from)
 
 static char *from_dir(const char *dir, const char *path)
 {
-	_cleanup_(mo_freep) char *whole = *path == '/' ? mo_strdup(path)
-						       : mo_printf("%s/%s", dir, path);
+	_cleanup_(mo_freep) char *whole =
+		*path == '/' ? mo_strdup(path) : mo_printf("%s/%s", dir, path);
 
 	return mo_path_clean(whole);
 }
@@ -275,7 +276,7 @@ static char **experiment_word(struct launch_line *l, size_t *ret_skip)
 			free(l->program[k]);
 			l->program[k] = same;
 			*ret_skip = whole ? 0 : strlen(flags[0]) + 1;
-			return !whole		     ? &l->program[k]
+			return !whole                 ? &l->program[k]
 			       : k + 1 < l->n_program ? &l->program[k + 1]
 						      : NULL;
 		}
@@ -293,8 +294,8 @@ void init_tree(struct init *i)
 
 	if (!here || !primus || access(here, F_OK) == 0)
 		return;
-	_cleanup_(mo_freep) char *launcher = from_dir(dir, l->program_path ? l->program_path
-									   : program),
+	_cleanup_(mo_freep) char *launcher =
+					 from_dir(dir, l->program_path ? l->program_path : program),
 				 *file = word ? from_dir(dir, *word + skip) : NULL,
 				 *tree = directory_with(launcher, PRESETS);
 	bool by_launcher = tree;
@@ -345,8 +346,8 @@ void init_local_rank(struct init *i)
 		if (!own)
 			continue;
 		init_note(i,
-			  "%s:%lld takes %.12s and nothing there reads LOCAL_RANK: every rank would "
-			  "have its default; read os.environ[\"LOCAL_RANK\"] instead",
+			  "%s:%lld takes %.12s and nothing there reads LOCAL_RANK: every rank "
+			  "would have its default; read os.environ[\"LOCAL_RANK\"] instead",
 			  path, (long long)line, at);
 		return;
 	}

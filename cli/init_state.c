@@ -61,7 +61,7 @@ int init_no_out(const char *out, int why)
 				"init: %s: it is there already, and nothing was changed; --force "
 				"overwrites it",
 				out);
-	return cli_fail(CLI_USAGE, "init: --out %s: %s; nothing was written: give a file that "
-				   "can be made",
+	return cli_fail(CLI_USAGE,
+			"init: --out %s: %s; nothing was written: give a file that can be made",
 			out, strerror(-why));
 }

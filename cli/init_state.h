@@ -15,17 +15,17 @@ struct init {
 	const char *out, *workdir, *name;
 	bool force;
 	int64_t gpus, steps; /* said on the command line; MO_NONE */
-	int64_t least_gpus; /* that the engine's configuration needs */
-	bool per_node; /* the engine starts one process for all GPUs of a node */
+	int64_t least_gpus;  /* that the engine's configuration needs */
+	bool per_node;       /* the engine starts one process for all GPUs of a node */
 	struct launch_line line;
 	size_t used; /* words of its program that are the engine's own, not flags of it */
 	struct config_value *toml; /* what the original's --job.config_file says; NULL = none */
 	struct draft draft;
 	char **differ, **notes;
 	size_t n_differ, n_notes, n_compared, n_same;
-	bool is_line; /* what it is made from is a line or words, no file */
+	bool is_line;       /* what it is made from is a line or words, no file */
 	bool saves_unknown; /* it saves, where only its shell knows */
-	bool of_keys; /* keys of a configuration were compared, not words */
+	bool of_keys;       /* keys of a configuration were compared, not words */
 };
 void init_done(struct init *i);
 int init_refuse(const struct init *i, const char *what, const char *next); /* prints; CLI_USAGE */

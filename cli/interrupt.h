@@ -1,4 +1,5 @@
-/* What Ctrl-C and SIGTERM mean to a verb that waits: it stops waiting and says so, in place of an end without a word. */
+/* What Ctrl-C and SIGTERM mean to a verb that waits: it stops waiting and says so, in place of
+ * an end without a word. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,5 +2,6 @@
 #pragma once
 #include "cli/client.h"
 
-/* Follows the job until it ended: 0 completed, CLI_JOB_FAILED, CLI_JOB_CANCELLED, or the exit status of an error. --json: one Job document per change. */
+/* Follows the job until it ended: 0 completed, CLI_JOB_FAILED, CLI_JOB_CANCELLED, or the exit
+ * status of an error. --json: one Job document per change. */
 int watch_job(struct cli *cli, const char *id);

@@ -3,7 +3,7 @@
 #include "cli/output.h"
 #include "cli/value.h"
 
-#define REASON_MIN 30                    /* fewer letters of it tell nothing */
+#define REASON_MIN 30 /* fewer letters of it tell nothing */
 
 static const char *const over[] = { "completed", "failed", "cancelled" };
 
@@ -15,9 +15,17 @@ static void iteration_cell(struct table *t, struct json_object *j)
 static void print_jobs(const struct cli *cli, struct json_object *items)
 {
 	static const struct column columns[] = {
-		{ "ID", "id" }, { "NAME", "name" }, { "STATE", "state" }, { ">ITERATION", .cell = iteration_cell }, { ">LOSS", "loss", CELL_REAL, 4 },
-		{ ">TOK/S/GPU", "tokens_per_s_per_gpu", CELL_SI }, { ">MFU", "mfu", CELL_PERCENT }, { ">RANKS", "ranks", CELL_INT },
-		{ ">RESTARTS", "restarts", CELL_INT }, { ">ETA", "eta_s", CELL_SECONDS }, { "REASON", "reason" },
+		{ "ID", "id" },
+		{ "NAME", "name" },
+		{ "STATE", "state" },
+		{ ">ITERATION", .cell = iteration_cell },
+		{ ">LOSS", "loss", CELL_REAL, 4 },
+		{ ">TOK/S/GPU", "tokens_per_s_per_gpu", CELL_SI },
+		{ ">MFU", "mfu", CELL_PERCENT },
+		{ ">RANKS", "ranks", CELL_INT },
+		{ ">RESTARTS", "restarts", CELL_INT },
+		{ ">ETA", "eta_s", CELL_SECONDS },
+		{ "REASON", "reason" },
 	};
 	_cleanup_(table_done) struct table t = { 0 };
 	table_head(&t, columns, ELEMENTSOF(columns));
@@ -40,7 +48,8 @@ static int print_left_out(struct cli *cli)
 	for (size_t i = 0; i < ELEMENTSOF(over); i++)
 		n += MO_MAX(js_int(js_get(a.doc, "jobs"), over[i]), (int64_t)0);
 	if (n > 0)
-		printf("%lld finished job%s not shown; `moectl list --all` shows all\n", (long long)n, n == 1 ? " is" : "s are");
+		printf("%lld finished job%s not shown; `moectl list --all` shows all\n",
+		       (long long)n, n == 1 ? " is" : "s are");
 	return CLI_OK;
 }
 
@@ -48,7 +57,8 @@ static int run(struct cli *cli, int argc, char **argv)
 {
 	bool all = false, active = false;
 	const char *state = NULL;
-	const struct opt opts[] = { { "all", 'a', OPT_FLAG, &all }, { "state", 0, OPT_STR, &state } };
+	const struct opt opts[] = { { "all", 'a', OPT_FLAG, &all },
+				    { "state", 0, OPT_STR, &state } };
 	_cleanup_(answer_done) struct answer a = { 0 };
 	int r = cli_options(cli, argc, argv, opts, ELEMENTSOF(opts), NULL, 0, 0);
 	if (r)
@@ -65,11 +75,18 @@ static int run(struct cli *cli, int argc, char **argv)
 	if (js_len(js_items(a.doc)))
 		print_jobs(cli, js_items(a.doc));
 	else
-		puts(all ? "no jobs yet; `moectl submit RECIPE` makes the first" : active ? "no active jobs" : "no jobs in these states");
+		puts(all      ? "no jobs yet; `moectl submit RECIPE` makes the first"
+		     : active ? "no active jobs"
+			      : "no jobs in these states");
 	return active ? print_left_out(cli) : CLI_OK;
 }
 
 const struct verb verb_list = {
-	"list", "Look", "list [--all] [--state STATE,...]", "jobs that are not finished, or all",
-	"  --all              finished jobs too\n  --state STATE,...  only these: queued, starting, running, recovering, stopping, paused, completed, failed, cancelled\n", run,
+	"list",
+	"Look",
+	"list [--all] [--state STATE,...]",
+	"jobs that are not finished, or all",
+	"  --all              finished jobs too\n  --state STATE,...  only these: queued, "
+	"starting, running, recovering, stopping, paused, completed, failed, cancelled\n",
+	run,
 };

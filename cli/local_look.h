@@ -3,5 +3,7 @@
 #include "cli/local_cluster.h"
 #include "lib/model/nodeinfo.h"
 
-/* This machine, or the cluster's topology; ret initialised. is_root: the topology is a directory. */
-int local_look(const struct local *l, bool is_root, bool count_gpus, struct nodeinfo *ret, struct mo_error *err);
+/* This machine, or the cluster's topology; ret initialised. is_root: the topology is a
+ * directory. */
+int local_look(const struct local *l, bool is_root, bool count_gpus, struct nodeinfo *ret,
+	       struct mo_error *err);

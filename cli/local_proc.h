@@ -1,25 +1,39 @@
-/* Processes of a local cluster: daemons and the steps that they started (local_cluster.h says by what they are known). */
+/* Processes of a local cluster: daemons and the steps that they started (local_cluster.h says by
+ * what they are known). */
 #pragma once
 #include <sys/types.h>
 #include "cli/cli.h"
 #include "cli/local_cluster.h"
 
 /* name: "moed" or a node's name. */
-pid_t local_pid(const struct local *l, const char *name);         /* living daemon, 0 = none */
+pid_t local_pid(const struct local *l, const char *name); /* living daemon, 0 = none */
 /* Makes the controller's state, once; blocks. */
 int local_init(const struct local *l, const char *config, struct mo_error *err);
-int local_start(const struct local *l, const char *name, const char *program, const char *config, pid_t *ret, struct mo_error *err);
-bool local_ended(pid_t pid);                                      /* also reaps our own child */
-/* SIGTERM, wait_ms later SIGKILL; true when the process is gone. *ret_signal: which other signal ended it, 0 none; may be NULL. */
+int local_start(const struct local *l, const char *name, const char *program, const char *config,
+		pid_t *ret, struct mo_error *err);
+bool local_ended(pid_t pid); /* also reaps our own child */
+/* SIGTERM, wait_ms later SIGKILL; true when the process is gone. *ret_signal: which other signal
+ * ended it, 0 none; may be NULL. */
 bool local_stop(const struct local *l, const char *name, int64_t wait_ms, int *ret_signal);
-char *local_log_tail(const struct local *l, const char *name);    /* last line that says why, "" none; caller frees */
+/* last line that says why, "" none; caller frees */
+char *local_log_tail(const struct local *l, const char *name);
 
-struct local_step { int64_t job, attempt; char *node, *dir, *step_id; pid_t pid; int64_t pid_start; /* of the supervisor */ int fd; /* connection to it, -1 */ };
-struct local_steps { struct local_step *items; size_t n; };
+struct local_step {
+	int64_t job, attempt;
+	char *node, *dir, *step_id;
+	pid_t pid;
+	int64_t pid_start; /* of the supervisor */
+	int fd;            /* connection to it, -1 */
+};
+struct local_steps {
+	struct local_step *items;
+	size_t n;
+};
 void local_steps_done(struct local_steps *s);
 /* All step directories; pid of the living supervisor, 0 = dead. */
 void local_steps(const struct local *l, struct local_steps *ret);
-/* Kills every step's supervisor and ranks; returns how many processes of this cluster (daemons aside) are left after wait_ms. */
+/* Kills every step's supervisor and ranks; returns how many processes of this cluster (daemons
+ * aside) are left after wait_ms. */
 size_t local_kill_steps(const struct local *l, int64_t wait_ms);
 /* Ends all of it; an exit status (printed). */
 int local_down(struct cli *cli, struct local *l);

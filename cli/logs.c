@@ -1,5 +1,7 @@
-/* logs: the output of the ranks, from any node. The stream's records carry positions, so that following goes on where it was when the controller or an agent comes back: no line is
- * lost or repeated. Without --attempt the attempts that come later are followed too, one after the other. */
+/* logs: the output of the ranks, from any node. The stream's records carry positions, so that
+ * following goes on where it was when the controller or an agent comes back: no line is lost or
+ * repeated. Without --attempt the attempts that come later are followed too, one after the
+ * other. */
 #include <string.h>
 
 #include "cli/client.h"
@@ -11,18 +13,26 @@
 
 #define AGAIN_MS 500
 #define AWAY_LIMIT_US (120 * 1000000LL)
-#define PARTIAL_MAX (64 * 1024)          /* a line longer than this is printed in pieces */
+#define PARTIAL_MAX (64 * 1024) /* a line longer than this is printed in pieces */
 
-/* A rank; offset MO_NONE: nothing has come yet. first: where its first piece began; n_lines: how many came. */
-struct source { int64_t offset, first, n_lines; bool end; struct mo_buf line; };
+/* A rank; offset MO_NONE: nothing has come yet. first: where its first piece began; n_lines: how
+ * many came. */
+struct source {
+	int64_t offset, first, n_lines;
+	bool end;
+	struct mo_buf line;
+};
 struct logs {
 	struct cli *cli;
 	const char *id;
-	int64_t rank, attempt, lines;        /* what is asked for: MO_NONE = all ranks, every attempt from the newest on, everything */
-	bool follow, failed, waits;          /* failed: some rank's log could not be read; waits: told that the job has to run first */
-	int64_t current;                     /* attempt that is read */
-	struct source *sources; size_t n_sources;
-	struct mo_buf record;                /* the piece of the stream that is no whole line yet */
+	/* what is asked for: MO_NONE = all ranks, every attempt from the newest on, everything */
+	int64_t rank, attempt, lines;
+	/* failed: some rank's log could not be read; waits: told that the job has to run first */
+	bool follow, failed, waits;
+	int64_t current; /* attempt that is read */
+	struct source *sources;
+	size_t n_sources;
+	struct mo_buf record; /* the piece of the stream that is no whole line yet */
 	int64_t away_since;
 };
 
@@ -49,7 +59,8 @@ static void print_line(const struct logs *l, int64_t rank, const char *line, siz
 	}
 	_cleanup_(mo_buf_done) struct mo_buf out = { 0 };
 	_cleanup_(mo_freep) char *text = mo_strndup(line, n);
-	mo_buf_printf(&out, "{\"attempt\":%lld,\"rank\":%lld,\"line\":", (long long)l->current, (long long)rank);
+	mo_buf_printf(&out, "{\"attempt\":%lld,\"rank\":%lld,\"line\":", (long long)l->current,
+		      (long long)rank);
 	wire_string(text, &out);
 	mo_buf_str(&out, "}");
 	print_json(out.data, out.len);
@@ -72,7 +83,8 @@ static void print_lines(const struct logs *l, struct source *s, int64_t rank)
 
 static void on_record(struct logs *l, struct json_object *o)
 {
-	int64_t rank = js_int(o, "rank"), lost = js_int(o, "lost"), i = l->rank == MO_NONE ? rank : rank - l->rank;
+	int64_t rank = js_int(o, "rank"), lost = js_int(o, "lost"),
+		i = l->rank == MO_NONE ? rank : rank - l->rank;
 	const char *text = js_str(o, "text"), *error = js_str(o, "error");
 	_cleanup_(mo_buf_done) struct mo_buf shown = { 0 };
 	if (i < 0 || i >= (int64_t)l->n_sources || !text)
@@ -90,9 +102,12 @@ static void on_record(struct logs *l, struct json_object *o)
 		mo_buf_str(&shown, text);
 	text = shown.len ? shown.data : "";
 	if (lost > 0)
-		fprintf(stderr, "moectl: logs: %lld bytes of rank %lld are gone, its log was rotated\n", (long long)lost, (long long)rank);
+		fprintf(stderr,
+			"moectl: logs: %lld bytes of rank %lld are gone, its log was rotated\n",
+			(long long)lost, (long long)rank);
 	if (l->n_sources == 1 && !l->cli->json) {
-		fputs(text, stdout);             /* as it is: progress bars live of unfinished lines */
+		/* as it is: progress bars live of unfinished lines */
+		fputs(text, stdout);
 	} else {
 		mo_buf_str(&s->line, text);
 		print_lines(l, s, rank);
@@ -155,8 +170,11 @@ static void say_cut(const struct logs *l)
 	for (size_t i = 0; i < l->n_sources && l->lines > 0 && !l->follow; i++) {
 		const struct source *s = &l->sources[i];
 		if (s->offset != MO_NONE && s->first > 0 && s->n_lines < l->lines)
-			fprintf(stderr, "moectl: logs: rank %lld: only its last %lld lines are kept; what was before them was rotated away (log_bytes of the agent)\n",
-				(long long)(l->rank == MO_NONE ? (int64_t)i : l->rank), (long long)s->n_lines);
+			fprintf(stderr,
+				"moectl: logs: rank %lld: only its last %lld lines are kept; what "
+				"was before them was rotated away (log_bytes of the agent)\n",
+				(long long)(l->rank == MO_NONE ? (int64_t)i : l->rank),
+				(long long)s->n_lines);
 	}
 }
 
@@ -176,10 +194,15 @@ static int away(struct logs *l, const struct answer *a)
 		return client_judge(l->cli, l->id, a);
 	if (!l->away_since) {
 		l->away_since = now;
-		fprintf(stderr, "moectl: controller %s: no answer; trying again, no line is lost\n", client_url(l->cli));
+		fprintf(stderr, "moectl: controller %s: no answer; trying again, no line is lost\n",
+			client_url(l->cli));
 	}
 	if (now - l->away_since > AWAY_LIMIT_US)
-		return a->status && a->status < 300 ? cli_fail(CLI_UNREACHABLE, "controller %s: ends each stream at once; see its log", client_url(l->cli)) : client_judge(l->cli, l->id, a);
+		return a->status && a->status < 300
+			       ? cli_fail(CLI_UNREACHABLE,
+					  "controller %s: ends each stream at once; see its log",
+					  client_url(l->cli))
+			       : client_judge(l->cli, l->id, a);
 	interrupt_wait(AGAIN_MS);
 	return 0;
 }
@@ -190,7 +213,10 @@ static int read_attempt(struct logs *l)
 	for (;;) {
 		_cleanup_(answer_done) struct answer a = { 0 };
 		_cleanup_(mo_freep) char *path = path_of(l);
-		const struct request q = { .path = path, .timeout_ms = l->follow ? -1 : 60000, .on_data = on_data, .arg = l };
+		const struct request q = { .path = path,
+					   .timeout_ms = l->follow ? -1 : 60000,
+					   .on_data = on_data,
+					   .arg = l };
 		mo_buf_reset(&l->record);
 		int r = client_send(l->cli, &q, &a);
 		if (r)
@@ -215,7 +241,8 @@ static void attempt_begin(struct logs *l, int64_t attempt, int64_t n_ranks)
 		l->sources[i].offset = MO_NONE;
 }
 
-/* Looks at the job, and reads the attempt that comes next when there is one. *ret_over: nothing more will come. */
+/* Looks at the job, and reads the attempt that comes next when there is one. *ret_over: nothing
+ * more will come. */
 static int read_next(struct logs *l, bool *ret_over)
 {
 	_cleanup_(answer_done) struct answer a = { 0 };
@@ -227,11 +254,17 @@ static int read_next(struct logs *l, bool *ret_over)
 	if (!js_str(a.doc, "state") || a.status >= 300)
 		return l->current == MO_NONE ? client_judge(l->cli, l->id, &a) : away(l, &a);
 	const char *state = js_str(a.doc, "state");
-	bool final = mo_streq(state, "completed") || mo_streq(state, "failed") || mo_streq(state, "cancelled"), every = l->follow && l->attempt == MO_NONE;
-	int64_t newest = js_int(a.doc, "attempt"), next = l->current != MO_NONE ? l->current + 1 : l->attempt != MO_NONE ? l->attempt : newest;
+	bool final = mo_streq(state, "completed") || mo_streq(state, "failed") ||
+		     mo_streq(state, "cancelled"),
+	     every = l->follow && l->attempt == MO_NONE;
+	int64_t newest = js_int(a.doc, "attempt"), next = l->current != MO_NONE   ? l->current + 1
+							  : l->attempt != MO_NONE ? l->attempt
+										  : newest;
 	if (every && (newest < next || (newest == 0 && !final))) {
 		if (!l->waits && (mo_streq(state, "queued") || mo_streq(state, "paused"))) {
-			fprintf(stderr, "moectl: logs: %s is %s: waiting for it to run; Ctrl-C ends this\n", l->id, state);
+			fprintf(stderr,
+				"moectl: logs: %s is %s: waiting for it to run; Ctrl-C ends this\n",
+				l->id, state);
 			l->waits = true;
 		}
 		*ret_over = final;
@@ -240,7 +273,8 @@ static int read_next(struct logs *l, bool *ret_over)
 		return CLI_OK;
 	}
 	if (l->current != MO_NONE)
-		fprintf(stderr, "moectl: logs: %s goes on with attempt %lld\n", l->id, (long long)next);
+		fprintf(stderr, "moectl: logs: %s goes on with attempt %lld\n", l->id,
+			(long long)next);
 	l->waits = false;
 	attempt_begin(l, next, js_int(a.doc, "ranks"));
 	*ret_over = !every;
@@ -250,9 +284,15 @@ static int read_next(struct logs *l, bool *ret_over)
 static int run(struct cli *cli, int argc, char **argv)
 {
 	const char *args[1] = { NULL };
-	_cleanup_(logs_done) struct logs l = { .cli = cli, .rank = MO_NONE, .attempt = MO_NONE, .lines = MO_NONE, .current = MO_NONE };
+	_cleanup_(logs_done) struct logs l = { .cli = cli,
+					       .rank = MO_NONE,
+					       .attempt = MO_NONE,
+					       .lines = MO_NONE,
+					       .current = MO_NONE };
 	const struct opt opts[] = {
-		{ "rank", 'r', OPT_INT, &l.rank, 0, INT32_MAX }, { "attempt", 'a', OPT_INT, &l.attempt, 1, INT32_MAX }, { "follow", 'f', OPT_FLAG, &l.follow },
+		{ "rank", 'r', OPT_INT, &l.rank, 0, INT32_MAX },
+		{ "attempt", 'a', OPT_INT, &l.attempt, 1, INT32_MAX },
+		{ "follow", 'f', OPT_FLAG, &l.follow },
 		{ "lines", 'n', OPT_INT, &l.lines, 0, 1000000 },
 	};
 	_cleanup_(mo_freep) char *id = NULL;
@@ -269,7 +309,13 @@ static int run(struct cli *cli, int argc, char **argv)
 }
 
 const struct verb verb_logs = {
-	"logs", "Look", "logs JOB [--rank R] [--attempt A] [-f] [-n LINES]", "output of the ranks, from any node",
-	"  --rank R       one rank (default: all, each line led by its rank)\n  --attempt A    attempt (default: the current or last one; with -f those that follow it too)\n"
-	"  -f             follow until the job ends; survives a controller restart without losing or repeating a line\n  -n LINES       the last LINES lines of each rank\n", run,
+	"logs",
+	"Look",
+	"logs JOB [--rank R] [--attempt A] [-f] [-n LINES]",
+	"output of the ranks, from any node",
+	"  --rank R       one rank (default: all, each line led by its rank)\n  --attempt A    "
+	"attempt (default: the current or last one; with -f those that follow it too)\n"
+	"  -f             follow until the job ends; survives a controller restart without losing "
+	"or repeating a line\n  -n LINES       the last LINES lines of each rank\n",
+	run,
 };

@@ -12,11 +12,13 @@
 #include "lib/base/parse.h"
 
 static const struct verb *const verbs[] = {
-	&verb_init, &verb_submit, &verb_validate, &verb_plan,
-	&verb_list, &verb_status, &verb_watch, &verb_top, &verb_logs, &verb_events, &verb_metrics, &verb_ranks, &verb_checkpoints, &verb_report,
-	&verb_cancel, &verb_pause, &verb_resume, &verb_restart,
-	&verb_nodes, &verb_node, &verb_drain, &verb_undrain, &verb_ack, &verb_fence, &verb_resolve,
-	&verb_why, &verb_explain, &verb_classify, &verb_token, &verb_backup, &verb_doctor, &verb_local,
+	&verb_init,    &verb_submit,  &verb_validate,    &verb_plan,   &verb_list,
+	&verb_status,  &verb_watch,   &verb_top,         &verb_logs,   &verb_events,
+	&verb_metrics, &verb_ranks,   &verb_checkpoints, &verb_report, &verb_cancel,
+	&verb_pause,   &verb_resume,  &verb_restart,     &verb_nodes,  &verb_node,
+	&verb_drain,   &verb_undrain, &verb_ack,         &verb_fence,  &verb_resolve,
+	&verb_why,     &verb_explain, &verb_classify,    &verb_token,  &verb_backup,
+	&verb_doctor,  &verb_local,
 };
 
 static void cli_done(struct cli *cli)
@@ -32,18 +34,22 @@ static int overview(FILE *to)
 	fputs("moectl " MO_VERSION ": large mixture-of-experts training on clusters of AMD GPUs\n\n"
 	      "Start here (no cluster needed):\n"
 	      "  moectl local up                       a cluster on this machine\n"
-	      "  moectl submit recipe.yaml --watch     train and see it\n", to);
+	      "  moectl submit recipe.yaml --watch     train and see it\n",
+	      to);
 	for (size_t i = 0; i < ELEMENTSOF(verbs); i++) {
 		if (strcmp(group, verbs[i]->group))
 			fprintf(to, "\n%s\n", verbs[i]->group);
 		group = verbs[i]->group;
 		fprintf(to, "  %-12s %s\n", verbs[i]->name, verbs[i]->summary);
 	}
-	fputs("\n`moectl help VERB` shows usage, options and examples. A JOB is an id (j-7) or a name: the newest job of that name.\n", to);
+	fputs("\n`moectl help VERB` shows usage, options and examples. A JOB is an id (j-7) or a "
+	      "name: the newest job of that name.\n",
+	      to);
 	return CLI_OK;
 }
 
-static const struct verb *verb_find(const char *name) {
+static const struct verb *verb_find(const char *name)
+{
 	for (size_t i = 0; i < ELEMENTSOF(verbs); i++)
 		if (!strcmp(verbs[i]->name, name))
 			return verbs[i];
@@ -53,14 +59,20 @@ static const struct verb *verb_find(const char *name) {
 static int unknown_verb(const char *name)
 {
 	if (name[0] == '-')
-		return cli_fail(CLI_USAGE, "%s: unknown before the verb: only --json, --url and --token-file may stand there; `moectl help VERB` shows those of a verb", name);
+		return cli_fail(CLI_USAGE,
+				"%s: unknown before the verb: only --json, --url and --token-file "
+				"may stand there; `moectl help VERB` shows those of a verb",
+				name);
 	const char *names[ELEMENTSOF(verbs)];
 	for (size_t i = 0; i < ELEMENTSOF(verbs); i++)
 		names[i] = verbs[i]->name;
 	const char *near = mo_near_miss(name, names, ELEMENTSOF(names));
 	if (near)
-		return cli_fail(CLI_USAGE, "unknown verb %s: did you mean %s? `moectl help` lists all", name, near);
-	return cli_fail(CLI_USAGE, "unknown verb %s: there is no such command; `moectl help` lists all", name);
+		return cli_fail(CLI_USAGE,
+				"unknown verb %s: did you mean %s? `moectl help` lists all", name,
+				near);
+	return cli_fail(CLI_USAGE,
+			"unknown verb %s: there is no such command; `moectl help` lists all", name);
 }
 
 static void look_at_terminal(struct cli *cli)
@@ -83,10 +95,12 @@ static int finish(int r)
 	errno = 0;
 	if ((fflush(stdout) == 0 && !ferror(stdout)) || r != CLI_OK)
 		return r;
-	return cli_fail(CLI_FAILED, "writing the output: %s; free space or check the reader", errno ? strerror(errno) : "it failed");
+	return cli_fail(CLI_FAILED, "writing the output: %s; free space or check the reader",
+			errno ? strerror(errno) : "it failed");
 }
 
-/* --json, --url and --token-file may stand before the verb too. *ret_used words are taken, 0 = it is none of them. 0 or an exit status. */
+/* --json, --url and --token-file may stand before the verb too. *ret_used words are taken, 0 =
+ * it is none of them. 0 or an exit status. */
 static int global_option(struct cli *cli, int argc, char **argv, int *ret_used)
 {
 	static const char *const names[] = { "--url", "--token-file" };
@@ -102,7 +116,10 @@ static int global_option(struct cli *cli, int argc, char **argv, int *ret_used)
 		if (strncmp(argv[0], names[i], n) || (argv[0][n] && argv[0][n] != '='))
 			continue;
 		if (!argv[0][n] && argc < 2)
-			return cli_fail(CLI_USAGE, "%s: it needs a value, and a verb behind it; `moectl help` lists the verbs", names[i]);
+			return cli_fail(CLI_USAGE,
+					"%s: it needs a value, and a verb behind it; `moectl help` "
+					"lists the verbs",
+					names[i]);
 		mo_str_set(to[i], argv[0][n] ? argv[0] + n + 1 : argv[1]);
 		*ret_used = argv[0][n] ? 1 : 2;
 	}

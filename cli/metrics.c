@@ -6,8 +6,21 @@
 #include "cli/value.h"
 #include "lib/model/limits.h"
 
-static const char *const columns[] = { "iteration", "time", "loss", "grad_norm", "lr", "step_ms", "tokens", "tokens_per_s_per_gpu", "tflops_per_gpu", "mfu", "mem_gb",
-				       "skipped", "nan", "phase", "attempt" };
+static const char *const columns[] = { "iteration",
+				       "time",
+				       "loss",
+				       "grad_norm",
+				       "lr",
+				       "step_ms",
+				       "tokens",
+				       "tokens_per_s_per_gpu",
+				       "tflops_per_gpu",
+				       "mfu",
+				       "mem_gb",
+				       "skipped",
+				       "nan",
+				       "phase",
+				       "attempt" };
 
 static void print_csv(struct json_object *items)
 {
@@ -23,7 +36,10 @@ static void print_csv(struct json_object *items)
 	}
 }
 
-static void time_cell(struct table *t, struct json_object *sample) { table_cell(t, "%s", text_clock(js_str(sample, "time"))); }
+static void time_cell(struct table *t, struct json_object *sample)
+{
+	table_cell(t, "%s", text_clock(js_str(sample, "time")));
+}
 
 static void lr_cell(struct table *t, struct json_object *sample)
 {
@@ -37,9 +53,18 @@ static void lr_cell(struct table *t, struct json_object *sample)
 static void print_samples(const struct cli *cli, struct json_object *items, int64_t rows)
 {
 	static const struct column shown[] = {
-		{ ">ITERATION", "iteration", CELL_INT }, { "TIME", .cell = time_cell }, { ">LOSS", "loss", CELL_REAL, 4 }, { ">GRAD NORM", "grad_norm", CELL_REAL, 3 },
-		{ ">LR", .cell = lr_cell }, { ">STEP MS", "step_ms", CELL_REAL, 1 }, { ">TOKENS", "tokens", CELL_INT }, { ">TOK/S/GPU", "tokens_per_s_per_gpu", CELL_SI },
-		{ ">TFLOP/S/GPU", "tflops_per_gpu", CELL_REAL, 2 }, { ">MFU", "mfu", CELL_PERCENT }, { ">MEM GB", "mem_gb", CELL_REAL, 1 }, { ">ATTEMPT", "attempt", CELL_INT },
+		{ ">ITERATION", "iteration", CELL_INT },
+		{ "TIME", .cell = time_cell },
+		{ ">LOSS", "loss", CELL_REAL, 4 },
+		{ ">GRAD NORM", "grad_norm", CELL_REAL, 3 },
+		{ ">LR", .cell = lr_cell },
+		{ ">STEP MS", "step_ms", CELL_REAL, 1 },
+		{ ">TOKENS", "tokens", CELL_INT },
+		{ ">TOK/S/GPU", "tokens_per_s_per_gpu", CELL_SI },
+		{ ">TFLOP/S/GPU", "tflops_per_gpu", CELL_REAL, 2 },
+		{ ">MFU", "mfu", CELL_PERCENT },
+		{ ">MEM GB", "mem_gb", CELL_REAL, 1 },
+		{ ">ATTEMPT", "attempt", CELL_INT },
 	};
 	_cleanup_(table_done) struct table t = { 0 };
 	size_t n = js_len(items), first = rows && n > (size_t)rows ? n - (size_t)rows : 0;
@@ -51,21 +76,28 @@ static void print_samples(const struct cli *cli, struct json_object *items, int6
 		fprintf(stderr, "(%zu earlier iterations; -n 0 or --csv shows all)\n", first);
 }
 
-/* Iterations between the first and the last of an attempt that have no sample; left_out: of the whole job, those of which it is known why. */
+/* Iterations between the first and the last of an attempt that have no sample; left_out: of the
+ * whole job, those of which it is known why. */
 static void say_gaps(struct json_object *items, int64_t left_out)
 {
 	int64_t gaps = 0;
 
 	if (left_out > 0)
-		fprintf(stderr, "(%lld iterations of the job came faster than 1,000 a second for long: their metrics were left out)\n", (long long)left_out);
+		fprintf(stderr,
+			"(%lld iterations of the job came faster than 1,000 a second for long: "
+			"their metrics were left out)\n",
+			(long long)left_out);
 
 	for (size_t i = 1; i < js_len(items); i++) {
 		struct json_object *a = js_at(items, i - 1), *b = js_at(items, i);
 		if (js_int(a, "attempt") == js_int(b, "attempt"))
-			gaps += MO_MAX(js_int(b, "iteration") - js_int(a, "iteration") - 1, (int64_t)0);
+			gaps += MO_MAX(js_int(b, "iteration") - js_int(a, "iteration") - 1,
+				       (int64_t)0);
 	}
 	if (gaps > 0)
-		fprintf(stderr, "(%lld iterations between these have no metrics: the engine did not print them, they came too fast, or they are older than %d others)\n",
+		fprintf(stderr,
+			"(%lld iterations between these have no metrics: the engine did not print "
+			"them, they came too fast, or they are older than %d others)\n",
 			(long long)gaps, MO_SAMPLES_MAX / 2);
 }
 
@@ -74,7 +106,9 @@ static int run(struct cli *cli, int argc, char **argv)
 	const char *args[1] = { NULL };
 	bool csv = false;
 	int64_t since = MO_NONE, rows = 20;
-	const struct opt opts[] = { { "csv", 0, OPT_FLAG, &csv }, { "since", 0, OPT_INT, &since, 0, INT64_MAX }, { "rows", 'n', OPT_INT, &rows, 0, 1 << 30 } };
+	const struct opt opts[] = { { "csv", 0, OPT_FLAG, &csv },
+				    { "since", 0, OPT_INT, &since, 0, INT64_MAX },
+				    { "rows", 'n', OPT_INT, &rows, 0, 1 << 30 } };
 	_cleanup_(answer_done) struct answer a = { 0 };
 	_cleanup_(mo_freep) char *id = NULL;
 	int r = cli_options(cli, argc, argv, opts, ELEMENTSOF(opts), args, 1, 1);
@@ -87,7 +121,8 @@ static int run(struct cli *cli, int argc, char **argv)
 	if (since == MO_NONE)
 		r = client_get_all(cli, id, &a, "/v1/jobs/%s/metrics", id);
 	else
-		r = client_get_all(cli, id, &a, "/v1/jobs/%s/metrics?since=%lld", id, (long long)since);
+		r = client_get_all(cli, id, &a, "/v1/jobs/%s/metrics?since=%lld", id,
+				   (long long)since);
 	if (r)
 		return r;
 	if (cli->json)
@@ -104,6 +139,11 @@ static int run(struct cli *cli, int argc, char **argv)
 }
 
 const struct verb verb_metrics = {
-	"metrics", "Look", "metrics JOB [--since ITER] [--csv] [-n ROWS]", "per-iteration loss, step time, tokens/s, TFLOP/s, MFU",
-	"  --since ITER   from this iteration on\n  --csv          all samples as CSV with the names of the JSON members\n  -n ROWS        last ROWS of the table (20; 0 = all)\n", run,
+	"metrics",
+	"Look",
+	"metrics JOB [--since ITER] [--csv] [-n ROWS]",
+	"per-iteration loss, step time, tokens/s, TFLOP/s, MFU",
+	"  --since ITER   from this iteration on\n  --csv          all samples as CSV with the "
+	"names of the JSON members\n  -n ROWS        last ROWS of the table (20; 0 = all)\n",
+	run,
 };

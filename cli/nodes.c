@@ -23,7 +23,10 @@ static double age_s(struct json_object *node)
 	return ms == MO_NONE ? MO_NONE_F : (double)ms / 1000;
 }
 
-static void heard_cell(struct table *t, struct json_object *node) { table_cell(t, "%s", text_seconds(age_s(node))); }
+static void heard_cell(struct table *t, struct json_object *node)
+{
+	table_cell(t, "%s", text_seconds(age_s(node)));
+}
 
 static void print_names(struct json_object *odd)
 {
@@ -41,19 +44,26 @@ static void print_drift_group(const struct cli *cli, struct json_object *g)
 	struct json_object *keys = js_get(g, "keys");
 	int64_t nodes = js_int(g, "nodes");
 
-	printf("%s  %lld node%s, %lld of %lld keys equal\n", paint(cli, "1", js_str(g, "gpu") ? js_str(g, "gpu") : "no GPUs"), (long long)nodes, nodes == 1 ? "" : "s", (long long)js_int(g, "same"),
-		(long long)js_int(g, "same") + (long long)js_len(keys));
+	printf("%s  %lld node%s, %lld of %lld keys equal\n",
+	       paint(cli, "1", js_str(g, "gpu") ? js_str(g, "gpu") : "no GPUs"), (long long)nodes,
+	       nodes == 1 ? "" : "s", (long long)js_int(g, "same"),
+	       (long long)js_int(g, "same") + (long long)js_len(keys));
 	for (size_t i = 0; i < js_len(keys); i++) {
 		struct json_object *key = js_at(keys, i), *odd = js_get(key, "odd");
 
-		printf("  %s: %lld x %s\n", text_or(js_str(key, "key")), (long long)js_int(key, "count"), js_str(key, "value") ? js_str(key, "value") : "none");
+		printf("  %s: %lld x %s\n", text_or(js_str(key, "key")),
+		       (long long)js_int(key, "count"),
+		       js_str(key, "value") ? js_str(key, "value") : "none");
 		for (size_t k = 0; k < js_len(odd); k++) {
-			printf("    %lld x %s: ", (long long)js_int(js_at(odd, k), "count"), js_str(js_at(odd, k), "value") ? js_str(js_at(odd, k), "value") : "none");
+			printf("    %lld x %s: ", (long long)js_int(js_at(odd, k), "count"),
+			       js_str(js_at(odd, k), "value") ? js_str(js_at(odd, k), "value")
+							      : "none");
 			print_names(js_at(odd, k));
 			puts("");
 		}
 		if (js_int(key, "values") - 1 > (int64_t)js_len(odd))
-			printf("    and %lld more values\n", (long long)js_int(key, "values") - 1 - (long long)js_len(odd));
+			printf("    and %lld more values\n",
+			       (long long)js_int(key, "values") - 1 - (long long)js_len(odd));
 	}
 }
 
@@ -71,7 +81,8 @@ static int run_drift(struct cli *cli)
 	for (size_t i = 0; i < js_len(groups); i++)
 		print_drift_group(cli, js_at(groups, i));
 	if (js_int(a.doc, "untold") > 0)
-		printf("%lld node%s told no fingerprint\n", (long long)js_int(a.doc, "untold"), js_int(a.doc, "untold") == 1 ? "" : "s");
+		printf("%lld node%s told no fingerprint\n", (long long)js_int(a.doc, "untold"),
+		       js_int(a.doc, "untold") == 1 ? "" : "s");
 	if (!js_len(groups) && js_int(a.doc, "untold") <= 0)
 		puts("no nodes yet");
 	return CLI_OK;
@@ -92,8 +103,8 @@ static void print_refusals(struct json_object *items)
 		if (shown++ >= REFUSALS_SHOWN)
 			more++;
 		else
-			printf("%s gets no new work: %s; %s\n", js_str(n, "name"), js_str(n, "refuses"),
-			       text_or(js_str(n, "next")));
+			printf("%s gets no new work: %s; %s\n", js_str(n, "name"),
+			       js_str(n, "refuses"), text_or(js_str(n, "next")));
 	}
 	if (more)
 		printf("and %zu more: `moectl why NODE` says why, and what to do\n", more);
@@ -102,8 +113,17 @@ static void print_refusals(struct json_object *items)
 static int run_nodes(struct cli *cli, int argc, char **argv)
 {
 	static const struct column columns[] = {
-		{ "NODE", "name" }, { "STATE", "state" }, { ">GPUS", "gpus", CELL_INT }, { ">CPUS", "cpus", CELL_INT }, { ">NUMA", "numa_nodes", CELL_INT },
-		{ "HEALTH", "health" }, { ">FOUND", "findings", CELL_INT }, { ">LEMON", "lemon_score", CELL_REAL, 1 }, { "JOBS", .cell = jobs_cell }, { ">HEARD", .cell = heard_cell }, { "REASON", "reason" },
+		{ "NODE", "name" },
+		{ "STATE", "state" },
+		{ ">GPUS", "gpus", CELL_INT },
+		{ ">CPUS", "cpus", CELL_INT },
+		{ ">NUMA", "numa_nodes", CELL_INT },
+		{ "HEALTH", "health" },
+		{ ">FOUND", "findings", CELL_INT },
+		{ ">LEMON", "lemon_score", CELL_REAL, 1 },
+		{ "JOBS", .cell = jobs_cell },
+		{ ">HEARD", .cell = heard_cell },
+		{ "REASON", "reason" },
 	};
 	_cleanup_(answer_done) struct answer a = { 0 };
 	bool drift = false;
@@ -118,22 +138,25 @@ static int run_nodes(struct cli *cli, int argc, char **argv)
 	if (cli->json)
 		return print_answer(&a);
 	struct json_object *items = js_items(a.doc);
-	if (js_len(items))
-	{
+	if (js_len(items)) {
 		print_table(cli, columns, ELEMENTSOF(columns), items);
 		print_refusals(items);
-	}
-	else
-		puts("no nodes yet; start moe-agent on a node with this controller's address and an agent token");
+	} else
+		puts("no nodes yet; start moe-agent on a node with this controller's address and "
+		     "an agent token");
 	return CLI_OK;
 }
 
-/* The tree that the controller draws. Without one (a controller of an older version) the rest of the node is still told. */
+/* The tree that the controller draws. Without one (a controller of an older version) the rest of
+ * the node is still told. */
 static void print_tree(struct cli *cli, const char *quoted_name)
 {
 	_cleanup_(answer_done) struct answer a = { 0 };
-	_cleanup_(mo_freep) char *path = mo_printf("/v1/nodes/%s/topology?format=text&width=%d", quoted_name, MO_MIN(MO_MAX(cli->width ? cli->width : 100, 40), 400));
-	if (client_send(cli, &(struct request){ .path = path }, &a) == 0 && a.status == 200 && a.body.data) {
+	_cleanup_(mo_freep) char *path =
+		mo_printf("/v1/nodes/%s/topology?format=text&width=%d", quoted_name,
+			  MO_MIN(MO_MAX(cli->width ? cli->width : 100, 40), 400));
+	if (client_send(cli, &(struct request){ .path = path }, &a) == 0 && a.status == 200 &&
+	    a.body.data) {
 		_cleanup_(mo_freep) char *tree = visible(a.body.data);
 		printf("\n%s", tree);
 	}
@@ -153,15 +176,19 @@ static void print_check(const struct cli *cli, struct json_object *c)
 {
 	struct json_object *lines = js_get(c, "evidence");
 
-	printf("%-10s %s%s%s: %s  %s", "check", text_or(js_str(c, "check")), js_str(c, "object") ? " " : "", js_str(c, "object") ? js_str(c, "object") : "", paint_state(cli, text_or(js_str(c, "state"))),
-		text_or(js_str(c, "text")));
-	printf("%s%.19s\n", js_str(c, "since") ? "  since " : "", js_str(c, "since") ? js_str(c, "since") : "");
+	printf("%-10s %s%s%s: %s  %s", "check", text_or(js_str(c, "check")),
+	       js_str(c, "object") ? " " : "", js_str(c, "object") ? js_str(c, "object") : "",
+	       paint_state(cli, text_or(js_str(c, "state"))), text_or(js_str(c, "text")));
+	printf("%s%.19s\n", js_str(c, "since") ? "  since " : "",
+	       js_str(c, "since") ? js_str(c, "since") : "");
 	for (size_t i = 0; i < js_len(lines); i++)
 		printf("%-10s   %s\n", "", json_object_get_string(js_at(lines, i)));
 	if (json_object_get_boolean(js_get(c, "known")))
 		printf("%-10s   known to an operator (moectl ack): it keeps no job away\n", "");
 	if (json_object_get_boolean(js_get(c, "held")))
-		printf("%-10s   the node is new and this check never met such hardware: it cordons nothing and keeps no job away\n", "");
+		printf("%-10s   the node is new and this check never met such hardware: it cordons "
+		       "nothing and keeps no job away\n",
+		       "");
 	if (js_str(c, "next"))
 		printf("%-10s   do: %s\n", "", js_str(c, "next"));
 }
@@ -170,8 +197,11 @@ static void print_sensors(struct json_object *g)
 {
 	double vram = js_real(g, "vram_used_bytes");
 
-	printf("%-10s %lld: %s C, memory %s C, %s W, %s MHz, busy %s %%, memory used %s\n", "gpu", (long long)js_int(g, "slot"), text_real(js_real(g, "temp_c"), 0), text_real(js_real(g, "mem_temp_c"), 0),
-		text_real(js_real(g, "power_w"), 0), text_real(js_real(g, "clock_mhz"), 0), text_real(js_real(g, "busy_pct"), 0), text_bytes(vram == MO_NONE_F ? MO_NONE : (int64_t)vram));
+	printf("%-10s %lld: %s C, memory %s C, %s W, %s MHz, busy %s %%, memory used %s\n", "gpu",
+	       (long long)js_int(g, "slot"), text_real(js_real(g, "temp_c"), 0),
+	       text_real(js_real(g, "mem_temp_c"), 0), text_real(js_real(g, "power_w"), 0),
+	       text_real(js_real(g, "clock_mhz"), 0), text_real(js_real(g, "busy_pct"), 0),
+	       text_bytes(vram == MO_NONE_F ? MO_NONE : (int64_t)vram));
 }
 
 static void print_failures(struct json_object *n)
@@ -180,22 +210,30 @@ static void print_failures(struct json_object *n)
 
 	if (js_real(n, "lemon_score") == MO_NONE_F || !js_len(failures))
 		return;
-	printf("%-10s %s: failures that began here, each halved after 7 days\n", "lemon", text_real(js_real(n, "lemon_score"), 2));
+	printf("%-10s %s: failures that began here, each halved after 7 days\n", "lemon",
+	       text_real(js_real(n, "lemon_score"), 2));
 	for (size_t i = 0; i < js_len(failures); i++) {
 		struct json_object *f = js_at(failures, i);
-		printf("%-10s   %.19s %s attempt %lld: %s, %s, counts %s\n", "", text_or(js_str(f, "time")), text_or(js_str(f, "job")), (long long)js_int(f, "attempt"), text_or(js_str(f, "class")),
-			text_or(js_str(f, "cause")), text_real(js_real(f, "weight"), 1));
+		printf("%-10s   %.19s %s attempt %lld: %s, %s, counts %s\n", "",
+		       text_or(js_str(f, "time")), text_or(js_str(f, "job")),
+		       (long long)js_int(f, "attempt"), text_or(js_str(f, "class")),
+		       text_or(js_str(f, "cause")), text_real(js_real(f, "weight"), 1));
 	}
 }
 
 static void print_nic(struct json_object *n)
 {
-	static const struct { const char *key, *words; } counts[] = {
-		{ "link_downed", "link went down" }, { "carrier_down", "carrier lost" }, { "symbol_error", "symbol errors" }, { "link_error_recovery", "recoveries" },
-		{ "rcv_errors", "receive errors" }, { "out_of_sequence", "out of sequence" }, { "local_ack_timeout", "late answers" },
+	static const struct {
+		const char *key, *words;
+	} counts[] = {
+		{ "link_downed", "link went down" },     { "carrier_down", "carrier lost" },
+		{ "symbol_error", "symbol errors" },     { "link_error_recovery", "recoveries" },
+		{ "rcv_errors", "receive errors" },      { "out_of_sequence", "out of sequence" },
+		{ "local_ack_timeout", "late answers" },
 	};
 
-	printf("%-10s %s: %s, %s Gb/s", "nic", text_or(js_str(n, "name")), text_or(js_str(n, "state")), text_real(js_real(n, "rate_gbps"), 0));
+	printf("%-10s %s: %s, %s Gb/s", "nic", text_or(js_str(n, "name")),
+	       text_or(js_str(n, "state")), text_real(js_real(n, "rate_gbps"), 0));
 	for (size_t i = 0; i < ELEMENTSOF(counts); i++)
 		if (js_int(n, counts[i].key) != MO_NONE)
 			printf(", %s %lld", counts[i].words, (long long)js_int(n, counts[i].key));
@@ -204,16 +242,21 @@ static void print_nic(struct json_object *n)
 
 static void print_node(const struct cli *cli, struct json_object *n)
 {
-	struct json_object *checks = js_get(n, "checks"), *jobs = js_get(n, "jobs"), *sensors = js_get(n, "sensors"), *nics = js_get(n, "nic_sensors");
-	printf("%s  %s  heard %s ago\n", paint(cli, "1", text_or(js_str(n, "name"))), paint_state(cli, js_str(n, "state")), text_seconds(age_s(n)));
+	struct json_object *checks = js_get(n, "checks"), *jobs = js_get(n, "jobs"),
+			   *sensors = js_get(n, "sensors"), *nics = js_get(n, "nic_sensors");
+	printf("%s  %s  heard %s ago\n", paint(cli, "1", text_or(js_str(n, "name"))),
+	       paint_state(cli, js_str(n, "state")), text_seconds(age_s(n)));
 	if (js_str(n, "reason"))
 		printf("%-10s %s\n", "reason", js_str(n, "reason"));
 	if (js_str(n, "learn_until"))
-		printf("%-10s new until %.19s (health.learn): what unproven checks find is only told\n", "learning", js_str(n, "learn_until"));
+		printf("%-10s new until %.19s (health.learn): what unproven checks find is only "
+		       "told\n",
+		       "learning", js_str(n, "learn_until"));
 	if (js_str(n, "would_next"))
 		printf("%-10s %s\n", "do", js_str(n, "would_next"));
 	if (js_str(n, "refuses"))
-		printf("%-10s %s\n%-10s %s\n", "no work", js_str(n, "refuses"), "do", text_or(js_str(n, "next")));
+		printf("%-10s %s\n%-10s %s\n", "no work", js_str(n, "refuses"), "do",
+		       text_or(js_str(n, "next")));
 	for (size_t i = 0; i < js_len(jobs); i++)
 		printf("%-10s %s\n", "job", json_object_get_string(js_at(jobs, i)));
 	for (int rank = 0; rank <= CHECK_RANKS; rank++)
@@ -221,7 +264,10 @@ static void print_node(const struct cli *cli, struct json_object *n)
 			if (check_rank(js_at(checks, i)) == rank)
 				print_check(cli, js_at(checks, i));
 	if (js_int(n, "checks_ok") >= 0)
-		printf("%-10s %lld checks are ok%s\n", "health", (long long)js_int(n, "checks_ok"), json_object_get_boolean(js_get(n, "preflight_done")) ? "" : "; preflight is not done yet");
+		printf("%-10s %lld checks are ok%s\n", "health", (long long)js_int(n, "checks_ok"),
+		       json_object_get_boolean(js_get(n, "preflight_done"))
+			       ? ""
+			       : "; preflight is not done yet");
 	for (size_t i = 0; i < js_len(sensors); i++)
 		print_sensors(js_at(sensors, i));
 	for (size_t i = 0; i < js_len(nics); i++)
@@ -247,7 +293,8 @@ static int run_node(struct cli *cli, int argc, char **argv)
 	return CLI_OK;
 }
 
-static int act(struct cli *cli, const char *node, const char *verb, const char *body, const char *said)
+static int act(struct cli *cli, const char *node, const char *verb, const char *body,
+	       const char *said)
 {
 	_cleanup_(answer_done) struct answer a = { 0 };
 	_cleanup_(mo_freep) char *name = url_quote(node);
@@ -260,14 +307,16 @@ static int act(struct cli *cli, const char *node, const char *verb, const char *
 		said = "still gets no new work";
 	printf("%s %s: %s\n", node, paint_state(cli, js_str(a.doc, "state")), said);
 	if (js_str(a.doc, "refuses") && strcmp(verb, "drain"))
-		printf("because    %s\ndo         %s\n", js_str(a.doc, "refuses"), text_or(js_str(a.doc, "next")));
+		printf("because    %s\ndo         %s\n", js_str(a.doc, "refuses"),
+		       text_or(js_str(a.doc, "next")));
 	return CLI_OK;
 }
 
 static int run_drain(struct cli *cli, int argc, char **argv)
 {
 	const char *args[1] = { NULL }, *reason = NULL, *when = "idle";
-	const struct opt opts[] = { { "reason", 0, OPT_STR, &reason }, { "when", 0, OPT_STR, &when } };
+	const struct opt opts[] = { { "reason", 0, OPT_STR, &reason },
+				    { "when", 0, OPT_STR, &when } };
 	_cleanup_(mo_buf_done) struct mo_buf body = { 0 };
 	int r = cli_options(cli, argc, argv, opts, ELEMENTSOF(opts), args, 1, 1);
 	if (r)
@@ -279,7 +328,8 @@ static int run_drain(struct cli *cli, int argc, char **argv)
 	mo_buf_str(&body, "{\"reason\":");
 	wire_string(reason, &body);
 	mo_buf_printf(&body, ",\"when\":\"%s\"}", when);
-	return act(cli, args[0], "drain", body.data, "gets no new work; `moectl undrain` takes it back");
+	return act(cli, args[0], "drain", body.data,
+		   "gets no new work; `moectl undrain` takes it back");
 }
 
 static int run_undrain(struct cli *cli, int argc, char **argv)
@@ -298,7 +348,8 @@ static int run_ack(struct cli *cli, int argc, char **argv)
 	if (r)
 		return cli_stop(r);
 	if (!args[1])
-		return act(cli, args[0], "ack", "{\"learned\":true}", "its checks are trusted: what they find cordons it");
+		return act(cli, args[0], "ack", "{\"learned\":true}",
+			   "its checks are trusted: what they find cordons it");
 	mo_buf_str(&body, "{\"check\":");
 	wire_string(args[1], &body);
 	mo_buf_str(&body, "}");
@@ -314,13 +365,18 @@ static int run_fence(struct cli *cli, int argc, char **argv)
 	if (r)
 		return cli_stop(r);
 	if (!confirmed)
-		return cli_misuse(cli, "--confirmed is missing: it states that %s is powered off; its ranks count as dead and its jobs start elsewhere", args[0]);
+		return cli_misuse(cli,
+				  "--confirmed is missing: it states that %s is powered off; its "
+				  "ranks count as dead and its jobs start elsewhere",
+				  args[0]);
 	_cleanup_(answer_done) struct answer seen = { 0 };
 	_cleanup_(mo_freep) char *name = url_quote(args[0]);
 	_cleanup_(mo_buf_done) struct mo_buf body = { 0 };
 	if ((r = client_get(cli, args[0], &seen, "/v1/nodes/%s", name)))
 		return r;
-	mo_buf_str(&body, "{\"confirmed\":true"); /* of the boot that is shown now: a request that arrives late must not hit ranks of the next one */
+	/* of the boot that is shown now: a request that arrives late must not hit ranks of the
+	 * next one */
+	mo_buf_str(&body, "{\"confirmed\":true");
 	if (js_str(seen.doc, "boot_id")) {
 		mo_buf_str(&body, ",\"boot_id\":");
 		wire_string(js_str(seen.doc, "boot_id"), &body);
@@ -330,21 +386,49 @@ static int run_fence(struct cli *cli, int argc, char **argv)
 }
 
 const struct verb verb_nodes = {
-	"nodes", "Nodes", "nodes [--drift]", "all nodes: state, health, GPUs, jobs",
-	"  --drift   what of kernel, drivers, firmware and settings differs among nodes with GPUs of one model\n", run_nodes,
+	"nodes",
+	"Nodes",
+	"nodes [--drift]",
+	"all nodes: state, health, GPUs, jobs",
+	"  --drift   what of kernel, drivers, firmware and settings differs among nodes with GPUs "
+	"of one model\n",
+	run_nodes,
 };
-const struct verb verb_node = { "node", "Nodes", "node NAME", "one node, drawn: NUMA nodes, GPUs, NICs, jobs, what is odd", NULL, run_node };
+const struct verb verb_node = {
+	"node", "Nodes", "node NAME", "one node, drawn: NUMA nodes, GPUs, NICs, jobs, what is odd",
+	NULL,   run_node
+};
 const struct verb verb_drain = {
-	"drain", "Nodes", "drain NODE --reason TEXT [--when idle|checkpoint|now]", "give a node no new work, and take its jobs away",
-	"  --reason TEXT                why; shown to everyone\n  --when idle|checkpoint|now   jobs there end by themselves (default), move after their next checkpoint, or stop now\n", run_drain,
+	"drain",
+	"Nodes",
+	"drain NODE --reason TEXT [--when idle|checkpoint|now]",
+	"give a node no new work, and take its jobs away",
+	"  --reason TEXT                why; shown to everyone\n  --when idle|checkpoint|now   "
+	"jobs there end by themselves (default), move after their next checkpoint, or stop now\n",
+	run_drain,
 };
-const struct verb verb_undrain = { "undrain", "Nodes", "undrain NODE", "give a drained node work again", NULL, run_undrain };
+const struct verb verb_undrain = { "undrain",      "Nodes",
+				   "undrain NODE", "give a drained node work again",
+				   NULL,           run_undrain };
 const struct verb verb_ack = {
-	"ack", "Nodes", "ack NODE [CHECK]", "say that what a check found since the boot is known, so that it keeps no job away",
-	"Without CHECK: the checks of a new node are trusted before its time of learning (health.learn) is over: what\nthose find that never met such hardware cordons it from now on, and what they have found does at once.\n"
-	"With it: for what stays found until the next boot (an uncorrected error, lines of the kernel's log). It keeps jobs away\nagain when it counts more, and after the next boot. What is so now goes when it is repaired.\n", run_ack,
+	"ack",
+	"Nodes",
+	"ack NODE [CHECK]",
+	"say that what a check found since the boot is known, so that it keeps no job away",
+	"Without CHECK: the checks of a new node are trusted before its time of learning "
+	"(health.learn) is over: what\nthose find that never met such hardware cordons it from now "
+	"on, and what they have found does at once.\n"
+	"With it: for what stays found until the next boot (an uncorrected error, lines of the "
+	"kernel's log). It keeps jobs away\nagain when it counts more, and after the next boot. "
+	"What is so now goes when it is repaired.\n",
+	run_ack,
 };
 const struct verb verb_fence = {
-	"fence", "Nodes", "fence NODE --confirmed", "state that a silent node is off, so that its jobs may start elsewhere",
-	"Only when the node is powered off: two attempts of one job writing the same checkpoint destroy it.\n", run_fence,
+	"fence",
+	"Nodes",
+	"fence NODE --confirmed",
+	"state that a silent node is off, so that its jobs may start elsewhere",
+	"Only when the node is powered off: two attempts of one job writing the same checkpoint "
+	"destroy it.\n",
+	run_fence,
 };

@@ -1,4 +1,5 @@
-/* Options of a verb: a table of names and targets. Anything unknown is an error that names the nearest option. */
+/* Options of a verb: a table of names and targets. Anything unknown is an error that names the
+ * nearest option. */
 #include "cli/cli.h"
 
 #include <stdarg.h>
@@ -30,7 +31,8 @@ int cli_fail(int code, const char *fmt, ...)
 int cli_fail_error(int code, const char *what, const struct mo_error *err, int errno_code)
 {
 	const char *hint = err && err->hint ? err->hint : NULL;
-	return cli_fail(code, "%s: %s%s%s", what, mo_error_text(err, errno_code), hint ? "; " : "", hint ? hint : "");
+	return cli_fail(code, "%s: %s%s%s", what, mo_error_text(err, errno_code), hint ? "; " : "",
+			hint ? hint : "");
 }
 
 int cli_misuse(const struct cli *cli, const char *fmt, ...)
@@ -63,19 +65,25 @@ void cli_verb_help(const struct verb *v, FILE *to)
 		fprintf(to, "\n%s", v->help);
 	fputs("\nCommon options:\n"
 	      "  --json             print the REST document (one object per line for streams)\n"
-	      "  --raw              control characters of texts as they are, not as \\x1b: they may steer the terminal\n"
-	      "  --url URL          controller: http(s)://host:port or unix:/path (else MOE_URL, ~/.config/moe/config.yaml, unix:/run/moe/moed.sock, the local cluster)\n"
-	      "  --token-file FILE  bearer token (else MOE_TOKEN, MOE_TOKEN_FILE, the configuration file)\n", to);
+	      "  --raw              control characters of texts as they are, not as \\x1b: they "
+	      "may steer the terminal\n"
+	      "  --url URL          controller: http(s)://host:port or unix:/path (else MOE_URL, "
+	      "~/.config/moe/config.yaml, unix:/run/moe/moed.sock, the local cluster)\n"
+	      "  --token-file FILE  bearer token (else MOE_TOKEN, MOE_TOKEN_FILE, the "
+	      "configuration file)\n",
+	      to);
 }
 
-static const struct opt *find(const struct opt *opts, size_t n, const char *name, size_t len) {
+static const struct opt *find(const struct opt *opts, size_t n, const char *name, size_t len)
+{
 	for (size_t i = 0; i < n; i++)
 		if (strlen(opts[i].name) == len && !strncmp(opts[i].name, name, len))
 			return &opts[i];
 	return NULL;
 }
 
-static int unknown(const struct cli *cli, const struct opt *opts, size_t n, const struct opt *common, size_t n_common, const char *word)
+static int unknown(const struct cli *cli, const struct opt *opts, size_t n,
+		   const struct opt *common, size_t n_common, const char *word)
 {
 	_cleanup_(mo_freep) const char **names = mo_alloc_array(n + n_common, sizeof(*names));
 	_cleanup_(mo_freep) char *name = mo_strndup(word + 2, strcspn(word + 2, "="));
@@ -94,16 +102,13 @@ static int store(const struct cli *cli, const struct opt *o, const char *word, c
 {
 	int64_t number = 0;
 	switch (o->kind) {
-	case OPT_FLAG:
-		*(bool *)o->to = true;
-		return 0;
-	case OPT_STR:
-		*(const char **)o->to = value;
-		return 0;
+	case OPT_FLAG: *(bool *)o->to = true; return 0;
+	case OPT_STR: *(const char **)o->to = value; return 0;
 	case OPT_INT:
 		if (mo_parse_i64(value, o->min, o->max, &number) < 0)
-			return cli_misuse(cli, "%.*s %s is not a number from %lld to %lld", word[1] == '-' ? (int)strcspn(word, "=") : 2, word, value, (long long)o->min,
-					  (long long)o->max);
+			return cli_misuse(cli, "%.*s %s is not a number from %lld to %lld",
+					  word[1] == '-' ? (int)strcspn(word, "=") : 2, word, value,
+					  (long long)o->min, (long long)o->max);
 		*(int64_t *)o->to = number;
 		return 0;
 	case OPT_STRS: {
@@ -115,12 +120,15 @@ static int store(const struct cli *cli, const struct opt *o, const char *word, c
 	return 0;
 }
 
-int cli_options(struct cli *cli, int argc, char **argv, const struct opt *opts, size_t n_opts, const char **args, size_t min, size_t max)
+int cli_options(struct cli *cli, int argc, char **argv, const struct opt *opts, size_t n_opts,
+		const char **args, size_t min, size_t max)
 {
 	bool help = false, words_only = false;
 	const char *url = NULL, *token_file = NULL;
 	const struct opt common[] = {
-		{ "json", 0, OPT_FLAG, &cli->json }, { "help", 'h', OPT_FLAG, &help }, { "url", 0, OPT_STR, &url }, { "token-file", 0, OPT_STR, &token_file }, { "raw", 0, OPT_FLAG, &cli->raw },
+		{ "json", 0, OPT_FLAG, &cli->json }, { "help", 'h', OPT_FLAG, &help },
+		{ "url", 0, OPT_STR, &url },         { "token-file", 0, OPT_STR, &token_file },
+		{ "raw", 0, OPT_FLAG, &cli->raw },
 	};
 	size_t n = 0;
 	for (int i = 0; i < argc; i++) {

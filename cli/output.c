@@ -8,7 +8,7 @@
 #include "cli/value.h"
 #include "lib/base/buf.h"
 
-#define LAST_MIN 12              /* fewer letters of a last column tell nothing */
+#define LAST_MIN 12 /* fewer letters of a last column tell nothing */
 
 void table_done(struct table *t)
 {
@@ -86,12 +86,20 @@ static void print_cut(const char *s, size_t max)
 	}
 }
 
-static const char *state_code(const char *s) {
-	static const struct { const char *state, *code; } codes[] = {
-		{ "running", "32" }, { "completed", "32" }, { "up", "32" }, { "verified", "32" }, { "complete", "32" }, { "queued", "36" }, { "starting", "36" },
-		{ "saving", "36" }, { "waiting", "36" }, { "recovering", "33" }, { "stopping", "33" }, { "paused", "33" }, { "suspect", "33" }, { "draining", "33" },
-		{ "drained", "33" }, { "superseded", "2" }, { "deleted", "2" }, { "cancelled", "2" }, { "failed", "31" }, { "down", "31" }, { "torn", "31" }, { "lost", "31" },
-		{ "ok", "32" }, { "warn", "33" }, { "crit", "31" }, { "unknown", "36" },
+static const char *state_code(const char *s)
+{
+	static const struct {
+		const char *state, *code;
+	} codes[] = {
+		{ "running", "32" },    { "completed", "32" }, { "up", "32" },
+		{ "verified", "32" },   { "complete", "32" },  { "queued", "36" },
+		{ "starting", "36" },   { "saving", "36" },    { "waiting", "36" },
+		{ "recovering", "33" }, { "stopping", "33" },  { "paused", "33" },
+		{ "suspect", "33" },    { "draining", "33" },  { "drained", "33" },
+		{ "superseded", "2" },  { "deleted", "2" },    { "cancelled", "2" },
+		{ "failed", "31" },     { "down", "31" },      { "torn", "31" },
+		{ "lost", "31" },       { "ok", "32" },        { "warn", "33" },
+		{ "crit", "31" },       { "unknown", "36" },
 	};
 	for (size_t i = 0; i < ELEMENTSOF(codes); i++)
 		if (!strcmp(codes[i].state, s))
@@ -99,7 +107,8 @@ static const char *state_code(const char *s) {
 	return NULL;
 }
 
-static void print_cell(const struct cli *cli, const char *s, size_t width, bool right, bool last, bool heading, size_t room)
+static void print_cell(const struct cli *cli, const char *s, size_t width, bool right, bool last,
+		       bool heading, size_t room)
 {
 	size_t n = columns_of(s);
 	const char *code = !cli->colour ? NULL : heading ? "1" : state_code(s);
@@ -117,13 +126,15 @@ static void print_cell(const struct cli *cli, const char *s, size_t width, bool 
 		putchar(' ');
 }
 
-/* Columns that are printed; all, unless the terminal has no last_min columns left for the last one: then as many as fit. */
+/* Columns that are printed; all, unless the terminal has no last_min columns left for the last
+ * one: then as many as fit. */
 static size_t columns_shown(const struct cli *cli, const struct table *t, const size_t *width)
 {
 	size_t n = 0, used = 0, last = t->n_columns - 1;
 	for (size_t k = 0; k < last; k++)
 		used += width[k] + 2;
-	if (!cli->width || used + MO_MIN(t->last_min, width[last]) <= (size_t)cli->width || !t->last_min)
+	if (!cli->width || used + MO_MIN(t->last_min, width[last]) <= (size_t)cli->width ||
+	    !t->last_min)
 		return t->n_columns;
 	for (used = 0; n < last && used + width[n] <= (size_t)cli->width; n++)
 		used += width[n] + 2;
@@ -148,14 +159,16 @@ bool table_print(const struct cli *cli, const struct table *t)
 		if (c >= shown)
 			continue;
 		used = c == 0 ? 0 : used;
-		print_cell(cli, s, width[c], right, last, i < t->n_columns, cli->width > (int)used ? (size_t)cli->width - used : 0);
+		print_cell(cli, s, width[c], right, last,
+			   i<t->n_columns, cli->width>(int) used ? (size_t)cli->width - used : 0);
 		fputs(last ? "\n" : "  ", stdout);
 		used += width[c] + 2;
 	}
 	return shown == t->n_columns;
 }
 
-void print_table(const struct cli *cli, const struct column *columns, size_t n, struct json_object *items)
+void print_table(const struct cli *cli, const struct column *columns, size_t n,
+		 struct json_object *items)
 {
 	_cleanup_(table_done) struct table t = { 0 };
 	table_head(&t, columns, n);
@@ -174,7 +187,8 @@ static char *next_buffer(void)
 	return buffers[next++ % BUFFERS];
 }
 
-const char *text_int(int64_t v) {
+const char *text_int(int64_t v)
+{
 	if (v == MO_NONE)
 		return "-";
 	char *b = next_buffer();
@@ -182,7 +196,8 @@ const char *text_int(int64_t v) {
 	return b;
 }
 
-const char *text_real(double v, int digits) {
+const char *text_real(double v, int digits)
+{
 	if (v == MO_NONE_F)
 		return "-";
 	char *b = next_buffer();
@@ -190,14 +205,15 @@ const char *text_real(double v, int digits) {
 		return "NaN";
 	if (isfinite(v) && fabs(v) >= 1e10)
 		snprintf(b, 64, "%.3e", v);
-	else if (v != 0 && fabs(v) < pow(10, -digits))   /* 0.00 would say that there is nothing */
+	else if (v != 0 && fabs(v) < pow(10, -digits)) /* 0.00 would say that there is nothing */
 		snprintf(b, 64, "%.2g", v);
 	else
 		snprintf(b, 64, "%.*f", digits, v);
 	return b;
 }
 
-const char *text_si(double v) {
+const char *text_si(double v)
+{
 	static const char units[] = " kMGT";
 	if (v == MO_NONE_F)
 		return "-";
@@ -209,11 +225,17 @@ const char *text_si(double v) {
 	}
 	for (; fabs(v) >= 999.5 && u < 4; u++)
 		v /= 1000;
-	snprintf(b, 64, u ? "%.*f%c" : "%.*f", u && fabs(v) < 9.995 ? 2 : u && fabs(v) < 99.95 ? 1 : !u && fabs(v) < 100 ? 1 : 0, v, units[u]);
+	snprintf(b, 64, u ? "%.*f%c" : "%.*f",
+		 u && fabs(v) < 9.995   ? 2
+		 : u && fabs(v) < 99.95 ? 1
+		 : !u && fabs(v) < 100  ? 1
+					: 0,
+		 v, units[u]);
 	return b;
 }
 
-const char *text_bytes(int64_t v) {
+const char *text_bytes(int64_t v)
+{
 	static const char *const units[] = { "B", "kB", "MB", "GB", "TB", "PB" };
 	if (v == MO_NONE)
 		return "-";
@@ -226,7 +248,8 @@ const char *text_bytes(int64_t v) {
 	return b;
 }
 
-const char *text_seconds(double v) {
+const char *text_seconds(double v)
+{
 	if (v == MO_NONE_F || !isfinite(v))
 		return "-";
 	char *b = next_buffer();
@@ -246,7 +269,8 @@ const char *text_seconds(double v) {
 	return b;
 }
 
-const char *text_percent(double fraction) {
+const char *text_percent(double fraction)
+{
 	if (fraction == MO_NONE_F)
 		return "-";
 	char *b = next_buffer();
@@ -254,9 +278,13 @@ const char *text_percent(double fraction) {
 	return b;
 }
 
-const char *text_or(const char *s) { return s && *s ? s : "-"; }
+const char *text_or(const char *s)
+{
+	return s && *s ? s : "-";
+}
 
-const char *text_clock(const char *rfc3339) {
+const char *text_clock(const char *rfc3339)
+{
 	if (!rfc3339 || strlen(rfc3339) < 19)
 		return "-";
 	char *b = next_buffer();
@@ -264,7 +292,8 @@ const char *text_clock(const char *rfc3339) {
 	return b;
 }
 
-const char *text_span(int64_t a, int64_t b) {
+const char *text_span(int64_t a, int64_t b)
+{
 	char *s = next_buffer();
 	if (a == MO_NONE && b == MO_NONE)
 		return "-";
@@ -274,7 +303,8 @@ const char *text_span(int64_t a, int64_t b) {
 	return s;
 }
 
-const char *paint(const struct cli *cli, const char *code, const char *text) {
+const char *paint(const struct cli *cli, const char *code, const char *text)
+{
 	if (!cli->colour || !code)
 		return text;
 	char *b = next_buffer();
@@ -282,7 +312,10 @@ const char *paint(const struct cli *cli, const char *code, const char *text) {
 	return b;
 }
 
-const char *paint_state(const struct cli *cli, const char *state) { return paint(cli, state ? state_code(state) : NULL, text_or(state)); }
+const char *paint_state(const struct cli *cli, const char *state)
+{
+	return paint(cli, state ? state_code(state) : NULL, text_or(state));
+}
 
 void print_clipped(const char *s, int width)
 {
@@ -312,7 +345,15 @@ double job_fraction(struct json_object *job)
 }
 
 /* What is left out first where it does not fit: loss, tokens/s and eta are what people look for. */
-enum less { LESS_NOTHING, LESS_LONG_BAR, LESS_BAR, LESS_MFU, LESS_PERCENT, LESS_WORD, LESS_RESTARTS };
+enum less {
+	LESS_NOTHING,
+	LESS_LONG_BAR,
+	LESS_BAR,
+	LESS_MFU,
+	LESS_PERCENT,
+	LESS_WORD,
+	LESS_RESTARTS
+};
 
 static void add_part(struct mo_buf *b, const char *fmt, ...) _printf_(2, 3);
 static void add_part(struct mo_buf *b, const char *fmt, ...)
@@ -329,12 +370,17 @@ static void add_part(struct mo_buf *b, const char *fmt, ...)
 static char *numbers_without(const struct cli *cli, struct json_object *job, enum less less)
 {
 	struct mo_buf b = { 0 };
-	double f = job_fraction(job), eta = js_real(job, "eta_s"), speed = js_real(job, "tokens_per_s_per_gpu"), loss = js_real(job, "loss"), mfu = js_real(job, "mfu");
+	double f = job_fraction(job), eta = js_real(job, "eta_s"),
+	       speed = js_real(job, "tokens_per_s_per_gpu"), loss = js_real(job, "loss"),
+	       mfu = js_real(job, "mfu");
 	int64_t restarts = js_int(job, "restarts");
 	const char *state = js_str(job, "state");
-	int bar = !cli->live || f == MO_NONE_F || less >= LESS_BAR ? 0 : less >= LESS_LONG_BAR ? 10 : 20;
+	int bar = !cli->live || f == MO_NONE_F || less >= LESS_BAR ? 0
+		  : less >= LESS_LONG_BAR                          ? 10
+								   : 20;
 	if (js_int(job, "iteration") != MO_NONE || f != MO_NONE_F)
-		mo_buf_printf(&b, "%s%s", less < LESS_WORD ? "iteration " : "", text_span(js_int(job, "iteration"), js_int(job, "steps")));
+		mo_buf_printf(&b, "%s%s", less < LESS_WORD ? "iteration " : "",
+			      text_span(js_int(job, "iteration"), js_int(job, "steps")));
 	for (int i = 0; i < bar; i++)
 		mo_buf_printf(&b, "%s%s", i ? "" : " ", i < (int)(f * bar + 0.5) ? "#" : ".");
 	if (f != MO_NONE_F && less < LESS_PERCENT)
@@ -355,7 +401,8 @@ static char *numbers_without(const struct cli *cli, struct json_object *job, enu
 char *progress_numbers(const struct cli *cli, struct json_object *job, int room)
 {
 	char *text = numbers_without(cli, job, LESS_NOTHING);
-	for (int less = LESS_NOTHING + 1; text && room > 0 && (int)strlen(text) > room && less <= LESS_RESTARTS; less++) {
+	for (int less = LESS_NOTHING + 1;
+	     text && room > 0 && (int)strlen(text) > room && less <= LESS_RESTARTS; less++) {
 		free(text);
 		text = numbers_without(cli, job, (enum less)less);
 	}
@@ -365,9 +412,11 @@ char *progress_numbers(const struct cli *cli, struct json_object *job, int room)
 char *progress_line(const struct cli *cli, struct json_object *job, int room)
 {
 	struct mo_buf b = { 0 };
-	const char *state = js_str(job, "state"), *reason = js_str(job, "reason"), *id = text_or(js_str(job, "id"));
+	const char *state = js_str(job, "state"), *reason = js_str(job, "reason"),
+		   *id = text_or(js_str(job, "id"));
 	int before = (int)(strlen(id) + strlen(text_or(state))) + 4;
-	_cleanup_(mo_freep) char *numbers = progress_numbers(cli, job, room > 0 ? MO_MAX(room - before, 1) : 0);
+	_cleanup_(mo_freep) char *numbers =
+		progress_numbers(cli, job, room > 0 ? MO_MAX(room - before, 1) : 0);
 	mo_buf_printf(&b, "%s  %s", id, paint_state(cli, state));
 	if (numbers && *numbers)
 		mo_buf_printf(&b, "  %s", numbers);

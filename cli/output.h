@@ -1,47 +1,65 @@
-/* Human output: aligned tables, short numbers, state colours, the progress line. Colour only when cli->colour. */
+/* Human output: aligned tables, short numbers, state colours, the progress line. Colour only
+ * when cli->colour. */
 #pragma once
 #include <json-c/json.h>
 #include "cli/cli.h"
 
-/* A table: the first row added is the heading. Cells are UTF-8; numbers (heading starting with '>') are right-aligned. */
+/* A table: the first row added is the heading. Cells are UTF-8; numbers (heading starting with
+ * '>') are right-aligned. */
 struct table;
 enum cell_kind { CELL_TEXT, CELL_INT, CELL_REAL, CELL_SI, CELL_BYTES, CELL_SECONDS, CELL_PERCENT };
 struct column {
-	const char *title, *path;   /* of the member that is shown */
+	const char *title, *path; /* of the member that is shown */
 	enum cell_kind kind;
-	int digits;                 /* CELL_REAL: after the point */
+	int digits;                                           /* CELL_REAL: after the point */
 	void (*cell)(struct table *t, struct json_object *o); /* instead of path: adds one cell */
 };
-struct table { char **cells; size_t n_cells; const struct column *columns; size_t n_columns, last_min; }; /* last_min: with fewer columns of the terminal left the last one is left out, and what does not fit either */
+/* last_min: with fewer columns of the terminal left the last one is left out, and what does not
+ * fit either */
+struct table {
+	char **cells;
+	size_t n_cells;
+	const struct column *columns;
+	size_t n_columns, last_min;
+};
 void table_done(struct table *t);
 void table_head(struct table *t, const struct column *columns, size_t n);
 void table_row(struct table *t, struct json_object *o);
-void table_cell(struct table *t, const char *fmt, ...) _printf_(2, 3); /* "" and NULL-like values are written "-" by the text_ helpers */
-/* Prints to stdout; on a terminal the last column is cut at its width. State words are coloured. False: columns were left out (last_min). */
+/* "" and NULL-like values are written "-" by the text_ helpers */
+void table_cell(struct table *t, const char *fmt, ...) _printf_(2, 3);
+/* Prints to stdout; on a terminal the last column is cut at its width. State words are coloured.
+ * False: columns were left out (last_min). */
 bool table_print(const struct cli *cli, const struct table *t);
 
-/* All of it: a row for each of items. A terminal gets the columns that fit, and is told when some did not. */
-void print_table(const struct cli *cli, const struct column *columns, size_t n, struct json_object *items);
+/* All of it: a row for each of items. A terminal gets the columns that fit, and is told when
+ * some did not. */
+void print_table(const struct cli *cli, const struct column *columns, size_t n,
+		 struct json_object *items);
 
 /* Short texts in rotating static buffers (good for 16 uses in one expression); "-" for unknown. */
 const char *text_int(int64_t v);
-const char *text_real(double v, int digits);    /* digits after the point */
-const char *text_si(double v);                  /* 12.3k 4.56M */
-const char *text_bytes(int64_t v);              /* 10^9 = GB */
-const char *text_seconds(double v);             /* 850 ms, 42 s, 3 m 10 s, 2 h 05 m, 9 d 4 h */
+const char *text_real(double v, int digits); /* digits after the point */
+const char *text_si(double v);               /* 12.3k 4.56M */
+const char *text_bytes(int64_t v);           /* 10^9 = GB */
+const char *text_seconds(double v);          /* 850 ms, 42 s, 3 m 10 s, 2 h 05 m, 9 d 4 h */
 const char *text_percent(double fraction);
-const char *text_or(const char *s);             /* s or "-" */
-const char *text_clock(const char *rfc3339);    /* "2026-11-21T08:30:50.123Z" -> "08:30:50" */
-const char *text_span(int64_t a, int64_t b);    /* "12/60", "12", "-" */
+const char *text_or(const char *s);          /* s or "-" */
+const char *text_clock(const char *rfc3339); /* "2026-11-21T08:30:50.123Z" -> "08:30:50" */
+const char *text_span(int64_t a, int64_t b); /* "12/60", "12", "-" */
 /* Word coloured by its meaning when cli->colour. */
 const char *paint_state(const struct cli *cli, const char *state);
-const char *paint(const struct cli *cli, const char *code, const char *text); /* code: "1" bold, "2" dim, "31" red ... */
+/* code: "1" bold, "2" dim, "31" red ... */
+const char *paint(const struct cli *cli, const char *code, const char *text);
 
-/* The numbers in it: "iteration 34/60  57 %  loss 2.913"; empty while there is nothing to tell. room: columns that there are, 0 = any
- * number; with few the bar goes first, and loss, speed and eta stay. Caller frees. */
+/* The numbers in it: "iteration 34/60  57 %  loss 2.913"; empty while there is nothing to tell.
+ * room: columns that there are, 0 = any number; with few the bar goes first, and loss, speed and
+ * eta stay. Caller frees. */
 char *progress_numbers(const struct cli *cli, struct json_object *job, int room);
-/* Progress of one Job document: "running  iteration 34/60 ######....  57 %  loss 2.913  12.3k tok/s/GPU  eta 3 s". Caller frees. */
+/* Progress of one Job document:
+ * "running  iteration 34/60 ######....  57 %  loss 2.913  12.3k tok/s/GPU  eta 3 s".
+ * Caller frees. */
 char *progress_line(const struct cli *cli, struct json_object *job, int room);
-/* At most width columns of a line with colours in it: what would wrap could not be redrawn in place. */
+/* At most width columns of a line with colours in it: what would wrap could not be redrawn in
+ * place. */
 void print_clipped(const char *s, int width);
-double job_fraction(struct json_object *job);   /* 0..1, or MO_NONE_F */
+double job_fraction(struct json_object *job); /* 0..1, or MO_NONE_F */

@@ -170,7 +170,8 @@ static char *or_meant(const char *dir, const char *path)
 	return near ? mo_printf("; did you mean '%s'?", near) : mo_strdup("");
 }
 
-/* A directory that is not here may be one of the nodes: it is told only where one beside it has nearly its name. */
+/* A directory that is not here may be one of the nodes: it is told only where one beside it has
+ * nearly its name. */
 static bool workdir_here(struct look *l)
 {
 	const char *dir = l->in->recipe.engine.workdir;
@@ -213,12 +214,12 @@ static void check_tree(struct look *l)
 	if (file)
 		warn(l, node_of(l, "engine.workdir"),
 		     "engine.workdir: %s has no %s here, so it is no tree for engine %s; where "
-		     "that of "
-		     "the nodes has none either, the job fails at its start",
+		     "that of the nodes has none either, the job fails at its start",
 		     in->recipe.engine.workdir, file, in->recipe.engine.kind);
 }
 
-/* A program that the recipe names. Words with braces are known at the launch, what the system brings is the node's. */
+/* A program that the recipe names. Words with braces are known at the launch, what the system
+ * brings is the node's. */
 static void check_program(struct look *l, const char *key, size_t at, const char *path)
 {
 	const struct recipe_engine *e = &l->in->recipe.engine;
@@ -235,8 +236,7 @@ static void check_program(struct look *l, const char *key, size_t at, const char
 		node = node->items[at].value;
 	warn(l, node,
 	     "%s: %s: no such file here%s; where it is not on the nodes either%s, the job fails at "
-	     "its "
-	     "start%s",
+	     "its start%s",
 	     key, path, where ? where : "",
 	     e->prepare || e->n_prepare_argv ? ", and engine.prepare does not make it" : "", near);
 }
@@ -258,15 +258,16 @@ static bool is_interpreter(const char *word)
 static void check_here(struct look *l)
 {
 	const struct recipe_engine *e = &l->in->recipe.engine;
-	_cleanup_(mo_freep) char *here = !e->workdir && e->entry && *e->entry != '/' && *e->entry != '-'
-						 ? getcwd(NULL, 0)
-						 : NULL;
+	_cleanup_(mo_freep) char *here =
+		!e->workdir && e->entry && *e->entry != '/' && *e->entry != '-' ? getcwd(NULL, 0)
+										: NULL;
 	const char *home = getenv("HOME");
 	_cleanup_(mo_freep) char *at_home = home && here ? places_below(home, e->entry) : NULL;
 
 	if (here && access(e->entry, F_OK) == 0 && at_home && access(at_home, F_OK) < 0)
 		warn(l, node_of(l, "engine.entry"),
-		     "engine.entry: %s lies here, and ranks start in the user's home: give engine.workdir: %s",
+		     "engine.entry: %s lies here, and ranks start in the user's home: give "
+		     "engine.workdir: %s",
 		     e->entry, here);
 }
 

@@ -1,4 +1,5 @@
-/* Plan documents for people (see plan_text.h). Nothing is wider than the terminal; lines of a pipe are not broken. */
+/* Plan documents for people (see plan_text.h). Nothing is wider than the terminal; lines of a
+ * pipe are not broken. */
 #include "cli/plan_text.h"
 
 #include <string.h>
@@ -8,7 +9,7 @@
 #include "lib/base/buf.h"
 #include "lib/plan/plan.h"
 
-#define STAGES_SHOWN 10          /* the first ones and the last */
+#define STAGES_SHOWN 10 /* the first ones and the last */
 #define LABEL 10
 
 static size_t columns_of(const char *s, size_t bytes)
@@ -22,7 +23,8 @@ static size_t columns_of(const char *s, size_t bytes)
 /* label, then text with its further lines below the first. */
 static void print_beside(const struct cli *cli, int indent, const char *label, const char *text)
 {
-	size_t room = cli->width > indent + 20 ? (size_t)(cli->width - indent) : (size_t)-1, used = 0;
+	size_t room = cli->width > indent + 20 ? (size_t)(cli->width - indent) : (size_t)-1,
+	       used = 0;
 	printf("%-*s", indent, label);
 	while (*text) {
 		size_t n = strcspn(text, " "), wide = columns_of(text, n);
@@ -67,7 +69,11 @@ static void error_cell(struct table *t, struct json_object *plan)
 	table_cell(t, "%.0f %%", js_real(plan, "error_pct"));
 }
 
-static const struct { struct column column; const char *common; } plan_columns[] = {     /* common: how it is told when it is the same for all; NULL: always a column */
+/* common: how it is told when it is the same for all; NULL: always a column */
+static const struct {
+	struct column column;
+	const char *common;
+} plan_columns[] = {
 	{ { ">TP", "parallelism.tp", CELL_INT }, "tp %s" },
 	{ { ">PP", "parallelism.pp", CELL_INT }, "pp %s" },
 	{ { ">VPP", "parallelism.vpp", CELL_INT }, "vpp %s" },
@@ -92,7 +98,8 @@ static const struct { struct column column; const char *common; } plan_columns[]
 static bool same_everywhere(struct json_object *plans, const char *path)
 {
 	for (size_t i = 1; i < js_len(plans); i++)
-		if (!json_object_equal(js_get(js_at(plans, 0), path), js_get(js_at(plans, i), path)))
+		if (!json_object_equal(js_get(js_at(plans, 0), path),
+				       js_get(js_at(plans, i), path)))
 			return false;
 	return true;
 }
@@ -110,7 +117,9 @@ static void print_search(const struct cli *cli, struct json_object *plans)
 		}
 		struct json_object *v = js_get(js_at(plans, 0), path);
 		mo_buf_str(&common, common.len ? ", " : "");
-		const char *value = json_object_is_type(v, json_type_double) ? text_real(json_object_get_double(v), 0) : json_object_get_string(v);
+		const char *value = json_object_is_type(v, json_type_double)
+					    ? text_real(json_object_get_double(v), 0)
+					    : json_object_get_string(v);
 		for (const char *at = how; *at; at++)
 			if (mo_starts_with(at, "%s"))
 				mo_buf_str(&common, value ? value : "-"), at++;
@@ -126,30 +135,58 @@ static void print_search(const struct cli *cli, struct json_object *plans)
 static void print_sizes(const struct cli *cli, const char *label, struct json_object *p)
 {
 	const char *recompute = js_str(p, "recompute");
-	_cleanup_(mo_freep) char *text = mo_printf("tp %s  pp %s  vpp %s  ep %s  etp %s  cp %s  dp %s, %s, %s, micro-batch %s, %s%s", text_int(js_int(p, "parallelism.tp")), text_int(js_int(p, "parallelism.pp")),
-						    text_int(js_int(p, "parallelism.vpp")), text_int(js_int(p, "parallelism.ep")), text_int(js_int(p, "parallelism.etp")), text_int(js_int(p, "parallelism.cp")),
-						    text_int(js_int(p, "parallelism.dp")), text_or(js_str(p, "parallelism.sharding")), text_or(js_str(p, "schedule")), text_int(js_int(p, "batch.micro")),
-						    mo_streq(recompute, "none") ? "nothing recomputed" : "recompute ", mo_streq(recompute, "none") ? "" : text_or(recompute));
+	_cleanup_(mo_freep) char *text =
+		mo_printf("tp %s  pp %s  vpp %s  ep %s  etp %s  cp %s  dp %s, %s, %s, micro-batch "
+			  "%s, %s%s",
+			  text_int(js_int(p, "parallelism.tp")),
+			  text_int(js_int(p, "parallelism.pp")),
+			  text_int(js_int(p, "parallelism.vpp")),
+			  text_int(js_int(p, "parallelism.ep")),
+			  text_int(js_int(p, "parallelism.etp")),
+			  text_int(js_int(p, "parallelism.cp")),
+			  text_int(js_int(p, "parallelism.dp")),
+			  text_or(js_str(p, "parallelism.sharding")),
+			  text_or(js_str(p, "schedule")), text_int(js_int(p, "batch.micro")),
+			  mo_streq(recompute, "none") ? "nothing recomputed" : "recompute ",
+			  mo_streq(recompute, "none") ? "" : text_or(recompute));
 	print_note(cli, label, text);
 }
 
 static void print_verdict(const struct cli *cli, struct json_object *p)
 {
-	double total = js_real(p, "memory_gb.total"), capacity = js_real(p, "memory_gb.capacity"), reserve = js_real(p, "memory_gb.reserve");
+	double total = js_real(p, "memory_gb.total"), capacity = js_real(p, "memory_gb.capacity"),
+	       reserve = js_real(p, "memory_gb.reserve");
 	bool fits = json_object_get_boolean(js_get(p, "fits"));
-	_cleanup_(mo_freep) char *room = mo_printf("%s: %s of %s GB on the fullest GPU, %s GB of them held in reserve; %s GB %s", fits ? "yes" : "NO", text_real(total, 1), text_real(capacity, 1), text_real(reserve, 1),
-						    text_real(fits ? capacity - total : total - capacity, 1), fits ? "stay free" : "are missing");
-	_cleanup_(mo_freep) char *speed = mo_printf("%s s +/- %.0f %%: %s tokens/s/GPU, %s TFLOP/s/GPU, MFU %s, bubble %s", seconds(js_real(p, "step_time_s.total")), js_real(p, "error_pct"),
-						     text_real(js_real(p, "tokens_per_s_per_gpu"), 0), text_real(js_real(p, "tflops_per_gpu"), 0), text_percent(js_real(p, "mfu")), text_percent(js_real(p, "bubble")));
+	_cleanup_(mo_freep) char *room =
+		mo_printf("%s: %s of %s GB on the fullest GPU, %s GB of them held in reserve; %s "
+			  "GB %s",
+			  fits ? "yes" : "NO", text_real(total, 1), text_real(capacity, 1),
+			  text_real(reserve, 1),
+			  text_real(fits ? capacity - total : total - capacity, 1),
+			  fits ? "stay free" : "are missing");
+	_cleanup_(mo_freep) char *speed =
+		mo_printf("%s s +/- %.0f %%: %s tokens/s/GPU, %s TFLOP/s/GPU, MFU %s, bubble %s",
+			  seconds(js_real(p, "step_time_s.total")), js_real(p, "error_pct"),
+			  text_real(js_real(p, "tokens_per_s_per_gpu"), 0),
+			  text_real(js_real(p, "tflops_per_gpu"), 0),
+			  text_percent(js_real(p, "mfu")), text_percent(js_real(p, "bubble")));
 	print_note(cli, "fits", room);
 	print_note(cli, "step", speed);
 }
 
-static const struct { const char *key, *name; } memory_names[] = {
-	{ "params", "parameters" }, { "grads", "gradients" }, { "optimizer", "optimizer" }, { "activations", "activations" }, { "comm", "exchange buffers" }, { "reserve", "reserve" },
+static const struct {
+	const char *key, *name;
+} memory_names[] = {
+	{ "params", "parameters" },     { "grads", "gradients" },
+	{ "optimizer", "optimizer" },   { "activations", "activations" },
+	{ "comm", "exchange buffers" }, { "reserve", "reserve" },
 };
-static const struct { const char *key, *name; } time_names[] = {
-	{ "compute", "compute" }, { "a2a", "all-to-all" }, { "pp", "bubble and transfers" }, { "dp", "gradients" }, { "cp", "context" }, { "tp", "tensor" }, { "optimizer", "optimizer" }, { "launch", "launches" },
+static const struct {
+	const char *key, *name;
+} time_names[] = {
+	{ "compute", "compute" },     { "a2a", "all-to-all" },  { "pp", "bubble and transfers" },
+	{ "dp", "gradients" },        { "cp", "context" },      { "tp", "tensor" },
+	{ "optimizer", "optimizer" }, { "launch", "launches" },
 };
 
 static void print_parts(const struct cli *cli, struct json_object *p)
@@ -158,14 +195,17 @@ static void print_parts(const struct cli *cli, struct json_object *p)
 	double step = js_real(p, "step_time_s.total");
 	for (size_t i = 0; i < ELEMENTSOF(memory_names); i++) {
 		_cleanup_(mo_freep) char *path = mo_printf("memory_gb.%s", memory_names[i].key);
-		mo_buf_printf(&memory, "%s%s %s", memory.len ? ", " : "", memory_names[i].name, text_real(js_real(p, path), 1));
+		mo_buf_printf(&memory, "%s%s %s", memory.len ? ", " : "", memory_names[i].name,
+			      text_real(js_real(p, path), 1));
 	}
 	mo_buf_str(&memory, " GB");
 	for (size_t i = 0; i < ELEMENTSOF(time_names); i++) {
 		_cleanup_(mo_freep) char *path = mo_printf("step_time_s.%s", time_names[i].key);
 		double s = js_real(p, path);
 		if (s > 0)
-			mo_buf_printf(&time, "%s%s %s s (%s)", time.len ? ", " : "", time_names[i].name, text_real(s, s < 0.1 ? 3 : 2), text_percent(step > 0 ? s / step : MO_NONE_F));
+			mo_buf_printf(&time, "%s%s %s s (%s)", time.len ? ", " : "",
+				      time_names[i].name, text_real(s, s < 0.1 ? 3 : 2),
+				      text_percent(step > 0 ? s / step : MO_NONE_F));
 	}
 	print_note(cli, "memory", memory.data);
 	print_note(cli, "time", time.data ? time.data : "-");
@@ -182,7 +222,8 @@ static void print_notes(const struct cli *cli, struct json_object *notes)
 {
 	int widest = 0;
 	for (size_t i = 0; i < js_len(notes); i++) {
-		const char *text = json_object_get_string(js_at(notes, i)), *colon = neighbour(text);
+		const char *text = json_object_get_string(js_at(notes, i)),
+			   *colon = neighbour(text);
 		if (colon)
 			widest = MO_MAX(widest, (int)(colon - text));
 		else
@@ -192,9 +233,11 @@ static void print_notes(const struct cli *cli, struct json_object *notes)
 		return;
 	puts("\nother choices, each changed alone:");
 	for (size_t i = 0; i < js_len(notes); i++) {
-		const char *text = json_object_get_string(js_at(notes, i)), *colon = neighbour(text);
+		const char *text = json_object_get_string(js_at(notes, i)),
+			   *colon = neighbour(text);
 		if (colon) {
-			_cleanup_(mo_freep) char *change = mo_printf("  %.*s", (int)(colon - text), text);
+			_cleanup_(mo_freep) char *change =
+				mo_printf("  %.*s", (int)(colon - text), text);
 			print_beside(cli, widest + 4, change, colon + 2);
 		}
 	}
@@ -203,15 +246,24 @@ static void print_notes(const struct cli *cli, struct json_object *notes)
 static void print_stages(const struct cli *cli, struct json_object *stages)
 {
 	static const struct column columns[] = {
-		{ ">STAGE", "stage", CELL_INT }, { ">LAYERS", "layers", CELL_INT }, { ">WEIGHTS", "parameters", CELL_SI }, { ">GB", "total", CELL_REAL, 1 }, { ">PARAMS", "params", CELL_REAL, 1 }, { ">GRADS", "grads", CELL_REAL, 1 },
-		{ ">OPTIMIZER", "optimizer", CELL_REAL, 1 }, { ">ACT.", "activations", CELL_REAL, 1 }, { ">COMM", "comm", CELL_REAL, 1 }, { ">RESERVE", "reserve", CELL_REAL, 1 },
+		{ ">STAGE", "stage", CELL_INT },
+		{ ">LAYERS", "layers", CELL_INT },
+		{ ">WEIGHTS", "parameters", CELL_SI },
+		{ ">GB", "total", CELL_REAL, 1 },
+		{ ">PARAMS", "params", CELL_REAL, 1 },
+		{ ">GRADS", "grads", CELL_REAL, 1 },
+		{ ">OPTIMIZER", "optimizer", CELL_REAL, 1 },
+		{ ">ACT.", "activations", CELL_REAL, 1 },
+		{ ">COMM", "comm", CELL_REAL, 1 },
+		{ ">RESERVE", "reserve", CELL_REAL, 1 },
 	};
 	if (js_len(stages) < 2)
 		return;
 	puts("\nmemory by pipeline stage, GB (WEIGHTS: parameters of the whole stage):");
 	struct json_object *shown = json_object_new_array();
 	for (size_t i = 0; i < js_len(stages); i++)
-		if (js_len(stages) <= STAGES_SHOWN || i < STAGES_SHOWN - 1 || i == js_len(stages) - 1)
+		if (js_len(stages) <= STAGES_SHOWN || i < STAGES_SHOWN - 1 ||
+		    i == js_len(stages) - 1)
 			json_object_array_add(shown, json_object_get(js_at(stages, i)));
 	print_table(cli, columns, ELEMENTSOF(columns), shown);
 	json_object_put(shown);
@@ -225,21 +277,35 @@ static void scale_step_cell(struct table *t, struct json_object *row)
 	table_cell(t, "%s", seconds(js_real(row, "step_time_s")));
 }
 
-static void print_scaling(const struct cli *cli, struct json_object *scaling, struct json_object *best)
+static void print_scaling(const struct cli *cli, struct json_object *scaling,
+			  struct json_object *best)
 {
 	static const struct column columns[] = {
-		{ ">GPUS", "gpus", CELL_INT }, { ">EFFICIENCY", "efficiency", CELL_PERCENT }, { ">STEP S", .cell = scale_step_cell }, { ">MFU", "mfu", CELL_PERCENT }, { "PLAN", "note" },
+		{ ">GPUS", "gpus", CELL_INT },
+		{ ">EFFICIENCY", "efficiency", CELL_PERCENT },
+		{ ">STEP S", .cell = scale_step_cell },
+		{ ">MFU", "mfu", CELL_PERCENT },
+		{ "PLAN", "note" },
 	};
 	static const struct column with_days[] = {
-		{ ">GPUS", "gpus", CELL_INT }, { ">EFFICIENCY", "efficiency", CELL_PERCENT }, { ">STEP S", .cell = scale_step_cell }, { ">MFU", "mfu", CELL_PERCENT }, { ">DAYS", "days", CELL_REAL, 1 }, { "PLAN", "note" },
+		{ ">GPUS", "gpus", CELL_INT },
+		{ ">EFFICIENCY", "efficiency", CELL_PERCENT },
+		{ ">STEP S", .cell = scale_step_cell },
+		{ ">MFU", "mfu", CELL_PERCENT },
+		{ ">DAYS", "days", CELL_REAL, 1 },
+		{ "PLAN", "note" },
 	};
 	bool days = false;
 	if (!js_len(scaling))
 		return;
 	for (size_t i = 0; i < js_len(scaling); i++)
 		days = days || js_real(js_at(scaling, i), "days") != MO_NONE_F;
-	_cleanup_(mo_freep) char *what = mo_printf("the same %s sequences of %s tokens a step on other sizes; efficiency: tokens per second and GPU against the first size that fits, without failures and stragglers",
-						    text_int(js_int(best, "batch.global")), text_int(js_int(best, "batch.seq")));
+	_cleanup_(mo_freep) char *what =
+		mo_printf("the same %s sequences of %s tokens a step on other sizes; efficiency: "
+			  "tokens per second and GPU against the first size that fits, without "
+			  "failures and stragglers",
+			  text_int(js_int(best, "batch.global")),
+			  text_int(js_int(best, "batch.seq")));
 	putchar('\n');
 	print_note(cli, "scaling", what);
 	if (days)
@@ -251,13 +317,18 @@ static void print_scaling(const struct cli *cli, struct json_object *scaling, st
 static void print_pipeline(const struct cli *cli, struct json_object *run, struct json_object *best)
 {
 	static const struct column columns[] = {
-		{ ">FORWARD S", "forward_s", CELL_REAL, 4 }, { ">BACKWARD S", "backward_s", CELL_REAL, 4 }, { ">WGRAD S", "wgrad_s", CELL_REAL, 4 }, { ">IDLE", "bubble", CELL_PERCENT },
+		{ ">FORWARD S", "forward_s", CELL_REAL, 4 },
+		{ ">BACKWARD S", "backward_s", CELL_REAL, 4 },
+		{ ">WGRAD S", "wgrad_s", CELL_REAL, 4 },
+		{ ">IDLE", "bubble", CELL_PERCENT },
 		{ ">MEMORY GB", "memory_gb", CELL_REAL, 2 },
 	};
 	if (!run)
 		return;
-	printf("\nthe run's iteration %s: %s s, bubble %s (planned %s s, %s); by pipeline rank:\n", text_int(js_int(run, "iteration")), text_real(js_real(run, "iter_time_s"), 4),
-	       text_percent(js_real(run, "bubble")), seconds(js_real(best, "step_time_s.total")), text_percent(js_real(best, "bubble")));
+	printf("\nthe run's iteration %s: %s s, bubble %s (planned %s s, %s); by pipeline rank:\n",
+	       text_int(js_int(run, "iteration")), text_real(js_real(run, "iter_time_s"), 4),
+	       text_percent(js_real(run, "bubble")), seconds(js_real(best, "step_time_s.total")),
+	       text_percent(js_real(best, "bubble")));
 	print_table(cli, columns, ELEMENTSOF(columns), js_get(run, "ranks"));
 	if (js_str(run, "note"))
 		print_note(cli, "note", js_str(run, "note"));
@@ -266,16 +337,26 @@ static void print_pipeline(const struct cli *cli, struct json_object *run, struc
 static void print_reliability(const struct cli *cli, struct json_object *r)
 {
 	struct json_object *notes = js_get(r, "notes"), *restarts = js_get(r, "restarts");
-	_cleanup_(mo_freep) char *what = mo_printf("%s a day expected; checkpoint every %s (Young: %s); ETTR %s; spare nodes %s, one is there for %s of failures", text_real(js_real(r, "failures_per_day"), 3),
-						    text_seconds(js_real(r, "checkpoint_every_s")), text_seconds(js_real(r, "young_s")), text_percent(js_real(r, "ettr")), text_int(js_int(r, "spare_nodes")),
-						    text_percent(js_real(r, "spare_target")));
+	_cleanup_(mo_freep) char *what =
+		mo_printf("%s a day expected; checkpoint every %s (Young: %s); ETTR %s; spare "
+			  "nodes %s, one is there for %s of failures",
+			  text_real(js_real(r, "failures_per_day"), 3),
+			  text_seconds(js_real(r, "checkpoint_every_s")),
+			  text_seconds(js_real(r, "young_s")), text_percent(js_real(r, "ettr")),
+			  text_int(js_int(r, "spare_nodes")),
+			  text_percent(js_real(r, "spare_target")));
 	_cleanup_(mo_buf_done) struct mo_buf buys = { 0 };
 	putchar('\n');
 	print_note(cli, "failures", what);
 	for (size_t i = 1; i < js_len(restarts); i++) {
 		struct json_object *row = js_at(restarts, i);
-		mo_buf_printf(&buys, i == 1 ? "one in %s instead of %s gains %s GPU hours a day (ETTR %s)" : "; in %s%s %s (%s)", text_seconds(js_real(row, "restart_s")),
-			      i == 1 ? text_seconds(js_real(js_at(restarts, 0), "restart_s")) : "", text_real(js_real(row, "gpu_hours_per_day"), 1), text_percent(js_real(row, "ettr")));
+		mo_buf_printf(&buys,
+			      i == 1 ? "one in %s instead of %s gains %s GPU hours a day (ETTR %s)"
+				     : "; in %s%s %s (%s)",
+			      text_seconds(js_real(row, "restart_s")),
+			      i == 1 ? text_seconds(js_real(js_at(restarts, 0), "restart_s")) : "",
+			      text_real(js_real(row, "gpu_hours_per_day"), 1),
+			      text_percent(js_real(row, "ettr")));
 	}
 	if (buys.data && js_real(js_at(restarts, js_len(restarts) - 1), "gpu_hours_per_day") >= 0.1)
 		print_note(cli, "restarts", buys.data);
@@ -286,7 +367,8 @@ static void print_reliability(const struct cli *cli, struct json_object *r)
 /* GPUs on which as much memory as all of these want could be, by doubling. */
 static long long enough_gpus(long long gpus, struct json_object *plan)
 {
-	double wanted = js_real(plan, "memory_gb.total") * (double)gpus, capacity = js_real(plan, "memory_gb.capacity");
+	double wanted = js_real(plan, "memory_gb.total") * (double)gpus,
+	       capacity = js_real(plan, "memory_gb.capacity");
 	long long n = gpus;
 	while (n < PLAN_GPUS_MAX && wanted > capacity * (double)n)
 		n *= 2;
@@ -294,36 +376,62 @@ static long long enough_gpus(long long gpus, struct json_object *plan)
 }
 
 /* What the reader can do with it. */
-static void print_next(const struct cli *cli, const char *file, const struct recipe *r, struct json_object *doc)
+static void print_next(const struct cli *cli, const char *file, const struct recipe *r,
+		       struct json_object *doc)
 {
 	struct json_object *best = js_at(js_get(doc, "plans"), 0);
 	long long gpus = js_int(doc, "hardware.gpus");
-	bool fits = json_object_get_boolean(js_get(best, "fits")), standard_input = mo_streq(file, "-");
+	bool fits = json_object_get_boolean(js_get(best, "fits")),
+	     standard_input = mo_streq(file, "-");
 	const char *name = standard_input ? "RECIPE" : file;
 	_cleanup_(mo_freep) char *text = NULL;
 	if (!r->parallelism.automatic && fits)
-		text = mo_printf("moectl submit %s starts it; --set parallelism=auto searches for a faster one; --scale %lld,%lld shows more GPUs; --svg plan.svg draws it", name, 2 * gpus, 4 * gpus);
+		text = mo_printf("moectl submit %s starts it; --set parallelism=auto searches for "
+				 "a faster one; --scale %lld,%lld shows more GPUs; --svg plan.svg "
+				 "draws it",
+				 name, 2 * gpus, 4 * gpus);
 	else if (!r->parallelism.automatic)
-		text = mo_printf("take what the note says, or let --set parallelism=auto search for one that fits");
+		text = mo_printf("take what the note says, or let --set parallelism=auto search "
+				 "for one that fits");
 	else if (!fits)
-		text = mo_printf("no sharding fits on %lld GPUs: try --gpus %lld, or another --gpu", gpus, enough_gpus(gpus, best));
+		text = mo_printf("no sharding fits on %lld GPUs: try --gpus %lld, or another --gpu",
+				 gpus, enough_gpus(gpus, best));
 	else
-		text = mo_printf("moectl submit %s takes the first plan; to write it down: parallelism: {tp: %s, pp: %s, vpp: %s, ep: %s, etp: %s, cp: %s, sharding: %s, schedule: %s}, micro: %s in batch, recompute: %s", name,
-				 text_int(js_int(best, "parallelism.tp")), text_int(js_int(best, "parallelism.pp")), text_int(js_int(best, "parallelism.vpp")), text_int(js_int(best, "parallelism.ep")),
-				 text_int(js_int(best, "parallelism.etp")), text_int(js_int(best, "parallelism.cp")), text_or(js_str(best, "parallelism.sharding")), text_or(js_str(best, "schedule")),
-				 text_int(js_int(best, "batch.micro")), text_or(js_str(best, "recompute")));
+		text = mo_printf("moectl submit %s takes the first plan; to write it down: "
+				 "parallelism: {tp: %s, pp: %s, vpp: %s, ep: %s, etp: %s, cp: %s, "
+				 "sharding: %s, schedule: %s}, micro: %s in batch, recompute: %s",
+				 name, text_int(js_int(best, "parallelism.tp")),
+				 text_int(js_int(best, "parallelism.pp")),
+				 text_int(js_int(best, "parallelism.vpp")),
+				 text_int(js_int(best, "parallelism.ep")),
+				 text_int(js_int(best, "parallelism.etp")),
+				 text_int(js_int(best, "parallelism.cp")),
+				 text_or(js_str(best, "parallelism.sharding")),
+				 text_or(js_str(best, "schedule")),
+				 text_int(js_int(best, "batch.micro")),
+				 text_or(js_str(best, "recompute")));
 	putchar('\n');
 	print_note(cli, "next", text);
 }
 
-void plan_text(const struct cli *cli, const char *file, const struct recipe *r, struct json_object *doc)
+void plan_text(const struct cli *cli, const char *file, const struct recipe *r,
+	       struct json_object *doc)
 {
 	struct json_object *plans = js_get(doc, "plans"), *best = js_at(plans, 0);
 	double tokens = (double)js_int(best, "batch.global") * (double)js_int(best, "batch.seq");
-	_cleanup_(mo_freep) char *model = mo_printf("%s billion parameters, %s billion active per token, %s GFLOP per token", text_real((double)js_int(doc, "model.total_params") / 1e9, 2),
-						     text_real((double)js_int(doc, "model.active_params") / 1e9, 2), text_real(js_real(doc, "model.flops_per_token") / 1e9, 1));
-	_cleanup_(mo_freep) char *hardware = mo_printf("%s x %s, %s GB each", text_int(js_int(doc, "hardware.gpus")), text_or(js_str(doc, "hardware.gpu")), text_real(js_real(best, "memory_gb.capacity"), 1));
-	_cleanup_(mo_freep) char *batch = mo_printf("%s sequences of %s tokens a step: %s tokens", text_int(js_int(best, "batch.global")), text_int(js_int(best, "batch.seq")), text_si(tokens));
+	_cleanup_(mo_freep) char *model =
+		mo_printf("%s billion parameters, %s billion active per token, %s GFLOP per token",
+			  text_real((double)js_int(doc, "model.total_params") / 1e9, 2),
+			  text_real((double)js_int(doc, "model.active_params") / 1e9, 2),
+			  text_real(js_real(doc, "model.flops_per_token") / 1e9, 1));
+	_cleanup_(mo_freep) char *hardware =
+		mo_printf("%s x %s, %s GB each", text_int(js_int(doc, "hardware.gpus")),
+			  text_or(js_str(doc, "hardware.gpu")),
+			  text_real(js_real(best, "memory_gb.capacity"), 1));
+	_cleanup_(mo_freep) char *batch =
+		mo_printf("%s sequences of %s tokens a step: %s tokens",
+			  text_int(js_int(best, "batch.global")),
+			  text_int(js_int(best, "batch.seq")), text_si(tokens));
 	print_note(cli, "model", model);
 	print_note(cli, "hardware", hardware);
 	print_note(cli, "batch", batch);

@@ -22,7 +22,9 @@ static void coords_cell(struct table *t, struct json_object *rank)
 {
 	struct json_object *c = js_get(rank, "coords");
 	if (c)
-		table_cell(t, "%s %s %s %s %s", text_int(js_int(c, "tp")), text_int(js_int(c, "pp")), text_int(js_int(c, "ep")), text_int(js_int(c, "cp")), text_int(js_int(c, "dp")));
+		table_cell(t, "%s %s %s %s %s", text_int(js_int(c, "tp")),
+			   text_int(js_int(c, "pp")), text_int(js_int(c, "ep")),
+			   text_int(js_int(c, "cp")), text_int(js_int(c, "dp")));
 	else
 		table_cell(t, "-");
 }
@@ -43,9 +45,21 @@ static void exit_cell(struct table *t, struct json_object *rank)
 static void print_ranks(const struct cli *cli, struct json_object *items)
 {
 	static const struct column columns[] = {
-		{ ">RANK", "rank", CELL_INT }, { "NODE", "node" }, { ">PID", "pid", CELL_INT }, { "STATE", "state" }, { ">ITER", "iteration", CELL_INT }, { ">STEP MS", "step_ms", CELL_REAL, 1 },
-		{ "BIND", .cell = bind_cell }, { "CPUS", "cpus" }, { ">NUMA", "numa_node", CELL_INT }, { "GPU", .cell = gpu_cell }, { "NIC", "nic" }, { ">LOCAL", "local_rank", CELL_INT },
-		{ "TP PP EP CP DP", .cell = coords_cell }, { "EXIT", .cell = exit_cell }, { "NOTE", "bind_note" },
+		{ ">RANK", "rank", CELL_INT },
+		{ "NODE", "node" },
+		{ ">PID", "pid", CELL_INT },
+		{ "STATE", "state" },
+		{ ">ITER", "iteration", CELL_INT },
+		{ ">STEP MS", "step_ms", CELL_REAL, 1 },
+		{ "BIND", .cell = bind_cell },
+		{ "CPUS", "cpus" },
+		{ ">NUMA", "numa_node", CELL_INT },
+		{ "GPU", .cell = gpu_cell },
+		{ "NIC", "nic" },
+		{ ">LOCAL", "local_rank", CELL_INT },
+		{ "TP PP EP CP DP", .cell = coords_cell },
+		{ "EXIT", .cell = exit_cell },
+		{ "NOTE", "bind_note" },
 	};
 	print_table(cli, columns, ELEMENTSOF(columns), items);
 }
@@ -58,7 +72,8 @@ static int run(struct cli *cli, int argc, char **argv)
 	int r = cli_options(cli, argc, argv, NULL, 0, args, 1, 1);
 	if (r)
 		return cli_stop(r);
-	if ((r = client_job(cli, args[0], &id)) || (r = client_get_all(cli, id, &a, "/v1/jobs/%s/ranks", id)))
+	if ((r = client_job(cli, args[0], &id)) ||
+	    (r = client_get_all(cli, id, &a, "/v1/jobs/%s/ranks", id)))
 		return r;
 	if (cli->json)
 		return print_answer(&a);
@@ -69,4 +84,8 @@ static int run(struct cli *cli, int argc, char **argv)
 	return CLI_OK;
 }
 
-const struct verb verb_ranks = { "ranks", "Look", "ranks JOB", "every rank: node, pid, CPUs, GPU, binding as read back, iteration", NULL, run };
+const struct verb verb_ranks = {
+	"ranks",     "Look",
+	"ranks JOB", "every rank: node, pid, CPUs, GPU, binding as read back, iteration",
+	NULL,        run
+};

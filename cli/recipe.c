@@ -46,16 +46,21 @@ int recipe_input_set(const struct cli *cli, struct recipe_input *in, const char 
 {
 	const char *eq = strchr(word, '=');
 	if (!eq || eq == word)
-		return cli_misuse(cli, "--set %s is not of the form key=value, such as batch.micro=4", word);
+		return cli_misuse(cli,
+				  "--set %s is not of the form key=value, such as batch.micro=4",
+				  word);
 	struct recipe_set *s = MO_GROW(in->sets, in->n_sets);
 	s->key = mo_strndup(word, (size_t)(eq - word));
 	s->value = mo_strdup(eq + 1);
 	return 0;
 }
 
-void recipe_input_option(struct recipe_input *in, const char *option, const char *key, const char *value)
+void recipe_input_option(struct recipe_input *in, const char *option, const char *key,
+			 const char *value)
 {
-	*MO_GROW(in->sets, in->n_sets) = (struct recipe_set){ .key = mo_strdup(key), .value = mo_strdup(value), .name = mo_strdup(option) };
+	*MO_GROW(in->sets, in->n_sets) = (struct recipe_set){ .key = mo_strdup(key),
+							      .value = mo_strdup(value),
+							      .name = mo_strdup(option) };
 }
 
 static int read_stdin(struct mo_buf *b)
@@ -74,13 +79,16 @@ int recipe_input_read(struct recipe_input *in, const char *file)
 {
 	bool is_stdin = !strcmp(file, "-");
 	in->file = is_stdin ? "stdin" : file;
-	int r = is_stdin ? read_stdin(&in->text) : mo_read_file(file, MO_RECIPE_BYTES_MAX, &in->text);
+	int r = is_stdin ? read_stdin(&in->text)
+			 : mo_read_file(file, MO_RECIPE_BYTES_MAX, &in->text);
 	if (r == -ENOENT)
 		return cli_fail(CLI_USAGE, "%s: no such file; check the path of the recipe", file);
 	if (r == -EFBIG)
-		return cli_fail(CLI_USAGE, "%s: larger than %d kB; a recipe is a short YAML file", in->file, MO_RECIPE_BYTES_MAX / 1024);
+		return cli_fail(CLI_USAGE, "%s: larger than %d kB; a recipe is a short YAML file",
+				in->file, MO_RECIPE_BYTES_MAX / 1024);
 	if (r < 0)
-		return cli_fail(CLI_USAGE, "%s: %s; the recipe must be a readable file", in->file, strerror(-r));
+		return cli_fail(CLI_USAGE, "%s: %s; the recipe must be a readable file", in->file,
+				strerror(-r));
 	return 0;
 }
 
@@ -102,10 +110,14 @@ struct json_object *recipe_errors_json(const struct recipe_errors *errors)
 	for (size_t i = 0; i < errors->n; i++) {
 		const struct mo_error *e = &errors->items[i];
 		struct json_object *item = json_object_new_object();
-		json_object_object_add(item, "line", e->line > 0 ? json_object_new_int64(e->line) : NULL);
-		json_object_object_add(item, "column", e->line > 0 ? json_object_new_int64(e->column) : NULL);
-		json_object_object_add(item, "message", json_object_new_string(mo_error_text(e, -EINVAL)));
-		json_object_object_add(item, "hint", e->hint ? json_object_new_string(e->hint) : NULL);
+		json_object_object_add(item, "line",
+				       e->line > 0 ? json_object_new_int64(e->line) : NULL);
+		json_object_object_add(item, "column",
+				       e->line > 0 ? json_object_new_int64(e->column) : NULL);
+		json_object_object_add(item, "message",
+				       json_object_new_string(mo_error_text(e, -EINVAL)));
+		json_object_object_add(item, "hint",
+				       e->hint ? json_object_new_string(e->hint) : NULL);
 		json_object_array_add(list, item);
 	}
 	return list;
@@ -119,7 +131,10 @@ static struct json_object *problem_of(const struct recipe_errors *errors)
 	json_object_object_add(doc, "type", json_object_new_string("about:blank"));
 	json_object_object_add(doc, "title", json_object_new_string("Unprocessable Content"));
 	json_object_object_add(doc, "status", json_object_new_int(422));
-	json_object_object_add(doc, "detail", json_object_new_string(errors->n ? mo_error_text(&errors->items[0], -EINVAL) : "the recipe is invalid"));
+	json_object_object_add(doc, "detail",
+			       json_object_new_string(
+				       errors->n ? mo_error_text(&errors->items[0], -EINVAL)
+						 : "the recipe is invalid"));
 	json_object_object_add(doc, "errors", recipe_errors_json(errors));
 	return doc;
 }
@@ -187,7 +202,9 @@ int recipe_input_refuse(const struct cli *cli, const struct recipe_input *in,
 void recipe_print_warning(const char *file, const char *warning)
 {
 	_cleanup_(mo_freep) char *text = visible(warning);
-	size_t line = strspn(text, "0123456789"), column = line && text[line] == ':' ? strspn(text + line + 1, "0123456789") : 0, place = line + 1 + column;
+	size_t line = strspn(text, "0123456789"),
+	       column = line && text[line] == ':' ? strspn(text + line + 1, "0123456789") : 0,
+	       place = line + 1 + column;
 	if (column && text[place] == ':' && text[place + 1] == ' ')
 		fprintf(stderr, "%s:%.*s: warning: %s\n", file, (int)place, text, text + place + 2);
 	else
@@ -204,16 +221,21 @@ char *recipe_input_document(struct cli *cli, const struct recipe_input *in)
 	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
 	if (!in->n_sets)
 		return mo_strndup(in->text.data ? in->text.data : "", in->text.len);
-	/* What the experiment says goes behind the user's own text, which stays as it was written. */
+	/* What the experiment says goes behind the user's own text, which stays as it was
+	 * written. */
 	if (!recipe_input_changed(in)) {
 		_cleanup_(recipe_errors_done) struct recipe_errors own = { 0 };
-		char *whole = mo_printf("%s\n# What the engine's own experiment says, read by moectl at the submit.\nexperiment: %s\n", in->text.data, in->experiment);
-		_cleanup_(mo_freep) char *again = recipe_apply_sets(whole, strlen(whole), NULL, 0, &own);
+		char *whole = mo_printf("%s\n# What the engine's own experiment says, read by "
+					"moectl at the submit.\nexperiment: %s\n",
+					in->text.data, in->experiment);
+		_cleanup_(mo_freep) char *again =
+			recipe_apply_sets(whole, strlen(whole), NULL, 0, &own);
 		if (again)
 			return whole;
 		free(whole);
 	}
-	char *text = recipe_apply_sets(in->text.data ? in->text.data : "", in->text.len, in->sets, in->n_sets, &errors);
+	char *text = recipe_apply_sets(in->text.data ? in->text.data : "", in->text.len, in->sets,
+				       in->n_sets, &errors);
 	if (!text)
 		recipe_input_refuse(cli, in, &errors);
 	return text;

@@ -1,5 +1,5 @@
-/* The offline check of a recipe (recipe_check.h): it is parsed, then read again by what lies on this machine: the version of
- * the engine's tree, and the engine's own experiment. */
+/* The offline check of a recipe (recipe_check.h): it is parsed, then read again by what lies on
+ * this machine: the version of the engine's tree, and the engine's own experiment. */
 #include "cli/recipe_check.h"
 
 #include <unistd.h>
@@ -17,7 +17,8 @@ static int parse(struct recipe_input *in, struct recipe_errors *errors)
 	in->n_warnings = 0;
 	recipe_errors_done(errors);
 	errors->keep = in->explaining;
-	return recipe_parse(in->text.data ? in->text.data : "", in->text.len, in->sets, in->n_sets, &in->recipe, &in->engine, &in->warnings, &in->n_warnings, errors);
+	return recipe_parse(in->text.data ? in->text.data : "", in->text.len, in->sets, in->n_sets,
+			    &in->recipe, &in->engine, &in->warnings, &in->n_warnings, errors);
 }
 
 static bool in_tree(void *arg, const char *file)
@@ -28,7 +29,8 @@ static bool in_tree(void *arg, const char *file)
 	return access(path, F_OK) == 0;
 }
 
-/* A tree that lies here and is of another version than the engine's file is read by the file of that one. */
+/* A tree that lies here and is of another version than the engine's file is read by the file of
+ * that one. */
 static int take_version(struct recipe_input *in, struct recipe_errors *errors)
 {
 	const char *dir = in->recipe.engine.workdir;
@@ -36,7 +38,8 @@ static int take_version(struct recipe_input *in, struct recipe_errors *errors)
 
 	if (!kind)
 		return 0;
-	fprintf(stderr, "%s: note: engine.workdir holds another version of %s: taken as engine.kind %s\n",
+	fprintf(stderr,
+		"%s: note: engine.workdir holds another version of %s: taken as engine.kind %s\n",
 		in->file, in->recipe.engine.kind, kind);
 	recipe_input_option(in, "engine.workdir", "engine.kind", kind);
 	return parse(in, errors);

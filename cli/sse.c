@@ -38,7 +38,8 @@ static int end_of_line(struct sse *s, int (*fn)(void *arg, const char *data), vo
 	return r;
 }
 
-int sse_feed(struct sse *s, const char *bytes, size_t n, int (*fn)(void *arg, const char *data), void *arg)
+int sse_feed(struct sse *s, const char *bytes, size_t n, int (*fn)(void *arg, const char *data),
+	     void *arg)
 {
 	while (n) {
 		const char *nl = memchr(bytes, '\n', n);

@@ -5,11 +5,15 @@
 #include "cli/output.h"
 #include "cli/value.h"
 
-static void line(const char *label, const char *text) { printf("%-12s %s\n", label, text); }
+static void line(const char *label, const char *text)
+{
+	printf("%-12s %s\n", label, text);
+}
 
 static void print_times(struct json_object *j)
 {
-	const char *created = js_str(j, "created_at"), *started = js_str(j, "started_at"), *ended = js_str(j, "ended_at");
+	const char *created = js_str(j, "created_at"), *started = js_str(j, "started_at"),
+		   *ended = js_str(j, "ended_at");
 	printf("%-12s created %s", "times", text_or(created));
 	if (started)
 		printf("   started %s", started);
@@ -44,7 +48,9 @@ static void next_step(const char *id, const char *state)
 /* What the planner made of `parallelism: auto`. */
 static void print_chosen(struct json_object *c)
 {
-	static const char *const sizes[] = { "tp", "pp", "vpp", "ep", "etp", "cp", "dp", "micro" }, *const words[] = { "sharding", "schedule", "recompute", "pipeline_layout" };
+	static const char *const sizes[] = { "tp", "pp", "vpp", "ep", "etp", "cp", "dp", "micro" },
+				 *const words[] = { "sharding", "schedule", "recompute",
+						    "pipeline_layout" };
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	if (!c)
 		return;
@@ -74,16 +80,22 @@ static void print_resume(struct json_object *j)
 
 static void print_job(struct cli *cli, struct json_object *j)
 {
-	const char *state = text_or(js_str(j, "state")), *reason = js_str(j, "reason"), *id = text_or(js_str(j, "id"));
+	const char *state = text_or(js_str(j, "state")), *reason = js_str(j, "reason"),
+		   *id = text_or(js_str(j, "id"));
 	int64_t checkpoint = js_int(j, "checkpoint.iteration");
-	printf("%s  %s  %s  attempt %s, restarts %s\n", paint(cli, "1", id), text_or(js_str(j, "name")), paint_state(cli, state), text_int(js_int(j, "attempt")),
+	printf("%s  %s  %s  attempt %s, restarts %s\n", paint(cli, "1", id),
+	       text_or(js_str(j, "name")), paint_state(cli, state), text_int(js_int(j, "attempt")),
 	       text_int(js_int(j, "restarts")));
-	_cleanup_(mo_freep) char *progress = progress_numbers(cli, j, cli->width ? MO_MAX(cli->width - 13, 1) : 0);
+	_cleanup_(mo_freep) char *progress =
+		progress_numbers(cli, j, cli->width ? MO_MAX(cli->width - 13, 1) : 0);
 	line("progress", progress && *progress ? progress : "no iteration yet");
 	if (js_real(j, "tflops_per_gpu") != MO_NONE_F)
-		printf("%-12s %s TFLOP/s/GPU, MFU %s\n", "speed", text_real(js_real(j, "tflops_per_gpu"), 2), text_percent(js_real(j, "mfu")));
+		printf("%-12s %s TFLOP/s/GPU, MFU %s\n", "speed",
+		       text_real(js_real(j, "tflops_per_gpu"), 2), text_percent(js_real(j, "mfu")));
 	if (js_int(j, "samples_left_out") > 0)
-		printf("%-12s of %s iterations were left out: they came faster than 1,000 a second for long\n", "metrics", text_int(js_int(j, "samples_left_out")));
+		printf("%-12s of %s iterations were left out: they came faster than 1,000 a second "
+		       "for long\n",
+		       "metrics", text_int(js_int(j, "samples_left_out")));
 	if (js_str(j, "plan.text"))
 		line("plan", js_str(j, "plan.text"));
 	if (js_str(j, "plan.bubble_note"))
@@ -94,7 +106,8 @@ static void print_job(struct cli *cli, struct json_object *j)
 	print_nodes(j);
 	if (checkpoint != MO_NONE)
 		printf("%-12s iteration %s%s  %s\n", "checkpoint", text_int(checkpoint),
-		       json_object_get_boolean(js_get(j, "checkpoint.verified")) ? " verified" : "", text_or(js_str(j, "checkpoint.path")));
+		       json_object_get_boolean(js_get(j, "checkpoint.verified")) ? " verified" : "",
+		       text_or(js_str(j, "checkpoint.path")));
 	else
 		line("checkpoint", "none yet");
 	if (js_str(j, "checkpoint_late"))
@@ -124,4 +137,6 @@ static int run(struct cli *cli, int argc, char **argv)
 	return CLI_OK;
 }
 
-const struct verb verb_status = { "status", "Look", "status JOB", "one job on one screen", NULL, run };
+const struct verb verb_status = {
+	"status", "Look", "status JOB", "one job on one screen", NULL, run
+};

@@ -12,9 +12,17 @@
 #define AGAIN_MS 500
 #define AWAY_LIMIT_US (120 * 1000000LL)
 
-struct follow { struct sse sse; int (*fn)(void *arg, const char *data); void *arg; bool stopped; };
+struct follow {
+	struct sse sse;
+	int (*fn)(void *arg, const char *data);
+	void *arg;
+	bool stopped;
+};
 
-static void follow_done(struct follow *f) { sse_done(&f->sse); }
+static void follow_done(struct follow *f)
+{
+	sse_done(&f->sse);
+}
 
 static int on_bytes(void *arg, const char *data, size_t n)
 {
@@ -23,7 +31,8 @@ static int on_bytes(void *arg, const char *data, size_t n)
 	return f->stopped;
 }
 
-int stream_events(struct cli *cli, const char *path, int64_t from, int (*fn)(void *arg, const char *data), void *arg)
+int stream_events(struct cli *cli, const char *path, int64_t from,
+		  int (*fn)(void *arg, const char *data), void *arg)
 {
 	_cleanup_(follow_done) struct follow f = { .fn = fn, .arg = arg };
 	int64_t away_since = 0;
@@ -32,9 +41,15 @@ int stream_events(struct cli *cli, const char *path, int64_t from, int (*fn)(voi
 		snprintf(f.sse.last_id, sizeof(f.sse.last_id), "%lld", (long long)from);
 	for (;;) {
 		_cleanup_(answer_done) struct answer a = { 0 };
-		_cleanup_(mo_freep) char *header = f.sse.last_id[0] ? mo_printf("Last-Event-ID: %s", f.sse.last_id) : NULL;
-		const char *const headers[] = { header ? header : "Accept: text/event-stream", NULL };
-		const struct request q = { .path = path, .headers = headers, .timeout_ms = -1, .on_data = on_bytes, .arg = &f };
+		_cleanup_(mo_freep) char *header =
+			f.sse.last_id[0] ? mo_printf("Last-Event-ID: %s", f.sse.last_id) : NULL;
+		const char *const headers[] = { header ? header : "Accept: text/event-stream",
+						NULL };
+		const struct request q = { .path = path,
+					   .headers = headers,
+					   .timeout_ms = -1,
+					   .on_data = on_bytes,
+					   .arg = &f };
 		int r = client_send(cli, &q, &a);
 		if (r || f.stopped)
 			return r;
@@ -44,7 +59,10 @@ int stream_events(struct cli *cli, const char *path, int64_t from, int (*fn)(voi
 		if (a.error != -ECONNREFUSED) {
 			connected = true;
 			away_since = now;
-			fprintf(stderr, "moectl: controller %s: no answer; trying again, it goes on where it was\n", client_url(cli));
+			fprintf(stderr,
+				"moectl: controller %s: no answer; trying again, it goes on where "
+				"it was\n",
+				client_url(cli));
 		} else if (!connected || now - away_since > AWAY_LIMIT_US) {
 			return client_judge(cli, NULL, &a);
 		}

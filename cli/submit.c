@@ -1,4 +1,5 @@
-/* submit: recipe -> [local check] -> POST /v1/jobs with an Idempotency-Key of its own, so that a lost answer never makes a second job. */
+/* submit: recipe -> [local check] -> POST /v1/jobs with an Idempotency-Key of its own, so that a
+ * lost answer never makes a second job. */
 #include <errno.h>
 #include <pwd.h>
 #include <string.h>
@@ -23,11 +24,13 @@
 #include "lib/wire/dryrun.h"
 #include "lib/wire/json.h"
 
-#define LOST_LIMIT_US (30 * 1000000LL)     /* the connection broke after it stood: the controller restarts */
-#define REFUSED_LIMIT_US (2 * 1000000LL)   /* nobody listened from the start */
+/* the connection broke after it stood: the controller restarts */
+#define LOST_LIMIT_US (30 * 1000000LL)
+#define REFUSED_LIMIT_US (2 * 1000000LL) /* nobody listened from the start */
 #define AGAIN_MS 200
 
-/* Lines that the controller names are those of the text that was sent: the file's only where nothing was set. */
+/* Lines that the controller names are those of the text that was sent: the file's only where
+ * nothing was set. */
 static int judge(struct cli *cli, const struct recipe_input *in, const struct answer *a)
 {
 	struct json_object *errors = js_get(a->doc, "errors");
@@ -39,13 +42,21 @@ static int judge(struct cli *cli, const struct recipe_input *in, const struct an
 	return client_judge(cli, in->file, a);
 }
 
-/* Sends until there is an answer; the same key makes repeats harmless. The controller checks what `moectl validate` checks, so the recipe is looked at here only when nobody answers: whoever
- * has two things to mend hears of the recipe first. */
+/* Sends until there is an answer; the same key makes repeats harmless. The controller checks
+ * what `moectl validate` checks, so the recipe is looked at here only when nobody answers:
+ * whoever has two things to mend hears of the recipe first. */
 static int send_submit(struct cli *cli, struct recipe_input *in, const char *text, struct answer *a)
 {
-	_cleanup_(mo_freep) char *key = mo_random_hex(16), *header = mo_printf("Idempotency-Key: %s", key);
+	_cleanup_(mo_freep) char *key = mo_random_hex(16),
+				 *header = mo_printf("Idempotency-Key: %s", key);
 	const char *const headers[] = { header, NULL };
-	const struct request q = { .method = "POST", .path = "/v1/jobs", .body = text, .n = strlen(text), .content_type = "application/yaml", .headers = headers, .timeout_ms = 60000 };
+	const struct request q = { .method = "POST",
+				   .path = "/v1/jobs",
+				   .body = text,
+				   .n = strlen(text),
+				   .content_type = "application/yaml",
+				   .headers = headers,
+				   .timeout_ms = 60000 };
 	int64_t began = mo_clock_boot_us();
 	bool lost = false;
 	for (;;) {
@@ -57,19 +68,30 @@ static int send_submit(struct cli *cli, struct recipe_input *in, const char *tex
 		if (!lost && client_wrong_scheme(cli, a))
 			return client_judge(cli, in->file, a);
 		lost = lost || a->error == -ECONNRESET;
-		int64_t limit = lost ? LOST_LIMIT_US : a->error == -ECONNREFUSED ? REFUSED_LIMIT_US : 0;
+		int64_t limit = lost                        ? LOST_LIMIT_US
+				: a->error == -ECONNREFUSED ? REFUSED_LIMIT_US
+							    : 0;
 		if (a->status || mo_clock_boot_us() - began > limit)
 			return judge(cli, in, a);
 		if (interrupt_wait(AGAIN_MS))
-			return cli_fail(CLI_FAILED, "submit: interrupted before the controller answered; `moectl list` shows whether it took the job");
+			return cli_fail(CLI_FAILED,
+					"submit: interrupted before the controller answered; "
+					"`moectl list` shows whether it took the job");
 	}
 }
 
-static void submit_done(struct submit *s) { mo_desc_done(&submit_desc, s); }
-static void state_done(struct state *s) { mo_desc_done(&state_desc, s); }
+static void submit_done(struct submit *s)
+{
+	mo_desc_done(&submit_desc, s);
+}
+static void state_done(struct state *s)
+{
+	mo_desc_done(&state_desc, s);
+}
 
-/* The planner's word when the recipe names a model and a GPU, NULL otherwise or when the sizes that it gives cannot be planned. What it left to the planner is written into `in`, as the controller does:
- * without a plan it cannot go on. */
+/* The planner's word when the recipe names a model and a GPU, NULL otherwise or when the sizes
+ * that it gives cannot be planned. What it left to the planner is written into `in`, as the
+ * controller does: without a plan it cannot go on. */
 static int plan_of(struct recipe_input *in, char **ret, struct mo_error *err)
 {
 	struct plan_doc doc;
@@ -106,7 +128,9 @@ static int offline(struct recipe_input *in, struct mo_buf *ret)
 {
 	_cleanup_(submit_done) struct submit spec;
 	_cleanup_(mo_freep) char *plan = NULL;
-	const struct dryrun_walk walk = { .ranks = preview_ranks, .node = add_node, .arg = ret, .to = MO_NONE };
+	const struct dryrun_walk walk = {
+		.ranks = preview_ranks, .node = add_node, .arg = ret, .to = MO_NONE
+	};
 	_cleanup_(state_done) struct state empty;
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	mo_desc_init(&submit_desc, &spec);
@@ -132,7 +156,8 @@ static void print_resume_args(struct json_object *words)
 	if (js_len(words))
 		printf("a resume adds:");
 	for (size_t i = 0; i < js_len(words); i++)
-		printf(" %s%s", json_object_get_string(js_at(words, i)), i + 1 == js_len(words) ? "\n" : "");
+		printf(" %s%s", json_object_get_string(js_at(words, i)),
+		       i + 1 == js_len(words) ? "\n" : "");
 }
 
 /* Whoever reads on must know whether these are his machines. */
@@ -144,29 +169,41 @@ static void print_placed(const struct cli *cli, struct json_object *doc, bool is
 
 	printf("%s: %zu ranks%s; nothing was started\n",
 	       paint(cli, "1", text_or(js_str(doc, "name"))), js_len(js_get(doc, "ranks")),
-	       example ? " on an EXAMPLE, not on your machines" :
-	       idle    ? " on these nodes when nothing else runs there" :
-			 "");
+	       example ? " on an EXAMPLE, not on your machines"
+	       : idle  ? " on these nodes when nothing else runs there"
+		       : "");
 	if (example)
 		printf("  %s: the GPUs, CPUs, NUMA nodes and NICs\n"
-		       "  below, and the variables that hang on them, are invented; commands and all other\n"
+		       "  below, and the variables that hang on them, are invented; commands and "
+		       "all other\n"
 		       "  variables are those of a launch\n",
 		       is_offline ? "no controller was asked" : "no nodes there can take the job");
-	puts("  the job's number, HOME, MASTER_PORT and paths in /run/moe-agent are examples: only the\n"
+	puts("  the job's number, HOME, MASTER_PORT and paths in /run/moe-agent are examples: only "
+	     "the\n"
 	     "  launch knows them");
 }
 
 static void print_dryrun(const struct cli *cli, struct json_object *doc, bool is_offline)
 {
 	static const struct column columns[] = {
-		{ ">RANK", "rank", CELL_INT }, { "NODE", "node" }, { ">LOCAL", "local_rank", CELL_INT }, { ">GPU", "gpu", CELL_INT },
-		{ ">NUMA", "numa_node", CELL_INT }, { "CPUS", "cpus" }, { "NIC", "nic" },
+		{ ">RANK", "rank", CELL_INT },
+		{ "NODE", "node" },
+		{ ">LOCAL", "local_rank", CELL_INT },
+		{ ">GPU", "gpu", CELL_INT },
+		{ ">NUMA", "numa_node", CELL_INT },
+		{ "CPUS", "cpus" },
+		{ "NIC", "nic" },
 	};
-	struct json_object *ranks = js_get(doc, "ranks"), *plan = js_at(js_get(doc, "plan.plans"), 0);
+	struct json_object *ranks = js_get(doc, "ranks"),
+			   *plan = js_at(js_get(doc, "plan.plans"), 0);
 	print_placed(cli, doc, is_offline);
 	if (plan)
-		printf("plan: %s GB of %s GB per GPU%s, step %s, MFU %s\n", text_real(js_real(plan, "memory_gb.total"), 1), text_real(js_real(plan, "memory_gb.capacity"), 1),
-		       json_object_get_boolean(js_get(plan, "fits")) ? "" : " (does NOT fit)", text_seconds(js_real(plan, "step_time_s.total")), text_percent(js_real(plan, "mfu")));
+		printf("plan: %s GB of %s GB per GPU%s, step %s, MFU %s\n",
+		       text_real(js_real(plan, "memory_gb.total"), 1),
+		       text_real(js_real(plan, "memory_gb.capacity"), 1),
+		       json_object_get_boolean(js_get(plan, "fits")) ? "" : " (does NOT fit)",
+		       text_seconds(js_real(plan, "step_time_s.total")),
+		       text_percent(js_real(plan, "mfu")));
 	print_resume_args(js_get(doc, "resume_args"));
 	dryrun_print(cli, ranks);
 	print_table(cli, columns, ELEMENTSOF(columns), ranks);
@@ -175,7 +212,12 @@ static void print_dryrun(const struct cli *cli, struct json_object *doc, bool is
 static int dry_run(struct cli *cli, struct recipe_input *in, const char *text)
 {
 	_cleanup_(answer_done) struct answer a = { 0 };
-	const struct request q = { .method = "POST", .path = "/v1/jobs?dry_run=1", .body = text, .n = strlen(text), .content_type = "application/yaml", .timeout_ms = 60000 };
+	const struct request q = { .method = "POST",
+				   .path = "/v1/jobs?dry_run=1",
+				   .body = text,
+				   .n = strlen(text),
+				   .content_type = "application/yaml",
+				   .timeout_ms = 60000 };
 	int r = client_send(cli, &q, &a);
 	if (r)
 		return r;
@@ -188,7 +230,8 @@ static int dry_run(struct cli *cli, struct recipe_input *in, const char *text)
 		if (!cli->json)
 			visible_json(a.doc);
 		if (!cli->json)
-			fprintf(stderr, "moectl: submit: no controller at %s; planned without it\n", client_url(cli));
+			fprintf(stderr, "moectl: submit: no controller at %s; planned without it\n",
+				client_url(cli));
 	} else if ((r = judge(cli, in, &a))) {
 		return r;
 	}
@@ -203,7 +246,8 @@ static const char *without_place(const char *warning)
 {
 	static const char digits[] = "0123456789";
 	size_t line = strspn(warning, digits);
-	size_t end = line && warning[line] == ':' ? line + 1 + strspn(warning + line + 1, digits) : 0;
+	size_t end =
+		line && warning[line] == ':' ? line + 1 + strspn(warning + line + 1, digits) : 0;
 	return end > line + 1 && mo_starts_with(warning + end, ": ") ? warning + end + 2 : warning;
 }
 
@@ -214,18 +258,20 @@ static bool said_here(const struct recipe_input *in, const char *text)
 	for (size_t i = 0; i < in->n_warnings; i++) {
 		size_t own = strlen(in->warnings[i]);
 		const char *end = own >= n ? in->warnings[i] + own - n : "";
-		if (mo_streq(end, text) && (own == n || (own > n + 1 && mo_starts_with(end - 2, ": "))))
+		if (mo_streq(end, text) &&
+		    (own == n || (own > n + 1 && mo_starts_with(end - 2, ": "))))
 			return true;
 	}
 	return false;
 }
 
-/* What only the controller can know: the local check has printed the rest. Its places are those of the text that was
- * sent (judge). */
+/* What only the controller can know: the local check has printed the rest. Its places are those
+ * of the text that was sent (judge). */
 static void print_warnings(const struct recipe_input *in, struct json_object *list)
 {
 	for (size_t i = 0; i < js_len(list); i++) {
-		const char *text = json_object_get_string(js_at(list, i)), *message = without_place(text);
+		const char *text = json_object_get_string(js_at(list, i)),
+			   *message = without_place(text);
 		if (!said_here(in, message))
 			recipe_print_warning(in->file, recipe_input_changed(in) ? message : text);
 	}
@@ -239,11 +285,15 @@ static int submit(struct cli *cli, struct recipe_input *in, const char *text, bo
 		return r;
 	const char *id = js_str(a.doc, "id");
 	if (!id)
-		return cli_fail(CLI_FAILED, "controller %s: its answer names no job; is something else listening there?", client_url(cli));
+		return cli_fail(CLI_FAILED,
+				"controller %s: its answer names no job; is something else "
+				"listening there?",
+				client_url(cli));
 	if (cli->json)
 		print_answer(&a);
 	else
-		printf("%s  %s  %s\n", paint(cli, "1", id), text_or(js_str(a.doc, "name")), paint_state(cli, js_str(a.doc, "state")));
+		printf("%s  %s  %s\n", paint(cli, "1", id), text_or(js_str(a.doc, "name")),
+		       paint_state(cli, js_str(a.doc, "state")));
 	fflush(stdout);
 	print_warnings(in, js_get(a.doc, "warnings"));
 	if (watch)
@@ -260,7 +310,11 @@ static int run(struct cli *cli, int argc, char **argv)
 	bool watch = false, dry = false;
 	struct strs sets = { 0 };
 	const struct opt opts[] = {
-		{ "set", 0, OPT_STRS, &sets }, { "name", 0, OPT_STR, &name }, { "priority", 0, OPT_INT, &priority, 0, 100 }, { "watch", 'w', OPT_FLAG, &watch }, { "dry-run", 0, OPT_FLAG, &dry },
+		{ "set", 0, OPT_STRS, &sets },
+		{ "name", 0, OPT_STR, &name },
+		{ "priority", 0, OPT_INT, &priority, 0, 100 },
+		{ "watch", 'w', OPT_FLAG, &watch },
+		{ "dry-run", 0, OPT_FLAG, &dry },
 	};
 	_cleanup_(recipe_input_done) struct recipe_input in;
 	_cleanup_(mo_freep) char *text = NULL, *number = NULL;
@@ -278,8 +332,10 @@ static int run(struct cli *cli, int argc, char **argv)
 		return cli_stop(r);
 	if ((r = recipe_input_read(&in, args[0])))
 		return r;
-	/* An error in a value that --set gave is told in its own words, which the controller does not know. */
-	if ((dry || in.n_sets || recipe_input_has_experiment(&in)) && (r = recipe_input_check(cli, &in)))
+	/* An error in a value that --set gave is told in its own words, which the controller
+	 * does not know. */
+	if ((dry || in.n_sets || recipe_input_has_experiment(&in)) &&
+	    (r = recipe_input_check(cli, &in)))
 		return r;
 	if ((r = places_check(cli, &in)))
 		return r;
@@ -290,10 +346,16 @@ static int run(struct cli *cli, int argc, char **argv)
 }
 
 const struct verb verb_submit = {
-	"submit", "Prepare", "submit RECIPE [--set key=value]... [--name N] [--priority P] [--watch] [--dry-run]", "check a recipe and train it",
-	"  --set key=value   replaces a value of the recipe: --set batch.micro=4 --set checkpoint.dir=/ckpt/a\n"
+	"submit",
+	"Prepare",
+	"submit RECIPE [--set key=value]... [--name N] [--priority P] [--watch] [--dry-run]",
+	"check a recipe and train it",
+	"  --set key=value   replaces a value of the recipe: --set batch.micro=4 --set "
+	"checkpoint.dir=/ckpt/a\n"
 	"  --name N          the same as --set name=N\n"
 	"  --priority P      0 to 100 (50)\n"
 	"  --watch           follow it; exit status 0 completed, 10 failed, 11 cancelled\n"
-	"  --dry-run         show the exact command and environment of every rank, nodes and CPUs; start nothing (works without a controller)\n", run,
+	"  --dry-run         show the exact command and environment of every rank, nodes and CPUs; "
+	"start nothing (works without a controller)\n",
+	run,
 };

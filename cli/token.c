@@ -9,7 +9,10 @@
 #include "lib/model/limits.h"
 #include "lib/wire/json.h"
 
-struct wish { const char *role, *user, *ttl, *out; int64_t nodes; };
+struct wish {
+	const char *role, *user, *ttl, *out;
+	int64_t nodes;
+};
 
 static void member(struct mo_buf *body, const char *key, const char *value)
 {
@@ -23,9 +26,12 @@ static void member(struct mo_buf *body, const char *key, const char *value)
 static int not_kept(struct cli *cli, const char *id, const char *out, int error)
 {
 	_cleanup_(answer_done) struct answer a = { 0 };
-	const char *gone = client_call(cli, "DELETE", id, NULL, &a, "/v1/tokens/%s", id) ? "" : "; the token was revoked again";
+	const char *gone = client_call(cli, "DELETE", id, NULL, &a, "/v1/tokens/%s", id)
+				   ? ""
+				   : "; the token was revoked again";
 
-	return cli_fail(CLI_FAILED, "%s: %s%s; name a file that can be written", out, strerror(error), gone);
+	return cli_fail(CLI_FAILED, "%s: %s%s; name a file that can be written", out,
+			strerror(error), gone);
 }
 
 static int keep(struct cli *cli, struct json_object *doc, const char *out)
@@ -43,12 +49,20 @@ static void announce(struct json_object *doc, const struct wish *w)
 {
 	const char *user = js_str(doc, "user"), *until = js_str(doc, "expires_at");
 	int64_t nodes = js_int(doc, "nodes");
-	_cleanup_(mo_freep) char *whose = nodes > 0 ? mo_printf(" for %lld node%s", (long long)nodes, nodes == 1 ? "" : "s") : user && *user ? mo_printf(", user %s", user) : mo_strdup("");
-	_cleanup_(mo_freep) char *where = w->out ? mo_printf("it is in %s (0600)", w->out) :
-		mo_strdup("it is shown only now: keep it in a file of mode 0600 (--out FILE writes one)");
+	_cleanup_(mo_freep) char *whose =
+		nodes > 0 ? mo_printf(" for %lld node%s", (long long)nodes, nodes == 1 ? "" : "s")
+		: user && *user ? mo_printf(", user %s", user)
+				: mo_strdup("");
+	_cleanup_(mo_freep) char *where =
+		w->out ? mo_printf("it is in %s (0600)", w->out)
+		       : mo_strdup("it is shown only now: keep it in a file of mode 0600 (--out "
+				   "FILE writes one)");
 
-	fprintf(stderr, "token %s, role %s%s, expires %s; %s%s\n", text_or(js_str(doc, "id")), text_or(js_str(doc, "role")), whose, until ? until : "never", where,
-		nodes > 0 ? ", and name that file as token_file in agent.yaml on the nodes" : w->out ? "; name it in MOE_TOKEN_FILE" : " and name that in MOE_TOKEN_FILE");
+	fprintf(stderr, "token %s, role %s%s, expires %s; %s%s\n", text_or(js_str(doc, "id")),
+		text_or(js_str(doc, "role")), whose, until ? until : "never", where,
+		nodes > 0 ? ", and name that file as token_file in agent.yaml on the nodes"
+		: w->out  ? "; name it in MOE_TOKEN_FILE"
+			  : " and name that in MOE_TOKEN_FILE");
 }
 
 static int create(struct cli *cli, const struct wish *w)
@@ -57,7 +71,8 @@ static int create(struct cli *cli, const struct wish *w)
 	_cleanup_(mo_buf_done) struct mo_buf body = { 0 };
 	int64_t us = 0;
 	if (!w->role)
-		return cli_misuse(cli, "--role is missing; one of viewer, user, operator, admin, agent");
+		return cli_misuse(cli,
+				  "--role is missing; one of viewer, user, operator, admin, agent");
 	if (w->ttl && mo_parse_duration_us(w->ttl, &us) < 0)
 		return cli_misuse(cli, "--ttl %s is no duration such as 12h or 30d", w->ttl);
 	mo_buf_str(&body, "{");
@@ -73,7 +88,10 @@ static int create(struct cli *cli, const struct wish *w)
 	if (r)
 		return r;
 	if (cli->json && w->out)
-		return puts(json_object_to_json_string_ext(a.doc, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE)) < 0 ? CLI_FAILED : CLI_OK;
+		return puts(json_object_to_json_string_ext(
+			       a.doc, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE)) < 0
+			       ? CLI_FAILED
+			       : CLI_OK;
 	if (cli->json)
 		return print_answer(&a);
 	if (!w->out)
@@ -91,7 +109,11 @@ static void expires_cell(struct table *t, struct json_object *token)
 static int list(struct cli *cli)
 {
 	static const struct column columns[] = {
-		{ "ID", "id" }, { "ROLE", "role" }, { "USER", "user" }, { "CREATED", "created_at" }, { "EXPIRES", .cell = expires_cell },
+		{ "ID", "id" },
+		{ "ROLE", "role" },
+		{ "USER", "user" },
+		{ "CREATED", "created_at" },
+		{ "EXPIRES", .cell = expires_cell },
 	};
 	_cleanup_(answer_done) struct answer a = { 0 };
 	int r = client_get_all(cli, NULL, &a, "/v1/tokens");
@@ -129,7 +151,10 @@ static int run(struct cli *cli, int argc, char **argv)
 	const char *args[2] = { NULL };
 	struct wish w = { .nodes = MO_NONE };
 	const struct opt opts[] = {
-		{ "role", 0, OPT_STR, &w.role }, { "user", 0, OPT_STR, &w.user }, { "ttl", 0, OPT_STR, &w.ttl }, { "out", 0, OPT_STR, &w.out },
+		{ "role", 0, OPT_STR, &w.role },
+		{ "user", 0, OPT_STR, &w.user },
+		{ "ttl", 0, OPT_STR, &w.ttl },
+		{ "out", 0, OPT_STR, &w.out },
 		{ "nodes", 0, OPT_INT, &w.nodes, .min = 1, .max = MO_NODES_MAX },
 	};
 	int r = cli_options(cli, argc, argv, opts, ELEMENTSOF(opts), args, 1, 2);
@@ -137,7 +162,8 @@ static int run(struct cli *cli, int argc, char **argv)
 		return cli_stop(r);
 	bool join = !strcmp(args[0], "join");
 	if (join && (w.role || w.user))
-		return cli_misuse(cli, "join takes no --role and no --user: each node gets a token of its own with it");
+		return cli_misuse(cli, "join takes no --role and no --user: each node gets a token "
+				       "of its own with it");
 	if (w.nodes != MO_NONE && !join)
 		return cli_misuse(cli, "--nodes belongs to `token join`");
 	if (join) {
@@ -156,12 +182,18 @@ static int run(struct cli *cli, int argc, char **argv)
 }
 
 const struct verb verb_token = {
-	"token", "Cluster", "token join [--nodes N] [--ttl T] [--out FILE] | create --role ROLE [--user U] [--ttl T] [--out FILE] | list | revoke ID",
+	"token",
+	"Cluster",
+	"token join [--nodes N] [--ttl T] [--out FILE] | create --role ROLE [--user U] [--ttl T] "
+	"[--out FILE] | list | revoke ID",
 	"credentials of people, programs and agents",
-	"  join          a token with which N nodes join: each agent trades it for one of its own, which it renews by itself\n"
+	"  join          a token with which N nodes join: each agent trades it for one of its own, "
+	"which it renews by itself\n"
 	"  --nodes N     for how many nodes (default 1)\n"
-	"  --role ROLE   viewer (reads), user (submits, acts on own jobs), operator (all jobs and nodes), admin (tokens too), agent (one node only)\n"
+	"  --role ROLE   viewer (reads), user (submits, acts on own jobs), operator (all jobs and "
+	"nodes), admin (tokens too), agent (one node only)\n"
 	"  --user U      whose jobs it submits; with --role agent: the node\n"
 	"  --ttl T       valid for 12h, 30d, ... (default 30d; of a join token 1h)\n"
-	"  --out FILE    write it there with mode 0600 instead of showing it\n", run,
+	"  --out FILE    write it there with mode 0600 instead of showing it\n",
+	run,
 };

@@ -8,26 +8,30 @@
 #include "cli/value.h"
 
 #define REDRAW_MS 1000
-#define JOBS_SHOWN 20                    /* where it is printed once */
+#define JOBS_SHOWN 20 /* where it is printed once */
 #define WAITING_MAX 200
-#define LINES_BESIDE 8                   /* of a terminal that are not jobs */
+#define LINES_BESIDE 8 /* of a terminal that are not jobs */
 
 static void print_cluster(const struct cli *cli, struct json_object *c)
 {
 	static const char *const node_states[] = { "up", "suspect", "down", "draining", "drained" };
-	printf("%s  epoch %s  moed %s\n%-6s", paint(cli, "1", "cluster"), text_int(js_int(c, "epoch")), text_or(js_str(c, "version")), "nodes");
+	printf("%s  epoch %s  moed %s\n%-6s", paint(cli, "1", "cluster"),
+	       text_int(js_int(c, "epoch")), text_or(js_str(c, "version")), "nodes");
 	for (size_t i = 0; i < ELEMENTSOF(node_states); i++) {
 		_cleanup_(mo_freep) char *path = mo_printf("nodes.%s", node_states[i]);
 		if (js_int(c, path) > 0 || i == 0)
-			printf("  %s %s", text_int(js_int(c, path)), paint_state(cli, node_states[i]));
+			printf("  %s %s", text_int(js_int(c, path)),
+			       paint_state(cli, node_states[i]));
 	}
-	printf("\n%-6s  %s total  %s free\n%-6s", "GPUs", text_int(js_int(c, "gpus.total")), text_int(js_int(c, "gpus.free")), "jobs");
+	printf("\n%-6s  %s total  %s free\n%-6s", "GPUs", text_int(js_int(c, "gpus.total")),
+	       text_int(js_int(c, "gpus.free")), "jobs");
 	struct json_object *jobs = js_get(c, "jobs");
 	size_t n = 0;
 	if (jobs) {
 		json_object_object_foreach(jobs, state, count) {
 			if (json_object_get_int64(count) > 0) {
-				printf("  %lld %s", (long long)json_object_get_int64(count), paint_state(cli, state));
+				printf("  %lld %s", (long long)json_object_get_int64(count),
+				       paint_state(cli, state));
 				n++;
 			}
 		}
@@ -36,10 +40,12 @@ static void print_cluster(const struct cli *cli, struct json_object *c)
 }
 
 /* What runs comes first, then what is about to, then what waits; the newest of each first. */
-static const char *const order[] = { "running", "recovering", "starting", "stopping", "paused", "queued" };
+static const char *const order[] = { "running",  "recovering", "starting",
+				     "stopping", "paused",     "queued" };
 
 /* Prints jobs of this state from the newest on, at most room; returns how many. */
-static size_t print_state(const struct cli *cli, struct json_object *items, const char *state, size_t room)
+static size_t print_state(const struct cli *cli, struct json_object *items, const char *state,
+			  size_t room)
 {
 	size_t n = 0;
 	for (size_t i = js_len(items); i-- > 0 && n < room;) {
@@ -48,7 +54,10 @@ static size_t print_state(const struct cli *cli, struct json_object *items, cons
 			continue;
 		const char *name = text_or(js_str(j, "name"));
 		int width = cli->live ? MO_MAX(cli->width - 1, 20) : 0;
-		_cleanup_(mo_freep) char *progress = progress_line(cli, j, width ? MO_MAX(width - 1 - MO_MAX((int)strlen(name), 16), 1) : 0);
+		_cleanup_(mo_freep) char *progress =
+			progress_line(cli, j,
+				      width ? MO_MAX(width - 1 - MO_MAX((int)strlen(name), 16), 1)
+					    : 0);
 		_cleanup_(mo_freep) char *line = mo_printf("%-16s %s", name, progress);
 		print_clipped(line, width ? width : INT_MAX);
 		putchar('\n');
@@ -61,7 +70,8 @@ static size_t print_state(const struct cli *cli, struct json_object *items, cons
 static void print_jobs(const struct cli *cli, struct json_object *counts, struct json_object *items)
 {
 	_cleanup_(mo_buf_done) struct mo_buf more = { 0 };
-	size_t room = cli->live && cli->height ? (size_t)MO_MAX(cli->height - LINES_BESIDE, 3) : JOBS_SHOWN;
+	size_t room = cli->live && cli->height ? (size_t)MO_MAX(cli->height - LINES_BESIDE, 3)
+					       : JOBS_SHOWN;
 	int64_t hidden = 0;
 	if (js_len(items))
 		putchar('\n');
@@ -71,7 +81,8 @@ static void print_jobs(const struct cli *cli, struct json_object *counts, struct
 		room -= n;
 		hidden += left;
 		if (left)
-			mo_buf_printf(&more, "%s%s %s", more.len ? ", " : "", text_int(left), order[i]);
+			mo_buf_printf(&more, "%s%s %s", more.len ? ", " : "", text_int(left),
+				      order[i]);
 	}
 	if (hidden)
 		printf("and %s more (%s); `moectl list` shows all\n", text_int(hidden), more.data);
@@ -93,11 +104,14 @@ static int draw(struct cli *cli, bool shown)
 	if (cli->json)
 		return print_answer(&cluster);
 	/* there may be far more that wait than lines to show them */
-	if ((r = client_get_all(cli, NULL, &jobs, "/v1/jobs?state=running,recovering,starting,stopping")) ||
-	    (r = client_get(cli, NULL, &waiting, "/v1/jobs?state=queued,paused&limit=%d&last=1", WAITING_MAX)))
+	if ((r = client_get_all(cli, NULL, &jobs,
+				"/v1/jobs?state=running,recovering,starting,stopping")) ||
+	    (r = client_get(cli, NULL, &waiting, "/v1/jobs?state=queued,paused&limit=%d&last=1",
+			    WAITING_MAX)))
 		return r;
 	for (size_t i = 0; i < js_len(js_items(waiting.doc)); i++)
-		json_object_array_add(js_items(jobs.doc), json_object_get(js_at(js_items(waiting.doc), i)));
+		json_object_array_add(js_items(jobs.doc),
+				      json_object_get(js_at(js_items(waiting.doc), i)));
 	if (cli->live)
 		fputs("\033[H\033[J", stdout);
 	print_cluster(cli, cluster.doc);
@@ -120,4 +134,5 @@ static int run(struct cli *cli, int argc, char **argv)
 	return r;
 }
 
-const struct verb verb_top = { "top", "Look", "top", "the cluster at a glance: nodes, GPUs, jobs", NULL, run };
+const struct verb verb_top = { "top", "Look", "top", "the cluster at a glance: nodes, GPUs, jobs",
+			       NULL,  run };

@@ -9,8 +9,9 @@ static void print_valid(const struct recipe_input *in)
 	const struct recipe *r = &in->recipe;
 	_cleanup_(mo_freep) char *file = in->unread && !r->unread ? visible(in->unread) : NULL;
 
-	printf("%s: valid: %s, %lld ranks, engine %s%s%s%s\n", in->file, r->name, (long long)r->gpus,
-	       r->engine.kind, file ? "; not judged here: " : "", file ? file : "",
+	printf("%s: valid: %s, %lld ranks, engine %s%s%s%s\n", in->file, r->name,
+	       (long long)r->gpus, r->engine.kind, file ? "; not judged here: " : "",
+	       file ? file : "",
 	       file ? ", which the job's first node reads and judges before its ranks start" : "");
 }
 
@@ -38,6 +39,11 @@ static int run(struct cli *cli, int argc, char **argv)
 }
 
 const struct verb verb_validate = {
-	"validate", "Prepare", "validate RECIPE [--set key=value]...", "check a recipe without a cluster",
-	"Errors name FILE:LINE:COL, what was expected and the nearest key. RECIPE - is standard input.\n  --set key=value   as in submit\n", run,
+	"validate",
+	"Prepare",
+	"validate RECIPE [--set key=value]...",
+	"check a recipe without a cluster",
+	"Errors name FILE:LINE:COL, what was expected and the nearest key. RECIPE - is standard "
+	"input.\n  --set key=value   as in submit\n",
+	run,
 };

@@ -9,7 +9,8 @@
 
 static bool is_plain(unsigned char c, enum visible_kind kind)
 {
-	return c == '\n' || c == '\t' || (c == '\r' && kind == VISIBLE_OUTPUT) || (c >= 0x20 && c < 0x7f);
+	return c == '\n' || c == '\t' || (c == '\r' && kind == VISIBLE_OUTPUT) ||
+	       (c >= 0x20 && c < 0x7f);
 }
 
 void visible_add(struct mo_buf *b, const char *s, size_t n, enum visible_kind kind)
@@ -28,7 +29,7 @@ void visible_add(struct mo_buf *b, const char *s, size_t n, enum visible_kind ki
 			mo_buf_printf(b, "\\u%04x", c[1]);
 		else if (len > 1)
 			mo_buf_add(b, s + at, len);
-		else if (*c >= 0xa0)             /* not UTF-8, and no control character either */
+		else if (*c >= 0xa0) /* not UTF-8, and no control character either */
 			mo_buf_add(b, s + at, 1);
 		else
 			mo_buf_printf(b, "\\x%02x", *c);
@@ -91,7 +92,8 @@ void visible_json(struct json_object *o)
 void print_json(const char *text, size_t n)
 {
 	for (size_t at = 0; at < n; at++) {
-		unsigned char c = (unsigned char)text[at], next = at + 1 < n ? (unsigned char)text[at + 1] : 0;
+		unsigned char c = (unsigned char)text[at],
+			      next = at + 1 < n ? (unsigned char)text[at + 1] : 0;
 
 		if (c == 0x7f)
 			fputs("\\u007f", stdout);
@@ -105,7 +107,9 @@ void print_json(const char *text, size_t n)
 
 void print_json_doc(struct json_object *doc)
 {
-	const char *text = json_object_to_json_string_ext(doc, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
+	const char *text =
+		json_object_to_json_string_ext(doc, JSON_C_TO_STRING_PLAIN |
+							    JSON_C_TO_STRING_NOSLASHESCAPE);
 
 	print_json(text, strlen(text));
 }

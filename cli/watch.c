@@ -1,6 +1,7 @@
-/* watch: progress of one job until it ends. Polls the Job document; a controller that is away (restart, failover) is waited for, the job runs on meanwhile.
- * On a terminal one line is redrawn in place; elsewhere a line appears per change of
- * state or of the reason why it waits, and per twentieth of the way. */
+/* watch: progress of one job until it ends. Polls the Job document; a controller that is away
+ * (restart, failover) is waited for, the job runs on meanwhile. On a terminal one line is
+ * redrawn in place; elsewhere a line appears per change of state or of the reason why it waits,
+ * and per twentieth of the way. */
 #include <string.h>
 
 #include "cli/interrupt.h"
@@ -10,8 +11,9 @@
 #include "lib/base/clock.h"
 
 #define POLL_MS 250
-#define AWAY_LIMIT_US (120 * 1000000LL)  /* without any answer for so long: unreachable */
-#define QUIET_LIMIT_US (30 * 1000000LL)  /* not a terminal: a line at least this often while iterations advance */
+#define AWAY_LIMIT_US (120 * 1000000LL) /* without any answer for so long: unreachable */
+/* not a terminal: a line at least this often while iterations advance */
+#define QUIET_LIMIT_US (30 * 1000000LL)
 
 struct view {
 	char *state, *reason;
@@ -27,7 +29,8 @@ static void view_done(struct view *v)
 
 static void show(const struct cli *cli, struct view *v, struct json_object *job)
 {
-	_cleanup_(mo_freep) char *line = progress_line(cli, job, cli->live ? MO_MAX(cli->width - 1, 20) : 0);
+	_cleanup_(mo_freep) char *line =
+		progress_line(cli, job, cli->live ? MO_MAX(cli->width - 1, 20) : 0);
 	if (cli->live) {
 		fputs("\r\033[K", stdout);
 		print_clipped(line, MO_MAX(cli->width - 1, 20));
@@ -65,8 +68,9 @@ static char *lasting_reason(struct json_object *job)
 	const char *reason = js_str(job, "reason"), *end = reason ? strrchr(reason, ',') : NULL;
 	size_t n = reason ? strlen(reason) : 0;
 
-	return end && n > 5 && !strcmp(reason + n - 5, " free") ? mo_strndup(reason, (size_t)(end - reason))
-								: mo_strdup(reason);
+	return end && n > 5 && !strcmp(reason + n - 5, " free")
+		       ? mo_strndup(reason, (size_t)(end - reason))
+		       : mo_strdup(reason);
 }
 
 /* What a line says beside the numbers. A running job's reason is that of its last failure. */
@@ -88,12 +92,14 @@ static bool worth_a_line(const struct view *v, struct json_object *job, bool wor
 		return true;
 	if (i == MO_NONE || i == v->shown_iteration)
 		return false;
-	return i < v->shown_iteration || i / stride != v->shown_iteration / stride || now - v->shown_at > QUIET_LIMIT_US;
+	return i < v->shown_iteration || i / stride != v->shown_iteration / stride ||
+	       now - v->shown_at > QUIET_LIMIT_US;
 }
 
 static void report_change(struct cli *cli, struct view *v, const struct answer *a)
 {
-	int64_t now = mo_clock_boot_us(), iteration = js_int(a->doc, "iteration"), attempt = js_int(a->doc, "attempt");
+	int64_t now = mo_clock_boot_us(), iteration = js_int(a->doc, "iteration"),
+		attempt = js_int(a->doc, "attempt");
 	const char *state = js_str(a->doc, "state");
 	bool state_changed = !mo_streq(state, v->state), words = words_changed(v, a->doc, state);
 	bool changed = words || iteration != v->iteration || attempt != v->attempt;
@@ -135,14 +141,17 @@ static int away(struct cli *cli, struct view *v, const struct answer *a)
 	if (!v->away_since) {
 		v->away_since = now;
 		end_line(v);
-		fprintf(stderr, "moectl: controller %s: no answer; the job runs on, trying again\n", client_url(cli));
+		fprintf(stderr, "moectl: controller %s: no answer; the job runs on, trying again\n",
+			client_url(cli));
 	}
 	return now - v->away_since > AWAY_LIMIT_US ? client_judge(cli, NULL, a) : 0;
 }
 
 int watch_job(struct cli *cli, const char *id)
 {
-	_cleanup_(view_done) struct view v = { .iteration = MO_NONE, .attempt = MO_NONE, .shown_iteration = MO_NONE };
+	_cleanup_(view_done) struct view v = { .iteration = MO_NONE,
+					       .attempt = MO_NONE,
+					       .shown_iteration = MO_NONE };
 	_cleanup_(mo_freep) char *quoted = url_quote(id), *path = mo_printf("/v1/jobs/%s", quoted);
 	const struct request q = { .path = path, .timeout_ms = 5000 };
 	bool seen = false;
@@ -158,7 +167,10 @@ int watch_job(struct cli *cli, const char *id)
 		} else if ((r = client_judge(cli, id, &a))) {
 			return r;
 		} else if (!js_str(a.doc, "state")) {
-			return cli_fail(CLI_FAILED, "%s: the controller's answer has no state; is something else listening at %s?", id, client_url(cli));
+			return cli_fail(CLI_FAILED,
+					"%s: the controller's answer has no state; is something "
+					"else listening at %s?",
+					id, client_url(cli));
 		} else {
 			seen = true;
 			v.away_since = 0;
@@ -171,7 +183,10 @@ int watch_job(struct cli *cli, const char *id)
 		}
 		if (interrupt_wait(POLL_MS)) {
 			end_line(&v);
-			fprintf(stderr, "moectl: watch: stopped watching, %s runs on; `moectl watch %s` shows it again, `moectl cancel %s` ends it\n", id, id, id);
+			fprintf(stderr,
+				"moectl: watch: stopped watching, %s runs on; `moectl watch %s` "
+				"shows it again, `moectl cancel %s` ends it\n",
+				id, id, id);
 			return 130;
 		}
 	}
@@ -189,6 +204,10 @@ static int run(struct cli *cli, int argc, char **argv)
 }
 
 const struct verb verb_watch = {
-	"watch", "Look", "watch JOB", "follow a job until it ends",
-	"Exit status: 0 completed, 10 failed, 11 cancelled. Ctrl-C leaves the job alone.\n", run,
+	"watch",
+	"Look",
+	"watch JOB",
+	"follow a job until it ends",
+	"Exit status: 0 completed, 10 failed, 11 cancelled. Ctrl-C leaves the job alone.\n",
+	run,
 };

@@ -54,7 +54,8 @@ static int run(struct cli *cli, int argc, char **argv)
 	if ((r = client_subject(cli, args[0], &id)))
 		return r;
 	_cleanup_(mo_freep) char *quoted = url_quote(args[0]);
-	r = id ? client_get(cli, id, &a, "/v1/jobs/%s/why", id) : client_get(cli, args[0], &a, "/v1/nodes/%s/why", quoted);
+	r = id ? client_get(cli, id, &a, "/v1/jobs/%s/why", id)
+	       : client_get(cli, args[0], &a, "/v1/nodes/%s/why", quoted);
 	if (r)
 		return r;
 	if (cli->json)
@@ -63,4 +64,8 @@ static int run(struct cli *cli, int argc, char **argv)
 	return CLI_OK;
 }
 
-const struct verb verb_why = { "why", "Understand", "why JOB|NODE", "why a job waits, restarted or failed, why a node is out; with evidence", NULL, run };
+const struct verb verb_why = {
+	"why",          "Understand",
+	"why JOB|NODE", "why a job waits, restarted or failed, why a node is out; with evidence",
+	NULL,           run
+};
