@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-#define BOOT_ID_PATH " /proc/sys/kernel/random/boot_id "     /* the fifth word of a line, where something is mounted */
+/* the fifth word of a line, where something is mounted */
+#define BOOT_ID_PATH " /proc/sys/kernel/random/boot_id "
 
 bool boot_id_is_hosts(const char *container, const char *mountinfo)
 {

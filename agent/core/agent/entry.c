@@ -1,10 +1,12 @@
-/* One step as the agent knows it. Called by steps.c and report.c. Invariant: `notes` are exactly the journal's lines above `through`, in order,
- * except samples thinned out during a long absence of the controller. */
+/* One step as the agent knows it. Called by steps.c and report.c. Invariant: `notes` are exactly
+ * the journal's lines above `through`, in order, except samples thinned out during a long
+ * absence of the controller. */
 #include "agent/core/agent/entry.h"
 
 #include <string.h>
 
-struct entry *entry_new(int64_t job, int64_t attempt, const struct launch *l) {
+struct entry *entry_new(int64_t job, int64_t attempt, const struct launch *l)
+{
 	struct entry *e = mo_alloc(sizeof(*e));
 
 	e->job = job;
@@ -26,7 +28,8 @@ struct entry *entry_new(int64_t job, int64_t attempt, const struct launch *l) {
 	return e;
 }
 
-struct entry *entry_free(struct entry *e) {
+struct entry *entry_free(struct entry *e)
+{
 	if (!e)
 		return NULL;
 	mo_vec_clear(&note_desc, (void **)&e->notes, &e->n_notes);
@@ -36,7 +39,8 @@ struct entry *entry_free(struct entry *e) {
 	return NULL;
 }
 
-static void thin_out(struct entry *e) {
+static void thin_out(struct entry *e)
+{
 	size_t kept = 0, half = e->n_notes / 2;
 	bool drop = false;
 
@@ -52,7 +56,8 @@ static void thin_out(struct entry *e) {
 	e->n_notes = kept;
 }
 
-static void remember(struct entry *e, const struct note *n) {
+static void remember(struct entry *e, const struct note *n)
+{
 	struct entry_rank *r = NULL;
 	int64_t i = n->rank == MO_NONE ? -1 : n->rank - e->first_rank;
 
@@ -76,11 +81,12 @@ static void remember(struct entry *e, const struct note *n) {
 	}
 }
 
-void entry_note(struct entry *e, const struct note *n) {
+void entry_note(struct entry *e, const struct note *n)
+{
 	if (n->n <= e->written || e->gone)
 		return;
 	if (e->written == 0 && n->n > 1) {
-		e->trimmed = true;             /* only acknowledged segments are ever deleted */
+		e->trimmed = true; /* only acknowledged segments are ever deleted */
 		e->through = MO_MAX(e->through, n->n - 1);
 	}
 	e->written = n->n;
@@ -93,7 +99,8 @@ void entry_note(struct entry *e, const struct note *n) {
 		thin_out(e);
 }
 
-void entry_ack(struct entry *e, int64_t through) {
+void entry_ack(struct entry *e, int64_t through)
+{
 	size_t n = 0;
 
 	if (through == MO_NONE || through <= e->through)
@@ -106,14 +113,16 @@ void entry_ack(struct entry *e, int64_t through) {
 	e->n_notes -= n;
 }
 
-void entry_rewind(struct entry *e, int64_t through) {
+void entry_rewind(struct entry *e, int64_t through)
+{
 	mo_vec_clear(&note_desc, (void **)&e->notes, &e->n_notes);
 	e->through = through;
 	e->written = 0;
 	e->gone = false;
 }
 
-static struct note *add(const struct entry *e, int kind, struct note **notes, size_t *n_notes) {
+static struct note *add(const struct entry *e, int kind, struct note **notes, size_t *n_notes)
+{
 	int64_t n = *n_notes ? (*notes)[*n_notes - 1].n : e->written;
 	struct note *note = mo_vec_add(&note_desc, (void **)notes, n_notes);
 
@@ -122,7 +131,8 @@ static struct note *add(const struct entry *e, int kind, struct note **notes, si
 	return note;
 }
 
-void entry_last_notes(const struct entry *e, struct note **notes, size_t *n_notes) {
+void entry_last_notes(const struct entry *e, struct note **notes, size_t *n_notes)
+{
 	bool all_exited = e->n_ranks > 0;
 
 	if (e->gone)
@@ -130,10 +140,12 @@ void entry_last_notes(const struct entry *e, struct note **notes, size_t *n_note
 	for (size_t i = 0; i < e->n_ranks; i++)
 		all_exited &= e->ranks[i].exited;
 	if (e->never_started && !e->written) {
-		add(e, NOTE_GONE, notes, n_notes)->text = mo_strdup("it was never started on this node");
+		add(e, NOTE_GONE, notes, n_notes)->text =
+			mo_strdup("it was never started on this node");
 		return;
 	}
-	/* Every rank's end was seen, or it was refused with a reason: the supervisor's death adds nothing. */
+	/* Every rank's end was seen, or it was refused with a reason: the supervisor's death
+	 * adds nothing. */
 	if (!all_exited && !e->refused && !e->lost) {
 		struct note *lost = add(e, NOTE_LOST, notes, n_notes);
 		lost->cause = mo_strdup("supervisor-lost");
@@ -148,17 +160,23 @@ void entry_last_notes(const struct entry *e, struct note **notes, size_t *n_note
 		exit_note->pid = r->pid;
 		exit_note->cause = mo_strdup("supervisor-lost");
 	}
-	add(e, NOTE_GONE, notes, n_notes)->text = mo_strdup("the supervisor is dead and a scan found no process of the step");
+	add(e, NOTE_GONE, notes, n_notes)->text =
+		mo_strdup("the supervisor is dead and a scan found no process of the step");
 }
 
-int entry_state(const struct entry *e) {
+int entry_state(const struct entry *e)
+{
 	switch (e->phase) {
-	case EN_SPOOLING: case EN_FENCING: case EN_IDLE: return STEP_SPOOLED;
+	case EN_SPOOLING:
+	case EN_FENCING:
+	case EN_IDLE: return STEP_SPOOLED;
 	case EN_HUNG: return STEP_HUNG;
-	case EN_GONE: case EN_REFUSED: return STEP_GONE;
+	case EN_GONE:
+	case EN_REFUSED: return STEP_GONE;
 	case EN_SWEEPING: return e->never_started && !e->written ? STEP_SPOOLED : STEP_STOPPING;
 	case EN_WRITING: return STEP_STOPPING;
-	case EN_STARTING: case EN_UP: break;
+	case EN_STARTING:
+	case EN_UP: break;
 	}
 	return e->stop || e->kill ? STEP_STOPPING : e->running ? STEP_RUNNING : STEP_STARTING;
 }

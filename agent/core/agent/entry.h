@@ -1,47 +1,62 @@
-/* One step as the agent knows it: what its journal says, which notes the controller has not acknowledged, what was asked of it. Only for steps.c and report.c. */
+/* One step as the agent knows it: what its journal says, which notes the controller has not
+ * acknowledged, what was asked of it. Only for steps.c and report.c. */
 #pragma once
 #include "agent/core/agent/steps.h"
 #include "lib/model/limits.h"
 
-#define ENTRY_NOTES_KEPT_MAX 40000     /* unacknowledged notes in memory while no controller answers; above it every second sample of the older half goes, as the controller does */
+/* unacknowledged notes in memory while no controller answers; above it every second sample of
+ * the older half goes, as the controller does */
+#define ENTRY_NOTES_KEPT_MAX 40000
 
 enum entry_phase {
-	EN_SPOOLING,    /* AX_SPOOL is out */
-	EN_FENCING,     /* to be started: its spool entry is on disk, AX_FENCE is out */
-	EN_IDLE,        /* on disk, proved without processes, never started: starts when the launch is repeated */
-	EN_STARTING,    /* a stepd was started or holds the lock; not heard of yet */
-	EN_UP,          /* answers */
-	EN_HUNG,        /* lock held, silent: reported, never killed */
-	EN_SWEEPING,    /* stepd proved dead: what is left of the step is being killed */
-	EN_WRITING,     /* swept: the last notes are being written in the dead stepd's place */
-	EN_GONE,        /* the journal ends with NOTE_GONE */
-	EN_REFUSED,     /* nothing was made: the answer lives in memory until it is acknowledged */
+	EN_SPOOLING, /* AX_SPOOL is out */
+	EN_FENCING,  /* to be started: its spool entry is on disk, AX_FENCE is out */
+	/* on disk, proved without processes, never started: starts when the launch is repeated */
+	EN_IDLE,
+	EN_STARTING, /* a stepd was started or holds the lock; not heard of yet */
+	EN_UP,       /* answers */
+	EN_HUNG,     /* lock held, silent: reported, never killed */
+	EN_SWEEPING, /* stepd proved dead: what is left of the step is being killed */
+	EN_WRITING,  /* swept: the last notes are being written in the dead stepd's place */
+	EN_GONE,     /* the journal ends with NOTE_GONE */
+	EN_REFUSED,  /* nothing was made: the answer lives in memory until it is acknowledged */
 };
-struct entry_rank { bool started, exited; int64_t pid; struct rank_progress now, sent, acked; };
+struct entry_rank {
+	bool started, exited;
+	int64_t pid;
+	struct rank_progress now, sent, acked;
+};
 struct entry {
 	int64_t job, attempt;
 	enum entry_phase phase;
 	int64_t first_rank;
-	struct entry_rank *ranks; size_t n_ranks;
+	struct entry_rank *ranks;
+	size_t n_ranks;
 	/* journal */
-	int64_t written, through;      /* highest note, highest acknowledged */
-	bool trimmed;                  /* its beginning was deleted: who started and exited is not fully known */
+	int64_t written, through; /* highest note, highest acknowledged */
+	/* its beginning was deleted: who started and exited is not fully known */
+	bool trimmed;
 	bool running, refused, lost, gone;
-	struct note *notes; size_t n_notes;    /* above through */
+	struct note *notes;
+	size_t n_notes; /* above through */
 	/* orders */
-	bool stop, kill; int64_t signal, grace_us, told_at;    /* told_at: when stepd was last told, MO_NONE since it (re)connected */
-	bool never_started;            /* found at start-up without lock and notes */
-	bool known;                    /* false: the controller never stored it */
-	char *text;                    /* why stepd was lost, when known */
-	int64_t retry_at;              /* EN_WRITING: write again what has not come back */
+	/* told_at: when stepd was last told, MO_NONE since it (re)connected */
+	bool stop, kill;
+	int64_t signal, grace_us, told_at;
+	bool never_started; /* found at start-up without lock and notes */
+	bool known;         /* false: the controller never stored it */
+	char *text;         /* why stepd was lost, when known */
+	int64_t retry_at;   /* EN_WRITING: write again what has not come back */
 };
 struct entry *entry_new(int64_t job, int64_t attempt, const struct launch *l);
 struct entry *entry_free(struct entry *e);
-void entry_note(struct entry *e, const struct note *n);        /* a line of the journal; repetitions are dropped */
+/* a line of the journal; repetitions are dropped */
+void entry_note(struct entry *e, const struct note *n);
 void entry_ack(struct entry *e, int64_t through);
 /* The controller was restored from a backup and knows less than it once acknowledged: the journal
  * is to be read again, from its beginning. */
 void entry_rewind(struct entry *e, int64_t through);
-/* The notes still missing at the end of the journal of a dead stepd: lost, an exit for every rank that has none, gone. Numbered. Appends. */
+/* The notes still missing at the end of the journal of a dead stepd: lost, an exit for every
+ * rank that has none, gone. Numbered. Appends. */
 void entry_last_notes(const struct entry *e, struct note **notes, size_t *n_notes);
-int entry_state(const struct entry *e);                        /* enum step_state */
+int entry_state(const struct entry *e); /* enum step_state */

@@ -1,8 +1,8 @@
 /* See fence_book.h. */
 #include "agent/core/agent/fence_book.h"
 
-#define JOBS_KEPT 4096                  /* the core forgets older ones too */
-#define LOG_BYTES_MAX (256 * 1024)      /* then it is folded into the file */
+#define JOBS_KEPT 4096             /* the core forgets older ones too */
+#define LOG_BYTES_MAX (256 * 1024) /* then it is folded into the file */
 
 static const struct mo_field fence_entry_fields[] = {
 	MO_F(fence_entry, job, MO_INT),
@@ -39,7 +39,8 @@ static bool raise_job(struct fence_file *f, int64_t job, int64_t attempt)
 		return false;
 	if (i < f->n_jobs)
 		mo_vec_remove(&fence_entry_desc, f->jobs, &f->n_jobs, i);
-	*MO_ADD(f, jobs, &fence_entry_desc) = (struct fence_entry){ .job = job, .attempt = attempt };
+	*MO_ADD(f, jobs, &fence_entry_desc) =
+		(struct fence_entry){ .job = job, .attempt = attempt };
 	if (f->n_jobs > JOBS_KEPT)
 		mo_vec_remove(&fence_entry_desc, f->jobs, &f->n_jobs, 0);
 	return true;

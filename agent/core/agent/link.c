@@ -1,12 +1,16 @@
-/* The agent's way to the controller: one hello, then one sync after the other, and news beside it for what is urgent. Called by steps.c. */
+/* The agent's way to the controller: one hello, then one sync after the other, and news beside
+ * it for what is urgent. Called by steps.c. */
 #include "agent/core/agent/steps_state.h"
 #include "agent/core/stepd/step.h"
 
-#define BACKOFF_MAX_US 1000000         /* below the 2 beats after which silence makes a node suspect */
-#define HELLO_MIN_US 2000000LL          /* patience with a hello: what a lost one costs; */
-#define HELLO_MAX_US 10000000LL         /* a controller that is late is asked less and less often, so that it can catch up */
+/* below the 2 beats after which silence makes a node suspect */
+#define BACKOFF_MAX_US 1000000
+#define HELLO_MIN_US 2000000LL /* patience with a hello: what a lost one costs; */
+/* a controller that is late is asked less and less often, so that it can catch up */
+#define HELLO_MAX_US 10000000LL
 
-struct steps_effect *steps_effect(struct steps_out *out, int type, int64_t job, int64_t attempt) {
+struct steps_effect *steps_effect(struct steps_out *out, int type, int64_t job, int64_t attempt)
+{
 	struct steps_effect *x = MO_GROW(out->effects, out->n_effects);
 
 	x->type = type;
@@ -15,9 +19,11 @@ struct steps_effect *steps_effect(struct steps_out *out, int type, int64_t job, 
 	return x;
 }
 
-void steps_send_news(struct steps *s, int64_t now, struct steps_out *out) {
+void steps_send_news(struct steps *s, int64_t now, struct steps_out *out)
+{
 	if (s->link != LINK_UP)
-		return;                        /* the first sync after the welcome carries everything */
+		/* the first sync after the welcome carries everything */
+		return;
 	if (s->news_out) {
 		s->news_again = true;
 		return;
@@ -28,7 +34,8 @@ void steps_send_news(struct steps *s, int64_t now, struct steps_out *out) {
 	steps_effect(out, AX_NEWS, 0, 0);
 }
 
-bool steps_has_urgent(const struct steps *s) {
+bool steps_has_urgent(const struct steps *s)
+{
 	for (size_t i = 0; i < s->n_entries; i++)
 		for (size_t k = 0; k < s->entries[i]->n_notes; k++)
 			if (note_urgent(&s->entries[i]->notes[k]))
@@ -39,31 +46,36 @@ bool steps_has_urgent(const struct steps *s) {
 	return s->checked;
 }
 
-void steps_send_sync(struct steps *s, int64_t now, struct steps_out *out) {
+void steps_send_sync(struct steps *s, int64_t now, struct steps_out *out)
+{
 	s->sync_out = true;
 	s->sync_sent = now;
 	s->sync_due = INT64_MAX;
 	steps_effect(out, AX_SYNC, 0, 0);
 }
 
-void steps_say_hello(struct steps *s, int64_t now, struct steps_out *out) {
+void steps_say_hello(struct steps *s, int64_t now, struct steps_out *out)
+{
 	s->link = LINK_HELLO;
 	s->hello_us = MO_MAX(s->hello_us, HELLO_MIN_US);
 	s->link_at = now + s->hello_us;
 	steps_effect(out, AX_HELLO, 0, 0);
 }
 
-void steps_hello_late(struct steps *s, int64_t now) {
+void steps_hello_late(struct steps *s, int64_t now)
+{
 	s->hello_us = MO_MIN(s->hello_us * 2, HELLO_MAX_US);
 	steps_lose_link(s, now);
 }
 
-void steps_lose_link(struct steps *s, int64_t now) {
+void steps_lose_link(struct steps *s, int64_t now)
+{
 	if (s->link == LINK_OFF || s->link == LINK_WAIT)
 		return;
 	s->jitter = s->jitter * 1664525u + 1013904223u;
 	s->link = LINK_WAIT;
-	s->link_at = now + s->backoff_us + (int64_t)(s->jitter >> 8) % (s->backoff_us / 4);   /* many agents must not come back in step */
+	/* many agents must not come back in step */
+	s->link_at = now + s->backoff_us + (int64_t)(s->jitter >> 8) % (s->backoff_us / 4);
 	s->backoff_us = MO_MIN(s->backoff_us * 2, BACKOFF_MAX_US);
 	s->sync_out = s->news_out = s->news_again = false;
 	s->sync_due = INT64_MAX;

@@ -2,14 +2,18 @@
 #include "agent/core/agent/steps_state.h"
 #include "agent/core/stepd/step.h"
 
-#define NOTE_BYTES 512  /* what a note, or a found checkpoint, costs without its texts: daemon/core/rules/intake.c */
+/* what a note, or a found checkpoint, costs without its texts: daemon/core/rules/intake.c */
+#define NOTE_BYTES 512
 
-/* All texts that a note has or will have, as they are written: a controller that must refuse a message is sent it again for ever. */
-static size_t note_bytes(const struct note *n) {
+/* All texts that a note has or will have, as they are written: a controller that must refuse a
+ * message is sent it again for ever. */
+static size_t note_bytes(const struct note *n)
+{
 	return NOTE_BYTES + mo_desc_text_bytes(&note_desc, n);
 }
 
-static struct step_report *add_report(const struct entry *e, struct step_report **steps, size_t *n) {
+static struct step_report *add_report(const struct entry *e, struct step_report **steps, size_t *n)
+{
 	struct step_report *r = mo_vec_add(&step_report_desc, (void **)steps, n);
 
 	r->job = e->job;
@@ -20,7 +24,9 @@ static struct step_report *add_report(const struct entry *e, struct step_report 
 }
 
 /* Copies up to n_max notes, as many as fit into *bytes. The first of a message always fits. */
-static void add_notes(const struct entry *e, size_t n_max, size_t *count, size_t *bytes, struct step_report *r) {
+static void add_notes(const struct entry *e, size_t n_max, size_t *count, size_t *bytes,
+		      struct step_report *r)
+{
 	for (size_t i = 0; i < n_max && *count < MO_NOTES_PER_SYNC; i++) {
 		size_t size = note_bytes(&e->notes[i]);
 		if (*count && *bytes + size > MO_PORTION_BYTES)
@@ -32,9 +38,11 @@ static void add_notes(const struct entry *e, size_t n_max, size_t *count, size_t
 }
 
 /* true: it is in the message, where the first always fits. */
-static bool add_scan(const struct scan *scan, size_t *bytes, struct agent_sync *ret) {
+static bool add_scan(const struct scan *scan, size_t *bytes, struct agent_sync *ret)
+{
 	const struct scan_result *r = &scan->result;
-	size_t size = NOTE_BYTES * (1 + r->n_items + r->n_unread) + mo_desc_text_bytes(&scan_result_desc, r);
+	size_t size = NOTE_BYTES * (1 + r->n_items + r->n_unread) +
+		      mo_desc_text_bytes(&scan_result_desc, r);
 
 	if (ret->n_scans && *bytes + size > MO_PORTION_BYTES)
 		return false;
@@ -43,7 +51,8 @@ static bool add_scan(const struct scan *scan, size_t *bytes, struct agent_sync *
 	return true;
 }
 
-static void head(const struct steps *s, struct agent_sync *ret) {
+static void head(const struct steps *s, struct agent_sync *ret)
+{
 	mo_str_set(&ret->node, s->node);
 	mo_str_set(&ret->boot_id, s->boot_id);
 	mo_str_set(&ret->instance, s->instance);
@@ -51,7 +60,8 @@ static void head(const struct steps *s, struct agent_sync *ret) {
 	ret->beat = s->beat;
 }
 
-void steps_hello(const struct steps *s, struct agent_hello *ret) {
+void steps_hello(const struct steps *s, struct agent_hello *ret)
+{
 	mo_str_set(&ret->node, s->node);
 	mo_str_set(&ret->boot_id, s->boot_id);
 	mo_str_set(&ret->instance, s->instance);
@@ -60,14 +70,16 @@ void steps_hello(const struct steps *s, struct agent_hello *ret) {
 		add_report(s->entries[i], &ret->steps, &ret->n_steps);
 }
 
-void steps_sync(struct steps *s, struct agent_sync *ret) {
+void steps_sync(struct steps *s, struct agent_sync *ret)
+{
 	size_t count = 0, bytes = 0;
 
 	s->beat++;
-	s->checked = false;            /* syncs carry health until it is acknowledged */
+	s->checked = false; /* syncs carry health until it is acknowledged */
 	head(s, ret);
 	for (size_t k = 0; k < s->n_entries; k++) {
-		/* Another step begins each time, so that one with many notes cannot starve the rest. */
+		/* Another step begins each time, so that one with many notes cannot starve the
+		 * rest. */
 		struct entry *e = s->entries[(k + (size_t)s->beat) % s->n_entries];
 		struct step_report *r = add_report(e, &ret->steps, &ret->n_steps);
 
@@ -76,10 +88,11 @@ void steps_sync(struct steps *s, struct agent_sync *ret) {
 			struct entry_rank *rank = &e->ranks[i];
 			rank->sent = rank->now;
 			if (!mo_desc_equal(&rank_progress_desc, &rank->now, &rank->acked))
-				mo_desc_copy(&rank_progress_desc, MO_ADD(r, progress, &rank_progress_desc), &rank->now);
+				mo_desc_copy(&rank_progress_desc,
+					     MO_ADD(r, progress, &rank_progress_desc), &rank->now);
 		}
 	}
-	bytes = 0;      /* of scans; another one begins each time, here too */
+	bytes = 0; /* of scans; another one begins each time, here too */
 	for (size_t k = 0; k < s->n_scans; k++) {
 		const struct scan *scan = &s->scans[(k + (size_t)s->beat) % s->n_scans];
 
@@ -88,7 +101,8 @@ void steps_sync(struct steps *s, struct agent_sync *ret) {
 	}
 }
 
-bool steps_news(struct steps *s, struct agent_sync *ret) {
+bool steps_news(struct steps *s, struct agent_sync *ret)
+{
 	size_t count = 0, bytes = 0;
 
 	head(s, ret);

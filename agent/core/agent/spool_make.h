@@ -5,12 +5,13 @@
 /* What this node gives to any step, and the names that are this step's. All borrowed. */
 struct node_terms {
 	const char *node, *boot_id, *step_id, *log_dir;
-	const char *cgroup;                /* NULL: none */
+	const char *cgroup; /* NULL: none */
 	const char *tmpdir;
 	const struct nodeinfo *info;
-	bool allow_root;                   /* granted where the launch has it, too */
+	bool allow_root; /* granted where the launch has it, too */
 	int64_t min_uid, log_bytes, nofile, memlock_bytes, core_bytes;
-	int64_t reserve_cores;             /* of each NUMA node; the launch's own, where that is more */
+	/* of each NUMA node; the launch's own, where that is more */
+	int64_t reserve_cores;
 };
 /* Another step of this node, with what it was bound to. over: no process of it is left. */
 struct neighbour {

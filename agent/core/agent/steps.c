@@ -1,27 +1,37 @@
 /* The agent's decisions about the steps of its node. Called by moe-agent and by the simulator.
  *
- *   a launch:  command -> spool (durable) -> fence (durable) -> start stepd -> its notes are forwarded until acknowledged -> forget on order
+ *   a launch:  command -> spool (durable) -> fence (durable) -> start stepd -> its notes are
+ *              forwarded until acknowledged -> forget on order
  *   adoption:  spool entry found -> other boot: forgotten (the boot id is the proof)
- *                                -> lock held: stepd lives, wait for it; silent: hung, reported, never killed
+ *                                -> lock held: stepd lives, wait for it; silent: hung, reported,
+ *                                never killed
  *                                -> lock free, journal ends with gone: forward
  *                                -> lock free, journal begun: sweep, write the last notes, forward
- *                                -> lock free, journal empty: sweep, then start only if the launch is repeated
+ *                                -> lock free, journal empty: sweep, then start only if the
+ *                                launch is repeated
  *
- * Invariants: nothing is started without a durable spool entry; an attempt at or below the fence without its entry is never started; an entry goes only after
- * its gone note was acknowledged (or on a new boot); a refusal makes nothing durable. Everything is idempotent: commands are repeated by the controller. */
+ * Invariants: nothing is started without a durable spool entry; an attempt at or below the fence
+ * without its entry is never started; an entry goes only after its gone note was acknowledged
+ * (or on a new boot); a refusal makes nothing durable. Everything is idempotent: commands are
+ * repeated by the controller. */
 #include "agent/core/agent/steps_state.h"
 #include "agent/core/stepd/step.h"
 
 #include <string.h>
 
-#define ANSWER_SLACK_US 5000000LL      /* above the beat: a held sync comes back after a beat at the latest */
+/* above the beat: a held sync comes back after a beat at the latest */
+#define ANSWER_SLACK_US 5000000LL
 #define BACKOFF_MIN_US 100000
-#define QUICK_PER_S 64                 /* syncs in one second that follow each other without a pause: a restart takes five */
-#define PACE_US 20000                  /* after those: while commands stay due every sync is answered at once, and that must not spin */
-#define TELL_AGAIN_US 2000000          /* a repeated stop or kill reaches the stepd again after this */
+/* syncs in one second that follow each other without a pause: a restart takes five */
+#define QUICK_PER_S 64
+/* after those: while commands stay due every sync is answered at once, and that must not spin */
+#define PACE_US 20000
+/* a repeated stop or kill reaches the stepd again after this */
+#define TELL_AGAIN_US 2000000
 #define WRITE_AGAIN_US 5000000
 
-struct steps *steps_new(const char *node, const char *boot_id, const char *instance) {
+struct steps *steps_new(const char *node, const char *boot_id, const char *instance)
+{
 	struct steps *s = mo_alloc(sizeof(*s));
 
 	s->node = mo_strdup(node);
@@ -36,7 +46,8 @@ struct steps *steps_new(const char *node, const char *boot_id, const char *insta
 	return s;
 }
 
-struct steps *steps_free(struct steps *s) {
+struct steps *steps_free(struct steps *s)
+{
 	if (!s)
 		return NULL;
 	for (size_t i = 0; i < s->n_entries; i++)
@@ -53,7 +64,8 @@ struct steps *steps_free(struct steps *s) {
 	return NULL;
 }
 
-void steps_out_done(struct steps_out *out) {
+void steps_out_done(struct steps_out *out)
+{
 	for (size_t i = 0; i < out->n_effects; i++) {
 		mo_desc_free(&command_desc, out->effects[i].command);
 		mo_desc_free(&note_desc, out->effects[i].note);
@@ -62,7 +74,8 @@ void steps_out_done(struct steps_out *out) {
 	*out = (struct steps_out){ 0 };
 }
 
-struct entry *steps_find(const struct steps *s, int64_t job, int64_t attempt) {
+struct entry *steps_find(const struct steps *s, int64_t job, int64_t attempt)
+{
 	for (size_t i = 0; i < s->n_entries; i++)
 		if (s->entries[i]->job == job && s->entries[i]->attempt == attempt)
 			return s->entries[i];
@@ -79,17 +92,20 @@ struct entry *steps_add(struct steps *s, int64_t job, int64_t attempt, const str
 	return *slot;
 }
 
-void steps_drop(struct steps *s, struct entry *e) {
+void steps_drop(struct steps *s, struct entry *e)
+{
 	for (size_t i = 0; i < s->n_entries; i++)
 		if (s->entries[i] == e) {
-			memmove(&s->entries[i], &s->entries[i + 1], (s->n_entries - i - 1) * sizeof(*s->entries));
+			memmove(&s->entries[i], &s->entries[i + 1],
+				(s->n_entries - i - 1) * sizeof(*s->entries));
 			s->n_entries--;
 			break;
 		}
 	entry_free(e);
 }
 
-int64_t steps_through(const struct steps *s, int64_t job, int64_t attempt) {
+int64_t steps_through(const struct steps *s, int64_t job, int64_t attempt)
+{
 	const struct entry *e = steps_find(s, job, attempt);
 
 	return e ? e->through : 0;
@@ -97,7 +113,8 @@ int64_t steps_through(const struct steps *s, int64_t job, int64_t attempt) {
 
 /* ---- one step's life ---- */
 
-static void write_last_notes(struct entry *e, int64_t now, struct steps_out *out) {
+static void write_last_notes(struct entry *e, int64_t now, struct steps_out *out)
+{
 	struct note *notes = NULL;
 	size_t n = 0;
 
@@ -105,23 +122,27 @@ static void write_last_notes(struct entry *e, int64_t now, struct steps_out *out
 	e->retry_at = now + WRITE_AGAIN_US;
 	entry_last_notes(e, &notes, &n);
 	for (size_t i = 0; i < n; i++)
-		steps_effect(out, AX_WRITE_NOTE, e->job, e->attempt)->note = mo_desc_dup(&note_desc, &notes[i]);
+		steps_effect(out, AX_WRITE_NOTE, e->job, e->attempt)->note =
+			mo_desc_dup(&note_desc, &notes[i]);
 	mo_vec_clear(&note_desc, (void **)&notes, &n);
 }
 
-static void sweep(struct entry *e, struct steps_out *out) {
+static void sweep(struct entry *e, struct steps_out *out)
+{
 	e->phase = EN_SWEEPING;
 	steps_effect(out, AX_SWEEP, e->job, e->attempt);
 }
 
-static void start(struct entry *e, struct steps_out *out) {
+static void start(struct entry *e, struct steps_out *out)
+{
 	e->phase = EN_STARTING;
 	e->never_started = false;
 	steps_effect(out, AX_START, e->job, e->attempt);
 }
 
 /* Carries a wanted stop or kill to where the step is. */
-void steps_tell(struct entry *e, int64_t now, struct steps_out *out) {
+void steps_tell(struct entry *e, int64_t now, struct steps_out *out)
+{
 	if (!e->stop && !e->kill)
 		return;
 	if (e->phase == EN_IDLE)
@@ -138,8 +159,9 @@ void steps_tell(struct entry *e, int64_t now, struct steps_out *out) {
 	x->grace_us = e->grace_us;
 }
 
-/* Nothing was started, and nothing will be: neither now nor by a late copy of the order. What is on disk
- * of it goes before that is told: a restarted agent would take it for a step that waits for its start. */
+/* Nothing was started, and nothing will be: neither now nor by a late copy of the order. What is
+ * on disk of it goes before that is told: a restarted agent would take it for a step that waits
+ * for its start. */
 static void refuse_unstarted(struct steps *s, struct entry *e, const char *why, int64_t now,
 			     struct steps_out *out)
 {
@@ -155,12 +177,13 @@ static void refuse_unstarted(struct steps *s, struct entry *e, const char *why, 
 void steps_start_fenced(struct steps *s, struct entry *e, struct steps_out *out)
 {
 	e->phase = EN_FENCING;
-	/* its own attempt, by which the answer finds it: the job's fence may stand higher meanwhile */
+	/* its own attempt, by which the answer finds it: the job's fence may stand higher
+	 * meanwhile */
 	steps_effect(out, AX_FENCE, e->job, e->attempt)->epoch = s->epoch;
 }
 
-static void on_spool_done(struct steps *s, struct entry *e, const struct steps_event *ev, int64_t now,
-			  struct steps_out *out)
+static void on_spool_done(struct steps *s, struct entry *e, const struct steps_event *ev,
+			  int64_t now, struct steps_out *out)
 {
 	if (e->phase != EN_SPOOLING)
 		return;
@@ -171,8 +194,8 @@ static void on_spool_done(struct steps *s, struct entry *e, const struct steps_e
 				 now, out);
 }
 
-static void on_fence_done(struct steps *s, struct entry *e, const struct steps_event *ev, int64_t now,
-			  struct steps_out *out)
+static void on_fence_done(struct steps *s, struct entry *e, const struct steps_event *ev,
+			  int64_t now, struct steps_out *out)
 {
 	if (e->phase != EN_FENCING)
 		return;
@@ -187,14 +210,16 @@ static void on_fence_done(struct steps *s, struct entry *e, const struct steps_e
 	}
 }
 
-static void on_stepd_lost(struct entry *e, const struct steps_event *ev, struct steps_out *out) {
+static void on_stepd_lost(struct entry *e, const struct steps_event *ev, struct steps_out *out)
+{
 	if (e->phase == EN_STARTING || e->phase == EN_UP || e->phase == EN_HUNG) {
 		mo_str_set(&e->text, ev->text);
 		sweep(e, out);
 	}
 }
 
-static void on_swept(struct entry *e, int64_t now, struct steps_out *out) {
+static void on_swept(struct entry *e, int64_t now, struct steps_out *out)
+{
 	if (e->phase != EN_SWEEPING)
 		return;
 	if (e->never_started && !e->written) {
@@ -205,7 +230,9 @@ static void on_swept(struct entry *e, int64_t now, struct steps_out *out) {
 	}
 }
 
-static void on_note(struct steps *s, struct entry *e, const struct note *n, int64_t now, struct steps_out *out) {
+static void on_note(struct steps *s, struct entry *e, const struct note *n, int64_t now,
+		    struct steps_out *out)
+{
 	int64_t before = e->written;
 
 	if (e->phase == EN_REFUSED || e->phase == EN_SPOOLING)
@@ -214,14 +241,16 @@ static void on_note(struct steps *s, struct entry *e, const struct note *n, int6
 	if (e->written == before)
 		return;
 	if (e->phase == EN_IDLE || e->phase == EN_FENCING)
-		e->phase = EN_STARTING;        /* a stepd of before the agent's restart came up after all */
+		/* a stepd of before the agent's restart came up after all */
+		e->phase = EN_STARTING;
 	if (e->gone)
 		e->phase = EN_GONE;
 	if (n->n > e->through && note_urgent(n))
 		steps_send_news(s, now, out);
 }
 
-static void on_progress(struct entry *e, const struct rank_progress *p) {
+static void on_progress(struct entry *e, const struct rank_progress *p)
+{
 	int64_t i = p->rank == MO_NONE ? -1 : p->rank - e->first_rank;
 
 	if (i >= 0 && (size_t)i < e->n_ranks)
@@ -230,7 +259,8 @@ static void on_progress(struct entry *e, const struct rank_progress *p) {
 
 /* ---- start-up ---- */
 
-static void on_spooled_step(struct steps *s, const struct steps_event *ev, struct steps_out *out) {
+static void on_spooled_step(struct steps *s, const struct steps_event *ev, struct steps_out *out)
+{
 	if (s->link != LINK_OFF || steps_find(s, ev->job, ev->attempt))
 		return;
 	steps_raise_fence(s, ev->job, ev->attempt);
@@ -240,10 +270,11 @@ static void on_spooled_step(struct steps *s, const struct steps_event *ev, struc
 		return;
 	}
 	struct entry *e = steps_add(s, ev->job, ev->attempt, ev->launch, EN_STARTING);
-	e->never_started = !ev->lock_held;     /* until its first note is read */
+	e->never_started = !ev->lock_held; /* until its first note is read */
 }
 
-static void on_started(struct steps *s, int64_t now, struct steps_out *out) {
+static void on_started(struct steps *s, int64_t now, struct steps_out *out)
+{
 	if (s->link != LINK_OFF)
 		return;
 	for (size_t i = 0; i < s->n_entries; i++) {
@@ -261,7 +292,8 @@ static void on_started(struct steps *s, int64_t now, struct steps_out *out) {
 
 /* ---- answers ---- */
 
-static void on_ack(struct steps *s, const struct step_ack *a, struct steps_out *out) {
+static void on_ack(struct steps *s, const struct step_ack *a, struct steps_out *out)
+{
 	struct entry *e = steps_find(s, a->job, a->attempt);
 
 	if (!e)
@@ -274,22 +306,27 @@ static void on_ack(struct steps *s, const struct step_ack *a, struct steps_out *
 }
 
 /* The controller has what the sync carried. */
-static void on_sync_taken(struct steps *s, const struct sync_reply *r) {
+static void on_sync_taken(struct steps *s, const struct sync_reply *r)
+{
 	for (size_t i = 0; i < s->n_entries; i++)
 		for (size_t k = 0; k < s->entries[i]->n_ranks; k++)
 			s->entries[i]->ranks[k].acked = s->entries[i]->ranks[k].sent;
-	/* The reply names every scan that is due: a result it does not ask for any more has arrived. */
-	for (size_t i = s->n_scans; i-- > 0; ) {
+	/* The reply names every scan that is due: a result it does not ask for any more has
+	 * arrived. */
+	for (size_t i = s->n_scans; i-- > 0;) {
 		bool due = false;
 		for (size_t k = 0; k < r->n_commands; k++)
-			due |= r->commands[k].kind == CMD_SCAN && r->commands[k].job == s->scans[i].job && r->commands[k].attempt == s->scans[i].attempt;
+			due |= r->commands[k].kind == CMD_SCAN &&
+			       r->commands[k].job == s->scans[i].job &&
+			       r->commands[k].attempt == s->scans[i].attempt;
 		s->scans[i].wanted = due;
 		if (!due && s->scans[i].done)
 			steps_drop_scan(s, i);
 	}
 }
 
-static void next_sync(struct steps *s, int64_t now, struct steps_out *out) {
+static void next_sync(struct steps *s, int64_t now, struct steps_out *out)
+{
 	if (s->link != LINK_UP || !s->sync_out)
 		return;
 	s->sync_out = false;
@@ -303,7 +340,9 @@ static void next_sync(struct steps *s, int64_t now, struct steps_out *out) {
 		steps_send_sync(s, now, out);
 }
 
-static void on_reply(struct steps *s, const struct steps_event *ev, int64_t now, struct steps_out *out) {
+static void on_reply(struct steps *s, const struct steps_event *ev, int64_t now,
+		     struct steps_out *out)
+{
 	const struct sync_reply *r = ev->reply;
 	size_t n_before = s->n_entries;
 
@@ -331,7 +370,8 @@ static void on_reply(struct steps *s, const struct steps_event *ev, int64_t now,
 
 /* Only a controller that was restored from a backup knows less of a step than it has
  * acknowledged. */
-static void rewind_entry(struct entry *e, const struct step_ack *a, struct steps_out *out) {
+static void rewind_entry(struct entry *e, const struct step_ack *a, struct steps_out *out)
+{
 	bool readable = e->phase == EN_STARTING || e->phase == EN_UP || e->phase == EN_HUNG ||
 			e->phase == EN_GONE;
 
@@ -341,7 +381,8 @@ static void rewind_entry(struct entry *e, const struct step_ack *a, struct steps
 	steps_effect(out, AX_REREAD, e->job, e->attempt);
 }
 
-static void rewind_all(struct steps *s, const struct agent_welcome *w, struct steps_out *out) {
+static void rewind_all(struct steps *s, const struct agent_welcome *w, struct steps_out *out)
+{
 	if (s->epoch == 0 || w->epoch / MO_EPOCH_STARTS <= s->epoch / MO_EPOCH_STARTS)
 		return;
 	for (size_t i = 0; i < w->n_steps; i++) {
@@ -352,8 +393,11 @@ static void rewind_all(struct steps *s, const struct agent_welcome *w, struct st
 	}
 }
 
-static void on_welcome(struct steps *s, const struct agent_welcome *w, int64_t now, struct steps_out *out) {
-	if (s->link != LINK_HELLO && s->link != LINK_WAIT)   /* WAIT: late, but the next hello has not left */
+static void on_welcome(struct steps *s, const struct agent_welcome *w, int64_t now,
+		       struct steps_out *out)
+{
+	/* WAIT: late, but the next hello has not left */
+	if (s->link != LINK_HELLO && s->link != LINK_WAIT)
 		return;
 	rewind_all(s, w, out);
 	steps_learn_epoch(s, w->epoch, out);
@@ -366,7 +410,8 @@ static void on_welcome(struct steps *s, const struct agent_welcome *w, int64_t n
 		for (size_t k = 0; k < s->entries[i]->n_ranks; k++) {
 			struct entry_rank *r = &s->entries[i]->ranks[k];
 			int64_t rank = r->acked.rank;
-			mo_desc_init(&rank_progress_desc, &r->acked);   /* progress is not stored: a restarted controller hears all of it again */
+			/* progress is not stored: a restarted controller hears all of it again */
+			mo_desc_init(&rank_progress_desc, &r->acked);
 			r->acked.rank = rank;
 		}
 	s->link = LINK_UP;
@@ -375,16 +420,19 @@ static void on_welcome(struct steps *s, const struct agent_welcome *w, int64_t n
 	steps_send_sync(s, now, out);
 }
 
-static void on_no_answer(struct steps *s, bool sync, int64_t now, struct steps_out *out) {
+static void on_no_answer(struct steps *s, bool sync, int64_t now, struct steps_out *out)
+{
 	if (sync) {
 		s->hello_us = 0;
 		steps_lose_link(s, now);
 	} else {
-		s->news_out = false;           /* the next sync carries it; another urgent note tries again */
+		/* the next sync carries it; another urgent note tries again */
+		s->news_out = false;
 	}
 }
 
-static void on_tick(struct steps *s, int64_t now, struct steps_out *out) {
+static void on_tick(struct steps *s, int64_t now, struct steps_out *out)
+{
 	if (s->link == LINK_WAIT && now >= s->link_at)
 		steps_say_hello(s, now, out);
 	else if (s->link == LINK_HELLO && now >= s->link_at)
@@ -400,7 +448,9 @@ static void on_tick(struct steps *s, int64_t now, struct steps_out *out) {
 			write_last_notes(s->entries[i], now, out);
 }
 
-static void on_step_event(struct steps *s, const struct steps_event *ev, int64_t now, struct steps_out *out) {
+static void on_step_event(struct steps *s, const struct steps_event *ev, int64_t now,
+			  struct steps_out *out)
+{
 	struct entry *e = steps_find(s, ev->job, ev->attempt);
 
 	if (!e)
@@ -427,7 +477,8 @@ static void on_step_event(struct steps *s, const struct steps_event *ev, int64_t
 	}
 }
 
-void steps_step(struct steps *s, const struct steps_event *e, int64_t now_us, struct steps_out *out) {
+void steps_step(struct steps *s, const struct steps_event *e, int64_t now_us, struct steps_out *out)
+{
 	switch (e->type) {
 	case AE_SPOOLED_STEP: on_spooled_step(s, e, out); break;
 	case AE_FENCE:
@@ -446,7 +497,8 @@ void steps_step(struct steps *s, const struct steps_event *e, int64_t now_us, st
 	}
 }
 
-int64_t steps_deadline(const struct steps *s) {
+int64_t steps_deadline(const struct steps *s)
+{
 	int64_t d = INT64_MAX;
 
 	if (s->link == LINK_WAIT || s->link == LINK_HELLO)

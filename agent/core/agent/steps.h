@@ -1,61 +1,106 @@
-/* The agent's decisions about the steps of its node: spool answers, adoption, forwarding of notes. Pure; moe-agent and the simulator are its shells.
- * Spool: one entry per (job, attempt), written BEFORE acting; it survives the agent. A lower epoch or attempt is refused as stale.
- * Start-up of the shell: AE_FENCE for each saved fence entry, then per step directory AE_SPOOLED_STEP and an AE_NOTE for each line of its journal, then AE_STARTED.
- * The shell reads a journal to its end before it reports AE_STEPD_LOST, and fills time and mono_ns of a note to write that has MO_NONE there.
- * It starts two stepds for one step only when the first is dead or about to die: the second fails to get the lock and must exit without a word. */
+/* The agent's decisions about the steps of its node: spool answers, adoption, forwarding of
+ * notes. Pure; moe-agent and the simulator are its shells. Spool: one entry per (job, attempt),
+ * written BEFORE acting; it survives the agent. A lower epoch or attempt is refused as stale.
+ * Start-up of the shell: AE_FENCE for each saved fence entry, then per step directory
+ * AE_SPOOLED_STEP and an AE_NOTE for each line of its journal, then AE_STARTED. The shell reads
+ * a journal to its end before it reports AE_STEPD_LOST, and fills time and mono_ns of a note to
+ * write that has MO_NONE there. It starts two stepds for one step only when the first is dead or
+ * about to die: the second fails to get the lock and must exit without a word. */
 #pragma once
 #include "lib/model/message.h"
 
 struct steps;
 enum steps_event_type {
-	AE_SPOOLED_STEP,  /* start-up: a step found in the spool; lock_held, boot_same, notes read so far */
-	AE_FENCE,         /* start-up: a line of the saved fence: epoch (job 0), or job and its highest attempt */
-	AE_STARTED,       /* all spooled steps were told; hello may go out */
-	AE_WELCOME,       /* welcome */
-	AE_REPLY,         /* reply: acks and commands; ok = it answers the sync, !ok = it answers a news (acks only) */
-	AE_SPOOL_DONE,    /* job, attempt: entry is on disk (ok) or not (text) */
-	AE_FENCE_DONE,    /* job, attempt: an AX_FENCE of them is on disk (ok) or not (text) */
-	AE_STEPD_UP,      /* job, attempt: stepd answers on its socket */
-	AE_STEPD_LOST,    /* job, attempt: the lock could be taken (and is held by the agent from now on): proved dead. text: why, when known (it could not be started) */
-	AE_STEPD_SILENT,  /* job, attempt: lock held, no answer in 5 s */
-	AE_SWEPT,         /* job, attempt: environment scan found no process of the step any more */
-	AE_NOTE,          /* job, attempt, note: a new line of the journal */
-	AE_PROGRESS,      /* job, attempt, progress of one rank */
-	AE_SCANNED,       /* scan result of the helper */
-	AE_CHECKED,       /* health_awaited(): the shell adds what is known of health to the next news */
-	AE_NO_ANSWER,     /* ok: the hello or sync failed: moed does not answer or says hello again; !ok: a news failed */
+	/* start-up: a step found in the spool; lock_held, boot_same, notes read so far */
+	AE_SPOOLED_STEP,
+	/* start-up: a line of the saved fence: epoch (job 0), or job and its highest attempt */
+	AE_FENCE,
+	AE_STARTED, /* all spooled steps were told; hello may go out */
+	AE_WELCOME, /* welcome */
+	/* reply: acks and commands; ok = it answers the sync, !ok = it answers a news (acks
+	 * only) */
+	AE_REPLY,
+	AE_SPOOL_DONE, /* job, attempt: entry is on disk (ok) or not (text) */
+	AE_FENCE_DONE, /* job, attempt: an AX_FENCE of them is on disk (ok) or not (text) */
+	AE_STEPD_UP,   /* job, attempt: stepd answers on its socket */
+	/* job, attempt: the lock could be taken (and is held by the agent from now on): proved
+	 * dead. text: why, when known (it could not be started) */
+	AE_STEPD_LOST,
+	AE_STEPD_SILENT, /* job, attempt: lock held, no answer in 5 s */
+	AE_SWEPT,        /* job, attempt: environment scan found no process of the step any more */
+	AE_NOTE,         /* job, attempt, note: a new line of the journal */
+	AE_PROGRESS,     /* job, attempt, progress of one rank */
+	AE_SCANNED,      /* scan result of the helper */
+	/* health_awaited(): the shell adds what is known of health to the next news */
+	AE_CHECKED,
+	/* ok: the hello or sync failed: moed does not answer or says hello again; !ok: a news
+	 * failed */
+	AE_NO_ANSWER,
 	AE_TICK,
 	_AE_N
 };
-struct steps_event { int type; int64_t job, attempt; int64_t epoch; bool ok, lock_held, boot_same; const char *text; const struct launch *launch; const struct note *note;
-	const struct rank_progress *progress; const struct agent_welcome *welcome; const struct sync_reply *reply; const struct scan_result *scan; };
-enum steps_effect_type {
-	AX_FENCE,         /* job, attempt, epoch: save before the next effect: never again act on a lower epoch, nor (job != 0) on an attempt of job up to this without its spool entry; then AE_FENCE_DONE when job != 0 */
-	AX_SPOOL,         /* job, attempt, command->launch: write the spool entry durably, then AE_SPOOL_DONE */
-	AX_START,         /* job, attempt: start stepd with the spooled launch */
-	AX_STOP,          /* to stepd: signal, grace_us */
-	AX_KILL,          /* to stepd */
-	AX_SWEEP,         /* kill every process whose environment carries the step id until none is found, then AE_SWEPT */
-	AX_WRITE_NOTE,    /* job, attempt, note: continue the journal of a dead stepd (n given), then AE_NOTE */
-	AX_SCAN,          /* command: run the checkpoint helper, then AE_SCANNED */
-	AX_QUERY,         /* command: logs */
-	AX_REREAD,        /* job, attempt: read the journal again from its beginning, as AE_NOTE of each line */
-	AX_FORGET,        /* job, attempt: remove spool entry and step directory (logs stay) */
-	AX_HELLO,         /* send hello (steps_hello fills the steps) */
-	AX_SYNC,          /* send the next sync (steps_sync) */
-	AX_NEWS,          /* send urgent notes, finished scans and awaited checks now (steps_news) */
+struct steps_event {
+	int type;
+	int64_t job, attempt;
+	int64_t epoch;
+	bool ok, lock_held, boot_same;
+	const char *text;
+	const struct launch *launch;
+	const struct note *note;
+	const struct rank_progress *progress;
+	const struct agent_welcome *welcome;
+	const struct sync_reply *reply;
+	const struct scan_result *scan;
 };
-struct steps_effect { int type; int64_t job, attempt, epoch, signal, grace_us; struct command *command; struct note *note; };
-struct steps_out { struct steps_effect *effects; size_t n_effects; };
+enum steps_effect_type {
+	/* job, attempt, epoch: save before the next effect: never again act on a lower epoch,
+	 * nor (job != 0) on an attempt of job up to this without its spool entry; then
+	 * AE_FENCE_DONE when job != 0 */
+	AX_FENCE,
+	/* job, attempt, command->launch: write the spool entry durably, then AE_SPOOL_DONE */
+	AX_SPOOL,
+	AX_START, /* job, attempt: start stepd with the spooled launch */
+	AX_STOP,  /* to stepd: signal, grace_us */
+	AX_KILL,  /* to stepd */
+	/* kill every process whose environment carries the step id until none is found, then
+	 * AE_SWEPT */
+	AX_SWEEP,
+	/* job, attempt, note: continue the journal of a dead stepd (n given), then AE_NOTE */
+	AX_WRITE_NOTE,
+	AX_SCAN,  /* command: run the checkpoint helper, then AE_SCANNED */
+	AX_QUERY, /* command: logs */
+	/* job, attempt: read the journal again from its beginning, as AE_NOTE of each line */
+	AX_REREAD,
+	AX_FORGET, /* job, attempt: remove spool entry and step directory (logs stay) */
+	AX_HELLO,  /* send hello (steps_hello fills the steps) */
+	AX_SYNC,   /* send the next sync (steps_sync) */
+	/* send urgent notes, finished scans and awaited checks now (steps_news) */
+	AX_NEWS,
+};
+struct steps_effect {
+	int type;
+	int64_t job, attempt, epoch, signal, grace_us;
+	struct command *command;
+	struct note *note;
+};
+struct steps_out {
+	struct steps_effect *effects;
+	size_t n_effects;
+};
 struct steps *steps_new(const char *node, const char *boot_id, const char *instance);
 struct steps *steps_free(struct steps *s);
 MO_DEFINE_CLEANUP(struct steps, steps_free)
-void steps_step(struct steps *s, const struct steps_event *e, int64_t now_us, struct steps_out *out);
+void steps_step(struct steps *s, const struct steps_event *e, int64_t now_us,
+		struct steps_out *out);
 int64_t steps_deadline(const struct steps *s);
 void steps_out_done(struct steps_out *out);
-void steps_hello(const struct steps *s, struct agent_hello *ret);   /* fills steps[] */
-void steps_sync(struct steps *s, struct agent_sync *ret);           /* beat number, unacknowledged notes (at most MO_NOTES_PER_SYNC), changed progress, scans due */
+void steps_hello(const struct steps *s, struct agent_hello *ret); /* fills steps[] */
+/* beat number, unacknowledged notes (at most MO_NOTES_PER_SYNC), changed progress, scans due */
+void steps_sync(struct steps *s, struct agent_sync *ret);
 /* Something that the controller waits for is not acknowledged. */
 bool steps_has_urgent(const struct steps *s);
-bool steps_news(struct steps *s, struct agent_sync *ret);           /* unacknowledged notes up to the last urgent one, scans not told yet; false = nothing urgent, health neither */
-int64_t steps_through(const struct steps *s, int64_t job, int64_t attempt); /* highest acknowledged note: journal segments up to it may be deleted; 0 none */
+/* unacknowledged notes up to the last urgent one, scans not told yet; false = nothing urgent,
+ * health neither */
+bool steps_news(struct steps *s, struct agent_sync *ret);
+/* highest acknowledged note: journal segments up to it may be deleted; 0 none */
+int64_t steps_through(const struct steps *s, int64_t job, int64_t attempt);

@@ -1,6 +1,9 @@
-/* See bind_cores.h. How a NUMA node is divided: shares of equal size in slot order, each a run of cores in L3 order. A border between two shares moves to the nearest border of an L3 group when
- * that is near (a quarter of a share) and leaves the shares fair: none less than two thirds of another, none more than an L3 group larger. The reserved cores are taken after that: the
- * lowest one, where the kernel's own work is, then the first of whichever share is largest, so that aligned shares stay aligned and equal ones differ by one. */
+/* See bind_cores.h. How a NUMA node is divided: shares of equal size in slot order, each a run
+ * of cores in L3 order. A border between two shares moves to the nearest border of an L3 group
+ * when that is near (a quarter of a share) and leaves the shares fair: none less than two thirds
+ * of another, none more than an L3 group larger. The reserved cores are taken after that: the
+ * lowest one, where the kernel's own work is, then the first of whichever share is largest, so
+ * that aligned shares stay aligned and equal ones differ by one. */
 #include "agent/core/bind/bind_cores.h"
 
 #include <errno.h>
@@ -8,7 +11,8 @@
 
 #define L3_PER_NODE_MAX 65536
 
-void pool_done(struct core_pool *p) {
+void pool_done(struct core_pool *p)
+{
 	for (size_t i = 0; i < p->n; i++)
 		mo_idset_done(&p->cores[i].cpus);
 	free(p->cores);
@@ -16,8 +20,10 @@ void pool_done(struct core_pool *p) {
 }
 
 /* Calls fn for each ";"-separated cpu list. */
-static int each_group(const char *text, int (*fn)(void *arg, const struct mo_idset *group), void *arg) {
-	for (const char *p = text; p && *p; ) {
+static int each_group(const char *text, int (*fn)(void *arg, const struct mo_idset *group),
+		      void *arg)
+{
+	for (const char *p = text; p && *p;) {
 		size_t n = strcspn(p, ";");
 		_cleanup_(mo_freep) char *part = mo_strndup(p, n);
 		_cleanup_(mo_idset_done) struct mo_idset set = { 0 };
@@ -32,10 +38,15 @@ static int each_group(const char *text, int (*fn)(void *arg, const struct mo_ids
 	return 0;
 }
 
-struct l3_search { struct core_pool *pool; size_t from, base; };
+struct l3_search {
+	struct core_pool *pool;
+	size_t from, base;
+};
 
-/* The group's number is that of its lowest cpu, so that groups stand in the order of their cpus however they are listed. */
-static int mark_l3(void *arg, const struct mo_idset *group) {
+/* The group's number is that of its lowest cpu, so that groups stand in the order of their cpus
+ * however they are listed. */
+static int mark_l3(void *arg, const struct mo_idset *group)
+{
 	struct l3_search *s = arg;
 	size_t cores = 0;
 
@@ -48,7 +59,8 @@ static int mark_l3(void *arg, const struct mo_idset *group) {
 	return 0;
 }
 
-static int add_core(void *arg, const struct mo_idset *group) {
+static int add_core(void *arg, const struct mo_idset *group)
+{
 	struct core_pool *pool = arg;
 	struct core *c = MO_GROW(pool->cores, pool->n);
 
@@ -57,13 +69,16 @@ static int add_core(void *arg, const struct mo_idset *group) {
 	return 0;
 }
 
-static int by_l3(const void *a, const void *b) {
+static int by_l3(const void *a, const void *b)
+{
 	const struct core *x = a, *y = b;
 
-	return x->l3 != y->l3 ? (x->l3 > y->l3) - (x->l3 < y->l3) : (x->first > y->first) - (x->first < y->first);
+	return x->l3 != y->l3 ? (x->l3 > y->l3) - (x->l3 < y->l3)
+			      : (x->first > y->first) - (x->first < y->first);
 }
 
-static int add_node(const struct numa_node *node, size_t l3_base, struct core_pool *pool) {
+static int add_node(const struct numa_node *node, size_t l3_base, struct core_pool *pool)
+{
 	size_t from = pool->n;
 	int r = 0;
 
@@ -72,7 +87,8 @@ static int add_node(const struct numa_node *node, size_t l3_base, struct core_po
 	} else if (node->cpus) {
 		_cleanup_(mo_idset_done) struct mo_idset all = { 0 };
 		r = mo_idset_parse(node->cpus, &all);
-		for (int64_t cpu = mo_idset_next(&all, 0); r == 0 && cpu >= 0; cpu = mo_idset_next(&all, cpu + 1)) {
+		for (int64_t cpu = mo_idset_next(&all, 0); r == 0 && cpu >= 0;
+		     cpu = mo_idset_next(&all, cpu + 1)) {
 			_cleanup_(mo_idset_done) struct mo_idset one = { 0 };
 			mo_idset_add(&one, (size_t)cpu);
 			add_core(pool, &one);
@@ -86,7 +102,8 @@ static int add_node(const struct numa_node *node, size_t l3_base, struct core_po
 	return each_group(node->l3, mark_l3, &search);
 }
 
-int pool_fill(const struct nodeinfo *info, int64_t numa, struct core_pool *pool) {
+int pool_fill(const struct nodeinfo *info, int64_t numa, struct core_pool *pool)
+{
 	int r = 0;
 
 	for (size_t i = 0; i < info->n_numa && r == 0; i++)
@@ -98,7 +115,8 @@ int pool_fill(const struct nodeinfo *info, int64_t numa, struct core_pool *pool)
 }
 
 /* The border of L3 groups nearest to position `at`; 0 and n are borders too. */
-static size_t nearest_border(const struct core_pool *p, size_t at) {
+static size_t nearest_border(const struct core_pool *p, size_t at)
+{
 	size_t below = at, above = at;
 
 	while (below > 0 && below < p->n && p->cores[below].l3 == p->cores[below - 1].l3)
@@ -109,12 +127,14 @@ static size_t nearest_border(const struct core_pool *p, size_t at) {
 }
 
 /* Writes the share of each core; counts gets the size of each share. */
-static void cut(struct core_pool *p, size_t n, bool aligned, size_t *counts) {
+static void cut(struct core_pool *p, size_t n, bool aligned, size_t *counts)
+{
 	size_t from = 0;
 
 	memset(counts, 0, n * sizeof(*counts));
 	for (size_t s = 0; s < n; s++) {
-		size_t to = ((s + 1) * p->n + n - 1) / n, border = aligned ? nearest_border(p, to) : to;
+		size_t to = ((s + 1) * p->n + n - 1) / n,
+		       border = aligned ? nearest_border(p, to) : to;
 		if (border > from && 4 * n * (border > to ? border - to : to - border) <= p->n)
 			to = border;
 		for (size_t i = from; i < to; i++)
@@ -124,7 +144,8 @@ static void cut(struct core_pool *p, size_t n, bool aligned, size_t *counts) {
 	}
 }
 
-static size_t largest(const size_t *counts, size_t n) {
+static size_t largest(const size_t *counts, size_t n)
+{
 	size_t best = 0;
 
 	for (size_t s = 1; s < n; s++)
@@ -133,7 +154,8 @@ static size_t largest(const size_t *counts, size_t n) {
 	return best;
 }
 
-static void reserve_cores(struct core_pool *p, size_t n, size_t reserve, size_t *counts) {
+static void reserve_cores(struct core_pool *p, size_t n, size_t reserve, size_t *counts)
+{
 	for (size_t k = 0; k < reserve; k++) {
 		size_t share = k == 0 && counts[0] > 1 ? 0 : largest(counts, n), i = 0;
 		if (counts[share] <= 1)
@@ -145,7 +167,8 @@ static void reserve_cores(struct core_pool *p, size_t n, size_t reserve, size_t 
 	}
 }
 
-static bool fair(const struct core_pool *p, const size_t *counts, size_t n) {
+static bool fair(const struct core_pool *p, const size_t *counts, size_t n)
+{
 	size_t most = counts[largest(counts, n)], least = most;
 
 	for (size_t s = 0; s < n; s++)
@@ -153,7 +176,8 @@ static bool fair(const struct core_pool *p, const size_t *counts, size_t n) {
 	return most - least <= 1 || (most - least <= p->l3_max && 3 * least >= 2 * most);
 }
 
-void pool_divide(struct core_pool *p, size_t n, size_t reserve, size_t keep) {
+void pool_divide(struct core_pool *p, size_t n, size_t reserve, size_t keep)
+{
 	_cleanup_(mo_freep) size_t *counts = mo_alloc_array(n + 1, sizeof(*counts));
 
 	p->n_shares = n;
@@ -170,14 +194,16 @@ void pool_divide(struct core_pool *p, size_t n, size_t reserve, size_t keep) {
 		p->cores[k].reserved = true;
 }
 
-void core_give(const struct core_pool *pool, size_t i, bool one_thread, struct mo_idset *ret) {
+void core_give(const struct core_pool *pool, size_t i, bool one_thread, struct mo_idset *ret)
+{
 	if (one_thread)
 		mo_idset_add(ret, (size_t)pool->cores[i].first);
 	else
 		mo_idset_or(ret, &pool->cores[i].cpus);
 }
 
-bool core_is_free(const struct core_pool *pool, size_t i, const struct mo_idset *taken) {
+bool core_is_free(const struct core_pool *pool, size_t i, const struct mo_idset *taken)
+{
 	const struct mo_idset *cpus = &pool->cores[i].cpus;
 
 	for (int64_t cpu = mo_idset_next(cpus, 0); cpu >= 0; cpu = mo_idset_next(cpus, cpu + 1))

@@ -1,4 +1,5 @@
-/* See bind_launch.h. A process with several GPUs gets the cores of all of them; its memory is not bound when they lie on several NUMA nodes: its threads are everywhere, and first touch
+/* See bind_launch.h. A process with several GPUs gets the cores of all of them; its memory is
+ * not bound when they lie on several NUMA nodes: its threads are everywhere, and first touch
  * puts each page next to the thread that uses it. */
 #include "agent/core/bind/bind_launch.h"
 
@@ -6,14 +7,16 @@
 
 #include "lib/base/idset.h"
 
-static void add_cpus(struct mo_idset *all, const char *cpus) {
+static void add_cpus(struct mo_idset *all, const char *cpus)
+{
 	_cleanup_(mo_idset_done) struct mo_idset one = { 0 };
 
 	if (cpus && mo_idset_parse(cpus, &one) == 0)
 		mo_idset_or(all, &one);
 }
 
-static void merge(const struct rank_bind *each, size_t n, struct rank_bind *ret) {
+static void merge(const struct rank_bind *each, size_t n, struct rank_bind *ret)
+{
 	_cleanup_(mo_idset_done) struct mo_idset cpus = { 0 };
 	bool bound = false;
 
@@ -38,14 +41,18 @@ static void merge(const struct rank_bind *each, size_t n, struct rank_bind *ret)
 			ret->n_cpus += each[i].n_cpus;
 }
 
-int bind_launch(const struct nodeinfo *info, const struct launch *l, const struct recipe_bind *how, const char *taken_cpus, struct rank_bind **ret, size_t *n_ret, struct mo_error *err) {
+int bind_launch(const struct nodeinfo *info, const struct launch *l, const struct recipe_bind *how,
+		const char *taken_cpus, struct rank_bind **ret, size_t *n_ret, struct mo_error *err)
+{
 	struct rank_bind *each = NULL;
 	size_t n = 0;
 
 	if (l->n_local == (int64_t)l->n_gpus)
 		return bind_plan(info, how, l->gpus, l->n_gpus, taken_cpus, ret, n_ret, err);
 	if (l->n_local != 1 || l->n_gpus == 0)
-		return mo_error_set(err, -EINVAL, "%lld ranks for %zu GPUs: neither one for each nor one for all", (long long)l->n_local, l->n_gpus);
+		return mo_error_set(err, -EINVAL,
+				    "%lld ranks for %zu GPUs: neither one for each nor one for all",
+				    (long long)l->n_local, l->n_gpus);
 	int r = bind_plan(info, how, l->gpus, l->n_gpus, taken_cpus, &each, &n, err);
 
 	if (r >= 0 && n > 0)

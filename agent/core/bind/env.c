@@ -1,6 +1,7 @@
-/* The environment of one rank. Called by stepd before the fork, by moectl explain env and by dry-run.
- * Later layers win; the launch layer wins always, and names that only the launcher may set are dropped from every other layer, also where the launcher
- * leaves them out: a second visibility variable would filter the GPUs twice, a stray RANK would be believed. */
+/* The environment of one rank. Called by stepd before the fork, by moectl explain env and by
+ * dry-run. Later layers win; the launch layer wins always, and names that only the launcher may
+ * set are dropped from every other layer, also where the launcher leaves them out: a second
+ * visibility variable would filter the GPUs twice, a stray RANK would be believed. */
 #include "agent/core/bind/env.h"
 
 #include "agent/core/bind/env_nic.h"
@@ -13,27 +14,37 @@
 #include "lib/model/env_names.h"
 #include "lib/model/mask.h"
 
-/* When no layer has them (an installation with other profiles): a rank without PATH finds nothing. */
-static const struct { const char *name, *value, *reason; } fallback[] = {
-	{ "PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "where programs are found; nothing of the daemon's own PATH" },
+/* When no layer has them (an installation with other profiles): a rank without PATH finds
+ * nothing. */
+static const struct {
+	const char *name, *value, *reason;
+} fallback[] = {
+	{ "PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+	  "where programs are found; nothing of the daemon's own PATH" },
 	{ "LANG", "C.UTF-8", "the same text encoding on every node" },
 	{ "PYTHONUNBUFFERED", "1", "lines are seen when they are printed" },
 };
 
-bool env_is_launch_name(const char *name) {
+bool env_is_launch_name(const char *name)
+{
 	return mo_env_launch_name(name);
 }
 
-void env_hide(struct env_item *item) {
+void env_hide(struct env_item *item)
+{
 	char *shown = mo_mask_value(item->name, item->value);
 	free(item->value);
 	item->value = shown;
 }
 
-struct list { struct env_item **items; size_t *n, from; };
+struct list {
+	struct env_item **items;
+	size_t *n, from;
+};
 
 /* The item of that name, made if there is none; what it replaces is noted in words. */
-static struct env_item *claim(struct list *l, const char *name, int layer) {
+static struct env_item *claim(struct list *l, const char *name, int layer)
+{
 	for (size_t i = l->from; i < *l->n; i++) {
 		struct env_item *old = &(*l->items)[i];
 		if (!mo_streq(old->name, name))
@@ -57,7 +68,9 @@ static struct env_item *claim(struct list *l, const char *name, int layer) {
 	return item;
 }
 
-static void set(struct list *l, int layer, const char *source, const char *name, const char *value, const char *reason) {
+static void set(struct list *l, int layer, const char *source, const char *name, const char *value,
+		const char *reason)
+{
 	if (!value)
 		return;
 	struct env_item *item = claim(l, name, layer);
@@ -66,13 +79,15 @@ static void set(struct list *l, int layer, const char *source, const char *name,
 	item->source = mo_strdup(source);
 }
 
-static void set_int(struct list *l, const char *name, int64_t value, const char *reason) {
+static void set_int(struct list *l, const char *name, int64_t value, const char *reason)
+{
 	_cleanup_(mo_freep) char *text = mo_printf("%lld", (long long)value);
 
 	set(l, ENV_LAUNCH, "launch", name, text, reason);
 }
 
-static struct env_item *find(const struct list *l, const char *name) {
+static struct env_item *find(const struct list *l, const char *name)
+{
 	for (size_t i = l->from; i < *l->n; i++)
 		if (mo_streq((*l->items)[i].name, name))
 			return &(*l->items)[i];
@@ -80,32 +95,45 @@ static struct env_item *find(const struct list *l, const char *name) {
 }
 
 /* The node's own part of the base layer: below every layer that came with the launch. */
-static void add_node_base(struct list *l, const struct rank_bind *b, const struct env_rank *r) {
-	_cleanup_(mo_freep) char *threads = mo_printf("%lld", (long long)(b && b->n_cpus > 0 ? b->n_cpus : 1));
+static void add_node_base(struct list *l, const struct rank_bind *b, const struct env_rank *r)
+{
+	_cleanup_(mo_freep) char *threads =
+		mo_printf("%lld", (long long)(b && b->n_cpus > 0 ? b->n_cpus : 1));
 
 	set(l, ENV_BASE, "node", "HOME", r->home, "home of the user the rank runs as");
 	set(l, ENV_BASE, "node", "USER", r->user, "user the rank runs as");
 	set(l, ENV_BASE, "node", "LOGNAME", r->user, "user the rank runs as");
 	set(l, ENV_BASE, "node", "SHELL", r->shell, "login shell of the user the rank runs as");
 	set(l, ENV_BASE, "node", "TMPDIR", r->tmpdir, "temporary files on this node");
-	set(l, ENV_BASE, "node", "OMP_NUM_THREADS", threads, "this rank's share of the node's cores; unset, every library starts a thread per CPU it sees (others: Primus' launchers leave it unset, its MLPerf and bench "
+	set(l, ENV_BASE, "node", "OMP_NUM_THREADS", threads,
+	    "this rank's share of the node's cores; unset, every library starts a thread per CPU "
+	    "it sees (others: Primus' launchers leave it unset, its MLPerf and bench "
 	    "configurations say 1, torchrun says 1)");
 }
 
 /* Whose words {rank} and the like are replaced in the engine's layer; NULL = nobody's. */
-struct speaker { const struct launch *launch; const struct env_rank *rank; };
+struct speaker {
+	const struct launch *launch;
+	const struct env_rank *rank;
+};
 
-static void add_item(struct list *l, const struct env_item *from, const struct speaker *who) {
+static void add_item(struct list *l, const struct env_item *from, const struct speaker *who)
+{
 	if (!from->name || env_is_launch_name(from->name))
 		return;
 	struct env_item *item = claim(l, from->name, from->layer);
-	item->value = who && from->layer == ENV_ENGINE ? words_expand(who->launch, who->rank->local_rank, who->rank->home, from->value) : mo_strdup(from->value);
+	item->value = who && from->layer == ENV_ENGINE
+			      ? words_expand(who->launch, who->rank->local_rank, who->rank->home,
+					     from->value)
+			      : mo_strdup(from->value);
 	item->file = mo_strdup(from->file);
 	item->reason = mo_strdup(from->reason);
 	item->source = mo_strdup(from->source);
 }
 
-static void add_node_nics(struct list *l, const struct launch *launch, const struct nodeinfo *info, const struct env_rank *r) {
+static void add_node_nics(struct list *l, const struct launch *launch, const struct nodeinfo *info,
+			  const struct env_rank *r)
+{
 	struct env_item *gid = find(l, "NCCL_IB_GID_INDEX");
 	struct env_item *items = NULL;
 	size_t n = 0;
@@ -116,7 +144,9 @@ static void add_node_nics(struct list *l, const struct launch *launch, const str
 	mo_vec_clear(&env_item_desc, (void **)&items, &n);
 }
 
-static void add_layers(struct list *l, const struct launch *launch, const struct nodeinfo *info, const struct env_rank *r) {
+static void add_layers(struct list *l, const struct launch *launch, const struct nodeinfo *info,
+		       const struct env_rank *r)
+{
 	const struct speaker who = { launch, r };
 
 	for (int layer = ENV_BASE; layer < ENV_LAUNCH; layer++) {
@@ -128,24 +158,32 @@ static void add_layers(struct list *l, const struct launch *launch, const struct
 	}
 }
 
-/* With both, each stream's pool of kernel arguments lies in VRAM: said at both, because neither name tells (hardware facts 2.5). */
-static void note_kernarg(struct list *l) {
-	struct env_item *force = find(l, "HIP_FORCE_DEV_KERNARG"), *pool = find(l, "HSA_KERNARG_POOL_SIZE");
+/* With both, each stream's pool of kernel arguments lies in VRAM: said at both, because neither
+ * name tells (hardware facts 2.5). */
+static void note_kernarg(struct list *l)
+{
+	struct env_item *force = find(l, "HIP_FORCE_DEV_KERNARG"),
+			*pool = find(l, "HSA_KERNARG_POOL_SIZE");
 	int64_t bytes;
 
-	if (!force || !pool || !mo_streq(force->value, "1") || !pool->value || mo_parse_i64(pool->value, 0, INT64_MAX, &bytes) < 0)
+	if (!force || !pool || !mo_streq(force->value, "1") || !pool->value ||
+	    mo_parse_i64(pool->value, 0, INT64_MAX, &bytes) < 0)
 		return;
 	for (int i = 0; i < 2; i++) {
 		struct env_item *item = i ? pool : force;
-		_cleanup_(mo_freep) char *reason = mo_printf("%s; with HIP_FORCE_DEV_KERNARG=1 the pool lies in VRAM: %.1f MiB for each stream", item->reason ? item->reason : "",
-							     (double)bytes / (1 << 20));
+		_cleanup_(mo_freep) char *reason =
+			mo_printf("%s; with HIP_FORCE_DEV_KERNARG=1 the pool lies in VRAM: %.1f "
+				  "MiB for each stream",
+				  item->reason ? item->reason : "", (double)bytes / (1 << 20));
 		mo_str_set(&item->reason, reason);
 	}
 }
 
-/* One variable with all GPUs of this job on the node; LOCAL_RANK is the index into it. HIP, not ROCR: peers in one process stay reachable and LOCAL_RANK keeps its
- * meaning (hardware facts 2.6). */
-static void add_visibility(struct list *l, const struct launch *launch, const struct nodeinfo *info) {
+/* One variable with all GPUs of this job on the node; LOCAL_RANK is the index into it. HIP, not
+ * ROCR: peers in one process stay reachable and LOCAL_RANK keeps its meaning (hardware facts
+ * 2.6). */
+static void add_visibility(struct list *l, const struct launch *launch, const struct nodeinfo *info)
+{
 	const char *vendor = NULL;
 	_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
 
@@ -155,46 +193,70 @@ static void add_visibility(struct list *l, const struct launch *launch, const st
 		if (info->gpus[i].index == launch->gpus[0])
 			vendor = info->gpus[i].vendor;
 	if (mo_streq(vendor, "amd"))
-		set(l, ENV_LAUNCH, "launch", "HIP_VISIBLE_DEVICES", text.data, "all GPUs of this job on the node, LOCAL_RANK is the index; the only visibility variable, two would filter twice");
+		set(l, ENV_LAUNCH, "launch", "HIP_VISIBLE_DEVICES", text.data,
+		    "all GPUs of this job on the node, LOCAL_RANK is the index; the only "
+		    "visibility variable, two would filter twice");
 	else if (mo_streq(vendor, "nvidia"))
-		set(l, ENV_LAUNCH, "launch", "CUDA_VISIBLE_DEVICES", text.data, "all GPUs of this job on the node, LOCAL_RANK is the index");
+		set(l, ENV_LAUNCH, "launch", "CUDA_VISIBLE_DEVICES", text.data,
+		    "all GPUs of this job on the node, LOCAL_RANK is the index");
 }
 
-static void add_launch(struct list *l, const struct launch *launch, const struct env_rank *r) {
+static void add_launch(struct list *l, const struct launch *launch, const struct env_rank *r)
+{
 	int64_t rank = launch->first_rank + r->local_rank;
 	_cleanup_(mo_freep) char *job = mo_printf("j-%lld", (long long)launch->job);
 
-	set_int(l, "RANK", rank, launch->n_local < (int64_t)launch->n_gpus ? "number of this process in the job: there is one per node, with all its GPUs" : "number of this rank in the job");
+	set_int(l, "RANK", rank,
+		launch->n_local < (int64_t)launch->n_gpus
+			? "number of this process in the job: there is one per node, with all its "
+			  "GPUs"
+			: "number of this rank in the job");
 	set_int(l, "WORLD_SIZE", launch->world, "ranks of the job");
-	set_int(l, "LOCAL_RANK", r->local_rank, "number of this rank on its node, index into the visible GPUs");
+	set_int(l, "LOCAL_RANK", r->local_rank,
+		"number of this rank on its node, index into the visible GPUs");
 	set_int(l, "LOCAL_WORLD_SIZE", launch->n_local, "ranks of the job on this node");
-	set_int(l, "GROUP_RANK", launch->node_rank, "torchrun's word for the node's number in the job");
+	set_int(l, "GROUP_RANK", launch->node_rank,
+		"torchrun's word for the node's number in the job");
 	set_int(l, "GROUP_WORLD_SIZE", launch->n_nodes, "torchrun's word for the number of nodes");
 	set_int(l, "ROLE_RANK", rank, "torchrun's roles: there is one, so this is RANK");
-	set_int(l, "ROLE_WORLD_SIZE", launch->world, "torchrun's roles: there is one, so this is WORLD_SIZE");
+	set_int(l, "ROLE_WORLD_SIZE", launch->world,
+		"torchrun's roles: there is one, so this is WORLD_SIZE");
 	set_int(l, "NODE_RANK", launch->node_rank, "number of this node in the job");
 	set_int(l, "NNODES", launch->n_nodes, "nodes of the job");
-	set(l, ENV_LAUNCH, "launch", "MASTER_ADDR", launch->master_addr ? launch->master_addr : "127.0.0.1", "address of the node of rank 0");
-	set_int(l, "MASTER_PORT", launch->master_port, "first of four ports in a row, new for every attempt so that no old store or socket is met");
+	set(l, ENV_LAUNCH, "launch", "MASTER_ADDR",
+	    launch->master_addr ? launch->master_addr : "127.0.0.1",
+	    "address of the node of rank 0");
+	set_int(l, "MASTER_PORT", launch->master_port,
+		"first of four ports in a row, new for every attempt so that no old store or "
+		"socket is met");
 	set(l, ENV_LAUNCH, "launch", "TORCHELASTIC_RUN_ID", job, "the job's id");
 	set_int(l, "TORCHELASTIC_RESTART_COUNT", launch->attempt - 1, "attempts before this one");
-	set(l, ENV_LAUNCH, "launch", "TORCHELASTIC_ERROR_FILE", r->error_file, "where programs decorated with @record write their exception");
+	set(l, ENV_LAUNCH, "launch", "TORCHELASTIC_ERROR_FILE", r->error_file,
+	    "where programs decorated with @record write their exception");
 	set(l, ENV_LAUNCH, "launch", "MOE_JOB", job, "the job's id");
 	set_int(l, "MOE_ATTEMPT", launch->attempt, "attempt of the job, from 1");
-	set(l, ENV_LAUNCH, "launch", "MOE_STEP", r->step_id, "marks every process of this attempt on this node, so that none is left behind");
-	set(l, ENV_LAUNCH, "launch", "MOE_NOTIFY_SOCKET", r->notify_socket, "takes KEY=VALUE datagrams about progress; optional to use");
-	set(l, ENV_LAUNCH, "recipe: checkpoint.dir", "MOE_CHECKPOINT_DIR", launch->checkpoint_dir, "the recipe's checkpoint directory");
-	set_int(l, "MOE_RESUME_ITERATION", launch->resume >= 0 ? launch->resume : -1, "newest complete checkpoint this attempt resumes from; -1 = a fresh start");
+	set(l, ENV_LAUNCH, "launch", "MOE_STEP", r->step_id,
+	    "marks every process of this attempt on this node, so that none is left behind");
+	set(l, ENV_LAUNCH, "launch", "MOE_NOTIFY_SOCKET", r->notify_socket,
+	    "takes KEY=VALUE datagrams about progress; optional to use");
+	set(l, ENV_LAUNCH, "recipe: checkpoint.dir", "MOE_CHECKPOINT_DIR", launch->checkpoint_dir,
+	    "the recipe's checkpoint directory");
+	set_int(l, "MOE_RESUME_ITERATION", launch->resume >= 0 ? launch->resume : -1,
+		"newest complete checkpoint this attempt resumes from; -1 = a fresh start");
 }
 
-void env_compose(const struct launch *launch, const struct nodeinfo *info, const struct rank_bind *b, const struct env_rank *r, struct env_item **items, size_t *n_items) {
+void env_compose(const struct launch *launch, const struct nodeinfo *info,
+		 const struct rank_bind *b, const struct env_rank *r, struct env_item **items,
+		 size_t *n_items)
+{
 	struct list l = { .items = items, .n = n_items, .from = *n_items };
 
 	add_node_base(&l, b, r);
 	add_layers(&l, launch, info, r);
 	for (size_t i = 0; i < ELEMENTSOF(fallback); i++)
 		if (!find(&l, fallback[i].name))
-			set(&l, ENV_BASE, "built in", fallback[i].name, fallback[i].value, fallback[i].reason);
+			set(&l, ENV_BASE, "built in", fallback[i].name, fallback[i].value,
+			    fallback[i].reason);
 	note_kernarg(&l);
 	add_visibility(&l, launch, info);
 	add_launch(&l, launch, r);

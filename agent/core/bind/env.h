@@ -1,4 +1,5 @@
-/* The environment of one rank: layers base < profile (then what this node's NICs say) < engine < feature < recipe, then the launch names, which nothing overrides. Pure. */
+/* The environment of one rank: layers base < profile (then what this node's NICs say) < engine <
+ * feature < recipe, then the launch names, which nothing overrides. Pure. */
 #pragma once
 #include "agent/core/bind/bind.h"
 #include "lib/base/error.h"
@@ -7,11 +8,13 @@
 
 struct env_rank {
 	int64_t local_rank;
-	const char *ifname;      /* interface that owns launch.address, NULL unknown */
+	const char *ifname; /* interface that owns launch.address, NULL unknown */
 	const char *step_id, *notify_socket, *error_file, *home, *user, *shell, *tmpdir;
 };
-/* All items of the rank in a stable order, one per name, with `overrides` filled; one without value and file is unset: the rank must not get it. Appends to items. */
-void env_compose(const struct launch *l, const struct nodeinfo *info, const struct rank_bind *b, const struct env_rank *r, struct env_item **items, size_t *n_items);
+/* All items of the rank in a stable order, one per name, with `overrides` filled; one without
+ * value and file is unset: the rank must not get it. Appends to items. */
+void env_compose(const struct launch *l, const struct nodeinfo *info, const struct rank_bind *b,
+		 const struct env_rank *r, struct env_item **items, size_t *n_items);
 /* true for names that only the launcher may set (RANK, WORLD_SIZE, ...). */
 bool env_is_launch_name(const char *name);
 /* What looks like a credential (lib/model/mask.h) becomes ***: it is shown so outside the node. */

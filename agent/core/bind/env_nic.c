@@ -1,4 +1,5 @@
-/* See env_nic.h. All ranks of a node get the same list in the node's order: RCCL chooses the NIC for each GPU itself, and lists that differ between ranks end in a hang. */
+/* See env_nic.h. All ranks of a node get the same list in the node's order: RCCL chooses the NIC
+ * for each GPU itself, and lists that differ between ranks end in a hang. */
 #include "agent/core/bind/env_nic.h"
 
 #include <string.h>
@@ -7,7 +8,10 @@
 
 #define GID "NCCL_IB_GID_INDEX"
 
-struct nics { const struct nic_info *items[64]; size_t n; };
+struct nics {
+	const struct nic_info *items[64];
+	size_t n;
+};
 
 static bool of_the_job(const struct launch *l, const struct nodeinfo *info, const char *nic)
 {
@@ -28,7 +32,8 @@ static struct nics nics_of(const struct launch *l, const struct nodeinfo *info)
 	return ret;
 }
 
-static void add(struct env_item **items, size_t *n_items, const char *name, const char *value, char *reason, const char *source)
+static void add(struct env_item **items, size_t *n_items, const char *name, const char *value,
+		char *reason, const char *source)
 {
 	struct env_item *item = mo_vec_add(&env_item_desc, (void **)items, n_items);
 
@@ -53,24 +58,36 @@ static bool needs_exact(const struct nics *nics, const struct nodeinfo *info)
 	return false;
 }
 
-static void add_hca(const struct launch *l, const struct nics *nics, const struct nodeinfo *info, struct env_item **items, size_t *n_items)
+static void add_hca(const struct launch *l, const struct nics *nics, const struct nodeinfo *info,
+		    struct env_item **items, size_t *n_items)
 {
 	_cleanup_(mo_buf_done) struct mo_buf value = { 0 }, down = { 0 };
 	bool exact = needs_exact(nics, info);
 
 	for (size_t i = 0; i < nics->n; i++) {
 		const struct nic_info *nic = nics->items[i];
-		mo_buf_printf(&value, "%s%s:%lld", i ? "," : exact ? "=" : "", nic->name, (long long)(nic->port == MO_NONE ? 1 : nic->port));
+		mo_buf_printf(&value, "%s%s:%lld",
+			      i       ? ","
+			      : exact ? "="
+				      : "",
+			      nic->name, (long long)(nic->port == MO_NONE ? 1 : nic->port));
 		if (nic->state && !mo_streq(nic->state, "ACTIVE"))
-			mo_buf_printf(&down, "; %s is %s and not used while it is", nic->name, nic->state);
+			mo_buf_printf(&down, "; %s is %s and not used while it is", nic->name,
+				      nic->state);
 	}
 	add(items, n_items, "NCCL_IB_HCA", value.data,
-	    mo_printf("the NICs paired with this job's GPUs (%zu of the node's %zu), the same for all ranks: each rank's nearest is chosen by the library%s%s", nics->n, info->n_nics,
-		      exact ? "; = in front because another NIC's name begins with one of these" : "", down.len ? down.data : ""),
-	    l->n_gpus == info->n_gpus ? "node: RDMA devices, whole node" : "node: RDMA devices, part of the node");
+	    mo_printf("the NICs paired with this job's GPUs (%zu of the node's %zu), the same for "
+		      "all ranks: each rank's nearest is chosen by the library%s%s",
+		      nics->n, info->n_nics,
+		      exact ? "; = in front because another NIC's name begins with one of these"
+			    : "",
+		      down.len ? down.data : ""),
+	    l->n_gpus == info->n_gpus ? "node: RDMA devices, whole node"
+				      : "node: RDMA devices, part of the node");
 }
 
-static void add_gid(const struct nics *nics, struct env_item *profile, struct env_item **items, size_t *n_items)
+static void add_gid(const struct nics *nics, struct env_item *profile, struct env_item **items,
+		    size_t *n_items)
 {
 	int64_t index = nics->items[0]->gid_index;
 	const struct nic_info *other = NULL;
@@ -83,30 +100,45 @@ static void add_gid(const struct nics *nics, struct env_item *profile, struct en
 	}
 	if (infiniband) {
 		if (profile)
-			add(items, n_items, GID, NULL, mo_strdup("the ports are InfiniBand: there are no RoCE GIDs to choose from, and an index beyond the port's table fails"),
+			add(items, n_items, GID, NULL,
+			    mo_strdup("the ports are InfiniBand: there are no RoCE GIDs to choose "
+				      "from, and an index beyond the port's table fails"),
 			    "node: link layer of the RDMA devices");
 		return;
 	}
 	if (other) {
-		add(items, n_items, GID, NULL, mo_printf("RoCE v2 stands at different indexes (%s and %s differ), so one number cannot be right: the library looks for itself",
-							  nics->items[0]->name, other->name), "node: GIDs of the RDMA devices");
+		add(items, n_items, GID, NULL,
+		    mo_printf("RoCE v2 stands at different indexes (%s and %s differ), so one "
+			      "number cannot be right: the library looks for itself",
+			      nics->items[0]->name, other->name),
+		    "node: GIDs of the RDMA devices");
 		return;
 	}
 	if (index == MO_NONE)
-		return;          /* none was seen: the profile's word is all there is */
+		return; /* none was seen: the profile's word is all there is */
 	_cleanup_(mo_freep) char *value = mo_printf("%lld", (long long)index);
 	const char *others = nics->n > 1 ? " and the others" : "";
 	if (profile && mo_streq(profile->value, value)) {
-		_cleanup_(mo_freep) char *reason = mo_printf("%s; on this node it is the lowest routable RoCE v2 GID of %s%s", profile->reason ? profile->reason : "", nics->items[0]->name, others);
+		_cleanup_(mo_freep) char *reason =
+			mo_printf("%s; on this node it is the lowest routable RoCE v2 GID of %s%s",
+				  profile->reason ? profile->reason : "", nics->items[0]->name,
+				  others);
 		mo_str_set(&profile->reason, reason);
 		return;
 	}
-	_cleanup_(mo_freep) char *verdict = profile ? mo_printf("; %s says %s, which is not that on this node", profile->source ? profile->source : "the profile", profile->value ? profile->value : "nothing")
-						    : mo_strdup("");
-	add(items, n_items, GID, value, mo_printf("the lowest routable RoCE v2 GID of %s%s%s", nics->items[0]->name, others, verdict), "node: GIDs of the RDMA devices");
+	_cleanup_(mo_freep) char *verdict =
+		profile ? mo_printf("; %s says %s, which is not that on this node",
+				    profile->source ? profile->source : "the profile",
+				    profile->value ? profile->value : "nothing")
+			: mo_strdup("");
+	add(items, n_items, GID, value,
+	    mo_printf("the lowest routable RoCE v2 GID of %s%s%s", nics->items[0]->name, others,
+		      verdict),
+	    "node: GIDs of the RDMA devices");
 }
 
-void env_nics(const struct launch *l, const struct nodeinfo *info, struct env_item *gid, const char *ifname, struct env_item **items, size_t *n_items)
+void env_nics(const struct launch *l, const struct nodeinfo *info, struct env_item *gid,
+	      const char *ifname, struct env_item **items, size_t *n_items)
 {
 	static const char *const names[] = { "NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME" };
 	struct nics nics = nics_of(l, info);
@@ -117,6 +149,9 @@ void env_nics(const struct launch *l, const struct nodeinfo *info, struct env_it
 	}
 	for (size_t i = 0; i < ELEMENTSOF(names) && ifname && l->n_nodes > 1; i++)
 		add(items, n_items, names[i], ifname,
-		    mo_printf("the interface that owns %s, under which the other nodes reach this one (others: Primus takes the first address of hostname -I, often the management network)",
-			      l->address), "node: interface of the agent's address");
+		    mo_printf("the interface that owns %s, under which the other nodes reach this "
+			      "one (others: Primus takes the first address of hostname -I, often "
+			      "the management network)",
+			      l->address),
+		    "node: interface of the agent's address");
 }

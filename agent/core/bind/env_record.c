@@ -1,12 +1,17 @@
-/* See env_record.h. Written by stepd when its ranks are forked, read by moed for `moectl explain env`. */
+/* See env_record.h. Written by stepd when its ranks are forked, read by moed for `moectl explain
+ * env`. */
 #include "agent/core/bind/env_record.h"
 
 #include "agent/core/bind/env.h"
 #include "lib/model/limits.h"
 
-static const struct mo_field env_of_rank_fields[] = { MO_F(env_of_rank, rank, MO_INT), MO_F_VEC(env_of_rank, items, &env_item_desc) };
+static const struct mo_field env_of_rank_fields[] = {
+	MO_F(env_of_rank, rank, MO_INT), MO_F_VEC(env_of_rank, items, &env_item_desc)
+};
 static const struct mo_desc env_of_rank_desc = MO_DESC(env_of_rank, env_of_rank_fields);
-static const struct mo_field env_record_fields[] = { MO_F_VEC(env_record, items, &env_item_desc), MO_F_VEC(env_record, ranks, &env_of_rank_desc, .max = MO_GPUS_PER_NODE_MAX) };
+static const struct mo_field env_record_fields[] = { MO_F_VEC(env_record, items, &env_item_desc),
+						     MO_F_VEC(env_record, ranks, &env_of_rank_desc,
+							      .max = MO_GPUS_PER_NODE_MAX) };
 const struct mo_desc env_record_desc = MO_DESC(env_record, env_record_fields);
 
 static const struct env_item *named(const struct env_item *items, size_t n, const char *name)
@@ -62,7 +67,8 @@ bool env_record_of(const struct env_record *rec, int64_t rank, struct env_item *
 			k = &rec->ranks[i];
 	for (size_t i = 0; k && i < rec->n_items; i++) {
 		const struct env_item *own = named(k->items, k->n_items, rec->items[i].name);
-		mo_desc_copy(&env_item_desc, mo_vec_add(&env_item_desc, (void **)ret, n_ret), own ? own : &rec->items[i]);
+		mo_desc_copy(&env_item_desc, mo_vec_add(&env_item_desc, (void **)ret, n_ret),
+			     own ? own : &rec->items[i]);
 	}
 	return k != NULL;
 }

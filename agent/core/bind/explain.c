@@ -1,5 +1,5 @@
-/* See explain.h. The rules are those of bind.c, told for one rank; the CPUs are those the rank really has, so where another job's cores were in the way the two differ and
- * that is said. */
+/* See explain.h. The rules are those of bind.c, told for one rank; the CPUs are those the rank
+ * really has, so where another job's cores were in the way the two differ and that is said. */
 #include "agent/core/bind/explain.h"
 
 #include <string.h>
@@ -8,10 +8,14 @@
 #include "lib/base/idset.h"
 
 static const struct mo_field bind_view_fields[] = {
-	MO_F(bind_view, rank, MO_INT), MO_F(bind_view, node, MO_STR), MO_F(bind_view, local_rank, MO_INT), MO_F(bind_view, gpu, MO_INT), MO_F(bind_view, gpu_model, MO_STR),
-	MO_F(bind_view, bdf, MO_STR), MO_F(bind_view, numa_node, MO_INT), MO_F(bind_view, cpus, MO_STR), MO_F(bind_view, cores, MO_INT), MO_F_LIST(bind_view, l3, MO_STRS),
-	MO_F(bind_view, memory, MO_STR), MO_F(bind_view, nic, MO_STR), MO_F(bind_view, nic_numa_node, MO_INT), MO_F(bind_view, bind_verified, MO_TRI),
-	MO_F(bind_view, bind_note, MO_STR), MO_F_LIST(bind_view, why, MO_STRS),
+	MO_F(bind_view, rank, MO_INT),          MO_F(bind_view, node, MO_STR),
+	MO_F(bind_view, local_rank, MO_INT),    MO_F(bind_view, gpu, MO_INT),
+	MO_F(bind_view, gpu_model, MO_STR),     MO_F(bind_view, bdf, MO_STR),
+	MO_F(bind_view, numa_node, MO_INT),     MO_F(bind_view, cpus, MO_STR),
+	MO_F(bind_view, cores, MO_INT),         MO_F_LIST(bind_view, l3, MO_STRS),
+	MO_F(bind_view, memory, MO_STR),        MO_F(bind_view, nic, MO_STR),
+	MO_F(bind_view, nic_numa_node, MO_INT), MO_F(bind_view, bind_verified, MO_TRI),
+	MO_F(bind_view, bind_note, MO_STR),     MO_F_LIST(bind_view, why, MO_STRS),
 };
 const struct mo_desc bind_view_desc = MO_DESC(bind_view, bind_view_fields);
 
@@ -44,12 +48,14 @@ static const struct nic_info *nic_of(const struct nodeinfo *info, const char *na
 	return NULL;
 }
 
-/* Groups ("0,8;1,9") that share a CPU with cpus; list NULL: only counted. *ret_all: how many groups there are. */
-static size_t groups_touched(const char *groups, const struct mo_idset *cpus, char ***list, size_t *n_list, size_t *ret_all)
+/* Groups ("0,8;1,9") that share a CPU with cpus; list NULL: only counted. *ret_all: how many
+ * groups there are. */
+static size_t groups_touched(const char *groups, const struct mo_idset *cpus, char ***list,
+			     size_t *n_list, size_t *ret_all)
 {
 	size_t n = 0;
 
-	for (const char *p = groups; p && *p; ) {
+	for (const char *p = groups; p && *p;) {
 		size_t len = strcspn(p, ";");
 		_cleanup_(mo_freep) char *text = mo_strndup(p, len);
 		_cleanup_(mo_idset_done) struct mo_idset group = { 0 };
@@ -67,23 +73,33 @@ static size_t groups_touched(const char *groups, const struct mo_idset *cpus, ch
 	return n;
 }
 
-static void explain_gpu(const struct nodeinfo *info, const struct gpu_slot *slot, struct bind_view *v)
+static void explain_gpu(const struct nodeinfo *info, const struct gpu_slot *slot,
+			struct bind_view *v)
 {
 	const char *bdf = slot->bdf ? slot->bdf : "no PCI device";
 
 	if (slot->numa_node == MO_NONE || !numa_of(info, slot->numa_node))
-		why(v, mo_printf("GPU %lld (%s): its NUMA node is unknown, so any core may serve it", (long long)slot->index, bdf));
+		why(v,
+		    mo_printf("GPU %lld (%s): its NUMA node is unknown, so any core may serve it",
+			      (long long)slot->index, bdf));
 	else if (v->numa_node != MO_NONE && slot->numa_node != v->numa_node)
-		why(v, mo_printf("GPU %lld (%s) is on NUMA node %lld, which has no usable core: node %lld is the nearest that has", (long long)slot->index, bdf, (long long)slot->numa_node,
+		why(v, mo_printf("GPU %lld (%s) is on NUMA node %lld, which has no usable core: "
+				 "node %lld is the nearest that has",
+				 (long long)slot->index, bdf, (long long)slot->numa_node,
 				 (long long)v->numa_node));
 	else
-		why(v, mo_printf("GPU %lld (%s) is on NUMA node %lld", (long long)slot->index, bdf, (long long)slot->numa_node));
+		why(v, mo_printf("GPU %lld (%s) is on NUMA node %lld", (long long)slot->index, bdf,
+				 (long long)slot->numa_node));
 	if (slot->partition != MO_NONE)
-		why(v, mo_printf("the GPU is partition %lld of a card (%s): the partitions of one card share its NUMA node and NIC", (long long)slot->partition, slot->compute_partition ? slot->compute_partition : "?"));
+		why(v, mo_printf("the GPU is partition %lld of a card (%s): the partitions of one "
+				 "card share its NUMA node and NIC",
+				 (long long)slot->partition,
+				 slot->compute_partition ? slot->compute_partition : "?"));
 }
 
 /* Slots whose ranks would use the node's cores; *ret_used: those of this job. */
-static size_t slots_on(const struct nodeinfo *info, int64_t numa, const struct rank *ranks, size_t n_ranks, size_t *ret_used)
+static size_t slots_on(const struct nodeinfo *info, int64_t numa, const struct rank *ranks,
+		       size_t n_ranks, size_t *ret_used)
 {
 	size_t n = 0;
 
@@ -97,14 +113,21 @@ static size_t slots_on(const struct nodeinfo *info, int64_t numa, const struct r
 	return n;
 }
 
-static void explain_cores(const struct nodeinfo *info, const struct recipe_bind *how, const struct rank *ranks, size_t n_ranks, const struct rank_bind *plan, struct bind_view *v)
+static void explain_cores(const struct nodeinfo *info, const struct recipe_bind *how,
+			  const struct rank *ranks, size_t n_ranks, const struct rank_bind *plan,
+			  struct bind_view *v)
 {
 	const struct numa_node *node = numa_of(info, v->numa_node);
 	_cleanup_(mo_idset_done) struct mo_idset cpus = { 0 };
 	size_t all = 0, cores = 0, n_cpus, used = 0, n_slots, l3_all = 0;
 
-	if (!v->cpus || mo_idset_parse(v->cpus, &cpus) < 0 || (n_cpus = mo_idset_count(&cpus)) == 0) {
-		why(v, mo_strdup(mo_streq(how->cpu, "none") ? "bind.cpu: none: the rank runs wherever the kernel puts it" : "no CPUs are known: the rank is not started, or not bound"));
+	if (!v->cpus || mo_idset_parse(v->cpus, &cpus) < 0 ||
+	    (n_cpus = mo_idset_count(&cpus)) == 0) {
+		why(v,
+		    mo_strdup(
+			    mo_streq(how->cpu, "none")
+				    ? "bind.cpu: none: the rank runs wherever the kernel puts it"
+				    : "no CPUs are known: the rank is not started, or not bound"));
 		return;
 	}
 	for (size_t i = 0; i < info->n_numa; i++) {
@@ -117,18 +140,28 @@ static void explain_cores(const struct nodeinfo *info, const struct recipe_bind 
 	if (!node || !all)
 		return;
 	n_slots = slots_on(info, v->numa_node, ranks, n_ranks, &used);
-	size_t wanted = how->reserve_cores == MO_NONE ? 2 : (size_t)MO_MAX(how->reserve_cores, 0), kept = MO_MIN(wanted, all > n_slots ? all - n_slots : 0);
+	size_t wanted = how->reserve_cores == MO_NONE ? 2 : (size_t)MO_MAX(how->reserve_cores, 0),
+	       kept = MO_MIN(wanted, all > n_slots ? all - n_slots : 0);
 	if (kept)
-		why(v, mo_printf("%zu of the node's %zu usable cores stay with the system, interrupts and the agent (bind.reserve_cores)", kept, all));
+		why(v, mo_printf("%zu of the node's %zu usable cores stay with the system, "
+				 "interrupts and the agent (bind.reserve_cores)",
+				 kept, all));
 	if (kept < wanted)
-		why(v, mo_printf("bind.reserve_cores asks for %zu: %s kept, because each GPU slot needs a core", wanted, kept ? "fewer are" : "none is"));
+		why(v, mo_printf("bind.reserve_cores asks for %zu: %s kept, because each GPU slot "
+				 "needs a core",
+				 wanted, kept ? "fewer are" : "none is"));
 	if (n_slots > 0)
-		why(v, mo_printf("%zu core%s: the part of its GPU slot when the node's %zu are divided among its %zu slot%s in whole cores along L3 caches%s", cores, cores == 1 ? "" : "s", all, n_slots,
+		why(v, mo_printf("%zu core%s: the part of its GPU slot when the node's %zu are "
+				 "divided among its %zu slot%s in whole cores along L3 caches%s",
+				 cores, cores == 1 ? "" : "s", all, n_slots,
 				 n_slots == 1 ? "" : "s", kept ? ", without those kept back" : ""));
 	if (used < n_slots)
-		why(v, mo_printf("%zu of these slots %s not this job's: their cores stay free for other jobs", n_slots - used, n_slots - used == 1 ? "is" : "are"));
+		why(v, mo_printf("%zu of these slots %s not this job's: their cores stay free for "
+				 "other jobs",
+				 n_slots - used, n_slots - used == 1 ? "is" : "are"));
 	if (n_cpus > cores)
-		why(v, mo_printf("%zu CPUs: all threads of each core (bind.smt: %s)", n_cpus, how->smt ? how->smt : "auto"));
+		why(v, mo_printf("%zu CPUs: all threads of each core (bind.smt: %s)", n_cpus,
+				 how->smt ? how->smt : "auto"));
 	else if (mo_streq(how->smt, "one"))
 		why(v, mo_strdup("one thread of each core (bind.smt: one)"));
 	if (plan && plan->shared)
@@ -137,20 +170,30 @@ static void explain_cores(const struct nodeinfo *info, const struct recipe_bind 
 		why(v, mo_printf("on an empty node it would have had %s", plan->cpus));
 }
 
-static void explain_memory(const struct recipe_bind *how, const struct rank_bind *plan, struct bind_view *v)
+static void explain_memory(const struct recipe_bind *how, const struct rank_bind *plan,
+			   struct bind_view *v)
 {
 	if (!plan)
 		return;
-	v->memory = plan->mem_policy > MEM_NONE && plan->mem_policy <= MEM_INTERLEAVE ? mo_printf("%s %s", mem_policy_names[plan->mem_policy], plan->mem_nodes) : mo_strdup("none");
+	v->memory =
+		plan->mem_policy > MEM_NONE && plan->mem_policy <= MEM_INTERLEAVE
+			? mo_printf("%s %s", mem_policy_names[plan->mem_policy], plan->mem_nodes)
+			: mo_strdup("none");
 	if (plan->mem_policy == MEM_PREFERRED)
-		why(v, mo_printf("memory comes from node %s while it has any (bind.memory: preferred); with bind a full node would mean an OOM kill", plan->mem_nodes));
+		why(v, mo_printf("memory comes from node %s while it has any (bind.memory: "
+				 "preferred); with bind a full node would mean an OOM kill",
+				 plan->mem_nodes));
 	else if (plan->mem_policy == MEM_NONE)
-		why(v, mo_strdup(mo_streq(how->memory, "none") ? "bind.memory: none" : "no memory policy: there is one NUMA node, or the GPU's is unknown"));
+		why(v,
+		    mo_strdup(mo_streq(how->memory, "none") ? "bind.memory: none"
+							    : "no memory policy: there is one NUMA "
+							      "node, or the GPU's is unknown"));
 	else
 		why(v, mo_printf("bind.memory: %s", mem_policy_names[plan->mem_policy]));
 }
 
-static void explain_nic(const struct nodeinfo *info, const struct recipe_bind *how, const struct gpu_slot *slot, struct bind_view *v)
+static void explain_nic(const struct nodeinfo *info, const struct recipe_bind *how,
+			const struct gpu_slot *slot, struct bind_view *v)
 {
 	const struct nic_info *nic = nic_of(info, v->nic);
 
@@ -158,17 +201,29 @@ static void explain_nic(const struct nodeinfo *info, const struct recipe_bind *h
 	if (mo_streq(how->nic, "none"))
 		why(v, mo_strdup("bind.nic: none: the library chooses"));
 	else if (!v->nic)
-		why(v, mo_strdup(info->n_nics ? "no NIC is paired with the GPU" : "the node has no RDMA NIC"));
+		why(v, mo_strdup(info->n_nics ? "no NIC is paired with the GPU"
+					      : "the node has no RDMA NIC"));
 	else
-		why(v, mo_printf("%s (%s) has the deepest PCI switch or root in common with the GPU%s", v->nic, nic && nic->bdf ? nic->bdf : "?",
-				 nic && nic->numa_node != MO_NONE && nic->numa_node == slot->numa_node ? ", on the same NUMA node" : ""));
+		why(v,
+		    mo_printf("%s (%s) has the deepest PCI switch or root in common with the GPU%s",
+			      v->nic, nic && nic->bdf ? nic->bdf : "?",
+			      nic && nic->numa_node != MO_NONE && nic->numa_node == slot->numa_node
+				      ? ", on the same NUMA node"
+				      : ""));
 }
 
-struct plans { struct rank_bind *items; size_t n; };
+struct plans {
+	struct rank_bind *items;
+	size_t n;
+};
 
-static void plans_done(struct plans *p) { mo_vec_clear(&rank_bind_desc, (void **)&p->items, &p->n); }
+static void plans_done(struct plans *p)
+{
+	mo_vec_clear(&rank_bind_desc, (void **)&p->items, &p->n);
+}
 
-void bind_explain(const struct nodeinfo *info, const struct recipe_bind *how, const struct rank *ranks, size_t n_ranks, struct bind_view **ret, size_t *n_ret)
+void bind_explain(const struct nodeinfo *info, const struct recipe_bind *how,
+		  const struct rank *ranks, size_t n_ranks, struct bind_view **ret, size_t *n_ret)
 {
 	_cleanup_(plans_done) struct plans plans = { 0 };
 	_cleanup_(mo_freep) int64_t *gpus = mo_alloc_array(n_ranks + 1, sizeof(*gpus));
@@ -176,7 +231,7 @@ void bind_explain(const struct nodeinfo *info, const struct recipe_bind *how, co
 	for (size_t i = 0; i < n_ranks; i++)
 		gpus[i] = ranks[i].gpu;
 	if (info && bind_plan(info, how, gpus, n_ranks, "", &plans.items, &plans.n, NULL) < 0)
-		plans.n = 0;     /* the node has changed since: what the ranks have is still told */
+		plans.n = 0; /* the node has changed since: what the ranks have is still told */
 	for (size_t i = 0; i < n_ranks; i++) {
 		const struct rank *r = &ranks[i];
 		const struct rank_bind *plan = i < plans.n ? &plans.items[i] : NULL;
@@ -193,7 +248,8 @@ void bind_explain(const struct nodeinfo *info, const struct recipe_bind *how, co
 		v->bind_verified = r->bind_verified;
 		v->bind_note = mo_strdup(r->bind_note);
 		if (!slot) {
-			why(v, mo_printf("slot %lld is not among the node's GPUs now", (long long)r->gpu));
+			why(v, mo_printf("slot %lld is not among the node's GPUs now",
+					 (long long)r->gpu));
 			continue;
 		}
 		v->gpu_model = mo_strdup(slot->model);

@@ -5,9 +5,15 @@
 #include "agent/core/bind/env.h"
 #include "lib/model/mask.h"
 
-struct binds { struct rank_bind *items; size_t n; };
+struct binds {
+	struct rank_bind *items;
+	size_t n;
+};
 
-static void binds_done(struct binds *b) { mo_vec_clear(&rank_bind_desc, (void **)&b->items, &b->n); }
+static void binds_done(struct binds *b)
+{
+	mo_vec_clear(&rank_bind_desc, (void **)&b->items, &b->n);
+}
 
 static void place(struct dryrun_rank *k, const struct launch *l, size_t i,
 		  const struct rank_bind *b, const char *node)
@@ -33,13 +39,17 @@ int preview_binds(const char *node, const struct nodeinfo *info, const struct la
 	return r < 0 ? r : 0;
 }
 
-int preview_ranks(const char *node, const struct nodeinfo *info, const struct launch *l, struct dryrun_rank **ranks, size_t *n_ranks, struct mo_error *err)
+int preview_ranks(const char *node, const struct nodeinfo *info, const struct launch *l,
+		  struct dryrun_rank **ranks, size_t *n_ranks, struct mo_error *err)
 {
 	_cleanup_(binds_done) struct binds binds = { 0 };
-	_cleanup_(mo_freep) char *dir = mo_printf("/run/moe-agent/steps/j%lld.a%lld", (long long)l->job, (long long)l->attempt);
-	_cleanup_(mo_freep) char *step = mo_printf("j%lld.a%lld.%s", (long long)l->job, (long long)l->attempt, node);
+	_cleanup_(mo_freep) char *dir = mo_printf("/run/moe-agent/steps/j%lld.a%lld",
+						  (long long)l->job, (long long)l->attempt);
+	_cleanup_(mo_freep) char *step =
+		mo_printf("j%lld.a%lld.%s", (long long)l->job, (long long)l->attempt, node);
 	const char *user = l->user ? l->user : "root";
-	_cleanup_(mo_freep) char *home = mo_streq(user, "root") ? mo_strdup("/root") : mo_printf("/home/%s", user);
+	_cleanup_(mo_freep) char *home =
+		mo_streq(user, "root") ? mo_strdup("/root") : mo_printf("/home/%s", user);
 	int r = bind_launch(info, l, &l->bind, "", &binds.items, &binds.n, err);
 	if (r < 0)
 		return r;
@@ -47,9 +57,18 @@ int preview_ranks(const char *node, const struct nodeinfo *info, const struct la
 		const struct rank_bind *b = &binds.items[i];
 		struct dryrun_rank *k = mo_vec_add(&dryrun_rank_desc, (void **)ranks, n_ranks);
 		int64_t rank = l->first_rank + (int64_t)i;
-		_cleanup_(mo_freep) char *error_file = mo_printf("%s/error.%lld.json", dir, (long long)rank), *notify = mo_printf("%s/notify.%lld", dir, (long long)rank);
-		const struct env_rank who = { .local_rank = (int64_t)i, .step_id = step, .notify_socket = notify, .error_file = error_file, .home = home, .user = user,
-					      .shell = "/bin/bash", .tmpdir = "/tmp" };
+		_cleanup_(mo_freep) char *error_file = mo_printf("%s/error.%lld.json", dir,
+								 (long long)rank),
+					 *notify =
+						 mo_printf("%s/notify.%lld", dir, (long long)rank);
+		const struct env_rank who = { .local_rank = (int64_t)i,
+					      .step_id = step,
+					      .notify_socket = notify,
+					      .error_file = error_file,
+					      .home = home,
+					      .user = user,
+					      .shell = "/bin/bash",
+					      .tmpdir = "/tmp" };
 		place(k, l, i, b, node);
 		for (size_t w = 0; w < l->n_argv; w++)
 			mo_strs_add(&k->argv, &k->n_argv, l->argv[w]);

@@ -1,49 +1,67 @@
-/* Is this directory entry a complete checkpoint? Pure judgement over a listing that a shell (moe-ckpt) made; the engine's layout says what completeness means. */
+/* Is this directory entry a complete checkpoint? Pure judgement over a listing that a shell
+ * (moe-ckpt) made; the engine's layout says what completeness means. */
 #pragma once
 #include "lib/base/error.h"
 #include "lib/model/engine.h"
 
 #define CKPT_GRIDS_MAX 8
 struct ckpt_file {
-	char *name;              /* relative to the entry, "/" between */
+	char *name; /* relative to the entry, "/" between */
 	int64_t bytes, mtime_ns, inode;
-	char *damage;            /* why its content cannot be whole (a cut archive), a link; NULL = nothing known */
-	int64_t crc;             /* CRC32C, MO_NONE = not made */
-	int64_t least;           /* of a list in a pickle: it has at least so many bytes */
+	/* why its content cannot be whole (a cut archive), a link; NULL = nothing known */
+	char *damage;
+	int64_t crc;   /* CRC32C, MO_NONE = not made */
+	int64_t least; /* of a list in a pickle: it has at least so many bytes */
 };
 struct ckpt_marker {
-	char *name;              /* of alternatives the one that is there */
-	bool present; int64_t bytes, mtime_ns;
-	char *damage;            /* why its content is not whole (JSON that does not parse, a cut pickle), NULL fine */
-	int64_t iteration, world;/* what a JSON marker says of itself, MO_NONE = nothing */
-	bool lists_files; struct ckpt_file *files; size_t n_files;     /* JSON marker with files: {name: bytes}; bytes MO_NONE = any size, of layout.listed */
-	bool contains;           /* layout.contains was found in it */
-	uint32_t said;           /* bit i: unless_said of layout.needs[i] was found in it */
+	char *name; /* of alternatives the one that is there */
+	bool present;
+	int64_t bytes, mtime_ns;
+	/* why its content is not whole (JSON that does not parse, a cut pickle), NULL fine */
+	char *damage;
+	int64_t iteration, world; /* what a JSON marker says of itself, MO_NONE = nothing */
+	/* JSON marker with files: {name: bytes}; bytes MO_NONE = any size, of layout.listed */
+	bool lists_files;
+	struct ckpt_file *files;
+	size_t n_files;
+	bool contains; /* layout.contains was found in it */
+	uint32_t said; /* bit i: unless_said of layout.needs[i] was found in it */
 };
 struct ckpt_entry {
-	char *name; int64_t iteration;
+	char *name;
+	int64_t iteration;
 	bool directory;
-	char *damage;            /* it cannot be a checkpoint whatever it holds: a link, a save that never ended; NULL */
-	bool too_many;           /* the listing was cut */
-	bool thorough;           /* files were opened: damage tells what is in them */
-	bool asked;              /* files of grids were asked how many there are: parts tells */
+	/* it cannot be a checkpoint whatever it holds: a link, a save that never ended; NULL */
+	char *damage;
+	bool too_many; /* the listing was cut */
+	bool thorough; /* files were opened: damage tells what is in them */
+	bool asked;    /* files of grids were asked how many there are: parts tells */
 	int64_t mtime_ns;
-	struct ckpt_file *files; size_t n_files;       /* regular files, markers included; links with damage */
-	struct ckpt_marker *markers; size_t n_markers; /* one per layout marker, in order */
-	int64_t parts[CKPT_GRIDS_MAX];                 /* what the files of layout.grids[i] say of their number, 0 = nothing */
-	/* of a grid with `tied`: what they say of the numbers of `says`, and of that one; 0 = as the first */
+	/* regular files, markers included; links with damage */
+	struct ckpt_file *files;
+	size_t n_files;
+	struct ckpt_marker *markers;
+	size_t n_markers; /* one per layout marker, in order */
+	/* what the files of layout.grids[i] say of their number, 0 = nothing */
+	int64_t parts[CKPT_GRIDS_MAX];
+	/* of a grid with `tied`: what they say of the numbers of `says`, and of that one; 0 = as
+	 * the first */
 	int64_t told[CKPT_GRIDS_MAX][CKPT_NUMBERS_MAX], tied[CKPT_GRIDS_MAX];
-	uint32_t due[CKPT_GRIDS_MAX];                  /* bit k: that they also say that there are files of its variants[k] */
-	char *fixed;                                   /* sizes without which it cannot be loaded (layout.grids[i].fixes), NULL = any */
-	/* what layout.grids[i].told_by say: excused holds, the numbers of share and sum; 0 = nothing */
+	/* bit k: that they also say that there are files of its variants[k] */
+	uint32_t due[CKPT_GRIDS_MAX];
+	/* sizes without which it cannot be loaded (layout.grids[i].fixes), NULL = any */
+	char *fixed;
+	/* what layout.grids[i].told_by say: excused holds, the numbers of share and sum; 0 =
+	 * nothing */
 	bool excused[CKPT_GRIDS_MAX];
 	int64_t share[CKPT_GRIDS_MAX], sum[CKPT_GRIDS_MAX];
 };
 void ckpt_files_done(struct ckpt_file *files, size_t n);
-void ckpt_files_sort(struct ckpt_file *files, size_t n);               /* by name */
+void ckpt_files_sort(struct ckpt_file *files, size_t n); /* by name */
 void ckpt_entry_done(struct ckpt_entry *e);
 
-enum ckpt_tracker { TRACKER_NONE, TRACKER_MISSING, TRACKER_LINK, TRACKER_DAMAGED, TRACKER_SAYS };    /* NONE: the layout has none */
+/* NONE: the layout has none */
+enum ckpt_tracker { TRACKER_NONE, TRACKER_MISSING, TRACKER_LINK, TRACKER_DAMAGED, TRACKER_SAYS };
 
 enum ckpt_level { LEVEL_MARKER, LEVEL_SIZES, LEVEL_CRC };
 extern const char *const ckpt_level_names[3];
@@ -51,10 +69,14 @@ struct ckpt_rules;
 int ckpt_rules_new(const struct ckpt_layout *layout, struct ckpt_rules **ret, struct mo_error *err);
 struct ckpt_rules *ckpt_rules_free(struct ckpt_rules *r);
 MO_DEFINE_CLEANUP(struct ckpt_rules, ckpt_rules_free)
-/* Content of a tracker file -> its iteration, a plain number or an entry's name; "release" = INT64_MAX. TRACKER_SAYS or TRACKER_DAMAGED. */
-enum ckpt_tracker ckpt_tracker_parse(const struct ckpt_rules *r, const char *text, size_t n, int64_t *ret);
-/* Whether a name in the directory is an entry, and of which iteration; unfinished: one whose name says that its save never ended. */
-bool ckpt_is_entry(const struct ckpt_rules *r, const char *name, int64_t *ret_iteration, bool *ret_unfinished);
+/* Content of a tracker file -> its iteration, a plain number or an entry's name; "release" =
+ * INT64_MAX. TRACKER_SAYS or TRACKER_DAMAGED. */
+enum ckpt_tracker ckpt_tracker_parse(const struct ckpt_rules *r, const char *text, size_t n,
+				     int64_t *ret);
+/* Whether a name in the directory is an entry, and of which iteration; unfinished: one whose
+ * name says that its save never ended. */
+bool ckpt_is_entry(const struct ckpt_rules *r, const char *name, int64_t *ret_iteration,
+		   bool *ret_unfinished);
 /* Whether a file with this name looks like a model's state. */
 bool ckpt_looks_like_state(const struct ckpt_layout *layout, const char *name, int64_t bytes);
 /* Whether a file of this name is part of a checkpoint of this layout wherever it lies; in an entry
@@ -64,25 +86,46 @@ bool ckpt_is_part(const struct ckpt_rules *r, const char *name, bool in_entry);
 bool ckpt_is_beside(const struct ckpt_rules *r, const char *name);
 /* The iteration that the pickle of such a file says, -1 = none. */
 int64_t ckpt_state_iteration(const struct ckpt_layout *layout, const void *pickle, size_t n);
-/* What a file must be by its name, and the names (between blanks) of the members that a JSON marker must have, NULL = any. */
+/* What a file must be by its name, and the names (between blanks) of the members that a JSON
+ * marker must have, NULL = any. */
 enum ckpt_format ckpt_format_of(const struct ckpt_rules *r, const char *name);
 const char *ckpt_members_of(const struct ckpt_rules *r, const char *marker);
-/* Whether the layout asks what is in this marker; what its content says (listed, contains, said), or that it is not whole (damage). */
+/* Whether the layout asks what is in this marker; what its content says (listed, contains,
+ * said), or that it is not whole (damage). */
 bool ckpt_reads_marker(const struct ckpt_rules *r, const char *name);
-void ckpt_marker_content(const struct ckpt_rules *r, const char *text, size_t n, struct ckpt_marker *m);
-/* The words (iterations of the layout) behind which this file's pickle has its iteration; NULL = it says none. Damage when the pickle says another one than the entry's name, NULL = fine or not told. */
+void ckpt_marker_content(const struct ckpt_rules *r, const char *text, size_t n,
+			 struct ckpt_marker *m);
+/* The words (iterations of the layout) behind which this file's pickle has its iteration; NULL =
+ * it says none. Damage when the pickle says another one than the entry's name, NULL = fine or
+ * not told. */
 const char *ckpt_iteration_words(const struct ckpt_rules *r, const char *name);
 char *ckpt_iteration_damage(const char *words, const void *pickle, size_t n, int64_t iteration);
-/* Whether this file's pickle may say how many files its grid has and of which variants; what it says goes into e->parts and e->due. */
+/* Whether this file's pickle may say how many files its grid has and of which variants; what it
+ * says goes into e->parts and e->due. */
 bool ckpt_tells_parts(const struct ckpt_rules *r, const char *name, size_t *ret_grid);
-void ckpt_parts_told(const struct ckpt_rules *r, size_t grid, const void *pickle, size_t n, struct ckpt_entry *e);
-/* The same for what other files say of a grid (told_by): whether this is one, and what its pickle says. */
+void ckpt_parts_told(const struct ckpt_rules *r, size_t grid, const void *pickle, size_t n,
+		     struct ckpt_entry *e);
+/* The same for what other files say of a grid (told_by): whether this is one, and what its
+ * pickle says. */
 bool ckpt_tells_of_grid(const struct ckpt_rules *r, size_t grid, const char *name);
-void ckpt_grid_told(const struct ckpt_rules *r, size_t grid, const void *pickle, size_t n, struct ckpt_entry *e);
-/* What an entry is asked. world: ranks that must have written it, MO_NONE = any; announced: the engine says that it is complete, which counts where the layout says so. */
-struct ckpt_question { enum ckpt_level level; int64_t world; bool announced; enum ckpt_tracker tracker; int64_t tracker_says; };
+void ckpt_grid_told(const struct ckpt_rules *r, size_t grid, const void *pickle, size_t n,
+		    struct ckpt_entry *e);
+/* What an entry is asked. world: ranks that must have written it, MO_NONE = any; announced: the
+ * engine says that it is complete, which counts where the layout says so. */
+struct ckpt_question {
+	enum ckpt_level level;
+	int64_t world;
+	bool announced;
+	enum ckpt_tracker tracker;
+	int64_t tracker_says;
+};
 /* NULL = complete; else why not, caller frees. */
-char *ckpt_judge(const struct ckpt_rules *r, const struct ckpt_entry *e, const struct ckpt_question *q);
-/* A complete one that the engine cannot load as it lies there (by_tracker): why, and what to do; NULL = it can. */
-char *ckpt_held(const struct ckpt_rules *r, const struct ckpt_entry *e, const struct ckpt_question *q);
-char *ckpt_judge_tracker(const struct ckpt_rules *r, const struct ckpt_entry *e, const struct ckpt_question *q); /* that part alone */
+char *ckpt_judge(const struct ckpt_rules *r, const struct ckpt_entry *e,
+		 const struct ckpt_question *q);
+/* A complete one that the engine cannot load as it lies there (by_tracker): why, and what to do;
+ * NULL = it can. */
+char *ckpt_held(const struct ckpt_rules *r, const struct ckpt_entry *e,
+		const struct ckpt_question *q);
+/* that part alone */
+char *ckpt_judge_tracker(const struct ckpt_rules *r, const struct ckpt_entry *e,
+			 const struct ckpt_question *q);

@@ -1,11 +1,13 @@
-/* Whether bytes are one whole MessagePack value: walked value by value, nothing is built. Orbax keeps the
- * small parts of a tree in a file of this format, and cannot restore a step whose file is cut. */
+/* Whether bytes are one whole MessagePack value: walked value by value, nothing is built. Orbax
+ * keeps the small parts of a tree in a file of this format, and cannot restore a step whose file
+ * is cut. */
 #include "agent/core/ckpt/archive.h"
 
 #include <string.h>
 
-/* What stands behind a value's first byte: a number of `width` bytes that is the length of its text
- * (plus `more`) or, with `values`, how many values follow, times that; without a width `more` bytes. */
+/* What stands behind a value's first byte: a number of `width` bytes that is the length of its
+ * text (plus `more`) or, with `values`, how many values follow, times that; without a width
+ * `more` bytes. */
 struct shape {
 	unsigned char width, more, values;
 };
@@ -13,14 +15,35 @@ struct shape {
 static struct shape shape_of(unsigned char c)
 {
 	static const struct shape from_c4[] = {
-		{ 1, 0, 0 }, { 2, 0, 0 }, { 4, 0, 0 },                        /* bytes */
-		{ 1, 1, 0 }, { 2, 1, 0 }, { 4, 1, 0 },                        /* extensions */
-		{ 0, 4, 0 }, { 0, 8, 0 },                                     /* floating point */
-		{ 0, 1, 0 }, { 0, 2, 0 }, { 0, 4, 0 }, { 0, 8, 0 },           /* whole numbers */
-		{ 0, 1, 0 }, { 0, 2, 0 }, { 0, 4, 0 }, { 0, 8, 0 },
-		{ 0, 2, 0 }, { 0, 3, 0 }, { 0, 5, 0 }, { 0, 9, 0 }, { 0, 17, 0 }, /* extensions of a size */
-		{ 1, 0, 0 }, { 2, 0, 0 }, { 4, 0, 0 },                        /* texts */
-		{ 2, 0, 1 }, { 4, 0, 1 }, { 2, 0, 2 }, { 4, 0, 2 },           /* lists, maps */
+		{ 1, 0, 0 },
+		{ 2, 0, 0 },
+		{ 4, 0, 0 }, /* bytes */
+		{ 1, 1, 0 },
+		{ 2, 1, 0 },
+		{ 4, 1, 0 }, /* extensions */
+		{ 0, 4, 0 },
+		{ 0, 8, 0 }, /* floating point */
+		{ 0, 1, 0 },
+		{ 0, 2, 0 },
+		{ 0, 4, 0 },
+		{ 0, 8, 0 }, /* whole numbers */
+		{ 0, 1, 0 },
+		{ 0, 2, 0 },
+		{ 0, 4, 0 },
+		{ 0, 8, 0 },
+		/* extensions of a size */
+		{ 0, 2, 0 },
+		{ 0, 3, 0 },
+		{ 0, 5, 0 },
+		{ 0, 9, 0 },
+		{ 0, 17, 0 },
+		{ 1, 0, 0 },
+		{ 2, 0, 0 },
+		{ 4, 0, 0 }, /* texts */
+		{ 2, 0, 1 },
+		{ 4, 0, 1 },
+		{ 2, 0, 2 },
+		{ 4, 0, 2 }, /* lists, maps */
 	};
 
 	if (c >= 0xc4 && c <= 0xdf)
@@ -42,7 +65,7 @@ const char *msgpack_damage(const unsigned char *data, size_t n)
 	size_t at = 0;
 
 	while (due > 0) {
-		if (at >= n || due > n - at)       /* each value has a byte at least */
+		if (at >= n || due > n - at) /* each value has a byte at least */
 			return "it is cut short";
 		unsigned char c = data[at++];
 		struct shape shape = shape_of(c);

@@ -1,4 +1,5 @@
-/* When what is looked at, and which orders to look there are (see health.h). Called by agent/health.c. */
+/* When what is looked at, and which orders to look there are (see health.h). Called by
+ * agent/health.c. */
 #include "agent/core/health/health.h"
 
 #include <string.h>
@@ -6,17 +7,24 @@
 #include "agent/core/health/health_state.h"
 #include "lib/model/limits.h"
 
-#define STACK_EVERY 10                 /* the fingerprint changes when somebody upgrades: once per that many looks at the host */
+/* the fingerprint changes when somebody upgrades: once per that many looks at the host */
+#define STACK_EVERY 10
 
 /* ---- objects */
 
-static struct object *add_object(struct health *h, int area, const char *name, int64_t now) {
+static struct object *add_object(struct health *h, int area, const char *name, int64_t now)
+{
 	struct object *o = health_object(h, area, name);
 
 	if (o)
 		return o;
 	o = mo_alloc(sizeof(*o));
-	*o = (struct object){ .area = area, .name = mo_strdup(name), .next = now, .next_sensors = INT64_MAX, .asked_at = MO_NONE, .full_at = MO_NONE };
+	*o = (struct object){ .area = area,
+			      .name = mo_strdup(name),
+			      .next = now,
+			      .next_sensors = INT64_MAX,
+			      .asked_at = MO_NONE,
+			      .full_at = MO_NONE };
 	mo_desc_init(&probe_desc, &o->last);
 	mo_desc_init(&gpu_sensors_desc, &o->sensors);
 	for (size_t i = 0; i < ELEMENTSOF(o->throttle_base); i++)
@@ -25,21 +33,30 @@ static struct object *add_object(struct health *h, int area, const char *name, i
 		if (h->checks[i].area != area)
 			continue;
 		struct verdict *v = MO_GROW(o->verdicts, o->n_verdicts);
-		*v = (struct verdict){ .check = &h->checks[i], .count = MO_NONE, .last = MO_NONE_F, .last_of = MO_NONE_F, .started_at = MO_NONE, .next = h->checks[i].when & (WHEN_PREFLIGHT | WHEN_PERIODIC) ? now : INT64_MAX };
+		*v = (struct verdict){ .check = &h->checks[i],
+				       .count = MO_NONE,
+				       .last = MO_NONE_F,
+				       .last_of = MO_NONE_F,
+				       .started_at = MO_NONE,
+				       .next = h->checks[i].when & (WHEN_PREFLIGHT | WHEN_PERIODIC)
+						       ? now
+						       : INT64_MAX };
 	}
 	*MO_GROW(h->objects, h->n_objects) = o;
 	health_kept_apply(h, o);
 	return o;
 }
 
-static bool paired(const struct nodeinfo *info, const char *nic) {
+static bool paired(const struct nodeinfo *info, const char *nic)
+{
 	for (size_t i = 0; i < info->n_gpus; i++)
 		if (info->gpus[i].bdf && mo_streq(info->gpus[i].nic, nic))
 			return true;
 	return false;
 }
 
-static bool still_there(const struct object *o, const struct nodeinfo *info) {
+static bool still_there(const struct object *o, const struct nodeinfo *info)
+{
 	if (o->area == PROBE_NIC)
 		return paired(info, o->name);
 	if (o->area != PROBE_GPU)
@@ -50,22 +67,28 @@ static bool still_there(const struct object *o, const struct nodeinfo *info) {
 	return false;
 }
 
-int64_t health_interval(const struct health *h, const struct object *o) {
+int64_t health_interval(const struct health *h, const struct object *o)
+{
 	switch (o->area) {
-	case PROBE_KLOG: return h->n_gpus ? h->intervals.klog_us : MO_MAX(h->intervals.klog_us, h->intervals.host_us);    /* a node without GPUs is to cost next to nothing */
+	/* a node without GPUs is to cost next to nothing */
+	case PROBE_KLOG:
+		return h->n_gpus ? h->intervals.klog_us
+				 : MO_MAX(h->intervals.klog_us, h->intervals.host_us);
 	case PROBE_HOST: return h->intervals.host_us;
 	case PROBE_STACK: return h->intervals.host_us * STACK_EVERY;
 	default: return h->intervals.device_us;
 	}
 }
 
-void health_devices(struct health *h, const struct nodeinfo *info, int64_t expect_gpus, int64_t now) {
+void health_devices(struct health *h, const struct nodeinfo *info, int64_t expect_gpus, int64_t now)
+{
 	for (size_t i = 0; i < h->n_objects; i++)
 		h->objects[i]->n_slots = 0;
 	for (size_t i = h->n_objects; i-- > 0;)
 		if (!still_there(h->objects[i], info)) {
 			health_object_free(h->objects[i]);
-			memmove(&h->objects[i], &h->objects[i + 1], (--h->n_objects - i) * sizeof(*h->objects));
+			memmove(&h->objects[i], &h->objects[i + 1],
+				(--h->n_objects - i) * sizeof(*h->objects));
 		}
 	for (size_t i = 0; i < info->n_gpus; i++)
 		if (info->gpus[i].bdf) {
@@ -85,13 +108,15 @@ void health_devices(struct health *h, const struct nodeinfo *info, int64_t expec
 	for (size_t i = 0; i < h->n_objects; i++) {
 		h->n_gpus += h->objects[i]->area == PROBE_GPU;
 		h->n_nics += h->objects[i]->area == PROBE_NIC;
-		h->objects[i]->spread_us = health_interval(h, h->objects[i]) / (int64_t)h->n_objects * (int64_t)i;
+		h->objects[i]->spread_us =
+			health_interval(h, h->objects[i]) / (int64_t)h->n_objects * (int64_t)i;
 	}
 	h->gpus_expected = expect_gpus;
 	health_settle(h, now);
 }
 
-void health_discovery(struct health *h, const char *why, bool nothing, int64_t now) {
+void health_discovery(struct health *h, const char *why, bool nothing, int64_t now)
+{
 	struct object *host = health_object(h, PROBE_HOST, "host");
 
 	if (mo_streq(why, h->discovery) && nothing == h->nothing_known)
@@ -102,7 +127,8 @@ void health_discovery(struct health *h, const char *why, bool nothing, int64_t n
 		host->next = MO_MIN(host->next, now);
 }
 
-static bool object_busy(const struct object *o, const int64_t *slots, size_t n) {
+static bool object_busy(const struct object *o, const int64_t *slots, size_t n)
+{
 	for (size_t i = 0; i < o->n_slots; i++)
 		for (size_t k = 0; k < n; k++)
 			if (o->slots[i] == slots[k])
@@ -111,13 +137,16 @@ static bool object_busy(const struct object *o, const int64_t *slots, size_t n) 
 }
 
 /* What cannot be looked at while a job runs does not keep the node's other GPUs from being used. */
-static void excuse(struct object *o) {
+static void excuse(struct object *o)
+{
 	for (size_t i = 0; i < o->n_verdicts; i++)
 		if (!o->verdicts[i].looked && !(o->verdicts[i].check->when & WHEN_PERIODIC))
 			o->verdicts[i].looked = true;
 }
 
-void health_busy(struct health *h, const int64_t *slots, size_t n_slots, size_t n_steps, int64_t now) {
+void health_busy(struct health *h, const int64_t *slots, size_t n_slots, size_t n_steps,
+		 int64_t now)
+{
 	size_t before = h->n_steps;
 
 	h->n_steps = n_steps;
@@ -134,7 +163,8 @@ void health_busy(struct health *h, const int64_t *slots, size_t n_slots, size_t 
 			o->next = MO_MIN(o->next, now);
 		}
 		for (size_t k = 0; freed && k < o->n_verdicts; k++)
-			if (o->verdicts[k].check->n_argv && (o->verdicts[k].check->when & WHEN_EPILOG))
+			if (o->verdicts[k].check->n_argv &&
+			    (o->verdicts[k].check->when & WHEN_EPILOG))
 				o->verdicts[k].next = now;
 	}
 	health_settle(h, now);
@@ -142,21 +172,26 @@ void health_busy(struct health *h, const int64_t *slots, size_t n_slots, size_t 
 
 /* ---- looks */
 
-static bool program_may_run(const struct health *h, const struct verdict *v) {
-	return v->check->n_argv && health_applies(h, v->check) && !v->under_way && (h->n_steps == 0 || (v->check->when & WHEN_PERIODIC));
+static bool program_may_run(const struct health *h, const struct verdict *v)
+{
+	return v->check->n_argv && health_applies(h, v->check) && !v->under_way &&
+	       (h->n_steps == 0 || (v->check->when & WHEN_PERIODIC));
 }
 
-static int64_t program_due(const struct health *h, const struct verdict *v) {
+static int64_t program_due(const struct health *h, const struct verdict *v)
+{
 	const struct order *order = health_open_order(h);
 
 	if (!program_may_run(h, v))
 		return INT64_MAX;
-	if (order && (v->check->when & WHEN_FAILURE) && (v->started_at == MO_NONE || v->started_at < order->at || verdict_pending(v)))
+	if (order && (v->check->when & WHEN_FAILURE) &&
+	    (v->started_at == MO_NONE || v->started_at < order->at || verdict_pending(v)))
 		return order->at;
 	return v->next;
 }
 
-static size_t under_way(const struct health *h, bool *ret_program) {
+static size_t under_way(const struct health *h, bool *ret_program)
+{
 	size_t n = 0;
 
 	for (size_t i = 0; i < h->n_objects; i++) {
@@ -167,11 +202,15 @@ static size_t under_way(const struct health *h, bool *ret_program) {
 	return n;
 }
 
-static int64_t object_due(const struct health *h, const struct object *o) {
-	return o->under_way || health_blocked(o) ? INT64_MAX : MO_MIN(o->next, o->area == PROBE_GPU ? o->next_sensors : INT64_MAX);
+static int64_t object_due(const struct health *h, const struct object *o)
+{
+	return o->under_way || health_blocked(o)
+		       ? INT64_MAX
+		       : MO_MIN(o->next, o->area == PROBE_GPU ? o->next_sensors : INT64_MAX);
 }
 
-static void begin(struct object *o, int64_t now, struct health_look *ret) {
+static void begin(struct object *o, int64_t now, struct health_look *ret)
+{
 	o->under_way = true;
 	o->sensors_only = o->next > now;
 	o->asked_at = now;
@@ -180,7 +219,8 @@ static void begin(struct object *o, int64_t now, struct health_look *ret) {
 	ret->sensors = o->sensors_only;
 }
 
-bool health_due(struct health *h, int64_t now, struct health_look *ret) {
+bool health_due(struct health *h, int64_t now, struct health_look *ret)
+{
 	bool program = false;
 	size_t n = under_way(h, &program);
 
@@ -206,7 +246,8 @@ bool health_due(struct health *h, int64_t now, struct health_look *ret) {
 	return false;
 }
 
-int64_t health_deadline(const struct health *h) {
+int64_t health_deadline(const struct health *h)
+{
 	bool program = false;
 	int64_t at = INT64_MAX;
 	bool full = under_way(h, &program) >= HEALTH_PARALLEL;
@@ -228,36 +269,48 @@ int64_t health_deadline(const struct health *h) {
 
 /* ---- orders */
 
-static bool meant(const struct health *h, const struct command *c) { return c->kind == CMD_CHECK && (!c->boot_id || mo_streq(c->boot_id, h->boot_id)); }
+static bool meant(const struct health *h, const struct command *c)
+{
+	return c->kind == CMD_CHECK && (!c->boot_id || mo_streq(c->boot_id, h->boot_id));
+}
 
-static bool repeated(const struct health *h, const struct order *o, const struct command *commands, size_t n) {
+static bool repeated(const struct health *h, const struct order *o, const struct command *commands,
+		     size_t n)
+{
 	for (size_t i = 0; i < n; i++)
-		if (meant(h, &commands[i]) && commands[i].job == o->job && commands[i].attempt == o->attempt)
+		if (meant(h, &commands[i]) && commands[i].job == o->job &&
+		    commands[i].attempt == o->attempt)
 			return true;
 	return false;
 }
 
-static bool known(const struct health *h, int64_t job, int64_t attempt) {
+static bool known(const struct health *h, int64_t job, int64_t attempt)
+{
 	for (size_t i = 0; i < h->n_orders; i++)
 		if (h->orders[i].job == job && h->orders[i].attempt == attempt)
 			return true;
 	return false;
 }
 
-void health_orders(struct health *h, const struct command *commands, size_t n, int64_t now) {
+void health_orders(struct health *h, const struct command *commands, size_t n, int64_t now)
+{
 	bool changed = false;
 
 	for (size_t i = h->n_orders; i-- > 0;)
 		if (!repeated(h, &h->orders[i], commands, n)) {
-			memmove(&h->orders[i], &h->orders[i + 1], (--h->n_orders - i) * sizeof(*h->orders));
+			memmove(&h->orders[i], &h->orders[i + 1],
+				(--h->n_orders - i) * sizeof(*h->orders));
 			changed = true;
 		}
 	for (size_t i = 0; i < n; i++) {
-		if (!meant(h, &commands[i]) || known(h, commands[i].job, commands[i].attempt) || h->n_orders >= CHECKED_MAX)
+		if (!meant(h, &commands[i]) || known(h, commands[i].job, commands[i].attempt) ||
+		    h->n_orders >= CHECKED_MAX)
 			continue;
 		if (!h->orders)
 			h->orders = mo_alloc_array(CHECKED_MAX, sizeof(*h->orders));
-		h->orders[h->n_orders++] = (struct order){ .job = commands[i].job, .attempt = commands[i].attempt, .at = now };
+		h->orders[h->n_orders++] = (struct order){ .job = commands[i].job,
+							   .attempt = commands[i].attempt,
+							   .at = now };
 		for (size_t k = 0; k < h->n_objects; k++)
 			h->objects[k]->next = MO_MIN(h->objects[k]->next, now);
 		changed = true;

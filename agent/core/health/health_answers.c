@@ -1,19 +1,24 @@
-/* What an answer means for whom: readings, a failure to read, the end of a program (see health.h). Called by agent/health.c. */
+/* What an answer means for whom: readings, a failure to read, the end of a program (see
+ * health.h). Called by agent/health.c. */
 #include "agent/core/health/health.h"
 
 #include "agent/core/health/health_state.h"
 #include "agent/core/health/reading.h"
 
-#define THROTTLE_MOST 1.1              /* share of the time; more is nonsense */
-#define HOST_NOW_US 5000000LL          /* a GPU that cannot be read makes the host due, not oftener than this */
+#define THROTTLE_MOST 1.1 /* share of the time; more is nonsense */
+/* a GPU that cannot be read makes the host due, not oftener than this */
+#define HOST_NOW_US 5000000LL
 
-static void look_ended(const struct health *h, struct object *o, int64_t now) {
+static void look_ended(const struct health *h, struct object *o, int64_t now)
+{
 	bool pending = false;
 
 	if (!o->sensors_only)
 		o->full_at = o->asked_at;
 	for (size_t i = 0; i < o->n_verdicts; i++)
-		pending = pending || (!o->verdicts[i].check->n_argv && health_applies(h, o->verdicts[i].check) && verdict_pending(&o->verdicts[i]));
+		pending = pending || (!o->verdicts[i].check->n_argv &&
+				      health_applies(h, o->verdicts[i].check) &&
+				      verdict_pending(&o->verdicts[i]));
 	if (!o->sensors_only) {
 		o->next = now + health_interval(h, o) + o->spread_us;
 		o->spread_us = 0;
@@ -21,20 +26,25 @@ static void look_ended(const struct health *h, struct object *o, int64_t now) {
 			o->next = MO_MIN(o->next, now + HEALTH_AGAIN_US);
 	}
 	for (size_t i = 0; i < h->n_orders; i++)
-		if (!h->orders[i].done && (o->full_at == MO_NONE || o->full_at < h->orders[i].at))     /* it was under way when the order came */
+		/* it was under way when the order came */
+		if (!h->orders[i].done && (o->full_at == MO_NONE || o->full_at < h->orders[i].at))
 			o->next = now;
 	if (o->area == PROBE_GPU && h->intervals.sensors_us < h->intervals.device_us)
 		o->next_sensors = now + h->intervals.sensors_us;
 }
 
-static void take_sensors(struct object *o, const struct probe *p) {
-	static const char *const throttle[] = { "metrics_counter", "prochot_residency", "socket_thm_residency", "vr_thm_residency", "hbm_thm_residency" };
+static void take_sensors(struct object *o, const struct probe *p)
+{
+	static const char *const throttle[] = { "metrics_counter", "prochot_residency",
+						"socket_thm_residency", "vr_thm_residency",
+						"hbm_thm_residency" };
 	struct gpu_sensors *s = &o->sensors;
 	double d[ELEMENTSOF(throttle)], most = MO_NONE_F;
 
 	for (size_t i = 0; i < ELEMENTSOF(throttle); i++) {
 		double value = reading_value(p, throttle[i]), base = o->throttle_base[i];
-		d[i] = value != MO_NONE_F && base != MO_NONE_F && value >= base ? value - base : MO_NONE_F;
+		d[i] = value != MO_NONE_F && base != MO_NONE_F && value >= base ? value - base
+										: MO_NONE_F;
 		o->throttle_base[i] = value;
 		if (i && d[0] > 0 && d[i] != MO_NONE_F && d[i] <= d[0] * THROTTLE_MOST)
 			most = MO_MAX(most, 100 * d[i] / d[0]);
@@ -49,8 +59,14 @@ static void take_sensors(struct object *o, const struct probe *p) {
 	o->sensors_new = true;
 }
 
-static void take_counts(struct object *o, const struct probe *p) {
-	const struct { const char *key; int64_t *to; } counts[] = { { "ras_ue", &o->sensors.ue }, { "ras_ce", &o->sensors.ce }, { "pcie_replay", &o->sensors.pcie_replay } };
+static void take_counts(struct object *o, const struct probe *p)
+{
+	const struct {
+		const char *key;
+		int64_t *to;
+	} counts[] = { { "ras_ue", &o->sensors.ue },
+		       { "ras_ce", &o->sensors.ce },
+		       { "pcie_replay", &o->sensors.pcie_replay } };
 
 	for (size_t i = 0; i < ELEMENTSOF(counts); i++) {
 		double x = reading_value(p, counts[i].key);
@@ -58,11 +74,15 @@ static void take_counts(struct object *o, const struct probe *p) {
 	}
 }
 
-static int64_t moments_of_now(const struct health *h, const struct object *o) {
-	return WHEN_PERIODIC | (health_idle(h, o) ? WHEN_PREFLIGHT : 0) | (health_open_order(h) ? WHEN_FAILURE : 0) | (o->epilog ? WHEN_EPILOG : 0);
+static int64_t moments_of_now(const struct health *h, const struct object *o)
+{
+	return WHEN_PERIODIC | (health_idle(h, o) ? WHEN_PREFLIGHT : 0) |
+	       (health_open_order(h) ? WHEN_FAILURE : 0) | (o->epilog ? WHEN_EPILOG : 0);
 }
 
-static void judge(struct health *h, struct object *o, struct verdict *v, const struct probe *p, int64_t now) {
+static void judge(struct health *h, struct object *o, struct verdict *v, const struct probe *p,
+		  int64_t now)
+{
 	struct finding f;
 
 	rule_look(h, o, v, p, &f);
@@ -70,31 +90,38 @@ static void judge(struct health *h, struct object *o, struct verdict *v, const s
 	finding_done(&f);
 }
 
-static bool all_seen(const struct health *h, int area) {
+static bool all_seen(const struct health *h, int area)
+{
 	for (size_t i = 0; i < h->n_objects; i++)
 		if (h->objects[i]->area == area && !h->objects[i]->seen)
 			return false;
 	return true;
 }
 
-/* Equal devices can be compared when all have answered; the last one to do so is the moment to judge the others too. */
-static void judge_same(struct health *h, int area, int64_t now) {
+/* Equal devices can be compared when all have answered; the last one to do so is the moment to
+ * judge the others too. */
+static void judge_same(struct health *h, int area, int64_t now)
+{
 	if (!all_seen(h, area))
 		return;
 	for (size_t i = 0; i < h->n_objects; i++) {
 		struct object *o = h->objects[i];
 		for (size_t k = 0; o->area == area && k < o->n_verdicts; k++)
-			if (o->verdicts[k].check->measure == MEASURE_SAME && !o->verdicts[k].looked && health_applies(h, o->verdicts[k].check) && o->last.n_readings)
+			if (o->verdicts[k].check->measure == MEASURE_SAME &&
+			    !o->verdicts[k].looked && health_applies(h, o->verdicts[k].check) &&
+			    o->last.n_readings)
 				judge(h, o, &o->verdicts[k], &o->last, now);
 	}
 }
 
-static void judge_object(struct health *h, struct object *o, const struct probe *p, int64_t now) {
+static void judge_object(struct health *h, struct object *o, const struct probe *p, int64_t now)
+{
 	int64_t when = moments_of_now(h, o);
 
 	for (size_t i = 0; i < o->n_verdicts; i++) {
 		struct verdict *v = &o->verdicts[i];
-		if (v->check->n_argv || !(v->check->when & when) || !health_applies(h, v->check) || (v->check->measure == MEASURE_SAME && (!v->looked || !all_seen(h, o->area))))
+		if (v->check->n_argv || !(v->check->when & when) || !health_applies(h, v->check) ||
+		    (v->check->measure == MEASURE_SAME && (!v->looked || !all_seen(h, o->area))))
 			continue;
 		judge(h, o, v, p, now);
 	}
@@ -102,7 +129,8 @@ static void judge_object(struct health *h, struct object *o, const struct probe 
 	judge_same(h, o->area, now);
 }
 
-static void take_klog(struct health *h, struct object *o, const struct probe *p) {
+static void take_klog(struct health *h, struct object *o, const struct probe *p)
+{
 	double seq = reading_value(p, "last_seq");
 
 	for (size_t i = 0; i < o->n_verdicts; i++) {
@@ -117,7 +145,8 @@ static void take_klog(struct health *h, struct object *o, const struct probe *p)
 	}
 }
 
-static void host_now(struct health *h, int64_t now) {
+static void host_now(struct health *h, int64_t now)
+{
 	struct object *host = health_object(h, PROBE_HOST, "host");
 
 	if (host && (host->asked_at == MO_NONE || host->asked_at <= now - HOST_NOW_US))
@@ -125,12 +154,14 @@ static void host_now(struct health *h, int64_t now) {
 }
 
 /* Another device is in its place. */
-static void forget_looks(struct object *o) {
+static void forget_looks(struct object *o)
+{
 	for (size_t i = 0; i < o->n_verdicts; i++)
 		o->verdicts[i].last = o->verdicts[i].last_of = MO_NONE_F;
 }
 
-static void count_gpus(struct health *h, const struct probe *p) {
+static void count_gpus(struct health *h, const struct probe *p)
+{
 	double n = reading_value(p, "gpus_pci");
 
 	if (n != MO_NONE_F && n > (double)h->gpus_seen) {
@@ -139,7 +170,8 @@ static void count_gpus(struct health *h, const struct probe *p) {
 	}
 }
 
-void health_probe(struct health *h, const struct probe *p, int64_t now) {
+void health_probe(struct health *h, const struct probe *p, int64_t now)
+{
 	struct object *o = health_object(h, p->area, p->object);
 
 	if (!o)
@@ -174,8 +206,10 @@ void health_probe(struct health *h, const struct probe *p, int64_t now) {
 	health_settle(h, now);
 }
 
-/* Only the check for what could not be read speaks of it, and what needs no reading: the others keep what they found. */
-static void judge_failure(struct health *h, struct object *o, const char *why, int64_t now) {
+/* Only the check for what could not be read speaks of it, and what needs no reading: the others
+ * keep what they found. */
+static void judge_failure(struct health *h, struct object *o, const char *why, int64_t now)
+{
 	struct probe p;
 
 	mo_desc_init(&probe_desc, &p);
@@ -183,7 +217,9 @@ static void judge_failure(struct health *h, struct object *o, const char *why, i
 	p.problem = mo_strdup(why);
 	for (size_t i = 0; i < o->n_verdicts; i++) {
 		struct verdict *v = &o->verdicts[i];
-		if ((mo_streq(v->check->reading, "problem") || mo_streq(v->check->reading, "discovery")) && health_applies(h, v->check))
+		if ((mo_streq(v->check->reading, "problem") ||
+		     mo_streq(v->check->reading, "discovery")) &&
+		    health_applies(h, v->check))
 			judge(h, o, v, &p, now);
 		else if (!v->check->n_argv)
 			v->looked = true;
@@ -193,7 +229,9 @@ static void judge_failure(struct health *h, struct object *o, const char *why, i
 	judge_same(h, o->area, now);
 }
 
-void health_failed(struct health *h, int area, const char *object, const char *why, bool stuck, int64_t now) {
+void health_failed(struct health *h, int area, const char *object, const char *why, bool stuck,
+		   int64_t now)
+{
 	struct object *o = health_object(h, area, object);
 
 	if (!o)
@@ -209,13 +247,16 @@ void health_failed(struct health *h, int area, const char *object, const char *w
 	health_settle(h, now);
 }
 
-void health_silent(const struct health *h, char ***ret, size_t *n_ret) {
+void health_silent(const struct health *h, char ***ret, size_t *n_ret)
+{
 	for (size_t i = 0; i < h->n_objects; i++)
-		if (h->objects[i]->area == PROBE_GPU && (h->objects[i]->silent || health_blocked(h->objects[i])))
+		if (h->objects[i]->area == PROBE_GPU &&
+		    (h->objects[i]->silent || health_blocked(h->objects[i])))
 			mo_strs_add(ret, n_ret, h->objects[i]->name);
 }
 
-void health_unstuck(struct health *h, int area, const char *object, int64_t now) {
+void health_unstuck(struct health *h, int area, const char *object, int64_t now)
+{
 	struct object *o = health_object(h, area, object);
 
 	if (!o || !o->stuck)
@@ -224,30 +265,39 @@ void health_unstuck(struct health *h, int area, const char *object, int64_t now)
 	o->next = MO_MAX(now, o->stuck_told_at + health_interval(h, o));
 }
 
-static bool in(const char *name, char *const *names, size_t n) {
+static bool in(const char *name, char *const *names, size_t n)
+{
 	for (size_t i = 0; i < n; i++)
 		if (mo_streq(names[i], name))
 			return true;
 	return false;
 }
 
-void health_held(struct health *h, char *const *devices, size_t n, int64_t now) {
+void health_held(struct health *h, char *const *devices, size_t n, int64_t now)
+{
 	for (size_t i = 0; i < h->n_objects; i++) {
 		struct object *o = h->objects[i];
-		bool held = in(o->area == PROBE_GPU || o->area == PROBE_NIC ? o->name : probe_area_names[o->area], devices, n);
+		bool held =
+			in(o->area == PROBE_GPU || o->area == PROBE_NIC ? o->name
+									: probe_area_names[o->area],
+			   devices, n);
 		if (held == o->held)
 			continue;
 		o->held = held;
 		if (held) {
 			o->stuck_told_at = now;
-			judge_failure(h, o, "a process that read it for the discovery or for an agent before this one is stuck in the kernel", now);
+			judge_failure(h, o,
+				      "a process that read it for the discovery or for an agent "
+				      "before this one is stuck in the kernel",
+				      now);
 		} else
 			o->next = MO_MIN(o->next, now);
 	}
 	health_settle(h, now);
 }
 
-void health_tick(struct health *h, int64_t now) {
+void health_tick(struct health *h, int64_t now)
+{
 	for (size_t i = 0; i < h->n_objects; i++) {
 		struct object *o = h->objects[i];
 		if (!health_blocked(o) || now < o->stuck_told_at + health_interval(h, o))
@@ -258,7 +308,8 @@ void health_tick(struct health *h, int64_t now) {
 	health_settle(h, now);
 }
 
-static struct verdict *program_of(struct health *h, const char *check) {
+static struct verdict *program_of(struct health *h, const char *check)
+{
 	for (size_t i = 0; i < h->n_objects; i++)
 		for (size_t k = 0; k < h->objects[i]->n_verdicts; k++)
 			if (mo_streq(h->objects[i]->verdicts[k].check->id, check))
@@ -266,18 +317,23 @@ static struct verdict *program_of(struct health *h, const char *check) {
 	return NULL;
 }
 
-void health_program(struct health *h, const char *check, int code, const char *out, size_t n, const char *problem, int64_t now) {
+void health_program(struct health *h, const char *check, int code, const char *out, size_t n,
+		    const char *problem, int64_t now)
+{
 	struct verdict *v = program_of(h, check);
 
 	if (!v)
 		return;
 	v->under_way = false;
 	health_judge_program(h, v, code, out, n, problem, now);
-	v->next = verdict_pending(v) ? now : v->check->when & WHEN_PERIODIC ? now + v->check->window_us : INT64_MAX;
+	v->next = verdict_pending(v)               ? now
+		  : v->check->when & WHEN_PERIODIC ? now + v->check->window_us
+						   : INT64_MAX;
 	health_settle(h, now);
 }
 
-void health_cancel(struct health *h, const char *check, int64_t now) {
+void health_cancel(struct health *h, const char *check, int64_t now)
+{
 	struct verdict *v = program_of(h, check);
 
 	if (!v)

@@ -1,22 +1,33 @@
-/* What a restart of the agent does not forget: within one boot, and when not long ago, the preflight checks that were made stay made, and their findings stay until the next look judges them
- * again. Otherwise every upgrade of the agent would take its node from jobs until all was looked at once more, and findings would seem to be gone for as long. */
+/* What a restart of the agent does not forget: within one boot, and when not long ago, the
+ * preflight checks that were made stay made, and their findings stay until the next look judges
+ * them again. Otherwise every upgrade of the agent would take its node from jobs until all was
+ * looked at once more, and findings would seem to be gone for as long. */
 #include <string.h>
 
 #include "agent/core/health/health_state.h"
 
-#define KEPT_US (15 * 60 * 1000000LL)          /* from the last look before; the state is written every 5 minutes at least */
+/* from the last look before; the state is written every 5 minutes at least */
+#define KEPT_US (15 * 60 * 1000000LL)
 
-static char *object_key(const struct object *o) { return mo_printf("%s %s", probe_area_names[o->area], o->name); }
+static char *object_key(const struct object *o)
+{
+	return mo_printf("%s %s", probe_area_names[o->area], o->name);
+}
 
-static bool has(char *const *strs, size_t n, const char *s) { return s && mo_enum_parse((const char *const *)strs, n, s) >= 0; }
+static bool has(char *const *strs, size_t n, const char *s)
+{
+	return s && mo_enum_parse((const char *const *)strs, n, s) >= 0;
+}
 
-void health_keep(const struct health *h, struct health_memory *ret) {
+void health_keep(const struct health *h, struct health_memory *ret)
+{
 	ret->at = h->looked_at;
 	ret->preflight_done = h->told.preflight_done;
 	if (!ret->preflight_done)
 		return;
 	for (size_t i = 0; i < h->told.n_results; i++)
-		mo_desc_copy(&check_result_desc, MO_ADD(ret, results, &check_result_desc), &h->told.results[i]);
+		mo_desc_copy(&check_result_desc, MO_ADD(ret, results, &check_result_desc),
+			     &h->told.results[i]);
 	for (size_t i = 0; i < h->n_objects; i++) {
 		_cleanup_(mo_freep) char *key = object_key(h->objects[i]);
 		mo_strs_add(&ret->objects, &ret->n_objects, key);
@@ -26,14 +37,17 @@ void health_keep(const struct health *h, struct health_memory *ret) {
 			mo_strs_add(&ret->checks, &ret->n_checks, h->checks[i].id);
 }
 
-void health_restore(struct health *h, const struct health_memory *m, int64_t now) {
-	if (!m->preflight_done || !mo_streq(m->boot_id, h->boot_id) || m->at == MO_NONE || m->at > now || now - m->at > KEPT_US)
+void health_restore(struct health *h, const struct health_memory *m, int64_t now)
+{
+	if (!m->preflight_done || !mo_streq(m->boot_id, h->boot_id) || m->at == MO_NONE ||
+	    m->at > now || now - m->at > KEPT_US)
 		return;
 	mo_desc_free(&health_memory_desc, h->kept);
 	h->kept = mo_desc_dup(&health_memory_desc, m);
 }
 
-static void restore(struct verdict *v, const struct check_result *r) {
+static void restore(struct verdict *v, const struct check_result *r)
+{
 	v->state = r->state;
 	v->since = r->since;
 	v->at = r->at;
@@ -46,7 +60,8 @@ static void restore(struct verdict *v, const struct check_result *r) {
 }
 
 /* A check or a device that was not there before was not looked at. */
-void health_kept_apply(const struct health *h, struct object *o) {
+void health_kept_apply(const struct health *h, struct object *o)
+{
 	const struct health_memory *m = h->kept;
 	_cleanup_(mo_freep) char *key = object_key(o);
 
@@ -56,7 +71,9 @@ void health_kept_apply(const struct health *h, struct object *o) {
 		struct verdict *v = &o->verdicts[i];
 		v->looked = has(m->checks, m->n_checks, v->check->id);
 		for (size_t k = 0; v->looked && k < m->n_results; k++)
-			if (mo_streq(m->results[k].check, v->check->id) && mo_streq(m->results[k].object, o->name) && m->results[k].state > CHECK_OK && m->results[k].state < _CHECK_STATE_N)
+			if (mo_streq(m->results[k].check, v->check->id) &&
+			    mo_streq(m->results[k].object, o->name) &&
+			    m->results[k].state > CHECK_OK && m->results[k].state < _CHECK_STATE_N)
 				restore(v, &m->results[k]);
 	}
 }

@@ -1,15 +1,19 @@
-/* The life of what agent/core/health/health.c and its siblings know of a node, and what can be asked of it without a look. Here nothing is decided: looks, findings and messages stand above. */
+/* The life of what agent/core/health/health.c and its siblings know of a node, and what can be
+ * asked of it without a look. Here nothing is decided: looks, findings and messages stand above. */
 #include "agent/core/health/health_state.h"
 
 #include <string.h>
 
-struct health *health_new(const struct health_checks *checks, const char *boot_id, const struct health_intervals *intervals, int64_t first_version) {
+struct health *health_new(const struct health_checks *checks, const char *boot_id,
+			  const struct health_intervals *intervals, int64_t first_version)
+{
 	struct health *h = mo_alloc(sizeof(*h));
 
 	h->checks = mo_alloc_array(MO_MAX(checks->n_checks, (size_t)1), sizeof(*h->checks));
 	for (h->n_checks = 0; h->n_checks < checks->n_checks; h->n_checks++) {
 		mo_desc_init(&health_check_desc, &h->checks[h->n_checks]);
-		mo_desc_copy(&health_check_desc, &h->checks[h->n_checks], &checks->checks[h->n_checks]);
+		mo_desc_copy(&health_check_desc, &h->checks[h->n_checks],
+			     &checks->checks[h->n_checks]);
 	}
 	h->boot_id = mo_strdup(boot_id);
 	h->intervals = *intervals;
@@ -21,16 +25,20 @@ struct health *health_new(const struct health_checks *checks, const char *boot_i
 	return h;
 }
 
-static void verdict_done(struct verdict *v) {
+static void verdict_done(struct verdict *v)
+{
 	free(v->text);
 	mo_strs_clear(&v->evidence, &v->n_evidence);
 }
 
-bool verdict_pending(const struct verdict *v) {
-	return (v->bad > 0 && v->bad < v->check->consecutive) || (v->crit > 0 && v->crit < v->check->consecutive);
+bool verdict_pending(const struct verdict *v)
+{
+	return (v->bad > 0 && v->bad < v->check->consecutive) ||
+	       (v->crit > 0 && v->crit < v->check->consecutive);
 }
 
-void health_object_free(struct object *o) {
+void health_object_free(struct object *o)
+{
 	for (size_t i = 0; i < o->n_verdicts; i++)
 		verdict_done(&o->verdicts[i]);
 	free(o->verdicts);
@@ -41,7 +49,8 @@ void health_object_free(struct object *o) {
 	free(o);
 }
 
-struct health *health_free(struct health *h) {
+struct health *health_free(struct health *h)
+{
 	if (!h)
 		return NULL;
 	while (h->n_objects > 0)
@@ -62,14 +71,19 @@ struct health *health_free(struct health *h) {
 	return NULL;
 }
 
-void health_wall(struct health *h, int64_t offset_us) { h->wall_offset = offset_us; }
+void health_wall(struct health *h, int64_t offset_us)
+{
+	h->wall_offset = offset_us;
+}
 
-void health_expect(struct health *h, int64_t memory_bytes, const char *partition) {
+void health_expect(struct health *h, int64_t memory_bytes, const char *partition)
+{
 	h->memory_expected = memory_bytes;
 	mo_str_set(&h->partition_expected, partition);
 }
 
-bool health_disable(struct health *h, const char *id) {
+bool health_disable(struct health *h, const char *id)
+{
 	for (size_t i = 0; i < h->n_checks; i++)
 		if (mo_streq(h->checks[i].id, id)) {
 			h->checks[i].enabled = false;
@@ -78,26 +92,39 @@ bool health_disable(struct health *h, const char *id) {
 	return false;
 }
 
-const struct health_check *health_check_at(const struct health *h, size_t i) { return i < h->n_checks ? &h->checks[i] : NULL; }
-
-bool health_applies(const struct health *h, const struct health_check *c) {
-	return c->enabled && (c->needs != NEEDS_GPU || h->n_gpus) && (c->needs != NEEDS_NIC || h->n_nics);
+const struct health_check *health_check_at(const struct health *h, size_t i)
+{
+	return i < h->n_checks ? &h->checks[i] : NULL;
 }
 
-bool health_idle(const struct health *h, const struct object *o) { return o->area == PROBE_GPU || o->area == PROBE_NIC ? !o->busy : h->n_steps == 0; }
+bool health_applies(const struct health *h, const struct health_check *c)
+{
+	return c->enabled && (c->needs != NEEDS_GPU || h->n_gpus) &&
+	       (c->needs != NEEDS_NIC || h->n_nics);
+}
 
-const struct order *health_open_order(const struct health *h) {
+bool health_idle(const struct health *h, const struct object *o)
+{
+	return o->area == PROBE_GPU || o->area == PROBE_NIC ? !o->busy : h->n_steps == 0;
+}
+
+const struct order *health_open_order(const struct health *h)
+{
 	for (size_t i = 0; i < h->n_orders; i++)
 		if (!h->orders[i].done)
 			return &h->orders[i];
 	return NULL;
 }
 
-struct object *health_object(const struct health *h, int area, const char *name) {
+struct object *health_object(const struct health *h, int area, const char *name)
+{
 	for (size_t i = 0; i < h->n_objects; i++)
 		if (h->objects[i]->area == area && mo_streq(h->objects[i]->name, name))
 			return h->objects[i];
 	return NULL;
 }
 
-bool health_blocked(const struct object *o) { return o->stuck || o->held; }
+bool health_blocked(const struct object *o)
+{
+	return o->stuck || o->held;
+}

@@ -1,107 +1,148 @@
-/* State of a node's health. From below: health_state.c (its life, what can be asked of it) <- health_counters.c, health_kept.c (what lasts) <- health_rules.c (one check against one
- * probe) <- health_judge.c (findings) <- health_told.c (the controller, the disk) <- health.c (looks) <- health_answers.c (what they bring). */
+/* State of a node's health. From below: health_state.c (its life, what can be asked of it) <-
+ * health_counters.c, health_kept.c (what lasts) <- health_rules.c (one check against one probe)
+ * <- health_judge.c (findings) <- health_told.c (the controller, the disk) <- health.c (looks)
+ * <- health_answers.c (what they bring). */
 #pragma once
 #include "agent/core/health/health.h"
 
 #define EVIDENCE_MAX 16
-#define CHECKED_MAX 64                 /* orders remembered until they are no longer repeated */
+#define CHECKED_MAX 64 /* orders remembered until they are no longer repeated */
 
 /* One check on one object. */
 struct verdict {
 	const struct health_check *check;
-	bool looked;                   /* judged since the agent started, or cannot be while a job runs */
-	int state;                     /* enum check_state: told */
-	int64_t bad, crit, unknown;    /* findings in a row: of any kind, critical, unreadable */
-	int64_t since, at;             /* wall clock */
-	int64_t count;                 /* of the counter, as told; MO_NONE: it is none */
+	/* judged since the agent started, or cannot be while a job runs */
+	bool looked;
+	int state;                  /* enum check_state: told */
+	int64_t bad, crit, unknown; /* findings in a row: of any kind, critical, unreadable */
+	int64_t since, at;          /* wall clock */
+	int64_t count;              /* of the counter, as told; MO_NONE: it is none */
 	char *text;
-	char **evidence; size_t n_evidence;
-	double last, last_of;          /* MEASURE_SHARE: at the last look; MO_NONE_F: none */
+	char **evidence;
+	size_t n_evidence;
+	double last, last_of; /* MEASURE_SHARE: at the last look; MO_NONE_F: none */
 	/* programs */
-	bool under_way; int64_t started_at, next;      /* next: INT64_MAX = not due by itself */
+	bool under_way;
+	int64_t started_at, next; /* next: INT64_MAX = not due by itself */
 };
 struct object {
 	int area;
 	char *name, *identity;
-	int64_t *slots; size_t n_slots;/* GPU slots on it */
-	struct verdict *verdicts; size_t n_verdicts;
-	struct probe last;             /* full one; area as given, n_readings 0 before the first */
-	bool seen;                     /* answered, or failed to, since the agent started */
+	int64_t *slots;
+	size_t n_slots; /* GPU slots on it */
+	struct verdict *verdicts;
+	size_t n_verdicts;
+	struct probe last; /* full one; area as given, n_readings 0 before the first */
+	bool seen;         /* answered, or failed to, since the agent started */
 	bool busy, epilog;
-	bool silent;                   /* its last look of any kind had no answer */
-	bool stuck, held;              /* a process hangs in it: of its probe, of the discovery */
+	bool silent;      /* its last look of any kind had no answer */
+	bool stuck, held; /* a process hangs in it: of its probe, of the discovery */
 	bool under_way, sensors_only;
-	int64_t asked_at, full_at;     /* last look; last one that was full and has its answer */
+	int64_t asked_at, full_at; /* last look; last one that was full and has its answer */
 	int64_t next, next_sensors;
-	int64_t spread_us;             /* its share of the first interval, so that looks do not come in bursts */
+	/* its share of the first interval, so that looks do not come in bursts */
+	int64_t spread_us;
 	int64_t stuck_told_at;
-	struct gpu_sensors sensors; bool sensors_new;
-	double throttle_base[5];       /* metrics_counter and the four residencies at the last look of any kind */
+	struct gpu_sensors sensors;
+	bool sensors_new;
+	/* metrics_counter and the four residencies at the last look of any kind */
+	double throttle_base[5];
 };
-struct order { int64_t job, attempt, at; bool done, due; };
+struct order {
+	int64_t job, attempt, at;
+	bool done, due;
+};
 struct health {
-	struct health_check *checks; size_t n_checks;
+	struct health_check *checks;
+	size_t n_checks;
 	struct health_intervals intervals;
 	char *boot_id;
 	int64_t wall_offset;
-	struct object **objects; size_t n_objects;
-	size_t n_gpus, n_nics;         /* objects of these areas */
+	struct object **objects;
+	size_t n_objects;
+	size_t n_gpus, n_nics; /* objects of these areas */
 	int64_t gpus_expected, gpus_seen;
-	int64_t memory_expected; char *partition_expected;     /* health_expect() */
+	int64_t memory_expected;
+	char *partition_expected; /* health_expect() */
 	size_t n_steps;
-	struct stack_item *settings; size_t n_settings;
-	char *discovery; bool nothing_known;   /* as told by health_discovery() */
-	struct health_memory *kept;    /* what is taken over from an agent before, NULL = nothing */
-	struct order *orders; size_t n_orders;
-	struct health_counter *counters; size_t n_counters;
+	struct stack_item *settings;
+	size_t n_settings;
+	char *discovery;
+	bool nothing_known;         /* as told by health_discovery() */
+	struct health_memory *kept; /* what is taken over from an agent before, NULL = nothing */
+	struct order *orders;
+	size_t n_orders;
+	struct health_counter *counters;
+	size_t n_counters;
 	int64_t klog_seq;
-	bool klog_known;               /* klog_seq was loaded, or the log was read once: what comes now is new */
-	struct node_health told;       /* newest version */
-	int64_t acked;                 /* MO_NONE: nothing */
-	bool awaited;                  /* health_awaited() */
+	/* klog_seq was loaded, or the log was read once: what comes now is new */
+	bool klog_known;
+	struct node_health told; /* newest version */
+	int64_t acked;           /* MO_NONE: nothing */
+	bool awaited;            /* health_awaited() */
 	bool unsaved;
-	int64_t looked_at, saved_at;   /* counters: taken last, written last */
+	int64_t looked_at, saved_at; /* counters: taken last, written last */
 };
 
 /* health_state.c */
 void health_object_free(struct object *o);
 struct object *health_object(const struct health *h, int area, const char *name);
-bool health_applies(const struct health *h, const struct health_check *c);     /* enabled, and this node is one that it is for */
+/* enabled, and this node is one that it is for */
+bool health_applies(const struct health *h, const struct health_check *c);
 bool health_idle(const struct health *h, const struct object *o);
-const struct order *health_open_order(const struct health *h);                 /* the oldest that is not done */
-bool health_blocked(const struct object *o);                                   /* a process hangs in it */
-bool verdict_pending(const struct verdict *v);                 /* something was found that does not count yet */
+/* the oldest that is not done */
+const struct order *health_open_order(const struct health *h);
+/* a process hangs in it */
+bool health_blocked(const struct object *o);
+/* something was found that does not count yet */
+bool verdict_pending(const struct verdict *v);
 /* health.c */
-int64_t health_interval(const struct health *h, const struct object *o);       /* between full looks */
+/* between full looks */
+int64_t health_interval(const struct health *h, const struct object *o);
 /* health_counters.c: what counters did in this boot. */
-void health_counters_take(struct health *h, const struct object *o, const struct probe *p, int64_t now);       /* those of the object's checks, at a full look */
-double health_per_hour(const struct health *h, const struct object *o, const struct health_check *c);          /* growth per hour in the check's window; MO_NONE_F: never looked at */
-/* Adds what a look at the kernel's log counted; the sum of this boot. lines: new evidence, kept up to EVIDENCE_MAX. */
-double health_klog_total(struct health *h, const struct object *o, const char *rule, double more, const struct probe *p);
-const struct health_counter *health_counter_find(const struct health *h, const struct object *o, const char *reading);
-bool health_counters_of(struct health *h, const struct object *o, const char *identity);      /* before a look; true: another device is in its place, and what was known of counters is gone */
+/* those of the object's checks, at a full look */
+void health_counters_take(struct health *h, const struct object *o, const struct probe *p,
+			  int64_t now);
+/* growth per hour in the check's window; MO_NONE_F: never looked at */
+double health_per_hour(const struct health *h, const struct object *o,
+		       const struct health_check *c);
+/* Adds what a look at the kernel's log counted; the sum of this boot. lines: new evidence, kept
+ * up to EVIDENCE_MAX. */
+double health_klog_total(struct health *h, const struct object *o, const char *rule, double more,
+			 const struct probe *p);
+const struct health_counter *health_counter_find(const struct health *h, const struct object *o,
+						 const char *reading);
+/* before a look; true: another device is in its place, and what was known of counters is gone */
+bool health_counters_of(struct health *h, const struct object *o, const char *identity);
 
 /* health_kept.c */
-void health_kept_apply(const struct health *h, struct object *o);              /* to a new object */
+void health_kept_apply(const struct health *h, struct object *o); /* to a new object */
 
 /* health_rules.c: what one look found. */
 struct finding {
-	int state;                     /* enum check_state; -1: no verdict yet (a second look is needed) */
-	int64_t count;                 /* where the counter stands; MO_NONE: it is none */
-	bool clears_nothing;           /* OK for want of a reading: an earlier finding stays */
-	char *text;                    /* NULL for OK */
-	char **evidence; size_t n_evidence;
+	/* enum check_state; -1: no verdict yet (a second look is needed) */
+	int state;
+	int64_t count;       /* where the counter stands; MO_NONE: it is none */
+	bool clears_nothing; /* OK for want of a reading: an earlier finding stays */
+	char *text;          /* NULL for OK */
+	char **evidence;
+	size_t n_evidence;
 };
 void finding_done(struct finding *f);
 /* p: with derived readings. */
-void rule_look(const struct health *h, const struct object *o, struct verdict *v, const struct probe *p, struct finding *ret);
+void rule_look(const struct health *h, const struct object *o, struct verdict *v,
+	       const struct probe *p, struct finding *ret);
 int rule_limits(const struct health_check *c, double x);
-char *rule_number(const char *reading, double x);              /* with a unit where the key names one; caller frees */
-void health_derive(const struct health *h, const struct object *o, struct probe *p);   /* readings that follow from others */
+/* with a unit where the key names one; caller frees */
+char *rule_number(const char *reading, double x);
+/* readings that follow from others */
+void health_derive(const struct health *h, const struct object *o, struct probe *p);
 
 /* health_judge.c */
 void verdict_judge(struct health *h, struct verdict *v, const struct finding *f, int64_t now);
-void health_judge_program(struct health *h, struct verdict *v, int code, const char *out, size_t n, const char *problem, int64_t now);
+void health_judge_program(struct health *h, struct verdict *v, int code, const char *out, size_t n,
+			  const char *problem, int64_t now);
 
 /* health_told.c */
-void health_settle(struct health *h, int64_t now);             /* after every change: orders that are done, a new version */
+/* after every change: orders that are done, a new version */
+void health_settle(struct health *h, int64_t now);

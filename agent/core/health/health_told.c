@@ -1,24 +1,30 @@
-/* What the controller is told: results that are not OK, orders that are done, the stack. A new version only when something changed. */
+/* What the controller is told: results that are not OK, orders that are done, the stack. A new
+ * version only when something changed. */
 #include <string.h>
 
 #include "agent/core/health/health_state.h"
 #include "agent/core/health/reading.h"
 #include "lib/model/limits.h"
 
-static bool looked_since(const struct object *o, int64_t at) {
+static bool looked_since(const struct object *o, int64_t at)
+{
 	return o->stuck || (o->full_at != MO_NONE && o->full_at >= at);
 }
 
 /* The verdict's check was looked at for the order, or cannot be. */
-static bool answered(const struct health *h, const struct object *o, const struct verdict *v, const struct order *order) {
+static bool answered(const struct health *h, const struct object *o, const struct verdict *v,
+		     const struct order *order)
+{
 	if (!(v->check->when & WHEN_FAILURE) || !health_applies(h, v->check))
 		return true;
 	if (!v->check->n_argv)
 		return looked_since(o, order->at) && !verdict_pending(v);
-	return h->n_steps > 0 || (!v->under_way && v->started_at != MO_NONE && v->started_at >= order->at && !verdict_pending(v));
+	return h->n_steps > 0 || (!v->under_way && v->started_at != MO_NONE &&
+				  v->started_at >= order->at && !verdict_pending(v));
 }
 
-static bool order_is_done(const struct health *h, const struct order *order, int64_t now) {
+static bool order_is_done(const struct health *h, const struct order *order, int64_t now)
+{
 	if (now >= order->at + HEALTH_BUDGET_US)
 		return true;
 	for (size_t i = 0; i < h->n_objects; i++)
@@ -28,19 +34,22 @@ static bool order_is_done(const struct health *h, const struct order *order, int
 	return true;
 }
 
-static bool preflight_done(const struct health *h) {
+static bool preflight_done(const struct health *h)
+{
 	for (size_t i = 0; i < h->n_objects; i++) {
 		const struct object *o = h->objects[i];
 		for (size_t k = 0; k < o->n_verdicts; k++) {
 			const struct verdict *v = &o->verdicts[k];
-			if ((v->check->when & WHEN_PREFLIGHT) && health_applies(h, v->check) && (!v->looked || verdict_pending(v)))
+			if ((v->check->when & WHEN_PREFLIGHT) && health_applies(h, v->check) &&
+			    (!v->looked || verdict_pending(v)))
 				return false;
 		}
 	}
 	return true;
 }
 
-static void add_result(const struct object *o, const struct verdict *v, struct node_health *n) {
+static void add_result(const struct object *o, const struct verdict *v, struct node_health *n)
+{
 	if (n->n_results >= MO_CHECK_RESULTS_MAX)
 		return;
 	struct check_result *r = MO_ADD(n, results, &check_result_desc);
@@ -61,7 +70,8 @@ static void add_result(const struct object *o, const struct verdict *v, struct n
 		mo_strs_add(&r->evidence, &r->n_evidence, v->evidence[i]);
 }
 
-static void add_stack(const struct health *h, struct node_health *n) {
+static void add_stack(const struct health *h, struct node_health *n)
+{
 	const struct object *o = health_object(h, PROBE_STACK, "host");
 
 	for (size_t i = 0; o && i < o->last.n_readings && n->n_stack < MO_STACK_ITEMS_MAX; i++) {
@@ -72,11 +82,13 @@ static void add_stack(const struct health *h, struct node_health *n) {
 		mo_str_set(&item->key, r->key);
 		item->value = mo_strndup(r->text, 1000);
 	}
-	for (size_t i = 0; o && o->last.n_readings && i < h->n_settings && n->n_stack < MO_STACK_ITEMS_MAX; i++)
+	for (size_t i = 0;
+	     o && o->last.n_readings && i < h->n_settings && n->n_stack < MO_STACK_ITEMS_MAX; i++)
 		mo_desc_copy(&stack_item_desc, MO_ADD(n, stack, &stack_item_desc), &h->settings[i]);
 }
 
-void health_settings(struct health *h, const struct stack_item *items, size_t n, int64_t now) {
+void health_settings(struct health *h, const struct stack_item *items, size_t n, int64_t now)
+{
 	mo_vec_clear(&stack_item_desc, (void **)&h->settings, &h->n_settings);
 	for (size_t i = 0; i < n; i++)
 		mo_desc_copy(&stack_item_desc, MO_ADD(h, settings, &stack_item_desc), &items[i]);
@@ -84,14 +96,17 @@ void health_settings(struct health *h, const struct stack_item *items, size_t n,
 }
 
 /* A node without real GPUs has nothing that a failed attempt of a job would have to wait for. */
-static bool has_failure_checks(const struct health *h) {
+static bool has_failure_checks(const struct health *h)
+{
 	for (size_t i = 0; i < h->n_checks; i++)
-		if ((h->checks[i].when & WHEN_FAILURE) && health_applies(h, &h->checks[i]) && (h->n_gpus || h->checks[i].n_argv))
+		if ((h->checks[i].when & WHEN_FAILURE) && health_applies(h, &h->checks[i]) &&
+		    (h->n_gpus || h->checks[i].n_argv))
 			return true;
 	return false;
 }
 
-static void gather(const struct health *h, struct node_health *n) {
+static void gather(const struct health *h, struct node_health *n)
+{
 	n->version = h->told.version;
 	n->ok = 0;
 	for (size_t i = 0; i < h->n_objects; i++) {
@@ -116,7 +131,8 @@ static void gather(const struct health *h, struct node_health *n) {
 	add_stack(h, n);
 }
 
-static bool has_answer(const struct node_health *n, const struct checked_attempt *c) {
+static bool has_answer(const struct node_health *n, const struct checked_attempt *c)
+{
 	for (size_t i = 0; i < n->n_checked; i++)
 		if (n->checked[i].job == c->job && n->checked[i].attempt == c->attempt)
 			return true;
@@ -124,14 +140,16 @@ static bool has_answer(const struct node_health *n, const struct checked_attempt
 }
 
 /* An order was answered that was not before; others may have been forgotten meanwhile. */
-static bool new_answer(const struct node_health *n, const struct node_health *told) {
+static bool new_answer(const struct node_health *n, const struct node_health *told)
+{
 	for (size_t i = 0; i < n->n_checked; i++)
 		if (!has_answer(told, &n->checked[i]))
 			return true;
 	return false;
 }
 
-void health_settle(struct health *h, int64_t now) {
+void health_settle(struct health *h, int64_t now)
+{
 	struct node_health n;
 
 	for (size_t i = 0; i < h->n_orders; i++)
@@ -148,24 +166,36 @@ void health_settle(struct health *h, int64_t now) {
 	mo_desc_done(&node_health_desc, &n);
 }
 
-const struct node_health *health_results(struct health *h) { return &h->told; }
+const struct node_health *health_results(struct health *h)
+{
+	return &h->told;
+}
 
-void health_acked(struct health *h, int64_t version) { h->acked = version; }
+void health_acked(struct health *h, int64_t version)
+{
+	h->acked = version;
+}
 
-bool health_awaited(struct health *h) {
+bool health_awaited(struct health *h)
+{
 	bool awaited = h->awaited;
 	h->awaited = false;
 	return awaited;
 }
 
-bool health_untold(const struct health *h) { return h->acked != h->told.version; }
+bool health_untold(const struct health *h)
+{
+	return h->acked != h->told.version;
+}
 
-static int64_t count_of(const struct probe *p, const char *key) {
+static int64_t count_of(const struct probe *p, const char *key)
+{
 	double x = reading_value(p, key);
 	return x == MO_NONE_F ? MO_NONE : (int64_t)x;
 }
 
-void health_nics(struct health *h, struct nic_sensors **ret, size_t *n_ret) {
+void health_nics(struct health *h, struct nic_sensors **ret, size_t *n_ret)
+{
 	for (size_t i = 0; i < h->n_objects; i++) {
 		struct object *o = h->objects[i];
 		if (o->area != PROBE_NIC || !o->sensors_new)
@@ -185,7 +215,8 @@ void health_nics(struct health *h, struct nic_sensors **ret, size_t *n_ret) {
 	}
 }
 
-void health_sensors(struct health *h, struct gpu_sensors **ret, size_t *n_ret) {
+void health_sensors(struct health *h, struct gpu_sensors **ret, size_t *n_ret)
+{
 	for (size_t i = 0; i < h->n_objects; i++) {
 		struct object *o = h->objects[i];
 		if (!o->sensors_new || !o->n_slots)

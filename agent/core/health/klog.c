@@ -9,27 +9,34 @@
 #include "agent/core/health/reading.h"
 #include "lib/base/parse.h"
 
-#define RECORD_BYTES_MAX 8192                  /* a record of the kernel has at most that */
-#define FOLLOWS_MAX 6                          /* records behind a page fault that may name its process */
+#define RECORD_BYTES_MAX 8192 /* a record of the kernel has at most that */
+/* records behind a page fault that may name its process */
+#define FOLLOWS_MAX 6
 
 /* "0000:68:00.0", and "0000:06:00" of NVIDIA's Xid lines */
-static const char device_pattern[] = "(?<![0-9a-fA-F])([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2})(?:(\\.[0-7])(?![0-9a-f])|(?![0-9a-f:.]))";
+static const char device_pattern[] = "(?<![0-9a-fA-F])([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2})(?:("
+				     "\\.[0-7])(?![0-9a-f])|(?![0-9a-f:.]))";
 static const char event_pattern[] = "\\{(\\d{1,18})\\}";
 /* Each text that names a process, whole from the line's beginning: what stands in its name is not
  * taken for the kernel's word. */
 static const char process_pattern[] =
-	"^(?|.*?\\bfor process (?:(?&comm) | )?pid (\\d+)(?: thread |\\)?$)|NVRM: Xid [^,]*, pid='?(\\d+)"
-	"|(?:Out of memory|Memory cgroup out of memory): Killed process (\\d+)|(?&comm)\\[(\\d+)\\]: segfault at"
-	"|watchdog: .*? \\[(?&comm):(\\d+)\\]$|INFO: task (?&comm):(\\d+) blocked)";
+	"^(?|.*?\\bfor process (?:(?&comm) | )?pid (\\d+)(?: thread |\\)?$)|NVRM: Xid [^,]*, "
+	"pid='?(\\d+)|(?:Out of memory|Memory cgroup out of memory): Killed process "
+	"(\\d+)|(?&comm)\\[(\\d+)\\]: segfault at|watchdog: .*? \\[(?&comm):(\\d+)\\]$|INFO: task "
+	"(?&comm):(\\d+) blocked)";
 
 /* "<3>[   12.345678] [T42] " */
 static const char dmesg_pattern[] =
 	"^ *(?:<\\d+>)?(?:\\[ *\\d+\\.\\d+\\] *)?(?:\\[ *[CT]\\d+\\] *)?";
 
-struct names { char **items; size_t n; };
+struct names {
+	char **items;
+	size_t n;
+};
 struct tally {
 	int64_t count;
-	char **lines; size_t n_lines;
+	char **lines;
+	size_t n_lines;
 	struct names devices, events, processes;
 };
 struct klog {
@@ -40,13 +47,16 @@ struct klog {
 	pcre2_match_data *data;
 	pcre2_match_context *limits;
 	int64_t since, last, looked_at;
-	bool numbered;           /* the last record came with a number: lines beginning with a blank belong to it */
-	size_t pending;          /* rule whose process may be named by a following record; n_rules = none */
+	/* the last record came with a number: lines beginning with a blank belong to it */
+	bool numbered;
+	/* rule whose process may be named by a following record; n_rules = none */
+	size_t pending;
 	int64_t pending_left;
 	char *pending_device;
 };
 
-static pcre2_code *compile(const char *pattern, struct mo_error *err, int *r) {
+static pcre2_code *compile(const char *pattern, struct mo_error *err, int *r)
+{
 	int code;
 	PCRE2_SIZE offset;
 	PCRE2_UCHAR text[256] = "";
@@ -56,7 +66,8 @@ static pcre2_code *compile(const char *pattern, struct mo_error *err, int *r) {
 
 	if (!re) {
 		pcre2_get_error_message(code, text, sizeof(text));
-		*r = mo_error_set(err, -EINVAL, "kernel log rules: pattern '%s': %s", pattern, (const char *)text);
+		*r = mo_error_set(err, -EINVAL, "kernel log rules: pattern '%s': %s", pattern,
+				  (const char *)text);
 	}
 	return re;
 }
@@ -94,7 +105,8 @@ static pcre2_code *compile_unless(const struct klog_rule *rule, struct mo_error 
 	return rule->n_unless ? compile(b.data, err, r) : NULL;
 }
 
-int klog_new(const struct klog_rules *rules, struct klog **ret, struct mo_error *err) {
+int klog_new(const struct klog_rules *rules, struct klog **ret, struct mo_error *err)
+{
 	_cleanup_(klog_freep) struct klog *k = mo_alloc(sizeof(*k));
 	int r = 0;
 
@@ -115,7 +127,8 @@ int klog_new(const struct klog_rules *rules, struct klog **ret, struct mo_error 
 	k->limits = pcre2_match_context_create(NULL);
 	if (!k->data || !k->limits)
 		abort();
-	pcre2_set_match_limit(k->limits, 200000);      /* a pattern of the file that explodes on a line does not match it */
+	/* a pattern of the file that explodes on a line does not match it */
+	pcre2_set_match_limit(k->limits, 200000);
 	k->since = k->last = -1;
 	k->pending = rules->n_rules;
 	if (r < 0)
@@ -124,13 +137,15 @@ int klog_new(const struct klog_rules *rules, struct klog **ret, struct mo_error 
 	return 0;
 }
 
-static void names_done(struct names *l) {
+static void names_done(struct names *l)
+{
 	for (size_t i = 0; i < l->n; i++)
 		free(l->items[i]);
 	free(l->items);
 }
 
-struct klog *klog_free(struct klog *k) {
+struct klog *klog_free(struct klog *k)
+{
 	if (!k)
 		return NULL;
 	for (size_t i = 0; i < k->rules.n_rules; i++) {
@@ -158,19 +173,26 @@ struct klog *klog_free(struct klog *k) {
 	return NULL;
 }
 
-void klog_since(struct klog *k, int64_t since) {
+void klog_since(struct klog *k, int64_t since)
+{
 	k->since = since;
 }
 
-int64_t klog_last(const struct klog *k) {
+int64_t klog_last(const struct klog *k)
+{
 	return k->last;
 }
 
-static int matches(const struct klog *k, const pcre2_code *re, const char *text, size_t n, size_t from) {
-	return re && from <= n ? pcre2_match(re, (PCRE2_SPTR)text, n, from, PCRE2_NO_UTF_CHECK, k->data, k->limits) : 0;
+static int matches(const struct klog *k, const pcre2_code *re, const char *text, size_t n,
+		   size_t from)
+{
+	return re && from <= n ? pcre2_match(re, (PCRE2_SPTR)text, n, from, PCRE2_NO_UTF_CHECK,
+					     k->data, k->limits)
+			       : 0;
 }
 
-static void name_add(struct names *l, const char *name, size_t n) {
+static void name_add(struct names *l, const char *name, size_t n)
+{
 	for (size_t i = 0; i < l->n; i++)
 		if (strlen(l->items[i]) == n && strncmp(l->items[i], name, n) == 0)
 			return;
@@ -181,12 +203,15 @@ static void name_add(struct names *l, const char *name, size_t n) {
 }
 
 /* Every match's first group, with the second one or, when devices are meant, ".0" behind it. */
-static void names_find(const struct klog *k, const pcre2_code *re, bool devices, const char *text, size_t n, struct names *l) {
-	for (size_t from = 0; matches(k, re, text, n, from) > 0; ) {
+static void names_find(const struct klog *k, const pcre2_code *re, bool devices, const char *text,
+		       size_t n, struct names *l)
+{
+	for (size_t from = 0; matches(k, re, text, n, from) > 0;) {
 		const PCRE2_SIZE *o = pcre2_get_ovector_pointer(k->data);
 		size_t len = o[3] - o[2];
 		char name[40];
-		if (len + 3 < sizeof(name) && !(len == 1 && text[o[2]] == '0')) {       /* process 0: the driver does not know it */
+		/* process 0: the driver does not know it */
+		if (len + 3 < sizeof(name) && !(len == 1 && text[o[2]] == '0')) {
 			memcpy(name, text + o[2], len);
 			if (devices) {
 				bool given = o[1] == o[3] + 2;
@@ -199,24 +224,30 @@ static void names_find(const struct klog *k, const pcre2_code *re, bool devices,
 	}
 }
 
-static void keep_line(struct tally *t, int64_t us, const char *text, size_t n) {
+static void keep_line(struct tally *t, int64_t us, const char *text, size_t n)
+{
 	if (t->n_lines >= KLOG_EVIDENCE_MAX)
 		return;
 	int shown = (int)MO_MIN(n, (size_t)KLOG_EVIDENCE_BYTES);
-	_cleanup_(mo_freep) char *line = us < 0 ? mo_printf("%.*s", shown, text)
-		: mo_printf("[%lld.%06lld] %.*s", (long long)(us / 1000000), (long long)(us % 1000000), shown, text);
+	_cleanup_(mo_freep) char *line =
+		us < 0 ? mo_printf("%.*s", shown, text)
+		       : mo_printf("[%lld.%06lld] %.*s", (long long)(us / 1000000),
+				   (long long)(us % 1000000), shown, text);
 	mo_strs_add(&t->lines, &t->n_lines, line);
 }
 
-/* A record that no rule knows may say which process caused the page fault before it, on the same device. */
-static void attribute(struct klog *k, const char *text, size_t n) {
+/* A record that no rule knows may say which process caused the page fault before it, on the same
+ * device. */
+static void attribute(struct klog *k, const char *text, size_t n)
+{
 	struct names processes = { 0 }, devices = { 0 };
 
 	if (k->pending >= k->rules.n_rules || k->pending_left-- <= 0)
 		return;
 	names_find(k, k->process, false, text, n, &processes);
 	names_find(k, k->device, true, text, n, &devices);
-	if (processes.n && (!k->pending_device || (devices.n && mo_streq(devices.items[0], k->pending_device)))) {
+	if (processes.n &&
+	    (!k->pending_device || (devices.n && mo_streq(devices.items[0], k->pending_device)))) {
 		struct tally *t = &k->tallies[k->pending];
 		for (size_t i = 0; i < processes.n; i++)
 			name_add(&t->processes, processes.items[i], strlen(processes.items[i]));
@@ -227,7 +258,8 @@ static void attribute(struct klog *k, const char *text, size_t n) {
 	names_done(&devices);
 }
 
-static void count(struct klog *k, size_t rule, int64_t us, const char *text, size_t n) {
+static void count(struct klog *k, size_t rule, int64_t us, const char *text, size_t n)
+{
 	struct tally *t = &k->tallies[rule];
 	struct names devices = { 0 }, processes = { 0 };
 
@@ -249,12 +281,14 @@ static void count(struct klog *k, size_t rule, int64_t us, const char *text, siz
 	names_done(&processes);
 }
 
-static void judge(struct klog *k, int64_t us, const char *text, size_t n) {
+static void judge(struct klog *k, int64_t us, const char *text, size_t n)
+{
 	bool known = false;
 
 	k->looked_at++;
 	for (size_t i = 0; i < k->rules.n_rules; i++) {
-		if (matches(k, k->match[i], text, n, 0) <= 0 || matches(k, k->unless[i], text, n, 0) > 0)
+		if (matches(k, k->match[i], text, n, 0) <= 0 ||
+		    matches(k, k->unless[i], text, n, 0) > 0)
 			continue;
 		known = true;
 		count(k, i, us, text, n);
@@ -264,7 +298,8 @@ static void judge(struct klog *k, int64_t us, const char *text, size_t n) {
 }
 
 /* "prio,seq,us," of a record; false when it has no such head. */
-static bool head(const char *record, size_t n, int64_t v[static 3]) {
+static bool head(const char *record, size_t n, int64_t v[static 3])
+{
 	size_t at = 0;
 
 	for (size_t i = 0; i < 3; i++) {
@@ -273,7 +308,8 @@ static bool head(const char *record, size_t n, int64_t v[static 3]) {
 		while (at < n && len + 1 < sizeof(word) && record[at] >= '0' && record[at] <= '9')
 			word[len++] = record[at++];
 		word[len] = 0;
-		if (at >= n || record[at++] != ',' || mo_parse_i64(word, 0, INT64_MAX / 2, &v[i]) < 0)
+		if (at >= n || record[at++] != ',' ||
+		    mo_parse_i64(word, 0, INT64_MAX / 2, &v[i]) < 0)
 			return false;
 	}
 	return true;
@@ -285,8 +321,9 @@ static size_t dmesg_head(const struct klog *k, const char *text, size_t n)
 	return matches(k, k->dmesg, text, n, 0) > 0 ? pcre2_get_ovector_pointer(k->data)[1] : 0;
 }
 
-void klog_feed(struct klog *k, const char *record, size_t n) {
-	int64_t v[3] = { 0, k->last + 1, -1 };                         /* prio, seq, us */
+void klog_feed(struct klog *k, const char *record, size_t n)
+{
+	int64_t v[3] = { 0, k->last + 1, -1 }; /* prio, seq, us */
 	const char *text = record, *semicolon = memchr(record, ';', n);
 
 	n = MO_MIN(n, (size_t)RECORD_BYTES_MAX);
@@ -307,12 +344,14 @@ void klog_feed(struct klog *k, const char *record, size_t n) {
 	const char *newline = memchr(text, '\n', n);
 	if (v[1] > k->last)
 		k->last = v[1];
-	if (v[1] > k->since && v[0] >> 3 == 0)                         /* facility 0: the kernel itself */
+	/* facility 0: the kernel itself */
+	if (v[1] > k->since && v[0] >> 3 == 0)
 		judge(k, v[2], text, newline ? (size_t)(newline - text) : n);
 }
 
-void klog_feed_text(struct klog *k, const char *text, size_t n) {
-	for (size_t at = 0; at < n; ) {
+void klog_feed_text(struct klog *k, const char *text, size_t n)
+{
+	for (size_t at = 0; at < n;) {
 		const char *newline = memchr(text + at, '\n', n - at);
 		size_t len = newline ? (size_t)(newline - text) - at : n - at;
 		if (len && !(k->numbered && text[at] == ' '))
@@ -321,7 +360,8 @@ void klog_feed_text(struct klog *k, const char *text, size_t n) {
 	}
 }
 
-static void add_names(struct probe *p, const char *what, const char *id, const struct names *l) {
+static void add_names(struct probe *p, const char *what, const char *id, const struct names *l)
+{
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	_cleanup_(mo_freep) char *key = mo_printf("%s.%s", what, id);
 
@@ -330,7 +370,8 @@ static void add_names(struct probe *p, const char *what, const char *id, const s
 	reading_add_text(p, key, b.data);
 }
 
-void klog_readings(const struct klog *k, struct probe *p) {
+void klog_readings(const struct klog *k, struct probe *p)
+{
 	reading_add_int(p, "last_seq", k->last);
 	reading_add_int(p, "records", k->looked_at);
 	for (size_t i = 0; i < k->rules.n_rules; i++)

@@ -1,17 +1,25 @@
-/* Readings of a probe by key: adding them while a device is read, finding them while it is judged. Pure. */
+/* Readings of a probe by key: adding them while a device is read, finding them while it is
+ * judged. Pure. */
 #pragma once
 #include "lib/base/buf.h"
 #include "lib/model/health.h"
 
-#define READING_TEXT_MAX 1000            /* bytes of a text; longer ones are cut, and bytes that cannot be shown become '?' */
+/* bytes of a text; longer ones are cut, and bytes that cannot be shown become '?' */
+#define READING_TEXT_MAX 1000
 
 /* MO_NONE_F adds nothing; nor does anything once the probe holds MO_READINGS_MAX readings. */
 void reading_add(struct probe *p, const char *key, double value);
-void reading_add_int(struct probe *p, const char *key, int64_t value);        /* MO_NONE adds nothing */
-void reading_add_text(struct probe *p, const char *key, const char *text);    /* NULL and "" add nothing */
-void reading_drop(struct probe *p, const char *key);                          /* nothing when it is not there */
-const struct reading *reading_find(const struct probe *p, const char *key);   /* NULL if none */
-double reading_value(const struct probe *p, const char *key);                 /* MO_NONE_F when it is missing or a text */
-const char *reading_text(const struct probe *p, const char *key);             /* NULL when it is missing or a number */
-/* Texts are cleaned like those of readings. One more thing that could not be read: the probe's `problem` is a list separated by "; ", cut off with "..." above 3000 bytes. */
+/* MO_NONE adds nothing */
+void reading_add_int(struct probe *p, const char *key, int64_t value);
+/* NULL and "" add nothing */
+void reading_add_text(struct probe *p, const char *key, const char *text);
+/* nothing when it is not there */
+void reading_drop(struct probe *p, const char *key);
+const struct reading *reading_find(const struct probe *p, const char *key); /* NULL if none */
+/* MO_NONE_F when it is missing or a text */
+double reading_value(const struct probe *p, const char *key);
+/* NULL when it is missing or a number */
+const char *reading_text(const struct probe *p, const char *key);
+/* Texts are cleaned like those of readings. One more thing that could not be read: the probe's
+ * `problem` is a list separated by "; ", cut off with "..." above 3000 bytes. */
 void probe_problem(struct probe *p, const char *fmt, ...) _printf_(2, 3);

@@ -1,17 +1,18 @@
-/* The step supervisor's decisions. Called by moe-stepd and by the simulator; never touches the world.
- * What each event does in each state is the table at the end, which docs/states.md prints.
+/* The step supervisor's decisions. Called by moe-stepd and by the simulator; never touches the
+ * world. What each event does in each state is the table at the end, which docs/states.md
+ * prints.
  *
- * Invariants: notes are numbered from 1 without gaps; NOTE_GONE is written exactly once, last, and
- * only when no process of the step is left; every rank that started has one NOTE_EXIT before it. */
+ * Invariants: notes are numbered from 1 without gaps; NOTE_GONE is written exactly once, last,
+ * and only when no process of the step is left; every rank that started has one NOTE_EXIT before
+ * it. */
 #include "agent/core/stepd/step_state.h"
 
 #include <assert.h>
 #include <signal.h>
 
-#define KILL_AGAIN_US \
-	1000000 /* a tree that forks while it is killed; doubles */
+#define KILL_AGAIN_US 1000000      /* a tree that forks while it is killed; doubles */
 #define KILL_AGAIN_MAX_US 16000000 /* of processes that cannot die */
-#define STUCK_MAX 64 /* unkillable pids told of */
+#define STUCK_MAX 64               /* unkillable pids told of */
 
 struct step_core *step_new(const struct launch *l)
 {
@@ -59,11 +60,11 @@ void step_out_done(struct step_out *out)
 
 bool note_urgent(const struct note *n)
 {
-	bool exit =
-		n->kind == NOTE_EXIT &&
-		!mo_streq(
-			n->cause,
-			"killed"); /* the killed ones travel with the proof that all are gone, a moment later */
+	bool exit = n->kind == NOTE_EXIT &&
+		    !mo_streq(n->cause,
+			      /* the killed ones travel with the proof that all are gone, a moment
+			 * later */
+			      "killed");
 
 	return exit || n->kind == NOTE_REFUSED || n->kind == NOTE_LOST || n->kind == NOTE_GONE ||
 	       n->kind == NOTE_RUNNING || n->kind == NOTE_UNKILLABLE || n->kind == NOTE_STOPPING;
@@ -281,9 +282,9 @@ static bool rank_exited(struct step_core *s, const struct note *fact, struct ste
 		n->pid = r->started ? r->pid : MO_NONE;
 	if (!n->cause)
 		n->cause = mo_strdup(exit_cause(s, n));
-	n->iteration =
-		r->progress
-			.iteration; /* the last word of its progress: beats may not have carried it */
+	n->iteration = r->progress
+			       /* the last word of its progress: beats may not have carried it */
+			       .iteration;
 	s->n_ended++;
 	return true;
 }
@@ -323,7 +324,7 @@ static void on_stop_early(struct step_core *s, const struct step_event *e, int64
 }
 
 static void on_stop_unforked(struct step_core *s, const struct step_event *e, int64_t now,
-			      struct step_out *out)
+			     struct step_out *out)
 {
 	tell_outside(s, e, out);
 	kill_tree(s, now, out);
@@ -440,14 +441,16 @@ struct cell {
 
 static const struct cell launch = { on_launch,
 				    "preparing where there is engine.prepare, else as prepared" };
-static const struct cell prepared = { on_prepared,
-				      "it ended with 0: ports, or without any to hold as ports held; "
-				      "else: refused, kill, down" };
+static const struct cell prepared = {
+	on_prepared,
+	"it ended with 0: ports, or without any to hold as ports held; else: refused, kill, down"
+};
 static const struct cell ports = { on_ports,
 				   "held: reading where the engine's configuration is to be read, "
 				   "else up, and all ranks are forked; in use: refused, gone" };
 static const struct cell config_read = {
-	on_config_read, "read, or not to be had: up, all ranks are forked; else: refused, kill, down"
+	on_config_read,
+	"read, or not to be had: up, all ranks are forked; else: refused, kill, down"
 };
 static const struct cell started = {
 	on_started, "started; running with the last one, and the ports are let go"
@@ -533,8 +536,8 @@ static const struct cell *const table[_STATE_N][_SE_N] = {
 };
 
 static const char *const state_names[_STATE_N] = {
-	[NEW] = "new", [PREPARING] = "preparing", [PORTS] = "ports",	   [READING] = "reading",
-	[UP] = "up",   [STOPPING] = "stopping",	  [DOWN] = "down", [GONE] = "gone",
+	[NEW] = "new", [PREPARING] = "preparing", [PORTS] = "ports", [READING] = "reading",
+	[UP] = "up",   [STOPPING] = "stopping",   [DOWN] = "down",   [GONE] = "gone",
 };
 
 static const char *const event_names[_SE_N] = {

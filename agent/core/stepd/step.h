@@ -1,55 +1,97 @@
-/* The step supervisor's decisions (moe-stepd): ranks of one attempt on one node. Pure; stepd and the
- * simulator are its shells.
+/* The step supervisor's decisions (moe-stepd): ranks of one attempt on one node. Pure; stepd and
+ * the simulator are its shells.
  *   launch -> [prepare] -> [hold ports] -> [read the engine's configuration] -> fork all
  *   -> each exec proved + read back -> running -> exits -> gone
- *   stop: signal main pids, SIGKILL the whole tree after grace;  kill: SIGKILL the whole tree at once.
- * docs/states.md prints what each event does in each state, from the table that step_event() runs by.
- * The shell: (1) fills time and mono_ns of a note that has MO_NONE there; (2) writes the effects of one
- * event in order, notes before anything they announce; (3) for one rank reports SE_STARTED or
- * SE_START_FAILED before SE_EXIT, and no SE_EXIT for a child that never reached exec; (4) reports
- * SE_EMPTY only after every exit status was taken, and again after each SX_KILL_TREE that found nothing
- * to kill. */
+ *   stop: signal main pids, SIGKILL the whole tree after grace
+ *   kill: SIGKILL the whole tree at once
+ * docs/states.md prints what each event does in each state, from the table that step_event()
+ * runs by. The shell: (1) fills time and mono_ns of a note that has MO_NONE there; (2) writes
+ * the effects of one event in order, notes before anything they announce; (3) for one rank
+ * reports SE_STARTED or SE_START_FAILED before SE_EXIT, and no SE_EXIT for a child that never
+ * reached exec; (4) reports SE_EMPTY only after every exit status was taken, and again after
+ * each SX_KILL_TREE that found nothing to kill. */
 #pragma once
 #include "lib/model/message.h"
 
 struct step_core;
 enum step_event_type {
-	SE_LAUNCH,        /* begin: ports are bound by the shell first */
-	SE_PREPARED,      /* ok: engine.prepare ended with 0; !ok: text, code, tail: why no rank can start */
-	SE_PORTS,         /* ok: ports held (or not wanted); !ok: busy */
-	SE_CONFIG_READ,   /* ok: the engine's configuration was read, or cannot be; !ok: rank, cause, text: why no rank can start */
-	SE_STARTED,       /* rank, pid, start_time, cpus..: exec proved and read back */
-	SE_START_FAILED,  /* rank, cause, text, code = errno */
-	SE_BIND_FAILED,   /* rank, text: verify strict */
-	SE_BINDING,       /* rank, bind_verified, bind_note: a later look at its threads */
-	SE_EXIT,          /* rank, code/signal, mono_ns, tail */
-	SE_STOP,          /* signal, grace_us */
+	SE_LAUNCH, /* begin: ports are bound by the shell first */
+	/* ok: engine.prepare ended with 0; !ok: text, code, tail: why no rank can start */
+	SE_PREPARED,
+	SE_PORTS, /* ok: ports held (or not wanted); !ok: busy */
+	/* ok: the engine's configuration was read, or cannot be; !ok: rank, cause, text: why no
+	 * rank can start */
+	SE_CONFIG_READ,
+	SE_STARTED,      /* rank, pid, start_time, cpus..: exec proved and read back */
+	SE_START_FAILED, /* rank, cause, text, code = errno */
+	SE_BIND_FAILED,  /* rank, text: verify strict */
+	SE_BINDING,      /* rank, bind_verified, bind_note: a later look at its threads */
+	SE_EXIT,         /* rank, code/signal, mono_ns, tail */
+	SE_STOP,         /* signal, grace_us */
 	SE_KILL,
-	SE_EMPTY,         /* ECHILD and populated 0 */
-	SE_STUCK,         /* pid: D state with SIGKILL pending */
+	SE_EMPTY, /* ECHILD and populated 0 */
+	SE_STUCK, /* pid: D state with SIGKILL pending */
 	SE_TICK,
-	SE_SAMPLE, SE_PHASE, SE_CHECKPOINT, SE_SAVING, SE_RESUMED, SE_READY, /* facts of rank's lines or datagrams (note's fields) */
+	/* facts of rank's lines or datagrams (note's fields) */
+	SE_SAMPLE,
+	SE_PHASE,
+	SE_CHECKPOINT,
+	SE_SAVING,
+	SE_RESUMED,
+	SE_READY,
 	_SE_N
 };
 /* outside: of SE_STOP: nobody ordered it through the controller, which has to hear of it. */
-struct step_event { int type; bool ok, outside; int64_t signal, grace_us; struct note note; }; /* note: rank, pid, ... of the fact */
-/* PREPARE: run launch.prepare once, answer with SE_PREPARED. READ_CONFIG: likewise, SE_CONFIG_READ. SIGNAL_RANKS: every main pid not yet reaped. KILL_TREE may come repeatedly, also when nothing is left. DONE: nothing follows; stepd may exit. */
-enum step_effect_type { SX_HOLD_PORTS, SX_FORK_ALL, SX_RELEASE_PORTS, SX_SIGNAL_RANKS, SX_KILL_TREE, SX_NOTE, SX_DONE, SX_PREPARE, SX_READ_CONFIG };
-struct step_effect { int type; int64_t signal; struct note note; }; /* NOTE: note with n given; urgent = exits, refused, lost, gone, running */
-struct step_out { struct step_effect *effects; size_t n_effects; };
+/* note: rank, pid, ... of the fact */
+struct step_event {
+	int type;
+	bool ok, outside;
+	int64_t signal, grace_us;
+	struct note note;
+};
+/* PREPARE: run launch.prepare once, answer with SE_PREPARED. READ_CONFIG: likewise,
+ * SE_CONFIG_READ. SIGNAL_RANKS: every main pid not yet reaped. KILL_TREE may come repeatedly,
+ * also when nothing is left. DONE: nothing follows; stepd may exit. */
+enum step_effect_type {
+	SX_HOLD_PORTS,
+	SX_FORK_ALL,
+	SX_RELEASE_PORTS,
+	SX_SIGNAL_RANKS,
+	SX_KILL_TREE,
+	SX_NOTE,
+	SX_DONE,
+	SX_PREPARE,
+	SX_READ_CONFIG
+};
+/* NOTE: note with n given; urgent = exits, refused, lost, gone, running */
+struct step_effect {
+	int type;
+	int64_t signal;
+	struct note note;
+};
+struct step_out {
+	struct step_effect *effects;
+	size_t n_effects;
+};
 
 struct step_core *step_new(const struct launch *l);
 struct step_core *step_free(struct step_core *s);
 MO_DEFINE_CLEANUP(struct step_core, step_free)
-void step_event(struct step_core *s, const struct step_event *e, int64_t now_us, struct step_out *out);
-/* The table by which it runs: names are NULL past the last, what follows is NULL where nothing does. */
+void step_event(struct step_core *s, const struct step_event *e, int64_t now_us,
+		struct step_out *out);
+/* The table by which it runs: names are NULL past the last, what follows is NULL where nothing
+ * does. */
 const char *step_state_name(int state);
 const char *step_event_name(int event);
 const char *step_follows(int state, int event);
-int64_t step_deadline(const struct step_core *s);          /* now_us of the next SE_TICK; INT64_MAX none */
+/* now_us of the next SE_TICK; INT64_MAX none */
+int64_t step_deadline(const struct step_core *s);
 void step_out_done(struct step_out *out);
 /* Progress of local rank i (iteration MO_NONE = none yet). */
 void step_progress(const struct step_core *s, size_t i, struct rank_progress *ret);
-/* Iterations whose samples were left out because they came faster than 1,000 a second (20,000 at once pass). */
+/* Iterations whose samples were left out because they came faster than 1,000 a second (20,000 at
+ * once pass). */
 int64_t step_left_out(const struct step_core *s);
-bool note_urgent(const struct note *n);                    /* must leave the node at once: exit (not of what stepd killed itself), refused, lost, gone, running, unkillable */
+/* must leave the node at once: exit (not of what stepd killed itself), refused, lost, gone,
+ * running, unkillable */
+bool note_urgent(const struct note *n);

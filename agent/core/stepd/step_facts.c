@@ -1,6 +1,7 @@
-/* The notes of a step, and what lines and datagrams of its ranks add to them: samples, phases, saves.
- * A sample waits SAMPLE_WAIT_US for more pieces (a datagram and a printed line tell of the same
- * iteration); any other note writes it first. One iteration has at most one NOTE_SAMPLE. */
+/* The notes of a step, and what lines and datagrams of its ranks add to them: samples, phases,
+ * saves. A sample waits SAMPLE_WAIT_US for more pieces (a datagram and a printed line tell of
+ * the same iteration); any other note writes it first. One iteration has at most one
+ * NOTE_SAMPLE. */
 #include "agent/core/stepd/step_state.h"
 #include "agent/core/text/lines.h"
 
@@ -44,8 +45,8 @@ void step_flush_sample(struct step_core *s, struct step_out *out)
 	s->left_told = s->left_out;
 }
 
-/* Every iteration is told, as long as they come no faster than anybody trains; of a flood only as many
- * as there is room for, and the last one. */
+/* Every iteration is told, as long as they come no faster than anybody trains; of a flood only
+ * as many as there is room for, and the last one. */
 static bool sample_room(struct step_core *s, int64_t now)
 {
 	s->room_us = MO_MIN((int64_t)SAMPLES_BURST * SAMPLE_US,
@@ -171,8 +172,8 @@ static void tell_iteration(struct step_core *s, int kind, int64_t *told, const s
 	step_note(s, out, kind, fact);
 }
 
-/* The same of a save, but where it has two places: a program of one's own may keep one more on a disk
- * of the node. */
+/* The same of a save, but where it has two places: a program of one's own may keep one more on a
+ * disk of the node. */
 static void tell_saving(struct step_core *s, const struct note *fact, struct step_out *out)
 {
 	bool beside = s->saving == fact->iteration && s->saving_to && fact->path &&
@@ -186,8 +187,8 @@ static void tell_saving(struct step_core *s, const struct note *fact, struct ste
 	step_note(s, out, NOTE_SAVING, fact);
 }
 
-/* Of a saving line that names its place alone: before the first iteration that is where all saves go,
- * whatever it ends in; later one that ends in digits is one checkpoint. */
+/* Of a saving line that names its place alone: before the first iteration that is where all
+ * saves go, whatever it ends in; later one that ends in digits is one checkpoint. */
 static int64_t number_of(const struct local_rank *r, const struct note *fact)
 {
 	return r->progress.iteration == MO_NONE ? MO_NONE : lines_path_number(fact->path);
@@ -224,7 +225,8 @@ void step_on_ready(struct step_core *s, const struct step_event *e, int64_t now,
 	tell_phase(s, r, &e->note, e->note.phase > PHASE_NONE ? e->note.phase : PHASE_TRAIN, out);
 }
 
-/* "Saving the checkpoint": that of the iteration just told. Without a place: where all of them go. */
+/* "Saving the checkpoint": that of the iteration just told. Without a place: where all of them
+ * go. */
 static void complete_fact(const struct step_core *s, const struct local_rank *r, struct note *fact)
 {
 	if (fact->iteration == MO_NONE && !fact->path)

@@ -3,7 +3,7 @@
 #pragma once
 #include "agent/core/stepd/step.h"
 
-#define SAMPLE_US 1000 /* room for one sample: 1,000 a second in the long run, */
+#define SAMPLE_US 1000      /* room for one sample: 1,000 a second in the long run, */
 #define SAMPLES_BURST 20000 /* and so many at once */
 
 enum state { NEW, PREPARING, PORTS, READING, UP, STOPPING, DOWN, GONE, _STATE_N };
@@ -22,18 +22,18 @@ struct step_core {
 	size_t n_ranks;
 	size_t n_started, n_ended; /* ended: exited or failed to start */
 	int64_t n_notes;
-	int64_t prepare_due; /* PREPARING: its end */
+	int64_t prepare_due;            /* PREPARING: its end */
 	int64_t kill_at, kill_again_us; /* STOPPING: end of grace; DOWN: next repetition */
 	bool pending;
-	struct note sample; /* the sample that waits for more pieces */
-	int64_t room_us, room_at; /* time saved up for further samples */
+	struct note sample;          /* the sample that waits for more pieces */
+	int64_t room_us, room_at;    /* time saved up for further samples */
 	int64_t left_out, left_told; /* iterations that came too fast to be told each; how many of
 				      * them a note said */
 	int64_t sample_due, sample_last; /* sample_last: highest iteration written */
 	int phase;
-	size_t phase_rank; /* the step's phase is that of its lowest rank that reports any */
+	size_t phase_rank;       /* the step's phase is that of its lowest rank that reports any */
 	int64_t saving, resumed; /* iterations last told, MO_NONE none */
-	char *saves_to; /* told before any save: where all of them go */
+	char *saves_to;          /* told before any save: where all of them go */
 	char *saving_to;
 	bool saving_beside; /* of the last one told: its place; and it was told of a second one */
 	struct note checkpoint; /* last one told */

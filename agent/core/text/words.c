@@ -1,4 +1,5 @@
-/* See words.h. Called for the engine layer of a rank's environment (env.c) and for engine.prepare. */
+/* See words.h. Called for the engine layer of a rank's environment (env.c) and for
+ * engine.prepare. */
 #include "agent/core/text/words.h"
 
 #include <string.h>
@@ -7,12 +8,20 @@
 
 #define WORDS 12
 
-static void number(struct mo_buf *b, int64_t v) { mo_buf_printf(b, "%lld", (long long)v); }
+static void number(struct mo_buf *b, int64_t v)
+{
+	mo_buf_printf(b, "%lld", (long long)v);
+}
 
 /* Appends the value of a word; false when it is none of ours. */
-static bool add_word(const struct launch *l, int64_t local_rank, const char *home, const char *word, size_t n, struct mo_buf *b) {
-	static const char *const names[WORDS] = { "master_addr", "master_port", "nnodes", "node_rank", "rank", "local_rank", "world_size", "local_world_size", "local_gpus", "job", "attempt",
-						  "workdir" };
+static bool add_word(const struct launch *l, int64_t local_rank, const char *home, const char *word,
+		     size_t n, struct mo_buf *b)
+{
+	static const char *const names[WORDS] = {
+		"master_addr", "master_port", "nnodes",     "node_rank",
+		"rank",        "local_rank",  "world_size", "local_world_size",
+		"local_gpus",  "job",         "attempt",    "workdir"
+	};
 	size_t i = 0;
 
 	while (i < WORDS && !(strlen(names[i]) == n && memcmp(names[i], word, n) == 0))
@@ -35,7 +44,8 @@ static bool add_word(const struct launch *l, int64_t local_rank, const char *hom
 	return true;
 }
 
-char *words_expand(const struct launch *l, int64_t local_rank, const char *home, const char *text) {
+char *words_expand(const struct launch *l, int64_t local_rank, const char *home, const char *text)
+{
 	struct mo_buf b = { 0 };
 
 	if (!text)
