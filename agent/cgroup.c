@@ -19,7 +19,8 @@ static bool has_own(const struct step_dir *d)
 }
 
 /* The base may be removed by a stepd that ends just now: then once more. */
-int cgroup_make(const struct step_dir *d) {
+int cgroup_make(const struct step_dir *d)
+{
 	if (!has_own(d))
 		return 0;
 	for (int i = 0; i < 3; i++) {
@@ -31,22 +32,27 @@ int cgroup_make(const struct step_dir *d) {
 	return -errno;
 }
 
-void cgroup_remove(const struct step_dir *d) {
+void cgroup_remove(const struct step_dir *d)
+{
 	if (!has_own(d))
 		return;
-	_cleanup_(mo_freep) char *ranks = mo_path(d->spool.cgroup, "ranks"); /* of a step that version 0.1 started */
-	_cleanup_(mo_freep) char *base = mo_strndup(d->spool.cgroup, (size_t)(strrchr(d->spool.cgroup, '/') - d->spool.cgroup));
+	/* of a step that version 0.1 started */
+	_cleanup_(mo_freep) char *ranks = mo_path(d->spool.cgroup, "ranks");
+	_cleanup_(mo_freep) char *base =
+		mo_strndup(d->spool.cgroup,
+			   (size_t)(strrchr(d->spool.cgroup, '/') - d->spool.cgroup));
 	rmdir(ranks);
 	rmdir(d->spool.cgroup);
 	rmdir(base); /* refused while another step is below it */
 }
 
-bool cgroup_kill(const struct step_dir *d) {
+bool cgroup_kill(const struct step_dir *d)
+{
 	if (!has_own(d))
 		return true; /* of a unit: systemd kills it with its main process and removes it */
 	_cleanup_(mo_freep) char *kill_path = mo_path(d->spool.cgroup, "cgroup.kill");
 	_cleanup_(mo_freep) char *events = mo_path(d->spool.cgroup, "cgroup.events");
-	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	if (mo_read_file(events, 4096, &b) < 0 || !b.data || !strstr(b.data, "populated 1"))
 		return true;
 	_cleanup_(mo_closep) int fd = open(kill_path, O_WRONLY | O_CLOEXEC);
@@ -56,9 +62,10 @@ bool cgroup_kill(const struct step_dir *d) {
 }
 
 /* This process' cgroup2 directory, NULL when no cgroup2 hierarchy is mounted. */
-static char *own_cgroup(void) {
-	static const char *const mounts[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
-	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+static char *own_cgroup(void)
+{
+	static const char *const mounts[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/unified" };
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	if (mo_read_file("/proc/self/cgroup", 64 * 1024, &b) < 0 || !b.data)
 		return NULL;
 	const char *line = mo_starts_with(b.data, "0::") ? b.data : strstr(b.data, "\n0::");
@@ -73,7 +80,8 @@ static char *own_cgroup(void) {
 	return NULL;
 }
 
-char *cgroup_find_base(const struct agent_config *c, struct mo_error *err) {
+char *cgroup_find_base(const struct agent_config *c, struct mo_error *err)
+{
 	if (mo_streq(c->use_cgroup, "no"))
 		return NULL;
 	_cleanup_(mo_freep) char *own = own_cgroup();
@@ -81,9 +89,11 @@ char *cgroup_find_base(const struct agent_config *c, struct mo_error *err) {
 	uint32_t hash = 2166136261u;
 	for (const char *p = c->runtime_dir; *p; p++)
 		hash = (hash ^ (uint8_t)*p) * 16777619u;
-	_cleanup_(mo_freep) char *base = own ? mo_printf("%s/moe-agent-%s-%08x", own, c->node, hash) : NULL;
+	_cleanup_(mo_freep) char *base =
+		own ? mo_printf("%s/moe-agent-%s-%08x", own, c->node, hash) : NULL;
 	if (base && access(own, W_OK) == 0) /* made with the first step, gone with the last */
 		return TAKE_PTR(base);
-	mo_error_set(err, -EACCES, "use_cgroup: %s: %s", own ? own : "no cgroup2 hierarchy is mounted", own ? strerror(errno) : "none");
+	mo_error_set(err, -EACCES, "use_cgroup: %s: %s",
+		     own ? own : "no cgroup2 hierarchy is mounted", own ? strerror(errno) : "none");
 	return NULL;
 }

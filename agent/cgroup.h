@@ -1,4 +1,5 @@
-/* The cgroup2 directories that the agent makes for steps where no systemd does: BASE/jJOB.aATTEMPT. */
+/* The cgroup2 directories that the agent makes for steps where no systemd does:
+ * BASE/jJOB.aATTEMPT. */
 #pragma once
 #include "agent/manager.h"
 

@@ -1,6 +1,9 @@
-/* What this machine has: runs moe-discover with a deadline. A file of a wedged device can hang for ever; which one, the helper leaves in a file, and the next look leaves that device out.
- * The last full look is kept in state_dir/nodeinfo.json: in this boot, and with these options, it stands in for what cannot be looked at, so that a restarted agent does not lose the
- * machine of running jobs. While something is missing, another round follows. Decisions: agent/core/agent/discovery.h. */
+/* What this machine has: runs moe-discover with a deadline. A file of a wedged device can hang
+ * for ever; which one, the helper leaves in a file, and the next look leaves that device out.
+ * The last full look is kept in state_dir/nodeinfo.json: in this boot, and with these options,
+ * it stands in for what cannot be looked at, so that a restarted agent does not lose the machine
+ * of running jobs. While something is missing, another round follows. Decisions:
+ * agent/core/agent/discovery.h. */
 #include "agent/discovery.h"
 #include <errno.h>
 #include <stdio.h>
@@ -19,27 +22,35 @@
 #define OUT_MAX (16 * 1024 * 1024)
 #define AT_MAX 65536
 #define AGAIN_US 60000000
-#define ENDING_US 500000                 /* a process that was killed a moment ago is not stuck */
-#define LOOKS_BEFORE_START 2             /* a node whose devices all hang reports, with what is known by then */
+#define ENDING_US 500000 /* a process that was killed a moment ago is not stuck */
+/* a node whose devices all hang reports, with what is known by then */
+#define LOOKS_BEFORE_START 2
 
 /* One run of moe-discover; when it was late, until its process is gone. */
-struct look { struct discovery *d; struct helper *helper; char *file, *at; };
+struct look {
+	struct discovery *d;
+	struct helper *helper;
+	char *file, *at;
+};
 struct discovery {
 	struct manager *m;
 	struct left_outs left;
-	struct orphans orphans;          /* of agents before this one */
+	struct orphans orphans; /* of agents before this one */
 	bool orphans_taken;
-	struct look **looks; size_t n_looks;
-	bool remembered;                 /* state_dir has a look of this boot, whatever the options were */
-	bool known;                      /* last is there */
-	struct known_machine last;       /* last full look */
+	struct look **looks;
+	size_t n_looks;
+	/* state_dir has a look of this boot, whatever the options were */
+	bool remembered;
+	bool known;                /* last is there */
+	struct known_machine last; /* last full look */
 	char *lacks;
-	size_t n_round;                  /* looks of this round */
-	bool settled;                    /* a round has ended */
+	size_t n_round; /* looks of this round */
+	bool settled;   /* a round has ended */
 	struct mo_timer *timer;
 };
 
-static void drop(struct look *l) {
+static void drop(struct look *l)
+{
 	struct discovery *d = l->d;
 	for (size_t i = 0; i < d->n_looks; i++)
 		if (d->looks[i] == l)
@@ -50,14 +61,24 @@ static void drop(struct look *l) {
 	free(l);
 }
 
-static char *memory_path(const struct discovery *d) { return mo_path(d->m->config->state_dir, "nodeinfo.json"); }
-static char *at_path(const struct discovery *d) { return mo_path(d->m->config->runtime_dir, "discover.at"); }
+static char *memory_path(const struct discovery *d)
+{
+	return mo_path(d->m->config->state_dir, "nodeinfo.json");
+}
+static char *at_path(const struct discovery *d)
+{
+	return mo_path(d->m->config->runtime_dir, "discover.at");
+}
 /* What that process was reading, when others came after it. */
-static char *at_path_of(const struct discovery *d, pid_t pid) { return mo_path(d->m->config->runtime_dir, "discover.%d.at", (int)pid); }
+static char *at_path_of(const struct discovery *d, pid_t pid)
+{
+	return mo_path(d->m->config->runtime_dir, "discover.%d.at", (int)pid);
+}
 
 /* Another boot brings another boot id, so it need not survive a power loss. */
-static void keep(struct discovery *d, const struct nodeinfo *info) {
-	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+static void keep(struct discovery *d, const struct nodeinfo *info)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	_cleanup_(mo_freep) char *path = memory_path(d);
 	if (d->known && mo_desc_equal(&nodeinfo_desc, info, &d->last.info))
 		return;
@@ -66,15 +87,22 @@ static void keep(struct discovery *d, const struct nodeinfo *info) {
 	wire_encode(&known_machine_desc, &d->last, &b);
 	int r = mo_write_file(path, b.data, b.len, 0644, false);
 	if (r < 0)
-		mo_log(MO_WARNING, MSG_DISCOVERY, NULL, "%s: %s; when a device hangs at the agent's next start, it will not be known", path, strerror(-r));
+		mo_log(MO_WARNING, MSG_DISCOVERY, NULL,
+		       "%s: %s; when a device hangs at the agent's next start, it will not be "
+		       "known",
+		       path, strerror(-r));
 }
 
-static void load(struct discovery *d) {
-	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+static void load(struct discovery *d)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	_cleanup_(mo_freep) char *path = memory_path(d);
 	struct known_machine k;
 	mo_desc_init(&known_machine_desc, &k);
-	d->remembered = mo_read_file(path, OUT_MAX, &b) == 0 && wire_decode(&known_machine_desc, b.data ? b.data : "", b.len, false, &k, NULL) == 0 && mo_streq(k.boot_id, d->m->boot_id);
+	d->remembered = mo_read_file(path, OUT_MAX, &b) == 0 &&
+			wire_decode(&known_machine_desc, b.data ? b.data : "", b.len, false, &k,
+				    NULL) == 0 &&
+			mo_streq(k.boot_id, d->m->boot_id);
 	if (d->remembered && mo_streq(k.options, d->last.options)) {
 		mo_desc_copy(&nodeinfo_desc, &d->last.info, &k.info);
 		d->known = true;
@@ -82,7 +110,8 @@ static void load(struct discovery *d) {
 	mo_desc_done(&known_machine_desc, &k);
 }
 
-/* Steps are adopted after the first look, health and the controller hear of each: by the turn, which stands above all of them. */
+/* Steps are adopted after the first look, health and the controller hear of each: by the turn,
+ * which stands above all of them. */
 static void announce(struct discovery *d)
 {
 	d->m->machine_changed = true;
@@ -90,29 +119,38 @@ static void announce(struct discovery *d)
 }
 
 /* The controller hears of a change with a new hello. */
-static void adopt(struct discovery *d, const struct nodeinfo *info, const char *problem) {
+static void adopt(struct discovery *d, const struct nodeinfo *info, const char *problem)
+{
 	struct manager *m = d->m;
-	_cleanup_(mo_freep) char *lacks = discovery_says(&d->left, problem, d->known || (problem && m->info.cpus != MO_NONE));
+	_cleanup_(mo_freep) char *lacks =
+		discovery_says(&d->left, problem, d->known || (problem && m->info.cpus != MO_NONE));
 	bool news = !mo_streq(lacks, d->lacks) || !mo_desc_equal(&nodeinfo_desc, info, &m->info);
 	mo_str_set(&d->lacks, lacks);
 	if (news || !m->started) {
 		mo_desc_copy(&nodeinfo_desc, &m->info, info);
 		if (m->info.cpus != MO_NONE)
-			mo_log(MO_NOTICE, MSG_DISCOVERY, NULL, "found %zu GPU slots, %zu NUMA nodes, %lld CPUs%s", m->info.n_gpus, m->info.n_numa, (long long)m->info.cpus, m->info.simulated ? " (simulated topology)" : "");
+			mo_log(MO_NOTICE, MSG_DISCOVERY, NULL,
+			       "found %zu GPU slots, %zu NUMA nodes, %lld CPUs%s", m->info.n_gpus,
+			       m->info.n_numa, (long long)m->info.cpus,
+			       m->info.simulated ? " (simulated topology)" : "");
 		for (size_t i = 0; i < m->info.n_findings; i++)
-			mo_log(MO_WARNING, MSG_DISCOVERY, NULL, "%s: %s", m->info.findings[i].object, m->info.findings[i].text);
+			mo_log(MO_WARNING, MSG_DISCOVERY, NULL, "%s: %s",
+			       m->info.findings[i].object, m->info.findings[i].text);
 	}
 	if (lacks)
-		mo_log(news ? MO_ERR : MO_DEBUG, MSG_DISCOVERY, NULL, "this machine could not be looked at in full: %s", lacks);
+		mo_log(news ? MO_ERR : MO_DEBUG, MSG_DISCOVERY, NULL,
+		       "this machine could not be looked at in full: %s", lacks);
 	if (news && m->started) {
-		struct steps_event e = {.type = AE_NO_ANSWER, .ok = true};
+		struct steps_event e = { .type = AE_NO_ANSWER, .ok = true };
 		queue_event(m, &e);
 	}
 	announce(d);
 }
 
-/* What is known without this round: the last full look, else what an earlier round found, or nothing. */
-static void stand_in(struct discovery *d, const char *problem) {
+/* What is known without this round: the last full look, else what an earlier round found, or
+ * nothing. */
+static void stand_in(struct discovery *d, const char *problem)
+{
 	struct nodeinfo info;
 	mo_desc_init(&nodeinfo_desc, &info);
 	mo_desc_copy(&nodeinfo_desc, &info, d->known ? &d->last.info : &d->m->info);
@@ -123,9 +161,13 @@ static void stand_in(struct discovery *d, const char *problem) {
 	mo_desc_done(&nodeinfo_desc, &info);
 }
 
-static void again_later(struct discovery *d) { mo_timer_in(d->timer, MO_MIN((int64_t)AGAIN_US, d->m->config->probe_host_us)); }
+static void again_later(struct discovery *d)
+{
+	mo_timer_in(d->timer, MO_MIN((int64_t)AGAIN_US, d->m->config->probe_host_us));
+}
 
-static void on_gone(void *arg) {
+static void on_gone(void *arg)
+{
 	struct look *l = arg;
 	struct discovery *d = l->d;
 	left_outs_gone(&d->left, l->file);
@@ -135,20 +177,27 @@ static void on_gone(void *arg) {
 		announce(d);
 }
 
-/* What a process that hangs was reading: what it said, and where that is no file but a step (within hwloc), what the kernel says. */
-static char *where(const struct discovery *d, const char *at, pid_t pid) {
-	_cleanup_(mo_buf_done) struct mo_buf b = {0};
-	const char *said = mo_read_file(at, AT_MAX, &b) == 0 && b.len && *b.data ? b.data : NULL, *root = d->m->config->topology;
+/* What a process that hangs was reading: what it said, and where that is no file but a step
+ * (within hwloc), what the kernel says. */
+static char *where(const struct discovery *d, const char *at, pid_t pid)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+	const char *said = mo_read_file(at, AT_MAX, &b) == 0 && b.len && *b.data ? b.data : NULL,
+		   *root = d->m->config->topology;
 	if (said && !strchr(said, ' '))
 		return mo_strdup(said);
 	_cleanup_(mo_freep) char *file = stuck_file(pid);
 	size_t n = root && mo_starts_with(file, root) ? strlen(root) : 0;
-	return said && file ? mo_printf("%s: %s", said, file + n) : said ? mo_strdup(said) : file ? mo_strdup(file + n) : NULL;
+	return said && file ? mo_printf("%s: %s", said, file + n)
+	       : said       ? mo_strdup(said)
+	       : file       ? mo_strdup(file + n)
+			    : NULL;
 }
 
 static void look(struct discovery *d);
 
-static void on_late(struct look *l, const char *problem) {
+static void on_late(struct look *l, const char *problem)
+{
 	struct discovery *d = l->d;
 	pid_t pid = helper_pid(l->helper);
 	_cleanup_(mo_freep) char *at = at_path(d);
@@ -166,10 +215,11 @@ static void on_late(struct look *l, const char *problem) {
 		again_later(d);
 }
 
-static void on_look(void *arg, int status, const char *out, size_t n, const char *problem) {
+static void on_look(void *arg, int status, const char *out, size_t n, const char *problem)
+{
 	struct look *l = arg;
 	struct discovery *d = l->d;
-	_cleanup_(mo_error_done) struct mo_error err = {0};
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	struct nodeinfo info;
 	if (l->helper && helper_is_late(l->helper)) {
 		on_late(l, problem);
@@ -179,8 +229,11 @@ static void on_look(void *arg, int status, const char *out, size_t n, const char
 	drop(l);
 	d->settled = true;
 	mo_desc_init(&nodeinfo_desc, &info);
-	_cleanup_(mo_freep) char *at = at_path(d), *file = problem && WIFSIGNALED(status) ? where(d, at, 0) : NULL;
-	int r = problem ? mo_error_set(&err, -EIO, "%s%s%s", problem, file ? ", while it read " : "", file ? file : "") : wire_decode(&nodeinfo_desc, out, n, false, &info, &err);
+	_cleanup_(mo_freep) char *at = at_path(d),
+				 *file = problem && WIFSIGNALED(status) ? where(d, at, 0) : NULL;
+	int r = problem ? mo_error_set(&err, -EIO, "%s%s%s", problem,
+				       file ? ", while it read " : "", file ? file : "")
+			: wire_decode(&nodeinfo_desc, out, n, false, &info, &err);
 	if (r < 0)
 		stand_in(d, mo_error_text(&err, r));
 	else {
@@ -197,16 +250,23 @@ static void on_look(void *arg, int status, const char *out, size_t n, const char
 		again_later(d);
 }
 
-static bool is_dir(const char *path) {
+static bool is_dir(const char *path)
+{
 	struct stat st;
 	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
 /* What the configuration says of moe-discover. */
-static void configured(const struct agent_config *c, char ***argv, size_t *n) {
+static void configured(const struct agent_config *c, char ***argv, size_t *n)
+{
 	_cleanup_(mo_freep) char *gpus = c->gpus > 0 ? mo_printf("%lld", (long long)c->gpus) : NULL;
-	const struct { const char *option, *value; } all[] = {
-		{c->topology && is_dir(c->topology) ? "--root" : "--xml", c->topology}, {"--fake-gpus", gpus}, {"--cpus", c->cpus}, {"--gpus", c->use_gpus},
+	const struct {
+		const char *option, *value;
+	} all[] = {
+		{ c->topology && is_dir(c->topology) ? "--root" : "--xml", c->topology },
+		{ "--fake-gpus", gpus },
+		{ "--cpus", c->cpus },
+		{ "--gpus", c->use_gpus },
 	};
 	for (size_t i = 0; i < ELEMENTSOF(all); i++)
 		if (all[i].value) {
@@ -217,13 +277,15 @@ static void configured(const struct agent_config *c, char ***argv, size_t *n) {
 		mo_strs_add(argv, n, "--only-fake");
 }
 
-static void strings_free(char **argv, size_t n) {
+static void strings_free(char **argv, size_t n)
+{
 	for (size_t i = 0; i < n; i++)
 		free(argv[i]);
 	free(argv);
 }
 
-static void look(struct discovery *d) {
+static void look(struct discovery *d)
+{
 	struct manager *m = d->m;
 	_cleanup_(mo_freep) char *at = at_path(d);
 	struct look *l = mo_alloc(sizeof(*l));
@@ -240,19 +302,23 @@ static void look(struct discovery *d) {
 	mo_strs_add(&argv, &n, at);
 	*MO_GROW(argv, n) = NULL;
 	(void)unlink(at); /* of an earlier look; this one makes its own */
-	*l = (struct look){.d = d};
+	*l = (struct look){ .d = d };
 	*MO_GROW(d->looks, d->n_looks) = l;
 	d->n_round++;
-	int r = helper_start(m->loop, m->discover_path, argv, m->config->discover_deadline_us, OUT_MAX, on_look, l, &l->helper);
+	int r = helper_start(m->loop, m->discover_path, argv, m->config->discover_deadline_us,
+			     OUT_MAX, on_look, l, &l->helper);
 	strings_free(argv, n);
-	_cleanup_(mo_freep) char *problem = r < 0 ? mo_printf("%s: %s", m->discover_path, strerror(-r)) : NULL;
+	_cleanup_(mo_freep) char *problem =
+		r < 0 ? mo_printf("%s: %s", m->discover_path, strerror(-r)) : NULL;
 	if (r < 0)
 		on_look(l, 0, "", 0, problem);
 }
 
-static void on_orphan_ended(void *arg, struct orphan *o) {
+static void on_orphan_ended(void *arg, struct orphan *o)
+{
 	struct discovery *d = arg;
-	mo_log(MO_NOTICE, MSG_DISCOVERY, NULL, "process %d of an agent before this one, which hung, has ended", (int)o->pid);
+	mo_log(MO_NOTICE, MSG_DISCOVERY, NULL,
+	       "process %d of an agent before this one, which hung, has ended", (int)o->pid);
 	if (o->file)
 		left_outs_gone(&d->left, o->file);
 	if (o->at)
@@ -262,8 +328,10 @@ static void on_orphan_ended(void *arg, struct orphan *o) {
 		announce(d);
 }
 
-/* What hangs since an earlier agent is not tried again. Where it is not known what that is, nothing is left out. */
-static void take_orphan(struct discovery *d, struct orphan *o) {
+/* What hangs since an earlier agent is not tried again. Where it is not known what that is,
+ * nothing is left out. */
+static void take_orphan(struct discovery *d, struct orphan *o)
+{
 	_cleanup_(mo_freep) char *usual = at_path(d), *at = at_path_of(d, o->pid);
 	const char *why = "reads";
 	if (o->at) {
@@ -276,10 +344,13 @@ static void take_orphan(struct discovery *d, struct orphan *o) {
 		why = o->file ? o->file : "an unknown file";
 	} else
 		why = o->object ? o->object : o->area;
-	mo_log(MO_WARNING, MSG_DISCOVERY, NULL, "process %d of an agent before this one hangs, and not even SIGKILL ends it: %s", (int)o->pid, why);
+	mo_log(MO_WARNING, MSG_DISCOVERY, NULL,
+	       "process %d of an agent before this one hangs, and not even SIGKILL ends it: %s",
+	       (int)o->pid, why);
 }
 
-static void on_round(void *arg) {
+static void on_round(void *arg)
+{
 	struct discovery *d = arg;
 	d->n_round = 0;
 	for (size_t i = 0; !d->orphans_taken && i < d->orphans.n; i++)
@@ -297,28 +368,36 @@ static void on_round(void *arg) {
 }
 
 /* Or nobody can say: where the bus is not shown (a container without /sys), nothing has left it. */
-static bool on_the_bus(const struct discovery *d, const char *bdf) {
+static bool on_the_bus(const struct discovery *d, const char *bdf)
+{
 	const char *topology = d->m->config->topology;
-	_cleanup_(mo_freep) char *bus = mo_path(topology ? topology : "/", "sys/bus/pci/devices"), *path = mo_path(bus, "%s", bdf);
+	_cleanup_(mo_freep) char *bus = mo_path(topology ? topology : "/", "sys/bus/pci/devices"),
+				 *path = mo_path(bus, "%s", bdf);
 	return access(path, F_OK) == 0 || errno != ENOENT || access(bus, F_OK) < 0;
 }
 
 /* Those that are on the bus were left out on purpose (use_gpus) or are of another driver. */
-bool discovery_told(struct discovery *d, const struct nodeinfo *before) {
+bool discovery_told(struct discovery *d, const struct nodeinfo *before)
+{
 	struct nodeinfo info, was;
-	if (d->remembered || !d->settled || d->left.n || (d->m->config->topology && !is_dir(d->m->config->topology)))
+	if (d->remembered || !d->settled || d->left.n ||
+	    (d->m->config->topology && !is_dir(d->m->config->topology)))
 		return false;
 	mo_desc_init(&nodeinfo_desc, &info);
 	mo_desc_init(&nodeinfo_desc, &was);
 	mo_desc_copy(&nodeinfo_desc, &info, &d->m->info);
 	mo_desc_copy(&nodeinfo_desc, &was, before);
 	for (size_t i = was.n_gpus; i-- > 0;)
-		if (!was.gpus[i].bdf || (!discovery_has(&info, was.gpus[i].bdf) && on_the_bus(d, was.gpus[i].bdf)))
+		if (!was.gpus[i].bdf ||
+		    (!discovery_has(&info, was.gpus[i].bdf) && on_the_bus(d, was.gpus[i].bdf)))
 			mo_vec_remove(&gpu_slot_desc, was.gpus, &was.n_gpus, i);
 	discovery_vanished(&info, &was);
 	bool news = info.n_gpus != d->m->info.n_gpus;
 	if (news) {
-		mo_log(MO_WARNING, MSG_DISCOVERY, NULL, "the controller knows GPUs of this boot that are no longer on the bus; this agent has no memory of its own (%s)", d->m->config->state_dir);
+		mo_log(MO_WARNING, MSG_DISCOVERY, NULL,
+		       "the controller knows GPUs of this boot that are no longer on the bus; this "
+		       "agent has no memory of its own (%s)",
+		       d->m->config->state_dir);
 		keep(d, &info);
 		adopt(d, &info, NULL);
 	}
@@ -327,8 +406,11 @@ bool discovery_told(struct discovery *d, const struct nodeinfo *before) {
 	return news;
 }
 
-void discovery_begin(struct discovery *d) {
-	const char *root = d->m->config->topology && is_dir(d->m->config->topology) ? d->m->config->topology : NULL;
+void discovery_begin(struct discovery *d)
+{
+	const char *root = d->m->config->topology && is_dir(d->m->config->topology)
+				   ? d->m->config->topology
+				   : NULL;
 	orphans_find(d->m->loop, root, on_orphan_ended, d, &d->orphans);
 	if (d->orphans.n)
 		mo_timer_in(d->timer, ENDING_US);
@@ -336,21 +418,27 @@ void discovery_begin(struct discovery *d) {
 		on_round(d);
 }
 
-const char *discovery_lacks(const struct discovery *d, bool *ret_nothing) {
+const char *discovery_lacks(const struct discovery *d, bool *ret_nothing)
+{
 	*ret_nothing = d->m->info.cpus == MO_NONE;
 	return d->lacks;
 }
 
-void discovery_held(const struct discovery *d, char ***ret, size_t *n_ret) {
-	for (size_t i = 0; d->settled && i < d->left.n; i++) /* before, a process that was killed a moment ago counts as stuck */
+void discovery_held(const struct discovery *d, char ***ret, size_t *n_ret)
+{
+	/* before, a process that was killed a moment ago counts as stuck */
+	for (size_t i = 0; d->settled && i < d->left.n; i++)
 		if (d->left.items[i].stuck && d->left.items[i].object)
 			mo_strs_add(ret, n_ret, d->left.items[i].object);
 	for (size_t i = 0; d->settled && i < d->orphans.n; i++)
 		if (d->orphans.items[i]->area)
-			mo_strs_add(ret, n_ret, d->orphans.items[i]->object ? d->orphans.items[i]->object : d->orphans.items[i]->area);
+			mo_strs_add(ret, n_ret,
+				    d->orphans.items[i]->object ? d->orphans.items[i]->object
+								: d->orphans.items[i]->area);
 }
 
-struct discovery *discovery_free(struct discovery *d) {
+struct discovery *discovery_free(struct discovery *d)
+{
 	if (!d)
 		return NULL;
 	while (d->n_looks > 0)
@@ -365,12 +453,13 @@ struct discovery *discovery_free(struct discovery *d) {
 	return NULL;
 }
 
-int discovery_new(struct manager *m, struct discovery **ret) {
+int discovery_new(struct manager *m, struct discovery **ret)
+{
 	struct discovery *d = mo_alloc(sizeof(*d));
-	struct mo_buf options = {0};
+	struct mo_buf options = { 0 };
 	char **argv = NULL;
 	size_t n = 0;
-	*d = (struct discovery){.m = m};
+	*d = (struct discovery){ .m = m };
 	mo_desc_init(&known_machine_desc, &d->last);
 	configured(m->config, &argv, &n);
 	for (size_t i = 0; i < n; i++)

@@ -5,8 +5,9 @@
 #include "agent/step_dir.h"
 #include "lib/base/log.h"
 
-#define END_US 5000000                   /* a controller that does not answer holds up no shutdown, */
-#define ASK_US 1000000                   /* nor does a systemd that does not */
+/* a controller that does not answer holds up no shutdown, */
+#define END_US 5000000
+#define ASK_US 1000000 /* nor does a systemd that does not */
 #define SYSTEMD "org.freedesktop.systemd1"
 #define SYSTEMD_PATH "/org/freedesktop/systemd1"
 #define SYSTEMD_MANAGER "org.freedesktop.systemd1.Manager"
@@ -28,7 +29,8 @@ static bool all_told(const struct manager *m)
 
 static void end_or_tell(struct manager *m)
 {
-	if (!m->end.leaving || all_told(m) || (!m->end.timer && mo_timer_new(m->loop, end_now, m, &m->end.timer) < 0))
+	if (!m->end.leaving || all_told(m) ||
+	    (!m->end.timer && mo_timer_new(m->loop, end_now, m, &m->end.timer) < 0))
 		end_now(m);
 	else
 		mo_timer_in(m->end.timer, END_US);
@@ -44,7 +46,7 @@ static void state_known(struct manager *m, bool changed)
 	mo_timer_at(m->end.ask_timer, INT64_MAX);
 	if (m->end.begun)
 		end_or_tell(m);
-	queue_event(m, &(struct steps_event){ .type = AE_TICK });      /* what waits is told */
+	queue_event(m, &(struct steps_event){ .type = AE_TICK }); /* what waits is told */
 }
 
 static void on_no_answer(void *arg)
@@ -58,13 +60,17 @@ static int on_state(sd_bus_message *message, void *arg, sd_bus_error *error)
 	const char *state = NULL;
 	bool leaving = m->end.leaving;
 
-	if (!sd_bus_message_is_method_error(message, NULL) && sd_bus_message_read(message, "v", "s", &state) >= 0)
+	if (!sd_bus_message_is_method_error(message, NULL) &&
+	    sd_bus_message_read(message, "v", "s", &state) >= 0)
 		leaving = mo_streq(state, "stopping");
 	bool changed = leaving != m->end.leaving;
 	m->end.leaving = leaving;
 	m->end.leaving_told &= leaving;
 	if (changed)
-		mo_log(MO_NOTICE, NULL, NULL, leaving ? "this machine is going down: the controller is told, and its jobs move" : "this machine does not go down after all");
+		mo_log(MO_NOTICE, NULL, NULL,
+		       leaving ? "this machine is going down: the controller is told, and its jobs "
+				 "move"
+			       : "this machine does not go down after all");
 	state_known(m, changed);
 	return 0;
 }
@@ -80,14 +86,16 @@ static void ask_systemd(struct manager *m)
 
 void ending_ask(struct manager *m)
 {
-	if (!m->end.bus || m->end.asking || (!m->end.ask_timer && mo_timer_new(m->loop, on_no_answer, m, &m->end.ask_timer) < 0))
+	if (!m->end.bus || m->end.asking ||
+	    (!m->end.ask_timer && mo_timer_new(m->loop, on_no_answer, m, &m->end.ask_timer) < 0))
 		return;
 	m->end.asking = true;
 	mo_timer_in(m->end.ask_timer, ASK_US);
 	ask_systemd(m);
 }
 
-/* A shutdown ends the agent within milliseconds of its steps: systemd's signal that it begins may not be here yet. */
+/* A shutdown ends the agent within milliseconds of its steps: systemd's signal that it begins
+ * may not be here yet. */
 void ending_begin(struct manager *m)
 {
 	if (m->end.begun)
@@ -98,13 +106,15 @@ void ending_begin(struct manager *m)
 		end_or_tell(m);
 }
 
-/* A shutdown begins with a job for this target, whoever asked for it, and is given up by the job's removal. */
+/* A shutdown begins with a job for this target, whoever asked for it, and is given up by the
+ * job's removal. */
 static int on_job(sd_bus_message *message, void *arg, sd_bus_error *error)
 {
 	uint32_t id;
 	const char *path, *unit;
 
-	if (sd_bus_message_read(message, "uos", &id, &path, &unit) >= 0 && mo_streq(unit, "shutdown.target"))
+	if (sd_bus_message_read(message, "uos", &id, &path, &unit) >= 0 &&
+	    mo_streq(unit, "shutdown.target"))
 		ask_systemd(arg);
 	return 0;
 }
@@ -118,8 +128,8 @@ void ending_check(struct manager *m)
 int ending_watch(struct manager *m, sd_bus *bus)
 {
 	m->end.bus = bus;
-	int r = sd_bus_match_signal_async(bus, &m->end.removed, SYSTEMD, SYSTEMD_PATH, SYSTEMD_MANAGER,
-					  "JobRemoved", on_job, NULL, m);
+	int r = sd_bus_match_signal_async(bus, &m->end.removed, SYSTEMD, SYSTEMD_PATH,
+					  SYSTEMD_MANAGER, "JobRemoved", on_job, NULL, m);
 
 	if (r >= 0)
 		r = sd_bus_match_signal_async(bus, &m->end.added, SYSTEMD, SYSTEMD_PATH,

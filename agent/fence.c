@@ -1,9 +1,14 @@
-/* The highest controller epoch obeyed and the highest attempt seen per job, saved before anything is started, so that after any crash this node still refuses stale commands. The core
+/* The highest controller epoch obeyed and the highest attempt seen per job, saved before
+ * anything is started, so that after any crash this node still refuses stale commands. The core
  * keeps the truth; this is its copy on disk:
  *   STATE/fence.json   the epoch and the jobs. A new epoch is synced: it must survive power loss.
- *   STATE/fence.log    a line "JOB ATTEMPT" for each launch since. It need only survive the agent: after a power loss the boot id has changed, and launches are never repeated to another
- *                      boot; so no disk flush stands between an order and its ranks. A last line that was cut never counted.
- * Whenever fence.json is written (a new epoch, a long log, the start of an agent) the log begins anew; dying in between leaves lines that say nothing new. */
+ *   STATE/fence.log    a line "JOB ATTEMPT" for each launch since. It need only survive the
+ *                      agent: after a power loss the boot id has changed, and launches are never
+ *                      repeated to another
+ *                      boot; so no disk flush stands between an order and its ranks. A last line
+ *                      that was cut never counted.
+ * Whenever fence.json is written (a new epoch, a long log, the start of an agent) the log begins
+ * anew; dying in between leaves lines that say nothing new. */
 #include "agent/fence.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -21,10 +26,11 @@
 struct fence {
 	char *path;
 	struct fence_book book;
-	int log;                         /* fence.log, for appending */
+	int log; /* fence.log, for appending */
 };
 
-struct fence *fence_free(struct fence *f) {
+struct fence *fence_free(struct fence *f)
+{
 	if (!f)
 		return NULL;
 	fence_book_done(&f->book);
@@ -34,35 +40,50 @@ struct fence *fence_free(struct fence *f) {
 	return NULL;
 }
 
-static int read_json(struct fence *f, struct mo_error *err) {
-	_cleanup_(mo_buf_done) struct mo_buf b = {0};
-	_cleanup_(mo_error_done) struct mo_error e = {0};
+static int read_json(struct fence *f, struct mo_error *err)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+	_cleanup_(mo_error_done) struct mo_error e = { 0 };
 	int r = mo_read_file(f->path, FENCE_BYTES_MAX, &b);
 	if (r == -ENOENT)
 		return 0;
 	if (r == 0)
-		r = wire_decode(&fence_file_desc, b.data ? b.data : "", b.len, false, &f->book.file, &e);
-	return r < 0 ? mo_error_set(err, r, "%s: %s; it protects against stale commands: restore it, or remove it when no step of this node can still be ordered by an old controller", f->path, mo_error_text(&e, r)) : 0;
+		r = wire_decode(&fence_file_desc, b.data ? b.data : "", b.len, false, &f->book.file,
+				&e);
+	return r < 0 ? mo_error_set(err, r,
+				    "%s: %s; it protects against stale commands: restore it, or "
+				    "remove it when no step of this node can still be ordered by "
+				    "an old controller",
+				    f->path, mo_error_text(&e, r))
+		     : 0;
 }
 
-static bool take_line(struct fence *f, char *line) {
+static bool take_line(struct fence *f, char *line)
+{
 	int64_t job, attempt;
 	char *rest = line, *first = strsep(&rest, " ");
-	if (!rest || mo_parse_i64(first, 1, INT64_MAX, &job) < 0 || mo_parse_i64(rest, 1, INT64_MAX, &attempt) < 0)
+	if (!rest || mo_parse_i64(first, 1, INT64_MAX, &job) < 0 ||
+	    mo_parse_i64(rest, 1, INT64_MAX, &attempt) < 0)
 		return false;
 	fence_book_read(&f->book, job, attempt);
 	return true;
 }
 
-static int read_log(struct fence *f, const char *path, struct mo_error *err) {
-	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+static int read_log(struct fence *f, const char *path, struct mo_error *err)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	int r = mo_read_file(path, FENCE_BYTES_MAX, &b);
 	if (r < 0)
 		return mo_error_set(err, r, "%s: %s", path, strerror(-r));
 	for (char *line = b.data, *end; line && (end = strchr(line, '\n')); line = end + 1) {
 		*end = '\0';
 		if (!take_line(f, line))
-			return mo_error_set(err, -EINVAL, "%s: '%.40s' is not a job and its attempt; it protects against stale commands: restore it, or remove it when no step of this node can still be ordered by an old controller", path, line);
+			return mo_error_set(err, -EINVAL,
+					    "%s: '%.40s' is not a job and its attempt; it protects "
+					    "against stale commands: restore it, or remove it when "
+					    "no step of this node can still be ordered by an old "
+					    "controller",
+					    path, line);
 	}
 	f->book.unsaved = b.len > 0;
 	f->book.log_bytes = (int64_t)b.len;
@@ -96,7 +117,8 @@ static int append(struct fence *f, int64_t job, int64_t attempt)
 	return r;
 }
 
-int fence_open(struct manager *m, struct mo_error *err) {
+int fence_open(struct manager *m, struct mo_error *err)
+{
 	_cleanup_(mo_freep) char *log = mo_path(m->config->state_dir, "fence.log");
 	struct fence *f = mo_alloc(sizeof(*f));
 	m->fence = f;
@@ -111,11 +133,16 @@ int fence_open(struct manager *m, struct mo_error *err) {
 	if (r < 0)
 		return r;
 	if (f->book.unsaved && (r = write_json(f)) < 0)
-		mo_log(MO_WARNING, NULL, NULL, "%s: %s; launches are refused until it can be written", f->path, strerror(-r));
-	struct steps_event epoch = {.type = AE_FENCE, .epoch = f->book.file.epoch};
+		mo_log(MO_WARNING, NULL, NULL,
+		       "%s: %s; launches are refused until it can be written", f->path,
+		       strerror(-r));
+	struct steps_event epoch = { .type = AE_FENCE, .epoch = f->book.file.epoch };
 	queue_event(m, &epoch);
 	for (size_t i = 0; i < f->book.file.n_jobs; i++) {
-		struct steps_event job = {.type = AE_FENCE, .epoch = f->book.file.epoch, .job = f->book.file.jobs[i].job, .attempt = f->book.file.jobs[i].attempt};
+		struct steps_event job = { .type = AE_FENCE,
+					   .epoch = f->book.file.epoch,
+					   .job = f->book.file.jobs[i].job,
+					   .attempt = f->book.file.jobs[i].attempt };
 		queue_event(m, &job);
 	}
 	return 0;

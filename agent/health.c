@@ -1,5 +1,8 @@
-/* The shell of the node's health: starts moe-probe for what the core (agent/core/health/health.h) names as due, and programs of checks; keeps what the core remembers in state_dir/health.json.
- * Every probe is a process with a deadline, at most one for a device. One that SIGKILL does not end is stuck in the kernel: its device is UNKNOWN and not looked at again until it is gone. */
+/* The shell of the node's health: starts moe-probe for what the core
+ * (agent/core/health/health.h) names as due, and programs of checks; keeps what the core
+ * remembers in state_dir/health.json. Every probe is a process with a deadline, at most one for
+ * a device. One that SIGKILL does not end is stuck in the kernel: its device is UNKNOWN and not
+ * looked at again until it is gone. */
 #include "agent/health.h"
 #include <errno.h>
 #include <string.h>
@@ -21,33 +24,44 @@
 #define DEVICE_DEADLINE_US 5000000
 #define HOST_DEADLINE_US 10000000
 #define CHECKS_AGAIN_US 60000000
-#define PROBE_WORDS 16                 /* of a command line, without the GPUs that are left out */
+#define PROBE_WORDS 16 /* of a command line, without the GPUs that are left out */
 #define PROBE_OUT_MAX (4 * 1024 * 1024)
 #define PROGRAM_OUT_MAX (1024 * 1024)
 #define MEMORY_BYTES_MAX (16 * 1024 * 1024)
 #define SAVE_US 5000000
 
-struct run { struct watch *w; struct helper *helper; int area; char *object, *check; bool exclusive; };
+struct run {
+	struct watch *w;
+	struct helper *helper;
+	int area;
+	char *object, *check;
+	bool exclusive;
+};
 struct watch {
 	struct manager *m;
-	struct health *core;             /* NULL until the checks are known */
-	char *checks_text;               /* which checks those are: part of the fingerprint */
-	bool broken;                     /* the checks cannot be read: nothing is looked at, and that is told */
+	struct health *core; /* NULL until the checks are known */
+	char *checks_text;   /* which checks those are: part of the fingerprint */
+	/* the checks cannot be read: nothing is looked at, and that is told */
+	bool broken;
 	struct helper *checks;
-	struct run **runs; size_t n_runs;
+	struct run **runs;
+	size_t n_runs;
 	struct mo_timer *timer;
 	int64_t saved_at;
-	int64_t *slots; size_t n_slots, n_steps;     /* in use, as last told to the core */
+	int64_t *slots;
+	size_t n_slots, n_steps; /* in use, as last told to the core */
 };
 
-static void run_free(struct run *r) {
+static void run_free(struct run *r)
+{
 	helper_free(r->helper);
 	free(r->object);
 	free(r->check);
 	free(r);
 }
 
-static void drop(struct run *r) {
+static void drop(struct run *r)
+{
 	struct watch *w = r->w;
 	for (size_t i = 0; i < w->n_runs; i++)
 		if (w->runs[i] == r)
@@ -55,10 +69,14 @@ static void drop(struct run *r) {
 	run_free(r);
 }
 
-static char *memory_path(const struct watch *w) { return mo_path(w->m->config->state_dir, "health.json"); }
+static char *memory_path(const struct watch *w)
+{
+	return mo_path(w->m->config->state_dir, "health.json");
+}
 
-static void save(struct watch *w) {
-	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+static void save(struct watch *w)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	_cleanup_(mo_freep) char *path = memory_path(w);
 	struct health_memory memory;
 	mo_desc_init(&health_memory_desc, &memory);
@@ -69,25 +87,30 @@ static void save(struct watch *w) {
 	int r = mo_write_file(path, b.data, b.len, 0644, false);
 	w->saved_at = mo_clock_boot_us();
 	if (r < 0)
-		mo_log(MO_WARNING, NULL, NULL, "%s: %s; after a restart of the agent counters begin anew", path, strerror(-r));
+		mo_log(MO_WARNING, NULL, NULL,
+		       "%s: %s; after a restart of the agent counters begin anew", path,
+		       strerror(-r));
 }
 
-static void load(struct watch *w) {
-	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+static void load(struct watch *w)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	_cleanup_(mo_freep) char *path = memory_path(w);
-	_cleanup_(mo_error_done) struct mo_error err = {0};
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	struct health_memory memory;
 	int r = mo_read_file(path, MEMORY_BYTES_MAX, &b);
 	if (r == -ENOENT)
 		return;
 	mo_desc_init(&health_memory_desc, &memory);
 	if (r == 0)
-		r = wire_decode(&health_memory_desc, b.data ? b.data : "", b.len, false, &memory, &err);
+		r = wire_decode(&health_memory_desc, b.data ? b.data : "", b.len, false, &memory,
+				&err);
 	if (r == 0) {
 		health_load(w->core, &memory);
 		health_restore(w->core, &memory, mo_clock_boot_us());
 	} else
-		mo_log(MO_WARNING, NULL, NULL, "%s: %s; counters begin anew", path, mo_error_text(&err, r));
+		mo_log(MO_WARNING, NULL, NULL, "%s: %s; counters begin anew", path,
+		       mo_error_text(&err, r));
 	mo_desc_done(&health_memory_desc, &memory);
 }
 
@@ -95,7 +118,8 @@ static void load(struct watch *w) {
 
 static void look(struct watch *w);
 
-static void on_gone(void *arg) {
+static void on_gone(void *arg)
+{
 	struct run *r = arg;
 	struct watch *w = r->w;
 	health_unstuck(w->core, r->area, r->object, mo_clock_boot_us());
@@ -103,16 +127,18 @@ static void on_gone(void *arg) {
 	look(w);
 }
 
-static void on_probe(void *arg, int status, const char *out, size_t n, const char *problem) {
+static void on_probe(void *arg, int status, const char *out, size_t n, const char *problem)
+{
 	struct run *r = arg;
 	struct watch *w = r->w;
-	_cleanup_(mo_error_done) struct mo_error err = {0};
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	int64_t now = mo_clock_boot_us();
 	struct helper *helper = TAKE_PTR(r->helper); /* frees itself */
 	bool late = helper && helper_is_late(helper);
 	struct probe p;
 	mo_desc_init(&probe_desc, &p);
-	int e = problem ? mo_error_set(&err, -EIO, "%s", problem) : wire_decode(&probe_desc, out, n, false, &p, &err);
+	int e = problem ? mo_error_set(&err, -EIO, "%s", problem)
+			: wire_decode(&probe_desc, out, n, false, &p, &err);
 	if (e == 0 && (p.area != r->area || !mo_streq(p.object, r->object)))
 		e = mo_error_set(&err, -EPROTO, "moe-probe answered for something else");
 	if (e == 0)
@@ -127,23 +153,28 @@ static void on_probe(void *arg, int status, const char *out, size_t n, const cha
 	look(w);
 }
 
-static void on_program(void *arg, int status, const char *out, size_t n, const char *problem) {
+static void on_program(void *arg, int status, const char *out, size_t n, const char *problem)
+{
 	struct run *r = arg;
 	struct watch *w = r->w;
-	bool failed = problem && (WIFSIGNALED(status) || (r->helper && helper_is_late(r->helper)) || !r->helper);
+	bool failed = problem && (WIFSIGNALED(status) || (r->helper && helper_is_late(r->helper)) ||
+				  !r->helper);
 	r->helper = NULL; /* frees itself */
-	health_program(w->core, r->check, WIFEXITED(status) ? WEXITSTATUS(status) : -1, out, n, failed ? problem : NULL, mo_clock_boot_us());
+	health_program(w->core, r->check, WIFEXITED(status) ? WEXITSTATUS(status) : -1, out, n,
+		       failed ? problem : NULL, mo_clock_boot_us());
 	drop(r);
 	look(w);
 }
 
-static const char *fake_root(const struct watch *w) {
+static const char *fake_root(const struct watch *w)
+{
 	struct stat st;
 	const char *topology = w->m->config->topology;
 	return topology && stat(topology, &st) == 0 && S_ISDIR(st.st_mode) ? topology : NULL;
 }
 
-static int start_probe(struct watch *w, struct run *r, const struct health_look *l) {
+static int start_probe(struct watch *w, struct run *r, const struct health_look *l)
+{
 	const struct agent_config *c = w->m->config;
 	const char *root = fake_root(w);
 	_cleanup_(mo_freep) char *since = mo_printf("%lld", (long long)l->since);
@@ -162,7 +193,7 @@ static int start_probe(struct watch *w, struct run *r, const struct health_look 
 		argv[n++] = (char *)"--sensors";
 	if (l->area == PROBE_GPU || l->area == PROBE_NIC)
 		argv[n++] = r->object;
-	const char *const disks[] = {c->state_dir, c->tmpdir};
+	const char *const disks[] = { c->state_dir, c->tmpdir };
 	for (size_t i = 0; l->area == PROBE_HOST && !root && i < ELEMENTSOF(disks); i++) {
 		argv[n++] = (char *)"--disk";
 		argv[n++] = (char *)disks[i];
@@ -175,8 +206,10 @@ static int start_probe(struct watch *w, struct run *r, const struct health_look 
 		argv[n++] = (char *)"--since";
 		argv[n++] = since;
 	}
-	int64_t deadline = l->area == PROBE_GPU || l->area == PROBE_NIC ? DEVICE_DEADLINE_US : HOST_DEADLINE_US;
-	int e = helper_start(w->m->loop, w->m->probe_path, argv, deadline, PROBE_OUT_MAX, on_probe, r, &r->helper);
+	int64_t deadline = l->area == PROBE_GPU || l->area == PROBE_NIC ? DEVICE_DEADLINE_US
+									: HOST_DEADLINE_US;
+	int e = helper_start(w->m->loop, w->m->probe_path, argv, deadline, PROBE_OUT_MAX, on_probe,
+			     r, &r->helper);
 	for (size_t i = 0; i < n_silent; i++)
 		free(silent[i]);
 	free(silent);
@@ -184,8 +217,11 @@ static int start_probe(struct watch *w, struct run *r, const struct health_look 
 }
 
 /* Where the program is; caller frees, NULL: not installed. */
-static char *installed(const char *program) {
-	static const char *const dirs[] = {"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin", "/opt/rocm/bin"};
+static char *installed(const char *program)
+{
+	static const char *const dirs[] = { "/usr/local/sbin", "/usr/local/bin", "/usr/sbin",
+					    "/usr/bin",        "/sbin",          "/bin",
+					    "/opt/rocm/bin" };
 	if (strchr(program, '/'))
 		return access(program, X_OK) == 0 ? mo_strdup(program) : NULL;
 	for (size_t i = 0; i < ELEMENTSOF(dirs); i++) {
@@ -196,33 +232,44 @@ static char *installed(const char *program) {
 	return NULL;
 }
 
-static int start_program(struct watch *w, struct run *r, const struct health_check *c) {
+static int start_program(struct watch *w, struct run *r, const struct health_check *c)
+{
 	_cleanup_(mo_freep) char *path = installed(c->argv[0]);
 	_cleanup_(mo_freep) char **argv = mo_alloc_array(c->n_argv + 1, sizeof(*argv));
 	if (!path)
 		return -ENOENT;
 	memcpy(argv, c->argv, c->n_argv * sizeof(*argv));
-	return helper_start_group(w->m->loop, path, argv, c->deadline_us, PROGRAM_OUT_MAX, on_program, r, &r->helper);
+	return helper_start_group(w->m->loop, path, argv, c->deadline_us, PROGRAM_OUT_MAX,
+				  on_program, r, &r->helper);
 }
 
-static void arm(struct watch *w) {
-	mo_timer_at(w->timer, MO_MIN(health_deadline(w->core), health_unsaved(w->core) ? w->saved_at + SAVE_US : INT64_MAX));
+static void arm(struct watch *w)
+{
+	mo_timer_at(w->timer, MO_MIN(health_deadline(w->core),
+				     health_unsaved(w->core) ? w->saved_at + SAVE_US : INT64_MAX));
 }
 
-static void tell_awaited(struct watch *w) {
-	struct steps_event e = {.type = AE_CHECKED};
+static void tell_awaited(struct watch *w)
+{
+	struct steps_event e = { .type = AE_CHECKED };
 	if (health_awaited(w->core))
 		queue_event(w->m, &e);
 }
 
-/* Starts what is due and sets the timer. An answer that comes at once (a process that cannot be started) is dealt with by the core like any other. */
-static void look(struct watch *w) {
+/* Starts what is due and sets the timer. An answer that comes at once (a process that cannot be
+ * started) is dealt with by the core like any other. */
+static void look(struct watch *w)
+{
 	struct health_look l;
 	int64_t now = mo_clock_boot_us();
 	health_wall(w->core, mo_clock_wall_us() - now);
 	while (health_due(w->core, now, &l)) {
 		struct run *r = mo_alloc(sizeof(*r));
-		*r = (struct run){.w = w, .area = l.area, .object = mo_strdup(l.object), .check = l.program ? mo_strdup(l.program->id) : NULL, .exclusive = l.exclusive};
+		*r = (struct run){ .w = w,
+				   .area = l.area,
+				   .object = mo_strdup(l.object),
+				   .check = l.program ? mo_strdup(l.program->id) : NULL,
+				   .exclusive = l.exclusive };
 		*MO_GROW(w->runs, w->n_runs) = r;
 		int e = l.program ? start_program(w, r, l.program) : start_probe(w, r, &l);
 		if (e == 0)
@@ -241,19 +288,24 @@ static void look(struct watch *w) {
 
 /* ---- the checks */
 
-static void disable(struct watch *w) {
+static void disable(struct watch *w)
+{
 	const char *list = w->m->config->health_disable ? w->m->config->health_disable : "";
 	for (size_t n; *(list += strspn(list, ", ")); list += n) {
 		n = strcspn(list, ", ");
 		_cleanup_(mo_freep) char *id = mo_strndup(list, n);
 		if (!health_disable(w->core, id))
-			mo_log(MO_WARNING, NULL, NULL, "health_disable: there is no check '%s'; `moe-probe checks` lists them", id);
+			mo_log(MO_WARNING, NULL, NULL,
+			       "health_disable: there is no check '%s'; `moe-probe checks` lists "
+			       "them",
+			       id);
 	}
 	const struct health_check *c;
 	for (size_t i = 0; (c = health_check_at(w->core, i)); i++) {
 		bool there = true;
 		for (size_t k = 0; c->enabled && c->n_argv && k <= c->n_requires; k++) {
-			_cleanup_(mo_freep) char *path = installed(k < c->n_requires ? c->requires[k] : c->argv[0]);
+			_cleanup_(mo_freep) char *path =
+				installed(k < c->n_requires ? c->requires[k] : c->argv[0]);
 			there = there && path;
 		}
 		if (!there)
@@ -261,7 +313,8 @@ static void disable(struct watch *w) {
 	}
 }
 
-static void tell_settings(struct watch *w) {
+static void tell_settings(struct watch *w)
+{
 	struct stack_item *items = NULL;
 	size_t n = 0;
 	settings_items(w->m, w->checks_text, w->core, &items, &n);
@@ -269,9 +322,13 @@ static void tell_settings(struct watch *w) {
 	mo_vec_clear(&stack_item_desc, (void **)&items, &n);
 }
 
-static void open_core(struct watch *w, const struct health_checks *checks) {
+static void open_core(struct watch *w, const struct health_checks *checks)
+{
 	const struct agent_config *c = w->m->config;
-	const struct health_intervals intervals = {.sensors_us = c->probe_sensors_us, .device_us = c->probe_device_us, .host_us = c->probe_host_us, .klog_us = c->probe_klog_us};
+	const struct health_intervals intervals = { .sensors_us = c->probe_sensors_us,
+						    .device_us = c->probe_device_us,
+						    .host_us = c->probe_host_us,
+						    .klog_us = c->probe_klog_us };
 	int64_t now = mo_clock_boot_us();
 	health_free(w->core);
 	free(w->checks_text);
@@ -285,9 +342,14 @@ static void open_core(struct watch *w, const struct health_checks *checks) {
 	health_busy(w->core, w->slots, w->n_slots, w->n_steps, now);
 }
 
-/* Nothing is looked at, so that one wrong line of a site's file does not stop training; but it is told. */
-static void open_broken(struct watch *w, const char *why) {
-	static char id[] = "host.checks", what[] = "the health checks cannot be read, nothing is checked", next[] = "correct the file; the agent tries again every minute", reading[] = "problem";
+/* Nothing is looked at, so that one wrong line of a site's file does not stop training; but it
+ * is told. */
+static void open_broken(struct watch *w, const char *why)
+{
+	static char id[] = "host.checks",
+		    what[] = "the health checks cannot be read, nothing is checked",
+		    next[] = "correct the file; the agent tries again every minute",
+		    reading[] = "problem";
 	struct health_check broken;
 	mo_desc_init(&health_check_desc, &broken);
 	broken.id = id;
@@ -300,26 +362,31 @@ static void open_broken(struct watch *w, const char *why) {
 	broken.otherwise = CHECK_WARN;
 	broken.consecutive = 1;
 	broken.enabled = true;
-	const struct health_checks one = {.checks = &broken, .n_checks = 1};
+	const struct health_checks one = { .checks = &broken, .n_checks = 1 };
 	w->broken = true;
 	open_core(w, &one);
 	health_failed(w->core, PROBE_HOST, "host", why, false, mo_clock_boot_us());
 }
 
-static void on_checks(void *arg, int status, const char *out, size_t n, const char *problem) {
+static void on_checks(void *arg, int status, const char *out, size_t n, const char *problem)
+{
 	struct watch *w = arg;
-	_cleanup_(mo_error_done) struct mo_error err = {0};
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	struct health_checks checks;
 	w->checks = NULL; /* frees itself */
 	mo_desc_init(&health_checks_desc, &checks);
-	int r = problem ? mo_error_set(&err, -EIO, "%s", problem) : wire_decode(&health_checks_desc, out, n, false, &checks, &err);
+	int r = problem ? mo_error_set(&err, -EIO, "%s", problem)
+			: wire_decode(&health_checks_desc, out, n, false, &checks, &err);
 	if (r == 0) {
 		w->broken = false;
 		open_core(w, &checks);
 		look(w);
 	} else {
 		if (!w->broken)
-			mo_log(MO_ERR, NULL, NULL, "health checks: %s; nothing is checked on this node until they can be read", mo_error_text(&err, r));
+			mo_log(MO_ERR, NULL, NULL,
+			       "health checks: %s; nothing is checked on this node until they can "
+			       "be read",
+			       mo_error_text(&err, r));
 		open_broken(w, mo_error_text(&err, r));
 		tell_awaited(w);
 		mo_timer_in(w->timer, CHECKS_AGAIN_US);
@@ -327,14 +394,17 @@ static void on_checks(void *arg, int status, const char *out, size_t n, const ch
 	mo_desc_done(&health_checks_desc, &checks);
 }
 
-static void ask_for_checks(struct watch *w) {
-	char *argv[] = {(char *)"moe-probe", (char *)"checks", NULL};
-	int r = helper_start(w->m->loop, w->m->probe_path, argv, HOST_DEADLINE_US, PROBE_OUT_MAX, on_checks, w, &w->checks);
+static void ask_for_checks(struct watch *w)
+{
+	char *argv[] = { (char *)"moe-probe", (char *)"checks", NULL };
+	int r = helper_start(w->m->loop, w->m->probe_path, argv, HOST_DEADLINE_US, PROBE_OUT_MAX,
+			     on_checks, w, &w->checks);
 	if (r < 0)
 		on_checks(w, 0, "", 0, strerror(-r));
 }
 
-static void on_timer(void *arg) {
+static void on_timer(void *arg)
+{
 	struct watch *w = arg;
 	if (!w->core || w->broken) {
 		if (!w->checks)
@@ -348,7 +418,8 @@ static void on_timer(void *arg) {
 
 /* ---- manager */
 
-void watch_devices(struct watch *w) {
+void watch_devices(struct watch *w)
+{
 	struct nodeinfo nothing;
 	if (!w)
 		return;
@@ -363,7 +434,8 @@ void watch_devices(struct watch *w) {
 	mo_desc_init(&nodeinfo_desc, &nothing);
 	/* The devices of a topology file are on another machine. */
 	bool here = !w->m->config->topology || fake_root(w);
-	health_devices(w->core, here ? &w->m->info : &nothing, w->m->config->expect_gpus, mo_clock_boot_us());
+	health_devices(w->core, here ? &w->m->info : &nothing, w->m->config->expect_gpus,
+		       mo_clock_boot_us());
 	mo_desc_done(&nodeinfo_desc, &nothing);
 	health_discovery(w->core, lacks, unknown, mo_clock_boot_us());
 	discovery_held(w->m->discovery, &held, &n_held);
@@ -375,12 +447,14 @@ void watch_devices(struct watch *w) {
 	mo_timer_in(w->timer, 0);
 }
 
-static bool same_slots(const struct watch *w, const int64_t *slots, size_t n) {
+static bool same_slots(const struct watch *w, const int64_t *slots, size_t n)
+{
 	return n == w->n_slots && (n == 0 || memcmp(slots, w->slots, n * sizeof(*slots)) == 0);
 }
 
 /* A job goes before a program that loads the node. */
-static void make_way(struct watch *w) {
+static void make_way(struct watch *w)
+{
 	for (size_t i = w->n_runs; i-- > 0;) {
 		struct run *r = w->runs[i];
 		if (!r->exclusive || !r->check)
@@ -390,7 +464,8 @@ static void make_way(struct watch *w) {
 	}
 }
 
-void watch_steps(struct watch *w) {
+void watch_steps(struct watch *w)
+{
 	int64_t *slots = NULL;
 	size_t n = 0, n_steps = 0;
 	if (!w)
@@ -421,7 +496,8 @@ void watch_steps(struct watch *w) {
 		mo_timer_in(w->timer, 0);
 }
 
-void watch_reply(struct watch *w, const struct sync_reply *r) {
+void watch_reply(struct watch *w, const struct sync_reply *r)
+{
 	if (!w || !w->core)
 		return;
 	health_acked(w->core, r->health);
@@ -430,12 +506,14 @@ void watch_reply(struct watch *w, const struct sync_reply *r) {
 		arm(w);
 }
 
-void watch_news(struct watch *w, struct agent_sync *s) {
+void watch_news(struct watch *w, struct agent_sync *s)
+{
 	if (w && w->core && health_untold(w->core))
 		s->health = mo_desc_dup(&node_health_desc, health_results(w->core));
 }
 
-void watch_sync(struct watch *w, struct agent_sync *s) {
+void watch_sync(struct watch *w, struct agent_sync *s)
+{
 	if (!w || !w->core)
 		return;
 	watch_news(w, s);
@@ -444,8 +522,9 @@ void watch_sync(struct watch *w, struct agent_sync *s) {
 }
 
 /* What ranks may lock is what the probe is told; it has no limits of its own. */
-static void raise_limits(const struct agent_config *c) {
-	const struct rlimit all = {RLIM_INFINITY, RLIM_INFINITY};
+static void raise_limits(const struct agent_config *c)
+{
+	const struct rlimit all = { RLIM_INFINITY, RLIM_INFINITY };
 	struct rlimit l;
 	if (c->memlock_bytes != -1 || setrlimit(RLIMIT_MEMLOCK, &all) == 0)
 		return;
@@ -455,7 +534,8 @@ static void raise_limits(const struct agent_config *c) {
 	}
 }
 
-int watch_new(struct manager *m, struct watch **ret) {
+int watch_new(struct manager *m, struct watch **ret)
+{
 	if (!m->config->health)
 		return 0;
 	struct watch *w = mo_alloc(sizeof(*w));
@@ -470,7 +550,8 @@ int watch_new(struct manager *m, struct watch **ret) {
 	return 0;
 }
 
-struct watch *watch_free(struct watch *w) {
+struct watch *watch_free(struct watch *w)
+{
 	if (!w)
 		return NULL;
 	if (w->core && !w->broken)

@@ -4,8 +4,8 @@
 
 int watch_new(struct manager *m, struct watch **ret);
 struct watch *watch_free(struct watch *w);
-void watch_devices(struct watch *w);             /* after each discovery */
-void watch_steps(struct watch *w);               /* steps may have come or gone */
+void watch_devices(struct watch *w); /* after each discovery */
+void watch_steps(struct watch *w);   /* steps may have come or gone */
 void watch_reply(struct watch *w, const struct sync_reply *r);
 /* What the controller does not have. */
 void watch_sync(struct watch *w, struct agent_sync *s);

@@ -12,21 +12,29 @@
 #include "lib/wire/json.h"
 
 #define READ_BYTES (64 * 1024)
-#define NOTE_LINE_MAX (1024 * 1024)      /* a longer line is no note: skipped */
+#define NOTE_LINE_MAX (1024 * 1024) /* a longer line is no note: skipped */
 
-void journal_init(struct journal *j, int dir_fd) { *j = (struct journal){.dir_fd = dir_fd, .fd = -1}; }
+void journal_init(struct journal *j, int dir_fd)
+{
+	*j = (struct journal){ .dir_fd = dir_fd, .fd = -1 };
+}
 
-void journal_done(struct journal *j) {
+void journal_done(struct journal *j)
+{
 	free(j->segments);
 	mo_buf_done(&j->partial);
 	j->fd = mo_close(j->fd);
-	*j = (struct journal){.dir_fd = -1, .fd = -1};
+	*j = (struct journal){ .dir_fd = -1, .fd = -1 };
 }
 
-static void segment_name(char name[static 48], int64_t first) { snprintf(name, 48, "notes.%lld", (long long)first); }
+static void segment_name(char name[static 48], int64_t first)
+{
+	snprintf(name, 48, "notes.%lld", (long long)first);
+}
 
 /* The smallest first number above `after`, or MO_NONE. */
-static int64_t next_segment(struct journal *j, int64_t after) {
+static int64_t next_segment(struct journal *j, int64_t after)
+{
 	int fd = openat(j->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	int64_t best = MO_NONE;
@@ -36,14 +44,17 @@ static int64_t next_segment(struct journal *j, int64_t after) {
 	}
 	for (struct dirent *e; (e = readdir(d));) {
 		int64_t first;
-		if (mo_starts_with(e->d_name, "notes.") && mo_parse_i64(e->d_name + 6, 1, INT64_MAX, &first) == 0 && first > after && (best == MO_NONE || first < best))
+		if (mo_starts_with(e->d_name, "notes.") &&
+		    mo_parse_i64(e->d_name + 6, 1, INT64_MAX, &first) == 0 && first > after &&
+		    (best == MO_NONE || first < best))
 			best = first;
 	}
 	closedir(d);
 	return best;
 }
 
-static int open_next(struct journal *j) {
+static int open_next(struct journal *j)
+{
 	int64_t first = next_segment(j, j->n_segments ? j->segments[j->n_segments - 1] : 0);
 	char name[48];
 	if (first == MO_NONE)
@@ -60,13 +71,16 @@ static int open_next(struct journal *j) {
 	return 1;
 }
 
-static int take_lines(struct journal *j, void (*fn)(void *arg, struct note *note), void *arg) {
+static int take_lines(struct journal *j, void (*fn)(void *arg, struct note *note), void *arg)
+{
 	int bad = 0;
 	size_t at = 0;
-	for (char *nl; at < j->partial.len && (nl = memchr(j->partial.data + at, '\n', j->partial.len - at));) {
+	for (char *nl; at < j->partial.len &&
+		       (nl = memchr(j->partial.data + at, '\n', j->partial.len - at));) {
 		struct note *n = mo_desc_new(&note_desc);
 		size_t len = (size_t)(nl - j->partial.data) - at;
-		if (wire_decode(&note_desc, j->partial.data + at, len, false, n, NULL) < 0 || n->n == MO_NONE || n->n <= j->last) {
+		if (wire_decode(&note_desc, j->partial.data + at, len, false, n, NULL) < 0 ||
+		    n->n == MO_NONE || n->n <= j->last) {
 			mo_desc_free(&note_desc, n);
 			bad++;
 		} else {
@@ -81,7 +95,8 @@ static int take_lines(struct journal *j, void (*fn)(void *arg, struct note *note
 	return bad;
 }
 
-int journal_read(struct journal *j, void (*fn)(void *arg, struct note *note), void *arg) {
+int journal_read(struct journal *j, void (*fn)(void *arg, struct note *note), void *arg)
+{
 	int bad = 0;
 	for (;;) {
 		if (j->fd < 0) {
@@ -105,12 +120,14 @@ int journal_read(struct journal *j, void (*fn)(void *arg, struct note *note), vo
 	}
 }
 
-int journal_append(struct journal *j, const struct note *n) {
-	_cleanup_(mo_buf_done) struct mo_buf line = {0};
+int journal_append(struct journal *j, const struct note *n)
+{
+	_cleanup_(mo_buf_done) struct mo_buf line = { 0 };
 	int64_t first = j->n_segments ? j->segments[j->n_segments - 1] : n->n;
 	char name[48];
 	segment_name(name, first);
-	_cleanup_(mo_closep) int fd = openat(j->dir_fd, name, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	_cleanup_(mo_closep) int fd =
+		openat(j->dir_fd, name, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	off_t end = j->n_segments ? j->offset - (int64_t)j->partial.len : 0;
 	if (fd < 0 || ftruncate(fd, end) < 0)
 		return -errno;
@@ -132,7 +149,8 @@ int journal_append(struct journal *j, const struct note *n) {
 	return 0;
 }
 
-void journal_trim(struct journal *j, int64_t through) {
+void journal_trim(struct journal *j, int64_t through)
+{
 	size_t n = 0;
 	while (n + 1 < j->n_segments && j->segments[n + 1] <= through + 1) {
 		char name[48];

@@ -1,6 +1,8 @@
-/* The controller as the agent sees it: hello, one held sync, news beside it on a connection of its own, answers to queries. The core decides when each is sent; this carries it and
- * brings back what came. A late answer to something given up is dropped by its generation.
- * Tokens: a join token is traded before the first hello; whenever the controller says that the token should be another one (message.h), it is traded beside everything else. */
+/* The controller as the agent sees it: hello, one held sync, news beside it on a connection of
+ * its own, answers to queries. The core decides when each is sent; this carries it and brings
+ * back what came. A late answer to something given up is dropped by its generation. Tokens: a
+ * join token is traded before the first hello; whenever the controller says that the token
+ * should be another one (message.h), it is traded beside everything else. */
 #include "agent/link.h"
 #include <errno.h>
 #include <string.h>
@@ -18,28 +20,30 @@
 #include "lib/base/log.h"
 #include "lib/wire/json.h"
 
-#define HELLO_TIMEOUT_MS 11000           /* above the core's own patience, which decides */
+#define HELLO_TIMEOUT_MS 11000 /* above the core's own patience, which decides */
 #define SYNC_TIMEOUT_MS 15000
 #define NEWS_TIMEOUT_MS 5000
 #define ANSWER_TIMEOUT_MS 30000
 #define TRADE_TIMEOUT_MS 10000
-#define TRADE_EVERY_US (30 * 1000000LL)  /* a trade that failed is tried again */
+#define TRADE_EVERY_US (30 * 1000000LL) /* a trade that failed is tried again */
 
 struct link {
 	struct manager *m;
 	struct mo_http *http;
 	struct node_token *tokens;
-	char *traded;                        /* the token of the trade under way */
-	int64_t trade_after;                 /* CLOCK_BOOTTIME: not again before */
-	bool hello_waits;                    /* for the trade */
+	char *traded;        /* the token of the trade under way */
+	int64_t trade_after; /* CLOCK_BOOTTIME: not again before */
+	bool hello_waits;    /* for the trade */
 	bool expiry_told;
-	int trade_status;                    /* of the last one: a refusal is said once */
-	uint64_t hello, sync, news, trade;   /* calls under way, 0 = none */
-	bool sync_leaving, news_leaving;     /* what they say of this machine: that it goes down */
-	struct trouble trouble;              /* what was logged of it: each kind once, not at each try */
+	int trade_status;                  /* of the last one: a refusal is said once */
+	uint64_t hello, sync, news, trade; /* calls under way, 0 = none */
+	bool sync_leaving, news_leaving;   /* what they say of this machine: that it goes down */
+	/* what was logged of it: each kind once, not at each try */
+	struct trouble trouble;
 };
 
-int link_new(struct manager *m, struct link **ret, struct mo_error *err) {
+int link_new(struct manager *m, struct link **ret, struct mo_error *err)
+{
 	struct link *l = mo_alloc(sizeof(*l));
 	l->m = m;
 	l->tokens = node_token_new(m->config);
@@ -53,7 +57,8 @@ int link_new(struct manager *m, struct link **ret, struct mo_error *err) {
 	return 0;
 }
 
-struct link *link_free(struct link *l) {
+struct link *link_free(struct link *l)
+{
 	if (!l)
 		return NULL;
 	mo_http_free(l->http);
@@ -64,13 +69,24 @@ struct link *link_free(struct link *l) {
 	return NULL;
 }
 
-static uint64_t post_with(struct link *l, const char *token, const char *path, const struct mo_desc *desc, const void *body, int64_t timeout_ms, mo_http_fn fn) {
-	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+static uint64_t post_with(struct link *l, const char *token, const char *path,
+			  const struct mo_desc *desc, const void *body, int64_t timeout_ms,
+			  mo_http_fn fn)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	uint64_t id = 0;
 	wire_encode(desc, body, &b);
 	const struct mo_http_call call = {
-		.url = l->m->config->controller, .path = path, .method = "POST", .body = b.data, .body_len = b.len, .token = token, .content_type = "application/json",
-		.timeout_ms = timeout_ms, .max_body = MO_AGENT_BODY_BYTES_MAX, .ca_file = l->m->config->ca_file,
+		.url = l->m->config->controller,
+		.path = path,
+		.method = "POST",
+		.body = b.data,
+		.body_len = b.len,
+		.token = token,
+		.content_type = "application/json",
+		.timeout_ms = timeout_ms,
+		.max_body = MO_AGENT_BODY_BYTES_MAX,
+		.ca_file = l->m->config->ca_file,
 	};
 	int r = mo_http_send(l->http, &call, fn, l, &id);
 	if (r < 0)
@@ -78,12 +94,15 @@ static uint64_t post_with(struct link *l, const char *token, const char *path, c
 	return r < 0 ? 0 : id;
 }
 
-static uint64_t post(struct link *l, const char *path, const struct mo_desc *desc, const void *body, int64_t timeout_ms, mo_http_fn fn) {
+static uint64_t post(struct link *l, const char *path, const struct mo_desc *desc, const void *body,
+		     int64_t timeout_ms, mo_http_fn fn)
+{
 	return post_with(l, node_token(l->tokens), path, desc, body, timeout_ms, fn);
 }
 
-static void no_answer(struct link *l, bool sync) {
-	struct steps_event e = {.type = AE_NO_ANSWER, .ok = sync};
+static void no_answer(struct link *l, bool sync)
+{
+	struct steps_event e = { .type = AE_NO_ANSWER, .ok = sync };
 	queue_event(l->m, &e);
 }
 
@@ -101,22 +120,35 @@ static void say(struct link *l, int level, const char *fmt, ...)
 }
 
 /* One line per new kind of trouble. status 0: nobody answered. */
-static void tell_refusal(struct link *l, const char *what, int status, const char *body, const char *error) {
+static void tell_refusal(struct link *l, const char *what, int status, const char *body,
+			 const char *error)
+{
 	const char *url = l->m->config->controller;
 	if (status == 401)
 		node_token_refused(l->tokens, node_token(l->tokens));
 	if (status == 409)
 		return;
 	if (status == 429)
-		say(l, MO_WARNING, "%s takes no %s from this node now: %.600s; steps run on, trying again", url, what, body);
+		say(l, MO_WARNING,
+		    "%s takes no %s from this node now: %.600s; steps run on, trying again", url,
+		    what, body);
 	else if (status == 0 || status == 503)
-		say(l, MO_WARNING, "%s does not answer: %s; steps run on, trying again", url, status ? "it is stopping or starting" : error ? error : "?");
+		say(l, MO_WARNING, "%s does not answer: %s; steps run on, trying again", url,
+		    status  ? "it is stopping or starting"
+		    : error ? error
+			    : "?");
 	else if (status == 401)
-		say(l, MO_ERR, "%s does not know this node's token%s: put a join token into token_file: `moectl token join`", url, node_token(l->tokens) ? "" : " (there is none)");
+		say(l, MO_ERR,
+		    "%s does not know this node's token%s: put a join token into token_file: "
+		    "`moectl token join`",
+		    url, node_token(l->tokens) ? "" : " (there is none)");
 	else if (status == 403)
 		say(l, MO_ERR, "%s refuses this node's token: %.600s", url, body);
 	else if (status == 426)
-		say(l, MO_ERR, "%s speaks another protocol version than this agent (%d): upgrade the older of both", url, MO_PROTOCOL);
+		say(l, MO_ERR,
+		    "%s speaks another protocol version than this agent (%d): upgrade the older of "
+		    "both",
+		    url, MO_PROTOCOL);
 	else
 		say(l, MO_ERR, "%s answered %s with %d: %.200s", url, what, status, body);
 }
@@ -126,29 +158,36 @@ static void tell_refusal(struct link *l, const char *what, int status, const cha
 static void say_hello(struct link *l);
 
 /* The answer's token is on disk before it is spoken with: the one before is then of no more use. */
-static bool take_token(struct link *l, const char *body, size_t n) {
-	_cleanup_(mo_error_done) struct mo_error err = {0};
+static bool take_token(struct link *l, const char *body, size_t n)
+{
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	struct token_traded got;
 	mo_desc_init(&token_traded_desc, &got);
 	int r = wire_decode(&token_traded_desc, body, n, false, &got, &err);
 	if (r >= 0 && !got.token)
 		r = mo_error_set(&err, -EINVAL, "it has no token");
 	if (r < 0)
-		mo_log(MO_ERR, NULL, NULL, "token: the answer is not understood: %s", mo_error_text(&err, r));
+		mo_log(MO_ERR, NULL, NULL, "token: the answer is not understood: %s",
+		       mo_error_text(&err, r));
 	else if ((r = node_token_keep(l->tokens, got.token)) < 0)
-		mo_log(MO_ERR, NULL, NULL, "%s: %s: the new token of this node cannot be kept; free space there", node_token_path(l->tokens), strerror(-r));
+		mo_log(MO_ERR, NULL, NULL,
+		       "%s: %s: the new token of this node cannot be kept; free space there",
+		       node_token_path(l->tokens), strerror(-r));
 	else
-		mo_log(MO_NOTICE, NULL, NULL, "this node has a token of its own, %s, kept in %s", got.id ? got.id : "?", node_token_path(l->tokens));
+		mo_log(MO_NOTICE, NULL, NULL, "this node has a token of its own, %s, kept in %s",
+		       got.id ? got.id : "?", node_token_path(l->tokens));
 	mo_desc_done(&token_traded_desc, &got);
 	return r >= 0;
 }
 
-static void on_traded(void *arg, int status, const char *body, size_t n, const char *error) {
+static void on_traded(void *arg, int status, const char *body, size_t n, const char *error)
+{
 	struct link *l = arg;
 	bool waits = l->hello_waits, ok = status == 201 && take_token(l, body, n);
 	l->trade = 0;
 	l->hello_waits = false;
-	bool refused = status >= 400 && status < 500 && status != 429;   /* 429: later, the token is as good as before */
+	/* 429: later, the token is as good as before */
+	bool refused = status >= 400 && status < 500 && status != 429;
 	if (refused)
 		node_token_in_vain(l->tokens, l->traded);
 	if (refused && node_token_is_join(l->traded))
@@ -156,9 +195,14 @@ static void on_traded(void *arg, int status, const char *body, size_t n, const c
 	if (status != 201 && !refused)
 		tell_refusal(l, "the trade of a token", status, body, error);
 	if (status == 401 && status != l->trade_status)
-		mo_log(MO_ERR, NULL, NULL, "%s does not know the token in token_file, or it has expired: make another: `moectl token join`", l->m->config->controller);
+		mo_log(MO_ERR, NULL, NULL,
+		       "%s does not know the token in token_file, or it has expired: make another: "
+		       "`moectl token join`",
+		       l->m->config->controller);
 	else if (refused && status != l->trade_status)
-		mo_log(MO_ERR, NULL, NULL, "%s does not give this node a token of its own (%d): %.600s", l->m->config->controller, status, body);
+		mo_log(MO_ERR, NULL, NULL,
+		       "%s does not give this node a token of its own (%d): %.600s",
+		       l->m->config->controller, status, body);
 	l->trade_status = status;
 	if (ok)
 		l->expiry_told = false;
@@ -168,17 +212,20 @@ static void on_traded(void *arg, int status, const char *body, size_t n, const c
 		no_answer(l, true);
 }
 
-static void trade(struct link *l, const char *token) {
-	const struct token_trade body = {l->m->config->node};
+static void trade(struct link *l, const char *token)
+{
+	const struct token_trade body = { l->m->config->node };
 	if (l->trade || mo_clock_boot_us() < l->trade_after)
 		return;
 	l->trade_after = mo_clock_boot_us() + TRADE_EVERY_US;
 	mo_str_set(&l->traded, token);
-	l->trade = post_with(l, token, "/v1/agent/token", &token_trade_desc, &body, TRADE_TIMEOUT_MS, on_traded);
+	l->trade = post_with(l, token, "/v1/agent/token", &token_trade_desc, &body,
+			     TRADE_TIMEOUT_MS, on_traded);
 }
 
 /* The controller's word about the token that was spoken with. */
-static void token_hint(struct link *l, const char *hint) {
+static void token_hint(struct link *l, const char *hint)
+{
 	const char *other;
 	if (!hint)
 		return;
@@ -187,7 +234,9 @@ static void token_hint(struct link *l, const char *hint) {
 		return;
 	}
 	if (!l->expiry_told)
-		mo_log(MO_ERR, NULL, NULL, "this node's token has expired: steps run on, but no new work comes: put a join token into token_file: `moectl token join`");
+		mo_log(MO_ERR, NULL, NULL,
+		       "this node's token has expired: steps run on, but no new work comes: put a "
+		       "join token into token_file: `moectl token join`");
 	l->expiry_told = true;
 	if (l->trade || mo_clock_boot_us() < l->trade_after)
 		return;
@@ -197,13 +246,17 @@ static void token_hint(struct link *l, const char *hint) {
 		trade(l, other);
 }
 
-static void on_hello(void *arg, int status, const char *body, size_t n, const char *error) {
+static void on_hello(void *arg, int status, const char *body, size_t n, const char *error)
+{
 	struct link *l = arg;
-	_cleanup_(mo_error_done) struct mo_error err = {0};
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	l->hello = 0;
 	if (status != 200) {
 		if (status == 409)
-			say(l, MO_ERR, "%s: another living agent has the name %s: set node: to a name of its own (or wait until the other is gone)", l->m->config->controller, l->m->config->node);
+			say(l, MO_ERR,
+			    "%s: another living agent has the name %s: set node: to a name of its "
+			    "own (or wait until the other is gone)",
+			    l->m->config->controller, l->m->config->node);
 		tell_refusal(l, "hello", status, body, error);
 		no_answer(l, true);
 		return;
@@ -211,24 +264,31 @@ static void on_hello(void *arg, int status, const char *body, size_t n, const ch
 	struct agent_welcome *w = mo_desc_new(&agent_welcome_desc);
 	int r = wire_decode(&agent_welcome_desc, body, n, false, w, &err);
 	if (r < 0) {
-		mo_log(MO_ERR, NULL, NULL, "hello: the answer is not understood: %s", mo_error_text(&err, r));
+		mo_log(MO_ERR, NULL, NULL, "hello: the answer is not understood: %s",
+		       mo_error_text(&err, r));
 		mo_desc_free(&agent_welcome_desc, w);
 		no_answer(l, true);
 		return;
 	}
 	trouble_over(&l->trouble);
 	token_hint(l, w->token);
-	mo_log(MO_NOTICE, MSG_CONNECTED, &(struct mo_log_where){.rank = -1, .node = l->m->config->node}, "connected to %s as %s, epoch %lld", l->m->config->controller, l->m->config->node, (long long)w->epoch);
-	if (w->info && discovery_told(l->m->discovery, w->info)) { /* says hello again, with what it now knows */
+	mo_log(MO_NOTICE, MSG_CONNECTED,
+	       &(struct mo_log_where){ .rank = -1, .node = l->m->config->node },
+	       "connected to %s as %s, epoch %lld", l->m->config->controller, l->m->config->node,
+	       (long long)w->epoch);
+	/* says hello again, with what it now knows */
+	if (w->info && discovery_told(l->m->discovery, w->info)) {
 		mo_desc_free(&agent_welcome_desc, w);
 		return;
 	}
-	struct steps_event e = {.type = AE_WELCOME, .welcome = w};
+	struct steps_event e = { .type = AE_WELCOME, .welcome = w };
 	queue_event(l->m, &e);
 }
 
-static void on_reply(struct link *l, bool sync, int status, const char *body, size_t n, const char *error) {
-	_cleanup_(mo_error_done) struct mo_error err = {0};
+static void on_reply(struct link *l, bool sync, int status, const char *body, size_t n,
+		     const char *error)
+{
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	if (status != 200) {
 		tell_refusal(l, sync ? "sync" : "news", status, body, error);
 		no_answer(l, sync);
@@ -237,36 +297,41 @@ static void on_reply(struct link *l, bool sync, int status, const char *body, si
 	struct sync_reply *r = mo_desc_new(&sync_reply_desc);
 	int e = wire_decode(&sync_reply_desc, body, n, false, r, &err);
 	if (e < 0) {
-		mo_log(MO_ERR, NULL, NULL, "%s: the answer is not understood: %s", sync ? "sync" : "news", mo_error_text(&err, e));
+		mo_log(MO_ERR, NULL, NULL, "%s: the answer is not understood: %s",
+		       sync ? "sync" : "news", mo_error_text(&err, e));
 		mo_desc_free(&sync_reply_desc, r);
 		no_answer(l, sync);
 		return;
 	}
 	token_hint(l, r->token);
 	l->m->end.leaving_told |= sync ? l->sync_leaving : l->news_leaving;
-	struct steps_event event = {.type = AE_REPLY, .ok = sync, .reply = r};
+	struct steps_event event = { .type = AE_REPLY, .ok = sync, .reply = r };
 	queue_event(l->m, &event);
 }
 
-static void on_sync(void *arg, int status, const char *body, size_t n, const char *error) {
+static void on_sync(void *arg, int status, const char *body, size_t n, const char *error)
+{
 	struct link *l = arg;
 	l->sync = 0;
 	on_reply(l, true, status, body, n, error);
 }
 
-static void on_news(void *arg, int status, const char *body, size_t n, const char *error) {
+static void on_news(void *arg, int status, const char *body, size_t n, const char *error)
+{
 	struct link *l = arg;
 	l->news = 0;
 	on_reply(l, false, status, body, n, error);
 }
 
-static void give_up(struct link *l, uint64_t *id) {
+static void give_up(struct link *l, uint64_t *id)
+{
 	if (*id)
 		mo_http_cancel(l->http, *id);
 	*id = 0;
 }
 
-static void say_hello(struct link *l) {
+static void say_hello(struct link *l)
+{
 	struct agent_hello h;
 	mo_desc_init(&agent_hello_desc, &h);
 	steps_hello(l->m->core, &h);
@@ -281,7 +346,8 @@ static void say_hello(struct link *l) {
 		no_answer(l, true);
 }
 
-void link_hello(struct link *l) {
+void link_hello(struct link *l)
+{
 	give_up(l, &l->hello);
 	give_up(l, &l->sync);
 	give_up(l, &l->news);
@@ -291,13 +357,14 @@ void link_hello(struct link *l) {
 		say_hello(l);
 		return;
 	}
-	l->trade_after = 0;                  /* the core decides when hello is tried again */
+	l->trade_after = 0; /* the core decides when hello is tried again */
 	trade(l, node_token(l->tokens));
 	if (!l->trade)
 		no_answer(l, true);
 }
 
-void link_sync(struct link *l) {
+void link_sync(struct link *l)
+{
 	struct agent_sync s;
 	give_up(l, &l->sync);
 	mo_desc_init(&agent_sync_desc, &s);
@@ -311,7 +378,8 @@ void link_sync(struct link *l) {
 		no_answer(l, true);
 }
 
-void link_news(struct link *l) {
+void link_news(struct link *l)
+{
 	struct agent_sync s;
 	give_up(l, &l->news);
 	mo_desc_init(&agent_sync_desc, &s);
@@ -326,9 +394,15 @@ void link_news(struct link *l) {
 		no_answer(l, false);
 }
 
-static void on_answered(void *arg, int status, const char *body, size_t n, const char *error) {
+static void on_answered(void *arg, int status, const char *body, size_t n, const char *error)
+{
 	if (status != 200)
-		mo_log(MO_DEBUG, NULL, NULL, "answer to a query: status %d %s", status, error ? error : ""); /* who asked asks again */
+		/* who asked asks again */
+		mo_log(MO_DEBUG, NULL, NULL, "answer to a query: status %d %s", status,
+		       error ? error : "");
 }
 
-void link_answer(struct link *l, const struct query_answer *a) { post(l, "/v1/agent/answer", &query_answer_desc, a, ANSWER_TIMEOUT_MS, on_answered); }
+void link_answer(struct link *l, const struct query_answer *a)
+{
+	post(l, "/v1/agent/answer", &query_answer_desc, a, ANSWER_TIMEOUT_MS, on_answered);
+}

@@ -1,5 +1,7 @@
-/* Queries: the environments that stepd recorded, and logs of ranks from any place in the file; removal of old logs. An offset counts all bytes the rank ever wrote, so that a reader goes on across a rotation:
- * rank-R.base holds how many came before the present file. A query that finds nothing new waits, at most wait_ms, without holding anything up. */
+/* Queries: the environments that stepd recorded, and logs of ranks from any place in the file;
+ * removal of old logs. An offset counts all bytes the rank ever wrote, so that a reader goes on
+ * across a rotation: rank-R.base holds how many came before the present file. A query that finds
+ * nothing new waits, at most wait_ms, without holding anything up. */
 #include "agent/logs.h"
 #include <dirent.h>
 #include <errno.h>
@@ -17,8 +19,8 @@
 
 #define ANSWER_BYTES (256 * 1024)
 #define ENV_BYTES_MAX (8 * 1024 * 1024)
-#define PIECE_BYTES (1024 * 1024)        /* read at once when the last lines are looked for */
-#define LOOK_BYTES (8 * PIECE_BYTES)     /* looked through in one turn, a few milliseconds */
+#define PIECE_BYTES (1024 * 1024)    /* read at once when the last lines are looked for */
+#define LOOK_BYTES (8 * PIECE_BYTES) /* looked through in one turn, a few milliseconds */
 #define LOOK_AGAIN_US 1000
 #define POLL_US 100000
 #define WAIT_MAX_MS 60000
@@ -26,25 +28,34 @@
 
 struct query {
 	struct command *command;
-	int64_t offset, deadline_us; /* offset -1: where the last lines begin, which is looked for */
-	int64_t looked_to, seen;     /* that far back, and newlines found; looked_to MO_NONE: not begun */
+	/* offset -1: where the last lines begin, which is looked for */
+	int64_t offset, deadline_us;
+	/* that far back, and newlines found; looked_to MO_NONE: not begun */
+	int64_t looked_to, seen;
 };
 struct logs {
 	struct manager *m;
 	struct mo_timer *timer;
-	struct query *queries; size_t n_queries;
-	int64_t look_left;           /* bytes that may still be looked through in this turn */
+	struct query *queries;
+	size_t n_queries;
+	int64_t look_left; /* bytes that may still be looked through in this turn */
 };
 
-/* The two files of one rank as one range of bytes: [first, base) is rank-R.log.1, [base, end) is rank-R.log. */
-struct span { int old_fd, fd; int64_t first, base, end; };
+/* The two files of one rank as one range of bytes: [first, base) is rank-R.log.1, [base, end) is
+ * rank-R.log. */
+struct span {
+	int old_fd, fd;
+	int64_t first, base, end;
+};
 
-static void span_close(struct span *s) {
+static void span_close(struct span *s)
+{
 	mo_close(s->old_fd);
 	mo_close(s->fd);
 }
 
-static int open_sized(const char *dir, const char *name, int64_t *ret_size) {
+static int open_sized(const char *dir, const char *name, int64_t *ret_size)
+{
 	_cleanup_(mo_freep) char *path = mo_path(dir, "%s", name);
 	_cleanup_(mo_closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	struct stat st;
@@ -54,12 +65,13 @@ static int open_sized(const char *dir, const char *name, int64_t *ret_size) {
 	return TAKE_FD(fd);
 }
 
-static int span_open(const struct manager *m, const struct command *c, struct span *ret) {
+static int span_open(const struct manager *m, const struct command *c, struct span *ret)
+{
 	_cleanup_(mo_freep) char *dir = path_logs(m->config, c->job, c->attempt);
 	_cleanup_(mo_freep) char *name = mo_printf("rank-%lld.log", (long long)c->rank);
 	_cleanup_(mo_freep) char *old = mo_printf("rank-%lld.log.1", (long long)c->rank);
 	_cleanup_(mo_freep) char *base_path = mo_path(dir, "rank-%lld.base", (long long)c->rank);
-	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	int64_t base = 0, size = 0, old_size = 0;
 	int fd = open_sized(dir, name, &size);
 	if (fd < 0)
@@ -69,30 +81,39 @@ static int span_open(const struct manager *m, const struct command *c, struct sp
 		mo_parse_i64(b.data, 0, INT64_MAX, &base);
 	}
 	int old_fd = base > 0 ? open_sized(dir, old, &old_size) : -1;
-	*ret = (struct span){.old_fd = MO_MAX(old_fd, -1), .fd = fd, .first = base - (old_fd >= 0 ? old_size : 0), .base = base, .end = base + size};
+	*ret = (struct span){ .old_fd = MO_MAX(old_fd, -1),
+			      .fd = fd,
+			      .first = base - (old_fd >= 0 ? old_size : 0),
+			      .base = base,
+			      .end = base + size };
 	return 0;
 }
 
 /* Up to n bytes from offset; never across the border of the two files. */
-static ssize_t span_read(const struct span *s, int64_t offset, char *data, size_t n) {
+static ssize_t span_read(const struct span *s, int64_t offset, char *data, size_t n)
+{
 	if (offset < s->base)
-		return pread(s->old_fd, data, MO_MIN(n, (size_t)(s->base - offset)), offset - s->first);
+		return pread(s->old_fd, data, MO_MIN(n, (size_t)(s->base - offset)),
+			     offset - s->first);
 	return pread(s->fd, data, n, offset - s->base);
 }
 
-/* Looks backwards for where the last `lines` lines begin, one piece of the file at a time: a long log
- * is looked through over several turns of the loop, never cut. True when q->offset is that place. */
-static bool find_tail(struct logs *l, struct query *q, const struct span *s) {
+/* Looks backwards for where the last `lines` lines begin, one piece of the file at a time: a
+ * long log is looked through over several turns of the loop, never cut. True when q->offset is
+ * that place. */
+static bool find_tail(struct logs *l, struct query *q, const struct span *s)
+{
 	_cleanup_(mo_freep) char *data = mo_alloc(PIECE_BYTES);
 	if (q->looked_to == MO_NONE)
 		q->looked_to = s->end;
 	while (q->command->lines > 0 && q->looked_to > s->first) {
-		int64_t end = q->looked_to, from = MO_MAX(end - PIECE_BYTES, end > s->base ? s->base : s->first);
+		int64_t end = q->looked_to,
+			from = MO_MAX(end - PIECE_BYTES, end > s->base ? s->base : s->first);
 		if (l->look_left < end - from)
 			return false;
 		ssize_t n = span_read(s, from, data, (size_t)(end - from));
 		if (n < end - from)
-			break;           /* rotated or cut just now: what follows is there */
+			break; /* rotated or cut just now: what follows is there */
 		/* the newline that ends the last line counts for it */
 		for (const char *nl; (nl = memrchr(data, '\n', (size_t)n)); n = nl - data)
 			if (from + (nl - data) + 1 < s->end && ++q->seen == q->command->lines) {
@@ -106,19 +127,24 @@ static bool find_tail(struct logs *l, struct query *q, const struct span *s) {
 	return true;
 }
 
-/* Nothing more will come. A step whose entry could not be read when its supervisor was adopted has no ranks here: it lives until it is gone. */
-static bool rank_over(const struct manager *m, const struct command *c) {
+/* Nothing more will come. A step whose entry could not be read when its supervisor was adopted
+ * has no ranks here: it lives until it is gone. */
+static bool rank_over(const struct manager *m, const struct command *c)
+{
 	for (size_t i = 0; i < m->n_steps; i++) {
 		const struct step_dir *d = m->steps[i];
 		int64_t local = c->rank - d->spool.launch.first_rank;
 		if (d->job == c->job && d->attempt == c->attempt)
-			return d->gone || (d->n_exited > 0 && (local < 0 || (size_t)local >= d->n_exited || d->exited[local]));
+			return d->gone ||
+			       (d->n_exited > 0 &&
+				(local < 0 || (size_t)local >= d->n_exited || d->exited[local]));
 	}
 	return true;
 }
 
 /* Bytes to cut off so that no character is split, when more will come. */
-static size_t split_character(const char *data, size_t n) {
+static size_t split_character(const char *data, size_t n)
+{
 	for (size_t back = 1; back <= 3 && back <= n; back++) {
 		unsigned char c = (unsigned char)data[n - back];
 		if ((c & 0xc0) == 0x80)
@@ -130,8 +156,9 @@ static size_t split_character(const char *data, size_t n) {
 }
 
 /* A NUL byte would end the text: shown like other bytes that are no text (lib/wire does those). */
-static char *as_text(const char *data, size_t n) {
-	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+static char *as_text(const char *data, size_t n)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	for (size_t at = 0; at < n; at++) {
 		size_t len = strnlen(data + at, n - at);
 		mo_buf_add(&b, data + at, len);
@@ -142,7 +169,9 @@ static char *as_text(const char *data, size_t n) {
 	return mo_buf_take(&b);
 }
 
-static void answer(struct logs *l, const struct query *q, const char *error, char *text, bool more, bool end) {
+static void answer(struct logs *l, const struct query *q, const char *error, char *text, bool more,
+		   bool end)
+{
 	struct query_answer a;
 	mo_desc_init(&query_answer_desc, &a);
 	a.node = mo_strdup(l->m->config->node);
@@ -157,15 +186,19 @@ static void answer(struct logs *l, const struct query *q, const char *error, cha
 }
 
 /* True when it was answered. */
-static bool try_answer(struct logs *l, struct query *q) {
+static bool try_answer(struct logs *l, struct query *q)
+{
 	const struct command *c = q->command;
 	bool over = rank_over(l->m, c), late = mo_clock_boot_us() >= q->deadline_us;
-	_cleanup_(span_close) struct span s = {.old_fd = -1, .fd = -1};
+	_cleanup_(span_close) struct span s = { .old_fd = -1, .fd = -1 };
 	int r = span_open(l->m, c, &s);
 	if (r < 0 && !over && !late && r == -ENOENT)
 		return false; /* it has not started yet */
 	if (r < 0) {
-		_cleanup_(mo_freep) char *text = mo_printf("no log of rank %lld, attempt %lld of j-%lld on %s: %s", (long long)c->rank, (long long)c->attempt, (long long)c->job, l->m->config->node, strerror(-r));
+		_cleanup_(mo_freep) char *text =
+			mo_printf("no log of rank %lld, attempt %lld of j-%lld on %s: %s",
+				  (long long)c->rank, (long long)c->attempt, (long long)c->job,
+				  l->m->config->node, strerror(-r));
 		answer(l, q, over ? text : NULL, NULL, false, over);
 		return true;
 	}
@@ -184,12 +217,14 @@ static bool try_answer(struct logs *l, struct query *q) {
 	return true;
 }
 
-static void remove_query(struct logs *l, size_t i) {
+static void remove_query(struct logs *l, size_t i)
+{
 	mo_desc_free(&command_desc, l->queries[i].command);
 	l->queries[i] = l->queries[--l->n_queries];
 }
 
-static void on_timer(void *arg) {
+static void on_timer(void *arg)
+{
 	struct logs *l = arg;
 	l->look_left = LOOK_BYTES;
 	for (size_t i = l->n_queries; i-- > 0;)
@@ -199,7 +234,8 @@ static void on_timer(void *arg) {
 		mo_timer_in(l->timer, l->look_left < PIECE_BYTES ? LOOK_AGAIN_US : POLL_US);
 }
 
-int logs_new(struct manager *m, struct logs **ret) {
+int logs_new(struct manager *m, struct logs **ret)
+{
 	struct logs *l = mo_alloc(sizeof(*l));
 	l->m = m;
 	l->queries = mo_alloc_array(QUERIES_MAX, sizeof(*l->queries));
@@ -212,7 +248,8 @@ int logs_new(struct manager *m, struct logs **ret) {
 	return 0;
 }
 
-struct logs *logs_free(struct logs *l) {
+struct logs *logs_free(struct logs *l)
+{
 	if (!l)
 		return NULL;
 	while (l->n_queries > 0)
@@ -223,34 +260,49 @@ struct logs *logs_free(struct logs *l) {
 	return NULL;
 }
 
-/* What stepd recorded of its ranks' environments: in the step's directory, once that is gone beside the logs. */
-static void answer_env(struct logs *l, const struct query *q) {
+/* What stepd recorded of its ranks' environments: in the step's directory, once that is gone
+ * beside the logs. */
+static void answer_env(struct logs *l, const struct query *q)
+{
 	const struct command *c = q->command;
-	_cleanup_(mo_freep) char *dir = path_step(l->m->config, c->job, c->attempt), *path = mo_path(dir, "env.json");
-	_cleanup_(mo_buf_done) struct mo_buf b = {0};
-	_cleanup_(mo_freep) char *logs = path_logs(l->m->config, c->job, c->attempt), *kept = mo_path(logs, "env.json");
+	_cleanup_(mo_freep) char *dir = path_step(l->m->config, c->job, c->attempt),
+				 *path = mo_path(dir, "env.json");
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+	_cleanup_(mo_freep) char *logs = path_logs(l->m->config, c->job, c->attempt),
+				 *kept = mo_path(logs, "env.json");
 	int r = mo_read_file(path, ENV_BYTES_MAX, &b);
 	if (r == -ENOENT)
 		r = mo_read_file(kept, ENV_BYTES_MAX, &b);
-	_cleanup_(mo_freep) char *error = r == -ENOENT ? mo_printf("%s has not started the ranks of attempt %lld, or forgot them", l->m->config->node, (long long)c->attempt)
-					: r < 0 ? mo_printf("%s on %s: %s", path, l->m->config->node, strerror(-r)) : NULL;
+	_cleanup_(mo_freep) char *error =
+		r == -ENOENT
+			? mo_printf("%s has not started the ranks of attempt %lld, or forgot them",
+				    l->m->config->node, (long long)c->attempt)
+		: r < 0 ? mo_printf("%s on %s: %s", path, l->m->config->node, strerror(-r))
+			: NULL;
 	answer(l, q, error, r < 0 ? NULL : mo_buf_take(&b), false, true);
 }
 
-void logs_query(struct logs *l, const struct command *c) {
+void logs_query(struct logs *l, const struct command *c)
+{
 	int64_t wait_ms = c->wait_ms == MO_NONE ? 0 : MO_MIN(MO_MAX(c->wait_ms, 0), WAIT_MAX_MS);
-	struct query q = {.command = mo_desc_dup(&command_desc, c), .offset = c->offset == MO_NONE ? 0 : c->offset,
-			  .deadline_us = mo_clock_boot_us() + wait_ms * 1000, .looked_to = MO_NONE};
+	struct query q = { .command = mo_desc_dup(&command_desc, c),
+			   .offset = c->offset == MO_NONE ? 0 : c->offset,
+			   .deadline_us = mo_clock_boot_us() + wait_ms * 1000,
+			   .looked_to = MO_NONE };
 	if (c->what) {
 		if (mo_streq(c->what, "env"))
 			answer_env(l, &q);
 		else
-			answer(l, &q, "this agent does not know what is asked: it is older than the controller", NULL, false, true);
+			answer(l, &q,
+			       "this agent does not know what is asked: it is older than the "
+			       "controller",
+			       NULL, false, true);
 		mo_desc_free(&command_desc, q.command);
 		return;
 	}
 	if (l->n_queries == QUERIES_MAX) {
-		answer(l, &q, "too many log readers wait on this node; try again", NULL, false, false);
+		answer(l, &q, "too many log readers wait on this node; try again", NULL, false,
+		       false);
 		mo_desc_free(&command_desc, q.command);
 		return;
 	}
@@ -262,12 +314,14 @@ void logs_query(struct logs *l, const struct command *c) {
 	mo_timer_in(l->timer, l->look_left < PIECE_BYTES ? LOOK_AGAIN_US : POLL_US);
 }
 
-static int newest_first(const void *a, const void *b) {
+static int newest_first(const void *a, const void *b)
+{
 	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
 	return (x < y) - (x > y);
 }
 
-static bool has_step(const struct manager *m, int64_t job) {
+static bool has_step(const struct manager *m, int64_t job)
+{
 	for (size_t i = 0; i < m->n_steps; i++)
 		if (m->steps[i]->job == job)
 			return true;
@@ -275,7 +329,8 @@ static bool has_step(const struct manager *m, int64_t job) {
 }
 
 /* Logs of jobs that are not among the newest logs_kept go, unless a step of theirs is here. */
-void logs_retain(struct logs *l) {
+void logs_retain(struct logs *l)
+{
 	_cleanup_(mo_freep) char *path = mo_path(l->m->config->state_dir, "logs");
 	_cleanup_(mo_freep) int64_t *jobs = NULL;
 	size_t n = 0;
@@ -293,6 +348,7 @@ void logs_retain(struct logs *l) {
 		_cleanup_(mo_freep) char *dir = mo_path(path, "j%lld", (long long)jobs[i]);
 		int r = has_step(l->m, jobs[i]) ? 0 : mo_rm_rf(dir);
 		if (r < 0)
-			mo_log(MO_WARNING, NULL, NULL, "%s cannot be removed: %s", dir, strerror(-r));
+			mo_log(MO_WARNING, NULL, NULL, "%s cannot be removed: %s", dir,
+			       strerror(-r));
 	}
 }

@@ -1,4 +1,5 @@
-/* moe-agent: the node daemon. Command line and loop only; everything else is manager.h. It may be stopped, upgraded and killed at any instant: steps run on and are adopted. */
+/* moe-agent: the node daemon. Command line and loop only; everything else is manager.h. It may
+ * be stopped, upgraded and killed at any instant: steps run on and are adopted. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -37,7 +38,8 @@ static int block_signals(void)
 	return sigprocmask(SIG_BLOCK, &mask, NULL) < 0 ? -errno : 0;
 }
 
-static int serve(const struct agent_config *config, struct mo_error *err) {
+static int serve(const struct agent_config *config, struct mo_error *err)
+{
 	_cleanup_(sd_event_unrefp) sd_event *loop = NULL;
 	_cleanup_(manager_freep) struct manager *m = NULL;
 	int r = sd_event_new(&loop);
@@ -59,13 +61,16 @@ static int serve(const struct agent_config *config, struct mo_error *err) {
 }
 
 /* A peer that goes away is an error of its write, not our end. */
-static void ignore_pipe(void) {
-	struct sigaction ignore = {.sa_handler = SIG_IGN};
+static void ignore_pipe(void)
+{
+	struct sigaction ignore = { .sa_handler = SIG_IGN };
 	sigaction(SIGPIPE, &ignore, NULL);
 }
 
-/* At a start a token that cannot be had is no end: steps are adopted all the same, and the link says what is wrong with it. The file of a join token may go once it was traded. */
-static int check_token(const struct mo_sandbox *s, const struct agent_config *c, struct mo_error *err)
+/* At a start a token that cannot be had is no end: steps are adopted all the same, and the link
+ * says what is wrong with it. The file of a join token may go once it was traded. */
+static int check_token(const struct mo_sandbox *s, const struct agent_config *c,
+		       struct mo_error *err)
 {
 	_cleanup_(mo_freep) char *own = mo_path(c->state_dir, "agent.token");
 
@@ -78,7 +83,7 @@ static int check_token(const struct mo_sandbox *s, const struct agent_config *c,
 /* As moe-agent.service would find it. */
 static int check(const struct agent_config *c, struct mo_error *err)
 {
-	_cleanup_(mo_sandbox_done) struct mo_sandbox s = {0};
+	_cleanup_(mo_sandbox_done) struct mo_sandbox s = { 0 };
 	int r = mo_sandbox_of("moe-agent.service", &s, err);
 
 	if (r >= 0)
@@ -96,8 +101,10 @@ static int check(const struct agent_config *c, struct mo_error *err)
 	return r;
 }
 
-static int run(struct agent_config *config, int argc, char *argv[], struct mo_error *err) {
-	int how = mo_options_args(&agent_options, "moe-agent", MO_SYSCONFDIR "/moe/agent.yaml", argc, argv, config, err);
+static int run(struct agent_config *config, int argc, char *argv[], struct mo_error *err)
+{
+	int how = mo_options_args(&agent_options, "moe-agent", MO_SYSCONFDIR "/moe/agent.yaml",
+				  argc, argv, config, err);
 	if (how < 0 || how == MO_ARGS_DONE)
 		return how < 0 ? how : 0;
 	int r = agent_config_check(config, err);
@@ -109,8 +116,9 @@ static int run(struct agent_config *config, int argc, char *argv[], struct mo_er
 	return serve(config, err);
 }
 
-int main(int argc, char *argv[]) {
-	_cleanup_(mo_error_done) struct mo_error err = {0};
+int main(int argc, char *argv[])
+{
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	struct agent_config config;
 	ignore_pipe();
 	umask(022);

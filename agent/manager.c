@@ -1,5 +1,6 @@
-/* See manager.h. The turn: every source only queues; then each event goes to the core, and its effects are carried out in order before the next event, so that what must be on disk
- * first is. Effects that end at once (a spool entry written) queue their answer into the same turn. */
+/* See manager.h. The turn: every source only queues; then each event goes to the core, and its
+ * effects are carried out in order before the next event, so that what must be on disk first is.
+ * Effects that end at once (a spool entry written) queue their answer into the same turn. */
 #include "agent/manager.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -26,8 +27,11 @@
 #include "lib/base/log.h"
 #include "lib/wire/json.h"
 
-static struct mo_log_where where(const struct manager *m, const struct steps_effect *x) {
-	return (struct mo_log_where){.job = x->job, .attempt = x->attempt, .rank = -1, .node = m->config->node};
+static struct mo_log_where where(const struct manager *m, const struct steps_effect *x)
+{
+	return (struct mo_log_where){
+		.job = x->job, .attempt = x->attempt, .rank = -1, .node = m->config->node
+	};
 }
 
 /* Unsaved: tried again with the next one, and the core takes no launch before. */
@@ -41,7 +45,8 @@ static void save_fence(struct manager *m, const struct steps_effect *x)
 
 	if (r < 0 && !m->fence_told)
 		mo_log(MO_ERR, NULL, NULL,
-		       "%s/fence.log cannot be written: %s; running steps go on, new ones are refused until it can: free space there",
+		       "%s/fence.log cannot be written: %s; running steps go on, new ones are "
+		       "refused until it can: free space there",
 		       dir, strerror(-r));
 	m->fence_told = r < 0;
 	queue_event(m, &(struct steps_event){ .type = AE_FENCE_DONE,
@@ -71,34 +76,50 @@ static void spool(struct manager *m, const struct steps_effect *x)
 					      .text = why });
 }
 
-static void write_note(struct manager *m, struct step_dir *d, struct note *n) {
-	struct mo_log_where w = {.job = d->job, .attempt = d->attempt, .rank = -1, .node = m->config->node};
+static void write_note(struct manager *m, struct step_dir *d, struct note *n)
+{
+	struct mo_log_where w = {
+		.job = d->job, .attempt = d->attempt, .rank = -1, .node = m->config->node
+	};
 	if (n->time == MO_NONE)
 		n->time = mo_clock_wall_us();
 	if (n->mono_ns == MO_NONE)
 		n->mono_ns = mo_clock_mono_ns();
 	int r = n->n > d->journal.last ? journal_append(&d->journal, n) : 0;
 	if (r < 0)
-		mo_log(MO_ERR, NULL, &w, "%s: the journal cannot be continued: %s; trying again", d->path, strerror(-r));
+		mo_log(MO_ERR, NULL, &w, "%s: the journal cannot be continued: %s; trying again",
+		       d->path, strerror(-r));
 	step_dir_read(d);
 }
 
-static void on_step_effect(struct manager *m, struct steps_effect *x, struct step_dir *d) {
+static void on_step_effect(struct manager *m, struct steps_effect *x, struct step_dir *d)
+{
 	struct mo_log_where w = where(m, x);
 	switch (x->type) {
 	case AX_START:
-		mo_log(MO_NOTICE, MSG_STEP_START, &w, "starting step j-%lld attempt %lld with %zu ranks", (long long)x->job, (long long)x->attempt, d->n_exited);
+		mo_log(MO_NOTICE, MSG_STEP_START, &w,
+		       "starting step j-%lld attempt %lld with %zu ranks", (long long)x->job,
+		       (long long)x->attempt, d->n_exited);
 		step_start(d);
 		break;
 	case AX_STOP:
-		mo_log(d->stop_logged ? MO_DEBUG : MO_NOTICE, MSG_STEP_STOP, &w, "stopping step j-%lld attempt %lld: signal %lld, grace %lld ms", (long long)x->job, (long long)x->attempt, (long long)x->signal, (long long)x->grace_us / 1000);
+		mo_log(d->stop_logged ? MO_DEBUG : MO_NOTICE, MSG_STEP_STOP, &w,
+		       "stopping step j-%lld attempt %lld: signal %lld, grace %lld ms",
+		       (long long)x->job, (long long)x->attempt, (long long)x->signal,
+		       (long long)x->grace_us / 1000);
 		d->stop_logged = true;
-		step_dir_order(d, &(struct stepd_order){.cmd = (char *)"stop", .signal = x->signal, .grace_us = x->grace_us});
+		step_dir_order(d, &(struct stepd_order){ .cmd = (char *)"stop",
+							 .signal = x->signal,
+							 .grace_us = x->grace_us });
 		break;
 	case AX_KILL:
-		mo_log(d->kill_logged ? MO_DEBUG : MO_NOTICE, MSG_STEP_STOP, &w, "killing step j-%lld attempt %lld", (long long)x->job, (long long)x->attempt);
+		mo_log(d->kill_logged ? MO_DEBUG : MO_NOTICE, MSG_STEP_STOP, &w,
+		       "killing step j-%lld attempt %lld", (long long)x->job,
+		       (long long)x->attempt);
 		d->kill_logged = true;
-		step_dir_order(d, &(struct stepd_order){.cmd = (char *)"kill", .signal = MO_NONE, .grace_us = MO_NONE});
+		step_dir_order(d, &(struct stepd_order){ .cmd = (char *)"kill",
+							 .signal = MO_NONE,
+							 .grace_us = MO_NONE });
 		break;
 	case AX_SWEEP: step_sweep(d); break;
 	case AX_WRITE_NOTE: write_note(m, d, x->note); break;
@@ -107,7 +128,8 @@ static void on_step_effect(struct manager *m, struct steps_effect *x, struct ste
 	}
 }
 
-static void carry_out(struct manager *m, struct steps_effect *x) {
+static void carry_out(struct manager *m, struct steps_effect *x)
+{
 	struct step_dir *d = step_dir_find(m, x->job, x->attempt);
 	switch (x->type) {
 	case AX_FENCE: save_fence(m, x); break;
@@ -126,8 +148,10 @@ static void carry_out(struct manager *m, struct steps_effect *x) {
 	}
 }
 
-/* What was decided is under way: now the controller is told, once and of everything, and then disks are tidied. */
-static void end_turn(struct manager *m) {
+/* What was decided is under way: now the controller is told, once and of everything, and then
+ * disks are tidied. */
+static void end_turn(struct manager *m)
+{
 	watch_steps(m->watch);
 	if (m->news_due && !m->end.asking)
 		link_news(m->link);
@@ -141,14 +165,15 @@ static void end_turn(struct manager *m) {
 }
 
 /* Decides on everything queued so far. */
-static void drain(struct manager *m) {
+static void drain(struct manager *m)
+{
 	if (m->draining)
 		return;
 	m->draining = true;
 	bool replied = false;
 	for (size_t i = 0; i < m->n_queue; i++) { /* effects may queue more */
 		struct steps_event e = m->queue[i];
-		struct steps_out out = {0};
+		struct steps_out out = { 0 };
 		if (e.type == AE_REPLY && e.ok)
 			watch_reply(m->watch, e.reply);
 		replied |= e.type == AE_REPLY || e.type == AE_WELCOME;
@@ -160,20 +185,24 @@ static void drain(struct manager *m) {
 	}
 	queue_clear(m);
 	for (size_t i = 0; replied && i < m->n_steps; i++)
-		journal_trim(&m->steps[i]->journal, steps_through(m->core, m->steps[i]->job, m->steps[i]->attempt));
+		journal_trim(&m->steps[i]->journal,
+			     steps_through(m->core, m->steps[i]->job, m->steps[i]->attempt));
 	end_turn(m);
 	ending_check(m);
 	m->draining = false;
 }
 
-static void on_deadline(void *arg) {
-	struct steps_event e = {.type = AE_TICK};
+static void on_deadline(void *arg)
+{
+	struct steps_event e = { .type = AE_TICK };
 	queue_event(arg, &e);
 }
 
-/* Once, when this machine was looked at. Steps first: what is left of dead ones is killed before the controller hears of this node. */
-static void start(struct manager *m) {
-	struct steps_event started = {.type = AE_STARTED};
+/* Once, when this machine was looked at. Steps first: what is left of dead ones is killed before
+ * the controller hears of this node. */
+static void start(struct manager *m)
+{
+	struct steps_event started = { .type = AE_STARTED };
 	if (m->started)
 		return;
 	m->started = true;
@@ -188,7 +217,8 @@ static void start(struct manager *m) {
 	sd_notify(0, "READY=1");
 }
 
-static void on_turn(void *arg) {
+static void on_turn(void *arg)
+{
 	struct manager *m = arg;
 	if (m->machine_changed) {
 		m->machine_changed = false;
@@ -199,35 +229,46 @@ static void on_turn(void *arg) {
 	mo_timer_at(m->deadline, steps_deadline(m->core));
 }
 
-static int make_directories(struct manager *m, struct mo_error *err) {
+static int make_directories(struct manager *m, struct mo_error *err)
+{
 	const char *runtime = m->config->runtime_dir, *state = m->config->state_dir;
 	_cleanup_(mo_freep) char *steps = mo_path(runtime, "steps");
 	_cleanup_(mo_freep) char *lock = mo_path(runtime, "lock");
 	mode_t mode = geteuid() == 0 ? 0711 : 0700; /* root's ranks of other users pass through */
 	int r = mo_mkdir_p(steps, mode);
 	if (r < 0 || chmod(runtime, mode) < 0 || chmod(steps, mode) < 0)
-		return mo_error_set(err, r < 0 ? r : -errno, "runtime_dir: %s: %s", runtime, strerror(r < 0 ? -r : errno));
+		return mo_error_set(err, r < 0 ? r : -errno, "runtime_dir: %s: %s", runtime,
+				    strerror(r < 0 ? -r : errno));
 	r = mo_mkdir_p(state, 0755);
 	if (r < 0)
 		return mo_error_set(err, r, "state_dir: %s: %s", state, strerror(-r));
 	m->lock_fd = mo_lock_file_soon(lock);
 	if (m->lock_fd == -EWOULDBLOCK)
-		return mo_error_set(err, -EBUSY, "runtime_dir: %s belongs to another agent that is running; stop it, or set runtime_dir and state_dir", runtime);
-	return m->lock_fd < 0 ? mo_error_set(err, m->lock_fd, "%s: %s", lock, strerror(-m->lock_fd)) : 0;
+		return mo_error_set(err, -EBUSY,
+				    "runtime_dir: %s belongs to another agent that is running; "
+				    "stop it, or set runtime_dir and state_dir",
+				    runtime);
+	return m->lock_fd < 0 ? mo_error_set(err, m->lock_fd, "%s: %s", lock, strerror(-m->lock_fd))
+			      : 0;
 }
 
-static int find_helpers(struct manager *m, struct mo_error *err) {
-	static const char *const names[] = {"moe-stepd", "moe-discover", "moe-ckpt", "moe-probe"};
-	char **paths[] = {&m->stepd_path, &m->discover_path, &m->ckpt_path, &m->probe_path};
+static int find_helpers(struct manager *m, struct mo_error *err)
+{
+	static const char *const names[] = { "moe-stepd", "moe-discover", "moe-ckpt", "moe-probe" };
+	char **paths[] = { &m->stepd_path, &m->discover_path, &m->ckpt_path, &m->probe_path };
 	for (size_t i = 0; i < ELEMENTSOF(names); i++) {
 		*paths[i] = mo_libexec(names[i]);
 		if (!*paths[i])
-			return mo_error_set(err, -ENOENT, "%s is missing: neither beside this program nor in %s; install it", names[i], MO_LIBEXECDIR);
+			return mo_error_set(err, -ENOENT,
+					    "%s is missing: neither beside this program nor in %s; "
+					    "install it",
+					    names[i], MO_LIBEXECDIR);
 	}
 	return 0;
 }
 
-struct manager *manager_free(struct manager *m) {
+struct manager *manager_free(struct manager *m)
+{
 	if (!m)
 		return NULL;
 	discovery_free(m->discovery);
@@ -260,11 +301,15 @@ struct manager *manager_free(struct manager *m) {
 	return NULL;
 }
 
-/* What runs this container, as systemd or the runtime left word of it; NULL = no container. Caller frees. */
+/* What runs this container, as systemd or the runtime left word of it; NULL = no container.
+ * Caller frees. */
 static char *container_name(void)
 {
-	static const struct { const char *path, *name; } marks[] = {
-		{ "/.dockerenv", "docker" }, { "/run/.containerenv", "podman" },
+	static const struct {
+		const char *path, *name;
+	} marks[] = {
+		{ "/.dockerenv", "docker" },
+		{ "/run/.containerenv", "podman" },
 	};
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 
@@ -281,14 +326,19 @@ static void tell_container(void)
 	_cleanup_(mo_freep) char *name = container_name();
 	_cleanup_(mo_buf_done) struct mo_buf mounts = { 0 };
 
-	if (!name || mo_read_file("/proc/self/mountinfo", 1024 * 1024, &mounts) < 0 || !boot_id_is_hosts(name, mounts.data))
+	if (!name || mo_read_file("/proc/self/mountinfo", 1024 * 1024, &mounts) < 0 ||
+	    !boot_id_is_hosts(name, mounts.data))
 		return;
-	mo_log(MO_WARNING, NULL, NULL, "this node is a container (%s) whose boot id is its host's: starting it anew proves nothing to the controller, and its jobs wait. "
-	       "Steps that ran in it are then told as step.missing: when no process of one is left, say `moectl resolve STEP --gone`", name);
+	mo_log(MO_WARNING, NULL, NULL,
+	       "this node is a container (%s) whose boot id is its host's: starting it anew proves "
+	       "nothing to the controller, and its jobs wait. Steps that ran in it are then told "
+	       "as step.missing: when no process of one is left, say `moectl resolve STEP --gone`",
+	       name);
 }
 
-static int open_parts(struct manager *m, struct mo_error *err) {
-	_cleanup_(mo_error_done) struct mo_error cgroup_err = {0};
+static int open_parts(struct manager *m, struct mo_error *err)
+{
+	_cleanup_(mo_error_done) struct mo_error cgroup_err = { 0 };
 	int r = find_helpers(m, err);
 	if (r == 0)
 		r = make_directories(m, err);
@@ -306,13 +356,18 @@ static int open_parts(struct manager *m, struct mo_error *err) {
 	m->cgroup_base = m->starter->in_units ? NULL : cgroup_find_base(m->config, &cgroup_err);
 	if (!m->starter->in_units && !m->cgroup_base && mo_streq(m->config->use_cgroup, "yes"))
 		return mo_error_set(err, -EIO, "%s", mo_error_text(&cgroup_err, -EIO));
-	if (mo_turn_new(m->loop, on_turn, m, &m->turn) < 0 || mo_timer_new(m->loop, on_deadline, m, &m->deadline) < 0 || discovery_new(m, &m->discovery) < 0 || logs_new(m, &m->logs) < 0 || watch_new(m, &m->watch) < 0)
+	if (mo_turn_new(m->loop, on_turn, m, &m->turn) < 0 ||
+	    mo_timer_new(m->loop, on_deadline, m, &m->deadline) < 0 ||
+	    discovery_new(m, &m->discovery) < 0 || logs_new(m, &m->logs) < 0 ||
+	    watch_new(m, &m->watch) < 0)
 		return mo_error_set(err, -EIO, "timers: %s", strerror(errno));
 	r = fence_open(m, err);
 	return r < 0 ? r : link_new(m, &m->link, err);
 }
 
-int manager_new(const struct agent_config *config, sd_event *loop, struct manager **ret, struct mo_error *err) {
+int manager_new(const struct agent_config *config, sd_event *loop, struct manager **ret,
+		struct mo_error *err)
+{
 	_cleanup_(manager_freep) struct manager *m = mo_alloc(sizeof(*m));
 	m->config = config;
 	m->loop = loop;

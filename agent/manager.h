@@ -1,5 +1,6 @@
-/* The agent's shell: one thread on sd-event. Sources queue steps_events; the turn gives them to the
- * pure core (agent/core/agent/steps.h) and carries out its effects in order. One direction, from below:
+/* The agent's shell: one thread on sd-event. Sources queue steps_events; the turn gives them to
+ * the pure core (agent/core/agent/steps.h) and carries out its effects in order. One direction,
+ * from below:
  *   queue (events that wait), paths, helper (children with a deadline), journal, cgroup
  *   <- fence, scan (checkpoints), sweep, discovery (this machine), ending (is it going down?)
  *   <- step_dir (one step: lock, socket, adoption), health (probes and checks)
@@ -15,8 +16,14 @@
 #include "lib/loop/loop.h"
 #include "lib/model/limits.h"
 
-struct step_dir; struct starter;
-struct logs; struct watch; struct scan; struct fence; struct discovery; struct link;
+struct step_dir;
+struct starter;
+struct logs;
+struct watch;
+struct scan;
+struct fence;
+struct discovery;
+struct link;
 /* What the sources share. */
 struct manager {
 	const struct agent_config *config;
@@ -24,26 +31,32 @@ struct manager {
 	char *boot_id, *instance;
 	struct nodeinfo info;
 	char *stepd_path, *discover_path, *ckpt_path, *probe_path;
-	char *cgroup_base;               /* own cgroup2 directory, NULL none */
+	char *cgroup_base; /* own cgroup2 directory, NULL none */
 	int lock_fd;
 	struct steps *core;
-	struct mo_turn *turn; struct mo_timer *deadline;
-	struct steps_event *queue; size_t n_queue;
-	struct step_dir **steps; size_t n_steps;
+	struct mo_turn *turn;
+	struct mo_timer *deadline;
+	struct steps_event *queue;
+	size_t n_queue;
+	struct step_dir **steps;
+	size_t n_steps;
 	struct fence *fence;
 	struct link *link;
 	struct logs *logs;
-	struct watch *watch;             /* NULL: health is off */
-	struct scan **scans; size_t n_scans;
-	struct starter *starter;         /* how supervisors are started here */
+	struct watch *watch; /* NULL: health is off */
+	struct scan **scans;
+	size_t n_scans;
+	struct starter *starter; /* how supervisors are started here */
 	struct discovery *discovery;
 	bool started, draining, adopting;
-	bool machine_changed;            /* discovery knows more than the last turn did */
-	bool sync_due, news_due;         /* within a turn: sent at its end, with everything that the turn brought */
+	bool machine_changed; /* discovery knows more than the last turn did */
+	/* within a turn: sent at its end, with everything that the turn brought */
+	bool sync_due, news_due;
 	struct ending end;
-	bool fence_told;                 /* that the fence cannot be saved */
+	bool fence_told; /* that the fence cannot be saved */
 };
 
-int manager_new(const struct agent_config *config, sd_event *loop, struct manager **ret, struct mo_error *err);
+int manager_new(const struct agent_config *config, sd_event *loop, struct manager **ret,
+		struct mo_error *err);
 struct manager *manager_free(struct manager *m);
 MO_DEFINE_CLEANUP(struct manager, manager_free)

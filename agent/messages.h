@@ -1,4 +1,5 @@
-/* MESSAGE_IDs of the agent's journal entries; units/moe.catalog tells operators what to do about each. */
+/* MESSAGE_IDs of the agent's journal entries; units/moe.catalog tells operators what to do about
+ * each. */
 #pragma once
 
 #define MSG_STEP_START "6d6f6500000000000000000000000101"

@@ -2,5 +2,7 @@
 #pragma once
 #include "agent/options.h"
 
-char *path_step(const struct agent_config *c, int64_t job, int64_t attempt);     /* its step directory: lock, socket, journal */
-char *path_logs(const struct agent_config *c, int64_t job, int64_t attempt);     /* what its ranks wrote, which outlives the step */
+/* its step directory: lock, socket, journal */
+char *path_step(const struct agent_config *c, int64_t job, int64_t attempt);
+/* what its ranks wrote, which outlives the step */
+char *path_logs(const struct agent_config *c, int64_t job, int64_t attempt);

@@ -2,4 +2,5 @@
 #pragma once
 #include "agent/step_dir.h"
 
-void plain_start(struct step_dir *d);            /* ends with step_dir_started(), or at once with step_dir_start_failed() */
+/* ends with step_dir_started(), or at once with step_dir_start_failed() */
+void plain_start(struct step_dir *d);

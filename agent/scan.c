@@ -1,4 +1,5 @@
-/* Checkpoint scans: moe-ckpt does them in a process of its own with a deadline, because file systems hang; here only its start and its answer. */
+/* Checkpoint scans: moe-ckpt does them in a process of its own with a deadline, because file
+ * systems hang; here only its start and its answer. */
 #include "agent/scan.h"
 #include <errno.h>
 #include <string.h>
@@ -8,22 +9,32 @@
 
 #define SCAN_OUT_MAX (16 * 1024 * 1024)
 
-struct scan { struct manager *m; struct helper *helper; int64_t job, attempt; char *dir; };
+struct scan {
+	struct manager *m;
+	struct helper *helper;
+	int64_t job, attempt;
+	char *dir;
+};
 
-static void scan_free(struct scan *s) {
+static void scan_free(struct scan *s)
+{
 	helper_free(s->helper);
 	free(s->dir);
 	free(s);
 }
 
-void scans_free(struct manager *m) {
+void scans_free(struct manager *m)
+{
 	while (m->n_scans > 0)
 		scan_free(m->scans[--m->n_scans]);
 	free(m->scans);
 }
 
-static void deliver(struct scan *s, struct scan_result *result) {
-	struct steps_event e = {.type = AE_SCANNED, .job = s->job, .attempt = s->attempt, .scan = result};
+static void deliver(struct scan *s, struct scan_result *result)
+{
+	struct steps_event e = {
+		.type = AE_SCANNED, .job = s->job, .attempt = s->attempt, .scan = result
+	};
 	result->job = s->job;
 	result->attempt = s->attempt;
 	struct manager *m = s->m;
@@ -34,27 +45,45 @@ static void deliver(struct scan *s, struct scan_result *result) {
 	scan_free(s);
 }
 
-static void on_scanned(void *arg, int status, const char *out, size_t n, const char *problem) {
+static void on_scanned(void *arg, int status, const char *out, size_t n, const char *problem)
+{
 	struct scan *s = arg;
 	s->helper = NULL; /* frees itself */
-	_cleanup_(mo_error_done) struct mo_error err = {0};
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	struct scan_result *result = mo_desc_new(&scan_result_desc);
-	int r = problem ? mo_error_set(&err, -EIO, "%s", problem) : wire_decode(&scan_result_desc, out, n, false, result, &err);
+	int r = problem ? mo_error_set(&err, -EIO, "%s", problem)
+			: wire_decode(&scan_result_desc, out, n, false, result, &err);
 	if (r < 0)
-		result->error = mo_printf("checkpoint directory %s on %s: %s", s->dir, s->m->config->node, mo_error_text(&err, r));
+		result->error = mo_printf("checkpoint directory %s on %s: %s", s->dir,
+					  s->m->config->node, mo_error_text(&err, r));
 	deliver(s, result);
 }
 
-void scan_start(struct manager *m, const struct command *c) {
-	_cleanup_(mo_buf_done) struct mo_buf order = {0};
+void scan_start(struct manager *m, const struct command *c)
+{
+	_cleanup_(mo_buf_done) struct mo_buf order = { 0 };
 	struct scan *s = mo_alloc(sizeof(*s));
-	*s = (struct scan){.m = m, .job = c->job, .attempt = c->attempt, .dir = mo_strdup(c->dir)};
+	*s = (struct scan){
+		.m = m, .job = c->job, .attempt = c->attempt, .dir = mo_strdup(c->dir)
+	};
 	*MO_GROW(m->scans, m->n_scans) = s;
 	wire_encode(&command_desc, c, &order);
-	_cleanup_(mo_freep) char *bandwidth = mo_printf("%lld", (long long)m->config->verify_bandwidth);
+	_cleanup_(mo_freep) char *bandwidth =
+		mo_printf("%lld", (long long)m->config->verify_bandwidth);
 	_cleanup_(mo_freep) char *min_uid = mo_printf("%lld", (long long)m->config->min_uid);
-	char *argv[] = {(char *)"moe-ckpt", (char *)"--scan", order.data, (char *)"--bandwidth", bandwidth, (char *)"--min-uid", min_uid, m->config->allow_root && c->allow_root ? (char *)"--allow-root" : NULL, NULL};
-	int r = helper_start(m->loop, m->ckpt_path, argv, c->only != MO_NONE ? m->config->verify_deadline_us : m->config->scan_deadline_us, SCAN_OUT_MAX, on_scanned, s, &s->helper);
+	char *argv[] = { (char *)"moe-ckpt",
+			 (char *)"--scan",
+			 order.data,
+			 (char *)"--bandwidth",
+			 bandwidth,
+			 (char *)"--min-uid",
+			 min_uid,
+			 m->config->allow_root && c->allow_root ? (char *)"--allow-root" : NULL,
+			 NULL };
+	int r = helper_start(m->loop, m->ckpt_path, argv,
+			     c->only != MO_NONE ? m->config->verify_deadline_us
+						: m->config->scan_deadline_us,
+			     SCAN_OUT_MAX, on_scanned, s, &s->helper);
 	if (r < 0)
 		on_scanned(s, 0, "", 0, strerror(-r));
 }

@@ -1,6 +1,10 @@
-/* One step directory as the agent lives with it: the spool entry, the lock (whoever gets it has proof that stepd is dead), the socket, the journal.
- *   connect -> {"up"} -> AE_STEPD_UP -> notes, progress ... -> end of stream -> lock free: AE_STEPD_LOST (journal read to its end first) | lock held: connect again
- *   no word for SILENT_US while the lock is held: AE_STEPD_SILENT, and it goes on trying. Nothing here ever kills a stepd. */
+/* One step directory as the agent lives with it: the spool entry, the lock (whoever gets it has
+ * proof that stepd is dead), the socket, the journal.
+ *   connect -> {"up"} -> AE_STEPD_UP -> notes, progress ... -> end of stream ->
+ *     lock free: AE_STEPD_LOST (journal read to its end first)
+ *     lock held: connect again
+ *   no word for SILENT_US while the lock is held: AE_STEPD_SILENT, and it goes on trying.
+ *   Nothing here ever kills a stepd. */
 #include "agent/step_dir.h"
 #include <dirent.h>
 #include <errno.h>
@@ -30,27 +34,33 @@
 #define PING_US 10000000
 #define RETRY_US 20000
 #define RETRY_SILENT_US 1000000
-#define WORDS_MAX (1024 * 1024)          /* unread bytes of one stepd */
+#define WORDS_MAX (1024 * 1024) /* unread bytes of one stepd */
 #define LAUNCH_BYTES_MAX (64 * 1024 * 1024)
-#define QUEUE_DRAIN 4096                 /* notes read in one go before the core is asked */
+#define QUEUE_DRAIN 4096 /* notes read in one go before the core is asked */
 
-static struct mo_log_where where(const struct step_dir *d) {
-	return (struct mo_log_where){.job = d->job, .attempt = d->attempt, .rank = -1, .node = d->manager->config->node};
+static struct mo_log_where where(const struct step_dir *d)
+{
+	return (struct mo_log_where){
+		.job = d->job, .attempt = d->attempt, .rank = -1, .node = d->manager->config->node
+	};
 }
 
-static void queue(struct step_dir *d, int type) {
-	struct steps_event e = {.type = type, .job = d->job, .attempt = d->attempt};
+static void queue(struct step_dir *d, int type)
+{
+	struct steps_event e = { .type = type, .job = d->job, .attempt = d->attempt };
 	queue_event(d->manager, &e);
 }
 
-static void disconnect(struct step_dir *d) {
+static void disconnect(struct step_dir *d)
+{
 	d->source = sd_event_source_disable_unref(d->source);
 	d->socket = mo_close(d->socket);
 	mo_buf_reset(&d->in);
 	d->answered = d->up_told = false;
 }
 
-struct step_dir *step_dir_free(struct step_dir *d) {
+struct step_dir *step_dir_free(struct step_dir *d)
+{
 	if (!d)
 		return NULL;
 	disconnect(d);
@@ -68,25 +78,34 @@ struct step_dir *step_dir_free(struct step_dir *d) {
 	return NULL;
 }
 
-static void log_note(const struct step_dir *d, const struct note *n) {
+static void log_note(const struct step_dir *d, const struct note *n)
+{
 	struct mo_log_where w = where(d);
 	if (n->rank != MO_NONE)
 		w.rank = n->rank;
 	w.cause = n->cause;
 	if (n->kind == NOTE_REFUSED)
-		mo_log(MO_ERR, MSG_REFUSED, &w, "step j-%lld attempt %lld could not start: %s", (long long)d->job, (long long)d->attempt, n->text ? n->text : n->cause);
+		mo_log(MO_ERR, MSG_REFUSED, &w, "step j-%lld attempt %lld could not start: %s",
+		       (long long)d->job, (long long)d->attempt, n->text ? n->text : n->cause);
 	else if (n->kind == NOTE_UNKILLABLE)
-		mo_log(MO_ERR, MSG_UNKILLABLE, &w, "process %lld of step j-%lld attempt %lld cannot be killed: its GPU is not usable until it ends, or this node is rebooted", (long long)n->pid, (long long)d->job, (long long)d->attempt);
+		mo_log(MO_ERR, MSG_UNKILLABLE, &w,
+		       "process %lld of step j-%lld attempt %lld cannot be killed: its GPU is not "
+		       "usable until it ends, or this node is rebooted",
+		       (long long)n->pid, (long long)d->job, (long long)d->attempt);
 	else if (n->kind == NOTE_GONE)
-		mo_log(MO_NOTICE, MSG_STEP_GONE, &w, "step j-%lld attempt %lld is gone: %s", (long long)d->job, (long long)d->attempt, n->text ? n->text : "");
+		mo_log(MO_NOTICE, MSG_STEP_GONE, &w, "step j-%lld attempt %lld is gone: %s",
+		       (long long)d->job, (long long)d->attempt, n->text ? n->text : "");
 }
 
-static void on_note(void *arg, struct note *n) {
+static void on_note(void *arg, struct note *n)
+{
 	struct step_dir *d = arg;
 	if (!d->manager->adopting) /* an earlier agent has logged those */
 		log_note(d, n);
-	struct steps_event e = {.type = AE_NOTE, .job = d->job, .attempt = d->attempt, .note = n};
-	int64_t local = n->kind == NOTE_EXIT && n->rank != MO_NONE ? n->rank - d->spool.launch.first_rank : -1;
+	struct steps_event e = { .type = AE_NOTE, .job = d->job, .attempt = d->attempt, .note = n };
+	int64_t local = n->kind == NOTE_EXIT && n->rank != MO_NONE
+				? n->rank - d->spool.launch.first_rank
+				: -1;
 	if (local >= 0 && (size_t)local < d->n_exited)
 		d->exited[local] = true;
 	if (n->kind == NOTE_STOPPING)
@@ -97,34 +116,43 @@ static void on_note(void *arg, struct note *n) {
 		mo_turn_now(d->manager->turn);
 }
 
-void step_dir_read(struct step_dir *d) {
+void step_dir_read(struct step_dir *d)
+{
 	int r = journal_read(&d->journal, on_note, d);
 	struct mo_log_where w = where(d);
 	if (r < 0)
-		mo_log(MO_ERR, NULL, &w, "%s: the journal cannot be read: %s", d->path, strerror(-r));
+		mo_log(MO_ERR, NULL, &w, "%s: the journal cannot be read: %s", d->path,
+		       strerror(-r));
 	else if (r > 0)
-		mo_log(MO_WARNING, NULL, &w, "%s: %d lines of the journal were skipped: not new notes", d->path, r);
+		mo_log(MO_WARNING, NULL, &w,
+		       "%s: %d lines of the journal were skipped: not new notes", d->path, r);
 }
 
-void step_dir_reread(struct step_dir *d) {
+void step_dir_reread(struct step_dir *d)
+{
 	journal_done(&d->journal);
 	journal_init(&d->journal, d->fd);
 	step_dir_read(d);
 }
 
-void step_dir_lost(struct step_dir *d, const char *text) {
-	struct steps_event e = {.type = AE_STEPD_LOST, .job = d->job, .attempt = d->attempt};
+void step_dir_lost(struct step_dir *d, const char *text)
+{
+	struct steps_event e = { .type = AE_STEPD_LOST, .job = d->job, .attempt = d->attempt };
 	struct mo_log_where w = where(d);
 	disconnect(d);
 	mo_timer_at(d->timer, INT64_MAX);
 	step_dir_read(d);
 	if (!d->gone)
-		mo_log(MO_WARNING, MSG_STEPD_LOST, &w, "%s: the supervisor of the step is dead%s%s; what is left of its ranks is killed", d->path, text ? ": " : "", text ? text : "");
+		mo_log(MO_WARNING, MSG_STEPD_LOST, &w,
+		       "%s: the supervisor of the step is dead%s%s; what is left of its ranks is "
+		       "killed",
+		       d->path, text ? ": " : "", text ? text : "");
 	e.text = mo_strdup(text);
 	queue_event(d->manager, &e);
 }
 
-static bool take_lock(struct step_dir *d) {
+static bool take_lock(struct step_dir *d)
+{
 	_cleanup_(mo_freep) char *path = mo_path(d->path, "lock");
 	int fd = mo_lock_file(path);
 	struct mo_log_where w = where(d);
@@ -135,21 +163,28 @@ static bool take_lock(struct step_dir *d) {
 	return fd >= 0;
 }
 
-static void word_is_due(struct step_dir *d) {
+static void word_is_due(struct step_dir *d)
+{
 	if (d->quiet_since_us == 0)
 		d->quiet_since_us = mo_clock_boot_us();
 }
 
-static void tell_if_silent(struct step_dir *d) {
+static void tell_if_silent(struct step_dir *d)
+{
 	struct mo_log_where w = where(d);
-	if (d->silent_told || d->quiet_since_us == 0 || mo_clock_boot_us() - d->quiet_since_us < SILENT_US)
+	if (d->silent_told || d->quiet_since_us == 0 ||
+	    mo_clock_boot_us() - d->quiet_since_us < SILENT_US)
 		return;
 	d->silent_told = true;
-	mo_log(MO_ERR, MSG_STEPD_SILENT, &w, "%s: the supervisor holds its lock but does not answer; its ranks are left alone. Look at its process; `moectl cancel --now` cannot reach it", d->path);
+	mo_log(MO_ERR, MSG_STEPD_SILENT, &w,
+	       "%s: the supervisor holds its lock but does not answer; its ranks are left alone. "
+	       "Look at its process; `moectl cancel --now` cannot reach it",
+	       d->path);
 	queue(d, AE_STEPD_SILENT);
 }
 
-static void on_word(struct step_dir *d, const struct stepd_word *w) {
+static void on_word(struct step_dir *d, const struct stepd_word *w)
+{
 	d->answered = true;
 	d->quiet_since_us = 0;
 	mo_timer_in(d->timer, PING_US);
@@ -160,12 +195,17 @@ static void on_word(struct step_dir *d, const struct stepd_word *w) {
 	if (w->written != MO_NONE && w->written > d->journal.last)
 		step_dir_read(d);
 	for (size_t i = 0; i < w->n_progress; i++) {
-		struct steps_event e = {.type = AE_PROGRESS, .job = d->job, .attempt = d->attempt, .progress = mo_desc_dup(&rank_progress_desc, &w->progress[i])};
+		struct steps_event e = { .type = AE_PROGRESS,
+					 .job = d->job,
+					 .attempt = d->attempt,
+					 .progress = mo_desc_dup(&rank_progress_desc,
+								 &w->progress[i]) };
 		queue_event(d->manager, &e);
 	}
 }
 
-static void take_words(struct step_dir *d) {
+static void take_words(struct step_dir *d)
+{
 	size_t at = 0;
 	for (char *nl; at < d->in.len && (nl = memchr(d->in.data + at, '\n', d->in.len - at));) {
 		struct stepd_word w;
@@ -179,7 +219,8 @@ static void take_words(struct step_dir *d) {
 	mo_buf_consume(&d->in, at);
 }
 
-static int on_socket(sd_event_source *source, int fd, uint32_t events, void *arg) {
+static int on_socket(sd_event_source *source, int fd, uint32_t events, void *arg)
+{
 	struct step_dir *d = arg;
 	bool end = false;
 	while (!end) {
@@ -200,16 +241,20 @@ static int on_socket(sd_event_source *source, int fd, uint32_t events, void *arg
 	return 0;
 }
 
-static int open_socket(struct step_dir *d) {
-	struct sockaddr_un a = {.sun_family = AF_UNIX};
+static int open_socket(struct step_dir *d)
+{
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
 	int n = snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/sock", d->fd);
 	d->socket = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (d->socket < 0 || connect(d->socket, (struct sockaddr *)&a, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + (size_t)n + 1)) < 0)
+	if (d->socket < 0 ||
+	    connect(d->socket, (struct sockaddr *)&a,
+		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + (size_t)n + 1)) < 0)
 		return -errno;
 	return sd_event_add_io(d->manager->loop, &d->source, d->socket, EPOLLIN, on_socket, d);
 }
 
-void step_dir_connect(struct step_dir *d) {
+void step_dir_connect(struct step_dir *d)
+{
 	if (d->socket >= 0 || d->lock_fd >= 0)
 		return;
 	word_is_due(d);
@@ -227,7 +272,8 @@ void step_dir_connect(struct step_dir *d) {
 }
 
 /* Whoever gets the lock has proof that no stepd lives; else one does after all. */
-void step_dir_start_failed(struct step_dir *d, const char *text) {
+void step_dir_start_failed(struct step_dir *d, const char *text)
+{
 	_cleanup_(mo_freep) char *lock = mo_path(d->path, "lock");
 	d->lock_fd = mo_lock_file(lock);
 	if (d->lock_fd >= 0)
@@ -236,15 +282,20 @@ void step_dir_start_failed(struct step_dir *d, const char *text) {
 		step_dir_connect(d);
 }
 
-void step_dir_started(struct step_dir *d, const char *problem) {
-	_cleanup_(mo_freep) char *text = problem ? mo_printf("the supervisor could not be started: %s (see %s/stepd.log)", problem, d->path) : NULL;
+void step_dir_started(struct step_dir *d, const char *problem)
+{
+	_cleanup_(mo_freep) char *text =
+		problem ? mo_printf("the supervisor could not be started: %s (see %s/stepd.log)",
+				    problem, d->path)
+			: NULL;
 	if (text)
 		step_dir_start_failed(d, text);
 	else
 		step_dir_connect(d);
 }
 
-static void on_timer(void *arg) {
+static void on_timer(void *arg)
+{
 	struct step_dir *d = arg;
 	if (d->socket < 0) {
 		step_dir_connect(d);
@@ -253,7 +304,9 @@ static void on_timer(void *arg) {
 	if (d->answered) {
 		d->answered = false;
 		word_is_due(d);
-		step_dir_order(d, &(struct stepd_order){.cmd = (char *)"ping", .signal = MO_NONE, .grace_us = MO_NONE});
+		step_dir_order(d, &(struct stepd_order){ .cmd = (char *)"ping",
+							 .signal = MO_NONE,
+							 .grace_us = MO_NONE });
 		mo_timer_in(d->timer, SILENT_US);
 		return;
 	}
@@ -261,8 +314,9 @@ static void on_timer(void *arg) {
 	mo_timer_in(d->timer, RETRY_SILENT_US);
 }
 
-void step_dir_order(struct step_dir *d, const struct stepd_order *o) {
-	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+void step_dir_order(struct step_dir *d, const struct stepd_order *o)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	if (d->socket < 0)
 		return; /* the core repeats its orders when stepd answers again */
 	wire_encode(&stepd_order_desc, o, &b);
@@ -274,16 +328,24 @@ void step_dir_order(struct step_dir *d, const struct stepd_order *o) {
 	mo_timer_in(d->timer, RETRY_US);
 }
 
-struct step_dir *step_dir_find(struct manager *m, int64_t job, int64_t attempt) {
+struct step_dir *step_dir_find(struct manager *m, int64_t job, int64_t attempt)
+{
 	for (size_t i = 0; i < m->n_steps; i++)
 		if (m->steps[i]->job == job && m->steps[i]->attempt == attempt)
 			return m->steps[i];
 	return NULL;
 }
 
-struct step_dir *step_dir_new(struct manager *m, int64_t job, int64_t attempt) {
+struct step_dir *step_dir_new(struct manager *m, int64_t job, int64_t attempt)
+{
 	struct step_dir *d = mo_alloc(sizeof(*d));
-	*d = (struct step_dir){.manager = m, .job = job, .attempt = attempt, .path = path_step(m->config, job, attempt), .fd = -1, .lock_fd = -1, .socket = -1};
+	*d = (struct step_dir){ .manager = m,
+				.job = job,
+				.attempt = attempt,
+				.path = path_step(m->config, job, attempt),
+				.fd = -1,
+				.lock_fd = -1,
+				.socket = -1 };
 	mo_desc_init(&spool_desc, &d->spool);
 	journal_init(&d->journal, -1);
 	if (mo_timer_new(m->loop, on_timer, d, &d->timer) < 0)
@@ -292,7 +354,8 @@ struct step_dir *step_dir_new(struct manager *m, int64_t job, int64_t attempt) {
 	return d;
 }
 
-static int open_dir(struct step_dir *d) {
+static int open_dir(struct step_dir *d)
+{
 	d->fd = open(d->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (d->fd < 0)
 		return -errno;
@@ -300,17 +363,20 @@ static int open_dir(struct step_dir *d) {
 	return 0;
 }
 
-static void loaded(struct step_dir *d) {
+static void loaded(struct step_dir *d)
+{
 	mo_desc_done(&nodeinfo_desc, &d->spool.info); /* only stepd needs it */
 	d->n_exited = (size_t)MO_MAX(d->spool.launch.n_local, 0);
 	free(d->exited);
 	d->exited = mo_alloc_array(d->n_exited + 1, sizeof(bool));
 }
 
-void step_dir_remove(struct step_dir *d) {
+void step_dir_remove(struct step_dir *d)
+{
 	struct manager *m = d->manager;
 	struct mo_log_where w = where(d);
-	/* The entry goes first: an agent that is killed half-way leaves no step behind that seems to wait for its start. */
+	/* The entry goes first: an agent that is killed half-way leaves no step behind that
+	 * seems to wait for its start. */
 	if (d->fd >= 0)
 		unlinkat(d->fd, "launch.json", 0);
 	int r = mo_rm_rf(d->path);
@@ -319,7 +385,8 @@ void step_dir_remove(struct step_dir *d) {
 	cgroup_remove(d);
 	for (size_t i = 0; i < m->n_steps; i++)
 		if (m->steps[i] == d) {
-			memmove(&m->steps[i], &m->steps[i + 1], (m->n_steps - i - 1) * sizeof(*m->steps));
+			memmove(&m->steps[i], &m->steps[i + 1],
+				(m->n_steps - i - 1) * sizeof(*m->steps));
 			m->n_steps--;
 			break;
 		}
@@ -363,44 +430,60 @@ static void fill_spool(struct step_dir *d, const struct command *c)
 	_cleanup_(mo_freep) struct neighbour *others = neighbours(d, &n_others);
 	_cleanup_(mo_freep) char *random = mo_random_hex(8), *cgroup = cgroup_name(d);
 	_cleanup_(mo_freep) char *log_dir = path_logs(config, d->job, d->attempt);
-	_cleanup_(mo_freep) char *step_id =
-		mo_printf("j%lld.a%lld.%s.%s", (long long)d->job, (long long)d->attempt,
-			  config->node, random);
+	_cleanup_(mo_freep) char *step_id = mo_printf("j%lld.a%lld.%s.%s", (long long)d->job,
+						      (long long)d->attempt, config->node, random);
 	const struct node_terms terms = {
-		.node = config->node, .boot_id = d->manager->boot_id, .step_id = step_id,
-		.log_dir = log_dir, .cgroup = cgroup, .tmpdir = config->tmpdir,
-		.info = &d->manager->info, .allow_root = config->allow_root,
-		.min_uid = config->min_uid, .log_bytes = config->log_bytes,
-		.nofile = config->nofile, .memlock_bytes = config->memlock_bytes,
-		.core_bytes = config->core_bytes, .reserve_cores = config->reserve_cores,
+		.node = config->node,
+		.boot_id = d->manager->boot_id,
+		.step_id = step_id,
+		.log_dir = log_dir,
+		.cgroup = cgroup,
+		.tmpdir = config->tmpdir,
+		.info = &d->manager->info,
+		.allow_root = config->allow_root,
+		.min_uid = config->min_uid,
+		.log_bytes = config->log_bytes,
+		.nofile = config->nofile,
+		.memlock_bytes = config->memlock_bytes,
+		.core_bytes = config->core_bytes,
+		.reserve_cores = config->reserve_cores,
 	};
 
 	spool_make(c, &terms, others, n_others, &d->spool);
 }
 
-int step_dir_spool(struct step_dir *d, const struct command *c, struct mo_error *err) {
-	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+int step_dir_spool(struct step_dir *d, const struct command *c, struct mo_error *err)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	_cleanup_(mo_freep) char *file = mo_path(d->path, "launch.json");
 	fill_spool(d, c);
 	wire_encode(&spool_desc, &d->spool, &b);
-	/* A root agent's ranks of other users pass through to their notify socket and their own directory; they cannot list it. */
-	int r = mkdir(d->path, 0700) < 0 && errno != EEXIST ? -errno : chmod(d->path, geteuid() == 0 ? 0711 : 0700) < 0 ? -errno : open_dir(d);
+	/* A root agent's ranks of other users pass through to their notify socket and their own
+	 * directory; they cannot list it. */
+	int r = mkdir(d->path, 0700) < 0 && errno != EEXIST        ? -errno
+		: chmod(d->path, geteuid() == 0 ? 0711 : 0700) < 0 ? -errno
+								   : open_dir(d);
 	if (r == 0)
-		r = mo_write_file(file, b.data, b.len, 0600, false); /* outlives the agent; a power loss ends the step with it, as the boot id shows */
+		/* outlives the agent; a power loss ends the step with it, as the boot id shows */
+		r = mo_write_file(file, b.data, b.len, 0600, false);
 	loaded(d);
-	return r < 0 ? mo_error_set(err, r, "the spool entry %s on %s could not be written: %s", file, d->manager->config->node, strerror(-r)) : 0;
+	return r < 0 ? mo_error_set(err, r, "the spool entry %s on %s could not be written: %s",
+				    file, d->manager->config->node, strerror(-r))
+		     : 0;
 }
 
-static int load(struct step_dir *d) {
-	_cleanup_(mo_buf_done) struct mo_buf b = {0};
-	_cleanup_(mo_error_done) struct mo_error err = {0};
+static int load(struct step_dir *d)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	struct mo_log_where w = where(d);
 	int r = open_dir(d);
 	if (r == 0)
 		r = mo_read_file_at(d->fd, "launch.json", LAUNCH_BYTES_MAX, &b);
 	if (r == 0)
 		r = wire_decode(&spool_desc, b.data ? b.data : "", b.len, false, &d->spool, &err);
-	if (r == 0 && (d->spool.launch.job != d->job || d->spool.launch.attempt != d->attempt || !d->spool.step_id))
+	if (r == 0 && (d->spool.launch.job != d->job || d->spool.launch.attempt != d->attempt ||
+		       !d->spool.step_id))
 		r = mo_error_set(&err, -EINVAL, "it is of another step");
 	if (r < 0 && r != -ENOENT)
 		mo_log(MO_ERR, NULL, &w, "%s/launch.json: %s", d->path, mo_error_text(&err, r));
@@ -408,33 +491,48 @@ static int load(struct step_dir *d) {
 	return r;
 }
 
-static void adopt(struct manager *m, int64_t job, int64_t attempt) {
+static void adopt(struct manager *m, int64_t job, int64_t attempt)
+{
 	struct step_dir *d = step_dir_new(m, job, attempt);
 	struct mo_log_where w = where(d);
 	int r = load(d);
 	bool held = !take_lock(d);
-	if (r < 0 && !held) { /* the agent died before the entry was complete: nothing was started */
+	/* the agent died before the entry was complete: nothing was started */
+	if (r < 0 && !held) {
 		step_dir_remove(d);
 		return;
 	}
 	bool same = d->spool.boot_id ? mo_streq(d->spool.boot_id, m->boot_id) : held;
 	struct launch *l = mo_desc_dup(&launch_desc, &d->spool.launch);
-	struct steps_event e = {.type = AE_SPOOLED_STEP, .job = job, .attempt = attempt, .lock_held = held, .boot_same = same, .launch = l};
+	struct steps_event e = { .type = AE_SPOOLED_STEP,
+				 .job = job,
+				 .attempt = attempt,
+				 .lock_held = held,
+				 .boot_same = same,
+				 .launch = l };
 	queue_event(m, &e);
 	if (!same)
 		return;
 	step_dir_read(d);
-	mo_log(MO_NOTICE, MSG_STEP_ADOPTED, &w, "%s: %s", d->path, held ? "adopting a running step" : d->gone ? "a finished step is waiting for the controller" : "the supervisor of this step died; what is left of its ranks is killed");
+	mo_log(MO_NOTICE, MSG_STEP_ADOPTED, &w, "%s: %s", d->path,
+	       held      ? "adopting a running step"
+	       : d->gone ? "a finished step is waiting for the controller"
+			 : "the supervisor of this step died; what is left of its ranks is killed");
 }
 
-void step_dirs_adopt(struct manager *m) {
+void step_dirs_adopt(struct manager *m)
+{
 	_cleanup_(mo_freep) char *path = mo_path(m->config->runtime_dir, "steps");
 	DIR *dir = opendir(path);
 	for (struct dirent *e; dir && (e = readdir(dir));) {
 		const char *dot = strstr(e->d_name, ".a");
 		int64_t job, attempt;
-		_cleanup_(mo_freep) char *first = e->d_name[0] == 'j' && dot ? mo_strndup(e->d_name + 1, (size_t)(dot - e->d_name) - 1) : NULL;
-		if (first && mo_parse_i64(first, 1, INT64_MAX, &job) == 0 && mo_parse_i64(dot + 2, 1, INT64_MAX, &attempt) == 0)
+		_cleanup_(mo_freep) char *first =
+			e->d_name[0] == 'j' && dot
+				? mo_strndup(e->d_name + 1, (size_t)(dot - e->d_name) - 1)
+				: NULL;
+		if (first && mo_parse_i64(first, 1, INT64_MAX, &job) == 0 &&
+		    mo_parse_i64(dot + 2, 1, INT64_MAX, &attempt) == 0)
 			adopt(m, job, attempt);
 	}
 	if (dir)

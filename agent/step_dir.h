@@ -7,22 +7,30 @@
 struct step_dir {
 	struct manager *manager;
 	int64_t job, attempt;
-	char *path; int fd;
+	char *path;
+	int fd;
 	struct spool spool;
 	struct journal journal;
-	int lock_fd;                     /* held by us: its stepd is proved dead */
-	bool gone;                       /* the journal ends with NOTE_GONE */
-	bool forgotten;                  /* removed at the end of the turn: what starts now does not wait for it */
-	bool *exited; size_t n_exited;   /* per local rank: NOTE_EXIT was read */
+	int lock_fd; /* held by us: its stepd is proved dead */
+	bool gone;   /* the journal ends with NOTE_GONE */
+	/* removed at the end of the turn: what starts now does not wait for it */
+	bool forgotten;
+	bool *exited;
+	size_t n_exited; /* per local rank: NOTE_EXIT was read */
 	/* connection to stepd */
-	int socket; sd_event_source *source; struct mo_buf in;
+	int socket;
+	sd_event_source *source;
+	struct mo_buf in;
 	bool answered, up_told, silent_told;
-	bool stop_logged, kill_logged;   /* orders are repeated until the step ended, log entries are not */
-	int64_t quiet_since_us;          /* when an answer became due; 0 = none is */
+	/* orders are repeated until the step ended, log entries are not */
+	bool stop_logged, kill_logged;
+	int64_t quiet_since_us; /* when an answer became due; 0 = none is */
 	struct mo_timer *timer;
-	struct helper *starter;          /* stepd's starting process */
+	struct helper *starter; /* stepd's starting process */
 	/* sweep */
-	struct mo_timer *sweep_timer; int64_t sweep_step_us; bool sweeping;
+	struct mo_timer *sweep_timer;
+	int64_t sweep_step_us;
+	bool sweeping;
 };
 
 /* NULL: there is none. */
@@ -36,12 +44,12 @@ int step_dir_spool(struct step_dir *d, const struct command *c, struct mo_error 
 /* Now, and again until it answers or is proved dead. */
 void step_dir_connect(struct step_dir *d);
 void step_dir_order(struct step_dir *d, const struct stepd_order *o);
-void step_dir_read(struct step_dir *d);          /* new notes of the journal -> AE_NOTE */
-void step_dir_reread(struct step_dir *d);        /* the same from the journal's beginning */
+void step_dir_read(struct step_dir *d);   /* new notes of the journal -> AE_NOTE */
+void step_dir_reread(struct step_dir *d); /* the same from the journal's beginning */
 /* The lock is ours: reads the journal to its end, AE_STEPD_LOST. */
 void step_dir_lost(struct step_dir *d, const char *text);
 /* The start of its supervisor ended; problem NULL = stepd answers. */
 void step_dir_started(struct step_dir *d, const char *problem);
 /* The start failed in that way: nothing was started, or what was is heard of by its lock. */
 void step_dir_start_failed(struct step_dir *d, const char *text);
-void step_dir_remove(struct step_dir *d);        /* from disk too; frees d */
+void step_dir_remove(struct step_dir *d); /* from disk too; frees d */

@@ -19,12 +19,18 @@
 /* ---- where one hangs */
 
 /* Calls whose first argument is a descriptor, and whether a path relative to it is the second. */
-static const struct { long call; bool path; } calls[] = {
-	{SYS_openat, true}, {SYS_newfstatat, true}, {SYS_readlinkat, true}, {SYS_faccessat, true}, {SYS_faccessat2, true}, {SYS_statx, true},
-	{SYS_read, false}, {SYS_pread64, false}, {SYS_getdents64, false}, {SYS_fstat, false}, {SYS_close, false},
+static const struct {
+	long call;
+	bool path;
+} calls[] = {
+	{ SYS_openat, true },    { SYS_newfstatat, true }, { SYS_readlinkat, true },
+	{ SYS_faccessat, true }, { SYS_faccessat2, true }, { SYS_statx, true },
+	{ SYS_read, false },     { SYS_pread64, false },   { SYS_getdents64, false },
+	{ SYS_fstat, false },    { SYS_close, false },
 };
 
-static uint64_t hex(const char *s) {
+static uint64_t hex(const char *s)
+{
 	static const char digits[] = "0123456789abcdef";
 	uint64_t v = 0;
 	const char *d;
@@ -33,7 +39,8 @@ static uint64_t hex(const char *s) {
 	return v;
 }
 
-static char *link_of(pid_t pid, const char *what) {
+static char *link_of(pid_t pid, const char *what)
+{
 	_cleanup_(mo_freep) char *path = mo_printf("/proc/%d/%s", (int)pid, what);
 	char target[PATH_BYTES];
 	ssize_t n = readlink(path, target, sizeof(target) - 1);
@@ -41,7 +48,8 @@ static char *link_of(pid_t pid, const char *what) {
 }
 
 /* A text in its memory. */
-static char *text_of(pid_t pid, uint64_t address) {
+static char *text_of(pid_t pid, uint64_t address)
+{
 	_cleanup_(mo_freep) char *path = mo_printf("/proc/%d/mem", (int)pid);
 	_cleanup_(mo_closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
 	char text[PATH_BYTES];
@@ -49,11 +57,13 @@ static char *text_of(pid_t pid, uint64_t address) {
 	return n > 0 && memchr(text, 0, (size_t)n) && *text ? mo_strdup(text) : NULL;
 }
 
-char *stuck_file(pid_t pid) {
+char *stuck_file(pid_t pid)
+{
 	_cleanup_(mo_freep) char *path = mo_printf("/proc/%d/syscall", (int)pid);
-	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	int64_t number;
-	if (mo_read_file(path, LINE_MAX_BYTES, &b) < 0 || !b.data) /* "257 0xffffff9c 0x7ffd... ..." */
+	/* "257 0xffffff9c 0x7ffd... ..." */
+	if (mo_read_file(path, LINE_MAX_BYTES, &b) < 0 || !b.data)
 		return NULL;
 	size_t n = strcspn(b.data, " ");
 	_cleanup_(mo_freep) char *call = mo_strndup(b.data, n);
@@ -63,9 +73,13 @@ char *stuck_file(pid_t pid) {
 	for (size_t i = 0; second && i < ELEMENTSOF(calls); i++) {
 		if (calls[i].call != number)
 			continue;
-		_cleanup_(mo_freep) char *text = calls[i].path ? text_of(pid, hex(second + 1)) : NULL;
+		_cleanup_(mo_freep) char *text =
+			calls[i].path ? text_of(pid, hex(second + 1)) : NULL;
 		int fd = (int)(uint32_t)hex(first);
-		_cleanup_(mo_freep) char *what = fd < 0 ? mo_strdup("cwd") : mo_printf("fd/%d", fd), *base = calls[i].path && (!text || *text == '/') ? NULL : link_of(pid, what);
+		_cleanup_(mo_freep) char *what = fd < 0 ? mo_strdup("cwd") : mo_printf("fd/%d", fd),
+					 *base = calls[i].path && (!text || *text == '/')
+							 ? NULL
+							 : link_of(pid, what);
 		if (!calls[i].path || (text && *text == '/'))
 			return calls[i].path ? TAKE_PTR(text) : TAKE_PTR(base);
 		return text && base ? mo_path(base, "%s", text) : NULL;
@@ -75,7 +89,8 @@ char *stuck_file(pid_t pid) {
 
 /* ---- orphans */
 
-static void orphan_free(struct orphan *o) {
+static void orphan_free(struct orphan *o)
+{
 	sd_event_source_disable_unref(o->source);
 	mo_close(o->fd);
 	free(o->at);
@@ -85,7 +100,8 @@ static void orphan_free(struct orphan *o) {
 	free(o);
 }
 
-void orphans_drop(struct orphans *all, struct orphan *o) {
+void orphans_drop(struct orphans *all, struct orphan *o)
+{
 	for (size_t i = 0; i < all->n; i++)
 		if (all->items[i] == o) {
 			all->items[i] = all->items[--all->n];
@@ -94,69 +110,94 @@ void orphans_drop(struct orphans *all, struct orphan *o) {
 		}
 }
 
-void orphans_done(struct orphans *o) {
+void orphans_done(struct orphans *o)
+{
 	while (o->n > 0)
 		orphan_free(o->items[--o->n]);
 	free(o->items);
-	*o = (struct orphans){0};
+	*o = (struct orphans){ 0 };
 }
 
-static int on_end(sd_event_source *source, int fd, uint32_t events, void *arg) {
+static int on_end(sd_event_source *source, int fd, uint32_t events, void *arg)
+{
 	struct orphan *o = arg;
 	sd_event_source_set_enabled(source, SD_EVENT_OFF);
 	o->ended(o->arg, o);
 	return 0;
 }
 
-static char *comm_of(pid_t pid) {
+static char *comm_of(pid_t pid)
+{
 	_cleanup_(mo_freep) char *path = mo_printf("/proc/%d/comm", (int)pid);
-	_cleanup_(mo_buf_done) struct mo_buf b = {0};
-	return mo_read_file(path, LINE_MAX_BYTES, &b) == 0 && b.data ? mo_strndup(b.data, strcspn(b.data, "\n")) : NULL;
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+	return mo_read_file(path, LINE_MAX_BYTES, &b) == 0 && b.data
+		       ? mo_strndup(b.data, strcspn(b.data, "\n"))
+		       : NULL;
 }
 
-static bool ours(pid_t pid) {
+static bool ours(pid_t pid)
+{
 	_cleanup_(mo_freep) char *path = mo_printf("/proc/%d", (int)pid);
 	struct stat st;
 	return stat(path, &st) == 0 && st.st_uid == geteuid();
 }
 
 /* What it was started for. */
-static void read_arguments(const char *line, size_t n, struct orphan *o, const char **root) {
-	static const char *const areas[] = {"gpu", "nic", "host", "klog", "stack"};
+static void read_arguments(const char *line, size_t n, struct orphan *o, const char **root)
+{
+	static const char *const areas[] = { "gpu", "nic", "host", "klog", "stack" };
 	*root = NULL;
 	for (size_t at = strlen(line) + 1; at < n; at += strlen(line + at) + 1) {
-		const char *word = line + at, *next = at + strlen(word) + 1 < n ? word + strlen(word) + 1 : NULL;
+		const char *word = line + at,
+			   *next = at + strlen(word) + 1 < n ? word + strlen(word) + 1 : NULL;
 		if (next && mo_streq(word, "--at"))
 			mo_str_set(&o->at, next);
 		else if (next && mo_streq(word, "--root"))
 			*root = next;
 		else if (!o->area && mo_enum_parse(areas, ELEMENTSOF(areas), word) >= 0)
 			mo_str_set(&o->area, word);
-		else if (o->area && !o->object && *word != '-' && (mo_streq(o->area, "gpu") || mo_streq(o->area, "nic")))
+		else if (o->area && !o->object && *word != '-' &&
+			 (mo_streq(o->area, "gpu") || mo_streq(o->area, "nic")))
 			mo_str_set(&o->object, word);
 	}
 }
 
-struct pass { sd_event *loop; const char *root; void (*ended)(void *arg, struct orphan *o); void *arg; struct orphans *found; };
+struct pass {
+	sd_event *loop;
+	const char *root;
+	void (*ended)(void *arg, struct orphan *o);
+	void *arg;
+	struct orphans *found;
+};
 
-/* One that a person started by hand is none: a helper's agent takes it along with SIGKILL (PR_SET_PDEATHSIG), which stays pending in one that hangs. The start time before and after: what was read
- * is of this process. */
-static int look_at(void *arg, pid_t pid) {
+/* One that a person started by hand is none: a helper's agent takes it along with SIGKILL
+ * (PR_SET_PDEATHSIG), which stays pending in one that hangs. The start time before and after:
+ * what was read is of this process. */
+static int look_at(void *arg, pid_t pid)
+{
 	struct pass *p = arg;
 	struct mo_proc before, after;
 	_cleanup_(mo_freep) char *comm = comm_of(pid), *parent = NULL, *path = NULL;
-	_cleanup_(mo_buf_done) struct mo_buf line = {0};
+	_cleanup_(mo_buf_done) struct mo_buf line = { 0 };
 	const char *root;
-	if (!(mo_streq(comm, "moe-discover") || mo_streq(comm, "moe-probe")) || !ours(pid) || mo_proc_read(pid, &before) < 0 || before.state == 'Z' || before.state == 'X' || !mo_proc_sigkill_pending(pid))
+	if (!(mo_streq(comm, "moe-discover") || mo_streq(comm, "moe-probe")) || !ours(pid) ||
+	    mo_proc_read(pid, &before) < 0 || before.state == 'Z' || before.state == 'X' ||
+	    !mo_proc_sigkill_pending(pid))
 		return 0;
 	parent = comm_of(before.ppid);
 	path = mo_printf("/proc/%d/cmdline", (int)pid);
-	if (mo_streq(parent, "moe-agent") || mo_streq(parent, "moectl") || mo_read_file(path, CMDLINE_MAX, &line) < 0 || !line.len || line.data[line.len - 1])
+	if (mo_streq(parent, "moe-agent") || mo_streq(parent, "moectl") ||
+	    mo_read_file(path, CMDLINE_MAX, &line) < 0 || !line.len || line.data[line.len - 1])
 		return 0;
 	struct orphan *o = mo_alloc(sizeof(*o));
-	*o = (struct orphan){.pid = pid, .fd = (int)syscall(SYS_pidfd_open, pid, 0), .ended = p->ended, .arg = p->arg};
+	*o = (struct orphan){ .pid = pid,
+			      .fd = (int)syscall(SYS_pidfd_open, pid, 0),
+			      .ended = p->ended,
+			      .arg = p->arg };
 	read_arguments(line.data, line.len, o, &root);
-	bool same = o->fd >= 0 && mo_proc_read(pid, &after) == 0 && after.start_time == before.start_time && mo_streq(root, p->root) && (mo_streq(comm, "moe-discover") ? o->at != NULL : o->area != NULL);
+	bool same = o->fd >= 0 && mo_proc_read(pid, &after) == 0 &&
+		    after.start_time == before.start_time && mo_streq(root, p->root) &&
+		    (mo_streq(comm, "moe-discover") ? o->at != NULL : o->area != NULL);
 	if (!same || sd_event_add_io(p->loop, &o->source, o->fd, EPOLLIN, on_end, o) < 0) {
 		orphan_free(o);
 		return 0;
@@ -165,7 +206,9 @@ static int look_at(void *arg, pid_t pid) {
 	return 0;
 }
 
-int orphans_find(sd_event *loop, const char *root, void (*ended)(void *arg, struct orphan *o), void *arg, struct orphans *ret) {
-	struct pass p = {.loop = loop, .root = root, .ended = ended, .arg = arg, .found = ret};
+int orphans_find(sd_event *loop, const char *root, void (*ended)(void *arg, struct orphan *o),
+		 void *arg, struct orphans *ret)
+{
+	struct pass p = { .loop = loop, .root = root, .ended = ended, .arg = arg, .found = ret };
 	return mo_proc_each(look_at, &p);
 }

@@ -1,5 +1,6 @@
-/* The third net: after a stepd's proven death every process whose environment carries the step's MOE_STEP is killed, again and again until a scan finds none (and the step's own
- * cgroup, where there is one, is empty). Only that is proof that nothing of the step is left. */
+/* The third net: after a stepd's proven death every process whose environment carries the step's
+ * MOE_STEP is killed, again and again until a scan finds none (and the step's own cgroup, where
+ * there is one, is empty). Only that is proof that nothing of the step is left. */
 #include "agent/sweep.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -14,11 +15,14 @@
 
 #define SWEEP_FIRST_US 1000
 #define SWEEP_MAX_US 1000000
-#define PASSES_MAX 8                     /* in one go: each finds what was forked during the one before */
+/* in one go: each finds what was forked during the one before */
+#define PASSES_MAX 8
 
-static void pass(void *arg) {
+static void pass(void *arg)
+{
 	struct step_dir *d = arg;
-	_cleanup_(mo_freep) char *mark = mo_printf("MOE_STEP=%s", d->spool.step_id ? d->spool.step_id : "");
+	_cleanup_(mo_freep) char *mark =
+		mo_printf("MOE_STEP=%s", d->spool.step_id ? d->spool.step_id : "");
 	size_t found = 0;
 	bool empty = cgroup_kill(d);
 	for (int i = 0; d->spool.step_id && i < PASSES_MAX; i++) {
@@ -27,20 +31,25 @@ static void pass(void *arg) {
 			break;
 	}
 	if (found == 0 && empty) {
-		struct steps_event e = {.type = AE_SWEPT, .job = d->job, .attempt = d->attempt};
+		struct steps_event e = { .type = AE_SWEPT, .job = d->job, .attempt = d->attempt };
 		d->sweeping = false;
 		cgroup_remove(d);
 		queue_event(d->manager, &e);
 		return;
 	}
 	if (d->sweep_step_us >= SWEEP_MAX_US)
-		mo_log(MO_WARNING, NULL, &(struct mo_log_where){.job = d->job, .attempt = d->attempt, .rank = -1, .node = d->manager->config->node},
+		mo_log(MO_WARNING, NULL,
+		       &(struct mo_log_where){ .job = d->job,
+					       .attempt = d->attempt,
+					       .rank = -1,
+					       .node = d->manager->config->node },
 		       "%s: %zu processes of the step do not die yet", d->path, found);
 	mo_timer_in(d->sweep_timer, d->sweep_step_us);
 	d->sweep_step_us = MO_MIN(d->sweep_step_us * 2, SWEEP_MAX_US);
 }
 
-void step_sweep(struct step_dir *d) {
+void step_sweep(struct step_dir *d)
+{
 	if (d->sweeping)
 		return;
 	if (!d->sweep_timer && mo_timer_new(d->manager->loop, pass, d, &d->sweep_timer) < 0)

@@ -2,4 +2,4 @@
 #pragma once
 #include "agent/manager.h"
 
-void step_sweep(struct step_dir *d);             /* until nothing is found: AE_SWEPT */
+void step_sweep(struct step_dir *d); /* until nothing is found: AE_SWEPT */

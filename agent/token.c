@@ -14,14 +14,18 @@
 struct node_token {
 	const struct agent_config *config;
 	char *path, *path_before;
-	char *own, *given, *before;          /* before: the own one before this: a controller that was restored from a backup may know that one alone */
+	/* before: the own one before this: a controller that was restored from a backup may know
+	 * that one alone */
+	char *own, *given, *before;
 	char *spoken;
-	char **refused; size_t n_refused;    /* those that the controller does not know */
-	char *vain;                          /* a given one that could not be traded */
-	char *own_trouble, *given_trouble;   /* told */
+	char **refused;
+	size_t n_refused;                  /* those that the controller does not know */
+	char *vain;                        /* a given one that could not be traded */
+	char *own_trouble, *given_trouble; /* told */
 };
 
-struct node_token *node_token_new(const struct agent_config *config) {
+struct node_token *node_token_new(const struct agent_config *config)
+{
 	struct node_token *t = mo_alloc(sizeof(*t));
 	t->config = config;
 	t->path = mo_path(config->state_dir, "agent.token");
@@ -29,14 +33,16 @@ struct node_token *node_token_new(const struct agent_config *config) {
 	return t;
 }
 
-static void forget_refused(struct node_token *t) {
+static void forget_refused(struct node_token *t)
+{
 	while (t->n_refused > 0)
 		free(t->refused[--t->n_refused]);
 	free(t->refused);
 	t->refused = NULL;
 }
 
-struct node_token *node_token_free(struct node_token *t) {
+struct node_token *node_token_free(struct node_token *t)
+{
 	if (!t)
 		return NULL;
 	free(t->path);
@@ -54,8 +60,9 @@ struct node_token *node_token_free(struct node_token *t) {
 }
 
 /* Trouble that lasts is said once, not at each try. */
-static void load(const char *what, const char *path, char **token, char **told) {
-	_cleanup_(mo_error_done) struct mo_error err = {0};
+static void load(const char *what, const char *path, char **token, char **told)
+{
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	char *got = NULL;
 	int r = path ? mo_token_read(path, &got, &err) : 0;
 	if (r < 0 && !mo_streq(*told, err.text))
@@ -65,56 +72,74 @@ static void load(const char *what, const char *path, char **token, char **told) 
 	*token = got;
 }
 
-void node_token_load(struct node_token *t) {
-	load("this node's token", access(t->path, F_OK) == 0 ? t->path : NULL, &t->own, &t->own_trouble);
+void node_token_load(struct node_token *t)
+{
+	load("this node's token", access(t->path, F_OK) == 0 ? t->path : NULL, &t->own,
+	     &t->own_trouble);
 	free(t->before);
 	t->before = NULL;
 	if (access(t->path_before, F_OK) == 0)
 		(void)mo_token_read(t->path_before, &t->before, NULL);
-	load("token_file", t->config->token_file && *t->config->token_file ? t->config->token_file : NULL, &t->given, &t->given_trouble);
+	load("token_file",
+	     t->config->token_file && *t->config->token_file ? t->config->token_file : NULL,
+	     &t->given, &t->given_trouble);
 }
 
-static const char *first_good(const struct node_token *t) {
-	const char *const tokens[] = {t->own, t->given, t->before};
+static const char *first_good(const struct node_token *t)
+{
+	const char *const tokens[] = { t->own, t->given, t->before };
 	for (size_t i = 0; i < ELEMENTSOF(tokens); i++)
-		if (tokens[i] && mo_enum_parse((const char *const *)t->refused, t->n_refused, tokens[i]) < 0)
+		if (tokens[i] &&
+		    mo_enum_parse((const char *const *)t->refused, t->n_refused, tokens[i]) < 0)
 			return tokens[i];
 	return NULL;
 }
 
-const char *node_token_choose(struct node_token *t) {
+const char *node_token_choose(struct node_token *t)
+{
 	node_token_load(t);
 	if (!first_good(t))
-		forget_refused(t);           /* all over again: the controller may know them one day */
+		/* all over again: the controller may know them one day */
+		forget_refused(t);
 	mo_str_set(&t->spoken, first_good(t));
 	return t->spoken;
 }
 
-const char *node_token(const struct node_token *t) { return t->spoken; }
+const char *node_token(const struct node_token *t)
+{
+	return t->spoken;
+}
 
-bool node_token_is_join(const char *token) {
+bool node_token_is_join(const char *token)
+{
 	return token && mo_starts_with(token, JOIN_PREFIX);
 }
 
-void node_token_refused(struct node_token *t, const char *token) {
+void node_token_refused(struct node_token *t, const char *token)
+{
 	if (token && mo_enum_parse((const char *const *)t->refused, t->n_refused, token) < 0)
 		mo_strs_add(&t->refused, &t->n_refused, token);
 }
 
-const char *node_token_other(const struct node_token *t) {
-	return t->given && !mo_streq(t->given, t->spoken) && !mo_streq(t->given, t->vain) ? t->given : NULL;
+const char *node_token_other(const struct node_token *t)
+{
+	return t->given && !mo_streq(t->given, t->spoken) && !mo_streq(t->given, t->vain) ? t->given
+											  : NULL;
 }
 
-void node_token_in_vain(struct node_token *t, const char *token) {
+void node_token_in_vain(struct node_token *t, const char *token)
+{
 	mo_str_set(&t->vain, token);
 }
 
-static int write_token(const char *path, const char *token) {
+static int write_token(const char *path, const char *token)
+{
 	_cleanup_(mo_freep) char *line = mo_printf("%s\n", token);
 	return mo_write_file(path, line, strlen(line), 0600, true);
 }
 
-int node_token_keep(struct node_token *t, const char *token) {
+int node_token_keep(struct node_token *t, const char *token)
+{
 	int r = t->own ? write_token(t->path_before, t->own) : 0;
 	if (r == 0)
 		r = write_token(t->path, token);
@@ -127,4 +152,7 @@ int node_token_keep(struct node_token *t, const char *token) {
 	return 0;
 }
 
-const char *node_token_path(const struct node_token *t) { return t->path; }
+const char *node_token_path(const struct node_token *t)
+{
+	return t->path;
+}

@@ -1,4 +1,5 @@
-/* Checksums and manifests of one entry. Files are read at a bounded rate and not from this node's cache, as far as the kernel lets go of it: what counts is what lies in storage. */
+/* Checksums and manifests of one entry. Files are read at a bounded rate and not from this
+ * node's cache, as far as the kernel lets go of it: what counts is what lies in storage. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -16,18 +17,25 @@
 
 /* ---- the rate ---- */
 
-struct rate { int64_t bandwidth, began_us, bytes; };
+struct rate {
+	int64_t bandwidth, began_us, bytes;
+};
 
-static void rate_wait(struct rate *r, int64_t bytes) {
+static void rate_wait(struct rate *r, int64_t bytes)
+{
 	r->bytes += bytes;
-	int64_t due = r->bandwidth > 0 ? (int64_t)((double)r->bytes * 1e6 / (double)r->bandwidth) : 0, wait = due - ((mo_clock_mono_ns() / 1000) - r->began_us);
+	int64_t due = r->bandwidth > 0 ? (int64_t)((double)r->bytes * 1e6 / (double)r->bandwidth)
+				       : 0,
+		wait = due - ((mo_clock_mono_ns() / 1000) - r->began_us);
 	if (wait > 1000)
-		poll(NULL, 0, (int)MO_MIN(wait / 1000, 60000)); /* a process of its own that has nothing else to do */
+		/* a process of its own that has nothing else to do */
+		poll(NULL, 0, (int)MO_MIN(wait / 1000, 60000));
 }
 
 /* ---- checksums ---- */
 
-static int crc_of(int fd, char *piece, struct rate *rate, struct ckpt_file *f) {
+static int crc_of(int fd, char *piece, struct rate *rate, struct ckpt_file *f)
+{
 	struct stat st;
 	uint32_t crc = 0;
 	int64_t at = 0;
@@ -43,10 +51,14 @@ static int crc_of(int fd, char *piece, struct rate *rate, struct ckpt_file *f) {
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	f->crc = crc;
-	return at == f->bytes && st.st_size == f->bytes && st.st_mtim.tv_sec * 1000000000LL + st.st_mtim.tv_nsec == f->mtime_ns ? 0 : -EBUSY;
+	return at == f->bytes && st.st_size == f->bytes &&
+			       st.st_mtim.tv_sec * 1000000000LL + st.st_mtim.tv_nsec == f->mtime_ns
+		       ? 0
+		       : -EBUSY;
 }
 
-char *checksums_make(const struct checksums *c, struct ckpt_file *files, size_t n) {
+char *checksums_make(const struct checksums *c, struct ckpt_file *files, size_t n)
+{
 	_cleanup_(mo_freep) char *piece = mo_alloc(PIECE);
 	struct rate rate = { .bandwidth = c->bandwidth, .began_us = (mo_clock_mono_ns() / 1000) };
 	int entry = openat(c->dir_fd, c->entry, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -57,9 +69,12 @@ char *checksums_make(const struct checksums *c, struct ckpt_file *files, size_t 
 	for (size_t i = 0; i < n && !reason; i++) {
 		if (manifest_part(files[i].name, c->parts) != c->part)
 			continue;
-		int fd = file_open(entry, files[i].name), r = fd < 0 ? fd : crc_of(fd, piece, &rate, &files[i]);
+		int fd = file_open(entry, files[i].name),
+		    r = fd < 0 ? fd : crc_of(fd, piece, &rate, &files[i]);
 		if (r < 0)
-			reason = mo_printf("%s: %s", files[i].name, r == -EBUSY ? "it changed while it was read" : strerror(-r));
+			reason = mo_printf("%s: %s", files[i].name,
+					   r == -EBUSY ? "it changed while it was read"
+						       : strerror(-r));
 		mo_close(fd);
 	}
 	mo_close(entry);
@@ -68,22 +83,26 @@ char *checksums_make(const struct checksums *c, struct ckpt_file *files, size_t 
 
 /* ---- manifests ---- */
 
-static int manifests_open(int dir_fd, bool make) {
+static int manifests_open(int dir_fd, bool make)
+{
 	if (make)
 		mkdirat(dir_fd, MANIFEST_DIR, 0777);
 	int fd = openat(dir_fd, MANIFEST_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }
 
-static int save(int dir_fd, const char *name, const struct ckpt_file *files, size_t n) {
+static int save(int dir_fd, const char *name, const struct ckpt_file *files, size_t n)
+{
 	_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
-	_cleanup_(mo_freep) char *tag = mo_random_hex(8), *tmp = mo_printf(".%s.tmp", tag ? tag : "x");
+	_cleanup_(mo_freep) char *tag = mo_random_hex(8),
+				 *tmp = mo_printf(".%s.tmp", tag ? tag : "x");
 	int at = manifests_open(dir_fd, true);
 
 	if (at < 0)
 		return at;
 	manifest_write(files, n, &text);
-	int fd = openat(at, tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644), r = fd < 0 ? -errno : mo_write_all(fd, text.data, text.len);
+	int fd = openat(at, tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644),
+	    r = fd < 0 ? -errno : mo_write_all(fd, text.data, text.len);
 	if (r == 0 && fsync(fd) < 0)
 		r = -errno;
 	mo_close(fd);
@@ -95,7 +114,8 @@ static int save(int dir_fd, const char *name, const struct ckpt_file *files, siz
 	return r;
 }
 
-static int load(int dir_fd, const char *name, struct ckpt_file **ret, size_t *n_ret) {
+static int load(int dir_fd, const char *name, struct ckpt_file **ret, size_t *n_ret)
+{
 	_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
 	int at = manifests_open(dir_fd, false), fd = at < 0 ? at : file_open(at, name);
 	struct stat st;
@@ -105,32 +125,40 @@ static int load(int dir_fd, const char *name, struct ckpt_file **ret, size_t *n_
 		r = -EINVAL;
 	if (r >= 0) {
 		_cleanup_(mo_freep) char *data = mo_alloc((size_t)st.st_size + 1);
-		r = pread(fd, data, (size_t)st.st_size, 0) == st.st_size ? manifest_read(data, (size_t)st.st_size, ret, n_ret) : -EINVAL;
+		r = pread(fd, data, (size_t)st.st_size, 0) == st.st_size
+			    ? manifest_read(data, (size_t)st.st_size, ret, n_ret)
+			    : -EINVAL;
 	}
 	mo_close(fd);
 	mo_close(at);
 	return r;
 }
 
-void manifest_save(int dir_fd, const char *entry, const struct ckpt_file *files, size_t n) {
-	save(dir_fd, entry, files, n);         /* without it the digest still tells that something changed, only not what */
+void manifest_save(int dir_fd, const char *entry, const struct ckpt_file *files, size_t n)
+{
+	/* without it the digest still tells that something changed, only not what */
+	save(dir_fd, entry, files, n);
 }
 
-int manifest_load(int dir_fd, const char *entry, struct ckpt_file **ret, size_t *n_ret) {
+int manifest_load(int dir_fd, const char *entry, struct ckpt_file **ret, size_t *n_ret)
+{
 	return load(dir_fd, entry, ret, n_ret);
 }
 
-static char *part_name(const struct checksums *c, int64_t part) {
+static char *part_name(const struct checksums *c, int64_t part)
+{
 	return mo_printf(".%s.%lld-%lld", c->entry, (long long)part, (long long)c->parts);
 }
 
-int checksums_save_part(const struct checksums *c, const struct ckpt_file *files, size_t n) {
+int checksums_save_part(const struct checksums *c, const struct ckpt_file *files, size_t n)
+{
 	_cleanup_(mo_freep) char *name = part_name(c, c->part);
 
 	return save(c->dir_fd, name, files, n);
 }
 
-char *checksums_join(const struct checksums *c, struct ckpt_file *files, size_t n) {
+char *checksums_join(const struct checksums *c, struct ckpt_file *files, size_t n)
+{
 	char *reason = NULL;
 
 	for (int64_t part = 0; part < c->parts && !reason; part++) {
@@ -138,7 +166,8 @@ char *checksums_join(const struct checksums *c, struct ckpt_file *files, size_t 
 		struct ckpt_file *was = NULL;
 		size_t n_was = 0;
 		if (load(c->dir_fd, name, &was, &n_was) < 0)
-			return mo_printf("the checksums of part %lld of %lld are gone", (long long)part + 1, (long long)c->parts);
+			return mo_printf("the checksums of part %lld of %lld are gone",
+					 (long long)part + 1, (long long)c->parts);
 		reason = manifest_difference(was, n_was, files, n, false);
 		for (size_t i = 0; i < n && !reason; i++)
 			if (manifest_part(files[i].name, c->parts) == part)
@@ -157,7 +186,8 @@ char *checksums_join(const struct checksums *c, struct ckpt_file *files, size_t 
 	return reason;
 }
 
-void manifest_remove(int dir_fd, const char *entry) {
+void manifest_remove(int dir_fd, const char *entry)
+{
 	int at = manifests_open(dir_fd, false);
 
 	if (at >= 0)

@@ -1,5 +1,6 @@
-/* Copies of what a script writes over. A copy shares its blocks with the original where the file system can (FICLONE), else it is a full one where there is room. Never a hard link: torch.save truncates
- * the file that is there, and a link would be truncated with it. */
+/* Copies of what a script writes over. A copy shares its blocks with the original where the file
+ * system can (FICLONE), else it is a full one where there is room. Never a hard link: torch.save
+ * truncates the file that is there, and a link would be truncated with it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
@@ -13,7 +14,8 @@
 #include "lib/base/fd.h"
 
 #define PIECE (4 << 20)
-#define ROOM_PART 8                    /* what a full copy leaves free at least: this part of its size */
+/* what a full copy leaves free at least: this part of its size */
+#define ROOM_PART 8
 
 static int copy_bytes(int from, int to, int64_t bytes)
 {
@@ -23,7 +25,7 @@ static int copy_bytes(int from, int to, int64_t bytes)
 	for (int64_t at = 0; at < bytes; at += n) {
 		n = pread(from, piece, (size_t)MO_MIN(bytes - at, (int64_t)PIECE), at);
 		if (n <= 0)
-			return n < 0 ? -errno : -EBUSY;        /* it became shorter */
+			return n < 0 ? -errno : -EBUSY; /* it became shorter */
 		int r = mo_write_all(to, piece, (size_t)n);
 		if (r < 0)
 			return r;
@@ -40,7 +42,9 @@ static int copy_file(int from_dir, int to_dir, const char *name)
 
 	if (from < 0 || fstat(from, &st) < 0)
 		return from < 0 ? from : -errno;
-	_cleanup_(mo_closep) int to = openat(to_dir, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, st.st_mode & 0777);
+	_cleanup_(mo_closep) int to =
+		openat(to_dir, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+		       st.st_mode & 0777);
 
 	if (to < 0)
 		return -errno;
@@ -65,7 +69,10 @@ static int make_parents(int at, const char *name)
 static bool shares_blocks(int from_dir, int to_dir, const char *name)
 {
 	_cleanup_(mo_closep) int from = file_open(from_dir, name);
-	_cleanup_(mo_closep) int to = from < 0 ? -1 : openat(to_dir, ".moe-probe", O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	_cleanup_(mo_closep) int to =
+		from < 0 ? -1
+			 : openat(to_dir, ".moe-probe",
+				  O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
 	bool shares = to >= 0 && ioctl(to, FICLONE, from) == 0;
 
 	if (to >= 0)
@@ -80,7 +87,8 @@ static bool has_room(int from_dir, int to_dir, const struct ckpt_entry *e)
 
 	for (size_t i = 0; i < e->n_files; i++)
 		bytes += e->files[i].bytes;
-	if (e->n_files == 0 || shares_blocks(from_dir, to_dir, e->files[0].name) || fstatvfs(to_dir, &fs) < 0)
+	if (e->n_files == 0 || shares_blocks(from_dir, to_dir, e->files[0].name) ||
+	    fstatvfs(to_dir, &fs) < 0)
 		return true;
 	return (int64_t)fs.f_bavail * (int64_t)fs.f_frsize >= bytes + bytes / ROOM_PART;
 }
@@ -104,8 +112,10 @@ int copy_entry(int from_dir, const struct ckpt_entry *e, int to)
 	if (e->directory) {
 		if (mkdirat(to, e->name, 0777) < 0)
 			return -errno;
-		_cleanup_(mo_closep) int from_below = openat(from_dir, e->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		_cleanup_(mo_closep) int to_below = openat(to, e->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		_cleanup_(mo_closep) int from_below =
+			openat(from_dir, e->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		_cleanup_(mo_closep) int to_below =
+			openat(to, e->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		r = copy_files(from_below, to_below, e);
 	} else {
 		r = copy_files(from_dir, to, e);

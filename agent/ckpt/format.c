@@ -1,6 +1,9 @@
-/* What a file's own format says of whether it is whole, by short reads: its head, its tail and the directory that the tail names. What a file must be the layout says (formats); what nothing is said of
- * is judged when it begins as an archive or is called .safetensors, everything else may be whole.
- *   torch         an archive that ends with its closing record, its records where and as many as its directory says; or the older stream
+/* What a file's own format says of whether it is whole, by short reads: its head, its tail and
+ * the directory that the tail names. What a file must be the layout says (formats); what nothing
+ * is said of is judged when it begins as an archive or is called .safetensors, everything else
+ * may be whole.
+ *   torch         an archive that ends with its closing record, its records where and as many as
+ *                 its directory says; or the older stream
  *   safetensors   eight bytes, the length of a JSON header, which names the end of the last tensor
  *   ocdbt         the store's manifest: its magic number, length and checksum
  *   msgpack       one whole value (up to 64 MiB)
@@ -16,11 +19,12 @@
 
 #define HEADER_MAX (64LL << 20)
 #define PICKLE_MAX (256LL << 20)
-#define LOCALS 32                      /* records of an archive that are looked at in their place */
+#define LOCALS 32 /* records of an archive that are looked at in their place */
 #define SAMPLE 4096
 #define HEAD 64
 
-static bool ends_with(const char *s, const char *end) {
+static bool ends_with(const char *s, const char *end)
+{
 	size_t n = strlen(s), k = strlen(end);
 
 	return n >= k && strcmp(s + n - k, end) == 0;
@@ -28,12 +32,15 @@ static bool ends_with(const char *s, const char *end) {
 
 /* ---- archives ---- */
 
-static bool read_exactly(int fd, void *p, int64_t n, int64_t at) {
+static bool read_exactly(int fd, void *p, int64_t n, int64_t at)
+{
 	return n >= 0 && pread(fd, p, (size_t)n, at) == n;
 }
 
 /* The directory of the file's last archive; NULL with *ret_why (static text). */
-static unsigned char *read_directory(int fd, int64_t bytes, struct archive *ret, const char **ret_why) {
+static unsigned char *read_directory(int fd, int64_t bytes, struct archive *ret,
+				     const char **ret_why)
+{
 	unsigned char tail[ARCHIVE_TAIL];
 	int64_t n = MO_MIN(bytes, (int64_t)ARCHIVE_TAIL);
 
@@ -47,17 +54,25 @@ static unsigned char *read_directory(int fd, int64_t bytes, struct archive *ret,
 		return NULL;
 	_cleanup_(mo_freep) unsigned char *directory = mo_alloc((size_t)ret->directory_bytes + 1);
 	*ret_why = "its archive's directory cannot be read";
-	return read_exactly(fd, directory, ret->directory_bytes, ret->directory) ? TAKE_PTR(directory) : NULL;
+	return read_exactly(fd, directory, ret->directory_bytes, ret->directory)
+		       ? TAKE_PTR(directory)
+		       : NULL;
 }
 
-static const char *record_damage(int fd, const struct archive *a, const struct archive_record *r, int64_t *ret_content) {
+static const char *record_damage(int fd, const struct archive *a, const struct archive_record *r,
+				 int64_t *ret_content)
+{
 	unsigned char local[ARCHIVE_LOCAL];
 
-	return read_exactly(fd, local, sizeof(local), r->at) ? archive_local(a, r, local, ret_content) : "a record of its archive cannot be read";
+	return read_exactly(fd, local, sizeof(local), r->at)
+		       ? archive_local(a, r, local, ret_content)
+		       : "a record of its archive cannot be read";
 }
 
-/* All records must lie in the file; of LOCALS of them, the last among them, it is read that they do. */
-static char *zip_damage(int fd, int64_t bytes) {
+/* All records must lie in the file; of LOCALS of them, the last among them, it is read that they
+ * do. */
+static char *zip_damage(int fd, int64_t bytes)
+{
 	struct archive a;
 	struct archive_record r;
 	const char *why;
@@ -68,7 +83,7 @@ static char *zip_damage(int fd, int64_t bytes) {
 	if (!directory)
 		return mo_strdup(why);
 	stride = MO_MAX(a.records / LOCALS, (int64_t)1);
-	for (bool done = false; ; n++) {
+	for (bool done = false;; n++) {
 		why = archive_next(&a, directory, &at, &r, &done);
 		if (done && n != a.records)
 			why = "its archive's directory has another number of records than it says";
@@ -81,14 +96,17 @@ static char *zip_damage(int fd, int64_t bytes) {
 	}
 }
 
-static bool is_pickle(const struct archive_record *r) {
+static bool is_pickle(const struct archive_record *r)
+{
 	static const char end[] = "/data.pkl";
 	size_t n = sizeof(end) - 1;
 
-	return !r->packed && r->n_name > n && memcmp(r->name + r->n_name - n, end, n) == 0 && r->stored <= PICKLE_MAX;
+	return !r->packed && r->n_name > n && memcmp(r->name + r->n_name - n, end, n) == 0 &&
+	       r->stored <= PICKLE_MAX;
 }
 
-bool format_pickle(int fd, int64_t bytes, char **ret, size_t *ret_n) {
+bool format_pickle(int fd, int64_t bytes, char **ret, size_t *ret_n)
+{
 	struct archive a;
 	struct archive_record r;
 	const char *why;
@@ -96,7 +114,7 @@ bool format_pickle(int fd, int64_t bytes, char **ret, size_t *ret_n) {
 	size_t at = 0;
 	int64_t content;
 
-	for (bool done = !directory; !done && !archive_next(&a, directory, &at, &r, &done); ) {
+	for (bool done = !directory; !done && !archive_next(&a, directory, &at, &r, &done);) {
 		if (done || !is_pickle(&r) || record_damage(fd, &a, &r, &content))
 			continue;
 		*ret = mo_alloc((size_t)r.stored + 1);
@@ -109,22 +127,27 @@ bool format_pickle(int fd, int64_t bytes, char **ret, size_t *ret_n) {
 /* ---- safetensors ---- */
 
 /* The largest end of a tensor's bytes behind the header, MO_NONE when the header makes no sense. */
-static int64_t last_offset(struct json_object *doc) {
+static int64_t last_offset(struct json_object *doc)
+{
 	int64_t last = 0;
 
 	json_object_object_foreach(doc, name, tensor) {
 		struct json_object *offsets, *end;
 		if (mo_streq(name, "__metadata__"))
 			continue;
-		if (!json_object_is_type(tensor, json_type_object) || !json_object_object_get_ex(tensor, "data_offsets", &offsets) || !json_object_is_type(offsets, json_type_array)
-		    || !(end = json_object_array_get_idx(offsets, 1)) || !json_object_is_type(end, json_type_int))
+		if (!json_object_is_type(tensor, json_type_object) ||
+		    !json_object_object_get_ex(tensor, "data_offsets", &offsets) ||
+		    !json_object_is_type(offsets, json_type_array) ||
+		    !(end = json_object_array_get_idx(offsets, 1)) ||
+		    !json_object_is_type(end, json_type_int))
 			return MO_NONE;
 		last = MO_MAX(last, json_object_get_int64(end));
 	}
 	return last;
 }
 
-static char *safetensors_damage(int fd, int64_t bytes) {
+static char *safetensors_damage(int fd, int64_t bytes)
+{
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	struct json_object *doc = NULL;
 	unsigned char first[8];
@@ -145,38 +168,50 @@ static char *safetensors_damage(int fd, int64_t bytes) {
 	json_object_put(doc);
 	if (last == MO_NONE)
 		return mo_strdup("its header makes no sense");
-	return last + 8 + (int64_t)n <= bytes ? NULL : mo_printf("it is cut short: %lld bytes of %lld", (long long)bytes, (long long)(last + 8 + (int64_t)n));
+	return last + 8 + (int64_t)n <= bytes
+		       ? NULL
+		       : mo_printf("it is cut short: %lld bytes of %lld", (long long)bytes,
+				   (long long)(last + 8 + (int64_t)n));
 }
 
 /* ---- others ---- */
 
 /* Zeros at both ends: what a file system leaves of blocks that it never wrote. */
-static char *zeros_damage(int fd, int64_t bytes) {
+static char *zeros_damage(int fd, int64_t bytes)
+{
 	unsigned char piece[SAMPLE];
 	int64_t n = MO_MIN(bytes, (int64_t)SAMPLE);
 
 	if (!read_exactly(fd, piece, n, 0))
 		return mo_strdup("it cannot be read");
-	return only_zeros(piece, (size_t)n) && read_exactly(fd, piece, n, bytes - n) && only_zeros(piece, (size_t)n) ? mo_strdup("it holds zeros") : NULL;
+	return only_zeros(piece, (size_t)n) && read_exactly(fd, piece, n, bytes - n) &&
+			       only_zeros(piece, (size_t)n)
+		       ? mo_strdup("it holds zeros")
+		       : NULL;
 }
 
-static char *whole_damage(int fd, int64_t bytes, const char *(*damage)(const unsigned char *, size_t))
+static char *whole_damage(int fd, int64_t bytes,
+			  const char *(*damage)(const unsigned char *, size_t))
 {
 	if (bytes > HEADER_MAX)
 		return mo_printf("it is larger than %lld MiB", HEADER_MAX >> 20);
 	_cleanup_(mo_freep) unsigned char *data = mo_alloc((size_t)bytes + 1);
-	return mo_strdup(read_exactly(fd, data, bytes, 0) ? damage(data, (size_t)bytes) : "it cannot be read");
+	return mo_strdup(read_exactly(fd, data, bytes, 0) ? damage(data, (size_t)bytes)
+							  : "it cannot be read");
 }
 
-static char *pickle_damage(int fd, const unsigned char *head, size_t n, int64_t bytes) {
+static char *pickle_damage(int fd, const unsigned char *head, size_t n, int64_t bytes)
+{
 	unsigned char last = 0;
 
 	if (n == 0 || head[0] != 0x80)
 		return mo_strdup("it is no pickle");
-	return read_exactly(fd, &last, 1, bytes - 1) && last == '.' ? NULL : mo_strdup("it is cut short");
+	return read_exactly(fd, &last, 1, bytes - 1) && last == '.' ? NULL
+								    : mo_strdup("it is cut short");
 }
 
-static char *torch_damage(int fd, const unsigned char *head, size_t n, int64_t bytes) {
+static char *torch_damage(int fd, const unsigned char *head, size_t n, int64_t bytes)
+{
 	if (archive_begins(head, n))
 		return zip_damage(fd, bytes);
 	if (torch_stream_begins(head, n))
@@ -184,7 +219,8 @@ static char *torch_damage(int fd, const unsigned char *head, size_t n, int64_t b
 	return mo_strdup(only_zeros(head, n) ? "it holds zeros" : "it is no file of torch.save");
 }
 
-char *format_damage(int fd, const char *name, int64_t bytes, enum ckpt_format format) {
+char *format_damage(int fd, const char *name, int64_t bytes, enum ckpt_format format)
+{
 	unsigned char head[HEAD];
 	ssize_t n = pread(fd, head, sizeof(head), 0);
 
@@ -202,7 +238,8 @@ char *format_damage(int fd, const char *name, int64_t bytes, enum ckpt_format fo
 		return pickle_damage(fd, head, (size_t)n, bytes);
 	if (format == FORMAT_JSON)
 		return only_zeros(head, (size_t)n) ? mo_strdup("it holds zeros") : NULL;
-	if (format == FORMAT_SAFETENSORS || (format == FORMAT_UNKNOWN && ends_with(name, ".safetensors")))
+	if (format == FORMAT_SAFETENSORS ||
+	    (format == FORMAT_UNKNOWN && ends_with(name, ".safetensors")))
 		return safetensors_damage(fd, bytes);
 	return archive_begins(head, (size_t)n) ? zip_damage(fd, bytes) : NULL;
 }

@@ -25,7 +25,7 @@
 #define LOOK_MS 1000
 #define NOTIFY_FD 3
 #define NAMES_MAX 100000
-#define TORN_MAX 1000                  /* names tried for what is moved out of the way */
+#define TORN_MAX 1000 /* names tried for what is moved out of the way */
 
 /* By their format alone. */
 static const struct ckpt_question question = {
@@ -41,7 +41,7 @@ struct keeper {
 	/* digests: what lay there at the look before; what was copied, or is none of this attempt's
 	 * saves */
 	char *last, *kept;
-	int told;                      /* why no copy could be kept, as it was told last */
+	int told; /* why no copy could be kept, as it was told last */
 };
 
 /* ---- looking ---- */
@@ -192,7 +192,7 @@ static void begin(struct keeper *k, bool resumed)
 	k->last = found.name ? look_at(k, dir_fd, found.name, true, &e) : NULL;
 	k->kept = mo_strdup(k->last);
 	if (resumed && k->last)
-		(void)keep_copy(k, dir_fd, &e);        /* without one it is as before */
+		(void)keep_copy(k, dir_fd, &e); /* without one it is as before */
 	if (!resumed && kept >= 0) {
 		tree_remove(kept, "past");
 		renameat(kept, "whole", kept, "past");

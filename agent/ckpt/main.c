@@ -1,9 +1,15 @@
-/* moe-ckpt: looks at a checkpoint directory and prints what is complete (struct scan_result, one line of JSON). A program of its own, started by the agent with a deadline,
- * because shared file systems hang, and because it looks with the rights of the job's user. Exit 0 with a result, 1 with one line on stderr, 2 for bad usage.
+/* moe-ckpt: looks at a checkpoint directory and prints what is complete (struct scan_result, one
+ * line of JSON). A program of its own, started by the agent with a deadline, because shared file
+ * systems hang, and because it looks with the rights of the job's user. Exit 0 with a result, 1
+ * with one line on stderr, 2 for bad usage.
  *   moe-ckpt --scan ORDER [--bandwidth BYTES_PER_S] [--min-uid UID] [--allow-root]
- *   moe-ckpt --keep ORDER [--resumed]       started by moe-stepd beside the ranks, as their user: keeps copies (keep.h) until its standard input ends
- * ORDER: a scan command as JSON (lib/model/message.h), "-" = from standard input. With `only` one checkpoint is verified, at the lowest priority; checksums are read at the bandwidth.
- * With a job the directory is also probed for writing (and made); without one nothing is changed. Run by root it becomes `user`; root itself only with --allow-root. */
+ *   moe-ckpt --keep ORDER [--resumed]       started by moe-stepd beside the ranks, as their
+ *                                           user: keeps copies (keep.h) until its standard input
+ *                                           ends
+ * ORDER: a scan command as JSON (lib/model/message.h), "-" = from standard input. With `only`
+ * one checkpoint is verified, at the lowest priority; checksums are read at the bandwidth. With
+ * a job the directory is also probed for writing (and made); without one nothing is changed. Run
+ * by root it becomes `user`; root itself only with --allow-root. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,31 +28,37 @@
 #define IOPRIO_WHO_PROCESS 1
 #define IOPRIO_IDLE (3 << 13)
 
-static const char usage[] = "usage: moe-ckpt --scan ORDER|- [--bandwidth BYTES_PER_S] [--min-uid UID] [--allow-root] | --keep ORDER [--resumed] | --version\n";
+static const char usage[] = "usage: moe-ckpt --scan ORDER|- [--bandwidth BYTES_PER_S] [--min-uid "
+			    "UID] [--allow-root] | --keep ORDER [--resumed] | --version\n";
 
-static int become(const char *user, const struct mo_identity_rule *rule, struct mo_error *err) {
+static int become(const char *user, const struct mo_identity_rule *rule, struct mo_error *err)
+{
 	_cleanup_(mo_identity_done) struct mo_identity who = { 0 };
 	int r = mo_identity_resolve(user, rule, &who, err);
 
 	if (r < 0)
 		return r;
 	r = mo_identity_become(&who);
-	return r < 0 ? mo_error_set(err, r, "cannot become user %s: %s", who.user, strerror(-r)) : 0;
+	return r < 0 ? mo_error_set(err, r, "cannot become user %s: %s", who.user, strerror(-r))
+		     : 0;
 }
 
-static int read_order(const char *arg, struct command *ret, struct mo_error *err) {
+static int read_order(const char *arg, struct command *ret, struct mo_error *err)
+{
 	_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
 
 	if (mo_streq(arg, "-")) {
 		char piece[4096];
 		ssize_t n;
-		while ((n = read(STDIN_FILENO, piece, sizeof(piece))) > 0 && text.len <= ORDER_BYTES_MAX)
+		while ((n = read(STDIN_FILENO, piece, sizeof(piece))) > 0 &&
+		       text.len <= ORDER_BYTES_MAX)
 			mo_buf_add(&text, piece, (size_t)n);
 	} else {
 		mo_buf_str(&text, arg);
 	}
 	if (text.len > ORDER_BYTES_MAX)
-		return mo_error_set(err, -E2BIG, "order: it has more than %d bytes", ORDER_BYTES_MAX);
+		return mo_error_set(err, -E2BIG, "order: it has more than %d bytes",
+				    ORDER_BYTES_MAX);
 	int r = wire_decode(&command_desc, text.data ? text.data : "", text.len, false, ret, err);
 	if (r < 0)
 		return r;
@@ -55,34 +67,43 @@ static int read_order(const char *arg, struct command *ret, struct mo_error *err
 	return 0;
 }
 
-static int level_of(const char *text, enum ckpt_level *ret, struct mo_error *err) {
-	int level = text ? mo_enum_parse(ckpt_level_names, ELEMENTSOF(ckpt_level_names), text) : LEVEL_SIZES;
+static int level_of(const char *text, enum ckpt_level *ret, struct mo_error *err)
+{
+	int level = text ? mo_enum_parse(ckpt_level_names, ELEMENTSOF(ckpt_level_names), text)
+			 : LEVEL_SIZES;
 
 	if (level < 0)
-		return mo_error_set(err, -EINVAL, "level '%s' is unknown: use marker, sizes or crc", text);
+		return mo_error_set(err, -EINVAL, "level '%s' is unknown: use marker, sizes or crc",
+				    text);
 	*ret = (enum ckpt_level)level;
 	return 0;
 }
 
 /* Ranks on this node come first: verification takes what they leave of CPU and of the disk. */
-static void be_modest(void) {
+static void be_modest(void)
+{
 	setpriority(PRIO_PROCESS, 0, 19);
 	syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_IDLE);
 }
 
-static bool means_unwritable(int r) {
+static bool means_unwritable(int r)
+{
 	return r == -EACCES || r == -EPERM || r == -EROFS;
 }
 
 /* The directory without links in its path: an engine may print it so. */
-static char *real_directory(const char *dir) {
+static char *real_directory(const char *dir)
+{
 	_cleanup_(mo_freep) char *clean = mo_path_clean(dir), *real = realpath(dir, NULL);
 
 	return real && !mo_streq(real, clean) ? TAKE_PTR(real) : NULL;
 }
 
-/* What is wrong with the directory is part of the result; what is wrong with the order or the user is not. */
-static int scan(const struct command *order, const struct mo_identity_rule *rule, int64_t bandwidth, struct scan_result *ret, struct mo_error *err) {
+/* What is wrong with the directory is part of the result; what is wrong with the order or the
+ * user is not. */
+static int scan(const struct command *order, const struct mo_identity_rule *rule, int64_t bandwidth,
+		struct scan_result *ret, struct mo_error *err)
+{
 	_cleanup_(mo_error_done) struct mo_error problem = { 0 };
 	enum ckpt_level level = LEVEL_SIZES;
 	bool forbidden = false;
@@ -96,7 +117,7 @@ static int scan(const struct command *order, const struct mo_identity_rule *rule
 	ret->attempt = order->attempt;
 	if (order->only != MO_NONE) {
 		be_modest();
-		ret->writable = true;          /* the job writes there */
+		ret->writable = true; /* the job writes there */
 	} else if (order->job != MO_NONE) {
 		r = scan_probe(order->dir, &problem);
 		ret->writable = r == 0;
@@ -111,12 +132,14 @@ static int scan(const struct command *order, const struct mo_identity_rule *rule
 		if (r == 0 && order->doubt)
 			place_compare(order, ret);
 	}
-	if (r < 0 && !(forbidden && means_unwritable(r)))      /* `writable` says that already */
+	if (r < 0 && !(forbidden && means_unwritable(r))) /* `writable` says that already */
 		mo_str_set(&ret->error, mo_error_text(&problem, r));
 	return 0;
 }
 
-static int run(const char *arg, const struct mo_identity_rule *rule, int64_t bandwidth, struct mo_error *err) {
+static int run(const char *arg, const struct mo_identity_rule *rule, int64_t bandwidth,
+	       struct mo_error *err)
+{
 	struct command order;
 	struct scan_result result;
 	_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
@@ -136,7 +159,8 @@ static int run(const char *arg, const struct mo_identity_rule *rule, int64_t ban
 	return r;
 }
 
-static int keep(const char *arg, bool resumed, struct mo_error *err) {
+static int keep(const char *arg, bool resumed, struct mo_error *err)
+{
 	struct command order;
 
 	mo_desc_init(&command_desc, &order);
@@ -149,7 +173,8 @@ static int keep(const char *arg, bool resumed, struct mo_error *err) {
 	return r;
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char **argv)
+{
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	const char *order = NULL, *keep_order = NULL;
 	bool resumed = false;
@@ -169,9 +194,11 @@ int main(int argc, char **argv) {
 			keep_order = argv[++i];
 		} else if (mo_streq(argv[i], "--resumed")) {
 			resumed = true;
-		} else if (mo_streq(argv[i], "--bandwidth") && i + 1 < argc && mo_parse_i64(argv[i + 1], 0, INT64_MAX, &bandwidth) == 0) {
+		} else if (mo_streq(argv[i], "--bandwidth") && i + 1 < argc &&
+			   mo_parse_i64(argv[i + 1], 0, INT64_MAX, &bandwidth) == 0) {
 			i++;
-		} else if (mo_streq(argv[i], "--min-uid") && i + 1 < argc && mo_parse_i64(argv[i + 1], 0, UINT32_MAX, &rule.min_uid) == 0) {
+		} else if (mo_streq(argv[i], "--min-uid") && i + 1 < argc &&
+			   mo_parse_i64(argv[i + 1], 0, UINT32_MAX, &rule.min_uid) == 0) {
 			i++;
 		} else {
 			fprintf(stderr, "moe-ckpt: %s: unexpected argument\n%s", argv[i], usage);
@@ -182,7 +209,8 @@ int main(int argc, char **argv) {
 		fputs(usage, stderr);
 		return 2;
 	}
-	umask(022);                            /* a directory it makes looks as if the ranks had made it */
+	/* a directory it makes looks as if the ranks had made it */
+	umask(022);
 	int r = order ? run(order, &rule, bandwidth, &err) : keep(keep_order, resumed, &err);
 	if (r < 0)
 		fprintf(stderr, "moe-ckpt: %s\n", mo_error_text(&err, r));

@@ -1,13 +1,14 @@
-/* Whether a path is in checkpoint.dir by another name: through a link, or another mount of it. A job is
- * ended by the word that it is not, so that is said only of what is there and shares no directory
- * with checkpoint.dir on its way, while checkpoint.dir has nothing of that save. */
+/* Whether a path is in checkpoint.dir by another name: through a link, or another mount of it. A
+ * job is ended by the word that it is not, so that is said only of what is there and shares no
+ * directory with checkpoint.dir on its way, while checkpoint.dir has nothing of that save. */
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "agent/ckpt/scan.h"
 
-enum relation { APART, LIKE, SAME };    /* LIKE: the same number on another device: a second mount may look so */
+/* LIKE: the same number on another device: a second mount may look so */
+enum relation { APART, LIKE, SAME };
 
 /* The nearest of path and those above it that is the directory; path is cut there. */
 static enum relation find_above(char *path, const struct stat *dir)
@@ -37,7 +38,7 @@ void place_compare(const struct command *order, struct scan_result *ret)
 	struct stat dir;
 
 	if (!real || stat(order->dir, &dir) < 0)
-		return;        /* what is not there is known of nothing */
+		return; /* what is not there is known of nothing */
 	by_name = find_above(path, &dir);
 	by_links = find_above(real, &dir);
 	if (by_name == SAME)

@@ -1,7 +1,9 @@
 /* See scan.h. One entry's files are in memory at a time. What is asked of an entry:
  *   it was verified before (order->known)   is its manifest the same? nothing is read of it
- *   after its save (order->only)            is it whole, and at level crc: checksums of this node's part of its files
- *   else                                    is it whole? offline at level crc: are its checksums those of its manifest? */
+ *   after its save (order->only)            is it whole, and at level crc: checksums of this
+ *                                           node's part of its files
+ *   else                                    is it whole? offline at level crc: are its checksums
+ *                                           those of its manifest? */
 #include "agent/ckpt/keep.h"
 
 #include <errno.h>
@@ -13,19 +15,28 @@
 #include "lib/base/fd.h"
 #include "lib/model/limits.h"
 
-#define NAMES_MAX 1000000              /* names of the checkpoint directory */
-#define THOROUGH 2                     /* before an attempt the files of this many whole ones are opened; the others are not what it resumes from */
+#define NAMES_MAX 1000000 /* names of the checkpoint directory */
+/* before an attempt the files of this many whole ones are opened; the others are not what it
+ * resumes from */
+#define THOROUGH 2
 
 struct scan {
-	const struct command *order; enum ckpt_level level; int64_t bandwidth;
-	const char *dir; int dir_fd;
+	const struct command *order;
+	enum ckpt_level level;
+	int64_t bandwidth;
+	const char *dir;
+	int dir_fd;
 	struct ckpt_rules *rules;
 	struct ckpt_question question;
 	size_t n_whole;
-	size_t n_empty; bool no_empty;     /* entries that hold nothing; whether they are passed over */
+	/* entries that hold nothing; whether they are passed over */
+	size_t n_empty;
+	bool no_empty;
 };
 
-static void report(const struct scan *s, const struct ckpt_entry *e, char *reason, struct scan_result *ret) {
+static void report(const struct scan *s, const struct ckpt_entry *e, char *reason,
+		   struct scan_result *ret)
+{
 	struct found_checkpoint *f = MO_ADD(ret, items, &found_checkpoint_desc);
 	int64_t marked = MO_NONE;
 
@@ -41,37 +52,48 @@ static void report(const struct scan *s, const struct ckpt_entry *e, char *reaso
 	for (size_t i = 0; i < e->n_markers; i++)
 		if (e->markers[i].present)
 			marked = MO_MAX(marked, e->markers[i].mtime_ns);
-	f->saved_at = (marked == MO_NONE ? e->mtime_ns : marked) / 1000000 * 1000;   /* times are told in ms */
+	/* times are told in ms */
+	f->saved_at = (marked == MO_NONE ? e->mtime_ns : marked) / 1000000 * 1000;
 }
 
 /* ---- the directory ---- */
 
-struct names { struct ckpt_entry *items; size_t n; };
+struct names {
+	struct ckpt_entry *items;
+	size_t n;
+};
 
-static void names_done(struct names *l) {
+static void names_done(struct names *l)
+{
 	for (size_t i = 0; i < l->n; i++)
 		ckpt_entry_done(&l->items[i]);
 	free(l->items);
 }
 
-static int newest_first(const void *a, const void *b) {
+static int newest_first(const void *a, const void *b)
+{
 	const struct ckpt_entry *x = a, *y = b;
 
 	if (x->iteration == y->iteration && x->mtime_ns != y->mtime_ns)
 		return (x->mtime_ns < y->mtime_ns) - (x->mtime_ns > y->mtime_ns);
-	return x->iteration != y->iteration ? (x->iteration < y->iteration) - (x->iteration > y->iteration) : strcmp(x->name, y->name);
+	return x->iteration != y->iteration
+		       ? (x->iteration < y->iteration) - (x->iteration > y->iteration)
+		       : strcmp(x->name, y->name);
 }
 
-static void list_names(DIR *d, const struct ckpt_rules *rules, bool unnumbered, struct names *ret) {
+static void list_names(DIR *d, const struct ckpt_rules *rules, bool unnumbered, struct names *ret)
+{
 	size_t seen = 0;
 
 	for (struct dirent *de; (de = readdir(d)) && seen < NAMES_MAX; seen++) {
 		int64_t iteration;
 		bool unfinished;
 		struct stat st;
-		if (de->d_name[0] == '.' || !ckpt_is_entry(rules, de->d_name, &iteration, &unfinished))
+		if (de->d_name[0] == '.' ||
+		    !ckpt_is_entry(rules, de->d_name, &iteration, &unfinished))
 			continue;
-		if (fstatat(dirfd(d), de->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !(S_ISDIR(st.st_mode) || S_ISREG(st.st_mode) || S_ISLNK(st.st_mode)))
+		if (fstatat(dirfd(d), de->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+		    !(S_ISDIR(st.st_mode) || S_ISREG(st.st_mode) || S_ISLNK(st.st_mode)))
 			continue;
 		struct ckpt_entry *e = MO_GROW(ret->items, ret->n);
 		e->name = mo_strdup(de->d_name);
@@ -85,26 +107,32 @@ static void list_names(DIR *d, const struct ckpt_rules *rules, bool unnumbered, 
 		qsort(ret->items, ret->n, sizeof(*ret->items), newest_first);
 }
 
-static enum ckpt_tracker read_tracker(int dir_fd, const struct ckpt_rules *rules, const char *name, int64_t *ret) {
+static enum ckpt_tracker read_tracker(int dir_fd, const struct ckpt_rules *rules, const char *name,
+				      int64_t *ret)
+{
 	char text[64];
 
 	if (!name)
 		return TRACKER_NONE;
 	int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
-		return errno == ENOENT ? TRACKER_MISSING : errno == ELOOP ? TRACKER_LINK : TRACKER_DAMAGED;
+		return errno == ENOENT  ? TRACKER_MISSING
+		       : errno == ELOOP ? TRACKER_LINK
+					: TRACKER_DAMAGED;
 	ssize_t n = read(fd, text, sizeof(text));
 	close(fd);
 	return n < 0 ? TRACKER_DAMAGED : ckpt_tracker_parse(rules, text, (size_t)n, ret);
 }
 
-static void prune(const struct scan *s, struct names *names) {
+static void prune(const struct scan *s, struct names *names)
+{
 	size_t kept = 0;
 
 	if (s->order->job != MO_NONE)
 		prune_leftovers(s->dir_fd);
 	for (size_t i = 0; i < names->n; i++) {
-		if (prune_ordered(s->dir_fd, s->dir, s->order, &names->items[i]) && prune_entry(s->dir_fd, names->items[i].name)) {
+		if (prune_ordered(s->dir_fd, s->dir, s->order, &names->items[i]) &&
+		    prune_entry(s->dir_fd, names->items[i].name)) {
 			ckpt_entry_done(&names->items[i]);
 			continue;
 		}
@@ -115,23 +143,31 @@ static void prune(const struct scan *s, struct names *names) {
 
 /* ---- one entry ---- */
 
-/* The announced path is the entry or lies in it; without one any entry of its iteration is meant. */
-static bool meant(const struct scan *s, const char *path, const struct ckpt_entry *e) {
-	_cleanup_(mo_freep) char *entry = mo_path(s->dir, "%s", e->name), *clean_entry = mo_path_clean(entry), *clean = path ? mo_path_clean(path) : NULL;
+/* The announced path is the entry or lies in it; without one any entry of its iteration is
+ * meant. */
+static bool meant(const struct scan *s, const char *path, const struct ckpt_entry *e)
+{
+	_cleanup_(mo_freep) char *entry = mo_path(s->dir, "%s", e->name),
+				 *clean_entry = mo_path_clean(entry),
+				 *clean = path ? mo_path_clean(path) : NULL;
 	size_t n = strlen(clean_entry);
 
-	return !path || (strncmp(clean, clean_entry, n) == 0 && (clean[n] == '\0' || clean[n] == '/'));
+	return !path ||
+	       (strncmp(clean, clean_entry, n) == 0 && (clean[n] == '\0' || clean[n] == '/'));
 }
 
-static const struct found_checkpoint *known_of(const struct scan *s, const struct ckpt_entry *e) {
+static const struct found_checkpoint *known_of(const struct scan *s, const struct ckpt_entry *e)
+{
 	for (size_t i = 0; i < s->order->n_known; i++)
-		if (s->order->known[i].iteration == e->iteration && s->order->known[i].manifest && meant(s, s->order->known[i].path, e))
+		if (s->order->known[i].iteration == e->iteration && s->order->known[i].manifest &&
+		    meant(s, s->order->known[i].path, e))
 			return &s->order->known[i];
 	return NULL;
 }
 
 /* It is not as it was verified: which file? */
-static char *what_changed(const struct scan *s, const struct ckpt_entry *e) {
+static char *what_changed(const struct scan *s, const struct ckpt_entry *e)
+{
 	struct ckpt_file *was = NULL;
 	size_t n = 0;
 	char *reason = NULL;
@@ -139,12 +175,19 @@ static char *what_changed(const struct scan *s, const struct ckpt_entry *e) {
 	if (manifest_load(s->dir_fd, e->name, &was, &n) == 0)
 		reason = manifest_difference(was, n, e->files, e->n_files, false);
 	ckpt_files_done(was, n);
-	return reason ? reason : mo_strdup("its files changed since it was verified (which ones is not known: " MANIFEST_DIR " does not say)");
+	return reason ? reason
+		      : mo_strdup("its files changed since it was verified (which ones is not "
+				  "known: " MANIFEST_DIR " does not say)");
 }
 
-static char *verify(const struct scan *s, struct ckpt_entry *e, enum ckpt_level *reached) {
+static char *verify(const struct scan *s, struct ckpt_entry *e, enum ckpt_level *reached)
+{
 	const struct command *o = s->order;
-	struct checksums c = { .dir_fd = s->dir_fd, .entry = e->name, .part = o->parts > 1 ? o->part : 0, .parts = o->parts > 1 ? o->parts : 1, .bandwidth = s->bandwidth };
+	struct checksums c = { .dir_fd = s->dir_fd,
+			       .entry = e->name,
+			       .part = o->parts > 1 ? o->part : 0,
+			       .parts = o->parts > 1 ? o->parts : 1,
+			       .bandwidth = s->bandwidth };
 	char *reason = NULL;
 	int r;
 
@@ -157,15 +200,24 @@ static char *verify(const struct scan *s, struct ckpt_entry *e, enum ckpt_level 
 	*reached = s->level;
 	if (c.parts > 1 && c.part < c.parts) {
 		r = checksums_save_part(&c, e->files, e->n_files);
-		return r < 0 ? mo_printf("its checksums cannot be kept in " MANIFEST_DIR ": %s", strerror(-r)) : NULL;
+		return r < 0 ? mo_printf("its checksums cannot be kept in " MANIFEST_DIR ": %s",
+					 strerror(-r))
+			     : NULL;
 	}
 	manifest_save(s->dir_fd, e->name, e->files, e->n_files);
 	return NULL;
 }
 
-/* Offline: its content against the checksums of its manifest. What was copied has other times and inodes. */
-static char *compare_checksums(const struct scan *s, struct ckpt_entry *e, enum ckpt_level *reached, char **note) {
-	struct checksums c = { .dir_fd = s->dir_fd, .entry = e->name, .part = 0, .parts = 1, .bandwidth = s->bandwidth };
+/* Offline: its content against the checksums of its manifest. What was copied has other times
+ * and inodes. */
+static char *compare_checksums(const struct scan *s, struct ckpt_entry *e, enum ckpt_level *reached,
+			       char **note)
+{
+	struct checksums c = { .dir_fd = s->dir_fd,
+			       .entry = e->name,
+			       .part = 0,
+			       .parts = 1,
+			       .bandwidth = s->bandwidth };
 	struct ckpt_file *was = NULL;
 	size_t n = 0, n_summed = 0;
 	char *reason = NULL;
@@ -174,13 +226,19 @@ static char *compare_checksums(const struct scan *s, struct ckpt_entry *e, enum 
 	for (size_t i = 0; i < n; i++)
 		n_summed += was[i].crc != MO_NONE;
 	if (r < 0 || n_summed < n) {
-		*note = mo_printf("no checksums to compare with: %s", r == -EINVAL ? "its manifest is damaged" : "it was not verified at level crc");
+		*note = mo_printf("no checksums to compare with: %s",
+				  r == -EINVAL ? "its manifest is damaged"
+					       : "it was not verified at level crc");
 	} else {
 		reason = manifest_difference(was, n, e->files, e->n_files, true);
 		reason = reason ? reason : checksums_make(&c, e->files, e->n_files);
 		for (size_t i = 0; i < n && !reason; i++)
 			if (was[i].crc != e->files[i].crc)
-				reason = mo_printf("%s: its content is not what was verified (CRC32C %08llx, it was %08llx)", e->files[i].name, (unsigned long long)e->files[i].crc, (unsigned long long)was[i].crc);
+				reason = mo_printf("%s: its content is not what was verified "
+						   "(CRC32C %08llx, it was %08llx)",
+						   e->files[i].name,
+						   (unsigned long long)e->files[i].crc,
+						   (unsigned long long)was[i].crc);
 		*reached = LEVEL_CRC;
 	}
 	ckpt_files_done(was, n);
@@ -188,27 +246,37 @@ static char *compare_checksums(const struct scan *s, struct ckpt_entry *e, enum 
 }
 
 /* A manifest that is there and still true is kept: it may have checksums. */
-static void keep_manifest(const struct scan *s, const struct ckpt_entry *e) {
+static void keep_manifest(const struct scan *s, const struct ckpt_entry *e)
+{
 	struct ckpt_file *was = NULL;
 	size_t n = 0;
-	_cleanup_(mo_freep) char *differs = manifest_load(s->dir_fd, e->name, &was, &n) < 0 ? mo_strdup("none") : manifest_difference(was, n, e->files, e->n_files, false);
+	_cleanup_(mo_freep) char *differs =
+		manifest_load(s->dir_fd, e->name, &was, &n) < 0
+			? mo_strdup("none")
+			: manifest_difference(was, n, e->files, e->n_files, false);
 
 	ckpt_files_done(was, n);
 	if (differs)
 		manifest_save(s->dir_fd, e->name, e->files, e->n_files);
 }
 
-static void examine(struct scan *s, struct ckpt_entry *e, struct scan_result *ret) {
+static void examine(struct scan *s, struct ckpt_entry *e, struct scan_result *ret)
+{
 	const struct found_checkpoint *known = known_of(s, e);
 	bool offline = s->order->job == MO_NONE, only = s->order->only != MO_NONE;
-	bool thorough = !known && (offline || only || s->level == LEVEL_MARKER || s->n_whole < THOROUGH);
-	enum ckpt_level reached = s->level == LEVEL_MARKER || !thorough ? LEVEL_MARKER : LEVEL_SIZES;
+	bool thorough =
+		!known && (offline || only || s->level == LEVEL_MARKER || s->n_whole < THOROUGH);
+	enum ckpt_level reached =
+		s->level == LEVEL_MARKER || !thorough ? LEVEL_MARKER : LEVEL_SIZES;
 	char *reason, *note = NULL;
 
 	entry_read(s->dir_fd, s->order->layout, s->rules, s->level, !known, thorough, e);
-	_cleanup_(mo_freep) char *digest = e->directory ? manifest_digest(e->files, e->n_files) : NULL;
+	_cleanup_(mo_freep) char *digest =
+		e->directory ? manifest_digest(e->files, e->n_files) : NULL;
 	if (known && e->directory && !e->damage) {
-		reason = mo_streq(digest, known->manifest) ? ckpt_judge_tracker(s->rules, e, &s->question) : what_changed(s, e);
+		reason = mo_streq(digest, known->manifest)
+				 ? ckpt_judge_tracker(s->rules, e, &s->question)
+				 : what_changed(s, e);
 	} else {
 		reason = ckpt_judge(s->rules, e, &s->question);
 		known = NULL;
@@ -225,35 +293,44 @@ static void examine(struct scan *s, struct ckpt_entry *e, struct scan_result *re
 	if (f->complete && !known)
 		mo_str_set(&f->level, ckpt_level_names[reached]);
 	if (f->complete && (known || thorough))
-		mo_str_set(&f->manifest, digest);      /* what was not opened is judged again when it is among the newest */
+		/* what was not opened is judged again when it is among the newest */
+		mo_str_set(&f->manifest, digest);
 	if (note && f->complete)
 		mo_str_set(&f->reason, note);
 	free(note);
 }
 
-/* Several entries of one iteration (a step directory and a log of the same number): the complete one counts. */
-static void keep_one(struct scan_result *ret) {
+/* Several entries of one iteration (a step directory and a log of the same number): the complete
+ * one counts. */
+static void keep_one(struct scan_result *ret)
+{
 	size_t n = ret->n_items;
 
 	if (n < 2 || ret->items[n - 1].iteration != ret->items[n - 2].iteration)
 		return;
 	bool later_is_better = ret->items[n - 1].complete && !ret->items[n - 2].complete;
-	mo_vec_remove(&found_checkpoint_desc, ret->items, &ret->n_items, later_is_better ? n - 2 : n - 1);
+	mo_vec_remove(&found_checkpoint_desc, ret->items, &ret->n_items,
+		      later_is_better ? n - 2 : n - 1);
 }
 
-/* Entries without a number of their own, the newest first: the first whole one counts, else the newest. */
-static void newest_whole(struct scan_result *ret) {
+/* Entries without a number of their own, the newest first: the first whole one counts, else the
+ * newest. */
+static void newest_whole(struct scan_result *ret)
+{
 	size_t n = ret->n_items;
 
 	if (n > 1)
-		mo_vec_remove(&found_checkpoint_desc, ret->items, &ret->n_items, !ret->items[0].complete && ret->items[1].complete ? 0 : 1);
+		mo_vec_remove(&found_checkpoint_desc, ret->items, &ret->n_items,
+			      !ret->items[0].complete && ret->items[1].complete ? 0 : 1);
 }
 
 /* The tracker names what is not there: it was written before the data, or the data was removed. */
-static void report_missing(const struct scan *s, struct scan_result *ret) {
+static void report_missing(const struct scan *s, struct scan_result *ret)
+{
 	struct ckpt_entry e = { .iteration = s->question.tracker_says };
 
-	if (s->question.tracker != TRACKER_SAYS || e.iteration == INT64_MAX || s->order->only != MO_NONE || ret->n_items >= MO_CHECKPOINTS_MAX)
+	if (s->question.tracker != TRACKER_SAYS || e.iteration == INT64_MAX ||
+	    s->order->only != MO_NONE || ret->n_items >= MO_CHECKPOINTS_MAX)
 		return;
 	for (size_t i = 0; i < ret->n_items; i++)
 		if (ret->items[i].iteration == e.iteration)
@@ -262,18 +339,20 @@ static void report_missing(const struct scan *s, struct scan_result *ret) {
 	f->iteration = e.iteration;
 	f->path = mo_strdup(s->dir);
 	f->bytes = 0;
-	f->reason = mo_printf("the tracker file %s names it, but it is not there", s->order->layout->tracker);
+	f->reason = mo_printf("the tracker file %s names it, but it is not there",
+			      s->order->layout->tracker);
 }
 
-/* Where only a marker tells, any name with a number may be of something else: logs of a day. From the
- * second attempt on it may be what the job announced; then only what holds nothing is passed over, and
- * that only where nothing is whole. */
+/* Where only a marker tells, any name with a number may be of something else: logs of a day.
+ * From the second attempt on it may be what the job announced; then only what holds nothing is
+ * passed over, and that only where nothing is whole. */
 static bool is_beside(struct scan *s, const struct ckpt_entry *e)
 {
 	const struct command *o = s->order;
 	bool empty;
 
-	if (!o->layout->announced_is_complete || o->layout->given || o->only != MO_NONE || known_of(s, e))
+	if (!o->layout->announced_is_complete || o->layout->given || o->only != MO_NONE ||
+	    known_of(s, e))
 		return false;
 	if (!unread_is_beside(s->dir_fd, e->name, s->rules, &empty))
 		return false;
@@ -281,12 +360,14 @@ static bool is_beside(struct scan *s, const struct ckpt_entry *e)
 	return empty ? s->no_empty : o->job == MO_NONE || o->attempt == 1;
 }
 
-static void look_through(struct scan *s, struct names *names, struct scan_result *ret) {
+static void look_through(struct scan *s, struct names *names, struct scan_result *ret)
+{
 	const struct command *order = s->order;
 
 	for (size_t i = 0; i < names->n && ret->n_items < MO_CHECKPOINTS_MAX; i++) {
 		struct ckpt_entry *e = &names->items[i];
-		if (order->only != MO_NONE && (e->iteration != order->only || !meant(s, order->path, e)))
+		if (order->only != MO_NONE &&
+		    (e->iteration != order->only || !meant(s, order->path, e)))
 			continue;
 		if (is_beside(s, e))
 			continue;
@@ -310,15 +391,20 @@ static void look_again(struct scan *s, DIR *d, struct scan_result *ret)
 }
 
 /* Nothing whole lies there: a save was cut, or what this job saved is gone. */
-static bool wants_back(const struct command *order, const struct scan_result *found) {
-	return order->restore && order->layout->unnumbered && (found->n_items ? !found->items[0].complete : order->attempt > 1);
+static bool wants_back(const struct command *order, const struct scan_result *found)
+{
+	return order->restore && order->layout->unnumbered &&
+	       (found->n_items ? !found->items[0].complete : order->attempt > 1);
 }
 
-int scan_directory(const struct command *order, enum ckpt_level level, int64_t bandwidth, struct scan_result *ret, struct mo_error *err) {
+int scan_directory(const struct command *order, enum ckpt_level level, int64_t bandwidth,
+		   struct scan_result *ret, struct mo_error *err)
+{
 	_cleanup_(ckpt_rules_freep) struct ckpt_rules *rules = NULL;
 	_cleanup_(names_done) struct names names = { 0 };
 	const struct ckpt_layout *layout = order->layout;
-	_cleanup_(mo_freep) char *dir = layout->subdir ? mo_path(order->dir, "%s", layout->subdir) : mo_strdup(order->dir);
+	_cleanup_(mo_freep) char *dir =
+		layout->subdir ? mo_path(order->dir, "%s", layout->subdir) : mo_strdup(order->dir);
 	int r = ckpt_rules_new(layout, &rules, err);
 
 	if (r < 0)
@@ -328,16 +414,26 @@ int scan_directory(const struct command *order, enum ckpt_level level, int64_t b
 		return 0;
 	if (!d)
 		return mo_error_set(err, -errno, "it cannot be read: %s", strerror(errno));
-	struct scan s = { .order = order, .level = level, .bandwidth = bandwidth, .dir = dir, .dir_fd = dirfd(d), .rules = rules };
-	s.question = (struct ckpt_question){ .level = level, .world = order->world, .announced = order->announced, .tracker_says = MO_NONE };
+	struct scan s = { .order = order,
+			  .level = level,
+			  .bandwidth = bandwidth,
+			  .dir = dir,
+			  .dir_fd = dirfd(d),
+			  .rules = rules };
+	s.question = (struct ckpt_question){ .level = level,
+					     .world = order->world,
+					     .announced = order->announced,
+					     .tracker_says = MO_NONE };
 	list_names(d, rules, layout->unnumbered, &names);
 	prune(&s, &names);
-	s.question.tracker = read_tracker(s.dir_fd, rules, layout->tracker, &s.question.tracker_says);
+	s.question.tracker =
+		read_tracker(s.dir_fd, rules, layout->tracker, &s.question.tracker_says);
 	look_through(&s, &names, ret);
 	s.no_empty = s.n_empty > 0 && s.n_whole == 0;
 	if (s.no_empty)
 		look_again(&s, d, ret);
-	_cleanup_(mo_freep) char *back = wants_back(order, ret) ? keep_put_back(s.dir_fd, layout, rules) : NULL;
+	_cleanup_(mo_freep) char *back =
+		wants_back(order, ret) ? keep_put_back(s.dir_fd, layout, rules) : NULL;
 	if (back) {
 		look_again(&s, d, ret);
 		if (ret->n_items && ret->items[0].complete)
@@ -347,18 +443,21 @@ int scan_directory(const struct command *order, enum ckpt_level level, int64_t b
 	return 0;
 }
 
-int scan_probe(const char *dir, struct mo_error *err) {
+int scan_probe(const char *dir, struct mo_error *err)
+{
 	_cleanup_(mo_freep) char *tag = mo_random_hex(8);
 	_cleanup_(mo_freep) char *path = mo_path(dir, ".moe-probe-%s", tag ? tag : "x");
 	int r = mo_mkdir_p(dir, 0777);
-	int fd = r < 0 ? -1 : open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int fd =
+		r < 0 ? -1 : open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 
 	if (r == 0 && fd < 0)
 		r = -errno;
 	if (fd >= 0) {
 		r = mo_write_all(fd, "probe\n", 6);
 		if (r == 0 && fsync(fd) < 0)
-			r = -errno;            /* a full disk or a used-up quota may show only here */
+			/* a full disk or a used-up quota may show only here */
+			r = -errno;
 		close(fd);
 		unlink(path);
 	}

@@ -1,26 +1,33 @@
-/* Reads a checkpoint directory into the entries that agent/core/ckpt/ckpt.h judges. Links are never followed below the directory itself; sizes and counts are limited. */
+/* Reads a checkpoint directory into the entries that agent/core/ckpt/ckpt.h judges. Links are
+ * never followed below the directory itself; sizes and counts are limited. */
 #pragma once
 #include <dirent.h>
 
 #include "agent/core/ckpt/manifest.h"
 #include "lib/model/message.h"
 
-#define FILES_MAX 400000               /* files of one checkpoint: 131,072 ranks with three each */
-#define DEPTH_MAX 4                    /* directories below an entry */
-#define REMOVING ".moe-removing-"      /* what checkpoint.keep removes has this name from its first moment on */
+#define FILES_MAX 400000 /* files of one checkpoint: 131,072 ranks with three each */
+#define DEPTH_MAX 4      /* directories below an entry */
+/* what checkpoint.keep removes has this name from its first moment on */
+#define REMOVING ".moe-removing-"
 
-/* Looks at order->dir and fills items (newest iteration first, MO_CHECKPOINTS_MAX at most, one per iteration). A missing directory has no items.
- * bandwidth: bytes per second for checksums, 0 = no limit. 0, or a negative errno with err: the directory or the layout cannot be read. */
-int scan_directory(const struct command *order, enum ckpt_level level, int64_t bandwidth, struct scan_result *ret, struct mo_error *err);
-/* Makes the directory and a file in it, removes the file. 0, -EACCES and its like: not writable; other errors with err. */
+/* Looks at order->dir and fills items (newest iteration first, MO_CHECKPOINTS_MAX at most, one
+ * per iteration). A missing directory has no items. bandwidth: bytes per second for checksums, 0
+ * = no limit. 0, or a negative errno with err: the directory or the layout cannot be read. */
+int scan_directory(const struct command *order, enum ckpt_level level, int64_t bandwidth,
+		   struct scan_result *ret, struct mo_error *err);
+/* Makes the directory and a file in it, removes the file. 0, -EACCES and its like: not writable;
+ * other errors with err. */
 int scan_probe(const char *dir, struct mo_error *err);
 
 /* unread.c: whether the file, or all that lies in the directory, is what a run writes beside its
  * state. *ret_empty: there is no file at all. */
 bool unread_is_beside(int at, const char *name, const struct ckpt_rules *rules, bool *ret_empty);
-/* place.c: whether what the controller doubts (order->doubt) lies in order->dir; after scan_directory(). */
+/* place.c: whether what the controller doubts (order->doubt) lies in order->dir; after
+ * scan_directory(). */
 void place_compare(const struct command *order, struct scan_result *ret);
-/* unread.c: what in the directory looks like a model's state and was not read; after scan_directory(). */
+/* unread.c: what in the directory looks like a model's state and was not read; after
+ * scan_directory(). */
 void unread_find(const struct command *order, struct scan_result *ret);
 
 /* entry.c. Follows a link only in the last part, and only when told so. NULL with errno. */
@@ -28,16 +35,23 @@ DIR *directory_open(int at, const char *name, bool follow);
 void directory_close(DIR **d);
 /* A regular file below `at` ("/" in name allowed), no link in any part of its path. -errno. */
 int file_open(int at, const char *name);
-/* Fills e: markers (their content too, when `read`), files sorted by name. thorough: also what files hold, as far as their formats tell (opens every file). */
-void entry_read(int dir_fd, const struct ckpt_layout *layout, const struct ckpt_rules *rules, enum ckpt_level level, bool read, bool thorough, struct ckpt_entry *e);
+/* Fills e: markers (their content too, when `read`), files sorted by name. thorough: also what
+ * files hold, as far as their formats tell (opens every file). */
+void entry_read(int dir_fd, const struct ckpt_layout *layout, const struct ckpt_rules *rules,
+		enum ckpt_level level, bool read, bool thorough, struct ckpt_entry *e);
 
 /* format.c. Why this file cannot be whole, NULL = it may be; caller frees. */
 char *format_damage(int fd, const char *name, int64_t bytes, enum ckpt_format format);
-/* The pickle in an archive of torch.save; false = there is none (*ret may hold something, caller frees). */
+/* The pickle in an archive of torch.save; false = there is none (*ret may hold something, caller
+ * frees). */
 bool format_pickle(int fd, int64_t bytes, char **ret, size_t *ret_n);
 
 /* checksum.c: manifests and checksums of one entry, in MANIFEST_DIR of the checkpoint directory */
-struct checksums { int dir_fd; const char *entry; int64_t part, parts, bandwidth; };
+struct checksums {
+	int dir_fd;
+	const char *entry;
+	int64_t part, parts, bandwidth;
+};
 /* CRC32C of each file of this part. NULL, or why a file cannot be what it was; caller frees. */
 char *checksums_make(const struct checksums *c, struct ckpt_file *files, size_t n);
 int checksums_save_part(const struct checksums *c, const struct ckpt_file *files, size_t n);
@@ -49,7 +63,8 @@ int manifest_load(int dir_fd, const char *entry, struct ckpt_file **ret, size_t 
 void manifest_remove(int dir_fd, const char *entry);
 
 /* prune.c: checkpoint.keep */
-bool prune_ordered(int dir_fd, const char *dir, const struct command *order, const struct ckpt_entry *e);
+bool prune_ordered(int dir_fd, const char *dir, const struct command *order,
+		   const struct ckpt_entry *e);
 /* true when it is gone */
 bool prune_entry(int dir_fd, const char *name);
 void prune_leftovers(int dir_fd);

@@ -1,6 +1,9 @@
-/* What lies in a checkpoint directory, looks like a model's state, and is none of the checkpoints that the layout knows: a script's own ckpt.pt, or an entry without the marker by which the layout knows
- * whole ones; a checkpoint where the engine does not look (above the directory that it adds); a directory that is one checkpoint itself. A job never starts afresh over such files without a word. Only
- * names and sizes are looked at; links are not followed, and what moectl itself keeps there does not count. */
+/* What lies in a checkpoint directory, looks like a model's state, and is none of the
+ * checkpoints that the layout knows: a script's own ckpt.pt, or an entry without the marker by
+ * which the layout knows whole ones; a checkpoint where the engine does not look (above the
+ * directory that it adds); a directory that is one checkpoint itself. A job never starts afresh
+ * over such files without a word. Only names and sizes are looked at; links are not followed,
+ * and what moectl itself keeps there does not count. */
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,28 +13,31 @@
 #include "lib/base/fd.h"
 #include "lib/model/limits.h"
 
-#define OWN ".moe-"                    /* names of what moectl keeps there */
+#define OWN ".moe-" /* names of what moectl keeps there */
 #define NAMES_MAX 100000
-#define STATE_DEPTH 2                  /* directories below the name that stands in the directory */
+#define STATE_DEPTH 2 /* directories below the name that stands in the directory */
 
 struct search {
 	const struct ckpt_layout *layout;
 	const struct ckpt_rules *rules;
 	struct scan_result *ret;
 	size_t n_names;
-	const char *dir;               /* which is looked at */
-	bool entries, named;           /* it is where entries lie; it is not the job's own */
+	const char *dir;     /* which is looked at */
+	bool entries, named; /* it is where entries lie; it is not the job's own */
 };
 
 static int64_t mtime_us(const struct stat *st)
 {
-	return st->st_mtim.tv_sec * 1000000LL + st->st_mtim.tv_nsec / 1000000 * 1000;   /* times are told in ms */
+	/* times are told in ms */
+	return st->st_mtim.tv_sec * 1000000LL + st->st_mtim.tv_nsec / 1000000 * 1000;
 }
 
-/* By its name and kind, as the directory tells them: a data set of a million files costs no look at each. */
+/* By its name and kind, as the directory tells them: a data set of a million files costs no look
+ * at each. */
 static bool worth_a_look(const struct search *s, const struct dirent *de)
 {
-	return de->d_type == DT_DIR || de->d_type == DT_UNKNOWN || ckpt_looks_like_state(s->layout, de->d_name, INT64_MAX);
+	return de->d_type == DT_DIR || de->d_type == DT_UNKNOWN ||
+	       ckpt_looks_like_state(s->layout, de->d_name, INT64_MAX);
 }
 
 /* Adds up what looks like state below the directory. */
@@ -42,11 +48,13 @@ static void sum(struct search *s, int at, const char *name, int depth, struct un
 	for (struct dirent *de; d && (de = readdir(d)) && s->n_names++ < NAMES_MAX;) {
 		struct stat st;
 
-		if (de->d_name[0] == '.' || !worth_a_look(s, de) || fstatat(dirfd(d), de->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		if (de->d_name[0] == '.' || !worth_a_look(s, de) ||
+		    fstatat(dirfd(d), de->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			continue;
 		if (S_ISDIR(st.st_mode) && depth < STATE_DEPTH)
 			sum(s, dirfd(d), de->d_name, depth + 1, u);
-		if (!S_ISREG(st.st_mode) || !ckpt_looks_like_state(s->layout, de->d_name, st.st_size))
+		if (!S_ISREG(st.st_mode) ||
+		    !ckpt_looks_like_state(s->layout, de->d_name, st.st_size))
 			continue;
 		u->bytes += st.st_size;
 		u->saved_at = MO_MAX(u->saved_at, mtime_us(&st));
@@ -137,11 +145,12 @@ static bool is_one(struct search *s, int at, const char *name, bool in_entry)
 }
 
 /* `at`/name is one: all that is in it. shown: its name in `where`. */
-static void add_one(struct search *s, int at, const char *name, const char *shown, int64_t iteration,
-		    const char *where)
+static void add_one(struct search *s, int at, const char *name, const char *shown,
+		    int64_t iteration, const char *where)
 {
 	struct ckpt_entry e = { .name = mo_strdup(name) };
-	struct unread_state u = { .name = mo_printf("%s/", shown), .iteration = iteration,
+	struct unread_state u = { .name = mo_printf("%s/", shown),
+				  .iteration = iteration,
 				  .where = mo_strdup(where) };
 
 	entry_read(at, s->layout, s->rules, LEVEL_SIZES, false, false, &e);
@@ -182,7 +191,8 @@ static void look_at(struct search *s, int at, const char *name, int64_t iteratio
 
 	if (fstatat(at, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return;
-	if (!s->entries && iteration != MO_NONE && S_ISDIR(st.st_mode) && is_one(s, at, name, true)) {
+	if (!s->entries && iteration != MO_NONE && S_ISDIR(st.st_mode) &&
+	    is_one(s, at, name, true)) {
 		add_one(s, at, name, name, iteration, s->dir);
 		return;
 	}
@@ -190,7 +200,10 @@ static void look_at(struct search *s, int at, const char *name, int64_t iteratio
 		sum(s, at, name, 0, &u);
 		u.name = mo_printf("%s/", name);
 	} else if (S_ISREG(st.st_mode) && ckpt_looks_like_state(s->layout, name, st.st_size)) {
-		u = (struct unread_state){ .name = mo_strdup(name), .bytes = st.st_size, .saved_at = mtime_us(&st), .iteration = iteration };
+		u = (struct unread_state){ .name = mo_strdup(name),
+					   .bytes = st.st_size,
+					   .saved_at = mtime_us(&st),
+					   .iteration = iteration };
 	}
 	u.where = s->named ? mo_strdup(s->dir) : NULL;
 	if (u.bytes > 0)
@@ -199,10 +212,12 @@ static void look_at(struct search *s, int at, const char *name, int64_t iteratio
 	free(u.where);
 }
 
-/* Entries were judged already: only those of a layout whose marker is a word between moectl and the script may be whole all the same, when there is no marker. */
+/* Entries were judged already: only those of a layout whose marker is a word between moectl and
+ * the script may be whole all the same, when there is no marker. */
 static bool unmarked(const struct search *s, int at, const char *name, int64_t iteration)
 {
-	_cleanup_(mo_closep) int entry = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	_cleanup_(mo_closep) int entry =
+		openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
 	for (size_t i = 0; i < s->ret->n_items; i++)
 		if (s->ret->items[i].iteration == iteration && s->ret->items[i].complete)
@@ -259,7 +274,8 @@ static void look_in(struct search *s, const char *dir, const char *skip)
 		int64_t iteration = MO_NONE;
 		bool unfinished;
 
-		if (mo_streq(de->d_name, ".") || mo_streq(de->d_name, "..") || mo_starts_with(de->d_name, OWN) || !worth_a_look(s, de))
+		if (mo_streq(de->d_name, ".") || mo_streq(de->d_name, "..") ||
+		    mo_starts_with(de->d_name, OWN) || !worth_a_look(s, de))
 			continue;
 		if (skip && strlen(de->d_name) == n_skip && strncmp(de->d_name, skip, n_skip) == 0)
 			continue;

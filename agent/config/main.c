@@ -1,10 +1,13 @@
-/* moe-config: reads the configuration of an engine's own that a rank's command names, where the rank will run: as the job's user, in its
- * directory, with its environment, before any rank starts (agent/stepd/config.c). The rules are those of moectl (lib/recipe). It
- * prints what came out as one line of JSON (lib/recipe/experiment_record.h), or one line on stderr and status 2: the engine could not
- * load it, or the rules for recipes refuse what it says together with the recipe on standard input (none there: it is only read); 3: the
- * file that the command names is not there, which a program in the engine's place may not mind; 4: a file that the configuration names
- * (engine.inputs) is not there. Of an engine without an experiment it prints nothing: only its inputs are looked at. Files are read as
- * they come; the caller has the deadline. */
+/* moe-config: reads the configuration of an engine's own that a rank's command names, where the
+ * rank will run: as the job's user, in its directory, with its environment, before any rank
+ * starts (agent/stepd/config.c). The rules are those of moectl (lib/recipe). It prints what came
+ * out as one line of JSON (lib/recipe/experiment_record.h), or one line on stderr and status 2:
+ * the engine could not load it, or the rules for recipes refuse what it says together with the
+ * recipe on standard input (none there: it is only read); 3: the file that the command names is
+ * not there, which a program in the engine's place may not mind; 4: a file that the
+ * configuration names (engine.inputs) is not there. Of an engine without an experiment it prints
+ * nothing: only its inputs are looked at. Files are read as they come; the caller has the
+ * deadline. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -78,7 +81,8 @@ static bool judge(const struct mo_buf *text, const struct experiment *x)
 	mo_desc_init(&recipe_desc, &verdict.recipe);
 	mo_desc_init(&recipe_desc, &recipe);
 	mo_desc_init(&engine_desc, &engine);
-	if (recipe_parse(text->data, text->len, NULL, 0, &recipe, &engine, NULL, NULL, &errors) == 0 &&
+	if (recipe_parse(text->data, text->len, NULL, 0, &recipe, &engine, NULL, NULL, &errors) ==
+		    0 &&
 	    recipe_for_user(&recipe, getenv("MOE_SUBMITTED_BY"), NULL) >= 0)
 		experiment_judge(&engine, &recipe, text->data, text->len, x, &verdict);
 	mo_desc_done(&recipe_desc, &recipe);
@@ -189,7 +193,8 @@ int main(int argc, char **argv)
 			err.hint ? err.hint : "");
 		return r == -ENOENT || !primus ? ABSENT : REFUSED;
 	}
-	bool refused = !x.n_unread && read_recipe(&recipe) == 0 && recipe.len && !judge(&recipe, &x);
+	bool refused =
+		!x.n_unread && read_recipe(&recipe) == 0 && recipe.len && !judge(&recipe, &x);
 
 	r = refused ? REFUSED : look_for_inputs(&asked, &x);
 	if (r == LOADED && primus)

@@ -3,7 +3,8 @@
 #include "lib/recipe/health_file.h"
 #include "lib/wire/json.h"
 
-int probe_checks(struct mo_buf *ret, struct mo_error *err) {
+int probe_checks(struct mo_buf *ret, struct mo_error *err)
+{
 	struct health_checks checks;
 
 	mo_desc_init(&health_checks_desc, &checks);

@@ -1,5 +1,6 @@
-/* One GPU: what PCI, amdgpu and its RAS files say. gpu_metrics first, because one read of it answers for a dozen files that each ask the GPU's firmware; the files fill in what it
- * does not give. Files and formats: hardware facts 1.3 and 1.8. */
+/* One GPU: what PCI, amdgpu and its RAS files say. gpu_metrics first, because one read of it
+ * answers for a dozen files that each ask the GPU's firmware; the files fill in what it does not
+ * give. Files and formats: hardware facts 1.3 and 1.8. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -17,61 +18,81 @@
 #define PCI_VENDOR_AMD 0x1002
 #define PCI_VENDOR_NVIDIA 0x10de
 
-static enum maker maker_by_driver(struct look *l, const char *bdf) {
-	_cleanup_(mo_freep) char *amd = mo_printf("sys/bus/pci/drivers/amdgpu/%s", bdf), *nvidia = mo_printf("proc/driver/nvidia/gpus/%s", bdf);
+static enum maker maker_by_driver(struct look *l, const char *bdf)
+{
+	_cleanup_(mo_freep) char *amd = mo_printf("sys/bus/pci/drivers/amdgpu/%s", bdf),
+				 *nvidia = mo_printf("proc/driver/nvidia/gpus/%s", bdf);
 
-	return faccessat(l->top, amd, F_OK, 0) == 0 ? MAKER_AMD : faccessat(l->top, nvidia, F_OK, 0) == 0 ? MAKER_NVIDIA : MAKER_OTHER;
+	return faccessat(l->top, amd, F_OK, 0) == 0      ? MAKER_AMD
+	       : faccessat(l->top, nvidia, F_OK, 0) == 0 ? MAKER_NVIDIA
+							 : MAKER_OTHER;
 }
 
-#define LINK_WIDTH_ONES 63                     /* the field's 6 bits, as a device leaves them that does not answer; the kernel's "unknown" is 255 */
+/* the field's 6 bits, as a device leaves them that does not answer; the kernel's "unknown" is
+ * 255 */
+#define LINK_WIDTH_ONES 63
 static const char dead[] = "all bits are set: the device does not answer on its bus";
 
 /* v: what the file that was read last says. */
-static int64_t vendor_or_bad(struct look *l, const char *path, int64_t v) {
+static int64_t vendor_or_bad(struct look *l, const char *path, int64_t v)
+{
 	if (v == MO_NONE && l->text.len && text_no_value(l->text.data))
 		look_bad(l, path, dead);
 	return v;
 }
 
-enum maker pci_gpu(struct look *l, const char *bdf) {
-	_cleanup_(mo_freep) char *vendor_path = mo_printf("sys/bus/pci/devices/%s/vendor", bdf), *class_path = mo_printf("sys/bus/pci/devices/%s/class", bdf);
-	int64_t problems = l->problems, vendor = vendor_or_bad(l, vendor_path, look_root_int(l, vendor_path));
+enum maker pci_gpu(struct look *l, const char *bdf)
+{
+	_cleanup_(mo_freep) char *vendor_path = mo_printf("sys/bus/pci/devices/%s/vendor", bdf),
+				 *class_path = mo_printf("sys/bus/pci/devices/%s/class", bdf);
+	int64_t problems = l->problems,
+		vendor = vendor_or_bad(l, vendor_path, look_root_int(l, vendor_path));
 
 	if (vendor != MO_NONE && vendor != PCI_VENDOR_AMD && vendor != PCI_VENDOR_NVIDIA)
 		return MAKER_OTHER;
-	int64_t class = look_root_int(l, class_path);          /* processing accelerator, 3D controller, other display controller; 0x0300 VGA only of NVIDIA */
+	/* processing accelerator, 3D controller, other display controller; 0x0300 VGA only of
+	 * NVIDIA */
+	int64_t class = look_root_int(l, class_path);
 	if (vendor == MO_NONE || class == MO_NONE)
 		return l->problems > problems ? maker_by_driver(l, bdf) : MAKER_OTHER;
-	bool gpu = class >> 8 == 0x1200 || class >> 8 == 0x0302 || class >> 8 == 0x0380 || (vendor == PCI_VENDOR_NVIDIA && class >> 8 == 0x0300);
+	bool gpu = class >> 8 == 0x1200 || class >> 8 == 0x0302 || class >> 8 == 0x0380 ||
+		   (vendor == PCI_VENDOR_NVIDIA && class >> 8 == 0x0300);
 	return !gpu ? MAKER_OTHER : vendor == PCI_VENDOR_AMD ? MAKER_AMD : MAKER_NVIDIA;
 }
 
-char *driver_version(struct look *l, const char *module) {
-	_cleanup_(mo_freep) char *version = mo_printf("sys/module/%s/version", module), *srcversion = mo_printf("sys/module/%s/srcversion", module);
+char *driver_version(struct look *l, const char *module)
+{
+	_cleanup_(mo_freep) char *version = mo_printf("sys/module/%s/version", module),
+				 *srcversion = mo_printf("sys/module/%s/srcversion", module);
 	char *line = look_root_line(l, version);
 
 	return line ? line : look_root_line(l, srcversion);
 }
 
-static void add_driver(struct look *l) {
+static void add_driver(struct look *l)
+{
 	_cleanup_(mo_freep) char *module = look_link(l, "driver");
 	_cleanup_(mo_freep) char *version = module ? driver_version(l, module) : NULL;
-	_cleanup_(mo_freep) char *both = module && version ? mo_printf("%s %s", module, version) : NULL;
+	_cleanup_(mo_freep) char *both =
+		module && version ? mo_printf("%s %s", module, version) : NULL;
 
 	reading_add_text(l->probe, "driver", both ? both : module);
 }
 
-static void add_aer(struct look *l, const char *key, const char *path, const char *total) {
+static void add_aer(struct look *l, const char *key, const char *path, const char *total)
+{
 	const char *s = look_text(l, path);
 	reading_add_int(l->probe, key, s ? look_key(l, path, s, total) : MO_NONE);
 }
 
-static double scaled(int64_t v, double scale) {
+static double scaled(int64_t v, double scale)
+{
 	return v == MO_NONE ? MO_NONE_F : (double)v * scale;
 }
 
 /* What the file that was read last says, unless no GPU can have that. */
-static void add_possible(struct look *l, const char *key, const char *path, double v) {
+static void add_possible(struct look *l, const char *key, const char *path, double v)
+{
 	const struct reading_range *r = v == MO_NONE_F ? NULL : reading_impossible(key, v);
 	_cleanup_(mo_freep) char *text = r ? reading_impossible_text(r, v) : NULL;
 
@@ -81,7 +102,8 @@ static void add_possible(struct look *l, const char *key, const char *path, doub
 		reading_add(l->probe, key, v);
 }
 
-static void look_pcie(struct look *l) {
+static void look_pcie(struct look *l)
+{
 	int64_t width = look_int(l, "current_link_width");
 
 	if (width == LINK_WIDTH_ONES)
@@ -91,14 +113,16 @@ static void look_pcie(struct look *l) {
 	int64_t most = look_int(l, "max_link_width");
 	if (most != LINK_WIDTH_ONES && most != 255)
 		add_possible(l, "pcie_width_max", "max_link_width", scaled(most, 1));
-	add_possible(l, "pcie_speed_gts", "current_link_speed", look_leading(l, "current_link_speed"));
+	add_possible(l, "pcie_speed_gts", "current_link_speed",
+		     look_leading(l, "current_link_speed"));
 	add_possible(l, "pcie_speed_max_gts", "max_link_speed", look_leading(l, "max_link_speed"));
 	add_aer(l, "aer_correctable", "aer_dev_correctable", "TOTAL_ERR_COR");
 	add_aer(l, "aer_nonfatal", "aer_dev_nonfatal", "TOTAL_ERR_NONFATAL");
 	add_aer(l, "aer_fatal", "aer_dev_fatal", "TOTAL_ERR_FATAL");
 }
 
-static void look_metrics(struct look *l) {
+static void look_metrics(struct look *l)
+{
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	const struct mo_buf *b = look_bytes(l, "gpu_metrics", GPU_METRICS_BYTES_MAX);
 	struct gpu_metrics m;
@@ -113,22 +137,28 @@ static void look_metrics(struct look *l) {
 }
 
 /* Unless gpu_metrics gave the reading already. */
-static void add_value(struct look *l, const char *key, const char *path, double scale) {
+static void add_value(struct look *l, const char *key, const char *path, double scale)
+{
 	if (!reading_find(l->probe, key))
 		add_possible(l, key, path, scaled(look_int(l, path), scale));
 }
 
-static void add_sensor(struct look *l, const char *key, const char *hwmon, const char *file, double scale) {
+static void add_sensor(struct look *l, const char *key, const char *hwmon, const char *file,
+		       double scale)
+{
 	_cleanup_(mo_freep) char *path = mo_printf("hwmon/%s/%s", hwmon, file);
 
 	add_value(l, key, path, scale);
 }
 
-static void add_temperatures(struct look *l, const char *hwmon) {
+static void add_temperatures(struct look *l, const char *hwmon)
+{
 	for (int i = 1; i <= SENSORS_MAX; i++) {
 		_cleanup_(mo_freep) char *path = mo_printf("hwmon/%s/temp%d_label", hwmon, i);
 		int64_t problems = l->problems;
-		_cleanup_(mo_freep) char *label = look_line(l, path), *input = mo_printf("temp%d_input", i), *crit = mo_printf("temp%d_crit", i);
+		_cleanup_(mo_freep) char *label = look_line(l, path),
+					 *input = mo_printf("temp%d_input", i),
+					 *crit = mo_printf("temp%d_crit", i);
 		if (!label && l->problems == problems)
 			break;
 		if (mo_streq(label, "junction")) {
@@ -141,7 +171,8 @@ static void add_temperatures(struct look *l, const char *hwmon) {
 	}
 }
 
-static void look_hwmon(struct look *l) {
+static void look_hwmon(struct look *l)
+{
 	struct look_names names = look_list(l, false, "hwmon");
 
 	for (size_t i = 0; i < names.n; i++) {
@@ -159,9 +190,12 @@ static void look_hwmon(struct look *l) {
 	look_names_done(&names);
 }
 
-/* Sums over the blocks; a block that cannot be read makes the sums unknown, because a smaller one would look like a counter that began anew. */
-static void look_ras_counts(struct look *l) {
-	int64_t sums[RAS_KINDS] = { MO_NONE, MO_NONE, MO_NONE }, counts[RAS_KINDS], problems = l->problems;
+/* Sums over the blocks; a block that cannot be read makes the sums unknown, because a smaller
+ * one would look like a counter that began anew. */
+static void look_ras_counts(struct look *l)
+{
+	int64_t sums[RAS_KINDS] = { MO_NONE, MO_NONE, MO_NONE }, counts[RAS_KINDS],
+		problems = l->problems;
 	struct look_names names = look_list(l, false, "ras");
 
 	for (size_t i = 0; i < names.n; i++) {
@@ -174,8 +208,11 @@ static void look_ras_counts(struct look *l) {
 		for (size_t k = 0; good && k < RAS_KINDS; k++) {
 			if (counts[k] == MO_NONE)
 				continue;
-			sums[k] = (sums[k] == MO_NONE ? 0 : sums[k]) + MO_MIN(counts[k], INT64_MAX / 4096);
-			_cleanup_(mo_freep) char *key = mo_printf("ras_%s.%.*s", ras_kinds[k], (int)(end - names.items[i]), names.items[i]);
+			sums[k] = (sums[k] == MO_NONE ? 0 : sums[k]) +
+				  MO_MIN(counts[k], INT64_MAX / 4096);
+			_cleanup_(mo_freep) char *key =
+				mo_printf("ras_%s.%.*s", ras_kinds[k], (int)(end - names.items[i]),
+					  names.items[i]);
 			if (counts[k])
 				reading_add_int(l->probe, key, counts[k]);
 		}
@@ -188,7 +225,8 @@ static void look_ras_counts(struct look *l) {
 }
 
 /* No lines at all is what a healthy GPU says. */
-static void look_bad_pages(struct look *l) {
+static void look_bad_pages(struct look *l)
+{
 	static const char path[] = "ras/gpu_vram_bad_pages";
 	const struct mo_buf *b = look_bytes(l, path, BAD_PAGES_BYTES_MAX);
 	struct bad_pages pages;
@@ -206,7 +244,8 @@ static void look_bad_pages(struct look *l) {
 	reading_add_int(l->probe, "bad_pages_failed", pages.failed);
 }
 
-static void look_ras_events(struct look *l) {
+static void look_ras_events(struct look *l)
+{
 	const char *s = look_text(l, "ras/event_state");
 	struct ras_events e;
 
@@ -222,7 +261,8 @@ static void look_ras_events(struct look *l) {
 }
 
 /* The GPU's own name: 16 hexadecimal digits. All bits set or none is no name. */
-static void look_identity(struct look *l) {
+static void look_identity(struct look *l)
+{
 	_cleanup_(mo_freep) char *id = look_line(l, "unique_id");
 
 	if (!id)
@@ -234,7 +274,8 @@ static void look_identity(struct look *l) {
 }
 
 /* "SPX", "NPS1" */
-static void add_mode(struct look *l, const char *key, const char *path) {
+static void add_mode(struct look *l, const char *key, const char *path)
+{
 	_cleanup_(mo_freep) char *mode = look_line(l, path);
 
 	if (mode && mode[strspn(mode, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")])
@@ -243,7 +284,8 @@ static void add_mode(struct look *l, const char *key, const char *path) {
 		reading_add_text(l->probe, key, mode);
 }
 
-static void look_vram(struct look *l) {
+static void look_vram(struct look *l)
+{
 	int64_t total = look_int(l, "mem_info_vram_total");
 
 	add_possible(l, "vram_total_bytes", "mem_info_vram_total", scaled(total, 1));
@@ -254,9 +296,14 @@ static void look_vram(struct look *l) {
 		reading_add_int(l->probe, "vram_used_bytes", used);
 }
 
-static void look_amd(struct look *l, const char *bdf) {
-	static const struct { const char *key, *path; } texts[] = {
-		{ "vbios", "vbios_version" }, { "xgmi_hive", "xgmi_hive_info/xgmi_hive_id" }, { "performance_level", "power_dpm_force_performance_level" },
+static void look_amd(struct look *l, const char *bdf)
+{
+	static const struct {
+		const char *key, *path;
+	} texts[] = {
+		{ "vbios", "vbios_version" },
+		{ "xgmi_hive", "xgmi_hive_info/xgmi_hive_id" },
+		{ "performance_level", "power_dpm_force_performance_level" },
 	};
 	const char *s;
 
@@ -284,13 +331,15 @@ static void look_amd(struct look *l, const char *bdf) {
 	probe_kfd(l, bdf);
 }
 
-void probe_nvidia(struct look *l, const char *bdf) {
+void probe_nvidia(struct look *l, const char *bdf)
+{
 	_cleanup_(mo_freep) char *path = mo_printf("proc/driver/nvidia/gpus/%s/information", bdf);
 	const char *s = look_root(l, path);
 
 	if (!s)
 		return;
-	_cleanup_(mo_freep) char *model = text_key(s, "Model"), *vbios = text_key(s, "Video BIOS"), *uuid = text_key(s, "GPU UUID");
+	_cleanup_(mo_freep) char *model = text_key(s, "Model"), *vbios = text_key(s, "Video BIOS"),
+				 *uuid = text_key(s, "GPU UUID");
 	if (!model || !uuid)
 		look_bad(l, path, "no Model or no GPU UUID in it");
 	l->probe->identity = uuid ? text_clean(uuid, strlen(uuid), TEXT_LINE_MAX - 3) : NULL;
@@ -298,24 +347,31 @@ void probe_nvidia(struct look *l, const char *bdf) {
 	reading_add_text(l->probe, "vbios", vbios);
 }
 
-void probe_gpu(struct look *l, const char *bdf) {
+void probe_gpu(struct look *l, const char *bdf)
+{
 	if (!look_device(l, PCI_DEVICES, bdf))
 		return;
-	int64_t vendor = vendor_or_bad(l, "vendor", look_int(l, "vendor")), device = look_int(l, "device");
+	int64_t vendor = vendor_or_bad(l, "vendor", look_int(l, "vendor")),
+		device = look_int(l, "device");
 	if (vendor != MO_NONE && device != MO_NONE) {
-		_cleanup_(mo_freep) char *id = mo_printf("%04llx:%04llx", (long long)vendor, (long long)device);
+		_cleanup_(mo_freep) char *id =
+			mo_printf("%04llx:%04llx", (long long)vendor, (long long)device);
 		reading_add_text(l->probe, "device_id", id);
 	}
 	add_driver(l);
 	look_pcie(l);
-	switch (vendor == PCI_VENDOR_AMD ? MAKER_AMD : vendor == PCI_VENDOR_NVIDIA ? MAKER_NVIDIA : vendor == MO_NONE ? maker_by_driver(l, bdf) : MAKER_OTHER) {
+	switch (vendor == PCI_VENDOR_AMD      ? MAKER_AMD
+		: vendor == PCI_VENDOR_NVIDIA ? MAKER_NVIDIA
+		: vendor == MO_NONE           ? maker_by_driver(l, bdf)
+					      : MAKER_OTHER) {
 	case MAKER_AMD: look_amd(l, bdf); break;
 	case MAKER_NVIDIA: probe_nvidia(l, bdf); break;
 	default: break;
 	}
 }
 
-void probe_sensors(struct look *l, const char *bdf) {
+void probe_sensors(struct look *l, const char *bdf)
+{
 	if (!look_device(l, PCI_DEVICES, bdf))
 		return;
 	look_metrics(l);

@@ -1,5 +1,6 @@
-/* The host: CPUs, memory, limits, clock, disks, and whether its GPUs are all there. Files: hardware facts 1.6 and 3. What is no file (the clock, the free
- * space of /dev/shm) is told of this machine only, never below a root. */
+/* The host: CPUs, memory, limits, clock, disks, and whether its GPUs are all there. Files:
+ * hardware facts 1.6 and 3. What is no file (the clock, the free space of /dev/shm) is told of
+ * this machine only, never below a root. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -16,7 +17,8 @@
 #define PCI "sys/bus/pci/devices"
 #define KB 1024.0
 
-static void add_count(struct look *l, const char *key, const char *path) {
+static void add_count(struct look *l, const char *key, const char *path)
+{
 	const char *s = look_root(l, path);
 	int64_t n = s ? text_list_count(s) : MO_NONE;
 
@@ -26,7 +28,8 @@ static void add_count(struct look *l, const char *key, const char *path) {
 		reading_add_int(l->probe, key, n);
 }
 
-static void add_chosen(struct look *l, const char *key, const char *path) {
+static void add_chosen(struct look *l, const char *key, const char *path)
+{
 	const char *s = look_root(l, path);
 	_cleanup_(mo_freep) char *word = s ? text_chosen(s) : NULL;
 
@@ -35,16 +38,23 @@ static void add_chosen(struct look *l, const char *key, const char *path) {
 	reading_add_text(l->probe, key, word);
 }
 
-char *governors(struct look *l) {
+char *governors(struct look *l)
+{
 	struct look_names cpus = look_list(l, true, "sys/devices/system/cpu");
-	struct { char *name; int64_t n; } kinds[8] = { 0 };
+	struct {
+		char *name;
+		int64_t n;
+	} kinds[8] = { 0 };
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	size_t n = 0, first = 0;
 
 	for (size_t i = 0; i < cpus.n; i++) {
-		if (!mo_starts_with(cpus.items[i], "cpu") || cpus.items[i][3] < '0' || cpus.items[i][3] > '9')
+		if (!mo_starts_with(cpus.items[i], "cpu") || cpus.items[i][3] < '0' ||
+		    cpus.items[i][3] > '9')
 			continue;
-		_cleanup_(mo_freep) char *path = mo_printf("sys/devices/system/cpu/%s/cpufreq/scaling_governor", cpus.items[i]);
+		_cleanup_(mo_freep) char *path =
+			mo_printf("sys/devices/system/cpu/%s/cpufreq/scaling_governor",
+				  cpus.items[i]);
 		_cleanup_(mo_freep) char *name = look_root_line(l, path);
 		size_t k = 0;
 		while (name && k < n && !mo_streq(kinds[k].name, name))
@@ -69,7 +79,8 @@ char *governors(struct look *l) {
 	return n ? mo_buf_take(&b) : NULL;
 }
 
-static void look_cpus(struct look *l) {
+static void look_cpus(struct look *l)
+{
 	_cleanup_(mo_freep) char *governor = governors(l);
 	const char *s;
 
@@ -79,7 +90,8 @@ static void look_cpus(struct look *l) {
 	int64_t smt = look_root_int(l, "sys/devices/system/cpu/smt/active");
 	reading_add_text(l->probe, "smt", smt == MO_NONE ? NULL : smt ? "on" : "off");
 	reading_add(l->probe, "load1", look_root_leading(l, "proc/loadavg"));
-	reading_add_int(l->probe, "numa_balancing", look_root_int(l, "proc/sys/kernel/numa_balancing"));
+	reading_add_int(l->probe, "numa_balancing",
+			look_root_int(l, "proc/sys/kernel/numa_balancing"));
 	reading_add_int(l->probe, "swappiness", look_root_int(l, "proc/sys/vm/swappiness"));
 	add_chosen(l, "thp", "sys/kernel/mm/transparent_hugepage/enabled");
 	if ((s = look_root(l, "proc/cmdline"))) {
@@ -90,9 +102,12 @@ static void look_cpus(struct look *l) {
 	}
 }
 
-/* What a program can get on a NUMA node: free pages, and those of files that the kernel gives up for it. Data sets fill nodes with file pages, which is no shortage. */
-static double free_of(const char *meminfo, const char *node) {
-	static const char *const kinds[] = { "MemFree", "Active(file)", "Inactive(file)", "SReclaimable" };
+/* What a program can get on a NUMA node: free pages, and those of files that the kernel gives up
+ * for it. Data sets fill nodes with file pages, which is no shortage. */
+static double free_of(const char *meminfo, const char *node)
+{
+	static const char *const kinds[] = { "MemFree", "Active(file)", "Inactive(file)",
+					     "SReclaimable" };
 	double sum = 0;
 
 	for (size_t i = 0; i < ELEMENTSOF(kinds); i++) {
@@ -106,7 +121,8 @@ static double free_of(const char *meminfo, const char *node) {
 }
 
 /* Nodes without are memory of another kind (CXL, high bandwidth memory), whose size is its own. */
-static bool has_cpus(struct look *l, const char *node) {
+static bool has_cpus(struct look *l, const char *node)
+{
 	_cleanup_(mo_freep) char *path = mo_printf("sys/devices/system/node/%s/cpulist", node);
 	const char *s = look_root(l, path);
 	int64_t n = s ? text_list_count(s) : MO_NONE;
@@ -116,7 +132,8 @@ static bool has_cpus(struct look *l, const char *node) {
 	return n > 0;
 }
 
-static void look_memory(struct look *l) {
+static void look_memory(struct look *l)
+{
 	struct look_names nodes = look_list(l, true, "sys/devices/system/node");
 	const char *s = look_root(l, "proc/meminfo");
 	int64_t total = s ? look_key(l, "proc/meminfo", s, "MemTotal") : MO_NONE;
@@ -124,21 +141,27 @@ static void look_memory(struct look *l) {
 
 	reading_add(l->probe, "mem_total_bytes", total == MO_NONE ? MO_NONE_F : (double)total * KB);
 	for (size_t i = 0; i < nodes.n; i++) {
-		if (!mo_starts_with(nodes.items[i], "node") || nodes.items[i][4] < '0' || nodes.items[i][4] > '9')
+		if (!mo_starts_with(nodes.items[i], "node") || nodes.items[i][4] < '0' ||
+		    nodes.items[i][4] > '9')
 			continue;
-		_cleanup_(mo_freep) char *path = mo_printf("sys/devices/system/node/%s/meminfo", nodes.items[i]), *key = mo_printf("numa_free_bytes.%s", nodes.items[i] + 4),
-			*total_key = mo_printf("Node %s MemTotal", nodes.items[i] + 4);
+		_cleanup_(mo_freep) char *path = mo_printf("sys/devices/system/node/%s/meminfo",
+							   nodes.items[i]),
+					 *key = mo_printf("numa_free_bytes.%s", nodes.items[i] + 4),
+					 *total_key =
+						 mo_printf("Node %s MemTotal", nodes.items[i] + 4);
 		if (!(s = look_root(l, path)))
 			continue;
 		int64_t node_total = look_key(l, path, s, total_key);
-		if (node_total == 0)                                           /* a node without memory has none to lose */
+		/* a node without memory has none to lose */
+		if (node_total == 0)
 			continue;
 		double v = free_of(s, nodes.items[i] + 4);
 		if (v == MO_NONE_F)
 			look_bad(l, path, "no free memory in it");
 		reading_add(l->probe, key, v);
 		if (node_total != MO_NONE && has_cpus(l, nodes.items[i])) {
-			_cleanup_(mo_freep) char *own_key = mo_printf("numa_total_bytes.%s", nodes.items[i] + 4);
+			_cleanup_(mo_freep) char *own_key =
+				mo_printf("numa_total_bytes.%s", nodes.items[i] + 4);
 			reading_add(l->probe, own_key, (double)node_total * KB);
 		}
 		least = v != MO_NONE_F && (least == MO_NONE_F || v < least) ? v : least;
@@ -148,8 +171,11 @@ static void look_memory(struct look *l) {
 }
 
 /* Limits of the process that starts ranks; below a root those of the recorded machine's shell. */
-static void look_limits(struct look *l, int64_t pid) {
-	_cleanup_(mo_freep) char *path = pid == MO_NONE || *l->root ? mo_strdup("proc/self/limits") : mo_printf("proc/%lld/limits", (long long)pid);
+static void look_limits(struct look *l, int64_t pid)
+{
+	_cleanup_(mo_freep) char *path = pid == MO_NONE || *l->root
+						 ? mo_strdup("proc/self/limits")
+						 : mo_printf("proc/%lld/limits", (long long)pid);
 	const char *s = look_root(l, path);
 
 	if (!s)
@@ -161,7 +187,8 @@ static void look_limits(struct look *l, int64_t pid) {
 	reading_add(l->probe, "nproc", text_limit(s, "Max processes"));
 }
 
-static void look_shm(struct look *l) {
+static void look_shm(struct look *l)
+{
 	const char *s;
 	struct statvfs v;
 
@@ -169,15 +196,19 @@ static void look_shm(struct look *l) {
 		s = look_root(l, "proc/mounts");
 		if (s && !strstr(s, " / ") && !strstr(s, " /proc "))
 			look_bad(l, "proc/mounts", "no mounts in it");
-		reading_add_int(l->probe, "shm_bytes", s ? text_mount_size(s, "/dev/shm") : MO_NONE);
+		reading_add_int(l->probe, "shm_bytes",
+				s ? text_mount_size(s, "/dev/shm") : MO_NONE);
 	} else if (statvfs("/dev/shm", &v) == 0) {
 		reading_add(l->probe, "shm_bytes", (double)v.f_blocks * (double)v.f_frsize);
 		reading_add(l->probe, "shm_free_bytes", (double)v.f_bavail * (double)v.f_frsize);
 	}
 }
 
-static void look_disk(struct look *l, const char *disk) {
-	_cleanup_(mo_freep) char *path = mo_printf("%s%s", l->root, disk), *free_key = mo_printf("disk_free_bytes.%s", disk), *ro_key = mo_printf("disk_readonly.%s", disk);
+static void look_disk(struct look *l, const char *disk)
+{
+	_cleanup_(mo_freep) char *path = mo_printf("%s%s", l->root, disk),
+				 *free_key = mo_printf("disk_free_bytes.%s", disk),
+				 *ro_key = mo_printf("disk_readonly.%s", disk);
 	struct statvfs v;
 
 	if (statvfs(path, &v) < 0) {
@@ -189,7 +220,8 @@ static void look_disk(struct look *l, const char *disk) {
 	reading_add_int(l->probe, ro_key, (v.f_flag & ST_RDONLY) != 0);
 }
 
-static void look_clock(struct look *l) {
+static void look_clock(struct look *l)
+{
 	struct timex t = { .modes = 0 };
 
 	if (*l->root)
@@ -200,61 +232,83 @@ static void look_clock(struct look *l) {
 		return;
 	}
 	reading_add_int(l->probe, "clock_synced", state != TIME_ERROR && !(t.status & STA_UNSYNC));
-	reading_add(l->probe, "clock_offset_ms", (double)(t.offset < 0 ? -t.offset : t.offset) / (t.status & STA_NANO ? 1e6 : 1e3));
+	reading_add(l->probe, "clock_offset_ms",
+		    (double)(t.offset < 0 ? -t.offset : t.offset) /
+			    (t.status & STA_NANO ? 1e6 : 1e3));
 	reading_add(l->probe, "clock_maxerror_ms", (double)t.maxerror / 1e3);
 }
 
-static void look_edac(struct look *l) {
+static void look_edac(struct look *l)
+{
 	struct look_names names = look_list(l, true, "sys/devices/system/edac/mc");
 	int64_t ue = MO_NONE, ce = MO_NONE, problems = l->problems;
 
 	for (size_t i = 0; i < names.n; i++) {
 		if (!mo_starts_with(names.items[i], "mc"))
 			continue;
-		_cleanup_(mo_freep) char *ue_path = mo_printf("sys/devices/system/edac/mc/%s/ue_count", names.items[i]), *ce_path = mo_printf("sys/devices/system/edac/mc/%s/ce_count", names.items[i]);
+		_cleanup_(mo_freep) char *ue_path =
+						 mo_printf("sys/devices/system/edac/mc/%s/ue_count",
+							   names.items[i]),
+					 *ce_path =
+						 mo_printf("sys/devices/system/edac/mc/%s/ce_count",
+							   names.items[i]);
 		int64_t u = look_root_int(l, ue_path), c = look_root_int(l, ce_path);
 		ue = u == MO_NONE ? ue : (ue == MO_NONE ? 0 : ue) + u;
 		ce = c == MO_NONE ? ce : (ce == MO_NONE ? 0 : ce) + c;
 	}
 	look_names_done(&names);
-	if (l->problems > problems)                                    /* a smaller sum would look like a counter that began anew */
+	/* a smaller sum would look like a counter that began anew */
+	if (l->problems > problems)
 		return;
 	reading_add_int(l->probe, "edac_ue", ue);
 	reading_add_int(l->probe, "edac_ce", ce);
 }
 
-/* Whether the runtimes can open the GPU: libhsakmt leaves out one whose render node it cannot open, and every index behind it shifts. */
-static bool renderable(struct look *l, int64_t minor) {
+/* Whether the runtimes can open the GPU: libhsakmt leaves out one whose render node it cannot
+ * open, and every index behind it shifts. */
+static bool renderable(struct look *l, int64_t minor)
+{
 	_cleanup_(mo_freep) char *path = mo_printf("dev/dri/renderD%lld", (long long)minor);
 	_cleanup_(mo_closep) int fd = openat(l->top, path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
 	l->files++;
 	return fd >= 0;
 }
 
-/* The driver's topology names a GPU whose PCI directory is gone. gpu: domain and location_id without the partition. */
-static bool off_the_bus(const struct look *l, int64_t gpu) {
-	_cleanup_(mo_freep) char *path = mo_printf(PCI "/%04x:%02x:%02x.0", (unsigned)(gpu >> 32) & 0xffff, (unsigned)(gpu >> 8) & 0xff, (unsigned)(gpu >> 3) & 0x1f);
+/* The driver's topology names a GPU whose PCI directory is gone. gpu: domain and location_id
+ * without the partition. */
+static bool off_the_bus(const struct look *l, int64_t gpu)
+{
+	_cleanup_(mo_freep) char *path =
+		mo_printf(PCI "/%04x:%02x:%02x.0", (unsigned)(gpu >> 32) & 0xffff,
+			  (unsigned)(gpu >> 8) & 0xff, (unsigned)(gpu >> 3) & 0x1f);
 
 	return faccessat(l->top, path, F_OK, 0) < 0 && errno == ENOENT;
 }
 
-/* GPUs that KFD lists, partitions of one GPU counted once; and those of them whose render nodes all open. Nothing is said where a node cannot be understood: it may be a GPU. */
-static void count_kfd(struct look *l) {
+/* GPUs that KFD lists, partitions of one GPU counted once; and those of them whose render nodes
+ * all open. Nothing is said where a node cannot be understood: it may be a GPU. */
+static void count_kfd(struct look *l)
+{
 	static const char top[] = "sys/class/kfd/kfd/topology/nodes";
 	struct look_names names = look_list(l, true, top);
-	int64_t n = 0, off = 0, closed = 0, last = MO_NONE, last_closed = MO_NONE, problems = l->problems;
+	int64_t n = 0, off = 0, closed = 0, last = MO_NONE, last_closed = MO_NONE,
+		problems = l->problems;
 
 	for (size_t i = 0; i < names.n; i++) {
 		_cleanup_(mo_freep) char *path = mo_printf("%s/%s/properties", top, names.items[i]);
 		const char *s = look_root(l, path);
 		if (!s || look_key(l, path, s, "simd_count") <= 0)
 			continue;
-		int64_t domain = text_key_int(s, "domain"), location = look_key(l, path, s, "location_id"), minor = look_key(l, path, s, "drm_render_minor");
+		int64_t domain = text_key_int(s, "domain"),
+			location = look_key(l, path, s, "location_id"),
+			minor = look_key(l, path, s, "drm_render_minor");
 		if (location == MO_NONE || minor == MO_NONE)
 			continue;
-		int64_t gpu = (domain == MO_NONE ? 0 : domain & 0xffff) << 32 | (location & 0xfffffff8);
+		int64_t gpu =
+			(domain == MO_NONE ? 0 : domain & 0xffff) << 32 | (location & 0xfffffff8);
 		n += gpu != last;
-		off += gpu != last && domain >= 0 && domain <= 0xffff && off_the_bus(l, gpu);   /* old drivers do not say the domain: it may be on another bus */
+		/* old drivers do not say the domain: it may be on another bus */
+		off += gpu != last && domain >= 0 && domain <= 0xffff && off_the_bus(l, gpu);
 		last = gpu;
 		if (renderable(l, minor) || gpu == last_closed)
 			continue;
@@ -269,8 +323,10 @@ static void count_kfd(struct look *l) {
 	look_names_done(&names);
 }
 
-/* GPUs on the PCI bus, and how long a short question to the driver takes: the generation of KFD and the metrics of each GPU that is not left out. */
-static void look_gpus(struct look *l, const struct host_options *o) {
+/* GPUs on the PCI bus, and how long a short question to the driver takes: the generation of KFD
+ * and the metrics of each GPU that is not left out. */
+static void look_gpus(struct look *l, const struct host_options *o)
+{
 	int64_t problems = l->problems;
 	struct look_names names = look_list(l, true, PCI);
 	int64_t n = 0, asked = 0, unknown = l->problems - problems, began;
@@ -279,11 +335,12 @@ static void look_gpus(struct look *l, const struct host_options *o) {
 	for (size_t i = 0; i < names.n; i++) {
 		problems = l->problems;
 		if (pci_gpu(l, names.items[i]) == MAKER_OTHER) {
-			unknown += l->problems - problems;             /* it may be a GPU */
+			unknown += l->problems - problems; /* it may be a GPU */
 			continue;
 		}
 		n++;
-		if (mo_enum_parse((const char *const *)o->left_out, o->n_left_out, names.items[i]) < 0)
+		if (mo_enum_parse((const char *const *)o->left_out, o->n_left_out, names.items[i]) <
+		    0)
 			mo_strs_add(&gpus.items, &gpus.n, names.items[i]);
 	}
 	if (names.n && !unknown)
@@ -296,12 +353,14 @@ static void look_gpus(struct look *l, const struct host_options *o) {
 		asked += look_touch(l, path);
 	}
 	if (asked)
-		reading_add(l->probe, "driver_canary_ms", (double)(mo_clock_mono_ns() - began) / 1e6);
+		reading_add(l->probe, "driver_canary_ms",
+			    (double)(mo_clock_mono_ns() - began) / 1e6);
 	look_names_done(&gpus);
 	look_names_done(&names);
 }
 
-void probe_host(struct look *l, const struct host_options *o) {
+void probe_host(struct look *l, const struct host_options *o)
+{
 	look_cpus(l);
 	look_memory(l);
 	look_limits(l, o->limits_of);

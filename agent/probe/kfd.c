@@ -1,4 +1,5 @@
-/* What the kernel's compute driver (KFD) knows of an AMD GPU: its XGMI links, and the processes that hold its memory. Formats: hardware facts 1.1; amdkfd's kfd_process.c. */
+/* What the kernel's compute driver (KFD) knows of an AMD GPU: its XGMI links, and the processes
+ * that hold its memory. Formats: hardware facts 1.1; amdkfd's kfd_process.c. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -18,21 +19,34 @@
 #define FOREIGN_SHOWN 8
 #define COMM_BYTES_MAX 64
 
-struct kfd_node { int64_t node; char bdf[16]; };       /* bdf "": its properties cannot be understood; it may be a GPU */
-struct kfd_nodes { struct kfd_node *items; size_t n, unknown; bool partitions; };
+/* bdf "": its properties cannot be understood; it may be a GPU */
+struct kfd_node {
+	int64_t node;
+	char bdf[16];
+};
+struct kfd_nodes {
+	struct kfd_node *items;
+	size_t n, unknown;
+	bool partitions;
+};
 
-/* All GPU nodes. The low bits of location_id are the partition, not a function of PCI: partitions of one GPU are one address. */
-static struct kfd_nodes read_nodes(struct look *l) {
+/* All GPU nodes. The low bits of location_id are the partition, not a function of PCI:
+ * partitions of one GPU are one address. */
+static struct kfd_nodes read_nodes(struct look *l)
+{
 	struct kfd_nodes nodes = { 0 };
 	struct look_names names = look_list(l, true, NODES);
 
 	for (size_t i = 0; i < names.n; i++) {
 		int64_t number, problems = l->problems;
-		_cleanup_(mo_freep) char *properties = mo_printf("%s/%s/properties", NODES, names.items[i]);
+		_cleanup_(mo_freep) char *properties =
+			mo_printf("%s/%s/properties", NODES, names.items[i]);
 		const char *s = look_root(l, properties);
-		int64_t simds = s ? look_key(l, properties, s, "simd_count") : MO_NONE, location = simds > 0 ? look_key(l, properties, s, "location_id") : MO_NONE;
+		int64_t simds = s ? look_key(l, properties, s, "simd_count") : MO_NONE,
+			location = simds > 0 ? look_key(l, properties, s, "location_id") : MO_NONE;
 		bool unknown = l->problems > problems;
-		if (mo_parse_i64(names.items[i], 0, INT32_MAX, &number) < 0 || (!unknown && simds <= 0))
+		if (mo_parse_i64(names.items[i], 0, INT32_MAX, &number) < 0 ||
+		    (!unknown && simds <= 0))
 			continue;
 		struct kfd_node *n = MO_GROW(nodes.items, nodes.n);
 		*n = (struct kfd_node){ .node = number };
@@ -40,70 +54,91 @@ static struct kfd_nodes read_nodes(struct look *l) {
 		if (unknown)
 			continue;
 		int64_t domain = text_key_int(s, "domain");
-		snprintf(n->bdf, sizeof(n->bdf), "%04x:%02x:%02x.0", domain == MO_NONE ? 0 : (unsigned)domain & 0xffff, (unsigned)(location >> 8) & 0xff, (unsigned)(location >> 3) & 0x1f);
+		snprintf(n->bdf, sizeof(n->bdf), "%04x:%02x:%02x.0",
+			 domain == MO_NONE ? 0 : (unsigned)domain & 0xffff,
+			 (unsigned)(location >> 8) & 0xff, (unsigned)(location >> 3) & 0x1f);
 		nodes.partitions |= nodes.n > 1 && mo_streq(n[-1].bdf, n->bdf);
 	}
 	look_names_done(&names);
 	return nodes;
 }
 
-static const struct kfd_node *node_of(const struct kfd_nodes *nodes, int64_t number) {
+static const struct kfd_node *node_of(const struct kfd_nodes *nodes, int64_t number)
+{
 	for (size_t i = 0; i < nodes->n; i++)
 		if (nodes->items[i].node == number)
 			return &nodes->items[i];
 	return NULL;
 }
 
-/* Other GPUs that this one reaches over XGMI. A node that cannot be understood but has such a link is a GPU; which one matters only where GPUs are partitioned. */
-static int64_t count_links(struct look *l, const struct kfd_nodes *nodes, const struct kfd_node *own) {
+/* Other GPUs that this one reaches over XGMI. A node that cannot be understood but has such a
+ * link is a GPU; which one matters only where GPUs are partitioned. */
+static int64_t count_links(struct look *l, const struct kfd_nodes *nodes,
+			   const struct kfd_node *own)
+{
 	_cleanup_(mo_freep) char *path = mo_printf("%s/%lld/io_links", NODES, (long long)own->node);
 	struct look_names names = look_list(l, true, path);
 	int64_t n = names.n ? 0 : MO_NONE, problems = l->problems;
 	bool unknown = false;
 
 	for (size_t i = 0; i < names.n; i++) {
-		_cleanup_(mo_freep) char *file = mo_printf("%s/%s/properties", path, names.items[i]);
+		_cleanup_(mo_freep) char *file =
+			mo_printf("%s/%s/properties", path, names.items[i]);
 		const char *s = look_root(l, file);
 		if (!s || look_key(l, file, s, "type") != LINK_XGMI)
 			continue;
 		const struct kfd_node *to = node_of(nodes, look_key(l, file, s, "node_to"));
-		bool first_partition = to && (to == nodes->items || !*to->bdf || !mo_streq(to[-1].bdf, to->bdf));
+		bool first_partition =
+			to && (to == nodes->items || !*to->bdf || !mo_streq(to[-1].bdf, to->bdf));
 		n += first_partition && !mo_streq(to->bdf, own->bdf);
 		unknown |= to && !*to->bdf && nodes->partitions;
 	}
 	look_names_done(&names);
 	if (unknown) {
 		l->problems++;
-		probe_problem(l->probe, "%s: a GPU that it names cannot be understood (see moe-probe host)", path);
+		probe_problem(l->probe,
+			      "%s: a GPU that it names cannot be understood (see moe-probe host)",
+			      path);
 	}
 	return l->problems > problems ? MO_NONE : n;
 }
 
-static bool has_variable(const struct mo_buf *environment, const char *name) {
+static bool has_variable(const struct mo_buf *environment, const char *name)
+{
 	size_t len = strlen(name);
 
 	for (size_t at = 0; at + len < environment->len; at += strlen(environment->data + at) + 1)
-		if (strncmp(environment->data + at, name, len) == 0 && environment->data[at + len] == '=')
+		if (strncmp(environment->data + at, name, len) == 0 &&
+		    environment->data[at + len] == '=')
 			return true;
 	return false;
 }
 
 /* Bytes that a process holds on the GPU's nodes, 0 = none. */
-static int64_t held_bytes(struct look *l, const char *pid, const struct kfd_nodes *nodes, const char *bdf) {
+static int64_t held_bytes(struct look *l, const char *pid, const struct kfd_nodes *nodes,
+			  const char *bdf)
+{
 	int64_t sum = 0;
 
 	for (size_t i = 0; i < nodes->n; i++) {
-		_cleanup_(mo_freep) char *id = mo_streq(nodes->items[i].bdf, bdf) ? mo_printf("%s/%lld/gpu_id", NODES, (long long)nodes->items[i].node) : NULL;
+		_cleanup_(mo_freep) char *id = mo_streq(nodes->items[i].bdf, bdf)
+						       ? mo_printf("%s/%lld/gpu_id", NODES,
+								   (long long)nodes->items[i].node)
+						       : NULL;
 		int64_t gpu = id ? look_root_int(l, id) : MO_NONE;
-		_cleanup_(mo_freep) char *path = gpu == MO_NONE ? NULL : mo_printf(PROCESSES "/%s/vram_%lld", pid, (long long)gpu);
+		_cleanup_(mo_freep) char *path =
+			gpu == MO_NONE ? NULL
+				       : mo_printf(PROCESSES "/%s/vram_%lld", pid, (long long)gpu);
 		int64_t v = path ? look_root_int(l, path) : MO_NONE;
 		sum += v == MO_NONE ? 0 : MO_MIN(v, INT64_MAX / 4096);
 	}
 	return sum;
 }
 
-/* Whether the process is one of ours: everything that we start carries MOE_STEP. One that has ended but is still in the kernel's list is nobody's. -1 = it may not be looked at. */
-static int is_ours(struct look *l, const char *pid) {
+/* Whether the process is one of ours: everything that we start carries MOE_STEP. One that has
+ * ended but is still in the kernel's list is nobody's. -1 = it may not be looked at. */
+static int is_ours(struct look *l, const char *pid)
+{
 	_cleanup_(mo_freep) char *path = mo_printf("proc/%s/environ", pid);
 	_cleanup_(mo_buf_done) struct mo_buf environment = { 0 };
 	int r = mo_read_file_at(l->top, path, ENVIRON_BYTES_MAX, &environment);
@@ -114,7 +149,8 @@ static int is_ours(struct look *l, const char *pid) {
 	return r == 0 && has_variable(&environment, "MOE_STEP");
 }
 
-static void look_processes(struct look *l, const struct kfd_nodes *nodes, const char *bdf) {
+static void look_processes(struct look *l, const struct kfd_nodes *nodes, const char *bdf)
+{
 	_cleanup_(mo_buf_done) struct mo_buf shown = { 0 };
 	int64_t foreign = 0, hidden = 0, bytes = 0, problems = l->problems;
 
@@ -130,16 +166,23 @@ static void look_processes(struct look *l, const struct kfd_nodes *nodes, const 
 		if (ours)
 			continue;
 		_cleanup_(mo_freep) char *path = mo_printf("proc/%s/comm", pid);
-		_cleanup_(mo_buf_done) struct mo_buf name = { 0 };             /* a process calls itself what it likes */
+		/* a process calls itself what it likes */
+		_cleanup_(mo_buf_done) struct mo_buf name = { 0 };
 		bool there = mo_read_file_at(l->top, path, COMM_BYTES_MAX, &name) == 0 && name.len;
-		_cleanup_(mo_freep) char *comm = there ? text_clean(name.data, name.len - (name.data[name.len - 1] == '\n'), COMM_BYTES_MAX) : NULL;
+		_cleanup_(mo_freep) char *comm =
+			there ? text_clean(name.data, name.len - (name.data[name.len - 1] == '\n'),
+					   COMM_BYTES_MAX)
+			      : NULL;
 		l->files++;
 		if (foreign++ < FOREIGN_SHOWN)
-			mo_buf_printf(&shown, "%s%s %s", shown.len ? ", " : "", pid, comm ? comm : "(ended)");
+			mo_buf_printf(&shown, "%s%s %s", shown.len ? ", " : "", pid,
+				      comm ? comm : "(ended)");
 		bytes += held;
 	}
 	if (hidden)
-		probe_problem(l->probe, "environ of %lld processes that hold the GPU: Permission denied", (long long)hidden);
+		probe_problem(l->probe,
+			      "environ of %lld processes that hold the GPU: Permission denied",
+			      (long long)hidden);
 	look_names_done(&pids);
 	if (hidden || l->problems > problems)
 		return;
@@ -148,8 +191,10 @@ static void look_processes(struct look *l, const struct kfd_nodes *nodes, const 
 	reading_add_text(l->probe, "foreign", shown.data);
 }
 
-void probe_kfd(struct look *l, const char *bdf) {
-	l->others = true;                                              /* of all GPUs: the host's probe names those that cannot be understood */
+void probe_kfd(struct look *l, const char *bdf)
+{
+	/* of all GPUs: the host's probe names those that cannot be understood */
+	l->others = true;
 	struct kfd_nodes nodes = read_nodes(l);
 	const struct kfd_node *own = NULL;
 
@@ -161,7 +206,10 @@ void probe_kfd(struct look *l, const char *bdf) {
 		look_processes(l, &nodes, bdf);
 	} else if (nodes.unknown) {
 		l->problems++;
-		probe_problem(l->probe, NODES ": %zu cannot be understood, and this GPU is none of the others (see moe-probe host)", nodes.unknown);
+		probe_problem(l->probe,
+			      NODES ": %zu cannot be understood, and this GPU is none of the "
+				    "others (see moe-probe host)",
+			      nodes.unknown);
 	}
 	free(nodes.items);
 }

@@ -1,4 +1,5 @@
-/* The kernel's log: /dev/kmsg of this machine, or a file below a root; judged by agent/core/health/klog.h. */
+/* The kernel's log: /dev/kmsg of this machine, or a file below a root; judged by
+ * agent/core/health/klog.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -11,10 +12,12 @@
 #include "lib/recipe/klog_file.h"
 
 #define LOG_BYTES_MAX (64 * 1024 * 1024)
-#define RECORD_BYTES_MAX 8192              /* CONSOLE_EXT_LOG_MAX: a smaller buffer gets EINVAL */
+#define RECORD_BYTES_MAX 8192 /* CONSOLE_EXT_LOG_MAX: a smaller buffer gets EINVAL */
 
-/* Every read is one record; EPIPE: the kernel overwrote the next ones and goes on with the oldest it has. */
-static int read_device(int fd, struct klog *k) {
+/* Every read is one record; EPIPE: the kernel overwrote the next ones and goes on with the
+ * oldest it has. */
+static int read_device(int fd, struct klog *k)
+{
 	char record[RECORD_BYTES_MAX];
 	size_t bytes = 0;
 
@@ -32,19 +35,24 @@ static int read_device(int fd, struct klog *k) {
 	return 0;
 }
 
-/* Lines of text, none longer than a record: a file that was overwritten with something else would say that nothing happened. */
-static bool is_log(const struct mo_buf *b) {
+/* Lines of text, none longer than a record: a file that was overwritten with something else
+ * would say that nothing happened. */
+static bool is_log(const struct mo_buf *b)
+{
 	size_t run = 0;
 
 	for (size_t i = 0; b->data && i < b->len; i++) {
 		run = b->data[i] == '\n' ? 0 : run + 1;
-		if (run > RECORD_BYTES_MAX || ((unsigned char)b->data[i] < ' ' && !strchr("\t\n\r\033", b->data[i])) || !b->data[i])
+		if (run > RECORD_BYTES_MAX ||
+		    ((unsigned char)b->data[i] < ' ' && !strchr("\t\n\r\033", b->data[i])) ||
+		    !b->data[i])
 			return false;
 	}
 	return b->len > 0;
 }
 
-static int read_file(struct look *l, struct klog *k) {
+static int read_file(struct look *l, struct klog *k)
+{
 	static const char *const paths[] = { "dev/kmsg", "var/log/kmsg" };
 	const char *path = paths[0];
 	int r = -ENOENT;
@@ -63,8 +71,11 @@ static int read_file(struct look *l, struct klog *k) {
 	return 0;
 }
 
-/* Numbers begin anew at each boot: a log whose newest record is older than `since` is another boot's, and all of it is new. */
-static int read_log(struct look *l, const struct klog_rules *rules, int64_t since, struct klog **ret, struct mo_error *err) {
+/* Numbers begin anew at each boot: a log whose newest record is older than `since` is another
+ * boot's, and all of it is new. */
+static int read_log(struct look *l, const struct klog_rules *rules, int64_t since,
+		    struct klog **ret, struct mo_error *err)
+{
 	_cleanup_(klog_freep) struct klog *k = NULL;
 	_cleanup_(mo_closep) int fd = -1;
 	int r = klog_new(rules, &k, err);
@@ -79,7 +90,8 @@ static int read_log(struct look *l, const struct klog_rules *rules, int64_t sinc
 		l->files++;
 		r = fd < 0 ? -errno : read_device(fd, k);
 	}
-	if (r == -ENOENT && *l->root)                                  /* a recorded machine without its log */
+	/* a recorded machine without its log */
+	if (r == -ENOENT && *l->root)
 		return 0;
 	if (r < 0) {
 		l->problems++;
@@ -90,7 +102,8 @@ static int read_log(struct look *l, const struct klog_rules *rules, int64_t sinc
 	return 0;
 }
 
-int probe_klog(struct look *l, int64_t since, struct mo_error *err) {
+int probe_klog(struct look *l, int64_t since, struct mo_error *err)
+{
 	_cleanup_(klog_freep) struct klog *k = NULL;
 	struct klog_rules rules;
 

@@ -12,27 +12,31 @@
 #include "lib/base/fd.h"
 
 #define NAMES_MAX 4096
-#define SHOWN_BYTES 40                         /* of what a file says that is not understood */
+#define SHOWN_BYTES 40 /* of what a file says that is not understood */
 
-int look_open(const char *root, struct probe *probe, struct look *ret) {
+int look_open(const char *root, struct probe *probe, struct look *ret)
+{
 	*ret = (struct look){ .root = root, .dir = -1, .probe = probe };
 	ret->top = open(*root ? root : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return ret->top < 0 ? -errno : 0;
 }
 
-void look_done(struct look *l) {
+void look_done(struct look *l)
+{
 	l->top = mo_close(l->top);
 	l->dir = mo_close(l->dir);
 	mo_buf_done(&l->text);
 }
 
-bool look_enter(struct look *l, const char *path) {
+bool look_enter(struct look *l, const char *path)
+{
 	l->dir = mo_close(l->dir);
 	l->dir = openat(l->top, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return l->dir >= 0;
 }
 
-bool look_device(struct look *l, const char *dir, const char *name) {
+bool look_device(struct look *l, const char *dir, const char *name)
+{
 	_cleanup_(mo_freep) char *path = mo_printf("%s/%s", dir, name);
 
 	if (look_enter(l, path))
@@ -43,24 +47,30 @@ bool look_device(struct look *l, const char *dir, const char *name) {
 }
 
 /* Files that other versions of a driver do not have, and values that this device does not give. */
-static bool means_absent(int r) {
+static bool means_absent(int r)
+{
 	return r == -ENOENT || r == -ENOTDIR || r == -EOPNOTSUPP || r == -ENODATA;
 }
 
-static void problem(struct look *l, const char *path, const char *what) {
+static void problem(struct look *l, const char *path, const char *what)
+{
 	l->problems++;
 	if (!l->others)
 		probe_problem(l->probe, "%s: %s", path, what);
 }
 
-void look_bad(struct look *l, const char *path, const char *what) {
-	_cleanup_(mo_freep) char *shown = l->text.len ? text_clean(l->text.data, l->text.len, SHOWN_BYTES) : NULL;
-	_cleanup_(mo_freep) char *whole = shown ? mo_printf("%s: '%s'", what, shown) : mo_strdup("it is empty");
+void look_bad(struct look *l, const char *path, const char *what)
+{
+	_cleanup_(mo_freep) char *shown =
+		l->text.len ? text_clean(l->text.data, l->text.len, SHOWN_BYTES) : NULL;
+	_cleanup_(mo_freep) char *whole =
+		shown ? mo_printf("%s: '%s'", what, shown) : mo_strdup("it is empty");
 
 	problem(l, path, whole);
 }
 
-static const struct mo_buf *read_at(struct look *l, int dir, const char *path, size_t max) {
+static const struct mo_buf *read_at(struct look *l, int dir, const char *path, size_t max)
+{
 	mo_buf_reset(&l->text);
 	int r = dir < 0 ? -ENOENT : mo_read_file_at(dir, path, max, &l->text);
 	l->files += r != -ENOENT;
@@ -73,7 +83,8 @@ static const struct mo_buf *read_at(struct look *l, int dir, const char *path, s
 	return &l->text;
 }
 
-static const char *text_at(struct look *l, int dir, const char *path) {
+static const char *text_at(struct look *l, int dir, const char *path)
+{
 	const struct mo_buf *b = read_at(l, dir, path, LOOK_FILE_MAX);
 
 	if (!b || (b->len && text_is_text(b->data, b->len)))
@@ -82,13 +93,23 @@ static const char *text_at(struct look *l, int dir, const char *path) {
 	return NULL;
 }
 
-const char *look_text(struct look *l, const char *path) { return text_at(l, l->dir, path); }
+const char *look_text(struct look *l, const char *path)
+{
+	return text_at(l, l->dir, path);
+}
 
-const char *look_root(struct look *l, const char *path) { return text_at(l, l->top, path); }
+const char *look_root(struct look *l, const char *path)
+{
+	return text_at(l, l->top, path);
+}
 
-const struct mo_buf *look_bytes(struct look *l, const char *path, size_t max) { return read_at(l, l->dir, path, max); }
+const struct mo_buf *look_bytes(struct look *l, const char *path, size_t max)
+{
+	return read_at(l, l->dir, path, max);
+}
 
-bool look_touch(struct look *l, const char *path) {
+bool look_touch(struct look *l, const char *path)
+{
 	bool before = l->others;
 
 	l->others = true;
@@ -97,7 +118,8 @@ bool look_touch(struct look *l, const char *path) {
 	return there;
 }
 
-static int64_t int_of(struct look *l, const char *path, const char *s) {
+static int64_t int_of(struct look *l, const char *path, const char *s)
+{
 	int64_t v = s && !text_no_value(s) ? text_int(s) : MO_NONE;
 
 	if (!s || v >= 0 || text_no_value(s))
@@ -106,20 +128,34 @@ static int64_t int_of(struct look *l, const char *path, const char *s) {
 	return MO_NONE;
 }
 
-int64_t look_int(struct look *l, const char *path) { return int_of(l, path, look_text(l, path)); }
+int64_t look_int(struct look *l, const char *path)
+{
+	return int_of(l, path, look_text(l, path));
+}
 
-int64_t look_root_int(struct look *l, const char *path) { return int_of(l, path, look_root(l, path)); }
+int64_t look_root_int(struct look *l, const char *path)
+{
+	return int_of(l, path, look_root(l, path));
+}
 
-static char *line_of(const char *s) {
+static char *line_of(const char *s)
+{
 	_cleanup_(mo_freep) char *line = s ? text_line(s) : NULL;
 	return line ? text_clean(line, strlen(line), TEXT_LINE_MAX) : NULL;
 }
 
-char *look_line(struct look *l, const char *path) { return line_of(look_text(l, path)); }
+char *look_line(struct look *l, const char *path)
+{
+	return line_of(look_text(l, path));
+}
 
-char *look_root_line(struct look *l, const char *path) { return line_of(look_root(l, path)); }
+char *look_root_line(struct look *l, const char *path)
+{
+	return line_of(look_root(l, path));
+}
 
-static double leading_of(struct look *l, const char *path, const char *s) {
+static double leading_of(struct look *l, const char *path, const char *s)
+{
 	double v = s ? text_leading(s) : MO_NONE_F;
 
 	if (s && v == MO_NONE_F && !text_no_value(s))
@@ -127,11 +163,18 @@ static double leading_of(struct look *l, const char *path, const char *s) {
 	return v;
 }
 
-double look_leading(struct look *l, const char *path) { return leading_of(l, path, look_text(l, path)); }
+double look_leading(struct look *l, const char *path)
+{
+	return leading_of(l, path, look_text(l, path));
+}
 
-double look_root_leading(struct look *l, const char *path) { return leading_of(l, path, look_root(l, path)); }
+double look_root_leading(struct look *l, const char *path)
+{
+	return leading_of(l, path, look_root(l, path));
+}
 
-int64_t look_key(struct look *l, const char *path, const char *text, const char *key) {
+int64_t look_key(struct look *l, const char *path, const char *text, const char *key)
+{
 	int64_t v = text_key_int(text, key);
 	_cleanup_(mo_freep) char *what = v < 0 ? mo_printf("no number behind %s", key) : NULL;
 
@@ -141,16 +184,19 @@ int64_t look_key(struct look *l, const char *path, const char *text, const char 
 	return MO_NONE;
 }
 
-void look_add_int(struct look *l, const char *key, const char *path) {
+void look_add_int(struct look *l, const char *key, const char *path)
+{
 	reading_add_int(l->probe, key, look_int(l, path));
 }
 
-void look_add_text(struct look *l, const char *key, const char *path) {
+void look_add_text(struct look *l, const char *key, const char *path)
+{
 	_cleanup_(mo_freep) char *line = look_line(l, path);
 	reading_add_text(l->probe, key, line);
 }
 
-char *look_link(struct look *l, const char *path) {
+char *look_link(struct look *l, const char *path)
+{
 	char target[512];
 	ssize_t n = l->dir < 0 ? -1 : readlinkat(l->dir, path, target, sizeof(target) - 1);
 
@@ -161,13 +207,16 @@ char *look_link(struct look *l, const char *path) {
 	return mo_strdup(slash ? slash + 1 : target);
 }
 
-static int by_version(const void *a, const void *b) {
+static int by_version(const void *a, const void *b)
+{
 	return strverscmp(*(char *const *)a, *(char *const *)b);
 }
 
-struct look_names look_list(struct look *l, bool from_root, const char *path) {
+struct look_names look_list(struct look *l, bool from_root, const char *path)
+{
 	struct look_names names = { 0 };
-	int at = from_root ? l->top : l->dir, fd = at < 0 ? -1 : openat(at, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int at = from_root ? l->top : l->dir,
+	    fd = at < 0 ? -1 : openat(at, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 
 	if (!dir) {
@@ -189,7 +238,8 @@ struct look_names look_list(struct look *l, bool from_root, const char *path) {
 	return names;
 }
 
-void look_names_done(struct look_names *n) {
+void look_names_done(struct look_names *n)
+{
 	for (size_t i = 0; i < n->n; i++)
 		free(n->items[i]);
 	free(n->items);

@@ -1,7 +1,9 @@
-/* Reading for a probe: files below the root, each opened and read once with a size limit, counted. What is not there (another driver version, another vendor) is silently no
- * reading; what is there and cannot be read (EBUSY, EINVAL, EIO while a GPU resets), or says nothing that such a file can say, is named in the probe's `problem` with its first bytes,
- * gives no reading, and the rest goes on: garbage is never taken for a value, least of all for 0. A read may hang for as long as the driver does: the caller has a deadline for the
- * whole process. */
+/* Reading for a probe: files below the root, each opened and read once with a size limit,
+ * counted. What is not there (another driver version, another vendor) is silently no reading;
+ * what is there and cannot be read (EBUSY, EINVAL, EIO while a GPU resets), or says nothing that
+ * such a file can say, is named in the probe's `problem` with its first bytes, gives no reading,
+ * and the rest goes on: garbage is never taken for a value, least of all for 0. A read may hang
+ * for as long as the driver does: the caller has a deadline for the whole process. */
 #pragma once
 #include "lib/base/buf.h"
 #include "lib/base/error.h"
@@ -10,34 +12,45 @@
 #define LOOK_FILE_MAX (64 * 1024)
 
 struct look {
-	const char *root;        /* "" = this machine */
-	int top, dir;            /* descriptors of the root and of the device's directory (-1 = none) */
+	const char *root; /* "" = this machine */
+	/* descriptors of the root and of the device's directory (-1 = none) */
+	int top, dir;
 	struct probe *probe;
-	struct mo_buf text;      /* of the file read last */
-	int64_t files;           /* opened */
-	int64_t problems;        /* files that could not be read, or were not understood, those of others too */
-	bool others;             /* what is read now belongs to another device: its own probe tells what is wrong with it */
+	struct mo_buf text; /* of the file read last */
+	int64_t files;      /* opened */
+	/* files that could not be read, or were not understood, those of others too */
+	int64_t problems;
+	/* what is read now belongs to another device: its own probe tells what is wrong with it */
+	bool others;
 };
-int look_open(const char *root, struct probe *probe, struct look *ret);    /* negative errno: the root is no directory */
+/* negative errno: the root is no directory */
+int look_open(const char *root, struct probe *probe, struct look *ret);
 void look_done(struct look *l);
-bool look_enter(struct look *l, const char *path);                        /* path from the root becomes `dir`; false when there is none */
-bool look_device(struct look *l, const char *dir, const char *name);      /* the same for dir/name, which must be there: that it is not is a problem */
+/* path from the root becomes `dir`; false when there is none */
+bool look_enter(struct look *l, const char *path);
+/* the same for dir/name, which must be there: that it is not is a problem */
+bool look_device(struct look *l, const char *dir, const char *name);
 
-/* It is there, and is named in `problem` as not to be understood: what is missing, and how it begins. For the file that was read last. */
+/* It is there, and is named in `problem` as not to be understood: what is missing, and how it
+ * begins. For the file that was read last. */
 void look_bad(struct look *l, const char *path, const char *what);
 
-/* Text of a file, NULL when it is missing, unreadable or no text (other bytes than printable UTF-8); valid until the next call. look_*: below `dir`; look_root*: from the root, without a
+/* Text of a file, NULL when it is missing, unreadable or no text (other bytes than printable
+ * UTF-8); valid until the next call. look_*: below `dir`; look_root*: from the root, without a
  * leading slash. */
 const char *look_text(struct look *l, const char *path);
 const char *look_root(struct look *l, const char *path);
 const struct mo_buf *look_bytes(struct look *l, const char *path, size_t max);
-bool look_touch(struct look *l, const char *path);                       /* from the root: it could be read, whatever it says, and nothing is told of it */
-/* One value and nothing else: a number from 0 on, a line. MO_NONE, NULL: none, for the reasons above or because the file says so (all bits set, "N/A"; an empty line). */
+/* from the root: it could be read, whatever it says, and nothing is told of it */
+bool look_touch(struct look *l, const char *path);
+/* One value and nothing else: a number from 0 on, a line. MO_NONE, NULL: none, for the reasons
+ * above or because the file says so (all bits set, "N/A"; an empty line). */
 int64_t look_int(struct look *l, const char *path);
 int64_t look_root_int(struct look *l, const char *path);
-char *look_line(struct look *l, const char *path);                       /* caller frees, as the next one */
+/* caller frees, as the next one */
+char *look_line(struct look *l, const char *path);
 char *look_root_line(struct look *l, const char *path);
-double look_leading(struct look *l, const char *path);                   /* "32.0 GT/s PCIe" */
+double look_leading(struct look *l, const char *path); /* "32.0 GT/s PCIe" */
 double look_root_leading(struct look *l, const char *path);
 /* Number behind `key` in the text of `path` that was read last; a number must be there. */
 int64_t look_key(struct look *l, const char *path, const char *text, const char *key);
@@ -46,26 +59,46 @@ void look_add_int(struct look *l, const char *key, const char *path);
 void look_add_text(struct look *l, const char *key, const char *path);
 /* Last part of where a link points to; caller frees, NULL if none. */
 char *look_link(struct look *l, const char *path);
-/* Names in a directory, sorted with numbers in order (hwmon2 before hwmon10), hidden ones left out; at most 4096. Empty when it is missing. */
-struct look_names { char **items; size_t n; };
+/* Names in a directory, sorted with numbers in order (hwmon2 before hwmon10), hidden ones left
+ * out; at most 4096. Empty when it is missing. */
+struct look_names {
+	char **items;
+	size_t n;
+};
 struct look_names look_list(struct look *l, bool from_root, const char *path);
 void look_names_done(struct look_names *n);
 
 /* The areas. object: checked by the caller to be a PCI address, or a name without '/'. */
-struct host_options { char **disks; size_t n_disks; int64_t limits_of; char **left_out; size_t n_left_out; };    /* left_out: addresses of GPUs that are not asked, because they would not answer */
+/* left_out: addresses of GPUs that are not asked, because they would not answer */
+struct host_options {
+	char **disks;
+	size_t n_disks;
+	int64_t limits_of;
+	char **left_out;
+	size_t n_left_out;
+};
 void probe_gpu(struct look *l, const char *bdf);
-void probe_sensors(struct look *l, const char *bdf);                       /* what changes from second to second, in a few reads */
-void probe_nvidia(struct look *l, const char *bdf);                        /* what /proc gives beside PCI; called by probe_gpu */
-void probe_kfd(struct look *l, const char *bdf);                           /* links and processes of an AMD GPU; called by probe_gpu */
+/* what changes from second to second, in a few reads */
+void probe_sensors(struct look *l, const char *bdf);
+/* what /proc gives beside PCI; called by probe_gpu */
+void probe_nvidia(struct look *l, const char *bdf);
+/* links and processes of an AMD GPU; called by probe_gpu */
+void probe_kfd(struct look *l, const char *bdf);
 void probe_nic(struct look *l, const char *name);
 void probe_host(struct look *l, const struct host_options *o);
 void probe_stack(struct look *l);
-int probe_klog(struct look *l, int64_t since, struct mo_error *err);       /* negative: the rules cannot be read */
+/* negative: the rules cannot be read */
+int probe_klog(struct look *l, int64_t since, struct mo_error *err);
 
-int probe_checks(struct mo_buf *ret, struct mo_error *err);                 /* no reading: the checks in force (struct health_checks) as JSON */
+/* no reading: the checks in force (struct health_checks) as JSON */
+int probe_checks(struct mo_buf *ret, struct mo_error *err);
 
 /* Facts that several areas tell. */
-char *driver_version(struct look *l, const char *module);                  /* of a kernel module; caller frees, NULL unknown */
-char *governors(struct look *l);                                           /* "performance", or "performance, 3 powersave"; caller frees, NULL without cpufreq */
+/* of a kernel module; caller frees, NULL unknown */
+char *driver_version(struct look *l, const char *module);
+/* "performance", or "performance, 3 powersave"; caller frees, NULL without cpufreq */
+char *governors(struct look *l);
 enum maker { MAKER_OTHER, MAKER_AMD, MAKER_NVIDIA };
-enum maker pci_gpu(struct look *l, const char *bdf);                       /* whose GPU it is, by vendor and class, or by its driver where these cannot be understood; the VGA of a BMC is other */
+/* whose GPU it is, by vendor and class, or by its driver where these cannot be understood; the
+ * VGA of a BMC is other */
+enum maker pci_gpu(struct look *l, const char *bdf);

@@ -1,6 +1,8 @@
-/* moe-probe: reads one device, or one area of this node, and prints it as one line of JSON (struct probe). A program of its own, one process per device, because a read of a wedged
- * GPU can hang for as long as its driver does: the agent kills it at a deadline and then knows which device it was. Exit 0 with a probe (its `problem` says what could not be
- * read), 1 with one line on stderr, 2 for bad usage. It changes nothing. Keys of the readings: docs/health.md. */
+/* moe-probe: reads one device, or one area of this node, and prints it as one line of JSON
+ * (struct probe). A program of its own, one process per device, because a read of a wedged GPU
+ * can hang for as long as its driver does: the agent kills it at a deadline and then knows which
+ * device it was. Exit 0 with a probe (its `problem` says what could not be read), 1 with one
+ * line on stderr, 2 for bad usage. It changes nothing. Keys of the readings: docs/health.md. */
 #include <errno.h>
 #include <getopt.h>
 #include <signal.h>
@@ -18,17 +20,28 @@
 #include "lib/wire/json.h"
 
 static const char usage[] =
-	"usage: moe-probe [--root DIR] gpu [--sensors] BDF | nic NAME | host [--disk DIR]... [--limits-of PID] [--leave-out BDF]... | klog [--since SEQ] | stack\n"
+	"usage: moe-probe [--root DIR] gpu [--sensors] BDF | nic NAME | host [--disk DIR]... "
+	"[--limits-of PID] [--leave-out BDF]... | klog [--since SEQ] | stack\n"
 	"       moe-probe checks: the health checks of config/health instead, as JSON\n"
 	"  --root DIR       read below DIR instead of this machine's sys, proc and dev\n"
-	"  --sensors        only what changes from second to second: temperatures, power, clocks, activity, memory in use\n"
+	"  --sensors        only what changes from second to second: temperatures, power, clocks, "
+	"activity, memory in use\n"
 	"  --disk DIR       also the free space of the file system that holds DIR\n"
 	"  --limits-of PID  resource limits of that process instead of this one\n"
 	"  --leave-out BDF  a GPU that does not answer: the driver is not asked for it\n"
 	"  --since SEQ      only records of the kernel's log behind number SEQ\n"
 	"  --version\n";
 
-enum { OPT_ROOT = 256, OPT_SENSORS, OPT_DISK, OPT_LIMITS, OPT_LEAVE_OUT, OPT_SINCE, OPT_VERSION, OPT_HELP };
+enum {
+	OPT_ROOT = 256,
+	OPT_SENSORS,
+	OPT_DISK,
+	OPT_LIMITS,
+	OPT_LEAVE_OUT,
+	OPT_SINCE,
+	OPT_VERSION,
+	OPT_HELP
+};
 
 struct request {
 	const char *root, *area, *object;
@@ -38,23 +51,27 @@ struct request {
 	char bdf[16];
 };
 
-static int bad_number(const char *option, const char *value) {
+static int bad_number(const char *option, const char *value)
+{
 	fprintf(stderr, "moe-probe: %s %s: not a number: give 0 or more\n", option, value);
 	return 2;
 }
 
-static bool name_is_safe(const char *s) {
+static bool name_is_safe(const char *s)
+{
 	return *s && *s != '.' && !strchr(s, '/') && strlen(s) <= 255;
 }
 
-static int check_area(struct request *q, int n, char **words) {
+static int check_area(struct request *q, int n, char **words)
+{
 	bool one = n > 0 && (mo_streq(words[0], "gpu") || mo_streq(words[0], "nic"));
 
 	if (n == 1 && mo_streq(words[0], "checks")) {
 		q->area = words[0];
 		return 0;
 	}
-	if (n == 0 || mo_enum_parse(probe_area_names, _PROBE_AREA_N, words[0]) < 0 || n != (one ? 2 : 1)) {
+	if (n == 0 || mo_enum_parse(probe_area_names, _PROBE_AREA_N, words[0]) < 0 ||
+	    n != (one ? 2 : 1)) {
 		fputs(usage, stderr);
 		return 2;
 	}
@@ -62,7 +79,10 @@ static int check_area(struct request *q, int n, char **words) {
 	q->object = one ? words[1] : "host";
 	if (mo_streq(q->area, "gpu")) {
 		if (!text_bdf(q->object, q->bdf)) {
-			fprintf(stderr, "moe-probe: gpu %s: not a PCI address: give one such as 0000:05:00.0\n", q->object);
+			fprintf(stderr,
+				"moe-probe: gpu %s: not a PCI address: give one such as "
+				"0000:05:00.0\n",
+				q->object);
 			return 2;
 		}
 		q->object = q->bdf;
@@ -75,17 +95,27 @@ static int check_area(struct request *q, int n, char **words) {
 }
 
 /* 0, -1 = answered already, 2 = bad usage */
-static int parse(int argc, char **argv, struct request *q) {
+static int parse(int argc, char **argv, struct request *q)
+{
 	static const struct option options[] = {
-		{ "root", required_argument, NULL, OPT_ROOT }, { "sensors", no_argument, NULL, OPT_SENSORS }, { "disk", required_argument, NULL, OPT_DISK }, { "limits-of", required_argument, NULL, OPT_LIMITS },
-		{ "leave-out", required_argument, NULL, OPT_LEAVE_OUT }, { "since", required_argument, NULL, OPT_SINCE }, { "version", no_argument, NULL, OPT_VERSION }, { "help", no_argument, NULL, OPT_HELP }, { 0 },
+		{ "root", required_argument, NULL, OPT_ROOT },
+		{ "sensors", no_argument, NULL, OPT_SENSORS },
+		{ "disk", required_argument, NULL, OPT_DISK },
+		{ "limits-of", required_argument, NULL, OPT_LIMITS },
+		{ "leave-out", required_argument, NULL, OPT_LEAVE_OUT },
+		{ "since", required_argument, NULL, OPT_SINCE },
+		{ "version", no_argument, NULL, OPT_VERSION },
+		{ "help", no_argument, NULL, OPT_HELP },
+		{ 0 },
 	};
-	for (int c; (c = getopt_long(argc, argv, "h", options, NULL)) != -1; ) {
+	for (int c; (c = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
 		switch (c) {
 		case OPT_ROOT: q->root = mo_streq(optarg, "/") ? "" : optarg; break;
 		case OPT_SENSORS: q->sensors = true; break;
 		case OPT_DISK: mo_strs_add(&q->host.disks, &q->host.n_disks, optarg); break;
-		case OPT_LEAVE_OUT: mo_strs_add(&q->host.left_out, &q->host.n_left_out, optarg); break;
+		case OPT_LEAVE_OUT:
+			mo_strs_add(&q->host.left_out, &q->host.n_left_out, optarg);
+			break;
 		case OPT_LIMITS:
 			if (mo_parse_i64(optarg, 0, INT32_MAX, &q->host.limits_of) < 0)
 				return bad_number("--limits-of", optarg);
@@ -95,14 +125,16 @@ static int parse(int argc, char **argv, struct request *q) {
 				return bad_number("--since", optarg);
 			break;
 		case OPT_VERSION: printf("moe-probe %s\n", MO_VERSION); return -1;
-		case OPT_HELP: case 'h': fputs(usage, stdout); return -1;
+		case OPT_HELP:
+		case 'h': fputs(usage, stdout); return -1;
 		default: fputs(usage, stderr); return 2;
 		}
 	}
 	return check_area(q, argc - optind, argv + optind);
 }
 
-static int run(const struct request *q, struct probe *p, struct mo_error *err) {
+static int run(const struct request *q, struct probe *p, struct mo_error *err)
+{
 	struct look l = { 0 };
 	int64_t began = mo_clock_mono_ns();
 	int r = look_open(q->root, p, &l);
@@ -128,7 +160,8 @@ static int run(const struct request *q, struct probe *p, struct mo_error *err) {
 }
 
 /* The answer as text. */
-static int answer(const struct request *q, struct mo_buf *text, struct mo_error *err) {
+static int answer(const struct request *q, struct mo_buf *text, struct mo_error *err)
+{
 	struct probe p;
 
 	if (mo_streq(q->area, "checks"))
@@ -141,7 +174,8 @@ static int answer(const struct request *q, struct mo_buf *text, struct mo_error 
 	return r;
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char **argv)
+{
 	struct request q = { .root = "", .since = -1, .host.limits_of = MO_NONE };
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	_cleanup_(mo_buf_done) struct mo_buf text = { 0 };

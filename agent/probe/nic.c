@@ -1,29 +1,44 @@
-/* One RDMA card: its port's state, its error counters under the names of each driver, and its network interface. Files: hardware facts 1.4 (sysfs-class-infiniband,
- * sysfs-class-net); counter names from mlx5, bnxt_re and ionic. A card with several ports is judged by its first one, as the launcher uses it. */
+/* One RDMA card: its port's state, its error counters under the names of each driver, and its
+ * network interface. Files: hardware facts 1.4 (sysfs-class-infiniband, sysfs-class-net);
+ * counter names from mlx5, bnxt_re and ionic. A card with several ports is judged by its first
+ * one, as the launcher uses it. */
 #include <string.h>
 
 #include "agent/core/health/reading.h"
 #include "agent/core/health/sysfs_text.h"
 #include "agent/probe/look.h"
 
-struct counter { const char *key, *names[5]; };        /* the first that is there; drivers call one thing by different names */
+/* the first that is there; drivers call one thing by different names */
+struct counter {
+	const char *key, *names[5];
+};
 static const struct counter counters[] = {
 	{ "link_downed", { "counters/link_downed" } },
 	{ "symbol_error", { "counters/symbol_error" } },
 	{ "link_error_recovery", { "counters/link_error_recovery" } },
 	{ "rcv_errors", { "counters/port_rcv_errors" } },
 	{ "xmit_discards", { "counters/port_xmit_discards" } },
-	{ "out_of_sequence", { "hw_counters/out_of_sequence", "hw_counters/oos_drop_count", "hw_counters/resp_rx_outouf_seq", "hw_counters/resp_rx_outof_seq" } },
-	{ "packet_seq_err", { "hw_counters/packet_seq_err", "hw_counters/seq_err_naks_rcvd", "hw_counters/req_rx_pkt_seq_err" } },
-	{ "local_ack_timeout", { "hw_counters/local_ack_timeout_err", "hw_counters/to_retransmits", "hw_counters/req_tx_retry_excd_err" } },
-	{ "rnr_nak_retry", { "hw_counters/rnr_nak_retry_err", "hw_counters/rnr_naks_rcvd", "hw_counters/req_rx_rnr_retry_err" } },
+	{ "out_of_sequence",
+	  { "hw_counters/out_of_sequence", "hw_counters/oos_drop_count",
+	    "hw_counters/resp_rx_outouf_seq", "hw_counters/resp_rx_outof_seq" } },
+	{ "packet_seq_err",
+	  { "hw_counters/packet_seq_err", "hw_counters/seq_err_naks_rcvd",
+	    "hw_counters/req_rx_pkt_seq_err" } },
+	{ "local_ack_timeout",
+	  { "hw_counters/local_ack_timeout_err", "hw_counters/to_retransmits",
+	    "hw_counters/req_tx_retry_excd_err" } },
+	{ "rnr_nak_retry",
+	  { "hw_counters/rnr_nak_retry_err", "hw_counters/rnr_naks_rcvd",
+	    "hw_counters/req_rx_rnr_retry_err" } },
 };
 
 /* "4: ACTIVE" */
-static void add_state(struct look *l, const char *key, const char *port, const char *file) {
+static void add_state(struct look *l, const char *key, const char *port, const char *file)
+{
 	_cleanup_(mo_freep) char *path = mo_printf("ports/%s/%s", port, file);
 	_cleanup_(mo_freep) char *line = look_line(l, path);
-	_cleanup_(mo_freep) char *state = line && line[strspn(line, "0123456789")] == ':' ? text_state(line) : NULL;
+	_cleanup_(mo_freep) char *state =
+		line && line[strspn(line, "0123456789")] == ':' ? text_state(line) : NULL;
 
 	if (line && (!state || *line == ':'))
 		look_bad(l, path, "it is no state");
@@ -31,7 +46,8 @@ static void add_state(struct look *l, const char *key, const char *port, const c
 		reading_add_text(l->probe, key, state);
 }
 
-static void add_counter(struct look *l, const char *port, const struct counter *c) {
+static void add_counter(struct look *l, const char *port, const struct counter *c)
+{
 	for (size_t i = 0; i < ELEMENTSOF(c->names) && c->names[i]; i++) {
 		_cleanup_(mo_freep) char *path = mo_printf("ports/%s/%s", port, c->names[i]);
 		int64_t v = look_int(l, path);
@@ -42,26 +58,32 @@ static void add_counter(struct look *l, const char *port, const struct counter *
 	}
 }
 
-/* 1: a GID that another network segment can answer to, RoCE v2 with an address; 0: an empty slot, a link-local one, another type; -1: not understood. */
-static int usable_gid(struct look *l, const char *port, const char *slot) {
-	_cleanup_(mo_freep) char *gid = mo_printf("ports/%s/gids/%s", port, slot), *type = mo_printf("ports/%s/gid_attrs/types/%s", port, slot);
+/* 1: a GID that another network segment can answer to, RoCE v2 with an address; 0: an empty
+ * slot, a link-local one, another type; -1: not understood. */
+static int usable_gid(struct look *l, const char *port, const char *slot)
+{
+	_cleanup_(mo_freep) char *gid = mo_printf("ports/%s/gids/%s", port, slot),
+				 *type = mo_printf("ports/%s/gid_attrs/types/%s", port, slot);
 	int64_t problems = l->problems;
 	_cleanup_(mo_freep) char *address = look_line(l, gid);
 
-	if (address && (address[strspn(address, "0123456789abcdefABCDEF:")] || !strchr(address, ':')))
+	if (address &&
+	    (address[strspn(address, "0123456789abcdefABCDEF:")] || !strchr(address, ':')))
 		look_bad(l, gid, "it is no address");
 	if (!address || l->problems > problems)
 		return l->problems > problems ? -1 : 0;
 	if (!address[strspn(address, "0:")] || mo_starts_with(address, "fe80:"))
 		return 0;
 	_cleanup_(mo_freep) char *word = look_line(l, type);
-	if (word && !mo_streq(word, "RoCE v2") && !mo_streq(word, "IB/RoCE v1") && !mo_streq(word, "RoCE v1"))
+	if (word && !mo_streq(word, "RoCE v2") && !mo_streq(word, "IB/RoCE v1") &&
+	    !mo_streq(word, "RoCE v1"))
 		look_bad(l, type, "it is no type of an address");
 	return l->problems > problems ? -1 : mo_streq(word, "RoCE v2");
 }
 
 /* Nothing is said where one slot cannot be understood: it may be the one that counts. */
-static void count_gids(struct look *l, const char *port) {
+static void count_gids(struct look *l, const char *port)
+{
 	_cleanup_(mo_freep) char *path = mo_printf("ports/%s/gids", port);
 	struct look_names slots = look_list(l, false, path);
 	int64_t n = 0, unknown = 0;
@@ -76,20 +98,28 @@ static void count_gids(struct look *l, const char *port) {
 	look_names_done(&slots);
 }
 
-static double rate_of(struct look *l, const char *nic, const char *port) {
-	_cleanup_(mo_freep) char *path = mo_printf("sys/class/infiniband/%s/ports/%s/rate", nic, port);
+static double rate_of(struct look *l, const char *nic, const char *port)
+{
+	_cleanup_(mo_freep) char *path =
+		mo_printf("sys/class/infiniband/%s/ports/%s/rate", nic, port);
 	return look_root_leading(l, path);
 }
 
 /* vendor:device of a card's PCI function, NULL unknown; caller frees. */
-static char *kind_of(struct look *l, const char *nic) {
-	_cleanup_(mo_freep) char *vendor = mo_printf("sys/class/infiniband/%s/device/vendor", nic), *device = mo_printf("sys/class/infiniband/%s/device/device", nic);
+static char *kind_of(struct look *l, const char *nic)
+{
+	_cleanup_(mo_freep) char *vendor = mo_printf("sys/class/infiniband/%s/device/vendor", nic),
+				 *device = mo_printf("sys/class/infiniband/%s/device/device", nic);
 	int64_t v = look_root_int(l, vendor), d = look_root_int(l, device);
-	return v == MO_NONE || d == MO_NONE ? NULL : mo_printf("%04llx:%04llx", (long long)v, (long long)d);
+	return v == MO_NONE || d == MO_NONE
+		       ? NULL
+		       : mo_printf("%04llx:%04llx", (long long)v, (long long)d);
 }
 
-/* What the link should run at: the highest rate of a card of the same kind on this node. One that is alone is compared with nothing but itself. */
-static void look_rates(struct look *l, const char *nic, const char *port) {
+/* What the link should run at: the highest rate of a card of the same kind on this node. One
+ * that is alone is compared with nothing but itself. */
+static void look_rates(struct look *l, const char *nic, const char *port)
+{
 	_cleanup_(mo_freep) char *kind = kind_of(l, nic);
 	struct look_names all = look_list(l, true, "sys/class/infiniband");
 	double own = rate_of(l, nic, port), best = own;
@@ -97,7 +127,8 @@ static void look_rates(struct look *l, const char *nic, const char *port) {
 	reading_add_text(l->probe, "device_id", kind);
 	l->others = true;
 	for (size_t i = 0; kind && i < all.n; i++) {
-		_cleanup_(mo_freep) char *other = mo_streq(all.items[i], nic) ? NULL : kind_of(l, all.items[i]);
+		_cleanup_(mo_freep) char *other =
+			mo_streq(all.items[i], nic) ? NULL : kind_of(l, all.items[i]);
 		if (other && mo_streq(kind, other))
 			best = MO_MAX(best, rate_of(l, all.items[i], port));
 	}
@@ -107,12 +138,15 @@ static void look_rates(struct look *l, const char *nic, const char *port) {
 	reading_add(l->probe, "rate_expected_gbps", best);
 }
 
-static void look_netdev(struct look *l) {
+static void look_netdev(struct look *l)
+{
 	struct look_names names = look_list(l, false, "device/net");
 
 	if (names.n) {
-		_cleanup_(mo_freep) char *base = mo_printf("device/net/%s", names.items[0]), *operstate = mo_printf("%s/operstate", base), *mtu = mo_printf("%s/mtu", base),
-			*downs = mo_printf("%s/carrier_down_count", base);
+		_cleanup_(mo_freep) char *base = mo_printf("device/net/%s", names.items[0]),
+					 *operstate = mo_printf("%s/operstate", base),
+					 *mtu = mo_printf("%s/mtu", base),
+					 *downs = mo_printf("%s/carrier_down_count", base);
 		reading_add_text(l->probe, "netdev", names.items[0]);
 		look_add_text(l, "operstate", operstate);
 		look_add_int(l, "mtu", mtu);
@@ -121,7 +155,8 @@ static void look_netdev(struct look *l) {
 	look_names_done(&names);
 }
 
-void probe_nic(struct look *l, const char *name) {
+void probe_nic(struct look *l, const char *name)
+{
 	if (!look_device(l, "sys/class/infiniband", name))
 		return;
 	l->probe->identity = look_line(l, "node_guid");

@@ -1,5 +1,7 @@
-/* The fingerprint of a node: versions and settings that should be the same on all nodes of a cluster. Devices of one kind are told once; where they differ, every value is told with
- * how many have it. What differs by nature (UUIDs of disks on the command line, serial numbers) is left out. */
+/* The fingerprint of a node: versions and settings that should be the same on all nodes of a
+ * cluster. Devices of one kind are told once; where they differ, every value is told with how
+ * many have it. What differs by nature (UUIDs of disks on the command line, serial numbers) is
+ * left out. */
 #include <string.h>
 
 #include "agent/core/health/reading.h"
@@ -9,10 +11,21 @@
 #define KINDS_MAX 16
 
 /* Values of one item over several devices, in order of appearance. */
-struct kinds { char *key; struct { char *value; int64_t n; } items[KINDS_MAX]; size_t n; };
-struct items { struct kinds *all; size_t n; };
+struct kinds {
+	char *key;
+	struct {
+		char *value;
+		int64_t n;
+	} items[KINDS_MAX];
+	size_t n;
+};
+struct items {
+	struct kinds *all;
+	size_t n;
+};
 
-static void item_add(struct items *t, const char *key, const char *value) {
+static void item_add(struct items *t, const char *key, const char *value)
+{
 	struct kinds *k = NULL;
 
 	if (!value || !*value)
@@ -35,7 +48,8 @@ static void item_add(struct items *t, const char *key, const char *value) {
 	}
 }
 
-static void items_tell(struct items *t, struct probe *p) {
+static void items_tell(struct items *t, struct probe *p)
+{
 	for (size_t i = 0; i < t->n; i++) {
 		struct kinds *k = &t->all[i];
 		_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
@@ -43,7 +57,8 @@ static void items_tell(struct items *t, struct probe *p) {
 			if (k->n == 1)
 				mo_buf_str(&b, k->items[j].value);
 			else
-				mo_buf_printf(&b, "%s%s (%lld)", j ? ", " : "", k->items[j].value, (long long)k->items[j].n);
+				mo_buf_printf(&b, "%s%s (%lld)", j ? ", " : "", k->items[j].value,
+					      (long long)k->items[j].n);
 			free(k->items[j].value);
 		}
 		reading_add_text(p, k->key, b.data);
@@ -52,26 +67,30 @@ static void items_tell(struct items *t, struct probe *p) {
 	free(t->all);
 }
 
-static void add_line(struct look *l, struct items *t, const char *key, const char *path) {
+static void add_line(struct look *l, struct items *t, const char *key, const char *path)
+{
 	_cleanup_(mo_freep) char *line = look_root_line(l, path);
 
 	item_add(t, key, line);
 }
 
-static void add_number(struct look *l, struct items *t, const char *key, const char *path) {
+static void add_number(struct look *l, struct items *t, const char *key, const char *path)
+{
 	int64_t v = look_root_int(l, path);
 	_cleanup_(mo_freep) char *text = v == MO_NONE ? NULL : mo_printf("%lld", (long long)v);
 
 	item_add(t, key, text);
 }
 
-static void add_module(struct look *l, struct items *t, const char *module) {
+static void add_module(struct look *l, struct items *t, const char *module)
+{
 	_cleanup_(mo_freep) char *version = driver_version(l, module);
 
 	item_add(t, module, version);
 }
 
-static void add_cmdline(struct look *l, struct items *t) {
+static void add_cmdline(struct look *l, struct items *t)
+{
 	const char *s = look_root(l, "proc/cmdline");
 	_cleanup_(mo_freep) char *line = s ? text_cmdline(s) : NULL;
 
@@ -79,7 +98,8 @@ static void add_cmdline(struct look *l, struct items *t) {
 }
 
 /* "12" -> 12, in place. */
-static char *unquoted(char *s) {
+static char *unquoted(char *s)
+{
 	size_t n = strlen(s);
 
 	if (n < 2 || (*s != '"' && *s != '\'') || s[n - 1] != *s)
@@ -88,7 +108,8 @@ static char *unquoted(char *s) {
 	return s + 1;
 }
 
-static void add_settings(struct look *l, struct items *t) {
+static void add_settings(struct look *l, struct items *t)
+{
 	_cleanup_(mo_freep) char *governor = governors(l);
 	const char *s;
 
@@ -97,34 +118,45 @@ static void add_settings(struct look *l, struct items *t) {
 	if ((s = look_root(l, "sys/kernel/mm/transparent_hugepage/enabled"))) {
 		_cleanup_(mo_freep) char *thp = text_chosen(s);
 		if (!thp)
-			look_bad(l, "sys/kernel/mm/transparent_hugepage/enabled", "nothing is chosen in it");
+			look_bad(l, "sys/kernel/mm/transparent_hugepage/enabled",
+				 "nothing is chosen in it");
 		item_add(t, "thp", thp);
 	}
 	if ((s = look_root(l, "etc/os-release"))) {
-		_cleanup_(mo_freep) char *name = text_option(s, "ID"), *version = text_option(s, "VERSION_ID");
-		_cleanup_(mo_freep) char *both = mo_printf("%s %s", name ? unquoted(name) : "", version ? unquoted(version) : "");
+		_cleanup_(mo_freep) char *name = text_option(s, "ID"),
+					 *version = text_option(s, "VERSION_ID");
+		_cleanup_(mo_freep) char *both = mo_printf("%s %s", name ? unquoted(name) : "",
+							   version ? unquoted(version) : "");
 		if (!name)
 			look_bad(l, "etc/os-release", "no ID in it");
 		item_add(t, "os", name ? both : NULL);
 	}
 }
 
-static void add_gpu(struct look *l, struct items *t, const char *bdf) {
-	_cleanup_(mo_freep) char *path = mo_printf("sys/bus/pci/devices/%s", bdf), *firmware = mo_printf("%s/fw_version", path), *vbios = mo_printf("%s/vbios_version", path),
-		*information = mo_printf("proc/driver/nvidia/gpus/%s/information", bdf);
+static void add_gpu(struct look *l, struct items *t, const char *bdf)
+{
+	_cleanup_(mo_freep) char *path = mo_printf("sys/bus/pci/devices/%s", bdf),
+				 *firmware = mo_printf("%s/fw_version", path),
+				 *vbios = mo_printf("%s/vbios_version", path),
+				 *information =
+					 mo_printf("proc/driver/nvidia/gpus/%s/information", bdf);
 	struct look_names files = look_list(l, true, firmware);
 	const char *s;
 
 	add_line(l, t, "vbios", vbios);
 	for (size_t i = 0; i < files.n; i++) {
 		const char *end = strstr(files.items[i], "_fw_version");
-		_cleanup_(mo_freep) char *file = mo_printf("%s/%s", firmware, files.items[i]), *key = mo_printf("gpu_fw.%.*s", end ? (int)(end - files.items[i]) : 0, files.items[i]);
+		_cleanup_(mo_freep) char *file = mo_printf("%s/%s", firmware, files.items[i]),
+					 *key = mo_printf("gpu_fw.%.*s",
+							  end ? (int)(end - files.items[i]) : 0,
+							  files.items[i]);
 		if (end)
 			add_line(l, t, key, file);
 	}
 	look_names_done(&files);
 	if ((s = look_root(l, information))) {
-		_cleanup_(mo_freep) char *bios = text_key(s, "Video BIOS"), *gsp = text_key(s, "GPU Firmware");
+		_cleanup_(mo_freep) char *bios = text_key(s, "Video BIOS"),
+					 *gsp = text_key(s, "GPU Firmware");
 		if (!bios && !gsp)
 			look_bad(l, information, "no versions in it");
 		item_add(t, "vbios", bios);
@@ -132,27 +164,34 @@ static void add_gpu(struct look *l, struct items *t, const char *bdf) {
 	}
 }
 
-static void add_nic(struct look *l, struct items *t, const char *nic) {
+static void add_nic(struct look *l, struct items *t, const char *nic)
+{
 	_cleanup_(mo_freep) char *path = mo_printf("sys/class/infiniband/%s", nic);
 
 	if (!look_enter(l, path))
 		return;
-	_cleanup_(mo_freep) char *driver = look_link(l, "device/driver"), *fw = mo_printf("%s/fw_ver", path);
-	/* mlx5_core -> mlx5, bnxt_en -> bnxt; without a driver the card's name without its number */
+	_cleanup_(mo_freep) char *driver = look_link(l, "device/driver"),
+				 *fw = mo_printf("%s/fw_ver", path);
+	/* mlx5_core -> mlx5, bnxt_en -> bnxt; without a driver the card's name without its
+	 * number */
 	const char *of = driver ? driver : nic, *end = strchr(of, '_');
-	_cleanup_(mo_freep) char *key = mo_printf("nic_fw.%.*s", end ? (int)(end - of) : (int)strlen(of), of);
+	_cleanup_(mo_freep) char *key =
+		mo_printf("nic_fw.%.*s", end ? (int)(end - of) : (int)strlen(of), of);
 	add_line(l, t, key, fw);
 	struct look_names nets = look_list(l, false, "device/net");
 	if (nets.n) {
-		_cleanup_(mo_freep) char *mtu = mo_printf("%s/device/net/%s/mtu", path, nets.items[0]);
+		_cleanup_(mo_freep) char *mtu =
+			mo_printf("%s/device/net/%s/mtu", path, nets.items[0]);
 		add_number(l, t, "mtu", mtu);
 	}
 	look_names_done(&nets);
 }
 
-void probe_stack(struct look *l) {
+void probe_stack(struct look *l)
+{
 	struct items t = { 0 };
-	struct look_names devices = look_list(l, true, "sys/bus/pci/devices"), nics = look_list(l, true, "sys/class/infiniband");
+	struct look_names devices = look_list(l, true, "sys/bus/pci/devices"),
+			  nics = look_list(l, true, "sys/class/infiniband");
 
 	add_line(l, &t, "kernel", "proc/sys/kernel/osrelease");
 	add_module(l, &t, "amdgpu");

@@ -1,4 +1,5 @@
-/* See child.h. From child_run on: no allocation, no stdio, no locks; each step is checked and a failure goes to the parent as {step, errno}. */
+/* See child.h. From child_run on: no allocation, no stdio, no locks; each step is checked and a
+ * failure goes to the parent as {step, errno}. */
 #include "agent/stepd/child.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -11,18 +12,28 @@
 #include "lib/base/fd.h"
 
 const char *const child_step_names[_CHILD_STEP_N] = {
-	"start", "join the cgroup", "reset signals", "become the user", "bind its life to the supervisor", "enter the working directory", "bind to its CPUs",
-	"set the memory policy", "set up descriptors", "execute",
+	"start",
+	"join the cgroup",
+	"reset signals",
+	"become the user",
+	"bind its life to the supervisor",
+	"enter the working directory",
+	"bind to its CPUs",
+	"set the memory policy",
+	"set up descriptors",
+	"execute",
 };
 
-static _Noreturn void fail(const struct child_plan *p, enum child_step step, int error) {
-	struct child_failure f = {(int32_t)step, (int32_t)error};
+static _Noreturn void fail(const struct child_plan *p, enum child_step step, int error)
+{
+	struct child_failure f = { (int32_t)step, (int32_t)error };
 	ssize_t n = write(p->report_fd, &f, sizeof(f));
 	_exit(n == sizeof(f) ? 127 : 126);
 }
 
-static void reset_signals(const struct child_plan *p) {
-	struct sigaction dfl = {.sa_handler = SIG_DFL};
+static void reset_signals(const struct child_plan *p)
+{
+	struct sigaction dfl = { .sa_handler = SIG_DFL };
 	for (int i = 1; i < NSIG; i++)
 		sigaction(i, &dfl, NULL); /* KILL, STOP and libc's own are refused: fine */
 	sigset_t none;
@@ -31,7 +42,8 @@ static void reset_signals(const struct child_plan *p) {
 		fail(p, CHILD_SIGNALS, errno);
 }
 
-static void place_descriptors(struct child_plan *p) {
+static void place_descriptors(struct child_plan *p)
+{
 	if (dup2(p->in_fd, 0) < 0 || dup2(p->out_fd, 1) < 0 || dup2(p->err_fd, 2) < 0)
 		fail(p, CHILD_DESCRIPTORS, errno);
 	if (p->report_fd != 3) {
@@ -43,7 +55,8 @@ static void place_descriptors(struct child_plan *p) {
 		fail(p, CHILD_DESCRIPTORS, errno);
 }
 
-static _Noreturn void execute(const struct child_plan *p) {
+static _Noreturn void execute(const struct child_plan *p)
+{
 	int error = ENOENT;
 	for (char *const *path = p->candidates; *path; path++) {
 		execve(*path, p->argv, p->envp);
@@ -56,29 +69,34 @@ static _Noreturn void execute(const struct child_plan *p) {
 }
 
 /* Linux before 5.15 knows no preference of several nodes: then the first of them. */
-static int set_memory(const struct child_plan *p) {
+static int set_memory(const struct child_plan *p)
+{
 	long r = syscall(SYS_set_mempolicy, p->mem_policy, p->mem_nodes, p->mem_bits);
 	if (r < 0 && errno == EINVAL && p->mem_policy == MPOL_PREFERRED_MANY)
 		r = syscall(SYS_set_mempolicy, MPOL_PREFERRED, p->mem_nodes, p->mem_bits);
 	return (int)r;
 }
 
-_Noreturn void child_run(const struct child_plan *plan) {
+_Noreturn void child_run(const struct child_plan *plan)
+{
 	struct child_plan own = *plan, *p = &own;
 	setsid(); /* a rank that signals its group must not reach its peers */
 	if (p->cgroup_fd >= 0 && write(p->cgroup_fd, "0\n", 2) != 2)
 		fail(p, CHILD_CGROUP, errno);
 	reset_signals(p);
-	int e = mo_identity_become(p->who); /* checked and read back: a drop that failed never ends in an exec (CVE-2019-19728) */
+	/* checked and read back: a drop that failed never ends in an exec (CVE-2019-19728) */
+	int e = mo_identity_become(p->who);
 	if (e < 0)
 		fail(p, CHILD_USER, -e);
-	/* After the change of user, which clears it; then the parent may have died before it was set. */
+	/* After the change of user, which clears it; then the parent may have died before it was
+	 * set. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
 		fail(p, CHILD_PARENT, errno);
 	if (getppid() != p->parent)
 		fail(p, CHILD_PARENT, ESRCH);
 	umask(022);
-	if (chdir(p->workdir) < 0 && (!p->is_home || errno != ENOENT || chdir("/") < 0)) /* as login does for who has no home */
+	/* as login does for who has no home */
+	if (chdir(p->workdir) < 0 && (!p->is_home || errno != ENOENT || chdir("/") < 0))
 		fail(p, CHILD_WORKDIR, errno);
 	if (p->cpus && sched_setaffinity(0, p->cpus_size, p->cpus) < 0)
 		fail(p, CHILD_AFFINITY, errno);

@@ -1,24 +1,44 @@
-/* The rank's side of the fork: from fork to exec, async-signal-safe calls only. Everything is prepared before. */
+/* The rank's side of the fork: from fork to exec, async-signal-safe calls only. Everything is
+ * prepared before. */
 #pragma once
 #include <sched.h>
 #include <sys/types.h>
 #include "lib/base/buf.h"
 #include "lib/base/identity.h"
 
-enum child_step { CHILD_NONE, CHILD_CGROUP, CHILD_SIGNALS, CHILD_USER, CHILD_PARENT, CHILD_WORKDIR, CHILD_AFFINITY, CHILD_MEMORY, CHILD_DESCRIPTORS, CHILD_EXEC, _CHILD_STEP_N };
+enum child_step {
+	CHILD_NONE,
+	CHILD_CGROUP,
+	CHILD_SIGNALS,
+	CHILD_USER,
+	CHILD_PARENT,
+	CHILD_WORKDIR,
+	CHILD_AFFINITY,
+	CHILD_MEMORY,
+	CHILD_DESCRIPTORS,
+	CHILD_EXEC,
+	_CHILD_STEP_N
+};
 extern const char *const child_step_names[_CHILD_STEP_N];
-struct child_failure { int32_t step, error; };   /* what comes through the CLOEXEC pipe; nothing = exec succeeded */
+/* what comes through the CLOEXEC pipe; nothing = exec succeeded */
+struct child_failure {
+	int32_t step, error;
+};
 
 struct child_plan {
 	char *const *argv, *const *envp;
-	char *const *candidates;         /* absolute or relative paths tried in order, NULL-terminated */
+	/* absolute or relative paths tried in order, NULL-terminated */
+	char *const *candidates;
 	const char *workdir;
-	bool is_home;                            /* workdir is not the recipe's: without one the rank begins in / */
+	/* workdir is not the recipe's: without one the rank begins in / */
+	bool is_home;
 	int in_fd, out_fd, err_fd, report_fd, cgroup_fd; /* cgroup_fd: cgroup.procs, or -1 */
 	pid_t parent;
 	const struct mo_identity *who;
-	const cpu_set_t *cpus; size_t cpus_size;         /* NULL = not bound */
-	int mem_policy;                                  /* MPOL_* or -1 */
-	const unsigned long *mem_nodes; unsigned long mem_bits;
+	const cpu_set_t *cpus;
+	size_t cpus_size; /* NULL = not bound */
+	int mem_policy;   /* MPOL_* or -1 */
+	const unsigned long *mem_nodes;
+	unsigned long mem_bits;
 };
 _Noreturn void child_run(const struct child_plan *p);

@@ -1,9 +1,10 @@
-/* The engine's own configuration, read where the ranks will run (launch.config): only here are the
- * files, and the variables that engine.prepare mapped. moe-config does it as the job's user, with the
- * environment and in the directory of the node's first rank, because file systems hang and files are
- * hostile. What the engine could not load ends the launch here, with the reason, and not in hundreds
- * of ranks; what could not be told in time does not: the record then has none. The supervisor waits
- * for its words and its end as for a rank's, so that an order that comes meanwhile is obeyed. */
+/* The engine's own configuration, read where the ranks will run (launch.config): only here are
+ * the files, and the variables that engine.prepare mapped. moe-config does it as the job's user,
+ * with the environment and in the directory of the node's first rank, because file systems hang
+ * and files are hostile. What the engine could not load ends the launch here, with the reason,
+ * and not in hundreds of ranks; what could not be told in time does not: the record then has
+ * none. The supervisor waits for its words and its end as for a rank's, so that an order that
+ * comes meanwhile is obeyed. */
 #include "agent/stepd/config.h"
 
 #include <errno.h>
@@ -31,11 +32,13 @@
 #define READ_BYTES 16384
 #define TOLD_MAX 2048
 
-/* moe-config, asked once. It has answered when both its ends are closed and its status was taken. */
+/* moe-config, asked once. It has answered when both its ends are closed and its status was
+ * taken. */
 struct asked {
 	pid_t pid;
 	int64_t end_us;
-	bool over;   /* answered, or given up; the memory stays: events of its sources may be on their way */
+	/* answered, or given up; the memory stays: events of its sources may be on their way */
+	bool over;
 	bool ended;
 	int code; /* once it has ended: of its exit, -1: it was killed */
 	struct told {
@@ -70,9 +73,9 @@ static char *helper(void)
 	return slash ? mo_printf("%.*s/moe-config", (int)(slash - self), self) : NULL;
 }
 
-/* Of the rank's, without what it reads from files: they are secrets whatever the variable's name is,
- * and what moe-config says leaves the node. Libraries and data files are found where this program
- * found its own. Caller frees the list and its texts. */
+/* Of the rank's, without what it reads from files: they are secrets whatever the variable's name
+ * is, and what moe-config says leaves the node. Libraries and data files are found where this
+ * program found its own. Caller frees the list and its texts. */
 static char **environment(const struct given *g, const char *user)
 {
 	const char *own = getenv("LD_LIBRARY_PATH"), *data = getenv("MOE_DATA_DIR"), *ranks = NULL;
@@ -87,10 +90,12 @@ static char **environment(const struct given *g, const char *user)
 		else if (data && mo_streq(item->name, "MOE_DATA_DIR"))
 			continue;
 		else if (item->file || item->value)
-			*MO_GROW(env, n) = mo_printf("%s=%s", item->name, item->file ? MO_MASKED : item->value);
+			*MO_GROW(env, n) = mo_printf("%s=%s", item->name,
+						     item->file ? MO_MASKED : item->value);
 	}
 	if (own)
-		*MO_GROW(env, n) = mo_printf("LD_LIBRARY_PATH=%s%s%s", own, ranks ? ":" : "", ranks ? ranks : "");
+		*MO_GROW(env, n) = mo_printf("LD_LIBRARY_PATH=%s%s%s", own, ranks ? ":" : "",
+					     ranks ? ranks : "");
 	if (user)
 		*MO_GROW(env, n) = mo_printf("MOE_SUBMITTED_BY=%s", user);
 	if (data)
@@ -135,7 +140,8 @@ static int recipe_fd(const struct launch *l)
 {
 	_cleanup_(mo_closep) int fd = l->recipe ? memfd_create("recipe", MFD_CLOEXEC) : -1;
 
-	if (fd < 0 || mo_write_all(fd, l->recipe, strlen(l->recipe)) < 0 || lseek(fd, 0, SEEK_SET) < 0)
+	if (fd < 0 || mo_write_all(fd, l->recipe, strlen(l->recipe)) < 0 ||
+	    lseek(fd, 0, SEEK_SET) < 0)
 		return -1;
 	return TAKE_FD(fd);
 }
@@ -188,7 +194,8 @@ static int ask(struct stepd *s, const struct prepared *p, const char *path, stru
 	return a->pid < 0 ? -errno : 0;
 }
 
-/* The controller must be able to read it: moe-config writes JSON, but what answered need not be it. */
+/* The controller must be able to read it: moe-config writes JSON, but what answered need not be
+ * it. */
 static bool may_be_kept(const struct mo_buf *text)
 {
 	_cleanup_(mo_buf_done) struct mo_buf written = { 0 };
@@ -211,10 +218,10 @@ static void not_kept(const struct stepd *s, const char *why)
 /* Why it was not read, in words of the file system that is asked. */
 static const char *unread_text(int r)
 {
-	return r == -EFBIG ? "it is larger than a record may be"
-	       : r == -ETIMEDOUT
-		       ? "its files were not read within 10 s: their file system does not answer, or it is slow"
-		       : strerror(-r);
+	return r == -EFBIG       ? "it is larger than a record may be"
+	       : r == -ETIMEDOUT ? "its files were not read within 10 s: their file system does "
+				   "not answer, or it is slow"
+				 : strerror(-r);
 }
 
 static void strip(struct mo_buf *b)
@@ -232,9 +239,9 @@ static char *refusal(const struct stepd *s, const struct asked *a)
 	const char *node = s->spool.node, *said = a->err.text.len ? a->err.text.data : NULL;
 
 	if (a->code == 4 && l->n_inputs)
-		return mo_printf(
-			"the engine's configuration on %s: %s: put it there, or name another", node,
-			said ? said : "a file is not there");
+		return mo_printf("the engine's configuration on %s: %s: put it there, or name "
+				 "another",
+				 node, said ? said : "a file is not there");
 	if (a->code == 2 && !l->config && l->recipe)
 		return mo_printf("the engine's configuration on %s: %s", node,
 				 said ? said : "it is refused");
@@ -286,8 +293,8 @@ static void judge(struct stepd *s, struct asked *a)
 	answer(s, "config", EINVAL, why);
 }
 
-/* r: -ETIMEDOUT, -EFBIG, or why it could not be asked: it is killed, and the subreaper takes it. The
- * ranks start without. */
+/* r: -ETIMEDOUT, -EFBIG, or why it could not be asked: it is killed, and the subreaper takes it.
+ * The ranks start without. */
 static void give_up(struct stepd *s, struct asked *a, int r)
 {
 	if (a->pid > 0 && !a->ended)
@@ -317,8 +324,8 @@ static void finish_if_over(struct stepd *s)
 		finish(s, 0);
 }
 
-/* What it says is heard to its end and kept as far as it fits: a refusal is none the less one for being
- * long. */
+/* What it says is heard to its end and kept as far as it fits: a refusal is none the less one
+ * for being long. */
 static void on_told(struct stepd *s, struct source *source, uint32_t events)
 {
 	struct told *t = source->owner;
@@ -365,7 +372,8 @@ void config_tick(struct stepd *s)
 		stepd_tick_in(s, s->asked->end_us - now);
 }
 
-/* What the ranks are given is made before, for moe-config is given the same, and kept for their start. */
+/* What the ranks are given is made before, for moe-config is given the same, and kept for their
+ * start. */
 void config_start(struct stepd *s)
 {
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };

@@ -6,4 +6,4 @@
 void config_start(struct stepd *s);
 /* True when it was moe-config that died. */
 bool config_reaped(struct stepd *s, const siginfo_t *si);
-void config_tick(struct stepd *s);       /* its deadline */
+void config_tick(struct stepd *s); /* its deadline */

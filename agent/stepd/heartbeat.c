@@ -1,6 +1,9 @@
-/* The files that an engine writes while it works (engine.heartbeat: torchtitan's JSON lines), one per rank: a child of this process reads them as the job's user and tells each rank's notify
- * socket its phase and last iteration, once a second. It is a process of its own because those files lie on the user's file systems: a hung one stops it, never the supervisor. It ends
- * with the supervisor and is killed with the step. Its cost is bounded: what a rank writes beyond TICK_BYTES a second is skipped, from a whole line on. */
+/* The files that an engine writes while it works (engine.heartbeat: torchtitan's JSON lines),
+ * one per rank: a child of this process reads them as the job's user and tells each rank's
+ * notify socket its phase and last iteration, once a second. It is a process of its own because
+ * those files lie on the user's file systems: a hung one stops it, never the supervisor. It ends
+ * with the supervisor and is killed with the step. Its cost is bounded: what a rank writes
+ * beyond TICK_BYTES a second is skipped, from a whole line on. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +28,7 @@
 
 #define TICK_MS 1000
 #define TICK_BYTES (256 * 1024)
-#define NAMES_MAX 100000                 /* looked at in one directory */
+#define NAMES_MAX 100000 /* looked at in one directory */
 #define FIRST_FD 3
 
 /* A rank's file as the child follows it. */
@@ -33,31 +36,46 @@ struct follow {
 	int64_t rank;
 	int socket, fd;
 	off_t at;
-	bool skipping;                   /* in the middle of a line that is not looked at */
+	bool skipping; /* in the middle of a line that is not looked at */
 	pcre2_code *name;
 	int64_t iteration, told_iteration;
 	int phase, told_phase;
 };
-struct reader { const struct engine_heartbeat *h; char *dir; time_t since; struct follow *ranks; size_t n; char *chunk; };
+struct reader {
+	const struct engine_heartbeat *h;
+	char *dir;
+	time_t since;
+	struct follow *ranks;
+	size_t n;
+	char *chunk;
+};
 
-/* {rank} replaced; NULL when the pattern is none (the engine file was checked with {rank} in it). */
-static pcre2_code *name_of(const struct engine_heartbeat *h, int64_t rank) {
+/* {rank} replaced; NULL when the pattern is none (the engine file was checked with {rank} in
+ * it). */
+static pcre2_code *name_of(const struct engine_heartbeat *h, int64_t rank)
+{
 	const char *at = strstr(h->file, "{rank}");
-	_cleanup_(mo_freep) char *pattern = mo_printf("%.*s%lld%s", (int)(at ? at - h->file : 0), h->file, (long long)rank, at ? at + strlen("{rank}") : h->file);
+	_cleanup_(mo_freep) char *pattern =
+		mo_printf("%.*s%lld%s", (int)(at ? at - h->file : 0), h->file, (long long)rank,
+			  at ? at + strlen("{rank}") : h->file);
 	int code;
 	PCRE2_SIZE offset;
 	return pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED, 0, &code, &offset, NULL);
 }
 
-static bool name_matches(const struct follow *f, const char *name) {
-	pcre2_match_data *data = f->name ? pcre2_match_data_create_from_pattern(f->name, NULL) : NULL;
-	bool found = data && pcre2_match(f->name, (PCRE2_SPTR)name, strlen(name), 0, 0, data, NULL) >= 0;
+static bool name_matches(const struct follow *f, const char *name)
+{
+	pcre2_match_data *data =
+		f->name ? pcre2_match_data_create_from_pattern(f->name, NULL) : NULL;
+	bool found =
+		data && pcre2_match(f->name, (PCRE2_SPTR)name, strlen(name), 0, 0, data, NULL) >= 0;
 	pcre2_match_data_free(data);
 	return found;
 }
 
 /* The newest file of this attempt for every rank that has none yet. */
-static void look_for_files(struct reader *r) {
+static void look_for_files(struct reader *r)
+{
 	DIR *d = opendir(r->dir);
 	_cleanup_(mo_freep) time_t *newest = mo_alloc_array(r->n, sizeof(*newest));
 	size_t names = 0;
@@ -67,8 +85,10 @@ static void look_for_files(struct reader *r) {
 			struct follow *f = &r->ranks[i];
 			if ((f->fd >= 0 && newest[i] == 0) || !name_matches(f, e->d_name))
 				continue;
-			int fd = openat(dirfd(d), e->d_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-			if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_mtime >= r->since && st.st_mtime >= newest[i]) {
+			int fd = openat(dirfd(d), e->d_name,
+					O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+			if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+			    st.st_mtime >= r->since && st.st_mtime >= newest[i]) {
 				mo_close(f->fd);
 				f->fd = fd;
 				newest[i] = MO_MAX(st.st_mtime, 1);
@@ -80,27 +100,36 @@ static void look_for_files(struct reader *r) {
 		closedir(d);
 }
 
-static const char *text_of(struct json_object *o, const char *key) {
+static const char *text_of(struct json_object *o, const char *key)
+{
 	struct json_object *v = NULL;
-	return key && json_object_object_get_ex(o, key, &v) && json_object_is_type(v, json_type_string) ? json_object_get_string(v) : NULL;
+	return key && json_object_object_get_ex(o, key, &v) &&
+			       json_object_is_type(v, json_type_string)
+		       ? json_object_get_string(v)
+		       : NULL;
 }
 
-static void take_line(const struct reader *r, struct follow *f, const char *line, size_t n) {
+static void take_line(const struct reader *r, struct follow *f, const char *line, size_t n)
+{
 	struct json_object *o = NULL, *v = NULL;
 	if (n < 2 || n > MO_LINE_MAX || wire_parse(line, n, &o, NULL) < 0)
 		return;
-	const char *event = json_object_is_type(o, json_type_object) ? text_of(o, r->h->event) : NULL;
+	const char *event =
+		json_object_is_type(o, json_type_object) ? text_of(o, r->h->event) : NULL;
 	for (size_t i = 0; event && i < r->h->n_phases; i++)
 		if (mo_streq(r->h->phases[i].key, event))
 			f->phase = mo_enum_parse(phase_names, _PHASE_N, r->h->phases[i].value);
-	bool counts = json_object_is_type(o, json_type_object) && (!r->h->done || mo_streq(event, r->h->done));
-	if (counts && json_object_object_get_ex(o, r->h->iteration, &v) && json_object_is_type(v, json_type_int) && json_object_get_int64(v) >= 0)
+	bool counts = json_object_is_type(o, json_type_object) &&
+		      (!r->h->done || mo_streq(event, r->h->done));
+	if (counts && json_object_object_get_ex(o, r->h->iteration, &v) &&
+	    json_object_is_type(v, json_type_int) && json_object_get_int64(v) >= 0)
 		f->iteration = json_object_get_int64(v);
 	json_object_put(o);
 }
 
 /* Whole lines of what came since; the rest is read again the next time. */
-static void read_on(const struct reader *r, struct follow *f) {
+static void read_on(const struct reader *r, struct follow *f)
+{
 	struct stat st;
 	if (f->fd < 0 || fstat(f->fd, &st) < 0)
 		return;
@@ -112,25 +141,29 @@ static void read_on(const struct reader *r, struct follow *f) {
 	}
 	ssize_t n = pread(f->fd, r->chunk, TICK_BYTES, f->at);
 	size_t from = 0;
-	for (char *nl; n > 0 && (nl = memchr(r->chunk + from, '\n', (size_t)n - from)); from = (size_t)(nl - r->chunk) + 1) {
+	for (char *nl; n > 0 && (nl = memchr(r->chunk + from, '\n', (size_t)n - from));
+	     from = (size_t)(nl - r->chunk) + 1) {
 		if (!f->skipping)
 			take_line(r, f, r->chunk + from, (size_t)(nl - r->chunk) - from);
 		f->skipping = false;
 	}
-	if (n > MO_LINE_MAX && from == 0) {    /* a line that has no end */
+	if (n > MO_LINE_MAX && from == 0) { /* a line that has no end */
 		from = (size_t)n;
 		f->skipping = true;
 	}
 	f->at += (off_t)from;
 }
 
-static void tell(struct follow *f) {
+static void tell(struct follow *f)
+{
 	char text[96];
 	if (f->iteration == f->told_iteration && f->phase == f->told_phase)
 		return;
-	int n = snprintf(text, sizeof(text), "PHASE=%s\n", phase_names[f->phase > PHASE_NONE ? f->phase : PHASE_TRAIN]);
+	int n = snprintf(text, sizeof(text), "PHASE=%s\n",
+			 phase_names[f->phase > PHASE_NONE ? f->phase : PHASE_TRAIN]);
 	if (f->iteration != MO_NONE)
-		n += snprintf(text + n, sizeof(text) - (size_t)n, "ITERATION=%lld\n", (long long)f->iteration);
+		n += snprintf(text + n, sizeof(text) - (size_t)n, "ITERATION=%lld\n",
+			      (long long)f->iteration);
 	if (send(f->socket, text, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL) == n) {
 		f->told_iteration = f->iteration;
 		f->told_phase = f->phase;
@@ -138,12 +171,14 @@ static void tell(struct follow *f) {
 }
 
 /* The child: until the other end of `life` closes. */
-static _Noreturn void follow(struct reader *r, const struct mo_identity *who, int life) {
-	struct pollfd p = {.fd = life, .events = POLLIN};
+static _Noreturn void follow(struct reader *r, const struct mo_identity *who, int life)
+{
+	struct pollfd p = { .fd = life, .events = POLLIN };
 	sigset_t none;
 	sigemptyset(&none);
 	setsid();
-	if (sigprocmask(SIG_SETMASK, &none, NULL) < 0 || mo_identity_become(who) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+	if (sigprocmask(SIG_SETMASK, &none, NULL) < 0 || mo_identity_become(who) < 0 ||
+	    prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
 		_exit(1);
 	r->chunk = mo_alloc(TICK_BYTES);
 	while (poll(&p, 1, TICK_MS) == 0) {
@@ -157,17 +192,24 @@ static _Noreturn void follow(struct reader *r, const struct mo_identity *who, in
 }
 
 /* Connected before the change of user: the step's directory is not his. */
-int notify_connect(const struct stepd *s, int64_t rank) {
-	struct sockaddr_un a = {.sun_family = AF_UNIX};
-	int n = snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/notify.%lld", s->dir_fd, (long long)rank), fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd >= 0 && connect(fd, (struct sockaddr *)&a, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + (size_t)n + 1)) == 0)
+int notify_connect(const struct stepd *s, int64_t rank)
+{
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	int n = snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/notify.%lld", s->dir_fd,
+			 (long long)rank),
+	    fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd >= 0 &&
+	    connect(fd, (struct sockaddr *)&a,
+		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + (size_t)n + 1)) == 0)
 		return fd;
 	mo_close(fd);
 	return -1;
 }
 
-/* Descriptors of the supervisor that the child has no use for; its own are moved to the front first. */
-static int keep_descriptors(struct reader *r, int life) {
+/* Descriptors of the supervisor that the child has no use for; its own are moved to the front
+ * first. */
+static int keep_descriptors(struct reader *r, int life)
+{
 	int next = FIRST_FD, *fds[MO_GPUS_PER_NODE_MAX + 1], moved[MO_GPUS_PER_NODE_MAX + 1];
 	size_t n = 0;
 	fds[n++] = &life;
@@ -184,26 +226,38 @@ static int keep_descriptors(struct reader *r, int life) {
 	return syscall(SYS_close_range, (unsigned)next, ~0U, 0U) < 0 ? -errno : life;
 }
 
-void heartbeat_start(struct stepd *s) {
+void heartbeat_start(struct stepd *s)
+{
 	const struct launch *l = &s->spool.launch;
 	int life[2];
-	if (!l->heartbeat || !l->heartbeat->dir || !l->heartbeat->file || !l->heartbeat->iteration || pipe2(life, O_CLOEXEC) < 0)
+	if (!l->heartbeat || !l->heartbeat->dir || !l->heartbeat->file ||
+	    !l->heartbeat->iteration || pipe2(life, O_CLOEXEC) < 0)
 		return;
 	pid_t pid = fork();
 	if (pid != 0) {
 		mo_close(life[0]);
 		s->heartbeat_fd = life[1];
 		if (pid < 0)
-			mo_log(MO_WARNING, NULL, NULL, "the engine's heartbeat files are not read: fork: %s", strerror(errno));
+			mo_log(MO_WARNING, NULL, NULL,
+			       "the engine's heartbeat files are not read: fork: %s",
+			       strerror(errno));
 		return;
 	}
 	const char *workdir = l->workdir ? l->workdir : s->who.home ? s->who.home : "/";
 	_cleanup_(mo_freep) char *dir = words_expand(l, 0, s->who.home, l->heartbeat->dir);
-	struct reader r = {.h = l->heartbeat, .dir = dir[0] == '/' ? mo_strdup(dir) : mo_path(workdir, "%s", dir), .since = (time_t)(mo_clock_wall_us() / 1000000) - 1, .n = s->n_ranks};
+	struct reader r = { .h = l->heartbeat,
+			    .dir = dir[0] == '/' ? mo_strdup(dir) : mo_path(workdir, "%s", dir),
+			    .since = (time_t)(mo_clock_wall_us() / 1000000) - 1,
+			    .n = s->n_ranks };
 	r.ranks = mo_alloc_array(r.n, sizeof(*r.ranks));
 	for (size_t i = 0; i < r.n; i++) {
 		struct follow *f = &r.ranks[i];
-		*f = (struct follow){.rank = s->ranks[i].rank, .fd = -1, .iteration = MO_NONE, .told_iteration = MO_NONE, .phase = PHASE_NONE, .told_phase = PHASE_NONE};
+		*f = (struct follow){ .rank = s->ranks[i].rank,
+				      .fd = -1,
+				      .iteration = MO_NONE,
+				      .told_iteration = MO_NONE,
+				      .phase = PHASE_NONE,
+				      .told_phase = PHASE_NONE };
 		f->socket = notify_connect(s, f->rank);
 		f->name = name_of(l->heartbeat, f->rank);
 		if (f->socket < 0)

@@ -1,6 +1,8 @@
-/* engine.prepare: one program on this node before any rank, as the job's user, with the environment of the node's first rank. It is part of the step: it dies with the supervisor, is
- * killed with the step, and whatever it leaves running is in the tree whose end is proved. Its output stands at the head of the first rank's log; its last lines are the evidence when
- * it fails. The core decides what follows and when it takes too long. */
+/* engine.prepare: one program on this node before any rank, as the job's user, with the
+ * environment of the node's first rank. It is part of the step: it dies with the supervisor, is
+ * killed with the step, and whatever it leaves running is in the tree whose end is proved. Its
+ * output stands at the head of the first rank's log; its last lines are the evidence when it
+ * fails. The core decides what follows and when it takes too long. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,7 +23,8 @@
 #define SHOWN_LINES 5
 #define SHOWN_BYTES 300
 
-static void answer(struct stepd *s, const char *cause, int code, char *text) {
+static void answer(struct stepd *s, const char *cause, int code, char *text)
+{
 	struct note n;
 	mo_desc_init(&note_desc, &n);
 	n.cause = cause ? mo_strdup(cause) : NULL;
@@ -30,22 +33,27 @@ static void answer(struct stepd *s, const char *cause, int code, char *text) {
 	stepd_queue(s, SE_PREPARED, &n)->ok = text == NULL;
 }
 
-void hook_note(struct stepd *s, struct note *n) {
+void hook_note(struct stepd *s, struct note *n)
+{
 	struct rank *h = &s->hook;
-	if (s->hook_ms != MO_NONE && s->spool.launch.times_prepare && (n->kind == NOTE_RUNNING || n->kind == NOTE_REFUSED))
+	if (s->hook_ms != MO_NONE && s->spool.launch.times_prepare &&
+	    (n->kind == NOTE_RUNNING || n->kind == NOTE_REFUSED))
 		n->prepare_ms = s->hook_ms;
 	if (n->kind != NOTE_REFUSED || !mo_streq(n->cause, "prepare"))
 		return;
-	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	output_tail(h, n);
 	mo_buf_str(&b, n->text ? n->text : "");
-	for (size_t i = n->n_tail > SHOWN_LINES ? n->n_tail - SHOWN_LINES : 0, first = i; i < n->n_tail; i++)
-		mo_buf_printf(&b, "%s%.*s", i == first ? "; its last lines: " : " | ", SHOWN_BYTES, n->tail[i]);
+	for (size_t i = n->n_tail > SHOWN_LINES ? n->n_tail - SHOWN_LINES : 0, first = i;
+	     i < n->n_tail; i++)
+		mo_buf_printf(&b, "%s%.*s", i == first ? "; its last lines: " : " | ", SHOWN_BYTES,
+			      n->tail[i]);
 	mo_str_set(&n->text, b.data);
 }
 
 /* Queues how it ended; ranks follow only after exit code 0. */
-static void hook_died(struct stepd *s, const siginfo_t *si) {
+static void hook_died(struct stepd *s, const siginfo_t *si)
+{
 	struct rank *h = &s->hook;
 	struct child_failure f;
 	bool unstarted = h->report.fd >= 0 && read(h->report.fd, &f, sizeof(f)) == sizeof(f);
@@ -58,30 +66,45 @@ static void hook_died(struct stepd *s, const siginfo_t *si) {
 	output_close(s, h);
 	const char *node = s->spool.node, *program = s->spool.launch.prepare[0];
 	if (unstarted)
-		answer(s, NULL, f.error, mo_printf("engine.prepare on %s could not %s (%s): %s", node, child_step_names[f.step > 0 && f.step < _CHILD_STEP_N ? f.step : 0], program, strerror(f.error)));
+		answer(s, NULL, f.error,
+		       mo_printf("engine.prepare on %s could not %s (%s): %s", node,
+				 child_step_names[f.step > 0 && f.step < _CHILD_STEP_N ? f.step
+										       : 0],
+				 program, strerror(f.error)));
 	else if (si->si_code != CLD_EXITED)
-		answer(s, NULL, 0, mo_printf("engine.prepare on %s was ended by signal %d", node, si->si_status));
+		answer(s, NULL, 0,
+		       mo_printf("engine.prepare on %s was ended by signal %d", node,
+				 si->si_status));
 	else if (si->si_status != 0)
-		answer(s, NULL, si->si_status, mo_printf("engine.prepare on %s ended with exit code %d", node, si->si_status));
+		answer(s, NULL, si->si_status,
+		       mo_printf("engine.prepare on %s ended with exit code %d", node,
+				 si->si_status));
 	else {
 		if (s->hooks.refused > 0)
-			mo_log(MO_WARNING, NULL, NULL, "%lld lines of engine.prepare look like env.NAME=VALUE or extra.key=value and are not: left out", (long long)s->hooks.refused);
+			mo_log(MO_WARNING, NULL, NULL,
+			       "%lld lines of engine.prepare look like env.NAME=VALUE or "
+			       "extra.key=value and are not: left out",
+			       (long long)s->hooks.refused);
 		_cleanup_(mo_freep) char *refusal = hooks_refusal(&s->hooks, &s->spool.launch);
 		if (!refusal)
 			hooks_apply(&s->hooks, &s->spool.launch);
 		s->ranks[0].log_base = h->log_base;
-		answer(s, NULL, 0, refusal ? mo_printf("engine.prepare on %s %s", node, refusal) : NULL);
+		answer(s, NULL, 0,
+		       refusal ? mo_printf("engine.prepare on %s %s", node, refusal) : NULL);
 	}
 	hooks_done(&s->hooks);
 }
 
-static void on_hook_pidfd(struct stepd *s, struct source *source, uint32_t events) {
-	siginfo_t si = {0};
-	if (waitid(WAIT_PIDFD, (id_t)source->fd, &si, WEXITED | WNOHANG) == 0 && si.si_pid == s->hook.pid)
+static void on_hook_pidfd(struct stepd *s, struct source *source, uint32_t events)
+{
+	siginfo_t si = { 0 };
+	if (waitid(WAIT_PIDFD, (id_t)source->fd, &si, WEXITED | WNOHANG) == 0 &&
+	    si.si_pid == s->hook.pid)
 		hook_died(s, &si);
 }
 
-bool hook_reaped(struct stepd *s, const siginfo_t *si) {
+bool hook_reaped(struct stepd *s, const siginfo_t *si)
+{
 	if (s->hook.pid == 0 || si->si_pid != s->hook.pid)
 		return false;
 	hook_died(s, si);
@@ -89,9 +112,13 @@ bool hook_reaped(struct stepd *s, const siginfo_t *si) {
 }
 
 /* Nothing to do before its end: what it says is read then. */
-static void on_hook_report(struct stepd *s, struct source *source, uint32_t events) { stepd_watch(s, source, 0); }
+static void on_hook_report(struct stepd *s, struct source *source, uint32_t events)
+{
+	stepd_watch(s, source, 0);
+}
 
-static int hook_fork(struct stepd *s, struct prepared *p, struct mo_error *err) {
+static int hook_fork(struct stepd *s, struct prepared *p, struct mo_error *err)
+{
 	const struct launch *l = &s->spool.launch;
 	struct rank *h = &s->hook;
 	struct child_plan plan = p->plans[0];
@@ -109,12 +136,14 @@ static int hook_fork(struct stepd *s, struct prepared *p, struct mo_error *err) 
 	if (errors >= 0)
 		*MO_GROW(p->ends, p->n_ends) = plan.err_fd = errors;
 	if (e == 0 && (e = process_fork(s, h, &plan, on_hook_report, on_hook_pidfd)) < 0)
-		mo_error_set(err, e, "engine.prepare on %s could not be forked: %s", s->spool.node, strerror(-e));
+		mo_error_set(err, e, "engine.prepare on %s could not be forked: %s", s->spool.node,
+			     strerror(-e));
 	return e;
 }
 
-void hook_start(struct stepd *s) {
-	_cleanup_(mo_error_done) struct mo_error err = {0};
+void hook_start(struct stepd *s)
+{
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	_cleanup_(prepared_freep) struct prepared *p = NULL;
 	const char *cause = "exec";
 	s->hook_began_us = mo_clock_boot_us();

@@ -2,7 +2,7 @@
 #pragma once
 #include "agent/stepd/stepd.h"
 
-void hook_start(struct stepd *s);                /* SX_PREPARE: answered by SE_PREPARED */
+void hook_start(struct stepd *s); /* SX_PREPARE: answered by SE_PREPARED */
 /* True when it was engine.prepare that died. */
 bool hook_reaped(struct stepd *s, const siginfo_t *si);
 /* How long it took, and its last lines to its refusal. */

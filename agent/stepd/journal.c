@@ -1,5 +1,7 @@
-/* The step's journal: one note per line in segments notes.<first n>. All notes of a turn leave in one write(2), so that a stepd killed at any instant leaves whole turns.
- * When the disk is full the notes wait in memory (bounded) and the ranks run on; what does not fit any more is counted and dropped, samples first to go by age. */
+/* The step's journal: one note per line in segments notes.<first n>. All notes of a turn leave
+ * in one write(2), so that a stepd killed at any instant leaves whole turns. When the disk is
+ * full the notes wait in memory (bounded) and the ranks run on; what does not fit any more is
+ * counted and dropped, samples first to go by age. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,25 +14,31 @@
 #include "lib/base/log.h"
 #include "lib/wire/json.h"
 
-static int segment_open(struct stepd *s, int64_t first) {
+static int segment_open(struct stepd *s, int64_t first)
+{
 	char name[48];
 	snprintf(name, sizeof(name), "notes.%lld", (long long)first);
-	_cleanup_(mo_closep) int fd = openat(s->dir_fd, name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	_cleanup_(mo_closep) int fd =
+		openat(s->dir_fd, name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 	struct stat st;
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return -errno;
-	return st.st_size > 0 ? -EEXIST : TAKE_FD(fd); /* a stepd before us got this far: a step is never run twice */
+	/* a stepd before us got this far: a step is never run twice */
+	return st.st_size > 0 ? -EEXIST : TAKE_FD(fd);
 }
 
-int journal_open(struct stepd *s, struct mo_error *err) {
+int journal_open(struct stepd *s, struct mo_error *err)
+{
 	struct journal *j = &s->journal;
 	j->fd = segment_open(s, 1);
 	if (j->fd < 0)
-		return mo_error_set(err, j->fd, "%s/notes.1: %s", s->dir, mo_error_text(NULL, j->fd));
+		return mo_error_set(err, j->fd, "%s/notes.1: %s", s->dir,
+				    mo_error_text(NULL, j->fd));
 	return 0;
 }
 
-void journal_add(struct stepd *s, const struct note *n) {
+void journal_add(struct stepd *s, const struct note *n)
+{
 	struct journal *j = &s->journal;
 	if (j->pending.len > STEPD_PENDING_MAX && n->kind == NOTE_SAMPLE) {
 		j->dropped++;
@@ -45,7 +53,8 @@ void journal_add(struct stepd *s, const struct note *n) {
 	s->urgent_due |= note_urgent(n);
 }
 
-static int write_pending(struct stepd *s) {
+static int write_pending(struct stepd *s)
+{
 	struct journal *j = &s->journal;
 	if (j->fd < 0 || j->size >= STEPD_SEGMENT_BYTES) {
 		int fd = segment_open(s, j->pending_first);
@@ -68,17 +77,27 @@ static int write_pending(struct stepd *s) {
 	return r;
 }
 
-void journal_flush(struct stepd *s) {
+void journal_flush(struct stepd *s)
+{
 	struct journal *j = &s->journal;
 	if (j->pending.len == 0)
 		return;
 	int r = write_pending(s);
 	if (r < 0 && j->error == 0)
-		mo_log(MO_ERR, NULL, &(struct mo_log_where){.job = s->spool.launch.job, .attempt = s->spool.launch.attempt, .rank = -1},
-		       "%s: the journal cannot be written: %s; ranks run on, notes wait in memory: free space on this file system", s->dir, mo_error_text(NULL, r));
+		mo_log(MO_ERR, NULL,
+		       &(struct mo_log_where){ .job = s->spool.launch.job,
+					       .attempt = s->spool.launch.attempt,
+					       .rank = -1 },
+		       "%s: the journal cannot be written: %s; ranks run on, notes wait in memory: "
+		       "free space on this file system",
+		       s->dir, mo_error_text(NULL, r));
 	if (r == 0 && j->error < 0)
-		mo_log(MO_NOTICE, NULL, &(struct mo_log_where){.job = s->spool.launch.job, .attempt = s->spool.launch.attempt, .rank = -1},
-		       "%s: the journal is written again, %lld samples were dropped", s->dir, (long long)j->dropped);
+		mo_log(MO_NOTICE, NULL,
+		       &(struct mo_log_where){ .job = s->spool.launch.job,
+					       .attempt = s->spool.launch.attempt,
+					       .rank = -1 },
+		       "%s: the journal is written again, %lld samples were dropped", s->dir,
+		       (long long)j->dropped);
 	j->error = r;
 	if (r < 0)
 		stepd_tick_in(s, 500000);

@@ -1,5 +1,6 @@
-/* The agents' side: a stream socket in the step directory, JSON lines (docs/protocol.md). Nothing here can hold up the step: what a slow agent does not read in time costs it
- * the connection, and it finds everything in the journal. */
+/* The agents' side: a stream socket in the step directory, JSON lines (docs/protocol.md).
+ * Nothing here can hold up the step: what a slow agent does not read in time costs it the
+ * connection, and it finds everything in the journal. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,9 +15,11 @@
 #include "lib/base/log.h"
 #include "lib/wire/json.h"
 
-static void send_now(struct stepd *s, struct connection *c) {
+static void send_now(struct stepd *s, struct connection *c)
+{
 	while (c->out.len > 0) {
-		ssize_t n = send(c->source.fd, c->out.data, c->out.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+		ssize_t n =
+			send(c->source.fd, c->out.data, c->out.len, MSG_NOSIGNAL | MSG_DONTWAIT);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && errno == EAGAIN) {
@@ -33,7 +36,8 @@ static void send_now(struct stepd *s, struct connection *c) {
 	}
 }
 
-static void say(struct stepd *s, struct connection *c, const struct stepd_word *w) {
+static void say(struct stepd *s, struct connection *c, const struct stepd_word *w)
+{
 	if (c->dead)
 		return;
 	wire_encode(&stepd_word_desc, w, &c->out);
@@ -44,7 +48,8 @@ static void say(struct stepd *s, struct connection *c, const struct stepd_word *
 		send_now(s, c);
 }
 
-static void say_up(struct stepd *s, struct connection *c) {
+static void say_up(struct stepd *s, struct connection *c)
+{
 	struct stepd_word w;
 	mo_desc_init(&stepd_word_desc, &w);
 	w.up = getpid();
@@ -52,7 +57,8 @@ static void say_up(struct stepd *s, struct connection *c) {
 	say(s, c, &w);
 }
 
-static void obey(struct stepd *s, struct connection *c, const struct stepd_order *o) {
+static void obey(struct stepd *s, struct connection *c, const struct stepd_order *o)
+{
 	if (mo_streq(o->cmd, "ping"))
 		say_up(s, c);
 	else if (mo_streq(o->cmd, "kill"))
@@ -65,7 +71,8 @@ static void obey(struct stepd *s, struct connection *c, const struct stepd_order
 		c->dead = true;
 }
 
-static void on_connection(struct stepd *s, struct source *source, uint32_t events) {
+static void on_connection(struct stepd *s, struct source *source, uint32_t events)
+{
 	struct connection *c = source->owner;
 	if (events & EPOLLOUT)
 		send_now(s, c);
@@ -85,7 +92,8 @@ static void on_connection(struct stepd *s, struct source *source, uint32_t event
 	for (char *nl; !c->dead && c->in.len > 0 && (nl = memchr(c->in.data, '\n', c->in.len));) {
 		struct stepd_order o;
 		mo_desc_init(&stepd_order_desc, &o);
-		if (wire_decode(&stepd_order_desc, c->in.data, (size_t)(nl - c->in.data), false, &o, NULL) < 0)
+		if (wire_decode(&stepd_order_desc, c->in.data, (size_t)(nl - c->in.data), false, &o,
+				NULL) < 0)
 			c->dead = true;
 		else
 			obey(s, c, &o);
@@ -96,18 +104,21 @@ static void on_connection(struct stepd *s, struct source *source, uint32_t event
 		c->dead = true;
 }
 
-static void on_listener(struct stepd *s, struct source *source, uint32_t events) {
+static void on_listener(struct stepd *s, struct source *source, uint32_t events)
+{
 	for (;;) {
-		_cleanup_(mo_closep) int fd = accept4(source->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		_cleanup_(mo_closep) int fd =
+			accept4(source->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		struct ucred peer;
 		socklen_t n = sizeof(peer);
 		if (fd < 0)
 			return;
-		bool allowed = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) == 0 && (peer.uid == 0 || peer.uid == geteuid());
+		bool allowed = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) == 0 &&
+			       (peer.uid == 0 || peer.uid == geteuid());
 		if (!allowed || s->n_connections == STEPD_CONNECTIONS_MAX)
 			continue;
 		struct connection *c = mo_alloc(sizeof(*c));
-		c->source = (struct source){.fd = TAKE_FD(fd), .fn = on_connection, .owner = c};
+		c->source = (struct source){ .fd = TAKE_FD(fd), .fn = on_connection, .owner = c };
 		s->connections[s->n_connections++] = c;
 		if (stepd_watch(s, &c->source, EPOLLIN) < 0)
 			c->dead = true;
@@ -115,19 +126,26 @@ static void on_listener(struct stepd *s, struct source *source, uint32_t events)
 	}
 }
 
-int link_open(struct stepd *s, struct mo_error *err) {
-	struct sockaddr_un a = {.sun_family = AF_UNIX};
+int link_open(struct stepd *s, struct mo_error *err)
+{
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
 	/* Through the directory's descriptor: a long runtime path must not exceed sun_path. */
 	int n = snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/sock", s->dir_fd);
 	unlinkat(s->dir_fd, "sock", 0); /* of a dead stepd: we hold the lock */
-	s->listener = (struct source){.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), .fn = on_listener};
-	if (s->listener.fd < 0 || bind(s->listener.fd, (struct sockaddr *)&a, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + (size_t)n + 1)) < 0 || listen(s->listener.fd, 8) < 0)
+	s->listener = (struct source){ .fd = socket(AF_UNIX,
+						    SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0),
+				       .fn = on_listener };
+	if (s->listener.fd < 0 ||
+	    bind(s->listener.fd, (struct sockaddr *)&a,
+		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + (size_t)n + 1)) < 0 ||
+	    listen(s->listener.fd, 8) < 0)
 		return mo_error_set(err, -errno, "%s/sock: %s", s->dir, strerror(errno));
 	int r = stepd_watch(s, &s->listener, EPOLLIN);
 	return r < 0 ? mo_error_set(err, r, "%s/sock: %s", s->dir, strerror(-r)) : 0;
 }
 
-static void drop_dead(struct stepd *s) {
+static void drop_dead(struct stepd *s)
+{
 	for (size_t i = 0; i < s->n_connections;) {
 		struct connection *c = s->connections[i];
 		if (!c->dead) {
@@ -142,7 +160,8 @@ static void drop_dead(struct stepd *s) {
 	}
 }
 
-static void say_progress(struct stepd *s) {
+static void say_progress(struct stepd *s)
+{
 	struct stepd_word w;
 	mo_desc_init(&stepd_word_desc, &w);
 	for (size_t i = 0; i < s->n_ranks; i++) {
@@ -158,9 +177,12 @@ static void say_progress(struct stepd *s) {
 	s->progress_at_us = mo_clock_boot_us();
 }
 
-void link_turn(struct stepd *s) {
-	/* At the end of the turn, when the core has heard all that came with the timer; how far a rank came is known before its end is. */
-	if (s->progress_due && (s->urgent_due || mo_clock_boot_us() >= s->progress_at_us + PROGRESS_US))
+void link_turn(struct stepd *s)
+{
+	/* At the end of the turn, when the core has heard all that came with the timer; how far
+	 * a rank came is known before its end is. */
+	if (s->progress_due &&
+	    (s->urgent_due || mo_clock_boot_us() >= s->progress_at_us + PROGRESS_US))
 		say_progress(s);
 	if (s->note_due && s->journal.pending.len == 0) { /* told only what can be read */
 		struct stepd_word w;
@@ -174,7 +196,8 @@ void link_turn(struct stepd *s) {
 	drop_dead(s);
 }
 
-void link_tick(struct stepd *s) {
+void link_tick(struct stepd *s)
+{
 	int64_t now = mo_clock_boot_us();
 	if (s->progress_due && now < s->progress_at_us + PROGRESS_US)
 		stepd_tick_in(s, s->progress_at_us + PROGRESS_US - now);

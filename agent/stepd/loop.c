@@ -1,5 +1,7 @@
-/* The turn: (1) every ready source queues events; deaths in the order epoll gives them, which is the order they happened in; (2) the core answers each event with effects,
- * carried out in order; (3) all notes of the turn go to the journal in one write; (4) agents are told. One timer serves the core's deadline and the periodic work. */
+/* The turn: (1) every ready source queues events; deaths in the order epoll gives them, which is
+ * the order they happened in; (2) the core answers each event with effects, carried out in
+ * order; (3) all notes of the turn go to the journal in one write; (4) agents are told. One
+ * timer serves the core's deadline and the periodic work. */
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -24,19 +26,23 @@
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
 
-#define EVENTS_PER_WAKE 1024             /* more than a node has descriptors of ranks: the order of deaths is kept within one batch */
+/* more than a node has descriptors of ranks: the order of deaths is kept within one batch */
+#define EVENTS_PER_WAKE 1024
 
-static void timer_set(struct stepd *s) {
+static void timer_set(struct stepd *s)
+{
 	int64_t at = MO_MIN(s->tick_at_us, step_deadline(s->core));
-	struct itimerspec t = {0};
+	struct itimerspec t = { 0 };
 	if (at != INT64_MAX) {
 		at = MO_MAX(at, 1); /* 0 would disarm it */
-		t.it_value = (struct timespec){.tv_sec = at / 1000000, .tv_nsec = at % 1000000 * 1000};
+		t.it_value =
+			(struct timespec){ .tv_sec = at / 1000000, .tv_nsec = at % 1000000 * 1000 };
 	}
 	timerfd_settime(s->timer.fd, TFD_TIMER_ABSTIME, &t, NULL);
 }
 
-static void on_timer(struct stepd *s, struct source *source, uint32_t events) {
+static void on_timer(struct stepd *s, struct source *source, uint32_t events)
+{
 	uint64_t count;
 	if (read(source->fd, &count, sizeof(count)) < 0)
 		return;
@@ -54,14 +60,16 @@ static void on_timer(struct stepd *s, struct source *source, uint32_t events) {
 	threads_tick(s);
 }
 
-static void on_signals(struct stepd *s, struct source *source, uint32_t events) {
+static void on_signals(struct stepd *s, struct source *source, uint32_t events)
+{
 	struct signalfd_siginfo si;
 	while (read(source->fd, &si, sizeof(si)) == sizeof(si)) {
 		if (si.ssi_signo == SIGCHLD) {
 			s->child_died = true;
 			continue;
 		}
-		/* The machine or an operator stops the supervisor itself: the ranks get their planned stop. */
+		/* The machine or an operator stops the supervisor itself: the ranks get their
+		 * planned stop. */
 		struct step_event *e = stepd_queue(s, SE_STOP, NULL);
 		e->outside = true;
 		e->signal = s->spool.launch.stop_signal > 0 ? s->spool.launch.stop_signal : SIGTERM;
@@ -69,8 +77,9 @@ static void on_signals(struct stepd *s, struct source *source, uint32_t events) 
 	}
 }
 
-static void hold_ports(struct stepd *s) {
-	_cleanup_(mo_error_done) struct mo_error err = {0};
+static void hold_ports(struct stepd *s)
+{
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	int r = ports_hold(s, &err);
 	struct step_event *e = stepd_queue(s, SE_PORTS, NULL);
 	e->ok = r == 0;
@@ -80,7 +89,8 @@ static void hold_ports(struct stepd *s) {
 	e->note.text = mo_strdup(mo_error_text(&err, r));
 }
 
-static void put_note(struct stepd *s, struct note *n) {
+static void put_note(struct stepd *s, struct note *n)
+{
 	hook_note(s, n);
 	if (n->time == MO_NONE)
 		n->time = mo_clock_wall_us();
@@ -90,15 +100,24 @@ static void put_note(struct stepd *s, struct note *n) {
 }
 
 /* What was not looked at, or not told: counted, and said at the end. */
-static void say_limits(struct stepd *s) {
-	_cleanup_(mo_freep) char *rules = lines_gave_up(s->lines) > 0 ? lines_gave_up_rules(s->lines) : NULL;
+static void say_limits(struct stepd *s)
+{
+	_cleanup_(mo_freep) char *rules =
+		lines_gave_up(s->lines) > 0 ? lines_gave_up_rules(s->lines) : NULL;
 	if (rules)
-		mo_log(MO_WARNING, NULL, NULL, "rules of the engine file gave up on lines, their patterns backtrack too much: %s", rules);
+		mo_log(MO_WARNING, NULL, NULL,
+		       "rules of the engine file gave up on lines, their patterns backtrack too "
+		       "much: %s",
+		       rules);
 	if (step_left_out(s->core) > 0)
-		mo_log(MO_NOTICE, NULL, NULL, "%lld iterations came faster than 1,000 a second: their metrics are left out", (long long)step_left_out(s->core));
+		mo_log(MO_NOTICE, NULL, NULL,
+		       "%lld iterations came faster than 1,000 a second: their metrics are left "
+		       "out",
+		       (long long)step_left_out(s->core));
 }
 
-static void carry_out(struct stepd *s, struct step_effect *x) {
+static void carry_out(struct stepd *s, struct step_effect *x)
+{
 	switch (x->type) {
 	case SX_PREPARE: hook_start(s); break;
 	case SX_HOLD_PORTS: hold_ports(s); break;
@@ -116,10 +135,11 @@ static void carry_out(struct stepd *s, struct step_effect *x) {
 	}
 }
 
-static void decide(struct stepd *s) {
+static void decide(struct stepd *s)
+{
 	for (size_t i = 0; i < s->n_queue; i++) { /* effects may queue more */
 		struct step_event e = s->queue[i];
-		struct step_out out = {0};
+		struct step_out out = { 0 };
 		step_event(s->core, &e, mo_clock_boot_us(), &out);
 		for (size_t k = 0; k < out.n_effects; k++)
 			carry_out(s, &out.effects[k]);
@@ -144,7 +164,8 @@ static void reap(struct stepd *s)
 	}
 }
 
-static void turn_end(struct stepd *s) {
+static void turn_end(struct stepd *s)
+{
 	if (s->child_died) {
 		s->child_died = false;
 		reap(s);
@@ -152,14 +173,16 @@ static void turn_end(struct stepd *s) {
 	do {
 		tree_check_empty(s);
 		decide(s);
-	} while (s->killing && !s->empty_told && tree_is_empty(s)); /* a kill that found nothing: told in the same turn */
+		/* a kill that found nothing: told in the same turn */
+	} while (s->killing && !s->empty_told && tree_is_empty(s));
 	ranks_settle(s, false); /* before anybody reads that they run */
 	journal_flush(s);
 	link_turn(s);
 	timer_set(s);
 }
 
-static int open_signals(struct stepd *s) {
+static int open_signals(struct stepd *s)
+{
 	sigset_t mask;
 	sigemptyset(&mask);
 	sigaddset(&mask, SIGCHLD);
@@ -167,16 +190,20 @@ static int open_signals(struct stepd *s) {
 	sigaddset(&mask, SIGINT);
 	if (sigprocmask(SIG_BLOCK, &mask, NULL) < 0)
 		return -errno;
-	s->signals = (struct source){.fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK), .fn = on_signals};
+	s->signals = (struct source){ .fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK),
+				      .fn = on_signals };
 	if (s->signals.fd < 0)
 		return -errno;
 	return stepd_watch(s, &s->signals, EPOLLIN);
 }
 
-int stepd_open_loop(struct stepd *s, struct mo_error *err) {
+int stepd_open_loop(struct stepd *s, struct mo_error *err)
+{
 	s->tick_at_us = INT64_MAX;
 	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	s->timer = (struct source){.fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK), .fn = on_timer};
+	s->timer =
+		(struct source){ .fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK),
+				 .fn = on_timer };
 	if (s->epoll_fd < 0 || s->timer.fd < 0)
 		return mo_error_set(err, -errno, "epoll, timerfd: %s", strerror(errno));
 	int r = stepd_watch(s, &s->timer, EPOLLIN);
@@ -185,7 +212,8 @@ int stepd_open_loop(struct stepd *s, struct mo_error *err) {
 	return r < 0 ? mo_error_set(err, r, "signalfd: %s", strerror(-r)) : 0;
 }
 
-int stepd_run(struct stepd *s, struct mo_error *err) {
+int stepd_run(struct stepd *s, struct mo_error *err)
+{
 	static struct epoll_event events[EVENTS_PER_WAKE];
 	stepd_queue(s, SE_LAUNCH, NULL);
 	for (;;) {

@@ -1,4 +1,5 @@
-/* The turn of moe-stepd (loop.c): what every source has queued is decided, carried out, written and told. */
+/* The turn of moe-stepd (loop.c): what every source has queued is decided, carried out, written
+ * and told. */
 #pragma once
 #include "agent/stepd/stepd.h"
 

@@ -1,6 +1,9 @@
-/* moe-stepd --dir STEPDIR: started by moe-agent, see stepd.h. Under systemd (NOTIFY_SOCKET is set) it stays in the foreground and says READY=1; else it leaves its starter by a
- * double fork and the starter exits 0 once the step's socket answers. With --reserve the name of the directory comes later, over the socket that is descriptor 0, which closes when no
- * step comes and gets one byte once the step's socket answers (agent/reserve.c). Whoever does not get the lock exits without a word: another stepd has the step. */
+/* moe-stepd --dir STEPDIR: started by moe-agent, see stepd.h. Under systemd (NOTIFY_SOCKET is
+ * set) it stays in the foreground and says READY=1; else it leaves its starter by a double fork
+ * and the starter exits 0 once the step's socket answers. With --reserve the name of the
+ * directory comes later, over the socket that is descriptor 0, which closes when no step comes
+ * and gets one byte once the step's socket answers (agent/reserve.c). Whoever does not get the
+ * lock exits without a word: another stepd has the step. */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -27,22 +30,27 @@
 
 #define LAUNCH_BYTES_MAX (64 * 1024 * 1024)
 
-static int load_spool(struct stepd *s, struct mo_error *err) {
-	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+static int load_spool(struct stepd *s, struct mo_error *err)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	int r = mo_read_file_at(s->dir_fd, "launch.json", LAUNCH_BYTES_MAX, &b);
 	if (r < 0)
 		return mo_error_set(err, r, "%s/launch.json: %s", s->dir, strerror(-r));
-	_cleanup_(mo_error_done) struct mo_error e = {0};
+	_cleanup_(mo_error_done) struct mo_error e = { 0 };
 	r = wire_decode(&spool_desc, b.data ? b.data : "", b.len, false, &s->spool, &e);
 	if (r < 0)
 		return mo_error_set(err, r, "%s/launch.json: %s", s->dir, mo_error_text(&e, r));
 	const struct launch *l = &s->spool.launch;
-	if (!s->spool.step_id || !s->spool.node || !s->spool.log_dir || l->n_argv == 0 || l->n_local < 1 || l->n_local > MO_GPUS_PER_NODE_MAX || s->spool.log_bytes <= 0)
-		return mo_error_set(err, -EINVAL, "%s/launch.json: a field that every step needs is missing", s->dir);
+	if (!s->spool.step_id || !s->spool.node || !s->spool.log_dir || l->n_argv == 0 ||
+	    l->n_local < 1 || l->n_local > MO_GPUS_PER_NODE_MAX || s->spool.log_bytes <= 0)
+		return mo_error_set(err, -EINVAL,
+				    "%s/launch.json: a field that every step needs is missing",
+				    s->dir);
 	return 0;
 }
 
-static int make_ranks(struct stepd *s, struct mo_error *err) {
+static int make_ranks(struct stepd *s, struct mo_error *err)
+{
 	const struct launch *l = &s->spool.launch;
 	s->n_ranks = (size_t)l->n_local;
 	s->gpus = l->job_gpus > 0 ? l->job_gpus : l->world;
@@ -53,7 +61,8 @@ static int make_ranks(struct stepd *s, struct mo_error *err) {
 		r->rank = l->first_rank + (int64_t)i;
 		r->local = i;
 		r->start_time = MO_NONE;
-		r->log_fd = r->pidfd.fd = r->report.fd = r->notify.fd = r->out.source.fd = r->err.source.fd = -1;
+		r->log_fd = r->pidfd.fd = r->report.fd = r->notify.fd = r->out.source.fd =
+			r->err.source.fd = -1;
 		mo_desc_init(&rank_progress_desc, &s->progress_told[i]);
 		s->progress_told[i].rank = r->rank;
 	}
@@ -61,16 +70,18 @@ static int make_ranks(struct stepd *s, struct mo_error *err) {
 	h->rank = l->first_rank;
 	h->start_time = MO_NONE;
 	s->hook_ms = MO_NONE;
-	h->log_fd = h->pidfd.fd = h->report.fd = h->notify.fd = h->out.source.fd = h->err.source.fd = -1;
+	h->log_fd = h->pidfd.fd = h->report.fd = h->notify.fd = h->out.source.fd =
+		h->err.source.fd = -1;
 	int r = lines_new(l->rules, l->n_rules, &s->lines, err);
 	if (r >= 0)
 		lines_steps(s->lines, l->steps);
 	return r;
 }
 
-static void sd_ready(void) {
+static void sd_ready(void)
+{
 	const char *path = getenv("NOTIFY_SOCKET");
-	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
 	size_t n = path ? strlen(path) : 0;
 	if (n == 0 || n >= sizeof(a.sun_path))
 		return;
@@ -79,20 +90,25 @@ static void sd_ready(void) {
 		a.sun_path[0] = '\0';
 	_cleanup_(mo_closep) int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd >= 0)
-		sendto(fd, "READY=1", 7, MSG_NOSIGNAL, (struct sockaddr *)&a, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n));
+		sendto(fd, "READY=1", 7, MSG_NOSIGNAL, (struct sockaddr *)&a,
+		       (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n));
 }
 
 /* Descriptors 0 and 1 on /dev/null, 2 on the step's own log. */
-static int own_descriptors(struct stepd *s) {
+static int own_descriptors(struct stepd *s)
+{
 	_cleanup_(mo_closep) int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	_cleanup_(mo_closep) int log = openat(s->dir_fd, "stepd.log", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	_cleanup_(mo_closep) int log =
+		openat(s->dir_fd, "stepd.log", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 	if (null < 0 || log < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(log, 2) < 0)
 		return -errno;
 	return 0;
 }
 
-/* Everything before the first event. The lock was taken before the fork: its description is shared, so it has no gap. */
-static int stepd_open(struct stepd *s, struct mo_error *err) {
+/* Everything before the first event. The lock was taken before the fork: its description is
+ * shared, so it has no gap. */
+static int stepd_open(struct stepd *s, struct mo_error *err)
+{
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
 		return mo_error_set(err, -errno, "subreaper: %s", strerror(errno));
 	int r = stepd_open_loop(s, err);
@@ -108,8 +124,9 @@ static int stepd_open(struct stepd *s, struct mo_error *err) {
 	return r < 0 ? r : link_open(s, err);
 }
 
-static int serve(struct stepd *s, int ready_fd) {
-	_cleanup_(mo_error_done) struct mo_error err = {0};
+static int serve(struct stepd *s, int ready_fd)
+{
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	mo_log_open("moe-stepd", MO_NOTICE);
 	int r = stepd_open(s, &err);
 	if (r == 0) {
@@ -126,7 +143,8 @@ static int serve(struct stepd *s, int ready_fd) {
 	return r < 0 ? 1 : 0;
 }
 
-static int start_detached(struct stepd *s) {
+static int start_detached(struct stepd *s)
+{
 	int ready[2];
 	if (pipe2(ready, O_CLOEXEC) < 0)
 		return 1;
@@ -144,19 +162,24 @@ static int start_detached(struct stepd *s) {
 	return serve(s, ready[1]);
 }
 
-/* The memory that a start takes is there before it is waited for: a page fault costs more than what is written to the page. So are the libraries of accounts. */
-static void warm_up(void) {
+/* The memory that a start takes is there before it is waited for: a page fault costs more than
+ * what is written to the page. So are the libraries of accounts. */
+static void warm_up(void)
+{
 	const size_t bytes = 256 * 1024;
 	mallopt(M_MMAP_THRESHOLD, 4 * 1024 * 1024);
 	mallopt(M_TRIM_THRESHOLD, 4 * 1024 * 1024);
 	char *memory = mo_alloc(bytes);
 	memset(memory, 1, bytes);
 	free(memory);
-	getpwuid(geteuid()); /* opens the system's way to its accounts, which are asked again when the step is known */
+	/* opens the system's way to its accounts, which are asked again when the step is known */
+	getpwuid(geteuid());
 }
 
-/* Waits for the name of the step and writes it over the argument, so that this process is found by it. Returns what answers the agent, or a negative errno: no step comes. */
-static int await_step(char *dir) {
+/* Waits for the name of the step and writes it over the argument, so that this process is found
+ * by it. Returns what answers the agent, or a negative errno: no step comes. */
+static int await_step(char *dir)
+{
 	size_t room = strlen(dir);
 	_cleanup_(mo_closep) int fd = fcntl(0, F_DUPFD_CLOEXEC, 3);
 	char name[PATH_MAX];
@@ -171,9 +194,21 @@ static int await_step(char *dir) {
 	return TAKE_FD(fd);
 }
 
-int main(int argc, char *argv[]) {
-	static const struct option longs[] = {{"dir", required_argument, NULL, 'd'}, {"reserve", no_argument, NULL, 'r'}, {"version", no_argument, NULL, 'v'}, {0}};
-	static struct stepd s = {.lock_fd = -1, .cgroup_fd = -1, .heartbeat_fd = -1, .keeper_fd = -1, .cgroup_procs_fd = -1, .port_fds = {-1, -1, -1, -1}, .port_names = {-1, -1, -1, -1}, .journal = {.fd = -1}, .listener = {.fd = -1}};
+int main(int argc, char *argv[])
+{
+	static const struct option longs[] = { { "dir", required_argument, NULL, 'd' },
+					       { "reserve", no_argument, NULL, 'r' },
+					       { "version", no_argument, NULL, 'v' },
+					       { 0 } };
+	static struct stepd s = { .lock_fd = -1,
+				  .cgroup_fd = -1,
+				  .heartbeat_fd = -1,
+				  .keeper_fd = -1,
+				  .cgroup_procs_fd = -1,
+				  .port_fds = { -1, -1, -1, -1 },
+				  .port_names = { -1, -1, -1, -1 },
+				  .journal = { .fd = -1 },
+				  .listener = { .fd = -1 } };
 	int c, ready_fd = -1;
 	char *dir = NULL;
 	bool reserve = false;

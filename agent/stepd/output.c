@@ -1,6 +1,8 @@
-/* What ranks write: two pipes and one log file per rank. A pipe is always emptied; lines go whole into the log file (stdout and stderr never glued), to the engine's
- * rules and into the tail that becomes evidence. A stream that wakes us too often is read by a timer instead of by epoll: 10,000 lines/s cost a few wake-ups, not 10,000.
- * When the log cannot be written, output is counted and dropped, never kept back: ranks must not wait for a disk. */
+/* What ranks write: two pipes and one log file per rank. A pipe is always emptied; lines go
+ * whole into the log file (stdout and stderr never glued), to the engine's rules and into the
+ * tail that becomes evidence. A stream that wakes us too often is read by a timer instead of by
+ * epoll: 10,000 lines/s cost a few wake-ups, not 10,000. When the log cannot be written, output
+ * is counted and dropped, never kept back: ranks must not wait for a disk. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -18,21 +20,28 @@
 #include "lib/base/log.h"
 
 #define READ_BYTES (64 * 1024)
-#define READS_PER_TURN 16                /* per stream: no stream starves the others */
-#define BATCH_AFTER 4                    /* wake-ups within the window */
+#define READS_PER_TURN 16 /* per stream: no stream starves the others */
+#define BATCH_AFTER 4     /* wake-ups within the window */
 #define BUSY_WINDOW_US 20000
 #define BATCH_US 10000
-#define BATCH_IDLE_TICKS 20              /* quiet ticks after which a stream goes back to epoll */
-#define PIPE_BYTES (1024 * 1024)         /* asked for, so that a rank is not held up between two ticks */
+#define BATCH_IDLE_TICKS 20 /* quiet ticks after which a stream goes back to epoll */
+/* asked for, so that a rank is not held up between two ticks */
+#define PIPE_BYTES (1024 * 1024)
 #define DATAGRAM_BYTES 8192
 #define DATAGRAMS_PER_TURN 256
 
-static struct mo_log_where where(const struct stepd *s, const struct rank *r) {
-	return (struct mo_log_where){.job = s->spool.launch.job, .attempt = s->spool.launch.attempt, .rank = r->rank, .node = s->spool.node};
+static struct mo_log_where where(const struct stepd *s, const struct rank *r)
+{
+	return (struct mo_log_where){ .job = s->spool.launch.job,
+				      .attempt = s->spool.launch.attempt,
+				      .rank = r->rank,
+				      .node = s->spool.node };
 }
 
-static int log_open(struct stepd *s, struct rank *r) {
-	_cleanup_(mo_freep) char *path = mo_path(s->spool.log_dir, "rank-%lld.log", (long long)r->rank);
+static int log_open(struct stepd *s, struct rank *r)
+{
+	_cleanup_(mo_freep) char *path =
+		mo_path(s->spool.log_dir, "rank-%lld.log", (long long)r->rank);
 	r->log_fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0640);
 	if (r->log_fd < 0)
 		return -errno;
@@ -41,11 +50,16 @@ static int log_open(struct stepd *s, struct rank *r) {
 	return 0;
 }
 
-/* rank-R.log becomes rank-R.log.1; rank-R.base says how many bytes came before the new file, so that readers can go on by offset. */
-static int log_rotate(struct stepd *s, struct rank *r) {
-	_cleanup_(mo_freep) char *path = mo_path(s->spool.log_dir, "rank-%lld.log", (long long)r->rank);
-	_cleanup_(mo_freep) char *old = mo_path(s->spool.log_dir, "rank-%lld.log.1", (long long)r->rank);
-	_cleanup_(mo_freep) char *base = mo_path(s->spool.log_dir, "rank-%lld.base", (long long)r->rank);
+/* rank-R.log becomes rank-R.log.1; rank-R.base says how many bytes came before the new file, so
+ * that readers can go on by offset. */
+static int log_rotate(struct stepd *s, struct rank *r)
+{
+	_cleanup_(mo_freep) char *path =
+		mo_path(s->spool.log_dir, "rank-%lld.log", (long long)r->rank);
+	_cleanup_(mo_freep) char *old =
+		mo_path(s->spool.log_dir, "rank-%lld.log.1", (long long)r->rank);
+	_cleanup_(mo_freep) char *base =
+		mo_path(s->spool.log_dir, "rank-%lld.base", (long long)r->rank);
 	char text[32];
 	int n = snprintf(text, sizeof(text), "%lld\n", (long long)(r->log_base + r->log_size));
 	int e = rename(path, old) < 0 ? -errno : mo_write_file(base, text, (size_t)n, 0640, false);
@@ -56,16 +70,21 @@ static int log_rotate(struct stepd *s, struct rank *r) {
 	return log_open(s, r);
 }
 
-static void log_failed(struct stepd *s, struct rank *r, size_t lost, int error) {
+static void log_failed(struct stepd *s, struct rank *r, size_t lost, int error)
+{
 	if (r->log_error == 0) {
 		struct mo_log_where w = where(s, r);
-		mo_log(MO_ERR, NULL, &w, "log of rank %lld cannot be written: %s; its output is dropped until it can: free space below %s", (long long)r->rank, strerror(-error), s->spool.log_dir);
+		mo_log(MO_ERR, NULL, &w,
+		       "log of rank %lld cannot be written: %s; its output is dropped until it "
+		       "can: free space below %s",
+		       (long long)r->rank, strerror(-error), s->spool.log_dir);
 	}
 	r->log_error = error;
 	r->log_dropped += (int64_t)lost;
 }
 
-static void log_write(struct stepd *s, struct rank *r, const char *data, size_t n) {
+static void log_write(struct stepd *s, struct rank *r, const char *data, size_t n)
+{
 	if (n == 0)
 		return;
 	if (r->log_size >= s->spool.log_bytes) {
@@ -77,7 +96,10 @@ static void log_write(struct stepd *s, struct rank *r, const char *data, size_t 
 	}
 	if (r->log_dropped > 0) {
 		char text[96];
-		int len = snprintf(text, sizeof(text), "[moe-stepd: %lld bytes of output are missing here: disk full]\n", (long long)r->log_dropped);
+		int len =
+			snprintf(text, sizeof(text),
+				 "[moe-stepd: %lld bytes of output are missing here: disk full]\n",
+				 (long long)r->log_dropped);
 		if (write(r->log_fd, text, (size_t)len) == len) {
 			r->log_size += len;
 			r->log_dropped = 0;
@@ -91,18 +113,27 @@ static void log_write(struct stepd *s, struct rank *r, const char *data, size_t 
 		log_failed(s, r, n - (size_t)MO_MAX(done, 0), done < 0 ? -errno : -ENOSPC);
 }
 
-struct fact_target { struct stepd *s; struct rank *r; };
+struct fact_target {
+	struct stepd *s;
+	struct rank *r;
+};
 
-/* Told at the first and at the rank's end: an engine that is wrong once is wrong at every iteration. */
-static void count_refused(const struct fact_target *t, const struct line_fact *f) {
+/* Told at the first and at the rank's end: an engine that is wrong once is wrong at every
+ * iteration. */
+static void count_refused(const struct fact_target *t, const struct line_fact *f)
+{
 	if (f->refused && t->r->values_refused == 0) {
 		struct mo_log_where w = where(t->s, t->r);
-		mo_log(MO_WARNING, NULL, &w, "rank %lld reports impossible values (negative, or far beyond any machine): they are left out; correct what the engine prints or sends", (long long)t->r->rank);
+		mo_log(MO_WARNING, NULL, &w,
+		       "rank %lld reports impossible values (negative, or far beyond any machine): "
+		       "they are left out; correct what the engine prints or sends",
+		       (long long)t->r->rank);
 	}
 	t->r->values_refused += f->refused;
 }
 
-static void queue_note(const struct fact_target *t, int type, const struct line_fact *f) {
+static void queue_note(const struct fact_target *t, int type, const struct line_fact *f)
+{
 	struct note n;
 	mo_desc_init(&note_desc, &n);
 	n.rank = t->r->rank;
@@ -113,7 +144,7 @@ static void queue_note(const struct fact_target *t, int type, const struct line_
 	if (type == SE_SAMPLE) {
 		n.sample = mo_alloc(sizeof(*n.sample));
 		*n.sample = f->sample;
-		n.sample->time = mo_clock_wall_us() / 1000 * 1000;   /* times are told in ms */
+		n.sample->time = mo_clock_wall_us() / 1000 * 1000; /* times are told in ms */
 		n.sample->attempt = t->s->spool.launch.attempt;
 	}
 	if (type == SE_CHECKPOINT || type == SE_SAVING || type == SE_RESUMED) {
@@ -125,9 +156,12 @@ static void queue_note(const struct fact_target *t, int type, const struct line_
 	stepd_progress(t->s);
 }
 
-static void on_fact(void *arg, const struct line_fact *f) {
+static void on_fact(void *arg, const struct line_fact *f)
+{
 	static const int event_of[_LINE_KIND_N] = {
-		[LINE_SAMPLE] = SE_SAMPLE, [LINE_PHASE] = SE_PHASE, [LINE_SAVED] = SE_CHECKPOINT, [LINE_SAVING] = SE_SAVING, [LINE_RESUMED] = SE_RESUMED, [LINE_ENDED] = -1,
+		[LINE_SAMPLE] = SE_SAMPLE,    [LINE_PHASE] = SE_PHASE,
+		[LINE_SAVED] = SE_CHECKPOINT, [LINE_SAVING] = SE_SAVING,
+		[LINE_RESUMED] = SE_RESUMED,  [LINE_ENDED] = -1,
 	};
 	count_refused(arg, f);
 	if (f->kind >= 0 && f->kind < _LINE_KIND_N && event_of[f->kind] >= 0)
@@ -135,7 +169,8 @@ static void on_fact(void *arg, const struct line_fact *f) {
 }
 
 /* One datagram may tell several things; the iteration comes before the checkpoint made after it. */
-static void notify_facts(const struct fact_target *t, const struct line_fact *f) {
+static void notify_facts(const struct fact_target *t, const struct line_fact *f)
+{
 	if (f->ready)
 		queue_note(t, SE_READY, f);
 	else if (f->phase > PHASE_NONE)
@@ -146,7 +181,8 @@ static void notify_facts(const struct fact_target *t, const struct line_fact *f)
 		queue_note(t, SE_CHECKPOINT, f);
 }
 
-static void tail_add(struct rank *r, const char *line, size_t n) {
+static void tail_add(struct rank *r, const char *line, size_t n)
+{
 	if (!r->tail) /* made before a fork, each page of it would be copied after the next one */
 		r->tail = mo_alloc(sizeof(*r->tail));
 	struct tail *t = r->tail;
@@ -156,7 +192,8 @@ static void tail_add(struct rank *r, const char *line, size_t n) {
 	t->n = MO_MIN(t->n + 1, (size_t)MO_TAIL_LINES);
 }
 
-void output_tail(struct rank *r, struct note *n) {
+void output_tail(struct rank *r, struct note *n)
+{
 	const struct tail *t = r->tail;
 	for (size_t i = 0; t && i < t->n; i++) {
 		size_t at = (t->next + MO_TAIL_LINES - t->n + i) % MO_TAIL_LINES;
@@ -165,11 +202,12 @@ void output_tail(struct rank *r, struct note *n) {
 	}
 }
 
-static void line_take(struct stepd *s, struct stream *st, const char *line, size_t n) {
+static void line_take(struct stepd *s, struct stream *st, const char *line, size_t n)
+{
 	if (n > 0 && line[n - 1] == '\r')
 		n--;
 	struct rank *r = st->rank;
-	struct fact_target t = {s, r};
+	struct fact_target t = { s, r };
 	tail_add(r, line, n);
 	if (r == &s->hook) {
 		if (st == &r->out && s->spool.launch.prepare_hooks)
@@ -179,21 +217,26 @@ static void line_take(struct stepd *s, struct stream *st, const char *line, size
 	lines_feed(s->lines, line, n, s->gpus, on_fact, &t);
 }
 
-/* A state of a progress bar: text up to a carriage return that no newline follows. It is read like a line, but is none that the last words of a rank should be. */
-static void bar_take(struct stepd *s, struct stream *st) {
-	struct fact_target t = {s, st->rank};
+/* A state of a progress bar: text up to a carriage return that no newline follows. It is read
+ * like a line, but is none that the last words of a rank should be. */
+static void bar_take(struct stepd *s, struct stream *st)
+{
+	struct fact_target t = { s, st->rank };
 	if (st->rank != &s->hook)
 		lines_feed(s->lines, st->line.data, st->line.len - 1, s->gpus, on_fact, &t);
 	mo_buf_add(&s->log_out, st->line.data, st->line.len);
 	mo_buf_reset(&st->line);
 }
 
-/* Moves what ends in such a carriage return; the bytes taken. One that stands last may be the first half of a line's end: the next bytes tell. */
-static size_t take_bars(struct stepd *s, struct stream *st, const char *data, size_t n) {
+/* Moves what ends in such a carriage return; the bytes taken. One that stands last may be the
+ * first half of a line's end: the next bytes tell. */
+static size_t take_bars(struct stepd *s, struct stream *st, const char *data, size_t n)
+{
 	size_t taken = 0;
 	if (st->line.len > 0 && st->line.data[st->line.len - 1] == '\r' && data[0] != '\n')
 		bar_take(s, st);
-	for (const char *cr; taken < n && (cr = memchr(data + taken, '\r', n - taken)) && cr + 1 < data + n && cr[1] != '\n';) {
+	for (const char *cr; taken < n && (cr = memchr(data + taken, '\r', n - taken)) &&
+			     cr + 1 < data + n && cr[1] != '\n';) {
 		size_t len = (size_t)(cr + 1 - (data + taken));
 		if (memchr(data + taken, '\n', len) || st->line.len + len > MO_LINE_MAX)
 			break;
@@ -204,8 +247,10 @@ static size_t take_bars(struct stepd *s, struct stream *st, const char *data, si
 	return taken;
 }
 
-/* Splits fresh bytes at newlines; what may go into the log file now is gathered in log_out: whole lines, states of progress bars, or pieces of a line that is too long to be looked at. */
-static void split_lines(struct stepd *s, struct stream *st, const char *data, size_t n) {
+/* Splits fresh bytes at newlines; what may go into the log file now is gathered in log_out:
+ * whole lines, states of progress bars, or pieces of a line that is too long to be looked at. */
+static void split_lines(struct stepd *s, struct stream *st, const char *data, size_t n)
+{
 	while (n > 0) {
 		size_t bars = st->skipping ? 0 : take_bars(s, st, data, n);
 		data += bars;
@@ -226,7 +271,8 @@ static void split_lines(struct stepd *s, struct stream *st, const char *data, si
 			if (nl || len >= room) {
 				line_take(s, st, st->line.data, st->line.len);
 				mo_buf_add(&s->log_out, st->line.data, st->line.len);
-				mo_buf_add(&s->log_out, data + MO_MIN(len, room), used - MO_MIN(len, room));
+				mo_buf_add(&s->log_out, data + MO_MIN(len, room),
+					   used - MO_MIN(len, room));
 				mo_buf_reset(&st->line);
 				st->skipping = nl == NULL;
 				st->rank->long_lines += !nl || len > room;
@@ -237,7 +283,8 @@ static void split_lines(struct stepd *s, struct stream *st, const char *data, si
 	}
 }
 
-static void stream_end(struct stepd *s, struct stream *st) {
+static void stream_end(struct stepd *s, struct stream *st)
+{
 	if (st->source.fd < 0)
 		return;
 	if (st->line.len > 0) {
@@ -251,7 +298,8 @@ static void stream_end(struct stepd *s, struct stream *st) {
 }
 
 /* Returns bytes read; the stream is closed at its end. */
-static size_t stream_read(struct stepd *s, struct stream *st) {
+static size_t stream_read(struct stepd *s, struct stream *st)
+{
 	static char chunk[READ_BYTES]; /* one thread, too large for the stack of every call */
 	size_t total = 0;
 	for (int i = 0; i < READS_PER_TURN && st->source.fd >= 0; i++) {
@@ -272,7 +320,8 @@ static size_t stream_read(struct stepd *s, struct stream *st) {
 	return total;
 }
 
-void on_stream(struct stepd *s, struct source *source, uint32_t events) {
+void on_stream(struct stepd *s, struct source *source, uint32_t events)
+{
 	struct stream *st = source->owner;
 	stream_read(s, st);
 	int64_t now = mo_clock_boot_us();
@@ -288,7 +337,8 @@ void on_stream(struct stepd *s, struct source *source, uint32_t events) {
 	stepd_tick_in(s, BATCH_US);
 }
 
-static void stream_tick(struct stepd *s, struct stream *st) {
+static void stream_tick(struct stepd *s, struct stream *st)
+{
 	if (!st->batched)
 		return;
 	st->idle_ticks = stream_read(s, st) > 0 ? 0 : st->idle_ticks + 1;
@@ -298,7 +348,8 @@ static void stream_tick(struct stepd *s, struct stream *st) {
 	stepd_watch(s, &st->source, EPOLLIN);
 }
 
-bool output_batched(const struct stepd *s) {
+bool output_batched(const struct stepd *s)
+{
 	if (s->hook.out.batched || s->hook.err.batched)
 		return true;
 	for (size_t i = 0; i < s->n_ranks; i++)
@@ -307,7 +358,8 @@ bool output_batched(const struct stepd *s) {
 	return false;
 }
 
-void output_tick(struct stepd *s) {
+void output_tick(struct stepd *s)
+{
 	stream_tick(s, &s->hook.out);
 	stream_tick(s, &s->hook.err);
 	for (size_t i = 0; i < s->n_ranks; i++) {
@@ -319,28 +371,34 @@ void output_tick(struct stepd *s) {
 }
 
 /* Bounded: a child of the rank may still be writing, and the exit note must not wait for it. */
-void output_drain(struct stepd *s, struct rank *r) {
+void output_drain(struct stepd *s, struct rank *r)
+{
 	for (int i = 0; i < 4 && stream_read(s, &r->out) + stream_read(s, &r->err) > 0; i++)
 		continue;
-	struct stream *both[] = {&r->out, &r->err};
+	struct stream *both[] = { &r->out, &r->err };
 	for (size_t i = 0; i < ELEMENTSOF(both); i++)
 		if (both[i]->line.len > 0)
 			tail_add(r, both[i]->line.data, both[i]->line.len);
 	on_notify(s, &r->notify, EPOLLIN);
 	if (r->long_lines > 0) {
 		struct mo_log_where w = where(s, r);
-		mo_log(MO_NOTICE, NULL, &w, "rank %lld wrote %lld lines of more than %d bytes: the log has them, rules saw their beginning", (long long)r->rank, (long long)r->long_lines, MO_LINE_MAX);
+		mo_log(MO_NOTICE, NULL, &w,
+		       "rank %lld wrote %lld lines of more than %d bytes: the log has them, rules "
+		       "saw their beginning",
+		       (long long)r->rank, (long long)r->long_lines, MO_LINE_MAX);
 		r->long_lines = 0;
 	}
 	if (r->values_refused > 1) {
 		struct mo_log_where w = where(s, r);
-		mo_log(MO_WARNING, NULL, &w, "rank %lld reported %lld impossible values", (long long)r->rank, (long long)r->values_refused);
+		mo_log(MO_WARNING, NULL, &w, "rank %lld reported %lld impossible values",
+		       (long long)r->rank, (long long)r->values_refused);
 	}
 }
 
-void on_notify(struct stepd *s, struct source *source, uint32_t events) {
+void on_notify(struct stepd *s, struct source *source, uint32_t events)
+{
 	struct rank *r = source->owner;
-	struct fact_target t = {s, r};
+	struct fact_target t = { s, r };
 	for (int i = 0; i < DATAGRAMS_PER_TURN && source->fd >= 0; i++) {
 		char data[DATAGRAM_BYTES + 1];
 		ssize_t n = recv(source->fd, data, sizeof(data), MSG_DONTWAIT);
@@ -354,12 +412,15 @@ void on_notify(struct stepd *s, struct source *source, uint32_t events) {
 	}
 }
 
-static int stream_open(struct stepd *s, struct stream *st, struct rank *r, int *ret_child_end) {
+static int stream_open(struct stepd *s, struct stream *st, struct rank *r, int *ret_child_end)
+{
 	int fds[2];
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		return -errno;
-	fcntl(fds[1], F_SETPIPE_SZ, PIPE_BYTES); /* refused above the user's quota: the default then */
-	*st = (struct stream){.rank = r, .source = {.fd = fds[0], .fn = on_stream, .owner = st}};
+	/* refused above the user's quota: the default then */
+	fcntl(fds[1], F_SETPIPE_SZ, PIPE_BYTES);
+	*st = (struct stream){ .rank = r,
+			       .source = { .fd = fds[0], .fn = on_stream, .owner = st } };
 	*ret_child_end = fds[1];
 	int fl = fcntl(fds[0], F_GETFL);
 	if (fl < 0 || fcntl(fds[0], F_SETFL, fl | O_NONBLOCK) < 0)
@@ -367,42 +428,53 @@ static int stream_open(struct stepd *s, struct stream *st, struct rank *r, int *
 	return stepd_watch(s, &st->source, EPOLLIN);
 }
 
-static int notify_open(struct stepd *s, struct rank *r) {
-	struct sockaddr_un a = {.sun_family = AF_UNIX};
-	r->notify = (struct source){.fd = -1, .fn = on_notify, .owner = r};
+static int notify_open(struct stepd *s, struct rank *r)
+{
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	r->notify = (struct source){ .fd = -1, .fn = on_notify, .owner = r };
 	/* Through the directory's descriptor: a long runtime path must not exceed sun_path. */
-	int n = snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/notify.%lld", s->dir_fd, (long long)r->rank);
+	int n = snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/notify.%lld", s->dir_fd,
+			 (long long)r->rank);
 	unlink(a.sun_path); /* of a dead stepd: we hold the lock */
 	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
 	r->notify.fd = fd;
-	if (bind(fd, (struct sockaddr *)&a, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + (size_t)n + 1)) < 0)
+	if (bind(fd, (struct sockaddr *)&a,
+		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + (size_t)n + 1)) < 0)
 		return -errno;
 	if (s->who.change && chown(a.sun_path, s->who.uid, s->who.gid) < 0)
 		return -errno;
 	return stepd_watch(s, &r->notify, EPOLLIN);
 }
 
-int output_open(struct stepd *s, struct rank *r, int *ret_out, int *ret_err, struct mo_error *err) {
+int output_open(struct stepd *s, struct rank *r, int *ret_out, int *ret_err, struct mo_error *err)
+{
 	int e = notify_open(s, r);
 	if (e < 0)
-		return mo_error_set(err, e, "%s/notify.%lld: %s", s->dir, (long long)r->rank, strerror(-e));
+		return mo_error_set(err, e, "%s/notify.%lld: %s", s->dir, (long long)r->rank,
+				    strerror(-e));
 	return output_open_log(s, r, ret_out, ret_err, err);
 }
 
-void output_close(struct stepd *s, struct rank *r) {
+void output_close(struct stepd *s, struct rank *r)
+{
 	stream_end(s, &r->out);
 	stream_end(s, &r->err);
 	r->log_fd = mo_close(r->log_fd);
 }
 
-int output_open_log(struct stepd *s, struct rank *r, int *ret_out, int *ret_err, struct mo_error *err) {
+int output_open_log(struct stepd *s, struct rank *r, int *ret_out, int *ret_err,
+		    struct mo_error *err)
+{
 	int e = log_open(s, r);
 	if (e < 0)
-		return mo_error_set(err, e, "%s/rank-%lld.log: %s", s->spool.log_dir, (long long)r->rank, strerror(-e));
+		return mo_error_set(err, e, "%s/rank-%lld.log: %s", s->spool.log_dir,
+				    (long long)r->rank, strerror(-e));
 	e = stream_open(s, &r->out, r, ret_out);
 	if (e == 0)
 		e = stream_open(s, &r->err, r, ret_err);
-	return e < 0 ? mo_error_set(err, e, "pipe of rank %lld: %s", (long long)r->rank, strerror(-e)) : 0;
+	return e < 0 ? mo_error_set(err, e, "pipe of rank %lld: %s", (long long)r->rank,
+				    strerror(-e))
+		     : 0;
 }

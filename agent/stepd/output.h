@@ -2,7 +2,8 @@
 #pragma once
 #include "agent/stepd/stepd.h"
 
-/* Log, notify socket and pipes of a rank; the child's ends of the pipes are the caller's to close. */
+/* Log, notify socket and pipes of a rank; the child's ends of the pipes are the caller's to
+ * close. */
 int output_open(struct stepd *s, struct rank *r, int *ret_out, int *ret_err, struct mo_error *err);
 /* Without a notify socket. */
 int output_open_log(struct stepd *s, struct rank *r, int *ret_out, int *ret_err,
@@ -10,7 +11,7 @@ int output_open_log(struct stepd *s, struct rank *r, int *ret_out, int *ret_err,
 void output_close(struct stepd *s, struct rank *r);
 void on_stream(struct stepd *s, struct source *source, uint32_t events);
 void on_notify(struct stepd *s, struct source *source, uint32_t events);
-void output_tick(struct stepd *s);               /* reads batched streams */
+void output_tick(struct stepd *s); /* reads batched streams */
 /* What is in the pipes now; never waits for whoever holds them open. */
 void output_drain(struct stepd *s, struct rank *r);
 void output_tail(struct rank *r, struct note *n);

@@ -24,14 +24,16 @@
 #define FILES_MS 10000 /* for all files of a start together */
 #define MEM_NODES_MAX 1024
 
-void prepared_close(struct prepared *p) {
+void prepared_close(struct prepared *p)
+{
 	for (size_t i = 0; i < p->n_ends; i++)
 		mo_close(p->ends[i]);
 	p->n_ends = 0;
 	p->null_fd = mo_close(p->null_fd);
 }
 
-struct prepared *prepared_free(struct prepared *p) {
+struct prepared *prepared_free(struct prepared *p)
+{
 	if (!p)
 		return NULL;
 	prepared_close(p);
@@ -51,8 +53,10 @@ struct prepared *prepared_free(struct prepared *p) {
 	return NULL;
 }
 
-/* Name of the interface that has this address (caller frees); NULL when none has, or it is no numeric address. */
-static char *interface_of(const char *address) {
+/* Name of the interface that has this address (caller frees); NULL when none has, or it is no
+ * numeric address. */
+static char *interface_of(const char *address)
+{
 	struct ifaddrs *list = NULL;
 	char *found = NULL;
 	if (!address || getifaddrs(&list) < 0)
@@ -61,9 +65,15 @@ static char *interface_of(const char *address) {
 		char text[INET6_ADDRSTRLEN] = "";
 		int family = i->ifa_addr ? i->ifa_addr->sa_family : AF_UNSPEC;
 		if (family == AF_INET)
-			inet_ntop(family, &((const struct sockaddr_in *)(const void *)i->ifa_addr)->sin_addr, text, sizeof(text));
+			inet_ntop(family,
+				  &((const struct sockaddr_in *)(const void *)i->ifa_addr)
+					   ->sin_addr,
+				  text, sizeof(text));
 		else if (family == AF_INET6)
-			inet_ntop(family, &((const struct sockaddr_in6 *)(const void *)i->ifa_addr)->sin6_addr, text, sizeof(text));
+			inet_ntop(family,
+				  &((const struct sockaddr_in6 *)(const void *)i->ifa_addr)
+					   ->sin6_addr,
+				  text, sizeof(text));
 		if (mo_streq(text, address))
 			found = mo_strdup(i->ifa_name);
 	}
@@ -71,11 +81,13 @@ static char *interface_of(const char *address) {
 	return found;
 }
 
-void prepare_leave_record(struct stepd *s, const struct prepared *p) {
-	_cleanup_(mo_freep) char *here = mo_path(s->dir, "env.json"), *kept = mo_path(s->spool.log_dir, "env.json");
-	char *const paths[] = {here, kept}; /* the second outlives the step, as the logs do */
-	_cleanup_(mo_buf_done) struct mo_buf b = {0};
-	struct env_record record = {0};
+void prepare_leave_record(struct stepd *s, const struct prepared *p)
+{
+	_cleanup_(mo_freep) char *here = mo_path(s->dir, "env.json"),
+				 *kept = mo_path(s->spool.log_dir, "env.json");
+	char *const paths[] = { here, kept }; /* the second outlives the step, as the logs do */
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+	struct env_record record = { 0 };
 	for (size_t i = 0; i < p->n; i++)
 		env_record_add(&record, s->ranks[i].rank, p->given[i].items, p->given[i].n);
 	wire_encode(&env_record_desc, &record, &b);
@@ -83,38 +95,56 @@ void prepare_leave_record(struct stepd *s, const struct prepared *p) {
 	for (size_t i = 0; i < ELEMENTSOF(paths); i++) {
 		int r = mo_write_file(paths[i], b.data, b.len, 0600, false);
 		if (r < 0)
-			mo_log(MO_WARNING, NULL, NULL, "%s: %s: moectl explain env shows what is expected instead of what was given",
+			mo_log(MO_WARNING, NULL, NULL,
+			       "%s: %s: moectl explain env shows what is expected instead of what "
+			       "was given",
 			       paths[i], strerror(-r));
 	}
 }
 
-void *prepared_keep(struct prepared *p, void *memory) {
+void *prepared_keep(struct prepared *p, void *memory)
+{
 	*MO_GROW(p->memory, p->n_memory) = memory;
 	return memory;
 }
 
-static int read_value(struct stepd *s, struct prepared *p, const struct env_item *item, struct mo_buf *b, struct mo_error *err) {
+static int read_value(struct stepd *s, struct prepared *p, const struct env_item *item,
+		      struct mo_buf *b, struct mo_error *err)
+{
 	const char *node = s->spool.node;
 	if (!p->files_end_ms)
 		p->files_end_ms = mo_clock_boot_us() / 1000 + FILES_MS;
 	int r = read_file_as(&s->who, item->file, ENV_FILE_MAX, p->files_end_ms, b);
 	if (r == -ETIMEDOUT)
-		return mo_error_set(err, r, "env.%s: file %s on %s was not read within %d s: its file system does not answer, or it is slow; "
-				    "put the file on another one, or look at the mount", item->name, item->file, node, FILES_MS / 1000);
+		return mo_error_set(err, r,
+				    "env.%s: file %s on %s was not read within %d s: its file "
+				    "system does not answer, or it is slow; put the file on "
+				    "another one, or look at the mount",
+				    item->name, item->file, node, FILES_MS / 1000);
 	if (r == -EMEDIUMTYPE)
-		return mo_error_set(err, -EINVAL, "env.%s: %s on %s is no plain file: name one that holds the value", item->name, item->file, node);
+		return mo_error_set(err, -EINVAL,
+				    "env.%s: %s on %s is no plain file: name one that holds the "
+				    "value",
+				    item->name, item->file, node);
 	if (r == -EFBIG)
-		return mo_error_set(err, r, "env.%s: file %s on %s is larger than %d kB: a variable holds one value", item->name, item->file, node, ENV_FILE_MAX >> 10);
+		return mo_error_set(err, r,
+				    "env.%s: file %s on %s is larger than %d kB: a variable holds "
+				    "one value",
+				    item->name, item->file, node, ENV_FILE_MAX >> 10);
 	if (r < 0)
-		return mo_error_set(err, r, "env.%s: file %s on %s: %s", item->name, item->file, node, strerror(-r));
+		return mo_error_set(err, r, "env.%s: file %s on %s: %s", item->name, item->file,
+				    node, strerror(-r));
 	while (b->len > 0 && (b->data[b->len - 1] == '\n' || b->data[b->len - 1] == '\r'))
 		b->data[--b->len] = '\0';
 	if (b->len && memchr(b->data, '\0', b->len))
-		return mo_error_set(err, -EINVAL, "env.%s: file %s on %s holds a NUL byte", item->name, item->file, node);
+		return mo_error_set(err, -EINVAL, "env.%s: file %s on %s holds a NUL byte",
+				    item->name, item->file, node);
 	return 0;
 }
 
-static int env_value(struct stepd *s, struct prepared *p, const struct env_item *item, struct mo_buf *b, struct mo_error *err) {
+static int env_value(struct stepd *s, struct prepared *p, const struct env_item *item,
+		     struct mo_buf *b, struct mo_error *err)
+{
 	if (!item->file) {
 		mo_buf_str(b, item->value ? item->value : "");
 		return 0;
@@ -125,33 +155,46 @@ static int env_value(struct stepd *s, struct prepared *p, const struct env_item 
 			return 0;
 		}
 	struct file_text *f = MO_GROW(p->files, p->n_files);
-	*f = (struct file_text){.path = item->file};
+	*f = (struct file_text){ .path = item->file };
 	int r = read_value(s, p, item, &f->text, err);
 	if (r == 0)
 		mo_buf_add(b, f->text.data, f->text.len);
 	return r;
 }
 
-static int make_env(struct stepd *s, struct prepared *p, struct rank *r, char ***ret, struct mo_error *err) {
+static int make_env(struct stepd *s, struct prepared *p, struct rank *r, char ***ret,
+		    struct mo_error *err)
+{
 	_cleanup_(mo_freep) char *socket = mo_path(s->dir, "notify.%lld", (long long)r->rank);
-	_cleanup_(mo_freep) char *error_file = mo_path(s->dir, "error.%lld.json", (long long)r->rank);
-	if (strlen(socket) >= sizeof(((struct sockaddr_un *)NULL)->sun_path)) { /* a long runtime path: the same socket through our descriptor */
+	_cleanup_(mo_freep) char *error_file =
+		mo_path(s->dir, "error.%lld.json", (long long)r->rank);
+	/* a long runtime path: the same socket through our descriptor */
+	if (strlen(socket) >= sizeof(((struct sockaddr_un *)NULL)->sun_path)) {
 		free(socket);
-		socket = mo_printf("/proc/%d/fd/%d/notify.%lld", (int)getpid(), s->dir_fd, (long long)r->rank);
+		socket = mo_printf("/proc/%d/fd/%d/notify.%lld", (int)getpid(), s->dir_fd,
+				   (long long)r->rank);
 	}
 	struct env_rank er = {
-		.local_rank = (int64_t)r->local, .step_id = s->spool.step_id, .notify_socket = socket, .error_file = error_file,
-		.home = s->who.home, .user = s->who.user, .shell = s->who.shell, .tmpdir = s->spool.tmpdir ? s->spool.tmpdir : "/tmp", .ifname = p->ifname,
+		.local_rank = (int64_t)r->local,
+		.step_id = s->spool.step_id,
+		.notify_socket = socket,
+		.error_file = error_file,
+		.home = s->who.home,
+		.user = s->who.user,
+		.shell = s->who.shell,
+		.tmpdir = s->spool.tmpdir ? s->spool.tmpdir : "/tmp",
+		.ifname = p->ifname,
 	};
 	struct given *g = &p->given[r->local];
-	env_compose(&s->spool.launch, &s->spool.info, &s->spool.binds[r->local], &er, &g->items, &g->n);
+	env_compose(&s->spool.launch, &s->spool.info, &s->spool.binds[r->local], &er, &g->items,
+		    &g->n);
 	const struct env_item *items = g->items;
 	size_t n = g->n;
 	char **env = prepared_keep(p, mo_alloc_array(n + 1, sizeof(char *)));
 	size_t n_env = 0;
 	int e = 0;
 	for (size_t i = 0; i < n && e == 0; i++) {
-		_cleanup_(mo_buf_done) struct mo_buf b = {0};
+		_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 		if (!items[i].value && !items[i].file)
 			continue; /* unset */
 		mo_buf_printf(&b, "%s=", items[i].name);
@@ -162,7 +205,8 @@ static int make_env(struct stepd *s, struct prepared *p, struct rank *r, char **
 	return e;
 }
 
-static const char *env_find(char *const *env, const char *name) {
+static const char *env_find(char *const *env, const char *name)
+{
 	size_t n = strlen(name);
 	for (; *env; env++)
 		if (strncmp(*env, name, n) == 0 && (*env)[n] == '=')
@@ -170,7 +214,8 @@ static const char *env_find(char *const *env, const char *name) {
 	return NULL;
 }
 
-char **prepared_candidates(struct prepared *p, const char *program, char *const *env) {
+char **prepared_candidates(struct prepared *p, const char *program, char *const *env)
+{
 	const char *path = env_find(env, "PATH");
 	char **list = NULL;
 	size_t n = 0;
@@ -178,7 +223,8 @@ char **prepared_candidates(struct prepared *p, const char *program, char *const 
 		mo_strs_add(&list, &n, program);
 	for (const char *at = strchr(program, '/') ? NULL : path ? path : "/usr/bin:/bin"; at;) {
 		size_t len = strcspn(at, ":");
-		_cleanup_(mo_freep) char *full = mo_printf("%.*s%s%s", (int)len, at, len ? "/" : "./", program);
+		_cleanup_(mo_freep) char *full =
+			mo_printf("%.*s%s%s", (int)len, at, len ? "/" : "./", program);
 		mo_strs_add(&list, &n, full);
 		at = at[len] ? at + len + 1 : NULL;
 	}
@@ -189,8 +235,10 @@ char **prepared_candidates(struct prepared *p, const char *program, char *const 
 	return out;
 }
 
-static int make_cpus(struct prepared *p, const struct rank_bind *b, struct child_plan *c, struct mo_error *err) {
-	_cleanup_(mo_idset_done) struct mo_idset set = {0};
+static int make_cpus(struct prepared *p, const struct rank_bind *b, struct child_plan *c,
+		     struct mo_error *err)
+{
+	_cleanup_(mo_idset_done) struct mo_idset set = { 0 };
 	if (!b->cpus || b->simulated)
 		return 0;
 	int r = mo_idset_parse(b->cpus, &set);
@@ -207,11 +255,17 @@ static int make_cpus(struct prepared *p, const struct rank_bind *b, struct child
 	return 0;
 }
 
-static int make_memory(struct prepared *p, const struct rank_bind *b, struct child_plan *c, struct mo_error *err) {
-	static const int policies[] = {[MEM_NONE] = -1, [MEM_PREFERRED] = MPOL_PREFERRED, [MEM_BIND] = MPOL_BIND, [MEM_INTERLEAVE] = MPOL_INTERLEAVE};
-	_cleanup_(mo_idset_done) struct mo_idset set = {0};
+static int make_memory(struct prepared *p, const struct rank_bind *b, struct child_plan *c,
+		       struct mo_error *err)
+{
+	static const int policies[] = { [MEM_NONE] = -1,
+					[MEM_PREFERRED] = MPOL_PREFERRED,
+					[MEM_BIND] = MPOL_BIND,
+					[MEM_INTERLEAVE] = MPOL_INTERLEAVE };
+	_cleanup_(mo_idset_done) struct mo_idset set = { 0 };
 	c->mem_policy = -1;
-	if (b->simulated || b->mem_policy <= MEM_NONE || b->mem_policy > MEM_INTERLEAVE || !b->mem_nodes)
+	if (b->simulated || b->mem_policy <= MEM_NONE || b->mem_policy > MEM_INTERLEAVE ||
+	    !b->mem_nodes)
 		return 0;
 	if (mo_idset_parse(b->mem_nodes, &set) < 0 || mo_idset_next(&set, MEM_NODES_MAX) >= 0)
 		return mo_error_set(err, -EINVAL, "memory node list '%s' is not one", b->mem_nodes);
@@ -219,30 +273,44 @@ static int make_memory(struct prepared *p, const struct rank_bind *b, struct chi
 	unsigned long *mask = prepared_keep(p, mo_alloc_array(MEM_NODES_MAX / bits, sizeof(*mask)));
 	for (int64_t id = mo_idset_next(&set, 0); id >= 0; id = mo_idset_next(&set, id + 1))
 		mask[(size_t)id / bits] |= 1UL << ((size_t)id % bits);
-	c->mem_policy = b->mem_policy == MEM_PREFERRED && mo_idset_count(&set) > 1 ? MPOL_PREFERRED_MANY : policies[b->mem_policy];
+	c->mem_policy = b->mem_policy == MEM_PREFERRED && mo_idset_count(&set) > 1
+				? MPOL_PREFERRED_MANY
+				: policies[b->mem_policy];
 	c->mem_nodes = mask;
 	c->mem_bits = MEM_NODES_MAX + 1; /* the kernel takes one off */
 	return 0;
 }
 
-/* TORCHELASTIC_ERROR_FILE, made for the user in a directory that stays ours: the agent can remove it without rights over his directories. Nothing of ours ever opens it again. */
-static int make_error_file(struct stepd *s, struct rank *r, struct mo_error *err) {
+/* TORCHELASTIC_ERROR_FILE, made for the user in a directory that stays ours: the agent can
+ * remove it without rights over his directories. Nothing of ours ever opens it again. */
+static int make_error_file(struct stepd *s, struct rank *r, struct mo_error *err)
+{
 	char name[48];
 	snprintf(name, sizeof(name), "error.%lld.json", (long long)r->rank);
 	unlinkat(s->dir_fd, name, 0); /* of a dead stepd */
-	_cleanup_(mo_closep) int fd = openat(s->dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	_cleanup_(mo_closep) int fd =
+		openat(s->dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0 || (s->who.change && fchown(fd, s->who.uid, s->who.gid) < 0))
 		return mo_error_set(err, -errno, "%s/%s: %s", s->dir, name, strerror(errno));
 	return 0;
 }
 
-static int prepare_rank(struct stepd *s, struct prepared *p, size_t i, const char **ret_cause, struct mo_error *err) {
+static int prepare_rank(struct stepd *s, struct prepared *p, size_t i, const char **ret_cause,
+			struct mo_error *err)
+{
 	struct rank *r = &s->ranks[i];
 	const struct launch *l = &s->spool.launch;
 	struct child_plan *c = &p->plans[i];
 	char **argv = prepared_keep(p, mo_alloc_array(l->n_argv + 1, sizeof(char *))), **env = NULL;
 	memcpy(argv, l->argv, l->n_argv * sizeof(char *));
-	*c = (struct child_plan){.argv = argv, .workdir = l->workdir ? l->workdir : s->who.home, .is_home = !l->workdir, .in_fd = p->null_fd, .report_fd = -1, .cgroup_fd = s->cgroup_procs_fd, .parent = getpid(), .who = &s->who};
+	*c = (struct child_plan){ .argv = argv,
+				  .workdir = l->workdir ? l->workdir : s->who.home,
+				  .is_home = !l->workdir,
+				  .in_fd = p->null_fd,
+				  .report_fd = -1,
+				  .cgroup_fd = s->cgroup_procs_fd,
+				  .parent = getpid(),
+				  .who = &s->who };
 	*ret_cause = "bind";
 	int e = make_cpus(p, &s->spool.binds[i], c, err);
 	if (e == 0)
@@ -258,7 +326,8 @@ static int prepare_rank(struct stepd *s, struct prepared *p, size_t i, const cha
 	return 0;
 }
 
-int prepare_files(struct stepd *s, struct prepared *p, size_t i, struct mo_error *err) {
+int prepare_files(struct stepd *s, struct prepared *p, size_t i, struct mo_error *err)
+{
 	int out = -1, errors = -1;
 	int e = make_error_file(s, &s->ranks[i], err);
 	if (e < 0)
@@ -271,7 +340,8 @@ int prepare_files(struct stepd *s, struct prepared *p, size_t i, struct mo_error
 	return e;
 }
 
-int prepare(struct stepd *s, struct prepared **ret, const char **ret_cause, struct mo_error *err) {
+int prepare(struct stepd *s, struct prepared **ret, const char **ret_cause, struct mo_error *err)
+{
 	_cleanup_(prepared_freep) struct prepared *p = mo_alloc(sizeof(*p));
 	p->null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	p->plans = mo_alloc_array(s->n_ranks, sizeof(*p->plans));
@@ -282,10 +352,11 @@ int prepare(struct stepd *s, struct prepared **ret, const char **ret_cause, stru
 	if (s->spool.bind_error)
 		return mo_error_set(err, -EINVAL, "%s", s->spool.bind_error);
 	if (s->spool.n_binds != s->n_ranks)
-		return mo_error_set(err, -EINVAL, "the spool entry binds %zu of %zu ranks", s->spool.n_binds, s->n_ranks);
+		return mo_error_set(err, -EINVAL, "the spool entry binds %zu of %zu ranks",
+				    s->spool.n_binds, s->n_ranks);
 	*ret_cause = "user";
 	mo_identity_done(&s->who); /* of engine.prepare */
-	const struct mo_identity_rule rule = {s->spool.allow_root, s->spool.min_uid};
+	const struct mo_identity_rule rule = { s->spool.allow_root, s->spool.min_uid };
 	int r = mo_identity_resolve(s->spool.launch.user, &rule, &s->who, err);
 	if (r < 0)
 		return r;

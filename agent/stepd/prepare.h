@@ -1,27 +1,47 @@
-/* Everything a rank's child needs, made before its fork: identity, environment, program path, CPU sets, pipes. */
+/* Everything a rank's child needs, made before its fork: identity, environment, program path,
+ * CPU sets, pipes. */
 #pragma once
 #include "agent/core/bind/env_record.h"
 #include "agent/stepd/stepd.h"
 
+/* What a rank is given. */
+struct given {
+	struct env_item *items;
+	size_t n;
+};
+/* A `file:` variable's, read once. */
+struct file_text {
+	const char *path;
+	struct mo_buf text;
+};
 struct prepared {
-	struct child_plan *plans; size_t n;   /* one per local rank */
+	struct child_plan *plans;
+	size_t n; /* one per local rank */
 	int null_fd;
-	int *ends; size_t n_ends;             /* the children's ends of the pipes, closed by prepared_close */
-	char *ifname;                         /* interface of this node's address, NULL unknown or one node */
-	struct given { struct env_item *items; size_t n; } *given;  /* what each rank is given */
-	struct file_text { const char *path; struct mo_buf text; } *files; size_t n_files; /* of `file:` variables, each read once */
-	int64_t files_end_ms;                 /* until then they must have been read, all together; 0 = none was */
-	void **memory; size_t n_memory;
+	/* the children's ends of the pipes, closed by prepared_close */
+	int *ends;
+	size_t n_ends;
+	/* interface of this node's address, NULL unknown or one node */
+	char *ifname;
+	struct given *given; /* of each rank */
+	struct file_text *files;
+	size_t n_files;
+	/* until then they must have been read, all together; 0 = none was */
+	int64_t files_end_ms;
+	void **memory;
+	size_t n_memory;
 };
 struct prepared *prepared_free(struct prepared *p);
 MO_DEFINE_CLEANUP(struct prepared, prepared_free)
-/* Everything that a recipe can have wrong, of all ranks, before any fork. Also sets s->who. On failure *ret_cause is the note's cause (user, workdir, bind, exec). */
+/* Everything that a recipe can have wrong, of all ranks, before any fork. Also sets s->who. On
+ * failure *ret_cause is the note's cause (user, workdir, bind, exec). */
 int prepare(struct stepd *s, struct prepared **ret, const char **ret_cause, struct mo_error *err);
 /* p frees it. */
 void *prepared_keep(struct prepared *p, void *memory);
 /* The paths execvp() would try for the program in the PATH of that environment. */
 char **prepared_candidates(struct prepared *p, const char *program, char *const *env);
-/* Log, pipes, notify socket and error file of one rank, just before its fork: the ranks before it are executing meanwhile. */
+/* Log, pipes, notify socket and error file of one rank, just before its fork: the ranks before
+ * it are executing meanwhile. */
 int prepare_files(struct stepd *s, struct prepared *p, size_t i, struct mo_error *err);
 /* The children's ends are theirs now. */
 void prepared_close(struct prepared *p);

@@ -1,4 +1,5 @@
-/* Ranks: prepared, forked all together, each proved by its CLOEXEC pipe and read back from the kernel, watched by pidfd, reaped with their last lines. */
+/* Ranks: prepared, forked all together, each proved by its CLOEXEC pipe and read back from the
+ * kernel, watched by pidfd, reaped with their last lines. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -23,9 +24,12 @@
 #include "lib/base/proc.h"
 
 #define NUMA_MAPS_BYTES 4096
-#define SETTLE_US 1000000                /* a rank's exec may hang in a dead file system for as long as it likes */
+/* a rank's exec may hang in a dead file system for as long as it likes */
+#define SETTLE_US 1000000
 
-static void start_failed(struct stepd *s, struct rank *r, const char *cause, int error, const char *text) {
+static void start_failed(struct stepd *s, struct rank *r, const char *cause, int error,
+			 const char *text)
+{
 	struct note n;
 	mo_desc_init(&note_desc, &n);
 	n.rank = r->rank;
@@ -35,20 +39,29 @@ static void start_failed(struct stepd *s, struct rank *r, const char *cause, int
 	stepd_queue(s, SE_START_FAILED, &n);
 }
 
-static void on_child_failure(struct stepd *s, struct rank *r, const struct child_failure *f) {
+static void on_child_failure(struct stepd *s, struct rank *r, const struct child_failure *f)
+{
 	static const char *const causes[_CHILD_STEP_N] = {
-		[CHILD_USER] = "user", [CHILD_WORKDIR] = "workdir", [CHILD_AFFINITY] = "bind", [CHILD_MEMORY] = "bind", [CHILD_EXEC] = "exec",
+		[CHILD_USER] = "user",   [CHILD_WORKDIR] = "workdir", [CHILD_AFFINITY] = "bind",
+		[CHILD_MEMORY] = "bind", [CHILD_EXEC] = "exec",
 	};
 	int step = f->step > CHILD_NONE && f->step < _CHILD_STEP_N ? f->step : CHILD_NONE;
 	const struct launch *l = &s->spool.launch;
-	const char *object = step == CHILD_EXEC ? l->argv[0] : step == CHILD_WORKDIR ? l->workdir ? l->workdir : s->who.home : step == CHILD_AFFINITY ? s->spool.binds[r->local].cpus : "";
-	_cleanup_(mo_freep) char *text = mo_printf("rank %lld on %s could not %s%s%s: %s", (long long)r->rank, s->spool.node, child_step_names[step], object[0] ? " " : "", object, strerror(f->error));
+	const char *object = step == CHILD_EXEC       ? l->argv[0]
+			     : step == CHILD_WORKDIR  ? l->workdir ? l->workdir : s->who.home
+			     : step == CHILD_AFFINITY ? s->spool.binds[r->local].cpus
+						      : "";
+	_cleanup_(mo_freep) char *text =
+		mo_printf("rank %lld on %s could not %s%s%s: %s", (long long)r->rank, s->spool.node,
+			  child_step_names[step], object[0] ? " " : "", object, strerror(f->error));
 	r->failed = true;
 	start_failed(s, r, causes[step] ? causes[step] : "exec", f->error, text);
 }
 
-/* "prefer:0" of "7f2c3a000000 prefer:0 file=...": the first mapping follows the process' policy. Caller frees; NULL when it cannot be read, for the reason in ret_error. */
-static char *numa_policy(pid_t pid, int *ret_error) {
+/* "prefer:0" of "7f2c3a000000 prefer:0 file=...": the first mapping follows the process' policy.
+ * Caller frees; NULL when it cannot be read, for the reason in ret_error. */
+static char *numa_policy(pid_t pid, int *ret_error)
+{
 	char path[48], text[NUMA_MAPS_BYTES];
 	snprintf(path, sizeof(path), "/proc/%d/numa_maps", (int)pid);
 	_cleanup_(mo_closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -61,14 +74,18 @@ static char *numa_policy(pid_t pid, int *ret_error) {
 	return space ? mo_strndup(space + 1, strcspn(space + 1, " \n")) : NULL;
 }
 
-/* A rank killed between fork and exec closes its report just as exec does, and what the kernel then says of it is from before it was bound: no verdict. */
-static bool died_unread(const struct rank *r) {
-	siginfo_t si = {0};
-	return waitid(P_PID, (id_t)r->pid, &si, WEXITED | WNOHANG | WNOWAIT) < 0 || si.si_pid == r->pid;
+/* A rank killed between fork and exec closes its report just as exec does, and what the kernel
+ * then says of it is from before it was bound: no verdict. */
+static bool died_unread(const struct rank *r)
+{
+	siginfo_t si = { 0 };
+	return waitid(P_PID, (id_t)r->pid, &si, WEXITED | WNOHANG | WNOWAIT) < 0 ||
+	       si.si_pid == r->pid;
 }
 
 /* What the kernel says of the rank after exec. Returns false when strict verification fails. */
-static bool read_back(struct stepd *s, struct rank *r, struct note *n) {
+static bool read_back(struct stepd *s, struct rank *r, struct note *n)
+{
 	const struct rank_bind *want = &s->spool.binds[r->local];
 	const char *verify = s->spool.launch.bind.verify;
 	struct mo_proc p;
@@ -81,7 +98,9 @@ static bool read_back(struct stepd *s, struct rank *r, struct note *n) {
 		return true;
 	}
 	int error = 0;
-	_cleanup_(mo_freep) char *policy = want->mem_policy == MEM_NONE || want->simulated ? NULL : numa_policy(r->pid, &error);
+	_cleanup_(mo_freep) char *policy = want->mem_policy == MEM_NONE || want->simulated
+						   ? NULL
+						   : numa_policy(r->pid, &error);
 	bool unread = bind_unread(want, n->cpus, policy);
 	bind_judge(want, n->cpus, policy, &n->bind_verified, &n->bind_note);
 	if ((n->bind_verified == 0 || unread) && died_unread(r)) {
@@ -91,14 +110,16 @@ static bool read_back(struct stepd *s, struct rank *r, struct note *n) {
 	}
 	if (unread && n->cpus && error) {
 		_cleanup_(mo_freep) char *note = TAKE_PTR(n->bind_note);
-		n->bind_note = mo_printf("%s: /proc/%d/numa_maps: %s", note, (int)r->pid, strerror(error));
+		n->bind_note =
+			mo_printf("%s: /proc/%d/numa_maps: %s", note, (int)r->pid, strerror(error));
 	}
 	if (want->simulated)
 		mo_str_set(&n->cpus, want->cpus);
 	return bind_passes(verify, n->bind_verified, unread);
 }
 
-static void on_report(struct stepd *s, struct source *source, uint32_t events) {
+static void on_report(struct stepd *s, struct source *source, uint32_t events)
+{
 	struct rank *r = source->owner;
 	struct child_failure f;
 	ssize_t got = read(source->fd, &f, sizeof(f));
@@ -120,23 +141,30 @@ static void on_report(struct stepd *s, struct source *source, uint32_t events) {
 	r->bind_verified = n.bind_verified;
 	mo_str_set(&r->bind_note, n.bind_note);
 	threads_begin(s, r);
-	_cleanup_(mo_freep) char *why = good ? NULL : mo_strdup(n.bind_note ? n.bind_note : "the kernel shows another binding than was asked for");
+	_cleanup_(mo_freep) char *why =
+		good ? NULL
+		     : mo_strdup(n.bind_note
+					 ? n.bind_note
+					 : "the kernel shows another binding than was asked for");
 	stepd_queue(s, SE_STARTED, &n);
 	if (good)
 		return;
 	n.rank = r->rank;
-	n.text = mo_printf("rank %lld on %s: %s (bind.verify: strict)", (long long)r->rank, s->spool.node, why);
+	n.text = mo_printf("rank %lld on %s: %s (bind.verify: strict)", (long long)r->rank,
+			   s->spool.node, why);
 	stepd_queue(s, SE_BIND_FAILED, &n);
 }
 
-static const char *death_cause(struct stepd *s, const siginfo_t *si) {
+static const char *death_cause(struct stepd *s, const siginfo_t *si)
+{
 	int64_t kills = tree_oom_kills(s);
 	bool oom = si->si_code != CLD_EXITED && si->si_status == SIGKILL && kills > s->oom_kills;
 	s->oom_kills = kills;
 	return oom ? "oom" : NULL;
 }
 
-static void rank_died(struct stepd *s, struct rank *r, const siginfo_t *si) {
+static void rank_died(struct stepd *s, struct rank *r, const siginfo_t *si)
+{
 	if (r->report.fd >= 0)
 		on_report(s, &r->report, EPOLLIN); /* whether it ever started is told first */
 	r->exited = true;
@@ -161,28 +189,33 @@ static void rank_died(struct stepd *s, struct rank *r, const siginfo_t *si) {
 	stepd_queue(s, SE_EXIT, &n);
 }
 
-static void on_pidfd(struct stepd *s, struct source *source, uint32_t events) {
+static void on_pidfd(struct stepd *s, struct source *source, uint32_t events)
+{
 	struct rank *r = source->owner;
-	siginfo_t si = {0};
-	if (waitid(WAIT_PIDFD, (id_t)source->fd, &si, WEXITED | WNOHANG) == 0 && si.si_pid == r->pid)
+	siginfo_t si = { 0 };
+	if (waitid(WAIT_PIDFD, (id_t)source->fd, &si, WEXITED | WNOHANG) == 0 &&
+	    si.si_pid == r->pid)
 		rank_died(s, r, &si);
 }
 
-static struct rank *rank_of_pid(struct stepd *s, pid_t pid) {
+static struct rank *rank_of_pid(struct stepd *s, pid_t pid)
+{
 	for (size_t i = 0; i < s->n_ranks; i++)
 		if (s->ranks[i].pid == pid)
 			return &s->ranks[i];
 	return NULL;
 }
 
-void ranks_reaped(struct stepd *s, const siginfo_t *si) {
+void ranks_reaped(struct stepd *s, const siginfo_t *si)
+{
 	struct rank *r = rank_of_pid(s, si->si_pid);
 	if (r)
 		rank_died(s, r, si);
 }
 
-void ranks_start(struct stepd *s) {
-	_cleanup_(mo_error_done) struct mo_error err = {0};
+void ranks_start(struct stepd *s)
+{
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	_cleanup_(prepared_freep) struct prepared *p = TAKE_PTR(s->prepared_ahead);
 	const char *cause = "exec";
 	int r = p ? 0 : prepare(s, &p, &cause, &err);
@@ -193,8 +226,10 @@ void ranks_start(struct stepd *s) {
 	process_raise_limits(s);
 	for (size_t i = 0; i < s->n_ranks; i++) {
 		r = prepare_files(s, p, i, &err);
-		if (r == 0 && (r = process_fork(s, &s->ranks[i], &p->plans[i], on_report, on_pidfd)) < 0)
-			mo_error_set(&err, r, "rank %lld on %s could not be forked: %s", (long long)s->ranks[i].rank, s->spool.node, strerror(-r));
+		if (r == 0 &&
+		    (r = process_fork(s, &s->ranks[i], &p->plans[i], on_report, on_pidfd)) < 0)
+			mo_error_set(&err, r, "rank %lld on %s could not be forked: %s",
+				     (long long)s->ranks[i].rank, s->spool.node, strerror(-r));
 		if (r < 0) {
 			start_failed(s, &s->ranks[i], "exec", r, mo_error_text(&err, r));
 			return;
@@ -207,7 +242,8 @@ void ranks_start(struct stepd *s) {
 	keeper_start(s);
 }
 
-void ranks_settle(struct stepd *s, bool now) {
+void ranks_settle(struct stepd *s, bool now)
+{
 	for (size_t i = 0; s->prepared && !now && i < s->n_ranks; i++)
 		if (s->ranks[i].report.fd >= 0)
 			return;

@@ -2,7 +2,7 @@
 #pragma once
 #include "agent/stepd/stepd.h"
 
-void ranks_start(struct stepd *s);               /* SX_FORK_ALL: failures become SE_START_FAILED */
+void ranks_start(struct stepd *s); /* SX_FORK_ALL: failures become SE_START_FAILED */
 /* What can wait until the ranks' own start is over: none before its exec, or now. */
 void ranks_settle(struct stepd *s, bool now);
 void ranks_reaped(struct stepd *s, const siginfo_t *si); /* if it was a rank that died */

@@ -1,6 +1,7 @@
-/* A small file that a recipe names (env: {file: PATH}), read in a short-lived child as the user the ranks run as, until a
- * deadline: what lies on a dead network mount cannot even be killed. Such a child has nothing of ours but its pipe, above
- * all not the step's lock, whose holder counts as the supervisor, and it ends with us. */
+/* A small file that a recipe names (env: {file: PATH}), read in a short-lived child as the user
+ * the ranks run as, until a deadline: what lies on a dead network mount cannot even be killed.
+ * Such a child has nothing of ours but its pipe, above all not the step's lock, whose holder
+ * counts as the supervisor, and it ends with us. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -42,7 +43,8 @@ static int read_plain(const char *path, size_t max, int out)
 	}
 }
 
-static _Noreturn void read_child(const struct mo_identity *who, const char *path, size_t max, int out, pid_t parent)
+static _Noreturn void read_child(const struct mo_identity *who, const char *path, size_t max,
+				 int out, pid_t parent)
 {
 	int to = fcntl(out, F_DUPFD_CLOEXEC, 3);
 
@@ -94,7 +96,8 @@ static int wait_for(pid_t pid, int64_t end_ms, int *ret_status)
 	}
 }
 
-int read_file_as(const struct mo_identity *who, const char *path, size_t max, int64_t end_ms, struct mo_buf *b)
+int read_file_as(const struct mo_identity *who, const char *path, size_t max, int64_t end_ms,
+		 struct mo_buf *b)
 {
 	pid_t self = getpid();
 	int fds[2], status = 0;
@@ -113,7 +116,8 @@ int read_file_as(const struct mo_identity *who, const char *path, size_t max, in
 	if (r == 0)
 		r = wait_for(pid, end_ms, &status);
 	if (r < 0) {
-		kill(pid, SIGKILL); /* it may be stuck in the kernel: the subreaper takes it when it ends */
+		/* it may be stuck in the kernel: the subreaper takes it when it ends */
+		kill(pid, SIGKILL);
 		return r;
 	}
 	return WIFEXITED(status) ? -WEXITSTATUS(status) : -EIO;

@@ -7,8 +7,9 @@
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 
-int stepd_watch(struct stepd *s, struct source *source, uint32_t events) {
-	struct epoll_event e = {.events = events, .data.ptr = source};
+int stepd_watch(struct stepd *s, struct source *source, uint32_t events)
+{
+	struct epoll_event e = { .events = events, .data.ptr = source };
 	int op = source->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
 	if (epoll_ctl(s->epoll_fd, op, source->fd, &e) < 0)
 		return -errno;
@@ -16,14 +17,16 @@ int stepd_watch(struct stepd *s, struct source *source, uint32_t events) {
 	return 0;
 }
 
-void stepd_unwatch(struct stepd *s, struct source *source) {
+void stepd_unwatch(struct stepd *s, struct source *source)
+{
 	if (source->watched)
 		epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, source->fd, NULL);
 	source->watched = false;
 	source->fd = mo_close(source->fd);
 }
 
-struct step_event *stepd_queue(struct stepd *s, int type, struct note *n) {
+struct step_event *stepd_queue(struct stepd *s, int type, struct note *n)
+{
 	struct step_event *e = MO_GROW(s->queue, s->n_queue);
 	e->type = type;
 	if (n) {
@@ -34,9 +37,13 @@ struct step_event *stepd_queue(struct stepd *s, int type, struct note *n) {
 	return e;
 }
 
-void stepd_tick_in(struct stepd *s, int64_t us) { s->tick_at_us = MO_MIN(s->tick_at_us, mo_clock_boot_us() + us); }
+void stepd_tick_in(struct stepd *s, int64_t us)
+{
+	s->tick_at_us = MO_MIN(s->tick_at_us, mo_clock_boot_us() + us);
+}
 
-void stepd_progress(struct stepd *s) {
+void stepd_progress(struct stepd *s)
+{
 	if (s->progress_due)
 		return;
 	s->progress_due = true;

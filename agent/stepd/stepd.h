@@ -1,8 +1,10 @@
-/* moe-stepd: the supervisor of one job attempt on one node (docs/architecture.md, docs/protocol.md). Single-threaded: one epoll set, one turn per wake-up:
- * sources queue step_events -> step core -> effects -> notes of the turn in one write -> agents told. It owns its ranks: parent, subreaper, pipes, logs, pidfds, cgroup.
- * Nothing in it waits for the agent, and no rank ever waits for it longer than a pipe lasts.
- * From below: sources (what a source may do) <- journal, link (agents), output, threads, process
- * <- tree, prepare <- ranks, hook, config <- loop (decides). What they share stands here, what each does in its own header. */
+/* moe-stepd: the supervisor of one job attempt on one node (docs/architecture.md,
+ * docs/protocol.md). Single-threaded: one epoll set, one turn per wake-up: sources queue
+ * step_events -> step core -> effects -> notes of the turn in one write -> agents told. It owns
+ * its ranks: parent, subreaper, pipes, logs, pidfds, cgroup. Nothing in it waits for the agent,
+ * and no rank ever waits for it longer than a pipe lasts. From below: sources (what a source may
+ * do) <- journal, link (agents), output, threads, process <- tree, prepare <- ranks, hook,
+ * config <- loop (decides). What they share stands here, what each does in its own header. */
 #pragma once
 #include <signal.h>
 #include <sys/types.h>
@@ -15,12 +17,14 @@
 #include "lib/base/identity.h"
 #include "lib/model/limits.h"
 
-#define WAIT_PIDFD ((idtype_t)3)         /* P_PIDFD: glibc has the name since 2.36 */
-#define STEPD_TAIL_BYTES 1024            /* of each last line kept for the exit note */
+#define WAIT_PIDFD ((idtype_t)3) /* P_PIDFD: glibc has the name since 2.36 */
+#define STEPD_TAIL_BYTES 1024    /* of each last line kept for the exit note */
 #define STEPD_CONNECTIONS_MAX 8
-#define STEPD_OUT_MAX (64 * 1024)        /* unsent bytes of one connection; above it is dropped: the agent connects again */
-#define STEPD_IN_MAX 4096                /* longest command line of an agent */
-#define STEPD_PENDING_MAX (16 * 1024 * 1024) /* notes kept in memory while the journal cannot be written */
+/* unsent bytes of one connection; above it is dropped: the agent connects again */
+#define STEPD_OUT_MAX (64 * 1024)
+#define STEPD_IN_MAX 4096 /* longest command line of an agent */
+/* notes kept in memory while the journal cannot be written */
+#define STEPD_PENDING_MAX (16 * 1024 * 1024)
 #define STEPD_SEGMENT_BYTES (1024 * 1024)
 
 struct stepd;
@@ -28,73 +32,115 @@ struct source;
 struct lines;
 typedef void (*source_fn)(struct stepd *s, struct source *source, uint32_t events);
 /* One descriptor in the epoll set. Embedded in its owner, which outlives the turn. */
-struct source { int fd; bool watched; source_fn fn; void *owner; };
+struct source {
+	int fd;
+	bool watched;
+	source_fn fn;
+	void *owner;
+};
 
 /* One stream (stdout or stderr) of a rank. */
 struct stream {
 	struct source source;
 	struct rank *rank;
-	struct mo_buf line;              /* an unfinished line, at most MO_LINE_MAX */
-	bool skipping;                   /* the line was longer: the rest of it is logged, not looked at */
-	int busy; int64_t busy_since_us; /* wake-ups within a window: above a limit the stream is read by the tick timer */
-	bool batched; int idle_ticks;
+	struct mo_buf line; /* an unfinished line, at most MO_LINE_MAX */
+	/* the line was longer: the rest of it is logged, not looked at */
+	bool skipping;
+	/* wake-ups within a window: above a limit the stream is read by the tick timer */
+	int busy;
+	int64_t busy_since_us;
+	bool batched;
+	int idle_ticks;
 };
-struct tail { char text[MO_TAIL_LINES][STEPD_TAIL_BYTES]; uint16_t len[MO_TAIL_LINES]; size_t n, next; };
+struct tail {
+	char text[MO_TAIL_LINES][STEPD_TAIL_BYTES];
+	uint16_t len[MO_TAIL_LINES];
+	size_t n, next;
+};
 
 struct rank {
-	int64_t rank;                    /* global */
+	int64_t rank; /* global */
 	size_t local;
-	pid_t pid;                       /* 0 = not forked, or reaped */
+	pid_t pid; /* 0 = not forked, or reaped */
 	int64_t start_time;
 	struct source pidfd;
-	struct source report;            /* the child's CLOEXEC pipe */
+	struct source report; /* the child's CLOEXEC pipe */
 	struct stream out, err;
 	struct source notify;
-	struct tail *tail;               /* NULL: it has printed nothing */
-	int log_fd; int64_t log_size, log_base; /* base: bytes before this file */
-	int64_t log_dropped, values_refused, long_lines; int log_error;
-	bool started, failed, exited;    /* failed: it never reached exec */
-	int8_t bind_verified; char *bind_note, *threads_note; /* as read back after exec; what the last look at its threads added */
-	int64_t look_at_us; bool iterated; /* when its threads are looked at, 0 not; looked at since its first iteration */
+	struct tail *tail; /* NULL: it has printed nothing */
+	int log_fd;
+	int64_t log_size, log_base; /* base: bytes before this file */
+	int64_t log_dropped, values_refused, long_lines;
+	int log_error;
+	bool started, failed, exited; /* failed: it never reached exec */
+	/* as read back after exec; what the last look at its threads added */
+	int8_t bind_verified;
+	char *bind_note, *threads_note;
+	/* when its threads are looked at, 0 not; looked at since its first iteration */
+	int64_t look_at_us;
+	bool iterated;
 };
 
-struct connection { struct source source; struct mo_buf in, out; bool dead; };
+struct connection {
+	struct source source;
+	struct mo_buf in, out;
+	bool dead;
+};
 
-struct journal { int fd; int64_t last, written, size; /* last: highest note added; written: highest in the file */
-	 struct mo_buf pending; int64_t pending_first; int64_t dropped; int error; };
+/* last: highest note added; written: highest in the file */
+struct journal {
+	int fd;
+	int64_t last, written, size;
+	struct mo_buf pending;
+	int64_t pending_first;
+	int64_t dropped;
+	int error;
+};
 
 struct prepared;
 struct stepd {
-	char *dir; int dir_fd;
+	char *dir;
+	int dir_fd;
 	int lock_fd;
 	struct spool spool;
 	struct mo_identity who;
-	int64_t gpus;                    /* of the whole job: rates per GPU */
+	int64_t gpus; /* of the whole job: rates per GPU */
 	struct step_core *core;
 	struct lines *lines;
-	struct rank *ranks; size_t n_ranks;
+	struct rank *ranks;
+	size_t n_ranks;
 	struct prepared *prepared;       /* from the forks until ranks_settle() */
 	struct prepared *prepared_ahead; /* made before the configuration was read; for the forks */
 	struct asked *asked;             /* moe-config, NULL before it is asked */
-	struct rank hook;                /* engine.prepare while it runs: no rank, but with the same pipes */
+	/* engine.prepare while it runs: no rank, but with the same pipes */
+	struct rank hook;
 	struct hooks hooks;
-	int64_t hook_began_us, hook_ms;  /* monotonic; how long it took, MO_NONE: it did not run to an end */
-	char *config;                    /* of the engine, read before the forks; until the first rank has told it */
-	int heartbeat_fd, keeper_fd;     /* close with this process: the heartbeat reader, the keeper of copies end */
+	/* monotonic; how long it took, MO_NONE: it did not run to an end */
+	int64_t hook_began_us, hook_ms;
+	/* of the engine, read before the forks; until the first rank has told it */
+	char *config;
+	/* close with this process: the heartbeat reader, the keeper of copies end */
+	int heartbeat_fd, keeper_fd;
 	int epoll_fd;
 	struct source signals, timer, listener;
-	bool child_died;                 /* SIGCHLD in this turn */
+	bool child_died; /* SIGCHLD in this turn */
 	int port_fds[4], port_names[4];
-	struct step_event *queue; size_t n_queue;
+	struct step_event *queue;
+	size_t n_queue;
 	struct journal journal;
-	struct mo_buf log_out;           /* scratch: whole lines of one read */
-	struct connection *connections[STEPD_CONNECTIONS_MAX]; size_t n_connections;
-	bool note_due, urgent_due;       /* notes were written this turn */
-	struct rank_progress *progress_told; int64_t progress_at_us; bool progress_due;
-	char *cgroup; int cgroup_fd, cgroup_procs_fd; /* directory of the ranks' cgroup, NULL none */
+	struct mo_buf log_out; /* scratch: whole lines of one read */
+	struct connection *connections[STEPD_CONNECTIONS_MAX];
+	size_t n_connections;
+	bool note_due, urgent_due; /* notes were written this turn */
+	struct rank_progress *progress_told;
+	int64_t progress_at_us;
+	bool progress_due;
+	/* directory of the ranks' cgroup, NULL none */
+	char *cgroup;
+	int cgroup_fd, cgroup_procs_fd;
 	int64_t oom_kills;
 	bool killing, empty_told;
 	int64_t kill_since_us, kill_next_us, kill_step_us;
-	int64_t tick_at_us;              /* when the tick timer is due; INT64_MAX off */
+	int64_t tick_at_us; /* when the tick timer is due; INT64_MAX off */
 	bool done;
 };

@@ -1,5 +1,8 @@
-/* Looks at the threads of running ranks: a library may have set an affinity of its own, an operator may have changed the control group. Some seconds after the start, when most threads exist, and
- * once more at the rank's first iteration, when all do. A finding is told, never acted on. Costs one system call per thread; numa_maps is not read again: it would stop the rank's page faults. */
+/* Looks at the threads of running ranks: a library may have set an affinity of its own, an
+ * operator may have changed the control group. Some seconds after the start, when most threads
+ * exist, and once more at the rank's first iteration, when all do. A finding is told, never
+ * acted on. Costs one system call per thread; numa_maps is not read again: it would stop the
+ * rank's page faults. */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -17,22 +20,29 @@
 #include "lib/base/proc.h"
 
 #define FIRST_LOOK_US 5000000
-#define THREADS_MAX 4096                 /* of one rank: more are not looked at */
+#define THREADS_MAX 4096 /* of one rank: more are not looked at */
 #define STRAYS_MAX 256
-#define CPUS_MAX 8192                     /* the kernel's own limit */
+#define CPUS_MAX 8192 /* the kernel's own limit */
 #define SET_BYTES (CPUS_MAX / 8)
 
-struct look { int task_fd; cpu_set_t *wanted, *have; struct stray_thread *strays; size_t n_strays, n_threads; };
+struct look {
+	int task_fd;
+	cpu_set_t *wanted, *have;
+	struct stray_thread *strays;
+	size_t n_strays, n_threads;
+};
 
-static char *list_of(const cpu_set_t *set, size_t size) {
-	_cleanup_(mo_idset_done) struct mo_idset ids = {0};
+static char *list_of(const cpu_set_t *set, size_t size)
+{
+	_cleanup_(mo_idset_done) struct mo_idset ids = { 0 };
 	for (size_t cpu = 0; cpu < size * 8; cpu++)
 		if (CPU_ISSET_S(cpu, size, set))
 			mo_idset_add(&ids, cpu);
 	return mo_idset_format(&ids);
 }
 
-static void name_of(const struct look *l, pid_t tid, char name[16]) {
+static void name_of(const struct look *l, pid_t tid, char name[16])
+{
 	char path[32];
 	snprintf(path, sizeof(path), "%d/comm", (int)tid);
 	_cleanup_(mo_closep) int fd = openat(l->task_fd, path, O_RDONLY | O_CLOEXEC);
@@ -43,7 +53,8 @@ static void name_of(const struct look *l, pid_t tid, char name[16]) {
 			*c = *c == '\n' ? '\0' : '?';
 }
 
-static void look_at(struct look *l, pid_t pid, pid_t tid) {
+static void look_at(struct look *l, pid_t pid, pid_t tid)
+{
 	memset(l->have, 0, SET_BYTES);
 	if (sched_getaffinity(tid, SET_BYTES, l->have) < 0) /* it ended */
 		return;
@@ -61,8 +72,9 @@ static void look_at(struct look *l, pid_t pid, pid_t tid) {
 	name_of(l, tid, t->name);
 }
 
-static bool set_wanted(struct look *l, const struct rank_bind *want) {
-	_cleanup_(mo_idset_done) struct mo_idset ids = {0};
+static bool set_wanted(struct look *l, const struct rank_bind *want)
+{
+	_cleanup_(mo_idset_done) struct mo_idset ids = { 0 };
 	if (mo_idset_parse(want->cpus, &ids) < 0)
 		return false;
 	for (int64_t cpu = mo_idset_next(&ids, 0); cpu >= 0; cpu = mo_idset_next(&ids, cpu + 1))
@@ -71,8 +83,14 @@ static bool set_wanted(struct look *l, const struct rank_bind *want) {
 }
 
 /* Tells when it differs from what was told of the rank before. */
-static void tell(struct stepd *s, struct rank *r, char *found) {
-	_cleanup_(mo_freep) char *more = found, *text = more ? mo_printf("%s%s%s", r->bind_note ? r->bind_note : "", r->bind_note ? "; " : "", more) : r->bind_note ? mo_strdup(r->bind_note) : NULL;
+static void tell(struct stepd *s, struct rank *r, char *found)
+{
+	_cleanup_(mo_freep) char *more = found, *text = NULL;
+	const char *before = r->bind_note;
+	if (more)
+		text = mo_printf("%s%s%s", before ? before : "", before ? "; " : "", more);
+	else if (before)
+		text = mo_strdup(before);
 	if (mo_streq(more, r->threads_note))
 		return;
 	mo_str_set(&r->threads_note, more);
@@ -84,19 +102,21 @@ static void tell(struct stepd *s, struct rank *r, char *found) {
 	stepd_queue(s, SE_BINDING, &n);
 }
 
-static void look_at_rank(struct stepd *s, struct rank *r) {
+static void look_at_rank(struct stepd *s, struct rank *r)
+{
 	const struct rank_bind *want = &s->spool.binds[r->local];
 	_cleanup_(mo_freep) char *path = mo_printf("/proc/%d/task", (int)r->pid), *mems = NULL;
 	_cleanup_(mo_freep) cpu_set_t *wanted = mo_alloc(SET_BYTES), *have = mo_alloc(SET_BYTES);
-	_cleanup_(mo_freep) struct stray_thread *strays = mo_alloc_array(STRAYS_MAX, sizeof(*strays));
-	struct look l = {.wanted = wanted, .have = have, .strays = strays};
+	_cleanup_(mo_freep) struct stray_thread *strays =
+		mo_alloc_array(STRAYS_MAX, sizeof(*strays));
+	struct look l = { .wanted = wanted, .have = have, .strays = strays };
 	DIR *dir = opendir(path);
 	int64_t tid;
 	if (!dir)
 		return;
 	l.task_fd = dirfd(dir);
 	if (set_wanted(&l, want)) {
-		for (const struct dirent *e; (e = readdir(dir)) && l.n_threads < THREADS_MAX; )
+		for (const struct dirent *e; (e = readdir(dir)) && l.n_threads < THREADS_MAX;)
 			if (mo_parse_i64(e->d_name, 1, INT32_MAX, &tid) == 0)
 				look_at(&l, r->pid, (pid_t)tid);
 		mems = want->mem_nodes ? mo_proc_status(r->pid, "Mems_allowed_list") : NULL;
@@ -107,28 +127,32 @@ static void look_at_rank(struct stepd *s, struct rank *r) {
 	closedir(dir);
 }
 
-static bool is_watched(const struct stepd *s, const struct rank *r) {
+static bool is_watched(const struct stepd *s, const struct rank *r)
+{
 	const struct rank_bind *want = &s->spool.binds[r->local];
 	return want->cpus && !want->simulated && !mo_streq(s->spool.launch.bind.verify, "off");
 }
 
-void threads_begin(struct stepd *s, struct rank *r) {
+void threads_begin(struct stepd *s, struct rank *r)
+{
 	if (!is_watched(s, r))
 		return;
 	r->look_at_us = mo_clock_boot_us() + FIRST_LOOK_US;
 	stepd_tick_in(s, FIRST_LOOK_US);
 }
 
-void threads_tick(struct stepd *s) {
+void threads_tick(struct stepd *s)
+{
 	int64_t now = mo_clock_boot_us(), next = INT64_MAX;
 	for (size_t i = 0; i < s->n_ranks; i++) {
 		struct rank *r = &s->ranks[i];
-		struct rank_progress p = {.iteration = MO_NONE};
+		struct rank_progress p = { .iteration = MO_NONE };
 		if (!r->started || r->pid <= 0 || !is_watched(s, r))
 			continue;
 		if (!r->iterated)
 			step_progress(s->core, i, &p);
-		bool first = p.iteration != MO_NONE && p.iteration > MO_MAX(s->spool.launch.resume, 0);
+		bool first =
+			p.iteration != MO_NONE && p.iteration > MO_MAX(s->spool.launch.resume, 0);
 		bool due = r->look_at_us && now >= r->look_at_us;
 		r->iterated = r->iterated || first;
 		if (due)

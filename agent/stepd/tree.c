@@ -1,5 +1,7 @@
-/* Everything that the ranks started: killed until nothing is left, and proved empty. stepd is the subreaper, so every descendant stays its descendant, whatever it forks, renames
- * or setsid()s: waitid(P_ALL) = ECHILD together with `populated 0` of the cgroup is proof. The cgroup is an accelerator and a second net, never needed for the proof. */
+/* Everything that the ranks started: killed until nothing is left, and proved empty. stepd is
+ * the subreaper, so every descendant stays its descendant, whatever it forks, renames or
+ * setsid()s: waitid(P_ALL) = ECHILD together with `populated 0` of the cgroup is proof. The
+ * cgroup is an accelerator and a second net, never needed for the proof. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,42 +19,58 @@
 #include "lib/base/parse.h"
 #include "lib/base/proc.h"
 
-#define KILL_FIRST_US 2000               /* most trees are gone by then */
+#define KILL_FIRST_US 2000 /* most trees are gone by then */
 #define KILL_MAX_US 500000
-#define STUCK_AFTER_US 5000000           /* D state with SIGKILL pending for that long is told */
-#define PASSES_MAX 16                    /* of one kill: each finds what was forked during the one before */
+#define STUCK_AFTER_US 5000000 /* D state with SIGKILL pending for that long is told */
+/* of one kill: each finds what was forked during the one before */
+#define PASSES_MAX 16
 
-struct process { pid_t pid, ppid; int64_t start_time; char state; bool ours; };
-struct table { struct process *items; size_t n; };
+struct process {
+	pid_t pid, ppid;
+	int64_t start_time;
+	char state;
+	bool ours;
+};
+struct table {
+	struct process *items;
+	size_t n;
+};
 
-static int table_add(void *arg, pid_t pid) {
+static int table_add(void *arg, pid_t pid)
+{
 	struct table *t = arg;
 	struct mo_proc p;
 	if (mo_proc_read(pid, &p) < 0)
 		return 0;
 	struct process *e = MO_GROW(t->items, t->n);
-	*e = (struct process){.pid = p.pid, .ppid = p.ppid, .start_time = p.start_time, .state = p.state};
+	*e = (struct process){
+		.pid = p.pid, .ppid = p.ppid, .start_time = p.start_time, .state = p.state
+	};
 	return 0;
 }
 
-static int by_pid(const void *a, const void *b) {
+static int by_pid(const void *a, const void *b)
+{
 	const struct process *x = a, *y = b;
 	return (x->pid > y->pid) - (x->pid < y->pid);
 }
 
-/* Whether the walk up the parents ends at this process. A chain is never longer than the table (pids may be reused between two reads: no endless loop). */
-static bool descends(const struct table *t, const struct process *p) {
+/* Whether the walk up the parents ends at this process. A chain is never longer than the table
+ * (pids may be reused between two reads: no endless loop). */
+static bool descends(const struct table *t, const struct process *p)
+{
 	pid_t self = getpid();
 	for (size_t i = 0; p && i < t->n; i++) {
 		if (p->ppid == self)
 			return true;
-		struct process key = {.pid = p->ppid};
+		struct process key = { .pid = p->ppid };
 		p = bsearch(&key, t->items, t->n, sizeof(key), by_pid);
 	}
 	return false;
 }
 
-static void table_read(struct table *t) {
+static void table_read(struct table *t)
+{
 	mo_proc_each(table_add, t);
 	if (t->n == 0)
 		return;
@@ -62,8 +80,9 @@ static void table_read(struct table *t) {
 }
 
 /* One look at all processes. Returns how many living descendants were sent SIGKILL. */
-static size_t kill_descendants(void) {
-	struct table t = {0};
+static size_t kill_descendants(void)
+{
+	struct table t = { 0 };
 	size_t killed = 0;
 	table_read(&t);
 	for (size_t i = 0; i < t.n; i++)
@@ -73,7 +92,8 @@ static size_t kill_descendants(void) {
 	return killed;
 }
 
-static int cgroup_write(const struct stepd *s, const char *file, const char *text) {
+static int cgroup_write(const struct stepd *s, const char *file, const char *text)
+{
 	_cleanup_(mo_freep) char *path = mo_path(s->cgroup, "%s", file);
 	_cleanup_(mo_closep) int fd = open(path, O_WRONLY | O_CLOEXEC);
 	if (fd < 0)
@@ -82,31 +102,42 @@ static int cgroup_write(const struct stepd *s, const char *file, const char *tex
 }
 
 /* Value of "KEY N" in a cgroup file, or fallback. */
-static int64_t cgroup_value(const struct stepd *s, const char *file, const char *key, int64_t fallback) {
+static int64_t cgroup_value(const struct stepd *s, const char *file, const char *key,
+			    int64_t fallback)
+{
 	_cleanup_(mo_freep) char *path = mo_path(s->cgroup, "%s", file);
-	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	if (mo_read_file(path, 64 * 1024, &b) < 0 || !b.data)
 		return fallback;
 	size_t n = strlen(key);
-	for (const char *line = b.data; line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+	for (const char *line = b.data; line && *line;
+	     line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
 		int64_t v;
-		_cleanup_(mo_freep) char *word = strncmp(line, key, n) == 0 && line[n] == ' ' ? mo_strndup(line + n + 1, strcspn(line + n + 1, "\n")) : NULL;
+		_cleanup_(mo_freep) char *word =
+			strncmp(line, key, n) == 0 && line[n] == ' '
+				? mo_strndup(line + n + 1, strcspn(line + n + 1, "\n"))
+				: NULL;
 		if (word && mo_parse_i64(word, 0, INT64_MAX, &v) == 0)
 			return v;
 	}
 	return fallback;
 }
 
-int64_t tree_oom_kills(const struct stepd *s) { return s->cgroup ? cgroup_value(s, "memory.events", "oom_kill", 0) : 0; }
+int64_t tree_oom_kills(const struct stepd *s)
+{
+	return s->cgroup ? cgroup_value(s, "memory.events", "oom_kill", 0) : 0;
+}
 
-bool tree_is_empty(struct stepd *s) {
-	siginfo_t si = {0};
+bool tree_is_empty(struct stepd *s)
+{
+	siginfo_t si = { 0 };
 	if (waitid(P_ALL, 0, &si, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD)
 		return false;
 	return !s->cgroup || cgroup_value(s, "cgroup.events", "populated", 0) == 0;
 }
 
-void tree_check_empty(struct stepd *s) {
+void tree_check_empty(struct stepd *s)
+{
 	if (!s->killing || s->empty_told || !tree_is_empty(s))
 		return;
 	s->empty_told = true;
@@ -114,7 +145,8 @@ void tree_check_empty(struct stepd *s) {
 }
 
 /* Main pids first: they hold GPUs and ports, and their peers' death is what everybody waits for. */
-void tree_kill(struct stepd *s) {
+void tree_kill(struct stepd *s)
+{
 	process_signal_ranks(s, SIGKILL);
 	if (!s->killing) {
 		s->killing = true;
@@ -128,23 +160,27 @@ void tree_kill(struct stepd *s) {
 	stepd_tick_in(s, s->kill_step_us);
 }
 
-static void tell_stuck(struct stepd *s) {
-	struct table t = {0};
+static void tell_stuck(struct stepd *s)
+{
+	struct table t = { 0 };
 	table_read(&t);
 	for (size_t i = 0; i < t.n; i++) {
-		if (!t.items[i].ours || t.items[i].state != 'D' || !mo_proc_sigkill_pending(t.items[i].pid))
+		if (!t.items[i].ours || t.items[i].state != 'D' ||
+		    !mo_proc_sigkill_pending(t.items[i].pid))
 			continue;
 		struct note n;
 		mo_desc_init(&note_desc, &n);
 		n.pid = t.items[i].pid;
 		n.start_time = t.items[i].start_time;
-		n.text = mo_printf("process %d is in uninterruptible sleep with SIGKILL pending", (int)n.pid);
+		n.text = mo_printf("process %d is in uninterruptible sleep with SIGKILL pending",
+				   (int)n.pid);
 		stepd_queue(s, SE_STUCK, &n);
 	}
 	free(t.items);
 }
 
-void tree_tick(struct stepd *s) {
+void tree_tick(struct stepd *s)
+{
 	int64_t now = mo_clock_boot_us();
 	if (!s->killing || s->empty_told)
 		return;
@@ -160,8 +196,9 @@ void tree_tick(struct stepd *s) {
 	stepd_tick_in(s, MO_MAX(s->kill_next_us - now, 0));
 }
 
-static char *unit_cgroup(void) {
-	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+static char *unit_cgroup(void)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	if (mo_read_file("/proc/self/cgroup", 64 * 1024, &b) < 0 || !b.data)
 		return NULL;
 	const char *own = strncmp(b.data, "0::", 3) == 0 ? b.data : strstr(b.data, "\n0::");
@@ -169,8 +206,10 @@ static char *unit_cgroup(void) {
 	return own ? mo_printf("/sys/fs/cgroup%.*s", (int)strcspn(own, "\n"), own) : NULL;
 }
 
-/* The agent made one for the ranks. Under systemd the unit's own cgroup is delegated to us: we sit in `sup`, ranks in `ranks`, as inner cgroups hold no processes. */
-void tree_open_cgroup(struct stepd *s) {
+/* The agent made one for the ranks. Under systemd the unit's own cgroup is delegated to us: we
+ * sit in `sup`, ranks in `ranks`, as inner cgroups hold no processes. */
+void tree_open_cgroup(struct stepd *s)
+{
 	s->cgroup_fd = s->cgroup_procs_fd = -1;
 	bool unit = mo_streq(s->spool.cgroup, "unit");
 	_cleanup_(mo_freep) char *base = unit ? unit_cgroup() : mo_strdup(s->spool.cgroup);
@@ -179,7 +218,9 @@ void tree_open_cgroup(struct stepd *s) {
 	if (unit) {
 		_cleanup_(mo_freep) char *sup = mo_path(base, "sup");
 		_cleanup_(mo_freep) char *procs = mo_path(sup, "cgroup.procs");
-		_cleanup_(mo_closep) int fd = mkdir(sup, 0755) < 0 && errno != EEXIST ? -1 : open(procs, O_WRONLY | O_CLOEXEC);
+		_cleanup_(mo_closep) int fd = mkdir(sup, 0755) < 0 && errno != EEXIST
+						      ? -1
+						      : open(procs, O_WRONLY | O_CLOEXEC);
 		if (fd < 0 || mo_write_all(fd, "0\n", 2) < 0)
 			return;
 	}
@@ -193,14 +234,17 @@ void tree_open_cgroup(struct stepd *s) {
 		s->cgroup = TAKE_PTR(ranks);
 }
 
-void tree_close(struct stepd *s) {
+void tree_close(struct stepd *s)
+{
 	s->cgroup_fd = mo_close(s->cgroup_fd);
 	s->cgroup_procs_fd = mo_close(s->cgroup_procs_fd);
 	if (!s->cgroup)
 		return;
 	rmdir(s->cgroup);
 	char *slash = strrchr(s->spool.cgroup, '/');
-	if (slash) { /* not of a unit: made by the agent, below a directory of its own that goes with its last step */
+	/* not of a unit: made by the agent, below a directory of its own that goes with its last
+	 * step */
+	if (slash) {
 		*slash = '\0';
 		rmdir(s->spool.cgroup);
 	}
