@@ -1,5 +1,7 @@
-/* The controller's turn: an event becomes records and effects; then the rules (job_act, schedule, drains) look at what the records touched until nothing is missing.
- * Invariants: state changes only in update.c; the rules are idempotent (run twice they emit nothing); a turn without records costs only the event's own look-ups. */
+/* The controller's turn: an event becomes records and effects; then the rules (job_act,
+ * schedule, drains) look at what the records touched until nothing is missing. Invariants: state
+ * changes only in update.c; the rules are idempotent (run twice they emit nothing); a turn
+ * without records costs only the event's own look-ups. */
 #include "daemon/core/core.h"
 
 #include <assert.h>
@@ -24,8 +26,11 @@
 #include "daemon/core/update/wake.h"
 
 const struct core_config core_config_default = {
-	.port_min = 20000, .port_max = 29999,
-	.beat_us = 1000000, .suspect_us = 2200000, .down_us = 10000000,
+	.port_min = 20000,
+	.port_max = 29999,
+	.beat_us = 1000000,
+	.suspect_us = 2200000,
+	.down_us = 10000000,
 	.exit_wait_us = 300LL * 1000000,
 	.learn_us = 7 * 86400LL * 1000000,
 };
@@ -98,8 +103,10 @@ static void restored_event(struct turn *t)
 	for (size_t i = 0; i < s->n_tokens; i++)
 		tokens += !s->tokens[i].revoked;
 	event_emit(t, EVENT_CONTROLLER_RESTORED, MO_NONE, NULL, MO_NONE, MO_NONE, NULL,
-		   "the state was restored from a backup with jobs below j-%lld; new jobs begin with j-%lld. What happened after the backup is not known: %zu tokens are valid as they were then, also those revoked "
-		   "since (moectl token list); steps that the backup does not know are kept (moectl doctor names them; moectl resolve)",
+		   "the state was restored from a backup with jobs below j-%lld; new jobs begin "
+		   "with j-%lld. What happened after the backup is not known: %zu tokens are valid "
+		   "as they were then, also those revoked since (moectl token list); steps that "
+		   "the backup does not know are kept (moectl doctor names them; moectl resolve)",
 		   (long long)s->restored_jobs, (long long)s->next_job, tokens);
 }
 
@@ -117,7 +124,8 @@ static void start(struct turn *t)
 	if (restored)
 		restored_event(t);
 	for (size_t i = 0; i < c->state.n_nodes; i++)
-		c->lives[i].heard_at = t->now;   /* nobody could be heard while there was no controller */
+		/* nobody could be heard while there was no controller */
+		c->lives[i].heard_at = t->now;
 	c->liveness_at = t->now;
 	for (size_t i = 0; i < c->n_unfinished; i++) {
 		const struct job *j = job_find(&c->state, c->unfinished[i]);
@@ -128,7 +136,8 @@ static void start(struct turn *t)
 	}
 	c->queue_dirty = true;
 	health_cordon_all(t);
-	event_emit(t, EVENT_CONTROLLER_STARTED, MO_NONE, NULL, MO_NONE, MO_NONE, NULL, "controller started, %s", epoch);
+	event_emit(t, EVENT_CONTROLLER_STARTED, MO_NONE, NULL, MO_NONE, MO_NONE, NULL,
+		   "controller started, %s", epoch);
 }
 
 /* What only this run remembers moves with time as the state does. */
@@ -169,7 +178,8 @@ static void clock_event(struct turn *t)
 		c->jobs_at = t->now;
 	}
 	if (e->when)
-		event_emit(t, EVENT_CONTROLLER_CLOCK, MO_NONE, NULL, MO_NONE, MO_NONE, NULL, "%s", e->when);
+		event_emit(t, EVENT_CONTROLLER_CLOCK, MO_NONE, NULL, MO_NONE, MO_NONE, NULL, "%s",
+			   e->when);
 }
 
 static void dispatch(struct turn *t)
@@ -184,14 +194,23 @@ static void dispatch(struct turn *t)
 	case EV_PAUSE: job_verb(t, V_PAUSE); break;
 	case EV_RESUME: job_verb(t, V_RESUME); break;
 	case EV_RESTART: job_verb(t, V_RESTART); break;
-	case EV_DRAIN: case EV_UNDRAIN: case EV_ACK: case EV_FENCE: fleet_verb(t); break;
+	case EV_DRAIN:
+	case EV_UNDRAIN:
+	case EV_ACK:
+	case EV_FENCE: fleet_verb(t); break;
 	case EV_HELLO: fleet_hello(t); break;
-	case EV_SYNC: case EV_NEWS: fleet_sync(t); break;
-	case EV_TOKEN: case EV_TOKEN_REVOKE: case EV_TOKEN_USED: token_verb(t); break;
+	case EV_SYNC:
+	case EV_NEWS: fleet_sync(t); break;
+	case EV_TOKEN:
+	case EV_TOKEN_REVOKE:
+	case EV_TOKEN_USED: token_verb(t); break;
 	case EV_REFUSED: audit_emit(t, EVENT_AUDIT_REFUSED, NULL, "%s", t->event->text); break;
 	case EV_CONFIG: config_judged(t); break;
 	case EV_RESOLVE: incarnation_resolve(t); break;
-	case EV_STORE: event_emit(t, (enum event_type)t->event->value, MO_NONE, t->event->node, MO_NONE, MO_NONE, NULL, "%s", t->event->text ? t->event->text : ""); break;
+	case EV_STORE:
+		event_emit(t, (enum event_type)t->event->value, MO_NONE, t->event->node, MO_NONE,
+			   MO_NONE, NULL, "%s", t->event->text ? t->event->text : "");
+		break;
 	default: assert(!"event type");
 	}
 }

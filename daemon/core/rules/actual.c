@@ -1,5 +1,7 @@
-/* See actual.h. A job is measured when its attempt has ACTUAL_STEPS steady steps and again each time that it has gone twice as far, so a run of a million iterations costs twenty records. The
- * newest ANCHORS_STACK runs of a stack are kept, ANCHORS_MAX in all. A run far off its plan did not run what was planned, so it is told and calibrates nothing. */
+/* See actual.h. A job is measured when its attempt has ACTUAL_STEPS steady steps and again each
+ * time that it has gone twice as far, so a run of a million iterations costs twenty records. The
+ * newest ANCHORS_STACK runs of a stack are kept, ANCHORS_MAX in all. A run far off its plan did
+ * not run what was planned, so it is told and calibrates nothing. */
 #include "daemon/core/rules/actual.h"
 
 #include <math.h>
@@ -11,25 +13,40 @@
 #include "daemon/core/rules/turn.h"
 #include "lib/base/buf.h"
 
-#define WINDOW 512               /* newest samples that are looked at */
-#define OUTLIER 1.5              /* times the median, or the median times that: an evaluation, a hiccup, an iteration that was cut */
-#define FAR 4.0                  /* times the promise, or the promise times that */
+#define WINDOW 512 /* newest samples that are looked at */
+/* times the median, or the median times that: an evaluation, a hiccup, an iteration that was cut */
+#define OUTLIER 1.5
+#define FAR 4.0 /* times the promise, or the promise times that */
 
 static const struct mo_field actual_numbers_fields[] = {
-	MO_F(actual_numbers, step_time_s, MO_REAL), MO_F(actual_numbers, memory_gb, MO_REAL), MO_F(actual_numbers, bubble, MO_REAL),
+	MO_F(actual_numbers, step_time_s, MO_REAL),
+	MO_F(actual_numbers, memory_gb, MO_REAL),
+	MO_F(actual_numbers, bubble, MO_REAL),
 };
 static const struct mo_desc actual_numbers_desc = MO_DESC(actual_numbers, actual_numbers_fields);
 static const struct mo_field actual_chosen_fields[] = {
-	MO_F(actual_chosen, tp, MO_INT), MO_F(actual_chosen, pp, MO_INT), MO_F(actual_chosen, vpp, MO_INT), MO_F(actual_chosen, ep, MO_INT), MO_F(actual_chosen, etp, MO_INT),
-	MO_F(actual_chosen, cp, MO_INT), MO_F(actual_chosen, dp, MO_INT), MO_F(actual_chosen, micro, MO_INT), MO_F(actual_chosen, sharding, MO_STR), MO_F(actual_chosen, schedule, MO_STR),
+	MO_F(actual_chosen, tp, MO_INT),        MO_F(actual_chosen, pp, MO_INT),
+	MO_F(actual_chosen, vpp, MO_INT),       MO_F(actual_chosen, ep, MO_INT),
+	MO_F(actual_chosen, etp, MO_INT),       MO_F(actual_chosen, cp, MO_INT),
+	MO_F(actual_chosen, dp, MO_INT),        MO_F(actual_chosen, micro, MO_INT),
+	MO_F(actual_chosen, sharding, MO_STR),  MO_F(actual_chosen, schedule, MO_STR),
 	MO_F(actual_chosen, recompute, MO_STR), MO_F(actual_chosen, pipeline_layout, MO_STR),
 };
 static const struct mo_desc actual_chosen_desc = MO_DESC(actual_chosen, actual_chosen_fields);
 static const struct mo_field actual_fields[] = {
 	MO_F_SUB(actual, chosen, MO_OPT, &actual_chosen_desc),
-	MO_F_SUB(actual, planned, MO_STRUCT, &actual_numbers_desc), MO_F(actual, error_pct, MO_REAL), MO_F(actual, anchors, MO_INT),
-	MO_F_SUB(actual, actual, MO_STRUCT, &actual_numbers_desc), MO_F_SUB(actual, drift, MO_STRUCT, &actual_numbers_desc), MO_F(actual, steps, MO_INT), MO_F(actual, iteration, MO_INT),
-	MO_F(actual, attempt, MO_INT), MO_F(actual, measured_at, MO_TIME), MO_F(actual, within, MO_TRI), MO_F(actual, text, MO_STR), MO_F(actual, bubble_note, MO_STR),
+	MO_F_SUB(actual, planned, MO_STRUCT, &actual_numbers_desc),
+	MO_F(actual, error_pct, MO_REAL),
+	MO_F(actual, anchors, MO_INT),
+	MO_F_SUB(actual, actual, MO_STRUCT, &actual_numbers_desc),
+	MO_F_SUB(actual, drift, MO_STRUCT, &actual_numbers_desc),
+	MO_F(actual, steps, MO_INT),
+	MO_F(actual, iteration, MO_INT),
+	MO_F(actual, attempt, MO_INT),
+	MO_F(actual, measured_at, MO_TIME),
+	MO_F(actual, within, MO_TRI),
+	MO_F(actual, text, MO_STR),
+	MO_F(actual, bubble_note, MO_STR),
 };
 const struct mo_desc actual_desc = MO_DESC(actual, actual_fields);
 
@@ -49,20 +66,25 @@ static double median(double *v, size_t n)
 static bool holds_save(const struct job *j, int64_t from, int64_t to)
 {
 	for (size_t i = j->n_checkpoints; i > 0; i--)
-		if (j->checkpoints[i - 1].iteration >= from && j->checkpoints[i - 1].iteration <= to)
+		if (j->checkpoints[i - 1].iteration >= from &&
+		    j->checkpoints[i - 1].iteration <= to)
 			return true;
 	return false;
 }
 
-/* Iterations that the sample stands for, 0 when it does not count. A sample of one iteration that a save may have lengthened does not; one of many has its share of saves. */
+/* Iterations that the sample stands for, 0 when it does not count. A sample of one iteration
+ * that a save may have lengthened does not; one of many has its share of saves. */
 static int64_t steady(const struct job *j, size_t at)
 {
-	const struct sample *s = &j->samples[at], *before = at > 0 && s[-1].attempt == s->attempt ? &s[-1] : NULL;
+	const struct sample *s = &j->samples[at],
+			    *before = at > 0 && s[-1].attempt == s->attempt ? &s[-1] : NULL;
 	int64_t covers = before ? s->iteration - before->iteration : 1;
 
-	if (s->iteration <= MO_MAX(j->resume, 0) + ACTUAL_WARM_UP || s->step_ms == MO_NONE_F || !isfinite(s->step_ms) || s->step_ms <= 0)
+	if (s->iteration <= MO_MAX(j->resume, 0) + ACTUAL_WARM_UP || s->step_ms == MO_NONE_F ||
+	    !isfinite(s->step_ms) || s->step_ms <= 0)
 		return 0;
-	if (s->phase == PHASE_SAVE || s->phase == PHASE_EVAL || (covers == 1 && holds_save(j, s->iteration - 1, s->iteration)))
+	if (s->phase == PHASE_SAVE || s->phase == PHASE_EVAL ||
+	    (covers == 1 && holds_save(j, s->iteration - 1, s->iteration)))
 		return 0;
 	return covers;
 }
@@ -78,7 +100,8 @@ bool actual_measure(const struct job *j, struct measured *ret)
 	int64_t covers[WINDOW], at[WINDOW], steps = 0;
 	size_t n = 0, kept = 0;
 
-	for (size_t i = j->n_samples; i > 0 && n < WINDOW && j->samples[i - 1].attempt == j->attempt; i--) {
+	for (size_t i = j->n_samples;
+	     i > 0 && n < WINDOW && j->samples[i - 1].attempt == j->attempt; i--) {
 		int64_t c = steady(j, i - 1);
 		double gb = j->samples[i - 1].mem_gb;
 
@@ -101,13 +124,18 @@ bool actual_measure(const struct job *j, struct measured *ret)
 		}
 	if (steps < ACTUAL_STEPS)
 		return false;
-	*ret = (struct measured){ .steps = steps, .attempt = j->attempt, .iteration = j->iteration, .step_time_s = median(ms, kept) / 1000, .memory_gb = memory };
+	*ret = (struct measured){ .steps = steps,
+				  .attempt = j->attempt,
+				  .iteration = j->iteration,
+				  .step_time_s = median(ms, kept) / 1000,
+				  .memory_gb = memory };
 	return true;
 }
 
 static double drift(double actual, double planned)
 {
-	return actual == MO_NONE_F || planned == MO_NONE_F || planned <= 0 ? MO_NONE_F : actual / planned - 1;
+	return actual == MO_NONE_F || planned == MO_NONE_F || planned <= 0 ? MO_NONE_F
+									   : actual / planned - 1;
 }
 
 static bool within(const struct promise *p, const struct measured *m)
@@ -120,11 +148,16 @@ static char *describe(const struct promise *p, const struct measured *m)
 	struct mo_buf b = { 0 };
 	bool inside = within(p, m);
 
-	mo_buf_printf(&b, "step %.3g s, planned %.3g s (%+.0f %%, %s the %.0f %% that plans may be off)", m->step_time_s, p->step_time_s, drift(m->step_time_s, p->step_time_s) * 100,
+	mo_buf_printf(&b,
+		      "step %.3g s, planned %.3g s (%+.0f %%, %s the %.0f %% that plans may be "
+		      "off)",
+		      m->step_time_s, p->step_time_s, drift(m->step_time_s, p->step_time_s) * 100,
 		      inside ? "within" : "beyond", p->error_pct);
 	if (m->memory_gb != MO_NONE_F)
-		mo_buf_printf(&b, "; memory %.1f GB, planned %.1f GB (%+.0f %%)", m->memory_gb, p->memory_gb, drift(m->memory_gb, p->memory_gb) * 100);
-	mo_buf_printf(&b, "; %lld steady steps of attempt %lld", (long long)m->steps, (long long)m->attempt);
+		mo_buf_printf(&b, "; memory %.1f GB, planned %.1f GB (%+.0f %%)", m->memory_gb,
+			      p->memory_gb, drift(m->memory_gb, p->memory_gb) * 100);
+	mo_buf_printf(&b, "; %lld steady steps of attempt %lld", (long long)m->steps,
+		      (long long)m->attempt);
 	return mo_buf_take(&b);
 }
 
@@ -136,9 +169,21 @@ static struct actual_chosen *chosen_of(const struct recipe *r)
 		return NULL;
 	struct actual_chosen *c = mo_desc_new(&actual_chosen_desc);
 
-	*c = (struct actual_chosen){ p->tp, p->pp, p->vpp, p->ep, p->etp, p->cp, p->dp, r->micro, mo_strdup(p->sharding), mo_strdup(p->schedule), mo_strdup(r->recompute), NULL };
+	*c = (struct actual_chosen){ p->tp,
+				     p->pp,
+				     p->vpp,
+				     p->ep,
+				     p->etp,
+				     p->cp,
+				     p->dp,
+				     r->micro,
+				     mo_strdup(p->sharding),
+				     mo_strdup(p->schedule),
+				     mo_strdup(r->recompute),
+				     NULL };
 	for (size_t i = 0; i < r->n_features; i++)
-		if (mo_streq(r->features[i].key, "pipeline_layout") && !mo_streq(r->features[i].value, "auto"))
+		if (mo_streq(r->features[i].key, "pipeline_layout") &&
+		    !mo_streq(r->features[i].value, "auto"))
 			mo_str_set(&c->pipeline_layout, r->features[i].value);
 	return c;
 }
@@ -198,11 +243,14 @@ void actual_of(const struct job *j, struct actual *ret)
 	ret->error_pct = p->error_pct;
 	ret->anchors = p->anchors;
 	if (!m) {
-		ret->text = mo_printf("step %.3g s, memory %.1f GB planned; set against the run after %d steady steps", p->step_time_s, p->memory_gb, ACTUAL_STEPS);
+		ret->text = mo_printf("step %.3g s, memory %.1f GB planned; set against the run "
+				      "after %d steady steps",
+				      p->step_time_s, p->memory_gb, ACTUAL_STEPS);
 		return;
 	}
 	ret->actual = (struct actual_numbers){ m->step_time_s, m->memory_gb, MO_NONE_F };
-	ret->drift = (struct actual_numbers){ drift(m->step_time_s, p->step_time_s), drift(m->memory_gb, p->memory_gb), MO_NONE_F };
+	ret->drift = (struct actual_numbers){ drift(m->step_time_s, p->step_time_s),
+					      drift(m->memory_gb, p->memory_gb), MO_NONE_F };
 	ret->steps = m->steps;
 	ret->iteration = m->iteration;
 	ret->attempt = m->attempt;

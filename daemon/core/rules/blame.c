@@ -9,10 +9,12 @@
 
 static bool by_us(const struct rank *k)
 {
-	return k->exit && (mo_streq(k->exit->cause, "killed") || mo_streq(k->exit->cause, "stopped"));
+	return k->exit &&
+	       (mo_streq(k->exit->cause, "killed") || mo_streq(k->exit->cause, "stopped"));
 }
 
-/* The signal that ended the rank, itself or, by the word of a shell that is the rank (128 + n), its child; 0 = it exited by itself. */
+/* The signal that ended the rank, itself or, by the word of a shell that is the rank (128 + n),
+ * its child; 0 = it exited by itself. */
 static int64_t signal_of(const struct rank *k)
 {
 	if (k->exit->signal > 0)
@@ -25,17 +27,21 @@ static bool bad(const struct rank *k)
 	return k->exit && k->exit->code != 0;
 }
 
-/* The first bad death of the step: clocks of one node are comparable. An exit without a clock counts as the last. */
+/* The first bad death of the step: clocks of one node are comparable. An exit without a clock
+ * counts as the last. */
 static const struct rank *first_death(const struct job *j, const struct step *st, bool also_by_us)
 {
 	const struct rank *first = NULL;
 
-	for (int64_t r = st->first_rank; r < st->first_rank + st->n_ranks && (uint64_t)r < j->n_ranks; r++) {
+	for (int64_t r = st->first_rank;
+	     r < st->first_rank + st->n_ranks && (uint64_t)r < j->n_ranks; r++) {
 		const struct rank *k = &j->ranks[r];
 
 		if (!bad(k) || (!also_by_us && by_us(k)))
 			continue;
-		if (!first || (k->exit_mono_ns != MO_NONE && (first->exit_mono_ns == MO_NONE || k->exit_mono_ns < first->exit_mono_ns)))
+		if (!first ||
+		    (k->exit_mono_ns != MO_NONE &&
+		     (first->exit_mono_ns == MO_NONE || k->exit_mono_ns < first->exit_mono_ns)))
 			first = k;
 	}
 	return first;
@@ -53,7 +59,7 @@ static struct blame blame_step(const struct job *j, const struct step *st, bool 
 	struct blame b = { .step = st };
 
 	if (st->refused && mo_streq(st->refused_cause, "stale") && j->failed && !st->started)
-		return b;   /* the answer to our own kill of a launch that never arrived */
+		return b; /* the answer to our own kill of a launch that never arrived */
 	b.rank = first_death(j, st, also_by_us);
 	if (st->refused)
 		b.kind = B_REFUSED;
@@ -86,13 +92,16 @@ struct blame blame_find(const struct job *j, int64_t now, int64_t exit_wait_us)
 		if (b.kind != B_NONE)
 			return b;
 	}
-	if (j->first_exit0_at != MO_NONE && j->n_exited < (int64_t)j->n_ranks && now >= j->first_exit0_at + exit_wait_us)
+	if (j->first_exit0_at != MO_NONE && j->n_exited < (int64_t)j->n_ranks &&
+	    now >= j->first_exit0_at + exit_wait_us)
 		return (struct blame){ .kind = B_LATE };
 	return (struct blame){ 0 };
 }
 
-/* With every exit known: what is found late but explains the rest (refused, supervisor, node) comes first; then the death that was told first, unless its node shows an earlier
- * one, or it is a plain exit and another rank died of a signal that nobody here sent: such an exit may be its echo. */
+/* With every exit known: what is found late but explains the rest (refused, supervisor, node)
+ * comes first; then the death that was told first, unless its node shows an earlier one, or it
+ * is a plain exit and another rank died of a signal that nobody here sent: such an exit may be
+ * its echo. */
 struct blame blame_root(const struct job *j)
 {
 	const struct step *told = step_find(j, j->attempt, j->fail_node);
@@ -116,7 +125,8 @@ struct blame blame_root(const struct job *j)
 	}
 	if (best.kind >= B_NODE)
 		return best;
-	if (best.kind == B_SIGNAL && first.kind == B_EXIT && signal_of(best.rank) != SIGABRT && signal_of(best.rank) != SIGTERM)
+	if (best.kind == B_SIGNAL && first.kind == B_EXIT && signal_of(best.rank) != SIGABRT &&
+	    signal_of(best.rank) != SIGTERM)
 		return best;
 	return first.kind ? first : best;
 }
@@ -126,14 +136,16 @@ char *blame_cause(const struct job *j, const struct blame *b)
 	const char *name;
 
 	switch (b->kind) {
-	case B_REFUSED: return mo_strdup(b->step->refused_cause ? b->step->refused_cause : "refused");
+	case B_REFUSED:
+		return mo_strdup(b->step->refused_cause ? b->step->refused_cause : "refused");
 	case B_LOST: return mo_strdup("supervisor-lost");
 	case B_NODE: return mo_strdup("node-lost");
 	case B_ENDED: return mo_strdup("ended without exit status");
 	case B_LATE: return mo_strdup("exit-wait");
 	case B_ELSEWHERE: return mo_strdup("saved elsewhere");
 	case B_CONFIG: return mo_strdup("config");
-	case B_EXIT: case B_SIGNAL: break;
+	case B_EXIT:
+	case B_SIGNAL: break;
 	default: return mo_strdup(j->fail_cause ? j->fail_cause : "unknown");
 	}
 	if (mo_streq(b->rank->exit->cause, "oom"))
@@ -143,38 +155,48 @@ char *blame_cause(const struct job *j, const struct blame *b)
 	const char *meaning = engine_exit_meaning(&j->spec.engine, b->rank->exit->code);
 
 	if (b->kind == B_EXIT)
-		return mo_printf("exit code %lld%s%s", (long long)b->rank->exit->code, meaning ? ": " : "", meaning ? meaning : "");
+		return mo_printf("exit code %lld%s%s", (long long)b->rank->exit->code,
+				 meaning ? ": " : "", meaning ? meaning : "");
 	name = sigabbrev_np((int)signal_of(b->rank));
 	if (b->rank->exit->signal <= 0)
-		return mo_printf("exit code %lld, a shell's word for signal %lld%s%s", (long long)b->rank->exit->code, (long long)signal_of(b->rank), name ? " SIG" : "", name ? name : "");
-	return mo_printf("signal %lld%s%s", (long long)b->rank->exit->signal, name ? " SIG" : "", name ? name : "");
+		return mo_printf("exit code %lld, a shell's word for signal %lld%s%s",
+				 (long long)b->rank->exit->code, (long long)signal_of(b->rank),
+				 name ? " SIG" : "", name ? name : "");
+	return mo_printf("signal %lld%s%s", (long long)b->rank->exit->signal, name ? " SIG" : "",
+			 name ? name : "");
 }
 
 bool blame_refused_user(const struct step *st)
 {
-	static const char *const causes[] = { "bind", "exec", "user", "workdir", "prepare", "config" };
+	static const char *const causes[] = {
+		"bind", "exec", "user", "workdir", "prepare", "config"
+	};
 
 	return mo_enum_parse(causes, ELEMENTSOF(causes), st->refused_cause) >= 0;
 }
 
-/* The program could not bind: its port was taken between the look at it and the bind. Only while nothing was trained yet. */
+/* The program could not bind: its port was taken between the look at it and the bind. Only while
+ * nothing was trained yet. */
 bool blame_port_busy(const struct job *j, const struct blame *b)
 {
 	if (b->kind != B_EXIT || j->watermark != MO_NONE)
 		return false;
 	for (size_t i = 0; i < b->rank->n_tail; i++)
-		if (strcasestr(b->rank->tail[i], "address already in use") || strstr(b->rank->tail[i], "EADDRINUSE"))
+		if (strcasestr(b->rank->tail[i], "address already in use") ||
+		    strstr(b->rank->tail[i], "EADDRINUSE"))
 			return true;
 	return false;
 }
 
 const char *blame_class(const struct job *j, const struct blame *b)
 {
-	if (b->kind == B_ELSEWHERE || b->kind == B_CONFIG || (b->kind == B_REFUSED && b->step && blame_refused_user(b->step)))
+	if (b->kind == B_ELSEWHERE || b->kind == B_CONFIG ||
+	    (b->kind == B_REFUSED && b->step && blame_refused_user(b->step)))
 		return "user_error";
 	if (b->kind == B_NODE)
 		return "node_fault";
-	if (b->kind == B_EXIT && b->rank && j->watermark == MO_NONE && b->rank->exit->code > 0 && !mo_streq(b->rank->exit->cause, "oom"))
+	if (b->kind == B_EXIT && b->rank && j->watermark == MO_NONE && b->rank->exit->code > 0 &&
+	    !mo_streq(b->rank->exit->cause, "oom"))
 		return "user_error";
 	return "transient";
 }
@@ -182,15 +204,16 @@ const char *blame_class(const struct job *j, const struct blame *b)
 /* Both places, and the ways on. Caller frees. */
 char *blame_elsewhere(const struct job *j)
 {
-	return mo_printf("the engine saved to %s, and not to checkpoint.dir %s: nothing there would be "
-			 "resumed; a new submit with --set checkpoint.dir of the place where it saves "
-			 "goes on from there",
+	return mo_printf("the engine saved to %s, and not to checkpoint.dir %s: nothing there "
+			 "would be resumed; a new submit with --set checkpoint.dir of the place "
+			 "where it saves goes on from there",
 			 j->elsewhere, j->spec.recipe.checkpoint.dir);
 }
 
 char *blame_config(const struct job *j)
 {
-	return mo_printf("the engine's configuration on %s" SAID "%s", j->config_node, j->config_refused);
+	return mo_printf("the engine's configuration on %s" SAID "%s", j->config_node,
+			 j->config_refused);
 }
 
 void blame_evidence(const struct job *j, const struct blame *b, char ***texts, size_t *n)
@@ -209,7 +232,8 @@ void blame_evidence(const struct job *j, const struct blame *b, char ***texts, s
 		mo_strs_add(texts, n, b->rank->tail[i]);
 }
 
-/* The step that was stopped on its machine, when that explains the end: peers of stopped ranks end too, and their word may come first. NULL = it does not. */
+/* The step that was stopped on its machine, when that explains the end: peers of stopped ranks
+ * end too, and their word may come first. NULL = it does not. */
 const struct step *blame_outside(const struct job *j, const struct blame *b)
 {
 	int64_t signal = b->kind == B_SIGNAL ? signal_of(b->rank) : 0;

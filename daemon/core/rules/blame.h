@@ -1,18 +1,34 @@
-/* Who was first: of all that an attempt's notes, exits, refusals, boots and fences show, the one thing
- * that explains the rest. Pure; called by policy.c and incident.c.
+/* Who was first: of all that an attempt's notes, exits, refusals, boots and fences show, the one
+ * thing that explains the rest. Pure; called by policy.c and incident.c.
  *   blame_find   at the first evidence, when every other rank is still to be killed
  *   blame_root   when every step is proved gone, by which time all exits are known
- * What the kinds mean for the job is policy.c's. Silence is never evidence here: a node that is not
- * heard is blamed for nothing, and an exit that we asked for is no death. */
+ * What the kinds mean for the job is policy.c's. Silence is never evidence here: a node that is
+ * not heard is blamed for nothing, and an exit that we asked for is no death. */
 #pragma once
 #include "daemon/core/state/state.h"
 
 /* In the order of their weight, once all exits are known. */
-enum blame_kind { B_NONE, B_LATE, B_ENDED, B_EXIT, B_SIGNAL, B_NODE, B_LOST, B_REFUSED, B_CONFIG, B_ELSEWHERE };
+enum blame_kind {
+	B_NONE,
+	B_LATE,
+	B_ENDED,
+	B_EXIT,
+	B_SIGNAL,
+	B_NODE,
+	B_LOST,
+	B_REFUSED,
+	B_CONFIG,
+	B_ELSEWHERE
+};
 /* step, rank: NULL = none is to blame for itself. They point into the job. */
-struct blame { int kind; const struct step *step; const struct rank *rank; };
+struct blame {
+	int kind;
+	const struct step *step;
+	const struct rank *rank;
+};
 
-/* First evidence, in the order of steps; a late exit when there is none. B_NONE: no evidence yet. */
+/* First evidence, in the order of steps; a late exit when there is none. B_NONE: no evidence
+ * yet. */
 struct blame blame_find(const struct job *j, int64_t now, int64_t exit_wait_us);
 struct blame blame_root(const struct job *j);
 /* The step that was stopped on its machine, when that explains the end; NULL = it does not. */

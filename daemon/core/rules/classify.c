@@ -11,10 +11,12 @@
 #include "lib/base/parse.h"
 #include "lib/model/limits.h"
 
-#define EVIDENCE_MAX 5        /* lines of the deciding rule that are shown */
-#define EVIDENCE_BYTES 400    /* of one of them */
+#define EVIDENCE_MAX 5     /* lines of the deciding rule that are shown */
+#define EVIDENCE_BYTES 400 /* of one of them */
 
-struct compiled { pcre2_code *match, *unless; };
+struct compiled {
+	pcre2_code *match, *unless;
+};
 struct classifier {
 	struct failure_rules rules;
 	struct compiled *compiled;
@@ -27,13 +29,16 @@ static pcre2_code *compile(const char *pattern, struct mo_error *err, int *r)
 	int code;
 	PCRE2_SIZE offset;
 	PCRE2_UCHAR text[256] = "";
-	pcre2_code *re = pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED, PCRE2_CASELESS | PCRE2_DUPNAMES, &code, &offset, NULL);
+	pcre2_code *re = pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED,
+				       PCRE2_CASELESS | PCRE2_DUPNAMES, &code, &offset, NULL);
 	if (!re) {
 		pcre2_get_error_message(code, text, sizeof(text));
-		*r = mo_error_set(err, -EINVAL, "failure signatures: pattern '%s': %s", pattern, (const char *)text);
+		*r = mo_error_set(err, -EINVAL, "failure signatures: pattern '%s': %s", pattern,
+				  (const char *)text);
 		return NULL;
 	}
-	pcre2_jit_compile(re, PCRE2_JIT_COMPLETE); /* only faster; without it the interpreter answers the same */
+	/* only faster; without it the interpreter answers the same */
+	pcre2_jit_compile(re, PCRE2_JIT_COMPLETE);
 	return re;
 }
 
@@ -57,8 +62,10 @@ int classifier_new(const struct failure_rules *rules, struct classifier **ret, s
 	c->rank = compile(rules->rank, err, &r);
 	c->collective = compile(rules->collective, err, &r);
 	for (size_t i = 0; i < rules->n_rules; i++) {
-		c->compiled[i].match = compile_any(rules->rules[i].match, rules->rules[i].n_match, err, &r);
-		c->compiled[i].unless = compile_any(rules->rules[i].unless, rules->rules[i].n_unless, err, &r);
+		c->compiled[i].match =
+			compile_any(rules->rules[i].match, rules->rules[i].n_match, err, &r);
+		c->compiled[i].unless =
+			compile_any(rules->rules[i].unless, rules->rules[i].n_unless, err, &r);
 	}
 	c->data = pcre2_match_data_create(64, NULL);
 	if (!c->data)
@@ -93,19 +100,22 @@ static bool matches(const struct classifier *c, const pcre2_code *re, const char
 }
 
 /* Number in the named group (of several with this name the one that took part); MO_NONE. */
-static int64_t group(const struct classifier *c, const pcre2_code *re, const char *line, size_t n, const char *name)
+static int64_t group(const struct classifier *c, const pcre2_code *re, const char *line, size_t n,
+		     const char *name)
 {
 	PCRE2_UCHAR *text = NULL;
 	PCRE2_SIZE length;
 	int64_t v = MO_NONE;
-	if (!matches(c, re, line, n) || pcre2_substring_get_byname(c->data, (PCRE2_SPTR)name, &text, &length) < 0)
+	if (!matches(c, re, line, n) ||
+	    pcre2_substring_get_byname(c->data, (PCRE2_SPTR)name, &text, &length) < 0)
 		return MO_NONE;
 	(void)mo_parse_i64((const char *)text, 0, INT64_MAX, &v);
 	pcre2_substring_free(text);
 	return v;
 }
 
-/* Line without ANSI sequences and trailing blanks, into out (MO_LINE_MAX bytes); returns its length. */
+/* Line without ANSI sequences and trailing blanks, into out (MO_LINE_MAX bytes); returns its
+ * length. */
 static size_t clean(const char *line, size_t n, char *out)
 {
 	size_t k = mo_line_plain(line, MO_MIN(n, (size_t)MO_LINE_MAX), out);
@@ -115,20 +125,24 @@ static size_t clean(const char *line, size_t n, char *out)
 	return k;
 }
 
-struct lag { int64_t rank, last; };
+struct lag {
+	int64_t rank, last;
+};
 struct scan {
 	const struct classifier *c;
 	int source;
-	int64_t progress;                /* highest iteration seen so far */
-	int64_t best_order;              /* INT64_MAX = nothing yet */
+	int64_t progress;   /* highest iteration seen so far */
+	int64_t best_order; /* INT64_MAX = nothing yet */
 	const struct failure_rule *best;
 	bool best_late;
 	bool exited_ok;
 	struct failure_verdict *ret;
-	struct lag *lags; size_t n_lags;
+	struct lag *lags;
+	size_t n_lags;
 };
 
-static void add_evidence(struct failure_verdict *ret, int source, int64_t number, const char *text, size_t n)
+static void add_evidence(struct failure_verdict *ret, int source, int64_t number, const char *text,
+			 size_t n)
 {
 	if (ret->n_evidence == EVIDENCE_MAX)
 		return;
@@ -142,7 +156,8 @@ static void add_evidence(struct failure_verdict *ret, int source, int64_t number
 	e->text = mo_strndup(text, MO_MIN(n, (size_t)EVIDENCE_BYTES));
 }
 
-static void hit(struct scan *s, const struct failure_rule *rule, int64_t number, const char *line, size_t n)
+static void hit(struct scan *s, const struct failure_rule *rule, int64_t number, const char *line,
+		size_t n)
 {
 	if (s->best == rule) {
 		add_evidence(s->ret, s->source, number, line, n);
@@ -158,7 +173,8 @@ static void hit(struct scan *s, const struct failure_rule *rule, int64_t number,
 	add_evidence(s->ret, s->source, number, line, n);
 }
 
-/* Only as good as the rule at hand: while the deciding rule gathers evidence, weaker ones cannot win any more. */
+/* Only as good as the rule at hand: while the deciding rule gathers evidence, weaker ones cannot
+ * win any more. */
 static void scan_line(struct scan *s, int64_t number, const char *line, size_t n)
 {
 	const struct classifier *c = s->c;
@@ -172,15 +188,18 @@ static void scan_line(struct scan *s, int64_t number, const char *line, size_t n
 	}
 	for (size_t i = 0; i < c->rules.n_rules; i++) {
 		const struct failure_rule *rule = &c->rules.rules[i];
-		bool here = rule->source == s->source || (rule->source == FROM_ANY && s->source != FROM_EXIT);
+		bool here = rule->source == s->source ||
+			    (rule->source == FROM_ANY && s->source != FROM_EXIT);
 		if (!here || rule->order > s->best_order || (rule->weak && s->exited_ok))
 			continue;
-		if (matches(c, c->compiled[i].match, line, n) && !matches(c, c->compiled[i].unless, line, n))
+		if (matches(c, c->compiled[i].match, line, n) &&
+		    !matches(c, c->compiled[i].unless, line, n))
 			hit(s, rule, number, line, n);
 	}
 }
 
-/* Progress bars overwrite themselves with \r: pieces between them are lines of their own, with the same number. */
+/* Progress bars overwrite themselves with \r: pieces between them are lines of their own, with
+ * the same number. */
 static void scan_text(struct scan *s, int source, const char *text, size_t n)
 {
 	_cleanup_(mo_freep) char *line = mo_alloc(MO_LINE_MAX + 1);
@@ -208,7 +227,9 @@ static void scan_exit(struct scan *s, const struct classify_input *in)
 		sig = in->code - 128;
 	if (sig == MO_NONE && in->code == MO_NONE)
 		return;
-	_cleanup_(mo_freep) char *shown = sig != MO_NONE ? mo_printf("signal:%lld", (long long)sig) : mo_printf("exit:%lld", (long long)in->code);
+	_cleanup_(mo_freep) char *shown = sig != MO_NONE
+						  ? mo_printf("signal:%lld", (long long)sig)
+						  : mo_printf("exit:%lld", (long long)in->code);
 	size_t n = MO_MIN(strlen(shown), sizeof(text) - 1);
 	memcpy(text, shown, n);
 	text[n] = 0;
@@ -216,7 +237,8 @@ static void scan_exit(struct scan *s, const struct classify_input *in)
 	scan_line(s, MO_NONE, text, n);
 }
 
-/* In a hang the ranks that complain waited for another: the one whose collectives are furthest behind, if there is exactly one. */
+/* In a hang the ranks that complain waited for another: the one whose collectives are furthest
+ * behind, if there is exactly one. */
 static int64_t lagging_rank(const struct scan *s)
 {
 	int64_t rank = MO_NONE, lowest = INT64_MAX;
@@ -235,14 +257,21 @@ static int64_t lagging_rank(const struct scan *s)
 	return unique && differ ? rank : MO_NONE;
 }
 
-void classify(const struct classifier *c, const struct classify_input *in, struct failure_verdict *ret)
+void classify(const struct classifier *c, const struct classify_input *in,
+	      struct failure_verdict *ret)
 {
-	struct scan s = { .c = c, .progress = -1, .best_order = INT64_MAX, .exited_ok = in->code == 0 && in->signal == MO_NONE, .ret = ret };
+	struct scan s = { .c = c,
+			  .progress = -1,
+			  .best_order = INT64_MAX,
+			  .exited_ok = in->code == 0 && in->signal == MO_NONE,
+			  .ret = ret };
 	ret->first_rank = MO_NONE;
 	scan_text(&s, FROM_KERNEL, in->kernel, in->n_kernel);
 	scan_text(&s, FROM_LOG, in->log, in->n_log);
 	scan_exit(&s, in);
-	ret->class = !s.best ? FAIL_OK : s.best_late && s.best->late >= 0 ? s.best->late : s.best->class;
+	ret->class = !s.best                            ? FAIL_OK
+		     : s.best_late && s.best->late >= 0 ? s.best->late
+							: s.best->class;
 	mo_str_set(&ret->why, s.best ? s.best->why : NULL);
 	if (ret->class == FAIL_HANG)
 		ret->first_rank = lagging_rank(&s);

@@ -1,14 +1,21 @@
-/* Level-triggered commands: what is due for a node follows from the state alone and is repeated in every reply until notes or reports show that it happened.
+/* Level-triggered commands: what is due for a node follows from the state alone and is repeated
+ * in every reply until notes or reports show that it happened.
  *   step                                                        command
- *   wanted, not reported by the agent                           LAUNCH, unless its node holds a step that was never stored
- *   planned stop                                                STOP (signal, then SIGKILL after grace)
+ *   wanted, not reported by the agent                           LAUNCH, unless its node holds a
+ *                                                               step that was never stored
+ *   planned stop                                                STOP (signal, then SIGKILL after
+ *                                                               grace)
  *   failed attempt, cancel --now, stop of a launch never seen   KILL
- *   taken for dead by a fence, its node is back in that boot    KILL, unless its agent does not know the step
+ *   taken for dead by a fence, its node is back in that boot    KILL, unless its agent does not
+ *                                                               know the step
  *   gone, everything applied, attempt over                      FORGET
  *   never stored, an operator wants it ended (moectl resolve)   KILL, then FORGET
  *   failed, the next attempt waits for the node's checks        CHECK
- * SCANs that verify a checkpoint after its save go to the nodes that verify.c names. And one SCAN by the node of rank 0 when a job is completed, or is over while checkpoint.keep was removing (checkpoint_end_node), beside those that schedule.c and checkpoint.keep want.
- * What was told last is remembered only to decide whether a held sync is answered at once; nothing depends on it. */
+ * SCANs that verify a checkpoint after its save go to the nodes that verify.c names. And one
+ * SCAN by the node of rank 0 when a job is completed, or is over while checkpoint.keep was
+ * removing (checkpoint_end_node), beside those that schedule.c and checkpoint.keep want. What
+ * was told last is remembered only to decide whether a held sync is answered at once; nothing
+ * depends on it. */
 #include "daemon/core/rules/commands.h"
 
 #include <string.h>
@@ -22,7 +29,8 @@
 #include "daemon/core/update/checkpoint_keep.h"
 #include "daemon/core/update/verify.h"
 
-#define KNOWN_MAX 256                  /* manifests in one scan order; older checkpoints are judged anew */
+/* manifests in one scan order; older checkpoints are judged anew */
+#define KNOWN_MAX 256
 
 int command_for(const struct core *c, const struct job *j, const struct step *s)
 {
@@ -34,17 +42,21 @@ int command_for(const struct core *c, const struct job *j, const struct step *s)
 	if (s->gone && s->ended)
 		return over ? CMD_FORGET : -1;
 	if (s->missing)
-		return -1;         /* its agent could only answer that it has no such step, which proves nothing of one that it lost */
+		/* its agent could only answer that it has no such step, which proves nothing of
+		 * one that it lost */
+		return -1;
 	if (s->gone)
 		return CMD_KILL;
 	if (over)
 		return -1;
 	if (j->state != JOB_STOPPING && !j->failed)
-		return s->accepted || n->token_expired || n->strange_steps ? -1 : CMD_LAUNCH;   /* a step that nobody knows may use the same GPUs */
+		/* a step that nobody knows may use the same GPUs */
+		return s->accepted || n->token_expired || n->strange_steps ? -1 : CMD_LAUNCH;
 	return j->failed || j->intent_now || !s->accepted ? CMD_KILL : CMD_STOP;
 }
 
-static struct command *add(const struct core *c, struct sync_reply *ret, int kind, int64_t job, int64_t attempt, const char *node)
+static struct command *add(const struct core *c, struct sync_reply *ret, int kind, int64_t job,
+			   int64_t attempt, const char *node)
 {
 	struct command *k = MO_ADD(ret, commands, &command_desc);
 
@@ -57,7 +69,8 @@ static struct command *add(const struct core *c, struct sync_reply *ret, int kin
 	return k;
 }
 
-static void add_step(const struct core *c, const struct job *j, const struct step *s, struct sync_reply *ret)
+static void add_step(const struct core *c, const struct job *j, const struct step *s,
+		     struct sync_reply *ret)
 {
 	int kind = command_for(c, j, s);
 	struct command *k;
@@ -75,7 +88,8 @@ static void add_step(const struct core *c, const struct job *j, const struct ste
 	}
 }
 
-static struct command *add_scan(const struct core *c, const struct job *j, int64_t attempt, const char *node, struct sync_reply *ret)
+static struct command *add_scan(const struct core *c, const struct job *j, int64_t attempt,
+				const char *node, struct sync_reply *ret)
 {
 	struct command *k = add(c, ret, CMD_SCAN, j->id, attempt, node);
 
@@ -84,12 +98,15 @@ static struct command *add_scan(const struct core *c, const struct job *j, int64
 	k->layout = mo_desc_dup(&ckpt_layout_desc, &j->spec.engine.layout);
 	k->user = mo_strdup(j->spec.user);
 	k->allow_root = j->spec.allow_root;
-	k->level = mo_strdup(mo_streq(j->spec.recipe.checkpoint.verify, "marker") ? "marker" : "sizes");   /* crc is for the time after a save (verify.c) */
+	/* crc is for the time after a save (verify.c) */
+	k->level = mo_strdup(mo_streq(j->spec.recipe.checkpoint.verify, "marker") ? "marker"
+										  : "sizes");
 	k->world = job_world(j);
 	return k;
 }
 
-/* What was verified: only its manifest is compared. Superseded ones are looked at anew: they may be written again. */
+/* What was verified: only its manifest is compared. Superseded ones are looked at anew: they may
+ * be written again. */
 static void add_known(const struct job *j, struct command *k)
 {
 	for (size_t i = j->n_checkpoints; i > 0 && k->n_known < KNOWN_MAX; i--) {
@@ -104,9 +121,11 @@ static void add_known(const struct job *j, struct command *k)
 	}
 }
 
-static void add_verify(const struct core *c, const struct job *j, const char *node, struct sync_reply *ret)
+static void add_verify(const struct core *c, const struct job *j, const char *node,
+		       struct sync_reply *ret)
 {
-	for (int64_t part = verify_next(&c->state, j, node, 0); part >= 0; part = verify_next(&c->state, j, node, part + 1))
+	for (int64_t part = verify_next(&c->state, j, node, 0); part >= 0;
+	     part = verify_next(&c->state, j, node, part + 1))
 		verify_command(j, part, add_scan(c, j, verify_order(j, part), node, ret));
 }
 
@@ -138,12 +157,13 @@ bool scan_asked(const struct core *c, const struct job *j, const char *node, int
 				return true;
 		return false;
 	}
-	if (attempt < 0 || j->end_scan)   /* by the node of rank 0 */
+	if (attempt < 0 || j->end_scan) /* by the node of rank 0 */
 		return j->n_ranks > 0 && mo_streq(j->ranks[0].node, node);
 	return l && ids_has(l->scans, l->n_scans, j->id);
 }
 
-static void add_prune(const struct core *c, const struct job *j, const char *node, struct sync_reply *ret)
+static void add_prune(const struct core *c, const struct job *j, const char *node,
+		      struct sync_reply *ret)
 {
 	int64_t order = prune_order(j, node);
 
@@ -152,7 +172,8 @@ static void add_prune(const struct core *c, const struct job *j, const char *nod
 }
 
 /* The last look at an ended job's directory; what was to be removed goes with it. */
-static void add_end_scan(const struct core *c, const struct job *j, const char *node, struct sync_reply *ret)
+static void add_end_scan(const struct core *c, const struct job *j, const char *node,
+			 struct sync_reply *ret)
 {
 	struct command *k = add_scan(c, j, job_next_attempt(j), node, ret);
 
@@ -161,12 +182,14 @@ static void add_end_scan(const struct core *c, const struct job *j, const char *
 }
 
 /* Before an attempt. A fresh start that was asked for needs nothing back. */
-static void add_scan_before(const struct core *c, const struct job *j, const char *node, struct sync_reply *ret)
+static void add_scan_before(const struct core *c, const struct job *j, const char *node,
+			    struct sync_reply *ret)
 {
 	struct command *k = add_scan(c, j, job_next_attempt(j), node, ret);
 
 	add_known(j, k);
-	k->restore = j->spec.engine.layout.unnumbered && j->restart_from == MO_NONE && (j->attempt > 0 || j->spec.recipe.checkpoint.resume != -2);
+	k->restore = j->spec.engine.layout.unnumbered && j->restart_from == MO_NONE &&
+		     (j->attempt > 0 || j->spec.recipe.checkpoint.resume != -2);
 }
 
 /* FNV-1a over what is due. 0 = nothing. */
@@ -189,7 +212,8 @@ static const struct job *ends_here(const struct core *c, size_t i, const char *n
 	return j && mo_streq(checkpoint_end_node(j), node) ? j : NULL;
 }
 
-/* What is ordered about a step that we do not have: enum command_kind, or -1 = it is kept as it is. */
+/* What is ordered about a step that we do not have: enum command_kind, or -1 = it is kept as it
+ * is. */
 static int stray_command(const struct core *c, const char *node, const struct stray *s)
 {
 	bool discarded = step_discarded(node_find(&c->state, node), s->job, s->attempt);
@@ -206,7 +230,8 @@ static uint64_t due(const struct core *c, const char *node, const struct live *l
 	for (size_t i = 0; i < l->n_jobs; i++) {
 		const struct job *j = job_find(&c->state, l->jobs[i]);
 
-		for (const struct step *st = j ? step_next(j, node, -1) : NULL; st; st = step_next(j, node, st->attempt)) {
+		for (const struct step *st = j ? step_next(j, node, -1) : NULL; st;
+		     st = step_next(j, node, st->attempt)) {
 			int kind = command_for(c, j, st);
 
 			if (kind >= 0)
@@ -214,7 +239,8 @@ static uint64_t due(const struct core *c, const char *node, const struct live *l
 		}
 		if (j && prune_order(j, node))
 			hash = mix(hash, CMD_SCAN, j->id, prune_order(j, node));
-		for (int64_t part = j ? verify_next(&c->state, j, node, 0) : -1; part >= 0; part = verify_next(&c->state, j, node, part + 1))
+		for (int64_t part = j ? verify_next(&c->state, j, node, 0) : -1; part >= 0;
+		     part = verify_next(&c->state, j, node, part + 1))
 			hash = mix(hash, CMD_SCAN, j->id, verify_order(j, part));
 	}
 	for (size_t i = 0; i < l->n_scans; i++) {
@@ -268,14 +294,23 @@ void core_acks(const struct core *c, const char *node, struct sync_reply *ret)
 	for (size_t i = 0; l && i < l->n_jobs; i++) {
 		const struct job *j = job_find(&c->state, l->jobs[i]);
 
-		for (const struct step *st = j ? step_next(j, node, -1) : NULL; st; st = step_next(j, node, st->attempt))
-			*MO_ADD(ret, acks, &step_ack_desc) = (struct step_ack){ .job = j->id, .attempt = st->attempt, .through = st->through, .known = true };
+		for (const struct step *st = j ? step_next(j, node, -1) : NULL; st;
+		     st = step_next(j, node, st->attempt))
+			*MO_ADD(ret, acks, &step_ack_desc) =
+				(struct step_ack){ .job = j->id,
+						   .attempt = st->attempt,
+						   .through = st->through,
+						   .known = true };
 	}
 	for (size_t i = 0; l && i < l->n_strays; i++) {
 		const struct stray *s = &l->strays[i];
 		bool forget = stray_command(c, node, s) == CMD_FORGET;
 
-		*MO_ADD(ret, acks, &step_ack_desc) = (struct step_ack){ .job = s->job, .attempt = s->attempt, .through = forget ? s->written : 0, .known = forget };
+		*MO_ADD(ret, acks, &step_ack_desc) =
+			(struct step_ack){ .job = s->job,
+					   .attempt = s->attempt,
+					   .through = forget ? s->written : 0,
+					   .known = forget };
 	}
 }
 
@@ -289,7 +324,8 @@ void core_sync_reply(struct core *c, const char *node, struct sync_reply *ret)
 	for (size_t i = 0; i < l->n_jobs; i++) {
 		const struct job *j = job_find(&c->state, l->jobs[i]);
 
-		for (const struct step *st = j ? step_next(j, node, -1) : NULL; st; st = step_next(j, node, st->attempt))
+		for (const struct step *st = j ? step_next(j, node, -1) : NULL; st;
+		     st = step_next(j, node, st->attempt))
 			add_step(c, j, st, ret);
 		if (j)
 			add_prune(c, j, node, ret);

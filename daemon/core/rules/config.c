@@ -1,7 +1,7 @@
-/* What a node read of the engine's own configuration (note.config), once the shell has judged it by the
- * rules for recipes: the job is from then on what that says, and what the two break together ends the
- * attempt as it would have ended the submit. Only files of nodes count for what the ranks do, so what a
- * submit read elsewhere is held against them.
+/* What a node read of the engine's own configuration (note.config), once the shell has judged it
+ * by the rules for recipes: the job is from then on what that says, and what the two break
+ * together ends the attempt as it would have ended the submit. Only files of nodes count for
+ * what the ranks do, so what a submit read elsewhere is held against them.
  *   REC_NOTES with a configuration -> job.config_due, FX_CONFIG -> (shell) EV_CONFIG -> REC_CONFIG
  * A controller that dies in between asks again at its start. */
 #include "daemon/core/rules/config.h"
@@ -16,7 +16,8 @@
 #include "lib/model/limits.h"
 
 #define WARNINGS_TOLD 10
-#define LATE_US (60 * 1000000LL) /* an attempt that trains for so long was not judged at its start */
+/* an attempt that trains for so long was not judged at its start */
+#define LATE_US (60 * 1000000LL)
 
 void config_ask(struct turn *t, const struct job *j)
 {
@@ -32,8 +33,8 @@ bool config_awaited(const struct job *j)
 	       recipe_leaves(&j->spec.recipe, "steps");
 }
 
-/* Another one that was launched and has not ended, and saves there. A place below the home, of a job without
- * engine.workdir, is that of one user. */
+/* Another one that was launched and has not ended, and saves there. A place below the home, of a
+ * job without engine.workdir, is that of one user. */
 static const struct job *saver_of(const struct state *s, const struct job *j, const char *dir)
 {
 	for (size_t i = 0; dir && i < s->n_jobs; i++) {
@@ -53,16 +54,16 @@ static void refuse_shared(const struct state *s, const struct job *j, struct con
 
 	if (!k)
 		return;
-	c->refused = mo_printf(
-		"%s: the engine saves to %s, which is that of j-%lld (%s), which is %s: give this job a "
-		"checkpoint.dir of its own, or submit it when j-%lld has ended",
-		c->directory_said ? c->directory_said : "its names", c->directory, (long long)k->id,
-		k->spec.recipe.name ? k->spec.recipe.name : "?", job_state_names[k->state],
-		(long long)k->id);
+	c->refused = mo_printf("%s: the engine saves to %s, which is that of j-%lld (%s), which is "
+			       "%s: give this job a checkpoint.dir of its own, or submit it when "
+			       "j-%lld has ended",
+			       c->directory_said ? c->directory_said : "its names", c->directory,
+			       (long long)k->id, k->spec.recipe.name ? k->spec.recipe.name : "?",
+			       job_state_names[k->state], (long long)k->id);
 }
 
-/* It trains: with these files in an attempt before, under rules of then, or all the time while nobody
- * judged it (the controller was away, or an older one did not ask). */
+/* It trains: with these files in an attempt before, under rules of then, or all the time while
+ * nobody judged it (the controller was away, or an older one did not ask). */
 static bool trains_with_it(const struct turn *t, const struct job *j, const struct config_read *c)
 {
 	bool before = j->watermark != MO_NONE && c->hash && mo_streq(c->hash, j->config_hash);
@@ -76,8 +77,8 @@ static void let_train(const struct turn *t, const struct job *j, struct config_r
 {
 	if (!c->refused || !trains_with_it(t, j, c))
 		return;
-	mo_strs_printf(&c->warnings, &c->n_warnings, "%s; the job trains with it already, and goes on",
-		       c->refused);
+	mo_strs_printf(&c->warnings, &c->n_warnings,
+		       "%s; the job trains with it already, and goes on", c->refused);
 	mo_str_set(&c->refused, NULL);
 }
 
@@ -87,8 +88,8 @@ static void cut(char *text)
 		text[mo_utf8_cut(text, MO_TEXT_MAX)] = 0;
 }
 
-/* It repeats words of the files, which are of the user's making, and is kept with the job, its reason and
- * its incident. A directory of more is none. */
+/* It repeats words of the files, which are of the user's making, and is kept with the job, its
+ * reason and its incident. A directory of more is none. */
 static void cut_texts(struct config_read *c)
 {
 	cut(c->refused);
@@ -117,16 +118,19 @@ static void tell_differs(struct turn *t, const struct job *j)
 	data_str(&b, "node", j->config_node);
 	data_str(&b, "submit", submit);
 	data_str(&b, "hash", j->config_hash);
-	event_emit(t, EVENT_CONFIG_DIFFERS, j->id, j->config_node, MO_NONE, j->attempt, data_end(&b),
-		   "the engine's files on %s are others (%s) than those that the submit read (%s): what "
-		   "%s has is what trains",
+	event_emit(t, EVENT_CONFIG_DIFFERS, j->id, j->config_node, MO_NONE, j->attempt,
+		   data_end(&b),
+		   "the engine's files on %s are others (%s) than those that the submit read (%s): "
+		   "what %s has is what trains",
 		   j->config_node, j->config_hash, submit, j->config_node);
 }
 
 static void tell_read(struct turn *t, const struct job *j)
 {
 	_cleanup_(mo_freep) char *steps =
-		j->spec.recipe.steps == MO_NONE ? NULL : mo_printf(": %lld steps", (long long)j->spec.recipe.steps);
+		j->spec.recipe.steps == MO_NONE
+			? NULL
+			: mo_printf(": %lld steps", (long long)j->spec.recipe.steps);
 	struct mo_buf b = { 0 };
 
 	if (j->spec.recipe.experiment_hash)
@@ -135,8 +139,8 @@ static void tell_read(struct turn *t, const struct job *j)
 	data_str(&b, "hash", j->config_hash);
 	data_int(&b, "steps", j->spec.recipe.steps);
 	event_emit(t, EVENT_CONFIG_READ, j->id, j->config_node, MO_NONE, j->attempt, data_end(&b),
-		   "the engine's own configuration was read on %s and holds by all rules%s", j->config_node,
-		   steps ? steps : "");
+		   "the engine's own configuration was read on %s and holds by all rules%s",
+		   j->config_node, steps ? steps : "");
 }
 
 static void tell_warnings(struct turn *t, const struct job *j, const struct config_read *c)
@@ -146,8 +150,9 @@ static void tell_warnings(struct turn *t, const struct job *j, const struct conf
 
 		data_str(&b, "node", j->config_node);
 		data_str(&b, "text", c->warnings[i]);
-		event_emit(t, EVENT_CONFIG_WARNING, j->id, j->config_node, MO_NONE, j->attempt, data_end(&b),
-			   "the engine's configuration on %s" SAID "%s", j->config_node, c->warnings[i]);
+		event_emit(t, EVENT_CONFIG_WARNING, j->id, j->config_node, MO_NONE, j->attempt,
+			   data_end(&b), "the engine's configuration on %s" SAID "%s",
+			   j->config_node, c->warnings[i]);
 	}
 }
 
@@ -158,17 +163,18 @@ static void tell_no_save(struct turn *t, const struct job *j)
 	int64_t every = j->every > 0 ? j->every : r->checkpoint.every;
 	struct mo_buf b = { 0 };
 
-	if (!r->checkpoint.dir || !r->checkpoint.automatic || r->steps == MO_NONE || every <= r->steps)
+	if (!r->checkpoint.dir || !r->checkpoint.automatic || r->steps == MO_NONE ||
+	    every <= r->steps)
 		return;
 	data_str(&b, "node", j->config_node);
-	_cleanup_(mo_freep) char *text = mo_printf(
-		"checkpoint.every: auto began with %lld iterations, and there are %lld steps: this attempt "
-		"saves nothing before its end; give checkpoint.every",
-		(long long)every, (long long)r->steps);
+	_cleanup_(mo_freep) char *text =
+		mo_printf("checkpoint.every: auto began with %lld iterations, and there are %lld "
+			  "steps: this attempt saves nothing before its end; give checkpoint.every",
+			  (long long)every, (long long)r->steps);
 
 	data_str(&b, "text", text);
-	event_emit(t, EVENT_CONFIG_WARNING, j->id, j->config_node, MO_NONE, j->attempt, data_end(&b),
-		   "the engine's configuration on %s: %s", j->config_node, text);
+	event_emit(t, EVENT_CONFIG_WARNING, j->id, j->config_node, MO_NONE, j->attempt,
+		   data_end(&b), "the engine's configuration on %s: %s", j->config_node, text);
 }
 
 void config_judged(struct turn *t)
@@ -189,7 +195,8 @@ void config_judged(struct turn *t)
 	refuse_shared(&t->core->state, j, r.config);
 	if (r.config->unjudged)
 		mo_strs_add(&r.config->warnings, &r.config->n_warnings, r.config->unjudged);
-	const struct config_read *kept = r.config; /* the record's, which lives as long as the turn */
+	/* the record's, which lives as long as the turn */
+	const struct config_read *kept = r.config;
 
 	turn_emit(t, &r);
 	j = job_find(&t->core->state, e->job);

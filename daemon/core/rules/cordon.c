@@ -1,5 +1,7 @@
-/* What follows from the word of agents about their nodes' health: records, events, cordons, and the wait of a failed job for the on-failure checks of its nodes. Rules: health.h.
- * Rates are limited, so that a check that flaps fills neither the store nor the ring of events: what is not stored is not acknowledged, and the agent says its newest word again. */
+/* What follows from the word of agents about their nodes' health: records, events, cordons, and
+ * the wait of a failed job for the on-failure checks of its nodes. Rules: health.h. Rates are
+ * limited, so that a check that flaps fills neither the store nor the ring of events: what is
+ * not stored is not acknowledged, and the agent says its newest word again. */
 #include "daemon/core/rules/cordon.h"
 
 #include <string.h>
@@ -10,13 +12,13 @@
 #include "daemon/core/state/health.h"
 #include "lib/base/buf.h"
 
-#define STORE_BURST 20                     /* words of one node ... */
-#define STORE_EVERY_US (10 * 1000000LL)    /* ... and then one in this time */
-#define TELL_BURST 10                      /* events of one node */
+#define STORE_BURST 20                  /* words of one node ... */
+#define STORE_EVERY_US (10 * 1000000LL) /* ... and then one in this time */
+#define TELL_BURST 10                   /* events of one node */
 #define TELL_EVERY_US (60 * 1000000LL)
-#define TELL_ALL_BURST 500                 /* of all nodes */
+#define TELL_ALL_BURST 500 /* of all nodes */
 #define TELL_ALL_EVERY_US (2 * 1000000LL)
-#define FINDINGS_MAX 10                    /* named as evidence of one incident */
+#define FINDINGS_MAX 10 /* named as evidence of one incident */
 
 /* One more, of `burst` of which one comes back in `every`. */
 static bool take(int64_t *full_until, int64_t now, int64_t burst, int64_t every, bool really)
@@ -42,7 +44,8 @@ bool may_tell_health(struct turn *t, struct live *l)
 {
 	struct core *c = t->core;
 
-	if (!take(&l->tell_until, t->now, TELL_BURST, TELL_EVERY_US, false) || !take(&c->tell_until, t->now, TELL_ALL_BURST, TELL_ALL_EVERY_US, false)) {
+	if (!take(&l->tell_until, t->now, TELL_BURST, TELL_EVERY_US, false) ||
+	    !take(&c->tell_until, t->now, TELL_ALL_BURST, TELL_ALL_EVERY_US, false)) {
 		l->n_muted++;
 		c->n_muted++;
 		return false;
@@ -52,18 +55,26 @@ bool may_tell_health(struct turn *t, struct live *l)
 	return true;
 }
 
-struct change { const struct check_result *r; int before, after; };
+struct change {
+	const struct check_result *r;
+	int before, after;
+};
 
 /* A finding changed its state. more: changes that come with it and are not told. */
 static void tell(struct turn *t, const char *node, const struct change *c, size_t more)
 {
 	static const enum event_type types[] = {
-		[CHECK_OK] = EVENT_HEALTH_OK, [CHECK_WARN] = EVENT_HEALTH_WARN,
-		[CHECK_CRIT] = EVENT_HEALTH_CRIT, [CHECK_UNKNOWN] = EVENT_HEALTH_UNKNOWN,
+		[CHECK_OK] = EVENT_HEALTH_OK,
+		[CHECK_WARN] = EVENT_HEALTH_WARN,
+		[CHECK_CRIT] = EVENT_HEALTH_CRIT,
+		[CHECK_UNKNOWN] = EVENT_HEALTH_UNKNOWN,
 	};
 	const struct check_result *r = c->r;
 	struct live *l = core_live(t->core, node);
-	_cleanup_(mo_freep) char *name = finding_name(r), *rest = more ? mo_printf("; and %zu more: moectl node %s", more, node) : mo_strdup("");
+	_cleanup_(mo_freep) char *name = finding_name(r),
+				 *rest = more ? mo_printf("; and %zu more: moectl node %s", more,
+							  node)
+					      : mo_strdup("");
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 
 	if (!may_tell_health(t, l))
@@ -75,8 +86,12 @@ static void tell(struct turn *t, const char *node, const struct change *c, size_
 	data_str(&b, "text", c->after == CHECK_OK ? NULL : r->text);
 	if (more)
 		data_int(&b, "more", (int64_t)more);
-	event_emit(t, types[c->after], MO_NONE, node, MO_NONE, MO_NONE, data_end(&b), "%s: %s: %s%s", node, name,
-		c->after == CHECK_OK ? "ok again" : r->text ? r->text : check_state_names[c->after], rest);
+	event_emit(t, types[c->after], MO_NONE, node, MO_NONE, MO_NONE, data_end(&b),
+		   "%s: %s: %s%s", node, name,
+		   c->after == CHECK_OK ? "ok again"
+		   : r->text            ? r->text
+					: check_state_names[c->after],
+		   rest);
 }
 
 static int worst_first(const void *a, const void *b)
@@ -88,12 +103,14 @@ static int worst_first(const void *a, const void *b)
 	return x->r < y->r ? -1 : x->r > y->r;
 }
 
-/* The worst are told when there is no room for all, and the last that is told says how many more there are. */
+/* The worst are told when there is no room for all, and the last that is told says how many more
+ * there are. */
 static void tell_all(struct turn *t, const char *node, struct change *changes, size_t n)
 {
 	struct core *c = t->core;
 	struct live *l = core_live(c, node);
-	int64_t room = MO_MIN(left(l->tell_until, t->now, TELL_BURST, TELL_EVERY_US), left(c->tell_until, t->now, TELL_ALL_BURST, TELL_ALL_EVERY_US));
+	int64_t room = MO_MIN(left(l->tell_until, t->now, TELL_BURST, TELL_EVERY_US),
+			      left(c->tell_until, t->now, TELL_ALL_BURST, TELL_ALL_EVERY_US));
 	size_t told = MO_MIN(n, (size_t)room);
 
 	if (n > told)
@@ -105,13 +122,15 @@ static void tell_all(struct turn *t, const char *node, struct change *changes, s
 		l->n_muted += (int64_t)n;
 }
 
-static void add_change(struct change **changes, size_t *n, const struct check_result *r, int before, int after)
+static void add_change(struct change **changes, size_t *n, const struct check_result *r, int before,
+		       int after)
 {
 	if (r->action != ACTION_REPORT && after >= 0 && after < _CHECK_STATE_N)
 		*MO_GROW(*changes, *n) = (struct change){ r, before, after };
 }
 
-/* old may be changed by what this emits only through the record that follows. While the agent's first looks are not done, what is missing is not known to be OK. */
+/* old may be changed by what this emits only through the record that follows. While the agent's
+ * first looks are not done, what is missing is not known to be OK. */
 static void tell_changes(struct turn *t, const char *node, const struct node_health *new)
 {
 	const struct node *n = node_find(&t->core->state, node);
@@ -119,22 +138,26 @@ static void tell_changes(struct turn *t, const char *node, const struct node_hea
 	size_t n_changes = 0;
 
 	for (size_t i = 0; i < new->n_results; i++) {
-		const struct check_result *old = health_find(n->health, new->results[i].check, new->results[i].object);
+		const struct check_result *old =
+			health_find(n->health, new->results[i].check, new->results[i].object);
 		int before = old ? old->state : CHECK_OK;
 
 		if (before != new->results[i].state)
-			add_change(&changes, &n_changes, &new->results[i], before, new->results[i].state);
+			add_change(&changes, &n_changes, &new->results[i], before,
+				   new->results[i].state);
 	}
-	for (size_t i = 0; n->health && new->preflight_done && i < n->health->n_results; i++)
+	for (size_t i = 0; n->health && new->preflight_done &&i < n->health->n_results; i++)
 		if (!health_find(new, n->health->results[i].check, n->health->results[i].object))
-			add_change(&changes, &n_changes, &n->health->results[i], n->health->results[i].state, CHECK_OK);
+			add_change(&changes, &n_changes, &n->health->results[i],
+				   n->health->results[i].state, CHECK_OK);
 	if (changes)
 		tell_all(t, node, changes, n_changes);
 	free(changes);
 }
 
 /* What nobody should wait for; an agent does it once per start or order. */
-static bool urgent(const struct live *l, const struct node_health *old, const struct node_health *new)
+static bool urgent(const struct live *l, const struct node_health *old,
+		   const struct node_health *new)
 {
 	if (!old || (new->preflight_done && !old->preflight_done))
 		return true;
@@ -155,7 +178,8 @@ void health_told(struct turn *t, const char *node, const struct node_health *h)
 	if (h->version == MO_NONE || (l->health_seen != MO_NONE && h->version <= l->health_seen))
 		return;
 	if (!health_equal(n->health, h, true)) {
-		if (!take(&l->store_until, t->now, STORE_BURST, STORE_EVERY_US, true) && !urgent(l, n->health, h))
+		if (!take(&l->store_until, t->now, STORE_BURST, STORE_EVERY_US, true) &&
+		    !urgent(l, n->health, h))
 			return;
 		tell_changes(t, node, h);
 		record_init(&r, REC_HEALTH);
@@ -167,18 +191,23 @@ void health_told(struct turn *t, const char *node, const struct node_health *h)
 	health_cordon(t, node);
 }
 
-/* What the limit kept back is not forgotten: as soon as there is room, one event says how much it was. */
+/* What the limit kept back is not forgotten: as soon as there is room, one event says how much
+ * it was. */
 void health_more(struct turn *t, const char *node)
 {
 	struct live *l = core_live(t->core, node);
 	struct mo_buf b = { 0 };
 	int64_t n = l->n_muted;
 
-	if (n == 0 || left(l->tell_until, t->now, TELL_BURST, TELL_EVERY_US) == 0 || left(t->core->tell_until, t->now, TELL_ALL_BURST, TELL_ALL_EVERY_US) == 0 || !may_tell_health(t, l))
+	if (n == 0 || left(l->tell_until, t->now, TELL_BURST, TELL_EVERY_US) == 0 ||
+	    left(t->core->tell_until, t->now, TELL_ALL_BURST, TELL_ALL_EVERY_US) == 0 ||
+	    !may_tell_health(t, l))
 		return;
 	l->n_muted = 0;
 	data_int(&b, "more", n);
-	event_emit(t, EVENT_HEALTH_MORE, MO_NONE, node, MO_NONE, MO_NONE, data_end(&b), "%s: %lld more change%s of findings: moectl node %s", node, (long long)n, n == 1 ? "" : "s", node);
+	event_emit(t, EVENT_HEALTH_MORE, MO_NONE, node, MO_NONE, MO_NONE, data_end(&b),
+		   "%s: %lld more change%s of findings: moectl node %s", node, (long long)n,
+		   n == 1 ? "" : "s", node);
 	mo_buf_done(&b);
 }
 
@@ -199,7 +228,8 @@ static size_t cordon_cap(const struct core *c)
 	return MO_MAX(1, c->state.n_nodes / HEALTH_CORDON_SHARE);
 }
 
-/* Two budgets of one size: what a program can cause, or a line of a log says, never uses up that of broken hardware. */
+/* Two budgets of one size: what a program can cause, or a line of a log says, never uses up that
+ * of broken hardware. */
 static size_t cordoned_like(const struct core *c, const struct check_result *finding)
 {
 	return finding->hardware ? c->n_cordoned_hardware : c->n_cordoned - c->n_cordoned_hardware;
@@ -221,8 +251,14 @@ void health_cordon(struct turn *t, const char *node)
 	text = mo_printf("%s: %s", name, finding->text ? finding->text : "CRIT");
 	if (cordoned_like(t->core, finding) >= cordon_cap(t->core)) {
 		if (!l->capped && may_tell_health(t, l))
-			event_emit(t, EVENT_HEALTH_CORDON_CAPPED, MO_NONE, node, MO_NONE, MO_NONE, NULL, "node %s is not cordoned: %zu of %zu nodes are already because of %s, which is the most that happens by itself; %s",
-				node, cordoned_like(t->core, finding), t->core->state.n_nodes, finding->hardware ? "broken hardware" : "findings that prove no broken hardware", text);
+			event_emit(t, EVENT_HEALTH_CORDON_CAPPED, MO_NONE, node, MO_NONE, MO_NONE,
+				   NULL,
+				   "node %s is not cordoned: %zu of %zu nodes are already because "
+				   "of %s, which is the most that happens by itself; %s",
+				   node, cordoned_like(t->core, finding), t->core->state.n_nodes,
+				   finding->hardware ? "broken hardware"
+						     : "findings that prove no broken hardware",
+				   text);
 		l->capped = true;
 		return;
 	}
@@ -236,7 +272,8 @@ void health_cordon(struct turn *t, const char *node)
 	if (finding->hardware)
 		mo_strs_add(&r.texts, &r.n_texts, "hardware");
 	turn_emit(t, &r);
-	event_emit(t, EVENT_NODE_DRAINING, MO_NONE, node, MO_NONE, MO_NONE, NULL, "node %s is cordoned, what runs there runs on: %s", node, text);
+	event_emit(t, EVENT_NODE_DRAINING, MO_NONE, node, MO_NONE, MO_NONE, NULL,
+		   "node %s is cordoned, what runs there runs on: %s", node, text);
 }
 
 /* Room below the cap: those that found none before. */
@@ -251,7 +288,8 @@ void health_cordon_all(struct turn *t)
 
 /* ---- after a failure ---- */
 
-/* Nodes of the attempt that failed, which another one may get: up, in the same boot, and with checks to make. */
+/* Nodes of the attempt that failed, which another one may get: up, in the same boot, and with
+ * checks to make. */
 void health_check_begin(struct turn *t, int64_t id)
 {
 	const struct job *j = job_find(&t->core->state, id);
@@ -264,7 +302,8 @@ void health_check_begin(struct turn *t, int64_t id)
 		const struct node *n = node_find(&t->core->state, j->places[i].node);
 		const struct step *st = step_find(j, j->attempt, j->places[i].node);
 
-		if (n && n->state == NODE_UP && n->tells_health && st && mo_streq(st->boot_id, n->boot_id) && health_checks_failures(n))
+		if (n && n->state == NODE_UP && n->tells_health && st &&
+		    mo_streq(st->boot_id, n->boot_id) && health_checks_failures(n))
 			mo_strs_add(&r.texts, &r.n_texts, n->name);
 	}
 	if (r.n_texts == 0)
@@ -280,15 +319,19 @@ bool health_check_due(const struct core *c, const struct job *j, const char *nod
 {
 	const struct node *n = node_find(&c->state, node);
 
-	return n && n->state != NODE_DOWN && mo_enum_parse((const char *const *)j->check_nodes, j->n_check_nodes, node) >= 0;
+	return n && n->state != NODE_DOWN &&
+	       mo_enum_parse((const char *const *)j->check_nodes, j->n_check_nodes, node) >= 0;
 }
 
 static void add_findings(const struct node *n, int state, char ***texts, size_t *n_texts)
 {
-	for (size_t i = 0; n && n->health && i < n->health->n_results && *n_texts < FINDINGS_MAX; i++) {
+	for (size_t i = 0; n && n->health && i < n->health->n_results && *n_texts < FINDINGS_MAX;
+	     i++) {
 		const struct check_result *r = &n->health->results[i];
 		_cleanup_(mo_freep) char *name = finding_name(r);
-		_cleanup_(mo_freep) char *text = mo_printf("%s: %s: %s (%s)", n->name, name, r->text ? r->text : "", check_state_names[state]);
+		_cleanup_(mo_freep) char *text =
+			mo_printf("%s: %s: %s (%s)", n->name, name, r->text ? r->text : "",
+				  check_state_names[state]);
 
 		if (r->state == state && r->action != ACTION_REPORT)
 			mo_strs_add(texts, n_texts, text);
@@ -326,12 +369,16 @@ bool health_check_act(struct turn *t, int64_t id)
 	r.attempt = j->check_attempt;
 	for (int state = CHECK_CRIT; state >= CHECK_WARN; state--) {
 		for (size_t i = 0; i < j->n_check_done && r.n_texts < FINDINGS_MAX; i++)
-			add_findings(node_find(&t->core->state, j->check_done[i]), state, &r.texts, &r.n_texts);
+			add_findings(node_find(&t->core->state, j->check_done[i]), state, &r.texts,
+				     &r.n_texts);
 		for (size_t i = 0; i < j->n_check_nodes && r.n_texts < FINDINGS_MAX; i++)
-			add_findings(node_find(&t->core->state, j->check_nodes[i]), state, &r.texts, &r.n_texts);
+			add_findings(node_find(&t->core->state, j->check_nodes[i]), state, &r.texts,
+				     &r.n_texts);
 	}
 	for (size_t i = 0; i < j->n_check_nodes && r.n_texts < FINDINGS_MAX; i++) {
-		_cleanup_(mo_freep) char *text = mo_printf("%s: its checks after the failure were not done within %lld s", j->check_nodes[i], (long long)(HEALTH_CHECK_US / 1000000));
+		_cleanup_(mo_freep) char *text =
+			mo_printf("%s: its checks after the failure were not done within %lld s",
+				  j->check_nodes[i], (long long)(HEALTH_CHECK_US / 1000000));
 
 		if (health_check_due(t->core, j, j->check_nodes[i]))
 			mo_strs_add(&r.texts, &r.n_texts, text);

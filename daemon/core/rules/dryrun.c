@@ -1,4 +1,5 @@
-/* Dry run (see dryrun.h): the production placement and launch order on a copy of the state. Nothing here changes the state. */
+/* Dry run (see dryrun.h): the production placement and launch order on a copy of the state.
+ * Nothing here changes the state. */
 #include "daemon/core/rules/dryrun.h"
 
 #include <errno.h>
@@ -8,10 +9,12 @@
 #include "daemon/core/rules/place.h"
 #include "lib/base/buf.h"
 
-#define NODE_GPUS 8            /* of an MI300X/MI325X/MI350X/MI355X platform */
-#define NODE_CORES 96          /* two sockets of 48 cores, two threads each: the smaller of the usual hosts */
+#define NODE_GPUS 8 /* of an MI300X/MI325X/MI350X/MI355X platform */
+/* two sockets of 48 cores, two threads each: the smaller of the usual hosts */
+#define NODE_CORES 96
 #define NODE_NUMA 2
-#define DRY_PORT 29500         /* shown as MASTER_PORT before the first attempt, which gets a free one */
+/* shown as MASTER_PORT before the first attempt, which gets a free one */
+#define DRY_PORT 29500
 
 const char *const dryrun_placed_names[] = { "nodes", "idle-nodes", "example" };
 
@@ -21,11 +24,16 @@ static void numa_add(struct nodeinfo *info, int64_t id)
 	_cleanup_(mo_buf_done) struct mo_buf cores = { 0 }, l3 = { 0 };
 	int64_t per = NODE_CORES / NODE_NUMA, first = id * per;
 	for (int64_t c = first; c < first + per; c++)
-		mo_buf_printf(&cores, "%s%lld,%lld", c > first ? ";" : "", (long long)c, (long long)(c + NODE_CORES));
+		mo_buf_printf(&cores, "%s%lld,%lld", c > first ? ";" : "", (long long)c,
+			      (long long)(c + NODE_CORES));
 	for (int64_t c = first; c < first + per; c += 8)
-		mo_buf_printf(&l3, "%s%lld-%lld,%lld-%lld", c > first ? ";" : "", (long long)c, (long long)c + 7, (long long)(c + NODE_CORES), (long long)(c + NODE_CORES + 7));
+		mo_buf_printf(&l3, "%s%lld-%lld,%lld-%lld", c > first ? ";" : "", (long long)c,
+			      (long long)c + 7, (long long)(c + NODE_CORES),
+			      (long long)(c + NODE_CORES + 7));
 	n->id = id;
-	n->cpus = mo_printf("%lld-%lld,%lld-%lld", (long long)first, (long long)(first + per - 1), (long long)(first + NODE_CORES), (long long)(first + NODE_CORES + per - 1));
+	n->cpus = mo_printf("%lld-%lld,%lld-%lld", (long long)first, (long long)(first + per - 1),
+			    (long long)(first + NODE_CORES),
+			    (long long)(first + NODE_CORES + per - 1));
 	n->cores = mo_buf_take(&cores);
 	n->l3 = mo_buf_take(&l3);
 	n->distances = mo_strdup(id ? "32 10" : "10 32");
@@ -43,7 +51,8 @@ static void slot_add(struct nodeinfo *info, int64_t index, int64_t n_gpus, const
 
 void dryrun_cluster(const struct recipe *r, struct state *s)
 {
-	int64_t gpus = MO_MAX(r->gpus, 1), per = MO_MIN(gpus, NODE_GPUS), n = (gpus + per - 1) / per;
+	int64_t gpus = MO_MAX(r->gpus, 1), per = MO_MIN(gpus, NODE_GPUS),
+		n = (gpus + per - 1) / per;
 	const char *model = r->gpu ? r->gpu : "mi300x";
 	for (int64_t i = 0; i < n; i++) {
 		struct node *node = MO_ADD(s, nodes, &node_desc);
@@ -63,10 +72,14 @@ void dryrun_cluster(const struct recipe *r, struct state *s)
 	}
 }
 
-struct who { const struct submit *spec; int64_t job, attempt, port; };
+struct who {
+	const struct submit *spec;
+	int64_t job, attempt, port;
+};
 
 /* The job as the core would have it right after placement. */
-static struct job *job_with_places(struct state *s, const struct who *who, struct place *places, size_t n_places)
+static struct job *job_with_places(struct state *s, const struct who *who, struct place *places,
+				   size_t n_places)
 {
 	struct job *j = MO_ADD(s, jobs, &job_desc);
 	mo_desc_copy(&submit_desc, &j->spec, who->spec);
@@ -80,12 +93,22 @@ static struct job *job_with_places(struct state *s, const struct who *who, struc
 	return j;
 }
 
-struct ranks { struct dryrun_rank *items; size_t n; };
+struct ranks {
+	struct dryrun_rank *items;
+	size_t n;
+};
 
-static void ranks_done(struct ranks *r) { mo_vec_clear(&dryrun_rank_desc, (void **)&r->items, &r->n); }
-static void launch_done(struct launch *l) { mo_desc_done(&launch_desc, l); }
+static void ranks_done(struct ranks *r)
+{
+	mo_vec_clear(&dryrun_rank_desc, (void **)&r->items, &r->n);
+}
+static void launch_done(struct launch *l)
+{
+	mo_desc_done(&launch_desc, l);
+}
 
-static int one_node(const struct state *s, const struct job *j, size_t place, const struct dryrun_walk *walk, struct mo_error *err)
+static int one_node(const struct state *s, const struct job *j, size_t place,
+		    const struct dryrun_walk *walk, struct mo_error *err)
 {
 	const struct node *node = node_find(s, j->places[place].node);
 	_cleanup_(launch_done) struct launch launch;
@@ -98,14 +121,16 @@ static int one_node(const struct state *s, const struct job *j, size_t place, co
 }
 
 /* Takes places. */
-static int walk_places(struct state *s, const struct who *who, struct place *places, size_t n_places, const struct dryrun_walk *walk, struct mo_error *err)
+static int walk_places(struct state *s, const struct who *who, struct place *places,
+		       size_t n_places, const struct dryrun_walk *walk, struct mo_error *err)
 {
 	const struct job *j = job_with_places(s, who, places, n_places);
 
 	for (size_t i = 0; i < n_places; i++) {
 		const struct place *p = &j->places[i];
 
-		if (p->first_rank + p->n_ranks <= walk->from || (walk->to != MO_NONE && p->first_rank >= walk->to))
+		if (p->first_rank + p->n_ranks <= walk->from ||
+		    (walk->to != MO_NONE && p->first_rank >= walk->to))
 			continue;
 		int r = one_node(s, j, i, walk, err);
 		if (r < 0)
@@ -114,7 +139,8 @@ static int walk_places(struct state *s, const struct who *who, struct place *pla
 	return 0;
 }
 
-/* A state of the same nodes, on which nothing runs: they are borrowed, because thousands of them are more than all else together. */
+/* A state of the same nodes, on which nothing runs: they are borrowed, because thousands of them
+ * are more than all else together. */
 static void borrow_nodes(struct state *copy, const struct state *s)
 {
 	mo_desc_init(&state_desc, copy);
@@ -130,9 +156,13 @@ static void give_back(struct state *copy)
 	copy->n_nodes = 0;
 }
 
-static void state_done(struct state *s) { mo_desc_done(&state_desc, s); }
+static void state_done(struct state *s)
+{
+	mo_desc_done(&state_desc, s);
+}
 
-static int dry_run(const struct state *s, const struct who *who, const struct dryrun_walk *walk, struct mo_error *err)
+static int dry_run(const struct state *s, const struct who *who, const struct dryrun_walk *walk,
+		   struct mo_error *err)
 {
 	const struct submit *spec = who->spec;
 	_cleanup_(state_done) struct state idle = { 0 }, free_cluster = { 0 };
@@ -142,8 +172,11 @@ static int dry_run(const struct state *s, const struct who *who, const struct dr
 	size_t n = 0;
 
 	if (!walk->large && spec->recipe.gpus > MO_DRYRUN_RANKS_MAX)
-		return mo_error_set(err, -E2BIG, "%lld ranks are more than the %d that one document shows; try with --set cluster.gpus=%d",
-				    (long long)spec->recipe.gpus, MO_DRYRUN_RANKS_MAX, MO_DRYRUN_RANKS_MAX);
+		return mo_error_set(err, -E2BIG,
+				    "%lld ranks are more than the %d that one document shows; try "
+				    "with --set cluster.gpus=%d",
+				    (long long)spec->recipe.gpus, MO_DRYRUN_RANKS_MAX,
+				    MO_DRYRUN_RANKS_MAX);
 	mo_desc_init(&state_desc, &free_cluster);
 	borrow_nodes(&idle, s);
 	int r = place_find(s, &spec->recipe, &places, &n, NULL);
@@ -167,16 +200,19 @@ static int dry_run(const struct state *s, const struct who *who, const struct dr
 	return r < 0 ? r : (int)placed;
 }
 
-int dryrun_walk(const struct state *s, const struct submit *spec, const struct dryrun_walk *walk, struct mo_error *err)
+int dryrun_walk(const struct state *s, const struct submit *spec, const struct dryrun_walk *walk,
+		struct mo_error *err)
 {
 	const struct who who = { spec, MO_MAX(s->next_job, 1), 1, DRY_PORT };
 
 	return dry_run(s, &who, walk, err);
 }
 
-int dryrun_walk_job(const struct state *s, const struct job *j, const struct dryrun_walk *walk, struct mo_error *err)
+int dryrun_walk_job(const struct state *s, const struct job *j, const struct dryrun_walk *walk,
+		    struct mo_error *err)
 {
-	const struct who who = { &j->spec, j->id, MO_MAX(j->attempt, 1), j->port > 0 ? j->port : DRY_PORT };
+	const struct who who = { &j->spec, j->id, MO_MAX(j->attempt, 1),
+				 j->port > 0 ? j->port : DRY_PORT };
 
 	return dry_run(s, &who, walk, err);
 }

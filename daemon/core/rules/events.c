@@ -1,4 +1,5 @@
-/* Events: what users see in the stream and `moectl events`. One event = one record, one stream entry, one journal entry. Called by the deciding files. */
+/* Events: what users see in the stream and `moectl events`. One event = one record, one stream
+ * entry, one journal entry. Called by the deciding files. */
 #include "daemon/core/rules/events.h"
 
 #include <math.h>
@@ -11,14 +12,15 @@
 #include "lib/base/parse.h"
 #include "lib/model/limits.h"
 
-#define MESSAGE_MAX 1023          /* bytes of what an event says */
+#define MESSAGE_MAX 1023 /* bytes of what an event says */
 
 static void key(struct mo_buf *b, const char *name)
 {
 	mo_buf_printf(b, "%s\"%s\":", b->len ? "," : "{", name);
 }
 
-/* The text is valid UTF-8 as far as it matters: lib/wire replaces bad bytes of what it was given; here only JSON's own characters are escaped. */
+/* The text is valid UTF-8 as far as it matters: lib/wire replaces bad bytes of what it was
+ * given; here only JSON's own characters are escaped. */
 void data_str(struct mo_buf *b, const char *name, const char *value)
 {
 	/* as lib/wire writes them: a replayed event has the same text */
@@ -58,7 +60,9 @@ void data_real(struct mo_buf *b, const char *name, double value)
 	if (value == MO_NONE_F)
 		mo_buf_str(b, "null");
 	else if (!isfinite(value))
-		mo_buf_str(b, isnan(value) ? "\"NaN\"" : value > 0 ? "\"Infinity\"" : "\"-Infinity\"");
+		mo_buf_str(b, isnan(value) ? "\"NaN\""
+			      : value > 0  ? "\"Infinity\""
+					   : "\"-Infinity\"");
 	else
 		mo_buf_printf(b, "%.17g", value);
 }
@@ -83,7 +87,8 @@ static bool is_of(enum event_type type, const char *kinds)
 	return mo_starts_with(event_registry[type].type, kinds);
 }
 
-/* Thousands of announcements of one user's ranks would push everybody's events out of the ring. How many of this minute were told, this one included; 0 when it is of no such kind. */
+/* Thousands of announcements of one user's ranks would push everybody's events out of the ring.
+ * How many of this minute were told, this one included; 0 when it is of no such kind. */
 static int64_t announced(struct turn *t, enum event_type type, int64_t job)
 {
 	struct core *c = t->core;
@@ -106,16 +111,29 @@ static int64_t announced(struct turn *t, enum event_type type, int64_t job)
 	return ++k->n;
 }
 
-/* What a node can cause as often as it likes: its events do not push everybody else's out of the ring. Each kind has a rate of
- * its own; all that are not named share the widest, as a node with 256 ranks has much to tell at once. */
-struct teller { int64_t until, left_out; bool cut; };
-static const struct { enum event_type type; int64_t burst, every_us; } rates[] = {
-	{ EVENT_NODE_UP, 30, 60000000 }, { EVENT_NODE_SUSPECT, 30, 60000000 },
-	{ EVENT_NODE_DOWN, 30, 60000000 }, { EVENT_NODE_LEAVING, 30, 60000000 },
-	{ EVENT_NODE_TOKEN_RENEWED, 30, 60000000 }, { EVENT_NODE_TOKEN_EXPIRED, 30, 60000000 },
-	{ EVENT_NODE_TOKEN_GOOD, 30, 60000000 }, { EVENT_CONTROLLER_STALE, 30, 60000000 },
-	{ EVENT_STEP_HUNG, 30, 60000000 }, { EVENT_STEP_MISSING, 30, 60000000 },
-	{ EVENT_STEP_UNKNOWN, 30, 60000000 }, { _EVENT_TYPE_N, 1000, 10000000 },
+/* What a node can cause as often as it likes: its events do not push everybody else's out of the
+ * ring. Each kind has a rate of its own; all that are not named share the widest, as a node with
+ * 256 ranks has much to tell at once. */
+struct teller {
+	int64_t until, left_out;
+	bool cut;
+};
+static const struct {
+	enum event_type type;
+	int64_t burst, every_us;
+} rates[] = {
+	{ EVENT_NODE_UP, 30, 60000000 },
+	{ EVENT_NODE_SUSPECT, 30, 60000000 },
+	{ EVENT_NODE_DOWN, 30, 60000000 },
+	{ EVENT_NODE_LEAVING, 30, 60000000 },
+	{ EVENT_NODE_TOKEN_RENEWED, 30, 60000000 },
+	{ EVENT_NODE_TOKEN_EXPIRED, 30, 60000000 },
+	{ EVENT_NODE_TOKEN_GOOD, 30, 60000000 },
+	{ EVENT_CONTROLLER_STALE, 30, 60000000 },
+	{ EVENT_STEP_HUNG, 30, 60000000 },
+	{ EVENT_STEP_MISSING, 30, 60000000 },
+	{ EVENT_STEP_UNKNOWN, 30, 60000000 },
+	{ _EVENT_TYPE_N, 1000, 10000000 },
 };
 
 void tellers_shift(struct live *l, int64_t shift)
@@ -136,11 +154,13 @@ static void tell_noisy(struct turn *t, const char *node, enum event_type type)
 	const char *kind = type == _EVENT_TYPE_N ? NULL : event_registry[type].type;
 
 	event_emit(t, EVENT_NODE_NOISY, MO_NONE, node, MO_NONE, MO_NONE, NULL,
-		   "node %s makes too many events%s%s: further ones are left out for a while; 'moectl why %s' says how it is", node,
-		   kind ? " of kind " : "", kind ? kind : "", node);
+		   "node %s makes too many events%s%s: further ones are left out for a while; "
+		   "'moectl why %s' says how it is",
+		   node, kind ? " of kind " : "", kind ? kind : "", node);
 }
 
-/* Once there were too many, none is told before half of the burst came back in. *ret_left_out: how many were not told before this one. */
+/* Once there were too many, none is told before half of the burst came back in. *ret_left_out:
+ * how many were not told before this one. */
 static bool may_tell(struct turn *t, enum event_type type, const char *node, int64_t *ret_left_out)
 {
 	struct live *l = node && !unlimited(type) ? core_live(t->core, node) : NULL;
@@ -153,7 +173,8 @@ static bool may_tell(struct turn *t, enum event_type type, const char *node, int
 	while (rates[i].type != _EVENT_TYPE_N && rates[i].type != type)
 		i++;
 	struct teller *k = &l->tellers[i];
-	int64_t spent = MO_MAX(k->until, t->now) - t->now, room = rates[i].burst * rates[i].every_us;
+	int64_t spent = MO_MAX(k->until, t->now) - t->now,
+		room = rates[i].burst * rates[i].every_us;
 
 	if (spent > (k->cut ? room / 2 : room - rates[i].every_us)) {
 		bool first = !k->cut;
@@ -169,9 +190,10 @@ static bool may_tell(struct turn *t, enum event_type type, const char *node, int
 	return true;
 }
 
-void event_emit(struct turn *t, enum event_type type, int64_t job, const char *node, int64_t rank, int64_t attempt, char *data, const char *fmt, ...)
+void event_emit(struct turn *t, enum event_type type, int64_t job, const char *node, int64_t rank,
+		int64_t attempt, char *data, const char *fmt, ...)
 {
-	char text[MESSAGE_MAX + 5];   /* one character more, to be cut before it */
+	char text[MESSAGE_MAX + 5]; /* one character more, to be cut before it */
 	struct event *e;
 	struct effect *fx;
 	struct record r;
@@ -187,9 +209,12 @@ void event_emit(struct turn *t, enum event_type type, int64_t job, const char *n
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	if (n == MO_EVENTS_OF_USER_MAX)
-		snprintf(text + MO_MIN(strlen(text), (size_t)MESSAGE_MAX - 120), 120, " (further events about checkpoints of this user are left out for a minute; `moectl checkpoints` has all)");
+		snprintf(text + MO_MIN(strlen(text), (size_t)MESSAGE_MAX - 120), 120,
+			 " (further events about checkpoints of this user are left out for a "
+			 "minute; `moectl checkpoints` has all)");
 	if (left_out)
-		snprintf(text + MO_MIN(strlen(text), (size_t)MESSAGE_MAX - 120), 120, " (%lld events of this kind of the node were left out before)",
+		snprintf(text + MO_MIN(strlen(text), (size_t)MESSAGE_MAX - 120), 120,
+			 " (%lld events of this kind of the node were left out before)",
 			 (long long)left_out);
 	if (strlen(text) > MESSAGE_MAX)
 		text[mo_utf8_cut(text, MESSAGE_MAX)] = 0;
@@ -217,7 +242,7 @@ void audit_emit(struct turn *t, enum event_type type, const char *node, const ch
 {
 	const struct core_event *e = t->event;
 	const char *user = e->user ? e->user : "the controller", *via = e->user ? e->via : NULL;
-	struct mo_buf data = {0};
+	struct mo_buf data = { 0 };
 	char text[900];
 	va_list ap;
 
@@ -226,5 +251,6 @@ void audit_emit(struct turn *t, enum event_type type, const char *node, const ch
 	va_end(ap);
 	data_str(&data, "user", e->user);
 	data_str(&data, "via", via);
-	event_emit(t, type, MO_NONE, node, MO_NONE, MO_NONE, data_end(&data), "%s%s%s%s %s", user, via ? " (" : "", via ? via : "", via ? ")" : "", text);
+	event_emit(t, type, MO_NONE, node, MO_NONE, MO_NONE, data_end(&data), "%s%s%s%s %s", user,
+		   via ? " (" : "", via ? via : "", via ? ")" : "", text);
 }

@@ -1,5 +1,5 @@
-/* Events: what people, the journal and the stream are told, each once and by its type; see events.c. Called
- * by every rule; an event changes nothing but the ring that keeps the newest. */
+/* Events: what people, the journal and the stream are told, each once and by its type; see
+ * events.c. Called by every rule; an event changes nothing but the ring that keeps the newest. */
 #pragma once
 #include "daemon/core/state/live.h"
 #include "lib/model/event_type.h"

@@ -1,7 +1,8 @@
-/* Nodes: hello, beats, silence, drains, fences.
- * Proof of death made here: a changed boot id and a fence. Silence only makes a node suspect, then down; it proves nothing.
- * A hello alone changes nothing on a known node: it may be a late copy of a dead agent's. The first beat or news after its welcome shows that this instance lives now; only then
- * it replaces the one before, whose boot and instance cannot come back. */
+/* Nodes: hello, beats, silence, drains, fences. Proof of death made here: a changed boot id and
+ * a fence. Silence only makes a node suspect, then down; it proves nothing. A hello alone
+ * changes nothing on a known node: it may be a late copy of a dead agent's. The first beat or
+ * news after its welcome shows that this instance lives now; only then it replaces the one
+ * before, whose boot and instance cannot come back. */
 #include "daemon/core/rules/fleet.h"
 
 #include <signal.h>
@@ -29,7 +30,9 @@
 static void node_state(struct turn *t, const char *name, int state, const char *reason)
 {
 	static const enum event_type types[] = {
-		[NODE_UP] = EVENT_NODE_UP, [NODE_SUSPECT] = EVENT_NODE_SUSPECT, [NODE_DOWN] = EVENT_NODE_DOWN,
+		[NODE_UP] = EVENT_NODE_UP,
+		[NODE_SUSPECT] = EVENT_NODE_SUSPECT,
+		[NODE_DOWN] = EVENT_NODE_DOWN,
 	};
 	struct record r;
 
@@ -38,7 +41,8 @@ static void node_state(struct turn *t, const char *name, int state, const char *
 	r.value = state;
 	r.text = mo_strdup(reason);
 	turn_emit(t, &r);
-	event_emit(t, types[state], MO_NONE, name, MO_NONE, MO_NONE, NULL, "node %s is %s%s%s", name, node_state_names[state], reason ? ": " : "", reason ? reason : "");
+	event_emit(t, types[state], MO_NONE, name, MO_NONE, MO_NONE, NULL, "node %s is %s%s%s",
+		   name, node_state_names[state], reason ? ": " : "", reason ? reason : "");
 }
 
 void fleet_heard(struct turn *t, const char *name)
@@ -62,7 +66,9 @@ void fleet_silence(struct turn *t)
 		char heard[32];
 		int64_t silent = t->now - t->core->lives[i].heard_at;
 		/* a moment, not a duration: the text is stored */
-		_cleanup_(mo_freep) char *reason = mo_printf("not heard since %s", mo_time_format(t->core->lives[i].heard_at, heard));
+		_cleanup_(mo_freep) char *reason =
+			mo_printf("not heard since %s",
+				  mo_time_format(t->core->lives[i].heard_at, heard));
 
 		if (s->nodes[i].state == NODE_UP && silent >= config->suspect_us)
 			node_state(t, s->nodes[i].name, NODE_SUSPECT, reason);
@@ -77,14 +83,17 @@ void fleet_silence(struct turn *t)
 	t->core->liveness_at = next;
 }
 
-/* The controller itself was late: nobody can be blamed for that time.
- * After so long that agents gave up their requests, who was up has a full period to be heard, as after a restart; not after less, or a controller that stalls often would never see silence. */
+/* The controller itself was late: nobody can be blamed for that time. After so long that agents
+ * gave up their requests, who was up has a full period to be heard, as after a restart; not
+ * after less, or a controller that stalls often would never see silence. */
 void fleet_late(struct core *c, int64_t by, int64_t now)
 {
 	if (by <= 0)
 		return;
 	for (size_t i = 0; i < c->state.n_nodes; i++)
-		c->lives[i].heard_at = c->state.nodes[i].state == NODE_UP && by >= c->config.down_us ? now : MO_MIN(now, c->lives[i].heard_at + by);
+		c->lives[i].heard_at = c->state.nodes[i].state == NODE_UP && by >= c->config.down_us
+					       ? now
+					       : MO_MIN(now, c->lives[i].heard_at + by);
 	if (c->liveness_at != INT64_MAX)
 		c->liveness_at += by;
 }
@@ -111,7 +120,8 @@ static void prove_gone(struct turn *t, const char *node, const char *boot, const
 	for (size_t i = 0; i < l->n_jobs; i++) {
 		const struct job *j = job_find(&t->core->state, l->jobs[i]);
 
-		for (const struct step *st = j ? step_next(j, node, -1) : NULL; st; st = step_next(j, node, st->attempt))
+		for (const struct step *st = j ? step_next(j, node, -1) : NULL; st;
+		     st = step_next(j, node, st->attempt))
 			if (!st->gone && !(boot && mo_streq(st->boot_id, boot)))
 				step_gone(t, j->id, st, how);
 	}
@@ -129,19 +139,41 @@ static bool hello_refused(struct turn *t, const struct agent_hello *h)
 	const struct node *n = node_find(&t->core->state, h->node);
 
 	if (h->protocol != MO_PROTOCOL)
-		turn_reply(t, 426, MO_NONE, "agent %s: it speaks protocol %lld, this controller speaks %d; install the same version on both", h->node ? h->node : "?", (long long)h->protocol, MO_PROTOCOL);
-	else if (!h->node || !mo_name_valid(h->node) || !h->boot_id || !*h->boot_id || !h->instance || !*h->instance)
-		turn_reply(t, 422, MO_NONE, "agent: hello without a valid node name, boot id or instance; set node: in agent.yaml");
+		turn_reply(t, 426, MO_NONE,
+			   "agent %s: it speaks protocol %lld, this controller speaks %d; install "
+			   "the same version on both",
+			   h->node ? h->node : "?", (long long)h->protocol, MO_PROTOCOL);
+	else if (!h->node || !mo_name_valid(h->node) || !h->boot_id || !*h->boot_id ||
+		 !h->instance || !*h->instance)
+		turn_reply(t, 422, MO_NONE,
+			   "agent: hello without a valid node name, boot id or instance; set node: "
+			   "in agent.yaml");
 	else if (h->info.n_gpus > MO_GPUS_PER_NODE_MAX)
-		turn_reply(t, 422, MO_NONE, "agent %s: %zu GPU slots, at most %d are supported", h->node, h->info.n_gpus, MO_GPUS_PER_NODE_MAX);
+		turn_reply(t, 422, MO_NONE, "agent %s: %zu GPU slots, at most %d are supported",
+			   h->node, h->info.n_gpus, MO_GPUS_PER_NODE_MAX);
 	else if (!n && t->core->state.n_nodes >= MO_NODES_MAX)
-		turn_reply(t, 429, MO_NONE, "agent %s: this controller knows %d nodes already, which is its limit", h->node, MO_NODES_MAX);
-	else if (n && !mo_streq(n->instance, h->instance) && replaced(n->past_instances, n->n_past_instances, h->instance))
-		turn_reply(t, 409, MO_NONE, "agent %s: a later agent of this node took over; only one may run under this name", h->node);
-	else if (n && !mo_streq(n->boot_id, h->boot_id) && replaced(n->past_boots, n->n_past_boots, h->boot_id))
-		turn_reply(t, 409, MO_NONE, "agent %s: boot %s was replaced by a later one; another machine uses this node name", h->node, h->boot_id);
-	else if (n && !mo_streq(n->boot_id, h->boot_id) && n->reconciled && t->now - node_heard_at(&t->core->state, n) < t->core->config.suspect_us)
-		turn_reply(t, 409, MO_NONE, "agent %s: another live agent has this node name (boot %s, heard %lld ms ago); give one of them another name", h->node, n->boot_id, (long long)((t->now - node_heard_at(&t->core->state, n)) / 1000));
+		turn_reply(t, 429, MO_NONE,
+			   "agent %s: this controller knows %d nodes already, which is its limit",
+			   h->node, MO_NODES_MAX);
+	else if (n && !mo_streq(n->instance, h->instance) &&
+		 replaced(n->past_instances, n->n_past_instances, h->instance))
+		turn_reply(t, 409, MO_NONE,
+			   "agent %s: a later agent of this node took over; only one may run under "
+			   "this name",
+			   h->node);
+	else if (n && !mo_streq(n->boot_id, h->boot_id) &&
+		 replaced(n->past_boots, n->n_past_boots, h->boot_id))
+		turn_reply(t, 409, MO_NONE,
+			   "agent %s: boot %s was replaced by a later one; another machine uses "
+			   "this node name",
+			   h->node, h->boot_id);
+	else if (n && !mo_streq(n->boot_id, h->boot_id) && n->reconciled &&
+		 t->now - node_heard_at(&t->core->state, n) < t->core->config.suspect_us)
+		turn_reply(t, 409, MO_NONE,
+			   "agent %s: another live agent has this node name (boot %s, heard %lld "
+			   "ms ago); give one of them another name",
+			   h->node, n->boot_id,
+			   (long long)((t->now - node_heard_at(&t->core->state, n)) / 1000));
 	else
 		return false;
 	return true;
@@ -157,8 +189,10 @@ static bool too_often(struct turn *t, const struct agent_hello *h)
 		l->hellos_until = at + HELLO_EVERY_US;
 		return false;
 	}
-	turn_reply(t, 429, MO_NONE, "agent %s: %d agents of this node began within a short time: one of %lld s is heard; what ends them?", h->node,
-		   HELLO_BURST, HELLO_EVERY_US / 1000000);
+	turn_reply(t, 429, MO_NONE,
+		   "agent %s: %d agents of this node began within a short time: one of %lld s is "
+		   "heard; what ends them?",
+		   h->node, HELLO_BURST, HELLO_EVERY_US / 1000000);
 	return true;
 }
 
@@ -214,7 +248,8 @@ static void registered(struct turn *t, const struct agent_hello *h)
 	mo_vec_clear(&step_report_desc, (void **)&r.hello->steps, &r.hello->n_steps);
 	turn_emit(t, &r);
 	if (is_new)
-		event_emit(t, EVENT_NODE_UP, MO_NONE, h->node, MO_NONE, MO_NONE, NULL, "node %s joined with %zu GPU slots", h->node, h->info.n_gpus);
+		event_emit(t, EVENT_NODE_UP, MO_NONE, h->node, MO_NONE, MO_NONE, NULL,
+			   "node %s joined with %zu GPU slots", h->node, h->info.n_gpus);
 	if (is_new && t->core->state.n_nodes % HEALTH_CORDON_SHARE == 0)
 		health_cordon_all(t);
 	fleet_heard(t, h->node);
@@ -238,7 +273,8 @@ void fleet_hello(struct turn *t)
 		l->candidate = mo_desc_dup(&agent_hello_desc, h);
 		l->candidate_at = t->now;
 	} else if (same && n->reconciled && l->last_beat > 0) {
-		fleet_heard(t, h->node);   /* again, or a late copy: its list of steps is older than the beats already heard */
+		/* again, or a late copy: its list of steps is older than the beats already heard */
+		fleet_heard(t, h->node);
 	} else {
 		registered(t, h);
 		token_told(t, h->node, t->event->flag);
@@ -246,17 +282,20 @@ void fleet_hello(struct turn *t)
 	welcome(t, h);
 }
 
-/* The first word of an instance after its welcome. Another boot's is refused when the old one spoke in between. */
+/* The first word of an instance after its welcome. Another boot's is refused when the old one
+ * spoke in between. */
 static void promote(struct turn *t, const struct agent_sync *s)
 {
 	const struct node *n = node_find(&t->core->state, s->node);
 	struct live *l = core_live(t->core, s->node);
 	struct agent_hello *h = l ? l->candidate : NULL;
 
-	if (!h || s->epoch != t->core->state.epoch || !mo_streq(h->instance, s->instance) || !mo_streq(h->boot_id, s->boot_id))
+	if (!h || s->epoch != t->core->state.epoch || !mo_streq(h->instance, s->instance) ||
+	    !mo_streq(h->boot_id, s->boot_id))
 		return;
 	l->candidate = NULL;
-	if (mo_streq(n->boot_id, h->boot_id) || node_heard_at(&t->core->state, n) <= l->candidate_at)
+	if (mo_streq(n->boot_id, h->boot_id) ||
+	    node_heard_at(&t->core->state, n) <= l->candidate_at)
 		registered(t, h);
 	mo_desc_free(&agent_hello_desc, h);
 }
@@ -270,8 +309,10 @@ static void leave(struct turn *t, const char *node, bool leaving)
 	r.flag = leaving;
 	turn_emit(t, &r);
 	event_emit(t, EVENT_NODE_LEAVING, MO_NONE, node, MO_NONE, MO_NONE, NULL,
-		   leaving ? "the machine of node %s is going down: it gets no new work, and its jobs move" :
-			     "the machine of node %s does not go down after all", node);
+		   leaving ? "the machine of node %s is going down: it gets no new work, and its "
+			     "jobs move"
+			   : "the machine of node %s does not go down after all",
+		   node);
 }
 
 void fleet_sync(struct turn *t)
@@ -283,11 +324,15 @@ void fleet_sync(struct turn *t)
 
 	promote(t, s);
 	n = node_find(&t->core->state, s->node);
-	if (n && s->epoch > t->core->state.epoch && n->reconciled && mo_streq(n->instance, s->instance))
+	if (n && s->epoch > t->core->state.epoch && n->reconciled &&
+	    mo_streq(n->instance, s->instance))
 		incarnation_obeyed(t, s->node, s->epoch);
 	n = node_find(&t->core->state, s->node);
-	if (!n || !n->reconciled || !mo_streq(n->instance, s->instance) || !mo_streq(n->boot_id, s->boot_id) || s->epoch != t->core->state.epoch) {
-		turn_reply(t, 409, MO_NONE, "agent %s: this controller does not know this instance; say hello again", s->node ? s->node : "?");
+	if (!n || !n->reconciled || !mo_streq(n->instance, s->instance) ||
+	    !mo_streq(n->boot_id, s->boot_id) || s->epoch != t->core->state.epoch) {
+		turn_reply(t, 409, MO_NONE,
+			   "agent %s: this controller does not know this instance; say hello again",
+			   s->node ? s->node : "?");
 		return;
 	}
 	fleet_heard(t, s->node);
@@ -308,7 +353,7 @@ void fleet_sync(struct turn *t)
 	for (size_t i = 0; i < s->n_scans; i++)
 		fleet_scanned(t, s->node, &s->scans[i]);
 	if (!news)
-		wake_node(t->core, s->node);   /* what became due while no sync was held */
+		wake_node(t->core, s->node); /* what became due while no sync was held */
 	struct effect *e = MO_ADD(t->out, effects, &effect_desc);
 
 	e->type = news ? FX_ACK : FX_HOLD;
@@ -325,17 +370,23 @@ static void tell_undrained(struct turn *t, const char *name)
 
 	if (health_unlooked(n))
 		event_emit(t, EVENT_NODE_UNDRAINED, MO_NONE, name, MO_NONE, MO_NONE, NULL,
-			   "node %s takes work again; its preflight checks are not done yet: what they still find cordons it again", name);
+			   "node %s takes work again; its preflight checks are not done yet: what "
+			   "they still find cordons it again",
+			   name);
 	else if (node_refuses(&t->core->state, n, &r))
-		event_emit(t, EVENT_NODE_UNDRAINED, MO_NONE, name, MO_NONE, MO_NONE, NULL, "node %s is not drained any more, but gets no work: %s; %s",
-			   name, r.text, r.next);
+		event_emit(t, EVENT_NODE_UNDRAINED, MO_NONE, name, MO_NONE, MO_NONE, NULL,
+			   "node %s is not drained any more, but gets no work: %s; %s", name,
+			   r.text, r.next);
 	else
-		event_emit(t, EVENT_NODE_UNDRAINED, MO_NONE, name, MO_NONE, MO_NONE, NULL, "node %s takes work again", name);
+		event_emit(t, EVENT_NODE_UNDRAINED, MO_NONE, name, MO_NONE, MO_NONE, NULL,
+			   "node %s takes work again", name);
 }
 
-/* Which findings of a check a person may take note of: those since the boot go into *ret (texts), and
- * what ends the first one that is so now into *ret_now (caller frees). Returns whether there is any. */
-static bool look_for_ack(const struct node *n, const char *check, struct record *ret, char **ret_now)
+/* Which findings of a check a person may take note of: those since the boot go into *ret
+ * (texts), and what ends the first one that is so now into *ret_now (caller frees). Returns
+ * whether there is any. */
+static bool look_for_ack(const struct node *n, const char *check, struct record *ret,
+			 char **ret_now)
 {
 	bool found = false;
 
@@ -362,11 +413,13 @@ static void acked(struct turn *t, struct record *r, const char *check, const cha
 
 	turn_emit(t, r);
 	event_emit(t, EVENT_HEALTH_ACKED, MO_NONE, node, MO_NONE, MO_NONE, NULL,
-		   "node %s: %s knows of %s%s%s: it keeps no job away before the next boot, unless it counts more",
+		   "node %s: %s knows of %s%s%s: it keeps no job away before the next boot, unless "
+		   "it counts more",
 		   node, user, what, more ? " and others of " : "", more ? check : "");
 }
 
-/* A finding since the boot is known to a person, who wants the node to work: no job is kept away by it before it counts more, or the next boot. */
+/* A finding since the boot is known to a person, who wants the node to work: no job is kept away
+ * by it before it counts more, or the next boot. */
 static void ack(struct turn *t, const struct node *n)
 {
 	const char *check = t->event->text;
@@ -376,11 +429,13 @@ static void ack(struct turn *t, const struct node *n)
 
 	record_init(&r, REC_ACK);
 	if (!look_for_ack(n, check, &r, &now)) {
-		turn_reply(t, 404, MO_NONE, "node %s: no finding of %s keeps work away; see 'moectl node %s'", n->name,
-			   check, n->name);
+		turn_reply(t, 404, MO_NONE,
+			   "node %s: no finding of %s keeps work away; see 'moectl node %s'",
+			   n->name, check, n->name);
 	} else if (now) {
-		turn_reply(t, 409, MO_NONE, "node %s: what %s says is so now, and goes when it is mended: %s", n->name, check,
-			   now);
+		turn_reply(t, 409, MO_NONE,
+			   "node %s: what %s says is so now, and goes when it is mended: %s",
+			   n->name, check, now);
 	} else {
 		r.node = mo_strdup(n->name);
 		r.cause = mo_strdup(user);
@@ -397,8 +452,10 @@ static void drain(struct turn *t, bool on)
 	const char *when = e->when ? e->when : "idle";
 	struct record r;
 
-	if (on && !mo_streq(when, "idle") && !mo_streq(when, "checkpoint") && !mo_streq(when, "now")) {
-		turn_reply(t, 422, MO_NONE, "drain --when %s: it must be idle, checkpoint or now", when);
+	if (on && !mo_streq(when, "idle") && !mo_streq(when, "checkpoint") &&
+	    !mo_streq(when, "now")) {
+		turn_reply(t, 422, MO_NONE, "drain --when %s: it must be idle, checkpoint or now",
+			   when);
 		return;
 	}
 	record_init(&r, REC_DRAIN);
@@ -408,11 +465,14 @@ static void drain(struct turn *t, bool on)
 	r.cause = mo_strdup(on ? when : NULL);
 	turn_emit(t, &r);
 	if (on)
-		audit_emit(t, EVENT_AUDIT_DRAINED, e->node, "drained node %s (%s)%s%s", e->node, when, e->text ? ": " : "", e->text ? e->text : "");
+		audit_emit(t, EVENT_AUDIT_DRAINED, e->node, "drained node %s (%s)%s%s", e->node,
+			   when, e->text ? ": " : "", e->text ? e->text : "");
 	else
 		audit_emit(t, EVENT_AUDIT_UNDRAINED, e->node, "undrained node %s", e->node);
 	if (on)
-		event_emit(t, EVENT_NODE_DRAINING, MO_NONE, e->node, MO_NONE, MO_NONE, NULL, "node %s is being drained (%s)%s%s", e->node, when, e->text ? ": " : "", e->text ? e->text : "");
+		event_emit(t, EVENT_NODE_DRAINING, MO_NONE, e->node, MO_NONE, MO_NONE, NULL,
+			   "node %s is being drained (%s)%s%s", e->node, when, e->text ? ": " : "",
+			   e->text ? e->text : "");
 	else
 		tell_undrained(t, e->node);
 	health_cordon_all(t);
@@ -435,18 +495,29 @@ static void nothing_left(struct turn *t, const char *name)
 
 static void fence(struct turn *t, const struct node *n)
 {
-	_cleanup_(mo_freep) char *name = mo_strdup(n->name), *how = mo_printf("fenced by %s", t->event->user ? t->event->user : "an operator");
+	_cleanup_(mo_freep) char *name = mo_strdup(n->name),
+				 *how = mo_printf("fenced by %s",
+						  t->event->user ? t->event->user : "an operator");
 
 	if (n->state == NODE_UP) {
-		turn_reply(t, 409, MO_NONE, "node %s: it is up (heard %lld ms ago), so it cannot be powered off; drain it instead", name, (long long)((t->now - node_heard_at(&t->core->state, n)) / 1000));
+		turn_reply(t, 409, MO_NONE,
+			   "node %s: it is up (heard %lld ms ago), so it cannot be powered off; "
+			   "drain it instead",
+			   name, (long long)((t->now - node_heard_at(&t->core->state, n)) / 1000));
 		return;
 	}
-	if (t->event->text && !mo_streq(t->event->text, n->boot_id)) { /* said late, or of an older look: what runs in the boot of now was not meant */
-		turn_reply(t, 409, MO_NONE, "node %s: it is in boot %s now, not in %s any more, whose ranks count as dead already; if it is off, look at it and fence it again", name, n->boot_id, t->event->text);
+	/* said late, or of an older look: what runs in the boot of now was not meant */
+	if (t->event->text && !mo_streq(t->event->text, n->boot_id)) {
+		turn_reply(t, 409, MO_NONE,
+			   "node %s: it is in boot %s now, not in %s any more, whose ranks count "
+			   "as dead already; if it is off, look at it and fence it again",
+			   name, n->boot_id, t->event->text);
 		return;
 	}
-	audit_emit(t, EVENT_AUDIT_FENCED, name, "fenced node %s (boot %s): its ranks are taken for dead", name, n->boot_id);
-	event_emit(t, EVENT_NODE_FENCED, MO_NONE, name, MO_NONE, MO_NONE, NULL, "node %s %s: its ranks are taken for dead", name, how);
+	audit_emit(t, EVENT_AUDIT_FENCED, name,
+		   "fenced node %s (boot %s): its ranks are taken for dead", name, n->boot_id);
+	event_emit(t, EVENT_NODE_FENCED, MO_NONE, name, MO_NONE, MO_NONE, NULL,
+		   "node %s %s: its ranks are taken for dead", name, how);
 	prove_gone(t, name, NULL, how);
 	nothing_left(t, name);
 	turn_reply(t, 200, MO_NONE, NULL);
@@ -458,7 +529,8 @@ void fleet_verb(struct turn *t)
 	const struct node *n = node_find(&t->core->state, e->node);
 
 	if (!n)
-		turn_reply(t, 404, MO_NONE, "node %s: no such node; see 'moectl nodes'", e->node ? e->node : "?");
+		turn_reply(t, 404, MO_NONE, "node %s: no such node; see 'moectl nodes'",
+			   e->node ? e->node : "?");
 	else if (!e->may_all)
 		turn_reply(t, 403, MO_NONE, "node %s: only an operator may do that", n->name);
 	else if (e->type == EV_FENCE)
@@ -487,7 +559,8 @@ bool fleet_drain(struct turn *t)
 		for (size_t k = 0; !busy && k < l->n_jobs; k++) {
 			const struct job *j = job_find(&t->core->state, l->jobs[k]);
 
-			for (const struct step *st = j ? step_next(j, n->name, -1) : NULL; st; st = step_next(j, n->name, st->attempt))
+			for (const struct step *st = j ? step_next(j, n->name, -1) : NULL; st;
+			     st = step_next(j, n->name, st->attempt))
 				busy |= !st->gone || (j->n_places > 0 && st->attempt == j->attempt);
 		}
 		if (busy)
@@ -496,7 +569,9 @@ bool fleet_drain(struct turn *t)
 		r.node = mo_strdup(n->name);
 		r.value = 1;
 		turn_emit(t, &r);
-		event_emit(t, EVENT_NODE_DRAINED, MO_NONE, t->core->state.nodes[i].name, MO_NONE, MO_NONE, NULL, "node %s is drained: no rank is left on it", t->core->state.nodes[i].name);
+		event_emit(t, EVENT_NODE_DRAINED, MO_NONE, t->core->state.nodes[i].name, MO_NONE,
+			   MO_NONE, NULL, "node %s is drained: no rank is left on it",
+			   t->core->state.nodes[i].name);
 		emitted = true;
 	}
 	return emitted;

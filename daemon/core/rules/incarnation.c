@@ -1,4 +1,5 @@
-/* See incarnation.h: why jobs wait, and the operator's decision about steps on which controller and node disagree. */
+/* See incarnation.h: why jobs wait, and the operator's decision about steps on which controller
+ * and node disagree. */
 #include "daemon/core/rules/incarnation.h"
 
 #include <string.h>
@@ -29,7 +30,8 @@ char *unknown_steps_text(const struct state *s, int64_t job)
 	for (size_t i = 0; i < s->n_nodes; i++)
 		for (size_t k = 0; k < s->nodes[i].n_strange; k++)
 			if (mo_starts_with(s->nodes[i].strange[k], prefix) && b.len < 512)
-				mo_buf_printf(&b, "%s%s on %s", b.len ? ", " : "", s->nodes[i].strange[k], s->nodes[i].name);
+				mo_buf_printf(&b, "%s%s on %s", b.len ? ", " : "",
+					      s->nodes[i].strange[k], s->nodes[i].name);
 	return b.len ? mo_buf_take(&b) : NULL;
 }
 
@@ -51,20 +53,26 @@ char *incarnation_holds(const struct state *s, const struct job *j, int64_t now,
 	const struct node *unseen;
 	size_t n;
 
-	/* Ids from there on were never used before: what a node says it runs of them is no attempt of theirs. */
+	/* Ids from there on were never used before: what a node says it runs of them is no
+	 * attempt of theirs. */
 	if (s->restored_jobs == MO_NONE || j->id >= s->restored_jobs)
 		return NULL;
 	_cleanup_(mo_freep) char *unknown = unknown_steps_text(s, j->id);
 	if (unknown)
-		return mo_printf("steps of it run that this controller never stored: %s; waits until they end, or for a decision: moectl resolve", unknown);
+		return mo_printf("steps of it run that this controller never stored: %s; waits "
+				 "until they end, or for a decision: moectl resolve",
+				 unknown);
 	unseen = some_unseen(s, &n);
 	if (unseen)
-		return mo_printf("the state was restored from a backup and %s%s not heard since: it may hold an attempt that the backup does not know; waits (moectl fence %s --confirmed, when it is off)",
+		return mo_printf("the state was restored from a backup and %s%s not heard since: "
+				 "it may hold an attempt that the backup does not know; waits "
+				 "(moectl fence %s --confirmed, when it is off)",
 				 unseen->name, n > 1 ? " and others were" : " was", unseen->name);
 	if (s->restored_wait == MO_NONE || now >= s->restored_wait)
 		return NULL;
 	*ret_until = s->restored_wait;
-	return mo_strdup("the state was restored from a backup: waits a moment for nodes that the backup does not know");
+	return mo_strdup("the state was restored from a backup: waits a moment for nodes that the "
+			 "backup does not know");
 }
 
 /* ---- an agent that knows more than this state ---- */
@@ -72,7 +80,8 @@ char *incarnation_holds(const struct state *s, const struct job *j, int64_t now,
 void incarnation_obeyed(struct turn *t, const char *node, int64_t epoch)
 {
 	const struct node *n = node_find(&t->core->state, node);
-	_cleanup_(mo_freep) char *theirs = epoch_text(epoch), *ours = epoch_text(t->core->state.epoch);
+	_cleanup_(mo_freep) char *theirs = epoch_text(epoch),
+				 *ours = epoch_text(t->core->state.epoch);
 	struct record r;
 
 	if (n->obeys == epoch)
@@ -82,7 +91,9 @@ void incarnation_obeyed(struct turn *t, const char *node, int64_t epoch)
 	r.value = epoch;
 	turn_emit(t, &r);
 	event_emit(t, EVENT_CONTROLLER_STALE, MO_NONE, node, MO_NONE, MO_NONE, NULL,
-		   "node %s obeyed a controller that is later (%s) than this state (%s), which is an old copy or of another controller: it gets no work, its steps run on; stop moed and bring the newest state back (moed --restore FILE)",
+		   "node %s obeyed a controller that is later (%s) than this state (%s), which is "
+		   "an old copy or of another controller: it gets no work, its steps run on; stop "
+		   "moed and bring the newest state back (moed --restore FILE)",
 		   node, theirs, ours);
 }
 
@@ -96,7 +107,8 @@ static size_t discard(struct turn *t, const struct core_event *e, const char *na
 		const struct node *k = &t->core->state.nodes[i];
 		struct record r;
 
-		if ((e->node && !mo_streq(e->node, k->name)) || mo_enum_parse((const char *const *)k->strange, k->n_strange, name) < 0)
+		if ((e->node && !mo_streq(e->node, k->name)) ||
+		    mo_enum_parse((const char *const *)k->strange, k->n_strange, name) < 0)
 			continue;
 		n++;
 		if (step_discarded(k, e->job, e->value))
@@ -106,7 +118,9 @@ static size_t discard(struct turn *t, const struct core_event *e, const char *na
 		r.job = e->job;
 		r.attempt = e->value;
 		turn_emit(t, &r);
-		event_emit(t, EVENT_STEP_RESOLVED, e->job, k->name, MO_NONE, e->value, NULL, "the unknown step %s on %s is ended, says %s", name, k->name, e->user ? e->user : "an operator");
+		event_emit(t, EVENT_STEP_RESOLVED, e->job, k->name, MO_NONE, e->value, NULL,
+			   "the unknown step %s on %s is ended, says %s", name, k->name,
+			   e->user ? e->user : "an operator");
 		wake_node(t->core, k->name);
 	}
 	return n;
@@ -122,15 +136,19 @@ static size_t state_gone(struct turn *t, const struct core_event *e, const char 
 		const struct step *st = &j->steps[i];
 		struct record r;
 
-		if (st->attempt != e->value || st->gone || !st->missing || (e->node && !mo_streq(e->node, st->node)))
+		if (st->attempt != e->value || st->gone || !st->missing ||
+		    (e->node && !mo_streq(e->node, st->node)))
 			continue;
 		n++;
-		event_emit(t, EVENT_STEP_RESOLVED, e->job, st->node, MO_NONE, e->value, NULL, "step %s has no process on %s, says %s", name, st->node, e->user ? e->user : "an operator");
+		event_emit(t, EVENT_STEP_RESOLVED, e->job, st->node, MO_NONE, e->value, NULL,
+			   "step %s has no process on %s, says %s", name, st->node,
+			   e->user ? e->user : "an operator");
 		record_init(&r, REC_GONE);
 		r.job = e->job;
 		r.attempt = e->value;
 		r.node = mo_strdup(st->node);
-		r.text = mo_printf("%s said that no process of it is left", e->user ? e->user : "an operator");
+		r.text = mo_printf("%s said that no process of it is left",
+				   e->user ? e->user : "an operator");
 		turn_emit(t, &r);
 		j = job_find(&t->core->state, e->job);
 	}
@@ -150,7 +168,13 @@ void incarnation_resolve(struct turn *t)
 	else if (kill ? discard(t, e, name) : state_gone(t, e, name))
 		turn_reply(t, 200, MO_NONE, NULL);
 	else if (kill)
-		turn_reply(t, 409, MO_NONE, "step %s: no node%s%s holds it as a step that this controller never stored; see 'moectl why NODE'", name, e->node ? " " : "", e->node ? e->node : "");
+		turn_reply(t, 409, MO_NONE,
+			   "step %s: no node%s%s holds it as a step that this controller never "
+			   "stored; see 'moectl why NODE'",
+			   name, e->node ? " " : "", e->node ? e->node : "");
 	else
-		turn_reply(t, 409, MO_NONE, "step %s: it is not missing%s%s: a step that its agent has is ended by cancelling or restarting its job", name, e->node ? " on " : "", e->node ? e->node : "");
+		turn_reply(t, 409, MO_NONE,
+			   "step %s: it is not missing%s%s: a step that its agent has is ended by "
+			   "cancelling or restarting its job",
+			   name, e->node ? " on " : "", e->node ? e->node : "");
 }

@@ -1,15 +1,18 @@
-/* What waits, and what a person decides, after a new incarnation (state/incarnation.h says what that is). */
+/* What waits, and what a person decides, after a new incarnation (state/incarnation.h says what
+ * that is). */
 #pragma once
 #include "daemon/core/state/incarnation.h"
 #include "daemon/core/state/state.h"
 
 struct turn;
 
-#define RESTORED_WAIT_DOWNS 3                      /* times down_us: for nodes that joined after the backup */
+/* times down_us: for nodes that joined after the backup */
+#define RESTORED_WAIT_DOWNS 3
 
 /* Why the job must not get an attempt now; NULL = it may. Caller frees. *ret_until: when that ends
  * by itself, else untouched. */
-char *incarnation_holds(const struct state *s, const struct job *j, int64_t now, int64_t *ret_until);
+char *incarnation_holds(const struct state *s, const struct job *j, int64_t now,
+			int64_t *ret_until);
 /* The unknown steps of the job, "j-7.a3 on n1, n2"; NULL none; caller frees. */
 char *unknown_steps_text(const struct state *s, int64_t job);
 /* Those that a node holds, "j-7.a3, j-9.a1"; NULL: none, or none is named. Caller frees. */

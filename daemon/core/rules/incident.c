@@ -25,7 +25,8 @@ void incident_readings(const struct turn *t, const struct job *j, char ***texts,
 	free(lines);
 }
 
-void incident_emit(struct turn *t, const struct job *j, const struct blame *b, const char *cause, const char *class, const char *action)
+void incident_emit(struct turn *t, const struct job *j, const struct blame *b, const char *cause,
+		   const char *class, const char *action)
 {
 	_cleanup_(mo_freep) char *signature = mo_printf("%s: %s", class, cause);
 	int64_t newest = state_newest_checkpoint(j);
@@ -35,7 +36,9 @@ void incident_emit(struct turn *t, const struct job *j, const struct blame *b, c
 	record_init(&r, REC_INCIDENT);
 	r.job = j->id;
 	r.iteration = newest;
-	r.value = mo_streq(signature, j->last_signature) && newest == j->last_signature_checkpoint ? j->same_failures + 1 : 1;
+	r.value = mo_streq(signature, j->last_signature) && newest == j->last_signature_checkpoint
+			  ? j->same_failures + 1
+			  : 1;
 	r.text = mo_strdup(signature);
 	inc = r.incident = mo_desc_new(&incident_desc);
 	inc->time = j->failed_at;
@@ -73,25 +76,30 @@ static bool names_exception(const char *line)
 	for (size_t i = 0; i < ELEMENTSOF(ends); i++) {
 		size_t k = strlen(ends[i]);
 
-		if (n >= k && !strncmp(line + n - k, ends[i], k) && (!line[n] || mo_starts_with(line + n, ": ")))
+		if (n >= k && !strncmp(line + n - k, ends[i], k) &&
+		    (!line[n] || mo_starts_with(line + n, ": ")))
 			return true;
 	}
 	return false;
 }
 
-/* What is left on the way out and says nothing: torch's log lines ("[W1121 10:19:17.1 file.cpp:1] ...") and native frames. */
+/* What is left on the way out and says nothing: torch's log lines ("[W1121 10:19:17.1
+ * file.cpp:1] ...") and native frames. */
 static bool says_nothing(const char *line)
 {
-	return !line[strspn(line, " \t")] || (line[0] == '[' && line[1] && strchr("IWE", line[1]) && line[2] >= '0' && line[2] <= '9') || mo_starts_with(line, "frame #") ||
-	       mo_starts_with(line, "Exception raised from ");
+	return !line[strspn(line, " \t")] ||
+	       (line[0] == '[' && line[1] && strchr("IWE", line[1]) && line[2] >= '0' &&
+		line[2] <= '9') ||
+	       mo_starts_with(line, "frame #") || mo_starts_with(line, "Exception raised from ");
 }
 
-/* The line that tells why the rank ended: its last uncaught exception, else its last line that says something. */
+/* The line that tells why the rank ended: its last uncaught exception, else its last line that
+ * says something. */
 char *incident_said(const struct blame *b)
 {
 	const char *last = NULL;
 
-	for (size_t i = b->rank ? b->rank->n_tail : 0; i-- > 0; ) {
+	for (size_t i = b->rank ? b->rank->n_tail : 0; i-- > 0;) {
 		const char *line = without_rank(b->rank->tail[i]);
 
 		if (names_exception(line))
@@ -106,8 +114,12 @@ char *incident_said(const struct blame *b)
 const char *incident_exit_meaning(const struct rank *k)
 {
 	switch (k->exit->code) {
-	case 126: return "it could not execute a program that it calls; is it executable, and for this machine?";
-	case 127: return "a program or library that it calls was not found; is it installed there, and in PATH or LD_LIBRARY_PATH?";
+	case 126:
+		return "it could not execute a program that it calls; is it executable, and for "
+		       "this machine?";
+	case 127:
+		return "a program or library that it calls was not found; is it installed there, "
+		       "and in PATH or LD_LIBRARY_PATH?";
 	default: return "an error of the program or its arguments";
 	}
 }

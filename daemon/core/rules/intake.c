@@ -6,13 +6,14 @@
 #include "lib/base/parse.h"
 #include "lib/model/limits.h"
 
-#define NOTE_BYTES 512               /* what a note costs without its texts, in bytes of text */
+#define NOTE_BYTES 512 /* what a note costs without its texts, in bytes of text */
 #define SHORT 256
 
 static char *bad_step(const struct step_report *steps, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		if (steps[i].job < 1 || steps[i].attempt < 1 || MO_MAX(steps[i].job, steps[i].attempt) > MO_FIT_ITERATION)
+		if (steps[i].job < 1 || steps[i].attempt < 1 ||
+		    MO_MAX(steps[i].job, steps[i].attempt) > MO_FIT_ITERATION)
 			return mo_printf("steps[%zu]: job %lld attempt %lld: both begin with 1", i,
 					 (long long)steps[i].job, (long long)steps[i].attempt);
 	return NULL;
@@ -21,11 +22,13 @@ static char *bad_step(const struct step_report *steps, size_t n)
 /* It becomes MASTER_ADDR of ranks. */
 static char *bad_address(const char *address)
 {
-	static const char good[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.:%_-";
+	static const char good[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.:%_-";
 
 	if (!address || !address[strspn(address, good)])
 		return NULL;
-	return mo_strdup("address: must be an IP address or a host name: correct `address` in agent.yaml");
+	return mo_strdup(
+		"address: must be an IP address or a host name: correct `address` in agent.yaml");
 }
 
 /* A slot that two entries name would be given away twice. */
@@ -34,8 +37,9 @@ static char *bad_slots(const struct nodeinfo *info)
 	for (size_t i = 0; i < info->n_gpus; i++)
 		for (size_t k = 0; k < i; k++)
 			if (info->gpus[k].index == info->gpus[i].index)
-				return mo_printf("info.gpus[%zu].index: %lld, as info.gpus[%zu] has it: each slot has its own", i,
-						 (long long)info->gpus[i].index, k);
+				return mo_printf("info.gpus[%zu].index: %lld, as info.gpus[%zu] "
+						 "has it: each slot has its own",
+						 i, (long long)info->gpus[i].index, k);
 	return NULL;
 }
 
@@ -80,7 +84,7 @@ static void cut_scans(struct agent_sync *s)
 			break;
 		left -= bytes;
 	}
-	if (n == 0 && s->n_scans > 0) {                 /* an agent before this one left it whole */
+	if (n == 0 && s->n_scans > 0) { /* an agent before this one left it whole */
 		scan_result_fit(&s->scans[0]);
 		n = 1;
 	}

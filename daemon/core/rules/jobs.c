@@ -1,6 +1,7 @@
-/* What follows from a job's own state: that it failed, is over, runs, waits for a silent node, has too many
- * checkpoints, ran out of time, or leaves a node that is drained. Called by core.c for each job that a
- * turn touched, until nothing follows any more. A job's state changes through job_move() alone. */
+/* What follows from a job's own state: that it failed, is over, runs, waits for a silent node,
+ * has too many checkpoints, ran out of time, or leaves a node that is drained. Called by core.c
+ * for each job that a turn touched, until nothing follows any more. A job's state changes
+ * through job_move() alone. */
 #include "daemon/core/rules/jobs.h"
 
 #include "daemon/core/rules/actual.h"
@@ -33,7 +34,8 @@ static const char *silent_node(const struct state *s, const struct job *j, int64
 
 	for (size_t i = 0; i < j->n_steps; i++) {
 		const struct step *st = &j->steps[i];
-		const struct node *n = st->attempt == j->attempt && !step_dead(st) ? node_find(s, st->node) : NULL;
+		const struct node *n =
+			st->attempt == j->attempt && !step_dead(st) ? node_find(s, st->node) : NULL;
 
 		if (!n || n->state != NODE_DOWN)
 			continue;
@@ -54,7 +56,8 @@ static bool wait_node(struct turn *t, int64_t id, bool wait)
 	return true;
 }
 
-/* Lost contact is not death: nothing is killed, nothing restarts; an advancing iteration disproves even the suspicion. */
+/* Lost contact is not death: nothing is killed, nothing restarts; an advancing iteration
+ * disproves even the suspicion. */
 static bool look_at_silence(struct turn *t, int64_t id)
 {
 	const struct job *j = job_find(&t->core->state, id);
@@ -124,7 +127,8 @@ static bool look_at_time(struct turn *t, int64_t id)
 	return true;
 }
 
-/* A drained node that does not wait for the job's end: now, or after the next complete checkpoint. */
+/* A drained node that does not wait for the job's end: now, or after the next complete
+ * checkpoint. */
 static bool look_at_drain(struct turn *t, int64_t id)
 {
 	const struct job *j = job_find(&t->core->state, id);
@@ -136,8 +140,12 @@ static bool look_at_drain(struct turn *t, int64_t id)
 		const struct node *n = node_find(&t->core->state, j->places[i].node);
 		bool due = n && n->drain && mo_streq(n->drain_when, "now");
 
-		for (size_t k = 0; n && n->drain && mo_streq(n->drain_when, "checkpoint") && k < j->n_checkpoints; k++)
-			due |= checkpoint_usable(&j->checkpoints[k]) && j->checkpoints[k].attempt == j->attempt && j->checkpoints[k].saved_at >= n->drain_at;
+		for (size_t k = 0;
+		     n && n->drain && mo_streq(n->drain_when, "checkpoint") && k < j->n_checkpoints;
+		     k++)
+			due |= checkpoint_usable(&j->checkpoints[k]) &&
+			       j->checkpoints[k].attempt == j->attempt &&
+			       j->checkpoints[k].saved_at >= n->drain_at;
 		if (!due)
 			continue;
 		reason = mo_printf("node %s is drained; the job moves elsewhere", n->name);
@@ -148,7 +156,8 @@ static bool look_at_drain(struct turn *t, int64_t id)
 	return false;
 }
 
-/* Stopped where it runs, by a person or by the shutdown of its machine: the rest of the job gets its planned stop too, so that it can save together, and starts again. No failure. */
+/* Stopped where it runs, by a person or by the shutdown of its machine: the rest of the job gets
+ * its planned stop too, so that it can save together, and starts again. No failure. */
 static bool look_at_outside(struct turn *t, int64_t id)
 {
 	const struct job *j = job_find(&t->core->state, id);
@@ -158,13 +167,19 @@ static bool look_at_outside(struct turn *t, int64_t id)
 		return false;
 	for (size_t i = 0; i < j->n_steps && !reason; i++) {
 		const struct step *st = &j->steps[i];
-		const struct node *n = st->attempt == j->attempt ? node_find(&t->core->state, st->node) : NULL;
+		const struct node *n =
+			st->attempt == j->attempt ? node_find(&t->core->state, st->node) : NULL;
 
 		if (n && (st->outside || (st->refused && n->leaving)))
-			reason = mo_printf("the step on %s was stopped there, not by moectl%s; the job starts again", st->node,
-					   n->leaving ? " (its machine is going down)" : " (systemctl stop, or a shutdown)");
+			reason = mo_printf("the step on %s was stopped there, not by moectl%s; the "
+					   "job starts again",
+					   st->node,
+					   n->leaving ? " (its machine is going down)"
+						      : " (systemctl stop, or a shutdown)");
 		else if (n && n->leaving && !step_dead(st) && mo_streq(n->boot_id, st->boot_id))
-			reason = mo_printf("the machine of node %s is going down; the job moves elsewhere", st->node);
+			reason = mo_printf("the machine of node %s is going down; the job moves "
+					   "elsewhere",
+					   st->node);
 	}
 	if (!reason || job_row_find(j, T_DRAIN)->next < 0)
 		return false;
@@ -191,7 +206,8 @@ bool job_act(struct turn *t, int64_t id)
 			return true;
 		if (j->iteration != MO_NONE && try_move(t, id, T_ITERATION, NULL))
 			return true;
-		if (look_at_silence(t, id) || look_at_drain(t, id) || look_at_checkpoints(t, id) || actual_act(t, id))
+		if (look_at_silence(t, id) || look_at_drain(t, id) || look_at_checkpoints(t, id) ||
+		    actual_act(t, id))
 			return true;
 	}
 	if (j->n_check_nodes + j->n_check_done > 0 && health_check_act(t, id))

@@ -3,7 +3,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define STALL_MIN_US (10 * 1000000LL) /* an iteration advances while it moved within max(3 x step, this) */
+/* an iteration advances while it moved within max(3 x step, this) */
+#define STALL_MIN_US (10 * 1000000LL)
 
 struct turn;
 

@@ -1,4 +1,5 @@
-/* The launch order of one node: its own rank range only, so its size does not grow with the job. Called by commands.c and by the dry run. */
+/* The launch order of one node: its own rank range only, so its size does not grow with the job.
+ * Called by commands.c and by the dry run. */
 #include "daemon/core/rules/launch.h"
 
 #include <string.h>
@@ -17,7 +18,8 @@ static void word(const struct job *j, const char *template, char ***argv, size_t
 			mo_buf_printf(&b, "%lld", (long long)j->resume);
 			p += strlen("{iteration}");
 		} else if (mo_starts_with(p, "{dir}")) {
-			mo_buf_str(&b, j->spec.recipe.checkpoint.dir ? j->spec.recipe.checkpoint.dir : "");
+			mo_buf_str(&b, j->spec.recipe.checkpoint.dir ? j->spec.recipe.checkpoint.dir
+								     : "");
 			p += strlen("{dir}");
 		} else {
 			mo_buf_add(&b, p++, 1);
@@ -33,10 +35,13 @@ static char *every_word(const char *template, size_t n, int64_t every)
 	_cleanup_(mo_freep) char *word = mo_strndup(template, n);
 	char *at = strstr(word, hole);
 
-	return at ? mo_printf("%.*s%lld%s", (int)(at - word), word, (long long)every, at + strlen(hole)) : mo_strdup(word);
+	return at ? mo_printf("%.*s%lld%s", (int)(at - word), word, (long long)every,
+			      at + strlen(hole))
+		  : mo_strdup(word);
 }
 
-/* Word k of the command as it is now: checkpoint.every: auto follows what was measured since the command was made. NULL: it is not about that. */
+/* Word k of the command as it is now: checkpoint.every: auto follows what was measured since the
+ * command was made. NULL: it is not about that. */
 static char *every_now(const struct job *j, size_t k)
 {
 	int64_t planned = j->spec.recipe.checkpoint.every;
@@ -48,23 +53,35 @@ static char *every_now(const struct job *j, size_t k)
 		if (!mo_streq(f->key, "checkpoint.every"))
 			continue;
 		for (const char *p = f->value; *p; p += strcspn(p, " "), p += *p == ' ') {
-			_cleanup_(mo_freep) char *old = every_word(p, strcspn(p, " "), planned), *pair = mo_printf("%s=%s", old, number);
+			_cleanup_(mo_freep) char *old = every_word(p, strcspn(p, " "), planned),
+						 *pair = mo_printf("%s=%s", old, number);
 
 			if (mo_streq(j->spec.argv[k], pair))
 				return mo_printf("%s=%lld", old, (long long)j->every);
-			if (strstr(f->value, "{checkpoint.every}") ? mo_streq(j->spec.argv[k], old) : k > 0 && mo_streq(j->spec.argv[k - 1], old) && mo_streq(j->spec.argv[k], number))
-				return strstr(f->value, "{checkpoint.every}") ? every_word(p, strcspn(p, " "), j->every) : mo_printf("%lld", (long long)j->every);
+			if (strstr(f->value, "{checkpoint.every}")
+				    ? mo_streq(j->spec.argv[k], old)
+				    : k > 0 && mo_streq(j->spec.argv[k - 1], old) &&
+					      mo_streq(j->spec.argv[k], number))
+				return strstr(f->value, "{checkpoint.every}")
+					       ? every_word(p, strcspn(p, " "), j->every)
+					       : mo_printf("%lld", (long long)j->every);
 		}
 	}
 	return NULL;
 }
 
-/* The same for a word that the recipe itself writes as {checkpoint.every}: a value of engine.args, or one of its words. before: the word in front of it, NULL = any. */
+/* The same for a word that the recipe itself writes as {checkpoint.every}: a value of
+ * engine.args, or one of its words. before: the word in front of it, NULL = any. */
 static char *given_now(const struct job *j, size_t k, const char *template, const char *before)
 {
-	_cleanup_(mo_freep) char *old = template && strstr(template, "{checkpoint.every}") ? every_word(template, strlen(template), j->spec.recipe.checkpoint.every) : NULL;
+	_cleanup_(mo_freep) char *old =
+		template && strstr(template, "{checkpoint.every}")
+			? every_word(template, strlen(template), j->spec.recipe.checkpoint.every)
+			: NULL;
 
-	if (!old || !mo_streq(j->spec.argv[k], old) || (before && (k == 0 || !mo_streq(j->spec.argv[k - 1] + strspn(j->spec.argv[k - 1], "-"), before + strspn(before, "-")))))
+	if (!old || !mo_streq(j->spec.argv[k], old) ||
+	    (before && (k == 0 || !mo_streq(j->spec.argv[k - 1] + strspn(j->spec.argv[k - 1], "-"),
+					    before + strspn(before, "-")))))
 		return NULL;
 	return every_word(template, strlen(template), j->every);
 }
@@ -75,10 +92,15 @@ static char *word_now(const struct job *j, size_t k)
 	char *now = every_now(j, k);
 
 	for (size_t i = 0; i < e->n_args && !now; i++) {
-		_cleanup_(mo_freep) char *pair = mo_printf("%s=%s", e->args[i].key, e->args[i].value ? e->args[i].value : "");
+		_cleanup_(mo_freep) char *pair =
+			mo_printf("%s=%s", e->args[i].key,
+				  e->args[i].value ? e->args[i].value : "");
 
-		now = e->args_list ? given_now(j, k, e->args[i].key, i > 0 ? e->args[i - 1].key : NULL)
-				   : given_now(j, k, j->spec.engine.args_equals ? pair : e->args[i].value, j->spec.engine.args_equals ? NULL : e->args[i].key);
+		now = e->args_list
+			      ? given_now(j, k, e->args[i].key, i > 0 ? e->args[i - 1].key : NULL)
+			      : given_now(j, k,
+					  j->spec.engine.args_equals ? pair : e->args[i].value,
+					  j->spec.engine.args_equals ? NULL : e->args[i].key);
 	}
 	for (size_t i = 0; i < e->n_argv && !now; i++)
 		now = given_now(j, k, e->argv[i], i > 0 ? e->argv[i - 1] : NULL);
@@ -87,7 +109,8 @@ static char *word_now(const struct job *j, size_t k)
 
 static void add_word(const struct job *j, size_t k, char ***argv, size_t *n)
 {
-	_cleanup_(mo_freep) char *now = j->spec.recipe.checkpoint.automatic && j->every > 0 ? word_now(j, k) : NULL;
+	_cleanup_(mo_freep) char *now =
+		j->spec.recipe.checkpoint.automatic && j->every > 0 ? word_now(j, k) : NULL;
 
 	mo_strs_add(argv, n, now ? now : j->spec.argv[k]);
 }
@@ -99,14 +122,17 @@ static void env_add(const struct env_item *items, size_t n_items, int layer, str
 			mo_desc_copy(&env_item_desc, MO_ADD(ret, env, &env_item_desc), &items[i]);
 }
 
-/* Layers in the order of enum env_layer; of the profiles those that fit the node's GPUs and NICs. */
-static void environment(const struct job *j, const struct node *n, const struct place *p, struct launch *ret)
+/* Layers in the order of enum env_layer; of the profiles those that fit the node's GPUs and
+ * NICs. */
+static void environment(const struct job *j, const struct node *n, const struct place *p,
+			struct launch *ret)
 {
 	for (int layer = ENV_BASE; layer < ENV_LAUNCH; layer++) {
 		env_add(j->spec.env, j->spec.n_env, layer, ret);
 		for (size_t i = 0; i < j->spec.n_profiles; i++) {
 			const struct env_profile *profile = &j->spec.profiles[i];
-			if (profile->layer == layer && env_profile_applies(profile, n ? &n->info : NULL, p->gpus, p->n_gpus))
+			if (profile->layer == layer &&
+			    env_profile_applies(profile, n ? &n->info : NULL, p->gpus, p->n_gpus))
 				env_add(profile->items, profile->n_items, layer, ret);
 		}
 	}
@@ -117,13 +143,17 @@ static void prepare(const struct submit *spec, struct launch *ret)
 	for (size_t k = 0; k < spec->n_prepare; k++)
 		mo_strs_add(&ret->prepare, &ret->n_prepare, spec->prepare[k]);
 	if (spec->n_prepare) {
-		ret->prepare_limit_us = spec->engine.prepare_limit_us == MO_NONE ? PREPARE_LIMIT_US : spec->engine.prepare_limit_us;
+		ret->prepare_limit_us = spec->engine.prepare_limit_us == MO_NONE
+						? PREPARE_LIMIT_US
+						: spec->engine.prepare_limit_us;
 		ret->prepare_hooks = spec->engine.prepare_hooks;
 		ret->times_prepare = true;
 		for (size_t k = 0; ret->prepare_hooks && k < spec->engine.n_owned; k++)
-			mo_desc_copy(&kv_desc, MO_ADD(ret, owned, &kv_desc), &spec->engine.owned[k]);
+			mo_desc_copy(&kv_desc, MO_ADD(ret, owned, &kv_desc),
+				     &spec->engine.owned[k]);
 		for (size_t k = 0; ret->prepare_hooks && k < spec->engine.n_main_words; k++)
-			mo_strs_add(&ret->main_words, &ret->n_main_words, spec->engine.main_words[k]);
+			mo_strs_add(&ret->main_words, &ret->n_main_words,
+				    spec->engine.main_words[k]);
 	}
 	if (!spec->heartbeat_dir)
 		return;
@@ -176,7 +206,9 @@ void launch_make(const struct state *s, const struct job *j, size_t i, struct la
 	for (size_t k = 0; k < p->n_gpus; k++)
 		mo_ints_add(&ret->gpus, &ret->n_gpus, p->gpus[k]);
 	ret->address = mo_strdup(n ? n->address : NULL);
-	ret->master_addr = mo_strdup(j->n_places == 1 ? "127.0.0.1" : first && first->address ? first->address : j->places[0].node);
+	ret->master_addr = mo_strdup(j->n_places == 1          ? "127.0.0.1"
+				     : first && first->address ? first->address
+							       : j->places[0].node);
 	ret->master_port = j->port;
 	ret->hold_ports = i == 0;
 	for (size_t k = 0; k < j->spec.n_argv; k++)
@@ -186,10 +218,10 @@ void launch_make(const struct state *s, const struct job *j, size_t i, struct la
 	for (size_t k = 0; j->resume < 0 && k < j->spec.engine.n_fresh; k++)
 		word(j, j->spec.engine.fresh[k], &ret->argv, &ret->n_argv);
 	prepare(&j->spec, ret);
-	/* The files that count are those of the nodes: where nobody read them before, each node judges its
-	 * own before its ranks start; else the first one's are held against what the submit read. A job that
-	 * has trained is not judged there again, by rules that may be newer: they are only read, and what
-	 * changed is judged here (config.c). */
+	/* The files that count are those of the nodes: where nobody read them before, each node
+	 * judges its own before its ranks start; else the first one's are held against what the
+	 * submit read. A job that has trained is not judged there again, by rules that may be
+	 * newer: they are only read, and what changed is judged here (config.c). */
 	if (j->spec.engine.experiment && (i == 0 || !r->experiment_hash)) {
 		ret->config = mo_strdup(j->spec.engine.experiment);
 		ret->recipe = mo_strdup(j->watermark == MO_NONE ? j->spec.recipe_text : NULL);
@@ -208,7 +240,8 @@ void launch_make(const struct state *s, const struct job *j, size_t i, struct la
 	ret->stop_grace_us = r->stop_grace_us;
 	ret->metrics_rank = j->spec.engine.metrics_rank;
 	for (size_t k = 0; k < j->spec.engine.n_rules; k++)
-		mo_desc_copy(&line_rule_desc, MO_ADD(ret, rules, &line_rule_desc), &j->spec.engine.rules[k]);
+		mo_desc_copy(&line_rule_desc, MO_ADD(ret, rules, &line_rule_desc),
+			     &j->spec.engine.rules[k]);
 	ret->announced_is_complete = j->spec.engine.layout.announced_is_complete;
 	if (i == 0 && r->checkpoint.dir && j->spec.engine.layout.unnumbered)
 		ret->keep = mo_desc_dup(&ckpt_layout_desc, &j->spec.engine.layout);

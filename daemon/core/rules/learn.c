@@ -1,9 +1,12 @@
-/* The first days of a node (health.learn). Checks of which `proven: false` is said were written after documents and
- * made machines: they never met the real hardware that they read, so a mistake in one would take away a whole new
- * cluster. Until node.learn_until their CRIT findings are told (events, nodes, why, doctor) and do nothing else.
- *   begins      with the record that makes the node (REC_NODE, value); nodes of an earlier version's state have had
+/* The first days of a node (health.learn). Checks of which `proven: false` is said were written
+ * after documents and made machines: they never met the real hardware that they read, so a
+ * mistake in one would take away a whole new cluster. Until node.learn_until their CRIT findings
+ * are told (events, nodes, why, doctor) and do nothing else.
+ *   begins      with the record that makes the node (REC_NODE, value); nodes of an earlier
+ *               version's state have had
  *               cordons all along and are not new
- *   ends        by itself, by `moectl ack NODE`, or by a shorter health.learn; what was found by then cordons at once
+ *   ends        by itself, by `moectl ack NODE`, or by a shorter health.learn; what was found by
+ *               then cordons at once
  * Called by fleet.c and cordon.c; the predicates are in health.h. */
 #include "daemon/core/rules/learn.h"
 

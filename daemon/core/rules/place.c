@@ -1,6 +1,8 @@
-/* Placement: which GPU slots a job gets. Ranks are contiguous in node-name order. Fewest nodes first, then the fewest slots left over on them; on a node the lowest free slots.
- * A node takes work when it is up, not drained, reconciled with this controller and holds no step whose end is uncertain (hung, unkillable, fenced but seen again, never stored).
- * Called by schedule.c and as a dry run by the shells. */
+/* Placement: which GPU slots a job gets. Ranks are contiguous in node-name order. Fewest nodes
+ * first, then the fewest slots left over on them; on a node the lowest free slots. A node takes
+ * work when it is up, not drained, reconciled with this controller and holds no step whose end
+ * is uncertain (hung, unkillable, fenced but seen again, never stored). Called by schedule.c and
+ * as a dry run by the shells. */
 #include "daemon/core/rules/place.h"
 
 #include <string.h>
@@ -37,7 +39,7 @@ const char *step_uncertain(const struct state *s, const struct step *st)
 	if (st->forgotten || (st->gone && st->ended))
 		return NULL;
 	if (!n || !mo_streq(n->boot_id, st->boot_id))
-		return NULL;       /* that boot is over */
+		return NULL; /* that boot is over */
 	if (st->gone)
 		return "it was fenced; a step of before the fence may still be there";
 	if (st->missing)
@@ -51,7 +53,8 @@ static void slots_count(const struct state *s, const struct job *j, struct slots
 {
 	slots_take(slots, s, j->places, j->n_places);
 	for (size_t i = 0; i < j->n_steps; i++) {
-		const struct node *n = step_uncertain(s, &j->steps[i]) ? node_find(s, j->steps[i].node) : NULL;
+		const struct node *n =
+			step_uncertain(s, &j->steps[i]) ? node_find(s, j->steps[i].node) : NULL;
 
 		if (n)
 			slots->usable[n - s->nodes] = false;
@@ -73,7 +76,8 @@ void slots_init(const struct state *s, struct slots *ret)
 		ret->usable[i] = !node_unfit(s, n);
 		ret->well[i] = health_standard(n, &finding, &why);
 		for (size_t k = 0; k < n->info.n_gpus; k++)
-			if (n->info.gpus[k].index >= 0)   /* versions before took a hello without it */
+			/* versions before took a hello without it */
+			if (n->info.gpus[k].index >= 0)
 				mo_ints_add(&ret->free[i], &ret->n_free[i], n->info.gpus[k].index);
 	}
 	for (size_t i = 0; i < state_n_holders(s); i++) {
@@ -95,7 +99,8 @@ void slots_done(struct slots *slots)
 	memset(slots, 0, sizeof(*slots));
 }
 
-void slots_take(struct slots *slots, const struct state *s, const struct place *places, size_t n_places)
+void slots_take(struct slots *slots, const struct state *s, const struct place *places,
+		size_t n_places)
 {
 	for (size_t i = 0; i < n_places; i++) {
 		const struct node *n = node_find(s, places[i].node);
@@ -127,12 +132,15 @@ static bool right_model(const struct recipe *r, const struct node *n, int64_t in
 	return false;
 }
 
-static bool wanted(const struct state *s, const struct slots *slots, const struct recipe *r, size_t node)
+static bool wanted(const struct state *s, const struct slots *slots, const struct recipe *r,
+		   size_t node)
 {
-	return slots->usable[node] && !excluded(r, &s->nodes[node]) && health_allows(&s->nodes[node], r, slots->well[node]);
+	return slots->usable[node] && !excluded(r, &s->nodes[node]) &&
+	       health_allows(&s->nodes[node], r, slots->well[node]);
 }
 
-static size_t room(const struct state *s, const struct slots *slots, const struct recipe *r, size_t node)
+static size_t room(const struct state *s, const struct slots *slots, const struct recipe *r,
+		   size_t node)
 {
 	size_t n = 0;
 
@@ -144,7 +152,8 @@ static size_t room(const struct state *s, const struct slots *slots, const struc
 }
 
 /* Slots of the node that would do if nobody used them. */
-static size_t room_when_idle(const struct state *s, const struct slots *slots, const struct recipe *r, size_t node)
+static size_t room_when_idle(const struct state *s, const struct slots *slots,
+			     const struct recipe *r, size_t node)
 {
 	size_t n = 0;
 
@@ -155,7 +164,10 @@ static size_t room_when_idle(const struct state *s, const struct slots *slots, c
 	return n;
 }
 
-struct group { uint64_t stack; size_t room; };
+struct group {
+	uint64_t stack;
+	size_t room;
+};
 
 static int group_order(const void *a, const void *b)
 {
@@ -164,8 +176,10 @@ static int group_order(const void *a, const void *b)
 	return x->stack < y->stack ? -1 : x->stack > y->stack;
 }
 
-/* Of the nodes with equal software that have the most room together: their stack's hash; 0 = none. */
-static uint64_t largest_stack(const struct state *s, const struct slots *slots, const struct recipe *r, bool even_busy)
+/* Of the nodes with equal software that have the most room together: their stack's hash; 0 =
+ * none. */
+static uint64_t largest_stack(const struct state *s, const struct slots *slots,
+			      const struct recipe *r, bool even_busy)
 {
 	_cleanup_(mo_freep) struct group *groups = mo_alloc_array(s->n_nodes + 1, sizeof(*groups));
 	struct group best = { 0 }, sum = { 0 };
@@ -179,14 +193,19 @@ static uint64_t largest_stack(const struct state *s, const struct slots *slots, 
 	}
 	qsort(groups, n, sizeof(*groups), group_order);
 	for (size_t i = 0; i < n; i++) {
-		sum = (struct group){ .stack = groups[i].stack, .room = groups[i].room + (i && groups[i - 1].stack == groups[i].stack ? sum.room : 0) };
+		sum = (struct group){
+			.stack = groups[i].stack,
+			.room = groups[i].room +
+				(i && groups[i - 1].stack == groups[i].stack ? sum.room : 0)
+		};
 		if (sum.room > best.room)
 			best = sum;
 	}
 	return best.stack;
 }
 
-/* The same slots, where the nodes of another software than `stack` are not usable; free only its `usable`. */
+/* The same slots, where the nodes of another software than `stack` are not usable; free only its
+ * `usable`. */
 static struct slots only_stack(const struct state *s, const struct slots *slots, uint64_t stack)
 {
 	struct slots one = *slots;
@@ -206,7 +225,9 @@ char *place_stack_note(const struct state *s, const struct slots *slots, const s
 		return NULL;
 	stack = largest_stack(s, slots, r, true);
 	for (size_t i = 0; i < s->n_nodes && !example; i++)
-		example = room_when_idle(s, slots, r, i) && node_same(&s->nodes[i]) == stack ? &s->nodes[i] : NULL;
+		example = room_when_idle(s, slots, r, i) && node_same(&s->nodes[i]) == stack
+				  ? &s->nodes[i]
+				  : NULL;
 	for (size_t i = 0; example && i < s->n_nodes; i++) {
 		const struct node *n = &s->nodes[i];
 
@@ -217,16 +238,21 @@ char *place_stack_note(const struct state *s, const struct slots *slots, const s
 			const char *value = health_stack_value(n->health, item->key);
 
 			if (!health_own_key(item->key) && !mo_streq(value, item->value))
-				return mo_printf("stack.same: the largest group of nodes with the same software has %s %s; %s has %s", item->key, item->value, n->name, value ? value : "none");
+				return mo_printf("stack.same: the largest group of nodes with the "
+						 "same software has %s %s; %s has %s",
+						 item->key, item->value, n->name,
+						 value ? value : "none");
 		}
 	}
 	return NULL;
 }
 
-int64_t place_room(const struct state *s, const struct slots *slots, const struct recipe *r, bool even_busy)
+int64_t place_room(const struct state *s, const struct slots *slots, const struct recipe *r,
+		   bool even_busy)
 {
 	bool same = health_wants_same_stack(r);
-	struct slots one = same ? only_stack(s, slots, largest_stack(s, slots, r, even_busy)) : *slots;
+	struct slots one =
+		same ? only_stack(s, slots, largest_stack(s, slots, r, even_busy)) : *slots;
 	int64_t n = 0;
 
 	for (size_t i = 0; i < s->n_nodes; i++)
@@ -252,7 +278,8 @@ int64_t place_suited(const struct state *s, const struct recipe *r, int64_t *ret
 	return all;
 }
 
-static struct waiting no_room(const struct state *s, const struct slots *slots, const struct recipe *r)
+static struct waiting no_room(const struct state *s, const struct slots *slots,
+			      const struct recipe *r)
 {
 	struct waiting w = waiting_make(WAITING_CAPACITY);
 	int64_t largest;
@@ -272,7 +299,9 @@ static struct waiting no_room(const struct state *s, const struct slots *slots, 
 	return w;
 }
 
-struct offer { size_t node, room; };
+struct offer {
+	size_t node, room;
+};
 
 static int offer_order(const void *a, const void *b)
 {
@@ -290,7 +319,8 @@ static int node_order(const void *a, const void *b)
 	return x->node < y->node ? -1 : 1;
 }
 
-/* offers: by room, descending. Keeps the chosen ones in front with room = what is taken; returns how many, 0 = they do not do. */
+/* offers: by room, descending. Keeps the chosen ones in front with room = what is taken; returns
+ * how many, 0 = they do not do. */
 static size_t choose(struct offer *offers, size_t n, size_t wanted)
 {
 	size_t k = 0, sum = 0, last;
@@ -299,16 +329,17 @@ static size_t choose(struct offer *offers, size_t n, size_t wanted)
 		sum += offers[k++].room;
 	if (sum < wanted)
 		return 0;
-	wanted -= sum - offers[k - 1].room;     /* what the last node gives */
+	wanted -= sum - offers[k - 1].room; /* what the last node gives */
 	for (last = k - 1; last + 1 < n && offers[last + 1].room >= wanted; last++)
-		continue;                       /* the tightest fit, first by name among equals */
+		continue; /* the tightest fit, first by name among equals */
 	while (last > k - 1 && offers[last - 1].room == offers[last].room)
 		last--;
 	offers[k - 1] = (struct offer){ .node = offers[last].node, .room = wanted };
 	return k;
 }
 
-static void fill(const struct state *s, const struct slots *slots, const struct recipe *r, const struct offer *offers, size_t k, struct place **ret, size_t *n_ret)
+static void fill(const struct state *s, const struct slots *slots, const struct recipe *r,
+		 const struct offer *offers, size_t k, struct place **ret, size_t *n_ret)
 {
 	int64_t rank = 0;
 
@@ -326,8 +357,10 @@ static void fill(const struct state *s, const struct slots *slots, const struct 
 	}
 }
 
-/* Ranks per node in multiples of the tensor-parallel size, so that no tensor group spans nodes when that can be had. */
-static size_t try_unit(const struct state *s, const struct slots *slots, const struct recipe *r, size_t unit, struct offer *offers)
+/* Ranks per node in multiples of the tensor-parallel size, so that no tensor group spans nodes
+ * when that can be had. */
+static size_t try_unit(const struct state *s, const struct slots *slots, const struct recipe *r,
+		       size_t unit, struct offer *offers)
 {
 	size_t n = 0;
 
@@ -341,10 +374,15 @@ static size_t try_unit(const struct state *s, const struct slots *slots, const s
 	return choose(offers, n, (size_t)r->gpus);
 }
 
-static int place_on(const struct state *s, const struct slots *slots, const struct recipe *r, struct place **ret, size_t *n_ret)
+static int place_on(const struct state *s, const struct slots *slots, const struct recipe *r,
+		    struct place **ret, size_t *n_ret)
 {
 	_cleanup_(mo_freep) struct offer *offers = mo_alloc_array(s->n_nodes + 1, sizeof(*offers));
-	size_t tp = r->parallelism.tp > 1 && r->parallelism.tp <= MO_GPUS_PER_NODE_MAX && r->gpus % r->parallelism.tp == 0 ? (size_t)r->parallelism.tp : 1, k;
+	size_t tp = r->parallelism.tp > 1 && r->parallelism.tp <= MO_GPUS_PER_NODE_MAX &&
+				    r->gpus % r->parallelism.tp == 0
+			    ? (size_t)r->parallelism.tp
+			    : 1,
+	       k;
 
 	k = try_unit(s, slots, r, tp, offers);
 	if (k == 0 && tp > 1)
@@ -364,8 +402,8 @@ void place_processes(const struct engine *e, struct place *places, size_t n)
 	}
 }
 
-int place_in(const struct state *s, const struct slots *slots, const struct recipe *r, struct place **ret,
-	     size_t *n_ret, struct waiting *ret_why)
+int place_in(const struct state *s, const struct slots *slots, const struct recipe *r,
+	     struct place **ret, size_t *n_ret, struct waiting *ret_why)
 {
 	bool same = health_wants_same_stack(r);
 	struct slots one = same ? only_stack(s, slots, largest_stack(s, slots, r, false)) : *slots;
@@ -378,7 +416,8 @@ int place_in(const struct state *s, const struct slots *slots, const struct reci
 	return result;
 }
 
-int place_find(const struct state *s, const struct recipe *r, struct place **ret, size_t *n_ret, struct mo_error *err)
+int place_find(const struct state *s, const struct recipe *r, struct place **ret, size_t *n_ret,
+	       struct mo_error *err)
 {
 	_cleanup_(waiting_done) struct waiting w = waiting_make(WAITING_NOT);
 	struct slots slots;
@@ -393,10 +432,12 @@ int place_find(const struct state *s, const struct recipe *r, struct place **ret
 	return mo_error_set(err, 1, "%s", text);
 }
 
-/* Four ports in a row, going round: a port comes back only after all others were used, and never while its job lives. */
+/* Four ports in a row, going round: a port comes back only after all others were used, and never
+ * while its job lives. */
 int64_t port_next(const struct core *c)
 {
-	int64_t first = c->config.port_min, groups = (c->config.port_max - first + 1) / 4, at = c->state.next_port;
+	int64_t first = c->config.port_min, groups = (c->config.port_max - first + 1) / 4,
+		at = c->state.next_port;
 
 	for (int64_t tries = 0; tries < groups; tries++, at += 4) {
 		bool taken = false;

@@ -1,6 +1,7 @@
-/* Which GPU slots a job would get of the nodes that take work. Pure: state in, places out. Called by
- * schedule.c, whose slots shrink as it goes through the queue, and by views and dry runs, which ask
- * for one job alone. Nothing is taken here: a job has its GPUs by the record of its placement. */
+/* Which GPU slots a job would get of the nodes that take work. Pure: state in, places out.
+ * Called by schedule.c, whose slots shrink as it goes through the queue, and by views and dry
+ * runs, which ask for one job alone. Nothing is taken here: a job has its GPUs by the record of
+ * its placement. */
 #pragma once
 #include "daemon/core/state/waiting.h"
 #include "daemon/core/state/state.h"
@@ -9,13 +10,19 @@
 struct core;
 
 /* Free slots per node of state.nodes; well: for health.preflight: standard. */
-struct slots { size_t n; int64_t **free; size_t *n_free; bool *usable, *well; };
+struct slots {
+	size_t n;
+	int64_t **free;
+	size_t *n_free;
+	bool *usable, *well;
+};
 
 void slots_init(const struct state *s, struct slots *ret);
 void slots_done(struct slots *slots);
 void slots_take(struct slots *slots, const struct state *s, const struct place *places,
 		size_t n_places);
-/* 0, or 1 when they do not fit now; then *ret_why, unless it is NULL, is made anew and the caller's. */
+/* 0, or 1 when they do not fit now; then *ret_why, unless it is NULL, is made anew and the
+ * caller's. */
 int place_in(const struct state *s, const struct slots *slots, const struct recipe *r,
 	     struct place **ret, size_t *n_ret, struct waiting *ret_why);
 /* The same with all slots of the given nodes that are free now; the reason in err. */
@@ -26,8 +33,8 @@ void place_processes(const struct engine *e, struct place *places, size_t n);
 /* GPUs that would do. */
 int64_t place_room(const struct state *s, const struct slots *slots, const struct recipe *r,
 		   bool even_busy);
-/* health.preflight: [stack.same]: what of the group of nodes that was taken differs on others; caller
- * frees; NULL = nothing, or not asked for. */
+/* health.preflight: [stack.same]: what of the group of nodes that was taken differs on others;
+ * caller frees; NULL = nothing, or not asked for. */
 char *place_stack_note(const struct state *s, const struct slots *slots, const struct recipe *r);
 /* Four ports in a row that no job has. */
 int64_t port_next(const struct core *c);
@@ -35,5 +42,6 @@ int64_t port_next(const struct core *c);
 const char *node_unfit(const struct state *s, const struct node *n);
 /* Why this step keeps its node from new work; NULL = it does not. */
 const char *step_uncertain(const struct state *s, const struct step *st);
-/* GPUs of the whole cluster, busy or away, that would ever do for the recipe; *ret_largest: of one node. */
+/* GPUs of the whole cluster, busy or away, that would ever do for the recipe; *ret_largest: of
+ * one node. */
 int64_t place_suited(const struct state *s, const struct recipe *r, int64_t *ret_largest);

@@ -1,19 +1,20 @@
 /* See policy.h. What follows from which evidence:
  *
- *   evidence                                              class       what follows
- *   a port of the job is busy, before the launch, or by   -           next attempt on other ports, no restart counted
- *     the last lines of an exit before the first iteration            (the latter PORT_SAID_MAX attempts in a row)
- *   refused: bind, exec, user, workdir, prepare, config               user_error  failed
- *   a node's configuration breaks rules (config.c)        user_error  failed
- *   the first-dead rank exits non-zero by itself before   user_error  failed
- *     the job's first iteration
- *   supervisor lost, signal, an exit of 128 + a signal,   transient   next attempt, unless it failed the same way
- *     later non-zero exit, a rank that does not end after               max_cycles times without a new checkpoint
- *     another ended 0
- *   boot id changed, fence                                node_fault  the same
- *   the engine saved, and not to checkpoint.dir           user_error  failed, at its first save: nothing of it would be resumed
- *   all ranks end 0 before the last iteration             -           failed: ended early
- *   an exit that a planned stop by a machine explains     -           next attempt, no restart counted */
+ *   a port of the job is busy, before the launch or by the last lines of an exit before the first
+ *     iteration: next attempt on other ports, no restart counted (by lines PORT_SAID_MAX times in
+ *     a row)
+ *   refused (bind, exec, user, workdir, prepare, config), or a node's configuration breaks rules
+ *     (config.c): user_error, failed
+ *   the first-dead rank exits non-zero by itself before the job's first iteration: user_error,
+ *     failed
+ *   supervisor lost, signal, an exit of 128 + a signal, later non-zero exit, a rank that does not
+ *     end after another ended 0: transient, next attempt, unless it failed the same way max_cycles
+ *     times without a new checkpoint
+ *   boot id changed, fence: node_fault, the same
+ *   the engine saved, and not to checkpoint.dir: user_error, failed at its first save: nothing of
+ *     it would be resumed
+ *   all ranks end 0 before the last iteration: failed, ended early
+ *   an exit that a planned stop by a machine explains: next attempt, no restart counted */
 #include "daemon/core/rules/policy.h"
 
 #include "daemon/core/rules/blame.h"
@@ -27,7 +28,8 @@
 
 #define PORT_TRIES_MAX 50 /* attempts in a row that find their ports busy */
 #define PORT_SAID_MAX 5   /* a port that is the program's own is busy every time */
-#define CYCLES_FACTOR 3   /* failures in a row without a new checkpoint, each different: at most this times max_cycles */
+/* failures in a row without a new checkpoint, each different: at most this times max_cycles */
+#define CYCLES_FACTOR 3
 
 bool policy_all_dead(const struct job *j)
 {
@@ -39,7 +41,8 @@ static int64_t age_us(const struct turn *t, const struct blame *b)
 {
 	const struct agent_sync *s = t->event ? t->event->sync : NULL;
 
-	if (!s || !b->rank || !mo_streq(s->node, b->rank->node) || s->mono_ns == MO_NONE || b->rank->exit_mono_ns == MO_NONE)
+	if (!s || !b->rank || !mo_streq(s->node, b->rank->node) || s->mono_ns == MO_NONE ||
+	    b->rank->exit_mono_ns == MO_NONE)
 		return 0;
 	return MO_MAX(0, s->mono_ns - b->rank->exit_mono_ns) / 1000;
 }
@@ -52,7 +55,8 @@ bool policy_fail(struct turn *t, int64_t id)
 	struct blame b;
 	struct record r;
 
-	if (j->failed || j->n_places == 0 || (j->state != JOB_STARTING && j->state != JOB_RUNNING && j->state != JOB_RECOVERING))
+	if (j->failed || j->n_places == 0 ||
+	    (j->state != JOB_STARTING && j->state != JOB_RUNNING && j->state != JOB_RECOVERING))
 		return false;
 	b = blame_find(j, t->now, wait);
 	if (b.kind == B_NONE) {
@@ -72,13 +76,17 @@ bool policy_fail(struct turn *t, int64_t id)
 	blame_evidence(j, &b, &r.texts, &r.n_texts);
 	incident_readings(t, j, &r.texts, &r.n_texts);
 	if (b.rank && b.step)
-		reason = mo_printf("rank %lld on %s died: %s", (long long)b.rank->rank, b.step->node, cause);
+		reason = mo_printf("rank %lld on %s died: %s", (long long)b.rank->rank,
+				   b.step->node, cause);
 	else if (b.kind == B_ELSEWHERE)
 		reason = blame_elsewhere(j);
 	else if (b.kind == B_CONFIG)
 		reason = blame_config(j);
 	else
-		reason = mo_printf("%s%s%s", cause, b.step ? " on " : ": some ranks did not end after another one ended", b.step ? b.step->node : "");
+		reason = mo_printf("%s%s%s", cause,
+				   b.step ? " on "
+					  : ": some ranks did not end after another one ended",
+				   b.step ? b.step->node : "");
 	turn_emit(t, &r);
 	job_move(t, id, T_FAILED, false, 0, reason);
 	return true;
@@ -88,7 +96,8 @@ bool policy_fail(struct turn *t, int64_t id)
 
 static int64_t last_iteration(const struct job *j)
 {
-	int64_t n = MO_MAX(j->iteration, j->resume), newest = checkpoint_newest_at_most(j, INT64_MAX, true);
+	int64_t n = MO_MAX(j->iteration, j->resume),
+		newest = checkpoint_newest_at_most(j, INT64_MAX, true);
 
 	return MO_MAX(MO_MAX(n, newest), 0);
 }
@@ -117,13 +126,14 @@ char *policy_beyond_steps(const struct job *j)
 
 	if (steps == MO_NONE || j->iteration == MO_NONE || j->iteration <= steps)
 		return NULL;
-	return mo_printf("its program made iteration %lld, and steps is %lld: how far it trains is not "
-			 "said by the recipe",
+	return mo_printf("its program made iteration %lld, and steps is %lld: how far it trains is "
+			 "not said by the recipe",
 			 (long long)j->iteration, (long long)steps);
 }
 
 /* NULL = another attempt follows. */
-static char *give_up_reason(const struct job *j, const struct blame *b, const char *cause, const char *class)
+static char *give_up_reason(const struct job *j, const struct blame *b, const char *cause,
+			    const char *class)
 {
 	int64_t limit = j->spec.recipe.max_cycles > 0 ? j->spec.recipe.max_cycles : 3;
 	_cleanup_(mo_freep) char *line = incident_said(b);
@@ -131,14 +141,21 @@ static char *give_up_reason(const struct job *j, const struct blame *b, const ch
 	if (b->kind == B_ELSEWHERE || b->kind == B_CONFIG)
 		return b->kind == B_CONFIG ? blame_config(j) : blame_elsewhere(j);
 	if (b->kind == B_REFUSED && blame_refused_user(b->step))
-		return b->step->refused_text ? mo_printf("%s on %s" SAID "%s", cause, b->step->node, b->step->refused_text) :
-					       mo_printf("%s on %s: the launch was refused", cause, b->step->node);
+		return b->step->refused_text ? mo_printf("%s on %s" SAID "%s", cause, b->step->node,
+							 b->step->refused_text)
+					     : mo_printf("%s on %s: the launch was refused", cause,
+							 b->step->node);
 	if (mo_streq(class, "user_error") && b->rank)
-		return mo_printf("rank %lld ended with %s before the first iteration, which means: %s%s", (long long)b->rank->rank, cause, incident_exit_meaning(b->rank), line);
+		return mo_printf("rank %lld ended with %s before the first iteration, which means: "
+				 "%s%s",
+				 (long long)b->rank->rank, cause, incident_exit_meaning(b->rank),
+				 line);
 	if (j->same_failures >= limit)
-		return mo_printf("failed the same way %lld times without a new checkpoint: %s%s", (long long)j->same_failures, cause, line);
+		return mo_printf("failed the same way %lld times without a new checkpoint: %s%s",
+				 (long long)j->same_failures, cause, line);
 	if (j->cycles >= limit * CYCLES_FACTOR)
-		return mo_printf("failed %lld times without a new checkpoint, the last time: %s%s", (long long)j->cycles, cause, line);
+		return mo_printf("failed %lld times without a new checkpoint, the last time: %s%s",
+				 (long long)j->cycles, cause, line);
 	return NULL;
 }
 
@@ -146,12 +163,16 @@ static void after_failure(struct turn *t, int64_t id)
 {
 	const struct job *j = job_find(&t->core->state, id);
 	struct blame b = blame_root(j);
-	_cleanup_(mo_freep) char *cause = blame_cause(j, &b), *class = mo_strdup(b.kind ? blame_class(j, &b) : j->fail_class), *reason = NULL;
+	_cleanup_(mo_freep) char *cause = blame_cause(j, &b),
+				 *class = mo_strdup(b.kind ? blame_class(j, &b) : j->fail_class),
+				 *reason = NULL;
 	const struct step *outside = blame_outside(j, &b);
 	int64_t tries = 0;
 
 	if (outside) {
-		reason = mo_printf("the step on %s was stopped there, not by moectl; the next attempt is prepared", outside->node);
+		reason = mo_printf("the step on %s was stopped there, not by moectl; the next "
+				   "attempt is prepared",
+				   outside->node);
 		job_move(t, id, T_RETRY, true, 0, reason);
 		return;
 	}
@@ -160,7 +181,8 @@ static void after_failure(struct turn *t, int64_t id)
 	else if (blame_port_busy(j, &b))
 		tries = PORT_SAID_MAX;
 	if (b.step && j->port_tries + 1 < tries) {
-		reason = mo_printf("ports from %lld on %s were busy; the next ones are tried", (long long)j->port, b.step->node);
+		reason = mo_printf("ports from %lld on %s were busy; the next ones are tried",
+				   (long long)j->port, b.step->node);
 		job_move(t, id, T_RETRY, true, 2, reason);
 		return;
 	}
@@ -173,9 +195,11 @@ static void after_failure(struct turn *t, int64_t id)
 		return;
 	}
 	if (b.rank)
-		reason = mo_printf("rank %lld on %s died: %s; the next attempt is prepared", (long long)b.rank->rank, b.step->node, cause);
+		reason = mo_printf("rank %lld on %s died: %s; the next attempt is prepared",
+				   (long long)b.rank->rank, b.step->node, cause);
 	else
-		reason = mo_printf("%s%s%s; the next attempt is prepared", cause, b.step ? " on " : "", b.step ? b.step->node : "");
+		reason = mo_printf("%s%s%s; the next attempt is prepared", cause,
+				   b.step ? " on " : "", b.step ? b.step->node : "");
 	health_check_begin(t, id);
 	job_move(t, id, T_RETRY, true, 1, reason);
 }
@@ -185,9 +209,11 @@ static void after_stop(struct turn *t, int64_t id)
 	const struct job *j = job_find(&t->core->state, id);
 	_cleanup_(mo_freep) char *reason = mo_strdup(j->reason);
 
-	_cleanup_(mo_freep) char *beyond = policy_beyond_steps(j); /* then steps is not where its program ends */
+	/* then steps is not where its program ends */
+	_cleanup_(mo_freep) char *beyond = policy_beyond_steps(j);
 
-	if (!j->failed && all_exited_0(j) && reached(j) && !beyond && j->spec.recipe.steps != MO_NONE && j->intent != INTENT_CANCEL) {
+	if (!j->failed && all_exited_0(j) && reached(j) && !beyond &&
+	    j->spec.recipe.steps != MO_NONE && j->intent != INTENT_CANCEL) {
 		job_move(t, id, T_COMPLETED, true, 0, NULL);
 		return;
 	}
@@ -196,7 +222,8 @@ static void after_stop(struct turn *t, int64_t id)
 		_cleanup_(mo_freep) char *cause = blame_cause(j, &b);
 
 		if (!blame_outside(j, &b))
-			incident_emit(t, j, &b, cause, b.kind ? blame_class(j, &b) : j->fail_class, intent_names[j->intent]);
+			incident_emit(t, j, &b, cause, b.kind ? blame_class(j, &b) : j->fail_class,
+				      intent_names[j->intent]);
 	}
 	job_move(t, id, T_STOPPED, true, 0, reason);
 }
@@ -215,7 +242,8 @@ void policy_conclude(struct turn *t, int64_t id)
 		reason = reason ? reason : policy_beyond_steps(j);
 		job_move(t, id, T_COMPLETED, true, 0, reason);
 	} else {
-		reason = mo_printf(ENDED_EARLY "%lld of %lld", (long long)last_iteration(j), (long long)j->spec.recipe.steps);
+		reason = mo_printf(ENDED_EARLY "%lld of %lld", (long long)last_iteration(j),
+				   (long long)j->spec.recipe.steps);
 		job_move(t, id, T_GIVE_UP, true, 0, reason);
 	}
 }

@@ -1,6 +1,6 @@
-/* What a failure means for its job. Decided once per attempt at the first evidence (every other rank is
- * then killed: peers of a dead rank cannot save), judged when every step is proved gone (by then all
- * exits are known), and followed by the next attempt or the end. Called by jobs.c.
+/* What a failure means for its job. Decided once per attempt at the first evidence (every other
+ * rank is then killed: peers of a dead rank cannot save), judged when every step is proved gone
+ * (by then all exits are known), and followed by the next attempt or the end. Called by jobs.c.
  * No attempt follows here before policy_all_dead(), and silence alone fails none. */
 #pragma once
 #include "daemon/core/state/state.h"

@@ -1,4 +1,5 @@
-/* The newest sensor values of nodes: kept beside the state, never stored, and told as evidence when a job fails or makes no progress. What GPUs did while all ranks waited tells which one
+/* The newest sensor values of nodes: kept beside the state, never stored, and told as evidence
+ * when a job fails or makes no progress. What GPUs did while all ranks waited tells which one
  * did not take part: it is cold and idle among others that spin. */
 #include "daemon/core/rules/readings.h"
 
@@ -10,9 +11,10 @@
 #include "lib/base/buf.h"
 #include "lib/model/limits.h"
 
-#define NICS_FRESH_US (120 * 1000000LL)    /* cards are looked at every 30 s */
+#define NICS_FRESH_US (120 * 1000000LL) /* cards are looked at every 30 s */
 #define LINES_MAX 16
-#define OTHER_NICS_MAX 8                   /* cards that are not active and belong to no GPU that is told of */
+/* cards that are not active and belong to no GPU that is told of */
+#define OTHER_NICS_MAX 8
 
 /* ---- kept */
 
@@ -25,7 +27,7 @@ static void take_gpu(struct live *l, const struct gpu_sensors *g, int64_t now)
 	if (!at && l->n_sensors >= MO_GPUS_PER_NODE_MAX)
 		return;
 	at = at ? at : MO_ADD(l, sensors, &gpu_sensors_desc);
-	*at = *g;                              /* it owns nothing */
+	*at = *g; /* it owns nothing */
 	at->at = now;
 }
 
@@ -61,7 +63,8 @@ void health_sensed(struct turn *t, const struct agent_sync *s)
 	l->sensors_at = s->n_sensors ? t->now : l->sensors_at;
 }
 
-const struct gpu_sensors *core_sensors(const struct core *c, const char *node, int64_t now, size_t *ret_n)
+const struct gpu_sensors *core_sensors(const struct core *c, const char *node, int64_t now,
+				       size_t *ret_n)
 {
 	const struct live *l = live_of(c, node);
 	bool fresh = l && l->n_sensors && now - l->sensors_at <= SENSORS_FRESH_US;
@@ -70,7 +73,8 @@ const struct gpu_sensors *core_sensors(const struct core *c, const char *node, i
 	return fresh ? l->sensors : NULL;
 }
 
-const struct nic_sensors *core_nics(const struct core *c, const char *node, int64_t now, size_t *ret_n)
+const struct nic_sensors *core_nics(const struct core *c, const char *node, int64_t now,
+				    size_t *ret_n)
 {
 	const struct live *l = live_of(c, node);
 	bool fresh = false;
@@ -83,9 +87,14 @@ const struct nic_sensors *core_nics(const struct core *c, const char *node, int6
 
 /* ---- told */
 
-struct seen { const struct node *node; const struct gpu_sensors *g; int64_t rank; };
+struct seen {
+	const struct node *node;
+	const struct gpu_sensors *g;
+	int64_t rank;
+};
 
-static const struct nic_sensors *find_nic(const struct core *c, const struct node *n, const char *name, int64_t now)
+static const struct nic_sensors *find_nic(const struct core *c, const struct node *n,
+					  const char *name, int64_t now)
 {
 	size_t count = 0;
 	const struct nic_sensors *nics = name ? core_nics(c, n->name, now, &count) : NULL;
@@ -99,7 +108,8 @@ static const struct nic_sensors *find_nic(const struct core *c, const struct nod
 static void add_real(struct mo_buf *b, const char *before, double x, const char *unit)
 {
 	if (x != MO_NONE_F)
-		mo_buf_printf(b, "%s%s%.*f%s", b->len ? ", " : "", before, x < 10 && x != (double)(int64_t)x ? 1 : 0, x, unit);
+		mo_buf_printf(b, "%s%s%.*f%s", b->len ? ", " : "", before,
+			      x < 10 && x != (double)(int64_t)x ? 1 : 0, x, unit);
 }
 
 static void add_count(struct mo_buf *b, const char *before, int64_t n)
@@ -134,22 +144,28 @@ static char *line_of(const struct core *c, const struct seen *s, int64_t now)
 	add_real(&b, "", s->g->temp_c, " C");
 	add_real(&b, "memory ", s->g->mem_temp_c, " C");
 	add_real(&b, "", s->g->clock_mhz, " MHz");
-	add_real(&b, "memory used ", s->g->vram_used_bytes == MO_NONE_F ? MO_NONE_F : s->g->vram_used_bytes / 1e9, " GB");
+	add_real(&b, "memory used ",
+		 s->g->vram_used_bytes == MO_NONE_F ? MO_NONE_F : s->g->vram_used_bytes / 1e9,
+		 " GB");
 	add_real(&b, "slowed down ", s->g->throttle_pct, " %");
 	add_count(&b, "uncorrected", s->g->ue);
 	add_count(&b, "corrected", s->g->ce);
 	add_count(&b, "PCIe replays", s->g->pcie_replay);
 	if (nic)
 		add_nic(&card, nic, now);
-	return mo_printf("rank %lld on %s: GPU %lld%s%s: %s, read %lld s before%s%s", (long long)s->rank, s->node->name, (long long)s->g->slot, slot && slot->bdf ? " " : "", slot && slot->bdf ? slot->bdf : "",
-		b.len ? b.data : "no values", (long long)((now - s->g->at) / 1000000), nic ? "; " : "", nic ? card.data : "");
+	return mo_printf("rank %lld on %s: GPU %lld%s%s: %s, read %lld s before%s%s",
+			 (long long)s->rank, s->node->name, (long long)s->g->slot,
+			 slot && slot->bdf ? " " : "", slot && slot->bdf ? slot->bdf : "",
+			 b.len ? b.data : "no values", (long long)((now - s->g->at) / 1000000),
+			 nic ? "; " : "", nic ? card.data : "");
 }
 
 /* The least active first; what is not known last. */
 static int by_activity(const void *a, const void *b)
 {
 	const struct seen *x = a, *y = b;
-	const double keys[][2] = { { x->g->busy_pct, y->g->busy_pct }, { x->g->power_w, y->g->power_w } };
+	const double keys[][2] = { { x->g->busy_pct, y->g->busy_pct },
+				   { x->g->power_w, y->g->power_w } };
 
 	for (size_t i = 0; i < ELEMENTSOF(keys); i++) {
 		double p = keys[i][0], q = keys[i][1];
@@ -170,7 +186,8 @@ static int by_value(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-static void add_range(struct mo_buf *b, const char *what, const char *unit, const struct seen *seen, size_t n, size_t offset)
+static void add_range(struct mo_buf *b, const char *what, const char *unit, const struct seen *seen,
+		      size_t n, size_t offset)
 {
 	_cleanup_(mo_freep) double *values = mo_alloc_array(n + 1, sizeof(*values));
 	size_t known = 0;
@@ -185,11 +202,14 @@ static void add_range(struct mo_buf *b, const char *what, const char *unit, cons
 	if (!known)
 		return;
 	qsort(values, known, sizeof(*values), by_value);
-	mo_buf_printf(b, "%s%s %.0f to %.0f %s, median %.0f", b->len ? "; " : "", what, values[0], values[known - 1], unit, values[known / 2]);
+	mo_buf_printf(b, "%s%s %.0f to %.0f %s, median %.0f", b->len ? "; " : "", what, values[0],
+		      values[known - 1], unit, values[known / 2]);
 }
 
-/* Every GPU of the job whose values are fresh; ranks that ended count too: what they did before is the question. */
-static void find_seen(const struct core *c, const struct job *j, int64_t now, struct seen **ret, size_t *n_ret, size_t *ret_gpus)
+/* Every GPU of the job whose values are fresh; ranks that ended count too: what they did before
+ * is the question. */
+static void find_seen(const struct core *c, const struct job *j, int64_t now, struct seen **ret,
+		      size_t *n_ret, size_t *ret_gpus)
 {
 	for (size_t i = 0; i < j->n_places; i++) {
 		const struct place *p = &j->places[i];
@@ -201,14 +221,17 @@ static void find_seen(const struct core *c, const struct job *j, int64_t now, st
 		for (size_t k = 0; k < p->n_gpus; k++)
 			for (size_t m = 0; m < n; m++)
 				if (g[m].slot == p->gpus[k] && now - g[m].at <= SENSORS_FRESH_US)
-					*MO_GROW(*ret, *n_ret) = (struct seen){ node, &g[m], place_rank(p, k) };
+					*MO_GROW(*ret, *n_ret) =
+						(struct seen){ node, &g[m], place_rank(p, k) };
 	}
 }
 
-static bool told_already(const struct seen *seen, size_t n, const struct node *node, const char *nic)
+static bool told_already(const struct seen *seen, size_t n, const struct node *node,
+			 const char *nic)
 {
 	for (size_t i = 0; i < n; i++) {
-		const struct gpu_slot *slot = seen[i].node == node ? node_slot(node, seen[i].g->slot) : NULL;
+		const struct gpu_slot *slot =
+			seen[i].node == node ? node_slot(node, seen[i].g->slot) : NULL;
 
 		if (slot && mo_streq(slot->nic, nic))
 			return true;
@@ -216,7 +239,8 @@ static bool told_already(const struct seen *seen, size_t n, const struct node *n
 	return false;
 }
 
-static void other_nics(const struct core *c, const struct job *j, int64_t now, const struct seen *seen, size_t n_seen, char ***texts, size_t *n_texts)
+static void other_nics(const struct core *c, const struct job *j, int64_t now,
+		       const struct seen *seen, size_t n_seen, char ***texts, size_t *n_texts)
 {
 	size_t told = 0, n = 0;
 
@@ -227,7 +251,8 @@ static void other_nics(const struct core *c, const struct job *j, int64_t now, c
 		for (size_t k = 0; nics && k < n && told < OTHER_NICS_MAX; k++) {
 			_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 
-			if (mo_streq(nics[k].state, "ACTIVE") || now - nics[k].at > NICS_FRESH_US || told_already(seen, n_seen, node, nics[k].name))
+			if (mo_streq(nics[k].state, "ACTIVE") || now - nics[k].at > NICS_FRESH_US ||
+			    told_already(seen, n_seen, node, nics[k].name))
 				continue;
 			mo_buf_printf(&b, "%s: ", node->name);
 			add_nic(&b, &nics[k], now);
@@ -237,7 +262,8 @@ static void other_nics(const struct core *c, const struct job *j, int64_t now, c
 	}
 }
 
-void core_readings(const struct core *c, const struct job *j, int64_t now, char ***texts, size_t *n_texts)
+void core_readings(const struct core *c, const struct job *j, int64_t now, char ***texts,
+		   size_t *n_texts)
 {
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	_cleanup_(mo_freep) char *head = NULL;
@@ -250,7 +276,9 @@ void core_readings(const struct core *c, const struct job *j, int64_t now, char 
 		add_range(&b, "power", "W", seen, n, offsetof(struct gpu_sensors, power_w));
 		add_range(&b, "busy", "%", seen, n, offsetof(struct gpu_sensors, busy_pct));
 		add_range(&b, "hottest point", "C", seen, n, offsetof(struct gpu_sensors, temp_c));
-		head = mo_printf("last readings of %zu of its %zu GPUs%s%s%s", n, gpus, b.len ? ": " : "", b.len ? b.data : "", shown < n ? "; the least active:" : "");
+		head = mo_printf("last readings of %zu of its %zu GPUs%s%s%s", n, gpus,
+				 b.len ? ": " : "", b.len ? b.data : "",
+				 shown < n ? "; the least active:" : "");
 		mo_strs_add(texts, n_texts, head);
 	}
 	if (shown < n)

@@ -7,7 +7,6 @@
 #include "daemon/core/state/health.h"
 #include "daemon/core/state/incarnation.h"
 
-
 void refusal_done(struct refusal *r)
 {
 	free(r->text);
@@ -18,22 +17,28 @@ void refusal_done(struct refusal *r)
 static char *unfit_next(const struct state *s, const struct node *n)
 {
 	if (n->drain)
-		return mo_printf("%s'moectl undrain %s' gives it work again", n->cordon ? "repair it; " : "",
-				 n->name);
+		return mo_printf("%s'moectl undrain %s' gives it work again",
+				 n->cordon ? "repair it; " : "", n->name);
 	if (n->state != NODE_UP)
-		return mo_printf("start its agent, or power it off and say 'moectl fence %s --confirmed'", n->name);
+		return mo_printf("start its agent, or power it off and say 'moectl fence %s "
+				 "--confirmed'",
+				 n->name);
 	if (!n->reconciled)
 		return mo_strdup("its agent says hello by itself; start it if it does not run");
 	if (n->token_expired)
-		return mo_strdup("make a join token ('moectl token join') and put it into the node's token_file");
+		return mo_strdup("make a join token ('moectl token join') and put it into the "
+				 "node's token_file");
 	if (n->obeys != MO_NONE && n->obeys > s->epoch)
 		return mo_strdup("stop moed and bring its newest state back (moed --restore FILE)");
 	if (n->leaving)
 		return mo_strdup("nothing to do: it takes work when it is back");
-	return mo_printf("it ends by itself, or by 'moectl resolve STEP --kill' ('moectl why %s' names it)", n->name);
+	return mo_printf("it ends by itself, or by 'moectl resolve STEP --kill' ('moectl why %s' "
+			 "names it)",
+			 n->name);
 }
 
-static const struct step *uncertain_on(const struct state *s, const struct node *n, int64_t *ret_job)
+static const struct step *uncertain_on(const struct state *s, const struct node *n,
+				       int64_t *ret_job)
 {
 	for (size_t i = 0; i < state_n_holders(s); i++) {
 		const struct job *j = state_holder(s, i);
@@ -53,10 +58,13 @@ static char *uncertain_next(const struct node *n, int64_t job, const struct step
 	_cleanup_(mo_freep) char *name = step_name(job, st->attempt);
 
 	if (st->missing && !st->gone)
-		return mo_printf("see that no process of it is left on the node (a machine or container that was started anew holds none), and say 'moectl resolve %s --gone'",
+		return mo_printf("see that no process of it is left on the node (a machine or "
+				 "container that was started anew holds none), and say 'moectl "
+				 "resolve %s --gone'",
 				 name);
 	if (st->hung && !st->gone)
-		return mo_printf("look at its moe-stepd on the node; after a power-off 'moectl fence %s --confirmed'",
+		return mo_printf("look at its moe-stepd on the node; after a power-off 'moectl "
+				 "fence %s --confirmed'",
 				 n->name);
 	return mo_strdup("reboot the node");
 }
@@ -93,7 +101,9 @@ bool node_refuses(const struct state *s, const struct node *n, struct refusal *r
 			refuse_finding(n, finding, ret);
 		} else {
 			ret->text = mo_printf("%s; what they find may cordon it", why);
-			ret->next = mo_printf("wait until 'moectl node %s' shows that they are done, and undrain it once more if they drain it; %s", n->name, ONE_JOB);
+			ret->next = mo_printf("wait until 'moectl node %s' shows that they are "
+					      "done, and undrain it once more if they drain it; %s",
+					      n->name, ONE_JOB);
 		}
 	}
 	return ret->text;

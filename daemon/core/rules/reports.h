@@ -4,8 +4,8 @@
 
 struct turn;
 
-/* fresh: the newest word of the agent's present instance about all its steps; hello: the list of a hello,
- * which may be old. */
-void fleet_reports(struct turn *t, const char *name, const struct step_report *steps, size_t n_steps,
-		   bool fresh, bool hello);
+/* fresh: the newest word of the agent's present instance about all its steps; hello: the list of
+ * a hello, which may be old. */
+void fleet_reports(struct turn *t, const char *name, const struct step_report *steps,
+		   size_t n_steps, bool fresh, bool hello);
 void fleet_scanned(struct turn *t, const char *node, const struct scan_result *scan);

@@ -1,4 +1,5 @@
-/* See resume.h. Only what is complete is resumed; what the last scan found torn or missing never is; a job that had, or found, checkpoints does not silently start afresh. */
+/* See resume.h. Only what is complete is resumed; what the last scan found torn or missing never
+ * is; a job that had, or found, checkpoints does not silently start afresh. */
 #include "daemon/core/rules/resume.h"
 
 #include <string.h>
@@ -10,11 +11,15 @@
 #include "lib/base/parse.h"
 
 /* The newest other job that wrote the checkpoint which j found. */
-static const struct job *writer_of(const struct state *s, const struct job *j, const struct checkpoint *found)
+static const struct job *writer_of(const struct state *s, const struct job *j,
+				   const struct checkpoint *found)
 {
 	for (size_t i = s->n_jobs; found && i-- > 0;) {
 		const struct job *k = &s->jobs[i];
-		const struct checkpoint *c = k != j && mo_streq(k->checkpoint_dir, j->checkpoint_dir) ? checkpoint_find(k, found->iteration) : NULL;
+		const struct checkpoint *c =
+			k != j && mo_streq(k->checkpoint_dir, j->checkpoint_dir)
+				? checkpoint_find(k, found->iteration)
+				: NULL;
 
 		if (c && c->attempt != MO_NONE && mo_streq(c->path, found->path))
 			return k;
@@ -26,24 +31,33 @@ char *checkpoint_nothing_left(const struct state *s, const struct job *j)
 {
 	const struct checkpoint *c = checkpoint_find(j, j->resume);
 	const struct job *writer = writer_of(s, j, c);
-	_cleanup_(mo_freep) char *who = !writer ? mo_strdup("an earlier run")
-		: mo_printf("j-%lld%s%s", (long long)writer->id, mo_streq(writer->spec.user, j->spec.user) ? "" : " of ",
-			    mo_streq(writer->spec.user, j->spec.user) ? "" : writer->spec.user);
+	_cleanup_(mo_freep) char *who =
+		!writer ? mo_strdup("an earlier run")
+			: mo_printf("j-%lld%s%s", (long long)writer->id,
+				    mo_streq(writer->spec.user, j->spec.user) ? "" : " of ",
+				    mo_streq(writer->spec.user, j->spec.user) ? ""
+									      : writer->spec.user);
 
-	if (j->spec.recipe.steps == MO_NONE || j->resume < j->spec.recipe.steps || j->watermark != MO_NONE)
+	if (j->spec.recipe.steps == MO_NONE || j->resume < j->spec.recipe.steps ||
+	    j->watermark != MO_NONE)
 		return NULL;
-	return mo_printf("nothing was left to do: %s had come to iteration %lld of %lld (checkpoint %s); '--set checkpoint.resume=never' "
-			 "starts afresh, more steps train on",
-			 who, (long long)j->resume, (long long)j->spec.recipe.steps, c && c->path ? c->path : j->checkpoint_dir);
+	return mo_printf("nothing was left to do: %s had come to iteration %lld of %lld "
+			 "(checkpoint %s); '--set checkpoint.resume=never' starts afresh, more "
+			 "steps train on",
+			 who, (long long)j->resume, (long long)j->spec.recipe.steps,
+			 c && c->path ? c->path : j->checkpoint_dir);
 }
 
-/* The newest damaged entry that forbids a fresh start: it lay there before, or was complete once. A first save of this job that never ended is no loss. */
+/* The newest damaged entry that forbids a fresh start: it lay there before, or was complete
+ * once. A first save of this job that never ended is no loss. */
 static const struct checkpoint *damaged(const struct job *j, bool own_only)
 {
 	for (size_t i = j->n_checkpoints; i > 0; i--) {
 		const struct checkpoint *c = &j->checkpoints[i - 1];
 
-		if (c->state == CKPT_TORN && (c->attempt == MO_NONE ? !own_only : c->saved_at != MO_NONE || c->verified_at != MO_NONE))
+		if (c->state == CKPT_TORN &&
+		    (c->attempt == MO_NONE ? !own_only
+					   : c->saved_at != MO_NONE || c->verified_at != MO_NONE))
 			return c;
 	}
 	return NULL;
@@ -59,8 +73,12 @@ static int newest_or_fresh(const struct job *j, bool own_only, int64_t *ret, str
 	if (unread)
 		return mo_error_set(err, 1, "%s", unread);
 	if (newest == MO_NONE && bad)
-		return mo_error_set(err, 1, "every checkpoint in %s is damaged; the newest, %lld: %s; repair or remove them (looked at again every %d s), or %s",
-			j->spec.recipe.checkpoint.dir, (long long)bad->iteration, bad->reason ? bad->reason : "damaged", (int)(SCAN_FRESH_US / 1000000), afresh);
+		return mo_error_set(err, 1,
+				    "every checkpoint in %s is damaged; the newest, %lld: %s; "
+				    "repair or remove them (looked at again every %d s), or %s",
+				    j->spec.recipe.checkpoint.dir, (long long)bad->iteration,
+				    bad->reason ? bad->reason : "damaged",
+				    (int)(SCAN_FRESH_US / 1000000), afresh);
 	*ret = newest == MO_NONE ? -1 : newest;
 	return 0;
 }
@@ -73,8 +91,11 @@ static int exactly(const struct job *j, int64_t wanted, int64_t *ret, struct mo_
 		*ret = wanted;
 		return 0;
 	}
-	return mo_error_set(err, 2, "checkpoint.resume: %lld: there is no complete checkpoint of that iteration in %s%s%s", (long long)wanted,
-		j->spec.recipe.checkpoint.dir, c && c->reason ? ": " : "", c && c->reason ? c->reason : "");
+	return mo_error_set(err, 2,
+			    "checkpoint.resume: %lld: there is no complete checkpoint of that "
+			    "iteration in %s%s%s",
+			    (long long)wanted, j->spec.recipe.checkpoint.dir,
+			    c && c->reason ? ": " : "", c && c->reason ? c->reason : "");
 }
 
 /* What a user went back to is not there (any more): nothing else is taken in its place. */
@@ -82,11 +103,18 @@ static int nothing_to_go_back_to(const struct job *j, struct mo_error *err)
 {
 	const struct checkpoint *c = NULL;
 
-	for (size_t i = 0; i < j->n_checkpoints && j->checkpoints[i].iteration <= j->restart_from; i++)
+	for (size_t i = 0; i < j->n_checkpoints && j->checkpoints[i].iteration <= j->restart_from;
+	     i++)
 		c = &j->checkpoints[i];
-	return mo_error_set(err, 1, "restart --from %lld: no complete checkpoint at or before it is left in %s%s%s; bring one back (looked at again every %d s), or say 'moectl restart j-%lld' "
-		"with --from and another one of 'moectl checkpoints j-%lld', without --from for the newest, or with --from 0 to start afresh", (long long)j->restart_from,
-		j->spec.recipe.checkpoint.dir, c && c->reason ? ": " : "", c && c->reason ? c->reason : "", (int)(SCAN_FRESH_US / 1000000), (long long)j->id, (long long)j->id);
+	return mo_error_set(err, 1,
+			    "restart --from %lld: no complete checkpoint at or before it is left "
+			    "in %s%s%s; bring one back (looked at again every %d s), or say "
+			    "'moectl restart j-%lld' with --from and another one of 'moectl "
+			    "checkpoints j-%lld', without --from for the newest, or with --from 0 "
+			    "to start afresh",
+			    (long long)j->restart_from, j->spec.recipe.checkpoint.dir,
+			    c && c->reason ? ": " : "", c && c->reason ? c->reason : "",
+			    (int)(SCAN_FRESH_US / 1000000), (long long)j->id, (long long)j->id);
 }
 
 static int choose(const struct job *j, int64_t *ret, struct mo_error *err)
@@ -102,7 +130,10 @@ static int choose(const struct job *j, int64_t *ret, struct mo_error *err)
 	if (j->scan_error)
 		return mo_error_set(err, 1, "checkpoint.dir %s: %s", r->dir, j->scan_error);
 	if (!j->scan_writable)
-		return mo_error_set(err, began ? 1 : 2, "checkpoint.dir %s is not writable by %s; make it so or name another one", r->dir, j->spec.user ? j->spec.user : "the job's user");
+		return mo_error_set(err, began ? 1 : 2,
+				    "checkpoint.dir %s is not writable by %s; make it so or name "
+				    "another one",
+				    r->dir, j->spec.user ? j->spec.user : "the job's user");
 	if (j->restart_from != MO_NONE) {
 		newest = checkpoint_newest_at_most(j, j->restart_from, false);
 		if (newest == MO_NONE && j->restart_from > 0)
@@ -126,7 +157,8 @@ static int choose(const struct job *j, int64_t *ret, struct mo_error *err)
 	return newest_or_fresh(j, r->resume == -2, ret, err);
 }
 
-/* As Megatron spells it, in engine.args: with dashes or underscores, its value in the word or behind it. */
+/* As Megatron spells it, in engine.args: with dashes or underscores, its value in the word or
+ * behind it. */
 static bool args_say_etp(const struct recipe_engine *e)
 {
 	static const char flag[] = "expert_tensor_parallel_size";
@@ -162,15 +194,18 @@ char *checkpoint_misfit(const struct checkpoint *c, const struct recipe *r)
 {
 	struct mo_buf b = { 0 };
 
-	for (const char *s = c && !r->unread ? c->fixed : NULL; s && *s; s += *s == ',' ? 1 + (s[1] == ' ') : 0) {
+	for (const char *s = c && !r->unread ? c->fixed : NULL; s && *s;
+	     s += *s == ',' ? 1 + (s[1] == ' ') : 0) {
 		size_t name = strcspn(s, " ");
 		int64_t have = size_named(r, s, name), saved;
 		const char *value = s + name + (s[name] == ' ');
 		size_t n = strcspn(value, ",");
 		_cleanup_(mo_freep) char *text = mo_strndup(value, n);
 
-		if (have != MO_NONE && mo_parse_i64(text, 0, INT64_MAX, &saved) == 0 && saved != have)
-			mo_buf_printf(&b, "%s%.*s %lld", b.len ? ", " : "", (int)name, s, (long long)have);
+		if (have != MO_NONE && mo_parse_i64(text, 0, INT64_MAX, &saved) == 0 &&
+		    saved != have)
+			mo_buf_printf(&b, "%s%.*s %lld", b.len ? ", " : "", (int)name, s,
+				      (long long)have);
 		s = value + n;
 	}
 	return b.len ? mo_buf_take(&b) : NULL;
@@ -181,8 +216,9 @@ char *checkpoint_no_resume(const struct job *saved, const struct recipe *r)
 	const struct checkpoint *c = checkpoint_find(saved, state_newest_checkpoint(saved));
 	_cleanup_(mo_freep) char *misfit = checkpoint_misfit(c, r);
 
-	return misfit ? mo_printf("checkpoint.dir: checkpoint %lld that j-%lld saved there does not reshard: it needs %s, "
-				  "and this recipe has %s: take the same, another directory, or checkpoint.resume: never",
+	return misfit ? mo_printf("checkpoint.dir: checkpoint %lld that j-%lld saved there does "
+				  "not reshard: it needs %s, and this recipe has %s: take the "
+				  "same, another directory, or checkpoint.resume: never",
 				  (long long)c->iteration, (long long)saved->id, c->fixed, misfit)
 		      : NULL;
 }
@@ -195,12 +231,17 @@ int checkpoint_choose(const struct job *j, int64_t *ret, struct mo_error *err)
 	_cleanup_(mo_freep) char *misfit = checkpoint_misfit(c, &j->spec.recipe);
 
 	if (misfit)
-		return mo_error_set(err, 2, "checkpoint %lld in %s does not reshard: it was saved with %s, and this job has %s; "
-				    "submit it with the same sizes, with another checkpoint.dir, or with checkpoint.resume: never",
-				    (long long)chosen, j->spec.recipe.checkpoint.dir, c->fixed, misfit);
+		return mo_error_set(err, 2,
+				    "checkpoint %lld in %s does not reshard: it was saved with %s, "
+				    "and this job has %s; submit it with the same sizes, with "
+				    "another checkpoint.dir, or with checkpoint.resume: never",
+				    (long long)chosen, j->spec.recipe.checkpoint.dir, c->fixed,
+				    misfit);
 	if (c && c->held)
-		return mo_error_set(err, 1, "checkpoint %lld in %s: %s (looked at again every %d s)", (long long)chosen,
-				    j->spec.recipe.checkpoint.dir, c->held, (int)(SCAN_FRESH_US / 1000000));
+		return mo_error_set(err, 1,
+				    "checkpoint %lld in %s: %s (looked at again every %d s)",
+				    (long long)chosen, j->spec.recipe.checkpoint.dir, c->held,
+				    (int)(SCAN_FRESH_US / 1000000));
 	if (r == 0)
 		*ret = chosen;
 	return r;

@@ -1,6 +1,8 @@
-/* The queue: recovering jobs first, then by priority, then by id. The first job that waits for busy GPUs keeps all behind it waiting (large jobs do not starve); a job that
- * could not run even on an idle cluster, or waits for a person or for its checkpoint.dir, holds nobody up. Before an attempt the job's checkpoint.dir is scanned from the first node it will get.
- * Called by act() when anything that matters here changed. */
+/* The queue: recovering jobs first, then by priority, then by id. The first job that waits for
+ * busy GPUs keeps all behind it waiting (large jobs do not starve); a job that could not run
+ * even on an idle cluster, or waits for a person or for its checkpoint.dir, holds nobody up.
+ * Before an attempt the job's checkpoint.dir is scanned from the first node it will get. Called
+ * by act() when anything that matters here changed. */
 #include "daemon/core/rules/schedule.h"
 
 #include <string.h>
@@ -19,11 +21,16 @@
 
 static bool waiting(const struct job *j)
 {
-	return j && j->n_places == 0 && (j->state == JOB_QUEUED || j->state == JOB_RECOVERING) && !job_live(j);
+	return j && j->n_places == 0 && (j->state == JOB_QUEUED || j->state == JOB_RECOVERING) &&
+	       !job_live(j);
 }
 
 /* at: where it stands in the queue of the core */
-struct candidate { int64_t id, priority; bool recovering; size_t at; };
+struct candidate {
+	int64_t id, priority;
+	bool recovering;
+	size_t at;
+};
 
 static int queue_order(const void *a, const void *b)
 {
@@ -38,7 +45,8 @@ static int queue_order(const void *a, const void *b)
 
 bool scan_fresh(const struct job *j, int64_t now)
 {
-	return j->scan_attempt == job_next_attempt(j) && j->scan_at != MO_NONE && now - j->scan_at <= SCAN_FRESH_US;
+	return j->scan_attempt == job_next_attempt(j) && j->scan_at != MO_NONE &&
+	       now - j->scan_at <= SCAN_FRESH_US;
 }
 
 /* The job waits for w, which is taken. True when that is another reason than the recorded one. */
@@ -54,7 +62,8 @@ static bool waits(struct turn *t, const struct candidate *k, struct waiting *w)
 	return true;
 }
 
-static void place_job(struct turn *t, int64_t id, struct place *places, size_t n_places, int64_t resume)
+static void place_job(struct turn *t, int64_t id, struct place *places, size_t n_places,
+		      int64_t resume)
 {
 	const struct state *s = &t->core->state;
 	const struct job *j = job_find(s, id);
@@ -78,11 +87,15 @@ static void place_job(struct turn *t, int64_t id, struct place *places, size_t n
 	data_int(&data, "resume", resume);
 	data_int(&data, "nodes", (int64_t)n_places);
 	data_int(&data, "port", j->port);
-	event_emit(t, EVENT_JOB_STARTED, id, places[0].node, MO_NONE, attempt, data_end(&data), "attempt %lld of %s on %zu node%s from %s, %s%lld", (long long)attempt, j->spec.recipe.name,
-		n_places, n_places == 1 ? "" : "s", places[0].node, resume >= 0 ? "resuming from iteration " : "port ", (long long)(resume >= 0 ? resume : j->port));
+	event_emit(t, EVENT_JOB_STARTED, id, places[0].node, MO_NONE, attempt, data_end(&data),
+		   "attempt %lld of %s on %zu node%s from %s, %s%lld", (long long)attempt,
+		   j->spec.recipe.name, n_places, n_places == 1 ? "" : "s", places[0].node,
+		   resume >= 0 ? "resuming from iteration " : "port ",
+		   (long long)(resume >= 0 ? resume : j->port));
 }
 
-/* The job waits because of files that nothing reads: once, when it begins to wait or they are others. */
+/* The job waits because of files that nothing reads: once, when it begins to wait or they are
+ * others. */
 static void tell_unread(struct turn *t, int64_t id)
 {
 	const struct job *j = job_find(&t->core->state, id);
@@ -93,8 +106,10 @@ static void tell_unread(struct turn *t, int64_t id)
 		return;
 	data_str(&data, "dir", j->spec.recipe.checkpoint.dir);
 	data_str(&data, "files", names);
-	event_emit(t, EVENT_CHECKPOINT_UNREAD, id, NULL, MO_NONE, j->attempt > 0 ? j->attempt : MO_NONE, data_end(&data), "%s waits: %s cannot be read with checkpoint.dir %s, and is not passed over", j->spec.recipe.name, names,
-		j->spec.recipe.checkpoint.dir);
+	event_emit(t, EVENT_CHECKPOINT_UNREAD, id, NULL, MO_NONE,
+		   j->attempt > 0 ? j->attempt : MO_NONE, data_end(&data),
+		   "%s waits: %s cannot be read with checkpoint.dir %s, and is not passed over",
+		   j->spec.recipe.name, names, j->spec.recipe.checkpoint.dir);
 }
 
 static void want_scan(struct turn *t, int64_t id, const char *node)
@@ -135,12 +150,14 @@ static bool scan(struct turn *t, const struct candidate *k, const char *node)
 	}
 	if (!again)
 		return waits(t, k, &w);
-	queue_set(&t->core->queue, k->at, &w);     /* looked before: what was recorded then stays */
+	queue_set(&t->core->queue, k->at, &w); /* looked before: what was recorded then stays */
 	return false;
 }
 
-/* Places fit: the job starts, looks for its checkpoints, or waits for a person. Takes its slots unless it waits for a person. */
-static bool start_or_scan(struct turn *t, const struct candidate *k, struct slots *slots, struct place *places, size_t n_places)
+/* Places fit: the job starts, looks for its checkpoints, or waits for a person. Takes its slots
+ * unless it waits for a person. */
+static bool start_or_scan(struct turn *t, const struct candidate *k, struct slots *slots,
+			  struct place *places, size_t n_places)
 {
 	const struct job *j = job_find(&t->core->state, k->id);
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
@@ -190,7 +207,8 @@ static const struct job *dir_holder(const struct core *c, const struct job *j)
 	return NULL;
 }
 
-/* What keeps the job from being given places before any are looked for, in this order. False: nothing. */
+/* What keeps the job from being given places before any are looked for, in this order. False:
+ * nothing. */
 static bool held(struct turn *t, const struct job *j, struct waiting *ret)
 {
 	struct core *c = t->core;
@@ -237,7 +255,8 @@ static bool look_at(struct turn *t, const struct candidate *k, struct slots *slo
 	if (place_in(&c->state, slots, &j->spec.recipe, &places, &n_places, &w) != 0) {
 		c->blocked = w.usable >= job_gpus(j);
 		c->blocked_id = k->id;
-		c->blocked_priority = j->state == JOB_RECOVERING ? INT64_MAX : j->spec.recipe.priority;
+		c->blocked_priority =
+			j->state == JOB_RECOVERING ? INT64_MAX : j->spec.recipe.priority;
 		return waits(t, k, &w);
 	}
 	place_processes(&j->spec.engine, places, n_places);
@@ -246,11 +265,14 @@ static bool look_at(struct turn *t, const struct candidate *k, struct slots *slo
 	return emitted;
 }
 
-/* Only submits since the last look, behind everything that was looked at: nothing else can have changed. */
+/* Only submits since the last look, behind everything that was looked at: nothing else can have
+ * changed. */
 static bool only_fresh(const struct core *c)
 {
 	if (c->n_scanning || c->n_checking)
-		return false;              /* slots are set aside for a job that looks for its checkpoints or waits for checks */
+		/* slots are set aside for a job that looks for its checkpoints or waits for
+		 * checks */
+		return false;
 	for (size_t i = 0; i < c->n_fresh; i++) {
 		const struct job *j = job_find(&c->state, c->fresh[i]);
 
@@ -274,7 +296,10 @@ bool schedule(struct turn *t)
 		const struct job *j = job_find(&c->state, all ? c->unfinished[i] : c->fresh[i]);
 
 		if (waiting(j))
-			queue[n++] = (struct candidate){ .id = j->id, .priority = j->spec.recipe.priority, .recovering = j->state == JOB_RECOVERING, .at = queue_add(&c->queue, j->id) };
+			queue[n++] = (struct candidate){ .id = j->id,
+							 .priority = j->spec.recipe.priority,
+							 .recovering = j->state == JOB_RECOVERING,
+							 .at = queue_add(&c->queue, j->id) };
 	}
 	c->n_fresh = 0;
 	c->queue_dirty = false;

@@ -11,8 +11,12 @@
 #include "daemon/core/update/wake.h"
 
 static const struct mo_field effect_fields[] = {
-	MO_F(effect, request, MO_INT), MO_F(effect, job, MO_INT), MO_F(effect, node, MO_STR), MO_F(effect, text, MO_STR),
-	MO_F_SUB(effect, welcome, MO_OPT, &agent_welcome_desc), MO_F_SUB(effect, event, MO_OPT, &event_desc),
+	MO_F(effect, request, MO_INT),
+	MO_F(effect, job, MO_INT),
+	MO_F(effect, node, MO_STR),
+	MO_F(effect, text, MO_STR),
+	MO_F_SUB(effect, welcome, MO_OPT, &agent_welcome_desc),
+	MO_F_SUB(effect, event, MO_OPT, &event_desc),
 };
 const struct mo_desc effect_desc = MO_DESC(effect, effect_fields);
 

@@ -1,12 +1,19 @@
-/* A turn is one core_step: rules read the state, emit records (turn_emit applies each at once through
- * update.c and hands it to the shell) and effects. Used by every file of rules; nothing here decides. */
+/* A turn is one core_step: rules read the state, emit records (turn_emit applies each at once
+ * through update.c and hands it to the shell) and effects. Used by every file of rules; nothing
+ * here decides. */
 #pragma once
 #include "daemon/core/rules/turn_io.h"
 #include "daemon/core/state/live.h"
 
-struct turn { struct core *core; int64_t now; struct core_out *out; const struct core_event *event; };
+struct turn {
+	struct core *core;
+	int64_t now;
+	struct core_out *out;
+	const struct core_event *event;
+};
 
 void record_init(struct record *r, int type);
-void turn_emit(struct turn *t, struct record *r);               /* takes r's content */
-void turn_reply(struct turn *t, int status, int64_t job, const char *fmt, ...) _printf_(4, 5); /* fmt NULL = no text */
+void turn_emit(struct turn *t, struct record *r); /* takes r's content */
+/* fmt NULL = no text */
+void turn_reply(struct turn *t, int status, int64_t job, const char *fmt, ...) _printf_(4, 5);
 void turn_deadline(struct turn *t, int64_t at);

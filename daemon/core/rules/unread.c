@@ -25,8 +25,9 @@ static bool cut_first_save(const struct job *j, const struct unread_state *u)
 	       u->iteration >= j->watermark;
 }
 
-/* Where the engine does not look the job saves nothing: what lies there is known by its name. A directory
- * that is itself one checkpoint holds the job's own files too, so its size changes with them. */
+/* Where the engine does not look the job saves nothing: what lies there is known by its name. A
+ * directory that is itself one checkpoint holds the job's own files too, so its size changes
+ * with them. */
 static bool same_unread(const struct unread_state *u, const struct unread_state *before)
 {
 	if (!u->where)
@@ -127,8 +128,8 @@ static char *misplaced_text(const struct job *j, const struct unread_state *u, c
 				 "checkpoints in a directory of them: name the one above it (%s, "
 				 "in a new submit), %s, or submit with another checkpoint.dir",
 				 names, kind, u->where, afresh);
-	return mo_printf("engine %s reads checkpoints in %s, and not what lies above it: %s; move it "
-			 "there%s%s (looked at again every %d s), %s, or submit with another "
+	return mo_printf("engine %s reads checkpoints in %s, and not what lies above it: %s; move "
+			 "it there%s%s (looked at again every %d s), %s, or submit with another "
 			 "checkpoint.dir",
 			 kind, entries, names, tracker ? ", with " : "", tracker ? tracker : "",
 			 (int)(SCAN_FRESH_US / 1000000), afresh);
@@ -144,9 +145,10 @@ char *checkpoint_unread_text(const struct job *j)
 
 	if (!names || u)
 		return names ? misplaced_text(j, u, names, kind, afresh) : NULL;
-	return mo_printf("%s holds what looks like a model's state, and engine %s cannot read it: %s; "
-			 "a fresh start would write over it. Say what it is (checkpoint.layout, in a "
-			 "new submit), %s, or submit with another checkpoint.dir",
+	return mo_printf("%s holds what looks like a model's state, and engine %s cannot read it: "
+			 "%s; a fresh start would write over it. Say what it is "
+			 "(checkpoint.layout, in a new submit), %s, or submit with another "
+			 "checkpoint.dir",
 			 r->checkpoint.dir, kind, names, afresh);
 }
 
@@ -159,10 +161,10 @@ const char *checkpoint_unread_next(const struct job *j)
 		       "checkpoint.dir; 'moectl restart JOB --from 0', which starts afresh; cancel "
 		       "it and submit it with another checkpoint.dir";
 	if (u)
-		return "one of three: move the checkpoints into checkpoint.dir; 'moectl restart JOB "
-		       "--from 0', which starts afresh; cancel it and submit it with another "
+		return "one of three: move the checkpoints into checkpoint.dir; 'moectl restart "
+		       "JOB --from 0', which starts afresh; cancel it and submit it with another "
 		       "checkpoint.dir";
-	return "one of three: cancel it and submit it with checkpoint.layout, which says what these "
-	       "files are; 'moectl restart JOB --from 0', which starts afresh and may write over "
-	       "them; cancel it and submit it with another checkpoint.dir";
+	return "one of three: cancel it and submit it with checkpoint.layout, which says what "
+	       "these files are; 'moectl restart JOB --from 0', which starts afresh and may write "
+	       "over them; cancel it and submit it with another checkpoint.dir";
 }

@@ -1,5 +1,5 @@
-/* What looks like a model's state in checkpoint.dir and that nothing reads; see unread.c. Pure questions
- * about a job. Texts are the caller's to free. */
+/* What looks like a model's state in checkpoint.dir and that nothing reads; see unread.c. Pure
+ * questions about a job. Texts are the caller's to free. */
 #pragma once
 #include "daemon/core/state/state.h"
 

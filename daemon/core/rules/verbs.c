@@ -1,6 +1,6 @@
-/* What people ask of jobs: submit, cancel, pause, resume, restart. Each is answered in its turn, and one
- * that is refused (403, 404, 409, 422, 429) has changed nothing. Called by core.c with the request as the
- * turn's event; what follows from the state that a verb leaves is jobs.c's. */
+/* What people ask of jobs: submit, cancel, pause, resume, restart. Each is answered in its turn,
+ * and one that is refused (403, 404, 409, 422, 429) has changed nothing. Called by core.c with
+ * the request as the turn's event; what follows from the state that a verb leaves is jobs.c's. */
 #include "daemon/core/rules/verbs.h"
 
 #include <string.h>
@@ -13,18 +13,28 @@
 #include "lib/base/buf.h"
 #include "lib/model/limits.h"
 
-/* A user may have as many unfinished jobs as there is still room for, so that the next one always finds half of what the one before found. True after 429. */
+/* A user may have as many unfinished jobs as there is still room for, so that the next one
+ * always finds half of what the one before found. True after 429. */
 static bool no_room(struct turn *t, const char *user)
 {
 	const struct core *c = t->core;
-	size_t room = c->n_unfinished < MO_JOBS_ACTIVE_MAX ? MO_JOBS_ACTIVE_MAX - c->n_unfinished : 0, own = 0;
+	size_t room = c->n_unfinished < MO_JOBS_ACTIVE_MAX ? MO_JOBS_ACTIVE_MAX - c->n_unfinished
+							   : 0,
+	       own = 0;
 
-	for (size_t i = 0; i < c->n_unfinished && c->n_unfinished >= room && !t->event->may_all; i++)
+	for (size_t i = 0; i < c->n_unfinished && c->n_unfinished >= room && !t->event->may_all;
+	     i++)
 		own += mo_streq(job_find(&c->state, c->unfinished[i])->spec.user, user);
 	if (room == 0)
-		turn_reply(t, 429, MO_NONE, "submit: there are %d unfinished jobs; wait for some to end, or cancel some", MO_JOBS_ACTIVE_MAX);
+		turn_reply(t, 429, MO_NONE,
+			   "submit: there are %d unfinished jobs; wait for some to end, or cancel "
+			   "some",
+			   MO_JOBS_ACTIVE_MAX);
 	else if (own >= room)
-		turn_reply(t, 429, MO_NONE, "submit: %s has %zu unfinished jobs, and there is room for %zu more of all users; wait for some to end, or cancel some", user ? user : "nobody", own, room);
+		turn_reply(t, 429, MO_NONE,
+			   "submit: %s has %zu unfinished jobs, and there is room for %zu more of "
+			   "all users; wait for some to end, or cancel some",
+			   user ? user : "nobody", own, room);
 	return room == 0 || own >= room;
 }
 
@@ -51,9 +61,10 @@ static bool no_room_for_text(struct turn *t, const struct submit *spec)
 	return true;
 }
 
-/* Two unfinished jobs that save to one directory would resume from each other's checkpoints. A job that ended
- * leaves its directory to the next; one of another user that never ran has nothing there, or anybody could keep
- * a directory from its owner: of these two the later waits (schedule.c). True after 409. */
+/* Two unfinished jobs that save to one directory would resume from each other's checkpoints. A
+ * job that ended leaves its directory to the next; one of another user that never ran has
+ * nothing there, or anybody could keep a directory from its owner: of these two the later waits
+ * (schedule.c). True after 409. */
 static bool dir_taken(struct turn *t, const char *dir)
 {
 	_cleanup_(mo_freep) char *clean = mo_path_clean(dir);
@@ -61,12 +72,13 @@ static bool dir_taken(struct turn *t, const char *dir)
 	for (size_t i = 0; clean && i < t->core->n_unfinished; i++) {
 		const struct job *j = job_find(&t->core->state, t->core->unfinished[i]);
 
-		if ((!mo_streq(j->checkpoint_dir, clean) && !mo_streq(j->saves_to, clean)) || (!j->attempt && !mo_streq(j->spec.user, t->event->submit->user)))
+		if ((!mo_streq(j->checkpoint_dir, clean) && !mo_streq(j->saves_to, clean)) ||
+		    (!j->attempt && !mo_streq(j->spec.user, t->event->submit->user)))
 			continue;
 		turn_reply(t, 409, MO_NONE,
-			   "checkpoint.dir: %s is that of j-%lld (%s), which is %s: give this job another one "
-			   "(--set checkpoint.dir=/path), or submit it when j-%lld has ended: it then resumes "
-			   "from there",
+			   "checkpoint.dir: %s is that of j-%lld (%s), which is %s: give this job "
+			   "another one (--set checkpoint.dir=/path), or submit it when j-%lld has "
+			   "ended: it then resumes from there",
 			   clean, (long long)j->id, j->spec.recipe.name ? j->spec.recipe.name : "?",
 			   job_state_names[j->state], (long long)j->id);
 		return true;
@@ -89,14 +101,13 @@ static const char *nested(const char *dir, const struct job *j)
 
 	if (!other || !dir)
 		return NULL;
-	return lies_below(dir, other)	? "lies below"
-	       : lies_below(other, dir) ? "lies above"
-					: NULL;
+	return lies_below(dir, other) ? "lies below" : lies_below(other, dir) ? "lies above" : NULL;
 }
 
-/* A job takes what it finds in its directory for checkpoints of its own, and what checkpoint.keep removes goes with
- * all that is below it. So a user's directories may not lie in each other. Between users it is only told: nobody may
- * keep a directory from all others by naming the one above. True after 409; *ret_warning: the caller's. */
+/* A job takes what it finds in its directory for checkpoints of its own, and what
+ * checkpoint.keep removes goes with all that is below it. So a user's directories may not lie in
+ * each other. Between users it is only told: nobody may keep a directory from all others by
+ * naming the one above. True after 409; *ret_warning: the caller's. */
 static bool dir_nested(struct turn *t, const char *dir, char **ret_warning)
 {
 	_cleanup_(mo_freep) char *clean = mo_path_clean(dir);
@@ -108,35 +119,39 @@ static bool dir_nested(struct turn *t, const char *dir, char **ret_warning)
 
 		if (!how || (!own && *ret_warning))
 			continue;
-		_cleanup_(mo_freep) char *text = mo_printf(
-			"checkpoint.dir: %s %s that of j-%lld (%s%s), which is %s: what one of them saves "
-			"or removes there the other takes for its own",
-			clean, how, (long long)j->id, name ? name : "?", own ? "" : ", another user's",
-			job_state_names[j->state]);
+		_cleanup_(mo_freep) char *text =
+			mo_printf("checkpoint.dir: %s %s that of j-%lld (%s%s), which is %s: what "
+				  "one of them saves or removes there the other takes for its own",
+				  clean, how, (long long)j->id, name ? name : "?",
+				  own ? "" : ", another user's", job_state_names[j->state]);
 
 		if (!own) {
-			*ret_warning = mo_printf("%s: better give this job another directory", text);
+			*ret_warning =
+				mo_printf("%s: better give this job another directory", text);
 			continue;
 		}
 		turn_reply(t, 409, MO_NONE,
-			   "%s: give this job a directory beside it (--set checkpoint.dir=/path), or submit it "
-			   "when j-%lld has ended",
+			   "%s: give this job a directory beside it (--set checkpoint.dir=/path), "
+			   "or submit it when j-%lld has ended",
 			   text, (long long)j->id);
 		return true;
 	}
 	return false;
 }
 
-/* Whoever says the name means the newest one from now on. NULL: no other has it; else the caller's. */
+/* Whoever says the name means the newest one from now on. NULL: no other has it; else the
+ * caller's. */
 static char *name_taken(const struct turn *t, const char *name)
 {
 	for (size_t i = t->core->n_unfinished; name && i-- > 0;) {
 		const struct job *j = job_find(&t->core->state, t->core->unfinished[i]);
 
 		if (mo_streq(j->spec.recipe.name, name))
-			return mo_printf("name: j-%lld, which is %s, is called %s too: the name now means this job, "
-					 "and j-%lld is that one (--name gives another)",
-					 (long long)j->id, job_state_names[j->state], name, (long long)j->id);
+			return mo_printf("name: j-%lld, which is %s, is called %s too: the name "
+					 "now means this job, and j-%lld is that one (--name gives "
+					 "another)",
+					 (long long)j->id, job_state_names[j->state], name,
+					 (long long)j->id);
 	}
 	return NULL;
 }
@@ -149,19 +164,25 @@ void job_submit(struct turn *t)
 	_cleanup_(mo_freep) char *warning = NULL;
 	struct record r;
 
-	known = spec->idempotency_key ? idem_find(t->core, spec->user, spec->idempotency_key, t->now) : NULL;
+	known = spec->idempotency_key
+			? idem_find(t->core, spec->user, spec->idempotency_key, t->now)
+			: NULL;
 	if (known) {
 		if (mo_streq(known->digest, spec->digest))
 			turn_reply(t, 200, known->job, NULL);
 		else
-			turn_reply(t, 422, MO_NONE, "idempotency key: it was used for another body, job j-%lld; use a new key for a new job", (long long)known->job);
+			turn_reply(t, 422, MO_NONE,
+				   "idempotency key: it was used for another body, job j-%lld; use "
+				   "a new key for a new job",
+				   (long long)known->job);
 		return;
 	}
 	if (spec->recipe.gpus < 1 || spec->recipe.gpus > MO_RANKS_MAX) {
 		turn_reply(t, 422, MO_NONE, "cluster.gpus: must be 1 to %d", MO_RANKS_MAX);
 		return;
 	}
-	if (no_room(t, spec->user) || no_room_for_text(t, spec) || dir_taken(t, spec->recipe.checkpoint.dir) ||
+	if (no_room(t, spec->user) || no_room_for_text(t, spec) ||
+	    dir_taken(t, spec->recipe.checkpoint.dir) ||
 	    dir_nested(t, spec->recipe.checkpoint.dir, &warning))
 		return;
 	_cleanup_(mo_freep) char *named = name_taken(t, spec->recipe.name);
@@ -179,8 +200,10 @@ void job_submit(struct turn *t)
 		mo_strs_add(&r.submit->warnings, &r.submit->n_warnings, named);
 	turn_emit(t, &r);
 	spec = &job_find(&t->core->state, id)->spec;
-	event_emit(t, EVENT_JOB_SUBMITTED, id, NULL, MO_NONE, MO_NONE, NULL, "%s submitted by %s, %lld GPU%s", spec->recipe.name, spec->user ? spec->user : "?",
-		(long long)spec->recipe.gpus, spec->recipe.gpus == 1 ? "" : "s");
+	event_emit(t, EVENT_JOB_SUBMITTED, id, NULL, MO_NONE, MO_NONE, NULL,
+		   "%s submitted by %s, %lld GPU%s", spec->recipe.name,
+		   spec->user ? spec->user : "?", (long long)spec->recipe.gpus,
+		   spec->recipe.gpus == 1 ? "" : "s");
 	turn_reply(t, 201, id, NULL);
 }
 
@@ -192,12 +215,20 @@ static bool from_is_usable(struct turn *t, const struct job *j)
 	if (from == MO_NONE || from == 0)
 		return true;
 	if (from < 0 || !j->spec.recipe.checkpoint.dir) {
-		turn_reply(t, 409, j->id, "job j-%lld: restart --from: %s", (long long)j->id, from < 0 ? "the iteration must not be negative" : "the recipe has no checkpoint.dir");
+		turn_reply(t, 409, j->id, "job j-%lld: restart --from: %s", (long long)j->id,
+			   from < 0 ? "the iteration must not be negative"
+				    : "the recipe has no checkpoint.dir");
 		return false;
 	}
 	if (checkpoint_newest_at_most(j, from, false) == MO_NONE) {
-		turn_reply(t, 409, j->id, "job j-%lld: restart --from %lld: no complete checkpoint at or before it %s; take one of 'moectl checkpoints j-%lld', or --from 0 to start afresh",
-			(long long)j->id, (long long)from, j->scan_attempt == 0 ? "is known before the job's first start" : "is left", (long long)j->id);
+		turn_reply(t, 409, j->id,
+			   "job j-%lld: restart --from %lld: no complete checkpoint at or before "
+			   "it %s; take one of 'moectl checkpoints j-%lld', or --from 0 to start "
+			   "afresh",
+			   (long long)j->id, (long long)from,
+			   j->scan_attempt == 0 ? "is known before the job's first start"
+						: "is left",
+			   (long long)j->id);
 		return false;
 	}
 	return true;
@@ -205,8 +236,12 @@ static bool from_is_usable(struct turn *t, const struct job *j)
 
 void job_verb(struct turn *t, int trigger)
 {
-	static const int intents[] = { [V_CANCEL] = INTENT_CANCEL, [V_PAUSE] = INTENT_PAUSE, [V_RESTART] = INTENT_RESTART };
-	static const char *const reasons[] = { [V_CANCEL] = "cancelled", [V_PAUSE] = "paused", [V_RESTART] = "restart asked for" };
+	static const int intents[] = {
+		[V_CANCEL] = INTENT_CANCEL, [V_PAUSE] = INTENT_PAUSE, [V_RESTART] = INTENT_RESTART
+	};
+	static const char *const reasons[] = {
+		[V_CANCEL] = "cancelled", [V_PAUSE] = "paused", [V_RESTART] = "restart asked for"
+	};
 	const struct core_event *e = t->event;
 	const struct job *j = job_find(&t->core->state, e->job);
 	const struct job_row *row;
@@ -214,16 +249,20 @@ void job_verb(struct turn *t, int trigger)
 	int before;
 
 	if (!j) {
-		turn_reply(t, 404, MO_NONE, "job j-%lld: no such job; see 'moectl list --all'", (long long)e->job);
+		turn_reply(t, 404, MO_NONE, "job j-%lld: no such job; see 'moectl list --all'",
+			   (long long)e->job);
 		return;
 	}
 	if (!e->may_all && !mo_streq(e->user, j->spec.user)) {
-		turn_reply(t, 403, j->id, "job j-%lld: it belongs to %s; an operator may %s it", (long long)j->id, j->spec.user ? j->spec.user : "somebody else", job_trigger_names[trigger]);
+		turn_reply(t, 403, j->id, "job j-%lld: it belongs to %s; an operator may %s it",
+			   (long long)j->id, j->spec.user ? j->spec.user : "somebody else",
+			   job_trigger_names[trigger]);
 		return;
 	}
 	row = job_row_find(j, trigger);
 	if (row->next == NEXT_REFUSE) {
-		turn_reply(t, 409, j->id, "job j-%lld: cannot %s it: %s", (long long)j->id, job_trigger_names[trigger], row->text);
+		turn_reply(t, 409, j->id, "job j-%lld: cannot %s it: %s", (long long)j->id,
+			   job_trigger_names[trigger], row->text);
 		return;
 	}
 	if (trigger == V_RESTART && !from_is_usable(t, j))
@@ -232,8 +271,12 @@ void job_verb(struct turn *t, int trigger)
 	if (trigger == V_RESUME) {
 		job_move(t, e->job, trigger, false, 0, NULL);
 	} else {
-		reason = mo_printf("%s%s%s", reasons[trigger], e->user ? " by " : "", e->user ? e->user : "");
-		job_intent(t, e->job, intents[trigger], trigger == V_CANCEL && (e->flag || (j->intent == INTENT_CANCEL && j->intent_now)), trigger == V_RESTART ? e->value : j->restart_from);
+		reason = mo_printf("%s%s%s", reasons[trigger], e->user ? " by " : "",
+				   e->user ? e->user : "");
+		job_intent(t, e->job, intents[trigger],
+			   trigger == V_CANCEL &&
+				   (e->flag || (j->intent == INTENT_CANCEL && j->intent_now)),
+			   trigger == V_RESTART ? e->value : j->restart_from);
 		if (row->next != before || before == JOB_STOPPING)
 			job_move(t, e->job, trigger, false, 0, reason);
 	}

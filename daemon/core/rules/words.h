@@ -1,8 +1,9 @@
-/* Words that rules write into reasons and evidence, and by which views and the shell know those parts
- * again. They are in the records of earlier versions: they never change. */
+/* Words that rules write into reasons and evidence, and by which views and the shell know those
+ * parts again. They are in the records of earlier versions: they never change. */
 #pragma once
 
-/* What begins with it, of a failure's evidence, is a sensor's value (readings.c), no line of output. */
+/* What begins with it, of a failure's evidence, is a sensor's value (readings.c), no line of
+ * output. */
 #define READING_PREFIX "reading: "
 /* What follows it, in a job's reason, is a line of its ranks' output. */
 #define SAID "; it said: "

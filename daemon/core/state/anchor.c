@@ -3,7 +3,8 @@
 
 bool anchor_same_stack(const struct anchor *a, const struct anchor *b)
 {
-	return mo_streq(a->software, b->software) && mo_streq(a->gpu, b->gpu) && mo_streq(a->precision, b->precision) && mo_streq(a->model, b->model);
+	return mo_streq(a->software, b->software) && mo_streq(a->gpu, b->gpu) &&
+	       mo_streq(a->precision, b->precision) && mo_streq(a->model, b->model);
 }
 
 bool anchor_current(const struct state *s, const struct anchor *a)

@@ -24,7 +24,8 @@ static int64_t path_iteration(const char *path)
 
 	while (n > 0 && path[n - 1] == '/')
 		n--;
-	while (digits < n && digits < 18 && path[n - 1 - digits] >= '0' && path[n - 1 - digits] <= '9') {
+	while (digits < n && digits < 18 && path[n - 1 - digits] >= '0' &&
+	       path[n - 1 - digits] <= '9') {
 		value += unit * (path[n - 1 - digits] - '0');
 		unit *= 10;
 		digits++;
@@ -39,7 +40,8 @@ static bool lies_in(const char *clean, const char *dir)
 
 	if (!dir || mo_streq(dir, "/"))
 		return true;
-	return clean[0] == '/' && strncmp(clean, dir, n) == 0 && (clean[n] == '/' || clean[n] == '\0');
+	return clean[0] == '/' && strncmp(clean, dir, n) == 0 &&
+	       (clean[n] == '/' || clean[n] == '\0');
 }
 
 bool checkpoint_inside(const struct job *j, const char *path)
@@ -55,7 +57,8 @@ char *checkpoint_as_named(const struct job *j, const char *path)
 	const char *real = j->checkpoint_real;
 
 	if (!path || !j->checkpoint_dir || !real || real[0] != '/' || !real[1])
-		return NULL;       /* of a node's making: all of the machine is no directory of saves */
+		/* of a node's making: all of the machine is no directory of saves */
+		return NULL;
 	if (lies_in(clean, j->checkpoint_dir) || !lies_in(clean, real))
 		return NULL;
 	return mo_printf("%s%s", j->checkpoint_dir, clean + strlen(real));
@@ -73,7 +76,8 @@ static bool names_dir(const struct job *j, const char *path)
 {
 	const char *subdir = j->spec.engine.layout.subdir;
 	_cleanup_(mo_freep) char *clean = mo_path_clean(path);
-	_cleanup_(mo_freep) char *below = mo_printf("%s/%s", j->checkpoint_dir, subdir ? subdir : "");
+	_cleanup_(mo_freep) char *below =
+		mo_printf("%s/%s", j->checkpoint_dir, subdir ? subdir : "");
 	_cleanup_(mo_freep) char *entries = mo_path_clean(below);
 
 	return mo_streq(clean, j->checkpoint_dir) || mo_streq(clean, entries);
@@ -84,20 +88,24 @@ const char *checkpoint_entry_path(const struct job *j, const char *path)
 	return path && j->checkpoint_dir && names_dir(j, path) ? NULL : path;
 }
 
-/* What an engine whose layout moectl knows says of the place is held against checkpoint.dir: what lies elsewhere would never be resumed. A path whose name ends in the iteration is
- * one checkpoint, another one the directory of all. A script may announce what it likes. */
+/* What an engine whose layout moectl knows says of the place is held against checkpoint.dir:
+ * what lies elsewhere would never be resumed. A path whose name ends in the iteration is one
+ * checkpoint, another one the directory of all. A script may announce what it likes. */
 bool checkpoint_elsewhere(const struct job *j, const struct note *n)
 {
 	const struct ckpt_layout *l = &j->spec.engine.layout;
 
-	if (!n->path || n->path[0] != '/' || !j->checkpoint_dir || l->announced_is_complete || l->given || l->unnumbered)
+	if (!n->path || n->path[0] != '/' || !j->checkpoint_dir || l->announced_is_complete ||
+	    l->given || l->unnumbered)
 		return false;
 	if (!checkpoint_inside(j, n->path))
 		return true;
-	return n->iteration != MO_NONE && path_iteration(n->path) != n->iteration && !names_dir(j, n->path);
+	return n->iteration != MO_NONE && path_iteration(n->path) != n->iteration &&
+	       !names_dir(j, n->path);
 }
 
-/* An undisturbed job has no attempt after it that looks. The node of rank 0 is asked, and the job is completed meanwhile. */
+/* An undisturbed job has no attempt after it that looks. The node of rank 0 is asked, and the
+ * job is completed meanwhile. */
 const char *checkpoint_end_node(const struct job *j)
 {
 	return j->end_scan && j->n_ranks > 0 ? j->ranks[0].node : NULL;
@@ -109,7 +117,8 @@ int64_t checkpoint_newest_at_most(const struct job *j, int64_t limit, bool own_o
 	for (size_t i = j->n_checkpoints; i > 0; i--) {
 		const struct checkpoint *c = &j->checkpoints[i - 1];
 
-		if (c->iteration <= limit && checkpoint_usable(c) && (!own_only || c->attempt != MO_NONE))
+		if (c->iteration <= limit && checkpoint_usable(c) &&
+		    (!own_only || c->attempt != MO_NONE))
 			return c->iteration;
 	}
 	return MO_NONE;
@@ -117,7 +126,8 @@ int64_t checkpoint_newest_at_most(const struct job *j, int64_t limit, bool own_o
 
 bool checkpoint_dir_held(const struct job *holder, const struct job *j)
 {
-	if (!j->checkpoint_dir || holder->id == j->id || holder->attempt == 0 || job_state_final(holder->state) || !mo_streq(holder->checkpoint_dir, j->checkpoint_dir))
+	if (!j->checkpoint_dir || holder->id == j->id || holder->attempt == 0 ||
+	    job_state_final(holder->state) || !mo_streq(holder->checkpoint_dir, j->checkpoint_dir))
 		return false;
 	return j->attempt == 0 || job_live(holder) || holder->id < j->id;
 }

@@ -1,21 +1,31 @@
-/* What a job's list of checkpoints says: which of them are of use, and what a path that somebody announces
- * means. Pure readers, called by updates, rules and views. `attempt` of an entry: the attempt of this job
- * that wrote it, MO_NONE = it lay there before. Ascending iteration. */
+/* What a job's list of checkpoints says: which of them are of use, and what a path that somebody
+ * announces means. Pure readers, called by updates, rules and views. `attempt` of an entry: the
+ * attempt of this job that wrote it, MO_NONE = it lay there before. Ascending iteration. */
 #pragma once
 #include "daemon/core/state/state.h"
 
-#define SCAN_FRESH_US (30 * 1000000LL)     /* a scan of checkpoint.dir older than this is done again before an attempt */
+/* a scan of checkpoint.dir older than this is done again before an attempt */
+#define SCAN_FRESH_US (30 * 1000000LL)
 
-int64_t checkpoint_iteration(const struct note *n, int64_t reached); /* which one an announcement means: its number, its path's, else the iteration reached; < 0 = unknown, it is ignored then */
-bool checkpoint_inside(const struct job *j, const char *path);   /* of checkpoint.dir, by the text alone; true for NULL and for a job without one */
-/* A path below checkpoint.dir as the node resolves it: the same below checkpoint.dir as the recipe names it (caller frees). NULL: it is none, or is so already. */
+/* which one an announcement means: its number, its path's, else the iteration reached; < 0 =
+ * unknown, it is ignored then */
+int64_t checkpoint_iteration(const struct note *n, int64_t reached);
+/* of checkpoint.dir, by the text alone; true for NULL and for a job without one */
+bool checkpoint_inside(const struct job *j, const char *path);
+/* A path below checkpoint.dir as the node resolves it: the same below checkpoint.dir as the
+ * recipe names it (caller frees). NULL: it is none, or is so already. */
 char *checkpoint_as_named(const struct job *j, const char *path);
 const struct checkpoint *checkpoint_find(const struct job *j, int64_t iteration);
-/* checkpoint.dir belongs to one unfinished job at a time, from its first attempt on: does holder keep j out? */
+/* checkpoint.dir belongs to one unfinished job at a time, from its first attempt on: does holder
+ * keep j out? */
 bool checkpoint_dir_held(const struct job *holder, const struct job *j);
-bool checkpoint_elsewhere(const struct job *j, const struct note *n);   /* the engine saved where nothing would be resumed from */
-const char *checkpoint_entry_path(const struct job *j, const char *path);   /* of one checkpoint; NULL when it is the directory of all */
-const char *checkpoint_end_node(const struct job *j);            /* where a completed job's checkpoints are to be looked at once more, NULL = nowhere */
+/* the engine saved where nothing would be resumed from */
+bool checkpoint_elsewhere(const struct job *j, const struct note *n);
+/* of one checkpoint; NULL when it is the directory of all */
+const char *checkpoint_entry_path(const struct job *j, const char *path);
+/* where a completed job's checkpoints are to be looked at once more, NULL = nowhere */
+const char *checkpoint_end_node(const struct job *j);
 bool checkpoint_usable(const struct checkpoint *c);
 int64_t checkpoint_newest_at_most(const struct job *j, int64_t limit, bool own_only);
-const struct found_checkpoint *scan_found(const struct scan_result *r, int64_t iteration); /* NULL: the scan did not see it */
+/* NULL: the scan did not see it */
+const struct found_checkpoint *scan_found(const struct scan_result *r, int64_t iteration);

@@ -37,11 +37,11 @@ static void moved(struct clock_word *w, int64_t before, const struct clock_readi
 	w->now = before + w->shift;
 	mo_time_format(before, was);
 	mo_time_format(r->wall, is);
-	w->text = mo_printf(
-		"%s %s is %s %s the %swall clock: time goes on from %s; unfinished jobs are "
-		"charged nothing for the difference, and tokens made meanwhile keep their lifetime",
-		of, was, span(w->shift, by), w->shift < 0 ? "ahead of" : "behind",
-		r->synced ? "synchronised " : "", is);
+	w->text = mo_printf("%s %s is %s %s the %swall clock: time goes on from %s; unfinished "
+			    "jobs are charged nothing for the difference, and tokens made "
+			    "meanwhile keep their lifetime",
+			    of, was, span(w->shift, by), w->shift < 0 ? "ahead of" : "behind",
+			    r->synced ? "synchronised " : "", is);
 }
 
 static void held(struct clock_word *w, int64_t now, const struct clock_reading *r)

@@ -26,13 +26,21 @@
 #include "daemon/core/state/state.h"
 
 #define CLOCK_FAR_US (60 * 1000000LL)
-#define CLOCK_SANE_US (1735689600LL * 1000000)   /* 2025-01-01: this program is younger */
+#define CLOCK_SANE_US (1735689600LL * 1000000) /* 2025-01-01: this program is younger */
 
 /* us; boot: CLOCK_BOOTTIME */
-struct clock_reading { int64_t wall, boot; const char *boot_id; bool synced; };
+struct clock_reading {
+	int64_t wall, boot;
+	const char *boot_id;
+	bool synced;
+};
 enum clock_verdict { CLOCK_RIGHT, CLOCK_HELD, CLOCK_MOVED };
 /* shift: MOVED: what was T is T + shift. text: what to tell, not of RIGHT; caller frees. */
-struct clock_word { int verdict; int64_t now, shift; char *text; };
+struct clock_word {
+	int verdict;
+	int64_t now, shift;
+	char *text;
+};
 
 void clock_at_start(const struct state *s, const struct clock_reading *r, struct clock_word *ret);
 /* In the run: now is the core time of the reading. */

@@ -4,9 +4,11 @@
 #include <stdint.h>
 
 struct core_config {
-	int64_t port_min, port_max;        /* rank_ports, four in a row are taken */
-	int64_t beat_us;                   /* 1 s */
-	int64_t suspect_us, down_us;       /* silence: 2 beats (+ slack) -> suspect, 10 s -> down. Never proof of death. */
-	int64_t exit_wait_us;              /* one rank's exit 0 waits 300 s for the rest */
-	int64_t learn_us;                  /* health.learn, 7 days from when a node is first heard; 0 = none */
+	int64_t port_min, port_max; /* rank_ports, four in a row are taken */
+	int64_t beat_us;            /* 1 s */
+	/* silence: 2 beats (+ slack) -> suspect, 10 s -> down. Never proof of death. */
+	int64_t suspect_us, down_us;
+	int64_t exit_wait_us; /* one rank's exit 0 waits 300 s for the rest */
+	/* health.learn, 7 days from when a node is first heard; 0 = none */
+	int64_t learn_us;
 };

@@ -1,14 +1,16 @@
-/* See health.h: what is derived from a node's health alone. The decisions of a turn are in cordon.c. */
+/* See health.h: what is derived from a node's health alone. The decisions of a turn are in
+ * cordon.c. */
 #include "daemon/core/state/health.h"
 
 #include <string.h>
 
 #include "lib/base/parse.h"
 
-
 int health_rank(int state)
 {
-	static const int ranks[] = { [CHECK_OK] = 0, [CHECK_UNKNOWN] = 1, [CHECK_WARN] = 2, [CHECK_CRIT] = 3 };
+	static const int ranks[] = {
+		[CHECK_OK] = 0, [CHECK_UNKNOWN] = 1, [CHECK_WARN] = 2, [CHECK_CRIT] = 3
+	};
 
 	return state >= 0 && state < _CHECK_STATE_N ? ranks[state] : 1;
 }
@@ -25,7 +27,8 @@ int health_worst(const struct node *n)
 	return worst;
 }
 
-const struct check_result *health_find(const struct node_health *h, const char *check, const char *object)
+const struct check_result *health_find(const struct node_health *h, const char *check,
+				       const char *object)
 {
 	for (size_t i = 0; h && i < h->n_results; i++)
 		if (mo_streq(h->results[i].check, check) && mo_streq(h->results[i].object, object))
@@ -53,7 +56,8 @@ bool health_unlooked(const struct node *n)
 
 static bool keeps_away(const struct node *n, const struct check_result *r)
 {
-	return r->state == CHECK_CRIT && (r->when == MO_NONE || r->when & WHEN_PREFLIGHT) && !finding_acked(n, r) && !finding_held(n, r);
+	return r->state == CHECK_CRIT && (r->when == MO_NONE || r->when & WHEN_PREFLIGHT) &&
+	       !finding_acked(n, r) && !finding_held(n, r);
 }
 
 size_t health_away(const struct node *n)
@@ -89,7 +93,8 @@ static enum preflight preflight_of(const struct recipe *r)
 {
 	if (r->n_preflight == 0 || (r->n_preflight == 1 && mo_streq(r->preflight[0], "standard")))
 		return PREFLIGHT_STANDARD;
-	return r->n_preflight == 1 && mo_streq(r->preflight[0], "none") ? PREFLIGHT_NONE : PREFLIGHT_LIST;
+	return r->n_preflight == 1 && mo_streq(r->preflight[0], "none") ? PREFLIGHT_NONE
+									: PREFLIGHT_LIST;
 }
 
 static bool listed(const struct recipe *r, const char *check)
@@ -97,12 +102,14 @@ static bool listed(const struct recipe *r, const char *check)
 	return mo_enum_parse((const char *const *)r->preflight, r->n_preflight, check) >= 0;
 }
 
-static bool list_allows(const struct node *n, const struct recipe *r, const struct check_result **ret, const char **ret_why)
+static bool list_allows(const struct node *n, const struct recipe *r,
+			const struct check_result **ret, const char **ret_why)
 {
 	*ret = NULL;
 	*ret_why = NULL;
 	for (size_t i = 0; n->health && i < n->health->n_results; i++)
-		if (listed(r, n->health->results[i].check) && !finding_acked(n, &n->health->results[i])) {
+		if (listed(r, n->health->results[i].check) &&
+		    !finding_acked(n, &n->health->results[i])) {
 			*ret = &n->health->results[i];
 			return false;
 		}
@@ -127,11 +134,13 @@ bool health_allows(const struct node *n, const struct recipe *r, bool standard_o
 	}
 }
 
-/* What is so since the boot goes by a person's word or a boot; what is so now goes when it is repaired. */
+/* What is so since the boot goes by a person's word or a boot; what is so now goes when it is
+ * repaired. */
 char *finding_next(const struct node *n, const struct check_result *r)
 {
 	if (r->since_boot)
-		return mo_printf("when it is known and the node is to work: 'moectl ack %s %s'; %s; a reboot forgets it",
+		return mo_printf("when it is known and the node is to work: 'moectl ack %s %s'; "
+				 "%s; a reboot forgets it",
 				 n->name, r->check, ONE_JOB);
 	return mo_printf("%s%s%s", r->next ? r->next : "repair it", "; ", ONE_JOB);
 }
@@ -141,7 +150,9 @@ char *health_refusal(const struct node *n, const struct recipe *r)
 	const struct check_result *finding = NULL;
 	const char *why = NULL;
 	enum preflight mode = preflight_of(r);
-	bool ok = mode == PREFLIGHT_NONE || (mode == PREFLIGHT_LIST ? list_allows(n, r, &finding, &why) : health_standard(n, &finding, &why));
+	bool ok = mode == PREFLIGHT_NONE ||
+		  (mode == PREFLIGHT_LIST ? list_allows(n, r, &finding, &why)
+					  : health_standard(n, &finding, &why));
 
 	if (ok)
 		return NULL;
@@ -149,11 +160,16 @@ char *health_refusal(const struct node *n, const struct recipe *r)
 		return mo_strdup(why);
 	size_t more = mode == PREFLIGHT_LIST ? 0 : health_away(n);
 	for (size_t i = 0; mode == PREFLIGHT_LIST && i < n->health->n_results; i++)
-		more += listed(r, n->health->results[i].check) && !finding_acked(n, &n->health->results[i]);
+		more += listed(r, n->health->results[i].check) &&
+			!finding_acked(n, &n->health->results[i]);
 	_cleanup_(mo_freep) char *next = finding_next(n, finding);
-	_cleanup_(mo_freep) char *rest = more > 1 ? mo_printf("; and %zu more: moectl node %s", more - 1, n->name) : mo_strdup("");
+	_cleanup_(mo_freep) char *rest =
+		more > 1 ? mo_printf("; and %zu more: moectl node %s", more - 1, n->name)
+			 : mo_strdup("");
 	return mo_printf("%s %s: %s%s; %s", finding->check, finding->object ? finding->object : "",
-			 finding->text ? finding->text : mo_enum_name(check_state_names, _CHECK_STATE_N, finding->state),
+			 finding->text
+				 ? finding->text
+				 : mo_enum_name(check_state_names, _CHECK_STATE_N, finding->state),
 			 rest, next);
 }
 
@@ -171,7 +187,8 @@ static uint64_t text_hash(uint64_t hash, const char *text)
 
 bool health_own_key(const char *key)
 {
-	return mo_streq(key, "agent") || mo_streq(key, "env.profiles") || mo_starts_with(key, "config.") || mo_starts_with(key, "health.");
+	return mo_streq(key, "agent") || mo_streq(key, "env.profiles") ||
+	       mo_starts_with(key, "config.") || mo_starts_with(key, "health.");
 }
 
 static uint64_t stack_hash(const struct node_health *h, bool own_too)
@@ -180,7 +197,8 @@ static uint64_t stack_hash(const struct node_health *h, bool own_too)
 
 	for (size_t i = 0; h && i < h->n_stack; i++)
 		if (own_too || !health_own_key(h->stack[i].key))
-			sum += text_hash(text_hash(14695981039346656037u, h->stack[i].key), h->stack[i].value);
+			sum += text_hash(text_hash(14695981039346656037u, h->stack[i].key),
+					 h->stack[i].value);
 	return h && h->n_stack && !sum ? 1 : sum;
 }
 
@@ -250,8 +268,8 @@ static const struct check_result *cordon_reason(const struct node *n, bool held)
 	for (size_t i = 0; n->health && i < n->health->n_results; i++) {
 		const struct check_result *r = &n->health->results[i];
 
-		if (r->state != CHECK_CRIT || r->action != ACTION_CORDON || finding_held(n, r) != held ||
-		    health_waived(n, r) || finding_acked(n, r))
+		if (r->state != CHECK_CRIT || r->action != ACTION_CORDON ||
+		    finding_held(n, r) != held || health_waived(n, r) || finding_acked(n, r))
 			continue;
 		if (r->hardware)
 			return r;
@@ -276,14 +294,18 @@ char *health_held_text(const struct node *n)
 	_cleanup_(mo_freep) char *name = r ? finding_name(r) : NULL;
 	char until[32];
 
-	return r ? mo_printf("would be cordoned, but is new until %s, and this check never met such hardware: %s: %s",
-			     mo_time_format(n->learn_until, until), name, r->text ? r->text : "CRIT") :
-		   NULL;
+	return r ? mo_printf("would be cordoned, but is new until %s, and this check never met "
+			     "such hardware: %s: %s",
+			     mo_time_format(n->learn_until, until), name,
+			     r->text ? r->text : "CRIT")
+		 : NULL;
 }
 
 char *health_held_next(const struct node *n)
 {
-	return mo_printf("look at 'moectl node %s': if it is true, 'moectl drain %s --reason TEXT' and repair it; if not, correct the check in /etc/moe/health/site.yaml; 'moectl ack %s' when its checks can be trusted",
+	return mo_printf("look at 'moectl node %s': if it is true, 'moectl drain %s --reason TEXT' "
+			 "and repair it; if not, correct the check in /etc/moe/health/site.yaml; "
+			 "'moectl ack %s' when its checks can be trusted",
 			 n->name, n->name, n->name);
 }
 
@@ -294,10 +316,13 @@ static bool results_equal(const struct node_health *a, const struct node_health 
 	for (size_t i = 0; i < a->n_results; i++) {
 		const struct check_result *x = &a->results[i], *y = &b->results[i];
 
-		if (!mo_streq(x->check, y->check) || !mo_streq(x->object, y->object) || x->state != y->state || x->action != y->action || x->when != y->when ||
-		    x->since_boot != y->since_boot || x->hardware != y->hardware || x->unproven != y->unproven)
+		if (!mo_streq(x->check, y->check) || !mo_streq(x->object, y->object) ||
+		    x->state != y->state || x->action != y->action || x->when != y->when ||
+		    x->since_boot != y->since_boot || x->hardware != y->hardware ||
+		    x->unproven != y->unproven)
 			return false;
-		if (texts_too && (x->count != y->count || !mo_streq(x->text, y->text) || x->n_evidence != y->n_evidence))
+		if (texts_too && (x->count != y->count || !mo_streq(x->text, y->text) ||
+				  x->n_evidence != y->n_evidence))
 			return false;
 		for (size_t k = 0; texts_too && k < x->n_evidence; k++)
 			if (!mo_streq(x->evidence[k], y->evidence[k]))
@@ -310,10 +335,12 @@ bool health_equal(const struct node_health *a, const struct node_health *b, bool
 {
 	if (!a || !b)
 		return a == b;
-	if (a->preflight_done != b->preflight_done || a->failure_checks != b->failure_checks || a->n_checked != b->n_checked || health_stack_hash(a) != health_stack_hash(b))
+	if (a->preflight_done != b->preflight_done || a->failure_checks != b->failure_checks ||
+	    a->n_checked != b->n_checked || health_stack_hash(a) != health_stack_hash(b))
 		return false;
 	for (size_t i = 0; i < a->n_checked; i++)
-		if (a->checked[i].job != b->checked[i].job || a->checked[i].attempt != b->checked[i].attempt)
+		if (a->checked[i].job != b->checked[i].job ||
+		    a->checked[i].attempt != b->checked[i].attempt)
 			return false;
 	return (!texts_too || a->ok == b->ok) && results_equal(a, b, texts_too);
 }

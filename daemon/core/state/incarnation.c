@@ -17,7 +17,8 @@ char *epoch_text(int64_t epoch)
 	if (epoch < EPOCH_STARTS)
 		return mo_printf("epoch %lld", (long long)epoch);
 	mo_time_format(epoch / EPOCH_STARTS * 1000000 + INCARNATION_ZERO_US, of);
-	return mo_printf("start %lld of the incarnation of %s", (long long)(epoch % EPOCH_STARTS), of);
+	return mo_printf("start %lld of the incarnation of %s", (long long)(epoch % EPOCH_STARTS),
+			 of);
 }
 
 char *step_name(int64_t job, int64_t attempt)

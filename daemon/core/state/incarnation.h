@@ -16,12 +16,13 @@
 #pragma once
 #include "daemon/core/state/state.h"
 
-#define EPOCH_STARTS MO_EPOCH_STARTS               /* starts in one incarnation */
-#define INCARNATION_ZERO_US (1577836800LL * 1000000)      /* 2020-01-01 */
+#define EPOCH_STARTS MO_EPOCH_STARTS                 /* starts in one incarnation */
+#define INCARNATION_ZERO_US (1577836800LL * 1000000) /* 2020-01-01 */
 
 /* Epoch before the first start of a new incarnation: of now, and above `before` in any case. */
 int64_t incarnation_epoch(int64_t before, int64_t wall_us);
-/* "start 3 of the incarnation of 2026-...", or the plain number of earlier versions. Caller frees. */
+/* "start 3 of the incarnation of 2026-...", or the plain number of earlier versions. Caller
+ * frees. */
 char *epoch_text(int64_t epoch);
 /* "j-7.a3"; caller frees. */
 char *step_name(int64_t job, int64_t attempt);

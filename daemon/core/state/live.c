@@ -135,7 +135,8 @@ static const struct job_beats *beats_of(const struct state *s, const struct job 
 	size_t at = beats_place(s->beats, s->n_beats, j->id);
 	const struct job_beats *b = at < s->n_beats ? &s->beats[at] : NULL;
 
-	return b && b->job == j->id && b->attempt == j->attempt && b->n_ranks == j->n_ranks ? b : NULL;
+	return b && b->job == j->id && b->attempt == j->attempt && b->n_ranks == j->n_ranks ? b
+											    : NULL;
 }
 
 static void beats_begin(struct job_beats *b, const struct job *j)
@@ -153,7 +154,8 @@ static struct job_beats *beats_get(struct core *c, const struct job *j)
 
 	if (at == c->n_beats || c->beats[at].job != j->id) {
 		MO_GROW(c->beats, c->n_beats);
-		memmove(&c->beats[at + 1], &c->beats[at], (c->n_beats - 1 - at) * sizeof(*c->beats));
+		memmove(&c->beats[at + 1], &c->beats[at],
+			(c->n_beats - 1 - at) * sizeof(*c->beats));
 		c->beats[at] = (struct job_beats){ .job = j->id, .attempt = MO_NONE };
 		c->owned.beats = c->beats;
 		c->owned.n_beats = c->n_beats;
@@ -163,7 +165,8 @@ static struct job_beats *beats_get(struct core *c, const struct job *j)
 	return &c->beats[at];
 }
 
-bool core_beat(struct core *c, const struct job *j, int64_t rank, int64_t iteration, double step_ms, int64_t now)
+bool core_beat(struct core *c, const struct job *j, int64_t rank, int64_t iteration, double step_ms,
+	       int64_t now)
 {
 	struct job_beats *b = beats_get(c, j);
 	struct rank_beat *k = &b->ranks[rank];
@@ -173,7 +176,8 @@ bool core_beat(struct core *c, const struct job *j, int64_t rank, int64_t iterat
 	int64_t newest = MO_MAX(k->iteration, j->ranks[rank].iteration);
 
 	if (iteration >= newest)
-		k->iteration = iteration;      /* of the iteration that a record told too: step_ms is its newest word */
+		/* of the iteration that a record told too: step_ms is its newest word */
+		k->iteration = iteration;
 	if (iteration <= newest)
 		return false;
 	b->advanced_at = now;
@@ -202,7 +206,9 @@ void core_live_shift(struct core *c, int64_t shift)
 
 int64_t node_heard_at(const struct state *s, const struct node *n)
 {
-	return s->lives && n >= s->nodes && n < s->nodes + s->n_nodes ? s->lives[n - s->nodes].heard_at : 0;
+	return s->lives && n >= s->nodes && n < s->nodes + s->n_nodes
+		       ? s->lives[n - s->nodes].heard_at
+		       : 0;
 }
 
 int64_t job_progress_at(const struct state *s, const struct job *j)
@@ -212,12 +218,15 @@ int64_t job_progress_at(const struct state *s, const struct job *j)
 	return b ? MO_MAX(j->progress_at, b->advanced_at) : j->progress_at;
 }
 
-void rank_progress_of(const struct state *s, const struct job *j, size_t rank, int64_t *ret_iteration, double *ret_step_ms)
+void rank_progress_of(const struct state *s, const struct job *j, size_t rank,
+		      int64_t *ret_iteration, double *ret_step_ms)
 {
 	const struct job_beats *b = beats_of(s, j);
 	const struct rank_beat *k = b ? &b->ranks[rank] : NULL;
 	const struct rank *told = &j->ranks[rank];
 
 	*ret_iteration = k ? MO_MAX(k->iteration, told->iteration) : told->iteration;
-	*ret_step_ms = k && k->step_ms != MO_NONE_F && k->iteration >= told->iteration ? k->step_ms : told->step_ms;
+	*ret_step_ms = k && k->step_ms != MO_NONE_F && k->iteration >= told->iteration
+			       ? k->step_ms
+			       : told->step_ms;
 }

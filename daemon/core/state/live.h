@@ -1,7 +1,8 @@
-/* What a core holds while it runs: the state, and beside it only what can be derived from it or may be
- * forgotten (indexes, what was told, when to look again). Everything in daemon/core below the shell
- * includes it; the shell knows `struct core` by its name alone (core.h). Nothing here decides, emits
- * a record or changes the state: indexes are made by update/index.c and kept by update.c. */
+/* What a core holds while it runs: the state, and beside it only what can be derived from it or
+ * may be forgotten (indexes, what was told, when to look again). Everything in daemon/core below
+ * the shell includes it; the shell knows `struct core` by its name alone (core.h). Nothing here
+ * decides, emits a record or changes the state: indexes are made by update/index.c and kept by
+ * update.c. */
 #pragma once
 #include "daemon/core/state/core_config.h"
 #include "daemon/core/state/shared.h"
@@ -9,73 +10,131 @@
 #include "daemon/core/state/waiting.h"
 
 /* A step that a node reports and that moed does not have. */
-struct stray { int64_t job, attempt, written; bool gone, ours; };  /* ours: we stored it once and forgot it since: it may be forgotten again */
+/* ours: we stored it once and forgot it since: it may be forgotten again */
+struct stray {
+	int64_t job, attempt, written;
+	bool gone, ours;
+};
 /* Of one node, parallel to state.nodes; never stored. */
 struct live {
-	int64_t heard_at;                  /* core time of its last message; of a start, until it is heard; node_heard_at() */
-	int64_t last_beat;                 /* of this instance: older ones (reordered) prove nothing about absence */
-	int64_t *jobs; size_t n_jobs;      /* jobs with a step here that is not forgotten */
-	struct stray *strays; size_t n_strays;
-	int64_t *scans; size_t n_scans;    /* jobs whose scan is asked from this node */
-	uint64_t told;                     /* hash of the commands of the last reply */
-	int64_t *checks; size_t n_checks;  /* jobs that wait for on-failure checks here */
-	int64_t health_seen;               /* version of node_health that is stored, or says the same; MO_NONE = ask the state */
-	int64_t store_until, tell_until;   /* rates (cordon.c) */
-	int64_t hellos_until;              /* rate of agents that began anew (fleet.c) */
-	struct teller *tellers;            /* rates of events that it causes, by kind (events.c); NULL = none yet */
-	int64_t n_muted;                   /* changes since the last event that were not told */
-	bool capped;                       /* it was told that it is not cordoned */
-	bool held;                         /* the same, because it is new */
-	struct gpu_sensors *sensors; size_t n_sensors;      /* newest of each GPU, and of each card */
-	struct nic_sensors *nics; size_t n_nics;
+	/* core time of its last message; of a start, until it is heard; node_heard_at() */
+	int64_t heard_at;
+	/* of this instance: older ones (reordered) prove nothing about absence */
+	int64_t last_beat;
+	int64_t *jobs;
+	size_t n_jobs; /* jobs with a step here that is not forgotten */
+	struct stray *strays;
+	size_t n_strays;
+	int64_t *scans;
+	size_t n_scans; /* jobs whose scan is asked from this node */
+	uint64_t told;  /* hash of the commands of the last reply */
+	int64_t *checks;
+	size_t n_checks; /* jobs that wait for on-failure checks here */
+	/* version of node_health that is stored, or says the same; MO_NONE = ask the state */
+	int64_t health_seen;
+	int64_t store_until, tell_until; /* rates (cordon.c) */
+	int64_t hellos_until;            /* rate of agents that began anew (fleet.c) */
+	/* rates of events that it causes, by kind (events.c); NULL = none yet */
+	struct teller *tellers;
+	int64_t n_muted; /* changes since the last event that were not told */
+	bool capped;     /* it was told that it is not cordoned */
+	bool held;       /* the same, because it is new */
+	/* newest of each GPU, and of each card */
+	struct gpu_sensors *sensors;
+	size_t n_sensors;
+	struct nic_sensors *nics;
+	size_t n_nics;
 	int64_t sensors_at;
-	struct agent_hello *candidate; int64_t candidate_at;   /* an instance that was welcomed and not heard since */
+	/* an instance that was welcomed and not heard since */
+	struct agent_hello *candidate;
+	int64_t candidate_at;
 };
 /* What beats tell of the newest attempt of a job beyond its records; never stored. */
-struct rank_beat { int64_t iteration; double step_ms; };
-struct job_beats { int64_t job, attempt, advanced_at; struct rank_beat *ranks; size_t n_ranks; };
+struct rank_beat {
+	int64_t iteration;
+	double step_ms;
+};
+struct job_beats {
+	int64_t job, attempt, advanced_at;
+	struct rank_beat *ranks;
+	size_t n_ranks;
+};
+/* events about checkpoints of this minute, by user (events.c) */
+struct talker {
+	char *user;
+	int64_t n;
+};
 struct core {
 	struct core_config config;
-	/* One and the same: `owned` is for those who make, change and index it (state/live.c, update, core.c, aside.c). */
-	union { const struct state state; struct state owned; };
-	struct live *lives;                /* state.n_nodes entries; as state.lives for who may not change them */
-	struct job_beats *beats; size_t n_beats;     /* ascending job; as state.beats */
-	int64_t *unfinished; size_t n_unfinished;    /* ascending ids of jobs that are not final */
-	int64_t *dirty; size_t n_dirty;    /* jobs to look at in this turn */
-	int64_t *ending; size_t n_ending;            /* ascending ids of completed jobs whose last checkpoints are still to be looked at (end_scan) */
-	int64_t *fresh; size_t n_fresh;    /* jobs just submitted: the queue is otherwise as it was looked at last */
-	int64_t *wake_jobs; size_t n_wake_jobs;      /* jobs whose commands may have changed in this turn, on all their nodes */
-	char **wake_nodes; size_t n_wake_nodes;      /* nodes whose commands may have changed */
-	uint32_t *idem_heads; size_t n_idem_heads;   /* idems.c */
-	size_t n_draining;                 /* nodes whose drain is not done */
-	size_t n_scanning;                 /* scans wanted of all nodes */
-	size_t n_checking;                 /* jobs that were given slots and wait for checks */
-	size_t n_cordoned;                 /* nodes that a finding drains; */
-	size_t n_cordoned_hardware;        /* of these, for proven hardware */
-	int64_t tell_until, n_muted;       /* events about health: rate, how many were not told since the start */
-	struct talker { char *user; int64_t n; } *talkers;  /* events about checkpoints of this minute, by user (events.c) */
-	size_t n_talkers; int64_t talkers_until;
+	/* One and the same: `owned` is for those who make, change and index it (state/live.c,
+	 * update, core.c, aside.c). */
+	union {
+		const struct state state;
+		struct state owned;
+	};
+	/* state.n_nodes entries; as state.lives for who may not change them */
+	struct live *lives;
+	struct job_beats *beats;
+	size_t n_beats; /* ascending job; as state.beats */
+	int64_t *unfinished;
+	size_t n_unfinished; /* ascending ids of jobs that are not final */
+	int64_t *dirty;
+	size_t n_dirty; /* jobs to look at in this turn */
+	/* ascending ids of completed jobs whose last checkpoints are still to be looked at
+	 * (end_scan) */
+	int64_t *ending;
+	size_t n_ending;
+	/* jobs just submitted: the queue is otherwise as it was looked at last */
+	int64_t *fresh;
+	size_t n_fresh;
+	/* jobs whose commands may have changed in this turn, on all their nodes */
+	int64_t *wake_jobs;
+	size_t n_wake_jobs;
+	char **wake_nodes;
+	size_t n_wake_nodes; /* nodes whose commands may have changed */
+	uint32_t *idem_heads;
+	size_t n_idem_heads;        /* idems.c */
+	size_t n_draining;          /* nodes whose drain is not done */
+	size_t n_scanning;          /* scans wanted of all nodes */
+	size_t n_checking;          /* jobs that were given slots and wait for checks */
+	size_t n_cordoned;          /* nodes that a finding drains; */
+	size_t n_cordoned_hardware; /* of these, for proven hardware */
+	/* events about health: rate, how many were not told since the start */
+	int64_t tell_until, n_muted;
+	struct talker *talkers;
+	size_t n_talkers;
+	int64_t talkers_until;
 	struct shared_pool shared;
-	int64_t *kept; size_t n_kept;      /* kept.c: finished jobs with large texts, by the time of their end; */
-	int64_t kept_bytes, active_bytes;  /* texts of these, and of unfinished jobs */
-	bool queue_dirty;                  /* the whole queue must be looked at */
-	bool blocked; int64_t blocked_id, blocked_priority; /* the job that kept all behind it waiting, of the last look */
-	struct queue queue;                /* what every waiting job waits for, of the last look */
-	int64_t liveness_at;               /* no node's silence can matter before; a lower bound */
-	int64_t jobs_at;                   /* next deadline of any job or of the queue */
+	/* kept.c: finished jobs with large texts, by the time of their end; */
+	int64_t *kept;
+	size_t n_kept;
+	int64_t kept_bytes, active_bytes; /* texts of these, and of unfinished jobs */
+	bool queue_dirty;                 /* the whole queue must be looked at */
+	/* the job that kept all behind it waiting, of the last look */
+	bool blocked;
+	int64_t blocked_id, blocked_priority;
+	struct queue queue;  /* what every waiting job waits for, of the last look */
+	int64_t liveness_at; /* no node's silence can matter before; a lower bound */
+	int64_t jobs_at;     /* next deadline of any job or of the queue */
 };
 
-void core_touch(struct core *c, int64_t job);                   /* the rules look at it in this turn */
-struct live *core_live(struct core *c, const char *node);       /* NULL if unknown */
-const struct live *live_of(const struct core *c, const char *node);      /* the same, for who only reads */
-struct live *core_live_insert(struct core *c, size_t at, size_t n_lives); /* before the lives from `at` on */
+/* the rules look at it in this turn */
+void core_touch(struct core *c, int64_t job);
+struct live *core_live(struct core *c, const char *node); /* NULL if unknown */
+/* the same, for who only reads */
+const struct live *live_of(const struct core *c, const char *node);
+/* before the lives from `at` on */
+struct live *core_live_insert(struct core *c, size_t at, size_t n_lives);
 void core_lives_clear(struct core *c);
-bool job_is_out(const struct state *s, int64_t job);            /* taken out by `moed --quarantine` */
-/* One iteration of a rank of the job's present attempt, and its step time (MO_NONE_F = not told), as a beat told it.
- * True when it advances the rank. */
-bool core_beat(struct core *c, const struct job *j, int64_t rank, int64_t iteration, double step_ms, int64_t now);
-void core_beats_drop(struct core *c, int64_t job);              /* the job has no ranks any more */
-void core_live_shift(struct core *c, int64_t shift);            /* with the clock: when nodes were heard and jobs advanced */
-bool ids_has(const int64_t *ids, size_t n, int64_t id);         /* ascending */
+/* taken out by `moed --quarantine` */
+bool job_is_out(const struct state *s, int64_t job);
+/* One iteration of a rank of the job's present attempt, and its step time (MO_NONE_F = not
+ * told), as a beat told it. True when it advances the rank. */
+bool core_beat(struct core *c, const struct job *j, int64_t rank, int64_t iteration, double step_ms,
+	       int64_t now);
+void core_beats_drop(struct core *c, int64_t job); /* the job has no ranks any more */
+/* with the clock: when nodes were heard and jobs advanced */
+void core_live_shift(struct core *c, int64_t shift);
+bool ids_has(const int64_t *ids, size_t n, int64_t id); /* ascending */
 void ids_add(int64_t **ids, size_t *n, int64_t id);
 void ids_remove(int64_t *ids, size_t *n, int64_t id);

@@ -8,7 +8,10 @@ int64_t samples_step_us(const struct job *j)
 	double ms[SAMPLES_RECENT];
 	size_t n = 0;
 
-	for (size_t i = j->n_samples; i > 0 && n < SAMPLES_RECENT && j->samples[i - 1].attempt == j->samples[j->n_samples - 1].attempt; i--) {
+	for (size_t i = j->n_samples;
+	     i > 0 && n < SAMPLES_RECENT &&
+	     j->samples[i - 1].attempt == j->samples[j->n_samples - 1].attempt;
+	     i--) {
 		double v = j->samples[i - 1].step_ms;
 		size_t at = n;
 
@@ -26,7 +29,8 @@ static int training(const struct job *j)
 	switch (j->phase) {
 	case PHASE_LOAD: return GPU_LOAD;
 	case PHASE_SAVE: return GPU_SAVE;
-	case PHASE_TRAIN: case PHASE_EVAL: return -1;
+	case PHASE_TRAIN:
+	case PHASE_EVAL: return -1;
 	default: return GPU_INIT;
 	}
 }
@@ -45,7 +49,8 @@ int ledger_category(const struct job *j)
 		break;
 	default: break;
 	}
-	if (j->iteration == MO_NONE && j->n_started < (int64_t)j->n_places && j->phase == PHASE_NONE)
+	if (j->iteration == MO_NONE && j->n_started < (int64_t)j->n_places &&
+	    j->phase == PHASE_NONE)
 		return GPU_LAUNCH;
 	return training(j);
 }

@@ -14,14 +14,17 @@ static const struct mo_desc set_desc = MO_DESC(shared, set_fields);
 bool submit_is_own(const struct submit *s)
 {
 	const struct recipe *r = &s->recipe;
-	bool owned = r->engine.n_args_unchecked && s->n_prepare && s->engine.prepare_hooks; /* daemon/spec.c */
+	/* daemon/spec.c */
+	bool owned = r->engine.n_args_unchecked && s->n_prepare && s->engine.prepare_hooks;
 
-	return s->owns || owned || r->own_lines > 0 || r->checkpoint.layout || r->checkpoint.n_resume_args;
+	return s->owns || owned || r->own_lines > 0 || r->checkpoint.layout ||
+	       r->checkpoint.n_resume_args;
 }
 
 struct engine_own engine_own_of(const struct engine *e)
 {
-	return (struct engine_own){ e->rules, e->n_rules, e->resume, e->n_resume, e->layout, e->owned, e->n_owned };
+	return (struct engine_own){ e->rules,  e->n_rules, e->resume, e->n_resume,
+				    e->layout, e->owned,   e->n_owned };
 }
 
 static void put_own(struct engine *e, const struct engine_own *own)

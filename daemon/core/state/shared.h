@@ -18,8 +18,9 @@ void submit_share(struct submit *s, struct shared *with);
 /* Takes them away again: s has none then. Called by submit_desc before it frees. */
 void submit_unshare(void *submit);
 
-/* Of a recipe that says such things of its own (struct engine_own), one set of all else is shared, and its
- * own are its own: a hundred thousand jobs with a line rule each cost no hundred thousand engines. */
+/* Of a recipe that says such things of its own (struct engine_own), one set of all else is
+ * shared, and its own are its own: a hundred thousand jobs with a line rule each cost no hundred
+ * thousand engines. */
 bool submit_is_own(const struct submit *s);
 /* Borrows. */
 struct engine_own engine_own_of(const struct engine *e);

@@ -1,4 +1,5 @@
-/* Descriptions of what moed keeps, and finding things in it. Called by everyone; changes nothing. */
+/* Descriptions of what moed keeps, and finding things in it. Called by everyone; changes
+ * nothing. */
 #include "daemon/core/state/state.h"
 #include "daemon/core/state/shared.h"
 #include "lib/model/limits.h"
@@ -6,36 +7,56 @@
 #include <assert.h>
 #include <string.h>
 
-const char *const intent_names[_INTENT_N] = { "none", "cancel", "pause", "restart", "drain", "time-limit" };
+const char *const intent_names[_INTENT_N] = { "none",    "cancel", "pause",
+					      "restart", "drain",  "time-limit" };
 
 static const struct mo_field promise_fields[] = {
-	MO_F(promise, step_time_s, MO_REAL), MO_F(promise, memory_gb, MO_REAL), MO_F(promise, bubble, MO_REAL), MO_F(promise, error_pct, MO_REAL), MO_F(promise, anchors, MO_INT),
+	MO_F(promise, step_time_s, MO_REAL), MO_F(promise, memory_gb, MO_REAL),
+	MO_F(promise, bubble, MO_REAL),      MO_F(promise, error_pct, MO_REAL),
+	MO_F(promise, anchors, MO_INT),
 };
 static const struct mo_field measured_fields[] = {
-	MO_F(measured, step_time_s, MO_REAL), MO_F(measured, memory_gb, MO_REAL), MO_F(measured, steps, MO_INT), MO_F(measured, attempt, MO_INT), MO_F(measured, iteration, MO_INT),
-	MO_F(measured, time, MO_TIME),
+	MO_F(measured, step_time_s, MO_REAL), MO_F(measured, memory_gb, MO_REAL),
+	MO_F(measured, steps, MO_INT),        MO_F(measured, attempt, MO_INT),
+	MO_F(measured, iteration, MO_INT),    MO_F(measured, time, MO_TIME),
 };
 const struct mo_desc promise_desc = MO_DESC(promise, promise_fields);
 const struct mo_desc measured_desc = MO_DESC(measured, measured_fields);
 static const struct mo_field anchor_fields[] = {
-	MO_F(anchor, software, MO_STR), MO_F(anchor, version, MO_STR), MO_F(anchor, gpu, MO_STR), MO_F(anchor, precision, MO_STR), MO_F(anchor, model, MO_STR), MO_F(anchor, job, MO_INT),
-	MO_F_SUB(anchor, measured, MO_STRUCT, &measured_desc), MO_F(anchor, recipe_text, MO_STR), MO_F_SUB(anchor, recipe, MO_STRUCT, &recipe_desc),
+	MO_F(anchor, software, MO_STR),
+	MO_F(anchor, version, MO_STR),
+	MO_F(anchor, gpu, MO_STR),
+	MO_F(anchor, precision, MO_STR),
+	MO_F(anchor, model, MO_STR),
+	MO_F(anchor, job, MO_INT),
+	MO_F_SUB(anchor, measured, MO_STRUCT, &measured_desc),
+	MO_F(anchor, recipe_text, MO_STR),
+	MO_F_SUB(anchor, recipe, MO_STRUCT, &recipe_desc),
 };
 static const struct mo_field config_read_fields[] = {
-	MO_F(config_read, hash, MO_STR, .omit = true), MO_F(config_read, refused, MO_STR, .omit = true), MO_F(config_read, unjudged, MO_STR, .omit = true),
-	MO_F(config_read, directory, MO_STR, .omit = true), MO_F(config_read, directory_said, MO_STR, .omit = true), MO_F_LIST(config_read, warnings, MO_STRS, .omit = true),
-	MO_F_SUB(config_read, recipe, MO_OPT, &recipe_desc, .omit = true), MO_F_SUB(config_read, promise, MO_OPT, &promise_desc, .omit = true),
+	MO_F(config_read, hash, MO_STR, .omit = true),
+	MO_F(config_read, refused, MO_STR, .omit = true),
+	MO_F(config_read, unjudged, MO_STR, .omit = true),
+	MO_F(config_read, directory, MO_STR, .omit = true),
+	MO_F(config_read, directory_said, MO_STR, .omit = true),
+	MO_F_LIST(config_read, warnings, MO_STRS, .omit = true),
+	MO_F_SUB(config_read, recipe, MO_OPT, &recipe_desc, .omit = true),
+	MO_F_SUB(config_read, promise, MO_OPT, &promise_desc, .omit = true),
 };
 const struct mo_desc config_read_desc = MO_DESC(config_read, config_read_fields);
 const struct mo_desc anchor_desc = MO_DESC(anchor, anchor_fields);
 static const struct mo_field engine_own_fields[] = {
-	MO_F_VEC(engine_own, rules, &line_rule_desc), MO_F_LIST(engine_own, resume, MO_STRS),
-	MO_F_SUB(engine_own, layout, MO_STRUCT, &ckpt_layout_desc), MO_F_VEC(engine_own, owned, &kv_desc),
+	MO_F_VEC(engine_own, rules, &line_rule_desc),
+	MO_F_LIST(engine_own, resume, MO_STRS),
+	MO_F_SUB(engine_own, layout, MO_STRUCT, &ckpt_layout_desc),
+	MO_F_VEC(engine_own, owned, &kv_desc),
 };
 const struct mo_desc engine_own_desc = MO_DESC(engine_own, engine_own_fields);
 static const struct mo_field submit_fields[] = {
-	MO_F(submit, user, MO_STR), MO_F(submit, allow_root, MO_BOOL),
-	MO_F(submit, idempotency_key, MO_STR), MO_F(submit, digest, MO_STR),
+	MO_F(submit, user, MO_STR),
+	MO_F(submit, allow_root, MO_BOOL),
+	MO_F(submit, idempotency_key, MO_STR),
+	MO_F(submit, digest, MO_STR),
 	MO_F(submit, recipe_text, MO_STR),
 	MO_F_SUB(submit, recipe, MO_STRUCT, &recipe_desc),
 	MO_F_SUB(submit, engine, MO_STRUCT, &engine_desc),
@@ -51,83 +72,212 @@ static const struct mo_field submit_fields[] = {
 	MO_F_SUB(submit, own, MO_OPT, &engine_own_desc, .omit = true),
 };
 static const struct mo_field place_fields[] = {
-	MO_F(place, node, MO_STR), MO_F(place, first_rank, MO_INT), MO_F(place, n_ranks, MO_INT), MO_F_LIST(place, gpus, MO_INTS),
+	MO_F(place, node, MO_STR),
+	MO_F(place, first_rank, MO_INT),
+	MO_F(place, n_ranks, MO_INT),
+	MO_F_LIST(place, gpus, MO_INTS),
 };
 static const struct mo_field prepared_fields[] = {
-	MO_F(prepared, node, MO_STR), MO_F(prepared, ms, MO_INT),
+	MO_F(prepared, node, MO_STR),
+	MO_F(prepared, ms, MO_INT),
 };
 const struct mo_desc prepared_desc = MO_DESC(prepared, prepared_fields);
 static const struct mo_field step_fields[] = {
-	MO_F(step, node, MO_STR), MO_F(step, boot_id, MO_STR), MO_F(step, attempt, MO_INT), MO_F(step, through, MO_INT),
-	MO_F(step, accepted, MO_BOOL), MO_F(step, started, MO_BOOL), MO_F(step, refused, MO_BOOL),
-	MO_F(step, gone, MO_BOOL), MO_F(step, gone_how, MO_STR), MO_F(step, forgotten, MO_BOOL), MO_F(step, hung, MO_BOOL),
-	MO_F(step, refused_cause, MO_STR), MO_F(step, refused_text, MO_STR), MO_F(step, lost, MO_BOOL), MO_F(step, ended, MO_BOOL),
-	MO_F(step, unkillable, MO_BOOL), MO_F_LIST(step, stuck_pids, MO_INTS),
-	MO_F(step, first_rank, MO_INT), MO_F(step, n_ranks, MO_INT), MO_F(step, n_exited, MO_INT), MO_F(step, n_bad, MO_INT),
+	MO_F(step, node, MO_STR),
+	MO_F(step, boot_id, MO_STR),
+	MO_F(step, attempt, MO_INT),
+	MO_F(step, through, MO_INT),
+	MO_F(step, accepted, MO_BOOL),
+	MO_F(step, started, MO_BOOL),
+	MO_F(step, refused, MO_BOOL),
+	MO_F(step, gone, MO_BOOL),
+	MO_F(step, gone_how, MO_STR),
+	MO_F(step, forgotten, MO_BOOL),
+	MO_F(step, hung, MO_BOOL),
+	MO_F(step, refused_cause, MO_STR),
+	MO_F(step, refused_text, MO_STR),
+	MO_F(step, lost, MO_BOOL),
+	MO_F(step, ended, MO_BOOL),
+	MO_F(step, unkillable, MO_BOOL),
+	MO_F_LIST(step, stuck_pids, MO_INTS),
+	MO_F(step, first_rank, MO_INT),
+	MO_F(step, n_ranks, MO_INT),
+	MO_F(step, n_exited, MO_INT),
+	MO_F(step, n_bad, MO_INT),
 	MO_F(step, missing, MO_BOOL, .omit = true),
 	MO_F(step, prepared, MO_BOOL, .omit = true),
 	MO_F(step, outside, MO_BOOL, .omit = true),
 };
 static const struct mo_field job_fields[] = {
-	MO_F(job, id, MO_INT), MO_F_SUB(job, spec, MO_STRUCT, &submit_desc),
-	MO_F_ENUM(job, state, job_state_names), MO_F(job, attempt, MO_INT), MO_F(job, restarts, MO_INT),
-	MO_F_ENUM(job, intent, intent_names), MO_F(job, intent_now, MO_BOOL), MO_F(job, restart_from, MO_INT), MO_F(job, reason, MO_STR),
+	MO_F(job, id, MO_INT),
+	MO_F_SUB(job, spec, MO_STRUCT, &submit_desc),
+	MO_F_ENUM(job, state, job_state_names),
+	MO_F(job, attempt, MO_INT),
+	MO_F(job, restarts, MO_INT),
+	MO_F_ENUM(job, intent, intent_names),
+	MO_F(job, intent_now, MO_BOOL),
+	MO_F(job, restart_from, MO_INT),
+	MO_F(job, reason, MO_STR),
 	MO_F(job, config, MO_STR, .omit = true, .max = MO_CONFIG_BYTES_MAX),
-	MO_F(job, config_node, MO_STR, .omit = true), MO_F(job, config_due, MO_BOOL, .omit = true), MO_F(job, config_attempt, MO_INT, .omit = true), MO_F(job, config_hash, MO_STR, .omit = true),
-	MO_F(job, config_refused, MO_STR, .omit = true), MO_F(job, saves_to, MO_STR, .omit = true),
-	MO_F_VEC(job, prepared, &prepared_desc, .omit = true), MO_F(job, prepare_us, MO_INT, .omit = true),
-	MO_F(job, created_at, MO_INT), MO_F(job, started_at, MO_INT), MO_F(job, ended_at, MO_INT), MO_F(job, state_since, MO_INT),
-	MO_F(job, queued_since, MO_INT), MO_F(job, not_before, MO_INT),
-	MO_F_VEC(job, places, &place_desc), MO_F(job, port, MO_INT), MO_F_VEC(job, steps, &step_desc), MO_F_VEC(job, ranks, &rank_desc),
-	MO_F(job, scan_attempt, MO_INT), MO_F(job, scan_error, MO_STR), MO_F(job, resume, MO_INT), MO_F_VEC(job, checkpoints, &checkpoint_desc),
-	MO_F(job, iteration, MO_INT), MO_F(job, watermark, MO_INT), MO_F(job, progress_at, MO_INT), MO_F_ENUM(job, phase, phase_names),
+	MO_F(job, config_node, MO_STR, .omit = true),
+	MO_F(job, config_due, MO_BOOL, .omit = true),
+	MO_F(job, config_attempt, MO_INT, .omit = true),
+	MO_F(job, config_hash, MO_STR, .omit = true),
+	MO_F(job, config_refused, MO_STR, .omit = true),
+	MO_F(job, saves_to, MO_STR, .omit = true),
+	MO_F_VEC(job, prepared, &prepared_desc, .omit = true),
+	MO_F(job, prepare_us, MO_INT, .omit = true),
+	MO_F(job, created_at, MO_INT),
+	MO_F(job, started_at, MO_INT),
+	MO_F(job, ended_at, MO_INT),
+	MO_F(job, state_since, MO_INT),
+	MO_F(job, queued_since, MO_INT),
+	MO_F(job, not_before, MO_INT),
+	MO_F_VEC(job, places, &place_desc),
+	MO_F(job, port, MO_INT),
+	MO_F_VEC(job, steps, &step_desc),
+	MO_F_VEC(job, ranks, &rank_desc),
+	MO_F(job, scan_attempt, MO_INT),
+	MO_F(job, scan_error, MO_STR),
+	MO_F(job, resume, MO_INT),
+	MO_F_VEC(job, checkpoints, &checkpoint_desc),
+	MO_F(job, iteration, MO_INT),
+	MO_F(job, watermark, MO_INT),
+	MO_F(job, progress_at, MO_INT),
+	MO_F_ENUM(job, phase, phase_names),
 	MO_F_VEC(job, samples, &sample_desc),
-	MO_F(job, loss, MO_REAL), MO_F(job, tokens_per_s_per_gpu, MO_REAL), MO_F(job, tflops_per_gpu, MO_REAL), MO_F(job, mfu, MO_REAL),
-	MO_F(job, failed, MO_BOOL), MO_F(job, failed_at, MO_INT), MO_F(job, first_rank, MO_INT), MO_F(job, fail_node, MO_STR),
-	MO_F(job, fail_class, MO_STR), MO_F(job, fail_cause, MO_STR), MO_F_LIST(job, fail_evidence, MO_STRS),
-	MO_F(job, first_exit_mono_ns, MO_INT), MO_F(job, first_exit0_at, MO_INT),
-	MO_F(job, same_failures, MO_INT), MO_F(job, last_signature, MO_STR), MO_F(job, last_signature_checkpoint, MO_INT),
-	MO_F(job, waiting_node, MO_BOOL), MO_F_VEC(job, incidents, &incident_desc),
-	MO_F_LIST(job, ledger, MO_INTS), MO_F(job, ledger_at, MO_INT),
-	MO_F(job, after_failure, MO_BOOL), MO_F(job, scan_at, MO_INT), MO_F(job, scan_writable, MO_BOOL), MO_F(job, path_refused, MO_BOOL), MO_F(job, elsewhere, MO_STR, .omit = true), MO_F(job, began_elsewhere, MO_STR, .omit = true), MO_F(job, began_at, MO_INT, .omit = true), MO_F(job, doubt, MO_STR, .omit = true), MO_F(job, doubt_at, MO_INT, .omit = true), MO_F(job, refused, MO_STR, .omit = true), MO_F(job, refused_at, MO_INT, .omit = true), MO_F(job, end_scan, MO_BOOL), MO_F(job, every, MO_INT), MO_F(job, n_saves, MO_INT), MO_F(job, left_out, MO_INT), MO_F(job, spike, MO_INT), MO_F(job, verify, MO_INT), MO_F(job, verify_serial, MO_INT), MO_F(job, verify_parts, MO_INT), MO_F(job, verify_done, MO_INT),
-	 MO_F(job, port_tries, MO_INT),
-	MO_F(job, cycles, MO_INT), MO_F(job, n_started, MO_INT), MO_F(job, n_dead, MO_INT), MO_F(job, n_trouble, MO_INT), MO_F(job, n_exited, MO_INT),
-	MO_F(job, n_silent, MO_INT), MO_F(job, n_drained, MO_INT), MO_F(job, n_forgotten, MO_INT), MO_F(job, waterfall_stage, MO_INT), MO_F(job, waterfall_at, MO_INT),
-	MO_F(job, lost_mark, MO_INT), MO_F(job, detect_us, MO_INT), MO_F(job, gone_at, MO_INT), MO_F(job, unheard, MO_BOOL), MO_F(job, checkpoint_dir, MO_STR), MO_F(job, checkpoint_real, MO_STR, .omit = true),
+	MO_F(job, loss, MO_REAL),
+	MO_F(job, tokens_per_s_per_gpu, MO_REAL),
+	MO_F(job, tflops_per_gpu, MO_REAL),
+	MO_F(job, mfu, MO_REAL),
+	MO_F(job, failed, MO_BOOL),
+	MO_F(job, failed_at, MO_INT),
+	MO_F(job, first_rank, MO_INT),
+	MO_F(job, fail_node, MO_STR),
+	MO_F(job, fail_class, MO_STR),
+	MO_F(job, fail_cause, MO_STR),
+	MO_F_LIST(job, fail_evidence, MO_STRS),
+	MO_F(job, first_exit_mono_ns, MO_INT),
+	MO_F(job, first_exit0_at, MO_INT),
+	MO_F(job, same_failures, MO_INT),
+	MO_F(job, last_signature, MO_STR),
+	MO_F(job, last_signature_checkpoint, MO_INT),
+	MO_F(job, waiting_node, MO_BOOL),
+	MO_F_VEC(job, incidents, &incident_desc),
+	MO_F_LIST(job, ledger, MO_INTS),
+	MO_F(job, ledger_at, MO_INT),
+	MO_F(job, after_failure, MO_BOOL),
+	MO_F(job, scan_at, MO_INT),
+	MO_F(job, scan_writable, MO_BOOL),
+	MO_F(job, path_refused, MO_BOOL),
+	MO_F(job, elsewhere, MO_STR, .omit = true),
+	MO_F(job, began_elsewhere, MO_STR, .omit = true),
+	MO_F(job, began_at, MO_INT, .omit = true),
+	MO_F(job, doubt, MO_STR, .omit = true),
+	MO_F(job, doubt_at, MO_INT, .omit = true),
+	MO_F(job, refused, MO_STR, .omit = true),
+	MO_F(job, refused_at, MO_INT, .omit = true),
+	MO_F(job, end_scan, MO_BOOL),
+	MO_F(job, every, MO_INT),
+	MO_F(job, n_saves, MO_INT),
+	MO_F(job, left_out, MO_INT),
+	MO_F(job, spike, MO_INT),
+	MO_F(job, verify, MO_INT),
+	MO_F(job, verify_serial, MO_INT),
+	MO_F(job, verify_parts, MO_INT),
+	MO_F(job, verify_done, MO_INT),
+	MO_F(job, port_tries, MO_INT),
+	MO_F(job, cycles, MO_INT),
+	MO_F(job, n_started, MO_INT),
+	MO_F(job, n_dead, MO_INT),
+	MO_F(job, n_trouble, MO_INT),
+	MO_F(job, n_exited, MO_INT),
+	MO_F(job, n_silent, MO_INT),
+	MO_F(job, n_drained, MO_INT),
+	MO_F(job, n_forgotten, MO_INT),
+	MO_F(job, waterfall_stage, MO_INT),
+	MO_F(job, waterfall_at, MO_INT),
+	MO_F(job, lost_mark, MO_INT),
+	MO_F(job, detect_us, MO_INT),
+	MO_F(job, gone_at, MO_INT),
+	MO_F(job, unheard, MO_BOOL),
+	MO_F(job, checkpoint_dir, MO_STR),
+	MO_F(job, checkpoint_real, MO_STR, .omit = true),
 	MO_F_SUB(job, measured, MO_OPT, &measured_desc, .omit = true),
-	MO_F_LIST(job, check_nodes, MO_STRS, .omit = true, .max = UINT32_MAX), MO_F_LIST(job, check_done, MO_STRS, .omit = true, .max = UINT32_MAX), MO_F(job, check_attempt, MO_INT, .omit = true), MO_F(job, check_until, MO_INT, .omit = true),
+	MO_F_LIST(job, check_nodes, MO_STRS, .omit = true, .max = UINT32_MAX),
+	MO_F_LIST(job, check_done, MO_STRS, .omit = true, .max = UINT32_MAX),
+	MO_F(job, check_attempt, MO_INT, .omit = true),
+	MO_F(job, check_until, MO_INT, .omit = true),
 	MO_F(job, attempt_floor, MO_INT, .omit = true),
 	MO_F(job, events_gone, MO_INT, .omit = true),
 	MO_F(job, let_go, MO_INT, .omit = true),
-	MO_F_VEC(job, unread, &unread_state_desc, .omit = true), MO_F(job, unread_more, MO_INT, .omit = true), MO_F_VEC(job, passed_over, &unread_state_desc, .omit = true),
+	MO_F_VEC(job, unread, &unread_state_desc, .omit = true),
+	MO_F(job, unread_more, MO_INT, .omit = true),
+	MO_F_VEC(job, passed_over, &unread_state_desc, .omit = true),
 };
 static const struct mo_field node_fields[] = {
-	MO_F(node, name, MO_STR), MO_F(node, boot_id, MO_STR), MO_F(node, instance, MO_STR), MO_F(node, version, MO_STR), MO_F(node, address, MO_STR),
-	MO_F(node, protocol, MO_INT), MO_F_SUB(node, info, MO_STRUCT, &nodeinfo_desc), MO_F_ENUM(node, state, node_state_names),
-	MO_F(node, reason, MO_STR), MO_F(node, drain, MO_BOOL), MO_F(node, drain_when, MO_STR), MO_F(node, strange_steps, MO_BOOL),
-	MO_F(node, registered_at, MO_INT), MO_F(node, learn_until, MO_INT, .omit = true), MO_F(node, reconciled, MO_BOOL),
-	MO_F_LIST(node, past_boots, MO_STRS), MO_F_LIST(node, past_instances, MO_STRS), MO_F(node, drain_at, MO_INT), MO_F(node, drained, MO_BOOL),
-	MO_F(node, drain_reason, MO_STR, .omit = true), MO_F(node, tells_health, MO_BOOL, .omit = true), MO_F_SUB(node, health, MO_OPT, &node_health_desc, .omit = true),
-	MO_F(node, cordon, MO_STR, .omit = true), MO_F_LIST(node, waived, MO_STRS, .omit = true), MO_F_LIST(node, waived_counts, MO_INTS, .omit = true),
-	MO_F_LIST(node, acked, MO_STRS, .omit = true), MO_F_LIST(node, acked_counts, MO_INTS, .omit = true), MO_F(node, cordon_hardware, MO_BOOL, .omit = true), MO_F(node, leaving, MO_BOOL, .omit = true),
+	MO_F(node, name, MO_STR),
+	MO_F(node, boot_id, MO_STR),
+	MO_F(node, instance, MO_STR),
+	MO_F(node, version, MO_STR),
+	MO_F(node, address, MO_STR),
+	MO_F(node, protocol, MO_INT),
+	MO_F_SUB(node, info, MO_STRUCT, &nodeinfo_desc),
+	MO_F_ENUM(node, state, node_state_names),
+	MO_F(node, reason, MO_STR),
+	MO_F(node, drain, MO_BOOL),
+	MO_F(node, drain_when, MO_STR),
+	MO_F(node, strange_steps, MO_BOOL),
+	MO_F(node, registered_at, MO_INT),
+	MO_F(node, learn_until, MO_INT, .omit = true),
+	MO_F(node, reconciled, MO_BOOL),
+	MO_F_LIST(node, past_boots, MO_STRS),
+	MO_F_LIST(node, past_instances, MO_STRS),
+	MO_F(node, drain_at, MO_INT),
+	MO_F(node, drained, MO_BOOL),
+	MO_F(node, drain_reason, MO_STR, .omit = true),
+	MO_F(node, tells_health, MO_BOOL, .omit = true),
+	MO_F_SUB(node, health, MO_OPT, &node_health_desc, .omit = true),
+	MO_F(node, cordon, MO_STR, .omit = true),
+	MO_F_LIST(node, waived, MO_STRS, .omit = true),
+	MO_F_LIST(node, waived_counts, MO_INTS, .omit = true),
+	MO_F_LIST(node, acked, MO_STRS, .omit = true),
+	MO_F_LIST(node, acked_counts, MO_INTS, .omit = true),
+	MO_F(node, cordon_hardware, MO_BOOL, .omit = true),
+	MO_F(node, leaving, MO_BOOL, .omit = true),
 	MO_F(node, token_expired, MO_BOOL, .omit = true),
 	MO_F(node, min_uid, MO_INT, .omit = true),
 	MO_F(node, events_gone, MO_INT, .omit = true),
-	MO_F_LIST(node, strange, MO_STRS, .omit = true), MO_F_LIST(node, discard, MO_STRS, .omit = true), MO_F(node, obeys, MO_INT, .omit = true), MO_F(node, unseen, MO_BOOL, .omit = true),
+	MO_F_LIST(node, strange, MO_STRS, .omit = true),
+	MO_F_LIST(node, discard, MO_STRS, .omit = true),
+	MO_F(node, obeys, MO_INT, .omit = true),
+	MO_F(node, unseen, MO_BOOL, .omit = true),
 };
 static const struct mo_field token_fields[] = {
-	MO_F(token, id, MO_STR), MO_F(token, hash, MO_STR), MO_F(token, role, MO_STR), MO_F(token, user, MO_STR),
-	MO_F(token, created_at, MO_INT), MO_F(token, expires_at, MO_INT), MO_F(token, revoked, MO_BOOL),
-	MO_F(token, from, MO_STR, .omit = true), MO_F(token, used, MO_BOOL, .omit = true), MO_F(token, nodes, MO_INT, .omit = true),
+	MO_F(token, id, MO_STR),
+	MO_F(token, hash, MO_STR),
+	MO_F(token, role, MO_STR),
+	MO_F(token, user, MO_STR),
+	MO_F(token, created_at, MO_INT),
+	MO_F(token, expires_at, MO_INT),
+	MO_F(token, revoked, MO_BOOL),
+	MO_F(token, from, MO_STR, .omit = true),
+	MO_F(token, used, MO_BOOL, .omit = true),
+	MO_F(token, nodes, MO_INT, .omit = true),
 	MO_F_LIST(token, joined, MO_STRS, .omit = true, .max = UINT32_MAX),
-	MO_F(token, revoked_at, MO_INT, .omit = true), MO_F(token, tries, MO_INT, .omit = true),
+	MO_F(token, revoked_at, MO_INT, .omit = true),
+	MO_F(token, tries, MO_INT, .omit = true),
 };
 static const struct mo_field idem_fields[] = {
-	MO_F(idem, caller, MO_STR), MO_F(idem, key, MO_STR), MO_F(idem, digest, MO_STR), MO_F(idem, job, MO_INT), MO_F(idem, time, MO_INT),
+	MO_F(idem, caller, MO_STR), MO_F(idem, key, MO_STR),  MO_F(idem, digest, MO_STR),
+	MO_F(idem, job, MO_INT),    MO_F(idem, time, MO_INT),
 };
 const struct mo_desc submit_desc = {
-	.name = "submit", .size = sizeof(struct submit), .fields = submit_fields,
-	.n_fields = ELEMENTSOF(submit_fields), .before_done = submit_unshare,
+	.name = "submit",
+	.size = sizeof(struct submit),
+	.fields = submit_fields,
+	.n_fields = ELEMENTSOF(submit_fields),
+	.before_done = submit_unshare,
 };
 const struct mo_desc place_desc = MO_DESC(place, place_fields);
 const struct mo_desc step_desc = MO_DESC(step, step_fields);
@@ -138,13 +288,24 @@ const struct mo_desc idem_desc = MO_DESC(idem, idem_fields);
 
 /* A snapshot is our own text: its lists may be as long as the limits of limits.h let them grow. */
 static const struct mo_field state_fields[] = {
-	MO_F(state, epoch, MO_INT), MO_F(state, next_job, MO_INT), MO_F(state, next_port, MO_INT), MO_F(state, next_event_seq, MO_INT), MO_F(state, time, MO_INT),
-	MO_F_VEC(state, jobs, &job_desc, .max = UINT32_MAX), MO_F_VEC(state, nodes, &node_desc, .max = UINT32_MAX), MO_F_VEC(state, events, &event_desc, .max = UINT32_MAX),
-	MO_F_VEC(state, tokens, &token_desc, .max = UINT32_MAX), MO_F_VEC(state, idems, &idem_desc, .max = UINT32_MAX),
+	MO_F(state, epoch, MO_INT),
+	MO_F(state, next_job, MO_INT),
+	MO_F(state, next_port, MO_INT),
+	MO_F(state, next_event_seq, MO_INT),
+	MO_F(state, time, MO_INT),
+	MO_F_VEC(state, jobs, &job_desc, .max = UINT32_MAX),
+	MO_F_VEC(state, nodes, &node_desc, .max = UINT32_MAX),
+	MO_F_VEC(state, events, &event_desc, .max = UINT32_MAX),
+	MO_F_VEC(state, tokens, &token_desc, .max = UINT32_MAX),
+	MO_F_VEC(state, idems, &idem_desc, .max = UINT32_MAX),
 	MO_F_VEC(state, anchors, &anchor_desc, .omit = true),
 	MO_F_LIST(state, aside, MO_INTS, .omit = true, .max = UINT32_MAX),
-	MO_F(state, clock_boot_id, MO_STR, .omit = true), MO_F(state, clock_time, MO_INT, .omit = true), MO_F(state, clock_boot, MO_INT, .omit = true), MO_F(state, clock_doubt, MO_INT, .omit = true),
-	MO_F(state, restored_jobs, MO_INT, .omit = true), MO_F(state, restored_wait, MO_INT, .omit = true),
+	MO_F(state, clock_boot_id, MO_STR, .omit = true),
+	MO_F(state, clock_time, MO_INT, .omit = true),
+	MO_F(state, clock_boot, MO_INT, .omit = true),
+	MO_F(state, clock_doubt, MO_INT, .omit = true),
+	MO_F(state, restored_jobs, MO_INT, .omit = true),
+	MO_F(state, restored_wait, MO_INT, .omit = true),
 	MO_F(state, born, MO_INT, .omit = true),
 };
 const struct mo_desc state_desc = MO_DESC(state, state_fields);
@@ -209,7 +370,8 @@ const struct step *step_find(const struct job *j, int64_t attempt, const char *n
 	while (low < high) {
 		size_t mid = low + (high - low) / 2;
 		const struct step *s = &j->steps[mid];
-		int order = s->attempt != attempt ? (s->attempt < attempt ? -1 : 1) : strcmp(s->node, node);
+		int order = s->attempt != attempt ? (s->attempt < attempt ? -1 : 1)
+						  : strcmp(s->node, node);
 
 		if (order == 0)
 			return s->forgotten ? NULL : &j->steps[mid];
@@ -294,7 +456,9 @@ int64_t state_newest_checkpoint(const struct job *j)
 	for (size_t i = 0; i < j->n_checkpoints; i++) {
 		const struct checkpoint *c = &j->checkpoints[i];
 
-		if ((c->state == CKPT_COMPLETE || c->state == CKPT_VERIFIED || c->state == CKPT_PINNED) && c->iteration > newest)
+		if ((c->state == CKPT_COMPLETE || c->state == CKPT_VERIFIED ||
+		     c->state == CKPT_PINNED) &&
+		    c->iteration > newest)
 			newest = c->iteration;
 	}
 	return newest;

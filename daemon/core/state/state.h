@@ -1,5 +1,6 @@
-/* What moed knows: plain described values. Changed only by daemon/core/update applying records; read by everyone through const pointers, which is what the finders here return.
- * Replay = snapshot (this struct, encoded by its description) + update of the records after it. */
+/* What moed knows: plain described values. Changed only by daemon/core/update applying records;
+ * read by everyone through const pointers, which is what the finders here return. Replay =
+ * snapshot (this struct, encoded by its description) + update of the records after it. */
 #pragma once
 #include "lib/base/desc.h"
 #include "lib/base/error.h"
@@ -8,280 +9,468 @@
 #include "lib/model/message.h"
 #include "lib/model/recipe.h"
 
-/* What the planner said of a job when it was submitted, calibrated by what was measured until then. error_pct: of the step time; anchors: measured runs that it rests on. */
-struct promise { double step_time_s, memory_gb, bubble, error_pct; int64_t anchors; };
-/* What a job does, against its promise (actual.c): median of the steady steps of an attempt, most memory. steps: iterations behind it; iteration, time: when it was looked at. */
-struct measured { int64_t steps, attempt, iteration, time; double step_time_s, memory_gb; };
-/* A measured run that calibrates later plans; it stays when its job is forgotten. Stack: software (engine), version (ROCm of its nodes, NULL = not told), gpu, precision, model. */
+/* What the planner said of a job when it was submitted, calibrated by what was measured until
+ * then. error_pct: of the step time; anchors: measured runs that it rests on. */
+struct promise {
+	double step_time_s, memory_gb, bubble, error_pct;
+	int64_t anchors;
+};
+/* What a job does, against its promise (actual.c): median of the steady steps of an attempt,
+ * most memory. steps: iterations behind it; iteration, time: when it was looked at. */
+struct measured {
+	int64_t steps, attempt, iteration, time;
+	double step_time_s, memory_gb;
+};
+/* A measured run that calibrates later plans; it stays when its job is forgotten. Stack:
+ * software (engine), version (ROCm of its nodes, NULL = not told), gpu, precision, model. */
 struct anchor {
 	char *software, *version, *gpu, *precision, *model;
 	int64_t job;
 	struct measured measured;
-	char *recipe_text;           /* as submitted */
-	struct recipe recipe;        /* with what the planner chose */
+	char *recipe_text;    /* as submitted */
+	struct recipe recipe; /* with what the planner chose */
 };
-/* What of the engine may be the recipe's own: metrics.lines, checkpoint.layout, checkpoint.resume_args,
- * and where hooks prepare it engine.args_unchecked. */
+/* What of the engine may be the recipe's own: metrics.lines, checkpoint.layout,
+ * checkpoint.resume_args, and where hooks prepare it engine.args_unchecked. */
 struct engine_own {
-	struct line_rule *rules; size_t n_rules;
-	char **resume; size_t n_resume;
+	struct line_rule *rules;
+	size_t n_rules;
+	char **resume;
+	size_t n_resume;
 	struct ckpt_layout layout;
-	struct kv *owned; size_t n_owned;
+	struct kv *owned;
+	size_t n_owned;
 };
 /* A submitted job as the shell hands it in: parsed, checked, data files resolved. */
 struct submit {
-	char *user;                  /* authenticated submitter, never from the request */
-	bool allow_root;             /* the submitter is root/admin on the UNIX socket or local cluster: may run ranks as the agent's root if the agent allows it */
-	char *idempotency_key, *digest;  /* scope = caller; digest = SHA-256 hex of the body */
+	char *user; /* authenticated submitter, never from the request */
+	/* the submitter is root/admin on the UNIX socket or local cluster: may run ranks as the
+	 * agent's root if the agent allows it */
+	bool allow_root;
+	char *idempotency_key, *digest; /* scope = caller; digest = SHA-256 hex of the body */
 	char *recipe_text;
 	struct recipe recipe;
 	struct engine engine;
-	char **argv; size_t n_argv;  /* expanded command without resume/fresh words */
-	char **prepare; size_t n_prepare; /* words of engine.prepare, none = nothing to prepare */
-	char *heartbeat_dir;         /* where the ranks write engine.heartbeat.file, NULL = nowhere */
-	struct env_item *env; size_t n_env;          /* what engine file and recipe say themselves */
-	struct env_profile *profiles; size_t n_profiles; /* those that fit the recipe, in ascending precedence; each node gets those that fit it */
-	char **warnings; size_t n_warnings;
-	double peak_tflops;          /* of cluster.gpu at the recipe's precision, for MFU; unknown without cluster.gpu */
-	struct promise *promise;     /* NULL: the planner could not say anything */
-	int64_t parts;               /* only in stored texts (daemon/journal.c): engine and env are those of this id; MO_NONE here */
-	struct engine_own *own;      /* only in stored texts, as above: what of the engine is not that of the parts; NULL here */
-	struct shared *shared;       /* not described: whose engine and profiles are (shared.h); NULL = its own */
-	bool owns;                   /* not described: but for engine_own of them, which is this job's */
+	char **argv;
+	size_t n_argv; /* expanded command without resume/fresh words */
+	char **prepare;
+	size_t n_prepare; /* words of engine.prepare, none = nothing to prepare */
+	/* where the ranks write engine.heartbeat.file, NULL = nowhere */
+	char *heartbeat_dir;
+	/* what engine file and recipe say themselves */
+	struct env_item *env;
+	size_t n_env;
+	/* those that fit the recipe, in ascending precedence; each node gets those that fit it */
+	struct env_profile *profiles;
+	size_t n_profiles;
+	char **warnings;
+	size_t n_warnings;
+	/* of cluster.gpu at the recipe's precision, for MFU; unknown without cluster.gpu */
+	double peak_tflops;
+	struct promise *promise; /* NULL: the planner could not say anything */
+	/* only in stored texts (daemon/journal.c): engine and env are those of this id; MO_NONE
+	 * here */
+	int64_t parts;
+	/* only in stored texts, as above: what of the engine is not that of the parts; NULL here */
+	struct engine_own *own;
+	/* not described: whose engine and profiles are (shared.h); NULL = its own */
+	struct shared *shared;
+	/* not described: but for engine_own of them, which is this job's */
+	bool owns;
 };
 /* What the node of rank 0 read of the engine's own configuration, as the shell judged it
  * (daemon/node_config.c). */
 struct config_read {
-	char *hash;                  /* of the files there */
-	char *refused;               /* what they break together with the recipe, with FILE:LINE; NULL: nothing */
-	char *unjudged;              /* why nothing can be said of them; NULL: they were judged */
-	char *directory;             /* where the engine saves by their names; NULL: where the recipe says, or unknown */
-	char *directory_said;        /* the place of the last of those names */
-	char **warnings; size_t n_warnings;
-	struct recipe *recipe;       /* the recipe with what they say; NULL: refused, unjudged */
-	struct promise *promise;     /* the plan with them; NULL: it can say nothing */
+	char *hash; /* of the files there */
+	/* what they break together with the recipe, with FILE:LINE; NULL: nothing */
+	char *refused;
+	char *unjudged; /* why nothing can be said of them; NULL: they were judged */
+	/* where the engine saves by their names; NULL: where the recipe says, or unknown */
+	char *directory;
+	char *directory_said; /* the place of the last of those names */
+	char **warnings;
+	size_t n_warnings;
+	struct recipe *recipe;   /* the recipe with what they say; NULL: refused, unjudged */
+	struct promise *promise; /* the plan with them; NULL: it can say nothing */
 };
-struct prepared { char *node; int64_t ms; };     /* engine.prepare there */
+struct prepared {
+	char *node;
+	int64_t ms;
+}; /* engine.prepare there */
 /* Ranks of one attempt on one node: contiguous. */
-struct place { char *node; int64_t first_rank, n_ranks; int64_t *gpus; size_t n_gpus; };
+struct place {
+	char *node;
+	int64_t first_rank, n_ranks;
+	int64_t *gpus;
+	size_t n_gpus;
+};
 
 /* One attempt of a job on one node, as moed knows it. Kept until the agent forgot it. */
 struct step {
-	char *node, *boot_id;        /* boot the launch was made for; a launch is repeated only to the same node and boot */
+	/* boot the launch was made for; a launch is repeated only to the same node and boot */
+	char *node, *boot_id;
 	int64_t attempt;
-	int64_t through;             /* highest note applied */
-	bool accepted;               /* the agent reported the step (spooled): a launch is no longer due */
-	bool started;                /* NOTE_RUNNING seen */
-	bool refused;                /* NOTE_REFUSED seen */
-	bool gone;                   /* proved: NOTE_GONE, changed boot id, or fence */
+	int64_t through; /* highest note applied */
+	/* the agent reported the step (spooled): a launch is no longer due */
+	bool accepted;
+	bool started; /* NOTE_RUNNING seen */
+	bool refused; /* NOTE_REFUSED seen */
+	bool gone;    /* proved: NOTE_GONE, changed boot id, or fence */
 	char *gone_how;
-	bool forgotten;              /* the agent dropped it */
-	bool hung;                   /* hung supervisor, or the agent no longer knows the step: neither is proof of death */
-	char *refused_cause, *refused_text;          /* of NOTE_REFUSED */
-	bool lost;                   /* NOTE_LOST seen: the supervisor died */
-	bool outside;                /* somebody on its machine stopped it, not the controller */
-	bool ended;                  /* NOTE_GONE applied: nothing more comes; gone without ended = boot id or fence */
-	bool unkillable;             /* every rank is reaped or a D-state process with SIGKILL pending: dead for the job, not for the node */
-	int64_t *stuck_pids; size_t n_stuck_pids;    /* of NOTE_UNKILLABLE */
-	bool prepared;               /* how long its preparation took is in the job's sum (prepared.c) */
-	bool missing;                /* hung because the agent no longer knows it */
+	bool forgotten; /* the agent dropped it */
+	/* hung supervisor, or the agent no longer knows the step: neither is proof of death */
+	bool hung;
+	char *refused_cause, *refused_text; /* of NOTE_REFUSED */
+	bool lost;                          /* NOTE_LOST seen: the supervisor died */
+	bool outside; /* somebody on its machine stopped it, not the controller */
+	/* NOTE_GONE applied: nothing more comes; gone without ended = boot id or fence */
+	bool ended;
+	/* every rank is reaped or a D-state process with SIGKILL pending: dead for the job, not
+	 * for the node */
+	bool unkillable;
+	int64_t *stuck_pids;
+	size_t n_stuck_pids; /* of NOTE_UNKILLABLE */
+	/* how long its preparation took is in the job's sum (prepared.c) */
+	bool prepared;
+	bool missing; /* hung because the agent no longer knows it */
 	int64_t first_rank, n_ranks, n_exited, n_bad; /* n_bad: exits that are not code 0 */
 };
-enum intent { INTENT_NONE, INTENT_CANCEL, INTENT_PAUSE, INTENT_RESTART, INTENT_DRAIN, INTENT_TIME_LIMIT, _INTENT_N };
+enum intent {
+	INTENT_NONE,
+	INTENT_CANCEL,
+	INTENT_PAUSE,
+	INTENT_RESTART,
+	INTENT_DRAIN,
+	INTENT_TIME_LIMIT,
+	_INTENT_N
+};
 extern const char *const intent_names[_INTENT_N];
 
 struct job {
-	int64_t id;                  /* j-<id>, never reused */
+	int64_t id; /* j-<id>, never reused */
 	struct submit spec;
-	int state;                   /* enum job_state */
-	int64_t attempt, restarts;   /* restarts: attempts after a failure only */
-	int intent;                  /* a planned stop under way, and why */
-	bool intent_now;             /* cancel --now: no grace */
-	int64_t restart_from;        /* restart --from ITER; MO_NONE = newest usable */
+	int state;                 /* enum job_state */
+	int64_t attempt, restarts; /* restarts: attempts after a failure only */
+	int intent;                /* a planned stop under way, and why */
+	bool intent_now;           /* cancel --now: no grace */
+	int64_t restart_from;      /* restart --from ITER; MO_NONE = newest usable */
 	char *reason;
-	char *config;                /* the engine's own configuration as the newest attempt's first node read it (note.config), NULL = none did */
-	char *config_node;           /* which node that was */
-	bool config_due;             /* it is not judged yet: the shell is asked (FX_CONFIG, EV_CONFIG) */
-	int64_t config_attempt;      /* the newest whose first node told one; MO_NONE none */
-	char *config_hash;           /* of the files there, once it is judged */
-	char *config_refused;        /* what it breaks together with the recipe: the attempt's end */
-	struct prepared *prepared; size_t n_prepared;   /* of this attempt, the slowest node first (prepared.c) */
-	int64_t prepare_us;          /* GPU-microseconds of all attempts, in ledger[GPU_LAUNCH]; MO_NONE: none */
-	char *saves_to;              /* where the engine saves by it, without a checkpoint.dir; no two unfinished jobs */
+	/* the engine's own configuration as the newest attempt's first node read it
+	 * (note.config), NULL = none did */
+	char *config;
+	char *config_node; /* which node that was */
+	/* it is not judged yet: the shell is asked (FX_CONFIG, EV_CONFIG) */
+	bool config_due;
+	int64_t config_attempt; /* the newest whose first node told one; MO_NONE none */
+	char *config_hash;      /* of the files there, once it is judged */
+	/* what it breaks together with the recipe: the attempt's end */
+	char *config_refused;
+	/* of this attempt, the slowest node first (prepared.c) */
+	struct prepared *prepared;
+	size_t n_prepared;
+	/* GPU-microseconds of all attempts, in ledger[GPU_LAUNCH]; MO_NONE: none */
+	int64_t prepare_us;
+	/* where the engine saves by it, without a checkpoint.dir; no two unfinished jobs */
+	char *saves_to;
 	int64_t created_at, started_at, ended_at, state_since, queued_since;
-	int64_t not_before;          /* recovery.grace: next attempt not earlier */
-	struct place *places; size_t n_places;       /* current attempt; empty while queued */
+	int64_t not_before; /* recovery.grace: next attempt not earlier */
+	struct place *places;
+	size_t n_places; /* current attempt; empty while queued */
 	int64_t port;
-	struct step *steps; size_t n_steps;
-	struct rank *ranks; size_t n_ranks;          /* current or last attempt */
+	struct step *steps;
+	size_t n_steps;
+	struct rank *ranks;
+	size_t n_ranks; /* current or last attempt */
 	/* scan of checkpoint.dir before an attempt */
-	int64_t scan_attempt;        /* attempt it is done for; < attempt + 1 = due when there is a directory */
+	/* attempt it is done for; < attempt + 1 = due when there is a directory */
+	int64_t scan_attempt;
 	char *scan_error;
-	int64_t resume;              /* iteration the current attempt resumed from, -1 fresh */
-	struct checkpoint *checkpoints; size_t n_checkpoints;
+	int64_t resume; /* iteration the current attempt resumed from, -1 fresh */
+	struct checkpoint *checkpoints;
+	size_t n_checkpoints;
 	/* progress */
-	int64_t iteration;           /* newest of this attempt, MO_NONE none */
-	int64_t watermark;           /* highest ever: below it again = recompute */
-	int64_t progress_at;         /* core time of the newest iteration that a record tells; job_progress_at() */
-	int phase;                   /* of the job: enum phase */
-	struct sample *samples; size_t n_samples;
-	double loss; double tokens_per_s_per_gpu, tflops_per_gpu, mfu;
+	int64_t iteration; /* newest of this attempt, MO_NONE none */
+	int64_t watermark; /* highest ever: below it again = recompute */
+	/* core time of the newest iteration that a record tells; job_progress_at() */
+	int64_t progress_at;
+	int phase; /* of the job: enum phase */
+	struct sample *samples;
+	size_t n_samples;
+	double loss;
+	double tokens_per_s_per_gpu, tflops_per_gpu, mfu;
 	/* failure of the current attempt, decided once */
-	bool failed; int64_t failed_at; int64_t first_rank; char *fail_node, *fail_class, *fail_cause;
-	char **fail_evidence; size_t n_fail_evidence;
-	int64_t first_exit_mono_ns;  /* of the first dead rank, on its node */
-	int64_t first_exit0_at;      /* first rank that ended 0: the rest has 300 s */
-	int64_t same_failures;       /* consecutive failures of the same signature without a new checkpoint */
-	char *last_signature; int64_t last_signature_checkpoint;
-	bool waiting_node;           /* recovering because a node is down, nothing killed */
-	struct incident *incidents; size_t n_incidents;
+	bool failed;
+	int64_t failed_at;
+	int64_t first_rank;
+	char *fail_node, *fail_class, *fail_cause;
+	char **fail_evidence;
+	size_t n_fail_evidence;
+	int64_t first_exit_mono_ns; /* of the first dead rank, on its node */
+	int64_t first_exit0_at;     /* first rank that ended 0: the rest has 300 s */
+	/* consecutive failures of the same signature without a new checkpoint */
+	int64_t same_failures;
+	char *last_signature;
+	int64_t last_signature_checkpoint;
+	bool waiting_node; /* recovering because a node is down, nothing killed */
+	struct incident *incidents;
+	size_t n_incidents;
 	/* GPU-microsecond ledger: ledger[c] add up to the total exactly; charged up to ledger_at */
-	int64_t *ledger; size_t n_ledger;
+	int64_t *ledger;
+	size_t n_ledger;
 	int64_t ledger_at;
-	bool after_failure;          /* the next attempt follows a failure: it counts as a restart */
-	int64_t scan_at;             /* core time of the last scan: an older one than SCAN_FRESH_US is done again */
+	/* the next attempt follows a failure: it counts as a restart */
+	bool after_failure;
+	/* core time of the last scan: an older one than SCAN_FRESH_US is done again */
+	int64_t scan_at;
 	bool scan_writable;
-	bool end_scan;               /* completed; the scan that verifies its last checkpoints is due */
-	bool path_refused;           /* a checkpoint was announced outside checkpoint.dir: told once */
-	char *elsewhere;             /* where the engine said that it had saved, and the node that this is not checkpoint.dir; NULL = nowhere else */
-	char *began_elsewhere;         /* where it began to save, which is not checkpoint.dir, and the iteration of that save */
+	/* completed; the scan that verifies its last checkpoints is due */
+	bool end_scan;
+	/* a checkpoint was announced outside checkpoint.dir: told once */
+	bool path_refused;
+	/* where the engine said that it had saved, and the node that this is not checkpoint.dir;
+	 * NULL = nowhere else */
+	char *elsewhere;
+	/* where it began to save, which is not checkpoint.dir, and the iteration of that save */
+	char *began_elsewhere;
 	int64_t began_at;
-	char *doubt;                 /* a save that may have gone elsewhere, and its iteration: a node is asked (doubt.c); NULL = none */
+	/* a save that may have gone elsewhere, and its iteration: a node is asked (doubt.c);
+	 * NULL = none */
+	char *doubt;
 	int64_t doubt_at;
-	char *refused;               /* where the last save went that was not taken as a checkpoint, and the iteration of that save; NULL = none */
+	/* where the last save went that was not taken as a checkpoint, and the iteration of that
+	 * save; NULL = none */
+	char *refused;
 	int64_t refused_at;
-	int64_t port_tries;          /* attempts in a row that found their ports busy */
-	int64_t cycles;              /* failures in a row, of whatever signature, without a new checkpoint */
-	/* counts over the steps of the current attempt, so that one note of one of 12,500 nodes costs no look at the others */
-	int64_t n_started;           /* said NOTE_RUNNING */
-	int64_t n_dead;              /* step_dead() */
-	int64_t n_trouble;           /* refused, lost, dead without all exits, or with an exit that is not code 0 */
-	int64_t n_exited;            /* ranks */
-	int64_t n_silent;            /* not dead, on a node that is down */
-	int64_t n_drained;           /* on a node with a drain */
-	int64_t n_forgotten;         /* over all attempts: still in steps, to be swept together */
-	int64_t waterfall_stage, waterfall_at;       /* what of the last incident's waterfall is being measured (waterfall.c), since when */
-	int64_t lost_mark;           /* iteration the last failed attempt had reached: recompute ends there */
-	int64_t detect_us;           /* of the failure: age of the first death when it was told */
-	int64_t gone_at;             /* when all steps of the last attempt were proved gone */
-	char *checkpoint_dir;        /* mo_path_clean() of the recipe's, to compare with other jobs' */
-	char *checkpoint_real;       /* the same with links resolved, as the last scan said; NULL = it has none, or nobody said */
-	/* on-failure checks before the next attempt (cordon.c): nodes that were asked after attempt check_attempt and did not answer yet, those that did, until when they are waited for;
-	 * both empty = no wait */
-	char **check_nodes; size_t n_check_nodes;
-	char **check_done; size_t n_check_done;
+	int64_t port_tries; /* attempts in a row that found their ports busy */
+	/* failures in a row, of whatever signature, without a new checkpoint */
+	int64_t cycles;
+	/* counts over the steps of the current attempt, so that one note of one of 12,500 nodes
+	 * costs no look at the others */
+	int64_t n_started; /* said NOTE_RUNNING */
+	int64_t n_dead;    /* step_dead() */
+	/* refused, lost, dead without all exits, or with an exit that is not code 0 */
+	int64_t n_trouble;
+	int64_t n_exited;    /* ranks */
+	int64_t n_silent;    /* not dead, on a node that is down */
+	int64_t n_drained;   /* on a node with a drain */
+	int64_t n_forgotten; /* over all attempts: still in steps, to be swept together */
+	/* what of the last incident's waterfall is being measured (waterfall.c), since when */
+	int64_t waterfall_stage, waterfall_at;
+	/* iteration the last failed attempt had reached: recompute ends there */
+	int64_t lost_mark;
+	int64_t detect_us; /* of the failure: age of the first death when it was told */
+	int64_t gone_at;   /* when all steps of the last attempt were proved gone */
+	/* mo_path_clean() of the recipe's, to compare with other jobs' */
+	char *checkpoint_dir;
+	/* the same with links resolved, as the last scan said; NULL = it has none, or nobody
+	 * said */
+	char *checkpoint_real;
+	/* on-failure checks before the next attempt (cordon.c): nodes that were asked after
+	 * attempt check_attempt and did not answer yet, those that did, until when they are
+	 * waited for; both empty = no wait */
+	char **check_nodes;
+	size_t n_check_nodes;
+	char **check_done;
+	size_t n_check_done;
 	int64_t check_attempt, check_until;
-	/* verification of the newest announced checkpoint, under way (verify.c): its iteration, MO_NONE = none; number of verifications so far; parts, and which of them are done */
+	/* verification of the newest announced checkpoint, under way (verify.c): its iteration,
+	 * MO_NONE = none; number of verifications so far; parts, and which of them are done */
 	int64_t verify, verify_serial, verify_parts, verify_done;
-	int64_t every;               /* checkpoint.every: auto: iterations between checkpoints of the present attempt, 0 = the recipe's */
-	int64_t n_saves;             /* saves whose time is in ledger[GPU_SAVE] */
-	int64_t spike;               /* iteration of the newest loss that was no number, or far above those before it; MO_NONE none */
-	int64_t left_out;            /* iterations without a sample because they came too fast, of all attempts; MO_NONE none */
-	struct measured *measured;   /* NULL: nothing to set against the promise yet */
-	int64_t attempt_floor;       /* numbers up to it may have been used after the backup that the job comes from; MO_NONE */
-	struct unread_state *unread; size_t n_unread; int64_t unread_more;   /* of the last scan */
-	struct unread_state *passed_over; size_t n_passed_over;              /* of them, those over which an attempt was told to start afresh */
-	int64_t events_gone;         /* events of this job that the ring does not hold any more (ring.h); MO_NONE none */
-	int64_t let_go;              /* bytes of spec.recipe_text, config, words and variables that it has no more (kept.c); MO_NONE none */
-	size_t kept_bytes;           /* not described: what of them counts (kept.c) */
-	bool unheard;                /* a step of some attempt ended without having told everything: the job may have gone beyond its watermark */
+	/* checkpoint.every: auto: iterations between checkpoints of the present attempt, 0 = the
+	 * recipe's */
+	int64_t every;
+	int64_t n_saves; /* saves whose time is in ledger[GPU_SAVE] */
+	/* iteration of the newest loss that was no number, or far above those before it; MO_NONE
+	 * none */
+	int64_t spike;
+	/* iterations without a sample because they came too fast, of all attempts; MO_NONE none */
+	int64_t left_out;
+	struct measured *measured; /* NULL: nothing to set against the promise yet */
+	/* numbers up to it may have been used after the backup that the job comes from; MO_NONE */
+	int64_t attempt_floor;
+	struct unread_state *unread;
+	size_t n_unread;
+	int64_t unread_more; /* of the last scan */
+	/* of them, those over which an attempt was told to start afresh */
+	struct unread_state *passed_over;
+	size_t n_passed_over;
+	/* events of this job that the ring does not hold any more (ring.h); MO_NONE none */
+	int64_t events_gone;
+	/* bytes of spec.recipe_text, config, words and variables that it has no more (kept.c);
+	 * MO_NONE none */
+	int64_t let_go;
+	size_t kept_bytes; /* not described: what of them counts (kept.c) */
+	/* a step of some attempt ended without having told everything: the job may have gone
+	 * beyond its watermark */
+	bool unheard;
 };
 struct node {
 	char *name, *boot_id, *instance, *version, *address;
 	int64_t protocol;
 	struct nodeinfo info;
-	int state;                   /* UP SUSPECT DOWN; shown as draining/drained when drain is set */
-	char *reason;                /* of the state */
-	bool drain; char *drain_when;    /* idle | checkpoint | now */
-	bool leaving;                /* its machine is going down in order; until the next boot, or it does not after all */
-	bool strange_steps;          /* holds a step moed never stored: gets no work */
-	char **strange; size_t n_strange;        /* "j-7.a3": those steps; none in records of earlier versions */
-	char **discard; size_t n_discard;        /* those that an operator wants ended */
-	int64_t obeys;               /* epoch above this controller's that its agent obeyed; MO_NONE */
-	bool unseen;                 /* not heard since the state was restored: may hold what the backup does not know */
+	/* UP SUSPECT DOWN; shown as draining/drained when drain is set */
+	int state;
+	char *reason; /* of the state */
+	bool drain;
+	char *drain_when; /* idle | checkpoint | now */
+	/* its machine is going down in order; until the next boot, or it does not after all */
+	bool leaving;
+	bool strange_steps; /* holds a step moed never stored: gets no work */
+	/* "j-7.a3": those steps; none in records of earlier versions */
+	char **strange;
+	size_t n_strange;
+	char **discard;
+	size_t n_discard; /* those that an operator wants ended */
+	/* epoch above this controller's that its agent obeyed; MO_NONE */
+	int64_t obeys;
+	/* not heard since the state was restored: may hold what the backup does not know */
+	bool unseen;
 	int64_t registered_at;
-	int64_t learn_until;         /* findings of unproven checks are only told until then (health.h); MO_NONE = over, or a node of 0.1 */
-	bool reconciled;             /* said hello since this controller started */
-	char **past_boots; size_t n_past_boots;      /* boot ids that were replaced, newest last: they cannot come back */
-	char **past_instances; size_t n_past_instances; /* the same for agents: a late copy of an old hello must not count */
-	int64_t drain_at;            /* when the drain was asked for */
-	bool drained;                /* the drain is done: no rank is left */
+	/* findings of unproven checks are only told until then (health.h); MO_NONE = over, or a
+	 * node of 0.1 */
+	int64_t learn_until;
+	bool reconciled; /* said hello since this controller started */
+	/* boot ids that were replaced, newest last: they cannot come back */
+	char **past_boots;
+	size_t n_past_boots;
+	/* the same for agents: a late copy of an old hello must not count */
+	char **past_instances;
+	size_t n_past_instances;
+	int64_t drain_at; /* when the drain was asked for */
+	bool drained;     /* the drain is done: no rank is left */
 	char *drain_reason;
-	bool tells_health;           /* its agent tells node_health */
-	int64_t min_uid;             /* as in its agent's hello; MO_NONE: it did not say */
-	struct node_health *health;  /* newest word of the agent in this boot; NULL = none yet */
-	char *cordon;                /* "gpu.ras_ue 0000:9f:00.0": the drain is made by this finding; NULL = by an operator */
-	char **waived; size_t n_waived; /* findings in spite of which an operator gave the node back; until they are OK, or the next boot */
-	int64_t *waived_counts; size_t n_waived_counts; /* of each: check_result.count then; MO_NONE = none, or an earlier version */
-	bool token_expired;          /* it speaks with a token that has expired: it gets no new work, everything else goes on */
-	char **acked; size_t n_acked;   /* findings since the boot that an operator knows of: they keep no job away; until they are OK, or the next boot */
-	int64_t *acked_counts; size_t n_acked_counts; /* of each, as above */
-	bool cordon_hardware;        /* the finding of `cordon` proves broken hardware */
-	int64_t events_gone;         /* events about this node that the ring does not hold any more; MO_NONE none */
-	uint64_t stack_hash, same_hash; /* of health.stack, and of what stack.same compares; derived, not stored; 0 = not made */
+	bool tells_health;          /* its agent tells node_health */
+	int64_t min_uid;            /* as in its agent's hello; MO_NONE: it did not say */
+	struct node_health *health; /* newest word of the agent in this boot; NULL = none yet */
+	/* "gpu.ras_ue 0000:9f:00.0": the drain is made by this finding; NULL = by an operator */
+	char *cordon;
+	/* findings in spite of which an operator gave the node back; until they are OK, or the
+	 * next boot */
+	char **waived;
+	size_t n_waived;
+	/* of each: check_result.count then; MO_NONE = none, or an earlier version */
+	int64_t *waived_counts;
+	size_t n_waived_counts;
+	/* it speaks with a token that has expired: it gets no new work, everything else goes on */
+	bool token_expired;
+	/* findings since the boot that an operator knows of: they keep no job away; until they
+	 * are OK, or the next boot */
+	char **acked;
+	size_t n_acked;
+	int64_t *acked_counts;
+	size_t n_acked_counts; /* of each, as above */
+	bool cordon_hardware;  /* the finding of `cordon` proves broken hardware */
+	/* events about this node that the ring does not hold any more; MO_NONE none */
+	int64_t events_gone;
+	/* of health.stack, and of what stack.same compares; derived, not stored; 0 = not made */
+	uint64_t stack_hash, same_hash;
 };
-/* hash: SHA-256 hex of the secret. A token of role agent speaks for the node `user`; without one (a local cluster's, and those of earlier versions) on loopback only.
- * Role join: no caller, but good for tokens of `nodes` nodes until it expires. */
+/* hash: SHA-256 hex of the secret. A token of role agent speaks for the node `user`; without one
+ * (a local cluster's, and those of earlier versions) on loopback only. Role join: no caller, but
+ * good for tokens of `nodes` nodes until it expires. */
 struct token {
 	char *id, *hash, *role, *user;
 	int64_t created_at, expires_at;
 	bool revoked;
-	char *from;                  /* agent: id of the token that it was traded for; NULL = made by an admin */
-	bool used;                   /* agent: its node has spoken with it: what it was traded for is then of no more use */
-	int64_t nodes;               /* join: how many nodes may trade it; MO_NONE of other roles */
-	char **joined; size_t n_joined;  /* join: those that did */
-	int64_t revoked_at;          /* agent: revoked by hand then: kept to keep the name out while others could bring it back */
-	int64_t tries;               /* agent: how many that were never used it took the place of */
+	/* agent: id of the token that it was traded for; NULL = made by an admin */
+	char *from;
+	/* agent: its node has spoken with it: what it was traded for is then of no more use */
+	bool used;
+	int64_t nodes; /* join: how many nodes may trade it; MO_NONE of other roles */
+	char **joined;
+	size_t n_joined; /* join: those that did */
+	/* agent: revoked by hand then: kept to keep the name out while others could bring it
+	 * back */
+	int64_t revoked_at;
+	int64_t tries; /* agent: how many that were never used it took the place of */
 };
-struct idem { char *caller, *key, *digest; int64_t job, time; uint64_t hash; uint32_t next; }; /* hash, next: derived (idems.c), never stored */
+/* hash, next: derived (idems.c), never stored */
+struct idem {
+	char *caller, *key, *digest;
+	int64_t job, time;
+	uint64_t hash;
+	uint32_t next;
+};
 
 struct queue;
 struct live;
 struct job_beats;
 struct state {
-	int64_t epoch;               /* +1 at each controller start; every command carries it */
+	int64_t epoch; /* +1 at each controller start; every command carries it */
 	int64_t next_job, next_port, next_event_seq;
-	int64_t time;                /* of the last record */
-	/* clock.h: core time clock_time was CLOCK_BOOTTIME clock_boot of boot clock_boot_id; since clock_doubt no time service vouched for the wall clock at a start, MO_NONE: one did */
-	char *clock_boot_id; int64_t clock_time, clock_boot, clock_doubt;
-	/* incarnation.h: jobs below are of a backup, MO_NONE: never restored; until when they get no attempt, MO_NONE: until a time after the next start */
+	int64_t time; /* of the last record */
+	/* clock.h: core time clock_time was CLOCK_BOOTTIME clock_boot of boot clock_boot_id;
+	 * since clock_doubt no time service vouched for the wall clock at a start, MO_NONE: one
+	 * did */
+	char *clock_boot_id;
+	int64_t clock_time, clock_boot, clock_doubt;
+	/* incarnation.h: jobs below are of a backup, MO_NONE: never restored; until when they
+	 * get no attempt, MO_NONE: until a time after the next start */
 	int64_t restored_jobs, restored_wait;
-	int64_t born;                /* second (INCARNATION_ZERO_US) of the first incarnation; MO_NONE: the epoch of now tells it */
-	struct job *jobs; size_t n_jobs;             /* ascending id; find with job_find() */
-	struct node *nodes; size_t n_nodes;          /* ascending name */
-	struct event *events; size_t n_events;       /* MO_EVENTS_MAX at most, ascending seq: ring.h */
-	struct token *tokens; size_t n_tokens;
-	struct idem *idems; size_t n_idems;
-	struct anchor *anchors; size_t n_anchors;    /* oldest first; a few of each stack */
-	int64_t *aside; size_t n_aside;  /* ascending ids of jobs that `moed --quarantine` took out: what nodes hold of them is kept there */
-	/* Not described, not stored: ascending ids of jobs that have steps, kept by the core. NULL (a copy, a dry run) = look at all jobs. */
-	int64_t *holders; size_t n_holders;
+	/* second (INCARNATION_ZERO_US) of the first incarnation; MO_NONE: the epoch of now tells
+	 * it */
+	int64_t born;
+	struct job *jobs;
+	size_t n_jobs; /* ascending id; find with job_find() */
+	struct node *nodes;
+	size_t n_nodes; /* ascending name */
+	/* MO_EVENTS_MAX at most, ascending seq: ring.h */
+	struct event *events;
+	size_t n_events;
+	struct token *tokens;
+	size_t n_tokens;
+	struct idem *idems;
+	size_t n_idems;
+	struct anchor *anchors;
+	size_t n_anchors; /* oldest first; a few of each stack */
+	/* ascending ids of jobs that `moed --quarantine` took out: what nodes hold of them is
+	 * kept there */
+	int64_t *aside;
+	size_t n_aside;
+	/* Not described, not stored: ascending ids of jobs that have steps, kept by the core.
+	 * NULL (a copy, a dry run) = look at all jobs. */
+	int64_t *holders;
+	size_t n_holders;
 	/* Not described, not stored: what the last look at the queue found (waiting.h); the
 	 * core's. NULL (a copy, a dry run) = nobody looked. */
 	const struct queue *queue;
-	/* Neither: what beats change without a record (live.h), kept by the core. NULL (a copy, a dry run) = nothing was heard. */
+	/* Neither: what beats change without a record (live.h), kept by the core. NULL (a copy,
+	 * a dry run) = nothing was heard. */
 	const struct live *lives;
-	const struct job_beats *beats; size_t n_beats;
+	const struct job_beats *beats;
+	size_t n_beats;
 };
-extern const struct mo_desc prepared_desc, config_read_desc, submit_desc, place_desc, step_desc, job_desc, node_desc, token_desc, idem_desc, state_desc, promise_desc, measured_desc, anchor_desc;
+extern const struct mo_desc prepared_desc, config_read_desc, submit_desc, place_desc, step_desc,
+	job_desc, node_desc, token_desc, idem_desc, state_desc, promise_desc, measured_desc,
+	anchor_desc;
 extern const struct mo_desc engine_own_desc;
 
 int64_t job_next_attempt(const struct job *j);
-const struct job *job_find(const struct state *s, int64_t id);      /* NULL if none; the pointer is valid until the next record */
+/* NULL if none; the pointer is valid until the next record */
+const struct job *job_find(const struct state *s, int64_t id);
 size_t state_n_holders(const struct state *s);
-const struct job *state_holder(const struct state *s, size_t i);    /* i-th job that may hold GPUs */
+/* i-th job that may hold GPUs */
+const struct job *state_holder(const struct state *s, size_t i);
 const struct node *node_find(const struct state *s, const char *name);
-int64_t job_world(const struct job *j);                       /* ranks: as many as GPUs, or as nodes when the engine runs one process per node */
-int64_t job_gpus(const struct job *j);                        /* recipe.gpus */
-int64_t state_newest_checkpoint(const struct job *j);         /* iteration of the newest complete/verified/pinned one, MO_NONE */
-const struct step *step_find(const struct job *j, int64_t attempt, const char *node); /* NULL if none or forgotten */
-const struct step *step_next(const struct job *j, const char *node, int64_t after);   /* of the lowest attempt above `after`; -1 = first; NULL = no more */
-const struct place *place_of(const struct job *j, const char *node);                  /* of the current attempt, NULL if none */
-bool step_dead(const struct step *s);                         /* no process of it runs user code any more: proved */
-bool job_live(const struct job *j);                           /* some step is not proved dead */
-/* Core time of the node's last message, or of the start before it is heard; 0 = nothing is known. */
+/* ranks: as many as GPUs, or as nodes when the engine runs one process per node */
+int64_t job_world(const struct job *j);
+int64_t job_gpus(const struct job *j); /* recipe.gpus */
+/* iteration of the newest complete/verified/pinned one, MO_NONE */
+int64_t state_newest_checkpoint(const struct job *j);
+/* NULL if none or forgotten */
+const struct step *step_find(const struct job *j, int64_t attempt, const char *node);
+/* of the lowest attempt above `after`; -1 = first; NULL = no more */
+const struct step *step_next(const struct job *j, const char *node, int64_t after);
+/* of the current attempt, NULL if none */
+const struct place *place_of(const struct job *j, const char *node);
+/* no process of it runs user code any more: proved */
+bool step_dead(const struct step *s);
+bool job_live(const struct job *j); /* some step is not proved dead */
+/* Core time of the node's last message, or of the start before it is heard; 0 = nothing is
+ * known. */
 int64_t node_heard_at(const struct state *s, const struct node *n);
 /* Core time of the job's newest iteration, by records or beats. */
 int64_t job_progress_at(const struct state *s, const struct job *j);
 /* Of the rank at this place in job.ranks: the newest of records and beats. */
-void rank_progress_of(const struct state *s, const struct job *j, size_t rank, int64_t *ret_iteration, double *ret_step_ms);
+void rank_progress_of(const struct state *s, const struct job *j, size_t rank,
+		      int64_t *ret_iteration, double *ret_step_ms);

@@ -6,68 +6,99 @@
 #include "lib/base/parse.h"
 
 const char *const waiting_code_names[_WAITING_N] = {
-	"queue",	   "grace",	    "restored",		 "behind",     "checkpoint-in-use",
-	"too-large",	   "stack-differs", "nodes-away",	 "capacity",   "checkpoint-scan",
-	"health-checks",   "checkpoint-unread", "checkpoint",	 "node-silent", "not-gone",
+	"queue",
+	"grace",
+	"restored",
+	"behind",
+	"checkpoint-in-use",
+	"too-large",
+	"stack-differs",
+	"nodes-away",
+	"capacity",
+	"checkpoint-scan",
+	"health-checks",
+	"checkpoint-unread",
+	"checkpoint",
+	"node-silent",
+	"not-gone",
 };
 
 const struct waiting_kind waiting_kinds[] = {
 	[WAITING_NOT] = { "it is about to be placed", "it starts when the reasons above are gone" },
-	[WAITING_GRACE] = { "not before TIME (recovery.grace)", "the next attempt starts by itself then" },
-	[WAITING_RESTORED] = { "the state was restored from a backup and NODE was not heard since ...",
+	[WAITING_GRACE] = { "not before TIME (recovery.grace)",
+			    "the next attempt starts by itself then" },
+	[WAITING_RESTORED] = { "the state was restored from a backup and NODE was not heard since "
+			       "...",
 			       "it starts when each node of the backup was heard, or is fenced "
-			       "('moectl fence NODE --confirmed'), and no step runs that is not known "
-			       "('moectl doctor', 'moectl resolve')" },
+			       "('moectl fence NODE --confirmed'), and no step runs that is not "
+			       "known ('moectl doctor', 'moectl resolve')" },
 	[WAITING_BEHIND] = { "behind j-2, which needs 64 GPUs, 16 are free",
-			     "it starts when the job ahead has its GPUs, or is gone; one with a higher "
-			     "priority goes first" },
+			     "it starts when the job ahead has its GPUs, or is gone; one with a "
+			     "higher priority goes first" },
 	[WAITING_DIRECTORY] = { "checkpoint.dir is held by j-3",
-				"it starts when that job has ended ('moectl cancel' ends it), and goes on "
-				"from what lies there" },
+				"it starts when that job has ended ('moectl cancel' ends it), and "
+				"goes on from what lies there" },
 	[WAITING_TOO_LARGE] = { "needs 64 GPUs; the cluster has 32",
-				"it starts when more nodes join; a smaller cluster.gpus in a new submit "
-				"needs none" },
-	[WAITING_STACK] = { "needs 64 GPUs on nodes with the same software (stack.same); only 32 of 64 "
-			    "are, on nodes that take work now",
+				"it starts when more nodes join; a smaller cluster.gpus in a new "
+				"submit needs none" },
+	[WAITING_STACK] = { "needs 64 GPUs on nodes with the same software (stack.same); only 32 "
+			    "of 64 are, on nodes that take work now",
 			    "it starts when more nodes have the same software, which 'moectl why' "
 			    "compares; without stack.same in health.preflight it takes any" },
 	[WAITING_NODES] = { "needs 64 GPUs; only 56 of 64 are on nodes that take work now",
-			    "it starts when enough of the nodes that 'moectl why' names take work again" },
+			    "it starts when enough of the nodes that 'moectl why' names take work "
+			    "again" },
 	[WAITING_CAPACITY] = { "waits for 64 GPUs, 16 are free",
-			       "it starts when so many are free at once; no job behind it goes before" },
+			       "it starts when so many are free at once; no job behind it goes "
+			       "before" },
 	[WAITING_SCAN] = { "looks for checkpoints in DIR from node NODE",
 			   "it starts when the node has answered" },
 	[WAITING_CHECKS] = { "waits for on-failure checks of NODE",
 			     "the next attempt starts by itself, without what they find broken" },
-	[WAITING_UNREAD] = { "DIR holds what looks like a model's state, and engine E cannot read it ...",
+	[WAITING_UNREAD] = { "DIR holds what looks like a model's state, and engine E cannot read "
+			     "it ...",
 			     "one of the three ways that 'moectl why' names" },
 	[WAITING_CHECKPOINT] = { "every checkpoint in DIR is damaged ..., checkpoint.dir DIR: ...",
-				 "mend what it names: checkpoint.dir is looked at again every 30 s; or "
-				 "'moectl restart JOB --from 0' starts afresh" },
-	[WAITING_SILENT] = { "node NODE is silent and no iteration advances: waiting for its agent ...",
+				 "mend what it names: checkpoint.dir is looked at again every 30 "
+				 "s; or 'moectl restart JOB --from 0' starts afresh" },
+	[WAITING_SILENT] = { "node NODE is silent and no iteration advances: waiting for its agent "
+			     "...",
 			     "it runs on when the node's agent is back; after a power-off say "
 			     "'moectl fence NODE --confirmed'" },
-	[WAITING_NOT_GONE] = { "waits for proof that every rank is dead: attempt 2 on NODE: being ended",
+	[WAITING_NOT_GONE] = { "waits for proof that every rank is dead: attempt 2 on NODE: being "
+			       "ended",
 			       "it goes on when every rank is proved gone; after a power-off say "
 			       "'moectl fence NODE --confirmed'" },
 };
 static_assert(ELEMENTSOF(waiting_kinds) == _WAITING_N, "a row per code");
 
 static const struct mo_field waiting_fields[] = {
-	MO_F_ENUM(waiting, code, waiting_code_names), MO_F(waiting, text, MO_STR),
-	MO_F_ID(waiting, job, job_prefix, .omit = true), MO_F(waiting, attempt, MO_INT, .omit = true),
-	MO_F(waiting, needs, MO_INT, .omit = true), MO_F(waiting, free, MO_INT, .omit = true),
-	MO_F(waiting, usable, MO_INT, .omit = true), MO_F(waiting, total, MO_INT, .omit = true),
-	MO_F(waiting, until, MO_TIME, .omit = true), MO_F(waiting, node, MO_STR, .omit = true),
-	MO_F(waiting, nodes, MO_INT, .omit = true), MO_F(waiting, gpu, MO_STR, .omit = true),
+	MO_F_ENUM(waiting, code, waiting_code_names),
+	MO_F(waiting, text, MO_STR),
+	MO_F_ID(waiting, job, job_prefix, .omit = true),
+	MO_F(waiting, attempt, MO_INT, .omit = true),
+	MO_F(waiting, needs, MO_INT, .omit = true),
+	MO_F(waiting, free, MO_INT, .omit = true),
+	MO_F(waiting, usable, MO_INT, .omit = true),
+	MO_F(waiting, total, MO_INT, .omit = true),
+	MO_F(waiting, until, MO_TIME, .omit = true),
+	MO_F(waiting, node, MO_STR, .omit = true),
+	MO_F(waiting, nodes, MO_INT, .omit = true),
+	MO_F(waiting, gpu, MO_STR, .omit = true),
 	MO_F(waiting, dir, MO_STR, .omit = true),
 };
 const struct mo_desc waiting_desc = MO_DESC(waiting, waiting_fields);
 
 struct waiting waiting_make(int code)
 {
-	return (struct waiting){ .code = code, .job = MO_NONE, .attempt = MO_NONE, .needs = MO_NONE,
-				 .free = MO_NONE, .usable = MO_NONE, .total = MO_NONE, .until = MO_NONE,
+	return (struct waiting){ .code = code,
+				 .job = MO_NONE,
+				 .attempt = MO_NONE,
+				 .needs = MO_NONE,
+				 .free = MO_NONE,
+				 .usable = MO_NONE,
+				 .total = MO_NONE,
+				 .until = MO_NONE,
 				 .nodes = MO_NONE };
 }
 
@@ -106,7 +137,8 @@ static const char *are(int64_t n)
 static char *too_large_text(const struct waiting *w)
 {
 	return mo_printf("%sneeds %lld GPUs%s%s; the cluster has %lld%s",
-			 w->total == 0 && w->nodes > 0 ? "no node of the cluster would ever do: " : "",
+			 w->total == 0 && w->nodes > 0 ? "no node of the cluster would ever do: "
+						       : "",
 			 (long long)w->needs, w->gpu ? " of type " : "", w->gpu ? w->gpu : "",
 			 (long long)w->total, w->excludes ? " outside cluster.exclude" : "");
 }
@@ -114,8 +146,8 @@ static char *too_large_text(const struct waiting *w)
 static char *nodes_text(const struct waiting *w)
 {
 	if (w->code == WAITING_STACK)
-		return mo_printf("needs %lld GPUs on nodes with the same software (stack.same); only %lld "
-				 "of %lld are, on nodes that take work now",
+		return mo_printf("needs %lld GPUs on nodes with the same software (stack.same); "
+				 "only %lld of %lld are, on nodes that take work now",
 				 (long long)w->needs, (long long)w->usable, (long long)w->total);
 	return mo_printf("needs %lld GPUs; only %lld of %lld are on nodes that take work now",
 			 (long long)w->needs, (long long)w->usable, (long long)w->total);
@@ -146,22 +178,26 @@ char *waiting_text(const struct waiting *w)
 	char time[32];
 
 	switch (w->code) {
-	case WAITING_GRACE: return mo_printf("not before %s (recovery.grace)", mo_time_format(w->until, time));
+	case WAITING_GRACE:
+		return mo_printf("not before %s (recovery.grace)", mo_time_format(w->until, time));
 	case WAITING_BEHIND:
-		return mo_printf("behind j-%lld, which needs %lld GPU%s, %lld %s free", (long long)w->job,
-				 (long long)w->needs, plural(w->needs), (long long)w->free, are(w->free));
-	case WAITING_DIRECTORY: return mo_printf("checkpoint.dir is held by j-%lld", (long long)w->job);
+		return mo_printf("behind j-%lld, which needs %lld GPU%s, %lld %s free",
+				 (long long)w->job, (long long)w->needs, plural(w->needs),
+				 (long long)w->free, are(w->free));
+	case WAITING_DIRECTORY:
+		return mo_printf("checkpoint.dir is held by j-%lld", (long long)w->job);
 	case WAITING_TOO_LARGE: return too_large_text(w);
 	case WAITING_STACK:
 	case WAITING_NODES: return nodes_text(w);
 	case WAITING_CAPACITY:
-		return mo_printf("waits for %lld GPU%s, %lld %s free", (long long)w->needs, plural(w->needs),
-				 (long long)w->free, are(w->free));
-	case WAITING_SCAN: return mo_printf("looks for checkpoints in %s from node %s", w->dir, w->node);
+		return mo_printf("waits for %lld GPU%s, %lld %s free", (long long)w->needs,
+				 plural(w->needs), (long long)w->free, are(w->free));
+	case WAITING_SCAN:
+		return mo_printf("looks for checkpoints in %s from node %s", w->dir, w->node);
 	case WAITING_CHECKS: return checks_text(w);
 	case WAITING_SILENT:
-		return mo_printf("node %s is silent and no iteration advances: waiting for its agent, a new "
-				 "boot, or 'moectl fence %s --confirmed'",
+		return mo_printf("node %s is silent and no iteration advances: waiting for its "
+				 "agent, a new boot, or 'moectl fence %s --confirmed'",
 				 w->node, w->node);
 	case WAITING_NOT_GONE: return not_gone_text(w);
 	default: return mo_strdup(w->text ? w->text : waiting_kinds[w->code].sentence);
@@ -174,7 +210,8 @@ char *waiting_recorded(const struct waiting *w)
 	case WAITING_GRACE: return NULL;
 	case WAITING_BEHIND: return mo_strdup("waits behind a job ahead of it in the queue");
 	case WAITING_CAPACITY:
-		return mo_printf("waits for %lld free GPU%s", (long long)w->needs, plural(w->needs));
+		return mo_printf("waits for %lld free GPU%s", (long long)w->needs,
+				 plural(w->needs));
 	case WAITING_CHECKS:
 		return mo_printf("waits for on-failure checks of %s%s", w->node,
 				 w->nodes > 1 ? " and others" : "");
@@ -253,7 +290,8 @@ bool waiting_of(const struct state *s, const struct job *j, int64_t now, struct 
 			return true;
 	*ret = waiting_make(WAITING_NOT);
 	found = j->n_places == 0 && s->queue ? queue_find(s->queue, j->id) : NULL;
-	if (!found || found->code == WAITING_NOT || (found->code == WAITING_GRACE && now >= found->until))
+	if (!found || found->code == WAITING_NOT ||
+	    (found->code == WAITING_GRACE && now >= found->until))
 		return false;
 	*ret = copy_of(found);
 	return true;

@@ -1,30 +1,31 @@
-/* What a job waits for: a code with its arguments, made once and told by everybody in the same words.
- * schedule.c makes it for each job that it looks at, in the order of the queue, and leaves it in
- * struct queue; for an attempt whose ranks are not gone, or whose node is silent, the job's state
- * says it. The recorded reason, `moectl why`, `status`, `list` and the Job document ask here
- * (waiting_of) and look for nothing again: no search for places per question, no other order.
- * What the last look found holds until the next: whatever it depends on asks for one.
- * To add a reason: a code here, its row and its sentence in waiting.c; docs/states.md is printed
- * from the rows. */
+/* What a job waits for: a code with its arguments, made once and told by everybody in the same
+ * words. schedule.c makes it for each job that it looks at, in the order of the queue, and
+ * leaves it in struct queue; for an attempt whose ranks are not gone, or whose node is silent,
+ * the job's state says it. The recorded reason, `moectl why`, `status`, `list` and the Job
+ * document ask here (waiting_of) and look for nothing again: no search for places per question,
+ * no other order. What the last look found holds until the next: whatever it depends on asks for
+ * one. To add a reason: a code here, its row and its sentence in waiting.c; docs/states.md is
+ * printed from the rows. */
 #pragma once
 #include "daemon/core/state/state.h"
 
 enum waiting_code {
-	WAITING_NOT,         /* for nothing that is known: it is about to be placed */
-	WAITING_GRACE,       /* until */
-	WAITING_RESTORED,    /* text */
-	WAITING_BEHIND,      /* job, and what that one needs and is free for it */
-	WAITING_DIRECTORY,   /* job: has the checkpoint.dir */
-	WAITING_TOO_LARGE,   /* needs, total: of the whole cluster; gpu, excludes */
-	WAITING_STACK,       /* needs, usable, total; as the next, among nodes with the same software */
-	WAITING_NODES,       /* needs, usable: on nodes that take work, total */
-	WAITING_CAPACITY,    /* needs, free */
-	WAITING_SCAN,        /* dir, node: that looks */
-	WAITING_CHECKS,      /* node, nodes */
-	WAITING_UNREAD,      /* text */
-	WAITING_CHECKPOINT,  /* text */
-	WAITING_SILENT,      /* node, nodes */
-	WAITING_NOT_GONE,    /* node, nodes, attempt; how: why the first is not known to be dead */
+	WAITING_NOT,       /* for nothing that is known: it is about to be placed */
+	WAITING_GRACE,     /* until */
+	WAITING_RESTORED,  /* text */
+	WAITING_BEHIND,    /* job, and what that one needs and is free for it */
+	WAITING_DIRECTORY, /* job: has the checkpoint.dir */
+	WAITING_TOO_LARGE, /* needs, total: of the whole cluster; gpu, excludes */
+	/* needs, usable, total; as the next, among nodes with the same software */
+	WAITING_STACK,
+	WAITING_NODES,      /* needs, usable: on nodes that take work, total */
+	WAITING_CAPACITY,   /* needs, free */
+	WAITING_SCAN,       /* dir, node: that looks */
+	WAITING_CHECKS,     /* node, nodes */
+	WAITING_UNREAD,     /* text */
+	WAITING_CHECKPOINT, /* text */
+	WAITING_SILENT,     /* node, nodes */
+	WAITING_NOT_GONE,   /* node, nodes, attempt; how: why the first is not known to be dead */
 	_WAITING_N
 };
 extern const char *const waiting_code_names[_WAITING_N];
@@ -32,24 +33,28 @@ extern const char *const waiting_code_names[_WAITING_N];
 /* Numbers: MO_NONE = not of this code. */
 struct waiting {
 	int code;
-	char *text;          /* the whole sentence, of codes whose rule makes it; in documents of every code */
+	/* the whole sentence, of codes whose rule makes it; in documents of every code */
+	char *text;
 	int64_t job, attempt, needs, free, usable, total, until, nodes;
 	char *node, *gpu, *dir;
 	const char *how;
 	bool excludes;
-	int64_t waiter;      /* who waits */
+	int64_t waiter; /* who waits */
 };
-extern const struct mo_desc waiting_desc;    /* as documents show it */
+extern const struct mo_desc waiting_desc; /* as documents show it */
 /* What makes it go, and what a person can do. One row per code. */
-struct waiting_kind { const char *sentence, *next; };
+struct waiting_kind {
+	const char *sentence, *next;
+};
 extern const struct waiting_kind waiting_kinds[_WAITING_N];
 
 struct waiting waiting_make(int code);
 void waiting_done(struct waiting *w);
 /* The sentence, with the numbers of the last look; caller frees. */
 char *waiting_text(const struct waiting *w);
-/* The same for the record: without the numbers that change while nothing else does, so that a change
- * of them stores nothing. NULL: what is recorded stays, as it says what happened. Caller frees. */
+/* The same for the record: without the numbers that change while nothing else does, so that a
+ * change of them stores nothing. NULL: what is recorded stays, as it says what happened. Caller
+ * frees. */
 char *waiting_recorded(const struct waiting *w);
 /* What stands as the job's reason: the sentence, behind what happened where that is worth more. */
 char *waiting_reason(const struct waiting *w, const struct job *j);
@@ -60,8 +65,12 @@ bool waiting_of(const struct state *s, const struct job *j, int64_t now, struct 
 
 /* What the last look at the queue found, by ascending id of the job. Of struct core; state.queue
  * lets views read it. */
-struct queue { struct waiting *items; size_t n_items; };
+struct queue {
+	struct waiting *items;
+	size_t n_items;
+};
 void queue_clear(struct queue *q);
-size_t queue_add(struct queue *q, int64_t id);                      /* the highest so far; where it stands */
-void queue_set(struct queue *q, size_t at, struct waiting *w);      /* takes what w owns */
+/* the highest so far; where it stands */
+size_t queue_add(struct queue *q, int64_t id);
+void queue_set(struct queue *q, size_t at, struct waiting *w);       /* takes what w owns */
 const struct waiting *queue_find(const struct queue *q, int64_t id); /* NULL = not looked at */

@@ -24,7 +24,8 @@ void step_count(const struct core *c, struct job *j, const struct step *st, int 
 		return;
 	n = node_find(&c->owned, st->node);
 	j->n_dead += sign * dead;
-	j->n_trouble += sign * (st->refused || st->lost || st->n_bad > 0 || (dead && st->n_exited < st->n_ranks));
+	j->n_trouble += sign * (st->refused || st->lost || st->n_bad > 0 ||
+				(dead && st->n_exited < st->n_ranks));
 	j->n_exited += sign * st->n_exited;
 	j->n_silent += sign * (!dead && n && n->state == NODE_DOWN);
 }
@@ -38,8 +39,9 @@ void rank_place(const struct job *j, const struct place *p, struct rank *k)
 	mo_desc_free(&rank_coords_desc, k->coords);
 	k->coords = NULL;
 	if (p->n_ranks < (int64_t)p->n_gpus)
-		return;        /* one process has several places in the mesh */
-	if (par->tp < 1 || par->cp < 1 || par->ep < 1 || par->dp < 1 || par->pp < 1 || __builtin_mul_overflow(par->tp * par->cp, par->dp * par->pp, &shape) ||
+		return; /* one process has several places in the mesh */
+	if (par->tp < 1 || par->cp < 1 || par->ep < 1 || par->dp < 1 || par->pp < 1 ||
+	    __builtin_mul_overflow(par->tp * par->cp, par->dp * par->pp, &shape) ||
 	    shape != job_gpus(j))
 		return;
 	k->coords = mo_desc_new(&rank_coords_desc);
@@ -51,5 +53,6 @@ void ranks_place(struct job *j)
 	for (size_t i = 0; i < j->n_places; i++)
 		for (int64_t r = 0; r < j->places[i].n_ranks; r++)
 			if ((uint64_t)(j->places[i].first_rank + r) < j->n_ranks)
-				rank_place(j, &j->places[i], &j->ranks[j->places[i].first_rank + r]);
+				rank_place(j, &j->places[i],
+					   &j->ranks[j->places[i].first_rank + r]);
 }

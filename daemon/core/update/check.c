@@ -23,9 +23,9 @@ static char *job_ledger(const struct core *c, const struct job *j)
 
 	for (size_t i = 0; i < j->n_ledger; i++) {
 		if (j->ledger[i] < 0)
-			return mo_printf(
-				"the ledger of j-%lld is below nothing: %lld in category %zu",
-				LL(j->id), LL(j->ledger[i]), i);
+			return mo_printf("the ledger of j-%lld is below nothing: %lld in category "
+					 "%zu",
+					 LL(j->id), LL(j->ledger[i]), i);
 		sum += j->ledger[i];
 	}
 	if (sum != total)
@@ -127,9 +127,9 @@ static char *job_lives(const struct core *c, const struct job *j)
 		const struct step *st = &j->steps[i];
 
 		if (!step_dead(st) && (j->n_places == 0 || st->attempt != j->attempt))
-			return mo_printf(
-				"attempt %lld of j-%lld is over, and its step on %s may live",
-				LL(st->attempt), LL(j->id), st->node);
+			return mo_printf("attempt %lld of j-%lld is over, and its step on %s may "
+					 "live",
+					 LL(st->attempt), LL(j->id), st->node);
 		if (st->forgotten && !st->gone)
 			return mo_printf("the step of attempt %lld of j-%lld on %s is forgotten "
 					 "and may live",
@@ -229,13 +229,13 @@ static char *job_indexes(const struct core *c, const struct job *j)
 		return mo_printf("j-%lld is %s, and the index of unfinished jobs differs",
 				 LL(j->id), job_state_names[j->state]);
 	if (ids_has(s->holders, s->n_holders, j->id) != (j->n_steps > 0))
-		return mo_printf(
-			"j-%lld has %zu steps, and the index of those that have any differs",
-			LL(j->id), j->n_steps);
+		return mo_printf("j-%lld has %zu steps, and the index of those that have any "
+				 "differs",
+				 LL(j->id), j->n_steps);
 	if (ids_has(c->ending, c->n_ending, j->id) != j->end_scan)
-		return mo_printf(
-			"j-%lld: the index of those whose last checkpoints are looked at differs",
-			LL(j->id));
+		return mo_printf("j-%lld: the index of those whose last checkpoints are looked at "
+				 "differs",
+				 LL(j->id));
 	return NULL;
 }
 
@@ -379,9 +379,9 @@ static char *state_indexes(const struct core *c)
 		return total_wrong("jobs that end", LL(c->n_ending), LL(n_ending));
 	for (size_t i = 1; i < c->n_dirty; i++)
 		if (c->dirty[i] <= c->dirty[i - 1])
-			return mo_printf(
-				"j-%lld stands twice in the jobs to look at, or not in order",
-				LL(c->dirty[i]));
+			return mo_printf("j-%lld stands twice in the jobs to look at, or not in "
+					 "order",
+					 LL(c->dirty[i]));
 	return NULL;
 }
 

@@ -1,5 +1,6 @@
-/* See checkpoint_keep.h. What is to go is `deleted` with the reason `removing` until the node of rank 0 says
- * that it is gone. Rules ask for the surplus and order its removal by a record; the answers come as scans. */
+/* See checkpoint_keep.h. What is to go is `deleted` with the reason `removing` until the node of
+ * rank 0 says that it is gone. Rules ask for the surplus and order its removal by a record; the
+ * answers come as scans. */
 #include "daemon/core/update/checkpoint_keep.h"
 
 #include "daemon/core/state/checkpoint.h"
@@ -8,18 +9,25 @@ static const char removing[] = "being removed: checkpoint.keep holds newer ones"
 static const char left_alone[] = "outside checkpoint.dir: not removed by checkpoint.keep";
 static const char removed[] = "checkpoint.keep held newer ones";
 
-/* Never removed: the one that is being loaded, the one that restart --from will load, the one that is being verified, and the last one before a loss spike; what a person pinned, what lies elsewhere or
- * was there before. */
+/* Never removed: the one that is being loaded, the one that restart --from will load, the one
+ * that is being verified, and the last one before a loss spike; what a person pinned, what lies
+ * elsewhere or was there before. */
 static bool held(const struct job *j, const struct checkpoint *c)
 {
-	int64_t asked = j->restart_from != MO_NONE ? checkpoint_newest_at_most(j, j->restart_from, false) : MO_NONE;
-	int64_t good = j->spike != MO_NONE ? checkpoint_newest_at_most(j, j->spike - 1, false) : MO_NONE;   /* the last one before the loss went wrong */
+	int64_t asked = j->restart_from != MO_NONE
+				? checkpoint_newest_at_most(j, j->restart_from, false)
+				: MO_NONE;
+	/* the last one before the loss went wrong */
+	int64_t good =
+		j->spike != MO_NONE ? checkpoint_newest_at_most(j, j->spike - 1, false) : MO_NONE;
 
-	return c->state == CKPT_PINNED || mo_streq(c->reason, left_alone) || c->attempt == MO_NONE || c->iteration == asked || c->iteration == good || c->iteration == j->verify
-		|| (c->iteration == j->resume && j->iteration == MO_NONE);
+	return c->state == CKPT_PINNED || mo_streq(c->reason, left_alone) ||
+	       c->attempt == MO_NONE || c->iteration == asked || c->iteration == good ||
+	       c->iteration == j->verify || (c->iteration == j->resume && j->iteration == MO_NONE);
 }
 
-/* The oldest usable one behind `keep` newer ones that are verified; NULL = none. What was only announced holds no place: it may turn out torn, and then the verified one is all there is. */
+/* The oldest usable one behind `keep` newer ones that are verified; NULL = none. What was only
+ * announced holds no place: it may turn out torn, and then the verified one is all there is. */
 const struct checkpoint *checkpoint_surplus(const struct job *j)
 {
 	int64_t keep = j->spec.recipe.checkpoint.keep, newer = 0;
@@ -66,7 +74,8 @@ void checkpoint_removed(struct checkpoint *c)
 		mo_str_set(&c->reason, removed);
 }
 
-/* Names the order to remove them: another number whenever one was added, so that an agent never takes an old result for an answer. 0 = nothing to remove. */
+/* Names the order to remove them: another number whenever one was added, so that an agent never
+ * takes an old result for an answer. 0 = nothing to remove. */
 int64_t checkpoint_prune_order(const struct job *j)
 {
 	for (size_t i = j->n_checkpoints; i > 0 && j->n_places > 0; i--)
@@ -83,18 +92,24 @@ void checkpoint_pruned(struct job *j, const struct scan_result *r)
 			checkpoint_removed(&j->checkpoints[i]);
 }
 
-/* The job is over and nobody will be asked again: what was to be removed is gone, or is told as what lies there. r NULL, or with an error: nobody looked. */
+/* The job is over and nobody will be asked again: what was to be removed is gone, or is told as
+ * what lies there. r NULL, or with an error: nobody looked. */
 void checkpoint_removal_over(struct job *j, const struct scan_result *r)
 {
 	for (size_t i = 0; i < j->n_checkpoints; i++) {
 		struct checkpoint *c = &j->checkpoints[i];
-		const struct found_checkpoint *f = r && !r->error ? scan_found(r, c->iteration) : NULL;
+		const struct found_checkpoint *f =
+			r && !r->error ? scan_found(r, c->iteration) : NULL;
 
 		if (!checkpoint_removing(c))
 			continue;
 		if (f)
 			c->state = f->complete ? CKPT_VERIFIED : CKPT_TORN;
-		mo_str_set(&c->reason, f && f->complete ? "it could not be removed, though checkpoint.keep holds newer ones" : f ? f->reason ? f->reason : "incomplete"
-			: r && !r->error ? removed : "checkpoint.keep held newer ones; nobody could look whether it is gone");
+		mo_str_set(&c->reason, f && f->complete ? "it could not be removed, though "
+							  "checkpoint.keep holds newer ones"
+				       : f              ? f->reason ? f->reason : "incomplete"
+				       : r && !r->error ? removed
+							: "checkpoint.keep held newer ones; nobody "
+							  "could look whether it is gone");
 	}
 }

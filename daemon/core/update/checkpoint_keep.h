@@ -3,10 +3,13 @@
 #include "daemon/core/state/state.h"
 
 const struct checkpoint *checkpoint_surplus(const struct job *j);
-void checkpoint_remove(const struct job *j, struct checkpoint *c);     /* what lies outside checkpoint.dir stays as it is, with the reason */
+/* what lies outside checkpoint.dir stays as it is, with the reason */
+void checkpoint_remove(const struct job *j, struct checkpoint *c);
 bool checkpoint_removing(const struct checkpoint *c);
 bool checkpoint_any_removing(const struct job *j);
-void checkpoint_removal_over(struct job *j, const struct scan_result *r);             /* r: the scan at the end, NULL = there is none */
+/* r: the scan at the end, NULL = there is none */
+void checkpoint_removal_over(struct job *j, const struct scan_result *r);
 int64_t checkpoint_prune_order(const struct job *j);
 void checkpoint_pruned(struct job *j, const struct scan_result *r);
-void checkpoint_removed(struct checkpoint *c);                   /* a look did not see it: if it was to go, it is gone */
+/* a look did not see it: if it was to go, it is gone */
+void checkpoint_removed(struct checkpoint *c);

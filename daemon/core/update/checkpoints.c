@@ -1,7 +1,10 @@
-/* The ledger of a job's checkpoints: announced by the engine, found and judged by a scan of checkpoint.dir before each attempt. Where an attempt resumes chooses rules/resume.c.
- * What was saved beyond the iteration that a user went back to (restart --from), whole or damaged, is superseded until it is written again. checkpoint.dir belongs to one unfinished
- * job at a time; what appears there all the same beyond the iteration that a job reached is not its own.
- * `attempt` of an entry: the attempt of this job that wrote it, MO_NONE = it lay there before. Ascending iteration. Changes are made by update.c's calls only. */
+/* The ledger of a job's checkpoints: announced by the engine, found and judged by a scan of
+ * checkpoint.dir before each attempt. Where an attempt resumes chooses rules/resume.c. What was
+ * saved beyond the iteration that a user went back to (restart --from), whole or damaged, is
+ * superseded until it is written again. checkpoint.dir belongs to one unfinished job at a time;
+ * what appears there all the same beyond the iteration that a job reached is not its own.
+ * `attempt` of an entry: the attempt of this job that wrote it, MO_NONE = it lay there before.
+ * Ascending iteration. Changes are made by update.c's calls only. */
 #include "daemon/core/update/checkpoints.h"
 
 #include <stdlib.h>
@@ -15,7 +18,8 @@
 
 static const char overwritten[] = "a later save wrote over it";
 
-/* At the limit the oldest entry that is of no use goes, else the oldest. A superseded one is of use: forgotten, it would be found as if new. */
+/* At the limit the oldest entry that is of no use goes, else the oldest. A superseded one is of
+ * use: forgotten, it would be found as if new. */
 static void make_room(struct job *j)
 {
 	size_t victim = 0;
@@ -23,7 +27,8 @@ static void make_room(struct job *j)
 	if (j->n_checkpoints < MO_CHECKPOINTS_MAX)
 		return;
 	for (size_t i = 0; i < j->n_checkpoints; i++)
-		if (!checkpoint_usable(&j->checkpoints[i]) && j->checkpoints[i].state != CKPT_SUPERSEDED) {
+		if (!checkpoint_usable(&j->checkpoints[i]) &&
+		    j->checkpoints[i].state != CKPT_SUPERSEDED) {
 			victim = i;
 			break;
 		}
@@ -41,14 +46,16 @@ static struct checkpoint *find_or_add(struct job *j, int64_t iteration, bool *re
 	make_room(j);
 	MO_ADD(j, checkpoints, &checkpoint_desc);
 	empty = j->checkpoints[j->n_checkpoints - 1];
-	for (at = j->n_checkpoints - 1; at > 0 && j->checkpoints[at - 1].iteration > iteration; at--)
+	for (at = j->n_checkpoints - 1; at > 0 && j->checkpoints[at - 1].iteration > iteration;
+	     at--)
 		j->checkpoints[at] = j->checkpoints[at - 1];
 	j->checkpoints[at] = empty;
 	j->checkpoints[at].iteration = iteration;
 	return &j->checkpoints[at];
 }
 
-/* checkpoint.layout without iteration: there is one checkpoint, the newest whole one; the others are in its place no more. newest: MO_NONE = none is whole. */
+/* checkpoint.layout without iteration: there is one checkpoint, the newest whole one; the others
+ * are in its place no more. newest: MO_NONE = none is whole. */
 static bool written_over(const struct job *j, int64_t newest, int64_t iteration)
 {
 	return j->spec.engine.layout.unnumbered && newest != MO_NONE && newest != iteration;
@@ -86,7 +93,8 @@ static bool saves_here(const struct job *j)
 	return false;
 }
 
-/* NOTE_SAVING: what was complete under this number is being written over. NOTE_CHECKPOINT: the engine says it is complete. */
+/* NOTE_SAVING: what was complete under this number is being written over. NOTE_CHECKPOINT: the
+ * engine says it is complete. */
 void checkpoint_note(struct job *j, const struct note *n, int64_t time)
 {
 	int64_t iteration = checkpoint_iteration(n, j->iteration);
@@ -99,7 +107,8 @@ void checkpoint_note(struct job *j, const struct note *n, int64_t time)
 		j->refused_at = iteration;
 		if (n->kind == NOTE_CHECKPOINT && checkpoint_elsewhere(j, n))
 			doubt_begin(j, n->path, iteration);
-		if (n->kind == NOTE_SAVING && !j->began_elsewhere && !saves_here(j) && checkpoint_elsewhere(j, n)) {
+		if (n->kind == NOTE_SAVING && !j->began_elsewhere && !saves_here(j) &&
+		    checkpoint_elsewhere(j, n)) {
 			mo_str_set(&j->began_elsewhere, n->path);
 			j->began_at = iteration;
 		}
@@ -144,13 +153,17 @@ static int64_t newest_found(const struct scan_result *r)
 	return newest;
 }
 
-/* It was not there when the job began, and the job did not come that far: somebody else wrote it. A sample may be due only every so many iterations. */
+/* It was not there when the job began, and the job did not come that far: somebody else wrote
+ * it. A sample may be due only every so many iterations. */
 static bool foreign(const struct job *j, int64_t iteration)
 {
 	const struct sample *last = j->n_samples ? &j->samples[j->n_samples - 1] : NULL;
-	int64_t stride = j->n_samples > 1 && last[-1].attempt == last->attempt ? last->iteration - last[-1].iteration : 1;
+	int64_t stride = j->n_samples > 1 && last[-1].attempt == last->attempt
+				 ? last->iteration - last[-1].iteration
+				 : 1;
 
-	return !j->unheard && !j->spec.engine.layout.unnumbered && j->watermark != MO_NONE && iteration - j->watermark > MO_MAX(stride, 1);
+	return !j->unheard && !j->spec.engine.layout.unnumbered && j->watermark != MO_NONE &&
+	       iteration - j->watermark > MO_MAX(stride, 1);
 }
 
 static void judge(struct job *j, const struct found_checkpoint *f, int64_t time)
@@ -159,43 +172,54 @@ static void judge(struct job *j, const struct found_checkpoint *f, int64_t time)
 	struct checkpoint *c = find_or_add(j, f->iteration, &is_new);
 
 	if (checkpoint_removing(c))
-		return;                    /* the order to remove it may be carried out any moment */
-	if (j->attempt > 0 && c->attempt == MO_NONE && (is_new || c->state == CKPT_SUPERSEDED) && foreign(j, f->iteration)) {
+		/* the order to remove it may be carried out any moment */
+		return;
+	if (j->attempt > 0 && c->attempt == MO_NONE && (is_new || c->state == CKPT_SUPERSEDED) &&
+	    foreign(j, f->iteration)) {
 		c->state = CKPT_SUPERSEDED;
 		c->saved_at = f->saved_at;
 		c->bytes = f->bytes;
 		mo_str_set(&c->path, f->path);
 		free(c->reason);
-		c->reason = mo_printf("not of this job, which came to iteration %lld only", (long long)j->watermark);
+		c->reason = mo_printf("not of this job, which came to iteration %lld only",
+				      (long long)j->watermark);
 		return;
 	}
 	if (is_new && j->attempt > 0)
-		c->attempt = j->attempt;   /* earlier scans did not see it: this job wrote it */
-	announced = c->state == CKPT_COMPLETE && c->saved_at != MO_NONE && j->spec.engine.layout.announced_is_complete && f->bytes > 0;
+		c->attempt = j->attempt; /* earlier scans did not see it: this job wrote it */
+	announced = c->state == CKPT_COMPLETE && c->saved_at != MO_NONE &&
+		    j->spec.engine.layout.announced_is_complete && f->bytes > 0;
 	if (f->path)
 		mo_str_set(&c->path, f->path);
 	c->bytes = f->bytes;
-	if ((c->state == CKPT_SUPERSEDED && f->saved_at <= c->saved_at) || (announced && !f->complete))
+	if ((c->state == CKPT_SUPERSEDED && f->saved_at <= c->saved_at) ||
+	    (announced && !f->complete))
 		return;
 	if (c->state == CKPT_SUPERSEDED && j->attempt > 0)
-		begin_anew(j, c);          /* its node was lost before it could tell */
+		begin_anew(j, c); /* its node was lost before it could tell */
 	if (f->fixed)
 		mo_str_set(&c->fixed, f->fixed);
 	mo_str_set(&c->held, f->held);
-	mo_str_set(&c->reason, f->complete ? (j->spec.engine.layout.unnumbered ? f->reason : NULL) : f->reason ? f->reason : "incomplete");
+	mo_str_set(&c->reason, f->complete ? (j->spec.engine.layout.unnumbered ? f->reason : NULL)
+			       : f->reason ? f->reason
+					   : "incomplete");
 	if (!f->complete) {
 		c->state = CKPT_TORN;
 		return;
 	}
 	if (c->saved_at == MO_NONE || f->saved_at != MO_NONE)
-		c->saved_at = f->saved_at; /* by the file system's clock from here on: a later one means that it was written again */
+		/* by the file system's clock from here on: a later one means that it was written
+		 * again */
+		c->saved_at = f->saved_at;
 	if (c->state != CKPT_PINNED)
 		c->state = CKPT_VERIFIED;
 	if (c->verified_at != MO_NONE && f->manifest && mo_streq(f->manifest, c->manifest))
-		return;                    /* as it was verified */
+		return; /* as it was verified */
 	c->verified_at = time;
 	mo_str_set(&c->manifest, f->manifest);
-	mo_str_set(&c->level, f->level ? f->level : j->spec.recipe.checkpoint.verify ? j->spec.recipe.checkpoint.verify : "sizes");
+	mo_str_set(&c->level, f->level                           ? f->level
+			      : j->spec.recipe.checkpoint.verify ? j->spec.recipe.checkpoint.verify
+								 : "sizes");
 }
 
 static void take_unread(struct job *j, const struct scan_result *r)
@@ -242,7 +266,7 @@ void checkpoint_scan(struct job *j, const struct scan_result *r, int64_t time)
 		if (c->state == CKPT_DELETED) {
 			checkpoint_removed(c);
 		} else if (c->state == CKPT_SUPERSEDED) {
-			c->bytes = 0;      /* still given up when the file system shows it again */
+			c->bytes = 0; /* still given up when the file system shows it again */
 		} else if (written_over(j, newest_found(r), c->iteration)) {
 			c->state = CKPT_DELETED;
 			mo_str_set(&c->reason, overwritten);
@@ -253,30 +277,35 @@ void checkpoint_scan(struct job *j, const struct scan_result *r, int64_t time)
 	}
 }
 
-/* The user went back to an iteration: what lies beyond it belongs to the run that was given up, until an attempt writes it again. So does what was damaged or missing just now:
- * it may be found whole later, and must not hold up the new run as a loss. */
+/* The user went back to an iteration: what lies beyond it belongs to the run that was given up,
+ * until an attempt writes it again. So does what was damaged or missing just now: it may be
+ * found whole later, and must not hold up the new run as a loss. */
 void checkpoint_supersede(struct job *j, int64_t resume, int64_t attempt, int64_t time)
 {
 	for (size_t i = 0; i < j->n_checkpoints; i++) {
 		struct checkpoint *c = &j->checkpoints[i];
 
-		if (c->iteration <= resume || c->state == CKPT_SUPERSEDED || c->state == CKPT_DELETED)
+		if (c->iteration <= resume || c->state == CKPT_SUPERSEDED ||
+		    c->state == CKPT_DELETED)
 			continue;
 		if (c->saved_at == MO_NONE)
 			c->saved_at = time;
 		c->state = CKPT_SUPERSEDED;
 		free(c->reason);
-		c->reason = mo_printf("attempt %lld went back to %lld", (long long)attempt, (long long)MO_MAX(resume, 0));
+		c->reason = mo_printf("attempt %lld went back to %lld", (long long)attempt,
+				      (long long)MO_MAX(resume, 0));
 	}
 }
 
-/* An engine that announces nothing saves the same iterations again on its way. What the attempt did not reach, or announced itself, stays compared. */
+/* An engine that announces nothing saves the same iterations again on its way. What the attempt
+ * did not reach, or announced itself, stays compared. */
 void checkpoint_forget_manifests(struct job *j)
 {
 	for (size_t i = 0; i < j->n_checkpoints; i++) {
 		struct checkpoint *c = &j->checkpoints[i];
 
-		if (c->attempt != j->attempt && c->iteration > j->resume && c->iteration <= j->iteration)
+		if (c->attempt != j->attempt && c->iteration > j->resume &&
+		    c->iteration <= j->iteration)
 			mo_str_set(&c->manifest, NULL);
 	}
 }

@@ -1,6 +1,6 @@
-/* The finders of the state for those who change it: what job_find() and its like return is const, and only the
- * sources of update include this (tests/lint/ladder), so the compiler proves that rules and views change
- * nothing that they find. */
+/* The finders of the state for those who change it: what job_find() and its like return is
+ * const, and only the sources of update include this (tests/lint/ladder), so the compiler proves
+ * that rules and views change nothing that they find. */
 #pragma once
 #include "daemon/core/state/checkpoint.h"
 #include "daemon/core/state/state.h"

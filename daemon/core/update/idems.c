@@ -1,5 +1,7 @@
-/* Idempotency keys: found by hash, so that a submit costs the same with a hundred thousand keys of the last day. The state holds them oldest first; the index (heads, hash, next)
- * is derived: made anew when keys leave, which they do an eighth at a time. Callers: job_submit, update.c, core_reindex. */
+/* Idempotency keys: found by hash, so that a submit costs the same with a hundred thousand keys
+ * of the last day. The state holds them oldest first; the index (heads, hash, next) is derived:
+ * made anew when keys leave, which they do an eighth at a time. Callers: job_submit, update.c,
+ * core_reindex. */
 #include "daemon/core/update/idems.h"
 
 #include <string.h>
@@ -48,7 +50,8 @@ const struct idem *idem_find(const struct core *c, const char *caller, const cha
 {
 	uint64_t hash = hash_of(caller, key);
 
-	for (uint32_t at = c->idem_heads[hash & (c->n_idem_heads - 1)]; at; at = c->owned.idems[at - 1].next) {
+	for (uint32_t at = c->idem_heads[hash & (c->n_idem_heads - 1)]; at;
+	     at = c->owned.idems[at - 1].next) {
 		const struct idem *i = &c->owned.idems[at - 1];
 
 		if (i->hash == hash && mo_streq(i->key, key) && mo_streq(i->caller, caller))
@@ -73,7 +76,8 @@ void idem_add(struct core *c, const struct submit *spec, int64_t job, int64_t no
 
 	if (!spec->idempotency_key)
 		return;
-	if (s->n_idems >= MO_IDEMS_MAX || (eighth && s->idems[eighth].time + MO_IDEM_KEPT_US < now)) {
+	if (s->n_idems >= MO_IDEMS_MAX ||
+	    (eighth && s->idems[eighth].time + MO_IDEM_KEPT_US < now)) {
 		drop_oldest(s, eighth);
 		idems_reindex(c);
 	}

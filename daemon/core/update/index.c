@@ -9,7 +9,7 @@ void core_reindex(struct core *c)
 {
 	idems_reindex(c);
 	c->owned.queue = &c->queue;
-	ids_add(&c->owned.holders, &c->owned.n_holders, 0);   /* never NULL */
+	ids_add(&c->owned.holders, &c->owned.n_holders, 0); /* never NULL */
 	c->owned.n_holders = c->n_unfinished = c->n_ending = c->n_draining = 0;
 	c->n_cordoned = c->n_cordoned_hardware = c->n_kept = 0;
 	c->kept_bytes = c->active_bytes = 0;

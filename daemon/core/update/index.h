@@ -1,4 +1,5 @@
-/* The indexes of struct core, made anew from a state that came from elsewhere (a snapshot, quarantine). */
+/* The indexes of struct core, made anew from a state that came from elsewhere (a snapshot,
+ * quarantine). */
 #pragma once
 #include "daemon/core/state/live.h"
 

@@ -1,10 +1,11 @@
-/* What a job's record keeps of what was asked for: the recipe as it was submitted, which may hold what was
- * read of an experiment, what its node read of it (job.config), and the words and variables that were made
- * of them. It is tens of kB each, a MB at most, and a hundred thousand finished jobs are kept. Those of
- * finished jobs are kept up to MO_KEPT_TEXTS_MAX bytes together: the one that ended first gives its own up,
- * all else of it stays. Small ones always stay. Those of unfinished jobs may be MO_ACTIVE_TEXTS_MAX bytes:
- * one more submit is refused then (verbs.c), and what a node reads beyond is not kept.
- * Called by update.c alone, so that a replay ends where the controller was. */
+/* What a job's record keeps of what was asked for: the recipe as it was submitted, which may
+ * hold what was read of an experiment, what its node read of it (job.config), and the words and
+ * variables that were made of them. It is tens of kB each, a MB at most, and a hundred thousand
+ * finished jobs are kept. Those of finished jobs are kept up to MO_KEPT_TEXTS_MAX bytes
+ * together: the one that ended first gives its own up, all else of it stays. Small ones always
+ * stay. Those of unfinished jobs may be MO_ACTIVE_TEXTS_MAX bytes: one more submit is refused
+ * then (verbs.c), and what a node reads beyond is not kept. Called by update.c alone, so that a
+ * replay ends where the controller was. */
 #include "daemon/core/update/kept.h"
 
 #include <string.h>
@@ -39,7 +40,8 @@ static size_t pairs_bytes(const struct kv *pairs, size_t n)
 	return sum;
 }
 
-/* The recipe's own; what an engine file gives is the same for many, and small. Each stands there twice. */
+/* The recipe's own; what an engine file gives is the same for many, and small. Each stands there
+ * twice. */
 static size_t env_bytes(const struct recipe *r)
 {
 	size_t sum = 0;
@@ -52,7 +54,9 @@ static size_t env_bytes(const struct recipe *r)
 static size_t own_bytes(const struct submit *s)
 {
 	const struct engine *e = &s->engine;
-	size_t sum = s->owns ? texts_bytes(e->resume, e->n_resume) + pairs_bytes(e->owned, e->n_owned) : 0;
+	size_t sum =
+		s->owns ? texts_bytes(e->resume, e->n_resume) + pairs_bytes(e->owned, e->n_owned)
+			: 0;
 
 	for (size_t i = 0; s->owns && i < e->n_rules; i++)
 		sum += sizeof(e->rules[i]) + mo_desc_text_bytes(&line_rule_desc, &e->rules[i]);
@@ -70,7 +74,8 @@ static size_t bytes_of(const struct job *j)
 	       texts_bytes(s->warnings, s->n_warnings) + texts_bytes(r->exclude, r->n_exclude) +
 	       texts_bytes(r->checkpoint.resume_args, r->checkpoint.n_resume_args) +
 	       texts_bytes(e->argv, e->n_argv) + texts_bytes(e->prepare_argv, e->n_prepare_argv) +
-	       texts_bytes(e->args_off, e->n_args_off) + texts_bytes(e->args_unchecked, e->n_args_unchecked) +
+	       texts_bytes(e->args_off, e->n_args_off) +
+	       texts_bytes(e->args_unchecked, e->n_args_unchecked) +
 	       pairs_bytes(e->args, e->n_args) + pairs_bytes(e->own, e->n_own) +
 	       pairs_bytes(r->experiment_args, r->n_experiment_args) + env_bytes(r) + own_bytes(s);
 }
@@ -153,8 +158,8 @@ void kept_leave(struct core *c, struct job *j)
 	j->kept_bytes = 0;
 }
 
-/* The last lines of its ranks: those that tell why it ended are evidence of an incident by now, and nobody
- * is shown the others: 20 kB of each of thousands of ranks. */
+/* The last lines of its ranks: those that tell why it ended are evidence of an incident by now,
+ * and nobody is shown the others: 20 kB of each of thousands of ranks. */
 static void tails_clear(struct job *j)
 {
 	for (size_t i = 0; i < j->n_ranks; i++)

@@ -1,4 +1,5 @@
-/* Texts of finished jobs go when all of them have too many (MO_KEPT_TEXTS_MAX), oldest end first. */
+/* Texts of finished jobs go when all of them have too many (MO_KEPT_TEXTS_MAX), oldest end
+ * first. */
 #pragma once
 #include "daemon/core/state/live.h"
 

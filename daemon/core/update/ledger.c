@@ -1,6 +1,8 @@
-/* The GPU-second ledger: every change of a job first charges gpus x (now - ledger_at) to the category of the phase before, in whole GPU-microseconds, so that the categories add up to
- * the total exactly. While a job trains the category is open until it is known what the time bought: a first pass of iterations (productive), a repeated one (recompute), or nothing
- * (the rule that ended it says what). Called by update.c and its parts only. */
+/* The GPU-second ledger: every change of a job first charges gpus x (now - ledger_at) to the
+ * category of the phase before, in whole GPU-microseconds, so that the categories add up to the
+ * total exactly. While a job trains the category is open until it is known what the time bought:
+ * a first pass of iterations (productive), a repeated one (recompute), or nothing (the rule that
+ * ended it says what). Called by update.c and its parts only. */
 #include "daemon/core/update/ledger.h"
 
 #include "daemon/core/state/progress.h"
@@ -13,12 +15,14 @@ void ledger_charge_as(struct job *j, int64_t time, int category)
 	j->ledger_at = time;
 }
 
-/* Iterations from+1 .. to were done since ledger_at; those up to the watermark for the second time. */
+/* Iterations from+1 .. to were done since ledger_at; those up to the watermark for the second
+ * time. */
 void ledger_charge_train(struct job *j, int64_t time, int64_t from, int64_t to)
 {
 	int64_t total = job_gpus(j) * MO_MAX(0, time - j->ledger_at), again;
 
-	if (job_state_final(j->state) || to <= from || j->watermark == MO_NONE || j->watermark <= from) {
+	if (job_state_final(j->state) || to <= from || j->watermark == MO_NONE ||
+	    j->watermark <= from) {
 		ledger_charge_as(j, time, GPU_PRODUCTIVE);
 		return;
 	}

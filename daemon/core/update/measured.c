@@ -1,5 +1,5 @@
-/* update.c's part for REC_MEASURED: what a job does, against its promise (rules/actual.c decides when it is
- * measured), and the runs that calibrate later plans. Called by core_update() only. */
+/* update.c's part for REC_MEASURED: what a job does, against its promise (rules/actual.c decides
+ * when it is measured), and the runs that calibrate later plans. Called by core_update() only. */
 #include "daemon/core/update/measured.h"
 
 #include <errno.h>

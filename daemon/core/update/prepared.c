@@ -1,5 +1,5 @@
-/* engine.prepare: how long it took on each node of the newest attempt, as its supervisor measured it
- * (note.prepare_ms), and what it cost in all: a part of the ledger's `launch`.
+/* engine.prepare: how long it took on each node of the newest attempt, as its supervisor
+ * measured it (note.prepare_ms), and what it cost in all: a part of the ledger's `launch`.
  * Called by update_notes.c; shown by view/prepare.c. */
 #include "daemon/core/update/prepared.h"
 
@@ -35,7 +35,8 @@ void prepared_add(struct job *j, struct step *st, const struct note *n)
 		if (mo_streq(j->prepared[i].node, st->node))
 			return; /* a record of before says so alone */
 	if (j->prepare_us < US_MAX)
-		j->prepare_us = MO_MAX(j->prepare_us, 0) + n->prepare_ms * 1000 * gpus_of(j, st->node);
+		j->prepare_us =
+			MO_MAX(j->prepare_us, 0) + n->prepare_ms * 1000 * gpus_of(j, st->node);
 	at = rank_by_time(j, n->prepare_ms);
 	if (at >= NODES_KEPT)
 		return;

@@ -110,7 +110,8 @@ static void thin(struct state *s, size_t room)
 		const struct job *j = id == MO_NONE ? NULL : job_find(s, id);
 
 		if (id != MO_NONE)
-			owned[n_owned++] = (struct owned){ j && j->spec.user ? j->spec.user : "", i };
+			owned[n_owned++] =
+				(struct owned){ j && j->spec.user ? j->spec.user : "", i };
 	}
 	const size_t n_others = s->n_events - n_owned;
 	size_t sides[] = { n_owned, n_others };

@@ -1,4 +1,5 @@
-/* The samples of a job: one per (attempt, iteration), ascending, bounded. Called by update_notes.c (writes) and the views (reads). */
+/* The samples of a job: one per (attempt, iteration), ascending, bounded. Called by
+ * update_notes.c (writes) and the views (reads). */
 #include "daemon/core/update/samples.h"
 
 #include <math.h>
@@ -6,10 +7,13 @@
 #include "daemon/core/state/progress.h"
 #include "lib/model/limits.h"
 
-#define LATE_MAX 512               /* samples behind the newest; what comes later than that is of no use, and each would move all behind it */
+/* samples behind the newest; what comes later than that is of no use, and each would move all
+ * behind it */
+#define LATE_MAX 512
 #define SPIKE 3.0
 
-/* Above the limit every second one of the older half goes: recent iterations stay complete, old ones get coarser. Samples own nothing. */
+/* Above the limit every second one of the older half goes: recent iterations stay complete, old
+ * ones get coarser. Samples own nothing. */
 static void thin(struct job *j)
 {
 	size_t half = j->n_samples / 2, kept = 0;
@@ -24,19 +28,27 @@ static void derive(const struct job *j, struct sample *s, const struct sample *b
 {
 	const struct recipe *r = &j->spec.recipe;
 
-	if (s->step_ms == MO_NONE_F && before && before->attempt == s->attempt && before->iteration < s->iteration && s->time > before->time)
-		s->step_ms = (double)(s->time - before->time) / 1000.0 / (double)(s->iteration - before->iteration);
+	if (s->step_ms == MO_NONE_F && before && before->attempt == s->attempt &&
+	    before->iteration < s->iteration && s->time > before->time)
+		s->step_ms = (double)(s->time - before->time) / 1000.0 /
+			     (double)(s->iteration - before->iteration);
 	if (s->tokens == MO_NONE && r->global_tokens > 0)
 		s->tokens = r->global_tokens;
-	else if (s->tokens == MO_NONE && r->seq > 0 && r->global_batch > 0 && r->global_batch < INT64_MAX / r->seq)
+	else if (s->tokens == MO_NONE && r->seq > 0 && r->global_batch > 0 &&
+		 r->global_batch < INT64_MAX / r->seq)
 		s->tokens = r->seq * r->global_batch;
-	if (s->tokens_per_s_per_gpu == MO_NONE_F && s->tokens != MO_NONE && s->step_ms > 0 && isfinite(s->step_ms))
-		s->tokens_per_s_per_gpu = (double)s->tokens * 1000.0 / s->step_ms / (double)job_gpus(j);
-	if (s->mfu == MO_NONE_F && s->tflops_per_gpu != MO_NONE_F && j->spec.peak_tflops > 0 && s->tflops_per_gpu <= j->spec.peak_tflops)   /* beyond it: a time that is none, of a dispatch */
+	if (s->tokens_per_s_per_gpu == MO_NONE_F && s->tokens != MO_NONE && s->step_ms > 0 &&
+	    isfinite(s->step_ms))
+		s->tokens_per_s_per_gpu =
+			(double)s->tokens * 1000.0 / s->step_ms / (double)job_gpus(j);
+	/* beyond it: a time that is none, of a dispatch */
+	if (s->mfu == MO_NONE_F && s->tflops_per_gpu != MO_NONE_F && j->spec.peak_tflops > 0 &&
+	    s->tflops_per_gpu <= j->spec.peak_tflops)
 		s->mfu = s->tflops_per_gpu / j->spec.peak_tflops;
 }
 
-/* A loss that is no number, or more than SPIKE times the mean of those before it in this attempt. */
+/* A loss that is no number, or more than SPIKE times the mean of those before it in this
+ * attempt. */
 static bool is_spike(const struct job *j, const struct sample *s)
 {
 	double sum = 0;
@@ -46,7 +58,7 @@ static bool is_spike(const struct job *j, const struct sample *s)
 		return s->nan != MO_NONE && s->nan > 0;
 	if (!isfinite(s->loss))
 		return true;
-	for (const struct sample *b = s; b > j->samples && n < SAMPLES_RECENT; ) {
+	for (const struct sample *b = s; b > j->samples && n < SAMPLES_RECENT;) {
 		b--;
 		if (b->attempt != s->attempt)
 			break;
@@ -65,7 +77,8 @@ static void note_spike(struct job *j, size_t at)
 
 	if (!is_spike(j, s))
 		return;
-	if (j->spike == MO_NONE || s->iteration < j->spike || (s->iteration - j->spike > SAMPLES_RECENT && at > 0 && !is_spike(j, s - 1)))
+	if (j->spike == MO_NONE || s->iteration < j->spike ||
+	    (s->iteration - j->spike > SAMPLES_RECENT && at > 0 && !is_spike(j, s - 1)))
 		j->spike = s->iteration;
 }
 
@@ -91,7 +104,8 @@ void samples_add(struct job *j, const struct sample *told, int64_t attempt, int6
 	for (at = j->n_samples; at > 0; at--) {
 		struct sample *old = &j->samples[at - 1];
 
-		if (old->attempt < attempt || (old->attempt == attempt && old->iteration < told->iteration))
+		if (old->attempt < attempt ||
+		    (old->attempt == attempt && old->iteration < told->iteration))
 			break;
 		if (j->n_samples - at >= LATE_MAX)
 			return;

@@ -1,6 +1,8 @@
-/* The only place that changes state: one function per record type, in one table. The same code at the first time, at replay and in the simulator, so it looks at nothing but
- * the record and the state. It also keeps the indexes of struct core true and marks what the rules must look at.
- * A record of a version or content that this program does not understand is -EINVAL: the shell then refuses to start. */
+/* The only place that changes state: one function per record type, in one table. The same code
+ * at the first time, at replay and in the simulator, so it looks at nothing but the record and
+ * the state. It also keeps the indexes of struct core true and marks what the rules must look
+ * at. A record of a version or content that this program does not understand is -EINVAL: the
+ * shell then refuses to start. */
 #include "daemon/core/update/update.h"
 
 #include <assert.h>
@@ -31,9 +33,10 @@
 #include "daemon/core/update/waterfall.h"
 #include "lib/model/limits.h"
 
-#define ENDING_MAX 64               /* completed jobs whose last scan is waited for; a node that does not answer keeps one here */
-#define FULL_HISTORY 1000          /* the newest jobs that keep all samples and ranks */
-#define THIN_SAMPLES 200           /* of an older finished job */
+/* completed jobs whose last scan is waited for; a node that does not answer keeps one here */
+#define ENDING_MAX 64
+#define FULL_HISTORY 1000 /* the newest jobs that keep all samples and ranks */
+#define THIN_SAMPLES 200  /* of an older finished job */
 
 static struct job *job_of(struct core *c, const struct record *r)
 {
@@ -51,7 +54,8 @@ static struct step *step_of(struct core *c, const struct record *r)
 static void attempt_over(struct job *j)
 {
 	for (size_t i = 0; i < j->n_steps; i++)
-		j->unheard |= j->steps[i].attempt == j->attempt && (!j->steps[i].ended || j->steps[i].lost);
+		j->unheard |= j->steps[i].attempt == j->attempt &&
+			      (!j->steps[i].ended || j->steps[i].lost);
 	checkpoint_forget_manifests(j);
 	job_clear_attempt(j);
 }
@@ -67,7 +71,8 @@ static int on_controller(struct core *c, const struct record *r)
 	return 0;
 }
 
-static void job_init(struct core *c, struct job *j, int64_t id, const struct submit *spec, int64_t now)
+static void job_init(struct core *c, struct job *j, int64_t id, const struct submit *spec,
+		     int64_t now)
 {
 	j->id = id;
 	shared_pool_copy(&c->shared, &j->spec, spec);
@@ -75,7 +80,8 @@ static void job_init(struct core *c, struct job *j, int64_t id, const struct sub
 	j->state = JOB_QUEUED;
 	j->intent = INTENT_NONE;
 	j->n_dead = j->n_trouble = j->n_exited = j->n_silent = j->n_drained = j->n_forgotten = 0;
-	j->attempt = j->restarts = j->scan_attempt = j->same_failures = j->port_tries = j->cycles = j->n_started = j->waterfall_stage = j->verify_serial = j->every = j->n_saves = 0;
+	j->attempt = j->restarts = j->scan_attempt = j->same_failures = j->port_tries = j->cycles =
+		j->n_started = j->waterfall_stage = j->verify_serial = j->every = j->n_saves = 0;
 	j->created_at = j->state_since = j->queued_since = j->ledger_at = now;
 	j->not_before = 0;
 	j->resume = -1;
@@ -95,7 +101,7 @@ static void thin_history(struct core *c)
 	stride = (j->n_samples + THIN_SAMPLES - 1) / THIN_SAMPLES;
 	for (size_t i = 0; i < j->n_samples; i++)
 		if ((j->n_samples - 1 - i) % stride == 0)
-			j->samples[kept++] = j->samples[i];   /* samples own nothing */
+			j->samples[kept++] = j->samples[i]; /* samples own nothing */
 	j->n_samples = kept;
 	mo_vec_clear(&rank_desc, (void **)&j->ranks, &j->n_ranks);
 	core_beats_drop(c, j->id);
@@ -180,7 +186,8 @@ static int on_job(struct core *c, const struct record *r)
 	if (r->value == 1) {
 		j->after_failure = true;
 		j->port_tries = 0;
-		j->not_before = r->time + (j->spec.recipe.grace_us > 0 ? j->spec.recipe.grace_us : 0);
+		j->not_before =
+			r->time + (j->spec.recipe.grace_us > 0 ? j->spec.recipe.grace_us : 0);
 	} else if (r->value == 2) {
 		j->port_tries++;
 	}
@@ -193,7 +200,9 @@ static int on_job(struct core *c, const struct record *r)
 		j->ended_at = r->time;
 		kept_count(c, j);
 		ids_remove(c->unfinished, &c->n_unfinished, j->id);
-		if (j->checkpoint_dir && (checkpoint_any_removing(j) || (r->state == JOB_COMPLETED && state_newest_checkpoint(j) != MO_NONE)))
+		if (j->checkpoint_dir &&
+		    (checkpoint_any_removing(j) ||
+		     (r->state == JOB_COMPLETED && state_newest_checkpoint(j) != MO_NONE)))
 			end_scan_due(c, j);
 	}
 	waterfall_changed(j, r->time);
@@ -210,7 +219,8 @@ static int on_intent(struct core *c, const struct record *r)
 	j->intent_now = r->flag;
 	j->restart_from = r->iteration;
 	j->scan_at = MO_NONE;
-	if (r->value == INTENT_RESTART) {   /* a person looked at it: the count of equal failures begins anew */
+	/* a person looked at it: the count of equal failures begins anew */
+	if (r->value == INTENT_RESTART) {
 		j->same_failures = j->cycles = 0;
 		mo_str_set(&j->last_signature, NULL);
 	}
@@ -243,7 +253,8 @@ static int on_scan(struct core *c, const struct record *r)
 	return 0;
 }
 
-static void rank_init(const struct job *j, const struct node *n, struct rank *k, const struct place *p, int64_t local)
+static void rank_init(const struct job *j, const struct node *n, struct rank *k,
+		      const struct place *p, int64_t local)
 {
 	k->rank = p->first_rank + local;
 	k->node = mo_strdup(p->node);
@@ -310,8 +321,11 @@ static int on_place(struct core *c, const struct record *r)
 		if (j->lost_mark != MO_NONE)
 			inc->lost_iterations = MO_MAX(0, j->lost_mark - MO_MAX(0, r->iteration));
 		free(inc->action);
-		inc->action = r->iteration >= 0 ? mo_printf("restart from checkpoint %lld as attempt %lld", (long long)r->iteration, (long long)r->attempt)
-			: mo_printf("restart from the beginning as attempt %lld", (long long)r->attempt);
+		inc->action = r->iteration >= 0
+				      ? mo_printf("restart from checkpoint %lld as attempt %lld",
+						  (long long)r->iteration, (long long)r->attempt)
+				      : mo_printf("restart from the beginning as attempt %lld",
+						  (long long)r->attempt);
 	}
 	if (r->iteration < 0)
 		checkpoint_pass_over(j);
@@ -373,13 +387,16 @@ static int on_fail(struct core *c, const struct record *r)
 
 	if (!j || r->attempt != j->attempt)
 		return -EINVAL;
-	ledger_charge_as(j, r->time, ledger_category(j) < 0 ? GPU_DETECT : ledger_category(j));   /* an iteration that was not finished is no first pass */
+	/* an iteration that was not finished is no first pass */
+	ledger_charge_as(j, r->time, ledger_category(j) < 0 ? GPU_DETECT : ledger_category(j));
 	j->failed = true;
 	j->failed_at = r->time;
 	j->first_rank = r->rank;
 	j->detect_us = r->value;
 	j->lost_mark = j->iteration;
-	j->first_exit_mono_ns = r->rank >= 0 && (size_t)r->rank < j->n_ranks ? j->ranks[r->rank].exit_mono_ns : MO_NONE;
+	j->first_exit_mono_ns = r->rank >= 0 && (size_t)r->rank < j->n_ranks
+					? j->ranks[r->rank].exit_mono_ns
+					: MO_NONE;
 	mo_str_set(&j->fail_node, r->node);
 	mo_str_set(&j->fail_class, r->text);
 	mo_str_set(&j->fail_cause, r->cause);
@@ -403,7 +420,9 @@ static int on_gone(struct core *c, const struct record *r)
 	st->hung = false;
 	step_count(c, j, st, 1);
 	mo_str_set(&st->gone_how, r->text);
-	for (int64_t k = st->first_rank; r->attempt == j->attempt && k < st->first_rank + st->n_ranks && (size_t)k < j->n_ranks; k++) {
+	for (int64_t k = st->first_rank;
+	     r->attempt == j->attempt && k < st->first_rank + st->n_ranks && (size_t)k < j->n_ranks;
+	     k++) {
 		struct rank *rank = &j->ranks[k];
 
 		if (rank->exit)
@@ -421,7 +440,8 @@ static void sweep_forgotten(struct job *j)
 {
 	size_t kept = 0;
 
-	if (j->n_forgotten < (int64_t)j->n_steps && (j->n_forgotten < 64 || 2 * j->n_forgotten < (int64_t)j->n_steps))
+	if (j->n_forgotten < (int64_t)j->n_steps &&
+	    (j->n_forgotten < 64 || 2 * j->n_forgotten < (int64_t)j->n_steps))
 		return;
 	for (size_t i = 0; i < j->n_steps; i++) {
 		if (j->steps[i].forgotten)
@@ -487,7 +507,8 @@ static int on_incident(struct core *c, const struct record *r)
 	if (j->n_incidents >= MO_INCIDENTS_MAX)
 		mo_vec_remove(&incident_desc, j->incidents, &j->n_incidents, 0);
 	mo_desc_copy(&incident_desc, MO_ADD(j, incidents, &incident_desc), r->incident);
-	j->cycles = j->cycles > 0 && j->last_signature_checkpoint == r->iteration ? j->cycles + 1 : 1;
+	j->cycles =
+		j->cycles > 0 && j->last_signature_checkpoint == r->iteration ? j->cycles + 1 : 1;
 	j->same_failures = r->value;
 	mo_str_set(&j->last_signature, r->text);
 	j->last_signature_checkpoint = r->iteration;
@@ -499,7 +520,8 @@ static int on_incident(struct core *c, const struct record *r)
 static int on_checkpoint(struct core *c, const struct record *r)
 {
 	struct job *j = job_of(c, r);
-	struct checkpoint *k = j && r->checkpoint ? checkpoint_edit(j, r->checkpoint->iteration) : NULL;
+	struct checkpoint *k =
+		j && r->checkpoint ? checkpoint_edit(j, r->checkpoint->iteration) : NULL;
 
 	if (!k)
 		return -EINVAL;
@@ -540,14 +562,40 @@ static int on_clock(struct core *c, const struct record *r)
 }
 
 static int (*const updates[_REC_N])(struct core *c, const struct record *r) = {
-	[REC_CONTROLLER] = on_controller, [REC_SUBMIT] = on_submit, [REC_JOB] = on_job, [REC_INTENT] = on_intent, [REC_SCAN] = on_scan, [REC_PLACE] = on_place,
-	[REC_ACCEPT] = on_accept, [REC_NOTES] = on_notes, [REC_FAIL] = on_fail, [REC_GONE] = on_gone, [REC_FORGOTTEN] = on_forgotten,
-	[REC_NODE] = update_node, [REC_NODE_STATE] = update_node_state, [REC_DRAIN] = update_drain, [REC_ACK] = update_ack, [REC_LEAVING] = update_leaving, [REC_STRANGE] = update_strange,
-	[REC_WAIT_NODE] = on_wait_node, [REC_HUNG] = on_hung, [REC_INCIDENT] = on_incident, [REC_CHECKPOINT] = on_checkpoint,
-	[REC_TOKEN] = update_token, [REC_TOKEN_REVOKED] = update_token_revoked, [REC_EVENT] = on_event,
-	[REC_HEALTH] = update_health, [REC_CHECK] = update_check, [REC_MEASURED] = update_measured, [REC_CLOCK] = on_clock,
-	[REC_TOKEN_USED] = update_token_used, [REC_NODE_TOKEN] = update_node_token,
-	[REC_RESTORED] = update_restored, [REC_OBEYS] = update_obeys, [REC_DISCARD] = update_discard, [REC_CONFIG] = update_config,
+	[REC_CONTROLLER] = on_controller,
+	[REC_SUBMIT] = on_submit,
+	[REC_JOB] = on_job,
+	[REC_INTENT] = on_intent,
+	[REC_SCAN] = on_scan,
+	[REC_PLACE] = on_place,
+	[REC_ACCEPT] = on_accept,
+	[REC_NOTES] = on_notes,
+	[REC_FAIL] = on_fail,
+	[REC_GONE] = on_gone,
+	[REC_FORGOTTEN] = on_forgotten,
+	[REC_NODE] = update_node,
+	[REC_NODE_STATE] = update_node_state,
+	[REC_DRAIN] = update_drain,
+	[REC_ACK] = update_ack,
+	[REC_LEAVING] = update_leaving,
+	[REC_STRANGE] = update_strange,
+	[REC_WAIT_NODE] = on_wait_node,
+	[REC_HUNG] = on_hung,
+	[REC_INCIDENT] = on_incident,
+	[REC_CHECKPOINT] = on_checkpoint,
+	[REC_TOKEN] = update_token,
+	[REC_TOKEN_REVOKED] = update_token_revoked,
+	[REC_EVENT] = on_event,
+	[REC_HEALTH] = update_health,
+	[REC_CHECK] = update_check,
+	[REC_MEASURED] = update_measured,
+	[REC_CLOCK] = on_clock,
+	[REC_TOKEN_USED] = update_token_used,
+	[REC_NODE_TOKEN] = update_node_token,
+	[REC_RESTORED] = update_restored,
+	[REC_OBEYS] = update_obeys,
+	[REC_DISCARD] = update_discard,
+	[REC_CONFIG] = update_config,
 };
 
 int core_update(struct core *c, const struct record *r)

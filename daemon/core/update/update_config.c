@@ -1,4 +1,5 @@
-/* update.c's part for REC_CONFIG: from then on the job is what its node's files say. Called by core_update() only. */
+/* update.c's part for REC_CONFIG: from then on the job is what its node's files say. Called by
+ * core_update() only. */
 #include "daemon/core/update/update_config.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* update.c's part for a state that was restored, and for nodes that know more than it does. Called by
- * core_update() only; what an incarnation is says state/incarnation.h. */
+/* update.c's part for a state that was restored, and for nodes that know more than it does.
+ * Called by core_update() only; what an incarnation is says state/incarnation.h. */
 #include "daemon/core/update/update_incarnation.h"
 
 #include <errno.h>
@@ -9,15 +9,16 @@
 #include "daemon/core/update/edit.h"
 #include "lib/base/parse.h"
 
-#define DISCARD_MAX 64                 /* of one node; older ones were obeyed long ago */
+#define DISCARD_MAX 64 /* of one node; older ones were obeyed long ago */
 
 static int64_t next_multiple(int64_t n, int64_t of)
 {
 	return (n / of + 1) * of;
 }
 
-/* Above whatever was used in the seconds since the count began: also when the same backup, or another one, is restored again,
- * it leaps over what the incarnations between used. n: what the backup knows; it is beyond that only by a burst. */
+/* Above whatever was used in the seconds since the count began: also when the same backup, or
+ * another one, is restored again, it leaps over what the incarnations between used. n: what the
+ * backup knows; it is beyond that only by a burst. */
 static int64_t leap(int64_t n, int64_t by, int64_t each_second, int64_t seconds)
 {
 	int64_t to = by + each_second * MO_MIN(MO_MAX(seconds, 0), RESTORED_S_MAX);
@@ -30,7 +31,8 @@ static int64_t epoch_second(int64_t epoch)
 	return epoch / EPOCH_STARTS;
 }
 
-/* What the controllers of before did after the backup is not known: no number of them may be used again. */
+/* What the controllers of before did after the backup is not known: no number of them may be
+ * used again. */
 static void restored(struct state *s, int64_t now)
 {
 	if (s->born == MO_NONE)
@@ -38,15 +40,18 @@ static void restored(struct state *s, int64_t now)
 	s->restored_jobs = s->next_job;
 	s->restored_wait = MO_NONE;
 	s->next_job = leap(s->next_job - 1, RESTORED_JOBS, RESTORED_JOBS_S, now - s->born) + 1;
-	s->next_event_seq = leap(s->next_event_seq - 1, RESTORED_EVENTS, RESTORED_EVENTS_S, now - s->born) + 1;
+	s->next_event_seq =
+		leap(s->next_event_seq - 1, RESTORED_EVENTS, RESTORED_EVENTS_S, now - s->born) + 1;
 	for (size_t i = 0; i < s->n_jobs; i++) {
 		struct job *j = &s->jobs[i];
 		int64_t born = MO_MAX(j->created_at - INCARNATION_ZERO_US, 0) / 1000000;
 
 		if (job_state_final(j->state))
 			continue;
-		j->unheard = true;             /* it may have trained on since, and what it saved is its own */
-		j->attempt_floor = leap(job_next_attempt(j) - 1, RESTORED_ATTEMPTS, RESTORED_ATTEMPTS_S, now - born);
+		/* it may have trained on since, and what it saved is its own */
+		j->unheard = true;
+		j->attempt_floor = leap(job_next_attempt(j) - 1, RESTORED_ATTEMPTS,
+					RESTORED_ATTEMPTS_S, now - born);
 	}
 	for (size_t i = 0; i < s->n_nodes; i++) {
 		s->nodes[i].unseen = true;
@@ -56,7 +61,8 @@ static void restored(struct state *s, int64_t now)
 
 int update_restored(struct core *c, const struct record *r)
 {
-	if (r->value == MO_NONE || r->value <= c->owned.epoch || (r->flag && r->iteration == MO_NONE))
+	if (r->value == MO_NONE || r->value <= c->owned.epoch ||
+	    (r->flag && r->iteration == MO_NONE))
 		return -EINVAL;
 	if (r->flag)
 		restored(&c->owned, epoch_second(r->value));
@@ -85,18 +91,22 @@ static void strs_clear(char ***strs, size_t *n)
 	*n = 0;
 }
 
-/* A number that was seen is used up, where a backup may not know of it: nodes are believed there, but not about numbers that nobody gave in all that time. */
+/* A number that was seen is used up, where a backup may not know of it: nodes are believed
+ * there, but not about numbers that nobody gave in all that time. */
 static void used_up(struct state *s, const char *name)
 {
 	const char *dot = mo_starts_with(name, "j-") ? strstr(name, ".a") : NULL;
-	_cleanup_(mo_freep) char *number = dot ? mo_strndup(name + 2, (size_t)(dot - name - 2)) : NULL;
+	_cleanup_(mo_freep) char *number =
+		dot ? mo_strndup(name + 2, (size_t)(dot - name - 2)) : NULL;
 	int64_t id, attempt;
 	struct job *j;
 
-	if (!number || mo_parse_i64(number, 1, INT64_MAX, &id) < 0 || mo_parse_i64(dot + 2, 1, INT64_MAX / 2, &attempt) < 0)
+	if (!number || mo_parse_i64(number, 1, INT64_MAX, &id) < 0 ||
+	    mo_parse_i64(dot + 2, 1, INT64_MAX / 2, &attempt) < 0)
 		return;
 	j = job_edit(s, id);
-	if (j && s->restored_jobs != MO_NONE && id < s->restored_jobs && attempt > j->attempt && attempt - j->attempt < RESTORED_UNKNOWN_MAX && !job_state_final(j->state))
+	if (j && s->restored_jobs != MO_NONE && id < s->restored_jobs && attempt > j->attempt &&
+	    attempt - j->attempt < RESTORED_UNKNOWN_MAX && !job_state_final(j->state))
 		j->attempt_floor = MO_MAX(j->attempt_floor, attempt);
 }
 

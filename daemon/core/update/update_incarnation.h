@@ -4,13 +4,14 @@
 #include "daemon/core/state/record.h"
 
 #define RESTORED_JOBS 1000000
-#define RESTORED_UNKNOWN_MAX 1000000   /* attempts after the backup that a node is believed to know of */
-#define RESTORED_JOBS_S 100                        /* more than anybody submits for long */
+/* attempts after the backup that a node is believed to know of */
+#define RESTORED_UNKNOWN_MAX 1000000
+#define RESTORED_JOBS_S 100 /* more than anybody submits for long */
 #define RESTORED_ATTEMPTS 1000
 #define RESTORED_ATTEMPTS_S 1
 #define RESTORED_EVENTS 1000000000LL
 #define RESTORED_EVENTS_S 1000000LL
-#define RESTORED_S_MAX (36500 * 86400LL)           /* whatever a clock says */
+#define RESTORED_S_MAX (36500 * 86400LL) /* whatever a clock says */
 
 int update_restored(struct core *c, const struct record *r);
 int update_obeys(struct core *c, const struct record *r);

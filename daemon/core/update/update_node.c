@@ -1,4 +1,5 @@
-/* update.c's part for nodes: the record types that change a node, and the wait for checks on nodes. Called by core_update() only. */
+/* update.c's part for nodes: the record types that change a node, and the wait for checks on
+ * nodes. Called by core_update() only. */
 #include "daemon/core/update/update_node.h"
 
 #include <errno.h>
@@ -8,8 +9,9 @@
 #include "daemon/core/update/attempt.h"
 #include "daemon/core/update/edit.h"
 
-#define PAST_MAX 16                         /* replaced boots and agent instances remembered per node */
-#define EVIDENCE_LINES_MAX 40               /* of one incident, with what its nodes' checks found */
+/* replaced boots and agent instances remembered per node */
+#define PAST_MAX 16
+#define EVIDENCE_LINES_MAX 40 /* of one incident, with what its nodes' checks found */
 
 /* Nodes stand in name order; their live parts move along. */
 static struct node *node_insert(struct core *c, const char *name)
@@ -61,7 +63,8 @@ static void check_node_gone(struct job *j, const char *node)
 	j->n_check_nodes = kept;
 }
 
-/* What was found in another boot says nothing about this one, and who waits for it waits in vain. */
+/* What was found in another boot says nothing about this one, and who waits for it waits in
+ * vain. */
 static void health_boot(struct core *c, struct node *n, struct live *l)
 {
 	mo_desc_free(&node_health_desc, n->health);
@@ -154,7 +157,8 @@ int update_node_state(struct core *c, const struct record *r)
 		struct step *st = j ? step_edit(j, j->attempt, r->node) : NULL;
 
 		core_touch(c, l->jobs[i]);
-		for (int64_t k = st ? st->first_rank : 0; st && k < st->first_rank + st->n_ranks && (size_t)k < j->n_ranks; k++) {
+		for (int64_t k = st ? st->first_rank : 0;
+		     st && k < st->first_rank + st->n_ranks && (size_t)k < j->n_ranks; k++) {
 			struct rank *rank = &j->ranks[k];
 
 			if (rank->state == RANK_RUNNING && n->state == NODE_DOWN)
@@ -168,7 +172,12 @@ int update_node_state(struct core *c, const struct record *r)
 }
 
 /* Findings that a person has seen (node.waived, node.acked), each with where its counter stood. */
-struct seen { char ***names; size_t *n; int64_t **counts; size_t *n_counts; };
+struct seen {
+	char ***names;
+	size_t *n;
+	int64_t **counts;
+	size_t *n_counts;
+};
 
 static struct seen waived_of(struct node *n)
 {
@@ -243,7 +252,8 @@ int update_drain(struct core *c, const struct record *r)
 	mo_str_set(&n->drain_when, r->cause);
 	mo_str_set(&n->drain_reason, r->text);
 	if (!r->flag && n->state == NODE_UP)
-		mo_str_set(&n->reason, NULL);      /* of earlier versions: they kept the drain's there */
+		/* of earlier versions: they kept the drain's there */
+		mo_str_set(&n->reason, NULL);
 	for (size_t i = 0; i < l->n_jobs; i++)
 		core_touch(c, l->jobs[i]);
 	c->queue_dirty = true;
@@ -275,7 +285,8 @@ static const struct check_result *finding_named(const struct node_health *h, con
 	return NULL;
 }
 
-/* A finding that is OK counts again the next time; while first looks are not done, what is missing is not OK. */
+/* A finding that is OK counts again the next time; while first looks are not done, what is
+ * missing is not OK. */
 static void seen_keep(const struct seen *s, const struct node_health *h)
 {
 	char **names = *s->names;
@@ -372,7 +383,9 @@ static void add_evidence(struct job *j, const struct record *r)
 	if (!inc || inc->attempt != r->attempt)
 		return;
 	for (size_t i = 0; i < r->n_texts; i++)
-		if (inc->n_evidence < EVIDENCE_LINES_MAX && mo_enum_parse((const char *const *)inc->evidence, inc->n_evidence, r->texts[i]) < 0)
+		if (inc->n_evidence < EVIDENCE_LINES_MAX &&
+		    mo_enum_parse((const char *const *)inc->evidence, inc->n_evidence,
+				  r->texts[i]) < 0)
 			mo_strs_add(&inc->evidence, &inc->n_evidence, r->texts[i]);
 }
 

@@ -10,4 +10,5 @@ int update_ack(struct core *c, const struct record *r);
 int update_leaving(struct core *c, const struct record *r);
 int update_health(struct core *c, const struct record *r);
 int update_check(struct core *c, const struct record *r);
-void checks_over(struct core *c, struct job *j);                 /* the wait for checks ends, whatever they say */
+/* the wait for checks ends, whatever they say */
+void checks_over(struct core *c, struct job *j);

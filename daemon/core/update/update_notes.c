@@ -1,4 +1,5 @@
-/* update.c's part for REC_NOTES: what the notes of a step change in its job. Notes of an older attempt change only their own step. Called by core_update() only. */
+/* update.c's part for REC_NOTES: what the notes of a step change in its job. Notes of an older
+ * attempt change only their own step. Called by core_update() only. */
 #include "daemon/core/update/update_notes.h"
 
 #include "daemon/core/state/progress.h"
@@ -11,12 +12,15 @@
 #include "lib/base/line.h"
 
 #define LEFT_OUT_MAX (1LL << 52)
-#define STUCK_MAX 4096             /* processes of one step that cannot be killed */
+#define STUCK_MAX 4096 /* processes of one step that cannot be killed */
 
 /* The step's own ranks only: a node speaks for no other. */
 static struct rank *rank_of(struct job *j, const struct step *st, const struct note *n)
 {
-	return n->rank >= st->first_rank && n->rank < st->first_rank + st->n_ranks && (uint64_t)n->rank < j->n_ranks ? &j->ranks[n->rank] : NULL;
+	return n->rank >= st->first_rank && n->rank < st->first_rank + st->n_ranks &&
+			       (uint64_t)n->rank < j->n_ranks
+		       ? &j->ranks[n->rank]
+		       : NULL;
 }
 
 static void rank_exit(struct rank *k, int64_t code, int64_t signal, const char *cause)
@@ -32,7 +36,8 @@ static void rank_exit(struct rank *k, int64_t code, int64_t signal, const char *
 /* The ranks of a step about which no exit status will come any more. */
 static void close_ranks(struct job *j, const struct step *st, const char *cause)
 {
-	for (int64_t r = st->first_rank; r < st->first_rank + st->n_ranks && (uint64_t)r < j->n_ranks; r++)
+	for (int64_t r = st->first_rank;
+	     r < st->first_rank + st->n_ranks && (uint64_t)r < j->n_ranks; r++)
 		if (!j->ranks[r].exit)
 			rank_exit(&j->ranks[r], MO_NONE, MO_NONE, cause);
 }
@@ -87,8 +92,10 @@ static void on_exit_note(struct job *j, struct step *st, const struct note *n, i
 
 		mo_strs_add(&k->tail, &k->n_tail, line);
 	}
-	/* Supervisors of earlier versions do not say that they were told to end; but nobody here ordered it. */
-	if (mo_streq(n->cause, "stopped") && j->intent == INTENT_NONE && !j->failed && j->state != JOB_STOPPING)
+	/* Supervisors of earlier versions do not say that they were told to end; but nobody here
+	 * ordered it. */
+	if (mo_streq(n->cause, "stopped") && j->intent == INTENT_NONE && !j->failed &&
+	    j->state != JOB_STOPPING)
 		st->outside = true;
 	st->n_exited++;
 	if (!good)
@@ -105,23 +112,28 @@ static void phase_set(struct job *j, int phase, int64_t time)
 	j->phase = phase;
 }
 
-/* What passed before the sample of an iteration that came from another phase: up to the beginning of that iteration, not up to the beat that told it. */
+/* What passed before the sample of an iteration that came from another phase: up to the
+ * beginning of that iteration, not up to the beat that told it. */
 static void charge_until_began(struct job *j, const struct sample *s, int64_t at)
 {
 	int category = ledger_category(j);
 	bool known = s->step_ms != MO_NONE_F && s->step_ms >= 0 && s->step_ms < 1e12;
 
-	if (category == GPU_INIT || category == GPU_LOAD || category == GPU_LAUNCH || category == GPU_SAVE)
+	if (category == GPU_INIT || category == GPU_LOAD || category == GPU_LAUNCH ||
+	    category == GPU_SAVE)
 		ledger_charge_as(j, at - (known ? (int64_t)(s->step_ms * 1000) : 0), category);
 	else if (category >= 0)
 		ledger_charge(j, at);
 }
 
-/* `at` is when it was written; without that `told` counts, the highest iteration in the same record: the time since the last one is shared by all of them. */
-static void on_sample(struct job *j, const struct step *st, const struct note *n, int64_t attempt, int64_t at, int64_t time, int64_t sample_time, int64_t told)
+/* `at` is when it was written; without that `told` counts, the highest iteration in the same
+ * record: the time since the last one is shared by all of them. */
+static void on_sample(struct job *j, const struct step *st, const struct note *n, int64_t attempt,
+		      int64_t at, int64_t time, int64_t sample_time, int64_t told)
 {
 	struct rank *k = rank_of(j, st, n);
-	int64_t iteration = n->sample->iteration, from = j->iteration != MO_NONE ? j->iteration : MO_MAX(j->resume, 0);
+	int64_t iteration = n->sample->iteration,
+		from = j->iteration != MO_NONE ? j->iteration : MO_MAX(j->resume, 0);
 
 	samples_add(j, n->sample, attempt, sample_time);
 	if (k) {
@@ -133,7 +145,8 @@ static void on_sample(struct job *j, const struct step *st, const struct note *n
 	charge_until_began(j, n->sample, at);
 	j->phase = PHASE_TRAIN;
 	if (ledger_category(j) < 0)
-		ledger_charge_train(j, at, from, n->time != MO_NONE ? iteration : MO_MAX(iteration, told));
+		ledger_charge_train(j, at, from,
+				    n->time != MO_NONE ? iteration : MO_MAX(iteration, told));
 	j->iteration = iteration;
 	j->progress_at = time;
 	j->watermark = MO_MAX(j->watermark, iteration);
@@ -141,7 +154,8 @@ static void on_sample(struct job *j, const struct step *st, const struct note *n
 }
 
 /* at: when the note was written, in core time; r->time when that is not known. */
-static void on_current(struct job *j, struct step *st, const struct note *n, const struct record *r, int64_t at, int64_t sample_time, int64_t told)
+static void on_current(struct job *j, struct step *st, const struct note *n, const struct record *r,
+		       int64_t at, int64_t sample_time, int64_t told)
 {
 	switch (n->kind) {
 	case NOTE_STARTED: on_started(j, st, n); break;
@@ -170,7 +184,12 @@ static void on_current(struct job *j, struct step *st, const struct note *n, con
 	case NOTE_REFUSED: prepared_add(j, st, n); break;
 	case NOTE_EXIT: on_exit_note(j, st, n, r->time); break;
 	case NOTE_LOST: close_ranks(j, st, "supervisor-lost"); break;
-	case NOTE_GONE: close_ranks(j, st, st->lost ? "supervisor-lost" : st->refused ? "not-started" : "gone"); break;
+	case NOTE_GONE:
+		close_ranks(j, st,
+			    st->lost      ? "supervisor-lost"
+			    : st->refused ? "not-started"
+					  : "gone");
+		break;
 	default: break;
 	}
 	waterfall_changed(j, at);
@@ -213,7 +232,8 @@ static bool only_stuck(const struct job *j, const struct step *st)
 {
 	if (st->n_stuck_pids == 0 || st->gone)
 		return false;
-	for (int64_t r = st->first_rank; r < st->first_rank + st->n_ranks && (uint64_t)r < j->n_ranks; r++) {
+	for (int64_t r = st->first_rank;
+	     r < st->first_rank + st->n_ranks && (uint64_t)r < j->n_ranks; r++) {
 		bool stuck = false;
 
 		for (size_t i = 0; i < st->n_stuck_pids; i++)
@@ -228,7 +248,8 @@ void update_notes(struct job *j, const struct record *r)
 {
 	struct step *st = step_edit(j, r->attempt, r->node);
 	int64_t told = MO_NONE, newest_note = MO_NONE, last_sample = MO_NONE;
-	int64_t oldest_age = MO_MAX(r->time - j->created_at, 0);   /* nothing of a job happened before it was there */
+	/* nothing of a job happened before it was there */
+	int64_t oldest_age = MO_MAX(r->time - j->created_at, 0);
 
 	for (size_t i = 0; i < r->n_notes; i++) {
 		const struct note *n = &r->notes[i];
@@ -246,7 +267,9 @@ void update_notes(struct job *j, const struct record *r)
 		if (n->kind == NOTE_SAMPLE)
 			last_sample = MO_MAX(last_sample, r->time - age);
 		if (n->left_out > 0)
-			j->left_out = MO_MIN(MO_MAX(j->left_out, 0) + MO_MIN(n->left_out, LEFT_OUT_MAX), LEFT_OUT_MAX);
+			j->left_out =
+				MO_MIN(MO_MAX(j->left_out, 0) + MO_MIN(n->left_out, LEFT_OUT_MAX),
+				       LEFT_OUT_MAX);
 		st->accepted = true;
 		if (r->attempt == j->attempt)
 			on_current(j, st, n, r, r->time - age, last_sample, told);

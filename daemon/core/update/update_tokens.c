@@ -1,4 +1,5 @@
-/* update.c's part for tokens; which of them go with a change says rules/tokens.c. Called by core_update() only. */
+/* update.c's part for tokens; which of them go with a change says rules/tokens.c. Called by
+ * core_update() only. */
 #include "daemon/core/update/update_tokens.h"
 
 #include <errno.h>
@@ -21,7 +22,8 @@ int update_token(struct core *c, const struct record *r)
 	for (size_t i = s->n_tokens; r->token->from && r->token->user && i > 0; i--) {
 		const struct token *k = &s->tokens[i - 1];
 
-		if (token_bound_to(k, r->token->user) && k->from && !k->used && !mo_streq(k->id, r->token->from))
+		if (token_bound_to(k, r->token->user) && k->from && !k->used &&
+		    !mo_streq(k->id, r->token->from))
 			drop(s, k);
 	}
 	from = token_edit(s, r->token->from);
@@ -37,8 +39,11 @@ static void forget_put_out(struct state *s)
 	int64_t oldest = INT64_MAX;
 
 	for (size_t i = 0; i < s->n_tokens; i++)
-		if (!s->tokens[i].revoked && (token_is_join(&s->tokens[i]) || token_is_unbound(&s->tokens[i])))
-			oldest = token_is_unbound(&s->tokens[i]) ? 0 : MO_MIN(oldest, s->tokens[i].created_at);
+		if (!s->tokens[i].revoked &&
+		    (token_is_join(&s->tokens[i]) || token_is_unbound(&s->tokens[i])))
+			oldest = token_is_unbound(&s->tokens[i])
+					 ? 0
+					 : MO_MIN(oldest, s->tokens[i].created_at);
 	for (size_t i = s->n_tokens; i > 0; i--)
 		if (s->tokens[i - 1].revoked_at != MO_NONE && s->tokens[i - 1].revoked_at < oldest)
 			drop(s, &s->tokens[i - 1]);
@@ -67,7 +72,8 @@ int update_token_revoked(struct core *c, const struct record *r)
 
 int update_token_used(struct core *c, const struct record *r)
 {
-	struct token *k = token_edit(&c->owned, r->text), *from = k ? token_edit(&c->owned, k->from) : NULL;
+	struct token *k = token_edit(&c->owned, r->text),
+		     *from = k ? token_edit(&c->owned, k->from) : NULL;
 
 	if (!k)
 		return -EINVAL;

@@ -1,6 +1,9 @@
-/* Verification of a checkpoint after its save, by helpers on the job's nodes: what the engine said is whole, is it? One at a time per job, the newest first. At level crc its files are
- * read in parts spread over the nodes, then put together on one; at other levels one look is all. Which node does what follows from the state: a node that is down passes its part on.
- * An answer that is no judgement (the helper failed, was late) leaves the checkpoint as it was announced: it is judged before the next attempt. Changes are made by update.c's calls only. */
+/* Verification of a checkpoint after its save, by helpers on the job's nodes: what the engine
+ * said is whole, is it? One at a time per job, the newest first. At level crc its files are read
+ * in parts spread over the nodes, then put together on one; at other levels one look is all.
+ * Which node does what follows from the state: a node that is down passes its part on. An answer
+ * that is no judgement (the helper failed, was late) leaves the checkpoint as it was announced:
+ * it is judged before the next attempt. Changes are made by update.c's calls only. */
 #include "daemon/core/update/verify.h"
 
 #include <string.h>
@@ -11,8 +14,10 @@
 #include "lib/base/parse.h"
 #include "lib/model/limits.h"
 
-#define PARTS_MAX 16                   /* bounds what one save costs the storage: parts x the agents' verify_bandwidth */
-#define ORDERS 32                      /* order numbers of one verification: its parts and the one that joins them */
+/* bounds what one save costs the storage: parts x the agents' verify_bandwidth */
+#define PARTS_MAX 16
+/* order numbers of one verification: its parts and the one that joins them */
+#define ORDERS 32
 
 static int64_t order_number(const struct job *j, int64_t part)
 {
@@ -22,13 +27,15 @@ static int64_t order_number(const struct job *j, int64_t part)
 /* It was announced by this attempt, and nobody tried yet. */
 static bool wanted(const struct job *j, const struct checkpoint *c)
 {
-	return c->state == CKPT_COMPLETE && c->attempt == j->attempt && c->verified_at == MO_NONE && !c->reason;
+	return c->state == CKPT_COMPLETE && c->attempt == j->attempt && c->verified_at == MO_NONE &&
+	       !c->reason;
 }
 
 void verify_begin(struct job *j)
 {
 	if (j->spec.engine.layout.unnumbered)
-		return;                    /* whoever announced it has looked; now it may be written over */
+		/* whoever announced it has looked; now it may be written over */
+		return;
 	if (j->verify != MO_NONE || j->n_places == 0 || j->failed || !j->checkpoint_dir)
 		return;
 	if (j->doubt) {
@@ -43,7 +50,9 @@ void verify_begin(struct job *j)
 			continue;
 		j->verify = j->checkpoints[i - 1].iteration;
 		j->verify_serial++;
-		j->verify_parts = mo_streq(j->spec.recipe.checkpoint.verify, "crc") ? MO_MIN((int64_t)j->n_places, PARTS_MAX) : 1;
+		j->verify_parts = mo_streq(j->spec.recipe.checkpoint.verify, "crc")
+					  ? MO_MIN((int64_t)j->n_places, PARTS_MAX)
+					  : 1;
 		j->verify_done = 0;
 		return;
 	}
@@ -54,7 +63,8 @@ void verify_end(struct job *j)
 	j->verify = MO_NONE;
 }
 
-/* Whether this part is still to be done now; part verify_parts joins them, when there are several and all are done. */
+/* Whether this part is still to be done now; part verify_parts joins them, when there are
+ * several and all are done. */
 static bool open_part(const struct job *j, int64_t part)
 {
 	int64_t all = (1LL << j->verify_parts) - 1;
@@ -79,7 +89,9 @@ static const char *part_node(const struct state *s, const struct job *j, int64_t
 
 const char *verify_node(const struct state *s, const struct job *j, int64_t part)
 {
-	return j->verify != MO_NONE && part <= j->verify_parts && open_part(j, part) ? part_node(s, j, part) : NULL;
+	return j->verify != MO_NONE && part <= j->verify_parts && open_part(j, part)
+		       ? part_node(s, j, part)
+		       : NULL;
 }
 
 int64_t verify_next(const struct state *s, const struct job *j, const char *node, int64_t part)
@@ -101,7 +113,8 @@ void verify_command(const struct job *j, int64_t part, struct command *ret)
 
 	const char *level = j->spec.recipe.checkpoint.verify;
 
-	/* Whether it lies in checkpoint.dir is asked first, and a job that has ended waits for it: no data is read. */
+	/* Whether it lies in checkpoint.dir is asked first, and a job that has ended waits for
+	 * it: no data is read. */
 	mo_str_set(&ret->level, j->doubt ? "marker" : level ? level : "sizes");
 	ret->only = j->verify;
 	ret->doubt = mo_strdup(j->doubt);
@@ -129,7 +142,9 @@ static void judged(struct checkpoint *c, const struct found_checkpoint *f, int64
 {
 	if (!f || !f->complete) {
 		c->state = CKPT_TORN;
-		mo_str_set(&c->reason, !f ? "not found in checkpoint.dir" : f->reason ? f->reason : "incomplete");
+		mo_str_set(&c->reason, !f          ? "not found in checkpoint.dir"
+				       : f->reason ? f->reason
+						   : "incomplete");
 		return;
 	}
 	c->state = CKPT_VERIFIED;
@@ -159,7 +174,8 @@ void verify_result(struct job *j, const struct scan_result *r, int64_t time)
 	}
 	while (r->attempt != order_number(j, part))
 		part++;
-	if (c && c->state == CKPT_COMPLETE && !r->error && f && f->complete && part < j->verify_parts && j->verify_parts > 1) {
+	if (c && c->state == CKPT_COMPLETE && !r->error && f && f->complete &&
+	    part < j->verify_parts && j->verify_parts > 1) {
 		j->verify_done |= 1LL << part;
 		return;
 	}

@@ -2,11 +2,15 @@
 #pragma once
 #include "daemon/core/state/state.h"
 
-void verify_begin(struct job *j);                                /* the newest that waits for it, unless one is under way */
+/* the newest that waits for it, unless one is under way */
+void verify_begin(struct job *j);
 void verify_end(struct job *j);
-int64_t verify_next(const struct state *s, const struct job *j, const char *node, int64_t part); /* the next part from `part` on that this node is to do; -1 = none */
-const char *verify_node(const struct state *s, const struct job *j, int64_t part); /* that is to do this part now; NULL = none, or done */
-int64_t verify_order(const struct job *j, int64_t part);         /* the order's number, by which its answer is known */
+/* the next part from `part` on that this node is to do; -1 = none */
+int64_t verify_next(const struct state *s, const struct job *j, const char *node, int64_t part);
+/* that is to do this part now; NULL = none, or done */
+const char *verify_node(const struct state *s, const struct job *j, int64_t part);
+/* the order's number, by which its answer is known */
+int64_t verify_order(const struct job *j, int64_t part);
 void verify_command(const struct job *j, int64_t part, struct command *ret);
 bool verify_awaits(const struct job *j, const struct scan_result *r);
 void verify_result(struct job *j, const struct scan_result *r, int64_t time);

@@ -24,16 +24,16 @@ static void wake_verify(struct core *c, const struct record *r)
 void wake_changed(struct core *c, const struct record *r)
 {
 	switch (r->type) {
-	case REC_JOB: case REC_PLACE: case REC_FAIL: case REC_INTENT:
-		ids_add(&c->wake_jobs, &c->n_wake_jobs, r->job);
-		break;
-	case REC_NOTES: case REC_GONE:
+	case REC_JOB:
+	case REC_PLACE:
+	case REC_FAIL:
+	case REC_INTENT: ids_add(&c->wake_jobs, &c->n_wake_jobs, r->job); break;
+	case REC_NOTES:
+	case REC_GONE:
 		wake_node(c, r->node);
 		wake_verify(c, r);
 		break;
-	case REC_SCAN:
-		wake_verify(c, r);
-		break;
+	case REC_SCAN: wake_verify(c, r); break;
 	case REC_CHECK:
 		for (size_t i = 0; r->flag && i < r->n_texts; i++)
 			wake_node(c, r->texts[i]);

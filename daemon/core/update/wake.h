@@ -5,4 +5,4 @@
 #include "daemon/core/state/record.h"
 
 void wake_node(struct core *c, const char *node);
-void wake_changed(struct core *c, const struct record *r);      /* after each record */
+void wake_changed(struct core *c, const struct record *r); /* after each record */

@@ -1,4 +1,5 @@
-/* A node as a text tree (see draw_node.h). Columns that nobody needs to know go first where the terminal is narrow. */
+/* A node as a text tree (see draw_node.h). Columns that nobody needs to know go first where the
+ * terminal is narrow. */
 #include "daemon/core/view/draw_node.h"
 
 #include <stdio.h>
@@ -34,7 +35,8 @@ const struct slot_trouble *draw_trouble(const struct node_drawing *d, size_t fro
 
 	for (size_t i = from; i < end; i++)
 		for (size_t k = 0; k < d->n_troubles; k++)
-			if (d->troubles[k].slot == d->info->gpus[i].index && (!found || (d->troubles[k].missing && !found->missing)))
+			if (d->troubles[k].slot == d->info->gpus[i].index &&
+			    (!found || (d->troubles[k].missing && !found->missing)))
 				found = &d->troubles[k];
 	return found;
 }
@@ -43,7 +45,9 @@ size_t draw_gpu_end(const struct nodeinfo *info, size_t i)
 {
 	size_t end = i + 1;
 
-	while (info->gpus[i].partition != MO_NONE && end < info->n_gpus && info->gpus[end].partition != MO_NONE && mo_streq(info->gpus[i].bdf, info->gpus[end].bdf))
+	while (info->gpus[i].partition != MO_NONE && end < info->n_gpus &&
+	       info->gpus[end].partition != MO_NONE &&
+	       mo_streq(info->gpus[i].bdf, info->gpus[end].bdf))
 		end++;
 	return end;
 }
@@ -62,7 +66,9 @@ char *draw_bytes(int64_t bytes)
 
 	if (bytes == MO_NONE || bytes < 0)
 		return mo_strdup("-");
-	return gb >= 1000 ? mo_printf("%.2f TB", gb / 1000) : gb >= 100 ? mo_printf("%.0f GB", gb) : mo_printf("%.1f GB", gb);
+	return gb >= 1000  ? mo_printf("%.2f TB", gb / 1000)
+	       : gb >= 100 ? mo_printf("%.0f GB", gb)
+			   : mo_printf("%.1f GB", gb);
 }
 
 static size_t parts_of(const char *list, char between)
@@ -102,7 +108,8 @@ char *draw_cores(const struct nodeinfo *info, size_t numa)
 /* The kernel numbers the NUMA nodes of a socket one after the other. */
 int64_t draw_socket(const struct nodeinfo *info, size_t numa)
 {
-	if (info->sockets == MO_NONE || info->sockets < 1 || info->n_numa == 0 || info->n_numa % (size_t)info->sockets)
+	if (info->sockets == MO_NONE || info->sockets < 1 || info->n_numa == 0 ||
+	    info->n_numa % (size_t)info->sockets)
 		return MO_NONE;
 	return (int64_t)(numa / (info->n_numa / (size_t)info->sockets));
 }
@@ -115,7 +122,8 @@ char *draw_summary(const struct nodeinfo *info)
 	if (info->cpu_model)
 		mo_buf_printf(&b, "%s, ", info->cpu_model);
 	if (info->sockets != MO_NONE && info->sockets > 0)
-		mo_buf_printf(&b, "%lld socket%s, ", (long long)info->sockets, info->sockets == 1 ? "" : "s");
+		mo_buf_printf(&b, "%lld socket%s, ", (long long)info->sockets,
+			      info->sockets == 1 ? "" : "s");
 	mo_buf_printf(&b, "%lld CPUs, %s", (long long)MO_MAX(info->cpus, 0), memory);
 	if (info->driver)
 		mo_buf_printf(&b, ", %s", info->driver);
@@ -125,7 +133,8 @@ char *draw_summary(const struct nodeinfo *info)
 }
 
 /* Pairs among the GPUs of a hive that the driver links by XGMI, and the weights seen. */
-static void link_words(const struct nodeinfo *info, const struct mo_idset *members, struct mo_buf *b)
+static void link_words(const struct nodeinfo *info, const struct mo_idset *members,
+		       struct mo_buf *b)
 {
 	size_t n = mo_idset_count(members), want = n * (n - 1) / 2, have = 0, n_weights = 0;
 	int64_t weights[WEIGHTS_MAX];
@@ -133,7 +142,9 @@ static void link_words(const struct nodeinfo *info, const struct mo_idset *membe
 	for (size_t i = 0; i < info->n_links; i++) {
 		const struct gpu_link *l = &info->links[i];
 		bool seen = false;
-		if (!mo_streq(l->type, "xgmi") || l->from < 0 || l->to < 0 || !mo_idset_has(members, (size_t)l->from) || !mo_idset_has(members, (size_t)l->to))
+		if (!mo_streq(l->type, "xgmi") || l->from < 0 || l->to < 0 ||
+		    !mo_idset_has(members, (size_t)l->from) ||
+		    !mo_idset_has(members, (size_t)l->to))
 			continue;
 		have += l->from < l->to;
 		for (size_t k = 0; k < n_weights; k++)
@@ -148,7 +159,11 @@ static void link_words(const struct nodeinfo *info, const struct mo_idset *membe
 	else
 		mo_buf_printf(b, ", %zu of %zu pairs linked", have, want);
 	for (size_t i = 0; i < n_weights; i++)
-		mo_buf_printf(b, "%s%lld", i ? ", " : n_weights > 1 ? " (weights " : " (weight ", (long long)weights[i]);
+		mo_buf_printf(b, "%s%lld",
+			      i               ? ", "
+			      : n_weights > 1 ? " (weights "
+					      : " (weight ",
+			      (long long)weights[i]);
 	mo_buf_str(b, n_weights ? ")\n" : "\n");
 }
 
@@ -160,7 +175,8 @@ char *draw_links(const struct nodeinfo *info)
 		_cleanup_(mo_idset_done) struct mo_idset members = { 0 };
 		bool first = info->gpus[i].hive != NULL;
 		for (size_t k = 0; k < info->n_gpus && first; k++) {
-			if (!mo_streq(info->gpus[k].hive, info->gpus[i].hive) || info->gpus[k].index < 0)
+			if (!mo_streq(info->gpus[k].hive, info->gpus[i].hive) ||
+			    info->gpus[k].index < 0)
 				continue;
 			first = k >= i;
 			mo_idset_add(&members, (size_t)info->gpus[k].index);
@@ -176,8 +192,16 @@ char *draw_links(const struct nodeinfo *info)
 
 /* ---- the table of GPUs: one row per GPU, cells of which some columns are shown */
 enum { C_SLOT, C_TROUBLE, C_MODEL, C_PCI, C_MODE, C_MEMORY, C_RENDER, C_NIC, C_LINK, C_USE };
-struct row { char *cells[COLUMNS]; int64_t numa; };
-struct rows { struct row *items; size_t n; size_t width[COLUMNS]; bool shown[COLUMNS]; };
+struct row {
+	char *cells[COLUMNS];
+	int64_t numa;
+};
+struct rows {
+	struct row *items;
+	size_t n;
+	size_t width[COLUMNS];
+	bool shown[COLUMNS];
+};
 
 static void rows_done(struct rows *r)
 {
@@ -191,13 +215,16 @@ static char *span(const char *word, int64_t a, int64_t b)
 {
 	if (a == MO_NONE)
 		return NULL;
-	return a == b || b == MO_NONE ? mo_printf("%s%lld", word, (long long)a) : mo_printf("%s%lld-%lld", word, (long long)a, (long long)b);
+	return a == b || b == MO_NONE ? mo_printf("%s%lld", word, (long long)a)
+				      : mo_printf("%s%lld-%lld", word, (long long)a, (long long)b);
 }
 
 /* "mlx5_1 DOWN": what does not work is told beside the name, which every width has room for. */
 static char *nic_name(const char *name, const struct nic_info *n)
 {
-	return n && !mo_streq(n->state, "ACTIVE") ? mo_printf("%s %s", name, n->state ? n->state : "state unknown") : mo_strdup(name);
+	return n && !mo_streq(n->state, "ACTIVE")
+		       ? mo_printf("%s %s", name, n->state ? n->state : "state unknown")
+		       : mo_strdup(name);
 }
 
 static char *nic_words(const struct nic_info *n)
@@ -238,14 +265,19 @@ static void add_row(const struct node_drawing *d, size_t i, size_t end, struct r
 	r->numa = g->numa_node;
 	r->cells[C_SLOT] = span(end - i > 1 ? "GPUs " : "GPU ", g->index, last->index);
 	const struct slot_trouble *trouble = draw_trouble(d, i, end);
-	r->cells[C_TROUBLE] = trouble ? mo_strdup(trouble->missing ? "MISSING" : "see below") : NULL;
+	r->cells[C_TROUBLE] =
+		trouble ? mo_strdup(trouble->missing ? "MISSING" : "see below") : NULL;
 	r->cells[C_MODEL] = mo_strdup(g->model ? g->model : g->vendor);
 	r->cells[C_PCI] = mo_strdup(g->bdf);
 	if (g->compute_partition || g->memory_partition)
-		r->cells[C_MODE] = mo_printf("%s%s%s", g->compute_partition ? g->compute_partition : "", g->compute_partition && g->memory_partition ? "/" : "", g->memory_partition ? g->memory_partition : "");
+		r->cells[C_MODE] =
+			mo_printf("%s%s%s", g->compute_partition ? g->compute_partition : "",
+				  g->compute_partition && g->memory_partition ? "/" : "",
+				  g->memory_partition ? g->memory_partition : "");
 	_cleanup_(mo_freep) char *bytes = draw_bytes(g->vram_bytes);
 	if (g->vram_bytes != MO_NONE)
-		r->cells[C_MEMORY] = end - i > 1 ? mo_printf("%zu x %s", end - i, bytes) : mo_strdup(bytes);
+		r->cells[C_MEMORY] =
+			end - i > 1 ? mo_printf("%zu x %s", end - i, bytes) : mo_strdup(bytes);
 	r->cells[C_RENDER] = span("D", g->render_minor, last->render_minor);
 	r->cells[C_NIC] = g->nic ? nic_name(g->nic, draw_nic(d->info, g->nic)) : NULL;
 	r->cells[C_LINK] = nic_words(draw_nic(d->info, g->nic));
@@ -274,7 +306,8 @@ static void choose_columns(struct rows *rows, size_t room)
 static void add_plain(struct mo_buf *out, const char *s, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		bool c1 = i + 1 < n && (unsigned char)s[i] == 0xc2 && (unsigned char)s[i + 1] < 0xa0;
+		bool c1 =
+			i + 1 < n && (unsigned char)s[i] == 0xc2 && (unsigned char)s[i + 1] < 0xa0;
 		if ((unsigned char)s[i] < ' ' || s[i] == 0x7f || c1)
 			mo_buf_str(out, "?");
 		else
@@ -307,14 +340,16 @@ static void put_line(struct mo_buf *out, int width, const char *line)
 	mo_buf_str(out, "\n");
 }
 
-static void put_rows(const struct node_drawing *d, const struct rows *rows, int64_t numa, const char *stem, int width, struct mo_buf *out)
+static void put_rows(const struct node_drawing *d, const struct rows *rows, int64_t numa,
+		     const char *stem, int width, struct mo_buf *out)
 {
 	size_t left = 0, others = 0;
 
 	for (size_t i = 0; i < rows->n; i++)
 		left += rows->items[i].numa == numa;
 	for (size_t i = 0; i < d->info->n_nics; i++)
-		others += d->info->nics[i].numa_node == numa && !draw_nic_serves(d->info, d->info->nics[i].name);
+		others += d->info->nics[i].numa_node == numa &&
+			  !draw_nic_serves(d->info, d->info->nics[i].name);
 	for (size_t i = 0; i < rows->n; i++) {
 		_cleanup_(mo_buf_done) struct mo_buf line = { 0 };
 		if (rows->items[i].numa != numa)
@@ -322,14 +357,19 @@ static void put_rows(const struct node_drawing *d, const struct rows *rows, int6
 		mo_buf_printf(&line, "%s%s ", stem, --left || others ? "├─" : "└─");
 		for (size_t c = 0; c < COLUMNS; c++)
 			if (rows->shown[c])
-				mo_buf_printf(&line, "%-*s  ", (int)rows->width[c], rows->items[i].cells[c] ? rows->items[i].cells[c] : c == C_NIC ? "no NIC" : "");
+				mo_buf_printf(&line, "%-*s  ", (int)rows->width[c],
+					      rows->items[i].cells[c] ? rows->items[i].cells[c]
+					      : c == C_NIC            ? "no NIC"
+								      : "");
 		put_line(out, width, line.data);
 	}
 	for (size_t i = 0; i < d->info->n_nics; i++) {
 		const struct nic_info *n = &d->info->nics[i];
 		if (n->numa_node != numa || draw_nic_serves(d->info, n->name))
 			continue;
-		_cleanup_(mo_freep) char *name = nic_name(n->name, n), *words = nic_words(n), *line = mo_printf("%s%s NIC %s  %s", stem, --others ? "├─" : "└─", name, words);
+		_cleanup_(mo_freep) char *name = nic_name(n->name, n), *words = nic_words(n),
+					 *line = mo_printf("%s%s NIC %s  %s", stem,
+							   --others ? "├─" : "└─", name, words);
 		put_line(out, width, line);
 	}
 }
@@ -356,21 +396,28 @@ static bool make_rows(const struct node_drawing *d, struct rows *rows)
 		strays |= r->numa == MO_NONE;
 	}
 	for (size_t i = 0; i < d->info->n_nics; i++)
-		strays |= d->info->nics[i].numa_node == MO_NONE && !draw_nic_serves(d->info, d->info->nics[i].name);
+		strays |= d->info->nics[i].numa_node == MO_NONE &&
+			  !draw_nic_serves(d->info, d->info->nics[i].name);
 	if (rows->width[C_NIC])
 		rows->width[C_NIC] = MO_MAX(rows->width[C_NIC], strlen("no NIC"));
 	return strays;
 }
 
-static void put_numa(const struct node_drawing *d, size_t i, bool last, int width, struct mo_buf *out)
+static void put_numa(const struct node_drawing *d, size_t i, bool last, int width,
+		     struct mo_buf *out)
 {
 	const struct numa_node *n = &d->info->numa[i];
 	int64_t socket = draw_socket(d->info, i);
-	_cleanup_(mo_freep) char *cores = draw_cores(d->info, i), *memory = draw_bytes(n->mem_bytes);
-	_cleanup_(mo_freep) char *where = socket == MO_NONE ? mo_strdup("") : mo_printf(" (socket %lld)", (long long)socket);
-	_cleanup_(mo_freep) char *line = mo_printf("%s NUMA %lld%s  %s, %s%s%s", last ? "└─" : "├─", (long long)n->id, where, cores, memory, n->distances && *n->distances ? ", distances " : "",
-						   n->distances ? n->distances : "");
-	_cleanup_(mo_freep) char *cpus = mo_printf("%s  CPUs %s", last ? "  " : "│ ", n->cpus ? n->cpus : "");
+	_cleanup_(mo_freep) char *cores = draw_cores(d->info, i),
+				 *memory = draw_bytes(n->mem_bytes);
+	_cleanup_(mo_freep) char *where =
+		socket == MO_NONE ? mo_strdup("") : mo_printf(" (socket %lld)", (long long)socket);
+	_cleanup_(mo_freep) char *line =
+		mo_printf("%s NUMA %lld%s  %s, %s%s%s", last ? "└─" : "├─", (long long)n->id, where,
+			  cores, memory, n->distances && *n->distances ? ", distances " : "",
+			  n->distances ? n->distances : "");
+	_cleanup_(mo_freep) char *cpus =
+		mo_printf("%s  CPUs %s", last ? "  " : "│ ", n->cpus ? n->cpus : "");
 
 	put_line(out, width, line);
 	if (n->cpus && *n->cpus)
@@ -402,7 +449,8 @@ void draw_node_text(const struct node_drawing *d, struct mo_buf *out)
 		put_line(out, width, p);
 	}
 	for (size_t i = 0; i < d->info->n_findings; i++) {
-		_cleanup_(mo_freep) char *line = mo_printf("! %s: %s", d->info->findings[i].object, d->info->findings[i].text);
+		_cleanup_(mo_freep) char *line = mo_printf("! %s: %s", d->info->findings[i].object,
+							   d->info->findings[i].text);
 		put_line(out, INT32_MAX, line);
 	}
 	for (size_t i = 0; i < d->n_notes; i++) {

@@ -1,5 +1,6 @@
-/* A node as an SVG (see draw_node.h): a column per NUMA node, a card per GPU with its NIC below it, partitions as squares on the card. It has a ground of its own, so
- * it reads on white and on dark pages; colours of states are told in words too; no script, style sheet, font or link. */
+/* A node as an SVG (see draw_node.h): a column per NUMA node, a card per GPU with its NIC below
+ * it, partitions as squares on the card. It has a ground of its own, so it reads on white and on
+ * dark pages; colours of states are told in words too; no script, style sheet, font or link. */
 #include <string.h>
 
 #include "daemon/core/view/draw_node.h"
@@ -9,7 +10,7 @@
 #define MARGIN 16
 #define COLUMN 286
 #define GAP 14
-#define HEAD 62                                  /* top of the picture */
+#define HEAD 62 /* top of the picture */
 #define COLUMN_HEAD 66
 #define CARD 88
 #define LINE 17
@@ -33,8 +34,13 @@ static void escape(struct mo_buf *b, const char *s, size_t n)
 			mo_buf_add(b, s + i, 1);
 }
 
-struct font { int size; const char *fill, *more; };
-static const struct font title = { 17, INK, " font-weight=\"bold\"" }, strong = { 13, INK, " font-weight=\"bold\"" }, plain = { 12, INK, "" }, faint = { 11, FAINT, "" };
+struct font {
+	int size;
+	const char *fill, *more;
+};
+static const struct font title = { 17, INK, " font-weight=\"bold\"" },
+			 strong = { 13, INK, " font-weight=\"bold\"" }, plain = { 12, INK, "" },
+			 faint = { 11, FAINT, "" };
 
 /* Bytes of the first `chars` characters of s. */
 static size_t bytes_of(const char *s, size_t chars)
@@ -50,13 +56,15 @@ static size_t bytes_of(const char *s, size_t chars)
 }
 
 /* Text of at most `chars` characters; the whole of it is its title. */
-static void text(struct mo_buf *b, int x, int y, const struct font *f, const char *fill, size_t chars, const char *s)
+static void text(struct mo_buf *b, int x, int y, const struct font *f, const char *fill,
+		 size_t chars, const char *s)
 {
 	size_t n = strlen(s), cut = bytes_of(s, chars);
 
 	if (cut < n)
 		cut = bytes_of(s, chars - 1);
-	mo_buf_printf(b, "<text x=\"%d\" y=\"%d\" font-size=\"%d\" fill=\"%s\"%s>", x, y, f->size, fill ? fill : f->fill, f->more);
+	mo_buf_printf(b, "<text x=\"%d\" y=\"%d\" font-size=\"%d\" fill=\"%s\"%s>", x, y, f->size,
+		      fill ? fill : f->fill, f->more);
 	if (cut < n) {
 		mo_buf_str(b, "<title>");
 		escape(b, s, MO_MIN(n, (size_t)4096));
@@ -68,7 +76,10 @@ static void text(struct mo_buf *b, int x, int y, const struct font *f, const cha
 
 static void box(struct mo_buf *b, int x, int y, int w, int h, const char *fill, const char *stroke)
 {
-	mo_buf_printf(b, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"6\" fill=\"%s\" stroke=\"%s\"/>\n", x, y, w, h, fill, stroke);
+	mo_buf_printf(b,
+		      "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"6\" fill=\"%s\" "
+		      "stroke=\"%s\"/>\n",
+		      x, y, w, h, fill, stroke);
 }
 
 static void add_word(struct mo_buf *line, const char *word)
@@ -77,10 +88,12 @@ static void add_word(struct mo_buf *line, const char *word)
 		mo_buf_printf(line, "%s%s", line->len ? " · " : "", word);
 }
 
-static void draw_nic_line(struct mo_buf *b, int x, int y, const char *name, const struct nic_info *n)
+static void draw_nic_line(struct mo_buf *b, int x, int y, const char *name,
+			  const struct nic_info *n)
 {
 	_cleanup_(mo_buf_done) struct mo_buf line = { 0 };
-	bool no_gid = n && mo_streq(n->link_layer, "Ethernet") && n->gid_index == MO_NONE, active = n && mo_streq(n->state, "ACTIVE") && !no_gid;
+	bool no_gid = n && mo_streq(n->link_layer, "Ethernet") && n->gid_index == MO_NONE,
+	     active = n && mo_streq(n->state, "ACTIVE") && !no_gid;
 
 	add_word(&line, name ? name : "no NIC");
 	if (n) {
@@ -92,29 +105,44 @@ static void draw_nic_line(struct mo_buf *b, int x, int y, const char *name, cons
 		add_word(&line, no_gid ? "no GID" : NULL);
 		add_word(&line, n->netdev);
 	}
-	mo_buf_printf(b, "<circle cx=\"%d\" cy=\"%d\" r=\"4\" fill=\"%s\"/>\n", x + 5, y - 4, active ? GOOD : n ? BAD : FAINT);
+	mo_buf_printf(b, "<circle cx=\"%d\" cy=\"%d\" r=\"4\" fill=\"%s\"/>\n", x + 5, y - 4,
+		      active ? GOOD
+		      : n    ? BAD
+			     : FAINT);
 	text(b, x + 15, y, &plain, n && !active ? BAD : NULL, 41, line.data);
 }
 
 /* One GPU: slots i to end. */
-static void draw_card(struct mo_buf *b, const struct node_drawing *d, size_t i, size_t end, int x, int y)
+static void draw_card(struct mo_buf *b, const struct node_drawing *d, size_t i, size_t end, int x,
+		      int y)
 {
 	const struct gpu_slot *g = &d->info->gpus[i];
 	_cleanup_(mo_buf_done) struct mo_buf head = { 0 }, detail = { 0 };
-	_cleanup_(mo_freep) char *bytes = draw_bytes(g->vram_bytes), *slots = end - i > 1 ? mo_printf("GPUs %lld-%lld", (long long)g->index, (long long)d->info->gpus[end - 1].index) :
-		mo_printf("GPU %lld", (long long)g->index);
+	_cleanup_(
+		mo_freep) char *bytes = draw_bytes(g->vram_bytes),
+			       *slots = end - i > 1
+						? mo_printf("GPUs %lld-%lld", (long long)g->index,
+							    (long long)d->info->gpus[end - 1].index)
+						: mo_printf("GPU %lld", (long long)g->index);
 	const char *use = draw_use(d, g->index);
 
 	for (size_t k = i + 1; !use && k < end; k++)
 		use = draw_use(d, d->info->gpus[k].index);
 	const struct slot_trouble *trouble = draw_trouble(d, i, end);
-	box(b, x, y, COLUMN - 20, CARD - 10, trouble ? BROKEN : use ? BUSY : "#ffffff", trouble ? BAD : use ? "#2b6cb0" : "#b8c2cf");
+	box(b, x, y, COLUMN - 20, CARD - 10,
+	    trouble ? BROKEN
+	    : use   ? BUSY
+		    : "#ffffff",
+	    trouble ? BAD
+	    : use   ? "#2b6cb0"
+		    : "#b8c2cf");
 	mo_buf_printf(&head, "%s  %s", slots, g->model ? g->model : "");
 	text(b, x + 10, y + 19, &strong, NULL, 24, head.data);
 	add_word(&detail, g->bdf);
 	add_word(&detail, g->compute_partition);
 	add_word(&detail, g->memory_partition);
-	_cleanup_(mo_freep) char *memory = end - i > 1 ? mo_printf("%zu x %s", end - i, bytes) : mo_strdup(bytes);
+	_cleanup_(mo_freep) char *memory =
+		end - i > 1 ? mo_printf("%zu x %s", end - i, bytes) : mo_strdup(bytes);
 	if (g->vram_bytes != MO_NONE)
 		add_word(&detail, memory);
 	if (trouble)
@@ -123,12 +151,18 @@ static void draw_card(struct mo_buf *b, const struct node_drawing *d, size_t i, 
 		text(b, x + 10, y + 37, &faint, NULL, 48, detail.data);
 	if (end - i > 1) {
 		for (size_t k = i; k < end && k < i + 8; k++)
-			mo_buf_printf(b, "<rect x=\"%d\" y=\"%d\" width=\"10\" height=\"10\" fill=\"%s\" stroke=\"#2b6cb0\"><title>slot %lld</title></rect>\n", x + COLUMN - 128 + (int)(k - i) * 13, y + 10,
-				      draw_use(d, d->info->gpus[k].index) ? "#2b6cb0" : "#ffffff", (long long)d->info->gpus[k].index);
+			mo_buf_printf(b,
+				      "<rect x=\"%d\" y=\"%d\" width=\"10\" height=\"10\" "
+				      "fill=\"%s\" stroke=\"#2b6cb0\"><title>slot "
+				      "%lld</title></rect>\n",
+				      x + COLUMN - 128 + (int)(k - i) * 13, y + 10,
+				      draw_use(d, d->info->gpus[k].index) ? "#2b6cb0" : "#ffffff",
+				      (long long)d->info->gpus[k].index);
 	} else if (use) {
 		text(b, x + 150, y + 19, &plain, "#1d4e89", 18, use);
 	}
-	mo_buf_printf(b, "<line x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\" stroke=\"#d5dce4\"/>\n", x + 10, y + 47, x + COLUMN - 30, y + 47);
+	mo_buf_printf(b, "<line x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\" stroke=\"#d5dce4\"/>\n",
+		      x + 10, y + 47, x + COLUMN - 30, y + 47);
 	draw_nic_line(b, x + 10, y + 66, g->nic, draw_nic(d->info, g->nic));
 }
 
@@ -146,7 +180,8 @@ static bool belongs(const struct nodeinfo *info, size_t numa, int64_t id)
 	return numa < info->n_numa ? info->numa[numa].id == id : !known_numa(info, id);
 }
 
-/* Cards and spare NICs of a column; measures only when b is NULL. Returns the height below the column's head. */
+/* Cards and spare NICs of a column; measures only when b is NULL. Returns the height below the
+ * column's head. */
 static int draw_devices(struct mo_buf *b, const struct node_drawing *d, size_t numa, int x, int y)
 {
 	int top = y;
@@ -178,9 +213,16 @@ static void draw_column_head(struct mo_buf *b, const struct node_drawing *d, siz
 	}
 	const struct numa_node *n = &d->info->numa[i];
 	int64_t socket = draw_socket(d->info, i);
-	_cleanup_(mo_freep) char *memory = draw_bytes(n->mem_bytes), *cores = draw_cores(d->info, i);
-	_cleanup_(mo_freep) char *head = socket == MO_NONE ? mo_printf("NUMA %lld · %s", (long long)n->id, memory) : mo_printf("NUMA %lld · socket %lld · %s", (long long)n->id, (long long)socket, memory);
-	_cleanup_(mo_freep) char *cpus = mo_printf("CPUs %s%s%s", n->cpus && *n->cpus ? n->cpus : "none", n->distances && *n->distances ? " · distances " : "", n->distances ? n->distances : "");
+	_cleanup_(mo_freep) char *memory = draw_bytes(n->mem_bytes),
+				 *cores = draw_cores(d->info, i);
+	_cleanup_(mo_freep) char *head =
+		socket == MO_NONE ? mo_printf("NUMA %lld · %s", (long long)n->id, memory)
+				  : mo_printf("NUMA %lld · socket %lld · %s", (long long)n->id,
+					      (long long)socket, memory);
+	_cleanup_(mo_freep) char *cpus =
+		mo_printf("CPUs %s%s%s", n->cpus && *n->cpus ? n->cpus : "none",
+			  n->distances && *n->distances ? " · distances " : "",
+			  n->distances ? n->distances : "");
 
 	text(b, x, y + 18, &strong, NULL, 44, head);
 	text(b, x, y + 36, &faint, NULL, 52, cores);
@@ -194,7 +236,8 @@ static size_t shown_columns(const struct node_drawing *d)
 	for (size_t i = 0; i < d->info->n_gpus; i++)
 		strays |= !known_numa(d->info, d->info->gpus[i].numa_node);
 	for (size_t i = 0; i < d->info->n_nics; i++)
-		strays |= !known_numa(d->info, d->info->nics[i].numa_node) && !draw_nic_serves(d->info, d->info->nics[i].name);
+		strays |= !known_numa(d->info, d->info->nics[i].numa_node) &&
+			  !draw_nic_serves(d->info, d->info->nics[i].name);
 	return MO_MIN(d->info->n_numa, (size_t)NUMA_SHOWN) + strays;
 }
 
@@ -204,7 +247,8 @@ static size_t column_numa(const struct node_drawing *d, size_t c)
 	return c < MO_MIN(d->info->n_numa, (size_t)NUMA_SHOWN) ? c : d->info->n_numa;
 }
 
-static int draw_columns(struct mo_buf *b, const struct node_drawing *d, size_t n, size_t per_row, int y)
+static int draw_columns(struct mo_buf *b, const struct node_drawing *d, size_t n, size_t per_row,
+			int y)
 {
 	for (size_t from = 0; from < n; from += per_row) {
 		int high = 0;
@@ -241,7 +285,9 @@ static int paragraph(struct mo_buf *b, int y, size_t chars, char *line)
 void draw_node_svg(const struct node_drawing *d, struct mo_buf *out)
 {
 	_cleanup_(mo_buf_done) struct mo_buf body = { 0 };
-	_cleanup_(mo_freep) char *summary = draw_summary(d->info), *links = draw_links(d->info), *head = d->state ? mo_printf("%s · %s", d->name, d->state) : mo_strdup(d->name);
+	_cleanup_(mo_freep) char *summary = draw_summary(d->info), *links = draw_links(d->info),
+				 *head = d->state ? mo_printf("%s · %s", d->name, d->state)
+						  : mo_strdup(d->name);
 	size_t n = shown_columns(d), per_row = MO_MAX(MO_MIN(n, (size_t)COLUMNS_MAX), (size_t)2);
 	int width = 2 * MARGIN + (int)per_row * COLUMN + (int)(per_row - 1) * GAP;
 	size_t chars = (size_t)(width - 2 * MARGIN) / 6;
@@ -255,7 +301,8 @@ void draw_node_svg(const struct node_drawing *d, struct mo_buf *out)
 		text(&body, MARGIN, y + 12, &plain, NULL, chars, p);
 	}
 	for (size_t i = 0; i < d->info->n_findings; i++) {
-		_cleanup_(mo_freep) char *line = mo_printf("! %s: %s", d->info->findings[i].object, d->info->findings[i].text);
+		_cleanup_(mo_freep) char *line = mo_printf("! %s: %s", d->info->findings[i].object,
+							   d->info->findings[i].text);
 		y = paragraph(&body, y, chars, line);
 	}
 	for (size_t i = 0; i < d->n_notes; i++) {
@@ -263,8 +310,12 @@ void draw_node_svg(const struct node_drawing *d, struct mo_buf *out)
 		y = paragraph(&body, y, chars, line);
 	}
 	int height = y + MARGIN;
-	mo_buf_printf(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" font-family=\"system-ui, sans-serif\">\n", width, height, width, height);
-	mo_buf_printf(out, "<rect width=\"%d\" height=\"%d\" rx=\"8\" fill=\"" GROUND "\"/>\n", width, height);
+	mo_buf_printf(out,
+		      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
+		      "viewBox=\"0 0 %d %d\" font-family=\"system-ui, sans-serif\">\n",
+		      width, height, width, height);
+	mo_buf_printf(out, "<rect width=\"%d\" height=\"%d\" rx=\"8\" fill=\"" GROUND "\"/>\n",
+		      width, height);
 	mo_buf_add(out, body.data, body.len);
 	mo_buf_str(out, "</svg>\n");
 }

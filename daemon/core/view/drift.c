@@ -1,30 +1,49 @@
-/* GET /v1/drift: what of the software differs among nodes with GPUs of one model. Nodes whose fingerprints are equal are looked at once, so the cost grows with how many fingerprints
- * there are. */
+/* GET /v1/drift: what of the software differs among nodes with GPUs of one model. Nodes whose
+ * fingerprints are equal are looked at once, so the cost grows with how many fingerprints there
+ * are. */
 #include "daemon/core/view/drift.h"
 
 #include <string.h>
 
 #include "daemon/core/state/health.h"
 
-#define NAMES_MAX 100                      /* nodes named of one value */
-#define ODD_MAX 100                        /* values told of one key */
+#define NAMES_MAX 100 /* nodes named of one value */
+#define ODD_MAX 100   /* values told of one key */
 
-static const struct mo_field odd_fields[] = { MO_F(drift_odd, value, MO_STR), MO_F(drift_odd, count, MO_INT), MO_F_LIST(drift_odd, nodes, MO_STRS) };
+static const struct mo_field odd_fields[] = { MO_F(drift_odd, value, MO_STR),
+					      MO_F(drift_odd, count, MO_INT),
+					      MO_F_LIST(drift_odd, nodes, MO_STRS) };
 const struct mo_desc drift_odd_desc = MO_DESC(drift_odd, odd_fields);
 static const struct mo_field key_fields[] = {
-	MO_F(drift_key, key, MO_STR), MO_F(drift_key, value, MO_STR), MO_F(drift_key, count, MO_INT), MO_F(drift_key, values, MO_INT), MO_F_VEC(drift_key, odd, &drift_odd_desc),
+	MO_F(drift_key, key, MO_STR),
+	MO_F(drift_key, value, MO_STR),
+	MO_F(drift_key, count, MO_INT),
+	MO_F(drift_key, values, MO_INT),
+	MO_F_VEC(drift_key, odd, &drift_odd_desc),
 };
 const struct mo_desc drift_key_desc = MO_DESC(drift_key, key_fields);
 static const struct mo_field group_fields[] = {
-	MO_F(drift_group, gpu, MO_STR), MO_F(drift_group, nodes, MO_INT), MO_F(drift_group, same, MO_INT), MO_F_VEC(drift_group, keys, &drift_key_desc),
+	MO_F(drift_group, gpu, MO_STR),
+	MO_F(drift_group, nodes, MO_INT),
+	MO_F(drift_group, same, MO_INT),
+	MO_F_VEC(drift_group, keys, &drift_key_desc),
 };
 const struct mo_desc drift_group_desc = MO_DESC(drift_group, group_fields);
-static const struct mo_field view_fields[] = { MO_F_VEC(drift_view, groups, &drift_group_desc), MO_F(drift_view, untold, MO_INT) };
+static const struct mo_field view_fields[] = { MO_F_VEC(drift_view, groups, &drift_group_desc),
+					       MO_F(drift_view, untold, MO_INT) };
 const struct mo_desc drift_view_desc = MO_DESC(drift_view, view_fields);
 
 /* A node, or an item of a fingerprint that `count` nodes from first on have. */
-struct told { const char *gpu; uint64_t stack; const struct node *node; };
-struct item { const char *value; int64_t count; size_t first; };
+struct told {
+	const char *gpu;
+	uint64_t stack;
+	const struct node *node;
+};
+struct item {
+	const char *value;
+	int64_t count;
+	size_t first;
+};
 
 static int order(const char *a, const char *b)
 {
@@ -53,13 +72,15 @@ static int item_order(const void *a, const void *b)
 	return x->first < y->first ? -1 : x->first > y->first;
 }
 
-static void name_nodes(const struct told *told, const struct item *items, size_t n, struct drift_odd *ret)
+static void name_nodes(const struct told *told, const struct item *items, size_t n,
+		       struct drift_odd *ret)
 {
 	ret->value = mo_strdup(items[0].value);
 	ret->count = 0;
 	for (size_t i = 0; i < n; i++) {
 		for (size_t k = 0; k < (size_t)items[i].count && ret->n_nodes < NAMES_MAX; k++)
-			mo_strs_add(&ret->nodes, &ret->n_nodes, told[items[i].first + k].node->name);
+			mo_strs_add(&ret->nodes, &ret->n_nodes,
+				    told[items[i].first + k].node->name);
 		ret->count += items[i].count;
 	}
 }
@@ -81,8 +102,10 @@ static size_t run_end(const struct item *items, size_t n, size_t i)
 	return end;
 }
 
-/* items: what each fingerprint of the group has under the key; nodes that lack it have a value of their own (NULL). */
-static void add_key(const struct told *told, const char *name, struct item *items, size_t n, struct drift_group *ret)
+/* items: what each fingerprint of the group has under the key; nodes that lack it have a value
+ * of their own (NULL). */
+static void add_key(const struct told *told, const char *name, struct item *items, size_t n,
+		    struct drift_group *ret)
 {
 	size_t most = 0;
 	struct drift_key *key;
@@ -118,7 +141,9 @@ static void add_key(const struct told *told, const char *name, struct item *item
 /* Agents tell their items in one order, so a key is looked for where the node before had it. */
 static const char *value_of(const struct node_health *h, const char *key, size_t guess)
 {
-	return guess < h->n_stack && mo_streq(h->stack[guess].key, key) ? h->stack[guess].value : health_stack_value(h, key);
+	return guess < h->n_stack && mo_streq(h->stack[guess].key, key)
+		       ? h->stack[guess].value
+		       : health_stack_value(h, key);
 }
 
 static size_t same_stack_end(const struct told *told, size_t i, size_t end)
@@ -145,14 +170,18 @@ static void add_group(const struct told *told, size_t first, size_t end, struct 
 		const struct node_health *h = told[i].node->health;
 
 		for (size_t k = 0; k < h->n_stack; k++)
-			if (!(k < n_keys && mo_streq(keys[k], h->stack[k].key)) && mo_enum_parse(keys, n_keys, h->stack[k].key) < 0)
+			if (!(k < n_keys && mo_streq(keys[k], h->stack[k].key)) &&
+			    mo_enum_parse(keys, n_keys, h->stack[k].key) < 0)
 				*MO_GROW(keys, n_keys) = h->stack[k].key;
 	}
 	for (size_t k = 0; k < n_keys; k++) {
 		size_t n = 0;
 
 		for (size_t i = first; i < end; i = same_stack_end(told, i, end))
-			items[n++] = (struct item){ .value = value_of(told[i].node->health, keys[k], k), .count = (int64_t)(same_stack_end(told, i, end) - i), .first = i };
+			items[n++] =
+				(struct item){ .value = value_of(told[i].node->health, keys[k], k),
+					       .count = (int64_t)(same_stack_end(told, i, end) - i),
+					       .first = i };
 		add_key(told, keys[k], items, n, g);
 	}
 	free(keys);
@@ -168,7 +197,11 @@ void drift_view(const struct state *s, struct drift_view *ret)
 		const struct node *node = &s->nodes[i];
 
 		if (node_stack(node))
-			told[n++] = (struct told){ .gpu = node->info.n_gpus ? node->info.gpus[0].model : NULL, .stack = node_stack(node), .node = node };
+			told[n++] =
+				(struct told){ .gpu = node->info.n_gpus ? node->info.gpus[0].model
+									: NULL,
+					       .stack = node_stack(node),
+					       .node = node };
 		else
 			ret->untold++;
 	}

@@ -2,11 +2,34 @@
 #pragma once
 #include "daemon/core/state/state.h"
 
-struct drift_odd { char *value; int64_t count; char **nodes; size_t n_nodes; };            /* value NULL: they have none; of many nodes the first hundred are named */
-struct drift_key { char *key, *value; int64_t count, values; struct drift_odd *odd; size_t n_odd; }; /* value: what most nodes have, count of them; values: how many there are, of which the
-                                                                                                      * first hundred odd ones are told */
-struct drift_group { char *gpu; int64_t nodes, same; struct drift_key *keys; size_t n_keys; }; /* gpu NULL: nodes without; same: keys that are equal on all */
-struct drift_view { struct drift_group *groups; size_t n_groups; int64_t untold; };        /* untold: nodes whose agents told no fingerprint */
+/* value NULL: they have none; of many nodes the first hundred are named */
+struct drift_odd {
+	char *value;
+	int64_t count;
+	char **nodes;
+	size_t n_nodes;
+};
+/* value: what most nodes have, count of them; values: how many there are, of which the first
+ * hundred odd ones are told */
+struct drift_key {
+	char *key, *value;
+	int64_t count, values;
+	struct drift_odd *odd;
+	size_t n_odd;
+};
+/* gpu NULL: nodes without; same: keys that are equal on all */
+struct drift_group {
+	char *gpu;
+	int64_t nodes, same;
+	struct drift_key *keys;
+	size_t n_keys;
+};
+/* untold: nodes whose agents told no fingerprint */
+struct drift_view {
+	struct drift_group *groups;
+	size_t n_groups;
+	int64_t untold;
+};
 extern const struct mo_desc drift_odd_desc, drift_key_desc, drift_group_desc, drift_view_desc;
 
 /* ret must be initialised. */

@@ -1,12 +1,14 @@
-/* See lemon.h. Called by the views of nodes; a look at all jobs' incidents each time, which are few. */
+/* See lemon.h. Called by the views of nodes; a look at all jobs' incidents each time, which are
+ * few. */
 #include "daemon/core/view/lemon.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 static const struct mo_field node_failure_fields[] = {
-	MO_F_ID(node_failure, job, job_prefix), MO_F(node_failure, attempt, MO_INT), MO_F(node_failure, time, MO_TIME), MO_F(node_failure, class, MO_STR),
-	MO_F(node_failure, cause, MO_STR), MO_F(node_failure, weight, MO_REAL),
+	MO_F_ID(node_failure, job, job_prefix), MO_F(node_failure, attempt, MO_INT),
+	MO_F(node_failure, time, MO_TIME),      MO_F(node_failure, class, MO_STR),
+	MO_F(node_failure, cause, MO_STR),      MO_F(node_failure, weight, MO_REAL),
 };
 const struct mo_desc node_failure_desc = MO_DESC(node_failure, node_failure_fields);
 
@@ -14,7 +16,9 @@ const struct mo_desc node_failure_desc = MO_DESC(node_failure, node_failure_fiel
 static bool elsewhere_too(const struct job *j, const struct incident *inc)
 {
 	for (size_t i = 0; i < j->n_incidents; i++)
-		if (j->incidents[i].node && !mo_streq(j->incidents[i].node, inc->node) && mo_streq(j->incidents[i].cause, inc->cause) && mo_streq(j->incidents[i].class, inc->class))
+		if (j->incidents[i].node && !mo_streq(j->incidents[i].node, inc->node) &&
+		    mo_streq(j->incidents[i].cause, inc->cause) &&
+		    mo_streq(j->incidents[i].class, inc->class))
 			return true;
 	return false;
 }
@@ -25,7 +29,9 @@ static double weight_of(const struct job *j, const struct incident *inc)
 
 	if (mo_streq(inc->class, "node_fault"))
 		return 1;
-	return mo_enum_parse(half, ELEMENTSOF(half), inc->class) >= 0 && !elsewhere_too(j, inc) ? 0.5 : 0;
+	return mo_enum_parse(half, ELEMENTSOF(half), inc->class) >= 0 && !elsewhere_too(j, inc)
+		       ? 0.5
+		       : 0;
 }
 
 static double aged(double weight, int64_t time, int64_t now)
@@ -43,7 +49,8 @@ void lemon_scores(const struct state *s, int64_t now, double *ret)
 			const struct node *n = inc->node ? node_find(s, inc->node) : NULL;
 
 			if (n)
-				ret[n - s->nodes] += aged(weight_of(&s->jobs[i], inc), inc->time, now);
+				ret[n - s->nodes] +=
+					aged(weight_of(&s->jobs[i], inc), inc->time, now);
 		}
 }
 
@@ -54,7 +61,8 @@ static int by_time(const void *a, const void *b)
 	return x->time < y->time ? -1 : x->time > y->time;
 }
 
-double lemon_of(const struct state *s, const struct node *n, int64_t now, struct node_failure **ret, size_t *n_ret)
+double lemon_of(const struct state *s, const struct node *n, int64_t now, struct node_failure **ret,
+		size_t *n_ret)
 {
 	double score = 0;
 
@@ -66,7 +74,12 @@ double lemon_of(const struct state *s, const struct node *n, int64_t now, struct
 			if (!mo_streq(inc->node, n->name))
 				continue;
 			f = mo_vec_add(&node_failure_desc, (void **)ret, n_ret);
-			*f = (struct node_failure){ s->jobs[i].id, inc->attempt, inc->time, mo_strdup(inc->class), mo_strdup(inc->cause), weight_of(&s->jobs[i], inc) };
+			*f = (struct node_failure){ s->jobs[i].id,
+						    inc->attempt,
+						    inc->time,
+						    mo_strdup(inc->class),
+						    mo_strdup(inc->cause),
+						    weight_of(&s->jobs[i], inc) };
 			score += aged(f->weight, f->time, now);
 		}
 	if (*n_ret)

@@ -1,5 +1,5 @@
-/* A node in one word and one sentence, as every document shows it: of `nodes`, `node`, `why` and the
- * cluster's counts. Reads only. */
+/* A node in one word and one sentence, as every document shows it: of `nodes`, `node`, `why` and
+ * the cluster's counts. Reads only. */
 #pragma once
 #include "daemon/core/state/state.h"
 

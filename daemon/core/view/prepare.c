@@ -1,5 +1,5 @@
-/* engine.prepare in documents: what prepared.c measured, for `show`, `report` and `why`. While it runs the
- * controller knows only that the node has the launch and no rank of it. Reads only. */
+/* engine.prepare in documents: what prepared.c measured, for `show`, `report` and `why`. While
+ * it runs the controller knows only that the node has the launch and no rank of it. Reads only. */
 #include "daemon/core/view/view.h"
 
 #include "lib/base/buf.h"
@@ -7,7 +7,8 @@
 #define NODES_TOLD 20
 
 static const struct mo_field prepare_view_fields[] = {
-	MO_F(prepare_view, text, MO_STR), MO_F(prepare_view, gpu_s, MO_REAL),
+	MO_F(prepare_view, text, MO_STR),
+	MO_F(prepare_view, gpu_s, MO_REAL),
 	MO_F_VEC(prepare_view, nodes, &prepared_desc),
 };
 const struct mo_desc prepare_view_desc = MO_DESC(prepare_view, prepare_view_fields);
@@ -37,7 +38,8 @@ struct prepare_view *prepare_view_of(const struct job *j)
 /* The node has the launch, and nothing of it started yet. */
 static bool prepares(const struct job *j, const struct step *st)
 {
-	return st->attempt == j->attempt && st->accepted && !st->started && !st->refused && !step_dead(st);
+	return st->attempt == j->attempt && st->accepted && !st->started && !st->refused &&
+	       !step_dead(st);
 }
 
 void why_prepare(const struct job *j, int64_t now, struct why_view *w)
@@ -51,12 +53,13 @@ void why_prepare(const struct job *j, int64_t now, struct why_view *w)
 		return;
 	r = MO_ADD(w, reasons, &why_reason_desc);
 	r->code = mo_strdup("prepare");
-	r->text = mo_printf("engine.prepare runs on %zu of %zu nodes, for %lld s at most", n, j->n_places,
-			    (long long)((now - j->progress_at) / 1000000));
+	r->text = mo_printf("engine.prepare runs on %zu of %zu nodes, for %lld s at most", n,
+			    j->n_places, (long long)((now - j->progress_at) / 1000000));
 	for (size_t i = 0; i < j->n_steps && r->n_evidence < NODES_TOLD; i++)
 		if (prepares(j, &j->steps[i]))
-			mo_strs_printf(&r->evidence, &r->n_evidence, "%s: not done yet", j->steps[i].node);
+			mo_strs_printf(&r->evidence, &r->n_evidence, "%s: not done yet",
+				       j->steps[i].node);
 	for (size_t i = 0; i < j->n_prepared && r->n_evidence < NODES_TOLD; i++)
-		mo_strs_printf(&r->evidence, &r->n_evidence, "%s: done in %.1f s", j->prepared[i].node,
-			       (double)j->prepared[i].ms / 1000);
+		mo_strs_printf(&r->evidence, &r->n_evidence, "%s: done in %.1f s",
+			       j->prepared[i].node, (double)j->prepared[i].ms / 1000);
 }

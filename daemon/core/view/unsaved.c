@@ -6,7 +6,8 @@
 #include "daemon/core/state/checkpoint.h"
 #include "lib/base/buf.h"
 
-#define INTERVALS_PATIENT 2 /* a save that goes on beside the iterations ends some time after its turn */
+/* a save that goes on beside the iterations ends some time after its turn */
+#define INTERVALS_PATIENT 2
 
 static int64_t every_of(const struct job *j)
 {

@@ -1,4 +1,5 @@
-/* The documents of the REST interface, made from state: pure functions into described structs; lib/wire turns them into JSON. Keys and order are those of interfaces.md. */
+/* The documents of the REST interface, made from state: pure functions into described structs;
+ * lib/wire turns them into JSON. Keys and order are those of interfaces.md. */
 #pragma once
 #include "daemon/core/rules/actual.h"
 #include "daemon/core/state/interval.h"
@@ -6,71 +7,150 @@
 #include "daemon/core/state/waiting.h"
 #include "daemon/core/view/node_state.h"
 
-struct view_checkpoint { int64_t iteration; char *path; bool verified; };
+struct view_checkpoint {
+	int64_t iteration;
+	char *path;
+	bool verified;
+};
 /* engine.prepare: of the newest attempt the slowest nodes, and what it cost in all attempts. */
-struct prepare_view { char *text; double gpu_s; struct prepared *nodes; size_t n_nodes; };
+struct prepare_view {
+	char *text;
+	double gpu_s;
+	struct prepared *nodes;
+	size_t n_nodes;
+};
 extern const struct mo_desc prepare_view_desc;
 struct job_view {
-	int64_t id; char *name; int state; int64_t attempt, restarts, iteration, steps;
+	int64_t id;
+	char *name;
+	int state;
+	int64_t attempt, restarts, iteration, steps;
 	double loss, tokens_per_s_per_gpu, tflops_per_gpu, mfu;
-	int64_t ranks; char **nodes; size_t n_nodes;
-	int64_t created_at, started_at, ended_at; double eta_s; char *reason;
+	int64_t ranks;
+	char **nodes;
+	size_t n_nodes;
+	int64_t created_at, started_at, ended_at;
+	double eta_s;
+	char *reason;
 	struct view_checkpoint *checkpoint;
-	char *user; int64_t priority; int phase; int64_t resume;
-	int64_t samples_left_out;             /* only when there are some */
-	struct interval *checkpoint_every;    /* only of checkpoint.every: auto */
-	struct actual *plan;                  /* only with a promise */
-	struct prepare_view *prepare;         /* only with an engine.prepare that was done */
-	char *checkpoint_late;                /* only of a running job that has not saved where it should: what is known */
-	int64_t resumes_at;                   /* only of a paused job that has run: where a resume begins, 0 = at the beginning */
-	struct waiting *waiting;              /* only of a job that waits: the code and the arguments of its reason */
+	char *user;
+	int64_t priority;
+	int phase;
+	int64_t resume;
+	int64_t samples_left_out;          /* only when there are some */
+	struct interval *checkpoint_every; /* only of checkpoint.every: auto */
+	struct actual *plan;               /* only with a promise */
+	struct prepare_view *prepare;      /* only with an engine.prepare that was done */
+	/* only of a running job that has not saved where it should: what is known */
+	char *checkpoint_late;
+	/* only of a paused job that has run: where a resume begins, 0 = at the beginning */
+	int64_t resumes_at;
+	/* only of a job that waits: the code and the arguments of its reason */
+	struct waiting *waiting;
 };
 /* check: heartbeat reconciled steps, and whatever the agent found that is not ok */
-struct node_check { char *check, *object, *state, *text, *next; bool known, held; int64_t since; char **evidence; size_t n_evidence; };
+struct node_check {
+	char *check, *object, *state, *text, *next;
+	bool known, held;
+	int64_t since;
+	char **evidence;
+	size_t n_evidence;
+};
 struct node_view {
-	char *name; int state; char *reason; int64_t gpus, cpus, numa_nodes;
-	char **jobs; size_t n_jobs; int64_t heartbeat_age_ms;
-	struct node_check *checks; size_t n_checks; double lemon_score;
-	char *boot_id, *version, *address, *gpu_model; int64_t gpus_free;
-	int health; int64_t findings, checks_ok;     /* worst state, -1 = its agent told nothing; how many are not ok, and are */
-	char *refuses, *next;           /* why jobs get nothing of it, and what ends that; NULL = it takes work (refusal.h) */
-	bool cordoned;                  /* drained because of a finding */
-	int64_t learn_until; char *would_cordon, *would_next; /* health.learn: until when it is new; what would cordon it otherwise, and what to do */
-	char **unknown_steps; size_t n_unknown_steps;  /* "j-9.a1": those that it holds and this controller never stored */
-	struct nodeinfo *info;          /* this and all below, and findings in checks: only in GET /v1/nodes/{name} */
+	char *name;
+	int state;
+	char *reason;
+	int64_t gpus, cpus, numa_nodes;
+	char **jobs;
+	size_t n_jobs;
+	int64_t heartbeat_age_ms;
+	struct node_check *checks;
+	size_t n_checks;
+	double lemon_score;
+	char *boot_id, *version, *address, *gpu_model;
+	int64_t gpus_free;
+	/* worst state, -1 = its agent told nothing; how many are not ok, and are */
+	int health;
+	int64_t findings, checks_ok;
+	/* why jobs get nothing of it, and what ends that; NULL = it takes work (refusal.h) */
+	char *refuses, *next;
+	bool cordoned; /* drained because of a finding */
+	/* health.learn: until when it is new; what would cordon it otherwise, and what to do */
+	int64_t learn_until;
+	char *would_cordon, *would_next;
+	/* "j-9.a1": those that it holds and this controller never stored */
+	char **unknown_steps;
+	size_t n_unknown_steps;
+	/* this and all below, and findings in checks: only in GET /v1/nodes/{name} */
+	struct nodeinfo *info;
 	bool preflight_done;
-	struct stack_item *stack; size_t n_stack;
-	struct gpu_sensors *sensors; size_t n_sensors;  /* filled by the shell */
-	struct nic_sensors *nic_sensors; size_t n_nic_sensors;
-	struct node_failure *failures; size_t n_failures;      /* what lemon_score is made of; both filled by the shell (lemon.h) */
+	struct stack_item *stack;
+	size_t n_stack;
+	struct gpu_sensors *sensors;
+	size_t n_sensors; /* filled by the shell */
+	struct nic_sensors *nic_sensors;
+	size_t n_nic_sensors;
+	/* what lemon_score is made of; both filled by the shell (lemon.h) */
+	struct node_failure *failures;
+	size_t n_failures;
 };
-struct count { char *name; int64_t value; };
+struct count {
+	char *name;
+	int64_t value;
+};
 struct cluster_view {
-	struct { int64_t up, suspect, down, draining, drained; } nodes;
-	struct { int64_t total, free; } gpus;
+	struct {
+		int64_t up, suspect, down, draining, drained;
+	} nodes;
+	struct {
+		int64_t total, free;
+	} gpus;
 	int64_t jobs[_JOB_STATE_N];
-	int64_t epoch; char *version;
-	bool loopback;                       /* it is reached from its own machine alone */
+	int64_t epoch;
+	char *version;
+	bool loopback; /* it is reached from its own machine alone */
 };
-struct why_reason { char *code, *text; char **evidence; size_t n_evidence; };
-struct why_view { char *verdict; int64_t since; struct why_reason *reasons; size_t n_reasons; char *next; };
-struct report_seconds { double total, productive, queue, launch, init, load, recompute, save, hang, detect, drain, idle; };
+struct why_reason {
+	char *code, *text;
+	char **evidence;
+	size_t n_evidence;
+};
+struct why_view {
+	char *verdict;
+	int64_t since;
+	struct why_reason *reasons;
+	size_t n_reasons;
+	char *next;
+};
+struct report_seconds {
+	double total, productive, queue, launch, init, load, recompute, save, hang, detect, drain,
+		idle;
+};
 struct report_view {
-	double wall_s; struct report_seconds gpu_seconds; double ettr, goodput, mfu; int64_t restarts;
-	struct incident *incidents; size_t n_incidents;
-	struct prepare_view *prepare;         /* of gpu_seconds.launch; only with an engine.prepare that was done */
+	double wall_s;
+	struct report_seconds gpu_seconds;
+	double ettr, goodput, mfu;
+	int64_t restarts;
+	struct incident *incidents;
+	size_t n_incidents;
+	/* of gpu_seconds.launch; only with an engine.prepare that was done */
+	struct prepare_view *prepare;
 };
-extern const struct mo_desc job_view_desc, node_view_desc, cluster_view_desc, why_reason_desc, why_view_desc, report_view_desc;
+extern const struct mo_desc job_view_desc, node_view_desc, cluster_view_desc, why_reason_desc,
+	why_view_desc, report_view_desc;
 
 struct core;
 /* ret must be initialised by mo_desc_init and is freed with mo_desc_done. now: core time. */
 void job_view(const struct state *s, const struct job *j, int64_t now, struct job_view *ret);
-void node_view(const struct state *s, const struct node *n, int64_t now, bool with_info, struct node_view *ret);
+void node_view(const struct state *s, const struct node *n, int64_t now, bool with_info,
+	       struct node_view *ret);
 void cluster_view(const struct state *s, const char *version, struct cluster_view *ret);
 void job_why(const struct state *s, const struct job *j, int64_t now, struct why_view *ret);
 void node_why(const struct state *s, const struct node *n, int64_t now, struct why_view *ret);
-/* Adds what its GPUs and cards were last seen to do to the reasons of a job that makes no progress. */
-void core_why_readings(const struct core *core, const struct job *j, int64_t now, struct why_view *ret);
+/* Adds what its GPUs and cards were last seen to do to the reasons of a job that makes no
+ * progress. */
+void core_why_readings(const struct core *core, const struct job *j, int64_t now,
+		       struct why_view *ret);
 void job_report(const struct state *s, const struct job *j, int64_t now, struct report_view *ret);
-struct prepare_view *prepare_view_of(const struct job *j);       /* NULL: there is none */
+struct prepare_view *prepare_view_of(const struct job *j); /* NULL: there is none */
 void why_prepare(const struct job *j, int64_t now, struct why_view *w);

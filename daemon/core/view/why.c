@@ -1,4 +1,5 @@
-/* Why a job or node is as it is: a verdict, reasons with evidence, and what comes next. Derived from state only. */
+/* Why a job or node is as it is: a verdict, reasons with evidence, and what comes next. Derived
+ * from state only. */
 #include "daemon/core/view/view.h"
 
 #include <stdarg.h>
@@ -22,10 +23,12 @@
 #include "daemon/core/view/unsaved.h"
 
 #define EVIDENCE_MAX 20
-#define NO_ITERATION_US (600 * 1000000LL)   /* a job that runs so long without its first iteration makes no progress */
-#define SLOTS_MAX 20                        /* ranks whose GPUs are told of in one answer */
+/* a job that runs so long without its first iteration makes no progress */
+#define NO_ITERATION_US (600 * 1000000LL)
+#define SLOTS_MAX 20 /* ranks whose GPUs are told of in one answer */
 
-static struct why_reason *reason(struct why_view *w, const char *code, const char *fmt, ...) _printf_(3, 4);
+static struct why_reason *reason(struct why_view *w, const char *code, const char *fmt, ...)
+	_printf_(3, 4);
 static struct why_reason *reason(struct why_view *w, const char *code, const char *fmt, ...)
 {
 	struct why_reason *r = MO_ADD(w, reasons, &why_reason_desc);
@@ -63,14 +66,18 @@ static void unfit_nodes(const struct state *s, const struct recipe *recipe, stru
 		bool no = node_refuses(s, n, &refusal);
 
 		if (node_unfit(s, n))
-			evidence(r, "node %s takes no work: %s%s%s; %s", n->name, node_unfit(s, n), n->cordon ? " because of " : "",
+			evidence(r, "node %s takes no work: %s%s%s; %s", n->name, node_unfit(s, n),
+				 n->cordon ? " because of " : "",
 				 n->cordon && n->drain_reason ? n->drain_reason : "", refusal.next);
 		else if (finding)
 			evidence(r, "node %s is not used: %s", n->name, finding);
 		else if (no && health_away(n) == 0 && !health_unlooked(n))
-			evidence(r, "node %s takes no work: %s; %s", n->name, refusal.text, refusal.next);
-		else if (recipe->gpu && n->info.n_gpus && !mo_streq(recipe->gpu, n->info.gpus[0].model))
-			evidence(r, "node %s has GPUs of type %s", n->name, n->info.gpus[0].model ? n->info.gpus[0].model : "unknown");
+			evidence(r, "node %s takes no work: %s; %s", n->name, refusal.text,
+				 refusal.next);
+		else if (recipe->gpu && n->info.n_gpus &&
+			 !mo_streq(recipe->gpu, n->info.gpus[0].model))
+			evidence(r, "node %s has GPUs of type %s", n->name,
+				 n->info.gpus[0].model ? n->info.gpus[0].model : "unknown");
 	}
 }
 
@@ -97,8 +104,9 @@ static void why_ahead(const struct state *s, int64_t id, int64_t now, struct why
 	_cleanup_(mo_freep) char *text = waiting_text(&w);
 
 	waiting_done(&w);
-	evidence(r, "j-%lld (%s) is %s, with priority %lld: %s", (long long)id, ahead->spec.recipe.name,
-		 job_state_names[ahead->state], (long long)ahead->spec.recipe.priority, text);
+	evidence(r, "j-%lld (%s) is %s, with priority %lld: %s", (long long)id,
+		 ahead->spec.recipe.name, job_state_names[ahead->state],
+		 (long long)ahead->spec.recipe.priority, text);
 }
 
 static void why_held(const struct state *s, const struct job *j, int64_t id, struct why_reason *r)
@@ -106,15 +114,18 @@ static void why_held(const struct state *s, const struct job *j, int64_t id, str
 	const struct job *holder = job_find(s, id);
 
 	if (holder)
-		evidence(r, "j-%lld (%s) is %s and saves to %s", (long long)id, holder->spec.recipe.name,
-			 job_state_names[holder->state], j->spec.recipe.checkpoint.dir);
+		evidence(r, "j-%lld (%s) is %s and saves to %s", (long long)id,
+			 holder->spec.recipe.name, job_state_names[holder->state],
+			 j->spec.recipe.checkpoint.dir);
 }
 
-static void why_room(const struct state *s, const struct job *j, const struct waiting *w, struct why_reason *r)
+static void why_room(const struct state *s, const struct job *j, const struct waiting *w,
+		     struct why_reason *r)
 {
 	struct slots slots;
 
-	evidence(r, "%lld suitable GPUs are free, %lld are needed", (long long)w->free, (long long)w->needs);
+	evidence(r, "%lld suitable GPUs are free, %lld are needed", (long long)w->free,
+		 (long long)w->needs);
 	slots_init(s, &slots);
 	_cleanup_(mo_freep) char *note = place_stack_note(s, &slots, &j->spec.recipe);
 	slots_done(&slots);
@@ -138,14 +149,15 @@ static void why_damaged(const struct job *j, struct why_reason *r)
 	for (size_t i = j->n_checkpoints; i > 0; i--) {
 		const struct checkpoint *c = &j->checkpoints[i - 1];
 
-		evidence(r, "checkpoint %lld: %s%s%s", (long long)c->iteration, checkpoint_state_names[c->state],
-			 c->reason ? ": " : "", c->reason ? c->reason : "");
+		evidence(r, "checkpoint %lld: %s%s%s", (long long)c->iteration,
+			 checkpoint_state_names[c->state], c->reason ? ": " : "",
+			 c->reason ? c->reason : "");
 	}
 }
 
 /* What the job waits for, in the words of the queue, with the evidence of now. */
-static void why_waiting(const struct state *s, const struct job *j, const struct waiting *w, int64_t now,
-			struct why_view *ret)
+static void why_waiting(const struct state *s, const struct job *j, const struct waiting *w,
+			int64_t now, struct why_view *ret)
 {
 	_cleanup_(mo_freep) char *text = waiting_text(w);
 	struct why_reason *r = reason(ret, waiting_code_names[w->code], "%s", text);
@@ -165,7 +177,8 @@ static void why_waiting(const struct state *s, const struct job *j, const struct
 }
 
 /* Steps that are not proved dead, and why that is not known. */
-static void why_not_gone(const struct state *s, const struct job *j, const struct waiting *w, struct why_view *ret)
+static void why_not_gone(const struct state *s, const struct job *j, const struct waiting *w,
+			 struct why_view *ret)
 {
 	_cleanup_(mo_freep) char *text = waiting_text(w);
 	struct why_reason *r = reason(ret, waiting_code_names[w->code], "%s", text);
@@ -188,37 +201,51 @@ static void why_silent(const struct state *s, const struct job *j, int64_t now, 
 		if (step_dead(st) || !n)
 			continue;
 		if (n->state != NODE_UP)
-			evidence(reason(w, "node-silent", "node %s is %s", n->name, node_state_names[n->state]), "last heard %lld ms ago; silence is not proof of death",
-				(long long)((now - node_heard_at(s, n)) / 1000));
+			evidence(reason(w, "node-silent", "node %s is %s", n->name,
+					node_state_names[n->state]),
+				 "last heard %lld ms ago; silence is not proof of death",
+				 (long long)((now - node_heard_at(s, n)) / 1000));
 		if (n->token_expired && !st->accepted)
-			reason(w, "token-expired", "node %s does not get the launch: its token has expired", n->name);
+			reason(w, "token-expired",
+			       "node %s does not get the launch: its token has expired", n->name);
 		if (n->strange_steps && !st->accepted)
-			reason(w, "step-unknown", "node %s does not get the launch: it holds a step that this controller never stored; moectl why %s", n->name, n->name);
+			reason(w, "step-unknown",
+			       "node %s does not get the launch: it holds a step that this "
+			       "controller never stored; moectl why %s",
+			       n->name, n->name);
 		if (st->hung && st->missing)
-			reason(w, "step-missing", "the agent of %s does not know the step any more: when no process of it is left there, say moectl resolve j-%lld.a%lld --gone", st->node, (long long)j->id,
-			       (long long)st->attempt);
+			reason(w, "step-missing",
+			       "the agent of %s does not know the step any more: when no process "
+			       "of it is left there, say moectl resolve j-%lld.a%lld --gone",
+			       st->node, (long long)j->id, (long long)st->attempt);
 		else if (st->hung)
-			reason(w, "step-hung", "the step on %s cannot be reached through its supervisor", st->node);
+			reason(w, "step-hung",
+			       "the step on %s cannot be reached through its supervisor", st->node);
 	}
 }
 
-static void why_slot(const struct place *p, size_t k, const struct node *n, const struct slot_health *h, struct why_view *w)
+static void why_slot(const struct place *p, size_t k, const struct node *n,
+		     const struct slot_health *h, struct why_view *w)
 {
 	_cleanup_(mo_freep) char *words = slot_health_words(h), *name = finding_name(h->finding);
-	struct why_reason *r = reason(w, h->missing ? "gpu-missing" : "gpu-suspect", "rank %lld on %s: its GPU %lld %s: %s", (long long)place_rank(p, k), n->name, (long long)p->gpus[k],
-		h->finding->object, words);
+	struct why_reason *r =
+		reason(w, h->missing ? "gpu-missing" : "gpu-suspect",
+		       "rank %lld on %s: its GPU %lld %s: %s", (long long)place_rank(p, k), n->name,
+		       (long long)p->gpus[k], h->finding->object, words);
 
 	evidence(r, "%s: %s", name, h->finding->text ? h->finding->text : "");
 	for (size_t i = 0; i < h->finding->n_evidence; i++)
 		evidence(r, "%s", h->finding->evidence[i]);
 	if (h->count)
-		evidence(r, "gpu.count %s: %s", h->count->object, h->count->text ? h->count->text : "");
+		evidence(r, "gpu.count %s: %s", h->count->object,
+			 h->count->text ? h->count->text : "");
 	for (size_t i = 0; h->count && i < h->count->n_evidence; i++)
 		evidence(r, "%s", h->count->evidence[i]);
 	evidence(r, "no rank is ended on the word of a check");
 }
 
-/* What checks say of the GPUs that the job's ranks run on. Returns the first node that has such a GPU, NULL = none. */
+/* What checks say of the GPUs that the job's ranks run on. Returns the first node that has such
+ * a GPU, NULL = none. */
 static const char *why_slots(const struct state *s, const struct job *j, struct why_view *w)
 {
 	const char *first = NULL;
@@ -230,7 +257,9 @@ static const char *why_slots(const struct state *s, const struct job *j, struct 
 		const struct step *st = step_find(j, j->attempt, p->node);
 		struct slot_health h;
 
-		for (size_t k = 0; n && n->health && n->health->n_results && st && !step_dead(st) && k < p->n_gpus; k++) {
+		for (size_t k = 0; n && n->health && n->health->n_results && st && !step_dead(st) &&
+				   k < p->n_gpus;
+		     k++) {
 			if (!slot_health(n, p->gpus[k], &h) || !slot_matters(&h))
 				continue;
 			first = first ? first : n->name;
@@ -252,7 +281,9 @@ static void why_incident(const struct job *j, struct why_view *w)
 
 	if (!inc)
 		return;
-	r = reason(w, inc->class ? inc->class : "failure", "attempt %lld: %s%s%s", (long long)inc->attempt, inc->cause ? inc->cause : "failed", inc->node ? " on " : "", inc->node ? inc->node : "");
+	r = reason(w, inc->class ? inc->class : "failure", "attempt %lld: %s%s%s",
+		   (long long)inc->attempt, inc->cause ? inc->cause : "failed",
+		   inc->node ? " on " : "", inc->node ? inc->node : "");
 	if (inc->first_rank != MO_NONE)
 		evidence(r, "rank %lld died first", (long long)inc->first_rank);
 	for (size_t i = 0; i < inc->n_evidence; i++)
@@ -270,10 +301,11 @@ static const struct incident *ended_by(const struct job *j)
 /* The last words of a rank whose GPU had no more memory. */
 static bool out_of_memory(const struct incident *inc)
 {
-	static const char *const words[] = { "HIP out of memory",	"CUDA out of memory",
-					     "HIP error: out of memory",	"CUDA error: out of memory",
-					     "hipErrorOutOfMemory",	"torch.OutOfMemoryError",
-					     "torch.cuda.OutOfMemoryError", "RESOURCE_EXHAUSTED" };
+	static const char *const words[] = {
+		"HIP out of memory",           "CUDA out of memory",  "HIP error: out of memory",
+		"CUDA error: out of memory",   "hipErrorOutOfMemory", "torch.OutOfMemoryError",
+		"torch.cuda.OutOfMemoryError", "RESOURCE_EXHAUSTED"
+	};
 
 	for (size_t i = 0; inc && i < inc->n_evidence; i++)
 		for (size_t k = 0; k < ELEMENTSOF(words); k++)
@@ -290,20 +322,21 @@ static const char *next_of_failed(const struct job *j)
 		    j->spec.recipe.checkpoint.resume != -2;
 
 	if (j->elsewhere)
-		return "submit it with checkpoint.dir of the place where the engine saves; as it is, it "
-		       "fails again";
+		return "submit it with checkpoint.dir of the place where the engine saves; as it "
+		       "is, it fails again";
 	if (inc && mo_streq(inc->class, "user_error") && mo_streq(inc->cause, "prepare"))
 		return "mend what engine.prepare said, then submit it again; as it is, it fails "
 		       "again";
 	if (out_of_memory(inc))
 		return "its GPU memory did not suffice: take less of it (a smaller batch.micro, "
-		       "recompute: full, more of tp, pp, ep or cp, sharding zero1 to zero3; 'moectl "
-		       "plan' shows what fits), then submit it again";
+		       "recompute: full, more of tp, pp, ep or cp, sharding zero1 to zero3; "
+		       "'moectl plan' shows what fits), then submit it again";
 	if (inc && mo_streq(inc->class, "user_error"))
 		return "mend what the reason names, then submit it again; as it is, it fails again";
 	if (j->reason && mo_starts_with(j->reason, ENDED_EARLY))
-		return "its ranks ended without an error before `steps`: mend that (moectl logs says "
-		       "what they did last), or give the steps that it makes, and submit it again";
+		return "its ranks ended without an error before `steps`: mend that (moectl logs "
+		       "says what they did last), or give the steps that it makes, and submit it "
+		       "again";
 	if (kept)
 		return "mend what ended it, then submit it again: that goes on from its last "
 		       "checkpoint";
@@ -316,14 +349,14 @@ static const char *next_of_completed(const struct job *j)
 	_cleanup_(mo_freep) char *beyond = policy_beyond_steps(j);
 
 	if (beyond)
-		return "nothing follows; before the next submit, give its program {steps} in engine.args, or "
-		       "`steps` the number that it makes";
+		return "nothing follows; before the next submit, give its program {steps} in "
+		       "engine.args, or `steps` the number that it makes";
 	if (!j->checkpoint_dir || j->spec.recipe.steps == MO_NONE ||
 	    j->spec.recipe.checkpoint.resume == -2)
 		return "nothing follows; submit it again to run it again";
 	if (j->n_checkpoints == 0 && j->n_unread == 0 && !j->end_scan)
-		return "nothing follows; no checkpoint of it is known: the same recipe begins at 0, "
-		       "unless checkpoint.dir holds one";
+		return "nothing follows; no checkpoint of it is known: the same recipe begins at "
+		       "0, unless checkpoint.dir holds one";
 	return "nothing follows; the same recipe resumes from its last checkpoint: give it more "
 	       "steps, or start afresh with '--set checkpoint.resume=never'";
 }
@@ -363,7 +396,9 @@ static void why_fixed(const struct job *j, struct why_view *w)
 	const struct checkpoint *c = newest == MO_NONE ? NULL : checkpoint_find(j, newest);
 
 	if (c && c->fixed)
-		reason(w, "checkpoint-fixed", "its checkpoints do not reshard: a resume needs %s, as they were saved", c->fixed);
+		reason(w, "checkpoint-fixed",
+		       "its checkpoints do not reshard: a resume needs %s, as they were saved",
+		       c->fixed);
 }
 
 static void why_elsewhere(const struct job *j, struct why_view *w)
@@ -393,7 +428,7 @@ static char *next_of_running(const struct job *j)
 	if (!checkpoint_unsaved(j, &u))
 		return mo_strdup("nothing to do");
 	_cleanup_(mo_freep) char *back = u.base > 0 ? mo_printf("iteration %lld", (long long)u.base)
-						   : mo_strdup("the beginning");
+						    : mo_strdup("the beginning");
 
 	return mo_printf("a failure now goes back to %s: see that it saves into checkpoint.dir "
 			 "('moectl logs j-%lld', 'moectl events j-%lld')",
@@ -406,8 +441,8 @@ static void why_beyond(const struct job *j, struct why_view *w)
 	_cleanup_(mo_freep) char *beyond = j->state == JOB_RUNNING ? policy_beyond_steps(j) : NULL;
 
 	if (beyond)
-		reason(w, "steps-exceeded", "%s; it is completed when all its ranks end without an error",
-		       beyond);
+		reason(w, "steps-exceeded",
+		       "%s; it is completed when all its ranks end without an error", beyond);
 }
 
 /* Two trees: what was checked and planned at the submit is not what trains. */
@@ -418,7 +453,8 @@ static void why_config(const struct job *j, struct why_view *w)
 	if (!config_differs(j))
 		return;
 	r = reason(w, "config-differs",
-		   "the engine's files on %s are not those that the submit read: what %s has trains",
+		   "the engine's files on %s are not those that the submit read: what %s has "
+		   "trains",
 		   j->config_node, j->config_node);
 	evidence(r, "the submit read %s, %s has %s", j->spec.recipe.experiment_hash, j->config_node,
 		 j->config_hash);
@@ -431,8 +467,8 @@ static bool waits_for_places(const struct job *j, const struct waiting *w)
 	return j->n_places == 0 && w->code != WAITING_NOT_GONE && w->code != WAITING_SILENT;
 }
 
-static void why_recovering(const struct state *s, const struct job *j, const struct waiting *w, int64_t now,
-			   struct why_view *ret)
+static void why_recovering(const struct state *s, const struct job *j, const struct waiting *w,
+			   int64_t now, struct why_view *ret)
 {
 	if (w->code == WAITING_SILENT)
 		why_waiting(s, j, w, now, ret);
@@ -453,7 +489,8 @@ void job_why(const struct state *s, const struct job *j, int64_t now, struct why
 	_cleanup_(mo_freep) char *why = waits ? waiting_reason(&w, j) : mo_strdup(j->reason);
 	const char *suspect = NULL;
 
-	ret->verdict = mo_printf("%s%s%s", job_state_names[j->state], why ? ": " : "", why ? why : "");
+	ret->verdict =
+		mo_printf("%s%s%s", job_state_names[j->state], why ? ": " : "", why ? why : "");
 	ret->since = j->state_since;
 	switch (j->state) {
 	case JOB_QUEUED:
@@ -471,7 +508,9 @@ void job_why(const struct state *s, const struct job *j, int64_t now, struct why
 		why_silent(s, j, now, ret);
 		suspect = why_slots(s, j, ret);
 		if (j->iteration != MO_NONE)
-			reason(ret, "progress", "iteration %lld, %lld ms ago", (long long)j->iteration, (long long)((now - job_progress_at(s, j)) / 1000));
+			reason(ret, "progress", "iteration %lld, %lld ms ago",
+			       (long long)j->iteration,
+			       (long long)((now - job_progress_at(s, j)) / 1000));
 		why_unsaved(j, ret);
 		why_beyond(j, ret);
 		why_interval(s, j, ret);
@@ -491,21 +530,29 @@ void job_why(const struct state *s, const struct job *j, int64_t now, struct why
 	why_config(j, ret);
 	why_fixed(j, ret);
 	if (ret->n_reasons == 0)
-		reason(ret, job_state_names[j->state], "%s", j->reason ? j->reason : job_state_names[j->state]);
-	ret->next = suspect ? mo_printf("it runs on until a rank fails; 'moectl drain %s --when checkpoint --reason ...' moves it after its next checkpoint, 'moectl node %s' shows the findings", suspect, suspect) :
-		j->state == JOB_RUNNING ? next_of_running(j) : mo_strdup(next_of(j, &w));
+		reason(ret, job_state_names[j->state], "%s",
+		       j->reason ? j->reason : job_state_names[j->state]);
+	ret->next = suspect ? mo_printf("it runs on until a rank fails; 'moectl drain %s --when "
+					"checkpoint --reason ...' moves it after its next "
+					"checkpoint, 'moectl node %s' shows the findings",
+					suspect, suspect)
+		    : j->state == JOB_RUNNING ? next_of_running(j)
+					      : mo_strdup(next_of(j, &w));
 }
 
 static bool makes_no_progress(const struct state *s, const struct job *j, int64_t now)
 {
-	if (j->n_places == 0 || job_state_final(j->state) || j->state == JOB_QUEUED || j->state == JOB_PAUSED)
+	if (j->n_places == 0 || job_state_final(j->state) || j->state == JOB_QUEUED ||
+	    j->state == JOB_PAUSED)
 		return false;
 	for (size_t i = 0; i < j->n_steps; i++)
-		if (j->steps[i].attempt == j->attempt && j->steps[i].hung && !step_dead(&j->steps[i]))
+		if (j->steps[i].attempt == j->attempt && j->steps[i].hung &&
+		    !step_dead(&j->steps[i]))
 			return true;
 	if (j->state == JOB_RUNNING && j->iteration != MO_NONE)
 		return now - job_progress_at(s, j) > MO_MAX(STALL_MIN_US, 3 * samples_step_us(j));
-	return j->state == JOB_RUNNING ? now - j->state_since > NO_ITERATION_US : j->failed || j->waiting_node;
+	return j->state == JOB_RUNNING ? now - j->state_since > NO_ITERATION_US
+				       : j->failed || j->waiting_node;
 }
 
 void core_why_readings(const struct core *c, const struct job *j, int64_t now, struct why_view *ret)
@@ -531,25 +578,37 @@ static void why_findings(const struct node *n, struct why_view *w)
 	for (size_t i = 0; n->health && i < n->health->n_results && w->n_reasons < 50; i++) {
 		const struct check_result *c = &n->health->results[i];
 		_cleanup_(mo_freep) char *name = finding_name(c);
-		struct why_reason *r = reason(w, mo_enum_name(check_state_names, _CHECK_STATE_N, c->state), "%s: %s", name, c->text ? c->text : "");
+		struct why_reason *r =
+			reason(w, mo_enum_name(check_state_names, _CHECK_STATE_N, c->state),
+			       "%s: %s", name, c->text ? c->text : "");
 
 		for (size_t k = 0; k < c->n_evidence; k++)
 			evidence(r, "%s", c->evidence[k]);
 		if (c->state == CHECK_CRIT && finding_held(n, c))
-			evidence(r, "the node is new and this check never met such hardware: it is told, cordons nothing and keeps no job away (health.learn)");
+			evidence(r, "the node is new and this check never met such hardware: it is "
+				    "told, cordons nothing and keeps no job away (health.learn)");
 		if (finding_acked(n, c))
-			evidence(r, "known to an operator: it keeps no job away before the next boot%s", c->count == MO_NONE ? "" : ", unless it counts more");
+			evidence(r,
+				 "known to an operator: it keeps no job away before the next "
+				 "boot%s",
+				 c->count == MO_NONE ? "" : ", unless it counts more");
 		else if (health_waived(n, c))
-			evidence(r, "an operator gave the node work in spite of it: it does not drain the node again before %s", c->count == MO_NONE ? "it was ok" : "it was ok, or counts more");
+			evidence(r,
+				 "an operator gave the node work in spite of it: it does not drain "
+				 "the node again before %s",
+				 c->count == MO_NONE ? "it was ok" : "it was ok, or counts more");
 	}
 }
 
 static void why_strange(const struct node *n, struct why_view *w)
 {
-	struct why_reason *r = reason(w, "step-unknown", "it holds a step that this controller never stored; it gets no work until that is gone");
+	struct why_reason *r = reason(w, "step-unknown",
+				      "it holds a step that this controller never stored; it gets "
+				      "no work until that is gone");
 
 	for (size_t i = 0; i < n->n_strange; i++)
-		evidence(r, "%s: ends by itself, or by moectl resolve %s --kill", n->strange[i], n->strange[i]);
+		evidence(r, "%s: ends by itself, or by moectl resolve %s --kill", n->strange[i],
+			 n->strange[i]);
 }
 
 void node_why(const struct state *s, const struct node *n, int64_t now, struct why_view *ret)
@@ -560,42 +619,61 @@ void node_why(const struct state *s, const struct node *n, int64_t now, struct w
 	_cleanup_(refusal_done) struct refusal refusal = { 0 };
 	bool refuses = node_refuses(s, n, &refusal);
 
-	ret->verdict = mo_printf("%s%s%s", node_state_names[state], why ? ": " : "", why ? why : "");
-	ret->since = n->drain ? n->drain_at : n->state == NODE_UP ? n->registered_at : node_heard_at(s, n);
+	ret->verdict =
+		mo_printf("%s%s%s", node_state_names[state], why ? ": " : "", why ? why : "");
+	ret->since = n->drain              ? n->drain_at
+		     : n->state == NODE_UP ? n->registered_at
+					   : node_heard_at(s, n);
 	if (n->state != NODE_UP)
-		reason(ret, "silent", "not heard for %lld ms; that is not proof of death", (long long)((now - node_heard_at(s, n)) / 1000));
+		reason(ret, "silent", "not heard for %lld ms; that is not proof of death",
+		       (long long)((now - node_heard_at(s, n)) / 1000));
 	if (!n->reconciled)
-		reason(ret, "unreconciled", "its agent did not say hello since the controller started");
+		reason(ret, "unreconciled",
+		       "its agent did not say hello since the controller started");
 	if (n->drain && n->cordon)
 		reason(ret, "cordoned", "drained because of a finding: %s", n->drain_reason);
 	else if (n->drain)
-		reason(ret, "drained", "drained by an operator (%s)%s%s", n->drain_when ? n->drain_when : "idle", n->drain_reason ? ": " : "", n->drain_reason ? n->drain_reason : "");
+		reason(ret, "drained", "drained by an operator (%s)%s%s",
+		       n->drain_when ? n->drain_when : "idle", n->drain_reason ? ": " : "",
+		       n->drain_reason ? n->drain_reason : "");
 	_cleanup_(mo_freep) char *held = health_held_text(n);
 	if (held)
 		reason(ret, "learning", "%s", held);
 	if (health_unlooked(n))
-		reason(ret, "preflight", "its preflight checks are not done: jobs with health.preflight: standard wait for them, and what they find may cordon the node");
+		reason(ret, "preflight",
+		       "its preflight checks are not done: jobs with health.preflight: standard "
+		       "wait for them, and what they find may cordon the node");
 	why_findings(n, ret);
 	if (n->token_expired)
-		reason(ret, "token-expired", "its token has expired: what runs there goes on, but it gets no new work");
+		reason(ret, "token-expired",
+		       "its token has expired: what runs there goes on, but it gets no new work");
 	if (n->strange_steps)
 		why_strange(n, ret);
 	if (n->obeys != MO_NONE && n->obeys > s->epoch)
-		reason(ret, "later-controller", "its agent obeyed a controller that is later than this state: this state is an old copy, or the agent's controller is another one; it gets no work");
+		reason(ret, "later-controller",
+		       "its agent obeyed a controller that is later than this state: this state is "
+		       "an old copy, or the agent's controller is another one; it gets no work");
 	for (size_t i = 0; i < state_n_holders(s); i++) {
 		const struct job *j = state_holder(s, i);
 
-		for (const struct step *st = j ? step_next(j, n->name, -1) : NULL; st; st = step_next(j, n->name, st->attempt)) {
+		for (const struct step *st = j ? step_next(j, n->name, -1) : NULL; st;
+		     st = step_next(j, n->name, st->attempt)) {
 			struct why_reason *r;
 
 			if (!step_uncertain(s, st))
 				continue;
-			r = reason(ret, st->hung ? "step-hung" : st->gone ? "fenced" : "unkillable", "j-%lld attempt %lld: %s", (long long)j->id, (long long)st->attempt, step_uncertain(s, st));
+			r = reason(ret,
+				   st->hung   ? "step-hung"
+				   : st->gone ? "fenced"
+					      : "unkillable",
+				   "j-%lld attempt %lld: %s", (long long)j->id,
+				   (long long)st->attempt, step_uncertain(s, st));
 			for (size_t p = 0; p < st->n_stuck_pids; p++)
 				evidence(r, "unkillable pid %lld", (long long)st->stuck_pids[p]);
 		}
 	}
 	if (ret->n_reasons == 0)
 		reason(ret, "up", "it takes work");
-	ret->next = !refuses && held ? health_held_next(n) : mo_strdup(refuses ? refusal.next : "nothing to do");
+	ret->next = !refuses && held ? health_held_next(n)
+				     : mo_strdup(refuses ? refusal.next : "nothing to do");
 }
