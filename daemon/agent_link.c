@@ -1,9 +1,12 @@
-/* Messages of agents become inputs; their syncs are held here until a command is due or the beat has passed. One link per node name.
+/* Messages of agents become inputs; their syncs are held here until a command is due or the beat
+ * has passed. One link per node name.
  *   hello -> EV_HELLO -> FX_WELCOME, or FX_REPLY with the refusal
- *   sync  -> EV_SYNC -> FX_HOLD, and FX_WAKE or the beat's timer answers with core_sync_reply(); FX_REPLY refuses (409: say hello again)
+ *   sync  -> EV_SYNC -> FX_HOLD, and FX_WAKE or the beat's timer answers with core_sync_reply();
+ *         FX_REPLY refuses (409: say hello again)
  *   news  -> EV_NEWS -> FX_ACK: acknowledgements only, after the records are synced
- * All holds last equally long, so the list of held syncs is in the order of their ends and one timer suffices. Questions (logs) are not part of the core: they ride
- * on one sync reply each. A message speaks only for the node of its token (agent_tokens.c). */
+ * All holds last equally long, so the list of held syncs is in the order of their ends and one
+ * timer suffices. Questions (logs) are not part of the core: they ride on one sync reply each. A
+ * message speaks only for the node of its token (agent_tokens.c). */
 #include "daemon/agent_link.h"
 #include <errno.h>
 #include <string.h>
@@ -23,31 +26,33 @@
 struct query {
 	int64_t id;
 	struct command command;
-	int64_t deadline;                    /* boot us */
-	bool sent;                           /* once to each hello: the agent may be waiting for new lines; a lost one times out */
+	int64_t deadline; /* boot us */
+	/* once to each hello: the agent may be waiting for new lines; a lost one times out */
+	bool sent;
 	link_answer_fn fn;
 	void *arg;
-	bool owns_arg;                       /* freed with the query */
-	struct query *prev, *next;           /* of its link */
+	bool owns_arg;             /* freed with the query */
+	struct query *prev, *next; /* of its link */
 	struct link *link;
 	UT_hash_handle hh;
 };
 struct link {
 	char *node;
-	uint64_t held;                       /* request id of the held sync, 0 none */
-	char *instance;                      /* of the agent that sent it */
+	uint64_t held;  /* request id of the held sync, 0 none */
+	char *instance; /* of the agent that sent it */
 	int64_t held_until;
 	struct query *queries;
-	struct link *prev, *next;            /* links->holding, while held */
+	struct link *prev, *next; /* links->holding, while held */
 	UT_hash_handle hh;
 };
 struct links {
 	struct manager *manager;
-	struct link *all;                    /* by node */
-	struct link *holding;                /* first ends first */
-	struct query *queries;               /* by id */
+	struct link *all;      /* by node */
+	struct link *holding;  /* first ends first */
+	struct query *queries; /* by id */
 	int64_t n_asked;
-	int64_t unfit_until;                 /* boot us: till then no more is logged of values that cannot be kept */
+	/* boot us: till then no more is logged of values that cannot be kept */
+	int64_t unfit_until;
 	struct mo_timer *timer, *query_timer;
 };
 
@@ -124,8 +129,9 @@ static void answer_held(struct links *l, struct link *k)
 	mo_desc_done(&sync_reply_desc, &reply);
 }
 
-/* Another sync came of the same name. The connection of the one before is most likely dead; what it would
- * have said, the new one says. One of another instance is told nothing: the orders are not its own. */
+/* Another sync came of the same name. The connection of the one before is most likely dead; what
+ * it would have said, the new one says. One of another instance is told nothing: the orders are
+ * not its own. */
 static void displace(struct links *l, struct link *k, const char *instance)
 {
 	struct manager *m = l->manager;
@@ -165,7 +171,8 @@ static void query_free(struct links *l, struct query *q)
 }
 
 /* fn is called when the query is gone, so that it may ask again. */
-static void query_end(struct links *l, struct query *q, const struct query_answer *answer, const char *why)
+static void query_end(struct links *l, struct query *q, const struct query_answer *answer,
+		      const char *why)
 {
 	link_answer_fn fn = q->fn;
 	void *arg = q->arg, *owned = q->owns_arg ? arg : NULL;
@@ -187,7 +194,8 @@ static void on_query_timeout(void *arg)
 			next = MO_MIN(next, q->deadline);
 			continue;
 		}
-		_cleanup_(mo_freep) char *why = mo_printf("node %s did not answer in time", q->link->node);
+		_cleanup_(mo_freep) char *why =
+			mo_printf("node %s did not answer in time", q->link->node);
 		query_end(l, q, NULL, why);
 		/* fn may have cancelled the one that comes next: start over */
 		mo_timer_in(l->query_timer, 0);
@@ -202,7 +210,8 @@ void links_new(struct manager *m)
 
 	l->manager = m;
 	m->links = l;
-	if (mo_timer_new(m->loop, on_beat, l, &l->timer) < 0 || mo_timer_new(m->loop, on_query_timeout, l, &l->query_timer) < 0)
+	if (mo_timer_new(m->loop, on_beat, l, &l->timer) < 0 ||
+	    mo_timer_new(m->loop, on_query_timeout, l, &l->query_timer) < 0)
 		abort();
 }
 
@@ -284,14 +293,16 @@ void link_ack(struct manager *m, int64_t request, const char *node)
 	mo_desc_done(&sync_reply_desc, &reply);
 }
 
-static struct query *query_new(struct links *l, const char *node, int64_t job, int64_t attempt, int64_t timeout_us, link_answer_fn fn, void *arg)
+static struct query *query_new(struct links *l, const char *node, int64_t job, int64_t attempt,
+			       int64_t timeout_us, link_answer_fn fn, void *arg)
 {
 	struct link *k = link_get(l, node);
 	struct query *q = mo_alloc(sizeof(*q));
 	struct command *c = &q->command;
 
 	mo_desc_init(&command_desc, c);
-	/* Never a number of an earlier run: agents ignore a question that comes twice, and may still answer one of before. */
+	/* Never a number of an earlier run: agents ignore a question that comes twice, and may
+	 * still answer one of before. */
 	q->id = (manager_state(l->manager)->epoch & INT32_MAX) << 32 | (++l->n_asked & UINT32_MAX);
 	q->link = k;
 	q->fn = fn;
@@ -308,9 +319,11 @@ static struct query *query_new(struct links *l, const char *node, int64_t job, i
 	return q;
 }
 
-int64_t link_query(struct manager *m, const char *node, int64_t job, int64_t attempt, int64_t rank, int64_t offset, int64_t lines, int64_t wait_ms, link_answer_fn fn, void *arg)
+int64_t link_query(struct manager *m, const char *node, int64_t job, int64_t attempt, int64_t rank,
+		   int64_t offset, int64_t lines, int64_t wait_ms, link_answer_fn fn, void *arg)
 {
-	struct query *q = query_new(m->links, node, job, attempt, wait_ms * 1000 + QUERY_TIMEOUT_US, fn, arg);
+	struct query *q =
+		query_new(m->links, node, job, attempt, wait_ms * 1000 + QUERY_TIMEOUT_US, fn, arg);
 	int64_t id = q->id;
 
 	q->command.rank = rank;
@@ -321,7 +334,8 @@ int64_t link_query(struct manager *m, const char *node, int64_t job, int64_t att
 	return id;
 }
 
-void link_query_env(struct manager *m, const char *node, int64_t job, int64_t attempt, link_answer_fn fn, void *arg)
+void link_query_env(struct manager *m, const char *node, int64_t job, int64_t attempt,
+		    link_answer_fn fn, void *arg)
 {
 	struct query *q = query_new(m->links, node, job, attempt, LINK_ENV_TIMEOUT_US, fn, arg);
 
@@ -341,7 +355,7 @@ void link_query_cancel(struct manager *m, int64_t id)
 
 static void *decode(struct manager *m, struct http_request *r, const struct mo_desc *d)
 {
-	_cleanup_(mo_error_done) struct mo_error err = {0};
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 
 	if (!agent_may_begin(m, r))
 		return NULL;
@@ -355,7 +369,9 @@ static void *decode(struct manager *m, struct http_request *r, const struct mo_d
 		e = wire_decode(d, text, n, true, obj, &err);
 	if (e >= 0)
 		return obj;
-	http_problem(r, e == -E2BIG ? 413 : 400, "body: %s: do agent and controller have versions that fit?", mo_error_text(&err, e));
+	http_problem(r, e == -E2BIG ? 413 : 400,
+		     "body: %s: do agent and controller have versions that fit?",
+		     mo_error_text(&err, e));
 	mo_desc_free(d, obj);
 	return NULL;
 }
@@ -381,7 +397,8 @@ static void take_hello(struct manager *m, struct http_request *r)
 		return;
 	}
 	if (!hello->address || !*hello->address)
-		mo_str_set(&hello->address, *http_peer_address(r) ? http_peer_address(r) : "127.0.0.1");
+		mo_str_set(&hello->address,
+			   *http_peer_address(r) ? http_peer_address(r) : "127.0.0.1");
 	struct input *in = input_new(EV_HELLO, r);
 	in->hello = hello;
 	in->event.flag = expired;
@@ -405,7 +422,8 @@ static void tell_unfit(struct links *l, const char *node, const char *place)
 	if (!place || l->unfit_until > now)
 		return;
 	l->unfit_until = now + UNFIT_TOLD_EVERY_US;
-	mo_log(MO_WARNING, NULL, NULL, "agent %s: %s: it counts as unknown (texts are cut), the rest is kept", node, place);
+	mo_log(MO_WARNING, NULL, NULL,
+	       "agent %s: %s: it counts as unknown (texts are cut), the rest is kept", node, place);
 }
 
 static void take_sync(struct manager *m, struct http_request *r, int type)
@@ -416,7 +434,8 @@ static void take_sync(struct manager *m, struct http_request *r, int type)
 	if (!sync)
 		return;
 	bool expired = false;
-	if (!agent_may_speak(m, r, sync->node, &expired) || !taken_in(r, intake_sync(sync, &unfit))) {
+	if (!agent_may_speak(m, r, sync->node, &expired) ||
+	    !taken_in(r, intake_sync(sync, &unfit))) {
 		mo_desc_free(&agent_sync_desc, sync);
 		return;
 	}

@@ -1,23 +1,30 @@
-/* The controller's end of the agent protocol: held syncs, welcomes, acknowledgements, and questions to agents (logs). */
+/* The controller's end of the agent protocol: held syncs, welcomes, acknowledgements, and
+ * questions to agents (logs). */
 #pragma once
 #include "daemon/manager.h"
 
 struct links;
 void links_new(struct manager *m);
 struct links *links_free(struct links *l);
-/* The core took a sync of this instance: it is held until a command is due for the node or the beat has passed. */
+/* The core took a sync of this instance: it is held until a command is due for the node or the
+ * beat has passed. */
 void link_hold(struct manager *m, int64_t request, const char *node, const char *instance);
 /* A command became due for the node: its held sync is answered. */
 void link_wake(struct manager *m, const char *node);
-/* Its agent said hello, so it may have started anew: what it was asked goes out again with its next sync. One that knows the question ignores it. */
+/* Its agent said hello, so it may have started anew: what it was asked goes out again with its
+ * next sync. One that knows the question ignores it. */
 void link_welcomed(struct manager *m, const char *node);
 /* Answers a news request: acknowledgements without commands. */
 void link_ack(struct manager *m, int64_t request, const char *node);
-/* Asks the node: the command goes out with its held sync, or with the next one. fn gets the answer, or NULL with why when none came in time. Returns the question's id. */
+/* Asks the node: the command goes out with its held sync, or with the next one. fn gets the
+ * answer, or NULL with why when none came in time. Returns the question's id. */
 struct query_answer;
 typedef void (*link_answer_fn)(void *arg, const struct query_answer *answer, const char *why);
-int64_t link_query(struct manager *m, const char *node, int64_t job, int64_t attempt, int64_t rank, int64_t offset, int64_t lines, int64_t wait_ms, link_answer_fn fn, void *arg);
-/* The same for what stepd recorded of its ranks' environments; answered or given up within LINK_ENV_TIMEOUT_US. arg is taken and freed by free() after fn, or without it when moed ends. */
+int64_t link_query(struct manager *m, const char *node, int64_t job, int64_t attempt, int64_t rank,
+		   int64_t offset, int64_t lines, int64_t wait_ms, link_answer_fn fn, void *arg);
+/* The same for what stepd recorded of its ranks' environments; answered or given up within
+ * LINK_ENV_TIMEOUT_US. arg is taken and freed by free() after fn, or without it when moed ends. */
 #define LINK_ENV_TIMEOUT_US (2 * 1000000LL)
-void link_query_env(struct manager *m, const char *node, int64_t job, int64_t attempt, link_answer_fn fn, void *arg);
+void link_query_env(struct manager *m, const char *node, int64_t job, int64_t attempt,
+		    link_answer_fn fn, void *arg);
 void link_query_cancel(struct manager *m, int64_t id);

@@ -1,5 +1,7 @@
-/* See agent_tokens.h; what follows from a trade is decided in daemon/core/rules/tokens.c. A token is bound to one node. One of no node is accepted on loopback alone, where whoever could steal it
- * could as well read moed's own files: local clusters begin with it, and agents of earlier versions go on with it. */
+/* See agent_tokens.h; what follows from a trade is decided in daemon/core/rules/tokens.c. A
+ * token is bound to one node. One of no node is accepted on loopback alone, where whoever could
+ * steal it could as well read moed's own files: local clusters begin with it, and agents of
+ * earlier versions go on with it. */
 #include "daemon/agent_tokens.h"
 #include <string.h>
 #include "daemon/api.h"
@@ -18,18 +20,25 @@ static bool from_loopback(const struct http_request *r)
 	return !*address || mo_address_loopback(address);
 }
 
-static bool may_be_unbound(struct manager *m, struct http_request *r, const struct agent_token *t, const char *node)
+static bool may_be_unbound(struct manager *m, struct http_request *r, const struct agent_token *t,
+			   const char *node)
 {
 	if (t->node || t->join)
 		return true;
 	if (token_put_out(manager_state(m), node)) {
-		http_problem(r, 403, "node %s: its token was revoked, and a token of no node does not bring it back: "
-			     "make a join token (`moectl token join`) and put it into its token_file", node);
+		http_problem(r, 403,
+			     "node %s: its token was revoked, and a token of no node does not "
+			     "bring it back: make a join token (`moectl token join`) and put it "
+			     "into its token_file",
+			     node);
 		return false;
 	}
 	if (from_loopback(r))
 		return true;
-	http_problem(r, 403, "token %s is bound to no node, and such a token is accepted on loopback only: `moectl token join` on the controller makes one with which each agent gets its own; put it into token_file",
+	http_problem(r, 403,
+		     "token %s is bound to no node, and such a token is accepted on loopback only: "
+		     "`moectl token join` on the controller makes one with which each agent gets "
+		     "its own; put it into token_file",
 		     t->id);
 	return false;
 }
@@ -50,7 +59,10 @@ bool agent_may_begin(struct manager *m, struct http_request *r)
 	if (!auth_agent(m, http_caller(r)->token_id, &t))
 		http_problem(r, 401, "the token was revoked");
 	else if (t.join)
-		http_problem(r, 403, "this is a join token: it is traded for a node's own with POST /v1/agent/token, which agents of this version do; is the agent older?");
+		http_problem(r, 403,
+			     "this is a join token: it is traded for a node's own with POST "
+			     "/v1/agent/token, which agents of this version do; is the agent "
+			     "older?");
 	else
 		return true;
 	return false;
@@ -61,7 +73,8 @@ bool agent_may_speak(struct manager *m, struct http_request *r, const char *node
 	struct agent_token t;
 
 	if (!mo_name_valid(node)) {
-		http_problem(r, 422, "node: not a valid name (letters, digits, . _ - and at most 63)");
+		http_problem(r, 422,
+			     "node: not a valid name (letters, digits, . _ - and at most 63)");
 		return false;
 	}
 	if (!agent_may_begin(m, r) || !auth_agent(m, http_caller(r)->token_id, &t))
@@ -69,7 +82,10 @@ bool agent_may_speak(struct manager *m, struct http_request *r, const char *node
 	if (!may_be_unbound(m, r, &t, node))
 		return false;
 	if (t.node && strcmp(t.node, node) != 0) {
-		http_problem(r, 403, "this token is for node %s, not for %s: give each node its own (`moectl token join`)", t.node, node);
+		http_problem(r, 403,
+			     "this token is for node %s, not for %s: give each node its own "
+			     "(`moectl token join`)",
+			     t.node, node);
 		return false;
 	}
 	if (t.node && !t.used)
@@ -92,18 +108,21 @@ static void trade(struct manager *m, struct http_request *r, const char *node)
 	struct agent_token t;
 
 	if (!mo_name_valid(node)) {
-		http_problem(r, 422, "node: not a valid name (letters, digits, . _ - and at most 63)");
+		http_problem(r, 422,
+			     "node: not a valid name (letters, digits, . _ - and at most 63)");
 		return;
 	}
 	if (!auth_agent(m, http_caller(r)->token_id, &t) || t.expired) {
-		http_problem(r, 403, "the token has expired: make a join token (`moectl token join`) and put it into the node's token_file");
+		http_problem(r, 403,
+			     "the token has expired: make a join token (`moectl token join`) and "
+			     "put it into the node's token_file");
 		return;
 	}
 	if (!may_be_unbound(m, r, &t, node))
 		return;
 
 	_cleanup_(mo_freep) char *secret = NULL;
-	struct mo_buf doc = {0};
+	struct mo_buf doc = { 0 };
 	struct input *in = input_new(EV_TOKEN, r);
 	in->token = auth_token_new(m, "agent", node, TOKEN_LIFETIME_US, &secret);
 	in->token->from = mo_strdup(t.id);
@@ -116,7 +135,7 @@ static void trade(struct manager *m, struct http_request *r, const char *node)
 
 void agent_token_trade(void *arg, struct http_request *r)
 {
-	struct token_trade body = {0};
+	struct token_trade body = { 0 };
 	struct quota_message q;
 
 	quota_begin(arg, r, &q);

@@ -1,5 +1,7 @@
-/* See anchors.h. The recipe of a run is written with the sharding, micro-batch and recomputation that it ran with, so that reading it again plans that run and searches nothing; and without
- * its environment, which a plan does not need and which may hold secrets. Runs whose recipe this version refuses are left out. */
+/* See anchors.h. The recipe of a run is written with the sharding, micro-batch and recomputation
+ * that it ran with, so that reading it again plans that run and searches nothing; and without
+ * its environment, which a plan does not need and which may hold secrets. Runs whose recipe this
+ * version refuses are left out. */
 #include "daemon/anchors.h"
 #include <string.h>
 #include "daemon/core/state/anchor.h"
@@ -38,7 +40,8 @@ static void write_chosen(struct json_object *doc, const struct recipe *r)
 	const struct recipe_parallelism *p = &r->parallelism;
 	struct json_object *old = NULL;
 
-	if (!json_object_object_get_ex(doc, "parallelism", &old) || !json_object_is_type(old, json_type_string))
+	if (!json_object_object_get_ex(doc, "parallelism", &old) ||
+	    !json_object_is_type(old, json_type_string))
 		return;
 	struct json_object *o = mapping(doc, "parallelism");
 
@@ -52,20 +55,22 @@ static void write_chosen(struct json_object *doc, const struct recipe *r)
 	put_str(o, "schedule", p->schedule);
 	put_int(mapping(doc, "batch"), "micro", r->micro);
 	put_str(doc, "recompute", r->recompute);
-	for (size_t i = 0; i < r->n_features; i++)      /* stages that do not divide the layers got one */
+	/* stages that do not divide the layers got one */
+	for (size_t i = 0; i < r->n_features; i++)
 		if (mo_streq(r->features[i].key, "pipeline_layout"))
 			put_str(mapping(doc, "features"), "pipeline_layout", r->features[i].value);
 }
 
 static bool readable(const char *text)
 {
-	_cleanup_(recipe_errors_done) struct recipe_errors errors = {0};
+	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
 	char **warnings = NULL;
 	size_t n_warnings = 0;
 	struct recipe r;
 
 	mo_desc_init(&recipe_desc, &r);
-	int k = recipe_parse(text, strlen(text), NULL, 0, &r, NULL, &warnings, &n_warnings, &errors);
+	int k = recipe_parse(text, strlen(text), NULL, 0, &r, NULL, &warnings, &n_warnings,
+			     &errors);
 	for (size_t i = 0; i < n_warnings; i++)
 		free(warnings[i]);
 	free(warnings);
@@ -75,7 +80,8 @@ static bool readable(const char *text)
 
 static struct json_object *masked(const char *key, const char *text)
 {
-	_cleanup_(mo_freep) char *shown = key && mo_mask_argument(key) ? mo_strdup(MO_MASKED) : mo_mask_text(text);
+	_cleanup_(mo_freep) char *shown =
+		key && mo_mask_argument(key) ? mo_strdup(MO_MASKED) : mo_mask_text(text);
 
 	return json_object_new_string(shown);
 }
@@ -115,28 +121,39 @@ static void mask(struct json_object *doc)
 		else if (json_object_is_type(value, json_type_array))
 			mask_list(value);
 		else if (json_object_is_type(value, json_type_string))
-			json_object_object_add(doc, key, masked(key, json_object_get_string(value)));
+			json_object_object_add(doc, key,
+					       masked(key, json_object_get_string(value)));
 	}
 }
 
-char *anchor_run_text(const struct recipe *chosen, const char *recipe_text, const struct measured *m)
+char *anchor_run_text(const struct recipe *chosen, const char *recipe_text,
+		      const struct measured *m)
 {
-	_cleanup_(mo_freep) char *json = recipe_text ? recipe_json(recipe_text, strlen(recipe_text)) : NULL, *recipe = NULL;
+	_cleanup_(mo_freep) char *json = recipe_text ? recipe_json(recipe_text, strlen(recipe_text))
+						     : NULL,
+				 *recipe = NULL;
 	struct json_object *doc = json ? json_tokener_parse(json) : NULL, *experiment = NULL;
-	struct mo_buf b = {0};
+	struct mo_buf b = { 0 };
 
 	if (!doc)
 		return NULL;
 	json_object_object_del(doc, "env");
-	if (json_object_object_get_ex(doc, "experiment", &experiment) && json_object_is_type(experiment, json_type_object))
-		json_object_object_del(experiment, "result");   /* the engine's own keys: no plan goes by them */
+	if (json_object_object_get_ex(doc, "experiment", &experiment) &&
+	    json_object_is_type(experiment, json_type_object))
+		/* the engine's own keys: no plan goes by them */
+		json_object_object_del(experiment, "result");
 	mask(doc);
 	write_chosen(doc, chosen);
-	recipe = mo_strdup(json_object_to_json_string_ext(doc, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
+	recipe = mo_strdup(
+		json_object_to_json_string_ext(doc, JSON_C_TO_STRING_PLAIN |
+							    JSON_C_TO_STRING_NOSLASHESCAPE));
 	json_object_put(doc);
 	if (!readable(recipe))
 		return NULL;
-	mo_buf_printf(&b, "{\"recipe\":%s,\"measured\":{\"step_time_s\":%.6f,\"steps\":%lld,\"memory_gb\":", recipe, m->step_time_s, (long long)m->steps);
+	mo_buf_printf(&b,
+		      "{\"recipe\":%s,\"measured\":{\"step_time_s\":%.6f,\"steps\":%lld,\"memory_"
+		      "gb\":",
+		      recipe, m->step_time_s, (long long)m->steps);
 	if (m->memory_gb == MO_NONE_F)
 		mo_buf_str(&b, "null}}");
 	else
@@ -144,13 +161,20 @@ char *anchor_run_text(const struct recipe *chosen, const char *recipe_text, cons
 	return mo_buf_take(&b);
 }
 
-static bool fits(const struct state *s, const struct anchor *a, const char *gpu, const char *precision)
+static bool fits(const struct state *s, const struct anchor *a, const char *gpu,
+		 const char *precision)
 {
-	return (!gpu || (mo_streq(a->gpu, gpu) && mo_streq(a->precision, precision))) && anchor_current(s, a);
+	return (!gpu || (mo_streq(a->gpu, gpu) && mo_streq(a->precision, precision))) &&
+	       anchor_current(s, a);
 }
 
+/* text: NULL when the recipe cannot be read */
+struct anchor_text {
+	int64_t job, time;
+	char *text;
+};
 struct anchor_texts {
-	struct anchor_text { int64_t job, time; char *text; } *items;   /* text: NULL when the recipe cannot be read */
+	struct anchor_text *items;
 	size_t n;
 };
 
@@ -171,7 +195,8 @@ static void forget_texts(struct anchor_texts *t, const struct state *s)
 		bool stays = false;
 
 		for (size_t k = 0; k < s->n_anchors; k++)
-			stays |= s->anchors[k].job == t->items[i].job && s->anchors[k].measured.time == t->items[i].time;
+			stays |= s->anchors[k].job == t->items[i].job &&
+				 s->anchors[k].measured.time == t->items[i].time;
 		if (stays) {
 			i++;
 			continue;
@@ -188,13 +213,15 @@ static const char *text_of(struct anchor_texts *t, const struct anchor *a)
 			return t->items[i].text;
 	struct anchor_text *fresh = MO_GROW(t->items, t->n);
 
-	*fresh = (struct anchor_text){ a->job, a->measured.time, anchor_run_text(&a->recipe, a->recipe_text, &a->measured) };
+	*fresh = (struct anchor_text){ a->job, a->measured.time,
+				       anchor_run_text(&a->recipe, a->recipe_text, &a->measured) };
 	return fresh->text;
 }
 
-char *anchors_document(struct anchor_texts **texts, const struct state *s, const struct viewer *v, const char *gpu, const char *precision)
+char *anchors_document(struct anchor_texts **texts, const struct state *s, const struct viewer *v,
+		       const char *gpu, const char *precision)
 {
-	struct mo_buf b = {0};
+	struct mo_buf b = { 0 };
 	size_t n = 0;
 
 	if (!*texts)
@@ -203,12 +230,15 @@ char *anchors_document(struct anchor_texts **texts, const struct state *s, const
 	mo_buf_str(&b, "{\"anchor\":1,\"runs\":[");
 	for (size_t i = 0; i < s->n_anchors; i++) {
 		const struct anchor *a = &s->anchors[i];
-		bool shown = fits(s, a, gpu, precision) && (!v || viewer_sees(v, job_find(s, a->job)));
+		bool shown =
+			fits(s, a, gpu, precision) && (!v || viewer_sees(v, job_find(s, a->job)));
 		const char *run = shown ? text_of(*texts, a) : NULL;
 
 		if (!run)
 			continue;
-		mo_buf_printf(&b, "%s%.*s,\"stack\":{\"job\":\"j-%lld\",\"software\":", n++ ? "," : "", (int)strlen(run) - 1, run, (long long)a->job);
+		mo_buf_printf(&b,
+			      "%s%.*s,\"stack\":{\"job\":\"j-%lld\",\"software\":", n++ ? "," : "",
+			      (int)strlen(run) - 1, run, (long long)a->job);
 		wire_string(a->software ? a->software : "", &b);
 		mo_buf_str(&b, ",\"rocm\":");
 		if (a->version)
@@ -224,10 +254,11 @@ char *anchors_document(struct anchor_texts **texts, const struct state *s, const
 	return NULL;
 }
 
-void anchors_apply(const struct state *s, const struct recipe *r, const struct gpu_type *gpu, struct plan_doc *doc)
+void anchors_apply(const struct state *s, const struct recipe *r, const struct gpu_type *gpu,
+		   struct plan_doc *doc)
 {
 	const struct plan_options one = { .top = 1, .figures = true };
-	struct plan_anchor all = {0};
+	struct plan_anchor all = { 0 };
 
 	for (size_t i = 0; i < s->n_anchors; i++) {
 		const struct anchor *a = &s->anchors[i];
@@ -236,13 +267,15 @@ void anchors_apply(const struct state *s, const struct recipe *r, const struct g
 
 		if (!fits(s, a, gpu->name, r->precision))
 			continue;
-		chosen.parallelism.automatic = false;     /* the planner has filled it in: nothing to search */
+		/* the planner has filled it in: nothing to search */
+		chosen.parallelism.automatic = false;
 		/* a record of an older version, whose engine's file may be gone */
 		if (!a->recipe.engine.traits && recipe_traits_renew(&chosen, NULL) < 0)
 			continue;
 		mo_desc_init(&plan_doc_desc, &run);
 		if (plan_make(&chosen, gpu, &one, &run, NULL) >= 0)
-			plan_anchor_add(&all, &chosen, &run, a->measured.step_time_s, a->measured.memory_gb);
+			plan_anchor_add(&all, &chosen, &run, a->measured.step_time_s,
+					a->measured.memory_gb);
 		if (!a->recipe.engine.traits)
 			mo_desc_free(&engine_traits_desc, chosen.engine.traits);
 		mo_desc_done(&plan_doc_desc, &run);
@@ -257,8 +290,10 @@ static int64_t calibrated_by(const struct plan *p)
 	static const char words[] = "calibrated by ";
 
 	for (size_t i = 0; i < p->n_notes; i++) {
-		const char *number = mo_starts_with(p->notes[i], words) ? p->notes[i] + sizeof(words) - 1 : NULL;
-		_cleanup_(mo_freep) char *digits = number ? mo_strndup(number, strspn(number, "0123456789")) : NULL;
+		const char *number =
+			mo_starts_with(p->notes[i], words) ? p->notes[i] + sizeof(words) - 1 : NULL;
+		_cleanup_(mo_freep) char *digits =
+			number ? mo_strndup(number, strspn(number, "0123456789")) : NULL;
 		int64_t n;
 
 		if (digits && mo_parse_i64(digits, 0, INT32_MAX, &n) == 0)
@@ -273,6 +308,10 @@ struct promise *promise_of(const struct plan_doc *doc)
 	struct promise *ret = p ? mo_desc_new(&promise_desc) : NULL;
 
 	if (p)
-		*ret = (struct promise){ .step_time_s = p->step_time_s.total, .memory_gb = p->memory_gb.total, .bubble = p->bubble, .error_pct = p->error_pct, .anchors = calibrated_by(p) };
+		*ret = (struct promise){ .step_time_s = p->step_time_s.total,
+					 .memory_gb = p->memory_gb.total,
+					 .bubble = p->bubble,
+					 .error_pct = p->error_pct,
+					 .anchors = calibrated_by(p) };
 	return ret;
 }

@@ -13,7 +13,7 @@ void api_send(struct http_request *r, int status, const struct mo_buf *body)
 
 void api_send_doc(struct http_request *r, int status, const struct mo_desc *d, const void *obj)
 {
-	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 
 	wire_encode(d, obj, &b);
 	api_send(r, status, &b);
@@ -33,7 +33,10 @@ const struct job *api_job(struct manager *m, struct http_request *r)
 
 	const struct job *j = api_job_id(text, &id) < 0 ? NULL : job_find(manager_state(m), id);
 	if (!j && core_is_out(m->core, id))
-		http_problem(r, 404, "job %.80s: it is in quarantine: %s/quarantine has it, and says how to put it back", text, m->options->state_dir);
+		http_problem(r, 404,
+			     "job %.80s: it is in quarantine: %s/quarantine has it, and says how "
+			     "to put it back",
+			     text, m->options->state_dir);
 	else if (!j)
 		http_problem(r, 404, "job %.80s: there is no such job; ids look like j-7", text);
 	return j;
@@ -55,13 +58,18 @@ const struct node *api_node(struct manager *m, struct http_request *r)
 	const struct node *n = mo_name_valid(name) ? node_find(manager_state(m), name) : NULL;
 	const char *near = n ? NULL : nearest_node(manager_state(m), name);
 	if (near)
-		http_problem(r, 404, "node %.80s: there is no such node: did you mean %s? `moectl nodes` lists them", name, near);
+		http_problem(r, 404,
+			     "node %.80s: there is no such node: did you mean %s? `moectl nodes` "
+			     "lists them",
+			     name, near);
 	else if (!n)
-		http_problem(r, 404, "node %.80s: there is no such node; `moectl nodes` lists them", name);
+		http_problem(r, 404, "node %.80s: there is no such node; `moectl nodes` lists them",
+			     name);
 	return n;
 }
 
-bool api_int(struct http_request *r, const char *name, int64_t min, int64_t max, int64_t fallback, int64_t *ret)
+bool api_int(struct http_request *r, const char *name, int64_t min, int64_t max, int64_t fallback,
+	     int64_t *ret)
 {
 	const char *text = http_query(r, name);
 
@@ -70,7 +78,8 @@ bool api_int(struct http_request *r, const char *name, int64_t min, int64_t max,
 		return true;
 	if (mo_parse_i64(text, min, max, ret) == 0)
 		return true;
-	http_problem(r, 400, "%s=%.40s: must be a whole number from %lld to %lld", name, text, (long long)min, (long long)max);
+	http_problem(r, 400, "%s=%.40s: must be a whole number from %lld to %lld", name, text,
+		     (long long)min, (long long)max);
 	return false;
 }
 
@@ -84,7 +93,7 @@ bool api_flag(const struct http_request *r, const char *name)
 
 bool api_body(struct http_request *r, const struct mo_desc *d, void *obj)
 {
-	_cleanup_(mo_error_done) struct mo_error err = {0};
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	struct json_object *json = NULL;
 	size_t n;
 	const char *text = http_body(r, &n);
@@ -105,7 +114,8 @@ bool api_body(struct http_request *r, const struct mo_desc *d, void *obj)
 	return e >= 0;
 }
 
-void api_job_doc(struct manager *m, const struct http_request *r, const struct job *j, struct mo_buf *b)
+void api_job_doc(struct manager *m, const struct http_request *r, const struct job *j,
+		 struct mo_buf *b)
 {
 	struct viewer viewer;
 	struct job_view v;
@@ -132,7 +142,8 @@ void api_node_doc(struct manager *m, const struct node *n, bool with_info, struc
 		*MO_ADD(&v, sensors, &gpu_sensors_desc) = sensors[i];
 	nics = with_info ? core_nics(m->core, n->name, manager_now(m), &n_nics) : NULL;
 	for (size_t i = 0; i < n_nics; i++)
-		mo_desc_copy(&nic_sensors_desc, MO_ADD(&v, nic_sensors, &nic_sensors_desc), &nics[i]);
+		mo_desc_copy(&nic_sensors_desc, MO_ADD(&v, nic_sensors, &nic_sensors_desc),
+			     &nics[i]);
 	v.lemon_score = lemon_of(manager_state(m), n, manager_now(m), &v.failures, &v.n_failures);
 	if (!with_info)
 		mo_vec_clear(&node_failure_desc, (void **)&v.failures, &v.n_failures);
@@ -142,7 +153,7 @@ void api_node_doc(struct manager *m, const struct node *n, bool with_info, struc
 
 bool list_start(struct http_request *r, struct list *l)
 {
-	*l = (struct list){0};
+	*l = (struct list){ 0 };
 	if (!api_int(r, "limit", 1, API_LIMIT_MAX, API_LIMIT_MAX, &l->limit))
 		return false;
 	mo_buf_str(&l->b, "{\"items\":[");

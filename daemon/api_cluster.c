@@ -17,13 +17,15 @@ void api_healthz(void *arg, struct http_request *r)
 	http_reply(r, 200, "application/json", "{\"status\":\"ok\"}", 15, NULL);
 }
 
-/* Serving begins after the replay, so whoever gets an answer gets a ready one, unless nothing new can be stored. */
+/* Serving begins after the replay, so whoever gets an answer gets a ready one, unless nothing
+ * new can be stored. */
 void api_readyz(void *arg, struct http_request *r)
 {
 	struct manager *m = arg;
 
 	if (m->store_full)
-		http_problem(r, 503, "the state disk is full: running jobs go on, new ones are refused");
+		http_problem(r, 503,
+			     "the state disk is full: running jobs go on, new ones are refused");
 	else
 		http_reply(r, 200, "application/json", "{\"status\":\"ready\"}", 18, NULL);
 }

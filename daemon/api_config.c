@@ -1,5 +1,6 @@
-/* GET /v1/jobs/{id}/config: the engine's own configuration as the job's record keeps it: what was read of the engine's files for the
- * submit, with the words of the command as they are launched, which a plan and a resume add to. */
+/* GET /v1/jobs/{id}/config: the engine's own configuration as the job's record keeps it: what
+ * was read of the engine's files for the submit, with the words of the command as they are
+ * launched, which a plan and a resume add to. */
 #include <errno.h>
 #include <string.h>
 
@@ -45,8 +46,8 @@ static char *not_read_there(const struct job *j)
 	if (!began)
 		return mo_printf("the job is %s: the node that starts it reads them", state);
 	if (mo_streq(refused, "prepare"))
-		return mo_strdup("engine.prepare failed before its node read them; `moectl why` "
-				 "says how");
+		return mo_strdup(
+			"engine.prepare failed before its node read them; `moectl why` says how");
 	if (mo_streq(refused, "config"))
 		return mo_strdup("its node could not load them; `moectl why` says where and why");
 	if (refused)
@@ -55,8 +56,8 @@ static char *not_read_there(const struct job *j)
 				 (long long)j->attempt, refused);
 	if (j->state == JOB_STARTING)
 		return mo_strdup("its node reads them now, before the ranks start");
-	return mo_printf("the node that started attempt %lld did not find them either, or could not "
-			 "read them in time: the log of its agent says which",
+	return mo_printf("the node that started attempt %lld did not find them either, or could "
+			 "not read them in time: the log of its agent says which",
 			 (long long)j->attempt);
 }
 
@@ -86,9 +87,10 @@ char *api_let_go(const struct job *j)
 {
 	const struct recipe *r = &j->spec.recipe;
 
-	return mo_printf("job j-%lld: its recipe, words and configuration (%lld bytes) are kept no more: of "
-			 "finished jobs %lld MiB are, those that ended last. It ran engine %s%s%s%s%s; "
-			 "`moectl explain config RECIPE` tells the same of its files as they are now",
+	return mo_printf("job j-%lld: its recipe, words and configuration (%lld bytes) are kept no "
+			 "more: of finished jobs %lld MiB are, those that ended last. It ran "
+			 "engine %s%s%s%s%s; `moectl explain config RECIPE` tells the same of its "
+			 "files as they are now",
 			 (long long)j->id, (long long)j->let_go, MO_KEPT_TEXTS_MAX >> 20,
 			 r->engine.kind, r->engine.entry ? " with " : "",
 			 r->engine.entry ? r->engine.entry : "",
@@ -137,9 +139,8 @@ static int answer(const struct question *q, struct mo_buf *b, char **ret_detail)
 		engine_resume_argv(&s->engine, &s->recipe, j->resume, &command.words,
 				   &command.n_words);
 	const char *text = recipe_of(j);
-	const struct config_given given = {
-		&s->engine, &s->recipe, text, strlen(text), NULL, 0, &command
-	};
+	const struct config_given given = { &s->engine, &s->recipe, text,    strlen(text),
+					    NULL,       0,          &command };
 	int e = config_explain_record(&given, j->config, q->key, b, &err);
 
 	if (e == -ENOENT) {

@@ -1,4 +1,5 @@
-/* GET /v1/events: the ring of events as a list, or followed as Server-Sent Events (Last-Event-ID goes on with what was missed, and says how much of it is no longer held). */
+/* GET /v1/events: the ring of events as a list, or followed as Server-Sent Events (Last-Event-ID
+ * goes on with what was missed, and says how much of it is no longer held). */
 #include <string.h>
 #include "daemon/api.h"
 #include "daemon/quota.h"
@@ -8,7 +9,8 @@
 #include "lib/model/limits.h"
 
 /* Where the newest `last` events that pass the filter begin: seq of the one before them. */
-static int64_t before_newest(const struct state *s, const struct stream_filter *filter, int64_t last)
+static int64_t before_newest(const struct state *s, const struct stream_filter *filter,
+			     int64_t last)
 {
 	size_t i = s->n_events;
 
@@ -18,10 +20,11 @@ static int64_t before_newest(const struct state *s, const struct stream_filter *
 }
 
 /* Lists what passes the filter after `after`. */
-static void send_list(struct manager *m, struct http_request *r, const struct stream_filter *filter, int64_t after)
+static void send_list(struct manager *m, struct http_request *r, const struct stream_filter *filter,
+		      int64_t after)
 {
 	const struct state *s = manager_state(m);
-	_cleanup_(list_done) struct list l = {0};
+	_cleanup_(list_done) struct list l = { 0 };
 	struct viewer viewer;
 
 	if (!list_start(r, &l))
@@ -42,24 +45,30 @@ static void send_list(struct manager *m, struct http_request *r, const struct st
 		list_add_numbered(&l, &event_desc, cut ? cut : e, e->seq);
 		mo_desc_free(&event_desc, cut);
 	}
-	_cleanup_(mo_freep) char *gone = mo_printf(",\"gone\":%lld", (long long)stream_gone(s, filter, l.last ? 0 : after));
+	_cleanup_(mo_freep) char *gone =
+		mo_printf(",\"gone\":%lld", (long long)stream_gone(s, filter, l.last ? 0 : after));
 
 	list_send_with(r, &l, gone);
 }
 
-/* The seq after which the answer begins. A follower without a place starts with what comes next; last=N: with the newest N that pass the filter. */
-static bool read_after(struct manager *m, struct http_request *r, const struct stream_filter *filter, bool follow, int64_t *ret)
+/* The seq after which the answer begins. A follower without a place starts with what comes next;
+ * last=N: with the newest N that pass the filter. */
+static bool read_after(struct manager *m, struct http_request *r,
+		       const struct stream_filter *filter, bool follow, int64_t *ret)
 {
 	const struct state *s = manager_state(m);
 	const char *header = http_header(r, "Last-Event-ID");
 	int64_t last;
 
-	if (!api_int(r, "last", 1, MO_EVENTS_MAX, 0, &last) || !api_int(r, "after", 0, INT64_MAX - 1, follow && last == 0 ? s->next_event_seq - 1 : 0, ret))
+	if (!api_int(r, "last", 1, MO_EVENTS_MAX, 0, &last) ||
+	    !api_int(r, "after", 0, INT64_MAX - 1, follow && last == 0 ? s->next_event_seq - 1 : 0,
+		     ret))
 		return false;
 	if (last > 0 && !(follow && http_query(r, "after")))
 		*ret = MO_MAX(*ret, before_newest(s, filter, last));
 	if (follow && header && mo_parse_i64(header, 0, INT64_MAX - 1, ret) < 0) {
-		http_problem(r, 400, "Last-Event-ID %.40s: must be the id of an event (its seq)", header);
+		http_problem(r, 400, "Last-Event-ID %.40s: must be the id of an event (its seq)",
+			     header);
 		return false;
 	}
 	return true;

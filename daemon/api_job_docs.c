@@ -12,7 +12,7 @@
 void api_job_ranks(void *arg, struct http_request *r)
 {
 	const struct job *j = api_job(arg, r);
-	_cleanup_(list_done) struct list l = {0};
+	_cleanup_(list_done) struct list l = { 0 };
 	int64_t after;
 
 	if (!j || !api_int(r, "after", 0, INT64_MAX, -1, &after) || !list_start(r, &l))
@@ -22,8 +22,9 @@ void api_job_ranks(void *arg, struct http_request *r)
 			continue;
 		if (!list_room(&l))
 			break;
-		_cleanup_(mo_freep) char *note = rank_slot_note(manager_state(arg), j, &j->ranks[i]);
-		struct rank shown = j->ranks[i];      /* borrowed */
+		_cleanup_(mo_freep) char *note =
+			rank_slot_note(manager_state(arg), j, &j->ranks[i]);
+		struct rank shown = j->ranks[i]; /* borrowed */
 		shown.gpu_note = note;
 		rank_progress_of(manager_state(arg), j, i, &shown.iteration, &shown.step_ms);
 		list_add_numbered(&l, &rank_view_desc, &shown, shown.rank);
@@ -31,7 +32,8 @@ void api_job_ranks(void *arg, struct http_request *r)
 	list_send(r, &l);
 }
 
-/* An iteration repeated by a later attempt appears again, so the place in the list is "attempt.iteration". */
+/* An iteration repeated by a later attempt appears again, so the place in the list is
+ * "attempt.iteration". */
 static bool read_place(struct http_request *r, int64_t *attempt, int64_t *iteration)
 {
 	const char *after = http_query(r, "after"), *dot = after ? strchr(after, '.') : NULL;
@@ -41,7 +43,8 @@ static bool read_place(struct http_request *r, int64_t *attempt, int64_t *iterat
 	if (!after)
 		return true;
 	_cleanup_(mo_freep) char *head = dot ? mo_strndup(after, (size_t)(dot - after)) : NULL;
-	if (head && mo_parse_i64(head, 0, INT64_MAX, attempt) == 0 && mo_parse_i64(dot + 1, 0, INT64_MAX, iteration) == 0)
+	if (head && mo_parse_i64(head, 0, INT64_MAX, attempt) == 0 &&
+	    mo_parse_i64(dot + 1, 0, INT64_MAX, iteration) == 0)
 		return true;
 	http_problem(r, 400, "after=%.40s: must be the `next` of an earlier answer", after);
 	return false;
@@ -49,18 +52,20 @@ static bool read_place(struct http_request *r, int64_t *attempt, int64_t *iterat
 
 static bool wanted(const struct sample *s, int64_t attempt, int64_t iteration, int64_t since)
 {
-	return s->iteration >= since && (s->attempt > attempt || (s->attempt == attempt && s->iteration > iteration));
+	return s->iteration >= since &&
+	       (s->attempt > attempt || (s->attempt == attempt && s->iteration > iteration));
 }
 
 void api_job_metrics(void *arg, struct http_request *r)
 {
 	const struct job *j = api_job(arg, r);
-	_cleanup_(list_done) struct list l = {0};
+	_cleanup_(list_done) struct list l = { 0 };
 	int64_t since, attempt, iteration;
 	size_t first = 0;
 	char key[48];
 
-	if (!j || !api_int(r, "since", 0, INT64_MAX, INT64_MIN, &since) || !read_place(r, &attempt, &iteration) || !list_start(r, &l))
+	if (!j || !api_int(r, "since", 0, INT64_MAX, INT64_MIN, &since) ||
+	    !read_place(r, &attempt, &iteration) || !list_start(r, &l))
 		return;
 	l.last = api_flag(r, "last");
 	if (l.last && j->n_samples > (size_t)l.limit)
@@ -72,19 +77,22 @@ void api_job_metrics(void *arg, struct http_request *r)
 			continue;
 		if (!list_room(&l))
 			break;
-		snprintf(key, sizeof(key), "%lld.%lld", (long long)s->attempt, (long long)s->iteration);
+		snprintf(key, sizeof(key), "%lld.%lld", (long long)s->attempt,
+			 (long long)s->iteration);
 		struct sample shown = *s;
-		shown.time -= shown.time % 1000;     /* documents have milliseconds; the ledger keeps what the node measured */
+		/* documents have milliseconds; the ledger keeps what the node measured */
+		shown.time -= shown.time % 1000;
 		list_add(&l, &sample_desc, &shown, key);
 	}
-	_cleanup_(mo_freep) char *members = mo_printf(",\"left_out\":%lld", (long long)MO_MAX(j->left_out, 0));
+	_cleanup_(mo_freep) char *members =
+		mo_printf(",\"left_out\":%lld", (long long)MO_MAX(j->left_out, 0));
 	list_send_with(r, &l, members);
 }
 
 void api_job_checkpoints(void *arg, struct http_request *r)
 {
 	const struct job *j = api_job(arg, r);
-	_cleanup_(list_done) struct list l = {0};
+	_cleanup_(list_done) struct list l = { 0 };
 	size_t first = 0;
 	int64_t after;
 
@@ -99,7 +107,8 @@ void api_job_checkpoints(void *arg, struct http_request *r)
 			continue;
 		if (!list_room(&l))
 			break;
-		list_add_numbered(&l, &checkpoint_view_desc, &j->checkpoints[i], j->checkpoints[i].iteration);
+		list_add_numbered(&l, &checkpoint_view_desc, &j->checkpoints[i],
+				  j->checkpoints[i].iteration);
 	}
 	list_send(r, &l);
 }
@@ -140,11 +149,14 @@ static bool measure(const struct job *j, struct measured *ret)
 /* The run as `moectl plan --anchor` reads it. */
 static void anchor(struct http_request *r, const struct job *j)
 {
-	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	struct measured m;
 
 	if (!measure(j, &m)) {
-		http_problem(r, 409, "job j-%lld has no measured step times yet: let it run some iterations", (long long)j->id);
+		http_problem(r, 409,
+			     "job j-%lld has no measured step times yet: let it run some "
+			     "iterations",
+			     (long long)j->id);
 		return;
 	}
 	if (!j->spec.recipe_text && j->let_go != MO_NONE) {
@@ -154,7 +166,10 @@ static void anchor(struct http_request *r, const struct job *j)
 	}
 	_cleanup_(mo_freep) char *run = anchor_run_text(&j->spec.recipe, j->spec.recipe_text, &m);
 	if (!run) {
-		http_problem(r, 409, "job j-%lld: this version refuses its recipe: moectl validate tells why", (long long)j->id);
+		http_problem(r, 409,
+			     "job j-%lld: this version refuses its recipe: moectl validate tells "
+			     "why",
+			     (long long)j->id);
 		return;
 	}
 	mo_buf_printf(&b, "{\"anchor\":1,\"runs\":[%s]}", run);
@@ -191,7 +206,8 @@ static void why_too_large(const struct state *s, const struct viewer *viewer, co
 	bool waits = false;
 
 	for (size_t i = 0; i < v->n_reasons; i++)
-		waits = waits || mo_streq(v->reasons[i].code, waiting_code_names[WAITING_TOO_LARGE]);
+		waits = waits ||
+			mo_streq(v->reasons[i].code, waiting_code_names[WAITING_TOO_LARGE]);
 	if (!waits || !viewer_sees(viewer, j) || !too_large(s, &j->spec, &t))
 		return;
 	free(v->next);

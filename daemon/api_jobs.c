@@ -1,4 +1,5 @@
-/* Jobs: list, one job, and the verbs. A change becomes an input of the next turn; its answer leaves after the sync. */
+/* Jobs: list, one job, and the verbs. A change becomes an input of the next turn; its answer
+ * leaves after the sync. */
 #include <stdio.h>
 #include <string.h>
 #include "daemon/api.h"
@@ -20,8 +21,12 @@ static bool read_states(struct http_request *r, bool wanted[static _JOB_STATE_N]
 		if (state < 0) {
 			const char *near = mo_near_miss(word, job_state_names, _JOB_STATE_N);
 
-			http_problem(r, 400, "state=%.40s: not a state of a job%s%s%s (queued starting running recovering stopping paused completed failed cancelled)",
-				     word, near ? ": did you mean " : "", near ? near : "", near ? "?" : "");
+			http_problem(r, 400,
+				     "state=%.40s: not a state of a job%s%s%s (queued starting "
+				     "running recovering stopping paused completed failed "
+				     "cancelled)",
+				     word, near ? ": did you mean " : "", near ? near : "",
+				     near ? "?" : "");
 			return false;
 		}
 		wanted[state] = true;
@@ -30,7 +35,8 @@ static bool read_states(struct http_request *r, bool wanted[static _JOB_STATE_N]
 	return true;
 }
 
-static bool is_wanted(const struct job *j, int64_t from, const bool states[static _JOB_STATE_N], const char *name)
+static bool is_wanted(const struct job *j, int64_t from, const bool states[static _JOB_STATE_N],
+		      const char *name)
 {
 	return j->id > from && states[j->state] && (!name || mo_streq(name, j->spec.recipe.name));
 }
@@ -41,7 +47,7 @@ void api_jobs_list(void *arg, struct http_request *r)
 	struct manager *m = arg;
 	const struct state *s = manager_state(m);
 	const char *after = http_query(r, "after"), *name = http_query(r, "name");
-	_cleanup_(list_done) struct list l = {0};
+	_cleanup_(list_done) struct list l = { 0 };
 	struct viewer viewer;
 	bool wanted[_JOB_STATE_N];
 	int64_t from = 0, matching = 0, skip, now = manager_now(m);
@@ -78,7 +84,7 @@ void api_jobs_list(void *arg, struct http_request *r)
 void api_jobs_get(void *arg, struct http_request *r)
 {
 	const struct job *j = api_job(arg, r);
-	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 
 	if (!j)
 		return;
@@ -86,7 +92,10 @@ void api_jobs_get(void *arg, struct http_request *r)
 	api_send(r, 200, &b);
 }
 
-struct verb_body { bool now; int64_t from; };
+struct verb_body {
+	bool now;
+	int64_t from;
+};
 static const struct mo_field cancel_fields[] = { MO_F(verb_body, now, MO_BOOL) };
 static const struct mo_field restart_fields[] = { MO_F(verb_body, from, MO_INT) };
 static const struct mo_desc cancel_desc = MO_DESC(verb_body, cancel_fields);
@@ -112,7 +121,19 @@ static void verb(struct manager *m, struct http_request *r, int type, const stru
 	input_push(m, in);
 }
 
-void api_jobs_cancel(void *arg, struct http_request *r) { verb(arg, r, EV_CANCEL, &cancel_desc); }
-void api_jobs_pause(void *arg, struct http_request *r) { verb(arg, r, EV_PAUSE, &nothing_desc); }
-void api_jobs_resume(void *arg, struct http_request *r) { verb(arg, r, EV_RESUME, &nothing_desc); }
-void api_jobs_restart(void *arg, struct http_request *r) { verb(arg, r, EV_RESTART, &restart_desc); }
+void api_jobs_cancel(void *arg, struct http_request *r)
+{
+	verb(arg, r, EV_CANCEL, &cancel_desc);
+}
+void api_jobs_pause(void *arg, struct http_request *r)
+{
+	verb(arg, r, EV_PAUSE, &nothing_desc);
+}
+void api_jobs_resume(void *arg, struct http_request *r)
+{
+	verb(arg, r, EV_RESUME, &nothing_desc);
+}
+void api_jobs_restart(void *arg, struct http_request *r)
+{
+	verb(arg, r, EV_RESTART, &restart_desc);
+}

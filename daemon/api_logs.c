@@ -1,7 +1,11 @@
-/* Logs: a session per request asks the agents of its ranks (agent_link.c) and writes what comes to a stream. One question per rank is open at a time, few while ranks catch up,
- * and what comes while the client has much unread is dropped and asked for again later, so memory is bounded. Without follow, ranks come one after the other; with it, as they
- * write. Text: whole lines, each led by "[rank] " when there are several ranks. Records (one JSON object per line) say after each piece where the rank's position is, from which
- * a later request goes on (from=). The status line is held back until the first answer, so that an error can still be a problem document. */
+/* Logs: a session per request asks the agents of its ranks (agent_link.c) and writes what comes
+ * to a stream. One question per rank is open at a time, few while ranks catch up, and what comes
+ * while the client has much unread is dropped and asked for again later, so memory is bounded.
+ * Without follow, ranks come one after the other; with it, as they write. Text: whole lines,
+ * each led by "[rank] " when there are several ranks. Records (one JSON object per line) say
+ * after each piece where the rank's position is, from which a later request goes on (from=). The
+ * status line is held back until the first answer, so that an error can still be a problem
+ * document. */
 #include <string.h>
 #include <uthash.h>
 #include "daemon/agent_link.h"
@@ -15,31 +19,38 @@
 #define FOLLOW_WAIT_MS 5000
 #define RANKS_MAX 256
 #define LINES_MAX 1000000
-#define PARTIAL_MAX (64 * 1024)          /* a line longer than this is written in pieces */
-#define CATCH_UP 4                       /* ranks asked at once for what is there already */
-#define LATER_US 500000                  /* a rank that has not started, or an agent with too many readers */
+#define PARTIAL_MAX (64 * 1024) /* a line longer than this is written in pieces */
+#define CATCH_UP 4              /* ranks asked at once for what is there already */
+/* a rank that has not started, or an agent with too many readers */
+#define LATER_US 500000
 
 struct session;
 struct log_rank {
 	struct session *session;
 	int64_t rank, offset;
 	char *node;
-	int64_t query;                       /* 0 none */
-	bool done, waiting, later, soon;     /* waiting: for its turn, or for the client to read; later: for the timer; soon: not asked yet whether there is more */
+	int64_t query; /* 0 none */
+	/* waiting: for its turn, or for the client to read; later: for the timer; soon: not
+	 * asked yet whether there is more */
+	bool done, waiting, later, soon;
 	struct mo_buf partial;
 };
 struct session {
-	uint64_t id;                         /* request */
+	uint64_t id; /* request */
 	struct manager *manager;
-	int64_t job, attempt, lines;         /* lines MO_NONE: everything */
+	int64_t job, attempt, lines; /* lines MO_NONE: everything */
 	bool follow, records, started;
 	struct mo_timer *timer;
-	struct log_rank *ranks; size_t n_ranks;
-	size_t current;                      /* without follow: the rank whose turn it is */
-	size_t next;                         /* with follow: the first to look at for one that waits */
+	struct log_rank *ranks;
+	size_t n_ranks;
+	size_t current; /* without follow: the rank whose turn it is */
+	/* with follow: the first to look at for one that waits */
+	size_t next;
 	UT_hash_handle hh;
 };
-struct queries { struct session *all; };
+struct queries {
+	struct session *all;
+};
 
 static void session_free(struct session *s)
 {
@@ -130,7 +141,8 @@ static struct http_request *start(struct session *s)
 
 	if (r && !s->started) {
 		s->started = true;
-		http_stream_start(r, s->records ? "application/x-ndjson" : "text/plain; charset=utf-8");
+		http_stream_start(r, s->records ? "application/x-ndjson"
+						: "text/plain; charset=utf-8");
 		http_stream_on_drained(r, on_drained, s->manager);
 	}
 	return r;
@@ -139,11 +151,12 @@ static struct http_request *start(struct session *s)
 /* Whole lines of the rank with its number in front; the rest stays in partial. */
 static void write_lines(struct http_request *r, struct log_rank *k, bool all)
 {
-	_cleanup_(mo_buf_done) struct mo_buf out = {0};
+	_cleanup_(mo_buf_done) struct mo_buf out = { 0 };
 	size_t at = 0;
 
 	while (at < k->partial.len) {
-		const char *begin = k->partial.data + at, *end = memchr(begin, '\n', k->partial.len - at);
+		const char *begin = k->partial.data + at,
+			   *end = memchr(begin, '\n', k->partial.len - at);
 		if (!end && !all && k->partial.len - at < PARTIAL_MAX)
 			break;
 		size_t n = end ? (size_t)(end - begin) : k->partial.len - at;
@@ -172,12 +185,14 @@ static void write_text(struct log_rank *k, const char *text)
 	write_lines(r, k, false);
 }
 
-static void write_record(struct log_rank *k, const char *text, int64_t lost, const char *error, bool end)
+static void write_record(struct log_rank *k, const char *text, int64_t lost, const char *error,
+			 bool end)
 {
-	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	struct http_request *r = start(k->session);
 
-	mo_buf_printf(&b, "{\"attempt\":%lld,\"rank\":%lld,\"offset\":%lld", (long long)k->session->attempt, (long long)k->rank, (long long)k->offset);
+	mo_buf_printf(&b, "{\"attempt\":%lld,\"rank\":%lld,\"offset\":%lld",
+		      (long long)k->session->attempt, (long long)k->rank, (long long)k->offset);
 	if (lost > 0)
 		mo_buf_printf(&b, ",\"lost\":%lld", (long long)lost);
 	if (error) {
@@ -191,7 +206,8 @@ static void write_record(struct log_rank *k, const char *text, int64_t lost, con
 		http_stream_write(r, b.data, b.len);
 }
 
-/* What an agent answered. The text is never shorter than the bytes it stands for, so a greater distance between the positions means that the log was rotated meanwhile. */
+/* What an agent answered. The text is never shorter than the bytes it stands for, so a greater
+ * distance between the positions means that the log was rotated meanwhile. */
 static void write_answer(struct log_rank *k, const struct query_answer *a, bool end)
 {
 	const char *text = a->text ? a->text : "";
@@ -205,7 +221,9 @@ static void write_answer(struct log_rank *k, const struct query_answer *a, bool 
 		return;
 	}
 	if (lost > 0) {
-		_cleanup_(mo_freep) char *line = mo_printf("moectl: logs of rank %lld: %lld bytes are gone, the log was rotated\n", (long long)k->rank, (long long)lost);
+		_cleanup_(mo_freep) char *line = mo_printf("moectl: logs of rank %lld: %lld bytes "
+							   "are gone, the log was rotated\n",
+							   (long long)k->rank, (long long)lost);
 		write_text(k, line);
 	}
 	write_text(k, text);
@@ -251,7 +269,8 @@ static void rank_failed(struct log_rank *k, const char *why)
 		session_free(s);
 		return;
 	}
-	_cleanup_(mo_freep) char *line = mo_printf("moectl: logs of rank %lld: %s\n", (long long)k->rank, why);
+	_cleanup_(mo_freep) char *line =
+		mo_printf("moectl: logs of rank %lld: %s\n", (long long)k->rank, why);
 	if (s->records)
 		write_record(k, "", 0, why, true);
 	else
@@ -266,8 +285,9 @@ static bool job_over(const struct session *s)
 	return !j || job_state_final(j->state) || j->attempt != s->attempt;
 }
 
-/* As far as the controller knows: it has not heard of the rank's exit, and no proof that its step is gone. Then an agent's word that nothing more comes is not the end: it may not know
- * the step yet, or know of an exit whose note is on its way. */
+/* As far as the controller knows: it has not heard of the rank's exit, and no proof that its
+ * step is gone. Then an agent's word that nothing more comes is not the end: it may not know the
+ * step yet, or know of an exit whose note is on its way. */
 static bool rank_lives(const struct log_rank *k)
 {
 	const struct session *s = k->session;
@@ -275,7 +295,9 @@ static bool rank_lives(const struct log_rank *k)
 
 	for (size_t i = 0; j && i < j->n_steps; i++) {
 		const struct step *st = &j->steps[i];
-		if (st->attempt == s->attempt && k->rank >= st->first_rank && k->rank < st->first_rank + st->n_ranks && (st->gone || st->hung || st->forgotten))
+		if (st->attempt == s->attempt && k->rank >= st->first_rank &&
+		    k->rank < st->first_rank + st->n_ranks &&
+		    (st->gone || st->hung || st->forgotten))
 			return false;
 	}
 	for (size_t i = 0; j && i < j->n_ranks; i++)
@@ -302,12 +324,14 @@ static bool asked_again(struct log_rank *k, const struct query_answer *a)
 {
 	struct session *s = k->session;
 
-	if (!s->follow || (!a && job_over(s) && !node_answers(k)) || (a && a->end && !rank_lives(k)))
+	if (!s->follow || (!a && job_over(s) && !node_answers(k)) ||
+	    (a && a->end && !rank_lives(k)))
 		return false;
 	if (a) {
 		ask_later(k);
 	} else {
-		ask(k);                          /* the agent restarts, or the node is silent for a while */
+		/* the agent restarts, or the node is silent for a while */
+		ask(k);
 	}
 	wake(s, 1);
 	return true;
@@ -329,7 +353,8 @@ static void on_answer(void *arg, const struct query_answer *a, const char *why)
 		k->waiting = true;
 		return;
 	}
-	bool end = s->follow ? a->end && !rank_lives(k) : a->end || !a->more; /* a rank that writes all the time has no end without the latter */
+	/* a rank that writes all the time has no end without the latter */
+	bool end = s->follow ? a->end && !rank_lives(k) : a->end || !a->more;
 	write_answer(k, a, end);
 	k->soon = a->more;
 	if (end) {
@@ -340,7 +365,8 @@ static void on_answer(void *arg, const struct query_answer *a, const char *why)
 	if (a->end)
 		ask_later(k);
 	else
-		ask(k);      /* which ends a session that does not follow when the node is down by now */
+		/* which ends a session that does not follow when the node is down by now */
+		ask(k);
 	if (follow)
 		wake(s, 1);
 }
@@ -356,12 +382,14 @@ static void ask(struct log_rank *k)
 	if (k->waiting)
 		return;
 	if (!s->follow && !node_answers(k)) {
-		_cleanup_(mo_freep) char *why = mo_printf("node %s is down: they can be read when it is back", k->node);
+		_cleanup_(mo_freep) char *why =
+			mo_printf("node %s is down: they can be read when it is back", k->node);
 		rank_failed(k, why);
 		return;
 	}
 	int64_t wait_ms = s->follow && s->started && !k->soon ? FOLLOW_WAIT_MS : 0;
-	k->query = link_query(s->manager, k->node, s->job, s->attempt, k->rank, k->offset, s->lines == MO_NONE ? 0 : s->lines, wait_ms, on_answer, k);
+	k->query = link_query(s->manager, k->node, s->job, s->attempt, k->rank, k->offset,
+			      s->lines == MO_NONE ? 0 : s->lines, wait_ms, on_answer, k);
 	k->soon = false;
 }
 
@@ -369,7 +397,8 @@ const char *api_node_of(const struct job *j, int64_t attempt, int64_t rank)
 {
 	for (size_t i = 0; i < j->n_steps; i++) {
 		const struct step *s = &j->steps[i];
-		if (s->attempt == attempt && rank >= s->first_rank && rank < s->first_rank + s->n_ranks)
+		if (s->attempt == attempt && rank >= s->first_rank &&
+		    rank < s->first_rank + s->n_ranks)
 			return s->node;
 	}
 	for (size_t i = 0; i < j->n_ranks; i++)
@@ -389,7 +418,8 @@ static void add_rank(struct session *s, const struct job *j, int64_t rank)
 	k->waiting = true;
 }
 
-/* from=: positions of the ranks in their order, "120,,88"; nothing between the commas: as without. False after 400 was sent. */
+/* from=: positions of the ranks in their order, "120,,88"; nothing between the commas: as
+ * without. False after 400 was sent. */
 static bool read_positions(struct http_request *r, struct session *s)
 {
 	const char *at = http_query(r, "from");
@@ -406,9 +436,13 @@ static bool read_positions(struct http_request *r, struct session *s)
 			break;
 	}
 	if (*at || n < s->n_ranks)
-		http_problem(r, 400, "from= is not the positions of %zu ranks: give one number of bytes for each, in the order of the ranks, with commas", s->n_ranks);
+		http_problem(r, 400,
+			     "from= is not the positions of %zu ranks: give one number of bytes "
+			     "for each, in the order of the ranks, with commas",
+			     s->n_ranks);
 	else if (!http_query(r, "attempt"))
-		http_problem(r, 400, "from= counts the bytes of one attempt: say which one with attempt=");
+		http_problem(r, 400,
+			     "from= counts the bytes of one attempt: say which one with attempt=");
 	else
 		return true;
 	return false;
@@ -417,15 +451,22 @@ static bool read_positions(struct http_request *r, struct session *s)
 static bool check(struct http_request *r, const struct job *j, int64_t rank, int64_t attempt)
 {
 	if (j->n_ranks == 0)
-		http_problem(r, 409, "job j-%lld has not started yet: there are no logs", (long long)j->id);
+		http_problem(r, 409, "job j-%lld has not started yet: there are no logs",
+			     (long long)j->id);
 	else if (attempt > j->attempt)
-		http_problem(r, 404, "job j-%lld has no attempt %lld: the newest is %lld", (long long)j->id, (long long)attempt, (long long)j->attempt);
+		http_problem(r, 404, "job j-%lld has no attempt %lld: the newest is %lld",
+			     (long long)j->id, (long long)attempt, (long long)j->attempt);
 	else if (rank != MO_NONE && rank > 0 && j->n_ranks == 1)
-		http_problem(r, 404, "job j-%lld has no rank %lld: its only one is 0", (long long)j->id, (long long)rank);
+		http_problem(r, 404, "job j-%lld has no rank %lld: its only one is 0",
+			     (long long)j->id, (long long)rank);
 	else if (rank != MO_NONE && rank >= (int64_t)j->n_ranks)
-		http_problem(r, 404, "job j-%lld has no rank %lld: ranks are 0 to %zu", (long long)j->id, (long long)rank, j->n_ranks - 1);
+		http_problem(r, 404, "job j-%lld has no rank %lld: ranks are 0 to %zu",
+			     (long long)j->id, (long long)rank, j->n_ranks - 1);
 	else if (rank == MO_NONE && j->n_ranks > RANKS_MAX)
-		http_problem(r, 422, "job j-%lld has %zu ranks, too many for one stream: choose one with rank=", (long long)j->id, j->n_ranks);
+		http_problem(r, 422,
+			     "job j-%lld has %zu ranks, too many for one stream: choose one with "
+			     "rank=",
+			     (long long)j->id, j->n_ranks);
 	else
 		return true;
 	return false;
@@ -437,8 +478,11 @@ void api_job_logs(void *arg, struct http_request *r)
 	const struct job *j = api_job(m, r);
 	int64_t rank, attempt, lines;
 
-	if (!j || !visible_to(m, r, j, "logs") || !api_int(r, "rank", 0, INT64_MAX, MO_NONE, &rank) || !api_int(r, "attempt", 1, INT64_MAX, j->attempt, &attempt) ||
-	    !api_int(r, "lines", 0, LINES_MAX, MO_NONE, &lines) || !check(r, j, rank, attempt) || !quota_hold(m, r))
+	if (!j || !visible_to(m, r, j, "logs") ||
+	    !api_int(r, "rank", 0, INT64_MAX, MO_NONE, &rank) ||
+	    !api_int(r, "attempt", 1, INT64_MAX, j->attempt, &attempt) ||
+	    !api_int(r, "lines", 0, LINES_MAX, MO_NONE, &lines) || !check(r, j, rank, attempt) ||
+	    !quota_hold(m, r))
 		return;
 	struct session *s = mo_alloc(sizeof(*s));
 	s->id = http_id(r);

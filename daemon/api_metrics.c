@@ -1,11 +1,13 @@
-/* GET /metrics: Prometheus text. Per-job figures only for jobs that are not over, so the number of series stays bounded by what runs. */
+/* GET /metrics: Prometheus text. Per-job figures only for jobs that are not over, so the number
+ * of series stays bounded by what runs. */
 #include <math.h>
 #include "daemon/api.h"
 
-#define FINDINGS_MAX 10000                 /* lines about checks */
-#define GPUS_MAX 16384                     /* whose sensors are listed */
+#define FINDINGS_MAX 10000 /* lines about checks */
+#define GPUS_MAX 16384     /* whose sensors are listed */
 
-const double timing_limits[TIMING_BUCKETS] = { 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1, 5 };
+const double timing_limits[TIMING_BUCKETS] = { 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005,
+					       0.01,   0.025,   0.1,    0.5,   1,      5 };
 
 void timing_add(struct timing *t, int64_t us)
 {
@@ -31,9 +33,11 @@ static void histogram(struct mo_buf *b, const char *name, const char *help, cons
 	family(b, name, "histogram", help);
 	for (size_t i = 0; i < TIMING_BUCKETS; i++) {
 		sum += t->bucket[i];
-		mo_buf_printf(b, "%s_bucket{le=\"%g\"} %lld\n", name, timing_limits[i], (long long)sum);
+		mo_buf_printf(b, "%s_bucket{le=\"%g\"} %lld\n", name, timing_limits[i],
+			      (long long)sum);
 	}
-	mo_buf_printf(b, "%s_bucket{le=\"+Inf\"} %lld\n%s_sum %.6f\n%s_count %lld\n", name, (long long)t->n, name, t->sum_s, name, (long long)t->n);
+	mo_buf_printf(b, "%s_bucket{le=\"+Inf\"} %lld\n%s_sum %.6f\n%s_count %lld\n", name,
+		      (long long)t->n, name, t->sum_s, name, (long long)t->n);
 }
 
 static void cluster(struct manager *m, struct mo_buf *b)
@@ -43,13 +47,19 @@ static void cluster(struct manager *m, struct mo_buf *b)
 	mo_desc_init(&cluster_view_desc, &v);
 	cluster_view(manager_state(m), MO_VERSION, &v);
 	family(b, "moe_nodes", "gauge", "Nodes by state.");
-	mo_buf_printf(b, "moe_nodes{state=\"up\"} %lld\nmoe_nodes{state=\"suspect\"} %lld\nmoe_nodes{state=\"down\"} %lld\nmoe_nodes{state=\"draining\"} %lld\nmoe_nodes{state=\"drained\"} %lld\n",
-		      (long long)v.nodes.up, (long long)v.nodes.suspect, (long long)v.nodes.down, (long long)v.nodes.draining, (long long)v.nodes.drained);
+	mo_buf_printf(b,
+		      "moe_nodes{state=\"up\"} %lld\nmoe_nodes{state=\"suspect\"} "
+		      "%lld\nmoe_nodes{state=\"down\"} %lld\nmoe_nodes{state=\"draining\"} "
+		      "%lld\nmoe_nodes{state=\"drained\"} %lld\n",
+		      (long long)v.nodes.up, (long long)v.nodes.suspect, (long long)v.nodes.down,
+		      (long long)v.nodes.draining, (long long)v.nodes.drained);
 	family(b, "moe_gpus", "gauge", "GPU slots.");
-	mo_buf_printf(b, "moe_gpus{kind=\"total\"} %lld\nmoe_gpus{kind=\"free\"} %lld\n", (long long)v.gpus.total, (long long)v.gpus.free);
+	mo_buf_printf(b, "moe_gpus{kind=\"total\"} %lld\nmoe_gpus{kind=\"free\"} %lld\n",
+		      (long long)v.gpus.total, (long long)v.gpus.free);
 	family(b, "moe_jobs", "gauge", "Jobs by state.");
 	for (int i = 0; i < _JOB_STATE_N; i++)
-		mo_buf_printf(b, "moe_jobs{state=\"%s\"} %lld\n", job_state_names[i], (long long)MO_MAX(v.jobs[i], 0));
+		mo_buf_printf(b, "moe_jobs{state=\"%s\"} %lld\n", job_state_names[i],
+			      (long long)MO_MAX(v.jobs[i], 0));
 	family(b, "moe_controller_epoch", "counter", "Starts of the controller on this state.");
 	mo_buf_printf(b, "moe_controller_epoch %lld\n", (long long)v.epoch);
 	mo_desc_done(&cluster_view_desc, &v);
@@ -59,12 +69,30 @@ static double step_ms_of(const struct job *j)
 {
 	return j->n_samples ? j->samples[j->n_samples - 1].step_ms : MO_NONE_F;
 }
-static double iteration_of(const struct job *j) { return j->iteration == MO_NONE ? MO_NONE_F : (double)j->iteration; }
-static double restarts_of(const struct job *j) { return (double)j->restarts; }
-static double loss_of(const struct job *j) { return j->loss; }
-static double tokens_of(const struct job *j) { return j->tokens_per_s_per_gpu; }
-static double tflops_of(const struct job *j) { return j->tflops_per_gpu; }
-static double mfu_of(const struct job *j) { return j->mfu; }
+static double iteration_of(const struct job *j)
+{
+	return j->iteration == MO_NONE ? MO_NONE_F : (double)j->iteration;
+}
+static double restarts_of(const struct job *j)
+{
+	return (double)j->restarts;
+}
+static double loss_of(const struct job *j)
+{
+	return j->loss;
+}
+static double tokens_of(const struct job *j)
+{
+	return j->tokens_per_s_per_gpu;
+}
+static double tflops_of(const struct job *j)
+{
+	return j->tflops_per_gpu;
+}
+static double mfu_of(const struct job *j)
+{
+	return j->mfu;
+}
 
 static void number(struct mo_buf *b, double v)
 {
@@ -78,10 +106,17 @@ static void number(struct mo_buf *b, double v)
 
 static void jobs(struct manager *m, struct mo_buf *b)
 {
-	static const struct { const char *name, *type, *help; double (*get)(const struct job *j); } columns[] = {
-		{ "moe_job_iteration", "gauge", "Newest iteration.", iteration_of }, { "moe_job_loss", "gauge", "Newest loss.", loss_of },
-		{ "moe_job_step_milliseconds", "gauge", "Time of the newest iteration.", step_ms_of }, { "moe_job_restarts", "counter", "Attempts after a failure.", restarts_of },
-		{ "moe_job_tokens_per_second_per_gpu", "gauge", "Throughput.", tokens_of }, { "moe_job_tflops_per_gpu", "gauge", "Throughput.", tflops_of },
+	static const struct {
+		const char *name, *type, *help;
+		double (*get)(const struct job *j);
+	} columns[] = {
+		{ "moe_job_iteration", "gauge", "Newest iteration.", iteration_of },
+		{ "moe_job_loss", "gauge", "Newest loss.", loss_of },
+		{ "moe_job_step_milliseconds", "gauge", "Time of the newest iteration.",
+		  step_ms_of },
+		{ "moe_job_restarts", "counter", "Attempts after a failure.", restarts_of },
+		{ "moe_job_tokens_per_second_per_gpu", "gauge", "Throughput.", tokens_of },
+		{ "moe_job_tflops_per_gpu", "gauge", "Throughput.", tflops_of },
 		{ "moe_job_mfu", "gauge", "Model FLOPs utilization, a fraction.", mfu_of },
 	};
 	const struct state *s = manager_state(m);
@@ -94,7 +129,8 @@ static void jobs(struct manager *m, struct mo_buf *b)
 			if (job_state_final(j->state) || v == MO_NONE_F)
 				continue;
 			/* names match [A-Za-z0-9._-]: nothing to escape */
-			mo_buf_printf(b, "%s{job=\"j-%lld\",name=\"%s\"} ", columns[c].name, (long long)j->id, j->spec.recipe.name);
+			mo_buf_printf(b, "%s{job=\"j-%lld\",name=\"%s\"} ", columns[c].name,
+				      (long long)j->id, j->spec.recipe.name);
 			number(b, v);
 		}
 	}
@@ -110,8 +146,8 @@ static void nodes(struct manager *m, struct mo_buf *b)
 		int64_t heard = node_heard_at(s, &s->nodes[i]);
 
 		if (heard > 0)
-			mo_buf_printf(b, "moe_node_heartbeat_age_seconds{node=\"%s\"} %.3f\n", s->nodes[i].name,
-				      (double)MO_MAX(now - heard, 0) / 1e6);
+			mo_buf_printf(b, "moe_node_heartbeat_age_seconds{node=\"%s\"} %.3f\n",
+				      s->nodes[i].name, (double)MO_MAX(now - heard, 0) / 1e6);
 	}
 }
 
@@ -131,7 +167,8 @@ static void findings(struct manager *m, struct mo_buf *b)
 	const struct state *s = manager_state(m);
 	int64_t n = 0, left_out = 0;
 
-	family(b, "moe_node_check_state", "gauge", "Checks that are not OK: 1 warn, 2 crit, 3 unknown.");
+	family(b, "moe_node_check_state", "gauge",
+	       "Checks that are not OK: 1 warn, 2 crit, 3 unknown.");
 	for (size_t i = 0; i < s->n_nodes; i++)
 		for (size_t k = 0; s->nodes[i].health && k < s->nodes[i].health->n_results; k++) {
 			const struct check_result *r = &s->nodes[i].health->results[k];
@@ -141,40 +178,85 @@ static void findings(struct manager *m, struct mo_buf *b)
 				continue;
 			}
 			n++;
-			mo_buf_printf(b, "moe_node_check_state{node=\"%s\",check=\"", s->nodes[i].name);
+			mo_buf_printf(b, "moe_node_check_state{node=\"%s\",check=\"",
+				      s->nodes[i].name);
 			label(b, r->check);
 			mo_buf_str(b, "\",object=\"");
 			label(b, r->object);
 			mo_buf_printf(b, "\"} %d\n", r->state);
 		}
-	family(b, "moe_node_checks_left_out", "gauge", "Checks that are not OK and not listed, because there are too many.");
+	family(b, "moe_node_checks_left_out", "gauge",
+	       "Checks that are not OK and not listed, because there are too many.");
 	mo_buf_printf(b, "moe_node_checks_left_out %lld\n", (long long)left_out);
 	family(b, "moe_nodes_cordoned", "gauge", "Nodes drained because of a finding.");
 	mo_buf_printf(b, "moe_nodes_cordoned %lld\n", (long long)core_cordoned(m->core));
-	family(b, "moe_health_changes_untold_total", "counter", "Changes of checks that made no event, because there were too many.");
-	mo_buf_printf(b, "moe_health_changes_untold_total %lld\n", (long long)core_health_muted(m->core));
+	family(b, "moe_health_changes_untold_total", "counter",
+	       "Changes of checks that made no event, because there were too many.");
+	mo_buf_printf(b, "moe_health_changes_untold_total %lld\n",
+		      (long long)core_health_muted(m->core));
 }
 
-static double temp_of(const struct gpu_sensors *g) { return g->temp_c; }
-static double mem_temp_of(const struct gpu_sensors *g) { return g->mem_temp_c; }
-static double power_of(const struct gpu_sensors *g) { return g->power_w; }
-static double clock_of(const struct gpu_sensors *g) { return g->clock_mhz == MO_NONE_F ? MO_NONE_F : g->clock_mhz * 1e6; }
-static double busy_of(const struct gpu_sensors *g) { return g->busy_pct == MO_NONE_F ? MO_NONE_F : g->busy_pct / 100; }
-static double vram_of(const struct gpu_sensors *g) { return g->vram_used_bytes; }
-static double throttle_of(const struct gpu_sensors *g) { return g->throttle_pct == MO_NONE_F ? MO_NONE_F : g->throttle_pct / 100; }
-static double ue_of(const struct gpu_sensors *g) { return g->ue == MO_NONE ? MO_NONE_F : (double)g->ue; }
-static double ce_of(const struct gpu_sensors *g) { return g->ce == MO_NONE ? MO_NONE_F : (double)g->ce; }
-static double replay_of(const struct gpu_sensors *g) { return g->pcie_replay == MO_NONE ? MO_NONE_F : (double)g->pcie_replay; }
+static double temp_of(const struct gpu_sensors *g)
+{
+	return g->temp_c;
+}
+static double mem_temp_of(const struct gpu_sensors *g)
+{
+	return g->mem_temp_c;
+}
+static double power_of(const struct gpu_sensors *g)
+{
+	return g->power_w;
+}
+static double clock_of(const struct gpu_sensors *g)
+{
+	return g->clock_mhz == MO_NONE_F ? MO_NONE_F : g->clock_mhz * 1e6;
+}
+static double busy_of(const struct gpu_sensors *g)
+{
+	return g->busy_pct == MO_NONE_F ? MO_NONE_F : g->busy_pct / 100;
+}
+static double vram_of(const struct gpu_sensors *g)
+{
+	return g->vram_used_bytes;
+}
+static double throttle_of(const struct gpu_sensors *g)
+{
+	return g->throttle_pct == MO_NONE_F ? MO_NONE_F : g->throttle_pct / 100;
+}
+static double ue_of(const struct gpu_sensors *g)
+{
+	return g->ue == MO_NONE ? MO_NONE_F : (double)g->ue;
+}
+static double ce_of(const struct gpu_sensors *g)
+{
+	return g->ce == MO_NONE ? MO_NONE_F : (double)g->ce;
+}
+static double replay_of(const struct gpu_sensors *g)
+{
+	return g->pcie_replay == MO_NONE ? MO_NONE_F : (double)g->pcie_replay;
+}
 
 /* Newest values only; what is older than half a minute is not there. */
 static void sensors(struct manager *m, struct mo_buf *b)
 {
-	static const struct { const char *name, *type, *help; double (*get)(const struct gpu_sensors *g); } columns[] = {
-		{ "moe_gpu_temperature_celsius", "gauge", "Junction temperature.", temp_of }, { "moe_gpu_memory_temperature_celsius", "gauge", "Memory temperature.", mem_temp_of },
-		{ "moe_gpu_power_watts", "gauge", "Socket power.", power_of }, { "moe_gpu_clock_hertz", "gauge", "Clock of the compute units.", clock_of },
-		{ "moe_gpu_busy_ratio", "gauge", "Share of time that the GPU was busy.", busy_of }, { "moe_gpu_vram_used_bytes", "gauge", "Memory in use.", vram_of },
-		{ "moe_gpu_throttle_ratio", "gauge", "Share of time that the GPU was throttled.", throttle_of },
-		{ "moe_gpu_ecc_uncorrectable_total", "counter", "Uncorrectable errors of this boot.", ue_of }, { "moe_gpu_ecc_correctable_total", "counter", "Correctable errors of this boot.", ce_of },
+	static const struct {
+		const char *name, *type, *help;
+		double (*get)(const struct gpu_sensors *g);
+	} columns[] = {
+		{ "moe_gpu_temperature_celsius", "gauge", "Junction temperature.", temp_of },
+		{ "moe_gpu_memory_temperature_celsius", "gauge", "Memory temperature.",
+		  mem_temp_of },
+		{ "moe_gpu_power_watts", "gauge", "Socket power.", power_of },
+		{ "moe_gpu_clock_hertz", "gauge", "Clock of the compute units.", clock_of },
+		{ "moe_gpu_busy_ratio", "gauge", "Share of time that the GPU was busy.", busy_of },
+		{ "moe_gpu_vram_used_bytes", "gauge", "Memory in use.", vram_of },
+		{ "moe_gpu_throttle_ratio", "gauge", "Share of time that the GPU was throttled.",
+		  throttle_of },
+		{ "moe_gpu_ecc_uncorrectable_total", "counter",
+		  "Uncorrectable errors of this boot.", ue_of },
+		{ "moe_gpu_ecc_correctable_total", "counter", "Correctable errors of this boot.",
+		  ce_of },
 		{ "moe_gpu_pcie_replay_total", "counter", "PCIe replays.", replay_of },
 	};
 	const struct state *s = manager_state(m);
@@ -186,19 +268,22 @@ static void sensors(struct manager *m, struct mo_buf *b)
 		family(b, columns[c].name, columns[c].type, columns[c].help);
 		for (size_t i = 0; i < s->n_nodes; i++) {
 			size_t n;
-			const struct gpu_sensors *g = core_sensors(m->core, s->nodes[i].name, now, &n);
+			const struct gpu_sensors *g =
+				core_sensors(m->core, s->nodes[i].name, now, &n);
 
 			n_gpus += n;
 			left_out = n_gpus > GPUS_MAX ? (int64_t)(n_gpus - GPUS_MAX) : 0;
 			for (size_t k = 0; k < n && n_gpus <= GPUS_MAX; k++) {
 				if (columns[c].get(&g[k]) == MO_NONE_F)
 					continue;
-				mo_buf_printf(b, "%s{node=\"%s\",gpu=\"%lld\"} ", columns[c].name, s->nodes[i].name, (long long)g[k].slot);
+				mo_buf_printf(b, "%s{node=\"%s\",gpu=\"%lld\"} ", columns[c].name,
+					      s->nodes[i].name, (long long)g[k].slot);
 				number(b, columns[c].get(&g[k]));
 			}
 		}
 	}
-	family(b, "moe_gpu_sensors_left_out", "gauge", "GPUs whose sensors are not listed, because there are too many.");
+	family(b, "moe_gpu_sensors_left_out", "gauge",
+	       "GPUs whose sensors are not listed, because there are too many.");
 	mo_buf_printf(b, "moe_gpu_sensors_left_out %lld\n", (long long)left_out);
 }
 
@@ -208,33 +293,47 @@ static void controller(struct manager *m, struct mo_buf *b)
 
 	http_server_stats(m->http, &h);
 	histogram(b, "moe_turn_seconds", "Turns of the loop, sync included.", &m->turn_time);
-	family(b, "moe_loop_longest_callback_seconds", "gauge", "CPU time of the longest callback of the loop since the start: as long, at most, everybody else waited for one message.");
-	mo_buf_printf(b, "moe_loop_longest_callback_seconds %.6f\n", (double)m->longest_callback_ns / 1e9);
+	family(b, "moe_loop_longest_callback_seconds", "gauge",
+	       "CPU time of the longest callback of the loop since the start: as long, at most, "
+	       "everybody else waited for one message.");
+	mo_buf_printf(b, "moe_loop_longest_callback_seconds %.6f\n",
+		      (double)m->longest_callback_ns / 1e9);
 	histogram(b, "moe_store_sync_seconds", "Synced transactions.", &m->sync_time);
 	family(b, "moe_store_records_total", "counter", "Records stored since the start.");
 	mo_buf_printf(b, "moe_store_records_total %lld\n", (long long)m->n_records);
-	family(b, "moe_store_snapshots_total", "counter", "Snapshots of the whole state since the start; a process of their own makes them.");
+	family(b, "moe_store_snapshots_total", "counter",
+	       "Snapshots of the whole state since the start; a process of their own makes them.");
 	mo_buf_printf(b, "moe_store_snapshots_total %lld\n", (long long)m->n_snapshots);
-	family(b, "moe_store_snapshot_failures_total", "counter", "Snapshots that failed since the start: the records are kept instead.");
-	mo_buf_printf(b, "moe_store_snapshot_failures_total %lld\n", (long long)m->n_snapshot_failures);
-	family(b, "moe_store_full", "gauge", "1 while the state disk is full and new jobs are refused.");
+	family(b, "moe_store_snapshot_failures_total", "counter",
+	       "Snapshots that failed since the start: the records are kept instead.");
+	mo_buf_printf(b, "moe_store_snapshot_failures_total %lld\n",
+		      (long long)m->n_snapshot_failures);
+	family(b, "moe_store_full", "gauge",
+	       "1 while the state disk is full and new jobs are refused.");
 	mo_buf_printf(b, "moe_store_full %d\n", m->store_full);
 	family(b, "moe_http_requests_total", "counter", "Answers by class of status.");
 	for (int i = 1; i <= 5; i++)
-		mo_buf_printf(b, "moe_http_requests_total{class=\"%dxx\"} %lld\n", i, (long long)h.by_class[i]);
-	family(b, "moe_http_wrong_credentials_total", "counter", "Requests with a token or session that is not known, was revoked or has expired.");
+		mo_buf_printf(b, "moe_http_requests_total{class=\"%dxx\"} %lld\n", i,
+			      (long long)h.by_class[i]);
+	family(b, "moe_http_wrong_credentials_total", "counter",
+	       "Requests with a token or session that is not known, was revoked or has expired.");
 	mo_buf_printf(b, "moe_http_wrong_credentials_total %lld\n", (long long)h.wrong);
-	family(b, "moe_http_strangers_cut_total", "counter", "Connections closed because too many had shown no accepted credential.");
+	family(b, "moe_http_strangers_cut_total", "counter",
+	       "Connections closed because too many had shown no accepted credential.");
 	mo_buf_printf(b, "moe_http_strangers_cut_total %lld\n", (long long)h.cut);
-	family(b, "moe_http_connections", "gauge", "Open connections; held requests and streams among them.");
-	mo_buf_printf(b, "moe_http_connections{kind=\"all\"} %lld\nmoe_http_connections{kind=\"held\"} %lld\nmoe_http_connections{kind=\"stream\"} %lld\n", (long long)h.connections, (long long)h.held,
-		      (long long)h.streams);
+	family(b, "moe_http_connections", "gauge",
+	       "Open connections; held requests and streams among them.");
+	mo_buf_printf(b,
+		      "moe_http_connections{kind=\"all\"} "
+		      "%lld\nmoe_http_connections{kind=\"held\"} "
+		      "%lld\nmoe_http_connections{kind=\"stream\"} %lld\n",
+		      (long long)h.connections, (long long)h.held, (long long)h.streams);
 }
 
 void api_metrics(void *arg, struct http_request *r)
 {
 	struct manager *m = arg;
-	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 
 	family(&b, "moe_info", "gauge", "Version.");
 	mo_buf_str(&b, "moe_info{version=\"" MO_VERSION "\"} 1\n");

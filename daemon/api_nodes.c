@@ -11,7 +11,7 @@ void api_nodes_list(void *arg, struct http_request *r)
 	struct manager *m = arg;
 	const struct state *s = manager_state(m);
 	const char *after = http_query(r, "after");
-	_cleanup_(list_done) struct list l = {0};
+	_cleanup_(list_done) struct list l = { 0 };
 	int64_t now = manager_now(m);
 	struct node_view v;
 
@@ -36,7 +36,7 @@ void api_nodes_list(void *arg, struct http_request *r)
 void api_nodes_get(void *arg, struct http_request *r)
 {
 	const struct node *n = api_node(arg, r);
-	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 
 	if (!n)
 		return;
@@ -68,10 +68,16 @@ void api_drift(void *arg, struct http_request *r)
 	mo_desc_done(&drift_view_desc, &v);
 }
 
-struct verb_body { char *reason, *when, *boot_id, *check; bool confirmed, learned; };
-static const struct mo_field drain_fields[] = { MO_F(verb_body, reason, MO_STR, .max = 500), MO_F(verb_body, when, MO_STR) };
-static const struct mo_field fence_fields[] = { MO_F(verb_body, confirmed, MO_BOOL), MO_F(verb_body, boot_id, MO_STR, .max = 100) };
-static const struct mo_field ack_fields[] = { MO_F(verb_body, check, MO_STR, .max = 100), MO_F(verb_body, learned, MO_BOOL) };
+struct verb_body {
+	char *reason, *when, *boot_id, *check;
+	bool confirmed, learned;
+};
+static const struct mo_field drain_fields[] = { MO_F(verb_body, reason, MO_STR, .max = 500),
+						MO_F(verb_body, when, MO_STR) };
+static const struct mo_field fence_fields[] = { MO_F(verb_body, confirmed, MO_BOOL),
+						MO_F(verb_body, boot_id, MO_STR, .max = 100) };
+static const struct mo_field ack_fields[] = { MO_F(verb_body, check, MO_STR, .max = 100),
+					      MO_F(verb_body, learned, MO_BOOL) };
 static const struct mo_desc ack_desc = MO_DESC(verb_body, ack_fields);
 static const struct mo_desc drain_desc = MO_DESC(verb_body, drain_fields);
 static const struct mo_desc fence_desc = MO_DESC(verb_body, fence_fields);
@@ -85,7 +91,8 @@ static bool drain_body_ok(struct http_request *r, struct verb_body *b)
 	}
 	if (!b->when)
 		b->when = mo_strdup("idle");
-	if (strcmp(b->when, "idle") != 0 && strcmp(b->when, "checkpoint") != 0 && strcmp(b->when, "now") != 0) {
+	if (strcmp(b->when, "idle") != 0 && strcmp(b->when, "checkpoint") != 0 &&
+	    strcmp(b->when, "now") != 0) {
 		http_problem(r, 422, "when: must be idle, checkpoint or now");
 		return false;
 	}
@@ -95,26 +102,35 @@ static bool drain_body_ok(struct http_request *r, struct verb_body *b)
 static void verb(struct manager *m, struct http_request *r, int type, const struct mo_desc *d)
 {
 	const struct node *n = api_node(m, r);
-	struct verb_body body = {0};
+	struct verb_body body = { 0 };
 
 	if (!n)
 		return;
 	bool ok = api_body(r, d, &body) && (type != EV_DRAIN || drain_body_ok(r, &body));
 	if (ok && type == EV_FENCE && !body.confirmed) {
-		http_problem(r, 422, "confirmed: must be true: it states that node %s is powered off; its ranks count as dead and its jobs start elsewhere", n->name);
+		http_problem(r, 422,
+			     "confirmed: must be true: it states that node %s is powered off; its "
+			     "ranks count as dead and its jobs start elsewhere",
+			     n->name);
 		ok = false;
 	}
 	if (ok && type == EV_ACK && body.learned && body.check) {
-		http_problem(r, 422, "check and learned: give one of them: a check's findings are known, or all checks of the node can be trusted");
+		http_problem(r, 422,
+			     "check and learned: give one of them: a check's findings are known, "
+			     "or all checks of the node can be trusted");
 		ok = false;
 	} else if (ok && type == EV_ACK && !body.learned && (!body.check || !*body.check)) {
-		http_problem(r, 422, "check: is missing: which check's findings are known, such as gpu.ras_ue");
+		http_problem(r, 422,
+			     "check: is missing: which check's findings are known, such as "
+			     "gpu.ras_ue");
 		ok = false;
 	}
 	if (ok) {
 		struct input *in = input_new(type, r);
 		in->node = mo_strdup(n->name);
-		in->text = type == EV_FENCE ? TAKE_PTR(body.boot_id) : type == EV_ACK ? TAKE_PTR(body.check) : TAKE_PTR(body.reason);
+		in->text = type == EV_FENCE ? TAKE_PTR(body.boot_id)
+			   : type == EV_ACK ? TAKE_PTR(body.check)
+					    : TAKE_PTR(body.reason);
 		in->when = TAKE_PTR(body.when);
 		in->answer = ANSWER_NODE;
 		input_push(m, in);
@@ -125,12 +141,26 @@ static void verb(struct manager *m, struct http_request *r, int type, const stru
 	free(body.check);
 }
 
-void api_nodes_drain(void *arg, struct http_request *r) { verb(arg, r, EV_DRAIN, &drain_desc); }
-void api_nodes_undrain(void *arg, struct http_request *r) { verb(arg, r, EV_UNDRAIN, &nothing_desc); }
-void api_nodes_ack(void *arg, struct http_request *r) { verb(arg, r, EV_ACK, &ack_desc); }
-void api_nodes_fence(void *arg, struct http_request *r) { verb(arg, r, EV_FENCE, &fence_desc); }
+void api_nodes_drain(void *arg, struct http_request *r)
+{
+	verb(arg, r, EV_DRAIN, &drain_desc);
+}
+void api_nodes_undrain(void *arg, struct http_request *r)
+{
+	verb(arg, r, EV_UNDRAIN, &nothing_desc);
+}
+void api_nodes_ack(void *arg, struct http_request *r)
+{
+	verb(arg, r, EV_ACK, &ack_desc);
+}
+void api_nodes_fence(void *arg, struct http_request *r)
+{
+	verb(arg, r, EV_FENCE, &fence_desc);
+}
 
-struct resolve_body { char *how, *node; };
+struct resolve_body {
+	char *how, *node;
+};
 static const struct mo_field resolve_fields[] = {
 	MO_F(resolve_body, how, MO_STR, .max = 16),
 	MO_F(resolve_body, node, MO_STR, .max = 100),
@@ -143,7 +173,8 @@ static bool step_of_path(struct http_request *r, int64_t *ret_job, int64_t *ret_
 	const char *text = http_param(r, "step"), *dot = strstr(text, ".a");
 	_cleanup_(mo_freep) char *job = dot ? mo_strndup(text, (size_t)(dot - text)) : NULL;
 
-	if (job && api_job_id(job, ret_job) >= 0 && mo_parse_i64(dot + 2, 1, INT64_MAX / 2, ret_attempt) >= 0)
+	if (job && api_job_id(job, ret_job) >= 0 &&
+	    mo_parse_i64(dot + 2, 1, INT64_MAX / 2, ret_attempt) >= 0)
 		return true;
 	http_problem(r, 422, "step: must be like j-7.a3: job 7, attempt 3");
 	return false;

@@ -1,11 +1,13 @@
-/* GET /openapi.json: made from the route table, so it cannot differ from what is served. x-role is the least role of a route; "none" needs no credential. */
+/* GET /openapi.json: made from the route table, so it cannot differ from what is served. x-role
+ * is the least role of a route; "none" needs no credential. */
 #include <string.h>
 #include "daemon/api.h"
 
 /* Query values that are numbers; all others are texts. */
 static bool is_number(const char *name, size_t n)
 {
-	static const char *const numbers[] = { "limit", "last", "since", "rank", "attempt", "lines", "gpus", "top", "Last-Event-ID" };
+	static const char *const numbers[] = { "limit", "last", "since", "rank",         "attempt",
+					       "lines", "gpus", "top",   "Last-Event-ID" };
 
 	for (size_t i = 0; i < ELEMENTSOF(numbers); i++)
 		if (strlen(numbers[i]) == n && memcmp(numbers[i], name, n) == 0)
@@ -20,12 +22,16 @@ static void parameters(const struct api_route *a, struct mo_buf *b)
 
 	mo_buf_str(b, ",\"parameters\":[");
 	for (const char *p = a->route.path; (p = strchr(p, '{')); p++) {
-		mo_buf_printf(b, "%s{\"name\":\"%.*s\",\"in\":\"path\",\"required\":true,\"schema\":{\"type\":\"string\"}}", separator, (int)strcspn(p + 1, "}"), p + 1);
+		mo_buf_printf(b,
+			      "%s{\"name\":\"%.*s\",\"in\":\"path\",\"required\":true,\"schema\":{"
+			      "\"type\":\"string\"}}",
+			      separator, (int)strcspn(p + 1, "}"), p + 1);
 		separator = ",";
 	}
 	for (const char *p = a->query; p && *p;) {
 		size_t n = strcspn(p, " ");
-		mo_buf_printf(b, "%s{\"name\":\"%.*s\",\"in\":\"%s\",\"schema\":{\"type\":\"%s\"}}", separator, (int)n, p, *p >= 'A' && *p <= 'Z' ? "header" : "query",
+		mo_buf_printf(b, "%s{\"name\":\"%.*s\",\"in\":\"%s\",\"schema\":{\"type\":\"%s\"}}",
+			      separator, (int)n, p, *p >= 'A' && *p <= 'Z' ? "header" : "query",
 			      is_number(p, n) ? "integer" : "string");
 		separator = ",";
 		p += n + strspn(p + n, " ");
@@ -42,15 +48,22 @@ static void operation(const struct api_route *a, struct mo_buf *b)
 		*p = (char)(*p | 32);
 	mo_buf_printf(b, "\"%s\":{\"summary\":", method);
 	wire_string(a->summary, b);
-	mo_buf_printf(b, ",\"tags\":[\"%s\"],\"x-role\":\"%s\",\"x-max-body\":%zu", a->tag, role_names[route->role], route->max_body);
+	mo_buf_printf(b, ",\"tags\":[\"%s\"],\"x-role\":\"%s\",\"x-max-body\":%zu", a->tag,
+		      role_names[route->role], route->max_body);
 	if (route->role == ROLE_NONE)
 		mo_buf_str(b, ",\"security\":[]");
 	parameters(a, b);
 	if (route->max_body)
-		mo_buf_printf(b, ",\"requestBody\":{\"content\":{\"application/json\":{\"schema\":{\"type\":\"object\"}}%s}}",
-			      route->yaml ? ",\"application/yaml\":{\"schema\":{\"type\":\"object\"}}" : "");
-	mo_buf_str(b, ",\"responses\":{\"2XX\":{\"description\":\"done\"},\"default\":{\"description\":\"what, why, what to do\",\"content\":{\"application/problem+json\":"
-		      "{\"schema\":{\"$ref\":\"#/components/schemas/Problem\"}}}}}}");
+		mo_buf_printf(b,
+			      ",\"requestBody\":{\"content\":{\"application/"
+			      "json\":{\"schema\":{\"type\":\"object\"}}%s}}",
+			      route->yaml
+				      ? ",\"application/yaml\":{\"schema\":{\"type\":\"object\"}}"
+				      : "");
+	mo_buf_str(b, ",\"responses\":{\"2XX\":{\"description\":\"done\"},\"default\":{"
+		      "\"description\":\"what, why, what to "
+		      "do\",\"content\":{\"application/problem+json\":{\"schema\":{\"$ref\":\"#/"
+		      "components/schemas/Problem\"}}}}}}");
 }
 
 static void paths(struct mo_buf *b)
@@ -76,15 +89,23 @@ static void paths(struct mo_buf *b)
 
 void api_openapi(void *arg, struct http_request *r)
 {
-	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 
-	mo_buf_str(&b, "{\"openapi\":\"3.1.0\",\"info\":{\"title\":\"moectl\",\"version\":\"" MO_VERSION "\",\"description\":\"Controller of large Mixture-of-Experts training. "
-		       "Lists: items and next; limit up to 1000; after = next. Unknown values are null, times RFC 3339 UTC.\"},"
-		       "\"security\":[{\"bearer\":[]},{\"session\":[]}],\"paths\":{");
+	mo_buf_str(&b,
+		   "{\"openapi\":\"3.1.0\",\"info\":{\"title\":\"moectl\",\"version\":\"" MO_VERSION
+		   "\",\"description\":\"Controller of large Mixture-of-Experts training. Lists: "
+		   "items and next; limit up to 1000; after = next. Unknown values are null, times "
+		   "RFC 3339 UTC.\"},\"security\":[{\"bearer\":[]},{\"session\":[]}],\"paths\":{");
 	paths(&b);
-	mo_buf_str(&b, "},\"components\":{\"securitySchemes\":{\"bearer\":{\"type\":\"http\",\"scheme\":\"bearer\"},\"session\":{\"type\":\"apiKey\",\"in\":\"cookie\",\"name\":\"moe_session\"}},"
-		       "\"schemas\":{\"Problem\":{\"type\":\"object\",\"required\":[\"type\",\"title\",\"status\"],\"properties\":{\"type\":{\"type\":\"string\"},\"title\":{\"type\":\"string\"},"
-		       "\"status\":{\"type\":\"integer\"},\"detail\":{\"type\":\"string\"},\"errors\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{\"line\":{\"type\":\"integer\"},"
-		       "\"column\":{\"type\":\"integer\"},\"message\":{\"type\":\"string\"},\"hint\":{\"type\":[\"string\",\"null\"]}}}}}}}}}");
-	http_reply(r, 200, "application/json", b.data, b.len, (const char *const[]){ "Cache-Control: no-cache", NULL });
+	mo_buf_str(&b, "},\"components\":{\"securitySchemes\":{\"bearer\":{\"type\":\"http\","
+		       "\"scheme\":\"bearer\"},\"session\":{\"type\":\"apiKey\",\"in\":\"cookie\","
+		       "\"name\":\"moe_session\"}},\"schemas\":{\"Problem\":{\"type\":\"object\","
+		       "\"required\":[\"type\",\"title\",\"status\"],\"properties\":{\"type\":{"
+		       "\"type\":\"string\"},\"title\":{\"type\":\"string\"},\"status\":{\"type\":"
+		       "\"integer\"},\"detail\":{\"type\":\"string\"},\"errors\":{\"type\":"
+		       "\"array\",\"items\":{\"type\":\"object\",\"properties\":{\"line\":{"
+		       "\"type\":\"integer\"},\"column\":{\"type\":\"integer\"},\"message\":{"
+		       "\"type\":\"string\"},\"hint\":{\"type\":[\"string\",\"null\"]}}}}}}}}}");
+	http_reply(r, 200, "application/json", b.data, b.len,
+		   (const char *const[]){ "Cache-Control: no-cache", NULL });
 }

@@ -9,7 +9,10 @@
 
 #define OPTIONS_MAX 20
 
-struct waiting_plan { struct manager *manager; uint64_t request, helper; };
+struct waiting_plan {
+	struct manager *manager;
+	uint64_t request, helper;
+};
 
 static void on_gone(void *arg, uint64_t id)
 {
@@ -34,8 +37,13 @@ static void on_planned(void *arg, int status, const char *text)
 	free(w);
 }
 
-/* What the query string says of the recipe and of the search: only what is checked here reaches the command line. */
-struct wish { struct mo_buf words; struct recipe_set sets[2]; size_t n_sets; };
+/* What the query string says of the recipe and of the search: only what is checked here reaches
+ * the command line. */
+struct wish {
+	struct mo_buf words;
+	struct recipe_set sets[2];
+	size_t n_sets;
+};
 
 static void wish_done(struct wish *w)
 {
@@ -50,14 +58,18 @@ static void wish_done(struct wish *w)
 static void wish_set(struct wish *w, const char *query, const char *key, const char *value)
 {
 	mo_buf_printf(&w->words, "--%s\n%s\n", query, value);
-	w->sets[w->n_sets++] = (struct recipe_set){ .key = mo_strdup(key), .value = mo_strdup(value), .name = mo_printf("%s=%s", query, value) };
+	w->sets[w->n_sets++] = (struct recipe_set){ .key = mo_strdup(key),
+						    .value = mo_strdup(value),
+						    .name = mo_printf("%s=%s", query, value) };
 }
 
 /* Values that may hold more than a number: false after 400. */
 static bool read_texts(struct http_request *r, struct wish *w)
 {
-	_cleanup_(mo_error_done) struct mo_error err = {0};
-	const char *scale = http_query(r, "scale"), *tokens = http_query(r, "tokens"), *failures = http_query(r, "failures"), *fabric = http_query(r, "fabric"), *open = http_query(r, "open");
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	const char *scale = http_query(r, "scale"), *tokens = http_query(r, "tokens"),
+		   *failures = http_query(r, "failures"), *fabric = http_query(r, "fabric"),
+		   *open = http_query(r, "open");
 	struct plan_failures assumed;
 	struct plan_fabric network;
 	int64_t sizes[PLAN_SCALE_MAX];
@@ -104,10 +116,12 @@ static bool read_wish(struct http_request *r, struct wish *w)
 	const char *gpu = http_query(r, "gpu");
 	int64_t gpus, top;
 
-	if (!api_int(r, "gpus", 1, PLAN_GPUS_MAX, MO_NONE, &gpus) || !api_int(r, "top", 1, 1000, MO_NONE, &top))
+	if (!api_int(r, "gpus", 1, PLAN_GPUS_MAX, MO_NONE, &gpus) ||
+	    !api_int(r, "top", 1, 1000, MO_NONE, &top))
 		return false;
 	if (gpu && !mo_name_valid(gpu)) {
-		http_problem(r, 400, "gpu=%.40s: must be a GPU of the catalogue such as mi355x", gpu);
+		http_problem(r, 400, "gpu=%.40s: must be a GPU of the catalogue such as mi355x",
+			     gpu);
 		return false;
 	}
 	if (gpus != MO_NONE)
@@ -136,20 +150,26 @@ static enum search_kind kind_of(const struct http_request *r)
 /* The wish was understood once. */
 static void plan_read(struct manager *m, struct http_request *r, struct submit *spec)
 {
-	_cleanup_(wish_done) struct wish wish = {0};
+	_cleanup_(wish_done) struct wish wish = { 0 };
 	char *options[OPTIONS_MAX + 1];
 	size_t n;
 	const char *text = http_body(r, &n);
 
 	(void)read_wish(r, &wish);
 	const char *gpu = spec->recipe.gpu ? spec->recipe.gpu : PLAN_GPU_ASSUMED;
-	_cleanup_(mo_freep) char *anchors = anchors_document(&m->anchor_texts, manager_state(m), NULL, gpu, spec->recipe.precision);
+	_cleanup_(mo_freep) char *anchors = anchors_document(&m->anchor_texts, manager_state(m),
+							     NULL, gpu, spec->recipe.precision);
 	mo_desc_free(&submit_desc, spec);
 	split_words(wish.words.data, options);
 	struct waiting_plan *w = mo_alloc(sizeof(*w));
 	w->manager = m;
 	w->request = http_id(r);
-	const struct helper_input input = { .user = http_caller(r)->user, .kind = kind_of(r), .recipe = text, .n = n, .options = options, .anchors = anchors };
+	const struct helper_input input = { .user = http_caller(r)->user,
+					    .kind = kind_of(r),
+					    .recipe = text,
+					    .n = n,
+					    .options = options,
+					    .anchors = anchors };
 	int e = helper_plan(m, &input, on_planned, w, &w->helper);
 	if (e < 0) {
 		plan_refuse(r, e);
@@ -162,15 +182,18 @@ static void plan_read(struct manager *m, struct http_request *r, struct submit *
 void api_plan(void *arg, struct http_request *r)
 {
 	struct manager *m = arg;
-	_cleanup_(wish_done) struct wish wish = {0};
+	_cleanup_(wish_done) struct wish wish = { 0 };
 
 	if (!read_wish(r, &wish))
 		return;
-	if (!helper_room(m, http_caller(r)->user, kind_of(r))) {                  /* before the recipe is read: a crowd of callers costs next to nothing */
+	/* before the recipe is read: a crowd of callers costs next to nothing */
+	if (!helper_room(m, http_caller(r)->user, kind_of(r))) {
 		plan_refuse(r, -EBUSY);
 		return;
 	}
-	spec_read(m, r, &(struct spec_wish){ .done = plan_read, .sets = wish.sets, .n_sets = wish.n_sets });
+	spec_read(m, r,
+		  &(struct spec_wish){
+			  .done = plan_read, .sets = wish.sets, .n_sets = wish.n_sets });
 }
 
 void plan_refuse(struct http_request *r, int e)
@@ -185,7 +208,8 @@ void api_anchors(void *arg, struct http_request *r)
 {
 	struct viewer viewer;
 	viewer_of(arg, r, &viewer);
-	_cleanup_(mo_freep) char *text = anchors_document(&((struct manager *)arg)->anchor_texts, manager_state(arg), &viewer, NULL, NULL);
+	_cleanup_(mo_freep) char *text = anchors_document(&((struct manager *)arg)->anchor_texts,
+							  manager_state(arg), &viewer, NULL, NULL);
 	const char *answer = text ? text : "{\"anchor\":1,\"runs\":[]}";
 
 	http_reply(r, 200, "application/json", answer, strlen(answer), NULL);

@@ -1,6 +1,7 @@
-/* Sign-in links: whoever holds a token gets a code that signs a browser in once, within minutes. Only the code stands in the link, behind a '#', which browsers send
- * to nobody; the token stays where it is. Codes live in memory: a restart of moed forgets them. Of one user few are open, and
- * nobody's give way to another's. */
+/* Sign-in links: whoever holds a token gets a code that signs a browser in once, within minutes.
+ * Only the code stands in the link, behind a '#', which browsers send to nobody; the token stays
+ * where it is. Codes live in memory: a restart of moed forgets them. Of one user few are open,
+ * and nobody's give way to another's. */
 #include <gnutls/gnutls.h>
 #include <string.h>
 #include "daemon/api.h"
@@ -9,11 +10,17 @@
 
 #define LIFETIME_US (5 * 60 * 1000000LL)
 #define CODE_BYTES 16
-#define OPEN_MAX 256                     /* codes at once */
-#define OPEN_OF_USER_MAX 4               /* the oldest of his gives way */
+#define OPEN_MAX 256       /* codes at once */
+#define OPEN_OF_USER_MAX 4 /* the oldest of his gives way */
 
-struct signin { char *code, *token_id, *user; enum role role; int64_t until; };
-struct signins { struct signin items[OPEN_MAX]; };
+struct signin {
+	char *code, *token_id, *user;
+	enum role role;
+	int64_t until;
+};
+struct signins {
+	struct signin items[OPEN_MAX];
+};
 
 void signins_new(struct manager *m)
 {
@@ -25,7 +32,7 @@ static void forget(struct signin *s)
 	free(s->code);
 	free(s->token_id);
 	free(s->user);
-	*s = (struct signin){0};
+	*s = (struct signin){ 0 };
 }
 
 struct signins *signins_free(struct signins *s)
@@ -70,23 +77,36 @@ void api_signin_create(void *arg, struct http_request *r)
 	int64_t now = mo_clock_boot_us();
 
 	if (!c->token_id || c->by_cookie) {
-		http_problem(r, 422, "a sign-in link is made from a bearer token: send one in the Authorization header");
+		http_problem(r, 422,
+			     "a sign-in link is made from a bearer token: send one in the "
+			     "Authorization header");
 		return;
 	}
-	struct signin of = { .token_id = (char *)c->token_id, .user = (char *)c->user }, *s = slot_for(m->signins, &of, now);
+	struct signin of = { .token_id = (char *)c->token_id, .user = (char *)c->user },
+		      *s = slot_for(m->signins, &of, now);
 
 	if (!s) {
-		http_problem(r, 429, "%d sign-in links are open, the most there may be: try again in a few minutes", OPEN_MAX);
+		http_problem(r, 429,
+			     "%d sign-in links are open, the most there may be: try again in a few "
+			     "minutes",
+			     OPEN_MAX);
 		return;
 	}
-	*s = (struct signin){ .code = mo_random_hex(CODE_BYTES), .token_id = mo_strdup(c->token_id), .user = mo_strdup(c->user),
-			      .role = c->role, .until = now + LIFETIME_US };
-	_cleanup_(mo_buf_done) struct mo_buf b = {0};
-	mo_buf_printf(&b, "{\"path\":\"/#sign-in=%s\",\"seconds\":%lld}", s->code, LIFETIME_US / 1000000);
-	http_reply(r, 201, "application/json", b.data, b.len, (const char *const[]){ "Cache-Control: no-store", NULL });
+	*s = (struct signin){ .code = mo_random_hex(CODE_BYTES),
+			      .token_id = mo_strdup(c->token_id),
+			      .user = mo_strdup(c->user),
+			      .role = c->role,
+			      .until = now + LIFETIME_US };
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+	mo_buf_printf(&b, "{\"path\":\"/#sign-in=%s\",\"seconds\":%lld}", s->code,
+		      LIFETIME_US / 1000000);
+	http_reply(r, 201, "application/json", b.data, b.len,
+		   (const char *const[]){ "Cache-Control: no-store", NULL });
 }
 
-struct use_body { char *code; };
+struct use_body {
+	char *code;
+};
 static const struct mo_field use_body_fields[] = { MO_F(use_body, code, MO_STR) };
 static const struct mo_desc use_body_desc = MO_DESC(use_body, use_body_fields);
 
@@ -95,7 +115,8 @@ static struct signin *find(struct signins *all, const char *code)
 	struct signin *found = NULL;
 
 	for (size_t i = 0; code && strlen(code) == 2 * CODE_BYTES && i < OPEN_MAX; i++)
-		if (all->items[i].code && gnutls_memcmp(all->items[i].code, code, 2 * CODE_BYTES) == 0)
+		if (all->items[i].code &&
+		    gnutls_memcmp(all->items[i].code, code, 2 * CODE_BYTES) == 0)
 			found = &all->items[i];
 	return found;
 }
@@ -103,7 +124,7 @@ static struct signin *find(struct signins *all, const char *code)
 void api_signin_use(void *arg, struct http_request *r)
 {
 	struct manager *m = arg;
-	struct use_body body = {0};
+	struct use_body body = { 0 };
 
 	if (!api_body(r, &use_body_desc, &body))
 		return;
@@ -112,7 +133,9 @@ void api_signin_use(void *arg, struct http_request *r)
 	if (s && s->until > mo_clock_boot_us() && auth_alive(m, s->token_id))
 		api_session_reply(m, r, s->token_id, s->user, s->role);
 	else
-		http_problem(r, 403, "this sign-in link was used already or is too old: 'moectl local up' prints a new one");
+		http_problem(r, 403,
+			     "this sign-in link was used already or is too old: 'moectl local up' "
+			     "prints a new one");
 	if (s)
 		forget(s);
 }

@@ -1,4 +1,5 @@
-/* POST /v1/jobs: recipe -> checks -> [plan search in a helper] -> dry-run document, or an input of the next turn whose answer leaves after the sync. */
+/* POST /v1/jobs: recipe -> checks -> [plan search in a helper] -> dry-run document, or an input
+ * of the next turn whose answer leaves after the sync. */
 #include <errno.h>
 #include <string.h>
 #include "agent/core/bind/preview.h"
@@ -22,8 +23,8 @@
 #include "lib/wire/dryrun.h"
 
 #define KEY_MAX 128
-#define PIECE (64 << 10)              /* of a dry-run document */
-#define RESUME_NEVER -2               /* checkpoint.resume: never */
+#define PIECE (64 << 10) /* of a dry-run document */
+#define RESUME_NEVER -2  /* checkpoint.resume: never */
 
 static bool key_valid(const char *key)
 {
@@ -37,36 +38,58 @@ static bool key_valid(const char *key)
 	return true;
 }
 
-/* Ranks may run as root, or as a system account, only for an admin who is on this machine, or in a cluster that moed itself made the tokens for; and only where nobody from elsewhere can
- * reach this controller: a cluster on one machine. */
+/* Ranks may run as root, or as a system account, only for an admin who is on this machine, or in
+ * a cluster that moed itself made the tokens for; and only where nobody from elsewhere can reach
+ * this controller: a cluster on one machine. */
 static bool may_be_root(const struct manager *m, const struct http_caller *c)
 {
 	const struct options *o = m->options;
 
-	return options_loopback(o) && c->role == ROLE_ADMIN && (c->local || (o->bootstrap_tokens && *o->bootstrap_tokens));
+	return options_loopback(o) && c->role == ROLE_ADMIN &&
+	       (c->local || (o->bootstrap_tokens && *o->bootstrap_tokens));
 }
 
-static void doc_done(struct plan_doc *d) { mo_desc_done(&plan_doc_desc, d); }
-static void gpu_done(struct gpu_type *g) { mo_desc_done(&gpu_type_desc, g); }
+static void doc_done(struct plan_doc *d)
+{
+	mo_desc_done(&plan_doc_desc, d);
+}
+static void gpu_done(struct gpu_type *g)
+{
+	mo_desc_done(&gpu_type_desc, g);
+}
 
 /* What is advised instead of a plan that does not fit must pass the recipe's own checks. */
-struct advice { const struct submit *spec; struct recipe_trial *trial; };
+struct advice {
+	const struct submit *spec;
+	struct recipe_trial *trial;
+};
 
-static void advice_done(struct advice *a) { recipe_trial_free(a->trial); }
+static void advice_done(struct advice *a)
+{
+	recipe_trial_free(a->trial);
+}
 
 static const char *refuses(void *arg, const struct plan *p)
 {
 	struct advice *a = arg;
 	const struct recipe *r = &a->spec->recipe;
 	const struct plan_parallelism *x = &p->parallelism;
-	const struct recipe_sizes sizes = { x->tp, x->pp, x->vpp, x->ep, x->etp, x->cp, p->batch.micro, x->sharding, p->schedule, !r->recompute && plan_recompute_given(r) ? NULL : p->recompute };
+	const struct recipe_sizes sizes = {
+		x->tp,          x->pp,
+		x->vpp,         x->ep,
+		x->etp,         x->cp,
+		p->batch.micro, x->sharding,
+		p->schedule,    !r->recompute && plan_recompute_given(r) ? NULL : p->recompute
+	};
 
 	if (!a->trial)
-		a->trial = recipe_trial_new(a->spec->recipe_text, strlen(a->spec->recipe_text), NULL, 0, r);
+		a->trial = recipe_trial_new(a->spec->recipe_text, strlen(a->spec->recipe_text),
+					    NULL, 0, r);
 	return recipe_trial_refuses(a->trial, &sizes);
 }
 
-/* A plan with given sizes is no search: it takes a millisecond; calibrated by what the cluster has measured. False without a model and a GPU; ret must be initialised. */
+/* A plan with given sizes is no search: it takes a millisecond; calibrated by what the cluster
+ * has measured. False without a model and a GPU; ret must be initialised. */
 static bool plan_given(const struct state *s, const struct submit *spec, struct plan_doc *ret)
 {
 	const struct recipe *r = &spec->recipe;
@@ -75,7 +98,8 @@ static bool plan_given(const struct state *s, const struct submit *spec, struct 
 	const struct plan_options one = { .top = 1, .refuses = refuses, .refuses_arg = &advice };
 
 	mo_desc_init(&gpu_type_desc, &gpu);
-	if (!r->model || !r->gpu || r->parallelism.automatic || gpu_type_load(r->gpu, &gpu, NULL) < 0 || plan_make(r, &gpu, &one, ret, NULL) < 0)
+	if (!r->model || !r->gpu || r->parallelism.automatic ||
+	    gpu_type_load(r->gpu, &gpu, NULL) < 0 || plan_make(r, &gpu, &one, ret, NULL) < 0)
 		return false;
 	anchors_apply(s, r, &gpu, ret);
 	return true;
@@ -84,7 +108,7 @@ static bool plan_given(const struct state *s, const struct submit *spec, struct 
 static char *plan_of(const struct state *s, const struct submit *spec)
 {
 	_cleanup_(doc_done) struct plan_doc doc;
-	struct mo_buf b = {0};
+	struct mo_buf b = { 0 };
 
 	mo_desc_init(&plan_doc_desc, &doc);
 	if (!plan_given(s, spec, &doc))
@@ -99,25 +123,35 @@ static const struct job *saved_there(const struct state *s, const char *dir)
 	const struct job *last = NULL;
 
 	for (size_t i = 0; dir && i < s->n_jobs; i++)
-		if (s->jobs[i].n_checkpoints > 0 && mo_streq(s->jobs[i].spec.recipe.checkpoint.dir, dir) && (!last || s->jobs[i].id > last->id))
+		if (s->jobs[i].n_checkpoints > 0 &&
+		    mo_streq(s->jobs[i].spec.recipe.checkpoint.dir, dir) &&
+		    (!last || s->jobs[i].id > last->id))
 			last = &s->jobs[i];
 	return last;
 }
 
-/* A job that resumes from what another one saved must be like it where its engine asks for that; it would fail minutes after its start. */
+/* A job that resumes from what another one saved must be like it where its engine asks for that;
+ * it would fail minutes after its start. */
 static void warn_resume(const struct state *s, struct submit *spec)
 {
 	const struct recipe *r = &spec->recipe;
-	const struct job *j = r->checkpoint.resume == RESUME_NEVER ? NULL : saved_there(s, r->checkpoint.dir);
-	_cleanup_(mo_freep) char *changed = j ? recipe_changed(&j->spec.recipe, r, &spec->engine) : NULL, *text = j ? checkpoint_no_resume(j, r) : NULL;
+	const struct job *j =
+		r->checkpoint.resume == RESUME_NEVER ? NULL : saved_there(s, r->checkpoint.dir);
+	_cleanup_(mo_freep) char *changed = j ? recipe_changed(&j->spec.recipe, r, &spec->engine)
+					      : NULL,
+				 *text = j ? checkpoint_no_resume(j, r) : NULL;
 
 	if (text)
 		; /* the format of what lies there says more than the engine does */
 	else if (j && !mo_streq(j->spec.recipe.engine.kind, r->engine.kind))
-		text = mo_printf("checkpoint.dir: j-%lld saved there with engine %s, and %s cannot load that: take another directory", (long long)j->id, j->spec.recipe.engine.kind, r->engine.kind);
+		text = mo_printf("checkpoint.dir: j-%lld saved there with engine %s, and %s cannot "
+				 "load that: take another directory",
+				 (long long)j->id, j->spec.recipe.engine.kind, r->engine.kind);
 	else if (changed)
-		text = mo_printf("checkpoint.dir: j-%lld saved there, and engine %s does not resume with %s: take another directory, or checkpoint.resume: never", (long long)j->id, r->engine.kind,
-				 changed);
+		text = mo_printf("checkpoint.dir: j-%lld saved there, and engine %s does not "
+				 "resume with %s: take another directory, or checkpoint.resume: "
+				 "never",
+				 (long long)j->id, r->engine.kind, changed);
 	if (text)
 		mo_strs_add(&spec->warnings, &spec->n_warnings, text);
 }
@@ -141,7 +175,9 @@ bool spec_admit(const struct manager *m, struct submit *spec, char **ret_why)
 	_cleanup_(mo_freep) char *text = NULL;
 
 	mo_desc_init(&plan_doc_desc, &doc);
-	enum plan_verdict verdict = plan_given(manager_state(m), spec, &doc) ? plan_admit(&spec->recipe, &doc, &text) : PLAN_ADMIT;
+	enum plan_verdict verdict = plan_given(manager_state(m), spec, &doc)
+					    ? plan_admit(&spec->recipe, &doc, &text)
+					    : PLAN_ADMIT;
 	if (verdict == PLAN_REFUSE)
 		*ret_why = mo_strdup(text);
 	if (verdict == PLAN_WARN)
@@ -151,7 +187,8 @@ bool spec_admit(const struct manager *m, struct submit *spec, char **ret_why)
 	return verdict != PLAN_REFUSE;
 }
 
-/* What a node read is judged while the job runs (node_config.c): that it waits is said of a new one alone. */
+/* What a node read is judged while the job runs (node_config.c): that it waits is said of a new
+ * one alone. */
 static bool admit_new(const struct manager *m, struct submit *spec, char **ret_why)
 {
 	bool ok = spec_admit(m, spec, ret_why);
@@ -160,8 +197,14 @@ static bool admit_new(const struct manager *m, struct submit *spec, char **ret_w
 	return ok;
 }
 
-/* What a submit still needs when its recipe is read. plan: from the helper, NULL when none was needed. */
-struct pending { struct manager *manager; uint64_t request, helper; struct submit *spec; bool dry; };
+/* What a submit still needs when its recipe is read. plan: from the helper, NULL when none was
+ * needed. */
+struct pending {
+	struct manager *manager;
+	uint64_t request, helper;
+	struct submit *spec;
+	bool dry;
+};
 
 static void pending_free(struct pending *p)
 {
@@ -170,9 +213,17 @@ static void pending_free(struct pending *p)
 }
 
 /* fd -1: the document is only measured. */
-struct document { struct mo_buf b; int64_t bytes; bool any; int fd; };
+struct document {
+	struct mo_buf b;
+	int64_t bytes;
+	bool any;
+	int fd;
+};
 
-static void document_done(struct document *d) { mo_buf_done(&d->b); }
+static void document_done(struct document *d)
+{
+	mo_buf_done(&d->b);
+}
 
 static int document_flush(struct document *d)
 {
@@ -183,27 +234,37 @@ static int document_flush(struct document *d)
 	return r;
 }
 
-static int document_node(void *arg, const struct nodeinfo *info, const struct dryrun_rank *ranks, size_t n,
-			 struct mo_error *err)
+static int document_node(void *arg, const struct nodeinfo *info, const struct dryrun_rank *ranks,
+			 size_t n, struct mo_error *err)
 {
 	struct document *d = arg;
 
 	wire_dryrun_ranks(ranks, n, !d->any, &d->b);
 	d->any = true;
 	if (d->bytes + (int64_t)d->b.len > MO_DRYRUN_BYTES_MAX)
-		return mo_error_set(err, -E2BIG, "its document would have more than %d MB: ask for fewer ranks (--set cluster.gpus=N)", MO_DRYRUN_BYTES_MAX >> 20);
+		return mo_error_set(err, -E2BIG,
+				    "its document would have more than %d MB: ask for fewer ranks "
+				    "(--set cluster.gpus=N)",
+				    MO_DRYRUN_BYTES_MAX >> 20);
 	return d->b.len < PIECE ? 0 : document_flush(d);
 }
 
-struct dry_work { const struct submit *spec; const char *plan; };
+struct dry_work {
+	const struct submit *spec;
+	const char *plan;
+};
 
-static int document_write(const struct state *s, const struct dry_work *w, int fd, struct mo_error *err)
+static int document_write(const struct state *s, const struct dry_work *w, int fd,
+			  struct mo_error *err)
 {
 	_cleanup_(document_done) struct document d = { .fd = fd };
-	const struct dryrun_walk walk = { .ranks = preview_ranks, .node = document_node, .arg = &d, .to = MO_NONE };
+	const struct dryrun_walk walk = {
+		.ranks = preview_ranks, .node = document_node, .arg = &d, .to = MO_NONE
+	};
 	int r;
 
-	wire_dryrun_head(w->spec->recipe.name, w->plan, w->spec->engine.resume, w->spec->engine.n_resume, &d.b);
+	wire_dryrun_head(w->spec->recipe.name, w->plan, w->spec->engine.resume,
+			 w->spec->engine.n_resume, &d.b);
 	r = dryrun_walk(s, w->spec, &walk, err);
 	if (r < 0)
 		return r;
@@ -211,10 +272,11 @@ static int document_write(const struct state *s, const struct dry_work *w, int f
 	return document_flush(&d);
 }
 
-/* In a child. All of it is made twice, so that whatever is wrong with a rank is said instead of the document, and neither is kept whole in memory. */
+/* In a child. All of it is made twice, so that whatever is wrong with a rank is said instead of
+ * the document, and neither is kept whole in memory. */
 static int dry_run(const struct manager *m, const void *arg, int fd)
 {
-	_cleanup_(mo_error_done) struct mo_error err = {0};
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	struct dry_work w = *(const struct dry_work *)arg;
 	_cleanup_(mo_freep) char *plan = w.plan ? NULL : plan_of(manager_state(m), w.spec);
 
@@ -231,14 +293,18 @@ static int dry_run(const struct manager *m, const void *arg, int fd)
 /* Frees p. */
 static void go_on(struct http_request *r, struct pending *p, const char *plan)
 {
-	_cleanup_(mo_error_done) struct mo_error err = {0};
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 
 	int e = plan ? spec_apply_plan(p->spec, plan, &err) : 0;
 	if (e < 0) {
 		http_problem(r, 422, "%s", mo_error_text(&err, e));
 	} else if (p->dry) {
 		const struct dry_work w = { p->spec, plan };
-		const struct forked_work work = { .kind = FORKED_DRY_RUN, .user = http_caller(r)->user, .run = dry_run, .arg = &w, .content_type = "application/json" };
+		const struct forked_work work = { .kind = FORKED_DRY_RUN,
+						  .user = http_caller(r)->user,
+						  .run = dry_run,
+						  .arg = &w,
+						  .content_type = "application/json" };
 		forked_answer(p->manager, r, &work);
 	} else {
 		warn_resume(manager_state(p->manager), p->spec);
@@ -279,8 +345,15 @@ static void plan_first(struct http_request *r, struct pending *p)
 {
 	char *const options[] = { (char *)"--top", (char *)"1", NULL };
 
-	_cleanup_(mo_freep) char *anchors = anchors_document(&p->manager->anchor_texts, manager_state(p->manager), NULL, p->spec->recipe.gpu, p->spec->recipe.precision);
-	const struct helper_input input = { .user = http_caller(r)->user, .kind = SEARCH_SUBMIT, .recipe = p->spec->recipe_text, .n = strlen(p->spec->recipe_text), .options = options, .anchors = anchors };
+	_cleanup_(mo_freep) char *anchors =
+		anchors_document(&p->manager->anchor_texts, manager_state(p->manager), NULL,
+				 p->spec->recipe.gpu, p->spec->recipe.precision);
+	const struct helper_input input = { .user = http_caller(r)->user,
+					    .kind = SEARCH_SUBMIT,
+					    .recipe = p->spec->recipe_text,
+					    .n = strlen(p->spec->recipe_text),
+					    .options = options,
+					    .anchors = anchors };
 
 	int e = helper_plan(p->manager, &input, on_planned, p, &p->helper);
 	if (e < 0) {
@@ -292,14 +365,16 @@ static void plan_first(struct http_request *r, struct pending *p)
 }
 
 /* false after 422. */
-static bool identify(const struct manager *m, struct http_request *r, struct submit *spec, const char *key, const char *body, size_t n)
+static bool identify(const struct manager *m, struct http_request *r, struct submit *spec,
+		     const char *key, const char *body, size_t n)
 {
 	const struct http_caller *c = http_caller(r);
-	_cleanup_(mo_error_done) struct mo_error err = {0};
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	int e = spec_for_user(spec, c->user, &err);
 
 	if (e < 0) {
-		http_problem(r, 422, "%s%s%s", mo_error_text(&err, e), err.hint ? "; " : "", err.hint ? err.hint : "");
+		http_problem(r, 422, "%s%s%s", mo_error_text(&err, e), err.hint ? "; " : "",
+			     err.hint ? err.hint : "");
 		return false;
 	}
 	spec->allow_root = may_be_root(m, c);
@@ -329,16 +404,20 @@ static void submit_read(struct manager *m, struct http_request *r, struct submit
 	const char *body = http_body(r, &n);
 	bool dry;
 
-	if (!read_dry_run(r, &dry) || !identify(m, r, spec, http_header(r, "Idempotency-Key"), body, n)) {
+	if (!read_dry_run(r, &dry) ||
+	    !identify(m, r, spec, http_header(r, "Idempotency-Key"), body, n)) {
 		mo_desc_free(&submit_desc, spec);
 		return;
 	}
 	if (mo_streq(spec->user, "root") && !spec->allow_root) {
 		mo_desc_free(&submit_desc, spec);
-		http_problem(r, 403, "ranks would run as root: only an admin on the machine of a controller that listens on loopback alone (`moectl local up`) may ask for that; submit as an ordinary user");
+		http_problem(r, 403,
+			     "ranks would run as root: only an admin on the machine of a "
+			     "controller that listens on loopback alone (`moectl local up`) may "
+			     "ask for that; submit as an ordinary user");
 		return;
 	}
-	_cleanup_(mo_error_done) struct mo_error refused = {0};
+	_cleanup_(mo_error_done) struct mo_error refused = { 0 };
 	if (!spec->allow_root && auth_account(m, http_caller(r), &refused) < 0) {
 		mo_desc_free(&submit_desc, spec);
 		http_problem(r, 403, "%s", refused.text);
@@ -359,13 +438,18 @@ void api_jobs_submit(void *arg, struct http_request *r)
 	bool dry;
 
 	if (key && !key_valid(key)) {
-		http_problem(r, 400, "Idempotency-Key: must be 1 to %d printable characters without spaces", KEY_MAX);
+		http_problem(r, 400,
+			     "Idempotency-Key: must be 1 to %d printable characters without spaces",
+			     KEY_MAX);
 		return;
 	}
 	if (!read_dry_run(r, &dry))
 		return;
 	if (!dry && !room_for_submit(m)) {
-		http_problem(r, 507, "the state disk of the controller is full: running jobs go on; free space below %s and submit again", m->options->state_dir);
+		http_problem(r, 507,
+			     "the state disk of the controller is full: running jobs go on; free "
+			     "space below %s and submit again",
+			     m->options->state_dir);
 		return;
 	}
 	spec_read(m, r, &(struct spec_wish){ .done = submit_read, .check = admit_new });

@@ -1,4 +1,5 @@
-/* Tokens and the session cookie of the dashboard. A token's text is in the answer of its creation only. */
+/* Tokens and the session cookie of the dashboard. A token's text is in the answer of its
+ * creation only. */
 #include <string.h>
 #include "daemon/api.h"
 #include "daemon/auth.h"
@@ -11,44 +12,75 @@
 #define JOIN_LIFETIME_US (3600LL * 1000000)
 #define JOIN_LIFETIME_MAX_US (7LL * 86400 * 1000000)
 
-struct token_body { char *role, *user, *ttl; int64_t nodes; };
+struct token_body {
+	char *role, *user, *ttl;
+	int64_t nodes;
+};
 static const struct mo_field token_body_fields[] = {
-	MO_F(token_body, role, MO_STR), MO_F(token_body, user, MO_STR), MO_F(token_body, ttl, MO_STR), MO_F(token_body, nodes, MO_INT),
+	MO_F(token_body, role, MO_STR),
+	MO_F(token_body, user, MO_STR),
+	MO_F(token_body, ttl, MO_STR),
+	MO_F(token_body, nodes, MO_INT),
 };
 static const struct mo_desc token_body_desc = MO_DESC(token_body, token_body_fields);
-struct token_view { char *id, *token, *role, *user; int64_t created_at, expires_at, nodes; char **joined; size_t n_joined; char *from; };
+struct token_view {
+	char *id, *token, *role, *user;
+	int64_t created_at, expires_at, nodes;
+	char **joined;
+	size_t n_joined;
+	char *from;
+};
 static const struct mo_field token_view_fields[] = {
-	MO_F(token_view, id, MO_STR), MO_F(token_view, token, MO_STR, .omit = true), MO_F(token_view, role, MO_STR), MO_F(token_view, user, MO_STR),
-	MO_F(token_view, created_at, MO_TIME), MO_F(token_view, expires_at, MO_TIME), MO_F(token_view, nodes, MO_INT, .omit = true),
-	MO_F_LIST(token_view, joined, MO_STRS, .omit = true), MO_F(token_view, from, MO_STR, .omit = true),
+	MO_F(token_view, id, MO_STR),
+	MO_F(token_view, token, MO_STR, .omit = true),
+	MO_F(token_view, role, MO_STR),
+	MO_F(token_view, user, MO_STR),
+	MO_F(token_view, created_at, MO_TIME),
+	MO_F(token_view, expires_at, MO_TIME),
+	MO_F(token_view, nodes, MO_INT, .omit = true),
+	MO_F_LIST(token_view, joined, MO_STRS, .omit = true),
+	MO_F(token_view, from, MO_STR, .omit = true),
 };
 static const struct mo_desc token_view_desc = MO_DESC(token_view, token_view_fields);
 
 /* Borrows everything. */
 static struct token_view view(const struct token *t, char *secret)
 {
-	return (struct token_view){ t->id, secret, t->role, t->user, t->created_at, t->expires_at, t->nodes, t->joined, t->n_joined, t->from };
+	return (struct token_view){ t->id,         secret,   t->role,   t->user,     t->created_at,
+				    t->expires_at, t->nodes, t->joined, t->n_joined, t->from };
 }
 
 /* What cannot be a token; false after 422. */
-static bool check(struct http_request *r, const struct token_body *body, bool join, int64_t *ret_lifetime)
+static bool check(struct http_request *r, const struct token_body *body, bool join,
+		  int64_t *ret_lifetime)
 {
 	int role = body->role ? mo_enum_parse(role_names, _ROLE_N, body->role) : -1;
 	int64_t max = join ? JOIN_LIFETIME_MAX_US : LIFETIME_MAX_US;
 
 	*ret_lifetime = join ? JOIN_LIFETIME_US : TOKEN_LIFETIME_US;
 	if (role <= ROLE_NONE && !join)
-		http_problem(r, 422, "role: %s%.40s%sit must be viewer, user, operator, admin, agent or join",
+		http_problem(r, 422,
+			     "role: %s%.40s%sit must be viewer, user, operator, admin, agent or "
+			     "join",
 			     body->role ? "'" : "", body->role ? body->role : "",
 			     body->role ? "' is none; " : "");
-	else if (body->ttl && (mo_parse_duration_us(body->ttl, ret_lifetime) < 0 || *ret_lifetime < LIFETIME_MIN_US || *ret_lifetime > max))
-		http_problem(r, 422, "ttl: %.40s is no duration such as 12h or 30d, of %s at most", body->ttl, join ? "7d" : "3650d");
+	else if (body->ttl && (mo_parse_duration_us(body->ttl, ret_lifetime) < 0 ||
+			       *ret_lifetime < LIFETIME_MIN_US || *ret_lifetime > max))
+		http_problem(r, 422, "ttl: %.40s is no duration such as 12h or 30d, of %s at most",
+			     body->ttl, join ? "7d" : "3650d");
 	else if (body->user && !mo_name_valid(body->user))
-		http_problem(r, 422, "user: %.80s is no valid name (letters, digits, . _ - and at most 63)", body->user);
+		http_problem(r, 422,
+			     "user: %.80s is no valid name (letters, digits, . _ - and at most 63)",
+			     body->user);
 	else if (role == ROLE_AGENT && !body->user)
-		http_problem(r, 422, "user: an agent's token is for one node: name it, or make a join token (`moectl token join`) with which agents get their own");
+		http_problem(r, 422,
+			     "user: an agent's token is for one node: name it, or make a join "
+			     "token (`moectl token join`) with which agents get their own");
 	else if (join && body->user)
-		http_problem(r, 422, "user: a join token is for any node; make one of role agent for node %.63s alone", body->user);
+		http_problem(r, 422,
+			     "user: a join token is for any node; make one of role agent for node "
+			     "%.63s alone",
+			     body->user);
 	else if (!join && body->nodes != MO_NONE)
 		http_problem(r, 422, "nodes: only a join token has it");
 	else if (join && body->nodes != MO_NONE && (body->nodes < 1 || body->nodes > MO_NODES_MAX))
@@ -68,7 +100,7 @@ static void create(struct manager *m, struct http_request *r, const struct token
 	const char *user = body->user ? body->user : join ? NULL : http_caller(r)->user;
 	_cleanup_(mo_freep) char *secret = NULL;
 	struct input *in = input_new(EV_TOKEN, r);
-	struct mo_buf doc = {0};
+	struct mo_buf doc = { 0 };
 	in->token = auth_token_new(m, body->role, user, lifetime, &secret);
 	if (join)
 		in->token->nodes = body->nodes == MO_NONE ? 1 : body->nodes;
@@ -81,7 +113,7 @@ static void create(struct manager *m, struct http_request *r, const struct token
 
 void api_tokens_create(void *arg, struct http_request *r)
 {
-	struct token_body body = {0};
+	struct token_body body = { 0 };
 
 	mo_desc_init(&token_body_desc, &body);
 	if (api_body(r, &token_body_desc, &body))
@@ -94,7 +126,7 @@ void api_tokens_list(void *arg, struct http_request *r)
 	struct manager *m = arg;
 	const struct state *s = manager_state(m);
 	const char *after = http_query(r, "after");
-	_cleanup_(list_done) struct list l = {0};
+	_cleanup_(list_done) struct list l = { 0 };
 	bool started = !after;
 
 	if (!list_start(r, &l))
@@ -124,7 +156,8 @@ void api_tokens_revoke(void *arg, struct http_request *r)
 	input_push(arg, in);
 }
 
-void api_session_reply(struct manager *m, struct http_request *r, const char *token_id, const char *user, enum role role)
+void api_session_reply(struct manager *m, struct http_request *r, const char *token_id,
+		       const char *user, enum role role)
 {
 	_cleanup_(mo_freep) char *value = auth_session(m, token_id);
 	if (!value) {
@@ -132,12 +165,15 @@ void api_session_reply(struct manager *m, struct http_request *r, const char *to
 		return;
 	}
 	bool secure = m->options->tls_cert && *m->options->tls_cert;
-	_cleanup_(mo_freep) char *cookie = mo_printf("Set-Cookie: moe_session=%s; HttpOnly; SameSite=Strict; Path=/; Max-Age=%d%s", value, SESSION_S, secure ? "; Secure" : "");
-	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+	_cleanup_(mo_freep) char *cookie = mo_printf("Set-Cookie: moe_session=%s; HttpOnly; "
+						     "SameSite=Strict; Path=/; Max-Age=%d%s",
+						     value, SESSION_S, secure ? "; Secure" : "");
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	mo_buf_printf(&b, "{\"role\":\"%s\",\"user\":", role_names[role]);
 	wire_string(user, &b);
 	mo_buf_str(&b, "}");
-	http_reply(r, 200, "application/json", b.data, b.len, (const char *const[]){ cookie, NULL });
+	http_reply(r, 200, "application/json", b.data, b.len,
+		   (const char *const[]){ cookie, NULL });
 }
 
 void api_session_create(void *arg, struct http_request *r)
@@ -145,12 +181,17 @@ void api_session_create(void *arg, struct http_request *r)
 	const struct http_caller *c = http_caller(r);
 
 	if (!c->token_id || c->by_cookie)
-		http_problem(r, 422, "a session is made from a bearer token: send one in the Authorization header");
+		http_problem(r, 422,
+			     "a session is made from a bearer token: send one in the Authorization "
+			     "header");
 	else
 		api_session_reply(arg, r, c->token_id, c->user, c->role);
 }
 
 void api_session_delete(void *arg, struct http_request *r)
 {
-	http_reply(r, 200, "application/json", "{}", 2, (const char *const[]){ "Set-Cookie: moe_session=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0", NULL });
+	http_reply(r, 200, "application/json", "{}", 2,
+		   (const char *const[]){
+			   "Set-Cookie: moe_session=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0",
+			   NULL });
 }

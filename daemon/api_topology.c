@@ -1,4 +1,5 @@
-/* GET /v1/nodes/{name}/topology: what the node has and what runs on it, drawn: an SVG for people's pages, a text tree for terminals. */
+/* GET /v1/nodes/{name}/topology: what the node has and what runs on it, drawn: an SVG for
+ * people's pages, a text tree for terminals. */
 #include <string.h>
 
 #include "daemon/api.h"
@@ -7,7 +8,10 @@
 
 #define COLUMNS_MAX 400
 
-struct uses { struct slot_use *items; size_t n; };
+struct uses {
+	struct slot_use *items;
+	size_t n;
+};
 
 static void uses_done(struct uses *u)
 {
@@ -25,12 +29,18 @@ static void uses_find(const struct state *s, const char *node, struct uses *u)
 		for (size_t k = 0; p && k < p->n_gpus; k++) {
 			struct slot_use *use = MO_GROW(u->items, u->n);
 			use->slot = p->gpus[k];
-			use->text = mo_printf("j-%lld rank %lld", (long long)j->id, (long long)place_rank(p, k));
+			use->text = mo_printf("j-%lld rank %lld", (long long)j->id,
+					      (long long)place_rank(p, k));
 		}
 	}
 }
 
-struct troubles { struct slot_trouble *items; size_t n; char **notes; size_t n_notes; };
+struct troubles {
+	struct slot_trouble *items;
+	size_t n;
+	char **notes;
+	size_t n_notes;
+};
 
 static void troubles_done(struct troubles *t)
 {
@@ -55,8 +65,13 @@ static void troubles_find(const struct node *n, const struct uses *u, struct tro
 		for (size_t k = 0; k < u->n && !use; k++)
 			use = u->items[k].slot == g->index ? u->items[k].text : NULL;
 		struct slot_trouble *trouble = MO_GROW(t->items, t->n);
-		*trouble = (struct slot_trouble){ .slot = g->index, .missing = h.missing, .text = slot_health_words(&h) };
-		_cleanup_(mo_freep) char *note = mo_printf("GPU %lld %s: %s: %s%s%s", (long long)g->index, g->bdf, trouble->text, h.finding->text ? h.finding->text : "", use ? "; used by " : "", use ? use : "");
+		*trouble = (struct slot_trouble){ .slot = g->index,
+						  .missing = h.missing,
+						  .text = slot_health_words(&h) };
+		_cleanup_(mo_freep) char *note =
+			mo_printf("GPU %lld %s: %s: %s%s%s", (long long)g->index, g->bdf,
+				  trouble->text, h.finding->text ? h.finding->text : "",
+				  use ? "; used by " : "", use ? use : "");
 		mo_strs_add(&t->notes, &t->n_notes, note);
 	}
 }
@@ -66,9 +81,9 @@ void api_nodes_topology(void *arg, struct http_request *r)
 	struct manager *m = arg;
 	const struct node *n = api_node(m, r);
 	const char *format = http_query(r, "format");
-	_cleanup_(uses_done) struct uses uses = {0};
-	_cleanup_(troubles_done) struct troubles troubles = {0};
-	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+	_cleanup_(uses_done) struct uses uses = { 0 };
+	_cleanup_(troubles_done) struct troubles troubles = { 0 };
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	int64_t width;
 
 	if (!n || !api_int(r, "width", 40, COLUMNS_MAX, 100, &width))
@@ -80,10 +95,20 @@ void api_nodes_topology(void *arg, struct http_request *r)
 	uses_find(manager_state(m), n->name, &uses);
 	troubles_find(n, &uses, &troubles);
 	struct node_drawing d = {
-		.name = n->name, .state = mo_enum_name(node_state_names, _NODE_STATE_N, node_shown_state(manager_state(m), n)), .info = &n->info, .uses = uses.items, .n_uses = uses.n,
-		.troubles = troubles.items, .n_troubles = troubles.n, .notes = (const char *const *)troubles.notes, .n_notes = troubles.n_notes, .width = (int)width,
+		.name = n->name,
+		.state = mo_enum_name(node_state_names, _NODE_STATE_N,
+				      node_shown_state(manager_state(m), n)),
+		.info = &n->info,
+		.uses = uses.items,
+		.n_uses = uses.n,
+		.troubles = troubles.items,
+		.n_troubles = troubles.n,
+		.notes = (const char *const *)troubles.notes,
+		.n_notes = troubles.n_notes,
+		.width = (int)width,
 	};
 	bool text = format && strcmp(format, "text") == 0;
 	(text ? draw_node_text : draw_node_svg)(&d, &b);
-	http_reply(r, 200, text ? "text/plain; charset=utf-8" : "image/svg+xml", b.data, b.len, (const char *const[]){ "Cache-Control: no-cache", NULL });
+	http_reply(r, 200, text ? "text/plain; charset=utf-8" : "image/svg+xml", b.data, b.len,
+		   (const char *const[]){ "Cache-Control: no-cache", NULL });
 }

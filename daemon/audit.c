@@ -1,6 +1,8 @@
-/* See audit.h. A client that is refused usually asks again, and one that means ill asks as often as it can: each event is a record,
- * so the same request of the same person is told once a minute, of one person no more than TOLD_MAX in that time, and of all no
- * more than TOLD_ALL_MAX; the rest is counted and told with the next of that person. Who has shown no credential is one person. */
+/* See audit.h. A client that is refused usually asks again, and one that means ill asks as often
+ * as it can: each event is a record, so the same request of the same person is told once a
+ * minute, of one person no more than TOLD_MAX in that time, and of all no more than
+ * TOLD_ALL_MAX; the rest is counted and told with the next of that person. Who has shown no
+ * credential is one person. */
 #include "daemon/audit.h"
 #include "daemon/input.h"
 #include <string.h>
@@ -12,14 +14,16 @@
 
 struct person {
 	char *name;
-	char *told[TOLD_MAX]; size_t n_told; /* requests of this period */
+	char *told[TOLD_MAX];
+	size_t n_told; /* requests of this period */
 	int64_t untold;
 	UT_hash_handle hh;
 };
 struct audit {
-	struct person *persons;              /* of this period, and those of whom something is untold */
+	/* of this period, and those of whom something is untold */
+	struct person *persons;
 	size_t n_told;
-	int64_t period_ends;                 /* CLOCK_BOOTTIME */
+	int64_t period_ends; /* CLOCK_BOOTTIME */
 };
 
 void audit_new(struct manager *m)
@@ -99,8 +103,11 @@ void audit_refused(void *arg, const struct http_request *r, const char *why)
 	struct input *in = input_new(EV_REFUSED, NULL);
 	in->user = mo_strdup(user);
 	in->via = caller_via(c, http_peer_address(r));
-	_cleanup_(mo_freep) char *others = p->untold ? mo_printf(" (and %lld others since)", (long long)p->untold) : mo_strdup("");
-	in->text = mo_printf("was refused %s %.200s: %s%s", http_method(r), http_path(r), why, others);
+	_cleanup_(mo_freep) char *others =
+		p->untold ? mo_printf(" (and %lld others since)", (long long)p->untold)
+			  : mo_strdup("");
+	in->text =
+		mo_printf("was refused %s %.200s: %s%s", http_method(r), http_path(r), why, others);
 	p->untold = 0;
 	input_push(m, in);
 }

@@ -1,7 +1,9 @@
-/* Tokens are "moe_<id>_<64 hex digits>", join tokens "moej_..."; the state keeps SHA-256 of the whole text. Look-up by id, compare in constant time. An agent's token that has expired
- * is still known: agent_tokens.c says what it is good for. A session cookie is
- * "moes_<id>_<expiry>_<HMAC-SHA256>" under STATE/session.key: it survives a restart of moed and dies with its token. Names of UNIX peers are cached for a minute,
- * because the name service may be slow. */
+/* Tokens are "moe_<id>_<64 hex digits>", join tokens "moej_..."; the state keeps SHA-256 of the
+ * whole text. Look-up by id, compare in constant time. An agent's token that has expired is
+ * still known: agent_tokens.c says what it is good for. A session cookie is
+ * "moes_<id>_<expiry>_<HMAC-SHA256>" under STATE/session.key: it survives a restart of moed and
+ * dies with its token. Names of UNIX peers are cached for a minute, because the name service may
+ * be slow. */
 #include "daemon/auth.h"
 #include <errno.h>
 #include <gnutls/crypto.h>
@@ -34,18 +36,23 @@ struct credential {
 	unsigned char hash[MAC_BYTES];
 	int64_t created_at, expires_at;
 	bool join, used, traded;
-	uint64_t generation;                 /* when it was met last */
+	uint64_t generation; /* when it was met last */
 	UT_hash_handle hh;
 };
-struct peer { uid_t uid; char *user, *shell; int64_t until; UT_hash_handle hh; };
+struct peer {
+	uid_t uid;
+	char *user, *shell;
+	int64_t until;
+	UT_hash_handle hh;
+};
 struct auth {
-	struct credential *credentials;      /* by id; only those not revoked */
-	struct peer *peers;                  /* by uid */
+	struct credential *credentials; /* by id; only those not revoked */
+	struct peer *peers;             /* by uid */
 	unsigned char key[KEY_BYTES];
 	char *owner;
 	int64_t next_expiry;
 	uint64_t generation;
-	int64_t bootstrap_due;               /* core time; INT64_MAX none */
+	int64_t bootstrap_due; /* core time; INT64_MAX none */
 };
 
 static const char digits[] = "0123456789abcdef";
@@ -93,14 +100,17 @@ static char *login_of(uid_t uid, char **ret_shell)
 		mo_str_set(ret_shell, found->pw_shell);
 	if (strlen(found->pw_name) <= MO_LONGEST_NAME)
 		return mo_strdup(found->pw_name);
-	mo_log(MO_WARNING, NULL, NULL, "user %u has a login name of more than %d bytes: it is refused; give the user a token", uid, MO_LONGEST_NAME);
+	mo_log(MO_WARNING, NULL, NULL,
+	       "user %u has a login name of more than %d bytes: it is refused; give the user a "
+	       "token",
+	       uid, MO_LONGEST_NAME);
 	return NULL;
 }
 
 static int load_key(struct manager *m, struct auth *a, struct mo_error *err)
 {
 	_cleanup_(mo_freep) char *path = mo_path(m->options->state_dir, "session.key");
-	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 
 	int r = access(path, F_OK) < 0 ? -errno : mo_secret_read(path, KEY_BYTES, &b, err);
 	if (r >= 0 && b.len == KEY_BYTES) {
@@ -169,7 +179,8 @@ struct auth *auth_free(struct auth *a)
 	return NULL;
 }
 
-/* A token that is known already: nothing but these two changes, except its times with the clock (core/clock.c). */
+/* A token that is known already: nothing but these two changes, except its times with the clock
+ * (core/clock.c). */
 static bool known(struct auth *a, const struct token *t)
 {
 	struct credential *c = NULL;
@@ -206,7 +217,8 @@ static void add_credential(struct auth *a, const struct token *t)
 	HASH_ADD_KEYPTR(hh, a->credentials, c->id, strlen(c->id), c);
 }
 
-/* After each turn that changed a token, of which there are as many as nodes, and all of those may join at once: what did not change costs a look. */
+/* After each turn that changed a token, of which there are as many as nodes, and all of those
+ * may join at once: what did not change costs a look. */
 void auth_reload(struct manager *m)
 {
 	const struct state *s = manager_state(m);
@@ -249,8 +261,14 @@ bool auth_agent(struct manager *m, const char *token_id, struct agent_token *ret
 
 	if (!c || c->role != ROLE_AGENT)
 		return false;
-	*ret = (struct agent_token){ .id = c->id, .node = c->user, .join = c->join, .used = c->used, .traded = c->traded, .expired = expired(m, c),
-				     .due = manager_now(m) >= half_life(c->created_at, c->expires_at) };
+	*ret = (struct agent_token){ .id = c->id,
+				     .node = c->user,
+				     .join = c->join,
+				     .used = c->used,
+				     .traded = c->traded,
+				     .expired = expired(m, c),
+				     .due = manager_now(m) >=
+					    half_life(c->created_at, c->expires_at) };
 	return true;
 }
 
@@ -275,12 +293,14 @@ int64_t auth_next_expiry(const struct manager *m)
 	return m->auth->next_expiry;
 }
 
-static bool session_mac(const struct manager *m, const char *id, int64_t until, unsigned char mac[static MAC_BYTES])
+static bool session_mac(const struct manager *m, const char *id, int64_t until,
+			unsigned char mac[static MAC_BYTES])
 {
 	char text[64];
 	int n = snprintf(text, sizeof(text), "%s %lld", id, (long long)until);
 
-	return gnutls_hmac_fast(GNUTLS_MAC_SHA256, m->auth->key, KEY_BYTES, text, (size_t)n, mac) == 0;
+	return gnutls_hmac_fast(GNUTLS_MAC_SHA256, m->auth->key, KEY_BYTES, text, (size_t)n, mac) ==
+	       0;
 }
 
 char *auth_session(struct manager *m, const char *token_id)
@@ -310,16 +330,19 @@ static const struct credential *find_session(struct manager *m, const char *text
 	if (n == 0 || n >= sizeof(until_text) || text[n] != '_')
 		return NULL;
 	memcpy(until_text, text, n);
-	if (mo_parse_i64(until_text, 0, INT64_MAX / 2000000, &until) < 0 || until * 1000000 <= manager_now(m))
+	if (mo_parse_i64(until_text, 0, INT64_MAX / 2000000, &until) < 0 ||
+	    until * 1000000 <= manager_now(m))
 		return NULL;
-	if (until > manager_now(m) / 1000000 + SESSION_S + 1)   /* made while the clock was ahead */
+	if (until > manager_now(m) / 1000000 + SESSION_S + 1) /* made while the clock was ahead */
 		return NULL;
-	if (!from_hex(text + n + 1, have, sizeof(have)) || !session_mac(m, id, until, want) || gnutls_memcmp(want, have, sizeof(want)) != 0)
+	if (!from_hex(text + n + 1, have, sizeof(have)) || !session_mac(m, id, until, want) ||
+	    gnutls_memcmp(want, have, sizeof(want)) != 0)
 		return NULL;
 	return find(m, id, ID_CHARS);
 }
 
-static const struct credential *find_token(struct manager *m, const char *secret, const char *prefix)
+static const struct credential *find_token(struct manager *m, const char *secret,
+					   const char *prefix)
 {
 	unsigned char hash[MAC_BYTES];
 	const char *id = secret + strlen(prefix);
@@ -327,7 +350,8 @@ static const struct credential *find_token(struct manager *m, const char *secret
 	if (strcspn(id, "_") != ID_CHARS)
 		return NULL;
 	const struct credential *c = find(m, id, ID_CHARS);
-	if (!c || gnutls_hash_fast(GNUTLS_DIG_SHA256, secret, strlen(secret), hash) != 0 || gnutls_memcmp(hash, c->hash, sizeof(hash)) != 0)
+	if (!c || gnutls_hash_fast(GNUTLS_DIG_SHA256, secret, strlen(secret), hash) != 0 ||
+	    gnutls_memcmp(hash, c->hash, sizeof(hash)) != 0)
 		return NULL;
 	return c;
 }
@@ -337,9 +361,12 @@ bool auth_secret(void *arg, const char *secret, bool by_cookie, struct http_call
 	struct manager *m = arg;
 	const struct credential *c = NULL;
 
-	/* A session is no token: as one it could ask for the next session for ever. A token is no session: what a page's cookie holds can be taken back alone. */
+	/* A session is no token: as one it could ask for the next session for ever. A token is
+	 * no session: what a page's cookie holds can be taken back alone. */
 	if (by_cookie)
-		c = mo_starts_with(secret, SESSION_PREFIX) ? find_session(m, secret + strlen(SESSION_PREFIX)) : NULL;
+		c = mo_starts_with(secret, SESSION_PREFIX)
+			    ? find_session(m, secret + strlen(SESSION_PREFIX))
+			    : NULL;
 	else if (mo_starts_with(secret, TOKEN_PREFIX))
 		c = find_token(m, secret, TOKEN_PREFIX);
 	else if (mo_starts_with(secret, JOIN_PREFIX))
@@ -369,7 +396,12 @@ void auth_peer(void *arg, uid_t uid, struct http_caller *ret)
 		p->until = now + PEER_CACHE_US;
 	}
 	bool admin = uid == 0 || uid == geteuid();
-	*ret = (struct http_caller){ .role = admin ? ROLE_ADMIN : p->user ? ROLE_USER : ROLE_NONE, .user = p->user ? p->user : admin ? a->owner : NULL };
+	*ret = (struct http_caller){ .role = admin     ? ROLE_ADMIN
+					     : p->user ? ROLE_USER
+						       : ROLE_NONE,
+				     .user = p->user ? p->user
+					     : admin ? a->owner
+						     : NULL };
 }
 
 /* The least of what all nodes said; MO_NONE: some did not, or any account will do there. */
@@ -393,7 +425,9 @@ int auth_account(const struct manager *m, const struct http_caller *c, struct mo
 	if (!c->local || c->token_id || rule.min_uid == MO_NONE)
 		return 0;
 	HASH_ITER(hh, m->auth->peers, p, tmp) {
-		const struct mo_identity who = { .uid = p->uid, .user = p->user, .shell = p->shell };
+		const struct mo_identity who = { .uid = p->uid,
+						 .user = p->user,
+						 .shell = p->shell };
 
 		if (mo_streq(p->user, c->user) && p->shell)
 			return mo_identity_system(&who, &rule, err);
@@ -401,7 +435,8 @@ int auth_account(const struct manager *m, const struct http_caller *c, struct mo
 	return 0;
 }
 
-struct token *auth_token_new(struct manager *m, const char *role, const char *user, int64_t lifetime_us, char **ret_secret)
+struct token *auth_token_new(struct manager *m, const char *role, const char *user,
+			     int64_t lifetime_us, char **ret_secret)
 {
 	struct token *t = mo_desc_new(&token_desc);
 	_cleanup_(mo_freep) char *secret = mo_random_hex(SECRET_BYTES);
@@ -413,7 +448,8 @@ struct token *auth_token_new(struct manager *m, const char *role, const char *us
 		t->id = mo_random_hex(ID_CHARS / 2);
 		HASH_FIND_STR(m->auth->credentials, t->id, taken);
 	} while (taken);
-	*ret_secret = mo_printf("%s%s_%s", strcmp(role, "join") == 0 ? JOIN_PREFIX : TOKEN_PREFIX, t->id, secret);
+	*ret_secret = mo_printf("%s%s_%s", strcmp(role, "join") == 0 ? JOIN_PREFIX : TOKEN_PREFIX,
+				t->id, secret);
 	t->hash = auth_digest(*ret_secret, strlen(*ret_secret));
 	t->role = mo_strdup(role);
 	t->user = mo_strdup(user);
@@ -422,14 +458,16 @@ struct token *auth_token_new(struct manager *m, const char *role, const char *us
 	return t;
 }
 
-/* When the file's token is to be made anew: at half of its life; at once when it holds none. One of an earlier version, without an end, stays. */
+/* When the file's token is to be made anew: at half of its life; at once when it holds none. One
+ * of an earlier version, without an end, stays. */
 static int64_t file_due(struct manager *m, const char *path, enum role role)
 {
 	_cleanup_(mo_freep) char *secret = NULL;
 	struct http_caller caller;
 	struct credential *c = NULL;
 
-	if (mo_token_read(path, &secret, NULL) < 0 || !auth_secret(m, secret, false, &caller) || caller.role != role)
+	if (mo_token_read(path, &secret, NULL) < 0 || !auth_secret(m, secret, false, &caller) ||
+	    caller.role != role)
 		return 0;
 	HASH_FIND_STR(m->auth->credentials, caller.token_id, c);
 	return c ? half_life(c->created_at, c->expires_at) : 0;
@@ -442,7 +480,9 @@ static int bootstrap_file(struct manager *m, const char *dir, enum role role, st
 
 	if (due <= manager_now(m)) {
 		struct input *in = input_new(EV_TOKEN, NULL);
-		in->token = auth_token_new(m, role_names[role], role == ROLE_ADMIN ? m->auth->owner : NULL, TOKEN_LIFETIME_US, &secret);
+		in->token = auth_token_new(m, role_names[role],
+					   role == ROLE_ADMIN ? m->auth->owner : NULL,
+					   TOKEN_LIFETIME_US, &secret);
 		due = half_life(in->token->created_at, in->token->expires_at);
 		input_push(m, in);
 		_cleanup_(mo_freep) char *line = mo_printf("%s\n", secret);
@@ -467,7 +507,7 @@ int auth_bootstrap(struct manager *m, const char *dir, struct mo_error *err)
 
 void auth_bootstrap_renew(struct manager *m)
 {
-	_cleanup_(mo_error_done) struct mo_error err = {0};
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 
 	if (manager_now(m) < m->auth->bootstrap_due)
 		return;

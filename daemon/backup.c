@@ -1,5 +1,7 @@
-/* GET /v1/backup: the whole state as it is now, as one stream. As for a snapshot a forked child has the state as it was at that moment, so the loop does not wait and what is stored
- * meanwhile is not in it. One at a time; a client that is too slow is given up, because the child's memory grows with what changes meanwhile. A backup that was cut shows by its head. */
+/* GET /v1/backup: the whole state as it is now, as one stream. As for a snapshot a forked child
+ * has the state as it was at that moment, so the loop does not wait and what is stored meanwhile
+ * is not in it. One at a time; a client that is too slow is given up, because the child's memory
+ * grows with what changes meanwhile. A backup that was cut shows by its head. */
 #include "daemon/backup.h"
 #include "daemon/api.h"
 #include "daemon/forked.h"
@@ -10,8 +12,11 @@
 
 static int too_large(const struct backup *b, int64_t max, int fd)
 {
-	_cleanup_(mo_freep) char *why = mo_printf("backup: the state has more than %lld MiB, and moed --restore reads no more: stop moed, copy %s (cp -a) and start it again; "
-						  "such a copy is good as long as nothing was started since", (long long)(max >> 20), b->state_dir);
+	_cleanup_(mo_freep) char *why =
+		mo_printf("backup: the state has more than %lld MiB, and moed --restore reads no "
+			  "more: stop moed, copy %s (cp -a) and start it again; such a copy is "
+			  "good as long as nothing was started since",
+			  (long long)(max >> 20), b->state_dir);
 
 	return forked_problem(fd, 507, why);
 }
@@ -25,8 +30,15 @@ int backup_write(const struct backup *b, int64_t max, int fd)
 	if ((int64_t)text->len > max)
 		return too_large(b, max, fd);
 	const struct backup_head h = {
-		.moe_backup = BACKUP_VERSION, .version = (char *)MO_VERSION, .time = s->time, .epoch = s->epoch, .seq = b->seq, .jobs = (int64_t)s->n_jobs, .nodes = (int64_t)s->n_nodes,
-		.bytes = (int64_t)text->len, .crc32c = mo_crc32c(0, text->data, text->len),
+		.moe_backup = BACKUP_VERSION,
+		.version = (char *)MO_VERSION,
+		.time = s->time,
+		.epoch = s->epoch,
+		.seq = b->seq,
+		.jobs = (int64_t)s->n_jobs,
+		.nodes = (int64_t)s->n_nodes,
+		.bytes = (int64_t)text->len,
+		.crc32c = mo_crc32c(0, text->data, text->len),
 	};
 	wire_encode(&backup_head_desc, &h, &head);
 	mo_buf_str(&head, "\n");
@@ -42,15 +54,21 @@ static int write_down(const struct manager *m, const void *arg, int fd)
 	struct mo_buf text = { 0 };
 
 	journal_snapshot_text(m->journal, manager_state(m), &text);
-	return backup_write(&(struct backup){ manager_state(m), m->options->state_dir, store_seq(m->store), &text }, BACKUP_BYTES_MAX, fd);
+	return backup_write(&(struct backup){ manager_state(m), m->options->state_dir,
+					      store_seq(m->store), &text },
+			    BACKUP_BYTES_MAX, fd);
 }
 
 void api_backup(void *arg, struct http_request *r)
 {
 	struct manager *m = arg;
 	const char *user = http_caller(r)->user;
-	const struct forked_work work = { .kind = FORKED_BACKUP, .user = user, .run = write_down, .content_type = "application/octet-stream" };
+	const struct forked_work work = { .kind = FORKED_BACKUP,
+					  .user = user,
+					  .run = write_down,
+					  .content_type = "application/octet-stream" };
 
 	if (forked_answer(m, r, &work))
-		mo_log(MO_NOTICE, NULL, NULL, "a backup of the state is given to %s", user ? user : "an admin");
+		mo_log(MO_NOTICE, NULL, NULL, "a backup of the state is given to %s",
+		       user ? user : "an admin");
 }

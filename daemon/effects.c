@@ -1,4 +1,5 @@
-/* Carries out what the core decided, after its records are synced. The only place where a reply to a change leaves the controller. */
+/* Carries out what the core decided, after its records are synced. The only place where a reply
+ * to a change leaves the controller. */
 #include "daemon/effects.h"
 #include <string.h>
 #include "daemon/agent_link.h"
@@ -20,10 +21,13 @@ static void submit_doc(struct manager *m, int64_t id, struct mo_buf *b)
 	mo_buf_str(b, j->spec.n_warnings ? "]}" : "}");
 }
 
-static void answer(struct manager *m, struct http_request *r, const struct input *in, const struct effect *fx)
+static void answer(struct manager *m, struct http_request *r, const struct input *in,
+		   const struct effect *fx)
 {
-	_cleanup_(mo_buf_done) struct mo_buf b = {0};
-	const struct job *j = fx->job > 0 ? job_find(manager_state(m), fx->job) : in->event.job > 0 ? job_find(manager_state(m), in->event.job) : NULL;
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+	const struct job *j = fx->job > 0         ? job_find(manager_state(m), fx->job)
+			      : in->event.job > 0 ? job_find(manager_state(m), in->event.job)
+						  : NULL;
 	const struct node *n = in->node ? node_find(manager_state(m), in->node) : NULL;
 
 	if (in->answer == ANSWER_SUBMIT && j)

@@ -6,6 +6,9 @@
 void fatal_stop(struct manager *m, const char *why)
 {
 	m->fatal = true;
-	mo_log(MO_ERR, "6d6f6500000000000000000000000002", NULL, "the state cannot be stored: %s: stopping without another answer; ranks run on, a restart continues from what is stored", why);
+	mo_log(MO_ERR, "6d6f6500000000000000000000000002", NULL,
+	       "the state cannot be stored: %s: stopping without another answer; ranks run on, a "
+	       "restart continues from what is stored",
+	       why);
 	sd_event_exit(m->loop, EXIT_FAILURE);
 }

@@ -1,4 +1,5 @@
-/* See forked.h. Between parent and child: "STATUS\n", then the body until the pipe ends. The answer is taken only when the child has ended well; what is streamed is cut where it ended. */
+/* See forked.h. Between parent and child: "STATUS\n", then the body until the pipe ends. The
+ * answer is taken only when the child has ended well; what is streamed is cut where it ended. */
 #include "daemon/forked.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -14,32 +15,58 @@
 #include "lib/base/parse.h"
 #include "lib/wire/json.h"
 
-#define FORKS_MAX 6                     /* as many as all kinds together may be */
+#define FORKS_MAX 6 /* as many as all kinds together may be */
 #define PIECE (64 << 10)
 #define BACKLOG_MAX (256 << 10)
-#define ANSWER_MAX (16u << 20)          /* of what is not streamed */
-#define STATUS_MAX 4                    /* digits and newline */
+#define ANSWER_MAX (16u << 20) /* of what is not streamed */
+#define STATUS_MAX 4           /* digits and newline */
 #define NICE 10
 
 /* 0: no limit. Memory: what the child adds to that of the controller. */
 static const struct kind {
 	const char *what, *busy, *large, *slow;
-	size_t at_once, of_viewers;         /* of_viewers 0: they have no such work */
+	size_t at_once, of_viewers; /* of_viewers 0: they have no such work */
 	bool of_each_user;
 	int64_t time_us;
 	rlim_t cpu_s, memory;
 } kinds[] = {
-	[FORKED_BACKUP] = { .what = "backup", .at_once = 1, .time_us = 600 * 1000000LL, .busy = "another one is under way: try again in a moment" },
-	[FORKED_DRY_RUN] = { .what = "dry run", .at_once = 2, .of_each_user = true, .time_us = 120 * 1000000LL, .cpu_s = 20, .memory = 64 << 20,
-		.busy = "two are under way already, or one of yours: try again in a moment",
-		.large = "it needs more than 64 MB of memory: ask for fewer ranks (--set cluster.gpus=N)",
-		.slow = "it takes more than 20 s: ask for fewer ranks (--set cluster.gpus=N)" },
-	[FORKED_RECIPE] = { .what = "recipe", .at_once = 2, .of_viewers = 1, .of_each_user = true, .time_us = 30 * 1000000LL, .cpu_s = 5, .memory = 64 << 20,
-		.busy = "of more than 64 kB two are being read already, or one of yours, or of viewers: try again in a moment",
-		.large = "reading it needs more than 64 MB of memory: make it smaller; one of up to 64 kB is always read",
-		.slow = "reading it takes more than 5 s: make it smaller; one of up to 64 kB is always read" },
-	[FORKED_CONFIG] = { .what = "configuration", .at_once = 1, .time_us = 30 * 1000000LL, .cpu_s = 5, .memory = 64 << 20,
-		.busy = "another one is being judged", .large = "it needs more than 64 MB of memory", .slow = "it takes more than 5 s" },
+	[FORKED_BACKUP] = { .what = "backup",
+			    .at_once = 1,
+			    .time_us = 600 * 1000000LL,
+			    .busy = "another one is under way: try again in a moment" },
+	[FORKED_DRY_RUN] = { .what = "dry run",
+			     .at_once = 2,
+			     .of_each_user = true,
+			     .time_us = 120 * 1000000LL,
+			     .cpu_s = 20,
+			     .memory = 64 << 20,
+			     .busy = "two are under way already, or one of yours: try again in a "
+				     "moment",
+			     .large = "it needs more than 64 MB of memory: ask for fewer ranks "
+				      "(--set cluster.gpus=N)",
+			     .slow = "it takes more than 20 s: ask for fewer ranks (--set "
+				     "cluster.gpus=N)" },
+	[FORKED_RECIPE] = { .what = "recipe",
+			    .at_once = 2,
+			    .of_viewers = 1,
+			    .of_each_user = true,
+			    .time_us = 30 * 1000000LL,
+			    .cpu_s = 5,
+			    .memory = 64 << 20,
+			    .busy = "of more than 64 kB two are being read already, or one of "
+				    "yours, or of viewers: try again in a moment",
+			    .large = "reading it needs more than 64 MB of memory: make it smaller; "
+				     "one of up to 64 kB is always read",
+			    .slow = "reading it takes more than 5 s: make it smaller; one of up to "
+				    "64 kB is always read" },
+	[FORKED_CONFIG] = { .what = "configuration",
+			    .at_once = 1,
+			    .time_us = 30 * 1000000LL,
+			    .cpu_s = 5,
+			    .memory = 64 << 20,
+			    .busy = "another one is being judged",
+			    .large = "it needs more than 64 MB of memory",
+			    .slow = "it takes more than 5 s" },
 };
 _Static_assert(ELEMENTSOF(kinds) == _FORKED_KIND_N, "a row for each kind");
 
@@ -47,20 +74,24 @@ struct forked {
 	struct forks *owner;
 	uint64_t id, request;
 	enum forked_kind kind;
-	bool viewer;                    /* of one */
+	bool viewer; /* of one */
 	char *user, *content_type;
 	forked_done done;
 	void *done_arg;
 	pid_t pid;
-	int fd;                         /* what the child writes; -1 once it was read to its end */
+	int fd; /* what the child writes; -1 once it was read to its end */
 	sd_event_source *io, *child;
 	struct mo_timer *timer;
-	int status;                     /* that the child said; 0 not yet */
-	struct mo_buf text;             /* what came and was not streamed */
+	int status;         /* that the child said; 0 not yet */
+	struct mo_buf text; /* what came and was not streamed */
 	bool streams, exited, late, large;
 	int exit_code, exit_signal;
 };
-struct forks { struct manager *manager; struct forked *running[FORKS_MAX]; uint64_t last_id; };
+struct forks {
+	struct manager *manager;
+	struct forked *running[FORKS_MAX];
+	uint64_t last_id;
+};
 
 void forks_new(struct manager *m)
 {
@@ -100,9 +131,10 @@ static void finish(struct forked *f, int status, const char *body, size_t n)
 	if (r && f->streams)
 		http_stream_end(r);
 	else if (r)
-		http_reply(r, status, status == 200 ? f->content_type : "application/problem+json", body, n, NULL);
-	_cleanup_(mo_buf_done) struct mo_buf kept = f->text;    /* body may be in it */
-	f->text = (struct mo_buf){0};
+		http_reply(r, status, status == 200 ? f->content_type : "application/problem+json",
+			   body, n, NULL);
+	_cleanup_(mo_buf_done) struct mo_buf kept = f->text; /* body may be in it */
+	f->text = (struct mo_buf){ 0 };
 	forked_free(f);
 	if (done)
 		done(arg, status, body, n);
@@ -110,7 +142,7 @@ static void finish(struct forked *f, int status, const char *body, size_t n)
 
 static void fail(struct forked *f, int status, const char *why)
 {
-	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	_cleanup_(mo_freep) char *detail = mo_printf("%s: %s", kinds[f->kind].what, why);
 
 	if (f->streams)
@@ -123,7 +155,8 @@ struct forks *forks_free(struct forks *s)
 {
 	for (size_t i = 0; s && i < FORKS_MAX; i++)
 		if (s->running[i])
-			fail(s->running[i], 503, "the controller is stopping: try again in a moment");
+			fail(s->running[i], 503,
+			     "the controller is stopping: try again in a moment");
 	free(s);
 	return NULL;
 }
@@ -132,7 +165,8 @@ struct forks *forks_free(struct forks *s)
 static void finish_when_done(struct forked *f)
 {
 	const struct kind *k = &kinds[f->kind];
-	bool memory = f->exit_signal == SIGABRT || f->exit_signal == SIGSEGV || f->exit_signal == SIGBUS;
+	bool memory =
+		f->exit_signal == SIGABRT || f->exit_signal == SIGSEGV || f->exit_signal == SIGBUS;
 
 	if (!f->exited || f->fd >= 0)
 		return;
@@ -143,7 +177,9 @@ static void finish_when_done(struct forked *f)
 	else if (f->late)
 		fail(f, 503, "it was not done, or not taken, in time: try again");
 	else if (f->exit_signal)
-		fail(f, 503, "its process was killed, as a machine without free memory does: try again later");
+		fail(f, 503,
+		     "its process was killed, as a machine without free memory does: try again "
+		     "later");
 	else if (f->exit_code || !f->status)
 		fail(f, 500, f->exit_code ? strerror(f->exit_code) : "it said nothing");
 	else
@@ -248,7 +284,8 @@ static void on_time(void *arg)
 static struct forked *of_request(const struct manager *m, uint64_t request)
 {
 	for (size_t i = 0; i < FORKS_MAX; i++)
-		if (m->forks->running[i] && !m->forks->running[i]->done && m->forks->running[i]->request == request)
+		if (m->forks->running[i] && !m->forks->running[i]->done &&
+		    m->forks->running[i]->request == request)
 			return m->forks->running[i];
 	return NULL;
 }
@@ -280,14 +317,15 @@ int forked_status(int fd, int status)
 
 int forked_problem(int fd, int status, const char *detail)
 {
-	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	int r = forked_status(fd, status);
 
 	wire_problem(status, detail, &b);
 	return r < 0 ? r : mo_write_all(fd, b.data, b.len);
 }
 
-/* The memory that counts is what is mapped for writing; what the parent had is shared with it, and does not. */
+/* The memory that counts is what is mapped for writing; what the parent had is shared with it,
+ * and does not. */
 static void limit_itself(const struct kind *k)
 {
 	const struct rlimit core = { 0, 0 }, cpu = { k->cpu_s, k->cpu_s + 1 };
@@ -295,8 +333,8 @@ static void limit_itself(const struct kind *k)
 	setrlimit(RLIMIT_CORE, &core);
 	if (k->cpu_s)
 		setrlimit(RLIMIT_CPU, &cpu);
-#ifndef __SANITIZE_ADDRESS__             /* its shadow memory is larger */
-	_cleanup_(mo_buf_done) struct mo_buf text = {0};
+#ifndef __SANITIZE_ADDRESS__ /* its shadow memory is larger */
+	_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
 	int64_t data;
 
 	if (!k->memory || mo_read_file("/proc/self/statm", 4096, &text) < 0)
@@ -311,7 +349,8 @@ static void limit_itself(const struct kind *k)
 #endif
 }
 
-/* Connections, the lock and the database end with the parent, not with this: only the pipe stays, and where errors are told. */
+/* Connections, the lock and the database end with the parent, not with this: only the pipe
+ * stays, and where errors are told. */
 static int keep_only(int fd)
 {
 	int to = STDERR_FILENO + 1;
@@ -331,7 +370,8 @@ static void run(const struct manager *m, const struct forked_work *w, pid_t pare
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
 		_exit(ESRCH);
 	sigaction(SIGPIPE, &ends, NULL);
-	(void)sched_setscheduler(0, SCHED_BATCH, &none);   /* a controller with real-time priority would wait for it */
+	/* a controller with real-time priority would wait for it */
+	(void)sched_setscheduler(0, SCHED_BATCH, &none);
 	(void)setpriority(PRIO_PROCESS, 0, NICE);
 	fd = keep_only(fd);
 	if (fd < 0)
@@ -358,7 +398,8 @@ static bool has_room(const struct manager *m, const struct forked_work *w)
 		n_viewers += f->viewer;
 		own |= mo_streq(f->user, w->user);
 	}
-	return n < k->at_once && !(own && k->of_each_user) && (!w->viewer || n_viewers < k->of_viewers);
+	return n < k->at_once && !(own && k->of_each_user) &&
+	       (!w->viewer || n_viewers < k->of_viewers);
 }
 
 static int begin(struct manager *m, struct forked *f, const struct forked_work *w)
@@ -416,7 +457,8 @@ static int start(struct manager *m, const struct forked_work *w, uint64_t *ret_i
 	return 0;
 }
 
-bool forked_begin(struct manager *m, struct http_request *r, const struct forked_work *w, uint64_t *ret_id)
+bool forked_begin(struct manager *m, struct http_request *r, const struct forked_work *w,
+		  uint64_t *ret_id)
 {
 	int e = start(m, w, ret_id);
 	if (e == -EBUSY) {

@@ -1,5 +1,7 @@
-/* A plan search may take seconds, so it runs as `moectl plan - --json` in a process of its own: limits on CPU time, memory, answer size and time, killed when nobody wants the answer
- * any more. The recipe goes in by a pipe, what calibrates it by a memory file, never by a command line. Who runs and who waits: daemon/core/rules/searches.c; who waited too long is told so. */
+/* A plan search may take seconds, so it runs as `moectl plan - --json` in a process of its own:
+ * limits on CPU time, memory, answer size and time, killed when nobody wants the answer any
+ * more. The recipe goes in by a pipe, what calibrates it by a memory file, never by a command
+ * line. Who runs and who waits: daemon/core/rules/searches.c; who waited too long is told so. */
 #include "daemon/helper.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +25,12 @@
 #define ANCHORS_FD 3
 
 /* in: the recipe still to be written; out, err: what came. fds are -1 when closed. */
-struct channel { int fd; struct mo_buf data; size_t done, max; sd_event_source *source; };
+struct channel {
+	int fd;
+	struct mo_buf data;
+	size_t done, max;
+	sd_event_source *source;
+};
 struct helper {
 	struct helpers *owner;
 	uint64_t id;
@@ -31,8 +38,9 @@ struct helper {
 	void *arg;
 	char *user, *anchors;
 	enum search_kind kind;
-	bool runs;                       /* or it waits until it may */
-	char *argv[ARGS_MAX + 1]; size_t n_argv;
+	bool runs; /* or it waits until it may */
+	char *argv[ARGS_MAX + 1];
+	size_t n_argv;
 	pid_t pid;
 	sd_event_source *child;
 	struct mo_timer *timer;
@@ -40,7 +48,12 @@ struct helper {
 	bool exited, late, large;
 	int status;
 };
-struct helpers { struct manager *manager; struct helper *all[HELPERS_MAX]; uint64_t last_id; bool stopping; };
+struct helpers {
+	struct manager *manager;
+	struct helper *all[HELPERS_MAX];
+	uint64_t last_id;
+	bool stopping;
+};
 
 void helpers_new(struct manager *m)
 {
@@ -103,12 +116,15 @@ struct helpers *helpers_free(struct helpers *s)
 	return NULL;
 }
 
-/* First line of what the helper said that is no warning, without the program's name and without the file, which nobody here gave. */
+/* First line of what the helper said that is no warning, without the program's name and without
+ * the file, which nobody here gave. */
 static char *reason_of(const struct mo_buf *err)
 {
 	const char *line = err->len ? err->data : "the plan search failed";
 
-	for (const char *end = strchr(line, '\n'), *word = strstr(line, ": warning: "); end && end[1] && word && word < end; end = strchr(line, '\n'), word = strstr(line, ": warning: "))
+	for (const char *end = strchr(line, '\n'), *word = strstr(line, ": warning: ");
+	     end && end[1] && word && word < end;
+	     end = strchr(line, '\n'), word = strstr(line, ": warning: "))
 		line = end + 1;
 
 	if (mo_starts_with(line, "moectl: "))
@@ -124,12 +140,17 @@ static const char *limit_of(const struct helper *h)
 	int signal = WIFSIGNALED(h->status) ? WTERMSIG(h->status) : 0;
 
 	if (h->large)
-		return "the plan search answered more than 8 MiB: ask for fewer plans (?top=1), or run moectl plan on your machine";
+		return "the plan search answered more than 8 MiB: ask for fewer plans (?top=1), or "
+		       "run moectl plan on your machine";
 	if (h->late || signal == SIGXCPU)
-		return "the plan search took longer than 60 s: give more of parallelism in the recipe, or run moectl plan on your machine";
+		return "the plan search took longer than 60 s: give more of parallelism in the "
+		       "recipe, or run moectl plan on your machine";
 	if (signal == SIGABRT || signal == SIGSEGV || signal == SIGBUS)
-		return "the plan search ran out of its 4 GiB of memory: give more of parallelism in the recipe, or run moectl plan on your machine";
-	return signal ? "the plan search was killed from outside, as a machine without free memory does: try again later, or run moectl plan on your machine" : NULL;
+		return "the plan search ran out of its 4 GiB of memory: give more of parallelism "
+		       "in the recipe, or run moectl plan on your machine";
+	return signal ? "the plan search was killed from outside, as a machine without free memory "
+			"does: try again later, or run moectl plan on your machine"
+		      : NULL;
 }
 
 static void finish_when_done(struct helper *h)
@@ -142,7 +163,11 @@ static void finish_when_done(struct helper *h)
 	if (limit)
 		finish(h, 503, limit);
 	else
-		finish(h, ok ? 200 : WIFEXITED(h->status) && WEXITSTATUS(h->status) == 2 ? 422 : 500, text);
+		finish(h,
+		       ok                                                    ? 200
+		       : WIFEXITED(h->status) && WEXITSTATUS(h->status) == 2 ? 422
+									     : 500,
+		       text);
 }
 
 static int on_readable(struct helper *h, struct channel *c)
@@ -213,10 +238,14 @@ static void on_time(void *arg)
 	kill(h->pid, SIGKILL);
 }
 
-static int spawn(struct helper *h, const char *program, char *const argv[], int in, int out, int err, int anchors)
+static int spawn(struct helper *h, const char *program, char *const argv[], int in, int out,
+		 int err, int anchors)
 {
-	_cleanup_(mo_freep) char *data = getenv("MOE_DATA_DIR") ? mo_printf("MOE_DATA_DIR=%s", getenv("MOE_DATA_DIR")) : NULL;
-	char *const env[] = { (char *)"PATH=/usr/bin:/bin", (char *)"LANG=C.UTF-8", (char *)"NO_COLOR=1", data, NULL };
+	_cleanup_(mo_freep) char *data =
+		getenv("MOE_DATA_DIR") ? mo_printf("MOE_DATA_DIR=%s", getenv("MOE_DATA_DIR"))
+				       : NULL;
+	char *const env[] = { (char *)"PATH=/usr/bin:/bin", (char *)"LANG=C.UTF-8",
+			      (char *)"NO_COLOR=1", data, NULL };
 	posix_spawn_file_actions_t files;
 	posix_spawnattr_t attr;
 	sigset_t none, all;
@@ -243,7 +272,7 @@ static int spawn(struct helper *h, const char *program, char *const argv[], int 
 	const struct rlimit cpu = { CPU_S, CPU_S + 5 }, core = { 0, 0 };
 	__attribute__((unused)) const struct rlimit memory = { MEMORY_BYTES, MEMORY_BYTES };
 	prlimit(h->pid, RLIMIT_CPU, &cpu, NULL);
-#ifndef __SANITIZE_ADDRESS__             /* its shadow memory alone is larger */
+#ifndef __SANITIZE_ADDRESS__ /* its shadow memory alone is larger */
 	prlimit(h->pid, RLIMIT_AS, &memory, NULL);
 #endif
 	prlimit(h->pid, RLIMIT_CORE, &core, NULL);
@@ -314,7 +343,8 @@ static size_t searches_of(const struct helpers *s, struct search ret[static HELP
 
 	for (size_t i = 0; i < HELPERS_MAX; i++)
 		if (s->all[i])
-			ret[n++] = (struct search){ s->all[i]->id, s->all[i]->user, s->all[i]->kind, s->all[i]->runs };
+			ret[n++] = (struct search){ s->all[i]->id, s->all[i]->user, s->all[i]->kind,
+						    s->all[i]->runs };
 	return n;
 }
 
@@ -359,8 +389,10 @@ static void add_words(struct helper *h, char *const words[])
 
 static struct helper *helper_new(struct manager *m, const struct helper_input *input)
 {
-	char *const begin[] = { (char *)"moectl", (char *)"plan", (char *)"-", (char *)"--json", NULL };
-	char *const anchors[] = { (char *)"--anchor", (char *)"/dev/fd/3", NULL };    /* ANCHORS_FD */
+	char *const begin[] = { (char *)"moectl", (char *)"plan", (char *)"-", (char *)"--json",
+				NULL };
+	/* ANCHORS_FD */
+	char *const anchors[] = { (char *)"--anchor", (char *)"/dev/fd/3", NULL };
 	struct helper *h = mo_alloc(sizeof(*h));
 	size_t slot = 0;
 
@@ -383,7 +415,8 @@ static struct helper *helper_new(struct manager *m, const struct helper_input *i
 	return h;
 }
 
-int helper_plan(struct manager *m, const struct helper_input *input, helper_fn fn, void *arg, uint64_t *ret_id)
+int helper_plan(struct manager *m, const struct helper_input *input, helper_fn fn, void *arg,
+		uint64_t *ret_id)
 {
 	if (!helper_room(m, input->user, input->kind))
 		return -EBUSY;

@@ -7,7 +7,8 @@ char *caller_via(const struct http_caller *c, const char *address)
 
 	if (!c->token_id)
 		return mo_strdup("socket");
-	return mo_printf("%s %s%s%s", c->by_cookie ? "session of token" : "token", c->token_id, from, address);
+	return mo_printf("%s %s%s%s", c->by_cookie ? "session of token" : "token", c->token_id,
+			 from, address);
 }
 
 struct input *input_new(int type, struct http_request *r)

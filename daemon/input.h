@@ -1,5 +1,6 @@
-/* Inputs of the next turn. Whoever reads from a socket makes an input, fills its event, and pushes it; the
- * turn (turn.c) steps the core, stores, and then answers. Nothing here knows who that is. */
+/* Inputs of the next turn. Whoever reads from a socket makes an input, fills its event, and
+ * pushes it; the turn (turn.c) steps the core, stores, and then answers. Nothing here knows who
+ * that is. */
 #pragma once
 #include "daemon/manager.h"
 
@@ -7,8 +8,8 @@
 enum answer_kind { ANSWER_NONE, ANSWER_SUBMIT, ANSWER_JOB, ANSWER_NODE, ANSWER_TEXT };
 struct input {
 	struct core_event event;
-	int answer;                          /* enum answer_kind */
-	char *answer_text;                   /* ANSWER_TEXT: the document */
+	int answer;        /* enum answer_kind */
+	char *answer_text; /* ANSWER_TEXT: the document */
 	/* owned; event points to them */
 	char *node, *text, *when, *user, *via;
 	struct submit *submit;
@@ -16,7 +17,7 @@ struct input {
 	struct agent_sync *sync;
 	struct token *token;
 	struct config_read *config;
-	size_t effects_end;                  /* during the turn: its effects end here */
+	size_t effects_end; /* during the turn: its effects end here */
 };
 /* How somebody was known: "socket", "token 1f2e3d4c from 10.0.0.7"; caller frees. */
 char *caller_via(const struct http_caller *c, const char *address);
@@ -25,4 +26,4 @@ struct input *input_new(int type, struct http_request *r);
 /* Takes in; points the event at what in owns; arms the turn. */
 void input_push(struct manager *m, struct input *in);
 void input_free(struct input *in);
-void inputs_done(struct manager *m);             /* those that wait */
+void inputs_done(struct manager *m); /* those that wait */

@@ -1,8 +1,10 @@
-/* A record's text: [parts N JSON] newline, record JSON by record_desc. A snapshot's: "moe-snapshot 2" newline, any number of lines parts N JSON, state JSON by state_desc.
- * In a snapshot the parts leave the environment to each job, or a variable with another value in every recipe would make every job's set another one ("moe-snapshot 1", which is
- * still read, had it in the parts, as records have).
- * Unknown keys are ignored (a newer moed of the same version wrote them); an unknown version, unknown parts or anything that cannot be read stops the start, because
- * forgetting a record could start an attempt twice. */
+/* A record's text: [parts N JSON] newline, record JSON by record_desc. A snapshot's:
+ * "moe-snapshot 2" newline, any number of lines parts N JSON, state JSON by state_desc. In a
+ * snapshot the parts leave the environment to each job, or a variable with another value in
+ * every recipe would make every job's set another one ("moe-snapshot 1", which is still read,
+ * had it in the parts, as records have). Unknown keys are ignored (a newer moed of the same
+ * version wrote them); an unknown version, unknown parts or anything that cannot be read stops
+ * the start, because forgetting a record could start an attempt twice. */
 #include "daemon/journal.h"
 #include <errno.h>
 #include <string.h>
@@ -12,22 +14,37 @@
 
 #define SNAPSHOT_HEAD "moe-snapshot 2\n"
 #define SNAPSHOT_HEAD_1 "moe-snapshot 1\n"
-#define PARTS_MAX 256                 /* distinct sets that a new text refers to; a submit with yet another one is stored whole */
+/* distinct sets that a new text refers to; a submit with yet another one is stored whole */
+#define PARTS_MAX 256
 
 struct parts {
 	struct engine engine;
-	struct env_item *env; size_t n_env;
-	struct env_profile *profiles; size_t n_profiles;
+	struct env_item *env;
+	size_t n_env;
+	struct env_profile *profiles;
+	size_t n_profiles;
 };
 static const struct mo_field parts_fields[] = {
-	MO_F_SUB(parts, engine, MO_STRUCT, &engine_desc), MO_F_VEC(parts, env, &env_item_desc), MO_F_VEC(parts, profiles, &env_profile_desc),
+	MO_F_SUB(parts, engine, MO_STRUCT, &engine_desc),
+	MO_F_VEC(parts, env, &env_item_desc),
+	MO_F_VEC(parts, profiles, &env_profile_desc),
 };
 static const struct mo_desc parts_desc = MO_DESC(parts, parts_fields);
 
 /* shared: made when the first job refers to it; those that do share it. */
-struct known { int64_t id; struct parts parts; struct shared *shared; };
-struct table { struct known **items; size_t n; };             /* last used first */
-struct journal { struct table now; int64_t last_id; };
+struct known {
+	int64_t id;
+	struct parts parts;
+	struct shared *shared;
+};
+struct table {
+	struct known **items;
+	size_t n;
+}; /* last used first */
+struct journal {
+	struct table now;
+	int64_t last_id;
+};
 
 /* Forgets all but the n last used: they are not referred to again. */
 static void table_keep(struct table *t, size_t n)
@@ -44,7 +61,10 @@ static void table_keep(struct table *t, size_t n)
 	}
 }
 
-static void table_done(struct table *t) { table_keep(t, 0); }
+static void table_done(struct table *t)
+{
+	table_keep(t, 0);
+}
 
 static void table_to_front(struct table *t, size_t at)
 {
@@ -76,11 +96,13 @@ static struct known *table_find(const struct table *t, int64_t id)
 /* Borrows. */
 static struct parts parts_of(const struct submit *s, bool with_env)
 {
-	return (struct parts){ submit_is_own(s) ? engine_base_of(&s->engine) : s->engine, with_env ? s->env : NULL, with_env ? s->n_env : 0,
-			       s->profiles, s->n_profiles };
+	return (struct parts){ submit_is_own(s) ? engine_base_of(&s->engine) : s->engine,
+			       with_env ? s->env : NULL, with_env ? s->n_env : 0, s->profiles,
+			       s->n_profiles };
 }
 
-/* Number of the submit's parts in t; a new one is added and its line appended to b. MO_NONE: the table is full. */
+/* Number of the submit's parts in t; a new one is added and its line appended to b. MO_NONE: the
+ * table is full. */
 static int64_t refer(struct table *t, int64_t *last_id, const struct parts *of, struct mo_buf *b)
 {
 	struct parts want = *of;
@@ -138,11 +160,12 @@ struct journal *journal_free(struct journal *j)
 
 char *journal_record_text(struct journal *j, const struct record *r)
 {
-	struct mo_buf b = {0};
+	struct mo_buf b = { 0 };
 
 	if (r->submit) {
 		struct parts parts = parts_of(r->submit, true);
-		struct submit bare = stripped(r->submit, refer(&j->now, &j->last_id, &parts, &b), true);
+		struct submit bare =
+			stripped(r->submit, refer(&j->now, &j->last_id, &parts, &b), true);
 		struct record copy = *r;
 		copy.submit = &bare;
 		wire_encode(&record_desc, &copy, &b);
@@ -156,7 +179,7 @@ char *journal_record_text(struct journal *j, const struct record *r)
 void journal_snapshot_text(const struct journal *j, const struct state *s, struct mo_buf *ret)
 {
 	_cleanup_(mo_freep) struct job *jobs = mo_alloc_array(s->n_jobs, sizeof(*jobs));
-	_cleanup_(table_done) struct table table = {0};
+	_cleanup_(table_done) struct table table = { 0 };
 	int64_t last_id = j->last_id;
 	struct state copy = *s;
 
@@ -164,7 +187,8 @@ void journal_snapshot_text(const struct journal *j, const struct state *s, struc
 	for (size_t i = 0; i < s->n_jobs; i++) {
 		struct parts parts = parts_of(&s->jobs[i].spec, false);
 		jobs[i] = s->jobs[i];
-		jobs[i].spec = stripped(&s->jobs[i].spec, refer(&table, &last_id, &parts, ret), false);
+		jobs[i].spec =
+			stripped(&s->jobs[i].spec, refer(&table, &last_id, &parts, ret), false);
 	}
 	copy.jobs = jobs;
 	wire_encode(&state_desc, &copy, ret);
@@ -182,8 +206,10 @@ void journal_snapshot_taken(struct journal *j)
 static int read_parts(struct journal *j, const char **text, size_t *n, struct mo_error *err)
 {
 	while (*n > 6 && memcmp(*text, "parts ", 6) == 0) {
-		const char *number = *text + 6, *end = memchr(*text, '\n', *n), *json = end ? memchr(number, ' ', (size_t)(end - number)) : NULL;
-		_cleanup_(mo_freep) char *id_text = json ? mo_strndup(number, (size_t)(json - number)) : NULL;
+		const char *number = *text + 6, *end = memchr(*text, '\n', *n),
+			   *json = end ? memchr(number, ' ', (size_t)(end - number)) : NULL;
+		_cleanup_(mo_freep) char *id_text =
+			json ? mo_strndup(number, (size_t)(json - number)) : NULL;
 		int64_t id = 0;
 		if (!id_text || mo_parse_i64(id_text, 1, INT64_MAX - 1, &id) < 0)
 			return mo_error_set(err, -EINVAL, "a line of parts is malformed");
@@ -205,7 +231,8 @@ static int fill(const struct journal *j, struct submit *s, struct mo_error *err)
 		return 0;
 	struct known *k = table_find(&j->now, s->parts);
 	if (!k)
-		return mo_error_set(err, -EINVAL, "it refers to parts %lld, which are not there", (long long)s->parts);
+		return mo_error_set(err, -EINVAL, "it refers to parts %lld, which are not there",
+				    (long long)s->parts);
 	const struct parts *parts = &k->parts;
 	if (!k->shared)
 		k->shared = shared_new(&parts->engine, parts->profiles, parts->n_profiles);
@@ -225,24 +252,36 @@ static int fill(const struct journal *j, struct submit *s, struct mo_error *err)
 struct replay {
 	struct journal *journal;
 	struct core *core;
-	journal_rest_fn rest;                /* NULL: what cannot be taken ends it */
+	journal_rest_fn rest; /* NULL: what cannot be taken ends it */
 	void *arg;
-	int64_t end;                         /* the record whose owner cannot be told */
+	int64_t end; /* the record whose owner cannot be told */
 	struct mo_error *err;
 };
 
 /* What a record, or a job of a snapshot, says of itself, whatever else is wrong with it. */
-struct label_parts { int64_t parts; };
-struct label { char *type; int64_t job, id; struct label_parts *submit, *spec; };
+struct label_parts {
+	int64_t parts;
+};
+struct label {
+	char *type;
+	int64_t job, id;
+	struct label_parts *submit, *spec;
+};
 static const struct mo_field label_parts_fields[] = { MO_F(label_parts, parts, MO_INT) };
 static const struct mo_desc label_parts_desc = MO_DESC(label_parts, label_parts_fields);
 static const struct mo_field label_fields[] = {
-	MO_F(label, type, MO_STR), MO_F(label, job, MO_INT), MO_F(label, id, MO_INT),
-	MO_F_SUB(label, submit, MO_OPT, &label_parts_desc), MO_F_SUB(label, spec, MO_OPT, &label_parts_desc),
+	MO_F(label, type, MO_STR),
+	MO_F(label, job, MO_INT),
+	MO_F(label, id, MO_INT),
+	MO_F_SUB(label, submit, MO_OPT, &label_parts_desc),
+	MO_F_SUB(label, spec, MO_OPT, &label_parts_desc),
 };
 static const struct mo_desc label_desc = MO_DESC(label, label_fields);
 
-static void label_done(struct label *l) { mo_desc_done(&label_desc, l); }
+static void label_done(struct label *l)
+{
+	mo_desc_done(&label_desc, l);
+}
 
 /* The characters of `of` behind mark, NULL = none. Caller frees. */
 static char *word_behind(const char *text, const char *mark, const char *of)
@@ -260,7 +299,9 @@ static void label_of(const char *text, size_t n, struct label *ret)
 		return;
 	/* not even JSON: by the words with which our own records begin */
 	_cleanup_(mo_freep) char *copy = mo_strndup(text, n);
-	_cleanup_(mo_freep) char *type = word_behind(copy, "\"type\":\"", "abcdefghijklmnopqrstuvwxyz_"), *job = word_behind(copy, "\"job\":", "0123456789");
+	_cleanup_(mo_freep) char *type = word_behind(copy, "\"type\":\"",
+						     "abcdefghijklmnopqrstuvwxyz_"),
+				 *job = word_behind(copy, "\"job\":", "0123456789");
 	ret->type = TAKE_PTR(type);
 	if (job && mo_parse_i64(job, 1, INT64_MAX, &ret->job) < 0)
 		ret->job = MO_NONE;
@@ -271,11 +312,15 @@ static int64_t label_parts_id(const struct label *l)
 	return l->submit ? l->submit->parts : l->spec ? l->spec->parts : MO_NONE;
 }
 
-/* text: behind its parts; stored: with them. What it refers to stands before it, or all of it as it was stored. */
-static int rest(struct replay *p, struct journal_rest *r, const struct label *l, const char *text, const char *stored, size_t n_stored)
+/* text: behind its parts; stored: with them. What it refers to stands before it, or all of it as
+ * it was stored. */
+static int rest(struct replay *p, struct journal_rest *r, const struct label *l, const char *text,
+		const char *stored, size_t n_stored)
 {
-	const struct known *k = label_parts_id(l) == MO_NONE ? NULL : table_find(&p->journal->now, label_parts_id(l));
-	_cleanup_(mo_buf_done) struct mo_buf whole = {0};
+	const struct known *k = label_parts_id(l) == MO_NONE
+					? NULL
+					: table_find(&p->journal->now, label_parts_id(l));
+	_cleanup_(mo_buf_done) struct mo_buf whole = { 0 };
 
 	if (k) {
 		mo_buf_printf(&whole, "parts %lld ", (long long)k->id);
@@ -290,7 +335,8 @@ static int rest(struct replay *p, struct journal_rest *r, const struct label *l,
 	return p->rest(p->arg, p->core, r, p->err);
 }
 
-static int read_state(struct journal *j, const char *text, size_t n, struct state *ret, struct mo_error *err)
+static int read_state(struct journal *j, const char *text, size_t n, struct state *ret,
+		      struct mo_error *err)
 {
 	int r = wire_decode_large(&state_desc, text, n, ret, err);
 
@@ -299,7 +345,8 @@ static int read_state(struct journal *j, const char *text, size_t n, struct stat
 	return r;
 }
 
-static int try_element(struct replay *p, const struct mo_field *f, struct json_object *json, struct mo_error *err)
+static int try_element(struct replay *p, const struct mo_field *f, struct json_object *json,
+		       struct mo_error *err)
 {
 	void *obj = mo_desc_new(f->sub);
 	int r = wire_from_json(f->sub, json, false, obj, err);
@@ -311,11 +358,12 @@ static int try_element(struct replay *p, const struct mo_field *f, struct json_o
 }
 
 /* Takes out of one list of a snapshot what cannot be read; ids of jobs are added to aside. */
-static int sift_list(struct replay *p, const struct mo_field *f, struct json_object *list, struct state *aside)
+static int sift_list(struct replay *p, const struct mo_field *f, struct json_object *list,
+		     struct state *aside)
 {
 	for (size_t i = 0, at = 0; i < json_object_array_length(list); at++) {
 		struct json_object *json = json_object_array_get_idx(list, i);
-		_cleanup_(mo_error_done) struct mo_error why = {0};
+		_cleanup_(mo_error_done) struct mo_error why = { 0 };
 		_cleanup_(label_done) struct label l;
 		int r = try_element(p, f, json, &why);
 		if (r >= 0) {
@@ -323,13 +371,26 @@ static int sift_list(struct replay *p, const struct mo_field *f, struct json_obj
 			mo_desc_init(&label_desc, &l);
 			continue;
 		}
-		const char *text = json_object_to_json_string_ext(json, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
+		const char *text =
+			json_object_to_json_string_ext(json,
+						       JSON_C_TO_STRING_PLAIN |
+							       JSON_C_TO_STRING_NOSLASHESCAPE);
 		label_of(text, strlen(text), &l);
-		_cleanup_(mo_freep) char *place = mo_printf("%s[%zu]: %s", f->name, at, mo_error_text(&why, r));
+		_cleanup_(mo_freep) char *place =
+			mo_printf("%s[%zu]: %s", f->name, at, mo_error_text(&why, r));
 		bool is_job = f->sub == &job_desc;
 		if (is_job && l.id == MO_NONE)
-			return mo_error_set(p->err, -EINVAL, "the stored snapshot cannot be read: %s, and which job it is cannot be told: restore the state directory from a backup", place);
-		r = rest(p, &(struct journal_rest){ .seq = MO_NONE, .list = f->name, .job = is_job ? l.id : MO_NONE, .why = place }, &l, text, text, strlen(text));
+			return mo_error_set(p->err, -EINVAL,
+					    "the stored snapshot cannot be read: %s, and which job "
+					    "it is cannot be told: restore the state directory "
+					    "from a backup",
+					    place);
+		r = rest(p,
+			 &(struct journal_rest){ .seq = MO_NONE,
+						 .list = f->name,
+						 .job = is_job ? l.id : MO_NONE,
+						 .why = place },
+			 &l, text, text, strlen(text));
 		if (r < 0)
 			return r;
 		if (is_job)
@@ -339,7 +400,8 @@ static int sift_list(struct replay *p, const struct mo_field *f, struct json_obj
 	return 0;
 }
 
-/* What of a snapshot can be read. 0, or what sift_list() returns; 1: that is not what is wrong with it. */
+/* What of a snapshot can be read. 0, or what sift_list() returns; 1: that is not what is wrong
+ * with it. */
 static int sift_state(struct replay *p, const char *text, size_t n, struct state *ret)
 {
 	struct json_object *json = NULL, *list;
@@ -350,7 +412,9 @@ static int sift_state(struct replay *p, const char *text, size_t n, struct state
 		return 1;
 	mo_desc_init(&state_desc, &aside);
 	for (size_t i = 0; r >= 0 && i < state_desc.n_fields; i++)
-		if (state_desc.fields[i].kind == MO_VEC && json_object_object_get_ex(json, state_desc.fields[i].name, &list) && json_object_is_type(list, json_type_array))
+		if (state_desc.fields[i].kind == MO_VEC &&
+		    json_object_object_get_ex(json, state_desc.fields[i].name, &list) &&
+		    json_object_is_type(list, json_type_array))
 			r = sift_list(p, &state_desc.fields[i], list, &aside);
 	if (r >= 0 && wire_from_json(&state_desc, json, false, ret, NULL) < 0)
 		r = 1;
@@ -360,25 +424,30 @@ static int sift_state(struct replay *p, const char *text, size_t n, struct state
 	if (r == 0) {
 		core_load(p->core, ret);
 		for (size_t i = 0; i < aside.n_aside; i++)
-			core_take_out(p->core, aside.aside[i], NULL);   /* it is none of the jobs */
+			core_take_out(p->core, aside.aside[i], NULL); /* it is none of the jobs */
 	}
 	mo_desc_done(&state_desc, &aside);
 	return r;
 }
 
-#define WAY_ON "'moed --quarantine' takes it out, with the job that it belongs to, to be put back later; or restore the state directory from a backup"
+#define WAY_ON \
+	"'moed --quarantine' takes it out, with the job that it belongs to, to be put back " \
+	"later; or restore the state directory from a backup"
 
 static int on_snapshot(void *arg, const char *text, size_t n)
 {
 	struct replay *p = arg;
-	_cleanup_(mo_error_done) struct mo_error why = {0};
+	_cleanup_(mo_error_done) struct mo_error why = { 0 };
 	struct state state;
 
 	if (!text)
 		return 0;
-	if (n < strlen(SNAPSHOT_HEAD) || (memcmp(text, SNAPSHOT_HEAD, strlen(SNAPSHOT_HEAD)) != 0 &&
-					  memcmp(text, SNAPSHOT_HEAD_1, strlen(SNAPSHOT_HEAD_1)) != 0))
-		return mo_error_set(p->err, -EINVAL, "the stored snapshot was written by a newer moed: start that version, or restore an older backup");
+	if (n < strlen(SNAPSHOT_HEAD) ||
+	    (memcmp(text, SNAPSHOT_HEAD, strlen(SNAPSHOT_HEAD)) != 0 &&
+	     memcmp(text, SNAPSHOT_HEAD_1, strlen(SNAPSHOT_HEAD_1)) != 0))
+		return mo_error_set(p->err, -EINVAL,
+				    "the stored snapshot was written by a newer moed: start that "
+				    "version, or restore an older backup");
 	text += strlen(SNAPSHOT_HEAD);
 	n -= strlen(SNAPSHOT_HEAD);
 	mo_desc_init(&state_desc, &state);
@@ -394,19 +463,26 @@ static int on_snapshot(void *arg, const char *text, size_t n)
 	mo_desc_done(&state_desc, &state);
 	if (sifted <= 0)
 		return sifted;
-	return mo_error_set(p->err, r, "the stored snapshot cannot be read: %s: %s", mo_error_text(&why, r), p->rest ? "restore the state directory from a backup" : WAY_ON);
+	return mo_error_set(p->err, r, "the stored snapshot cannot be read: %s: %s",
+			    mo_error_text(&why, r),
+			    p->rest ? "restore the state directory from a backup" : WAY_ON);
 }
 
-int journal_load(struct journal *j, struct core *core, const char *text, size_t n, struct mo_error *err)
+int journal_load(struct journal *j, struct core *core, const char *text, size_t n,
+		 struct mo_error *err)
 {
 	struct replay p = { .journal = j, .core = core, .err = err };
 
 	return on_snapshot(&p, text, n);
 }
 
-static void record_done(struct record *r) { mo_desc_done(&record_desc, r); }
+static void record_done(struct record *r)
+{
+	mo_desc_done(&record_desc, r);
+}
 
-int journal_read_record(struct journal *j, const char *text, size_t n, struct record *ret, struct mo_error *err)
+int journal_read_record(struct journal *j, const char *text, size_t n, struct record *ret,
+			struct mo_error *err)
 {
 	int r = read_parts(j, &text, &n, err);
 
@@ -417,7 +493,8 @@ int journal_read_record(struct journal *j, const char *text, size_t n, struct re
 	return r;
 }
 
-int journal_read_job(struct journal *j, const char *text, size_t n, struct job *ret, struct mo_error *err)
+int journal_read_job(struct journal *j, const char *text, size_t n, struct job *ret,
+		     struct mo_error *err)
 {
 	int r = read_parts(j, &text, &n, err);
 
@@ -435,8 +512,10 @@ static int take(struct replay *p, int64_t seq, const char *text, size_t n, struc
 	if (journal_read_record(p->journal, text, n, &record, why) < 0)
 		return 1;
 	if (record.version > RECORD_VERSION)
-		return mo_error_set(p->err, -EINVAL, "stored record %lld has version %lld, this moed knows %d: start the newer moed that wrote it", (long long)seq, (long long)record.version,
-				    RECORD_VERSION);
+		return mo_error_set(p->err, -EINVAL,
+				    "stored record %lld has version %lld, this moed knows %d: "
+				    "start the newer moed that wrote it",
+				    (long long)seq, (long long)record.version, RECORD_VERSION);
 	if (core_update(p->core, &record) >= 0)
 		return 0;
 	mo_error_set(why, -EINVAL, "it makes no sense after those before it");
@@ -458,8 +537,11 @@ static const char *behind_parts(const char *text, size_t *n)
 /* A record of a job must name it. */
 static bool of_no_job(const char *type)
 {
-	static const int types[] = { REC_SUBMIT, REC_JOB, REC_INTENT, REC_SCAN, REC_PLACE, REC_ACCEPT, REC_NOTES, REC_FAIL, REC_GONE, REC_FORGOTTEN, REC_WAIT_NODE, REC_HUNG,
-				     REC_INCIDENT, REC_CHECKPOINT, REC_CHECK, REC_MEASURED, REC_DISCARD };
+	static const int types[] = { REC_SUBMIT,   REC_JOB,        REC_INTENT,    REC_SCAN,
+				     REC_PLACE,    REC_ACCEPT,     REC_NOTES,     REC_FAIL,
+				     REC_GONE,     REC_FORGOTTEN,  REC_WAIT_NODE, REC_HUNG,
+				     REC_INCIDENT, REC_CHECKPOINT, REC_CHECK,     REC_MEASURED,
+				     REC_DISCARD };
 
 	for (size_t i = 0; i < ELEMENTSOF(types); i++)
 		if (mo_streq(type, record_type_names[types[i]]))
@@ -470,7 +552,7 @@ static bool of_no_job(const char *type)
 static int on_record(void *arg, int64_t seq, const char *text, size_t n)
 {
 	struct replay *p = arg;
-	_cleanup_(mo_error_done) struct mo_error why = {0};
+	_cleanup_(mo_error_done) struct mo_error why = { 0 };
 	_cleanup_(label_done) struct label l;
 	size_t n_record = n;
 	const char *stored = text, *record = behind_parts(text, &n_record);
@@ -485,18 +567,32 @@ static int on_record(void *arg, int64_t seq, const char *text, size_t n)
 		return r;
 	if (!p->rest)
 		label_of(record, n_record, &l);
-	_cleanup_(mo_freep) char *whose = l.job == MO_NONE ? mo_strdup("") : mo_printf(" of j-%lld", (long long)l.job);
+	_cleanup_(mo_freep) char *whose =
+		l.job == MO_NONE ? mo_strdup("") : mo_printf(" of j-%lld", (long long)l.job);
 	if (l.job == MO_NONE && !of_no_job(l.type)) {
 		p->end = seq;
-		return mo_error_set(p->err, -EBADMSG, "stored record %lld cannot be read (type %s): %s, and whose it is cannot be told: 'moed --quarantine' goes back to the moment before it; "
-				    "or restore a backup, when that is newer", (long long)seq, l.type ? l.type : "unknown", mo_error_text(&why, -EINVAL));
+		return mo_error_set(p->err, -EBADMSG,
+				    "stored record %lld cannot be read (type %s): %s, and whose it "
+				    "is cannot be told: 'moed --quarantine' goes back to the "
+				    "moment before it; or restore a backup, when that is newer",
+				    (long long)seq, l.type ? l.type : "unknown",
+				    mo_error_text(&why, -EINVAL));
 	}
 	if (!p->rest)
-		return mo_error_set(p->err, -EINVAL, "stored record %lld cannot be read (type %s%s): %s: " WAY_ON, (long long)seq, l.type ? l.type : "unknown", whose, mo_error_text(&why, -EINVAL));
-	return rest(p, &(struct journal_rest){ .seq = seq, .type = l.type, .job = l.job, .why = out ? NULL : mo_error_text(&why, -EINVAL) }, &l, record, stored, n_stored);
+		return mo_error_set(p->err, -EINVAL,
+				    "stored record %lld cannot be read (type %s%s): %s: " WAY_ON,
+				    (long long)seq, l.type ? l.type : "unknown", whose,
+				    mo_error_text(&why, -EINVAL));
+	return rest(p,
+		    &(struct journal_rest){ .seq = seq,
+					    .type = l.type,
+					    .job = l.job,
+					    .why = out ? NULL : mo_error_text(&why, -EINVAL) },
+		    &l, record, stored, n_stored);
 }
 
-int journal_sift(struct journal *j, struct core *core, struct store *store, journal_rest_fn fn, void *arg, int64_t *ret_end, struct mo_error *err)
+int journal_sift(struct journal *j, struct core *core, struct store *store, journal_rest_fn fn,
+		 void *arg, int64_t *ret_end, struct mo_error *err)
 {
 	struct replay p = { .journal = j, .core = core, .rest = fn, .arg = arg, .err = err };
 

@@ -14,15 +14,21 @@
 #include "lib/http/tls.h"
 #include "lib/loop/sandbox.h"
 
-static bool given(const char *s) { return s && *s; }
+static bool given(const char *s)
+{
+	return s && *s;
+}
 
 static int complain(const struct mo_error *err, int r)
 {
-	fprintf(stderr, "moed: %s%s%s\n", mo_error_text(err, r), err->hint ? "; " : "", err->hint ? err->hint : "");
+	fprintf(stderr, "moed: %s%s%s\n", mo_error_text(err, r), err->hint ? "; " : "",
+		err->hint ? err->hint : "");
 	return EXIT_FAILURE;
 }
 
-/* SIGCHLD is taken by the loop (plan helpers), SIGTERM and SIGINT end it, SIGHUP reads certificates anew; a write to a gone client, or beyond `ulimit -f`, must not kill: the latter is a failure of the store. */
+/* SIGCHLD is taken by the loop (plan helpers), SIGTERM and SIGINT end it, SIGHUP reads
+ * certificates anew; a write to a gone client, or beyond `ulimit -f`, must not kill: the latter
+ * is a failure of the store. */
 static void prepare_process(void)
 {
 	struct sigaction ignore = { .sa_handler = SIG_IGN };
@@ -44,25 +50,29 @@ static void prepare_process(void)
 	}
 }
 
-/* `systemctl reload`. What is wrong with the new files is an entry of the log; those of before are used on. */
+/* `systemctl reload`. What is wrong with the new files is an entry of the log; those of before
+ * are used on. */
 static int on_hangup(sd_event_source *e, const struct signalfd_siginfo *si, void *userdata)
 {
 	struct manager *m = userdata;
-	_cleanup_(mo_error_done) struct mo_error err = {0};
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 
 	if (!given(m->options->tls_cert))
 		return 0;
 	int r = http_server_read_tls(m->http, &err);
 	if (r < 0)
-		mo_log(MO_ERR, NULL, NULL, "the certificate in use stays: %s", mo_error_text(&err, r));
+		mo_log(MO_ERR, NULL, NULL, "the certificate in use stays: %s",
+		       mo_error_text(&err, r));
 	else
-		mo_log(MO_NOTICE, NULL, NULL, "new connections get the certificate that is now in %s", m->options->tls_cert);
+		mo_log(MO_NOTICE, NULL, NULL,
+		       "new connections get the certificate that is now in %s",
+		       m->options->tls_cert);
 	return 0;
 }
 
 static int serve(sd_event *loop, const struct options *o, bool plain)
 {
-	_cleanup_(mo_error_done) struct mo_error err = {0};
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	struct manager m;
 
 	bool both = given(o->unix_socket) && o->port >= 0;
@@ -75,8 +85,12 @@ static int serve(sd_event *loop, const struct options *o, bool plain)
 		return code;
 	}
 	if (plain)
-		mo_log(MO_WARNING, "6d6f6500000000000000000000000003", NULL, "listening on %s without TLS (tls: off): tokens cross the network in clear text", o->listen);
-	mo_log(MO_NOTICE, NULL, NULL, "controller " MO_VERSION " serves %s%s%s", m.url, both ? " and unix:" : "", both ? o->unix_socket : "");
+		mo_log(MO_WARNING, "6d6f6500000000000000000000000003", NULL,
+		       "listening on %s without TLS (tls: off): tokens cross the network in clear "
+		       "text",
+		       o->listen);
+	mo_log(MO_NOTICE, NULL, NULL, "controller " MO_VERSION " serves %s%s%s", m.url,
+	       both ? " and unix:" : "", both ? o->unix_socket : "");
 	r = sd_event_add_signal(loop, NULL, SIGHUP, on_hangup, &m);
 	sd_notify(0, "READY=1");
 	if (r >= 0)
@@ -86,9 +100,11 @@ static int serve(sd_event *loop, const struct options *o, bool plain)
 	return r == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-static int read_options(int argc, char **argv, struct options *o, bool *ret_plain, struct mo_error *err)
+static int read_options(int argc, char **argv, struct options *o, bool *ret_plain,
+			struct mo_error *err)
 {
-	int r = mo_options_args(&options_table, "moed", MO_SYSCONFDIR "/moe/moed.yaml", argc, argv, o, err);
+	int r = mo_options_args(&options_table, "moed", MO_SYSCONFDIR "/moe/moed.yaml", argc, argv,
+				o, err);
 	int checked = r < 0 || r == MO_ARGS_DONE ? r : options_check(o, ret_plain, err);
 
 	return checked < 0 ? checked : r;
@@ -103,7 +119,8 @@ static int check_pair(const struct options *o, struct mo_error *err)
 	if (r < 0)
 		return r;
 	if (now < pair->from || now > pair->until)
-		r = mo_error_set(err, -EINVAL, "tls_cert %s: it %s", o->tls_cert, now < pair->from ? "is not valid yet" : "has expired");
+		r = mo_error_set(err, -EINVAL, "tls_cert %s: it %s", o->tls_cert,
+				 now < pair->from ? "is not valid yet" : "has expired");
 	tls_pair_free(pair);
 	return r;
 }
@@ -126,10 +143,11 @@ static int check_places(const struct mo_sandbox *s, const struct options *o, str
 	return r;
 }
 
-/* --check-config, as whom and where moed.service runs it: the options are read once more by its user, who may not be allowed to. */
+/* --check-config, as whom and where moed.service runs it: the options are read once more by its
+ * user, who may not be allowed to. */
 static int check(int argc, char **argv, struct options *o, struct mo_error *err)
 {
-	_cleanup_(mo_sandbox_done) struct mo_sandbox s = {0};
+	_cleanup_(mo_sandbox_done) struct mo_sandbox s = { 0 };
 	bool plain = false;
 	int r = mo_sandbox_of("moed.service", &s, err);
 
@@ -151,7 +169,7 @@ static int check(int argc, char **argv, struct options *o, struct mo_error *err)
 
 int main(int argc, char **argv)
 {
-	_cleanup_(mo_error_done) struct mo_error err = {0};
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	struct options o;
 	sd_event *loop = NULL;
 	bool plain = false;

@@ -1,4 +1,5 @@
-/* Life of the controller: store -> replay -> first turn (EV_START, durable) -> listeners -> loop. Requests are served only after the replay. */
+/* Life of the controller: store -> replay -> first turn (EV_START, durable) -> listeners ->
+ * loop. Requests are served only after the replay. */
 #include "daemon/manager.h"
 #include <errno.h>
 #include <string.h>
@@ -25,10 +26,15 @@
 #include "lib/base/fd.h"
 #include "lib/model/limits.h"
 
+static bool given(const char *s)
+{
+	return s && *s;
+}
 
-static bool given(const char *s) { return s && *s; }
-
-static void on_turn(void *arg) { turn_run(arg); }
+static void on_turn(void *arg)
+{
+	turn_run(arg);
+}
 
 /* From the second on at which the word's reading was taken. */
 static void take_clock(struct manager *m, const struct clock_reading *r, struct clock_word *w)
@@ -46,7 +52,10 @@ static void take_clock(struct manager *m, const struct clock_reading *r, struct 
 
 static struct clock_reading read_clocks(const struct manager *m)
 {
-	return (struct clock_reading){ .wall = mo_clock_wall_us(), .boot = mo_clock_boot_us(), .boot_id = m->boot_id, .synced = mo_clock_synced() };
+	return (struct clock_reading){ .wall = mo_clock_wall_us(),
+				       .boot = mo_clock_boot_us(),
+				       .boot_id = m->boot_id,
+				       .synced = mo_clock_synced() };
 }
 
 static void start_clock(struct manager *m)
@@ -143,7 +152,8 @@ static int make_parts(struct manager *m, struct mo_error *err)
 	return 0;
 }
 
-/* The first turn runs before anybody can connect: a new epoch, and the tokens of a local cluster. */
+/* The first turn runs before anybody can connect: a new epoch, and the tokens of a local
+ * cluster. */
 static int first_turn(struct manager *m, struct mo_error *err)
 {
 	start_clock(m);
@@ -179,7 +189,9 @@ static char **split_names(const char *text)
 
 static void on_wrong(void *arg, const char *source, int64_t n)
 {
-	mo_log(MO_WARNING, "6d6f6500000000000000000000000011", NULL, "%lld request%s with a wrong credential from %s", (long long)n, n == 1 ? "" : "s", source);
+	mo_log(MO_WARNING, "6d6f6500000000000000000000000011", NULL,
+	       "%lld request%s with a wrong credential from %s", (long long)n, n == 1 ? "" : "s",
+	       source);
 }
 
 static int listen_all(struct manager *m, struct mo_error *err)
@@ -193,17 +205,32 @@ static int listen_all(struct manager *m, struct mo_error *err)
 	}
 	m->host_names = split_names(o->host_names);
 	struct http_server_config config = {
-		.routes = m->routes, .n_routes = n_api_routes, .arg = m, .authenticate = auth_secret, .alive = auth_alive, .peer = auth_peer, .refused = audit_refused,
-		.unix_path = given(o->unix_socket) ? o->unix_socket : NULL, .tcp_address = given(o->listen) ? o->listen : "127.0.0.1", .tcp_port = o->port,
-		.tls_cert_file = given(o->tls_cert) ? o->tls_cert : NULL, .tls_key_file = given(o->tls_key) ? o->tls_key : NULL,
-		.host_names = (const char *const *)m->host_names, .idle_timeout_s = MO_MAX(o->idle_timeout_us / 1000000, 1), .max_connections = o->max_connections,
-		.user_connections = MO_CONNECTIONS_PER_USER, .node_connections = MO_CONNECTIONS_PER_NODE,
-		.admit_head = quota_admit_head, .admit = quota_admit, .on_wrong = on_wrong,
+		.routes = m->routes,
+		.n_routes = n_api_routes,
+		.arg = m,
+		.authenticate = auth_secret,
+		.alive = auth_alive,
+		.peer = auth_peer,
+		.refused = audit_refused,
+		.unix_path = given(o->unix_socket) ? o->unix_socket : NULL,
+		.tcp_address = given(o->listen) ? o->listen : "127.0.0.1",
+		.tcp_port = o->port,
+		.tls_cert_file = given(o->tls_cert) ? o->tls_cert : NULL,
+		.tls_key_file = given(o->tls_key) ? o->tls_key : NULL,
+		.host_names = (const char *const *)m->host_names,
+		.idle_timeout_s = MO_MAX(o->idle_timeout_us / 1000000, 1),
+		.max_connections = o->max_connections,
+		.user_connections = MO_CONNECTIONS_PER_USER,
+		.node_connections = MO_CONNECTIONS_PER_NODE,
+		.admit_head = quota_admit_head,
+		.admit = quota_admit,
+		.on_wrong = on_wrong,
 	};
 	return http_server_new(m->loop, &config, &m->http, err);
 }
 
-/* STATE/address: what is listened on, 0.0.0.0 included: only the caller knows by which name he gets here. Written only when it listens. */
+/* STATE/address: what is listened on, 0.0.0.0 included: only the caller knows by which name he
+ * gets here. Written only when it listens. */
 static int write_address(struct manager *m, struct mo_error *err)
 {
 	const struct options *o = m->options;
@@ -214,7 +241,8 @@ static int write_address(struct manager *m, struct mo_error *err)
 	if (o->port < 0)
 		m->url = mo_printf("unix:%s", o->unix_socket);
 	else
-		m->url = mo_printf(strchr(host, ':') ? "%s://[%s]:%lld" : "%s://%s:%lld", scheme, host, (long long)http_server_port(m->http));
+		m->url = mo_printf(strchr(host, ':') ? "%s://[%s]:%lld" : "%s://%s:%lld", scheme,
+				   host, (long long)http_server_port(m->http));
 	_cleanup_(mo_freep) char *line = mo_printf("%s\n", m->url);
 	int r = mo_write_file(path, line, strlen(line), 0644, false);
 	return r < 0 ? mo_error_set(err, r, "%s: %s", path, strerror(-r)) : 0;
@@ -244,7 +272,8 @@ void manager_done(struct manager *m)
 	if (!m->fatal)
 		m->http = http_server_free(m->http);
 	inputs_done(m);
-	/* In the reverse order of make_parts(): each may use what was made before it to the end. A session of logs takes back its questions from the links. */
+	/* In the reverse order of make_parts(): each may use what was made before it to the end.
+	 * A session of logs takes back its questions from the links. */
 	m->quotas = quotas_free(m->quotas);
 	m->anchor_texts = anchor_texts_free(m->anchor_texts);
 	m->signins = signins_free(m->signins);

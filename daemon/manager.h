@@ -1,4 +1,5 @@
-/* The shell of the controller: what its files share. One thread; everything here is touched only from the loop. */
+/* The shell of the controller: what its files share. One thread; everything here is touched only
+ * from the loop. */
 #pragma once
 #include <systemd/sd-event.h>
 #include "daemon/core/core.h"
@@ -11,7 +12,10 @@
 
 /* Seconds spent, in fixed buckets: Prometheus histogram. */
 #define TIMING_BUCKETS 12
-struct timing { int64_t bucket[TIMING_BUCKETS + 1], n; double sum_s; };
+struct timing {
+	int64_t bucket[TIMING_BUCKETS + 1], n;
+	double sum_s;
+};
 extern const double timing_limits[TIMING_BUCKETS];
 void timing_add(struct timing *t, int64_t us);
 
@@ -23,13 +27,15 @@ struct manager {
 	struct journal *journal;
 	struct mo_coretime time;
 	char *boot_id;
-	bool clock_told;                     /* that the wall clock is off and not synchronised: once */
+	/* that the wall clock is off and not synchronised: once */
+	bool clock_told;
 	struct http_server *http;
 	struct mo_turn *turn;
-	struct mo_timer *deadline;           /* core_deadline() */
-	struct mo_timer *pulse;              /* PULSE_US: lateness, watchdog, housekeeping */
-	int64_t pulse_due;                   /* CLOCK_BOOTTIME */
-	struct input **inputs; size_t n_inputs;   /* queued for the next turn */
+	struct mo_timer *deadline; /* core_deadline() */
+	struct mo_timer *pulse;    /* PULSE_US: lateness, watchdog, housekeeping */
+	int64_t pulse_due;         /* CLOCK_BOOTTIME */
+	struct input **inputs;
+	size_t n_inputs; /* queued for the next turn */
 	struct auth *auth;
 	struct audit *audit;
 	struct links *links;
@@ -44,18 +50,24 @@ struct manager {
 	struct forks *forks;
 	struct node_configs *node_configs;
 	struct timing turn_time, sync_time;
-	int64_t longest_callback_ns;         /* CPU time */
+	int64_t longest_callback_ns; /* CPU time */
 	int64_t n_records, n_snapshots, n_snapshot_failures;
-	int64_t slow_told_at;                /* store.slow was told: boot us */
-	int64_t notified_at;                 /* the watchdog was fed: boot us */
-	bool store_full;                     /* submits get 507 */
-	bool fatal;                          /* the store failed: nothing may be sent any more */
-	char *url;                           /* as in STATE/address */
+	int64_t slow_told_at; /* store.slow was told: boot us */
+	int64_t notified_at;  /* the watchdog was fed: boot us */
+	bool store_full;      /* submits get 507 */
+	bool fatal;           /* the store failed: nothing may be sent any more */
+	char *url;            /* as in STATE/address */
 	struct http_route *routes;
-	char **host_names;                   /* NULL-terminated, or NULL */
+	char **host_names; /* NULL-terminated, or NULL */
 };
 /* Opens the store, replays it, starts listening. 0, or a negative errno with err. */
 int manager_start(struct manager *m, sd_event *loop, const struct options *o, struct mo_error *err);
 void manager_done(struct manager *m);
-static inline int64_t manager_now(struct manager *m) { return mo_coretime_now(&m->time); }
-static inline const struct state *manager_state(const struct manager *m) { return core_state(m->core); }
+static inline int64_t manager_now(struct manager *m)
+{
+	return mo_coretime_now(&m->time);
+}
+static inline const struct state *manager_state(const struct manager *m)
+{
+	return core_state(m->core);
+}

@@ -24,8 +24,14 @@ struct node_configs {
 	struct mo_timer *timer;
 };
 
-static void submit_freep(struct submit **s) { mo_desc_free(&submit_desc, *s); }
-static void read_freep(struct config_read **r) { mo_desc_free(&config_read_desc, *r); }
+static void submit_freep(struct submit **s)
+{
+	mo_desc_free(&submit_desc, *s);
+}
+static void read_freep(struct config_read **r)
+{
+	mo_desc_free(&config_read_desc, *r);
+}
 
 /* ---- in the child ---- */
 
@@ -125,11 +131,13 @@ static void on_judged(void *arg, int status, const char *body, size_t n)
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 
 	if (status != 200) {
-		read->unjudged = mo_printf("the engine's configuration could not be judged: %.300s", body);
+		read->unjudged =
+			mo_printf("the engine's configuration could not be judged: %.300s", body);
 	} else if (wire_decode(&config_read_desc, body, n, false, read, &err) < 0) {
 		mo_desc_free(&config_read_desc, read);
 		read = mo_desc_new(&config_read_desc);
-		read->unjudged = mo_printf("what a child said of the engine's configuration cannot be used: %s",
+		read->unjudged = mo_printf("what a child said of the engine's configuration cannot "
+					   "be used: %s",
 					   mo_error_text(&err, -EINVAL));
 	}
 	tell(c, read);
@@ -155,8 +163,9 @@ static void next(struct node_configs *c)
 		if (!j->config) { /* core: kept.c */
 			struct config_read *read = mo_desc_new(&config_read_desc);
 
-			read->unjudged = mo_strdup("the engine's configuration was not judged: there is no "
-						   "room for it beside those of all unfinished jobs");
+			read->unjudged =
+				mo_strdup("the engine's configuration was not judged: there is no "
+					  "room for it beside those of all unfinished jobs");
 			tell(c, read);
 			continue;
 		}
@@ -168,7 +177,10 @@ static void next(struct node_configs *c)
 	}
 }
 
-static void on_time(void *arg) { next(arg); }
+static void on_time(void *arg)
+{
+	next(arg);
+}
 
 void node_config_ask(struct manager *m, int64_t job)
 {

@@ -10,35 +10,77 @@ static const char *const tls_words[] = { "required", "off", NULL };
 
 #define O(field) offsetof(struct options, field)
 static const struct mo_option items[] = {
-	{ "state_dir", MO_OPTION_PATH, O(state_dir), "/var/lib/moe", "Directory of the durable state; one controller at a time. Holds `address`, the bound URL." },
-	{ "unix_socket", MO_OPTION_PATH, O(unix_socket), "/run/moe/moed.sock", "UNIX socket: root and moed's own user are admin there, everybody else is role user under his login name." },
-	{ "listen", MO_OPTION_STR, O(listen), "127.0.0.1", "Numeric address of the TCP listener; anything but loopback needs tls_cert and tls_key." },
-	{ "port", MO_OPTION_INT, O(port), "7070", "TCP port; 0 = any free one (see state_dir/address), -1 = no TCP.", .min = -1, .max = 65535 },
-	{ "tls", MO_OPTION_WORD, O(tls), "required", "required: off loopback only with TLS. off: for a proxy in front that ends TLS; moectl and agents send nothing over http:// to anything but loopback.", .words = tls_words },
+	{ "state_dir", MO_OPTION_PATH, O(state_dir), "/var/lib/moe",
+	  "Directory of the durable state; one controller at a time. Holds `address`, the bound "
+	  "URL." },
+	{ "unix_socket", MO_OPTION_PATH, O(unix_socket), "/run/moe/moed.sock",
+	  "UNIX socket: root and moed's own user are admin there, everybody else is role user "
+	  "under his login name." },
+	{ "listen", MO_OPTION_STR, O(listen), "127.0.0.1",
+	  "Numeric address of the TCP listener; anything but loopback needs tls_cert and "
+	  "tls_key." },
+	{ "port", MO_OPTION_INT, O(port), "7070",
+	  "TCP port; 0 = any free one (see state_dir/address), -1 = no TCP.", .min = -1,
+	  .max = 65535 },
+	{ "tls", MO_OPTION_WORD, O(tls), "required",
+	  "required: off loopback only with TLS. off: for a proxy in front that ends TLS; moectl "
+	  "and agents send nothing over http:// to anything but loopback.",
+	  .words = tls_words },
 	{ "tls_cert", MO_OPTION_PATH, O(tls_cert), NULL, "PEM file with the certificate chain." },
-	{ "tls_key", MO_OPTION_PATH, O(tls_key), NULL, "PEM file with the private key, which nobody else may read (0600, or 0640 of root)." },
-	{ "host_names", MO_OPTION_STR, O(host_names), NULL, "Names under which clients reach this controller besides its host name, separated by commas (other Host headers are refused)." },
-	{ "rank_ports", MO_OPTION_RANGE, O(port_min), "20000-29999", "Ports for MASTER_PORT; four in a row for each attempt.", .min = 1024, .max = 65535 },
-	{ "beat_ms", MO_OPTION_INT, O(beat_ms), "1000", "Agents report at least this often.", .min = 50, .max = 60000 },
-	{ "suspect_ms", MO_OPTION_INT, O(suspect_ms), "2200", "Silence after which a node is suspect.", .min = 100, .max = 600000 },
-	{ "down_ms", MO_OPTION_INT, O(down_ms), "10000", "Silence after which a node is down. Silence alone never restarts anything.", .min = 200, .max = 3600000 },
-	{ "exit_wait", MO_OPTION_DURATION, O(exit_wait_us), "300s", "One rank's exit 0 waits this long for the others.", .min = 1000000, .max = 86400LL * 1000000 },
-	{ "health.learn", MO_OPTION_DURATION, O(learn_us), "7d", "So long, from when a node is first heard or until 'moectl ack NODE', findings of checks that never met real hardware of its kind (docs/health.md) are told and do not cordon. 0s: never.", .max = 3650LL * 86400 * 1000000 },
-	{ "max_connections", MO_OPTION_INT, O(max_connections), "16000", "HTTP connections for each listener; bounded by LimitNOFILE too.", .min = 16, .max = 1000000 },
-	{ "idle_timeout", MO_OPTION_DURATION, O(idle_timeout_us), "30s", "Clients that have not sent a whole request by then are cut off.", .min = 1000000, .max = 3600LL * 1000000 },
-	{ "bootstrap_tokens", MO_OPTION_PATH, O(bootstrap_tokens), NULL, "Directory in which moed keeps admin.token and agent.token (0600) for local clusters; made when they are missing, and anew at half of their life. Empty: none." },
-	{ "visibility", MO_OPTION_WORD, O(visibility), "owner", "Who sees logs, environment, arguments and lines of output of a job. owner: its owner and operators. all: everybody who may read. Names, states and numbers are for everybody.", .words = visibility_words },
+	{ "tls_key", MO_OPTION_PATH, O(tls_key), NULL,
+	  "PEM file with the private key, which nobody else may read (0600, or 0640 of root)." },
+	{ "host_names", MO_OPTION_STR, O(host_names), NULL,
+	  "Names under which clients reach this controller besides its host name, separated by "
+	  "commas (other Host headers are refused)." },
+	{ "rank_ports", MO_OPTION_RANGE, O(port_min), "20000-29999",
+	  "Ports for MASTER_PORT; four in a row for each attempt.", .min = 1024, .max = 65535 },
+	{ "beat_ms", MO_OPTION_INT, O(beat_ms), "1000", "Agents report at least this often.",
+	  .min = 50, .max = 60000 },
+	{ "suspect_ms", MO_OPTION_INT, O(suspect_ms), "2200",
+	  "Silence after which a node is suspect.", .min = 100, .max = 600000 },
+	{ "down_ms", MO_OPTION_INT, O(down_ms), "10000",
+	  "Silence after which a node is down. Silence alone never restarts anything.", .min = 200,
+	  .max = 3600000 },
+	{ "exit_wait", MO_OPTION_DURATION, O(exit_wait_us), "300s",
+	  "One rank's exit 0 waits this long for the others.", .min = 1000000,
+	  .max = 86400LL * 1000000 },
+	{ "health.learn", MO_OPTION_DURATION, O(learn_us), "7d",
+	  "So long, from when a node is first heard or until 'moectl ack NODE', findings of checks "
+	  "that never met real hardware of its kind (docs/health.md) are told and do not cordon. "
+	  "0s: never.",
+	  .max = 3650LL * 86400 * 1000000 },
+	{ "max_connections", MO_OPTION_INT, O(max_connections), "16000",
+	  "HTTP connections for each listener; bounded by LimitNOFILE too.", .min = 16,
+	  .max = 1000000 },
+	{ "idle_timeout", MO_OPTION_DURATION, O(idle_timeout_us), "30s",
+	  "Clients that have not sent a whole request by then are cut off.", .min = 1000000,
+	  .max = 3600LL * 1000000 },
+	{ "bootstrap_tokens", MO_OPTION_PATH, O(bootstrap_tokens), NULL,
+	  "Directory in which moed keeps admin.token and agent.token (0600) for local clusters; "
+	  "made when they are missing, and anew at half of their life. Empty: none." },
+	{ "visibility", MO_OPTION_WORD, O(visibility), "owner",
+	  "Who sees logs, environment, arguments and lines of output of a job. owner: its owner "
+	  "and operators. all: everybody who may read. Names, states and numbers are for "
+	  "everybody.",
+	  .words = visibility_words },
 	{ "debug", MO_OPTION_BOOL, O(debug), "false", "Log more." },
 };
 static const struct mo_action actions[] = {
-	{ "quarantine", NULL, O(quarantine), "takes out of the state what cannot be read of it, with the jobs that it belongs to, into state_dir/quarantine, and ends" },
-	{ "put-back", "FILE", O(put_back), "puts what a file of state_dir/quarantine holds back into the state, and ends" },
+	{ "quarantine", NULL, O(quarantine),
+	  "takes out of the state what cannot be read of it, with the jobs that it belongs to, "
+	  "into state_dir/quarantine, and ends" },
+	{ "put-back", "FILE", O(put_back),
+	  "puts what a file of state_dir/quarantine holds back into the state, and ends" },
 	{ "init", NULL, O(init), "makes the state of a new controller in state_dir, and ends" },
-	{ "restore", "FILE", O(restore), "puts the state of a backup (moectl backup) into an empty state_dir, and ends" },
+	{ "restore", "FILE", O(restore),
+	  "puts the state of a backup (moectl backup) into an empty state_dir, and ends" },
 };
 const struct mo_options options_table = { items, ELEMENTSOF(items), actions, ELEMENTSOF(actions) };
 
-static bool empty(const char *s) { return !s || !*s; }
+static bool empty(const char *s)
+{
+	return !s || !*s;
+}
 
 bool options_loopback(const struct options *o)
 {
@@ -50,19 +92,30 @@ int options_check(const struct options *o, bool *ret_plain, struct mo_error *err
 	if (empty(o->state_dir))
 		return mo_error_set(err, -EINVAL, "state_dir: is empty: name a directory");
 	if (empty(o->unix_socket) && o->port < 0)
-		return mo_error_set(err, -EINVAL, "unix_socket and port: both are off, nobody could connect: set one of them");
+		return mo_error_set(err, -EINVAL,
+				    "unix_socket and port: both are off, nobody could connect: set "
+				    "one of them");
 	if (empty(o->tls_cert) != empty(o->tls_key))
-		return mo_error_set(err, -EINVAL, "tls_cert and tls_key: only one is given: give both or none");
+		return mo_error_set(err, -EINVAL,
+				    "tls_cert and tls_key: only one is given: give both or none");
 	if (o->suspect_ms <= o->beat_ms)
-		return mo_error_set(err, -EINVAL, "suspect_ms: %lld is not above beat_ms (%lld): every node would be suspect between two beats", (long long)o->suspect_ms, (long long)o->beat_ms);
+		return mo_error_set(err, -EINVAL,
+				    "suspect_ms: %lld is not above beat_ms (%lld): every node "
+				    "would be suspect between two beats",
+				    (long long)o->suspect_ms, (long long)o->beat_ms);
 	if (o->down_ms <= o->suspect_ms)
-		return mo_error_set(err, -EINVAL, "down_ms: %lld is not above suspect_ms (%lld)", (long long)o->down_ms, (long long)o->suspect_ms);
+		return mo_error_set(err, -EINVAL, "down_ms: %lld is not above suspect_ms (%lld)",
+				    (long long)o->down_ms, (long long)o->suspect_ms);
 	if (o->port_max - o->port_min < 3)
 		return mo_error_set(err, -EINVAL, "rank_ports: at least four ports are needed");
 	bool plain = !options_loopback(o) && empty(o->tls_cert);
 	if (plain && strcmp(o->tls, "off") != 0)
-		return mo_error_set(err, -EINVAL, "listen: %s is not loopback and there is no TLS: set tls_cert and tls_key (or tls: off where nobody can listen)", o->listen);
+		return mo_error_set(err, -EINVAL,
+				    "listen: %s is not loopback and there is no TLS: set tls_cert "
+				    "and tls_key (or tls: off where nobody can listen)",
+				    o->listen);
 	int r = empty(o->tls_key) ? 0 : mo_secret_check(o->tls_key, err);
 	*ret_plain = plain;
-	return r == -EPERM ? r : 0;      /* whether it can be read and fits is said where it is read */
+	/* whether it can be read and fits is said where it is read */
+	return r == -EPERM ? r : 0;
 }

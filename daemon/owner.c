@@ -23,12 +23,14 @@ int owner_become(const char *dir, struct mo_error *err)
 			    st.st_uid, strerror(errno));
 }
 
-/* As the unit is configured, whatever this command line says. A configuration that cannot be read is nobody's. */
+/* As the unit is configured, whatever this command line says. A configuration that cannot be
+ * read is nobody's. */
 static bool of_the_unit(const char *dir)
 {
 	char *argv[] = { (char *)"moed", NULL };
 	struct options configured;
-	int r = mo_options_args(&options_table, "moed", MO_SYSCONFDIR "/moe/moed.yaml", 1, argv, &configured, NULL);
+	int r = mo_options_args(&options_table, "moed", MO_SYSCONFDIR "/moe/moed.yaml", 1, argv,
+				&configured, NULL);
 	bool same = r == MO_ARGS_RUN && mo_streq(configured.state_dir, dir);
 
 	mo_options_done(&options_table, &configured);

@@ -1,18 +1,20 @@
-/* What a start cannot take goes into a file of STATE/quarantine, as text: the record, the job that
- * it belongs to as it was before, and every later record of that job. Dropping the record alone
- * could start an attempt twice. The rest becomes a new snapshot. Files are written and synced
- * before: a crash in between leaves the store as it was, and the next run does the same again.
+/* What a start cannot take goes into a file of STATE/quarantine, as text: the record, the job
+ * that it belongs to as it was before, and every later record of that job. Dropping the record
+ * alone could start an attempt twice. The rest becomes a new snapshot. Files are written and
+ * synced before: a crash in between leaves the store as it was, and the next run does the same
+ * again.
  *
- * A file: lines "# text" for the reader; "job TEXT", the job; "N TEXT", stored record N. Lines with
- * one and the same first word belong together: "parts" and then the JSON that refers to them.
+ * A file: lines "# text" for the reader; "job TEXT", the job; "N TEXT", stored record N. Lines
+ * with one and the same first word belong together: "parts" and then the JSON that refers to
+ * them.
  *
- * A record whose job cannot be told, because it is damaged say, could be of any. Then the state goes
- * back to the moment before it, as if it were restored from a backup of then, in an incarnation of
- * its own; that record and those after it go into a file to be read by people.
+ * A record whose job cannot be told, because it is damaged say, could be of any. Then the state
+ * goes back to the moment before it, as if it were restored from a backup of then, in an
+ * incarnation of its own; that record and those after it go into a file to be read by people.
  *
- * To put a job back, a core of its own replays its records behind the job as it was; only the job
- * that comes of it is put into the state. Of records without a job only tokens and drains are put
- * back: everything else nodes say again by themselves. */
+ * To put a job back, a core of its own replays its records behind the job as it was; only the
+ * job that comes of it is put into the state. Of records without a job only tokens and drains
+ * are put back: everything else nodes say again by themselves. */
 #include "daemon/quarantine.h"
 #include <errno.h>
 #include <stdio.h>
@@ -160,11 +162,11 @@ static int write_file(struct room *m, const struct file *f, char **ret_path, str
 	mo_buf_printf(&b, "# Taken out of the state of %s on %s.\n# %s\n", m->o->state_dir,
 		      mo_time_format(mo_clock_wall_us(), when), f->what);
 	if (!f->to_read)
-		mo_buf_printf(
-			&b,
-			"# To put it back, when a newer moed can take it or it was corrected here:\n"
-			"#   systemctl stop moed; moed --put-back %s; systemctl start moed\n",
-			*ret_path);
+		mo_buf_printf(&b,
+			      "# To put it back, when a newer moed can take it or it was corrected "
+			      "here:\n"
+			      "#   systemctl stop moed; moed --put-back %s; systemctl start moed\n",
+			      *ret_path);
 	mo_buf_add(&b, f->text.data, f->text.len);
 	int r = mo_mkdir_p(dir, 0700);
 	if (r >= 0)
@@ -227,16 +229,18 @@ static int go_back(struct room *m, int64_t end, struct mo_error *err)
 	f->job = MO_NONE;
 	f->to_read = true;
 	f->name = mo_printf("from-%lld", (long long)end);
-	f->what = mo_printf("stored record %lld, which is damaged and could be of any job, and all after it",
+	f->what = mo_printf("stored record %lld, which is damaged and could be of any job, and all "
+			    "after it",
 			    (long long)end);
 	int r = store_read_raw(m->store, end, on_raw, f, err);
 	struct record i = begin_incarnation(core_state(m->core), core_state(m->core)->time);
 	if (r >= 0 && (r = core_update(m->core, &i)) < 0)
-		mo_error_set(err, r, "the beginning of the incarnation is refused by its own state");
+		mo_error_set(err, r,
+			     "the beginning of the incarnation is refused by its own state");
 	mo_desc_done(&record_desc, &i);
 	if (r >= 0)
-		printf("The state is as it was at %s, and what happened after that is not known: as if "
-		       "it were restored from a backup of then.\n",
+		printf("The state is as it was at %s, and what happened after that is not known: "
+		       "as if it were restored from a backup of then.\n",
 		       when);
 	return r;
 }
@@ -261,9 +265,10 @@ static int quarantine(struct room *m, struct mo_error *err)
 		r = write_file(m, &m->files[i], &path, err);
 		if (r < 0)
 			break;
-		message = mo_printf(
-			"taken out of the state: %s; %s has it%s", m->files[i].what, path,
-			m->files[i].to_read ? ", to be read" : " and says how to put it back");
+		message =
+			mo_printf("taken out of the state: %s; %s has it%s", m->files[i].what, path,
+				  m->files[i].to_read ? ", to be read"
+						      : " and says how to put it back");
 		tell_event(m->core, EVENT_STORE_QUARANTINE, m->files[i].job, message);
 		printf("%s\n", message);
 	}
@@ -313,7 +318,7 @@ static int each_text(const char *text,
 struct back {
 	struct room *room;
 	struct journal *journal; /* of the file's own parts */
-	struct core *core; /* the job alone; NULL before its first line */
+	struct core *core;       /* the job alone; NULL before its first line */
 	int64_t job, n_tokens;
 };
 

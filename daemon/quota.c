@@ -1,4 +1,5 @@
-/* A user may make QUOTA_BURST changes at once and then so many a second; each costs a little of the time that is kept here, and an account that is even again is forgotten. */
+/* A user may make QUOTA_BURST changes at once and then so many a second; each costs a little of
+ * the time that is kept here, and an account that is even again is forgotten. */
 #include "daemon/quota.h"
 #include <stdio.h>
 #include <string.h>
@@ -12,15 +13,26 @@
 #define CHANGE_US (1000000 / MO_CHANGES_PER_S)
 #define FORGET_EVERY_US (60 * 1000000LL)
 
-/* A node beats once a second, in about 0.1 ms; the sync of 2,000 notes, as it comes after an outage, costs 20 ms. */
-#define NODE_SHARE 8                     /* a node may have one so much of the time, */
-#define NODE_BURST_US (5 * 1000000LL)   /* and that much at once */
-#define MESSAGE_US 1000                  /* what a message costs beside the time that it was measured to take: answer, records */
-#define MESSAGE_MAX_US 200000            /* more is not its own: a whole queue that was looked at in its turn */
+/* A node beats once a second, in about 0.1 ms; the sync of 2,000 notes, as it comes after an
+ * outage, costs 20 ms. */
+#define NODE_SHARE 8                  /* a node may have one so much of the time, */
+#define NODE_BURST_US (5 * 1000000LL) /* and that much at once */
+/* what a message costs beside the time that it was measured to take: answer, records */
+#define MESSAGE_US 1000
+/* more is not its own: a whole queue that was looked at in its turn */
+#define MESSAGE_MAX_US 200000
 #define NODE_TOLD_EVERY_US (300 * 1000000LL)
 
-struct account { char *user; int64_t spent_until, told_at, n_refused; UT_hash_handle hh; };   /* boot us */
-struct quotas { struct account *accounts, *nodes; int64_t forgotten_at; };
+/* boot us */
+struct account {
+	char *user;
+	int64_t spent_until, told_at, n_refused;
+	UT_hash_handle hh;
+};
+struct quotas {
+	struct account *accounts, *nodes;
+	int64_t forgotten_at;
+};
 
 void quotas_new(struct manager *m)
 {
@@ -32,7 +44,8 @@ static void forget(struct account **all, int64_t before)
 	struct account *a, *tmp;
 
 	HASH_ITER(hh, *all, a, tmp) {
-		if (a->spent_until > before || (a->told_at && before - a->told_at < NODE_TOLD_EVERY_US))
+		if (a->spent_until > before ||
+		    (a->told_at && before - a->told_at < NODE_TOLD_EVERY_US))
 			continue;
 		HASH_DEL(*all, a);
 		free(a->user);
@@ -105,7 +118,8 @@ static void tell(struct manager *m, struct account *a, int64_t now)
 
 	in->event.value = EVENT_NODE_NOISY;
 	in->node = node ? mo_strdup(a->user) : NULL;
-	in->text = mo_printf("%s%s sends more than one %dth of what this controller can read: %lld of its messages were told to come later (429)",
+	in->text = mo_printf("%s%s sends more than one %dth of what this controller can read: %lld "
+			     "of its messages were told to come later (429)",
 			     node ? "node " : "", a->user, NODE_SHARE, (long long)a->n_refused);
 	a->told_at = now;
 	a->n_refused = 0;
@@ -131,14 +145,18 @@ bool quota_admit_head(void *arg, struct http_request *r)
 		return true;
 	a->n_refused++;
 	tell(m, a, now);
-	http_problem(r, 429, "%s sends more than its share: one %dth of what this controller can read is for one node; later", payer, NODE_SHARE);
+	http_problem(r, 429,
+		     "%s sends more than its share: one %dth of what this controller can read is "
+		     "for one node; later",
+		     payer, NODE_SHARE);
 	return false;
 }
 
 static void charge(struct manager *m, const char *payer, int64_t cpu_us)
 {
 	if (payer && *payer)
-		account_of(&m->quotas->nodes, payer, mo_clock_boot_us())->spent_until += MO_MIN(cpu_us, MESSAGE_MAX_US) * NODE_SHARE;
+		account_of(&m->quotas->nodes, payer, mo_clock_boot_us())->spent_until +=
+			MO_MIN(cpu_us, MESSAGE_MAX_US) * NODE_SHARE;
 }
 
 void quota_begin(struct manager *m, struct http_request *r, struct quota_message *q)
@@ -152,7 +170,8 @@ void quota_begin(struct manager *m, struct http_request *r, struct quota_message
 
 void quota_end(struct manager *m, const struct quota_message *q)
 {
-	charge(m, q->payer, (mo_clock_thread_ns() - q->began_ns) / 1000 + MESSAGE_US + q->bytes / 1024);
+	charge(m, q->payer,
+	       (mo_clock_thread_ns() - q->began_ns) / 1000 + MESSAGE_US + q->bytes / 1024);
 }
 
 void quota_charge(struct manager *m, const char *node, int64_t cpu_us)
@@ -173,9 +192,13 @@ bool quota_hold(struct manager *m, struct http_request *r)
 		return true;
 	http_server_stats(m->http, &stats);
 	if (stats.streams >= MO_STREAM_CLIENTS_MAX)
-		http_problem(r, 429, "%d streams are open, the most there may be: try again in a moment", MO_STREAM_CLIENTS_MAX);
+		http_problem(r, 429,
+			     "%d streams are open, the most there may be: try again in a moment",
+			     MO_STREAM_CLIENTS_MAX);
 	else if (http_held_of_caller(r) >= MO_STREAMS_PER_USER)
-		http_problem(r, 429, "%s has %d requests open that stream or wait for a node, the most for one user: close some",
+		http_problem(r, 429,
+			     "%s has %d requests open that stream or wait for a node, the most for "
+			     "one user: close some",
 			     http_caller(r)->user, MO_STREAMS_PER_USER);
 	else
 		return true;
@@ -187,8 +210,11 @@ bool quota_admit(void *arg, struct http_request *r)
 	struct manager *m = arg;
 	const char *user = http_caller(r)->user;
 
-	if (!is_limited(r) || strcmp(http_method(r), "GET") == 0 || may_change(m->quotas, user, mo_clock_boot_us()))
+	if (!is_limited(r) || strcmp(http_method(r), "GET") == 0 ||
+	    may_change(m->quotas, user, mo_clock_boot_us()))
 		return true;
-	http_problem(r, 429, "%s asked for more than %d changes a second: wait a little between them", user, MO_CHANGES_PER_S);
+	http_problem(r, 429,
+		     "%s asked for more than %d changes a second: wait a little between them", user,
+		     MO_CHANGES_PER_S);
 	return false;
 }

@@ -1,5 +1,6 @@
-/* Submits are refused (507) before the last megabytes of the disk are used, so that what jobs already running have to tell still fits; and from the moment the ballast
- * had to be given up until it can be made again. */
+/* Submits are refused (507) before the last megabytes of the disk are used, so that what jobs
+ * already running have to tell still fits; and from the moment the ballast had to be given up
+ * until it can be made again. */
 #include "daemon/room.h"
 #include "daemon/input.h"
 #include <stdarg.h>
@@ -26,7 +27,8 @@ static bool space_left(const struct manager *m)
 {
 	struct statvfs v;
 
-	return statvfs(m->options->state_dir, &v) < 0 || (int64_t)v.f_bavail * (int64_t)v.f_frsize >= SUBMIT_FREE_MIN;
+	return statvfs(m->options->state_dir, &v) < 0 ||
+	       (int64_t)v.f_bavail * (int64_t)v.f_frsize >= SUBMIT_FREE_MIN;
 }
 
 static void set_full(struct manager *m, const char *why)
@@ -34,8 +36,13 @@ static void set_full(struct manager *m, const char *why)
 	if (m->store_full)
 		return;
 	m->store_full = true;
-	mo_log(MO_ERR, "6d6f6500000000000000000000000001", NULL, "state disk full: %s: new jobs are refused, running ones go on; free space below %s", why, m->options->state_dir);
-	room_tell(m, EVENT_STORE_FULL, "the disk of %s is full (%s): new jobs are refused, running ones go on; free some space", m->options->state_dir, why);
+	mo_log(MO_ERR, "6d6f6500000000000000000000000001", NULL,
+	       "state disk full: %s: new jobs are refused, running ones go on; free space below %s",
+	       why, m->options->state_dir);
+	room_tell(m, EVENT_STORE_FULL,
+		  "the disk of %s is full (%s): new jobs are refused, running ones go on; free "
+		  "some space",
+		  m->options->state_dir, why);
 }
 
 void room_lost(struct manager *m)
@@ -62,5 +69,6 @@ void room_check(struct manager *m)
 		return;
 	m->store_full = false;
 	mo_log(MO_NOTICE, NULL, NULL, "state disk has room again: new jobs are taken");
-	room_tell(m, EVENT_STORE_OK, "the disk of %s has room again: new jobs are taken", m->options->state_dir);
+	room_tell(m, EVENT_STORE_OK, "the disk of %s has room again: new jobs are taken",
+		  m->options->state_dir);
 }

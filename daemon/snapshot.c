@@ -1,7 +1,10 @@
-/* A snapshot of 8,000 jobs takes 0.4 s to write down. The loop does not wait for it: a forked child has the state as it was at that moment (copied page by page as the parent
- * changes it), writes it to a file and ends; then the store takes the file as its snapshot. The child touches neither sockets nor the database and dies with its parent; what
- * was stored meanwhile stays as records. Nothing is lost when it fails: the records before it are kept, what it left is removed, and it is tried again later. One that does not end
- * (stopped, or a disk that hangs) is killed. */
+/* A snapshot of 8,000 jobs takes 0.4 s to write down. The loop does not wait for it: a forked
+ * child has the state as it was at that moment (copied page by page as the parent changes it),
+ * writes it to a file and ends; then the store takes the file as its snapshot. The child touches
+ * neither sockets nor the database and dies with its parent; what was stored meanwhile stays as
+ * records. Nothing is lost when it fails: the records before it are kept, what it left is
+ * removed, and it is tried again later. One that does not end (stopped, or a disk that hangs) is
+ * killed. */
 #include "daemon/snapshot.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -20,21 +23,23 @@
 #include "lib/wire/json.h"
 
 #define RECORDS_MIN 10000
-#define AGAIN_US (60 * 1000000LL)      /* after a failure */
-#define LIMIT_US (1800 * 1000000LL)    /* a slow disk rests a second after each MiB */
+#define AGAIN_US (60 * 1000000LL)   /* after a failure */
+#define LIMIT_US (1800 * 1000000LL) /* a slow disk rests a second after each MiB */
 #define LATE "it is not written within 30 minutes"
 #define NICE 10
-#define OOM_FIRST "1000"               /* when memory is short, this process is to go and not the controller */
+/* when memory is short, this process is to go and not the controller */
+#define OOM_FIRST "1000"
 
 struct snapshots {
 	struct manager *owner;
-	pid_t pid;                     /* 0 = none under way */
+	pid_t pid; /* 0 = none under way */
 	sd_event_source *child;
-	int64_t seq;                   /* of the one under way */
-	int64_t bytes, bytes_since;    /* records: between the last two snapshots' beginnings, since the last one's */
-	int64_t began, not_before;     /* boot us */
-	bool late;                     /* the one under way was killed for it */
-	bool told;                     /* that they fail; until one succeeds */
+	int64_t seq; /* of the one under way */
+	/* records: between the last two snapshots' beginnings, since the last one's */
+	int64_t bytes, bytes_since;
+	int64_t began, not_before; /* boot us */
+	bool late;                 /* the one under way was killed for it */
+	bool told;                 /* that they fail; until one succeeds */
 };
 
 void snapshots_new(struct manager *m)
@@ -63,7 +68,10 @@ void snapshots_count(struct manager *m, size_t bytes)
 static void tell(struct manager *m, const char *why)
 {
 	if (!m->snapshots->told)
-		room_tell(m, EVENT_STORE_SNAPSHOT, "the state cannot be written down whole (%s): nothing is lost, but the records in %s grow; it is tried again each minute", why, m->options->state_dir);
+		room_tell(m, EVENT_STORE_SNAPSHOT,
+			  "the state cannot be written down whole (%s): nothing is lost, but the "
+			  "records in %s grow; it is tried again each minute",
+			  why, m->options->state_dir);
 	m->snapshots->told = true;
 }
 
@@ -76,7 +84,8 @@ static void put_off(struct manager *m, const char *why)
 	m->n_snapshot_failures++;
 	s->not_before = mo_clock_boot_us() + AGAIN_US;
 	s->bytes_since = MO_MAX(s->bytes_since, s->bytes);
-	mo_log(MO_WARNING, NULL, NULL, "snapshot: %s: the records are kept instead, the next try is in a minute", why);
+	mo_log(MO_WARNING, NULL, NULL,
+	       "snapshot: %s: the records are kept instead, the next try is in a minute", why);
 	tell(m, why);
 }
 
@@ -84,15 +93,17 @@ static int on_child(sd_event_source *source, const siginfo_t *si, void *userdata
 {
 	struct snapshots *s = userdata;
 	struct manager *m = s->owner;
-	_cleanup_(mo_error_done) struct mo_error err = {0};
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 
 	s->pid = 0;
 	s->child = sd_event_source_disable_unref(s->child);
 	if (m->fatal)
 		return 0;
 	if (si->si_code != CLD_EXITED || si->si_status != 0) {
-		put_off(m, s->late ? LATE : si->si_code != CLD_EXITED ? "its process was killed" :
-			si->si_status == ENOSPC ? "not enough space on the disk of state_dir" : strerror(si->si_status));
+		put_off(m, s->late                     ? LATE
+			   : si->si_code != CLD_EXITED ? "its process was killed"
+			   : si->si_status == ENOSPC   ? "not enough space on the disk of state_dir"
+						       : strerror(si->si_status));
 		return 0;
 	}
 	int r = store_adopt_snapshot(m->store, s->seq, &s->bytes, &err);
@@ -118,22 +129,25 @@ static void go_first(void)
 /* Never returns; the status is an errno. */
 static void write_down(const struct manager *m, pid_t parent, int64_t seq)
 {
-	struct mo_buf text = {0};
+	struct mo_buf text = { 0 };
 
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
 		_exit(ESRCH);
-	syscall(SYS_close_range, 3U, ~0U, 0U);   /* the lock and all connections end with the parent, not with this */
+	/* the lock and all connections end with the parent, not with this */
+	syscall(SYS_close_range, 3U, ~0U, 0U);
 	const struct sched_param none = { 0 };
-	(void)sched_setscheduler(0, SCHED_BATCH, &none);   /* a controller with real-time priority would wait for it */
+	/* a controller with real-time priority would wait for it */
+	(void)sched_setscheduler(0, SCHED_BATCH, &none);
 	(void)setpriority(PRIO_PROCESS, 0, NICE);
 	go_first();
 	journal_snapshot_text(m->journal, manager_state(m), &text);
 	if (text.len > WIRE_BYTES_MAX)
-		_exit(EFBIG);              /* nobody could read it */
+		_exit(EFBIG); /* nobody could read it */
 	_exit(-store_write_snapshot(m->store, seq, text.data, text.len));
 }
 
-/* As many bytes of records as the last snapshot had must have come: what a record costs then does not grow with the state. */
+/* As many bytes of records as the last snapshot had must have come: what a record costs then
+ * does not grow with the state. */
 void snapshots_look(struct manager *m, int64_t now)
 {
 	struct snapshots *s = m->snapshots;
@@ -144,7 +158,8 @@ void snapshots_look(struct manager *m, int64_t now)
 		kill(s->pid, SIGKILL);
 		tell(m, LATE);
 	}
-	if (s->pid || store_records_since_snapshot(m->store) < RECORDS_MIN || s->bytes_since < s->bytes || now < s->not_before)
+	if (s->pid || store_records_since_snapshot(m->store) < RECORDS_MIN ||
+	    s->bytes_since < s->bytes || now < s->not_before)
 		return;
 	s->seq = store_seq(m->store);
 	s->began = now;

@@ -4,5 +4,7 @@
 
 void snapshots_new(struct manager *m);
 struct snapshots *snapshots_free(struct snapshots *s);
-void snapshots_count(struct manager *m, size_t bytes);   /* a record of that many bytes was stored */
-void snapshots_look(struct manager *m, int64_t now);     /* after each turn, now: boot us: begins one when it is due, ends one that takes far too long */
+/* a record of that many bytes was stored */
+void snapshots_count(struct manager *m, size_t bytes);
+/* after each turn, now: boot us: begins one when it is due, ends one that takes far too long */
+void snapshots_look(struct manager *m, int64_t now);

@@ -22,8 +22,17 @@
 #define KEPT 16
 #define KEEP_US 2000000
 
-struct kept { char *text; size_t n; spec_check check; int64_t made_at; struct submit *spec; };
-struct specs { struct kept kept[KEPT]; size_t next; };
+struct kept {
+	char *text;
+	size_t n;
+	spec_check check;
+	int64_t made_at;
+	struct submit *spec;
+};
+struct specs {
+	struct kept kept[KEPT];
+	size_t next;
+};
 
 void specs_new(struct manager *m)
 {
@@ -34,7 +43,7 @@ static void forget(struct kept *k)
 {
 	free(k->text);
 	mo_desc_free(&submit_desc, k->spec);
-	*k = (struct kept){0};
+	*k = (struct kept){ 0 };
 }
 
 struct specs *specs_free(struct specs *s)
@@ -48,8 +57,8 @@ struct specs *specs_free(struct specs *s)
 /* 422 with errors[], as the body of an answer. */
 static void errors_body(const struct recipe_errors *errors, struct mo_buf *b)
 {
-	mo_buf_str(b, "{\"type\":\"about:blank\",\"title\":\"Unprocessable Content\","
-		      "\"status\":422,\"detail\":");
+	mo_buf_str(b, "{\"type\":\"about:blank\",\"title\":\"Unprocessable "
+		      "Content\",\"status\":422,\"detail\":");
 	_cleanup_(mo_freep) char *detail =
 		mo_printf("the recipe has %zu error%s", errors->n, errors->n == 1 ? "" : "s");
 	wire_string(detail, b);
@@ -68,7 +77,10 @@ static void errors_body(const struct recipe_errors *errors, struct mo_buf *b)
 	mo_buf_str(b, errors->n ? "]}" : "}");
 }
 
-static void submit_freep(struct submit **s) { mo_desc_free(&submit_desc, *s); }
+static void submit_freep(struct submit **s)
+{
+	mo_desc_free(&submit_desc, *s);
+}
 
 int spec_resolve(struct submit *s, struct mo_error *err)
 {
@@ -114,7 +126,10 @@ bool spec_needs_plan(const struct submit *s)
 	return s->recipe.parallelism.automatic || s->recipe.checkpoint.every == 0;
 }
 
-static void doc_done(struct plan_doc *d) { mo_desc_done(&plan_doc_desc, d); }
+static void doc_done(struct plan_doc *d)
+{
+	mo_desc_done(&plan_doc_desc, d);
+}
 
 int spec_apply_plan(struct submit *s, const char *plan, struct mo_error *err)
 {
@@ -127,7 +142,7 @@ int spec_apply_plan(struct submit *s, const char *plan, struct mo_error *err)
 	if (doc.n_plans == 0)
 		return mo_error_set(err, -EINVAL, "the planner found no plan");
 	_cleanup_(mo_freep) char *text = NULL;
-	enum plan_verdict verdict = PLAN_ADMIT;   /* given sizes were looked at before */
+	enum plan_verdict verdict = PLAN_ADMIT; /* given sizes were looked at before */
 	if (s->recipe.parallelism.automatic)
 		verdict = plan_admit(&s->recipe, &doc, &text);
 	if (verdict == PLAN_REFUSE)
@@ -161,9 +176,9 @@ static int add_peak(struct submit *s, struct mo_error *err)
 
 struct recipe_read {
 	struct manager *manager;
-	const char *text;                /* of the request's body */
+	const char *text; /* of the request's body */
 	size_t n;
-	bool json;                       /* the body was announced as that */
+	bool json; /* the body was announced as that */
 	struct recipe_set *sets;
 	size_t n_sets;
 	spec_check check;
@@ -171,9 +186,15 @@ struct recipe_read {
 	uint64_t request, fork;
 };
 /* status 0: it was not refused */
-struct refusal { int status; struct mo_buf body; };
+struct refusal {
+	int status;
+	struct mo_buf body;
+};
 
-static void refusal_done(struct refusal *r) { mo_buf_done(&r->body); }
+static void refusal_done(struct refusal *r)
+{
+	mo_buf_done(&r->body);
+}
 
 static void refuse(struct refusal *ret, int status, const char *detail)
 {
@@ -185,8 +206,8 @@ static void refuse(struct refusal *ret, int status, const char *detail)
  * YAML. */
 static bool refuse_as_json(const struct recipe_read *g, struct refusal *ret)
 {
-	_cleanup_(recipe_errors_done) struct recipe_errors errors = {0};
-	struct mo_error err = {0}, *e;
+	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
+	struct mo_error err = { 0 }, *e;
 	struct json_object *json = NULL;
 
 	if (!g->json)
@@ -209,8 +230,8 @@ static bool refuse_as_json(const struct recipe_read *g, struct refusal *ret)
 /* NULL with *ret. */
 static struct submit *read_recipe(const struct recipe_read *g, struct refusal *ret)
 {
-	_cleanup_(recipe_errors_done) struct recipe_errors errors = {0};
-	_cleanup_(mo_error_done) struct mo_error err = {0};
+	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	_cleanup_(submit_freep) struct submit *s = mo_desc_new(&submit_desc);
 	_cleanup_(mo_freep) char *why = NULL;
 
@@ -226,9 +247,9 @@ static struct submit *read_recipe(const struct recipe_read *g, struct refusal *r
 	if (e >= 0)
 		e = add_peak(s, &err);
 	if (e < 0) {
-		why = mo_printf(
-			"the controller's data files: %s: reinstall them or set MOE_DATA_DIR",
-			mo_error_text(&err, e));
+		why = mo_printf("the controller's data files: %s: reinstall them or set "
+				"MOE_DATA_DIR",
+				mo_error_text(&err, e));
 		refuse(ret, 500, why);
 		return NULL;
 	}
@@ -285,14 +306,14 @@ static void keep(const struct recipe_read *g, const struct submit *s)
 
 static int read_in_child(const struct manager *m, const void *arg, int fd)
 {
-	_cleanup_(refusal_done) struct refusal refusal = {0};
-	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+	_cleanup_(refusal_done) struct refusal refusal = { 0 };
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	_cleanup_(submit_freep) struct submit *s = read_recipe(arg, &refusal);
 	int r = forked_status(fd, s ? 200 : refusal.status);
 
 	if (r < 0 || !s)
 		return r < 0 ? r : mo_write_all(fd, refusal.body.data, refusal.body.len);
-	mo_str_set(&s->recipe_text, NULL);       /* the parent has it */
+	mo_str_set(&s->recipe_text, NULL); /* the parent has it */
 	wire_encode(&submit_desc, s, &b);
 	return mo_write_all(fd, b.data, b.len);
 }
@@ -313,7 +334,7 @@ static void on_read(void *arg, int status, const char *body, size_t n)
 	struct recipe_read *g = arg;
 	struct http_request *r = http_find(g->manager->http, g->request);
 	_cleanup_(submit_freep) struct submit *s = mo_desc_new(&submit_desc);
-	_cleanup_(mo_error_done) struct mo_error err = {0};
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 
 	if (r)
 		http_on_gone(r, NULL, NULL);
@@ -380,7 +401,7 @@ void spec_read(struct manager *m, struct http_request *r, const struct spec_wish
 				 .done = wish->done,
 				 .json = type && strncasecmp(type, "application/json",
 							     strlen("application/json")) == 0 };
-	_cleanup_(refusal_done) struct refusal refusal = {0};
+	_cleanup_(refusal_done) struct refusal refusal = { 0 };
 
 	g.text = http_body(r, &g.n);
 	struct submit *s = kept_of(&g);

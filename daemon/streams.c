@@ -1,6 +1,8 @@
-/* Every follower reads the ring of events at its own pace: it is fed while little of what it got is unsent, so neither a slow client nor the replay of ten thousand
- * events costs memory; who falls behind misses what left the ring, and is told how many. A comment every 15 s keeps proxies quiet and finds out who has gone; a follower that takes
- * nothing for a minute is ended. Any stream, of events or logs, ends within a second of its token's end. */
+/* Every follower reads the ring of events at its own pace: it is fed while little of what it got
+ * is unsent, so neither a slow client nor the replay of ten thousand events costs memory; who
+ * falls behind misses what left the ring, and is told how many. A comment every 15 s keeps
+ * proxies quiet and finds out who has gone; a follower that takes nothing for a minute is ended.
+ * Any stream, of events or logs, ends within a second of its token's end. */
 #include "daemon/streams.h"
 #include <string.h>
 #include <uthash.h>
@@ -15,25 +17,31 @@
 #define ENCODED 64
 
 struct stream {
-	uint64_t id;                         /* request */
-	int64_t next;                        /* seq wanted next */
-	int64_t gone;                        /* of those from there on, no longer held: told */
+	uint64_t id;  /* request */
+	int64_t next; /* seq wanted next */
+	int64_t gone; /* of those from there on, no longer held: told */
 	struct stream_filter filter;
 	struct viewer viewer;
-	int64_t fed_at;                      /* boot us: everything sent so far was taken then */
+	int64_t fed_at; /* boot us: everything sent so far was taken then */
 	UT_hash_handle hh;
 };
 struct streams {
 	struct manager *manager;
 	struct stream *all;
 	struct mo_timer *heartbeat, *expiry;
-	int64_t seen;                        /* newest event that was flushed */
-	struct { int64_t seq; struct mo_buf text; } encoded[ENCODED];  /* by seq modulo ENCODED: encoded once for all followers */
+	int64_t seen; /* newest event that was flushed */
+	/* by seq modulo ENCODED: encoded once for all followers */
+	struct {
+		int64_t seq;
+		struct mo_buf text;
+	} encoded[ENCODED];
 };
 
 bool stream_wants(const struct stream_filter *f, const struct event *e)
 {
-	return (f->job == MO_NONE || e->job == f->job) && (!f->node[0] || mo_streq(e->node, f->node)) && (!f->type[0] || mo_streq(e->type, f->type));
+	return (f->job == MO_NONE || e->job == f->job) &&
+	       (!f->node[0] || mo_streq(e->node, f->node)) &&
+	       (!f->type[0] || mo_streq(e->type, f->type));
 }
 
 int64_t stream_gone(const struct state *s, const struct stream_filter *f, int64_t after)
@@ -59,7 +67,7 @@ static void put(const struct event *e, struct mo_buf *b)
 /* For a viewer who may not see all of it; rare. */
 static int write_cut(struct http_request *r, const struct event *e)
 {
-	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	struct event *cut = visible_event_cut(e);
 
 	put(cut, &b);
@@ -79,14 +87,23 @@ static const struct mo_buf *encode(struct streams *s, const struct event *e)
 	return b;
 }
 
-/* Says how many of what this follower wants left the ring since he was told last; it stands where they would have. */
+/* Says how many of what this follower wants left the ring since he was told last; it stands
+ * where they would have. */
 static void tell_gone(struct streams *s, struct stream *f, struct http_request *r, int64_t gone)
 {
-	_cleanup_(mo_freep) char *message = mo_printf("events from here to now that are no longer kept: %s%lld; the log of the controller has them",
-						      f->filter.type[0] ? "up to " : "", (long long)gone);
-	const struct event e = { .seq = f->next - 1, .time = manager_now(s->manager), .type = event_registry[EVENT_EVENTS_GONE].type, .job = f->filter.job,
-				 .node = f->filter.node[0] ? f->filter.node : NULL, .rank = MO_NONE, .attempt = MO_NONE, .message = message };
-	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+	_cleanup_(mo_freep) char *message =
+		mo_printf("events from here to now that are no longer kept: %s%lld; the log of the "
+			  "controller has them",
+			  f->filter.type[0] ? "up to " : "", (long long)gone);
+	const struct event e = { .seq = f->next - 1,
+				 .time = manager_now(s->manager),
+				 .type = event_registry[EVENT_EVENTS_GONE].type,
+				 .job = f->filter.job,
+				 .node = f->filter.node[0] ? f->filter.node : NULL,
+				 .rank = MO_NONE,
+				 .attempt = MO_NONE,
+				 .message = message };
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 
 	put(&e, &b);
 	http_stream_write(r, b.data, b.len);
@@ -102,12 +119,14 @@ static void feed(struct streams *s, struct stream *f)
 	const int64_t gone = stream_gone(state, &f->filter, f->next - 1);
 	if (gone > f->gone)
 		tell_gone(s, f, r, gone - f->gone);
-	for (size_t i = ring_find(state, f->next); i < state->n_events && http_stream_backlog(r) < FEED_BYTES; i++) {
+	for (size_t i = ring_find(state, f->next);
+	     i < state->n_events && http_stream_backlog(r) < FEED_BYTES; i++) {
 		const struct event *e = &state->events[i];
 		f->next = e->seq + 1;
 		if (!stream_wants(&f->filter, e))
 			continue;
-		const struct mo_buf *text = visible_event(&f->viewer, state, e) ? encode(s, e) : NULL;
+		const struct mo_buf *text =
+			visible_event(&f->viewer, state, e) ? encode(s, e) : NULL;
 		if ((text ? http_stream_write(r, text->data, text->len) : write_cut(r, e)) < 0)
 			return;
 	}
@@ -168,7 +187,10 @@ static void set_expiry(struct streams *s)
 {
 	int64_t next = auth_next_expiry(s->manager);
 
-	mo_timer_at(s->expiry, next == INT64_MAX ? INT64_MAX : mo_clock_boot_us() + MO_MAX(next - manager_now(s->manager), 0) + 1000);
+	mo_timer_at(s->expiry, next == INT64_MAX
+				       ? INT64_MAX
+				       : mo_clock_boot_us() +
+						 MO_MAX(next - manager_now(s->manager), 0) + 1000);
 }
 
 void streams_check(struct manager *m)
@@ -192,7 +214,8 @@ void streams_new(struct manager *m)
 
 	s->manager = m;
 	m->streams = s;
-	if (mo_timer_new(m->loop, on_heartbeat, s, &s->heartbeat) < 0 || mo_timer_new(m->loop, on_expiry, s, &s->expiry) < 0)
+	if (mo_timer_new(m->loop, on_heartbeat, s, &s->heartbeat) < 0 ||
+	    mo_timer_new(m->loop, on_expiry, s, &s->expiry) < 0)
 		abort();
 	mo_timer_in(s->heartbeat, HEARTBEAT_US);
 }
@@ -215,7 +238,8 @@ struct streams *streams_free(struct streams *s)
 	return NULL;
 }
 
-void streams_follow(struct manager *m, struct http_request *r, int64_t after, const struct stream_filter *filter)
+void streams_follow(struct manager *m, struct http_request *r, int64_t after,
+		    const struct stream_filter *filter)
 {
 	struct streams *s = m->streams;
 	struct stream *f = mo_alloc(sizeof(*f));

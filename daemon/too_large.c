@@ -9,24 +9,35 @@
 
 #define READ_MAX (64 << 10) /* bytes of a recipe that is read in the loop */
 
-static void errors_done(struct recipe_errors *e) { recipe_errors_done(e); }
-static void recipe_done(struct recipe *r) { mo_desc_done(&recipe_desc, r); }
+static void errors_done(struct recipe_errors *e)
+{
+	recipe_errors_done(e);
+}
+static void recipe_done(struct recipe *r)
+{
+	mo_desc_done(&recipe_desc, r);
+}
 
 #define OWN_SET "--set cluster.gpus"
 
-/* What the recipe is with so many GPUs, in words (caller frees). False: it is refused, and that is why. */
+/* What the recipe is with so many GPUs, in words (caller frees). False: it is refused, and that
+ * is why. */
 static bool with_gpus(const struct submit *spec, int64_t gpus, char **ret)
 {
 	_cleanup_(mo_freep) char *number = mo_printf("%lld", (long long)gpus);
-	const struct recipe_set set = { .key = (char *)"cluster.gpus", .value = number, .name = (char *)OWN_SET };
+	const struct recipe_set set = { .key = (char *)"cluster.gpus",
+					.value = number,
+					.name = (char *)OWN_SET };
 	const struct recipe *was = &spec->recipe;
 	_cleanup_(errors_done) struct recipe_errors errors = { 0 };
 	_cleanup_(recipe_done) struct recipe r;
 
 	mo_desc_init(&recipe_desc, &r);
-	if (recipe_parse(spec->recipe_text, strlen(spec->recipe_text), &set, 1, &r, NULL, NULL, NULL, &errors) < 0) {
+	if (recipe_parse(spec->recipe_text, strlen(spec->recipe_text), &set, 1, &r, NULL, NULL,
+			 NULL, &errors) < 0) {
 		static const char own[] = OWN_SET ": ";
-		const char *why = errors.n ? mo_error_text(&errors.items[0], -EINVAL) : "it is refused";
+		const char *why =
+			errors.n ? mo_error_text(&errors.items[0], -EINVAL) : "it is refused";
 
 		*ret = mo_strdup(why + (mo_starts_with(why, own) ? strlen(own) : 0));
 		return false;
@@ -34,15 +45,18 @@ static bool with_gpus(const struct submit *spec, int64_t gpus, char **ret)
 	if (r.unread || r.parallelism.automatic)
 		*ret = mo_strdup("");
 	else if (r.global_batch != MO_NONE)
-		*ret = mo_printf(" with dp %lld instead of %lld and the same global batch, each step about %.3g times as long",
-				 (long long)r.parallelism.dp, (long long)was->parallelism.dp, (double)was->gpus / (double)gpus);
+		*ret = mo_printf(" with dp %lld instead of %lld and the same global batch, each "
+				 "step about %.3g times as long",
+				 (long long)r.parallelism.dp, (long long)was->parallelism.dp,
+				 (double)was->gpus / (double)gpus);
 	else
-		*ret = mo_printf(" with dp %lld instead of %lld, and that much less in each step", (long long)r.parallelism.dp, (long long)was->parallelism.dp);
+		*ret = mo_printf(" with dp %lld instead of %lld, and that much less in each step",
+				 (long long)r.parallelism.dp, (long long)was->parallelism.dp);
 	return true;
 }
 
-/* All that there are, or the next half of what was asked for; each look reads the recipe once. 0: neither runs; *ret: how it runs, or why
- * not with all of them (caller frees). */
+/* All that there are, or the next half of what was asked for; each look reads the recipe once.
+ * 0: neither runs; *ret: how it runs, or why not with all of them (caller frees). */
 static int64_t runs_with(const struct submit *spec, int64_t all, char **ret)
 {
 	int64_t half = spec->recipe.gpus / 2;
@@ -79,10 +93,11 @@ bool too_large(const struct state *s, const struct submit *spec, struct too_larg
 
 	if (all > 0 && spec->recipe_text && strlen(spec->recipe_text) <= READ_MAX)
 		fits = runs_with(spec, all, &how);
-	ret->text = mo_printf("needs %lld GPUs%s%s; the cluster has %lld%s%s (the largest node %lld)",
-			      (long long)r->gpus, r->gpu ? " of type " : "", r->gpu ? r->gpu : "",
-			      (long long)all, r->n_exclude ? " outside cluster.exclude" : "",
-			      of_others ? of_others : "", (long long)largest);
+	ret->text =
+		mo_printf("needs %lld GPUs%s%s; the cluster has %lld%s%s (the largest node %lld)",
+			  (long long)r->gpus, r->gpu ? " of type " : "", r->gpu ? r->gpu : "",
+			  (long long)all, r->n_exclude ? " outside cluster.exclude" : "",
+			  of_others ? of_others : "", (long long)largest);
 	if (fits)
 		ret->next = mo_printf("on what is there it runs by --set cluster.gpus=%lld%s",
 				      (long long)fits, how);

@@ -1,6 +1,7 @@
-/* A job that needs more GPUs than its cluster has, however idle that is. It is no error, because nodes may
- * still join; whoever submits it learns at once what it waits for and what would run on what is there, and
- * whoever asks `why` hears the same. Reads the recipe a few times, at most 64 kB of it each. */
+/* A job that needs more GPUs than its cluster has, however idle that is. It is no error, because
+ * nodes may still join; whoever submits it learns at once what it waits for and what would run
+ * on what is there, and whoever asks `why` hears the same. Reads the recipe a few times, at most
+ * 64 kB of it each. */
 #pragma once
 #include "daemon/core/state/state.h"
 

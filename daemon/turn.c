@@ -1,10 +1,14 @@
-/* The one turn of the loop. It runs when every readable socket was read (lib/loop), so deadlines are looked at only after all input:
- *   1. core_step for each queued input, EV_CLOCK and EV_LATE first, EV_TICK last; what would take too long waits for the next turn
- *   2. all records of the turn in ONE synced transaction (group commit: thirty submits cost one fsync)
+/* The one turn of the loop. It runs when every readable socket was read (lib/loop), so deadlines
+ * are looked at only after all input:
+ *   1. core_step for each queued input, EV_CLOCK and EV_LATE first, EV_TICK last; what would
+ *      take too long waits for the next turn
+ *   2. all records of the turn in ONE synced transaction (group commit: thirty submits cost one
+ *      fsync)
  *   3. only then the effects: replies, commands, streams, log entries
  *   4. the deadline timer            5. the watchdog
- * Disk full: the ballast is given up and the batch tried once more; from then on submits are refused (507) until there is room. Any other failure: nothing is sent
- * and the process ends; ranks run on and the next start replays what was stored. */
+ * Disk full: the ballast is given up and the batch tried once more; from then on submits are
+ * refused (507) until there is room. Any other failure: nothing is sent and the process ends;
+ * ranks run on and the next start replays what was stored. */
 #include "daemon/turn.h"
 #include <errno.h>
 #include <string.h>
@@ -20,7 +24,8 @@
 #include "daemon/streams.h"
 
 #define PULSE_US 250000
-#define TURN_NS 10000000                 /* CPU time after which a turn stores what it has: the rest of its input is the next one's */
+/* CPU time after which a turn stores what it has: the rest of its input is the next one's */
+#define TURN_NS 10000000
 #define LATE_US 500000
 #define SLOW_SYNC_US 1000000
 #define WATCHDOG_EVERY_US 1000000
@@ -53,13 +58,14 @@ static int append(struct manager *m, char *const *texts, size_t n, struct mo_err
 /* 0, or a negative errno after fatal_stop(). */
 static int store_records(struct manager *m, const struct core_out *out)
 {
-	_cleanup_(mo_error_done) struct mo_error err = {0};
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 
 	if (out->n_records == 0)
 		return 0;
 	char **texts = mo_alloc_array(out->n_records, sizeof(*texts));
 	for (size_t i = 0; i < out->n_records; i++)
-		snapshots_count(m, strlen(texts[i] = journal_record_text(m->journal, &out->records[i])));
+		snapshots_count(m, strlen(texts[i] = journal_record_text(m->journal,
+									 &out->records[i])));
 	int64_t began = mo_clock_boot_us();
 	int r = append(m, texts, out->n_records, &err);
 	int64_t took = mo_clock_boot_us() - began;
@@ -72,14 +78,19 @@ static int store_records(struct manager *m, const struct core_out *out)
 	}
 	m->n_records += (int64_t)out->n_records;
 	timing_add(&m->sync_time, took);
-	if (took > SLOW_SYNC_US && (!m->slow_told_at || began - m->slow_told_at > SLOW_TOLD_EVERY_US)) {
+	if (took > SLOW_SYNC_US &&
+	    (!m->slow_told_at || began - m->slow_told_at > SLOW_TOLD_EVERY_US)) {
 		m->slow_told_at = began;
-		room_tell(m, EVENT_STORE_SLOW, "storing %zu records took %lld ms: is the disk of state_dir busy or failing?", out->n_records, (long long)(took / 1000));
+		room_tell(m, EVENT_STORE_SLOW,
+			  "storing %zu records took %lld ms: is the disk of state_dir busy or "
+			  "failing?",
+			  out->n_records, (long long)(took / 1000));
 	}
 	return 0;
 }
 
-static void carry_out(struct manager *m, struct input **inputs, size_t n, const struct core_out *out)
+static void carry_out(struct manager *m, struct input **inputs, size_t n,
+		      const struct core_out *out)
 {
 	size_t at = 0;
 
@@ -96,15 +107,17 @@ static void set_deadline(struct manager *m)
 	int64_t due = core_deadline(m->core);
 
 	/* core time and CLOCK_BOOTTIME advance alike */
-	mo_timer_at(m->deadline, due == INT64_MAX ? INT64_MAX : mo_clock_boot_us() + MO_MAX(due - manager_now(m), 0));
+	mo_timer_at(m->deadline, due == INT64_MAX
+					 ? INT64_MAX
+					 : mo_clock_boot_us() + MO_MAX(due - manager_now(m), 0));
 }
 
 /* EV_CLOCK: so did their ends. */
 static bool tokens_changed(struct input **inputs, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		if (inputs[i]->event.type == EV_TOKEN || inputs[i]->event.type == EV_TOKEN_REVOKE || inputs[i]->event.type == EV_TOKEN_USED ||
-		    inputs[i]->event.type == EV_CLOCK)
+		if (inputs[i]->event.type == EV_TOKEN || inputs[i]->event.type == EV_TOKEN_REVOKE ||
+		    inputs[i]->event.type == EV_TOKEN_USED || inputs[i]->event.type == EV_CLOCK)
 			return true;
 	return false;
 }
@@ -112,7 +125,8 @@ static bool tokens_changed(struct input **inputs, size_t n)
 /* What a message costs is paid by the node of its token. */
 static void step(struct manager *m, struct input *in, int64_t now, struct core_out *out)
 {
-	bool agents = in->user && (in->event.type == EV_HELLO || in->event.type == EV_SYNC || in->event.type == EV_NEWS);
+	bool agents = in->user && (in->event.type == EV_HELLO || in->event.type == EV_SYNC ||
+				   in->event.type == EV_NEWS);
 	int64_t began = agents ? mo_clock_thread_ns() : 0;
 
 	core_step(m->core, &in->event, now, out);
@@ -139,7 +153,7 @@ static void must_hold(const struct manager *m)
 static size_t steps(struct manager *m, struct input **inputs, size_t n_inputs, int64_t now)
 {
 	int64_t began = mo_clock_thread_ns();
-	struct core_out out = {0};
+	struct core_out out = { 0 };
 	size_t n = 0;
 
 	put_first(inputs, n_inputs, EV_LATE);
@@ -159,7 +173,8 @@ static size_t steps(struct manager *m, struct input **inputs, size_t n_inputs, i
 	return n;
 }
 
-/* What was not taken comes before what effects have pushed meanwhile; but deadlines are looked at only after all input. */
+/* What was not taken comes before what effects have pushed meanwhile; but deadlines are looked
+ * at only after all input. */
 static void put_back(struct manager *m, struct input **rest, size_t n)
 {
 	struct input **newer = TAKE_PTR(m->inputs);
@@ -182,8 +197,9 @@ void turn_pulse(struct manager *m)
 	mo_timer_at(m->pulse, m->pulse_due);
 }
 
-/* A pulse that is overdue tells how long this process did not run (sync, VM pause, SIGSTOP): no node was silent because of that. Looked at here, and not in the timer's
- * callback, because the deadlines of the same turn must know it. */
+/* A pulse that is overdue tells how long this process did not run (sync, VM pause, SIGSTOP): no
+ * node was silent because of that. Looked at here, and not in the timer's callback, because the
+ * deadlines of the same turn must know it. */
 static void tell_lateness(struct manager *m, int64_t boot_now)
 {
 	int64_t late = boot_now - m->pulse_due;

@@ -1,5 +1,6 @@
-/* See visible.h. Lines of the ranks' output, and what is read in files of the user, come into documents at two places: as evidence of incidents, and behind SAID in the reason of a job that failed and
- * in messages of events, whose data may have it once more as its last member `text`. */
+/* See visible.h. Lines of the ranks' output, and what is read in files of the user, come into
+ * documents at two places: as evidence of incidents, and behind SAID in the reason of a job that
+ * failed and in messages of events, whose data may have it once more as its last member `text`. */
 #include "daemon/visible.h"
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +12,8 @@ void viewer_of(const struct manager *m, const struct http_request *r, struct vie
 {
 	const struct http_caller *c = http_caller(r);
 
-	*ret = (struct viewer){ .sees_all = mo_streq(m->options->visibility, "all") || (c->role >= ROLE_OPERATOR && c->role != ROLE_AGENT) };
+	*ret = (struct viewer){ .sees_all = mo_streq(m->options->visibility, "all") ||
+					    (c->role >= ROLE_OPERATOR && c->role != ROLE_AGENT) };
 	if (c->user)
 		snprintf(ret->user, sizeof(ret->user), "%s", c->user);
 }
@@ -28,7 +30,10 @@ bool visible_to(struct manager *m, struct http_request *r, const struct job *j, 
 	viewer_of(m, r, &v);
 	if (viewer_sees(&v, j))
 		return true;
-	http_problem(r, 403, "job j-%lld: its %s are for its owner %s and for operators (visibility in moed.yaml)", (long long)j->id, what, j->spec.user ? j->spec.user : "?");
+	http_problem(r, 403,
+		     "job j-%lld: its %s are for its owner %s and for operators (visibility in "
+		     "moed.yaml)",
+		     (long long)j->id, what, j->spec.user ? j->spec.user : "?");
 	return false;
 }
 
@@ -68,7 +73,8 @@ void visible_job(const struct viewer *v, const struct job *j, struct job_view *d
 static bool is_output(const struct job *j, const char *text)
 {
 	for (size_t i = 0; i < j->n_incidents; i++)
-		if (mo_enum_parse((const char *const *)j->incidents[i].evidence, j->incidents[i].n_evidence, text) >= 0)
+		if (mo_enum_parse((const char *const *)j->incidents[i].evidence,
+				  j->incidents[i].n_evidence, text) >= 0)
 			return true;
 	return false;
 }
@@ -102,12 +108,14 @@ void visible_why(const struct viewer *v, const struct job *j, struct why_view *d
 void visible_report(const struct viewer *v, const struct job *j, struct report_view *doc)
 {
 	for (size_t i = 0; i < doc->n_incidents; i++)
-		evidence(viewer_sees(v, j), j, doc->incidents[i].evidence, &doc->incidents[i].n_evidence);
+		evidence(viewer_sees(v, j), j, doc->incidents[i].evidence,
+			 &doc->incidents[i].n_evidence);
 }
 
 bool visible_event(const struct viewer *v, const struct state *s, const struct event *e)
 {
-	return e->job == MO_NONE || viewer_sees(v, NULL) || !e->message || !strstr(e->message, SAID) || viewer_sees(v, job_find(s, e->job));
+	return e->job == MO_NONE || viewer_sees(v, NULL) || !e->message ||
+	       !strstr(e->message, SAID) || viewer_sees(v, job_find(s, e->job));
 }
 
 struct event *visible_event_cut(const struct event *e)
@@ -117,8 +125,10 @@ struct event *visible_event_cut(const struct event *e)
 
 	cut_said(cut->message);
 	if (data)
-		memcpy(data, "\"}", 3);      /* the reason is the last member (job_move) */
-	char *text = !data && cut->data && strlen(cut->message) < strlen(e->message) ? strstr(cut->data, "\"text\":") : NULL;
+		memcpy(data, "\"}", 3); /* the reason is the last member (job_move) */
+	char *text = !data && cut->data && strlen(cut->message) < strlen(e->message)
+			     ? strstr(cut->data, "\"text\":")
+			     : NULL;
 	if (text) {
 		*text = 0;
 		text = mo_printf("%s\"text\":null}", cut->data);

@@ -1,4 +1,5 @@
-/* Who sees what of a job (visibility in moed.yaml): with `owner` logs, environment, arguments and lines of output are for its owner and operators; names, states and numbers for everybody.
+/* Who sees what of a job (visibility in moed.yaml): with `owner` logs, environment, arguments
+ * and lines of output are for its owner and operators; names, states and numbers for everybody.
  * Nobody is shown what looks like a credential (lib/model/mask.h). */
 #pragma once
 #include "daemon/core/view/view.h"
@@ -6,9 +7,13 @@
 #include "lib/model/limits.h"
 
 /* A caller as a stream must remember him. */
-struct viewer { bool sees_all; char user[MO_LONGEST_NAME + 1]; };
+struct viewer {
+	bool sees_all;
+	char user[MO_LONGEST_NAME + 1];
+};
 void viewer_of(const struct manager *m, const struct http_request *r, struct viewer *ret);
-bool viewer_sees(const struct viewer *v, const struct job *j);   /* j NULL: a job that is forgotten */
+/* j NULL: a job that is forgotten */
+bool viewer_sees(const struct viewer *v, const struct job *j);
 /* false after 403 was sent; what: "logs". */
 bool visible_to(struct manager *m, struct http_request *r, const struct job *j, const char *what);
 /* Documents without what the viewer may not see, in place. */
