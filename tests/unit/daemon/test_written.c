@@ -444,7 +444,7 @@ static void check_listed(const char *file, const char *text)
 		const char *end = strchr(p += strlen(mark), ';');
 
 		while (p < end) {
-			size_t n = strcspn(p, ",; ");
+			size_t n = strcspn(p, ",; \n\t");
 			bool known = false;
 			for (size_t i = 0; i < ELEMENTSOF(all); i++)
 				known |=
@@ -452,7 +452,7 @@ static void check_listed(const char *file, const char *text)
 			if (!known)
 				fail_msg("%s: %.*s is not in the table of this test", file, (int)n,
 					 p);
-			p += n + strspn(p + n, ", ");
+			p += n + strspn(p + n, ", \n\t");
 		}
 	}
 }
