@@ -145,6 +145,9 @@ static void unknown_bubble_and_chosen_sizes(void **state)
 			assert_string_equal(v.plan->chosen->pipeline_layout, "Et*2|t*2|t*2|t*1,L");
 		}
 		mo_desc_done(&job_view_desc, &v);
+		/* of the shared engine, which the job does not free */
+		mo_str_set(&spec->engine.dump_key, NULL);
+		mo_str_set(&spec->engine.dump_in, NULL);
 		world_done(&o.w);
 	}
 }
