@@ -139,10 +139,12 @@ static void step(struct manager *m, struct input *in, int64_t now, struct core_o
 #define MO_CHECK 0
 #endif
 /* Of builds that check themselves (make CHECK=1): what is broken is never stored. */
-static void must_hold(const struct manager *m)
+static void must_hold(const struct manager *m, size_t n_inputs)
 {
 	_cleanup_(mo_freep) char *wrong = MO_CHECK ? state_check(m->core) : NULL;
 
+	if (MO_CHECK && !wrong && n_inputs == 1)
+		wrong = state_check_placed(m->core);
 	if (!wrong)
 		return;
 	mo_log(MO_ERR, NULL, NULL, "the state is broken: %s", wrong);
@@ -160,7 +162,7 @@ static size_t steps(struct manager *m, struct input **inputs, size_t n_inputs, i
 	put_first(inputs, n_inputs, EV_CLOCK);
 	while (n < n_inputs && (n == 0 || mo_clock_thread_ns() - began < TURN_NS))
 		step(m, inputs[n++], now, &out);
-	must_hold(m);
+	must_hold(m, n);
 	if (store_records(m, &out) == 0) {
 		if (tokens_changed(inputs, n)) {
 			auth_reload(m);

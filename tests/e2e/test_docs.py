@@ -50,7 +50,9 @@ def option_table(program):
 def routes():
     """[(method, path, role, summary)] from the source of the route table."""
     with open(os.path.join(ROOT, "daemon/api_routes.c")) as f:
-        found = re.findall(r'\{ \{ "(\w+)", "([^"]+)", ROLE_(\w+), \w+, \w+, \w+ \}, "((?:[^"\\]|\\.)*)"', f.read())
+        # a formatter breaks lines and texts where it likes
+        text = re.sub(r"\s+", " ", re.sub(r'"\s*\n\s*"', "", f.read()))
+        found = re.findall(r'\{ \{ "(\w+)", "([^"]+)", ROLE_(\w+), \w+, \w+, \w+ \}, "((?:[^"\\]|\\.)*)"', text)
     return [(m, p, "-" if r == "NONE" else r.lower(), s.replace('\\"', '"')) for m, p, r, s in found]
 
 

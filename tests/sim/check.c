@@ -96,7 +96,7 @@ static void check_final(struct sim *s, const struct record *r)
 	struct truth *t = sim_job(s, r->job);
 
 	s->fault_counts[F_SAME_DIR] +=
-		r->text && mo_starts_with(r->text, "checkpoint.dir is in use by");
+		r->text && mo_starts_with(r->text, "checkpoint.dir is held by");
 	s->fault_counts[F_FROM_WAITS] += r->text && mo_starts_with(r->text, "restart --from");
 	if ((job_state_final(r->state) || r->state == JOB_PAUSED || r->state == JOB_QUEUED) &&
 	    t->live > 0 && past_known_live(s, job_find(core_state(s->ctl.shadow), r->job)) > 0)
@@ -164,6 +164,8 @@ static void check_state(struct sim *s)
 {
 	char *wrong = state_check(s->ctl.core);
 
+	if (!wrong)
+		wrong = state_check_placed(s->ctl.core);
 	if (wrong)
 		sim_violation(s, "%s", wrong);
 }

@@ -192,7 +192,7 @@ static struct actual_chosen *chosen_of(const struct recipe *r)
 static bool begins_as(const char *word, const char *flag)
 {
 	word += strspn(word, "-");
-	while (*flag && (*word == '-' ? '_' : *word) == *flag) {
+	while (*flag && (*word == '-' ? '_' : *word) == (*flag == '-' ? '_' : *flag)) {
 		word++;
 		flag++;
 	}

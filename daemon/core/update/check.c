@@ -50,9 +50,7 @@ static char *place_new(const struct core *c, const struct job *j, const struct p
 {
 	const struct node *n = node_find(&c->state, p->node);
 
-	if (!n)
-		return mo_printf("j-%lld has a place on %s, which is no node", LL(j->id), p->node);
-	if (j->state != JOB_STARTING || j->state_since != c->state.time)
+	if (!n || j->state != JOB_STARTING || j->state_since != c->state.time)
 		return NULL;
 	if (n->obeys != MO_NONE && n->obeys > c->state.epoch)
 		return mo_printf("j-%lld begins on %s, which obeyed epoch %lld, and ours is %lld",
@@ -71,10 +69,10 @@ static char *job_places(const struct core *c, const struct job *j)
 
 	for (size_t i = 0; i < j->n_places; i++) {
 		const struct place *p = &j->places[i];
-		char *wrong = place_new(c, j, p);
 
-		if (wrong)
-			return wrong;
+		if (!node_find(&c->state, p->node))
+			return mo_printf("j-%lld has a place on %s, which is no node", LL(j->id),
+					 p->node);
 		if (i > 0 && strcmp(p[-1].node, p->node) >= 0)
 			return mo_printf("the places of j-%lld do not ascend at %s", LL(j->id),
 					 p->node);
@@ -457,5 +455,15 @@ char *state_check(const struct core *c)
 			wrong = of_job[k](c, &c->state.jobs[i]);
 	for (size_t k = 0; k < ELEMENTSOF(of_state) && !wrong; k++)
 		wrong = of_state[k](c);
+	return wrong;
+}
+
+char *state_check_placed(const struct core *c)
+{
+	char *wrong = NULL;
+
+	for (size_t i = 0; i < c->state.n_jobs && !wrong; i++)
+		for (size_t k = 0; k < c->state.jobs[i].n_places && !wrong; k++)
+			wrong = place_new(c, &c->state.jobs[i], &c->state.jobs[i].places[k]);
 	return wrong;
 }

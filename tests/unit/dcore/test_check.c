@@ -370,6 +370,8 @@ static void test_what_is_broken_is_named(void **state)
 		cut_list = NULL;
 		breaks[i].break_it(w.core);
 		wrong = state_check(w.core);
+		if (!wrong)
+			wrong = state_check_placed(w.core);
 		if (!wrong || !strstr(wrong, breaks[i].says))
 			fail_msg("break %zu: '%s' does not say '%s'", i, wrong ? wrong : "nothing",
 				 breaks[i].says);

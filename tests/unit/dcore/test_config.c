@@ -54,6 +54,7 @@ static struct config_read *read_as(int64_t steps)
 	c->hash = mo_strdup("crc32c:0000000a");
 	c->recipe = mo_desc_new(&recipe_desc);
 	c->recipe->steps = steps;
+	mo_str_set(&MO_ADD(&c->recipe->engine, own, &kv_desc)->key, "train_iters");
 	c->recipe->parallelism.tp = 2;
 	c->recipe->parallelism.pp = c->recipe->parallelism.cp = c->recipe->parallelism.ep = c->recipe->parallelism.dp = 1;
 	return c;

@@ -62,6 +62,8 @@ void world_check(struct world *w)
 		fail_msg("replay differs at %s", wrong);
 	check_events(&w->out);
 	wrong = state_check(w->core);
+	if (!wrong)
+		wrong = state_check_placed(w->core);
 	if (wrong)
 		fail_msg("after the turn: %s", wrong);
 	wrong = state_check(w->shadow);
