@@ -10,6 +10,7 @@
 #include <string.h>
 #include "daemon/core/state/shared.h"
 #include "lib/base/parse.h"
+#include "lib/model/orders.h"
 #include "lib/wire/json.h"
 
 #define SNAPSHOT_HEAD "moe-snapshot 2\n"
@@ -490,6 +491,8 @@ int journal_read_record(struct journal *j, const char *text, size_t n, struct re
 		r = wire_decode(&record_desc, text, n, false, ret, err);
 	if (r >= 0 && ret->submit)
 		r = fill(j, ret->submit, err);
+	if (r >= 0 && ret->scan)
+		answer_from_wire(ret->scan);
 	return r;
 }
 
