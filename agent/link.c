@@ -17,6 +17,7 @@
 #include "agent/token.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
+#include "lib/base/identity.h"
 #include "lib/base/log.h"
 #include "lib/model/orders.h"
 #include "lib/wire/json.h"
@@ -343,7 +344,7 @@ static void say_hello(struct link *l)
 	mo_str_set(&h.address, l->m->config->address);
 	mo_desc_copy(&nodeinfo_desc, &h.info, &l->m->info);
 	h.health = l->m->watch != NULL;
-	h.min_uid = geteuid() == 0 ? l->m->config->min_uid : MO_NONE;
+	h.min_uid = mo_uid() == 0 ? l->m->config->min_uid : MO_NONE;
 	l->hello = post(l, "/v1/agent/hello", &agent_hello_desc, &h, HELLO_TIMEOUT_MS, on_hello);
 	mo_desc_done(&agent_hello_desc, &h);
 	if (!l->hello)
