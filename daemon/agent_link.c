@@ -18,6 +18,7 @@
 #include "daemon/core/rules/intake.h"
 #include "lib/base/parse.h"
 #include "lib/model/message.h"
+#include "lib/model/orders.h"
 #include "lib/wire/json.h"
 
 #define QUERY_TIMEOUT_US (10 * 1000000LL)
@@ -119,6 +120,7 @@ static void send_doc(struct manager *m, int64_t request, const struct mo_desc *d
 static void send_reply(struct links *l, int64_t request, const char *token_id,
 		       struct sync_reply *reply)
 {
+	orders_to_wire(reply);
 	reply->token = mo_strdup(agent_token_hint(l->manager, token_id));
 	send_doc(l->manager, request, &sync_reply_desc, reply);
 }
@@ -290,6 +292,7 @@ void link_welcome(struct manager *m, int64_t request, const char *node,
 
 	if (token_id) {
 		mo_str_set(&welcome->token, agent_token_hint(m, token_id));
+		welcome->orders = true;
 		send_doc(m, request, &agent_welcome_desc, welcome);
 	}
 
@@ -449,6 +452,7 @@ void link_sync(struct manager *m, const struct agent_message *msg, int type)
 	}
 	tell_unfit(m->links, sync->node, unfit);
 	intake_portion(sync);
+	answers_from_wire(sync);
 	struct input *in = input_of_agent(type, msg);
 	in->sync = sync;
 	in->event.flag = expired;

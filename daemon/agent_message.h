@@ -7,11 +7,11 @@
 enum agent_word { AGENT_HELLO, AGENT_SYNC, AGENT_NEWS, AGENT_ANSWER, AGENT_TRADE };
 /* Borrowed during the call. */
 struct agent_message {
-	int64_t request;         /* names its answer; never reused */
-	const char *token_id;    /* of the token that it came with */
-	const char *user;        /* whose that token is */
-	const char *address;     /* where it came from, numeric; "" = this machine */
-	const char *body;        /* JSON */
+	int64_t request;      /* names its answer; never reused */
+	const char *token_id; /* of the token that it came with */
+	const char *user;     /* whose that token is */
+	const char *address;  /* where it came from, numeric; "" = this machine */
+	const char *body;     /* JSON */
 	size_t n;
 };
 /* Checks and decodes it, and queues an input for the next turn or refuses it at once. */
