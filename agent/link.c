@@ -17,7 +17,9 @@
 #include "agent/token.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
+#include "lib/base/identity.h"
 #include "lib/base/log.h"
+#include "lib/model/orders.h"
 #include "lib/wire/json.h"
 
 #define HELLO_TIMEOUT_MS 11000 /* above the core's own patience, which decides */
@@ -37,6 +39,7 @@ struct link {
 	bool expiry_told;
 	int trade_status;                  /* of the last one: a refusal is said once */
 	uint64_t hello, sync, news, trade; /* calls under way, 0 = none */
+	bool orders;                       /* the welcome said that answers may name theirs */
 	bool sync_leaving, news_leaving;   /* what they say of this machine: that it goes down */
 	/* what was logged of it: each kind once, not at each try */
 	struct trouble trouble;
@@ -272,6 +275,7 @@ static void on_hello(void *arg, int status, const char *body, size_t n, const ch
 	}
 	trouble_over(&l->trouble);
 	token_hint(l, w->token);
+	l->orders = w->orders;
 	mo_log(MO_NOTICE, MSG_CONNECTED,
 	       &(struct mo_log_where){ .rank = -1, .node = l->m->config->node },
 	       "connected to %s as %s, epoch %lld", l->m->config->controller, l->m->config->node,
@@ -304,6 +308,7 @@ static void on_reply(struct link *l, bool sync, int status, const char *body, si
 		return;
 	}
 	token_hint(l, r->token);
+	orders_from_wire(r);
 	l->m->end.leaving_told |= sync ? l->sync_leaving : l->news_leaving;
 	struct steps_event event = { .type = AE_REPLY, .ok = sync, .reply = r };
 	queue_event(l->m, &event);
@@ -339,7 +344,7 @@ static void say_hello(struct link *l)
 	mo_str_set(&h.address, l->m->config->address);
 	mo_desc_copy(&nodeinfo_desc, &h.info, &l->m->info);
 	h.health = l->m->watch != NULL;
-	h.min_uid = geteuid() == 0 ? l->m->config->min_uid : MO_NONE;
+	h.min_uid = mo_uid() == 0 ? l->m->config->min_uid : MO_NONE;
 	l->hello = post(l, "/v1/agent/hello", &agent_hello_desc, &h, HELLO_TIMEOUT_MS, on_hello);
 	mo_desc_done(&agent_hello_desc, &h);
 	if (!l->hello)
@@ -369,6 +374,7 @@ void link_sync(struct link *l)
 	give_up(l, &l->sync);
 	mo_desc_init(&agent_sync_desc, &s);
 	steps_sync(l->m->core, &s);
+	answers_to_wire(&s, l->orders);
 	watch_sync(l->m->watch, &s);
 	s.leaving = l->sync_leaving = l->m->end.leaving;
 	s.mono_ns = mo_clock_mono_ns();
@@ -384,6 +390,7 @@ void link_news(struct link *l)
 	give_up(l, &l->news);
 	mo_desc_init(&agent_sync_desc, &s);
 	bool any = steps_news(l->m->core, &s);
+	answers_to_wire(&s, l->orders);
 	s.leaving = l->news_leaving = l->m->end.leaving;
 	watch_news(l->m->watch, &s);
 	s.mono_ns = mo_clock_mono_ns();

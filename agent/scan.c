@@ -13,6 +13,8 @@ struct scan {
 	struct manager *m;
 	struct helper *helper;
 	int64_t job, attempt;
+	int order; /* enum scan_order */
+	int64_t id;
 	char *dir;
 };
 
@@ -37,6 +39,8 @@ static void deliver(struct scan *s, struct scan_result *result)
 	};
 	result->job = s->job;
 	result->attempt = s->attempt;
+	result->order = s->order;
+	result->id = s->id;
 	struct manager *m = s->m;
 	queue_event(m, &e);
 	for (size_t i = 0; i < m->n_scans; i++)
@@ -63,9 +67,12 @@ void scan_start(struct manager *m, const struct command *c)
 {
 	_cleanup_(mo_buf_done) struct mo_buf order = { 0 };
 	struct scan *s = mo_alloc(sizeof(*s));
-	*s = (struct scan){
-		.m = m, .job = c->job, .attempt = c->attempt, .dir = mo_strdup(c->dir)
-	};
+	*s = (struct scan){ .m = m,
+			    .job = c->job,
+			    .attempt = c->attempt,
+			    .order = c->order,
+			    .id = c->id,
+			    .dir = mo_strdup(c->dir) };
 	*MO_GROW(m->scans, m->n_scans) = s;
 	wire_encode(&command_desc, c, &order);
 	_cleanup_(mo_freep) char *bandwidth =
@@ -81,8 +88,8 @@ void scan_start(struct manager *m, const struct command *c)
 			 m->config->allow_root && c->allow_root ? (char *)"--allow-root" : NULL,
 			 NULL };
 	int r = helper_start(m->loop, m->ckpt_path, argv,
-			     c->only != MO_NONE ? m->config->verify_deadline_us
-						: m->config->scan_deadline_us,
+			     c->order == ORDER_VERIFY ? m->config->verify_deadline_us
+						      : m->config->scan_deadline_us,
 			     SCAN_OUT_MAX, on_scanned, s, &s->helper);
 	if (r < 0)
 		on_scanned(s, 0, "", 0, strerror(-r));

@@ -19,6 +19,7 @@
 #include "daemon/quota.h"
 #include "lib/base/parse.h"
 #include "lib/model/message.h"
+#include "lib/model/orders.h"
 
 #define QUERY_TIMEOUT_US (10 * 1000000LL)
 #define UNFIT_TOLD_EVERY_US (60 * 1000000LL)
@@ -109,6 +110,7 @@ static bool has_unsent(const struct link *k)
 
 static void send_reply(struct links *l, struct http_request *r, struct sync_reply *reply)
 {
+	orders_to_wire(reply);
 	reply->token = mo_strdup(agent_token_hint(l->manager, r));
 	api_send_doc(r, 200, &sync_reply_desc, reply);
 }
@@ -441,6 +443,7 @@ static void take_sync(struct manager *m, struct http_request *r, int type)
 	}
 	tell_unfit(m->links, sync->node, unfit);
 	intake_portion(sync);
+	answers_from_wire(sync);
 	struct input *in = input_new(type, r);
 	in->sync = sync;
 	in->event.flag = expired;

@@ -73,6 +73,7 @@ static void welcome(struct manager *m, const struct input *in, const struct effe
 
 	if (r) {
 		mo_str_set(&fx->welcome->token, agent_token_hint(m, r));
+		fx->welcome->orders = true;
 		api_send_doc(r, 200, &agent_welcome_desc, fx->welcome);
 	}
 	link_welcomed(m, in->node);

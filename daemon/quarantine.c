@@ -19,7 +19,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include "daemon/begin.h"
 #include "daemon/core/core.h"
@@ -70,7 +69,7 @@ static int room_open(struct room *m, const struct options *o, struct mo_error *e
 	*m = (struct room){ .o = o,
 			    .journal = journal_new(),
 			    .core = core_new(&core_config_default) };
-	if (access(db, F_OK) < 0)
+	if (mo_access(db, F_OK) < 0)
 		return mo_error_set(err, -errno, "%s: %s: there is no state of a controller here",
 				    db, strerror(errno));
 	int r = owner_become(o->state_dir, err);
@@ -480,7 +479,7 @@ static int put_back(struct room *m, struct mo_error *err)
 	_cleanup_(mo_freep) char *message = mo_printf("put back into the state: %s", path);
 	tell_event(m->core, EVENT_STORE_PUT_BACK, job, message);
 	r = put_snapshot(m, err);
-	if (r >= 0 && rename(path, done) < 0)
+	if (r >= 0 && mo_rename(path, done) < 0)
 		printf("%s: it is in the state again, but could not be renamed: %s\n", path,
 		       strerror(errno));
 	else if (r >= 0)

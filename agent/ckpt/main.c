@@ -115,6 +115,8 @@ static int scan(const struct command *order, const struct mo_identity_rule *rule
 		return r;
 	ret->job = order->job;
 	ret->attempt = order->attempt;
+	ret->order = order->order;
+	ret->id = order->id;
 	if (order->only != MO_NONE) {
 		be_modest();
 		ret->writable = true; /* the job writes there */

@@ -8,6 +8,8 @@ const char *const step_state_names[_STEP_STATE_N] = { "spooled",  "starting", "r
 const char *const command_kind_names[_COMMAND_KIND_N] = { "launch", "stop",  "kill", "forget",
 							  "scan",   "query", "check" };
 
+const char *const scan_order_names[_ORDER_N] = { "scan", "verify", "prune", "last_scan" };
+
 static const struct mo_field rank_progress_fields[] = {
 	MO_F(rank_progress, rank, MO_INT, .most = MO_RANKS_MAX),
 	MO_F(rank_progress, iteration, MO_INT, .most = MO_FIT_ITERATION),
@@ -55,6 +57,7 @@ static const struct mo_field agent_welcome_fields[] = {
 	MO_F_VEC(agent_welcome, steps, &step_ack_desc, .max = MO_STEPS_PER_NODE_MAX),
 	MO_F_SUB(agent_welcome, info, MO_OPT, &nodeinfo_desc, .omit = true),
 	MO_F(agent_welcome, token, MO_STR, .omit = true, .max = 32),
+	MO_F(agent_welcome, orders, MO_BOOL, .omit = true),
 };
 const struct mo_desc agent_welcome_desc = MO_DESC(agent_welcome, agent_welcome_fields);
 
@@ -84,6 +87,8 @@ const struct mo_desc unread_state_desc = MO_DESC(unread_state, unread_state_fiel
 static const struct mo_field scan_result_fields[] = {
 	MO_F(scan_result, job, MO_INT),
 	MO_F(scan_result, attempt, MO_INT),
+	MO_F_ENUM(scan_result, order, scan_order_names, .omit = true),
+	MO_F(scan_result, id, MO_INT, .omit = true),
 	MO_F(scan_result, error, MO_STR, .most = MO_TEXT_MAX),
 	MO_F(scan_result, writable, MO_BOOL),
 	MO_F(scan_result, real, MO_STR, .omit = true, .most = MO_TEXT_MAX),
@@ -125,6 +130,8 @@ static const struct mo_field command_fields[] = {
 	MO_F_ENUM(command, kind, command_kind_names),
 	MO_F(command, job, MO_INT, .omit = true),
 	MO_F(command, attempt, MO_INT, .omit = true),
+	MO_F_ENUM(command, order, scan_order_names, .omit = true),
+	MO_F(command, id, MO_INT, .omit = true),
 	MO_F(command, node, MO_STR),
 	MO_F(command, boot_id, MO_STR, .omit = true),
 	MO_F_SUB(command, launch, MO_OPT, &launch_desc, .omit = true),

@@ -22,9 +22,6 @@
 #define MO_BEAT_MS 1000
 /* starts of the controller in one incarnation of its state: what is above in an epoch names it */
 #define MO_EPOCH_STARTS (1LL << 20)
-/* attempts below name orders to verify a checkpoint; other negative ones name orders of
- * checkpoint.keep */
-#define MO_VERIFY_ORDER (-(1LL << 56))
 
 /* Progress of one local rank in a beat; only those that changed since the last acknowledged
  * beat. */
@@ -85,6 +82,8 @@ struct agent_welcome {
 	size_t n_steps;
 	struct nodeinfo *info;
 	char *token;
+	/* answers may carry `order` and `id` */
+	bool orders;
 };
 
 /* Result of a checkpoint scan (one for each scan command that is due). */
@@ -119,9 +118,22 @@ struct unread_state {
 	char *where;
 };
 extern const struct mo_desc unread_state_desc;
+/* What is looked at in a checkpoint directory, and why. An order has a kind and an id, and its
+ * answer names both (orders.h: as older peers name them). */
+enum scan_order {
+	ORDER_SCAN,      /* all of it, before an attempt; id: that attempt */
+	ORDER_VERIFY,    /* one checkpoint, after its save; id: counted by the controller */
+	ORDER_PRUNE,     /* what checkpoint.keep gives up goes; id: the newest iteration of it */
+	ORDER_LAST_SCAN, /* all of it, once the job has ended; id: the attempt that would follow */
+	_ORDER_N
+};
+extern const char *const scan_order_names[_ORDER_N];
 struct scan_result {
-	int64_t job, attempt; /* attempt the scan was asked for (the next one) */
-	char *error;          /* directory unwritable, helper timed out ...; NULL = fine */
+	/* SCAN, LAST_SCAN: the attempt it was asked for (the next one); else MO_NONE */
+	int64_t job, attempt;
+	int order; /* enum scan_order */
+	int64_t id;
+	char *error; /* directory unwritable, helper timed out ...; NULL = fine */
 	bool writable;
 	/* the directory with every link in its path resolved, where that is another text; NULL */
 	char *real;
@@ -173,6 +185,9 @@ struct command {
 	 * earlier one; NULL = any */
 	char *boot_id;
 	struct launch *launch; /* LAUNCH */
+	/* SCAN: enum scan_order and its id; attempt as in scan_result */
+	int order;
+	int64_t id;
 	/* STOP: planned stop: signal the main pids, SIGKILL after grace */
 	int64_t signal, grace_us;
 	/* SCAN: the directory that the recipe named, where the engine's own lies below it: what
@@ -185,8 +200,7 @@ struct command {
 	int64_t world; /* SCAN */
 	/* SCAN: the submitter may run ranks as root; the agent must allow it too */
 	bool allow_root;
-	/* SCAN: iteration (and path, when known) of what is removed first (checkpoint.keep);
-	 * attempt is then negative: it names the order */
+	/* SCAN: iteration (and path, when known) of what is removed first (checkpoint.keep) */
 	struct found_checkpoint *prune;
 	size_t n_prune;
 	/* CHECK: job, attempt: run the on-failure checks; due until node_health.checked names it */
@@ -194,8 +208,7 @@ struct command {
 	 * else */
 	struct found_checkpoint *known;
 	size_t n_known;
-	/* SCAN: verify this iteration alone, after its save; attempt is then an order number
-	 * below MO_VERIFY_ORDER; MO_NONE = look at all */
+	/* SCAN: verify this iteration alone, after its save; MO_NONE = look at all */
 	int64_t only;
 	/* with only: where it was announced, NULL = by its name */
 	char *path;

@@ -12,7 +12,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
@@ -248,15 +247,13 @@ void store_remove_strays(struct store *s)
 {
 	_cleanup_(mo_freep) char *keep =
 		s->inside || !s->folded ? NULL : snapshot_path(s, s->folded, "");
-	DIR *d = opendir(s->dir);
+	_cleanup_(mo_dir_freep) struct mo_dir *d = mo_dir_open(AT_FDCWD, s->dir, 0);
 
-	for (const struct dirent *e; d && (e = readdir(d));) {
-		_cleanup_(mo_freep) char *path = mo_path(s->dir, "%s", e->d_name);
-		if (is_snapshot(e->d_name) && !mo_streq(path, keep))
-			unlink(path);
+	for (const char *name; (name = mo_dir_next(d));) {
+		_cleanup_(mo_freep) char *path = mo_path(s->dir, "%s", name);
+		if (is_snapshot(name) && !mo_streq(path, keep))
+			mo_remove_at(AT_FDCWD, path, 0);
 	}
-	if (d)
-		closedir(d);
 }
 
 static int open_database(struct store *s, struct mo_error *err)
@@ -307,15 +304,16 @@ static void lengthen_log(const struct store *s)
 {
 	static const char zeros[64 << 10];
 	_cleanup_(mo_freep) char *path = mo_path(s->dir, "moe.db-wal");
-	_cleanup_(mo_closep) int fd = open(path, O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC);
+	_cleanup_(mo_closep) int fd =
+		mo_open_at(AT_FDCWD, path, O_WRONLY | O_APPEND | O_NOFOLLOW, 0);
 	struct stat st;
 
-	if (fd < 0 || fstat(fd, &st) < 0)
+	if (fd < 0 || mo_stat_fd(fd, &st) < 0)
 		return;
 	for (int64_t at = st.st_size; at < WAL_BYTES; at += (int64_t)sizeof(zeros))
 		if (mo_write_all(fd, zeros, sizeof(zeros)) < 0)
 			return;
-	(void)fsync(fd);
+	(void)mo_sync(fd, false);
 }
 
 int store_open(const char *dir, struct store **ret, struct mo_error *err)
@@ -536,9 +534,10 @@ static int write_synced(int fd, const char *text, size_t n)
 	for (size_t at = 0; r >= 0 && at < n; at += WRITE_BYTES) {
 		int64_t began = mo_clock_boot_us();
 		r = mo_write_all(fd, text + at, MO_MIN(n - at, WRITE_BYTES));
-		if (r >= 0 && fdatasync(fd) < 0)
+		if (r >= 0 && mo_sync(fd, true) < 0)
 			r = -errno;
-		poll(NULL, 0, (int)MO_MIN(WRITE_REST * (mo_clock_boot_us() - began) / 1000, 1000));
+		mo_clock_rest_ms(
+			(int)MO_MIN(WRITE_REST * (mo_clock_boot_us() - began) / 1000, 1000));
 	}
 	return r;
 }
@@ -548,26 +547,28 @@ int store_write_snapshot(const struct store *s, int64_t seq, const char *text, s
 	_cleanup_(mo_freep) char *path = snapshot_path(s, seq, "");
 	_cleanup_(mo_freep) char *new = snapshot_path(s, seq, NEW_SUFFIX);
 	struct head head = { .magic = SNAPSHOT_MAGIC, .seq = seq, .n = (int64_t)n };
-	_cleanup_(mo_closep) int dir = open(s->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), fd = -1;
+	_cleanup_(mo_closep) int dir = mo_open_at(AT_FDCWD, s->dir, O_RDONLY | O_DIRECTORY, 0),
+				 fd = -1;
 	struct statvfs v;
 
 	if (n > SNAPSHOT_MAX - sizeof(head))
 		return -EFBIG;
-	if (dir < 0 || fstatvfs(dir, &v) < 0)
+	if (dir < 0 || mo_space(s->dir, &v) < 0)
 		return -errno;
 	if ((int64_t)v.f_bavail * (int64_t)v.f_frsize < BALLAST_FREE_MIN + (int64_t)n)
 		return -ENOSPC;
-	fd = open(new, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	fd = mo_open_at(AT_FDCWD, new, O_WRONLY | O_CREAT | O_TRUNC, 0600);
 	if (fd < 0)
 		return -errno;
 	head.sum = checksum(text, n);
 	int r = mo_write_all(fd, &head, sizeof(head));
 	if (r >= 0)
 		r = write_synced(fd, text, n);
-	if (r >= 0 && (fsync(fd) < 0 || rename(new, path) < 0 || fsync(dir) < 0))
+	if (r >= 0 &&
+	    (mo_sync(fd, false) < 0 || mo_rename(new, path) < 0 || mo_sync(dir, false) < 0))
 		r = -errno;
 	if (r < 0)
-		unlink(new);
+		mo_remove_at(AT_FDCWD, new, 0);
 	return r;
 }
 
@@ -576,11 +577,11 @@ int store_adopt_snapshot(struct store *s, int64_t seq, int64_t *ret_bytes, struc
 	_cleanup_(mo_freep) char *path = snapshot_path(s, seq, "");
 	_cleanup_(mo_freep) char *old = snapshot_path(s, s->folded, "");
 	_cleanup_(statement_done) sqlite3_stmt *put = NULL;
-	_cleanup_(mo_closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
+	_cleanup_(mo_closep) int fd = mo_open_at(AT_FDCWD, path, O_RDONLY, 0);
 	struct head head = { 0 };
 	struct stat st;
 
-	if (fd < 0 || read(fd, &head, sizeof(head)) != sizeof(head) || fstat(fd, &st) < 0)
+	if (fd < 0 || mo_read(fd, &head, sizeof(head)) != sizeof(head) || mo_stat_fd(fd, &st) < 0)
 		return mo_error_set(err, STORE_NO_SNAPSHOT, "%s: it cannot be read: %s", path,
 				    fd < 0 ? strerror(errno) : "it is cut");
 	if (memcmp(head.magic, SNAPSHOT_MAGIC, sizeof(head.magic)) != 0 || head.seq != seq ||
@@ -604,7 +605,7 @@ int store_adopt_snapshot(struct store *s, int64_t seq, int64_t *ret_bytes, struc
 	if (rc != SQLITE_OK)
 		return abandon(s, rc, err, "storing a snapshot");
 	if (seq != s->folded)
-		unlink(old);
+		mo_remove_at(AT_FDCWD, old, 0);
 	s->inside = false;
 	s->folded = seq;
 	*ret_bytes = head.n;
@@ -626,14 +627,14 @@ bool store_has_ballast(const struct store *s)
 	_cleanup_(mo_freep) char *path = mo_path(s->dir, "ballast");
 	struct stat st;
 
-	return stat(path, &st) == 0 && st.st_size >= BALLAST_BYTES;
+	return mo_stat(path, &st) == 0 && st.st_size >= BALLAST_BYTES;
 }
 
 bool store_release_ballast(struct store *s)
 {
 	_cleanup_(mo_freep) char *path = mo_path(s->dir, "ballast");
 
-	return unlink(path) == 0;
+	return mo_remove_at(AT_FDCWD, path, 0) == 0;
 }
 
 int store_make_ballast(struct store *s)
@@ -644,16 +645,16 @@ int store_make_ballast(struct store *s)
 
 	if (store_has_ballast(s))
 		return 0;
-	if (statvfs(s->dir, &v) < 0)
+	if (mo_space(s->dir, &v) < 0)
 		return -errno;
 	if ((int64_t)v.f_bavail * (int64_t)v.f_frsize < BALLAST_FREE_MIN)
 		return -ENOSPC;
-	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	fd = mo_open_at(AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
 	if (fd < 0)
 		return -errno;
-	int e = posix_fallocate(fd, 0, BALLAST_BYTES);
+	int e = -mo_allocate(fd, BALLAST_BYTES);
 	if (e != 0) {
-		unlink(path);
+		mo_remove_at(AT_FDCWD, path, 0);
 		return -e;
 	}
 	return 0;

@@ -115,6 +115,15 @@ class Moed:
         return self.ask("POST", "/v1/jobs", RECIPE, **kw)
 
 
+def checksum(text):
+    """As the store has it beside each text."""
+    h = 0xcbf29ce484222325 ^ len(text)
+    for i in range(0, len(text), 8):
+        h = (h ^ int.from_bytes(text[i:i + 8], "little")) * 0x9e3779b97f4a7c15 % 2**64
+        h ^= h >> 32
+    return h - 2**64 if h >= 2**63 else h
+
+
 class Stream(threading.Thread):
     """Follows an event stream; `events` grows, `ended` is set at its end."""
 

@@ -288,6 +288,8 @@ static void fill_scan(struct world *w, struct bytes *b, const char *node, struct
 		if (reply.commands[i].kind == CMD_SCAN) {
 			scan->job = reply.commands[i].job;
 			scan->attempt = reply.commands[i].attempt;
+			scan->order = reply.commands[i].order;
+			scan->id = reply.commands[i].id;
 			if (take(b, 4))
 				mo_str_set(&scan->error, NULL);
 			for (size_t k = 0; k < scan->n_items && reply.commands[i].only != MO_NONE && take(b, 4); k++)

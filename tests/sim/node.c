@@ -292,6 +292,8 @@ static void scan(struct sim *s, int node, const struct steps_effect *x)
 	mo_desc_init(&scan_result_desc, &result);
 	result.job = x->job;
 	result.attempt = x->attempt;
+	result.order = x->command->order;
+	result.id = x->command->id;
 	result.writable = true;
 	if (sim_fault(s, F_SCAN_FAILS, 0.05))
 		result.error = mo_strdup("the helper timed out");

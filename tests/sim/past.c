@@ -13,7 +13,7 @@ struct backup {
 	int64_t at;
 	bool used;
 	struct state state;
-	struct { int64_t id, from; bool from_asked; } jobs[JOBS_MAX];
+	struct { int64_t id, from, started; bool from_asked; } jobs[JOBS_MAX];
 };
 
 void past_backup(struct sim *s)
@@ -26,6 +26,7 @@ void past_backup(struct sim *s)
 	for (int i = 0; i < JOBS_MAX; i++) {
 		b->jobs[i].id = s->jobs[i].id;
 		b->jobs[i].from = s->jobs[i].from;
+		b->jobs[i].started = s->jobs[i].started;
 		b->jobs[i].from_asked = s->jobs[i].from_asked;
 	}
 	slot = MO_GROW(s->backups, s->n_backups);
@@ -181,6 +182,7 @@ void past_restore(struct sim *s)
 		if (t) {
 			t->from_asked = b->jobs[i].from_asked;
 			t->from = b->jobs[i].from;
+			t->started = b->jobs[i].started;
 		}
 	}
 	for (int i = 0; i < JOBS_MAX; i++)

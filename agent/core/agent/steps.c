@@ -318,7 +318,8 @@ static void on_sync_taken(struct steps *s, const struct sync_reply *r)
 		for (size_t k = 0; k < r->n_commands; k++)
 			due |= r->commands[k].kind == CMD_SCAN &&
 			       r->commands[k].job == s->scans[i].job &&
-			       r->commands[k].attempt == s->scans[i].attempt;
+			       r->commands[k].order == s->scans[i].order &&
+			       r->commands[k].id == s->scans[i].id;
 		s->scans[i].wanted = due;
 		if (!due && s->scans[i].done)
 			steps_drop_scan(s, i);

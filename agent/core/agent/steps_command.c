@@ -112,17 +112,18 @@ static void on_forget(struct steps *s, const struct command *c, struct steps_out
 
 static void on_scan(struct steps *s, const struct command *c, struct steps_out *out)
 {
-	if (c->epoch < s->epoch || !c->dir)
+	if (c->epoch < s->epoch || !c->dir || c->order < 0)
 		return;
 	for (size_t i = 0; i < s->n_scans; i++)
-		if (s->scans[i].job == c->job && s->scans[i].attempt == c->attempt) {
+		if (s->scans[i].job == c->job && s->scans[i].order == c->order &&
+		    s->scans[i].id == c->id) {
 			s->scans[i].wanted = true;
 			return;
 		}
 	if (s->n_scans >= SCANS_MAX)
 		return;
 	struct scan *scan = MO_GROW(s->scans, s->n_scans);
-	*scan = (struct scan){ .job = c->job, .attempt = c->attempt, .wanted = true };
+	*scan = (struct scan){ .job = c->job, .order = c->order, .id = c->id, .wanted = true };
 	mo_desc_init(&scan_result_desc, &scan->result);
 	steps_effect(out, AX_SCAN, c->job, c->attempt)->command = mo_desc_dup(&command_desc, c);
 }
@@ -140,7 +141,8 @@ void steps_scanned(struct steps *s, const struct scan_result *result, int64_t no
 {
 	for (size_t i = 0; i < s->n_scans; i++) {
 		struct scan *scan = &s->scans[i];
-		if (scan->job != result->job || scan->attempt != result->attempt || scan->done)
+		if (scan->job != result->job || scan->order != result->order ||
+		    scan->id != result->id || scan->done)
 			continue;
 		if (!scan->wanted) {
 			steps_drop_scan(s, i);

@@ -17,7 +17,9 @@ struct highest {
 };
 /* told: once in news; syncs carry it until it is acknowledged */
 struct scan {
-	int64_t job, attempt;
+	int64_t job;
+	int order; /* enum scan_order */
+	int64_t id;
 	bool wanted, done, told;
 	struct scan_result result;
 };

@@ -88,11 +88,14 @@ static void add_step(const struct core *c, const struct job *j, const struct ste
 	}
 }
 
-static struct command *add_scan(const struct core *c, const struct job *j, int64_t attempt,
+static struct command *add_scan(const struct core *c, const struct job *j, int order, int64_t id,
 				const char *node, struct sync_reply *ret)
 {
-	struct command *k = add(c, ret, CMD_SCAN, j->id, attempt, node);
+	bool all = order == ORDER_SCAN || order == ORDER_LAST_SCAN;
+	struct command *k = add(c, ret, CMD_SCAN, j->id, all ? id : MO_NONE, node);
 
+	k->order = order;
+	k->id = id;
 	k->dir = mo_strdup(j->spec.recipe.checkpoint.dir);
 	k->named = checkpoint_named(j);
 	k->layout = mo_desc_dup(&ckpt_layout_desc, &j->spec.engine.layout);
@@ -126,13 +129,15 @@ static void add_verify(const struct core *c, const struct job *j, const char *no
 {
 	for (int64_t part = verify_next(&c->state, j, node, 0); part >= 0;
 	     part = verify_next(&c->state, j, node, part + 1))
-		verify_command(j, part, add_scan(c, j, verify_order(j, part), node, ret));
+		verify_command(j, part,
+			       add_scan(c, j, ORDER_VERIFY, verify_id(j, part), node, ret));
 }
 
-/* checkpoint.keep: the node of rank 0 removes. */
-static int64_t prune_order(const struct job *j, const char *node)
+/* checkpoint.keep: the node of rank 0 removes. Id of its order, MO_NONE = none. */
+static int64_t prune_id(const struct job *j, const char *node)
 {
-	return j->n_places > 0 && mo_streq(j->places[0].node, node) ? checkpoint_prune_order(j) : 0;
+	return j->n_places > 0 && mo_streq(j->places[0].node, node) ? checkpoint_prune_id(j)
+								    : MO_NONE;
 }
 
 static void add_removals(const struct job *j, struct command *k)
@@ -146,36 +151,45 @@ static void add_removals(const struct job *j, struct command *k)
 		}
 }
 
-bool scan_asked(const struct core *c, const struct job *j, const char *node, int64_t attempt)
+static bool verify_asked(const struct core *c, const struct job *j, const char *node, int64_t id)
+{
+	for (int64_t part = verify_next(&c->state, j, node, 0); part >= 0;
+	     part = verify_next(&c->state, j, node, part + 1))
+		if (verify_id(j, part) == id)
+			return true;
+	return false;
+}
+
+bool scan_asked(const struct core *c, const struct job *j, const char *node,
+		const struct scan_result *scan)
 {
 	const struct live *l = live_of(c, node);
 
-	if (attempt < MO_VERIFY_ORDER) {
-		for (int64_t part = verify_next(&c->state, j, node, 0); part >= 0;
-		     part = verify_next(&c->state, j, node, part + 1))
-			if (verify_order(j, part) == attempt)
-				return true;
+	if (scan->id == MO_NONE)
 		return false;
+	switch (scan->order) {
+	case ORDER_SCAN: return l && ids_has(l->scans, l->n_scans, j->id);
+	case ORDER_VERIFY: return verify_asked(c, j, node, scan->id);
+	case ORDER_PRUNE: return prune_id(j, node) == scan->id;
+	case ORDER_LAST_SCAN: return mo_streq(checkpoint_end_node(j), node);
+	default: return false;
 	}
-	if (attempt < 0 || j->end_scan) /* by the node of rank 0 */
-		return j->n_ranks > 0 && mo_streq(j->ranks[0].node, node);
-	return l && ids_has(l->scans, l->n_scans, j->id);
 }
 
 static void add_prune(const struct core *c, const struct job *j, const char *node,
 		      struct sync_reply *ret)
 {
-	int64_t order = prune_order(j, node);
+	int64_t id = prune_id(j, node);
 
-	if (order != 0)
-		add_removals(j, add_scan(c, j, order, node, ret));
+	if (id != MO_NONE)
+		add_removals(j, add_scan(c, j, ORDER_PRUNE, id, node, ret));
 }
 
 /* The last look at an ended job's directory; what was to be removed goes with it. */
 static void add_end_scan(const struct core *c, const struct job *j, const char *node,
 			 struct sync_reply *ret)
 {
-	struct command *k = add_scan(c, j, job_next_attempt(j), node, ret);
+	struct command *k = add_scan(c, j, ORDER_LAST_SCAN, job_next_attempt(j), node, ret);
 
 	add_known(j, k);
 	add_removals(j, k);
@@ -185,7 +199,7 @@ static void add_end_scan(const struct core *c, const struct job *j, const char *
 static void add_scan_before(const struct core *c, const struct job *j, const char *node,
 			    struct sync_reply *ret)
 {
-	struct command *k = add_scan(c, j, job_next_attempt(j), node, ret);
+	struct command *k = add_scan(c, j, ORDER_SCAN, job_next_attempt(j), node, ret);
 
 	add_known(j, k);
 	k->restore = j->spec.engine.layout.unnumbered && j->restart_from == MO_NONE &&
@@ -193,15 +207,25 @@ static void add_scan_before(const struct core *c, const struct job *j, const cha
 }
 
 /* FNV-1a over what is due. 0 = nothing. */
-static uint64_t mix(uint64_t hash, int64_t kind, int64_t job, int64_t attempt)
+static uint64_t mix_order(uint64_t hash, int64_t kind, int64_t order, int64_t job, int64_t id)
 {
-	const int64_t words[] = { kind, job, attempt };
+	const int64_t words[] = { kind, order, job, id };
 
 	if (hash == 0)
 		hash = 14695981039346656037u;
 	for (size_t i = 0; i < ELEMENTSOF(words); i++)
 		hash = (hash ^ (uint64_t)words[i]) * 1099511628211u;
 	return hash ? hash : 1;
+}
+
+static uint64_t mix(uint64_t hash, int64_t kind, int64_t job, int64_t attempt)
+{
+	return mix_order(hash, kind, MO_NONE, job, attempt);
+}
+
+static uint64_t mix_scan(uint64_t hash, int order, int64_t job, int64_t id)
+{
+	return mix_order(hash, CMD_SCAN, order, job, id);
 }
 
 /* The completed job whose checkpoints this node shall look at; NULL = none, or another node. */
@@ -237,16 +261,16 @@ static uint64_t due(const struct core *c, const char *node, const struct live *l
 			if (kind >= 0)
 				hash = mix(hash, kind, j->id, st->attempt);
 		}
-		if (j && prune_order(j, node))
-			hash = mix(hash, CMD_SCAN, j->id, prune_order(j, node));
+		if (j && prune_id(j, node) != MO_NONE)
+			hash = mix_scan(hash, ORDER_PRUNE, j->id, prune_id(j, node));
 		for (int64_t part = j ? verify_next(&c->state, j, node, 0) : -1; part >= 0;
 		     part = verify_next(&c->state, j, node, part + 1))
-			hash = mix(hash, CMD_SCAN, j->id, verify_order(j, part));
+			hash = mix_scan(hash, ORDER_VERIFY, j->id, verify_id(j, part));
 	}
 	for (size_t i = 0; i < l->n_scans; i++) {
 		const struct job *j = job_find(&c->state, l->scans[i]);
 
-		hash = j ? mix(hash, CMD_SCAN, j->id, job_next_attempt(j)) : hash;
+		hash = j ? mix_scan(hash, ORDER_SCAN, j->id, job_next_attempt(j)) : hash;
 	}
 	for (size_t i = 0; i < l->n_checks; i++) {
 		const struct job *j = job_find(&c->state, l->checks[i]);
@@ -256,7 +280,7 @@ static uint64_t due(const struct core *c, const char *node, const struct live *l
 	}
 	for (size_t i = 0; i < c->n_ending; i++)
 		if (ends_here(c, i, node))
-			hash = mix(hash, CMD_SCAN, c->ending[i], MO_NONE);
+			hash = mix_scan(hash, ORDER_LAST_SCAN, c->ending[i], MO_NONE);
 	for (size_t i = 0; i < l->n_strays; i++) {
 		int kind = stray_command(c, node, &l->strays[i]);
 

@@ -9,8 +9,9 @@ struct turn;
 int command_for(const struct core *c, const struct job *j, const struct step *s);
 /* At the end of a turn. */
 void commands_wake(struct turn *t);
-/* From this node, and no other: a node speaks for itself. */
-bool scan_asked(const struct core *c, const struct job *j, const char *node, int64_t attempt);
+/* This answer is awaited from this node, and no other: a node speaks for itself. */
+bool scan_asked(const struct core *c, const struct job *j, const char *node,
+		const struct scan_result *scan);
 
 /* What a sync of this node is answered with now: acknowledgements of the node's steps and all due
  * commands. Empty commands = hold until the beat. */

@@ -427,11 +427,12 @@ static void strange(struct turn *t, const char *name, struct record *r)
 }
 
 /* Was it stored once, or may it have been, after the backup that this state comes from? Then it
- * may be forgotten when it is gone. */
+ * may be forgotten when it is gone. A job that is final takes no attempt again: one above its
+ * last is of a controller whose state was put away for this one. */
 static bool is_ours(const struct core *c, const struct job *j, const struct step_report *rep)
 {
 	return !job_is_out(&c->state, rep->job) && rep->job > 0 && rep->job < c->state.next_job &&
-	       (!j || rep->attempt < job_next_attempt(j));
+	       (!j || job_state_final(j->state) || rep->attempt < job_next_attempt(j));
 }
 
 /* Steps we do not have. One that lives keeps its node from work. fresh: as in fleet_reports(). */
@@ -521,17 +522,14 @@ static void scan_events(struct turn *t, int64_t id, const struct checkpoint *bef
 	}
 }
 
-static void pruned(struct turn *t, const struct job *j, const struct scan_result *scan)
+static void scan_record(struct turn *t, const struct scan_result *scan)
 {
 	struct record r;
 
-	if (scan->error || scan->attempt != checkpoint_prune_order(j))
-		return;
 	record_init(&r, REC_SCAN);
 	r.job = scan->job;
 	r.attempt = scan->attempt;
 	r.scan = mo_desc_dup(&scan_result_desc, scan);
-	r.flag = true;
 	turn_emit(t, &r);
 }
 
@@ -539,25 +537,23 @@ static void pruned(struct turn *t, const struct job *j, const struct scan_result
 static void record_scan(struct turn *t, const struct job *j, const struct scan_result *scan)
 {
 	struct job before;
-	struct record r;
 
 	mo_desc_init(&job_desc, &before);
 	for (size_t i = 0; i < j->n_checkpoints; i++)
 		mo_desc_copy(&checkpoint_desc, MO_ADD(&before, checkpoints, &checkpoint_desc),
 			     &j->checkpoints[i]);
-	record_init(&r, REC_SCAN);
-	r.job = scan->job;
-	r.attempt = scan->attempt;
-	r.scan = mo_desc_dup(&scan_result_desc, scan);
-	turn_emit(t, &r);
+	scan_record(t, scan);
 	scan_events(t, scan->job, before.checkpoints, before.n_checkpoints);
 	mo_desc_done(&job_desc, &before);
 }
 
-/* One record for each part: what is left to do follows from the state. */
-static void verified(struct turn *t, const struct job *j, const struct scan_result *scan)
+/* All of the directory was looked at. */
+static void scanned(struct turn *t, const struct job *j, const struct scan_result *scan)
 {
-	if (verify_awaits(j, scan))
+	if (scan->id != job_next_attempt(j) || scan->n_items > MO_CHECKPOINTS_MAX)
+		return;
+	if (j->end_scan ||
+	    (!job_state_final(j->state) && j->n_places == 0 && !scan_fresh(j, t->now)))
 		record_scan(t, j, scan);
 }
 
@@ -565,19 +561,17 @@ void fleet_scanned(struct turn *t, const char *node, const struct scan_result *s
 {
 	const struct job *j = job_find(&t->core->state, scan->job);
 
-	if (!j || !scan_asked(t->core, j, node, scan->attempt))
+	if (!j || !scan_asked(t->core, j, node, scan))
 		return;
-	if (scan->attempt < MO_VERIFY_ORDER) {
-		verified(t, j, scan);
-		return;
+	switch (scan->order) {
+	case ORDER_VERIFY:
+		/* one record for each part: what is left to do follows from the state */
+		record_scan(t, j, scan);
+		break;
+	case ORDER_PRUNE:
+		if (!scan->error)
+			scan_record(t, scan);
+		break;
+	default: scanned(t, j, scan);
 	}
-	if (scan->attempt < 0 && !job_state_final(j->state)) {
-		pruned(t, j, scan);
-		return;
-	}
-	if (scan->attempt != job_next_attempt(j) || scan->n_items > MO_CHECKPOINTS_MAX)
-		return;
-	if (!j->end_scan && (job_state_final(j->state) || j->n_places > 0 || scan_fresh(j, t->now)))
-		return;
-	record_scan(t, j, scan);
 }

@@ -74,14 +74,13 @@ void checkpoint_removed(struct checkpoint *c)
 		mo_str_set(&c->reason, removed);
 }
 
-/* Names the order to remove them: another number whenever one was added, so that an agent never
- * takes an old result for an answer. 0 = nothing to remove. */
-int64_t checkpoint_prune_order(const struct job *j)
+/* Another one whenever one was added, so that an agent never takes an old result for an answer. */
+int64_t checkpoint_prune_id(const struct job *j)
 {
 	for (size_t i = j->n_checkpoints; i > 0 && j->n_places > 0; i--)
 		if (checkpoint_removing(&j->checkpoints[i - 1]))
-			return -1 - j->checkpoints[i - 1].iteration;
-	return 0;
+			return j->checkpoints[i - 1].iteration;
+	return MO_NONE;
 }
 
 /* The answer to that order. Nothing else is judged by it: the job is writing. */

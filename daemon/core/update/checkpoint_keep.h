@@ -9,7 +9,8 @@ bool checkpoint_removing(const struct checkpoint *c);
 bool checkpoint_any_removing(const struct job *j);
 /* r: the scan at the end, NULL = there is none */
 void checkpoint_removal_over(struct job *j, const struct scan_result *r);
-int64_t checkpoint_prune_order(const struct job *j);
+/* id of the order to remove what is to go; MO_NONE = nothing is */
+int64_t checkpoint_prune_id(const struct job *j);
 void checkpoint_pruned(struct job *j, const struct scan_result *r);
 /* a look did not see it: if it was to go, it is gone */
 void checkpoint_removed(struct checkpoint *c);

@@ -234,11 +234,11 @@ static int on_scan(struct core *c, const struct record *r)
 
 	if (!j || !r->scan)
 		return -EINVAL;
-	if (r->flag) {
+	if (r->scan->order == ORDER_PRUNE) {
 		checkpoint_pruned(j, r->scan);
 		return 0;
 	}
-	if (r->attempt < MO_VERIFY_ORDER) {
+	if (r->scan->order == ORDER_VERIFY) {
 		verify_result(j, r->scan, r->time);
 		return 0;
 	}

@@ -16,12 +16,12 @@
 
 /* bounds what one save costs the storage: parts x the agents' verify_bandwidth */
 #define PARTS_MAX 16
-/* order numbers of one verification: its parts and the one that joins them */
+/* ids of one verification: its parts and the one that joins them */
 #define ORDERS 32
 
-static int64_t order_number(const struct job *j, int64_t part)
+int64_t verify_id(const struct job *j, int64_t part)
 {
-	return MO_VERIFY_ORDER - 1 - (j->verify_serial * ORDERS + part);
+	return j->verify_serial * ORDERS + part;
 }
 
 /* It was announced by this attempt, and nobody tried yet. */
@@ -102,11 +102,6 @@ int64_t verify_next(const struct state *s, const struct job *j, const char *node
 	return -1;
 }
 
-int64_t verify_order(const struct job *j, int64_t part)
-{
-	return order_number(j, part);
-}
-
 void verify_command(const struct job *j, int64_t part, struct command *ret)
 {
 	const struct checkpoint *c = checkpoint_find(j, j->verify);
@@ -127,7 +122,7 @@ void verify_command(const struct job *j, int64_t part, struct command *ret)
 bool verify_awaits(const struct job *j, const struct scan_result *r)
 {
 	for (int64_t part = 0; j->verify != MO_NONE && part <= j->verify_parts; part++)
-		if (r->attempt == order_number(j, part) && open_part(j, part))
+		if (r->order == ORDER_VERIFY && r->id == verify_id(j, part) && open_part(j, part))
 			return true;
 	return false;
 }
@@ -172,7 +167,7 @@ void verify_result(struct job *j, const struct scan_result *r, int64_t time)
 		verify_begin(j);
 		return;
 	}
-	while (r->attempt != order_number(j, part))
+	while (r->id != verify_id(j, part))
 		part++;
 	if (c && c->state == CKPT_COMPLETE && !r->error && f && f->complete &&
 	    part < j->verify_parts && j->verify_parts > 1) {

@@ -94,8 +94,11 @@ void reply_full(struct bed *b, bool sync, int64_t epoch, int64_t took, const str
 		c->grace_us = 1000;
 		if (c->kind == CMD_LAUNCH)
 			c->launch = mo_desc_dup(&launch_desc, &l);
-		if (c->kind == CMD_SCAN)
+		if (c->kind == CMD_SCAN) {
 			c->dir = mo_strdup("/c");
+			c->order = ORDER_SCAN;
+			c->id = c->attempt;
+		}
 	}
 	for (size_t i = 0; i < n_acks; i++) {
 		struct step_ack *a = MO_ADD(&r, acks, &step_ack_desc);

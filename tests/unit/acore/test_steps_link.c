@@ -133,7 +133,8 @@ static void test_scan(void **state) {
 	up(b);
 	mo_desc_init(&scan_result_desc, &r);
 	r.job = 7;
-	r.attempt = 2;
+	r.attempt = r.id = 2;
+	r.order = ORDER_SCAN;
 	orders(b, CMD_SCAN, 7, 2);
 	orders(b, CMD_SCAN, 7, 2);
 	assert_string_equal(said(b), "scan:7.2 sync sync");
@@ -376,7 +377,8 @@ static void test_scans_fit_a_message(void **state) {
 
 		mo_desc_init(&scan_result_desc, &r);
 		r.job = job;
-		r.attempt = 1;
+		r.attempt = r.id = 1;
+		r.order = ORDER_SCAN;
 		for (int i = 0; i < MO_CHECKPOINTS_MAX; i++) {
 			struct found_checkpoint *f = MO_ADD(&r, items, &found_checkpoint_desc);
 			f->iteration = i;

@@ -168,10 +168,66 @@ static void a_completed_job_verifies_its_last(void **state)
 	assert_int_equal(world_count(&o->w, 0, CMD_SCAN), scans);   /* once */
 }
 
+static bool obeyed(const struct saver *o, int order)
+{
+	const struct toy *t = &o->w.toys[0];
+
+	for (size_t i = 0; i < t->n_log; i++)
+		if (t->log[i].kind == CMD_SCAN && t->log[i].order == order)
+			return true;
+	return false;
+}
+
+/* A scan, three verifications, a removal and the last scan. */
+static void looked_at_in_each_way(struct saver *o)
+{
+	saver_run(o, 2);
+	assert_int_equal(saver_job(o)->attempt, 1);
+	saver_save(o, 10);
+	saver_save(o, 20);
+	assert_int_equal(saver_state(o, 20), CKPT_VERIFIED);
+	saver_save(o, 30);
+	saver_run(o, 3);
+	assert_int_equal(saver_state(o, 10), CKPT_DELETED);
+	assert_false(checkpoint_removing(checkpoint_find(saver_job(o), 10)));
+	o->w.verify = false;
+	saver_save(o, 40);
+	o->w.verify = true;
+	world_exit(&o->w, 0, o->id, 0, 0, 0);
+	world_exit(&o->w, 0, o->id, 1, 0, 0);
+	saver_run(o, 3);
+	assert_int_equal(saver_job(o)->state, JOB_COMPLETED);
+	assert_int_equal(saver_state(o, 40), CKPT_VERIFIED);
+	assert_false(saver_job(o)->end_scan);
+}
+
+static void each_look_is_an_order_of_its_own(void **state)
+{
+	struct saver *o = *state;
+
+	saver_again(o, -1, 2);
+	looked_at_in_each_way(o);
+	for (int order = 0; order < _ORDER_N; order++)
+		assert_true(obeyed(o, order));
+}
+
+static void agents_of_before_know_orders_by_number(void **state)
+{
+	struct saver *o = *state;
+
+	saver_again(o, -1, 2);
+	o->w.old_agents = true;
+	looked_at_in_each_way(o);
+	for (int order = 0; order < _ORDER_N; order++)
+		assert_false(obeyed(o, order));
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, saver_setup, saver_teardown)
 	const struct CMUnitTest tests[] = {
+		T(each_look_is_an_order_of_its_own),
+		T(agents_of_before_know_orders_by_number),
 		T(keep_leaves_the_chosen_one),
 		T(keep_removes_what_this_job_wrote),
 		T(keep_leaves_what_lies_elsewhere),

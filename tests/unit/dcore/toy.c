@@ -144,6 +144,8 @@ static void toy_scan(struct world *w, size_t toy, const struct command *c, struc
 	mo_desc_copy(&scan_result_desc, ret, &w->scan);
 	ret->job = c->job;
 	ret->attempt = c->attempt;
+	ret->order = c->order;
+	ret->id = c->id;
 	for (size_t i = ret->n_items; i > 0; i--) {
 		struct found_checkpoint *f = &ret->items[i - 1];
 		bool known = false;

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/model/orders.h"
+
 void world_step(struct world *w, const struct core_event *e)
 {
 	struct core_event ev = *e;
@@ -45,6 +47,16 @@ void world_tick(struct world *w, int64_t us)
 	w->now = until;
 }
 
+/* What an agent of before reads of it. */
+static void forget_names(struct sync_reply *reply)
+{
+	orders_to_wire(reply);
+	for (size_t i = 0; i < reply->n_commands; i++) {
+		reply->commands[i].order = -1;
+		reply->commands[i].id = MO_NONE;
+	}
+}
+
 void world_beat(struct world *w, size_t toy)
 {
 	struct toy *t = &w->toys[toy];
@@ -59,6 +71,8 @@ void world_beat(struct world *w, size_t toy)
 		toy_sync(w, t, &sync);
 		toy_reports(t, true, &sync.steps, &sync.n_steps);
 		sync.scans = scans, sync.n_scans = n_scans;
+		if (w->old_agents)
+			answers_from_wire(&sync);
 		sync.leaving = t->leaving;
 		if (t->health && t->health->version != t->health_acked)
 			sync.health = mo_desc_dup(&node_health_desc, t->health);
@@ -72,6 +86,8 @@ void world_beat(struct world *w, size_t toy)
 		mo_desc_init(&sync_reply_desc, &reply);
 		if (w->reply_status == 0)
 			core_sync_reply(w->core, t->name, &reply);
+		if (w->old_agents)
+			forget_names(&reply);
 		toy_obey(w, t, &sync, &reply);
 		scans = sync.scans, n_scans = sync.n_scans;
 		sync.scans = NULL, sync.n_scans = 0;

@@ -36,6 +36,7 @@ struct world {
 	bool verify;                     /* orders to verify after a save are answered too */
 	int64_t n_verified;              /* how many were; by node and part: */
 	struct { size_t toy; int64_t part, parts; bool marker; } verified[64];   /* marker: no more was asked for */
+	bool old_agents;                 /* toys are of before orders had names: they know an order by its number */
 	bool no_check;                   /* toys do not make their on-failure checks */
 	int64_t n_records;
 	struct record_log { struct record *items; size_t n_items; } *log;   /* every record from here on; NULL: nobody asks */
