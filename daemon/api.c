@@ -19,6 +19,14 @@ void api_send_doc(struct http_request *r, int status, const struct mo_desc *d, c
 	api_send(r, status, &b);
 }
 
+char *api_text(const struct mo_desc *d, const void *obj)
+{
+	struct mo_buf b = { 0 };
+
+	wire_encode(d, obj, &b);
+	return mo_buf_take(&b);
+}
+
 int api_job_id(const char *text, int64_t *ret)
 {
 	if (!mo_starts_with(text, "j-"))
@@ -186,16 +194,51 @@ void list_add_numbered(struct list *l, const struct mo_desc *d, const void *obj,
 	mo_buf_printf(&l->next, "%lld", (long long)key);
 }
 
-void list_send_with(struct http_request *r, struct list *l, const char *members)
+/* The members of an object, without its braces. */
+static void members(const struct mo_desc *d, const void *obj, struct mo_buf *b)
 {
-	mo_buf_printf(&l->b, "],\"next\":%s%s", l->more ? l->next.data : "null", members);
+	_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
+
+	wire_encode(d, obj, &text);
+	mo_buf_add(b, text.data + 1, text.len - 2);
+}
+
+bool list_start_with(struct http_request *r, struct list *l, const struct mo_desc *beside,
+		     const void *obj)
+{
+	if (!list_start(r, l))
+		return false;
+	mo_buf_reset(&l->b);
+	mo_buf_str(&l->b, "{");
+	members(beside, obj, &l->b);
+	mo_buf_str(&l->b, ",\"items\":[");
+	return true;
+}
+
+static void list_close(struct list *l)
+{
+	mo_buf_printf(&l->b, "],\"next\":%s", l->more ? l->next.data : "null");
+}
+
+static void list_end(struct http_request *r, struct list *l)
+{
 	if (l->last)
 		mo_buf_printf(&l->b, ",\"earlier\":%lld", (long long)MO_MAX(l->earlier, 0));
 	mo_buf_str(&l->b, "}");
 	api_send(r, 200, &l->b);
 }
 
+void list_send_with(struct http_request *r, struct list *l, const struct mo_desc *beside,
+		    const void *obj)
+{
+	list_close(l);
+	mo_buf_str(&l->b, ",");
+	members(beside, obj, &l->b);
+	list_end(r, l);
+}
+
 void list_send(struct http_request *r, struct list *l)
 {
-	list_send_with(r, l, "");
+	list_close(l);
+	list_end(r, l);
 }

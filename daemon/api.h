@@ -12,6 +12,13 @@ struct api_route {
 	const char *summary;
 	const char *tag;
 	const char *query;
+	/* what is answered, of a list its items; NULL: no described struct */
+	const struct mo_desc *answer;
+	const struct mo_desc *beside; /* of a list: what it has beside items and next */
+	/* member of query with which it is another document, which no struct describes */
+	const char *other;
+	const char *media; /* NULL = application/json */
+	bool list;
 };
 extern const struct api_route api_routes[];
 extern const size_t n_api_routes;
@@ -19,6 +26,7 @@ extern const size_t n_api_routes;
 /* application/json */
 void api_send(struct http_request *r, int status, const struct mo_buf *body);
 void api_send_doc(struct http_request *r, int status, const struct mo_desc *d, const void *obj);
+char *api_text(const struct mo_desc *d, const void *obj); /* caller frees */
 /* The job of {id}; NULL after 404 was sent. */
 const struct job *api_job(struct manager *m, struct http_request *r);
 /* What is said (410) of a job that gave its recipe and configuration up; caller frees. */
@@ -59,13 +67,21 @@ bool list_room(struct list *l);
 void list_add(struct list *l, const struct mo_desc *d, const void *obj, const char *key);
 void list_add_numbered(struct list *l, const struct mo_desc *d, const void *obj, int64_t key);
 void list_send(struct http_request *r, struct list *l);
-/* further members of the document, e.g. ",\"n\":1" */
-void list_send_with(struct http_request *r, struct list *l, const char *members);
+/* with further members: behind the others, or (instead of list_start) in front of them */
+void list_send_with(struct http_request *r, struct list *l, const struct mo_desc *beside,
+		    const void *obj);
+bool list_start_with(struct http_request *r, struct list *l, const struct mo_desc *beside,
+		     const void *obj);
 static inline void list_done(struct list *l)
 {
 	mo_buf_done(&l->b);
 	mo_buf_done(&l->next);
 }
+
+/* Answers that belong to no view of the core. */
+extern const struct mo_desc submitted_view_desc, samples_view_desc, events_view_desc,
+	explained_view_desc, token_view_desc, revoked_view_desc, resolved_view_desc,
+	session_view_desc, signin_view_desc, valid_view_desc, probe_view_desc;
 
 /* Handlers, by file. */
 #define HANDLER(name) void name(void *arg, struct http_request *r)

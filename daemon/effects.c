@@ -7,18 +7,32 @@
 #include "daemon/api.h"
 #include "daemon/node_config.h"
 
-static void submit_doc(struct manager *m, int64_t id, struct mo_buf *b)
-{
-	const struct job *j = job_find(manager_state(m), id);
+/* The answer of a submit; borrows everything. */
+struct submitted_view {
+	int64_t id;
+	char *name;
+	int state;
+	char **warnings;
+	size_t n_warnings;
+};
+static const struct mo_field submitted_view_fields[] = {
+	MO_D_ID(submitted_view, id, job_prefix, "id of the job"),
+	MO_D(submitted_view, name, MO_STR, "name of the job"),
+	MO_D_ENUM(submitted_view, state, job_state_names, "its state now"),
+	MO_D_LIST(submitted_view, warnings, MO_STRS,
+		  "what in the recipe is likely not meant, a sentence each", .omit = true),
+};
+const struct mo_desc submitted_view_desc = MO_DESC(submitted_view, submitted_view_fields);
 
-	mo_buf_printf(b, "{\"id\":\"j-%lld\",\"name\":", (long long)id);
-	wire_string(j->spec.recipe.name, b);
-	mo_buf_printf(b, ",\"state\":\"%s\"", job_state_names[j->state]);
-	for (size_t i = 0; i < j->spec.n_warnings; i++) {
-		mo_buf_str(b, i ? "," : ",\"warnings\":[");
-		wire_string(j->spec.warnings[i], b);
-	}
-	mo_buf_str(b, j->spec.n_warnings ? "]}" : "}");
+static void submit_doc(const struct job *j, struct mo_buf *b)
+{
+	const struct submitted_view v = { .id = j->id,
+					  .name = j->spec.recipe.name,
+					  .state = j->state,
+					  .warnings = j->spec.warnings,
+					  .n_warnings = j->spec.n_warnings };
+
+	wire_encode(&submitted_view_desc, &v, b);
 }
 
 static void answer(struct manager *m, struct http_request *r, const struct input *in,
@@ -31,7 +45,7 @@ static void answer(struct manager *m, struct http_request *r, const struct input
 	const struct node *n = in->node ? node_find(manager_state(m), in->node) : NULL;
 
 	if (in->answer == ANSWER_SUBMIT && j)
-		submit_doc(m, j->id, &b);
+		submit_doc(j, &b);
 	else if (in->answer == ANSWER_JOB && j)
 		api_job_doc(m, r, j, &b);
 	else if (in->answer == ANSWER_NODE && n)
