@@ -6,11 +6,13 @@
 #include "daemon/agent_tokens.h"
 #include "daemon/api.h"
 #include "daemon/node_config.h"
+#include "lib/base/assert.h"
 
 static void submit_doc(struct manager *m, int64_t id, struct mo_buf *b)
 {
 	const struct job *j = job_find(manager_state(m), id);
 
+	mo_assert(j && job_state_names[j->state]);
 	mo_buf_printf(b, "{\"id\":\"j-%lld\",\"name\":", (long long)id);
 	wire_string(j->spec.recipe.name, b);
 	mo_buf_printf(b, ",\"state\":\"%s\"", job_state_names[j->state]);
@@ -45,6 +47,7 @@ static void reply(struct manager *m, const struct input *in, const struct effect
 {
 	struct http_request *r = http_find(m->http, (uint64_t)fx->request);
 
+	mo_assert(fx->status >= 200 && fx->status <= 599);
 	if (!r)
 		return;
 	if (fx->status >= 400)

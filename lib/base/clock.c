@@ -5,6 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "lib/base/assert.h"
 #include "lib/base/util.h"
 
 static int64_t read_ns(clockid_t id)
@@ -64,5 +65,6 @@ int64_t mo_coretime_now(struct mo_coretime *t)
 	int64_t now = whole_ms(t->base_us + mo_clock_boot_us() - t->boot0_us);
 
 	t->last_us = MO_MAX(now, t->last_us);
+	mo_assert(t->last_us % 1000 == 0); /* the shown time is the stored time */
 	return t->last_us;
 }
