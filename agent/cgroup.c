@@ -5,8 +5,6 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "agent/step_dir.h"
@@ -24,9 +22,9 @@ int cgroup_make(const struct step_dir *d)
 	if (!has_own(d))
 		return 0;
 	for (int i = 0; i < 3; i++) {
-		if (mkdir(d->manager->cgroup_base, 0755) < 0 && errno != EEXIST)
+		if (mo_mkdir(d->manager->cgroup_base, 0755) < 0 && errno != EEXIST)
 			return -errno;
-		if (mkdir(d->spool.cgroup, 0755) == 0 || errno == EEXIST)
+		if (mo_mkdir(d->spool.cgroup, 0755) == 0 || errno == EEXIST)
 			return 0;
 	}
 	return -errno;
@@ -41,9 +39,9 @@ void cgroup_remove(const struct step_dir *d)
 	_cleanup_(mo_freep) char *base =
 		mo_strndup(d->spool.cgroup,
 			   (size_t)(strrchr(d->spool.cgroup, '/') - d->spool.cgroup));
-	rmdir(ranks);
-	rmdir(d->spool.cgroup);
-	rmdir(base); /* refused while another step is below it */
+	mo_remove_at(AT_FDCWD, ranks, AT_REMOVEDIR);
+	mo_remove_at(AT_FDCWD, d->spool.cgroup, AT_REMOVEDIR);
+	mo_remove_at(AT_FDCWD, base, AT_REMOVEDIR); /* refused while another step is below it */
 }
 
 bool cgroup_kill(const struct step_dir *d)
@@ -55,7 +53,7 @@ bool cgroup_kill(const struct step_dir *d)
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	if (mo_read_file(events, 4096, &b) < 0 || !b.data || !strstr(b.data, "populated 1"))
 		return true;
-	_cleanup_(mo_closep) int fd = open(kill_path, O_WRONLY | O_CLOEXEC);
+	_cleanup_(mo_closep) int fd = mo_open_at(AT_FDCWD, kill_path, O_WRONLY, 0);
 	if (fd >= 0)
 		mo_write_all(fd, "1", 1);
 	return false;
@@ -70,8 +68,8 @@ static char *own_cgroup(void)
 		return NULL;
 	const char *line = mo_starts_with(b.data, "0::") ? b.data : strstr(b.data, "\n0::");
 	for (size_t i = 0; line && i < ELEMENTSOF(mounts); i++) {
-		struct statfs fs;
-		if (statfs(mounts[i], &fs) < 0 || fs.f_type != CGROUP2_SUPER_MAGIC)
+		int64_t type;
+		if (mo_fs_type(mounts[i], &type) < 0 || type != CGROUP2_SUPER_MAGIC)
 			continue;
 		const char *path = strstr(line, "::") + 2;
 		int n = (int)strcspn(path, "\n");
@@ -91,7 +89,7 @@ char *cgroup_find_base(const struct agent_config *c, struct mo_error *err)
 		hash = (hash ^ (uint8_t)*p) * 16777619u;
 	_cleanup_(mo_freep) char *base =
 		own ? mo_printf("%s/moe-agent-%s-%08x", own, c->node, hash) : NULL;
-	if (base && access(own, W_OK) == 0) /* made with the first step, gone with the last */
+	if (base && mo_access(own, W_OK) == 0) /* made with the first step, gone with the last */
 		return TAKE_PTR(base);
 	mo_error_set(err, -EACCES, "use_cgroup: %s: %s",
 		     own ? own : "no cgroup2 hierarchy is mounted", own ? strerror(errno) : "none");

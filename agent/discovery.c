@@ -171,7 +171,7 @@ static void on_gone(void *arg)
 	struct look *l = arg;
 	struct discovery *d = l->d;
 	left_outs_gone(&d->left, l->file);
-	(void)unlink(l->at);
+	(void)mo_remove_at(AT_FDCWD, l->at, 0);
 	drop(l);
 	if (d->settled)
 		announce(d);
@@ -203,7 +203,7 @@ static void on_late(struct look *l, const char *problem)
 	_cleanup_(mo_freep) char *at = at_path(d);
 	l->file = where(d, at, pid);
 	l->at = at_path_of(d, pid);
-	(void)rename(at, l->at); /* an agent that comes after this one reads it */
+	(void)mo_rename(at, l->at); /* an agent that comes after this one reads it */
 	bool again = left_outs_add(&d->left, l->file);
 	d->settled |= !again;
 	helper_on_end(TAKE_PTR(l->helper), on_gone, l);
@@ -253,7 +253,7 @@ static void on_look(void *arg, int status, const char *out, size_t n, const char
 static bool is_dir(const char *path)
 {
 	struct stat st;
-	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+	return mo_stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
 /* What the configuration says of moe-discover. */
@@ -301,7 +301,7 @@ static void look(struct discovery *d)
 	mo_strs_add(&argv, &n, "--at");
 	mo_strs_add(&argv, &n, at);
 	*MO_GROW(argv, n) = NULL;
-	(void)unlink(at); /* of an earlier look; this one makes its own */
+	(void)mo_remove_at(AT_FDCWD, at, 0); /* of an earlier look; this one makes its own */
 	*l = (struct look){ .d = d };
 	*MO_GROW(d->looks, d->n_looks) = l;
 	d->n_round++;
@@ -322,7 +322,7 @@ static void on_orphan_ended(void *arg, struct orphan *o)
 	if (o->file)
 		left_outs_gone(&d->left, o->file);
 	if (o->at)
-		(void)unlink(o->at);
+		(void)mo_remove_at(AT_FDCWD, o->at, 0);
 	orphans_drop(&d->orphans, o);
 	if (d->settled)
 		announce(d);
@@ -335,8 +335,8 @@ static void take_orphan(struct discovery *d, struct orphan *o)
 	_cleanup_(mo_freep) char *usual = at_path(d), *at = at_path_of(d, o->pid);
 	const char *why = "reads";
 	if (o->at) {
-		if (mo_streq(o->at, usual) && access(at, F_OK) < 0)
-			(void)rename(usual, at);
+		if (mo_streq(o->at, usual) && mo_access(at, F_OK) < 0)
+			(void)mo_rename(usual, at);
 		mo_str_set(&o->at, at);
 		o->file = where(d, at, o->pid);
 		if (o->file)
@@ -373,7 +373,7 @@ static bool on_the_bus(const struct discovery *d, const char *bdf)
 	const char *topology = d->m->config->topology;
 	_cleanup_(mo_freep) char *bus = mo_path(topology ? topology : "/", "sys/bus/pci/devices"),
 				 *path = mo_path(bus, "%s", bdf);
-	return access(path, F_OK) == 0 || errno != ENOENT || access(bus, F_OK) < 0;
+	return mo_access(path, F_OK) == 0 || errno != ENOENT || mo_access(bus, F_OK) < 0;
 }
 
 /* Those that are on the bus were left out on purpose (use_gpus) or are of another driver. */

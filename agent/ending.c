@@ -4,6 +4,7 @@
 #include "agent/queue.h"
 #include "agent/step_dir.h"
 #include "lib/base/log.h"
+#include "lib/loop/loop.h"
 
 /* a controller that does not answer holds up no shutdown, */
 #define END_US 5000000
@@ -16,7 +17,7 @@ static void end_now(void *arg)
 {
 	struct manager *m = arg;
 
-	sd_event_exit(m->loop, 0);
+	mo_loop_end(m->loop, 0);
 }
 
 static bool all_told(const struct manager *m)

@@ -13,7 +13,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
 #include "agent/core/agent/fence_book.h"
 #include "agent/queue.h"
 #include "lib/base/fd.h"
@@ -99,7 +98,7 @@ static int write_json(struct fence *f)
 
 	if (r < 0)
 		return r;
-	fence_book_wrote(&f->book, ftruncate(f->log, 0) == 0 ? 0 : f->book.log_bytes);
+	fence_book_wrote(&f->book, mo_truncate(f->log, 0) == 0 ? 0 : f->book.log_bytes);
 	return 0;
 }
 
@@ -112,7 +111,7 @@ static int append(struct fence *f, int64_t job, int64_t attempt)
 
 	if (r == 0)
 		fence_book_wrote(&f->book, f->book.log_bytes + (int64_t)strlen(line));
-	else if (ftruncate(f->log, (off_t)f->book.log_bytes) < 0)
+	else if (mo_truncate(f->log, (off_t)f->book.log_bytes) < 0)
 		r = -errno;
 	return r;
 }
@@ -124,7 +123,7 @@ int fence_open(struct manager *m, struct mo_error *err)
 	m->fence = f;
 	f->path = mo_path(m->config->state_dir, "fence.json");
 	fence_book_init(&f->book);
-	f->log = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+	f->log = mo_open_at(AT_FDCWD, log, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0600);
 	if (f->log < 0)
 		return mo_error_set(err, -errno, "%s: %s", log, strerror(errno));
 	int r = read_json(f, err);

@@ -170,7 +170,7 @@ static const char *fake_root(const struct watch *w)
 {
 	struct stat st;
 	const char *topology = w->m->config->topology;
-	return topology && stat(topology, &st) == 0 && S_ISDIR(st.st_mode) ? topology : NULL;
+	return topology && mo_stat(topology, &st) == 0 && S_ISDIR(st.st_mode) ? topology : NULL;
 }
 
 static int start_probe(struct watch *w, struct run *r, const struct health_look *l)
@@ -223,10 +223,10 @@ static char *installed(const char *program)
 					    "/usr/bin",        "/sbin",          "/bin",
 					    "/opt/rocm/bin" };
 	if (strchr(program, '/'))
-		return access(program, X_OK) == 0 ? mo_strdup(program) : NULL;
+		return mo_access(program, X_OK) == 0 ? mo_strdup(program) : NULL;
 	for (size_t i = 0; i < ELEMENTSOF(dirs); i++) {
 		_cleanup_(mo_freep) char *path = mo_path(dirs[i], "%s", program);
-		if (access(path, X_OK) == 0)
+		if (mo_access(path, X_OK) == 0)
 			return TAKE_PTR(path);
 	}
 	return NULL;

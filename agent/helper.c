@@ -124,7 +124,7 @@ static void read_stream(struct helper *h, int i)
 {
 	char chunk[16384];
 	while (h->fds[i] >= 0) {
-		ssize_t n = read(h->fds[i], chunk, sizeof(chunk));
+		ssize_t n = mo_read(h->fds[i], chunk, sizeof(chunk));
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			return;
 		if (n <= 0) {

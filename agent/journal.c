@@ -1,11 +1,9 @@
 /* See journal.h. */
 #include "agent/journal.h"
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
@@ -35,21 +33,15 @@ static void segment_name(char name[static 48], int64_t first)
 /* The smallest first number above `after`, or MO_NONE. */
 static int64_t next_segment(struct journal *j, int64_t after)
 {
-	int fd = openat(j->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	_cleanup_(mo_dir_freep) struct mo_dir *d = mo_dir_open(j->dir_fd, ".", 0);
 	int64_t best = MO_NONE;
-	if (!d) {
-		mo_close(fd);
-		return MO_NONE;
-	}
-	for (struct dirent *e; (e = readdir(d));) {
+	for (const char *name; (name = mo_dir_next(d));) {
 		int64_t first;
-		if (mo_starts_with(e->d_name, "notes.") &&
-		    mo_parse_i64(e->d_name + 6, 1, INT64_MAX, &first) == 0 && first > after &&
+		if (mo_starts_with(name, "notes.") &&
+		    mo_parse_i64(name + 6, 1, INT64_MAX, &first) == 0 && first > after &&
 		    (best == MO_NONE || first < best))
 			best = first;
 	}
-	closedir(d);
 	return best;
 }
 
@@ -60,7 +52,7 @@ static int open_next(struct journal *j)
 	if (first == MO_NONE)
 		return 0;
 	segment_name(name, first);
-	int fd = openat(j->dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	int fd = mo_open_at(j->dir_fd, name, O_RDONLY | O_NOFOLLOW, 0);
 	if (fd < 0)
 		return -errno;
 	mo_close(j->fd);
@@ -105,7 +97,7 @@ int journal_read(struct journal *j, void (*fn)(void *arg, struct note *note), vo
 				return r < 0 ? r : bad;
 		}
 		char chunk[READ_BYTES];
-		ssize_t n = pread(j->fd, chunk, sizeof(chunk), j->offset);
+		ssize_t n = mo_read_at(j->fd, chunk, sizeof(chunk), j->offset);
 		if (n < 0)
 			return -errno;
 		if (n > 0) {
@@ -127,20 +119,20 @@ int journal_append(struct journal *j, const struct note *n)
 	char name[48];
 	segment_name(name, first);
 	_cleanup_(mo_closep) int fd =
-		openat(j->dir_fd, name, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+		mo_open_at(j->dir_fd, name, O_WRONLY | O_CREAT | O_NOFOLLOW, 0600);
 	off_t end = j->n_segments ? j->offset - (int64_t)j->partial.len : 0;
-	if (fd < 0 || ftruncate(fd, end) < 0)
+	if (fd < 0 || mo_truncate(fd, end) < 0)
 		return -errno;
 	wire_encode(&note_desc, n, &line);
 	mo_buf_add(&line, "\n", 1);
-	ssize_t done = pwrite(fd, line.data, line.len, end);
+	ssize_t done = mo_write_at(fd, line.data, line.len, end);
 	if (done != (ssize_t)line.len) {
 		int r = done < 0 ? -errno : -ENOSPC;
-		if (ftruncate(fd, end) < 0)
+		if (mo_truncate(fd, end) < 0)
 			return -errno;
 		return r;
 	}
-	if (fsync(fd) < 0)
+	if (mo_sync(fd, false) < 0)
 		return -errno;
 	if (j->offset > end) { /* the torn piece that was read is gone */
 		j->offset = end;
@@ -155,7 +147,7 @@ void journal_trim(struct journal *j, int64_t through)
 	while (n + 1 < j->n_segments && j->segments[n + 1] <= through + 1) {
 		char name[48];
 		segment_name(name, j->segments[n++]);
-		unlinkat(j->dir_fd, name, 0);
+		mo_remove_at(j->dir_fd, name, 0);
 	}
 	if (n == 0)
 		return;

@@ -3,7 +3,6 @@
  * across a rotation: rank-R.base holds how many came before the present file. A query that finds
  * nothing new waits, at most wait_ms, without holding anything up. */
 #include "agent/logs.h"
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -57,9 +56,10 @@ static void span_close(struct span *s)
 static int open_sized(const char *dir, const char *name, int64_t *ret_size)
 {
 	_cleanup_(mo_freep) char *path = mo_path(dir, "%s", name);
-	_cleanup_(mo_closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	_cleanup_(mo_closep) int fd =
+		mo_open_at(AT_FDCWD, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
 	struct stat st;
-	if (fd < 0 || fstat(fd, &st) < 0)
+	if (fd < 0 || mo_stat_fd(fd, &st) < 0)
 		return -errno;
 	*ret_size = st.st_size;
 	return TAKE_FD(fd);
@@ -93,9 +93,9 @@ static int span_open(const struct manager *m, const struct command *c, struct sp
 static ssize_t span_read(const struct span *s, int64_t offset, char *data, size_t n)
 {
 	if (offset < s->base)
-		return pread(s->old_fd, data, MO_MIN(n, (size_t)(s->base - offset)),
-			     offset - s->first);
-	return pread(s->fd, data, n, offset - s->base);
+		return mo_read_at(s->old_fd, data, MO_MIN(n, (size_t)(s->base - offset)),
+				  offset - s->first);
+	return mo_read_at(s->fd, data, n, offset - s->base);
 }
 
 /* Looks backwards for where the last `lines` lines begin, one piece of the file at a time: a
@@ -334,14 +334,12 @@ void logs_retain(struct logs *l)
 	_cleanup_(mo_freep) char *path = mo_path(l->m->config->state_dir, "logs");
 	_cleanup_(mo_freep) int64_t *jobs = NULL;
 	size_t n = 0;
-	DIR *d = opendir(path);
-	for (struct dirent *e; d && (e = readdir(d));) {
+	_cleanup_(mo_dir_freep) struct mo_dir *d = mo_dir_open(AT_FDCWD, path, 0);
+	for (const char *name; (name = mo_dir_next(d));) {
 		int64_t job;
-		if (e->d_name[0] == 'j' && mo_parse_i64(e->d_name + 1, 1, INT64_MAX, &job) == 0)
+		if (name[0] == 'j' && mo_parse_i64(name + 1, 1, INT64_MAX, &job) == 0)
 			mo_ints_add(&jobs, &n, job);
 	}
-	if (d)
-		closedir(d);
 	if (n > 1)
 		qsort(jobs, n, sizeof(*jobs), newest_first);
 	for (size_t i = (size_t)l->m->config->logs_kept; i < n; i++) {

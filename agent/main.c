@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <systemd/sd-daemon.h>
 #include <unistd.h>
 #include "agent/ending.h"
 #include "agent/manager.h"
@@ -13,6 +12,7 @@
 #include "lib/base/log.h"
 #include "lib/base/fd.h"
 #include "lib/base/secret.h"
+#include "lib/loop/loop.h"
 #include "lib/loop/sandbox.h"
 
 static int on_end(sd_event_source *source, const struct signalfd_siginfo *si, void *arg)
@@ -56,7 +56,7 @@ static int serve(const struct agent_config *config, struct mo_error *err)
 	if (r < 0)
 		return mo_error_set(err, r, "signals: %s", strerror(-r));
 	r = sd_event_loop(loop);
-	sd_notify(0, "STOPPING=1");
+	mo_loop_notify("STOPPING=1");
 	return r < 0 ? mo_error_set(err, r, "event loop: %s", strerror(-r)) : r;
 }
 
@@ -74,7 +74,7 @@ static int check_token(const struct mo_sandbox *s, const struct agent_config *c,
 {
 	_cleanup_(mo_freep) char *own = mo_path(c->state_dir, "agent.token");
 
-	if (!c->token_file || (access(c->token_file, F_OK) < 0 && access(own, F_OK) == 0))
+	if (!c->token_file || (mo_access(c->token_file, F_OK) < 0 && mo_access(own, F_OK) == 0))
 		return 0;
 	int r = mo_sandbox_reads(s, "token_file", c->token_file, err);
 	return r < 0 ? r : mo_secret_check(c->token_file, err);

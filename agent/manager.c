@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <systemd/sd-daemon.h>
 #include <unistd.h>
 #include "agent/core/agent/container.h"
 #include "agent/cgroup.h"
@@ -24,7 +23,9 @@
 #include "agent/sweep.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
+#include "lib/base/identity.h"
 #include "lib/base/log.h"
+#include "lib/loop/loop.h"
 #include "lib/wire/json.h"
 
 static struct mo_log_where where(const struct manager *m, const struct steps_effect *x)
@@ -214,7 +215,7 @@ static void start(struct manager *m)
 	for (size_t i = 0; i < m->n_steps; i++)
 		step_dir_connect(m->steps[i]);
 	logs_retain(m->logs);
-	sd_notify(0, "READY=1");
+	mo_loop_notify("READY=1");
 }
 
 static void on_turn(void *arg)
@@ -234,9 +235,9 @@ static int make_directories(struct manager *m, struct mo_error *err)
 	const char *runtime = m->config->runtime_dir, *state = m->config->state_dir;
 	_cleanup_(mo_freep) char *steps = mo_path(runtime, "steps");
 	_cleanup_(mo_freep) char *lock = mo_path(runtime, "lock");
-	mode_t mode = geteuid() == 0 ? 0711 : 0700; /* root's ranks of other users pass through */
+	mode_t mode = mo_uid() == 0 ? 0711 : 0700; /* root's ranks of other users pass through */
 	int r = mo_mkdir_p(steps, mode);
-	if (r < 0 || chmod(runtime, mode) < 0 || chmod(steps, mode) < 0)
+	if (r < 0 || mo_chmod(runtime, mode) < 0 || mo_chmod(steps, mode) < 0)
 		return mo_error_set(err, r < 0 ? r : -errno, "runtime_dir: %s: %s", runtime,
 				    strerror(r < 0 ? -r : errno));
 	r = mo_mkdir_p(state, 0755);
@@ -316,7 +317,7 @@ static char *container_name(void)
 	if (mo_read_file("/run/systemd/container", 256, &b) == 0 && b.data)
 		return mo_strndup(b.data, strcspn(b.data, "\n"));
 	for (size_t i = 0; i < ELEMENTSOF(marks); i++)
-		if (access(marks[i].path, F_OK) == 0)
+		if (mo_access(marks[i].path, F_OK) == 0)
 			return mo_strdup(marks[i].name);
 	return NULL;
 }

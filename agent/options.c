@@ -7,6 +7,7 @@
 #include "lib/base/idset.h"
 #include "lib/base/parse.h"
 #include "lib/model/limits.h"
+#include "lib/base/file.h"
 
 #define RUNTIME_DIR_MAX 4000
 
@@ -180,7 +181,7 @@ int agent_config_check(struct agent_config *c, struct mo_error *err)
 		return mo_error_set(err, -EINVAL,
 				    "expect_partition: '%s' is not a partition such as SPX/NPS1",
 				    c->expect_partition);
-	if (c->topology && access(c->topology, R_OK) < 0)
+	if (c->topology && mo_access(c->topology, R_OK) < 0)
 		return mo_error_set(err, -errno, "topology: %s: %s", c->topology, strerror(errno));
 	if (!c->state_dir || !c->runtime_dir || !c->tmpdir ||
 	    strlen(c->runtime_dir) > RUNTIME_DIR_MAX)

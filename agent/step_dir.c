@@ -6,13 +6,11 @@
  *   no word for SILENT_US while the lock is held: AE_STEPD_SILENT, and it goes on trying.
  *   Nothing here ever kills a stepd. */
 #include "agent/step_dir.h"
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 #include "agent/core/agent/spool_make.h"
@@ -26,6 +24,7 @@
 #include "agent/starter.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
+#include "lib/base/identity.h"
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
 #include "lib/wire/json.h"
@@ -356,7 +355,7 @@ struct step_dir *step_dir_new(struct manager *m, int64_t job, int64_t attempt)
 
 static int open_dir(struct step_dir *d)
 {
-	d->fd = open(d->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	d->fd = mo_open_at(AT_FDCWD, d->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	if (d->fd < 0)
 		return -errno;
 	journal_init(&d->journal, d->fd);
@@ -378,7 +377,7 @@ void step_dir_remove(struct step_dir *d)
 	/* The entry goes first: an agent that is killed half-way leaves no step behind that
 	 * seems to wait for its start. */
 	if (d->fd >= 0)
-		unlinkat(d->fd, "launch.json", 0);
+		mo_remove_at(d->fd, "launch.json", 0);
 	int r = mo_rm_rf(d->path);
 	if (r < 0)
 		mo_log(MO_WARNING, NULL, &w, "%s cannot be removed: %s", d->path, strerror(-r));
@@ -460,9 +459,9 @@ int step_dir_spool(struct step_dir *d, const struct command *c, struct mo_error 
 	wire_encode(&spool_desc, &d->spool, &b);
 	/* A root agent's ranks of other users pass through to their notify socket and their own
 	 * directory; they cannot list it. */
-	int r = mkdir(d->path, 0700) < 0 && errno != EEXIST        ? -errno
-		: chmod(d->path, geteuid() == 0 ? 0711 : 0700) < 0 ? -errno
-								   : open_dir(d);
+	int r = mo_mkdir(d->path, 0700) < 0 && errno != EEXIST       ? -errno
+		: mo_chmod(d->path, mo_uid() == 0 ? 0711 : 0700) < 0 ? -errno
+								     : open_dir(d);
 	if (r == 0)
 		/* outlives the agent; a power loss ends the step with it, as the boot id shows */
 		r = mo_write_file(file, b.data, b.len, 0600, false);
@@ -523,18 +522,15 @@ static void adopt(struct manager *m, int64_t job, int64_t attempt)
 void step_dirs_adopt(struct manager *m)
 {
 	_cleanup_(mo_freep) char *path = mo_path(m->config->runtime_dir, "steps");
-	DIR *dir = opendir(path);
-	for (struct dirent *e; dir && (e = readdir(dir));) {
-		const char *dot = strstr(e->d_name, ".a");
+	_cleanup_(mo_dir_freep) struct mo_dir *dir = mo_dir_open(AT_FDCWD, path, 0);
+	for (const char *name; (name = mo_dir_next(dir));) {
+		const char *dot = strstr(name, ".a");
 		int64_t job, attempt;
 		_cleanup_(mo_freep) char *first =
-			e->d_name[0] == 'j' && dot
-				? mo_strndup(e->d_name + 1, (size_t)(dot - e->d_name) - 1)
-				: NULL;
+			name[0] == 'j' && dot ? mo_strndup(name + 1, (size_t)(dot - name) - 1)
+					      : NULL;
 		if (first && mo_parse_i64(first, 1, INT64_MAX, &job) == 0 &&
 		    mo_parse_i64(dot + 2, 1, INT64_MAX, &attempt) == 0)
 			adopt(m, job, attempt);
 	}
-	if (dir)
-		closedir(dir);
 }

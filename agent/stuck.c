@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include "lib/base/desc.h"
 #include "lib/base/fd.h"
+#include "lib/base/identity.h"
 #include "lib/base/parse.h"
 #include "lib/base/proc.h"
 
@@ -43,7 +44,7 @@ static char *link_of(pid_t pid, const char *what)
 {
 	_cleanup_(mo_freep) char *path = mo_printf("/proc/%d/%s", (int)pid, what);
 	char target[PATH_BYTES];
-	ssize_t n = readlink(path, target, sizeof(target) - 1);
+	ssize_t n = mo_readlink(path, target, sizeof(target) - 1);
 	return n > 0 ? mo_strndup(target, (size_t)n) : NULL;
 }
 
@@ -51,9 +52,9 @@ static char *link_of(pid_t pid, const char *what)
 static char *text_of(pid_t pid, uint64_t address)
 {
 	_cleanup_(mo_freep) char *path = mo_printf("/proc/%d/mem", (int)pid);
-	_cleanup_(mo_closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
+	_cleanup_(mo_closep) int fd = mo_open_at(AT_FDCWD, path, O_RDONLY, 0);
 	char text[PATH_BYTES];
-	ssize_t n = fd < 0 ? -1 : pread(fd, text, sizeof(text), (off_t)address);
+	ssize_t n = fd < 0 ? -1 : mo_read_at(fd, text, sizeof(text), (off_t)address);
 	return n > 0 && memchr(text, 0, (size_t)n) && *text ? mo_strdup(text) : NULL;
 }
 
@@ -139,7 +140,7 @@ static bool ours(pid_t pid)
 {
 	_cleanup_(mo_freep) char *path = mo_printf("/proc/%d", (int)pid);
 	struct stat st;
-	return stat(path, &st) == 0 && st.st_uid == geteuid();
+	return mo_stat(path, &st) == 0 && st.st_uid == mo_uid();
 }
 
 /* What it was started for. */

@@ -74,11 +74,11 @@ static void load(const char *what, const char *path, char **token, char **told)
 
 void node_token_load(struct node_token *t)
 {
-	load("this node's token", access(t->path, F_OK) == 0 ? t->path : NULL, &t->own,
+	load("this node's token", mo_access(t->path, F_OK) == 0 ? t->path : NULL, &t->own,
 	     &t->own_trouble);
 	free(t->before);
 	t->before = NULL;
-	if (access(t->path_before, F_OK) == 0)
+	if (mo_access(t->path_before, F_OK) == 0)
 		(void)mo_token_read(t->path_before, &t->before, NULL);
 	load("token_file",
 	     t->config->token_file && *t->config->token_file ? t->config->token_file : NULL,

@@ -12,6 +12,7 @@
 #include "agent/ending.h"
 #include "agent/helper.h"
 #include "lib/base/fd.h"
+#include "lib/base/identity.h"
 #include "lib/base/log.h"
 
 /* what primus-cli gives its containers; systemd's own default is half of it */
@@ -234,7 +235,7 @@ static void units_start(struct starter *s, struct step_dir *d)
 int unit_starter_new(struct manager *m, struct starter **ret, struct mo_error *err)
 {
 	if (mo_streq(m->config->use_systemd, "no") ||
-	    (mo_streq(m->config->use_systemd, "auto") && (sd_booted() <= 0 || geteuid() != 0)))
+	    (mo_streq(m->config->use_systemd, "auto") && (sd_booted() <= 0 || mo_uid() != 0)))
 		return 1;
 	struct unit_starter *u = mo_alloc(sizeof(*u));
 	u->starter = (struct starter){ .start = units_start, .free = units_free, .in_units = true };

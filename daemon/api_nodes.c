@@ -167,6 +167,14 @@ static const struct mo_field resolve_fields[] = {
 };
 static const struct mo_desc resolve_desc = MO_DESC(resolve_body, resolve_fields);
 
+struct resolved_view {
+	bool resolved;
+};
+static const struct mo_field resolved_view_fields[] = {
+	MO_D(resolved_view, resolved, MO_BOOL, "true"),
+};
+const struct mo_desc resolved_view_desc = MO_DESC(resolved_view, resolved_view_fields);
+
 /* "j-7.a3" */
 static bool step_of_path(struct http_request *r, int64_t *ret_job, int64_t *ret_attempt)
 {
@@ -192,7 +200,7 @@ void api_steps_resolve(void *arg, struct http_request *r)
 		in->when = TAKE_PTR(body.how);
 		in->node = TAKE_PTR(body.node);
 		in->answer = ANSWER_TEXT;
-		in->answer_text = mo_printf("{\"resolved\":true}");
+		in->answer_text = api_text(&resolved_view_desc, &(struct resolved_view){ true });
 		input_push(arg, in);
 	}
 	free(body.how);

@@ -112,13 +112,18 @@ static int load_key(struct manager *m, struct auth *a, struct mo_error *err)
 	_cleanup_(mo_freep) char *path = mo_path(m->options->state_dir, "session.key");
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 
-	int r = access(path, F_OK) < 0 ? -errno : mo_secret_read(path, KEY_BYTES, &b, err);
+	int r = mo_access(path, F_OK) < 0 ? -errno : mo_secret_read(path, KEY_BYTES, &b, err);
 	if (r >= 0 && b.len == KEY_BYTES) {
 		memcpy(a->key, b.data, KEY_BYTES);
 		return 0;
 	}
 	if (r < 0 && r != -ENOENT)
 		return mo_error_set(err, r, "%s: %s", path, strerror(-r));
+	if (r >= 0)
+		mo_log(MO_WARNING, NULL, NULL,
+		       "%s was not whole: a new key is made; who was signed in to the page must "
+		       "sign in again",
+		       path);
 	r = mo_random(a->key, sizeof(a->key));
 	if (r >= 0)
 		r = mo_write_file(path, a->key, sizeof(a->key), 0600, true);
@@ -130,9 +135,9 @@ int auth_new(struct manager *m, struct auth **ret, struct mo_error *err)
 	struct auth *a = mo_alloc(sizeof(*a));
 
 	a->next_expiry = a->bootstrap_due = INT64_MAX;
-	a->owner = login_of(geteuid(), NULL);
+	a->owner = login_of(mo_uid(), NULL);
 	if (!a->owner)
-		a->owner = mo_printf("uid%u", geteuid());
+		a->owner = mo_printf("uid%u", mo_uid());
 	int r = load_key(m, a, err);
 	if (r < 0) {
 		auth_free(a);
@@ -395,7 +400,7 @@ void auth_peer(void *arg, uid_t uid, struct http_caller *ret)
 		p->user = login_of(uid, &p->shell);
 		p->until = now + PEER_CACHE_US;
 	}
-	bool admin = uid == 0 || uid == geteuid();
+	bool admin = uid == 0 || uid == mo_uid();
 	*ret = (struct http_caller){ .role = admin     ? ROLE_ADMIN
 					     : p->user ? ROLE_USER
 						       : ROLE_NONE,

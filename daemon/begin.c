@@ -27,7 +27,7 @@ static bool exists(const char *dir, const char *name)
 	_cleanup_(mo_freep) char *path = mo_path(dir, "%s", name);
 
 	/* What may not be looked at is not nothing: whoever opens it says why. */
-	return access(path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR);
+	return mo_access(path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }
 
 bool begin_there(const char *dir)
@@ -53,6 +53,18 @@ int begin_check(const char *dir, struct mo_error *err)
 			    "%s: no state of a controller is here, and a start makes none: is its "
 			    "disk mounted? A lost state comes back with 'moed --restore FILE', a "
 			    "new controller begins with 'moed --init'",
+			    dir);
+}
+
+int begin_begun(const char *dir, const struct store *store, struct mo_error *err)
+{
+	if (store_seq(store) > 0)
+		return 0;
+	return mo_error_set(err, -EBADMSG,
+			    "%s/moe.db: it holds no record, not even that with which each state "
+			    "begins: its log (moe.db-wal) was cut or removed: restore the state "
+			    "directory from a backup; if no controller ever ran on it, empty the "
+			    "directory and run 'moed --init' again",
 			    dir);
 }
 
@@ -118,7 +130,7 @@ static void clear_beginning(const char *dir)
 
 	for (size_t i = 0; i < ELEMENTSOF(names); i++) {
 		_cleanup_(mo_freep) char *path = mo_path(dir, "%s", names[i]);
-		unlink(path);
+		mo_remove_at(AT_FDCWD, path, 0);
 	}
 }
 
@@ -128,7 +140,7 @@ static int make_new(const char *dir, struct mo_error *err)
 	_cleanup_(mo_freep) char *marker = mo_path(dir, BEGINNING);
 	_cleanup_(core_freep) struct core *core = core_new(&core_config_default);
 	struct journal *journal = journal_new();
-	bool again = access(marker, F_OK) == 0;
+	bool again = mo_access(marker, F_OK) == 0;
 	int r = mo_mkdir_p(dir, 0700);
 
 	if (r < 0 || (r = mo_write_file(marker, "", 0, 0600, true)) < 0)
@@ -140,7 +152,7 @@ static int make_new(const char *dir, struct mo_error *err)
 		clear_beginning(dir);
 	if (r >= 0)
 		r = make(dir, journal, core, MO_NONE, err);
-	if (r >= 0 && unlink(marker) < 0)
+	if (r >= 0 && mo_remove_at(AT_FDCWD, marker, 0) < 0)
 		r = mo_error_set(err, -errno, "%s: %s", marker, strerror(errno));
 	journal_free(journal);
 	return r;
@@ -202,7 +214,7 @@ static int read_backup(const char *path, struct mo_buf *b, struct mo_error *err)
 {
 	const size_t max = (size_t)BACKUP_BYTES_MAX + BACKUP_HEAD_MAX;
 	struct stat st;
-	int r = stat(path, &st) < 0       ? -errno
+	int r = mo_stat(path, &st) < 0    ? -errno
 		: st.st_size > (off_t)max ? -EFBIG
 					  : mo_read_file(path, max, b);
 
@@ -243,7 +255,7 @@ static int restore(const struct options *o, struct mo_error *err)
 			     o->state_dir, strerror(-r));
 	if (r >= 0)
 		r = make(o->state_dir, journal, core, head.time, err);
-	if (r >= 0 && unlink(marker) < 0)
+	if (r >= 0 && mo_remove_at(AT_FDCWD, marker, 0) < 0)
 		r = mo_error_set(err, -errno, "%s: %s", marker, strerror(errno));
 	if (r >= 0)
 		tell(o, &head, core_state(core));

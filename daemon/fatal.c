@@ -10,5 +10,5 @@ void fatal_stop(struct manager *m, const char *why)
 	       "the state cannot be stored: %s: stopping without another answer; ranks run on, a "
 	       "restart continues from what is stored",
 	       why);
-	sd_event_exit(m->loop, EXIT_FAILURE);
+	mo_loop_end(m->loop, EXIT_FAILURE);
 }

@@ -244,7 +244,7 @@ static int on_readable(sd_event_source *source, int fd, uint32_t revents, void *
 {
 	struct forked *f = arg;
 	char piece[PIECE];
-	ssize_t n = read(fd, piece, sizeof(piece));
+	ssize_t n = mo_read(fd, piece, sizeof(piece));
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;

@@ -173,7 +173,7 @@ static void finish_when_done(struct helper *h)
 static int on_readable(struct helper *h, struct channel *c)
 {
 	char data[16384];
-	ssize_t n = read(c->fd, data, sizeof(data));
+	ssize_t n = mo_read(c->fd, data, sizeof(data));
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
@@ -207,7 +207,7 @@ static int on_err(sd_event_source *s, int fd, uint32_t revents, void *userdata)
 static int on_writable(sd_event_source *s, int fd, uint32_t revents, void *userdata)
 {
 	struct channel *c = &((struct helper *)userdata)->in;
-	ssize_t n = write(fd, c->data.data + c->done, c->data.len - c->done);
+	ssize_t n = mo_write(fd, c->data.data + c->done, c->data.len - c->done);
 
 	if (n > 0)
 		c->done += (size_t)n;

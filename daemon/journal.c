@@ -265,12 +265,13 @@ struct label_parts {
 };
 struct label {
 	char *type;
-	int64_t job, id;
+	int64_t version, job, id;
 	struct label_parts *submit, *spec;
 };
 static const struct mo_field label_parts_fields[] = { MO_F(label_parts, parts, MO_INT) };
 static const struct mo_desc label_parts_desc = MO_DESC(label_parts, label_parts_fields);
 static const struct mo_field label_fields[] = {
+	MO_FN(label, version, "v", MO_INT),
 	MO_F(label, type, MO_STR),
 	MO_F(label, job, MO_INT),
 	MO_F(label, id, MO_INT),
@@ -506,25 +507,6 @@ int journal_read_job(struct journal *j, const char *text, size_t n, struct job *
 	return r < 0 ? r : fill(j, &ret->spec, err);
 }
 
-/* 0, 1 with why: it cannot be taken, or a negative errno: nobody may start with this store. */
-static int take(struct replay *p, int64_t seq, const char *text, size_t n, struct mo_error *why)
-{
-	_cleanup_(record_done) struct record record;
-
-	mo_desc_init(&record_desc, &record);
-	if (journal_read_record(p->journal, text, n, &record, why) < 0)
-		return 1;
-	if (record.version > RECORD_VERSION)
-		return mo_error_set(p->err, -EINVAL,
-				    "stored record %lld has version %lld, this moed knows %d: "
-				    "start the newer moed that wrote it",
-				    (long long)seq, (long long)record.version, RECORD_VERSION);
-	if (core_update(p->core, &record) >= 0)
-		return 0;
-	mo_error_set(why, -EINVAL, "it makes no sense after those before it");
-	return 1;
-}
-
 /* The text behind its parts. */
 static const char *behind_parts(const char *text, size_t *n)
 {
@@ -535,6 +517,40 @@ static const char *behind_parts(const char *text, size_t *n)
 		text = end + 1;
 	}
 	return text;
+}
+
+static int too_new(const struct replay *p, int64_t seq, int64_t version)
+{
+	return mo_error_set(p->err, -EINVAL,
+			    "stored record %lld has version %lld, this moed knows %d: start the "
+			    "newer moed that wrote it",
+			    (long long)seq, (long long)version, RECORD_VERSION);
+}
+
+/* What a newer moed wrote may have words that are none here, and is not damaged by that. */
+static int unreadable(const struct replay *p, int64_t seq, const char *text, size_t n)
+{
+	const char *record = behind_parts(text, &n);
+	_cleanup_(label_done) struct label l;
+
+	label_of(record, n, &l);
+	return l.version > RECORD_VERSION ? too_new(p, seq, l.version) : 1;
+}
+
+/* 0, 1 with why: it cannot be taken, or a negative errno: nobody may start with this store. */
+static int take(struct replay *p, int64_t seq, const char *text, size_t n, struct mo_error *why)
+{
+	_cleanup_(record_done) struct record record;
+
+	mo_desc_init(&record_desc, &record);
+	if (journal_read_record(p->journal, text, n, &record, why) < 0)
+		return unreadable(p, seq, text, n);
+	if (record.version > RECORD_VERSION)
+		return too_new(p, seq, record.version);
+	if (core_update(p->core, &record) >= 0)
+		return 0;
+	mo_error_set(why, -EINVAL, "it makes no sense after those before it");
+	return 1;
 }
 
 /* A record of a job must name it. */

@@ -6,12 +6,12 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <systemd/sd-daemon.h>
 #include "daemon/begin.h"
 #include "daemon/manager.h"
 #include "daemon/quarantine.h"
 #include "lib/base/clock.h"
 #include "lib/http/tls.h"
+#include "lib/loop/loop.h"
 #include "lib/loop/sandbox.h"
 
 static bool given(const char *s)
@@ -92,10 +92,10 @@ static int serve(sd_event *loop, const struct options *o, bool plain)
 	mo_log(MO_NOTICE, NULL, NULL, "controller " MO_VERSION " serves %s%s%s", m.url,
 	       both ? " and unix:" : "", both ? o->unix_socket : "");
 	r = sd_event_add_signal(loop, NULL, SIGHUP, on_hangup, &m);
-	sd_notify(0, "READY=1");
+	mo_loop_notify("READY=1");
 	if (r >= 0)
 		r = mo_loop_run(loop, &m.longest_callback_ns);
-	sd_notify(0, "STOPPING=1");
+	mo_loop_notify("STOPPING=1");
 	manager_done(&m);
 	return r == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

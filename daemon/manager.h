@@ -5,6 +5,7 @@
 #include "daemon/core/core.h"
 #include "daemon/options.h"
 #include "lib/base/clock.h"
+#include "lib/base/coretime.h"
 #include "lib/base/log.h"
 #include "lib/http/server.h"
 #include "lib/loop/loop.h"

@@ -7,13 +7,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "lib/base/fd.h"
+#include "lib/base/identity.h"
 #include "lib/loop/sandbox.h"
 
 int owner_become(const char *dir, struct mo_error *err)
 {
 	struct stat st;
 
-	if (geteuid() != 0 || stat(dir, &st) < 0 || st.st_uid == 0)
+	if (mo_uid() != 0 || mo_stat(dir, &st) < 0 || st.st_uid == 0)
 		return 0;
 	if (setgroups(0, NULL) == 0 && setresgid(st.st_gid, st.st_gid, st.st_gid) == 0 &&
 	    setresuid(st.st_uid, st.st_uid, st.st_uid) == 0)
@@ -57,9 +58,9 @@ static int give(const char *dir, const struct passwd *pw)
 	umask(before);
 	if (r < 0)
 		return r;
-	if (mkdir(dir, 0700) < 0 && errno != EEXIST)
+	if (mo_mkdir(dir, 0700) < 0 && errno != EEXIST)
 		return -errno;
-	return lchown(dir, pw->pw_uid, pw->pw_gid) < 0 ? -errno : 0;
+	return mo_chown(dir, pw->pw_uid, pw->pw_gid) < 0 ? -errno : 0;
 }
 
 int owner_make(const struct options *o, struct mo_error *err)
@@ -70,7 +71,7 @@ int owner_make(const struct options *o, struct mo_error *err)
 	struct stat st;
 	int r = 0;
 
-	if (geteuid() != 0 || (stat(dir, &st) == 0 && st.st_uid != 0) || !of_the_unit(dir))
+	if (mo_uid() != 0 || (mo_stat(dir, &st) == 0 && st.st_uid != 0) || !of_the_unit(dir))
 		return owner_become(dir, err);
 	if ((r = mo_sandbox_of("moed.service", &unit, err)) < 0 || !unit.user)
 		return r;

@@ -3,6 +3,7 @@
  * until it can be made again. */
 #include "daemon/room.h"
 #include "daemon/input.h"
+#include "lib/base/file.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/statvfs.h>
@@ -27,7 +28,7 @@ static bool space_left(const struct manager *m)
 {
 	struct statvfs v;
 
-	return statvfs(m->options->state_dir, &v) < 0 ||
+	return mo_space(m->options->state_dir, &v) < 0 ||
 	       (int64_t)v.f_bavail * (int64_t)v.f_frsize >= SUBMIT_FREE_MIN;
 }
 

@@ -122,7 +122,7 @@ static int on_child(sd_event_source *source, const siginfo_t *si, void *userdata
 
 static void go_first(void)
 {
-	_cleanup_(mo_closep) int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+	_cleanup_(mo_closep) int fd = mo_open_at(AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY, 0);
 
 	if (fd >= 0)
 		(void)mo_write_all(fd, OOM_FIRST, strlen(OOM_FIRST));

@@ -12,7 +12,6 @@
 #include "daemon/turn.h"
 #include <errno.h>
 #include <string.h>
-#include <systemd/sd-daemon.h>
 #include "daemon/auth.h"
 #include "daemon/core/update/check.h"
 #include "daemon/effects.h"
@@ -23,6 +22,7 @@
 #include "daemon/snapshot.h"
 #include "daemon/streams.h"
 #include "lib/base/assert.h"
+#include "lib/loop/loop.h"
 
 #define PULSE_US 250000
 /* CPU time after which a turn stores what it has: the rest of its input is the next one's */
@@ -250,6 +250,6 @@ void turn_run(struct manager *m)
 	set_deadline(m);
 	if (began - m->notified_at > WATCHDOG_EVERY_US) {
 		m->notified_at = began;
-		sd_notify(0, "WATCHDOG=1");
+		mo_loop_notify("WATCHDOG=1");
 	}
 }

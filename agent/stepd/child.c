@@ -27,7 +27,7 @@ const char *const child_step_names[_CHILD_STEP_N] = {
 static _Noreturn void fail(const struct child_plan *p, enum child_step step, int error)
 {
 	struct child_failure f = { (int32_t)step, (int32_t)error };
-	ssize_t n = write(p->report_fd, &f, sizeof(f));
+	ssize_t n = mo_write(p->report_fd, &f, sizeof(f));
 	_exit(n == sizeof(f) ? 127 : 126);
 }
 
@@ -81,7 +81,7 @@ _Noreturn void child_run(const struct child_plan *plan)
 {
 	struct child_plan own = *plan, *p = &own;
 	setsid(); /* a rank that signals its group must not reach its peers */
-	if (p->cgroup_fd >= 0 && write(p->cgroup_fd, "0\n", 2) != 2)
+	if (p->cgroup_fd >= 0 && mo_write(p->cgroup_fd, "0\n", 2) != 2)
 		fail(p, CHILD_CGROUP, errno);
 	reset_signals(p);
 	/* checked and read back: a drop that failed never ends in an exec (CVE-2019-19728) */

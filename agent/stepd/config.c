@@ -24,6 +24,7 @@
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
+#include "lib/base/proc.h"
 #include "lib/model/limits.h"
 #include "lib/model/mask.h"
 #include "lib/wire/json.h"
@@ -63,7 +64,7 @@ static void asked_close(struct stepd *s, struct asked *a)
 static char *helper(void)
 {
 	char self[4096];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	ssize_t n = mo_readlink("/proc/self/exe", self, sizeof(self) - 1);
 
 	if (n <= 0)
 		return NULL;
@@ -186,7 +187,7 @@ static int ask(struct stepd *s, const struct prepared *p, const char *path, stru
 	plan.out_fd = out;
 	plan.err_fd = err;
 	plan.report_fd = err; /* what it could not do before the program is seen by its status */
-	plan.parent = getpid();
+	plan.parent = mo_proc_self();
 	a->end_us = mo_clock_boot_us() + DEADLINE_US;
 	a->pid = fork();
 	if (a->pid == 0)
@@ -330,7 +331,7 @@ static void on_told(struct stepd *s, struct source *source, uint32_t events)
 {
 	struct told *t = source->owner;
 	char chunk[READ_BYTES];
-	ssize_t n = read(source->fd, chunk, sizeof(chunk));
+	ssize_t n = mo_read(source->fd, chunk, sizeof(chunk));
 	size_t room = t->most - t->text.len;
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))

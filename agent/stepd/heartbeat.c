@@ -4,7 +4,6 @@
  * those files lie on the user's file systems: a hung one stops it, never the supervisor. It ends
  * with the supervisor and is killed with the step. Its cost is bounded: what a rank writes
  * beyond TICK_BYTES a second is skipped, from a whole line on. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -76,18 +75,18 @@ static bool name_matches(const struct follow *f, const char *name)
 /* The newest file of this attempt for every rank that has none yet. */
 static void look_for_files(struct reader *r)
 {
-	DIR *d = opendir(r->dir);
+	_cleanup_(mo_dir_freep) struct mo_dir *d = mo_dir_open(AT_FDCWD, r->dir, 0);
 	_cleanup_(mo_freep) time_t *newest = mo_alloc_array(r->n, sizeof(*newest));
 	size_t names = 0;
-	for (struct dirent *e; d && names < NAMES_MAX && (e = readdir(d)); names++) {
+	for (const char *name; names < NAMES_MAX && (name = mo_dir_next(d)); names++) {
 		struct stat st;
 		for (size_t i = 0; i < r->n; i++) {
 			struct follow *f = &r->ranks[i];
-			if ((f->fd >= 0 && newest[i] == 0) || !name_matches(f, e->d_name))
+			if ((f->fd >= 0 && newest[i] == 0) || !name_matches(f, name))
 				continue;
-			int fd = openat(dirfd(d), e->d_name,
-					O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-			if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+			int fd = mo_open_at(mo_dir_fd(d), name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK,
+					    0);
+			if (fd >= 0 && mo_stat_fd(fd, &st) == 0 && S_ISREG(st.st_mode) &&
 			    st.st_mtime >= r->since && st.st_mtime >= newest[i]) {
 				mo_close(f->fd);
 				f->fd = fd;
@@ -96,8 +95,6 @@ static void look_for_files(struct reader *r)
 				mo_close(fd);
 		}
 	}
-	if (d)
-		closedir(d);
 }
 
 static const char *text_of(struct json_object *o, const char *key)
@@ -131,7 +128,7 @@ static void take_line(const struct reader *r, struct follow *f, const char *line
 static void read_on(const struct reader *r, struct follow *f)
 {
 	struct stat st;
-	if (f->fd < 0 || fstat(f->fd, &st) < 0)
+	if (f->fd < 0 || mo_stat_fd(f->fd, &st) < 0)
 		return;
 	if (st.st_size < f->at)
 		f->at = 0;
@@ -139,7 +136,7 @@ static void read_on(const struct reader *r, struct follow *f)
 		f->at = st.st_size - TICK_BYTES;
 		f->skipping = true;
 	}
-	ssize_t n = pread(f->fd, r->chunk, TICK_BYTES, f->at);
+	ssize_t n = mo_read_at(f->fd, r->chunk, TICK_BYTES, f->at);
 	size_t from = 0;
 	for (char *nl; n > 0 && (nl = memchr(r->chunk + from, '\n', (size_t)n - from));
 	     from = (size_t)(nl - r->chunk) + 1) {

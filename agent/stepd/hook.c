@@ -56,7 +56,7 @@ static void hook_died(struct stepd *s, const siginfo_t *si)
 {
 	struct rank *h = &s->hook;
 	struct child_failure f;
-	bool unstarted = h->report.fd >= 0 && read(h->report.fd, &f, sizeof(f)) == sizeof(f);
+	bool unstarted = h->report.fd >= 0 && mo_read(h->report.fd, &f, sizeof(f)) == sizeof(f);
 	s->hook_ms = MO_MAX(0, mo_clock_boot_us() - s->hook_began_us) / 1000;
 	h->pid = 0;
 	h->exited = true;

@@ -19,9 +19,9 @@ static int segment_open(struct stepd *s, int64_t first)
 	char name[48];
 	snprintf(name, sizeof(name), "notes.%lld", (long long)first);
 	_cleanup_(mo_closep) int fd =
-		openat(s->dir_fd, name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+		mo_open_at(s->dir_fd, name, O_WRONLY | O_CREAT | O_APPEND, 0600);
 	struct stat st;
-	if (fd < 0 || fstat(fd, &st) < 0)
+	if (fd < 0 || mo_stat_fd(fd, &st) < 0)
 		return -errno;
 	/* a stepd before us got this far: a step is never run twice */
 	return st.st_size > 0 ? -EEXIST : TAKE_FD(fd);
@@ -64,7 +64,7 @@ static int write_pending(struct stepd *s)
 		j->fd = fd;
 		j->size = 0;
 	}
-	ssize_t n = write(j->fd, j->pending.data, j->pending.len);
+	ssize_t n = mo_write(j->fd, j->pending.data, j->pending.len);
 	if (n == (ssize_t)j->pending.len) {
 		j->size += n;
 		j->written = j->last;
@@ -72,7 +72,7 @@ static int write_pending(struct stepd *s)
 		return 0;
 	}
 	int r = n < 0 ? -errno : -ENOSPC;
-	if (n > 0 && ftruncate(j->fd, j->size) < 0) /* no torn line in the middle of a journal */
+	if (n > 0 && mo_truncate(j->fd, j->size) < 0) /* no torn line in the middle of a journal */
 		r = -errno;
 	return r;
 }

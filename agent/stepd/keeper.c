@@ -23,7 +23,7 @@
 static char *helper(void)
 {
 	char self[4096];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	ssize_t n = mo_readlink("/proc/self/exe", self, sizeof(self) - 1);
 	char *slash;
 	if (n <= 0)
 		return NULL;
@@ -51,7 +51,7 @@ static _Noreturn void run(const struct stepd *s, const char *path, char *order, 
 	char *argv[] = { (char *)"moe-ckpt", (char *)"--keep", order,
 			 s->spool.launch.resume >= 0 ? (char *)"--resumed" : NULL, NULL };
 	int fds[] = { fcntl(life, F_DUPFD, NOTIFY_FD + 1), fcntl(socket, F_DUPFD, NOTIFY_FD + 1) },
-	    null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	    null = mo_open_at(AT_FDCWD, "/dev/null", O_WRONLY, 0);
 	sigset_t none;
 	sigemptyset(&none);
 	setsid();

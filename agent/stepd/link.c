@@ -12,7 +12,9 @@
 #include "agent/stepd/sources.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
+#include "lib/base/identity.h"
 #include "lib/base/log.h"
+#include "lib/base/proc.h"
 #include "lib/wire/json.h"
 
 static void send_now(struct stepd *s, struct connection *c)
@@ -52,7 +54,7 @@ static void say_up(struct stepd *s, struct connection *c)
 {
 	struct stepd_word w;
 	mo_desc_init(&stepd_word_desc, &w);
-	w.up = getpid();
+	w.up = mo_proc_self();
 	w.written = s->journal.written;
 	say(s, c, &w);
 }
@@ -114,7 +116,7 @@ static void on_listener(struct stepd *s, struct source *source, uint32_t events)
 		if (fd < 0)
 			return;
 		bool allowed = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) == 0 &&
-			       (peer.uid == 0 || peer.uid == geteuid());
+			       (peer.uid == 0 || peer.uid == mo_uid());
 		if (!allowed || s->n_connections == STEPD_CONNECTIONS_MAX)
 			continue;
 		struct connection *c = mo_alloc(sizeof(*c));
@@ -131,7 +133,7 @@ int link_open(struct stepd *s, struct mo_error *err)
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
 	/* Through the directory's descriptor: a long runtime path must not exceed sun_path. */
 	int n = snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/sock", s->dir_fd);
-	unlinkat(s->dir_fd, "sock", 0); /* of a dead stepd: we hold the lock */
+	mo_remove_at(s->dir_fd, "sock", 0); /* of a dead stepd: we hold the lock */
 	s->listener = (struct source){ .fd = socket(AF_UNIX,
 						    SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0),
 				       .fn = on_listener };

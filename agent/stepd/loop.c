@@ -44,7 +44,7 @@ static void timer_set(struct stepd *s)
 static void on_timer(struct stepd *s, struct source *source, uint32_t events)
 {
 	uint64_t count;
-	if (read(source->fd, &count, sizeof(count)) < 0)
+	if (mo_read(source->fd, &count, sizeof(count)) < 0)
 		return;
 	int64_t now = mo_clock_boot_us();
 	if (now >= step_deadline(s->core))
@@ -63,7 +63,7 @@ static void on_timer(struct stepd *s, struct source *source, uint32_t events)
 static void on_signals(struct stepd *s, struct source *source, uint32_t events)
 {
 	struct signalfd_siginfo si;
-	while (read(source->fd, &si, sizeof(si)) == sizeof(si)) {
+	while (mo_read(source->fd, &si, sizeof(si)) == sizeof(si)) {
 		if (si.ssi_signo == SIGCHLD) {
 			s->child_died = true;
 			continue;

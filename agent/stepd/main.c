@@ -25,6 +25,7 @@
 #include "agent/stepd/stepd.h"
 #include "agent/stepd/tree.h"
 #include "lib/base/fd.h"
+#include "lib/base/identity.h"
 #include "lib/base/log.h"
 #include "lib/wire/json.h"
 
@@ -97,9 +98,9 @@ static void sd_ready(void)
 /* Descriptors 0 and 1 on /dev/null, 2 on the step's own log. */
 static int own_descriptors(struct stepd *s)
 {
-	_cleanup_(mo_closep) int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	_cleanup_(mo_closep) int null = mo_open_at(AT_FDCWD, "/dev/null", O_RDWR, 0);
 	_cleanup_(mo_closep) int log =
-		openat(s->dir_fd, "stepd.log", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+		mo_open_at(s->dir_fd, "stepd.log", O_WRONLY | O_CREAT | O_APPEND, 0600);
 	if (null < 0 || log < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(log, 2) < 0)
 		return -errno;
 	return 0;
@@ -131,7 +132,7 @@ static int serve(struct stepd *s, int ready_fd)
 	int r = stepd_open(s, &err);
 	if (r == 0) {
 		sd_ready();
-		if (ready_fd >= 0 && write(ready_fd, "1", 1) != 1)
+		if (ready_fd >= 0 && mo_write(ready_fd, "1", 1) != 1)
 			mo_log(MO_WARNING, NULL, NULL, "%s: the starter has gone", s->dir);
 		mo_close(ready_fd);
 		r = stepd_run(s, &err);
@@ -154,7 +155,7 @@ static int start_detached(struct stepd *s)
 	if (pid > 0) {
 		char c;
 		close(ready[1]);
-		return read(ready[0], &c, 1) == 1 ? 0 : 1;
+		return mo_read(ready[0], &c, 1) == 1 ? 0 : 1;
 	}
 	close(ready[0]);
 	if (setsid() < 0 || own_descriptors(s) < 0)
@@ -173,7 +174,7 @@ static void warm_up(void)
 	memset(memory, 1, bytes);
 	free(memory);
 	/* opens the system's way to its accounts, which are asked again when the step is known */
-	getpwuid(geteuid());
+	getpwuid(mo_uid());
 }
 
 /* Waits for the name of the step and writes it over the argument, so that this process is found
@@ -234,7 +235,7 @@ int main(int argc, char *argv[])
 	if (reserve && (ready_fd = await_step(dir)) < 0)
 		return ready_fd == -ECANCELED ? 0 : 1;
 	s.dir = dir;
-	s.dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	s.dir_fd = mo_open_at(AT_FDCWD, dir, O_RDONLY | O_DIRECTORY, 0);
 	if (s.dir_fd < 0) {
 		fprintf(stderr, "moe-stepd: %s: %s\n", s.dir, strerror(errno));
 		return 1;

@@ -42,11 +42,11 @@ static int log_open(struct stepd *s, struct rank *r)
 {
 	_cleanup_(mo_freep) char *path =
 		mo_path(s->spool.log_dir, "rank-%lld.log", (long long)r->rank);
-	r->log_fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0640);
+	r->log_fd = mo_open_at(AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0640);
 	if (r->log_fd < 0)
 		return -errno;
 	struct stat st;
-	r->log_size = fstat(r->log_fd, &st) == 0 ? st.st_size : 0;
+	r->log_size = mo_stat_fd(r->log_fd, &st) == 0 ? st.st_size : 0;
 	return 0;
 }
 
@@ -62,7 +62,8 @@ static int log_rotate(struct stepd *s, struct rank *r)
 		mo_path(s->spool.log_dir, "rank-%lld.base", (long long)r->rank);
 	char text[32];
 	int n = snprintf(text, sizeof(text), "%lld\n", (long long)(r->log_base + r->log_size));
-	int e = rename(path, old) < 0 ? -errno : mo_write_file(base, text, (size_t)n, 0640, false);
+	int e = mo_rename(path, old) < 0 ? -errno
+					 : mo_write_file(base, text, (size_t)n, 0640, false);
 	if (e < 0)
 		return e;
 	r->log_base += r->log_size;
@@ -100,13 +101,13 @@ static void log_write(struct stepd *s, struct rank *r, const char *data, size_t 
 			snprintf(text, sizeof(text),
 				 "[moe-stepd: %lld bytes of output are missing here: disk full]\n",
 				 (long long)r->log_dropped);
-		if (write(r->log_fd, text, (size_t)len) == len) {
+		if (mo_write(r->log_fd, text, (size_t)len) == len) {
 			r->log_size += len;
 			r->log_dropped = 0;
 			r->log_error = 0;
 		}
 	}
-	ssize_t done = write(r->log_fd, data, n);
+	ssize_t done = mo_write(r->log_fd, data, n);
 	if (done > 0)
 		r->log_size += done;
 	if (done < (ssize_t)n)
@@ -303,7 +304,7 @@ static size_t stream_read(struct stepd *s, struct stream *st)
 	static char chunk[READ_BYTES]; /* one thread, too large for the stack of every call */
 	size_t total = 0;
 	for (int i = 0; i < READS_PER_TURN && st->source.fd >= 0; i++) {
-		ssize_t n = read(st->source.fd, chunk, sizeof(chunk));
+		ssize_t n = mo_read(st->source.fd, chunk, sizeof(chunk));
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			break;
 		if (n <= 0) {
@@ -435,7 +436,7 @@ static int notify_open(struct stepd *s, struct rank *r)
 	/* Through the directory's descriptor: a long runtime path must not exceed sun_path. */
 	int n = snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/notify.%lld", s->dir_fd,
 			 (long long)r->rank);
-	unlink(a.sun_path); /* of a dead stepd: we hold the lock */
+	mo_remove_at(AT_FDCWD, a.sun_path, 0); /* of a dead stepd: we hold the lock */
 	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
@@ -443,7 +444,7 @@ static int notify_open(struct stepd *s, struct rank *r)
 	if (bind(fd, (struct sockaddr *)&a,
 		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + (size_t)n + 1)) < 0)
 		return -errno;
-	if (s->who.change && chown(a.sun_path, s->who.uid, s->who.gid) < 0)
+	if (s->who.change && mo_chown(a.sun_path, s->who.uid, s->who.gid) < 0)
 		return -errno;
 	return stepd_watch(s, &r->notify, EPOLLIN);
 }

@@ -7,7 +7,6 @@
 #include <linux/mempolicy.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 #include "agent/core/bind/env.h"
@@ -18,6 +17,7 @@
 #include "lib/base/fd.h"
 #include "lib/base/idset.h"
 #include "lib/base/log.h"
+#include "lib/base/proc.h"
 #include "lib/wire/json.h"
 
 #define ENV_FILE_MAX (64 * 1024)
@@ -171,7 +171,7 @@ static int make_env(struct stepd *s, struct prepared *p, struct rank *r, char **
 	/* a long runtime path: the same socket through our descriptor */
 	if (strlen(socket) >= sizeof(((struct sockaddr_un *)NULL)->sun_path)) {
 		free(socket);
-		socket = mo_printf("/proc/%d/fd/%d/notify.%lld", (int)getpid(), s->dir_fd,
+		socket = mo_printf("/proc/%d/fd/%d/notify.%lld", (int)mo_proc_self(), s->dir_fd,
 				   (long long)r->rank);
 	}
 	struct env_rank er = {
@@ -287,10 +287,10 @@ static int make_error_file(struct stepd *s, struct rank *r, struct mo_error *err
 {
 	char name[48];
 	snprintf(name, sizeof(name), "error.%lld.json", (long long)r->rank);
-	unlinkat(s->dir_fd, name, 0); /* of a dead stepd */
+	mo_remove_at(s->dir_fd, name, 0); /* of a dead stepd */
 	_cleanup_(mo_closep) int fd =
-		openat(s->dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	if (fd < 0 || (s->who.change && fchown(fd, s->who.uid, s->who.gid) < 0))
+		mo_open_at(s->dir_fd, name, O_WRONLY | O_CREAT | O_EXCL, 0600);
+	if (fd < 0 || (s->who.change && mo_chown_fd(fd, s->who.uid, s->who.gid) < 0))
 		return mo_error_set(err, -errno, "%s/%s: %s", s->dir, name, strerror(errno));
 	return 0;
 }
@@ -309,7 +309,7 @@ static int prepare_rank(struct stepd *s, struct prepared *p, size_t i, const cha
 				  .in_fd = p->null_fd,
 				  .report_fd = -1,
 				  .cgroup_fd = s->cgroup_procs_fd,
-				  .parent = getpid(),
+				  .parent = mo_proc_self(),
 				  .who = &s->who };
 	*ret_cause = "bind";
 	int e = make_cpus(p, &s->spool.binds[i], c, err);
@@ -343,7 +343,7 @@ int prepare_files(struct stepd *s, struct prepared *p, size_t i, struct mo_error
 int prepare(struct stepd *s, struct prepared **ret, const char **ret_cause, struct mo_error *err)
 {
 	_cleanup_(prepared_freep) struct prepared *p = mo_alloc(sizeof(*p));
-	p->null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	p->null_fd = mo_open_at(AT_FDCWD, "/dev/null", O_RDONLY, 0);
 	p->plans = mo_alloc_array(s->n_ranks, sizeof(*p->plans));
 	p->given = mo_alloc_array(s->n_ranks, sizeof(*p->given));
 	p->n = s->n_ranks;

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "agent/stepd/ranks.h"
@@ -64,8 +63,8 @@ static char *numa_policy(pid_t pid, int *ret_error)
 {
 	char path[48], text[NUMA_MAPS_BYTES];
 	snprintf(path, sizeof(path), "/proc/%d/numa_maps", (int)pid);
-	_cleanup_(mo_closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	_cleanup_(mo_closep) int fd = mo_open_at(AT_FDCWD, path, O_RDONLY, 0);
+	ssize_t n = fd < 0 ? -1 : mo_read(fd, text, sizeof(text) - 1);
 	*ret_error = n < 0 ? errno : ENODATA;
 	if (n <= 0)
 		return NULL;
@@ -122,7 +121,7 @@ static void on_report(struct stepd *s, struct source *source, uint32_t events)
 {
 	struct rank *r = source->owner;
 	struct child_failure f;
-	ssize_t got = read(source->fd, &f, sizeof(f));
+	ssize_t got = mo_read(source->fd, &f, sizeof(f));
 	if (got < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	stepd_unwatch(s, source);

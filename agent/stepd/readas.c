@@ -19,17 +19,18 @@
 /* O_NONBLOCK: a FIFO in the file's place must not hang the step. */
 static int read_plain(const char *path, size_t max, int out)
 {
-	_cleanup_(mo_closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	_cleanup_(mo_closep) int fd =
+		mo_open_at(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
 	struct stat st;
 
-	if (fd < 0 || fstat(fd, &st) < 0)
+	if (fd < 0 || mo_stat_fd(fd, &st) < 0)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return -EMEDIUMTYPE;
 	char chunk[4096];
 	size_t total = 0;
 	for (;;) {
-		ssize_t n = read(fd, chunk, sizeof(chunk));
+		ssize_t n = mo_read(fd, chunk, sizeof(chunk));
 
 		if (n <= 0)
 			return n < 0 ? -errno : 0;
@@ -68,7 +69,7 @@ static int listen_to(int in, int64_t end_ms, struct mo_buf *b)
 		if (left <= 0 || poll(&p, 1, (int)left) == 0)
 			return -ETIMEDOUT;
 		char chunk[4096];
-		ssize_t n = read(in, chunk, sizeof(chunk));
+		ssize_t n = mo_read(in, chunk, sizeof(chunk));
 
 		if (n == 0)
 			return 0;

@@ -4,7 +4,6 @@
  * acted on. Costs one system call per thread; numa_maps is not read again: it would stop the
  * rank's page faults. */
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -45,8 +44,8 @@ static void name_of(const struct look *l, pid_t tid, char name[16])
 {
 	char path[32];
 	snprintf(path, sizeof(path), "%d/comm", (int)tid);
-	_cleanup_(mo_closep) int fd = openat(l->task_fd, path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, name, 15);
+	_cleanup_(mo_closep) int fd = mo_open_at(l->task_fd, path, O_RDONLY, 0);
+	ssize_t n = fd < 0 ? -1 : mo_read(fd, name, 15);
 	name[n > 0 ? n : 0] = '\0';
 	for (char *c = name; *c; c++)
 		if (!isprint((unsigned char)*c)) /* the line's end too */
@@ -110,21 +109,20 @@ static void look_at_rank(struct stepd *s, struct rank *r)
 	_cleanup_(mo_freep) struct stray_thread *strays =
 		mo_alloc_array(STRAYS_MAX, sizeof(*strays));
 	struct look l = { .wanted = wanted, .have = have, .strays = strays };
-	DIR *dir = opendir(path);
+	_cleanup_(mo_dir_freep) struct mo_dir *dir = mo_dir_open(AT_FDCWD, path, 0);
 	int64_t tid;
 	if (!dir)
 		return;
-	l.task_fd = dirfd(dir);
+	l.task_fd = mo_dir_fd(dir);
 	if (set_wanted(&l, want)) {
-		for (const struct dirent *e; (e = readdir(dir)) && l.n_threads < THREADS_MAX;)
-			if (mo_parse_i64(e->d_name, 1, INT32_MAX, &tid) == 0)
+		for (const char *name; l.n_threads < THREADS_MAX && (name = mo_dir_next(dir));)
+			if (mo_parse_i64(name, 1, INT32_MAX, &tid) == 0)
 				look_at(&l, r->pid, (pid_t)tid);
 		mems = want->mem_nodes ? mo_proc_status(r->pid, "Mems_allowed_list") : NULL;
 		tell(s, r, bind_judge_threads(want, l.strays, l.n_strays, l.n_threads, mems));
 	}
 	for (size_t i = 0; i < l.n_strays; i++)
 		free(l.strays[i].cpus);
-	closedir(dir);
 }
 
 static bool is_watched(const struct stepd *s, const struct rank *r)

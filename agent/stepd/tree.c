@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -59,7 +58,7 @@ static int by_pid(const void *a, const void *b)
  * (pids may be reused between two reads: no endless loop). */
 static bool descends(const struct table *t, const struct process *p)
 {
-	pid_t self = getpid();
+	pid_t self = mo_proc_self();
 	for (size_t i = 0; p && i < t->n; i++) {
 		if (p->ppid == self)
 			return true;
@@ -95,7 +94,7 @@ static size_t kill_descendants(void)
 static int cgroup_write(const struct stepd *s, const char *file, const char *text)
 {
 	_cleanup_(mo_freep) char *path = mo_path(s->cgroup, "%s", file);
-	_cleanup_(mo_closep) int fd = open(path, O_WRONLY | O_CLOEXEC);
+	_cleanup_(mo_closep) int fd = mo_open_at(AT_FDCWD, path, O_WRONLY, 0);
 	if (fd < 0)
 		return -errno;
 	return mo_write_all(fd, text, strlen(text));
@@ -218,18 +217,18 @@ void tree_open_cgroup(struct stepd *s)
 	if (unit) {
 		_cleanup_(mo_freep) char *sup = mo_path(base, "sup");
 		_cleanup_(mo_freep) char *procs = mo_path(sup, "cgroup.procs");
-		_cleanup_(mo_closep) int fd = mkdir(sup, 0755) < 0 && errno != EEXIST
+		_cleanup_(mo_closep) int fd = mo_mkdir(sup, 0755) < 0 && errno != EEXIST
 						      ? -1
-						      : open(procs, O_WRONLY | O_CLOEXEC);
+						      : mo_open_at(AT_FDCWD, procs, O_WRONLY, 0);
 		if (fd < 0 || mo_write_all(fd, "0\n", 2) < 0)
 			return;
 	}
 	_cleanup_(mo_freep) char *ranks = unit ? mo_path(base, "ranks") : TAKE_PTR(base);
 	_cleanup_(mo_freep) char *procs = mo_path(ranks, "cgroup.procs");
-	if (unit && mkdir(ranks, 0755) < 0 && errno != EEXIST)
+	if (unit && mo_mkdir(ranks, 0755) < 0 && errno != EEXIST)
 		return;
-	s->cgroup_fd = open(ranks, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	s->cgroup_procs_fd = open(procs, O_WRONLY | O_CLOEXEC);
+	s->cgroup_fd = mo_open_at(AT_FDCWD, ranks, O_PATH | O_DIRECTORY, 0);
+	s->cgroup_procs_fd = mo_open_at(AT_FDCWD, procs, O_WRONLY, 0);
 	if (s->cgroup_procs_fd >= 0)
 		s->cgroup = TAKE_PTR(ranks);
 }
@@ -240,13 +239,13 @@ void tree_close(struct stepd *s)
 	s->cgroup_procs_fd = mo_close(s->cgroup_procs_fd);
 	if (!s->cgroup)
 		return;
-	rmdir(s->cgroup);
+	mo_remove_at(AT_FDCWD, s->cgroup, AT_REMOVEDIR);
 	char *slash = strrchr(s->spool.cgroup, '/');
 	/* not of a unit: made by the agent, below a directory of its own that goes with its last
 	 * step */
 	if (slash) {
 		*slash = '\0';
-		rmdir(s->spool.cgroup);
+		mo_remove_at(AT_FDCWD, s->spool.cgroup, AT_REMOVEDIR);
 	}
 	free(s->cgroup);
 	s->cgroup = NULL;

@@ -2,29 +2,18 @@
  * programs. Every path that fails leaves no descriptor and no temporary file. */
 #include "lib/base/fd.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "lib/base/assert.h"
+#include "lib/base/clock.h"
 
 #define RM_DEPTH_MAX 200 /* one descriptor is open per level */
-
-int mo_close(int fd)
-{
-	if (fd >= 0)
-		close(fd);
-	return -1;
-}
 
 int mo_write_all(int fd, const void *data, size_t n)
 {
@@ -32,7 +21,7 @@ int mo_write_all(int fd, const void *data, size_t n)
 
 	mo_assert(data || n == 0);
 	while (n > 0) {
-		ssize_t r = write(fd, p, n);
+		ssize_t r = mo_write(fd, p, n);
 
 		if (r < 0 && errno == EINTR)
 			continue;
@@ -52,7 +41,7 @@ int mo_read_fd(int fd, size_t max, struct mo_buf *b)
 
 	mo_assert(max > 0);
 	for (;;) {
-		r = read(fd, piece, sizeof(piece));
+		r = mo_read(fd, piece, sizeof(piece));
 		if (r < 0 && errno == EINTR)
 			continue;
 		if (r < 0)
@@ -69,7 +58,7 @@ int mo_read_fd(int fd, size_t max, struct mo_buf *b)
 
 int mo_read_file_at(int dirfd, const char *path, size_t max, struct mo_buf *b)
 {
-	_cleanup_(mo_closep) int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC);
+	_cleanup_(mo_closep) int fd = mo_open_at(dirfd, path, O_RDONLY, 0);
 
 	return fd < 0 ? -errno : mo_read_fd(fd, max, b);
 }
@@ -85,9 +74,9 @@ static int sync_parent(const char *path)
 	_cleanup_(mo_freep) char *dir = slash == path ? mo_strdup("/")
 					: slash       ? mo_strndup(path, (size_t)(slash - path))
 						      : mo_strdup(".");
-	_cleanup_(mo_closep) int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_(mo_closep) int fd = mo_open_at(AT_FDCWD, dir, O_RDONLY | O_DIRECTORY, 0);
 
-	if (fd < 0 || fsync(fd) < 0)
+	if (fd < 0 || mo_sync(fd, false) < 0)
 		return -errno;
 	return 0;
 }
@@ -98,7 +87,7 @@ static int write_tmp(int fd, const void *data, size_t n, mode_t mode, bool sync)
 
 	if (r < 0)
 		return r;
-	if (fchmod(fd, mode) < 0 || (sync && fsync(fd) < 0))
+	if (mo_chmod_fd(fd, mode) < 0 || (sync && mo_sync(fd, false) < 0))
 		return -errno;
 	return 0;
 }
@@ -106,17 +95,17 @@ static int write_tmp(int fd, const void *data, size_t n, mode_t mode, bool sync)
 int mo_write_file(const char *path, const void *data, size_t n, mode_t mode, bool sync)
 {
 	_cleanup_(mo_freep) char *tmp = mo_printf("%s.XXXXXX", path);
-	_cleanup_(mo_closep) int fd = mkostemp(tmp, O_CLOEXEC);
+	_cleanup_(mo_closep) int fd = mo_open_temp(tmp);
 	int r;
 
 	mo_assert(path && (data || n == 0) && !(mode & ~07777u));
 	if (fd < 0)
 		return -errno;
 	r = write_tmp(fd, data, n, mode, sync);
-	if (r == 0 && rename(tmp, path) < 0)
+	if (r == 0 && mo_rename(tmp, path) < 0)
 		r = -errno;
 	if (r < 0) {
-		unlink(tmp);
+		mo_remove_at(AT_FDCWD, tmp, 0);
 		return r;
 	}
 	return sync ? sync_parent(path) : 0;
@@ -131,54 +120,41 @@ int mo_mkdir_p(const char *path, mode_t mode)
 		if (*s != '/')
 			continue;
 		*s = 0;
-		if (mkdir(p, mode) < 0 && errno != EEXIST)
+		if (mo_mkdir(p, mode) < 0 && errno != EEXIST)
 			return -errno;
 		*s = '/';
 	}
-	if (mkdir(p, mode) == 0)
+	if (mo_mkdir(p, mode) == 0)
 		return 0;
 	if (errno != EEXIST)
 		return -errno;
-	return stat(p, &st) < 0 ? -errno : S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
-}
-
-static void closedirp(DIR **d)
-{
-	if (*d)
-		closedir(*d);
+	return mo_stat(p, &st) < 0 ? -errno : S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
 }
 
 /* Recursion is needed: the tree is. Entries that vanish meanwhile are fine. */
 static int rm_below(int parent, const char *name, int depth)
 {
-	_cleanup_(mo_closep) int fd = -1;
-	_cleanup_(closedirp) DIR *dir = NULL;
-	struct dirent *e;
+	_cleanup_(mo_dir_freep) struct mo_dir *dir = NULL;
+	const char *entry;
 	int r;
 
-	if (unlinkat(parent, name, 0) == 0 || errno == ENOENT)
+	if (mo_remove_at(parent, name, 0) == 0 || errno == ENOENT)
 		return 0;
 	if (errno != EISDIR && errno != EPERM)
 		return -errno;
 	if (depth > RM_DEPTH_MAX)
 		return -ELOOP;
-	fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
-		return errno == ENOENT ? 0 : -errno;
-	dir = fdopendir(fd);
+	dir = mo_dir_open(parent, name, O_NOFOLLOW);
 	if (!dir)
-		return -errno;
-	fd = -1; /* the stream owns it now */
-	while ((errno = 0, e = readdir(dir))) {
-		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-			continue;
-		r = rm_below(dirfd(dir), e->d_name, depth + 1);
+		return errno == ENOENT ? 0 : -errno;
+	while ((entry = mo_dir_next(dir))) {
+		r = rm_below(mo_dir_fd(dir), entry, depth + 1);
 		if (r < 0)
 			return r;
 	}
 	if (errno)
 		return -errno;
-	return unlinkat(parent, name, AT_REMOVEDIR) < 0 && errno != ENOENT ? -errno : 0;
+	return mo_remove_at(parent, name, AT_REMOVEDIR) < 0 && errno != ENOENT ? -errno : 0;
 }
 
 int mo_rm_rf(const char *path)
@@ -205,11 +181,12 @@ char *mo_path(const char *dir, const char *fmt, ...)
 
 int mo_lock_file(const char *path)
 {
-	_cleanup_(mo_closep) int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	_cleanup_(mo_closep) int fd =
+		mo_open_at(AT_FDCWD, path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
 
 	if (fd < 0)
 		return -errno;
-	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+	if (mo_flock(fd) < 0)
 		return -errno;
 	return TAKE_FD(fd);
 }
@@ -219,7 +196,7 @@ int mo_lock_file_soon(const char *path)
 	int fd = mo_lock_file(path);
 
 	for (int tries = 0; fd == -EWOULDBLOCK && tries < 100; tries++) {
-		poll(NULL, 0, 20);
+		mo_clock_rest_ms(20);
 		fd = mo_lock_file(path);
 	}
 	return fd;
@@ -239,23 +216,6 @@ char *mo_boot_id(void)
 		if (b.data[i] != '-' && b.data[i] != '\n')
 			mo_buf_add(&id, &b.data[i], 1);
 	return mo_buf_take(&id);
-}
-
-int mo_random(void *data, size_t n)
-{
-	char *p = data;
-
-	while (n > 0) {
-		ssize_t r = getrandom(p, n, 0);
-
-		if (r < 0 && errno == EINTR)
-			continue;
-		if (r < 0)
-			return -errno;
-		p += r;
-		n -= (size_t)r;
-	}
-	return 0;
 }
 
 char *mo_random_hex(size_t n_bytes)
@@ -280,7 +240,7 @@ static const char *program_dir(void)
 	static bool asked;
 
 	if (!asked) {
-		ssize_t n = readlink("/proc/self/exe", path, sizeof(path));
+		ssize_t n = mo_readlink("/proc/self/exe", path, sizeof(path));
 		char *slash;
 
 		path[n > 0 && (size_t)n < sizeof(path) ? n : 0] = 0;
@@ -334,7 +294,7 @@ char *mo_data_file(const char *name)
 							 ? mo_path(dirs[i], "%s", name)
 							 : NULL;
 
-		if (path && access(path, F_OK) == 0)
+		if (path && mo_access(path, F_OK) == 0)
 			found = TAKE_PTR(path);
 		free(dirs[i]);
 	}
@@ -346,7 +306,7 @@ char *mo_data_shipped(const char *name)
 	_cleanup_(mo_freep) char *path =
 		stays_inside(name) ? mo_path(shipped_dir(), "%s", name) : NULL;
 
-	return path && access(path, F_OK) == 0 ? TAKE_PTR(path) : NULL;
+	return path && mo_access(path, F_OK) == 0 ? TAKE_PTR(path) : NULL;
 }
 
 static bool in_list(char *const *names, size_t n, const char *name)
@@ -365,20 +325,19 @@ void mo_data_names(const char *dir, char ***ret, size_t *n_ret)
 	for (size_t i = 0; i < DATA_DIRS; i++) {
 		_cleanup_(mo_freep) char *path =
 			dirs[i] && stays_inside(dir) ? mo_path(dirs[i], "%s", dir) : NULL;
-		DIR *d = path ? opendir(path) : NULL;
+		_cleanup_(mo_dir_freep) struct mo_dir *d =
+			path ? mo_dir_open(AT_FDCWD, path, 0) : NULL;
 
-		for (struct dirent *e; d && (e = readdir(d));) {
-			size_t len = strlen(e->d_name),
-			       stem = len > 5 && strcmp(e->d_name + len - 5, ".yaml") == 0 ? len - 5
-											   : 0;
+		for (const char *entry; (entry = mo_dir_next(d));) {
+			size_t len = strlen(entry),
+			       stem = len > 5 && strcmp(entry + len - 5, ".yaml") == 0 ? len - 5
+										       : 0;
 			_cleanup_(mo_freep) char *name =
-				stem && e->d_name[0] != '.' ? mo_strndup(e->d_name, stem) : NULL;
+				stem && entry[0] != '.' ? mo_strndup(entry, stem) : NULL;
 
 			if (name && !in_list(*ret, *n_ret, name))
 				*MO_GROW(*ret, *n_ret) = TAKE_PTR(name);
 		}
-		if (d)
-			closedir(d);
 		free(dirs[i]);
 	}
 }
@@ -392,7 +351,7 @@ char *mo_libexec(const char *program)
 	while (dir) {
 		_cleanup_(mo_freep) char *path = mo_path(dir, "%s", program);
 
-		if (access(path, X_OK) == 0)
+		if (mo_access(path, X_OK) == 0)
 			return TAKE_PTR(path);
 		/* a test program lies deeper in the build directory than the programs */
 		slash = strrchr(dir, '/');
@@ -400,5 +359,5 @@ char *mo_libexec(const char *program)
 			break;
 		*slash = 0;
 	}
-	return access(installed, X_OK) == 0 ? TAKE_PTR(installed) : NULL;
+	return mo_access(installed, X_OK) == 0 ? TAKE_PTR(installed) : NULL;
 }

@@ -1,16 +1,12 @@
-/* Descriptors and files. Not for pure rooms. All return 0 or more, or a negative errno.
- * Everything is opened O_CLOEXEC. */
+/* What is made of the calls of file.h: whole files, atomic replacement, paths. Not for pure
+ * rooms. All return 0 or more, or a negative errno. */
 #pragma once
 #include <sys/types.h>
 #include "lib/base/buf.h"
+#include "lib/base/chance.h"
 #include "lib/base/error.h"
+#include "lib/base/file.h"
 
-/* returns -1, for fd = mo_close(fd); accepts -1 */
-int mo_close(int fd);
-static inline void mo_closep(int *fd)
-{
-	mo_close(*fd);
-}
 int mo_write_all(int fd, const void *data, size_t n);
 /* Whole file into b, at most max bytes (-EFBIG above). */
 int mo_read_file(const char *path, size_t max, struct mo_buf *b);
@@ -32,7 +28,6 @@ int mo_lock_file_soon(const char *path);
 /* /proc/sys/kernel/random/boot_id without dashes; MOE_BOOT_ID in the environment replaces it,
  * for units that cannot see it and for tests; NULL when unreadable */
 char *mo_boot_id(void);
-int mo_random(void *data, size_t n); /* getrandom */
 char *mo_random_hex(size_t n_bytes);
 /* Data files: MOE_DATA_DIR, /etc/moe, then the installed share directory (compiled in; the
  * source tree's config/ when run from the tree). Returns the first existing path of name below

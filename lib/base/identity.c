@@ -9,6 +9,11 @@
 #define GROUPS_MAX 65536
 #define PASSWD_BUFFER (64 * 1024)
 
+uid_t mo_uid(void)
+{
+	return geteuid();
+}
+
 void mo_identity_done(struct mo_identity *who)
 {
 	free(who->groups);
@@ -65,7 +70,7 @@ int mo_identity_resolve(const char *user, const struct mo_identity_rule *rule,
 	_cleanup_(mo_identity_done) struct mo_identity who = { 0 };
 	_cleanup_(mo_freep) char *buffer = mo_alloc(PASSWD_BUFFER);
 	struct passwd entry, *found = NULL;
-	uid_t self = geteuid();
+	uid_t self = mo_uid();
 	int r = user ? getpwnam_r(user, &entry, buffer, PASSWD_BUFFER, &found)
 		     : getpwuid_r(self, &entry, buffer, PASSWD_BUFFER, &found);
 	if (user && !found)

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 #include "lib/base/error.h"
 
+uid_t mo_uid(void); /* the effective one of this process */
 /* change: another user than this process runs as */
 struct mo_identity {
 	bool change;

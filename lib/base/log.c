@@ -31,7 +31,7 @@ static bool stderr_is_journal(void)
 	char expect[64];
 	struct stat st;
 
-	if (!stream || fstat(STDERR_FILENO, &st) < 0)
+	if (!stream || mo_stat_fd(STDERR_FILENO, &st) < 0)
 		return false;
 	snprintf(expect, sizeof(expect), "%llu:%llu", (unsigned long long)st.st_dev,
 		 (unsigned long long)st.st_ino);

@@ -3,6 +3,7 @@
  * line. Everything else of YAML is refused by name, so that a file never means something else to
  * another reader. */
 #include "lib/base/options.h"
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <getopt.h>
@@ -391,15 +392,15 @@ static int args_set(const struct mo_options *o, void *obj, const char *text, str
 	return r < 0 ? mo_error_set(err, r, "--set %s: %s", text, mo_error_text(&e, r)) : 0;
 }
 
-static int is_part(const struct dirent *e)
+static bool is_part(const char *name)
 {
-	size_t n = strlen(e->d_name);
-	return e->d_name[0] != '.' && n > 5 && mo_streq(e->d_name + n - 5, ".yaml");
+	size_t n = strlen(name);
+	return name[0] != '.' && n > 5 && mo_streq(name + n - 5, ".yaml");
 }
 
-static int by_bytes(const struct dirent **a, const struct dirent **b)
+static int by_bytes(const void *a, const void *b)
 {
-	return strcmp((*a)->d_name, (*b)->d_name);
+	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
 /* The *.yaml files of the directory beside file, X.d for X.yaml, in the order of their names. */
@@ -407,14 +408,21 @@ static int args_parts(const struct mo_options *o, void *obj, const char *file, s
 {
 	size_t n = strlen(file), stem = n > 5 && mo_streq(file + n - 5, ".yaml") ? n - 5 : n;
 	_cleanup_(mo_freep) char *dir = mo_printf("%.*s.d", (int)stem, file);
-	struct dirent **parts = NULL;
-	int r = 0, found = scandir(dir, &parts, is_part, by_bytes);
-	if (found < 0)
+	_cleanup_(mo_dir_freep) struct mo_dir *d = mo_dir_open(AT_FDCWD, dir, 0);
+	char **parts = NULL;
+	size_t n_parts = 0;
+	int r = 0;
+	if (!d)
 		return errno == ENOENT || errno == ENOTDIR
 			       ? 0
 			       : mo_error_set(err, -errno, "%s: %s", dir, strerror(errno));
-	for (int i = 0; i < found; i++) {
-		_cleanup_(mo_freep) char *path = mo_path(dir, "%s", parts[i]->d_name);
+	for (const char *name; (name = mo_dir_next(d));)
+		if (is_part(name))
+			*MO_GROW(parts, n_parts) = mo_strdup(name);
+	if (n_parts > 1)
+		qsort(parts, n_parts, sizeof(*parts), by_bytes);
+	for (size_t i = 0; i < n_parts; i++) {
+		_cleanup_(mo_freep) char *path = mo_path(dir, "%s", parts[i]);
 		if (r >= 0)
 			r = mo_options_file(o, obj, path, err);
 		free(parts[i]);
@@ -429,7 +437,7 @@ static int args_file(const struct mo_options *o, void *obj, const char *given,
 	const char *file = given ? given : default_file;
 	if (file[0] == '\0')
 		return 0;
-	int r = given || access(file, F_OK) == 0 ? mo_options_file(o, obj, file, err) : 0;
+	int r = given || mo_access(file, F_OK) == 0 ? mo_options_file(o, obj, file, err) : 0;
 	return r < 0 ? r : args_parts(o, obj, file, err);
 }
 

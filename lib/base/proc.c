@@ -1,6 +1,5 @@
 /* See proc.h. */
 #include "lib/base/proc.h"
-#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -42,6 +41,11 @@ static int64_t field(const char *s, int n)
 	int64_t v = -1;
 	_cleanup_(mo_freep) char *word = s ? mo_strndup(s, strcspn(s, " \n")) : NULL;
 	return word && mo_parse_i64(word, INT64_MIN, INT64_MAX, &v) == 0 ? v : -1;
+}
+
+pid_t mo_proc_self(void)
+{
+	return getpid();
 }
 
 int mo_proc_read(pid_t pid, struct mo_proc *ret)
@@ -119,16 +123,15 @@ bool mo_proc_sigkill_pending(pid_t pid)
 
 int mo_proc_each(int (*fn)(void *arg, pid_t pid), void *arg)
 {
-	DIR *d = opendir("/proc");
+	_cleanup_(mo_dir_freep) struct mo_dir *d = mo_dir_open(AT_FDCWD, "/proc", 0);
 	if (!d)
 		return -errno;
 	int r = 0;
-	for (struct dirent *e; r == 0 && (e = readdir(d));) {
+	for (const char *name; r == 0 && (name = mo_dir_next(d));) {
 		int64_t pid;
-		if (mo_parse_i64(e->d_name, 1, INT32_MAX, &pid) == 0)
+		if (mo_parse_i64(name, 1, INT32_MAX, &pid) == 0)
 			r = fn(arg, (pid_t)pid);
 	}
-	closedir(d);
 	return r;
 }
 
@@ -150,7 +153,7 @@ static int kill_if_env(void *arg, pid_t pid)
 {
 	struct env_pass *pass = arg;
 	struct mo_proc p;
-	if (pid == getpid() || mo_proc_read(pid, &p) < 0 || p.state == 'Z' || p.state == 'X')
+	if (pid == mo_proc_self() || mo_proc_read(pid, &p) < 0 || p.state == 'Z' || p.state == 'X')
 		return 0;
 	/* The environment is read after the start time: a reused pid is noticed by mo_proc_kill. */
 	if (mo_proc_has_env(pid, pass->assignment)) {

@@ -9,6 +9,7 @@ struct mo_proc {
 	char state;
 	int64_t start_time; /* field 22 of /proc/PID/stat */
 };
+pid_t mo_proc_self(void);
 int mo_proc_read(pid_t pid, struct mo_proc *ret); /* -ESRCH when gone */
 /* Whether the process was started with this "NAME=value" in its environment; false when it may
  * not be read. */

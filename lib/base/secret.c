@@ -13,7 +13,7 @@ static int check(const char *path, int fd, struct mo_error *err)
 {
 	struct stat st;
 
-	if (fstat(fd, &st) < 0)
+	if (mo_stat_fd(fd, &st) < 0)
 		return mo_error_set(err, -errno, "%s: %s", path, strerror(errno));
 	mode_t refused = st.st_uid == 0 ? S_IWGRP | S_IRWXO : S_IRWXG | S_IRWXO;
 	if (!S_ISDIR(st.st_mode) && !(st.st_mode & refused))
@@ -29,7 +29,7 @@ static int check(const char *path, int fd, struct mo_error *err)
 
 static int open_checked(const char *path, struct mo_error *err)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = mo_open_at(AT_FDCWD, path, O_RDONLY, 0);
 
 	if (fd < 0)
 		return mo_error_set(err, -errno, "%s: %s", path, strerror(errno));

@@ -12,6 +12,11 @@
  * peer's message can make all others wait, whatever else this machine does. */
 int mo_loop_run(sd_event *loop, int64_t *longest_ns);
 
+/* Ends it, with that code, once what is being dispatched has returned. */
+void mo_loop_end(sd_event *loop, int code);
+/* To the service manager, where there is one: "READY=1" and so on. */
+void mo_loop_notify(const char *state);
+
 /* One-shot timer on CLOCK_BOOTTIME that can be moved. */
 struct mo_timer;
 int mo_timer_new(sd_event *loop, void (*fn)(void *arg), void *arg, struct mo_timer **ret);

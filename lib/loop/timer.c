@@ -3,6 +3,8 @@
  * was read empty. A stream of requests that never pauses must not starve it: a post source runs it
  * when it has waited for MO_TURN_WAIT_US (or mo_turn_wait). */
 #include "lib/loop/loop.h"
+#include <assert.h>
+#include <systemd/sd-daemon.h>
 #include <time.h>
 #include "lib/base/assert.h"
 #include "lib/base/clock.h"
@@ -32,6 +34,16 @@ int mo_loop_run(sd_event *loop, int64_t *longest_ns)
 	if (r >= 0)
 		r = sd_event_get_exit_code(loop, &code);
 	return r < 0 ? r : code;
+}
+
+void mo_loop_end(sd_event *loop, int code)
+{
+	sd_event_exit(loop, code);
+}
+
+void mo_loop_notify(const char *state)
+{
+	sd_notify(0, state);
 }
 
 struct mo_timer {

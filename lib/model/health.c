@@ -123,40 +123,52 @@ static const struct mo_field health_memory_fields[] = {
 const struct mo_desc health_memory_desc = MO_DESC(health_memory, health_memory_fields);
 
 static const struct mo_field stack_item_fields[] = {
-	MO_F(stack_item, key, MO_STR, .max = 128),
-	MO_F(stack_item, value, MO_STR, .max = 1024),
+	MO_D(stack_item, key, MO_STR, "what: kernel, driver, firmware, a setting", .max = 128),
+	MO_D(stack_item, value, MO_STR, "its version or value", .max = 1024),
 };
 const struct mo_desc stack_item_desc = MO_DESC(stack_item, stack_item_fields);
 
 #define SENSOR_RANGE .least = -1000000, .most = MO_FIT_ITERATION
 static const struct mo_field gpu_sensors_fields[] = {
-	MO_F(gpu_sensors, slot, MO_INT, .most = MO_GPU_INDEX_MAX),
-	MO_F(gpu_sensors, temp_c, MO_REAL, .omit = true, SENSOR_RANGE),
-	MO_F(gpu_sensors, mem_temp_c, MO_REAL, .omit = true, SENSOR_RANGE),
-	MO_F(gpu_sensors, power_w, MO_REAL, .omit = true, SENSOR_RANGE),
-	MO_F(gpu_sensors, clock_mhz, MO_REAL, .omit = true, SENSOR_RANGE),
-	MO_F(gpu_sensors, busy_pct, MO_REAL, .omit = true, SENSOR_RANGE),
-	MO_F(gpu_sensors, vram_used_bytes, MO_REAL, .omit = true, SENSOR_RANGE),
-	MO_F(gpu_sensors, throttle_pct, MO_REAL, .omit = true, SENSOR_RANGE),
-	MO_F(gpu_sensors, ue, MO_INT, .omit = true),
-	MO_F(gpu_sensors, ce, MO_INT, .omit = true),
-	MO_F(gpu_sensors, pcie_replay, MO_INT, .omit = true),
-	MO_F(gpu_sensors, at, MO_TIME, .omit = true),
+	MO_D(gpu_sensors, slot, MO_INT, "slot of the GPU", .most = MO_GPU_INDEX_MAX),
+	MO_D(gpu_sensors, temp_c, MO_REAL, "temperature, degrees Celsius", .omit = true,
+	     SENSOR_RANGE),
+	MO_D(gpu_sensors, mem_temp_c, MO_REAL, "temperature of its memory, degrees Celsius",
+	     .omit = true, SENSOR_RANGE),
+	MO_D(gpu_sensors, power_w, MO_REAL, "power, watts", .omit = true, SENSOR_RANGE),
+	MO_D(gpu_sensors, clock_mhz, MO_REAL, "clock of its compute units, MHz", .omit = true,
+	     SENSOR_RANGE),
+	MO_D(gpu_sensors, busy_pct, MO_REAL, "share of the time in which it computed, percent",
+	     .omit = true, SENSOR_RANGE),
+	MO_D(gpu_sensors, vram_used_bytes, MO_REAL, "memory in use, bytes", .omit = true,
+	     SENSOR_RANGE),
+	MO_D(gpu_sensors, throttle_pct, MO_REAL,
+	     "share of the time in which it was throttled, percent", .omit = true, SENSOR_RANGE),
+	MO_D(gpu_sensors, ue, MO_INT, "uncorrectable memory errors since its driver was loaded",
+	     .omit = true),
+	MO_D(gpu_sensors, ce, MO_INT, "corrected memory errors since then", .omit = true),
+	MO_D(gpu_sensors, pcie_replay, MO_INT, "PCIe packets sent again since then", .omit = true),
+	MO_D(gpu_sensors, at, MO_TIME, "when it was read", .omit = true),
 };
 const struct mo_desc gpu_sensors_desc = MO_DESC(gpu_sensors, gpu_sensors_fields);
 
 static const struct mo_field nic_sensors_fields[] = {
-	MO_F(nic_sensors, name, MO_STR),
-	MO_F(nic_sensors, state, MO_STR, .omit = true),
-	MO_F(nic_sensors, rate_gbps, MO_REAL, .omit = true, SENSOR_RANGE),
-	MO_F(nic_sensors, link_downed, MO_INT, .omit = true),
-	MO_F(nic_sensors, carrier_down, MO_INT, .omit = true),
-	MO_F(nic_sensors, symbol_error, MO_INT, .omit = true),
-	MO_F(nic_sensors, link_error_recovery, MO_INT, .omit = true),
-	MO_F(nic_sensors, rcv_errors, MO_INT, .omit = true),
-	MO_F(nic_sensors, out_of_sequence, MO_INT, .omit = true),
-	MO_F(nic_sensors, local_ack_timeout, MO_INT, .omit = true),
-	MO_F(nic_sensors, at, MO_TIME, .omit = true),
+	MO_D(nic_sensors, name, MO_STR, "name of the RDMA device"),
+	MO_D(nic_sensors, state, MO_STR, "state of its port", .omit = true),
+	MO_D(nic_sensors, rate_gbps, MO_REAL, "rate of its link, Gbit/s", .omit = true,
+	     SENSOR_RANGE),
+	MO_D(nic_sensors, link_downed, MO_INT,
+	     "how often the link went down since its driver was loaded", .omit = true),
+	MO_D(nic_sensors, carrier_down, MO_INT, "how often the interface lost its carrier",
+	     .omit = true),
+	MO_D(nic_sensors, symbol_error, MO_INT, "symbol errors", .omit = true),
+	MO_D(nic_sensors, link_error_recovery, MO_INT, "how often the link recovered from errors",
+	     .omit = true),
+	MO_D(nic_sensors, rcv_errors, MO_INT, "packets received with errors", .omit = true),
+	MO_D(nic_sensors, out_of_sequence, MO_INT, "packets received out of order", .omit = true),
+	MO_D(nic_sensors, local_ack_timeout, MO_INT, "acknowledgements that did not come in time",
+	     .omit = true),
+	MO_D(nic_sensors, at, MO_TIME, "when it was read", .omit = true),
 };
 const struct mo_desc nic_sensors_desc = MO_DESC(nic_sensors, nic_sensors_fields);
 

@@ -8,13 +8,13 @@ const char *const env_layer_names[_ENV_LAYER_N] = { "base",    "profile", "engin
 						    "feature", "recipe",  "launch" };
 
 static const struct mo_field env_item_fields[] = {
-	MO_F(env_item, name, MO_STR),
-	MO_F(env_item, value, MO_STR),
-	MO_F(env_item, reason, MO_STR),
-	MO_F(env_item, source, MO_STR),
-	MO_F(env_item, overrides, MO_STR),
-	MO_F(env_item, file, MO_STR, .omit = true),
-	MO_F_ENUM(env_item, layer, env_layer_names, .omit = true),
+	MO_D(env_item, name, MO_STR, "name of the variable"),
+	MO_D(env_item, value, MO_STR, "its value; null: it is not set, or read from a file"),
+	MO_D(env_item, reason, MO_STR, "why it is set so"),
+	MO_D(env_item, source, MO_STR, "where that is known from"),
+	MO_D(env_item, overrides, MO_STR, "what it would be otherwise, and by whom"),
+	MO_D(env_item, file, MO_STR, "file on the node that its value is read from", .omit = true),
+	MO_D_ENUM(env_item, layer, env_layer_names, "who says it; later layers win", .omit = true),
 };
 const struct mo_desc env_item_desc = MO_DESC(env_item, env_item_fields);
 

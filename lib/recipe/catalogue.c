@@ -2,7 +2,6 @@
  * the source of its numbers. */
 #include "lib/recipe/catalogue.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -21,24 +20,17 @@
 /* letters that a name was begun with: megatron for megatron-lm */
 #define BEGUN_MIN 3
 
-static void closedirp(DIR **d)
-{
-	if (*d)
-		closedir(*d);
-}
-
 char *catalogue_near(const char *dir, const char *name)
 {
 	_cleanup_(mo_freep) char *path = mo_data_file(dir), *best = NULL, *begun = NULL;
-	_cleanup_(closedirp) DIR *d = path ? opendir(path) : NULL;
-	struct dirent *entry;
+	_cleanup_(mo_dir_freep) struct mo_dir *d = path ? mo_dir_open(AT_FDCWD, path, 0) : NULL;
 
-	while (d && (entry = readdir(d))) {
-		size_t len = strlen(entry->d_name);
+	for (const char *entry; (entry = mo_dir_next(d));) {
+		size_t len = strlen(entry);
 
-		if (len <= 5 || !mo_streq(entry->d_name + len - 5, ".yaml"))
+		if (len <= 5 || !mo_streq(entry + len - 5, ".yaml"))
 			continue;
-		_cleanup_(mo_freep) char *stem = mo_strndup(entry->d_name, len - 5);
+		_cleanup_(mo_freep) char *stem = mo_strndup(entry, len - 5);
 		const char *both[] = { best ? best : stem, stem };
 		const char *near = mo_near_miss(name, both, 2);
 
@@ -203,7 +195,7 @@ const struct ynode *catalogue_tree(const char *path, const char *what, struct mo
 	struct kept *k = NULL;
 
 	/* looked at before it is read: what changes meanwhile is read again the next time */
-	int r = stat(path, &now) < 0 ? -errno : 0;
+	int r = mo_stat(path, &now);
 	HASH_FIND_STR(kept, path, k);
 	if (r == 0 && k && k->rested && same_file(&k->seen, &now))
 		return k->root;

@@ -12,7 +12,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,14 +22,13 @@
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
+#include "lib/store/log_whole.h"
 
 #define APPLICATION_ID 0x6d6f6564 /* "moed" */
 #define SCHEMA_VERSION 2
 #define BALLAST_BYTES (16LL << 20)
 #define BALLAST_FREE_MIN (64LL << 20)
 #define WAL_KEEP_BYTES (64LL << 20)
-/* what it grows to before SQLite begins at its start again: 1,000 pages and a little */
-#define WAL_BYTES (4352LL << 10)
 /* deleted with each transaction at least: they are gone long before the next snapshot */
 #define TRIM_RECORDS 32
 #define WRITE_BYTES (1 << 20) /* a snapshot is written and synced in such pieces, */
@@ -54,6 +52,7 @@ struct store {
 	sqlite3_stmt *insert, *trim, *begin, *commit, *rollback;
 	/* the snapshot's text is in its row: written by version 1 */
 	bool inside;
+	bool opened;      /* moe.db-open is ours */
 	int64_t last_seq; /* newest record, or the snapshot's */
 	int64_t folded;   /* the snapshot's; 0 = none */
 	int64_t oldest;   /* no record below is stored */
@@ -252,15 +251,13 @@ void store_remove_strays(struct store *s)
 {
 	_cleanup_(mo_freep) char *keep =
 		s->inside || !s->folded ? NULL : snapshot_path(s, s->folded, "");
-	DIR *d = opendir(s->dir);
+	_cleanup_(mo_dir_freep) struct mo_dir *d = mo_dir_open(AT_FDCWD, s->dir, 0);
 
-	for (const struct dirent *e; d && (e = readdir(d));) {
-		_cleanup_(mo_freep) char *path = mo_path(s->dir, "%s", e->d_name);
-		if (is_snapshot(e->d_name) && !mo_streq(path, keep))
-			unlink(path);
+	for (const char *name; (name = mo_dir_next(d));) {
+		_cleanup_(mo_freep) char *path = mo_path(s->dir, "%s", name);
+		if (is_snapshot(name) && !mo_streq(path, keep))
+			mo_remove_at(AT_FDCWD, path, 0);
 	}
-	if (d)
-		closedir(d);
 }
 
 static int open_database(struct store *s, struct mo_error *err)
@@ -273,6 +270,9 @@ static int open_database(struct store *s, struct mo_error *err)
 	if (r < 0 && r != -ENOENT)
 		return mo_error_set(err, r, "%s: %s", id_file, strerror(-r));
 	bool known = r >= 0;
+	r = log_whole_check(s->dir, err);
+	if (r < 0)
+		return r;
 	int rc = sqlite3_open_v2(path, &s->db,
 				 SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
 				 NULL);
@@ -301,25 +301,6 @@ static int open_database(struct store *s, struct mo_error *err)
 	if (r >= 0)
 		r = prepare(s, err);
 	return r;
-}
-
-/* A sync after a write behind the end of a file waits for the file system's journal, and with it
- * for whatever other programs wrote; one after a write into what is there does not. Zeros behind
- * the last transaction are none: SQLite stops at the first frame without its checksum. Without
- * them everything works, slower. */
-static void lengthen_log(const struct store *s)
-{
-	static const char zeros[64 << 10];
-	_cleanup_(mo_freep) char *path = mo_path(s->dir, "moe.db-wal");
-	_cleanup_(mo_closep) int fd = open(path, O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC);
-	struct stat st;
-
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return;
-	for (int64_t at = st.st_size; at < WAL_BYTES; at += (int64_t)sizeof(zeros))
-		if (mo_write_all(fd, zeros, sizeof(zeros)) < 0)
-			return;
-	(void)fsync(fd);
 }
 
 int store_open(const char *dir, struct store **ret, struct mo_error *err)
@@ -351,7 +332,8 @@ int store_open(const char *dir, struct store **ret, struct mo_error *err)
 	if (r < 0)
 		return r;
 	store_make_ballast(s);
-	lengthen_log(s);
+	log_whole_open(s->dir);
+	s->opened = true;
 	*ret = TAKE_PTR(s);
 	return 0;
 }
@@ -365,6 +347,8 @@ struct store *store_free(struct store *s)
 	sqlite3_finalize(s->begin);
 	sqlite3_finalize(s->commit);
 	sqlite3_finalize(s->rollback);
+	if (s->opened)
+		log_whole_close(s->dir);
 	sqlite3_close(s->db);
 	if (s->lock >= 0)
 		mo_close(s->lock);
@@ -466,6 +450,29 @@ static int read_snapshot(struct store *s, int (*fn)(void *arg, const char *text,
 	return r < 0 ? r : fn(arg, file.data, file.len);
 }
 
+/* A snapshot is written of records that are synced: a file of a later one than the database ends
+ * with says that the end of the database is gone (its write-ahead log was cut or removed). */
+static int check_end(const struct store *s, struct mo_error *err)
+{
+	_cleanup_(mo_dir_freep) struct mo_dir *d = mo_dir_open(AT_FDCWD, s->dir, 0);
+
+	for (const char *name; (name = mo_dir_next(d));) {
+		const char *number = is_snapshot(name) ? name + strlen(SNAPSHOT_PREFIX) : "0";
+		_cleanup_(mo_freep) char *digits = mo_strndup(number, strspn(number, "0123456789"));
+		int64_t seq = 0;
+
+		if (mo_parse_i64(digits, 0, INT64_MAX, &seq) == 0 && seq > s->last_seq)
+			return mo_error_set(err, -EBADMSG,
+					    "%s/moe.db: the database ends with record %lld, but %s "
+					    "beside it "
+					    "is of a later one: records are lost (moe.db-wal was "
+					    "cut or "
+					    "removed): restore the state directory from a backup",
+					    s->dir, (long long)s->last_seq, name);
+	}
+	return 0;
+}
+
 int store_read(struct store *s, int (*on_snapshot)(void *arg, const char *text, size_t n),
 	       int (*on_record)(void *arg, int64_t seq, const char *text, size_t n), void *arg,
 	       struct mo_error *err)
@@ -505,6 +512,9 @@ int store_read(struct store *s, int (*on_snapshot)(void *arg, const char *text, 
 	}
 	if (rc != SQLITE_DONE)
 		return database_error(s, rc, err, "reading records");
+	r = check_end(s, err);
+	if (r < 0)
+		return r;
 	/* not before: an older database that was put back alone does not know the newest
 	 * snapshot */
 	store_remove_strays(s);
@@ -545,9 +555,10 @@ static int write_synced(int fd, const char *text, size_t n)
 	for (size_t at = 0; r >= 0 && at < n; at += WRITE_BYTES) {
 		int64_t began = mo_clock_boot_us();
 		r = mo_write_all(fd, text + at, MO_MIN(n - at, WRITE_BYTES));
-		if (r >= 0 && fdatasync(fd) < 0)
+		if (r >= 0 && mo_sync(fd, true) < 0)
 			r = -errno;
-		poll(NULL, 0, (int)MO_MIN(WRITE_REST * (mo_clock_boot_us() - began) / 1000, 1000));
+		mo_clock_rest_ms(
+			(int)MO_MIN(WRITE_REST * (mo_clock_boot_us() - began) / 1000, 1000));
 	}
 	return r;
 }
@@ -557,27 +568,29 @@ int store_write_snapshot(const struct store *s, int64_t seq, const char *text, s
 	_cleanup_(mo_freep) char *path = snapshot_path(s, seq, "");
 	_cleanup_(mo_freep) char *new = snapshot_path(s, seq, NEW_SUFFIX);
 	struct head head = { .magic = SNAPSHOT_MAGIC, .seq = seq, .n = (int64_t)n };
-	_cleanup_(mo_closep) int dir = open(s->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), fd = -1;
+	_cleanup_(mo_closep) int dir = mo_open_at(AT_FDCWD, s->dir, O_RDONLY | O_DIRECTORY, 0),
+				 fd = -1;
 	struct statvfs v;
 
 	mo_assert(text && seq >= 0);
 	if (n > SNAPSHOT_MAX - sizeof(head))
 		return -EFBIG;
-	if (dir < 0 || fstatvfs(dir, &v) < 0)
+	if (dir < 0 || mo_space(s->dir, &v) < 0)
 		return -errno;
 	if ((int64_t)v.f_bavail * (int64_t)v.f_frsize < BALLAST_FREE_MIN + (int64_t)n)
 		return -ENOSPC;
-	fd = open(new, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	fd = mo_open_at(AT_FDCWD, new, O_WRONLY | O_CREAT | O_TRUNC, 0600);
 	if (fd < 0)
 		return -errno;
 	head.sum = checksum(text, n);
 	int r = mo_write_all(fd, &head, sizeof(head));
 	if (r >= 0)
 		r = write_synced(fd, text, n);
-	if (r >= 0 && (fsync(fd) < 0 || rename(new, path) < 0 || fsync(dir) < 0))
+	if (r >= 0 &&
+	    (mo_sync(fd, false) < 0 || mo_rename(new, path) < 0 || mo_sync(dir, false) < 0))
 		r = -errno;
 	if (r < 0)
-		unlink(new);
+		mo_remove_at(AT_FDCWD, new, 0);
 	return r;
 }
 
@@ -586,12 +599,11 @@ int store_adopt_snapshot(struct store *s, int64_t seq, int64_t *ret_bytes, struc
 	_cleanup_(mo_freep) char *path = snapshot_path(s, seq, "");
 	_cleanup_(mo_freep) char *old = snapshot_path(s, s->folded, "");
 	_cleanup_(statement_done) sqlite3_stmt *put = NULL;
-	_cleanup_(mo_closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
+	_cleanup_(mo_closep) int fd = mo_open_at(AT_FDCWD, path, O_RDONLY, 0);
 	struct head head = { 0 };
 	struct stat st;
 
-	mo_assert(seq >= s->folded); /* none goes back */
-	if (fd < 0 || read(fd, &head, sizeof(head)) != sizeof(head) || fstat(fd, &st) < 0)
+	if (fd < 0 || mo_read(fd, &head, sizeof(head)) != sizeof(head) || mo_stat_fd(fd, &st) < 0)
 		return mo_error_set(err, STORE_NO_SNAPSHOT, "%s: it cannot be read: %s", path,
 				    fd < 0 ? strerror(errno) : "it is cut");
 	if (memcmp(head.magic, SNAPSHOT_MAGIC, sizeof(head.magic)) != 0 || head.seq != seq ||
@@ -615,7 +627,7 @@ int store_adopt_snapshot(struct store *s, int64_t seq, int64_t *ret_bytes, struc
 	if (rc != SQLITE_OK)
 		return abandon(s, rc, err, "storing a snapshot");
 	if (seq != s->folded)
-		unlink(old);
+		mo_remove_at(AT_FDCWD, old, 0);
 	s->inside = false;
 	s->folded = seq;
 	*ret_bytes = head.n;
@@ -638,14 +650,14 @@ bool store_has_ballast(const struct store *s)
 	_cleanup_(mo_freep) char *path = mo_path(s->dir, "ballast");
 	struct stat st;
 
-	return stat(path, &st) == 0 && st.st_size >= BALLAST_BYTES;
+	return mo_stat(path, &st) == 0 && st.st_size >= BALLAST_BYTES;
 }
 
 bool store_release_ballast(struct store *s)
 {
 	_cleanup_(mo_freep) char *path = mo_path(s->dir, "ballast");
 
-	return unlink(path) == 0;
+	return mo_remove_at(AT_FDCWD, path, 0) == 0;
 }
 
 int store_make_ballast(struct store *s)
@@ -656,16 +668,16 @@ int store_make_ballast(struct store *s)
 
 	if (store_has_ballast(s))
 		return 0;
-	if (statvfs(s->dir, &v) < 0)
+	if (mo_space(s->dir, &v) < 0)
 		return -errno;
 	if ((int64_t)v.f_bavail * (int64_t)v.f_frsize < BALLAST_FREE_MIN)
 		return -ENOSPC;
-	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	fd = mo_open_at(AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
 	if (fd < 0)
 		return -errno;
-	int e = posix_fallocate(fd, 0, BALLAST_BYTES);
+	int e = -mo_allocate(fd, BALLAST_BYTES);
 	if (e != 0) {
-		unlink(path);
+		mo_remove_at(AT_FDCWD, path, 0);
 		return -e;
 	}
 	return 0;

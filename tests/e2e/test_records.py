@@ -11,7 +11,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from controller import MOED, FakeAgent, Moed, each_with_a_controller
+from controller import MOED, FakeAgent, Moed, checksum, each_with_a_controller
 from lib import Skipped, Suite, clean_env, equal, need, wait_until
 
 FAR = "9999-12-31T23:59:59.999Z"
@@ -183,15 +183,6 @@ def test_findings_that_nobody_waits_for_are_stored_by_their_rate():
 
 
 # ---- a store with a record that cannot be taken: made by hand, since no agent can make one any more
-
-def checksum(text):
-    """As the store's."""
-    h = 0xcbf29ce484222325 ^ len(text)
-    for i in range(0, len(text), 8):
-        h = (h ^ int.from_bytes(text[i:i + 8], "little")) * 0x9e3779b97f4a7c15 % 2**64
-        h ^= h >> 32
-    return h - 2**64 if h >= 2**63 else h
-
 
 def records(m):
     db = sqlite3.connect(os.path.join(m.state, "moe.db"))

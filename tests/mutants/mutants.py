@@ -183,7 +183,7 @@ MUTANTS = [
      "h->version == l->health_seen",
      [unit("dcore", "test_health")]),
     ("spool entry removed last", "step_dir_remove",
-     "unlinkat(d->fd, \"launch.json\", 0);",
+     "mo_remove_at(d->fd, \"launch.json\", 0);",
      ";",
      [e2e("test_faults.py", "agent_killed_while_it_forgets_a_step")]),
     ("cut line of the fence believed", "read_log",

@@ -427,11 +427,12 @@ static void strange(struct turn *t, const char *name, struct record *r)
 }
 
 /* Was it stored once, or may it have been, after the backup that this state comes from? Then it
- * may be forgotten when it is gone. */
+ * may be forgotten when it is gone. A job that is final takes no attempt again: one above its
+ * last is of a controller whose state was put away for this one. */
 static bool is_ours(const struct core *c, const struct job *j, const struct step_report *rep)
 {
 	return !job_is_out(&c->state, rep->job) && rep->job > 0 && rep->job < c->state.next_job &&
-	       (!j || rep->attempt < job_next_attempt(j));
+	       (!j || job_state_final(j->state) || rep->attempt < job_next_attempt(j));
 }
 
 /* Steps we do not have. One that lives keeps its node from work. fresh: as in fleet_reports(). */

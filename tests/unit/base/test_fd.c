@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/coretime.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
 

@@ -283,6 +283,31 @@ static void what_was_hung_goes_missing(void **state)
 	world_done(&w);
 }
 
+/* Of a backup put back before this one: there the job had not ended, and got another attempt. */
+static void an_attempt_of_a_job_that_is_final_is_forgotten_when_it_is_gone(void **state)
+{
+	struct world w;
+	int64_t id;
+
+	world_init(&w, 2, 2);
+	id = world_submit_running(&w, 2, 3);
+	world_exit(&w, 0, id, 0, 0, 0);
+	world_exit(&w, 0, id, 1, 0, 0);
+	world_run(&w, 60 * S);
+	assert_int_equal(world_job(&w, id)->state, JOB_COMPLETED);
+	restored(&w);
+	world_hello(&w, 0);
+	later(&w, 1, id, 2069);
+	world_hello(&w, 1);
+	world_run(&w, 5 * S);
+	assert_int_equal(world_count(&w, 1, CMD_FORGET), 0);       /* it lives */
+	world_toy_step(&w, 1, id)->gone = true;
+	world_run(&w, 5 * S);
+	assert_int_equal(world_count(&w, 1, CMD_FORGET), 1);
+	assert_false(world_node(&w, 1)->strange_steps);
+	world_done(&w);
+}
+
 static void an_old_copy_gets_no_agents(void **state)
 {
 	struct world w;
@@ -307,6 +332,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(epochs_only_rise), cmocka_unit_test(what_the_backup_knows_is_adopted), cmocka_unit_test(what_it_does_not_know_waits_for_a_decision),
 		cmocka_unit_test(a_missing_step_goes_by_a_word_or_by_its_successor), cmocka_unit_test(a_backup_that_is_restored_again), cmocka_unit_test(what_was_hung_goes_missing), cmocka_unit_test(what_it_saved_since_is_its_own), cmocka_unit_test(no_launch_beside_an_unknown_step), cmocka_unit_test(an_old_copy_gets_no_agents),
+		cmocka_unit_test(an_attempt_of_a_job_that_is_final_is_forgotten_when_it_is_gone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
