@@ -39,10 +39,9 @@ static void answer(struct manager *m, struct http_request *r, const struct input
 		   const struct effect *fx)
 {
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
-	const struct job *j = fx->job > 0         ? job_find(manager_state(m), fx->job)
-			      : in->event.job > 0 ? job_find(manager_state(m), in->event.job)
-						  : NULL;
-	const struct node *n = in->node ? node_find(manager_state(m), in->node) : NULL;
+	const struct job *j = fx->job > 0 ? job_find(manager_state(m), fx->job) : NULL;
+	const struct node *n =
+		in->answer_node ? node_find(manager_state(m), in->answer_node) : NULL;
 
 	if (in->answer == ANSWER_SUBMIT && j)
 		submit_doc(j, &b);
@@ -67,7 +66,7 @@ static void reply(struct manager *m, const struct input *in, const struct effect
 		answer(m, r, in, fx);
 }
 
-static void welcome(struct manager *m, const struct input *in, const struct effect *fx)
+static void welcome(struct manager *m, const struct effect *fx)
 {
 	struct http_request *r = http_find(m->http, (uint64_t)fx->request);
 
@@ -76,7 +75,7 @@ static void welcome(struct manager *m, const struct input *in, const struct effe
 		fx->welcome->orders = true;
 		api_send_doc(r, 200, &agent_welcome_desc, fx->welcome);
 	}
-	link_welcomed(m, in->node);
+	link_welcomed(m, fx->node);
 }
 
 static void log_event(const struct event_about *about, const struct event *e)
@@ -95,9 +94,9 @@ void effect_do(struct manager *m, struct input *in, const struct effect *fx)
 {
 	switch (fx->type) {
 	case FX_REPLY: reply(m, in, fx); break;
-	case FX_WELCOME: welcome(m, in, fx); break;
-	case FX_ACK: link_ack(m, fx->request, in->node); break;
-	case FX_HOLD: link_hold(m, fx->request, in->node, in->sync->instance); break;
+	case FX_WELCOME: welcome(m, fx); break;
+	case FX_ACK: link_ack(m, fx->request, fx->node); break;
+	case FX_HOLD: link_hold(m, fx->request, fx->node, in->core.sync->message->instance); break;
 	case FX_WAKE: link_wake(m, fx->node); break;
 	case FX_CONFIG: node_config_ask(m, fx->job); break;
 	/* to the streams all of a turn at once: streams_flush() */
