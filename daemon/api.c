@@ -99,27 +99,32 @@ bool api_flag(const struct http_request *r, const char *name)
 	return text && mo_parse_bool(text, &flag) == 0 && flag;
 }
 
+int api_read(const char *text, size_t n, const struct mo_desc *d, void *obj, struct mo_error *err)
+{
+	struct json_object *json = NULL;
+
+	if (n == 0)
+		return 0;
+	int e = wire_affordable(text, n, err);
+	if (e >= 0)
+		e = wire_parse(text, n, &json, err);
+	if (e < 0)
+		return 400;
+	e = wire_from_json(d, json, true, obj, err);
+	json_object_put(json);
+	return e < 0 ? 422 : 0;
+}
+
 bool api_body(struct http_request *r, const struct mo_desc *d, void *obj)
 {
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
-	struct json_object *json = NULL;
 	size_t n;
 	const char *text = http_body(r, &n);
+	int status = api_read(text, n, d, obj, &err);
 
-	if (n == 0)
-		return true;
-	int e = wire_affordable(text, n, &err);
-	if (e >= 0)
-		e = wire_parse(text, n, &json, &err);
-	if (e < 0) {
-		http_problem(r, 400, "body: %s", mo_error_text(&err, e));
-		return false;
-	}
-	e = wire_from_json(d, json, true, obj, &err);
-	json_object_put(json);
-	if (e < 0)
-		http_problem(r, 422, "body: %s", mo_error_text(&err, e));
-	return e >= 0;
+	if (status)
+		http_problem(r, status, "body: %s", mo_error_text(&err, -EINVAL));
+	return !status;
 }
 
 void api_job_doc(struct manager *m, const struct http_request *r, const struct job *j,

@@ -40,8 +40,10 @@ bool api_int(struct http_request *r, const char *name, int64_t min, int64_t max,
 	     int64_t *ret);
 /* ?name=1 or true */
 bool api_flag(const struct http_request *r, const char *name);
-/* JSON body (empty = {}) into an initialised object; false after 400 (no JSON) or 422 (wrong
- * content) was sent. */
+/* JSON text (empty = {}) into an initialised object: 0, or with err the status 400 (no JSON) or
+ * 422 (wrong content). */
+int api_read(const char *text, size_t n, const struct mo_desc *d, void *obj, struct mo_error *err);
+/* The same of a request's body; false after 400 or 422 was sent. */
 bool api_body(struct http_request *r, const struct mo_desc *d, void *obj);
 void api_job_doc(struct manager *m, const struct http_request *r, const struct job *j,
 		 struct mo_buf *b);
@@ -137,8 +139,3 @@ struct signins;
 void signins_new(struct manager *m);
 struct signins *signins_free(struct signins *s);
 void plan_refuse(struct http_request *r, int e); /* helper_plan() failed with e */
-HANDLER(link_hello);
-HANDLER(link_sync);
-HANDLER(link_news);
-HANDLER(link_answer);
-HANDLER(agent_token_trade);

@@ -1,6 +1,7 @@
 /* The one table of all routes: deny by default, the least role beside each. Tests walk it
  * through /openapi.json. */
 #include "agent/core/bind/explain.h"
+#include "daemon/agent_http.h"
 #include "daemon/api.h"
 #include "daemon/core/view/drift.h"
 #include "lib/model/limits.h"
@@ -213,19 +214,19 @@ const struct api_route api_routes[] = {
 	{ { "DELETE", "/v1/session", ROLE_VIEWER, api_session_delete, 0, false },
 	  "Drop the cookie.",
 	  "access" },
-	{ { "POST", "/v1/agent/hello", ROLE_AGENT, link_hello, MO_HELLO_BYTES_MAX, false },
+	{ { "POST", "/v1/agent/hello", ROLE_AGENT, agent_http_hello, MO_HELLO_BYTES_MAX, false },
 	  "Agent protocol: an agent registers.",
 	  "agent" },
-	{ { "POST", "/v1/agent/sync", ROLE_AGENT, link_sync, A, false },
+	{ { "POST", "/v1/agent/sync", ROLE_AGENT, agent_http_sync, A, false },
 	  "Agent protocol: beat; held until a command is due.",
 	  "agent" },
-	{ { "POST", "/v1/agent/news", ROLE_AGENT, link_news, A, false },
+	{ { "POST", "/v1/agent/news", ROLE_AGENT, agent_http_news, A, false },
 	  "Agent protocol: urgent notes.",
 	  "agent" },
-	{ { "POST", "/v1/agent/answer", ROLE_AGENT, link_answer, A, false },
+	{ { "POST", "/v1/agent/answer", ROLE_AGENT, agent_http_answer, A, false },
 	  "Agent protocol: answer of a question.",
 	  "agent" },
-	{ { "POST", "/v1/agent/token", ROLE_AGENT, agent_token_trade, SMALL, false },
+	{ { "POST", "/v1/agent/token", ROLE_AGENT, agent_http_token, SMALL, false },
 	  "Agent protocol: trades the token that it is sent with (a join token, or the node's own) "
 	  "for a new one of the node.",
 	  "agent" },

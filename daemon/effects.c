@@ -2,8 +2,8 @@
  * to a change leaves the controller. */
 #include "daemon/effects.h"
 #include <string.h>
+#include "daemon/agent_answer.h"
 #include "daemon/agent_link.h"
-#include "daemon/agent_tokens.h"
 #include "daemon/api.h"
 #include "daemon/node_config.h"
 
@@ -54,28 +54,32 @@ static void answer(struct manager *m, struct http_request *r, const struct input
 	api_send(r, fx->status, &b);
 }
 
+static void reply_to_agent(struct manager *m, const struct input *in, const struct effect *fx)
+{
+	char *text = in->answer_text ? in->answer_text : (char *)"{}";
+
+	if (fx->status >= 400)
+		agent_refuse(m, fx->request, fx->status, "%s", fx->text ? fx->text : "refused");
+	else
+		agent_answer(m, fx->request, fx->status,
+			     &(struct mo_buf){ .data = text, .len = strlen(text) });
+}
+
 static void reply(struct manager *m, const struct input *in, const struct effect *fx)
 {
-	struct http_request *r = http_find(m->http, (uint64_t)fx->request);
+	struct http_request *r;
 
+	if (in->of_agent) {
+		reply_to_agent(m, in, fx);
+		return;
+	}
+	r = http_find(m->http, (uint64_t)fx->request);
 	if (!r)
 		return;
 	if (fx->status >= 400)
 		http_problem(r, fx->status, "%s", fx->text ? fx->text : "refused");
 	else
 		answer(m, r, in, fx);
-}
-
-static void welcome(struct manager *m, const struct effect *fx)
-{
-	struct http_request *r = http_find(m->http, (uint64_t)fx->request);
-
-	if (r) {
-		mo_str_set(&fx->welcome->token, agent_token_hint(m, r));
-		fx->welcome->orders = true;
-		api_send_doc(r, 200, &agent_welcome_desc, fx->welcome);
-	}
-	link_welcomed(m, fx->node);
 }
 
 static void log_event(const struct event_about *about, const struct event *e)
@@ -94,7 +98,7 @@ void effect_do(struct manager *m, struct input *in, const struct effect *fx)
 {
 	switch (fx->type) {
 	case FX_REPLY: reply(m, in, fx); break;
-	case FX_WELCOME: welcome(m, fx); break;
+	case FX_WELCOME: link_welcome(m, fx->request, fx->node, fx->welcome); break;
 	case FX_ACK: link_ack(m, fx->request, fx->node); break;
 	case FX_HOLD: link_hold(m, fx->request, fx->node, in->core.sync->message->instance); break;
 	case FX_WAKE: link_wake(m, fx->node); break;

@@ -1,5 +1,6 @@
 /* See input.h. */
 #include "daemon/input.h"
+#include "daemon/agent_message.h"
 
 char *caller_via(const struct http_caller *c, const char *address)
 {
@@ -25,6 +26,18 @@ struct input *input_new(int type, struct http_request *r)
 			.may_all = caller->role >= ROLE_OPERATOR && caller->role != ROLE_AGENT,
 		};
 	}
+	return in;
+}
+
+struct input *input_of_agent(int type, const struct agent_message *msg)
+{
+	const struct http_caller caller = { .token_id = msg->token_id };
+	struct input *in = input_new(type, NULL);
+
+	in->of_agent = true;
+	in->core.request = msg->request;
+	in->core.by.user = mo_strdup(msg->user);
+	in->core.by.via = caller_via(&caller, msg->address);
 	return in;
 }
 
