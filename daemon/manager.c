@@ -111,6 +111,8 @@ static int open_state(struct manager *m, struct mo_error *err)
 	int r = begin_check(o->state_dir, err);
 	if (r >= 0)
 		r = store_open(o->state_dir, &m->store, err);
+	if (r >= 0)
+		r = begin_begun(o->state_dir, m->store, err);
 	if (r < 0)
 		return r;
 	config.port_min = o->port_min;
