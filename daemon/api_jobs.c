@@ -96,10 +96,14 @@ struct verb_body {
 	bool now;
 	int64_t from;
 };
-static const struct mo_field cancel_fields[] = { MO_F(verb_body, now, MO_BOOL) };
-static const struct mo_field restart_fields[] = { MO_F(verb_body, from, MO_INT) };
-static const struct mo_desc cancel_desc = MO_DESC(verb_body, cancel_fields);
-static const struct mo_desc restart_desc = MO_DESC(verb_body, restart_fields);
+static const struct mo_field cancel_fields[] = {
+	MO_D(verb_body, now, MO_BOOL, "end it without grace"),
+};
+static const struct mo_field restart_fields[] = {
+	MO_D(verb_body, from, MO_INT, "iteration of the checkpoint; not given: the newest"),
+};
+const struct mo_desc cancel_body_desc = MO_DESC(verb_body, cancel_fields);
+const struct mo_desc restart_body_desc = MO_DESC(verb_body, restart_fields);
 static const struct mo_desc nothing_desc = { .name = "nothing", .size = sizeof(struct verb_body) };
 
 /* The job, when the body of a verb on it is as it must be; NULL = the request is answered. */
@@ -127,7 +131,7 @@ static void push(struct manager *m, struct input *in)
 void api_jobs_cancel(void *arg, struct http_request *r)
 {
 	struct verb_body body;
-	const struct job *j = verb(arg, r, &cancel_desc, &body);
+	const struct job *j = verb(arg, r, &cancel_body_desc, &body);
 
 	if (!j)
 		return;
@@ -163,7 +167,7 @@ void api_jobs_resume(void *arg, struct http_request *r)
 void api_jobs_restart(void *arg, struct http_request *r)
 {
 	struct verb_body body;
-	const struct job *j = verb(arg, r, &restart_desc, &body);
+	const struct job *j = verb(arg, r, &restart_body_desc, &body);
 
 	if (!j)
 		return;

@@ -86,6 +86,8 @@ static void schemas(struct mo_buf *b)
 	struct wire_schemas all = { 0 };
 
 	for (size_t i = 0; i < n_api_routes; i++) {
+		if (api_routes[i].body)
+			wire_schemas_add_parts(&all, api_routes[i].body);
 		if (api_routes[i].answer)
 			wire_schemas_add(&all, api_routes[i].answer);
 		if (api_routes[i].beside)
@@ -93,6 +95,17 @@ static void schemas(struct mo_buf *b)
 	}
 	wire_schemas_write(&all, b);
 	free(all.items);
+}
+
+static void request_body(const struct api_route *a, struct mo_buf *b)
+{
+	mo_buf_str(b, ",\"requestBody\":{\"content\":{\"application/json\":{\"schema\":");
+	if (a->body)
+		wire_schema_body(a->body, b);
+	else
+		mo_buf_str(b, "{\"type\":\"object\"}");
+	mo_buf_str(b, a->route.yaml ? "},\"application/yaml\":{\"schema\":{\"type\":\"object\"}}}}"
+				    : "}}}");
 }
 
 static void operation(const struct api_route *a, struct mo_buf *b)
@@ -110,12 +123,7 @@ static void operation(const struct api_route *a, struct mo_buf *b)
 		mo_buf_str(b, ",\"security\":[]");
 	parameters(a, b);
 	if (route->max_body)
-		mo_buf_printf(b,
-			      ",\"requestBody\":{\"content\":{\"application/"
-			      "json\":{\"schema\":{\"type\":\"object\"}}%s}}",
-			      route->yaml
-				      ? ",\"application/yaml\":{\"schema\":{\"type\":\"object\"}}"
-				      : "");
+		request_body(a, b);
 	mo_buf_str(b, ",\"responses\":{");
 	answer(a, b);
 	mo_buf_str(b, ",\"default\":{\"description\":\"what, why, what to "
