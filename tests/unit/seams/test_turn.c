@@ -127,8 +127,8 @@ static void submit(void)
 	struct input *in = input_new(IN_SUBMIT, NULL);
 
 	world_recipe(&spec, 2);
-	in->submit = mo_desc_dup(&submit_desc, &spec);
-	in->user = mo_strdup("ann");
+	in->core.submit = mo_desc_dup(&submit_desc, &spec);
+	in->core.by.user = mo_strdup("ann");
 	mo_desc_done(&submit_desc, &spec);
 	input_push(&m, in);
 }
