@@ -2,6 +2,8 @@
 #include "daemon/input.h"
 #include "daemon/agent_message.h"
 
+#include "lib/base/assert.h"
+
 char *caller_via(const struct http_caller *c, const char *address)
 {
 	const char *from = *address ? " from " : "";
@@ -51,6 +53,7 @@ void input_free(struct input *in)
 
 void input_push(struct manager *m, struct input *in)
 {
+	mo_assert(in->core.type >= 0 && in->core.type < _IN_N);
 	*MO_GROW(m->inputs, m->n_inputs) = in;
 	mo_turn_arm(m->turn);
 }
