@@ -15,6 +15,7 @@
 #include "agent/core/bind/env_record.h"
 #include "agent/core/bind/explain.h"
 #include "agent/core/stepd/spool.h"
+#include "daemon/api.h"
 #include "daemon/core/rules/actual.h"
 #include "daemon/core/core.h"
 #include "daemon/core/view/drift.h"
@@ -168,6 +169,25 @@ static const struct {
 	D(stepd_word_desc),
 	D(env_record_desc),
 	D(bind_view_desc),
+	D(cancel_body_desc),
+	D(restart_body_desc),
+	D(drain_body_desc),
+	D(fence_body_desc),
+	D(ack_body_desc),
+	D(resolve_body_desc),
+	D(token_body_desc),
+	D(use_body_desc),
+	D(submitted_view_desc),
+	D(samples_view_desc),
+	D(events_view_desc),
+	D(explained_view_desc),
+	D(token_view_desc),
+	D(revoked_view_desc),
+	D(resolved_view_desc),
+	D(session_view_desc),
+	D(signin_view_desc),
+	D(valid_view_desc),
+	D(probe_view_desc),
 	D(known_machine_desc),
 	D(rank_bind_desc),
 };

@@ -146,12 +146,12 @@ static void profiles_that_change(void **state)
 static size_t n_listed;
 
 /* In the place of libc's: how often a directory of the catalogue is looked through. */
-DIR *opendir(const char *path)
+DIR *fdopendir(int fd)
 {
-	DIR *(*real)(const char *) = (DIR * (*)(const char *)) dlsym(RTLD_NEXT, "opendir");
+	DIR *(*real)(int) = (DIR * (*)(int)) dlsym(RTLD_NEXT, "fdopendir");
 
 	n_listed++;
-	return real(path);
+	return real(fd);
 }
 
 static size_t listed_for(size_t n_variables)

@@ -4,9 +4,12 @@
 
 #include <errno.h>
 
+#include "daemon/begin.h"
 #include "daemon/core/state/state.h"
+#include "daemon/journal.h"
 #include "daemon/turn.h"
 #include "lib/model/message.h"
+#include "lib/store/store.h"
 #include "lib/wire/json.h"
 #include "tests/unit/dcore/world.h"
 
@@ -36,10 +39,30 @@ static void start(void)
 	seam_run(0);
 }
 
+/* What moed --init leaves: the first record of each state. */
+static void begun(void)
+{
+	struct core *core = core_new(&core_config_default);
+	struct record r = begin_incarnation(core_state(core), MO_NONE);
+	struct journal *journal = journal_new();
+	struct store *store;
+	char *text;
+
+	assert_int_equal(core_update(core, &r), 0);
+	text = journal_record_text(journal, &r);
+	assert_int_equal(store_open(DIR, &store, NULL), 0);
+	assert_int_equal(store_append(store, &text, 1, NULL), 0);
+	free(text);
+	journal_free(journal);
+	core_free(core);
+	mo_desc_done(&record_desc, &r);
+}
+
 static int setup(void **state)
 {
 	seam_put(DIR "/moe.db", "");
 	seam_put("/proc/sys/kernel/random/boot_id", "0123-4567\n");
+	begun();
 	beat = 0;
 	start();
 	/* the bootstrap's, of no node: it is taken from this machine */
