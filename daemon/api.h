@@ -12,6 +12,8 @@ struct api_route {
 	const char *summary;
 	const char *tag;
 	const char *query;
+	/* what is taken (JSON); NULL: a recipe, or nothing */
+	const struct mo_desc *body;
 	/* what is answered, of a list its items; NULL: no described struct */
 	const struct mo_desc *answer;
 	const struct mo_desc *beside; /* of a list: what it has beside items and next */
@@ -80,7 +82,9 @@ static inline void list_done(struct list *l)
 	mo_buf_done(&l->next);
 }
 
-/* Answers that belong to no view of the core. */
+/* Bodies of requests, and answers that belong to no view of the core. */
+extern const struct mo_desc cancel_body_desc, restart_body_desc, drain_body_desc, fence_body_desc,
+	ack_body_desc, resolve_body_desc, token_body_desc, use_body_desc;
 extern const struct mo_desc submitted_view_desc, samples_view_desc, events_view_desc,
 	explained_view_desc, token_view_desc, revoked_view_desc, resolved_view_desc,
 	session_view_desc, signin_view_desc, valid_view_desc, probe_view_desc;

@@ -119,8 +119,10 @@ void api_signin_create(void *arg, struct http_request *r)
 struct use_body {
 	char *code;
 };
-static const struct mo_field use_body_fields[] = { MO_F(use_body, code, MO_STR) };
-static const struct mo_desc use_body_desc = MO_DESC(use_body, use_body_fields);
+static const struct mo_field use_body_fields[] = {
+	MO_D(use_body, code, MO_STR, "code of the sign-in link"),
+};
+const struct mo_desc use_body_desc = MO_DESC(use_body, use_body_fields);
 
 static struct signin *find(struct signins *all, const char *code)
 {

@@ -17,12 +17,13 @@ struct token_body {
 	int64_t nodes;
 };
 static const struct mo_field token_body_fields[] = {
-	MO_F(token_body, role, MO_STR),
-	MO_F(token_body, user, MO_STR),
-	MO_F(token_body, ttl, MO_STR),
-	MO_F(token_body, nodes, MO_INT),
+	MO_D(token_body, role, MO_STR, "viewer, user, operator, admin, agent or join"),
+	MO_D(token_body, user, MO_STR,
+	     "in whose name; not given: the caller's. Of an agent its node"),
+	MO_D(token_body, ttl, MO_STR, "how long it lasts, such as 12h or 30d"),
+	MO_D(token_body, nodes, MO_INT, "of a join token: how many nodes it can bring in"),
 };
-static const struct mo_desc token_body_desc = MO_DESC(token_body, token_body_fields);
+const struct mo_desc token_body_desc = MO_DESC(token_body, token_body_fields);
 struct token_view {
 	char *id, *token, *role, *user;
 	int64_t created_at, expires_at, nodes;

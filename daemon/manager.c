@@ -258,14 +258,18 @@ static int write_address(struct manager *m, struct mo_error *err)
 	return r < 0 ? mo_error_set(err, r, "%s: %s", path, strerror(-r)) : 0;
 }
 
-int manager_start(struct manager *m, sd_event *loop, const struct options *o, struct mo_error *err)
+int manager_open(struct manager *m, sd_event *loop, const struct options *o, struct mo_error *err)
 {
 	*m = (struct manager){ .options = o, .loop = loop };
 	int r = open_state(m, err);
 	if (r >= 0)
 		r = make_parts(m, err);
-	if (r >= 0)
-		r = first_turn(m, err);
+	return r < 0 ? r : first_turn(m, err);
+}
+
+int manager_start(struct manager *m, sd_event *loop, const struct options *o, struct mo_error *err)
+{
+	int r = manager_open(m, loop, o, err);
 	if (r >= 0)
 		r = listen_all(m, err);
 	if (r >= 0)
@@ -286,6 +290,7 @@ void manager_done(struct manager *m)
 	 * A session of logs takes back its questions from the links. */
 	m->quotas = quotas_free(m->quotas);
 	m->anchor_texts = anchor_texts_free(m->anchor_texts);
+	mo_buf_done(&m->openapi);
 	m->signins = signins_free(m->signins);
 	m->specs = specs_free(m->specs);
 	m->snapshots = snapshots_free(m->snapshots);

@@ -4,6 +4,7 @@
 #include <systemd/sd-event.h>
 #include "daemon/core/core.h"
 #include "daemon/options.h"
+#include "lib/base/buf.h"
 #include "lib/base/clock.h"
 #include "lib/base/coretime.h"
 #include "lib/base/log.h"
@@ -47,6 +48,7 @@ struct manager {
 	struct signins *signins;
 	struct quotas *quotas;
 	struct anchor_texts *anchor_texts;
+	struct mo_buf openapi; /* of api_openapi.c; empty: nobody asked yet */
 	struct snapshots *snapshots;
 	struct forks *forks;
 	struct node_configs *node_configs;
@@ -61,7 +63,10 @@ struct manager {
 	struct http_route *routes;
 	char **host_names; /* NULL-terminated, or NULL */
 };
-/* Opens the store, replays it, starts listening. 0, or a negative errno with err. */
+/* Opens the store, replays it, and makes the first turn: whoever carries messages may begin. 0, or
+ * a negative errno with err; manager_done() in any case. */
+int manager_open(struct manager *m, sd_event *loop, const struct options *o, struct mo_error *err);
+/* That, and listens. */
 int manager_start(struct manager *m, sd_event *loop, const struct options *o, struct mo_error *err);
 void manager_done(struct manager *m);
 static inline int64_t manager_now(struct manager *m)

@@ -12,6 +12,11 @@ void wire_schemas_add(struct wire_schemas *s, const struct mo_desc *d)
 		if (s->items[i] == d)
 			return;
 	*MO_GROW(s->items, s->n_items) = d;
+	wire_schemas_add_parts(s, d);
+}
+
+void wire_schemas_add_parts(struct wire_schemas *s, const struct mo_desc *d)
+{
 	for (size_t i = 0; i < d->n_fields; i++)
 		if (d->fields[i].sub)
 			wire_schemas_add(s, d->fields[i].sub);
@@ -113,17 +118,9 @@ static bool required(const struct mo_field *f)
 	return !f->omit || f->kind == MO_STRUCT;
 }
 
-void wire_schema_object(const struct mo_desc *d, struct mo_buf *b)
+static void properties(const struct mo_desc *d, struct mo_buf *b)
 {
-	const char *separator = "";
-
-	mo_buf_str(b, "\"type\":\"object\",\"required\":[");
-	for (size_t i = 0; i < d->n_fields; i++)
-		if (required(&d->fields[i])) {
-			mo_buf_printf(b, "%s\"%s\"", separator, d->fields[i].name);
-			separator = ",";
-		}
-	mo_buf_str(b, "],\"properties\":{");
+	mo_buf_str(b, "\"properties\":{");
 	for (size_t i = 0; i < d->n_fields; i++) {
 		const struct mo_field *f = &d->fields[i];
 
@@ -136,13 +133,34 @@ void wire_schema_object(const struct mo_desc *d, struct mo_buf *b)
 	mo_buf_str(b, "}");
 }
 
+void wire_schema_body(const struct mo_desc *d, struct mo_buf *b)
+{
+	mo_buf_str(b, "{\"type\":\"object\",\"additionalProperties\":false,");
+	properties(d, b);
+	mo_buf_str(b, "}");
+}
+
+static void written(const struct mo_desc *d, struct mo_buf *b)
+{
+	const char *separator = "";
+
+	mo_buf_str(b, "\"type\":\"object\",\"required\":[");
+	for (size_t i = 0; i < d->n_fields; i++)
+		if (required(&d->fields[i])) {
+			mo_buf_printf(b, "%s\"%s\"", separator, d->fields[i].name);
+			separator = ",";
+		}
+	mo_buf_str(b, "],");
+	properties(d, b);
+}
+
 void wire_schemas_write(const struct wire_schemas *s, struct mo_buf *b)
 {
 	for (size_t i = 0; i < s->n_items; i++) {
 		mo_buf_str(b, i ? ",\"" : "\"");
 		schema_name(s->items[i], b);
 		mo_buf_str(b, "\":{");
-		wire_schema_object(s->items[i], b);
+		written(s->items[i], b);
 		mo_buf_str(b, "}");
 	}
 }

@@ -10,9 +10,12 @@ struct wire_schemas {
 };
 /* d and all that stand in it. */
 void wire_schemas_add(struct wire_schemas *s, const struct mo_desc *d);
+/* Those alone. */
+void wire_schemas_add_parts(struct wire_schemas *s, const struct mo_desc *d);
 /* "NAME":{...},... of all, as components/schemas has them. */
 void wire_schemas_write(const struct wire_schemas *s, struct mo_buf *b);
 /* {"$ref":...} */
 void wire_schema_ref(const struct mo_desc *d, struct mo_buf *b);
-/* "type":"object","required":[...],"properties":{...}: more members can be put behind it. */
-void wire_schema_object(const struct mo_desc *d, struct mo_buf *b);
+/* {...} of what wire_decode() takes, strict: a key may be missing, and none may be added. Its parts
+ * must be among the schemas that are written. */
+void wire_schema_body(const struct mo_desc *d, struct mo_buf *b);

@@ -71,9 +71,22 @@ static void test_text(void **state)
 		"\"Part\":{\"type\":\"object\",\"required\":[\"n\"],\"properties\":{\"n\":{\"type\":[\"integer\",\"null\"],\"description\":\"\"}}}");
 }
 
+static void test_body(void **state)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+	struct wire_schemas all = { 0 };
+
+	wire_schema_body(&part_desc, &b);
+	assert_string_equal(b.data, "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{\"n\":{\"type\":[\"integer\",\"null\"],\"description\":\"\"}}}");
+	wire_schemas_add_parts(&all, &whole_desc);
+	assert_int_equal(all.n_items, 1);
+	assert_ptr_equal(all.items[0], &part_desc);
+	free(all.items);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_clauses), cmocka_unit_test(test_text) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_clauses), cmocka_unit_test(test_text), cmocka_unit_test(test_body) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
