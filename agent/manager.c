@@ -1,6 +1,15 @@
-/* See manager.h. The turn: every source only queues; then each event goes to the core, and its
- * effects are carried out in order before the next event, so that what must be on disk first is.
- * Effects that end at once (a spool entry written) queue their answer into the same turn. */
+/* The agent's turn, start-up and end; see manager.h for who is below.
+ *
+ * Called by agent/main.c. Every source (a supervisor's socket, a child's end, a message, a timer)
+ * only queues an event and arms the turn. The turn gives one event after the other to the pure core
+ * (steps_step()) and carries out its effects in their order before the next event, so that what
+ * must be on disk first is: spool entry, then fence, then start. An effect that ends at once
+ * queues its answer into the same turn.
+ *
+ * What never happens: a step that is started before its fence is on disk; a step that is killed
+ * because its supervisor is silent (hung is reported, not ended); a decision here: what to do is
+ * the core's word, what came of it goes back as an event. When the agent ends or is upgraded, its
+ * steps run on under their supervisors, and the next one adopts them. */
 #include "agent/manager.h"
 #include <errno.h>
 #include <fcntl.h>

@@ -101,10 +101,7 @@ static int run_helper(const char *order, struct mo_buf *out)
 	return 0;
 }
 
-static void command_done(struct command *c)
-{
-	mo_desc_done(&command_desc, c);
-}
+MO_DEFINE_DONE(command)
 
 struct look {
 	struct engine engine;

@@ -42,18 +42,12 @@ static int read_exit(const struct cli *cli, const char *word, struct classify_in
 	return 0;
 }
 
-static void rules_done(struct failure_rules *r)
-{
-	mo_desc_done(&failure_rules_desc, r);
-}
-static void verdict_done(struct failure_verdict *v)
-{
-	mo_desc_done(&failure_verdict_desc, v);
-}
+MO_DEFINE_DONE(failure_rules)
+MO_DEFINE_DONE(failure_verdict)
 
 static int decide(const struct classify_input *in, struct failure_verdict *ret)
 {
-	_cleanup_(rules_done) struct failure_rules rules;
+	_cleanup_(failure_rules_done) struct failure_rules rules;
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	_cleanup_(classifier_freep) struct classifier *c = NULL;
 	mo_desc_init(&failure_rules_desc, &rules);
@@ -217,7 +211,7 @@ static int run(struct cli *cli, int argc, char **argv)
 				    { "kernel", 0, OPT_STR, &kernel },
 				    { "exit", 0, OPT_STR, &status } };
 	_cleanup_(mo_buf_done) struct mo_buf log_text = { 0 }, kernel_text = { 0 };
-	_cleanup_(verdict_done) struct failure_verdict v;
+	_cleanup_(failure_verdict_done) struct failure_verdict v;
 	struct classify_input in = { .code = MO_NONE, .signal = MO_NONE };
 	mo_desc_init(&failure_verdict_desc, &v);
 	int r = cli_options(cli, argc, argv, opts, ELEMENTSOF(opts), NULL, 0, 0);

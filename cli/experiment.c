@@ -41,14 +41,8 @@ static void there_done(struct there *p)
 	free(p->own);
 	mo_desc_done(&dryrun_rank_desc, &p->rank);
 }
-static void submit_done(struct submit *s)
-{
-	mo_desc_done(&submit_desc, s);
-}
-static void state_done(struct state *s)
-{
-	mo_desc_done(&state_desc, s);
-}
+MO_DEFINE_DONE(submit)
+MO_DEFINE_DONE(state)
 
 static int keep_first(void *arg, const struct nodeinfo *info, const struct dryrun_rank *ranks,
 		      size_t n, struct mo_error *err)

@@ -13,10 +13,7 @@
 
 #define TOLD_MAX 10
 
-static void engine_done(struct engine *e)
-{
-	mo_desc_done(&engine_desc, e);
-}
+MO_DEFINE_DONE(engine)
 
 /* What Primus itself reads of every module, whatever its engine: modules/module_base.yaml, the
  * preset's name, which it puts back among the parameters, and the file that MaxText's own

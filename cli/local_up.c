@@ -61,10 +61,7 @@ static void cores_done(struct cores *c)
 	free(c->items);
 }
 
-static void nodeinfo_done(struct nodeinfo *i)
-{
-	mo_desc_done(&nodeinfo_desc, i);
-}
+MO_DEFINE_DONE(nodeinfo)
 
 /* Cores of this machine (none for a simulated one) and, the first time, whether it has GPUs
  * enough for all slots. Every node of a simulated cluster is such a machine of its own. */

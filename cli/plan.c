@@ -23,14 +23,8 @@
 #define ANCHOR_BYTES_MAX (4u << 20)
 #define ANCHOR_RUNS_MAX 500 /* each is planned, which takes milliseconds; 16 count */
 
-static void gpu_done(struct gpu_type *g)
-{
-	mo_desc_done(&gpu_type_desc, g);
-}
-static void doc_done(struct plan_doc *d)
-{
-	mo_desc_done(&plan_doc_desc, d);
-}
+MO_DEFINE_DONE(gpu_type)
+MO_DEFINE_DONE(plan_doc)
 
 /* Of zero1, zero2 and zero3 those that the engine has a flag for; none: the planner's default.
  * Where it has one for zero1, that alone: the others are another way to save there (Megatron's
@@ -101,7 +95,7 @@ int planning(const struct recipe_input *in, const char *gpu, const struct plan_o
 	mine.n_shardings = shardings_of(e, shardings);
 	mine.shardings = shardings;
 	mine.even_layers = even_only(e);
-	_cleanup_(gpu_done) struct gpu_type type;
+	_cleanup_(gpu_type_done) struct gpu_type type;
 	mo_desc_init(&gpu_type_desc, &type);
 	const char *name = gpu ? gpu : r->gpu;
 	if (!r->model && in->no_model)
@@ -207,7 +201,7 @@ static int anchor_run(struct cli *cli, const char *file, struct json_object *run
 		      struct plan_anchor *a)
 {
 	_cleanup_(recipe_input_done) struct recipe_input in;
-	_cleanup_(doc_done) struct plan_doc doc;
+	_cleanup_(plan_doc_done) struct plan_doc doc;
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	struct json_object *recipe = js_get(run, "recipe");
 	const struct plan_options o = { .top = 1, .figures = true };
@@ -293,7 +287,7 @@ static int pipelines(const struct wish *w, const struct recipe *recipe,
 		     struct json_object *json)
 {
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
-	_cleanup_(gpu_done) struct gpu_type type;
+	_cleanup_(gpu_type_done) struct gpu_type type;
 	struct timeline lines[2] = { { .s = { 0 } } };
 	size_t n = 0;
 	mo_desc_init(&gpu_type_desc, &type);
@@ -332,7 +326,7 @@ static int read_measured(const char *file, struct mo_buf *ret)
 
 static int plan(struct cli *cli, const struct recipe_input *in, const struct wish *w)
 {
-	_cleanup_(doc_done) struct plan_doc doc;
+	_cleanup_(plan_doc_done) struct plan_doc doc;
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	int64_t sizes[PLAN_SCALE_MAX];

@@ -80,14 +80,8 @@ static int send_submit(struct cli *cli, struct recipe_input *in, const char *tex
 	}
 }
 
-static void submit_done(struct submit *s)
-{
-	mo_desc_done(&submit_desc, s);
-}
-static void state_done(struct state *s)
-{
-	mo_desc_done(&state_desc, s);
-}
+MO_DEFINE_DONE(submit)
+MO_DEFINE_DONE(state)
 
 /* The planner's word when the recipe names a model and a GPU, NULL otherwise or when the sizes
  * that it gives cannot be planned. What it left to the planner is written into `in`, as the

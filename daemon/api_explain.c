@@ -22,14 +22,8 @@ static void ranks_done(struct ranks *r)
 {
 	mo_vec_clear(&dryrun_rank_desc, (void **)&r->items, &r->n);
 }
-static void launch_done(struct launch *l)
-{
-	mo_desc_done(&launch_desc, l);
-}
-static void record_done(struct env_record *e)
-{
-	mo_desc_done(&env_record_desc, e);
-}
+MO_DEFINE_DONE(launch)
+MO_DEFINE_DONE(env_record)
 struct items {
 	struct env_item *items;
 	size_t n;
@@ -181,7 +175,7 @@ static void on_env(void *arg, const struct query_answer *a, const char *why)
 	struct http_request *r = http_find(q->manager->http, q->request);
 	const struct job *j = job_find(manager_state(q->manager), q->job);
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
-	_cleanup_(record_done) struct env_record record;
+	_cleanup_(env_record_done) struct env_record record;
 	_cleanup_(items_done) struct items items = { 0 };
 
 	mo_desc_init(&env_record_desc, &record);

@@ -49,14 +49,8 @@ static bool may_be_root(const struct manager *m, const struct http_caller *c)
 	       (c->local || (o->bootstrap_tokens && *o->bootstrap_tokens));
 }
 
-static void doc_done(struct plan_doc *d)
-{
-	mo_desc_done(&plan_doc_desc, d);
-}
-static void gpu_done(struct gpu_type *g)
-{
-	mo_desc_done(&gpu_type_desc, g);
-}
+MO_DEFINE_DONE(plan_doc)
+MO_DEFINE_DONE(gpu_type)
 
 /* What is advised instead of a plan that does not fit must pass the recipe's own checks. */
 struct advice {
@@ -93,7 +87,7 @@ static const char *refuses(void *arg, const struct plan *p)
 static bool plan_given(const struct state *s, const struct submit *spec, struct plan_doc *ret)
 {
 	const struct recipe *r = &spec->recipe;
-	_cleanup_(gpu_done) struct gpu_type gpu;
+	_cleanup_(gpu_type_done) struct gpu_type gpu;
 	_cleanup_(advice_done) struct advice advice = { spec, NULL };
 	const struct plan_options one = { .top = 1, .refuses = refuses, .refuses_arg = &advice };
 
@@ -107,7 +101,7 @@ static bool plan_given(const struct state *s, const struct submit *spec, struct 
 
 static char *plan_of(const struct state *s, const struct submit *spec)
 {
-	_cleanup_(doc_done) struct plan_doc doc;
+	_cleanup_(plan_doc_done) struct plan_doc doc;
 	struct mo_buf b = { 0 };
 
 	mo_desc_init(&plan_doc_desc, &doc);
@@ -171,7 +165,7 @@ static void warn_too_large(const struct state *s, struct submit *spec)
 
 bool spec_admit(const struct manager *m, struct submit *spec, char **ret_why)
 {
-	_cleanup_(doc_done) struct plan_doc doc;
+	_cleanup_(plan_doc_done) struct plan_doc doc;
 	_cleanup_(mo_freep) char *text = NULL;
 
 	mo_desc_init(&plan_doc_desc, &doc);

@@ -280,10 +280,7 @@ static const struct mo_field label_fields[] = {
 };
 static const struct mo_desc label_desc = MO_DESC(label, label_fields);
 
-static void label_done(struct label *l)
-{
-	mo_desc_done(&label_desc, l);
-}
+MO_DEFINE_DONE(label)
 
 /* The characters of `of` behind mark, NULL = none. Caller frees. */
 static char *word_behind(const char *text, const char *mark, const char *of)
@@ -478,10 +475,7 @@ int journal_load(struct journal *j, struct core *core, const char *text, size_t 
 	return on_snapshot(&p, text, n);
 }
 
-static void record_done(struct record *r)
-{
-	mo_desc_done(&record_desc, r);
-}
+MO_DEFINE_DONE(record)
 
 int journal_read_record(struct journal *j, const char *text, size_t n, struct record *ret,
 			struct mo_error *err)

@@ -1,5 +1,13 @@
-/* Life of the controller: store -> replay -> first turn (IN_START, durable) -> listeners ->
- * loop. Requests are served only after the replay. */
+/* Life of the controller: store -> replay -> first turn (IN_START, durable) -> listeners -> loop.
+ *
+ * Called by daemon/main.c alone, with options that were read and checked. What stands in
+ * manager.h is shared by all files of the shell; each of them owns its part (links, streams,
+ * queries, ...), made in manager_start() and freed in manager_done(), in the other order.
+ *
+ * What never happens: a request that is served before the replay is over and the start is on disk
+ * (so nobody hears of a state that a crash would take back); two controllers on one directory (the
+ * store's lock is held for life); a start that skips what it cannot read: it fails with a sentence
+ * that says what to do. */
 #include "daemon/manager.h"
 #include <errno.h>
 #include <string.h>

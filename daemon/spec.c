@@ -126,14 +126,11 @@ bool spec_needs_plan(const struct submit *s)
 	return s->recipe.parallelism.automatic || s->recipe.checkpoint.every == 0;
 }
 
-static void doc_done(struct plan_doc *d)
-{
-	mo_desc_done(&plan_doc_desc, d);
-}
+MO_DEFINE_DONE(plan_doc)
 
 int spec_apply_plan(struct submit *s, const char *plan, struct mo_error *err)
 {
-	_cleanup_(doc_done) struct plan_doc doc;
+	_cleanup_(plan_doc_done) struct plan_doc doc;
 
 	mo_desc_init(&plan_doc_desc, &doc);
 	int r = wire_decode(&plan_doc_desc, plan, strlen(plan), false, &doc, err);

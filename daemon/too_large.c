@@ -13,10 +13,7 @@ static void errors_done(struct recipe_errors *e)
 {
 	recipe_errors_done(e);
 }
-static void recipe_done(struct recipe *r)
-{
-	mo_desc_done(&recipe_desc, r);
-}
+MO_DEFINE_DONE(recipe)
 
 #define OWN_SET "--set cluster.gpus"
 

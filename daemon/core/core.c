@@ -1,7 +1,21 @@
-/* The controller's turn: an event becomes records and effects; then the rules (job_act,
- * schedule, drains) look at what the records touched until nothing is missing. Invariants: state
- * changes only in update.c; the rules are idempotent (run twice they emit nothing); a turn
- * without records costs only the event's own look-ups. */
+/* The controller's core, seen from outside (core.h): one input in, records and effects out.
+ *
+ * core_step() is called by the shell's turn (daemon/turn.c), by the simulator and by tests; never
+ * twice at once, and with a time that does not go back but by a clock input.
+ *   1. dispatch   the input goes to its rule, which emits records (rules/turn.c applies each at
+ *                 once) and effects
+ *   2. act        the rules (job_act, fleet_drain, schedule) look at what the records touched,
+ *                 until a pass adds nothing: what is missing follows from the state, so nothing is
+ *                 remembered as "still to be done"
+ *   3. wake       nodes that have a command due now
+ *
+ * What never happens: I/O, a clock that is read, memory that an input may ask for without limit, a
+ * change of the state past update/update.c. Run twice, the rules emit nothing the second time. A
+ * turn without records costs no more than the input's own look-ups. What the input could have
+ * caused is a reply; an assertion here says that a rule is wrong.
+ *
+ * The shell stores all records of a turn before it carries out any effect, so a core that dies in
+ * between is as if the input had not come. */
 #include "daemon/core/core.h"
 
 #include <assert.h>

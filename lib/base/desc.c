@@ -1,5 +1,17 @@
-/* Walks described structs: init, done, copy, compare. Every function is one switch over enum
- * mo_kind. Pure. */
+/* Walks described structs (desc.h): init, done, copy, compare, and the arrays they hold.
+ *
+ * Called by everybody who owns a struct of lib/model or of a core; the same descriptions are
+ * walked by lib/wire for JSON and by desc_fit.c for limits. Every function is one switch over enum
+ * mo_kind, so that a new kind is found missing by the compiler, and recursion goes as deep as
+ * descriptions nest: descriptions do not contain themselves.
+ *
+ * Ownership: a described struct owns all that its fields point to. mo_desc_done() leaves it as
+ * after mo_desc_init(), so done twice is fine; mo_desc_copy() is deep and frees what dst had.
+ * Arrays have no capacity of their own: they grow by MO_GROW's rule (util.h), and what is copied
+ * is allocated so that it may grow on.
+ *
+ * What never happens: I/O, a failure (out of memory aborts), a field that is skipped because its
+ * value is odd. */
 #include "lib/base/desc.h"
 
 #include <math.h>

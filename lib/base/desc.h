@@ -105,6 +105,12 @@ const char *mo_field_doc(const struct mo_field *f);
 void mo_desc_init(const struct mo_desc *d, void *obj);
 /* frees what it owns; obj becomes as after init */
 void mo_desc_done(const struct mo_desc *d, void *obj);
+/* Defines x_done() for `_cleanup_(x_done) struct x v;` of a struct x that x_desc describes. */
+#define MO_DEFINE_DONE(type) \
+	static inline void type##_done(struct type *obj) \
+	{ \
+		mo_desc_done(&type##_desc, obj); \
+	}
 /* deep; dst must be initialised (its old content is freed) */
 void mo_desc_copy(const struct mo_desc *d, void *dst, const void *src);
 /* deep; NaN equals NaN */

@@ -1,5 +1,13 @@
-/* sd-event and libcurl in one thread: the loop of the daemons. Callbacks read, decode, queue and
- * return; the manager's turn runs when everything readable was read. */
+/* sd-event and libcurl in one thread: the loop of the daemons and of whatever waits in them.
+ *
+ * moed and moe-agent run mo_loop_run(); their sources' callbacks read, decode, queue and return.
+ * The manager's turn (struct mo_turn) runs when everything readable was read, or when it was armed
+ * for MO_TURN_WAIT_US: many messages cost one synced transaction, and a flood delays nobody for
+ * long. Timers are on CLOCK_BOOTTIME, which counts while a machine sleeps and which nobody sets.
+ *
+ * What never happens: a callback that blocks (files that may hang, name look-ups and children are
+ * somebody else's process); a callback after its source was freed; two turns at once. Everything
+ * here belongs to the thread of the loop. The blocking fetch is for moectl alone. */
 #pragma once
 #include <systemd/sd-event.h>
 #include "lib/base/buf.h"

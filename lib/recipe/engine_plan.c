@@ -442,10 +442,7 @@ void engine_plan_read(struct reader *r, const struct key *k, const struct ynode 
 
 /* ---- rows of other engines ---- */
 
-static void engine_done(struct engine *e)
-{
-	mo_desc_done(&engine_desc, e);
-}
+MO_DEFINE_DONE(engine)
 
 /* "torchtitan-ours" trains as torchtitan, as far as nothing else is said. NULL: no such kind
  * (caller frees). */

@@ -484,17 +484,14 @@ static void check_auto(struct rules *k)
 			   LL(r->checkpoint.every), r->model ? missing : "model");
 }
 
-static void gpu_done(struct gpu_type *gpu)
-{
-	mo_desc_done(&gpu_type_desc, gpu);
-}
+MO_DEFINE_DONE(gpu_type)
 
 /* A precision that the GPU has no units for may run slowly, or fail on its first step; which of
  * the two is the engine's to know. */
 static void check_precision(struct rules *k)
 {
 	const struct recipe *r = k->recipe;
-	_cleanup_(gpu_done) struct gpu_type gpu;
+	_cleanup_(gpu_type_done) struct gpu_type gpu;
 
 	mo_desc_init(&gpu_type_desc, &gpu);
 	if (!r->gpu || !r->precision || gpu_type_load(r->gpu, &gpu, NULL) < 0 ||

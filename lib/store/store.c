@@ -1,4 +1,9 @@
-/* See store.h. Tables: records(seq, sum, text), snapshot(one row: seq = last record folded in,
+/* The controller's records and snapshots on disk (store.h says what is promised to callers: the
+ * shell's turn, start, snapshot child, quarantine and backup). It knows nothing of what a record
+ * says. What never happens: a batch half stored; a start that replays what is damaged, or that
+ * takes a lost database for a new one; a number that is given twice.
+ *
+ * Tables: records(seq, sum, text), snapshot(one row: seq = last record folded in,
  * sum, text), meta(key, value). Every text has a checksum and sequence numbers have no gaps, so
  * that damage inside SQLite's pages is found and told, never replayed. DIR/store.id repeats an
  * id of the database: a lost or emptied database file beside it is an error, not a fresh start.

@@ -1,7 +1,7 @@
 /* Messages of agents as bytes choose them -> core -> records -> text -> replay: no hello, sync or note
  * makes a record that cannot be read, that another core refuses, or that makes another state of it;
- * and a snapshot at any time is that state. With the low bit of the first byte set the rest is one
- * message as text. ROOMS: dcore plan wire model base */
+ * a snapshot at any time is that state, and what holds after every turn (update/check.h) holds. With
+ * the low bit of the first byte set the rest is one message as text. ROOMS: dcore plan wire model base */
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -10,6 +10,7 @@
 
 #include "daemon/core/core.h"
 #include "daemon/core/rules/intake.h"
+#include "daemon/core/update/check.h"
 #include "lib/model/limits.h"
 #include "lib/wire/json.h"
 #include "tests/shadow.h"
@@ -129,6 +130,9 @@ static void step(struct world *w, const struct core_input *e)
 	for (size_t i = 0; i < out.n_records; i++)
 		must(shadow_feed(w->shadow, &out.records[i]));
 	core_out_done(&out);
+	/* Every record here is one that a turn has made, of whatever messages. Not state_check_placed(): time
+	 * stands still between messages here, and the next one may say that a GPU is gone. */
+	must(state_check(w->core));
 }
 
 static void plain(struct world *w, int type)

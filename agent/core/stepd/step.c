@@ -1,10 +1,16 @@
-/* The step supervisor's decisions. Called by moe-stepd and by the simulator; never touches the
- * world. What each event does in each state is the table at the end, which docs/states.md
- * prints.
+/* The step supervisor's decisions: the ranks of one attempt on one node, from launch to "gone".
  *
- * Invariants: notes are numbered from 1 without gaps; NOTE_GONE is written exactly once, last,
- * and only when no process of the step is left; every rank that started has one NOTE_EXIT before
- * it. */
+ * step_event() is called by moe-stepd for each thing that happened, one after the other, and by the
+ * simulator; effects are carried out in their order before the next event. What each event does in
+ * each state is the table at the end, which step_event() runs by and docs/states.md prints: an
+ * event without a cell does nothing there. step_facts.c has what ranks say of themselves.
+ *
+ * Invariants: notes are numbered from 1 without gaps; NOTE_GONE is written exactly once, last, and
+ * only when no process of the step is left; every rank that started has one NOTE_EXIT before it.
+ *
+ * What never happens: a touch of the world; a rank that is started a second time (a new attempt is
+ * a new supervisor); a kill that is called done because a signal was sent: only SE_EMPTY proves
+ * it, and until it comes the kill is repeated, ever more rarely. */
 #include "agent/core/stepd/step_state.h"
 
 #include <signal.h>

@@ -102,10 +102,7 @@ static void ranks_done(struct ranks *r)
 {
 	mo_vec_clear(&dryrun_rank_desc, (void **)&r->items, &r->n);
 }
-static void launch_done(struct launch *l)
-{
-	mo_desc_done(&launch_desc, l);
-}
+MO_DEFINE_DONE(launch)
 
 static int one_node(const struct state *s, const struct job *j, size_t place,
 		    const struct dryrun_walk *walk, struct mo_error *err)
@@ -156,10 +153,7 @@ static void give_back(struct state *copy)
 	copy->n_nodes = 0;
 }
 
-static void state_done(struct state *s)
-{
-	mo_desc_done(&state_desc, s);
-}
+MO_DEFINE_DONE(state)
 
 static int dry_run(const struct state *s, const struct who *who, const struct dryrun_walk *walk,
 		   struct mo_error *err)

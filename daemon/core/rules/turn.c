@@ -1,4 +1,14 @@
-/* See turn.h and turn_io.h. */
+/* One turn of the core, from inside (turn.h, turn_io.h): how a rule says what it decided.
+ *
+ * Called by every rule, with the struct turn that core_step() made. turn_emit() takes a record,
+ * applies it (core_update()) and keeps it for the shell, so that the next rule of the same turn
+ * sees the state behind it; nodes and jobs that it concerns are marked. turn_reply() answers the
+ * request of this input, if there is one. turn_deadline() says when to look again.
+ *
+ * What never happens: a record that update refuses (a rule that makes one is wrong, and the
+ * controller ends before it is stored: assert), an effect that leaves before its records are on
+ * disk (the shell's turn), two replies that differ for one request. After turn_emit() pointers into
+ * the state may be stale: find again, or copy before. */
 #include "daemon/core/rules/turn.h"
 
 #include <stdarg.h>

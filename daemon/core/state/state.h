@@ -1,6 +1,15 @@
-/* What moed knows: plain described values. Changed only by daemon/core/update applying records;
- * read by everyone through const pointers, which is what the finders here return. Replay =
- * snapshot (this struct, encoded by its description) + update of the records after it. */
+/* What moed knows: plain described values (lib/base/desc.h), in ascending order of id, name or seq.
+ *
+ * Changed only by daemon/core/update applying records; read by everyone (rules, views, the shell,
+ * moectl's simulations) through const pointers, which is what the finders here return. Such a
+ * pointer is good until the next record: an insertion moves what lies behind it.
+ *
+ * Replay = a snapshot (this struct, written by its description) and the records after it. So what
+ * is described here is on disks of released versions: a field is added with a meaning for
+ * "unknown" (that is how an older snapshot reads), and never renamed or used anew.
+ *
+ * What is not here: what a beat tells and may be forgotten, and what can be derived (live.h); how
+ * things are shown (view/); what a job was asked (lib/model/recipe.h). */
 #pragma once
 #include "lib/base/desc.h"
 #include "lib/base/error.h"

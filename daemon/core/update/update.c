@@ -1,8 +1,20 @@
-/* The only place that changes state: one function per record type, in one table. The same code
- * at the first time, at replay and in the simulator, so it looks at nothing but the record and
- * the state. It also keeps the indexes of struct core true and marks what the rules must look
- * at. A record of a version or content that this program does not understand is -EINVAL: the
- * shell then refuses to start. */
+/* The only place that changes the state: one function per record type, in one table, under
+ * core_update().
+ *
+ * It is called by turn_emit() at the first time, by the shell's replay at a start, by quarantine,
+ * simulator and fuzzers: the same code each time, so it looks at nothing but the record and the
+ * state before it. No clock (the record has its time), no configuration that may differ at the
+ * next start, no `struct live` that decides. It also keeps true what is derived: the indexes of
+ * struct core, the counts of jobs, which nodes and jobs the rules must look at.
+ *
+ * What never happens: a decision (rules make it, the record says it), an event or reply, a record
+ * half applied: what a function refuses (-EINVAL) it refuses before it changes anything. A record
+ * of a version or content that this program does not understand is -EINVAL: the shell then
+ * refuses to start rather than go on from a state that never was.
+ *
+ * check.h says what holds after each turn; what must hold for one function to work is asserted in
+ * it. Large subjects have files of their own: update_node.c, update_notes.c, update_tokens.c,
+ * update_config.c, update_incarnation.c, measured.c. */
 #include "daemon/core/update/update.h"
 
 #include <assert.h>
