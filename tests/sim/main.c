@@ -240,7 +240,7 @@ static void waits(void)
 {
 	printf("\n## What a job waits for\n"
 	       "In `queued`, `recovering` and `stopping`: `waiting.code` and `waiting.text` "
-	       "of the Job document, the code and text of a reason of `moectl why`, the reason of `status` and `list`. Made from the rows in "
+	       "of the Job document, the code and text of a reason of `moectl why`, the reason of `status` and `list`. Where something happened before, the reason keeps it: with `grace` the text follows it, with `not-gone` it stands alone. Made from the rows in "
 	       "`daemon/core/state/waiting.c`; numbers are of the last look at the queue, which follows every change.\n"
 	       "\n| code | the reason | what makes it go on |\n|--|--|--|\n");
 	for (int i = WAITING_NOT + 1; i < _WAITING_N; i++)
