@@ -3,7 +3,7 @@
  * from below:
  *   queue (events that wait), paths, helper (children with a deadline), journal, cgroup
  *   <- fence, scan (checkpoints), sweep, discovery (this machine), ending (is it going down?)
- *   <- step_dir (one step: lock, socket, adoption), health (probes and checks)
+ *   <- supervisor <- step_dir (one step: lock, socket, adoption), health (probes and checks)
  *   <- plain <- reserve, unit (ways to start a supervisor) <- start; controller (messages)
  *   <- link <- logs
  *   <- manager (turn, effects, start-up).

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "agent/stepd/sources.h"
+#include "lib/base/file.h"
 #include "lib/base/clock.h"
 
 #define READ_BYTES 16384
@@ -50,7 +51,7 @@ static void on_said(struct stepd *s, struct source *source, uint32_t events)
 
 	if (source->fd < 0)
 		return;
-	ssize_t n = read(source->fd, chunk, sizeof(chunk));
+	ssize_t n = mo_read(source->fd, chunk, sizeof(chunk));
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n > 0) {

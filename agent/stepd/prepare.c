@@ -169,7 +169,7 @@ static void compose(struct stepd *s, struct prepared *p, const struct rank *r)
 	/* a long runtime path: the same socket through our descriptor */
 	if (strlen(socket) >= sizeof(((struct sockaddr_un *)NULL)->sun_path)) {
 		free(socket);
-		socket = mo_printf("/proc/%d/fd/%d/notify.%lld", (int)getpid(), s->dir_fd,
+		socket = mo_printf("/proc/%d/fd/%d/notify.%lld", (int)mo_proc_self(), s->dir_fd,
 				   (long long)r->rank);
 	}
 	struct env_rank er = {

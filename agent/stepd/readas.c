@@ -24,16 +24,17 @@ struct frame {
 /* O_NONBLOCK: a FIFO in the file's place must not hang its reader. */
 static int read_plain(const char *path, size_t max, struct mo_buf *b)
 {
-	_cleanup_(mo_closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	_cleanup_(mo_closep) int fd =
+		mo_open_at(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
 	struct stat st;
 
-	if (fd < 0 || fstat(fd, &st) < 0)
+	if (fd < 0 || mo_stat_fd(fd, &st) < 0)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return -EMEDIUMTYPE;
 	char chunk[4096];
 	for (;;) {
-		ssize_t n = read(fd, chunk, sizeof(chunk));
+		ssize_t n = mo_read(fd, chunk, sizeof(chunk));
 
 		if (n <= 0)
 			return n < 0 ? -errno : 0;
