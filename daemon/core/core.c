@@ -118,8 +118,9 @@ static void start(struct turn *t)
 	struct record r;
 
 	record_init(&r, REC_CONTROLLER);
-	r.value = c->state.epoch + 1;
-	r.iteration = restored ? t->now + RESTORED_WAIT_DOWNS * c->config.down_us : MO_NONE;
+	r.controller->epoch = c->state.epoch + 1;
+	if (restored)
+		r.controller->restored_wait = t->now + RESTORED_WAIT_DOWNS * c->config.down_us;
 	turn_emit(t, &r);
 	if (restored)
 		restored_event(t);
@@ -162,10 +163,10 @@ static void clock_event(struct turn *t)
 	struct record r;
 
 	record_init(&r, REC_CLOCK);
-	r.text = mo_strdup(e->text);
-	r.iteration = e->value;
-	r.flag = e->flag;
-	r.value = e->job;
+	r.clock->boot_id = mo_strdup(e->text);
+	r.clock->boottime_us = e->value;
+	r.clock->synchronised = e->flag;
+	r.clock->shift_us = e->job;
 	turn_emit(t, &r);
 	if (e->job) {
 		core_live_shift(c, e->job);

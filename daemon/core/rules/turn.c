@@ -26,13 +26,6 @@ void core_out_done(struct core_out *out)
 	mo_vec_clear(&effect_desc, (void **)&out->effects, &out->n_effects);
 }
 
-void record_init(struct record *r, int type)
-{
-	mo_desc_init(&record_desc, r);
-	r->version = RECORD_VERSION;
-	r->type = type;
-}
-
 void turn_emit(struct turn *t, struct record *r)
 {
 	struct record *slot;
