@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <unistd.h>
+#include "agent/controller.h"
 #include "agent/core/agent/trouble.h"
 #include "agent/discovery.h"
 #include "agent/health.h"
@@ -31,7 +32,7 @@
 
 struct link {
 	struct manager *m;
-	struct mo_http *http;
+	struct controller *controller;
 	struct node_token *tokens;
 	char *traded;        /* the token of the trade under way */
 	int64_t trade_after; /* CLOCK_BOOTTIME: not again before */
@@ -50,7 +51,7 @@ int link_new(struct manager *m, struct link **ret, struct mo_error *err)
 	struct link *l = mo_alloc(sizeof(*l));
 	l->m = m;
 	l->tokens = node_token_new(m->config);
-	int r = mo_http_new(m->loop, &l->http, err);
+	int r = controller_new(m, &l->controller, err);
 	if (r < 0) {
 		node_token_free(l->tokens);
 		free(l);
@@ -64,7 +65,7 @@ struct link *link_free(struct link *l)
 {
 	if (!l)
 		return NULL;
-	mo_http_free(l->http);
+	controller_free(l->controller);
 	node_token_free(l->tokens);
 	free(l->traded);
 	trouble_over(&l->trouble);
@@ -74,31 +75,15 @@ struct link *link_free(struct link *l)
 
 static uint64_t post_with(struct link *l, const char *token, const char *path,
 			  const struct mo_desc *desc, const void *body, int64_t timeout_ms,
-			  mo_http_fn fn)
+			  controller_fn fn)
 {
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
-	uint64_t id = 0;
 	wire_encode(desc, body, &b);
-	const struct mo_http_call call = {
-		.url = l->m->config->controller,
-		.path = path,
-		.method = "POST",
-		.body = b.data,
-		.body_len = b.len,
-		.token = token,
-		.content_type = "application/json",
-		.timeout_ms = timeout_ms,
-		.max_body = MO_AGENT_BODY_BYTES_MAX,
-		.ca_file = l->m->config->ca_file,
-	};
-	int r = mo_http_send(l->http, &call, fn, l, &id);
-	if (r < 0)
-		mo_log(MO_ERR, NULL, NULL, "%s%s: %s", call.url, path, strerror(-r));
-	return r < 0 ? 0 : id;
+	return controller_send(l->controller, path, token, &b, timeout_ms, fn, l);
 }
 
 static uint64_t post(struct link *l, const char *path, const struct mo_desc *desc, const void *body,
-		     int64_t timeout_ms, mo_http_fn fn)
+		     int64_t timeout_ms, controller_fn fn)
 {
 	return post_with(l, node_token(l->tokens), path, desc, body, timeout_ms, fn);
 }
@@ -331,7 +316,7 @@ static void on_news(void *arg, int status, const char *body, size_t n, const cha
 static void give_up(struct link *l, uint64_t *id)
 {
 	if (*id)
-		mo_http_cancel(l->http, *id);
+		controller_cancel(l->controller, *id);
 	*id = 0;
 }
 

@@ -4,7 +4,8 @@
  *   queue (events that wait), paths, helper (children with a deadline), journal, cgroup
  *   <- fence, scan (checkpoints), sweep, discovery (this machine), ending (is it going down?)
  *   <- step_dir (one step: lock, socket, adoption), health (probes and checks)
- *   <- plain <- reserve, unit (ways to start a supervisor) <- start; link (controller) <- logs
+ *   <- plain <- reserve, unit (ways to start a supervisor) <- start; controller (messages)
+ *   <- link <- logs
  *   <- manager (turn, effects, start-up).
  * Nothing calls the manager: a source queues, or sets a mark and arms the turn. */
 #pragma once

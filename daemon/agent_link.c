@@ -12,14 +12,14 @@
 #include <string.h>
 #include <uthash.h>
 #include <utlist.h>
+#include "daemon/agent_answer.h"
+#include "daemon/agent_message.h"
 #include "daemon/agent_tokens.h"
-#include "daemon/api.h"
 #include "daemon/core/rules/intake.h"
-#include "daemon/input.h"
-#include "daemon/quota.h"
 #include "lib/base/parse.h"
 #include "lib/model/message.h"
 #include "lib/model/orders.h"
+#include "lib/wire/json.h"
 
 #define QUERY_TIMEOUT_US (10 * 1000000LL)
 #define UNFIT_TOLD_EVERY_US (60 * 1000000LL)
@@ -39,7 +39,7 @@ struct query {
 };
 struct link {
 	char *node;
-	uint64_t held;  /* request id of the held sync, 0 none */
+	int64_t held;   /* request of the held sync, 0 none */
 	char *instance; /* of the agent that sent it */
 	int64_t held_until;
 	struct query *queries;
@@ -108,26 +108,37 @@ static bool has_unsent(const struct link *k)
 	return false;
 }
 
-static void send_reply(struct links *l, struct http_request *r, struct sync_reply *reply)
+static void send_doc(struct manager *m, int64_t request, const struct mo_desc *d, const void *obj)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+
+	wire_encode(d, obj, &b);
+	agent_answer(m, request, 200, &b);
+}
+
+/* token_id: of who waits for it */
+static void send_reply(struct links *l, int64_t request, const char *token_id,
+		       struct sync_reply *reply)
 {
 	orders_to_wire(reply);
-	reply->token = mo_strdup(agent_token_hint(l->manager, r));
-	api_send_doc(r, 200, &sync_reply_desc, reply);
+	reply->token = mo_strdup(agent_token_hint(l->manager, token_id));
+	send_doc(l->manager, request, &sync_reply_desc, reply);
 }
 
 static void answer_held(struct links *l, struct link *k)
 {
 	struct manager *m = l->manager;
-	struct http_request *r = http_find(m->http, k->held);
+	int64_t request = k->held;
+	const char *token_id = agent_waits(m, request);
 	struct sync_reply reply;
 
 	unhold(l, k);
-	if (!r)
+	if (!token_id)
 		return;
 	mo_desc_init(&sync_reply_desc, &reply);
 	core_sync_reply(m->core, k->node, &reply);
 	add_queries(k, manager_state(m)->epoch, &reply);
-	send_reply(l, r, &reply);
+	send_reply(l, request, token_id, &reply);
 	mo_desc_done(&sync_reply_desc, &reply);
 }
 
@@ -137,18 +148,19 @@ static void answer_held(struct links *l, struct link *k)
 static void displace(struct links *l, struct link *k, const char *instance)
 {
 	struct manager *m = l->manager;
-	struct http_request *r = http_find(m->http, k->held);
+	int64_t request = k->held;
+	const char *token_id = agent_waits(m, request);
 	struct sync_reply reply;
 
 	unhold(l, k);
-	if (!r)
+	if (!token_id)
 		return;
 	mo_desc_init(&sync_reply_desc, &reply);
 	if (mo_streq(k->instance, instance))
 		core_sync_reply(m->core, k->node, &reply);
 	else
 		reply.epoch = manager_state(m)->epoch;
-	send_reply(l, r, &reply);
+	send_reply(l, request, token_id, &reply);
 	mo_desc_done(&sync_reply_desc, &reply);
 }
 
@@ -253,7 +265,7 @@ void link_hold(struct manager *m, int64_t request, const char *node, const char 
 
 	if (k->held)
 		displace(l, k, instance);
-	k->held = (uint64_t)request;
+	k->held = request;
 	mo_str_set(&k->instance, instance);
 	k->held_until = mo_clock_boot_us() + m->options->beat_ms * 1000;
 	DL_APPEND(l->holding, k);
@@ -271,10 +283,18 @@ void link_wake(struct manager *m, const char *node)
 		send_now(m->links, k);
 }
 
-void link_welcomed(struct manager *m, const char *node)
+void link_welcome(struct manager *m, int64_t request, const char *node,
+		  struct agent_welcome *welcome)
 {
+	const char *token_id = agent_waits(m, request);
 	struct link *k = NULL;
 	struct query *q;
+
+	if (token_id) {
+		mo_str_set(&welcome->token, agent_token_hint(m, token_id));
+		welcome->orders = true;
+		send_doc(m, request, &agent_welcome_desc, welcome);
+	}
 
 	HASH_FIND_STR(m->links->all, node, k);
 	if (k)
@@ -284,14 +304,13 @@ void link_welcomed(struct manager *m, const char *node)
 
 void link_ack(struct manager *m, int64_t request, const char *node)
 {
-	struct http_request *r = http_find(m->http, (uint64_t)request);
 	struct sync_reply reply;
 
-	if (!r)
+	if (!agent_waits(m, request))
 		return;
 	mo_desc_init(&sync_reply_desc, &reply);
 	core_acks(m->core, node, &reply);
-	api_send_doc(r, 200, &sync_reply_desc, &reply);
+	send_doc(m, request, &sync_reply_desc, &reply);
 	mo_desc_done(&sync_reply_desc, &reply);
 }
 
@@ -355,23 +374,21 @@ void link_query_cancel(struct manager *m, int64_t id)
 		query_free(m->links, q);
 }
 
-static void *decode(struct manager *m, struct http_request *r, const struct mo_desc *d)
+static void *decode(struct manager *m, const struct agent_message *msg, const struct mo_desc *d)
 {
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 
-	if (!agent_may_begin(m, r))
+	if (!agent_may_begin(m, msg))
 		return NULL;
 
 	void *obj = mo_desc_new(d);
-	size_t n;
-	const char *text = http_body(r, &n);
+	int e = wire_affordable(msg->body, msg->n, &err);
 
-	int e = wire_affordable(text, n, &err);
 	if (e >= 0)
-		e = wire_decode(d, text, n, true, obj, &err);
+		e = wire_decode(d, msg->body, msg->n, true, obj, &err);
 	if (e >= 0)
 		return obj;
-	http_problem(r, e == -E2BIG ? 413 : 400,
+	agent_refuse(m, msg->request, e == -E2BIG ? 413 : 400,
 		     "body: %s: do agent and controller have versions that fit?",
 		     mo_error_text(&err, e));
 	mo_desc_free(d, obj);
@@ -379,42 +396,34 @@ static void *decode(struct manager *m, struct http_request *r, const struct mo_d
 }
 
 /* false after 422 was sent. why: taken, NULL = nothing is wrong. */
-static bool taken_in(struct http_request *r, char *why)
+static bool taken_in(struct manager *m, const struct agent_message *msg, char *why)
 {
 	if (why)
-		http_problem(r, 422, "%s; do agent and controller have versions that fit?", why);
+		agent_refuse(m, msg->request, 422,
+			     "%s; do agent and controller have versions that fit?", why);
 	free(why);
 	return !why;
 }
 
-static void take_hello(struct manager *m, struct http_request *r)
+void link_hello(struct manager *m, const struct agent_message *msg)
 {
-	struct agent_hello *hello = decode(m, r, &agent_hello_desc);
+	struct agent_hello *hello = decode(m, msg, &agent_hello_desc);
 
 	if (!hello)
 		return;
 	bool expired = false;
-	if (!agent_may_speak(m, r, hello->node, &expired) || !taken_in(r, intake_hello(hello))) {
+	if (!agent_may_speak(m, msg, hello->node, &expired) ||
+	    !taken_in(m, msg, intake_hello(hello))) {
 		mo_desc_free(&agent_hello_desc, hello);
 		return;
 	}
 	if (!hello->address || !*hello->address)
-		mo_str_set(&hello->address,
-			   *http_peer_address(r) ? http_peer_address(r) : "127.0.0.1");
-	struct input *in = input_new(EV_HELLO, r);
+		mo_str_set(&hello->address, *msg->address ? msg->address : "127.0.0.1");
+	struct input *in = input_of_agent(EV_HELLO, msg);
 	in->hello = hello;
 	in->event.flag = expired;
 	in->node = mo_strdup(hello->node);
 	input_push(m, in);
-}
-
-void link_hello(void *arg, struct http_request *r)
-{
-	struct quota_message q;
-
-	quota_begin(arg, r, &q);
-	take_hello(arg, r);
-	quota_end(arg, &q);
 }
 
 static void tell_unfit(struct links *l, const char *node, const char *place)
@@ -428,75 +437,46 @@ static void tell_unfit(struct links *l, const char *node, const char *place)
 	       "agent %s: %s: it counts as unknown (texts are cut), the rest is kept", node, place);
 }
 
-static void take_sync(struct manager *m, struct http_request *r, int type)
+void link_sync(struct manager *m, const struct agent_message *msg, int type)
 {
-	struct agent_sync *sync = decode(m, r, &agent_sync_desc);
+	struct agent_sync *sync = decode(m, msg, &agent_sync_desc);
 	_cleanup_(mo_freep) char *unfit = NULL;
 
 	if (!sync)
 		return;
 	bool expired = false;
-	if (!agent_may_speak(m, r, sync->node, &expired) ||
-	    !taken_in(r, intake_sync(sync, &unfit))) {
+	if (!agent_may_speak(m, msg, sync->node, &expired) ||
+	    !taken_in(m, msg, intake_sync(sync, &unfit))) {
 		mo_desc_free(&agent_sync_desc, sync);
 		return;
 	}
 	tell_unfit(m->links, sync->node, unfit);
 	intake_portion(sync);
 	answers_from_wire(sync);
-	struct input *in = input_new(type, r);
+	struct input *in = input_of_agent(type, msg);
 	in->sync = sync;
 	in->event.flag = expired;
 	in->node = mo_strdup(sync->node);
 	input_push(m, in);
 }
 
-static void sync_input(struct manager *m, struct http_request *r, int type)
+bool link_answer(struct manager *m, const struct agent_message *msg)
 {
-	struct quota_message q;
-
-	quota_begin(m, r, &q);
-	take_sync(m, r, type);
-	quota_end(m, &q);
-}
-
-void link_sync(void *arg, struct http_request *r)
-{
-	sync_input(arg, r, EV_SYNC);
-}
-
-void link_news(void *arg, struct http_request *r)
-{
-	sync_input(arg, r, EV_NEWS);
-}
-
-/* Whether somebody asked. */
-static bool take_answer(struct manager *m, struct http_request *r)
-{
-	struct query_answer *answer = decode(m, r, &query_answer_desc);
+	struct query_answer *answer = decode(m, msg, &query_answer_desc);
 	struct query *q = NULL;
 	bool asked = false, expired;
 
 	if (!answer)
 		return false;
 	mo_desc_fit(&query_answer_desc, answer);
-	if (agent_may_speak(m, r, answer->node, &expired)) {
+	if (agent_may_speak(m, msg, answer->node, &expired)) {
 		HASH_FIND(hh, m->links->queries, &answer->query, sizeof(answer->query), q);
 		asked = q && strcmp(q->link->node, answer->node) == 0;
-		api_send(r, 200, &(struct mo_buf){ .data = (char *)"{}", .len = 2 });
+		agent_answer(m, msg->request, 200,
+			     &(struct mo_buf){ .data = (char *)"{}", .len = 2 });
 		if (asked)
 			query_end(m->links, q, answer, NULL);
 	}
 	mo_desc_free(&query_answer_desc, answer);
 	return asked;
-}
-
-/* What was asked for is paid by who reads: he has a limit of his own. */
-void link_answer(void *arg, struct http_request *r)
-{
-	struct quota_message q;
-
-	quota_begin(arg, r, &q);
-	if (!take_answer(arg, r))
-		quota_end(arg, &q);
 }

@@ -4,6 +4,7 @@
 #include "daemon/manager.h"
 
 struct links;
+struct agent_message;
 void links_new(struct manager *m);
 struct links *links_free(struct links *l);
 /* The core took a sync of this instance: it is held until a command is due for the node or the
@@ -11,11 +12,19 @@ struct links *links_free(struct links *l);
 void link_hold(struct manager *m, int64_t request, const char *node, const char *instance);
 /* A command became due for the node: its held sync is answered. */
 void link_wake(struct manager *m, const char *node);
-/* Its agent said hello, so it may have started anew: what it was asked goes out again with its
+/* The core took its hello. It may have started anew: what it was asked goes out again with its
  * next sync. One that knows the question ignores it. */
-void link_welcomed(struct manager *m, const char *node);
+struct agent_welcome;
+void link_welcome(struct manager *m, int64_t request, const char *node,
+		  struct agent_welcome *welcome);
 /* Answers a news request: acknowledgements without commands. */
 void link_ack(struct manager *m, int64_t request, const char *node);
+/* Messages as they come in (agent_message.h): an input is queued, or the sender refused. type:
+ * EV_SYNC, EV_NEWS. */
+void link_hello(struct manager *m, const struct agent_message *msg);
+void link_sync(struct manager *m, const struct agent_message *msg, int type);
+/* An answer to a question; whether somebody had asked it. */
+bool link_answer(struct manager *m, const struct agent_message *msg);
 /* Asks the node: the command goes out with its held sync, or with the next one. fn gets the
  * answer, or NULL with why when none came in time. Returns the question's id. */
 struct query_answer;

@@ -3,39 +3,37 @@
  * steal it could as well read moed's own files: local clusters begin with it, and agents of
  * earlier versions go on with it. */
 #include "daemon/agent_tokens.h"
+#include <errno.h>
 #include <string.h>
+#include "daemon/agent_answer.h"
 #include "daemon/api.h"
 #include "daemon/auth.h"
 #include "daemon/core/state/token.h"
-#include "daemon/input.h"
-#include "daemon/quota.h"
 #include "lib/base/address.h"
 #include "lib/base/parse.h"
 #include "lib/model/message.h"
 
-static bool from_loopback(const struct http_request *r)
+static bool from_loopback(const struct agent_message *msg)
 {
-	const char *address = http_peer_address(r);
-
-	return !*address || mo_address_loopback(address);
+	return !*msg->address || mo_address_loopback(msg->address);
 }
 
-static bool may_be_unbound(struct manager *m, struct http_request *r, const struct agent_token *t,
-			   const char *node)
+static bool may_be_unbound(struct manager *m, const struct agent_message *msg,
+			   const struct agent_token *t, const char *node)
 {
 	if (t->node || t->join)
 		return true;
 	if (token_put_out(manager_state(m), node)) {
-		http_problem(r, 403,
+		agent_refuse(m, msg->request, 403,
 			     "node %s: its token was revoked, and a token of no node does not "
 			     "bring it back: make a join token (`moectl token join`) and put it "
 			     "into its token_file",
 			     node);
 		return false;
 	}
-	if (from_loopback(r))
+	if (from_loopback(msg))
 		return true;
-	http_problem(r, 403,
+	agent_refuse(m, msg->request, 403,
 		     "token %s is bound to no node, and such a token is accepted on loopback only: "
 		     "`moectl token join` on the controller makes one with which each agent gets "
 		     "its own; put it into token_file",
@@ -52,14 +50,14 @@ static void first_word(struct manager *m, const struct agent_token *t)
 	input_push(m, in);
 }
 
-bool agent_may_begin(struct manager *m, struct http_request *r)
+bool agent_may_begin(struct manager *m, const struct agent_message *msg)
 {
 	struct agent_token t;
 
-	if (!auth_agent(m, http_caller(r)->token_id, &t))
-		http_problem(r, 401, "the token was revoked");
+	if (!auth_agent(m, msg->token_id, &t))
+		agent_refuse(m, msg->request, 401, "the token was revoked");
 	else if (t.join)
-		http_problem(r, 403,
+		agent_refuse(m, msg->request, 403,
 			     "this is a join token: it is traded for a node's own with POST "
 			     "/v1/agent/token, which agents of this version do; is the agent "
 			     "older?");
@@ -68,21 +66,22 @@ bool agent_may_begin(struct manager *m, struct http_request *r)
 	return false;
 }
 
-bool agent_may_speak(struct manager *m, struct http_request *r, const char *node, bool *ret_expired)
+bool agent_may_speak(struct manager *m, const struct agent_message *msg, const char *node,
+		     bool *ret_expired)
 {
 	struct agent_token t;
 
 	if (!mo_name_valid(node)) {
-		http_problem(r, 422,
+		agent_refuse(m, msg->request, 422,
 			     "node: not a valid name (letters, digits, . _ - and at most 63)");
 		return false;
 	}
-	if (!agent_may_begin(m, r) || !auth_agent(m, http_caller(r)->token_id, &t))
+	if (!agent_may_begin(m, msg) || !auth_agent(m, msg->token_id, &t))
 		return false;
-	if (!may_be_unbound(m, r, &t, node))
+	if (!may_be_unbound(m, msg, &t, node))
 		return false;
 	if (t.node && strcmp(t.node, node) != 0) {
-		http_problem(r, 403,
+		agent_refuse(m, msg->request, 403,
 			     "this token is for node %s, not for %s: give each node its own "
 			     "(`moectl token join`)",
 			     t.node, node);
@@ -94,36 +93,36 @@ bool agent_may_speak(struct manager *m, struct http_request *r, const char *node
 	return true;
 }
 
-const char *agent_token_hint(struct manager *m, struct http_request *r)
+const char *agent_token_hint(struct manager *m, const char *token_id)
 {
 	struct agent_token t;
 
-	if (!auth_agent(m, http_caller(r)->token_id, &t) || t.join)
+	if (!auth_agent(m, token_id, &t) || t.join)
 		return NULL;
 	return t.expired ? "expired" : !t.node ? "unbound" : t.due ? "renew" : NULL;
 }
 
-static void trade(struct manager *m, struct http_request *r, const char *node)
+static void trade(struct manager *m, const struct agent_message *msg, const char *node)
 {
 	struct agent_token t;
 
 	if (!mo_name_valid(node)) {
-		http_problem(r, 422,
+		agent_refuse(m, msg->request, 422,
 			     "node: not a valid name (letters, digits, . _ - and at most 63)");
 		return;
 	}
-	if (!auth_agent(m, http_caller(r)->token_id, &t) || t.expired) {
-		http_problem(r, 403,
+	if (!auth_agent(m, msg->token_id, &t) || t.expired) {
+		agent_refuse(m, msg->request, 403,
 			     "the token has expired: make a join token (`moectl token join`) and "
 			     "put it into the node's token_file");
 		return;
 	}
-	if (!may_be_unbound(m, r, &t, node))
+	if (!may_be_unbound(m, msg, &t, node))
 		return;
 
 	_cleanup_(mo_freep) char *secret = NULL;
 	struct mo_buf doc = { 0 };
-	struct input *in = input_new(EV_TOKEN, r);
+	struct input *in = input_of_agent(EV_TOKEN, msg);
 	in->token = auth_token_new(m, "agent", node, TOKEN_LIFETIME_US, &secret);
 	in->token->from = mo_strdup(t.id);
 	const struct token_traded traded = { in->token->id, secret, in->token->expires_at };
@@ -133,14 +132,15 @@ static void trade(struct manager *m, struct http_request *r, const char *node)
 	input_push(m, in);
 }
 
-void agent_token_trade(void *arg, struct http_request *r)
+void agent_token_trade(struct manager *m, const struct agent_message *msg)
 {
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	struct token_trade body = { 0 };
-	struct quota_message q;
+	int status = api_read(msg->body, msg->n, &token_trade_desc, &body, &err);
 
-	quota_begin(arg, r, &q);
-	if (api_body(r, &token_trade_desc, &body))
-		trade(arg, r, body.node);
+	if (status)
+		agent_refuse(m, msg->request, status, "body: %s", mo_error_text(&err, -EINVAL));
+	else
+		trade(m, msg, body.node);
 	mo_desc_done(&token_trade_desc, &body);
-	quota_end(arg, &q);
 }

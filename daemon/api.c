@@ -19,6 +19,14 @@ void api_send_doc(struct http_request *r, int status, const struct mo_desc *d, c
 	api_send(r, status, &b);
 }
 
+char *api_text(const struct mo_desc *d, const void *obj)
+{
+	struct mo_buf b = { 0 };
+
+	wire_encode(d, obj, &b);
+	return mo_buf_take(&b);
+}
+
 int api_job_id(const char *text, int64_t *ret)
 {
 	if (!mo_starts_with(text, "j-"))
@@ -91,27 +99,32 @@ bool api_flag(const struct http_request *r, const char *name)
 	return text && mo_parse_bool(text, &flag) == 0 && flag;
 }
 
+int api_read(const char *text, size_t n, const struct mo_desc *d, void *obj, struct mo_error *err)
+{
+	struct json_object *json = NULL;
+
+	if (n == 0)
+		return 0;
+	int e = wire_affordable(text, n, err);
+	if (e >= 0)
+		e = wire_parse(text, n, &json, err);
+	if (e < 0)
+		return 400;
+	e = wire_from_json(d, json, true, obj, err);
+	json_object_put(json);
+	return e < 0 ? 422 : 0;
+}
+
 bool api_body(struct http_request *r, const struct mo_desc *d, void *obj)
 {
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
-	struct json_object *json = NULL;
 	size_t n;
 	const char *text = http_body(r, &n);
+	int status = api_read(text, n, d, obj, &err);
 
-	if (n == 0)
-		return true;
-	int e = wire_affordable(text, n, &err);
-	if (e >= 0)
-		e = wire_parse(text, n, &json, &err);
-	if (e < 0) {
-		http_problem(r, 400, "body: %s", mo_error_text(&err, e));
-		return false;
-	}
-	e = wire_from_json(d, json, true, obj, &err);
-	json_object_put(json);
-	if (e < 0)
-		http_problem(r, 422, "body: %s", mo_error_text(&err, e));
-	return e >= 0;
+	if (status)
+		http_problem(r, status, "body: %s", mo_error_text(&err, -EINVAL));
+	return !status;
 }
 
 void api_job_doc(struct manager *m, const struct http_request *r, const struct job *j,
@@ -186,16 +199,51 @@ void list_add_numbered(struct list *l, const struct mo_desc *d, const void *obj,
 	mo_buf_printf(&l->next, "%lld", (long long)key);
 }
 
-void list_send_with(struct http_request *r, struct list *l, const char *members)
+/* The members of an object, without its braces. */
+static void members(const struct mo_desc *d, const void *obj, struct mo_buf *b)
 {
-	mo_buf_printf(&l->b, "],\"next\":%s%s", l->more ? l->next.data : "null", members);
+	_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
+
+	wire_encode(d, obj, &text);
+	mo_buf_add(b, text.data + 1, text.len - 2);
+}
+
+bool list_start_with(struct http_request *r, struct list *l, const struct mo_desc *beside,
+		     const void *obj)
+{
+	if (!list_start(r, l))
+		return false;
+	mo_buf_reset(&l->b);
+	mo_buf_str(&l->b, "{");
+	members(beside, obj, &l->b);
+	mo_buf_str(&l->b, ",\"items\":[");
+	return true;
+}
+
+static void list_close(struct list *l)
+{
+	mo_buf_printf(&l->b, "],\"next\":%s", l->more ? l->next.data : "null");
+}
+
+static void list_end(struct http_request *r, struct list *l)
+{
 	if (l->last)
 		mo_buf_printf(&l->b, ",\"earlier\":%lld", (long long)MO_MAX(l->earlier, 0));
 	mo_buf_str(&l->b, "}");
 	api_send(r, 200, &l->b);
 }
 
+void list_send_with(struct http_request *r, struct list *l, const struct mo_desc *beside,
+		    const void *obj)
+{
+	list_close(l);
+	mo_buf_str(&l->b, ",");
+	members(beside, obj, &l->b);
+	list_end(r, l);
+}
+
 void list_send(struct http_request *r, struct list *l)
 {
-	list_send_with(r, l, "");
+	list_close(l);
+	list_end(r, l);
 }

@@ -12,6 +12,15 @@ struct api_route {
 	const char *summary;
 	const char *tag;
 	const char *query;
+	/* what is taken (JSON); NULL: a recipe, or nothing */
+	const struct mo_desc *body;
+	/* what is answered, of a list its items; NULL: no described struct */
+	const struct mo_desc *answer;
+	const struct mo_desc *beside; /* of a list: what it has beside items and next */
+	/* member of query with which it is another document, which no struct describes */
+	const char *other;
+	const char *media; /* NULL = application/json */
+	bool list;
 };
 extern const struct api_route api_routes[];
 extern const size_t n_api_routes;
@@ -19,6 +28,7 @@ extern const size_t n_api_routes;
 /* application/json */
 void api_send(struct http_request *r, int status, const struct mo_buf *body);
 void api_send_doc(struct http_request *r, int status, const struct mo_desc *d, const void *obj);
+char *api_text(const struct mo_desc *d, const void *obj); /* caller frees */
 /* The job of {id}; NULL after 404 was sent. */
 const struct job *api_job(struct manager *m, struct http_request *r);
 /* What is said (410) of a job that gave its recipe and configuration up; caller frees. */
@@ -32,8 +42,10 @@ bool api_int(struct http_request *r, const char *name, int64_t min, int64_t max,
 	     int64_t *ret);
 /* ?name=1 or true */
 bool api_flag(const struct http_request *r, const char *name);
-/* JSON body (empty = {}) into an initialised object; false after 400 (no JSON) or 422 (wrong
- * content) was sent. */
+/* JSON text (empty = {}) into an initialised object: 0, or with err the status 400 (no JSON) or
+ * 422 (wrong content). */
+int api_read(const char *text, size_t n, const struct mo_desc *d, void *obj, struct mo_error *err);
+/* The same of a request's body; false after 400 or 422 was sent. */
 bool api_body(struct http_request *r, const struct mo_desc *d, void *obj);
 void api_job_doc(struct manager *m, const struct http_request *r, const struct job *j,
 		 struct mo_buf *b);
@@ -59,13 +71,23 @@ bool list_room(struct list *l);
 void list_add(struct list *l, const struct mo_desc *d, const void *obj, const char *key);
 void list_add_numbered(struct list *l, const struct mo_desc *d, const void *obj, int64_t key);
 void list_send(struct http_request *r, struct list *l);
-/* further members of the document, e.g. ",\"n\":1" */
-void list_send_with(struct http_request *r, struct list *l, const char *members);
+/* with further members: behind the others, or (instead of list_start) in front of them */
+void list_send_with(struct http_request *r, struct list *l, const struct mo_desc *beside,
+		    const void *obj);
+bool list_start_with(struct http_request *r, struct list *l, const struct mo_desc *beside,
+		     const void *obj);
 static inline void list_done(struct list *l)
 {
 	mo_buf_done(&l->b);
 	mo_buf_done(&l->next);
 }
+
+/* Bodies of requests, and answers that belong to no view of the core. */
+extern const struct mo_desc cancel_body_desc, restart_body_desc, drain_body_desc, fence_body_desc,
+	ack_body_desc, resolve_body_desc, token_body_desc, use_body_desc;
+extern const struct mo_desc submitted_view_desc, samples_view_desc, events_view_desc,
+	explained_view_desc, token_view_desc, revoked_view_desc, resolved_view_desc,
+	session_view_desc, signin_view_desc, valid_view_desc, probe_view_desc;
 
 /* Handlers, by file. */
 #define HANDLER(name) void name(void *arg, struct http_request *r)
@@ -121,8 +143,3 @@ struct signins;
 void signins_new(struct manager *m);
 struct signins *signins_free(struct signins *s);
 void plan_refuse(struct http_request *r, int e); /* helper_plan() failed with e */
-HANDLER(link_hello);
-HANDLER(link_sync);
-HANDLER(link_news);
-HANDLER(link_answer);
-HANDLER(agent_token_trade);

@@ -12,9 +12,17 @@ void api_cluster(void *arg, struct http_request *r)
 	mo_desc_done(&cluster_view_desc, &v);
 }
 
+struct probe_view {
+	const char *status;
+};
+static const struct mo_field probe_view_fields[] = {
+	MO_D(probe_view, status, MO_STR, "ok, or ready"),
+};
+const struct mo_desc probe_view_desc = MO_DESC(probe_view, probe_view_fields);
+
 void api_healthz(void *arg, struct http_request *r)
 {
-	http_reply(r, 200, "application/json", "{\"status\":\"ok\"}", 15, NULL);
+	api_send_doc(r, 200, &probe_view_desc, &(struct probe_view){ "ok" });
 }
 
 /* Serving begins after the replay, so whoever gets an answer gets a ready one, unless nothing
@@ -27,5 +35,5 @@ void api_readyz(void *arg, struct http_request *r)
 		http_problem(r, 503,
 			     "the state disk is full: running jobs go on, new ones are refused");
 	else
-		http_reply(r, 200, "application/json", "{\"status\":\"ready\"}", 18, NULL);
+		api_send_doc(r, 200, &probe_view_desc, &(struct probe_view){ "ready" });
 }

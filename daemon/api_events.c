@@ -8,6 +8,14 @@
 #include "lib/base/parse.h"
 #include "lib/model/limits.h"
 
+struct events_view {
+	int64_t gone;
+};
+static const struct mo_field events_view_fields[] = {
+	MO_D(events_view, gone, MO_INT, "events behind `after` that are not kept any more"),
+};
+const struct mo_desc events_view_desc = MO_DESC(events_view, events_view_fields);
+
 /* Where the newest `last` events that pass the filter begin: seq of the one before them. */
 static int64_t before_newest(const struct state *s, const struct stream_filter *filter,
 			     int64_t last)
@@ -45,10 +53,9 @@ static void send_list(struct manager *m, struct http_request *r, const struct st
 		list_add_numbered(&l, &event_desc, cut ? cut : e, e->seq);
 		mo_desc_free(&event_desc, cut);
 	}
-	_cleanup_(mo_freep) char *gone =
-		mo_printf(",\"gone\":%lld", (long long)stream_gone(s, filter, l.last ? 0 : after));
+	const struct events_view beside = { .gone = stream_gone(s, filter, l.last ? 0 : after) };
 
-	list_send_with(r, &l, gone);
+	list_send_with(r, &l, &events_view_desc, &beside);
 }
 
 /* The seq after which the answer begins. A follower without a place starts with what comes next;

@@ -84,11 +84,20 @@ static int preview(struct manager *m, const struct job *j, int64_t rank, struct 
 	return preview_ranks(p->node, &n->info, &l, &ret->items, &ret->n, err);
 }
 
-/* Where the items come from. placed: enum dryrun_placed of a preview, -1 = it is none. */
-struct told {
+/* Where the items come from; stands in front of them. placed_on: enum dryrun_placed of a
+ * preview, -1 = it is none. Borrows its texts. */
+struct explained_view {
 	const char *source, *note;
-	int placed;
+	int placed_on;
 };
+static const struct mo_field explained_view_fields[] = {
+	MO_D(explained_view, source, MO_STR,
+	     "node: what the node recorded; preview: what a launch would give"),
+	MO_D(explained_view, note, MO_STR, "what of it is guessed, and why"),
+	MO_D_ENUM(explained_view, placed_on, dryrun_placed_names,
+		  "of a preview before the job has nodes: which it is made for", .omit = true),
+};
+const struct mo_desc explained_view_desc = MO_DESC(explained_view, explained_view_fields);
 
 /* What a preview shows that is no fact. */
 static const char *placed_note(int placed)
@@ -102,31 +111,14 @@ static const char *placed_note(int placed)
 	}
 }
 
-/* Opens a list document with what is said of its items in front of them. */
-static bool explained_start(struct http_request *r, const struct told *told, struct list *l)
-{
-	if (!list_start(r, l))
-		return false;
-	mo_buf_reset(&l->b);
-	mo_buf_printf(&l->b, "{\"source\":\"%s\",\"note\":", told->source);
-	if (told->note)
-		wire_string(told->note, &l->b);
-	else
-		mo_buf_str(&l->b, "null");
-	if (told->placed >= 0)
-		mo_buf_printf(&l->b, ",\"placed_on\":\"%s\"", dryrun_placed_names[told->placed]);
-	mo_buf_str(&l->b, ",\"items\":[");
-	return true;
-}
-
-static void send_env(struct http_request *r, const struct told *told, const struct env_item *items,
-		     size_t n)
+static void send_env(struct http_request *r, const struct explained_view *from,
+		     const struct env_item *items, size_t n)
 {
 	const char *after = http_query(r, "after");
 	_cleanup_(list_done) struct list l = { 0 };
 	bool started = !after;
 
-	if (!explained_start(r, told, &l))
+	if (!list_start_with(r, &l, &explained_view_desc, from))
 		return;
 	for (size_t i = 0; i < n; i++) {
 		bool skip = !started;
@@ -170,9 +162,9 @@ static void send_preview(struct manager *m, struct http_request *r, const struct
 		mo_printf("%s: this is what a launch gives; HOME, paths in the step's directory "
 			  "and the end of MOE_STEP are guessed, interfaces are left out%s",
 			  why, placed_note(e));
-	const struct told told = { "preview", note, e };
+	const struct explained_view from = { "preview", note, e };
 
-	send_env(r, &told, k->env, k->n_env);
+	send_env(r, &from, k->env, k->n_env);
 }
 
 /* ended: no place has that attempt any more. */
@@ -215,9 +207,9 @@ static void on_env(void *arg, const struct query_answer *a, const char *why)
 				     (long long)q->attempt)
 			 : NULL;
 
-	const struct told told = { "node", note, -1 };
+	const struct explained_view from = { "node", note, -1 };
 
-	send_env(r, &told, items.items, items.n);
+	send_env(r, &from, items.items, items.n);
 }
 
 void api_job_env(void *arg, struct http_request *r)
@@ -360,9 +352,9 @@ void api_job_bind(void *arg, struct http_request *r)
 		placed == DRYRUN_NOW ? ": this is where it would go now" : placed_note(placed);
 	_cleanup_(mo_freep) char *note =
 		started ? NULL : mo_printf("the job was not started yet%s", where);
-	const struct told told = { started ? "node" : "preview", note, placed };
+	const struct explained_view from = { started ? "node" : "preview", note, placed };
 
-	if (!explained_start(r, &told, &l))
+	if (!list_start_with(r, &l, &explained_view_desc, &from))
 		return;
 	for (size_t i = 0; i < views.n; i++) {
 		if (views.items[i].rank <= views.after ||

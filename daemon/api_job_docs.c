@@ -32,6 +32,15 @@ void api_job_ranks(void *arg, struct http_request *r)
 	list_send(r, &l);
 }
 
+struct samples_view {
+	int64_t left_out;
+};
+static const struct mo_field samples_view_fields[] = {
+	MO_D(samples_view, left_out, MO_INT,
+	     "iterations of which no Sample is kept: they came too fast for long"),
+};
+const struct mo_desc samples_view_desc = MO_DESC(samples_view, samples_view_fields);
+
 /* An iteration repeated by a later attempt appears again, so the place in the list is
  * "attempt.iteration". */
 static bool read_place(struct http_request *r, int64_t *attempt, int64_t *iteration)
@@ -84,9 +93,8 @@ void api_job_metrics(void *arg, struct http_request *r)
 		shown.time -= shown.time % 1000;
 		list_add(&l, &sample_desc, &shown, key);
 	}
-	_cleanup_(mo_freep) char *members =
-		mo_printf(",\"left_out\":%lld", (long long)MO_MAX(j->left_out, 0));
-	list_send_with(r, &l, members);
+	const struct samples_view beside = { .left_out = MO_MAX(j->left_out, 0) };
+	list_send_with(r, &l, &samples_view_desc, &beside);
 }
 
 void api_job_checkpoints(void *arg, struct http_request *r)

@@ -96,10 +96,14 @@ struct verb_body {
 	bool now;
 	int64_t from;
 };
-static const struct mo_field cancel_fields[] = { MO_F(verb_body, now, MO_BOOL) };
-static const struct mo_field restart_fields[] = { MO_F(verb_body, from, MO_INT) };
-static const struct mo_desc cancel_desc = MO_DESC(verb_body, cancel_fields);
-static const struct mo_desc restart_desc = MO_DESC(verb_body, restart_fields);
+static const struct mo_field cancel_fields[] = {
+	MO_D(verb_body, now, MO_BOOL, "end it without grace"),
+};
+static const struct mo_field restart_fields[] = {
+	MO_D(verb_body, from, MO_INT, "iteration of the checkpoint; not given: the newest"),
+};
+const struct mo_desc cancel_body_desc = MO_DESC(verb_body, cancel_fields);
+const struct mo_desc restart_body_desc = MO_DESC(verb_body, restart_fields);
 static const struct mo_desc nothing_desc = { .name = "nothing", .size = sizeof(struct verb_body) };
 
 static void verb(struct manager *m, struct http_request *r, int type, const struct mo_desc *d)
@@ -123,7 +127,7 @@ static void verb(struct manager *m, struct http_request *r, int type, const stru
 
 void api_jobs_cancel(void *arg, struct http_request *r)
 {
-	verb(arg, r, EV_CANCEL, &cancel_desc);
+	verb(arg, r, EV_CANCEL, &cancel_body_desc);
 }
 void api_jobs_pause(void *arg, struct http_request *r)
 {
@@ -135,5 +139,5 @@ void api_jobs_resume(void *arg, struct http_request *r)
 }
 void api_jobs_restart(void *arg, struct http_request *r)
 {
-	verb(arg, r, EV_RESTART, &restart_desc);
+	verb(arg, r, EV_RESTART, &restart_body_desc);
 }

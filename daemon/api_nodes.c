@@ -72,15 +72,21 @@ struct verb_body {
 	char *reason, *when, *boot_id, *check;
 	bool confirmed, learned;
 };
-static const struct mo_field drain_fields[] = { MO_F(verb_body, reason, MO_STR, .max = 500),
-						MO_F(verb_body, when, MO_STR) };
-static const struct mo_field fence_fields[] = { MO_F(verb_body, confirmed, MO_BOOL),
-						MO_F(verb_body, boot_id, MO_STR, .max = 100) };
-static const struct mo_field ack_fields[] = { MO_F(verb_body, check, MO_STR, .max = 100),
-					      MO_F(verb_body, learned, MO_BOOL) };
-static const struct mo_desc ack_desc = MO_DESC(verb_body, ack_fields);
-static const struct mo_desc drain_desc = MO_DESC(verb_body, drain_fields);
-static const struct mo_desc fence_desc = MO_DESC(verb_body, fence_fields);
+static const struct mo_field drain_fields[] = {
+	MO_D(verb_body, reason, MO_STR, "why; others will read it", .max = 500),
+	MO_D(verb_body, when, MO_STR, "idle (not given: this), checkpoint or now: when jobs leave"),
+};
+static const struct mo_field fence_fields[] = {
+	MO_D(verb_body, confirmed, MO_BOOL, "true: the node is powered off"),
+	MO_D(verb_body, boot_id, MO_STR, "boot of the node that this is said of", .max = 100),
+};
+static const struct mo_field ack_fields[] = {
+	MO_D(verb_body, check, MO_STR, "id of the check whose findings are known", .max = 100),
+	MO_D(verb_body, learned, MO_BOOL, "instead: the node is new no more"),
+};
+const struct mo_desc ack_body_desc = MO_DESC(verb_body, ack_fields);
+const struct mo_desc drain_body_desc = MO_DESC(verb_body, drain_fields);
+const struct mo_desc fence_body_desc = MO_DESC(verb_body, fence_fields);
 static const struct mo_desc nothing_desc = { .name = "nothing", .size = sizeof(struct verb_body) };
 
 static bool drain_body_ok(struct http_request *r, struct verb_body *b)
@@ -143,7 +149,7 @@ static void verb(struct manager *m, struct http_request *r, int type, const stru
 
 void api_nodes_drain(void *arg, struct http_request *r)
 {
-	verb(arg, r, EV_DRAIN, &drain_desc);
+	verb(arg, r, EV_DRAIN, &drain_body_desc);
 }
 void api_nodes_undrain(void *arg, struct http_request *r)
 {
@@ -151,21 +157,29 @@ void api_nodes_undrain(void *arg, struct http_request *r)
 }
 void api_nodes_ack(void *arg, struct http_request *r)
 {
-	verb(arg, r, EV_ACK, &ack_desc);
+	verb(arg, r, EV_ACK, &ack_body_desc);
 }
 void api_nodes_fence(void *arg, struct http_request *r)
 {
-	verb(arg, r, EV_FENCE, &fence_desc);
+	verb(arg, r, EV_FENCE, &fence_body_desc);
 }
 
 struct resolve_body {
 	char *how, *node;
 };
 static const struct mo_field resolve_fields[] = {
-	MO_F(resolve_body, how, MO_STR, .max = 16),
-	MO_F(resolve_body, node, MO_STR, .max = 100),
+	MO_D(resolve_body, how, MO_STR, "kill or gone", .max = 16),
+	MO_D(resolve_body, node, MO_STR, "node that holds the step", .max = 100),
 };
-static const struct mo_desc resolve_desc = MO_DESC(resolve_body, resolve_fields);
+const struct mo_desc resolve_body_desc = MO_DESC(resolve_body, resolve_fields);
+
+struct resolved_view {
+	bool resolved;
+};
+static const struct mo_field resolved_view_fields[] = {
+	MO_D(resolved_view, resolved, MO_BOOL, "true"),
+};
+const struct mo_desc resolved_view_desc = MO_DESC(resolved_view, resolved_view_fields);
 
 /* "j-7.a3" */
 static bool step_of_path(struct http_request *r, int64_t *ret_job, int64_t *ret_attempt)
@@ -185,14 +199,14 @@ void api_steps_resolve(void *arg, struct http_request *r)
 	struct resolve_body body = { 0 };
 	int64_t job, attempt;
 
-	if (step_of_path(r, &job, &attempt) && api_body(r, &resolve_desc, &body)) {
+	if (step_of_path(r, &job, &attempt) && api_body(r, &resolve_body_desc, &body)) {
 		struct input *in = input_new(EV_RESOLVE, r);
 		in->event.job = job;
 		in->event.value = attempt;
 		in->when = TAKE_PTR(body.how);
 		in->node = TAKE_PTR(body.node);
 		in->answer = ANSWER_TEXT;
-		in->answer_text = mo_printf("{\"resolved\":true}");
+		in->answer_text = api_text(&resolved_view_desc, &(struct resolved_view){ true });
 		input_push(arg, in);
 	}
 	free(body.how);

@@ -1,7 +1,9 @@
 /* GET /openapi.json: made from the route table, so it cannot differ from what is served. x-role
  * is the least role of a route; "none" needs no credential. */
+#include <stdlib.h>
 #include <string.h>
 #include "daemon/api.h"
+#include "lib/wire/schema.h"
 
 /* Query values that are numbers; all others are texts. */
 static bool is_number(const char *name, size_t n)
@@ -39,6 +41,73 @@ static void parameters(const struct api_route *a, struct mo_buf *b)
 	mo_buf_str(b, "]");
 }
 
+/* A list document: items, next, and what is told beside them. */
+static void list_schema(const struct api_route *a, struct mo_buf *b)
+{
+	mo_buf_str(b, "{\"type\":\"object\",\"required\":[\"items\",\"next\"],\"properties\":{"
+		      "\"items\":{\"type\":\"array\",\"items\":");
+	wire_schema_ref(a->answer, b);
+	mo_buf_str(b, "},\"next\":{\"type\":[\"string\",\"integer\",\"null\"],\"description\":"
+		      "\"`after` of the next question; null at the end\"},\"earlier\":{\"type\":"
+		      "\"integer\",\"description\":\"with last=: how many stand before them\"}}}");
+}
+
+/* What a success answers. */
+static void answer(const struct api_route *a, struct mo_buf *b)
+{
+	mo_buf_printf(b, "\"2XX\":{\"description\":\"done\",\"content\":{\"%s\":{",
+		      a->media ? a->media : "application/json");
+	if (!a->answer) {
+		mo_buf_str(b, "}}}");
+		return;
+	}
+	mo_buf_str(b, "\"schema\":");
+	if (a->beside)
+		mo_buf_str(b, "{\"allOf\":[");
+	if (a->other)
+		mo_buf_str(b, "{\"anyOf\":[");
+	if (a->list)
+		list_schema(a, b);
+	else
+		wire_schema_ref(a->answer, b);
+	if (a->beside) {
+		mo_buf_str(b, ",");
+		wire_schema_ref(a->beside, b);
+		mo_buf_str(b, "]}");
+	}
+	if (a->other)
+		mo_buf_printf(b, ",{\"type\":\"object\",\"description\":\"with %s=1\"}]}",
+			      a->other);
+	mo_buf_str(b, "}}}");
+}
+
+static void schemas(struct mo_buf *b)
+{
+	struct wire_schemas all = { 0 };
+
+	for (size_t i = 0; i < n_api_routes; i++) {
+		if (api_routes[i].body)
+			wire_schemas_add_parts(&all, api_routes[i].body);
+		if (api_routes[i].answer)
+			wire_schemas_add(&all, api_routes[i].answer);
+		if (api_routes[i].beside)
+			wire_schemas_add(&all, api_routes[i].beside);
+	}
+	wire_schemas_write(&all, b);
+	free(all.items);
+}
+
+static void request_body(const struct api_route *a, struct mo_buf *b)
+{
+	mo_buf_str(b, ",\"requestBody\":{\"content\":{\"application/json\":{\"schema\":");
+	if (a->body)
+		wire_schema_body(a->body, b);
+	else
+		mo_buf_str(b, "{\"type\":\"object\"}");
+	mo_buf_str(b, a->route.yaml ? "},\"application/yaml\":{\"schema\":{\"type\":\"object\"}}}}"
+				    : "}}}");
+}
+
 static void operation(const struct api_route *a, struct mo_buf *b)
 {
 	const struct http_route *route = &a->route;
@@ -54,14 +123,10 @@ static void operation(const struct api_route *a, struct mo_buf *b)
 		mo_buf_str(b, ",\"security\":[]");
 	parameters(a, b);
 	if (route->max_body)
-		mo_buf_printf(b,
-			      ",\"requestBody\":{\"content\":{\"application/"
-			      "json\":{\"schema\":{\"type\":\"object\"}}%s}}",
-			      route->yaml
-				      ? ",\"application/yaml\":{\"schema\":{\"type\":\"object\"}}"
-				      : "");
-	mo_buf_str(b, ",\"responses\":{\"2XX\":{\"description\":\"done\"},\"default\":{"
-		      "\"description\":\"what, why, what to "
+		request_body(a, b);
+	mo_buf_str(b, ",\"responses\":{");
+	answer(a, b);
+	mo_buf_str(b, ",\"default\":{\"description\":\"what, why, what to "
 		      "do\",\"content\":{\"application/problem+json\":{\"schema\":{\"$ref\":\"#/"
 		      "components/schemas/Problem\"}}}}}}");
 }
@@ -99,7 +164,9 @@ void api_openapi(void *arg, struct http_request *r)
 	paths(&b);
 	mo_buf_str(&b, "},\"components\":{\"securitySchemes\":{\"bearer\":{\"type\":\"http\","
 		       "\"scheme\":\"bearer\"},\"session\":{\"type\":\"apiKey\",\"in\":\"cookie\","
-		       "\"name\":\"moe_session\"}},\"schemas\":{\"Problem\":{\"type\":\"object\","
+		       "\"name\":\"moe_session\"}},\"schemas\":{");
+	schemas(&b);
+	mo_buf_str(&b, ",\"Problem\":{\"type\":\"object\","
 		       "\"required\":[\"type\",\"title\",\"status\"],\"properties\":{\"type\":{"
 		       "\"type\":\"string\"},\"title\":{\"type\":\"string\"},\"status\":{\"type\":"
 		       "\"integer\"},\"detail\":{\"type\":\"string\"},\"errors\":{\"type\":"

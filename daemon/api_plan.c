@@ -215,9 +215,17 @@ void api_anchors(void *arg, struct http_request *r)
 	http_reply(r, 200, "application/json", answer, strlen(answer), NULL);
 }
 
+struct valid_view {
+	bool valid;
+};
+static const struct mo_field valid_view_fields[] = {
+	MO_D(valid_view, valid, MO_BOOL, "true: a recipe that is wrong is answered with 422"),
+};
+const struct mo_desc valid_view_desc = MO_DESC(valid_view, valid_view_fields);
+
 static void validated(struct manager *m, struct http_request *r, struct submit *spec)
 {
-	http_reply(r, 200, "application/json", "{\"valid\":true}", 14, NULL);
+	api_send_doc(r, 200, &valid_view_desc, &(struct valid_view){ true });
 	mo_desc_free(&submit_desc, spec);
 }
 

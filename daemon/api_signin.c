@@ -70,6 +70,16 @@ static struct signin *slot_for(struct signins *all, const struct signin *of, int
 	return oldest;
 }
 
+struct signin_view {
+	char *path;
+	int64_t seconds;
+};
+static const struct mo_field signin_view_fields[] = {
+	MO_D(signin_view, path, MO_STR, "the link, below the address of the controller"),
+	MO_D(signin_view, seconds, MO_INT, "how long it can be used, seconds"),
+};
+const struct mo_desc signin_view_desc = MO_DESC(signin_view, signin_view_fields);
+
 void api_signin_create(void *arg, struct http_request *r)
 {
 	struct manager *m = arg;
@@ -98,8 +108,10 @@ void api_signin_create(void *arg, struct http_request *r)
 			      .role = c->role,
 			      .until = now + LIFETIME_US };
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
-	mo_buf_printf(&b, "{\"path\":\"/#sign-in=%s\",\"seconds\":%lld}", s->code,
-		      LIFETIME_US / 1000000);
+	_cleanup_(mo_freep) char *path = mo_printf("/#sign-in=%s", s->code);
+	const struct signin_view v = { path, LIFETIME_US / 1000000 };
+
+	wire_encode(&signin_view_desc, &v, &b);
 	http_reply(r, 201, "application/json", b.data, b.len,
 		   (const char *const[]){ "Cache-Control: no-store", NULL });
 }
@@ -107,8 +119,10 @@ void api_signin_create(void *arg, struct http_request *r)
 struct use_body {
 	char *code;
 };
-static const struct mo_field use_body_fields[] = { MO_F(use_body, code, MO_STR) };
-static const struct mo_desc use_body_desc = MO_DESC(use_body, use_body_fields);
+static const struct mo_field use_body_fields[] = {
+	MO_D(use_body, code, MO_STR, "code of the sign-in link"),
+};
+const struct mo_desc use_body_desc = MO_DESC(use_body, use_body_fields);
 
 static struct signin *find(struct signins *all, const char *code)
 {

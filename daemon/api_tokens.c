@@ -17,12 +17,13 @@ struct token_body {
 	int64_t nodes;
 };
 static const struct mo_field token_body_fields[] = {
-	MO_F(token_body, role, MO_STR),
-	MO_F(token_body, user, MO_STR),
-	MO_F(token_body, ttl, MO_STR),
-	MO_F(token_body, nodes, MO_INT),
+	MO_D(token_body, role, MO_STR, "viewer, user, operator, admin, agent or join"),
+	MO_D(token_body, user, MO_STR,
+	     "in whose name; not given: the caller's. Of an agent its node"),
+	MO_D(token_body, ttl, MO_STR, "how long it lasts, such as 12h or 30d"),
+	MO_D(token_body, nodes, MO_INT, "of a join token: how many nodes it can bring in"),
 };
-static const struct mo_desc token_body_desc = MO_DESC(token_body, token_body_fields);
+const struct mo_desc token_body_desc = MO_DESC(token_body, token_body_fields);
 struct token_view {
 	char *id, *token, *role, *user;
 	int64_t created_at, expires_at, nodes;
@@ -31,17 +32,20 @@ struct token_view {
 	char *from;
 };
 static const struct mo_field token_view_fields[] = {
-	MO_F(token_view, id, MO_STR),
-	MO_F(token_view, token, MO_STR, .omit = true),
-	MO_F(token_view, role, MO_STR),
-	MO_F(token_view, user, MO_STR),
-	MO_F(token_view, created_at, MO_TIME),
-	MO_F(token_view, expires_at, MO_TIME),
-	MO_F(token_view, nodes, MO_INT, .omit = true),
-	MO_F_LIST(token_view, joined, MO_STRS, .omit = true),
-	MO_F(token_view, from, MO_STR, .omit = true),
+	MO_D(token_view, id, MO_STR, "id of the token"),
+	MO_D(token_view, token, MO_STR, "its text; only in the answer of its creation",
+	     .omit = true),
+	MO_D(token_view, role, MO_STR, "what it may do"),
+	MO_D(token_view, user, MO_STR, "in whose name; of an agent the node"),
+	MO_D(token_view, created_at, MO_TIME, "when it was made"),
+	MO_D(token_view, expires_at, MO_TIME, "when it ends"),
+	MO_D(token_view, nodes, MO_INT, "of a join token, how many nodes it can bring in",
+	     .omit = true),
+	MO_D_LIST(token_view, joined, MO_STRS, "of a join token, the nodes that it brought in",
+		  .omit = true),
+	MO_D(token_view, from, MO_STR, "id of the token that an agent traded for it", .omit = true),
 };
-static const struct mo_desc token_view_desc = MO_DESC(token_view, token_view_fields);
+const struct mo_desc token_view_desc = MO_DESC(token_view, token_view_fields);
 
 /* Borrows everything. */
 static struct token_view view(const struct token *t, char *secret)
@@ -100,14 +104,12 @@ static void create(struct manager *m, struct http_request *r, const struct token
 	const char *user = body->user ? body->user : join ? NULL : http_caller(r)->user;
 	_cleanup_(mo_freep) char *secret = NULL;
 	struct input *in = input_new(EV_TOKEN, r);
-	struct mo_buf doc = { 0 };
 	in->token = auth_token_new(m, body->role, user, lifetime, &secret);
 	if (join)
 		in->token->nodes = body->nodes == MO_NONE ? 1 : body->nodes;
 	struct token_view v = view(in->token, secret);
-	wire_encode(&token_view_desc, &v, &doc);
 	in->answer = ANSWER_TEXT;
-	in->answer_text = mo_buf_take(&doc);
+	in->answer_text = api_text(&token_view_desc, &v);
 	input_push(m, in);
 }
 
@@ -146,15 +148,34 @@ void api_tokens_list(void *arg, struct http_request *r)
 	list_send(r, &l);
 }
 
+struct revoked_view {
+	bool revoked;
+};
+static const struct mo_field revoked_view_fields[] = {
+	MO_D(revoked_view, revoked, MO_BOOL, "true"),
+};
+const struct mo_desc revoked_view_desc = MO_DESC(revoked_view, revoked_view_fields);
+
 void api_tokens_revoke(void *arg, struct http_request *r)
 {
 	struct input *in = input_new(EV_TOKEN_REVOKE, r);
 
 	in->text = mo_strdup(http_param(r, "id"));
 	in->answer = ANSWER_TEXT;
-	in->answer_text = mo_printf("{\"revoked\":true}");
+	in->answer_text = api_text(&revoked_view_desc, &(struct revoked_view){ true });
 	input_push(arg, in);
 }
+
+/* Borrows. */
+struct session_view {
+	int role;
+	const char *user;
+};
+static const struct mo_field session_view_fields[] = {
+	MO_D_ENUM(session_view, role, role_names, "role of whoever has the cookie"),
+	MO_D(session_view, user, MO_STR, "in whose name it acts"),
+};
+const struct mo_desc session_view_desc = MO_DESC(session_view, session_view_fields);
 
 void api_session_reply(struct manager *m, struct http_request *r, const char *token_id,
 		       const char *user, enum role role)
@@ -169,9 +190,7 @@ void api_session_reply(struct manager *m, struct http_request *r, const char *to
 						     "SameSite=Strict; Path=/; Max-Age=%d%s",
 						     value, SESSION_S, secure ? "; Secure" : "");
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
-	mo_buf_printf(&b, "{\"role\":\"%s\",\"user\":", role_names[role]);
-	wire_string(user, &b);
-	mo_buf_str(&b, "}");
+	wire_encode(&session_view_desc, &(struct session_view){ (int)role, user }, &b);
 	http_reply(r, 200, "application/json", b.data, b.len,
 		   (const char *const[]){ cookie, NULL });
 }

@@ -119,6 +119,11 @@ static int load_key(struct manager *m, struct auth *a, struct mo_error *err)
 	}
 	if (r < 0 && r != -ENOENT)
 		return mo_error_set(err, r, "%s: %s", path, strerror(-r));
+	if (r >= 0)
+		mo_log(MO_WARNING, NULL, NULL,
+		       "%s was not whole: a new key is made; who was signed in to the page must "
+		       "sign in again",
+		       path);
 	r = mo_random(a->key, sizeof(a->key));
 	if (r >= 0)
 		r = mo_write_file(path, a->key, sizeof(a->key), 0600, true);

@@ -56,6 +56,18 @@ int begin_check(const char *dir, struct mo_error *err)
 			    dir);
 }
 
+int begin_begun(const char *dir, const struct store *store, struct mo_error *err)
+{
+	if (store_seq(store) > 0)
+		return 0;
+	return mo_error_set(err, -EBADMSG,
+			    "%s/moe.db: it holds no record, not even that with which each state "
+			    "begins: its log (moe.db-wal) was cut or removed: restore the state "
+			    "directory from a backup; if no controller ever ran on it, empty the "
+			    "directory and run 'moed --init' again",
+			    dir);
+}
+
 static int append(struct store *store, struct journal *journal, struct core *core, struct record *r,
 		  struct mo_error *err)
 {

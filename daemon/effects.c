@@ -2,23 +2,37 @@
  * to a change leaves the controller. */
 #include "daemon/effects.h"
 #include <string.h>
+#include "daemon/agent_answer.h"
 #include "daemon/agent_link.h"
-#include "daemon/agent_tokens.h"
 #include "daemon/api.h"
 #include "daemon/node_config.h"
 
-static void submit_doc(struct manager *m, int64_t id, struct mo_buf *b)
-{
-	const struct job *j = job_find(manager_state(m), id);
+/* The answer of a submit; borrows everything. */
+struct submitted_view {
+	int64_t id;
+	char *name;
+	int state;
+	char **warnings;
+	size_t n_warnings;
+};
+static const struct mo_field submitted_view_fields[] = {
+	MO_D_ID(submitted_view, id, job_prefix, "id of the job"),
+	MO_D(submitted_view, name, MO_STR, "name of the job"),
+	MO_D_ENUM(submitted_view, state, job_state_names, "its state now"),
+	MO_D_LIST(submitted_view, warnings, MO_STRS,
+		  "what in the recipe is likely not meant, a sentence each", .omit = true),
+};
+const struct mo_desc submitted_view_desc = MO_DESC(submitted_view, submitted_view_fields);
 
-	mo_buf_printf(b, "{\"id\":\"j-%lld\",\"name\":", (long long)id);
-	wire_string(j->spec.recipe.name, b);
-	mo_buf_printf(b, ",\"state\":\"%s\"", job_state_names[j->state]);
-	for (size_t i = 0; i < j->spec.n_warnings; i++) {
-		mo_buf_str(b, i ? "," : ",\"warnings\":[");
-		wire_string(j->spec.warnings[i], b);
-	}
-	mo_buf_str(b, j->spec.n_warnings ? "]}" : "}");
+static void submit_doc(const struct job *j, struct mo_buf *b)
+{
+	const struct submitted_view v = { .id = j->id,
+					  .name = j->spec.recipe.name,
+					  .state = j->state,
+					  .warnings = j->spec.warnings,
+					  .n_warnings = j->spec.n_warnings };
+
+	wire_encode(&submitted_view_desc, &v, b);
 }
 
 static void answer(struct manager *m, struct http_request *r, const struct input *in,
@@ -31,7 +45,7 @@ static void answer(struct manager *m, struct http_request *r, const struct input
 	const struct node *n = in->node ? node_find(manager_state(m), in->node) : NULL;
 
 	if (in->answer == ANSWER_SUBMIT && j)
-		submit_doc(m, j->id, &b);
+		submit_doc(j, &b);
 	else if (in->answer == ANSWER_JOB && j)
 		api_job_doc(m, r, j, &b);
 	else if (in->answer == ANSWER_NODE && n)
@@ -41,28 +55,32 @@ static void answer(struct manager *m, struct http_request *r, const struct input
 	api_send(r, fx->status, &b);
 }
 
+static void reply_to_agent(struct manager *m, const struct input *in, const struct effect *fx)
+{
+	char *text = in->answer_text ? in->answer_text : (char *)"{}";
+
+	if (fx->status >= 400)
+		agent_refuse(m, fx->request, fx->status, "%s", fx->text ? fx->text : "refused");
+	else
+		agent_answer(m, fx->request, fx->status,
+			     &(struct mo_buf){ .data = text, .len = strlen(text) });
+}
+
 static void reply(struct manager *m, const struct input *in, const struct effect *fx)
 {
-	struct http_request *r = http_find(m->http, (uint64_t)fx->request);
+	struct http_request *r;
 
+	if (in->of_agent) {
+		reply_to_agent(m, in, fx);
+		return;
+	}
+	r = http_find(m->http, (uint64_t)fx->request);
 	if (!r)
 		return;
 	if (fx->status >= 400)
 		http_problem(r, fx->status, "%s", fx->text ? fx->text : "refused");
 	else
 		answer(m, r, in, fx);
-}
-
-static void welcome(struct manager *m, const struct input *in, const struct effect *fx)
-{
-	struct http_request *r = http_find(m->http, (uint64_t)fx->request);
-
-	if (r) {
-		mo_str_set(&fx->welcome->token, agent_token_hint(m, r));
-		fx->welcome->orders = true;
-		api_send_doc(r, 200, &agent_welcome_desc, fx->welcome);
-	}
-	link_welcomed(m, in->node);
 }
 
 static void log_event(const struct event_about *about, const struct event *e)
@@ -81,7 +99,7 @@ void effect_do(struct manager *m, struct input *in, const struct effect *fx)
 {
 	switch (fx->type) {
 	case FX_REPLY: reply(m, in, fx); break;
-	case FX_WELCOME: welcome(m, in, fx); break;
+	case FX_WELCOME: link_welcome(m, fx->request, in->node, fx->welcome); break;
 	case FX_ACK: link_ack(m, fx->request, in->node); break;
 	case FX_HOLD: link_hold(m, fx->request, in->node, in->sync->instance); break;
 	case FX_WAKE: link_wake(m, fx->node); break;

@@ -1,5 +1,6 @@
 /* See input.h. */
 #include "daemon/input.h"
+#include "daemon/agent_message.h"
 
 char *caller_via(const struct http_caller *c, const char *address)
 {
@@ -24,6 +25,18 @@ struct input *input_new(int type, struct http_request *r)
 		in->via = caller_via(caller, http_peer_address(r));
 		in->event.may_all = caller->role >= ROLE_OPERATOR && caller->role != ROLE_AGENT;
 	}
+	return in;
+}
+
+struct input *input_of_agent(int type, const struct agent_message *msg)
+{
+	const struct http_caller caller = { .token_id = msg->token_id };
+	struct input *in = input_new(type, NULL);
+
+	in->of_agent = true;
+	in->event.request = msg->request;
+	in->user = mo_strdup(msg->user);
+	in->via = caller_via(&caller, msg->address);
 	return in;
 }
 

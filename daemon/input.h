@@ -8,6 +8,7 @@
 enum answer_kind { ANSWER_NONE, ANSWER_SUBMIT, ANSWER_JOB, ANSWER_NODE, ANSWER_TEXT };
 struct input {
 	struct core_event event;
+	bool of_agent;     /* its answer goes to an agent (agent_answer.h) */
 	int answer;        /* enum answer_kind */
 	char *answer_text; /* ANSWER_TEXT: the document */
 	/* owned; event points to them */
@@ -23,6 +24,9 @@ struct input {
 char *caller_via(const struct http_caller *c, const char *address);
 /* r may be NULL: nobody waits. Sets request, user and may_all from its caller. */
 struct input *input_new(int type, struct http_request *r);
+/* The same for a message of an agent. */
+struct agent_message;
+struct input *input_of_agent(int type, const struct agent_message *msg);
 /* Takes in; points the event at what in owns; arms the turn. */
 void input_push(struct manager *m, struct input *in);
 void input_free(struct input *in);

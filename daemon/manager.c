@@ -108,6 +108,8 @@ static int open_state(struct manager *m, struct mo_error *err)
 	int r = begin_check(o->state_dir, err);
 	if (r >= 0)
 		r = store_open(o->state_dir, &m->store, err);
+	if (r >= 0)
+		r = begin_begun(o->state_dir, m->store, err);
 	if (r < 0)
 		return r;
 	config.port_min = o->port_min;
@@ -248,14 +250,18 @@ static int write_address(struct manager *m, struct mo_error *err)
 	return r < 0 ? mo_error_set(err, r, "%s: %s", path, strerror(-r)) : 0;
 }
 
-int manager_start(struct manager *m, sd_event *loop, const struct options *o, struct mo_error *err)
+int manager_open(struct manager *m, sd_event *loop, const struct options *o, struct mo_error *err)
 {
 	*m = (struct manager){ .options = o, .loop = loop };
 	int r = open_state(m, err);
 	if (r >= 0)
 		r = make_parts(m, err);
-	if (r >= 0)
-		r = first_turn(m, err);
+	return r < 0 ? r : first_turn(m, err);
+}
+
+int manager_start(struct manager *m, sd_event *loop, const struct options *o, struct mo_error *err)
+{
+	int r = manager_open(m, loop, o, err);
 	if (r >= 0)
 		r = listen_all(m, err);
 	if (r >= 0)

@@ -61,7 +61,10 @@ struct manager {
 	struct http_route *routes;
 	char **host_names; /* NULL-terminated, or NULL */
 };
-/* Opens the store, replays it, starts listening. 0, or a negative errno with err. */
+/* Opens the store, replays it, and makes the first turn: whoever carries messages may begin. 0, or
+ * a negative errno with err; manager_done() in any case. */
+int manager_open(struct manager *m, sd_event *loop, const struct options *o, struct mo_error *err);
+/* That, and listens. */
 int manager_start(struct manager *m, sd_event *loop, const struct options *o, struct mo_error *err);
 void manager_done(struct manager *m);
 static inline int64_t manager_now(struct manager *m)

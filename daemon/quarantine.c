@@ -32,6 +32,9 @@
 
 #define FILE_MAX ((size_t)1 << 30)
 #define JOB_WORD "job"
+/* so that one of which the end is missing is not taken for all of it */
+#define ENDS_SO "# The last line of this file is '# end'.\n"
+#define END "# end\n"
 
 struct file {
 	int64_t job;
@@ -166,7 +169,9 @@ static int write_file(struct room *m, const struct file *f, char **ret_path, str
 			      "here:\n"
 			      "#   systemctl stop moed; moed --put-back %s; systemctl start moed\n",
 			      *ret_path);
+	mo_buf_str(&b, ENDS_SO);
 	mo_buf_add(&b, f->text.data, f->text.len);
+	mo_buf_str(&b, END);
 	int r = mo_mkdir_p(dir, 0700);
 	if (r >= 0)
 		r = mo_write_file(*ret_path, b.data, b.len, 0600, true);
@@ -458,6 +463,18 @@ static int put_back_text(struct room *m, const char *text, int64_t *ret_job, str
 	return r;
 }
 
+/* One of an earlier version does not say how it ends. Editors differ in the last newline. */
+static bool is_cut(const struct mo_buf *text)
+{
+	size_t n = text->len, end = strlen(END);
+
+	if (n == 0 || !strstr(text->data, ENDS_SO))
+		return false;
+	if (text->data[n - 1] != '\n')
+		end--;
+	return n < end || memcmp(text->data + n - end, END, end) != 0;
+}
+
 static int put_back(struct room *m, struct mo_error *err)
 {
 	const char *path = m->o->put_back;
@@ -472,6 +489,11 @@ static int put_back(struct room *m, struct mo_error *err)
 	r = mo_read_file(path, FILE_MAX, &text);
 	if (r < 0)
 		return mo_error_set(err, r, "%s: %s", path, strerror(-r));
+	if (is_cut(&text))
+		return mo_error_set(err, -EBADMSG,
+				    "%s: it was cut: its last line is not '# end': nothing was "
+				    "changed",
+				    path);
 	r = put_back_text(m, text.data ? text.data : "", &job, &why);
 	if (r < 0)
 		return mo_error_set(err, r, "%s: %s: nothing was changed", path,

@@ -99,12 +99,12 @@ static bool may_change(struct quotas *q, const char *user, int64_t now)
 }
 
 /* Who pays for the message: the node of its token, or the join token. "" nobody. */
-static void payer_of(struct manager *m, const struct http_request *r, char *ret, size_t size)
+static void payer_of(struct manager *m, const char *token_id, char *ret, size_t size)
 {
 	struct agent_token t;
 
 	*ret = 0;
-	if (auth_agent(m, http_caller(r)->token_id, &t) && (t.node || t.join))
+	if (auth_agent(m, token_id, &t) && (t.node || t.join))
 		snprintf(ret, size, "%s%s", t.join ? "join token " : "", t.join ? t.id : t.node);
 }
 
@@ -134,7 +134,7 @@ bool quota_admit_head(void *arg, struct http_request *r)
 
 	if (http_caller(r)->role != ROLE_AGENT)
 		return true;
-	payer_of(m, r, payer, sizeof(payer));
+	payer_of(m, http_caller(r)->token_id, payer, sizeof(payer));
 	if (!*payer)
 		return true;
 	forget_some(m->quotas, now);
@@ -159,13 +159,10 @@ static void charge(struct manager *m, const char *payer, int64_t cpu_us)
 			MO_MIN(cpu_us, MESSAGE_MAX_US) * NODE_SHARE;
 }
 
-void quota_begin(struct manager *m, struct http_request *r, struct quota_message *q)
+void quota_begin(struct manager *m, const char *token_id, size_t bytes, struct quota_message *q)
 {
-	size_t n;
-
-	http_body(r, &n);
-	*q = (struct quota_message){ .began_ns = mo_clock_thread_ns(), .bytes = (int64_t)n };
-	payer_of(m, r, q->payer, sizeof(q->payer));
+	*q = (struct quota_message){ .began_ns = mo_clock_thread_ns(), .bytes = (int64_t)bytes };
+	payer_of(m, token_id, q->payer, sizeof(q->payer));
 }
 
 void quota_end(struct manager *m, const struct quota_message *q)

@@ -23,6 +23,6 @@ struct quota_message {
 	char payer[80];
 	int64_t began_ns, bytes;
 };
-void quota_begin(struct manager *m, struct http_request *r, struct quota_message *q);
+void quota_begin(struct manager *m, const char *token_id, size_t bytes, struct quota_message *q);
 void quota_end(struct manager *m, const struct quota_message *q);
 void quota_charge(struct manager *m, const char *node, int64_t cpu_us);

@@ -14,18 +14,22 @@ UNIT_ROOMS_acore := acore wire model base
 UNIT_ROOMS_health := recipe acore dcore plan wire model base
 UNIT_ROOMS_engine := recipe acore wire model base
 UNIT_ROOMS_daemon := $(ROOMS_moed)
+UNIT_ROOMS_seams := $(ROOMS_moed)
 UNIT_ROOMS_agent := $(ROOMS_moe-agent)
 UNIT_ROOMS_stepd := $(ROOMS_moe-stepd)
 UNIT_ROOMS_cli := $(ROOMS_moectl)
-UNIT_DIRS := base model wire recipe plan loop http store topo dcore acore health engine daemon agent stepd cli
+UNIT_DIRS := base model wire recipe plan loop http store topo dcore acore health engine daemon seams agent stepd cli
 # the shells' own objects, without main()
 UNIT_SHELL_daemon := $(filter-out daemon/main.c,$(SRC_moed))
+# its seams are the test's own (docs/decisions/010-seams.md)
+UNIT_SHELL_seams := $(filter-out daemon/main.c daemon/agent_answer.c,$(SRC_moed))
 UNIT_SHELL_agent := $(filter-out agent/main.c,$(SRC_moe-agent))
 UNIT_SHELL_stepd := $(filter-out agent/stepd/main.c,$(SRC_moe-stepd))
 UNIT_SHELL_cli := $(filter-out cli/main.c,$(SRC_moectl))
 # a bed of another room
 UNIT_BED_plan := tests/unit/recipe/read.c
 UNIT_BED_cli := $(addprefix tests/unit/dcore/,world.c world_check.c world_health.c toy.c)
+UNIT_BED_seams := $(UNIT_BED_cli)
 TEST_LIBS := -lcmocka -lmicrohttpd -lsystemd -ljson-c -lsqlite3 -lfyaml -lpcre2-8 -lhwloc -lnuma -lgnutls -lm
 
 define UNIT_rule

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "agent/stepd/child.h"
+#include "agent/stepd/files.h"
 #include "agent/stepd/prepare.h"
 #include "agent/stepd/sources.h"
 #include "lib/base/clock.h"
@@ -373,19 +374,19 @@ void config_tick(struct stepd *s)
 		stepd_tick_in(s, s->asked->end_us - now);
 }
 
-/* What the ranks are given is made before, for moe-config is given the same, and kept for their
- * start. */
-void config_start(struct stepd *s)
+/* What the ranks are given is whole; moe-config is given the same. */
+static void config_go_on(struct stepd *s)
 {
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
-	_cleanup_(mo_freep) char *path = helper();
+	const struct launch *l = &s->spool.launch;
 	const char *cause = "exec";
-	int r = prepare(s, &s->prepared_ahead, &cause, &err);
+	int r = prepare_end(s, s->prepared_ahead, &cause, &err);
 
-	if (r < 0) {
-		answer(s, cause, -r, mo_error_text(&err, r));
+	if (r < 0 || (!l->config && !l->n_inputs)) {
+		answer(s, cause, -r, r < 0 ? mo_error_text(&err, r) : NULL);
 		return;
 	}
+	_cleanup_(mo_freep) char *path = helper();
 	struct asked *a = s->asked = mo_alloc(sizeof(*a));
 
 	a->out.source.fd = a->err.source.fd = -1;
@@ -394,4 +395,17 @@ void config_start(struct stepd *s)
 		finish(s, r);
 	else
 		config_tick(s);
+}
+
+/* It is made before, and kept for the ranks' start. */
+void config_start(struct stepd *s)
+{
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	const char *cause = "exec";
+	int r = prepare_begin(s, &s->prepared_ahead, &cause, &err);
+
+	if (r < 0)
+		answer(s, cause, -r, mo_error_text(&err, r));
+	else
+		files_read(s, s->prepared_ahead, config_go_on);
 }

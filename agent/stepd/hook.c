@@ -13,6 +13,7 @@
 #include "agent/stepd/hook.h"
 #include "agent/stepd/child.h"
 #include "agent/stepd/output.h"
+#include "agent/stepd/files.h"
 #include "agent/stepd/prepare.h"
 #include "agent/stepd/process.h"
 #include "agent/stepd/sources.h"
@@ -141,18 +142,35 @@ static int hook_fork(struct stepd *s, struct prepared *p, struct mo_error *err)
 	return e;
 }
 
-void hook_start(struct stepd *s)
+static void refuse(struct stepd *s, const char *cause, int r, const struct mo_error *err)
+{
+	answer(s, cause, -r, mo_strdup(mo_error_text(err, r)));
+}
+
+/* The files of its variables were read. */
+static void hook_go_on(struct stepd *s)
 {
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
-	_cleanup_(prepared_freep) struct prepared *p = NULL;
+	_cleanup_(prepared_freep) struct prepared *p = TAKE_PTR(s->prepared_ahead);
 	const char *cause = "exec";
-	s->hook_began_us = mo_clock_boot_us();
-	int r = prepare(s, &p, &cause, &err);
+	int r = prepare_end(s, p, &cause, &err);
 	if (r == 0) {
 		cause = "prepare";
 		process_raise_limits(s);
 		r = hook_fork(s, p, &err);
 	}
 	if (r < 0)
-		answer(s, cause, -r, mo_strdup(mo_error_text(&err, r)));
+		refuse(s, cause, r, &err);
+}
+
+void hook_start(struct stepd *s)
+{
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	const char *cause = "exec";
+	s->hook_began_us = mo_clock_boot_us();
+	int r = prepare_begin(s, &s->prepared_ahead, &cause, &err);
+	if (r < 0)
+		refuse(s, cause, r, &err);
+	else
+		files_read(s, s->prepared_ahead, hook_go_on);
 }

@@ -12,6 +12,7 @@
 #include "agent/core/text/lines.h"
 #include "agent/stepd/loop.h"
 #include "agent/stepd/config.h"
+#include "agent/stepd/files.h"
 #include "agent/stepd/hook.h"
 #include "agent/stepd/journal.h"
 #include "agent/stepd/link.h"
@@ -53,6 +54,7 @@ static void on_timer(struct stepd *s, struct source *source, uint32_t events)
 		return;
 	s->tick_at_us = INT64_MAX;
 	ranks_settle(s, true);
+	files_tick(s);
 	config_tick(s);
 	output_tick(s);
 	tree_tick(s);
@@ -159,7 +161,7 @@ static void reap(struct stepd *s)
 
 		if (waitid(P_ALL, 0, &si, WEXITED | WNOHANG) < 0 || si.si_pid == 0)
 			return;
-		if (!hook_reaped(s, &si) && !config_reaped(s, &si))
+		if (!hook_reaped(s, &si) && !files_reaped(s, &si) && !config_reaped(s, &si))
 			ranks_reaped(s, &si);
 	}
 }

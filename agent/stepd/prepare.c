@@ -12,7 +12,6 @@
 #include "agent/core/bind/env.h"
 #include "agent/stepd/child.h"
 #include "agent/stepd/output.h"
-#include "agent/stepd/readas.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/idset.h"
@@ -20,8 +19,6 @@
 #include "lib/base/proc.h"
 #include "lib/wire/json.h"
 
-#define ENV_FILE_MAX (64 * 1024)
-#define FILES_MS 10000 /* for all files of a start together */
 #define MEM_NODES_MAX 1024
 
 void prepared_close(struct prepared *p)
@@ -108,32 +105,31 @@ void *prepared_keep(struct prepared *p, void *memory)
 	return memory;
 }
 
-static int read_value(struct stepd *s, struct prepared *p, const struct env_item *item,
-		      struct mo_buf *b, struct mo_error *err)
+/* What was read of its file, judged. */
+static int file_value(const struct stepd *s, const struct env_item *item, struct file_text *f,
+		      struct mo_error *err)
 {
 	const char *node = s->spool.node;
-	if (!p->files_end_ms)
-		p->files_end_ms = mo_clock_boot_us() / 1000 + FILES_MS;
-	int r = read_file_as(&s->who, item->file, ENV_FILE_MAX, p->files_end_ms, b);
-	if (r == -ETIMEDOUT)
-		return mo_error_set(err, r,
+	struct mo_buf *b = &f->text;
+	if (f->error == -ETIMEDOUT)
+		return mo_error_set(err, f->error,
 				    "env.%s: file %s on %s was not read within %d s: its file "
 				    "system does not answer, or it is slow; put the file on "
 				    "another one, or look at the mount",
 				    item->name, item->file, node, FILES_MS / 1000);
-	if (r == -EMEDIUMTYPE)
+	if (f->error == -EMEDIUMTYPE)
 		return mo_error_set(err, -EINVAL,
 				    "env.%s: %s on %s is no plain file: name one that holds the "
 				    "value",
 				    item->name, item->file, node);
-	if (r == -EFBIG)
-		return mo_error_set(err, r,
+	if (f->error == -EFBIG)
+		return mo_error_set(err, f->error,
 				    "env.%s: file %s on %s is larger than %d kB: a variable holds "
 				    "one value",
 				    item->name, item->file, node, ENV_FILE_MAX >> 10);
-	if (r < 0)
-		return mo_error_set(err, r, "env.%s: file %s on %s: %s", item->name, item->file,
-				    node, strerror(-r));
+	if (f->error < 0)
+		return mo_error_set(err, f->error, "env.%s: file %s on %s: %s", item->name,
+				    item->file, node, strerror(-f->error));
 	while (b->len > 0 && (b->data[b->len - 1] == '\n' || b->data[b->len - 1] == '\r'))
 		b->data[--b->len] = '\0';
 	if (b->len && memchr(b->data, '\0', b->len))
@@ -142,28 +138,30 @@ static int read_value(struct stepd *s, struct prepared *p, const struct env_item
 	return 0;
 }
 
-static int env_value(struct stepd *s, struct prepared *p, const struct env_item *item,
+static struct file_text *file_of(const struct prepared *p, const char *path)
+{
+	for (size_t i = 0; i < p->n_files; i++)
+		if (mo_streq(p->files[i].path, path))
+			return &p->files[i];
+	return NULL;
+}
+
+static int env_value(const struct stepd *s, const struct prepared *p, const struct env_item *item,
 		     struct mo_buf *b, struct mo_error *err)
 {
 	if (!item->file) {
 		mo_buf_str(b, item->value ? item->value : "");
 		return 0;
 	}
-	for (size_t i = 0; i < p->n_files; i++)
-		if (mo_streq(p->files[i].path, item->file)) {
-			mo_buf_add(b, p->files[i].text.data, p->files[i].text.len);
-			return 0;
-		}
-	struct file_text *f = MO_GROW(p->files, p->n_files);
-	*f = (struct file_text){ .path = item->file };
-	int r = read_value(s, p, item, &f->text, err);
+	struct file_text *f = file_of(p, item->file);
+	int r = file_value(s, item, f, err);
 	if (r == 0)
 		mo_buf_add(b, f->text.data, f->text.len);
 	return r;
 }
 
-static int make_env(struct stepd *s, struct prepared *p, struct rank *r, char ***ret,
-		    struct mo_error *err)
+/* What a rank is given, as far as it is known before its files are read. */
+static void compose(struct stepd *s, struct prepared *p, const struct rank *r)
 {
 	_cleanup_(mo_freep) char *socket = mo_path(s->dir, "notify.%lld", (long long)r->rank);
 	_cleanup_(mo_freep) char *error_file =
@@ -171,7 +169,7 @@ static int make_env(struct stepd *s, struct prepared *p, struct rank *r, char **
 	/* a long runtime path: the same socket through our descriptor */
 	if (strlen(socket) >= sizeof(((struct sockaddr_un *)NULL)->sun_path)) {
 		free(socket);
-		socket = mo_printf("/proc/%d/fd/%d/notify.%lld", (int)mo_proc_self(), s->dir_fd,
+		socket = mo_printf("/proc/%d/fd/%d/notify.%lld", (int)getpid(), s->dir_fd,
 				   (long long)r->rank);
 	}
 	struct env_rank er = {
@@ -188,8 +186,17 @@ static int make_env(struct stepd *s, struct prepared *p, struct rank *r, char **
 	struct given *g = &p->given[r->local];
 	env_compose(&s->spool.launch, &s->spool.info, &s->spool.binds[r->local], &er, &g->items,
 		    &g->n);
-	const struct env_item *items = g->items;
-	size_t n = g->n;
+	for (size_t i = 0; i < g->n; i++)
+		if (g->items[i].file && !file_of(p, g->items[i].file))
+			*MO_GROW(p->files, p->n_files) =
+				(struct file_text){ .path = g->items[i].file };
+}
+
+static int make_env(const struct stepd *s, struct prepared *p, const struct rank *r, char ***ret,
+		    struct mo_error *err)
+{
+	const struct env_item *items = p->given[r->local].items;
+	size_t n = p->given[r->local].n;
 	char **env = prepared_keep(p, mo_alloc_array(n + 1, sizeof(char *)));
 	size_t n_env = 0;
 	int e = 0;
@@ -340,7 +347,8 @@ int prepare_files(struct stepd *s, struct prepared *p, size_t i, struct mo_error
 	return e;
 }
 
-int prepare(struct stepd *s, struct prepared **ret, const char **ret_cause, struct mo_error *err)
+int prepare_begin(struct stepd *s, struct prepared **ret, const char **ret_cause,
+		  struct mo_error *err)
 {
 	_cleanup_(prepared_freep) struct prepared *p = mo_alloc(sizeof(*p));
 	p->null_fd = mo_open_at(AT_FDCWD, "/dev/null", O_RDONLY, 0);
@@ -366,9 +374,16 @@ int prepare(struct stepd *s, struct prepared **ret, const char **ret_cause, stru
 	r = mo_mkdir_p(s->spool.log_dir, 0755);
 	if (r < 0)
 		return mo_error_set(err, r, "%s: %s", s->spool.log_dir, strerror(-r));
+	for (size_t i = 0; i < s->n_ranks; i++)
+		compose(s, p, &s->ranks[i]);
+	*ret = TAKE_PTR(p);
+	return 0;
+}
+
+int prepare_end(struct stepd *s, struct prepared *p, const char **ret_cause, struct mo_error *err)
+{
+	int r = 0;
 	for (size_t i = 0; i < s->n_ranks && r == 0; i++)
 		r = prepare_rank(s, p, i, ret_cause, err);
-	if (r == 0)
-		*ret = TAKE_PTR(p);
 	return r;
 }

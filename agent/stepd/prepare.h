@@ -2,6 +2,7 @@
  * CPU sets, pipes. */
 #pragma once
 #include "agent/core/bind/env_record.h"
+#include "agent/stepd/readas.h"
 #include "agent/stepd/stepd.h"
 
 /* What a rank is given. */
@@ -9,11 +10,9 @@ struct given {
 	struct env_item *items;
 	size_t n;
 };
-/* A `file:` variable's, read once. */
-struct file_text {
-	const char *path;
-	struct mo_buf text;
-};
+#define ENV_FILE_MAX (64 * 1024)
+#define FILES_MS 10000 /* for all files of a start together */
+
 struct prepared {
 	struct child_plan *plans;
 	size_t n; /* one per local rank */
@@ -23,19 +22,20 @@ struct prepared {
 	size_t n_ends;
 	/* interface of this node's address, NULL unknown or one node */
 	char *ifname;
-	struct given *given; /* of each rank */
-	struct file_text *files;
+	struct given *given;     /* of each rank */
+	struct file_text *files; /* of `file:` variables, each once */
 	size_t n_files;
-	/* until then they must have been read, all together; 0 = none was */
-	int64_t files_end_ms;
 	void **memory;
 	size_t n_memory;
 };
 struct prepared *prepared_free(struct prepared *p);
 MO_DEFINE_CLEANUP(struct prepared, prepared_free)
-/* Everything that a recipe can have wrong, of all ranks, before any fork. Also sets s->who. On
- * failure *ret_cause is the note's cause (user, workdir, bind, exec). */
-int prepare(struct stepd *s, struct prepared **ret, const char **ret_cause, struct mo_error *err);
+/* Everything that a recipe can have wrong, of all ranks, before any fork, in two parts: between
+ * them p->files are read (files.c). The first also sets s->who. On failure *ret_cause is the
+ * note's cause (user, workdir, bind, exec). */
+int prepare_begin(struct stepd *s, struct prepared **ret, const char **ret_cause,
+		  struct mo_error *err);
+int prepare_end(struct stepd *s, struct prepared *p, const char **ret_cause, struct mo_error *err);
 /* p frees it. */
 void *prepared_keep(struct prepared *p, void *memory);
 /* The paths execvp() would try for the program in the PATH of that environment. */

@@ -217,7 +217,11 @@ void ranks_start(struct stepd *s)
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	_cleanup_(prepared_freep) struct prepared *p = TAKE_PTR(s->prepared_ahead);
 	const char *cause = "exec";
-	int r = p ? 0 : prepare(s, &p, &cause, &err);
+	bool ahead = p != NULL;
+	/* no variable is read from a file, else it was prepared ahead (config.c) */
+	int r = p ? 0 : prepare_begin(s, &p, &cause, &err);
+	if (r == 0 && !ahead)
+		r = prepare_end(s, p, &cause, &err);
 	if (r < 0) {
 		start_failed(s, &s->ranks[0], cause, r, mo_error_text(&err, r));
 		return;

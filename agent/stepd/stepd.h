@@ -110,7 +110,8 @@ struct stepd {
 	struct rank *ranks;
 	size_t n_ranks;
 	struct prepared *prepared;       /* from the forks until ranks_settle() */
-	struct prepared *prepared_ahead; /* made before the configuration was read; for the forks */
+	struct prepared *prepared_ahead; /* made before files and configuration were read */
+	struct files *files;             /* the reader of their files, NULL before there is one */
 	struct asked *asked;             /* moe-config, NULL before it is asked */
 	/* engine.prepare while it runs: no rank, but with the same pipes */
 	struct rank hook;

@@ -50,6 +50,11 @@ static void fields_init(const struct mo_desc *d, void *obj)
 	}
 }
 
+const char *mo_field_doc(const struct mo_field *f)
+{
+	return f->documented ? f->name + strlen(f->name) + 1 : "";
+}
+
 void mo_desc_init(const struct mo_desc *d, void *obj)
 {
 	assert(d->size > 0);

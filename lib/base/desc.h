@@ -35,7 +35,8 @@ enum mo_kind {
 struct mo_desc;
 /* Small: there are a thousand, and each program has their pointers relocated at its start. */
 struct mo_field {
-	const char *name; /* outside name */
+	/* outside name; `documented`: behind its end stands what it means (mo_field_doc) */
+	const char *name;
 	const struct mo_desc *sub;
 	const char *const *names; /* enum names, or the id's prefix */
 	/* What of a value from outside may be kept (desc_fit.c): INT TIME REAL within both, STR
@@ -50,6 +51,7 @@ struct mo_field {
 	/* leave it out outside while as after mo_desc_init (unknown/empty/false; a 0 is written) */
 	bool omit : 1;
 	bool needed : 1; /* INT: outside may not leave it out */
+	bool documented : 1;
 };
 struct mo_desc {
 	const char *name;
@@ -68,39 +70,36 @@ struct mo_desc {
 	}
 /* MO_F(job, name, MO_STR) and friends build one row; add .omit/.max as further initialisers:
  * MO_F(job, name, MO_STR, .max = 64). */
-#define MO_F(type, f, k, ...) \
-	{ \
-		.name = #f, .kind = (k), .offset = offsetof(struct type, f), ##__VA_ARGS__ \
-	}
+#define MO_F(type, f, k, ...) MO_FN(type, f, #f, k, ##__VA_ARGS__)
 #define MO_FN(type, f, outside, k, ...) \
 	{ \
 		.name = (outside), .kind = (k), .offset = offsetof(struct type, f), ##__VA_ARGS__ \
 	}
 #define MO_F_ENUM(type, f, table, ...) \
-	{ \
-		.name = #f, .kind = MO_ENUM, .offset = offsetof(struct type, f), .names = (table), \
-		.n_names = ELEMENTSOF(table), ##__VA_ARGS__ \
-	}
+	MO_F(type, f, MO_ENUM, .names = (table), .n_names = ELEMENTSOF(table), ##__VA_ARGS__)
 #define MO_F_ID(type, f, prefix_table, ...) \
-	{ \
-		.name = #f, .kind = MO_ID, .offset = offsetof(struct type, f), \
-		.names = (prefix_table), ##__VA_ARGS__ \
-	}
-#define MO_F_SUB(type, f, k, d, ...) \
-	{ \
-		.name = #f, .kind = (k), .offset = offsetof(struct type, f), .sub = (d), \
-		##__VA_ARGS__ \
-	}
-#define MO_F_VEC(type, f, d, ...) \
-	{ \
-		.name = #f, .kind = MO_VEC, .offset = offsetof(struct type, f), \
-		.count_offset = offsetof(struct type, n_##f), .sub = (d), ##__VA_ARGS__ \
-	}
+	MO_F(type, f, MO_ID, .names = (prefix_table), ##__VA_ARGS__)
+#define MO_F_SUB(type, f, k, d, ...) MO_F(type, f, k, .sub = (d), ##__VA_ARGS__)
 #define MO_F_LIST(type, f, k, ...) \
-	{ \
-		.name = #f, .kind = (k), .offset = offsetof(struct type, f), \
-		.count_offset = offsetof(struct type, n_##f), ##__VA_ARGS__ \
-	}
+	MO_F(type, f, k, .count_offset = offsetof(struct type, n_##f), ##__VA_ARGS__)
+#define MO_F_VEC(type, f, d, ...) MO_F_LIST(type, f, MO_VEC, .sub = (d), ##__VA_ARGS__)
+
+/* The same rows of what is shown outside, each with a clause that says what it means, and its
+ * unit: description in /openapi.json, table of keys in docs/rest.md. The clause follows the
+ * name in one literal: no pointer of its own that a program would relocate at its start. */
+#define MO_D(type, f, k, doc, ...) MO_DN(type, f, #f, k, doc, ##__VA_ARGS__)
+#define MO_DN(type, f, outside, k, doc, ...) \
+	MO_FN(type, f, outside "\0" doc, k, .documented = true, ##__VA_ARGS__)
+#define MO_D_ENUM(type, f, table, doc, ...) \
+	MO_D(type, f, MO_ENUM, doc, .names = (table), .n_names = ELEMENTSOF(table), ##__VA_ARGS__)
+#define MO_D_ID(type, f, prefix_table, doc, ...) \
+	MO_D(type, f, MO_ID, doc, .names = (prefix_table), ##__VA_ARGS__)
+#define MO_D_SUB(type, f, k, d, doc, ...) MO_D(type, f, k, doc, .sub = (d), ##__VA_ARGS__)
+#define MO_D_LIST(type, f, k, doc, ...) \
+	MO_D(type, f, k, doc, .count_offset = offsetof(struct type, n_##f), ##__VA_ARGS__)
+#define MO_D_VEC(type, f, d, doc, ...) MO_D_LIST(type, f, MO_VEC, doc, .sub = (d), ##__VA_ARGS__)
+/* What the field means; "" = its row does not say. */
+const char *mo_field_doc(const struct mo_field *f);
 
 /* every field unknown/empty/false; obj need not be initialised */
 void mo_desc_init(const struct mo_desc *d, void *obj);

@@ -90,20 +90,27 @@ static const struct mo_field health_counter_fields[] = {
 const struct mo_desc health_counter_desc = MO_DESC(health_counter, health_counter_fields);
 
 static const struct mo_field check_result_fields[] = {
-	MO_F(check_result, check, MO_STR, .max = 64),
-	MO_F(check_result, object, MO_STR, .max = 256),
-	MO_F_ENUM(check_result, state, check_state_names),
-	MO_F_ENUM(check_result, action, check_action_names),
-	MO_F(check_result, when, MO_INT, .omit = true),
-	MO_F(check_result, count, MO_INT, .omit = true),
-	MO_F(check_result, since_boot, MO_BOOL, .omit = true),
-	MO_F(check_result, hardware, MO_BOOL, .omit = true),
-	MO_F(check_result, unproven, MO_BOOL, .omit = true),
-	MO_F(check_result, text, MO_STR, .max = 4096),
-	MO_F(check_result, next, MO_STR, .max = 1024),
-	MO_F_LIST(check_result, evidence, MO_STRS, .max = 32, .most = MO_TEXT_MAX),
-	MO_F(check_result, since, MO_TIME),
-	MO_F(check_result, at, MO_TIME),
+	MO_D(check_result, check, MO_STR, "id of the check", .max = 64),
+	MO_D(check_result, object, MO_STR, "what was looked at", .max = 256),
+	MO_D_ENUM(check_result, state, check_state_names, "what was found"),
+	MO_D_ENUM(check_result, action, check_action_names,
+		  "what the check asks for when it is crit"),
+	MO_D(check_result, when, MO_INT,
+	     "when the check runs, bits: 1 preflight, 2 periodic, 4 failure, 8 epilog",
+	     .omit = true),
+	MO_D(check_result, count, MO_INT, "where the counter stood that it rests on", .omit = true),
+	MO_D(check_result, since_boot, MO_BOOL, "it stays until the next boot", .omit = true),
+	MO_D(check_result, hardware, MO_BOOL, "it proves that a part of the node is broken",
+	     .omit = true),
+	MO_D(check_result, unproven, MO_BOOL, "the check was not seen on the real hardware yet",
+	     .omit = true),
+	MO_D(check_result, text, MO_STR, "what it means, value and limit", .max = 4096),
+	MO_D(check_result, next, MO_STR, "what to do", .max = 1024),
+	MO_D_LIST(check_result, evidence, MO_STRS,
+		  "readings and lines of the kernel's log that it rests on", .max = 32,
+		  .most = MO_TEXT_MAX),
+	MO_D(check_result, since, MO_TIME, "in this state since"),
+	MO_D(check_result, at, MO_TIME, "when it was looked at"),
 };
 const struct mo_desc check_result_desc = MO_DESC(check_result, check_result_fields);
 
@@ -123,57 +130,74 @@ static const struct mo_field health_memory_fields[] = {
 const struct mo_desc health_memory_desc = MO_DESC(health_memory, health_memory_fields);
 
 static const struct mo_field stack_item_fields[] = {
-	MO_F(stack_item, key, MO_STR, .max = 128),
-	MO_F(stack_item, value, MO_STR, .max = 1024),
+	MO_D(stack_item, key, MO_STR, "what: kernel, driver, firmware, a setting", .max = 128),
+	MO_D(stack_item, value, MO_STR, "its version or value", .max = 1024),
 };
 const struct mo_desc stack_item_desc = MO_DESC(stack_item, stack_item_fields);
 
 #define SENSOR_RANGE .least = -1000000, .most = MO_FIT_ITERATION
 static const struct mo_field gpu_sensors_fields[] = {
-	MO_F(gpu_sensors, slot, MO_INT, .most = MO_GPU_INDEX_MAX),
-	MO_F(gpu_sensors, temp_c, MO_REAL, .omit = true, SENSOR_RANGE),
-	MO_F(gpu_sensors, mem_temp_c, MO_REAL, .omit = true, SENSOR_RANGE),
-	MO_F(gpu_sensors, power_w, MO_REAL, .omit = true, SENSOR_RANGE),
-	MO_F(gpu_sensors, clock_mhz, MO_REAL, .omit = true, SENSOR_RANGE),
-	MO_F(gpu_sensors, busy_pct, MO_REAL, .omit = true, SENSOR_RANGE),
-	MO_F(gpu_sensors, vram_used_bytes, MO_REAL, .omit = true, SENSOR_RANGE),
-	MO_F(gpu_sensors, throttle_pct, MO_REAL, .omit = true, SENSOR_RANGE),
-	MO_F(gpu_sensors, ue, MO_INT, .omit = true),
-	MO_F(gpu_sensors, ce, MO_INT, .omit = true),
-	MO_F(gpu_sensors, pcie_replay, MO_INT, .omit = true),
-	MO_F(gpu_sensors, at, MO_TIME, .omit = true),
+	MO_D(gpu_sensors, slot, MO_INT, "slot of the GPU", .most = MO_GPU_INDEX_MAX),
+	MO_D(gpu_sensors, temp_c, MO_REAL, "temperature, degrees Celsius", .omit = true,
+	     SENSOR_RANGE),
+	MO_D(gpu_sensors, mem_temp_c, MO_REAL, "temperature of its memory, degrees Celsius",
+	     .omit = true, SENSOR_RANGE),
+	MO_D(gpu_sensors, power_w, MO_REAL, "power, watts", .omit = true, SENSOR_RANGE),
+	MO_D(gpu_sensors, clock_mhz, MO_REAL, "clock of its compute units, MHz", .omit = true,
+	     SENSOR_RANGE),
+	MO_D(gpu_sensors, busy_pct, MO_REAL, "share of the time in which it computed, percent",
+	     .omit = true, SENSOR_RANGE),
+	MO_D(gpu_sensors, vram_used_bytes, MO_REAL, "memory in use, bytes", .omit = true,
+	     SENSOR_RANGE),
+	MO_D(gpu_sensors, throttle_pct, MO_REAL,
+	     "share of the time in which it was throttled, percent", .omit = true, SENSOR_RANGE),
+	MO_D(gpu_sensors, ue, MO_INT, "uncorrectable memory errors since its driver was loaded",
+	     .omit = true),
+	MO_D(gpu_sensors, ce, MO_INT, "corrected memory errors since then", .omit = true),
+	MO_D(gpu_sensors, pcie_replay, MO_INT, "PCIe packets sent again since then", .omit = true),
+	MO_D(gpu_sensors, at, MO_TIME, "when it was read", .omit = true),
 };
 const struct mo_desc gpu_sensors_desc = MO_DESC(gpu_sensors, gpu_sensors_fields);
 
 static const struct mo_field nic_sensors_fields[] = {
-	MO_F(nic_sensors, name, MO_STR),
-	MO_F(nic_sensors, state, MO_STR, .omit = true),
-	MO_F(nic_sensors, rate_gbps, MO_REAL, .omit = true, SENSOR_RANGE),
-	MO_F(nic_sensors, link_downed, MO_INT, .omit = true),
-	MO_F(nic_sensors, carrier_down, MO_INT, .omit = true),
-	MO_F(nic_sensors, symbol_error, MO_INT, .omit = true),
-	MO_F(nic_sensors, link_error_recovery, MO_INT, .omit = true),
-	MO_F(nic_sensors, rcv_errors, MO_INT, .omit = true),
-	MO_F(nic_sensors, out_of_sequence, MO_INT, .omit = true),
-	MO_F(nic_sensors, local_ack_timeout, MO_INT, .omit = true),
-	MO_F(nic_sensors, at, MO_TIME, .omit = true),
+	MO_D(nic_sensors, name, MO_STR, "name of the RDMA device"),
+	MO_D(nic_sensors, state, MO_STR, "state of its port", .omit = true),
+	MO_D(nic_sensors, rate_gbps, MO_REAL, "rate of its link, Gbit/s", .omit = true,
+	     SENSOR_RANGE),
+	MO_D(nic_sensors, link_downed, MO_INT,
+	     "how often the link went down since its driver was loaded", .omit = true),
+	MO_D(nic_sensors, carrier_down, MO_INT, "how often the interface lost its carrier",
+	     .omit = true),
+	MO_D(nic_sensors, symbol_error, MO_INT, "symbol errors", .omit = true),
+	MO_D(nic_sensors, link_error_recovery, MO_INT, "how often the link recovered from errors",
+	     .omit = true),
+	MO_D(nic_sensors, rcv_errors, MO_INT, "packets received with errors", .omit = true),
+	MO_D(nic_sensors, out_of_sequence, MO_INT, "packets received out of order", .omit = true),
+	MO_D(nic_sensors, local_ack_timeout, MO_INT, "acknowledgements that did not come in time",
+	     .omit = true),
+	MO_D(nic_sensors, at, MO_TIME, "when it was read", .omit = true),
 };
 const struct mo_desc nic_sensors_desc = MO_DESC(nic_sensors, nic_sensors_fields);
 
 static const struct mo_field checked_attempt_fields[] = {
-	MO_F(checked_attempt, job, MO_INT),
-	MO_F(checked_attempt, attempt, MO_INT),
+	MO_D(checked_attempt, job, MO_INT, "number of the job"),
+	MO_D(checked_attempt, attempt, MO_INT, "number of the attempt"),
 };
 const struct mo_desc checked_attempt_desc = MO_DESC(checked_attempt, checked_attempt_fields);
 
 static const struct mo_field node_health_fields[] = {
-	MO_F(node_health, version, MO_INT),
-	MO_F_VEC(node_health, results, &check_result_desc, .max = MO_CHECK_RESULTS_MAX),
-	MO_F(node_health, ok, MO_INT),
-	MO_F(node_health, preflight_done, MO_BOOL),
-	MO_F(node_health, failure_checks, MO_BOOL, .omit = true),
-	MO_F_VEC(node_health, checked, &checked_attempt_desc, .omit = true,
+	MO_D(node_health, version, MO_INT, "rises with every change"),
+	MO_D_VEC(node_health, results, &check_result_desc, "everything that is not ok",
+		 .max = MO_CHECK_RESULTS_MAX),
+	MO_D(node_health, ok, MO_INT, "how many are"),
+	MO_D(node_health, preflight_done, MO_BOOL,
+	     "every check that jobs wait for was looked at in this boot"),
+	MO_D(node_health, failure_checks, MO_BOOL, "it has checks that run after a failure",
+	     .omit = true),
+	MO_D_VEC(node_health, checked, &checked_attempt_desc,
+		 "attempts whose checks after a failure are done", .omit = true,
 		 .max = MO_STEPS_PER_NODE_MAX),
-	MO_F_VEC(node_health, stack, &stack_item_desc, .omit = true, .max = MO_STACK_ITEMS_MAX),
+	MO_D_VEC(node_health, stack, &stack_item_desc, "versions of its software and firmware",
+		 .omit = true, .max = MO_STACK_ITEMS_MAX),
 };
 const struct mo_desc node_health_desc = MO_DESC(node_health, node_health_fields);

@@ -17,28 +17,41 @@ const char *const checkpoint_state_names[_CKPT_STATE_N] = { "saving", "complete"
 const char *const job_prefix[1] = { "j" };
 
 static const struct mo_field rank_coords_fields[] = {
-	MO_F(rank_coords, tp, MO_INT), MO_F(rank_coords, pp, MO_INT), MO_F(rank_coords, ep, MO_INT),
-	MO_F(rank_coords, cp, MO_INT), MO_F(rank_coords, dp, MO_INT),
+	MO_D(rank_coords, tp, MO_INT, "place in its tensor parallel group"),
+	MO_D(rank_coords, pp, MO_INT, "pipeline stage"),
+	MO_D(rank_coords, ep, MO_INT, "place in its expert parallel group"),
+	MO_D(rank_coords, cp, MO_INT, "place in its context parallel group"),
+	MO_D(rank_coords, dp, MO_INT, "place in its data parallel group"),
 };
 const struct mo_desc rank_coords_desc = MO_DESC(rank_coords, rank_coords_fields);
 
 static const struct mo_field rank_exit_fields[] = {
-	MO_F(rank_exit, code, MO_INT),
-	MO_F(rank_exit, signal, MO_INT),
-	MO_F(rank_exit, cause, MO_STR),
+	MO_D(rank_exit, code, MO_INT, "exit status; null: ended by a signal"),
+	MO_D(rank_exit, signal, MO_INT, "signal that ended it; null: it exited"),
+	MO_D(rank_exit, cause, MO_STR, "what that means"),
 };
 const struct mo_desc rank_exit_desc = MO_DESC(rank_exit, rank_exit_fields);
 
 /* The documented Rank. */
 #define RANK_VIEW_FIELDS \
-	MO_F(rank, rank, MO_INT), MO_F(rank, node, MO_STR), MO_F(rank, local_rank, MO_INT), \
-		MO_F(rank, pid, MO_INT), MO_F_ENUM(rank, state, rank_state_names), \
-		MO_F(rank, cpus, MO_STR), MO_F(rank, numa_node, MO_INT), MO_F(rank, gpu, MO_INT), \
-		MO_F(rank, nic, MO_STR), MO_F(rank, bind_verified, MO_TRI), \
-		MO_F(rank, bind_note, MO_STR), MO_F(rank, iteration, MO_INT), \
-		MO_F(rank, step_ms, MO_REAL), MO_F_SUB(rank, coords, MO_OPT, &rank_coords_desc), \
-		MO_F_SUB(rank, exit, MO_OPT, &rank_exit_desc), \
-		MO_F(rank, gpu_note, MO_STR, .omit = true)
+	MO_D(rank, rank, MO_INT, "number of the rank"), \
+		MO_D(rank, node, MO_STR, "node that it runs on"), \
+		MO_D(rank, local_rank, MO_INT, "number on its node"), \
+		MO_D(rank, pid, MO_INT, "process id on its node"), \
+		MO_D_ENUM(rank, state, rank_state_names, "state of the rank"), \
+		MO_D(rank, cpus, MO_STR, "CPUs that it is bound to, as a list such as 0-7,64-71"), \
+		MO_D(rank, numa_node, MO_INT, "NUMA node that it is bound to"), \
+		MO_D(rank, gpu, MO_INT, "slot of its GPU"), \
+		MO_D(rank, nic, MO_STR, "RDMA device paired with its GPU"), \
+		MO_D(rank, bind_verified, MO_TRI, "the binding was read back and is as wanted"), \
+		MO_D(rank, bind_note, MO_STR, "what is not as wanted"), \
+		MO_D(rank, iteration, MO_INT, "newest iteration that it told"), \
+		MO_D(rank, step_ms, MO_REAL, "milliseconds of that iteration"), \
+		MO_D_SUB(rank, coords, MO_OPT, &rank_coords_desc, "place in the parallel groups"), \
+		MO_D_SUB(rank, exit, MO_OPT, &rank_exit_desc, "how it ended; null: it has not"), \
+		MO_D(rank, gpu_note, MO_STR, \
+		     "what a check says of its GPU while that is missing, unreadable or broken", \
+		     .omit = true)
 
 static const struct mo_field rank_view_fields[] = { RANK_VIEW_FIELDS };
 const struct mo_desc rank_view_desc = MO_DESC(rank, rank_view_fields);
@@ -52,13 +65,22 @@ static const struct mo_field rank_fields[] = {
 const struct mo_desc rank_desc = MO_DESC(rank, rank_fields);
 
 #define CHECKPOINT_FIELDS \
-	MO_F(checkpoint, iteration, MO_INT), MO_F(checkpoint, path, MO_STR), \
-		MO_F_ENUM(checkpoint, state, checkpoint_state_names), \
-		MO_F(checkpoint, level, MO_STR), MO_F(checkpoint, bytes, MO_INT), \
-		MO_F(checkpoint, saved_at, MO_TIME), MO_F(checkpoint, verified_at, MO_TIME), \
-		MO_F(checkpoint, attempt, MO_INT), MO_F(checkpoint, reason, MO_STR), \
-		MO_F(checkpoint, fixed, MO_STR, .omit = true, .max = 128), \
-		MO_F(checkpoint, held, MO_STR, .omit = true),
+	MO_D(checkpoint, iteration, MO_INT, "iteration that it was saved at"), \
+		MO_D(checkpoint, path, MO_STR, "directory or file on the training nodes"), \
+		MO_D_ENUM(checkpoint, state, checkpoint_state_names, "what became of it"), \
+		MO_D(checkpoint, level, MO_STR, "where it lies: local disk or shared storage"), \
+		MO_D(checkpoint, bytes, MO_INT, "size in bytes"), \
+		MO_D(checkpoint, saved_at, MO_TIME, "when it was saved"), \
+		MO_D(checkpoint, verified_at, MO_TIME, "when its files were read back"), \
+		MO_D(checkpoint, attempt, MO_INT, "attempt that saved it"), \
+		MO_D(checkpoint, reason, MO_STR, "why it is in its state"), \
+		MO_D(checkpoint, fixed, MO_STR, \
+		     "parallel sizes that a resume needs, such as tp 1, pp 2, where its format " \
+		     "does not reshard", \
+		     .omit = true, .max = 128), \
+		MO_D(checkpoint, held, MO_STR, \
+		     "why the engine cannot load it as it lies there, though it is whole", \
+		     .omit = true),
 static const struct mo_field checkpoint_view_fields[] = { CHECKPOINT_FIELDS };
 static const struct mo_field checkpoint_fields[] = {
 	CHECKPOINT_FIELDS MO_F(checkpoint, manifest, MO_STR, .omit = true, .max = 64),
@@ -70,33 +92,42 @@ const struct mo_desc checkpoint_view_desc = { .name = "checkpoint",
 const struct mo_desc checkpoint_desc = MO_DESC(checkpoint, checkpoint_fields);
 
 static const struct mo_field event_fields[] = {
-	MO_F(event, seq, MO_INT),      MO_F(event, time, MO_TIME),
-	MO_F(event, type, MO_STR),     MO_F_ID(event, job, job_prefix),
-	MO_F(event, node, MO_STR),     MO_F(event, rank, MO_INT),
-	MO_F(event, attempt, MO_INT),  MO_F(event, message, MO_STR),
-	MO_F(event, data, MO_RAWJSON),
+	MO_D(event, seq, MO_INT, "its number; later events have higher ones"),
+	MO_D(event, time, MO_TIME, "when it happened"),
+	MO_D(event, type, MO_STR, "type of the event"),
+	MO_D_ID(event, job, job_prefix, "id of the job that it is about"),
+	MO_D(event, node, MO_STR, "node that it is about"),
+	MO_D(event, rank, MO_INT, "rank that it is about"),
+	MO_D(event, attempt, MO_INT, "attempt that it is about"),
+	MO_D(event, message, MO_STR, "what happened, in words"),
+	MO_D(event, data, MO_RAWJSON, "further members by type"),
 };
 const struct mo_desc event_desc = MO_DESC(event, event_fields);
 
 static const struct mo_field waterfall_fields[] = {
-	MO_F(waterfall, detect, MO_INT),    MO_F(waterfall, stop, MO_INT),
-	MO_F(waterfall, place, MO_INT),     MO_F(waterfall, launch, MO_INT),
-	MO_F(waterfall, init, MO_INT),      MO_F(waterfall, load, MO_INT),
-	MO_F(waterfall, recompute, MO_INT),
+	MO_D(waterfall, detect, MO_INT,
+	     "from the death of the first rank until the controller knew"),
+	MO_D(waterfall, stop, MO_INT, "until every rank is proved gone"),
+	MO_D(waterfall, place, MO_INT, "until the next attempt has nodes"),
+	MO_D(waterfall, launch, MO_INT, "until its processes run"),
+	MO_D(waterfall, init, MO_INT, "until it loads its checkpoint"),
+	MO_D(waterfall, load, MO_INT, "until its first iteration begins"),
+	MO_D(waterfall, recompute, MO_INT, "until it is where it was; null while that lasts"),
 };
 const struct mo_desc waterfall_desc = MO_DESC(waterfall, waterfall_fields);
 
 static const struct mo_field incident_fields[] = {
-	MO_F(incident, time, MO_TIME),
-	MO_F(incident, attempt, MO_INT),
-	MO_F(incident, class, MO_STR),
-	MO_F(incident, first_rank, MO_INT),
-	MO_F(incident, node, MO_STR),
-	MO_F(incident, cause, MO_STR),
-	MO_F_LIST(incident, evidence, MO_STRS),
-	MO_F(incident, action, MO_STR),
-	MO_F(incident, lost_iterations, MO_INT),
-	MO_FN(incident, waterfall, "waterfall_ms", MO_STRUCT, .sub = &waterfall_desc),
+	MO_D(incident, time, MO_TIME, "when"),
+	MO_D(incident, attempt, MO_INT, "attempt that failed"),
+	MO_D(incident, class, MO_STR, "class of the failure"),
+	MO_D(incident, first_rank, MO_INT, "rank that failed first"),
+	MO_D(incident, node, MO_STR, "node where it began"),
+	MO_D(incident, cause, MO_STR, "what happened"),
+	MO_D_LIST(incident, evidence, MO_STRS, "what that rests on"),
+	MO_D(incident, action, MO_STR, "what the controller did about it"),
+	MO_D(incident, lost_iterations, MO_INT, "iterations that were undone"),
+	MO_DN(incident, waterfall, "waterfall_ms", MO_STRUCT,
+	      "how long the restart took, by part, milliseconds", .sub = &waterfall_desc),
 };
 const struct mo_desc incident_desc = MO_DESC(incident, incident_fields);
 

@@ -22,12 +22,12 @@ static int64_t number_of(int order, int64_t id)
 
 static void by_number(int64_t number, int *ret_order, int64_t *ret_id)
 {
-	int64_t below = number < VERIFY_BELOW	   ? VERIFY_BELOW
+	int64_t below = number < VERIFY_BELOW      ? VERIFY_BELOW
 			: number < LAST_SCAN_BELOW ? LAST_SCAN_BELOW
 						   : PRUNE_BELOW;
 
-	*ret_order = number >= PRUNE_BELOW	? ORDER_SCAN
-		     : below == VERIFY_BELOW	? ORDER_VERIFY
+	*ret_order = number >= PRUNE_BELOW      ? ORDER_SCAN
+		     : below == VERIFY_BELOW    ? ORDER_VERIFY
 		     : below == LAST_SCAN_BELOW ? ORDER_LAST_SCAN
 						: ORDER_PRUNE;
 	*ret_id = number >= PRUNE_BELOW ? number : below - 1 - number;

@@ -6,8 +6,8 @@
 #include "lib/model/limits.h"
 
 static const struct mo_field kv_fields[] = {
-	MO_F(kv, key, MO_STR),
-	MO_F(kv, value, MO_STR),
+	MO_D(kv, key, MO_STR, "the key"),
+	MO_D(kv, value, MO_STR, "its value; null: a bare flag"),
 };
 const struct mo_desc kv_desc = MO_DESC(kv, kv_fields);
 
@@ -100,9 +100,12 @@ static const struct mo_field engine_fields[] = {
 static const struct mo_desc recipe_engine_desc = MO_DESC(recipe_engine, engine_fields);
 
 static const struct mo_field bind_fields[] = {
-	MO_F(recipe_bind, cpu, MO_STR),    MO_F(recipe_bind, memory, MO_STR),
-	MO_F(recipe_bind, nic, MO_STR),    MO_F(recipe_bind, smt, MO_STR),
-	MO_F(recipe_bind, verify, MO_STR), MO_F(recipe_bind, reserve_cores, MO_INT),
+	MO_D(recipe_bind, cpu, MO_STR, "numa or none"),
+	MO_D(recipe_bind, memory, MO_STR, "preferred, bind, interleave or none"),
+	MO_D(recipe_bind, nic, MO_STR, "nearest or none"),
+	MO_D(recipe_bind, smt, MO_STR, "auto, one or all"),
+	MO_D(recipe_bind, verify, MO_STR, "strict, warn or off"),
+	MO_D(recipe_bind, reserve_cores, MO_INT, "cores of each NUMA node left to the system"),
 };
 const struct mo_desc recipe_bind_desc = MO_DESC(recipe_bind, bind_fields);
 

@@ -21,14 +21,13 @@
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
+#include "lib/store/log_whole.h"
 
 #define APPLICATION_ID 0x6d6f6564 /* "moed" */
 #define SCHEMA_VERSION 2
 #define BALLAST_BYTES (16LL << 20)
 #define BALLAST_FREE_MIN (64LL << 20)
 #define WAL_KEEP_BYTES (64LL << 20)
-/* what it grows to before SQLite begins at its start again: 1,000 pages and a little */
-#define WAL_BYTES (4352LL << 10)
 /* deleted with each transaction at least: they are gone long before the next snapshot */
 #define TRIM_RECORDS 32
 #define WRITE_BYTES (1 << 20) /* a snapshot is written and synced in such pieces, */
@@ -52,6 +51,7 @@ struct store {
 	sqlite3_stmt *insert, *trim, *begin, *commit, *rollback;
 	/* the snapshot's text is in its row: written by version 1 */
 	bool inside;
+	bool opened;      /* moe.db-open is ours */
 	int64_t last_seq; /* newest record, or the snapshot's */
 	int64_t folded;   /* the snapshot's; 0 = none */
 	int64_t oldest;   /* no record below is stored */
@@ -266,6 +266,9 @@ static int open_database(struct store *s, struct mo_error *err)
 	if (r < 0 && r != -ENOENT)
 		return mo_error_set(err, r, "%s: %s", id_file, strerror(-r));
 	bool known = r >= 0;
+	r = log_whole_check(s->dir, err);
+	if (r < 0)
+		return r;
 	int rc = sqlite3_open_v2(path, &s->db,
 				 SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
 				 NULL);
@@ -296,26 +299,6 @@ static int open_database(struct store *s, struct mo_error *err)
 	return r;
 }
 
-/* A sync after a write behind the end of a file waits for the file system's journal, and with it
- * for whatever other programs wrote; one after a write into what is there does not. Zeros behind
- * the last transaction are none: SQLite stops at the first frame without its checksum. Without
- * them everything works, slower. */
-static void lengthen_log(const struct store *s)
-{
-	static const char zeros[64 << 10];
-	_cleanup_(mo_freep) char *path = mo_path(s->dir, "moe.db-wal");
-	_cleanup_(mo_closep) int fd =
-		mo_open_at(AT_FDCWD, path, O_WRONLY | O_APPEND | O_NOFOLLOW, 0);
-	struct stat st;
-
-	if (fd < 0 || mo_stat_fd(fd, &st) < 0)
-		return;
-	for (int64_t at = st.st_size; at < WAL_BYTES; at += (int64_t)sizeof(zeros))
-		if (mo_write_all(fd, zeros, sizeof(zeros)) < 0)
-			return;
-	(void)mo_sync(fd, false);
-}
-
 int store_open(const char *dir, struct store **ret, struct mo_error *err)
 {
 	_cleanup_(store_freep) struct store *s = mo_alloc(sizeof(*s));
@@ -344,7 +327,8 @@ int store_open(const char *dir, struct store **ret, struct mo_error *err)
 	if (r < 0)
 		return r;
 	store_make_ballast(s);
-	lengthen_log(s);
+	log_whole_open(s->dir);
+	s->opened = true;
 	*ret = TAKE_PTR(s);
 	return 0;
 }
@@ -358,6 +342,8 @@ struct store *store_free(struct store *s)
 	sqlite3_finalize(s->begin);
 	sqlite3_finalize(s->commit);
 	sqlite3_finalize(s->rollback);
+	if (s->opened)
+		log_whole_close(s->dir);
 	sqlite3_close(s->db);
 	if (s->lock >= 0)
 		mo_close(s->lock);
@@ -458,6 +444,29 @@ static int read_snapshot(struct store *s, int (*fn)(void *arg, const char *text,
 	return r < 0 ? r : fn(arg, file.data, file.len);
 }
 
+/* A snapshot is written of records that are synced: a file of a later one than the database ends
+ * with says that the end of the database is gone (its write-ahead log was cut or removed). */
+static int check_end(const struct store *s, struct mo_error *err)
+{
+	_cleanup_(mo_dir_freep) struct mo_dir *d = mo_dir_open(AT_FDCWD, s->dir, 0);
+
+	for (const char *name; (name = mo_dir_next(d));) {
+		const char *number = is_snapshot(name) ? name + strlen(SNAPSHOT_PREFIX) : "0";
+		_cleanup_(mo_freep) char *digits = mo_strndup(number, strspn(number, "0123456789"));
+		int64_t seq = 0;
+
+		if (mo_parse_i64(digits, 0, INT64_MAX, &seq) == 0 && seq > s->last_seq)
+			return mo_error_set(err, -EBADMSG,
+					    "%s/moe.db: the database ends with record %lld, but %s "
+					    "beside it "
+					    "is of a later one: records are lost (moe.db-wal was "
+					    "cut or "
+					    "removed): restore the state directory from a backup",
+					    s->dir, (long long)s->last_seq, name);
+	}
+	return 0;
+}
+
 int store_read(struct store *s, int (*on_snapshot)(void *arg, const char *text, size_t n),
 	       int (*on_record)(void *arg, int64_t seq, const char *text, size_t n), void *arg,
 	       struct mo_error *err)
@@ -496,6 +505,9 @@ int store_read(struct store *s, int (*on_snapshot)(void *arg, const char *text, 
 	}
 	if (rc != SQLITE_DONE)
 		return database_error(s, rc, err, "reading records");
+	r = check_end(s, err);
+	if (r < 0)
+		return r;
 	/* not before: an older database that was put back alone does not know the newest
 	 * snapshot */
 	store_remove_strays(s);

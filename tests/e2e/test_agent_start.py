@@ -195,6 +195,35 @@ def nothing_waits_for_a_configuration_that_is_read():
 
 
 @suite.test
+def nothing_waits_for_a_file_that_is_read():
+    """A variable's file lies on a file system that does not answer: a stop and a kill are obeyed meanwhile, also before engine.prepare, which gets the variable too; without an order
+    it is refused by its name."""
+    with Node() as n:
+        n.stop_agent()
+        n.own_helpers(**{"moe-stepd": "#!/bin/sh\nLD_PRELOAD=%s exec %s \"$@\"\n" % (os.path.abspath(BUILD + "/tests/fake/preload/hangs.so"), os.path.abspath(BUILD + "/moe-stepd"))})
+        n.start()
+        for name in ("good", "dead.hangs"):
+            with open(n.dir + "/" + name, "w") as f:
+                f.write("value\n")
+        asked = n.dir + "/dead.hangs.asked"
+        items = [{"name": name.upper(), "value": None, "file": n.dir + "/" + file, "reason": "r", "source": "s", "overrides": None, "layer": "recipe"} for name, file in (("a", "good"), ("b", "dead.hangs"))]
+        orders = ({"kind": "stop", "signal": 15, "grace_us": 3600000000}, {"kind": "kill"})
+        for attempt, (order, prepare) in enumerate([(o, p) for o in orders for p in ([], ["/bin/true"])], 1):
+            n.launch(SLEEP, attempt=attempt, items=items, prepare=prepare, wait=None)
+            wait_until(lambda: os.path.exists(asked), 30, "the file is read")
+            done = n.moed.order(job=1, attempt=attempt, **order)
+            gone = n.moed.wait_note(1, attempt, "gone", deadline=60)
+            done()
+            equal(n.moed.note_list(1, attempt, "refused"), [], "%s with prepare %s: given up before the order came" % (order["kind"], prepare))
+            equal([g["text"] for g in gone], ["no rank was started"], "%s with prepare %s" % (order["kind"], prepare))
+            os.unlink(asked)
+        n.launch(SLEEP, attempt=9, items=items, wait="refused", deadline=60)
+        need("env.B: file %s/dead.hangs on n0 was not read within 10 s" % n.dir in n.moed.note_list(1, 9, "refused")[0]["text"], n.moed.note_list(1, 9, "refused"))
+        n.launch(["/bin/sh", "-c", "echo [$A]"], attempt=10, items=items[:1], prepare=["/bin/sh", "-c", "echo prepared $A"], wait="gone")
+        equal(n.moed.note_list(1, 10, "exit")[0]["tail"], ["[value]"], "after all of it")
+
+
+@suite.test
 def unwritable_spool():
     if os.geteuid() == 0:
         raise Skipped("permissions do not stop root")

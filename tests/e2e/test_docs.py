@@ -2,6 +2,7 @@
 """The documents say what the programs do: option tables of docs/operator.md are those of the programs, docs/rest.md has every route with its role, docs/events.md and
 the journal's catalogue have every event, links between documents lead somewhere. `test_docs.py --write` writes all that is made anew."""
 import difflib
+import functools
 import json
 import os
 import re
@@ -9,6 +10,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from controller import Moed  # noqa: E402
 from lib import BUILD, ROOT, Suite, clean_env, equal, need  # noqa: E402
 
 suite = Suite()
@@ -62,6 +64,46 @@ def route_table():
         if summary != "Dashboard file." and role != "agent":
             rows.append("| `%s %s` | %s | %s |" % (method, path, role, summary.replace("|", "\\|")))
     return "\n".join(rows)
+
+
+@functools.lru_cache(None)
+def openapi():
+    with Moed() as m:
+        return m.get("/openapi.json", token=None)
+
+
+DOCUMENTS = "Job Rank Sample Checkpoint Report Why Event Node Drift Cluster EnvItem Bind PlanDoc Token Submitted".split()
+
+
+def resolved(schema):
+    """What a reference leads to, null left aside."""
+    schema = schema.get("anyOf", [schema])[0]
+    return openapi()["components"]["schemas"][schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
+
+
+def kind_of(schema):
+    """In a word, or its words."""
+    first = schema["type"] if isinstance(schema["type"], str) else schema["type"][0]
+    words = [w for w in schema.get("enum", []) if w]
+    return "`%s`" % " ".join(words) if words else "time" if "format" in schema else "`%sN`" % schema["pattern"][1:].partition("[")[0] if first == "string" and "pattern" in schema else first
+
+
+def key_rows(schema, prefix=""):
+    for name, field in schema["properties"].items():
+        value = resolved(field)
+        array = value.get("type") == "array"
+        item = resolved(value["items"]) if array else value
+        key = prefix + name + ("[]" if array else "")
+        yield "| `%s` | %s%s | %s |" % (key, kind_of(item), "" if name in schema["required"] else ", if any", field["description"].replace("|", "\\|"))
+        if "properties" in item:
+            yield from key_rows(item, key + ".")
+
+
+def key_tables():
+    text = []
+    for name in DOCUMENTS:
+        text += ["### %s" % name, "| key | kind | what |", "|--|--|--|"] + list(key_rows(openapi()["components"]["schemas"][name])) + [""]
+    return "\n".join(text).strip()
 
 
 def events():
@@ -131,7 +173,7 @@ def profile_tables():
     return "\n".join(text).strip()
 
 
-TABLES = (("environment.md", "profiles", profile_tables), ("operator.md", "options of moed", lambda: option_table("moed")), ("operator.md", "options of moe-agent", lambda: option_table("moe-agent")), ("rest.md", "routes", route_table),
+TABLES = (("environment.md", "profiles", profile_tables), ("operator.md", "options of moed", lambda: option_table("moed")), ("operator.md", "options of moe-agent", lambda: option_table("moe-agent")), ("rest.md", "routes", route_table), ("rest.md", "keys", key_tables),
           ("events.md", "events", event_table))
 
 EXAMPLES = (("moed", "config/moed.yaml"), ("moe-agent", "config/agent.yaml"))
@@ -166,6 +208,23 @@ def openapi_has_the_same_routes():
     with open(os.path.join(ROOT, "daemon/api_routes.c")) as f:
         n = len(re.findall(r"^\t\{ \{ \"", f.read(), re.M))
     equal(len(routes()), n, "routes understood by this test")
+
+
+UNDESCRIBED = {"/v1/jobs/{id}/config", "/v1/anchors", "/v1/session", "/v1/agent/answer", "/openapi.json"}  # JSON that no struct is: made of the engine's files, of kept texts; nothing; made of the routes
+
+
+@suite.test
+def answers_are_described():
+    """Every route says what it answers, every member of it what it means."""
+    for path, ops in openapi()["paths"].items():
+        for method, op in ops.items():
+            (kind, content), = op["responses"]["2XX"]["content"].items()
+            need(kind != "application/json" or "schema" in content or path in UNDESCRIBED or op["tags"] == ["page"], "%s %s does not say what it answers" % (method, path))
+            body = op.get("requestBody", {"content": {}})["content"].get("application/json", {"schema": {}})["schema"]
+            need(all(p["description"] for p in body.get("properties", {}).values()), "%s %s does not say what it takes" % (method, path))
+    for name, schema in openapi()["components"]["schemas"].items():
+        for key, field in schema["properties"].items():
+            need(name == "Problem" or field["description"], "%s.%s: its row says not what it means: MO_D instead of MO_F (lib/base/desc.h)" % (name, key))
 
 
 @suite.test

@@ -16,10 +16,24 @@ import time
 from controller import MOED, RECIPE, Moed, Stream, FakeAgent, each_with_a_controller
 from lib import Skipped, Suite, clean_env, equal, moectl, need, wait_until
 from rig import searches
+from schemas import Schemas
 
 ROLES = ["viewer", "user", "operator", "admin"]
 suite = Suite()
 test = each_with_a_controller(suite)
+described = []  # schemas of the controller, once one was asked for them
+
+
+def as_described(m, method, path, answer):
+    """Each answer of this suite."""
+    if not described:
+        described.append(None)  # the question for them is answered before they are there
+        described[0] = Schemas(m.ask("GET", "/openapi.json", token=None).json)
+    if described[0]:
+        need(not (wrong := described[0].check(method, path, answer)[1]), wrong)
+
+
+Moed.answered = as_described
 
 
 def routes(m):
@@ -44,6 +58,35 @@ def described_parameters(m):
                 number = described.get(name, {"schema": {}})["schema"].get("type") == "integer"
                 status = m.ask("GET", "%s?%s=x" % (path.replace("{id}", job), name)).status
                 equal(status == 400, number, "%s?%s=x answers %d" % (path, name, status))
+
+
+@test
+def answers_are_as_described(m):
+    """Each route that says what it answers, asked of a controller with a job that runs: members, kinds, words and times are those of its schema."""
+    agent, strange = FakeAgent(m), FakeAgent(m, node="n2")
+    agent.hello()
+    agent.deaf = True
+    agent.loop()
+    strange.hello(steps=[{"job": 99, "attempt": 1, "state": "running", "written": 0}])
+    job = m.submit().json["id"]
+    wait_until(lambda: m.get("/v1/jobs/" + job)["state"] == "running", 10, "the job runs")
+    token = m.token("user", user="ada")
+    link = m.ask("POST", "/v1/session/link", token=token["token"]).json["path"]
+    bodies = {"drain": {"reason": "test"}, "ack": {"learned": True}, "fence": {"confirmed": True}, "resolve": {"how": "kill", "node": "n2"}, "plan": json.dumps(MODEL | {"parallelism": "auto"}), "validate": RECIPE, "jobs": RECIPE,
+              "tokens": {"role": "viewer"}, "use": {"code": link.partition("=")[2]}, "session": "{}"}
+    paths = {"{id}": {"jobs": job, "tokens": token["id"]}, "{name}": {"nodes": "n1"}, "{step}": {"steps": "j-99.a1"}}
+    refused = {("POST", "/v1/jobs/{id}/restart"), ("POST", "/v1/jobs/{id}/resume"), ("POST", "/v1/nodes/{name}/fence")}  # in these states; each has the schema of cancel or drain
+    want, seen = {(method, path) for method, _, path, op in described[0].routes if "schema" in str(op["responses"]["2XX"]) and op["tags"] != ["agent"]}, set()
+    last = ["/v1/tokens/{id}", "/v1/jobs/{id}/cancel"]
+    for method, path in sorted(want, key=lambda r: (r[0] != "GET", r[1] in last, r[1])):
+        url = re.sub(r"/(\w+)/(\{\w+\})", lambda g: "/%s/%s" % (g.group(1), paths[g.group(2)][g.group(1)]), path)
+        body = bodies.get(url.rpartition("/")[2], "{}") if method == "POST" else None
+        who = token["token"] if path == "/v1/session" else None if path == "/v1/session/use" else "admin"
+        a = m.ask(method, url, body, token=who)
+        need(a.status < 300 or (method, path) in refused, "%s %s: %s" % (method, url, a.body))
+        seen |= {described[0].check(method, url, a)[0]}
+    equal(sorted(want - seen), sorted(refused), "described, and never answered")
+    agent.running = False
 
 
 def concrete(path):

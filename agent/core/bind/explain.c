@@ -8,14 +8,22 @@
 #include "lib/base/idset.h"
 
 static const struct mo_field bind_view_fields[] = {
-	MO_F(bind_view, rank, MO_INT),          MO_F(bind_view, node, MO_STR),
-	MO_F(bind_view, local_rank, MO_INT),    MO_F(bind_view, gpu, MO_INT),
-	MO_F(bind_view, gpu_model, MO_STR),     MO_F(bind_view, bdf, MO_STR),
-	MO_F(bind_view, numa_node, MO_INT),     MO_F(bind_view, cpus, MO_STR),
-	MO_F(bind_view, cores, MO_INT),         MO_F_LIST(bind_view, l3, MO_STRS),
-	MO_F(bind_view, memory, MO_STR),        MO_F(bind_view, nic, MO_STR),
-	MO_F(bind_view, nic_numa_node, MO_INT), MO_F(bind_view, bind_verified, MO_TRI),
-	MO_F(bind_view, bind_note, MO_STR),     MO_F_LIST(bind_view, why, MO_STRS),
+	MO_D(bind_view, rank, MO_INT, "number of the rank"),
+	MO_D(bind_view, node, MO_STR, "its node"),
+	MO_D(bind_view, local_rank, MO_INT, "number on its node"),
+	MO_D(bind_view, gpu, MO_INT, "slot of its GPU"),
+	MO_D(bind_view, gpu_model, MO_STR, "model of its GPU"),
+	MO_D(bind_view, bdf, MO_STR, "PCI address of its GPU"),
+	MO_D(bind_view, numa_node, MO_INT, "NUMA node that it is bound to"),
+	MO_D(bind_view, cpus, MO_STR, "CPUs that it is bound to, as a list such as 0-7,64-71"),
+	MO_D(bind_view, cores, MO_INT, "whole cores of these; null: not bound"),
+	MO_D_LIST(bind_view, l3, MO_STRS, "groups of CPUs with one L3 cache that these touch"),
+	MO_D(bind_view, memory, MO_STR, "memory policy, such as preferred 0, or none"),
+	MO_D(bind_view, nic, MO_STR, "RDMA device paired with its GPU"),
+	MO_D(bind_view, nic_numa_node, MO_INT, "NUMA node of that device"),
+	MO_D(bind_view, bind_verified, MO_TRI, "the binding was read back and is as wanted"),
+	MO_D(bind_view, bind_note, MO_STR, "what is not as wanted"),
+	MO_D_LIST(bind_view, why, MO_STRS, "why it is bound so, a sentence each"),
 };
 const struct mo_desc bind_view_desc = MO_DESC(bind_view, bind_view_fields);
 

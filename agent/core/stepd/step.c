@@ -94,10 +94,19 @@ static void kill_tree(struct step_core *s, int64_t now, struct step_out *out)
 	step_effect(out, SX_KILL_TREE);
 }
 
-/* The engine's own configuration is read where the ranks will run, before any of them. */
+static bool has_files(const struct launch *l)
+{
+	for (size_t i = 0; i < l->n_env; i++)
+		if (l->env[i].file)
+			return true;
+	return false;
+}
+
+/* Files of variables and the engine's own configuration are read where the ranks will run, before
+ * any of them. */
 static void go_up(struct step_core *s, struct step_out *out)
 {
-	bool read = s->launch.config || s->launch.n_inputs;
+	bool read = s->launch.config || s->launch.n_inputs || has_files(&s->launch);
 
 	s->state = read ? READING : UP;
 	step_effect(out, read ? SX_READ_CONFIG : SX_FORK_ALL);
@@ -446,7 +455,8 @@ static const struct cell prepared = {
 	"it ended with 0: ports, or without any to hold as ports held; else: refused, kill, down"
 };
 static const struct cell ports = { on_ports,
-				   "held: reading where the engine's configuration is to be read, "
+				   "held: reading where files of variables or the engine's "
+				   "configuration are to be read, "
 				   "else up, and all ranks are forked; in use: refused, gone" };
 static const struct cell config_read = {
 	on_config_read,

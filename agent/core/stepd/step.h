@@ -1,6 +1,6 @@
 /* The step supervisor's decisions (moe-stepd): ranks of one attempt on one node. Pure; stepd and
  * the simulator are its shells.
- *   launch -> [prepare] -> [hold ports] -> [read the engine's configuration] -> fork all
+ *   launch -> [prepare] -> [hold ports] -> [read files and configuration] -> fork all
  *   -> each exec proved + read back -> running -> exits -> gone
  *   stop: signal main pids, SIGKILL the whole tree after grace
  *   kill: SIGKILL the whole tree at once
@@ -19,8 +19,8 @@ enum step_event_type {
 	/* ok: engine.prepare ended with 0; !ok: text, code, tail: why no rank can start */
 	SE_PREPARED,
 	SE_PORTS, /* ok: ports held (or not wanted); !ok: busy */
-	/* ok: the engine's configuration was read, or cannot be; !ok: rank, cause, text: why no
-	 * rank can start */
+	/* ok: the files of variables were read, and the engine's configuration, or that cannot be;
+	 * !ok: rank, cause, text: why no rank can start */
 	SE_CONFIG_READ,
 	SE_STARTED,      /* rank, pid, start_time, cpus..: exec proved and read back */
 	SE_START_FAILED, /* rank, cause, text, code = errno */

@@ -19,34 +19,45 @@
 #define FAR 4.0 /* times the promise, or the promise times that */
 
 static const struct mo_field actual_numbers_fields[] = {
-	MO_F(actual_numbers, step_time_s, MO_REAL),
-	MO_F(actual_numbers, memory_gb, MO_REAL),
-	MO_F(actual_numbers, bubble, MO_REAL),
+	MO_D(actual_numbers, step_time_s, MO_REAL, "seconds of an iteration; of drift the share"),
+	MO_D(actual_numbers, memory_gb, MO_REAL, "memory of a GPU, 10^9 bytes; of drift the share"),
+	MO_D(actual_numbers, bubble, MO_REAL,
+	     "share of the step in which pipeline stages wait; of drift the share"),
 };
 static const struct mo_desc actual_numbers_desc = MO_DESC(actual_numbers, actual_numbers_fields);
 static const struct mo_field actual_chosen_fields[] = {
-	MO_F(actual_chosen, tp, MO_INT),        MO_F(actual_chosen, pp, MO_INT),
-	MO_F(actual_chosen, vpp, MO_INT),       MO_F(actual_chosen, ep, MO_INT),
-	MO_F(actual_chosen, etp, MO_INT),       MO_F(actual_chosen, cp, MO_INT),
-	MO_F(actual_chosen, dp, MO_INT),        MO_F(actual_chosen, micro, MO_INT),
-	MO_F(actual_chosen, sharding, MO_STR),  MO_F(actual_chosen, schedule, MO_STR),
-	MO_F(actual_chosen, recompute, MO_STR), MO_F(actual_chosen, pipeline_layout, MO_STR),
+	MO_D(actual_chosen, tp, MO_INT, "tensor parallel size"),
+	MO_D(actual_chosen, pp, MO_INT, "pipeline parallel size"),
+	MO_D(actual_chosen, vpp, MO_INT, "virtual pipeline stages of a GPU"),
+	MO_D(actual_chosen, ep, MO_INT, "expert parallel size"),
+	MO_D(actual_chosen, etp, MO_INT, "tensor parallel size of experts"),
+	MO_D(actual_chosen, cp, MO_INT, "context parallel size"),
+	MO_D(actual_chosen, dp, MO_INT, "data parallel size"),
+	MO_D(actual_chosen, micro, MO_INT, "sequences of a micro batch"),
+	MO_D(actual_chosen, sharding, MO_STR, "how parameters and optimizer are sharded"),
+	MO_D(actual_chosen, schedule, MO_STR, "pipeline schedule"),
+	MO_D(actual_chosen, recompute, MO_STR,
+	     "what is computed again in the backward pass; null: as engine.args say"),
+	MO_D(actual_chosen, pipeline_layout, MO_STR, "which layers a stage has"),
 };
 static const struct mo_desc actual_chosen_desc = MO_DESC(actual_chosen, actual_chosen_fields);
 static const struct mo_field actual_fields[] = {
-	MO_F_SUB(actual, chosen, MO_OPT, &actual_chosen_desc),
-	MO_F_SUB(actual, planned, MO_STRUCT, &actual_numbers_desc),
-	MO_F(actual, error_pct, MO_REAL),
-	MO_F(actual, anchors, MO_INT),
-	MO_F_SUB(actual, actual, MO_STRUCT, &actual_numbers_desc),
-	MO_F_SUB(actual, drift, MO_STRUCT, &actual_numbers_desc),
-	MO_F(actual, steps, MO_INT),
-	MO_F(actual, iteration, MO_INT),
-	MO_F(actual, attempt, MO_INT),
-	MO_F(actual, measured_at, MO_TIME),
-	MO_F(actual, within, MO_TRI),
-	MO_F(actual, text, MO_STR),
-	MO_F(actual, bubble_note, MO_STR),
+	MO_D_SUB(actual, chosen, MO_OPT, &actual_chosen_desc,
+		 "what parallelism: auto became; null: the recipe gives the sizes"),
+	MO_D_SUB(actual, planned, MO_STRUCT, &actual_numbers_desc,
+		 "what the planner promised at the submit"),
+	MO_D(actual, error_pct, MO_REAL, "how wrong the planner said it may be, percent"),
+	MO_D(actual, anchors, MO_INT, "measured runs that calibrated the plan"),
+	MO_D_SUB(actual, actual, MO_STRUCT, &actual_numbers_desc,
+		 "what is measured; null until 50 steady steps"),
+	MO_D_SUB(actual, drift, MO_STRUCT, &actual_numbers_desc, "actual / planned - 1"),
+	MO_D(actual, steps, MO_INT, "steady steps that were measured"),
+	MO_D(actual, iteration, MO_INT, "newest iteration of these"),
+	MO_D(actual, attempt, MO_INT, "attempt that was measured"),
+	MO_D(actual, measured_at, MO_TIME, "when it was measured"),
+	MO_D(actual, within, MO_TRI, "step time is inside error_pct of the plan"),
+	MO_D(actual, text, MO_STR, "the comparison in words"),
+	MO_D(actual, bubble_note, MO_STR, "how the bubble is measured; null: none is planned"),
 };
 const struct mo_desc actual_desc = MO_DESC(actual, actual_fields);
 

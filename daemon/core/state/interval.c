@@ -18,18 +18,18 @@
 #define DAY_US 86400e6
 
 static const struct mo_field interval_fields[] = {
-	MO_F(interval, iterations, MO_INT),
-	MO_F(interval, next, MO_INT),
-	MO_F(interval, saves, MO_INT),
-	MO_F(interval, save_s, MO_REAL),
-	MO_F(interval, step_s, MO_REAL),
-	MO_F(interval, mttf_s, MO_REAL),
-	MO_F(interval, seconds, MO_REAL),
-	MO_F(interval, failures, MO_INT),
-	MO_F(interval, cluster_failures, MO_INT),
-	MO_F(interval, gpu_days, MO_REAL),
-	MO_F(interval, cluster_gpu_days, MO_REAL),
-	MO_F(interval, text, MO_STR),
+	MO_D(interval, iterations, MO_INT, "iterations between saves in this attempt"),
+	MO_D(interval, next, MO_INT, "the same of the next attempt"),
+	MO_D(interval, saves, MO_INT, "saves that were measured"),
+	MO_D(interval, save_s, MO_REAL, "seconds that one of them kept training waiting, mean"),
+	MO_D(interval, step_s, MO_REAL, "seconds of an iteration"),
+	MO_D(interval, mttf_s, MO_REAL, "mean seconds to a failure"),
+	MO_D(interval, seconds, MO_REAL, "best seconds between saves, after Daly"),
+	MO_D(interval, failures, MO_INT, "failures of this job"),
+	MO_D(interval, cluster_failures, MO_INT, "failures of all jobs"),
+	MO_D(interval, gpu_days, MO_REAL, "GPU-days in which those of the job happened"),
+	MO_D(interval, cluster_gpu_days, MO_REAL, "GPU-days in which those of all jobs happened"),
+	MO_D(interval, text, MO_STR, "the arithmetic in words"),
 };
 const struct mo_desc interval_desc = MO_DESC(interval, interval_fields);
 

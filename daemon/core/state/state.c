@@ -78,8 +78,8 @@ static const struct mo_field place_fields[] = {
 	MO_F_LIST(place, gpus, MO_INTS),
 };
 static const struct mo_field prepared_fields[] = {
-	MO_F(prepared, node, MO_STR),
-	MO_F(prepared, ms, MO_INT),
+	MO_D(prepared, node, MO_STR, "name of the node"),
+	MO_D(prepared, ms, MO_INT, "milliseconds that it took there"),
 };
 const struct mo_desc prepared_desc = MO_DESC(prepared, prepared_fields);
 static const struct mo_field step_fields[] = {

@@ -73,19 +73,20 @@ const struct waiting_kind waiting_kinds[] = {
 static_assert(ELEMENTSOF(waiting_kinds) == _WAITING_N, "a row per code");
 
 static const struct mo_field waiting_fields[] = {
-	MO_F_ENUM(waiting, code, waiting_code_names),
-	MO_F(waiting, text, MO_STR),
-	MO_F_ID(waiting, job, job_prefix, .omit = true),
-	MO_F(waiting, attempt, MO_INT, .omit = true),
-	MO_F(waiting, needs, MO_INT, .omit = true),
-	MO_F(waiting, free, MO_INT, .omit = true),
-	MO_F(waiting, usable, MO_INT, .omit = true),
-	MO_F(waiting, total, MO_INT, .omit = true),
-	MO_F(waiting, until, MO_TIME, .omit = true),
-	MO_F(waiting, node, MO_STR, .omit = true),
-	MO_F(waiting, nodes, MO_INT, .omit = true),
-	MO_F(waiting, gpu, MO_STR, .omit = true),
-	MO_F(waiting, dir, MO_STR, .omit = true),
+	MO_D_ENUM(waiting, code, waiting_code_names, "what it waits for"),
+	MO_D(waiting, text, MO_STR, "the same in words"),
+	MO_D_ID(waiting, job, job_prefix, "the job that is ahead, or has what it needs",
+		.omit = true),
+	MO_D(waiting, attempt, MO_INT, "attempt whose end is awaited", .omit = true),
+	MO_D(waiting, needs, MO_INT, "GPUs that it needs", .omit = true),
+	MO_D(waiting, free, MO_INT, "GPUs that are free for it", .omit = true),
+	MO_D(waiting, usable, MO_INT, "GPUs on nodes that take work", .omit = true),
+	MO_D(waiting, total, MO_INT, "GPUs of the cluster that it could have", .omit = true),
+	MO_D(waiting, until, MO_TIME, "when the wait ends", .omit = true),
+	MO_D(waiting, node, MO_STR, "first of the nodes that it waits for", .omit = true),
+	MO_D(waiting, nodes, MO_INT, "how many nodes it waits for", .omit = true),
+	MO_D(waiting, gpu, MO_STR, "GPU model that it asks for", .omit = true),
+	MO_D(waiting, dir, MO_STR, "its checkpoint.dir", .omit = true),
 };
 const struct mo_desc waiting_desc = MO_DESC(waiting, waiting_fields);
 

@@ -10,27 +10,31 @@
 #define NAMES_MAX 100 /* nodes named of one value */
 #define ODD_MAX 100   /* values told of one key */
 
-static const struct mo_field odd_fields[] = { MO_F(drift_odd, value, MO_STR),
-					      MO_F(drift_odd, count, MO_INT),
-					      MO_F_LIST(drift_odd, nodes, MO_STRS) };
+static const struct mo_field odd_fields[] = {
+	MO_D(drift_odd, value, MO_STR, "what these nodes have; null: nothing"),
+	MO_D(drift_odd, count, MO_INT, "how many nodes have it"),
+	MO_D_LIST(drift_odd, nodes, MO_STRS, "names of the first hundred of them")
+};
 const struct mo_desc drift_odd_desc = MO_DESC(drift_odd, odd_fields);
 static const struct mo_field key_fields[] = {
-	MO_F(drift_key, key, MO_STR),
-	MO_F(drift_key, value, MO_STR),
-	MO_F(drift_key, count, MO_INT),
-	MO_F(drift_key, values, MO_INT),
-	MO_F_VEC(drift_key, odd, &drift_odd_desc),
+	MO_D(drift_key, key, MO_STR, "what differs: a version, a setting"),
+	MO_D(drift_key, value, MO_STR, "what most nodes have"),
+	MO_D(drift_key, count, MO_INT, "how many nodes have that"),
+	MO_D(drift_key, values, MO_INT, "how many different values there are"),
+	MO_D_VEC(drift_key, odd, &drift_odd_desc, "values that others have, the first hundred"),
 };
 const struct mo_desc drift_key_desc = MO_DESC(drift_key, key_fields);
 static const struct mo_field group_fields[] = {
-	MO_F(drift_group, gpu, MO_STR),
-	MO_F(drift_group, nodes, MO_INT),
-	MO_F(drift_group, same, MO_INT),
-	MO_F_VEC(drift_group, keys, &drift_key_desc),
+	MO_D(drift_group, gpu, MO_STR, "model of the GPUs of these nodes; null: nodes without"),
+	MO_D(drift_group, nodes, MO_INT, "how many nodes they are"),
+	MO_D(drift_group, same, MO_INT, "how many keys are equal on all of them"),
+	MO_D_VEC(drift_group, keys, &drift_key_desc, "keys that are not"),
 };
 const struct mo_desc drift_group_desc = MO_DESC(drift_group, group_fields);
-static const struct mo_field view_fields[] = { MO_F_VEC(drift_view, groups, &drift_group_desc),
-					       MO_F(drift_view, untold, MO_INT) };
+static const struct mo_field view_fields[] = {
+	MO_D_VEC(drift_view, groups, &drift_group_desc, "nodes by the model of their GPUs"),
+	MO_D(drift_view, untold, MO_INT, "nodes whose agents told nothing of their software")
+};
 const struct mo_desc drift_view_desc = MO_DESC(drift_view, view_fields);
 
 /* A node, or an item of a fingerprint that `count` nodes from first on have. */

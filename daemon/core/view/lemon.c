@@ -6,9 +6,12 @@
 #include <stdlib.h>
 
 static const struct mo_field node_failure_fields[] = {
-	MO_F_ID(node_failure, job, job_prefix), MO_F(node_failure, attempt, MO_INT),
-	MO_F(node_failure, time, MO_TIME),      MO_F(node_failure, class, MO_STR),
-	MO_F(node_failure, cause, MO_STR),      MO_F(node_failure, weight, MO_REAL),
+	MO_D_ID(node_failure, job, job_prefix, "id of the job that failed"),
+	MO_D(node_failure, attempt, MO_INT, "which attempt of it"),
+	MO_D(node_failure, time, MO_TIME, "when"),
+	MO_D(node_failure, class, MO_STR, "class of the failure"),
+	MO_D(node_failure, cause, MO_STR, "its cause"),
+	MO_D(node_failure, weight, MO_REAL, "what it adds to the score before it ages"),
 };
 const struct mo_desc node_failure_desc = MO_DESC(node_failure, node_failure_fields);
 

@@ -7,9 +7,10 @@
 #define NODES_TOLD 20
 
 static const struct mo_field prepare_view_fields[] = {
-	MO_F(prepare_view, text, MO_STR),
-	MO_F(prepare_view, gpu_s, MO_REAL),
-	MO_F_VEC(prepare_view, nodes, &prepared_desc),
+	MO_D(prepare_view, text, MO_STR, "how long it took, in words"),
+	MO_D(prepare_view, gpu_s, MO_REAL, "GPU-seconds that it cost in all attempts"),
+	MO_D_VEC(prepare_view, nodes, &prepared_desc,
+		 "the slowest 256 nodes of the newest attempt, longest first"),
 };
 const struct mo_desc prepare_view_desc = MO_DESC(prepare_view, prepare_view_fields);
 

@@ -8,23 +8,36 @@
 #include "daemon/core/state/progress.h"
 
 static const struct mo_field report_seconds_fields[] = {
-	MO_F(report_seconds, total, MO_REAL),     MO_F(report_seconds, productive, MO_REAL),
-	MO_F(report_seconds, queue, MO_REAL),     MO_F(report_seconds, launch, MO_REAL),
-	MO_F(report_seconds, init, MO_REAL),      MO_F(report_seconds, load, MO_REAL),
-	MO_F(report_seconds, recompute, MO_REAL), MO_F(report_seconds, save, MO_REAL),
-	MO_F(report_seconds, hang, MO_REAL),      MO_F(report_seconds, detect, MO_REAL),
-	MO_F(report_seconds, drain, MO_REAL),     MO_F(report_seconds, idle, MO_REAL),
+	MO_D(report_seconds, total, MO_REAL,
+	     "GPU-seconds from submit to end: the sum of those below"),
+	MO_D(report_seconds, productive, MO_REAL, "first pass of iterations"),
+	MO_D(report_seconds, queue, MO_REAL, "waiting for GPUs"),
+	MO_D(report_seconds, launch, MO_REAL, "starting processes, engine.prepare included"),
+	MO_D(report_seconds, init, MO_REAL,
+	     "until the engine loads its checkpoint or begins the first iteration"),
+	MO_D(report_seconds, load, MO_REAL, "loading a checkpoint"),
+	MO_D(report_seconds, recompute, MO_REAL, "iterations that a failure had undone"),
+	MO_D(report_seconds, save, MO_REAL, "saving checkpoints while training waits"),
+	MO_D(report_seconds, hang, MO_REAL, "no progress, until that was noticed"),
+	MO_D(report_seconds, detect, MO_REAL,
+	     "the unfinished iteration and the end of a failed attempt"),
+	MO_D(report_seconds, drain, MO_REAL, "ending an attempt as planned"),
+	MO_D(report_seconds, idle, MO_REAL, "paused"),
 };
 static const struct mo_desc report_seconds_desc = MO_DESC(report_seconds, report_seconds_fields);
 static const struct mo_field report_view_fields[] = {
-	MO_F(report_view, wall_s, MO_REAL),
-	MO_F_SUB(report_view, gpu_seconds, MO_STRUCT, &report_seconds_desc),
-	MO_F(report_view, ettr, MO_REAL),
-	MO_F(report_view, goodput, MO_REAL),
-	MO_F(report_view, mfu, MO_REAL),
-	MO_F(report_view, restarts, MO_INT),
-	MO_F_VEC(report_view, incidents, &incident_desc),
-	MO_F_SUB(report_view, prepare, MO_OPT, &prepare_view_desc, .omit = true),
+	MO_D(report_view, wall_s, MO_REAL, "seconds from submit to end, or to now"),
+	MO_D_SUB(report_view, gpu_seconds, MO_STRUCT, &report_seconds_desc,
+		 "where the GPU-seconds went"),
+	MO_D(report_view, ettr, MO_REAL,
+	     "productive share of the time in which it had GPUs, 0 to 1"),
+	MO_D(report_view, goodput, MO_REAL, "productive share of all GPU-seconds, 0 to 1"),
+	MO_D(report_view, mfu, MO_REAL, "mean share of the GPUs' peak, 0 to 1"),
+	MO_D(report_view, restarts, MO_INT, "how often it was started again after a failure"),
+	MO_D_VEC(report_view, incidents, &incident_desc, "its failures, oldest first"),
+	MO_D_SUB(report_view, prepare, MO_OPT, &prepare_view_desc,
+		 "what engine.prepare took; its gpu_s are part of gpu_seconds.launch",
+		 .omit = true),
 };
 const struct mo_desc report_view_desc = MO_DESC(report_view, report_view_fields);
 

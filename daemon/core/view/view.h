@@ -7,7 +7,7 @@
 #include "daemon/core/state/waiting.h"
 #include "daemon/core/view/node_state.h"
 
-struct view_checkpoint {
+struct newest_checkpoint {
 	int64_t iteration;
 	char *path;
 	bool verified;
@@ -32,7 +32,7 @@ struct job_view {
 	int64_t created_at, started_at, ended_at;
 	double eta_s;
 	char *reason;
-	struct view_checkpoint *checkpoint;
+	struct newest_checkpoint *checkpoint;
 	char *user;
 	int64_t priority;
 	int phase;

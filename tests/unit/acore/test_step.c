@@ -255,6 +255,23 @@ static void test_configuration(void **state)
 	}
 }
 
+/* So are the files of variables, also without a configuration. */
+static void test_files_of_variables(void **state)
+{
+	struct bed *b = *state;
+
+	MO_ADD(&b->launch, env, &env_item_desc)->file = mo_strdup("/home/ann/key");
+	step_free(b->core);
+	b->core = step_new(&b->launch);
+	simple(b, SE_LAUNCH, MO_NONE);
+	simple(b, SE_PORTS, MO_NONE);
+	assert_string_equal(said(b), "hold config");
+	simple(b, SE_KILL, MO_NONE);
+	assert_string_equal(said(b), "release kill");
+	simple(b, SE_CONFIG_READ, MO_NONE);
+	assert_string_equal(said(b), "");
+}
+
 static int state_named(const char *name)
 {
 	for (int i = 0; step_state_name(i); i++)
@@ -339,6 +356,8 @@ int main(void)
 		STEP_TEST(test_cause_of_the_shell_is_kept),
 		STEP_TEST(test_lost_status_is_told),
 		STEP_TEST(test_configuration),
+		STEP_TEST(test_files_of_variables),
+		STEP_TEST(test_files_of_variables),
 		STEP_TEST(test_unlisted_is_ignored),
 		STEP_TEST(test_every_event_matters_somewhere),
 	};

@@ -1,9 +1,10 @@
-/* Files that a recipe names are read until a deadline, whatever their reader meets: its read that never
- * comes back, and its end that never comes after its last word. */
+/* Files that a recipe names are read by a child, whatever it meets: its read that never comes back, and
+ * its end that never comes after its last word. Whoever asked hears of each file, or of none. */
 #include "tests/unit/unit.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -45,21 +46,55 @@ void _exit(int status)
 	__builtin_unreachable();
 }
 
-static int64_t in(int64_t ms)
+/* What it says within that time. */
+static void listen_to(int fd, int64_t ms, struct mo_buf *b)
 {
-	return mo_clock_boot_us() / 1000 + ms;
+	int64_t end = mo_clock_boot_us() / 1000 + ms;
+
+	for (;;) {
+		struct pollfd p = { .fd = fd, .events = POLLIN };
+		int64_t left = end - mo_clock_boot_us() / 1000;
+		char chunk[4096];
+
+		if (left <= 0 || poll(&p, 1, (int)left) == 0)
+			return;
+		ssize_t n = read(fd, chunk, sizeof(chunk));
+		if (n <= 0)
+			return;
+		mo_buf_add(b, chunk, (size_t)n);
+	}
 }
 
-static int read_it(const char *name, size_t max, int64_t ms, struct mo_buf *b)
+/* Whether it ended by itself; else it is killed. */
+static bool read_them(struct file_text *files, size_t n, size_t max, int64_t ms)
 {
-	_cleanup_(mo_freep) char *path = mo_path(dir, "%s", name);
+	_cleanup_(mo_buf_done) struct mo_buf said = { 0 };
 	struct mo_identity me = { 0 };
 	const struct mo_identity_rule rule = { true, 0 };
+	int fd = -1, status = 0;
 
 	assert_int_equal(mo_identity_resolve(NULL, &rule, &me, NULL), 0);
-	int r = read_file_as(&me, path, max, in(ms), b);
+	pid_t pid = read_files_as(&me, files, n, max, &fd);
+	assert_true(pid > 0);
+	listen_to(fd, ms, &said);
+	close(fd);
+	if (hangs != NOWHERE)
+		kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	read_files_take(&said, -ETIMEDOUT, files, n);
 	mo_identity_done(&me);
-	return r;
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static bool read_it(const char *name, size_t max, int64_t ms, struct mo_buf *ret, int *ret_error)
+{
+	_cleanup_(mo_freep) char *path = mo_path(dir, "%s", name);
+	struct file_text f = { .path = path };
+	bool ended = read_them(&f, 1, max, ms);
+
+	*ret = f.text;
+	*ret_error = f.error;
+	return ended;
 }
 
 static int setup(void **state)
@@ -80,51 +115,85 @@ static int teardown(void **state)
 
 static void reads(void **state)
 {
-	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+	static const struct {
+		const char *name;
+		size_t max;
+		int error;
+		const char *text;
+	} rows[] = {
+		{ "file", 6, 0, "value\n" },  { "file", 5, -EFBIG, NULL },
+		{ "nothing", 6, -ENOENT, NULL }, { "fifo", 6, -EMEDIUMTYPE, NULL },
+		{ ".", 6, -EMEDIUMTYPE, NULL },
+	};
 
 	hangs = NOWHERE;
-	assert_int_equal(read_it("file", 6, LONG_MS, &b), 0);
-	assert_string_equal(b.data, "value\n");
-	assert_int_equal(read_it("file", 5, LONG_MS, &b), -EFBIG);
-	assert_int_equal(read_it("nothing", 6, LONG_MS, &b), -ENOENT);
-	assert_int_equal(read_it("fifo", 6, LONG_MS, &b), -EMEDIUMTYPE);
-	assert_int_equal(read_it(".", 6, LONG_MS, &b), -EMEDIUMTYPE);
-	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* all were taken */
+	for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+		_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+		int error = 1;
+
+		assert_true(read_it(rows[i].name, rows[i].max, LONG_MS, &b, &error));
+		assert_int_equal(error, rows[i].error);
+		assert_true(mo_streq(b.len ? b.data : NULL, rows[i].text));
+	}
 }
 
-/* Given up, killed and left to be taken. */
-static void hanging(int where)
+/* In their order, and each has its own answer, however the words of the reader are cut. */
+static void many(void **state)
+{
+	_cleanup_(mo_freep) char *file = mo_path(dir, "file"), *none = mo_path(dir, "nothing");
+	struct file_text files[] = { { .path = file }, { .path = none }, { .path = file } };
+
+	hangs = NOWHERE;
+	assert_true(read_them(files, ELEMENTSOF(files), 6, LONG_MS));
+	assert_string_equal(files[0].text.data, "value\n");
+	assert_int_equal(files[1].error, -ENOENT);
+	assert_string_equal(files[2].text.data, "value\n");
+	for (size_t i = 0; i < ELEMENTSOF(files); i++)
+		mo_buf_done(&files[i].text);
+	static const char said[] = "\0\0\0\0\2\0\0\0ok\xfe\xff\xff\xff\0\0\0\0";
+	for (size_t n = 0; n < sizeof(said); n++) {
+		struct file_text two[2] = { { .path = file }, { .path = none } };
+		const struct mo_buf b = { .data = (char *)(uintptr_t)said, .len = n };
+
+		read_files_take(&b, -EIO, two, 2);
+		assert_int_equal(two[0].error, n < 10 ? -EIO : 0);
+		assert_int_equal(two[1].error, n < 18 ? -EIO : -ENOENT);
+		assert_int_equal(two[0].text.len, n < 10 ? 0 : 2);
+		mo_buf_done(&two[0].text);
+	}
+}
+
+static void hanging(int where, int error)
 {
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
-	int status = 0;
+	int got = 1;
 
 	hangs = where;
-	assert_int_equal(read_it("file", 6, SOON_MS, &b), -ETIMEDOUT);
-	assert_int_equal(b.len, where == AT_END ? 6 : 0);
-	assert_true(waitpid(-1, &status, 0) > 0);
-	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	assert_false(read_it("file", 6, SOON_MS, &b, &got));
+	assert_int_equal(got, error);
+	assert_int_equal(b.len, error ? 0 : 6);
 }
 
-static void never_read(void **state) { hanging(IN_READ); }
-static void never_ends(void **state) { hanging(AT_END); }
+static void never_read(void **state) { hanging(IN_READ, -ETIMEDOUT); }
+static void never_ends(void **state) { hanging(AT_END, 0); }
 
 /* A reader that cannot be killed must not look like a living supervisor. */
 static void has_no_lock(void **state)
 {
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+	int error = 1;
 
 	assert_int_equal(dup2(STDERR_FILENO, LOCK_FD), LOCK_FD);
 	hangs = IN_READ;
-	assert_int_equal(read_it("file", 6, SOON_MS, &b), -ETIMEDOUT);
-	assert_true(waitpid(-1, NULL, 0) > 0);
-	assert_int_equal(b.len, 0);
+	assert_false(read_it("file", 6, SOON_MS, &b, &error));
+	assert_int_equal(error, -ETIMEDOUT);
 	close(LOCK_FD);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reads),
+		cmocka_unit_test(reads), cmocka_unit_test(many),
 		cmocka_unit_test(never_read),
 		cmocka_unit_test(never_ends),
 		cmocka_unit_test(has_no_lock),

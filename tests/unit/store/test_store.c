@@ -289,6 +289,27 @@ static void test_damaged_snapshot(void **state)
 	expect_unreadable("damaged (checksum)");
 }
 
+/* Its log is cut before the snapshot that lies beside it: what was acknowledged is not there any more. */
+static void test_snapshot_of_lost_records(void **state)
+{
+	_cleanup_(mo_freep) char *path = mo_path(dir, "snapshot-9"), *stray = mo_path(dir, "snapshot-10.new");
+	struct store *s = open_ok();
+
+	append(s, 0, 8);
+	store_free(s);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(mo_write_file(i ? stray : path, "x", 1, 0600, false), 0);
+		_cleanup_(mo_error_done) struct mo_error err = {0};
+		_cleanup_(seen_done) struct seen seen = {0};
+		s = open_ok();
+		assert_int_equal(store_read(s, on_snapshot, on_record, &seen, &err), -EBADMSG);
+		assert_non_null(strstr(err.text, "ends with record 8, but snapshot-"));
+		store_free(s);
+		assert_int_equal(unlink(i ? stray : path), 0);
+	}
+	store_free(open_ok());
+}
+
 /* An older database alone was put back: what the right one needs is still there when that is put back too. */
 static void test_wrong_database_removes_nothing(void **state)
 {
@@ -620,7 +641,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_append_and_read, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_snapshot, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_snapshot_beside_appends, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_snapshot_of_lost_records, setup, teardown), cmocka_unit_test_setup_teardown(test_snapshot_beside_appends, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_bad_files_are_not_taken_over, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_folded_records_go_little_by_little, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_damaged_snapshot, setup, teardown),

@@ -1,0 +1,9 @@
+/* Messages of agents over HTTP: the handlers of POST /v1/agent/... (arg = manager). */
+#pragma once
+#include "daemon/manager.h"
+
+void agent_http_hello(void *arg, struct http_request *r);
+void agent_http_sync(void *arg, struct http_request *r);
+void agent_http_news(void *arg, struct http_request *r);
+void agent_http_answer(void *arg, struct http_request *r);
+void agent_http_token(void *arg, struct http_request *r);

@@ -1,0 +1,222 @@
+/* The controller's shell in a world of its own: turn, links, tokens, journal and replay as they are, without a socket, a disk or a
+ * clock. That this links at all shows that nothing asks the world beside the seams. */
+#include "tests/unit/seams/bed.h"
+
+#include <errno.h>
+
+#include "daemon/core/state/state.h"
+#include "daemon/turn.h"
+#include "lib/model/message.h"
+#include "lib/wire/json.h"
+#include "tests/unit/dcore/world.h"
+
+#define DIR "/state"
+#define BEAT_MS 1000
+
+static struct options options = { .state_dir = (char *)DIR,
+				  .bootstrap_tokens = (char *)DIR "/tokens",
+				  .port_min = 40000,
+				  .port_max = 50000,
+				  .beat_ms = BEAT_MS,
+				  .suspect_ms = 2000,
+				  .down_ms = 10000,
+				  .exit_wait_us = 10 * S,
+				  .learn_us = 3600 * S };
+static struct manager m;
+static int64_t beat;
+
+static void start(void)
+{
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+
+	seam_new_process();
+	if (manager_open(&m, NULL, &options, &err) < 0)
+		fail_msg("%s", mo_error_text(&err, -EIO));
+	turn_pulse(&m);
+	seam_run(0);
+}
+
+static int setup(void **state)
+{
+	seam_put(DIR "/moe.db", "");
+	seam_put("/proc/sys/kernel/random/boot_id", "0123-4567\n");
+	beat = 0;
+	start();
+	/* the bootstrap's, of no node: it is taken from this machine */
+	for (size_t i = 0; i < manager_state(&m)->n_tokens; i++)
+		if (mo_streq(manager_state(&m)->tokens[i].role, "agent"))
+			seam_token(manager_state(&m)->tokens[i].id);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	seam_store_fails(0);
+	manager_done(&m);
+	seam_done();
+	return 0;
+}
+
+static int64_t hello(void)
+{
+	struct agent_hello h;
+
+	mo_desc_init(&agent_hello_desc, &h);
+	h.node = mo_strdup("n1");
+	h.boot_id = mo_strdup("boot");
+	h.instance = mo_strdup("i1");
+	h.protocol = MO_PROTOCOL;
+	for (int64_t i = 0; i < 2; i++) {
+		struct gpu_slot *g = MO_ADD(&h.info, gpus, &gpu_slot_desc);
+
+		g->index = i;
+		g->vendor = mo_strdup("amd");
+		g->model = mo_strdup("mi300x");
+	}
+	int64_t request = seam_say(&m, AGENT_HELLO, &agent_hello_desc, &h);
+	mo_desc_done(&agent_hello_desc, &h);
+	return request;
+}
+
+/* A sync of the agent; running: with the notes that say that both ranks of this attempt run. */
+static int64_t sync_node(const struct command *running)
+{
+	struct agent_sync s;
+
+	mo_desc_init(&agent_sync_desc, &s);
+	s.node = mo_strdup("n1");
+	s.boot_id = mo_strdup("boot");
+	s.instance = mo_strdup("i1");
+	s.epoch = manager_state(&m)->epoch;
+	s.beat = ++beat;
+	if (running) {
+		struct step_report *r = MO_ADD(&s, steps, &step_report_desc);
+
+		r->job = running->job;
+		r->attempt = running->attempt;
+		r->state = STEP_RUNNING;
+		for (int64_t n = 1; n <= 3; n++) {
+			struct note *note = MO_ADD(r, notes, &note_desc);
+
+			note->n = r->written = n;
+			note->kind = n == 3 ? NOTE_RUNNING : NOTE_STARTED;
+			note->rank = n == 3 ? MO_NONE : n - 1;
+			note->pid = n == 3 ? MO_NONE : 1000 + n;
+			note->mono_ns = n;
+		}
+	}
+	int64_t request = seam_say(&m, AGENT_SYNC, &agent_sync_desc, &s);
+	mo_desc_done(&agent_sync_desc, &s);
+	return request;
+}
+
+static void read_reply(int64_t request, struct sync_reply *ret)
+{
+	const struct seam_answer *a = seam_answer(request);
+
+	assert_non_null(a);
+	if (a->status != 200)
+		fail_msg("%d: %s", a->status, a->text);
+	mo_desc_init(&sync_reply_desc, ret);
+	assert_int_equal(wire_decode(&sync_reply_desc, a->text, strlen(a->text), false, ret, NULL), 0);
+}
+
+static void submit(void)
+{
+	struct submit spec;
+	struct input *in = input_new(EV_SUBMIT, NULL);
+
+	world_recipe(&spec, 2);
+	in->submit = mo_desc_dup(&submit_desc, &spec);
+	in->user = mo_strdup("ann");
+	mo_desc_done(&submit_desc, &spec);
+	input_push(&m, in);
+}
+
+/* A node that said hello, and whose sync is held. */
+static int64_t join(void)
+{
+	int64_t request = hello();
+
+	assert_null(seam_answer(request)); /* not before the turn has stored it */
+	seam_run(0);
+	assert_non_null(seam_answer(request));
+	assert_int_equal(seam_answer(request)->status, 200);
+	request = sync_node(NULL);
+	seam_run(0);
+	return request;
+}
+
+static void test_round(void **state)
+{
+	struct sync_reply reply;
+	int64_t held = join(), told;
+
+	assert_null(seam_answer(held)); /* nothing is due */
+	submit();
+	seam_run(0);
+	read_reply(held, &reply); /* the launch, at once */
+	assert_int_equal(reply.n_commands, 1);
+	assert_int_equal(reply.commands[0].kind, CMD_LAUNCH);
+	assert_int_equal(reply.commands[0].launch->n_local, 2);
+	size_t records = seam_records();
+	told = sync_node(&reply.commands[0]);
+	mo_desc_done(&sync_reply_desc, &reply);
+	seam_run(BEAT_MS * 1000);
+	assert_true(seam_records() > records);
+	read_reply(told, &reply);
+	assert_int_equal(reply.n_acks, 1);
+	assert_int_equal(reply.acks[0].through, 3);
+	mo_desc_done(&sync_reply_desc, &reply);
+	assert_int_equal(job_find(manager_state(&m), 1)->state, JOB_RUNNING);
+	/* another process reads what this one stored */
+	manager_done(&m);
+	start();
+	assert_int_equal(job_find(manager_state(&m), 1)->state, JOB_RUNNING);
+}
+
+static void test_beat(void **state)
+{
+	int64_t held = join();
+
+	seam_run(BEAT_MS * 1000 - 1);
+	assert_null(seam_answer(held));
+	seam_run(1);
+	assert_non_null(seam_answer(held));
+	assert_int_equal(node_find(manager_state(&m), "n1")->state, NODE_UP);
+	seam_run(60 * S); /* a minute of silence takes no time */
+	assert_int_equal(node_find(manager_state(&m), "n1")->state, NODE_DOWN);
+}
+
+/* Nothing that is not stored is said. */
+static void test_store_fails(void **state)
+{
+	int64_t request = hello();
+
+	seam_store_fails(-EIO);
+	seam_run(0);
+	assert_true(seam_ended());
+	assert_null(seam_answer(request));
+}
+
+static void test_refused(void **state)
+{
+	seam_token("nobody's");
+	int64_t request = hello();
+
+	assert_non_null(seam_answer(request));
+	assert_int_equal(seam_answer(request)->status, 401);
+	assert_true(seam_syncs() > 0); /* the session key and the tokens: temporary file, sync, rename */
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_round, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_beat, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_store_fails, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
+	};
+
+	return cmocka_run_group_tests_name("turn", tests, NULL, NULL);
+}
