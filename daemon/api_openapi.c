@@ -152,27 +152,34 @@ static void paths(struct mo_buf *b)
 	}
 }
 
-void api_openapi(void *arg, struct http_request *r)
+static void document(struct mo_buf *b)
 {
-	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
-
-	mo_buf_str(&b,
+	mo_buf_str(b,
 		   "{\"openapi\":\"3.1.0\",\"info\":{\"title\":\"moectl\",\"version\":\"" MO_VERSION
 		   "\",\"description\":\"Controller of large Mixture-of-Experts training. Lists: "
 		   "items and next; limit up to 1000; after = next. Unknown values are null, times "
 		   "RFC 3339 UTC.\"},\"security\":[{\"bearer\":[]},{\"session\":[]}],\"paths\":{");
-	paths(&b);
-	mo_buf_str(&b, "},\"components\":{\"securitySchemes\":{\"bearer\":{\"type\":\"http\","
-		       "\"scheme\":\"bearer\"},\"session\":{\"type\":\"apiKey\",\"in\":\"cookie\","
-		       "\"name\":\"moe_session\"}},\"schemas\":{");
-	schemas(&b);
-	mo_buf_str(&b, ",\"Problem\":{\"type\":\"object\","
-		       "\"required\":[\"type\",\"title\",\"status\"],\"properties\":{\"type\":{"
-		       "\"type\":\"string\"},\"title\":{\"type\":\"string\"},\"status\":{\"type\":"
-		       "\"integer\"},\"detail\":{\"type\":\"string\"},\"errors\":{\"type\":"
-		       "\"array\",\"items\":{\"type\":\"object\",\"properties\":{\"line\":{"
-		       "\"type\":\"integer\"},\"column\":{\"type\":\"integer\"},\"message\":{"
-		       "\"type\":\"string\"},\"hint\":{\"type\":[\"string\",\"null\"]}}}}}}}}}");
-	http_reply(r, 200, "application/json", b.data, b.len,
+	paths(b);
+	mo_buf_str(b, "},\"components\":{\"securitySchemes\":{\"bearer\":{\"type\":\"http\","
+		      "\"scheme\":\"bearer\"},\"session\":{\"type\":\"apiKey\",\"in\":\"cookie\","
+		      "\"name\":\"moe_session\"}},\"schemas\":{");
+	schemas(b);
+	mo_buf_str(b, ",\"Problem\":{\"type\":\"object\","
+		      "\"required\":[\"type\",\"title\",\"status\"],\"properties\":{\"type\":{"
+		      "\"type\":\"string\"},\"title\":{\"type\":\"string\"},\"status\":{\"type\":"
+		      "\"integer\"},\"detail\":{\"type\":\"string\"},\"errors\":{\"type\":"
+		      "\"array\",\"items\":{\"type\":\"object\",\"properties\":{\"line\":{"
+		      "\"type\":\"integer\"},\"column\":{\"type\":\"integer\"},\"message\":{"
+		      "\"type\":\"string\"},\"hint\":{\"type\":[\"string\",\"null\"]}}}}}}}}}");
+}
+
+/* Written once: whoever has no credential may ask as often as he likes. */
+void api_openapi(void *arg, struct http_request *r)
+{
+	struct mo_buf *b = &((struct manager *)arg)->openapi;
+
+	if (!b->len)
+		document(b);
+	http_reply(r, 200, "application/json", b->data, b->len,
 		   (const char *const[]){ "Cache-Control: no-cache", NULL });
 }

@@ -2,6 +2,8 @@
 #include "daemon/input.h"
 #include "daemon/agent_message.h"
 
+#include "lib/base/assert.h"
+
 char *caller_via(const struct http_caller *c, const char *address)
 {
 	const char *from = *address ? " from " : "";
@@ -60,6 +62,7 @@ void input_push(struct manager *m, struct input *in)
 {
 	struct core_event *e = &in->event;
 
+	mo_assert(in->event.type >= 0 && in->event.type < _EV_N);
 	e->node = in->node;
 	e->text = in->text;
 	e->when = in->when;

@@ -282,6 +282,7 @@ void manager_done(struct manager *m)
 	 * A session of logs takes back its questions from the links. */
 	m->quotas = quotas_free(m->quotas);
 	m->anchor_texts = anchor_texts_free(m->anchor_texts);
+	mo_buf_done(&m->openapi);
 	m->signins = signins_free(m->signins);
 	m->specs = specs_free(m->specs);
 	m->snapshots = snapshots_free(m->snapshots);

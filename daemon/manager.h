@@ -4,6 +4,7 @@
 #include <systemd/sd-event.h>
 #include "daemon/core/core.h"
 #include "daemon/options.h"
+#include "lib/base/buf.h"
 #include "lib/base/clock.h"
 #include "lib/base/coretime.h"
 #include "lib/base/log.h"
@@ -47,6 +48,7 @@ struct manager {
 	struct signins *signins;
 	struct quotas *quotas;
 	struct anchor_texts *anchor_texts;
+	struct mo_buf openapi; /* of api_openapi.c; empty: nobody asked yet */
 	struct snapshots *snapshots;
 	struct forks *forks;
 	struct node_configs *node_configs;

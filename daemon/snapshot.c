@@ -19,6 +19,7 @@
 #include "daemon/fatal.h"
 #include "daemon/journal.h"
 #include "daemon/room.h"
+#include "lib/base/assert.h"
 #include "lib/base/fd.h"
 #include "lib/wire/json.h"
 
@@ -95,6 +96,7 @@ static int on_child(sd_event_source *source, const siginfo_t *si, void *userdata
 	struct manager *m = s->owner;
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 
+	mo_assert(s->pid > 0 && s->child == source);
 	s->pid = 0;
 	s->child = sd_event_source_disable_unref(s->child);
 	if (m->fatal)
@@ -153,6 +155,7 @@ void snapshots_look(struct manager *m, int64_t now)
 	struct snapshots *s = m->snapshots;
 	pid_t parent = getpid();
 
+	mo_assert(s->owner == m && s->bytes_since >= 0);
 	if (s->pid && !s->late && now - s->began > LIMIT_US) {
 		s->late = true;
 		kill(s->pid, SIGKILL);

@@ -21,6 +21,7 @@
 #include "daemon/room.h"
 #include "daemon/snapshot.h"
 #include "daemon/streams.h"
+#include "lib/base/assert.h"
 #include "lib/loop/loop.h"
 
 #define PULSE_US 250000
@@ -40,12 +41,14 @@ static void put_first(struct input **inputs, size_t n, int type)
 			memmove(inputs + 1, inputs, i * sizeof(*inputs));
 			inputs[0] = first;
 		}
+	mo_assert(n == 0 || inputs[0]);
 }
 
 static int append(struct manager *m, char *const *texts, size_t n, struct mo_error *err)
 {
 	int r = store_append(m->store, texts, n, err);
 
+	assert(n > 0);
 	if (r != -ENOSPC || !store_release_ballast(m->store))
 		return r;
 	mo_error_done(err);
@@ -94,6 +97,7 @@ static void carry_out(struct manager *m, struct input **inputs, size_t n,
 {
 	size_t at = 0;
 
+	mo_assert(n > 0 && inputs[n - 1]->effects_end == out->n_effects);
 	for (size_t i = 0; i < out->n_effects; i++) {
 		while (at < n - 1 && i >= inputs[at]->effects_end)
 			at++;
@@ -129,6 +133,7 @@ static void step(struct manager *m, struct input *in, int64_t now, struct core_o
 				   in->event.type == EV_NEWS);
 	int64_t began = agents ? mo_clock_thread_ns() : 0;
 
+	mo_assert(out->n_effects >= in->effects_end);
 	core_step(m->core, &in->event, now, out);
 	if (agents)
 		quota_charge(m, in->user, (mo_clock_thread_ns() - began) / 1000);
@@ -158,6 +163,7 @@ static size_t steps(struct manager *m, struct input **inputs, size_t n_inputs, i
 	struct core_out out = { 0 };
 	size_t n = 0;
 
+	mo_assert(n_inputs > 0 && !m->fatal);
 	put_first(inputs, n_inputs, EV_LATE);
 	put_first(inputs, n_inputs, EV_CLOCK);
 	while (n < n_inputs && (n == 0 || mo_clock_thread_ns() - began < TURN_NS))
@@ -182,6 +188,7 @@ static void put_back(struct manager *m, struct input **rest, size_t n)
 	struct input **newer = TAKE_PTR(m->inputs);
 	size_t n_newer = m->n_inputs;
 
+	mo_assert(n > 0);
 	if (n > 0 && rest[n - 1]->event.type == EV_TICK)
 		input_free(rest[--n]);
 	m->n_inputs = 0;

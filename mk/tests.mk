@@ -34,7 +34,7 @@ TEST_LIBS := -lcmocka -lmicrohttpd -lsystemd -ljson-c -lsqlite3 -lfyaml -lpcre2-
 
 define UNIT_rule
 UNIT_BIN_$(1) := $$(patsubst %.c,$$(BUILD)/%,$$(wildcard tests/unit/$(1)/test_*.c))
-UNIT_EXTRA_$(1) := $$(call obj,$$(filter-out tests/unit/$(1)/test_%,$$(wildcard tests/unit/$(1)/*.c)) $$(UNIT_BED_$(1)) $$(UNIT_SHELL_$(1)))
+UNIT_EXTRA_$(1) := $$(call obj,tests/unit/asserting.c $$(filter-out tests/unit/$(1)/test_%,$$(wildcard tests/unit/$(1)/*.c)) $$(UNIT_BED_$(1)) $$(UNIT_SHELL_$(1)))
 UNIT_BIN += $$(UNIT_BIN_$(1))
 $$(UNIT_BIN_$(1)): %: %.o $$(UNIT_EXTRA_$(1)) $$(call lib,$$(UNIT_ROOMS_$(1)))
 	$$(call say,LINK $$@)

@@ -2,10 +2,11 @@
  * Out of memory aborts. */
 #include "lib/base/buf.h"
 
-#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "lib/base/assert.h"
 
 /* Who wrote into it by himself left it so that more can be added. */
 static bool whole(const struct mo_buf *b)
@@ -29,10 +30,12 @@ static void reserve(struct mo_buf *b, size_t n)
 			abort();
 	b->data = mo_realloc_array(b->data, cap, 1);
 	b->cap = cap;
+	mo_assert(b->cap > need - 1 && whole(b)); /* the final NUL fits */
 }
 
 void mo_buf_done(struct mo_buf *b)
 {
+	mo_assert(whole(b));
 	free(b->data);
 	*b = (struct mo_buf){ 0 };
 }
@@ -53,10 +56,12 @@ void mo_buf_add(struct mo_buf *b, const void *data, size_t n)
 		memcpy(b->data + b->len, data, n);
 	b->len += n;
 	b->data[b->len] = 0;
+	mo_assert(whole(b) && !b->data[b->len]);
 }
 
 void mo_buf_str(struct mo_buf *b, const char *s)
 {
+	assert(s);
 	mo_buf_add(b, s, strlen(s));
 }
 
@@ -78,6 +83,7 @@ void mo_buf_printf(struct mo_buf *b, const char *fmt, ...)
 	}
 	va_end(again);
 	b->len += (size_t)n;
+	mo_assert(whole(b));
 }
 
 void mo_buf_consume(struct mo_buf *b, size_t n)
@@ -98,4 +104,5 @@ char *mo_buf_take(struct mo_buf *b)
 
 	*b = (struct mo_buf){ 0 };
 	return s;
+	mo_assert(whole(b) && b->len == 0);
 }

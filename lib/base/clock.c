@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "lib/base/file.h"
+#include "lib/base/util.h"
 
 static int64_t read_ns(clockid_t id)
 {

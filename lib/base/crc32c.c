@@ -6,6 +6,8 @@
 #include <string.h>
 #ifdef __x86_64__
 #include <cpuid.h>
+
+#include "lib/base/assert.h"
 #endif
 
 #define POLYNOMIAL 0x82f63b78u /* reflected */
@@ -32,6 +34,7 @@ uint32_t mo_crc32c_portable(uint32_t crc, const void *data, size_t n)
 {
 	const unsigned char *p = data;
 
+	mo_assert(data || n == 0);
 	if (!made)
 		make_tables();
 	crc = ~crc;

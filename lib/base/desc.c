@@ -2,11 +2,11 @@
  * mo_kind. Pure. */
 #include "lib/base/desc.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/base/assert.h"
 #include "lib/base/buf.h"
 #include "lib/base/parse.h"
 
@@ -20,6 +20,7 @@ static void *array_new(size_t n, size_t size)
 {
 	size_t cap = 1;
 
+	mo_assert(n > 0 && size > 0);
 	while (cap < n)
 		cap *= 2;
 	return mo_alloc_array(cap, size);
@@ -27,6 +28,7 @@ static void *array_new(size_t n, size_t size)
 
 static void fields_init(const struct mo_desc *d, void *obj)
 {
+	mo_assert(obj && (d->fields || d->n_fields == 0));
 	for (size_t i = 0; i < d->n_fields; i++) {
 		const struct mo_field *f = &d->fields[i];
 
@@ -100,6 +102,7 @@ static void field_done(const struct mo_field *f, void *obj)
 
 static void fields_done(const struct mo_desc *d, void *obj)
 {
+	mo_assert(obj && d->size > 0);
 	if (d->before_done)
 		d->before_done(obj);
 	for (size_t i = 0; i < d->n_fields; i++)
@@ -108,6 +111,7 @@ static void fields_done(const struct mo_desc *d, void *obj)
 
 void mo_desc_done(const struct mo_desc *d, void *obj)
 {
+	assert(obj);
 	fields_done(d, obj);
 	mo_desc_init(d, obj);
 }
@@ -164,6 +168,7 @@ static void field_copy(const struct mo_field *f, void *dst, const void *src)
 
 static void fields_copy(const struct mo_desc *d, void *dst, const void *src)
 {
+	mo_assert(dst != src); /* it would free what it reads */
 	for (size_t i = 0; i < d->n_fields; i++)
 		field_copy(&d->fields[i], dst, src);
 }
@@ -184,6 +189,7 @@ static bool diff_list(const struct mo_field *f, const void *a, const void *b, st
 {
 	size_t na = COUNT_CONST(a, f), nb = COUNT_CONST(b, f);
 
+	mo_assert(f->kind == MO_VEC || f->kind == MO_STRS || f->kind == MO_INTS);
 	for (size_t i = 0; i < na && i < nb; i++) {
 		size_t mark = path ? path->len : 0;
 		bool differs;
@@ -276,6 +282,7 @@ char *mo_desc_diff(const struct mo_desc *d, const void *a, const void *b)
 
 void *mo_desc_new(const struct mo_desc *d)
 {
+	mo_assert(d->size > 0 && d->n_fields > 0);
 	void *obj = mo_alloc(d->size);
 
 	mo_desc_init(d, obj);
@@ -316,6 +323,7 @@ void mo_vec_remove(const struct mo_desc *d, void *array, size_t *n, size_t index
 
 	assert(index < *n);
 	mo_desc_done(d, element);
+	mo_assert(array && d->size > 0);
 	memmove(element, element + d->size, (*n - index - 1) * d->size);
 	*n -= 1;
 }
@@ -324,10 +332,12 @@ void mo_vec_cut(const struct mo_desc *d, void *array, size_t *n, size_t most)
 {
 	while (*n > most)
 		mo_vec_remove(d, array, n, *n - 1);
+	mo_assert(*n <= most);
 }
 
 void mo_vec_clear(const struct mo_desc *d, void **array, size_t *n)
 {
+	mo_assert(*array || *n == 0);
 	elements_done(d, *array, *n);
 	*array = NULL;
 	*n = 0;
@@ -337,6 +347,7 @@ void mo_strs_add(char ***array, size_t *n, const char *s)
 {
 	char *copy = mo_strdup(s);
 
+	assert(array && n);
 	*(char **)mo_grow_raw((void **)array, n, sizeof(char *)) = copy;
 }
 
@@ -372,11 +383,13 @@ void mo_ints_add(int64_t **array, size_t *n, int64_t v)
 
 const char *mo_enum_name(const char *const *names, size_t n, int value)
 {
+	mo_assert(names || n == 0);
 	return value >= 0 && (size_t)value < n && names[value] ? names[value] : "?";
 }
 
 int mo_enum_parse(const char *const *names, size_t n, const char *s)
 {
+	mo_assert(names || n == 0);
 	for (size_t i = 0; s && i < n; i++)
 		if (names[i] && strcmp(names[i], s) == 0)
 			return (int)i;

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "lib/base/assert.h"
 #include "lib/base/buf.h"
 #include "lib/base/parse.h"
 
@@ -31,6 +32,7 @@ static bool number(struct fit *fit, const struct mo_field *f, int64_t *v)
 	int64_t least = f->kind == MO_TIME ? 0 : -MO_FIT_INT,
 		most = f->kind == MO_TIME ? MO_TIME_MOST : MO_FIT_INT;
 
+	mo_assert(f->least <= f->most);
 	if (bounded(f)) {
 		least = f->least;
 		most = f->most;
@@ -46,6 +48,7 @@ static bool number(struct fit *fit, const struct mo_field *f, int64_t *v)
 /* Loss and its kind may be anything, NaN too; a real with bounds is a number within them. */
 static bool real(struct fit *fit, const struct mo_field *f, double *v)
 {
+	mo_assert(f->kind == MO_REAL && f->least <= f->most);
 	if (*v == MO_NONE_F || !bounded(f) || (*v >= (double)f->least && *v <= (double)f->most))
 		return true;
 	fit->why = "is out of range";
@@ -79,6 +82,7 @@ static bool line(struct fit *fit, const struct mo_field *f, char **s)
 
 static bool element(struct fit *fit, const struct mo_field *f, void *obj, size_t i)
 {
+	mo_assert(i < *(const size_t *)((const char *)obj + f->count_offset));
 	if (f->kind == MO_VEC)
 		return object(fit, f->sub, *AT(char *, obj, f) + i * f->sub->size);
 	if (f->kind == MO_STRS)

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/base/assert.h"
+
 void mo_error_done(struct mo_error *err)
 {
 	free(err->text);
@@ -29,6 +31,7 @@ int mo_error_set_at(struct mo_error *err, int code, int64_t line, int64_t column
 {
 	va_list ap;
 
+	mo_assert(line >= 0 && column >= 0);
 	if (!err || err->text)
 		return code;
 	va_start(ap, fmt);

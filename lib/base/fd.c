@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/base/assert.h"
 #include "lib/base/clock.h"
 
 #define RM_DEPTH_MAX 200 /* one descriptor is open per level */
@@ -18,6 +19,7 @@ int mo_write_all(int fd, const void *data, size_t n)
 {
 	const char *p = data;
 
+	mo_assert(data || n == 0);
 	while (n > 0) {
 		ssize_t r = mo_write(fd, p, n);
 
@@ -37,6 +39,7 @@ int mo_read_fd(int fd, size_t max, struct mo_buf *b)
 	char piece[16384];
 	ssize_t r;
 
+	mo_assert(max > 0);
 	for (;;) {
 		r = mo_read(fd, piece, sizeof(piece));
 		if (r < 0 && errno == EINTR)
@@ -95,6 +98,7 @@ int mo_write_file(const char *path, const void *data, size_t n, mode_t mode, boo
 	_cleanup_(mo_closep) int fd = mo_open_temp(tmp);
 	int r;
 
+	mo_assert(path && (data || n == 0) && !(mode & ~07777u));
 	if (fd < 0)
 		return -errno;
 	r = write_tmp(fd, data, n, mode, sync);
@@ -219,6 +223,7 @@ char *mo_random_hex(size_t n_bytes)
 	_cleanup_(mo_freep) unsigned char *raw = mo_alloc(n_bytes);
 	struct mo_buf b = { 0 };
 
+	mo_assert(n_bytes > 0);
 	/* ids and secrets must never be guessable: no fallback */
 	if (mo_random(raw, n_bytes) < 0)
 		abort();

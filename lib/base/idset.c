@@ -2,10 +2,10 @@
  * count as zero. */
 #include "lib/base/idset.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
+#include "lib/base/assert.h"
 #include "lib/base/buf.h"
 
 #define ID_MAX 65535
@@ -24,6 +24,7 @@ static void grow(struct mo_idset *s, size_t n_words)
 	s->words = mo_realloc_array(s->words, n_words, sizeof(*s->words));
 	memset(s->words + s->n_words, 0, (n_words - s->n_words) * sizeof(*s->words));
 	s->n_words = n_words;
+	mo_assert(s->n_words * 64 <= ID_MAX + 1 + 63);
 }
 
 void mo_idset_add(struct mo_idset *s, size_t id)
@@ -54,6 +55,7 @@ static int parse_id(const char **p, size_t *ret)
 		return -EINVAL;
 	if (id > ID_MAX)
 		return -ERANGE;
+	mo_assert(id <= ID_MAX);
 	*ret = id;
 	return 0;
 }
@@ -120,6 +122,7 @@ int64_t mo_idset_next(const struct mo_idset *s, int64_t from)
 	size_t start = from < 0 ? 0 : (size_t)from;
 	uint64_t word;
 
+	mo_assert(s->words || s->n_words == 0);
 	for (size_t i = start / 64; i < s->n_words; i++) {
 		word = s->words[i];
 		if (i == start / 64)
@@ -142,6 +145,7 @@ void mo_idset_copy(struct mo_idset *dst, const struct mo_idset *src)
 
 void mo_idset_and(struct mo_idset *dst, const struct mo_idset *b)
 {
+	mo_assert(dst->words || dst->n_words == 0);
 	for (size_t i = 0; i < dst->n_words; i++)
 		dst->words[i] &= i < b->n_words ? b->words[i] : 0;
 }

@@ -4,11 +4,13 @@
  * another reader. */
 #include "lib/base/options.h"
 #include <assert.h>
+#include <dirent.h>
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+#include "lib/base/assert.h"
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
 
@@ -36,6 +38,7 @@ static bool is_text(const struct mo_option *o)
 
 static const struct mo_option *option_find(const struct mo_options *o, const char *name)
 {
+	mo_assert(o->items && o->n > 0);
 	for (size_t i = 0; i < o->n; i++)
 		if (mo_streq(o->items[i].name, name))
 			return &o->items[i];

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "lib/base/assert.h"
+
 #define DURATION_MAX_US (INT64_C(3650) * 24 * 3600 * 1000000)
 #define NEAR_MISS_MAX 64                              /* longer words get no suggestion */
 #define TIME_MIN_US (INT64_C(-62135596800) * 1000000) /* 0001-01-01T00:00:00Z */
@@ -24,6 +26,7 @@ int mo_parse_i64(const char *s, int64_t min, int64_t max, int64_t *ret)
 	int64_t v = 0;
 	bool range = false;
 
+	mo_assert(ret && min <= max);
 	if (negative)
 		s++;
 	if (!*s)
@@ -276,6 +279,7 @@ bool mo_utf8_valid(const char *s, size_t n)
 
 size_t mo_utf8_cut(const char *s, size_t most)
 {
+	mo_assert(most < strlen(s)); /* else there is nothing to cut */
 	while (most > 0 && ((unsigned char)s[most] & 0xc0) == 0x80)
 		most--;
 	return most;
@@ -331,6 +335,7 @@ const char *mo_near_miss(const char *s, const char *const *names, size_t n)
 	size_t len = strlen(s), best = 3;
 	const char *found = NULL;
 
+	mo_assert(names || n == 0);
 	if (len > NEAR_MISS_MAX)
 		return NULL;
 	for (size_t i = 0; i < n; i++) {
@@ -419,6 +424,7 @@ int mo_time_parse(const char *s, int64_t *ret_us)
 	int64_t part[6] = { 0 }, y, m, d, days, us = 0, scale = 100000;
 	size_t n = 0, i;
 
+	assert(ret_us);
 	for (i = 0; shape[i]; i++) {
 		if (shape[i] != '0') {
 			if (s[i] != shape[i])

@@ -1,10 +1,11 @@
 /* Allocation that aborts, owned strings, array growth. Called by everybody; no I/O. */
 #include "lib/base/util.h"
 
-#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "lib/base/assert.h"
 
 void *mo_alloc(size_t size)
 {
@@ -42,6 +43,7 @@ char *mo_strndup(const char *s, size_t n)
 	size_t len;
 	char *copy;
 
+	mo_assert(s || n == 0);
 	if (!s)
 		return NULL;
 	len = strnlen(s, n);
@@ -82,6 +84,7 @@ void mo_str_set(char **s, const char *value)
 {
 	char *copy = mo_strdup(value); /* before the free: value may lie within *s */
 
+	assert(s);
 	free(*s);
 	*s = copy;
 }
@@ -108,6 +111,7 @@ void *mo_grow_raw(void **array, size_t *n, size_t size)
 	element = (char *)*array + *n * size;
 	memset(element, 0, size);
 	*n += 1;
+	mo_assert(*array && *n > 0);
 	return element;
 }
 

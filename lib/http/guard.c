@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 #include <utlist.h>
 #include "lib/base/clock.h"
+#include "lib/base/assert.h"
 #include "lib/http/guard.h"
 
 #define FIRST_US (10 * 1000000LL) /* patience with a stranger: handshake, head and body */
@@ -90,6 +91,7 @@ static void no_stranger(struct connection *c)
 	c->source->n_strangers--;
 	s->n_strangers--;
 	DL_DELETE2(s->strangers, c, older, newer);
+	mo_assert(c->source->n_strangers >= 0 && s->n_strangers >= 0);
 }
 
 static void send_away(struct connection *c)
@@ -128,6 +130,7 @@ void guard_arrived(struct connection *c)
 	struct source *o = source_of(s, c);
 	struct connection *first;
 
+	mo_assert(!c->source && !c->stranger);
 	c->source = o;
 	c->since_us = now_us();
 	c->deadline_us = c->since_us + guard_patience(c);
@@ -155,6 +158,7 @@ static void client_left(struct connection *c)
 	if (!k)
 		return;
 	c->listener->n_users -= k->user;
+	mo_assert(k->n_connections > 0 && c->listener->n_users >= 0);
 	if (--k->n_connections > 0)
 		return;
 	HASH_DEL(c->listener->server->clients, k);
@@ -214,6 +218,7 @@ char *guard_accepted(struct http_request *r)
 	struct connection *c = r->connection;
 	char name[CLIENT_NAME];
 
+	mo_assert(c && c->source);
 	name_client(&r->caller, name);
 	if (c->client && strcmp(c->client->name, name) != 0)
 		client_left(c);
@@ -243,6 +248,7 @@ int64_t guard_patience(const struct connection *c)
 {
 	int64_t idle = c->listener->server->idle_us;
 
+	mo_assert(idle > 0);
 	return c->stranger || !c->source ? MO_MIN(idle, FIRST_US) : idle;
 }
 
@@ -256,6 +262,7 @@ void guard_left(struct connection *c)
 	struct http_server *s = c->listener->server;
 	struct source *o = c->source;
 
+	mo_assert(o && o->n_connections > 0);
 	no_stranger(c);
 	client_left(c);
 	o->n_connections--;
@@ -304,6 +311,7 @@ void guard_done(struct http_server *s)
 /* Once a minute of each source, and not of too many. */
 static void tell(struct http_server *s, struct source *o, int64_t now)
 {
+	mo_assert(o->n_wrong > 0);
 	if (!s->config.on_wrong || (o->told_us && now - o->told_us < TELL_EVERY_US))
 		return;
 	if (now - s->told_us >= TELL_EVERY_US) {

@@ -4,6 +4,7 @@
 #include <time.h>
 #include <utlist.h>
 #include "lib/base/clock.h"
+#include "lib/base/assert.h"
 #include "lib/http/pump.h"
 
 /* Then other sources of the loop get their chance; likewise after so much CPU time: one handler may
@@ -19,6 +20,7 @@ void pump_later(struct http_server *s)
 
 bool pump_spent(const struct http_server *s)
 {
+	mo_assert(s->pump_began_ns >= 0);
 	return mo_clock_thread_ns() - s->pump_began_ns > PUMP_NS;
 }
 

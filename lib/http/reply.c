@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include "lib/base/clock.h"
+#include "lib/base/assert.h"
 #include "lib/http/guard.h"
 #include "lib/http/held.h"
 #include "lib/http/pump.h"
@@ -18,6 +19,7 @@
 
 static void resume(struct http_request *r)
 {
+	mo_assert(!r->suspended || r->registered || r->waited || r->stream);
 	if (!r->suspended)
 		return;
 	r->suspended = false;
@@ -27,6 +29,7 @@ static void resume(struct http_request *r)
 
 enum MHD_Result reply_queue(struct http_request *r)
 {
+	mo_assert(r->answered && !r->queued && r->response);
 	r->queued = true;
 	if (!r->stream)
 		r->connection->deadline_us =
@@ -57,6 +60,7 @@ static void count(struct http_request *r)
 {
 	int class = r->status / 100;
 
+	mo_assert(r->status >= 100 && r->status <= 599);
 	if (class >= 1 && class <= 5)
 		r->server->stats.by_class[class]++;
 }
@@ -64,6 +68,7 @@ static void count(struct http_request *r)
 void http_reply(struct http_request *r, int status, const char *content_type, const void *body,
 		size_t n, const char *const *extra_headers)
 {
+	mo_assert(status >= 200 && status <= 599 && (body || n == 0));
 	if (r->answered)
 		return;
 	r->response = MHD_create_response_from_buffer(n, n ? (void *)body : (void *)"",
@@ -83,6 +88,7 @@ void http_problem(struct http_request *r, int status, const char *fmt, ...)
 	char detail[1024];
 	va_list ap;
 
+	mo_assert(status >= 400 && status <= 599);
 	va_start(ap, fmt);
 	vsnprintf(detail, sizeof(detail), fmt, ap);
 	va_end(ap);
@@ -139,6 +145,7 @@ static ssize_t on_read(void *cls, uint64_t pos, char *buf, size_t max)
 {
 	struct http_request *r = cls;
 
+	mo_assert(r->stream && r->backlog_start <= r->backlog.len);
 	if (r->backlog.len == r->backlog_start && r->drained && !r->stream_ended)
 		r->drained(r->drained_arg, r->id);
 	size_t n = MO_MIN(max, r->backlog.len - r->backlog_start);
@@ -178,6 +185,7 @@ void http_stream_start(struct http_request *r, const char *content_type)
 
 int http_stream_write(struct http_request *r, const void *data, size_t n)
 {
+	mo_assert(r->stream && r->backlog_start <= r->backlog.len);
 	if (r->stream_ended)
 		return -EPIPE;
 	if (r->backlog.len - r->backlog_start > HTTP_STREAM_BACKLOG_MAX) {
@@ -197,12 +205,14 @@ int http_stream_write(struct http_request *r, const void *data, size_t n)
 
 void http_stream_end(struct http_request *r)
 {
+	mo_assert(r->stream);
 	r->stream_ended = true;
 	resume(r);
 }
 
 size_t http_stream_backlog(const struct http_request *r)
 {
+	mo_assert(r->backlog_start <= r->backlog.len);
 	return r->backlog.len - r->backlog_start;
 }
 

@@ -2,6 +2,8 @@
 #include <string.h>
 #include "lib/http/route.h"
 
+#include "lib/base/assert.h"
+
 bool route_split(struct http_request *r)
 {
 	r->segments_text = mo_strdup(r->path);
@@ -51,6 +53,7 @@ static bool matches(const char *pattern, const struct http_request *r)
 const struct http_route *route_find(const struct http_server *s, const struct http_request *r,
 				    const struct http_route **ret_path)
 {
+	mo_assert(r->n_segments <= HTTP_SEGMENTS_MAX);
 	for (size_t i = 0; i < s->config.n_routes; i++) {
 		const struct http_route *route = &s->config.routes[i];
 		if (!matches(route->path, r))
@@ -76,6 +79,7 @@ const char *http_param(const struct http_request *r, const char *name)
 	const char *p = r->route->path + 1;
 	size_t length = strlen(name);
 
+	mo_assert(r->route);
 	for (size_t i = 0; *p && i < r->n_segments; i++) {
 		size_t n = segment(p);
 		if (*p == '{' && n == length + 2 && strncmp(p + 1, name, length) == 0)

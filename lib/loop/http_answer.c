@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 #include <strings.h>
+#include "lib/base/assert.h"
 #include "lib/base/parse.h"
 
 #define CHUNK_LINE_MAX 1024
@@ -126,6 +127,8 @@ static int feed_text(struct http_answer *a, const char *data, size_t *n)
 static int feed_body(struct http_answer *a, const char *data, size_t *n,
 		     int (*fn)(void *arg, const char *data, size_t n), void *arg)
 {
+	mo_assert(a->part == ANSWER_LENGTH || a->part == ANSWER_CHUNK ||
+		  a->part == ANSWER_UNTIL_CLOSE);
 	if (a->part != ANSWER_UNTIL_CLOSE)
 		*n = (size_t)MO_MIN((uint64_t)*n, a->left);
 	int r = fn(arg, data, *n);
@@ -140,6 +143,7 @@ static int feed_body(struct http_answer *a, const char *data, size_t *n,
 int http_answer_feed(struct http_answer *a, const char *data, size_t n,
 		     int (*fn)(void *arg, const char *data, size_t n), void *arg)
 {
+	mo_assert(fn && (data || n == 0));
 	while (n > 0 && a->part != ANSWER_OVER) {
 		size_t used = n;
 		bool body = a->part == ANSWER_LENGTH || a->part == ANSWER_CHUNK ||

@@ -1,12 +1,13 @@
 /* Many HTTP requests on the sd-event loop: libcurl's multi socket interface. Connections are
  * kept and reused. The answer's callback runs from the loop, never from inside mo_http_send, and
  * may send or cancel other calls. A cancelled or freed call's callback never runs. */
-#include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <time.h>
 #include <uthash.h>
 #include "lib/loop/request.h"
+
+#include "lib/base/assert.h"
 
 struct call {
 	uint64_t id;

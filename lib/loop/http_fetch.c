@@ -1,6 +1,7 @@
 /* One blocking request without a loop: moectl only. */
 #include <errno.h>
 #include "lib/loop/request.h"
+#include "lib/base/assert.h"
 #include "lib/loop/unix_fetch.h"
 
 struct fetch {
@@ -86,6 +87,7 @@ int mo_http_fetch(const struct mo_http_call *call,
 {
 	_cleanup_(fetch_done) struct fetch f = { .on_data = on_data, .arg = arg };
 
+	assert(call->url && call->path && ret_status);
 	int r = mo_starts_with(call->url, "unix:") ? over_socket(&f, call, ret_status, err)
 						   : over_curl(&f, call, ret_status, err);
 	if (r < 0)

@@ -1,10 +1,10 @@
 /* See request.h. TCP_NODELAY is libcurl's default and set anyway; proxies and redirects are
  * never followed: a controller's address is exactly what the user gave. */
 #include "lib/loop/request.h"
-#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include "lib/base/assert.h"
 #include "lib/loop/unix_fetch.h"
 
 #define CONNECT_TIMEOUT_MS 10000L
@@ -17,6 +17,7 @@ static size_t on_body(char *data, size_t size, size_t n, void *userdata)
 
 size_t request_keep(struct request *r, const char *data, size_t n)
 {
+	mo_assert(r->answer.len <= r->max_body);
 	if (r->answer.len + n > r->max_body) {
 		r->too_big = true;
 		return 0;
@@ -106,6 +107,7 @@ static void set_method(struct request *r, const struct mo_http_call *call)
 
 int request_init(struct request *r, const struct mo_http_call *call)
 {
+	mo_assert(call->timeout_ms >= 0);
 	assert(!r->easy && !r->body && r->answer.len == 0 && call->url && call->path);
 	assert(call->body || call->body_len == 0);
 	r->easy = curl->easy_init();

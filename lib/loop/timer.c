@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <systemd/sd-daemon.h>
 #include <time.h>
+#include "lib/base/assert.h"
 #include "lib/base/clock.h"
 
 /* As sd_event_run() does it: one dispatch is one callback. */
@@ -27,6 +28,7 @@ int mo_loop_run(sd_event *loop, int64_t *longest_ns)
 {
 	int r = 0, code = 0;
 
+	assert(loop && longest_ns);
 	while (r >= 0 && sd_event_get_state(loop) != SD_EVENT_FINISHED)
 		r = run_once(loop, longest_ns);
 	if (r >= 0)
@@ -54,6 +56,7 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *userdata)
 {
 	struct mo_timer *t = userdata;
 
+	mo_assert(t->source == s); /* a freed one is disabled before */
 	t->fn(t->arg);
 	return 0;
 }
@@ -79,6 +82,7 @@ int mo_timer_new(sd_event *loop, void (*fn)(void *arg), void *arg, struct mo_tim
 
 void mo_timer_at(struct mo_timer *t, int64_t boot_us)
 {
+	mo_assert(t->source && boot_us >= 0);
 	if (boot_us == INT64_MAX) {
 		sd_event_source_set_enabled(t->source, SD_EVENT_OFF);
 		return;
@@ -113,6 +117,7 @@ struct mo_turn {
 
 void mo_turn_now(struct mo_turn *t)
 {
+	mo_assert(t->fn && t->idle && t->post);
 	t->armed = false;
 	sd_event_source_set_enabled(t->idle, SD_EVENT_OFF);
 	sd_event_source_set_enabled(t->post, SD_EVENT_OFF);
@@ -175,6 +180,7 @@ void mo_turn_wait(struct mo_turn *t, int64_t us)
 
 void mo_turn_arm(struct mo_turn *t)
 {
+	mo_assert(t->idle && t->post);
 	if (t->armed)
 		return;
 	t->armed = true;

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include "lib/base/assert.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/loop/http_answer.h"
@@ -63,6 +64,7 @@ static int put_request(const struct mo_http_call *c, struct mo_buf *b)
 	bool ok = one_line(method) && one_line(c->path) && one_line(c->token) &&
 		  one_line(c->content_type) && !strchr(c->path, ' ');
 
+	mo_assert(c->path && (c->body || c->body_len == 0));
 	mo_buf_printf(b,
 		      "%s %s HTTP/1.1\r\nHost: localhost\r\nUser-Agent: moe/" MO_VERSION
 		      "\r\nAccept: */*\r\nConnection: close\r\n",
@@ -104,6 +106,7 @@ static int wait_for(const struct fetch *f, int fd, short events)
 
 static int send_all(const struct fetch *f, int fd, const char *data, size_t n)
 {
+	mo_assert(fd >= 0);
 	while (n > 0) {
 		int ready = wait_for(f, fd, POLLOUT | POLLIN);
 		if (ready == 0)

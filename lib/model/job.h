@@ -69,10 +69,8 @@ struct rank {
 	int64_t exit_mono_ns; /* not shown */
 	int64_t start_time;   /* not shown */
 	char **tail;
-	size_t n_tail; /* last lines at exit; not shown */
-	/* what a check says of its GPU, "missing since ... (gpu.count)"; made when it is shown,
-	 * NULL in state */
-	char *gpu_note;
+	size_t n_tail;  /* last lines at exit; not shown */
+	char *gpu_note; /* made when it is shown, NULL in state */
 };
 /* Checkpoint of the REST interface. */
 struct checkpoint {
@@ -83,9 +81,7 @@ struct checkpoint {
 	int64_t bytes;
 	int64_t saved_at, verified_at, attempt;
 	char *reason;
-	/* "tp 1, pp 2": its format does not reshard, a resume needs these sizes; NULL = any */
-	char *fixed;
-	/* why the engine cannot load it as it lies there, though it is whole; NULL */
+	char *fixed; /* NULL = any */
 	char *held;
 	/* digest of its files as they were verified (agent/core/ckpt/manifest.h), NULL = not
 	 * verified; not shown */

@@ -28,8 +28,7 @@ extern const struct mo_desc env_item_desc;
 
 struct launch {
 	int64_t job, attempt;
-	char *name; /* job name */
-	char *user; /* rank's user, NULL = the agent's own */
+	char *name, *user;
 	/* the submitter may run ranks as root; the agent must allow it too */
 	bool allow_root;
 	int64_t first_rank, n_local, world, node_rank, n_nodes;
@@ -37,20 +36,19 @@ struct launch {
 	 * the node */
 	int64_t *gpus;
 	size_t n_gpus;
-	int64_t job_gpus; /* GPUs of the whole job: rates per GPU; MO_NONE = world */
-	char *address;    /* of this node, as others reach it; NULL unknown */
+	int64_t job_gpus; /* for rates per GPU */
+	char *address;
 	char *master_addr;
-	int64_t master_port; /* four ports in a row from here */
+	int64_t master_port;
 	/* this node has rank 0: its stepd holds the ports until the ranks start */
 	bool hold_ports;
 	char **argv;
-	size_t n_argv; /* final words, same for all ranks */
-	/* run once on this node before the ranks, as the user */
-	char **prepare;
+	size_t n_argv;  /* final words, same for all ranks */
+	char **prepare; /* as the user */
 	size_t n_prepare;
 	int64_t prepare_limit_us;
 	bool times_prepare; /* the controller takes how long it took (note.prepare_ms) */
-	bool prepare_hooks; /* its lines env.NAME=VALUE and extra.key=value are taken */
+	bool prepare_hooks;
 	/* flags that its extra.key lines may not give = what to write instead */
 	struct kv *owned;
 	size_t n_owned;

@@ -45,28 +45,25 @@ enum step_state {
 extern const char *const step_state_names[_STEP_STATE_N];
 struct step_report {
 	int64_t job, attempt;
-	int state;       /* enum step_state; HUNG = lock held, no answer in 5 s */
-	int64_t written; /* highest note number in the journal */
+	int state; /* enum step_state; HUNG = lock held, no answer in 5 s */
+	int64_t written;
 	struct note *notes;
 	size_t n_notes;
 	struct rank_progress *progress;
 	size_t n_progress;
 };
 struct agent_hello {
-	char *node, *boot_id, *instance; /* instance: random per agent start */
+	char *node, *boot_id, *instance;
 	int64_t protocol;
-	/* address for MASTER_ADDR, NULL = the connection's source */
 	char *version, *address;
 	struct nodeinfo info;
-	/* it tells node_health: before its first one nothing is known of the node's checks */
 	bool health;
-	/* a root agent's: it runs no ranks of other accounts below, nor of those that cannot log
-	 * in; 0 = of any */
+	/* a root agent's: it runs none of accounts that cannot log in either */
 	int64_t min_uid;
 	struct step_report *steps;
 	size_t n_steps; /* without notes */
 };
-/* known false: moed never stored it: keep it, it is reported step.unknown */
+/* known false: keep it, it is reported step.unknown */
 struct step_ack {
 	int64_t job, attempt, through;
 	bool known;
@@ -82,7 +79,6 @@ struct agent_welcome {
 	size_t n_steps;
 	struct nodeinfo *info;
 	char *token;
-	/* answers may carry `order` and `id` */
 	bool orders;
 };
 
@@ -94,16 +90,10 @@ struct found_checkpoint {
 	bool complete;
 	char *reason;
 	int64_t saved_at;
-	/* what was looked at: marker sizes crc; NULL = only its manifest was compared, or it is
-	 * not complete */
+	/* NULL = only its manifest was compared, or it is not complete */
 	char *level;
-	/* digest of names, sizes, times and inodes of its files (agent/core/ckpt/manifest.h),
-	 * NULL = not taken */
-	char *manifest;
-	/* "tp 1, pp 2": sizes without which its format cannot be loaded; NULL = any, or it was
-	 * not looked at */
-	char *fixed;
-	/* why the engine cannot load it as it lies there, though it is whole; NULL */
+	char *manifest; /* agent/core/ckpt/manifest.h; NULL = not taken */
+	char *fixed;    /* NULL = any, or it was not looked at */
 	char *held;
 };
 extern const struct mo_desc found_checkpoint_desc;
@@ -112,9 +102,7 @@ extern const struct mo_desc found_checkpoint_desc;
 struct unread_state {
 	char *name;
 	int64_t bytes, saved_at;
-	/* of an entry without its marker, MO_NONE = the name is none of an entry */
-	int64_t iteration;
-	/* the directory in which it lies, where that is not checkpoint.dir; NULL */
+	int64_t iteration; /* MO_NONE = the name is none of an entry */
 	char *where;
 };
 extern const struct mo_desc unread_state_desc;
@@ -133,37 +121,31 @@ struct scan_result {
 	int64_t job, attempt;
 	int order; /* enum scan_order */
 	int64_t id;
-	char *error; /* directory unwritable, helper timed out ...; NULL = fine */
+	char *error;
 	bool writable;
-	/* the directory with every link in its path resolved, where that is another text; NULL */
 	char *real;
-	/* of what a command doubted: `same`, it lies in the directory, `other`, it does not;
-	 * NULL = nobody asked, or it cannot be told */
-	char *place;
-	/* with same: the part of its path that is the directory; NULL = no part is */
+	char *place; /* NULL = nobody asked, or it cannot be told */
 	char *alias;
 	struct found_checkpoint *items;
 	size_t n_items;
-	/* the newest, and how many more there are */
 	struct unread_state *unread;
 	size_t n_unread;
 	int64_t unread_more;
 };
 struct agent_sync {
 	char *node, *boot_id, *instance;
-	int64_t epoch, beat; /* beat counts from 1 per instance */
-	int64_t mono_ns;     /* node clock when sent: clock mapping */
+	int64_t epoch, beat;
+	int64_t mono_ns; /* for the mapping of its clock */
 	struct step_report *steps;
 	size_t n_steps;
 	struct scan_result *scans;
 	size_t n_scans;
 	struct node_health *health; /* NULL = nothing that was not acknowledged */
 	struct gpu_sensors *sensors;
-	size_t n_sensors; /* those read since the last sync */
+	size_t n_sensors;
 	struct nic_sensors *nics;
 	size_t n_nics;
-	/* its machine is going down in order: no new work, and its jobs move */
-	bool leaving;
+	bool leaving; /* no new work, and its jobs move */
 };
 enum command_kind {
 	CMD_LAUNCH,
@@ -246,8 +228,6 @@ struct token_traded {
 	char *id, *token;
 	int64_t expires_at;
 };
-/* text: log bytes made valid UTF-8; offset: where to go on; more: the file had more than fits
- * one answer; end: rank is gone and file read to its end */
 struct query_answer {
 	char *node;
 	int64_t query;

@@ -38,10 +38,10 @@ enum note_kind {
 extern const char *const note_kind_names[_NOTE_KIND_N];
 
 struct note {
-	int64_t n;               /* 1, 2, 3 ... */
+	int64_t n;
 	int kind;                /* enum note_kind */
-	int64_t time;            /* wall us at the writer: information only */
-	int64_t mono_ns;         /* CLOCK_MONOTONIC of the node: order of deaths */
+	int64_t time;            /* us */
+	int64_t mono_ns;         /* order of deaths */
 	int64_t rank;            /* global rank, MO_NONE = whole step */
 	int64_t pid, start_time; /* start_time: field 22 of /proc/PID/stat */
 	char *cpus;
@@ -55,16 +55,11 @@ struct note {
 	int64_t iteration;
 	char *path, *text;
 	char **tail;
-	size_t n_tail; /* last lines, MO_TAIL_LINES at most */
+	size_t n_tail; /* MO_TAIL_LINES at most */
 	struct sample *sample;
-	/* started, of the first rank: the engine's own configuration as it was read on its node
-	 * (launch.config), JSON */
-	char *config;
-	/* running, refused: how long engine.prepare took here; only where the launch asks
-	 * (times_prepare) */
+	char *config; /* started (launch.config) */
+	/* running, refused; only where the launch asks (times_prepare) */
 	int64_t prepare_ms;
-	/* sample: iterations before it, since the last one told, that came too fast to be told
-	 * each */
-	int64_t left_out;
+	int64_t left_out; /* sample: since the last one told */
 };
 extern const struct mo_desc note_desc;

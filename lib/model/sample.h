@@ -17,10 +17,10 @@ struct sample {
 	int64_t iteration;
 	int64_t time; /* core time, us */
 	double loss, grad_norm, lr, step_ms;
-	int64_t tokens; /* tokens of the iteration, whole job */
+	int64_t tokens;
 	double tokens_per_s_per_gpu, tflops_per_gpu, mfu, mem_gb;
-	int64_t skipped, nan; /* counts reported by the engine */
-	int phase;            /* enum phase */
+	int64_t skipped, nan;
+	int phase; /* enum phase */
 	int64_t attempt;
 };
 extern const struct mo_desc sample_desc;

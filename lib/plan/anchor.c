@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "lib/base/assert.h"
 #include "lib/plan/constants.h"
 
 #define RUNS_MOST 16 /* the closest ones; more add nothing */
@@ -151,6 +152,7 @@ static size_t closest(const struct plan_anchor *a, const struct plan_anchor_run 
 /* Solves m x = b in place, m symmetric and positive definite: Cholesky. */
 static void solve(size_t n, double m[RUNS_MOST][RUNS_MOST], double b[RUNS_MOST])
 {
+	mo_assert(n <= RUNS_MOST);
 	for (size_t i = 0; i < n; i++)
 		for (size_t j = 0; j <= i; j++) {
 			double sum = m[i][j];
@@ -231,6 +233,7 @@ static void scale_memory(struct plan *p, double k)
 	for (size_t i = 0; i < p->n_memory_stages; i++) {
 		struct plan_stage *s = &p->memory_stages[i];
 
+		mo_assert(k > 0);
 		s->activations *= f;
 		s->comm *= f;
 		s->reserve *= f;

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "lib/base/assert.h"
 #include "lib/base/parse.h"
 #include "lib/plan/params.h"
 #include "lib/plan/parts.h"
@@ -54,6 +55,7 @@ bool curve_parse(const char *text, struct curve *ret)
  * stays. */
 double curve_at(const struct curve *c, double bytes)
 {
+	mo_assert(c->n > 0 && c->n <= ELEMENTSOF(c->points));
 	if (bytes <= c->points[0].bytes)
 		return c->points[0].gbs * bytes / c->points[0].bytes;
 	for (size_t i = 1; i < c->n; i++)
@@ -85,6 +87,7 @@ static double links(const struct shape *s, double n)
 	const struct gpu_type *g = s->gpu;
 	double reach = mesh(s) ? MO_MIN((n - 1) / (double)MO_MAX(g->domain_gpus - 1, 1), 1) : 1;
 
+	mo_assert(n >= 1);
 	return g->scaleup_gbs * reach * 1e9 * shape_k(s)->scaleup_use;
 }
 
@@ -102,6 +105,7 @@ static double ring(const struct shape *s, double n, double stride, double bytes,
 	double domain = (double)s->gpu->domain_gpus,
 	       members = MO_MAX(MO_MIN(floor(domain / stride), n), 1);
 
+	mo_assert(n >= 1 && bytes >= 0);
 	if (n <= 1 || bytes <= 0)
 		return 0;
 	double rate = n * stride <= domain ? links(s, n)
@@ -159,6 +163,7 @@ double comm_reached(const struct recipe_moe *m, double n)
 	double k = (double)m->topk, experts = (double)m->experts, each = experts / n,
 	       groups = (double)m->groups, limit = (double)m->topk_groups;
 
+	mo_assert(n >= 1 && m->experts > 0);
 	/* one score per group: its first k experts are the first of all */
 	if (m->groups <= 0 || m->topk_groups <= 0 || m->topk_groups >= m->groups ||
 	    m->topk <= m->topk_groups)

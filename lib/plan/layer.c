@@ -8,6 +8,7 @@
 
 #include <math.h>
 
+#include "lib/base/assert.h"
 #include "lib/plan/params.h"
 #include "lib/plan/parts.h"
 #include "lib/plan/pipeline.h"
@@ -82,6 +83,7 @@ static double gemm(const struct shape *s, double n, double rows, double columns,
 	double casts = cast ? n * rows * inner * k->quantize_passes * (fused ? FUSED_CASTS : 1) : 0,
 	       rate = cast ? narrow_rate(s) : rate16(s) * k->gemm_use;
 
+	mo_assert(n >= 0 && rows >= 0 && columns >= 0 && inner >= 0);
 	if (flops <= 0)
 		return 0;
 	/* The last wave of tiles fills the GPU in part; experts of one launch share it. */
@@ -198,6 +200,7 @@ static void passes(const struct shape *s, double forward_bytes, double backward_
 	double start = shape_k(s)->kernel_s,
 	       more = s->features.eager && !s->features.compiled ? shape_k(s)->eager_passes : 1;
 
+	mo_assert(forward_bytes >= 0 && backward_bytes >= 0 && kernels >= 0);
 	add->forward += memory_s(s, more * forward_bytes) + kernels * start;
 	add->backward += memory_s(s, more * backward_bytes) + 2 * kernels * start;
 }

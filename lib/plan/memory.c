@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "lib/base/assert.h"
 #include "lib/plan/comm.h"
 #include "lib/plan/kept.h"
 #include "lib/plan/params.h"
@@ -43,6 +44,7 @@ static double layers_bytes(const struct shape *s, int64_t first, int64_t last, i
 	double bytes = 0,
 	       chunk = (double)MO_MIN(MO_MAX(s->features.recompute_chunk, 1), MO_MAX(again, 1));
 
+	mo_assert(first <= last && again >= 0 && again <= last - first);
 	*ret_working = 0;
 	for (int kind = 0; kind < 2; kind++) {
 		int64_t head = plan_moe_layers(s->model, first, first + again),
@@ -98,6 +100,7 @@ static double stage_kept(const struct shape *s, int64_t stage, double *ret_worki
 {
 	int64_t first, last;
 
+	mo_assert(stage >= 0 && stage < s->pp);
 	shape_stage(s, stage, &first, &last);
 	double flight =
 		pipeline_in_flight(s->schedule, s->pp, s->vpp, shape_micro_batches(s), stage);
@@ -209,6 +212,7 @@ void memory_of_stage(const struct shape *s, int64_t stage, struct plan_memory *r
 	bool held = zero3 && s->pp > 1;
 	int64_t first, last;
 
+	mo_assert(stage >= 0 && stage < s->pp);
 	shape_weights(s, stage, &dense, &experts);
 	shape_stage(s, stage, &first, &last);
 	/* each layer is on two ranks of a pipeline */

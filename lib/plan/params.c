@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "lib/base/assert.h"
 #include "lib/plan/parts.h"
 #include "lib/plan/pipeline.h"
 
@@ -37,6 +38,7 @@ static double attention_weights(const struct recipe_model *m)
 /* Counted, not walked: a search asks this for every stage of every sharding. */
 int64_t plan_moe_layers(const struct recipe_model *m, int64_t first, int64_t last)
 {
+	mo_assert(first >= 0 && first <= last);
 	if (!m->moe)
 		return 0;
 	int64_t every = MO_MAX(m->moe->every, 1),
@@ -74,6 +76,7 @@ struct params plan_params(const struct recipe_model *m)
 					       (m->moe ? p.shared + p.router + experts * p.expert
 						       : p.dense_ffn))
 			   : 0;
+	mo_assert(p.active <= p.total * (1 + 1e-9));
 	return p;
 }
 
@@ -152,6 +155,7 @@ int64_t shape_recomputed(const struct shape *s, int64_t first, int64_t last)
 	const struct shape_features *f = &s->features;
 	int64_t n = 0;
 
+	mo_assert(first >= 0 && first <= last);
 	if (!mo_streq(s->recompute, "full"))
 		return 0;
 	if (!f->recompute_ids)

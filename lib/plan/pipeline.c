@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "lib/base/assert.h"
 #include "lib/model/layout.h"
 #include "lib/plan/plan.h"
 
@@ -14,6 +15,7 @@ double plan_bubble(const char *schedule, int64_t pp, int64_t vpp, int64_t micro_
 {
 	double idle = pipeline_idle(schedule, pp, vpp, micro_batches, 1, 1, 1);
 
+	mo_assert(idle >= 0 && micro_batches > 0);
 	return idle / (3 * (double)micro_batches + idle);
 }
 
@@ -31,6 +33,7 @@ bool pipeline_splits(const char *schedule)
 
 int64_t pipeline_chunks(const char *schedule, int64_t vpp)
 {
+	mo_assert(vpp >= 0);
 	if (pipeline_is_v(schedule))
 		return 2;
 	return mo_streq(schedule, "interleaved") || !schedule || mo_streq(schedule, "1f1b")
@@ -43,6 +46,7 @@ int pipeline_check(const char *schedule, int64_t pp, int64_t vpp, int64_t micro_
 {
 	long long m = micro_batches, p = pp, chunks = pipeline_chunks(schedule, vpp);
 
+	mo_assert(pp > 0 && micro_batches > 0 && layers > 0);
 	if (mo_streq(schedule, "dualpipe") && (pp % 2 || m % 2 || m < 2 * pp))
 		return mo_error_set(err, -EINVAL,
 				    "parallelism.schedule: dualpipe needs an even pp and an even "
@@ -64,6 +68,7 @@ double pipeline_in_flight(const char *schedule, int64_t pp, int64_t vpp, int64_t
 	double m = (double)micro_batches, p = (double)pp,
 	       v = (double)pipeline_chunks(schedule, vpp), i = (double)stage;
 
+	mo_assert(pp > 0 && stage >= 0 && stage < pp);
 	if (mo_streq(schedule, "zb1p") || mo_streq(schedule, "zbv"))
 		return MO_MIN(m, p);
 	if (mo_streq(schedule, "v-half"))
@@ -83,6 +88,7 @@ void pipeline_layers(int64_t total, int64_t pp, const int64_t *layers, int64_t s
 	int64_t each = total / pp, more = total % pp, first = each * stage + MO_MIN(stage, more),
 		n = each + (stage < more);
 
+	mo_assert(pp > 0 && stage >= 0 && stage < pp);
 	if (layers) {
 		first = 0;
 		for (int64_t i = 0; i < stage; i++)
@@ -91,6 +97,7 @@ void pipeline_layers(int64_t total, int64_t pp, const int64_t *layers, int64_t s
 	}
 	*ret_first = first;
 	*ret_last = first + n;
+	mo_assert(0 <= *ret_first && *ret_first <= *ret_last && *ret_last <= total);
 }
 
 int pipeline_layout(const char *text, int64_t pp, int64_t vpp, int64_t layers, int64_t *ret,
@@ -99,6 +106,7 @@ int pipeline_layout(const char *text, int64_t pp, int64_t vpp, int64_t layers, i
 	_cleanup_(layout_done) struct layout l = { 0 };
 	_cleanup_(mo_freep) char *why = NULL;
 
+	mo_assert(text && pp > 0 && vpp > 0);
 	if (!layout_parse(text, &l, &why))
 		return mo_error_set(err, -EINVAL, "features.pipeline_layout: %s", why);
 	if ((int64_t)l.n_stages != pp * vpp)
@@ -126,6 +134,7 @@ void pipeline_layout_chunks(const char *text, int64_t n, int64_t *ret)
 	_cleanup_(layout_done) struct layout l = { 0 };
 	_cleanup_(mo_freep) char *why = NULL;
 
+	mo_assert(n > 0);
 	memset(ret, 0, (size_t)n * sizeof(*ret));
 	if (!layout_parse(text, &l, &why))
 		return;

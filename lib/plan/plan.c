@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "lib/base/assert.h"
 #include "lib/base/parse.h"
 #include "lib/model/layout.h"
 #include "lib/model/limits.h"
@@ -124,6 +125,7 @@ int plan_make(const struct recipe *r, const struct gpu_type *gpu, const struct p
 	struct curve alltoall, reduce;
 	_cleanup_(mo_freep) int64_t *layers = NULL, *chunks = NULL;
 
+	assert(r && gpu && ret);
 	if (r->unread && r->experiment_hash) {
 		mo_error_hint(err, "give the numbers that the warning names in the recipe's "
 				   "parallelism");

@@ -6,6 +6,7 @@
 
 #include <math.h>
 
+#include "lib/base/assert.h"
 #include "lib/plan/parts.h"
 
 #define FAILURES_PER_1000_NODE_DAYS 6.5
@@ -21,11 +22,13 @@
 
 double plan_young_s(double save_s, double mttf_s)
 {
+	mo_assert(save_s >= 0 && mttf_s > 0);
 	return sqrt(2 * save_s * mttf_s);
 }
 
 double plan_daly_s(double save_s, double mttf_s)
 {
+	mo_assert(save_s >= 0 && mttf_s > 0);
 	if (save_s >= 2 * mttf_s)
 		return mttf_s;
 	double x = save_s / (2 * mttf_s);
@@ -35,12 +38,14 @@ double plan_daly_s(double save_s, double mttf_s)
 
 double plan_ettr(double interval_s, double save_s, double restart_s, double mttf_s)
 {
+	mo_assert(interval_s > 0 && mttf_s > 0);
 	return interval_s /
 	       (mttf_s * exp(restart_s / mttf_s) * expm1((interval_s + save_s) / mttf_s));
 }
 
 int64_t plan_spares(double mean_under_repair, double target)
 {
+	mo_assert(mean_under_repair >= 0 && target > 0 && target < 1);
 	/* Terms of the sum by logarithms: exp(-mean) alone is 0 for large clusters. */
 	double below = 0;
 	int64_t spares = 0;

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "lib/base/assert.h"
 #include "lib/plan/pipeline.h"
 #include "lib/plan/schedule_parts.h"
 
@@ -37,6 +38,7 @@ static void add_piece(struct sched *s, int64_t rank, enum sched_op op, int64_t k
 	int64_t group = k / (s->pp * s->chunks), within = k % (s->pp * s->chunks),
 		size = MO_MIN(s->pp, s->micro - group * s->pp), chunk = within / size;
 
+	mo_assert(rank >= 0 && rank < s->pp && k >= 0);
 	sched_add(&s->ranks[rank], op, op == SCHED_F ? chunk : s->chunks - 1 - chunk,
 		  group * s->pp + within % size);
 }
@@ -246,6 +248,7 @@ bool sched_is_v(const char *kind)
 
 int64_t sched_stage(const struct sched *s, int64_t rank, int64_t chunk)
 {
+	mo_assert(rank >= 0 && rank < s->pp && chunk >= 0 && chunk < s->chunks);
 	if (mo_streq(s->kind, "dualpipe"))
 		return chunk ? s->pp - 1 - rank : rank;
 	if (sched_is_v(s->kind))

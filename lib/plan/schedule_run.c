@@ -5,6 +5,8 @@
 
 #include "lib/plan/schedule_parts.h"
 
+#include "lib/base/assert.h"
+
 /* done: when F and B of a virtual stage and micro-batch ended, NAN before; of dualpipe once per
  * direction */
 struct run {
@@ -20,6 +22,7 @@ static double *cell(struct run *r, double *table, int64_t chunk, int64_t stage, 
 {
 	int64_t direction = r->stages == r->s->pp && r->s->chunks == 2 ? chunk : 0;
 
+	mo_assert(stage >= 0 && stage < r->stages && micro >= 0 && micro < r->s->micro);
 	return &table[(direction * r->stages + stage) * r->s->micro + micro];
 }
 
@@ -28,6 +31,7 @@ static double arrival(struct run *r, double done, int64_t stage, int64_t other)
 {
 	bool turn = sched_is_v(r->s->kind) && MO_MIN(stage, other) == r->s->pp - 1;
 
+	mo_assert(MO_MAX(stage, other) - MO_MIN(stage, other) == 1); /* neighbours only */
 	return r->s->pp == 1 || turn ? done : done + r->transfer;
 }
 
@@ -54,6 +58,7 @@ static double length_of(const struct run *r, int64_t stage, enum sched_op op)
 {
 	const struct sched_cost *c = &r->cost[stage];
 
+	mo_assert(c->f >= 0 && c->b >= 0 && c->w >= 0);
 	return op == SCHED_F ? c->f : op == SCHED_W ? c->w : r->s->split ? c->b : c->b + c->w;
 }
 
@@ -86,6 +91,7 @@ static bool step(struct run *r, int64_t rank)
 			      sched_stage(r->s, rank, first[i].chunk), first[i].micro) = end;
 	list->busy += end - start;
 	r->clock[rank] = end;
+	mo_assert(r->at[rank] + n <= list->n && end >= start);
 	r->at[rank] += n;
 	return true;
 }
@@ -120,6 +126,7 @@ static void measure(struct sched *s)
 		busy += r->busy;
 	}
 	s->bubble = s->step > 0 ? 1 - busy / (s->step * (double)s->pp) : 0;
+	mo_assert(s->bubble > -1e-9 && s->bubble <= 1);
 }
 
 static int stuck(const struct run *r, struct mo_error *err)
@@ -153,6 +160,7 @@ int sched_run(struct sched *s, const struct sched_cost *cost, double transfer, s
 			 .clock = mo_alloc_array((size_t)s->pp, sizeof(double)) };
 	bool moved = true;
 
+	mo_assert(cost && transfer >= 0 && s->ranks);
 	for (size_t i = 0; i < cells; i++)
 		r.f_done[i] = r.b_done[i] = NAN;
 	for (int64_t i = 0; i < s->pp; i++)

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "lib/base/assert.h"
 #include "lib/plan/comm.h"
 #include "lib/plan/layer.h"
 #include "lib/plan/params.h"
@@ -30,6 +31,7 @@ double pass_total(const struct pass *p)
 
 void pass_add(struct pass *to, const struct pass *what, double times)
 {
+	mo_assert(times >= 0);
 	to->compute += times * what->compute;
 	to->a2a += times * what->a2a;
 	to->tp += times * what->tp;
@@ -179,6 +181,7 @@ struct layer_cost stage_cost(const struct shape *s, const struct costs *c, int64
 	struct layer_cost r = { 0 };
 	int64_t first, last;
 
+	mo_assert(stage >= 0 && stage < s->pp);
 	shape_stage(s, stage, &first, &last);
 	int64_t moe = plan_moe_layers(s->model, first, last);
 
@@ -197,6 +200,7 @@ static struct layer_cost rank_cost(const struct shape *s, const struct costs *c,
 {
 	struct layer_cost r = stage_cost(s, c, rank), sum = { 0 };
 
+	mo_assert(rank >= 0 && rank < s->pp);
 	if (!mo_streq(s->schedule, "dualpipe"))
 		return r;
 	struct layer_cost other = stage_cost(s, c, s->pp - 1 - rank);

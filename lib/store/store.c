@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
+#include "lib/base/assert.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
@@ -87,6 +88,7 @@ static int64_t checksum(const char *text, size_t n)
 {
 	uint64_t h = 0xcbf29ce484222325u ^ n;
 
+	mo_assert(text || n == 0);
 	for (size_t i = 0; i < n; i += 8) {
 		uint64_t word = 0;
 		memcpy(&word, text + i, MO_MIN(n - i, 8));
@@ -224,11 +226,13 @@ static int prepare(struct store *s, struct mo_error *err)
 		return database_error(s, sqlite3_errcode(s->db), err, "counting records");
 	s->last_seq = MO_MAX(s->folded, newest);
 	s->oldest = oldest > 0 ? oldest : s->folded + 1;
+	mo_assert(s->folded <= s->last_seq && s->oldest > 0);
 	return 0;
 }
 
 static char *snapshot_path(const struct store *s, int64_t seq, const char *suffix)
 {
+	mo_assert(seq >= 0);
 	return mo_path(s->dir, SNAPSHOT_PREFIX "%lld%s", (long long)seq, suffix);
 }
 
@@ -303,6 +307,7 @@ int store_open(const char *dir, struct store **ret, struct mo_error *err)
 {
 	_cleanup_(store_freep) struct store *s = mo_alloc(sizeof(*s));
 
+	assert(dir && ret);
 	s->lock = -1;
 	s->dir = mo_strdup(dir);
 	int r = mo_mkdir_p(dir, 0700);
@@ -386,6 +391,7 @@ int store_append(struct store *s, char *const *texts, size_t n, struct mo_error 
 		return abandon(s, rc, err, "storing records");
 	s->last_seq += (int64_t)n;
 	s->oldest = MO_MAX(s->oldest, trimmed + 1);
+	mo_assert(s->last_seq >= s->folded && s->oldest <= s->last_seq + 1);
 	return 0;
 }
 
@@ -474,6 +480,7 @@ int store_read(struct store *s, int (*on_snapshot)(void *arg, const char *text, 
 	_cleanup_(statement_done) sqlite3_stmt *q = NULL;
 	int64_t seq = s->folded;
 
+	mo_assert(on_snapshot && on_record && seq >= 0);
 	int r = read_snapshot(s, on_snapshot, arg, err);
 	if (r != 0)
 		return r;
@@ -523,6 +530,7 @@ int store_read_raw(struct store *s, int64_t from,
 		sqlite3_prepare_v2(s->db, "SELECT seq, text FROM records WHERE seq>=? ORDER BY seq",
 				   -1, &q, NULL);
 
+	mo_assert(fn && from >= 0);
 	if (rc == SQLITE_OK)
 		rc = sqlite3_bind_int64(q, 1, from);
 	while (rc == SQLITE_OK || rc == SQLITE_ROW) {
@@ -543,6 +551,7 @@ static int write_synced(int fd, const char *text, size_t n)
 {
 	int r = 0;
 
+	mo_assert(fd >= 0);
 	for (size_t at = 0; r >= 0 && at < n; at += WRITE_BYTES) {
 		int64_t began = mo_clock_boot_us();
 		r = mo_write_all(fd, text + at, MO_MIN(n - at, WRITE_BYTES));
@@ -563,6 +572,7 @@ int store_write_snapshot(const struct store *s, int64_t seq, const char *text, s
 				 fd = -1;
 	struct statvfs v;
 
+	mo_assert(text && seq >= 0);
 	if (n > SNAPSHOT_MAX - sizeof(head))
 		return -EFBIG;
 	if (dir < 0 || mo_space(s->dir, &v) < 0)
@@ -631,6 +641,7 @@ int64_t store_seq(const struct store *s)
 
 int64_t store_records_since_snapshot(const struct store *s)
 {
+	mo_assert(s->last_seq >= s->folded);
 	return s->last_seq - s->folded;
 }
 

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "lib/base/assert.h"
 #include "lib/base/parse.h"
 
 #define AT(type, obj, f) ((type *)((char *)(obj) + (f)->offset))
@@ -124,6 +125,7 @@ static int enumeration(struct decoder *dec, const struct mo_field *f, struct jso
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	int v;
 
+	mo_assert(f->kind == MO_ENUM && f->n_names > 0);
 	if (!json_object_is_type(json, json_type_string))
 		return refuse(dec, p, -EINVAL, "expected a string");
 	v = mo_enum_parse(f->names, f->n_names, json_object_get_string(json));
@@ -145,6 +147,7 @@ static int id(struct decoder *dec, const struct mo_field *f, struct json_object 
 		json_object_is_type(json, json_type_string) ? json_object_get_string(json) : "";
 	size_t n = strlen(f->names[0]);
 
+	mo_assert(f->kind == MO_ID && f->names);
 	if (!mo_starts_with(s, f->names[0]) || s[n] != '-' ||
 	    mo_parse_i64(s + n + 1, 0, INT64_MAX, ret) < 0)
 		return refuse(dec, p, -EINVAL, expect);
@@ -196,6 +199,7 @@ static int list(struct decoder *dec, const struct mo_field *f, struct json_objec
 	size_t n;
 	int r;
 
+	mo_assert(f->kind == MO_VEC || f->kind == MO_STRS || f->kind == MO_INTS);
 	if (!json_object_is_type(json, json_type_array))
 		return refuse(dec, p, -EINVAL, "expected a list");
 	n = json_object_array_length(json);
@@ -298,6 +302,7 @@ int wire_from_json(const struct mo_desc *d, struct json_object *json, bool stric
 	void *fresh = mo_desc_new(d);
 	int r = object(&dec, d, json, NULL, fresh);
 
+	mo_assert(d->n_fields > 0 && obj);
 	if (r < 0) {
 		mo_desc_free(d, fresh);
 		return r;
@@ -314,6 +319,7 @@ int wire_decode(const struct mo_desc *d, const char *text, size_t n, bool strict
 	struct json_object *json = NULL;
 	int r = wire_parse(text, n, &json, err);
 
+	mo_assert(text || n == 0);
 	if (r < 0)
 		return r;
 	r = wire_from_json(d, json, strict, obj, err);

@@ -4,12 +4,12 @@
  * or as the nearest that has one. */
 #include "lib/wire/json.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/base/assert.h"
 #include "lib/base/parse.h"
 
 #define KEY_MAX 60 /* longest name in any table */
@@ -86,6 +86,7 @@ static void decimal(bool negative, int64_t digits, int scale, struct mo_buf *b)
 	char d[24] = "", text[40];
 	int n = 0, k = 0;
 
+	mo_assert(digits > 0 && scale >= 0); /* 0 is written elsewhere */
 	for (int64_t rest = digits; rest; rest /= 10)
 		n++;
 	for (int i = n; i-- > 0; digits /= 10)
@@ -294,6 +295,7 @@ void wire_encode(const struct mo_desc *d, const void *obj, struct mo_buf *b)
 {
 	bool first = true;
 
+	mo_assert(d->fields && obj);
 	mo_buf_add(b, "{", 1);
 	for (size_t i = 0; i < d->n_fields; i++) {
 		const struct mo_field *f = &d->fields[i];

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "lib/base/assert.h"
 #include "lib/base/parse.h"
 
 #define DEPTH_MAX 32
@@ -221,6 +222,7 @@ int wire_parse(const char *text, size_t n, struct json_object **ret, struct mo_e
 	size_t keys = 0, end;
 	int r;
 
+	assert(ret && (text || n == 0));
 	if (n > BYTES_MAX)
 		return mo_error_set(err, -E2BIG, "JSON: %zu bytes are too many", n);
 	r = scan(text, n, &keys, err);

@@ -5,10 +5,13 @@
 
 #include <string.h>
 
+#include "lib/base/assert.h"
+
 struct entry *entry_new(int64_t job, int64_t attempt, const struct launch *l)
 {
 	struct entry *e = mo_alloc(sizeof(*e));
 
+	mo_assert(job > 0 || !l);
 	e->job = job;
 	e->attempt = attempt;
 	e->known = true;
@@ -54,6 +57,7 @@ static void thin_out(struct entry *e)
 		kept++;
 	}
 	e->n_notes = kept;
+	mo_assert(kept <= ENTRY_NOTES_KEPT_MAX);
 }
 
 static void remember(struct entry *e, const struct note *n)
@@ -61,6 +65,7 @@ static void remember(struct entry *e, const struct note *n)
 	struct entry_rank *r = NULL;
 	int64_t i = n->rank == MO_NONE ? -1 : n->rank - e->first_rank;
 
+	mo_assert(n->n == e->written);
 	if (i >= 0 && (size_t)i < e->n_ranks)
 		r = &e->ranks[i];
 	switch (n->kind) {
@@ -93,6 +98,7 @@ void entry_note(struct entry *e, const struct note *n)
 	remember(e, n);
 	if (n->n <= e->through)
 		return;
+	mo_assert(e->n_notes == 0 || e->notes[e->n_notes - 1].n < n->n);
 	struct note *copy = mo_vec_add(&note_desc, (void **)&e->notes, &e->n_notes);
 	mo_desc_copy(&note_desc, copy, n);
 	if (e->n_notes > ENTRY_NOTES_KEPT_MAX)
@@ -111,10 +117,12 @@ void entry_ack(struct entry *e, int64_t through)
 	if (n)
 		memmove(e->notes, e->notes + n, (e->n_notes - n) * sizeof(*e->notes));
 	e->n_notes -= n;
+	mo_assert(e->n_notes == 0 || e->notes[0].n > e->through);
 }
 
 void entry_rewind(struct entry *e, int64_t through)
 {
+	mo_assert(through < e->through);
 	mo_vec_clear(&note_desc, (void **)&e->notes, &e->n_notes);
 	e->through = through;
 	e->written = 0;
@@ -126,6 +134,7 @@ static struct note *add(const struct entry *e, int kind, struct note **notes, si
 	int64_t n = *n_notes ? (*notes)[*n_notes - 1].n : e->written;
 	struct note *note = mo_vec_add(&note_desc, (void **)notes, n_notes);
 
+	mo_assert(!e->gone); /* nothing follows NOTE_GONE */
 	note->kind = kind;
 	note->n = n + 1;
 	return note;

@@ -1,6 +1,8 @@
 /* See fence_book.h. */
 #include "agent/core/agent/fence_book.h"
 
+#include "lib/base/assert.h"
+
 #define JOBS_KEPT 4096             /* the core forgets older ones too */
 #define LOG_BYTES_MAX (256 * 1024) /* then it is folded into the file */
 
@@ -43,6 +45,7 @@ static bool raise_job(struct fence_file *f, int64_t job, int64_t attempt)
 		(struct fence_entry){ .job = job, .attempt = attempt };
 	if (f->n_jobs > JOBS_KEPT)
 		mo_vec_remove(&fence_entry_desc, f->jobs, &f->n_jobs, 0);
+	mo_assert(f->n_jobs <= JOBS_KEPT);
 	return true;
 }
 
@@ -55,6 +58,7 @@ enum fence_write fence_book_raise(struct fence_book *b, int64_t job, int64_t att
 {
 	b->unsynced |= epoch > b->file.epoch;
 	b->file.epoch = MO_MAX(b->file.epoch, epoch);
+	mo_assert(b->file.epoch >= epoch); /* it never falls */
 	bool raised = raise_job(&b->file, job, attempt);
 	bool line = raised && !b->unsynced && !b->unsaved && b->log_bytes < LOG_BYTES_MAX;
 
@@ -66,6 +70,7 @@ enum fence_write fence_book_raise(struct fence_book *b, int64_t job, int64_t att
 
 void fence_book_wrote(struct fence_book *b, int64_t log_bytes)
 {
+	mo_assert(log_bytes >= 0);
 	b->unsaved = b->unsynced = false;
 	b->log_bytes = log_bytes;
 }

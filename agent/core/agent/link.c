@@ -2,6 +2,7 @@
  * it for what is urgent. Called by steps.c. */
 #include "agent/core/agent/steps_state.h"
 #include "agent/core/stepd/step.h"
+#include "lib/base/assert.h"
 
 /* below the 2 beats after which silence makes a node suspect */
 #define BACKOFF_MAX_US 1000000
@@ -28,6 +29,7 @@ void steps_send_news(struct steps *s, int64_t now, struct steps_out *out)
 		s->news_again = true;
 		return;
 	}
+	mo_assert(!s->news_out);
 	s->news_out = true;
 	s->news_again = false;
 	s->news_sent = now;
@@ -48,6 +50,7 @@ bool steps_has_urgent(const struct steps *s)
 
 void steps_send_sync(struct steps *s, int64_t now, struct steps_out *out)
 {
+	mo_assert(s->link == LINK_UP && !s->sync_out); /* one after the other */
 	s->sync_out = true;
 	s->sync_sent = now;
 	s->sync_due = INT64_MAX;
@@ -60,6 +63,7 @@ void steps_say_hello(struct steps *s, int64_t now, struct steps_out *out)
 	s->hello_us = MO_MAX(s->hello_us, HELLO_MIN_US);
 	s->link_at = now + s->hello_us;
 	steps_effect(out, AX_HELLO, 0, 0);
+	mo_assert(s->hello_us >= HELLO_MIN_US && s->hello_us <= HELLO_MAX_US);
 }
 
 void steps_hello_late(struct steps *s, int64_t now)
@@ -79,4 +83,5 @@ void steps_lose_link(struct steps *s, int64_t now)
 	s->backoff_us = MO_MIN(s->backoff_us * 2, BACKOFF_MAX_US);
 	s->sync_out = s->news_out = s->news_again = false;
 	s->sync_due = INT64_MAX;
+	mo_assert(s->backoff_us > 0 && s->backoff_us <= BACKOFF_MAX_US);
 }

@@ -1,6 +1,7 @@
 /* What the agent sends: hello, sync, news. Called by the shell when steps_step asked for it. */
 #include "agent/core/agent/steps_state.h"
 #include "agent/core/stepd/step.h"
+#include "lib/base/assert.h"
 
 /* what a note, or a found checkpoint, costs without its texts: daemon/core/rules/intake.c */
 #define NOTE_BYTES 512
@@ -16,6 +17,7 @@ static struct step_report *add_report(const struct entry *e, struct step_report 
 {
 	struct step_report *r = mo_vec_add(&step_report_desc, (void **)steps, n);
 
+	mo_assert(e->written >= 0);
 	r->job = e->job;
 	r->attempt = e->attempt;
 	r->state = entry_state(e);
@@ -27,6 +29,7 @@ static struct step_report *add_report(const struct entry *e, struct step_report 
 static void add_notes(const struct entry *e, size_t n_max, size_t *count, size_t *bytes,
 		      struct step_report *r)
 {
+	mo_assert(n_max <= e->n_notes);
 	for (size_t i = 0; i < n_max && *count < MO_NOTES_PER_SYNC; i++) {
 		size_t size = note_bytes(&e->notes[i]);
 		if (*count && *bytes + size > MO_PORTION_BYTES)
@@ -44,6 +47,7 @@ static bool add_scan(const struct scan *scan, size_t *bytes, struct agent_sync *
 	size_t size = NOTE_BYTES * (1 + r->n_items + r->n_unread) +
 		      mo_desc_text_bytes(&scan_result_desc, r);
 
+	mo_assert(scan->done);
 	if (ret->n_scans && *bytes + size > MO_PORTION_BYTES)
 		return false;
 	mo_desc_copy(&scan_result_desc, MO_ADD(ret, scans, &scan_result_desc), r);

@@ -16,6 +16,7 @@
  * repeated by the controller. */
 #include "agent/core/agent/steps_state.h"
 #include "agent/core/stepd/step.h"
+#include "lib/base/assert.h"
 
 #include <string.h>
 
@@ -85,8 +86,10 @@ struct entry *steps_find(const struct steps *s, int64_t job, int64_t attempt)
 struct entry *steps_add(struct steps *s, int64_t job, int64_t attempt, const struct launch *l,
 			enum entry_phase phase)
 {
-	struct entry **slot = MO_GROW(s->entries, s->n_entries);
+	struct entry **slot;
 
+	mo_assert(!steps_find(s, job, attempt)); /* a step is launched once */
+	slot = MO_GROW(s->entries, s->n_entries);
 	*slot = entry_new(job, attempt, l);
 	(*slot)->phase = phase;
 	return *slot;
@@ -94,6 +97,7 @@ struct entry *steps_add(struct steps *s, int64_t job, int64_t attempt, const str
 
 void steps_drop(struct steps *s, struct entry *e)
 {
+	mo_assert(s->n_entries > 0);
 	for (size_t i = 0; i < s->n_entries; i++)
 		if (s->entries[i] == e) {
 			memmove(&s->entries[i], &s->entries[i + 1],
@@ -129,12 +133,14 @@ static void write_last_notes(struct entry *e, int64_t now, struct steps_out *out
 
 static void sweep(struct entry *e, struct steps_out *out)
 {
+	mo_assert(!e->gone);
 	e->phase = EN_SWEEPING;
 	steps_effect(out, AX_SWEEP, e->job, e->attempt);
 }
 
 static void start(struct entry *e, struct steps_out *out)
 {
+	mo_assert(e->phase == EN_FENCING); /* its fence is on disk */
 	e->phase = EN_STARTING;
 	e->never_started = false;
 	steps_effect(out, AX_START, e->job, e->attempt);
@@ -167,6 +173,7 @@ static void refuse_unstarted(struct steps *s, struct entry *e, const char *why, 
 {
 	int64_t job = e->job, attempt = e->attempt;
 
+	mo_assert(e->phase == EN_SPOOLING || e->phase == EN_FENCING);
 	steps_drop(s, e);
 	steps_save_fence(s, job, out);
 	steps_effect(out, AX_FORGET, job, attempt);
@@ -176,6 +183,7 @@ static void refuse_unstarted(struct steps *s, struct entry *e, const char *why, 
 
 void steps_start_fenced(struct steps *s, struct entry *e, struct steps_out *out)
 {
+	mo_assert(e->phase == EN_SPOOLING || e->phase == EN_IDLE);
 	e->phase = EN_FENCING;
 	/* its own attempt, by which the answer finds it: the job's fence may stand higher
 	 * meanwhile */
@@ -378,6 +386,7 @@ static void rewind_entry(struct entry *e, const struct step_ack *a, struct steps
 
 	if (!readable || !a->known || a->through == MO_NONE || a->through >= e->through)
 		return;
+	mo_assert(e->through > a->through);
 	entry_rewind(e, a->through);
 	steps_effect(out, AX_REREAD, e->job, e->attempt);
 }
@@ -419,6 +428,7 @@ static void on_welcome(struct steps *s, const struct agent_welcome *w, int64_t n
 	s->hello_us = 0;
 	s->news_out = s->news_again = false;
 	steps_send_sync(s, now, out);
+	mo_assert(s->sync_out && s->link == LINK_UP);
 }
 
 static void on_no_answer(struct steps *s, bool sync, int64_t now, struct steps_out *out)
@@ -480,6 +490,7 @@ static void on_step_event(struct steps *s, const struct steps_event *ev, int64_t
 
 void steps_step(struct steps *s, const struct steps_event *e, int64_t now_us, struct steps_out *out)
 {
+	assert(e->type >= 0 && e->type < _AE_N);
 	switch (e->type) {
 	case AE_SPOOLED_STEP: on_spooled_step(s, e, out); break;
 	case AE_FENCE:

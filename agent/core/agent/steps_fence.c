@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "lib/base/assert.h"
+
 int64_t steps_highest(const struct steps *s, int64_t job)
 {
 	for (size_t i = 0; i < s->n_fence; i++)
@@ -27,6 +29,7 @@ void steps_raise_fence(struct steps *s, int64_t job, int64_t attempt)
 		memmove(s->fence, s->fence + 1, --s->n_fence * sizeof(*s->fence));
 	struct highest *h = MO_GROW(s->fence, s->n_fence);
 	*h = (struct highest){ .job = job, .attempt = attempt };
+	mo_assert(h->attempt >= attempt && s->n_fence <= FENCE_JOBS_MAX);
 }
 
 void steps_save_fence(const struct steps *s, int64_t job, struct steps_out *out)
@@ -40,4 +43,5 @@ void steps_learn_epoch(struct steps *s, int64_t epoch, struct steps_out *out)
 		return;
 	s->epoch = epoch;
 	steps_save_fence(s, 0, out);
+	mo_assert(s->epoch == epoch);
 }

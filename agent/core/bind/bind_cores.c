@@ -9,6 +9,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "lib/base/assert.h"
+
 #define L3_PER_NODE_MAX 65536
 
 void pool_done(struct core_pool *p)
@@ -119,6 +121,7 @@ static size_t nearest_border(const struct core_pool *p, size_t at)
 {
 	size_t below = at, above = at;
 
+	mo_assert(at <= p->n);
 	while (below > 0 && below < p->n && p->cores[below].l3 == p->cores[below - 1].l3)
 		below--;
 	while (above < p->n && above > 0 && p->cores[above].l3 == p->cores[above - 1].l3)
@@ -142,12 +145,14 @@ static void cut(struct core_pool *p, size_t n, bool aligned, size_t *counts)
 		counts[s] = to - from;
 		from = to;
 	}
+	mo_assert(from == p->n); /* every core is somebody's */
 }
 
 static size_t largest(const size_t *counts, size_t n)
 {
 	size_t best = 0;
 
+	mo_assert(n > 0);
 	for (size_t s = 1; s < n; s++)
 		if (counts[s] > counts[best])
 			best = s;
@@ -180,6 +185,7 @@ void pool_divide(struct core_pool *p, size_t n, size_t reserve, size_t keep)
 {
 	_cleanup_(mo_freep) size_t *counts = mo_alloc_array(n + 1, sizeof(*counts));
 
+	mo_assert(p->cores || p->n == 0);
 	p->n_shares = n;
 	p->divided = n > 0 && p->n >= n;
 	for (int aligned = 1; p->divided && aligned >= 0; aligned--) {
@@ -196,6 +202,7 @@ void pool_divide(struct core_pool *p, size_t n, size_t reserve, size_t keep)
 
 void core_give(const struct core_pool *pool, size_t i, bool one_thread, struct mo_idset *ret)
 {
+	mo_assert(i < pool->n);
 	if (one_thread)
 		mo_idset_add(ret, (size_t)pool->cores[i].first);
 	else
@@ -206,6 +213,7 @@ bool core_is_free(const struct core_pool *pool, size_t i, const struct mo_idset 
 {
 	const struct mo_idset *cpus = &pool->cores[i].cpus;
 
+	mo_assert(i < pool->n);
 	for (int64_t cpu = mo_idset_next(cpus, 0); cpu >= 0; cpu = mo_idset_next(cpus, cpu + 1))
 		if (mo_idset_has(taken, (size_t)cpu))
 			return false;

@@ -3,6 +3,7 @@
 #include "agent/core/bind/env_record.h"
 
 #include "agent/core/bind/env.h"
+#include "lib/base/assert.h"
 #include "lib/model/limits.h"
 
 static const struct mo_field env_of_rank_fields[] = {
@@ -47,6 +48,7 @@ void env_record_add(struct env_record *rec, int64_t rank, const struct env_item 
 	bool first = rec->n_ranks == 0;
 	struct env_of_rank *k = MO_ADD(rec, ranks, &env_of_rank_desc);
 
+	mo_assert(items || n == 0);
 	k->rank = rank;
 	for (size_t i = 0; i < n; i++) {
 		const struct env_item *base = named(rec->items, rec->n_items, items[i].name);

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "lib/base/assert.h"
 #include "lib/base/crc32c.h"
 #include "lib/base/util.h"
 
@@ -20,6 +21,7 @@ static uint64_t little(const unsigned char *p, size_t n)
 {
 	uint64_t v = 0;
 
+	mo_assert(n > 0 && n <= 8);
 	for (size_t i = n; i > 0; i--)
 		v = v << 8 | p[i - 1];
 	return v;
@@ -51,6 +53,7 @@ static bool agree(uint64_t small, uint64_t full, uint64_t large)
 const char *archive_end(const unsigned char *tail, size_t n, int64_t file_bytes,
 			struct archive *ret)
 {
+	mo_assert(file_bytes >= 0 && (int64_t)n <= file_bytes);
 	if (n < END_BYTES || (int64_t)n > file_bytes ||
 	    memcmp(tail + n - END_BYTES, "PK\5\6", 4) != 0)
 		return no_end;

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "lib/base/assert.h"
 #include "lib/base/parse.h"
 
 #define FIRST_LINE "moe-manifest 1\n"
@@ -25,6 +26,7 @@ char *manifest_digest(const struct ckpt_file *files, size_t n)
 {
 	uint64_t hash = FNV_BASE;
 
+	mo_assert(files || n == 0);
 	for (size_t i = 0; i < n; i++) {
 		const int64_t numbers[] = { files[i].bytes, files[i].mtime_ns, files[i].inode };
 		hash = mix(hash, files[i].name, strlen(files[i].name) + 1);
@@ -168,6 +170,7 @@ char *manifest_difference(const struct ckpt_file *was, size_t n_was, const struc
 {
 	char *reason = NULL;
 
+	mo_assert((was || n_was == 0) && (now || n_now == 0));
 	for (size_t i = 0, k = 0; !reason && (i < n_was || k < n_now);) {
 		int order = i == n_was ? 1 : k == n_now ? -1 : strcmp(was[i].name, now[k].name);
 		if (order < 0)

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "lib/base/assert.h"
 #include "lib/base/parse.h"
 #include "lib/base/util.h"
 
@@ -91,6 +92,7 @@ static uint64_t little(const unsigned char *p, size_t n)
 {
 	uint64_t v = 0;
 
+	mo_assert(n <= 8);
 	for (size_t i = n; i > 0; i--)
 		v = v << 8 | p[i - 1];
 	return v;
@@ -293,6 +295,7 @@ const char *pickle_walk(const void *data, size_t n, pickle_fn *fn, void *arg)
 	struct walk w = { .data = data, .n = n, .fn = fn, .arg = arg };
 	const char *damage = walk(&w);
 
+	assert(fn && (data || n == 0));
 	walk_done(&w);
 	return damage;
 }

@@ -8,6 +8,7 @@
 
 #include "agent/core/health/health_state.h"
 #include "agent/core/health/reading.h"
+#include "lib/base/assert.h"
 #include "lib/model/limits.h"
 
 #define HOUR_US 3600000000LL
@@ -61,6 +62,7 @@ static struct health_counter *find_or_add(struct health *h, const struct object 
 
 static void add_moment(struct health_counter *k, int64_t at, double value)
 {
+	mo_assert(at >= 0);
 	if (k->n_moments >= MO_MOMENTS_MAX)
 		mo_vec_remove(&health_moment_desc, k->moments, &k->n_moments, 0);
 	struct health_moment *m = MO_ADD(k, moments, &health_moment_desc);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "agent/core/health/sysfs_text.h"
+#include "lib/base/assert.h"
 #include "lib/model/limits.h"
 
 #define PROBLEM_BYTES_MAX 3000 /* probe_desc takes 4096 */
@@ -24,6 +25,7 @@ void reading_add(struct probe *p, const char *key, double value)
 {
 	struct reading *r = value == MO_NONE_F ? NULL : add(p, key);
 
+	mo_assert(key && *key);
 	if (r)
 		r->value = value;
 }
@@ -43,6 +45,7 @@ void reading_add_text(struct probe *p, const char *key, const char *text)
 
 const struct reading *reading_find(const struct probe *p, const char *key)
 {
+	mo_assert(p->readings || p->n_readings == 0);
 	for (size_t i = 0; i < p->n_readings; i++)
 		if (mo_streq(p->readings[i].key, key))
 			return &p->readings[i];

@@ -7,8 +7,9 @@
  * it. */
 #include "agent/core/stepd/step_state.h"
 
-#include <assert.h>
 #include <signal.h>
+
+#include "lib/base/assert.h"
 
 #define KILL_AGAIN_US 1000000      /* a tree that forks while it is killed; doubles */
 #define KILL_AGAIN_MAX_US 16000000 /* of processes that cannot die */
@@ -32,6 +33,7 @@ struct step_core *step_new(const struct launch *l)
 	s->phase = PHASE_NONE;
 	s->phase_rank = SIZE_MAX;
 	s->sample_last = s->saving = s->resumed = MO_NONE;
+	mo_assert(s->state == NEW && s->n_started == 0);
 	return s;
 }
 
@@ -79,7 +81,9 @@ static void release_ports(struct step_core *s, struct step_out *out)
 
 static void go_gone(struct step_core *s, struct step_out *out, const char *text)
 {
+	mo_assert(s->state != GONE); /* NOTE_GONE is written once */
 	release_ports(s, out);
+	mo_assert(!s->ports_held);
 	s->state = GONE;
 	mo_str_set(&step_note(s, out, NOTE_GONE, NULL)->text, text);
 	step_effect(out, SX_DONE);
@@ -87,6 +91,7 @@ static void go_gone(struct step_core *s, struct step_out *out, const char *text)
 
 static void kill_tree(struct step_core *s, int64_t now, struct step_out *out)
 {
+	mo_assert(s->state != NEW && s->state != GONE);
 	release_ports(s, out);
 	s->state = DOWN;
 	s->kill_again_us = KILL_AGAIN_US;
@@ -108,6 +113,7 @@ static void go_up(struct step_core *s, struct step_out *out)
 {
 	bool read = s->launch.config || s->launch.n_inputs || has_files(&s->launch);
 
+	mo_assert(s->state == PREPARING || s->state == PORTS || s->state == NEW);
 	s->state = read ? READING : UP;
 	step_effect(out, read ? SX_READ_CONFIG : SX_FORK_ALL);
 }
@@ -127,6 +133,7 @@ static void on_launch(struct step_core *s, const struct step_event *e, int64_t n
 {
 	int64_t limit = s->launch.prepare_limit_us;
 
+	mo_assert(s->state == NEW);
 	if (!s->launch.n_prepare) {
 		go_on(s, out);
 		return;
@@ -164,6 +171,7 @@ static void on_prepared(struct step_core *s, const struct step_event *e, int64_t
 static void on_ports(struct step_core *s, const struct step_event *e, int64_t now,
 		     struct step_out *out)
 {
+	mo_assert(s->state == PORTS && !s->ports_held);
 	if (e->ok) {
 		s->ports_held = true;
 		go_up(s, out);
@@ -200,6 +208,7 @@ static bool rank_started(struct step_core *s, const struct note *fact, struct st
 		return false;
 	r->started = true;
 	r->pid = fact->pid;
+	mo_assert(s->n_started < s->n_ranks);
 	step_note(s, out, NOTE_STARTED, fact);
 	if (++s->n_started == s->n_ranks && !s->refused) {
 		release_ports(s, out);
@@ -231,6 +240,7 @@ static bool rank_failed(struct step_core *s, const struct note *fact)
 		return false;
 	r->failed = true;
 	s->n_ended++;
+	mo_assert(s->n_ended <= s->n_ranks);
 	return true;
 }
 
@@ -295,6 +305,7 @@ static bool rank_exited(struct step_core *s, const struct note *fact, struct ste
 			       /* the last word of its progress: beats may not have carried it */
 			       .iteration;
 	s->n_ended++;
+	mo_assert(s->n_ended <= s->n_ranks);
 	return true;
 }
 
@@ -347,12 +358,14 @@ static void on_stop(struct step_core *s, const struct step_event *e, int64_t now
 	s->stopped = true;
 	s->kill_at = grace_end(e, now);
 	step_effect(out, SX_SIGNAL_RANKS)->signal = e->signal > 0 ? e->signal : SIGTERM;
+	mo_assert(s->kill_at >= now);
 }
 
 static void on_stop_again(struct step_core *s, const struct step_event *e, int64_t now,
 			  struct step_out *out)
 {
 	s->kill_at = MO_MIN(s->kill_at, grace_end(e, now));
+	mo_assert(s->state == STOPPING && s->stopped);
 }
 
 static void on_kill_early(struct step_core *s, const struct step_event *e, int64_t now,
@@ -405,6 +418,7 @@ static void on_stuck(struct step_core *s, const struct step_event *e, int64_t no
 		return;
 	mo_ints_add(&s->stuck, &s->n_stuck, e->note.pid);
 	step_note(s, out, NOTE_UNKILLABLE, &e->note);
+	mo_assert(s->n_stuck <= STUCK_MAX);
 }
 
 static void on_tick_preparing(struct step_core *s, const struct step_event *e, int64_t now,
@@ -438,6 +452,7 @@ static void on_tick_down(struct step_core *s, const struct step_event *e, int64_
 	s->kill_again_us = MO_MIN(s->kill_again_us * 2, KILL_AGAIN_MAX_US);
 	s->kill_at = now + s->kill_again_us;
 	step_effect(out, SX_KILL_TREE);
+	mo_assert(s->kill_again_us <= KILL_AGAIN_MAX_US);
 }
 
 /* ---- the table ---- */
@@ -619,6 +634,7 @@ int64_t step_deadline(const struct step_core *s)
 		d = s->prepare_due;
 	if (s->state == STOPPING || s->state == DOWN)
 		d = MO_MIN(d, s->kill_at);
+	mo_assert(s->state != GONE);
 	return d;
 }
 

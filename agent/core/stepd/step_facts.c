@@ -4,6 +4,7 @@
  * NOTE_SAMPLE. */
 #include "agent/core/stepd/step_state.h"
 #include "agent/core/text/lines.h"
+#include "lib/base/assert.h"
 
 #define SAMPLE_WAIT_US 100000
 
@@ -22,6 +23,9 @@ static struct note *put_note(struct step_core *s, struct step_out *out, int kind
 {
 	struct note *n = &step_effect(out, SX_NOTE)->note;
 
+	mo_assert(kind >= 0 && kind < _NOTE_KIND_N);
+	/* it is the last one; a sample that waited comes before it */
+	mo_assert(s->state != GONE || kind == NOTE_GONE || kind == NOTE_SAMPLE);
 	if (from)
 		mo_desc_copy(&note_desc, n, from);
 	n->kind = kind;
@@ -33,6 +37,7 @@ void step_flush_sample(struct step_core *s, struct step_out *out)
 {
 	if (!s->pending)
 		return;
+	mo_assert(s->sample.iteration > s->sample_last && s->left_told <= s->left_out);
 	s->pending = false;
 	s->sample_last = s->sample.iteration;
 	struct note *n = put_note(s, out, NOTE_SAMPLE, NULL);
@@ -56,6 +61,7 @@ static bool sample_room(struct step_core *s, int64_t now)
 		return false;
 	s->room_us -= SAMPLE_US;
 	return true;
+	mo_assert(s->room_us >= 0);
 }
 
 struct note *step_note(struct step_core *s, struct step_out *out, int kind, const struct note *from)
@@ -93,6 +99,7 @@ static void tell_phase(struct step_core *s, struct local_rank *r, const struct n
 {
 	size_t index = (size_t)(r - s->ranks);
 
+	mo_assert(index < s->n_ranks);
 	if (phase <= PHASE_NONE || phase >= _PHASE_N)
 		return;
 	r->progress.phase = phase;

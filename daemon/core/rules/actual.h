@@ -10,24 +10,22 @@
 struct actual_numbers {
 	double step_time_s, memory_gb, bubble;
 };
-/* What `parallelism: auto` became; recompute NULL: as engine.args say. */
 struct actual_chosen {
 	int64_t tp, pp, vpp, ep, etp, cp, dp, micro;
 	char *sharding, *schedule, *recompute, *pipeline_layout;
 };
-/* `plan` of a Job document. drift: actual / planned - 1, by part; within: the step time is
- * inside error_pct, -1 = not known yet. bubble of a run is known only from its engine's pipeline
+/* `plan` of a Job document. bubble of a run is known only from its engine's pipeline
  * dump, which is written when the run ends: it stays unknown here, and bubble_note says how to
  * get it. */
 struct actual {
-	struct actual_chosen *chosen; /* NULL = the recipe gives the sizes */
+	struct actual_chosen *chosen;
 	struct actual_numbers planned;
 	double error_pct;
 	int64_t anchors;
 	struct actual_numbers actual, drift;
 	int64_t steps, iteration, attempt, measured_at;
 	int8_t within;
-	char *text, *bubble_note; /* bubble_note: NULL = none is planned */
+	char *text, *bubble_note;
 };
 extern const struct mo_desc actual_desc;
 

@@ -28,6 +28,7 @@
 #include "daemon/core/state/incarnation.h"
 #include "daemon/core/update/checkpoint_keep.h"
 #include "daemon/core/update/verify.h"
+#include "lib/base/assert.h"
 
 /* manifests in one scan order; older checkpoints are judged anew */
 #define KNOWN_MAX 256
@@ -60,6 +61,7 @@ static struct command *add(const struct core *c, struct sync_reply *ret, int kin
 {
 	struct command *k = MO_ADD(ret, commands, &command_desc);
 
+	mo_assert(kind >= 0 && kind < _COMMAND_KIND_N && node);
 	k->epoch = c->state.epoch;
 	k->kind = kind;
 	k->job = job;
@@ -94,6 +96,7 @@ static struct command *add_scan(const struct core *c, const struct job *j, int o
 	bool all = order == ORDER_SCAN || order == ORDER_LAST_SCAN;
 	struct command *k = add(c, ret, CMD_SCAN, j->id, all ? id : MO_NONE, node);
 
+	mo_assert(order >= 0 && order < _ORDER_N && id >= 0);
 	k->order = order;
 	k->id = id;
 	k->dir = mo_strdup(j->spec.recipe.checkpoint.dir);
@@ -312,6 +315,7 @@ void core_acks(const struct core *c, const char *node, struct sync_reply *ret)
 {
 	const struct live *l = live_of(c, node);
 
+	mo_assert(node && ret);
 	ret->epoch = c->state.epoch;
 	if (l)
 		ret->health = health_version(c, node, l);

@@ -10,6 +10,7 @@
 #include "daemon/core/rules/learn.h"
 #include "daemon/core/rules/turn.h"
 #include "daemon/core/state/health.h"
+#include "lib/base/assert.h"
 #include "lib/base/buf.h"
 
 #define STORE_BURST 20                  /* words of one node ... */
@@ -174,6 +175,7 @@ void health_told(struct turn *t, const char *node, const struct node_health *h)
 	struct live *l = core_live(t->core, node);
 	struct record r;
 
+	mo_assert(node && h);
 	/* News and syncs overtake each other: within one life of an agent versions only grow. */
 	if (h->version == MO_NONE || (l->health_seen != MO_NONE && h->version <= l->health_seen))
 		return;
@@ -294,6 +296,7 @@ void health_check_begin(struct turn *t, int64_t id)
 	const struct job *j = job_find(&t->core->state, id);
 	struct record r;
 
+	mo_assert(id > 0);
 	if (health_preflight_none(&j->spec.recipe))
 		return;
 	record_init(&r, REC_CHECK);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "daemon/core/rules/turn.h"
+#include "lib/base/assert.h"
 #include "lib/base/buf.h"
 #include "lib/base/parse.h"
 #include "lib/model/limits.h"
@@ -23,6 +24,7 @@ static void key(struct mo_buf *b, const char *name)
  * given; here only JSON's own characters are escaped. */
 void data_str(struct mo_buf *b, const char *name, const char *value)
 {
+	mo_assert(name && *name);
 	/* as lib/wire writes them: a replayed event has the same text */
 	static const char plain[] = "\"\\\n\t\r\b\f", letters[] = "\"\\ntrbf";
 
@@ -47,6 +49,7 @@ void data_str(struct mo_buf *b, const char *name, const char *value)
 
 void data_int(struct mo_buf *b, const char *name, int64_t value)
 {
+	mo_assert(name && *name);
 	key(b, name);
 	if (value == MO_NONE)
 		mo_buf_str(b, "null");
@@ -69,6 +72,7 @@ void data_real(struct mo_buf *b, const char *name, double value)
 
 char *data_end(struct mo_buf *b)
 {
+	mo_assert(b->len > 0);
 	mo_buf_str(b, b->len ? "}" : "{}");
 	return mo_buf_take(b);
 }
@@ -166,6 +170,7 @@ static bool may_tell(struct turn *t, enum event_type type, const char *node, int
 	struct live *l = node && !unlimited(type) ? core_live(t->core, node) : NULL;
 	size_t i = 0;
 
+	mo_assert(type >= 0 && type < _EVENT_TYPE_N);
 	if (!l)
 		return true;
 	if (!l->tellers)
@@ -199,6 +204,7 @@ void event_emit(struct turn *t, enum event_type type, int64_t job, const char *n
 	struct record r;
 	va_list ap;
 
+	mo_assert(type >= 0 && type < _EVENT_TYPE_N && fmt);
 	int64_t n = announced(t, type, job), left_out = 0;
 
 	if (n > MO_EVENTS_OF_USER_MAX || !may_tell(t, type, node, &left_out)) {

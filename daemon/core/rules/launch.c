@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "lib/base/assert.h"
 #include "lib/base/buf.h"
 
 #define PREPARE_LIMIT_US (600 * 1000000LL)
@@ -91,6 +92,7 @@ static char *word_now(const struct job *j, size_t k)
 	const struct recipe_engine *e = &j->spec.recipe.engine;
 	char *now = every_now(j, k);
 
+	mo_assert(k < j->spec.n_argv);
 	for (size_t i = 0; i < e->n_args && !now; i++) {
 		_cleanup_(mo_freep) char *pair =
 			mo_printf("%s=%s", e->args[i].key,
@@ -192,6 +194,7 @@ void launch_make(const struct state *s, const struct job *j, size_t i, struct la
 	const struct node *n = node_find(s, p->node), *first = node_find(s, j->places[0].node);
 	const struct recipe *r = &j->spec.recipe;
 
+	assert(i < j->n_places && ret);
 	ret->job = j->id;
 	ret->attempt = j->attempt;
 	ret->name = mo_strdup(r->name);

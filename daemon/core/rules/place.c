@@ -10,6 +10,7 @@
 #include "daemon/core/state/health.h"
 #include "daemon/core/state/live.h"
 #include "daemon/core/state/waiting.h"
+#include "lib/base/assert.h"
 #include "lib/model/limits.h"
 
 const char *node_unfit(const struct state *s, const struct node *n)
@@ -86,6 +87,7 @@ void slots_init(const struct state *s, struct slots *ret)
 		if (j && (j->n_places || j->n_steps))
 			slots_count(s, j, ret);
 	}
+	mo_assert(ret->n == s->n_nodes);
 }
 
 void slots_done(struct slots *slots)
@@ -102,6 +104,7 @@ void slots_done(struct slots *slots)
 void slots_take(struct slots *slots, const struct state *s, const struct place *places,
 		size_t n_places)
 {
+	mo_assert(slots->n == s->n_nodes);
 	for (size_t i = 0; i < n_places; i++) {
 		const struct node *n = node_find(s, places[i].node);
 		size_t at = n ? (size_t)(n - s->nodes) : 0, kept = 0;
@@ -210,6 +213,7 @@ static struct slots only_stack(const struct state *s, const struct slots *slots,
 {
 	struct slots one = *slots;
 
+	mo_assert(slots->n == s->n_nodes);
 	one.usable = mo_alloc_array(s->n_nodes + 1, sizeof(*one.usable));
 	for (size_t i = 0; i < s->n_nodes; i++)
 		one.usable[i] = slots->usable[i] && node_same(&s->nodes[i]) == stack;
@@ -275,6 +279,7 @@ int64_t place_suited(const struct state *s, const struct recipe *r, int64_t *ret
 		all += n;
 		*ret_largest = MO_MAX(*ret_largest, n);
 	}
+	mo_assert(*ret_largest <= all);
 	return all;
 }
 
@@ -329,12 +334,14 @@ static size_t choose(struct offer *offers, size_t n, size_t wanted)
 		sum += offers[k++].room;
 	if (sum < wanted)
 		return 0;
+	mo_assert(k > 0 && sum - offers[k - 1].room < wanted);
 	wanted -= sum - offers[k - 1].room; /* what the last node gives */
 	for (last = k - 1; last + 1 < n && offers[last + 1].room >= wanted; last++)
 		continue; /* the tightest fit, first by name among equals */
 	while (last > k - 1 && offers[last - 1].room == offers[last].room)
 		last--;
 	offers[k - 1] = (struct offer){ .node = offers[last].node, .room = wanted };
+	mo_assert(offers[k - 1].room > 0);
 	return k;
 }
 
@@ -355,6 +362,7 @@ static void fill(const struct state *s, const struct slots *slots, const struct 
 		p->n_ranks = (int64_t)p->n_gpus;
 		rank += p->n_ranks;
 	}
+	mo_assert(rank == r->gpus);
 }
 
 /* Ranks per node in multiples of the tensor-parallel size, so that no tensor group spans nodes
@@ -364,6 +372,7 @@ static size_t try_unit(const struct state *s, const struct slots *slots, const s
 {
 	size_t n = 0;
 
+	mo_assert(unit > 0 && r->gpus > 0);
 	for (size_t i = 0; i < s->n_nodes; i++) {
 		size_t free_slots = room(s, slots, r, i) / unit * unit;
 
@@ -439,6 +448,7 @@ int64_t port_next(const struct core *c)
 	int64_t first = c->config.port_min, groups = (c->config.port_max - first + 1) / 4,
 		at = c->state.next_port;
 
+	mo_assert(groups > 0);
 	for (int64_t tries = 0; tries < groups; tries++, at += 4) {
 		bool taken = false;
 

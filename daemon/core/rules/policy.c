@@ -25,6 +25,7 @@
 #include "daemon/core/rules/turn.h"
 #include "daemon/core/rules/words.h"
 #include "daemon/core/state/checkpoint.h"
+#include "lib/base/assert.h"
 
 #define PORT_TRIES_MAX 50 /* attempts in a row that find their ports busy */
 #define PORT_SAID_MAX 5   /* a port that is the program's own is busy every time */
@@ -169,6 +170,7 @@ static void after_failure(struct turn *t, int64_t id)
 	const struct step *outside = blame_outside(j, &b);
 	int64_t tries = 0;
 
+	mo_assert(id > 0);
 	if (outside) {
 		reason = mo_printf("the step on %s was stopped there, not by moectl; the next "
 				   "attempt is prepared",
@@ -233,6 +235,7 @@ void policy_conclude(struct turn *t, int64_t id)
 	const struct job *j = job_find(&t->core->state, id);
 	_cleanup_(mo_freep) char *reason = NULL;
 
+	mo_assert(!job_live(job_find(&t->core->state, id))); /* all are proved gone */
 	if (j->state == JOB_STOPPING) {
 		after_stop(t, id);
 	} else if (j->failed) {

@@ -7,6 +7,7 @@
 #include "daemon/core/rules/unread.h"
 #include "daemon/core/state/checkpoint.h"
 #include "daemon/core/update/checkpoints.h"
+#include "lib/base/assert.h"
 #include "lib/base/buf.h"
 #include "lib/base/parse.h"
 
@@ -230,6 +231,7 @@ int checkpoint_choose(const struct job *j, int64_t *ret, struct mo_error *err)
 	const struct checkpoint *c = r == 0 && chosen >= 0 ? checkpoint_find(j, chosen) : NULL;
 	_cleanup_(mo_freep) char *misfit = checkpoint_misfit(c, &j->spec.recipe);
 
+	assert(ret);
 	if (misfit)
 		return mo_error_set(err, 2,
 				    "checkpoint %lld in %s does not reshard: it was saved with %s, "

@@ -17,6 +17,7 @@
 #include "daemon/core/state/checkpoint.h"
 #include "daemon/core/state/waiting.h"
 #include "daemon/core/update/wake.h"
+#include "lib/base/assert.h"
 #include "lib/base/buf.h"
 
 static bool waiting(const struct job *j)
@@ -55,6 +56,7 @@ static bool waits(struct turn *t, const struct candidate *k, struct waiting *w)
 	const struct job *j = job_find(&t->core->state, k->id);
 	_cleanup_(mo_freep) char *reason = waiting_recorded(w);
 
+	mo_assert(j && w);
 	queue_set(&t->core->queue, k->at, w);
 	if (!reason || mo_streq(j->reason, reason))
 		return false;
@@ -71,6 +73,7 @@ static void place_job(struct turn *t, int64_t id, struct place *places, size_t n
 	_cleanup_(mo_buf_done) struct mo_buf data = { 0 };
 	struct record r;
 
+	assert(n_places > 0 && resume >= -1);
 	record_init(&r, REC_PLACE);
 	r.job = id;
 	r.attempt = attempt;

@@ -1,6 +1,7 @@
 /* See searches.h. */
 #include "daemon/core/rules/searches.h"
 
+#include "lib/base/assert.h"
 #include "lib/base/util.h"
 
 static bool may_run(const struct search *all, size_t n, const char *user, enum search_kind kind)
@@ -37,6 +38,7 @@ bool search_admit(const struct search *all, size_t n, const char *user, enum sea
 {
 	size_t n_waiting = 0, n_viewers = 0, n_own = 0;
 
+	mo_assert(all || n == 0);
 	for (size_t i = 0; i < n; i++) {
 		if (all[i].runs)
 			continue;

@@ -1,10 +1,9 @@
 /* See transitions.h: the table, and the only function that changes a job's state. */
 #include "daemon/core/rules/transitions.h"
 
-#include <assert.h>
-
 #include "daemon/core/rules/events.h"
 #include "daemon/core/rules/turn.h"
+#include "lib/base/assert.h"
 #include "lib/base/buf.h"
 
 const char *const job_trigger_names[_TRIGGER_N] = {
@@ -169,6 +168,7 @@ bool job_guard_holds(const struct job *j, int guard)
 
 const struct job_row *job_row_find(const struct job *j, int trigger)
 {
+	mo_assert(j->state >= 0 && j->state < _JOB_STATE_N && trigger >= 0 && trigger < _TRIGGER_N);
 	for (size_t i = 0; i < n_job_rows; i++)
 		if (job_rows[i].state == j->state && job_rows[i].trigger == trigger &&
 		    job_guard_holds(j, job_rows[i].guard))
@@ -188,6 +188,7 @@ static enum event_type event_of(int state)
 		[JOB_CANCELLED] = EVENT_JOB_CANCELLED,
 	};
 
+	mo_assert(state >= 0 && state < _JOB_STATE_N);
 	return types[state];
 }
 
@@ -209,6 +210,7 @@ void job_move(struct turn *t, int64_t id, int trigger, bool over, int follows, c
 	r.transition->follows = follows;
 	turn_emit(t, &r);
 	j = job_find(&t->core->state, id);
+	mo_assert((int)j->state == row->next);
 	if (row->next == before || row->next == JOB_STARTING)
 		return;
 	data_str(&b, "from", job_state_names[before]);
@@ -237,6 +239,7 @@ void job_intent(struct turn *t, int64_t id, int intent, bool now, int64_t from)
 {
 	struct record r;
 
+	mo_assert(intent >= 0 && intent < _INTENT_N);
 	record_init(&r, REC_INTENT);
 	r.job = id;
 	r.intent->intent = intent;

@@ -1,7 +1,6 @@
 /* See turn.h and turn_io.h. */
 #include "daemon/core/rules/turn.h"
 
-#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -9,6 +8,7 @@
 #include "daemon/core/state/record.h"
 #include "daemon/core/update/update.h"
 #include "daemon/core/update/wake.h"
+#include "lib/base/assert.h"
 
 static const struct mo_field effect_fields[] = {
 	MO_F(effect, request, MO_INT),
@@ -46,6 +46,7 @@ static struct effect *effect_add(struct turn *t, int type)
 {
 	struct effect *e = MO_ADD(t->out, effects, &effect_desc);
 
+	mo_assert(t->out && t->core);
 	e->type = type;
 	e->request = t->event ? t->event->request : 0;
 	return e;
@@ -74,5 +75,6 @@ void turn_reply(struct turn *t, int status, int64_t job, const char *fmt, ...)
 
 void turn_deadline(struct turn *t, int64_t at)
 {
+	mo_assert(at >= 0);
 	t->core->jobs_at = MO_MIN(t->core->jobs_at, at);
 }

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "lib/base/assert.h"
+
 bool checkpoint_usable(const struct checkpoint *c)
 {
 	return c->state == CKPT_COMPLETE || c->state == CKPT_VERIFIED || c->state == CKPT_PINNED;
@@ -10,6 +12,7 @@ bool checkpoint_usable(const struct checkpoint *c)
 
 const struct checkpoint *checkpoint_find(const struct job *j, int64_t iteration)
 {
+	mo_assert(j->checkpoints || j->n_checkpoints == 0);
 	for (size_t i = j->n_checkpoints; i > 0; i--)
 		if (j->checkpoints[i - 1].iteration == iteration)
 			return &j->checkpoints[i - 1];
@@ -114,6 +117,7 @@ const char *checkpoint_end_node(const struct job *j)
 /* Newest usable one whose iteration is at most limit, MO_NONE. own_only: written by this job. */
 int64_t checkpoint_newest_at_most(const struct job *j, int64_t limit, bool own_only)
 {
+	mo_assert(j->checkpoints || j->n_checkpoints == 0);
 	for (size_t i = j->n_checkpoints; i > 0; i--) {
 		const struct checkpoint *c = &j->checkpoints[i - 1];
 

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "lib/base/assert.h"
 #include "lib/base/parse.h"
 
 #define SECOND 1000000LL
@@ -84,6 +85,7 @@ static void other_boot(int64_t last, const struct clock_reading *r, struct clock
 
 void clock_at_start(const struct state *s, const struct clock_reading *r, struct clock_word *ret)
 {
+	mo_assert(r->boot_id && r->boot >= 0 && ret);
 	*ret = (struct clock_word){ .verdict = CLOCK_RIGHT, .now = r->wall };
 	if (s->time <= 0)
 		return;
@@ -92,10 +94,12 @@ void clock_at_start(const struct state *s, const struct clock_reading *r, struct
 			  ret);
 	else
 		other_boot(s->time, r, ret);
+	mo_assert(ret->verdict == CLOCK_MOVED || ret->shift == 0);
 }
 
 void clock_in_run(int64_t now, const struct clock_reading *r, struct clock_word *ret)
 {
+	mo_assert(r->boot >= 0 && ret);
 	*ret = (struct clock_word){ .verdict = CLOCK_RIGHT, .now = now };
 	if (distance(r->wall, now) > CLOCK_FAR_US)
 		same_boot(now, now, r, ret);

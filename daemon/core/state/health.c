@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "lib/base/assert.h"
 #include "lib/base/parse.h"
 
 int health_rank(int state)
@@ -12,6 +13,7 @@ int health_rank(int state)
 		[CHECK_OK] = 0, [CHECK_UNKNOWN] = 1, [CHECK_WARN] = 2, [CHECK_CRIT] = 3
 	};
 
+	mo_assert(state < (int)_CHECK_STATE_N);
 	return state >= 0 && state < _CHECK_STATE_N ? ranks[state] : 1;
 }
 
@@ -195,6 +197,7 @@ static uint64_t stack_hash(const struct node_health *h, bool own_too)
 {
 	uint64_t sum = 0;
 
+	mo_assert(!h || h->stack || h->n_stack == 0);
 	for (size_t i = 0; h && i < h->n_stack; i++)
 		if (own_too || !health_own_key(h->stack[i].key))
 			sum += text_hash(text_hash(14695981039346656037u, h->stack[i].key),
@@ -347,6 +350,7 @@ bool health_equal(const struct node_health *a, const struct node_health *b, bool
 
 bool health_checked(const struct node_health *h, int64_t job, int64_t attempt)
 {
+	mo_assert(job > 0 && attempt >= 0);
 	for (size_t i = 0; h && i < h->n_checked; i++)
 		if (h->checked[i].job == job && h->checked[i].attempt == attempt)
 			return true;

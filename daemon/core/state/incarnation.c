@@ -1,12 +1,14 @@
 /* See incarnation.h: numbers and names, derived from an epoch or a node alone. */
 #include "daemon/core/state/incarnation.h"
 
+#include "lib/base/assert.h"
 #include "lib/base/parse.h"
 
 int64_t incarnation_epoch(int64_t before, int64_t wall_us)
 {
 	int64_t now = MO_MAX(wall_us - INCARNATION_ZERO_US, 0) / 1000000;
 
+	mo_assert(wall_us >= 0);
 	return MO_MAX(now, MO_MAX(before, 0) / EPOCH_STARTS + 1) * EPOCH_STARTS;
 }
 

@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include "daemon/core/state/progress.h"
+#include "lib/base/assert.h"
 #include "lib/plan/plan.h"
 
 /* 6.5 per 1000 node-days of eight GPUs (Kokolis et al. 2024), as the planner */
@@ -91,6 +92,7 @@ bool interval_of(const struct state *s, const struct job *j, struct interval *re
 {
 	int64_t step_us = samples_step_us(j);
 
+	assert(s && j && ret);
 	if (!j->spec.recipe.checkpoint.automatic)
 		return false;
 	ret->iterations = ret->next = j->every > 0 ? j->every : j->spec.recipe.checkpoint.every;

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/assert.h"
+
 /* First position whose id is not below. */
 static size_t ids_place(const int64_t *ids, size_t n, int64_t id)
 {
@@ -11,6 +13,7 @@ static size_t ids_place(const int64_t *ids, size_t n, int64_t id)
 
 	if (n == 0 || ids[n - 1] < id)
 		return n;
+	mo_assert(ids[0] <= ids[n - 1]); /* ascending */
 	while (low < high) {
 		size_t mid = low + (high - low) / 2;
 
@@ -38,6 +41,8 @@ void ids_add(int64_t **ids, size_t *n, int64_t id)
 	mo_ints_add(ids, n, id);
 	memmove(*ids + at + 1, *ids + at, (*n - 1 - at) * sizeof(**ids));
 	(*ids)[at] = id;
+	mo_assert(at == 0 || (*ids)[at - 1] < id);
+	mo_assert(at + 1 == *n || (*ids)[at + 1] > id);
 }
 
 void ids_remove(int64_t *ids, size_t *n, int64_t id)
@@ -90,6 +95,7 @@ struct live *core_live_insert(struct core *c, size_t at, size_t n_lives)
 {
 	size_t n = n_lives;
 
+	assert(at <= n_lives);
 	MO_GROW(c->lives, n);
 	memmove(&c->lives[at + 1], &c->lives[at], (n_lives - at) * sizeof(*c->lives));
 	memset(&c->lives[at], 0, sizeof(c->lives[at]));
@@ -100,6 +106,7 @@ struct live *core_live_insert(struct core *c, size_t at, size_t n_lives)
 
 void core_lives_clear(struct core *c)
 {
+	mo_assert(c->lives || c->owned.n_nodes == 0);
 	for (size_t i = 0; i < c->owned.n_nodes; i++)
 		live_done(&c->lives[i]);
 	free(c->lives);
@@ -162,6 +169,8 @@ static struct job_beats *beats_get(struct core *c, const struct job *j)
 	}
 	if (c->beats[at].attempt != j->attempt || c->beats[at].n_ranks != j->n_ranks)
 		beats_begin(&c->beats[at], j);
+	mo_assert(at == 0 || c->beats[at - 1].job < j->id);
+	mo_assert(c->beats[at].n_ranks == j->n_ranks);
 	return &c->beats[at];
 }
 
@@ -169,6 +178,7 @@ bool core_beat(struct core *c, const struct job *j, int64_t rank, int64_t iterat
 	       int64_t now)
 {
 	struct job_beats *b = beats_get(c, j);
+	assert(rank >= 0 && (size_t)rank < j->n_ranks);
 	struct rank_beat *k = &b->ranks[rank];
 
 	if (step_ms != MO_NONE_F)
@@ -193,6 +203,7 @@ void core_beats_drop(struct core *c, int64_t job)
 	free(c->beats[at].ranks);
 	memmove(&c->beats[at], &c->beats[at + 1], (c->n_beats - 1 - at) * sizeof(*c->beats));
 	c->owned.n_beats = --c->n_beats;
+	mo_assert(at == 0 || c->beats[at - 1].job < job);
 }
 
 void core_live_shift(struct core *c, int64_t shift)

@@ -3,11 +3,14 @@
 
 #include <math.h>
 
+#include "lib/base/assert.h"
+
 int64_t samples_step_us(const struct job *j)
 {
 	double ms[SAMPLES_RECENT];
 	size_t n = 0;
 
+	mo_assert(j->samples || j->n_samples == 0);
 	for (size_t i = j->n_samples;
 	     i > 0 && n < SAMPLES_RECENT &&
 	     j->samples[i - 1].attempt == j->samples[j->n_samples - 1].attempt;

@@ -2,6 +2,8 @@
  * stored before; a changed meaning is a new RECORD_VERSION. */
 #include "daemon/core/state/record.h"
 
+#include "lib/base/assert.h"
+
 const char *const record_type_names[_REC_N] = {
 	"controller", "submit",   "job",   "intent",    "scan",       "place",      "accept",
 	"notes",      "fail",     "gone",  "forgotten", "node",       "node_state", "drain",
@@ -240,10 +242,11 @@ static const struct member {
 
 void record_init(struct record *r, int type)
 {
+	mo_assert(type >= 0 && type < _REC_N);
 	mo_desc_init(&record_desc, r);
 	r->version = RECORD_VERSION;
 	r->type = type;
-	if (type >= 0 && members[type].desc)
+	if (members[type].desc)
 		*(void **)((char *)r + members[type].offset) = mo_desc_new(members[type].desc);
 }
 

@@ -245,6 +245,12 @@ static void of_controller(struct record_v1 *old, struct record *ret)
 
 void record_from_v1(struct record_v1 *old, struct record *ret)
 {
+	if (old->type < 0) {
+		mo_desc_init(&record_desc, ret);
+		ret->version = RECORD_VERSION;
+		mo_desc_done(&record_v1_desc, old);
+		return;
+	}
 	record_init(ret, old->type);
 	ret->time = old->time;
 	ret->job = old->job;

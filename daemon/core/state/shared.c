@@ -2,8 +2,9 @@
  * a set. Callers: update.c and core.c with the pool of the core, daemon/journal.c when it reads. */
 #include "daemon/core/state/shared.h"
 
-#include <assert.h>
 #include <string.h>
+
+#include "lib/base/assert.h"
 
 static const struct mo_field set_fields[] = {
 	MO_F_SUB(shared, engine, MO_STRUCT, &engine_desc),
@@ -61,6 +62,7 @@ struct shared *shared_new(const struct engine *e, const struct env_profile *prof
 	struct shared *s = mo_desc_dup(&set_desc, &given);
 
 	s->refs = 1;
+	mo_assert(s->refs == 1);
 	return s;
 }
 
@@ -96,6 +98,7 @@ void submit_unshare(void *submit)
 
 void submit_share(struct submit *s, struct shared *with)
 {
+	assert(with && with->refs > 0);
 	with->refs++; /* before what s has goes: it may be the same */
 	submit_unshare(s);
 	mo_desc_done(&engine_desc, &s->engine);
@@ -138,6 +141,7 @@ void shared_pool_done(struct shared_pool *p)
 /* Takes the caller's reference. */
 static struct shared *add(struct shared_pool *p, struct shared *s)
 {
+	mo_assert(p->n <= SHARED_MAX && s->refs > 0);
 	if (p->n == SHARED_MAX)
 		shared_unref(p->items[--p->n]);
 	memmove(p->items + 1, p->items, p->n++ * sizeof(*p->items));
@@ -193,6 +197,7 @@ void shared_pool_copy(struct shared_pool *p, struct submit *dst, const struct su
 {
 	struct submit rest = *src; /* owns nothing */
 
+	mo_assert(dst != src && p->n <= SHARED_MAX);
 	mo_desc_init(&engine_desc, &rest.engine);
 	rest.profiles = NULL;
 	rest.n_profiles = 0;

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "lib/base/assert.h"
 #include "lib/base/parse.h"
 
 const struct gpu_slot *node_slot(const struct node *n, int64_t slot)
@@ -15,6 +16,7 @@ const struct gpu_slot *node_slot(const struct node *n, int64_t slot)
 
 int64_t place_rank(const struct place *p, size_t k)
 {
+	mo_assert(k < p->n_gpus);
 	return p->n_ranks == (int64_t)p->n_gpus ? p->first_rank + (int64_t)k : p->first_rank;
 }
 

@@ -1,8 +1,11 @@
 /* See token.h. */
 #include "daemon/core/state/token.h"
 
+#include "lib/base/assert.h"
+
 const struct token *token_find(const struct state *s, const char *id)
 {
+	mo_assert(s->tokens || s->n_tokens == 0);
 	for (size_t i = 0; id && i < s->n_tokens; i++)
 		if (!s->tokens[i].revoked && mo_streq(s->tokens[i].id, id))
 			return &s->tokens[i];

@@ -1,8 +1,7 @@
 /* See waiting.h. */
 #include "daemon/core/state/waiting.h"
 
-#include <assert.h>
-
+#include "lib/base/assert.h"
 #include "lib/base/parse.h"
 
 const char *const waiting_code_names[_WAITING_N] = {
@@ -92,6 +91,7 @@ const struct mo_desc waiting_desc = MO_DESC(waiting, waiting_fields);
 
 struct waiting waiting_make(int code)
 {
+	mo_assert(code >= 0 && code < _WAITING_N);
 	return (struct waiting){ .code = code,
 				 .job = MO_NONE,
 				 .attempt = MO_NONE,
@@ -322,6 +322,7 @@ void queue_set(struct queue *q, size_t at, struct waiting *w)
 {
 	int64_t id = q->items[at].waiter;
 
+	assert(at < q->n_items && q->items[at].waiter != MO_NONE);
 	waiting_done(&q->items[at]);
 	q->items[at] = *w;
 	q->items[at].waiter = id;

@@ -3,6 +3,7 @@
 
 #include "daemon/core/update/doubt.h"
 #include "daemon/core/update/verify.h"
+#include "lib/base/assert.h"
 
 void job_clear_attempt(struct job *j)
 {
@@ -13,6 +14,7 @@ void job_clear_attempt(struct job *j)
 	j->n_started = j->n_dead = j->n_trouble = j->n_exited = j->n_silent = j->n_drained = 0;
 	doubt_drop(j);
 	verify_end(j);
+	mo_assert(j->n_places == 0 && j->verify == MO_NONE && !j->doubt);
 }
 
 void step_count(const struct core *c, struct job *j, const struct step *st, int sign)
@@ -20,6 +22,7 @@ void step_count(const struct core *c, struct job *j, const struct step *st, int 
 	const struct node *n;
 	bool dead = step_dead(st);
 
+	mo_assert(sign == 1 || sign == -1);
 	if (st->attempt != j->attempt || j->n_places == 0)
 		return;
 	n = node_find(&c->owned, st->node);
@@ -28,6 +31,7 @@ void step_count(const struct core *c, struct job *j, const struct step *st, int 
 				(dead && st->n_exited < st->n_ranks));
 	j->n_exited += sign * st->n_exited;
 	j->n_silent += sign * (!dead && n && n->state == NODE_DOWN);
+	mo_assert(sign < 0 || (j->n_dead >= 0 && j->n_exited >= 0 && j->n_silent >= 0));
 }
 
 /* Its place in the mesh; none where the recipe leaves the sizes to files that nobody read. */
@@ -36,6 +40,7 @@ void rank_place(const struct job *j, const struct place *p, struct rank *k)
 	const struct recipe_parallelism *par = &j->spec.recipe.parallelism;
 	int64_t shape;
 
+	mo_assert(p->n_ranks > 0 || p->n_gpus == 0);
 	mo_desc_free(&rank_coords_desc, k->coords);
 	k->coords = NULL;
 	if (p->n_ranks < (int64_t)p->n_gpus)

@@ -14,6 +14,7 @@
 #include "daemon/core/update/doubt.h"
 #include "daemon/core/update/edit.h"
 #include "daemon/core/update/verify.h"
+#include "lib/base/assert.h"
 #include "lib/model/limits.h"
 
 static const char overwritten[] = "a later save wrote over it";
@@ -33,6 +34,7 @@ static void make_room(struct job *j)
 			break;
 		}
 	mo_vec_remove(&checkpoint_desc, j->checkpoints, &j->n_checkpoints, victim);
+	mo_assert(j->n_checkpoints < MO_CHECKPOINTS_MAX);
 }
 
 static struct checkpoint *find_or_add(struct job *j, int64_t iteration, bool *ret_new)
@@ -101,6 +103,7 @@ void checkpoint_note(struct job *j, const struct note *n, int64_t time)
 	struct checkpoint *c;
 	bool is_new;
 
+	mo_assert(n->kind == NOTE_CHECKPOINT || n->kind == NOTE_SAVING);
 	if (checkpoint_elsewhere(j, n) || !checkpoint_inside(j, n->path)) {
 		j->path_refused = true;
 		mo_str_set(&j->refused, n->path);

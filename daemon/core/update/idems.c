@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "lib/base/assert.h"
 #include "lib/model/limits.h"
 
 #define HEADS_MIN 1024
@@ -24,6 +25,7 @@ static uint64_t hash_of(const char *caller, const char *key)
 
 static void link_in(struct core *c, size_t at)
 {
+	assert(at < c->owned.n_idems && c->n_idem_heads > 0);
 	struct idem *i = &c->owned.idems[at];
 	uint32_t *head = &c->idem_heads[i->hash & (c->n_idem_heads - 1)];
 
@@ -35,6 +37,7 @@ void idems_reindex(struct core *c)
 {
 	size_t n = HEADS_MIN;
 
+	mo_assert((n & (n - 1)) == 0); /* hashes are masked with n - 1 */
 	while (n < 2 * c->owned.n_idems)
 		n *= 2;
 	free(c->idem_heads);
@@ -50,6 +53,7 @@ const struct idem *idem_find(const struct core *c, const char *caller, const cha
 {
 	uint64_t hash = hash_of(caller, key);
 
+	mo_assert(key && c->n_idem_heads > 0);
 	for (uint32_t at = c->idem_heads[hash & (c->n_idem_heads - 1)]; at;
 	     at = c->owned.idems[at - 1].next) {
 		const struct idem *i = &c->owned.idems[at - 1];
@@ -62,6 +66,7 @@ const struct idem *idem_find(const struct core *c, const char *caller, const cha
 
 static void drop_oldest(struct state *s, size_t n)
 {
+	assert(n <= s->n_idems);
 	for (size_t i = 0; i < n; i++)
 		mo_desc_done(&idem_desc, &s->idems[i]);
 	memmove(s->idems, s->idems + n, (s->n_idems - n) * sizeof(*s->idems));

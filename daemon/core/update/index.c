@@ -4,6 +4,7 @@
 #include "daemon/core/state/health.h"
 #include "daemon/core/update/idems.h"
 #include "daemon/core/update/kept.h"
+#include "lib/base/assert.h"
 
 void core_reindex(struct core *c)
 {
@@ -48,4 +49,5 @@ void core_reindex(struct core *c)
 				ids_add(&l->checks, &l->n_checks, j->id);
 		}
 	}
+	mo_assert(c->n_unfinished <= c->state.n_jobs);
 }

@@ -12,6 +12,7 @@
 
 #include "daemon/core/state/shared.h"
 #include "daemon/core/update/edit.h"
+#include "lib/base/assert.h"
 #include "lib/model/limits.h"
 
 #define SMALL 4096
@@ -123,6 +124,7 @@ static size_t place_of_end(const struct core *c, const struct job *j)
 {
 	size_t from = 0, to = c->n_kept;
 
+	mo_assert(job_state_final(j->state));
 	while (from < to) {
 		size_t at = from + (to - from) / 2;
 		const struct job *k = job_find(&c->owned, c->kept[at]);
@@ -156,6 +158,7 @@ void kept_leave(struct core *c, struct job *j)
 		c->active_bytes -= (int64_t)j->kept_bytes;
 	}
 	j->kept_bytes = 0;
+	mo_assert(c->kept_bytes >= 0 && c->active_bytes >= 0);
 }
 
 /* The last lines of its ranks: those that tell why it ended are evidence of an incident by now,
@@ -174,6 +177,7 @@ static void count_finished(struct core *c, struct job *j)
 	if (!j->kept_bytes)
 		return;
 	mo_ints_add(&c->kept, &c->n_kept, j->id);
+	assert(at < c->n_kept);
 	memmove(c->kept + at + 1, c->kept + at, (c->n_kept - 1 - at) * sizeof(*c->kept));
 	c->kept[at] = j->id;
 	c->kept_bytes += (int64_t)j->kept_bytes;
@@ -183,6 +187,7 @@ static void count_finished(struct core *c, struct job *j)
 		kept_leave(c, oldest);
 		let_go(oldest);
 	}
+	mo_assert(c->kept_bytes <= MO_KEPT_TEXTS_MAX);
 }
 
 void kept_count(struct core *c, struct job *j)

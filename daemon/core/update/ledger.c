@@ -6,9 +6,11 @@
 #include "daemon/core/update/ledger.h"
 
 #include "daemon/core/state/progress.h"
+#include "lib/base/assert.h"
 
 void ledger_charge_as(struct job *j, int64_t time, int category)
 {
+	assert(category >= 0 && category < _GPU_CATEGORY_N);
 	if (job_state_final(j->state) || time <= j->ledger_at)
 		return;
 	j->ledger[category] += job_gpus(j) * (time - j->ledger_at);
@@ -27,6 +29,7 @@ void ledger_charge_train(struct job *j, int64_t time, int64_t from, int64_t to)
 		return;
 	}
 	again = (int64_t)((__int128)total * (MO_MIN(j->watermark, to) - from) / (to - from));
+	mo_assert(again >= 0 && again <= total);
 	j->ledger[GPU_RECOMPUTE] += again;
 	j->ledger[GPU_PRODUCTIVE] += total - again;
 	j->ledger_at = MO_MAX(j->ledger_at, time);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "daemon/core/update/edit.h"
+#include "lib/base/assert.h"
 #include "lib/model/limits.h"
 
 /* An event of a job, by its user. */
@@ -37,6 +38,7 @@ static int by_size(const void *a, const void *b)
  * Sorts the sizes. */
 static size_t fair_part(size_t *sizes, size_t n, size_t room)
 {
+	mo_assert(sizes || n == 0);
 	qsort(sizes, n, sizeof(*sizes), by_size);
 	for (size_t i = 0; i < n; i++) {
 		if (sizes[i] > room / (n - i))
@@ -50,8 +52,10 @@ static size_t run_of(const struct owned *all, size_t n)
 {
 	size_t length = 1;
 
+	mo_assert(n > 0);
 	while (length < n && strcmp(all[length].user, all->user) == 0)
 		length++;
+	mo_assert(length <= n);
 	return length;
 }
 
@@ -126,12 +130,14 @@ static void thin(struct state *s, size_t room)
 			s->events[kept++] = s->events[i];
 	}
 	s->n_events = kept;
+	mo_assert(kept <= room);
 }
 
 void ring_make_room(struct state *s)
 {
 	if (s->n_events >= MO_EVENTS_MAX)
 		thin(s, MO_EVENTS_MAX - MO_EVENTS_MAX / 8);
+	assert(s->n_events < MO_EVENTS_MAX);
 }
 
 size_t ring_find(const struct state *s, int64_t seq)
@@ -146,6 +152,7 @@ size_t ring_find(const struct state *s, int64_t seq)
 		else
 			high = mid;
 	}
+	mo_assert(low == 0 || s->events[low - 1].seq < seq);
 	return low;
 }
 

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "daemon/core/state/progress.h"
+#include "lib/base/assert.h"
 #include "lib/model/limits.h"
 
 /* samples behind the newest; what comes later than that is of no use, and each would move all
@@ -22,12 +23,14 @@ static void thin(struct job *j)
 		if (i >= half || i % 2 == 0)
 			j->samples[kept++] = j->samples[i];
 	j->n_samples = kept;
+	mo_assert(kept < MO_SAMPLES_MAX); /* there is room for the next */
 }
 
 static void derive(const struct job *j, struct sample *s, const struct sample *before)
 {
 	const struct recipe *r = &j->spec.recipe;
 
+	mo_assert(!before || before < s);
 	if (s->step_ms == MO_NONE_F && before && before->attempt == s->attempt &&
 	    before->iteration < s->iteration && s->time > before->time)
 		s->step_ms = (double)(s->time - before->time) / 1000.0 /
@@ -75,6 +78,7 @@ static void note_spike(struct job *j, size_t at)
 {
 	const struct sample *s = &j->samples[at];
 
+	mo_assert(at < j->n_samples);
 	if (!is_spike(j, s))
 		return;
 	if (j->spike == MO_NONE || s->iteration < j->spike ||
@@ -123,6 +127,7 @@ void samples_add(struct job *j, const struct sample *told, int64_t attempt, int6
 	*s = *told;
 	s->attempt = attempt;
 	s->time = time;
+	mo_assert(at == 0 || s[-1].attempt < attempt || s[-1].iteration < s->iteration);
 	derive(j, s, at > 0 ? s - 1 : NULL);
 	if (at == j->n_samples - 1)
 		newest(j, s);

@@ -11,6 +11,7 @@
 #include "daemon/core/state/checkpoint.h"
 #include "daemon/core/update/doubt.h"
 #include "daemon/core/update/edit.h"
+#include "lib/base/assert.h"
 #include "lib/base/parse.h"
 #include "lib/model/limits.h"
 
@@ -21,6 +22,7 @@
 
 int64_t verify_id(const struct job *j, int64_t part)
 {
+	mo_assert(part >= 0 && part < ORDERS);
 	return j->verify_serial * ORDERS + part;
 }
 
@@ -56,6 +58,7 @@ void verify_begin(struct job *j)
 		j->verify_done = 0;
 		return;
 	}
+	mo_assert(j->verify == MO_NONE); /* nothing is wanted */
 }
 
 void verify_end(struct job *j)
@@ -69,6 +72,7 @@ static bool open_part(const struct job *j, int64_t part)
 {
 	int64_t all = (1LL << j->verify_parts) - 1;
 
+	mo_assert(j->verify_parts > 0 && j->verify_parts <= PARTS_MAX);
 	if (part == j->verify_parts)
 		return j->verify_parts > 1 && j->verify_done == all;
 	return !(j->verify_done >> part & 1);
@@ -78,6 +82,7 @@ static const char *part_node(const struct state *s, const struct job *j, int64_t
 {
 	size_t first = (size_t)(part % j->verify_parts) * j->n_places / (size_t)j->verify_parts;
 
+	mo_assert(first < j->n_places);
 	for (size_t i = 0; i < j->n_places; i++) {
 		const struct node *n = node_find(s, j->places[(first + i) % j->n_places].node);
 
@@ -106,6 +111,7 @@ void verify_command(const struct job *j, int64_t part, struct command *ret)
 {
 	const struct checkpoint *c = checkpoint_find(j, j->verify);
 
+	mo_assert(j->verify != MO_NONE && part >= 0 && part <= j->verify_parts);
 	const char *level = j->spec.recipe.checkpoint.verify;
 
 	/* Whether it lies in checkpoint.dir is asked first, and a job that has ended waits for
@@ -167,6 +173,7 @@ void verify_result(struct job *j, const struct scan_result *r, int64_t time)
 		verify_begin(j);
 		return;
 	}
+	mo_assert(j->verify_parts <= PARTS_MAX);
 	while (r->id != verify_id(j, part))
 		part++;
 	if (c && c->state == CKPT_COMPLETE && !r->error && f && f->complete &&

@@ -2,9 +2,11 @@
 #include "daemon/core/update/wake.h"
 
 #include "daemon/core/update/verify.h"
+#include "lib/base/assert.h"
 
 void wake_node(struct core *c, const char *node)
 {
+	mo_assert(node && *node);
 	if (mo_enum_parse((const char *const *)c->wake_nodes, c->n_wake_nodes, node) < 0)
 		mo_strs_add(&c->wake_nodes, &c->n_wake_nodes, node);
 }

@@ -2,6 +2,8 @@
  * ends with the first change of the job that proves it. */
 #include "daemon/core/update/waterfall.h"
 
+#include "lib/base/assert.h"
+
 /* What told of a change: a sample says that the iterations from+1 .. j->iteration were done
  * until `time`, each in step_us (MO_NONE = unknown); anything else has from MO_NONE. */
 struct seen {
@@ -41,6 +43,7 @@ static int64_t ended(const struct job *j, const struct seen *s, int64_t i)
  * over by then, only their step time says how long they took: without it MO_NONE. */
 static int64_t stage_end(const struct job *j, const struct seen *s, bool first)
 {
+	mo_assert(j->waterfall_stage >= 1 && j->waterfall_stage <= 5);
 	if (s->from == MO_NONE)
 		return s->time;
 	if (j->waterfall_stage < 5)
@@ -76,6 +79,7 @@ static void measure(struct job *j, const struct seen *s)
 	}
 	if (j->waterfall_stage > 5)
 		j->waterfall_stage = 0;
+	mo_assert(j->waterfall_stage >= 0 && j->waterfall_stage <= 5);
 }
 
 void waterfall_changed(struct job *j, int64_t time)

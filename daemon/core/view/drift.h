@@ -2,29 +2,24 @@
 #pragma once
 #include "daemon/core/state/state.h"
 
-/* value NULL: they have none; of many nodes the first hundred are named */
 struct drift_odd {
 	char *value;
 	int64_t count;
 	char **nodes;
 	size_t n_nodes;
 };
-/* value: what most nodes have, count of them; values: how many there are, of which the first
- * hundred odd ones are told */
 struct drift_key {
 	char *key, *value;
 	int64_t count, values;
 	struct drift_odd *odd;
 	size_t n_odd;
 };
-/* gpu NULL: nodes without; same: keys that are equal on all */
 struct drift_group {
 	char *gpu;
 	int64_t nodes, same;
 	struct drift_key *keys;
 	size_t n_keys;
 };
-/* untold: nodes whose agents told no fingerprint */
 struct drift_view {
 	struct drift_group *groups;
 	size_t n_groups;

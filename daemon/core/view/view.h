@@ -12,7 +12,6 @@ struct newest_checkpoint {
 	char *path;
 	bool verified;
 };
-/* engine.prepare: of the newest attempt the slowest nodes, and what it cost in all attempts. */
 struct prepare_view {
 	char *text;
 	double gpu_s;
@@ -37,18 +36,15 @@ struct job_view {
 	int64_t priority;
 	int phase;
 	int64_t resume;
-	int64_t samples_left_out;          /* only when there are some */
-	struct interval *checkpoint_every; /* only of checkpoint.every: auto */
-	struct actual *plan;               /* only with a promise */
-	struct prepare_view *prepare;      /* only with an engine.prepare that was done */
-	/* only of a running job that has not saved where it should: what is known */
+	/* NULL, unknown: not of this job */
+	int64_t samples_left_out;
+	struct interval *checkpoint_every;
+	struct actual *plan; /* of one with a promise */
+	struct prepare_view *prepare;
 	char *checkpoint_late;
-	/* only of a paused job that has run: where a resume begins, 0 = at the beginning */
 	int64_t resumes_at;
-	/* only of a job that waits: the code and the arguments of its reason */
 	struct waiting *waiting;
 };
-/* check: heartbeat reconciled steps, and whatever the agent found that is not ok */
 struct node_check {
 	char *check, *object, *state, *text, *next;
 	bool known, held;
@@ -69,16 +65,12 @@ struct node_view {
 	double lemon_score;
 	char *boot_id, *version, *address, *gpu_model;
 	int64_t gpus_free;
-	/* worst state, -1 = its agent told nothing; how many are not ok, and are */
-	int health;
+	int health; /* enum check_state */
 	int64_t findings, checks_ok;
-	/* why jobs get nothing of it, and what ends that; NULL = it takes work (refusal.h) */
-	char *refuses, *next;
-	bool cordoned; /* drained because of a finding */
-	/* health.learn: until when it is new; what would cordon it otherwise, and what to do */
-	int64_t learn_until;
+	char *refuses, *next; /* refusal.h */
+	bool cordoned;
+	int64_t learn_until; /* health.learn */
 	char *would_cordon, *would_next;
-	/* "j-9.a1": those that it holds and this controller never stored */
 	char **unknown_steps;
 	size_t n_unknown_steps;
 	/* this and all below, and findings in checks: only in GET /v1/nodes/{name} */
@@ -90,7 +82,7 @@ struct node_view {
 	size_t n_sensors; /* filled by the shell */
 	struct nic_sensors *nic_sensors;
 	size_t n_nic_sensors;
-	/* what lemon_score is made of; both filled by the shell (lemon.h) */
+	/* with lemon_score filled by the shell (lemon.h) */
 	struct node_failure *failures;
 	size_t n_failures;
 };
@@ -108,7 +100,7 @@ struct cluster_view {
 	int64_t jobs[_JOB_STATE_N];
 	int64_t epoch;
 	char *version;
-	bool loopback; /* it is reached from its own machine alone */
+	bool loopback;
 };
 struct why_reason {
 	char *code, *text;
@@ -133,7 +125,6 @@ struct report_view {
 	int64_t restarts;
 	struct incident *incidents;
 	size_t n_incidents;
-	/* of gpu_seconds.launch; only with an engine.prepare that was done */
 	struct prepare_view *prepare;
 };
 extern const struct mo_desc job_view_desc, node_view_desc, cluster_view_desc, why_reason_desc,
