@@ -10,8 +10,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 #include "agent/core/agent/spool_make.h"
 #include "agent/cgroup.h"
@@ -22,6 +20,7 @@
 #include "agent/paths.h"
 #include "agent/queue.h"
 #include "agent/starter.h"
+#include "agent/supervisor.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/identity.h"
@@ -52,8 +51,7 @@ static void queue(struct step_dir *d, int type)
 
 static void disconnect(struct step_dir *d)
 {
-	d->source = sd_event_source_disable_unref(d->source);
-	d->socket = mo_close(d->socket);
+	d->supervisor = supervisor_free(d->supervisor);
 	mo_buf_reset(&d->in);
 	d->answered = d->up_told = false;
 }
@@ -218,46 +216,25 @@ static void take_words(struct step_dir *d)
 	mo_buf_consume(&d->in, at);
 }
 
-static int on_socket(sd_event_source *source, int fd, uint32_t events, void *arg)
+static void on_words(void *arg, bool ended)
 {
 	struct step_dir *d = arg;
-	bool end = false;
-	while (!end) {
-		char chunk[16384];
-		ssize_t n = recv(fd, chunk, sizeof(chunk), MSG_DONTWAIT);
-		if (n < 0 && (errno == EAGAIN || errno == EINTR))
-			break;
-		end = n <= 0 || d->in.len > WORDS_MAX;
-		if (n > 0)
-			mo_buf_add(&d->in, chunk, (size_t)n);
-	}
+
 	take_words(d);
-	if (!end)
-		return 0;
+	if (!ended)
+		return;
 	disconnect(d);
 	word_is_due(d);
 	step_dir_connect(d);
-	return 0;
-}
-
-static int open_socket(struct step_dir *d)
-{
-	struct sockaddr_un a = { .sun_family = AF_UNIX };
-	int n = snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/sock", d->fd);
-	d->socket = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (d->socket < 0 ||
-	    connect(d->socket, (struct sockaddr *)&a,
-		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + (size_t)n + 1)) < 0)
-		return -errno;
-	return sd_event_add_io(d->manager->loop, &d->source, d->socket, EPOLLIN, on_socket, d);
 }
 
 void step_dir_connect(struct step_dir *d)
 {
-	if (d->socket >= 0 || d->lock_fd >= 0)
+	if (d->supervisor || d->lock_fd >= 0)
 		return;
 	word_is_due(d);
-	if (open_socket(d) >= 0) {
+	if (supervisor_connect(d->manager->loop, d->fd, &d->in, WORDS_MAX, on_words, d,
+			       &d->supervisor) >= 0) {
 		mo_timer_in(d->timer, SILENT_US);
 		return;
 	}
@@ -296,7 +273,7 @@ void step_dir_started(struct step_dir *d, const char *problem)
 static void on_timer(void *arg)
 {
 	struct step_dir *d = arg;
-	if (d->socket < 0) {
+	if (!d->supervisor) {
 		step_dir_connect(d);
 		return;
 	}
@@ -316,11 +293,11 @@ static void on_timer(void *arg)
 void step_dir_order(struct step_dir *d, const struct stepd_order *o)
 {
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
-	if (d->socket < 0)
+	if (!d->supervisor)
 		return; /* the core repeats its orders when stepd answers again */
 	wire_encode(&stepd_order_desc, o, &b);
 	mo_buf_add(&b, "\n", 1);
-	if (send(d->socket, b.data, b.len, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)b.len)
+	if (supervisor_send(d->supervisor, b.data, b.len) == 0)
 		return;
 	disconnect(d); /* half an order must not stay in the stream */
 	word_is_due(d);
@@ -343,8 +320,7 @@ struct step_dir *step_dir_new(struct manager *m, int64_t job, int64_t attempt)
 				.attempt = attempt,
 				.path = path_step(m->config, job, attempt),
 				.fd = -1,
-				.lock_fd = -1,
-				.socket = -1 };
+				.lock_fd = -1 };
 	mo_desc_init(&spool_desc, &d->spool);
 	journal_init(&d->journal, -1);
 	if (mo_timer_new(m->loop, on_timer, d, &d->timer) < 0)

@@ -4,6 +4,7 @@
 #include "agent/journal.h"
 #include "agent/manager.h"
 
+struct supervisor;
 struct step_dir {
 	struct manager *manager;
 	int64_t job, attempt;
@@ -18,8 +19,7 @@ struct step_dir {
 	bool *exited;
 	size_t n_exited; /* per local rank: NOTE_EXIT was read */
 	/* connection to stepd */
-	int socket;
-	sd_event_source *source;
+	struct supervisor *supervisor;
 	struct mo_buf in;
 	bool answered, up_told, silent_told;
 	/* orders are repeated until the step ended, log entries are not */

@@ -191,10 +191,9 @@ static int look_at(void *arg, pid_t pid)
 	    mo_read_file(path, CMDLINE_MAX, &line) < 0 || !line.len || line.data[line.len - 1])
 		return 0;
 	struct orphan *o = mo_alloc(sizeof(*o));
-	*o = (struct orphan){ .pid = pid,
-			      .fd = (int)syscall(SYS_pidfd_open, pid, 0),
-			      .ended = p->ended,
-			      .arg = p->arg };
+	*o = (struct orphan){
+		.pid = pid, .fd = mo_proc_open(pid), .ended = p->ended, .arg = p->arg
+	};
 	read_arguments(line.data, line.len, o, &root);
 	bool same = o->fd >= 0 && mo_proc_read(pid, &after) == 0 &&
 		    after.start_time == before.start_time && mo_streq(root, p->root) &&

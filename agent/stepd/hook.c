@@ -20,6 +20,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
+#include "lib/base/proc.h"
 
 #define SHOWN_LINES 5
 #define SHOWN_BYTES 300
@@ -99,7 +100,7 @@ static void hook_died(struct stepd *s, const siginfo_t *si)
 static void on_hook_pidfd(struct stepd *s, struct source *source, uint32_t events)
 {
 	siginfo_t si = { 0 };
-	if (waitid(WAIT_PIDFD, (id_t)source->fd, &si, WEXITED | WNOHANG) == 0 &&
+	if (mo_proc_wait(WAIT_PIDFD, source->fd, &si, WEXITED | WNOHANG) == 0 &&
 	    si.si_pid == s->hook.pid)
 		hook_died(s, &si);
 }

@@ -26,6 +26,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
+#include "lib/base/proc.h"
 
 /* more than a node has descriptors of ranks: the order of deaths is kept within one batch */
 #define EVENTS_PER_WAKE 1024
@@ -159,7 +160,7 @@ static void reap(struct stepd *s)
 	for (;;) {
 		siginfo_t si = { 0 };
 
-		if (waitid(P_ALL, 0, &si, WEXITED | WNOHANG) < 0 || si.si_pid == 0)
+		if (mo_proc_wait(P_ALL, 0, &si, WEXITED | WNOHANG) < 0 || si.si_pid == 0)
 			return;
 		if (!hook_reaped(s, &si) && !files_reaped(s, &si) && !config_reaped(s, &si))
 			ranks_reaped(s, &si);

@@ -78,7 +78,7 @@ static char *numa_policy(pid_t pid, int *ret_error)
 static bool died_unread(const struct rank *r)
 {
 	siginfo_t si = { 0 };
-	return waitid(P_PID, (id_t)r->pid, &si, WEXITED | WNOHANG | WNOWAIT) < 0 ||
+	return mo_proc_wait(P_PID, r->pid, &si, WEXITED | WNOHANG | WNOWAIT) < 0 ||
 	       si.si_pid == r->pid;
 }
 
@@ -192,7 +192,7 @@ static void on_pidfd(struct stepd *s, struct source *source, uint32_t events)
 {
 	struct rank *r = source->owner;
 	siginfo_t si = { 0 };
-	if (waitid(WAIT_PIDFD, (id_t)source->fd, &si, WEXITED | WNOHANG) == 0 &&
+	if (mo_proc_wait(WAIT_PIDFD, source->fd, &si, WEXITED | WNOHANG) == 0 &&
 	    si.si_pid == r->pid)
 		rank_died(s, r, &si);
 }

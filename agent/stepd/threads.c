@@ -55,7 +55,7 @@ static void name_of(const struct look *l, pid_t tid, char name[16])
 static void look_at(struct look *l, pid_t pid, pid_t tid)
 {
 	memset(l->have, 0, SET_BYTES);
-	if (sched_getaffinity(tid, SET_BYTES, l->have) < 0) /* it ended */
+	if (mo_proc_cpus(tid, l->have, SET_BYTES) < 0) /* it ended */
 		return;
 	l->n_threads++;
 	if (memcmp(l->have, l->wanted, SET_BYTES) == 0 || l->n_strays == STRAYS_MAX)

@@ -130,7 +130,7 @@ int64_t tree_oom_kills(const struct stepd *s)
 bool tree_is_empty(struct stepd *s)
 {
 	siginfo_t si = { 0 };
-	if (waitid(P_ALL, 0, &si, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD)
+	if (mo_proc_wait(P_ALL, 0, &si, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD)
 		return false;
 	return !s->cgroup || cgroup_value(s, "cgroup.events", "populated", 0) == 0;
 }

@@ -43,6 +43,23 @@ static int64_t field(const char *s, int n)
 	return word && mo_parse_i64(word, INT64_MIN, INT64_MAX, &v) == 0 ? v : -1;
 }
 
+int mo_proc_open(pid_t pid)
+{
+	int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+
+	return fd < 0 ? -errno : fd;
+}
+
+int mo_proc_wait(idtype_t type, int64_t id, siginfo_t *ret, int options)
+{
+	return waitid(type, (id_t)id, ret, options) < 0 ? -errno : 0;
+}
+
+int mo_proc_cpus(pid_t tid, cpu_set_t *ret, size_t size)
+{
+	return sched_getaffinity(tid, size, ret) < 0 ? -errno : 0;
+}
+
 pid_t mo_proc_self(void)
 {
 	return getpid();
@@ -137,7 +154,7 @@ int mo_proc_each(int (*fn)(void *arg, pid_t pid), void *arg)
 
 int mo_proc_kill(pid_t pid, int64_t start_time)
 {
-	_cleanup_(mo_closep) int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	_cleanup_(mo_closep) int fd = mo_proc_open(pid);
 	struct mo_proc p;
 	if (fd < 0 || mo_proc_read(pid, &p) < 0 || p.start_time != start_time)
 		return 0;

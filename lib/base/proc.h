@@ -1,7 +1,9 @@
 /* Other processes as /proc shows them. Not for pure rooms. Every answer may be out of date when
  * it is used: kill through a pidfd, or compare the start time. */
 #pragma once
+#include <sched.h>
 #include <sys/types.h>
+#include <sys/wait.h>
 #include "lib/base/util.h"
 
 struct mo_proc {
@@ -17,6 +19,12 @@ bool mo_proc_has_env(pid_t pid, const char *assignment);
 bool mo_proc_sigkill_pending(pid_t pid);
 /* Value of a line "Key:\tvalue" of /proc/PID/status, NULL if none; caller frees. */
 char *mo_proc_status(pid_t pid, const char *key);
+/* A pidfd: it stays this process when the number is given to another. -ESRCH. */
+int mo_proc_open(pid_t pid);
+/* waitid(2) for children of this process: 0, or a negative errno, which errno has too. */
+int mo_proc_wait(idtype_t type, int64_t id, siginfo_t *ret, int options);
+/* The cpus that a thread may run on. -ESRCH when it ended. */
+int mo_proc_cpus(pid_t tid, cpu_set_t *ret, size_t size);
 /* fn for every process, in no order; a non-zero return ends it and is returned. */
 int mo_proc_each(int (*fn)(void *arg, pid_t pid), void *arg);
 /* SIGKILL to pid if it still is the process that started at start_time. 1 = sent, 0 = already

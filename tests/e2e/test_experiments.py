@@ -17,7 +17,7 @@ import urllib.request
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fixtures"))
 import machine  # noqa: E402
-from lib import BUILD, Cluster, Failed, command_recipe, ROOT, Suite, clean_env, equal, moectl, need, wait_until  # noqa: E402
+from lib import BUILD, Cluster, Failed, PATIENCE, command_recipe, ROOT, Suite, clean_env, equal, moectl, need, wait_until  # noqa: E402
 
 suite = Suite()
 RESOLVE = os.path.join(BUILD, "tests/resolve/resolve")
@@ -28,7 +28,7 @@ PREFIX = ["primus/cli/main.py", "train", "pretrain"]
 def resolve(root, words, env=None):
     """The document, or the line on stderr."""
     command = [RESOLVE, root] + ["%s=%s" % pair for pair in sorted((env or {}).items())] + ["--"] + PREFIX + words
-    r = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60, text=True)
+    r = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60 * PATIENCE, text=True)
     if r.returncode == 0:
         return json.loads(r.stdout)
     need(r.returncode == 2, "%s: status %d: %s" % (words, r.returncode, r.stderr[-500:]))

@@ -82,9 +82,9 @@ def killed_supervisor(rig):
     os.kill(stepds[0], signal.SIGKILL)
     rig.wait_state(job, "completed", 60)
     need(not any(alive(p) for p in list(ranks.values()) + children), "ranks or children of the first attempt live on")
-    equal(rig.job(job)["restarts"], 1, "restarts")
     one = incidents(rig, job)
-    equal((len(one), one[0]["cause"], one[0]["class"]), (1, "supervisor-lost", "transient"), "the incident")
+    equal([(i["cause"], i["class"]) for i in one], [("supervisor-lost", "transient")], "the incidents: %s" % json.dumps(one, indent=1))
+    equal(rig.job(job)["restarts"], 1, "restarts, of incidents %s" % one)
     resumed = {line.split()[3] for line in lines(rig, "stepd", "starts")[4:]}
     need(len(resumed) == 1 and int(resumed.pop()) >= 10, "resumed from %s" % resumed)
     equal(lines(rig, "stepd", "duplicates"), [], "duplicates")

@@ -16,7 +16,7 @@ import termios
 import threading
 import xml.etree.ElementTree as tree
 
-from lib import MOECTL, ROOT, Suite, clean_env, equal, moectl, need
+from lib import MOECTL, PATIENCE, ROOT, Suite, clean_env, equal, moectl, need
 
 suite = Suite()
 LARGE = os.path.join(ROOT, "config/recipes/moe-2t-768-mi355x.yaml")
@@ -182,7 +182,7 @@ def dumps(top):
         path = os.path.join(top, "pp_rank_1.json")
         os.unlink(path) if os.path.lexists(path) and not os.path.isdir(path) else None
         make(path)
-        r = moectl("plan", SMALL, "--pp-dump", top, check=False, timeout=60)
+        r = moectl("plan", SMALL, "--pp-dump", top, check=False, timeout=60 * PATIENCE)
         need(r.returncode == 2 and "pp_rank_1.json" in r.stderr, "%s: %s" % (kind, r.stderr))
 
 

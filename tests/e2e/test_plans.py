@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib import BUILD, Failed, Suite, equal, need  # noqa: E402
+from lib import BUILD, Failed, PATIENCE, Suite, equal, need  # noqa: E402
 import test_machines as machines  # noqa: E402
 
 PLAN = os.path.join(BUILD, "tests/bench/plan")
@@ -25,7 +25,7 @@ def in_directory(fn):
 
 def plan(doc, **options):
     words = [w for k, v in options.items() for w in ("--" + k, str(v))]
-    r = subprocess.run([PLAN] + words, input=json.dumps(doc), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
+    r = subprocess.run([PLAN] + words, input=json.dumps(doc), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60 * PATIENCE)
     if r.returncode:
         raise Failed("plan %s: %s" % (" ".join(words), r.stderr))
     return json.loads(r.stdout)["binds"]

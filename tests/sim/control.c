@@ -408,6 +408,13 @@ static void recipe_of(struct sim *s, const struct op *op, struct submit *spec)
 	spec->engine.kind = mo_strdup("torch");
 	spec->engine.metrics_rank = (int)((h >> 52) % 2);
 	mo_strs_add(&spec->argv, &spec->n_argv, "/bin/train");
+	if (op->key % 3 == 1) {
+		struct env_item *item = MO_ADD(spec, env, &env_item_desc);
+
+		item->name = mo_strdup("API_KEY");
+		item->file = mo_strdup("/home/ann/key");
+		item->layer = ENV_RECIPE;
+	}
 }
 
 static void op_event(struct sim *s, const struct op *op, struct core_event *e, struct submit *spec)

@@ -193,6 +193,24 @@ static void hold_ports(struct sim *s, struct simstep *st)
 	stepd_later(s, st, 100, &e);
 }
 
+/* Files of users: one may not be there, or its file system answers late or not at all, until the reader is given up. */
+static void read_files(struct sim *s, struct simstep *st)
+{
+	bool hangs = sim_fault(s, F_FILE_HANGS, 0.1);
+	struct step_event e;
+
+	step_event_init(&e, SE_CONFIG_READ);
+	e.ok = !hangs && !sim_fault(s, F_FILE_UNREAD, 0.02);
+	if (!e.ok) {
+		sim_harm(s, st->job, st->attempt);
+		e.note.rank = st->launch.first_rank;
+		e.note.cause = mo_strdup("exec");
+		e.note.text = mo_strdup(hangs ? "was not read within 10 s" : "no such file");
+	}
+	stepd_later(s, st, hangs ? 10 * S : sim_between(s, MS, 300 * MS), &e);
+	mo_desc_done(&note_desc, &e.note);
+}
+
 static void signal_ranks(struct sim *s, struct simstep *st)
 {
 	for (size_t i = 0; i < st->n_procs; i++)
@@ -204,6 +222,7 @@ static void run_effect(struct sim *s, struct simstep *st, const struct step_effe
 {
 	switch (x->type) {
 	case SX_HOLD_PORTS: hold_ports(s, st); break;
+	case SX_READ_CONFIG: read_files(s, st); break;
 	case SX_FORK_ALL: fork_all(s, st); break;
 	case SX_SIGNAL_RANKS: signal_ranks(s, st); break;
 	case SX_KILL_TREE: kill_all(s, st); break;

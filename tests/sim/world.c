@@ -7,7 +7,7 @@
 const char *const fault_names[_FAULT_N] = {
 	"rank dies by a signal", "rank exits 1", "rank exits 0 early", "stepd killed", "stepd stopped", "agent killed", "node reboots", "node loses power", "node cut off",
 	"controller killed", "controller paused", "controller dies with its machine", "controller dies before the store", "controller dies between store and reply", "controller dies between replies",
-	"agent dies between effects", "stepd dies between effects", "request lost", "reply lost", "message delayed", "message duplicated", "an old reply comes again", "port busy", "exec fails", "bind fails",
+	"agent dies between effects", "stepd dies between effects", "request lost", "reply lost", "message delayed", "message duplicated", "an old reply comes again", "port busy", "file of a variable cannot be read", "file of a variable hangs", "exec fails", "bind fails",
 	"spool fails", "fence fails", "process cannot be killed", "checkpoint torn", "checkpoint changed after it was verified", "checkpoint verified after its save", "scan fails", "spool of an earlier boot", "checkpoint removed (keep)", "checkpoint.dir of an unfinished job",
 	"step stopped by its machine", "step killed by its machine: too slow", "planned reboot", "planned reboot given up", "planned reboot: all ends were told", "planned reboot: not all ends were told",
 	"controller's clock ahead", "controller's clock corrected", "controller's time moved", "controller's time held",
