@@ -1,9 +1,9 @@
 /* Messages of agents become inputs; their syncs are held here until a command is due or the beat
  * has passed. One link per node name.
- *   hello -> EV_HELLO -> FX_WELCOME, or FX_REPLY with the refusal
- *   sync  -> EV_SYNC -> FX_HOLD, and FX_WAKE or the beat's timer answers with core_sync_reply();
+ *   hello -> IN_HELLO -> FX_WELCOME, or FX_REPLY with the refusal
+ *   sync  -> IN_SYNC -> FX_HOLD, and FX_WAKE or the beat's timer answers with core_sync_reply();
  *         FX_REPLY refuses (409: say hello again)
- *   news  -> EV_NEWS -> FX_ACK: acknowledgements only, after the records are synced
+ *   news  -> IN_NEWS -> FX_ACK: acknowledgements only, after the records are synced
  * All holds last equally long, so the list of held syncs is in the order of their ends and one
  * timer suffices. Questions (logs) are not part of the core: they ride on one sync reply each. A
  * message speaks only for the node of its token (agent_tokens.c). */
@@ -419,10 +419,9 @@ void link_hello(struct manager *m, const struct agent_message *msg)
 	}
 	if (!hello->address || !*hello->address)
 		mo_str_set(&hello->address, *msg->address ? msg->address : "127.0.0.1");
-	struct input *in = input_of_agent(EV_HELLO, msg);
-	in->hello = hello;
-	in->event.flag = expired;
-	in->node = mo_strdup(hello->node);
+	struct input *in = input_of_agent(IN_HELLO, msg);
+	in->core.hello = mo_desc_new(&in_hello_desc);
+	*in->core.hello = (struct in_hello){ .message = hello, .token_expired = expired };
 	input_push(m, in);
 }
 
@@ -454,9 +453,8 @@ void link_sync(struct manager *m, const struct agent_message *msg, int type)
 	intake_portion(sync);
 	answers_from_wire(sync);
 	struct input *in = input_of_agent(type, msg);
-	in->sync = sync;
-	in->event.flag = expired;
-	in->node = mo_strdup(sync->node);
+	in->core.sync = mo_desc_new(&in_sync_desc);
+	*in->core.sync = (struct in_sync){ .message = sync, .token_expired = expired };
 	input_push(m, in);
 }
 

@@ -43,9 +43,10 @@ static bool may_be_unbound(struct manager *m, const struct agent_message *msg,
 
 static void first_word(struct manager *m, const struct agent_token *t)
 {
-	struct input *in = input_new(EV_TOKEN_USED, NULL);
+	struct input *in = input_new(IN_TOKEN_USED, NULL);
 
-	in->text = mo_strdup(t->id);
+	in->core.token_id = mo_desc_new(&in_token_id_desc);
+	in->core.token_id->id = mo_strdup(t->id);
 	auth_agent_used(m, t->id);
 	input_push(m, in);
 }
@@ -122,10 +123,11 @@ static void trade(struct manager *m, const struct agent_message *msg, const char
 
 	_cleanup_(mo_freep) char *secret = NULL;
 	struct mo_buf doc = { 0 };
-	struct input *in = input_of_agent(EV_TOKEN, msg);
-	in->token = auth_token_new(m, "agent", node, TOKEN_LIFETIME_US, &secret);
-	in->token->from = mo_strdup(t.id);
-	const struct token_traded traded = { in->token->id, secret, in->token->expires_at };
+	struct input *in = input_of_agent(IN_TOKEN, msg);
+	in->core.token = auth_token_new(m, "agent", node, TOKEN_LIFETIME_US, &secret);
+	in->core.token->from = mo_strdup(t.id);
+	const struct token_traded traded = { in->core.token->id, secret,
+					     in->core.token->expires_at };
 	wire_encode(&token_traded_desc, &traded, &doc);
 	in->answer = ANSWER_TEXT;
 	in->answer_text = mo_buf_take(&doc);

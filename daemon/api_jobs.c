@@ -106,38 +106,73 @@ const struct mo_desc cancel_body_desc = MO_DESC(verb_body, cancel_fields);
 const struct mo_desc restart_body_desc = MO_DESC(verb_body, restart_fields);
 static const struct mo_desc nothing_desc = { .name = "nothing", .size = sizeof(struct verb_body) };
 
-static void verb(struct manager *m, struct http_request *r, int type, const struct mo_desc *d)
+/* The job, when the body of a verb on it is as it must be; NULL = the request is answered. */
+static const struct job *verb(struct manager *m, struct http_request *r, const struct mo_desc *d,
+			      struct verb_body *ret)
 {
-	struct verb_body body = { .from = MO_NONE };
 	const struct job *j = api_job(m, r);
 
-	if (!j || !api_body(r, d, &body))
-		return;
-	if (body.from != MO_NONE && body.from < 0) {
+	*ret = (struct verb_body){ .from = MO_NONE };
+	if (!j || !api_body(r, d, ret))
+		return NULL;
+	if (ret->from != MO_NONE && ret->from < 0) {
 		http_problem(r, 422, "from: must be an iteration, 0 or more");
-		return;
+		return NULL;
 	}
-	struct input *in = input_new(type, r);
-	in->event.job = j->id;
-	in->event.flag = body.now;
-	in->event.value = body.from;
+	return j;
+}
+
+static void push(struct manager *m, struct input *in)
+{
 	in->answer = ANSWER_JOB;
 	input_push(m, in);
 }
 
 void api_jobs_cancel(void *arg, struct http_request *r)
 {
-	verb(arg, r, EV_CANCEL, &cancel_body_desc);
+	struct verb_body body;
+	const struct job *j = verb(arg, r, &cancel_body_desc, &body);
+
+	if (!j)
+		return;
+	struct input *in = input_new(IN_CANCEL, r);
+	in->core.cancel = mo_desc_new(&in_cancel_desc);
+	*in->core.cancel = (struct in_cancel){ .job = j->id, .now = body.now };
+	push(arg, in);
 }
 void api_jobs_pause(void *arg, struct http_request *r)
 {
-	verb(arg, r, EV_PAUSE, &nothing_desc);
+	struct verb_body body;
+	const struct job *j = verb(arg, r, &nothing_desc, &body);
+
+	if (!j)
+		return;
+	struct input *in = input_new(IN_PAUSE, r);
+	in->core.pause = mo_desc_new(&in_pause_desc);
+	in->core.pause->job = j->id;
+	push(arg, in);
 }
 void api_jobs_resume(void *arg, struct http_request *r)
 {
-	verb(arg, r, EV_RESUME, &nothing_desc);
+	struct verb_body body;
+	const struct job *j = verb(arg, r, &nothing_desc, &body);
+
+	if (!j)
+		return;
+	struct input *in = input_new(IN_RESUME, r);
+	in->core.resume = mo_desc_new(&in_resume_desc);
+	in->core.resume->job = j->id;
+	push(arg, in);
 }
 void api_jobs_restart(void *arg, struct http_request *r)
 {
-	verb(arg, r, EV_RESTART, &restart_body_desc);
+	struct verb_body body;
+	const struct job *j = verb(arg, r, &restart_body_desc, &body);
+
+	if (!j)
+		return;
+	struct input *in = input_new(IN_RESTART, r);
+	in->core.restart = mo_desc_new(&in_restart_desc);
+	*in->core.restart = (struct in_restart){ .job = j->id, .from_iteration = body.from };
+	push(arg, in);
 }

@@ -105,6 +105,29 @@ static bool drain_body_ok(struct http_request *r, struct verb_body *b)
 	return true;
 }
 
+/* Takes the texts of b. */
+static void fill(struct core_input *in, const char *node, struct verb_body *b)
+{
+	if (in->type == IN_DRAIN) {
+		in->drain = mo_desc_new(&in_drain_desc);
+		*in->drain = (struct in_drain){ .node = mo_strdup(node),
+						.reason = TAKE_PTR(b->reason),
+						.when = TAKE_PTR(b->when) };
+	} else if (in->type == IN_UNDRAIN) {
+		in->undrain = mo_desc_new(&in_undrain_desc);
+		in->undrain->node = mo_strdup(node);
+	} else if (in->type == IN_ACK) {
+		in->ack = mo_desc_new(&in_ack_desc);
+		*in->ack = (struct in_ack){ .node = mo_strdup(node),
+					    .check = TAKE_PTR(b->check),
+					    .learned = b->learned };
+	} else {
+		in->fence = mo_desc_new(&in_fence_desc);
+		*in->fence = (struct in_fence){ .node = mo_strdup(node),
+						.boot_seen = TAKE_PTR(b->boot_id) };
+	}
+}
+
 static void verb(struct manager *m, struct http_request *r, int type, const struct mo_desc *d)
 {
 	const struct node *n = api_node(m, r);
@@ -112,20 +135,20 @@ static void verb(struct manager *m, struct http_request *r, int type, const stru
 
 	if (!n)
 		return;
-	bool ok = api_body(r, d, &body) && (type != EV_DRAIN || drain_body_ok(r, &body));
-	if (ok && type == EV_FENCE && !body.confirmed) {
+	bool ok = api_body(r, d, &body) && (type != IN_DRAIN || drain_body_ok(r, &body));
+	if (ok && type == IN_FENCE && !body.confirmed) {
 		http_problem(r, 422,
 			     "confirmed: must be true: it states that node %s is powered off; its "
 			     "ranks count as dead and its jobs start elsewhere",
 			     n->name);
 		ok = false;
 	}
-	if (ok && type == EV_ACK && body.learned && body.check) {
+	if (ok && type == IN_ACK && body.learned && body.check) {
 		http_problem(r, 422,
 			     "check and learned: give one of them: a check's findings are known, "
 			     "or all checks of the node can be trusted");
 		ok = false;
-	} else if (ok && type == EV_ACK && !body.learned && (!body.check || !*body.check)) {
+	} else if (ok && type == IN_ACK && !body.learned && (!body.check || !*body.check)) {
 		http_problem(r, 422,
 			     "check: is missing: which check's findings are known, such as "
 			     "gpu.ras_ue");
@@ -133,12 +156,9 @@ static void verb(struct manager *m, struct http_request *r, int type, const stru
 	}
 	if (ok) {
 		struct input *in = input_new(type, r);
-		in->node = mo_strdup(n->name);
-		in->text = type == EV_FENCE ? TAKE_PTR(body.boot_id)
-			   : type == EV_ACK ? TAKE_PTR(body.check)
-					    : TAKE_PTR(body.reason);
-		in->when = TAKE_PTR(body.when);
+		fill(&in->core, n->name, &body);
 		in->answer = ANSWER_NODE;
+		in->answer_node = mo_strdup(n->name);
 		input_push(m, in);
 	}
 	free(body.reason);
@@ -149,19 +169,19 @@ static void verb(struct manager *m, struct http_request *r, int type, const stru
 
 void api_nodes_drain(void *arg, struct http_request *r)
 {
-	verb(arg, r, EV_DRAIN, &drain_body_desc);
+	verb(arg, r, IN_DRAIN, &drain_body_desc);
 }
 void api_nodes_undrain(void *arg, struct http_request *r)
 {
-	verb(arg, r, EV_UNDRAIN, &nothing_desc);
+	verb(arg, r, IN_UNDRAIN, &nothing_desc);
 }
 void api_nodes_ack(void *arg, struct http_request *r)
 {
-	verb(arg, r, EV_ACK, &ack_body_desc);
+	verb(arg, r, IN_ACK, &ack_body_desc);
 }
 void api_nodes_fence(void *arg, struct http_request *r)
 {
-	verb(arg, r, EV_FENCE, &fence_body_desc);
+	verb(arg, r, IN_FENCE, &fence_body_desc);
 }
 
 struct resolve_body {
@@ -200,11 +220,14 @@ void api_steps_resolve(void *arg, struct http_request *r)
 	int64_t job, attempt;
 
 	if (step_of_path(r, &job, &attempt) && api_body(r, &resolve_body_desc, &body)) {
-		struct input *in = input_new(EV_RESOLVE, r);
-		in->event.job = job;
-		in->event.value = attempt;
-		in->when = TAKE_PTR(body.how);
-		in->node = TAKE_PTR(body.node);
+		struct input *in = input_new(IN_RESOLVE, r);
+		in->core.resolve = mo_desc_new(&in_resolve_desc);
+		*in->core.resolve = (struct in_resolve){
+			.job = job,
+			.attempt = attempt,
+			.how = TAKE_PTR(body.how),
+			.node = TAKE_PTR(body.node),
+		};
 		in->answer = ANSWER_TEXT;
 		in->answer_text = api_text(&resolved_view_desc, &(struct resolved_view){ true });
 		input_push(arg, in);

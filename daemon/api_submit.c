@@ -308,9 +308,8 @@ static void go_on(struct http_request *r, struct pending *p, const char *plan)
 		forked_answer(p->manager, r, &work);
 	} else {
 		warn_resume(manager_state(p->manager), p->spec);
-		struct input *in = input_new(EV_SUBMIT, r);
-		in->submit = TAKE_PTR(p->spec);
-		in->event.flag = true;
+		struct input *in = input_new(IN_SUBMIT, r);
+		in->core.submit = TAKE_PTR(p->spec);
 		in->answer = ANSWER_SUBMIT;
 		input_push(p->manager, in);
 	}

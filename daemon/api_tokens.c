@@ -103,11 +103,11 @@ static void create(struct manager *m, struct http_request *r, const struct token
 		return;
 	const char *user = body->user ? body->user : join ? NULL : http_caller(r)->user;
 	_cleanup_(mo_freep) char *secret = NULL;
-	struct input *in = input_new(EV_TOKEN, r);
-	in->token = auth_token_new(m, body->role, user, lifetime, &secret);
+	struct input *in = input_new(IN_TOKEN, r);
+	in->core.token = auth_token_new(m, body->role, user, lifetime, &secret);
 	if (join)
-		in->token->nodes = body->nodes == MO_NONE ? 1 : body->nodes;
-	struct token_view v = view(in->token, secret);
+		in->core.token->nodes = body->nodes == MO_NONE ? 1 : body->nodes;
+	struct token_view v = view(in->core.token, secret);
 	in->answer = ANSWER_TEXT;
 	in->answer_text = api_text(&token_view_desc, &v);
 	input_push(m, in);
@@ -158,9 +158,10 @@ const struct mo_desc revoked_view_desc = MO_DESC(revoked_view, revoked_view_fiel
 
 void api_tokens_revoke(void *arg, struct http_request *r)
 {
-	struct input *in = input_new(EV_TOKEN_REVOKE, r);
+	struct input *in = input_new(IN_TOKEN_REVOKE, r);
 
-	in->text = mo_strdup(http_param(r, "id"));
+	in->core.token_id = mo_desc_new(&in_token_id_desc);
+	in->core.token_id->id = mo_strdup(http_param(r, "id"));
 	in->answer = ANSWER_TEXT;
 	in->answer_text = api_text(&revoked_view_desc, &(struct revoked_view){ true });
 	input_push(arg, in);

@@ -100,13 +100,14 @@ void audit_refused(void *arg, const struct http_request *r, const char *why)
 
 	if (!worth_telling(m->audit, p, mo_printf("%s %s", http_method(r), http_path(r))))
 		return;
-	struct input *in = input_new(EV_REFUSED, NULL);
-	in->user = mo_strdup(user);
-	in->via = caller_via(c, http_peer_address(r));
+	struct input *in = input_new(IN_REFUSED, NULL);
+	in->core.by.user = mo_strdup(user);
+	in->core.by.via = caller_via(c, http_peer_address(r));
 	_cleanup_(mo_freep) char *others =
 		p->untold ? mo_printf(" (and %lld others since)", (long long)p->untold)
 			  : mo_strdup("");
-	in->text =
+	in->core.refused = mo_desc_new(&in_refused_desc);
+	in->core.refused->what =
 		mo_printf("was refused %s %.200s: %s%s", http_method(r), http_path(r), why, others);
 	p->untold = 0;
 	input_push(m, in);

@@ -484,11 +484,11 @@ static int bootstrap_file(struct manager *m, const char *dir, enum role role, st
 	int64_t due = file_due(m, path, role);
 
 	if (due <= manager_now(m)) {
-		struct input *in = input_new(EV_TOKEN, NULL);
-		in->token = auth_token_new(m, role_names[role],
-					   role == ROLE_ADMIN ? m->auth->owner : NULL,
-					   TOKEN_LIFETIME_US, &secret);
-		due = half_life(in->token->created_at, in->token->expires_at);
+		struct input *in = input_new(IN_TOKEN, NULL);
+		in->core.token = auth_token_new(m, role_names[role],
+						role == ROLE_ADMIN ? m->auth->owner : NULL,
+						TOKEN_LIFETIME_US, &secret);
+		due = half_life(in->core.token->created_at, in->core.token->expires_at);
 		input_push(m, in);
 		_cleanup_(mo_freep) char *line = mo_printf("%s\n", secret);
 		int r = mo_write_file(path, line, strlen(line), 0600, true);

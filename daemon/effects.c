@@ -39,10 +39,9 @@ static void answer(struct manager *m, struct http_request *r, const struct input
 		   const struct effect *fx)
 {
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
-	const struct job *j = fx->job > 0         ? job_find(manager_state(m), fx->job)
-			      : in->event.job > 0 ? job_find(manager_state(m), in->event.job)
-						  : NULL;
-	const struct node *n = in->node ? node_find(manager_state(m), in->node) : NULL;
+	const struct job *j = fx->job > 0 ? job_find(manager_state(m), fx->job) : NULL;
+	const struct node *n =
+		in->answer_node ? node_find(manager_state(m), in->answer_node) : NULL;
 
 	if (in->answer == ANSWER_SUBMIT && j)
 		submit_doc(j, &b);
@@ -99,9 +98,9 @@ void effect_do(struct manager *m, struct input *in, const struct effect *fx)
 {
 	switch (fx->type) {
 	case FX_REPLY: reply(m, in, fx); break;
-	case FX_WELCOME: link_welcome(m, fx->request, in->node, fx->welcome); break;
-	case FX_ACK: link_ack(m, fx->request, in->node); break;
-	case FX_HOLD: link_hold(m, fx->request, in->node, in->sync->instance); break;
+	case FX_WELCOME: link_welcome(m, fx->request, fx->node, fx->welcome); break;
+	case FX_ACK: link_ack(m, fx->request, fx->node); break;
+	case FX_HOLD: link_hold(m, fx->request, fx->node, in->core.sync->message->instance); break;
 	case FX_WAKE: link_wake(m, fx->node); break;
 	case FX_CONFIG: node_config_ask(m, fx->job); break;
 	/* to the streams all of a turn at once: streams_flush() */

@@ -18,14 +18,15 @@ struct input *input_new(int type, struct http_request *r)
 {
 	struct input *in = mo_alloc(sizeof(*in));
 
-	in->event.type = type;
-	in->event.job = in->event.value = MO_NONE;
+	core_input_init(&in->core, type);
 	if (r) {
 		const struct http_caller *caller = http_caller(r);
-		in->event.request = (int64_t)http_id(r);
-		in->user = mo_strdup(caller->user);
-		in->via = caller_via(caller, http_peer_address(r));
-		in->event.may_all = caller->role >= ROLE_OPERATOR && caller->role != ROLE_AGENT;
+		in->core.request = (int64_t)http_id(r);
+		in->core.by = (struct in_caller){
+			.user = mo_strdup(caller->user),
+			.via = caller_via(caller, http_peer_address(r)),
+			.may_all = caller->role >= ROLE_OPERATOR && caller->role != ROLE_AGENT,
+		};
 	}
 	return in;
 }
@@ -36,43 +37,23 @@ struct input *input_of_agent(int type, const struct agent_message *msg)
 	struct input *in = input_new(type, NULL);
 
 	in->of_agent = true;
-	in->event.request = msg->request;
-	in->user = mo_strdup(msg->user);
-	in->via = caller_via(&caller, msg->address);
+	in->core.request = msg->request;
+	in->core.by.user = mo_strdup(msg->user);
+	in->core.by.via = caller_via(&caller, msg->address);
 	return in;
 }
 
 void input_free(struct input *in)
 {
+	mo_desc_done(&core_input_desc, &in->core);
 	free(in->answer_text);
-	free(in->node);
-	free(in->text);
-	free(in->when);
-	free(in->user);
-	free(in->via);
-	mo_desc_free(&submit_desc, in->submit);
-	mo_desc_free(&agent_hello_desc, in->hello);
-	mo_desc_free(&agent_sync_desc, in->sync);
-	mo_desc_free(&token_desc, in->token);
-	mo_desc_free(&config_read_desc, in->config);
+	free(in->answer_node);
 	free(in);
 }
 
 void input_push(struct manager *m, struct input *in)
 {
-	struct core_event *e = &in->event;
-
-	mo_assert(in->event.type >= 0 && in->event.type < _EV_N);
-	e->node = in->node;
-	e->text = in->text;
-	e->when = in->when;
-	e->user = in->user;
-	e->via = in->via;
-	e->submit = in->submit;
-	e->config = in->config;
-	e->hello = in->hello;
-	e->sync = in->sync;
-	e->token = in->token;
+	mo_assert(in->core.type >= 0 && in->core.type < _IN_N);
 	*MO_GROW(m->inputs, m->n_inputs) = in;
 	mo_turn_arm(m->turn);
 }

@@ -1,4 +1,4 @@
-/* Inputs of the next turn. Whoever reads from a socket makes an input, fills its event, and
+/* Inputs of the next turn. Whoever reads from a socket makes an input, fills its core, and
  * pushes it; the turn (turn.c) steps the core, stores, and then answers. Nothing here knows who
  * that is. */
 #pragma once
@@ -7,27 +7,22 @@
 /* What a successful FX_REPLY for this input looks like. */
 enum answer_kind { ANSWER_NONE, ANSWER_SUBMIT, ANSWER_JOB, ANSWER_NODE, ANSWER_TEXT };
 struct input {
-	struct core_event event;
-	bool of_agent;     /* its answer goes to an agent (agent_answer.h) */
-	int answer;        /* enum answer_kind */
-	char *answer_text; /* ANSWER_TEXT: the document */
-	/* owned; event points to them */
-	char *node, *text, *when, *user, *via;
-	struct submit *submit;
-	struct agent_hello *hello;
-	struct agent_sync *sync;
-	struct token *token;
-	struct config_read *config;
+	struct core_input core;
+	bool of_agent;      /* its answer goes to an agent (agent_answer.h) */
+	int answer;         /* enum answer_kind */
+	char *answer_text;  /* ANSWER_TEXT: the document */
+	char *answer_node;  /* ANSWER_NODE: its name */
 	size_t effects_end; /* during the turn: its effects end here */
 };
 /* How somebody was known: "socket", "token 1f2e3d4c from 10.0.0.7"; caller frees. */
 char *caller_via(const struct http_caller *c, const char *address);
-/* r may be NULL: nobody waits. Sets request, user and may_all from its caller. */
+/* The caller fills core with what belongs to its type. r may be NULL: nobody waits. Sets request
+ * and `by` from its caller. */
 struct input *input_new(int type, struct http_request *r);
 /* The same for a message of an agent. */
 struct agent_message;
 struct input *input_of_agent(int type, const struct agent_message *msg);
-/* Takes in; points the event at what in owns; arms the turn. */
+/* Takes in; arms the turn. */
 void input_push(struct manager *m, struct input *in);
 void input_free(struct input *in);
 void inputs_done(struct manager *m); /* those that wait */

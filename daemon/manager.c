@@ -1,4 +1,4 @@
-/* Life of the controller: store -> replay -> first turn (EV_START, durable) -> listeners ->
+/* Life of the controller: store -> replay -> first turn (IN_START, durable) -> listeners ->
  * loop. Requests are served only after the replay. */
 #include "daemon/manager.h"
 #include <errno.h>
@@ -39,14 +39,17 @@ static void on_turn(void *arg)
 /* From the second on at which the word's reading was taken. */
 static void take_clock(struct manager *m, const struct clock_reading *r, struct clock_word *w)
 {
-	struct input *in = input_new(EV_CLOCK, NULL);
+	struct input *in = input_new(IN_CLOCK, NULL);
 
 	mo_coretime_set(&m->time, w->now, r->boot);
-	in->text = mo_strdup(r->boot_id);
-	in->when = TAKE_PTR(w->text);
-	in->event.value = r->boot;
-	in->event.flag = r->synced;
-	in->event.job = w->shift;
+	in->core.clock = mo_desc_new(&in_clock_desc);
+	*in->core.clock = (struct in_clock){
+		.boot_id = mo_strdup(r->boot_id),
+		.boottime_us = r->boot,
+		.synced = r->synced,
+		.shift_us = w->shift,
+		.told = TAKE_PTR(w->text),
+	};
 	input_push(m, in);
 }
 
@@ -159,7 +162,7 @@ static int make_parts(struct manager *m, struct mo_error *err)
 static int first_turn(struct manager *m, struct mo_error *err)
 {
 	start_clock(m);
-	input_push(m, input_new(EV_START, NULL));
+	input_push(m, input_new(IN_START, NULL));
 	room_start(m);
 	if (given(m->options->bootstrap_tokens)) {
 		int r = auth_bootstrap(m, m->options->bootstrap_tokens, err);

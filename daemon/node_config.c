@@ -114,11 +114,11 @@ static void next(struct node_configs *c);
 /* Takes read. */
 static void tell(struct node_configs *c, struct config_read *read)
 {
-	struct input *in = input_new(EV_CONFIG, NULL);
+	struct input *in = input_new(IN_CONFIG, NULL);
 
-	in->event.job = c->jobs[0];
-	in->event.value = c->attempt;
-	in->config = read;
+	in->core.config = mo_desc_new(&in_config_desc);
+	*in->core.config =
+		(struct in_config){ .job = c->jobs[0], .attempt = c->attempt, .read = read };
 	memmove(c->jobs, c->jobs + 1, --c->n_jobs * sizeof(*c->jobs));
 	c->busy = false;
 	input_push(c->manager, in);

@@ -1,5 +1,5 @@
 /* What nodes read of engines' own configurations, judged by the rules for recipes: FX_CONFIG of
- * the core is answered by EV_CONFIG. Everything is done in a child, one at a time: what a node
+ * the core is answered by IN_CONFIG. Everything is done in a child, one at a time: what a node
  * tells is of the job's user's making, and reading it takes longer than the loop may wait
  * (docs/decisions/008). */
 #pragma once

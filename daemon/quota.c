@@ -113,14 +113,16 @@ static void tell(struct manager *m, struct account *a, int64_t now)
 {
 	if (a->told_at && now - a->told_at < NODE_TOLD_EVERY_US)
 		return;
-	struct input *in = input_new(EV_STORE, NULL);
+	struct input *in = input_new(IN_STORE, NULL);
 	bool node = !strchr(a->user, ' ');
 
-	in->event.value = EVENT_NODE_NOISY;
-	in->node = node ? mo_strdup(a->user) : NULL;
-	in->text = mo_printf("%s%s sends more than one %dth of what this controller can read: %lld "
-			     "of its messages were told to come later (429)",
-			     node ? "node " : "", a->user, NODE_SHARE, (long long)a->n_refused);
+	in->core.store = mo_desc_new(&in_store_desc);
+	in->core.store->event = mo_strdup(event_registry[EVENT_NODE_NOISY].type);
+	in->core.store->node = node ? mo_strdup(a->user) : NULL;
+	in->core.store->message =
+		mo_printf("%s%s sends more than one %dth of what this controller can read: %lld "
+			  "of its messages were told to come later (429)",
+			  node ? "node " : "", a->user, NODE_SHARE, (long long)a->n_refused);
 	a->told_at = now;
 	a->n_refused = 0;
 	input_push(m, in);

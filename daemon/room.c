@@ -12,15 +12,16 @@
 
 void room_tell(struct manager *m, enum event_type type, const char *fmt, ...)
 {
-	struct input *in = input_new(EV_STORE, NULL);
+	struct input *in = input_new(IN_STORE, NULL);
 	char text[512];
 	va_list ap;
 
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	in->event.value = type;
-	in->text = mo_strdup(text);
+	in->core.store = mo_desc_new(&in_store_desc);
+	in->core.store->event = mo_strdup(event_registry[type].type);
+	in->core.store->message = mo_strdup(text);
 	input_push(m, in);
 }
 

@@ -1,6 +1,6 @@
 /* The one turn of the loop. It runs when every readable socket was read (lib/loop), so deadlines
  * are looked at only after all input:
- *   1. core_step for each queued input, EV_CLOCK and EV_LATE first, EV_TICK last; what would
+ *   1. core_step for each queued input, IN_CLOCK and IN_LATE first, IN_TICK last; what would
  *      take too long waits for the next turn
  *   2. all records of the turn in ONE synced transaction (group commit: thirty submits cost one
  *      fsync)
@@ -36,7 +36,7 @@
 static void put_first(struct input **inputs, size_t n, int type)
 {
 	for (size_t i = 1; i < n; i++)
-		if (inputs[i]->event.type == type) {
+		if (inputs[i]->core.type == type) {
 			struct input *first = inputs[i];
 			memmove(inputs + 1, inputs, i * sizeof(*inputs));
 			inputs[0] = first;
@@ -116,12 +116,12 @@ static void set_deadline(struct manager *m)
 					 : mo_clock_boot_us() + MO_MAX(due - manager_now(m), 0));
 }
 
-/* EV_CLOCK: so did their ends. */
+/* IN_CLOCK: so did their ends. */
 static bool tokens_changed(struct input **inputs, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		if (inputs[i]->event.type == EV_TOKEN || inputs[i]->event.type == EV_TOKEN_REVOKE ||
-		    inputs[i]->event.type == EV_TOKEN_USED || inputs[i]->event.type == EV_CLOCK)
+		if (inputs[i]->core.type == IN_TOKEN || inputs[i]->core.type == IN_TOKEN_REVOKE ||
+		    inputs[i]->core.type == IN_TOKEN_USED || inputs[i]->core.type == IN_CLOCK)
 			return true;
 	return false;
 }
@@ -129,14 +129,15 @@ static bool tokens_changed(struct input **inputs, size_t n)
 /* What a message costs is paid by the node of its token. */
 static void step(struct manager *m, struct input *in, int64_t now, struct core_out *out)
 {
-	bool agents = in->user && (in->event.type == EV_HELLO || in->event.type == EV_SYNC ||
-				   in->event.type == EV_NEWS);
+	const char *user = in->core.by.user;
+	bool agents = user && (in->core.type == IN_HELLO || in->core.type == IN_SYNC ||
+			       in->core.type == IN_NEWS);
 	int64_t began = agents ? mo_clock_thread_ns() : 0;
 
 	mo_assert(out->n_effects >= in->effects_end);
-	core_step(m->core, &in->event, now, out);
+	core_step(m->core, &in->core, now, out);
 	if (agents)
-		quota_charge(m, in->user, (mo_clock_thread_ns() - began) / 1000);
+		quota_charge(m, user, (mo_clock_thread_ns() - began) / 1000);
 	in->effects_end = out->n_effects;
 }
 
@@ -164,8 +165,8 @@ static size_t steps(struct manager *m, struct input **inputs, size_t n_inputs, i
 	size_t n = 0;
 
 	mo_assert(n_inputs > 0 && !m->fatal);
-	put_first(inputs, n_inputs, EV_LATE);
-	put_first(inputs, n_inputs, EV_CLOCK);
+	put_first(inputs, n_inputs, IN_LATE);
+	put_first(inputs, n_inputs, IN_CLOCK);
 	while (n < n_inputs && (n == 0 || mo_clock_thread_ns() - began < TURN_NS))
 		step(m, inputs[n++], now, &out);
 	must_hold(m, n);
@@ -189,7 +190,7 @@ static void put_back(struct manager *m, struct input **rest, size_t n)
 	size_t n_newer = m->n_inputs;
 
 	mo_assert(n > 0);
-	if (n > 0 && rest[n - 1]->event.type == EV_TICK)
+	if (n > 0 && rest[n - 1]->core.type == IN_TICK)
 		input_free(rest[--n]);
 	m->n_inputs = 0;
 	for (size_t i = 0; i < n; i++)
@@ -216,8 +217,9 @@ static void tell_lateness(struct manager *m, int64_t boot_now)
 	if (!m->pulse_due || late < 0)
 		return;
 	if (late > LATE_US) {
-		struct input *in = input_new(EV_LATE, NULL);
-		in->event.value = late;
+		struct input *in = input_new(IN_LATE, NULL);
+		in->core.late = mo_desc_new(&in_late_desc);
+		in->core.late->late_us = late;
 		input_push(m, in);
 	}
 	turn_pulse(m);
@@ -231,7 +233,7 @@ void turn_run(struct manager *m)
 		return;
 	tell_lateness(m, began);
 	if (now >= core_deadline(m->core))
-		input_push(m, input_new(EV_TICK, NULL));
+		input_push(m, input_new(IN_TICK, NULL));
 	/* What effects push meanwhile belongs to the next turn. */
 	struct input **inputs = TAKE_PTR(m->inputs);
 	size_t n_inputs = m->n_inputs, n = 0;

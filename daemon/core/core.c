@@ -156,63 +156,72 @@ static void live_shift(struct live *l, int64_t shift)
 		l->nics[i].at += shift;
 }
 
-static void clock_event(struct turn *t)
+static void clock_read(struct turn *t)
 {
-	const struct core_event *e = t->event;
+	const struct in_clock *in = t->input->clock;
 	struct core *c = t->core;
 	struct record r;
 
 	record_init(&r, REC_CLOCK);
-	r.clock->boot_id = mo_strdup(e->text);
-	r.clock->boottime_us = e->value;
-	r.clock->synchronised = e->flag;
-	r.clock->shift_us = e->job;
+	r.clock->boot_id = mo_strdup(in->boot_id);
+	r.clock->boottime_us = in->boottime_us;
+	r.clock->synchronised = in->synced;
+	r.clock->shift_us = in->shift_us;
 	turn_emit(t, &r);
-	if (e->job) {
-		core_live_shift(c, e->job);
+	if (in->shift_us) {
+		core_live_shift(c, in->shift_us);
 		for (size_t i = 0; i < c->state.n_nodes; i++)
-			live_shift(&c->lives[i], e->job);
-		c->tell_until += e->job;
-		c->talkers_until += e->job;
+			live_shift(&c->lives[i], in->shift_us);
+		c->tell_until += in->shift_us;
+		c->talkers_until += in->shift_us;
 		if (c->liveness_at != INT64_MAX)
-			c->liveness_at += e->job;
+			c->liveness_at += in->shift_us;
 		c->jobs_at = t->now;
 	}
-	if (e->when)
+	if (in->told)
 		event_emit(t, EVENT_CONTROLLER_CLOCK, MO_NONE, NULL, MO_NONE, MO_NONE, NULL, "%s",
-			   e->when);
+			   in->told);
+}
+
+static void store_told(struct turn *t)
+{
+	const struct in_store *in = t->input->store;
+	const struct event_about *about = event_about(in->event);
+
+	assert(about);
+	event_emit(t, (enum event_type)(about - event_registry), MO_NONE, in->node, MO_NONE,
+		   MO_NONE, NULL, "%s", in->message ? in->message : "");
 }
 
 static void dispatch(struct turn *t)
 {
-	switch (t->event->type) {
-	case EV_START: start(t); break;
-	case EV_CLOCK: clock_event(t); break;
-	case EV_LATE: fleet_late(t->core, t->event->value, t->now); break;
-	case EV_TICK: break;
-	case EV_SUBMIT: job_submit(t); break;
-	case EV_CANCEL: job_verb(t, V_CANCEL); break;
-	case EV_PAUSE: job_verb(t, V_PAUSE); break;
-	case EV_RESUME: job_verb(t, V_RESUME); break;
-	case EV_RESTART: job_verb(t, V_RESTART); break;
-	case EV_DRAIN:
-	case EV_UNDRAIN:
-	case EV_ACK:
-	case EV_FENCE: fleet_verb(t); break;
-	case EV_HELLO: fleet_hello(t); break;
-	case EV_SYNC:
-	case EV_NEWS: fleet_sync(t); break;
-	case EV_TOKEN:
-	case EV_TOKEN_REVOKE:
-	case EV_TOKEN_USED: token_verb(t); break;
-	case EV_REFUSED: audit_emit(t, EVENT_AUDIT_REFUSED, NULL, "%s", t->event->text); break;
-	case EV_CONFIG: config_judged(t); break;
-	case EV_RESOLVE: incarnation_resolve(t); break;
-	case EV_STORE:
-		event_emit(t, (enum event_type)t->event->value, MO_NONE, t->event->node, MO_NONE,
-			   MO_NONE, NULL, "%s", t->event->text ? t->event->text : "");
+	switch (t->input->type) {
+	case IN_START: start(t); break;
+	case IN_CLOCK: clock_read(t); break;
+	case IN_LATE: fleet_late(t->core, t->input->late->late_us, t->now); break;
+	case IN_TICK: break;
+	case IN_SUBMIT: job_submit(t); break;
+	case IN_CANCEL: job_verb(t, V_CANCEL); break;
+	case IN_PAUSE: job_verb(t, V_PAUSE); break;
+	case IN_RESUME: job_verb(t, V_RESUME); break;
+	case IN_RESTART: job_verb(t, V_RESTART); break;
+	case IN_DRAIN:
+	case IN_UNDRAIN:
+	case IN_ACK:
+	case IN_FENCE: fleet_verb(t); break;
+	case IN_HELLO: fleet_hello(t); break;
+	case IN_SYNC:
+	case IN_NEWS: fleet_sync(t); break;
+	case IN_TOKEN:
+	case IN_TOKEN_REVOKE:
+	case IN_TOKEN_USED: token_verb(t); break;
+	case IN_REFUSED:
+		audit_emit(t, EVENT_AUDIT_REFUSED, NULL, "%s", t->input->refused->what);
 		break;
-	default: assert(!"event type");
+	case IN_CONFIG: config_judged(t); break;
+	case IN_RESOLVE: incarnation_resolve(t); break;
+	case IN_STORE: store_told(t); break;
+	default: assert(!"input type");
 	}
 }
 
@@ -237,13 +246,13 @@ static void act(struct turn *t)
 	} while (more || c->n_dirty || c->queue_dirty);
 }
 
-void core_step(struct core *c, const struct core_event *event, int64_t now, struct core_out *out)
+void core_step(struct core *c, const struct core_input *in, int64_t now, struct core_out *out)
 {
-	struct turn t = { .core = c, .now = now, .out = out, .event = event };
+	struct turn t = { .core = c, .now = now, .out = out, .input = in };
 
-	assert(event->type >= 0 && event->type < _EV_N && out);
+	assert(in->type >= 0 && in->type < _IN_N && out);
 	dispatch(&t);
-	if (event->type == EV_TICK && now >= c->liveness_at)
+	if (in->type == IN_TICK && now >= c->liveness_at)
 		fleet_silence(&t);
 	if (now >= c->jobs_at) {
 		c->jobs_at = INT64_MAX;

@@ -2,7 +2,7 @@
  * records + effects; the shell stores all records of a turn in one synced transaction and only
  * then carries out the effects. State changes only through records, so replay and the simulator
  * run the same code. After a crash: core_new, core_load (snapshot), core_update for each later
- * record, then EV_START. */
+ * record, then IN_START. */
 #pragma once
 #include "daemon/core/rules/commands.h"
 #include "daemon/core/rules/cordon.h"
@@ -34,9 +34,8 @@ bool core_is_out(const struct core *core, int64_t job);
 int core_put_back(struct core *core, struct job *job, struct mo_error *err);
 /* n records of starts cannot be read: their epochs were used. */
 void core_epochs_lost(struct core *core, int64_t n);
-/* One event. Appends to out. now: core time in us, never decreasing but by EV_CLOCK, the first
+/* One event. Appends to out. now: core time in us, never decreasing but by IN_CLOCK, the first
  * event of its turn. Never fails: bad input becomes a reply. */
-void core_step(struct core *core, const struct core_event *event, int64_t now,
-	       struct core_out *out);
+void core_step(struct core *core, const struct core_input *in, int64_t now, struct core_out *out);
 /* Core time of the next tick; INT64_MAX = none. */
 int64_t core_deadline(const struct core *core);

@@ -100,7 +100,7 @@ const char *http_body(const struct http_request *r, size_t *ret_n);
 const struct http_caller *http_caller(const struct http_request *r);
 /* Numeric source address, "" on UNIX. */
 const char *http_peer_address(const struct http_request *r);
-/* Never reused; for core_event.request. */
+/* Never reused; for core_input.request. */
 uint64_t http_id(const struct http_request *r);
 /* s NULL: none. Of a held request or stream (after its handler returned, or http_hold); NULL
  * when the client left. */

@@ -121,7 +121,7 @@ static void must(char *wrong)
 	abort();
 }
 
-static void step(struct world *w, const struct core_event *e)
+static void step(struct world *w, const struct core_input *e)
 {
 	struct core_out out = { 0 };
 
@@ -133,7 +133,7 @@ static void step(struct world *w, const struct core_event *e)
 
 static void plain(struct world *w, int type)
 {
-	step(w, &(struct core_event){ .type = type, .job = MO_NONE, .value = MO_NONE, .request = 1 });
+	step(w, &(struct core_input){ .type = type, .request = 1 });
 }
 
 /* The controller dies and comes back from a snapshot of its state. */
@@ -150,7 +150,7 @@ static void restart(struct world *w)
 	core_load(w->shadow, &state);
 	mo_desc_done(&state_desc, &state);
 	must(shadow_differs(w->core, w->shadow));
-	plain(w, EV_START);
+	plain(w, IN_START);
 }
 
 static void submit(struct world *w, struct bytes *b)
@@ -173,7 +173,7 @@ static void submit(struct world *w, struct bytes *b)
 	s.engine.layout.announced_is_complete = take(b, 2);
 	s.engine.kind = mo_strdup("torch");
 	mo_strs_add(&s.argv, &s.n_argv, "/bin/train");
-	step(w, &(struct core_event){ .type = EV_SUBMIT, .submit = &s, .job = MO_NONE, .value = MO_NONE, .request = 1 });
+	step(w, &(struct core_input){ .type = IN_SUBMIT, .submit = &s, .request = 1 });
 	mo_desc_done(&submit_desc, &s);
 }
 
@@ -205,7 +205,7 @@ static void give_hello(struct world *w, struct agent_hello *h)
 	char *why = h ? intake_hello(h) : NULL;
 
 	if (h && !why)
-		step(w, &(struct core_event){ .type = EV_HELLO, .hello = h, .request = 1 });
+		step(w, &(struct core_input){ .type = IN_HELLO, .hello = &(struct in_hello){ .message = h }, .request = 1 });
 	free(why);
 	mo_desc_free(&agent_hello_desc, h);
 }
@@ -217,7 +217,7 @@ static void give_sync(struct world *w, struct agent_sync *s, bool news)
 	if (s && !why) {
 		struct sync_reply reply;
 
-		step(w, &(struct core_event){ .type = news ? EV_NEWS : EV_SYNC, .sync = s, .request = 1 });
+		step(w, &(struct core_input){ .type = news ? IN_NEWS : IN_SYNC, .sync = &(struct in_sync){ .message = s }, .request = 1 });
 		mo_desc_init(&sync_reply_desc, &reply);
 		if (node_find(core_state(w->core), s->node)) {
 			_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
@@ -414,16 +414,23 @@ static void good_hello(struct world *w, unsigned node)
 
 static void verb(struct world *w, struct bytes *b)
 {
-	static const int jobs[] = { EV_CANCEL, EV_PAUSE, EV_RESUME, EV_RESTART }, nodes[] = { EV_DRAIN, EV_UNDRAIN, EV_FENCE };
+	static const int jobs[] = { IN_CANCEL, IN_PAUSE, IN_RESUME, IN_RESTART }, nodes[] = { IN_DRAIN, IN_UNDRAIN, IN_FENCE };
 	char name[] = "n0";
-	struct core_event e = { .job = 1 + take(b, 4), .value = MO_NONE, .user = "op", .may_all = true, .request = 1, .flag = take(b, 2) };
+	int64_t job = 1 + take(b, 4);
+	bool now = take(b, 2);
+	struct core_input e = { .by = { .user = (char *)"op", .may_all = true }, .request = 1 };
 
 	name[1] = (char)('0' + take(b, NODES));
 	e.type = take(b, 2) ? jobs[take(b, ELEMENTSOF(jobs))] : nodes[take(b, ELEMENTSOF(nodes))];
-	if (e.type == EV_RESTART)
-		e.value = take(b, 2) ? MO_NONE : any_int(b);
-	if (e.type >= EV_DRAIN)
-		e.node = name;
+	e.cancel = &(struct in_cancel){ .job = job, .now = now };
+	e.pause = &(struct in_pause){ .job = job };
+	e.resume = &(struct in_resume){ .job = job };
+	e.restart = &(struct in_restart){ .job = job, .from_iteration = MO_NONE };
+	if (e.type == IN_RESTART)
+		e.restart->from_iteration = take(b, 2) ? MO_NONE : any_int(b);
+	e.drain = &(struct in_drain){ .node = name };
+	e.undrain = &(struct in_undrain){ .node = name };
+	e.fence = &(struct in_fence){ .node = name };
 	step(w, &e);
 }
 
@@ -434,7 +441,7 @@ static void pass(struct world *w, struct bytes *b)
 
 	for (int i = 0; i < 1000 && core_deadline(w->core) <= until; i++) {
 		w->now = MO_MAX(w->now + 1, core_deadline(w->core));
-		plain(w, EV_TICK);
+		plain(w, IN_TICK);
 	}
 	w->now = MO_MAX(w->now, until);
 }
@@ -495,7 +502,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	struct bytes b = { data, n, 0 };
 	struct world w = { .core = core_new(&core_config_default), .shadow = core_new(&core_config_default), .now = START_US };
 
-	plain(&w, EV_START);
+	plain(&w, IN_START);
 	if (n && data[0] & 1)
 		as_text(&w, (const char *)data + 1, n - 1);
 	else

@@ -236,8 +236,8 @@ MUTANTS = [
      "if (n->state == _NODE_STATE_N) {\n		turn_reply(t, 409",
      [e2e("test_faults.py", "fenced_node")]),
     ("next boot fenced", "fence",
-     "if (t->event->text && !mo_streq(t->event->text, n->boot_id)) {",
-     "if (t->event->text && !t->now) {",
+     "if (seen && !mo_streq(seen, n->boot_id)) {",
+     "if (seen && !t->now) {",
      [unit("dcore", "test_fleet")]),
     ("question numbers of the run before", "query_new",
      "q->id = (manager_state(l->manager)->epoch & INT32_MAX) << 32 | (++l->n_asked & "

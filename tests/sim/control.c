@@ -130,7 +130,7 @@ void control_start(struct sim *s)
 	memset(s->ctl.held, 0, sizeof(s->ctl.held));
 	sim_trace(s, "controller starts");
 	check_promises(s);
-	*MO_GROW(s->ctl.inbox, s->ctl.n_inbox) = NULL;   /* NULL = EV_START */
+	*MO_GROW(s->ctl.inbox, s->ctl.n_inbox) = NULL;   /* NULL = IN_START */
 	schedule_turn(s, s->now);
 }
 
@@ -200,7 +200,7 @@ static int node_index(const char *name)
 	return (int)v;
 }
 
-static void op_event(struct sim *s, const struct op *op, struct core_event *e, struct submit *spec);
+static void op_input(struct sim *s, const struct op *op, struct core_input *in);
 
 static void hold(struct sim *s, const struct message *m)
 {
@@ -211,25 +211,27 @@ static void hold(struct sim *s, const struct message *m)
 
 static void step_message(struct sim *s, struct message *m, struct core_out *out)
 {
-	struct core_event e = { .request = m->request };
-	struct submit spec;
+	struct core_input in;
 
-	mo_desc_init(&submit_desc, &spec);
+	core_input_init(&in, m->kind == M_HELLO ? IN_HELLO : m->kind == M_SYNC ? IN_SYNC : IN_NEWS);
+	in.request = m->request;
 	switch (m->kind) {
 	case M_HELLO:
-		e.type = EV_HELLO;
-		e.hello = m->hello;
+		in.hello = mo_desc_new(&in_hello_desc);
+		in.hello->message = TAKE_PTR(m->hello);
 		break;
 	case M_SYNC: case M_NEWS:
-		e.type = m->kind == M_SYNC ? EV_SYNC : EV_NEWS;
-		e.sync = m->sync;
+		in.sync = mo_desc_new(&in_sync_desc);
+		in.sync->message = TAKE_PTR(m->sync);
 		break;
 	default:
-		op_event(s, m->op, &e, &spec);
+		op_input(s, m->op, &in);
 		break;
 	}
-	core_step(s->ctl.core, &e, wall_core(s), out);
-	mo_desc_done(&submit_desc, &spec);
+	core_step(s->ctl.core, &in, wall_core(s), out);
+	m->hello = in.hello ? TAKE_PTR(in.hello->message) : NULL;
+	m->sync = in.sync ? TAKE_PTR(in.sync->message) : NULL;
+	mo_desc_done(&core_input_desc, &in);
 }
 
 static void store(struct sim *s, const struct core_out *out)
@@ -315,16 +317,16 @@ void control_turn(struct sim *s)
 	s->n_turns++;
 	wall_step(s, &out);
 	if (s->ctl.paused_at && s->now - s->ctl.paused_at > 500 * MS)
-		core_step(s->ctl.core, &(struct core_event){ .type = EV_LATE, .value = s->now - s->ctl.paused_at }, wall_core(s), &out);
+		core_step(s->ctl.core, &(struct core_input){ .type = IN_LATE, .late = &(struct in_late){ s->now - s->ctl.paused_at } }, wall_core(s), &out);
 	s->ctl.paused_at = 0;
 	for (size_t i = 0; i < n; i++) {
 		if (inbox[i])
 			step_message(s, inbox[i], &out);
 		else
-			core_step(s->ctl.core, &(struct core_event){ .type = EV_START }, wall_core(s), &out);
+			core_step(s->ctl.core, &(struct core_input){ .type = IN_START }, wall_core(s), &out);
 	}
 	if (core_deadline(s->ctl.core) <= wall_core(s))   /* deadlines only after all input was read */
-		core_step(s->ctl.core, &(struct core_event){ .type = EV_TICK }, wall_core(s), &out);
+		core_step(s->ctl.core, &(struct core_input){ .type = IN_TICK }, wall_core(s), &out);
 	if (out.n_records && sim_fault(s, F_CRASH_BEFORE_STORE, 0.0006)) {
 		/* nothing of this turn ever happened: the stored state is older than the core's */
 		core_free(s->ctl.core);
@@ -417,19 +419,48 @@ static void recipe_of(struct sim *s, const struct op *op, struct submit *spec)
 	}
 }
 
-static void op_event(struct sim *s, const struct op *op, struct core_event *e, struct submit *spec)
+static void op_input(struct sim *s, const struct op *op, struct core_input *in)
 {
-	e->type = op->type;
-	e->job = op->job;
-	e->value = op->value;
-	e->flag = op->flag;
-	e->user = "op";
-	e->may_all = true;
-	e->node = op->node >= 0 ? s->nodes[op->node].name : NULL;
-	e->text = op->type == EV_FENCE ? op->boot : "maintenance";
-	e->when = op->when;
-	if (op->type == EV_SUBMIT) {
-		recipe_of(s, op, spec);
-		e->submit = spec;
+	const char *node = op->node >= 0 ? s->nodes[op->node].name : NULL;
+
+	in->type = op->type;
+	in->by.user = mo_strdup("op");
+	in->by.may_all = true;
+	switch (op->type) {
+	case IN_SUBMIT:
+		in->submit = mo_desc_new(&submit_desc);
+		recipe_of(s, op, in->submit);
+		break;
+	case IN_CANCEL:
+		in->cancel = mo_desc_new(&in_cancel_desc);
+		*in->cancel = (struct in_cancel){ .job = op->job, .now = op->flag };
+		break;
+	case IN_PAUSE:
+		in->pause = mo_desc_new(&in_pause_desc);
+		in->pause->job = op->job;
+		break;
+	case IN_RESUME:
+		in->resume = mo_desc_new(&in_resume_desc);
+		in->resume->job = op->job;
+		break;
+	case IN_RESTART:
+		in->restart = mo_desc_new(&in_restart_desc);
+		*in->restart = (struct in_restart){ .job = op->job, .from_iteration = op->value };
+		break;
+	case IN_DRAIN:
+		in->drain = mo_desc_new(&in_drain_desc);
+		*in->drain = (struct in_drain){ .node = mo_strdup(node), .reason = mo_strdup("maintenance"), .when = mo_strdup(op->when) };
+		break;
+	case IN_UNDRAIN:
+		in->undrain = mo_desc_new(&in_undrain_desc);
+		in->undrain->node = mo_strdup(node);
+		break;
+	case IN_FENCE:
+		in->fence = mo_desc_new(&in_fence_desc);
+		*in->fence = (struct in_fence){ .node = mo_strdup(node), .boot_seen = mo_strdup(op->boot) };
+		break;
+	default:
+		in->resolve = mo_desc_new(&in_resolve_desc);
+		*in->resolve = (struct in_resolve){ .job = op->job, .attempt = op->value, .how = mo_strdup(op->when), .node = mo_strdup(node) };
 	}
 }

@@ -39,25 +39,25 @@ void user_answer(struct sim *s, struct op *op, int status, int64_t job)
 		return;
 	op->done = true;
 	sim_trace(s, "answer to event %d (job %lld, node %d): %d", op->type, (long long)op->job, op->node, status);
-	if (op->type == EV_SUBMIT && (status == 201 || status == 200)) {
+	if (op->type == IN_SUBMIT && (status == 201 || status == 200)) {
 		op->job = job;
 		s->n_submits++;
 		sim_job(s, job)->acked = true;
 		return;
 	}
-	s->fault_counts[F_SAME_DIR] += op->type == EV_SUBMIT && status == 409;
+	s->fault_counts[F_SAME_DIR] += op->type == IN_SUBMIT && status == 409;
 	if (op->form)
 		s->fault_counts[status == 200 ? F_FROM_TAKEN : F_FROM_REFUSED]++;
 	if (status != 200 || !t)
 		return;
 	j = job_find(core_state(s->ctl.core), op->job);
-	if (op->type == EV_CANCEL && !t->cancel_acked) {
+	if (op->type == IN_CANCEL && !t->cancel_acked) {
 		t->cancel_acked = true;
 		t->attempt_at_cancel = j->attempt;
 	}
-	if (op->type == EV_PAUSE)
+	if (op->type == IN_PAUSE)
 		t->pause_acked = true;
-	if (op->type == EV_RESUME)
+	if (op->type == IN_RESUME)
 		t->pause_acked = false;
 }
 
@@ -128,16 +128,16 @@ static void restart_from(struct sim *s, struct op *op)
 
 static void verb(struct sim *s)
 {
-	static const int types[] = { EV_CANCEL, EV_CANCEL, EV_PAUSE, EV_RESUME, EV_RESUME, EV_RESTART, EV_RESTART, EV_RESTART };
+	static const int types[] = { IN_CANCEL, IN_CANCEL, IN_PAUSE, IN_RESUME, IN_RESUME, IN_RESTART, IN_RESTART, IN_RESTART };
 	struct op *op = op_new(s, types[sim_random(s) % ELEMENTSOF(types)]);
 
 	op->job = some_job(s);
-	op->flag = op->type == EV_CANCEL && sim_chance(s, 0.3);
-	if (op->type == EV_RESUME || (op->type == EV_RESTART && sim_chance(s, 0.1)))   /* somebody who paused it comes back */
+	op->flag = op->type == IN_CANCEL && sim_chance(s, 0.3);
+	if (op->type == IN_RESUME || (op->type == IN_RESTART && sim_chance(s, 0.1)))   /* somebody who paused it comes back */
 		for (size_t i = 0; i < core_state(s->ctl.shadow)->n_jobs; i++)
 			if (core_state(s->ctl.shadow)->jobs[i].state == JOB_PAUSED)
 				op->job = core_state(s->ctl.shadow)->jobs[i].id;
-	if (op->type == EV_RESTART && sim_chance(s, 0.8))
+	if (op->type == IN_RESTART && sim_chance(s, 0.8))
 		restart_from(s, op);
 	send_op(s, op);
 }
@@ -145,7 +145,7 @@ static void verb(struct sim *s)
 static void node_verb(struct sim *s)
 {
 	static const char *const whens[] = { "idle", "checkpoint", "now" };
-	struct op *op = op_new(s, sim_chance(s, 0.5) ? EV_DRAIN : EV_UNDRAIN);
+	struct op *op = op_new(s, sim_chance(s, 0.5) ? IN_DRAIN : IN_UNDRAIN);
 
 	op->node = (int)(sim_random(s) % NODES);
 	op->when = whens[sim_random(s) % 3];
@@ -154,7 +154,7 @@ static void node_verb(struct sim *s)
 
 void user_resolve(struct sim *s, int node, int64_t job, int64_t attempt, const char *how)
 {
-	struct op *op = op_new(s, EV_RESOLVE);
+	struct op *op = op_new(s, IN_RESOLVE);
 
 	op->node = node;
 	op->job = job;
@@ -170,7 +170,7 @@ static void fence(struct sim *s)
 
 		if (s->nodes[n].power || !node || node->state != NODE_DOWN)
 			continue;
-		struct op *op = op_new(s, EV_FENCE);
+		struct op *op = op_new(s, IN_FENCE);
 
 		op->node = n;
 		snprintf(op->boot, sizeof(op->boot), "%s", node->boot_id);
@@ -188,7 +188,7 @@ void user_act(struct sim *s)
 	if (s->quiet)
 		return;
 	if (kind < 55 && core_state(s->ctl.shadow)->n_jobs < 60)
-		send_op(s, op_new(s, EV_SUBMIT));
+		send_op(s, op_new(s, IN_SUBMIT));
 	else if (kind < 80)
 		verb(s);
 	else if (kind < 90)
@@ -211,7 +211,7 @@ void user_settle(struct sim *s)
 
 		if (!node || !node->drain)
 			continue;
-		op = op_new(s, EV_UNDRAIN);
+		op = op_new(s, IN_UNDRAIN);
 		op->node = n;
 		send_op(s, op);
 	}

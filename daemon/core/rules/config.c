@@ -2,7 +2,7 @@
  * by the rules for recipes: the job is from then on what that says, and what the two break
  * together ends the attempt as it would have ended the submit. Only files of nodes count for
  * what the ranks do, so what a submit read elsewhere is held against them.
- *   REC_NOTES with a configuration -> job.config_due, FX_CONFIG -> (shell) EV_CONFIG -> REC_CONFIG
+ *   REC_NOTES with a configuration -> job.config_due, FX_CONFIG -> (shell) IN_CONFIG -> REC_CONFIG
  * A controller that dies in between asks again at its start. */
 #include "daemon/core/rules/config.h"
 
@@ -179,17 +179,17 @@ static void tell_no_save(struct turn *t, const struct job *j)
 
 void config_judged(struct turn *t)
 {
-	const struct core_event *e = t->event;
-	const struct job *j = job_find(&t->core->state, e->job);
+	const struct in_config *in = t->input->config;
+	const struct job *j = job_find(&t->core->state, in->job);
 	struct record r;
 
-	if (!j || !j->config_due || j->attempt != e->value)
+	if (!j || !j->config_due || j->attempt != in->attempt)
 		return;
 	record_init(&r, REC_CONFIG);
 	r.job = j->id;
 	r.attempt = j->attempt;
 	r.node = mo_strdup(j->config_node);
-	r.config = mo_desc_dup(&config_read_desc, e->config);
+	r.config = mo_desc_dup(&config_read_desc, in->read);
 	cut_texts(r.config);
 	let_train(t, j, r.config);
 	refuse_shared(&t->core->state, j, r.config);
@@ -199,7 +199,7 @@ void config_judged(struct turn *t)
 	const struct config_read *kept = r.config;
 
 	turn_emit(t, &r);
-	j = job_find(&t->core->state, e->job);
+	j = job_find(&t->core->state, in->job);
 	tell_differs(t, j);
 	if (kept->recipe && !kept->refused) {
 		tell_read(t, j);

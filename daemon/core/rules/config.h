@@ -10,5 +10,5 @@ bool config_differs(const struct job *j);
 bool config_awaited(const struct job *j);
 /* FX_CONFIG */
 void config_ask(struct turn *t, const struct job *j);
-/* EV_CONFIG */
+/* IN_CONFIG */
 void config_judged(struct turn *t);

@@ -246,8 +246,8 @@ void event_emit(struct turn *t, enum event_type type, int64_t job, const char *n
 
 void audit_emit(struct turn *t, enum event_type type, const char *node, const char *fmt, ...)
 {
-	const struct core_event *e = t->event;
-	const char *user = e->user ? e->user : "the controller", *via = e->user ? e->via : NULL;
+	const struct in_caller *by = &t->input->by;
+	const char *user = by->user ? by->user : "the controller", *via = by->user ? by->via : NULL;
 	struct mo_buf data = { 0 };
 	char text[900];
 	va_list ap;
@@ -255,7 +255,7 @@ void audit_emit(struct turn *t, enum event_type type, const char *node, const ch
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	data_str(&data, "user", e->user);
+	data_str(&data, "user", by->user);
 	data_str(&data, "via", via);
 	event_emit(t, type, MO_NONE, node, MO_NONE, MO_NONE, data_end(&data), "%s%s%s%s %s", user,
 		   via ? " (" : "", via ? via : "", via ? ")" : "", text);

@@ -218,7 +218,7 @@ static void welcome(struct turn *t, const struct agent_hello *h)
 
 	e = MO_ADD(t->out, effects, &effect_desc);
 	e->type = FX_WELCOME;
-	e->request = t->event->request;
+	e->request = t->input->request;
 	e->node = mo_strdup(h->node);
 	e->welcome = mo_desc_new(&agent_welcome_desc);
 	e->welcome->epoch = t->core->state.epoch;
@@ -260,7 +260,7 @@ static void registered(struct turn *t, const struct agent_hello *h)
 
 void fleet_hello(struct turn *t)
 {
-	const struct agent_hello *h = t->event->hello;
+	const struct agent_hello *h = t->input->hello->message;
 	const struct node *n = node_find(&t->core->state, h->node);
 	struct live *l = core_live(t->core, h->node);
 	bool same = n && mo_streq(n->instance, h->instance) && mo_streq(n->boot_id, h->boot_id);
@@ -278,7 +278,7 @@ void fleet_hello(struct turn *t)
 		fleet_heard(t, h->node);
 	} else {
 		registered(t, h);
-		token_told(t, h->node, t->event->flag);
+		token_told(t, h->node, t->input->hello->token_expired);
 	}
 	welcome(t, h);
 }
@@ -318,9 +318,9 @@ static void leave(struct turn *t, const char *node, bool leaving)
 
 void fleet_sync(struct turn *t)
 {
-	const struct agent_sync *s = t->event->sync;
+	const struct agent_sync *s = t->input->sync->message;
 	const struct node *n;
-	bool fresh, news = t->event->type == EV_NEWS;
+	bool fresh, news = t->input->type == IN_NEWS;
 	struct live *l;
 
 	promote(t, s);
@@ -337,7 +337,7 @@ void fleet_sync(struct turn *t)
 		return;
 	}
 	fleet_heard(t, s->node);
-	token_told(t, s->node, t->event->flag);
+	token_told(t, s->node, t->input->sync->token_expired);
 	l = core_live(t->core, s->node);
 	fresh = !news && s->beat > l->last_beat;
 	if (fresh)
@@ -358,7 +358,7 @@ void fleet_sync(struct turn *t)
 	struct effect *e = MO_ADD(t->out, effects, &effect_desc);
 
 	e->type = news ? FX_ACK : FX_HOLD;
-	e->request = t->event->request;
+	e->request = t->input->request;
 	e->node = mo_strdup(s->node);
 }
 
@@ -423,8 +423,8 @@ static void acked(struct turn *t, struct record *r, const char *check, const cha
  * by it before it counts more, or the next boot. */
 static void ack(struct turn *t, const struct node *n)
 {
-	const char *check = t->event->text;
-	const char *user = t->event->user ? t->event->user : "an operator";
+	const char *check = t->input->ack->check;
+	const char *user = t->input->by.user ? t->input->by.user : "an operator";
 	_cleanup_(mo_freep) char *now = NULL;
 	struct record r;
 
@@ -447,35 +447,47 @@ static void ack(struct turn *t, const struct node *n)
 	mo_desc_done(&record_desc, &r);
 }
 
-static void drain(struct turn *t, bool on)
+static void drain(struct turn *t)
 {
-	const struct core_event *e = t->event;
-	const char *when = e->when ? e->when : "idle";
+	const struct in_drain *in = t->input->drain;
+	const char *when = in->when ? in->when : "idle";
 	struct record r;
 
-	if (on && !mo_streq(when, "idle") && !mo_streq(when, "checkpoint") &&
-	    !mo_streq(when, "now")) {
+	if (!mo_streq(when, "idle") && !mo_streq(when, "checkpoint") && !mo_streq(when, "now")) {
 		turn_reply(t, 422, MO_NONE, "drain --when %s: it must be idle, checkpoint or now",
 			   when);
 		return;
 	}
 	record_init(&r, REC_DRAIN);
-	r.node = mo_strdup(e->node);
-	r.drain->step = on ? DRAIN_ON : DRAIN_OFF;
-	r.drain->reason = mo_strdup(on ? e->text : NULL);
-	r.drain->when = mo_strdup(on ? when : NULL);
+	r.node = mo_strdup(in->node);
+	r.drain->step = DRAIN_ON;
+	r.drain->reason = mo_strdup(in->reason);
+	r.drain->when = mo_strdup(when);
 	turn_emit(t, &r);
-	if (on)
-		audit_emit(t, EVENT_AUDIT_DRAINED, e->node, "drained node %s (%s)%s%s", e->node,
-			   when, e->text ? ": " : "", e->text ? e->text : "");
-	else
-		audit_emit(t, EVENT_AUDIT_UNDRAINED, e->node, "undrained node %s", e->node);
-	if (on)
-		event_emit(t, EVENT_NODE_DRAINING, MO_NONE, e->node, MO_NONE, MO_NONE, NULL,
-			   "node %s is being drained (%s)%s%s", e->node, when, e->text ? ": " : "",
-			   e->text ? e->text : "");
-	else
-		tell_undrained(t, e->node);
+	audit_emit(t, EVENT_AUDIT_DRAINED, in->node, "drained node %s (%s)%s%s", in->node, when,
+		   in->reason ? ": " : "", in->reason ? in->reason : "");
+	event_emit(t, EVENT_NODE_DRAINING, MO_NONE, in->node, MO_NONE, MO_NONE, NULL,
+		   "node %s is being drained (%s)%s%s", in->node, when, in->reason ? ": " : "",
+		   in->reason ? in->reason : "");
+	health_cordon_all(t);
+	turn_reply(t, 200, MO_NONE, NULL);
+}
+
+static void undrain(struct turn *t, const struct node *n)
+{
+	const char *name = t->input->undrain->node;
+	struct record r;
+
+	if (!n->drain) {
+		turn_reply(t, 409, MO_NONE, "node %s: it is not drained", name);
+		return;
+	}
+	record_init(&r, REC_DRAIN);
+	r.node = mo_strdup(name);
+	r.drain->step = DRAIN_OFF;
+	turn_emit(t, &r);
+	audit_emit(t, EVENT_AUDIT_UNDRAINED, name, "undrained node %s", name);
+	tell_undrained(t, name);
 	health_cordon_all(t);
 	turn_reply(t, 200, MO_NONE, NULL);
 }
@@ -497,8 +509,10 @@ static void nothing_left(struct turn *t, const char *name)
 static void fence(struct turn *t, const struct node *n)
 {
 	_cleanup_(mo_freep) char *name = mo_strdup(n->name),
-				 *how = mo_printf("fenced by %s",
-						  t->event->user ? t->event->user : "an operator");
+				 *how = mo_printf("fenced by %s", t->input->by.user
+									  ? t->input->by.user
+									  : "an operator");
+	const char *seen = t->input->fence->boot_seen;
 
 	if (n->state == NODE_UP) {
 		turn_reply(t, 409, MO_NONE,
@@ -508,11 +522,11 @@ static void fence(struct turn *t, const struct node *n)
 		return;
 	}
 	/* said late, or of an older look: what runs in the boot of now was not meant */
-	if (t->event->text && !mo_streq(t->event->text, n->boot_id)) {
+	if (seen && !mo_streq(seen, n->boot_id)) {
 		turn_reply(t, 409, MO_NONE,
 			   "node %s: it is in boot %s now, not in %s any more, whose ranks count "
 			   "as dead already; if it is off, look at it and fence it again",
-			   name, n->boot_id, t->event->text);
+			   name, n->boot_id, seen);
 		return;
 	}
 	audit_emit(t, EVENT_AUDIT_FENCED, name,
@@ -524,26 +538,38 @@ static void fence(struct turn *t, const struct node *n)
 	turn_reply(t, 200, MO_NONE, NULL);
 }
 
+/* That the verb is about. */
+static const char *verb_node(const struct core_input *in)
+{
+	switch (in->type) {
+	case IN_DRAIN: return in->drain->node;
+	case IN_UNDRAIN: return in->undrain->node;
+	case IN_ACK: return in->ack->node;
+	default: return in->fence->node;
+	}
+}
+
 void fleet_verb(struct turn *t)
 {
-	const struct core_event *e = t->event;
-	const struct node *n = node_find(&t->core->state, e->node);
+	const struct core_input *in = t->input;
+	const char *name = verb_node(in);
+	const struct node *n = node_find(&t->core->state, name);
 
 	if (!n)
 		turn_reply(t, 404, MO_NONE, "node %s: no such node; see 'moectl nodes'",
-			   e->node ? e->node : "?");
-	else if (!e->may_all)
+			   name ? name : "?");
+	else if (!in->by.may_all)
 		turn_reply(t, 403, MO_NONE, "node %s: only an operator may do that", n->name);
-	else if (e->type == EV_FENCE)
+	else if (in->type == IN_FENCE)
 		fence(t, n);
-	else if (e->type == EV_ACK && !e->text)
+	else if (in->type == IN_ACK && in->ack->learned)
 		learn_ack(t, n);
-	else if (e->type == EV_ACK)
+	else if (in->type == IN_ACK)
 		ack(t, n);
-	else if (e->type == EV_UNDRAIN && !n->drain)
-		turn_reply(t, 409, MO_NONE, "node %s: it is not drained", n->name);
+	else if (in->type == IN_UNDRAIN)
+		undrain(t, n);
 	else
-		drain(t, e->type == EV_DRAIN);
+		drain(t);
 }
 
 /* Drains that are done: no rank is left on the node. */

@@ -6,7 +6,7 @@ struct turn;
 
 void fleet_hello(struct turn *t);
 void fleet_sync(struct turn *t);
-/* EV_DRAIN, EV_UNDRAIN, EV_ACK, EV_FENCE */
+/* IN_DRAIN, IN_UNDRAIN, IN_ACK, IN_FENCE */
 void fleet_verb(struct turn *t);
 void fleet_silence(struct turn *t);
 void fleet_late(struct core *c, int64_t by, int64_t now);

@@ -99,7 +99,12 @@ void incarnation_obeyed(struct turn *t, const char *node, int64_t epoch)
 
 /* ---- the decision ---- */
 
-static size_t discard(struct turn *t, const struct core_event *e, const char *name)
+static const char *decider(const struct turn *t)
+{
+	return t->input->by.user ? t->input->by.user : "an operator";
+}
+
+static size_t discard(struct turn *t, const struct in_resolve *in, const char *name)
 {
 	size_t n = 0;
 
@@ -107,74 +112,73 @@ static size_t discard(struct turn *t, const struct core_event *e, const char *na
 		const struct node *k = &t->core->state.nodes[i];
 		struct record r;
 
-		if ((e->node && !mo_streq(e->node, k->name)) ||
+		if ((in->node && !mo_streq(in->node, k->name)) ||
 		    mo_enum_parse((const char *const *)k->strange, k->n_strange, name) < 0)
 			continue;
 		n++;
-		if (step_discarded(k, e->job, e->value))
+		if (step_discarded(k, in->job, in->attempt))
 			continue;
 		record_init(&r, REC_DISCARD);
 		r.node = mo_strdup(k->name);
-		r.job = e->job;
-		r.attempt = e->value;
+		r.job = in->job;
+		r.attempt = in->attempt;
 		turn_emit(t, &r);
-		event_emit(t, EVENT_STEP_RESOLVED, e->job, k->name, MO_NONE, e->value, NULL,
+		event_emit(t, EVENT_STEP_RESOLVED, in->job, k->name, MO_NONE, in->attempt, NULL,
 			   "the unknown step %s on %s is ended, says %s", name, k->name,
-			   e->user ? e->user : "an operator");
+			   decider(t));
 		wake_node(t->core, k->name);
 	}
 	return n;
 }
 
 /* Only what its living agent does not have: what it has, it ends itself. */
-static size_t state_gone(struct turn *t, const struct core_event *e, const char *name)
+static size_t state_gone(struct turn *t, const struct in_resolve *in, const char *name)
 {
-	const struct job *j = job_find(&t->core->state, e->job);
+	const struct job *j = job_find(&t->core->state, in->job);
 	size_t n = 0;
 
 	for (size_t i = 0; j && i < j->n_steps; i++) {
 		const struct step *st = &j->steps[i];
 		struct record r;
 
-		if (st->attempt != e->value || st->gone || !st->missing ||
-		    (e->node && !mo_streq(e->node, st->node)))
+		if (st->attempt != in->attempt || st->gone || !st->missing ||
+		    (in->node && !mo_streq(in->node, st->node)))
 			continue;
 		n++;
-		event_emit(t, EVENT_STEP_RESOLVED, e->job, st->node, MO_NONE, e->value, NULL,
-			   "step %s has no process on %s, says %s", name, st->node,
-			   e->user ? e->user : "an operator");
+		event_emit(t, EVENT_STEP_RESOLVED, in->job, st->node, MO_NONE, in->attempt, NULL,
+			   "step %s has no process on %s, says %s", name, st->node, decider(t));
 		record_init(&r, REC_GONE);
-		r.job = e->job;
-		r.attempt = e->value;
+		r.job = in->job;
+		r.attempt = in->attempt;
 		r.node = mo_strdup(st->node);
-		r.gone->how = mo_printf("%s said that no process of it is left",
-					e->user ? e->user : "an operator");
+		r.gone->how =
+			mo_printf("%s said that no process of it is left", decider(t));
 		turn_emit(t, &r);
-		j = job_find(&t->core->state, e->job);
+		j = job_find(&t->core->state, in->job);
 	}
 	return n;
 }
 
 void incarnation_resolve(struct turn *t)
 {
-	const struct core_event *e = t->event;
-	_cleanup_(mo_freep) char *name = step_name(e->job, e->value);
-	bool kill = mo_streq(e->when, "kill");
+	const struct in_resolve *in = t->input->resolve;
+	_cleanup_(mo_freep) char *name = step_name(in->job, in->attempt);
+	bool kill = mo_streq(in->how, "kill");
 
-	if (!e->may_all)
+	if (!t->input->by.may_all)
 		turn_reply(t, 403, MO_NONE, "step %s: only an operator may do that", name);
-	else if (!kill && !mo_streq(e->when, "gone"))
+	else if (!kill && !mo_streq(in->how, "gone"))
 		turn_reply(t, 422, MO_NONE, "how: must be kill or gone");
-	else if (kill ? discard(t, e, name) : state_gone(t, e, name))
+	else if (kill ? discard(t, in, name) : state_gone(t, in, name))
 		turn_reply(t, 200, MO_NONE, NULL);
 	else if (kill)
 		turn_reply(t, 409, MO_NONE,
 			   "step %s: no node%s%s holds it as a step that this controller never "
 			   "stored; see 'moectl why NODE'",
-			   name, e->node ? " " : "", e->node ? e->node : "");
+			   name, in->node ? " " : "", in->node ? in->node : "");
 	else
 		turn_reply(t, 409, MO_NONE,
 			   "step %s: it is not missing%s%s: a step that its agent has is ended by "
 			   "cancelling or restarting its job",
-			   name, e->node ? " on " : "", e->node ? e->node : "");
+			   name, in->node ? " on " : "", in->node ? in->node : "");
 }

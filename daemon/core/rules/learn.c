@@ -69,6 +69,6 @@ void learn_ack(struct turn *t, const struct node *n)
 			   n->name, n->name);
 		return;
 	}
-	over(t, n->name, t->event->user ? t->event->user : "an operator");
+	over(t, n->name, t->input->by.user ? t->input->by.user : "an operator");
 	turn_reply(t, 200, MO_NONE, NULL);
 }

@@ -40,7 +40,7 @@ bool policy_all_dead(const struct job *j)
 /* How long ago the death was when its news left the node: the node's clock at both moments. */
 static int64_t age_us(const struct turn *t, const struct blame *b)
 {
-	const struct agent_sync *s = t->event ? t->event->sync : NULL;
+	const struct agent_sync *s = t->input && t->input->sync ? t->input->sync->message : NULL;
 
 	if (!s || !b->rank || !mo_streq(s->node, b->rank->node) || s->mono_ns == MO_NONE ||
 	    b->rank->exit_mono_ns == MO_NONE)

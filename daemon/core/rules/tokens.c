@@ -185,7 +185,7 @@ static bool id_taken(const struct state *s, const char *id)
 
 static void create(struct turn *t)
 {
-	const struct token *k = t->event->token;
+	const struct token *k = t->input->token;
 	const struct token *last = k->from ? last_traded(&t->core->state, k->user) : NULL;
 	struct record r;
 
@@ -231,27 +231,28 @@ static void put_out(struct turn *t, const struct token *k)
 
 void token_verb(struct turn *t)
 {
-	const struct core_event *e = t->event;
-	const struct token *k = e->type == EV_TOKEN ? NULL : token_find(&t->core->state, e->text);
+	const struct core_input *e = t->input;
+	const char *id = e->type == IN_TOKEN ? NULL : e->token_id->id;
+	const struct token *k = id ? token_find(&t->core->state, id) : NULL;
 	struct record r;
 
-	if (e->type == EV_TOKEN) {
+	if (e->type == IN_TOKEN) {
 		create(t);
-	} else if (e->type == EV_TOKEN_USED && k && !k->used) {
+	} else if (e->type == IN_TOKEN_USED && k && !k->used) {
 		record_init(&r, REC_TOKEN_USED);
-		r.token_used->id = mo_strdup(e->text);
+		r.token_used->id = mo_strdup(id);
 		turn_emit(t, &r);
-	} else if (e->type == EV_TOKEN_REVOKE && k && k->user && mo_streq(k->role, "agent")) {
+	} else if (e->type == IN_TOKEN_REVOKE && k && k->user && mo_streq(k->role, "agent")) {
 		put_out(t, k);
 		turn_reply(t, 200, MO_NONE, NULL);
-	} else if (e->type == EV_TOKEN_REVOKE && k) {
+	} else if (e->type == IN_TOKEN_REVOKE && k) {
 		audit_emit(t, EVENT_AUDIT_TOKEN_REVOKED, NULL, "revoked token %s, role %s%s%s",
 			   k->id, k->role, k->user ? " for " : "", k->user ? k->user : "");
-		revoke(t, e->text, false);
+		revoke(t, id, false);
 		turn_reply(t, 200, MO_NONE, NULL);
-	} else if (e->type == EV_TOKEN_REVOKE) {
+	} else if (e->type == IN_TOKEN_REVOKE) {
 		turn_reply(t, 404, MO_NONE,
-			   "token %s: no such token; list them with 'moectl token list'", e->text);
+			   "token %s: no such token; list them with 'moectl token list'", id);
 	}
 }
 

@@ -48,7 +48,7 @@ static struct effect *effect_add(struct turn *t, int type)
 
 	mo_assert(t->out && t->core);
 	e->type = type;
-	e->request = t->event ? t->event->request : 0;
+	e->request = t->input ? t->input->request : 0;
 	return e;
 }
 
@@ -57,7 +57,7 @@ void turn_reply(struct turn *t, int status, int64_t job, const char *fmt, ...)
 	struct effect *e;
 	va_list ap;
 
-	if (!t->event || t->event->request == 0)
+	if (!t->input || t->input->request == 0)
 		return;
 	assert(status >= 200 && status <= 599 && (fmt || status < 300)); /* a refusal says why */
 	e = effect_add(t, FX_REPLY);

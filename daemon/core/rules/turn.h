@@ -9,7 +9,7 @@ struct turn {
 	struct core *core;
 	int64_t now;
 	struct core_out *out;
-	const struct core_event *event;
+	const struct core_input *input;
 };
 
 void turn_emit(struct turn *t, struct record *r); /* takes r's content */

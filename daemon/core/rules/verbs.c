@@ -22,7 +22,7 @@ static bool no_room(struct turn *t, const char *user)
 							   : 0,
 	       own = 0;
 
-	for (size_t i = 0; i < c->n_unfinished && c->n_unfinished >= room && !t->event->may_all;
+	for (size_t i = 0; i < c->n_unfinished && c->n_unfinished >= room && !t->input->by.may_all;
 	     i++)
 		own += mo_streq(job_find(&c->state, c->unfinished[i])->spec.user, user);
 	if (room == 0)
@@ -48,7 +48,7 @@ static bool no_room_for_text(struct turn *t, const struct submit *spec)
 	for (size_t i = 0; i < c->n_unfinished && c->active_bytes + want > room; i++) {
 		const struct job *j = job_find(&c->state, c->unfinished[i]);
 
-		if (!t->event->may_all && mo_streq(j->spec.user, spec->user))
+		if (!t->input->by.may_all && mo_streq(j->spec.user, spec->user))
 			own += (int64_t)j->kept_bytes;
 	}
 	if (want <= room && own + want <= room)
@@ -73,7 +73,7 @@ static bool dir_taken(struct turn *t, const char *dir)
 		const struct job *j = job_find(&t->core->state, t->core->unfinished[i]);
 
 		if ((!mo_streq(j->checkpoint_dir, clean) && !mo_streq(j->saves_to, clean)) ||
-		    (!j->attempt && !mo_streq(j->spec.user, t->event->submit->user)))
+		    (!j->attempt && !mo_streq(j->spec.user, t->input->submit->user)))
 			continue;
 		turn_reply(t, 409, MO_NONE,
 			   "checkpoint.dir: %s is that of j-%lld (%s), which is %s: give this job "
@@ -115,7 +115,7 @@ static bool dir_nested(struct turn *t, const char *dir, char **ret_warning)
 	for (size_t i = 0; clean && i < t->core->n_unfinished; i++) {
 		const struct job *j = job_find(&t->core->state, t->core->unfinished[i]);
 		const char *how = nested(clean, j), *name = j->spec.recipe.name;
-		bool own = mo_streq(j->spec.user, t->event->submit->user);
+		bool own = mo_streq(j->spec.user, t->input->submit->user);
 
 		if (!how || (!own && *ret_warning))
 			continue;
@@ -158,7 +158,7 @@ static char *name_taken(const struct turn *t, const char *name)
 
 void job_submit(struct turn *t)
 {
-	const struct submit *spec = t->event->submit;
+	const struct submit *spec = t->input->submit;
 	int64_t id = t->core->state.next_job;
 	const struct idem *known;
 	_cleanup_(mo_freep) char *warning = NULL;
@@ -189,11 +189,9 @@ void job_submit(struct turn *t)
 
 	record_init(&r, REC_SUBMIT);
 	r.job = id;
-	r.submit = t->event->flag ? mo_desc_new(&submit_desc) : mo_desc_dup(&submit_desc, spec);
-	if (t->event->flag) {
-		*r.submit = *spec;
-		mo_desc_init(&submit_desc, t->event->submit);
-	}
+	r.submit = mo_desc_new(&submit_desc);
+	*r.submit = *spec;
+	mo_desc_init(&submit_desc, t->input->submit);
 	if (warning)
 		mo_strs_add(&r.submit->warnings, &r.submit->n_warnings, warning);
 	if (named)
@@ -210,7 +208,7 @@ void job_submit(struct turn *t)
 /* restart --from needs something to restart from. */
 static bool from_is_usable(struct turn *t, const struct job *j)
 {
-	int64_t from = t->event->value;
+	int64_t from = t->input->restart->from_iteration;
 
 	if (from == MO_NONE || from == 0)
 		return true;
@@ -234,6 +232,17 @@ static bool from_is_usable(struct turn *t, const struct job *j)
 	return true;
 }
 
+/* That the verb is about. */
+static int64_t verb_job(const struct core_input *in)
+{
+	switch (in->type) {
+	case IN_CANCEL: return in->cancel->job;
+	case IN_PAUSE: return in->pause->job;
+	case IN_RESUME: return in->resume->job;
+	default: return in->restart->job;
+	}
+}
+
 void job_verb(struct turn *t, int trigger)
 {
 	static const int intents[] = {
@@ -242,18 +251,19 @@ void job_verb(struct turn *t, int trigger)
 	static const char *const reasons[] = {
 		[V_CANCEL] = "cancelled", [V_PAUSE] = "paused", [V_RESTART] = "restart asked for"
 	};
-	const struct core_event *e = t->event;
-	const struct job *j = job_find(&t->core->state, e->job);
+	const struct core_input *in = t->input;
+	int64_t id = verb_job(in);
+	const struct job *j = job_find(&t->core->state, id);
 	const struct job_row *row;
 	_cleanup_(mo_freep) char *reason = NULL;
 	int before;
 
 	if (!j) {
 		turn_reply(t, 404, MO_NONE, "job j-%lld: no such job; see 'moectl list --all'",
-			   (long long)e->job);
+			   (long long)id);
 		return;
 	}
-	if (!e->may_all && !mo_streq(e->user, j->spec.user)) {
+	if (!in->by.may_all && !mo_streq(in->by.user, j->spec.user)) {
 		turn_reply(t, 403, j->id, "job j-%lld: it belongs to %s; an operator may %s it",
 			   (long long)j->id, j->spec.user ? j->spec.user : "somebody else",
 			   job_trigger_names[trigger]);
@@ -269,16 +279,16 @@ void job_verb(struct turn *t, int trigger)
 		return;
 	before = j->state;
 	if (trigger == V_RESUME) {
-		job_move(t, e->job, trigger, false, 0, NULL);
+		job_move(t, id, trigger, false, 0, NULL);
 	} else {
-		reason = mo_printf("%s%s%s", reasons[trigger], e->user ? " by " : "",
-				   e->user ? e->user : "");
-		job_intent(t, e->job, intents[trigger],
-			   trigger == V_CANCEL &&
-				   (e->flag || (j->intent == INTENT_CANCEL && j->intent_now)),
-			   trigger == V_RESTART ? e->value : j->restart_from);
+		reason = mo_printf("%s%s%s", reasons[trigger], in->by.user ? " by " : "",
+				   in->by.user ? in->by.user : "");
+		job_intent(t, id, intents[trigger],
+			   trigger == V_CANCEL && (in->cancel->now ||
+						   (j->intent == INTENT_CANCEL && j->intent_now)),
+			   trigger == V_RESTART ? in->restart->from_iteration : j->restart_from);
 		if (row->next != before || before == JOB_STOPPING)
-			job_move(t, e->job, trigger, false, 0, reason);
+			job_move(t, id, trigger, false, 0, reason);
 	}
-	turn_reply(t, 200, e->job, NULL);
+	turn_reply(t, 200, id, NULL);
 }

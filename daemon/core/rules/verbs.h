@@ -3,7 +3,7 @@
 
 struct turn;
 
-/* EV_SUBMIT */
+/* IN_SUBMIT */
 void job_submit(struct turn *t);
 /* trigger: V_CANCEL, V_PAUSE, V_RESUME, V_RESTART of transitions.h. */
 void job_verb(struct turn *t, int trigger);

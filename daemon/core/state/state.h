@@ -159,7 +159,7 @@ struct job {
 	 * (note.config), NULL = none did */
 	char *config;
 	char *config_node; /* which node that was */
-	/* it is not judged yet: the shell is asked (FX_CONFIG, EV_CONFIG) */
+	/* it is not judged yet: the shell is asked (FX_CONFIG, IN_CONFIG) */
 	bool config_due;
 	int64_t config_attempt; /* the newest whose first node told one; MO_NONE none */
 	char *config_hash;      /* of the files there, once it is judged */

@@ -53,9 +53,9 @@ static void save(struct world *w, int64_t id, int64_t iteration)
 static void live(struct world *w, int64_t blocker, int64_t rival, int64_t id)
 {
 	world_run(w, 2 * S);
-	world_verb(w, EV_CANCEL, blocker);
+	world_verb(w, IN_CANCEL, blocker);
 	world_run(w, 5 * S);
-	world_verb(w, EV_CANCEL, rival);
+	world_verb(w, IN_CANCEL, rival);
 	world_run(w, 5 * S);
 	for (int64_t i = 1; i <= 5; i++)
 		save(w, id, 10 + 5 * i);

@@ -177,8 +177,8 @@ static void test_killed(void **state)
 		assert_int_equal(access(held, F_OK), -1);
 	}
 	assert_int_equal(m.n_inputs, 1);
-	assert_int_equal(m.inputs[0]->event.value, EVENT_STORE_SNAPSHOT);
-	assert_non_null(strstr(m.inputs[0]->text, "its process was killed"));
+	assert_string_equal(m.inputs[0]->core.store->event, "store.snapshot");
+	assert_non_null(strstr(m.inputs[0]->core.store->message, "its process was killed"));
 	snapshots_look(&m, mo_clock_boot_us());
 	assert_int_equal(writer(), 0);
 	snapshots_look(&m, mo_clock_boot_us() + 2 * MINUTE_US);
@@ -201,7 +201,7 @@ static void test_stopped(void **state)
 	snapshots_look(&m, now + LIMIT_US + 2);
 	wait_for(&m.n_snapshot_failures, 1);
 	assert_int_equal(m.n_inputs, 1);
-	assert_non_null(strstr(m.inputs[0]->text, "not written within 30 minutes"));
+	assert_non_null(strstr(m.inputs[0]->core.store->message, "not written within 30 minutes"));
 	snapshots_look(&m, mo_clock_boot_us() + 2 * MINUTE_US);
 	wait_for(&m.n_snapshots, 1);
 }

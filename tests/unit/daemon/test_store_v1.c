@@ -217,7 +217,7 @@ static void its_snapshot_and_log_are_the_same_state(void **state)
 }
 
 /* One event, stored as a turn does it. */
-static void turn(const struct bed *b, const struct core_event *e)
+static void turn(const struct bed *b, const struct core_input *e)
 {
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	_cleanup_(core_freep) struct core *core = core_new(&core_config_default);
@@ -248,21 +248,19 @@ static void a_log_of_both_versions(void **state)
 	struct submit spec;
 
 	append(b, &b->log);
-	turn(b, &(struct core_event){ .type = EV_START });
+	turn(b, &(struct core_input){ .type = IN_START });
 	mo_desc_init(&submit_desc, &spec);
 	spec.user = mo_strdup("dee");
 	spec.recipe.name = mo_strdup("of-now");
 	spec.recipe.gpus = 2;
 	spec.engine.kind = mo_strdup("torch");
-	turn(b, &(struct core_event){
-			.type = EV_SUBMIT, .request = 1, .submit = &spec, .user = "dee" });
+	turn(b, &(struct core_input){
+			.type = IN_SUBMIT, .request = 1, .submit = &spec, .by.user = (char *)"dee" });
 	mo_desc_done(&submit_desc, &spec);
-	turn(b, &(struct core_event){ .type = EV_RESUME,
+	turn(b, &(struct core_input){ .type = IN_RESUME,
 				      .request = 1,
-				      .job = 5,
-				      .value = MO_NONE,
-				      .user = "ann",
-				      .may_all = true });
+				      .by = { .user = (char *)"ann", .may_all = true },
+				      .resume = &(struct in_resume){ 5 } });
 	_cleanup_(core_freep) struct core *core = starts(b);
 	const struct job *j = job_find(core_state(core), 8);
 	assert_non_null(j);

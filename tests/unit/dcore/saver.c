@@ -99,7 +99,7 @@ void saver_crash(struct saver *o)
 
 int saver_restart(struct saver *o, int64_t iteration)
 {
-	world_step(&o->w, &(struct core_event){ .type = EV_RESTART, .job = o->id, .value = iteration, .user = "ann" });
+	world_step(&o->w, &(struct core_input){ .type = IN_RESTART, .by.user = (char *)"ann", .restart = &(struct in_restart){ .job = o->id, .from_iteration = iteration } });
 	return o->w.reply_status;
 }
 

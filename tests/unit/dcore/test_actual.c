@@ -220,7 +220,7 @@ static void run_one(struct world *w, const char *model, double ms)
 	world_run(w, 3 * S);
 	steps(w, id, 1, 60, ms);
 	assert_non_null(world_job(w, id)->measured);
-	world_verb(w, EV_CANCEL, id);
+	world_verb(w, IN_CANCEL, id);
 	world_run(w, 5 * S);
 	assert_true(job_state_final(world_job(w, id)->state));
 }

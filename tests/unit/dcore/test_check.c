@@ -351,7 +351,7 @@ static void set_up(struct world *w)
 	world_submit_running(w, 6, 0);
 	world_submit_gpus(w, 1);
 	world_run(w, S);
-	world_verb(w, EV_CANCEL, world_submit_gpus(w, 8));
+	world_verb(w, IN_CANCEL, world_submit_gpus(w, 8));
 	w->no_launch = true;
 	assert_int_equal(world_submit_gpus(w, 1), 4);
 	assert_int_equal(world_job(w, 1)->n_places, 2);

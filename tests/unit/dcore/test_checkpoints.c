@@ -492,10 +492,10 @@ static void a_second_job_in_the_directory_is_refused(void **state)
 	assert_true(second(o, "/ckpt2") > 0);
 	assert_int_equal(second(o, "/ckpt2"), -409);       /* that one waits, and will save there */
 	assert_non_null(strstr(o->w.reply_text, "which is queued"));
-	world_verb(&o->w, EV_PAUSE, o->id);
+	world_verb(&o->w, IN_PAUSE, o->id);
 	saver_run(o, 3);
 	assert_int_equal(second(o, "/ckpt"), -409);        /* a paused job goes on from there */
-	world_verb(&o->w, EV_CANCEL, o->id);
+	world_verb(&o->w, IN_CANCEL, o->id);
 	saver_run(o, 3);
 	assert_true(second(o, "/ckpt") > 0);               /* what it left may be resumed */
 }
@@ -520,7 +520,7 @@ static void directories_do_not_lie_in_each_other(void **state)
 	assert_true(second(o, "/ckpt-2") > 0);
 	assert_true(second(o, "/ckp") > 0);
 	assert_int_equal(second(o, "/ckp/t"), -409);
-	world_verb(&o->w, EV_CANCEL, o->id);
+	world_verb(&o->w, IN_CANCEL, o->id);
 	saver_run(o, 3);
 	assert_true(second(o, "/ckpt/a") > 0);
 }
@@ -560,14 +560,14 @@ static void a_directory_belongs_to_one_unfinished_job(void **state)
 	assert_string_equal(why.reasons[0].code, "checkpoint-in-use");
 	assert_string_equal(why.reasons[0].evidence[0], "j-1 (job) is running and saves to /x/..//ckpt/");
 	mo_desc_done(&why_view_desc, &why);
-	world_verb(&o->w, EV_PAUSE, o->id);
+	world_verb(&o->w, IN_PAUSE, o->id);
 	saver_run(o, 3);
 	assert_int_equal(saver_job(o)->state, JOB_PAUSED);
 	assert_int_equal(world_job(&o->w, other)->state, JOB_QUEUED);   /* a paused job goes on from there */
 	assert_int_equal(world_job(&o->w, second(o, "/ckpt2"))->attempt, 0);
 	saver_run(o, 2);
 	assert_int_equal(world_job(&o->w, other + 1)->attempt, 1);      /* it keeps nobody else waiting */
-	world_verb(&o->w, EV_CANCEL, o->id);
+	world_verb(&o->w, IN_CANCEL, o->id);
 	saver_run(o, 3);
 	assert_int_equal(world_job(&o->w, other)->attempt, 1);
 }
@@ -584,11 +584,11 @@ static void what_somebody_else_wrote_is_not_resumed(void **state)
 		saver_save(o, 10);
 		world_iteration(&o->w, 0, o->id, 11);
 		saver_run(o, 1);
-		world_verb(&o->w, EV_PAUSE, o->id);
+		world_verb(&o->w, IN_PAUSE, o->id);
 		saver_run(o, 3);
 		world_found(&o->w, 500, true);   /* by a program outside */
 		world_found(&o->w, 600, false);
-		world_verb(&o->w, EV_RESUME, o->id);
+		world_verb(&o->w, IN_RESUME, o->id);
 		saver_run(o, 3);
 		saver_resumed(o, 2, 10);
 		assert_int_equal(saver_state(o, 500), CKPT_SUPERSEDED);
@@ -690,7 +690,7 @@ static void a_job_that_trains_on_says_nothing_of_it(void **state)
 	struct saver *o = *state;
 
 	world_found(&o->w, 10, true);
-	world_verb(&o->w, EV_CANCEL, 1);
+	world_verb(&o->w, IN_CANCEL, 1);
 	saver_run(o, 3);
 	o->id = submit_again(o, "ada", 20);
 	saver_run(o, 3);

@@ -88,11 +88,11 @@ static void a_run_follows_the_time_service_only(void **state)
 	}
 }
 
-/* As the shell does it: before EV_START, or in the run. */
+/* As the shell does it: before IN_START, or in the run. */
 static void clock_says(struct world *w, int64_t shift, bool synced)
 {
 	w->now += shift;
-	world_step(w, &(struct core_event){ .type = EV_CLOCK, .text = "boot", .value = HOUR, .flag = synced, .job = shift, .when = shift ? "time was wrong" : NULL });
+	world_step(w, &(struct core_input){ .type = IN_CLOCK, .clock = &(struct in_clock){ .boot_id = (char *)"boot", .boottime_us = HOUR, .synced = synced, .shift_us = shift, .told = (char *)(shift ? "time was wrong" : NULL) } });
 }
 
 static int64_t total(const struct world *w, int64_t id)
@@ -217,7 +217,7 @@ static void token_made(struct world *w, const char *id)
 {
 	struct token t = { .id = (char *)id, .hash = (char *)"00", .role = (char *)"user", .created_at = w->now, .expires_at = w->now + 12 * HOUR };
 
-	world_step(w, &(struct core_event){ .type = EV_TOKEN, .token = &t });
+	world_step(w, &(struct core_input){ .type = IN_TOKEN, .token = &t });
 }
 
 static const struct token *token_of(const struct world *w, const char *id)

@@ -63,7 +63,7 @@ static struct config_read *read_as(int64_t steps)
 /* Takes c. */
 static void judged(struct world *w, int64_t id, int64_t attempt, struct config_read *c)
 {
-	world_step(w, &(struct core_event){ .type = EV_CONFIG, .job = id, .value = attempt, .config = c });
+	world_step(w, &(struct core_input){ .type = IN_CONFIG, .config = &(struct in_config){ .job = id, .attempt = attempt, .read = c } });
 	mo_desc_free(&config_read_desc, c);
 }
 

@@ -41,13 +41,13 @@ static void a_late_controller_blames_nobody(void **state)
 	world_init(&w, 2, 1);
 	world_run(&w, S);
 	w.now += 60 * S;
-	world_step(&w, &(struct core_event){ .type = EV_LATE, .value = 60 * S });
-	world_step(&w, &(struct core_event){ .type = EV_TICK });
+	world_step(&w, &(struct core_input){ .type = IN_LATE, .late = &(struct in_late){ .late_us = 60 * S } });
+	world_step(&w, &(struct core_input){ .type = IN_TICK });
 	assert_int_equal(world_node(&w, 0)->state, NODE_UP);
 	world_crash(&w);
 	w.now += 1000 * S;   /* nobody could be heard while there was no controller */
 	world_crash(&w);
-	world_step(&w, &(struct core_event){ .type = EV_TICK });
+	world_step(&w, &(struct core_input){ .type = IN_TICK });
 	assert_int_equal(world_node(&w, 0)->state, NODE_UP);
 	world_done(&w);
 }
@@ -66,7 +66,7 @@ static void after_a_long_standstill_all_have_a_full_period(void **state)
 	world_run(&w, 3 * S / 2);
 	assert_int_equal(world_node(&w, 0)->state, NODE_UP);
 	w.now += 60 * S;
-	world_step(&w, &(struct core_event){ .type = EV_LATE, .value = 60 * S });
+	world_step(&w, &(struct core_input){ .type = IN_LATE, .late = &(struct in_late){ .late_us = 60 * S } });
 	world_run(&w, 2 * S);
 	assert_int_equal(world_node(&w, 0)->state, NODE_UP);
 	assert_int_equal(world_node(&w, 1)->state, NODE_SUSPECT);
@@ -86,7 +86,7 @@ static void a_stuttering_controller_still_sees_silence(void **state)
 	w.toys[0].deaf = true;
 	for (int i = 0; i < 30 && world_node(&w, 0)->state != NODE_DOWN; i++) {
 		w.now += 5 * S;
-		world_step(&w, &(struct core_event){ .type = EV_LATE, .value = 5 * S });
+		world_step(&w, &(struct core_input){ .type = IN_LATE, .late = &(struct in_late){ .late_us = 5 * S } });
 		world_run(&w, S);
 	}
 	assert_int_equal(world_node(&w, 0)->state, NODE_DOWN);
@@ -169,12 +169,12 @@ static void a_fence_is_proof(void **state)
 	struct world w;
 	int64_t id = running(&w, 3, 2, 4);
 
-	world_node_verb(&w, EV_FENCE, 1, NULL);
+	world_node_verb(&w, IN_FENCE, 1, NULL);
 	assert_int_equal(w.reply_status, 409);   /* it is up */
 	w.toys[1].deaf = true;
 	world_run(&w, 30 * S);
 	assert_int_equal(world_job(&w, id)->attempt, 1);
-	world_node_verb(&w, EV_FENCE, 1, NULL);
+	world_node_verb(&w, IN_FENCE, 1, NULL);
 	assert_int_equal(w.reply_status, 200);
 	world_run(&w, 3 * S);
 	assert_int_equal(world_job(&w, id)->attempt, 2);
@@ -198,7 +198,8 @@ static void a_fence_is_of_one_boot(void **state)
 {
 	struct world w;
 	int64_t id = running(&w, 3, 2, 4);
-	struct core_event e = { .type = EV_FENCE, .node = "n1", .text = "boot-before", .user = "op", .may_all = true };
+	struct in_fence fenced = { .node = (char *)"n1", .boot_seen = (char *)"boot-before" };
+	struct core_input e = { .type = IN_FENCE, .by = { .user = (char *)"op", .may_all = true }, .fence = &fenced };
 
 	w.toys[1].deaf = true;
 	world_run(&w, 30 * S);
@@ -208,7 +209,7 @@ static void a_fence_is_of_one_boot(void **state)
 	world_run(&w, 3 * S);
 	assert_int_equal(world_job(&w, id)->attempt, 1);
 	assert_false(world_event_seen(&w, "node.fenced"));
-	e.text = "boot-n1";
+	fenced.boot_seen = (char *)"boot-n1";
 	world_step(&w, &e);
 	assert_int_equal(w.reply_status, 200);
 	world_run(&w, 3 * S);
@@ -266,12 +267,12 @@ static void a_step_the_agent_lost_is_not_dead(void **state)
 	assert_true(step_find(world_job(&w, id), 1, "n1")->hung);
 	assert_true(world_event_seen(&w, "step.missing"));
 	assert_false(world_event_seen(&w, "step.hung"));   /* another trouble, another remedy */
-	world_verb(&w, EV_CANCEL, id);
+	world_verb(&w, IN_CANCEL, id);
 	world_run(&w, 60 * S);
 	assert_int_equal(world_job(&w, id)->state, JOB_STOPPING);   /* "nothing was started" from an agent that forgot is no proof */
 	w.toys[1].deaf = true;
 	world_run(&w, 60 * S);
-	world_node_verb(&w, EV_FENCE, 1, NULL);
+	world_node_verb(&w, IN_FENCE, 1, NULL);
 	assert_int_equal(world_job(&w, id)->state, JOB_CANCELLED);
 	world_done(&w);
 }
@@ -290,7 +291,7 @@ static void a_hung_supervisor_is_reported_not_killed(void **state)
 		sync.epoch = core_state(w.core)->epoch;
 		sync.beat = ++w.toys[0].beat;
 		*MO_ADD(&sync, steps, &step_report_desc) = (struct step_report){ .job = id, .attempt = 1, .state = hung ? STEP_HUNG : STEP_RUNNING };
-		world_step(&w, &(struct core_event){ .type = EV_SYNC, .sync = &sync });
+		world_step(&w, &(struct core_input){ .type = IN_SYNC, .sync = &(struct in_sync){ .message = &sync } });
 		mo_desc_done(&agent_sync_desc, &sync);
 		assert_int_equal(step_find(world_job(&w, id), 1, "n0")->hung, hung);
 		assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
@@ -311,7 +312,7 @@ static bool says(struct world *w, int64_t job, int state, int64_t beat)
 	sync.epoch = core_state(w->core)->epoch;
 	sync.beat = beat;
 	*MO_ADD(&sync, steps, &step_report_desc) = (struct step_report){ .job = job, .attempt = 1, .state = state };
-	world_step(w, &(struct core_event){ .type = EV_SYNC, .sync = &sync });
+	world_step(w, &(struct core_input){ .type = IN_SYNC, .sync = &(struct in_sync){ .message = &sync } });
 	mo_desc_done(&agent_sync_desc, &sync);
 	mo_desc_init(&sync_reply_desc, &reply);
 	core_sync_reply(w->core, "n0", &reply);
@@ -383,11 +384,11 @@ static void late_copies_change_nothing(void **state)
 	sync.instance = mo_strdup(w.toys[0].instance);
 	sync.epoch = core_state(w.core)->epoch;
 	sync.beat = 1;        /* an old beat: without the step */
-	world_step(&w, &(struct core_event){ .type = EV_SYNC, .sync = &sync });
+	world_step(&w, &(struct core_input){ .type = IN_SYNC, .sync = &(struct in_sync){ .message = &sync } });
 	assert_int_equal(w.out.n_records, 0);
 	sync.epoch = 0;       /* of an earlier controller */
 	sync.beat = 1000;
-	world_step(&w, &(struct core_event){ .type = EV_SYNC, .sync = &sync });
+	world_step(&w, &(struct core_input){ .type = IN_SYNC, .sync = &(struct in_sync){ .message = &sync } });
 	assert_int_equal(w.reply_status, 409);
 	mo_desc_done(&agent_sync_desc, &sync);
 	assert_false(step_find(world_job(&w, id), 1, "n0")->hung);
@@ -428,16 +429,16 @@ static void hello_is_checked(void **state)
 	h.boot_id = mo_strdup("b");
 	h.instance = mo_strdup("i");
 	h.protocol = MO_PROTOCOL + 1;
-	world_step(&w, &(struct core_event){ .type = EV_HELLO, .hello = &h });
+	world_step(&w, &(struct core_input){ .type = IN_HELLO, .hello = &(struct in_hello){ .message = &h } });
 	assert_int_equal(w.reply_status, 426);
 	h.protocol = MO_PROTOCOL;
 	mo_str_set(&h.node, "no spaces please");
-	world_step(&w, &(struct core_event){ .type = EV_HELLO, .hello = &h });
+	world_step(&w, &(struct core_input){ .type = IN_HELLO, .hello = &(struct in_hello){ .message = &h } });
 	assert_int_equal(w.reply_status, 422);
 	mo_str_set(&h.node, "n9");
 	for (int i = 0; i <= MO_GPUS_PER_NODE_MAX; i++)
 		MO_ADD(&h.info, gpus, &gpu_slot_desc)->index = i;
-	world_step(&w, &(struct core_event){ .type = EV_HELLO, .hello = &h });
+	world_step(&w, &(struct core_input){ .type = IN_HELLO, .hello = &(struct in_hello){ .message = &h } });
 	assert_int_equal(w.reply_status, 422);
 	mo_desc_done(&agent_hello_desc, &h);
 	assert_int_equal(core_state(w.core)->n_nodes, 1);
@@ -451,15 +452,15 @@ static void drains(void **state)
 	struct note *n;
 
 	assert_string_equal(world_job(&w, id)->places[0].node, "n0");
-	world_node_verb(&w, EV_UNDRAIN, 0, NULL);
+	world_node_verb(&w, IN_UNDRAIN, 0, NULL);
 	assert_int_equal(w.reply_status, 409);
-	world_node_verb(&w, EV_DRAIN, 0, "soon");
+	world_node_verb(&w, IN_DRAIN, 0, "soon");
 	assert_int_equal(w.reply_status, 422);
-	world_node_verb(&w, EV_DRAIN, 0, "idle");
+	world_node_verb(&w, IN_DRAIN, 0, "idle");
 	world_run(&w, 100 * S);
 	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
 	assert_int_equal(node_shown_state(core_state(w.core), world_node(&w, 0)), NODE_DRAINING);
-	world_node_verb(&w, EV_DRAIN, 0, "checkpoint");
+	world_node_verb(&w, IN_DRAIN, 0, "checkpoint");
 	world_run(&w, 10 * S);
 	assert_int_equal(world_job(&w, id)->attempt, 1);
 	n = world_note(&w, 0, id, NOTE_CHECKPOINT);
@@ -470,15 +471,15 @@ static void drains(void **state)
 	assert_int_equal(world_job(&w, id)->restarts, 0);
 	assert_int_equal(node_shown_state(core_state(w.core), world_node(&w, 0)), NODE_DRAINED);
 	assert_true(world_event_seen(&w, "node.drained"));
-	world_node_verb(&w, EV_UNDRAIN, 0, NULL);
-	world_node_verb(&w, EV_DRAIN, 1, "now");
+	world_node_verb(&w, IN_UNDRAIN, 0, NULL);
+	world_node_verb(&w, IN_DRAIN, 1, "now");
 	world_run(&w, 3 * S);
 	assert_int_equal(world_job(&w, id)->attempt, 3);
 	assert_string_equal(world_job(&w, id)->places[0].node, "n0");
 	assert_true(world_count(&w, 1, CMD_STOP) >= 1);
-	world_step(&w, &(struct core_event){ .type = EV_DRAIN, .node = "nowhere", .may_all = true });
+	world_step(&w, &(struct core_input){ .type = IN_DRAIN, .by.may_all = true, .drain = &(struct in_drain){ .node = (char *)"nowhere" } });
 	assert_int_equal(w.reply_status, 404);
-	world_step(&w, &(struct core_event){ .type = EV_DRAIN, .node = "n0", .user = "ann" });
+	world_step(&w, &(struct core_input){ .type = IN_DRAIN, .by.user = (char *)"ann", .drain = &(struct in_drain){ .node = (char *)"n0" } });
 	assert_int_equal(w.reply_status, 403);
 	world_done(&w);
 }
@@ -529,18 +530,18 @@ static void a_sync_is_held_or_refused(void **state)
 	sync.instance = mo_strdup(w.toys[0].instance);
 	sync.epoch = core_state(w.core)->epoch;
 	sync.beat = 1000;
-	world_step(&w, &(struct core_event){ .type = EV_SYNC, .sync = &sync });
+	world_step(&w, &(struct core_input){ .type = IN_SYNC, .sync = &(struct in_sync){ .message = &sync } });
 	assert_true(answered_by(&w, FX_HOLD));
 	assert_false(answered_by(&w, FX_REPLY));
-	world_step(&w, &(struct core_event){ .type = EV_NEWS, .sync = &sync });
+	world_step(&w, &(struct core_input){ .type = IN_NEWS, .sync = &(struct in_sync){ .message = &sync } });
 	assert_true(answered_by(&w, FX_ACK));
 	assert_false(answered_by(&w, FX_HOLD));
 	mo_str_set(&sync.instance, "another");
-	world_step(&w, &(struct core_event){ .type = EV_SYNC, .sync = &sync });
+	world_step(&w, &(struct core_input){ .type = IN_SYNC, .sync = &(struct in_sync){ .message = &sync } });
 	assert_true(answered_by(&w, FX_REPLY));
 	assert_false(answered_by(&w, FX_HOLD));
 	mo_str_set(&sync.node, "nowhere");
-	world_step(&w, &(struct core_event){ .type = EV_SYNC, .sync = &sync });
+	world_step(&w, &(struct core_input){ .type = IN_SYNC, .sync = &(struct in_sync){ .message = &sync } });
 	assert_true(answered_by(&w, FX_REPLY));
 	assert_false(answered_by(&w, FX_HOLD));
 	mo_desc_done(&agent_sync_desc, &sync);

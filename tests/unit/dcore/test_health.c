@@ -52,8 +52,8 @@ static void a_word_is_kept_once(void **state)
 	assert_int_equal(health_worst(world_node(&w, 0)), CHECK_CRIT);
 	w.toys[0].health_acked = w.toys[0].health->version;
 	world_reboot(&w, 0);
-	world_step(&w, &(struct core_event){ .type = EV_SYNC, .sync = &(struct agent_sync){ .node = w.toys[0].name, .boot_id = w.toys[0].boot, .instance = w.toys[0].instance,
-		.epoch = core_state(w.core)->epoch, .beat = ++w.toys[0].beat } });
+	world_step(&w, &(struct core_input){ .type = IN_SYNC, .sync = &(struct in_sync){ .message = &(struct agent_sync){ .node = w.toys[0].name, .boot_id = w.toys[0].boot, .instance = w.toys[0].instance,
+		.epoch = core_state(w.core)->epoch, .beat = ++w.toys[0].beat } } });
 	assert_int_equal(health_worst(world_node(&w, 0)), -1);   /* that was another boot */
 	world_run(&w, S);
 	assert_int_equal(health_worst(world_node(&w, 0)), CHECK_CRIT);   /* told again, because it is not acknowledged */
@@ -183,9 +183,9 @@ static void the_cap_holds(void **state)
 	world_crash(&w);
 	world_run(&w, 3 * S);
 	assert_int_equal(world_cordoned(&w), 2);
-	world_node_verb(&w, EV_DRAIN, 5, "idle");   /* a person may drain as many as he likes */
+	world_node_verb(&w, IN_DRAIN, 5, "idle");   /* a person may drain as many as he likes */
 	assert_int_equal(world_cordoned(&w), 2);
-	world_node_verb(&w, EV_UNDRAIN, 0, NULL);
+	world_node_verb(&w, IN_UNDRAIN, 0, NULL);
 	assert_false(world_node(&w, 0)->drain);
 	assert_int_equal(world_cordoned(&w), 2);          /* the next one */
 	assert_true(world_node(&w, 2)->drain);
@@ -221,7 +221,7 @@ static void soft_findings_use_up_no_room_of_hardware(void **state)
 	world_run(&w, 3 * S);
 	assert_int_equal(world_cordoned(&w), 4);
 	hardware(&w, 5);                                     /* both: the proof is what it is cordoned for */
-	world_node_verb(&w, EV_UNDRAIN, 10, NULL);
+	world_node_verb(&w, IN_UNDRAIN, 10, NULL);
 	assert_int_equal(world_cordoned(&w), 4);
 	assert_true(world_node(&w, 12)->drain);
 	world_done(&w);
@@ -246,7 +246,7 @@ static void an_undrain_wins(void **state)
 	world_init_telling(&w, 2, 4);
 	world_finding(&w, 0, "gpu.ras_ue", CHECK_CRIT, ACTION_CORDON);
 	world_run(&w, S);
-	world_node_verb(&w, EV_UNDRAIN, 0, NULL);
+	world_node_verb(&w, IN_UNDRAIN, 0, NULL);
 	world_finding(&w, 0, "nic.state", CHECK_WARN, ACTION_WARN);   /* another word with the same finding */
 	world_run(&w, S);
 	assert_false(world_node(&w, 0)->drain);
@@ -263,7 +263,7 @@ static void an_undrain_wins(void **state)
 	world_finding(&w, 0, "gpu.ras_ue", CHECK_CRIT, ACTION_CORDON);
 	world_run(&w, S);
 	assert_true(world_node(&w, 0)->drain);
-	world_node_verb(&w, EV_UNDRAIN, 0, NULL);
+	world_node_verb(&w, IN_UNDRAIN, 0, NULL);
 	world_reboot(&w, 0);
 	world_run(&w, S);
 	assert_true(world_node(&w, 0)->drain);   /* found in another boot */
@@ -289,20 +289,20 @@ static void more_errors_after_an_undrain_cordon_again(void **state)
 	world_init_telling(&w, 2, 4);
 	counts(&w, 2);
 	assert_true(world_node(&w, 0)->drain);
-	world_node_verb(&w, EV_UNDRAIN, 0, NULL);
+	world_node_verb(&w, IN_UNDRAIN, 0, NULL);
 	counts(&w, 2);
 	world_crash(&w);
 	world_run(&w, S);
 	assert_false(world_node(&w, 0)->drain);
 	counts(&w, 3);
 	assert_true(world_node(&w, 0)->drain);
-	world_node_verb(&w, EV_UNDRAIN, 0, NULL);
+	world_node_verb(&w, IN_UNDRAIN, 0, NULL);
 	counts(&w, 3);
 	assert_false(world_node(&w, 0)->drain);
 	assert_int_equal(world_node(&w, 0)->n_waived, 1);
 	counts(&w, 1);                           /* the GPU was reset, and it happened again */
 	assert_true(world_node(&w, 0)->drain);
-	world_node_verb(&w, EV_UNDRAIN, 0, NULL);
+	world_node_verb(&w, IN_UNDRAIN, 0, NULL);
 	counts(&w, MO_NONE);                     /* an agent of an earlier version */
 	assert_false(world_node(&w, 0)->drain);
 	world_done(&w);

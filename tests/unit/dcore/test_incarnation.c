@@ -43,7 +43,7 @@ static void later(struct world *w, size_t toy, int64_t job, int64_t attempt)
 
 static void resolve(struct world *w, int64_t job, int64_t attempt, const char *how)
 {
-	world_step(w, &(struct core_event){ .type = EV_RESOLVE, .job = job, .value = attempt, .when = how, .user = "op", .may_all = true });
+	world_step(w, &(struct core_input){ .type = IN_RESOLVE, .by = { .user = (char *)"op", .may_all = true }, .resolve = &(struct in_resolve){ .job = job, .attempt = attempt, .how = (char *)how } });
 }
 
 static void what_the_backup_knows_is_adopted(void **state)
@@ -90,12 +90,12 @@ static void what_it_does_not_know_waits_for_a_decision(void **state)
 	int64_t id;
 
 	world_init(&w, 2, 2);
-	world_node_verb(&w, EV_DRAIN, 0, "idle");
-	world_node_verb(&w, EV_DRAIN, 1, "idle");
+	world_node_verb(&w, IN_DRAIN, 0, "idle");
+	world_node_verb(&w, IN_DRAIN, 1, "idle");
 	id = world_submit_gpus(&w, 2);
 	restored(&w);
-	world_node_verb(&w, EV_UNDRAIN, 0, NULL);
-	world_node_verb(&w, EV_UNDRAIN, 1, NULL);
+	world_node_verb(&w, IN_UNDRAIN, 0, NULL);
+	world_node_verb(&w, IN_UNDRAIN, 1, NULL);
 	world_hello(&w, 0);
 	w.toys[1].deaf = true;
 	world_run(&w, 60 * S);
@@ -316,7 +316,7 @@ static void an_old_copy_gets_no_agents(void **state)
 	world_init(&w, 1, 2);
 	n = world_node(&w, 0);
 	struct agent_sync s = { .node = w.toys[0].name, .boot_id = n->boot_id, .instance = n->instance, .epoch = core_state(w.core)->epoch + 5, .beat = ++w.toys[0].beat };
-	world_step(&w, &(struct core_event){ .type = EV_SYNC, .sync = &s });
+	world_step(&w, &(struct core_input){ .type = IN_SYNC, .sync = &(struct in_sync){ .message = &s } });
 	assert_int_equal(w.reply_status, 409);
 	assert_true(world_event_seen(&w, "controller.stale"));
 	assert_true(waits_for(&w, world_submit_gpus(&w, 2), "needs 2 GPUs"));

@@ -85,7 +85,7 @@ static void launch_has_its_own_rank_range_only(void **state)
 	assert_int_equal(l->master_port, 20000);
 	assert_int_equal(l->resume, -1);
 	assert_int_equal(world_count(&w, 1, CMD_LAUNCH), 1);   /* not repeated once accepted */
-	world_verb(&w, EV_CANCEL, id);
+	world_verb(&w, IN_CANCEL, id);
 	world_run(&w, 2 * S);
 	id = world_submit_gpus(&w, 2);
 	world_run(&w, S);
@@ -162,7 +162,7 @@ static void iterations_beyond_steps_are_told(void **state)
 		world_beat(&w, 0);
 		world_why_has(&w, id, said);
 		if (pause)
-			world_verb(&w, EV_PAUSE, id);
+			world_verb(&w, IN_PAUSE, id);
 		world_exit(&w, 0, id, 0, 0, 0);
 		world_run(&w, S);
 		assert_int_equal(world_job(&w, id)->state, pause ? JOB_PAUSED : JOB_COMPLETED);
@@ -216,14 +216,14 @@ static void cancel_waits_for_proof(void **state)
 	world_init(&w, 2, 2);
 	id = world_submit_running(&w, 4, 0);
 	w.no_kill = true;
-	world_verb(&w, EV_CANCEL, id);
+	world_verb(&w, IN_CANCEL, id);
 	assert_int_equal(w.reply_status, 200);
 	world_run(&w, 10 * S);
 	assert_int_equal(world_job(&w, id)->state, JOB_STOPPING);
 	assert_int_equal(w.toys[0].log[w.toys[0].n_log - 1].kind, CMD_STOP);
 	assert_int_equal(w.toys[0].log[w.toys[0].n_log - 1].signal, SIGTERM);
 	assert_int_equal(w.toys[0].log[w.toys[0].n_log - 1].grace_us, 120 * S);
-	world_step(&w, &(struct core_event){ .type = EV_CANCEL, .job = id, .flag = true, .user = "ann", .value = MO_NONE });
+	world_step(&w, &(struct core_input){ .type = IN_CANCEL, .by.user = (char *)"ann", .cancel = &(struct in_cancel){ .job = id, .now = true } });
 	assert_int_equal(w.reply_status, 200);
 	world_beat(&w, 0);
 	assert_int_equal(w.toys[0].log[w.toys[0].n_log - 1].kind, CMD_KILL);
@@ -234,7 +234,7 @@ static void cancel_waits_for_proof(void **state)
 	assert_int_equal(world_job(&w, id)->state, JOB_CANCELLED);
 	world_run(&w, 60 * S);
 	assert_int_equal(world_job(&w, id)->attempt, 1);
-	for (int verb = EV_CANCEL; verb <= EV_RESTART; verb++) {
+	for (int verb = IN_CANCEL; verb <= IN_RESTART; verb++) {
 		world_verb(&w, verb, id);
 		assert_int_equal(w.reply_status, 409);
 		assert_non_null(strstr(w.reply_text, "cancelled"));
@@ -251,7 +251,7 @@ static void stop_of_an_unseen_launch_is_a_kill(void **state)
 	w.no_launch = true;
 	id = world_submit_gpus(&w, 2);
 	world_run(&w, S);
-	world_verb(&w, EV_CANCEL, id);
+	world_verb(&w, IN_CANCEL, id);
 	world_beat(&w, 0);
 	assert_int_equal(w.toys[0].log[w.toys[0].n_log - 1].kind, CMD_FORGET);
 	assert_true(world_count(&w, 0, CMD_KILL) >= 1);
@@ -268,15 +268,15 @@ static void pause_and_resume(void **state)
 
 	world_init(&w, 1, 2);
 	id = world_submit_running(&w, 2, 0);
-	world_verb(&w, EV_RESUME, id);
+	world_verb(&w, IN_RESUME, id);
 	assert_int_equal(w.reply_status, 409);
-	world_verb(&w, EV_PAUSE, id);
+	world_verb(&w, IN_PAUSE, id);
 	world_run(&w, 2 * S);
 	assert_int_equal(world_job(&w, id)->state, JOB_PAUSED);
 	assert_int_equal(world_job(&w, id)->n_places, 0);
 	world_run(&w, 100 * S);
 	assert_int_equal(world_job(&w, id)->state, JOB_PAUSED);
-	world_verb(&w, EV_RESUME, id);
+	world_verb(&w, IN_RESUME, id);
 	world_run(&w, 2 * S);
 	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
 	assert_int_equal(world_job(&w, id)->attempt, 2);
@@ -296,16 +296,16 @@ static void restart_and_queue_verbs(void **state)
 	world_run(&w, S);
 	assert_int_equal(world_job(&w, second)->state, JOB_QUEUED);
 	assert_string_equal(world_job(&w, second)->reason, "waits for 2 free GPUs");
-	world_verb(&w, EV_RESTART, id);
+	world_verb(&w, IN_RESTART, id);
 	world_run(&w, 3 * S);
 	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
 	assert_int_equal(world_job(&w, id)->attempt, 2);
 	assert_int_equal(world_job(&w, id)->restarts, 0);
-	world_verb(&w, EV_PAUSE, second);
+	world_verb(&w, IN_PAUSE, second);
 	assert_int_equal(world_job(&w, second)->state, JOB_PAUSED);
-	world_verb(&w, EV_CANCEL, second);
+	world_verb(&w, IN_CANCEL, second);
 	assert_int_equal(world_job(&w, second)->state, JOB_CANCELLED);
-	world_step(&w, &(struct core_event){ .type = EV_RESTART, .job = id, .value = 7, .user = "ann" });
+	world_step(&w, &(struct core_input){ .type = IN_RESTART, .by.user = (char *)"ann", .restart = &(struct in_restart){ .job = id, .from_iteration = 7 } });
 	assert_int_equal(w.reply_status, 409);
 	assert_non_null(strstr(w.reply_text, "checkpoint.dir"));
 	world_done(&w);
@@ -365,12 +365,12 @@ static void users_act_on_their_own_jobs(void **state)
 
 	world_init(&w, 1, 2);
 	id = world_submit_gpus(&w, 1);
-	world_step(&w, &(struct core_event){ .type = EV_CANCEL, .job = id, .user = "bob", .value = MO_NONE });
+	world_step(&w, &(struct core_input){ .type = IN_CANCEL, .by.user = (char *)"bob", .cancel = &(struct in_cancel){ .job = id } });
 	assert_int_equal(w.reply_status, 403);
 	assert_int_equal(w.out.n_records, 0);
-	world_step(&w, &(struct core_event){ .type = EV_CANCEL, .job = 99, .user = "bob", .value = MO_NONE });
+	world_step(&w, &(struct core_input){ .type = IN_CANCEL, .by.user = (char *)"bob", .cancel = &(struct in_cancel){ .job = 99 } });
 	assert_int_equal(w.reply_status, 404);
-	world_step(&w, &(struct core_event){ .type = EV_CANCEL, .job = id, .user = "ann", .value = MO_NONE });
+	world_step(&w, &(struct core_input){ .type = IN_CANCEL, .by.user = (char *)"ann", .cancel = &(struct in_cancel){ .job = id } });
 	assert_int_equal(w.reply_status, 200);
 	world_done(&w);
 }
@@ -422,7 +422,7 @@ static void rules_are_idempotent(void **state)
 	world_submit_gpus(&w, 9);
 	world_run(&w, 2 * S);
 	for (int i = 0; i < 3; i++) {
-		world_step(&w, &(struct core_event){ .type = EV_TICK });
+		world_step(&w, &(struct core_input){ .type = IN_TICK });
 		assert_int_equal(w.out.n_records, 0);
 	}
 	world_done(&w);
@@ -433,13 +433,14 @@ static void too_many_jobs_are_refused(void **state)
 	struct submit spec;
 	struct core_out out = { 0 };
 	struct core *core = core_new(&core_config_default);
-	struct core_event e = { .type = EV_SUBMIT, .request = 1, .submit = &spec, .may_all = true };
+	struct core_input e = { .type = IN_SUBMIT, .request = 1, .submit = &spec, .by.may_all = true };
 	int last = 0;
 
-	world_recipe(&spec, 1);
 	for (int i = 0; i <= MO_JOBS_ACTIVE_MAX; i++) {
 		core_out_done(&out);
+		world_recipe(&spec, 1);
 		core_step(core, &e, 1000 * S + i, &out);
+		mo_desc_done(&submit_desc, &spec);
 		for (size_t k = 0; k < out.n_effects; k++)
 			if (out.effects[k].type == FX_REPLY)
 				last = out.effects[k].status;
@@ -447,21 +448,22 @@ static void too_many_jobs_are_refused(void **state)
 	}
 	core_out_done(&out);
 	core_free(core);
-	mo_desc_done(&submit_desc, &spec);
 }
 
-static int submit_as(struct core *core, struct submit *spec, const char *user, int64_t n)
+static int submit_as(struct core *core, const struct submit *spec, const char *user, int64_t n)
 {
 	struct core_out out = { 0 };
-	struct core_event e = { .type = EV_SUBMIT, .request = 1, .submit = spec };
+	struct submit *copy = mo_desc_dup(&submit_desc, spec);
+	struct core_input e = { .type = IN_SUBMIT, .request = 1, .submit = copy };
 	int last = 0;
 
-	mo_str_set(&spec->user, user);
+	mo_str_set(&copy->user, user);
 	core_step(core, &e, 1000 * S + n, &out);
 	for (size_t k = 0; k < out.n_effects; k++)
 		if (out.effects[k].type == FX_REPLY)
 			last = out.effects[k].status;
 	core_out_done(&out);
+	mo_desc_free(&submit_desc, copy);
 	return last;
 }
 

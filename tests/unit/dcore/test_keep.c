@@ -113,7 +113,7 @@ static void what_was_to_be_removed_goes_at_the_end(void **state)
 			world_exit(&o->w, 0, o->id, 0, 0, 0);
 			world_exit(&o->w, 0, o->id, 1, 0, 0);
 		} else {
-			world_verb(&o->w, EV_CANCEL, o->id);
+			world_verb(&o->w, IN_CANCEL, o->id);
 		}
 		saver_run(o, 5);
 		assert_true(job_state_final(saver_job(o)->state));

@@ -40,15 +40,15 @@ static void test_finished(void **state)
 
 	world_init(&w, 1, 8);
 	int64_t old = submit_of(&w, "old", TEXT), small = submit_of(&w, "small", 3000);
-	world_verb(&w, EV_CANCEL, small);
+	world_verb(&w, IN_CANCEL, small);
 	for (int64_t i = 0; i < n; i++) {
 		ids[i] = submit_of(&w, "ann", TEXT);
-		world_verb(&w, EV_CANCEL, ids[i]);
+		world_verb(&w, IN_CANCEL, ids[i]);
 		world_tick(&w, S);
 		assert_true(has_text(&w, ids[i]));
 	}
 	assert_true(has_text(&w, ids[0]));
-	world_verb(&w, EV_CANCEL, old); /* one too much */
+	world_verb(&w, IN_CANCEL, old); /* one too much */
 	assert_true(has_text(&w, old));
 	assert_false(has_text(&w, ids[0]));
 	assert_in_range(world_job(&w, ids[0])->let_go, TEXT, TEXT + 4096);
@@ -56,7 +56,7 @@ static void test_finished(void **state)
 	assert_true(has_text(&w, small));
 	world_crash(&w);
 	ids[n] = submit_of(&w, "ann", TEXT);
-	world_verb(&w, EV_CANCEL, ids[n]);
+	world_verb(&w, IN_CANCEL, ids[n]);
 	assert_false(has_text(&w, ids[1]));
 	assert_true(has_text(&w, ids[2]));
 	assert_true(has_text(&w, old));
@@ -122,7 +122,7 @@ static void test_unfinished(void **state)
 		n++;
 	assert_int_equal(n, half / 2);
 	assert_true(submit_of(&w, "eve", LONG) > 0);
-	world_verb(&w, EV_CANCEL, first);
+	world_verb(&w, IN_CANCEL, first);
 	assert_int_equal(submit_of(&w, "ann", LONG), -429); /* she still has more than is left */
 	world_crash(&w);
 	assert_int_equal(submit_of(&w, "ann", LONG), -429);
@@ -257,7 +257,7 @@ static void test_own_of_the_recipe(void **state)
 				 world_job(&w, other)->spec.engine.rules);
 		world_crash(&w);
 	}
-	world_verb(&w, EV_CANCEL, a);
+	world_verb(&w, IN_CANCEL, a);
 	assert_own(&w, a, 1);
 	world_done(&w);
 }

@@ -81,7 +81,7 @@ static void time_ends_it(void **state)
 	assert_true(world_node(&w, 0)->drain);
 	assert_int_equal(world_events(&w, "health.learned"), 1);
 	assert_int_equal(world_node(&w, 0)->learn_until, MO_NONE);
-	world_node_verb(&w, EV_UNDRAIN, 0, NULL);
+	world_node_verb(&w, IN_UNDRAIN, 0, NULL);
 	world_finding(&w, 0, "gpu.hot", CHECK_OK, 0);
 	world_run(&w, S);
 	world_reboot(&w, 0); /* comes back: it is not new again */
@@ -93,12 +93,13 @@ static void time_ends_it(void **state)
 
 static int ack(struct world *w, const char *check)
 {
-	world_step(w, &(struct core_event){ .type = EV_ACK,
+	world_step(w, &(struct core_input){ .type = IN_ACK,
 					    .request = 7,
-					    .node = w->toys[0].name,
-					    .text = check,
-					    .user = "ada",
-					    .may_all = true });
+					    .by = { .user = (char *)"ada", .may_all = true },
+					    .ack = &(struct in_ack){
+						    .node = w->toys[0].name,
+						    .check = (char *)check,
+						    .learned = !check } });
 	return w->reply_status;
 }
 

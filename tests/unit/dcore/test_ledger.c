@@ -102,7 +102,7 @@ static void phases_and_states_have_their_category(void **state)
 	world_note(&w, 0, id, NOTE_CHECKPOINT)->iteration = 1;
 	world_beat(&w, 0);
 	w.no_kill = true;
-	world_verb(&w, EV_PAUSE, id);
+	world_verb(&w, IN_PAUSE, id);
 	world_tick(&w, S);
 	w.no_kill = false;
 	world_beat(&w, 0);
@@ -113,7 +113,7 @@ static void phases_and_states_have_their_category(void **state)
 	assert_int_equal(l[GPU_SAVE], S + S / 2);
 	assert_int_equal(l[GPU_DRAIN], S);
 	world_tick(&w, 5 * S);
-	world_verb(&w, EV_CANCEL, id);
+	world_verb(&w, IN_CANCEL, id);
 	assert_int_equal(world_job(&w, id)->ledger[GPU_IDLE], 5 * S);
 	world_done(&w);
 }
@@ -265,7 +265,7 @@ static void events_and_incidents_are_bounded(void **state)
 	struct core_out out = { 0 };
 
 	for (int i = 0; i < 2 * MO_EVENTS_MAX; i++) {
-		core_step(core, &(struct core_event){ .type = EV_STORE, .value = EVENT_STORE_SLOW, .text = "x" }, i, &out);
+		core_step(core, &(struct core_input){ .type = IN_STORE, .store = &(struct in_store){ .event = (char *)"store.slow", .message = (char *)"x" } }, i, &out);
 		assert_true(core_state(core)->n_events <= MO_EVENTS_MAX);
 		core_out_done(&out);
 	}

@@ -24,7 +24,7 @@ static void say(struct world *w, struct agent_sync *s)
 	s->beat = ++w->toys[0].beat;
 	if (s->epoch == MO_NONE)
 		s->epoch = core_state(w->core)->epoch;
-	world_step(w, &(struct core_event){ .type = EV_SYNC, .sync = s });
+	world_step(w, &(struct core_input){ .type = IN_SYNC, .sync = &(struct in_sync){ .message = s } });
 	mo_desc_done(&agent_sync_desc, s);
 }
 

@@ -118,7 +118,7 @@ static void busy_slots_are_left_out(void **state)
 	world_submit_gpus(&w, 3);
 	world_submit_gpus(&w, 2);
 	world_run(&w, S);
-	world_verb(&w, EV_CANCEL, 1);
+	world_verb(&w, IN_CANCEL, 1);
 	world_run(&w, 2 * S);
 	world_submit_gpus(&w, 4);
 	j = world_job(&w, 3);
@@ -148,13 +148,21 @@ static void the_queue_is_in_order(void **state)
 	spec.recipe.gpus = 5;
 	world_submit(&w, &spec);                     /* 5 can never run here: it holds nobody up */
 	assert_string_equal(world_job(&w, 5)->reason, "needs 5 GPUs; the cluster has 4");
-	world_verb(&w, EV_CANCEL, 2);
+	world_verb(&w, IN_CANCEL, 2);
 	world_run(&w, S);
-	world_verb(&w, EV_CANCEL, 4);
+	world_verb(&w, IN_CANCEL, 4);
 	world_run(&w, 2 * S);
 	assert_int_equal(world_job(&w, 3)->state, JOB_RUNNING);
 	mo_desc_done(&submit_desc, &spec);
 	world_done(&w);
+}
+
+static void submit(struct core *core, const struct submit *spec, int64_t now, struct core_out *out)
+{
+	struct submit *copy = mo_desc_dup(&submit_desc, spec);
+
+	core_step(core, &(struct core_input){ .type = IN_SUBMIT, .submit = copy }, now, out);
+	mo_desc_free(&submit_desc, copy);
 }
 
 static void ports_go_round_and_skip_living_jobs(void **state)
@@ -167,7 +175,7 @@ static void ports_go_round_and_skip_living_jobs(void **state)
 
 	config.port_max = config.port_min + 15;      /* four groups */
 	core = core_new(&config);
-	core_step(core, &(struct core_event){ .type = EV_START }, 1, &out);
+	core_step(core, &(struct core_input){ .type = IN_START }, 1, &out);
 	mo_desc_init(&agent_hello_desc, &h);
 	h.node = mo_strdup("n0");
 	h.boot_id = mo_strdup("b");
@@ -175,13 +183,13 @@ static void ports_go_round_and_skip_living_jobs(void **state)
 	h.protocol = MO_PROTOCOL;
 	for (int64_t i = 0; i < 8; i++)
 		MO_ADD(&h.info, gpus, &gpu_slot_desc)->index = i;
-	core_step(core, &(struct core_event){ .type = EV_HELLO, .hello = &h }, 2, &out);
+	core_step(core, &(struct core_input){ .type = IN_HELLO, .hello = &(struct in_hello){ .message = &h } }, 2, &out);
 	world_recipe(&spec, 1);
 	for (int64_t i = 0; i < 3; i++) {
-		core_step(core, &(struct core_event){ .type = EV_SUBMIT, .submit = &spec }, 3 + i, &out);
+		submit(core, &spec, 3 + i, &out);
 		assert_int_equal(job_find(core_state(core), 1 + i)->port, config.port_min + 4 * i);
 	}
-	core_step(core, &(struct core_event){ .type = EV_SUBMIT, .submit = &spec }, 10, &out);
+	submit(core, &spec, 10, &out);
 	assert_int_equal(port_next(core), config.port_min);   /* all taken: the next in turn; stepd refuses a busy one */
 	mo_desc_done(&agent_hello_desc, &h);
 	mo_desc_done(&submit_desc, &spec);

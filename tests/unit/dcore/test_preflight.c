@@ -27,7 +27,7 @@ static void an_agent_that_starts_again_says_nothing_is_ok(void **state)
 	world_init_telling(&w, 2, 4);
 	world_finding(&w, 0, "gpu.ras_ue", CHECK_CRIT, ACTION_CORDON);
 	world_run(&w, S);
-	world_node_verb(&w, EV_UNDRAIN, 0, NULL);
+	world_node_verb(&w, IN_UNDRAIN, 0, NULL);
 	w.toys[0].health->preflight_done = false;   /* looked at nothing yet */
 	world_finding(&w, 0, "gpu.ras_ue", CHECK_OK, 0);
 	snprintf(w.toys[0].instance, sizeof(w.toys[0].instance), "later");
@@ -68,16 +68,16 @@ static void preflight_keeps_jobs_away(void **state)
 	world_finding(&w, 0, "gpu.hot", CHECK_WARN, ACTION_WARN);
 	world_run(&w, S);
 	world_why_has(&w, id, "node n0 is not used: nic.state 0000:9f:00.0: 2 uncorrectable errors; and 1 more: moectl node n0");
-	world_verb(&w, EV_CANCEL, id);
+	world_verb(&w, IN_CANCEL, id);
 	id = submit_with(&w, 8, "none", NULL);
 	world_run(&w, S);
 	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
-	world_verb(&w, EV_CANCEL, id);
+	world_verb(&w, IN_CANCEL, id);
 	world_run(&w, S);
 	id = submit_with(&w, 8, "gpu.ras_ue", "host.disk");   /* others do not count */
 	world_run(&w, S);
 	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
-	world_verb(&w, EV_CANCEL, id);
+	world_verb(&w, IN_CANCEL, id);
 	world_run(&w, S);
 	world_finding(&w, 1, "host.disk", CHECK_UNKNOWN, ACTION_WARN);
 	world_run(&w, S);
@@ -139,7 +139,7 @@ static void what_is_known_keeps_no_job_away(void **state)
 	world_init_telling(&w, 1, 4);
 	since_boot(&w, 2);
 	id = submit_with(&w, 4, "standard", NULL);
-	world_node_verb(&w, EV_UNDRAIN, 0, NULL);
+	world_node_verb(&w, IN_UNDRAIN, 0, NULL);
 	world_run(&w, S);
 	assert_false(world_node(&w, 0)->drain);
 	assert_int_equal(world_job(&w, id)->state, JOB_QUEUED);
@@ -154,20 +154,20 @@ static void what_is_known_keeps_no_job_away(void **state)
 	assert_non_null(strstr(why.next, "reboot"));
 	mo_desc_done(&why_view_desc, &why);
 
-	world_node_verb(&w, EV_ACK, 0, "gpu.hot");
+	world_node_verb(&w, IN_ACK, 0, "gpu.hot");
 	assert_int_equal(w.reply_status, 404);
 	world_finding(&w, 0, "gpu.count", CHECK_CRIT, ACTION_CORDON);
 	world_run(&w, S);
-	world_node_verb(&w, EV_ACK, 0, "gpu.count");         /* that is so now */
+	world_node_verb(&w, IN_ACK, 0, "gpu.count");         /* that is so now */
 	assert_int_equal(w.reply_status, 409);
 	assert_non_null(strstr(w.reply_text, "is so now"));
 	world_finding(&w, 0, "gpu.count", CHECK_OK, 0);
 	world_run(&w, S);
-	world_node_verb(&w, EV_UNDRAIN, 0, NULL);
-	world_node_verb(&w, EV_ACK, 0, "gpu.ras_ue");
+	world_node_verb(&w, IN_UNDRAIN, 0, NULL);
+	world_node_verb(&w, IN_ACK, 0, "gpu.ras_ue");
 	assert_int_equal(w.reply_status, 200);
 	assert_int_equal(world_events(&w, "health.acked"), 1);
-	world_node_verb(&w, EV_ACK, 0, "gpu.ras_ue");        /* twice is once */
+	world_node_verb(&w, IN_ACK, 0, "gpu.ras_ue");        /* twice is once */
 	assert_int_equal(w.reply_status, 200);
 	assert_int_equal(world_events(&w, "health.acked"), 1);
 	world_run(&w, S);
@@ -178,9 +178,9 @@ static void what_is_known_keeps_no_job_away(void **state)
 	assert_null(reason_of(&w));
 	since_boot(&w, 3);                                   /* one more, which nobody knows of */
 	assert_true(world_node(&w, 0)->drain);
-	world_node_verb(&w, EV_UNDRAIN, 0, NULL);
+	world_node_verb(&w, IN_UNDRAIN, 0, NULL);
 	assert_non_null(strstr(reason_of(&w), "gpu.ras_ue"));
-	world_node_verb(&w, EV_ACK, 0, "gpu.ras_ue");
+	world_node_verb(&w, IN_ACK, 0, "gpu.ras_ue");
 	assert_null(reason_of(&w));
 	w.toys[0].health_acked = w.toys[0].health->version;
 	world_reboot(&w, 0);
@@ -200,11 +200,11 @@ static void what_was_not_looked_at_is_not_used(void **state)
 	w.toys[0].health->preflight_done = false;
 	w.toys[0].health->version++;
 	world_run(&w, S);
-	world_node_verb(&w, EV_DRAIN, 1, "idle");
+	world_node_verb(&w, IN_DRAIN, 1, "idle");
 	assert_non_null(strstr(reason_of(&w), "preflight checks are not done yet"));
-	world_node_verb(&w, EV_DRAIN, 0, "idle");
+	world_node_verb(&w, IN_DRAIN, 0, "idle");
 	world_run(&w, S);
-	world_node_verb(&w, EV_UNDRAIN, 0, NULL);    /* not silently */
+	world_node_verb(&w, IN_UNDRAIN, 0, NULL);    /* not silently */
 	assert_non_null(strstr(reason_of(&w), "what they find may cordon it"));
 	assert_non_null(strstr(core_state(w.core)->events[core_state(w.core)->n_events - 1].message, "what they still find cordons it again"));
 	id = world_submit_gpus(&w, 4);
@@ -216,7 +216,7 @@ static void what_was_not_looked_at_is_not_used(void **state)
 	world_run(&w, S);
 	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
 	assert_null(reason_of(&w));
-	world_node_verb(&w, EV_UNDRAIN, 1, NULL);
+	world_node_verb(&w, IN_UNDRAIN, 1, NULL);
 	fake = world_submit_gpus(&w, 4);         /* n1's agent tells nothing: an earlier version */
 	world_run(&w, S);
 	assert_int_equal(world_job(&w, fake)->state, JOB_RUNNING);
@@ -251,7 +251,7 @@ static void one_software_for_a_job(void **state)
 	world_run(&w, S);
 	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
 	assert_null(place_of(world_job(&w, id), "n0"));
-	world_verb(&w, EV_CANCEL, id);
+	world_verb(&w, IN_CANCEL, id);
 	world_run(&w, S);
 	id = submit_with(&w, 8, "stack.same", NULL);
 	world_run(&w, S);
@@ -299,7 +299,7 @@ static void an_upgrade_of_agents_keeps_the_same_software(void **state)
 	assert_int_equal(drift.n_groups, 1);
 	assert_int_equal(drift.groups[0].n_keys, ELEMENTSOF(own));
 	mo_desc_done(&drift_view_desc, &drift);
-	world_verb(&w, EV_CANCEL, id);
+	world_verb(&w, IN_CANCEL, id);
 	add_stack_item(&w, 1, "env.NCCL_IB_GID_INDEX", "5");   /* what ranks get is not the agent's own */
 	world_run(&w, S);
 	id = submit_with(&w, 8, "stack.same", NULL);

@@ -27,7 +27,7 @@ static void nodes_are_checked_after_a_failure(void **state)
 	world_crash(&w);
 	world_run(&w, S);
 	assert_int_equal(world_job(&w, other)->state, JOB_QUEUED);
-	world_verb(&w, EV_CANCEL, other);
+	world_verb(&w, IN_CANCEL, other);
 	world_finding(&w, 1, "gpu.ras_ue", CHECK_CRIT, ACTION_WARN);
 	w.no_check = false;
 	world_run(&w, 2 * S);
@@ -112,7 +112,7 @@ static void a_wait_for_checks_ends_with_the_job(void **state)
 	w.no_check = true;
 	world_exit(&w, 1, id, 3, 0, SIGKILL);
 	world_run(&w, S);
-	world_verb(&w, EV_CANCEL, id);
+	world_verb(&w, IN_CANCEL, id);
 	world_run(&w, S);
 	assert_int_equal(world_job(&w, id)->state, JOB_CANCELLED);
 	assert_int_equal(world_job(&w, id)->n_check_nodes, 0);

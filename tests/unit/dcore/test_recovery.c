@@ -489,7 +489,7 @@ static void an_unkillable_rank_frees_the_job_but_not_the_node(void **state)
 	node_why(core_state(w.core), world_node(&w, 0), w.now, &why);
 	assert_string_equal(why.reasons[0].code, "unkillable");
 	mo_desc_done(&why_view_desc, &why);
-	world_verb(&w, EV_CANCEL, id);
+	world_verb(&w, IN_CANCEL, id);
 	world_run(&w, S);
 	assert_int_equal(world_job(&w, id)->state, JOB_CANCELLED);
 	assert_true(world_submit_gpus(&w, 3) > 0);
@@ -529,7 +529,7 @@ static void cancel_during_recovery(void **state)
 	w.no_kill = true;
 	world_exit(&w, 0, id, 0, 0, SIGKILL);
 	world_run(&w, S);
-	world_verb(&w, EV_CANCEL, id);
+	world_verb(&w, IN_CANCEL, id);
 	assert_int_equal(world_job(&w, id)->state, JOB_STOPPING);
 	world_beat(&w, 1);
 	assert_int_equal(w.toys[1].log[w.toys[1].n_log - 1].kind, CMD_KILL);   /* a failed attempt is not asked politely */

@@ -13,7 +13,7 @@ struct bed {
 	int64_t now;
 };
 
-static void step(struct bed *b, struct core_event *e)
+static void step(struct bed *b, struct core_input *e)
 {
 	core_out_done(&b->out);
 	core_step(b->core, e, b->now += 1000, &b->out);
@@ -44,7 +44,7 @@ static int64_t submit(struct bed *b, const char *user)
 
 	world_recipe(&spec, 8);
 	mo_str_set(&spec.user, user);
-	step(b, &(struct core_event){ .type = EV_SUBMIT, .request = 1, .submit = &spec });
+	step(b, &(struct core_input){ .type = IN_SUBMIT, .request = 1, .submit = &spec });
 	for (size_t i = 0; i < b->out.n_effects; i++)
 		if (b->out.effects[i].type == FX_REPLY)
 			id = b->out.effects[i].job;

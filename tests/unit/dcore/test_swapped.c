@@ -33,11 +33,11 @@ static void write_log(struct record_log *log)
 	world_run(&w, 2 * S);
 	world_exit(&w, 0, 1, 1, 7, MO_NONE);
 	world_run(&w, 4 * S);
-	world_node_verb(&w, EV_DRAIN, 1, "now");
+	world_node_verb(&w, IN_DRAIN, 1, "now");
 	world_run(&w, 4 * S);
-	world_node_verb(&w, EV_UNDRAIN, 1, NULL);
+	world_node_verb(&w, IN_UNDRAIN, 1, NULL);
 	world_run(&w, 2 * S);
-	world_verb(&w, EV_CANCEL, 2);
+	world_verb(&w, IN_CANCEL, 2);
 	world_run(&w, 2 * S);
 	assert_int_equal(world_job(&w, 1)->attempt, 3);
 	assert_int_equal(world_job(&w, 2)->state, JOB_CANCELLED);

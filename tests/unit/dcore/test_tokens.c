@@ -36,14 +36,14 @@ static int make(struct world *w, const char *id, const char *role, const char *u
 	t.nodes = nodes;
 	t.created_at = w->now;
 	t.expires_at = w->now + 30 * DAY;
-	world_step(w, &(struct core_event){ .type = EV_TOKEN, .token = &t, .request = 1, .user = from ? NULL : "root", .via = from ? NULL : "socket" });
+	world_step(w, &(struct core_input){ .type = IN_TOKEN, .token = &t, .request = 1, .by = { .user = (char *)(from ? NULL : "root"), .via = (char *)(from ? NULL : "socket") } });
 	mo_desc_done(&token_desc, &t);
 	return w->reply_status;
 }
 
 static void use(struct world *w, const char *id)
 {
-	world_step(w, &(struct core_event){ .type = EV_TOKEN_USED, .text = id });
+	world_step(w, &(struct core_input){ .type = IN_TOKEN_USED, .token_id = &(struct in_token_id){ (char *)id } });
 }
 
 /* Node a has joined with token j, and speaks with this one. */
@@ -57,7 +57,7 @@ static void joined(struct world *w, const char *id, int64_t nodes)
 
 static int drop(struct world *w, const char *id)
 {
-	world_step(w, &(struct core_event){ .type = EV_TOKEN_REVOKE, .text = id, .request = 1, .user = "ada", .via = "token 12345678" });
+	world_step(w, &(struct core_input){ .type = IN_TOKEN_REVOKE, .token_id = &(struct in_token_id){ (char *)id }, .request = 1, .by = { .user = (char *)"ada", .via = (char *)"token 12345678" } });
 	return w->reply_status;
 }
 
@@ -295,7 +295,7 @@ static void expired(void **state)
 	assert_int_equal(world_job(&w, waits)->state, JOB_QUEUED);
 	assert_int_equal(world_count(&w, 0, CMD_LAUNCH), 1);
 	world_why_has(&w, waits, "its token has expired");
-	world_verb(&w, EV_CANCEL, job);
+	world_verb(&w, IN_CANCEL, job);
 	world_run(&w, 3 * S);
 	assert_int_equal(world_job(&w, job)->state, JOB_CANCELLED);
 	w.toys[0].token_expired = false;

@@ -146,7 +146,7 @@ static void a_paused_job_says_where_it_goes_on(void **state)
 			saves(o, NOTE_CHECKPOINT, 20, "/ckpt/20");
 		comes_to(o, 35);
 		assert_int_equal(resumes_at(o), MO_NONE);
-		world_verb(&o->w, EV_PAUSE, o->id);
+		world_verb(&o->w, IN_PAUSE, o->id);
 		saver_run(o, 200);
 		assert_int_equal(saver_job(o)->state, JOB_PAUSED);
 		assert_int_equal(resumes_at(o), cases[i].at);

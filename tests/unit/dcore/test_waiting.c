@@ -63,7 +63,7 @@ static void a_number_that_changes_stores_nothing(void **state)
 	behind = submit(&w, 1, 50);
 	world_run(&w, 2 * S);
 	world_waits(&w, behind, WAITING_BEHIND, AHEAD, "behind j-3, which needs 4 GPUs, 1 is free");
-	world_verb(&w, EV_CANCEL, 2);
+	world_verb(&w, IN_CANCEL, 2);
 	for (int i = 0; i < 20 && world_job(&w, 2)->state != JOB_CANCELLED; i++) {
 		world_run(&w, S / 10);
 		stored += reasons_stored(&w, big) + reasons_stored(&w, behind);
@@ -72,7 +72,7 @@ static void a_number_that_changes_stores_nothing(void **state)
 	world_waits(&w, big, WAITING_CAPACITY, "waits for 4 free GPUs", "waits for 4 GPUs, 2 are free");
 	world_waits(&w, behind, WAITING_BEHIND, AHEAD, "behind j-3, which needs 4 GPUs, 2 are free");
 	assert_int_equal(stored, 0);
-	world_verb(&w, EV_CANCEL, big);     /* then it is nobody's turn before its own */
+	world_verb(&w, IN_CANCEL, big);     /* then it is nobody's turn before its own */
 	world_run(&w, S);
 	assert_int_equal(world_job(&w, behind)->state, JOB_RUNNING);
 	world_done(&w);
@@ -95,7 +95,7 @@ static void what_the_cluster_has_not(void **state)
 	world_waits(&w, id, WAITING_TOO_LARGE,
 		    "no node of the cluster would ever do: needs 1 GPUs of type mi355x; the cluster has 0",
 		    "no node of the cluster would ever do: needs 1 GPUs of type mi355x; the cluster has 0");
-	world_node_verb(&w, EV_DRAIN, 1, "idle");
+	world_node_verb(&w, IN_DRAIN, 1, "idle");
 	id = submit(&w, 8, 50);
 	world_waits(&w, id, WAITING_NODES, "needs 8 GPUs; only 4 of 8 are on nodes that take work now",
 		    "needs 8 GPUs; only 4 of 8 are on nodes that take work now");
@@ -174,7 +174,7 @@ static void ranks_that_are_not_proved_dead(void **state)
 	world_run(&w, 60 * S);
 	world_waits(&w, id, WAITING_NOT_GONE, NULL,
 		    "waits for proof that every rank is dead: attempt 1 on n1: the node is silent");
-	world_verb(&w, EV_CANCEL, id);
+	world_verb(&w, IN_CANCEL, id);
 	world_waits(&w, id, WAITING_NOT_GONE, NULL,
 		    "waits for proof that every rank is dead: attempt 1 on n1: the node is silent");
 	world_done(&w);

@@ -1,22 +1,45 @@
 /* See world.h. The toy agents are in toy.c, what must hold after every step in world_check.c. */
 #include "tests/unit/dcore/world_inner.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "lib/model/orders.h"
+#include "lib/wire/json.h"
 
-void world_step(struct world *w, const struct core_event *e)
+/* Any input can be written, read and stepped again: this is the one that is. What is too large
+ * for a message is stepped as it is. */
+static struct core_input *written_and_read(const struct core_input *in)
 {
-	struct core_event ev = *e;
+	_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	struct core_input *again = mo_desc_new(&core_input_desc);
+
+	wire_encode(&core_input_desc, in, &text);
+	int r = wire_decode(&core_input_desc, text.data, text.len, true, again, &err);
+	if (r == -E2BIG)
+		mo_desc_copy(&core_input_desc, again, in);
+	else if (r < 0)
+		fail_msg("%s: %s", core_input_type_names[in->type], err.text);
+	_cleanup_(mo_freep) char *diff = mo_desc_diff(&core_input_desc, in, again);
+	if (diff)
+		fail_msg("%s: as JSON it differs at %s", core_input_type_names[in->type], diff);
+	return again;
+}
+
+void world_step(struct world *w, const struct core_input *in)
+{
+	struct core_input *again = written_and_read(in);
 
 	core_out_done(&w->out);
-	ev.request = 1;
+	again->request = 1;
 	w->reply_status = 0;
 	free(w->reply_text);
 	w->reply_text = NULL;
-	core_step(w->core, &ev, w->now, &w->out);
+	core_step(w->core, again, w->now, &w->out);
+	mo_desc_free(&core_input_desc, again);
 	w->n_records += (int64_t)w->out.n_records;
 	for (size_t i = 0; w->log && i < w->out.n_records; i++)
 		mo_desc_copy(&record_desc, MO_ADD(w->log, items, &record_desc),
@@ -33,7 +56,7 @@ void world_step(struct world *w, const struct core_event *e)
 
 static void event(struct world *w, int type)
 {
-	world_step(w, &(struct core_event){ .type = type });
+	world_step(w, &(struct core_input){ .type = type });
 }
 
 void world_tick(struct world *w, int64_t us)
@@ -42,7 +65,7 @@ void world_tick(struct world *w, int64_t us)
 
 	while (core_deadline(w->core) <= until) {
 		w->now = MO_MAX(w->now, core_deadline(w->core));
-		event(w, EV_TICK);
+		event(w, IN_TICK);
 	}
 	w->now = until;
 }
@@ -78,8 +101,11 @@ void world_beat(struct world *w, size_t toy)
 			sync.health = mo_desc_dup(&node_health_desc, t->health);
 		for (size_t i = 0; i < t->n_sensors; i++)
 			*MO_ADD(&sync, sensors, &gpu_sensors_desc) = t->sensors[i];
-		world_step(w, &(struct core_event){
-				      .type = EV_SYNC, .sync = &sync, .flag = t->token_expired });
+		world_step(w, &(struct core_input){
+				      .type = IN_SYNC,
+				      .sync = &(struct in_sync){
+					      .message = &sync,
+					      .token_expired = t->token_expired } });
 		mo_vec_clear(&scan_result_desc, (void **)&sync.scans, &sync.n_scans);
 		if (w->reply_status == 409)
 			world_hello(w, toy);
@@ -128,7 +154,7 @@ void world_hello(struct world *w, size_t toy)
 	h.health = t->health != NULL;
 	toy_reports(t, false, &h.steps, &h.n_steps);
 	world_step(w,
-		   &(struct core_event){ .type = EV_HELLO, .hello = &h, .flag = t->token_expired });
+		   &(struct core_input){ .type = IN_HELLO, .hello = &(struct in_hello){ .message = &h, .token_expired = t->token_expired } });
 	mo_desc_done(&agent_hello_desc, &h);
 }
 
@@ -155,7 +181,7 @@ void world_crash(struct world *w)
 	mo_desc_copy(&state_desc, &copy, core_state(w->core));
 	core_load(w->shadow, &copy);
 	mo_desc_done(&state_desc, &copy);
-	event(w, EV_START);
+	event(w, IN_START);
 }
 
 void world_init(struct world *w, size_t n_nodes, int64_t gpus)
@@ -167,7 +193,7 @@ void world_init(struct world *w, size_t n_nodes, int64_t gpus)
 	w->shadow = core_new(&core_config_default);
 	w->now = 1000 * S;
 	w->n_toys = n_nodes;
-	event(w, EV_START);
+	event(w, IN_START);
 	for (size_t i = 0; i < n_nodes; i++) {
 		struct toy *t = &w->toys[i];
 
@@ -226,9 +252,7 @@ void world_recipe(struct submit *ret, int64_t gpus)
 
 int64_t world_submit(struct world *w, const struct submit *spec)
 {
-	struct submit copy = *spec;
-
-	world_step(w, &(struct core_event){ .type = EV_SUBMIT, .submit = &copy });
+	world_step(w, &(struct core_input){ .type = IN_SUBMIT, .submit = (struct submit *)spec });
 	return w->reply_status == 201 || w->reply_status == 200 ? w->reply_job : -w->reply_status;
 }
 
@@ -258,23 +282,33 @@ int64_t world_submit_running(struct world *w, int64_t gpus, int64_t iterations)
 
 void world_verb(struct world *w, int type, int64_t job)
 {
-	world_step(w, &(struct core_event){ .type = type,
-					    .job = job,
-					    .value = MO_NONE,
-					    .user = "op",
-					    .may_all = true });
+	struct in_cancel cancel = { .job = job };
+	struct in_pause pause = { job };
+	struct in_resume resume = { job };
+	struct in_restart restart = { .job = job, .from_iteration = MO_NONE };
+
+	world_step(w, &(struct core_input){ .type = type,
+					    .by = { .user = (char *)"op", .may_all = true },
+					    .cancel = type == IN_CANCEL ? &cancel : NULL,
+					    .pause = type == IN_PAUSE ? &pause : NULL,
+					    .resume = type == IN_RESUME ? &resume : NULL,
+					    .restart = type == IN_RESTART ? &restart : NULL });
 }
 
 void world_node_verb(struct world *w, int type, size_t toy, const char *when)
 {
-	world_step(w, &(struct core_event){ .type = type,
-					    .node = w->toys[toy].name,
-					    .text = type == EV_DRAIN ? "maintenance"
-						    : type == EV_ACK ? when
-								     : NULL,
-					    .when = type == EV_ACK ? NULL : when,
-					    .user = "op",
-					    .may_all = true });
+	char *node = w->toys[toy].name;
+	struct in_drain drain = { node, (char *)"maintenance", (char *)when };
+	struct in_undrain undrain = { node };
+	struct in_ack ack = { .node = node, .check = (char *)when, .learned = !when };
+	struct in_fence fence = { .node = node };
+
+	world_step(w, &(struct core_input){ .type = type,
+					    .by = { .user = (char *)"op", .may_all = true },
+					    .drain = type == IN_DRAIN ? &drain : NULL,
+					    .undrain = type == IN_UNDRAIN ? &undrain : NULL,
+					    .ack = type == IN_ACK ? &ack : NULL,
+					    .fence = type == IN_FENCE ? &fence : NULL });
 }
 
 size_t world_count(const struct world *w, size_t toy, int kind)

@@ -43,7 +43,7 @@ struct world {
 };
 void world_init(struct world *w, size_t n_nodes, int64_t gpus);
 void world_done(struct world *w);
-void world_step(struct world *w, const struct core_event *e);
+void world_step(struct world *w, const struct core_input *in);   /* written as JSON and read again first */
 void world_tick(struct world *w, int64_t us);      /* time passes; deadlines fire; nobody beats */
 void world_run(struct world *w, int64_t us);       /* time passes with beats of all toys that are not deaf */
 void world_beat(struct world *w, size_t toy);      /* one sync, obeying what is answered */

@@ -124,11 +124,11 @@ static void read_reply(int64_t request, struct sync_reply *ret)
 static void submit(void)
 {
 	struct submit spec;
-	struct input *in = input_new(EV_SUBMIT, NULL);
+	struct input *in = input_new(IN_SUBMIT, NULL);
 
 	world_recipe(&spec, 2);
-	in->submit = mo_desc_dup(&submit_desc, &spec);
-	in->user = mo_strdup("ann");
+	in->core.submit = mo_desc_dup(&submit_desc, &spec);
+	in->core.by.user = mo_strdup("ann");
 	mo_desc_done(&submit_desc, &spec);
 	input_push(&m, in);
 }
