@@ -104,9 +104,9 @@ struct record begin_incarnation(const struct state *s, int64_t backup_time)
 
 	record_init(&r, REC_RESTORED);
 	r.time = s->time;
-	r.value = incarnation_epoch(s->epoch, mo_clock_wall_us());
-	r.flag = backup_time != MO_NONE;
-	r.iteration = backup_time;
+	r.restored->epoch = incarnation_epoch(s->epoch, mo_clock_wall_us());
+	r.restored->from_backup = backup_time != MO_NONE;
+	r.restored->backup_at = backup_time;
 	return r;
 }
 

@@ -8,6 +8,7 @@
 #include "daemon/journal.h"
 #include <errno.h>
 #include <string.h>
+#include "daemon/core/state/record_v1.h"
 #include "daemon/core/state/shared.h"
 #include "lib/base/parse.h"
 #include "lib/model/orders.h"
@@ -477,13 +478,41 @@ int journal_load(struct journal *j, struct core *core, const char *text, size_t 
 
 MO_DEFINE_DONE(record)
 
+/* MO_NONE: it does not say. */
+static int64_t version_of(const char *text, size_t n)
+{
+	/* as they are written here; another order of keys is as good */
+	if (n > 6 && !memcmp(text, "{\"v\":", 5) && text[6] == ',' && text[5] >= '0' &&
+	    text[5] <= '9')
+		return text[5] - '0';
+	_cleanup_(label_done) struct label l;
+
+	label_of(text, n, &l);
+	return l.version;
+}
+
+static int read_v1(const char *text, size_t n, struct record *ret, struct mo_error *err)
+{
+	struct record_v1 old;
+	int r;
+
+	mo_desc_init(&record_v1_desc, &old);
+	r = wire_decode(&record_v1_desc, text, n, false, &old, err);
+	if (r < 0)
+		mo_desc_done(&record_v1_desc, &old);
+	else
+		record_from_v1(&old, ret);
+	return r;
+}
+
 int journal_read_record(struct journal *j, const char *text, size_t n, struct record *ret,
 			struct mo_error *err)
 {
 	int r = read_parts(j, &text, &n, err);
 
 	if (r >= 0)
-		r = wire_decode(&record_desc, text, n, false, ret, err);
+		r = version_of(text, n) == 1 ? read_v1(text, n, ret, err)
+					     : wire_decode(&record_desc, text, n, false, ret, err);
 	if (r >= 0 && ret->submit)
 		r = fill(j, ret->submit, err);
 	if (r >= 0 && ret->scan)

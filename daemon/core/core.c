@@ -132,8 +132,9 @@ static void start(struct turn *t)
 	struct record r;
 
 	record_init(&r, REC_CONTROLLER);
-	r.value = c->state.epoch + 1;
-	r.iteration = restored ? t->now + RESTORED_WAIT_DOWNS * c->config.down_us : MO_NONE;
+	r.controller->epoch = c->state.epoch + 1;
+	if (restored)
+		r.controller->restored_wait = t->now + RESTORED_WAIT_DOWNS * c->config.down_us;
 	turn_emit(t, &r);
 	if (restored)
 		restored_event(t);
@@ -176,10 +177,10 @@ static void clock_read(struct turn *t)
 	struct record r;
 
 	record_init(&r, REC_CLOCK);
-	r.text = mo_strdup(in->boot_id);
-	r.iteration = in->boottime_us;
-	r.flag = in->synced;
-	r.value = in->shift_us;
+	r.clock->boot_id = mo_strdup(in->boot_id);
+	r.clock->boottime_us = in->boottime_us;
+	r.clock->synchronised = in->synced;
+	r.clock->shift_us = in->shift_us;
 	turn_emit(t, &r);
 	if (in->shift_us) {
 		core_live_shift(c, in->shift_us);

@@ -33,7 +33,7 @@ static void check_place(struct sim *s, const struct record *r)
 {
 	struct truth *t = sim_job(s, r->job);
 	const struct job *j = job_find(core_state(s->ctl.shadow), r->job);
-	const struct file *f = r->iteration >= 0 ? train_file(s, r->job, r->iteration) : NULL;
+	const struct file *f = r->place->resume >= 0 ? train_file(s, r->job, r->place->resume) : NULL;
 	/* what changed later may have changed after the scan */
 	int64_t sure = (j->gone_at != MO_NONE ? j->gone_at : j->created_at) - s->ctl.skew;
 
@@ -57,29 +57,29 @@ static void check_place(struct sim *s, const struct record *r)
 	if (t->cancel_acked)
 		sim_violation(s, "attempt %lld of j-%lld begins after its cancel was acknowledged",
 			      (long long)r->attempt, (long long)r->job);
-	if (r->iteration >= 0 && (!f || (!f->complete && f->changed_at < sure)))
+	if (r->place->resume >= 0 && (!f || (!f->complete && f->changed_at < sure)))
 		sim_violation(
 			s,
 			"attempt %lld of j-%lld resumes from checkpoint %lld, which is not whole",
-			(long long)r->attempt, (long long)r->job, (long long)r->iteration);
+			(long long)r->attempt, (long long)r->job, (long long)r->place->resume);
 	if (f && f->altered && f->altered_at < sure)
 		sim_violation(s,
 			      "attempt %lld of j-%lld resumes from checkpoint %lld, which changed "
 			      "after it was verified",
-			      (long long)r->attempt, (long long)r->job, (long long)r->iteration);
-	if (t->from_asked && r->iteration > t->from)
+			      (long long)r->attempt, (long long)r->job, (long long)r->place->resume);
+	if (t->from_asked && r->place->resume > t->from)
 		sim_violation(s,
 			      "attempt %lld of j-%lld resumes from checkpoint %lld, although %lld "
 			      "was asked for",
-			      (long long)r->attempt, (long long)r->job, (long long)r->iteration,
+			      (long long)r->attempt, (long long)r->job, (long long)r->place->resume,
 			      (long long)t->from);
 	/* or comes back to it by name, when it was repaired */
-	if (f && f->given_up && !(t->from_asked && r->iteration == t->from))
+	if (f && f->given_up && !(t->from_asked && r->place->resume == t->from))
 		sim_violation(s,
 			      "attempt %lld of j-%lld resumes from checkpoint %lld, behind which "
 			      "the user went back",
-			      (long long)r->attempt, (long long)r->job, (long long)r->iteration);
-	for (size_t i = 0; r->iteration < 0 && resumes(j) && i < t->n_files; i++)
+			      (long long)r->attempt, (long long)r->job, (long long)r->place->resume);
+	for (size_t i = 0; r->place->resume < 0 && resumes(j) && i < t->n_files; i++)
 		if (t->files[i].changed_at < sure && usable(t, &t->files[i]))
 			sim_violation(s,
 				      "attempt %lld of j-%lld starts afresh although checkpoint "
@@ -87,25 +87,26 @@ static void check_place(struct sim *s, const struct record *r)
 				      (long long)r->attempt, (long long)r->job,
 				      (long long)t->files[i].iteration);
 	for (size_t i = 0; t->from_asked && i < t->n_files; i++)
-		t->files[i].given_up |= t->files[i].iteration > r->iteration;
+		t->files[i].given_up |= t->files[i].iteration > r->place->resume;
 	t->from_asked = false;
 }
 
 static void check_final(struct sim *s, const struct record *r)
 {
 	struct truth *t = sim_job(s, r->job);
+	const struct rec_job *to = r->transition;
 
 	s->fault_counts[F_SAME_DIR] +=
-		r->text && mo_starts_with(r->text, "checkpoint.dir is held by");
-	s->fault_counts[F_FROM_WAITS] += r->text && mo_starts_with(r->text, "restart --from");
-	if ((job_state_final(r->state) || r->state == JOB_PAUSED || r->state == JOB_QUEUED) &&
+		to->reason && mo_starts_with(to->reason, "checkpoint.dir is held by");
+	s->fault_counts[F_FROM_WAITS] += to->reason && mo_starts_with(to->reason, "restart --from");
+	if ((job_state_final(to->state) || to->state == JOB_PAUSED || to->state == JOB_QUEUED) &&
 	    t->live > 0 && past_known_live(s, job_find(core_state(s->ctl.shadow), r->job)) > 0)
 		sim_violation(s, "j-%lld is %s while %lld of its processes live", (long long)r->job,
-			      job_state_names[r->state], (long long)t->live);
-	if (t->cancel_acked && r->state != JOB_CANCELLED && r->state != JOB_STOPPING)
+			      job_state_names[to->state], (long long)t->live);
+	if (t->cancel_acked && to->state != JOB_CANCELLED && to->state != JOB_STOPPING)
 		sim_violation(s, "j-%lld becomes %s after its cancel was acknowledged",
-			      (long long)r->job, job_state_names[r->state]);
-	if (r->state == JOB_COMPLETED) {
+			      (long long)r->job, job_state_names[to->state]);
+	if (to->state == JOB_COMPLETED) {
 		const struct job *j = job_find(core_state(s->ctl.shadow), r->job);
 		struct attempt *a = sim_attempt(s, r->job, j->attempt);
 
@@ -125,7 +126,7 @@ static void check_final(struct sim *s, const struct record *r)
  * no failure. */
 static void check_fail(struct sim *s, const struct record *r)
 {
-	const struct incident *inc = r->incident;
+	const struct incident *inc = &r->incident->details;
 	const struct job *j = job_find(core_state(s->ctl.shadow), r->job);
 	const struct step *st = inc->node ? step_find(j, inc->attempt, inc->node) : NULL;
 	const struct simnode *n = inc->node ? &s->nodes[sim_node(s, inc->node)] : NULL;
@@ -182,17 +183,17 @@ static void check_verdict(struct sim *s, const struct record *r)
 	node_boot_name(node, boot);
 	if (s->now - s->ctl.paused_until < PAUSE_TOLD && s->ctl.paused_for > AGENT_WAITS)
 		return; /* agents gave up their requests: they say hello again */
-	if (r->type == REC_NODE_STATE && r->value != NODE_UP &&
+	if (r->type == REC_NODE_STATE && r->node_state->state != NODE_UP &&
 	    mo_streq(node_find(core_state(s->ctl.shadow), r->node)->boot_id, boot) &&
 	    node->ok_since &&
 	    s->now - MO_MAX(node->ok_since, node->trouble_at) >
-		    (r->value == NODE_DOWN ? 20 : 12) * S)
+		    (r->node_state->state == NODE_DOWN ? 20 : 12) * S)
 		sim_violation(s,
 			      "%s is called silent although its agent works and no message was "
 			      "lost for %lld s",
 			      r->node,
 			      (long long)((s->now - MO_MAX(node->ok_since, node->trouble_at)) / S));
-	if (r->type != REC_HUNG || !r->flag)
+	if (r->type != REC_HUNG || r->hung->reach == REACH_ANSWERS)
 		return;
 	st = step_of(s, n, r->job, r->attempt);
 	if (st && st->stepd && !st->hung &&
@@ -210,11 +211,11 @@ void check_health(struct sim *s, const struct record *r)
 	const struct state *st = core_state(s->ctl.shadow);
 	const struct job *j =
 		r->type == REC_PLACE || r->type == REC_INTENT ? job_find(st, r->job) : NULL;
-	bool drained = r->type == REC_INTENT && r->value == INTENT_DRAIN, by_operator = false;
+	bool drained = r->type == REC_INTENT && r->intent->intent == INTENT_DRAIN, by_operator = false;
 	size_t n_cordoned = 0;
 
-	for (size_t i = 0; r->type == REC_PLACE && i < r->n_places; i++) {
-		const struct node *n = node_find(st, r->places[i].node);
+	for (size_t i = 0; r->type == REC_PLACE && i < r->place->n_places; i++) {
+		const struct node *n = node_find(st, r->place->places[i].node);
 		const char *only = j->spec.recipe.n_preflight ? j->spec.recipe.preflight[0] : NULL;
 		bool none = only && mo_streq(only, "none");
 
@@ -245,11 +246,11 @@ void check_health(struct sim *s, const struct record *r)
 	if (drained && !by_operator)
 		sim_violation(s, "j-%lld is stopped by a finding", (long long)r->job);
 	if (r->type == REC_CHECK)
-		s->fault_counts[F_CHECK_WAIT] += r->flag;
+		s->fault_counts[F_CHECK_WAIT] += r->check->waits;
 	if (r->type == REC_EVENT)
 		s->fault_counts[F_CORDON_CAPPED] +=
 			mo_streq(r->event->type, "health.cordon_capped");
-	if (r->type != REC_DRAIN || !r->flag || !r->n_texts)
+	if (r->type != REC_DRAIN || r->drain->step != DRAIN_ON || !r->drain->finding)
 		return;
 	s->fault_counts[F_CORDONED]++;
 	for (size_t i = 0; i < st->n_nodes; i++)
@@ -266,8 +267,8 @@ void check_records(struct sim *s, const struct core_out *out)
 		const struct record *r = &out->records[i];
 
 		if (r->type == REC_INTENT) {
-			sim_job(s, r->job)->from_asked = r->iteration != MO_NONE;
-			sim_job(s, r->job)->from = r->iteration;
+			sim_job(s, r->job)->from_asked = r->intent->restart_from != MO_NONE;
+			sim_job(s, r->job)->from = r->intent->restart_from;
 		}
 		if (r->type == REC_SUBMIT)
 			sim_job(s, r->job)->stored = true;
@@ -290,7 +291,7 @@ void check_records(struct sim *s, const struct core_out *out)
 				  record_type_names[r->type],
 				  r->job == MO_NONE ? 0LL : (long long)r->job,
 				  r->attempt == MO_NONE ? 0LL : (long long)r->attempt,
-				  r->node ? r->node : "", r->text ? r->text : "");
+				  r->node ? r->node : "", r->type == REC_JOB && r->transition->reason ? r->transition->reason : "");
 	}
 	for (size_t i = 0; i < out->n_records; i++) {
 		const struct record *r = &out->records[i];

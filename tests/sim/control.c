@@ -240,8 +240,8 @@ static void store(struct sim *s, const struct core_out *out)
 		const struct record *r = &out->records[i];
 		const struct job *j = r->type == REC_JOB ? job_find(core_state(s->ctl.shadow), r->job) : NULL;
 
-		if (j && j->state != r->state)
-			s->move_counts[j->state * _JOB_STATE_N + r->state]++;
+		if (j && j->state != r->transition->state)
+			s->move_counts[j->state * _JOB_STATE_N + r->transition->state]++;
 		check_health(s, r);
 		if (core_update(s->ctl.shadow, r) != 0)
 			sim_violation(s, "a stored record of type %s is refused at replay", record_type_names[r->type]);

@@ -168,9 +168,9 @@ void past_restore(struct sim *s)
 	mo_desc_done(&state_desc, &copy);
 	record_init(&r, REC_RESTORED);
 	r.time = b->state.time;
-	r.value = incarnation_epoch(b->state.epoch, INCARNATION_ZERO_US + s->now);
-	r.flag = true;
-	r.iteration = INCARNATION_ZERO_US + b->at;
+	r.restored->epoch = incarnation_epoch(b->state.epoch, INCARNATION_ZERO_US + s->now);
+	r.restored->from_backup = true;
+	r.restored->backup_at = INCARNATION_ZERO_US + b->at;
 	if (core_update(s->ctl.shadow, &r) != 0)
 		sim_violation(s, "a backup cannot be restored");
 	mo_desc_done(&record_desc, &r);

@@ -116,7 +116,7 @@ void wall_check(struct sim *s, const struct record *r)
 		t->started = 0;
 	else if (!t->started)
 		t->started = s->now;
-	if (r->type == REC_INTENT && r->value == INTENT_TIME_LIMIT &&
+	if (r->type == REC_INTENT && r->intent->intent == INTENT_TIME_LIMIT &&
 	    s->now - t->started < j->spec.recipe.time_limit_us - 2 * S)
 		sim_violation(s, "j-%lld reaches its time limit after %lld s of %lld",
 			      (long long)j->id, (long long)((s->now - t->started) / S),

@@ -309,10 +309,9 @@ bool actual_act(struct turn *t, int64_t id)
 
 	record_init(&r, REC_MEASURED);
 	r.job = id;
-	r.measured = mo_desc_new(&measured_desc);
 	m.time = t->now;
-	*r.measured = m;
-	r.flag = near(m.step_time_s, j->spec.promise->step_time_s, FAR);
+	r.measured->run = m;
+	r.measured->calibrates = near(m.step_time_s, j->spec.promise->step_time_s, FAR);
 	turn_emit(t, &r);
 	tell(t, id, was_inside);
 	return true;

@@ -267,12 +267,11 @@ void health_cordon(struct turn *t, const char *node)
 	l->capped = false;
 	record_init(&r, REC_DRAIN);
 	r.node = mo_strdup(node);
-	r.flag = true;
-	r.text = mo_strdup(text);
-	r.cause = mo_strdup("idle");
-	mo_strs_add(&r.texts, &r.n_texts, name);
-	if (finding->hardware)
-		mo_strs_add(&r.texts, &r.n_texts, "hardware");
+	r.drain->step = DRAIN_ON;
+	r.drain->reason = mo_strdup(text);
+	r.drain->when = mo_strdup("idle");
+	r.drain->finding = mo_strdup(name);
+	r.drain->broken_hardware = finding->hardware;
 	turn_emit(t, &r);
 	event_emit(t, EVENT_NODE_DRAINING, MO_NONE, node, MO_NONE, MO_NONE, NULL,
 		   "node %s is cordoned, what runs there runs on: %s", node, text);
@@ -307,14 +306,16 @@ void health_check_begin(struct turn *t, int64_t id)
 
 		if (n && n->state == NODE_UP && n->tells_health && st &&
 		    mo_streq(st->boot_id, n->boot_id) && health_checks_failures(n))
-			mo_strs_add(&r.texts, &r.n_texts, n->name);
+			mo_strs_add(&r.check->nodes, &r.check->n_nodes, n->name);
 	}
-	if (r.n_texts == 0)
+	if (r.check->n_nodes == 0) {
+		mo_desc_done(&record_desc, &r);
 		return;
+	}
 	r.job = id;
 	r.attempt = j->attempt;
-	r.flag = true;
-	r.value = t->now + HEALTH_CHECK_US;
+	r.check->waits = true;
+	r.check->until = t->now + HEALTH_CHECK_US;
 	turn_emit(t, &r);
 }
 
@@ -371,20 +372,20 @@ bool health_check_act(struct turn *t, int64_t id)
 	r.job = id;
 	r.attempt = j->check_attempt;
 	for (int state = CHECK_CRIT; state >= CHECK_WARN; state--) {
-		for (size_t i = 0; i < j->n_check_done && r.n_texts < FINDINGS_MAX; i++)
-			add_findings(node_find(&t->core->state, j->check_done[i]), state, &r.texts,
-				     &r.n_texts);
-		for (size_t i = 0; i < j->n_check_nodes && r.n_texts < FINDINGS_MAX; i++)
-			add_findings(node_find(&t->core->state, j->check_nodes[i]), state, &r.texts,
-				     &r.n_texts);
+		for (size_t i = 0; i < j->n_check_done && r.check->n_findings < FINDINGS_MAX; i++)
+			add_findings(node_find(&t->core->state, j->check_done[i]), state,
+				     &r.check->findings, &r.check->n_findings);
+		for (size_t i = 0; i < j->n_check_nodes && r.check->n_findings < FINDINGS_MAX; i++)
+			add_findings(node_find(&t->core->state, j->check_nodes[i]), state,
+				     &r.check->findings, &r.check->n_findings);
 	}
-	for (size_t i = 0; i < j->n_check_nodes && r.n_texts < FINDINGS_MAX; i++) {
+	for (size_t i = 0; i < j->n_check_nodes && r.check->n_findings < FINDINGS_MAX; i++) {
 		_cleanup_(mo_freep) char *text =
 			mo_printf("%s: its checks after the failure were not done within %lld s",
 				  j->check_nodes[i], (long long)(HEALTH_CHECK_US / 1000000));
 
 		if (health_check_due(t->core, j, j->check_nodes[i]))
-			mo_strs_add(&r.texts, &r.n_texts, text);
+			mo_strs_add(&r.check->findings, &r.check->n_findings, text);
 	}
 	turn_emit(t, &r);
 	return true;

@@ -38,8 +38,8 @@ static void node_state(struct turn *t, const char *name, int state, const char *
 
 	record_init(&r, REC_NODE_STATE);
 	r.node = mo_strdup(name);
-	r.value = state;
-	r.text = mo_strdup(reason);
+	r.node_state->state = state;
+	r.node_state->reason = mo_strdup(reason);
 	turn_emit(t, &r);
 	event_emit(t, types[state], MO_NONE, name, MO_NONE, MO_NONE, NULL, "node %s is %s%s%s",
 		   name, node_state_names[state], reason ? ": " : "", reason ? reason : "");
@@ -108,7 +108,7 @@ static void step_gone(struct turn *t, int64_t job, const struct step *st, const 
 	r.job = job;
 	r.attempt = st->attempt;
 	r.node = mo_strdup(st->node);
-	r.text = mo_strdup(how);
+	r.gone->how = mo_strdup(how);
 	turn_emit(t, &r);
 }
 
@@ -243,9 +243,10 @@ static void registered(struct turn *t, const struct agent_hello *h)
 	struct record r;
 
 	record_init(&r, REC_NODE);
-	r.value = is_new && t->core->config.learn_us ? t->now + t->core->config.learn_us : MO_NONE;
-	r.hello = mo_desc_dup(&agent_hello_desc, h);
-	mo_vec_clear(&step_report_desc, (void **)&r.hello->steps, &r.hello->n_steps);
+	r.hello->learn_until =
+		is_new && t->core->config.learn_us ? t->now + t->core->config.learn_us : MO_NONE;
+	mo_desc_copy(&agent_hello_desc, &r.hello->said, h);
+	mo_vec_clear(&step_report_desc, (void **)&r.hello->said.steps, &r.hello->said.n_steps);
 	turn_emit(t, &r);
 	if (is_new)
 		event_emit(t, EVENT_NODE_UP, MO_NONE, h->node, MO_NONE, MO_NONE, NULL,
@@ -306,7 +307,7 @@ static void leave(struct turn *t, const char *node, bool leaving)
 
 	record_init(&r, REC_LEAVING);
 	r.node = mo_strdup(node);
-	r.flag = leaving;
+	r.leaving->leaving = leaving;
 	turn_emit(t, &r);
 	event_emit(t, EVENT_NODE_LEAVING, MO_NONE, node, MO_NONE, MO_NONE, NULL,
 		   leaving ? "the machine of node %s is going down: it gets no new work, and its "
@@ -400,7 +401,7 @@ static bool look_for_ack(const struct node *n, const char *check, struct record 
 		if (!c->since_boot && !*ret_now)
 			*ret_now = finding_next(n, c);
 		else if (c->since_boot && !finding_acked(n, c))
-			mo_strs_add(&ret->texts, &ret->n_texts, finding);
+			mo_strs_add(&ret->ack->findings, &ret->ack->n_findings, finding);
 	}
 	return found;
 }
@@ -408,8 +409,8 @@ static bool look_for_ack(const struct node *n, const char *check, struct record 
 /* Takes what r holds. */
 static void acked(struct turn *t, struct record *r, const char *check, const char *user)
 {
-	_cleanup_(mo_freep) char *what = mo_strdup(r->texts[0]), *node = mo_strdup(r->node);
-	size_t more = r->n_texts - 1;
+	_cleanup_(mo_freep) char *what = mo_strdup(r->ack->findings[0]), *node = mo_strdup(r->node);
+	size_t more = r->ack->n_findings - 1;
 
 	turn_emit(t, r);
 	event_emit(t, EVENT_HEALTH_ACKED, MO_NONE, node, MO_NONE, MO_NONE, NULL,
@@ -438,8 +439,8 @@ static void ack(struct turn *t, const struct node *n)
 			   n->name, check, now);
 	} else {
 		r.node = mo_strdup(n->name);
-		r.cause = mo_strdup(user);
-		if (r.n_texts)
+		r.ack->by = mo_strdup(user);
+		if (r.ack->n_findings)
 			acked(t, &r, check, user);
 		turn_reply(t, 200, MO_NONE, NULL);
 	}
@@ -459,9 +460,9 @@ static void drain(struct turn *t)
 	}
 	record_init(&r, REC_DRAIN);
 	r.node = mo_strdup(in->node);
-	r.flag = true;
-	r.text = mo_strdup(in->reason);
-	r.cause = mo_strdup(when);
+	r.drain->step = DRAIN_ON;
+	r.drain->reason = mo_strdup(in->reason);
+	r.drain->when = mo_strdup(when);
 	turn_emit(t, &r);
 	audit_emit(t, EVENT_AUDIT_DRAINED, in->node, "drained node %s (%s)%s%s", in->node, when,
 		   in->reason ? ": " : "", in->reason ? in->reason : "");
@@ -483,6 +484,7 @@ static void undrain(struct turn *t, const struct node *n)
 	}
 	record_init(&r, REC_DRAIN);
 	r.node = mo_strdup(name);
+	r.drain->step = DRAIN_OFF;
 	turn_emit(t, &r);
 	audit_emit(t, EVENT_AUDIT_UNDRAINED, name, "undrained node %s", name);
 	tell_undrained(t, name);
@@ -500,7 +502,7 @@ static void nothing_left(struct turn *t, const char *name)
 		return;
 	record_init(&r, REC_STRANGE);
 	r.node = mo_strdup(name);
-	r.value = 1;
+	r.strange->fenced = true;
 	turn_emit(t, &r);
 }
 
@@ -592,7 +594,7 @@ bool fleet_drain(struct turn *t)
 			continue;
 		record_init(&r, REC_DRAIN);
 		r.node = mo_strdup(n->name);
-		r.value = 1;
+		r.drain->step = DRAIN_DONE;
 		turn_emit(t, &r);
 		event_emit(t, EVENT_NODE_DRAINED, MO_NONE, t->core->state.nodes[i].name, MO_NONE,
 			   MO_NONE, NULL, "node %s is drained: no rank is left on it",

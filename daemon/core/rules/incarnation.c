@@ -88,7 +88,7 @@ void incarnation_obeyed(struct turn *t, const char *node, int64_t epoch)
 		return;
 	record_init(&r, REC_OBEYS);
 	r.node = mo_strdup(node);
-	r.value = epoch;
+	r.obeys->epoch = epoch;
 	turn_emit(t, &r);
 	event_emit(t, EVENT_CONTROLLER_STALE, MO_NONE, node, MO_NONE, MO_NONE, NULL,
 		   "node %s obeyed a controller that is later (%s) than this state (%s), which is "
@@ -151,7 +151,8 @@ static size_t state_gone(struct turn *t, const struct in_resolve *in, const char
 		r.job = in->job;
 		r.attempt = in->attempt;
 		r.node = mo_strdup(st->node);
-		r.text = mo_printf("%s said that no process of it is left", decider(t));
+		r.gone->how =
+			mo_printf("%s said that no process of it is left", decider(t));
 		turn_emit(t, &r);
 		j = job_find(&t->core->state, in->job);
 	}

@@ -35,12 +35,13 @@ void incident_emit(struct turn *t, const struct job *j, const struct blame *b, c
 
 	record_init(&r, REC_INCIDENT);
 	r.job = j->id;
-	r.iteration = newest;
-	r.value = mo_streq(signature, j->last_signature) && newest == j->last_signature_checkpoint
-			  ? j->same_failures + 1
-			  : 1;
-	r.text = mo_strdup(signature);
-	inc = r.incident = mo_desc_new(&incident_desc);
+	r.incident->newest_checkpoint = newest;
+	r.incident->in_a_row =
+		mo_streq(signature, j->last_signature) && newest == j->last_signature_checkpoint
+			? j->same_failures + 1
+			: 1;
+	r.incident->signature = mo_strdup(signature);
+	inc = &r.incident->details;
 	inc->time = j->failed_at;
 	inc->attempt = j->attempt;
 	inc->class = mo_strdup(class);

@@ -51,7 +51,7 @@ static bool wait_node(struct turn *t, int64_t id, bool wait)
 
 	record_init(&r, REC_WAIT_NODE);
 	r.job = id;
-	r.flag = wait;
+	r.wait_node->waits = wait;
 	turn_emit(t, &r);
 	return true;
 }

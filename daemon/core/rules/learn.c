@@ -38,8 +38,8 @@ static void over(struct turn *t, const char *node, const char *who)
 
 	record_init(&r, REC_ACK);
 	r.node = mo_strdup(node);
-	r.flag = true;
-	r.cause = who ? mo_strdup(who) : NULL;
+	r.ack->learning_over = true;
+	r.ack->by = who ? mo_strdup(who) : NULL;
 	turn_emit(t, &r);
 	event_emit(t, EVENT_HEALTH_LEARNED, MO_NONE, name, MO_NONE, MO_NONE, NULL,
 		   "node %s: %s%s: what its checks find cordons it from now on", name,

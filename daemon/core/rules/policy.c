@@ -69,13 +69,13 @@ bool policy_fail(struct turn *t, int64_t id)
 	record_init(&r, REC_FAIL);
 	r.job = id;
 	r.attempt = j->attempt;
-	r.rank = b.rank ? b.rank->rank : MO_NONE;
+	r.fail->first_rank = b.rank ? b.rank->rank : MO_NONE;
 	r.node = mo_strdup(b.step ? b.step->node : NULL);
-	r.text = mo_strdup(blame_class(j, &b));
-	r.cause = mo_strdup(cause);
-	r.value = age_us(t, &b);
-	blame_evidence(j, &b, &r.texts, &r.n_texts);
-	incident_readings(t, j, &r.texts, &r.n_texts);
+	r.fail->class = mo_strdup(blame_class(j, &b));
+	r.fail->cause = mo_strdup(cause);
+	r.fail->told_after_us = age_us(t, &b);
+	blame_evidence(j, &b, &r.fail->evidence, &r.fail->n_evidence);
+	incident_readings(t, j, &r.fail->evidence, &r.fail->n_evidence);
 	if (b.rank && b.step)
 		reason = mo_printf("rank %lld on %s died: %s", (long long)b.rank->rank,
 				   b.step->node, cause);
@@ -185,7 +185,7 @@ static void after_failure(struct turn *t, int64_t id)
 	if (b.step && j->port_tries + 1 < tries) {
 		reason = mo_printf("ports from %lld on %s were busy; the next ones are tried",
 				   (long long)j->port, b.step->node);
-		job_move(t, id, T_RETRY, true, 2, reason);
+		job_move(t, id, T_RETRY, true, FOLLOWS_BUSY_PORTS, reason);
 		return;
 	}
 	incident_emit(t, j, &b, cause, class, "stop");
@@ -203,7 +203,7 @@ static void after_failure(struct turn *t, int64_t id)
 		reason = mo_printf("%s%s%s; the next attempt is prepared", cause,
 				   b.step ? " on " : "", b.step ? b.step->node : "");
 	health_check_begin(t, id);
-	job_move(t, id, T_RETRY, true, 1, reason);
+	job_move(t, id, T_RETRY, true, FOLLOWS_FAILURE, reason);
 }
 
 static void after_stop(struct turn *t, int64_t id)

@@ -221,21 +221,29 @@ static void apply_notes(struct turn *t, int64_t id, const char *node, const stru
 }
 
 static void step_record(struct record *r, int type, int64_t job, const struct step_report *rep,
-			const char *node, bool flag)
+			const char *node)
 {
 	record_init(r, type);
 	r->job = job;
 	r->attempt = rep->attempt;
 	r->node = mo_strdup(node);
-	r->flag = flag;
 }
 
-static void step_flag(struct turn *t, int type, int64_t job, const struct step_report *rep,
-		      const char *node, bool flag)
+static void accepted(struct turn *t, int64_t job, const struct step_report *rep, const char *node,
+		     bool acts)
 {
 	struct record r;
 
-	step_record(&r, type, job, rep, node, flag);
+	step_record(&r, REC_ACCEPT, job, rep, node);
+	r.accept->acts = acts;
+	turn_emit(t, &r);
+}
+
+static void forgotten(struct turn *t, int64_t job, const struct step_report *rep, const char *node)
+{
+	struct record r;
+
+	step_record(&r, REC_FORGOTTEN, job, rep, node);
 	turn_emit(t, &r);
 }
 
@@ -265,8 +273,8 @@ static void hung(struct turn *t, int64_t id, const struct step_report *rep, cons
 	_cleanup_(mo_freep) char *step = step_name(id, rep->attempt);
 	bool missing = type == EVENT_STEP_MISSING;
 
-	step_record(&r, REC_HUNG, id, rep, node, flag);
-	r.value = flag && missing;
+	step_record(&r, REC_HUNG, id, rep, node);
+	r.hung->reach = !flag ? REACH_ANSWERS : missing ? REACH_MISSING : REACH_HUNG;
 	turn_emit(t, &r);
 	if (flag && missing)
 		event_emit(t, type, id, node, MO_NONE, rep->attempt, NULL,
@@ -291,10 +299,10 @@ static void known_step(struct turn *t, int64_t id, const struct step_report *rep
 	 * for: only the launch, told again, starts it. */
 	bool idle = rep->state == STEP_SPOOLED && rep->written == 0;
 	if (!st->accepted && !idle)
-		step_flag(t, REC_ACCEPT, id, rep, node, true);
+		accepted(t, id, rep, node, true);
 	/* its supervisor died before it began, and then the agent */
 	if (st->accepted && idle && fresh && !st->gone && st->through == 0)
-		step_flag(t, REC_ACCEPT, id, rep, node, false);
+		accepted(t, id, rep, node, false);
 	if (rep->n_notes)
 		apply_notes(t, id, node, rep);
 	j = job_find(&t->core->state, id);
@@ -346,7 +354,7 @@ static void absent_steps(struct turn *t, const struct node *n, const struct step
 					       n_steps, sizeof(*ids), by_id);
 
 			if (absent && st->gone && over)
-				step_flag(t, REC_FORGOTTEN, j->id, &rep, name, true);
+				forgotten(t, j->id, &rep, name);
 			else if (absent && !st->gone && st->accepted && !st->missing)
 				hung(t, j->id, &rep, name, true, EVENT_STEP_MISSING,
 				     "the agent no longer knows the step");
@@ -372,8 +380,8 @@ static void later_attempt(struct turn *t, const char *name, int64_t job, int64_t
 			r.job = job;
 			r.attempt = known;
 			r.node = mo_strdup(name);
-			r.text = mo_printf("the node took attempt %lld of the job after it",
-					   (long long)attempt);
+			r.gone->how = mo_printf("the node took attempt %lld of the job after it",
+						(long long)attempt);
 			turn_emit(t, &r);
 		}
 		j = job_find(&t->core->state, job);
@@ -414,13 +422,14 @@ static bool same_names(char *const *a, size_t n_a, char *const *b, size_t n_b)
 static void strange(struct turn *t, const char *name, struct record *r)
 {
 	const struct node *n = node_find(&t->core->state, name);
+	struct rec_strange *k = r->strange;
 
 	r->node = mo_strdup(name);
-	r->flag = r->n_texts > 0;
-	if (r->n_texts > 0)
-		sort_names(r->texts, &r->n_texts);
-	if (n->strange_steps != r->flag ||
-	    !same_names(n->strange, n->n_strange, r->texts, r->n_texts))
+	k->holds_unknown = k->n_living > 0;
+	if (k->n_living > 0)
+		sort_names(k->living, &k->n_living);
+	if (n->strange_steps != k->holds_unknown ||
+	    !same_names(n->strange, n->n_strange, k->living, k->n_living))
 		turn_emit(t, r);
 	else
 		mo_desc_done(&record_desc, r);
@@ -475,7 +484,7 @@ static void stray_steps(struct turn *t, const char *name, const struct step_repo
 					   ? "is of a job in quarantine (moed --put-back)"
 					   : "this controller never stored",
 				   step);
-		mo_strs_add(&r.texts, &r.n_texts, step);
+		mo_strs_add(&r.strange->living, &r.strange->n_living, step);
 	}
 	strange(t, name, &r);
 }

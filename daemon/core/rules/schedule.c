@@ -77,12 +77,13 @@ static void place_job(struct turn *t, int64_t id, struct place *places, size_t n
 	record_init(&r, REC_PLACE);
 	r.job = id;
 	r.attempt = attempt;
-	r.value = port_next(t->core);
-	r.iteration = resume;
-	r.flag = j->after_failure;
+	r.place->port = port_next(t->core);
+	r.place->resume = resume;
+	r.place->is_restart = j->after_failure;
 	for (size_t i = 0; i < n_places; i++) {
-		mo_desc_copy(&place_desc, MO_ADD(&r, places, &place_desc), &places[i]);
-		mo_strs_add(&r.texts, &r.n_texts, node_find(s, places[i].node)->boot_id);
+		mo_desc_copy(&place_desc, MO_ADD(r.place, places, &place_desc), &places[i]);
+		mo_strs_add(&r.place->boot_ids, &r.place->n_boot_ids,
+			    node_find(s, places[i].node)->boot_id);
 	}
 	turn_emit(t, &r);
 	job_move(t, id, T_PLACED, false, 0, NULL);

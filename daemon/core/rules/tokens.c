@@ -55,8 +55,8 @@ static void revoke(struct turn *t, const char *id, bool put_out)
 	struct record r;
 
 	record_init(&r, REC_TOKEN_REVOKED);
-	r.text = mo_strdup(id);
-	r.flag = put_out;
+	r.token_revoked->id = mo_strdup(id);
+	r.token_revoked->put_out = put_out;
 	turn_emit(t, &r);
 }
 
@@ -240,7 +240,7 @@ void token_verb(struct turn *t)
 		create(t);
 	} else if (e->type == IN_TOKEN_USED && k && !k->used) {
 		record_init(&r, REC_TOKEN_USED);
-		r.text = mo_strdup(id);
+		r.token_used->id = mo_strdup(id);
 		turn_emit(t, &r);
 	} else if (e->type == IN_TOKEN_REVOKE && k && k->user && mo_streq(k->role, "agent")) {
 		put_out(t, k);
@@ -265,7 +265,7 @@ void token_told(struct turn *t, const char *name, bool is_expired)
 		return;
 	record_init(&r, REC_NODE_TOKEN);
 	r.node = mo_strdup(name);
-	r.flag = is_expired;
+	r.node_token->expired = is_expired;
 	turn_emit(t, &r);
 	if (is_expired)
 		event_emit(t, EVENT_NODE_TOKEN_EXPIRED, MO_NONE, name, MO_NONE, MO_NONE, NULL,

@@ -204,10 +204,10 @@ void job_move(struct turn *t, int64_t id, int trigger, bool over, int follows, c
 	assert(row->next >= 0);
 	record_init(&r, REC_JOB);
 	r.job = id;
-	r.state = row->next;
-	r.text = mo_strdup(why);
-	r.flag = over;
-	r.value = follows;
+	r.transition->state = row->next;
+	r.transition->reason = mo_strdup(why);
+	r.transition->attempt_over = over;
+	r.transition->follows = follows;
 	turn_emit(t, &r);
 	j = job_find(&t->core->state, id);
 	mo_assert((int)j->state == row->next);
@@ -229,9 +229,9 @@ void job_reason(struct turn *t, int64_t id, const char *reason)
 
 	record_init(&r, REC_JOB);
 	r.job = id;
-	r.state = j->state;
-	r.text = mo_strdup(reason);
-	r.value = 0;
+	r.transition->state = j->state;
+	r.transition->reason = mo_strdup(reason);
+	r.transition->follows = FOLLOWS_NOTHING;
 	turn_emit(t, &r);
 }
 
@@ -242,8 +242,8 @@ void job_intent(struct turn *t, int64_t id, int intent, bool now, int64_t from)
 	mo_assert(intent >= 0 && intent < _INTENT_N);
 	record_init(&r, REC_INTENT);
 	r.job = id;
-	r.value = intent;
-	r.flag = now;
-	r.iteration = from;
+	r.intent->intent = intent;
+	r.intent->now = now;
+	r.intent->restart_from = from;
 	turn_emit(t, &r);
 }

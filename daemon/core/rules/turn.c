@@ -36,14 +36,6 @@ void core_out_done(struct core_out *out)
 	mo_vec_clear(&effect_desc, (void **)&out->effects, &out->n_effects);
 }
 
-void record_init(struct record *r, int type)
-{
-	mo_assert(type >= 0 && type < _REC_N);
-	mo_desc_init(&record_desc, r);
-	r->version = RECORD_VERSION;
-	r->type = type;
-}
-
 void turn_emit(struct turn *t, struct record *r)
 {
 	struct record *slot;

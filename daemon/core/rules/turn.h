@@ -12,7 +12,6 @@ struct turn {
 	const struct core_input *input;
 };
 
-void record_init(struct record *r, int type);
 void turn_emit(struct turn *t, struct record *r); /* takes r's content */
 /* fmt NULL = no text */
 void turn_reply(struct turn *t, int status, int64_t job, const char *fmt, ...) _printf_(4, 5);

@@ -1,106 +1,225 @@
 /* Records: accepted inputs and decisions, in order, versioned. The only thing that changes
- * state. One flat described struct; each type uses the fields named beside it. */
+ * state. The head says what, when, and whom it is about; what happened stands in the one member
+ * that belongs to its type, so that a stored log explains itself:
+ * {"v":2,"type":"fail","t":...,"job":7,"attempt":2,"node":"n4","fail":{"class":...}}.
+ * A stored record can be read, as far as its version, by a moed that knows version 1 only, which
+ * then refuses it by name: no key may have another kind of value than it had there
+ * (record_v1.h), so the members of "job" and "node" are called transition and hello. */
 #pragma once
 #include "daemon/core/state/state.h"
 
-#define RECORD_VERSION 1
+#define RECORD_VERSION 2
 enum record_type {
-	/* value = epoch: a controller started; every node becomes unreconciled; iteration =
-	 * state.restored_wait at the first start of a restored state */
-	REC_CONTROLLER,
-	REC_SUBMIT, /* job = new id, submit */
-	/* job, state, text = reason: transition (table in transitions.c); flag = the attempt is
-	 * over: its GPUs are free; value = 1: the next attempt follows a failure, 2: follows
-	 * busy ports */
-	REC_JOB,
-	REC_INTENT, /* job, value = intent, flag = now, iteration = restart --from */
-	/* job, attempt, scan: what lies in checkpoint.dir; flag = the answer to an order to
-	 * remove some (checkpoint.keep) */
-	REC_SCAN,
-	/* job, attempt, places, value = port, iteration = resume (-1 fresh), flag = it counts as
-	 * a restart; boot ids in texts[] parallel to places */
+	REC_CONTROLLER, /* a controller started; every node becomes unreconciled */
+	REC_SUBMIT,     /* job = new id */
+	REC_JOB,        /* transition (table in transitions.c), or a new reason */
+	REC_INTENT,
+	REC_SCAN, /* attempt: an answer about what lies in checkpoint.dir */
 	REC_PLACE,
-	/* job, attempt, node, flag: the agent has the launch and acts on it (flag), or, as it
-	 * turned out, has it only */
 	REC_ACCEPT,
-	REC_NOTES, /* job, attempt, node, notes: applied above through */
-	/* job, attempt, rank = first rank, node, text = class, cause, texts = evidence, value =
-	 * us from the death to its being told: the attempt failed (decided once) */
-	REC_FAIL,
-	/* job, attempt, node, text = how: proof without a note (boot id, fence) */
-	REC_GONE,
-	REC_FORGOTTEN,  /* job, attempt, node */
-	REC_NODE,       /* hello: node registered or came back */
-	REC_NODE_STATE, /* node, value = enum node_state (UP SUSPECT DOWN), text */
-	/* node, flag = on, text = reason, cause = when, texts[0] = finding that makes it (none:
-	 * an operator), texts[1] (any) = it proves broken hardware; value = 1: it is done, no
-	 * rank is left */
+	REC_NOTES,     /* attempt, node: applied above through */
+	REC_FAIL,      /* attempt, node: it failed (decided once) */
+	REC_GONE,      /* attempt, node: proof without a note (boot id, fence) */
+	REC_FORGOTTEN, /* attempt, node; no more to say */
+	REC_NODE,      /* hello: node registered or came back */
+	REC_NODE_STATE,
 	REC_DRAIN,
-	REC_WAIT_NODE, /* job, flag */
-	/* node, flag: holds a step we never stored, texts = its living ones; value = 1: fenced,
-	 * whatever was there is dead */
-	REC_STRANGE,
-	/* job, attempt, node, flag; value = 1: its agent does not know it any more */
-	REC_HUNG,
-	/* job, incident, text = signature, value = failures of it in a row, iteration = newest
-	 * complete checkpoint */
+	REC_WAIT_NODE,
+	REC_STRANGE, /* node holds steps we never stored */
+	REC_HUNG,    /* attempt, node */
 	REC_INCIDENT,
-	/* job, checkpoint: state of one checkpoint decided (complete, torn, superseded ...) */
-	REC_CHECKPOINT,
-	REC_TOKEN,         /* token */
-	REC_TOKEN_REVOKED, /* text = id; flag: a node's, by hand: its name is out */
-	REC_EVENT,         /* event */
-	REC_HEALTH,        /* node, health: replaces what its agent told before */
-	/* job, attempt; flag: texts = nodes that make their on-failure checks, value = until
-	 * when they are waited for; else that wait is over, texts = what was found */
-	REC_CHECK,
-	/* job, measured: what it does against its plan; flag = it calibrates later plans */
+	REC_CHECKPOINT, /* state of one checkpoint decided (complete, torn, superseded ...) */
+	REC_TOKEN,
+	REC_TOKEN_REVOKED,
+	REC_EVENT,
+	REC_HEALTH, /* node: replaces what its agent told before */
+	REC_CHECK,  /* attempt: the wait for its nodes' on-failure checks */
 	REC_MEASURED,
-	/* text = boot id, iteration = its CLOCK_BOOTTIME in us at the record's time, flag = a
-	 * time service vouches for the wall clock; value = shift of time (clock.h) */
 	REC_CLOCK,
-	REC_TOKEN_USED, /* text = id: its node has spoken with it */
-	REC_NODE_TOKEN, /* node, flag: it speaks with a token that has expired */
-	/* node, texts = findings that an operator knows of: they keep no job away in this boot;
-	 * cause = who; flag = its time of learning is over (cause NULL: by itself) */
-	REC_ACK,
-	/* value = epoch before the first start of a new incarnation, iteration = time of the
-	 * backup (MO_NONE: there is none), flag = the state is that of a backup */
-	REC_RESTORED,
-	REC_OBEYS,   /* node, value = epoch that its agent obeyed, above ours */
-	REC_DISCARD, /* job, attempt, node: an operator wants this unknown step ended */
-	/* node, flag: its machine is going down in order, or does not after all */
-	REC_LEAVING,
-	/* job, attempt, node, config: what that node read of the engine's own configuration was
-	 * judged */
+	REC_TOKEN_USED, /* its node has spoken with it */
+	REC_NODE_TOKEN,
+	REC_ACK, /* node: findings that an operator knows of: they keep no job away in this boot */
+	REC_RESTORED, /* a new incarnation begins */
+	REC_OBEYS,    /* node */
+	REC_DISCARD,  /* attempt, node: an operator wants this unknown step ended */
+	REC_LEAVING,  /* node */
+	/* attempt, node: what that node read of the engine's own configuration was judged */
 	REC_CONFIG,
 	_REC_N
 };
 extern const char *const record_type_names[_REC_N];
 
+struct rec_controller {
+	int64_t epoch;
+	/* until when jobs of a restored state wait for their nodes: at its first start only */
+	int64_t restored_wait;
+};
+enum follows { FOLLOWS_NOTHING, FOLLOWS_FAILURE, FOLLOWS_BUSY_PORTS, _FOLLOWS_N };
+struct rec_job {
+	int state; /* enum job_state */
+	char *reason;
+	bool attempt_over; /* its GPUs are free */
+	int follows;       /* what the next attempt comes after */
+};
+struct rec_intent {
+	int intent; /* enum intent */
+	bool now;
+	int64_t restart_from; /* iteration */
+};
+struct rec_place {
+	int64_t port, resume; /* iteration; -1 fresh */
+	bool is_restart;      /* it counts as one */
+	struct place *places;
+	size_t n_places;
+	char **boot_ids; /* of the nodes, in the order of places */
+	size_t n_boot_ids;
+};
+/* The agent has the launch; acts: and carries it out, or, as it turned out, has it only. */
+struct rec_accept {
+	bool acts;
+};
+struct rec_fail {
+	int64_t first_rank;
+	char *class, *cause;
+	char **evidence;
+	size_t n_evidence;
+	int64_t told_after_us; /* from the death to its being told */
+};
+struct rec_gone {
+	char *how;
+};
+struct rec_hello {
+	struct agent_hello said;
+	int64_t learn_until; /* of a node that is new: its findings cordon it from then on */
+};
+struct rec_node_state {
+	int state; /* enum node_state: UP SUSPECT DOWN */
+	char *reason;
+};
+enum drain_step { DRAIN_OFF, DRAIN_ON, DRAIN_DONE /* no rank is left */, _DRAIN_STEP_N };
+struct rec_drain {
+	int step;
+	char *reason, *when;
+	char *finding;        /* that makes it; NULL: an operator */
+	bool broken_hardware; /* which the finding proves */
+};
+struct rec_wait_node {
+	bool waits;
+};
+struct rec_strange {
+	bool holds_unknown; /* a step that we never stored */
+	char **living;      /* names of such steps */
+	size_t n_living;
+	bool fenced; /* whatever was there is dead */
+};
+/* missing: hung, because the node's agent does not know the step any more */
+enum reach { REACH_ANSWERS, REACH_HUNG, REACH_MISSING, _REACH_N };
+struct rec_hung {
+	int reach;
+};
+struct rec_incident {
+	struct incident details;
+	char *signature;
+	int64_t in_a_row;          /* failures with it */
+	int64_t newest_checkpoint; /* complete */
+};
+/* put_out: a node's, by hand: its name is out */
+struct rec_token_revoked {
+	char *id;
+	bool put_out;
+};
+/* waits: nodes make their checks and are waited for until then; else that is over and findings
+ * are what they found */
+struct rec_check {
+	bool waits;
+	char **nodes;
+	size_t n_nodes;
+	int64_t until;
+	char **findings;
+	size_t n_findings;
+};
+/* run: what the job does against its plan */
+struct rec_measured {
+	struct measured run;
+	bool calibrates; /* later plans */
+};
+/* boottime_us: CLOCK_BOOTTIME of that boot at the record's time */
+struct rec_clock {
+	char *boot_id;
+	int64_t boottime_us, shift_us; /* shift of time (clock.h) */
+	bool synchronised;             /* a time service vouches for the wall clock */
+};
+struct rec_token_used {
+	char *id;
+};
+struct rec_node_token {
+	bool expired; /* the node speaks with one that is */
+};
+struct rec_ack {
+	char **findings;
+	size_t n_findings;
+	char *by;
+	bool learning_over; /* its time of learning is; by NULL: by itself */
+};
+struct rec_restored {
+	int64_t epoch;     /* before the first start of the new incarnation */
+	int64_t backup_at; /* time of the backup */
+	bool from_backup;  /* the state is that of one */
+};
+struct rec_obeys {
+	int64_t epoch; /* that the node's agent obeyed, above ours */
+};
+/* The node's machine is going down in order, or does not after all. */
+struct rec_leaving {
+	bool leaving;
+};
+
 struct record {
 	int64_t version;
 	int type;
 	int64_t time;
-	int64_t job, attempt, rank, value, iteration;
-	int state;
-	bool flag;
-	char *node, *text, *cause;
-	char **texts;
-	size_t n_texts;
-	struct place *places;
-	size_t n_places;
+	int64_t job, attempt; /* whom it is about; MO_NONE and NULL where it is about no such */
+	char *node;
+	/* the one of its type; the others NULL */
+	struct rec_controller *controller;
+	struct submit *submit;
+	struct rec_job *transition;
+	struct rec_intent *intent;
+	struct scan_result *scan;
+	struct rec_place *place;
+	struct rec_accept *accept;
 	struct note *notes;
 	size_t n_notes;
-	struct submit *submit;
-	struct agent_hello *hello;
-	struct scan_result *scan;
-	struct incident *incident;
+	struct rec_fail *fail;
+	struct rec_gone *gone;
+	struct rec_hello *hello;
+	struct rec_node_state *node_state;
+	struct rec_drain *drain;
+	struct rec_wait_node *wait_node;
+	struct rec_strange *strange;
+	struct rec_hung *hung;
+	struct rec_incident *incident;
 	struct checkpoint *checkpoint;
 	struct token *token;
+	struct rec_token_revoked *token_revoked;
 	struct event *event;
 	struct node_health *health;
-	struct measured *measured;
+	struct rec_check *check;
+	struct rec_measured *measured;
+	struct rec_clock *clock;
+	struct rec_token_used *token_used;
+	struct rec_node_token *node_token;
+	struct rec_ack *ack;
+	struct rec_restored *restored;
+	struct rec_obeys *obeys;
+	struct rec_leaving *leaving;
 	struct config_read *config;
 };
-extern const struct mo_desc record_desc;
+extern const struct mo_desc rec_incident_desc, rec_measured_desc, record_desc;
+
+/* A record of now, with an empty member of its type where that is a rec_ struct; the others
+ * (submit, scan, token ...) are given by the caller. r need not be initialised; freed with
+ * mo_desc_done(&record_desc, r). */
+void record_init(struct record *r, int type);
+/* It has the member that its type needs. */
+bool record_whole(const struct record *r);

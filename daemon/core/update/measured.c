@@ -66,11 +66,11 @@ int update_measured(struct core *c, const struct record *r)
 {
 	struct job *j = job_edit(&c->owned, r->job);
 
-	if (!j || !r->measured)
+	if (!j)
 		return -EINVAL;
 	mo_desc_free(&measured_desc, j->measured);
-	j->measured = mo_desc_dup(&measured_desc, r->measured);
-	if (r->flag)
+	j->measured = mo_desc_dup(&measured_desc, &r->measured->run);
+	if (r->measured->calibrates)
 		anchor_add(&c->owned, j);
 	return 0;
 }

@@ -74,9 +74,11 @@ static void attempt_over(struct job *j)
 
 static int on_controller(struct core *c, const struct record *r)
 {
-	c->owned.epoch = r->value;
+	const struct rec_controller *k = r->controller;
+
+	c->owned.epoch = k->epoch;
 	if (c->owned.restored_jobs != MO_NONE && c->owned.restored_wait == MO_NONE)
-		c->owned.restored_wait = r->iteration == MO_NONE ? r->time : r->iteration;
+		c->owned.restored_wait = k->restored_wait == MO_NONE ? r->time : k->restored_wait;
 	for (size_t i = 0; i < c->owned.n_nodes; i++)
 		c->owned.nodes[i].reconciled = false;
 	c->queue_dirty = true;
@@ -145,7 +147,7 @@ static int on_submit(struct core *c, const struct record *r)
 {
 	struct state *s = &c->owned;
 
-	if (!r->submit || r->job < s->next_job)
+	if (r->job < s->next_job)
 		return -EINVAL;
 	idem_add(c, r->submit, r->job, r->time);
 	job_init(c, MO_ADD(s, jobs, &job_desc), r->job, r->submit, r->time);
@@ -176,45 +178,46 @@ static void end_scan_due(struct core *c, struct job *j)
 static int on_job(struct core *c, const struct record *r)
 {
 	struct job *j = job_of(c, r);
+	const struct rec_job *k = r->transition;
 
-	if (!j || r->state < 0 || r->state >= _JOB_STATE_N)
+	if (!j || k->state < 0 || k->state >= _JOB_STATE_N)
 		return -EINVAL;
 	ledger_charge(j, r->time);
-	if (j->state != r->state || r->flag)
+	if (j->state != k->state || k->attempt_over)
 		c->queue_dirty = true;
-	if (j->state != r->state)
+	if (j->state != k->state)
 		j->state_since = r->time;
-	if (r->state == JOB_QUEUED && j->state != JOB_QUEUED) {
+	if (k->state == JOB_QUEUED && j->state != JOB_QUEUED) {
 		j->queued_since = r->time;
 		j->after_failure = false;
 	}
-	j->state = r->state;
-	mo_str_set(&j->reason, r->text);
-	if (r->flag) {
+	j->state = k->state;
+	mo_str_set(&j->reason, k->reason);
+	if (k->attempt_over) {
 		attempt_over(j);
 		j->gone_at = r->time;
 		j->scan_at = MO_NONE;
 	}
-	if (r->value == 1) {
+	if (k->follows == FOLLOWS_FAILURE) {
 		j->after_failure = true;
 		j->port_tries = 0;
 		j->not_before =
 			r->time + (j->spec.recipe.grace_us > 0 ? j->spec.recipe.grace_us : 0);
-	} else if (r->value == 2) {
+	} else if (k->follows == FOLLOWS_BUSY_PORTS) {
 		j->port_tries++;
 	}
-	if (r->state == JOB_QUEUED || r->state == JOB_PAUSED || job_state_final(r->state))
+	if (k->state == JOB_QUEUED || k->state == JOB_PAUSED || job_state_final(k->state))
 		j->intent = INTENT_NONE;
-	if (r->state != JOB_RECOVERING)
+	if (k->state != JOB_RECOVERING)
 		checks_over(c, j);
-	if (job_state_final(r->state)) {
+	if (job_state_final(k->state)) {
 		kept_leave(c, j);
 		j->ended_at = r->time;
 		kept_count(c, j);
 		ids_remove(c->unfinished, &c->n_unfinished, j->id);
 		if (j->checkpoint_dir &&
 		    (checkpoint_any_removing(j) ||
-		     (r->state == JOB_COMPLETED && state_newest_checkpoint(j) != MO_NONE)))
+		     (k->state == JOB_COMPLETED && state_newest_checkpoint(j) != MO_NONE)))
 			end_scan_due(c, j);
 	}
 	waterfall_changed(j, r->time);
@@ -224,15 +227,16 @@ static int on_job(struct core *c, const struct record *r)
 static int on_intent(struct core *c, const struct record *r)
 {
 	struct job *j = job_of(c, r);
+	const struct rec_intent *k = r->intent;
 
-	if (!j || r->value < 0 || r->value >= _INTENT_N)
+	if (!j || k->intent < 0)
 		return -EINVAL;
-	j->intent = (int)r->value;
-	j->intent_now = r->flag;
-	j->restart_from = r->iteration;
+	j->intent = k->intent;
+	j->intent_now = k->now;
+	j->restart_from = k->restart_from;
 	j->scan_at = MO_NONE;
 	/* a person looked at it: the count of equal failures begins anew */
-	if (r->value == INTENT_RESTART) {
+	if (k->intent == INTENT_RESTART) {
 		j->same_failures = j->cycles = 0;
 		mo_str_set(&j->last_signature, NULL);
 	}
@@ -244,7 +248,7 @@ static int on_scan(struct core *c, const struct record *r)
 {
 	struct job *j = job_of(c, r);
 
-	if (!j || !r->scan)
+	if (!j)
 		return -EINVAL;
 	if (r->scan->order == ORDER_PRUNE) {
 		checkpoint_pruned(j, r->scan);
@@ -309,53 +313,54 @@ static int on_place(struct core *c, const struct record *r)
 {
 	struct state *s = &c->owned;
 	struct job *j = job_of(c, r);
+	const struct rec_place *k = r->place;
 
-	if (!j || r->attempt <= j->attempt || r->n_places == 0 || r->n_texts != r->n_places)
+	if (!j || r->attempt <= j->attempt || k->n_places == 0 || k->n_boot_ids != k->n_places)
 		return -EINVAL;
 	ledger_charge(j, r->time);
 	job_clear_attempt(j);
 	checks_over(c, j);
 	ids_add(&c->owned.holders, &c->owned.n_holders, j->id);
 	j->attempt = r->attempt;
-	j->port = r->value;
+	j->port = k->port;
 	mo_vec_clear(&prepared_desc, (void **)&j->prepared, &j->n_prepared);
 	j->config_due = false;
 	mo_str_set(&j->config_refused, NULL);
-	s->next_port = r->value + 4;
-	j->restarts += r->flag;
+	s->next_port = k->port + 4;
+	j->restarts += k->is_restart;
 	every_set(s, j);
-	j->resume = r->iteration;
+	j->resume = k->resume;
 	if (j->started_at == MO_NONE)
 		j->started_at = r->time;
 	if (j->n_incidents && j->after_failure) {
 		struct incident *inc = &j->incidents[j->n_incidents - 1];
 
 		if (j->lost_mark != MO_NONE)
-			inc->lost_iterations = MO_MAX(0, j->lost_mark - MO_MAX(0, r->iteration));
+			inc->lost_iterations = MO_MAX(0, j->lost_mark - MO_MAX(0, k->resume));
 		free(inc->action);
-		inc->action = r->iteration >= 0
+		inc->action = k->resume >= 0
 				      ? mo_printf("restart from checkpoint %lld as attempt %lld",
-						  (long long)r->iteration, (long long)r->attempt)
+						  (long long)k->resume, (long long)r->attempt)
 				      : mo_printf("restart from the beginning as attempt %lld",
 						  (long long)r->attempt);
 	}
-	if (r->iteration < 0)
+	if (k->resume < 0)
 		checkpoint_pass_over(j);
 	if (j->restart_from != MO_NONE)
-		checkpoint_supersede(j, r->iteration, r->attempt, r->time);
+		checkpoint_supersede(j, k->resume, r->attempt, r->time);
 	j->iteration = j->restart_from = MO_NONE;
 	j->after_failure = j->unheard = false;
 	j->intent = INTENT_NONE;
 	j->phase = PHASE_NONE;
 	j->progress_at = r->time;
 	mo_vec_clear(&rank_desc, (void **)&j->ranks, &j->n_ranks);
-	for (size_t i = 0; i < r->n_places; i++) {
-		const struct node *n = node_find(s, r->places[i].node);
+	for (size_t i = 0; i < k->n_places; i++) {
+		const struct node *n = node_find(s, k->places[i].node);
 
-		mo_desc_copy(&place_desc, MO_ADD(j, places, &place_desc), &r->places[i]);
-		step_init(c, j, &r->places[i], r->texts[i]);
-		for (int64_t k = 0; k < r->places[i].n_ranks; k++)
-			rank_init(j, n, MO_ADD(j, ranks, &rank_desc), &r->places[i], k);
+		mo_desc_copy(&place_desc, MO_ADD(j, places, &place_desc), &k->places[i]);
+		step_init(c, j, &k->places[i], k->boot_ids[i]);
+		for (int64_t n_rank = 0; n_rank < k->places[i].n_ranks; n_rank++)
+			rank_init(j, n, MO_ADD(j, ranks, &rank_desc), &k->places[i], n_rank);
 	}
 	waterfall_changed(j, r->time);
 	c->queue_dirty = true;
@@ -368,7 +373,7 @@ static int on_accept(struct core *c, const struct record *r)
 
 	if (!st)
 		return -EINVAL;
-	st->accepted = r->flag;
+	st->accepted = r->accept->acts;
 	return 0;
 }
 
@@ -396,6 +401,7 @@ static int on_notes(struct core *c, const struct record *r)
 static int on_fail(struct core *c, const struct record *r)
 {
 	struct job *j = job_of(c, r);
+	const struct rec_fail *k = r->fail;
 
 	if (!j || r->attempt != j->attempt)
 		return -EINVAL;
@@ -403,20 +409,20 @@ static int on_fail(struct core *c, const struct record *r)
 	ledger_charge_as(j, r->time, ledger_category(j) < 0 ? GPU_DETECT : ledger_category(j));
 	j->failed = true;
 	j->failed_at = r->time;
-	j->first_rank = r->rank;
-	j->detect_us = r->value;
+	j->first_rank = k->first_rank;
+	j->detect_us = k->told_after_us;
 	j->lost_mark = j->iteration;
-	j->first_exit_mono_ns = r->rank >= 0 && (size_t)r->rank < j->n_ranks
-					? j->ranks[r->rank].exit_mono_ns
+	j->first_exit_mono_ns = k->first_rank >= 0 && (size_t)k->first_rank < j->n_ranks
+					? j->ranks[k->first_rank].exit_mono_ns
 					: MO_NONE;
 	mo_str_set(&j->fail_node, r->node);
-	mo_str_set(&j->fail_class, r->text);
-	mo_str_set(&j->fail_cause, r->cause);
+	mo_str_set(&j->fail_class, k->class);
+	mo_str_set(&j->fail_cause, k->cause);
 	for (size_t i = 0; i < j->n_fail_evidence; i++)
 		free(j->fail_evidence[i]);
 	j->n_fail_evidence = 0;
-	for (size_t i = 0; i < r->n_texts; i++)
-		mo_strs_add(&j->fail_evidence, &j->n_fail_evidence, r->texts[i]);
+	for (size_t i = 0; i < k->n_evidence; i++)
+		mo_strs_add(&j->fail_evidence, &j->n_fail_evidence, k->evidence[i]);
 	return 0;
 }
 
@@ -431,7 +437,7 @@ static int on_gone(struct core *c, const struct record *r)
 	st->gone = true;
 	st->hung = false;
 	step_count(c, j, st, 1);
-	mo_str_set(&st->gone_how, r->text);
+	mo_str_set(&st->gone_how, r->gone->how);
 	for (int64_t k = st->first_rank;
 	     r->attempt == j->attempt && k < st->first_rank + st->n_ranks && (size_t)k < j->n_ranks;
 	     k++) {
@@ -490,11 +496,11 @@ static int on_wait_node(struct core *c, const struct record *r)
 
 	if (!j)
 		return -EINVAL;
-	if (r->flag && ledger_category(j) < 0)
+	if (r->wait_node->waits && ledger_category(j) < 0)
 		ledger_charge_as(j, r->time, GPU_DETECT);
 	else
 		ledger_charge(j, r->time);
-	j->waiting_node = r->flag;
+	j->waiting_node = r->wait_node->waits;
 	return 0;
 }
 
@@ -502,10 +508,10 @@ static int on_hung(struct core *c, const struct record *r)
 {
 	struct step *st = step_of(c, r);
 
-	if (!st)
+	if (!st || r->hung->reach < 0)
 		return -EINVAL;
-	st->hung = r->flag && !st->gone;
-	st->missing = r->flag && r->value == 1;
+	st->hung = r->hung->reach != REACH_ANSWERS && !st->gone;
+	st->missing = r->hung->reach == REACH_MISSING;
 	c->queue_dirty = true;
 	return 0;
 }
@@ -513,17 +519,19 @@ static int on_hung(struct core *c, const struct record *r)
 static int on_incident(struct core *c, const struct record *r)
 {
 	struct job *j = job_of(c, r);
+	const struct rec_incident *k = r->incident;
 
-	if (!j || !r->incident)
+	if (!j)
 		return -EINVAL;
 	if (j->n_incidents >= MO_INCIDENTS_MAX)
 		mo_vec_remove(&incident_desc, j->incidents, &j->n_incidents, 0);
-	mo_desc_copy(&incident_desc, MO_ADD(j, incidents, &incident_desc), r->incident);
-	j->cycles =
-		j->cycles > 0 && j->last_signature_checkpoint == r->iteration ? j->cycles + 1 : 1;
-	j->same_failures = r->value;
-	mo_str_set(&j->last_signature, r->text);
-	j->last_signature_checkpoint = r->iteration;
+	mo_desc_copy(&incident_desc, MO_ADD(j, incidents, &incident_desc), &k->details);
+	j->cycles = j->cycles > 0 && j->last_signature_checkpoint == k->newest_checkpoint
+			    ? j->cycles + 1
+			    : 1;
+	j->same_failures = k->in_a_row;
+	mo_str_set(&j->last_signature, k->signature);
+	j->last_signature_checkpoint = k->newest_checkpoint;
 	j->waterfall_stage = 1;
 	j->waterfall_at = r->time;
 	return 0;
@@ -532,8 +540,7 @@ static int on_incident(struct core *c, const struct record *r)
 static int on_checkpoint(struct core *c, const struct record *r)
 {
 	struct job *j = job_of(c, r);
-	struct checkpoint *k =
-		j && r->checkpoint ? checkpoint_edit(j, r->checkpoint->iteration) : NULL;
+	struct checkpoint *k = j ? checkpoint_edit(j, r->checkpoint->iteration) : NULL;
 
 	if (!k)
 		return -EINVAL;
@@ -545,7 +552,7 @@ static int on_event(struct core *c, const struct record *r)
 {
 	struct state *s = &c->owned;
 
-	if (!r->event || r->event->seq < s->next_event_seq)
+	if (r->event->seq < s->next_event_seq)
 		return -EINVAL;
 	ring_make_room(s);
 	mo_desc_copy(&event_desc, MO_ADD(s, events, &event_desc), r->event);
@@ -557,15 +564,16 @@ static int on_event(struct core *c, const struct record *r)
 static int on_clock(struct core *c, const struct record *r)
 {
 	struct state *s = &c->owned;
+	const struct rec_clock *k = r->clock;
 
-	if (r->value == MO_NONE || r->iteration == MO_NONE)
+	if (k->shift_us == MO_NONE || k->boottime_us == MO_NONE)
 		return -EINVAL;
-	if (r->value)
-		clock_shift(s, r->value, r->time);
-	mo_str_set(&s->clock_boot_id, r->text);
+	if (k->shift_us)
+		clock_shift(s, k->shift_us, r->time);
+	mo_str_set(&s->clock_boot_id, k->boot_id);
 	s->clock_time = r->time;
-	s->clock_boot = r->iteration;
-	if (r->flag)
+	s->clock_boot = k->boottime_us;
+	if (k->synchronised)
 		s->clock_doubt = MO_NONE;
 	else if (s->clock_doubt == MO_NONE)
 		s->clock_doubt = r->time;
@@ -614,7 +622,7 @@ int core_update(struct core *c, const struct record *r)
 {
 	int result;
 
-	if (r->version != RECORD_VERSION || r->type < 0 || r->type >= _REC_N)
+	if (r->version != RECORD_VERSION || r->type < 0 || r->type >= _REC_N || !record_whole(r))
 		return -EINVAL;
 	result = updates[r->type](c, r);
 	if (result < 0)

@@ -13,7 +13,7 @@ int update_config(struct core *c, const struct record *r)
 	struct job *j = job_edit(&c->owned, r->job);
 	const struct config_read *read = r->config;
 
-	if (!j || !read)
+	if (!j)
 		return -EINVAL;
 	j->config_due = false;
 	mo_str_set(&j->config_hash, read->hash);

@@ -61,12 +61,14 @@ static void restored(struct state *s, int64_t now)
 
 int update_restored(struct core *c, const struct record *r)
 {
-	if (r->value == MO_NONE || r->value <= c->owned.epoch ||
-	    (r->flag && r->iteration == MO_NONE))
+	const struct rec_restored *k = r->restored;
+
+	if (k->epoch == MO_NONE || k->epoch <= c->owned.epoch ||
+	    (k->from_backup && k->backup_at == MO_NONE))
 		return -EINVAL;
-	if (r->flag)
-		restored(&c->owned, epoch_second(r->value));
-	c->owned.epoch = r->value;
+	if (k->from_backup)
+		restored(&c->owned, epoch_second(k->epoch));
+	c->owned.epoch = k->epoch;
 	c->queue_dirty = true;
 	return 0;
 }
@@ -77,7 +79,7 @@ int update_obeys(struct core *c, const struct record *r)
 
 	if (!n)
 		return -EINVAL;
-	n->obeys = r->value;
+	n->obeys = r->obeys->epoch;
 	c->queue_dirty = true;
 	return 0;
 }
@@ -113,16 +115,17 @@ static void used_up(struct state *s, const char *name)
 int update_strange(struct core *c, const struct record *r)
 {
 	struct node *n = node_edit(&c->owned, r->node);
+	const struct rec_strange *k = r->strange;
 
 	if (!n)
 		return -EINVAL;
-	n->strange_steps = r->flag;
+	n->strange_steps = k->holds_unknown;
 	strs_clear(&n->strange, &n->n_strange);
-	for (size_t i = 0; i < r->n_texts; i++) {
-		mo_strs_add(&n->strange, &n->n_strange, r->texts[i]);
-		used_up(&c->owned, r->texts[i]);
+	for (size_t i = 0; i < k->n_living; i++) {
+		mo_strs_add(&n->strange, &n->n_strange, k->living[i]);
+		used_up(&c->owned, k->living[i]);
 	}
-	if (r->value == 1)
+	if (k->fenced)
 		n->unseen = false;
 	c->queue_dirty = true;
 	return 0;

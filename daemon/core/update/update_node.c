@@ -87,17 +87,17 @@ static void health_boot(struct core *c, struct node *n, struct live *l)
 
 int update_node(struct core *c, const struct record *r)
 {
-	const struct agent_hello *h = r->hello;
+	const struct agent_hello *h = &r->hello->said;
 	struct live *l;
 	struct node *n;
 
-	if (!h || !h->node || !h->boot_id)
+	if (!h->node || !h->boot_id)
 		return -EINVAL;
 	n = node_edit(&c->owned, h->node);
 	if (!n) {
 		n = node_insert(c, h->node);
 		n->registered_at = r->time;
-		n->learn_until = r->value;
+		n->learn_until = r->hello->learn_until;
 		n->state = NODE_UP;
 	}
 	remember(&n->past_boots, &n->n_past_boots, n->boot_id, h->boot_id);
@@ -144,12 +144,12 @@ int update_node_state(struct core *c, const struct record *r)
 	struct node *n = node_edit(&c->owned, r->node);
 	struct live *l = core_live(c, r->node);
 
-	if (!n || r->value < NODE_UP || r->value > NODE_DOWN)
+	if (!n || r->node_state->state < NODE_UP || r->node_state->state > NODE_DOWN)
 		return -EINVAL;
 	count_steps(c, r->node, l, -1);
-	n->state = (int)r->value;
+	n->state = r->node_state->state;
 	count_steps(c, r->node, l, 1);
-	mo_str_set(&n->reason, r->text);
+	mo_str_set(&n->reason, r->node_state->reason);
 	for (size_t i = 0; i < l->n_checks; i++)
 		core_touch(c, l->checks[i]);
 	for (size_t i = 0; i < l->n_jobs; i++) {
@@ -223,35 +223,38 @@ int update_drain(struct core *c, const struct record *r)
 {
 	struct node *n = node_edit(&c->owned, r->node);
 	struct live *l = core_live(c, r->node);
+	const struct rec_drain *k = r->drain;
+	bool on = k->step == DRAIN_ON, by_itself = on && k->finding,
+	     hardware = by_itself && k->broken_hardware;
 
-	if (!n)
+	if (!n || k->step < 0)
 		return -EINVAL;
 	c->n_draining -= n->drain && !n->drained;
-	if (r->value == 1) {
+	if (k->step == DRAIN_DONE) {
 		n->drained = true;
 		return 0;
 	}
-	c->n_draining += r->flag;
+	c->n_draining += on;
 	c->n_cordoned -= n->drain && n->cordon;
-	c->n_cordoned += r->flag && r->n_texts;
+	c->n_cordoned += by_itself;
 	c->n_cordoned_hardware -= n->drain && n->cordon && n->cordon_hardware;
-	c->n_cordoned_hardware += r->flag && r->n_texts > 1;
-	n->cordon_hardware = r->flag && r->n_texts > 1;
-	if (!r->flag)
+	c->n_cordoned_hardware += hardware;
+	n->cordon_hardware = hardware;
+	if (!on)
 		waive(n);
-	mo_str_set(&n->cordon, r->flag && r->n_texts ? r->texts[0] : NULL);
+	mo_str_set(&n->cordon, by_itself ? k->finding : NULL);
 	for (size_t i = 0; i < l->n_jobs; i++) {
 		struct job *j = job_edit(&c->owned, l->jobs[i]);
 
 		if (j && place_of(j, r->node))
-			j->n_drained += r->flag - n->drain;
+			j->n_drained += on - n->drain;
 	}
-	n->drain = r->flag;
+	n->drain = on;
 	n->drained = false;
-	n->drain_at = r->flag ? r->time : MO_NONE;
-	mo_str_set(&n->drain_when, r->cause);
-	mo_str_set(&n->drain_reason, r->text);
-	if (!r->flag && n->state == NODE_UP)
+	n->drain_at = on ? r->time : MO_NONE;
+	mo_str_set(&n->drain_when, k->when);
+	mo_str_set(&n->drain_reason, k->reason);
+	if (!on && n->state == NODE_UP)
 		/* of earlier versions: they kept the drain's there */
 		mo_str_set(&n->reason, NULL);
 	for (size_t i = 0; i < l->n_jobs; i++)
@@ -267,7 +270,7 @@ int update_leaving(struct core *c, const struct record *r)
 
 	if (!n)
 		return -EINVAL;
-	n->leaving = r->flag;
+	n->leaving = r->leaving->leaving;
 	for (size_t i = 0; i < l->n_jobs; i++)
 		core_touch(c, l->jobs[i]);
 	c->queue_dirty = true;
@@ -315,11 +318,11 @@ int update_ack(struct core *c, const struct record *r)
 
 	if (!n)
 		return -EINVAL;
-	if (r->flag)
+	if (r->ack->learning_over)
 		n->learn_until = MO_NONE;
 	seen = acked_of(n);
-	for (size_t i = 0; n->health && i < r->n_texts; i++) {
-		const struct check_result *found = finding_named(n->health, r->texts[i]);
+	for (size_t i = 0; n->health && i < r->ack->n_findings; i++) {
+		const struct check_result *found = finding_named(n->health, r->ack->findings[i]);
 
 		if (found)
 			seen_add(&seen, found);
@@ -348,7 +351,7 @@ int update_health(struct core *c, const struct record *r)
 	struct node *n = node_edit(&c->owned, r->node);
 	struct live *l = core_live(c, r->node);
 
-	if (!n || !r->health)
+	if (!n)
 		return -EINVAL;
 	c->queue_dirty |= !health_equal(n->health, r->health, false);
 	mo_desc_free(&node_health_desc, n->health);
@@ -382,31 +385,32 @@ static void add_evidence(struct job *j, const struct record *r)
 
 	if (!inc || inc->attempt != r->attempt)
 		return;
-	for (size_t i = 0; i < r->n_texts; i++)
+	for (size_t i = 0; i < r->check->n_findings; i++)
 		if (inc->n_evidence < EVIDENCE_LINES_MAX &&
 		    mo_enum_parse((const char *const *)inc->evidence, inc->n_evidence,
-				  r->texts[i]) < 0)
-			mo_strs_add(&inc->evidence, &inc->n_evidence, r->texts[i]);
+				  r->check->findings[i]) < 0)
+			mo_strs_add(&inc->evidence, &inc->n_evidence, r->check->findings[i]);
 }
 
 int update_check(struct core *c, const struct record *r)
 {
 	struct job *j = job_edit(&c->owned, r->job);
+	const struct rec_check *k = r->check;
 
 	if (!j)
 		return -EINVAL;
 	checks_over(c, j);
 	c->queue_dirty = true;
-	if (!r->flag) {
+	if (!k->waits) {
 		add_evidence(j, r);
 		return 0;
 	}
 	j->check_attempt = r->attempt;
-	j->check_until = r->value;
-	for (size_t i = 0; i < r->n_texts; i++) {
-		struct live *l = core_live(c, r->texts[i]);
+	j->check_until = k->until;
+	for (size_t i = 0; i < k->n_nodes; i++) {
+		struct live *l = core_live(c, k->nodes[i]);
 
-		mo_strs_add(&j->check_nodes, &j->n_check_nodes, r->texts[i]);
+		mo_strs_add(&j->check_nodes, &j->n_check_nodes, k->nodes[i]);
 		if (l)
 			ids_add(&l->checks, &l->n_checks, j->id);
 	}

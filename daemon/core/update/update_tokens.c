@@ -17,7 +17,7 @@ int update_token(struct core *c, const struct record *r)
 	struct state *s = &c->owned;
 	struct token *from;
 
-	if (!r->token || !r->token->id)
+	if (!r->token->id)
 		return -EINVAL;
 	for (size_t i = s->n_tokens; r->token->from && r->token->user && i > 0; i--) {
 		const struct token *k = &s->tokens[i - 1];
@@ -52,11 +52,11 @@ static void forget_put_out(struct state *s)
 /* Also one that is not there: a record of an earlier version. */
 int update_token_revoked(struct core *c, const struct record *r)
 {
-	struct token *k = token_edit(&c->owned, r->text);
+	struct token *k = token_edit(&c->owned, r->token_revoked->id);
 
 	if (!k)
 		return 0;
-	if (!r->flag) {
+	if (!r->token_revoked->put_out) {
 		drop(&c->owned, k);
 	} else {
 		const struct token *before = token_put_out(&c->owned, k->user);
@@ -72,7 +72,7 @@ int update_token_revoked(struct core *c, const struct record *r)
 
 int update_token_used(struct core *c, const struct record *r)
 {
-	struct token *k = token_edit(&c->owned, r->text),
+	struct token *k = token_edit(&c->owned, r->token_used->id),
 		     *from = k ? token_edit(&c->owned, k->from) : NULL;
 
 	if (!k)
@@ -89,7 +89,7 @@ int update_node_token(struct core *c, const struct record *r)
 
 	if (!n)
 		return -EINVAL;
-	n->token_expired = r->flag;
+	n->token_expired = r->node_token->expired;
 	c->queue_dirty = true;
 	return 0;
 }

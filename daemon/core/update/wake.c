@@ -37,8 +37,8 @@ void wake_changed(struct core *c, const struct record *r)
 		break;
 	case REC_SCAN: wake_verify(c, r); break;
 	case REC_CHECK:
-		for (size_t i = 0; r->flag && i < r->n_texts; i++)
-			wake_node(c, r->texts[i]);
+		for (size_t i = 0; i < r->check->n_nodes; i++)
+			wake_node(c, r->check->nodes[i]);
 		break;
 	default: break;
 	}

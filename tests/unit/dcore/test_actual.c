@@ -491,8 +491,8 @@ static void the_oldest_of_all_goes(void **state)
 
 	j->spec.recipe.model = mo_desc_new(&recipe_model_desc);
 	record_init(&r, REC_MEASURED);
-	r.measured = &m;
-	r.flag = true;
+	r.measured->run = m;
+	r.measured->calibrates = true;
 	for (int64_t i = 1; i <= 66; i++) {
 		_cleanup_(mo_freep) char *model = mo_printf("model-%d", (int)i);
 
@@ -501,6 +501,7 @@ static void the_oldest_of_all_goes(void **state)
 		assert_int_equal(update_measured(&c, &r), 0);
 		assert_int_equal(c.owned.n_anchors, MO_MIN(i, 64));
 	}
+	mo_desc_done(&record_desc, &r);
 	assert_string_equal(c.owned.anchors[0].model, "model-3");
 	assert_string_equal(c.owned.anchors[63].model, "model-66");
 	mo_desc_done(&state_desc, &c.owned);

@@ -175,9 +175,9 @@ static void limits_and_waits_move_too(void **state)
 	clock_says(&w, 12 * HOUR, true);
 	record_init(&r, REC_RESTORED);
 	r.time = core_state(w.core)->time;
-	r.value = incarnation_epoch(core_state(w.core)->epoch, w.now);
-	r.flag = true;
-	r.iteration = r.time;
+	r.restored->epoch = incarnation_epoch(core_state(w.core)->epoch, w.now);
+	r.restored->from_backup = true;
+	r.restored->backup_at = r.time;
 	assert_int_equal(core_update(w.core, &r), 0);
 	assert_int_equal(core_update(w.shadow, &r), 0);
 	world_crash(&w);

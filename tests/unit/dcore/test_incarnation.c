@@ -27,9 +27,9 @@ static void restored(struct world *w)
 
 	record_init(&r, REC_RESTORED);
 	r.time = core_state(w->core)->time;
-	r.value = incarnation_epoch(core_state(w->core)->epoch, INCARNATION_ZERO_US);
-	r.flag = true;
-	r.iteration = r.time;
+	r.restored->epoch = incarnation_epoch(core_state(w->core)->epoch, INCARNATION_ZERO_US);
+	r.restored->from_backup = true;
+	r.restored->backup_at = r.time;
 	assert_int_equal(core_update(w->core, &r), 0);
 	assert_int_equal(core_update(w->shadow, &r), 0);
 	assert_int_equal(core_update(w->core, &r), -EINVAL);       /* an epoch never falls */
@@ -179,9 +179,9 @@ static void restored_at(struct core *c, const struct state *backup, int64_t seco
 	core_load(c, &copy);
 	record_init(&r, REC_RESTORED);
 	r.time = backup->time;
-	r.value = incarnation_epoch(backup->epoch, INCARNATION_ZERO_US + seconds * S);
-	r.flag = true;
-	r.iteration = r.time;
+	r.restored->epoch = incarnation_epoch(backup->epoch, INCARNATION_ZERO_US + seconds * S);
+	r.restored->from_backup = true;
+	r.restored->backup_at = r.time;
 	assert_int_equal(core_update(c, &r), 0);
 }
 

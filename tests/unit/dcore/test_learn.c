@@ -156,13 +156,10 @@ static void a_node_of_an_earlier_version_is_not_new(void **state)
 	_cleanup_(core_freep) struct core *core = core_new(&core_config_default);
 	struct record r;
 
-	mo_desc_init(&record_desc, &r);
-	r.version = RECORD_VERSION;
-	r.type = REC_NODE;
+	record_init(&r, REC_NODE);
 	r.time = DAY;
-	r.hello = mo_desc_new(&agent_hello_desc);
-	mo_str_set(&r.hello->node, "n0");
-	mo_str_set(&r.hello->boot_id, "b-1");
+	mo_str_set(&r.hello->said.node, "n0");
+	mo_str_set(&r.hello->said.boot_id, "b-1");
 	assert_int_equal(core_update(core, &r), 0);
 	assert_int_equal(node_find((struct state *)core_state(core), "n0")->learn_until, MO_NONE);
 	mo_desc_done(&record_desc, &r);

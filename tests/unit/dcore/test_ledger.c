@@ -279,19 +279,19 @@ static void records_of_another_version_are_refused(void **state)
 	struct record r;
 
 	record_init(&r, REC_CONTROLLER);
-	r.value = 1;
+	r.controller->epoch = 1;
 	r.time = 1;
 	assert_int_equal(core_update(core, &r), 0);
 	r.version = RECORD_VERSION + 1;
 	assert_int_equal(core_update(core, &r), -EINVAL);
-	r.version = RECORD_VERSION;
+	mo_desc_done(&record_desc, &r);
 	for (int type = 0; type < _REC_N; type++) {   /* of something that is not there: refused or without effect, never a crash */
-		r.type = type;
+		record_init(&r, type);
 		r.job = 5;
 		r.node = mo_strdup("nowhere");
 		if (type != REC_CONTROLLER && type != REC_TOKEN_REVOKED)
 			assert_int_equal(core_update(core, &r), -EINVAL);
-		mo_str_set(&r.node, NULL);
+		mo_desc_done(&record_desc, &r);
 	}
 	core_free(core);
 }

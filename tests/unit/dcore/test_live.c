@@ -102,19 +102,14 @@ static void each_job_has_its_own(void **state)
 
 static void node_add(struct core *c, const char *name, int64_t time)
 {
-	_cleanup_(mo_freep) char *node = mo_strdup(name);
-	struct agent_hello hello;
 	struct record r;
 
-	mo_desc_init(&agent_hello_desc, &hello);
-	mo_desc_init(&record_desc, &r);
-	hello.node = node;
-	hello.boot_id = node;
-	r.version = RECORD_VERSION;
-	r.type = REC_NODE;
+	record_init(&r, REC_NODE);
+	r.hello->said.node = mo_strdup(name);
+	r.hello->said.boot_id = mo_strdup(name);
 	r.time = time;
-	r.hello = &hello;
 	assert_int_equal(core_update(c, &r), 0);
+	mo_desc_done(&record_desc, &r);
 }
 
 static int64_t heard(const struct core *c, const char *name)
