@@ -29,7 +29,7 @@ static const char *refused_cause(const struct job *j)
 	/* steps are forgotten some time after the end of the job */
 	const struct incident *last = j->n_incidents ? &j->incidents[j->n_incidents - 1] : NULL;
 	bool refused = last && last->attempt == j->attempt && last->first_rank == MO_NONE &&
-		       mo_streq(last->class, "user_error") && !j->elsewhere;
+		       mo_streq(last->class, "user_error") && !j->saves.elsewhere;
 
 	return refused ? last->cause : NULL;
 }
@@ -118,9 +118,9 @@ static void add_read(const struct job *j, struct mo_buf *b)
 
 	b->data[--b->len] = '\0'; /* its last brace */
 	mo_buf_str(b, ",\"read\":{\"node\":");
-	text_or_null(j->config_hash ? j->config_node : NULL, b);
+	text_or_null(j->config.hash ? j->config.node : NULL, b);
 	mo_buf_str(b, ",\"hash\":");
-	text_or_null(j->config_hash, b);
+	text_or_null(j->config.hash, b);
 	mo_buf_str(b, ",\"submit\":");
 	text_or_null(submit, b);
 	mo_buf_printf(b, ",\"differs\":%s}}", config_differs(j) ? "true" : "false");
@@ -136,12 +136,12 @@ static int answer(const struct question *q, struct mo_buf *b, char **ret_detail)
 		rank_command_of(&s->engine, &s->recipe);
 
 	if (j->attempt > 0)
-		engine_resume_argv(&s->engine, &s->recipe, j->resume, &command.words,
+		engine_resume_argv(&s->engine, &s->recipe, j->run.resume, &command.words,
 				   &command.n_words);
 	const char *text = recipe_of(j);
 	const struct config_given given = { &s->engine, &s->recipe, text,    strlen(text),
 					    NULL,       0,          &command };
-	int e = config_explain_record(&given, j->config, q->key, b, &err);
+	int e = config_explain_record(&given, j->config.text, q->key, b, &err);
 
 	if (e == -ENOENT) {
 		*ret_detail = not_kept(j);
@@ -178,14 +178,14 @@ void api_job_config(void *arg, struct http_request *r)
 
 	if (!j || !visible_to(m, r, j, "configuration"))
 		return;
-	if (j->let_go != MO_NONE && !j->config && !j->spec.recipe_text) {
+	if (j->let_go != MO_NONE && !j->config.text && !j->spec.recipe_text) {
 		detail = api_let_go(j);
 		http_problem(r, 410, "%s", detail);
 		return;
 	}
 	const struct question q = { j, http_query(r, "key") };
 
-	if (strlen(recipe_of(j)) + (j->config ? strlen(j->config) : 0) > HERE_MAX) {
+	if (strlen(recipe_of(j)) + (j->config.text ? strlen(j->config.text) : 0) > HERE_MAX) {
 		const struct forked_work work = { .kind = FORKED_RECIPE,
 						  .user = http_caller(r)->user,
 						  .viewer = http_caller(r)->role == ROLE_VIEWER,

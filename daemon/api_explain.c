@@ -36,11 +36,11 @@ static void items_done(struct items *i)
 /* The place of the current attempt that has the rank; NULL while the job has none. */
 static const struct place *place_of_rank(const struct job *j, int64_t rank, size_t *ret_index)
 {
-	for (size_t i = 0; i < j->n_places; i++)
-		if (rank >= j->places[i].first_rank &&
-		    rank < j->places[i].first_rank + j->places[i].n_ranks) {
+	for (size_t i = 0; i < j->run.n_places; i++)
+		if (rank >= j->run.places[i].first_rank &&
+		    rank < j->run.places[i].first_rank + j->run.places[i].n_ranks) {
 			*ret_index = i;
-			return &j->places[i];
+			return &j->run.places[i];
 		}
 	return NULL;
 }
@@ -305,13 +305,15 @@ static int preview_views(const struct state *s, const struct job *j, struct view
 /* Ranks of the current or last attempt, node by node. */
 static void add_ranks(const struct state *s, const struct job *j, struct views *ret)
 {
-	for (size_t i = 0, n; i < j->n_ranks; i += n) {
-		for (n = 1; i + n < j->n_ranks && mo_streq(j->ranks[i + n].node, j->ranks[i].node);
+	for (size_t i = 0, n; i < j->run.n_ranks; i += n) {
+		for (n = 1; i + n < j->run.n_ranks &&
+			    mo_streq(j->run.ranks[i + n].node, j->run.ranks[i].node);
 		     n++)
 			;
-		const struct node *node = j->ranks[i].node ? node_find(s, j->ranks[i].node) : NULL;
+		const struct node *node =
+			j->run.ranks[i].node ? node_find(s, j->run.ranks[i].node) : NULL;
 
-		add_node(j, node ? &node->info : NULL, &j->ranks[i], n, ret);
+		add_node(j, node ? &node->info : NULL, &j->run.ranks[i], n, ret);
 	}
 }
 
@@ -327,7 +329,7 @@ void api_job_bind(void *arg, struct http_request *r)
 	if (!j || !api_int(r, "rank", 0, INT64_MAX, MO_NONE, &views.rank) ||
 	    !api_int(r, "after", 0, INT64_MAX, -1, &views.after))
 		return;
-	bool started = j->n_ranks > 0;
+	bool started = j->run.n_ranks > 0;
 	int placed = -1;
 
 	if (views.rank != MO_NONE && views.rank >= job_world(j)) {

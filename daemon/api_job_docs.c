@@ -17,14 +17,14 @@ void api_job_ranks(void *arg, struct http_request *r)
 
 	if (!j || !api_int(r, "after", 0, INT64_MAX, -1, &after) || !list_start(r, &l))
 		return;
-	for (size_t i = 0; i < j->n_ranks; i++) {
-		if (j->ranks[i].rank <= after)
+	for (size_t i = 0; i < j->run.n_ranks; i++) {
+		if (j->run.ranks[i].rank <= after)
 			continue;
 		if (!list_room(&l))
 			break;
 		_cleanup_(mo_freep) char *note =
-			rank_slot_note(manager_state(arg), j, &j->ranks[i]);
-		struct rank shown = j->ranks[i]; /* borrowed */
+			rank_slot_note(manager_state(arg), j, &j->run.ranks[i]);
+		struct rank shown = j->run.ranks[i]; /* borrowed */
 		shown.gpu_note = note;
 		rank_progress_of(manager_state(arg), j, i, &shown.iteration, &shown.step_ms);
 		list_add_numbered(&l, &rank_view_desc, &shown, shown.rank);
@@ -77,11 +77,11 @@ void api_job_metrics(void *arg, struct http_request *r)
 	    !read_place(r, &attempt, &iteration) || !list_start(r, &l))
 		return;
 	l.last = api_flag(r, "last");
-	if (l.last && j->n_samples > (size_t)l.limit)
-		first = j->n_samples - (size_t)l.limit;
+	if (l.last && j->progress.n_samples > (size_t)l.limit)
+		first = j->progress.n_samples - (size_t)l.limit;
 	l.earlier = (int64_t)first;
-	for (size_t i = first; i < j->n_samples; i++) {
-		const struct sample *s = &j->samples[i];
+	for (size_t i = first; i < j->progress.n_samples; i++) {
+		const struct sample *s = &j->progress.samples[i];
 		if (!wanted(s, attempt, iteration, since))
 			continue;
 		if (!list_room(&l))
@@ -93,7 +93,7 @@ void api_job_metrics(void *arg, struct http_request *r)
 		shown.time -= shown.time % 1000;
 		list_add(&l, &sample_desc, &shown, key);
 	}
-	const struct samples_view beside = { .left_out = MO_MAX(j->left_out, 0) };
+	const struct samples_view beside = { .left_out = MO_MAX(j->progress.left_out, 0) };
 	list_send_with(r, &l, &samples_view_desc, &beside);
 }
 
@@ -131,18 +131,19 @@ static int by_value(const void *a, const void *b)
 /* What the job was measured at; before it has steady steps enough, the median of all. */
 static bool measure(const struct job *j, struct measured *ret)
 {
-	_cleanup_(mo_freep) double *steps = mo_alloc_array(j->n_samples + 1, sizeof(*steps));
+	_cleanup_(mo_freep) double *steps =
+		mo_alloc_array(j->progress.n_samples + 1, sizeof(*steps));
 	size_t n = 0;
 
-	if (j->measured) {
-		*ret = *j->measured;
+	if (j->progress.measured) {
+		*ret = *j->progress.measured;
 		return true;
 	}
 	mo_desc_init(&measured_desc, ret);
 	if (actual_measure(j, ret))
 		return true;
-	for (size_t i = 0; i < j->n_samples; i++) {
-		const struct sample *s = &j->samples[i];
+	for (size_t i = 0; i < j->progress.n_samples; i++) {
+		const struct sample *s = &j->progress.samples[i];
 		if (s->step_ms != MO_NONE_F && isfinite(s->step_ms))
 			steps[n++] = s->step_ms;
 		if (s->mem_gb != MO_NONE_F && isfinite(s->mem_gb))

@@ -300,9 +300,9 @@ static bool rank_lives(const struct log_rank *k)
 		    (st->gone || st->hung || st->forgotten))
 			return false;
 	}
-	for (size_t i = 0; j && i < j->n_ranks; i++)
-		if (j->ranks[i].rank == k->rank)
-			return j->ranks[i].state != RANK_EXITED && !job_over(s);
+	for (size_t i = 0; j && i < j->run.n_ranks; i++)
+		if (j->run.ranks[i].rank == k->rank)
+			return j->run.ranks[i].state != RANK_EXITED && !job_over(s);
 	return false;
 }
 
@@ -401,9 +401,9 @@ const char *api_node_of(const struct job *j, int64_t attempt, int64_t rank)
 		    rank < s->first_rank + s->n_ranks)
 			return s->node;
 	}
-	for (size_t i = 0; i < j->n_ranks; i++)
-		if (j->ranks[i].rank == rank)
-			return j->ranks[i].node;
+	for (size_t i = 0; i < j->run.n_ranks; i++)
+		if (j->run.ranks[i].rank == rank)
+			return j->run.ranks[i].node;
 	return NULL;
 }
 
@@ -450,23 +450,23 @@ static bool read_positions(struct http_request *r, struct session *s)
 
 static bool check(struct http_request *r, const struct job *j, int64_t rank, int64_t attempt)
 {
-	if (j->n_ranks == 0)
+	if (j->run.n_ranks == 0)
 		http_problem(r, 409, "job j-%lld has not started yet: there are no logs",
 			     (long long)j->id);
 	else if (attempt > j->attempt)
 		http_problem(r, 404, "job j-%lld has no attempt %lld: the newest is %lld",
 			     (long long)j->id, (long long)attempt, (long long)j->attempt);
-	else if (rank != MO_NONE && rank > 0 && j->n_ranks == 1)
+	else if (rank != MO_NONE && rank > 0 && j->run.n_ranks == 1)
 		http_problem(r, 404, "job j-%lld has no rank %lld: its only one is 0",
 			     (long long)j->id, (long long)rank);
-	else if (rank != MO_NONE && rank >= (int64_t)j->n_ranks)
+	else if (rank != MO_NONE && rank >= (int64_t)j->run.n_ranks)
 		http_problem(r, 404, "job j-%lld has no rank %lld: ranks are 0 to %zu",
-			     (long long)j->id, (long long)rank, j->n_ranks - 1);
-	else if (rank == MO_NONE && j->n_ranks > RANKS_MAX)
+			     (long long)j->id, (long long)rank, j->run.n_ranks - 1);
+	else if (rank == MO_NONE && j->run.n_ranks > RANKS_MAX)
 		http_problem(r, 422,
 			     "job j-%lld has %zu ranks, too many for one stream: choose one with "
 			     "rank=",
-			     (long long)j->id, j->n_ranks);
+			     (long long)j->id, j->run.n_ranks);
 	else
 		return true;
 	return false;
@@ -492,7 +492,7 @@ void api_job_logs(void *arg, struct http_request *r)
 	s->lines = lines;
 	s->follow = api_flag(r, "follow");
 	s->records = api_flag(r, "records");
-	for (int64_t i = 0; i < (int64_t)j->n_ranks; i++)
+	for (int64_t i = 0; i < (int64_t)j->run.n_ranks; i++)
 		if (rank == MO_NONE || i == rank)
 			add_rank(s, j, i);
 	HASH_ADD(hh, m->queries->all, id, sizeof(s->id), s);

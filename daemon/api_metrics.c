@@ -67,11 +67,12 @@ static void cluster(struct manager *m, struct mo_buf *b)
 
 static double step_ms_of(const struct job *j)
 {
-	return j->n_samples ? j->samples[j->n_samples - 1].step_ms : MO_NONE_F;
+	return j->progress.n_samples ? j->progress.samples[j->progress.n_samples - 1].step_ms
+				     : MO_NONE_F;
 }
 static double iteration_of(const struct job *j)
 {
-	return j->iteration == MO_NONE ? MO_NONE_F : (double)j->iteration;
+	return j->progress.iteration == MO_NONE ? MO_NONE_F : (double)j->progress.iteration;
 }
 static double restarts_of(const struct job *j)
 {
@@ -79,19 +80,19 @@ static double restarts_of(const struct job *j)
 }
 static double loss_of(const struct job *j)
 {
-	return j->loss;
+	return j->progress.loss;
 }
 static double tokens_of(const struct job *j)
 {
-	return j->tokens_per_s_per_gpu;
+	return j->progress.tokens_per_s_per_gpu;
 }
 static double tflops_of(const struct job *j)
 {
-	return j->tflops_per_gpu;
+	return j->progress.tflops_per_gpu;
 }
 static double mfu_of(const struct job *j)
 {
-	return j->mfu;
+	return j->progress.mfu;
 }
 
 static void number(struct mo_buf *b, double v)

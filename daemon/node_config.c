@@ -88,7 +88,7 @@ static void judge(const struct manager *m, const struct job *j, const struct exp
 static int judge_in_child(const struct manager *m, const void *arg, int fd)
 {
 	const struct job *j = job_find(manager_state(m), *(const int64_t *)arg);
-	_cleanup_(mo_freep) char *doc = mo_printf("experiment: %s\n", j->config);
+	_cleanup_(mo_freep) char *doc = mo_printf("experiment: %s\n", j->config.text);
 	_cleanup_(read_freep) struct config_read *read = mo_desc_new(&config_read_desc);
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
@@ -96,7 +96,7 @@ static int judge_in_child(const struct manager *m, const void *arg, int fd)
 	int r = experiment_of_text(doc, strlen(doc), &x, &err);
 
 	if (r < 0) {
-		read->unjudged = mo_printf("what %s read is no configuration: %s", j->config_node,
+		read->unjudged = mo_printf("what %s read is no configuration: %s", j->config.node,
 					   mo_error_text(&err, r));
 	} else {
 		judge(m, j, &x, read);
@@ -155,12 +155,12 @@ static void next(struct node_configs *c)
 						  .done = on_judged,
 						  .done_arg = c };
 
-		if (!j || !j->config_due) {
+		if (!j || !j->config.due) {
 			memmove(c->jobs, c->jobs + 1, --c->n_jobs * sizeof(*c->jobs));
 			continue;
 		}
 		c->attempt = j->attempt;
-		if (!j->config) { /* core: kept.c */
+		if (!j->config.text) { /* core: kept.c */
 			struct config_read *read = mo_desc_new(&config_read_desc);
 
 			read->unjudged =

@@ -64,12 +64,11 @@ static const char *taken_by(const struct job *j, const struct job *other)
 {
 	if (job_state_final(j->state) || job_state_final(other->state))
 		return NULL;
-	for (size_t i = 0; i < j->n_places; i++)
-		for (size_t k = 0; k < other->n_places; k++)
-			if (share_gpu(&j->places[i], &other->places[k]))
+	for (size_t i = 0; i < j->run.n_places; i++)
+		for (size_t k = 0; k < other->run.n_places; k++)
+			if (share_gpu(&j->run.places[i], &other->run.places[k]))
 				return "GPUs";
-	return j->checkpoint_dir && other->attempt > 0 &&
-			       mo_streq(j->checkpoint_dir, other->checkpoint_dir)
+	return j->saves.dir && other->attempt > 0 && mo_streq(j->saves.dir, other->saves.dir)
 		       ? "checkpoint.dir"
 		       : NULL;
 }

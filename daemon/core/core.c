@@ -146,7 +146,7 @@ static void start(struct turn *t)
 		const struct job *j = job_find(&c->state, c->unfinished[i]);
 
 		core_touch(c, j->id);
-		if (j->config_due)
+		if (j->config.due)
 			config_ask(t, j);
 	}
 	c->queue_dirty = true;

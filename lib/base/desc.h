@@ -101,6 +101,34 @@ struct mo_desc {
 /* What the field means; "" = its row does not say. */
 const char *mo_field_doc(const struct mo_field *f);
 
+/* The same for a field of a part that the type holds in place (struct job_run run): outside it
+ * stands flat, under its own name. MO_FP(job, run, port, "port", MO_INT). */
+#define MO_FP(type, part, f, outside, k, ...) \
+	{ \
+		.name = (outside), .kind = (k), .offset = offsetof(struct type, part.f), \
+		##__VA_ARGS__ \
+	}
+#define MO_FP_ENUM(type, part, f, outside, table, ...) \
+	{ \
+		.name = (outside), .kind = MO_ENUM, .offset = offsetof(struct type, part.f), \
+		.names = (table), .n_names = ELEMENTSOF(table), ##__VA_ARGS__ \
+	}
+#define MO_FP_SUB(type, part, f, outside, k, d, ...) \
+	{ \
+		.name = (outside), .kind = (k), .offset = offsetof(struct type, part.f), \
+		.sub = (d), ##__VA_ARGS__ \
+	}
+#define MO_FP_VEC(type, part, f, outside, d, ...) \
+	{ \
+		.name = (outside), .kind = MO_VEC, .offset = offsetof(struct type, part.f), \
+		.count_offset = offsetof(struct type, part.n_##f), .sub = (d), ##__VA_ARGS__ \
+	}
+#define MO_FP_LIST(type, part, f, outside, k, ...) \
+	{ \
+		.name = (outside), .kind = (k), .offset = offsetof(struct type, part.f), \
+		.count_offset = offsetof(struct type, part.n_##f), ##__VA_ARGS__ \
+	}
+
 /* every field unknown/empty/false; obj need not be initialised */
 void mo_desc_init(const struct mo_desc *d, void *obj);
 /* frees what it owns; obj becomes as after init */

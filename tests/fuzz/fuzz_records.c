@@ -392,7 +392,7 @@ static void obey(struct world *w, struct bytes *b, unsigned node)
 		r->state = STEP_RUNNING;
 		struct note *n = add_note(w, r, NOTE_SAMPLE, st->first_rank);
 		n->sample = mo_desc_new(&sample_desc);
-		n->sample->iteration = MO_MAX(j->iteration, 0) + (int64_t)take(b, 60);
+		n->sample->iteration = MO_MAX(j->progress.iteration, 0) + (int64_t)take(b, 60);
 	}
 	for (unsigned k = take(b, 2); k > 0; k--)
 		fill_scan(w, b, s.node, MO_ADD(&s, scans, &scan_result_desc));

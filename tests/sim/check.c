@@ -35,7 +35,7 @@ static void check_place(struct sim *s, const struct record *r)
 	const struct job *j = job_find(core_state(s->ctl.shadow), r->job);
 	const struct file *f = r->place->resume >= 0 ? train_file(s, r->job, r->place->resume) : NULL;
 	/* what changed later may have changed after the scan */
-	int64_t sure = (j->gone_at != MO_NONE ? j->gone_at : j->created_at) - s->ctl.skew;
+	int64_t sure = (j->waterfall.gone_at != MO_NONE ? j->waterfall.gone_at : j->created_at) - s->ctl.skew;
 
 	if (s->ctl.blurred)
 		sure = INT64_MIN;
@@ -44,11 +44,11 @@ static void check_place(struct sim *s, const struct record *r)
 			s,
 			"attempt %lld of j-%lld begins while %lld processes of an earlier one live",
 			(long long)r->attempt, (long long)r->job, (long long)t->live);
-	for (size_t i = 0; j->checkpoint_dir && i < core_state(s->ctl.shadow)->n_jobs; i++) {
+	for (size_t i = 0; j->saves.dir && i < core_state(s->ctl.shadow)->n_jobs; i++) {
 		const struct job *k = &core_state(s->ctl.shadow)->jobs[i];
 
 		if (k->id != j->id && k->attempt > 0 && !job_state_final(k->state) &&
-		    mo_streq(k->checkpoint_dir, j->checkpoint_dir))
+		    mo_streq(k->saves.dir, j->saves.dir))
 			sim_violation(s,
 				      "attempt %lld of j-%lld begins although j-%lld saves to the "
 				      "same checkpoint.dir",
@@ -235,8 +235,8 @@ void check_health(struct sim *s, const struct record *r)
 					(long long)r->attempt, (long long)r->job, n->name,
 					n->health->results[k].check);
 	}
-	for (size_t i = 0; drained && i < j->n_places; i++) {
-		const struct node *n = node_find(st, j->places[i].node);
+	for (size_t i = 0; drained && i < j->run.n_places; i++) {
+		const struct node *n = node_find(st, j->run.places[i].node);
 
 		by_operator |= n && n->drain && !n->cordon && !mo_streq(n->drain_when, "idle");
 		by_operator |= n && n->leaving;
@@ -460,8 +460,8 @@ void check_time(struct sim *s)
  * their disks. */
 static void check_samples(struct sim *s, const struct job *j)
 {
-	for (size_t i = 1; i < j->n_samples; i++) {
-		const struct sample *a = &j->samples[i - 1], *b = &j->samples[i];
+	for (size_t i = 1; i < j->progress.n_samples; i++) {
+		const struct sample *a = &j->progress.samples[i - 1], *b = &j->progress.samples[i];
 
 		const struct attempt *truth = sim_past_attempt(s, j->id, a->attempt);
 
@@ -479,9 +479,9 @@ static void check_samples(struct sim *s, const struct job *j)
 
 		if (a->job != j->id || a->lossy || a->cut)
 			continue;
-		for (size_t i = 0; i < j->n_samples; i++)
-			if (j->samples[i].attempt == a->number)
-				last = MO_MAX(last, j->samples[i].iteration);
+		for (size_t i = 0; i < j->progress.n_samples; i++)
+			if (j->progress.samples[i].attempt == a->number)
+				last = MO_MAX(last, j->progress.samples[i].iteration);
 		/* the last one may have died in its supervisor's hands */
 		if (last < a->iteration - 1)
 			sim_violation(s,
@@ -497,7 +497,7 @@ bool check_waits(struct sim *s, const struct job *j)
 	const struct truth *t = sim_job(s, j->id);
 
 	if (!t->unrepaired || (j->state != JOB_QUEUED && j->state != JOB_RECOVERING) ||
-	    j->n_places || !j->reason || !strstr(j->reason, "--from 0"))
+	    j->run.n_places || !j->reason || !strstr(j->reason, "--from 0"))
 		return false;
 	for (size_t i = 0; i < t->n_files; i++)
 		if (usable(t, &t->files[i]))

@@ -56,9 +56,9 @@ bool past_lose(struct sim *s)
 
 static bool intact(const struct sim *s, const struct job *j)
 {
-	for (size_t i = 0; i < j->n_places; i++) {
+	for (size_t i = 0; i < j->run.n_places; i++) {
 		const struct simstep *st =
-			step_of(s, sim_node(s, j->places[i].node), j->id, j->attempt);
+			step_of(s, sim_node(s, j->run.places[i].node), j->id, j->attempt);
 
 		if (!st || !st->stepd || st->ordered || st->outside_at ||
 		    st->boot != s->nodes[st->node].boot)
@@ -67,7 +67,7 @@ static bool intact(const struct sim *s, const struct job *j)
 			if (st->procs[k].started && !st->procs[k].alive)
 				return false;
 	}
-	return j->n_places > 0;
+	return j->run.n_places > 0;
 }
 
 /* Attempts with samples that only the lost controller had. */
@@ -108,7 +108,7 @@ static void roll_job(struct sim *s, struct truth *t, const struct state *before,
 {
 	const struct job *was = job_find(before, t->id), *j = job_find(now, t->id);
 
-	if (was && (was->failed || was->state == JOB_STOPPING || was->n_places == 0)) {
+	if (was && (was->failure.decided || was->state == JOB_STOPPING || was->run.n_places == 0)) {
 		t->decided = was->attempt;
 		sim_harm(s, t->id, was->attempt);
 	}
@@ -222,7 +222,7 @@ void past_check_order(struct sim *s, struct simstep *st)
 
 	st->ordered = true;
 	if (known)
-		decided |= st->attempt != j->attempt || j->n_places == 0 || j->failed ||
+		decided |= st->attempt != j->attempt || j->run.n_places == 0 || j->failure.decided ||
 			   j->state == JOB_STOPPING || known->gone;
 	if (!decided)
 		sim_violation(s,

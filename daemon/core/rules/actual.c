@@ -87,11 +87,11 @@ static bool holds_save(const struct job *j, int64_t from, int64_t to)
  * that a save may have lengthened does not; one of many has its share of saves. */
 static int64_t steady(const struct job *j, size_t at)
 {
-	const struct sample *s = &j->samples[at],
+	const struct sample *s = &j->progress.samples[at],
 			    *before = at > 0 && s[-1].attempt == s->attempt ? &s[-1] : NULL;
 	int64_t covers = before ? s->iteration - before->iteration : 1;
 
-	if (s->iteration <= MO_MAX(j->resume, 0) + ACTUAL_WARM_UP || s->step_ms == MO_NONE_F ||
+	if (s->iteration <= MO_MAX(j->run.resume, 0) + ACTUAL_WARM_UP || s->step_ms == MO_NONE_F ||
 	    !isfinite(s->step_ms) || s->step_ms <= 0)
 		return 0;
 	if (s->phase == PHASE_SAVE || s->phase == PHASE_EVAL ||
@@ -111,10 +111,10 @@ bool actual_measure(const struct job *j, struct measured *ret)
 	int64_t covers[WINDOW], at[WINDOW], steps = 0;
 	size_t n = 0, kept = 0;
 
-	for (size_t i = j->n_samples;
-	     i > 0 && n < WINDOW && j->samples[i - 1].attempt == j->attempt; i--) {
+	for (size_t i = j->progress.n_samples;
+	     i > 0 && n < WINDOW && j->progress.samples[i - 1].attempt == j->attempt; i--) {
 		int64_t c = steady(j, i - 1);
-		double gb = j->samples[i - 1].mem_gb;
+		double gb = j->progress.samples[i - 1].mem_gb;
 
 		if (gb != MO_NONE_F && isfinite(gb) && gb > 0)
 			memory = MO_MAX(memory, gb);
@@ -122,22 +122,22 @@ bool actual_measure(const struct job *j, struct measured *ret)
 			continue;
 		covers[n] = c;
 		at[n] = (int64_t)i - 1;
-		ms[n++] = j->samples[i - 1].step_ms;
+		ms[n++] = j->progress.samples[i - 1].step_ms;
 	}
 	if (n == 0)
 		return false;
 	double middle = median(ms, n);
 
 	for (size_t i = 0; i < n; i++)
-		if (near(j->samples[at[i]].step_ms, middle, OUTLIER)) {
-			ms[kept++] = j->samples[at[i]].step_ms;
+		if (near(j->progress.samples[at[i]].step_ms, middle, OUTLIER)) {
+			ms[kept++] = j->progress.samples[at[i]].step_ms;
 			steps += covers[i];
 		}
 	if (steps < ACTUAL_STEPS)
 		return false;
 	*ret = (struct measured){ .steps = steps,
 				  .attempt = j->attempt,
-				  .iteration = j->iteration,
+				  .iteration = j->progress.iteration,
 				  .step_time_s = median(ms, kept) / 1000,
 				  .memory_gb = memory };
 	return true;
@@ -245,7 +245,7 @@ static char *bubble_note(const struct job *j)
 void actual_of(const struct job *j, struct actual *ret)
 {
 	const struct promise *p = j->spec.promise;
-	const struct measured *m = j->measured;
+	const struct measured *m = j->progress.measured;
 
 	ret->chosen = chosen_of(&j->spec.recipe);
 	ret->bubble_note = bubble_note(j);
@@ -272,13 +272,13 @@ void actual_of(const struct job *j, struct actual *ret)
 
 static bool due(const struct job *j)
 {
-	int64_t start = MO_MAX(j->resume, 0), again = ACTUAL_WARM_UP + ACTUAL_STEPS;
+	int64_t start = MO_MAX(j->run.resume, 0), again = ACTUAL_WARM_UP + ACTUAL_STEPS;
 
-	if (!j->spec.promise || j->iteration == MO_NONE)
+	if (!j->spec.promise || j->progress.iteration == MO_NONE)
 		return false;
-	if (j->measured && j->measured->attempt == j->attempt)
-		again = 2 * (j->measured->iteration - start);
-	return j->iteration - start >= again;
+	if (j->progress.measured && j->progress.measured->attempt == j->attempt)
+		again = 2 * (j->progress.measured->iteration - start);
+	return j->progress.iteration - start >= again;
 }
 
 static void tell(struct turn *t, int64_t id, bool was_inside)
@@ -287,11 +287,11 @@ static void tell(struct turn *t, int64_t id, bool was_inside)
 	const struct promise *p = j->spec.promise;
 	struct mo_buf b = { 0 };
 
-	if (within(p, j->measured) || !was_inside)
+	if (within(p, j->progress.measured) || !was_inside)
 		return;
-	_cleanup_(mo_freep) char *text = describe(p, j->measured);
+	_cleanup_(mo_freep) char *text = describe(p, j->progress.measured);
 
-	data_real(&b, "step_time_s", j->measured->step_time_s);
+	data_real(&b, "step_time_s", j->progress.measured->step_time_s);
 	data_real(&b, "planned_s", p->step_time_s);
 	data_real(&b, "error_pct", p->error_pct);
 	event_emit(t, EVENT_PLAN_DRIFT, id, NULL, MO_NONE, j->attempt, data_end(&b), "%s", text);
@@ -305,7 +305,7 @@ bool actual_act(struct turn *t, int64_t id)
 
 	if (!due(j) || !actual_measure(j, &m))
 		return false;
-	bool was_inside = !j->measured || within(j->spec.promise, j->measured);
+	bool was_inside = !j->progress.measured || within(j->spec.promise, j->progress.measured);
 
 	record_init(&r, REC_MEASURED);
 	r.job = id;

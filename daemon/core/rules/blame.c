@@ -34,8 +34,8 @@ static const struct rank *first_death(const struct job *j, const struct step *st
 	const struct rank *first = NULL;
 
 	for (int64_t r = st->first_rank;
-	     r < st->first_rank + st->n_ranks && (uint64_t)r < j->n_ranks; r++) {
-		const struct rank *k = &j->ranks[r];
+	     r < st->first_rank + st->n_ranks && (uint64_t)r < j->run.n_ranks; r++) {
+		const struct rank *k = &j->run.ranks[r];
 
 		if (!bad(k) || (!also_by_us && by_us(k)))
 			continue;
@@ -58,7 +58,8 @@ static struct blame blame_step(const struct job *j, const struct step *st, bool 
 {
 	struct blame b = { .step = st };
 
-	if (st->refused && mo_streq(st->refused_cause, "stale") && j->failed && !st->started)
+	if (st->refused && mo_streq(st->refused_cause, "stale") && j->failure.decided &&
+	    !st->started)
 		return b; /* the answer to our own kill of a launch that never arrived */
 	b.rank = first_death(j, st, also_by_us);
 	if (st->refused)
@@ -69,7 +70,7 @@ static struct blame blame_step(const struct job *j, const struct step *st, bool 
 		b.kind = B_NODE;
 	else if (b.rank)
 		b.kind = signal_of(b.rank) ? B_SIGNAL : B_EXIT;
-	else if ((st->gone || st->unkillable) && st->n_exited < st->n_ranks && !j->failed)
+	else if ((st->gone || st->unkillable) && st->n_exited < st->n_ranks && !j->failure.decided)
 		b.kind = B_ENDED;
 	/* Of a refused launch no rank died first: it was ended because of the refusal. */
 	if (b.kind == B_REFUSED || (b.kind >= B_NODE && b.rank && !end_is_told(b.rank)))
@@ -80,11 +81,11 @@ static struct blame blame_step(const struct job *j, const struct step *st, bool 
 /* First evidence, in the order of steps; a late exit when there is none. */
 struct blame blame_find(const struct job *j, int64_t now, int64_t exit_wait_us)
 {
-	if (j->elsewhere)
+	if (j->saves.elsewhere)
 		return (struct blame){ .kind = B_ELSEWHERE };
-	if (j->config_refused)
+	if (j->config.refused)
 		return (struct blame){ .kind = B_CONFIG };
-	for (size_t i = 0; j->n_trouble > 0 && i < j->n_steps; i++) {
+	for (size_t i = 0; j->counts.trouble > 0 && i < j->n_steps; i++) {
 		struct blame b = { 0 };
 
 		if (j->steps[i].attempt == j->attempt)
@@ -92,8 +93,8 @@ struct blame blame_find(const struct job *j, int64_t now, int64_t exit_wait_us)
 		if (b.kind != B_NONE)
 			return b;
 	}
-	if (j->first_exit0_at != MO_NONE && j->n_exited < (int64_t)j->n_ranks &&
-	    now >= j->first_exit0_at + exit_wait_us)
+	if (j->failure.exit0_at != MO_NONE && j->counts.exited < (int64_t)j->run.n_ranks &&
+	    now >= j->failure.exit0_at + exit_wait_us)
 		return (struct blame){ .kind = B_LATE };
 	return (struct blame){ 0 };
 }
@@ -104,12 +105,12 @@ struct blame blame_find(const struct job *j, int64_t now, int64_t exit_wait_us)
  * its echo. */
 struct blame blame_root(const struct job *j)
 {
-	const struct step *told = step_find(j, j->attempt, j->fail_node);
+	const struct step *told = step_find(j, j->attempt, j->failure.node);
 	struct blame best = { 0 }, first = { 0 };
 
-	if (j->elsewhere)
+	if (j->saves.elsewhere)
 		return (struct blame){ .kind = B_ELSEWHERE };
-	if (j->config_refused)
+	if (j->config.refused)
 		return (struct blame){ .kind = B_CONFIG };
 	for (size_t i = 0; i < j->n_steps; i++) {
 		struct blame b = { 0 };
@@ -146,7 +147,7 @@ char *blame_cause(const struct job *j, const struct blame *b)
 	case B_CONFIG: return mo_strdup("config");
 	case B_EXIT:
 	case B_SIGNAL: break;
-	default: return mo_strdup(j->fail_cause ? j->fail_cause : "unknown");
+	default: return mo_strdup(j->failure.cause ? j->failure.cause : "unknown");
 	}
 	if (mo_streq(b->rank->exit->cause, "oom"))
 		return mo_strdup("oom");
@@ -179,7 +180,7 @@ bool blame_refused_user(const struct step *st)
  * nothing was trained yet. */
 bool blame_port_busy(const struct job *j, const struct blame *b)
 {
-	if (b->kind != B_EXIT || j->watermark != MO_NONE)
+	if (b->kind != B_EXIT || j->progress.watermark != MO_NONE)
 		return false;
 	for (size_t i = 0; i < b->rank->n_tail; i++)
 		if (strcasestr(b->rank->tail[i], "address already in use") ||
@@ -195,8 +196,8 @@ const char *blame_class(const struct job *j, const struct blame *b)
 		return "user_error";
 	if (b->kind == B_NODE)
 		return "node_fault";
-	if (b->kind == B_EXIT && b->rank && j->watermark == MO_NONE && b->rank->exit->code > 0 &&
-	    !mo_streq(b->rank->exit->cause, "oom"))
+	if (b->kind == B_EXIT && b->rank && j->progress.watermark == MO_NONE &&
+	    b->rank->exit->code > 0 && !mo_streq(b->rank->exit->cause, "oom"))
 		return "user_error";
 	return "transient";
 }
@@ -207,13 +208,13 @@ char *blame_elsewhere(const struct job *j)
 	return mo_printf("the engine saved to %s, and not to checkpoint.dir %s: nothing there "
 			 "would be resumed; a new submit with --set checkpoint.dir of the place "
 			 "where it saves goes on from there",
-			 j->elsewhere, j->spec.recipe.checkpoint.dir);
+			 j->saves.elsewhere, j->spec.recipe.checkpoint.dir);
 }
 
 char *blame_config(const struct job *j)
 {
-	return mo_printf("the engine's configuration on %s" SAID "%s", j->config_node,
-			 j->config_refused);
+	return mo_printf("the engine's configuration on %s" SAID "%s", j->config.node,
+			 j->config.refused);
 }
 
 void blame_evidence(const struct job *j, const struct blame *b, char ***texts, size_t *n)

@@ -36,7 +36,7 @@
 int command_for(const struct core *c, const struct job *j, const struct step *s)
 {
 	const struct node *n = node_find(&c->state, s->node);
-	bool over = s->attempt != j->attempt || j->n_places == 0;
+	bool over = s->attempt != j->attempt || j->run.n_places == 0;
 
 	if (!n || !mo_streq(n->boot_id, s->boot_id))
 		return -1;
@@ -50,10 +50,10 @@ int command_for(const struct core *c, const struct job *j, const struct step *s)
 		return CMD_KILL;
 	if (over)
 		return -1;
-	if (j->state != JOB_STOPPING && !j->failed)
+	if (j->state != JOB_STOPPING && !j->failure.decided)
 		/* a step that nobody knows may use the same GPUs */
 		return s->accepted || n->token_expired || n->strange_steps ? -1 : CMD_LAUNCH;
-	return j->failed || j->intent_now || !s->accepted ? CMD_KILL : CMD_STOP;
+	return j->failure.decided || j->intent_now || !s->accepted ? CMD_KILL : CMD_STOP;
 }
 
 static struct command *add(const struct core *c, struct sync_reply *ret, int kind, int64_t job,
@@ -86,7 +86,8 @@ static void add_step(const struct core *c, const struct job *j, const struct ste
 	}
 	if (kind == CMD_LAUNCH) {
 		k->launch = mo_desc_new(&launch_desc);
-		launch_make(&c->state, j, (size_t)(place_of(j, s->node) - j->places), k->launch);
+		launch_make(&c->state, j, (size_t)(place_of(j, s->node) - j->run.places),
+			    k->launch);
 	}
 }
 
@@ -139,8 +140,8 @@ static void add_verify(const struct core *c, const struct job *j, const char *no
 /* checkpoint.keep: the node of rank 0 removes. Id of its order, MO_NONE = none. */
 static int64_t prune_id(const struct job *j, const char *node)
 {
-	return j->n_places > 0 && mo_streq(j->places[0].node, node) ? checkpoint_prune_id(j)
-								    : MO_NONE;
+	return j->run.n_places > 0 && mo_streq(j->run.places[0].node, node) ? checkpoint_prune_id(j)
+									    : MO_NONE;
 }
 
 static void add_removals(const struct job *j, struct command *k)
@@ -279,7 +280,7 @@ static uint64_t due(const struct core *c, const char *node, const struct live *l
 		const struct job *j = job_find(&c->state, l->checks[i]);
 
 		if (j && health_check_due(c, j, node))
-			hash = mix(hash, CMD_CHECK, j->id, j->check_attempt);
+			hash = mix(hash, CMD_CHECK, j->id, j->checks.attempt);
 	}
 	for (size_t i = 0; i < c->n_ending; i++)
 		if (ends_here(c, i, node))
@@ -370,7 +371,7 @@ void core_sync_reply(struct core *c, const char *node, struct sync_reply *ret)
 		const struct job *j = job_find(&c->state, l->checks[i]);
 
 		if (j && health_check_due(c, j, node))
-			add(c, ret, CMD_CHECK, j->id, j->check_attempt, node);
+			add(c, ret, CMD_CHECK, j->id, j->checks.attempt, node);
 	}
 	for (size_t i = 0; i < c->n_ending; i++) {
 		const struct job *j = ends_here(c, i, node);

@@ -2,7 +2,7 @@
  * by the rules for recipes: the job is from then on what that says, and what the two break
  * together ends the attempt as it would have ended the submit. Only files of nodes count for
  * what the ranks do, so what a submit read elsewhere is held against them.
- *   REC_NOTES with a configuration -> job.config_due, FX_CONFIG -> (shell) IN_CONFIG -> REC_CONFIG
+ *   REC_NOTES with a configuration -> job.config.due, FX_CONFIG -> (shell) IN_CONFIG -> REC_CONFIG
  * A controller that dies in between asks again at its start. */
 #include "daemon/core/rules/config.h"
 
@@ -29,7 +29,7 @@ void config_ask(struct turn *t, const struct job *j)
 
 bool config_awaited(const struct job *j)
 {
-	return j->config_due && !j->failed && j->state != JOB_STOPPING &&
+	return j->config.due && !j->failure.decided && j->state != JOB_STOPPING &&
 	       recipe_leaves(&j->spec.recipe, "steps");
 }
 
@@ -42,7 +42,7 @@ static const struct job *saver_of(const struct state *s, const struct job *j, co
 
 		if (k->id != j->id && k->attempt > 0 && !job_state_final(k->state) &&
 		    (*dir == '/' || mo_streq(k->spec.user, j->spec.user)) &&
-		    (mo_streq(k->checkpoint_dir, dir) || mo_streq(k->saves_to, dir)))
+		    (mo_streq(k->saves.dir, dir) || mo_streq(k->saves.by_config, dir)))
 			return k;
 	}
 	return NULL;
@@ -66,10 +66,11 @@ static void refuse_shared(const struct state *s, const struct job *j, struct con
  * nobody judged it (the controller was away, or an older one did not ask). */
 static bool trains_with_it(const struct turn *t, const struct job *j, const struct config_read *c)
 {
-	bool before = j->watermark != MO_NONE && c->hash && mo_streq(c->hash, j->config_hash);
+	bool before =
+		j->progress.watermark != MO_NONE && c->hash && mo_streq(c->hash, j->config.hash);
 
-	return !j->config_refused &&
-	       (before || (j->iteration != MO_NONE && t->now - j->state_since >= LATE_US));
+	return !j->config.refused &&
+	       (before || (j->progress.iteration != MO_NONE && t->now - j->state_since >= LATE_US));
 }
 
 /* What trains is the proof that it can, whatever rules or an estimate say of it. */
@@ -105,7 +106,7 @@ bool config_differs(const struct job *j)
 {
 	const char *submit = j->spec.recipe.experiment_hash;
 
-	return submit && j->config_hash && !mo_streq(submit, j->config_hash);
+	return submit && j->config.hash && !mo_streq(submit, j->config.hash);
 }
 
 static void tell_differs(struct turn *t, const struct job *j)
@@ -115,14 +116,14 @@ static void tell_differs(struct turn *t, const struct job *j)
 
 	if (!config_differs(j))
 		return;
-	data_str(&b, "node", j->config_node);
+	data_str(&b, "node", j->config.node);
 	data_str(&b, "submit", submit);
-	data_str(&b, "hash", j->config_hash);
-	event_emit(t, EVENT_CONFIG_DIFFERS, j->id, j->config_node, MO_NONE, j->attempt,
+	data_str(&b, "hash", j->config.hash);
+	event_emit(t, EVENT_CONFIG_DIFFERS, j->id, j->config.node, MO_NONE, j->attempt,
 		   data_end(&b),
 		   "the engine's files on %s are others (%s) than those that the submit read (%s): "
 		   "what %s has is what trains",
-		   j->config_node, j->config_hash, submit, j->config_node);
+		   j->config.node, j->config.hash, submit, j->config.node);
 }
 
 static void tell_read(struct turn *t, const struct job *j)
@@ -135,12 +136,12 @@ static void tell_read(struct turn *t, const struct job *j)
 
 	if (j->spec.recipe.experiment_hash)
 		return;
-	data_str(&b, "node", j->config_node);
-	data_str(&b, "hash", j->config_hash);
+	data_str(&b, "node", j->config.node);
+	data_str(&b, "hash", j->config.hash);
 	data_int(&b, "steps", j->spec.recipe.steps);
-	event_emit(t, EVENT_CONFIG_READ, j->id, j->config_node, MO_NONE, j->attempt, data_end(&b),
+	event_emit(t, EVENT_CONFIG_READ, j->id, j->config.node, MO_NONE, j->attempt, data_end(&b),
 		   "the engine's own configuration was read on %s and holds by all rules%s",
-		   j->config_node, steps ? steps : "");
+		   j->config.node, steps ? steps : "");
 }
 
 static void tell_warnings(struct turn *t, const struct job *j, const struct config_read *c)
@@ -148,11 +149,11 @@ static void tell_warnings(struct turn *t, const struct job *j, const struct conf
 	for (size_t i = 0; i < c->n_warnings && i < WARNINGS_TOLD; i++) {
 		struct mo_buf b = { 0 };
 
-		data_str(&b, "node", j->config_node);
+		data_str(&b, "node", j->config.node);
 		data_str(&b, "text", c->warnings[i]);
-		event_emit(t, EVENT_CONFIG_WARNING, j->id, j->config_node, MO_NONE, j->attempt,
+		event_emit(t, EVENT_CONFIG_WARNING, j->id, j->config.node, MO_NONE, j->attempt,
 			   data_end(&b), "the engine's configuration on %s" SAID "%s",
-			   j->config_node, c->warnings[i]);
+			   j->config.node, c->warnings[i]);
 	}
 }
 
@@ -160,21 +161,21 @@ static void tell_warnings(struct turn *t, const struct job *j, const struct conf
 static void tell_no_save(struct turn *t, const struct job *j)
 {
 	const struct recipe *r = &j->spec.recipe;
-	int64_t every = j->every > 0 ? j->every : r->checkpoint.every;
+	int64_t every = j->saves.every > 0 ? j->saves.every : r->checkpoint.every;
 	struct mo_buf b = { 0 };
 
 	if (!r->checkpoint.dir || !r->checkpoint.automatic || r->steps == MO_NONE ||
 	    every <= r->steps)
 		return;
-	data_str(&b, "node", j->config_node);
+	data_str(&b, "node", j->config.node);
 	_cleanup_(mo_freep) char *text =
 		mo_printf("checkpoint.every: auto began with %lld iterations, and there are %lld "
 			  "steps: this attempt saves nothing before its end; give checkpoint.every",
 			  (long long)every, (long long)r->steps);
 
 	data_str(&b, "text", text);
-	event_emit(t, EVENT_CONFIG_WARNING, j->id, j->config_node, MO_NONE, j->attempt,
-		   data_end(&b), "the engine's configuration on %s: %s", j->config_node, text);
+	event_emit(t, EVENT_CONFIG_WARNING, j->id, j->config.node, MO_NONE, j->attempt,
+		   data_end(&b), "the engine's configuration on %s: %s", j->config.node, text);
 }
 
 void config_judged(struct turn *t)
@@ -183,12 +184,12 @@ void config_judged(struct turn *t)
 	const struct job *j = job_find(&t->core->state, in->job);
 	struct record r;
 
-	if (!j || !j->config_due || j->attempt != in->attempt)
+	if (!j || !j->config.due || j->attempt != in->attempt)
 		return;
 	record_init(&r, REC_CONFIG);
 	r.job = j->id;
 	r.attempt = j->attempt;
-	r.node = mo_strdup(j->config_node);
+	r.node = mo_strdup(j->config.node);
 	r.config = mo_desc_dup(&config_read_desc, in->read);
 	cut_texts(r.config);
 	let_train(t, j, r.config);

@@ -300,9 +300,9 @@ void health_check_begin(struct turn *t, int64_t id)
 	if (health_preflight_none(&j->spec.recipe))
 		return;
 	record_init(&r, REC_CHECK);
-	for (size_t i = 0; i < j->n_places; i++) {
-		const struct node *n = node_find(&t->core->state, j->places[i].node);
-		const struct step *st = step_find(j, j->attempt, j->places[i].node);
+	for (size_t i = 0; i < j->run.n_places; i++) {
+		const struct node *n = node_find(&t->core->state, j->run.places[i].node);
+		const struct step *st = step_find(j, j->attempt, j->run.places[i].node);
 
 		if (n && n->state == NODE_UP && n->tells_health && st &&
 		    mo_streq(st->boot_id, n->boot_id) && health_checks_failures(n))
@@ -324,7 +324,7 @@ bool health_check_due(const struct core *c, const struct job *j, const char *nod
 	const struct node *n = node_find(&c->state, node);
 
 	return n && n->state != NODE_DOWN &&
-	       mo_enum_parse((const char *const *)j->check_nodes, j->n_check_nodes, node) >= 0;
+	       mo_enum_parse((const char *const *)j->checks.nodes, j->checks.n_nodes, node) >= 0;
 }
 
 static void add_findings(const struct node *n, int state, char ***texts, size_t *n_texts)
@@ -347,8 +347,8 @@ void health_evidence(const struct state *s, const struct job *j, char ***texts, 
 	char **found = NULL;
 	size_t n_found = 0;
 
-	for (size_t i = 0; i < j->n_places && n_found < FINDINGS_MAX; i++)
-		add_findings(node_find(s, j->places[i].node), CHECK_CRIT, &found, &n_found);
+	for (size_t i = 0; i < j->run.n_places && n_found < FINDINGS_MAX; i++)
+		add_findings(node_find(s, j->run.places[i].node), CHECK_CRIT, &found, &n_found);
 	for (size_t i = 0; i < n_found; i++) {
 		mo_strs_add(texts, n_texts, found[i]);
 		free(found[i]);
@@ -362,29 +362,29 @@ bool health_check_act(struct turn *t, int64_t id)
 	size_t due = 0;
 	struct record r;
 
-	for (size_t i = 0; i < j->n_check_nodes; i++)
-		due += health_check_due(t->core, j, j->check_nodes[i]);
-	if (due && t->now < j->check_until) {
-		turn_deadline(t, j->check_until);
+	for (size_t i = 0; i < j->checks.n_nodes; i++)
+		due += health_check_due(t->core, j, j->checks.nodes[i]);
+	if (due && t->now < j->checks.until) {
+		turn_deadline(t, j->checks.until);
 		return false;
 	}
 	record_init(&r, REC_CHECK);
 	r.job = id;
-	r.attempt = j->check_attempt;
+	r.attempt = j->checks.attempt;
 	for (int state = CHECK_CRIT; state >= CHECK_WARN; state--) {
-		for (size_t i = 0; i < j->n_check_done && r.check->n_findings < FINDINGS_MAX; i++)
-			add_findings(node_find(&t->core->state, j->check_done[i]), state,
+		for (size_t i = 0; i < j->checks.n_done && r.check->n_findings < FINDINGS_MAX; i++)
+			add_findings(node_find(&t->core->state, j->checks.done[i]), state,
 				     &r.check->findings, &r.check->n_findings);
-		for (size_t i = 0; i < j->n_check_nodes && r.check->n_findings < FINDINGS_MAX; i++)
-			add_findings(node_find(&t->core->state, j->check_nodes[i]), state,
+		for (size_t i = 0; i < j->checks.n_nodes && r.check->n_findings < FINDINGS_MAX; i++)
+			add_findings(node_find(&t->core->state, j->checks.nodes[i]), state,
 				     &r.check->findings, &r.check->n_findings);
 	}
-	for (size_t i = 0; i < j->n_check_nodes && r.check->n_findings < FINDINGS_MAX; i++) {
+	for (size_t i = 0; i < j->checks.n_nodes && r.check->n_findings < FINDINGS_MAX; i++) {
 		_cleanup_(mo_freep) char *text =
 			mo_printf("%s: its checks after the failure were not done within %lld s",
-				  j->check_nodes[i], (long long)(HEALTH_CHECK_US / 1000000));
+				  j->checks.nodes[i], (long long)(HEALTH_CHECK_US / 1000000));
 
-		if (health_check_due(t->core, j, j->check_nodes[i]))
+		if (health_check_due(t->core, j, j->checks.nodes[i]))
 			mo_strs_add(&r.check->findings, &r.check->n_findings, text);
 	}
 	turn_emit(t, &r);

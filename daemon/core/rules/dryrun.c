@@ -86,10 +86,10 @@ static struct job *job_with_places(struct state *s, const struct who *who, struc
 	j->id = who->job;
 	j->state = JOB_STARTING;
 	j->attempt = who->attempt;
-	j->resume = -1;
-	j->port = who->port;
-	j->places = places;
-	j->n_places = n_places;
+	j->run.resume = -1;
+	j->run.port = who->port;
+	j->run.places = places;
+	j->run.n_places = n_places;
 	return j;
 }
 
@@ -107,7 +107,7 @@ MO_DEFINE_DONE(launch)
 static int one_node(const struct state *s, const struct job *j, size_t place,
 		    const struct dryrun_walk *walk, struct mo_error *err)
 {
-	const struct node *node = node_find(s, j->places[place].node);
+	const struct node *node = node_find(s, j->run.places[place].node);
 	_cleanup_(launch_done) struct launch launch;
 	_cleanup_(ranks_done) struct ranks ranks = { 0 };
 
@@ -124,7 +124,7 @@ static int walk_places(struct state *s, const struct who *who, struct place *pla
 	const struct job *j = job_with_places(s, who, places, n_places);
 
 	for (size_t i = 0; i < n_places; i++) {
-		const struct place *p = &j->places[i];
+		const struct place *p = &j->run.places[i];
 
 		if (p->first_rank + p->n_ranks <= walk->from ||
 		    (walk->to != MO_NONE && p->first_rank >= walk->to))
@@ -206,7 +206,7 @@ int dryrun_walk_job(const struct state *s, const struct job *j, const struct dry
 		    struct mo_error *err)
 {
 	const struct who who = { &j->spec, j->id, MO_MAX(j->attempt, 1),
-				 j->port > 0 ? j->port : DRY_PORT };
+				 j->run.port > 0 ? j->run.port : DRY_PORT };
 
 	return dry_run(s, &who, walk, err);
 }

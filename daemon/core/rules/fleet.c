@@ -588,7 +588,8 @@ bool fleet_drain(struct turn *t)
 
 			for (const struct step *st = j ? step_next(j, n->name, -1) : NULL; st;
 			     st = step_next(j, n->name, st->attempt))
-				busy |= !st->gone || (j->n_places > 0 && st->attempt == j->attempt);
+				busy |= !st->gone ||
+					(j->run.n_places > 0 && st->attempt == j->attempt);
 		}
 		if (busy)
 			continue;

@@ -151,8 +151,7 @@ static size_t state_gone(struct turn *t, const struct in_resolve *in, const char
 		r.job = in->job;
 		r.attempt = in->attempt;
 		r.node = mo_strdup(st->node);
-		r.gone->how =
-			mo_printf("%s said that no process of it is left", decider(t));
+		r.gone->how = mo_printf("%s said that no process of it is left", decider(t));
 		turn_emit(t, &r);
 		j = job_find(&t->core->state, in->job);
 	}

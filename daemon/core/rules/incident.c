@@ -37,26 +37,26 @@ void incident_emit(struct turn *t, const struct job *j, const struct blame *b, c
 	r.job = j->id;
 	r.incident->newest_checkpoint = newest;
 	r.incident->in_a_row =
-		mo_streq(signature, j->last_signature) && newest == j->last_signature_checkpoint
-			? j->same_failures + 1
+		mo_streq(signature, j->streak.signature) && newest == j->streak.checkpoint
+			? j->streak.same + 1
 			: 1;
 	r.incident->signature = mo_strdup(signature);
 	inc = &r.incident->details;
-	inc->time = j->failed_at;
+	inc->time = j->failure.at;
 	inc->attempt = j->attempt;
 	inc->class = mo_strdup(class);
 	inc->first_rank = b->rank ? b->rank->rank : MO_NONE;
-	inc->node = mo_strdup(b->step ? b->step->node : j->fail_node);
+	inc->node = mo_strdup(b->step ? b->step->node : j->failure.node);
 	inc->cause = mo_strdup(cause);
 	blame_evidence(j, b, &inc->evidence, &inc->n_evidence);
 	if (!mo_streq(class, "user_error"))
 		health_evidence(&t->core->state, j, &inc->evidence, &inc->n_evidence);
-	for (size_t i = 0; i < j->n_fail_evidence && !mo_streq(class, "user_error"); i++)
-		if (mo_starts_with(j->fail_evidence[i], READING_PREFIX))
-			mo_strs_add(&inc->evidence, &inc->n_evidence, j->fail_evidence[i]);
+	for (size_t i = 0; i < j->failure.n_evidence && !mo_streq(class, "user_error"); i++)
+		if (mo_starts_with(j->failure.evidence[i], READING_PREFIX))
+			mo_strs_add(&inc->evidence, &inc->n_evidence, j->failure.evidence[i]);
 	inc->action = mo_strdup(action);
-	inc->waterfall.detect = j->detect_us / 1000;
-	inc->waterfall.stop = (t->now - j->failed_at) / 1000;
+	inc->waterfall.detect = j->failure.detect_us / 1000;
+	inc->waterfall.stop = (t->now - j->failure.at) / 1000;
 	turn_emit(t, &r);
 }
 

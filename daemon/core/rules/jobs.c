@@ -62,16 +62,16 @@ static bool look_at_silence(struct turn *t, int64_t id)
 {
 	const struct job *j = job_find(&t->core->state, id);
 	int64_t heard = 0, limit = MO_MAX(STALL_MIN_US, 3 * samples_step_us(j));
-	const char *silent = j->n_silent > 0 ? silent_node(&t->core->state, j, &heard) : NULL;
+	const char *silent = j->counts.silent > 0 ? silent_node(&t->core->state, j, &heard) : NULL;
 	int64_t progress_at = job_progress_at(&t->core->state, j);
 	bool advances = silent && progress_at > heard && t->now - progress_at <= limit;
 	_cleanup_(mo_freep) char *reason = NULL;
 
-	if (j->failed || j->state == JOB_STOPPING)
+	if (j->failure.decided || j->state == JOB_STOPPING)
 		return false;
 	if (advances)
 		turn_deadline(t, progress_at + limit + 1);
-	if (silent && !advances && !j->waiting_node) {
+	if (silent && !advances && !j->failure.waiting_node) {
 		struct waiting w = waiting_make(WAITING_SILENT);
 
 		w.node = mo_strdup(silent);
@@ -81,7 +81,7 @@ static bool look_at_silence(struct turn *t, int64_t id)
 		job_move(t, id, T_NODE_DOWN, false, 0, reason);
 		return true;
 	}
-	if (j->waiting_node && (!silent || advances)) {
+	if (j->failure.waiting_node && (!silent || advances)) {
 		wait_node(t, id, false);
 		if (!try_move(t, id, T_NODE_BACK, NULL))
 			job_reason(t, id, NULL);
@@ -134,10 +134,10 @@ static bool look_at_drain(struct turn *t, int64_t id)
 	const struct job *j = job_find(&t->core->state, id);
 	_cleanup_(mo_freep) char *reason = NULL;
 
-	if (j->n_drained == 0 || job_row_find(j, T_DRAIN)->next < 0)
+	if (j->counts.drained == 0 || job_row_find(j, T_DRAIN)->next < 0)
 		return false;
-	for (size_t i = 0; i < j->n_places; i++) {
-		const struct node *n = node_find(&t->core->state, j->places[i].node);
+	for (size_t i = 0; i < j->run.n_places; i++) {
+		const struct node *n = node_find(&t->core->state, j->run.places[i].node);
 		bool due = n && n->drain && mo_streq(n->drain_when, "now");
 
 		for (size_t k = 0;
@@ -163,7 +163,7 @@ static bool look_at_outside(struct turn *t, int64_t id)
 	const struct job *j = job_find(&t->core->state, id);
 	_cleanup_(mo_freep) char *reason = NULL;
 
-	if (j->failed || j->n_places == 0)
+	if (j->failure.decided || j->run.n_places == 0)
 		return false;
 	for (size_t i = 0; i < j->n_steps && !reason; i++) {
 		const struct step *st = &j->steps[i];
@@ -194,7 +194,7 @@ bool job_act(struct turn *t, int64_t id)
 
 	if (!j || job_state_final(j->state))
 		return false;
-	if (j->n_places > 0) {
+	if (j->run.n_places > 0) {
 		if (look_at_outside(t, id) || policy_fail(t, id))
 			return true;
 		if (policy_all_dead(j) && !config_awaited(j) &&
@@ -202,15 +202,15 @@ bool job_act(struct turn *t, int64_t id)
 			policy_conclude(t, id);
 			return true;
 		}
-		if (j->n_started == (int64_t)j->n_places && try_move(t, id, T_UP, NULL))
+		if (j->counts.started == (int64_t)j->run.n_places && try_move(t, id, T_UP, NULL))
 			return true;
-		if (j->iteration != MO_NONE && try_move(t, id, T_ITERATION, NULL))
+		if (j->progress.iteration != MO_NONE && try_move(t, id, T_ITERATION, NULL))
 			return true;
 		if (look_at_silence(t, id) || look_at_drain(t, id) || look_at_checkpoints(t, id) ||
 		    actual_act(t, id))
 			return true;
 	}
-	if (j->n_check_nodes + j->n_check_done > 0 && health_check_act(t, id))
+	if (j->checks.n_nodes + j->checks.n_done > 0 && health_check_act(t, id))
 		return true;
 	return look_at_time(t, id);
 }

@@ -16,7 +16,7 @@ static void word(const struct job *j, const char *template, char ***argv, size_t
 
 	for (const char *p = template; *p;) {
 		if (mo_starts_with(p, "{iteration}")) {
-			mo_buf_printf(&b, "%lld", (long long)j->resume);
+			mo_buf_printf(&b, "%lld", (long long)j->run.resume);
 			p += strlen("{iteration}");
 		} else if (mo_starts_with(p, "{dir}")) {
 			mo_buf_str(&b, j->spec.recipe.checkpoint.dir ? j->spec.recipe.checkpoint.dir
@@ -58,14 +58,14 @@ static char *every_now(const struct job *j, size_t k)
 						 *pair = mo_printf("%s=%s", old, number);
 
 			if (mo_streq(j->spec.argv[k], pair))
-				return mo_printf("%s=%lld", old, (long long)j->every);
+				return mo_printf("%s=%lld", old, (long long)j->saves.every);
 			if (strstr(f->value, "{checkpoint.every}")
 				    ? mo_streq(j->spec.argv[k], old)
 				    : k > 0 && mo_streq(j->spec.argv[k - 1], old) &&
 					      mo_streq(j->spec.argv[k], number))
 				return strstr(f->value, "{checkpoint.every}")
-					       ? every_word(p, strcspn(p, " "), j->every)
-					       : mo_printf("%lld", (long long)j->every);
+					       ? every_word(p, strcspn(p, " "), j->saves.every)
+					       : mo_printf("%lld", (long long)j->saves.every);
 		}
 	}
 	return NULL;
@@ -84,7 +84,7 @@ static char *given_now(const struct job *j, size_t k, const char *template, cons
 	    (before && (k == 0 || !mo_streq(j->spec.argv[k - 1] + strspn(j->spec.argv[k - 1], "-"),
 					    before + strspn(before, "-")))))
 		return NULL;
-	return every_word(template, strlen(template), j->every);
+	return every_word(template, strlen(template), j->saves.every);
 }
 
 static char *word_now(const struct job *j, size_t k)
@@ -112,7 +112,7 @@ static char *word_now(const struct job *j, size_t k)
 static void add_word(const struct job *j, size_t k, char ***argv, size_t *n)
 {
 	_cleanup_(mo_freep) char *now =
-		j->spec.recipe.checkpoint.automatic && j->every > 0 ? word_now(j, k) : NULL;
+		j->spec.recipe.checkpoint.automatic && j->saves.every > 0 ? word_now(j, k) : NULL;
 
 	mo_strs_add(argv, n, now ? now : j->spec.argv[k]);
 }
@@ -184,17 +184,17 @@ static void inputs(const struct submit *spec, struct launch *ret)
 static void judged_there(const struct job *j, struct launch *ret)
 {
 	if (ret->config_words && engine_has_values(&j->spec.engine) &&
-	    !j->spec.recipe.experiment_hash && j->watermark == MO_NONE)
+	    !j->spec.recipe.experiment_hash && j->progress.watermark == MO_NONE)
 		ret->recipe = mo_strdup(j->spec.recipe_text);
 }
 
 void launch_make(const struct state *s, const struct job *j, size_t i, struct launch *ret)
 {
-	const struct place *p = &j->places[i];
-	const struct node *n = node_find(s, p->node), *first = node_find(s, j->places[0].node);
+	const struct place *p = &j->run.places[i];
+	const struct node *n = node_find(s, p->node), *first = node_find(s, j->run.places[0].node);
 	const struct recipe *r = &j->spec.recipe;
 
-	assert(i < j->n_places && ret);
+	assert(i < j->run.n_places && ret);
 	ret->job = j->id;
 	ret->attempt = j->attempt;
 	ret->name = mo_strdup(r->name);
@@ -205,20 +205,20 @@ void launch_make(const struct state *s, const struct job *j, size_t i, struct la
 	ret->world = job_world(j);
 	ret->job_gpus = job_gpus(j);
 	ret->node_rank = (int64_t)i;
-	ret->n_nodes = (int64_t)j->n_places;
+	ret->n_nodes = (int64_t)j->run.n_places;
 	for (size_t k = 0; k < p->n_gpus; k++)
 		mo_ints_add(&ret->gpus, &ret->n_gpus, p->gpus[k]);
 	ret->address = mo_strdup(n ? n->address : NULL);
-	ret->master_addr = mo_strdup(j->n_places == 1          ? "127.0.0.1"
+	ret->master_addr = mo_strdup(j->run.n_places == 1      ? "127.0.0.1"
 				     : first && first->address ? first->address
-							       : j->places[0].node);
-	ret->master_port = j->port;
+							       : j->run.places[0].node);
+	ret->master_port = j->run.port;
 	ret->hold_ports = i == 0;
 	for (size_t k = 0; k < j->spec.n_argv; k++)
 		add_word(j, k, &ret->argv, &ret->n_argv);
-	for (size_t k = 0; j->resume >= 0 && k < j->spec.engine.n_resume; k++)
+	for (size_t k = 0; j->run.resume >= 0 && k < j->spec.engine.n_resume; k++)
 		word(j, j->spec.engine.resume[k], &ret->argv, &ret->n_argv);
-	for (size_t k = 0; j->resume < 0 && k < j->spec.engine.n_fresh; k++)
+	for (size_t k = 0; j->run.resume < 0 && k < j->spec.engine.n_fresh; k++)
 		word(j, j->spec.engine.fresh[k], &ret->argv, &ret->n_argv);
 	prepare(&j->spec, ret);
 	/* The files that count are those of the nodes: where nobody read them before, each node
@@ -227,7 +227,8 @@ void launch_make(const struct state *s, const struct job *j, size_t i, struct la
 	 * newer: they are only read, and what changed is judged here (config.c). */
 	if (j->spec.engine.experiment && (i == 0 || !r->experiment_hash)) {
 		ret->config = mo_strdup(j->spec.engine.experiment);
-		ret->recipe = mo_strdup(j->watermark == MO_NONE ? j->spec.recipe_text : NULL);
+		ret->recipe =
+			mo_strdup(j->progress.watermark == MO_NONE ? j->spec.recipe_text : NULL);
 	}
 	if (i == 0) {
 		inputs(&j->spec, ret);
@@ -237,7 +238,7 @@ void launch_make(const struct state *s, const struct job *j, size_t i, struct la
 	environment(j, n, p, ret);
 	mo_desc_copy(&recipe_bind_desc, &ret->bind, &r->bind);
 	ret->checkpoint_dir = mo_strdup(r->checkpoint.dir);
-	ret->resume = j->resume;
+	ret->resume = j->run.resume;
 	ret->steps = r->steps;
 	ret->stop_signal = r->stop_signal;
 	ret->stop_grace_us = r->stop_grace_us;

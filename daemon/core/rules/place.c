@@ -52,7 +52,7 @@ const char *step_uncertain(const struct state *s, const struct step *st)
 
 static void slots_count(const struct state *s, const struct job *j, struct slots *slots)
 {
-	slots_take(slots, s, j->places, j->n_places);
+	slots_take(slots, s, j->run.places, j->run.n_places);
 	for (size_t i = 0; i < j->n_steps; i++) {
 		const struct node *n =
 			step_uncertain(s, &j->steps[i]) ? node_find(s, j->steps[i].node) : NULL;
@@ -84,7 +84,7 @@ void slots_init(const struct state *s, struct slots *ret)
 	for (size_t i = 0; i < state_n_holders(s); i++) {
 		const struct job *j = state_holder(s, i);
 
-		if (j && (j->n_places || j->n_steps))
+		if (j && (j->run.n_places || j->n_steps))
 			slots_count(s, j, ret);
 	}
 	mo_assert(ret->n == s->n_nodes);
@@ -457,7 +457,8 @@ int64_t port_next(const struct core *c)
 		for (size_t i = 0; i < c->state.n_holders && !taken; i++) {
 			const struct job *j = job_find(&c->state, c->state.holders[i]);
 
-			taken = j->port != MO_NONE && j->port < at + 4 && at < j->port + 4;
+			taken = j->run.port != MO_NONE && j->run.port < at + 4 &&
+				at < j->run.port + 4;
 		}
 		if (!taken)
 			return at;

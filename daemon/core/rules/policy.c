@@ -34,7 +34,7 @@
 
 bool policy_all_dead(const struct job *j)
 {
-	return j->n_places > 0 && j->n_dead == (int64_t)j->n_places;
+	return j->run.n_places > 0 && j->counts.dead == (int64_t)j->run.n_places;
 }
 
 /* How long ago the death was when its news left the node: the node's clock at both moments. */
@@ -56,13 +56,13 @@ bool policy_fail(struct turn *t, int64_t id)
 	struct blame b;
 	struct record r;
 
-	if (j->failed || j->n_places == 0 ||
+	if (j->failure.decided || j->run.n_places == 0 ||
 	    (j->state != JOB_STARTING && j->state != JOB_RUNNING && j->state != JOB_RECOVERING))
 		return false;
 	b = blame_find(j, t->now, wait);
 	if (b.kind == B_NONE) {
-		if (j->first_exit0_at != MO_NONE)
-			turn_deadline(t, j->first_exit0_at + wait);
+		if (j->failure.exit0_at != MO_NONE)
+			turn_deadline(t, j->failure.exit0_at + wait);
 		return false;
 	}
 	cause = blame_cause(j, &b);
@@ -97,7 +97,7 @@ bool policy_fail(struct turn *t, int64_t id)
 
 static int64_t last_iteration(const struct job *j)
 {
-	int64_t n = MO_MAX(j->iteration, j->resume),
+	int64_t n = MO_MAX(j->progress.iteration, j->run.resume),
 		newest = checkpoint_newest_at_most(j, INT64_MAX, true);
 
 	return MO_MAX(MO_MAX(n, newest), 0);
@@ -113,7 +113,7 @@ static bool all_exited_0(const struct job *j)
 				return false;
 			n += j->steps[i].n_exited;
 		}
-	return n == (int64_t)j->n_ranks;
+	return n == (int64_t)j->run.n_ranks;
 }
 
 static bool reached(const struct job *j)
@@ -125,11 +125,11 @@ char *policy_beyond_steps(const struct job *j)
 {
 	int64_t steps = j->spec.recipe.steps;
 
-	if (steps == MO_NONE || j->iteration == MO_NONE || j->iteration <= steps)
+	if (steps == MO_NONE || j->progress.iteration == MO_NONE || j->progress.iteration <= steps)
 		return NULL;
 	return mo_printf("its program made iteration %lld, and steps is %lld: how far it trains is "
 			 "not said by the recipe",
-			 (long long)j->iteration, (long long)steps);
+			 (long long)j->progress.iteration, (long long)steps);
 }
 
 /* NULL = another attempt follows. */
@@ -151,12 +151,12 @@ static char *give_up_reason(const struct job *j, const struct blame *b, const ch
 				 "%s%s",
 				 (long long)b->rank->rank, cause, incident_exit_meaning(b->rank),
 				 line);
-	if (j->same_failures >= limit)
+	if (j->streak.same >= limit)
 		return mo_printf("failed the same way %lld times without a new checkpoint: %s%s",
-				 (long long)j->same_failures, cause, line);
-	if (j->cycles >= limit * CYCLES_FACTOR)
+				 (long long)j->streak.same, cause, line);
+	if (j->streak.cycles >= limit * CYCLES_FACTOR)
 		return mo_printf("failed %lld times without a new checkpoint, the last time: %s%s",
-				 (long long)j->cycles, cause, line);
+				 (long long)j->streak.cycles, cause, line);
 	return NULL;
 }
 
@@ -165,7 +165,7 @@ static void after_failure(struct turn *t, int64_t id)
 	const struct job *j = job_find(&t->core->state, id);
 	struct blame b = blame_root(j);
 	_cleanup_(mo_freep) char *cause = blame_cause(j, &b),
-				 *class = mo_strdup(b.kind ? blame_class(j, &b) : j->fail_class),
+				 *class = mo_strdup(b.kind ? blame_class(j, &b) : j->failure.class),
 				 *reason = NULL;
 	const struct step *outside = blame_outside(j, &b);
 	int64_t tries = 0;
@@ -182,9 +182,9 @@ static void after_failure(struct turn *t, int64_t id)
 		tries = PORT_TRIES_MAX;
 	else if (blame_port_busy(j, &b))
 		tries = PORT_SAID_MAX;
-	if (b.step && j->port_tries + 1 < tries) {
+	if (b.step && j->streak.ports_busy + 1 < tries) {
 		reason = mo_printf("ports from %lld on %s were busy; the next ones are tried",
-				   (long long)j->port, b.step->node);
+				   (long long)j->run.port, b.step->node);
 		job_move(t, id, T_RETRY, true, FOLLOWS_BUSY_PORTS, reason);
 		return;
 	}
@@ -214,17 +214,18 @@ static void after_stop(struct turn *t, int64_t id)
 	/* then steps is not where its program ends */
 	_cleanup_(mo_freep) char *beyond = policy_beyond_steps(j);
 
-	if (!j->failed && all_exited_0(j) && reached(j) && !beyond &&
+	if (!j->failure.decided && all_exited_0(j) && reached(j) && !beyond &&
 	    j->spec.recipe.steps != MO_NONE && j->intent != INTENT_CANCEL) {
 		job_move(t, id, T_COMPLETED, true, 0, NULL);
 		return;
 	}
-	if (j->failed) {
+	if (j->failure.decided) {
 		struct blame b = blame_root(j);
 		_cleanup_(mo_freep) char *cause = blame_cause(j, &b);
 
 		if (!blame_outside(j, &b))
-			incident_emit(t, j, &b, cause, b.kind ? blame_class(j, &b) : j->fail_class,
+			incident_emit(t, j, &b, cause,
+				      b.kind ? blame_class(j, &b) : j->failure.class,
 				      intent_names[j->intent]);
 	}
 	job_move(t, id, T_STOPPED, true, 0, reason);
@@ -238,7 +239,7 @@ void policy_conclude(struct turn *t, int64_t id)
 	mo_assert(!job_live(job_find(&t->core->state, id))); /* all are proved gone */
 	if (j->state == JOB_STOPPING) {
 		after_stop(t, id);
-	} else if (j->failed) {
+	} else if (j->failure.decided) {
 		after_failure(t, id);
 	} else if (reached(j)) {
 		reason = checkpoint_nothing_left(&t->core->state, j);

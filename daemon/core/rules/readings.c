@@ -211,8 +211,8 @@ static void add_range(struct mo_buf *b, const char *what, const char *unit, cons
 static void find_seen(const struct core *c, const struct job *j, int64_t now, struct seen **ret,
 		      size_t *n_ret, size_t *ret_gpus)
 {
-	for (size_t i = 0; i < j->n_places; i++) {
-		const struct place *p = &j->places[i];
+	for (size_t i = 0; i < j->run.n_places; i++) {
+		const struct place *p = &j->run.places[i];
 		const struct node *node = node_find(&c->state, p->node);
 		size_t n = 0;
 		const struct gpu_sensors *g = node ? core_sensors(c, p->node, now, &n) : NULL;
@@ -244,8 +244,8 @@ static void other_nics(const struct core *c, const struct job *j, int64_t now,
 {
 	size_t told = 0, n = 0;
 
-	for (size_t i = 0; i < j->n_places && told < OTHER_NICS_MAX; i++) {
-		const struct node *node = node_find(&c->state, j->places[i].node);
+	for (size_t i = 0; i < j->run.n_places && told < OTHER_NICS_MAX; i++) {
+		const struct node *node = node_find(&c->state, j->run.places[i].node);
 		const struct nic_sensors *nics = node ? core_nics(c, node->name, now, &n) : NULL;
 
 		for (size_t k = 0; nics && k < n && told < OTHER_NICS_MAX; k++) {

@@ -95,11 +95,11 @@ static void note_event(struct turn *t, const struct job *j, const struct step *s
 			: mo_printf(" from iteration %lld", (long long)n->iteration);
 	const char *path = checkpoint_entry_path(j, n->path);
 	bool ours = mo_streq(n->cause, "killed") || mo_streq(n->cause, "stopped");
-	int64_t iteration = checkpoint_iteration(n, j->iteration);
+	int64_t iteration = checkpoint_iteration(n, j->progress.iteration);
 
 	switch (n->kind) {
 	case NOTE_EXIT:
-		if (ours && j->n_ranks > 512)
+		if (ours && j->run.n_ranks > 512)
 			/* thousands of ends by our own order would push everything else out of
 			 * the ring */
 			return;
@@ -182,8 +182,8 @@ static void apply_notes(struct turn *t, int64_t id, const char *node, const stru
 {
 	const struct job *j = job_find(&t->core->state, id);
 	const struct step *st = step_find(j, rep->attempt, node);
-	int64_t through = st->through, iteration = j->iteration;
-	bool refused = j->path_refused, due = j->config_due;
+	int64_t through = st->through, iteration = j->progress.iteration;
+	bool refused = j->saves.path_refused, due = j->config.due;
 	const struct note *notes;
 	size_t n_notes;
 	struct record r;
@@ -208,7 +208,7 @@ static void apply_notes(struct turn *t, int64_t id, const char *node, const stru
 	n_notes = r.n_notes;
 	turn_emit(t, &r);
 	j = job_find(&t->core->state, id);
-	if (j->config_due && !due)
+	if (j->config.due && !due)
 		config_ask(t, j);
 	for (size_t i = 0; i < n_notes; i++) {
 		const struct step *st_now;
@@ -254,11 +254,11 @@ static void progress(struct turn *t, const struct job *j, const struct step *st,
 		const struct rank_progress *p = &rep->progress[i];
 
 		if (p->rank < st->first_rank || p->rank >= st->first_rank + st->n_ranks ||
-		    (uint64_t)p->rank >= j->n_ranks)
+		    (uint64_t)p->rank >= j->run.n_ranks)
 			continue;
 		if (!core_beat(t->core, j, p->rank, p->iteration, p->step_ms, t->now))
 			continue;
-		if (j->waiting_node)
+		if (j->failure.waiting_node)
 			core_touch(t->core, j->id);
 	}
 }
@@ -349,7 +349,7 @@ static void absent_steps(struct turn *t, const struct node *n, const struct step
 
 		for (const struct step *st = j ? step_next(j, name, -1) : NULL; st;) {
 			struct step_report rep = { .job = j->id, .attempt = st->attempt };
-			bool over = st->attempt != j->attempt || j->n_places == 0,
+			bool over = st->attempt != j->attempt || j->run.n_places == 0,
 			     absent = !bsearch(&(struct step_id){ j->id, st->attempt }, ids,
 					       n_steps, sizeof(*ids), by_id);
 
@@ -561,8 +561,8 @@ static void scanned(struct turn *t, const struct job *j, const struct scan_resul
 {
 	if (scan->id != job_next_attempt(j) || scan->n_items > MO_CHECKPOINTS_MAX)
 		return;
-	if (j->end_scan ||
-	    (!job_state_final(j->state) && j->n_places == 0 && !scan_fresh(j, t->now)))
+	if (j->scan.at_end ||
+	    (!job_state_final(j->state) && j->run.n_places == 0 && !scan_fresh(j, t->now)))
 		record_scan(t, j, scan);
 }
 

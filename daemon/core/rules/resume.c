@@ -17,10 +17,9 @@ static const struct job *writer_of(const struct state *s, const struct job *j,
 {
 	for (size_t i = s->n_jobs; found && i-- > 0;) {
 		const struct job *k = &s->jobs[i];
-		const struct checkpoint *c =
-			k != j && mo_streq(k->checkpoint_dir, j->checkpoint_dir)
-				? checkpoint_find(k, found->iteration)
-				: NULL;
+		const struct checkpoint *c = k != j && mo_streq(k->saves.dir, j->saves.dir)
+						     ? checkpoint_find(k, found->iteration)
+						     : NULL;
 
 		if (c && c->attempt != MO_NONE && mo_streq(c->path, found->path))
 			return k;
@@ -30,7 +29,7 @@ static const struct job *writer_of(const struct state *s, const struct job *j,
 
 char *checkpoint_nothing_left(const struct state *s, const struct job *j)
 {
-	const struct checkpoint *c = checkpoint_find(j, j->resume);
+	const struct checkpoint *c = checkpoint_find(j, j->run.resume);
 	const struct job *writer = writer_of(s, j, c);
 	_cleanup_(mo_freep) char *who =
 		!writer ? mo_strdup("an earlier run")
@@ -39,14 +38,14 @@ char *checkpoint_nothing_left(const struct state *s, const struct job *j)
 				    mo_streq(writer->spec.user, j->spec.user) ? ""
 									      : writer->spec.user);
 
-	if (j->spec.recipe.steps == MO_NONE || j->resume < j->spec.recipe.steps ||
-	    j->watermark != MO_NONE)
+	if (j->spec.recipe.steps == MO_NONE || j->run.resume < j->spec.recipe.steps ||
+	    j->progress.watermark != MO_NONE)
 		return NULL;
 	return mo_printf("nothing was left to do: %s had come to iteration %lld of %lld "
 			 "(checkpoint %s); '--set checkpoint.resume=never' starts afresh, more "
 			 "steps train on",
-			 who, (long long)j->resume, (long long)j->spec.recipe.steps,
-			 c && c->path ? c->path : j->checkpoint_dir);
+			 who, (long long)j->run.resume, (long long)j->spec.recipe.steps,
+			 c && c->path ? c->path : j->saves.dir);
 }
 
 /* The newest damaged entry that forbids a fresh start: it lay there before, or was complete
@@ -121,16 +120,16 @@ static int nothing_to_go_back_to(const struct job *j, struct mo_error *err)
 static int choose(const struct job *j, int64_t *ret, struct mo_error *err)
 {
 	const struct recipe_checkpoint *r = &j->spec.recipe.checkpoint;
-	bool began = j->watermark != MO_NONE;
+	bool began = j->progress.watermark != MO_NONE;
 	int64_t newest;
 
 	if (!r->dir) {
 		*ret = -1;
 		return 0;
 	}
-	if (j->scan_error)
-		return mo_error_set(err, 1, "checkpoint.dir %s: %s", r->dir, j->scan_error);
-	if (!j->scan_writable)
+	if (j->scan.error)
+		return mo_error_set(err, 1, "checkpoint.dir %s: %s", r->dir, j->scan.error);
+	if (!j->scan.writable)
 		return mo_error_set(err, began ? 1 : 2,
 				    "checkpoint.dir %s is not writable by %s; make it so or name "
 				    "another one",
@@ -261,11 +260,11 @@ int checkpoint_would(const struct engine *e, const char *dir, bool added,
 	mo_desc_copy(&engine_desc, &j.spec.engine, e);
 	mo_str_set(&j.spec.recipe.engine.kind, e->kind);
 	mo_str_set(&j.spec.recipe.checkpoint.dir, dir);
-	j.checkpoint_dir = mo_path_clean(dir);
+	j.saves.dir = mo_path_clean(dir);
 	j.spec.recipe.checkpoint.added = added;
 	j.spec.recipe.checkpoint.resume = -1;
 	checkpoint_scan(&j, found, 0);
-	j.scan_writable = true;
+	j.scan.writable = true;
 	r = checkpoint_choose(&j, ret, err);
 	mo_desc_done(&job_desc, &j);
 	return r;

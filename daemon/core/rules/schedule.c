@@ -22,8 +22,8 @@
 
 static bool waiting(const struct job *j)
 {
-	return j && j->n_places == 0 && (j->state == JOB_QUEUED || j->state == JOB_RECOVERING) &&
-	       !job_live(j);
+	return j && j->run.n_places == 0 &&
+	       (j->state == JOB_QUEUED || j->state == JOB_RECOVERING) && !job_live(j);
 }
 
 /* at: where it stands in the queue of the core */
@@ -46,8 +46,8 @@ static int queue_order(const void *a, const void *b)
 
 bool scan_fresh(const struct job *j, int64_t now)
 {
-	return j->scan_attempt == job_next_attempt(j) && j->scan_at != MO_NONE &&
-	       now - j->scan_at <= SCAN_FRESH_US;
+	return j->scan.attempt == job_next_attempt(j) && j->scan.at != MO_NONE &&
+	       now - j->scan.at <= SCAN_FRESH_US;
 }
 
 /* The job waits for w, which is taken. True when that is another reason than the recorded one. */
@@ -90,12 +90,12 @@ static void place_job(struct turn *t, int64_t id, struct place *places, size_t n
 	j = job_find(s, id);
 	data_int(&data, "resume", resume);
 	data_int(&data, "nodes", (int64_t)n_places);
-	data_int(&data, "port", j->port);
+	data_int(&data, "port", j->run.port);
 	event_emit(t, EVENT_JOB_STARTED, id, places[0].node, MO_NONE, attempt, data_end(&data),
 		   "attempt %lld of %s on %zu node%s from %s, %s%lld", (long long)attempt,
 		   j->spec.recipe.name, n_places, n_places == 1 ? "" : "s", places[0].node,
 		   resume >= 0 ? "resuming from iteration " : "port ",
-		   (long long)(resume >= 0 ? resume : j->port));
+		   (long long)(resume >= 0 ? resume : j->run.port));
 }
 
 /* The job waits because of files that nothing reads: once, when it begins to wait or they are
@@ -141,7 +141,7 @@ static bool scan(struct turn *t, const struct candidate *k, const char *node)
 {
 	const struct job *j = job_find(&t->core->state, k->id);
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
-	bool again = j->scan_attempt == job_next_attempt(j);
+	bool again = j->scan.attempt == job_next_attempt(j);
 	struct waiting w = waiting_make(WAITING_SCAN);
 	int64_t resume;
 
@@ -174,12 +174,12 @@ static bool start_or_scan(struct turn *t, const struct candidate *k, struct slot
 		slots_take(slots, &t->core->state, places, n_places);
 		return scan(t, k, places[0].node);
 	}
-	if (j->n_check_nodes) {
+	if (j->checks.n_nodes) {
 		slots_take(slots, &t->core->state, places, n_places);
 		t->core->n_checking++;
 		w = waiting_make(WAITING_CHECKS);
-		w.node = mo_strdup(j->check_nodes[0]);
-		w.nodes = (int64_t)j->n_check_nodes;
+		w.node = mo_strdup(j->checks.nodes[0]);
+		w.nodes = (int64_t)j->checks.n_nodes;
 		return waits(t, k, &w);
 	}
 	result = checkpoint_choose(j, &resume, &err);
@@ -192,7 +192,7 @@ static bool start_or_scan(struct turn *t, const struct candidate *k, struct slot
 		job_move(t, k->id, T_GIVE_UP, false, 0, err.text);
 		return true;
 	}
-	turn_deadline(t, j->scan_at + SCAN_FRESH_US + 1);
+	turn_deadline(t, j->scan.at + SCAN_FRESH_US + 1);
 	w = found_wrong(j, &err);
 	emitted = waits(t, k, &w);
 	if (emitted)
@@ -202,7 +202,7 @@ static bool start_or_scan(struct turn *t, const struct candidate *k, struct slot
 
 static const struct job *dir_holder(const struct core *c, const struct job *j)
 {
-	for (size_t i = 0; j->checkpoint_dir && i < c->n_unfinished; i++) {
+	for (size_t i = 0; j->saves.dir && i < c->n_unfinished; i++) {
 		const struct job *k = job_find(&c->state, c->unfinished[i]);
 
 		if (checkpoint_dir_held(k, j))

@@ -148,15 +148,15 @@ const size_t n_job_rows = ELEMENTSOF(job_rows);
 
 bool job_guard_holds(const struct job *j, int guard)
 {
-	bool first = !j->failed && !j->waiting_node && j->n_places > 0 &&
-		     (j->iteration != MO_NONE || j->watermark == MO_NONE);
+	bool first = !j->failure.decided && !j->failure.waiting_node && j->run.n_places > 0 &&
+		     (j->progress.iteration != MO_NONE || j->progress.watermark == MO_NONE);
 
 	switch (guard) {
 	case G_ALWAYS: return true;
 	case G_LIVE: return job_live(j);
-	case G_HEALTHY: return !j->failed && j->n_places > 0;
+	case G_HEALTHY: return !j->failure.decided && j->run.n_places > 0;
 	case G_FIRST: return first;
-	case G_STARTED: return first && j->n_started == (int64_t)j->n_places;
+	case G_STARTED: return first && j->counts.started == (int64_t)j->run.n_places;
 	case G_CANCEL: return j->intent == INTENT_CANCEL;
 	case G_PAUSE: return j->intent == INTENT_PAUSE;
 	case G_AGAIN: return j->intent == INTENT_RESTART || j->intent == INTENT_DRAIN;

@@ -21,8 +21,8 @@ static bool cut_first_save(const struct job *j, const struct unread_state *u)
 
 	if (u->iteration != MO_NONE && !u->where)
 		c = checkpoint_find(j, u->iteration);
-	return c && c->attempt != MO_NONE && j->watermark != MO_NONE &&
-	       u->iteration >= j->watermark;
+	return c && c->attempt != MO_NONE && j->progress.watermark != MO_NONE &&
+	       u->iteration >= j->progress.watermark;
 }
 
 /* Where the engine does not look the job saves nothing: what lies there is known by its name. A
@@ -37,8 +37,8 @@ static bool same_unread(const struct unread_state *u, const struct unread_state 
 
 bool checkpoint_unread(const struct job *j, const struct unread_state *u)
 {
-	for (size_t i = 0; i < j->n_passed_over; i++)
-		if (same_unread(u, &j->passed_over[i]))
+	for (size_t i = 0; i < j->scan.n_passed_over; i++)
+		if (same_unread(u, &j->scan.passed_over[i]))
 			return false;
 	return !cut_first_save(j, u);
 }
@@ -52,18 +52,18 @@ char *checkpoint_unread_path(const struct unread_state *u)
 char *checkpoint_unread_names(const struct job *j)
 {
 	struct mo_buf b = { 0 };
-	int64_t n = 0, more = MO_MAX(j->unread_more, 0);
+	int64_t n = 0, more = MO_MAX(j->scan.unread_more, 0);
 
-	for (size_t i = 0; i < j->n_unread; i++) {
-		_cleanup_(mo_freep) char *path = checkpoint_unread_path(&j->unread[i]);
-		size_t limit = j->unread[i].where ? 200 : 80;
+	for (size_t i = 0; i < j->scan.n_unread; i++) {
+		_cleanup_(mo_freep) char *path = checkpoint_unread_path(&j->scan.unread[i]);
+		size_t limit = j->scan.unread[i].where ? 200 : 80;
 
-		if (!checkpoint_unread(j, &j->unread[i]))
+		if (!checkpoint_unread(j, &j->scan.unread[i]))
 			continue;
 		if (n++ < UNREAD_NAMED)
 			mo_buf_printf(&b, "%s%.*s (%.1f MiB)", n > 1 ? ", " : "",
 				      mo_utf8_shown(path, limit), path,
-				      (double)j->unread[i].bytes / (1 << 20));
+				      (double)j->scan.unread[i].bytes / (1 << 20));
 		else
 			more++;
 	}
@@ -75,9 +75,9 @@ char *checkpoint_unread_names(const struct job *j)
 /* The first that holds the job up and lies elsewhere; NULL = all lie in checkpoint.dir. */
 static const struct unread_state *misplaced(const struct job *j)
 {
-	for (size_t i = 0; i < j->n_unread; i++)
-		if (j->unread[i].where && checkpoint_unread(j, &j->unread[i]))
-			return &j->unread[i];
+	for (size_t i = 0; i < j->scan.n_unread; i++)
+		if (j->scan.unread[i].where && checkpoint_unread(j, &j->scan.unread[i]))
+			return &j->scan.unread[i];
 	return NULL;
 }
 
@@ -87,14 +87,14 @@ static bool is_the_directory(const struct job *j, const struct unread_state *u)
 	_cleanup_(mo_freep) char *path = checkpoint_unread_path(u);
 	_cleanup_(mo_freep) char *clean = mo_path_clean(path);
 	size_t n = clean ? strlen(clean) : 0;
-	const char *dir = j->checkpoint_dir;
+	const char *dir = j->saves.dir;
 
 	return n > 0 && dir && strncmp(dir, clean, n) == 0 && (!dir[n] || dir[n] == '/');
 }
 
 char *checkpoint_named(const struct job *j)
 {
-	const char *dir = j->checkpoint_dir, *below = j->spec.engine.save_below;
+	const char *dir = j->saves.dir, *below = j->spec.engine.save_below;
 	size_t n = dir ? strlen(dir) : 0, add = below ? strlen(below) + 1 : 0;
 
 	if (!j->spec.recipe.checkpoint.added || !add || n < add)

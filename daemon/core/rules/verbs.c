@@ -72,7 +72,7 @@ static bool dir_taken(struct turn *t, const char *dir)
 	for (size_t i = 0; clean && i < t->core->n_unfinished; i++) {
 		const struct job *j = job_find(&t->core->state, t->core->unfinished[i]);
 
-		if ((!mo_streq(j->checkpoint_dir, clean) && !mo_streq(j->saves_to, clean)) ||
+		if ((!mo_streq(j->saves.dir, clean) && !mo_streq(j->saves.by_config, clean)) ||
 		    (!j->attempt && !mo_streq(j->spec.user, t->input->submit->user)))
 			continue;
 		turn_reply(t, 409, MO_NONE,
@@ -97,7 +97,7 @@ static bool lies_below(const char *dir, const char *other)
 /* "lies below"; NULL: neither lies in the other. */
 static const char *nested(const char *dir, const struct job *j)
 {
-	const char *other = j->checkpoint_dir ? j->checkpoint_dir : j->saves_to;
+	const char *other = j->saves.dir ? j->saves.dir : j->saves.by_config;
 
 	if (!other || !dir)
 		return NULL;
@@ -224,7 +224,7 @@ static bool from_is_usable(struct turn *t, const struct job *j)
 			   "it %s; take one of 'moectl checkpoints j-%lld', or --from 0 to start "
 			   "afresh",
 			   (long long)j->id, (long long)from,
-			   j->scan_attempt == 0 ? "is known before the job's first start"
+			   j->scan.attempt == 0 ? "is known before the job's first start"
 						: "is left",
 			   (long long)j->id);
 		return false;

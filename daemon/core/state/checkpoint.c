@@ -51,20 +51,20 @@ bool checkpoint_inside(const struct job *j, const char *path)
 {
 	_cleanup_(mo_freep) char *clean = mo_path_clean(path);
 
-	return !path || lies_in(clean, j->checkpoint_dir);
+	return !path || lies_in(clean, j->saves.dir);
 }
 
 char *checkpoint_as_named(const struct job *j, const char *path)
 {
 	_cleanup_(mo_freep) char *clean = mo_path_clean(path);
-	const char *real = j->checkpoint_real;
+	const char *real = j->saves.real;
 
-	if (!path || !j->checkpoint_dir || !real || real[0] != '/' || !real[1])
+	if (!path || !j->saves.dir || !real || real[0] != '/' || !real[1])
 		/* of a node's making: all of the machine is no directory of saves */
 		return NULL;
-	if (lies_in(clean, j->checkpoint_dir) || !lies_in(clean, real))
+	if (lies_in(clean, j->saves.dir) || !lies_in(clean, real))
 		return NULL;
-	return mo_printf("%s%s", j->checkpoint_dir, clean + strlen(real));
+	return mo_printf("%s%s", j->saves.dir, clean + strlen(real));
 }
 
 int64_t checkpoint_iteration(const struct note *n, int64_t reached)
@@ -79,16 +79,15 @@ static bool names_dir(const struct job *j, const char *path)
 {
 	const char *subdir = j->spec.engine.layout.subdir;
 	_cleanup_(mo_freep) char *clean = mo_path_clean(path);
-	_cleanup_(mo_freep) char *below =
-		mo_printf("%s/%s", j->checkpoint_dir, subdir ? subdir : "");
+	_cleanup_(mo_freep) char *below = mo_printf("%s/%s", j->saves.dir, subdir ? subdir : "");
 	_cleanup_(mo_freep) char *entries = mo_path_clean(below);
 
-	return mo_streq(clean, j->checkpoint_dir) || mo_streq(clean, entries);
+	return mo_streq(clean, j->saves.dir) || mo_streq(clean, entries);
 }
 
 const char *checkpoint_entry_path(const struct job *j, const char *path)
 {
-	return path && j->checkpoint_dir && names_dir(j, path) ? NULL : path;
+	return path && j->saves.dir && names_dir(j, path) ? NULL : path;
 }
 
 /* What an engine whose layout moectl knows says of the place is held against checkpoint.dir:
@@ -98,7 +97,7 @@ bool checkpoint_elsewhere(const struct job *j, const struct note *n)
 {
 	const struct ckpt_layout *l = &j->spec.engine.layout;
 
-	if (!n->path || n->path[0] != '/' || !j->checkpoint_dir || l->announced_is_complete ||
+	if (!n->path || n->path[0] != '/' || !j->saves.dir || l->announced_is_complete ||
 	    l->given || l->unnumbered)
 		return false;
 	if (!checkpoint_inside(j, n->path))
@@ -111,7 +110,7 @@ bool checkpoint_elsewhere(const struct job *j, const struct note *n)
  * job is completed meanwhile. */
 const char *checkpoint_end_node(const struct job *j)
 {
-	return j->end_scan && j->n_ranks > 0 ? j->ranks[0].node : NULL;
+	return j->scan.at_end && j->run.n_ranks > 0 ? j->run.ranks[0].node : NULL;
 }
 
 /* Newest usable one whose iteration is at most limit, MO_NONE. own_only: written by this job. */
@@ -130,8 +129,8 @@ int64_t checkpoint_newest_at_most(const struct job *j, int64_t limit, bool own_o
 
 bool checkpoint_dir_held(const struct job *holder, const struct job *j)
 {
-	if (!j->checkpoint_dir || holder->id == j->id || holder->attempt == 0 ||
-	    job_state_final(holder->state) || !mo_streq(holder->checkpoint_dir, j->checkpoint_dir))
+	if (!j->saves.dir || holder->id == j->id || holder->attempt == 0 ||
+	    job_state_final(holder->state) || !mo_streq(holder->saves.dir, j->saves.dir))
 		return false;
 	return j->attempt == 0 || job_live(holder) || holder->id < j->id;
 }

@@ -120,11 +120,11 @@ static bool of_wrong_time(const struct state *s, int64_t time, int64_t now)
 
 static void shift_job(struct job *j, int64_t shift)
 {
-	int64_t *const marks[] = { &j->created_at,   &j->started_at,     &j->state_since,
-				   &j->queued_since, &j->not_before,     &j->progress_at,
-				   &j->failed_at,    &j->first_exit0_at, &j->ledger_at,
-				   &j->scan_at,      &j->waterfall_at,   &j->gone_at,
-				   &j->check_until };
+	int64_t *const marks[] = { &j->created_at,   &j->started_at,       &j->state_since,
+				   &j->queued_since, &j->not_before,       &j->progress.at,
+				   &j->failure.at,   &j->failure.exit0_at, &j->ledger_at,
+				   &j->scan.at,      &j->waterfall.at,     &j->waterfall.gone_at,
+				   &j->checks.until };
 
 	for (size_t i = 0; i < ELEMENTSOF(marks); i++)
 		move(marks[i], shift);

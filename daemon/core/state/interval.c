@@ -46,7 +46,7 @@ static double gpu_days(const struct job *j)
 
 static int64_t failures(const struct job *j)
 {
-	return j->restarts + j->failed;
+	return j->restarts + j->failure.decided;
 }
 
 static void rates(const struct state *s, const struct job *j, struct interval *ret)
@@ -95,15 +95,16 @@ bool interval_of(const struct state *s, const struct job *j, struct interval *re
 	assert(s && j && ret);
 	if (!j->spec.recipe.checkpoint.automatic)
 		return false;
-	ret->iterations = ret->next = j->every > 0 ? j->every : j->spec.recipe.checkpoint.every;
-	ret->saves = j->n_saves;
+	ret->iterations = ret->next =
+		j->saves.every > 0 ? j->saves.every : j->spec.recipe.checkpoint.every;
+	ret->saves = j->saves.n;
 	rates(s, j, ret);
-	if (j->n_saves >= SAVES_MIN)
+	if (j->saves.n >= SAVES_MIN)
 		ret->save_s = (double)j->ledger[GPU_SAVE] / (double)job_gpus(j) / 1e6 /
-			      (double)j->n_saves;
+			      (double)j->saves.n;
 	if (step_us > 0)
 		ret->step_s = (double)step_us / 1e6;
-	if (j->n_saves >= SAVES_MIN && step_us > 0 && ret->save_s > 0) {
+	if (j->saves.n >= SAVES_MIN && step_us > 0 && ret->save_s > 0) {
 		ret->seconds = plan_daly_s(ret->save_s, ret->mttf_s);
 		ret->next =
 			(int64_t)MO_MIN(MO_MAX(llround(ret->seconds / ret->step_s), 1), 1000000000);

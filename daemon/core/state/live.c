@@ -142,15 +142,16 @@ static const struct job_beats *beats_of(const struct state *s, const struct job 
 	size_t at = beats_place(s->beats, s->n_beats, j->id);
 	const struct job_beats *b = at < s->n_beats ? &s->beats[at] : NULL;
 
-	return b && b->job == j->id && b->attempt == j->attempt && b->n_ranks == j->n_ranks ? b
-											    : NULL;
+	return b && b->job == j->id && b->attempt == j->attempt && b->n_ranks == j->run.n_ranks
+		       ? b
+		       : NULL;
 }
 
 static void beats_begin(struct job_beats *b, const struct job *j)
 {
 	free(b->ranks);
 	*b = (struct job_beats){ .job = j->id, .attempt = j->attempt, .advanced_at = MO_NONE };
-	for (size_t i = 0; i < j->n_ranks; i++)
+	for (size_t i = 0; i < j->run.n_ranks; i++)
 		*MO_GROW(b->ranks, b->n_ranks) = (struct rank_beat){ MO_NONE, MO_NONE_F };
 }
 
@@ -167,10 +168,10 @@ static struct job_beats *beats_get(struct core *c, const struct job *j)
 		c->owned.beats = c->beats;
 		c->owned.n_beats = c->n_beats;
 	}
-	if (c->beats[at].attempt != j->attempt || c->beats[at].n_ranks != j->n_ranks)
+	if (c->beats[at].attempt != j->attempt || c->beats[at].n_ranks != j->run.n_ranks)
 		beats_begin(&c->beats[at], j);
 	mo_assert(at == 0 || c->beats[at - 1].job < j->id);
-	mo_assert(c->beats[at].n_ranks == j->n_ranks);
+	mo_assert(c->beats[at].n_ranks == j->run.n_ranks);
 	return &c->beats[at];
 }
 
@@ -178,12 +179,12 @@ bool core_beat(struct core *c, const struct job *j, int64_t rank, int64_t iterat
 	       int64_t now)
 {
 	struct job_beats *b = beats_get(c, j);
-	assert(rank >= 0 && (size_t)rank < j->n_ranks);
+	assert(rank >= 0 && (size_t)rank < j->run.n_ranks);
 	struct rank_beat *k = &b->ranks[rank];
 
 	if (step_ms != MO_NONE_F)
 		k->step_ms = step_ms;
-	int64_t newest = MO_MAX(k->iteration, j->ranks[rank].iteration);
+	int64_t newest = MO_MAX(k->iteration, j->run.ranks[rank].iteration);
 
 	if (iteration >= newest)
 		/* of the iteration that a record told too: step_ms is its newest word */
@@ -226,7 +227,7 @@ int64_t job_progress_at(const struct state *s, const struct job *j)
 {
 	const struct job_beats *b = beats_of(s, j);
 
-	return b ? MO_MAX(j->progress_at, b->advanced_at) : j->progress_at;
+	return b ? MO_MAX(j->progress.at, b->advanced_at) : j->progress.at;
 }
 
 void rank_progress_of(const struct state *s, const struct job *j, size_t rank,
@@ -234,7 +235,7 @@ void rank_progress_of(const struct state *s, const struct job *j, size_t rank,
 {
 	const struct job_beats *b = beats_of(s, j);
 	const struct rank_beat *k = b ? &b->ranks[rank] : NULL;
-	const struct rank *told = &j->ranks[rank];
+	const struct rank *told = &j->run.ranks[rank];
 
 	*ret_iteration = k ? MO_MAX(k->iteration, told->iteration) : told->iteration;
 	*ret_step_ms = k && k->step_ms != MO_NONE_F && k->iteration >= told->iteration

@@ -10,12 +10,13 @@ int64_t samples_step_us(const struct job *j)
 	double ms[SAMPLES_RECENT];
 	size_t n = 0;
 
-	mo_assert(j->samples || j->n_samples == 0);
-	for (size_t i = j->n_samples;
+	mo_assert(j->progress.samples || j->progress.n_samples == 0);
+	for (size_t i = j->progress.n_samples;
 	     i > 0 && n < SAMPLES_RECENT &&
-	     j->samples[i - 1].attempt == j->samples[j->n_samples - 1].attempt;
+	     j->progress.samples[i - 1].attempt ==
+		     j->progress.samples[j->progress.n_samples - 1].attempt;
 	     i--) {
-		double v = j->samples[i - 1].step_ms;
+		double v = j->progress.samples[i - 1].step_ms;
 		size_t at = n;
 
 		if (v == MO_NONE_F || !isfinite(v) || v < 0 || v > 1e9)
@@ -29,7 +30,7 @@ int64_t samples_step_us(const struct job *j)
 
 static int training(const struct job *j)
 {
-	switch (j->phase) {
+	switch (j->progress.phase) {
 	case PHASE_LOAD: return GPU_LOAD;
 	case PHASE_SAVE: return GPU_SAVE;
 	case PHASE_TRAIN:
@@ -45,15 +46,15 @@ int ledger_category(const struct job *j)
 	case JOB_PAUSED: return GPU_IDLE;
 	case JOB_STOPPING: return GPU_DRAIN;
 	case JOB_RECOVERING:
-		if (j->waiting_node || j->failed)
+		if (j->failure.waiting_node || j->failure.decided)
 			return GPU_DETECT;
-		if (j->n_places == 0)
+		if (j->run.n_places == 0)
 			return GPU_LAUNCH;
 		break;
 	default: break;
 	}
-	if (j->iteration == MO_NONE && j->n_started < (int64_t)j->n_places &&
-	    j->phase == PHASE_NONE)
+	if (j->progress.iteration == MO_NONE && j->counts.started < (int64_t)j->run.n_places &&
+	    j->progress.phase == PHASE_NONE)
 		return GPU_LAUNCH;
 	return training(j);
 }

@@ -193,7 +193,7 @@ static void of_step(struct record_v1 *old, struct record *ret)
 		break;
 	case REC_GONE: ret->gone->how = TAKE_PTR(old->text); break;
 	case REC_HUNG:
-		ret->hung->reach = !old->flag		? REACH_ANSWERS
+		ret->hung->reach = !old->flag        ? REACH_ANSWERS
 				   : old->value == 1 ? REACH_MISSING
 						     : REACH_HUNG;
 		break;

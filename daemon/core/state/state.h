@@ -155,163 +155,188 @@ enum intent {
 };
 extern const char *const intent_names[_INTENT_N];
 
-struct job {
-	int64_t id; /* j-<id>, never reused */
-	struct submit spec;
-	int state;                 /* enum job_state */
-	int64_t attempt, restarts; /* restarts: attempts after a failure only */
-	int intent;                /* a planned stop under way, and why */
-	bool intent_now;           /* cancel --now: no grace */
-	int64_t restart_from;      /* restart --from ITER; MO_NONE = newest usable */
-	char *reason;
-	/* the engine's own configuration as the newest attempt's first node read it
-	 * (note.config), NULL = none did */
-	char *config;
-	char *config_node; /* which node that was */
-	/* it is not judged yet: the shell is asked (FX_CONFIG, IN_CONFIG) */
-	bool config_due;
-	int64_t config_attempt; /* the newest whose first node told one; MO_NONE none */
-	char *config_hash;      /* of the files there, once it is judged */
-	/* what it breaks together with the recipe: the attempt's end */
-	char *config_refused;
-	/* of this attempt, the slowest node first (prepared.c) */
-	struct prepared *prepared;
-	size_t n_prepared;
-	/* GPU-microseconds of all attempts, in ledger[GPU_LAUNCH]; MO_NONE: none */
-	int64_t prepare_us;
-	/* where the engine saves by it, without a checkpoint.dir; no two unfinished jobs */
-	char *saves_to;
-	int64_t created_at, started_at, ended_at, state_since, queued_since;
-	int64_t not_before; /* recovery.grace: next attempt not earlier */
+/* Where the present attempt runs, or the last one ran. */
+struct job_run {
 	struct place *places;
 	size_t n_places; /* current attempt; empty while queued */
 	int64_t port;
-	struct step *steps;
-	size_t n_steps;
 	struct rank *ranks;
-	size_t n_ranks; /* current or last attempt */
-	/* scan of checkpoint.dir before an attempt */
+	size_t n_ranks;
+	int64_t resume; /* iteration that it resumed from, -1 fresh */
+	/* engine.prepare, the slowest node first (prepared.c) */
+	struct prepared *prepared;
+	size_t n_prepared;
+};
+/* The engine's own configuration as the newest attempt's first node read it (note.config). */
+struct job_config {
+	char *text;      /* NULL = none did */
+	char *node;      /* which node that was */
+	bool due;        /* it is not judged yet: the shell is asked (FX_CONFIG, EV_CONFIG) */
+	int64_t attempt; /* the newest whose first node told one; MO_NONE none */
+	char *hash;      /* of the files there, once it is judged */
+	char *refused;   /* what it breaks together with the recipe: the attempt's end */
+};
+/* Scan of checkpoint.dir before an attempt, and after the last one. */
+struct job_scan {
 	/* attempt it is done for; < attempt + 1 = due when there is a directory */
-	int64_t scan_attempt;
-	char *scan_error;
-	int64_t resume; /* iteration the current attempt resumed from, -1 fresh */
-	struct checkpoint *checkpoints;
-	size_t n_checkpoints;
-	/* progress */
-	int64_t iteration; /* newest of this attempt, MO_NONE none */
-	int64_t watermark; /* highest ever: below it again = recompute */
-	/* core time of the newest iteration that a record tells; job_progress_at() */
-	int64_t progress_at;
-	int phase; /* of the job: enum phase */
-	struct sample *samples;
-	size_t n_samples;
-	double loss;
-	double tokens_per_s_per_gpu, tflops_per_gpu, mfu;
-	/* failure of the current attempt, decided once */
-	bool failed;
-	int64_t failed_at;
-	int64_t first_rank;
-	char *fail_node, *fail_class, *fail_cause;
-	char **fail_evidence;
-	size_t n_fail_evidence;
-	int64_t first_exit_mono_ns; /* of the first dead rank, on its node */
-	int64_t first_exit0_at;     /* first rank that ended 0: the rest has 300 s */
-	/* consecutive failures of the same signature without a new checkpoint */
-	int64_t same_failures;
-	char *last_signature;
-	int64_t last_signature_checkpoint;
-	bool waiting_node; /* recovering because a node is down, nothing killed */
-	struct incident *incidents;
-	size_t n_incidents;
-	/* GPU-microsecond ledger: ledger[c] add up to the total exactly; charged up to ledger_at */
-	int64_t *ledger;
-	size_t n_ledger;
-	int64_t ledger_at;
-	/* the next attempt follows a failure: it counts as a restart */
-	bool after_failure;
-	/* core time of the last scan: an older one than SCAN_FRESH_US is done again */
-	int64_t scan_at;
-	bool scan_writable;
-	/* completed; the scan that verifies its last checkpoints is due */
-	bool end_scan;
-	/* a checkpoint was announced outside checkpoint.dir: told once */
-	bool path_refused;
-	/* where the engine said that it had saved, and the node that this is not checkpoint.dir;
-	 * NULL = nowhere else */
-	char *elsewhere;
-	/* where it began to save, which is not checkpoint.dir, and the iteration of that save */
-	char *began_elsewhere;
-	int64_t began_at;
-	/* a save that may have gone elsewhere, and its iteration: a node is asked (doubt.c);
-	 * NULL = none */
-	char *doubt;
-	int64_t doubt_at;
-	/* where the last save went that was not taken as a checkpoint, and the iteration of that
-	 * save; NULL = none */
-	char *refused;
-	int64_t refused_at;
-	int64_t port_tries; /* attempts in a row that found their ports busy */
-	/* failures in a row, of whatever signature, without a new checkpoint */
-	int64_t cycles;
-	/* counts over the steps of the current attempt, so that one note of one of 12,500 nodes
-	 * costs no look at the others */
-	int64_t n_started; /* said NOTE_RUNNING */
-	int64_t n_dead;    /* step_dead() */
-	/* refused, lost, dead without all exits, or with an exit that is not code 0 */
-	int64_t n_trouble;
-	int64_t n_exited;    /* ranks */
-	int64_t n_silent;    /* not dead, on a node that is down */
-	int64_t n_drained;   /* on a node with a drain */
-	int64_t n_forgotten; /* over all attempts: still in steps, to be swept together */
-	/* what of the last incident's waterfall is being measured (waterfall.c), since when */
-	int64_t waterfall_stage, waterfall_at;
-	/* iteration the last failed attempt had reached: recompute ends there */
-	int64_t lost_mark;
-	int64_t detect_us; /* of the failure: age of the first death when it was told */
-	int64_t gone_at;   /* when all steps of the last attempt were proved gone */
-	/* mo_path_clean() of the recipe's, to compare with other jobs' */
-	char *checkpoint_dir;
-	/* the same with links resolved, as the last scan said; NULL = it has none, or nobody
-	 * said */
-	char *checkpoint_real;
-	/* on-failure checks before the next attempt (cordon.c): nodes that were asked after
-	 * attempt check_attempt and did not answer yet, those that did, until when they are
-	 * waited for; both empty = no wait */
-	char **check_nodes;
-	size_t n_check_nodes;
-	char **check_done;
-	size_t n_check_done;
-	int64_t check_attempt, check_until;
-	/* verification of the newest announced checkpoint, under way (verify.c): its iteration,
-	 * MO_NONE = none; number of verifications so far; parts, and which of them are done */
-	int64_t verify, verify_serial, verify_parts, verify_done;
-	/* checkpoint.every: auto: iterations between checkpoints of the present attempt, 0 = the
-	 * recipe's */
-	int64_t every;
-	int64_t n_saves; /* saves whose time is in ledger[GPU_SAVE] */
-	/* iteration of the newest loss that was no number, or far above those before it; MO_NONE
-	 * none */
-	int64_t spike;
-	/* iterations without a sample because they came too fast, of all attempts; MO_NONE none */
-	int64_t left_out;
-	struct measured *measured; /* NULL: nothing to set against the promise yet */
-	/* numbers up to it may have been used after the backup that the job comes from; MO_NONE */
-	int64_t attempt_floor;
+	int64_t attempt;
+	/* core time of the last one: an older one than SCAN_FRESH_US is done again */
+	int64_t at;
+	char *error;
+	bool writable;
+	bool at_end; /* completed; the scan that verifies its last checkpoints is due */
 	struct unread_state *unread;
 	size_t n_unread;
 	int64_t unread_more; /* of the last scan */
 	/* of them, those over which an attempt was told to start afresh */
 	struct unread_state *passed_over;
 	size_t n_passed_over;
+};
+/* Where and how often it saves. An iteration beside a directory is that of the save. */
+struct job_saves {
+	char *dir; /* mo_path_clean() of the recipe's, to compare with other jobs' */
+	/* the same with links resolved, as the last scan said; NULL = it has none, or nobody
+	 * said */
+	char *real;
+	/* where the engine saves by its own configuration, without a checkpoint.dir; no two
+	 * unfinished jobs */
+	char *by_config;
+	bool path_refused; /* a checkpoint was announced outside dir: told once */
+	/* where the engine said that it had saved, and the node that this is not checkpoint.dir;
+	 * NULL = nowhere else */
+	char *elsewhere;
+	char *began; /* where it began to save, which is not checkpoint.dir */
+	int64_t began_at;
+	/* where a save may have gone: a node is asked (doubt.c); NULL = nowhere */
+	char *doubt;
+	int64_t doubt_at;
+	/* where the last save went that was not taken as a checkpoint; NULL = none */
+	char *refused;
+	int64_t refused_at;
+	/* checkpoint.every: auto: iterations between checkpoints of the present attempt, 0 = the
+	 * recipe's */
+	int64_t every;
+	int64_t n; /* whose time is in ledger[GPU_SAVE] */
+};
+/* Verification of the newest announced checkpoint, under way (verify.c). */
+struct job_verify {
+	int64_t iteration;   /* MO_NONE = none */
+	int64_t serial;      /* how many there were so far */
+	int64_t parts, done; /* done: which of the parts are, a bit each */
+};
+struct job_progress {
+	int64_t iteration; /* newest of this attempt, MO_NONE none */
+	int64_t watermark; /* highest ever: below it again = recompute */
+	/* core time of the newest iteration that a record tells; job_progress_at() */
+	int64_t at;
+	int phase; /* of the job: enum phase */
+	struct sample *samples;
+	size_t n_samples;
+	double loss;
+	double tokens_per_s_per_gpu, tflops_per_gpu, mfu;
+	/* iteration of the newest loss that was no number, or far above those before it; MO_NONE
+	 * none */
+	int64_t spike;
+	/* iterations without a sample because they came too fast, of all attempts; MO_NONE none */
+	int64_t left_out;
+	struct measured *measured; /* NULL: nothing to set against the promise yet */
+};
+/* Failure of the current attempt, decided once. */
+struct job_failure {
+	bool decided;
+	int64_t at;
+	int64_t rank; /* who was first */
+	char *node, *class, *cause;
+	char **evidence;
+	size_t n_evidence;
+	int64_t exit_mono_ns; /* of the first dead rank, on its node */
+	int64_t exit0_at;     /* first rank that ended 0: the rest has 300 s */
+	int64_t detect_us;    /* age of the first death when it was told */
+	bool waiting_node;    /* recovering because a node is down, nothing killed */
+};
+/* Failures in a row, without a new checkpoint between. */
+struct job_streak {
+	int64_t same; /* of the same signature */
+	char *signature;
+	int64_t checkpoint; /* the newest complete one at the last of them */
+	int64_t cycles;     /* of whatever signature */
+	int64_t ports_busy; /* attempts in a row that found their ports busy */
+};
+/* On-failure checks before the next attempt (cordon.c): nodes that were asked after `attempt`
+ * and did not answer yet, those that did, until when they are waited for; both empty = no wait. */
+struct job_checks {
+	char **nodes;
+	size_t n_nodes;
+	char **done;
+	size_t n_done;
+	int64_t attempt, until;
+};
+/* Over the steps of the current attempt, so that one note of one of 12,500 nodes costs no look
+ * at the others. */
+struct job_counts {
+	int64_t started; /* said NOTE_RUNNING */
+	int64_t dead;    /* step_dead() */
+	/* refused, lost, dead without all exits, or with an exit that is not code 0 */
+	int64_t trouble;
+	int64_t exited;    /* ranks */
+	int64_t silent;    /* not dead, on a node that is down */
+	int64_t drained;   /* on a node with a drain */
+	int64_t forgotten; /* over all attempts: still in steps, to be swept together */
+};
+/* What of the last incident's waterfall is being measured (waterfall.c), since when. */
+struct job_waterfall {
+	int64_t stage, at;
+	/* iteration the last failed attempt had reached: recompute ends there */
+	int64_t lost_mark;
+	int64_t gone_at; /* when all steps of the last attempt were proved gone */
+};
+
+struct job {
+	int64_t id; /* j-<id>, never reused */
+	struct submit spec;
+	int state;                 /* enum job_state */
+	int64_t attempt, restarts; /* restarts: attempts after a failure only */
+	/* numbers up to it may have been used after the backup that the job comes from; MO_NONE */
+	int64_t attempt_floor;
+	bool after_failure;   /* the next attempt follows a failure: it counts as a restart */
+	int intent;           /* a planned stop under way, and why */
+	bool intent_now;      /* cancel --now: no grace */
+	int64_t restart_from; /* restart --from ITER; MO_NONE = newest usable */
+	char *reason;
+	int64_t created_at, started_at, ended_at, state_since, queued_since;
+	int64_t not_before; /* recovery.grace: next attempt not earlier */
+	struct job_run run;
+	struct step *steps; /* of all attempts, until their agents forgot them */
+	size_t n_steps;
+	struct job_counts counts;
+	struct job_config config;
+	struct job_scan scan;
+	struct job_saves saves;
+	struct checkpoint *checkpoints;
+	size_t n_checkpoints;
+	struct job_verify verify;
+	struct job_progress progress;
+	struct job_failure failure;
+	struct job_streak streak;
+	struct job_checks checks;
+	struct incident *incidents;
+	size_t n_incidents;
+	struct job_waterfall waterfall;
+	/* GPU-microsecond ledger: ledger[c] add up to the total exactly; charged up to ledger_at */
+	int64_t *ledger;
+	size_t n_ledger;
+	int64_t ledger_at;
+	/* of engine.prepare of all attempts, in ledger[GPU_LAUNCH]; MO_NONE: none */
+	int64_t prepare_us;
+	/* a step of some attempt ended without having told everything: the job may have gone
+	 * beyond its watermark */
+	bool unheard;
 	/* events of this job that the ring does not hold any more (ring.h); MO_NONE none */
 	int64_t events_gone;
 	/* bytes of spec.recipe_text, config, words and variables that it has no more (kept.c);
 	 * MO_NONE none */
 	int64_t let_go;
 	size_t kept_bytes; /* not described: what of them counts (kept.c) */
-	/* a step of some attempt ended without having told everything: the job may have gone
-	 * beyond its watermark */
-	bool unheard;
 };
 struct node {
 	char *name, *boot_id, *instance, *version, *address;

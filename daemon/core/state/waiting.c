@@ -284,13 +284,13 @@ bool waiting_of(const struct state *s, const struct job *j, int64_t now, struct 
 	case JOB_RECOVERING: break;
 	default: return false;
 	}
-	if (j->waiting_node && !j->failed && j->n_places > 0)
+	if (j->failure.waiting_node && !j->failure.decided && j->run.n_places > 0)
 		return silent(s, j, ret);
-	if (j->failed || j->n_places == 0)
+	if (j->failure.decided || j->run.n_places == 0)
 		if (not_gone(s, j, ret))
 			return true;
 	*ret = waiting_make(WAITING_NOT);
-	found = j->n_places == 0 && s->queue ? queue_find(s->queue, j->id) : NULL;
+	found = j->run.n_places == 0 && s->queue ? queue_find(s->queue, j->id) : NULL;
 	if (!found || found->code == WAITING_NOT ||
 	    (found->code == WAITING_GRACE && now >= found->until))
 		return false;

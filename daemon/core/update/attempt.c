@@ -7,14 +7,15 @@
 
 void job_clear_attempt(struct job *j)
 {
-	mo_vec_clear(&place_desc, (void **)&j->places, &j->n_places);
-	j->failed = false;
-	j->waiting_node = false;
-	j->first_exit0_at = MO_NONE;
-	j->n_started = j->n_dead = j->n_trouble = j->n_exited = j->n_silent = j->n_drained = 0;
+	mo_vec_clear(&place_desc, (void **)&j->run.places, &j->run.n_places);
+	j->failure.decided = false;
+	j->failure.waiting_node = false;
+	j->failure.exit0_at = MO_NONE;
+	j->counts.started = j->counts.dead = j->counts.trouble = j->counts.exited =
+		j->counts.silent = j->counts.drained = 0;
 	doubt_drop(j);
 	verify_end(j);
-	mo_assert(j->n_places == 0 && j->verify == MO_NONE && !j->doubt);
+	mo_assert(j->run.n_places == 0 && j->verify.iteration == MO_NONE && !j->saves.doubt);
 }
 
 void step_count(const struct core *c, struct job *j, const struct step *st, int sign)
@@ -23,15 +24,16 @@ void step_count(const struct core *c, struct job *j, const struct step *st, int 
 	bool dead = step_dead(st);
 
 	mo_assert(sign == 1 || sign == -1);
-	if (st->attempt != j->attempt || j->n_places == 0)
+	if (st->attempt != j->attempt || j->run.n_places == 0)
 		return;
 	n = node_find(&c->owned, st->node);
-	j->n_dead += sign * dead;
-	j->n_trouble += sign * (st->refused || st->lost || st->n_bad > 0 ||
-				(dead && st->n_exited < st->n_ranks));
-	j->n_exited += sign * st->n_exited;
-	j->n_silent += sign * (!dead && n && n->state == NODE_DOWN);
-	mo_assert(sign < 0 || (j->n_dead >= 0 && j->n_exited >= 0 && j->n_silent >= 0));
+	j->counts.dead += sign * dead;
+	j->counts.trouble += sign * (st->refused || st->lost || st->n_bad > 0 ||
+				     (dead && st->n_exited < st->n_ranks));
+	j->counts.exited += sign * st->n_exited;
+	j->counts.silent += sign * (!dead && n && n->state == NODE_DOWN);
+	mo_assert(sign < 0 ||
+		  (j->counts.dead >= 0 && j->counts.exited >= 0 && j->counts.silent >= 0));
 }
 
 /* Its place in the mesh; none where the recipe leaves the sizes to files that nobody read. */
@@ -55,9 +57,9 @@ void rank_place(const struct job *j, const struct place *p, struct rank *k)
 
 void ranks_place(struct job *j)
 {
-	for (size_t i = 0; i < j->n_places; i++)
-		for (int64_t r = 0; r < j->places[i].n_ranks; r++)
-			if ((uint64_t)(j->places[i].first_rank + r) < j->n_ranks)
-				rank_place(j, &j->places[i],
-					   &j->ranks[j->places[i].first_rank + r]);
+	for (size_t i = 0; i < j->run.n_places; i++)
+		for (int64_t r = 0; r < j->run.places[i].n_ranks; r++)
+			if ((uint64_t)(j->run.places[i].first_rank + r) < j->run.n_ranks)
+				rank_place(j, &j->run.places[i],
+					   &j->run.ranks[j->run.places[i].first_rank + r]);
 }

@@ -67,8 +67,8 @@ static char *job_places(const struct core *c, const struct job *j)
 {
 	int64_t rank = 0, n_gpus = 0;
 
-	for (size_t i = 0; i < j->n_places; i++) {
-		const struct place *p = &j->places[i];
+	for (size_t i = 0; i < j->run.n_places; i++) {
+		const struct place *p = &j->run.places[i];
 
 		if (!node_find(&c->state, p->node))
 			return mo_printf("j-%lld has a place on %s, which is no node", LL(j->id),
@@ -82,10 +82,10 @@ static char *job_places(const struct core *c, const struct job *j)
 		rank += p->n_ranks;
 		n_gpus += (int64_t)p->n_gpus;
 	}
-	if (j->n_places && (n_gpus != job_gpus(j) || rank != (int64_t)j->n_ranks))
+	if (j->run.n_places && (n_gpus != job_gpus(j) || rank != (int64_t)j->run.n_ranks))
 		return mo_printf("j-%lld has %lld GPUs and %lld ranks of %lld and %lld", LL(j->id),
-				 LL(n_gpus), LL(rank), LL(job_gpus(j)), LL(j->n_ranks));
-	if (j->n_places && !unfinished(j))
+				 LL(n_gpus), LL(rank), LL(job_gpus(j)), LL(j->run.n_ranks));
+	if (j->run.n_places && !unfinished(j))
 		return mo_printf("j-%lld is %s and holds GPUs", LL(j->id),
 				 job_state_names[j->state]);
 	return NULL;
@@ -97,7 +97,7 @@ static char *job_attempts(const struct core *c, const struct job *j)
 	if (j->attempt < 0 || j->restarts < 0 || j->restarts > j->attempt)
 		return mo_printf("j-%lld has restarted %lld times in %lld attempts", LL(j->id),
 				 LL(j->restarts), LL(j->attempt));
-	if (j->n_places && j->attempt == 0)
+	if (j->run.n_places && j->attempt == 0)
 		return mo_printf("j-%lld holds GPUs without an attempt", LL(j->id));
 	for (size_t i = 0; i < j->n_steps; i++) {
 		const struct step *st = &j->steps[i], *before = i ? st - 1 : NULL;
@@ -124,7 +124,7 @@ static char *job_lives(const struct core *c, const struct job *j)
 	for (size_t i = 0; i < j->n_steps; i++) {
 		const struct step *st = &j->steps[i];
 
-		if (!step_dead(st) && (j->n_places == 0 || st->attempt != j->attempt))
+		if (!step_dead(st) && (j->run.n_places == 0 || st->attempt != j->attempt))
 			return mo_printf("attempt %lld of j-%lld is over, and its step on %s may "
 					 "live",
 					 LL(st->attempt), LL(j->id), st->node);
@@ -143,7 +143,7 @@ struct counts {
 
 static struct counts counts_of(const struct core *c, const struct job *j)
 {
-	struct counts n = { .swept = (int64_t)j->n_places };
+	struct counts n = { .swept = (int64_t)j->run.n_places };
 
 	for (size_t i = 0; i < j->n_steps; i++) {
 		const struct step *st = &j->steps[i];
@@ -151,7 +151,7 @@ static struct counts counts_of(const struct core *c, const struct job *j)
 		bool dead = step_dead(st);
 
 		n.forgotten += st->forgotten;
-		if (st->attempt != j->attempt || j->n_places == 0)
+		if (st->attempt != j->attempt || j->run.n_places == 0)
 			continue;
 		n.swept--;
 		n.started += st->started;
@@ -161,8 +161,8 @@ static struct counts counts_of(const struct core *c, const struct job *j)
 		n.exited += st->n_exited;
 		n.silent += !dead && node && node->state == NODE_DOWN;
 	}
-	for (size_t i = 0; i < j->n_places; i++) {
-		const struct node *node = node_find(&c->state, j->places[i].node);
+	for (size_t i = 0; i < j->run.n_places; i++) {
+		const struct node *node = node_find(&c->state, j->run.places[i].node);
 
 		n.drained += node && node->drain;
 	}
@@ -180,22 +180,22 @@ static char *job_counts(const struct core *c, const struct job *j)
 {
 	struct counts n = counts_of(c, j);
 
-	if (j->n_forgotten != n.forgotten)
-		return count_wrong(j, "forgotten steps", j->n_forgotten, n.forgotten);
-	if (j->n_dead != n.dead + n.swept)
-		return count_wrong(j, "dead steps", j->n_dead, n.dead + n.swept);
-	if (j->n_silent != n.silent)
-		return count_wrong(j, "steps on silent nodes", j->n_silent, n.silent);
-	if (j->n_drained != n.drained)
-		return count_wrong(j, "places on drained nodes", j->n_drained, n.drained);
+	if (j->counts.forgotten != n.forgotten)
+		return count_wrong(j, "forgotten steps", j->counts.forgotten, n.forgotten);
+	if (j->counts.dead != n.dead + n.swept)
+		return count_wrong(j, "dead steps", j->counts.dead, n.dead + n.swept);
+	if (j->counts.silent != n.silent)
+		return count_wrong(j, "steps on silent nodes", j->counts.silent, n.silent);
+	if (j->counts.drained != n.drained)
+		return count_wrong(j, "places on drained nodes", j->counts.drained, n.drained);
 	if (n.swept)
 		return NULL;
-	if (j->n_trouble != n.trouble)
-		return count_wrong(j, "steps in trouble", j->n_trouble, n.trouble);
-	if (j->n_exited != n.exited)
-		return count_wrong(j, "ranks that ended", j->n_exited, n.exited);
-	if (j->n_places && j->n_started != n.started)
-		return count_wrong(j, "steps that run", j->n_started, n.started);
+	if (j->counts.trouble != n.trouble)
+		return count_wrong(j, "steps in trouble", j->counts.trouble, n.trouble);
+	if (j->counts.exited != n.exited)
+		return count_wrong(j, "ranks that ended", j->counts.exited, n.exited);
+	if (j->run.n_places && j->counts.started != n.started)
+		return count_wrong(j, "steps that run", j->counts.started, n.started);
 	return NULL;
 }
 
@@ -230,7 +230,7 @@ static char *job_indexes(const struct core *c, const struct job *j)
 		return mo_printf("j-%lld has %zu steps, and the index of those that have any "
 				 "differs",
 				 LL(j->id), j->n_steps);
-	if (ids_has(c->ending, c->n_ending, j->id) != j->end_scan)
+	if (ids_has(c->ending, c->n_ending, j->id) != j->scan.at_end)
 		return mo_printf("j-%lld: the index of those whose last checkpoints are looked at "
 				 "differs",
 				 LL(j->id));
@@ -247,12 +247,12 @@ static char *job_on_nodes(const struct core *c, const struct job *j)
 			return mo_printf("%s does not know that it has a step of j-%lld",
 					 j->steps[i].node, LL(j->id));
 	}
-	for (size_t i = 0; i < j->n_check_nodes; i++) {
-		const struct live *l = live_of(c, j->check_nodes[i]);
+	for (size_t i = 0; i < j->checks.n_nodes; i++) {
+		const struct live *l = live_of(c, j->checks.nodes[i]);
 
 		if (l && !ids_has(l->checks, l->n_checks, j->id))
 			return mo_printf("%s does not know that j-%lld waits for its checks",
-					 j->check_nodes[i], LL(j->id));
+					 j->checks.nodes[i], LL(j->id));
 	}
 	return NULL;
 }
@@ -305,8 +305,8 @@ static char *state_gpus(const struct core *c)
 	size_t n = 0;
 
 	for (size_t i = 0; i < s->n_jobs; i++)
-		for (size_t k = 0; k < s->jobs[i].n_places; k++) {
-			const struct place *p = &s->jobs[i].places[k];
+		for (size_t k = 0; k < s->jobs[i].run.n_places; k++) {
+			const struct place *p = &s->jobs[i].run.places[k];
 
 			for (size_t g = 0; g < p->n_gpus; g++)
 				*MO_GROW(held, n) =
@@ -327,7 +327,7 @@ static int by_dir(const void *a, const void *b)
 {
 	const struct job *const *x = a, *const *y = b;
 
-	return strcmp((*x)->checkpoint_dir, (*y)->checkpoint_dir);
+	return strcmp((*x)->saves.dir, (*y)->saves.dir);
 }
 
 /* checkpoint.dir belongs to one job from its first attempt until it ends. */
@@ -340,7 +340,7 @@ static char *state_dirs(const struct core *c)
 	for (size_t i = 0; i < c->state.n_jobs; i++) {
 		const struct job *j = &c->state.jobs[i];
 
-		if (unfinished(j) && j->attempt > 0 && j->checkpoint_dir)
+		if (unfinished(j) && j->attempt > 0 && j->saves.dir)
 			*MO_GROW(jobs, n) = j;
 	}
 	if (n)
@@ -348,7 +348,7 @@ static char *state_dirs(const struct core *c)
 	for (size_t i = 1; i < n && !wrong; i++)
 		if (by_dir(&jobs[i - 1], &jobs[i]) == 0)
 			wrong = mo_printf("j-%lld and j-%lld both save to %s", LL(jobs[i - 1]->id),
-					  LL(jobs[i]->id), jobs[i]->checkpoint_dir);
+					  LL(jobs[i]->id), jobs[i]->saves.dir);
 	free(jobs);
 	return wrong;
 }
@@ -367,7 +367,7 @@ static char *state_indexes(const struct core *c)
 	for (size_t i = 0; i < s->n_jobs; i++) {
 		n_unfinished += unfinished(&s->jobs[i]);
 		n_holders += s->jobs[i].n_steps > 0;
-		n_ending += s->jobs[i].end_scan;
+		n_ending += s->jobs[i].scan.at_end;
 	}
 	if (c->n_unfinished != n_unfinished)
 		return total_wrong("unfinished jobs", LL(c->n_unfinished), LL(n_unfinished));
@@ -463,7 +463,7 @@ char *state_check_placed(const struct core *c)
 	char *wrong = NULL;
 
 	for (size_t i = 0; i < c->state.n_jobs && !wrong; i++)
-		for (size_t k = 0; k < c->state.jobs[i].n_places && !wrong; k++)
-			wrong = place_new(c, &c->state.jobs[i], &c->state.jobs[i].places[k]);
+		for (size_t k = 0; k < c->state.jobs[i].run.n_places && !wrong; k++)
+			wrong = place_new(c, &c->state.jobs[i], &c->state.jobs[i].run.places[k]);
 	return wrong;
 }

@@ -18,12 +18,14 @@ static bool held(const struct job *j, const struct checkpoint *c)
 				? checkpoint_newest_at_most(j, j->restart_from, false)
 				: MO_NONE;
 	/* the last one before the loss went wrong */
-	int64_t good =
-		j->spike != MO_NONE ? checkpoint_newest_at_most(j, j->spike - 1, false) : MO_NONE;
+	int64_t good = j->progress.spike != MO_NONE
+			       ? checkpoint_newest_at_most(j, j->progress.spike - 1, false)
+			       : MO_NONE;
 
 	return c->state == CKPT_PINNED || mo_streq(c->reason, left_alone) ||
 	       c->attempt == MO_NONE || c->iteration == asked || c->iteration == good ||
-	       c->iteration == j->verify || (c->iteration == j->resume && j->iteration == MO_NONE);
+	       c->iteration == j->verify.iteration ||
+	       (c->iteration == j->run.resume && j->progress.iteration == MO_NONE);
 }
 
 /* The oldest usable one behind `keep` newer ones that are verified; NULL = none. What was only
@@ -77,7 +79,7 @@ void checkpoint_removed(struct checkpoint *c)
 /* Another one whenever one was added, so that an agent never takes an old result for an answer. */
 int64_t checkpoint_prune_id(const struct job *j)
 {
-	for (size_t i = j->n_checkpoints; i > 0 && j->n_places > 0; i--)
+	for (size_t i = j->n_checkpoints; i > 0 && j->run.n_places > 0; i--)
 		if (checkpoint_removing(&j->checkpoints[i - 1]))
 			return j->checkpoints[i - 1].iteration;
 	return MO_NONE;

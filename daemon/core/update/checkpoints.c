@@ -99,21 +99,21 @@ static bool saves_here(const struct job *j)
  * engine says it is complete. */
 void checkpoint_note(struct job *j, const struct note *n, int64_t time)
 {
-	int64_t iteration = checkpoint_iteration(n, j->iteration);
+	int64_t iteration = checkpoint_iteration(n, j->progress.iteration);
 	struct checkpoint *c;
 	bool is_new;
 
 	mo_assert(n->kind == NOTE_CHECKPOINT || n->kind == NOTE_SAVING);
 	if (checkpoint_elsewhere(j, n) || !checkpoint_inside(j, n->path)) {
-		j->path_refused = true;
-		mo_str_set(&j->refused, n->path);
-		j->refused_at = iteration;
+		j->saves.path_refused = true;
+		mo_str_set(&j->saves.refused, n->path);
+		j->saves.refused_at = iteration;
 		if (n->kind == NOTE_CHECKPOINT && checkpoint_elsewhere(j, n))
 			doubt_begin(j, n->path, iteration);
-		if (n->kind == NOTE_SAVING && !j->began_elsewhere && !saves_here(j) &&
+		if (n->kind == NOTE_SAVING && !j->saves.began && !saves_here(j) &&
 		    checkpoint_elsewhere(j, n)) {
-			mo_str_set(&j->began_elsewhere, n->path);
-			j->began_at = iteration;
+			mo_str_set(&j->saves.began, n->path);
+			j->saves.began_at = iteration;
 		}
 		return;
 	}
@@ -123,12 +123,12 @@ void checkpoint_note(struct job *j, const struct note *n, int64_t time)
 	begin_anew(j, c);
 	if (checkpoint_entry_path(j, n->path))
 		mo_str_set(&c->path, n->path);
-	if (iteration == j->verify && !j->doubt)
+	if (iteration == j->verify.iteration && !j->saves.doubt)
 		verify_end(j);
 	if (n->kind == NOTE_SAVING) {
 		c->state = CKPT_SAVING;
 		if (n->path)
-			mo_str_set(&j->began_elsewhere, NULL);
+			mo_str_set(&j->saves.began, NULL);
 		return;
 	}
 	c->state = CKPT_COMPLETE;
@@ -160,13 +160,15 @@ static int64_t newest_found(const struct scan_result *r)
  * it. A sample may be due only every so many iterations. */
 static bool foreign(const struct job *j, int64_t iteration)
 {
-	const struct sample *last = j->n_samples ? &j->samples[j->n_samples - 1] : NULL;
-	int64_t stride = j->n_samples > 1 && last[-1].attempt == last->attempt
+	const struct sample *last =
+		j->progress.n_samples ? &j->progress.samples[j->progress.n_samples - 1] : NULL;
+	int64_t stride = j->progress.n_samples > 1 && last[-1].attempt == last->attempt
 				 ? last->iteration - last[-1].iteration
 				 : 1;
 
-	return !j->unheard && !j->spec.engine.layout.unnumbered && j->watermark != MO_NONE &&
-	       iteration - j->watermark > MO_MAX(stride, 1);
+	return !j->unheard && !j->spec.engine.layout.unnumbered &&
+	       j->progress.watermark != MO_NONE &&
+	       iteration - j->progress.watermark > MO_MAX(stride, 1);
 }
 
 static void judge(struct job *j, const struct found_checkpoint *f, int64_t time)
@@ -185,7 +187,7 @@ static void judge(struct job *j, const struct found_checkpoint *f, int64_t time)
 		mo_str_set(&c->path, f->path);
 		free(c->reason);
 		c->reason = mo_printf("not of this job, which came to iteration %lld only",
-				      (long long)j->watermark);
+				      (long long)j->progress.watermark);
 		return;
 	}
 	if (is_new && j->attempt > 0)
@@ -227,10 +229,10 @@ static void judge(struct job *j, const struct found_checkpoint *f, int64_t time)
 
 static void take_unread(struct job *j, const struct scan_result *r)
 {
-	mo_vec_clear(&unread_state_desc, (void **)&j->unread, &j->n_unread);
-	j->unread_more = r->unread_more;
+	mo_vec_clear(&unread_state_desc, (void **)&j->scan.unread, &j->scan.n_unread);
+	j->scan.unread_more = r->unread_more;
 	for (size_t i = 0; i < r->n_unread && i < MO_UNREAD_MAX; i++) {
-		struct unread_state *u = MO_ADD(j, unread, &unread_state_desc);
+		struct unread_state *u = MO_ADD(&j->scan, unread, &unread_state_desc);
 
 		mo_desc_copy(&unread_state_desc, u, &r->unread[i]);
 		if (!u->name)
@@ -242,21 +244,21 @@ static void take_unread(struct job *j, const struct scan_result *r)
  * they change, for then they are its own work. */
 void checkpoint_pass_over(struct job *j)
 {
-	mo_vec_clear(&unread_state_desc, (void **)&j->passed_over, &j->n_passed_over);
-	for (size_t i = 0; i < j->n_unread; i++)
-		mo_desc_copy(&unread_state_desc, MO_ADD(j, passed_over, &unread_state_desc),
-			     &j->unread[i]);
+	mo_vec_clear(&unread_state_desc, (void **)&j->scan.passed_over, &j->scan.n_passed_over);
+	for (size_t i = 0; i < j->scan.n_unread; i++)
+		mo_desc_copy(&unread_state_desc, MO_ADD(&j->scan, passed_over, &unread_state_desc),
+			     &j->scan.unread[i]);
 }
 
 void checkpoint_scan(struct job *j, const struct scan_result *r, int64_t time)
 {
-	j->scan_attempt = r->attempt;
-	j->scan_at = time;
-	j->scan_writable = r->writable;
-	mo_str_set(&j->scan_error, r->error);
+	j->scan.attempt = r->attempt;
+	j->scan.at = time;
+	j->scan.writable = r->writable;
+	mo_str_set(&j->scan.error, r->error);
 	if (r->error)
 		return;
-	mo_str_set(&j->checkpoint_real, r->real);
+	mo_str_set(&j->saves.real, r->real);
 	take_unread(j, r);
 	for (size_t i = 0; i < r->n_items && i < MO_CHECKPOINTS_MAX; i++)
 		if (r->items[i].iteration >= 0)
@@ -307,8 +309,8 @@ void checkpoint_forget_manifests(struct job *j)
 	for (size_t i = 0; i < j->n_checkpoints; i++) {
 		struct checkpoint *c = &j->checkpoints[i];
 
-		if (c->attempt != j->attempt && c->iteration > j->resume &&
-		    c->iteration <= j->iteration)
+		if (c->attempt != j->attempt && c->iteration > j->run.resume &&
+		    c->iteration <= j->progress.iteration)
 			mo_str_set(&c->manifest, NULL);
 	}
 }

@@ -23,10 +23,10 @@ static bool says_saved(const struct engine *e)
 
 void doubt_begin(struct job *j, const char *path, int64_t iteration)
 {
-	if (j->doubt || j->elsewhere || j->n_places == 0)
+	if (j->saves.doubt || j->saves.elsewhere || j->run.n_places == 0)
 		return;
-	mo_str_set(&j->doubt, path);
-	j->doubt_at = MO_MAX(iteration, 0);
+	mo_str_set(&j->saves.doubt, path);
+	j->saves.doubt_at = MO_MAX(iteration, 0);
 	verify_end(j);
 	verify_begin(j);
 }
@@ -37,45 +37,45 @@ void doubt_begun(struct job *j)
 {
 	_cleanup_(mo_freep) char *path = NULL;
 
-	if (!j->began_elsewhere || says_saved(&j->spec.engine) ||
-	    (j->iteration <= j->began_at && j->n_exited == 0))
+	if (!j->saves.began || says_saved(&j->spec.engine) ||
+	    (j->progress.iteration <= j->saves.began_at && j->counts.exited == 0))
 		return;
-	path = TAKE_PTR(j->began_elsewhere);
-	doubt_begin(j, path, j->began_at);
+	path = TAKE_PTR(j->saves.began);
+	doubt_begin(j, path, j->saves.began_at);
 }
 
 void doubt_drop(struct job *j)
 {
-	mo_str_set(&j->doubt, NULL);
+	mo_str_set(&j->saves.doubt, NULL);
 }
 
 bool doubt_awaited(const struct state *s, const struct job *j)
 {
-	if (!j->doubt || j->failed || j->state == JOB_STOPPING)
+	if (!j->saves.doubt || j->failure.decided || j->state == JOB_STOPPING)
 		return false;
-	for (size_t i = 0; i < j->n_places; i++)
-		if (verify_next(s, j, j->places[i].node, 0) >= 0)
+	for (size_t i = 0; i < j->run.n_places; i++)
+		if (verify_next(s, j, j->run.places[i].node, 0) >= 0)
 			return true;
 	return false;
 }
 
 void doubt_answer(struct job *j, const struct scan_result *r, int64_t time)
 {
-	_cleanup_(mo_freep) char *path = TAKE_PTR(j->doubt);
+	_cleanup_(mo_freep) char *path = TAKE_PTR(j->saves.doubt);
 	struct note n;
 
 	if (!r->error && mo_streq(r->place, "other")) {
-		mo_str_set(&j->elsewhere, path);
-		checkpoint_withdraw(j, j->doubt_at);
+		mo_str_set(&j->saves.elsewhere, path);
+		checkpoint_withdraw(j, j->saves.doubt_at);
 	}
 	if (r->error || !mo_streq(r->place, "same"))
 		return;
 	if (r->alias)
-		mo_str_set(&j->checkpoint_real, r->alias);
-	mo_str_set(&j->refused, NULL);
+		mo_str_set(&j->saves.real, r->alias);
+	mo_str_set(&j->saves.refused, NULL);
 	mo_desc_init(&note_desc, &n);
 	n.kind = NOTE_CHECKPOINT;
-	n.iteration = j->doubt_at;
+	n.iteration = j->saves.doubt_at;
 	checkpoint_note(j, &n, time);
 	mo_desc_done(&note_desc, &n);
 }

@@ -32,7 +32,7 @@ void core_reindex(struct core *c)
 		kept_count(c, j);
 		if (!job_state_final(j->state))
 			ids_add(&c->unfinished, &c->n_unfinished, j->id);
-		if (j->end_scan)
+		if (j->scan.at_end)
 			ids_add(&c->ending, &c->n_ending, j->id);
 		if (j->n_steps)
 			ids_add(&c->owned.holders, &c->owned.n_holders, j->id);
@@ -42,8 +42,8 @@ void core_reindex(struct core *c)
 			if (l && !j->steps[k].forgotten)
 				ids_add(&l->jobs, &l->n_jobs, j->id);
 		}
-		for (size_t k = 0; k < j->n_check_nodes; k++) {
-			struct live *l = core_live(c, j->check_nodes[k]);
+		for (size_t k = 0; k < j->checks.n_nodes; k++) {
+			struct live *l = core_live(c, j->checks.nodes[k]);
 
 			if (l)
 				ids_add(&l->checks, &l->n_checks, j->id);

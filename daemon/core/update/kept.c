@@ -70,9 +70,10 @@ static size_t bytes_of(const struct job *j)
 	const struct recipe *r = &s->recipe;
 	const struct recipe_engine *e = &r->engine;
 
-	return (s->recipe_text ? strlen(s->recipe_text) : 0) + (j->config ? strlen(j->config) : 0) +
-	       texts_bytes(s->argv, s->n_argv) + texts_bytes(s->prepare, s->n_prepare) +
-	       texts_bytes(s->warnings, s->n_warnings) + texts_bytes(r->exclude, r->n_exclude) +
+	return (s->recipe_text ? strlen(s->recipe_text) : 0) +
+	       (j->config.text ? strlen(j->config.text) : 0) + texts_bytes(s->argv, s->n_argv) +
+	       texts_bytes(s->prepare, s->n_prepare) + texts_bytes(s->warnings, s->n_warnings) +
+	       texts_bytes(r->exclude, r->n_exclude) +
 	       texts_bytes(r->checkpoint.resume_args, r->checkpoint.n_resume_args) +
 	       texts_bytes(e->argv, e->n_argv) + texts_bytes(e->prepare_argv, e->n_prepare_argv) +
 	       texts_bytes(e->args_off, e->n_args_off) +
@@ -102,7 +103,7 @@ static void texts_clear(struct job *j)
 
 	submit_own_forget(s);
 	mo_str_set(&s->recipe_text, NULL);
-	mo_str_set(&j->config, NULL);
+	mo_str_set(&j->config.text, NULL);
 	mo_strs_clear(&s->argv, &s->n_argv);
 	mo_strs_clear(&s->prepare, &s->n_prepare);
 	mo_strs_clear(&s->warnings, &s->n_warnings);
@@ -165,8 +166,8 @@ void kept_leave(struct core *c, struct job *j)
  * and nobody is shown the others: 20 kB of each of thousands of ranks. */
 static void tails_clear(struct job *j)
 {
-	for (size_t i = 0; i < j->n_ranks; i++)
-		mo_strs_clear(&j->ranks[i].tail, &j->ranks[i].n_tail);
+	for (size_t i = 0; i < j->run.n_ranks; i++)
+		mo_strs_clear(&j->run.ranks[i].tail, &j->run.ranks[i].n_tail);
 }
 
 static void count_finished(struct core *c, struct job *j)
@@ -199,12 +200,12 @@ void kept_count(struct core *c, struct job *j)
 		return;
 	}
 	c->active_bytes += (int64_t)j->kept_bytes;
-	if (c->active_bytes > MO_ACTIVE_TEXTS_MAX && j->config) {
-		size_t n = strlen(j->config);
+	if (c->active_bytes > MO_ACTIVE_TEXTS_MAX && j->config.text) {
+		size_t n = strlen(j->config.text);
 
 		j->let_go = (int64_t)n;
 		c->active_bytes -= (int64_t)n;
 		j->kept_bytes -= n;
-		mo_str_set(&j->config, NULL);
+		mo_str_set(&j->config.text, NULL);
 	}
 }

@@ -23,12 +23,13 @@ void ledger_charge_train(struct job *j, int64_t time, int64_t from, int64_t to)
 {
 	int64_t total = job_gpus(j) * MO_MAX(0, time - j->ledger_at), again;
 
-	if (job_state_final(j->state) || to <= from || j->watermark == MO_NONE ||
-	    j->watermark <= from) {
+	if (job_state_final(j->state) || to <= from || j->progress.watermark == MO_NONE ||
+	    j->progress.watermark <= from) {
 		ledger_charge_as(j, time, GPU_PRODUCTIVE);
 		return;
 	}
-	again = (int64_t)((__int128)total * (MO_MIN(j->watermark, to) - from) / (to - from));
+	again = (int64_t)((__int128)total * (MO_MIN(j->progress.watermark, to) - from) /
+			  (to - from));
 	mo_assert(again >= 0 && again <= total);
 	j->ledger[GPU_RECOMPUTE] += again;
 	j->ledger[GPU_PRODUCTIVE] += total - again;
@@ -38,9 +39,11 @@ void ledger_charge_train(struct job *j, int64_t time, int64_t from, int64_t to)
 void ledger_charge(struct job *j, int64_t time)
 {
 	int category = ledger_category(j);
-	int64_t next = (j->iteration != MO_NONE ? j->iteration : MO_MAX(j->resume, 0)) + 1;
+	int64_t next = (j->progress.iteration != MO_NONE ? j->progress.iteration
+							 : MO_MAX(j->run.resume, 0)) +
+		       1;
 
 	if (category < 0)
-		category = next > j->watermark ? GPU_PRODUCTIVE : GPU_RECOMPUTE;
+		category = next > j->progress.watermark ? GPU_PRODUCTIVE : GPU_RECOMPUTE;
 	ledger_charge_as(j, time, category);
 }

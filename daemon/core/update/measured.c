@@ -12,7 +12,7 @@
 
 static const char *rocm_of(const struct state *s, const struct job *j)
 {
-	const struct node *n = j->n_places ? node_find(s, j->places[0].node) : NULL;
+	const struct node *n = j->run.n_places ? node_find(s, j->run.places[0].node) : NULL;
 
 	for (size_t i = 0; n && n->health && i < n->health->n_stack; i++)
 		if (mo_streq(n->health->stack[i].key, "rocm"))
@@ -55,7 +55,7 @@ static void anchor_add(struct state *s, const struct job *j)
 	fresh.precision = mo_strdup(r->precision);
 	fresh.model = recipe_model_key(r->model);
 	fresh.job = j->id;
-	fresh.measured = *j->measured;
+	fresh.measured = *j->progress.measured;
 	fresh.recipe_text = mo_strdup(j->spec.recipe_text);
 	mo_desc_copy(&recipe_desc, &fresh.recipe, r);
 	make_room(s, &fresh);
@@ -68,8 +68,8 @@ int update_measured(struct core *c, const struct record *r)
 
 	if (!j)
 		return -EINVAL;
-	mo_desc_free(&measured_desc, j->measured);
-	j->measured = mo_desc_dup(&measured_desc, &r->measured->run);
+	mo_desc_free(&measured_desc, j->progress.measured);
+	j->progress.measured = mo_desc_dup(&measured_desc, &r->measured->run);
 	if (r->measured->calibrates)
 		anchor_add(&c->owned, j);
 	return 0;

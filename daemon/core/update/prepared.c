@@ -8,18 +8,18 @@
 
 static int64_t gpus_of(const struct job *j, const char *node)
 {
-	for (size_t i = 0; i < j->n_places; i++)
-		if (mo_streq(j->places[i].node, node))
-			return (int64_t)j->places[i].n_gpus;
+	for (size_t i = 0; i < j->run.n_places; i++)
+		if (mo_streq(j->run.places[i].node, node))
+			return (int64_t)j->run.places[i].n_gpus;
 	return 0;
 }
 
 /* Where it goes: behind those that took longer. */
 static size_t rank_by_time(const struct job *j, int64_t ms)
 {
-	size_t at = j->n_prepared;
+	size_t at = j->run.n_prepared;
 
-	while (at > 0 && j->prepared[at - 1].ms < ms)
+	while (at > 0 && j->run.prepared[at - 1].ms < ms)
 		at--;
 	return at;
 }
@@ -31,8 +31,8 @@ void prepared_add(struct job *j, struct step *st, const struct note *n)
 	if (n->prepare_ms == MO_NONE || n->prepare_ms < 0 || st->prepared)
 		return; /* told once: of many nodes not all are in the list */
 	st->prepared = true;
-	for (size_t i = 0; i < j->n_prepared; i++)
-		if (mo_streq(j->prepared[i].node, st->node))
+	for (size_t i = 0; i < j->run.n_prepared; i++)
+		if (mo_streq(j->run.prepared[i].node, st->node))
 			return; /* a record of before says so alone */
 	if (j->prepare_us < US_MAX)
 		j->prepare_us =
@@ -40,10 +40,10 @@ void prepared_add(struct job *j, struct step *st, const struct note *n)
 	at = rank_by_time(j, n->prepare_ms);
 	if (at >= NODES_KEPT)
 		return;
-	MO_ADD(j, prepared, &prepared_desc);
-	for (size_t i = j->n_prepared - 1; i > at; i--)
-		j->prepared[i] = j->prepared[i - 1];
-	j->prepared[at] = (struct prepared){ mo_strdup(st->node), n->prepare_ms };
-	if (j->n_prepared > NODES_KEPT)
-		mo_vec_remove(&prepared_desc, j->prepared, &j->n_prepared, NODES_KEPT);
+	MO_ADD(&j->run, prepared, &prepared_desc);
+	for (size_t i = j->run.n_prepared - 1; i > at; i--)
+		j->run.prepared[i] = j->run.prepared[i - 1];
+	j->run.prepared[at] = (struct prepared){ mo_strdup(st->node), n->prepare_ms };
+	if (j->run.n_prepared > NODES_KEPT)
+		mo_vec_remove(&prepared_desc, j->run.prepared, &j->run.n_prepared, NODES_KEPT);
 }

@@ -17,12 +17,12 @@
  * ones get coarser. Samples own nothing. */
 static void thin(struct job *j)
 {
-	size_t half = j->n_samples / 2, kept = 0;
+	size_t half = j->progress.n_samples / 2, kept = 0;
 
-	for (size_t i = 0; i < j->n_samples; i++)
+	for (size_t i = 0; i < j->progress.n_samples; i++)
 		if (i >= half || i % 2 == 0)
-			j->samples[kept++] = j->samples[i];
-	j->n_samples = kept;
+			j->progress.samples[kept++] = j->progress.samples[i];
+	j->progress.n_samples = kept;
 	mo_assert(kept < MO_SAMPLES_MAX); /* there is room for the next */
 }
 
@@ -61,7 +61,7 @@ static bool is_spike(const struct job *j, const struct sample *s)
 		return s->nan != MO_NONE && s->nan > 0;
 	if (!isfinite(s->loss))
 		return true;
-	for (const struct sample *b = s; b > j->samples && n < SAMPLES_RECENT;) {
+	for (const struct sample *b = s; b > j->progress.samples && n < SAMPLES_RECENT;) {
 		b--;
 		if (b->attempt != s->attempt)
 			break;
@@ -76,26 +76,26 @@ static bool is_spike(const struct job *j, const struct sample *s)
 /* The first of a row of bad ones counts: what is saved behind it is no better. */
 static void note_spike(struct job *j, size_t at)
 {
-	const struct sample *s = &j->samples[at];
+	const struct sample *s = &j->progress.samples[at];
 
-	mo_assert(at < j->n_samples);
+	mo_assert(at < j->progress.n_samples);
 	if (!is_spike(j, s))
 		return;
-	if (j->spike == MO_NONE || s->iteration < j->spike ||
-	    (s->iteration - j->spike > SAMPLES_RECENT && at > 0 && !is_spike(j, s - 1)))
-		j->spike = s->iteration;
+	if (j->progress.spike == MO_NONE || s->iteration < j->progress.spike ||
+	    (s->iteration - j->progress.spike > SAMPLES_RECENT && at > 0 && !is_spike(j, s - 1)))
+		j->progress.spike = s->iteration;
 }
 
 static void newest(struct job *j, const struct sample *s)
 {
 	if (s->loss != MO_NONE_F)
-		j->loss = s->loss;
+		j->progress.loss = s->loss;
 	if (s->tokens_per_s_per_gpu != MO_NONE_F)
-		j->tokens_per_s_per_gpu = s->tokens_per_s_per_gpu;
+		j->progress.tokens_per_s_per_gpu = s->tokens_per_s_per_gpu;
 	if (s->tflops_per_gpu != MO_NONE_F)
-		j->tflops_per_gpu = s->tflops_per_gpu;
+		j->progress.tflops_per_gpu = s->tflops_per_gpu;
 	if (s->mfu != MO_NONE_F)
-		j->mfu = s->mfu;
+		j->progress.mfu = s->mfu;
 }
 
 void samples_add(struct job *j, const struct sample *told, int64_t attempt, int64_t time)
@@ -105,33 +105,33 @@ void samples_add(struct job *j, const struct sample *told, int64_t attempt, int6
 
 	if (told->iteration < 0)
 		return;
-	for (at = j->n_samples; at > 0; at--) {
-		struct sample *old = &j->samples[at - 1];
+	for (at = j->progress.n_samples; at > 0; at--) {
+		struct sample *old = &j->progress.samples[at - 1];
 
 		if (old->attempt < attempt ||
 		    (old->attempt == attempt && old->iteration < told->iteration))
 			break;
-		if (j->n_samples - at >= LATE_MAX)
+		if (j->progress.n_samples - at >= LATE_MAX)
 			return;
 		if (old->attempt == attempt && old->iteration == told->iteration) {
 			sample_merge(old, told);
-			if (at == j->n_samples)
+			if (at == j->progress.n_samples)
 				newest(j, old);
 			return;
 		}
 	}
-	s = MO_ADD(j, samples, &sample_desc);
-	for (size_t i = j->n_samples - 1; i > at; i--)
-		j->samples[i] = j->samples[i - 1];
-	s = &j->samples[at];
+	s = MO_ADD(&j->progress, samples, &sample_desc);
+	for (size_t i = j->progress.n_samples - 1; i > at; i--)
+		j->progress.samples[i] = j->progress.samples[i - 1];
+	s = &j->progress.samples[at];
 	*s = *told;
 	s->attempt = attempt;
 	s->time = time;
 	mo_assert(at == 0 || s[-1].attempt < attempt || s[-1].iteration < s->iteration);
 	derive(j, s, at > 0 ? s - 1 : NULL);
-	if (at == j->n_samples - 1)
+	if (at == j->progress.n_samples - 1)
 		newest(j, s);
 	note_spike(j, at);
-	if (j->n_samples > MO_SAMPLES_MAX)
+	if (j->progress.n_samples > MO_SAMPLES_MAX)
 		thin(j);
 }

@@ -90,15 +90,17 @@ static void job_init(struct core *c, struct job *j, int64_t id, const struct sub
 {
 	j->id = id;
 	shared_pool_copy(&c->shared, &j->spec, spec);
-	j->checkpoint_dir = mo_path_clean(spec->recipe.checkpoint.dir);
+	j->saves.dir = mo_path_clean(spec->recipe.checkpoint.dir);
 	j->state = JOB_QUEUED;
 	j->intent = INTENT_NONE;
-	j->n_dead = j->n_trouble = j->n_exited = j->n_silent = j->n_drained = j->n_forgotten = 0;
-	j->attempt = j->restarts = j->scan_attempt = j->same_failures = j->port_tries = j->cycles =
-		j->n_started = j->waterfall_stage = j->verify_serial = j->every = j->n_saves = 0;
+	j->counts.dead = j->counts.trouble = j->counts.exited = j->counts.silent =
+		j->counts.drained = j->counts.forgotten = 0;
+	j->attempt = j->restarts = j->scan.attempt = j->streak.same = j->streak.ports_busy =
+		j->streak.cycles = j->counts.started = j->waterfall.stage = j->verify.serial =
+			j->saves.every = j->saves.n = 0;
 	j->created_at = j->state_since = j->queued_since = j->ledger_at = now;
 	j->not_before = 0;
-	j->resume = -1;
+	j->run.resume = -1;
 	for (int i = 0; i < _GPU_CATEGORY_N; i++)
 		mo_ints_add(&j->ledger, &j->n_ledger, 0);
 }
@@ -110,14 +112,15 @@ static void thin_history(struct core *c)
 	struct job *j = s->n_jobs > FULL_HISTORY ? &s->jobs[s->n_jobs - 1 - FULL_HISTORY] : NULL;
 	size_t kept = 0, stride;
 
-	if (!j || !job_state_final(j->state) || j->n_samples <= THIN_SAMPLES)
+	if (!j || !job_state_final(j->state) || j->progress.n_samples <= THIN_SAMPLES)
 		return;
-	stride = (j->n_samples + THIN_SAMPLES - 1) / THIN_SAMPLES;
-	for (size_t i = 0; i < j->n_samples; i++)
-		if ((j->n_samples - 1 - i) % stride == 0)
-			j->samples[kept++] = j->samples[i]; /* samples own nothing */
-	j->n_samples = kept;
-	mo_vec_clear(&rank_desc, (void **)&j->ranks, &j->n_ranks);
+	stride = (j->progress.n_samples + THIN_SAMPLES - 1) / THIN_SAMPLES;
+	for (size_t i = 0; i < j->progress.n_samples; i++)
+		if ((j->progress.n_samples - 1 - i) % stride == 0)
+			j->progress.samples[kept++] =
+				j->progress.samples[i]; /* samples own nothing */
+	j->progress.n_samples = kept;
+	mo_vec_clear(&rank_desc, (void **)&j->run.ranks, &j->run.n_ranks);
 	core_beats_drop(c, j->id);
 }
 
@@ -168,10 +171,10 @@ static void end_scan_due(struct core *c, struct job *j)
 	if (c->n_ending >= ENDING_MAX)
 		ids_remove(c->ending, &c->n_ending, c->ending[0]);
 	if (oldest) {
-		oldest->end_scan = false;
+		oldest->scan.at_end = false;
 		checkpoint_removal_over(oldest, NULL);
 	}
-	j->end_scan = true;
+	j->scan.at_end = true;
 	ids_add(&c->ending, &c->n_ending, j->id);
 }
 
@@ -195,16 +198,16 @@ static int on_job(struct core *c, const struct record *r)
 	mo_str_set(&j->reason, k->reason);
 	if (k->attempt_over) {
 		attempt_over(j);
-		j->gone_at = r->time;
-		j->scan_at = MO_NONE;
+		j->waterfall.gone_at = r->time;
+		j->scan.at = MO_NONE;
 	}
 	if (k->follows == FOLLOWS_FAILURE) {
 		j->after_failure = true;
-		j->port_tries = 0;
+		j->streak.ports_busy = 0;
 		j->not_before =
 			r->time + (j->spec.recipe.grace_us > 0 ? j->spec.recipe.grace_us : 0);
 	} else if (k->follows == FOLLOWS_BUSY_PORTS) {
-		j->port_tries++;
+		j->streak.ports_busy++;
 	}
 	if (k->state == JOB_QUEUED || k->state == JOB_PAUSED || job_state_final(k->state))
 		j->intent = INTENT_NONE;
@@ -215,7 +218,7 @@ static int on_job(struct core *c, const struct record *r)
 		j->ended_at = r->time;
 		kept_count(c, j);
 		ids_remove(c->unfinished, &c->n_unfinished, j->id);
-		if (j->checkpoint_dir &&
+		if (j->saves.dir &&
 		    (checkpoint_any_removing(j) ||
 		     (k->state == JOB_COMPLETED && state_newest_checkpoint(j) != MO_NONE)))
 			end_scan_due(c, j);
@@ -234,11 +237,11 @@ static int on_intent(struct core *c, const struct record *r)
 	j->intent = k->intent;
 	j->intent_now = k->now;
 	j->restart_from = k->restart_from;
-	j->scan_at = MO_NONE;
+	j->scan.at = MO_NONE;
 	/* a person looked at it: the count of equal failures begins anew */
 	if (k->intent == INTENT_RESTART) {
-		j->same_failures = j->cycles = 0;
-		mo_str_set(&j->last_signature, NULL);
+		j->streak.same = j->streak.cycles = 0;
+		mo_str_set(&j->streak.signature, NULL);
 	}
 	c->queue_dirty = true;
 	return 0;
@@ -259,8 +262,8 @@ static int on_scan(struct core *c, const struct record *r)
 		return 0;
 	}
 	checkpoint_scan(j, r->scan, r->time);
-	if (j->end_scan) {
-		j->end_scan = false;
+	if (j->scan.at_end) {
+		j->scan.at_end = false;
 		checkpoint_removal_over(j, r->scan);
 		ids_remove(c->ending, &c->n_ending, j->id);
 		return 0;
@@ -305,7 +308,7 @@ static void every_set(const struct state *s, struct job *j)
 
 	mo_desc_init(&interval_desc, &i);
 	if (interval_of(s, j, &i))
-		j->every = i.next;
+		j->saves.every = i.next;
 	mo_desc_done(&interval_desc, &i);
 }
 
@@ -322,21 +325,22 @@ static int on_place(struct core *c, const struct record *r)
 	checks_over(c, j);
 	ids_add(&c->owned.holders, &c->owned.n_holders, j->id);
 	j->attempt = r->attempt;
-	j->port = k->port;
-	mo_vec_clear(&prepared_desc, (void **)&j->prepared, &j->n_prepared);
-	j->config_due = false;
-	mo_str_set(&j->config_refused, NULL);
+	j->run.port = k->port;
+	mo_vec_clear(&prepared_desc, (void **)&j->run.prepared, &j->run.n_prepared);
+	j->config.due = false;
+	mo_str_set(&j->config.refused, NULL);
 	s->next_port = k->port + 4;
 	j->restarts += k->is_restart;
 	every_set(s, j);
-	j->resume = k->resume;
+	j->run.resume = k->resume;
 	if (j->started_at == MO_NONE)
 		j->started_at = r->time;
 	if (j->n_incidents && j->after_failure) {
 		struct incident *inc = &j->incidents[j->n_incidents - 1];
 
-		if (j->lost_mark != MO_NONE)
-			inc->lost_iterations = MO_MAX(0, j->lost_mark - MO_MAX(0, k->resume));
+		if (j->waterfall.lost_mark != MO_NONE)
+			inc->lost_iterations =
+				MO_MAX(0, j->waterfall.lost_mark - MO_MAX(0, k->resume));
 		free(inc->action);
 		inc->action = k->resume >= 0
 				      ? mo_printf("restart from checkpoint %lld as attempt %lld",
@@ -348,19 +352,19 @@ static int on_place(struct core *c, const struct record *r)
 		checkpoint_pass_over(j);
 	if (j->restart_from != MO_NONE)
 		checkpoint_supersede(j, k->resume, r->attempt, r->time);
-	j->iteration = j->restart_from = MO_NONE;
+	j->progress.iteration = j->restart_from = MO_NONE;
 	j->after_failure = j->unheard = false;
 	j->intent = INTENT_NONE;
-	j->phase = PHASE_NONE;
-	j->progress_at = r->time;
-	mo_vec_clear(&rank_desc, (void **)&j->ranks, &j->n_ranks);
+	j->progress.phase = PHASE_NONE;
+	j->progress.at = r->time;
+	mo_vec_clear(&rank_desc, (void **)&j->run.ranks, &j->run.n_ranks);
 	for (size_t i = 0; i < k->n_places; i++) {
 		const struct node *n = node_find(s, k->places[i].node);
 
-		mo_desc_copy(&place_desc, MO_ADD(j, places, &place_desc), &k->places[i]);
+		mo_desc_copy(&place_desc, MO_ADD(&j->run, places, &place_desc), &k->places[i]);
 		step_init(c, j, &k->places[i], k->boot_ids[i]);
 		for (int64_t n_rank = 0; n_rank < k->places[i].n_ranks; n_rank++)
-			rank_init(j, n, MO_ADD(j, ranks, &rank_desc), &k->places[i], n_rank);
+			rank_init(j, n, MO_ADD(&j->run, ranks, &rank_desc), &k->places[i], n_rank);
 	}
 	waterfall_changed(j, r->time);
 	c->queue_dirty = true;
@@ -407,22 +411,22 @@ static int on_fail(struct core *c, const struct record *r)
 		return -EINVAL;
 	/* an iteration that was not finished is no first pass */
 	ledger_charge_as(j, r->time, ledger_category(j) < 0 ? GPU_DETECT : ledger_category(j));
-	j->failed = true;
-	j->failed_at = r->time;
-	j->first_rank = k->first_rank;
-	j->detect_us = k->told_after_us;
-	j->lost_mark = j->iteration;
-	j->first_exit_mono_ns = k->first_rank >= 0 && (size_t)k->first_rank < j->n_ranks
-					? j->ranks[k->first_rank].exit_mono_ns
-					: MO_NONE;
-	mo_str_set(&j->fail_node, r->node);
-	mo_str_set(&j->fail_class, k->class);
-	mo_str_set(&j->fail_cause, k->cause);
-	for (size_t i = 0; i < j->n_fail_evidence; i++)
-		free(j->fail_evidence[i]);
-	j->n_fail_evidence = 0;
+	j->failure.decided = true;
+	j->failure.at = r->time;
+	j->failure.rank = k->first_rank;
+	j->failure.detect_us = k->told_after_us;
+	j->waterfall.lost_mark = j->progress.iteration;
+	j->failure.exit_mono_ns = k->first_rank >= 0 && (size_t)k->first_rank < j->run.n_ranks
+					  ? j->run.ranks[k->first_rank].exit_mono_ns
+					  : MO_NONE;
+	mo_str_set(&j->failure.node, r->node);
+	mo_str_set(&j->failure.class, k->class);
+	mo_str_set(&j->failure.cause, k->cause);
+	for (size_t i = 0; i < j->failure.n_evidence; i++)
+		free(j->failure.evidence[i]);
+	j->failure.n_evidence = 0;
 	for (size_t i = 0; i < k->n_evidence; i++)
-		mo_strs_add(&j->fail_evidence, &j->n_fail_evidence, k->evidence[i]);
+		mo_strs_add(&j->failure.evidence, &j->failure.n_evidence, k->evidence[i]);
 	return 0;
 }
 
@@ -439,9 +443,10 @@ static int on_gone(struct core *c, const struct record *r)
 	step_count(c, j, st, 1);
 	mo_str_set(&st->gone_how, r->gone->how);
 	for (int64_t k = st->first_rank;
-	     r->attempt == j->attempt && k < st->first_rank + st->n_ranks && (size_t)k < j->n_ranks;
+	     r->attempt == j->attempt && k < st->first_rank + st->n_ranks &&
+	     (size_t)k < j->run.n_ranks;
 	     k++) {
-		struct rank *rank = &j->ranks[k];
+		struct rank *rank = &j->run.ranks[k];
 
 		if (rank->exit)
 			continue;
@@ -458,8 +463,8 @@ static void sweep_forgotten(struct job *j)
 {
 	size_t kept = 0;
 
-	if (j->n_forgotten < (int64_t)j->n_steps &&
-	    (j->n_forgotten < 64 || 2 * j->n_forgotten < (int64_t)j->n_steps))
+	if (j->counts.forgotten < (int64_t)j->n_steps &&
+	    (j->counts.forgotten < 64 || 2 * j->counts.forgotten < (int64_t)j->n_steps))
 		return;
 	for (size_t i = 0; i < j->n_steps; i++) {
 		if (j->steps[i].forgotten)
@@ -468,7 +473,7 @@ static void sweep_forgotten(struct job *j)
 			j->steps[kept - 1] = j->steps[i];
 	}
 	j->n_steps = kept;
-	j->n_forgotten = 0;
+	j->counts.forgotten = 0;
 }
 
 static int on_forgotten(struct core *c, const struct record *r)
@@ -480,7 +485,7 @@ static int on_forgotten(struct core *c, const struct record *r)
 	if (!st || !st->gone)
 		return -EINVAL;
 	st->forgotten = true;
-	j->n_forgotten++;
+	j->counts.forgotten++;
 	if (l && !step_next(j, r->node, -1))
 		ids_remove(l->jobs, &l->n_jobs, j->id);
 	sweep_forgotten(j);
@@ -500,7 +505,7 @@ static int on_wait_node(struct core *c, const struct record *r)
 		ledger_charge_as(j, r->time, GPU_DETECT);
 	else
 		ledger_charge(j, r->time);
-	j->waiting_node = r->wait_node->waits;
+	j->failure.waiting_node = r->wait_node->waits;
 	return 0;
 }
 
@@ -526,14 +531,14 @@ static int on_incident(struct core *c, const struct record *r)
 	if (j->n_incidents >= MO_INCIDENTS_MAX)
 		mo_vec_remove(&incident_desc, j->incidents, &j->n_incidents, 0);
 	mo_desc_copy(&incident_desc, MO_ADD(j, incidents, &incident_desc), &k->details);
-	j->cycles = j->cycles > 0 && j->last_signature_checkpoint == k->newest_checkpoint
-			    ? j->cycles + 1
-			    : 1;
-	j->same_failures = k->in_a_row;
-	mo_str_set(&j->last_signature, k->signature);
-	j->last_signature_checkpoint = k->newest_checkpoint;
-	j->waterfall_stage = 1;
-	j->waterfall_at = r->time;
+	j->streak.cycles = j->streak.cycles > 0 && j->streak.checkpoint == k->newest_checkpoint
+				   ? j->streak.cycles + 1
+				   : 1;
+	j->streak.same = k->in_a_row;
+	mo_str_set(&j->streak.signature, k->signature);
+	j->streak.checkpoint = k->newest_checkpoint;
+	j->waterfall.stage = 1;
+	j->waterfall.at = r->time;
 	return 0;
 }
 

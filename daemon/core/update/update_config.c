@@ -15,10 +15,10 @@ int update_config(struct core *c, const struct record *r)
 
 	if (!j)
 		return -EINVAL;
-	j->config_due = false;
-	mo_str_set(&j->config_hash, read->hash);
-	mo_str_set(&j->config_refused, read->refused);
-	mo_str_set(&j->saves_to, read->refused ? NULL : read->directory);
+	j->config.due = false;
+	mo_str_set(&j->config.hash, read->hash);
+	mo_str_set(&j->config.refused, read->refused);
+	mo_str_set(&j->saves.by_config, read->refused ? NULL : read->directory);
 	if (!read->recipe || read->refused)
 		return 0;
 	recipe_take_read(&j->spec.recipe, read->recipe);

@@ -54,13 +54,13 @@ static void check_node_gone(struct job *j, const char *node)
 {
 	size_t kept = 0;
 
-	for (size_t i = 0; i < j->n_check_nodes; i++) {
-		if (mo_streq(j->check_nodes[i], node))
-			free(j->check_nodes[i]);
+	for (size_t i = 0; i < j->checks.n_nodes; i++) {
+		if (mo_streq(j->checks.nodes[i], node))
+			free(j->checks.nodes[i]);
 		else
-			j->check_nodes[kept++] = j->check_nodes[i];
+			j->checks.nodes[kept++] = j->checks.nodes[i];
 	}
-	j->n_check_nodes = kept;
+	j->checks.n_nodes = kept;
 }
 
 /* What was found in another boot says nothing about this one, and who waits for it waits in
@@ -158,8 +158,8 @@ int update_node_state(struct core *c, const struct record *r)
 
 		core_touch(c, l->jobs[i]);
 		for (int64_t k = st ? st->first_rank : 0;
-		     st && k < st->first_rank + st->n_ranks && (size_t)k < j->n_ranks; k++) {
-			struct rank *rank = &j->ranks[k];
+		     st && k < st->first_rank + st->n_ranks && (size_t)k < j->run.n_ranks; k++) {
+			struct rank *rank = &j->run.ranks[k];
 
 			if (rank->state == RANK_RUNNING && n->state == NODE_DOWN)
 				rank->state = RANK_LOST;
@@ -247,7 +247,7 @@ int update_drain(struct core *c, const struct record *r)
 		struct job *j = job_edit(&c->owned, l->jobs[i]);
 
 		if (j && place_of(j, r->node))
-			j->n_drained += on - n->drain;
+			j->counts.drained += on - n->drain;
 	}
 	n->drain = on;
 	n->drained = false;
@@ -338,10 +338,10 @@ static void note_checked(struct core *c, const struct node *n, struct live *l)
 		struct job *j = job_edit(&c->owned, l->checks[i - 1]);
 
 		core_touch(c, l->checks[i - 1]);
-		if (!j || !health_checked(n->health, j->id, j->check_attempt))
+		if (!j || !health_checked(n->health, j->id, j->checks.attempt))
 			continue;
 		check_node_gone(j, n->name);
-		mo_strs_add(&j->check_done, &j->n_check_done, n->name);
+		mo_strs_add(&j->checks.done, &j->checks.n_done, n->name);
 		ids_remove(l->checks, &l->n_checks, j->id);
 	}
 }
@@ -368,15 +368,15 @@ int update_health(struct core *c, const struct record *r)
 
 void checks_over(struct core *c, struct job *j)
 {
-	for (size_t i = 0; i < j->n_check_nodes; i++) {
-		struct live *l = core_live(c, j->check_nodes[i]);
+	for (size_t i = 0; i < j->checks.n_nodes; i++) {
+		struct live *l = core_live(c, j->checks.nodes[i]);
 
 		if (l)
 			ids_remove(l->checks, &l->n_checks, j->id);
 	}
-	clear_strs(&j->check_nodes, &j->n_check_nodes);
-	clear_strs(&j->check_done, &j->n_check_done);
-	j->check_until = MO_NONE;
+	clear_strs(&j->checks.nodes, &j->checks.n_nodes);
+	clear_strs(&j->checks.done, &j->checks.n_done);
+	j->checks.until = MO_NONE;
 }
 
 static void add_evidence(struct job *j, const struct record *r)
@@ -405,12 +405,12 @@ int update_check(struct core *c, const struct record *r)
 		add_evidence(j, r);
 		return 0;
 	}
-	j->check_attempt = r->attempt;
-	j->check_until = k->until;
+	j->checks.attempt = r->attempt;
+	j->checks.until = k->until;
 	for (size_t i = 0; i < k->n_nodes; i++) {
 		struct live *l = core_live(c, k->nodes[i]);
 
-		mo_strs_add(&j->check_nodes, &j->n_check_nodes, k->nodes[i]);
+		mo_strs_add(&j->checks.nodes, &j->checks.n_nodes, k->nodes[i]);
 		if (l)
 			ids_add(&l->checks, &l->n_checks, j->id);
 	}

@@ -18,8 +18,8 @@
 static struct rank *rank_of(struct job *j, const struct step *st, const struct note *n)
 {
 	return n->rank >= st->first_rank && n->rank < st->first_rank + st->n_ranks &&
-			       (uint64_t)n->rank < j->n_ranks
-		       ? &j->ranks[n->rank]
+			       (uint64_t)n->rank < j->run.n_ranks
+		       ? &j->run.ranks[n->rank]
 		       : NULL;
 }
 
@@ -37,9 +37,9 @@ static void rank_exit(struct rank *k, int64_t code, int64_t signal, const char *
 static void close_ranks(struct job *j, const struct step *st, const char *cause)
 {
 	for (int64_t r = st->first_rank;
-	     r < st->first_rank + st->n_ranks && (uint64_t)r < j->n_ranks; r++)
-		if (!j->ranks[r].exit)
-			rank_exit(&j->ranks[r], MO_NONE, MO_NONE, cause);
+	     r < st->first_rank + st->n_ranks && (uint64_t)r < j->run.n_ranks; r++)
+		if (!j->run.ranks[r].exit)
+			rank_exit(&j->run.ranks[r], MO_NONE, MO_NONE, cause);
 }
 
 static void on_started(struct job *j, const struct step *st, const struct note *n)
@@ -47,12 +47,12 @@ static void on_started(struct job *j, const struct step *st, const struct note *
 	struct rank *k = rank_of(j, st, n);
 
 	/* Once in an attempt, and from where it was asked for (launch.c). */
-	if (n->config && k && k->rank == 0 && j->config_attempt != j->attempt &&
+	if (n->config && k && k->rank == 0 && j->config.attempt != j->attempt &&
 	    j->spec.engine.experiment) {
-		j->config_attempt = j->attempt;
-		mo_str_set(&j->config, n->config);
-		mo_str_set(&j->config_node, st->node);
-		j->config_due = true;
+		j->config.attempt = j->attempt;
+		mo_str_set(&j->config.text, n->config);
+		mo_str_set(&j->config.node, st->node);
+		j->config.due = true;
 	}
 	if (!k || k->exit)
 		return;
@@ -94,22 +94,22 @@ static void on_exit_note(struct job *j, struct step *st, const struct note *n, i
 	}
 	/* Supervisors of earlier versions do not say that they were told to end; but nobody here
 	 * ordered it. */
-	if (mo_streq(n->cause, "stopped") && j->intent == INTENT_NONE && !j->failed &&
+	if (mo_streq(n->cause, "stopped") && j->intent == INTENT_NONE && !j->failure.decided &&
 	    j->state != JOB_STOPPING)
 		st->outside = true;
 	st->n_exited++;
 	if (!good)
 		st->n_bad++;
-	else if (j->first_exit0_at == MO_NONE)
-		j->first_exit0_at = time;
+	else if (j->failure.exit0_at == MO_NONE)
+		j->failure.exit0_at = time;
 }
 
 static void phase_set(struct job *j, int phase, int64_t time)
 {
-	if (phase == j->phase)
+	if (phase == j->progress.phase)
 		return;
 	ledger_charge(j, time);
-	j->phase = phase;
+	j->progress.phase = phase;
 }
 
 /* What passed before the sample of an iteration that came from another phase: up to the
@@ -132,24 +132,25 @@ static void on_sample(struct job *j, const struct step *st, const struct note *n
 		      int64_t at, int64_t time, int64_t sample_time, int64_t told)
 {
 	struct rank *k = rank_of(j, st, n);
-	int64_t iteration = n->sample->iteration,
-		from = j->iteration != MO_NONE ? j->iteration : MO_MAX(j->resume, 0);
+	int64_t iteration = n->sample->iteration, from = j->progress.iteration != MO_NONE
+								 ? j->progress.iteration
+								 : MO_MAX(j->run.resume, 0);
 
 	samples_add(j, n->sample, attempt, sample_time);
 	if (k) {
 		k->iteration = MO_MAX(k->iteration, iteration);
 		k->step_ms = n->sample->step_ms;
 	}
-	if (iteration <= j->iteration)
+	if (iteration <= j->progress.iteration)
 		return;
 	charge_until_began(j, n->sample, at);
-	j->phase = PHASE_TRAIN;
+	j->progress.phase = PHASE_TRAIN;
 	if (ledger_category(j) < 0)
 		ledger_charge_train(j, at, from,
 				    n->time != MO_NONE ? iteration : MO_MAX(iteration, told));
-	j->iteration = iteration;
-	j->progress_at = time;
-	j->watermark = MO_MAX(j->watermark, iteration);
+	j->progress.iteration = iteration;
+	j->progress.at = time;
+	j->progress.watermark = MO_MAX(j->progress.watermark, iteration);
 	waterfall_trained(j, at, from, n->sample->step_ms);
 }
 
@@ -164,20 +165,20 @@ static void on_current(struct job *j, struct step *st, const struct note *n, con
 		prepared_add(j, st, n);
 		ledger_charge(j, r->time);
 		if (!st->started)
-			j->n_started++;
+			j->counts.started++;
 		break;
 	case NOTE_PHASE:
-		j->n_saves += n->phase == PHASE_SAVE && j->phase != PHASE_SAVE;
+		j->saves.n += n->phase == PHASE_SAVE && j->progress.phase != PHASE_SAVE;
 		phase_set(j, n->phase, at);
 		break;
 	case NOTE_SAMPLE: on_sample(j, st, n, r->attempt, at, r->time, sample_time, told); break;
 	case NOTE_SAVING:
-		j->n_saves += j->phase != PHASE_SAVE;
+		j->saves.n += j->progress.phase != PHASE_SAVE;
 		phase_set(j, PHASE_SAVE, at);
 		checkpoint_note(j, n, r->time);
 		break;
 	case NOTE_CHECKPOINT:
-		if (j->phase == PHASE_SAVE)
+		if (j->progress.phase == PHASE_SAVE)
 			phase_set(j, PHASE_TRAIN, at);
 		checkpoint_note(j, n, r->time);
 		break;
@@ -233,12 +234,12 @@ static bool only_stuck(const struct job *j, const struct step *st)
 	if (st->n_stuck_pids == 0 || st->gone)
 		return false;
 	for (int64_t r = st->first_rank;
-	     r < st->first_rank + st->n_ranks && (uint64_t)r < j->n_ranks; r++) {
+	     r < st->first_rank + st->n_ranks && (uint64_t)r < j->run.n_ranks; r++) {
 		bool stuck = false;
 
 		for (size_t i = 0; i < st->n_stuck_pids; i++)
-			stuck |= st->stuck_pids[i] == j->ranks[r].pid;
-		if (!j->ranks[r].exit && !stuck)
+			stuck |= st->stuck_pids[i] == j->run.ranks[r].pid;
+		if (!j->run.ranks[r].exit && !stuck)
 			return false;
 	}
 	return true;
@@ -267,9 +268,9 @@ void update_notes(struct job *j, const struct record *r)
 		if (n->kind == NOTE_SAMPLE)
 			last_sample = MO_MAX(last_sample, r->time - age);
 		if (n->left_out > 0)
-			j->left_out =
-				MO_MIN(MO_MAX(j->left_out, 0) + MO_MIN(n->left_out, LEFT_OUT_MAX),
-				       LEFT_OUT_MAX);
+			j->progress.left_out = MO_MIN(MO_MAX(j->progress.left_out, 0) +
+							      MO_MIN(n->left_out, LEFT_OUT_MAX),
+						      LEFT_OUT_MAX);
 		st->accepted = true;
 		if (r->attempt == j->attempt)
 			on_current(j, st, n, r, r->time - age, last_sample, told);

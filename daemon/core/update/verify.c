@@ -23,7 +23,7 @@
 int64_t verify_id(const struct job *j, int64_t part)
 {
 	mo_assert(part >= 0 && part < ORDERS);
-	return j->verify_serial * ORDERS + part;
+	return j->verify.serial * ORDERS + part;
 }
 
 /* It was announced by this attempt, and nobody tried yet. */
@@ -38,53 +38,55 @@ void verify_begin(struct job *j)
 	if (j->spec.engine.layout.unnumbered)
 		/* whoever announced it has looked; now it may be written over */
 		return;
-	if (j->verify != MO_NONE || j->n_places == 0 || j->failed || !j->checkpoint_dir)
+	if (j->verify.iteration != MO_NONE || j->run.n_places == 0 || j->failure.decided ||
+	    !j->saves.dir)
 		return;
-	if (j->doubt) {
-		j->verify = j->doubt_at;
-		j->verify_serial++;
-		j->verify_parts = 1;
-		j->verify_done = 0;
+	if (j->saves.doubt) {
+		j->verify.iteration = j->saves.doubt_at;
+		j->verify.serial++;
+		j->verify.parts = 1;
+		j->verify.done = 0;
 		return;
 	}
 	for (size_t i = j->n_checkpoints; i > 0; i--) {
 		if (!wanted(j, &j->checkpoints[i - 1]))
 			continue;
-		j->verify = j->checkpoints[i - 1].iteration;
-		j->verify_serial++;
-		j->verify_parts = mo_streq(j->spec.recipe.checkpoint.verify, "crc")
-					  ? MO_MIN((int64_t)j->n_places, PARTS_MAX)
+		j->verify.iteration = j->checkpoints[i - 1].iteration;
+		j->verify.serial++;
+		j->verify.parts = mo_streq(j->spec.recipe.checkpoint.verify, "crc")
+					  ? MO_MIN((int64_t)j->run.n_places, PARTS_MAX)
 					  : 1;
-		j->verify_done = 0;
+		j->verify.done = 0;
 		return;
 	}
-	mo_assert(j->verify == MO_NONE); /* nothing is wanted */
+	mo_assert(j->verify.iteration == MO_NONE); /* nothing is wanted */
 }
 
 void verify_end(struct job *j)
 {
-	j->verify = MO_NONE;
+	j->verify.iteration = MO_NONE;
 }
 
 /* Whether this part is still to be done now; part verify_parts joins them, when there are
  * several and all are done. */
 static bool open_part(const struct job *j, int64_t part)
 {
-	int64_t all = (1LL << j->verify_parts) - 1;
+	int64_t all = (1LL << j->verify.parts) - 1;
 
-	mo_assert(j->verify_parts > 0 && j->verify_parts <= PARTS_MAX);
-	if (part == j->verify_parts)
-		return j->verify_parts > 1 && j->verify_done == all;
-	return !(j->verify_done >> part & 1);
+	mo_assert(j->verify.parts > 0 && j->verify.parts <= PARTS_MAX);
+	if (part == j->verify.parts)
+		return j->verify.parts > 1 && j->verify.done == all;
+	return !(j->verify.done >> part & 1);
 }
 
 static const char *part_node(const struct state *s, const struct job *j, int64_t part)
 {
-	size_t first = (size_t)(part % j->verify_parts) * j->n_places / (size_t)j->verify_parts;
+	size_t first = (size_t)(part % j->verify.parts) * j->run.n_places / (size_t)j->verify.parts;
 
-	mo_assert(first < j->n_places);
-	for (size_t i = 0; i < j->n_places; i++) {
-		const struct node *n = node_find(s, j->places[(first + i) % j->n_places].node);
+	mo_assert(first < j->run.n_places);
+	for (size_t i = 0; i < j->run.n_places; i++) {
+		const struct node *n =
+			node_find(s, j->run.places[(first + i) % j->run.n_places].node);
 
 		if (n && n->state == NODE_UP)
 			return n->name;
@@ -94,14 +96,14 @@ static const char *part_node(const struct state *s, const struct job *j, int64_t
 
 const char *verify_node(const struct state *s, const struct job *j, int64_t part)
 {
-	return j->verify != MO_NONE && part <= j->verify_parts && open_part(j, part)
+	return j->verify.iteration != MO_NONE && part <= j->verify.parts && open_part(j, part)
 		       ? part_node(s, j, part)
 		       : NULL;
 }
 
 int64_t verify_next(const struct state *s, const struct job *j, const char *node, int64_t part)
 {
-	for (; j->verify != MO_NONE && part <= j->verify_parts; part++)
+	for (; j->verify.iteration != MO_NONE && part <= j->verify.parts; part++)
 		if (open_part(j, part) && mo_streq(part_node(s, j, part), node))
 			return part;
 	return -1;
@@ -109,25 +111,25 @@ int64_t verify_next(const struct state *s, const struct job *j, const char *node
 
 void verify_command(const struct job *j, int64_t part, struct command *ret)
 {
-	const struct checkpoint *c = checkpoint_find(j, j->verify);
+	const struct checkpoint *c = checkpoint_find(j, j->verify.iteration);
 
-	mo_assert(j->verify != MO_NONE && part >= 0 && part <= j->verify_parts);
+	mo_assert(j->verify.iteration != MO_NONE && part >= 0 && part <= j->verify.parts);
 	const char *level = j->spec.recipe.checkpoint.verify;
 
 	/* Whether it lies in checkpoint.dir is asked first, and a job that has ended waits for
 	 * it: no data is read. */
-	mo_str_set(&ret->level, j->doubt ? "marker" : level ? level : "sizes");
-	ret->only = j->verify;
-	ret->doubt = mo_strdup(j->doubt);
-	ret->path = mo_strdup(c && !j->doubt ? c->path : NULL);
+	mo_str_set(&ret->level, j->saves.doubt ? "marker" : level ? level : "sizes");
+	ret->only = j->verify.iteration;
+	ret->doubt = mo_strdup(j->saves.doubt);
+	ret->path = mo_strdup(c && !j->saves.doubt ? c->path : NULL);
 	ret->announced = true;
 	ret->part = part;
-	ret->parts = j->verify_parts;
+	ret->parts = j->verify.parts;
 }
 
 bool verify_awaits(const struct job *j, const struct scan_result *r)
 {
-	for (int64_t part = 0; j->verify != MO_NONE && part <= j->verify_parts; part++)
+	for (int64_t part = 0; j->verify.iteration != MO_NONE && part <= j->verify.parts; part++)
 		if (r->order == ORDER_VERIFY && r->id == verify_id(j, part) && open_part(j, part))
 			return true;
 	return false;
@@ -161,24 +163,24 @@ static void judged(struct checkpoint *c, const struct found_checkpoint *f, int64
 
 void verify_result(struct job *j, const struct scan_result *r, int64_t time)
 {
-	struct checkpoint *c = checkpoint_edit(j, j->verify);
+	struct checkpoint *c = checkpoint_edit(j, j->verify.iteration);
 	const struct found_checkpoint *f = r->n_items ? &r->items[0] : NULL;
 	int64_t part = 0;
 
 	if (!verify_awaits(j, r))
 		return;
-	if (j->doubt) {
+	if (j->saves.doubt) {
 		verify_end(j);
 		doubt_answer(j, r, time);
 		verify_begin(j);
 		return;
 	}
-	mo_assert(j->verify_parts <= PARTS_MAX);
+	mo_assert(j->verify.parts <= PARTS_MAX);
 	while (r->id != verify_id(j, part))
 		part++;
 	if (c && c->state == CKPT_COMPLETE && !r->error && f && f->complete &&
-	    part < j->verify_parts && j->verify_parts > 1) {
-		j->verify_done |= 1LL << part;
+	    part < j->verify.parts && j->verify.parts > 1) {
+		j->verify.done |= 1LL << part;
 		return;
 	}
 	if (c && c->state == CKPT_COMPLETE && r->error)

@@ -15,7 +15,7 @@ static void wake_verify(struct core *c, const struct record *r)
 {
 	const struct job *j = job_find(&c->owned, r->job);
 
-	for (int64_t part = 0; j && part <= j->verify_parts; part++) {
+	for (int64_t part = 0; j && part <= j->verify.parts; part++) {
 		const char *node = verify_node(&c->owned, j, part);
 
 		if (node)

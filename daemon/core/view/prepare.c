@@ -17,20 +17,20 @@ const struct mo_desc prepare_view_desc = MO_DESC(prepare_view, prepare_view_fiel
 struct prepare_view *prepare_view_of(const struct job *j)
 {
 	struct prepare_view *v = j->prepare_us == MO_NONE ? NULL : mo_desc_new(&prepare_view_desc);
-	const struct prepared *longest = j->prepared;
+	const struct prepared *longest = j->run.prepared;
 
 	if (!v)
 		return NULL;
 	v->gpu_s = (double)j->prepare_us / 1e6;
-	for (size_t i = 0; i < j->n_prepared; i++)
-		mo_desc_copy(&prepared_desc, MO_ADD(v, nodes, &prepared_desc), &j->prepared[i]);
-	if (j->n_prepared == 1)
+	for (size_t i = 0; i < j->run.n_prepared; i++)
+		mo_desc_copy(&prepared_desc, MO_ADD(v, nodes, &prepared_desc), &j->run.prepared[i]);
+	if (j->run.n_prepared == 1)
 		v->text = mo_printf("%.1f s on %s", (double)longest->ms / 1000, longest->node);
-	else if (j->n_prepared)
+	else if (j->run.n_prepared)
 		v->text = mo_printf("%.1f s on %s, the longest of %zu nodes; %.1f s on %s",
-				    (double)longest->ms / 1000, longest->node, j->n_prepared,
-				    (double)j->prepared[j->n_prepared - 1].ms / 1000,
-				    j->prepared[j->n_prepared - 1].node);
+				    (double)longest->ms / 1000, longest->node, j->run.n_prepared,
+				    (double)j->run.prepared[j->run.n_prepared - 1].ms / 1000,
+				    j->run.prepared[j->run.n_prepared - 1].node);
 	else
 		v->text = mo_printf("not done in attempt %lld", (long long)j->attempt);
 	return v;
@@ -55,12 +55,12 @@ void why_prepare(const struct job *j, int64_t now, struct why_view *w)
 	r = MO_ADD(w, reasons, &why_reason_desc);
 	r->code = mo_strdup("prepare");
 	r->text = mo_printf("engine.prepare runs on %zu of %zu nodes, for %lld s at most", n,
-			    j->n_places, (long long)((now - j->progress_at) / 1000000));
+			    j->run.n_places, (long long)((now - j->progress.at) / 1000000));
 	for (size_t i = 0; i < j->n_steps && r->n_evidence < NODES_TOLD; i++)
 		if (prepares(j, &j->steps[i]))
 			mo_strs_printf(&r->evidence, &r->n_evidence, "%s: not done yet",
 				       j->steps[i].node);
-	for (size_t i = 0; i < j->n_prepared && r->n_evidence < NODES_TOLD; i++)
+	for (size_t i = 0; i < j->run.n_prepared && r->n_evidence < NODES_TOLD; i++)
 		mo_strs_printf(&r->evidence, &r->n_evidence, "%s: done in %.1f s",
-			       j->prepared[i].node, (double)j->prepared[i].ms / 1000);
+			       j->run.prepared[i].node, (double)j->run.prepared[i].ms / 1000);
 }

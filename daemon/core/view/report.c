@@ -46,9 +46,10 @@ static double mean_mfu(const struct job *j)
 	double sum = 0;
 	size_t n = 0;
 
-	for (size_t i = 0; i < j->n_samples; i++)
-		if (j->samples[i].mfu != MO_NONE_F && isfinite(j->samples[i].mfu)) {
-			sum += j->samples[i].mfu;
+	for (size_t i = 0; i < j->progress.n_samples; i++)
+		if (j->progress.samples[i].mfu != MO_NONE_F &&
+		    isfinite(j->progress.samples[i].mfu)) {
+			sum += j->progress.samples[i].mfu;
 			n++;
 		}
 	return n ? sum / (double)n : MO_NONE_F;
@@ -78,8 +79,9 @@ void job_report(const struct state *s, const struct job *j, int64_t now, struct 
 	(void)s;
 	memcpy(ledger, j->ledger, sizeof(ledger));
 	if (open < 0) /* the iteration under way: a first pass, or below the watermark again */
-		open = MO_MAX(j->iteration, j->resume) + 1 > j->watermark ? GPU_PRODUCTIVE
-									  : GPU_RECOMPUTE;
+		open = MO_MAX(j->progress.iteration, j->run.resume) + 1 > j->progress.watermark
+			       ? GPU_PRODUCTIVE
+			       : GPU_RECOMPUTE;
 	if (!job_state_final(j->state))
 		ledger[open] += job_gpus(j) * MO_MAX(0, end - j->ledger_at);
 	for (int i = 0; i < _GPU_CATEGORY_N; i++) {

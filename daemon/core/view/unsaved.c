@@ -11,13 +11,15 @@
 
 static int64_t every_of(const struct job *j)
 {
-	return j->every > 0 ? j->every : j->spec.recipe.checkpoint.every;
+	return j->saves.every > 0 ? j->saves.every : j->spec.recipe.checkpoint.every;
 }
 
 /* Where a failure now would go back to; 0 = to the beginning. */
 static int64_t goes_back_to(const struct job *j)
 {
-	return MO_MAX(MO_MAX(checkpoint_newest_at_most(j, j->iteration, false), j->resume), 0);
+	return MO_MAX(MO_MAX(checkpoint_newest_at_most(j, j->progress.iteration, false),
+			     j->run.resume),
+		      0);
 }
 
 /* The newest of this job beyond `base` that is no complete checkpoint. */
@@ -47,10 +49,11 @@ static char *last_save(const struct job *j, const struct checkpoint *c)
 {
 	const char *kind = j->spec.recipe.engine.kind, *dir = j->spec.recipe.checkpoint.dir;
 
-	if (j->refused && (!c || j->refused_at >= c->iteration))
+	if (j->saves.refused && (!c || j->saves.refused_at >= c->iteration))
 		return mo_printf("the save announced at iteration %lld was refused: it went to %s, "
 				 "which is not in checkpoint.dir",
-				 (long long)j->refused_at, *j->refused ? j->refused : "no path");
+				 (long long)j->saves.refused_at,
+				 *j->saves.refused ? j->saves.refused : "no path");
 	if (c && c->state == CKPT_TORN)
 		return mo_printf("the last save, %lld, is not complete: %s",
 				 (long long)c->iteration, c->reason ? c->reason : "torn");
@@ -72,13 +75,14 @@ bool checkpoint_unsaved(const struct job *j, struct unsaved *ret)
 	struct mo_buf b = { 0 };
 
 	*ret = (struct unsaved){ 0 };
-	if (j->state != JOB_RUNNING || !j->spec.recipe.checkpoint.dir || j->iteration == MO_NONE)
+	if (j->state != JOB_RUNNING || !j->spec.recipe.checkpoint.dir ||
+	    j->progress.iteration == MO_NONE)
 		return false;
 	base = goes_back_to(j);
-	passed = j->iteration - base;
+	passed = j->progress.iteration - base;
 	c = newest_not_whole(j, base);
 	if (!(every > 0 && passed / INTERVALS_PATIENT > every) &&
-	    !(j->refused && j->refused_at > base) && !(c && c->state == CKPT_TORN))
+	    !(j->saves.refused && j->saves.refused_at > base) && !(c && c->state == CKPT_TORN))
 		return false;
 	mo_buf_printf(&b, "no complete checkpoint in %s since ", j->spec.recipe.checkpoint.dir);
 	if (base > 0)

@@ -187,9 +187,9 @@ const struct mo_desc cluster_view_desc = MO_DESC(cluster_view, cluster_view_fiel
 
 static int64_t shown_iteration(const struct job *j)
 {
-	if (j->iteration != MO_NONE)
-		return j->iteration;
-	return j->resume >= 0 ? j->resume : MO_NONE;
+	if (j->progress.iteration != MO_NONE)
+		return j->progress.iteration;
+	return j->run.resume >= 0 ? j->run.resume : MO_NONE;
 }
 
 static double eta(const struct job *j, int64_t iteration)
@@ -205,11 +205,11 @@ static double eta(const struct job *j, int64_t iteration)
 /* Nodes of the current attempt, else of the last one's ranks. */
 static void job_nodes(const struct job *j, struct job_view *ret)
 {
-	for (size_t i = 0; i < j->n_places; i++)
-		mo_strs_add(&ret->nodes, &ret->n_nodes, j->places[i].node);
-	for (size_t i = 0; j->n_places == 0 && i < j->n_ranks; i++)
-		if (i == 0 || !mo_streq(j->ranks[i].node, j->ranks[i - 1].node))
-			mo_strs_add(&ret->nodes, &ret->n_nodes, j->ranks[i].node);
+	for (size_t i = 0; i < j->run.n_places; i++)
+		mo_strs_add(&ret->nodes, &ret->n_nodes, j->run.places[i].node);
+	for (size_t i = 0; j->run.n_places == 0 && i < j->run.n_ranks; i++)
+		if (i == 0 || !mo_streq(j->run.ranks[i].node, j->run.ranks[i - 1].node))
+			mo_strs_add(&ret->nodes, &ret->n_nodes, j->run.ranks[i].node);
 }
 
 /* Its reason, and what it waits for. */
@@ -242,10 +242,10 @@ void job_view(const struct state *s, const struct job *j, int64_t now, struct jo
 	ret->restarts = j->restarts;
 	ret->iteration = shown_iteration(j);
 	ret->steps = j->spec.recipe.steps;
-	ret->loss = j->loss;
-	ret->tokens_per_s_per_gpu = j->tokens_per_s_per_gpu;
-	ret->tflops_per_gpu = j->tflops_per_gpu;
-	ret->mfu = j->mfu;
+	ret->loss = j->progress.loss;
+	ret->tokens_per_s_per_gpu = j->progress.tokens_per_s_per_gpu;
+	ret->tflops_per_gpu = j->progress.tflops_per_gpu;
+	ret->mfu = j->progress.mfu;
 	ret->ranks = job_world(j);
 	job_nodes(j, ret);
 	ret->created_at = j->created_at;
@@ -273,9 +273,9 @@ void job_view(const struct state *s, const struct job *j, int64_t now, struct jo
 	ret->resumes_at = j->state == JOB_PAUSED && j->attempt > 0 ? checkpoint_next(j) : MO_NONE;
 	ret->user = mo_strdup(j->spec.user);
 	ret->priority = j->spec.recipe.priority;
-	ret->phase = j->phase;
-	ret->samples_left_out = j->left_out;
-	ret->resume = j->attempt > 0 ? j->resume : MO_NONE;
+	ret->phase = j->progress.phase;
+	ret->samples_left_out = j->progress.left_out;
+	ret->resume = j->attempt > 0 ? j->run.resume : MO_NONE;
 }
 
 static void findings(const struct node *n, struct node_view *ret)

@@ -83,14 +83,14 @@ static void unfit_nodes(const struct state *s, const struct recipe *recipe, stru
 
 static void why_unread(const struct job *j, struct why_reason *r)
 {
-	for (size_t i = 0; i < j->n_unread; i++) {
-		_cleanup_(mo_freep) char *path = checkpoint_unread_path(&j->unread[i]);
+	for (size_t i = 0; i < j->scan.n_unread; i++) {
+		_cleanup_(mo_freep) char *path = checkpoint_unread_path(&j->scan.unread[i]);
 
-		if (checkpoint_unread(j, &j->unread[i]))
-			evidence(r, "%s: %lld bytes", path, (long long)j->unread[i].bytes);
+		if (checkpoint_unread(j, &j->scan.unread[i]))
+			evidence(r, "%s: %lld bytes", path, (long long)j->scan.unread[i].bytes);
 	}
-	if (j->unread_more > 0)
-		evidence(r, "and %lld more", (long long)j->unread_more);
+	if (j->scan.unread_more > 0)
+		evidence(r, "and %lld more", (long long)j->scan.unread_more);
 }
 
 /* The job ahead, and what that waits for. */
@@ -138,10 +138,10 @@ static void why_checks(const struct job *j, struct why_reason *r)
 {
 	evidence(r, "they take %lld s at most; nodes that are found broken are not used again",
 		 (long long)(HEALTH_CHECK_US / 1000000));
-	for (size_t i = 0; i < j->n_check_nodes; i++)
-		evidence(r, "node %s: not done yet", j->check_nodes[i]);
-	for (size_t i = 0; i < j->n_check_done; i++)
-		evidence(r, "node %s: checked", j->check_done[i]);
+	for (size_t i = 0; i < j->checks.n_nodes; i++)
+		evidence(r, "node %s: not done yet", j->checks.nodes[i]);
+	for (size_t i = 0; i < j->checks.n_done; i++)
+		evidence(r, "node %s: checked", j->checks.done[i]);
 }
 
 static void why_damaged(const struct job *j, struct why_reason *r)
@@ -251,8 +251,8 @@ static const char *why_slots(const struct state *s, const struct job *j, struct 
 	const char *first = NULL;
 	size_t told = 0, more = 0;
 
-	for (size_t i = 0; i < j->n_places; i++) {
-		const struct place *p = &j->places[i];
+	for (size_t i = 0; i < j->run.n_places; i++) {
+		const struct place *p = &j->run.places[i];
 		const struct node *n = node_find(s, p->node);
 		const struct step *st = step_find(j, j->attempt, p->node);
 		struct slot_health h;
@@ -318,10 +318,10 @@ static bool out_of_memory(const struct incident *inc)
 static const char *next_of_failed(const struct job *j)
 {
 	const struct incident *inc = ended_by(j);
-	bool kept = j->checkpoint_dir && state_newest_checkpoint(j) != MO_NONE &&
+	bool kept = j->saves.dir && state_newest_checkpoint(j) != MO_NONE &&
 		    j->spec.recipe.checkpoint.resume != -2;
 
-	if (j->elsewhere)
+	if (j->saves.elsewhere)
 		return "submit it with checkpoint.dir of the place where the engine saves; as it "
 		       "is, it fails again";
 	if (inc && mo_streq(inc->class, "user_error") && mo_streq(inc->cause, "prepare"))
@@ -351,10 +351,10 @@ static const char *next_of_completed(const struct job *j)
 	if (beyond)
 		return "nothing follows; before the next submit, give its program {steps} in "
 		       "engine.args, or `steps` the number that it makes";
-	if (!j->checkpoint_dir || j->spec.recipe.steps == MO_NONE ||
+	if (!j->saves.dir || j->spec.recipe.steps == MO_NONE ||
 	    j->spec.recipe.checkpoint.resume == -2)
 		return "nothing follows; submit it again to run it again";
-	if (j->n_checkpoints == 0 && j->n_unread == 0 && !j->end_scan)
+	if (j->n_checkpoints == 0 && j->scan.n_unread == 0 && !j->scan.at_end)
 		return "nothing follows; no checkpoint of it is known: the same recipe begins at "
 		       "0, unless checkpoint.dir holds one";
 	return "nothing follows; the same recipe resumes from its last checkpoint: give it more "
@@ -405,10 +405,10 @@ static void why_elsewhere(const struct job *j, struct why_view *w)
 {
 	struct why_reason *r = NULL;
 
-	if (!j->elsewhere)
+	if (!j->saves.elsewhere)
 		return;
 	r = reason(w, "saves-elsewhere", "the engine saves where nothing would be resumed from");
-	evidence(r, "it said that it saved to %s", j->elsewhere);
+	evidence(r, "it said that it saved to %s", j->saves.elsewhere);
 	evidence(r, "checkpoint.dir is %s", j->spec.recipe.checkpoint.dir);
 }
 
@@ -455,16 +455,16 @@ static void why_config(const struct job *j, struct why_view *w)
 	r = reason(w, "config-differs",
 		   "the engine's files on %s are not those that the submit read: what %s has "
 		   "trains",
-		   j->config_node, j->config_node);
-	evidence(r, "the submit read %s, %s has %s", j->spec.recipe.experiment_hash, j->config_node,
-		 j->config_hash);
+		   j->config.node, j->config.node);
+	evidence(r, "the submit read %s, %s has %s", j->spec.recipe.experiment_hash, j->config.node,
+		 j->config.hash);
 	evidence(r, "'moectl explain config j-%lld' shows what trains", (long long)j->id);
 }
 
 /* Waits for an attempt: its places are not found yet, or not given. */
 static bool waits_for_places(const struct job *j, const struct waiting *w)
 {
-	return j->n_places == 0 && w->code != WAITING_NOT_GONE && w->code != WAITING_SILENT;
+	return j->run.n_places == 0 && w->code != WAITING_NOT_GONE && w->code != WAITING_SILENT;
 }
 
 static void why_recovering(const struct state *s, const struct job *j, const struct waiting *w,
@@ -507,9 +507,9 @@ void job_why(const struct state *s, const struct job *j, int64_t now, struct why
 	case JOB_RUNNING:
 		why_silent(s, j, now, ret);
 		suspect = why_slots(s, j, ret);
-		if (j->iteration != MO_NONE)
+		if (j->progress.iteration != MO_NONE)
 			reason(ret, "progress", "iteration %lld, %lld ms ago",
-			       (long long)j->iteration,
+			       (long long)j->progress.iteration,
 			       (long long)((now - job_progress_at(s, j)) / 1000));
 		why_unsaved(j, ret);
 		why_beyond(j, ret);
@@ -542,17 +542,17 @@ void job_why(const struct state *s, const struct job *j, int64_t now, struct why
 
 static bool makes_no_progress(const struct state *s, const struct job *j, int64_t now)
 {
-	if (j->n_places == 0 || job_state_final(j->state) || j->state == JOB_QUEUED ||
+	if (j->run.n_places == 0 || job_state_final(j->state) || j->state == JOB_QUEUED ||
 	    j->state == JOB_PAUSED)
 		return false;
 	for (size_t i = 0; i < j->n_steps; i++)
 		if (j->steps[i].attempt == j->attempt && j->steps[i].hung &&
 		    !step_dead(&j->steps[i]))
 			return true;
-	if (j->state == JOB_RUNNING && j->iteration != MO_NONE)
+	if (j->state == JOB_RUNNING && j->progress.iteration != MO_NONE)
 		return now - job_progress_at(s, j) > MO_MAX(STALL_MIN_US, 3 * samples_step_us(j));
 	return j->state == JOB_RUNNING ? now - j->state_since > NO_ITERATION_US
-				       : j->failed || j->waiting_node;
+				       : j->failure.decided || j->failure.waiting_node;
 }
 
 void core_why_readings(const struct core *c, const struct job *j, int64_t now, struct why_view *ret)

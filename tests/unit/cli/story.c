@@ -13,7 +13,7 @@ static size_t node_of(const struct world *w, int64_t id)
 	const struct job *j = world_job(w, id);
 
 	for (size_t i = 0; i < w->n_toys; i++)
-		if (j->n_places && mo_streq(j->places[0].node, w->toys[i].name))
+		if (j->run.n_places && mo_streq(j->run.places[0].node, w->toys[i].name))
 			return i;
 	return SIZE_MAX;
 }

@@ -108,7 +108,7 @@ static void on_the_nodes_there_are(void **state)
 	json_object_put(doc);
 	/* taken by another job */
 	struct job *other = MO_ADD(&s, jobs, &job_desc);
-	struct place *p = MO_ADD(other, places, &place_desc);
+	struct place *p = MO_ADD(&other->run, places, &place_desc);
 	other->id = 1;
 	other->state = JOB_RUNNING;
 	p->node = mo_strdup("mine");

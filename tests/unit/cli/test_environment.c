@@ -58,11 +58,11 @@ static void make(struct bed *b, const char *kind, const char *rest, const struct
 		fail_msg("%s", errors.items[0].text);
 	b->job.attempt = 1;
 	b->job.id = 1;
-	b->job.resume = -1;
+	b->job.run.resume = -1;
 	mo_strs_add(&b->job.spec.argv, &b->job.spec.n_argv, "x");
 	for (int i = 0; i < n; i++) {
 		_cleanup_(mo_freep) char *name = mo_printf("n%d", i);
-		struct place *p = MO_ADD(&b->job, places, &place_desc);
+		struct place *p = MO_ADD(&b->job.run, places, &place_desc);
 		add_machine(&b->state, name, m);
 		p->node = mo_strdup(name);
 		p->first_rank = 2 * i;

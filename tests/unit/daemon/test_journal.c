@@ -383,8 +383,8 @@ static clock_t start_cost(size_t n)
 		k->state = JOB_COMPLETED;
 		k->ended_at = (int64_t)(n - i);
 		k->spec.engine.kind = mo_printf("engine-%zu", i % 2 ? i : 0);
-		k->config = mo_alloc(5001);
-		memset(k->config, 'x', 5000);
+		k->config.text = mo_alloc(5001);
+		memset(k->config.text, 'x', 5000);
 	}
 	journal_snapshot_text(j, &s, &text);
 	mo_desc_done(&state_desc, &s);

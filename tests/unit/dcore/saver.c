@@ -105,7 +105,7 @@ int saver_restart(struct saver *o, int64_t iteration)
 
 void saver_resumed(const struct saver *o, int64_t attempt, int64_t resume)
 {
-	assert_int_equal(saver_job(o)->n_started, 1);
+	assert_int_equal(saver_job(o)->counts.started, 1);
 	assert_int_equal(saver_job(o)->attempt, attempt);
-	assert_int_equal(saver_job(o)->resume, resume);
+	assert_int_equal(saver_job(o)->run.resume, resume);
 }

@@ -78,15 +78,15 @@ static void steady_steps_are_measured(void **state)
 	for (int64_t i = 41; i <= 44; i++)
 		step(&o.w, o.id, i, 5000, 110);
 	steps(&o.w, o.id, 45, 63, 1100);
-	assert_null(job(&o)->measured);                  /* 49 */
+	assert_null(job(&o)->progress.measured);                  /* 49 */
 	view(&o, &v);
 	assert_true(v.plan->drift.step_time_s == MO_NONE_F && v.plan->within == -1);
 	assert_non_null(strstr(v.plan->text, "after 50 steady steps"));
 	mo_desc_done(&job_view_desc, &v);
 	steps(&o.w, o.id, 64, 64, 1100);
-	assert_non_null(job(&o)->measured);
-	assert_int_equal(job(&o)->measured->steps, 50);
-	assert_true(fabs(job(&o)->measured->step_time_s - 1.1) < 1e-9);
+	assert_non_null(job(&o)->progress.measured);
+	assert_int_equal(job(&o)->progress.measured->steps, 50);
+	assert_true(fabs(job(&o)->progress.measured->step_time_s - 1.1) < 1e-9);
 	view(&o, &v);
 	assert_true(fabs(v.plan->drift.step_time_s - 0.1) < 1e-9 && fabs(v.plan->drift.memory_gb - 0.1) < 1e-9);
 	assert_true(v.plan->within == 1 && v.plan->actual.bubble == MO_NONE_F && v.plan->planned.bubble == 0.086);
@@ -160,18 +160,18 @@ static void drift_is_told_once(void **state)
 	begin(&o, 1.0);
 	steps(&o.w, o.id, 1, 60, 1300);
 	assert_true(world_event_seen(&o.w, "plan.drift"));
-	assert_int_equal(job(&o)->measured->iteration, 60);
+	assert_int_equal(job(&o)->progress.measured->iteration, 60);
 	size_t events = 0;
 
 	steps(&o.w, o.id, 61, 119, 1300);
-	assert_int_equal(job(&o)->measured->iteration, 60);
+	assert_int_equal(job(&o)->progress.measured->iteration, 60);
 	steps(&o.w, o.id, 120, 400, 1300);
-	assert_int_equal(job(&o)->measured->iteration, 400);
+	assert_int_equal(job(&o)->progress.measured->iteration, 400);
 	for (size_t i = 0; i < core_state(o.w.core)->n_events; i++)
 		events += mo_streq(core_state(o.w.core)->events[i].type, "plan.drift");
 	assert_int_equal(events, 1);
 	world_crash(&o.w);
-	assert_int_equal(job(&o)->measured->iteration, 400);
+	assert_int_equal(job(&o)->progress.measured->iteration, 400);
 	assert_int_equal(core_state(o.w.core)->n_anchors, 1);
 	world_done(&o.w);
 }
@@ -187,7 +187,7 @@ static void saves_and_restarts_are_left_out(void **state)
 	struct job *j = (struct job *)(uintptr_t)job_find(core_state(o.w.core), o.id);
 
 	for (int64_t i = 1; i <= 80; i++) {
-		struct sample *s = MO_ADD(j, samples, &sample_desc);
+		struct sample *s = MO_ADD(&j->progress, samples, &sample_desc);
 
 		s->iteration = i;
 		s->attempt = j->attempt;
@@ -195,21 +195,21 @@ static void saves_and_restarts_are_left_out(void **state)
 		if (i % 2 == 0)
 			MO_ADD(j, checkpoints, &checkpoint_desc)->iteration = i;
 	}
-	j->iteration = 80;
+	j->progress.iteration = 80;
 	assert_false(actual_measure(j, &m));              /* each is beside a save */
 	mo_vec_clear(&checkpoint_desc, (void **)&j->checkpoints, &j->n_checkpoints);
 	assert_true(actual_measure(j, &m));
 	assert_int_equal(m.steps, 70);
 	assert_true(fabs(m.step_time_s - 1.2) < 1e-9);
-	n = j->n_samples;
+	n = j->progress.n_samples;
 	j->attempt++;
 	assert_false(actual_measure(j, &m));
-	j->n_samples = n;
+	j->progress.n_samples = n;
 	j->attempt--;
-	mo_vec_clear(&sample_desc, (void **)&j->samples, &j->n_samples);
-	mo_desc_free(&measured_desc, j->measured);
-	j->measured = NULL;
-	j->iteration = MO_NONE;
+	mo_vec_clear(&sample_desc, (void **)&j->progress.samples, &j->progress.n_samples);
+	mo_desc_free(&measured_desc, j->progress.measured);
+	j->progress.measured = NULL;
+	j->progress.iteration = MO_NONE;
 	world_done(&o.w);
 }
 
@@ -219,7 +219,7 @@ static void run_one(struct world *w, const char *model, double ms)
 
 	world_run(w, 3 * S);
 	steps(w, id, 1, 60, ms);
-	assert_non_null(world_job(w, id)->measured);
+	assert_non_null(world_job(w, id)->progress.measured);
 	world_verb(w, IN_CANCEL, id);
 	world_run(w, 5 * S);
 	assert_true(job_state_final(world_job(w, id)->state));
@@ -273,7 +273,7 @@ static void without_a_promise_nothing_is_said(void **state)
 
 	begin(&o, 0);
 	steps(&o.w, o.id, 1, 200, 1000);
-	assert_null(job(&o)->measured);
+	assert_null(job(&o)->progress.measured);
 	view(&o, &v);
 	assert_null(v.plan);
 	mo_desc_done(&job_view_desc, &v);
@@ -286,11 +286,11 @@ static struct job *of_steps(const double *ms, size_t n)
 	struct job *j = mo_desc_new(&job_desc);
 
 	j->attempt = 1;
-	j->resume = MO_NONE;
+	j->run.resume = MO_NONE;
 	for (size_t i = 0; i < n; i++) {
-		struct sample *s = MO_ADD(j, samples, &sample_desc);
+		struct sample *s = MO_ADD(&j->progress, samples, &sample_desc);
 
-		s->iteration = j->iteration = 11 + (int64_t)i;
+		s->iteration = j->progress.iteration = 11 + (int64_t)i;
 		s->attempt = 1;
 		s->step_ms = ms[i];
 	}
@@ -339,14 +339,14 @@ static void what_counts(void **state)
 		struct job *j = of_steps(ms, ELEMENTSOF(ms));
 
 		for (size_t k = 0; k < 10; k++) {
-			j->samples[k].phase = cases[i].phase ? cases[i].phase : j->samples[k].phase;
+			j->progress.samples[k].phase = cases[i].phase ? cases[i].phase : j->progress.samples[k].phase;
 			if (cases[i].broken)
-				j->samples[k].step_ms = (const double[]){ MO_NONE_F, 0, -1, NAN, INFINITY }[k % 5];
+				j->progress.samples[k].step_ms = (const double[]){ MO_NONE_F, 0, -1, NAN, INFINITY }[k % 5];
 		}
-		for (size_t k = 0; cases[i].stride && k < j->n_samples; k++)
-			j->samples[k].iteration = 11 + (int64_t)(k * cases[i].stride);
+		for (size_t k = 0; cases[i].stride && k < j->progress.n_samples; k++)
+			j->progress.samples[k].iteration = 11 + (int64_t)(k * cases[i].stride);
 		if (cases[i].resume)
-			j->resume = cases[i].resume;
+			j->run.resume = cases[i].resume;
 		if (cases[i].save)
 			MO_ADD(j, checkpoints, &checkpoint_desc)->iteration = cases[i].save;
 		bool said = actual_measure(j, &m);
@@ -368,7 +368,7 @@ static void looked_at_when_twice_as_far(void **state)
 	for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
 		steps(&o.w, o.id, at, rows[i].to, 1000);
 		at = rows[i].to + 1;
-		assert_int_equal(job(&o)->measured ? job(&o)->measured->iteration : 0, rows[i].seen);
+		assert_int_equal(job(&o)->progress.measured ? job(&o)->progress.measured->iteration : 0, rows[i].seen);
 	}
 	world_done(&o.w);
 }
@@ -380,11 +380,11 @@ static void the_next_attempt_is_looked_at_anew(void **state)
 
 	begin(&o, 1.0);
 	steps(&o.w, o.id, 1, 60, 1000);
-	assert_int_equal(job(&o)->measured->iteration, 60);
-	job_find(core_state(o.w.core), o.id)->measured->attempt--;
+	assert_int_equal(job(&o)->progress.measured->iteration, 60);
+	job_find(core_state(o.w.core), o.id)->progress.measured->attempt--;
 	steps(&o.w, o.id, 61, 61, 1000);
-	assert_int_equal(job(&o)->measured->iteration, 61);
-	assert_int_equal(job(&o)->measured->attempt, job(&o)->attempt);
+	assert_int_equal(job(&o)->progress.measured->iteration, 61);
+	assert_int_equal(job(&o)->progress.measured->attempt, job(&o)->attempt);
 	world_done(&o.w);
 }
 
@@ -398,8 +398,8 @@ static void the_most_memory_counts(void **state)
 		ms[i] = 1000;
 	struct job *j = of_steps(ms, ELEMENTSOF(ms));
 
-	for (size_t i = 0; i < j->n_samples; i++)
-		j->samples[i].mem_gb = i == 30 ? 140 : i == 40 ? INFINITY : 100;
+	for (size_t i = 0; i < j->progress.n_samples; i++)
+		j->progress.samples[i].mem_gb = i == 30 ? 140 : i == 40 ? INFINITY : 100;
 	assert_true(actual_measure(j, &m));
 	assert_true(m.memory_gb == 140);
 	mo_desc_free(&job_desc, j);

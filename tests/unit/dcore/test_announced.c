@@ -214,9 +214,9 @@ static void only_the_nodes_word_ends_it(void **state)
 		saver_run(o, 20);
 		assert_int_equal(events_of(o, "checkpoint.elsewhere", &iteration), 1);
 		assert_int_equal(saver_job(o)->state, JOB_RUNNING);
-		assert_null(saver_job(o)->elsewhere);
-		assert_null(saver_job(o)->doubt);
-		assert_true(!saver_job(o)->refused == (k == 1));
+		assert_null(saver_job(o)->saves.elsewhere);
+		assert_null(saver_job(o)->saves.doubt);
+		assert_true(!saver_job(o)->saves.refused == (k == 1));
 	}
 }
 

@@ -46,12 +46,12 @@ static void ledger_end(struct core *c)
 
 static void place_unknown(struct core *c)
 {
-	mo_str_set(&job(c, 1)->places[0].node, "n9");
+	mo_str_set(&job(c, 1)->run.places[0].node, "n9");
 }
 
 static void place_slot(struct core *c)
 {
-	job(c, 4)->places[0].gpus[0] = 77;
+	job(c, 4)->run.places[0].gpus[0] = 77;
 }
 
 static void place_obeyed(struct core *c)
@@ -61,7 +61,7 @@ static void place_obeyed(struct core *c)
 
 static void places_order(struct core *c)
 {
-	struct place *p = job(c, 1)->places, first = p[0];
+	struct place *p = job(c, 1)->run.places, first = p[0];
 
 	p[0] = p[1];
 	p[1] = first;
@@ -71,12 +71,12 @@ static void places_order(struct core *c)
 
 static void places_ranks(struct core *c)
 {
-	job(c, 1)->places[1].first_rank++;
+	job(c, 1)->run.places[1].first_rank++;
 }
 
 static void places_count(struct core *c)
 {
-	cut(&job(c, 1)->n_ranks);
+	cut(&job(c, 1)->run.n_ranks);
 }
 
 static void places_final(struct core *c)
@@ -133,37 +133,37 @@ static void lives_forgotten(struct core *c)
 
 static void count_started(struct core *c)
 {
-	job(c, 1)->n_started--;
+	job(c, 1)->counts.started--;
 }
 
 static void count_dead(struct core *c)
 {
-	job(c, 1)->n_dead++;
+	job(c, 1)->counts.dead++;
 }
 
 static void count_trouble(struct core *c)
 {
-	job(c, 1)->n_trouble++;
+	job(c, 1)->counts.trouble++;
 }
 
 static void count_exited(struct core *c)
 {
-	job(c, 1)->n_exited++;
+	job(c, 1)->counts.exited++;
 }
 
 static void count_silent(struct core *c)
 {
-	job(c, 1)->n_silent++;
+	job(c, 1)->counts.silent++;
 }
 
 static void count_drained(struct core *c)
 {
-	job(c, 1)->n_drained++;
+	job(c, 1)->counts.drained++;
 }
 
 static void count_forgotten(struct core *c)
 {
-	job(c, 1)->n_forgotten++;
+	job(c, 1)->counts.forgotten++;
 }
 
 static void checkpoints_order(struct core *c)
@@ -207,7 +207,7 @@ static void index_holders(struct core *c)
 
 static void index_ending(struct core *c)
 {
-	job(c, 3)->end_scan = true;
+	job(c, 3)->scan.at_end = true;
 	ids_add(&c->ending, &c->n_ending, 99);
 }
 
@@ -240,7 +240,7 @@ static void node_unaware(struct core *c)
 
 static void node_unasked(struct core *c)
 {
-	mo_strs_add(&job(c, 1)->check_nodes, &job(c, 1)->n_check_nodes, "n0");
+	mo_strs_add(&job(c, 1)->checks.nodes, &job(c, 1)->checks.n_nodes, "n0");
 }
 
 static void node_counts(struct core *c)
@@ -268,13 +268,13 @@ static void order_events(struct core *c)
 
 static void gpu_twice(struct core *c)
 {
-	job(c, 2)->places[0].gpus[0] = job(c, 1)->places[1].gpus[0];
+	job(c, 2)->run.places[0].gpus[0] = job(c, 1)->run.places[1].gpus[0];
 }
 
 static void dir_twice(struct core *c)
 {
-	mo_str_set(&job(c, 1)->checkpoint_dir, "/shared/run");
-	mo_str_set(&job(c, 2)->checkpoint_dir, "/shared/run");
+	mo_str_set(&job(c, 1)->saves.dir, "/shared/run");
+	mo_str_set(&job(c, 2)->saves.dir, "/shared/run");
 }
 
 static void nodes_draining(struct core *c)
@@ -354,7 +354,7 @@ static void set_up(struct world *w)
 	world_verb(w, IN_CANCEL, world_submit_gpus(w, 8));
 	w->no_launch = true;
 	assert_int_equal(world_submit_gpus(w, 1), 4);
-	assert_int_equal(world_job(w, 1)->n_places, 2);
+	assert_int_equal(world_job(w, 1)->run.n_places, 2);
 	assert_int_equal(world_job(w, 2)->state, JOB_RUNNING);
 	assert_int_equal(world_job(w, 3)->state, JOB_CANCELLED);
 	assert_int_equal(world_job(w, 4)->state, JOB_STARTING);

@@ -222,7 +222,7 @@ static void an_announced_one_counts_without_marker(void **state)
 	saver_save(o, 10);
 	o->w.scan.items[0].complete = false;   /* no COMPLETE file, but the engine announced it and bytes are there */
 	saver_crash(o);
-	assert_int_equal(saver_job(o)->resume, 10);
+	assert_int_equal(saver_job(o)->run.resume, 10);
 }
 
 static void lost_checkpoints_are_not_a_fresh_start(void **state)
@@ -281,7 +281,7 @@ static void what_the_user_went_back_behind_is_superseded(void **state)
 	saver_save(o, 30);
 	assert_int_equal(saver_restart(o, 10), 200);
 	saver_run(o, 3);
-	assert_int_equal(saver_job(o)->resume, 10);
+	assert_int_equal(saver_job(o)->run.resume, 10);
 	for (size_t i = 0; i < saver_job(o)->n_checkpoints; i++)
 		assert_int_equal(saver_job(o)->checkpoints[i].state == CKPT_SUPERSEDED, saver_job(o)->checkpoints[i].iteration > 10);
 	saver_crash(o);
@@ -418,10 +418,10 @@ static void never_still_recovers_from_its_own(void **state)
 	saver_again(o, -2, 0);
 	world_found(&o->w, 500, true);   /* of another job */
 	saver_run(o, 2);
-	assert_int_equal(saver_job(o)->resume, -1);
+	assert_int_equal(saver_job(o)->run.resume, -1);
 	saver_save(o, 10);
 	saver_crash(o);
-	assert_int_equal(saver_job(o)->resume, 10);
+	assert_int_equal(saver_job(o)->run.resume, 10);
 }
 
 /* Another job that saves to the same place, written otherwise. */
@@ -475,8 +475,8 @@ static int64_t taken_before(struct saver *o, const char *dir)
 		struct job *j = (struct job *)job_find(core_state(cores[i]), id);
 
 		mo_str_set(&j->spec.recipe.checkpoint.dir, dir);
-		free(j->checkpoint_dir);
-		j->checkpoint_dir = mo_path_clean(dir);
+		free(j->saves.dir);
+		j->saves.dir = mo_path_clean(dir);
 	}
 	return id;
 }

@@ -87,7 +87,7 @@ static void its_steps_are_those_of_the_files(void **state)
 
 		reads(&w, 0, id, 0);
 		world_beat(&w, 0);
-		assert_true(world_job(&w, id)->config_due);
+		assert_true(world_job(&w, id)->config.due);
 		does(&w, id, done);
 		assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
 		world_crash(&w);
@@ -97,7 +97,7 @@ static void its_steps_are_those_of_the_files(void **state)
 		assert_int_equal(world_job(&w, id)->state, done == 3 ? JOB_COMPLETED : JOB_FAILED);
 		assert_true(done == 3 || strstr(world_job(&w, id)->reason, "ended early at 2 of 3"));
 		assert_true(world_event_seen(&w, "config.read"));
-		assert_int_equal(world_job(&w, id)->ranks[1].coords->tp, 1);
+		assert_int_equal(world_job(&w, id)->run.ranks[1].coords->tp, 1);
 		world_done(&w);
 	}
 }
@@ -152,7 +152,7 @@ static void what_is_said_is_cut(void **state)
 	judged(&w, id, 1, c);
 	world_run(&w, 20 * S);
 	assert_int_equal(world_job(&w, id)->state, JOB_FAILED);
-	assert_true(strlen(world_job(&w, id)->config_refused) <= MO_TEXT_MAX);
+	assert_true(strlen(world_job(&w, id)->config.refused) <= MO_TEXT_MAX);
 	assert_true(strlen(world_job(&w, id)->reason) <= MO_TEXT_MAX + 100);
 	world_done(&w);
 }
@@ -311,7 +311,7 @@ static void an_interval_beyond_the_end_is_mended(void **state)
 	world_exit(&w, 0, id, 0, 0, 9);
 	world_run(&w, 5 * S);
 	assert_int_equal(world_job(&w, id)->attempt, 2);
-	assert_int_equal(world_job(&w, id)->every, 5);
+	assert_int_equal(world_job(&w, id)->saves.every, 5);
 	world_done(&w);
 }
 
@@ -326,8 +326,8 @@ static void others_change_nothing(void **state)
 	reads(&w, 1, id, 2);
 	reads(&w, 1, id, 0);
 	world_beat(&w, 1);
-	assert_false(world_job(&w, id)->config_due);
-	assert_null(world_job(&w, id)->config);
+	assert_false(world_job(&w, id)->config.due);
+	assert_null(world_job(&w, id)->config.text);
 	judged(&w, id, 1, read_as(3));
 	assert_int_equal(world_job(&w, id)->spec.recipe.steps, MO_NONE);
 	reads(&w, 0, id, 0);

@@ -103,9 +103,9 @@ static void nothing_restarts_on_silence(void **state)
 	w.toys[1].deaf = true;
 	world_run(&w, 3600 * S);
 	assert_int_equal(world_job(&w, id)->state, JOB_RECOVERING);
-	assert_true(world_job(&w, id)->waiting_node);
+	assert_true(world_job(&w, id)->failure.waiting_node);
 	assert_int_equal(world_job(&w, id)->attempt, 1);
-	assert_int_equal(world_job(&w, id)->ranks[2].state, RANK_LOST);
+	assert_int_equal(world_job(&w, id)->run.ranks[2].state, RANK_LOST);
 	assert_int_equal(world_count(&w, 0, CMD_KILL) + world_count(&w, 0, CMD_STOP), 0);
 	assert_non_null(strstr(world_job(&w, id)->reason, "moectl fence n1 --confirmed"));
 	w.toys[1].deaf = false;
@@ -113,7 +113,7 @@ static void nothing_restarts_on_silence(void **state)
 	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
 	assert_int_equal(world_job(&w, id)->attempt, 1);
 	assert_int_equal(world_job(&w, id)->restarts, 0);
-	assert_int_equal(world_job(&w, id)->ranks[2].state, RANK_RUNNING);
+	assert_int_equal(world_job(&w, id)->run.ranks[2].state, RANK_RUNNING);
 	world_done(&w);
 }
 
@@ -148,12 +148,12 @@ static void a_new_boot_id_is_proof(void **state)
 	world_run(&w, 30 * S);
 	world_reboot(&w, 1);
 	assert_int_equal(world_job(&w, id)->state, JOB_RECOVERING);
-	assert_false(world_job(&w, id)->failed);   /* a hello may be a late copy: the first beat makes it true */
+	assert_false(world_job(&w, id)->failure.decided);   /* a hello may be a late copy: the first beat makes it true */
 	w.no_launch = true;
 	world_beat(&w, 1);
-	assert_true(world_job(&w, id)->failed);
+	assert_true(world_job(&w, id)->failure.decided);
 	w.no_launch = false;
-	assert_string_equal(world_job(&w, id)->fail_cause, "node-lost");
+	assert_string_equal(world_job(&w, id)->failure.cause, "node-lost");
 	assert_int_equal(world_job(&w, id)->attempt, 1);
 	w.toys[1].deaf = false;
 	world_run(&w, 2 * S);
@@ -178,7 +178,7 @@ static void a_fence_is_proof(void **state)
 	assert_int_equal(w.reply_status, 200);
 	world_run(&w, 3 * S);
 	assert_int_equal(world_job(&w, id)->attempt, 2);
-	assert_string_equal(world_job(&w, id)->places[1].node, "n2");
+	assert_string_equal(world_job(&w, id)->run.places[1].node, "n2");
 	/* the node was not powered off after all: what runs there is killed, and until then it gets no work */
 	w.no_kill = true;
 	w.toys[1].deaf = false;
@@ -189,7 +189,7 @@ static void a_fence_is_proof(void **state)
 	w.no_kill = false;
 	world_run(&w, 3 * S);
 	assert_int_equal(world_job(&w, 2)->state, JOB_RUNNING);
-	assert_string_equal(world_job(&w, 2)->places[0].node, "n1");
+	assert_string_equal(world_job(&w, 2)->run.places[0].node, "n1");
 	world_done(&w);
 }
 
@@ -451,7 +451,7 @@ static void drains(void **state)
 	int64_t id = running(&w, 2, 2, 2);
 	struct note *n;
 
-	assert_string_equal(world_job(&w, id)->places[0].node, "n0");
+	assert_string_equal(world_job(&w, id)->run.places[0].node, "n0");
 	world_node_verb(&w, IN_UNDRAIN, 0, NULL);
 	assert_int_equal(w.reply_status, 409);
 	world_node_verb(&w, IN_DRAIN, 0, "soon");
@@ -467,7 +467,7 @@ static void drains(void **state)
 	n->iteration = 5;
 	world_run(&w, 3 * S);
 	assert_int_equal(world_job(&w, id)->attempt, 2);
-	assert_string_equal(world_job(&w, id)->places[0].node, "n1");
+	assert_string_equal(world_job(&w, id)->run.places[0].node, "n1");
 	assert_int_equal(world_job(&w, id)->restarts, 0);
 	assert_int_equal(node_shown_state(core_state(w.core), world_node(&w, 0)), NODE_DRAINED);
 	assert_true(world_event_seen(&w, "node.drained"));
@@ -475,7 +475,7 @@ static void drains(void **state)
 	world_node_verb(&w, IN_DRAIN, 1, "now");
 	world_run(&w, 3 * S);
 	assert_int_equal(world_job(&w, id)->attempt, 3);
-	assert_string_equal(world_job(&w, id)->places[0].node, "n0");
+	assert_string_equal(world_job(&w, id)->run.places[0].node, "n0");
 	assert_true(world_count(&w, 1, CMD_STOP) >= 1);
 	world_step(&w, &(struct core_input){ .type = IN_DRAIN, .by.may_all = true, .drain = &(struct in_drain){ .node = (char *)"nowhere" } });
 	assert_int_equal(w.reply_status, 404);

@@ -129,7 +129,7 @@ static void what_it_does_not_know_waits_for_a_decision(void **state)
 	world_run(&w, 5 * S);
 	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
 	assert_true(world_job(&w, id)->attempt > RESTORED_ATTEMPTS);
-	assert_string_equal(world_job(&w, id)->places[0].node, "n0");
+	assert_string_equal(world_job(&w, id)->run.places[0].node, "n0");
 	assert_true(world_node(&w, 1)->strange_steps);
 	world_done(&w);
 }
@@ -257,7 +257,7 @@ static void what_it_saved_since_is_its_own(void **state)
 	world_hello(&w, 0);
 	world_run(&w, 90 * S);
 	assert_true(world_job(&w, id)->attempt > 1);
-	assert_int_equal(world_job(&w, id)->resume, 50);
+	assert_int_equal(world_job(&w, id)->run.resume, 50);
 	world_done(&w);
 }
 

@@ -144,7 +144,7 @@ static void measured_at_the_next_start(void **state)
 	words(&o, want);       /* it cannot be changed while it runs */
 	crash(&o);
 	measured(&o, &i);
-	next = job(&o)->every;
+	next = job(&o)->saves.every;
 	assert_int_equal(i.failures, 1);
 	assert_true(next > 0 && next != 500);
 	assert_true(fabs((double)next - i.seconds / i.step_s) < 0.05 * (double)next);
@@ -164,7 +164,7 @@ static void a_template_word_is_replaced(void **state)
 	save(&o, 4);
 	iterate(&o, 5, 2.0);
 	crash(&o);
-	_cleanup_(mo_freep) char *word = mo_printf("checkpoint.interval=%lld", (long long)job(&o)->every);
+	_cleanup_(mo_freep) char *word = mo_printf("checkpoint.interval=%lld", (long long)job(&o)->saves.every);
 	want[3] = word;
 	words(&o, want);
 	world_done(&o.w);
@@ -183,7 +183,7 @@ static void the_recipes_own_words_follow(void **state)
 	crash(&o);
 	struct job *j = (struct job *)(uintptr_t)job(&o);      /* as if it had been submitted so */
 	struct recipe_engine *e = &j->spec.recipe.engine;
-	_cleanup_(mo_freep) char *number = mo_printf("%lld", (long long)j->every), *word = mo_printf("at:%s", number);
+	_cleanup_(mo_freep) char *number = mo_printf("%lld", (long long)j->saves.every), *word = mo_printf("at:%s", number);
 	const char *want[] = { "train", "--save", number, "--lr", "500", word };
 
 	for (size_t i = 0; i < 6; i++)
@@ -215,12 +215,12 @@ static void the_last_good_one_is_kept(void **state)
 	save(&o, 4);
 	for (int64_t i = 5; i < 20; i++)
 		iterate(&o, i, i == 18 ? NAN : 2.0);
-	assert_int_equal(job(&o)->spike, 18);
+	assert_int_equal(job(&o)->progress.spike, 18);
 	for (int64_t i = 20; i < 24; i++) {
 		iterate(&o, i, i == 22 ? 2.5 : 2.0);
 		save(&o, i);
 	}
-	assert_int_equal(job(&o)->spike, 18);
+	assert_int_equal(job(&o)->progress.spike, 18);
 	assert_int_equal(checkpoint_find(job(&o), 4)->state, CKPT_VERIFIED);
 	assert_int_equal(checkpoint_find(job(&o), 20)->state, CKPT_DELETED);
 	assert_int_equal(checkpoint_find(job(&o), 23)->state, CKPT_VERIFIED);
@@ -234,12 +234,12 @@ static void a_row_of_bad_losses_is_one_spike(void **state)
 	begin(&o, false, "--save-interval", 0);
 	for (int64_t i = 5; i < 70; i++)
 		iterate(&o, i, i < 20 ? 2.0 : i < 45 ? NAN : i == 65 ? 40.0 : 2.0);
-	assert_int_equal(job(&o)->spike, 65);
+	assert_int_equal(job(&o)->progress.spike, 65);
 	world_done(&o.w);
 	begin(&o, false, "--save-interval", 0);
 	for (int64_t i = 5; i < 60; i++)
 		iterate(&o, i, i < 20 ? 2.0 : INFINITY);
-	assert_int_equal(job(&o)->spike, 20);
+	assert_int_equal(job(&o)->progress.spike, 20);
 	world_done(&o.w);
 }
 

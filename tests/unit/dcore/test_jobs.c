@@ -42,15 +42,15 @@ static void runs_and_completes(void **state)
 	assert_int_equal(world_job(&w, id)->state, JOB_STARTING);
 	world_beat(&w, 1);
 	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
-	assert_int_equal(world_job(&w, id)->ranks[7].pid, 1007);
-	assert_string_equal(world_job(&w, id)->ranks[7].node, "n1");
-	assert_int_equal(world_job(&w, id)->ranks[7].local_rank, 3);
+	assert_int_equal(world_job(&w, id)->run.ranks[7].pid, 1007);
+	assert_string_equal(world_job(&w, id)->run.ranks[7].node, "n1");
+	assert_int_equal(world_job(&w, id)->run.ranks[7].local_rank, 3);
 	for (int64_t i = 1; i <= 5; i++) {
 		world_iteration(&w, 0, id, i);
 		world_run(&w, S);
 	}
-	assert_int_equal(world_job(&w, id)->iteration, 5);
-	assert_int_equal(world_job(&w, id)->n_samples, 5);
+	assert_int_equal(world_job(&w, id)->progress.iteration, 5);
+	assert_int_equal(world_job(&w, id)->progress.n_samples, 5);
 	for (int64_t r = 0; r < 8; r++)
 		world_exit(&w, r < 4 ? 0 : 1, id, r, 0, 0);
 	world_run(&w, 2 * S);
@@ -204,7 +204,7 @@ static void one_exit_0_waits_for_the_rest(void **state)
 	w.no_kill = true;
 	world_run(&w, 3 * S);
 	assert_int_equal(world_job(&w, id)->state, JOB_RECOVERING);
-	assert_string_equal(world_job(&w, id)->fail_cause, "exit-wait");
+	assert_string_equal(world_job(&w, id)->failure.cause, "exit-wait");
 	world_done(&w);
 }
 
@@ -273,7 +273,7 @@ static void pause_and_resume(void **state)
 	world_verb(&w, IN_PAUSE, id);
 	world_run(&w, 2 * S);
 	assert_int_equal(world_job(&w, id)->state, JOB_PAUSED);
-	assert_int_equal(world_job(&w, id)->n_places, 0);
+	assert_int_equal(world_job(&w, id)->run.n_places, 0);
 	world_run(&w, 100 * S);
 	assert_int_equal(world_job(&w, id)->state, JOB_PAUSED);
 	world_verb(&w, IN_RESUME, id);
@@ -393,7 +393,7 @@ static void a_crash_changes_nothing(void **state)
 	world_crash(&w);
 	world_run(&w, 3 * S);
 	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
-	assert_int_equal(world_job(&w, id)->iteration, 1);
+	assert_int_equal(world_job(&w, id)->progress.iteration, 1);
 	assert_int_equal(world_count(&w, 0, CMD_KILL) + world_count(&w, 1, CMD_KILL), 0);
 	world_done(&w);
 }
@@ -409,7 +409,7 @@ static void an_unreconciled_node_gets_no_work(void **state)
 	assert_int_equal(world_job(&w, id)->state, JOB_QUEUED);
 	world_hello(&w, 1);
 	assert_int_equal(world_job(&w, id)->state, JOB_STARTING);
-	assert_string_equal(world_job(&w, id)->places[0].node, "n1");
+	assert_string_equal(world_job(&w, id)->run.places[0].node, "n1");
 	world_done(&w);
 }
 

@@ -27,7 +27,7 @@ static void keep_removes_what_this_job_wrote(void **state)
 	saver_again(o, -1, 2);
 	world_found(&o->w, 5, true);   /* of an earlier job: never removed */
 	saver_run(o, 2);
-	assert_int_equal(saver_job(o)->resume, 5);
+	assert_int_equal(saver_job(o)->run.resume, 5);
 	saver_save(o, 10);
 	saver_save(o, 20);
 	assert_int_equal(saver_state(o, 10), CKPT_VERIFIED);
@@ -48,7 +48,7 @@ static void keep_removes_what_this_job_wrote(void **state)
 	assert_int_equal(o->w.scan.items[0].iteration, 5);
 	assert_int_equal(o->w.scan.items[1].iteration, 30);
 	saver_crash(o);
-	assert_int_equal(saver_job(o)->resume, 40);
+	assert_int_equal(saver_job(o)->run.resume, 40);
 }
 
 /* Nobody removes it, so it is not told as deleted. */
@@ -198,7 +198,7 @@ static void looked_at_in_each_way(struct saver *o)
 	saver_run(o, 3);
 	assert_int_equal(saver_job(o)->state, JOB_COMPLETED);
 	assert_int_equal(saver_state(o, 40), CKPT_VERIFIED);
-	assert_false(saver_job(o)->end_scan);
+	assert_false(saver_job(o)->scan.at_end);
 }
 
 static void each_look_is_an_order_of_its_own(void **state)

@@ -78,8 +78,8 @@ static struct core *loaded(size_t n, size_t bytes, bool backwards, clock_t *ret_
 		j->id = (int64_t)i + 1;
 		j->state = JOB_COMPLETED;
 		j->ended_at = (int64_t)(backwards ? n - i : i + 1);
-		j->config = mo_alloc(bytes + 1);
-		memset(j->config, 'x', bytes);
+		j->config.text = mo_alloc(bytes + 1);
+		memset(j->config.text, 'x', bytes);
 	}
 	clock_t begun = clock();
 
@@ -96,10 +96,10 @@ static void test_loaded(void **state)
 	struct core *c = loaded(n, TEXT, true, &cpu);
 
 	for (size_t i = 0; i < n; i++)
-		with += core_state(c)->jobs[i].config != NULL;
+		with += core_state(c)->jobs[i].config.text != NULL;
 	assert_int_equal(with, MO_KEPT_TEXTS_MAX / TEXT);
-	assert_non_null(core_state(c)->jobs[0].config); /* the last to end */
-	assert_null(core_state(c)->jobs[n - 1].config);
+	assert_non_null(core_state(c)->jobs[0].config.text); /* the last to end */
+	assert_null(core_state(c)->jobs[n - 1].config.text);
 	assert_int_equal(core_state(c)->jobs[n - 1].let_go, TEXT);
 	core_free(c);
 }
@@ -140,7 +140,7 @@ static void test_many_backwards(void **state)
 	struct core *c = loaded(15000, 4200, true, &against);
 
 	assert_true(against < 20 * (in_order + CLOCKS_PER_SEC / 100));
-	assert_non_null(core_state(c)->jobs[0].config);
+	assert_non_null(core_state(c)->jobs[0].config.text);
 	core_free(c);
 }
 
@@ -183,7 +183,7 @@ static void test_words(void **state)
 		j->id = j->ended_at = (int64_t)i + 1;
 		j->state = JOB_COMPLETED;
 		add_words(&j->spec, BYTES);
-		struct rank *rank = MO_ADD(j, ranks, &rank_desc);
+		struct rank *rank = MO_ADD(&j->run, ranks, &rank_desc);
 		mo_strs_add(&rank->tail, &rank->n_tail, "its last line");
 		j->spec.recipe.own_lines = 1;
 		MO_ADD(&j->spec.engine, rules, &line_rule_desc)->pattern = mo_strdup("mine");
@@ -196,8 +196,8 @@ static void test_words(void **state)
 	assert_string_equal(first->spec.engine.layout.entry, "my.pt");
 	assert_in_range(first->let_go, 4 * BYTES, 4 * BYTES + 4096);
 	assert_int_equal(words_of(last), 4);
-	assert_int_equal(last->n_ranks, 1);
-	assert_int_equal(last->ranks[0].n_tail, 0);
+	assert_int_equal(last->run.n_ranks, 1);
+	assert_int_equal(last->run.ranks[0].n_tail, 0);
 	assert_string_equal(last->spec.engine.rules[0].pattern, "mine");
 	core_free(c);
 }
@@ -314,7 +314,7 @@ static void test_told_by_a_node(void **state)
 		int64_t id = world_submit(&w, &spec);
 		mo_desc_done(&submit_desc, &spec);
 		world_run(&w, S);
-		size_t first = (size_t)(world_job(&w, id)->places[0].node[1] - '0');
+		size_t first = (size_t)(world_job(&w, id)->run.places[0].node[1] - '0');
 
 		for (size_t i = 0; i < 2; i++)
 			*MO_GROW(w.toys[i].steps, w.toys[i].n_steps) =
@@ -325,13 +325,13 @@ static void test_told_by_a_node(void **state)
 						   .resume = -1 };
 		claim(&w, 1 - first, id, 8, "of another rank");
 		claim(&w, 1 - first, id, 0, "of another node");
-		assert_null(world_job(&w, id)->config);
+		assert_null(world_job(&w, id)->config.text);
 		claim(&w, first, id, 0, "of the first");
 		claim(&w, first, id, 0, "again");
 		if (asked)
-			assert_string_equal(world_job(&w, id)->config, "of the first");
+			assert_string_equal(world_job(&w, id)->config.text, "of the first");
 		else
-			assert_null(world_job(&w, id)->config);
+			assert_null(world_job(&w, id)->config.text);
 		world_done(&w);
 	}
 }

@@ -168,7 +168,7 @@ static void odd_times_close_the_ledger(void **state)
 	}
 	world_beat(&w, 0);
 	iterate(&w, id, 7, 9);
-	assert_int_equal(world_job(&w, id)->iteration, 9);
+	assert_int_equal(world_job(&w, id)->progress.iteration, 9);
 	world_done(&w);
 }
 
@@ -197,20 +197,20 @@ static void samples_are_merged_and_derived(void **state)
 	n->sample->iteration = 2;
 	n->sample->grad_norm = 3.5;
 	world_beat(&w, 0);
-	assert_int_equal(world_job(&w, id)->n_samples, 2);
-	assert_int_equal(world_job(&w, id)->left_out, MO_NONE);
+	assert_int_equal(world_job(&w, id)->progress.n_samples, 2);
+	assert_int_equal(world_job(&w, id)->progress.left_out, MO_NONE);
 	for (int64_t i = 10; i <= 20; i += 10) {
 		world_iteration(&w, 0, id, i);
 		last_note(&w, id)->left_out = i;
 	}
 	world_beat(&w, 0);
-	assert_int_equal(world_job(&w, id)->left_out, 30);
-	s = &world_job(&w, id)->samples[1];
+	assert_int_equal(world_job(&w, id)->progress.left_out, 30);
+	s = &world_job(&w, id)->progress.samples[1];
 	assert_true(s->loss == 1.0 / 3 && s->grad_norm == 3.5);
 	assert_int_equal(s->tokens, 800);
 	assert_true(s->step_ms == 2000.0);
 	assert_true(s->tokens_per_s_per_gpu == 200.0);
-	assert_true(world_job(&w, id)->tokens_per_s_per_gpu == 200.0);
+	assert_true(world_job(&w, id)->progress.tokens_per_s_per_gpu == 200.0);
 	assert_int_equal(samples_step_us(world_job(&w, id)), 2 * S);
 	world_done(&w);
 }
@@ -233,7 +233,7 @@ static void mfu_is_of_the_peak_of_the_gpu(void **state)
 		s.tflops_per_gpu = cases[i].tflops;
 		s.mfu = cases[i].told;
 		samples_add(&j, &s, 1, S);
-		assert_true(j.samples[0].mfu == cases[i].want && j.mfu == cases[i].want);
+		assert_true(j.progress.samples[0].mfu == cases[i].want && j.progress.mfu == cases[i].want);
 		mo_desc_done(&job_desc, &j);
 	}
 }
@@ -250,12 +250,12 @@ static void samples_are_bounded(void **state)
 		mo_desc_init(&sample_desc, &s);
 		s.iteration = i;
 		samples_add(&j, &s, 1, i * S);
-		assert_true(j.n_samples <= MO_SAMPLES_MAX);
+		assert_true(j.progress.n_samples <= MO_SAMPLES_MAX);
 	}
-	for (size_t i = 1; i < j.n_samples; i++)
-		assert_true(j.samples[i - 1].iteration < j.samples[i].iteration);
-	assert_int_equal(j.samples[j.n_samples - 1].iteration, 3 * MO_SAMPLES_MAX);
-	assert_true(j.samples[j.n_samples - 5000].iteration == 3 * MO_SAMPLES_MAX - 4999);   /* the newest are all there */
+	for (size_t i = 1; i < j.progress.n_samples; i++)
+		assert_true(j.progress.samples[i - 1].iteration < j.progress.samples[i].iteration);
+	assert_int_equal(j.progress.samples[j.progress.n_samples - 1].iteration, 3 * MO_SAMPLES_MAX);
+	assert_true(j.progress.samples[j.progress.n_samples - 5000].iteration == 3 * MO_SAMPLES_MAX - 4999);   /* the newest are all there */
 	mo_desc_done(&job_desc, &j);
 }
 

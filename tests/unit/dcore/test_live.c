@@ -12,9 +12,9 @@ static struct job *job_add(struct core *c, int64_t id, size_t ranks)
 
 	j->id = id;
 	j->attempt = 1;
-	j->progress_at = 10 * S;
+	j->progress.at = 10 * S;
 	for (size_t i = 0; i < ranks; i++)
-		MO_ADD(j, ranks, &rank_desc)->iteration = 5;
+		MO_ADD(&j->run, ranks, &rank_desc)->iteration = 5;
 	return j;
 }
 
@@ -38,9 +38,9 @@ static void a_beat_is_seen_and_not_stored(void **state)
 	assert_int_equal(job_progress_at(&c->state, j), 20 * S);
 	rank_is(c, j, 0, 5, MO_NONE_F);
 	rank_is(c, j, 1, 8, 250);
-	assert_int_equal(j->progress_at, 10 * S);
-	assert_int_equal(j->ranks[1].iteration, 5);
-	assert_true(j->ranks[1].step_ms == MO_NONE_F);
+	assert_int_equal(j->progress.at, 10 * S);
+	assert_int_equal(j->run.ranks[1].iteration, 5);
+	assert_true(j->run.ranks[1].step_ms == MO_NONE_F);
 	(void)state;
 }
 
@@ -56,9 +56,9 @@ static void only_what_advances_moves_the_job(void **state)
 	assert_int_equal(job_progress_at(&c->state, j), 30 * S);
 	rank_is(c, j, 0, 6, 300);
 	/* a record that tells more, and later, is believed */
-	j->ranks[0].iteration = 9;
-	j->ranks[0].step_ms = 100;
-	j->progress_at = 50 * S;
+	j->run.ranks[0].iteration = 9;
+	j->run.ranks[0].step_ms = 100;
+	j->progress.at = 50 * S;
 	rank_is(c, j, 0, 9, 100);
 	assert_int_equal(job_progress_at(&c->state, j), 50 * S);
 	(void)state;

@@ -28,7 +28,7 @@ static void no_failure(struct world *w, int64_t id, int64_t attempt)
 	assert_int_equal(world_job(w, id)->attempt, attempt);
 	assert_int_equal(world_job(w, id)->restarts, 0);
 	assert_int_equal(world_job(w, id)->n_incidents, 0);
-	assert_int_equal(world_job(w, id)->cycles, 0);
+	assert_int_equal(world_job(w, id)->streak.cycles, 0);
 }
 
 static void the_rest_is_stopped_as_planned_and_starts_again(void **state)

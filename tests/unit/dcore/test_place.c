@@ -122,8 +122,8 @@ static void busy_slots_are_left_out(void **state)
 	world_run(&w, 2 * S);
 	world_submit_gpus(&w, 4);
 	j = world_job(&w, 3);
-	assert_int_equal(j->places[0].gpus[2], 2);
-	assert_int_equal(j->places[0].gpus[3], 5);   /* 3 and 4 belong to job 2 */
+	assert_int_equal(j->run.places[0].gpus[2], 2);
+	assert_int_equal(j->run.places[0].gpus[3], 5);   /* 3 and 4 belong to job 2 */
 	world_done(&w);
 }
 
@@ -187,7 +187,7 @@ static void ports_go_round_and_skip_living_jobs(void **state)
 	world_recipe(&spec, 1);
 	for (int64_t i = 0; i < 3; i++) {
 		submit(core, &spec, 3 + i, &out);
-		assert_int_equal(job_find(core_state(core), 1 + i)->port, config.port_min + 4 * i);
+		assert_int_equal(job_find(core_state(core), 1 + i)->run.port, config.port_min + 4 * i);
 	}
 	submit(core, &spec, 10, &out);
 	assert_int_equal(port_next(core), config.port_min);   /* all taken: the next in turn; stepd refuses a busy one */

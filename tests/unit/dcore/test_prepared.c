@@ -72,7 +72,7 @@ static void it_is_bounded(void **state)
 	for (int64_t i = 0; i < 1000; i++) {
 		_cleanup_(mo_freep) char *name = mo_printf("n%lld", (long long)i);
 		struct step st = { .node = name };
-		struct place *p = MO_ADD(&j, places, &place_desc);
+		struct place *p = MO_ADD(&j.run, places, &place_desc);
 
 		p->node = mo_strdup(name);
 		mo_ints_add(&p->gpus, &p->n_gpus, 0);
@@ -83,13 +83,13 @@ static void it_is_bounded(void **state)
 		prepared_add(&j, &st, &n); /* also of one that is not in the list */
 		assert_int_equal(j.prepare_us, sum);
 	}
-	assert_int_equal(j.n_prepared, 256);
-	assert_int_equal(j.prepared[0].ms, 1000000000);
-	assert_int_equal(j.prepared[255].ms, 1000000000);
+	assert_int_equal(j.run.n_prepared, 256);
+	assert_int_equal(j.run.prepared[0].ms, 1000000000);
+	assert_int_equal(j.run.prepared[255].ms, 1000000000);
 	for (int64_t i = 0; i < 100000000; i += 1000000) {
 		j.prepare_us = (1LL << 60) - i;
-		mo_vec_clear(&prepared_desc, (void **)&j.prepared, &j.n_prepared);
-		prepared_add(&j, &(struct step){ .node = j.places[1].node }, &n);
+		mo_vec_clear(&prepared_desc, (void **)&j.run.prepared, &j.run.n_prepared);
+		prepared_add(&j, &(struct step){ .node = j.run.places[1].node }, &n);
 		assert_true(j.prepare_us > 0);
 	}
 	mo_desc_done(&job_desc, &j);

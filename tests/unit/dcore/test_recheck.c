@@ -36,7 +36,7 @@ static void nodes_are_checked_after_a_failure(void **state)
 	inc = &world_job(&w, id)->incidents[0];
 	assert_string_equal(inc->evidence[inc->n_evidence - 1], "n1: gpu.ras_ue 0000:9f:00.0: 2 uncorrectable errors (crit)");
 	world_run(&w, S);
-	assert_int_equal(world_job(&w, id)->n_check_nodes, 0);
+	assert_int_equal(world_job(&w, id)->checks.n_nodes, 0);
 	world_done(&w);
 }
 
@@ -54,9 +54,9 @@ static void the_slowest_node_is_waited_for(void **state)
 	assert_int_equal(world_job(&w, id)->attempt, 1);
 	world_run(&w, 10 * S);
 	assert_int_equal(world_job(&w, id)->attempt, 1);
-	assert_int_equal(world_job(&w, id)->n_check_nodes, 1);
+	assert_int_equal(world_job(&w, id)->checks.n_nodes, 1);
 	assert_int_equal(w.toys[0].health->n_checked, 0);
-	assert_int_equal(world_job(&w, id)->n_check_done, 1);
+	assert_int_equal(world_job(&w, id)->checks.n_done, 1);
 	world_why_has(&w, id, "node n0: checked");
 	world_crash(&w);
 	world_run(&w, S);
@@ -64,7 +64,7 @@ static void the_slowest_node_is_waited_for(void **state)
 	w.no_check = false;
 	world_run(&w, S);
 	assert_int_equal(world_job(&w, id)->attempt, 2);
-	assert_int_equal(world_job(&w, id)->n_check_done, 0);
+	assert_int_equal(world_job(&w, id)->checks.n_done, 0);
 	world_done(&w);
 }
 
@@ -93,10 +93,10 @@ static void a_node_that_cannot_answer_is_not_waited_for(void **state)
 	w.no_check = true;
 	world_exit(&w, 1, id, 3, 0, SIGKILL);
 	world_run(&w, S);
-	assert_int_equal(world_job(&w, id)->n_check_nodes, 2);
+	assert_int_equal(world_job(&w, id)->checks.n_nodes, 2);
 	world_reboot(&w, 0);
 	world_beat(&w, 0);
-	assert_int_equal(world_job(&w, id)->n_check_nodes, 1);
+	assert_int_equal(world_job(&w, id)->checks.n_nodes, 1);
 	w.toys[1].deaf = true;
 	world_run(&w, 12 * S);                   /* n1 is down */
 	assert_int_equal(world_job(&w, id)->attempt, 2);
@@ -115,7 +115,7 @@ static void a_wait_for_checks_ends_with_the_job(void **state)
 	world_verb(&w, IN_CANCEL, id);
 	world_run(&w, S);
 	assert_int_equal(world_job(&w, id)->state, JOB_CANCELLED);
-	assert_int_equal(world_job(&w, id)->n_check_nodes, 0);
+	assert_int_equal(world_job(&w, id)->checks.n_nodes, 0);
 	assert_false(core_commands_due(w.core, "n1"));
 	world_done(&w);
 }

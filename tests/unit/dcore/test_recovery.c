@@ -21,7 +21,7 @@ static bool event_says(const struct world *w, const char *text)
 static void a_dead_rank_kills_its_peers_and_restarts(void **state)
 {
 	struct world w;
-	int64_t id = running(&w, 2, 2, 4), port = world_job(&w, id)->port;
+	int64_t id = running(&w, 2, 2, 4), port = world_job(&w, id)->run.port;
 	const struct incident *inc;
 
 	for (int64_t i = 1; i <= 4; i++)
@@ -31,7 +31,7 @@ static void a_dead_rank_kills_its_peers_and_restarts(void **state)
 	world_beat(&w, 1);
 	assert_int_equal(world_job(&w, id)->attempt, 1);
 	assert_int_equal(world_job(&w, id)->state, JOB_RECOVERING);
-	assert_int_equal(world_job(&w, id)->first_rank, 3);
+	assert_int_equal(world_job(&w, id)->failure.rank, 3);
 	world_tick(&w, S);
 	assert_int_equal(world_job(&w, id)->attempt, 1);   /* n0 did not prove its ranks dead */
 	world_beat(&w, 0);
@@ -39,7 +39,7 @@ static void a_dead_rank_kills_its_peers_and_restarts(void **state)
 	assert_true(world_count(&w, 0, CMD_KILL) >= 1);
 	assert_int_equal(world_job(&w, id)->attempt, 2);
 	assert_int_equal(world_job(&w, id)->restarts, 1);
-	assert_true(world_job(&w, id)->port != port);
+	assert_true(world_job(&w, id)->run.port != port);
 	world_run(&w, S);
 	assert_int_equal(world_job(&w, id)->state, JOB_RECOVERING);   /* until its first iteration */
 	world_iteration(&w, 0, id, 1);
@@ -286,7 +286,7 @@ static void exit_1_after_a_peers_death_is_not(void **state)
 	w.toys[1].deaf = true;
 	world_exit(&w, 0, id, 0, 1, 0);
 	world_beat(&w, 0);
-	assert_string_equal(world_job(&w, id)->fail_class, "user_error");
+	assert_string_equal(world_job(&w, id)->failure.class, "user_error");
 	world_exit(&w, 1, id, 1, 0, SIGSEGV);
 	w.toys[1].deaf = false;
 	world_run(&w, 2 * S);
@@ -391,7 +391,7 @@ static void busy_ports_cost_nothing(void **state)
 
 	world_init(&w, 1, 2);
 	id = world_submit_gpus(&w, 2);
-	port = world_job(&w, id)->port;
+	port = world_job(&w, id)->run.port;
 	w.no_launch = true;
 	world_beat(&w, 0);
 	s = MO_GROW(w.toys[0].steps, w.toys[0].n_steps);
@@ -403,7 +403,7 @@ static void busy_ports_cost_nothing(void **state)
 	world_run(&w, 2 * S);
 	assert_int_equal(world_job(&w, id)->attempt, 2);
 	assert_int_equal(world_job(&w, id)->restarts, 0);
-	assert_int_equal(world_job(&w, id)->port, port + 4);
+	assert_int_equal(world_job(&w, id)->run.port, port + 4);
 	assert_int_equal(world_job(&w, id)->n_incidents, 0);
 	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
 	world_done(&w);
@@ -484,7 +484,7 @@ static void an_unkillable_rank_frees_the_job_but_not_the_node(void **state)
 	n->pid = 1001;
 	world_run(&w, 2 * S);
 	assert_int_equal(world_job(&w, id)->attempt, 2);
-	assert_string_equal(world_job(&w, id)->places[0].node, "n1");
+	assert_string_equal(world_job(&w, id)->run.places[0].node, "n1");
 	mo_desc_init(&why_view_desc, &why);
 	node_why(core_state(w.core), world_node(&w, 0), w.now, &why);
 	assert_string_equal(why.reasons[0].code, "unkillable");

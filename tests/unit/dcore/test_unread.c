@@ -20,7 +20,7 @@ static void assert_waits(struct saver *o, int state, const char *name)
 	struct why_view why;
 
 	assert_int_equal(j->state, state);
-	assert_int_equal(j->n_places, 0);
+	assert_int_equal(j->run.n_places, 0);
 	world_waits(&o->w, o->id, WAITING_UNREAD, j->reason, j->reason);
 	mo_desc_init(&why_view_desc, &why);
 	job_why(core_state(o->w.core), j, o->w.now, &why);

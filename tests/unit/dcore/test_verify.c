@@ -124,14 +124,14 @@ static void what_changed_is_not_resumed(void **state)
 	mo_str_set(&found(o, 20)->manifest, "other");
 	crash(o);
 	assert_int_equal(job(o)->attempt, 2);
-	assert_int_equal(job(o)->resume, 10);
+	assert_int_equal(job(o)->run.resume, 10);
 	assert_int_equal(ledger(o, 20)->state, CKPT_TORN);
 	assert_string_equal(ledger(o, 20)->reason, "a file changed since it was verified");
 	assert_int_equal(ledger(o, 10)->state, CKPT_VERIFIED);
 	assert_int_equal(ledger(o, 10)->verified_at, verified_at);
 	world_iteration(&o->w, 0, o->id, 12);
 	crash(o);              /* the attempt did not come to 20: it is still compared, and still torn */
-	assert_int_equal(job(o)->resume, 10);
+	assert_int_equal(job(o)->run.resume, 10);
 	assert_int_equal(ledger(o, 20)->state, CKPT_TORN);
 	announce(o, 20);       /* written again */
 	run(o, 2);
@@ -208,7 +208,7 @@ static void a_lost_node_passes_its_part_on(void **state)
 	assert_int_equal(ledger(o, 10)->state, CKPT_COMPLETE);
 	for (int64_t i = 0; i < o->w.n_verified; i++)
 		assert_int_not_equal(o->w.verified[i].part, 2);
-	for (int i = 0; i < 120 && ledger(o, 10)->state == CKPT_COMPLETE && !job(o)->failed; i++)
+	for (int i = 0; i < 120 && ledger(o, 10)->state == CKPT_COMPLETE && !job(o)->failure.decided; i++)
 		run(o, 1);
 	if (ledger(o, 10)->state == CKPT_VERIFIED)
 		assert_int_equal(o->w.verified[o->w.n_verified - 2].part, 2);
@@ -224,11 +224,11 @@ static void an_order_ends_with_its_attempt(void **state)
 	o->w.verify = false;
 	announce(o, 10);
 	run(o, 2);
-	assert_int_equal(job(o)->verify, 10);
+	assert_int_equal(job(o)->verify.iteration, 10);
 	crash(o);
 	assert_int_equal(job(o)->attempt, 2);
-	assert_int_equal(job(o)->verify, MO_NONE);
-	assert_int_equal(job(o)->resume, 10);
+	assert_int_equal(job(o)->verify.iteration, MO_NONE);
+	assert_int_equal(job(o)->run.resume, 10);
 	assert_int_equal(ledger(o, 10)->state, CKPT_VERIFIED);   /* by the look before the attempt */
 	assert_string_equal(ledger(o, 10)->level, "sizes");
 }
