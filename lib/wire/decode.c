@@ -274,11 +274,12 @@ static int object(struct decoder *dec, const struct mo_desc *d, struct json_obje
 		  const struct place *p, void *obj)
 {
 	struct json_object *member;
-	int found = 0, r;
+	int found = 0, n, r;
 
 	if (!json_object_is_type(json, json_type_object))
 		return refuse(dec, p, -EINVAL, "expected an object");
-	for (size_t i = 0; i < d->n_fields; i++) {
+	n = json_object_object_length(json);
+	for (size_t i = 0; i < d->n_fields && found < n; i++) {
 		const struct mo_field *f = &d->fields[i];
 
 		if (!json_object_object_get_ex(json, f->name, &member))
@@ -290,7 +291,7 @@ static int object(struct decoder *dec, const struct mo_desc *d, struct json_obje
 		if (r < 0)
 			return r;
 	}
-	if (dec->strict && found < json_object_object_length(json))
+	if (dec->strict && found < n)
 		return refuse_unknown(dec, d, json, p);
 	return 0;
 }
