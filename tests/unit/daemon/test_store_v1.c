@@ -48,7 +48,7 @@ static struct texts texts_of(const char *name)
 		assert_non_null(end);
 		if (*at != '{')
 			continue;
-		mo_strs_add(&t.items, &t.n, mo_strndup(begin, (size_t)(end - begin)));
+		*MO_GROW(t.items, t.n) = mo_strndup(begin, (size_t)(end - begin));
 		begin = end + 1;
 	}
 	return t;

@@ -180,6 +180,7 @@ static void limits_and_waits_move_too(void **state)
 	r.restored->backup_at = r.time;
 	assert_int_equal(core_update(w.core, &r), 0);
 	assert_int_equal(core_update(w.shadow, &r), 0);
+	mo_desc_done(&record_desc, &r);
 	world_crash(&w);
 	world_reboot(&w, 0);
 	world_run(&w, S);

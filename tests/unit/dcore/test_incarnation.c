@@ -33,6 +33,7 @@ static void restored(struct world *w)
 	assert_int_equal(core_update(w->core, &r), 0);
 	assert_int_equal(core_update(w->shadow, &r), 0);
 	assert_int_equal(core_update(w->core, &r), -EINVAL);       /* an epoch never falls */
+	mo_desc_done(&record_desc, &r);
 	world_crash(w);
 }
 
@@ -183,6 +184,7 @@ static void restored_at(struct core *c, const struct state *backup, int64_t seco
 	r.restored->from_backup = true;
 	r.restored->backup_at = r.time;
 	assert_int_equal(core_update(c, &r), 0);
+	mo_desc_done(&record_desc, &r);
 }
 
 static void a_backup_that_is_restored_again(void **state)

@@ -160,6 +160,7 @@ static void many(void **state)
 		assert_int_equal(two[1].error, n < 18 ? -EIO : -ENOENT);
 		assert_int_equal(two[0].text.len, n < 10 ? 0 : 2);
 		mo_buf_done(&two[0].text);
+		mo_buf_done(&two[1].text);
 	}
 }
 
