@@ -92,7 +92,7 @@ def agent_protocol(m):
     equal(agent.sync().status, 409, "sync before hello")
     a = agent.hello()
     equal(a.status, 200, "hello: %s" % a.body)
-    equal((set(a.json), a.json["token"]), ({"epoch", "beat_ms", "steps", "token"}, "unbound"), "welcome to a token of no node")
+    equal((set(a.json), a.json["token"]), ({"epoch", "beat_ms", "steps", "orders", "token"}, "unbound"), "welcome to a token of no node")
     began = time.monotonic()
     a = agent.sync()
     held = time.monotonic() - began
