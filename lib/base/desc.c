@@ -294,7 +294,7 @@ char *mo_desc_diff(const struct mo_desc *d, const void *a, const void *b)
 
 void *mo_desc_new(const struct mo_desc *d)
 {
-	mo_assert(d->size > 0 && d->n_fields > 0);
+	mo_assert(d->size > 0);
 	void *obj = mo_alloc(d->size);
 
 	mo_desc_init(d, obj);
