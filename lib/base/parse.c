@@ -266,13 +266,28 @@ size_t mo_text_plain(const char *s, size_t n)
 	return i;
 }
 
+/* Bytes of ASCII at the start of s, sixteen at a time. */
+static size_t ascii(const char *s, size_t n)
+{
+	size_t i = 0;
+
+	for (bytes16 v; i + sizeof(v) <= n; i += sizeof(v)) {
+		memcpy(&v, s + i, sizeof(v));
+		const words2 other = (words2)(v < 0);
+		if (other[0] | other[1])
+			break;
+	}
+	while (i < n && (signed char)s[i] >= 0)
+		i++;
+	return i;
+}
+
 bool mo_utf8_valid(const char *s, size_t n)
 {
-	for (size_t i = mo_text_plain(s, n), len; i < n; i += len) {
+	for (size_t i = ascii(s, n), len; i < n; i += len, i += ascii(s + i, n - i)) {
 		len = utf8_sequence((const unsigned char *)s + i, n - i);
 		if (len == 0)
 			return false;
-		len += len == 1 ? mo_text_plain(s + i + 1, n - i - 1) : 0;
 	}
 	return true;
 }

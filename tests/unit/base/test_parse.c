@@ -183,6 +183,20 @@ static void test_utf8(void **state)
 		assert_true(mo_utf8_valid(good[i], strlen(good[i])));
 	for (size_t i = 0; i < ELEMENTSOF(bad); i++)
 		assert_false(mo_utf8_valid(bad[i], strlen(bad[i])));
+	/* anywhere in a long text: it is looked at sixteen bytes at a time */
+	for (size_t i = 0; i < ELEMENTSOF(good) + ELEMENTSOF(bad); i++) {
+		bool is_good = i < ELEMENTSOF(good);
+		const char *s = is_good ? good[i] : bad[i - ELEMENTSOF(good)];
+
+		for (size_t at = 0; at < 40; at++) {
+			char text[48];
+
+			memset(text, 'x', sizeof(text));
+			memcpy(text + at, s, strlen(s));
+			assert_int_equal(mo_utf8_valid(text, sizeof(text)), is_good);
+			assert_int_equal(mo_utf8_valid(text, at + strlen(s)), is_good);
+		}
+	}
 	assert_int_equal(mo_utf8_next("\xe2\x82\xac" "x", 4), 3);
 	assert_int_equal(mo_utf8_next("\xe2\x82\xac", 2), 0);
 	assert_int_equal(mo_utf8_next("x", 0), 0);
