@@ -232,7 +232,7 @@ void user_act(struct sim *s);
 void user_retry(struct sim *s, struct op *op);
 void user_answer(struct sim *s, struct op *op, int status, int64_t job);
 void user_resolve(struct sim *s, int node, int64_t job, int64_t attempt, const char *how);
-void user_settle(struct sim *s);                                    /* at the end: undrains, cancels what never ends */
+void user_settle(struct sim *s);                                    /* at the end: undrains, decides what waits for a person */
 
 /* fault.c */
 void fault_happen(struct sim *s);
