@@ -36,7 +36,7 @@ void node_boot_name(const struct simnode *n, char buf[static 64])
 static void arm(struct sim *s, int node)
 {
 	struct simnode *n = &s->nodes[node];
-	int64_t at = n->agent ? steps_deadline(n->agent) : INT64_MAX;
+	int64_t at = n->agent ? agent_core_deadline(n->agent) : INT64_MAX;
 
 	if (at == INT64_MAX || (n->tick_at > s->now && n->tick_at <= at))
 		return;
@@ -98,7 +98,7 @@ static void hello(struct sim *s, int node)
 
 	m->kind = M_HELLO;
 	m->hello = mo_desc_new(&agent_hello_desc);
-	steps_hello(n->agent, m->hello);
+	agent_core_hello(n->agent, m->hello);
 	m->hello->health = true;
 	m->hello->address = mo_printf("10.0.0.%d", node);
 	for (int64_t i = 0; i < GPUS; i++) {
@@ -203,9 +203,9 @@ static void sync_message(struct sim *s, int node, bool news)
 	m->sync = mo_desc_new(&agent_sync_desc);
 	m->sync->mono_ns = s->now * 1000;
 	if (!news) {
-		steps_sync(s->nodes[node].agent, m->sync);
-	} else if (!steps_news(s->nodes[node].agent, m->sync)) {
-		struct steps_event e = { .type = AE_NO_ANSWER, .ok = false };
+		agent_core_sync(s->nodes[node].agent, m->sync);
+	} else if (!agent_core_urgent(s->nodes[node].agent, m->sync)) {
+		struct agent_event e = { .type = AE_NO_ANSWER, .ok = false };
 
 		message_free(m);
 		agent_later(s, node, 1, &e);
@@ -232,10 +232,10 @@ static void raise_fence(struct simnode *n, int64_t job, int64_t attempt)
 }
 
 /* What could not be saved is in the agent's memory, and saved with the next one. */
-static void save_fence(struct sim *s, int node, const struct steps_effect *x)
+static void save_fence(struct sim *s, int node, const struct agent_effect *x)
 {
 	struct simnode *n = &s->nodes[node];
-	struct steps_event e = {
+	struct agent_event e = {
 		.type = AE_FENCE_DONE, .job = x->job, .attempt = x->attempt, .ok = true
 	};
 	const struct simstep *st = x->job > 0 ? step_of(s, node, x->job, x->attempt) : NULL;
@@ -256,9 +256,9 @@ static void save_fence(struct sim *s, int node, const struct steps_effect *x)
 		agent_later(s, node, sim_between(s, 100, 2 * MS), &e);
 }
 
-static void spool(struct sim *s, int node, const struct steps_effect *x)
+static void spool(struct sim *s, int node, const struct agent_effect *x)
 {
-	struct steps_event e = {
+	struct agent_event e = {
 		.type = AE_SPOOL_DONE, .job = x->job, .attempt = x->attempt, .ok = true
 	};
 	struct simstep *st;
@@ -286,10 +286,10 @@ static void spool(struct sim *s, int node, const struct steps_effect *x)
 	agent_later(s, node, sim_between(s, 100, 2 * MS), &e);
 }
 
-static void write_note(struct sim *s, int node, const struct steps_effect *x)
+static void write_note(struct sim *s, int node, const struct agent_effect *x)
 {
 	struct simstep *st = step_of(s, node, x->job, x->attempt);
-	struct steps_event e = { .type = AE_NOTE, .job = x->job, .attempt = x->attempt };
+	struct agent_event e = { .type = AE_NOTE, .job = x->job, .attempt = x->attempt };
 	struct note *n;
 
 	if (!st)
@@ -309,9 +309,9 @@ static void write_note(struct sim *s, int node, const struct steps_effect *x)
 	agent_later(s, node, 100, &e);
 }
 
-static void scan(struct sim *s, int node, const struct steps_effect *x)
+static void scan(struct sim *s, int node, const struct agent_effect *x)
 {
-	struct steps_event e = { .type = AE_SCANNED };
+	struct agent_event e = { .type = AE_SCANNED };
 	struct scan_result result;
 
 	mo_desc_init(&scan_result_desc, &result);
@@ -329,15 +329,15 @@ static void scan(struct sim *s, int node, const struct steps_effect *x)
 	mo_desc_done(&scan_result_desc, &result);
 }
 
-static void to_stepd(struct sim *s, int node, const struct steps_effect *x)
+static void to_stepd(struct sim *s, int node, const struct agent_effect *x)
 {
 	struct simstep *st = step_of(s, node, x->job, x->attempt);
-	struct step_event e;
+	struct stepd_event e;
 
 	if (!st || !st->stepd)
 		return;
 	past_check_order(s, st);
-	step_event_init(&e, x->type == AX_STOP ? SE_STOP : SE_KILL);
+	stepd_event_init(&e, x->type == AX_STOP ? SE_STOP : SE_KILL);
 	e.signal = x->signal;
 	e.grace_us = x->grace_us;
 	stepd_later(s, st, 100, &e);
@@ -350,7 +350,7 @@ static void trim(struct sim *s, int node)
 		struct simstep *st = s->steps[i];
 		int64_t through =
 			st->node == node && st->bulky && st->spooled
-				? steps_through(s->nodes[node].agent, st->job, st->attempt)
+				? agent_core_through(s->nodes[node].agent, st->job, st->attempt)
 				: 0;
 
 		while ((int64_t)st->trimmed + SEGMENT <= through &&
@@ -364,7 +364,7 @@ static void trim(struct sim *s, int node)
 static void reread(struct sim *s, const struct simstep *st)
 {
 	for (size_t i = st->trimmed; i < st->n_notes; i++) {
-		struct steps_event line = { .type = AE_NOTE,
+		struct agent_event line = { .type = AE_NOTE,
 					    .job = st->job,
 					    .attempt = st->attempt,
 					    .note = &st->notes[i] };
@@ -373,10 +373,10 @@ static void reread(struct sim *s, const struct simstep *st)
 	}
 }
 
-static void run_effect(struct sim *s, int node, const struct steps_effect *x)
+static void run_effect(struct sim *s, int node, const struct agent_effect *x)
 {
 	struct simstep *st = x->job > 0 ? step_of(s, node, x->job, x->attempt) : NULL;
-	struct steps_event e = { .type = AE_SWEPT, .job = x->job, .attempt = x->attempt };
+	struct agent_event e = { .type = AE_SWEPT, .job = x->job, .attempt = x->attempt };
 
 	switch (x->type) {
 	case AX_FENCE: save_fence(s, node, x); break;
@@ -411,15 +411,15 @@ static void run_effect(struct sim *s, int node, const struct steps_effect *x)
 	}
 }
 
-void agent_event(struct sim *s, int node, struct steps_event *e)
+void agent_event(struct sim *s, int node, struct agent_event *e)
 {
 	struct simnode *n = &s->nodes[node];
-	struct steps_out out = { 0 };
+	struct agent_out out = { 0 };
 	int64_t instance = n->instance;
 
 	if (!n->agent)
 		return;
-	steps_step(n->agent, e, s->now, &out);
+	agent_core_decide(n->agent, e, s->now, &out);
 	for (size_t i = 0; i < out.n_effects; i++) {
 		bool act = out.effects[i].type <= AX_SCAN || out.effects[i].type == AX_FORGET;
 
@@ -431,11 +431,11 @@ void agent_event(struct sim *s, int node, struct steps_event *e)
 		if (!n->agent || n->instance != instance)
 			break;
 	}
-	steps_out_done(&out);
+	agent_out_done(&out);
 	arm(s, node);
 }
 
-void agent_event_free(struct steps_event *e)
+void agent_event_free(struct agent_event *e)
 {
 	mo_desc_free(&note_desc, (void *)e->note);
 	mo_desc_free(&scan_result_desc, (void *)e->scan);
@@ -443,9 +443,9 @@ void agent_event_free(struct steps_event *e)
 	free(e);
 }
 
-void agent_later(struct sim *s, int node, int64_t delay, const struct steps_event *e)
+void agent_later(struct sim *s, int node, int64_t delay, const struct agent_event *e)
 {
-	struct steps_event *copy = mo_alloc(sizeof(*copy));
+	struct agent_event *copy = mo_alloc(sizeof(*copy));
 
 	*copy = *e;
 	copy->note = mo_desc_dup(&note_desc, e->note);
@@ -461,10 +461,10 @@ void agent_later(struct sim *s, int node, int64_t delay, const struct steps_even
 
 void agent_tick(struct sim *s, int node)
 {
-	struct steps_event e = { .type = AE_TICK };
+	struct agent_event e = { .type = AE_TICK };
 
 	s->nodes[node].tick_at = 0;
-	if (s->nodes[node].agent && steps_deadline(s->nodes[node].agent) <= s->now)
+	if (s->nodes[node].agent && agent_core_deadline(s->nodes[node].agent) <= s->now)
 		agent_event(s, node, &e);
 	else
 		arm(s, node);
@@ -474,7 +474,7 @@ void agent_tick(struct sim *s, int node)
 static void read_spool(struct sim *s, int node, struct simstep *st)
 {
 	struct simnode *n = &s->nodes[node];
-	struct steps_event e = { .type = AE_SPOOLED_STEP,
+	struct agent_event e = { .type = AE_SPOOLED_STEP,
 				 .job = st->job,
 				 .attempt = st->attempt,
 				 .launch = &st->launch };
@@ -483,7 +483,7 @@ static void read_spool(struct sim *s, int node, struct simstep *st)
 	e.lock_held = e.boot_same && st->stepd;
 	agent_event(s, node, &e);
 	for (size_t i = st->trimmed; e.boot_same && n->agent && i < st->n_notes; i++) {
-		struct steps_event line = { .type = AE_NOTE,
+		struct agent_event line = { .type = AE_NOTE,
 					    .job = st->job,
 					    .attempt = st->attempt,
 					    .note = &st->notes[i] };
@@ -493,7 +493,7 @@ static void read_spool(struct sim *s, int node, struct simstep *st)
 	if (e.lock_held && st->hung) {
 		sim_at(s, s->now + 5 * S, K_SILENT, st->instance, 0, st, NULL);
 	} else if (e.lock_held) {
-		struct steps_event up = { .type = AE_STEPD_UP,
+		struct agent_event up = { .type = AE_STEPD_UP,
 					  .job = st->job,
 					  .attempt = st->attempt };
 
@@ -505,7 +505,7 @@ void agent_up(struct sim *s, int node)
 {
 	struct simnode *n = &s->nodes[node];
 	char boot[64], instance[64];
-	struct steps_event e = { .type = AE_STARTED };
+	struct agent_event e = { .type = AE_STARTED };
 	int64_t born;
 
 	if (!n->power || n->agent)
@@ -514,7 +514,7 @@ void agent_up(struct sim *s, int node)
 	born = n->instance;
 	node_boot_name(n, boot);
 	snprintf(instance, sizeof(instance), "%s-i%lld", n->name, (long long)n->instance);
-	n->agent = steps_new(n->name, boot, instance);
+	n->agent = agent_core_new(n->name, boot, instance);
 	n->tick_at = 0;
 	n->health.preflight_done = false; /* it looks again; what was found stays found */
 	n->health.failure_checks = true;
@@ -525,12 +525,12 @@ void agent_up(struct sim *s, int node)
 	n->sync_request = n->news_request = n->hello_request = 0;
 	sim_trace(s, "%s: agent starts", n->name);
 	if (n->epoch) {
-		struct steps_event f = { .type = AE_FENCE, .epoch = n->epoch };
+		struct agent_event f = { .type = AE_FENCE, .epoch = n->epoch };
 
 		agent_event(s, node, &f);
 	}
 	for (size_t i = 0; i < n->n_fence; i++) {
-		struct steps_event f = { .type = AE_FENCE,
+		struct agent_event f = { .type = AE_FENCE,
 					 .epoch = n->epoch,
 					 .job = n->fence[i].job,
 					 .attempt = n->fence[i].attempt };
@@ -551,7 +551,7 @@ void agent_kill(struct sim *s, int node, int64_t down_us)
 	if (!n->agent)
 		return;
 	sim_trace(s, "%s: agent dies for %lld ms", n->name, (long long)(down_us / MS));
-	n->agent = steps_free(n->agent);
+	n->agent = agent_core_free(n->agent);
 	sim_at(s, s->now + down_us, K_AGENT_UP, node, 0, NULL, NULL);
 }
 
@@ -561,13 +561,13 @@ void agent_answer(struct sim *s, struct answer *a)
 	int64_t *waits = a->kind == M_SYNC   ? &n->sync_request
 			 : a->kind == M_NEWS ? &n->news_request
 					     : &n->hello_request;
-	struct steps_event e = { .type = AE_NO_ANSWER, .ok = a->kind != M_NEWS };
+	struct agent_event e = { .type = AE_NO_ANSWER, .ok = a->kind != M_NEWS };
 
 	sim_trace(s, "%s hears the answer to %lld%s%s", n->name, (long long)a->request,
 		  a->failed ? ", a failure" : "", a->old ? ", again" : "");
 
 	if (n->agent && a->old) {
-		e = (struct steps_event){ .type = AE_REPLY, .ok = false, .reply = a->reply };
+		e = (struct agent_event){ .type = AE_REPLY, .ok = false, .reply = a->reply };
 		agent_event(s, a->node, &e);
 	} else if (n->agent && a->instance == n->instance && a->request == *waits &&
 		   !cut(s, a->node)) {
@@ -621,7 +621,7 @@ void node_off(struct sim *s, int node, int64_t off_us)
 		return;
 	sim_trace(s, "%s loses power", n->name);
 	n->power = false;
-	n->agent = steps_free(n->agent);
+	n->agent = agent_core_free(n->agent);
 	for (size_t i = 0; i < s->n_steps; i++) {
 		struct simstep *st = s->steps[i];
 
@@ -640,7 +640,7 @@ void node_off(struct sim *s, int node, int64_t off_us)
 
 void node_free(struct sim *s, int node)
 {
-	steps_free(s->nodes[node].agent);
+	agent_core_free(s->nodes[node].agent);
 	free(s->nodes[node].fence);
 	free(s->nodes[node].orders);
 	mo_desc_done(&node_health_desc, &s->nodes[node].health);

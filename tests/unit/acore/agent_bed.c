@@ -1,11 +1,11 @@
-/* See steps_bed.h. */
-#include "tests/unit/acore/steps_bed.h"
+/* See agent_bed.h. */
+#include "tests/unit/acore/agent_bed.h"
 
 int bed_setup(void **state)
 {
 	struct bed *b = mo_alloc(sizeof(*b));
 
-	b->core = steps_new("n1", "boot-1", "inst-1");
+	b->core = agent_core_new("n1", "boot-1", "inst-1");
 	b->now = 1000000;
 	*state = b;
 	return 0;
@@ -15,8 +15,8 @@ int bed_teardown(void **state)
 {
 	struct bed *b = *state;
 
-	steps_out_done(&b->out);
-	steps_free(b->core);
+	agent_out_done(&b->out);
+	agent_core_free(b->core);
 	free(b);
 	return 0;
 }
@@ -31,7 +31,7 @@ const char *said(struct bed *b)
 
 	text[0] = 0;
 	for (size_t i = 0; i < b->out.n_effects; i++) {
-		const struct steps_effect *x = &b->out.effects[i];
+		const struct agent_effect *x = &b->out.effects[i];
 		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s", i ? " " : "",
 				      names[x->type]);
 		if (x->job)
@@ -45,18 +45,18 @@ const char *said(struct bed *b)
 			n += (size_t)snprintf(text + n, sizeof(text) - n, "@%lld",
 					      (long long)x->note->rank);
 	}
-	steps_out_done(&b->out);
+	agent_out_done(&b->out);
 	return text;
 }
 
-void give(struct bed *b, struct steps_event e)
+void give(struct bed *b, struct agent_event e)
 {
-	steps_step(b->core, &e, b->now, &b->out);
+	agent_core_decide(b->core, &e, b->now, &b->out);
 }
 
 void simple(struct bed *b, int type, int64_t job, int64_t attempt)
 {
-	give(b, (struct steps_event){ .type = type, .job = job, .attempt = attempt, .ok = true });
+	give(b, (struct agent_event){ .type = type, .job = job, .attempt = attempt, .ok = true });
 }
 
 void note(struct bed *b, int64_t job, int64_t attempt, int64_t n, int kind, int64_t rank)
@@ -68,7 +68,7 @@ void note(struct bed *b, int64_t job, int64_t attempt, int64_t n, int kind, int6
 	note.kind = kind;
 	note.rank = rank;
 	note.pid = rank == MO_NONE ? MO_NONE : 100 + rank;
-	give(b, (struct steps_event){
+	give(b, (struct agent_event){
 			.type = AE_NOTE, .job = job, .attempt = attempt, .note = &note });
 	mo_desc_done(&note_desc, &note);
 }
@@ -80,7 +80,7 @@ void welcome_with(struct bed *b, int64_t epoch, int64_t job, int64_t attempt, in
 		.epoch = epoch, .beat_ms = 1000, .steps = &ack, .n_steps = job ? 1 : 0
 	};
 
-	give(b, (struct steps_event){ .type = AE_WELCOME, .welcome = &w });
+	give(b, (struct agent_event){ .type = AE_WELCOME, .welcome = &w });
 }
 
 void up(struct bed *b)
@@ -128,7 +128,7 @@ void reply_full(struct bed *b, bool sync, int64_t epoch, int64_t took, const str
 					.known = !acks[i].unknown };
 	}
 	b->now += took;
-	give(b, (struct steps_event){ .type = AE_REPLY, .ok = sync, .reply = &r });
+	give(b, (struct agent_event){ .type = AE_REPLY, .ok = sync, .reply = &r });
 	mo_desc_done(&sync_reply_desc, &r);
 	mo_desc_done(&launch_desc, &l);
 }
@@ -151,7 +151,7 @@ const char *synced(struct bed *b, int64_t job, int64_t attempt)
 	struct agent_sync s;
 
 	mo_desc_init(&agent_sync_desc, &s);
-	steps_sync(b->core, &s);
+	agent_core_sync(b->core, &s);
 	snprintf(text, sizeof(text), "none");
 	for (size_t i = 0; i < s.n_steps; i++) {
 		const struct step_report *r = &s.steps[i];
