@@ -432,6 +432,24 @@ static void a_repaired_one_is_not_the_new_runs(void **state)
 	saver_resumed(o, 5, 20);
 }
 
+/* Who repaired it may name it. */
+static void a_repaired_one_is_gone_back_to_by_name(void **state)
+{
+	struct saver *o = *state;
+
+	saver_run(o, 2);
+	saver_save(o, 10);
+	saver_save(o, 20);
+	world_iteration(&o->w, 0, o->id, 21);
+	assert_int_equal(saver_restart(o, 10), 200);
+	saver_run(o, 5);
+	saver_resumed(o, 2, 10);
+	o->w.scan.items[1].saved_at = o->w.now;
+	assert_int_equal(saver_restart(o, 20), 200);
+	saver_run(o, 5);
+	saver_resumed(o, 3, 20);
+}
+
 /* A file system that shows nothing for a while makes nothing of what the user gave up his own
  * again. */
 static void a_given_up_one_that_is_not_seen_for_a_while_stays_so(void **state)
@@ -817,6 +835,7 @@ int main(void)
 		T(a_given_up_one_that_is_written_again_is_judged_anew),
 		T(an_unheard_first_save_after_going_back_is_no_loss),
 		T(a_repaired_one_is_not_the_new_runs),
+		T(a_repaired_one_is_gone_back_to_by_name),
 		T(a_given_up_one_that_is_not_seen_for_a_while_stays_so),
 		T(old_damage_does_not_hold_up_a_spoken_fresh_start),
 		T(a_chosen_one_that_was_damaged_since_is_waited_for),
