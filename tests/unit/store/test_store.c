@@ -482,8 +482,14 @@ static void killed(void (*work)(void))
 	assert_int_equal(status, 0);
 }
 
-static void work_little(void) { append(open_ok(), 0, 3); }
-static void work_much(void) { append_big(open_ok(), 6 << 20); }
+static void work_little(void)
+{
+	append(open_ok(), 0, 3);
+}
+static void work_much(void)
+{
+	append_big(open_ok(), 6 << 20);
+}
 static void work_long(void)
 {
 	struct store *s = open_ok();
@@ -513,7 +519,8 @@ static void expect_cut(int64_t n)
 	expect_refusal(-EBADMSG, "moe.db-wal: it was cut: ");
 }
 
-/* It is told by its header from a short one that another process began: however often it began at its start again. */
+/* It is told by its header from a short one that another process began: however often it began at
+ * its start again. */
 static void test_cut_logs(void **state)
 {
 	killed(work_little);
@@ -526,11 +533,12 @@ static void test_cut_logs(void **state)
 	expect_cut(-1);
 }
 
-/* A kill, then an earlier version that stops in order, begins again and is killed: its log is short and whole. */
+/* A kill, then an earlier version that stops in order, begins again and is killed: its log is short
+ * and whole. */
 static void test_short_log_of_an_earlier_version(void **state)
 {
 	_cleanup_(mo_freep) char *mark = mo_path(dir, "moe.db-open");
-	_cleanup_(seen_done) struct seen seen = {0};
+	_cleanup_(seen_done) struct seen seen = { 0 };
 
 	killed(work_little);
 	sql("PRAGMA user_version=2");
@@ -779,7 +787,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_one_controller, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_lost_database, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_cut_logs, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_short_log_of_an_earlier_version, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_short_log_of_an_earlier_version, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(test_damage, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_every_cut, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_every_cut_of_the_log, setup, teardown),
