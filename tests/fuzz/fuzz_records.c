@@ -126,7 +126,7 @@ static void step(struct world *w, const struct core_input *e)
 {
 	struct core_out out = { 0 };
 
-	core_step(w->core, e, w->now, &out);
+	core_decide(w->core, e, w->now, &out);
 	for (size_t i = 0; i < out.n_records; i++)
 		must(shadow_feed(w->shadow, &out.records[i]));
 	core_out_done(&out);

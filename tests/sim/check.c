@@ -87,7 +87,8 @@ static void check_place(struct sim *s, const struct record *r)
 				      (long long)r->attempt, (long long)r->job,
 				      (long long)t->files[i].iteration);
 	for (size_t i = 0; t->from_asked && i < t->n_files; i++)
-		t->files[i].given_up |= t->files[i].iteration > r->place->resume;
+		if (t->files[i].iteration >= r->place->resume)
+			t->files[i].given_up = t->files[i].iteration > r->place->resume;
 	t->from_asked = false;
 }
 

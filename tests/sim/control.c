@@ -228,7 +228,7 @@ static void step_message(struct sim *s, struct message *m, struct core_out *out)
 		op_input(s, m->op, &in);
 		break;
 	}
-	core_step(s->ctl.core, &in, wall_core(s), out);
+	core_decide(s->ctl.core, &in, wall_core(s), out);
 	m->hello = in.hello ? TAKE_PTR(in.hello->message) : NULL;
 	m->sync = in.sync ? TAKE_PTR(in.sync->message) : NULL;
 	mo_desc_done(&core_input_desc, &in);
@@ -317,16 +317,16 @@ void control_turn(struct sim *s)
 	s->n_turns++;
 	wall_step(s, &out);
 	if (s->ctl.paused_at && s->now - s->ctl.paused_at > 500 * MS)
-		core_step(s->ctl.core, &(struct core_input){ .type = IN_LATE, .late = &(struct in_late){ s->now - s->ctl.paused_at } }, wall_core(s), &out);
+		core_decide(s->ctl.core, &(struct core_input){ .type = IN_LATE, .late = &(struct in_late){ s->now - s->ctl.paused_at } }, wall_core(s), &out);
 	s->ctl.paused_at = 0;
 	for (size_t i = 0; i < n; i++) {
 		if (inbox[i])
 			step_message(s, inbox[i], &out);
 		else
-			core_step(s->ctl.core, &(struct core_input){ .type = IN_START }, wall_core(s), &out);
+			core_decide(s->ctl.core, &(struct core_input){ .type = IN_START }, wall_core(s), &out);
 	}
 	if (core_deadline(s->ctl.core) <= wall_core(s))   /* deadlines only after all input was read */
-		core_step(s->ctl.core, &(struct core_input){ .type = IN_TICK }, wall_core(s), &out);
+		core_decide(s->ctl.core, &(struct core_input){ .type = IN_TICK }, wall_core(s), &out);
 	if (out.n_records && sim_fault(s, F_CRASH_BEFORE_STORE, 0.0006)) {
 		/* nothing of this turn ever happened: the stored state is older than the core's */
 		core_free(s->ctl.core);

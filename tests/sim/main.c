@@ -20,7 +20,7 @@ static void one_of_step(struct sim *s, const struct queued *e, struct simstep *s
 	case K_STEP_EVENT:
 		if (e->a == st->instance)
 			stepd_event(s, st, e->q);
-		mo_desc_done(&note_desc, &((struct step_event *)e->q)->note);
+		mo_desc_done(&note_desc, &((struct stepd_event *)e->q)->note);
 		free(e->q);
 		break;
 	case K_FORK:
@@ -127,7 +127,7 @@ static void drop(struct queued *e)
 	case K_ANSWER: answer_free(e->p); break;
 	case K_AGENT_EVENT: agent_event_free(e->p); break;
 	case K_STEP_EVENT:
-		mo_desc_done(&note_desc, &((struct step_event *)e->q)->note);
+		mo_desc_done(&note_desc, &((struct stepd_event *)e->q)->note);
 		free(e->q);
 		break;
 	default: break;
@@ -249,18 +249,18 @@ static void waits(void)
 
 static void step_states(void)
 {
-	printf("\n# States of a step\nA job's attempt on one node, as its supervisor (moe-stepd) has it: the table that `agent/core/stepd/step.c` runs by. "
+	printf("\n# States of a step\nA job's attempt on one node, as its supervisor (moe-stepd) has it: the table that `agent/core/stepd/stepd_core.c` runs by. "
 	       "Pairs that are not listed are ignored; behind `gone` nothing follows.\n");
-	for (int state = 0; step_state_name(state); state++) {
+	for (int state = 0; stepd_state_name(state); state++) {
 		bool any = false;
 
-		for (int event = 0; step_event_name(event); event++) {
-			const char *text = step_follows(state, event);
+		for (int event = 0; stepd_event_name(event); event++) {
+			const char *text = stepd_follows(state, event);
 
 			if (text && !any)
-				printf("\n## step: %s\n| what happens | what follows |\n|--|--|\n", step_state_name(state));
+				printf("\n## step: %s\n| what happens | what follows |\n|--|--|\n", stepd_state_name(state));
 			if (text)
-				printf("| %s | %s |\n", step_event_name(event), text);
+				printf("| %s | %s |\n", stepd_event_name(event), text);
 			any |= text != NULL;
 		}
 	}

@@ -35,7 +35,7 @@ void node_boot_name(const struct simnode *n, char buf[static 64])
 static void arm(struct sim *s, int node)
 {
 	struct simnode *n = &s->nodes[node];
-	int64_t at = n->agent ? steps_deadline(n->agent) : INT64_MAX;
+	int64_t at = n->agent ? agent_core_deadline(n->agent) : INT64_MAX;
 
 	if (at == INT64_MAX || (n->tick_at > s->now && n->tick_at <= at))
 		return;
@@ -89,7 +89,7 @@ static void hello(struct sim *s, int node)
 
 	m->kind = M_HELLO;
 	m->hello = mo_desc_new(&agent_hello_desc);
-	steps_hello(n->agent, m->hello);
+	agent_core_hello(n->agent, m->hello);
 	m->hello->health = true;
 	m->hello->address = mo_printf("10.0.0.%d", node);
 	for (int64_t i = 0; i < GPUS; i++) {
@@ -186,9 +186,9 @@ static void sync_message(struct sim *s, int node, bool news)
 	m->sync = mo_desc_new(&agent_sync_desc);
 	m->sync->mono_ns = s->now * 1000;
 	if (!news) {
-		steps_sync(s->nodes[node].agent, m->sync);
-	} else if (!steps_news(s->nodes[node].agent, m->sync)) {
-		struct steps_event e = { .type = AE_NO_ANSWER, .ok = false };
+		agent_core_sync(s->nodes[node].agent, m->sync);
+	} else if (!agent_core_urgent(s->nodes[node].agent, m->sync)) {
+		struct agent_event e = { .type = AE_NO_ANSWER, .ok = false };
 
 		message_free(m);
 		agent_later(s, node, 1, &e);
@@ -215,10 +215,10 @@ static void raise_fence(struct simnode *n, int64_t job, int64_t attempt)
 }
 
 /* What could not be saved is in the agent's memory, and saved with the next one. */
-static void save_fence(struct sim *s, int node, const struct steps_effect *x)
+static void save_fence(struct sim *s, int node, const struct agent_effect *x)
 {
 	struct simnode *n = &s->nodes[node];
-	struct steps_event e = { .type = AE_FENCE_DONE, .job = x->job, .attempt = x->attempt, .ok = true };
+	struct agent_event e = { .type = AE_FENCE_DONE, .job = x->job, .attempt = x->attempt, .ok = true };
 	const struct simstep *st = x->job > 0 ? step_of(s, node, x->job, x->attempt) : NULL;
 
 	if (st && !st->core && !n->unsaved.job && sim_fault(s, F_FENCE_FAILS, 0.01)) {
@@ -237,9 +237,9 @@ static void save_fence(struct sim *s, int node, const struct steps_effect *x)
 		agent_later(s, node, sim_between(s, 100, 2 * MS), &e);
 }
 
-static void spool(struct sim *s, int node, const struct steps_effect *x)
+static void spool(struct sim *s, int node, const struct agent_effect *x)
 {
-	struct steps_event e = { .type = AE_SPOOL_DONE, .job = x->job, .attempt = x->attempt, .ok = true };
+	struct agent_event e = { .type = AE_SPOOL_DONE, .job = x->job, .attempt = x->attempt, .ok = true };
 	struct simstep *st;
 
 	if (sim_fault(s, F_SPOOL_FAILS, 0.01)) {
@@ -264,10 +264,10 @@ static void spool(struct sim *s, int node, const struct steps_effect *x)
 	agent_later(s, node, sim_between(s, 100, 2 * MS), &e);
 }
 
-static void write_note(struct sim *s, int node, const struct steps_effect *x)
+static void write_note(struct sim *s, int node, const struct agent_effect *x)
 {
 	struct simstep *st = step_of(s, node, x->job, x->attempt);
-	struct steps_event e = { .type = AE_NOTE, .job = x->job, .attempt = x->attempt };
+	struct agent_event e = { .type = AE_NOTE, .job = x->job, .attempt = x->attempt };
 	struct note *n;
 
 	if (!st)
@@ -284,9 +284,9 @@ static void write_note(struct sim *s, int node, const struct steps_effect *x)
 	agent_later(s, node, 100, &e);
 }
 
-static void scan(struct sim *s, int node, const struct steps_effect *x)
+static void scan(struct sim *s, int node, const struct agent_effect *x)
 {
-	struct steps_event e = { .type = AE_SCANNED };
+	struct agent_event e = { .type = AE_SCANNED };
 	struct scan_result result;
 
 	mo_desc_init(&scan_result_desc, &result);
@@ -304,15 +304,15 @@ static void scan(struct sim *s, int node, const struct steps_effect *x)
 	mo_desc_done(&scan_result_desc, &result);
 }
 
-static void to_stepd(struct sim *s, int node, const struct steps_effect *x)
+static void to_stepd(struct sim *s, int node, const struct agent_effect *x)
 {
 	struct simstep *st = step_of(s, node, x->job, x->attempt);
-	struct step_event e;
+	struct stepd_event e;
 
 	if (!st || !st->stepd)
 		return;
 	past_check_order(s, st);
-	step_event_init(&e, x->type == AX_STOP ? SE_STOP : SE_KILL);
+	stepd_event_init(&e, x->type == AX_STOP ? SE_STOP : SE_KILL);
 	e.signal = x->signal;
 	e.grace_us = x->grace_us;
 	stepd_later(s, st, 100, &e);
@@ -323,7 +323,7 @@ static void trim(struct sim *s, int node)
 {
 	for (size_t i = 0; i < s->n_steps; i++) {
 		struct simstep *st = s->steps[i];
-		int64_t through = st->node == node && st->bulky && st->spooled ? steps_through(s->nodes[node].agent, st->job, st->attempt) : 0;
+		int64_t through = st->node == node && st->bulky && st->spooled ? agent_core_through(s->nodes[node].agent, st->job, st->attempt) : 0;
 
 		while ((int64_t)st->trimmed + SEGMENT <= through && st->trimmed + SEGMENT < st->n_notes) {
 			st->trimmed += SEGMENT;
@@ -335,16 +335,16 @@ static void trim(struct sim *s, int node)
 static void reread(struct sim *s, const struct simstep *st)
 {
 	for (size_t i = st->trimmed; i < st->n_notes; i++) {
-		struct steps_event line = { .type = AE_NOTE, .job = st->job, .attempt = st->attempt, .note = &st->notes[i] };
+		struct agent_event line = { .type = AE_NOTE, .job = st->job, .attempt = st->attempt, .note = &st->notes[i] };
 
 		agent_later(s, st->node, 1, &line);
 	}
 }
 
-static void run_effect(struct sim *s, int node, const struct steps_effect *x)
+static void run_effect(struct sim *s, int node, const struct agent_effect *x)
 {
 	struct simstep *st = x->job > 0 ? step_of(s, node, x->job, x->attempt) : NULL;
-	struct steps_event e = { .type = AE_SWEPT, .job = x->job, .attempt = x->attempt };
+	struct agent_event e = { .type = AE_SWEPT, .job = x->job, .attempt = x->attempt };
 
 	switch (x->type) {
 	case AX_FENCE: save_fence(s, node, x); break;
@@ -378,15 +378,15 @@ static void run_effect(struct sim *s, int node, const struct steps_effect *x)
 	}
 }
 
-void agent_event(struct sim *s, int node, struct steps_event *e)
+void agent_event(struct sim *s, int node, struct agent_event *e)
 {
 	struct simnode *n = &s->nodes[node];
-	struct steps_out out = { 0 };
+	struct agent_out out = { 0 };
 	int64_t instance = n->instance;
 
 	if (!n->agent)
 		return;
-	steps_step(n->agent, e, s->now, &out);
+	agent_core_decide(n->agent, e, s->now, &out);
 	for (size_t i = 0; i < out.n_effects; i++) {
 		bool act = out.effects[i].type <= AX_SCAN || out.effects[i].type == AX_FORGET;
 
@@ -398,11 +398,11 @@ void agent_event(struct sim *s, int node, struct steps_event *e)
 		if (!n->agent || n->instance != instance)
 			break;
 	}
-	steps_out_done(&out);
+	agent_out_done(&out);
 	arm(s, node);
 }
 
-void agent_event_free(struct steps_event *e)
+void agent_event_free(struct agent_event *e)
 {
 	mo_desc_free(&note_desc, (void *)e->note);
 	mo_desc_free(&scan_result_desc, (void *)e->scan);
@@ -410,9 +410,9 @@ void agent_event_free(struct steps_event *e)
 	free(e);
 }
 
-void agent_later(struct sim *s, int node, int64_t delay, const struct steps_event *e)
+void agent_later(struct sim *s, int node, int64_t delay, const struct agent_event *e)
 {
-	struct steps_event *copy = mo_alloc(sizeof(*copy));
+	struct agent_event *copy = mo_alloc(sizeof(*copy));
 
 	*copy = *e;
 	copy->note = mo_desc_dup(&note_desc, e->note);
@@ -428,10 +428,10 @@ void agent_later(struct sim *s, int node, int64_t delay, const struct steps_even
 
 void agent_tick(struct sim *s, int node)
 {
-	struct steps_event e = { .type = AE_TICK };
+	struct agent_event e = { .type = AE_TICK };
 
 	s->nodes[node].tick_at = 0;
-	if (s->nodes[node].agent && steps_deadline(s->nodes[node].agent) <= s->now)
+	if (s->nodes[node].agent && agent_core_deadline(s->nodes[node].agent) <= s->now)
 		agent_event(s, node, &e);
 	else
 		arm(s, node);
@@ -441,20 +441,20 @@ void agent_tick(struct sim *s, int node)
 static void read_spool(struct sim *s, int node, struct simstep *st)
 {
 	struct simnode *n = &s->nodes[node];
-	struct steps_event e = { .type = AE_SPOOLED_STEP, .job = st->job, .attempt = st->attempt, .launch = &st->launch };
+	struct agent_event e = { .type = AE_SPOOLED_STEP, .job = st->job, .attempt = st->attempt, .launch = &st->launch };
 
 	e.boot_same = st->boot == n->boot;
 	e.lock_held = e.boot_same && st->stepd;
 	agent_event(s, node, &e);
 	for (size_t i = st->trimmed; e.boot_same && n->agent && i < st->n_notes; i++) {
-		struct steps_event line = { .type = AE_NOTE, .job = st->job, .attempt = st->attempt, .note = &st->notes[i] };
+		struct agent_event line = { .type = AE_NOTE, .job = st->job, .attempt = st->attempt, .note = &st->notes[i] };
 
 		agent_event(s, node, &line);
 	}
 	if (e.lock_held && st->hung) {
 		sim_at(s, s->now + 5 * S, K_SILENT, st->instance, 0, st, NULL);
 	} else if (e.lock_held) {
-		struct steps_event up = { .type = AE_STEPD_UP, .job = st->job, .attempt = st->attempt };
+		struct agent_event up = { .type = AE_STEPD_UP, .job = st->job, .attempt = st->attempt };
 
 		agent_later(s, node, MS, &up);
 	}
@@ -464,7 +464,7 @@ void agent_up(struct sim *s, int node)
 {
 	struct simnode *n = &s->nodes[node];
 	char boot[64], instance[64];
-	struct steps_event e = { .type = AE_STARTED };
+	struct agent_event e = { .type = AE_STARTED };
 	int64_t born;
 
 	if (!n->power || n->agent)
@@ -473,7 +473,7 @@ void agent_up(struct sim *s, int node)
 	born = n->instance;
 	node_boot_name(n, boot);
 	snprintf(instance, sizeof(instance), "%s-i%lld", n->name, (long long)n->instance);
-	n->agent = steps_new(n->name, boot, instance);
+	n->agent = agent_core_new(n->name, boot, instance);
 	n->tick_at = 0;
 	n->health.preflight_done = false;          /* it looks again; what was found stays found */
 	n->health.failure_checks = true;
@@ -484,12 +484,12 @@ void agent_up(struct sim *s, int node)
 	n->sync_request = n->news_request = n->hello_request = 0;
 	sim_trace(s, "%s: agent starts", n->name);
 	if (n->epoch) {
-		struct steps_event f = { .type = AE_FENCE, .epoch = n->epoch };
+		struct agent_event f = { .type = AE_FENCE, .epoch = n->epoch };
 
 		agent_event(s, node, &f);
 	}
 	for (size_t i = 0; i < n->n_fence; i++) {
-		struct steps_event f = { .type = AE_FENCE, .epoch = n->epoch, .job = n->fence[i].job, .attempt = n->fence[i].attempt };
+		struct agent_event f = { .type = AE_FENCE, .epoch = n->epoch, .job = n->fence[i].job, .attempt = n->fence[i].attempt };
 
 		agent_event(s, node, &f);
 	}
@@ -507,7 +507,7 @@ void agent_kill(struct sim *s, int node, int64_t down_us)
 	if (!n->agent)
 		return;
 	sim_trace(s, "%s: agent dies for %lld ms", n->name, (long long)(down_us / MS));
-	n->agent = steps_free(n->agent);
+	n->agent = agent_core_free(n->agent);
 	sim_at(s, s->now + down_us, K_AGENT_UP, node, 0, NULL, NULL);
 }
 
@@ -515,12 +515,12 @@ void agent_answer(struct sim *s, struct answer *a)
 {
 	struct simnode *n = &s->nodes[a->node];
 	int64_t *waits = a->kind == M_SYNC ? &n->sync_request : a->kind == M_NEWS ? &n->news_request : &n->hello_request;
-	struct steps_event e = { .type = AE_NO_ANSWER, .ok = a->kind != M_NEWS };
+	struct agent_event e = { .type = AE_NO_ANSWER, .ok = a->kind != M_NEWS };
 
 	sim_trace(s, "%s hears the answer to %lld%s%s", n->name, (long long)a->request, a->failed ? ", a failure" : "", a->old ? ", again" : "");
 
 	if (n->agent && a->old) {
-		e = (struct steps_event){ .type = AE_REPLY, .ok = false, .reply = a->reply };
+		e = (struct agent_event){ .type = AE_REPLY, .ok = false, .reply = a->reply };
 		agent_event(s, a->node, &e);
 	} else if (n->agent && a->instance == n->instance && a->request == *waits && !cut(s, a->node)) {
 		*waits = 0;
@@ -572,7 +572,7 @@ void node_off(struct sim *s, int node, int64_t off_us)
 		return;
 	sim_trace(s, "%s loses power", n->name);
 	n->power = false;
-	n->agent = steps_free(n->agent);
+	n->agent = agent_core_free(n->agent);
 	for (size_t i = 0; i < s->n_steps; i++) {
 		struct simstep *st = s->steps[i];
 
@@ -591,7 +591,7 @@ void node_off(struct sim *s, int node, int64_t off_us)
 
 void node_free(struct sim *s, int node)
 {
-	steps_free(s->nodes[node].agent);
+	agent_core_free(s->nodes[node].agent);
 	free(s->nodes[node].fence);
 	free(s->nodes[node].orders);
 	mo_desc_done(&node_health_desc, &s->nodes[node].health);

@@ -7,12 +7,12 @@
 
 void outside_stop(struct sim *s, struct simstep *st)
 {
-	struct step_event e;
+	struct stepd_event e;
 
 	if (!st->stepd || st->outside_at)
 		return;
 	st->outside_at = s->now;
-	step_event_init(&e, SE_STOP);
+	stepd_event_init(&e, SE_STOP);
 	e.outside = true;
 	e.signal = st->launch.stop_signal;
 	e.grace_us = st->launch.stop_grace_us;
@@ -38,7 +38,7 @@ static bool steps_live(const struct sim *s, int node)
 
 static void told_agent(struct sim *s, int node)
 {
-	struct steps_event e = { .type = AE_CHECKED };
+	struct agent_event e = { .type = AE_CHECKED };
 
 	if (s->nodes[node].agent)
 		agent_event(s, node, &e);
@@ -77,7 +77,7 @@ void outside_next(struct sim *s, int node)
 			outside_stop(s, s->steps[i]);
 	if (!n->idle_since && !steps_live(s, node))
 		n->idle_since = s->now;
-	told = n->agent && !steps_has_urgent(n->agent);
+	told = n->agent && !agent_core_has_urgent(n->agent);
 	if (!n->idle_since || (!told && s->now - n->idle_since < AGENT_WAITS)) {
 		sim_at(s, s->now + 200 * MS, K_LEAVE, node, n->boot, NULL, NULL);
 		return;

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
-#include "agent/core/stepd/step.h"
-#include "agent/core/agent/steps.h"
+#include "agent/core/stepd/stepd_core.h"
+#include "agent/core/agent/agent_core.h"
 #include "daemon/core/core.h"
 #include "tests/core_inside.h"
 
@@ -50,13 +50,13 @@ struct simstep {
 	bool spooled;                  /* the entry is on disk */
 	bool stepd, hung;              /* the supervisor lives; it is stopped */
 	int64_t hung_at;               /* when it was last stopped or let go on, 0 never */
-	struct step_core *core;
+	struct stepd_core *core;
 	struct note *notes; size_t n_notes;    /* the journal */
 	bool bulky; size_t trimmed;            /* its segments are short: so many of its notes are deleted */
 	struct proc *procs; size_t n_procs;
 	bool forked, killing;
 	int64_t tick_at;
-	struct step_event *held; size_t n_held;  /* what came while hung */
+	struct stepd_event *held; size_t n_held;  /* what came while hung */
 	int64_t instance;              /* of the supervisor: events for an earlier one are dropped */
 	bool ordered, resolved;        /* a stop or kill reached it; a person wants its end */
 	int64_t outside_at;            /* its machine stops it since, 0 not */
@@ -66,7 +66,7 @@ struct simnode {
 	char name[16];
 	bool power, agent_up;
 	int64_t boot, instance;        /* counters */
-	struct steps *agent;
+	struct agent_core *agent;
 	int64_t tick_at;
 	int64_t epoch; struct fence_line *fence; size_t n_fence;   /* STATE/fence.json */
 	struct fence_line unsaved;     /* in the agent's memory only; job 0: none */
@@ -183,9 +183,9 @@ void node_lose(struct sim *s, int node, int64_t off_us);            /* power is 
 void node_off(struct sim *s, int node, int64_t off_us);              /* the same, at the end of what runs there */
 void agent_up(struct sim *s, int node);
 void agent_kill(struct sim *s, int node, int64_t down_us);
-void agent_event(struct sim *s, int node, struct steps_event *e);
-void agent_later(struct sim *s, int node, int64_t delay, const struct steps_event *e); /* copies note, scan, progress */
-void agent_event_free(struct steps_event *e);
+void agent_event(struct sim *s, int node, struct agent_event *e);
+void agent_later(struct sim *s, int node, int64_t delay, const struct agent_event *e); /* copies note, scan, progress */
+void agent_event_free(struct agent_event *e);
 void agent_tick(struct sim *s, int node);
 void agent_answer(struct sim *s, struct answer *a);                 /* arrived; takes it */
 void node_free(struct sim *s, int node);
@@ -196,9 +196,9 @@ int sim_node(const struct sim *s, const char *name);
 
 /* stepd.c */
 void stepd_start(struct sim *s, struct simstep *st);
-void stepd_event(struct sim *s, struct simstep *st, const struct step_event *e);      /* now */
-void stepd_later(struct sim *s, struct simstep *st, int64_t delay, const struct step_event *e);
-void step_event_init(struct step_event *e, int type);
+void stepd_event(struct sim *s, struct simstep *st, const struct stepd_event *e);      /* now */
+void stepd_later(struct sim *s, struct simstep *st, int64_t delay, const struct stepd_event *e);
+void stepd_event_init(struct stepd_event *e, int type);
 void stepd_tick(struct sim *s, struct simstep *st);
 void stepd_kill(struct sim *s, struct simstep *st);
 void stepd_hang(struct sim *s, struct simstep *st, int64_t for_us);
@@ -232,7 +232,7 @@ void user_act(struct sim *s);
 void user_retry(struct sim *s, struct op *op);
 void user_answer(struct sim *s, struct op *op, int status, int64_t job);
 void user_resolve(struct sim *s, int node, int64_t job, int64_t attempt, const char *how);
-void user_settle(struct sim *s);                                    /* at the end: undrains, cancels what never ends */
+void user_settle(struct sim *s);                                    /* at the end: undrains, decides what waits for a person */
 
 /* fault.c */
 void fault_happen(struct sim *s);

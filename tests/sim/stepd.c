@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void step_event_init(struct step_event *e, int type)
+void stepd_event_init(struct stepd_event *e, int type)
 {
 	memset(e, 0, sizeof(*e));
 	e->type = type;
@@ -14,7 +14,7 @@ void step_event_init(struct step_event *e, int type)
 
 static void arm(struct sim *s, struct simstep *st)
 {
-	int64_t at = st->core ? step_deadline(st->core) : INT64_MAX;
+	int64_t at = st->core ? stepd_core_deadline(st->core) : INT64_MAX;
 
 	if (!st->stepd || at == INT64_MAX || (st->tick_at > s->now && st->tick_at <= at))
 		return;
@@ -22,9 +22,9 @@ static void arm(struct sim *s, struct simstep *st)
 	sim_at(s, st->tick_at, K_STEP_TICK, st->instance, 0, st, NULL);
 }
 
-void stepd_later(struct sim *s, struct simstep *st, int64_t delay, const struct step_event *e)
+void stepd_later(struct sim *s, struct simstep *st, int64_t delay, const struct stepd_event *e)
 {
-	struct step_event *copy = mo_alloc(sizeof(*copy));
+	struct stepd_event *copy = mo_alloc(sizeof(*copy));
 
 	*copy = *e;
 	mo_desc_init(&note_desc, &copy->note);
@@ -34,7 +34,7 @@ void stepd_later(struct sim *s, struct simstep *st, int64_t delay, const struct 
 
 static void tell_agent(struct sim *s, struct simstep *st, int type, const struct note *n, int64_t delay)
 {
-	struct steps_event e = { .type = type, .job = st->job, .attempt = st->attempt, .note = n };
+	struct agent_event e = { .type = type, .job = st->job, .attempt = st->attempt, .note = n };
 
 	if (s->nodes[st->node].agent)
 		agent_later(s, st->node, delay, &e);
@@ -64,11 +64,11 @@ static bool empty(const struct simstep *st)
 /* SE_EMPTY only after every status was taken. */
 static void look_empty(struct sim *s, struct simstep *st, int64_t delay)
 {
-	struct step_event e;
+	struct stepd_event e;
 
 	if (!st->stepd || !st->killing || !empty(st))
 		return;
-	step_event_init(&e, SE_EMPTY);
+	stepd_event_init(&e, SE_EMPTY);
 	stepd_later(s, st, delay, &e);
 }
 
@@ -116,11 +116,11 @@ static void fork_all(struct sim *s, struct simstep *st)
 void stepd_fork(struct sim *s, struct simstep *st, size_t local)
 {
 	struct proc *p = &st->procs[local];
-	struct step_event e;
+	struct stepd_event e;
 
 	if (!st->stepd || st->killing)
 		return;
-	step_event_init(&e, SE_STARTED);
+	stepd_event_init(&e, SE_STARTED);
 	e.note.rank = p->rank;
 	if (sim_fault(s, F_EXEC_FAILS, 0.0005)) {
 		sim_harm(s, st->job, st->attempt);
@@ -156,7 +156,7 @@ void stepd_fork(struct sim *s, struct simstep *st, size_t local)
 void proc_end(struct sim *s, struct proc *p, int64_t code, int64_t signal)
 {
 	struct simstep *st = p->step;
-	struct step_event e;
+	struct stepd_event e;
 
 	if (!p->alive)
 		return;
@@ -171,7 +171,7 @@ void proc_end(struct sim *s, struct proc *p, int64_t code, int64_t signal)
 	train_ended(s, p);
 	if (!st->stepd)
 		return;
-	step_event_init(&e, SE_EXIT);
+	stepd_event_init(&e, SE_EXIT);
 	e.note.rank = p->rank;
 	e.note.pid = p->pid;
 	e.note.code = code;
@@ -184,9 +184,9 @@ void proc_end(struct sim *s, struct proc *p, int64_t code, int64_t signal)
 
 static void hold_ports(struct sim *s, struct simstep *st)
 {
-	struct step_event e;
+	struct stepd_event e;
 
-	step_event_init(&e, SE_PORTS);
+	stepd_event_init(&e, SE_PORTS);
 	e.ok = !sim_fault(s, F_PORT_BUSY, 0.04);
 	if (!e.ok)
 		sim_harm(s, st->job, st->attempt);
@@ -197,9 +197,9 @@ static void hold_ports(struct sim *s, struct simstep *st)
 static void read_files(struct sim *s, struct simstep *st)
 {
 	bool hangs = sim_fault(s, F_FILE_HANGS, 0.1);
-	struct step_event e;
+	struct stepd_event e;
 
-	step_event_init(&e, SE_CONFIG_READ);
+	stepd_event_init(&e, SE_CONFIG_READ);
 	e.ok = !hangs && !sim_fault(s, F_FILE_UNREAD, 0.02);
 	if (!e.ok) {
 		sim_harm(s, st->job, st->attempt);
@@ -218,7 +218,7 @@ static void signal_ranks(struct sim *s, struct simstep *st)
 			sim_at(s, s->now + sim_between(s, MS, 2 * S), K_EXIT, st->procs[i].rank, sim_chance(s, 0.5) ? 143 : 0, sim_attempt(s, st->job, st->attempt), NULL);
 }
 
-static void run_effect(struct sim *s, struct simstep *st, const struct step_effect *x)
+static void run_effect(struct sim *s, struct simstep *st, const struct stepd_effect *x)
 {
 	switch (x->type) {
 	case SX_HOLD_PORTS: hold_ports(s, st); break;
@@ -237,18 +237,18 @@ static void run_effect(struct sim *s, struct simstep *st, const struct step_effe
 	}
 }
 
-static void hold_back(struct simstep *st, const struct step_event *e)
+static void hold_back(struct simstep *st, const struct stepd_event *e)
 {
-	struct step_event *held = MO_GROW(st->held, st->n_held);
+	struct stepd_event *held = MO_GROW(st->held, st->n_held);
 
 	*held = *e;
 	mo_desc_init(&note_desc, &held->note);
 	mo_desc_copy(&note_desc, &held->note, &e->note);
 }
 
-void stepd_event(struct sim *s, struct simstep *st, const struct step_event *e)
+void stepd_event(struct sim *s, struct simstep *st, const struct stepd_event *e)
 {
-	struct step_out out = { 0 };
+	struct stepd_out out = { 0 };
 
 	if (!st->stepd)
 		return;
@@ -259,13 +259,13 @@ void stepd_event(struct sim *s, struct simstep *st, const struct step_event *e)
 	if (e->type == SE_EXIT)
 		for (size_t i = 0; i < st->n_procs; i++)
 			st->procs[i].told |= st->procs[i].rank == e->note.rank;
-	step_event(st->core, e, s->now, &out);
+	stepd_core_decide(st->core, e, s->now, &out);
 	for (size_t i = 0; i < out.n_effects && st->stepd; i++) {
 		run_effect(s, st, &out.effects[i]);
 		if (st->stepd && sim_fault(s, F_STEPD_BETWEEN_EFFECTS, 0.0004))
 			stepd_kill(s, st);
 	}
-	step_out_done(&out);
+	stepd_out_done(&out);
 	if (e->type == SE_EXIT)
 		look_empty(s, st, 100);
 	arm(s, st);
@@ -273,11 +273,11 @@ void stepd_event(struct sim *s, struct simstep *st, const struct step_event *e)
 
 void stepd_tick(struct sim *s, struct simstep *st)
 {
-	struct step_event e;
+	struct stepd_event e;
 
 	st->tick_at = 0;
-	step_event_init(&e, SE_TICK);
-	if (st->stepd && !st->hung && step_deadline(st->core) <= s->now)
+	stepd_event_init(&e, SE_TICK);
+	if (st->stepd && !st->hung && stepd_core_deadline(st->core) <= s->now)
 		stepd_event(s, st, &e);
 	else if (!st->hung)
 		arm(s, st);
@@ -285,7 +285,7 @@ void stepd_tick(struct sim *s, struct simstep *st)
 
 void stepd_start(struct sim *s, struct simstep *st)
 {
-	struct step_event e;
+	struct stepd_event e;
 
 	if (st->stepd)
 		return;   /* the lock is held: the second one exits without a word */
@@ -293,9 +293,9 @@ void stepd_start(struct sim *s, struct simstep *st)
 		sim_violation(s, "a supervisor of j-%lld attempt %lld is started over a journal that was begun", (long long)st->job, (long long)st->attempt);
 	st->stepd = true;
 	st->instance++;
-	st->core = step_free(st->core);   /* of one that died before its first note */
-	st->core = step_new(&st->launch);
-	step_event_init(&e, SE_LAUNCH);
+	st->core = stepd_core_free(st->core);   /* of one that died before its first note */
+	st->core = stepd_core_new(&st->launch);
+	stepd_event_init(&e, SE_LAUNCH);
 	stepd_later(s, st, sim_between(s, MS, 10 * MS), &e);
 	tell_agent(s, st, AE_STEPD_UP, NULL, 12 * MS);
 }
@@ -335,7 +335,7 @@ void stepd_silent(struct sim *s, struct simstep *st)
 
 void stepd_hang_end(struct sim *s, struct simstep *st)
 {
-	struct step_event *held = TAKE_PTR(st->held);
+	struct stepd_event *held = TAKE_PTR(st->held);
 	size_t n = st->n_held;
 
 	st->n_held = 0;
@@ -357,11 +357,11 @@ void stepd_hang_end(struct sim *s, struct simstep *st)
 
 void stepd_stuck(struct sim *s, struct proc *p)
 {
-	struct step_event e;
+	struct stepd_event e;
 
 	if (!p->stuck || !p->alive)
 		return;
-	step_event_init(&e, SE_STUCK);
+	stepd_event_init(&e, SE_STUCK);
 	e.note.rank = p->rank;
 	e.note.pid = p->pid;
 	stepd_event(s, p->step, &e);
@@ -400,7 +400,7 @@ void step_lost(struct sim *s, struct simstep *st)
 void step_free_all(struct sim *s, struct simstep *st)
 {
 	(void)s;
-	step_free(st->core);
+	stepd_core_free(st->core);
 	mo_desc_done(&launch_desc, &st->launch);
 	mo_vec_clear(&note_desc, (void **)&st->notes, &st->n_notes);
 	for (size_t i = 0; i < st->n_held; i++)

@@ -5,11 +5,11 @@
 
 static void say(struct sim *s, struct attempt *a, int64_t rank, int type, int64_t iteration, int phase)
 {
-	struct step_event e;
+	struct stepd_event e;
 
 	if (!a->ranks[rank] || !a->ranks[rank]->alive)
 		return;
-	step_event_init(&e, type);
+	stepd_event_init(&e, type);
 	e.note.rank = rank;
 	e.note.iteration = iteration;
 	e.note.phase = phase;
@@ -130,7 +130,7 @@ void train_iterate(struct sim *s, struct attempt *a, int64_t iteration)
 		say(s, a, r, SE_SAMPLE, iteration, PHASE_NONE);
 		if (a->ranks[r]->step->stepd && !a->ranks[r]->step->hung) {
 			struct rank_progress p = { .rank = r, .iteration = iteration, .step_ms = (double)a->step_us / 1000.0, .phase = PHASE_TRAIN };
-			struct steps_event e = { .type = AE_PROGRESS, .job = a->job, .attempt = a->number, .progress = &p };
+			struct agent_event e = { .type = AE_PROGRESS, .job = a->job, .attempt = a->number, .progress = &p };
 
 			if (s->nodes[a->ranks[r]->step->node].agent)
 				agent_event(s, a->ranks[r]->step->node, &e);

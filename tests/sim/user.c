@@ -200,11 +200,26 @@ void user_act(struct sim *s)
 	sim_at(s, s->now + sim_between(s, 100 * MS, 4 * S), K_USER, 0, 0, NULL, NULL);
 }
 
+/* "restart --from 11: no complete checkpoint at or before it is left": who asked for it takes another one, as he is told. */
+static void takes_another(struct sim *s, const struct job *j)
+{
+	struct op *op;
+
+	if (j->state != JOB_QUEUED || j->restart_from == MO_NONE || j->restart_from == 0 || j->run.n_places || !j->reason || !mo_starts_with(j->reason, "restart --from"))
+		return;
+	op = op_new(s, IN_RESTART);
+	op->job = j->id;
+	op->value = state_newest_checkpoint(j) != MO_NONE ? state_newest_checkpoint(j) : 0;
+	send_op(s, op);
+}
+
 void user_settle(struct sim *s)
 {
 	const struct state *st = core_state(s->ctl.shadow);
 
 	past_resolve(s, 1);
+	for (size_t i = 0; i < st->n_jobs; i++)
+		takes_another(s, &st->jobs[i]);
 	for (int n = 0; n < NODES; n++) {
 		struct op *op;
 		const struct node *node = node_find(st, s->nodes[n].name);

@@ -78,7 +78,7 @@ void wall_step(struct sim *s, struct core_out *out)
 
 	if (!s->ctl.clock_due)
 		return;
-	core_step(s->ctl.core,
+	core_decide(s->ctl.core,
 		  &(struct core_input){ .type = IN_CLOCK,
 					.clock = &(struct in_clock){ .boot_id = id,
 								     .boottime_us = r.boot,

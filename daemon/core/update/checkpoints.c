@@ -156,19 +156,43 @@ static int64_t newest_found(const struct scan_result *r)
 	return newest;
 }
 
-/* It was not there when the job began, and the job did not come that far: somebody else wrote
- * it. A sample may be due only every so many iterations. */
-static bool foreign(const struct job *j, int64_t iteration)
+/* A sample may be due only every so many iterations. */
+static int64_t stride(const struct job *j)
 {
 	const struct sample *last =
 		j->progress.n_samples ? &j->progress.samples[j->progress.n_samples - 1] : NULL;
-	int64_t stride = j->progress.n_samples > 1 && last[-1].attempt == last->attempt
-				 ? last->iteration - last[-1].iteration
-				 : 1;
 
+	return j->progress.n_samples > 1 && last[-1].attempt == last->attempt
+		       ? MO_MAX(last->iteration - last[-1].iteration, 1)
+		       : 1;
+}
+
+/* It was not there when the job began, and the job did not come that far: somebody else wrote
+ * it. */
+static bool foreign(const struct job *j, int64_t iteration)
+{
 	return !j->unheard && !j->spec.engine.layout.unnumbered &&
-	       j->progress.watermark != MO_NONE &&
-	       iteration - j->progress.watermark > MO_MAX(stride, 1);
+	       j->progress.watermark != MO_NONE && iteration - j->progress.watermark > stride(j);
+}
+
+/* The last attempt did not come that far, as far as it was heard: who changed what was given up was
+ * not the job. What a lost node saved and did not tell is computed once more: that costs time; to
+ * resume from the run that a user went back behind would undo what he asked for. */
+static bool beyond_attempt(const struct job *j, int64_t iteration)
+{
+	return j->attempt > 0 && j->attempt >= j->attempt_floor &&
+	       !j->spec.engine.layout.unnumbered && j->progress.watermark != MO_NONE &&
+	       iteration - MO_MAX(j->progress.iteration, j->run.resume) > stride(j);
+}
+
+static void still_superseded(const struct job *j, struct checkpoint *c, int64_t saved_at)
+{
+	c->saved_at = saved_at;
+	free(c->reason);
+	c->reason = mo_printf("changed since it was given up, not by attempt %lld, which came to "
+			      "iteration %lld only",
+			      (long long)j->attempt,
+			      (long long)MO_MAX(MO_MAX(j->progress.iteration, j->run.resume), 0));
 }
 
 static void judge(struct job *j, const struct found_checkpoint *f, int64_t time)
@@ -200,6 +224,11 @@ static void judge(struct job *j, const struct found_checkpoint *f, int64_t time)
 	if ((c->state == CKPT_SUPERSEDED && f->saved_at <= c->saved_at) ||
 	    (announced && !f->complete))
 		return;
+	if (c->state == CKPT_SUPERSEDED && j->restart_from != f->iteration &&
+	    beyond_attempt(j, f->iteration)) {
+		still_superseded(j, c, f->saved_at);
+		return;
+	}
 	if (c->state == CKPT_SUPERSEDED && j->attempt > 0)
 		begin_anew(j, c); /* its node was lost before it could tell */
 	if (f->fixed)

@@ -4,17 +4,17 @@
 #include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
-#include "agent/core/stepd/step.h"
-#include "agent/core/agent/steps.h"
+#include "agent/core/stepd/stepd_core.h"
+#include "agent/core/agent/agent_core.h"
 
 #define SECOND 1000000LL
 
-struct bed { struct steps *core; int64_t now; struct steps_out out; };
+struct bed { struct agent_core *core; int64_t now; struct agent_out out; };
 
 static int setup(void **state) {
 	struct bed *b = mo_alloc(sizeof(*b));
 
-	b->core = steps_new("n1", "boot-1", "inst-1");
+	b->core = agent_core_new("n1", "boot-1", "inst-1");
 	b->now = SECOND;
 	*state = b;
 	return 0;
@@ -23,37 +23,37 @@ static int setup(void **state) {
 static int teardown(void **state) {
 	struct bed *b = *state;
 
-	steps_out_done(&b->out);
-	steps_free(b->core);
+	agent_out_done(&b->out);
+	agent_core_free(b->core);
 	free(b);
 	return 0;
 }
 
 /* How many effects of this type the event had. */
-static int give(struct bed *b, const struct steps_event *e, int effect) {
+static int give(struct bed *b, const struct agent_event *e, int effect) {
 	int n = 0;
 
-	steps_step(b->core, e, b->now, &b->out);
+	agent_core_decide(b->core, e, b->now, &b->out);
 	for (size_t i = 0; i < b->out.n_effects; i++)
 		n += b->out.effects[i].type == effect;
-	steps_out_done(&b->out);
+	agent_out_done(&b->out);
 	return n;
 }
 
 static int welcome(struct bed *b) {
 	struct agent_welcome w = { .epoch = 3, .beat_ms = 1000 };
 
-	return give(b, &(struct steps_event){ .type = AE_WELCOME, .welcome = &w }, AX_SYNC);
+	return give(b, &(struct agent_event){ .type = AE_WELCOME, .welcome = &w }, AX_SYNC);
 }
 
 static int refused(struct bed *b) {
-	return give(b, &(struct steps_event){ .type = AE_NO_ANSWER, .ok = true }, AX_HELLO);
+	return give(b, &(struct agent_event){ .type = AE_NO_ANSWER, .ok = true }, AX_HELLO);
 }
 
 /* To the next deadline; hellos sent there. */
 static int tick(struct bed *b) {
-	b->now = steps_deadline(b->core);
-	return give(b, &(struct steps_event){ .type = AE_TICK }, AX_HELLO);
+	b->now = agent_core_deadline(b->core);
+	return give(b, &(struct agent_event){ .type = AE_TICK }, AX_HELLO);
 }
 
 /* The hello that is out is never answered: from its sending to the next one. */
@@ -68,7 +68,7 @@ static int64_t lost(struct bed *b, int64_t *ret_pause) {
 }
 
 static void start(struct bed *b) {
-	assert_int_equal(give(b, &(struct steps_event){ .type = AE_STARTED }, AX_HELLO), 1);
+	assert_int_equal(give(b, &(struct agent_event){ .type = AE_STARTED }, AX_HELLO), 1);
 }
 
 static void a_lost_hello_costs_two_seconds_and_each_further_one_twice_that(void **state) {

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "agent/core/stepd/hooks.h"
-#include "agent/core/stepd/step.h"
+#include "agent/core/stepd/stepd_core.h"
 #include "lib/base/buf.h"
 #include "tests/unit/unit.h"
 
@@ -112,36 +112,36 @@ static void test_owned(void **state)
 }
 
 /* Feeds one event; returns its effects as "prepare fork note:refused:TEXT kill ...". */
-static char *feed(struct step_core *s, int type, bool ok, const char *text, int64_t now)
+static char *feed(struct stepd_core *s, int type, bool ok, const char *text, int64_t now)
 {
 	static const char *const names[] = { "hold", "fork", "release", "signal", "kill", "note", "done", "prepare" };
-	struct step_out out = { 0 };
-	struct step_event e = { .type = type, .ok = ok };
+	struct stepd_out out = { 0 };
+	struct stepd_event e = { .type = type, .ok = ok };
 	struct mo_buf b = { 0 };
 
 	mo_desc_init(&note_desc, &e.note);
 	e.note.text = mo_strdup(text);
-	step_event(s, &e, now, &out);
+	stepd_core_decide(s, &e, now, &out);
 	for (size_t i = 0; i < out.n_effects; i++) {
-		const struct step_effect *x = &out.effects[i];
+		const struct stepd_effect *x = &out.effects[i];
 
 		mo_buf_printf(&b, "%s%s", i ? " " : "", names[x->type]);
 		if (x->type == SX_NOTE)
 			mo_buf_printf(&b, ":%s:%s:%s", note_kind_names[x->note.kind], x->note.cause ? x->note.cause : "", x->note.text ? x->note.text : "");
 	}
-	step_out_done(&out);
+	stepd_out_done(&out);
 	mo_desc_done(&note_desc, &e.note);
 	return b.data ? mo_buf_take(&b) : mo_strdup("");
 }
 
-static void expect(struct step_core *s, int type, bool ok, const char *text, int64_t now, const char *wanted)
+static void expect(struct stepd_core *s, int type, bool ok, const char *text, int64_t now, const char *wanted)
 {
 	_cleanup_(mo_freep) char *seen = feed(s, type, ok, text, now);
 
 	assert_string_equal(seen, wanted);
 }
 
-static struct step_core *make(bool ports)
+static struct stepd_core *make(bool ports)
 {
 	struct launch l;
 
@@ -151,7 +151,7 @@ static struct step_core *make(bool ports)
 	l.hold_ports = ports;
 	l.prepare_limit_us = 600000000;
 	mo_strs_add(&l.prepare, &l.n_prepare, "x");
-	struct step_core *s = step_new(&l);
+	struct stepd_core *s = stepd_core_new(&l);
 
 	mo_desc_done(&launch_desc, &l);
 	return s;
@@ -159,39 +159,39 @@ static struct step_core *make(bool ports)
 
 static void test_step(void **state)
 {
-	struct step_core *s = make(true);
+	struct stepd_core *s = make(true);
 
 	expect(s, SE_LAUNCH, false, NULL, 0, "prepare");
-	assert_int_equal(step_deadline(s), 600000000);
+	assert_int_equal(stepd_core_deadline(s), 600000000);
 	expect(s, SE_PREPARED, true, NULL, 5, "hold");
 	expect(s, SE_PREPARED, true, NULL, 6, "");
 	expect(s, SE_PORTS, true, NULL, 7, "fork");
-	step_free(s);
+	stepd_core_free(s);
 
 	s = make(false);
 	expect(s, SE_LAUNCH, false, NULL, 0, "prepare");
 	expect(s, SE_PREPARED, false, "exit code 3", 5, "note:refused:prepare:exit code 3 kill");
 	expect(s, SE_EMPTY, false, NULL, 6, "note:gone::no rank was started done");
-	step_free(s);
+	stepd_core_free(s);
 
 	s = make(false);
 	expect(s, SE_LAUNCH, false, NULL, 0, "prepare");
 	expect(s, SE_TICK, false, NULL, 600000000, "note:refused:prepare:engine.prepare has not ended after 600 s and was killed kill");
 	expect(s, SE_PREPARED, false, "signal 9", 600000001, "");
 	expect(s, SE_EMPTY, false, NULL, 600000002, "note:gone::no rank was started done");
-	step_free(s);
+	stepd_core_free(s);
 
 	s = make(false);     /* what it started must be gone before the step is */
 	expect(s, SE_LAUNCH, false, NULL, 0, "prepare");
 	expect(s, SE_STOP, false, NULL, 1, "kill");
 	expect(s, SE_PREPARED, true, NULL, 2, "");
 	expect(s, SE_EMPTY, false, NULL, 3, "note:gone::no rank was started done");
-	step_free(s);
+	stepd_core_free(s);
 
 	s = make(false);
 	expect(s, SE_LAUNCH, false, NULL, 0, "prepare");
 	expect(s, SE_KILL, false, NULL, 1, "kill");
-	step_free(s);
+	stepd_core_free(s);
 }
 
 int main(void)

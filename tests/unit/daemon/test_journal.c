@@ -41,7 +41,7 @@ static void step(const struct core_input *e)
 	struct core_out out = {0};
 
 	now += 1000;
-	core_step(core, e, now, &out);
+	core_decide(core, e, now, &out);
 	for (size_t i = 0; i < out.n_records; i++) {
 		_cleanup_(mo_freep) char *text = journal_record_text(journal, &out.records[i]);
 		assert_int_equal(store_append(store, &text, 1, NULL), 0);

@@ -227,7 +227,7 @@ static void turn(const struct bed *b, const struct core_input *e)
 
 	assert_int_equal(store_open(b->dir, &store, NULL), 0);
 	assert_int_equal(journal_replay(journal, core, store, &err), 0);
-	core_step(core, e, core_state(core)->time + S, &out);
+	core_decide(core, e, core_state(core)->time + S, &out);
 	assert_true(out.n_records > 0);
 	for (size_t i = 0; i < out.n_records; i++) {
 		_cleanup_(mo_freep) char *text = journal_record_text(journal, &out.records[i]);

@@ -361,6 +361,48 @@ static void an_unheard_first_save_after_going_back_is_no_loss(void **state)
 	saver_resumed(o, 4, -1);
 }
 
+/* Somebody repairs what the user went back behind: that is no work of an attempt that did not come that far, lost nodes or not. */
+static void a_repaired_one_is_not_the_new_runs(void **state)
+{
+	struct saver *o = *state;
+
+	saver_run(o, 2);
+	saver_save(o, 10);
+	saver_save(o, 20);
+	world_iteration(&o->w, 0, o->id, 21);
+	assert_int_equal(saver_restart(o, 10), 200);
+	saver_run(o, 5);
+	saver_resumed(o, 2, 10);
+	written_again_unheard(o, 20, true);
+	saver_resumed(o, 3, 10);
+	assert_int_equal(saver_state(o, 20), CKPT_SUPERSEDED);
+	assert_string_equal(checkpoint_find(saver_job(o), 20)->reason, "changed since it was given up, not by attempt 2, which came to iteration 10 only");
+	world_reboot(&o->w, 0);
+	saver_run(o, 5);
+	saver_resumed(o, 4, 10);
+	world_iteration(&o->w, 0, o->id, 19);
+	written_again_unheard(o, 20, true);   /* it was about to come there */
+	saver_resumed(o, 5, 20);
+}
+
+/* Who repaired it may name it. */
+static void a_repaired_one_is_gone_back_to_by_name(void **state)
+{
+	struct saver *o = *state;
+
+	saver_run(o, 2);
+	saver_save(o, 10);
+	saver_save(o, 20);
+	world_iteration(&o->w, 0, o->id, 21);
+	assert_int_equal(saver_restart(o, 10), 200);
+	saver_run(o, 5);
+	saver_resumed(o, 2, 10);
+	o->w.scan.items[1].saved_at = o->w.now;
+	assert_int_equal(saver_restart(o, 20), 200);
+	saver_run(o, 5);
+	saver_resumed(o, 3, 20);
+}
+
 /* A file system that shows nothing for a while makes nothing of what the user gave up his own again. */
 static void a_given_up_one_that_is_not_seen_for_a_while_stays_so(void **state)
 {
@@ -724,6 +766,8 @@ int main(void)
 		T(damage_behind_the_chosen_one_is_given_up),
 		T(a_given_up_one_that_is_written_again_is_judged_anew),
 		T(an_unheard_first_save_after_going_back_is_no_loss),
+		T(a_repaired_one_is_not_the_new_runs),
+		T(a_repaired_one_is_gone_back_to_by_name),
 		T(a_given_up_one_that_is_not_seen_for_a_while_stays_so),
 		T(old_damage_does_not_hold_up_a_spoken_fresh_start),
 		T(a_chosen_one_that_was_damaged_since_is_waited_for),

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
-#include "agent/core/agent/entry.h"
+#include "agent/core/agent/agent_step.h"
 
 #define SEEDS 400
 #define TURNS 600
@@ -30,9 +30,9 @@ struct world {
 	int64_t current[JOBS]; bool killing[JOBS];  /* controller: attempt ordered, and whether it is to die */
 	int64_t epoch, fence_epoch, fence[JOBS];
 	int64_t wanted_epoch, wanted[JOBS];    /* in the agent's memory: what the fence is to say */
-	struct steps *core;
+	struct agent_core *core;
 	int64_t now, instances;
-	struct steps_event queue[64]; int64_t queued_job[64]; size_t n_queue;
+	struct agent_event queue[64]; int64_t queued_job[64]; size_t n_queue;
 	struct agent_sync sync, news; bool sync_sent, news_sent, hello_sent, reply_ready;
 	struct sync_reply reply;
 	bool faults, crashed;
@@ -50,13 +50,13 @@ static struct attempt *at(struct world *w, int64_t job, int64_t attempt) {
 	return &w->a[job - 1][attempt];
 }
 
-static void say(struct world *w, struct steps_event e) {
+static void say(struct world *w, struct agent_event e) {
 	assert_true(w->n_queue < 64);
 	w->queue[w->n_queue++] = e;
 }
 
 static void say_step(struct world *w, int type, int64_t job, int64_t attempt) {
-	say(w, (struct steps_event){ .type = type, .job = job, .attempt = attempt, .ok = true });
+	say(w, (struct agent_event){ .type = type, .job = job, .attempt = attempt, .ok = true });
 }
 
 static void to_note(const struct attempt *a, size_t i, struct note *n) {
@@ -78,12 +78,12 @@ static void write_journal(struct attempt *a, int64_t kind) {
 	a->gone_written = kind == NOTE_GONE;
 }
 
-static void carry_out(struct world *w, const struct steps_effect *x);
+static void carry_out(struct world *w, const struct agent_effect *x);
 
-static void feed(struct world *w, const struct steps_event *e) {
-	struct steps_out out = { 0 };
+static void feed(struct world *w, const struct agent_event *e) {
+	struct agent_out out = { 0 };
 
-	steps_step(w->core, e, w->now, &out);
+	agent_core_decide(w->core, e, w->now, &out);
 	for (size_t i = 0; i < out.n_effects && !w->crashed; i++) {
 		if (w->faults && rnd(w, 60) == 0) {
 			w->crashed = true;     /* between two effects */
@@ -91,7 +91,7 @@ static void feed(struct world *w, const struct steps_event *e) {
 		}
 		carry_out(w, &out.effects[i]);
 	}
-	steps_out_done(&out);
+	agent_out_done(&out);
 }
 
 static void on_start(struct world *w, int64_t job, int64_t attempt) {
@@ -112,7 +112,7 @@ static void on_start(struct world *w, int64_t job, int64_t attempt) {
 }
 
 /* What could not be saved is in memory, and saved with the next one. */
-static void save_fence(struct world *w, const struct steps_effect *x)
+static void save_fence(struct world *w, const struct agent_effect *x)
 {
 	bool fails = w->faults && rnd(w, 10) == 0;
 
@@ -123,11 +123,11 @@ static void save_fence(struct world *w, const struct steps_effect *x)
 		w->fence_epoch = w->wanted_epoch;
 		memcpy(w->fence, w->wanted, sizeof(w->fence));
 	}
-	say(w, (struct steps_event){
+	say(w, (struct agent_event){
 		       .type = AE_FENCE_DONE, .job = x->job, .attempt = x->attempt, .ok = !fails });
 }
 
-static void carry_out(struct world *w, const struct steps_effect *x) {
+static void carry_out(struct world *w, const struct agent_effect *x) {
 	struct attempt *a = x->job ? at(w, x->job, MO_MAX(x->attempt, 1)) : NULL;
 
 	switch (x->type) {
@@ -136,7 +136,7 @@ static void carry_out(struct world *w, const struct steps_effect *x) {
 		break;
 	case AX_SPOOL:
 		a->spooled = !w->faults || rnd(w, 10) != 0;
-		say(w, (struct steps_event){ .type = AE_SPOOL_DONE, .job = x->job, .attempt = x->attempt, .ok = a->spooled });
+		say(w, (struct agent_event){ .type = AE_SPOOL_DONE, .job = x->job, .attempt = x->attempt, .ok = a->spooled });
 		break;
 	case AX_START: on_start(w, x->job, x->attempt); break;
 	case AX_STOP: case AX_KILL: a->killed |= a->lock_held; break;
@@ -159,11 +159,11 @@ static void carry_out(struct world *w, const struct steps_effect *x) {
 	case AX_HELLO: w->hello_sent = true; break;
 	case AX_SYNC:
 		assert_false(w->sync_sent);
-		steps_sync(w->core, &w->sync);
+		agent_core_sync(w->core, &w->sync);
 		w->sync_sent = true;
 		break;
 	case AX_NEWS:
-		w->news_sent = steps_news(w->core, &w->news);
+		w->news_sent = agent_core_urgent(w->core, &w->news);
 		if (!w->news_sent)
 			mo_desc_done(&agent_sync_desc, &w->news);
 		break;
@@ -251,13 +251,13 @@ static void answer(struct world *w, bool sync) {
 	mo_desc_done(&agent_sync_desc, s);
 	*(sync ? &w->sync_sent : &w->news_sent) = false;
 	if (lost) {
-		say(w, (struct steps_event){ .type = AE_NO_ANSWER, .ok = sync });
+		say(w, (struct agent_event){ .type = AE_NO_ANSWER, .ok = sync });
 		return;
 	}
 	make_reply(w);
 	if (!sync)
 		mo_vec_clear(&command_desc, (void **)&w->reply.commands, &w->reply.n_commands);
-	struct steps_event e = { .type = AE_REPLY, .ok = sync, .reply = &w->reply };
+	struct agent_event e = { .type = AE_REPLY, .ok = sync, .reply = &w->reply };
 	feed(w, &e);
 	if (!w->crashed && w->faults && rnd(w, 8) == 0) {
 		e.ok = false;                          /* the same once more */
@@ -267,11 +267,11 @@ static void answer(struct world *w, bool sync) {
 
 static void welcome(struct world *w) {
 	struct agent_welcome welcome = { .epoch = w->epoch, .beat_ms = 1000 };
-	struct steps_event e = { .type = AE_WELCOME, .welcome = &welcome };
+	struct agent_event e = { .type = AE_WELCOME, .welcome = &welcome };
 
 	w->hello_sent = false;
 	if (w->faults && rnd(w, 4) == 0) {
-		say(w, (struct steps_event){ .type = AE_NO_ANSWER, .ok = true });
+		say(w, (struct agent_event){ .type = AE_NO_ANSWER, .ok = true });
 		return;
 	}
 	w->epoch += w->faults && rnd(w, 5) == 0;       /* it was restarted */
@@ -283,7 +283,7 @@ static void welcome(struct world *w) {
 
 static void tell_note(struct world *w, int64_t job, int64_t attempt, size_t i) {
 	struct note n;
-	struct steps_event e = { .type = AE_NOTE, .job = job, .attempt = attempt, .note = &n };
+	struct agent_event e = { .type = AE_NOTE, .job = job, .attempt = attempt, .note = &n };
 
 	to_note(at(w, job, attempt), i, &n);
 	feed(w, &e);
@@ -328,7 +328,7 @@ static void look(struct world *w, int64_t job, int64_t attempt, size_t *read) {
 
 static void restart_agent(struct world *w, size_t read[JOBS][ATTEMPTS]) {
 	char instance[32];
-	struct steps_event e = { .type = AE_FENCE, .epoch = w->fence_epoch };
+	struct agent_event e = { .type = AE_FENCE, .epoch = w->fence_epoch };
 
 	mo_desc_done(&agent_sync_desc, &w->sync);
 	mo_desc_done(&agent_sync_desc, &w->news);
@@ -337,12 +337,12 @@ static void restart_agent(struct world *w, size_t read[JOBS][ATTEMPTS]) {
 	w->wanted_epoch = w->fence_epoch;
 	memcpy(w->wanted, w->fence, sizeof(w->wanted));
 	memset(read, 0, sizeof(size_t) * JOBS * ATTEMPTS);
-	w->core = steps_free(w->core);
+	w->core = agent_core_free(w->core);
 	snprintf(instance, sizeof(instance), "i%lld", (long long)w->instances++);
-	w->core = steps_new("n1", "boot", instance);
+	w->core = agent_core_new("n1", "boot", instance);
 	feed(w, &e);
 	for (int64_t j = 0; j < JOBS; j++) {
-		e = (struct steps_event){ .type = AE_FENCE, .epoch = w->fence_epoch, .job = j + 1, .attempt = w->fence[j] };
+		e = (struct agent_event){ .type = AE_FENCE, .epoch = w->fence_epoch, .job = j + 1, .attempt = w->fence[j] };
 		if (w->fence[j])
 			feed(w, &e);
 	}
@@ -356,19 +356,19 @@ static void restart_agent(struct world *w, size_t read[JOBS][ATTEMPTS]) {
 			mo_desc_init(&launch_desc, &l);
 			l.n_local = RANKS;
 			l.first_rank = 0;
-			e = (struct steps_event){ .type = AE_SPOOLED_STEP, .job = j + 1, .attempt = k, .lock_held = a->lock_held, .boot_same = true, .launch = &l };
+			e = (struct agent_event){ .type = AE_SPOOLED_STEP, .job = j + 1, .attempt = k, .lock_held = a->lock_held, .boot_same = true, .launch = &l };
 			feed(w, &e);
 			while (read[j][k] < a->n_journal)
 				tell_note(w, j + 1, k, read[j][k]++);
 		}
-	e = (struct steps_event){ .type = AE_STARTED };
+	e = (struct agent_event){ .type = AE_STARTED };
 	feed(w, &e);
 }
 
 static void turn(struct world *w, size_t read[JOBS][ATTEMPTS]) {
 	w->now += 1 + rnd(w, 300000);
 	if (w->n_queue && rnd(w, 2)) {
-		struct steps_event e = w->queue[0];
+		struct agent_event e = w->queue[0];
 		memmove(w->queue, w->queue + 1, --w->n_queue * sizeof(w->queue[0]));
 		feed(w, &e);
 	} else if (w->sync_sent && rnd(w, 2)) {
@@ -382,8 +382,8 @@ static void turn(struct world *w, size_t read[JOBS][ATTEMPTS]) {
 		live(w, job, attempt);
 		if (w->n_queue < 32)
 			look(w, job, attempt, &read[job - 1][attempt]);
-	} else if (w->now >= steps_deadline(w->core)) {
-		struct steps_event e = { .type = AE_TICK };
+	} else if (w->now >= agent_core_deadline(w->core)) {
+		struct agent_event e = { .type = AE_TICK };
 		feed(w, &e);
 	}
 	if (w->crashed || (w->faults && rnd(w, 80) == 0)) {
@@ -432,7 +432,7 @@ static void run(uint32_t seed, size_t totals[3]) {
 	mo_desc_done(&agent_sync_desc, &w->sync);
 	mo_desc_done(&agent_sync_desc, &w->news);
 	mo_desc_done(&sync_reply_desc, &w->reply);
-	steps_free(w->core);
+	agent_core_free(w->core);
 	free(read);
 	free(w);
 }

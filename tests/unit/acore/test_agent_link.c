@@ -1,5 +1,5 @@
 /* Agent decisions: the connection to the controller, and what each message of it carries: notes, progress, scans, questions. */
-#include "tests/unit/acore/steps_bed.h"
+#include "tests/unit/acore/agent_bed.h"
 
 #include "lib/wire/json.h"
 
@@ -10,24 +10,24 @@ static void test_link(void **state) {
 	said(b);
 	simple(b, AE_NO_ANSWER, 0, 0);
 	assert_string_equal(said(b), "");
-	int64_t first = steps_deadline(b->core) - b->now;
+	int64_t first = agent_core_deadline(b->core) - b->now;
 	assert_true(first >= 100000 && first < 130000);
-	b->now = steps_deadline(b->core);
+	b->now = agent_core_deadline(b->core);
 	simple(b, AE_TICK, 0, 0);
 	assert_string_equal(said(b), "hello");
 	for (int i = 0; i < 10; i++) {
 		simple(b, AE_NO_ANSWER, 0, 0);
-		assert_true(steps_deadline(b->core) <= b->now + 1250000);
-		b->now = steps_deadline(b->core);
+		assert_true(agent_core_deadline(b->core) <= b->now + 1250000);
+		b->now = agent_core_deadline(b->core);
 		simple(b, AE_TICK, 0, 0);
 		assert_string_equal(said(b), "hello");
 	}
 	welcome_with(b, 3, 0, 0, 0);
 	assert_string_equal(said(b), "fence sync");
-	b->now = steps_deadline(b->core);              /* a sync whose answer never comes */
+	b->now = agent_core_deadline(b->core);              /* a sync whose answer never comes */
 	simple(b, AE_TICK, 0, 0);
 	assert_string_equal(said(b), "");
-	b->now = steps_deadline(b->core);
+	b->now = agent_core_deadline(b->core);
 	simple(b, AE_TICK, 0, 0);
 	assert_string_equal(said(b), "hello");
 	welcome_with(b, 4, 0, 0, 0);
@@ -44,7 +44,7 @@ static void test_no_spin_while_commands_stay_due(void **state) {
 	while (b->now < end) {
 		reply_full(b, true, 3, 1000, &kill, 1, NULL, 0);
 		while (!strstr(said(b), "sync")) {
-			b->now = steps_deadline(b->core);
+			b->now = agent_core_deadline(b->core);
 			simple(b, AE_TICK, 0, 0);
 		}
 		syncs++;
@@ -58,20 +58,20 @@ static void test_news_lost(void **state) {
 	running(b);
 	note(b, 7, 1, 4, NOTE_EXIT, 4);
 	assert_string_equal(said(b), "news");
-	give(b, (struct steps_event){ .type = AE_NO_ANSWER, .ok = false });
+	give(b, (struct agent_event){ .type = AE_NO_ANSWER, .ok = false });
 	note(b, 7, 1, 5, NOTE_EXIT, 5);
 	assert_string_equal(said(b), "news");
 
 	struct agent_sync s;
 	mo_desc_init(&agent_sync_desc, &s);
 	note(b, 7, 1, 6, NOTE_SAMPLE, 4);
-	assert_true(steps_news(b->core, &s));
+	assert_true(agent_core_urgent(b->core, &s));
 	assert_int_equal(s.n_steps, 1);
 	assert_int_equal(s.steps[0].n_notes, 5);       /* up to the last urgent one */
 	mo_desc_done(&agent_sync_desc, &s);
 	acks(b, 7, 1, 5);
 	mo_desc_init(&agent_sync_desc, &s);
-	assert_false(steps_news(b->core, &s));
+	assert_false(agent_core_urgent(b->core, &s));
 	mo_desc_done(&agent_sync_desc, &s);
 }
 
@@ -80,7 +80,7 @@ static size_t progress_in_sync(struct bed *b) {
 	size_t n = 0;
 
 	mo_desc_init(&agent_sync_desc, &s);
-	steps_sync(b->core, &s);
+	agent_core_sync(b->core, &s);
 	for (size_t i = 0; i < s.n_steps; i++)
 		n += s.steps[i].n_progress;
 	mo_desc_done(&agent_sync_desc, &s);
@@ -93,13 +93,13 @@ static void test_progress(void **state) {
 
 	running(b);
 	assert_int_equal(progress_in_sync(b), 0);
-	give(b, (struct steps_event){ .type = AE_PROGRESS, .job = 7, .attempt = 1, .progress = &p });
+	give(b, (struct agent_event){ .type = AE_PROGRESS, .job = 7, .attempt = 1, .progress = &p });
 	assert_int_equal(progress_in_sync(b), 1);
 	assert_int_equal(progress_in_sync(b), 1);      /* until it is acknowledged */
 	reply_full(b, true, 3, 500000, NULL, 0, NULL, 0);
 	assert_int_equal(progress_in_sync(b), 0);
 	simple(b, AE_NO_ANSWER, 0, 0);
-	b->now = steps_deadline(b->core);
+	b->now = agent_core_deadline(b->core);
 	simple(b, AE_TICK, 0, 0);
 	welcome_with(b, 3, 7, 1, 3);
 	assert_int_equal(progress_in_sync(b), 1);      /* a restarted controller hears all of it again */
@@ -109,7 +109,7 @@ static size_t scans_in_sync(struct bed *b) {
 	struct agent_sync s;
 
 	mo_desc_init(&agent_sync_desc, &s);
-	steps_sync(b->core, &s);
+	agent_core_sync(b->core, &s);
 	size_t n = s.n_scans;
 	mo_desc_done(&agent_sync_desc, &s);
 	return n;
@@ -119,7 +119,7 @@ static size_t scans_in_news(struct bed *b) {
 	struct agent_sync s;
 
 	mo_desc_init(&agent_sync_desc, &s);
-	bool any = steps_news(b->core, &s);
+	bool any = agent_core_urgent(b->core, &s);
 	size_t n = s.n_scans;
 	assert_int_equal(any, n > 0 || s.n_steps > 0);
 	mo_desc_done(&agent_sync_desc, &s);
@@ -140,7 +140,7 @@ static void test_scan(void **state) {
 	assert_string_equal(said(b), "scan:7.2 sync sync");
 	assert_int_equal(scans_in_sync(b), 0);
 	assert_int_equal(scans_in_news(b), 0);
-	give(b, (struct steps_event){ .type = AE_SCANNED, .scan = &r });
+	give(b, (struct agent_event){ .type = AE_SCANNED, .scan = &r });
 	assert_string_equal(said(b), "news");          /* an attempt waits for it */
 	assert_int_equal(scans_in_news(b), 1);
 	assert_int_equal(scans_in_news(b), 0);
@@ -153,7 +153,7 @@ static void test_scan(void **state) {
 	orders(b, CMD_SCAN, 7, 2);
 	assert_string_equal(said(b), "scan:7.2 sync");
 	reply_full(b, true, 3, 500000, NULL, 0, NULL, 0);  /* not wanted any more */
-	give(b, (struct steps_event){ .type = AE_SCANNED, .scan = &r });
+	give(b, (struct agent_event){ .type = AE_SCANNED, .scan = &r });
 	assert_int_equal(scans_in_sync(b), 0);
 	mo_desc_done(&scan_result_desc, &r);
 }
@@ -169,8 +169,8 @@ static void test_checked(void **state) {
 	assert_string_equal(said(b), "");
 	struct agent_sync s;
 	mo_desc_init(&agent_sync_desc, &s);
-	assert_true(steps_news(b->core, &s));
-	assert_false(steps_news(b->core, &s));
+	assert_true(agent_core_urgent(b->core, &s));
+	assert_false(agent_core_urgent(b->core, &s));
 	mo_desc_done(&agent_sync_desc, &s);
 	simple(b, AE_CHECKED, 0, 0);
 	reply_full(b, false, 3, 0, NULL, 0, NULL, 0);
@@ -185,13 +185,13 @@ static void test_checked_before_the_welcome(void **state)
 
 	simple(b, AE_STARTED, 0, 0);
 	simple(b, AE_CHECKED, 0, 0);
-	assert_true(steps_has_urgent(b->core));
+	assert_true(agent_core_has_urgent(b->core));
 	welcome_with(b, 3, 0, 0, 0);
 	assert_string_equal(said(b), "hello fence sync");
 	mo_desc_init(&agent_sync_desc, &sync);
-	steps_sync(b->core, &sync);
+	agent_core_sync(b->core, &sync);
 	mo_desc_done(&agent_sync_desc, &sync);
-	assert_false(steps_has_urgent(b->core));
+	assert_false(agent_core_has_urgent(b->core));
 }
 
 static void test_query_once(void **state) {
@@ -211,15 +211,15 @@ static void test_notes_are_bounded(void **state) {
 	struct agent_sync s;
 
 	running(b);
-	for (int64_t n = 4; n <= ENTRY_NOTES_KEPT_MAX + 100; n++)
+	for (int64_t n = 4; n <= STEP_NOTES_MAX + 100; n++)
 		note(b, 7, 1, n, NOTE_SAMPLE, 4);
-	note(b, 7, 1, ENTRY_NOTES_KEPT_MAX + 101, NOTE_EXIT, 4);
+	note(b, 7, 1, STEP_NOTES_MAX + 101, NOTE_EXIT, 4);
 	for (int round = 0; ; round++) {
 		int64_t last = 0;
 
 		assert_true(round < 100);
 		mo_desc_init(&agent_sync_desc, &s);
-		steps_sync(b->core, &s);
+		agent_core_sync(b->core, &s);
 		assert_true(s.steps[0].n_notes <= MO_NOTES_PER_SYNC);
 		for (size_t i = 0; i < s.steps[0].n_notes; i++) {
 			assert_true(s.steps[0].notes[i].n > last);
@@ -232,7 +232,7 @@ static void test_notes_are_bounded(void **state) {
 		if (end)
 			break;
 		acks(b, 7, 1, last);
-		steps_out_done(&b->out);
+		agent_out_done(&b->out);
 	}
 }
 
@@ -250,10 +250,10 @@ static void test_big_notes_fit_a_message(void **state) {
 		mo_strs_add(&big.tail, &big.n_tail, line);
 	for (int64_t n = 4; n < 104; n++) {
 		big.n = n;
-		give(b, (struct steps_event){ .type = AE_NOTE, .job = 7, .attempt = 1, .note = &big });
+		give(b, (struct agent_event){ .type = AE_NOTE, .job = 7, .attempt = 1, .note = &big });
 	}
 	mo_desc_init(&agent_sync_desc, &s);
-	steps_sync(b->core, &s);
+	agent_core_sync(b->core, &s);
 	assert_true(s.steps[0].n_notes > 3 && s.steps[0].n_notes < 40);
 	mo_desc_done(&agent_sync_desc, &s);
 	mo_desc_done(&note_desc, &big);
@@ -267,10 +267,10 @@ static size_t sent_and_read(struct bed *b, struct note *form, int64_t from, int6
 	struct agent_sync s, got;
 
 	for (form->n = from; form->n <= to; form->n++)
-		give(b, (struct steps_event){ .type = AE_NOTE, .job = 7, .attempt = 1, .note = form });
+		give(b, (struct agent_event){ .type = AE_NOTE, .job = 7, .attempt = 1, .note = form });
 	mo_desc_init(&agent_sync_desc, &s);
 	mo_desc_init(&agent_sync_desc, &got);
-	steps_sync(b->core, &s);
+	agent_core_sync(b->core, &s);
 	wire_encode(&agent_sync_desc, &s, &text);
 	assert_int_equal(wire_affordable(text.data, text.len, &err), 0);
 	assert_int_equal(wire_decode(&agent_sync_desc, text.data, text.len, true, &got, &err), 0);
@@ -349,9 +349,9 @@ static unsigned scans_read(struct bed *b, bool news) {
 
 	mo_desc_init(&agent_sync_desc, &s);
 	if (news)
-		steps_news(b->core, &s);
+		agent_core_urgent(b->core, &s);
 	else
-		steps_sync(b->core, &s);
+		agent_core_sync(b->core, &s);
 	wire_encode(&agent_sync_desc, &s, &text);
 	assert_int_equal(wire_affordable(text.data, text.len, &err), 0);
 	for (size_t i = 0; i < s.n_scans; i++) {
@@ -384,7 +384,7 @@ static void test_scans_fit_a_message(void **state) {
 			f->iteration = i;
 			f->path = mo_strdup(path);
 		}
-		give(b, (struct steps_event){ .type = AE_SCANNED, .scan = &r });
+		give(b, (struct agent_event){ .type = AE_SCANNED, .scan = &r });
 		mo_desc_done(&scan_result_desc, &r);
 	}
 	for (int i = 0; i < 8; i++) {
@@ -399,7 +399,7 @@ static size_t notes_in_sync(struct bed *b) {
 	struct agent_sync s;
 
 	mo_desc_init(&agent_sync_desc, &s);
-	steps_sync(b->core, &s);
+	agent_core_sync(b->core, &s);
 	size_t n = s.n_steps ? s.steps[0].n_notes : 0;
 	mo_desc_done(&agent_sync_desc, &s);
 	return n;
@@ -407,7 +407,7 @@ static size_t notes_in_sync(struct bed *b) {
 
 static void again(struct bed *b, int64_t epoch, int64_t through) {
 	simple(b, AE_NO_ANSWER, 0, 0);
-	b->now = steps_deadline(b->core);
+	b->now = agent_core_deadline(b->core);
 	simple(b, AE_TICK, 0, 0);
 	said(b);
 	welcome_with(b, epoch, 7, 1, through);
@@ -422,7 +422,7 @@ static void test_a_restored_controller(void **state) {
 	said(b);
 	again(b, 4, 1);                                 /* of the same incarnation: an old answer */
 	assert_null(strstr(said(b), "reread"));
-	assert_int_equal(steps_through(b->core, 7, 1), 3);
+	assert_int_equal(agent_core_through(b->core, 7, 1), 3);
 	again(b, MO_EPOCH_STARTS + 1, 1);
 	assert_string_equal(said(b), "reread:7.1 fence sync");
 	assert_int_equal(notes_in_sync(b), 0);

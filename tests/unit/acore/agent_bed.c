@@ -1,10 +1,10 @@
-/* See steps_bed.h. */
-#include "tests/unit/acore/steps_bed.h"
+/* See agent_bed.h. */
+#include "tests/unit/acore/agent_bed.h"
 
 int bed_setup(void **state) {
 	struct bed *b = mo_alloc(sizeof(*b));
 
-	b->core = steps_new("n1", "boot-1", "inst-1");
+	b->core = agent_core_new("n1", "boot-1", "inst-1");
 	b->now = 1000000;
 	*state = b;
 	return 0;
@@ -13,8 +13,8 @@ int bed_setup(void **state) {
 int bed_teardown(void **state) {
 	struct bed *b = *state;
 
-	steps_out_done(&b->out);
-	steps_free(b->core);
+	agent_out_done(&b->out);
+	agent_core_free(b->core);
 	free(b);
 	return 0;
 }
@@ -26,7 +26,7 @@ const char *said(struct bed *b) {
 
 	text[0] = 0;
 	for (size_t i = 0; i < b->out.n_effects; i++) {
-		const struct steps_effect *x = &b->out.effects[i];
+		const struct agent_effect *x = &b->out.effects[i];
 		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s", i ? " " : "", names[x->type]);
 		if (x->job)
 			n += (size_t)snprintf(text + n, sizeof(text) - n, ":%lld.%lld", (long long)x->job, (long long)x->attempt);
@@ -35,16 +35,16 @@ const char *said(struct bed *b) {
 		if (x->note && x->note->rank != MO_NONE)
 			n += (size_t)snprintf(text + n, sizeof(text) - n, "@%lld", (long long)x->note->rank);
 	}
-	steps_out_done(&b->out);
+	agent_out_done(&b->out);
 	return text;
 }
 
-void give(struct bed *b, struct steps_event e) {
-	steps_step(b->core, &e, b->now, &b->out);
+void give(struct bed *b, struct agent_event e) {
+	agent_core_decide(b->core, &e, b->now, &b->out);
 }
 
 void simple(struct bed *b, int type, int64_t job, int64_t attempt) {
-	give(b, (struct steps_event){ .type = type, .job = job, .attempt = attempt, .ok = true });
+	give(b, (struct agent_event){ .type = type, .job = job, .attempt = attempt, .ok = true });
 }
 
 void note(struct bed *b, int64_t job, int64_t attempt, int64_t n, int kind, int64_t rank) {
@@ -55,7 +55,7 @@ void note(struct bed *b, int64_t job, int64_t attempt, int64_t n, int kind, int6
 	note.kind = kind;
 	note.rank = rank;
 	note.pid = rank == MO_NONE ? MO_NONE : 100 + rank;
-	give(b, (struct steps_event){ .type = AE_NOTE, .job = job, .attempt = attempt, .note = &note });
+	give(b, (struct agent_event){ .type = AE_NOTE, .job = job, .attempt = attempt, .note = &note });
 	mo_desc_done(&note_desc, &note);
 }
 
@@ -63,7 +63,7 @@ void welcome_with(struct bed *b, int64_t epoch, int64_t job, int64_t attempt, in
 	struct step_ack ack = { .job = job, .attempt = attempt, .through = through, .known = true };
 	struct agent_welcome w = { .epoch = epoch, .beat_ms = 1000, .steps = &ack, .n_steps = job ? 1 : 0 };
 
-	give(b, (struct steps_event){ .type = AE_WELCOME, .welcome = &w });
+	give(b, (struct agent_event){ .type = AE_WELCOME, .welcome = &w });
 }
 
 void up(struct bed *b) {
@@ -105,7 +105,7 @@ void reply_full(struct bed *b, bool sync, int64_t epoch, int64_t took, const str
 		*a = (struct step_ack){ .job = acks[i].job, .attempt = acks[i].attempt, .through = acks[i].through, .known = !acks[i].unknown };
 	}
 	b->now += took;
-	give(b, (struct steps_event){ .type = AE_REPLY, .ok = sync, .reply = &r });
+	give(b, (struct agent_event){ .type = AE_REPLY, .ok = sync, .reply = &r });
 	mo_desc_done(&sync_reply_desc, &r);
 	mo_desc_done(&launch_desc, &l);
 }
@@ -125,7 +125,7 @@ const char *synced(struct bed *b, int64_t job, int64_t attempt) {
 	struct agent_sync s;
 
 	mo_desc_init(&agent_sync_desc, &s);
-	steps_sync(b->core, &s);
+	agent_core_sync(b->core, &s);
 	snprintf(text, sizeof(text), "none");
 	for (size_t i = 0; i < s.n_steps; i++) {
 		const struct step_report *r = &s.steps[i];

@@ -1,5 +1,5 @@
 /* Agent decisions: orders of the controller, from the spool to the end; what is stale, foreign or unknown. */
-#include "tests/unit/acore/steps_bed.h"
+#include "tests/unit/acore/agent_bed.h"
 
 static void test_launch(void **state) {
 	struct bed *b = *state;
@@ -35,7 +35,7 @@ static void test_launch(void **state) {
 	assert_string_equal(synced(b, 7, 1), "running 3: started started running");
 	acks(b, 7, 1, 2);
 	assert_string_equal(synced(b, 7, 1), "running 3: running");
-	assert_int_equal(steps_through(b->core, 7, 1), 2);
+	assert_int_equal(agent_core_through(b->core, 7, 1), 2);
 }
 
 static void test_spool_fails(void **state) {
@@ -44,7 +44,7 @@ static void test_spool_fails(void **state) {
 	up(b);
 	orders(b, CMD_LAUNCH, 7, 1);
 	said(b);
-	give(b, (struct steps_event){ .type = AE_SPOOL_DONE, .job = 7, .attempt = 1, .text = "disk full" });
+	give(b, (struct agent_event){ .type = AE_SPOOL_DONE, .job = 7, .attempt = 1, .text = "disk full" });
 	assert_string_equal(said(b), "fence:7.1 forget:7.1 news");
 	assert_string_equal(synced(b, 7, 1), "gone 2: refused gone (spool)");
 	orders(b, CMD_LAUNCH, 7, 1);
@@ -81,7 +81,7 @@ static void test_fence_fails(void **state)
 	orders(b, CMD_LAUNCH, 7, 1);
 	simple(b, AE_SPOOL_DONE, 7, 1);
 	said(b);
-	give(b, (struct steps_event){
+	give(b, (struct agent_event){
 			.type = AE_FENCE_DONE, .job = 7, .attempt = 1, .text = "disk full" });
 	assert_string_equal(said(b), "fence:7.1 forget:7.1 news");
 	assert_string_equal(synced(b, 7, 1), "gone 2: refused gone (spool)");
@@ -97,7 +97,7 @@ static void test_fence_fails(void **state)
 static void test_stale_attempt(void **state) {
 	struct bed *b = *state;
 
-	give(b, (struct steps_event){ .type = AE_FENCE, .job = 7, .attempt = 4 });
+	give(b, (struct agent_event){ .type = AE_FENCE, .job = 7, .attempt = 4 });
 	up(b);
 	orders(b, CMD_LAUNCH, 7, 3);
 	assert_string_equal(said(b), "sync");
@@ -151,7 +151,7 @@ static void test_earlier_boot(void **state) {
 		c->boot_id = mo_strdup(same ? "boot-1" : "before");
 		c->launch = mo_desc_new(&launch_desc);
 		c->launch->n_local = 2;
-		give(b, (struct steps_event){ .type = AE_REPLY, .reply = &r });
+		give(b, (struct agent_event){ .type = AE_REPLY, .reply = &r });
 		mo_desc_done(&sync_reply_desc, &r);
 		assert_string_equal(said(b), same ? "spool:7.1" : "");
 	}
@@ -170,7 +170,7 @@ static void test_foreign_node(void **state) {
 	c->attempt = 1;
 	c->epoch = 3;
 	c->node = mo_strdup("n2");
-	give(b, (struct steps_event){ .type = AE_REPLY, .reply = &r });
+	give(b, (struct agent_event){ .type = AE_REPLY, .reply = &r });
 	mo_desc_done(&sync_reply_desc, &r);
 	assert_string_equal(said(b), "");
 	assert_string_equal(synced(b, 7, 1), "none");

@@ -1,5 +1,5 @@
 /* Agent decisions: a stepd that dies, hangs or never starts; adoption by the next agent, and the next boot. */
-#include "tests/unit/acore/steps_bed.h"
+#include "tests/unit/acore/agent_bed.h"
 
 static void test_stepd_dies(void **state) {
 	struct bed *b = *state;
@@ -45,7 +45,7 @@ static void test_stepd_cannot_start(void **state) {
 	simple(b, AE_SPOOL_DONE, 7, 1);
 	simple(b, AE_FENCE_DONE, 7, 1);
 	said(b);
-	give(b, (struct steps_event){ .type = AE_STEPD_LOST, .job = 7, .attempt = 1, .text = "moe-stepd: No such file" });
+	give(b, (struct agent_event){ .type = AE_STEPD_LOST, .job = 7, .attempt = 1, .text = "moe-stepd: No such file" });
 	simple(b, AE_SWEPT, 7, 1);
 	assert_int_equal(b->out.n_effects, 3);
 	assert_string_equal(b->out.effects[1].note->text, "moe-stepd: No such file");
@@ -71,7 +71,7 @@ static void spooled(struct bed *b, bool lock_held, bool boot_same) {
 	mo_desc_init(&launch_desc, &l);
 	l.first_rank = 4;
 	l.n_local = 2;
-	give(b, (struct steps_event){ .type = AE_SPOOLED_STEP, .job = 7, .attempt = 1, .lock_held = lock_held, .boot_same = boot_same, .launch = &l });
+	give(b, (struct agent_event){ .type = AE_SPOOLED_STEP, .job = 7, .attempt = 1, .lock_held = lock_held, .boot_same = boot_same, .launch = &l });
 	mo_desc_done(&launch_desc, &l);
 }
 
