@@ -1,7 +1,8 @@
 /* Whether the database's write-ahead log is still the one that the last process left. SQLite takes
  * a log that was cut for one that ended there, and one that was removed for none: what was synced
  * into it would be lost without a word. While the database is open a file beside it, moe.db-open,
- * says so, and that its log is at least LOG_WHOLE_BYTES long; a clean end removes it first. */
+ * says so, which log is its own, and that this is at least LOG_WHOLE_BYTES long; a clean end
+ * removes it first. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -12,8 +13,8 @@
 
 /* Before the database is opened. -EBADMSG with err: the log was cut or removed. */
 int log_whole_check(const char *dir, struct mo_error *err);
-/* Lengthens the log of an opened database, then makes the file. Without it everything works,
- * slower and unguarded: a full disk. */
+/* Lengthens the log of an opened database, which something was written into, then makes the file.
+ * Without it everything works, slower and unguarded: a full disk. */
 void log_whole_open(const char *dir);
 /* Before the database is closed. */
 void log_whole_close(const char *dir);

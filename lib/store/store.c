@@ -337,6 +337,9 @@ int store_open(const char *dir, struct store **ret, struct mo_error *err)
 	if (r < 0)
 		return r;
 	store_make_ballast(s);
+	/* with a transaction in it the log has a head, and whoever closes the database later, by
+	 * whatever program, writes into moe.db */
+	run(s, s->inside ? "PRAGMA user_version=1" : "PRAGMA user_version=2");
 	log_whole_open(s->dir);
 	s->opened = true;
 	*ret = TAKE_PTR(s);
