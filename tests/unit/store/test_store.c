@@ -417,8 +417,9 @@ static sqlite3 *older(const char *sql)
 	sqlite3 *db;
 
 	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-	assert_int_equal(sqlite3_exec(db, "PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=WAL", NULL, NULL, NULL), SQLITE_OK);
-	assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+	_cleanup_(mo_freep) char *all =
+		mo_printf("PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=WAL; %s", sql);
+	assert_int_equal(sqlite3_exec(db, all, NULL, NULL, NULL), SQLITE_OK);
 	return db;
 }
 
@@ -470,7 +471,8 @@ static void test_log_of_nothing(void **state)
 static void test_way_out_of_a_lost_log(void **state)
 {
 	_cleanup_(mo_error_done) struct mo_error err = {0}, again = {0};
-	_cleanup_(mo_freep) char *path = mo_path(dir, "moe.db-wal"), *mark = mo_path(dir, "moe.db-open");
+	_cleanup_(mo_freep) char *path = mo_path(dir, "moe.db-wal"),
+				 *mark = mo_path(dir, "moe.db-open");
 	struct store *s = NULL;
 
 	killed(appends);
