@@ -141,7 +141,7 @@ static void adopt(struct discovery *d, const struct nodeinfo *info, const char *
 		mo_log(news ? MO_ERR : MO_DEBUG, MSG_DISCOVERY, NULL,
 		       "this machine could not be looked at in full: %s", lacks);
 	if (news && m->started) {
-		struct steps_event e = { .type = AE_NO_ANSWER, .ok = true };
+		struct agent_event e = { .type = AE_NO_ANSWER, .ok = true };
 		queue_event(m, &e);
 	}
 	announce(d);

@@ -25,7 +25,7 @@ static bool all_told(const struct manager *m)
 	for (size_t i = 0; i < m->n_steps; i++)
 		if (!m->steps[i]->gone)
 			return false;
-	return !steps_has_urgent(m->core) && (!m->end.leaving || m->end.leaving_told);
+	return !agent_core_has_urgent(m->core) && (!m->end.leaving || m->end.leaving_told);
 }
 
 static void end_or_tell(struct manager *m)
@@ -40,14 +40,14 @@ static void end_or_tell(struct manager *m)
 static void state_known(struct manager *m, bool changed)
 {
 	if (changed)
-		queue_event(m, &(struct steps_event){ .type = AE_CHECKED });
+		queue_event(m, &(struct agent_event){ .type = AE_CHECKED });
 	if (!m->end.asking)
 		return;
 	m->end.asking = false;
 	mo_timer_at(m->end.ask_timer, INT64_MAX);
 	if (m->end.begun)
 		end_or_tell(m);
-	queue_event(m, &(struct steps_event){ .type = AE_TICK }); /* what waits is told */
+	queue_event(m, &(struct agent_event){ .type = AE_TICK }); /* what waits is told */
 }
 
 static void on_no_answer(void *arg)

@@ -135,10 +135,10 @@ int fence_open(struct manager *m, struct mo_error *err)
 		mo_log(MO_WARNING, NULL, NULL,
 		       "%s: %s; launches are refused until it can be written", f->path,
 		       strerror(-r));
-	struct steps_event epoch = { .type = AE_FENCE, .epoch = f->book.file.epoch };
+	struct agent_event epoch = { .type = AE_FENCE, .epoch = f->book.file.epoch };
 	queue_event(m, &epoch);
 	for (size_t i = 0; i < f->book.file.n_jobs; i++) {
-		struct steps_event job = { .type = AE_FENCE,
+		struct agent_event job = { .type = AE_FENCE,
 					   .epoch = f->book.file.epoch,
 					   .job = f->book.file.jobs[i].job,
 					   .attempt = f->book.file.jobs[i].attempt };

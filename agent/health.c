@@ -251,7 +251,7 @@ static void arm(struct watch *w)
 
 static void tell_awaited(struct watch *w)
 {
-	struct steps_event e = { .type = AE_CHECKED };
+	struct agent_event e = { .type = AE_CHECKED };
 	if (health_awaited(w->core))
 		queue_event(w->m, &e);
 }

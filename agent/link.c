@@ -90,7 +90,7 @@ static uint64_t post(struct link *l, const char *path, const struct mo_desc *des
 
 static void no_answer(struct link *l, bool sync)
 {
-	struct steps_event e = { .type = AE_NO_ANSWER, .ok = sync };
+	struct agent_event e = { .type = AE_NO_ANSWER, .ok = sync };
 	queue_event(l->m, &e);
 }
 
@@ -270,7 +270,7 @@ static void on_hello(void *arg, int status, const char *body, size_t n, const ch
 		mo_desc_free(&agent_welcome_desc, w);
 		return;
 	}
-	struct steps_event e = { .type = AE_WELCOME, .welcome = w };
+	struct agent_event e = { .type = AE_WELCOME, .welcome = w };
 	queue_event(l->m, &e);
 }
 
@@ -295,7 +295,7 @@ static void on_reply(struct link *l, bool sync, int status, const char *body, si
 	token_hint(l, r->token);
 	orders_from_wire(r);
 	l->m->end.leaving_told |= sync ? l->sync_leaving : l->news_leaving;
-	struct steps_event event = { .type = AE_REPLY, .ok = sync, .reply = r };
+	struct agent_event event = { .type = AE_REPLY, .ok = sync, .reply = r };
 	queue_event(l->m, &event);
 }
 
@@ -324,7 +324,7 @@ static void say_hello(struct link *l)
 {
 	struct agent_hello h;
 	mo_desc_init(&agent_hello_desc, &h);
-	steps_hello(l->m->core, &h);
+	agent_core_hello(l->m->core, &h);
 	mo_str_set(&h.version, MO_VERSION);
 	mo_str_set(&h.address, l->m->config->address);
 	mo_desc_copy(&nodeinfo_desc, &h.info, &l->m->info);
@@ -358,7 +358,7 @@ void link_sync(struct link *l)
 	struct agent_sync s;
 	give_up(l, &l->sync);
 	mo_desc_init(&agent_sync_desc, &s);
-	steps_sync(l->m->core, &s);
+	agent_core_sync(l->m->core, &s);
 	answers_to_wire(&s, l->orders);
 	watch_sync(l->m->watch, &s);
 	s.leaving = l->sync_leaving = l->m->end.leaving;
@@ -374,7 +374,7 @@ void link_news(struct link *l)
 	struct agent_sync s;
 	give_up(l, &l->news);
 	mo_desc_init(&agent_sync_desc, &s);
-	bool any = steps_news(l->m->core, &s);
+	bool any = agent_core_urgent(l->m->core, &s);
 	answers_to_wire(&s, l->orders);
 	s.leaving = l->news_leaving = l->m->end.leaving;
 	watch_news(l->m->watch, &s);

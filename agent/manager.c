@@ -2,8 +2,8 @@
  *
  * Called by agent/main.c. Every source (a supervisor's socket, a child's end, a message, a timer)
  * only queues an event and arms the turn. The turn gives one event after the other to the pure core
- * (steps_step()) and carries out its effects in their order before the next event, so that what
- * must be on disk first is: spool entry, then fence, then start. An effect that ends at once
+ * (agent_core_decide()) and carries out its effects in their order before the next event, so that
+ * what must be on disk first is: spool entry, then fence, then start. An effect that ends at once
  * queues its answer into the same turn.
  *
  * What never happens: a step that is started before its fence is on disk; a step that is killed
@@ -37,7 +37,7 @@
 #include "lib/loop/loop.h"
 #include "lib/wire/json.h"
 
-static struct mo_log_where where(const struct manager *m, const struct steps_effect *x)
+static struct mo_log_where where(const struct manager *m, const struct agent_effect *x)
 {
 	return (struct mo_log_where){
 		.job = x->job, .attempt = x->attempt, .rank = -1, .node = m->config->node
@@ -45,7 +45,7 @@ static struct mo_log_where where(const struct manager *m, const struct steps_eff
 }
 
 /* Unsaved: tried again with the next one, and the core takes no launch before. */
-static void save_fence(struct manager *m, const struct steps_effect *x)
+static void save_fence(struct manager *m, const struct agent_effect *x)
 {
 	const char *dir = m->config->state_dir;
 	int r = fence_save(m->fence, x->job, x->attempt, x->epoch);
@@ -59,14 +59,14 @@ static void save_fence(struct manager *m, const struct steps_effect *x)
 		       "refused until it can: free space there",
 		       dir, strerror(-r));
 	m->fence_told = r < 0;
-	queue_event(m, &(struct steps_event){ .type = AE_FENCE_DONE,
+	queue_event(m, &(struct agent_event){ .type = AE_FENCE_DONE,
 					      .job = x->job,
 					      .attempt = x->attempt,
 					      .ok = r == 0,
 					      .text = why });
 }
 
-static void spool(struct manager *m, const struct steps_effect *x)
+static void spool(struct manager *m, const struct agent_effect *x)
 {
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	struct mo_log_where w = where(m, x);
@@ -79,7 +79,7 @@ static void spool(struct manager *m, const struct steps_effect *x)
 
 	if (r < 0)
 		mo_log(MO_ERR, NULL, &w, "%s", why);
-	queue_event(m, &(struct steps_event){ .type = AE_SPOOL_DONE,
+	queue_event(m, &(struct agent_event){ .type = AE_SPOOL_DONE,
 					      .job = x->job,
 					      .attempt = x->attempt,
 					      .ok = r == 0,
@@ -102,7 +102,7 @@ static void write_note(struct manager *m, struct step_dir *d, struct note *n)
 	step_dir_read(d);
 }
 
-static void on_step_effect(struct manager *m, struct steps_effect *x, struct step_dir *d)
+static void on_step_effect(struct manager *m, struct agent_effect *x, struct step_dir *d)
 {
 	struct mo_log_where w = where(m, x);
 	switch (x->type) {
@@ -138,7 +138,7 @@ static void on_step_effect(struct manager *m, struct steps_effect *x, struct ste
 	}
 }
 
-static void carry_out(struct manager *m, struct steps_effect *x)
+static void carry_out(struct manager *m, struct agent_effect *x)
 {
 	struct step_dir *d = step_dir_find(m, x->job, x->attempt);
 	switch (x->type) {
@@ -182,21 +182,21 @@ static void drain(struct manager *m)
 	m->draining = true;
 	bool replied = false;
 	for (size_t i = 0; i < m->n_queue; i++) { /* effects may queue more */
-		struct steps_event e = m->queue[i];
-		struct steps_out out = { 0 };
+		struct agent_event e = m->queue[i];
+		struct agent_out out = { 0 };
 		if (e.type == AE_REPLY && e.ok)
 			watch_reply(m->watch, e.reply);
 		replied |= e.type == AE_REPLY || e.type == AE_WELCOME;
-		steps_step(m->core, &e, mo_clock_boot_us(), &out);
+		agent_core_decide(m->core, &e, mo_clock_boot_us(), &out);
 		for (size_t k = 0; k < out.n_effects; k++)
 			carry_out(m, &out.effects[k]);
-		steps_out_done(&out);
+		agent_out_done(&out);
 		queue_event_done(&e);
 	}
 	queue_clear(m);
 	for (size_t i = 0; replied && i < m->n_steps; i++)
 		journal_trim(&m->steps[i]->journal,
-			     steps_through(m->core, m->steps[i]->job, m->steps[i]->attempt));
+			     agent_core_through(m->core, m->steps[i]->job, m->steps[i]->attempt));
 	end_turn(m);
 	ending_check(m);
 	m->draining = false;
@@ -204,7 +204,7 @@ static void drain(struct manager *m)
 
 static void on_deadline(void *arg)
 {
-	struct steps_event e = { .type = AE_TICK };
+	struct agent_event e = { .type = AE_TICK };
 	queue_event(arg, &e);
 }
 
@@ -212,7 +212,7 @@ static void on_deadline(void *arg)
  * the controller hears of this node. */
 static void start(struct manager *m)
 {
-	struct steps_event started = { .type = AE_STARTED };
+	struct agent_event started = { .type = AE_STARTED };
 	if (m->started)
 		return;
 	m->started = true;
@@ -236,7 +236,7 @@ static void on_turn(void *arg)
 		watch_devices(m->watch);
 	}
 	drain(m);
-	mo_timer_at(m->deadline, steps_deadline(m->core));
+	mo_timer_at(m->deadline, agent_core_deadline(m->core));
 }
 
 static int make_directories(struct manager *m, struct mo_error *err)
@@ -297,7 +297,7 @@ struct manager *manager_free(struct manager *m)
 	mo_timer_free(m->deadline);
 	ending_done(m);
 	mo_turn_free(m->turn);
-	steps_free(m->core);
+	agent_core_free(m->core);
 	mo_desc_done(&nodeinfo_desc, &m->info);
 	free(m->cgroup_base);
 	free(m->stepd_path);
@@ -359,7 +359,7 @@ static int open_parts(struct manager *m, struct mo_error *err)
 	if (!m->boot_id)
 		return mo_error_set(err, -EIO, "/proc/sys/kernel/random/boot_id cannot be read");
 	tell_container();
-	m->core = steps_new(m->config->node, m->boot_id, m->instance);
+	m->core = agent_core_new(m->config->node, m->boot_id, m->instance);
 	r = starter_new(m, &m->starter, err);
 	if (r < 0)
 		return r;

@@ -1,6 +1,6 @@
-/* The agent's shell: one thread on sd-event. Sources queue steps_events; the turn gives them to
- * the pure core (agent/core/agent/steps.h) and carries out its effects in order. One direction,
- * from below:
+/* The agent's shell: one thread on sd-event. Sources queue agent events; the turn gives them to
+ * the pure core (agent/core/agent/agent_core.h) and carries out its effects in order. One
+ * direction, from below:
  *   queue (events that wait), paths, helper (children with a deadline), journal, cgroup
  *   <- fence, scan (checkpoints), sweep, discovery (this machine), ending (is it going down?)
  *   <- supervisor <- step_dir (one step: lock, socket, adoption), health (probes and checks)
@@ -10,7 +10,7 @@
  * Nothing calls the manager: a source queues, or sets a mark and arms the turn. */
 #pragma once
 #include "agent/core/agent/discovery.h"
-#include "agent/core/agent/steps.h"
+#include "agent/core/agent/agent_core.h"
 #include "agent/ending.h"
 #include "agent/options.h"
 #include "lib/base/error.h"
@@ -34,10 +34,10 @@ struct manager {
 	char *stepd_path, *discover_path, *ckpt_path, *probe_path;
 	char *cgroup_base; /* own cgroup2 directory, NULL none */
 	int lock_fd;
-	struct steps *core;
+	struct agent_core *core;
 	struct mo_turn *turn;
 	struct mo_timer *deadline;
-	struct steps_event *queue;
+	struct agent_event *queue;
 	size_t n_queue;
 	struct step_dir **steps;
 	size_t n_steps;

@@ -1,7 +1,7 @@
 /* See queue.h. */
 #include "agent/queue.h"
 
-void queue_event_done(struct steps_event *e)
+void queue_event_done(struct agent_event *e)
 {
 	mo_desc_free(&launch_desc, (void *)(uintptr_t)e->launch);
 	mo_desc_free(&note_desc, (void *)(uintptr_t)e->note);
@@ -12,7 +12,7 @@ void queue_event_done(struct steps_event *e)
 	free((void *)(uintptr_t)e->text);
 }
 
-void queue_event(struct manager *m, struct steps_event *e)
+void queue_event(struct manager *m, struct agent_event *e)
 {
 	*MO_GROW(m->queue, m->n_queue) = *e;
 	mo_turn_arm(m->turn);

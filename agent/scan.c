@@ -34,7 +34,7 @@ void scans_free(struct manager *m)
 
 static void deliver(struct scan *s, struct scan_result *result)
 {
-	struct steps_event e = {
+	struct agent_event e = {
 		.type = AE_SCANNED, .job = s->job, .attempt = s->attempt, .scan = result
 	};
 	result->job = s->job;

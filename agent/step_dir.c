@@ -45,7 +45,7 @@ static struct mo_log_where where(const struct step_dir *d)
 
 static void queue(struct step_dir *d, int type)
 {
-	struct steps_event e = { .type = type, .job = d->job, .attempt = d->attempt };
+	struct agent_event e = { .type = type, .job = d->job, .attempt = d->attempt };
 	queue_event(d->manager, &e);
 }
 
@@ -99,7 +99,7 @@ static void on_note(void *arg, struct note *n)
 	struct step_dir *d = arg;
 	if (!d->manager->adopting) /* an earlier agent has logged those */
 		log_note(d, n);
-	struct steps_event e = { .type = AE_NOTE, .job = d->job, .attempt = d->attempt, .note = n };
+	struct agent_event e = { .type = AE_NOTE, .job = d->job, .attempt = d->attempt, .note = n };
 	int64_t local = n->kind == NOTE_EXIT && n->rank != MO_NONE
 				? n->rank - d->spool.launch.first_rank
 				: -1;
@@ -134,7 +134,7 @@ void step_dir_reread(struct step_dir *d)
 
 void step_dir_lost(struct step_dir *d, const char *text)
 {
-	struct steps_event e = { .type = AE_STEPD_LOST, .job = d->job, .attempt = d->attempt };
+	struct agent_event e = { .type = AE_STEPD_LOST, .job = d->job, .attempt = d->attempt };
 	struct mo_log_where w = where(d);
 	disconnect(d);
 	mo_timer_at(d->timer, INT64_MAX);
@@ -192,7 +192,7 @@ static void on_word(struct step_dir *d, const struct stepd_word *w)
 	if (w->written != MO_NONE && w->written > d->journal.last)
 		step_dir_read(d);
 	for (size_t i = 0; i < w->n_progress; i++) {
-		struct steps_event e = { .type = AE_PROGRESS,
+		struct agent_event e = { .type = AE_PROGRESS,
 					 .job = d->job,
 					 .attempt = d->attempt,
 					 .progress = mo_desc_dup(&rank_progress_desc,
@@ -479,7 +479,7 @@ static void adopt(struct manager *m, int64_t job, int64_t attempt)
 	}
 	bool same = d->spool.boot_id ? mo_streq(d->spool.boot_id, m->boot_id) : held;
 	struct launch *l = mo_desc_dup(&launch_desc, &d->spool.launch);
-	struct steps_event e = { .type = AE_SPOOLED_STEP,
+	struct agent_event e = { .type = AE_SPOOLED_STEP,
 				 .job = job,
 				 .attempt = attempt,
 				 .lock_held = held,

@@ -31,7 +31,7 @@ static void pass(void *arg)
 			break;
 	}
 	if (found == 0 && empty) {
-		struct steps_event e = { .type = AE_SWEPT, .job = d->job, .attempt = d->attempt };
+		struct agent_event e = { .type = AE_SWEPT, .job = d->job, .attempt = d->attempt };
 		d->sweeping = false;
 		cgroup_remove(d);
 		queue_event(d->manager, &e);

@@ -1,6 +1,6 @@
 /* The one turn of the loop. It runs when every readable socket was read (lib/loop), so deadlines
  * are looked at only after all input:
- *   1. core_step for each queued input, IN_CLOCK and IN_LATE first, IN_TICK last; what would
+ *   1. core_decide for each queued input, IN_CLOCK and IN_LATE first, IN_TICK last; what would
  *      take too long waits for the next turn
  *   2. all records of the turn in ONE synced transaction (group commit: thirty submits cost one
  *      fsync)
@@ -135,7 +135,7 @@ static void step(struct manager *m, struct input *in, int64_t now, struct core_o
 	int64_t began = agents ? mo_clock_thread_ns() : 0;
 
 	mo_assert(out->n_effects >= in->effects_end);
-	core_step(m->core, &in->core, now, out);
+	core_decide(m->core, &in->core, now, out);
 	if (agents)
 		quota_charge(m, user, (mo_clock_thread_ns() - began) / 1000);
 	in->effects_end = out->n_effects;

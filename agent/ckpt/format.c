@@ -9,7 +9,7 @@
  *   msgpack       one whole value (up to 64 MiB)
  *   data, json    something else than zeros
  *   pickle        its first and its last byte
- * Markers are read whole: their pickles and JSON are judged in entry.c. */
+ * Markers are read whole: their pickles and JSON are judged in ckpt_entry.c. */
 #include <string.h>
 #include <unistd.h>
 

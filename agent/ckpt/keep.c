@@ -75,7 +75,7 @@ static char *look_at(const struct keeper *k, int dir_fd, const char *name, bool 
 		     struct ckpt_entry *e)
 {
 	*e = (struct ckpt_entry){ .name = mo_strdup(name) };
-	entry_read(dir_fd, k->layout, k->rules, LEVEL_SIZES, read, read, e);
+	ckpt_entry_read(dir_fd, k->layout, k->rules, LEVEL_SIZES, read, read, e);
 	return e->n_files > 0 && !e->too_many ? manifest_digest(e->files, e->n_files) : NULL;
 }
 
@@ -275,7 +275,7 @@ char *keep_put_back(int dir_fd, const struct ckpt_layout *layout, const struct c
 			continue;
 		newest(slot, rules, &e);
 		if (e.name)
-			entry_read(slot, layout, rules, LEVEL_SIZES, true, true, &e);
+			ckpt_entry_read(slot, layout, rules, LEVEL_SIZES, true, true, &e);
 		torn = e.name ? ckpt_judge(rules, &e, &question) : mo_strdup("empty");
 		if (e.name && !torn && put_back(dir_fd, kept, slot, &e, &aside) == 0)
 			done = aside ? mo_printf("put back from its copy in " KEPT_DIR

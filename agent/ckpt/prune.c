@@ -15,10 +15,10 @@
 static bool leads_into(const char *path, const char *dir, const char *name)
 {
 	_cleanup_(mo_freep) char *entry = mo_path(dir, "%s", name),
-				 *clean_entry = mo_path_clean(entry), *clean = mo_path_clean(path);
-	size_t n = strlen(clean_entry);
+				 *clean_name = mo_path_clean(entry), *clean = mo_path_clean(path);
+	size_t n = strlen(clean_name);
 
-	return strncmp(clean, clean_entry, n) == 0 && (clean[n] == '\0' || clean[n] == '/');
+	return strncmp(clean, clean_name, n) == 0 && (clean[n] == '\0' || clean[n] == '/');
 }
 
 /* Other things in the directory may end in the same number: without a path only a directory is

@@ -148,12 +148,12 @@ static void prune(const struct scan *s, struct names *names)
 static bool meant(const struct scan *s, const char *path, const struct ckpt_entry *e)
 {
 	_cleanup_(mo_freep) char *entry = mo_path(s->dir, "%s", e->name),
-				 *clean_entry = mo_path_clean(entry),
+				 *clean_name = mo_path_clean(entry),
 				 *clean = path ? mo_path_clean(path) : NULL;
-	size_t n = strlen(clean_entry);
+	size_t n = strlen(clean_name);
 
 	return !path ||
-	       (strncmp(clean, clean_entry, n) == 0 && (clean[n] == '\0' || clean[n] == '/'));
+	       (strncmp(clean, clean_name, n) == 0 && (clean[n] == '\0' || clean[n] == '/'));
 }
 
 static const struct found_checkpoint *known_of(const struct scan *s, const struct ckpt_entry *e)
@@ -270,7 +270,7 @@ static void examine(struct scan *s, struct ckpt_entry *e, struct scan_result *re
 		s->level == LEVEL_MARKER || !thorough ? LEVEL_MARKER : LEVEL_SIZES;
 	char *reason, *note = NULL;
 
-	entry_read(s->dir_fd, s->order->layout, s->rules, s->level, !known, thorough, e);
+	ckpt_entry_read(s->dir_fd, s->order->layout, s->rules, s->level, !known, thorough, e);
 	_cleanup_(mo_freep) char *digest =
 		e->directory ? manifest_digest(e->files, e->n_files) : NULL;
 	if (known && e->directory && !e->damage) {

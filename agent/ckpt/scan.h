@@ -30,15 +30,15 @@ void place_compare(const struct command *order, struct scan_result *ret);
  * scan_directory(). */
 void unread_find(const struct command *order, struct scan_result *ret);
 
-/* entry.c. Follows a link only in the last part, and only when told so. NULL with errno. */
+/* ckpt_entry.c. Follows a link only in the last part, and only when told so. NULL with errno. */
 DIR *directory_open(int at, const char *name, bool follow);
 void directory_close(DIR **d);
 /* A regular file below `at` ("/" in name allowed), no link in any part of its path. -errno. */
 int file_open(int at, const char *name);
 /* Fills e: markers (their content too, when `read`), files sorted by name. thorough: also what
  * files hold, as far as their formats tell (opens every file). */
-void entry_read(int dir_fd, const struct ckpt_layout *layout, const struct ckpt_rules *rules,
-		enum ckpt_level level, bool read, bool thorough, struct ckpt_entry *e);
+void ckpt_entry_read(int dir_fd, const struct ckpt_layout *layout, const struct ckpt_rules *rules,
+		     enum ckpt_level level, bool read, bool thorough, struct ckpt_entry *e);
 
 /* format.c. Why this file cannot be whole, NULL = it may be; caller frees. */
 char *format_damage(int fd, const char *name, int64_t bytes, enum ckpt_format format);

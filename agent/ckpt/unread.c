@@ -153,7 +153,7 @@ static void add_one(struct search *s, int at, const char *name, const char *show
 				  .iteration = iteration,
 				  .where = mo_strdup(where) };
 
-	entry_read(at, s->layout, s->rules, LEVEL_SIZES, false, false, &e);
+	ckpt_entry_read(at, s->layout, s->rules, LEVEL_SIZES, false, false, &e);
 	for (size_t i = 0; i < e.n_files; i++) {
 		u.bytes += e.files[i].bytes;
 		u.saved_at = MO_MAX(u.saved_at, e.files[i].mtime_ns / 1000000 * 1000);

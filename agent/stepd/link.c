@@ -66,7 +66,7 @@ static void obey(struct stepd *s, struct connection *c, const struct stepd_order
 	else if (mo_streq(o->cmd, "kill"))
 		stepd_queue(s, SE_KILL, NULL);
 	else if (mo_streq(o->cmd, "stop")) {
-		struct step_event *e = stepd_queue(s, SE_STOP, NULL);
+		struct stepd_event *e = stepd_queue(s, SE_STOP, NULL);
 		e->signal = o->signal;
 		e->grace_us = o->grace_us == MO_NONE ? 0 : o->grace_us;
 	} else
@@ -168,7 +168,7 @@ static void say_progress(struct stepd *s)
 	mo_desc_init(&stepd_word_desc, &w);
 	for (size_t i = 0; i < s->n_ranks; i++) {
 		struct rank_progress p;
-		step_progress(s->core, i, &p);
+		stepd_core_progress(s->core, i, &p);
 		if (!mo_desc_equal(&rank_progress_desc, &p, &s->progress_told[i]))
 			*MO_ADD(&w, progress, &rank_progress_desc) = s->progress_told[i] = p;
 	}

@@ -33,7 +33,7 @@
 
 static void timer_set(struct stepd *s)
 {
-	int64_t at = MO_MIN(s->tick_at_us, step_deadline(s->core));
+	int64_t at = MO_MIN(s->tick_at_us, stepd_core_deadline(s->core));
 	struct itimerspec t = { 0 };
 	if (at != INT64_MAX) {
 		at = MO_MAX(at, 1); /* 0 would disarm it */
@@ -49,7 +49,7 @@ static void on_timer(struct stepd *s, struct source *source, uint32_t events)
 	if (mo_read(source->fd, &count, sizeof(count)) < 0)
 		return;
 	int64_t now = mo_clock_boot_us();
-	if (now >= step_deadline(s->core))
+	if (now >= stepd_core_deadline(s->core))
 		stepd_queue(s, SE_TICK, NULL);
 	if (now < s->tick_at_us)
 		return;
@@ -73,7 +73,7 @@ static void on_signals(struct stepd *s, struct source *source, uint32_t events)
 		}
 		/* The machine or an operator stops the supervisor itself: the ranks get their
 		 * planned stop. */
-		struct step_event *e = stepd_queue(s, SE_STOP, NULL);
+		struct stepd_event *e = stepd_queue(s, SE_STOP, NULL);
 		e->outside = true;
 		e->signal = s->spool.launch.stop_signal > 0 ? s->spool.launch.stop_signal : SIGTERM;
 		e->grace_us = MO_MAX(s->spool.launch.stop_grace_us, 0);
@@ -84,7 +84,7 @@ static void hold_ports(struct stepd *s)
 {
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	int r = ports_hold(s, &err);
-	struct step_event *e = stepd_queue(s, SE_PORTS, NULL);
+	struct stepd_event *e = stepd_queue(s, SE_PORTS, NULL);
 	e->ok = r == 0;
 	if (r == 0)
 		return;
@@ -112,14 +112,14 @@ static void say_limits(struct stepd *s)
 		       "rules of the engine file gave up on lines, their patterns backtrack too "
 		       "much: %s",
 		       rules);
-	if (step_left_out(s->core) > 0)
+	if (stepd_core_left_out(s->core) > 0)
 		mo_log(MO_NOTICE, NULL, NULL,
 		       "%lld iterations came faster than 1,000 a second: their metrics are left "
 		       "out",
-		       (long long)step_left_out(s->core));
+		       (long long)stepd_core_left_out(s->core));
 }
 
-static void carry_out(struct stepd *s, struct step_effect *x)
+static void carry_out(struct stepd *s, struct stepd_effect *x)
 {
 	switch (x->type) {
 	case SX_PREPARE: hook_start(s); break;
@@ -141,12 +141,12 @@ static void carry_out(struct stepd *s, struct step_effect *x)
 static void decide(struct stepd *s)
 {
 	for (size_t i = 0; i < s->n_queue; i++) { /* effects may queue more */
-		struct step_event e = s->queue[i];
-		struct step_out out = { 0 };
-		step_event(s->core, &e, mo_clock_boot_us(), &out);
+		struct stepd_event e = s->queue[i];
+		struct stepd_out out = { 0 };
+		stepd_core_decide(s->core, &e, mo_clock_boot_us(), &out);
 		for (size_t k = 0; k < out.n_effects; k++)
 			carry_out(s, &out.effects[k]);
-		step_out_done(&out);
+		stepd_out_done(&out);
 		mo_desc_done(&note_desc, &e.note);
 	}
 	free(s->queue); /* MO_GROW's storage rule: a counter set back needs fresh storage */

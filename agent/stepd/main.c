@@ -119,7 +119,7 @@ static int stepd_open(struct stepd *s, struct mo_error *err)
 		r = make_ranks(s, err);
 	if (r < 0)
 		return r;
-	s->core = step_new(&s->spool.launch);
+	s->core = stepd_core_new(&s->spool.launch);
 	tree_open_cgroup(s);
 	r = journal_open(s, err);
 	return r < 0 ? r : link_open(s, err);

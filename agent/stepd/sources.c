@@ -25,9 +25,9 @@ void stepd_unwatch(struct stepd *s, struct source *source)
 	source->fd = mo_close(source->fd);
 }
 
-struct step_event *stepd_queue(struct stepd *s, int type, struct note *n)
+struct stepd_event *stepd_queue(struct stepd *s, int type, struct note *n)
 {
-	struct step_event *e = MO_GROW(s->queue, s->n_queue);
+	struct stepd_event *e = MO_GROW(s->queue, s->n_queue);
 	e->type = type;
 	if (n) {
 		e->note = *n;

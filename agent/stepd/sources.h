@@ -10,7 +10,7 @@ int stepd_watch(struct stepd *s, struct source *source, uint32_t events); /* add
 void stepd_unwatch(struct stepd *s, struct source *source);
 /* Queues an event; the strings of note are taken over (note is empty afterwards; NULL = no
  * fact). The returned event is valid until the next one is queued. */
-struct step_event *stepd_queue(struct stepd *s, int type, struct note *note);
+struct stepd_event *stepd_queue(struct stepd *s, int type, struct note *note);
 /* the tick timer: batched reading, killing, progress */
 void stepd_tick_in(struct stepd *s, int64_t us);
 /* some rank's progress may have changed */

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include "agent/core/stepd/hooks.h"
 #include "agent/core/stepd/spool.h"
-#include "agent/core/stepd/step.h"
+#include "agent/core/stepd/stepd_core.h"
 #include "lib/base/buf.h"
 #include "lib/base/error.h"
 #include "lib/base/identity.h"
@@ -105,7 +105,7 @@ struct stepd {
 	struct spool spool;
 	struct mo_identity who;
 	int64_t gpus; /* of the whole job: rates per GPU */
-	struct step_core *core;
+	struct stepd_core *core;
 	struct lines *lines;
 	struct rank *ranks;
 	size_t n_ranks;
@@ -126,7 +126,7 @@ struct stepd {
 	struct source signals, timer, listener;
 	bool child_died; /* SIGCHLD in this turn */
 	int port_fds[4], port_names[4];
-	struct step_event *queue;
+	struct stepd_event *queue;
 	size_t n_queue;
 	struct journal journal;
 	struct mo_buf log_out; /* scratch: whole lines of one read */

@@ -148,7 +148,7 @@ void threads_tick(struct stepd *s)
 		if (!r->started || r->pid <= 0 || !is_watched(s, r))
 			continue;
 		if (!r->iterated)
-			step_progress(s->core, i, &p);
+			stepd_core_progress(s->core, i, &p);
 		bool first =
 			p.iteration != MO_NONE && p.iteration > MO_MAX(s->spool.launch.resume, 0);
 		bool due = r->look_at_us && now >= r->look_at_us;

@@ -1,6 +1,6 @@
 /* The controller's core, seen from outside (core.h): one input in, records and effects out.
  *
- * core_step() is called by the shell's turn (daemon/turn.c), by the simulator and by tests; never
+ * core_decide() is called by the shell's turn (daemon/turn.c), by the simulator and by tests; never
  * twice at once, and with a time that does not go back but by a clock input.
  *   1. dispatch   the input goes to its rule, which emits records (rules/turn.c applies each at
  *                 once) and effects
@@ -260,7 +260,7 @@ static void act(struct turn *t)
 	} while (more || c->n_dirty || c->queue_dirty);
 }
 
-void core_step(struct core *c, const struct core_input *in, int64_t now, struct core_out *out)
+void core_decide(struct core *c, const struct core_input *in, int64_t now, struct core_out *out)
 {
 	struct turn t = { .core = c, .now = now, .out = out, .input = in };
 

@@ -36,6 +36,6 @@ int core_put_back(struct core *core, struct job *job, struct mo_error *err);
 void core_epochs_lost(struct core *core, int64_t n);
 /* One event. Appends to out. now: core time in us, never decreasing but by IN_CLOCK, the first
  * event of its turn. Never fails: bad input becomes a reply. */
-void core_step(struct core *core, const struct core_input *in, int64_t now, struct core_out *out);
+void core_decide(struct core *core, const struct core_input *in, int64_t now, struct core_out *out);
 /* Core time of the next tick; INT64_MAX = none. */
 int64_t core_deadline(const struct core *core);

@@ -1,18 +1,20 @@
-/* What the machine under the agent does to steps, and nobody ordered through the controller: a step's unit is stopped, a machine goes down in order. As systemd does it: the supervisor gets
- * SIGTERM and stop.grace, then its unit is killed; in a shutdown the agent says that its machine is leaving, outlives its steps, and ends when the controller has their ends, or a moment later. */
+/* What the machine under the agent does to steps, and nobody ordered through the controller: a
+ * step's unit is stopped, a machine goes down in order. As systemd does it: the supervisor gets
+ * SIGTERM and stop.grace, then its unit is killed; in a shutdown the agent says that its machine is
+ * leaving, outlives its steps, and ends when the controller has their ends, or a moment later. */
 #include "tests/sim/sim.h"
 
-#define UNIT_MARGIN (30 * S)           /* TimeoutStopUSec is stop.grace and this (agent/unit.c) */
-#define AGENT_WAITS (5 * S)            /* END_US of agent/ending.c */
+#define UNIT_MARGIN (30 * S) /* TimeoutStopUSec is stop.grace and this (agent/unit.c) */
+#define AGENT_WAITS (5 * S)  /* END_US of agent/ending.c */
 
 void outside_stop(struct sim *s, struct simstep *st)
 {
-	struct step_event e;
+	struct stepd_event e;
 
 	if (!st->stepd || st->outside_at)
 		return;
 	st->outside_at = s->now;
-	step_event_init(&e, SE_STOP);
+	stepd_event_init(&e, SE_STOP);
 	e.outside = true;
 	e.signal = st->launch.stop_signal;
 	e.grace_us = st->launch.stop_grace_us;
@@ -38,7 +40,7 @@ static bool steps_live(const struct sim *s, int node)
 
 static void told_agent(struct sim *s, int node)
 {
-	struct steps_event e = { .type = AE_CHECKED };
+	struct agent_event e = { .type = AE_CHECKED };
 
 	if (s->nodes[node].agent)
 		agent_event(s, node, &e);
@@ -52,7 +54,8 @@ void outside_leave(struct sim *s, int node, bool given_up)
 	n->idle_since = 0;
 	told_agent(s, node);
 	if (given_up) {
-		sim_at(s, s->now + sim_between(s, 100 * MS, 8 * S), K_STAY, node, n->boot, NULL, NULL);
+		sim_at(s, s->now + sim_between(s, 100 * MS, 8 * S), K_STAY, node, n->boot, NULL,
+		       NULL);
 		return;
 	}
 	for (size_t i = 0; i < s->n_steps; i++)
@@ -72,12 +75,12 @@ void outside_next(struct sim *s, int node)
 	struct simnode *n = &s->nodes[node];
 	bool told;
 
-	for (size_t i = 0; i < s->n_steps; i++)    /* also what was started a moment ago */
+	for (size_t i = 0; i < s->n_steps; i++) /* also what was started a moment ago */
 		if (s->steps[i]->node == node)
 			outside_stop(s, s->steps[i]);
 	if (!n->idle_since && !steps_live(s, node))
 		n->idle_since = s->now;
-	told = n->agent && !steps_has_urgent(n->agent);
+	told = n->agent && !agent_core_has_urgent(n->agent);
 	if (!n->idle_since || (!told && s->now - n->idle_since < AGENT_WAITS)) {
 		sim_at(s, s->now + 200 * MS, K_LEAVE, node, n->boot, NULL, NULL);
 		return;

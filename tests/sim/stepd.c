@@ -1,11 +1,12 @@
-/* moe-stepd's shell in virtual time and the processes it owns. Main processes die with it (PDEATHSIG); their children live on until the tree is killed or swept. */
+/* moe-stepd's shell in virtual time and the processes it owns. Main processes die with it
+ * (PDEATHSIG); their children live on until the tree is killed or swept. */
 #include "tests/sim/sim.h"
 
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
-void step_event_init(struct step_event *e, int type)
+void stepd_event_init(struct stepd_event *e, int type)
 {
 	memset(e, 0, sizeof(*e));
 	e->type = type;
@@ -14,7 +15,7 @@ void step_event_init(struct step_event *e, int type)
 
 static void arm(struct sim *s, struct simstep *st)
 {
-	int64_t at = st->core ? step_deadline(st->core) : INT64_MAX;
+	int64_t at = st->core ? stepd_core_deadline(st->core) : INT64_MAX;
 
 	if (!st->stepd || at == INT64_MAX || (st->tick_at > s->now && st->tick_at <= at))
 		return;
@@ -22,9 +23,9 @@ static void arm(struct sim *s, struct simstep *st)
 	sim_at(s, st->tick_at, K_STEP_TICK, st->instance, 0, st, NULL);
 }
 
-void stepd_later(struct sim *s, struct simstep *st, int64_t delay, const struct step_event *e)
+void stepd_later(struct sim *s, struct simstep *st, int64_t delay, const struct stepd_event *e)
 {
-	struct step_event *copy = mo_alloc(sizeof(*copy));
+	struct stepd_event *copy = mo_alloc(sizeof(*copy));
 
 	*copy = *e;
 	mo_desc_init(&note_desc, &copy->note);
@@ -32,9 +33,10 @@ void stepd_later(struct sim *s, struct simstep *st, int64_t delay, const struct 
 	sim_at(s, s->now + delay, K_STEP_EVENT, st->instance, 0, st, copy);
 }
 
-static void tell_agent(struct sim *s, struct simstep *st, int type, const struct note *n, int64_t delay)
+static void tell_agent(struct sim *s, struct simstep *st, int type, const struct note *n,
+		       int64_t delay)
 {
-	struct steps_event e = { .type = type, .job = st->job, .attempt = st->attempt, .note = n };
+	struct agent_event e = { .type = type, .job = st->job, .attempt = st->attempt, .note = n };
 
 	if (s->nodes[st->node].agent)
 		agent_later(s, st->node, delay, &e);
@@ -48,15 +50,18 @@ static void write_note(struct sim *s, struct simstep *st, const struct note *fro
 	if (n->mono_ns == MO_NONE)
 		n->mono_ns = s->now * 1000;
 	n->time = s->now;
-	sim_trace(s, "%s: j-%lld.a%lld note %lld %s rank %lld %s", s->nodes[st->node].name, (long long)st->job, (long long)st->attempt, (long long)n->n, note_kind_names[n->kind],
-		n->rank == MO_NONE ? -1LL : (long long)n->rank, n->cause ? n->cause : "");
+	sim_trace(s, "%s: j-%lld.a%lld note %lld %s rank %lld %s", s->nodes[st->node].name,
+		  (long long)st->job, (long long)st->attempt, (long long)n->n,
+		  note_kind_names[n->kind], n->rank == MO_NONE ? -1LL : (long long)n->rank,
+		  n->cause ? n->cause : "");
 	tell_agent(s, st, AE_NOTE, n, 200);
 }
 
 static bool empty(const struct simstep *st)
 {
 	for (size_t i = 0; i < st->n_procs; i++)
-		if (st->procs[i].alive || st->procs[i].child || (st->procs[i].started && !st->procs[i].told))
+		if (st->procs[i].alive || st->procs[i].child ||
+		    (st->procs[i].started && !st->procs[i].told))
 			return false;
 	return true;
 }
@@ -64,11 +69,11 @@ static bool empty(const struct simstep *st)
 /* SE_EMPTY only after every status was taken. */
 static void look_empty(struct sim *s, struct simstep *st, int64_t delay)
 {
-	struct step_event e;
+	struct stepd_event e;
 
 	if (!st->stepd || !st->killing || !empty(st))
 		return;
-	step_event_init(&e, SE_EMPTY);
+	stepd_event_init(&e, SE_EMPTY);
 	stepd_later(s, st, delay, &e);
 }
 
@@ -90,7 +95,7 @@ static void kill_all(struct sim *s, struct simstep *st)
 		if (sim_fault(s, F_UNKILLABLE, 0.004)) {
 			p->stuck = true;
 			sim_harm(s, st->job, st->attempt);
-			sim_job(s, st->job)->live--;   /* never runs user code again */
+			sim_job(s, st->job)->live--; /* never runs user code again */
 			p->stuck_until = s->now + sim_between(s, 5 * S, 40 * S);
 			sim_at(s, s->now + S, K_STUCK, st->instance, 0, p, NULL);
 			sim_at(s, p->stuck_until, K_STUCK_END, 0, 0, p, NULL);
@@ -108,19 +113,22 @@ static void fork_all(struct sim *s, struct simstep *st)
 	st->n_procs = (size_t)st->launch.n_local;
 	st->procs = mo_alloc_array(st->n_procs, sizeof(*st->procs));
 	for (size_t i = 0; i < st->n_procs; i++) {
-		st->procs[i] = (struct proc){ .step = st, .rank = st->launch.first_rank + (int64_t)i, .gpu = st->launch.gpus[i] };
-		sim_at(s, s->now + sim_between(s, 200, 20 * MS), K_FORK, st->instance, (int64_t)i, st, NULL);
+		st->procs[i] = (struct proc){ .step = st,
+					      .rank = st->launch.first_rank + (int64_t)i,
+					      .gpu = st->launch.gpus[i] };
+		sim_at(s, s->now + sim_between(s, 200, 20 * MS), K_FORK, st->instance, (int64_t)i,
+		       st, NULL);
 	}
 }
 
 void stepd_fork(struct sim *s, struct simstep *st, size_t local)
 {
 	struct proc *p = &st->procs[local];
-	struct step_event e;
+	struct stepd_event e;
 
 	if (!st->stepd || st->killing)
 		return;
-	step_event_init(&e, SE_STARTED);
+	stepd_event_init(&e, SE_STARTED);
 	e.note.rank = p->rank;
 	if (sim_fault(s, F_EXEC_FAILS, 0.0005)) {
 		sim_harm(s, st->job, st->attempt);
@@ -133,7 +141,8 @@ void stepd_fork(struct sim *s, struct simstep *st, size_t local)
 		return;
 	}
 	if (p->started)
-		sim_violation(s, "rank %lld of j-%lld attempt %lld is started twice", (long long)p->rank, (long long)st->job, (long long)st->attempt);
+		sim_violation(s, "rank %lld of j-%lld attempt %lld is started twice",
+			      (long long)p->rank, (long long)st->job, (long long)st->attempt);
 	p->pid = ++s->next_pid;
 	p->started = p->alive = p->child = true;
 	check_fork(s, p);
@@ -156,7 +165,7 @@ void stepd_fork(struct sim *s, struct simstep *st, size_t local)
 void proc_end(struct sim *s, struct proc *p, int64_t code, int64_t signal)
 {
 	struct simstep *st = p->step;
-	struct step_event e;
+	struct stepd_event e;
 
 	if (!p->alive)
 		return;
@@ -166,12 +175,14 @@ void proc_end(struct sim *s, struct proc *p, int64_t code, int64_t signal)
 	if (!p->stuck)
 		sim_job(s, st->job)->live--;
 	s->nodes[st->node].gpus[p->gpu] = NULL;
-	sim_trace(s, "%s: j-%lld.a%lld rank %lld ends, code %lld signal %lld", s->nodes[st->node].name, (long long)st->job, (long long)st->attempt, (long long)p->rank,
-		code == MO_NONE ? -1LL : (long long)code, signal == MO_NONE ? 0LL : (long long)signal);
+	sim_trace(s, "%s: j-%lld.a%lld rank %lld ends, code %lld signal %lld",
+		  s->nodes[st->node].name, (long long)st->job, (long long)st->attempt,
+		  (long long)p->rank, code == MO_NONE ? -1LL : (long long)code,
+		  signal == MO_NONE ? 0LL : (long long)signal);
 	train_ended(s, p);
 	if (!st->stepd)
 		return;
-	step_event_init(&e, SE_EXIT);
+	stepd_event_init(&e, SE_EXIT);
 	e.note.rank = p->rank;
 	e.note.pid = p->pid;
 	e.note.code = code;
@@ -184,22 +195,23 @@ void proc_end(struct sim *s, struct proc *p, int64_t code, int64_t signal)
 
 static void hold_ports(struct sim *s, struct simstep *st)
 {
-	struct step_event e;
+	struct stepd_event e;
 
-	step_event_init(&e, SE_PORTS);
+	stepd_event_init(&e, SE_PORTS);
 	e.ok = !sim_fault(s, F_PORT_BUSY, 0.04);
 	if (!e.ok)
 		sim_harm(s, st->job, st->attempt);
 	stepd_later(s, st, 100, &e);
 }
 
-/* Files of users: one may not be there, or its file system answers late or not at all, until the reader is given up. */
+/* Files of users: one may not be there, or its file system answers late or not at all, until the
+ * reader is given up. */
 static void read_files(struct sim *s, struct simstep *st)
 {
 	bool hangs = sim_fault(s, F_FILE_HANGS, 0.1);
-	struct step_event e;
+	struct stepd_event e;
 
-	step_event_init(&e, SE_CONFIG_READ);
+	stepd_event_init(&e, SE_CONFIG_READ);
 	e.ok = !hangs && !sim_fault(s, F_FILE_UNREAD, 0.02);
 	if (!e.ok) {
 		sim_harm(s, st->job, st->attempt);
@@ -214,11 +226,14 @@ static void read_files(struct sim *s, struct simstep *st)
 static void signal_ranks(struct sim *s, struct simstep *st)
 {
 	for (size_t i = 0; i < st->n_procs; i++)
-		if (st->procs[i].alive && !st->procs[i].stuck && !sim_chance(s, 0.15))   /* some ignore it until the grace is over */
-			sim_at(s, s->now + sim_between(s, MS, 2 * S), K_EXIT, st->procs[i].rank, sim_chance(s, 0.5) ? 143 : 0, sim_attempt(s, st->job, st->attempt), NULL);
+		/* some ignore it until the grace is over */
+		if (st->procs[i].alive && !st->procs[i].stuck && !sim_chance(s, 0.15))
+			sim_at(s, s->now + sim_between(s, MS, 2 * S), K_EXIT, st->procs[i].rank,
+			       sim_chance(s, 0.5) ? 143 : 0, sim_attempt(s, st->job, st->attempt),
+			       NULL);
 }
 
-static void run_effect(struct sim *s, struct simstep *st, const struct step_effect *x)
+static void run_effect(struct sim *s, struct simstep *st, const struct stepd_effect *x)
 {
 	switch (x->type) {
 	case SX_HOLD_PORTS: hold_ports(s, st); break;
@@ -237,18 +252,18 @@ static void run_effect(struct sim *s, struct simstep *st, const struct step_effe
 	}
 }
 
-static void hold_back(struct simstep *st, const struct step_event *e)
+static void hold_back(struct simstep *st, const struct stepd_event *e)
 {
-	struct step_event *held = MO_GROW(st->held, st->n_held);
+	struct stepd_event *held = MO_GROW(st->held, st->n_held);
 
 	*held = *e;
 	mo_desc_init(&note_desc, &held->note);
 	mo_desc_copy(&note_desc, &held->note, &e->note);
 }
 
-void stepd_event(struct sim *s, struct simstep *st, const struct step_event *e)
+void stepd_event(struct sim *s, struct simstep *st, const struct stepd_event *e)
 {
-	struct step_out out = { 0 };
+	struct stepd_out out = { 0 };
 
 	if (!st->stepd)
 		return;
@@ -259,13 +274,13 @@ void stepd_event(struct sim *s, struct simstep *st, const struct step_event *e)
 	if (e->type == SE_EXIT)
 		for (size_t i = 0; i < st->n_procs; i++)
 			st->procs[i].told |= st->procs[i].rank == e->note.rank;
-	step_event(st->core, e, s->now, &out);
+	stepd_core_decide(st->core, e, s->now, &out);
 	for (size_t i = 0; i < out.n_effects && st->stepd; i++) {
 		run_effect(s, st, &out.effects[i]);
 		if (st->stepd && sim_fault(s, F_STEPD_BETWEEN_EFFECTS, 0.0004))
 			stepd_kill(s, st);
 	}
-	step_out_done(&out);
+	stepd_out_done(&out);
 	if (e->type == SE_EXIT)
 		look_empty(s, st, 100);
 	arm(s, st);
@@ -273,11 +288,11 @@ void stepd_event(struct sim *s, struct simstep *st, const struct step_event *e)
 
 void stepd_tick(struct sim *s, struct simstep *st)
 {
-	struct step_event e;
+	struct stepd_event e;
 
 	st->tick_at = 0;
-	step_event_init(&e, SE_TICK);
-	if (st->stepd && !st->hung && step_deadline(st->core) <= s->now)
+	stepd_event_init(&e, SE_TICK);
+	if (st->stepd && !st->hung && stepd_core_deadline(st->core) <= s->now)
 		stepd_event(s, st, &e);
 	else if (!st->hung)
 		arm(s, st);
@@ -285,17 +300,21 @@ void stepd_tick(struct sim *s, struct simstep *st)
 
 void stepd_start(struct sim *s, struct simstep *st)
 {
-	struct step_event e;
+	struct stepd_event e;
 
+	/* the lock is held: the second one exits without a word */
 	if (st->stepd)
-		return;   /* the lock is held: the second one exits without a word */
+		return;
 	if (st->n_notes)
-		sim_violation(s, "a supervisor of j-%lld attempt %lld is started over a journal that was begun", (long long)st->job, (long long)st->attempt);
+		sim_violation(s,
+			      "a supervisor of j-%lld attempt %lld is started over a journal that "
+			      "was begun",
+			      (long long)st->job, (long long)st->attempt);
 	st->stepd = true;
 	st->instance++;
-	st->core = step_free(st->core);   /* of one that died before its first note */
-	st->core = step_new(&st->launch);
-	step_event_init(&e, SE_LAUNCH);
+	st->core = stepd_core_free(st->core); /* of one that died before its first note */
+	st->core = stepd_core_new(&st->launch);
+	stepd_event_init(&e, SE_LAUNCH);
 	stepd_later(s, st, sim_between(s, MS, 10 * MS), &e);
 	tell_agent(s, st, AE_STEPD_UP, NULL, 12 * MS);
 }
@@ -305,14 +324,17 @@ void stepd_kill(struct sim *s, struct simstep *st)
 	if (!st->stepd)
 		return;
 	sim_harm(s, st->job, st->attempt);
-	sim_trace(s, "%s: supervisor of j-%lld.a%lld dies", s->nodes[st->node].name, (long long)st->job, (long long)st->attempt);
+	sim_trace(s, "%s: supervisor of j-%lld.a%lld dies", s->nodes[st->node].name,
+		  (long long)st->job, (long long)st->attempt);
 	if (st->hung && sim_attempt(s, st->job, st->attempt))
-		sim_attempt(s, st->job, st->attempt)->lossy = true;   /* what lay in its pipes is lost */
+		/* what lay in its pipes is lost */
+		sim_attempt(s, st->job, st->attempt)->lossy = true;
 	st->stepd = st->hung = false;
 	st->instance++;
 	for (size_t i = 0; i < st->n_procs; i++)
 		if (!st->procs[i].stuck)
-			proc_end(s, &st->procs[i], MO_NONE, SIGKILL);   /* PDEATHSIG; nobody takes the status */
+			/* PDEATHSIG; nobody takes the status */
+			proc_end(s, &st->procs[i], MO_NONE, SIGKILL);
 	tell_agent(s, st, AE_STEPD_LOST, NULL, sim_between(s, 5 * MS, 200 * MS));
 }
 
@@ -320,7 +342,8 @@ void stepd_hang(struct sim *s, struct simstep *st, int64_t for_us)
 {
 	if (!st->stepd || st->hung)
 		return;
-	sim_trace(s, "%s: supervisor of j-%lld.a%lld is stopped", s->nodes[st->node].name, (long long)st->job, (long long)st->attempt);
+	sim_trace(s, "%s: supervisor of j-%lld.a%lld is stopped", s->nodes[st->node].name,
+		  (long long)st->job, (long long)st->attempt);
 	st->hung = true;
 	st->hung_at = s->now;
 	sim_at(s, s->now + 5 * S, K_SILENT, st->instance, 0, st, NULL);
@@ -335,7 +358,7 @@ void stepd_silent(struct sim *s, struct simstep *st)
 
 void stepd_hang_end(struct sim *s, struct simstep *st)
 {
-	struct step_event *held = TAKE_PTR(st->held);
+	struct stepd_event *held = TAKE_PTR(st->held);
 	size_t n = st->n_held;
 
 	st->n_held = 0;
@@ -357,11 +380,11 @@ void stepd_hang_end(struct sim *s, struct simstep *st)
 
 void stepd_stuck(struct sim *s, struct proc *p)
 {
-	struct step_event e;
+	struct stepd_event e;
 
 	if (!p->stuck || !p->alive)
 		return;
-	step_event_init(&e, SE_STUCK);
+	stepd_event_init(&e, SE_STUCK);
 	e.note.rank = p->rank;
 	e.note.pid = p->pid;
 	stepd_event(s, p->step, &e);
@@ -372,7 +395,8 @@ int64_t stepd_sweep(struct sim *s, struct simstep *st)
 	int64_t until = s->now;
 
 	if (st->stepd)
-		sim_violation(s, "the agent sweeps j-%lld attempt %lld under a living supervisor", (long long)st->job, (long long)st->attempt);
+		sim_violation(s, "the agent sweeps j-%lld attempt %lld under a living supervisor",
+			      (long long)st->job, (long long)st->attempt);
 	for (size_t i = 0; i < st->n_procs; i++) {
 		drop_child(s, &st->procs[i]);
 		if (st->procs[i].alive && st->procs[i].stuck)
@@ -400,7 +424,7 @@ void step_lost(struct sim *s, struct simstep *st)
 void step_free_all(struct sim *s, struct simstep *st)
 {
 	(void)s;
-	step_free(st->core);
+	stepd_core_free(st->core);
 	mo_desc_done(&launch_desc, &st->launch);
 	mo_vec_clear(&note_desc, (void **)&st->notes, &st->n_notes);
 	for (size_t i = 0; i < st->n_held; i++)

@@ -1,5 +1,5 @@
 /* What the fence on disk says, and what has to be written so that it says more. The core keeps
- * the truth (steps_fence.c); this is its copy, of which the agent's shell (agent/fence.c) writes
+ * the truth (agent_fence.c); this is its copy, of which the agent's shell (agent/fence.c) writes
  * the files. */
 #pragma once
 #include "lib/base/desc.h"

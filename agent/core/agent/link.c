@@ -1,7 +1,7 @@
 /* The agent's way to the controller: one hello, then one sync after the other, and news beside
- * it for what is urgent. Called by steps.c. */
-#include "agent/core/agent/steps_state.h"
-#include "agent/core/stepd/step.h"
+ * it for what is urgent. Called by agent_core.c. */
+#include "agent/core/agent/agent_core_state.h"
+#include "agent/core/stepd/stepd_core.h"
 #include "lib/base/assert.h"
 
 /* below the 2 beats after which silence makes a node suspect */
@@ -10,9 +10,9 @@
 /* a controller that is late is asked less and less often, so that it can catch up */
 #define HELLO_MAX_US 10000000LL
 
-struct steps_effect *steps_effect(struct steps_out *out, int type, int64_t job, int64_t attempt)
+struct agent_effect *agent_effect(struct agent_out *out, int type, int64_t job, int64_t attempt)
 {
-	struct steps_effect *x = MO_GROW(out->effects, out->n_effects);
+	struct agent_effect *x = MO_GROW(out->effects, out->n_effects);
 
 	x->type = type;
 	x->job = job;
@@ -20,7 +20,7 @@ struct steps_effect *steps_effect(struct steps_out *out, int type, int64_t job, 
 	return x;
 }
 
-void steps_send_news(struct steps *s, int64_t now, struct steps_out *out)
+void agent_core_send_urgent(struct agent_core *s, int64_t now, struct agent_out *out)
 {
 	if (s->link != LINK_UP)
 		/* the first sync after the welcome carries everything */
@@ -33,14 +33,14 @@ void steps_send_news(struct steps *s, int64_t now, struct steps_out *out)
 	s->news_out = true;
 	s->news_again = false;
 	s->news_sent = now;
-	steps_effect(out, AX_NEWS, 0, 0);
+	agent_effect(out, AX_NEWS, 0, 0);
 }
 
-bool steps_has_urgent(const struct steps *s)
+bool agent_core_has_urgent(const struct agent_core *s)
 {
-	for (size_t i = 0; i < s->n_entries; i++)
-		for (size_t k = 0; k < s->entries[i]->n_notes; k++)
-			if (note_urgent(&s->entries[i]->notes[k]))
+	for (size_t i = 0; i < s->n_steps; i++)
+		for (size_t k = 0; k < s->steps[i]->n_notes; k++)
+			if (note_urgent(&s->steps[i]->notes[k]))
 				return true;
 	for (size_t i = 0; i < s->n_scans; i++)
 		if (s->scans[i].done && !s->scans[i].told)
@@ -48,31 +48,31 @@ bool steps_has_urgent(const struct steps *s)
 	return s->checked;
 }
 
-void steps_send_sync(struct steps *s, int64_t now, struct steps_out *out)
+void agent_core_send_sync(struct agent_core *s, int64_t now, struct agent_out *out)
 {
 	mo_assert(s->link == LINK_UP && !s->sync_out); /* one after the other */
 	s->sync_out = true;
 	s->sync_sent = now;
 	s->sync_due = INT64_MAX;
-	steps_effect(out, AX_SYNC, 0, 0);
+	agent_effect(out, AX_SYNC, 0, 0);
 }
 
-void steps_say_hello(struct steps *s, int64_t now, struct steps_out *out)
+void agent_core_say_hello(struct agent_core *s, int64_t now, struct agent_out *out)
 {
 	s->link = LINK_HELLO;
 	s->hello_us = MO_MAX(s->hello_us, HELLO_MIN_US);
 	s->link_at = now + s->hello_us;
-	steps_effect(out, AX_HELLO, 0, 0);
+	agent_effect(out, AX_HELLO, 0, 0);
 	mo_assert(s->hello_us >= HELLO_MIN_US && s->hello_us <= HELLO_MAX_US);
 }
 
-void steps_hello_late(struct steps *s, int64_t now)
+void agent_core_hello_late(struct agent_core *s, int64_t now)
 {
 	s->hello_us = MO_MIN(s->hello_us * 2, HELLO_MAX_US);
-	steps_lose_link(s, now);
+	agent_core_lose_link(s, now);
 }
 
-void steps_lose_link(struct steps *s, int64_t now)
+void agent_core_lose_link(struct agent_core *s, int64_t now)
 {
 	if (s->link == LINK_OFF || s->link == LINK_WAIT)
 		return;

@@ -1,6 +1,7 @@
-/* What the agent sends: hello, sync, news. Called by the shell when steps_step asked for it. */
-#include "agent/core/agent/steps_state.h"
-#include "agent/core/stepd/step.h"
+/* What the agent sends: hello, sync, news. Called by the shell when agent_core_decide asked for it.
+ *  */
+#include "agent/core/agent/agent_core_state.h"
+#include "agent/core/stepd/stepd_core.h"
 #include "lib/base/assert.h"
 
 /* what a note, or a found checkpoint, costs without its texts: daemon/core/rules/intake.c */
@@ -13,20 +14,21 @@ static size_t note_bytes(const struct note *n)
 	return NOTE_BYTES + mo_desc_text_bytes(&note_desc, n);
 }
 
-static struct step_report *add_report(const struct entry *e, struct step_report **steps, size_t *n)
+static struct step_report *add_report(const struct agent_step *e, struct step_report **steps,
+				      size_t *n)
 {
 	struct step_report *r = mo_vec_add(&step_report_desc, (void **)steps, n);
 
 	mo_assert(e->written >= 0);
 	r->job = e->job;
 	r->attempt = e->attempt;
-	r->state = entry_state(e);
+	r->state = agent_step_state(e);
 	r->written = e->written;
 	return r;
 }
 
 /* Copies up to n_max notes, as many as fit into *bytes. The first of a message always fits. */
-static void add_notes(const struct entry *e, size_t n_max, size_t *count, size_t *bytes,
+static void add_notes(const struct agent_step *e, size_t n_max, size_t *count, size_t *bytes,
 		      struct step_report *r)
 {
 	mo_assert(n_max <= e->n_notes);
@@ -55,7 +57,7 @@ static bool add_scan(const struct scan *scan, size_t *bytes, struct agent_sync *
 	return true;
 }
 
-static void head(const struct steps *s, struct agent_sync *ret)
+static void head(const struct agent_core *s, struct agent_sync *ret)
 {
 	mo_str_set(&ret->node, s->node);
 	mo_str_set(&ret->boot_id, s->boot_id);
@@ -64,32 +66,32 @@ static void head(const struct steps *s, struct agent_sync *ret)
 	ret->beat = s->beat;
 }
 
-void steps_hello(const struct steps *s, struct agent_hello *ret)
+void agent_core_hello(const struct agent_core *s, struct agent_hello *ret)
 {
 	mo_str_set(&ret->node, s->node);
 	mo_str_set(&ret->boot_id, s->boot_id);
 	mo_str_set(&ret->instance, s->instance);
 	ret->protocol = MO_PROTOCOL;
-	for (size_t i = 0; i < s->n_entries; i++)
-		add_report(s->entries[i], &ret->steps, &ret->n_steps);
+	for (size_t i = 0; i < s->n_steps; i++)
+		add_report(s->steps[i], &ret->steps, &ret->n_steps);
 }
 
-void steps_sync(struct steps *s, struct agent_sync *ret)
+void agent_core_sync(struct agent_core *s, struct agent_sync *ret)
 {
 	size_t count = 0, bytes = 0;
 
 	s->beat++;
 	s->checked = false; /* syncs carry health until it is acknowledged */
 	head(s, ret);
-	for (size_t k = 0; k < s->n_entries; k++) {
+	for (size_t k = 0; k < s->n_steps; k++) {
 		/* Another step begins each time, so that one with many notes cannot starve the
 		 * rest. */
-		struct entry *e = s->entries[(k + (size_t)s->beat) % s->n_entries];
+		struct agent_step *e = s->steps[(k + (size_t)s->beat) % s->n_steps];
 		struct step_report *r = add_report(e, &ret->steps, &ret->n_steps);
 
 		add_notes(e, e->n_notes, &count, &bytes, r);
 		for (size_t i = 0; i < e->n_ranks; i++) {
-			struct entry_rank *rank = &e->ranks[i];
+			struct agent_step_rank *rank = &e->ranks[i];
 			rank->sent = rank->now;
 			if (!mo_desc_equal(&rank_progress_desc, &rank->now, &rank->acked))
 				mo_desc_copy(&rank_progress_desc,
@@ -105,13 +107,13 @@ void steps_sync(struct steps *s, struct agent_sync *ret)
 	}
 }
 
-bool steps_news(struct steps *s, struct agent_sync *ret)
+bool agent_core_urgent(struct agent_core *s, struct agent_sync *ret)
 {
 	size_t count = 0, bytes = 0;
 
 	head(s, ret);
-	for (size_t k = 0; k < s->n_entries; k++) {
-		struct entry *e = s->entries[k];
+	for (size_t k = 0; k < s->n_steps; k++) {
+		struct agent_step *e = s->steps[k];
 		size_t n = e->n_notes;
 
 		while (n && !note_urgent(&e->notes[n - 1]))

@@ -1,4 +1,4 @@
-/* A turn is one core_step: rules read the state, emit records (turn_emit applies each at once
+/* A turn is one core_decide: rules read the state, emit records (turn_emit applies each at once
  * through update.c and hands it to the shell) and effects. Used by every file of rules; nothing
  * here decides. */
 #pragma once

@@ -1,6 +1,6 @@
 /* Every key of a recipe changes something: what the nodes are sent (commands, environment, binding,
- * orders), the plan, or what the core decides while the job lives (story.h). Driven by the table of keys:
- * a new one without a row fails here. */
+ * orders), the plan, or what the core decides while the job lives (story.h). Driven by the table of
+ * keys: a new one without a row fails here. */
 #include "tests/unit/unit.h"
 
 #include <stdio.h>
@@ -12,23 +12,28 @@
 enum base { MEGATRON, COMMAND, MLA, AUTO, SCRIPT, STORY };
 static const char *const recipes[] = {
 	[MEGATRON] = "recipe: 1\nname: a\nengine: {kind: megatron-lm, entry: a.py, workdir: /w}\n"
-		     "model: {layers: 8, hidden: 512, heads: 8, kv_heads: 8, head_dim: 64, ffn: 2048, vocab: 1000, "
+		     "model: {layers: 8, hidden: 512, heads: 8, kv_heads: 8, head_dim: 64, ffn: "
+		     "2048, vocab: 1000, "
 		     "moe: {experts: 8, topk: 2, ffn: 256}}\n"
-		     "cluster: {gpus: 8, gpu: mi355x}\nparallelism: {tp: 1, pp: 2, ep: 2, schedule: 1f1b}\n"
+		     "cluster: {gpus: 8, gpu: mi355x}\nparallelism: {tp: 1, pp: 2, ep: 2, "
+		     "schedule: 1f1b}\n"
 		     "batch: {seq: 4096, micro: 1, global: 64}\nprecision: bf16\nsteps: 10\n"
 		     "checkpoint: {dir: /c, every: 5}\n",
 	[COMMAND] = "recipe: 1\nname: a\nengine: {kind: command, argv: [x]}\ncluster: {gpus: 8}\n",
-	[SCRIPT] = "recipe: 1\nname: a\nengine: {kind: torch, entry: a.py, workdir: /w}\ncluster: {gpus: 8}\ncheckpoint: {dir: /c}\n",
+	[SCRIPT] = "recipe: 1\nname: a\nengine: {kind: torch, entry: a.py, workdir: /w}\ncluster: "
+		   "{gpus: 8}\ncheckpoint: {dir: /c}\n",
 	[MLA] = "recipe: 1\nname: a\nengine: {kind: megatron-lm, entry: a.py, workdir: /w}\n"
 		"model: {layers: 4, hidden: 512, heads: 8, ffn: 2048, vocab: 1000, "
 		"mla: {q_lora: 64, kv_lora: 512, qk_nope: 128, qk_rope: 64, v: 128}}\n"
 		"cluster: {gpus: 8, gpu: mi355x}\nbatch: {seq: 128, global: 64}\nsteps: 10\n",
 	[AUTO] = "recipe: 1\nname: a\nengine: {kind: primus-megatron, entry: a.yaml, workdir: /w}\n"
-		 "model: {layers: 8, hidden: 512, heads: 8, kv_heads: 8, head_dim: 64, ffn: 2048, vocab: 1000, "
+		 "model: {layers: 8, hidden: 512, heads: 8, kv_heads: 8, head_dim: 64, ffn: 2048, "
+		 "vocab: 1000, "
 		 "moe: {experts: 8, topk: 2, ffn: 256}}\n"
 		 "cluster: {gpus: 8, gpu: mi355x}\nparallelism: {pp: 2, ep: 2}\n"
 		 "batch: {seq: 4096, micro: 1, global: 64}\nprecision: bf16\nsteps: 10\n",
-	[STORY] = ("recipe: 1\nname: a\nengine: {kind: torch, entry: a.py, args: {every: '{checkpoint.every}'}}\n"
+	[STORY] = ("recipe: 1\nname: a\nengine: {kind: torch, entry: a.py, args: {every: "
+		   "'{checkpoint.every}'}}\n"
 		   "cluster: {gpus: 8}\nsteps: 1000\ncheckpoint: {dir: /c, every: 5}\n"),
 };
 
@@ -36,8 +41,8 @@ static const char *const recipes[] = {
 struct row {
 	const char *path, *value;
 	enum base base;
-	bool told;                      /* what it does is an error or a warning */
-	struct recipe_set beside;       /* what it does, it does to this */
+	bool told;                /* what it does is an error or a warning */
+	struct recipe_set beside; /* what it does, it does to this */
 };
 static const struct row rows[] = {
 	{ "recipe", "2", COMMAND, .told = true },
@@ -146,13 +151,14 @@ static const struct row rows[] = {
 	{ "recovery.hang", "kill", COMMAND, .told = true },
 	{ "recovery.loss_spike", "back", COMMAND, .told = true },
 	{ "health", "{preflight: none}", STORY },
-	{ "experiment", "{values: {parallelism.tp: 3, parallelism.etp: 1, parallelism.cp: 1}}", AUTO, .told = true },
+	{ "experiment", "{values: {parallelism.tp: 3, parallelism.etp: 1, parallelism.cp: 1}}",
+	  AUTO, .told = true },
 	{ "health.preflight", "[stack.same]", STORY },
 	{ "priority", "60", STORY },
 	{ "time_limit", "30s", STORY },
 };
 
-static struct mo_buf sent;              /* launch orders of the recipe in hand */
+static struct mo_buf sent; /* launch orders of the recipe in hand */
 
 static int launch_seen(const char *node, const struct nodeinfo *info, const struct launch *launch,
 		       struct dryrun_rank **ranks, size_t *n_ranks, struct mo_error *err)
@@ -164,7 +170,9 @@ static int launch_seen(const char *node, const struct nodeinfo *info, const stru
 /* What the nodes would be sent and the plan. */
 static void before_it_runs(struct submit *spec, struct mo_buf *b)
 {
-	const struct dryrun_walk walk = { .ranks = launch_seen, .node = add_node, .arg = b, .to = MO_NONE };
+	const struct dryrun_walk walk = {
+		.ranks = launch_seen, .node = add_node, .arg = b, .to = MO_NONE
+	};
 	struct state empty;
 
 	mo_desc_init(&state_desc, &empty);
@@ -195,8 +203,8 @@ static char *outcome(enum base base, const struct recipe_set *set, size_t n_sets
 
 	mo_desc_init(&submit_desc, &spec);
 	mo_buf_str(&b, "");
-	*ret_ok = recipe_parse(recipes[base], strlen(recipes[base]), set, n_sets, &spec.recipe, &spec.engine,
-			       &spec.warnings, &spec.n_warnings, &errors) == 0;
+	*ret_ok = recipe_parse(recipes[base], strlen(recipes[base]), set, n_sets, &spec.recipe,
+			       &spec.engine, &spec.warnings, &spec.n_warnings, &errors) == 0;
 	for (size_t i = 0; i < errors.n; i++)
 		mo_buf_printf(&b, "%s\n", errors.items[i].text);
 	for (size_t i = 0; base != STORY && i < spec.n_warnings; i++)
@@ -217,7 +225,8 @@ static const struct row *row_of(const char *path)
 
 static const char *what_is_wrong(const struct row *row)
 {
-	const struct recipe_set sets[] = { row->beside, { (char *)row->path, (char *)row->value, NULL } };
+	const struct recipe_set sets[] = { row->beside,
+					   { (char *)row->path, (char *)row->value, NULL } };
 	const struct recipe_set *own = row->beside.key ? sets : &sets[1];
 	size_t n_beside = row->beside.key ? 1 : 0;
 	bool before_ok, ok;
@@ -242,7 +251,8 @@ static void each_changes_something(void **state)
 		const char *wrong = row ? what_is_wrong(row) : "has no row here";
 
 		if (wrong)
-			printf("%s=%s: %s\n", r.keys[i].path, row && row->value ? row->value : "", wrong);
+			printf("%s=%s: %s\n", r.keys[i].path, row && row->value ? row->value : "",
+			       wrong);
 		n_wrong += wrong != NULL;
 	}
 	assert_int_equal(n_wrong, 0);

@@ -1,4 +1,5 @@
-/* A step that is stopped where it runs, and a machine that goes down in order: planned stops, no failures. */
+/* A step that is stopped where it runs, and a machine that goes down in order: planned stops, no
+ * failures. */
 #include "tests/unit/dcore/world.h"
 
 #include <signal.h>
@@ -42,7 +43,7 @@ static void the_rest_is_stopped_as_planned_and_starts_again(void **state)
 	assert_non_null(strstr(world_job(&w, id)->reason, "stopped there, not by moectl"));
 	assert_true(world_event_seen(&w, "step.stopped_outside"));
 	world_beat(&w, 0);
-	assert_true(world_count(&w, 0, CMD_STOP) >= 1);      /* the ranks elsewhere may save, too */
+	assert_true(world_count(&w, 0, CMD_STOP) >= 1); /* the ranks elsewhere may save, too */
 	assert_int_equal(world_count(&w, 0, CMD_KILL) + world_count(&w, 1, CMD_KILL), 0);
 	world_crash(&w);
 	world_run(&w, 3 * S);
@@ -53,14 +54,16 @@ static void the_rest_is_stopped_as_planned_and_starts_again(void **state)
 	world_done(&w);
 }
 
-/* A supervisor of an earlier version only says that its ranks were stopped: nobody waits 300 s for the others. */
+/* A supervisor of an earlier version only says that its ranks were stopped: nobody waits 300 s for
+ * the others. */
 static void ranks_that_were_stopped_by_nobody_here(void **state)
 {
 	struct world w;
 	int64_t id = running(&w);
 
 	world_exit(&w, 1, id, 2, 0, 0);
-	mo_str_set(&world_toy_step(&w, 1, id)->notes[world_toy_step(&w, 1, id)->n_notes - 1].cause, "stopped");
+	mo_str_set(&world_toy_step(&w, 1, id)->notes[world_toy_step(&w, 1, id)->n_notes - 1].cause,
+		   "stopped");
 	world_beat(&w, 1);
 	assert_int_equal(world_job(&w, id)->state, JOB_STOPPING);
 	world_run(&w, 3 * S);
@@ -98,7 +101,10 @@ static void its_whole_end_is_told_at_once(void **state)
 	told_to_end(&w, 0, id);
 	for (int64_t rank = 0; rank < 2; rank++) {
 		world_exit(&w, 0, id, rank, 128 + SIGTERM, 0);
-		mo_str_set(&world_toy_step(&w, 0, id)->notes[world_toy_step(&w, 0, id)->n_notes - 1].cause, "stopped");
+		mo_str_set(&world_toy_step(&w, 0, id)
+				    ->notes[world_toy_step(&w, 0, id)->n_notes - 1]
+				    .cause,
+			   "stopped");
 	}
 	world_note(&w, 0, id, NOTE_GONE);
 	world_beat(&w, 0);
@@ -136,7 +142,8 @@ static void a_planned_reboot_is_no_fault_of_the_node(void **state)
 	assert_int_equal(world_job(&w, id)->state, JOB_STOPPING);
 	world_run(&w, 3 * S);
 	no_failure(&w, id, 2);
-	assert_null(place_of(world_job(&w, id), "n1"));      /* not where it would be stopped again */
+	/* not where it would be stopped again */
+	assert_null(place_of(world_job(&w, id), "n1"));
 	assert_non_null(place_of(world_job(&w, id), "n2"));
 	world_crash(&w);
 	world_run(&w, S);
@@ -149,7 +156,8 @@ static void a_planned_reboot_is_no_fault_of_the_node(void **state)
 	world_done(&w);
 }
 
-/* The machine was off before its last word came: the boot id is the proof, and still no fault, because it had said that it goes. */
+/* The machine was off before its last word came: the boot id is the proof, and still no fault,
+ * because it had said that it goes. */
 static void gone_before_its_ranks_were_told_gone(void **state)
 {
 	struct world w;
@@ -160,7 +168,8 @@ static void gone_before_its_ranks_were_told_gone(void **state)
 	world_beat(&w, 1);
 	w.toys[1].deaf = true;
 	world_run(&w, 30 * S);
-	assert_int_equal(world_job(&w, id)->state, JOB_STOPPING);   /* silence proves nothing, as ever */
+	/* silence proves nothing, as ever */
+	assert_int_equal(world_job(&w, id)->state, JOB_STOPPING);
 	w.no_kill = false;
 	w.toys[1].deaf = w.toys[1].leaving = false;
 	world_reboot(&w, 1);
@@ -169,7 +178,8 @@ static void gone_before_its_ranks_were_told_gone(void **state)
 	world_done(&w);
 }
 
-/* Launched there before anybody knew that the machine goes down, where systemd starts nothing any more. */
+/* Launched there before anybody knew that the machine goes down, where systemd starts nothing any
+ * more. */
 static void refused_by_a_machine_that_goes_down(void **state)
 {
 	struct world w;

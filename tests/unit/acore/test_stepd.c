@@ -1,5 +1,5 @@
 /* Step supervisor decisions in virtual time: from the launch to the end. */
-#include "tests/unit/acore/step_bed.h"
+#include "tests/unit/acore/stepd_bed.h"
 
 static void test_good_life(void **state)
 {
@@ -16,7 +16,7 @@ static void test_good_life(void **state)
 	assert_string_equal(said(b), "note:started@1");
 	started(b, 0);
 	assert_string_equal(said(b), "note:started@0 release note:running");
-	assert_true(step_deadline(b->core) == INT64_MAX);
+	assert_true(stepd_core_deadline(b->core) == INT64_MAX);
 	exited(b, 1, 0, MO_NONE);
 	assert_string_equal(said(b), "note:exit@1/exited");
 	exited(b, 1, 0, MO_NONE);
@@ -29,13 +29,13 @@ static void test_good_life(void **state)
 	simple(b, SE_KILL, MO_NONE);
 	exited(b, 0, 0, MO_NONE);
 	assert_string_equal(said(b), "");
-	assert_true(step_deadline(b->core) == INT64_MAX);
+	assert_true(stepd_core_deadline(b->core) == INT64_MAX);
 }
 
 static void test_busy_port(void **state)
 {
 	struct bed *b = *state;
-	struct step_event e = event(SE_PORTS, MO_NONE);
+	struct stepd_event e = event(SE_PORTS, MO_NONE);
 
 	simple(b, SE_LAUNCH, MO_NONE);
 	said(b);
@@ -103,7 +103,7 @@ static void test_stop(void **state)
 	b->now += 1000000;
 	stop(b, SIGUSR1, 5000000);
 	assert_string_equal(said(b), "");
-	assert_true(step_deadline(b->core) == 6000000);
+	assert_true(stepd_core_deadline(b->core) == 6000000);
 	exited(b, 0, 0, MO_NONE);
 	assert_string_equal(said(b), "note:exit@0/stopped");
 	simple(b, SE_TICK, MO_NONE);
@@ -117,7 +117,8 @@ static void test_stop(void **state)
 	assert_string_equal(said(b), "note:gone done");
 }
 
-/* Nobody ordered it: told at once, before any rank ends; an order that comes later changes nothing, nor does a signal after an order. */
+/* Nobody ordered it: told at once, before any rank ends; an order that comes later changes nothing,
+ * nor does a signal after an order. */
 static void test_stopped_by_its_machine(void **state)
 {
 	struct bed *b = *state;
@@ -151,7 +152,7 @@ static void test_shorter_grace_wins(void **state)
 	run(b);
 	stop(b, SIGTERM, INT64_MAX);
 	stop(b, SIGTERM, 2000000);
-	assert_true(step_deadline(b->core) == 3000000);
+	assert_true(stepd_core_deadline(b->core) == 3000000);
 }
 
 static void test_stop_before_fork(void **state)
@@ -171,11 +172,11 @@ static void test_kill_repeats_until_empty(void **state)
 	run(b);
 	simple(b, SE_KILL, MO_NONE);
 	assert_string_equal(said(b), "kill");
-	b->now = step_deadline(b->core);
+	b->now = stepd_core_deadline(b->core);
 	simple(b, SE_TICK, MO_NONE);
 	assert_string_equal(said(b), "kill");
-	assert_true(step_deadline(b->core) == b->now + 2000000);
-	struct step_event e = event(SE_STUCK, 1);
+	assert_true(stepd_core_deadline(b->core) == b->now + 2000000);
+	struct stepd_event e = event(SE_STUCK, 1);
 	e.note.pid = 55;
 	give(b, &e);
 	assert_string_equal(said(b), "note:unkillable@1");
@@ -193,7 +194,7 @@ static void test_kill_repeats_until_empty(void **state)
 static void test_cause_of_the_shell_is_kept(void **state)
 {
 	struct bed *b = *state;
-	struct step_event e = event(SE_EXIT, 0);
+	struct stepd_event e = event(SE_EXIT, 0);
 
 	run(b);
 	e.note.signal = SIGKILL;
@@ -217,12 +218,12 @@ static void test_lost_status_is_told(void **state)
 static void test_configuration(void **state)
 {
 	struct bed *b = *state;
-	struct step_event e;
+	struct stepd_event e;
 
 	b->launch.config = mo_strdup("primus");
 	for (int what = 0; what < 4; what++) {
-		step_free(b->core);
-		b->core = step_new(&b->launch);
+		stepd_core_free(b->core);
+		b->core = stepd_core_new(&b->launch);
 		simple(b, SE_LAUNCH, MO_NONE);
 		simple(b, SE_PORTS, MO_NONE);
 		assert_string_equal(said(b), "hold config");
@@ -244,9 +245,7 @@ static void test_configuration(void **state)
 			stop(b, SIGTERM, 600000000);
 			assert_string_equal(said(b), "release kill");
 			break;
-		case 3:
-			simple(b, SE_KILL, MO_NONE);
-			assert_string_equal(said(b), "release kill");
+		case 3: simple(b, SE_KILL, MO_NONE); assert_string_equal(said(b), "release kill");
 		}
 		simple(b, SE_CONFIG_READ, MO_NONE);
 		assert_string_equal(said(b), "");
@@ -261,8 +260,8 @@ static void test_files_of_variables(void **state)
 	struct bed *b = *state;
 
 	MO_ADD(&b->launch, env, &env_item_desc)->file = mo_strdup("/home/ann/key");
-	step_free(b->core);
-	b->core = step_new(&b->launch);
+	stepd_core_free(b->core);
+	b->core = stepd_core_new(&b->launch);
 	simple(b, SE_LAUNCH, MO_NONE);
 	simple(b, SE_PORTS, MO_NONE);
 	assert_string_equal(said(b), "hold config");
@@ -274,8 +273,8 @@ static void test_files_of_variables(void **state)
 
 static int state_named(const char *name)
 {
-	for (int i = 0; step_state_name(i); i++)
-		if (strcmp(step_state_name(i), name) == 0)
+	for (int i = 0; stepd_state_name(i); i++)
+		if (strcmp(stepd_state_name(i), name) == 0)
 			return i;
 	fail_msg("no state %s", name);
 	return -1;
@@ -302,7 +301,7 @@ static void reach(struct bed *b, const char *name)
 static void test_unlisted_is_ignored(void **state)
 {
 	static const char *const names[] = { "new", "preparing", "ports", "reading",
-					     "up",  "stopping",	 "down",  "gone" };
+					     "up",  "stopping",  "down",  "gone" };
 	struct bed *b = *state;
 	size_t ignored = 0;
 
@@ -310,33 +309,33 @@ static void test_unlisted_is_ignored(void **state)
 	b->launch.prepare_limit_us = 60000000;
 	b->launch.config = mo_strdup("primus");
 	for (size_t i = 0; i < ELEMENTSOF(names); i++)
-		for (int e = 0; step_event_name(e); e++) {
-			if (step_follows(state_named(names[i]), e))
+		for (int e = 0; stepd_event_name(e); e++) {
+			if (stepd_follows(state_named(names[i]), e))
 				continue;
-			step_free(b->core);
-			b->core = step_new(&b->launch);
+			stepd_core_free(b->core);
+			b->core = stepd_core_new(&b->launch);
 			reach(b, names[i]);
-			int64_t due = step_deadline(b->core);
+			int64_t due = stepd_core_deadline(b->core);
 			simple(b, e, 0);
 			assert_string_equal(said(b), "");
-			assert_true(step_deadline(b->core) == due);
+			assert_true(stepd_core_deadline(b->core) == due);
 			ignored++;
 		}
 	assert_true(ignored > 0);
-	assert_null(step_state_name((int)ELEMENTSOF(names)));
+	assert_null(stepd_state_name((int)ELEMENTSOF(names)));
 }
 
 static void test_every_event_matters_somewhere(void **state)
 {
-	for (int e = 0; step_event_name(e); e++) {
+	for (int e = 0; stepd_event_name(e); e++) {
 		bool any = false;
 
-		for (int i = 0; step_state_name(i); i++)
-			any |= step_follows(i, e) != NULL;
+		for (int i = 0; stepd_state_name(i); i++)
+			any |= stepd_follows(i, e) != NULL;
 		assert_true(any);
-		assert_null(step_follows(state_named("gone"), e));
+		assert_null(stepd_follows(state_named("gone"), e));
 	}
-	assert_null(step_event_name(_SE_N));
+	assert_null(stepd_event_name(_SE_N));
 }
 
 int main(void)

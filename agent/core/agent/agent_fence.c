@@ -1,13 +1,13 @@
 /* The fence: the highest attempt of each job, and the highest controller epoch, that this node has
  * seen. It is durable before anything is started, so an attempt at or below it without a spool
  * entry is never started. */
-#include "agent/core/agent/steps_state.h"
+#include "agent/core/agent/agent_core_state.h"
 
 #include <string.h>
 
 #include "lib/base/assert.h"
 
-int64_t steps_highest(const struct steps *s, int64_t job)
+int64_t agent_core_highest(const struct agent_core *s, int64_t job)
 {
 	for (size_t i = 0; i < s->n_fence; i++)
 		if (s->fence[i].job == job)
@@ -15,9 +15,9 @@ int64_t steps_highest(const struct steps *s, int64_t job)
 	return 0;
 }
 
-void steps_raise_fence(struct steps *s, int64_t job, int64_t attempt)
+void agent_core_raise_fence(struct agent_core *s, int64_t job, int64_t attempt)
 {
-	attempt = MO_MAX(attempt, steps_highest(s, job));
+	attempt = MO_MAX(attempt, agent_core_highest(s, job));
 	for (size_t i = 0; i < s->n_fence; i++)
 		if (s->fence[i].job == job) {
 			memmove(&s->fence[i], &s->fence[i + 1],
@@ -32,16 +32,16 @@ void steps_raise_fence(struct steps *s, int64_t job, int64_t attempt)
 	mo_assert(h->attempt >= attempt && s->n_fence <= FENCE_JOBS_MAX);
 }
 
-void steps_save_fence(const struct steps *s, int64_t job, struct steps_out *out)
+void agent_core_save_fence(const struct agent_core *s, int64_t job, struct agent_out *out)
 {
-	steps_effect(out, AX_FENCE, job, job ? steps_highest(s, job) : 0)->epoch = s->epoch;
+	agent_effect(out, AX_FENCE, job, job ? agent_core_highest(s, job) : 0)->epoch = s->epoch;
 }
 
-void steps_learn_epoch(struct steps *s, int64_t epoch, struct steps_out *out)
+void agent_core_learn_epoch(struct agent_core *s, int64_t epoch, struct agent_out *out)
 {
 	if (epoch <= s->epoch)
 		return;
 	s->epoch = epoch;
-	steps_save_fence(s, 0, out);
+	agent_core_save_fence(s, 0, out);
 	mo_assert(s->epoch == epoch);
 }

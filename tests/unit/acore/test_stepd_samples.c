@@ -1,5 +1,5 @@
 /* What the supervisor of a step tells of its ranks' lines and saves. */
-#include "tests/unit/acore/step_bed.h"
+#include "tests/unit/acore/stepd_bed.h"
 
 static void test_two_pieces_one_sample(void **state)
 {
@@ -9,7 +9,7 @@ static void test_two_pieces_one_sample(void **state)
 	sample(b, 0, 5, 2.5, MO_NONE_F);
 	assert_string_equal(said(b), "");
 	sample(b, 0, 5, 9.0, 0.25);
-	b->now = step_deadline(b->core);
+	b->now = stepd_core_deadline(b->core);
 	simple(b, SE_TICK, MO_NONE);
 	assert_int_equal(b->out.n_effects, 1);
 	assert_true(b->out.effects[0].note.sample->loss == 2.5);
@@ -19,7 +19,7 @@ static void test_two_pieces_one_sample(void **state)
 	b->now += 1000000;
 	simple(b, SE_TICK, MO_NONE);
 	assert_string_equal(said(b), "");
-	assert_true(step_deadline(b->core) == INT64_MAX);
+	assert_true(stepd_core_deadline(b->core) == INT64_MAX);
 	sample(b, 0, 6, 2.4, MO_NONE_F);
 	sample(b, 0, 7, 2.3, MO_NONE_F);
 	assert_string_equal(said(b), "note:sample@0=6");
@@ -41,24 +41,24 @@ static void test_flood_of_samples(void **state)
 		told += b->out.n_effects;
 		for (size_t k = 0; k < b->out.n_effects; k++)
 			left_out += MO_MAX(b->out.effects[k].note.left_out, 0);
-		step_out_done(&b->out);
+		stepd_out_done(&b->out);
 		if (i == 20001)
 			assert_int_equal(told, 20000);
 	}
 	if (told < 29990 || told > 30010)
 		fail_msg("%zu samples told", told);
-	assert_int_equal(step_left_out(b->core), 120000 - (int64_t)told);
-	b->now = step_deadline(b->core);
+	assert_int_equal(stepd_core_left_out(b->core), 120000 - (int64_t)told);
+	b->now = stepd_core_deadline(b->core);
 	simple(b, SE_TICK, MO_NONE);
 	left_out += MO_MAX(b->out.effects[0].note.left_out, 0);
-	assert_int_equal(left_out,
-			 step_left_out(b->core)); /* the notes say all of them, each once */
+	/* the notes say all of them, each once */
+	assert_int_equal(left_out, stepd_core_left_out(b->core));
 	assert_string_equal(said(b), "note:sample@0=120001");
 	b->now += 10000000; /* quiet again: all are told */
 	for (int64_t i = 0; i < 4000; i++) {
 		sample(b, 0, 200000 + i, 2.5, MO_NONE_F);
 		assert_int_equal(b->out.n_effects, i > 0);
-		step_out_done(&b->out);
+		stepd_out_done(&b->out);
 	}
 }
 
@@ -82,10 +82,10 @@ static void test_metrics_rank(void **state)
 	b->now += 1000000;
 	simple(b, SE_TICK, MO_NONE);
 	assert_string_equal(said(b), "");
-	step_progress(b->core, 1, &p);
+	stepd_core_progress(b->core, 1, &p);
 	assert_int_equal(p.rank, 1);
 	assert_int_equal(p.iteration, 3);
-	step_progress(b->core, 0, &p);
+	stepd_core_progress(b->core, 0, &p);
 	assert_true(p.iteration == MO_NONE);
 }
 
@@ -125,10 +125,10 @@ static void test_sample_without_iteration(void **state)
 
 	run(b);
 	sample(b, 0, MO_NONE, 1.0, MO_NONE_F); /* of nothing known */
-	assert_true(step_deadline(b->core) == INT64_MAX);
+	assert_true(stepd_core_deadline(b->core) == INT64_MAX);
 	sample(b, 0, 4, MO_NONE_F, 3.0);
 	sample(b, 0, MO_NONE, 1.5, MO_NONE_F); /* of iteration 4 */
-	b->now = step_deadline(b->core);
+	b->now = stepd_core_deadline(b->core);
 	simple(b, SE_TICK, MO_NONE);
 	assert_true(b->out.effects[0].note.sample->loss == 1.5);
 	assert_string_equal(said(b), "note:sample@0=4");
@@ -157,12 +157,13 @@ static void test_phases_and_saves(void **state)
 	fact(b, SE_RESUMED, 1, 60, NULL);
 	assert_string_equal(said(b), "note:resumed@0=60");
 	struct rank_progress p;
-	step_progress(b->core, 1, &p);
+	stepd_core_progress(b->core, 1, &p);
 	assert_int_equal(p.iteration, 60);
 	assert_int_equal(p.phase, PHASE_TRAIN);
 }
 
-/* Where all saves go is told once, before the first: no save begins there, and those that name no place have it. */
+/* Where all saves go is told once, before the first: no save begins there, and those that name no
+ * place have it. */
 static void test_where_saves_go(void **state)
 {
 	struct bed *b = *state;
@@ -172,7 +173,7 @@ static void test_where_saves_go(void **state)
 	fact(b, SE_SAVING, 1, MO_NONE, "/c/titan-9");
 	assert_string_equal(said(b), "");
 	sample(b, 0, 57, 1.0, MO_NONE_F);
-	b->now = step_deadline(b->core);
+	b->now = stepd_core_deadline(b->core);
 	simple(b, SE_TICK, MO_NONE);
 	(void)said(b);
 	fact(b, SE_SAVING, 0, MO_NONE, NULL);
@@ -184,7 +185,7 @@ static void test_where_saves_go(void **state)
 	fact(b, SE_CHECKPOINT, 0, 60, NULL);
 	assert_string_equal(b->out.effects[0].note.path, "/c/titan-9");
 	assert_string_equal(said(b), "note:checkpoint@0=60");
-	fact(b, SE_SAVING, 0, MO_NONE, "/c/titan-9/step-61");   /* a script that names each */
+	fact(b, SE_SAVING, 0, MO_NONE, "/c/titan-9/step-61"); /* a script that names each */
 	assert_string_equal(said(b), "note:saving@0=61");
 	fact(b, SE_CHECKPOINT, 0, 61, NULL);
 	assert_null(b->out.effects[0].note.path);
@@ -230,7 +231,7 @@ static void test_progress_never_goes_back(void **state)
 	run(b);
 	sample(b, 0, 5, 1.0, MO_NONE_F);
 	sample(b, 0, 4, 1.0, MO_NONE_F);
-	step_progress(b->core, 0, &p);
+	stepd_core_progress(b->core, 0, &p);
 	assert_int_equal(p.iteration, 5);
 	simple(b, SE_KILL, MO_NONE);
 	exited(b, 0, MO_NONE, SIGKILL);

@@ -2,15 +2,15 @@
  * saves. A sample waits SAMPLE_WAIT_US for more pieces (a datagram and a printed line tell of
  * the same iteration); any other note writes it first. One iteration has at most one
  * NOTE_SAMPLE. */
-#include "agent/core/stepd/step_state.h"
+#include "agent/core/stepd/stepd_core_state.h"
 #include "agent/core/text/lines.h"
 #include "lib/base/assert.h"
 
 #define SAMPLE_WAIT_US 100000
 
-struct step_effect *step_effect(struct step_out *out, int type)
+struct stepd_effect *stepd_effect(struct stepd_out *out, int type)
 {
-	struct step_effect *e = MO_GROW(out->effects, out->n_effects);
+	struct stepd_effect *e = MO_GROW(out->effects, out->n_effects);
 
 	e->type = type;
 	mo_desc_init(&note_desc, &e->note);
@@ -18,10 +18,10 @@ struct step_effect *step_effect(struct step_out *out, int type)
 }
 
 /* The number is given here and nowhere else. */
-static struct note *put_note(struct step_core *s, struct step_out *out, int kind,
+static struct note *put_note(struct stepd_core *s, struct stepd_out *out, int kind,
 			     const struct note *from)
 {
-	struct note *n = &step_effect(out, SX_NOTE)->note;
+	struct note *n = &stepd_effect(out, SX_NOTE)->note;
 
 	mo_assert(kind >= 0 && kind < _NOTE_KIND_N);
 	/* it is the last one; a sample that waited comes before it */
@@ -33,7 +33,7 @@ static struct note *put_note(struct step_core *s, struct step_out *out, int kind
 	return n;
 }
 
-void step_flush_sample(struct step_core *s, struct step_out *out)
+void stepd_core_flush_sample(struct stepd_core *s, struct stepd_out *out)
 {
 	if (!s->pending)
 		return;
@@ -52,7 +52,7 @@ void step_flush_sample(struct step_core *s, struct step_out *out)
 
 /* Every iteration is told, as long as they come no faster than anybody trains; of a flood only
  * as many as there is room for, and the last one. */
-static bool sample_room(struct step_core *s, int64_t now)
+static bool sample_room(struct stepd_core *s, int64_t now)
 {
 	s->room_us = MO_MIN((int64_t)SAMPLES_BURST * SAMPLE_US,
 			    s->room_us + MO_MAX(now - s->room_at, 0));
@@ -64,13 +64,14 @@ static bool sample_room(struct step_core *s, int64_t now)
 	mo_assert(s->room_us >= 0);
 }
 
-struct note *step_note(struct step_core *s, struct step_out *out, int kind, const struct note *from)
+struct note *stepd_core_note(struct stepd_core *s, struct stepd_out *out, int kind,
+			     const struct note *from)
 {
-	step_flush_sample(s, out);
+	stepd_core_flush_sample(s, out);
 	return put_note(s, out, kind, from);
 }
 
-struct local_rank *step_rank_of(struct step_core *s, const struct note *n)
+struct local_rank *stepd_core_rank_of(struct stepd_core *s, const struct note *n)
 {
 	int64_t i = n->rank == MO_NONE ? -1 : n->rank - s->launch.first_rank;
 
@@ -85,7 +86,7 @@ static void advance(struct local_rank *r, int64_t iteration)
 }
 
 /* Whether samples of this rank become notes. `any`: whoever tells of an iteration first owns it. */
-static bool is_metrics_rank(const struct step_core *s, int64_t rank, int64_t iteration)
+static bool is_metrics_rank(const struct stepd_core *s, int64_t rank, int64_t iteration)
 {
 	if (s->launch.metrics_rank == 0)
 		return rank == 0;
@@ -94,8 +95,8 @@ static bool is_metrics_rank(const struct step_core *s, int64_t rank, int64_t ite
 	return !s->pending || s->sample.rank == rank || s->sample.iteration != iteration;
 }
 
-static void tell_phase(struct step_core *s, struct local_rank *r, const struct note *fact,
-		       int phase, struct step_out *out)
+static void tell_phase(struct stepd_core *s, struct local_rank *r, const struct note *fact,
+		       int phase, struct stepd_out *out)
 {
 	size_t index = (size_t)(r - s->ranks);
 
@@ -109,13 +110,13 @@ static void tell_phase(struct step_core *s, struct local_rank *r, const struct n
 	if (phase == s->phase)
 		return;
 	s->phase = phase;
-	struct note *n = step_note(s, out, NOTE_PHASE, fact);
+	struct note *n = stepd_core_note(s, out, NOTE_PHASE, fact);
 	n->phase = phase;
 	n->iteration = MO_NONE;
 }
 
-static void tell_sample(struct step_core *s, struct local_rank *r, const struct note *fact,
-			int64_t now, struct step_out *out)
+static void tell_sample(struct stepd_core *s, struct local_rank *r, const struct note *fact,
+			int64_t now, struct stepd_out *out)
 {
 	if (!fact->sample)
 		return;
@@ -134,7 +135,7 @@ static void tell_sample(struct step_core *s, struct local_rank *r, const struct 
 		return;
 	if (s->pending && iteration != s->sample.iteration) {
 		if (sample_room(s, now)) {
-			step_flush_sample(s, out);
+			stepd_core_flush_sample(s, out);
 		} else {
 			s->pending = false;
 			s->left_out++;
@@ -157,7 +158,7 @@ static void tell_sample(struct step_core *s, struct local_rank *r, const struct 
 	s->sample_due = now + SAMPLE_WAIT_US;
 }
 
-static void tell_checkpoint(struct step_core *s, const struct note *fact, struct step_out *out)
+static void tell_checkpoint(struct stepd_core *s, const struct note *fact, struct stepd_out *out)
 {
 	bool again =
 		s->checkpoint.kind == NOTE_CHECKPOINT && s->checkpoint.iteration == fact->iteration;
@@ -166,22 +167,22 @@ static void tell_checkpoint(struct step_core *s, const struct note *fact, struct
 		return;
 	mo_desc_copy(&note_desc, &s->checkpoint, fact);
 	s->checkpoint.kind = NOTE_CHECKPOINT;
-	step_note(s, out, NOTE_CHECKPOINT, fact);
+	stepd_core_note(s, out, NOTE_CHECKPOINT, fact);
 }
 
 /* Every rank of a job may print the same save or resume line: one note each. */
-static void tell_iteration(struct step_core *s, int kind, int64_t *told, const struct note *fact,
-			   struct step_out *out)
+static void tell_iteration(struct stepd_core *s, int kind, int64_t *told, const struct note *fact,
+			   struct stepd_out *out)
 {
 	if (fact->iteration == MO_NONE || *told == fact->iteration)
 		return;
 	*told = fact->iteration;
-	step_note(s, out, kind, fact);
+	stepd_core_note(s, out, kind, fact);
 }
 
 /* The same of a save, but where it has two places: a program of one's own may keep one more on a
  * disk of the node. */
-static void tell_saving(struct step_core *s, const struct note *fact, struct step_out *out)
+static void tell_saving(struct stepd_core *s, const struct note *fact, struct stepd_out *out)
 {
 	bool beside = s->saving == fact->iteration && s->saving_to && fact->path &&
 		      !s->saving_beside && !mo_streq(s->saving_to, fact->path);
@@ -191,7 +192,7 @@ static void tell_saving(struct step_core *s, const struct note *fact, struct ste
 	s->saving = fact->iteration;
 	s->saving_beside = beside;
 	mo_str_set(&s->saving_to, fact->path);
-	step_note(s, out, NOTE_SAVING, fact);
+	stepd_core_note(s, out, NOTE_SAVING, fact);
 }
 
 /* Of a saving line that names its place alone: before the first iteration that is where all
@@ -201,19 +202,19 @@ static int64_t number_of(const struct local_rank *r, const struct note *fact)
 	return r->progress.iteration == MO_NONE ? MO_NONE : lines_path_number(fact->path);
 }
 
-void step_on_sample(struct step_core *s, const struct step_event *e, int64_t now,
-		    struct step_out *out)
+void stepd_core_on_sample(struct stepd_core *s, const struct stepd_event *e, int64_t now,
+			  struct stepd_out *out)
 {
-	struct local_rank *r = step_rank_of(s, &e->note);
+	struct local_rank *r = stepd_core_rank_of(s, &e->note);
 
 	if (r)
 		tell_sample(s, r, &e->note, now, out);
 }
 
-void step_on_phase(struct step_core *s, const struct step_event *e, int64_t now,
-		   struct step_out *out)
+void stepd_core_on_phase(struct stepd_core *s, const struct stepd_event *e, int64_t now,
+			 struct stepd_out *out)
 {
-	struct local_rank *r = step_rank_of(s, &e->note);
+	struct local_rank *r = stepd_core_rank_of(s, &e->note);
 
 	if (!r)
 		return;
@@ -221,10 +222,10 @@ void step_on_phase(struct step_core *s, const struct step_event *e, int64_t now,
 	tell_phase(s, r, &e->note, e->note.phase, out);
 }
 
-void step_on_ready(struct step_core *s, const struct step_event *e, int64_t now,
-		   struct step_out *out)
+void stepd_core_on_ready(struct stepd_core *s, const struct stepd_event *e, int64_t now,
+			 struct stepd_out *out)
 {
-	struct local_rank *r = step_rank_of(s, &e->note);
+	struct local_rank *r = stepd_core_rank_of(s, &e->note);
 
 	if (!r)
 		return;
@@ -234,7 +235,7 @@ void step_on_ready(struct step_core *s, const struct step_event *e, int64_t now,
 
 /* "Saving the checkpoint": that of the iteration just told. Without a place: where all of them
  * go. */
-static void complete_fact(const struct step_core *s, const struct local_rank *r, struct note *fact)
+static void complete_fact(const struct stepd_core *s, const struct local_rank *r, struct note *fact)
 {
 	if (fact->iteration == MO_NONE && !fact->path)
 		fact->iteration = r->progress.iteration;
@@ -242,10 +243,10 @@ static void complete_fact(const struct step_core *s, const struct local_rank *r,
 		fact->path = s->saves_to;
 }
 
-void step_on_checkpoint(struct step_core *s, const struct step_event *e, int64_t now,
-			struct step_out *out)
+void stepd_core_on_checkpoint(struct stepd_core *s, const struct stepd_event *e, int64_t now,
+			      struct stepd_out *out)
 {
-	struct local_rank *r = step_rank_of(s, &e->note);
+	struct local_rank *r = stepd_core_rank_of(s, &e->note);
 
 	if (!r)
 		return;
@@ -256,10 +257,10 @@ void step_on_checkpoint(struct step_core *s, const struct step_event *e, int64_t
 	tell_checkpoint(s, &fact, out);
 }
 
-void step_on_saving(struct step_core *s, const struct step_event *e, int64_t now,
-		    struct step_out *out)
+void stepd_core_on_saving(struct stepd_core *s, const struct stepd_event *e, int64_t now,
+			  struct stepd_out *out)
 {
-	struct local_rank *r = step_rank_of(s, &e->note);
+	struct local_rank *r = stepd_core_rank_of(s, &e->note);
 
 	if (!r)
 		return;
@@ -277,10 +278,10 @@ void step_on_saving(struct step_core *s, const struct step_event *e, int64_t now
 	tell_saving(s, &fact, out);
 }
 
-void step_on_resumed(struct step_core *s, const struct step_event *e, int64_t now,
-		     struct step_out *out)
+void stepd_core_on_resumed(struct stepd_core *s, const struct stepd_event *e, int64_t now,
+			   struct stepd_out *out)
 {
-	struct local_rank *r = step_rank_of(s, &e->note);
+	struct local_rank *r = stepd_core_rank_of(s, &e->note);
 
 	if (!r)
 		return;

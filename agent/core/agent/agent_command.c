@@ -1,16 +1,16 @@
 /* Commands of the controller to the agent's core. They come again until they are answered, so each
  * is carried out once; what is out of date is refused from memory, and a refusal makes nothing
  * durable. */
-#include "agent/core/agent/steps_state.h"
+#include "agent/core/agent/agent_core_state.h"
 
 #include <string.h>
 
 #define QUERY_AGAIN_US 5000000
 
-void steps_refuse(struct steps *s, int64_t job, int64_t attempt, const char *cause,
-		  const char *text)
+void agent_core_refuse(struct agent_core *s, int64_t job, int64_t attempt, const char *cause,
+		       const char *text)
 {
-	struct entry *e = steps_add(s, job, attempt, NULL, EN_REFUSED);
+	struct agent_step *e = agent_core_add(s, job, attempt, NULL, AS_REFUSED);
 	struct note n;
 
 	mo_desc_init(&note_desc, &n);
@@ -18,68 +18,69 @@ void steps_refuse(struct steps *s, int64_t job, int64_t attempt, const char *cau
 	n.kind = NOTE_REFUSED;
 	n.cause = mo_strdup(cause);
 	n.text = mo_strdup(text);
-	entry_note(e, &n);
+	agent_step_note(e, &n);
 	mo_desc_done(&note_desc, &n);
 	n.n = 2;
 	n.kind = NOTE_GONE;
 	n.text = mo_strdup("nothing was started");
-	entry_note(e, &n);
+	agent_step_note(e, &n);
 	mo_desc_done(&note_desc, &n);
 }
 
-static void on_launch(struct steps *s, const struct command *c, struct steps_out *out)
+static void on_launch(struct agent_core *s, const struct command *c, struct agent_out *out)
 {
-	struct entry *e = steps_find(s, c->job, c->attempt);
+	struct agent_step *e = agent_core_find(s, c->job, c->attempt);
 
 	if (!c->launch || c->job <= 0 || c->attempt <= 0)
 		return;
 	if (e) {
-		if (c->epoch >= s->epoch && e->phase == EN_IDLE)
-			steps_start_fenced(s, e, out);
+		if (c->epoch >= s->epoch && e->phase == AS_IDLE)
+			agent_core_start_fenced(s, e, out);
 		return;
 	}
-	if (s->n_entries >= STEPS_MAX)
+	if (s->n_steps >= STEPS_MAX)
 		return;
-	if (c->epoch < s->epoch || c->attempt <= steps_highest(s, c->job)) {
+	if (c->epoch < s->epoch || c->attempt <= agent_core_highest(s, c->job)) {
 		_cleanup_(mo_freep) char *text =
 			c->epoch < s->epoch
 				? mo_printf("the order is of controller epoch %lld, this node "
 					    "already obeyed epoch %lld",
 					    (long long)c->epoch, (long long)s->epoch)
 				: mo_printf("attempt %lld of the job was seen on this node before",
-					    (long long)steps_highest(s, c->job));
-		steps_refuse(s, c->job, c->attempt, "stale", text);
+					    (long long)agent_core_highest(s, c->job));
+		agent_core_refuse(s, c->job, c->attempt, "stale", text);
 		return;
 	}
-	for (size_t i = 0; i < s->n_entries; i++)
-		if (s->entries[i]->job == c->job && s->entries[i]->phase < EN_GONE) {
+	for (size_t i = 0; i < s->n_steps; i++)
+		if (s->steps[i]->job == c->job && s->steps[i]->phase < AS_GONE) {
 			_cleanup_(mo_freep) char *text =
 				mo_printf("attempt %lld of the job is not gone from this node",
-					  (long long)s->entries[i]->attempt);
-			steps_raise_fence(s, c->job, c->attempt);
-			steps_save_fence(s, c->job, out);
-			steps_refuse(s, c->job, c->attempt, "busy", text);
+					  (long long)s->steps[i]->attempt);
+			agent_core_raise_fence(s, c->job, c->attempt);
+			agent_core_save_fence(s, c->job, out);
+			agent_core_refuse(s, c->job, c->attempt, "busy", text);
 			return;
 		}
-	steps_raise_fence(s, c->job, c->attempt);
-	steps_add(s, c->job, c->attempt, c->launch, EN_SPOOLING);
-	steps_effect(out, AX_SPOOL, c->job, c->attempt)->command = mo_desc_dup(&command_desc, c);
+	agent_core_raise_fence(s, c->job, c->attempt);
+	agent_core_add(s, c->job, c->attempt, c->launch, AS_SPOOLING);
+	agent_effect(out, AX_SPOOL, c->job, c->attempt)->command = mo_desc_dup(&command_desc, c);
 }
 
-static void on_stop(struct steps *s, const struct command *c, int64_t now, struct steps_out *out)
+static void on_stop(struct agent_core *s, const struct command *c, int64_t now,
+		    struct agent_out *out)
 {
-	struct entry *e = steps_find(s, c->job, c->attempt);
+	struct agent_step *e = agent_core_find(s, c->job, c->attempt);
 
 	if (c->epoch < s->epoch)
 		return;
 	if (!e) {
 		/* Never launched here, or its launch is still on its way: it must not start any
 		 * more. */
-		if (c->job <= 0 || c->attempt <= 0 || s->n_entries >= STEPS_MAX)
+		if (c->job <= 0 || c->attempt <= 0 || s->n_steps >= STEPS_MAX)
 			return;
-		steps_raise_fence(s, c->job, c->attempt);
-		steps_save_fence(s, c->job, out);
-		steps_refuse(s, c->job, c->attempt, "stale", "this node has no such step");
+		agent_core_raise_fence(s, c->job, c->attempt);
+		agent_core_save_fence(s, c->job, out);
+		agent_core_refuse(s, c->job, c->attempt, "stale", "this node has no such step");
 		return;
 	}
 	if (c->kind == CMD_KILL) {
@@ -91,26 +92,26 @@ static void on_stop(struct steps *s, const struct command *c, int64_t now, struc
 		e->signal = c->signal;
 		e->grace_us = c->grace_us;
 	}
-	steps_tell(e, now, out);
+	agent_step_order(e, now, out);
 }
 
-static void on_forget(struct steps *s, const struct command *c, struct steps_out *out)
+static void on_forget(struct agent_core *s, const struct command *c, struct agent_out *out)
 {
-	struct entry *e = steps_find(s, c->job, c->attempt);
+	struct agent_step *e = agent_core_find(s, c->job, c->attempt);
 
 	/* A late copy of an old launch is refused from memory; the controller knows the end of that
 	 * step already and never asks for those notes. */
-	bool refused = e && e->phase == EN_REFUSED;
+	bool refused = e && e->phase == AS_REFUSED;
 
 	if (!e || c->epoch < s->epoch ||
-	    (!refused && (e->phase != EN_GONE || !e->known || e->through < e->written)))
+	    (!refused && (e->phase != AS_GONE || !e->known || e->through < e->written)))
 		return;
 	if (!refused)
-		steps_effect(out, AX_FORGET, e->job, e->attempt);
-	steps_drop(s, e);
+		agent_effect(out, AX_FORGET, e->job, e->attempt);
+	agent_core_drop(s, e);
 }
 
-static void on_scan(struct steps *s, const struct command *c, struct steps_out *out)
+static void on_scan(struct agent_core *s, const struct command *c, struct agent_out *out)
 {
 	if (c->epoch < s->epoch || !c->dir || c->order < 0)
 		return;
@@ -125,10 +126,10 @@ static void on_scan(struct steps *s, const struct command *c, struct steps_out *
 	struct scan *scan = MO_GROW(s->scans, s->n_scans);
 	*scan = (struct scan){ .job = c->job, .order = c->order, .id = c->id, .wanted = true };
 	mo_desc_init(&scan_result_desc, &scan->result);
-	steps_effect(out, AX_SCAN, c->job, c->attempt)->command = mo_desc_dup(&command_desc, c);
+	agent_effect(out, AX_SCAN, c->job, c->attempt)->command = mo_desc_dup(&command_desc, c);
 }
 
-void steps_drop_scan(struct steps *s, size_t i)
+void agent_core_drop_scan(struct agent_core *s, size_t i)
 {
 	mo_desc_done(&scan_result_desc, &s->scans[i].result);
 	memmove(&s->scans[i], &s->scans[i + 1], (s->n_scans - i - 1) * sizeof(*s->scans));
@@ -136,8 +137,8 @@ void steps_drop_scan(struct steps *s, size_t i)
 }
 
 /* An attempt waits for it: not until the next beat. */
-void steps_scanned(struct steps *s, const struct scan_result *result, int64_t now,
-		   struct steps_out *out)
+void agent_core_scanned(struct agent_core *s, const struct scan_result *result, int64_t now,
+			struct agent_out *out)
 {
 	for (size_t i = 0; i < s->n_scans; i++) {
 		struct scan *scan = &s->scans[i];
@@ -145,25 +146,26 @@ void steps_scanned(struct steps *s, const struct scan_result *result, int64_t no
 		    scan->id != result->id || scan->done)
 			continue;
 		if (!scan->wanted) {
-			steps_drop_scan(s, i);
+			agent_core_drop_scan(s, i);
 			return;
 		}
 		scan->done = true;
 		mo_desc_copy(&scan_result_desc, &scan->result, result);
 		scan_result_fit(&scan->result);
-		steps_send_news(s, now, out);
+		agent_core_send_urgent(s, now, out);
 		return;
 	}
 }
 
 /* A job waits for what the checks found: not until the next beat either. */
-void steps_checked(struct steps *s, int64_t now, struct steps_out *out)
+void agent_core_checked(struct agent_core *s, int64_t now, struct agent_out *out)
 {
 	s->checked = true;
-	steps_send_news(s, now, out);
+	agent_core_send_urgent(s, now, out);
 }
 
-static void on_query(struct steps *s, const struct command *c, int64_t now, struct steps_out *out)
+static void on_query(struct agent_core *s, const struct command *c, int64_t now,
+		     struct agent_out *out)
 {
 	for (size_t i = 0; i < QUERIES_MAX; i++)
 		if (s->queries[i].id == c->query && s->queries[i].at &&
@@ -171,14 +173,15 @@ static void on_query(struct steps *s, const struct command *c, int64_t now, stru
 			return;
 	s->queries[s->next_query++ % QUERIES_MAX] =
 		(struct query){ .id = c->query, .at = MO_MAX(now, 1) };
-	steps_effect(out, AX_QUERY, c->job, c->attempt)->command = mo_desc_dup(&command_desc, c);
+	agent_effect(out, AX_QUERY, c->job, c->attempt)->command = mo_desc_dup(&command_desc, c);
 }
 
-void steps_command(struct steps *s, const struct command *c, int64_t now, struct steps_out *out)
+void agent_core_command(struct agent_core *s, const struct command *c, int64_t now,
+			struct agent_out *out)
 {
 	if (!mo_streq(c->node, s->node) || (c->boot_id && !mo_streq(c->boot_id, s->boot_id)))
 		return;
-	steps_learn_epoch(s, c->epoch, out);
+	agent_core_learn_epoch(s, c->epoch, out);
 	switch (c->kind) {
 	case CMD_LAUNCH: on_launch(s, c, out); break;
 	case CMD_STOP:

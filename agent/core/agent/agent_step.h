@@ -1,36 +1,36 @@
 /* One step as the agent knows it: what its journal says, which notes the controller has not
- * acknowledged, what was asked of it. Only for steps.c and report.c. */
+ * acknowledged, what was asked of it. Only for agent_core.c and report.c. */
 #pragma once
-#include "agent/core/agent/steps.h"
+#include "agent/core/agent/agent_core.h"
 #include "lib/model/limits.h"
 
 /* unacknowledged notes in memory while no controller answers; above it every second sample of
  * the older half goes, as the controller does */
-#define ENTRY_NOTES_KEPT_MAX 40000
+#define STEP_NOTES_MAX 40000
 
-enum entry_phase {
-	EN_SPOOLING, /* AX_SPOOL is out */
-	EN_FENCING,  /* to be started: its spool entry is on disk, AX_FENCE is out */
+enum agent_step_phase {
+	AS_SPOOLING, /* AX_SPOOL is out */
+	AS_FENCING,  /* to be started: its spool entry is on disk, AX_FENCE is out */
 	/* on disk, proved without processes, never started: starts when the launch is repeated */
-	EN_IDLE,
-	EN_STARTING, /* a stepd was started or holds the lock; not heard of yet */
-	EN_UP,       /* answers */
-	EN_HUNG,     /* lock held, silent: reported, never killed */
-	EN_SWEEPING, /* stepd proved dead: what is left of the step is being killed */
-	EN_WRITING,  /* swept: the last notes are being written in the dead stepd's place */
-	EN_GONE,     /* the journal ends with NOTE_GONE */
-	EN_REFUSED,  /* nothing was made: the answer lives in memory until it is acknowledged */
+	AS_IDLE,
+	AS_STARTING, /* a stepd was started or holds the lock; not heard of yet */
+	AS_UP,       /* answers */
+	AS_HUNG,     /* lock held, silent: reported, never killed */
+	AS_SWEEPING, /* stepd proved dead: what is left of the step is being killed */
+	AS_WRITING,  /* swept: the last notes are being written in the dead stepd's place */
+	AS_GONE,     /* the journal ends with NOTE_GONE */
+	AS_REFUSED,  /* nothing was made: the answer lives in memory until it is acknowledged */
 };
-struct entry_rank {
+struct agent_step_rank {
 	bool started, exited;
 	int64_t pid;
 	struct rank_progress now, sent, acked;
 };
-struct entry {
+struct agent_step {
 	int64_t job, attempt;
-	enum entry_phase phase;
+	enum agent_step_phase phase;
 	int64_t first_rank;
-	struct entry_rank *ranks;
+	struct agent_step_rank *ranks;
 	size_t n_ranks;
 	/* journal */
 	int64_t written, through; /* highest note, highest acknowledged */
@@ -46,17 +46,17 @@ struct entry {
 	bool never_started; /* found at start-up without lock and notes */
 	bool known;         /* false: the controller never stored it */
 	char *text;         /* why stepd was lost, when known */
-	int64_t retry_at;   /* EN_WRITING: write again what has not come back */
+	int64_t retry_at;   /* AS_WRITING: write again what has not come back */
 };
-struct entry *entry_new(int64_t job, int64_t attempt, const struct launch *l);
-struct entry *entry_free(struct entry *e);
+struct agent_step *agent_step_new(int64_t job, int64_t attempt, const struct launch *l);
+struct agent_step *agent_step_free(struct agent_step *e);
 /* a line of the journal; repetitions are dropped */
-void entry_note(struct entry *e, const struct note *n);
-void entry_ack(struct entry *e, int64_t through);
+void agent_step_note(struct agent_step *e, const struct note *n);
+void agent_step_ack(struct agent_step *e, int64_t through);
 /* The controller was restored from a backup and knows less than it once acknowledged: the journal
  * is to be read again, from its beginning. */
-void entry_rewind(struct entry *e, int64_t through);
+void agent_step_rewind(struct agent_step *e, int64_t through);
 /* The notes still missing at the end of the journal of a dead stepd: lost, an exit for every
  * rank that has none, gone. Numbered. Appends. */
-void entry_last_notes(const struct entry *e, struct note **notes, size_t *n_notes);
-int entry_state(const struct entry *e); /* enum step_state */
+void agent_step_last_notes(const struct agent_step *e, struct note **notes, size_t *n_notes);
+int agent_step_state(const struct agent_step *e); /* enum step_state */

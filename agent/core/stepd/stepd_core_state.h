@@ -1,7 +1,7 @@
-/* State of the step core, for its own two files: step.c (the machine) stands over step_facts.c (the
- * notes it writes, and what lines and datagrams of the ranks say). */
+/* State of the supervisor's core, for its two files: stepd_core.c (the machine) stands over
+ * stepd_facts.c (the notes it writes, and what lines and datagrams of the ranks say). */
 #pragma once
-#include "agent/core/stepd/step.h"
+#include "agent/core/stepd/stepd_core.h"
 
 #define SAMPLE_US 1000      /* room for one sample: 1,000 a second in the long run, */
 #define SAMPLES_BURST 20000 /* and so many at once */
@@ -14,7 +14,7 @@ struct local_rank {
 	struct rank_progress progress;
 };
 
-struct step_core {
+struct stepd_core {
 	struct launch launch;
 	enum state state;
 	bool ports_held, refused, stopped; /* stopped: a planned stop was begun */
@@ -42,29 +42,29 @@ struct step_core {
 };
 
 /* What an event does in a state. */
-typedef void (*step_fn)(struct step_core *s, const struct step_event *e, int64_t now,
-			struct step_out *out);
+typedef void (*stepd_fn)(struct stepd_core *s, const struct stepd_event *e, int64_t now,
+			 struct stepd_out *out);
 
-struct step_effect *step_effect(struct step_out *out, int type); /* appends */
+struct stepd_effect *stepd_effect(struct stepd_out *out, int type); /* appends */
 /* Appends a note with its number; from: the fact told by the shell, NULL none. The caller may fill
  * the rest of the returned note. A sample that waits is written first, so that the journal never
  * shows a checkpoint before its iteration. */
-struct note *step_note(struct step_core *s, struct step_out *out, int kind,
-		       const struct note *from);
-void step_flush_sample(struct step_core *s, struct step_out *out);
+struct note *stepd_core_note(struct stepd_core *s, struct stepd_out *out, int kind,
+			     const struct note *from);
+void stepd_core_flush_sample(struct stepd_core *s, struct stepd_out *out);
 /* NULL: it is none of ours. */
-struct local_rank *step_rank_of(struct step_core *s, const struct note *n);
+struct local_rank *stepd_core_rank_of(struct stepd_core *s, const struct note *n);
 
 /* What a rank's lines and datagrams say. */
-void step_on_sample(struct step_core *s, const struct step_event *e, int64_t now,
-		    struct step_out *out);
-void step_on_phase(struct step_core *s, const struct step_event *e, int64_t now,
-		   struct step_out *out);
-void step_on_ready(struct step_core *s, const struct step_event *e, int64_t now,
-		   struct step_out *out);
-void step_on_checkpoint(struct step_core *s, const struct step_event *e, int64_t now,
-			struct step_out *out);
-void step_on_saving(struct step_core *s, const struct step_event *e, int64_t now,
-		    struct step_out *out);
-void step_on_resumed(struct step_core *s, const struct step_event *e, int64_t now,
-		     struct step_out *out);
+void stepd_core_on_sample(struct stepd_core *s, const struct stepd_event *e, int64_t now,
+			  struct stepd_out *out);
+void stepd_core_on_phase(struct stepd_core *s, const struct stepd_event *e, int64_t now,
+			 struct stepd_out *out);
+void stepd_core_on_ready(struct stepd_core *s, const struct stepd_event *e, int64_t now,
+			 struct stepd_out *out);
+void stepd_core_on_checkpoint(struct stepd_core *s, const struct stepd_event *e, int64_t now,
+			      struct stepd_out *out);
+void stepd_core_on_saving(struct stepd_core *s, const struct stepd_event *e, int64_t now,
+			  struct stepd_out *out);
+void stepd_core_on_resumed(struct stepd_core *s, const struct stepd_event *e, int64_t now,
+			   struct stepd_out *out);

@@ -1,15 +1,15 @@
-/* One step as the agent knows it. Called by steps.c and report.c. Invariant: `notes` are exactly
- * the journal's lines above `through`, in order, except samples thinned out during a long
+/* One step as the agent knows it. Called by agent_core.c and report.c. Invariant: `notes` are
+ * exactly the journal's lines above `through`, in order, except samples thinned out during a long
  * absence of the controller. */
-#include "agent/core/agent/entry.h"
+#include "agent/core/agent/agent_step.h"
 
 #include <string.h>
 
 #include "lib/base/assert.h"
 
-struct entry *entry_new(int64_t job, int64_t attempt, const struct launch *l)
+struct agent_step *agent_step_new(int64_t job, int64_t attempt, const struct launch *l)
 {
-	struct entry *e = mo_alloc(sizeof(*e));
+	struct agent_step *e = mo_alloc(sizeof(*e));
 
 	mo_assert(job > 0 || !l);
 	e->job = job;
@@ -22,7 +22,7 @@ struct entry *entry_new(int64_t job, int64_t attempt, const struct launch *l)
 	e->n_ranks = (size_t)l->n_local;
 	e->ranks = mo_alloc_array(e->n_ranks, sizeof(*e->ranks));
 	for (size_t i = 0; i < e->n_ranks; i++) {
-		struct entry_rank *r = &e->ranks[i];
+		struct agent_step_rank *r = &e->ranks[i];
 		mo_desc_init(&rank_progress_desc, &r->now);
 		r->now.rank = e->first_rank + (int64_t)i;
 		r->sent = r->acked = r->now;
@@ -31,7 +31,7 @@ struct entry *entry_new(int64_t job, int64_t attempt, const struct launch *l)
 	return e;
 }
 
-struct entry *entry_free(struct entry *e)
+struct agent_step *agent_step_free(struct agent_step *e)
 {
 	if (!e)
 		return NULL;
@@ -42,7 +42,7 @@ struct entry *entry_free(struct entry *e)
 	return NULL;
 }
 
-static void thin_out(struct entry *e)
+static void thin_out(struct agent_step *e)
 {
 	size_t kept = 0, half = e->n_notes / 2;
 	bool drop = false;
@@ -57,12 +57,12 @@ static void thin_out(struct entry *e)
 		kept++;
 	}
 	e->n_notes = kept;
-	mo_assert(kept <= ENTRY_NOTES_KEPT_MAX);
+	mo_assert(kept <= STEP_NOTES_MAX);
 }
 
-static void remember(struct entry *e, const struct note *n)
+static void remember(struct agent_step *e, const struct note *n)
 {
-	struct entry_rank *r = NULL;
+	struct agent_step_rank *r = NULL;
 	int64_t i = n->rank == MO_NONE ? -1 : n->rank - e->first_rank;
 
 	mo_assert(n->n == e->written);
@@ -86,7 +86,7 @@ static void remember(struct entry *e, const struct note *n)
 	}
 }
 
-void entry_note(struct entry *e, const struct note *n)
+void agent_step_note(struct agent_step *e, const struct note *n)
 {
 	if (n->n <= e->written || e->gone)
 		return;
@@ -101,11 +101,11 @@ void entry_note(struct entry *e, const struct note *n)
 	mo_assert(e->n_notes == 0 || e->notes[e->n_notes - 1].n < n->n);
 	struct note *copy = mo_vec_add(&note_desc, (void **)&e->notes, &e->n_notes);
 	mo_desc_copy(&note_desc, copy, n);
-	if (e->n_notes > ENTRY_NOTES_KEPT_MAX)
+	if (e->n_notes > STEP_NOTES_MAX)
 		thin_out(e);
 }
 
-void entry_ack(struct entry *e, int64_t through)
+void agent_step_ack(struct agent_step *e, int64_t through)
 {
 	size_t n = 0;
 
@@ -120,7 +120,7 @@ void entry_ack(struct entry *e, int64_t through)
 	mo_assert(e->n_notes == 0 || e->notes[0].n > e->through);
 }
 
-void entry_rewind(struct entry *e, int64_t through)
+void agent_step_rewind(struct agent_step *e, int64_t through)
 {
 	mo_assert(through < e->through);
 	mo_vec_clear(&note_desc, (void **)&e->notes, &e->n_notes);
@@ -129,7 +129,7 @@ void entry_rewind(struct entry *e, int64_t through)
 	e->gone = false;
 }
 
-static struct note *add(const struct entry *e, int kind, struct note **notes, size_t *n_notes)
+static struct note *add(const struct agent_step *e, int kind, struct note **notes, size_t *n_notes)
 {
 	int64_t n = *n_notes ? (*notes)[*n_notes - 1].n : e->written;
 	struct note *note = mo_vec_add(&note_desc, (void **)notes, n_notes);
@@ -140,7 +140,7 @@ static struct note *add(const struct entry *e, int kind, struct note **notes, si
 	return note;
 }
 
-void entry_last_notes(const struct entry *e, struct note **notes, size_t *n_notes)
+void agent_step_last_notes(const struct agent_step *e, struct note **notes, size_t *n_notes)
 {
 	bool all_exited = e->n_ranks > 0;
 
@@ -161,7 +161,7 @@ void entry_last_notes(const struct entry *e, struct note **notes, size_t *n_note
 		lost->text = mo_strdup(e->text ? e->text : "the step's supervisor died");
 	}
 	for (size_t i = 0; i < e->n_ranks; i++) {
-		const struct entry_rank *r = &e->ranks[i];
+		const struct agent_step_rank *r = &e->ranks[i];
 		if (r->exited || !(r->started || e->trimmed))
 			continue;
 		struct note *exit_note = add(e, NOTE_EXIT, notes, n_notes);
@@ -173,19 +173,19 @@ void entry_last_notes(const struct entry *e, struct note **notes, size_t *n_note
 		mo_strdup("the supervisor is dead and a scan found no process of the step");
 }
 
-int entry_state(const struct entry *e)
+int agent_step_state(const struct agent_step *e)
 {
 	switch (e->phase) {
-	case EN_SPOOLING:
-	case EN_FENCING:
-	case EN_IDLE: return STEP_SPOOLED;
-	case EN_HUNG: return STEP_HUNG;
-	case EN_GONE:
-	case EN_REFUSED: return STEP_GONE;
-	case EN_SWEEPING: return e->never_started && !e->written ? STEP_SPOOLED : STEP_STOPPING;
-	case EN_WRITING: return STEP_STOPPING;
-	case EN_STARTING:
-	case EN_UP: break;
+	case AS_SPOOLING:
+	case AS_FENCING:
+	case AS_IDLE: return STEP_SPOOLED;
+	case AS_HUNG: return STEP_HUNG;
+	case AS_GONE:
+	case AS_REFUSED: return STEP_GONE;
+	case AS_SWEEPING: return e->never_started && !e->written ? STEP_SPOOLED : STEP_STOPPING;
+	case AS_WRITING: return STEP_STOPPING;
+	case AS_STARTING:
+	case AS_UP: break;
 	}
 	return e->stop || e->kill ? STEP_STOPPING : e->running ? STEP_RUNNING : STEP_STARTING;
 }

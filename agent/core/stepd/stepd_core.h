@@ -4,7 +4,7 @@
  *   -> each exec proved + read back -> running -> exits -> gone
  *   stop: signal main pids, SIGKILL the whole tree after grace
  *   kill: SIGKILL the whole tree at once
- * docs/states.md prints what each event does in each state, from the table that step_event()
+ * docs/states.md prints what each event does in each state, from the table that stepd_core_decide()
  * runs by. The shell: (1) fills time and mono_ns of a note that has MO_NONE there; (2) writes
  * the effects of one event in order, notes before anything they announce; (3) for one rank
  * reports SE_STARTED or SE_START_FAILED before SE_EXIT, and no SE_EXIT for a child that never
@@ -13,8 +13,8 @@
 #pragma once
 #include "lib/model/message.h"
 
-struct step_core;
-enum step_event_type {
+struct stepd_core;
+enum stepd_event_type {
 	SE_LAUNCH, /* begin: ports are bound by the shell first */
 	/* ok: engine.prepare ended with 0; !ok: text, code, tail: why no rank can start */
 	SE_PREPARED,
@@ -43,7 +43,7 @@ enum step_event_type {
 };
 /* outside: of SE_STOP: nobody ordered it through the controller, which has to hear of it. */
 /* note: rank, pid, ... of the fact */
-struct step_event {
+struct stepd_event {
 	int type;
 	bool ok, outside;
 	int64_t signal, grace_us;
@@ -52,7 +52,7 @@ struct step_event {
 /* PREPARE: run launch.prepare once, answer with SE_PREPARED. READ_CONFIG: likewise,
  * SE_CONFIG_READ. SIGNAL_RANKS: every main pid not yet reaped. KILL_TREE may come repeatedly,
  * also when nothing is left. DONE: nothing follows; stepd may exit. */
-enum step_effect_type {
+enum stepd_effect_type {
 	SX_HOLD_PORTS,
 	SX_FORK_ALL,
 	SX_RELEASE_PORTS,
@@ -64,34 +64,34 @@ enum step_effect_type {
 	SX_READ_CONFIG
 };
 /* NOTE: note with n given; urgent = exits, refused, lost, gone, running */
-struct step_effect {
+struct stepd_effect {
 	int type;
 	int64_t signal;
 	struct note note;
 };
-struct step_out {
-	struct step_effect *effects;
+struct stepd_out {
+	struct stepd_effect *effects;
 	size_t n_effects;
 };
 
-struct step_core *step_new(const struct launch *l);
-struct step_core *step_free(struct step_core *s);
-MO_DEFINE_CLEANUP(struct step_core, step_free)
-void step_event(struct step_core *s, const struct step_event *e, int64_t now_us,
-		struct step_out *out);
+struct stepd_core *stepd_core_new(const struct launch *l);
+struct stepd_core *stepd_core_free(struct stepd_core *s);
+MO_DEFINE_CLEANUP(struct stepd_core, stepd_core_free)
+void stepd_core_decide(struct stepd_core *s, const struct stepd_event *e, int64_t now_us,
+		       struct stepd_out *out);
 /* The table by which it runs: names are NULL past the last, what follows is NULL where nothing
  * does. */
-const char *step_state_name(int state);
-const char *step_event_name(int event);
-const char *step_follows(int state, int event);
+const char *stepd_state_name(int state);
+const char *stepd_event_name(int event);
+const char *stepd_follows(int state, int event);
 /* now_us of the next SE_TICK; INT64_MAX none */
-int64_t step_deadline(const struct step_core *s);
-void step_out_done(struct step_out *out);
+int64_t stepd_core_deadline(const struct stepd_core *s);
+void stepd_out_done(struct stepd_out *out);
 /* Progress of local rank i (iteration MO_NONE = none yet). */
-void step_progress(const struct step_core *s, size_t i, struct rank_progress *ret);
+void stepd_core_progress(const struct stepd_core *s, size_t i, struct rank_progress *ret);
 /* Iterations whose samples were left out because they came faster than 1,000 a second (20,000 at
  * once pass). */
-int64_t step_left_out(const struct step_core *s);
+int64_t stepd_core_left_out(const struct stepd_core *s);
 /* must leave the node at once: exit (not of what stepd killed itself), refused, lost, gone,
  * running, unkillable */
 bool note_urgent(const struct note *n);

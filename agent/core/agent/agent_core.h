@@ -9,8 +9,8 @@
 #pragma once
 #include "lib/model/message.h"
 
-struct steps;
-enum steps_event_type {
+struct agent_core;
+enum agent_event_type {
 	/* start-up: a step found in the spool; lock_held, boot_same, notes read so far */
 	AE_SPOOLED_STEP,
 	/* start-up: a line of the saved fence: epoch (job 0), or job and its highest attempt */
@@ -39,7 +39,7 @@ enum steps_event_type {
 	AE_TICK,
 	_AE_N
 };
-struct steps_event {
+struct agent_event {
 	int type;
 	int64_t job, attempt;
 	int64_t epoch;
@@ -52,7 +52,7 @@ struct steps_event {
 	const struct sync_reply *reply;
 	const struct scan_result *scan;
 };
-enum steps_effect_type {
+enum agent_effect_type {
 	/* job, attempt, epoch: save before the next effect: never again act on a lower epoch,
 	 * nor (job != 0) on an attempt of job up to this without its spool entry; then
 	 * AE_FENCE_DONE when job != 0 */
@@ -72,35 +72,35 @@ enum steps_effect_type {
 	/* job, attempt: read the journal again from its beginning, as AE_NOTE of each line */
 	AX_REREAD,
 	AX_FORGET, /* job, attempt: remove spool entry and step directory (logs stay) */
-	AX_HELLO,  /* send hello (steps_hello fills the steps) */
-	AX_SYNC,   /* send the next sync (steps_sync) */
-	/* send urgent notes, finished scans and awaited checks now (steps_news) */
+	AX_HELLO,  /* send hello (agent_core_hello fills the steps) */
+	AX_SYNC,   /* send the next sync (agent_core_sync) */
+	/* send urgent notes, finished scans and awaited checks now (agent_core_urgent) */
 	AX_NEWS,
 };
-struct steps_effect {
+struct agent_effect {
 	int type;
 	int64_t job, attempt, epoch, signal, grace_us;
 	struct command *command;
 	struct note *note;
 };
-struct steps_out {
-	struct steps_effect *effects;
+struct agent_out {
+	struct agent_effect *effects;
 	size_t n_effects;
 };
-struct steps *steps_new(const char *node, const char *boot_id, const char *instance);
-struct steps *steps_free(struct steps *s);
-MO_DEFINE_CLEANUP(struct steps, steps_free)
-void steps_step(struct steps *s, const struct steps_event *e, int64_t now_us,
-		struct steps_out *out);
-int64_t steps_deadline(const struct steps *s);
-void steps_out_done(struct steps_out *out);
-void steps_hello(const struct steps *s, struct agent_hello *ret); /* fills steps[] */
+struct agent_core *agent_core_new(const char *node, const char *boot_id, const char *instance);
+struct agent_core *agent_core_free(struct agent_core *s);
+MO_DEFINE_CLEANUP(struct agent_core, agent_core_free)
+void agent_core_decide(struct agent_core *s, const struct agent_event *e, int64_t now_us,
+		       struct agent_out *out);
+int64_t agent_core_deadline(const struct agent_core *s);
+void agent_out_done(struct agent_out *out);
+void agent_core_hello(const struct agent_core *s, struct agent_hello *ret); /* fills steps[] */
 /* beat number, unacknowledged notes (at most MO_NOTES_PER_SYNC), changed progress, scans due */
-void steps_sync(struct steps *s, struct agent_sync *ret);
+void agent_core_sync(struct agent_core *s, struct agent_sync *ret);
 /* Something that the controller waits for is not acknowledged. */
-bool steps_has_urgent(const struct steps *s);
+bool agent_core_has_urgent(const struct agent_core *s);
 /* unacknowledged notes up to the last urgent one, scans not told yet; false = nothing urgent,
  * health neither */
-bool steps_news(struct steps *s, struct agent_sync *ret);
+bool agent_core_urgent(struct agent_core *s, struct agent_sync *ret);
 /* highest acknowledged note: journal segments up to it may be deleted; 0 none */
-int64_t steps_through(const struct steps *s, int64_t job, int64_t attempt);
+int64_t agent_core_through(const struct agent_core *s, int64_t job, int64_t attempt);

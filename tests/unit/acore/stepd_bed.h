@@ -1,5 +1,6 @@
-/* The core of a step's supervisor alone, in virtual time: events go in, what it wants done comes out as
- * words. For test_step*.c; in a header, because the agent's core has a bed of the same words. */
+/* The core of a step's supervisor alone, in virtual time: events go in, what it wants done comes
+ * out as words. For test_step*.c; in a header, because the agent's core has a bed of the same
+ * words. */
 #pragma once
 #include <setjmp.h>
 #include <signal.h>
@@ -7,13 +8,13 @@
 #include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
-#include "agent/core/stepd/step.h"
+#include "agent/core/stepd/stepd_core.h"
 #include "lib/base/buf.h"
 
 struct bed {
-	struct step_core *core;
+	struct stepd_core *core;
 	int64_t now;
-	struct step_out out;
+	struct stepd_out out;
 	struct launch launch;
 };
 
@@ -30,7 +31,7 @@ static inline int setup_n(void **state, int64_t first, int64_t n, int64_t world,
 	b->launch.world = world;
 	b->launch.metrics_rank = metrics_rank;
 	b->launch.hold_ports = ports;
-	b->core = step_new(&b->launch);
+	b->core = stepd_core_new(&b->launch);
 	b->now = 1000000;
 	*state = b;
 	return 0;
@@ -55,8 +56,8 @@ static inline int teardown(void **state)
 {
 	struct bed *b = *state;
 
-	step_out_done(&b->out);
-	step_free(b->core);
+	stepd_out_done(&b->out);
+	stepd_core_free(b->core);
 	mo_desc_done(&launch_desc, &b->launch);
 	free(b);
 	return 0;
@@ -72,7 +73,7 @@ static inline const char *said(struct bed *b)
 
 	text[0] = 0;
 	for (size_t i = 0; i < b->out.n_effects; i++) {
-		const struct step_effect *x = &b->out.effects[i];
+		const struct stepd_effect *x = &b->out.effects[i];
 		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s", i ? " " : "",
 				      names[x->type]);
 		if (x->type == SX_SIGNAL_RANKS)
@@ -94,24 +95,24 @@ static inline const char *said(struct bed *b)
 		if (x->note.cause)
 			n += (size_t)snprintf(text + n, sizeof(text) - n, "/%s", x->note.cause);
 	}
-	step_out_done(&b->out);
+	stepd_out_done(&b->out);
 	return text;
 }
 
-static inline struct step_event event(int type, int64_t rank)
+static inline struct stepd_event event(int type, int64_t rank)
 {
-	struct step_event e = { .type = type, .ok = true };
+	struct stepd_event e = { .type = type, .ok = true };
 
 	mo_desc_init(&note_desc, &e.note);
 	e.note.rank = rank;
 	return e;
 }
 
-static inline void give(struct bed *b, struct step_event *e)
+static inline void give(struct bed *b, struct stepd_event *e)
 {
 	int64_t before = 0;
 
-	step_event(b->core, e, b->now, &b->out);
+	stepd_core_decide(b->core, e, b->now, &b->out);
 	mo_desc_done(&note_desc, &e->note);
 	for (size_t i = 0; i < b->out.n_effects; i++)
 		if (b->out.effects[i].type == SX_NOTE) {
@@ -122,20 +123,20 @@ static inline void give(struct bed *b, struct step_event *e)
 
 static inline void simple(struct bed *b, int type, int64_t rank)
 {
-	struct step_event e = event(type, rank);
+	struct stepd_event e = event(type, rank);
 	give(b, &e);
 }
 
 static inline void started(struct bed *b, int64_t rank)
 {
-	struct step_event e = event(SE_STARTED, rank);
+	struct stepd_event e = event(SE_STARTED, rank);
 	e.note.pid = 100 + rank;
 	give(b, &e);
 }
 
 static inline void exited(struct bed *b, int64_t rank, int64_t code, int64_t signo)
 {
-	struct step_event e = event(SE_EXIT, rank);
+	struct stepd_event e = event(SE_EXIT, rank);
 	e.note.code = code;
 	e.note.signal = signo;
 	give(b, &e);
@@ -143,7 +144,7 @@ static inline void exited(struct bed *b, int64_t rank, int64_t code, int64_t sig
 
 static inline void stop(struct bed *b, int64_t signo, int64_t grace)
 {
-	struct step_event e = event(SE_STOP, MO_NONE);
+	struct stepd_event e = event(SE_STOP, MO_NONE);
 	e.signal = signo;
 	e.grace_us = grace;
 	give(b, &e);
@@ -151,7 +152,7 @@ static inline void stop(struct bed *b, int64_t signo, int64_t grace)
 
 static inline void stop_outside(struct bed *b, int64_t signo, int64_t grace)
 {
-	struct step_event e = event(SE_STOP, MO_NONE);
+	struct stepd_event e = event(SE_STOP, MO_NONE);
 
 	e.outside = true;
 	e.signal = signo;
@@ -162,7 +163,7 @@ static inline void stop_outside(struct bed *b, int64_t signo, int64_t grace)
 static inline void sample(struct bed *b, int64_t rank, int64_t iteration, double loss,
 			  double grad_norm)
 {
-	struct step_event e = event(SE_SAMPLE, rank);
+	struct stepd_event e = event(SE_SAMPLE, rank);
 	e.note.sample = mo_desc_new(&sample_desc);
 	e.note.sample->iteration = iteration;
 	e.note.sample->loss = loss;
@@ -172,7 +173,7 @@ static inline void sample(struct bed *b, int64_t rank, int64_t iteration, double
 
 static inline void fact(struct bed *b, int type, int64_t rank, int64_t iteration, const char *path)
 {
-	struct step_event e = event(type, rank);
+	struct stepd_event e = event(type, rank);
 	e.note.iteration = iteration;
 	e.note.path = mo_strdup(path);
 	give(b, &e);
@@ -180,7 +181,7 @@ static inline void fact(struct bed *b, int type, int64_t rank, int64_t iteration
 
 static inline void phase(struct bed *b, int64_t rank, int p)
 {
-	struct step_event e = event(SE_PHASE, rank);
+	struct stepd_event e = event(SE_PHASE, rank);
 	e.note.phase = p;
 	give(b, &e);
 }

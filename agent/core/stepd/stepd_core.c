@@ -1,9 +1,10 @@
 /* The step supervisor's decisions: the ranks of one attempt on one node, from launch to "gone".
  *
- * step_event() is called by moe-stepd for each thing that happened, one after the other, and by the
- * simulator; effects are carried out in their order before the next event. What each event does in
- * each state is the table at the end, which step_event() runs by and docs/states.md prints: an
- * event without a cell does nothing there. step_facts.c has what ranks say of themselves.
+ * stepd_core_decide() is called by moe-stepd for each thing that happened, one after the other, and
+ * by the simulator; effects are carried out in their order before the next event. What each event
+ * does in each state is the table at the end, which stepd_core_decide() runs by and docs/states.md
+ * prints: an event without a cell does nothing there. stepd_facts.c has what ranks say of
+ * themselves.
  *
  * Invariants: notes are numbered from 1 without gaps; NOTE_GONE is written exactly once, last, and
  * only when no process of the step is left; every rank that started has one NOTE_EXIT before it.
@@ -11,7 +12,7 @@
  * What never happens: a touch of the world; a rank that is started a second time (a new attempt is
  * a new supervisor); a kill that is called done because a signal was sent: only SE_EMPTY proves
  * it, and until it comes the kill is repeated, ever more rarely. */
-#include "agent/core/stepd/step_state.h"
+#include "agent/core/stepd/stepd_core_state.h"
 
 #include <signal.h>
 
@@ -21,9 +22,9 @@
 #define KILL_AGAIN_MAX_US 16000000 /* of processes that cannot die */
 #define STUCK_MAX 64               /* unkillable pids told of */
 
-struct step_core *step_new(const struct launch *l)
+struct stepd_core *stepd_core_new(const struct launch *l)
 {
-	struct step_core *s = mo_alloc(sizeof(*s));
+	struct stepd_core *s = mo_alloc(sizeof(*s));
 
 	mo_desc_init(&launch_desc, &s->launch);
 	mo_desc_copy(&launch_desc, &s->launch, l);
@@ -43,7 +44,7 @@ struct step_core *step_new(const struct launch *l)
 	return s;
 }
 
-struct step_core *step_free(struct step_core *s)
+struct stepd_core *stepd_core_free(struct stepd_core *s)
 {
 	if (!s)
 		return NULL;
@@ -58,12 +59,12 @@ struct step_core *step_free(struct step_core *s)
 	return NULL;
 }
 
-void step_out_done(struct step_out *out)
+void stepd_out_done(struct stepd_out *out)
 {
 	for (size_t i = 0; i < out->n_effects; i++)
 		mo_desc_done(&note_desc, &out->effects[i].note);
 	free(out->effects);
-	*out = (struct step_out){ 0 };
+	*out = (struct stepd_out){ 0 };
 }
 
 bool note_urgent(const struct note *n)
@@ -78,31 +79,31 @@ bool note_urgent(const struct note *n)
 	       n->kind == NOTE_RUNNING || n->kind == NOTE_UNKILLABLE || n->kind == NOTE_STOPPING;
 }
 
-static void release_ports(struct step_core *s, struct step_out *out)
+static void release_ports(struct stepd_core *s, struct stepd_out *out)
 {
 	if (s->ports_held)
-		step_effect(out, SX_RELEASE_PORTS);
+		stepd_effect(out, SX_RELEASE_PORTS);
 	s->ports_held = false;
 }
 
-static void go_gone(struct step_core *s, struct step_out *out, const char *text)
+static void go_gone(struct stepd_core *s, struct stepd_out *out, const char *text)
 {
 	mo_assert(s->state != GONE); /* NOTE_GONE is written once */
 	release_ports(s, out);
 	mo_assert(!s->ports_held);
 	s->state = GONE;
-	mo_str_set(&step_note(s, out, NOTE_GONE, NULL)->text, text);
-	step_effect(out, SX_DONE);
+	mo_str_set(&stepd_core_note(s, out, NOTE_GONE, NULL)->text, text);
+	stepd_effect(out, SX_DONE);
 }
 
-static void kill_tree(struct step_core *s, int64_t now, struct step_out *out)
+static void kill_tree(struct stepd_core *s, int64_t now, struct stepd_out *out)
 {
 	mo_assert(s->state != NEW && s->state != GONE);
 	release_ports(s, out);
 	s->state = DOWN;
 	s->kill_again_us = KILL_AGAIN_US;
 	s->kill_at = now + s->kill_again_us;
-	step_effect(out, SX_KILL_TREE);
+	stepd_effect(out, SX_KILL_TREE);
 }
 
 static bool has_files(const struct launch *l)
@@ -115,27 +116,27 @@ static bool has_files(const struct launch *l)
 
 /* Files of variables and the engine's own configuration are read where the ranks will run, before
  * any of them. */
-static void go_up(struct step_core *s, struct step_out *out)
+static void go_up(struct stepd_core *s, struct stepd_out *out)
 {
 	bool read = s->launch.config || s->launch.n_inputs || has_files(&s->launch);
 
 	mo_assert(s->state == PREPARING || s->state == PORTS || s->state == NEW);
 	s->state = read ? READING : UP;
-	step_effect(out, read ? SX_READ_CONFIG : SX_FORK_ALL);
+	stepd_effect(out, read ? SX_READ_CONFIG : SX_FORK_ALL);
 }
 
-static void go_on(struct step_core *s, struct step_out *out)
+static void go_on(struct stepd_core *s, struct stepd_out *out)
 {
 	if (!s->launch.hold_ports) {
 		go_up(s, out);
 		return;
 	}
 	s->state = PORTS;
-	step_effect(out, SX_HOLD_PORTS);
+	stepd_effect(out, SX_HOLD_PORTS);
 }
 
-static void on_launch(struct step_core *s, const struct step_event *e, int64_t now,
-		      struct step_out *out)
+static void on_launch(struct stepd_core *s, const struct stepd_event *e, int64_t now,
+		      struct stepd_out *out)
 {
 	int64_t limit = s->launch.prepare_limit_us;
 
@@ -146,14 +147,14 @@ static void on_launch(struct step_core *s, const struct step_event *e, int64_t n
 	}
 	s->state = PREPARING;
 	s->prepare_due = limit > 0 && limit < INT64_MAX - now ? now + limit : INT64_MAX;
-	step_effect(out, SX_PREPARE);
+	stepd_effect(out, SX_PREPARE);
 }
 
 /* No rank was started, and none will be; what the preparation has started goes. */
-static void refuse_prepare(struct step_core *s, const struct note *fact, int64_t now,
-			   struct step_out *out)
+static void refuse_prepare(struct stepd_core *s, const struct note *fact, int64_t now,
+			   struct stepd_out *out)
 {
-	struct note *n = step_note(s, out, NOTE_REFUSED, fact);
+	struct note *n = stepd_core_note(s, out, NOTE_REFUSED, fact);
 
 	n->rank = MO_NONE;
 	if (!n->cause)
@@ -165,8 +166,8 @@ static void refuse_prepare(struct step_core *s, const struct note *fact, int64_t
 	kill_tree(s, now, out);
 }
 
-static void on_prepared(struct step_core *s, const struct step_event *e, int64_t now,
-			struct step_out *out)
+static void on_prepared(struct stepd_core *s, const struct stepd_event *e, int64_t now,
+			struct stepd_out *out)
 {
 	if (e->ok)
 		go_on(s, out);
@@ -174,8 +175,8 @@ static void on_prepared(struct step_core *s, const struct step_event *e, int64_t
 		refuse_prepare(s, &e->note, now, out);
 }
 
-static void on_ports(struct step_core *s, const struct step_event *e, int64_t now,
-		     struct step_out *out)
+static void on_ports(struct stepd_core *s, const struct stepd_event *e, int64_t now,
+		     struct stepd_out *out)
 {
 	mo_assert(s->state == PORTS && !s->ports_held);
 	if (e->ok) {
@@ -183,7 +184,7 @@ static void on_ports(struct step_core *s, const struct step_event *e, int64_t no
 		go_up(s, out);
 		return;
 	}
-	struct note *n = step_note(s, out, NOTE_REFUSED, &e->note);
+	struct note *n = stepd_core_note(s, out, NOTE_REFUSED, &e->note);
 	n->rank = MO_NONE;
 	if (!n->cause)
 		n->cause = mo_strdup("port-busy");
@@ -191,56 +192,56 @@ static void on_ports(struct step_core *s, const struct step_event *e, int64_t no
 }
 
 /* No rank was started, and none will be; who reads is in the tree. */
-static void on_config_read(struct step_core *s, const struct step_event *e, int64_t now,
-			   struct step_out *out)
+static void on_config_read(struct stepd_core *s, const struct stepd_event *e, int64_t now,
+			   struct stepd_out *out)
 {
 	if (e->ok) {
 		s->state = UP;
-		step_effect(out, SX_FORK_ALL);
+		stepd_effect(out, SX_FORK_ALL);
 		return;
 	}
-	struct note *n = step_note(s, out, NOTE_REFUSED, &e->note);
+	struct note *n = stepd_core_note(s, out, NOTE_REFUSED, &e->note);
 	if (!n->cause)
 		n->cause = mo_strdup("config");
 	s->refused = true;
 	kill_tree(s, now, out);
 }
 
-static bool rank_started(struct step_core *s, const struct note *fact, struct step_out *out)
+static bool rank_started(struct stepd_core *s, const struct note *fact, struct stepd_out *out)
 {
-	struct local_rank *r = step_rank_of(s, fact);
+	struct local_rank *r = stepd_core_rank_of(s, fact);
 
 	if (!r || r->started || r->failed)
 		return false;
 	r->started = true;
 	r->pid = fact->pid;
 	mo_assert(s->n_started < s->n_ranks);
-	step_note(s, out, NOTE_STARTED, fact);
+	stepd_core_note(s, out, NOTE_STARTED, fact);
 	if (++s->n_started == s->n_ranks && !s->refused) {
 		release_ports(s, out);
-		step_note(s, out, NOTE_RUNNING, NULL);
+		stepd_core_note(s, out, NOTE_RUNNING, NULL);
 	}
 	return true;
 }
 
-static void on_started(struct step_core *s, const struct step_event *e, int64_t now,
-		       struct step_out *out)
+static void on_started(struct stepd_core *s, const struct stepd_event *e, int64_t now,
+		       struct stepd_out *out)
 {
 	rank_started(s, &e->note, out);
 }
 
 /* It was forked before the kill and is found now. */
-static void on_started_late(struct step_core *s, const struct step_event *e, int64_t now,
-			    struct step_out *out)
+static void on_started_late(struct stepd_core *s, const struct stepd_event *e, int64_t now,
+			    struct stepd_out *out)
 {
 	if (rank_started(s, &e->note, out))
 		kill_tree(s, now, out);
 }
 
 /* No process of this rank is left; true: it is told for the first time. */
-static bool rank_failed(struct step_core *s, const struct note *fact)
+static bool rank_failed(struct stepd_core *s, const struct note *fact)
 {
-	struct local_rank *r = step_rank_of(s, fact);
+	struct local_rank *r = stepd_core_rank_of(s, fact);
 
 	if (!r || r->failed || r->started)
 		return false;
@@ -250,10 +251,10 @@ static bool rank_failed(struct step_core *s, const struct note *fact)
 	return true;
 }
 
-static void refuse_rank(struct step_core *s, const struct note *fact, const char *cause,
-			int64_t now, struct step_out *out)
+static void refuse_rank(struct stepd_core *s, const struct note *fact, const char *cause,
+			int64_t now, struct stepd_out *out)
 {
-	struct note *n = step_note(s, out, NOTE_REFUSED, fact);
+	struct note *n = stepd_core_note(s, out, NOTE_REFUSED, fact);
 
 	s->refused = true;
 	if (!n->cause)
@@ -261,30 +262,30 @@ static void refuse_rank(struct step_core *s, const struct note *fact, const char
 	kill_tree(s, now, out);
 }
 
-static void on_start_failed(struct step_core *s, const struct step_event *e, int64_t now,
-			    struct step_out *out)
+static void on_start_failed(struct stepd_core *s, const struct stepd_event *e, int64_t now,
+			    struct stepd_out *out)
 {
 	if (rank_failed(s, &e->note))
 		refuse_rank(s, &e->note, "exec", now, out);
 }
 
-static void on_start_failed_late(struct step_core *s, const struct step_event *e, int64_t now,
-				 struct step_out *out)
+static void on_start_failed_late(struct stepd_core *s, const struct stepd_event *e, int64_t now,
+				 struct stepd_out *out)
 {
 	rank_failed(s, &e->note);
 }
 
 /* The rank runs, but not where it was asked for; it is killed with the rest. */
-static void on_bind_failed(struct step_core *s, const struct step_event *e, int64_t now,
-			   struct step_out *out)
+static void on_bind_failed(struct stepd_core *s, const struct stepd_event *e, int64_t now,
+			   struct stepd_out *out)
 {
-	const struct local_rank *r = step_rank_of(s, &e->note);
+	const struct local_rank *r = stepd_core_rank_of(s, &e->note);
 
 	if (r && !r->failed)
 		refuse_rank(s, &e->note, "bind", now, out);
 }
 
-static const char *exit_cause(const struct step_core *s, const struct note *n)
+static const char *exit_cause(const struct stepd_core *s, const struct note *n)
 {
 	bool signalled = n->signal != MO_NONE && n->signal > 0;
 
@@ -295,14 +296,14 @@ static const char *exit_cause(const struct step_core *s, const struct note *n)
 	return signalled ? "signalled" : "exited";
 }
 
-static bool rank_exited(struct step_core *s, const struct note *fact, struct step_out *out)
+static bool rank_exited(struct stepd_core *s, const struct note *fact, struct stepd_out *out)
 {
-	struct local_rank *r = step_rank_of(s, fact);
+	struct local_rank *r = stepd_core_rank_of(s, fact);
 
 	if (!r || r->exited || r->failed)
 		return false;
 	r->exited = true;
-	struct note *n = step_note(s, out, NOTE_EXIT, fact);
+	struct note *n = stepd_core_note(s, out, NOTE_EXIT, fact);
 	if (n->pid == MO_NONE)
 		n->pid = r->started ? r->pid : MO_NONE;
 	if (!n->cause)
@@ -316,78 +317,78 @@ static bool rank_exited(struct step_core *s, const struct note *fact, struct ste
 }
 
 /* What the ranks left behind is killed: nothing of it is of use any more. */
-static void on_exit_of_rank(struct step_core *s, const struct step_event *e, int64_t now,
-			    struct step_out *out)
+static void on_exit_of_rank(struct stepd_core *s, const struct stepd_event *e, int64_t now,
+			    struct stepd_out *out)
 {
 	if (rank_exited(s, &e->note, out) && s->n_ended == s->n_ranks)
 		kill_tree(s, now, out);
 }
 
-static void on_exit_late(struct step_core *s, const struct step_event *e, int64_t now,
-			 struct step_out *out)
+static void on_exit_late(struct stepd_core *s, const struct stepd_event *e, int64_t now,
+			 struct stepd_out *out)
 {
 	rank_exited(s, &e->note, out);
 }
 
-static void tell_outside(struct step_core *s, const struct step_event *e, struct step_out *out)
+static void tell_outside(struct stepd_core *s, const struct stepd_event *e, struct stepd_out *out)
 {
 	if (e->outside)
-		mo_str_set(&step_note(s, out, NOTE_STOPPING, NULL)->text,
+		mo_str_set(&stepd_core_note(s, out, NOTE_STOPPING, NULL)->text,
 			   "its supervisor was told to end by its machine (SIGTERM: systemctl "
 			   "stop, or a shutdown)");
 }
 
-static int64_t grace_end(const struct step_event *e, int64_t now)
+static int64_t grace_end(const struct stepd_event *e, int64_t now)
 {
 	return e->grace_us > INT64_MAX - now ? INT64_MAX : now + MO_MAX(e->grace_us, 0);
 }
 
-static void on_stop_early(struct step_core *s, const struct step_event *e, int64_t now,
-			  struct step_out *out)
+static void on_stop_early(struct stepd_core *s, const struct stepd_event *e, int64_t now,
+			  struct stepd_out *out)
 {
 	tell_outside(s, e, out);
 	go_gone(s, out, "stopped before any rank was started");
 }
 
-static void on_stop_unforked(struct step_core *s, const struct step_event *e, int64_t now,
-			     struct step_out *out)
+static void on_stop_unforked(struct stepd_core *s, const struct stepd_event *e, int64_t now,
+			     struct stepd_out *out)
 {
 	tell_outside(s, e, out);
 	kill_tree(s, now, out);
 }
 
-static void on_stop(struct step_core *s, const struct step_event *e, int64_t now,
-		    struct step_out *out)
+static void on_stop(struct stepd_core *s, const struct stepd_event *e, int64_t now,
+		    struct stepd_out *out)
 {
 	tell_outside(s, e, out);
 	s->state = STOPPING;
 	s->stopped = true;
 	s->kill_at = grace_end(e, now);
-	step_effect(out, SX_SIGNAL_RANKS)->signal = e->signal > 0 ? e->signal : SIGTERM;
+	stepd_effect(out, SX_SIGNAL_RANKS)->signal = e->signal > 0 ? e->signal : SIGTERM;
 	mo_assert(s->kill_at >= now);
 }
 
-static void on_stop_again(struct step_core *s, const struct step_event *e, int64_t now,
-			  struct step_out *out)
+static void on_stop_again(struct stepd_core *s, const struct stepd_event *e, int64_t now,
+			  struct stepd_out *out)
 {
 	s->kill_at = MO_MIN(s->kill_at, grace_end(e, now));
 	mo_assert(s->state == STOPPING && s->stopped);
 }
 
-static void on_kill_early(struct step_core *s, const struct step_event *e, int64_t now,
-			  struct step_out *out)
+static void on_kill_early(struct stepd_core *s, const struct stepd_event *e, int64_t now,
+			  struct stepd_out *out)
 {
 	go_gone(s, out, "killed before any rank was started");
 }
 
-static void on_kill(struct step_core *s, const struct step_event *e, int64_t now,
-		    struct step_out *out)
+static void on_kill(struct stepd_core *s, const struct stepd_event *e, int64_t now,
+		    struct stepd_out *out)
 {
 	kill_tree(s, now, out);
 }
 
-static void on_empty(struct step_core *s, const struct step_event *e, int64_t now,
-		     struct step_out *out)
+static void on_empty(struct stepd_core *s, const struct stepd_event *e, int64_t now,
+		     struct stepd_out *out)
 {
 	for (size_t i = 0; i < s->n_ranks; i++) {
 		struct local_rank *r = &s->ranks[i];
@@ -395,7 +396,7 @@ static void on_empty(struct step_core *s, const struct step_event *e, int64_t no
 		if (!r->started || r->exited)
 			continue;
 		r->exited = true;
-		struct note *n = step_note(s, out, NOTE_EXIT, NULL);
+		struct note *n = stepd_core_note(s, out, NOTE_EXIT, NULL);
 		n->rank = r->progress.rank;
 		n->pid = r->pid;
 		n->cause = mo_strdup(
@@ -405,17 +406,17 @@ static void on_empty(struct step_core *s, const struct step_event *e, int64_t no
 		s->n_started ? "every process of the step was reaped" : "no rank was started");
 }
 
-static void on_binding(struct step_core *s, const struct step_event *e, int64_t now,
-		       struct step_out *out)
+static void on_binding(struct stepd_core *s, const struct stepd_event *e, int64_t now,
+		       struct stepd_out *out)
 {
-	const struct local_rank *r = step_rank_of(s, &e->note);
+	const struct local_rank *r = stepd_core_rank_of(s, &e->note);
 
 	if (r && !r->exited)
-		step_note(s, out, NOTE_BINDING, &e->note);
+		stepd_core_note(s, out, NOTE_BINDING, &e->note);
 }
 
-static void on_stuck(struct step_core *s, const struct step_event *e, int64_t now,
-		     struct step_out *out)
+static void on_stuck(struct stepd_core *s, const struct stepd_event *e, int64_t now,
+		     struct stepd_out *out)
 {
 	for (size_t i = 0; i < s->n_stuck; i++)
 		if (s->stuck[i] == e->note.pid)
@@ -423,41 +424,41 @@ static void on_stuck(struct step_core *s, const struct step_event *e, int64_t no
 	if (s->n_stuck == STUCK_MAX)
 		return;
 	mo_ints_add(&s->stuck, &s->n_stuck, e->note.pid);
-	step_note(s, out, NOTE_UNKILLABLE, &e->note);
+	stepd_core_note(s, out, NOTE_UNKILLABLE, &e->note);
 	mo_assert(s->n_stuck <= STUCK_MAX);
 }
 
-static void on_tick_preparing(struct step_core *s, const struct step_event *e, int64_t now,
-			      struct step_out *out)
+static void on_tick_preparing(struct stepd_core *s, const struct stepd_event *e, int64_t now,
+			      struct stepd_out *out)
 {
 	if (now >= s->prepare_due)
 		refuse_prepare(s, NULL, now, out);
 }
 
-static void on_tick(struct step_core *s, const struct step_event *e, int64_t now,
-		    struct step_out *out)
+static void on_tick(struct stepd_core *s, const struct stepd_event *e, int64_t now,
+		    struct stepd_out *out)
 {
 	if (s->pending && now >= s->sample_due)
-		step_flush_sample(s, out);
+		stepd_core_flush_sample(s, out);
 }
 
-static void on_tick_stopping(struct step_core *s, const struct step_event *e, int64_t now,
-			     struct step_out *out)
+static void on_tick_stopping(struct stepd_core *s, const struct stepd_event *e, int64_t now,
+			     struct stepd_out *out)
 {
 	on_tick(s, e, now, out);
 	if (now >= s->kill_at)
 		kill_tree(s, now, out);
 }
 
-static void on_tick_down(struct step_core *s, const struct step_event *e, int64_t now,
-			 struct step_out *out)
+static void on_tick_down(struct stepd_core *s, const struct stepd_event *e, int64_t now,
+			 struct stepd_out *out)
 {
 	on_tick(s, e, now, out);
 	if (now < s->kill_at)
 		return;
 	s->kill_again_us = MO_MIN(s->kill_again_us * 2, KILL_AGAIN_MAX_US);
 	s->kill_at = now + s->kill_again_us;
-	step_effect(out, SX_KILL_TREE);
+	stepd_effect(out, SX_KILL_TREE);
 	mo_assert(s->kill_again_us <= KILL_AGAIN_MAX_US);
 }
 
@@ -465,7 +466,7 @@ static void on_tick_down(struct step_core *s, const struct step_event *e, int64_
 
 /* What an event does, and how docs/states.md says it. */
 struct cell {
-	step_fn fn;
+	stepd_fn fn;
 	const char *text;
 };
 
@@ -515,13 +516,13 @@ static const struct cell tick_stopping = {
 static const struct cell tick_down = {
 	on_tick_down, "a sample that waited is told; kill again, each time after twice as long"
 };
-static const struct cell sample = { step_on_sample, "told once of each iteration" };
-static const struct cell phase = { step_on_phase,
+static const struct cell sample = { stepd_core_on_sample, "told once of each iteration" };
+static const struct cell phase = { stepd_core_on_phase,
 				   "told when the lowest rank that reports any changes it" };
-static const struct cell ready = { step_on_ready, "as a phase, `train` when it names none" };
-static const struct cell checkpoint = { step_on_checkpoint, "told once" };
-static const struct cell saving = { step_on_saving, "told once of each place" };
-static const struct cell resumed = { step_on_resumed, "told once" };
+static const struct cell ready = { stepd_core_on_ready, "as a phase, `train` when it names none" };
+static const struct cell checkpoint = { stepd_core_on_checkpoint, "told once" };
+static const struct cell saving = { stepd_core_on_saving, "told once of each place" };
+static const struct cell resumed = { stepd_core_on_resumed, "told once" };
 
 #define FACTS \
 	[SE_SAMPLE] = &sample, [SE_PHASE] = &phase, [SE_CHECKPOINT] = &checkpoint, \
@@ -601,25 +602,25 @@ static const struct cell *cell_of(int state, int event)
 	return known ? table[state][event] : NULL;
 }
 
-const char *step_state_name(int state)
+const char *stepd_state_name(int state)
 {
 	return state >= 0 && state < _STATE_N ? state_names[state] : NULL;
 }
 
-const char *step_event_name(int event)
+const char *stepd_event_name(int event)
 {
 	return event >= 0 && event < _SE_N ? event_names[event] : NULL;
 }
 
-const char *step_follows(int state, int event)
+const char *stepd_follows(int state, int event)
 {
 	const struct cell *c = cell_of(state, event);
 
 	return c ? c->text : NULL;
 }
 
-void step_event(struct step_core *s, const struct step_event *e, int64_t now_us,
-		struct step_out *out)
+void stepd_core_decide(struct stepd_core *s, const struct stepd_event *e, int64_t now_us,
+		       struct stepd_out *out)
 {
 	const struct cell *c = cell_of((int)s->state, e->type);
 
@@ -628,7 +629,7 @@ void step_event(struct step_core *s, const struct step_event *e, int64_t now_us,
 		c->fn(s, e, now_us, out);
 }
 
-int64_t step_deadline(const struct step_core *s)
+int64_t stepd_core_deadline(const struct stepd_core *s)
 {
 	int64_t d = INT64_MAX;
 
@@ -644,13 +645,13 @@ int64_t step_deadline(const struct step_core *s)
 	return d;
 }
 
-void step_progress(const struct step_core *s, size_t i, struct rank_progress *ret)
+void stepd_core_progress(const struct stepd_core *s, size_t i, struct rank_progress *ret)
 {
 	assert(i < s->n_ranks);
 	*ret = s->ranks[i].progress;
 }
 
-int64_t step_left_out(const struct step_core *s)
+int64_t stepd_core_left_out(const struct stepd_core *s)
 {
 	return s->left_out;
 }

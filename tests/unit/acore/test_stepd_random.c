@@ -1,5 +1,5 @@
 /* Any events in any order: the journal of a step keeps its promises, and killing always ends it. */
-#include "tests/unit/acore/step_bed.h"
+#include "tests/unit/acore/stepd_bed.h"
 
 struct journal {
 	int64_t n, last_sample;
@@ -9,7 +9,7 @@ struct journal {
 static void check(struct bed *b, struct journal *j)
 {
 	for (size_t i = 0; i < b->out.n_effects; i++) {
-		const struct step_effect *x = &b->out.effects[i];
+		const struct stepd_effect *x = &b->out.effects[i];
 		const struct note *n = &x->note;
 		assert_false(j->done);
 		j->done = x->type == SX_DONE;
@@ -32,7 +32,7 @@ static void check(struct bed *b, struct journal *j)
 				assert_true(j->exited[r] || !j->started[r]);
 		}
 	}
-	step_out_done(&b->out);
+	stepd_out_done(&b->out);
 }
 
 static uint32_t rnd(uint32_t n)
@@ -53,7 +53,7 @@ static void test_any_order(void **state)
 		simple(b, SE_LAUNCH, MO_NONE);
 		check(b, &j);
 		for (int i = 0; i < 60; i++) {
-			struct step_event e =
+			struct stepd_event e =
 				event((int)rnd(_SE_N), (int64_t)rnd(5) - (rnd(20) == 0));
 			bool rank_event = e.type == SE_STARTED || e.type == SE_START_FAILED ||
 					  e.type == SE_EXIT;
@@ -82,7 +82,7 @@ static void test_any_order(void **state)
 		simple(b, SE_EMPTY, MO_NONE);
 		check(b, &j);
 		assert_true(j.gone && j.done);
-		assert_true(step_deadline(b->core) == INT64_MAX);
+		assert_true(stepd_core_deadline(b->core) == INT64_MAX);
 		teardown((void **)&b);
 	}
 }

@@ -341,8 +341,8 @@ static bool grids_are_all(const struct ckpt_layout *layout, const struct ckpt_en
 
 /* Marker level lists the entry's own files only: it is for file systems where a whole checkpoint
  * takes minutes. */
-void entry_read(int dir_fd, const struct ckpt_layout *layout, const struct ckpt_rules *rules,
-		enum ckpt_level level, bool read, bool thorough, struct ckpt_entry *e)
+void ckpt_entry_read(int dir_fd, const struct ckpt_layout *layout, const struct ckpt_rules *rules,
+		     enum ckpt_level level, bool read, bool thorough, struct ckpt_entry *e)
 {
 	struct stat st;
 
