@@ -436,9 +436,15 @@ static void killed(void (*before)(void))
 	assert_int_equal(status, 0);
 }
 
-static void appends(void) { append(open_ok(), 0, 3); }
+static void appends(void)
+{
+	append(open_ok(), 0, 3);
+}
 
-static void opens(void) { open_ok(); }
+static void opens(void)
+{
+	open_ok();
+}
 
 /* As a version does that does not know moe.db-open. */
 static sqlite3 *older(const char *sql)
@@ -453,7 +459,10 @@ static sqlite3 *older(const char *sql)
 	return db;
 }
 
-static void older_writes(void) { older("PRAGMA user_version=2"); }
+static void older_writes(void)
+{
+	older("PRAGMA user_version=2");
+}
 
 /* Killed, then run by an older moed that was killed too: the log is short, and whole. */
 static void test_log_of_an_older_one(void **state)
@@ -500,7 +509,7 @@ static void test_log_of_nothing(void **state)
 /* What the refusal says to do works. */
 static void test_way_out_of_a_lost_log(void **state)
 {
-	_cleanup_(mo_error_done) struct mo_error err = {0}, again = {0};
+	_cleanup_(mo_error_done) struct mo_error err = { 0 }, again = { 0 };
 	_cleanup_(mo_freep) char *path = mo_path(dir, "moe.db-wal"),
 				 *mark = mo_path(dir, "moe.db-open");
 	struct store *s = NULL;
