@@ -423,109 +423,6 @@ static void test_long_log(void **state)
 	}
 }
 
-static void killed(void (*before)(void))
-{
-	int status;
-	pid_t pid = fork();
-
-	if (pid == 0) {
-		before();
-		_exit(0);
-	}
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
-}
-
-static void appends(void)
-{
-	append(open_ok(), 0, 3);
-}
-
-static void opens(void)
-{
-	open_ok();
-}
-
-/* As a version does that does not know moe.db-open. */
-static sqlite3 *older(const char *sql)
-{
-	_cleanup_(mo_freep) char *path = mo_path(dir, "moe.db");
-	sqlite3 *db;
-
-	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-	_cleanup_(mo_freep) char *all =
-		mo_printf("PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=WAL; %s", sql);
-	assert_int_equal(sqlite3_exec(db, all, NULL, NULL, NULL), SQLITE_OK);
-	return db;
-}
-
-static void older_writes(void)
-{
-	older("PRAGMA user_version=2");
-}
-
-/* Killed, then run by an older moed that was killed too: the log is short, and whole. */
-static void test_log_of_an_older_one(void **state)
-{
-	_cleanup_(mo_freep) char *path = mo_path(dir, "moe.db-wal");
-	struct stat st;
-
-	killed(appends);
-	sqlite3_close(older("PRAGMA user_version=2"));
-	killed(older_writes);
-	assert_int_equal(stat(path, &st), 0);
-	assert_true(st.st_size < 4352 << 10);
-	struct store *s = open_ok();
-	append(s, 3, 1);
-	store_free(s);
-}
-
-static void aged(const char *name, time_t seconds)
-{
-	_cleanup_(mo_freep) char *path = mo_path(dir, "%s", name);
-	struct timespec at[2];
-
-	clock_gettime(CLOCK_REALTIME, &at[0]);
-	at[0].tv_sec -= seconds;
-	at[1] = at[0];
-	assert_int_equal(utimensat(AT_FDCWD, path, at, 0), 0);
-}
-
-/* Killed before it had written anything, and closed by another program: nothing is missing. */
-static void test_log_of_nothing(void **state)
-{
-	_cleanup_(mo_freep) char *path = mo_path(dir, "moe.db-wal");
-	struct stat st;
-
-	store_free(open_ok());
-	killed(opens);
-	aged("moe.db", 9);
-	aged("moe.db-open", 5);
-	sqlite3_close(older("SELECT count(*) FROM records"));
-	assert_int_equal(stat(path, &st), -1);
-	store_free(open_ok());
-}
-
-/* What the refusal says to do works. */
-static void test_way_out_of_a_lost_log(void **state)
-{
-	_cleanup_(mo_error_done) struct mo_error err = { 0 }, again = { 0 };
-	_cleanup_(mo_freep) char *path = mo_path(dir, "moe.db-wal"),
-				 *mark = mo_path(dir, "moe.db-open");
-	struct store *s = NULL;
-
-	killed(appends);
-	assert_int_equal(truncate(path, 5000), 0);
-	assert_int_equal(store_open(dir, &s, &err), -EBADMSG);
-	assert_non_null(strstr(err.text, mark));
-	assert_int_equal(unlink(path), 0);
-	assert_int_equal(store_open(dir, &s, &again), -EBADMSG);
-	assert_non_null(strstr(again.text, mark));
-	assert_int_equal(unlink(mark), 0);
-	/* here it was the whole database */
-	sqlite3_close(older("SELECT 1"));
-}
-
 static void test_one_controller(void **state)
 {
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
@@ -655,6 +552,56 @@ static void test_short_log_of_an_earlier_version(void **state)
 	killed(work_unguarded);
 	assert_int_equal(mo_write_file(mark, "", 0, 0600, false), 0);
 	expect_refusal(-EBADMSG, "moe.db-wal: it was cut: ");
+}
+
+static void opens(void)
+{
+	open_ok();
+}
+
+static void aged(const char *name, time_t seconds)
+{
+	_cleanup_(mo_freep) char *path = mo_path(dir, "%s", name);
+	struct timespec at[2];
+
+	clock_gettime(CLOCK_REALTIME, &at[0]);
+	at[0].tv_sec -= seconds;
+	at[1] = at[0];
+	assert_int_equal(utimensat(AT_FDCWD, path, at, 0), 0);
+}
+
+/* Killed before it had written anything, and closed by another program, which removes the log:
+ * nothing is missing. */
+static void test_log_of_nothing(void **state)
+{
+	_cleanup_(mo_freep) char *path = mo_path(dir, "moe.db-wal");
+	struct stat st;
+
+	store_free(open_ok());
+	killed(opens);
+	aged("moe.db", 9);
+	aged("moe.db-open", 5);
+	sql("SELECT count(*) FROM records");
+	assert_int_equal(stat(path, &st), -1);
+	store_free(open_ok());
+}
+
+/* Both refusals name the file that is in the way where nothing was lost. */
+static void test_way_out_of_a_lost_log(void **state)
+{
+	_cleanup_(mo_freep) char *log = mo_path(dir, "moe.db-wal"),
+				 *mark = mo_path(dir, "moe.db-open"),
+				 *advice = mo_printf("remove %s and start again", mark);
+
+	store_free(open_ok());
+	killed(work_little);
+	assert_int_equal(truncate(log, 5000), 0);
+	expect_refusal(-EBADMSG, advice);
+	assert_int_equal(unlink(log), 0);
+	aged("moe.db", 9);
+	expect_refusal(-EBADMSG, advice);
+	assert_int_equal(unlink(mark), 0);
+	store_free(open_ok());
 }
 
 static void test_damage(void **state)
@@ -888,14 +835,13 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(test_snapshot_of_version_1, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_long_log, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_log_of_an_older_one, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_log_of_nothing, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_way_out_of_a_lost_log, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_one_controller, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_lost_database, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_cut_logs, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_short_log_of_an_earlier_version, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(test_log_of_nothing, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_way_out_of_a_lost_log, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_damage, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_every_cut, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_every_cut_of_the_log, setup, teardown),
