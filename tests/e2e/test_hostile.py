@@ -674,6 +674,22 @@ class Agents:
                 ),
             ),
             (
+                "sync",
+                dict(
+                    sync,
+                    steps=[],
+                    scans=[
+                        {"job": job, "order": o, "id": i, "attempt": -1, "error": None, "items": []}
+                        for o, i in (
+                            ("scan", attempt),
+                            ("verify", 32),
+                            ("prune", 3),
+                            ("last_scan", attempt + 1),
+                        )
+                    ],
+                ),
+            ),
+            (
                 "news",
                 dict(
                     sync,

@@ -633,7 +633,10 @@ def engines_that_are_like_others():
             ),
             ("like: primus\n", "like: there is no config/engines/primus.yaml"),
             ("like: ../x\n", "like: there is no config/engines/../x.yaml"),
-            ("like: primus-maxtext\n", "like: primus-maxtext is like another one itself"),
+            (
+                "like: primus-maxtext\n",
+                "like: primus-maxtext is like another one itself: name that one, maxtext, and copy",
+            ),
             ("like: [maxtext]\n", "like: "),
             (
                 "like: command\nargv: ['{data:engines/gone.py}']\n",
