@@ -177,13 +177,22 @@ def a_token_that_was_cut():
             rig.start_agent("a")
             said = lambda: [x for x in rig.log("a")[before:].splitlines() if own(rig, "a") in x]
             wait_until(said, 20, "a word of the token of %d bytes" % n)
-            need(("holds no token" if n == 0 else "does not know this node's token") in said()[0], said())
+            need(
+                ("holds no token" if n == 0 else "does not know this node's token") in said()[0],
+                said(),
+            )
         os.rename(rig.given + ".away", rig.given)
-        wait_until(lambda: "moectl token revoke" in rig.log("a")[before:], 20, "who has the name, and what to do")
+        wait_until(
+            lambda: "moectl token revoke" in rig.log("a")[before:],
+            20,
+            "who has the name, and what to do",
+        )
         rig.run("token", "revoke", tokens(rig, user="a")[0]["id"])
         rig.run("token", "join", "--out", rig.given + ".new")
         os.rename(rig.given + ".new", rig.given)
-        wait_until(lambda: os.path.getsize(own(rig, "a")) == len(whole), 20, "a whole one of its own")
+        wait_until(
+            lambda: os.path.getsize(own(rig, "a")) == len(whole), 20, "a whole one of its own"
+        )
         node_up(rig, "a")
         # without its end of line it is whole
         with open(own(rig, "a")) as f:
