@@ -127,9 +127,9 @@ static void tell_refusal(struct link *l, const char *what, int status, const cha
 			    : "?");
 	else if (status == 401)
 		say(l, MO_ERR,
-		    "%s does not know this node's token%s: put a join token into token_file: "
+		    "%s does not know this node's token (%s): put a join token into token_file: "
 		    "`moectl token join`",
-		    url, node_token(l->tokens) ? "" : " (there is none)");
+		    url, node_token_where(l->tokens));
 	else if (status == 403)
 		say(l, MO_ERR, "%s refuses this node's token: %.600s", url, body);
 	else if (status == 426)

@@ -110,6 +110,14 @@ const char *node_token(const struct node_token *t)
 	return t->spoken;
 }
 
+const char *node_token_where(const struct node_token *t)
+{
+	return !t->spoken                       ? "there is none"
+	       : mo_streq(t->spoken, t->own)    ? t->path
+	       : mo_streq(t->spoken, t->before) ? t->path_before
+						: t->config->token_file;
+}
+
 bool node_token_is_join(const char *token)
 {
 	return token && mo_starts_with(token, JOIN_PREFIX);

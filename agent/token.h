@@ -14,6 +14,8 @@ void node_token_load(struct node_token *t);
  * restored from a backup may know. NULL: there is none. */
 const char *node_token_choose(struct node_token *t);
 const char *node_token(const struct node_token *t);
+/* The file that it was read from; "there is none" without a token. */
+const char *node_token_where(const struct node_token *t);
 /* What token_file holds is only good for a trade. */
 bool node_token_is_join(const char *token);
 /* The controller does not know this token. */

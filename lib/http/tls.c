@@ -17,7 +17,18 @@ static int read_pem(const char *path, const char *what, struct mo_buf *b, struct
 
 static int bad(const char *what, const char *path, int e, struct mo_error *err)
 {
-	return mo_error_set(err, -EINVAL, "%s %s: %s", what, path, gnutls_strerror(e));
+	return mo_error_set(err, -EINVAL, "%s %s: it is no PEM file, or a part of one: %s", what,
+			    path, gnutls_strerror(e));
+}
+
+/* A chain that was cut in the first line of a certificate would be taken for a shorter one. */
+static bool ends_in_begin(const struct mo_buf *pem)
+{
+	static const char begin[] = "-----BEGIN CERTIFICATE-----";
+	const char *nl = pem->len ? memrchr(pem->data, '\n', pem->len) : NULL;
+	size_t n = nl ? pem->len - (size_t)(nl + 1 - pem->data) : 0;
+
+	return n > 0 && n < sizeof(begin) && memcmp(nl + 1, begin, n) == 0;
 }
 
 static int load_chain(struct tls_pair *p, const char *path, const struct mo_buf *pem,
@@ -29,6 +40,8 @@ static int load_chain(struct tls_pair *p, const char *path, const struct mo_buf 
 
 	p->chain = mo_alloc_array(CHAIN_MAX, sizeof(*p->chain));
 	int e = gnutls_pcert_list_import_x509_raw(p->chain, &n, &text, GNUTLS_X509_FMT_PEM, 0);
+	if (e >= 0 && ends_in_begin(pem))
+		e = GNUTLS_E_BASE64_UNEXPECTED_HEADER_ERROR;
 	if (e < 0)
 		return bad("tls_cert", path, e, err);
 	p->n_chain = n;

@@ -1279,6 +1279,76 @@ def certificates_are_read_anew():
 
 
 @suite.test
+def certificates_that_were_cut():
+    """A part of a chain or of a key is none: said in one line that names the file, and never taken
+    for a shorter one."""
+    if not shutil.which("openssl"):
+        raise Skipped("no openssl to make a certificate with")
+    with tempfile.TemporaryDirectory(prefix="moe-tls-") as dir:
+        cert, key = certificate(dir)
+        with open(cert) as f, open(certificate(dir, "other-")[0]) as g:
+            first, chain = f.read(), g.read()
+        chain = first + chain
+        with open(key) as f:
+            secret = f.read()
+
+        def check(cert_text, key_text):
+            for path, text in ((cert, cert_text), (key, key_text)):
+                with open(path, "w") as f:
+                    f.write(text)
+            r = subprocess.run(
+                [
+                    MOED,
+                    "--check-config",
+                    "--set",
+                    "state_dir=" + dir + "/state",
+                    "--set",
+                    "tls_cert=" + cert,
+                    "--set",
+                    "tls_key=" + key,
+                ],
+                env=clean_env(),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                timeout=20,
+            )
+            return r.returncode, r.stdout
+
+        for n in sorted(
+            set(range(0, len(chain.rstrip()) - 8, 41))
+            | {1, 27, 28}
+            | {len(first) + i for i in (1, 2, 10, 26, 27, 28, 60)}
+        ):
+            code, said = check(chain[:n], secret)
+            need(
+                code == 1
+                and said.startswith(
+                    "moed: tls_cert %s: it is no PEM file, or a part of one: " % cert
+                )
+                and said.count("\n") == 1,
+                "%d bytes of the chain: %d %s" % (n, code, said),
+            )
+        for n in sorted(
+            set(range(0, len(secret.rstrip()) - 24, 17)) | {1, len(secret.rstrip()) - 30}
+        ):
+            code, said = check(chain, secret[:n])
+            need(
+                code == 1
+                and said.startswith("moed: tls_key %s: it is no PEM file, or a part of one: " % key)
+                and said.count("\n") == 1,
+                "%d bytes of the key: %d %s" % (n, code, said),
+            )
+        equal(check(chain, secret)[0], 0, "the whole")
+        equal(check(first, secret)[0], 0, "the first alone")
+        equal(
+            check("# ours - of today\n" + first + "- and no more\n- really", secret)[0],
+            0,
+            "with words around it",
+        )
+
+
+@suite.test
 def tls():
     """TLS is served with a certificate; off loopback without one moed refuses to start, or warns
     when it was told to go on."""

@@ -160,6 +160,53 @@ def hello(rig, node, token, tcp=True):
 
 
 @suite.test
+def a_token_that_was_cut():
+    """The agent names the file, and the controller what to do; then it has a whole one again."""
+    with Bare() as rig:
+        write(rig.given, rig.json("token", "join", "--nodes", 20)["token"])
+        rig.start_agent("a")
+        node_up(rig, "a")
+        with open(own(rig, "a")) as f:
+            whole = f.read()
+        os.rename(rig.given, rig.given + ".away")
+        for n in (0, 1, 5, len(whole) // 2, len(whole) - 2):
+            rig.kill(rig.agents.pop("a"))
+            before = len(rig.log("a"))
+            with open(own(rig, "a"), "w") as f:
+                f.write(whole[:n])
+            rig.start_agent("a")
+            said = lambda: [x for x in rig.log("a")[before:].splitlines() if own(rig, "a") in x]
+            wait_until(said, 20, "a word of the token of %d bytes" % n)
+            need(
+                ("holds no token" if n == 0 else "does not know this node's token") in said()[0],
+                said(),
+            )
+        os.rename(rig.given + ".away", rig.given)
+        wait_until(
+            lambda: "moectl token revoke" in rig.log("a")[before:],
+            20,
+            "who has the name, and what to do",
+        )
+        rig.run("token", "revoke", tokens(rig, user="a")[0]["id"])
+        rig.run("token", "join", "--out", rig.given + ".new")
+        os.rename(rig.given + ".new", rig.given)
+        wait_until(
+            lambda: os.path.getsize(own(rig, "a")) == len(whole), 20, "a whole one of its own"
+        )
+        node_up(rig, "a")
+        # without its end of line it is whole
+        with open(own(rig, "a")) as f:
+            whole = f.read()
+        os.unlink(rig.given)
+        rig.kill(rig.agents.pop("a"))
+        with open(own(rig, "a"), "w") as f:
+            f.write(whole[:-1])
+        before = len(rig.log("a"))
+        rig.start_agent("a")
+        wait_until(lambda: "connected to" in rig.log("a")[before:], 20, "a is back")
+
+
+@suite.test
 def a_join_token_is_no_other_token_and_names_in_use_are_kept():
     with Bare() as rig:
         join = rig.json("token", "join", "--nodes", 3)["token"]
