@@ -1,5 +1,5 @@
 /* What the engines say of a draft: their files of flags read backwards, and their own
- * configurations (init.h). */
+ * configurations (init.c). */
 #include "cli/init_engine.h"
 
 #include <errno.h>

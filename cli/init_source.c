@@ -1,4 +1,4 @@
-/* What `moectl init` is given (init.h): an experiment, a TOML, a script or a line, made into a
+/* What `moectl init` is given (init.c): an experiment, a TOML, a script or a line, made into a
  * launch. */
 #include "cli/init_source.h"
 

@@ -1,5 +1,5 @@
 /* Processes of a local cluster: start detached, find again, stop, and prove that none is left
- * (see local.h). */
+ * (local.c). */
 #include "cli/local_proc.h"
 
 #include <dirent.h>

@@ -171,7 +171,7 @@ struct job_run {
 struct job_config {
 	char *text;      /* NULL = none did */
 	char *node;      /* which node that was */
-	bool due;        /* it is not judged yet: the shell is asked (FX_CONFIG, EV_CONFIG) */
+	bool due;        /* it is not judged yet: the shell is asked (FX_CONFIG, IN_CONFIG) */
 	int64_t attempt; /* the newest whose first node told one; MO_NONE none */
 	char *hash;      /* of the files there, once it is judged */
 	char *refused;   /* what it breaks together with the recipe: the attempt's end */
