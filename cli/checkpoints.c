@@ -9,7 +9,9 @@
 
 #include "cli/checkpoints.h"
 #include "cli/client.h"
+#include "cli/client_job.h"
 #include "cli/output.h"
+#include "cli/text.h"
 #include "cli/value.h"
 #include "cli/visible.h"
 #include "daemon/core/rules/resume.h"

@@ -7,6 +7,7 @@
 #include "cli/output.h"
 #include "cli/recipe.h"
 #include "cli/recipe_check.h"
+#include "cli/text.h"
 #include "cli/value.h"
 #include "cli/visible.h"
 #include "daemon/core/rules/classify.h"

@@ -51,17 +51,7 @@ int client_get_all(struct cli *cli, const char *what, struct answer *ret, const 
 	_printf_(4, 5);
 /* There was no answer, as what listens there understands the other of http and https. */
 bool client_wrong_scheme(const struct cli *cli, const struct answer *a);
-bool is_job_id(const char *word); /* "j-7" */
 #define JOBS_UNFINISHED "queued,starting,running,recovering,stopping,paused"
-/* JOB argument -> "j-7": ids as they are; of a name the newest job. Caller frees *ret. */
-int client_job(struct cli *cli, const char *word, char **ret);
-/* The same of a word that is no file: where no job has the name either, both are said. */
-int client_job_or_file(struct cli *cli, const char *word, char **ret);
-/* The same for verbs that change the job: of a name its only unfinished job; an error when there
- * are several. */
-int client_job_to_act_on(struct cli *cli, const char *word, char **ret);
-/* JOB|NODE argument: *ret_job is NULL for a node. Caller frees it. */
-int client_subject(struct cli *cli, const char *word, char **ret_job);
 /* Prints "name:line:col: message; hint" for each of the problem document's errors[]. False when
  * it has none. */
 bool problem_print_recipe(struct json_object *doc, const char *file);

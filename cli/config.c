@@ -8,10 +8,12 @@
 #include <unistd.h>
 
 #include "cli/client.h"
+#include "cli/client_job.h"
 #include "cli/experiment.h"
 #include "cli/output.h"
 #include "cli/planning.h"
 #include "cli/recipe_check.h"
+#include "cli/text.h"
 #include "cli/value.h"
 #include "cli/visible.h"
 #include "lib/wire/json.h"

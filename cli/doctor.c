@@ -1,12 +1,13 @@
 /* doctor: what of the cluster is not as it should be, and what to do about it. A table of checks:
- * each has a name, the documents that it reads, and a function that adds what it found. Whatever is
- * found has a state in the words of node checks: ok, warn (soon, or a risk), crit (something does
- * not work now), unknown (it could not be looked at). To add one: a row. */
+ * each has a name, the documents that it reads, and a function that adds what it found. Whatever
+ * is found has a state in the words of node checks: ok, warn (soon, or a risk), crit (something
+ * does not work now), unknown (it could not be looked at). To add one: a row. */
 #include <stdarg.h>
 #include <string.h>
 
 #include "cli/client.h"
 #include "cli/output.h"
+#include "cli/text.h"
 #include "cli/value.h"
 #include "lib/base/address.h"
 #include "lib/base/clock.h"

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/output.h"
+#include "cli/text.h"
 #include "cli/value.h"
 #include "lib/base/buf.h"
 

@@ -2,8 +2,10 @@
 #include <string.h>
 
 #include "cli/client.h"
+#include "cli/client_job.h"
 #include "cli/output.h"
 #include "cli/stream.h"
+#include "cli/text.h"
 #include "cli/value.h"
 #include "cli/visible.h"
 #include "lib/model/event_type.h"

@@ -4,9 +4,11 @@
 #include <unistd.h>
 
 #include "cli/client.h"
+#include "cli/client_job.h"
 #include "cli/config.h"
 #include "cli/explain_event.h"
 #include "cli/output.h"
+#include "cli/text.h"
 #include "cli/value.h"
 #include "lib/base/idset.h"
 

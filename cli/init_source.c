@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "lib/base/fd.h"
-#include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 #include "lib/recipe/launch_script.h"
 
 #define SCRIPT_BYTES_MAX (1 << 20)

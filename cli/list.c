@@ -1,6 +1,7 @@
 /* list: the jobs. */
 #include "cli/client.h"
 #include "cli/output.h"
+#include "cli/text.h"
 #include "cli/value.h"
 
 #define REASON_MIN 30 /* fewer letters of it tell nothing */

@@ -2,15 +2,16 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli/client.h"
 #include "cli/local_cluster.h"
 #include "cli/local_proc.h"
+#include "cli/local_steps.h"
 #include "cli/local_up.h"
 #include "cli/output.h"
+#include "cli/text.h"
 #include "cli/value.h"
 #include "cli/visible.h"
 #include "lib/base/fd.h"

@@ -29,11 +29,9 @@ struct local_steps {
 	struct local_step *items;
 	size_t n;
 };
-void local_steps_done(struct local_steps *s);
-/* All step directories; pid of the living supervisor, 0 = dead. */
-void local_steps(const struct local *l, struct local_steps *ret);
-/* Kills every step's supervisor and ranks; returns how many processes of this cluster (daemons
- * aside) are left after wait_ms. */
-size_t local_kill_steps(const struct local *l, int64_t wait_ms);
-/* Ends all of it; an exit status (printed). */
-int local_down(struct cli *cli, struct local *l);
+/* A zombie is dead: where nobody reaps orphans (containers) killed daemons stay as zombies for
+ * ever. */
+bool local_alive(pid_t pid, int64_t start_time);
+/* Who holds the flock on this file: /proc/locks names candidates by inode, the open descriptor
+ * proves it. 0 = nobody (or nobody we may see). */
+pid_t local_lock_holder(const char *path);

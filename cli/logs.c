@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/client.h"
+#include "cli/client_job.h"
 #include "cli/interrupt.h"
 #include "cli/value.h"
 #include "cli/visible.h"

@@ -5,6 +5,7 @@
 
 #include "cli/output.h"
 #include "cli/plan_lanes.h"
+#include "cli/text.h"
 #include "cli/value.h"
 
 #define PLANS_SHOWN 8

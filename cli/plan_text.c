@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/output.h"
+#include "cli/text.h"
 #include "cli/value.h"
 #include "lib/base/buf.h"
 #include "lib/plan/plan.h"

@@ -2,7 +2,9 @@
 #include <string.h>
 
 #include "cli/client.h"
+#include "cli/client_job.h"
 #include "cli/output.h"
+#include "cli/text.h"
 #include "cli/value.h"
 
 static void line(const char *label, const char *text)

@@ -15,6 +15,7 @@
 #include "cli/planning.h"
 #include "cli/recipe.h"
 #include "cli/recipe_check.h"
+#include "cli/text.h"
 #include "cli/value.h"
 #include "cli/visible.h"
 #include "daemon/core/rules/dryrun.h"

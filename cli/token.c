@@ -3,6 +3,7 @@
 
 #include "cli/client.h"
 #include "cli/output.h"
+#include "cli/text.h"
 #include "cli/value.h"
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"

@@ -5,6 +5,7 @@
 #include "cli/client.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
+#include "cli/text.h"
 #include "cli/value.h"
 
 #define REDRAW_MS 1000

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "lib/base/desc.h"
-#include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 
 static bool is_plain(unsigned char c, enum visible_kind kind)
 {

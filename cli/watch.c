@@ -4,9 +4,11 @@
  * and per twentieth of the way. */
 #include <string.h>
 
+#include "cli/client_job.h"
 #include "cli/interrupt.h"
 #include "cli/job.h"
 #include "cli/output.h"
+#include "cli/text.h"
 #include "cli/value.h"
 #include "lib/base/clock.h"
 

@@ -15,6 +15,7 @@
 #include "daemon/agent_answer.h"
 #include "daemon/agent_message.h"
 #include "daemon/agent_tokens.h"
+#include "daemon/core/rules/acks.h"
 #include "daemon/core/rules/intake.h"
 #include "lib/base/parse.h"
 #include "lib/model/message.h"

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 #include "lib/base/parse.h"
+#include "daemon/core/view/view_node.h"
 
 void api_send(struct http_request *r, int status, const struct mo_buf *body)
 {

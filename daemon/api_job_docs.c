@@ -6,6 +6,8 @@
 #include "daemon/api.h"
 #include "daemon/core/rules/actual.h"
 #include "daemon/core/state/slot_health.h"
+#include "daemon/core/view/why.h"
+#include "daemon/core/view/why_node.h"
 #include "daemon/too_large.h"
 #include "daemon/visible.h"
 #include "lib/base/parse.h"

@@ -3,6 +3,8 @@
 #include "daemon/api.h"
 #include "daemon/core/view/drift.h"
 #include "daemon/core/view/lemon.h"
+#include "daemon/core/view/view_node.h"
+#include "daemon/core/view/why_node.h"
 #include "daemon/input.h"
 #include "lib/base/parse.h"
 

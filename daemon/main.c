@@ -10,6 +10,7 @@
 #include "daemon/manager.h"
 #include "daemon/quarantine.h"
 #include "lib/base/clock.h"
+#include "lib/base/options_args.h"
 #include "lib/http/tls.h"
 #include "lib/loop/loop.h"
 #include "lib/loop/sandbox.h"

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "daemon/admit.h"
 #include "daemon/forked.h"
 #include "daemon/input.h"
 #include "daemon/spec.h"

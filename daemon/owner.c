@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include "lib/base/fd.h"
 #include "lib/base/identity.h"
+#include "lib/base/options_args.h"
 #include "lib/loop/sandbox.h"
 
 int owner_become(const char *dir, struct mo_error *err)

@@ -27,8 +27,5 @@ int spec_for_user(struct submit *s, const char *user, struct mo_error *err);
 bool spec_needs_plan(const struct submit *s);
 /* Takes what was left to the planner from a Plan document. -EINVAL with err when nothing fits. */
 int spec_apply_plan(struct submit *s, const char *plan, struct mo_error *err);
-/* Does its plan fit? With the plan's promise and what the planner says of it; false with
- * *ret_why (caller frees). */
-bool spec_admit(const struct manager *m, struct submit *spec, char **ret_why);
 /* Command and environment layers from recipe and data files. */
 int spec_resolve(struct submit *s, struct mo_error *err);

@@ -26,6 +26,7 @@
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
 #include "lib/base/proc.h"
+#include "lib/base/utf8.h"
 #include "lib/model/limits.h"
 #include "lib/model/mask.h"
 #include "lib/wire/json.h"

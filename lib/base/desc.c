@@ -20,7 +20,7 @@
 
 #include "lib/base/assert.h"
 #include "lib/base/buf.h"
-#include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 
 #define AT(type, obj, off) ((type *)((char *)(obj) + (off)))
 #define AT_CONST(type, obj, off) ((const type *)((const char *)(obj) + (off)))

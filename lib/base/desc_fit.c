@@ -8,6 +8,7 @@
 #include "lib/base/assert.h"
 #include "lib/base/buf.h"
 #include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 
 #define AT(type, obj, f) ((type *)((char *)(obj) + (f)->offset))
 #define COUNT(obj, f) (*(size_t *)((char *)(obj) + (f)->count_offset))

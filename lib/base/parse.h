@@ -12,17 +12,6 @@ int mo_parse_duration_us(const char *s, int64_t *ret);
 /* bytes: "12582912" "256k" "16M" "2G" (powers of 1024) */
 int mo_parse_size(const char *s, int64_t *ret);
 bool mo_name_valid(const char *s); /* [A-Za-z0-9][A-Za-z0-9._-]{0,62} */
-bool mo_utf8_valid(const char *s, size_t n);
-/* How many of the n bytes at s come before one that a JSON string writes in another way, or that
- * is no ASCII. Fast. */
-size_t mo_text_plain(const char *s, size_t n);
-/* bytes of the well-formed character at s (n bytes are there), 0 = none */
-size_t mo_utf8_next(const char *s, size_t n);
-/* Bytes of s up to `most` that end with a whole character; s is longer, and well-formed. */
-size_t mo_utf8_cut(const char *s, size_t most);
-/* For "%.*s": how many bytes of s, up to `most`, end with a whole character. A text that is cut
- * within one is none any more: what is stored and read again differs. */
-int mo_utf8_shown(const char *s, int most);
 /* Nearest of names within edit distance 2 (and less than half its length), NULL if none: for
  * "did you mean". */
 const char *mo_near_miss(const char *s, const char *const *names, size_t n);

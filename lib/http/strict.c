@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 #include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 #include "lib/http/strict.h"
 
 static const char *const single[] = {

@@ -18,14 +18,13 @@
 #include "lib/recipe/engine_lines.h"
 #include "lib/recipe/engine_pairs.h"
 #include "lib/recipe/engine_plan_read.h"
+#include "lib/recipe/engine_prepare_read.h"
 #include "lib/recipe/engine_rules.h"
 #include "lib/recipe/env_items.h"
 #include "lib/recipe/experiment_values.h"
 #include "lib/recipe/keys.h"
 #include "lib/recipe/owned.h"
 #include "lib/recipe/schema_scalar.h"
-
-#define PREPARE_SCRIPT_MAX (32 * 1024)
 
 static const char *const words_config[] = { "flags", "dotted", "kept", "equals", NULL };
 static const char *const words_experiment[] = { "primus", NULL };
@@ -112,52 +111,6 @@ static void read_may_change(struct reader *r, const struct key *k, const struct 
 			errors_at(r->errors, v->items[i].value, NULL,
 				  "may_change: '%s' is no value of a recipe",
 				  v->items[i].value->text);
-}
-
-static bool prepare_given(struct reader *r, const struct key *k, const struct ynode *v)
-{
-	const struct engine *e = r->bases[0];
-
-	if (e->n_prepare)
-		errors_at(r->errors, v, "give one of them",
-			  "%s: prepare.argv and prepare.script are both given", k->path);
-	return e->n_prepare;
-}
-
-static void read_prepare_argv(struct reader *r, const struct key *k, const struct ynode *v)
-{
-	struct engine *e = r->bases[0];
-
-	if (!prepare_given(r, k, v))
-		value_list(r, k->path, v, &e->prepare, &e->n_prepare);
-}
-
-/* A file beside the engine files, whose text travels with the job: the nodes need nothing of it.
- * It gets the command of a rank. */
-static void read_prepare_script(struct reader *r, const struct key *k, const struct ynode *v)
-{
-	struct engine *e = r->bases[0];
-	_cleanup_(mo_freep) char *file = NULL, *path = NULL, *name = NULL;
-	_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
-
-	if (!value_text(r, k->path, v, &file))
-		return;
-	name = strchr(file, '/') ? NULL : mo_printf("engines/%s", file);
-	path = name ? mo_data_file(name) : NULL;
-	if (prepare_given(r, k, v))
-		return;
-	if (!path || mo_read_file(path, PREPARE_SCRIPT_MAX, &text) < 0 || !text.len ||
-	    memchr(text.data, 0, text.len)) {
-		errors_at(r->errors, v, "name a text file beside the engine files",
-			  "prepare.script: '%s' cannot be read from there, or is larger than %d "
-			  "KiB",
-			  file, PREPARE_SCRIPT_MAX / 1024);
-		return;
-	}
-	const char *words[] = { "/bin/bash", "-c", text.data, file, "{argv}" };
-
-	for (size_t i = 0; i < ELEMENTSOF(words); i++)
-		mo_strs_add(&e->prepare, &e->n_prepare, words[i]);
 }
 
 static void read_heartbeat_file(struct reader *r, const struct key *k, const struct ynode *v)
@@ -294,8 +247,8 @@ static const struct key engine_keys[] = {
 	F("needs_steps", KEY_BOOL, needs_steps),
 	F("processes", KEY_ENUM, processes, .words = words_processes),
 	{ .path = "prepare", .type = KEY_MAP },
-	CUSTOM("prepare.argv", read_prepare_argv),
-	CUSTOM("prepare.script", read_prepare_script),
+	CUSTOM("prepare.argv", engine_prepare_argv_read),
+	CUSTOM("prepare.script", engine_prepare_script_read),
 	F("prepare.limit", KEY_DURATION, prepare_limit_us, .min = 1000000),
 	F("prepare.hooks", KEY_BOOL, prepare_hooks),
 	{ .path = "heartbeat", .type = KEY_MAP },

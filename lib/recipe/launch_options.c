@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 #include "lib/recipe/launch_accelerate.h"
 
 #define WORDS_MAX 400 /* bytes of what is lost that are told: the reason is told whole */

@@ -11,8 +11,6 @@
 #include "lib/recipe/experiment_values.h"
 #include "lib/recipe/keys.h"
 
-#define LL(v) ((long long)(v))
-
 /* What one rank takes, and by which key; NULL: the recipe tells it, or nobody knows. Caller
  * frees. */
 static char *taken_by(const struct rules *k, int64_t *ret)

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 #include "lib/model/limits.h"
 #include "lib/recipe/quoted.h"
 #include "lib/recipe/yaml_bytes.h"

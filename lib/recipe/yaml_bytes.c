@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 
 void yaml_report_byte(const char *text, size_t n, const char *what, struct recipe_errors *errors)
 {

@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-#include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 
 #define BUDGET_NS (45 * 1000000LL)
 /* of one object: no description has as many; json-c's tables grow by copying */

@@ -11,6 +11,7 @@
 
 #include "lib/base/assert.h"
 #include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 
 #define KEY_MAX 60 /* longest name in any table */
 /* of kept text: what it stands in is nested too, and a reader takes 32 levels in all */

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "lib/base/assert.h"
-#include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 
 #define DEPTH_MAX 32
 /* json-c counts in int; callers have far lower limits of their own */

@@ -9,6 +9,7 @@
 #include "agent/core/ckpt/pickle.h"
 #include "lib/recipe/engine_file.h"
 #include "lib/recipe/engine_load.h"
+#include "agent/core/ckpt/ckpt_marker.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

@@ -6,6 +6,7 @@
 
 #include "lib/base/idset.h"
 #include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

@@ -15,6 +15,7 @@
 #include "lib/model/limits.h"
 #include "lib/wire/json.h"
 #include "tests/shadow.h"
+#include "daemon/core/view/why.h"
 
 #define NODES 3
 #define OPS 25

@@ -84,32 +84,14 @@ bool ckpt_looks_like_state(const struct ckpt_layout *layout, const char *name, i
 bool ckpt_is_part(const struct ckpt_rules *r, const char *name, bool in_entry);
 /* Whether it is what a run writes beside its state, as its name says. */
 bool ckpt_is_beside(const struct ckpt_rules *r, const char *name);
-/* The iteration that the pickle of such a file says, -1 = none. */
-int64_t ckpt_state_iteration(const struct ckpt_layout *layout, const void *pickle, size_t n);
 /* What a file must be by its name, and the names (between blanks) of the members that a JSON
  * marker must have, NULL = any. */
 enum ckpt_format ckpt_format_of(const struct ckpt_rules *r, const char *name);
 const char *ckpt_members_of(const struct ckpt_rules *r, const char *marker);
-/* Whether the layout asks what is in this marker; what its content says (listed, contains,
- * said), or that it is not whole (damage). */
-bool ckpt_reads_marker(const struct ckpt_rules *r, const char *name);
-void ckpt_marker_content(const struct ckpt_rules *r, const char *text, size_t n,
-			 struct ckpt_marker *m);
 /* The words (iterations of the layout) behind which this file's pickle has its iteration; NULL =
  * it says none. Damage when the pickle says another one than the entry's name, NULL = fine or
  * not told. */
 const char *ckpt_iteration_words(const struct ckpt_rules *r, const char *name);
-char *ckpt_iteration_damage(const char *words, const void *pickle, size_t n, int64_t iteration);
-/* Whether this file's pickle may say how many files its grid has and of which variants; what it
- * says goes into e->parts and e->due. */
-bool ckpt_tells_parts(const struct ckpt_rules *r, const char *name, size_t *ret_grid);
-void ckpt_parts_told(const struct ckpt_rules *r, size_t grid, const void *pickle, size_t n,
-		     struct ckpt_entry *e);
-/* The same for what other files say of a grid (told_by): whether this is one, and what its
- * pickle says. */
-bool ckpt_tells_of_grid(const struct ckpt_rules *r, size_t grid, const char *name);
-void ckpt_grid_told(const struct ckpt_rules *r, size_t grid, const void *pickle, size_t n,
-		    struct ckpt_entry *e);
 /* What an entry is asked. world: ranks that must have written it, MO_NONE = any; announced: the
  * engine says that it is complete, which counts where the layout says so. */
 struct ckpt_question {

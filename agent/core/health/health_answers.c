@@ -1,7 +1,8 @@
 /* What an answer means for whom: readings, a failure to read, the end of a program (see
  * health.h). Called by agent/health.c. */
 #include "agent/core/health/health.h"
-
+#include "agent/core/health/health_derive.h"
+#include "agent/core/health/health_finding.h"
 #include "agent/core/health/health_state.h"
 #include "agent/core/health/reading.h"
 

@@ -4,8 +4,10 @@
 #include <pcre2.h>
 #include <string.h>
 
+#include "agent/core/health/health_finding.h"
 #include "agent/core/health/health_state.h"
 #include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 
 #define RENEW_US 600000000LL     /* text and evidence of a lasting finding */
 #define RENEW_KLOG_US 60000000LL /* new lines are news */

@@ -128,15 +128,9 @@ struct finding {
 	char **evidence;
 	size_t n_evidence;
 };
-void finding_done(struct finding *f);
 /* p: with derived readings. */
 void rule_look(const struct health *h, const struct object *o, struct verdict *v,
 	       const struct probe *p, struct finding *ret);
-int rule_limits(const struct health_check *c, double x);
-/* with a unit where the key names one; caller frees */
-char *rule_number(const char *reading, double x);
-/* readings that follow from others */
-void health_derive(const struct health *h, const struct object *o, struct probe *p);
 
 /* health_judge.c */
 void verdict_judge(struct health *h, struct verdict *v, const struct finding *f, int64_t now);

@@ -8,6 +8,7 @@
 #include "lib/base/buf.h"
 #include "lib/base/idset.h"
 #include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 
 static const char *next_line(const char *p)
 {

@@ -20,8 +20,10 @@
 
 #include <string.h>
 
+#include "daemon/core/rules/acks.h"
 #include "daemon/core/rules/cordon.h"
 #include "daemon/core/rules/launch.h"
+#include "daemon/core/rules/strays.h"
 #include "daemon/core/rules/turn.h"
 #include "daemon/core/rules/unread.h"
 #include "daemon/core/state/checkpoint.h"
@@ -240,17 +242,6 @@ static const struct job *ends_here(const struct core *c, size_t i, const char *n
 	return j && mo_streq(checkpoint_end_node(j), node) ? j : NULL;
 }
 
-/* What is ordered about a step that we do not have: enum command_kind, or -1 = it is kept as it
- * is. */
-static int stray_command(const struct core *c, const char *node, const struct stray *s)
-{
-	bool discarded = step_discarded(node_find(&c->state, node), s->job, s->attempt);
-
-	if (s->gone)
-		return s->ours || discarded ? CMD_FORGET : -1;
-	return discarded ? CMD_KILL : -1;
-}
-
 static uint64_t due(const struct core *c, const char *node, const struct live *l)
 {
 	uint64_t hash = 0;
@@ -300,47 +291,6 @@ bool core_commands_due(const struct core *c, const char *node)
 	uint64_t hash = l ? due(c, node, l) : 0;
 
 	return hash != 0 && hash != l->told;
-}
-
-/* What the agent need not say again. */
-static int64_t health_version(const struct core *c, const char *node, const struct live *l)
-{
-	const struct node *n = node_find(&c->state, node);
-
-	if (l->health_seen != MO_NONE)
-		return l->health_seen;
-	return n->health ? n->health->version : MO_NONE;
-}
-
-void core_acks(const struct core *c, const char *node, struct sync_reply *ret)
-{
-	const struct live *l = live_of(c, node);
-
-	mo_assert(node && ret);
-	ret->epoch = c->state.epoch;
-	if (l)
-		ret->health = health_version(c, node, l);
-	for (size_t i = 0; l && i < l->n_jobs; i++) {
-		const struct job *j = job_find(&c->state, l->jobs[i]);
-
-		for (const struct step *st = j ? step_next(j, node, -1) : NULL; st;
-		     st = step_next(j, node, st->attempt))
-			*MO_ADD(ret, acks, &step_ack_desc) =
-				(struct step_ack){ .job = j->id,
-						   .attempt = st->attempt,
-						   .through = st->through,
-						   .known = true };
-	}
-	for (size_t i = 0; l && i < l->n_strays; i++) {
-		const struct stray *s = &l->strays[i];
-		bool forget = stray_command(c, node, s) == CMD_FORGET;
-
-		*MO_ADD(ret, acks, &step_ack_desc) =
-			(struct step_ack){ .job = s->job,
-					   .attempt = s->attempt,
-					   .through = forget ? s->written : 0,
-					   .known = forget };
-	}
 }
 
 void core_sync_reply(struct core *c, const char *node, struct sync_reply *ret)

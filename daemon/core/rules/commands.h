@@ -1,4 +1,5 @@
-/* Level-triggered commands: what is due for a node follows from the state alone; see commands.c. */
+/* Level-triggered commands: what is due for a node follows from the state alone; see commands.c.
+ * */
 #pragma once
 #include "daemon/core/state/state.h"
 
@@ -16,7 +17,4 @@ bool scan_asked(const struct core *c, const struct job *j, const char *node,
 /* What a sync of this node is answered with now: acknowledgements of the node's steps and all due
  * commands. Empty commands = hold until the beat. */
 void core_sync_reply(struct core *c, const char *node, struct sync_reply *ret);
-/* The acknowledgements alone, for the answer to news: commands travel on the sync, and what was
- * not sent must stay due. */
-void core_acks(const struct core *c, const char *node, struct sync_reply *ret);
 bool core_commands_due(const struct core *c, const char *node);

@@ -12,7 +12,7 @@
 #include "daemon/core/rules/turn.h"
 #include "daemon/core/rules/words.h"
 #include "lib/base/buf.h"
-#include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 #include "lib/model/limits.h"
 
 #define WARNINGS_TOLD 10

@@ -10,7 +10,7 @@
 #include "daemon/core/rules/turn.h"
 #include "lib/base/assert.h"
 #include "lib/base/buf.h"
-#include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 #include "lib/model/limits.h"
 
 #define MESSAGE_MAX 1023 /* bytes of what an event says */

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 #include "lib/model/limits.h"
 
 #define NOTE_BYTES 512 /* what a note costs without its texts, in bytes of text */

@@ -17,10 +17,6 @@ struct slots {
 	bool *usable, *well;
 };
 
-void slots_init(const struct state *s, struct slots *ret);
-void slots_done(struct slots *slots);
-void slots_take(struct slots *slots, const struct state *s, const struct place *places,
-		size_t n_places);
 /* 0, or 1 when they do not fit now; then *ret_why, unless it is NULL, is made anew and the
  * caller's. */
 int place_in(const struct state *s, const struct slots *slots, const struct recipe *r,
@@ -38,10 +34,6 @@ int64_t place_room(const struct state *s, const struct slots *slots, const struc
 char *place_stack_note(const struct state *s, const struct slots *slots, const struct recipe *r);
 /* Four ports in a row that no job has. */
 int64_t port_next(const struct core *c);
-/* Why it gets no work as a node; NULL = fit. */
-const char *node_unfit(const struct state *s, const struct node *n);
-/* Why this step keeps its node from new work; NULL = it does not. */
-const char *step_uncertain(const struct state *s, const struct step *st);
 /* GPUs of the whole cluster, busy or away, that would ever do for the recipe; *ret_largest: of
  * one node. */
 int64_t place_suited(const struct state *s, const struct recipe *r, int64_t *ret_largest);

@@ -11,6 +11,7 @@
 #include "daemon/core/rules/incarnation.h"
 #include "daemon/core/rules/place.h"
 #include "daemon/core/rules/resume.h"
+#include "daemon/core/rules/slots.h"
 #include "daemon/core/rules/transitions.h"
 #include "daemon/core/rules/turn.h"
 #include "daemon/core/rules/unread.h"

@@ -130,3 +130,12 @@ void stray_steps(struct turn *t, const char *name, const struct step_report *ste
 	}
 	strange(t, name, &r);
 }
+
+int stray_command(const struct core *c, const char *node, const struct stray *s)
+{
+	bool discarded = step_discarded(node_find(&c->state, node), s->job, s->attempt);
+
+	if (s->gone)
+		return s->ours || discarded ? CMD_FORGET : -1;
+	return discarded ? CMD_KILL : -1;
+}

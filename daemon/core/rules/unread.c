@@ -1,6 +1,6 @@
 /* What a scan saw that looks like a model's state and is no checkpoint that the engine reads: in
- * checkpoint.dir something that its layout does not know, above it a checkpoint that lies where the
- * engine does not look, or checkpoint.dir is itself one checkpoint. Where nothing else can be
+ * checkpoint.dir something that its layout does not know, above it a checkpoint that lies where
+ * the engine does not look, or checkpoint.dir is itself one checkpoint. Where nothing else can be
  * resumed, the job waits: it never starts afresh over, or beside, such a thing without a word. */
 #include "daemon/core/rules/unread.h"
 
@@ -9,7 +9,7 @@
 
 #include "daemon/core/state/checkpoint.h"
 #include "lib/base/buf.h"
-#include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 #include "lib/model/limits.h"
 
 #define UNREAD_NAMED 3 /* files that a reason names; moectl why names all */

@@ -12,7 +12,7 @@
 #include "daemon/core/update/doubt.h"
 #include "daemon/core/update/edit.h"
 #include "lib/base/assert.h"
-#include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 #include "lib/model/limits.h"
 
 /* bounds what one save costs the storage: parts x the agents' verify_bandwidth */

@@ -133,15 +133,7 @@ extern const struct mo_desc job_view_desc, node_view_desc, cluster_view_desc, wh
 struct core;
 /* ret must be initialised by mo_desc_init and is freed with mo_desc_done. now: core time. */
 void job_view(const struct state *s, const struct job *j, int64_t now, struct job_view *ret);
-void node_view(const struct state *s, const struct node *n, int64_t now, bool with_info,
-	       struct node_view *ret);
 void cluster_view(const struct state *s, const char *version, struct cluster_view *ret);
-void job_why(const struct state *s, const struct job *j, int64_t now, struct why_view *ret);
-void node_why(const struct state *s, const struct node *n, int64_t now, struct why_view *ret);
-/* Adds what its GPUs and cards were last seen to do to the reasons of a job that makes no
- * progress. */
-void core_why_readings(const struct core *core, const struct job *j, int64_t now,
-		       struct why_view *ret);
 void job_report(const struct state *s, const struct job *j, int64_t now, struct report_view *ret);
 struct prepare_view *prepare_view_of(const struct job *j); /* NULL: there is none */
 void why_prepare(const struct job *j, int64_t now, struct why_view *w);

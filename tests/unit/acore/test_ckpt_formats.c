@@ -10,6 +10,8 @@
 #include "lib/base/buf.h"
 #include "agent/core/ckpt/pickle.h"
 #include "lib/base/crc32c.h"
+#include "agent/core/ckpt/ckpt_marker.h"
+#include "agent/core/ckpt/ckpt_told.h"
 
 /* ---- pickles ---- */
 

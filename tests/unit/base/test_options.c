@@ -7,6 +7,7 @@
 #include "tests/unit/unit.h"
 #include "lib/base/fd.h"
 #include "lib/base/options.h"
+#include "lib/base/options_args.h"
 
 struct config {
 	char *url, *dir, *name, *mode;

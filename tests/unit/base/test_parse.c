@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 
 static void test_i64(void **state)
 {

@@ -8,6 +8,7 @@
 #include "cli/output.h"
 #include "cli/plan_svg.h"
 #include "cli/value.h"
+#include "cli/text.h"
 
 static void numbers(void **state)
 {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "lib/model/limits.h"
+#include "daemon/core/view/why.h"
 
 static size_t events_of(const struct saver *o, const char *type, int64_t *ret_iteration)
 {

@@ -8,6 +8,8 @@
 #include <cmocka.h>
 #include "daemon/core/view/draw_node.h"
 #include "lib/base/parse.h"
+#include "daemon/core/view/draw_words.h"
+#include "lib/base/utf8.h"
 
 struct bed {
 	struct nodeinfo info;

@@ -8,6 +8,8 @@
 
 #include "daemon/core/state/health.h"
 #include "daemon/core/view/lemon.h"
+#include "daemon/core/view/why_node.h"
+#include "daemon/core/view/view_node.h"
 
 /* As every view shows it; NULL = it takes work. */
 static const char *reason_of(const struct world *w)

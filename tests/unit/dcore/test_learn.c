@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "daemon/core/state/health.h"
+#include "daemon/core/view/why_node.h"
+#include "daemon/core/view/view_node.h"
 
 #define DAY (86400LL * S)
 

@@ -8,6 +8,8 @@
 
 #include "lib/model/limits.h"
 #include "lib/wire/json.h"
+#include "daemon/core/view/why.h"
+#include "daemon/core/view/view_node.h"
 
 static int64_t running(struct world *w, int64_t gpus)
 {

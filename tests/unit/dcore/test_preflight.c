@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "daemon/core/view/drift.h"
+#include "daemon/core/view/why_node.h"
 
 static int64_t submit_with(struct world *w, int64_t gpus, const char *preflight, const char *also)
 {

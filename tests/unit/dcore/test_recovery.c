@@ -1,6 +1,7 @@
 /* What follows a failure: peers are killed at once, the next attempt waits for proof, classes,
  * budget, ports, incidents and their waterfall. */
 #include "tests/unit/dcore/world.h"
+#include "daemon/core/view/why_node.h"
 
 #include <signal.h>
 #include <string.h>

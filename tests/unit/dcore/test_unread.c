@@ -1,6 +1,7 @@
 /* Files that look like a model's state and that no layout reads: never a silent fresh start over
  * them, before the first launch and before a restart. */
 #include "tests/unit/dcore/saver.h"
+#include "daemon/core/view/why.h"
 
 #include <signal.h>
 #include <string.h>

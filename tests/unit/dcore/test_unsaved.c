@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "daemon/core/view/view.h"
+#include "daemon/core/view/why.h"
 
 static void begin(struct saver *o, bool dir, int64_t resume)
 {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "lib/base/parse.h"
+#include "lib/base/utf8.h"
 
 struct one {
 	struct world w;

@@ -5,6 +5,7 @@
 #include "daemon/core/update/check.h"
 #include "tests/event_check.h"
 #include "tests/shadow.h"
+#include "daemon/core/rules/slots.h"
 
 /* What placement would refuse is what every view says, with what ends it. */
 static void check_refusals(const struct state *s)

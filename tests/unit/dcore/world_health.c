@@ -1,5 +1,6 @@
 /* What the agents of a world tell of their health, and what of it can be seen. */
 #include "tests/unit/dcore/world.h"
+#include "daemon/core/view/why.h"
 
 #include <stdio.h>
 #include <string.h>

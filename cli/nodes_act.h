@@ -1,0 +1,3 @@
+/* drain, undrain, ack, fence; see nodes_act.c. */
+#pragma once
+#include "cli/verbs.h"

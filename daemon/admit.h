@@ -1,0 +1,16 @@
+/* What a new job is refused for, or warned of, before anything is recorded; see admit.c. */
+#pragma once
+#include "daemon/spec.h"
+#include "lib/plan/plan.h"
+
+/* A plan with given sizes is no search: it takes a millisecond; calibrated by what the cluster
+ * has measured. False without a model and a GPU; ret must be initialised. */
+bool admit_plan_given(const struct state *s, const struct submit *spec, struct plan_doc *ret);
+char *admit_plan(const struct state *s, const struct submit *spec);
+/* A job that resumes from what another one saved must be like it where its engine asks for that;
+ * it would fail minutes after its start. */
+void admit_warn_resume(const struct state *s, struct submit *spec);
+void admit_warn_too_large(const struct state *s, struct submit *spec);
+/* Does its plan fit? With the plan's promise and what the planner says of it; false with
+ * *ret_why (caller frees). */
+bool spec_admit(const struct manager *m, struct submit *spec, char **ret_why);

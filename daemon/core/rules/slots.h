@@ -1,0 +1,13 @@
+/* Which slots are free, of nodes that take work; what is given away of them while placing; see
+ * slots.c. */
+#pragma once
+#include "daemon/core/rules/place.h"
+
+/* Why it gets no work as a node; NULL = fit. */
+const char *node_unfit(const struct state *s, const struct node *n);
+/* Why this step keeps its node from new work; NULL = it does not. */
+const char *step_uncertain(const struct state *s, const struct step *st);
+void slots_init(const struct state *s, struct slots *ret);
+void slots_done(struct slots *slots);
+void slots_take(struct slots *slots, const struct state *s, const struct place *places,
+		size_t n_places);

@@ -1,0 +1,38 @@
+/* One reason of an answer to why, and evidence for it. */
+#include "daemon/core/view/why_reason.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#define EVIDENCE_MAX 20
+/* a job that runs so long without its first iteration makes no progress */
+
+struct why_reason *why_reason(struct why_view *w, const char *code, const char *fmt, ...)
+	_printf_(3, 4);
+struct why_reason *why_reason(struct why_view *w, const char *code, const char *fmt, ...)
+{
+	struct why_reason *r = MO_ADD(w, reasons, &why_reason_desc);
+	char text[1024];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	r->code = mo_strdup(code);
+	r->text = mo_strdup(text);
+	return r;
+}
+
+void why_evidence(struct why_reason *r, const char *fmt, ...) _printf_(2, 3);
+void why_evidence(struct why_reason *r, const char *fmt, ...)
+{
+	char text[1024];
+	va_list ap;
+
+	if (r->n_evidence >= EVIDENCE_MAX)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	mo_strs_add(&r->evidence, &r->n_evidence, text);
+}
