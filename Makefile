@@ -1,4 +1,5 @@
-# moectl: see README.md. Rooms are static archives; the inclusion ladder of docs/architecture.md is the order of linking.
+# moectl: see README.md. Rooms are static archives; the inclusion ladder of docs/architecture.md is
+# the order of linking.
 VERSION := $(shell sed -n '1s/^[^(]*(\([^)]*\)).*/\1/p' debian/changelog)
 BUILD ?= build
 PREFIX ?= /usr/local
@@ -17,15 +18,22 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 PKGS := libsystemd libcurl json-c libmicrohttpd gnutls libfyaml sqlite3 libpcre2-8
 PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
-WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wwrite-strings -Wformat=2 -Wundef -Wno-unused-parameter -Wno-missing-field-initializers
+WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
+	-Wwrite-strings -Wformat=2 -Wundef -Wno-unused-parameter -Wno-missing-field-initializers
 HARDEN := -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3 -fstack-protector-strong -fPIE
-# what the programs know of themselves: files that use one of these are compiled again when one changes (rule of $(STAMP))
-PLACES = -DMO_VERSION='"$(VERSION)"' -DMO_SOURCE_DIR='"$(CURDIR)"' -DMO_DATADIR='"$(DATADIR)"' -DMO_LIBEXECDIR='"$(LIBEXECDIR)"' -DMO_SYSCONFDIR='"$(SYSCONFDIR)"' $(if $(CHECK),-DMO_CHECK=1)
+# what the programs know of themselves: files that use one of these are compiled again when one
+# changes (rule of $(STAMP))
+PLACES = -DMO_VERSION='"$(VERSION)"' -DMO_SOURCE_DIR='"$(CURDIR)"' -DMO_DATADIR='"$(DATADIR)"' \
+	-DMO_LIBEXECDIR='"$(LIBEXECDIR)"' -DMO_SYSCONFDIR='"$(SYSCONFDIR)"' \
+	$(if $(CHECK),-DMO_CHECK=1)
 SAN ?=
-# moed looks at its whole state after each turn and ends where it is broken (daemon/core/update/check.h)
+# moed looks at its whole state after each turn and ends where it is broken
+# (daemon/core/update/check.h)
 CHECK ?= $(SAN)
 OPT ?= $(if $(SAN),-O1 -g -fno-sanitize-recover=all,-O2 -g)
-CFLAGS_ALL = -std=gnu11 $(OPT) $(WARN) $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fPIE,$(HARDEN)) -D_GNU_SOURCE -I. $(PLACES) \
+CFLAGS_ALL = -std=gnu11 $(OPT) $(WARN) \
+	$(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fPIE,$(HARDEN)) -D_GNU_SOURCE -I. \
+	$(PLACES) \
 	$(CPPFLAGS) $(CFLAGS) $(PKG_CFLAGS)
 LDFLAGS_ALL = $(if $(SAN),-fsanitize=$(SAN)) -pie -Wl,-z,relro,-z,now -Wl,--as-needed $(LDFLAGS)
 
@@ -71,7 +79,8 @@ ROOMS_moe-probe := recipe acore wire model base
 LIBS_moe-probe := -ljson-c -lfyaml -lpcre2-8 -lm
 SRC_moectl := $(wildcard cli/*.c)
 ROOMS_moectl := loop recipe dcore acore plan wire model base
-# a command is started for each word: what is found as an archive is linked in, as the dynamic linker takes longer for a library than the command for its work (docs/decisions/006)
+# a command is started for each word: what is found as an archive is linked in, as the dynamic
+# linker takes longer for a library than the command for its work (docs/decisions/006)
 archive = $(if $(filter /%,$(shell $(CC) -print-file-name=lib$(1).a)),-l:lib$(1).a,-l$(1))
 LIBS_moectl := -lsystemd $(foreach l,json-c fyaml pcre2-8,$(call archive,$(l))) -lm
 
@@ -90,7 +99,8 @@ $(foreach r,$(ALL_ROOMS),$(eval $(call ROOM_rule,$(r))))
 define PROGRAM_rule
 $(BUILD)/$(1): $$(call obj,$$(SRC_$(1))) $$(call lib,$$(ROOMS_$(1)))
 	$$(call say,LINK $$@)
-	$$(Q)$$(CC) $$(LDFLAGS_ALL) -o $$@ $$(call obj,$$(SRC_$(1))) -Wl,--start-group $$(call lib,$$(ROOMS_$(1))) -Wl,--end-group $$(LIBS_$(1))
+	$$(Q)$$(CC) $$(LDFLAGS_ALL) -o $$@ $$(call obj,$$(SRC_$(1))) -Wl,--start-group \
+		$$(call lib,$$(ROOMS_$(1))) -Wl,--end-group $$(LIBS_$(1))
 endef
 $(foreach p,$(PROGRAMS),$(eval $(call PROGRAM_rule,$(p))))
 
@@ -103,14 +113,16 @@ $(BUILD)/%.o: %.c | check-packages
 $(BUILD)/daemon/web.o: $(wildcard daemon/web/*)
 
 STAMP := $(BUILD)/places
-$(call obj,$(shell grep -rlE '\bMO_(VERSION|SOURCE_DIR|DATADIR|LIBEXECDIR|SYSCONFDIR|CHECK)\b' --include='*.c' lib daemon agent cli tests/unit)): $(STAMP)
+ASKS_PLACES := grep -rlE '\bMO_(VERSION|SOURCE_DIR|DATADIR|LIBEXECDIR|SYSCONFDIR|CHECK)\b'
+$(call obj,$(shell $(ASKS_PLACES) --include='*.c' lib daemon agent cli tests/unit)): $(STAMP)
 ifneq ($(file <$(STAMP)),$(subst ',,$(strip $(PLACES))))
 .PHONY: $(STAMP)
 endif
 $(STAMP):
 	@mkdir -p $(@D); echo $(PLACES) >$@
 
--include $(shell [ -d $(BUILD) ] && find $(BUILD) -type f -name '*.d' -not -path '*/stage/*' 2>/dev/null)
+-include $(shell [ -d $(BUILD) ] && \
+	find $(BUILD) -type f -name '*.d' -not -path '*/stage/*' 2>/dev/null)
 
 .PHONY: clean
 clean:

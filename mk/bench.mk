@@ -1,19 +1,28 @@
-# make bench [B="launch restart"]: one JSON line per figure; peers (Slurm, Open MPI, torchrun) are measured in the same run when they are installed
+# make bench [B="launch restart"]: one JSON line per figure; peers (Slurm, Open MPI, torchrun) are
+# measured in the same run when they are installed
+BENCH_ROWS := $(filter-out planner,$(B))
+BENCH_PLANNER := $(if $(B),$(filter planner,$(B)),all)
 .PHONY: bench
-bench: all fakes $(BUILD)/tests/bench/load $(BUILD)/tests/bench/plan $(BUILD)/tests/bench/planner $(BUILD)/tests/bench/lines
-	@$(if $(B),$(if $(filter-out planner,$(B)),BUILD=$(BUILD) tests/bench/bench.py $(filter-out planner,$(B)),:),BUILD=$(BUILD) tests/bench/bench.py)
-	@$(if $(B),$(if $(filter planner,$(B)),BUILD=$(BUILD) tests/bench/planner.py && BUILD=$(BUILD) tests/bench/planner_search.py,:),BUILD=$(BUILD) tests/bench/planner.py && BUILD=$(BUILD) tests/bench/planner_search.py)
+bench: all fakes $(BUILD)/tests/bench/load $(BUILD)/tests/bench/plan $(BUILD)/tests/bench/planner \
+	$(BUILD)/tests/bench/lines
+	@$(if $(BENCH_ROWS)$(if $(B),,all),BUILD=$(BUILD) tests/bench/bench.py $(BENCH_ROWS))
+	@$(if $(BENCH_PLANNER),BUILD=$(BUILD) tests/bench/planner.py)
+	@$(if $(BENCH_PLANNER),BUILD=$(BUILD) tests/bench/planner_search.py)
 $(BUILD)/tests/bench/load: tests/bench/load.c
 	$(call say,LINK $@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $< -lmicrohttpd
 $(BUILD)/tests/bench/plan: $(BUILD)/tests/bench/plan.o $(call lib,acore wire model base)
 	$(call say,LINK $@)
-	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $< -Wl,--start-group $(call lib,acore wire model base) -Wl,--end-group $(LIBS_moe-stepd)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $< -Wl,--start-group $(call lib,acore wire model base) \
+		-Wl,--end-group $(LIBS_moe-stepd)
 $(BUILD)/tests/bench/planner: $(BUILD)/tests/bench/planner.o $(call lib,plan recipe model base)
 	$(call say,LINK $@)
-	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $< -Wl,--start-group $(call lib,plan recipe model base) -Wl,--end-group -ljson-c -lfyaml -lpcre2-8 -lm
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $< -Wl,--start-group $(call lib,plan recipe model base) \
+		-Wl,--end-group -ljson-c -lfyaml -lpcre2-8 -lm
 
 $(BUILD)/tests/bench/lines: $(BUILD)/tests/bench/lines.o $(call lib,recipe acore wire model base)
 	$(call say,LINK $@)
-	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $< -Wl,--start-group $(call lib,recipe acore wire model base) -Wl,--end-group -ljson-c -lfyaml -lpcre2-8 -lm
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $< -Wl,--start-group \
+		$(call lib,recipe acore wire model base) -Wl,--end-group -ljson-c -lfyaml \
+		-lpcre2-8 -lm

@@ -1,4 +1,5 @@
-# make quickstart: packages, build, then tests/quickstart: a local cluster that trains, loses a rank and recovers
+# make quickstart: packages, build, then tests/quickstart: a local cluster that trains, loses a rank
+# and recovers
 .PHONY: quickstart
 quickstart: deps
 	@$(MAKE) --no-print-directory all
