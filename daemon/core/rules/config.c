@@ -38,7 +38,7 @@ bool config_awaited(const struct job *j)
 static const struct job *saver_of(const struct state *s, const struct job *j, const char *dir)
 {
 	for (size_t i = 0; dir && i < s->n_jobs; i++) {
-		const struct job *k = &s->jobs[i];
+		const struct job *k = s->jobs[i];
 
 		if (k->id != j->id && k->attempt > 0 && !job_state_final(k->state) &&
 		    (*dir == '/' || mo_streq(k->spec.user, j->spec.user)) &&

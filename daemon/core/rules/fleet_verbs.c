@@ -225,7 +225,7 @@ bool fleet_drain(struct turn *t)
 	bool emitted = false;
 
 	for (size_t i = 0; t->core->n_draining > 0 && i < t->core->state.n_nodes; i++) {
-		const struct node *n = &t->core->state.nodes[i];
+		const struct node *n = t->core->state.nodes[i];
 		const struct live *l = &t->core->lives[i];
 		bool busy = !n->drain || n->drained;
 		struct record r;
@@ -244,9 +244,9 @@ bool fleet_drain(struct turn *t)
 		r.node = mo_strdup(n->name);
 		r.drain->step = DRAIN_DONE;
 		turn_emit(t, &r);
-		event_emit(t, EVENT_NODE_DRAINED, MO_NONE, t->core->state.nodes[i].name, MO_NONE,
+		event_emit(t, EVENT_NODE_DRAINED, MO_NONE, t->core->state.nodes[i]->name, MO_NONE,
 			   MO_NONE, NULL, "node %s is drained: no rank is left on it",
-			   t->core->state.nodes[i].name);
+			   t->core->state.nodes[i]->name);
 		emitted = true;
 	}
 	return emitted;

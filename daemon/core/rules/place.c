@@ -54,11 +54,10 @@ static void slots_count(const struct state *s, const struct job *j, struct slots
 {
 	slots_take(slots, s, j->run.places, j->run.n_places);
 	for (size_t i = 0; i < j->n_steps; i++) {
-		const struct node *n =
-			step_uncertain(s, &j->steps[i]) ? node_find(s, j->steps[i].node) : NULL;
+		size_t at;
 
-		if (n)
-			slots->usable[n - s->nodes] = false;
+		if (step_uncertain(s, &j->steps[i]) && node_at(s, j->steps[i].node, &at))
+			slots->usable[at] = false;
 	}
 }
 
@@ -70,7 +69,7 @@ void slots_init(const struct state *s, struct slots *ret)
 	ret->usable = mo_alloc_array(s->n_nodes, sizeof(*ret->usable));
 	ret->well = mo_alloc_array(s->n_nodes, sizeof(*ret->well));
 	for (size_t i = 0; i < s->n_nodes; i++) {
-		const struct node *n = &s->nodes[i];
+		const struct node *n = s->nodes[i];
 		const struct check_result *finding;
 		const char *why;
 
@@ -106,10 +105,10 @@ void slots_take(struct slots *slots, const struct state *s, const struct place *
 {
 	mo_assert(slots->n == s->n_nodes);
 	for (size_t i = 0; i < n_places; i++) {
-		const struct node *n = node_find(s, places[i].node);
-		size_t at = n ? (size_t)(n - s->nodes) : 0, kept = 0;
+		size_t at, kept = 0;
+		bool known = node_at(s, places[i].node, &at);
 
-		for (size_t k = 0; n && k < slots->n_free[at]; k++) {
+		for (size_t k = 0; known && k < slots->n_free[at]; k++) {
 			bool taken = false;
 
 			for (size_t m = 0; m < places[i].n_gpus; m++)
@@ -117,7 +116,7 @@ void slots_take(struct slots *slots, const struct state *s, const struct place *
 			if (!taken)
 				slots->free[at][kept++] = slots->free[at][k];
 		}
-		if (n)
+		if (known)
 			slots->n_free[at] = kept;
 	}
 }
@@ -138,8 +137,8 @@ static bool right_model(const struct recipe *r, const struct node *n, int64_t in
 static bool wanted(const struct state *s, const struct slots *slots, const struct recipe *r,
 		   size_t node)
 {
-	return slots->usable[node] && !excluded(r, &s->nodes[node]) &&
-	       health_allows(&s->nodes[node], r, slots->well[node]);
+	return slots->usable[node] && !excluded(r, s->nodes[node]) &&
+	       health_allows(s->nodes[node], r, slots->well[node]);
 }
 
 static size_t room(const struct state *s, const struct slots *slots, const struct recipe *r,
@@ -150,7 +149,7 @@ static size_t room(const struct state *s, const struct slots *slots, const struc
 	if (!wanted(s, slots, r, node))
 		return 0;
 	for (size_t k = 0; k < slots->n_free[node]; k++)
-		n += right_model(r, &s->nodes[node], slots->free[node][k]);
+		n += right_model(r, s->nodes[node], slots->free[node][k]);
 	return n;
 }
 
@@ -162,8 +161,8 @@ static size_t room_when_idle(const struct state *s, const struct slots *slots,
 
 	if (!wanted(s, slots, r, node))
 		return 0;
-	for (size_t k = 0; k < s->nodes[node].info.n_gpus; k++)
-		n += right_model(r, &s->nodes[node], s->nodes[node].info.gpus[k].index);
+	for (size_t k = 0; k < s->nodes[node]->info.n_gpus; k++)
+		n += right_model(r, s->nodes[node], s->nodes[node]->info.gpus[k].index);
 	return n;
 }
 
@@ -192,7 +191,7 @@ static uint64_t largest_stack(const struct state *s, const struct slots *slots,
 		size_t k = even_busy ? room_when_idle(s, slots, r, i) : room(s, slots, r, i);
 
 		if (k)
-			groups[n++] = (struct group){ .stack = node_same(&s->nodes[i]), .room = k };
+			groups[n++] = (struct group){ .stack = node_same(s->nodes[i]), .room = k };
 	}
 	qsort(groups, n, sizeof(*groups), group_order);
 	for (size_t i = 0; i < n; i++) {
@@ -216,7 +215,7 @@ static struct slots only_stack(const struct state *s, const struct slots *slots,
 	mo_assert(slots->n == s->n_nodes);
 	one.usable = mo_alloc_array(s->n_nodes + 1, sizeof(*one.usable));
 	for (size_t i = 0; i < s->n_nodes; i++)
-		one.usable[i] = slots->usable[i] && node_same(&s->nodes[i]) == stack;
+		one.usable[i] = slots->usable[i] && node_same(s->nodes[i]) == stack;
 	return one;
 }
 
@@ -229,11 +228,11 @@ char *place_stack_note(const struct state *s, const struct slots *slots, const s
 		return NULL;
 	stack = largest_stack(s, slots, r, true);
 	for (size_t i = 0; i < s->n_nodes && !example; i++)
-		example = room_when_idle(s, slots, r, i) && node_same(&s->nodes[i]) == stack
-				  ? &s->nodes[i]
+		example = room_when_idle(s, slots, r, i) && node_same(s->nodes[i]) == stack
+				  ? s->nodes[i]
 				  : NULL;
 	for (size_t i = 0; example && i < s->n_nodes; i++) {
-		const struct node *n = &s->nodes[i];
+		const struct node *n = s->nodes[i];
 
 		if (!room_when_idle(s, slots, r, i) || node_same(n) == stack)
 			continue;
@@ -274,8 +273,8 @@ int64_t place_suited(const struct state *s, const struct recipe *r, int64_t *ret
 	for (size_t i = 0; i < s->n_nodes; i++) {
 		int64_t n = 0;
 
-		for (size_t k = 0; !excluded(r, &s->nodes[i]) && k < s->nodes[i].info.n_gpus; k++)
-			n += right_model(r, &s->nodes[i], s->nodes[i].info.gpus[k].index);
+		for (size_t k = 0; !excluded(r, s->nodes[i]) && k < s->nodes[i]->info.n_gpus; k++)
+			n += right_model(r, s->nodes[i], s->nodes[i]->info.gpus[k].index);
 		all += n;
 		*ret_largest = MO_MAX(*ret_largest, n);
 	}
@@ -351,7 +350,7 @@ static void fill(const struct state *s, const struct slots *slots, const struct 
 	int64_t rank = 0;
 
 	for (size_t i = 0; i < k; i++) {
-		const struct node *n = &s->nodes[offers[i].node];
+		const struct node *n = s->nodes[offers[i].node];
 		struct place *p = mo_vec_add(&place_desc, (void **)ret, n_ret);
 
 		p->node = mo_strdup(n->name);

@@ -444,9 +444,12 @@ struct state {
 	/* second (INCARNATION_ZERO_US) of the first incarnation; MO_NONE: the epoch of now tells
 	 * it */
 	int64_t born;
-	struct job *jobs;
+	/* A job and a node stay at their address until they are forgotten (a record may forget a job
+	 * only when a newer one is submitted; a node is never forgotten): who has found one keeps the
+	 * pointer while records are applied. */
+	struct job **jobs;
 	size_t n_jobs; /* ascending id; find with job_find() */
-	struct node *nodes;
+	struct node **nodes;
 	size_t n_nodes; /* ascending name */
 	/* MO_EVENTS_MAX at most, ascending seq: ring.h */
 	struct event *events;
@@ -480,11 +483,15 @@ extern const struct mo_desc prepared_desc, config_read_desc, submit_desc, place_
 extern const struct mo_desc engine_own_desc;
 
 int64_t job_next_attempt(const struct job *j);
-/* NULL if none; the pointer is valid until the next record */
+/* Is it there? ret: its index, or that at which it would stand. */
+bool job_at(const struct state *s, int64_t id, size_t *ret);
+bool node_at(const struct state *s, const char *name, size_t *ret); /* name may be NULL */
+/* NULL if none; the pointer is valid until the job is forgotten (struct state) */
 const struct job *job_find(const struct state *s, int64_t id);
 size_t state_n_holders(const struct state *s);
 /* i-th job that may hold GPUs */
 const struct job *state_holder(const struct state *s, size_t i);
+/* the same; no node is forgotten */
 const struct node *node_find(const struct state *s, const char *name);
 /* ranks: as many as GPUs, or as nodes when the engine runs one process per node */
 int64_t job_world(const struct job *j);
