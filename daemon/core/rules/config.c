@@ -200,7 +200,6 @@ void config_judged(struct turn *t)
 	const struct config_read *kept = r.config;
 
 	turn_emit(t, &r);
-	j = job_find(&t->core->state, in->job);
 	tell_differs(t, j);
 	if (kept->recipe && !kept->refused) {
 		tell_read(t, j);

@@ -150,7 +150,6 @@ static size_t state_gone(struct turn *t, const struct in_resolve *in, const char
 			   "step %s has no process on %s, says %s", name, st->node, decider(t));
 		how = mo_printf("%s said that no process of it is left", decider(t));
 		proof_step(t, in->job, st, how);
-		j = job_find(&t->core->state, in->job);
 	}
 	return n;
 }

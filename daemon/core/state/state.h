@@ -1,8 +1,9 @@
 /* What moed knows: plain described values (lib/base/desc.h), in ascending order of id, name or seq.
  *
  * Changed only by daemon/core/update applying records; read by everyone (rules, views, the shell,
- * moectl's simulations) through const pointers, which is what the finders here return. Such a
- * pointer is good until the next record: an insertion moves what lies behind it.
+ * moectl's simulations) through const pointers, which is what the finders here return. A job and
+ * a node stay where they are until they are forgotten; what they hold (steps, checkpoints, GPUs)
+ * is good until the next record, which may move it.
  *
  * Replay = a snapshot (this struct, written by its description) and the records after it. So what
  * is described here is on disks of released versions: a field is added with a meaning for
@@ -444,9 +445,8 @@ struct state {
 	/* second (INCARNATION_ZERO_US) of the first incarnation; MO_NONE: the epoch of now tells
 	 * it */
 	int64_t born;
-	/* A job and a node stay at their address until they are forgotten (a record may forget a job
-	 * only when a newer one is submitted; a node is never forgotten): who has found one keeps the
-	 * pointer while records are applied. */
+	/* A job and a node stay at their address until they are forgotten: a job when a newer one
+	 * is submitted (or by moed --quarantine), a node never. */
 	struct job **jobs;
 	size_t n_jobs; /* ascending id; find with job_find() */
 	struct node **nodes;
