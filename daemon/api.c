@@ -56,7 +56,7 @@ static const char *nearest_node(const struct state *s, const char *name)
 	_cleanup_(mo_freep) const char **names = mo_alloc_array(s->n_nodes + 1, sizeof(*names));
 
 	for (size_t i = 0; i < s->n_nodes; i++)
-		names[i] = s->nodes[i].name;
+		names[i] = s->nodes[i]->name;
 	return mo_near_miss(name, names, s->n_nodes);
 }
 

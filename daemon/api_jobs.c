@@ -63,10 +63,10 @@ void api_jobs_list(void *arg, struct http_request *r)
 	viewer_of(m, r, &viewer);
 	l.last = api_flag(r, "last");
 	for (size_t i = 0; l.last && i < s->n_jobs; i++)
-		matching += is_wanted(&s->jobs[i], from, wanted, name);
+		matching += is_wanted(s->jobs[i], from, wanted, name);
 	skip = l.earlier = matching - l.limit;
 	for (size_t i = 0; i < s->n_jobs; i++) {
-		const struct job *j = &s->jobs[i];
+		const struct job *j = s->jobs[i];
 		if (!is_wanted(j, from, wanted, name) || skip-- > 0)
 			continue;
 		if (!list_room(&l))

@@ -125,7 +125,7 @@ static void jobs(struct manager *m, struct mo_buf *b)
 	for (size_t c = 0; c < ELEMENTSOF(columns); c++) {
 		family(b, columns[c].name, columns[c].type, columns[c].help);
 		for (size_t i = 0; i < s->n_jobs; i++) {
-			const struct job *j = &s->jobs[i];
+			const struct job *j = s->jobs[i];
 			double v = columns[c].get(j);
 			if (job_state_final(j->state) || v == MO_NONE_F)
 				continue;
@@ -144,11 +144,11 @@ static void nodes(struct manager *m, struct mo_buf *b)
 
 	family(b, "moe_node_heartbeat_age_seconds", "gauge", "Time since the node was heard.");
 	for (size_t i = 0; i < s->n_nodes; i++) {
-		int64_t heard = node_heard_at(s, &s->nodes[i]);
+		int64_t heard = node_heard_at(s, s->nodes[i]);
 
 		if (heard > 0)
 			mo_buf_printf(b, "moe_node_heartbeat_age_seconds{node=\"%s\"} %.3f\n",
-				      s->nodes[i].name, (double)MO_MAX(now - heard, 0) / 1e6);
+				      s->nodes[i]->name, (double)MO_MAX(now - heard, 0) / 1e6);
 	}
 }
 
@@ -171,8 +171,8 @@ static void findings(struct manager *m, struct mo_buf *b)
 	family(b, "moe_node_check_state", "gauge",
 	       "Checks that are not OK: 1 warn, 2 crit, 3 unknown.");
 	for (size_t i = 0; i < s->n_nodes; i++)
-		for (size_t k = 0; s->nodes[i].health && k < s->nodes[i].health->n_results; k++) {
-			const struct check_result *r = &s->nodes[i].health->results[k];
+		for (size_t k = 0; s->nodes[i]->health && k < s->nodes[i]->health->n_results; k++) {
+			const struct check_result *r = &s->nodes[i]->health->results[k];
 
 			if (n >= FINDINGS_MAX) {
 				left_out++;
@@ -180,7 +180,7 @@ static void findings(struct manager *m, struct mo_buf *b)
 			}
 			n++;
 			mo_buf_printf(b, "moe_node_check_state{node=\"%s\",check=\"",
-				      s->nodes[i].name);
+				      s->nodes[i]->name);
 			label(b, r->check);
 			mo_buf_str(b, "\",object=\"");
 			label(b, r->object);
@@ -270,7 +270,7 @@ static void sensors(struct manager *m, struct mo_buf *b)
 		for (size_t i = 0; i < s->n_nodes; i++) {
 			size_t n;
 			const struct gpu_sensors *g =
-				core_sensors(m->core, s->nodes[i].name, now, &n);
+				core_sensors(m->core, s->nodes[i]->name, now, &n);
 
 			n_gpus += n;
 			left_out = n_gpus > GPUS_MAX ? (int64_t)(n_gpus - GPUS_MAX) : 0;
@@ -278,7 +278,7 @@ static void sensors(struct manager *m, struct mo_buf *b)
 				if (columns[c].get(&g[k]) == MO_NONE_F)
 					continue;
 				mo_buf_printf(b, "%s{node=\"%s\",gpu=\"%lld\"} ", columns[c].name,
-					      s->nodes[i].name, (long long)g[k].slot);
+					      s->nodes[i]->name, (long long)g[k].slot);
 				number(b, columns[c].get(&g[k]));
 			}
 		}

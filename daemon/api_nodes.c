@@ -22,14 +22,14 @@ void api_nodes_list(void *arg, struct http_request *r)
 	_cleanup_(mo_freep) double *lemons = mo_alloc_array(s->n_nodes + 1, sizeof(*lemons));
 	lemon_scores(s, now, lemons);
 	for (size_t i = 0; i < s->n_nodes; i++) {
-		if (after && strcmp(s->nodes[i].name, after) <= 0)
+		if (after && strcmp(s->nodes[i]->name, after) <= 0)
 			continue;
 		if (!list_room(&l))
 			break;
 		mo_desc_init(&node_view_desc, &v);
-		node_view(s, &s->nodes[i], now, false, &v);
+		node_view(s, s->nodes[i], now, false, &v);
 		v.lemon_score = lemons[i];
-		list_add(&l, &node_view_desc, &v, s->nodes[i].name);
+		list_add(&l, &node_view_desc, &v, s->nodes[i]->name);
 		mo_desc_done(&node_view_desc, &v);
 	}
 	list_send(r, &l);

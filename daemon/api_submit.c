@@ -48,6 +48,138 @@ static bool may_be_root(const struct manager *m, const struct http_caller *c)
 MO_DEFINE_DONE(plan_doc)
 MO_DEFINE_DONE(gpu_type)
 
+<<<<<<< HEAD
+=======
+/* What is advised instead of a plan that does not fit must pass the recipe's own checks. */
+struct advice {
+	const struct submit *spec;
+	struct recipe_trial *trial;
+};
+
+static void advice_done(struct advice *a)
+{
+	recipe_trial_free(a->trial);
+}
+
+static const char *refuses(void *arg, const struct plan *p)
+{
+	struct advice *a = arg;
+	const struct recipe *r = &a->spec->recipe;
+	const struct plan_parallelism *x = &p->parallelism;
+	const struct recipe_sizes sizes = {
+		x->tp,          x->pp,
+		x->vpp,         x->ep,
+		x->etp,         x->cp,
+		p->batch.micro, x->sharding,
+		p->schedule,    !r->recompute && plan_recompute_given(r) ? NULL : p->recompute
+	};
+
+	if (!a->trial)
+		a->trial = recipe_trial_new(a->spec->recipe_text, strlen(a->spec->recipe_text),
+					    NULL, 0, r);
+	return recipe_trial_refuses(a->trial, &sizes);
+}
+
+/* A plan with given sizes is no search: it takes a millisecond; calibrated by what the cluster
+ * has measured. False without a model and a GPU; ret must be initialised. */
+static bool plan_given(const struct state *s, const struct submit *spec, struct plan_doc *ret)
+{
+	const struct recipe *r = &spec->recipe;
+	_cleanup_(gpu_type_done) struct gpu_type gpu;
+	_cleanup_(advice_done) struct advice advice = { spec, NULL };
+	const struct plan_options one = { .top = 1, .refuses = refuses, .refuses_arg = &advice };
+
+	mo_desc_init(&gpu_type_desc, &gpu);
+	if (!r->model || !r->gpu || r->parallelism.automatic ||
+	    gpu_type_load(r->gpu, &gpu, NULL) < 0 || plan_make(r, &gpu, &one, ret, NULL) < 0)
+		return false;
+	anchors_apply(s, r, &gpu, ret);
+	return true;
+}
+
+static char *plan_of(const struct state *s, const struct submit *spec)
+{
+	_cleanup_(plan_doc_done) struct plan_doc doc;
+	struct mo_buf b = { 0 };
+
+	mo_desc_init(&plan_doc_desc, &doc);
+	if (!plan_given(s, spec, &doc))
+		return NULL;
+	wire_encode(&plan_doc_desc, &doc, &b);
+	return mo_buf_take(&b);
+}
+
+/* The job that saved to the same directory last. */
+static const struct job *saved_there(const struct state *s, const char *dir)
+{
+	const struct job *last = NULL;
+
+	for (size_t i = 0; dir && i < s->n_jobs; i++)
+		if (s->jobs[i]->n_checkpoints > 0 &&
+		    mo_streq(s->jobs[i]->spec.recipe.checkpoint.dir, dir) &&
+		    (!last || s->jobs[i]->id > last->id))
+			last = s->jobs[i];
+	return last;
+}
+
+/* A job that resumes from what another one saved must be like it where its engine asks for that;
+ * it would fail minutes after its start. */
+static void warn_resume(const struct state *s, struct submit *spec)
+{
+	const struct recipe *r = &spec->recipe;
+	const struct job *j =
+		r->checkpoint.resume == RESUME_NEVER ? NULL : saved_there(s, r->checkpoint.dir);
+	_cleanup_(mo_freep) char *changed = j ? recipe_changed(&j->spec.recipe, r, &spec->engine)
+					      : NULL,
+				 *text = j ? checkpoint_no_resume(j, r) : NULL;
+
+	if (text)
+		; /* the format of what lies there says more than the engine does */
+	else if (j && !mo_streq(j->spec.recipe.engine.kind, r->engine.kind))
+		text = mo_printf("checkpoint.dir: j-%lld saved there with engine %s, and %s cannot "
+				 "load that: take another directory",
+				 (long long)j->id, j->spec.recipe.engine.kind, r->engine.kind);
+	else if (changed)
+		text = mo_printf("checkpoint.dir: j-%lld saved there, and engine %s does not "
+				 "resume with %s: take another directory, or checkpoint.resume: "
+				 "never",
+				 (long long)j->id, r->engine.kind, changed);
+	if (text)
+		mo_strs_add(&spec->warnings, &spec->n_warnings, text);
+}
+
+static void warn_too_large(const struct state *s, struct submit *spec)
+{
+	_cleanup_(too_large_done) struct too_large t;
+
+	if (!too_large(s, spec, &t))
+		return;
+	_cleanup_(mo_freep) char *text =
+		mo_printf("cluster.gpus: %s, so the job waits until more join%s%s", t.text,
+			  t.next ? "; " : "", t.next ? t.next : "");
+
+	mo_strs_add(&spec->warnings, &spec->n_warnings, text);
+}
+
+bool spec_admit(const struct manager *m, struct submit *spec, char **ret_why)
+{
+	_cleanup_(plan_doc_done) struct plan_doc doc;
+	_cleanup_(mo_freep) char *text = NULL;
+
+	mo_desc_init(&plan_doc_desc, &doc);
+	enum plan_verdict verdict = plan_given(manager_state(m), spec, &doc)
+					    ? plan_admit(&spec->recipe, &doc, &text)
+					    : PLAN_ADMIT;
+	if (verdict == PLAN_REFUSE)
+		*ret_why = mo_strdup(text);
+	if (verdict == PLAN_WARN)
+		mo_strs_add(&spec->warnings, &spec->n_warnings, text);
+	mo_desc_free(&promise_desc, spec->promise);
+	spec->promise = promise_of(&doc);
+	return verdict != PLAN_REFUSE;
+}
+
+>>>>>>> coord
 /* What a node read is judged while the job runs (node_config.c): that it waits is said of a new
  * one alone. */
 static bool admit_new(const struct manager *m, struct submit *spec, char **ret_why)

@@ -181,18 +181,20 @@ char *journal_record_text(struct journal *j, const struct record *r)
 void journal_snapshot_text(const struct journal *j, const struct state *s, struct mo_buf *ret)
 {
 	_cleanup_(mo_freep) struct job *jobs = mo_alloc_array(s->n_jobs, sizeof(*jobs));
+	_cleanup_(mo_freep) struct job **apart = mo_alloc_array(s->n_jobs, sizeof(*apart));
 	_cleanup_(table_done) struct table table = { 0 };
 	int64_t last_id = j->last_id;
 	struct state copy = *s;
 
 	mo_buf_str(ret, SNAPSHOT_HEAD);
 	for (size_t i = 0; i < s->n_jobs; i++) {
-		struct parts parts = parts_of(&s->jobs[i].spec, false);
-		jobs[i] = s->jobs[i];
+		struct parts parts = parts_of(&s->jobs[i]->spec, false);
+		apart[i] = &jobs[i];
+		jobs[i] = *s->jobs[i];
 		jobs[i].spec =
-			stripped(&s->jobs[i].spec, refer(&table, &last_id, &parts, ret), false);
+			stripped(&s->jobs[i]->spec, refer(&table, &last_id, &parts, ret), false);
 	}
-	copy.jobs = jobs;
+	copy.jobs = apart;
 	wire_encode(&state_desc, &copy, ret);
 	for (size_t i = 0; i < s->n_jobs; i++)
 		free(jobs[i].spec.own);
@@ -341,7 +343,7 @@ static int read_state(struct journal *j, const char *text, size_t n, struct stat
 	int r = wire_decode_large(&state_desc, text, n, ret, err);
 
 	for (size_t i = 0; r >= 0 && i < ret->n_jobs; i++)
-		r = fill(j, &ret->jobs[i].spec, err);
+		r = fill(j, &ret->jobs[i]->spec, err);
 	return r;
 }
 
@@ -419,7 +421,7 @@ static int sift_state(struct replay *p, const char *text, size_t n, struct state
 	if (r >= 0 && wire_from_json(&state_desc, json, false, ret, NULL) < 0)
 		r = 1;
 	for (size_t i = 0; r == 0 && i < ret->n_jobs; i++)
-		fill(p->journal, &ret->jobs[i].spec, NULL);
+		fill(p->journal, &ret->jobs[i]->spec, NULL);
 	json_object_put(json);
 	if (r == 0) {
 		core_load(p->core, ret);

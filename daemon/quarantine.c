@@ -333,9 +333,9 @@ static void begin_job(struct back *b, int64_t id, struct job *job)
 
 	mo_desc_init(&state_desc, &s);
 	mo_desc_copy(&state_desc, &s, core_state(b->room->core));
-	mo_vec_clear(&job_desc, (void **)&s.jobs, &s.n_jobs);
+	mo_apart_clear(&job_desc, (void ***)&s.jobs, &s.n_jobs);
 	if (job)
-		mo_desc_copy(&job_desc, MO_ADD(&s, jobs, &job_desc), job);
+		mo_desc_copy(&job_desc, MO_INSERT(&s, jobs, 0, &job_desc), job);
 	s.next_job = job ? id + 1 : id;
 	b->job = id;
 	b->core = core_new(&core_config_default);

@@ -33,12 +33,12 @@ static void reload(struct core *c)
 void core_take_out(struct core *c, int64_t job, struct job *ret)
 {
 	struct state *s = &c->owned;
-	const struct job *j = job_find(s, job);
+	size_t at;
 
-	if (j) {
+	if (job_at(s, job, &at)) {
 		if (ret)
-			mo_desc_copy(&job_desc, ret, j);
-		mo_vec_remove(&job_desc, s->jobs, &s->n_jobs, (size_t)(j - s->jobs));
+			mo_desc_copy(&job_desc, ret, s->jobs[at]);
+		mo_desc_free(&job_desc, mo_apart_take(s->jobs, &s->n_jobs, at));
 	}
 	ids_add(&s->aside, &s->n_aside, job);
 	s->next_job = MO_MAX(s->next_job, job + 1);
@@ -76,26 +76,24 @@ static const char *taken_by(const struct job *j, const struct job *other)
 int core_put_back(struct core *c, struct job *job, struct mo_error *err)
 {
 	struct state *s = &c->owned;
-	size_t at = 0;
+	struct job *j;
+	size_t at;
 
-	if (!core_is_out(c, job->id) || job_find(s, job->id))
+	if (!core_is_out(c, job->id) || job_at(s, job->id, &at))
 		return mo_error_set(err, -EINVAL, "j-%lld is not in quarantine",
 				    (long long)job->id);
 	for (size_t i = 0; i < s->n_jobs; i++) {
-		const char *what = taken_by(job, &s->jobs[i]);
+		const char *what = taken_by(job, s->jobs[i]);
 		if (what)
 			return mo_error_set(err, -EINVAL,
 					    "its %s are used by j-%lld by now: put it back when "
 					    "that job has ended",
-					    what, (long long)s->jobs[i].id);
+					    what, (long long)s->jobs[i]->id);
 	}
-	MO_ADD(s, jobs, &job_desc);
-	while (at < s->n_jobs - 1 && s->jobs[at].id < job->id)
-		at++;
-	memmove(&s->jobs[at + 1], &s->jobs[at], (s->n_jobs - 1 - at) * sizeof(*s->jobs));
-	s->jobs[at] = *job;
+	j = MO_INSERT(s, jobs, at, &job_desc);
+	*j = *job;
 	mo_desc_init(&job_desc, job);
-	ids_remove(s->aside, &s->n_aside, s->jobs[at].id);
+	ids_remove(s->aside, &s->n_aside, j->id);
 	reload(c);
 	return 0;
 }

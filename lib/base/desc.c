@@ -95,7 +95,12 @@ static void field_done(const struct mo_field *f, void *obj)
 	case MO_RAWJSON: free(*AT(char *, obj, f->offset)); break;
 	case MO_STRUCT: fields_done(f->sub, AT(void, obj, f->offset)); break;
 	case MO_OPT: mo_desc_free(f->sub, *AT(void *, obj, f->offset)); break;
-	case MO_VEC: elements_done(f->sub, *AT(void *, obj, f->offset), COUNT(obj, f)); break;
+	case MO_VEC:
+		if (f->apart)
+			mo_apart_clear(f->sub, AT(void **, obj, f->offset), &COUNT(obj, f));
+		else
+			elements_done(f->sub, *AT(void *, obj, f->offset), COUNT(obj, f));
+		break;
 	case MO_STRS:
 		for (size_t i = 0; i < COUNT(obj, f); i++)
 			free((*AT(char **, obj, f->offset))[i]);
@@ -128,6 +133,22 @@ void mo_desc_done(const struct mo_desc *d, void *obj)
 	mo_desc_init(d, obj);
 }
 
+void *mo_vec_element(const struct mo_field *f, const void *obj, size_t i)
+{
+	mo_assert(f->kind == MO_VEC && i < COUNT_CONST(obj, f));
+	return f->apart ? (void *)(*AT_CONST(void **, obj, f->offset))[i]
+			: (char *)*AT_CONST(char *, obj, f->offset) + i * f->sub->size;
+}
+
+void *mo_vec_append(const struct mo_field *f, void *obj)
+{
+	mo_assert(f->kind == MO_VEC);
+	if (f->apart)
+		return mo_apart_insert(f->sub, AT(void **, obj, f->offset), &COUNT(obj, f),
+				       COUNT(obj, f));
+	return mo_vec_add(f->sub, AT(void *, obj, f->offset), &COUNT(obj, f));
+}
+
 static void fields_copy(const struct mo_desc *d, void *dst, const void *src);
 
 /* dst owns nothing yet: every field is set, whatever was there. */
@@ -156,10 +177,13 @@ static void field_copy(const struct mo_field *f, void *dst, const void *src)
 		break;
 	case MO_VEC:
 		n = COUNT(dst, f) = COUNT_CONST(src, f);
-		*AT(char *, dst, f->offset) = n ? array_new(n, f->sub->size) : NULL;
-		for (size_t i = 0; i < n; i++)
-			fields_copy(f->sub, *AT(char *, dst, f->offset) + i * f->sub->size,
-				    *AT_CONST(char *, src, f->offset) + i * f->sub->size);
+		*AT(void *, dst, f->offset) =
+			n ? array_new(n, f->apart ? sizeof(void *) : f->sub->size) : NULL;
+		for (size_t i = 0; i < n; i++) {
+			if (f->apart)
+				(*AT(void **, dst, f->offset))[i] = mo_alloc(f->sub->size);
+			fields_copy(f->sub, mo_vec_element(f, dst, i), mo_vec_element(f, src, i));
+		}
 		break;
 	case MO_STRS:
 		n = COUNT(dst, f) = COUNT_CONST(src, f);
@@ -209,8 +233,8 @@ static bool diff_list(const struct mo_field *f, const void *a, const void *b, st
 		if (path)
 			mo_buf_printf(path, "[%zu]", i);
 		if (f->kind == MO_VEC)
-			differs = diff(f->sub, *AT_CONST(char *, a, f->offset) + i * f->sub->size,
-				       *AT_CONST(char *, b, f->offset) + i * f->sub->size, path);
+			differs = diff(f->sub, mo_vec_element(f, a, i), mo_vec_element(f, b, i),
+				       path);
 		else if (f->kind == MO_STRS)
 			differs = !mo_streq((*AT_CONST(char **, a, f->offset))[i],
 					    (*AT_CONST(char **, b, f->offset))[i]);
@@ -351,6 +375,38 @@ void mo_vec_clear(const struct mo_desc *d, void **array, size_t *n)
 {
 	mo_assert(*array || *n == 0);
 	elements_done(d, *array, *n);
+	*array = NULL;
+	*n = 0;
+}
+
+void *mo_apart_insert(const struct mo_desc *d, void ***array, size_t *n, size_t at)
+{
+	void *element = mo_desc_new(d), **slots;
+
+	assert(at <= *n);
+	mo_grow_raw((void **)array, n, sizeof(void *));
+	slots = *array;
+	memmove(slots + at + 1, slots + at, (*n - at - 1) * sizeof(*slots));
+	return slots[at] = element;
+}
+
+void *mo_apart_take(void *array, size_t *n, size_t index)
+{
+	void **slots = array, *element;
+
+	assert(index < *n);
+	element = slots[index];
+	memmove(slots + index, slots + index + 1, (*n - index - 1) * sizeof(*slots));
+	*n -= 1;
+	return element;
+}
+
+void mo_apart_clear(const struct mo_desc *d, void ***array, size_t *n)
+{
+	assert(*array || *n == 0);
+	for (size_t i = 0; i < *n; i++)
+		mo_desc_free(d, (*array)[i]);
+	free(*array);
 	*array = NULL;
 	*n = 0;
 }

@@ -22,11 +22,12 @@ enum mo_kind {
 	MO_TIME,
 	/* double; NaN and infinities are strings "NaN" "Infinity" "-Infinity" outside */
 	MO_REAL,
-	MO_STR,     /* char * */
-	MO_ENUM,    /* int, index into names */
-	MO_STRUCT,  /* struct in place (sub) */
-	MO_OPT,     /* struct * or NULL (sub) */
-	MO_VEC,     /* struct * + size_t count (sub): array of structs */
+	MO_STR,    /* char * */
+	MO_ENUM,   /* int, index into names */
+	MO_STRUCT, /* struct in place (sub) */
+	MO_OPT,    /* struct * or NULL (sub) */
+	/* struct * + size_t count (sub): array of structs; struct ** where they stand `apart` */
+	MO_VEC,
 	MO_STRS,    /* char ** + size_t count */
 	MO_INTS,    /* int64_t * + size_t count */
 	MO_RAWJSON, /* char *: JSON text kept as it is (lib/wire checks it) */
@@ -52,6 +53,9 @@ struct mo_field {
 	bool omit : 1;
 	bool needed : 1; /* INT: outside may not leave it out */
 	bool documented : 1;
+	/* VEC: an array of struct *, so that each element stays where it is while others come and
+	 * go */
+	bool apart : 1;
 };
 struct mo_desc {
 	const char *name;
@@ -83,6 +87,7 @@ struct mo_desc {
 #define MO_F_LIST(type, f, k, ...) \
 	MO_F(type, f, k, .count_offset = offsetof(struct type, n_##f), ##__VA_ARGS__)
 #define MO_F_VEC(type, f, d, ...) MO_F_LIST(type, f, MO_VEC, .sub = (d), ##__VA_ARGS__)
+#define MO_F_APART(type, f, d, ...) MO_F_VEC(type, f, d, .apart = true, ##__VA_ARGS__)
 
 /* The same rows of what is shown outside, each with a clause that says what it means, and its
  * unit: description in /openapi.json, table of keys in docs/rest.md. The clause follows the
@@ -161,6 +166,18 @@ void mo_vec_remove(const struct mo_desc *d, void *array, size_t *n, size_t index
 /* keeps the first ones */
 void mo_vec_cut(const struct mo_desc *d, void *array, size_t *n, size_t most);
 void mo_vec_clear(const struct mo_desc *d, void **array, size_t *n);
+/* The same for elements that stand apart. Inserts an initialised one at index `at` (<= n), others
+ * keep their addresses: `struct job *j = MO_INSERT(state, jobs, state->n_jobs, &job_desc);` */
+void *mo_apart_insert(const struct mo_desc *d, void ***array, size_t *n, size_t at);
+#define MO_INSERT(obj, member, at, d) \
+	((__typeof__(*(obj)->member))mo_apart_insert((d), (void ***)&(obj)->member, \
+						     &(obj)->n_##member, (at)))
+/* takes it out; the caller owns it (mo_desc_free) */
+void *mo_apart_take(void *array, size_t *n, size_t index);
+void mo_apart_clear(const struct mo_desc *d, void ***array, size_t *n);
+/* Of a VEC field of obj, apart or not: element i, and a new one behind the last. */
+void *mo_vec_element(const struct mo_field *f, const void *obj, size_t i);
+void *mo_vec_append(const struct mo_field *f, void *obj);
 void mo_strs_add(char ***array, size_t *n, const char *s); /* copies s */
 /* A line for a person: what is longer than 2,047 bytes is cut between two characters. */
 void mo_strs_printf(char ***array, size_t *n, const char *fmt, ...) _printf_(3, 4);

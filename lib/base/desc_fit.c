@@ -85,7 +85,7 @@ static bool element(struct fit *fit, const struct mo_field *f, void *obj, size_t
 {
 	mo_assert(i < *(const size_t *)((const char *)obj + f->count_offset));
 	if (f->kind == MO_VEC)
-		return object(fit, f->sub, *AT(char *, obj, f) + i * f->sub->size);
+		return object(fit, f->sub, mo_vec_element(f, obj, i));
 	if (f->kind == MO_STRS)
 		return line(fit, f, &(*AT(char **, obj, f))[i]);
 	return number(fit, f, &(*AT(int64_t *, obj, f))[i]);
@@ -184,7 +184,7 @@ static size_t field_text_bytes(const struct mo_field *f, const void *obj)
 	if (f->kind == MO_OPT)
 		return *(void *const *)at ? mo_desc_text_bytes(f->sub, *(void *const *)at) : 0;
 	for (size_t i = 0; f->kind == MO_VEC && i < count; i++)
-		n += mo_desc_text_bytes(f->sub, *(char *const *)at + i * f->sub->size);
+		n += mo_desc_text_bytes(f->sub, mo_vec_element(f, obj, i));
 	for (size_t i = 0; f->kind == MO_STRS && i < count; i++)
 		n += text_bytes((*(char **const *)at)[i]);
 	return n;

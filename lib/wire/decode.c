@@ -179,8 +179,7 @@ static int element(struct decoder *dec, const struct mo_field *f, struct json_ob
 	int r;
 
 	if (f->kind == MO_VEC)
-		return object(dec, f->sub, json, p,
-			      mo_vec_add(f->sub, AT(void *, obj, f), &COUNT(obj, f)));
+		return object(dec, f->sub, json, p, mo_vec_append(f, obj));
 	if (f->kind == MO_INTS) {
 		r = !dec->strict && absent(json) ? 0 : integer(dec, json, p, &v);
 		if (r == 0)

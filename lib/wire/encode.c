@@ -205,7 +205,7 @@ static void list(const struct mo_field *f, const void *obj, struct mo_buf *b)
 		if (i)
 			mo_buf_add(b, ",", 1);
 		if (f->kind == MO_VEC)
-			wire_encode(f->sub, *AT(char *, obj, f) + i * f->sub->size, b);
+			wire_encode(f->sub, mo_vec_element(f, obj, i), b);
 		else if (f->kind == MO_STRS)
 			wire_string((*AT(char **, obj, f))[i], b);
 		else

@@ -123,7 +123,7 @@ static void fill(struct bytes *b, const struct mo_desc *d, void *obj, unsigned m
 			break;
 		case MO_VEC:
 			for (unsigned k = take(b, most + 1); k > 0; k--)
-				fill(b, f->sub, mo_vec_add(f->sub, p, n), most);
+				fill(b, f->sub, mo_vec_append(f, obj), most);
 			break;
 		case MO_STRS:
 			for (unsigned k = take(b, most + 1); k > 0; k--) {

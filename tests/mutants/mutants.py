@@ -88,18 +88,18 @@ MUTANTS = [
     (
         "silent node taken as dead",
         "fleet_silence",
-        "node_state(t, s->nodes[i].name, NODE_DOWN, reason);",
+        "node_state(t, s->nodes[i]->name, NODE_DOWN, reason);",
         "		{\n			struct record g;\n"
-        "			node_state(t, s->nodes[i].name, NODE_DOWN, reason);\n"
+        "			node_state(t, s->nodes[i]->name, NODE_DOWN, reason);\n"
         "			for (size_t k = 0; k < s->n_jobs; k++)\n"
-        "				for (size_t m = 0; m < s->jobs[k].n_steps; m++)\n"
-        "					if (mo_streq(s->jobs[k].steps[m].node, "
-        "s->nodes[i].name) && "
-        "!s->jobs[k].steps[m].gone) {\n"
+        "				for (size_t m = 0; m < s->jobs[k]->n_steps; m++)\n"
+        "					if (mo_streq(s->jobs[k]->steps[m].node, "
+        "s->nodes[i]->name) && "
+        "!s->jobs[k]->steps[m].gone) {\n"
         "						record_init(&g, REC_GONE);\n"
-        "						g.job = s->jobs[k].id;\n"
-        "						g.attempt = s->jobs[k].steps[m].attempt;\n"
-        "						g.node = mo_strdup(s->nodes[i].name);\n"
+        "						g.job = s->jobs[k]->id;\n"
+        "						g.attempt = s->jobs[k]->steps[m].attempt;\n"
+        "						g.node = mo_strdup(s->nodes[i]->name);\n"
         "						turn_emit(t, &g);\n"
         "					}\n		}\n",
         [SIM, e2e("test_faults.py", "silent_node")],
@@ -325,7 +325,7 @@ MUTANTS = [
     (
         "broken node used",
         "wanted",
-        "&& health_allows(&s->nodes[node], r, slots->well[node]);",
+        "&& health_allows(s->nodes[node], r, slots->well[node]);",
         ";",
         [unit("dcore", "test_preflight"), SIM],
     ),
@@ -613,7 +613,7 @@ MUTANTS = [
     (
         "time jumps, marks stay",
         "clock_shift",
-        "shift_job(&s->jobs[i], shift);",
+        "shift_job(s->jobs[i], shift);",
         "(void)shift_job;",
         [unit("dcore", "test_clock")],
     ),

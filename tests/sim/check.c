@@ -49,7 +49,7 @@ static void check_place(struct sim *s, const struct record *r)
 			      "one live",
 			      (long long)r->attempt, (long long)r->job, (long long)t->live);
 	for (size_t i = 0; j->saves.dir && i < core_state(s->ctl.shadow)->n_jobs; i++) {
-		const struct job *k = &core_state(s->ctl.shadow)->jobs[i];
+		const struct job *k = core_state(s->ctl.shadow)->jobs[i];
 
 		if (k->id != j->id && k->attempt > 0 && !job_state_final(k->state) &&
 		    mo_streq(k->saves.dir, j->saves.dir))
@@ -267,8 +267,8 @@ void check_health(struct sim *s, const struct record *r)
 		return;
 	s->fault_counts[F_CORDONED]++;
 	for (size_t i = 0; i < st->n_nodes; i++)
-		n_cordoned += st->nodes[i].drain && st->nodes[i].cordon &&
-			      !mo_streq(st->nodes[i].name, r->node);
+		n_cordoned += st->nodes[i]->drain && st->nodes[i]->cordon &&
+			      !mo_streq(st->nodes[i]->name, r->node);
 	if (n_cordoned + 1 > MO_MAX(1, st->n_nodes / 10))
 		sim_violation(s, "%s is cordoned as number %zu of %zu nodes", r->node,
 			      n_cordoned + 1, st->n_nodes);
@@ -342,10 +342,11 @@ void check_promises(struct sim *s)
 	}
 	for (size_t i = 0; i < st->n_jobs; i++) /* a retried submit made one job */
 		for (size_t k = i + 1; k < st->n_jobs; k++)
-			if (mo_streq(st->jobs[i].spec.idempotency_key,
-				     st->jobs[k].spec.idempotency_key))
+			if (mo_streq(st->jobs[i]->spec.idempotency_key,
+				     st->jobs[k]->spec.idempotency_key))
 				sim_violation(s, "j-%lld and j-%lld come from one submit",
-					      (long long)st->jobs[i].id, (long long)st->jobs[k].id);
+					      (long long)st->jobs[i]->id,
+					      (long long)st->jobs[k]->id);
 }
 
 void check_equal(struct sim *s)
@@ -440,7 +441,7 @@ void check_time(struct sim *s)
 			node->bad_since = s->now;
 	}
 	for (size_t i = 0; i < st->n_jobs && s->ctl.up && s->ctl.paused_until <= s->now; i++) {
-		const struct job *j = &st->jobs[i];
+		const struct job *j = st->jobs[i];
 		struct attempt *a = sim_attempt(s, j->id, j->attempt);
 		int64_t since;
 
@@ -534,7 +535,7 @@ static bool at_rest(struct sim *s, const struct job *j)
 	if (j->state != JOB_QUEUED)
 		return false;
 	for (size_t i = 0; i < core_state(s->ctl.core)->n_jobs; i++) {
-		const struct job *k = &core_state(s->ctl.core)->jobs[i];
+		const struct job *k = core_state(s->ctl.core)->jobs[i];
 
 		if (checkpoint_dir_held(k, j) && (k->state == JOB_PAUSED || check_waits(s, k)))
 			return true;
@@ -555,7 +556,7 @@ void check_end(struct sim *s)
 	check_equal(s);
 	check_state(s);
 	for (size_t i = 0; i < st->n_jobs; i++) {
-		const struct job *j = &st->jobs[i];
+		const struct job *j = st->jobs[i];
 
 		if (!at_rest(s, j))
 			sim_violation(s, "j-%lld does not come to rest: %s (%s), attempt %lld",
@@ -580,8 +581,8 @@ void check_end(struct sim *s)
 	}
 	past_check_end(s);
 	for (size_t i = 0; i < st->n_nodes; i++)
-		if (st->nodes[i].state != NODE_UP || st->nodes[i].strange_steps)
-			sim_violation(s, "%s is %s%s at the end", st->nodes[i].name,
-				      node_state_names[st->nodes[i].state],
-				      st->nodes[i].strange_steps ? " with unknown steps" : "");
+		if (st->nodes[i]->state != NODE_UP || st->nodes[i]->strange_steps)
+			sim_violation(s, "%s is %s%s at the end", st->nodes[i]->name,
+				      node_state_names[st->nodes[i]->state],
+				      st->nodes[i]->strange_steps ? " with unknown steps" : "");
 }

@@ -108,7 +108,7 @@ static bool all_at_rest(struct sim *s)
 	const struct state *st = s->ctl.up ? core_state(s->ctl.core) : NULL;
 
 	for (size_t i = 0; st && i < st->n_jobs; i++) {
-		const struct job *j = &st->jobs[i];
+		const struct job *j = st->jobs[i];
 
 		if (!job_state_final(j->state) && j->state != JOB_PAUSED &&
 		    job_gpus(j) <= NODES * GPUS && !check_waits(s, j))
@@ -117,7 +117,7 @@ static bool all_at_rest(struct sim *s)
 			return false;
 	}
 	for (size_t i = 0; st && i < st->n_nodes; i++)
-		if (st->nodes[i].strange_steps || st->nodes[i].unseen)
+		if (st->nodes[i]->strange_steps || st->nodes[i]->unseen)
 			return false;
 	return st != NULL;
 }

@@ -297,15 +297,15 @@ static void resolve_missing(struct sim *s, double chance)
 	const struct state *st = core_state(s->ctl.shadow);
 
 	for (size_t i = 0; i < st->n_jobs; i++)
-		for (size_t k = 0; k < st->jobs[i].n_steps; k++) {
-			const struct step *step = &st->jobs[i].steps[k];
+		for (size_t k = 0; k < st->jobs[i]->n_steps; k++) {
+			const struct step *step = &st->jobs[i]->steps[k];
 			int n = sim_node(s, step->node);
 
 			if (!step->missing || step->gone ||
-			    lives(s, n, st->jobs[i].id, step->attempt) || !sim_chance(s, chance))
+			    lives(s, n, st->jobs[i]->id, step->attempt) || !sim_chance(s, chance))
 				continue;
 			s->fault_counts[F_RESOLVE_GONE]++;
-			user_resolve(s, n, st->jobs[i].id, step->attempt, "gone");
+			user_resolve(s, n, st->jobs[i]->id, step->attempt, "gone");
 		}
 }
 

@@ -67,7 +67,7 @@ static int64_t some_job(struct sim *s)
 {
 	const struct state *st = core_state(s->ctl.shadow);
 
-	return st->n_jobs ? st->jobs[sim_random(s) % st->n_jobs].id : 1;
+	return st->n_jobs ? st->jobs[sim_random(s) % st->n_jobs]->id : 1;
 }
 
 /* Does the job's ledger have an entry that this form of restart --from names? */
@@ -92,14 +92,14 @@ static void name_entry(struct sim *s, struct op *op)
 	int64_t seen = 0;
 
 	for (size_t i = 0; i < st->n_jobs; i++)
-		for (size_t k = 0; k < st->jobs[i].n_checkpoints; k++) {
-			const struct checkpoint *c = &st->jobs[i].checkpoints[k];
+		for (size_t k = 0; k < st->jobs[i]->n_checkpoints; k++) {
+			const struct checkpoint *c = &st->jobs[i]->checkpoints[k];
 
-			if (!named(&st->jobs[i], c, op->form) ||
-			    (job_state_final(st->jobs[i].state) && !sim_chance(s, 0.05)) ||
+			if (!named(st->jobs[i], c, op->form) ||
+			    (job_state_final(st->jobs[i]->state) && !sim_chance(s, 0.05)) ||
 			    sim_between(s, 0, seen++) != 0)
 				continue;
-			op->job = st->jobs[i].id;
+			op->job = st->jobs[i]->id;
 			op->value = c->iteration;
 		}
 }
@@ -148,8 +148,8 @@ static void verb(struct sim *s)
 	/* somebody who paused it comes back */
 	if (op->type == IN_RESUME || (op->type == IN_RESTART && sim_chance(s, 0.1)))
 		for (size_t i = 0; i < core_state(s->ctl.shadow)->n_jobs; i++)
-			if (core_state(s->ctl.shadow)->jobs[i].state == JOB_PAUSED)
-				op->job = core_state(s->ctl.shadow)->jobs[i].id;
+			if (core_state(s->ctl.shadow)->jobs[i]->state == JOB_PAUSED)
+				op->job = core_state(s->ctl.shadow)->jobs[i]->id;
 	if (op->type == IN_RESTART && sim_chance(s, 0.8))
 		restart_from(s, op);
 	send_op(s, op);
@@ -236,7 +236,7 @@ void user_settle(struct sim *s)
 	past_resolve(s, 1);
 	fault_bring_back(s);
 	for (size_t i = 0; i < st->n_jobs; i++)
-		takes_another(s, &st->jobs[i]);
+		takes_another(s, st->jobs[i]);
 	for (int n = 0; n < NODES; n++) {
 		struct op *op;
 		const struct node *node = node_find(st, s->nodes[n].name);

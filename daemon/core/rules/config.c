@@ -38,7 +38,7 @@ bool config_awaited(const struct job *j)
 static const struct job *saver_of(const struct state *s, const struct job *j, const char *dir)
 {
 	for (size_t i = 0; dir && i < s->n_jobs; i++) {
-		const struct job *k = &s->jobs[i];
+		const struct job *k = s->jobs[i];
 
 		if (k->id != j->id && k->attempt > 0 && !job_state_final(k->state) &&
 		    (*dir == '/' || mo_streq(k->spec.user, j->spec.user)) &&
@@ -200,7 +200,6 @@ void config_judged(struct turn *t)
 	const struct config_read *kept = r.config;
 
 	turn_emit(t, &r);
-	j = job_find(&t->core->state, in->job);
 	tell_differs(t, j);
 	if (kept->recipe && !kept->refused) {
 		tell_read(t, j);

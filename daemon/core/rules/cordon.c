@@ -283,8 +283,8 @@ void health_cordon_all(struct turn *t)
 	const struct core *c = t->core;
 
 	for (size_t i = 0; c->n_cordoned < 2 * cordon_cap(c) && i < c->state.n_nodes; i++)
-		if (c->state.nodes[i].health && c->state.nodes[i].health->n_results)
-			health_cordon(t, c->state.nodes[i].name);
+		if (c->state.nodes[i]->health && c->state.nodes[i]->health->n_results)
+			health_cordon(t, c->state.nodes[i]->name);
 }
 
 /* ---- after a failure ---- */

@@ -55,7 +55,7 @@ void dryrun_cluster(const struct recipe *r, struct state *s)
 		n = (gpus + per - 1) / per;
 	const char *model = r->gpu ? r->gpu : "mi300x";
 	for (int64_t i = 0; i < n; i++) {
-		struct node *node = MO_ADD(s, nodes, &node_desc);
+		struct node *node = MO_INSERT(s, nodes, s->n_nodes, &node_desc);
 		/* nodes are in ascending order of name */
 		node->name = mo_printf("example-%05lld", (long long)i);
 		node->boot_id = mo_strdup("dry-run");
@@ -81,7 +81,7 @@ struct who {
 static struct job *job_with_places(struct state *s, const struct who *who, struct place *places,
 				   size_t n_places)
 {
-	struct job *j = MO_ADD(s, jobs, &job_desc);
+	struct job *j = MO_INSERT(s, jobs, s->n_jobs, &job_desc);
 	mo_desc_copy(&submit_desc, &j->spec, who->spec);
 	j->id = who->job;
 	j->state = JOB_STARTING;

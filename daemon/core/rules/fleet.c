@@ -222,7 +222,6 @@ void fleet_sync(struct turn *t)
 	if (n && s->epoch > t->core->state.epoch && n->reconciled &&
 	    mo_streq(n->instance, s->instance))
 		incarnation_obeyed(t, s->node, s->epoch);
-	n = node_find(&t->core->state, s->node);
 	if (!n || !n->reconciled || !mo_streq(n->instance, s->instance) ||
 	    !mo_streq(n->boot_id, s->boot_id) || s->epoch != t->core->state.epoch) {
 		turn_reply(t, 409, MO_NONE,

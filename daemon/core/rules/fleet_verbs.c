@@ -155,17 +155,16 @@ static void nothing_left(struct turn *t, const char *name)
 
 static void fence(struct turn *t, const struct node *n)
 {
-	_cleanup_(mo_freep) char *name = mo_strdup(n->name),
-				 *how = mo_printf("fenced by %s", t->input->by.user
-									  ? t->input->by.user
-									  : "an operator");
+	_cleanup_(mo_freep) char *how =
+		mo_printf("fenced by %s", t->input->by.user ? t->input->by.user : "an operator");
 	const char *seen = t->input->fence->boot_seen;
 
 	if (n->state == NODE_UP) {
 		turn_reply(t, 409, MO_NONE,
 			   "node %s: it is up (heard %lld ms ago), so it cannot be powered off; "
 			   "drain it instead",
-			   name, (long long)((t->now - node_heard_at(&t->core->state, n)) / 1000));
+			   n->name,
+			   (long long)((t->now - node_heard_at(&t->core->state, n)) / 1000));
 		return;
 	}
 	/* said late, or of an older look: what runs in the boot of now was not meant */
@@ -173,15 +172,15 @@ static void fence(struct turn *t, const struct node *n)
 		turn_reply(t, 409, MO_NONE,
 			   "node %s: it is in boot %s now, not in %s any more, whose ranks count "
 			   "as dead already; if it is off, look at it and fence it again",
-			   name, n->boot_id, seen);
+			   n->name, n->boot_id, seen);
 		return;
 	}
-	audit_emit(t, EVENT_AUDIT_FENCED, name,
-		   "fenced node %s (boot %s): its ranks are taken for dead", name, n->boot_id);
-	event_emit(t, EVENT_NODE_FENCED, MO_NONE, name, MO_NONE, MO_NONE, NULL,
-		   "node %s %s: its ranks are taken for dead", name, how);
-	proof_node(t, name, NULL, how);
-	nothing_left(t, name);
+	audit_emit(t, EVENT_AUDIT_FENCED, n->name,
+		   "fenced node %s (boot %s): its ranks are taken for dead", n->name, n->boot_id);
+	event_emit(t, EVENT_NODE_FENCED, MO_NONE, n->name, MO_NONE, MO_NONE, NULL,
+		   "node %s %s: its ranks are taken for dead", n->name, how);
+	proof_node(t, n->name, NULL, how);
+	nothing_left(t, n->name);
 	turn_reply(t, 200, MO_NONE, NULL);
 }
 
@@ -225,7 +224,7 @@ bool fleet_drain(struct turn *t)
 	bool emitted = false;
 
 	for (size_t i = 0; t->core->n_draining > 0 && i < t->core->state.n_nodes; i++) {
-		const struct node *n = &t->core->state.nodes[i];
+		const struct node *n = t->core->state.nodes[i];
 		const struct live *l = &t->core->lives[i];
 		bool busy = !n->drain || n->drained;
 		struct record r;
@@ -244,9 +243,9 @@ bool fleet_drain(struct turn *t)
 		r.node = mo_strdup(n->name);
 		r.drain->step = DRAIN_DONE;
 		turn_emit(t, &r);
-		event_emit(t, EVENT_NODE_DRAINED, MO_NONE, t->core->state.nodes[i].name, MO_NONE,
+		event_emit(t, EVENT_NODE_DRAINED, MO_NONE, t->core->state.nodes[i]->name, MO_NONE,
 			   MO_NONE, NULL, "node %s is drained: no rank is left on it",
-			   t->core->state.nodes[i].name);
+			   t->core->state.nodes[i]->name);
 		emitted = true;
 	}
 	return emitted;

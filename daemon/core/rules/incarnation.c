@@ -29,10 +29,10 @@ char *unknown_steps_text(const struct state *s, int64_t job)
 	struct mo_buf b = { 0 };
 
 	for (size_t i = 0; i < s->n_nodes; i++)
-		for (size_t k = 0; k < s->nodes[i].n_strange; k++)
-			if (mo_starts_with(s->nodes[i].strange[k], prefix) && b.len < 512)
+		for (size_t k = 0; k < s->nodes[i]->n_strange; k++)
+			if (mo_starts_with(s->nodes[i]->strange[k], prefix) && b.len < 512)
 				mo_buf_printf(&b, "%s%s on %s", b.len ? ", " : "",
-					      s->nodes[i].strange[k], s->nodes[i].name);
+					      s->nodes[i]->strange[k], s->nodes[i]->name);
 	return b.len ? mo_buf_take(&b) : NULL;
 }
 
@@ -42,8 +42,8 @@ static const struct node *some_unseen(const struct state *s, size_t *ret_n)
 
 	*ret_n = 0;
 	for (size_t i = 0; i < s->n_nodes; i++)
-		if (s->nodes[i].unseen) {
-			found = found ? found : &s->nodes[i];
+		if (s->nodes[i]->unseen) {
+			found = found ? found : s->nodes[i];
 			++*ret_n;
 		}
 	return found;
@@ -110,7 +110,7 @@ static size_t discard(struct turn *t, const struct in_resolve *in, const char *n
 	size_t n = 0;
 
 	for (size_t i = 0; i < t->core->state.n_nodes; i++) {
-		const struct node *k = &t->core->state.nodes[i];
+		const struct node *k = t->core->state.nodes[i];
 		struct record r;
 
 		if ((in->node && !mo_streq(in->node, k->name)) ||
@@ -150,7 +150,6 @@ static size_t state_gone(struct turn *t, const struct in_resolve *in, const char
 			   "step %s has no process on %s, says %s", name, st->node, decider(t));
 		how = mo_printf("%s said that no process of it is left", decider(t));
 		proof_step(t, in->job, st, how);
-		j = job_find(&t->core->state, in->job);
 	}
 	return n;
 }

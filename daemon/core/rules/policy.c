@@ -189,7 +189,6 @@ static void after_failure(struct turn *t, int64_t id)
 		return;
 	}
 	incident_emit(t, j, &b, cause, class, "stop");
-	j = job_find(&t->core->state, id);
 	b = blame_root(j);
 	reason = give_up_reason(j, &b, cause, class);
 	if (reason) {

@@ -67,14 +67,11 @@ static void apply_notes(struct turn *t, int64_t id, const char *node, const stru
 	notes = r.notes; /* the record's from now on, which lives as long as the turn */
 	n_notes = r.n_notes;
 	turn_emit(t, &r);
-	j = job_find(&t->core->state, id);
 	if (j->config.due && !due)
 		config_ask(t, j);
 	for (size_t i = 0; i < n_notes; i++) {
-		const struct step *st_now;
+		const struct step *st_now = step_find(j, rep->attempt, node);
 
-		j = job_find(&t->core->state, id);
-		st_now = step_find(j, rep->attempt, node);
 		note_event(t, j, st_now, &notes[i]);
 		refused = refused || note_tell_place(t, j, st_now, &notes[i]);
 	}
@@ -165,7 +162,6 @@ static void known_step(struct turn *t, int64_t id, const struct step_report *rep
 		accepted(t, id, rep, node, false);
 	if (rep->n_notes)
 		apply_notes(t, id, node, rep);
-	j = job_find(&t->core->state, id);
 	st = step_find(j, rep->attempt, node);
 	progress(t, j, st, rep);
 	if (fresh && ((st->hung != (rep->state == STEP_HUNG) && !st->gone) || st->missing))
@@ -201,25 +197,24 @@ static void absent_steps(struct turn *t, const struct node *n, const struct step
 			 size_t n_steps)
 {
 	const struct live *l = core_live(t->core, n->name);
-	_cleanup_(mo_freep) char *name = mo_strdup(n->name);
 	_cleanup_(mo_freep) struct step_id *ids = ids_of(steps, n_steps);
 
 	for (size_t i = l->n_jobs; i > 0; i--) {
 		const struct job *j = job_find(&t->core->state, l->jobs[i - 1]);
 
-		for (const struct step *st = j ? step_next(j, name, -1) : NULL; st;) {
+		for (const struct step *st = j ? step_next(j, n->name, -1) : NULL; st;) {
 			struct step_report rep = { .job = j->id, .attempt = st->attempt };
 			bool over = st->attempt != j->attempt || j->run.n_places == 0,
 			     absent = !bsearch(&(struct step_id){ j->id, st->attempt }, ids,
 					       n_steps, sizeof(*ids), by_id);
 
 			if (absent && st->gone && over)
-				forgotten(t, j->id, &rep, name);
+				forgotten(t, j->id, &rep, n->name);
 			else if (absent && !st->gone && st->accepted && !st->missing)
-				hung(t, j->id, &rep, name, true, EVENT_STEP_MISSING,
+				hung(t, j->id, &rep, n->name, true, EVENT_STEP_MISSING,
 				     "the agent no longer knows the step");
-			j = job_find(&t->core->state, rep.job);
-			st = step_next(j, name, rep.attempt);
+			/* a job's steps move when one is forgotten */
+			st = step_next(j, n->name, rep.attempt);
 		}
 	}
 }

@@ -16,7 +16,7 @@ static const struct job *writer_of(const struct state *s, const struct job *j,
 				   const struct checkpoint *found)
 {
 	for (size_t i = s->n_jobs; found && i-- > 0;) {
-		const struct job *k = &s->jobs[i];
+		const struct job *k = s->jobs[i];
 		const struct checkpoint *c = k != j && mo_streq(k->saves.dir, j->saves.dir)
 						     ? checkpoint_find(k, found->iteration)
 						     : NULL;

@@ -15,22 +15,21 @@ static void scan_events(struct turn *t, int64_t id, const struct checkpoint *bef
 	const struct job *j = job_find(&t->core->state, id);
 
 	for (size_t i = 0; i < j->n_checkpoints; i++) {
-		struct checkpoint c = j->checkpoints[i];
-		bool same = false, torn = c.state == CKPT_TORN;
+		const struct checkpoint *c = &j->checkpoints[i];
+		bool same = false, torn = c->state == CKPT_TORN;
 		_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 
 		for (size_t k = 0; k < n_before; k++)
-			same |= before[k].iteration == c.iteration && before[k].state == c.state;
-		if (same || (!torn && c.state != CKPT_VERIFIED))
+			same |= before[k].iteration == c->iteration && before[k].state == c->state;
+		if (same || (!torn && c->state != CKPT_VERIFIED))
 			continue;
-		data_int(&b, "iteration", c.iteration);
-		data_str(&b, "path", c.path);
-		data_str(&b, "reason", c.reason);
+		data_int(&b, "iteration", c->iteration);
+		data_str(&b, "path", c->path);
+		data_str(&b, "reason", c->reason);
 		event_emit(t, torn ? EVENT_CHECKPOINT_TORN : EVENT_CHECKPOINT_VERIFIED, id, NULL,
-			   MO_NONE, c.attempt, data_end(&b), "checkpoint %lld is %s%s%s",
-			   (long long)c.iteration, torn ? "not usable" : "complete",
-			   c.reason ? ": " : "", c.reason ? c.reason : "");
-		j = job_find(&t->core->state, id);
+			   MO_NONE, c->attempt, data_end(&b), "checkpoint %lld is %s%s%s",
+			   (long long)c->iteration, torn ? "not usable" : "complete",
+			   c->reason ? ": " : "", c->reason ? c->reason : "");
 	}
 }
 

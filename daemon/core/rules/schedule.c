@@ -88,7 +88,6 @@ static void place_job(struct turn *t, int64_t id, struct place *places, size_t n
 	}
 	turn_emit(t, &r);
 	job_move(t, id, T_PLACED, false, 0, NULL);
-	j = job_find(s, id);
 	data_int(&data, "resume", resume);
 	data_int(&data, "nodes", (int64_t)n_places);
 	data_int(&data, "port", j->run.port);

@@ -52,15 +52,15 @@ void fleet_silence(struct turn *t)
 			mo_printf("not heard since %s",
 				  mo_time_format(t->core->lives[i].heard_at, heard));
 
-		if (s->nodes[i].state == NODE_UP && silent >= config->suspect_us)
-			node_state(t, s->nodes[i].name, NODE_SUSPECT, reason);
-		if (s->nodes[i].state == NODE_SUSPECT && silent >= config->down_us)
-			node_state(t, s->nodes[i].name, NODE_DOWN, reason);
-		if (s->nodes[i].state == NODE_UP)
+		if (s->nodes[i]->state == NODE_UP && silent >= config->suspect_us)
+			node_state(t, s->nodes[i]->name, NODE_SUSPECT, reason);
+		if (s->nodes[i]->state == NODE_SUSPECT && silent >= config->down_us)
+			node_state(t, s->nodes[i]->name, NODE_DOWN, reason);
+		if (s->nodes[i]->state == NODE_UP)
 			next = MO_MIN(next, t->core->lives[i].heard_at + config->suspect_us);
-		else if (s->nodes[i].state == NODE_SUSPECT)
+		else if (s->nodes[i]->state == NODE_SUSPECT)
 			next = MO_MIN(next, t->core->lives[i].heard_at + config->down_us);
-		next = MO_MIN(next, learn_look(t, s->nodes[i].name));
+		next = MO_MIN(next, learn_look(t, s->nodes[i]->name));
 	}
 	t->core->liveness_at = next;
 }
@@ -73,9 +73,10 @@ void fleet_late(struct core *c, int64_t by, int64_t now)
 	if (by <= 0)
 		return;
 	for (size_t i = 0; i < c->state.n_nodes; i++)
-		c->lives[i].heard_at = c->state.nodes[i].state == NODE_UP && by >= c->config.down_us
-					       ? now
-					       : MO_MIN(now, c->lives[i].heard_at + by);
+		c->lives[i].heard_at =
+			c->state.nodes[i]->state == NODE_UP && by >= c->config.down_us
+				? now
+				: MO_MIN(now, c->lives[i].heard_at + by);
 	if (c->liveness_at != INT64_MAX)
 		c->liveness_at += by;
 }

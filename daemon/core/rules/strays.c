@@ -26,7 +26,6 @@ static void later_attempt(struct turn *t, const char *name, int64_t job, int64_t
 
 		if (!st->gone)
 			proof_step(t, job, st, how);
-		j = job_find(&t->core->state, job);
 		st = step_next(j, name, known);
 	}
 }

@@ -209,7 +209,6 @@ void job_move(struct turn *t, int64_t id, int trigger, bool over, int follows, c
 	r.transition->attempt_over = over;
 	r.transition->follows = follows;
 	turn_emit(t, &r);
-	j = job_find(&t->core->state, id);
 	mo_assert((int)j->state == row->next);
 	if (row->next == before || row->next == JOB_STARTING)
 		return;

@@ -143,10 +143,10 @@ static void shift_node(const struct state *s, struct node *n, int64_t shift, int
 void clock_shift(struct state *s, int64_t shift, int64_t now)
 {
 	for (size_t i = 0; i < s->n_jobs; i++)
-		if (!job_state_final(s->jobs[i].state))
-			shift_job(&s->jobs[i], shift);
+		if (!job_state_final(s->jobs[i]->state))
+			shift_job(s->jobs[i], shift);
 	for (size_t i = 0; i < s->n_nodes; i++)
-		shift_node(s, &s->nodes[i], shift, now);
+		shift_node(s, s->nodes[i], shift, now);
 	for (size_t i = 0; i < s->n_tokens; i++) {
 		struct token *t = &s->tokens[i];
 

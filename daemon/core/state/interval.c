@@ -58,8 +58,8 @@ static void rates(const struct state *s, const struct job *j, struct interval *r
 	ret->cluster_failures = 0;
 	ret->cluster_gpu_days = 0;
 	for (size_t i = 0; i < s->n_jobs; i++) {
-		ret->cluster_failures += failures(&s->jobs[i]);
-		ret->cluster_gpu_days += gpu_days(&s->jobs[i]);
+		ret->cluster_failures += failures(s->jobs[i]);
+		ret->cluster_gpu_days += gpu_days(s->jobs[i]);
 	}
 	cluster = (1 + (double)ret->cluster_failures) /
 		  (1 / PRIOR_PER_GPU_DAY + ret->cluster_gpu_days);

@@ -67,16 +67,16 @@ bool job_is_out(const struct state *s, int64_t job)
 
 struct live *core_live(struct core *c, const char *node)
 {
-	const struct node *n = node_find(&c->owned, node);
+	size_t at;
 
-	return n ? &c->lives[n - c->owned.nodes] : NULL;
+	return node_at(&c->owned, node, &at) ? &c->lives[at] : NULL;
 }
 
 const struct live *live_of(const struct core *c, const char *node)
 {
-	const struct node *n = node_find(&c->owned, node);
+	size_t at;
 
-	return n ? &c->lives[n - c->owned.nodes] : NULL;
+	return node_at(&c->owned, node, &at) ? &c->lives[at] : NULL;
 }
 
 static void live_done(struct live *l)
@@ -218,9 +218,9 @@ void core_live_shift(struct core *c, int64_t shift)
 
 int64_t node_heard_at(const struct state *s, const struct node *n)
 {
-	return s->lives && n >= s->nodes && n < s->nodes + s->n_nodes
-		       ? s->lives[n - s->nodes].heard_at
-		       : 0;
+	size_t at;
+
+	return s->lives && node_at(s, n->name, &at) ? s->lives[at].heard_at : 0;
 }
 
 int64_t job_progress_at(const struct state *s, const struct job *j)

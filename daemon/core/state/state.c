@@ -293,8 +293,8 @@ static const struct mo_field state_fields[] = {
 	MO_F(state, next_port, MO_INT),
 	MO_F(state, next_event_seq, MO_INT),
 	MO_F(state, time, MO_INT),
-	MO_F_VEC(state, jobs, &job_desc, .max = UINT32_MAX),
-	MO_F_VEC(state, nodes, &node_desc, .max = UINT32_MAX),
+	MO_F_APART(state, jobs, &job_desc, .max = UINT32_MAX),
+	MO_F_APART(state, nodes, &node_desc, .max = UINT32_MAX),
 	MO_F_VEC(state, events, &event_desc, .max = UINT32_MAX),
 	MO_F_VEC(state, tokens, &token_desc, .max = UINT32_MAX),
 	MO_F_VEC(state, idems, &idem_desc, .max = UINT32_MAX),
@@ -315,19 +315,27 @@ int64_t job_next_attempt(const struct job *j)
 	return MO_MAX(j->attempt, j->attempt_floor) + 1;
 }
 
-const struct job *job_find(const struct state *s, int64_t id)
+bool job_at(const struct state *s, int64_t id, size_t *ret)
 {
 	size_t low = 0, high = s->n_jobs;
 
 	while (low < high) {
 		size_t mid = low + (high - low) / 2;
 
-		if (s->jobs[mid].id < id)
+		if (s->jobs[mid]->id < id)
 			low = mid + 1;
 		else
 			high = mid;
 	}
-	return low < s->n_jobs && s->jobs[low].id == id ? &s->jobs[low] : NULL;
+	*ret = low;
+	return low < s->n_jobs && s->jobs[low]->id == id;
+}
+
+const struct job *job_find(const struct state *s, int64_t id)
+{
+	size_t at;
+
+	return job_at(s, id, &at) ? s->jobs[at] : NULL;
 }
 
 size_t state_n_holders(const struct state *s)
@@ -337,27 +345,35 @@ size_t state_n_holders(const struct state *s)
 
 const struct job *state_holder(const struct state *s, size_t i)
 {
-	return s->holders ? job_find(s, s->holders[i]) : &s->jobs[i];
+	return s->holders ? job_find(s, s->holders[i]) : s->jobs[i];
 }
 
-const struct node *node_find(const struct state *s, const char *name)
+bool node_at(const struct state *s, const char *name, size_t *ret)
 {
 	size_t low = 0, high = s->n_nodes;
 
-	if (!name)
-		return NULL;
-	while (low < high) {
+	while (name && low < high) {
 		size_t mid = low + (high - low) / 2;
-		int order = strcmp(s->nodes[mid].name, name);
+		int order = strcmp(s->nodes[mid]->name, name);
 
-		if (order == 0)
-			return &s->nodes[mid];
+		if (order == 0) {
+			*ret = mid;
+			return true;
+		}
 		if (order < 0)
 			low = mid + 1;
 		else
 			high = mid;
 	}
-	return NULL;
+	*ret = low;
+	return false;
+}
+
+const struct node *node_find(const struct state *s, const char *name)
+{
+	size_t at;
+
+	return node_at(s, name, &at) ? s->nodes[at] : NULL;
 }
 
 /* Steps stand in the order of their attempts, those of one attempt in node-name order. */

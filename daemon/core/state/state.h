@@ -1,8 +1,9 @@
 /* What moed knows: plain described values (lib/base/desc.h), in ascending order of id, name or seq.
  *
  * Changed only by daemon/core/update applying records; read by everyone (rules, views, the shell,
- * moectl's simulations) through const pointers, which is what the finders here return. Such a
- * pointer is good until the next record: an insertion moves what lies behind it.
+ * moectl's simulations) through const pointers, which is what the finders here return. A job and
+ * a node stay where they are until they are forgotten; what they hold (steps, checkpoints, GPUs)
+ * is good until the next record, which may move it.
  *
  * Replay = a snapshot (this struct, written by its description) and the records after it. So what
  * is described here is on disks of released versions: a field is added with a meaning for
@@ -444,9 +445,11 @@ struct state {
 	/* second (INCARNATION_ZERO_US) of the first incarnation; MO_NONE: the epoch of now tells
 	 * it */
 	int64_t born;
-	struct job *jobs;
+	/* A job and a node stay at their address until they are forgotten: a job when a newer one
+	 * is submitted (or by moed --quarantine), a node never. */
+	struct job **jobs;
 	size_t n_jobs; /* ascending id; find with job_find() */
-	struct node *nodes;
+	struct node **nodes;
 	size_t n_nodes; /* ascending name */
 	/* MO_EVENTS_MAX at most, ascending seq: ring.h */
 	struct event *events;
@@ -480,11 +483,15 @@ extern const struct mo_desc prepared_desc, config_read_desc, submit_desc, place_
 extern const struct mo_desc engine_own_desc;
 
 int64_t job_next_attempt(const struct job *j);
-/* NULL if none; the pointer is valid until the next record */
+/* Is it there? ret: its index, or that at which it would stand. */
+bool job_at(const struct state *s, int64_t id, size_t *ret);
+bool node_at(const struct state *s, const char *name, size_t *ret); /* name may be NULL */
+/* NULL if none; the pointer is valid until the job is forgotten (struct state) */
 const struct job *job_find(const struct state *s, int64_t id);
 size_t state_n_holders(const struct state *s);
 /* i-th job that may hold GPUs */
 const struct job *state_holder(const struct state *s, size_t i);
+/* the same; no node is forgotten */
 const struct node *node_find(const struct state *s, const char *name);
 /* ranks: as many as GPUs, or as nodes when the engine runs one process per node */
 int64_t job_world(const struct job *j);

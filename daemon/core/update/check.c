@@ -269,12 +269,12 @@ static char *state_order(const struct core *c)
 	const struct state *s = &c->state;
 
 	for (size_t i = 0; i < s->n_jobs; i++)
-		if ((i && s->jobs[i].id <= s->jobs[i - 1].id) || s->jobs[i].id >= s->next_job)
+		if ((i && s->jobs[i]->id <= s->jobs[i - 1]->id) || s->jobs[i]->id >= s->next_job)
 			return mo_printf("j-%lld is out of order, the next new one is j-%lld",
-					 LL(s->jobs[i].id), LL(s->next_job));
+					 LL(s->jobs[i]->id), LL(s->next_job));
 	for (size_t i = 1; i < s->n_nodes; i++)
-		if (strcmp(s->nodes[i - 1].name, s->nodes[i].name) >= 0)
-			return mo_printf("node %s is out of order", s->nodes[i].name);
+		if (strcmp(s->nodes[i - 1]->name, s->nodes[i]->name) >= 0)
+			return mo_printf("node %s is out of order", s->nodes[i]->name);
 	for (size_t i = 0; i < s->n_events; i++)
 		if ((i && s->events[i].seq <= s->events[i - 1].seq) ||
 		    s->events[i].seq >= s->next_event_seq)
@@ -305,12 +305,12 @@ static char *state_gpus(const struct core *c)
 	size_t n = 0;
 
 	for (size_t i = 0; i < s->n_jobs; i++)
-		for (size_t k = 0; k < s->jobs[i].run.n_places; k++) {
-			const struct place *p = &s->jobs[i].run.places[k];
+		for (size_t k = 0; k < s->jobs[i]->run.n_places; k++) {
+			const struct place *p = &s->jobs[i]->run.places[k];
 
 			for (size_t g = 0; g < p->n_gpus; g++)
 				*MO_GROW(held, n) =
-					(struct held){ p->node, p->gpus[g], s->jobs[i].id };
+					(struct held){ p->node, p->gpus[g], s->jobs[i]->id };
 		}
 	if (n)
 		qsort(held, n, sizeof(*held), by_slot);
@@ -338,7 +338,7 @@ static char *state_dirs(const struct core *c)
 	size_t n = 0;
 
 	for (size_t i = 0; i < c->state.n_jobs; i++) {
-		const struct job *j = &c->state.jobs[i];
+		const struct job *j = c->state.jobs[i];
 
 		if (unfinished(j) && j->attempt > 0 && j->saves.dir)
 			*MO_GROW(jobs, n) = j;
@@ -365,9 +365,9 @@ static char *state_indexes(const struct core *c)
 	size_t n_unfinished = 0, n_holders = 0, n_ending = 0;
 
 	for (size_t i = 0; i < s->n_jobs; i++) {
-		n_unfinished += unfinished(&s->jobs[i]);
-		n_holders += s->jobs[i].n_steps > 0;
-		n_ending += s->jobs[i].scan.at_end;
+		n_unfinished += unfinished(s->jobs[i]);
+		n_holders += s->jobs[i]->n_steps > 0;
+		n_ending += s->jobs[i]->scan.at_end;
 	}
 	if (c->n_unfinished != n_unfinished)
 		return total_wrong("unfinished jobs", LL(c->n_unfinished), LL(n_unfinished));
@@ -389,7 +389,7 @@ static char *state_texts(const struct core *c)
 	size_t n_kept = 0;
 
 	for (size_t i = 0; i < c->state.n_jobs; i++) {
-		const struct job *j = &c->state.jobs[i];
+		const struct job *j = c->state.jobs[i];
 
 		*(unfinished(j) ? &active : &kept) += (int64_t)j->kept_bytes;
 		n_kept += !unfinished(j) && j->kept_bytes;
@@ -408,7 +408,7 @@ static char *state_nodes(const struct core *c)
 	int64_t draining = 0, cordoned = 0, hardware = 0;
 
 	for (size_t i = 0; i < c->state.n_nodes; i++) {
-		const struct node *n = &c->state.nodes[i];
+		const struct node *n = c->state.nodes[i];
 
 		draining += n->drain && !n->drained;
 		cordoned += n->drain && n->cordon;
@@ -429,7 +429,7 @@ static char *state_lives(const struct core *c)
 {
 	for (size_t i = 0; i < c->state.n_nodes; i++) {
 		const struct live *l = &c->lives[i];
-		const char *name = c->state.nodes[i].name;
+		const char *name = c->state.nodes[i]->name;
 
 		for (size_t k = 0; k < l->n_jobs; k++) {
 			const struct job *j = job_find(&c->state, l->jobs[k]);
@@ -452,7 +452,7 @@ char *state_check(const struct core *c)
 
 	for (size_t i = 0; i < c->state.n_jobs && !wrong; i++)
 		for (size_t k = 0; k < ELEMENTSOF(of_job) && !wrong; k++)
-			wrong = of_job[k](c, &c->state.jobs[i]);
+			wrong = of_job[k](c, c->state.jobs[i]);
 	for (size_t k = 0; k < ELEMENTSOF(of_state) && !wrong; k++)
 		wrong = of_state[k](c);
 	return wrong;
@@ -463,7 +463,7 @@ char *state_check_placed(const struct core *c)
 	char *wrong = NULL;
 
 	for (size_t i = 0; i < c->state.n_jobs && !wrong; i++)
-		for (size_t k = 0; k < c->state.jobs[i].run.n_places && !wrong; k++)
-			wrong = place_new(c, &c->state.jobs[i], &c->state.jobs[i].run.places[k]);
+		for (size_t k = 0; k < c->state.jobs[i]->run.n_places && !wrong; k++)
+			wrong = place_new(c, c->state.jobs[i], &c->state.jobs[i]->run.places[k]);
 	return wrong;
 }

@@ -15,7 +15,7 @@ void core_reindex(struct core *c)
 	c->n_cordoned = c->n_cordoned_hardware = c->n_kept = 0;
 	c->kept_bytes = c->active_bytes = 0;
 	for (size_t i = 0; i < c->owned.n_nodes; i++) {
-		struct node *k = &c->owned.nodes[i];
+		struct node *k = c->owned.nodes[i];
 
 		c->n_draining += k->drain && !k->drained;
 		c->n_cordoned += k->drain && k->cordon;
@@ -25,7 +25,7 @@ void core_reindex(struct core *c)
 		core_live_insert(c, i, i)->heard_at = c->owned.time;
 	}
 	for (size_t i = 0; i < c->owned.n_jobs; i++) {
-		struct job *j = &c->owned.jobs[i];
+		struct job *j = c->owned.jobs[i];
 
 		j->kept_bytes = 0;
 		shared_pool_take(&c->shared, &j->spec);

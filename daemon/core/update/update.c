@@ -80,7 +80,7 @@ static int on_controller(struct core *c, const struct record *r)
 	if (c->owned.restored_jobs != MO_NONE && c->owned.restored_wait == MO_NONE)
 		c->owned.restored_wait = k->restored_wait == MO_NONE ? r->time : k->restored_wait;
 	for (size_t i = 0; i < c->owned.n_nodes; i++)
-		c->owned.nodes[i].reconciled = false;
+		c->owned.nodes[i]->reconciled = false;
 	c->queue_dirty = true;
 	return 0;
 }
@@ -109,7 +109,7 @@ static void job_init(struct core *c, struct job *j, int64_t id, const struct sub
 static void thin_history(struct core *c)
 {
 	struct state *s = &c->owned;
-	struct job *j = s->n_jobs > FULL_HISTORY ? &s->jobs[s->n_jobs - 1 - FULL_HISTORY] : NULL;
+	struct job *j = s->n_jobs > FULL_HISTORY ? s->jobs[s->n_jobs - 1 - FULL_HISTORY] : NULL;
 	size_t kept = 0, stride;
 
 	if (!j || !job_state_final(j->state) || j->progress.n_samples <= THIN_SAMPLES)
@@ -133,14 +133,13 @@ static void prune_history(struct core *c)
 	if (drop == 0)
 		return;
 	for (size_t i = 0; i < s->n_jobs; i++) {
-		if (drop && job_state_final(s->jobs[i].state) && s->jobs[i].n_steps == 0) {
-			kept_leave(c, &s->jobs[i]);
-			core_beats_drop(c, s->jobs[i].id);
-			mo_desc_done(&job_desc, &s->jobs[i]);
+		if (drop && job_state_final(s->jobs[i]->state) && s->jobs[i]->n_steps == 0) {
+			kept_leave(c, s->jobs[i]);
+			core_beats_drop(c, s->jobs[i]->id);
+			mo_desc_free(&job_desc, s->jobs[i]);
 			drop--;
-		} else if (kept++ != i) {
-			s->jobs[kept - 1] = s->jobs[i];
-			mo_desc_init(&job_desc, &s->jobs[i]);
+		} else {
+			s->jobs[kept++] = s->jobs[i];
 		}
 	}
 	s->n_jobs = kept;
@@ -149,12 +148,14 @@ static void prune_history(struct core *c)
 static int on_submit(struct core *c, const struct record *r)
 {
 	struct state *s = &c->owned;
+	struct job *j;
 
 	if (r->job < s->next_job)
 		return -EINVAL;
 	idem_add(c, r->submit, r->job, r->time);
-	job_init(c, MO_ADD(s, jobs, &job_desc), r->job, r->submit, r->time);
-	kept_count(c, &s->jobs[s->n_jobs - 1]);
+	j = MO_INSERT(s, jobs, s->n_jobs, &job_desc);
+	job_init(c, j, r->job, r->submit, r->time);
+	kept_count(c, j);
 	s->next_job = r->job + 1;
 	ids_add(&c->unfinished, &c->n_unfinished, r->job);
 	ids_add(&c->fresh, &c->n_fresh, r->job);

@@ -43,7 +43,7 @@ static void restored(struct state *s, int64_t now)
 	s->next_event_seq =
 		leap(s->next_event_seq - 1, RESTORED_EVENTS, RESTORED_EVENTS_S, now - s->born) + 1;
 	for (size_t i = 0; i < s->n_jobs; i++) {
-		struct job *j = &s->jobs[i];
+		struct job *j = s->jobs[i];
 		int64_t born = MO_MAX(j->created_at - INCARNATION_ZERO_US, 0) / 1000000;
 
 		if (job_state_final(j->state))
@@ -54,8 +54,8 @@ static void restored(struct state *s, int64_t now)
 					RESTORED_ATTEMPTS_S, now - born);
 	}
 	for (size_t i = 0; i < s->n_nodes; i++) {
-		s->nodes[i].unseen = true;
-		s->nodes[i].reconciled = false;
+		s->nodes[i]->unseen = true;
+		s->nodes[i]->reconciled = false;
 	}
 }
 

@@ -8,6 +8,7 @@
 #include "daemon/core/state/health.h"
 #include "daemon/core/update/attempt.h"
 #include "daemon/core/update/edit.h"
+#include "lib/base/assert.h"
 
 /* replaced boots and agent instances remembered per node */
 #define PAST_MAX 16
@@ -17,16 +18,15 @@
 static struct node *node_insert(struct core *c, const char *name)
 {
 	struct state *s = &c->owned;
-	size_t at = 0;
+	struct node *n;
+	size_t at;
 
-	MO_ADD(s, nodes, &node_desc);
-	while (at < s->n_nodes - 1 && strcmp(s->nodes[at].name, name) < 0)
-		at++;
-	memmove(&s->nodes[at + 1], &s->nodes[at], (s->n_nodes - 1 - at) * sizeof(*s->nodes));
-	mo_desc_init(&node_desc, &s->nodes[at]);
+	bool known = node_at(s, name, &at);
+	assert(!known);
+	n = MO_INSERT(s, nodes, at, &node_desc);
 	core_live_insert(c, at, s->n_nodes - 1);
-	s->nodes[at].name = mo_strdup(name);
-	return &s->nodes[at];
+	n->name = mo_strdup(name);
+	return n;
 }
 
 /* What is replaced by something else cannot come back. */

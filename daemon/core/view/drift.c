@@ -198,7 +198,7 @@ void drift_view(const struct state *s, struct drift_view *ret)
 
 	ret->untold = 0;
 	for (size_t i = 0; i < s->n_nodes; i++) {
-		const struct node *node = &s->nodes[i];
+		const struct node *node = s->nodes[i];
 
 		if (node_stack(node))
 			told[n++] =

@@ -47,13 +47,12 @@ void lemon_scores(const struct state *s, int64_t now, double *ret)
 	for (size_t i = 0; i < s->n_nodes; i++)
 		ret[i] = 0;
 	for (size_t i = 0; i < s->n_jobs; i++)
-		for (size_t k = 0; k < s->jobs[i].n_incidents; k++) {
-			const struct incident *inc = &s->jobs[i].incidents[k];
-			const struct node *n = inc->node ? node_find(s, inc->node) : NULL;
+		for (size_t k = 0; k < s->jobs[i]->n_incidents; k++) {
+			const struct incident *inc = &s->jobs[i]->incidents[k];
+			size_t at;
 
-			if (n)
-				ret[n - s->nodes] +=
-					aged(weight_of(&s->jobs[i], inc), inc->time, now);
+			if (node_at(s, inc->node, &at))
+				ret[at] += aged(weight_of(s->jobs[i], inc), inc->time, now);
 		}
 }
 
@@ -70,19 +69,19 @@ double lemon_of(const struct state *s, const struct node *n, int64_t now, struct
 	double score = 0;
 
 	for (size_t i = 0; i < s->n_jobs; i++)
-		for (size_t k = 0; k < s->jobs[i].n_incidents; k++) {
-			const struct incident *inc = &s->jobs[i].incidents[k];
+		for (size_t k = 0; k < s->jobs[i]->n_incidents; k++) {
+			const struct incident *inc = &s->jobs[i]->incidents[k];
 			struct node_failure *f;
 
 			if (!mo_streq(inc->node, n->name))
 				continue;
 			f = mo_vec_add(&node_failure_desc, (void **)ret, n_ret);
-			*f = (struct node_failure){ s->jobs[i].id,
+			*f = (struct node_failure){ s->jobs[i]->id,
 						    inc->attempt,
 						    inc->time,
 						    mo_strdup(inc->class),
 						    mo_strdup(inc->cause),
-						    weight_of(&s->jobs[i], inc) };
+						    weight_of(s->jobs[i], inc) };
 			score += aged(f->weight, f->time, now);
 		}
 	if (*n_ret)

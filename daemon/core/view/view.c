@@ -223,9 +223,9 @@ void cluster_view(const struct state *s, const char *version, struct cluster_vie
 	ret->gpus.total = ret->gpus.free = 0;
 	slots_init(s, &slots);
 	for (size_t i = 0; i < s->n_nodes; i++) {
-		ret->gpus.total += (int64_t)s->nodes[i].info.n_gpus;
+		ret->gpus.total += (int64_t)s->nodes[i]->info.n_gpus;
 		ret->gpus.free += slots.usable[i] ? (int64_t)slots.n_free[i] : 0;
-		switch (node_shown_state(s, &s->nodes[i])) {
+		switch (node_shown_state(s, s->nodes[i])) {
 		case NODE_UP: ret->nodes.up++; break;
 		case NODE_SUSPECT: ret->nodes.suspect++; break;
 		case NODE_DOWN: ret->nodes.down++; break;
@@ -235,7 +235,7 @@ void cluster_view(const struct state *s, const char *version, struct cluster_vie
 	}
 	slots_done(&slots);
 	for (size_t i = 0; i < s->n_jobs; i++)
-		ret->jobs[s->jobs[i].state]++;
+		ret->jobs[s->jobs[i]->state]++;
 	ret->epoch = s->epoch;
 	ret->version = mo_strdup(version);
 }

@@ -223,6 +223,55 @@ static void test_remove(void **state)
 	mo_desc_done(&tree_desc, &t);
 }
 
+struct wood {
+	struct tree **trees;
+	size_t n_trees;
+};
+static const struct mo_field wood_fields[] = { MO_F_APART(wood, trees, &tree_desc) };
+static const struct mo_desc wood_desc = MO_DESC(wood, wood_fields);
+
+/* Each stays where it is, wherever others are put and whatever is taken out. */
+static void test_apart(void **state)
+{
+	struct wood w, copy;
+	struct tree *first, *taken;
+
+	mo_desc_init(&wood_desc, &w);
+	mo_desc_init(&wood_desc, &copy);
+	first = MO_INSERT(&w, trees, 0, &tree_desc);
+	assert_true(first->i == MO_NONE);
+	fill(first);
+	for (int64_t i = 0; i < 40; i++)
+		MO_INSERT(&w, trees, (size_t)i / 2, &tree_desc)->i = 100 + i;
+	assert_int_equal(w.n_trees, 41);
+	assert_ptr_equal(w.trees[40], first);
+	assert_int_equal(w.trees[0]->i, 101);
+	assert_int_equal(w.trees[19]->i, 139);
+	assert_int_equal(w.trees[20]->i, 138);
+	mo_desc_copy(&wood_desc, &copy, &w);
+	assert_true(mo_desc_equal(&wood_desc, &w, &copy));
+	assert_ptr_not_equal(copy.trees[40], first);
+	assert_string_equal(copy.trees[40]->in.s, "in");
+	copy.trees[3]->i++;
+	char *where = mo_desc_diff(&wood_desc, &w, &copy);
+	assert_string_equal(where, "trees[3].i");
+	free(where);
+	taken = mo_apart_take(w.trees, &w.n_trees, 20);
+	assert_int_equal(taken->i, 138);
+	mo_desc_free(&tree_desc, taken);
+	assert_ptr_equal(w.trees[39], first);
+	assert_int_equal(mo_desc_text_bytes(&wood_desc, &w), mo_desc_text_bytes(&tree_desc, first));
+	for (size_t i = 0; i < w.n_trees; i++)
+		assert_ptr_equal(mo_vec_element(wood_fields, &w, i), w.trees[i]);
+	taken = mo_vec_append(wood_fields, &w);
+	assert_ptr_equal(taken, w.trees[40]);
+	mo_apart_clear(&tree_desc, (void ***)&w.trees, &w.n_trees);
+	assert_null(w.trees);
+	assert_int_equal(w.n_trees, 0);
+	mo_desc_done(&wood_desc, &copy);
+	mo_desc_done(&wood_desc, &w);
+}
+
 static void test_enum(void **state)
 {
 	assert_string_equal(mo_enum_name(colours, _COLOUR_N, GREEN), "green");
@@ -255,7 +304,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_init_done), cmocka_unit_test(test_copy),
 		cmocka_unit_test(test_diff),      cmocka_unit_test(test_remove),
-		cmocka_unit_test(test_enum),      cmocka_unit_test(test_strings),
+		cmocka_unit_test(test_apart),     cmocka_unit_test(test_enum),
+		cmocka_unit_test(test_strings),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -109,13 +109,13 @@ static void on_the_nodes_there_are(void **state)
 	spec_of(text, &spec);
 	mo_desc_init(&state_desc, &s);
 	dryrun_cluster(&spec.recipe, &s);
-	mo_str_set(&s.nodes[0].name, "mine");
+	mo_str_set(&s.nodes[0]->name, "mine");
 	struct json_object *doc = document(&s, &spec);
 	assert_string_equal(js_str(js_at(js_get(doc, "ranks"), 0), "node"), "mine");
 	assert_string_equal(js_str(doc, "placed_on"), "nodes");
 	json_object_put(doc);
 	/* taken by another job */
-	struct job *other = MO_ADD(&s, jobs, &job_desc);
+	struct job *other = MO_INSERT(&s, jobs, s.n_jobs, &job_desc);
 	struct place *p = MO_ADD(&other->run, places, &place_desc);
 	other->id = 1;
 	other->state = JOB_RUNNING;
@@ -127,10 +127,10 @@ static void on_the_nodes_there_are(void **state)
 	assert_string_equal(js_str(js_at(js_get(doc, "ranks"), 0), "node"), "mine");
 	assert_string_equal(js_str(doc, "placed_on"), "idle-nodes");
 	json_object_put(doc);
-	mo_vec_clear(&job_desc, (void **)&s.jobs, &s.n_jobs);
+	mo_apart_clear(&job_desc, (void ***)&s.jobs, &s.n_jobs);
 	/* down: nothing can be placed there, so the recipe's own shape is shown; the state is not
 	 * touched */
-	s.nodes[0].state = NODE_DOWN;
+	s.nodes[0]->state = NODE_DOWN;
 	doc = document(&s, &spec);
 	assert_string_not_equal(js_str(js_at(js_get(doc, "ranks"), 0), "node"), "mine");
 	assert_string_equal(js_str(doc, "placed_on"), "example");

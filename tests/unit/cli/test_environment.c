@@ -29,7 +29,7 @@ struct bed {
 
 static void add_machine(struct state *s, const char *name, const struct machine *m)
 {
-	struct node *n = MO_ADD(s, nodes, &node_desc);
+	struct node *n = MO_INSERT(s, nodes, s->n_nodes, &node_desc);
 	struct numa_node *numa = MO_ADD(&n->info, numa, &numa_node_desc);
 
 	n->name = mo_strdup(name);
@@ -92,8 +92,8 @@ static void make(struct bed *b, const char *kind, const char *rest, const struct
 			 &err) < 0)
 		fail_msg("%s", mo_error_text(&err, -1));
 	launch_make(&b->state, &b->job, 0, &b->launch);
-	if (preview_ranks("n0", &b->state.nodes[0].info, &b->launch, &b->dry.ranks, &b->dry.n_ranks,
-			  &err) < 0)
+	if (preview_ranks("n0", &b->state.nodes[0]->info, &b->launch, &b->dry.ranks,
+			  &b->dry.n_ranks, &err) < 0)
 		fail_msg("%s", mo_error_text(&err, -1));
 }
 
@@ -307,7 +307,7 @@ static void unset_where_maxtext_runs_on_gfx950(void **state)
 		mo_desc_done(&launch_desc, &b.launch);
 		launch_make(&b.state, &b.job, 0, &b.launch);
 		mo_vec_clear(&dryrun_rank_desc, (void **)&b.dry.ranks, &b.dry.n_ranks);
-		assert_int_equal(preview_ranks("n0", &b.state.nodes[0].info, &b.launch,
+		assert_int_equal(preview_ranks("n0", &b.state.nodes[0]->info, &b.launch,
 					       &b.dry.ranks, &b.dry.n_ranks, &err),
 				 0);
 		expect(&b, "HSA_NO_SCRATCH_RECLAIM", rows[i].value, rows[i].m->gpu);

@@ -139,7 +139,7 @@ static void test_records(void **state)
 	submit(7);
 	restart();
 	assert_int_equal(core_state(core)->n_jobs, 12);
-	assert_string_equal(core_state(core)->jobs[11].spec.engine.kind, "engine-7");
+	assert_string_equal(core_state(core)->jobs[11]->spec.engine.kind, "engine-7");
 }
 
 /* A record of an event whose type only another version has. */
@@ -312,9 +312,9 @@ static void test_environments_of_their_own(void **state)
 	assert_int_equal(sets, 1);
 	snapshot(true);
 	restart();
-	assert_string_equal(core_state(core)->jobs[299].spec.env[0].value, "299");
-	assert_ptr_equal(core_state(core)->jobs[0].spec.engine.kind,
-			 core_state(core)->jobs[299].spec.engine.kind);
+	assert_string_equal(core_state(core)->jobs[299]->spec.env[0].value, "299");
+	assert_ptr_equal(core_state(core)->jobs[0]->spec.engine.kind,
+			 core_state(core)->jobs[299]->spec.engine.kind);
 	submit(0);
 	restart();
 }
@@ -334,7 +334,7 @@ static void test_snapshot_of_before(void **state)
 	put(0, &text);
 	mo_buf_done(&text);
 	assert_int_equal(journal_replay(journal, fresh, store, NULL), 0);
-	const struct job *j = &core_state(fresh)->jobs[1];
+	const struct job *j = core_state(fresh)->jobs[1];
 	assert_string_equal(j->spec.engine.kind, "k");
 	assert_int_equal(j->spec.n_env, 1);
 	assert_string_equal(j->spec.env[0].value, "b");
@@ -377,8 +377,9 @@ static void test_own_of_recipes(void **state)
 
 		for (size_t k = 0; k < N; k++) {
 			_cleanup_(mo_freep) char *mine = mo_printf("mine %zu", OWN + k);
-			assert_string_equal(s->jobs[k].spec.engine.rules[0].pattern, mine);
-			assert_ptr_equal(s->jobs[k].spec.engine.kind, s->jobs[0].spec.engine.kind);
+			assert_string_equal(s->jobs[k]->spec.engine.rules[0].pattern, mine);
+			assert_ptr_equal(s->jobs[k]->spec.engine.kind,
+					 s->jobs[0]->spec.engine.kind);
 		}
 		restart();
 		if (i == 1)
@@ -400,7 +401,7 @@ static clock_t start_cost(size_t n)
 
 	mo_desc_init(&state_desc, &s);
 	for (size_t i = 0; i < n; i++) {
-		struct job *k = MO_ADD(&s, jobs, &job_desc);
+		struct job *k = MO_INSERT(&s, jobs, s.n_jobs, &job_desc);
 
 		k->id = (int64_t)i + 1;
 		k->state = JOB_COMPLETED;

@@ -192,12 +192,12 @@ static void its_log_is_the_state_that_was(void **state)
 	const struct state *s = core_state(now);
 	assert_int_equal(s->n_jobs, 7);
 	assert_int_equal(s->n_nodes, 5);
-	assert_string_equal(s->jobs[0].spec.recipe.name, "mixtral-against-its-plan");
-	assert_int_equal(s->jobs[0].state, JOB_COMPLETED);
-	assert_int_equal(s->jobs[2].attempt, 3);
-	assert_int_equal(s->jobs[5].spec.recipe.gpus, 64);
-	assert_string_equal(s->jobs[6].spec.env[0].value, "WARN \"quoted\" \303\251");
-	assert_string_equal(s->jobs[6].spec.engine.rules[0].pattern, "saved to (?<path>/.*)");
+	assert_string_equal(s->jobs[0]->spec.recipe.name, "mixtral-against-its-plan");
+	assert_int_equal(s->jobs[0]->state, JOB_COMPLETED);
+	assert_int_equal(s->jobs[2]->attempt, 3);
+	assert_int_equal(s->jobs[5]->spec.recipe.gpus, 64);
+	assert_string_equal(s->jobs[6]->spec.env[0].value, "WARN \"quoted\" \303\251");
+	assert_string_equal(s->jobs[6]->spec.engine.rules[0].pattern, "saved to (?<path>/.*)");
 }
 
 static void its_snapshot_and_log_are_the_same_state(void **state)

@@ -300,7 +300,7 @@ static void fill_list(const struct mo_field *f, void *obj, void *p, enum fill fi
 		else if (f->kind == MO_INTS)
 			mo_ints_add(p, n, fill >= EXTREME ? choose_int(f, fill) : MO_NONE);
 		else
-			fill_object(f->sub, mo_vec_add(f->sub, p, n), fill);
+			fill_object(f->sub, mo_vec_append(f, obj), fill);
 	}
 }
 
@@ -469,7 +469,7 @@ static void test_older_state(void **state)
 	mo_desc_init(&state_desc, &s);
 	assert_int_equal(wire_decode_large(&state_desc, text, strlen(text), &s, NULL), 0);
 	assert_int_equal(s.n_nodes, 1);
-	assert_int_equal(s.nodes[0].registered_at, 4000000);
+	assert_int_equal(s.nodes[0]->registered_at, 4000000);
 	mo_desc_done(&state_desc, &s);
 	(void)state;
 }

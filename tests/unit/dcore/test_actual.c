@@ -540,7 +540,7 @@ static void the_oldest_of_all_goes(void **state)
 	struct record r;
 
 	mo_desc_init(&state_desc, &c.owned);
-	struct job *j = MO_ADD(&c.owned, jobs, &job_desc);
+	struct job *j = MO_INSERT(&c.owned, jobs, c.owned.n_jobs, &job_desc);
 
 	j->spec.recipe.model = mo_desc_new(&recipe_model_desc);
 	record_init(&r, REC_MEASURED);

@@ -56,7 +56,7 @@ static void place_slot(struct core *c)
 
 static void place_obeyed(struct core *c)
 {
-	c->owned.nodes[1].obeys = c->owned.epoch + 1;
+	c->owned.nodes[1]->obeys = c->owned.epoch + 1;
 }
 
 static void places_order(struct core *c)
@@ -255,10 +255,10 @@ static void order_jobs(struct core *c)
 
 static void order_nodes(struct core *c)
 {
-	char *first = c->owned.nodes[0].name;
+	char *first = c->owned.nodes[0]->name;
 
-	c->owned.nodes[0].name = c->owned.nodes[1].name;
-	c->owned.nodes[1].name = first;
+	c->owned.nodes[0]->name = c->owned.nodes[1]->name;
+	c->owned.nodes[1]->name = first;
 }
 
 static void order_events(struct core *c)

@@ -10,7 +10,7 @@
 
 static struct node *add_node(struct state *s, const char *name, const char *gpu)
 {
-	struct node *n = MO_ADD(s, nodes, &node_desc);
+	struct node *n = MO_INSERT(s, nodes, s->n_nodes, &node_desc);
 
 	n->name = mo_strdup(name);
 	if (gpu)

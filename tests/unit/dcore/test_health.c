@@ -348,20 +348,20 @@ static void nodes_that_fail_more_often_show_it(void **state)
 
 	mo_desc_init(&state_desc, &s);
 	for (int i = 0; i < 3; i++)
-		MO_ADD(&s, nodes, &node_desc)->name = mo_printf("n%d", i);
+		MO_INSERT(&s, nodes, s.n_nodes, &node_desc)->name = mo_printf("n%d", i);
 	for (int i = 0; i < 2; i++)
-		MO_ADD(&s, jobs, &job_desc)->id = i + 1;
-	add_incident(&s.jobs[0], "n0", "node_fault", "node-lost", now);
-	add_incident(&s.jobs[1], "n0", "transient", "signal 7 SIGBUS", now - LEMON_HALF_US);
-	add_incident(&s.jobs[1], "n0", "user_error", "exit code 1", now);
-	add_incident(&s.jobs[1], "n1", "transient", "signal 11 SIGSEGV", now);
+		MO_INSERT(&s, jobs, s.n_jobs, &job_desc)->id = i + 1;
+	add_incident(s.jobs[0], "n0", "node_fault", "node-lost", now);
+	add_incident(s.jobs[1], "n0", "transient", "signal 7 SIGBUS", now - LEMON_HALF_US);
+	add_incident(s.jobs[1], "n0", "user_error", "exit code 1", now);
+	add_incident(s.jobs[1], "n1", "transient", "signal 11 SIGSEGV", now);
 	/* wherever it runs: the job's own */
-	add_incident(&s.jobs[1], "n2", "transient", "signal 11 SIGSEGV", now);
-	add_incident(&s.jobs[1], NULL, "transient", "exit-wait", now);
+	add_incident(s.jobs[1], "n2", "transient", "signal 11 SIGSEGV", now);
+	add_incident(s.jobs[1], NULL, "transient", "exit-wait", now);
 	lemon_scores(&s, now, scores);
 	assert_true(scores[0] > 1.249 && scores[0] < 1.251);
 	assert_true(scores[1] == 0 && scores[2] == 0);
-	assert_true(lemon_of(&s, &s.nodes[0], now, &f, &n) == scores[0]);
+	assert_true(lemon_of(&s, s.nodes[0], now, &f, &n) == scores[0]);
 	assert_int_equal(n, 3);
 	/* the oldest first, with what it counts */
 	assert_string_equal(f[0].cause, "signal 7 SIGBUS");
@@ -369,8 +369,8 @@ static void nodes_that_fail_more_often_show_it(void **state)
 	assert_true(f[0].weight == 0.5 && f[1].weight + f[2].weight == 1);
 	mo_vec_clear(&node_failure_desc, (void **)&f, &n);
 	for (int i = 0; i < 30; i++)
-		add_incident(&s.jobs[0], "n1", "node_fault", "node-lost", now - i);
-	assert_true(lemon_of(&s, &s.nodes[1], now, &f, &n) > 29.9);
+		add_incident(s.jobs[0], "n1", "node_fault", "node-lost", now - i);
+	assert_true(lemon_of(&s, s.nodes[1], now, &f, &n) > 29.9);
 	assert_int_equal(n, LEMON_SHOWN);
 	mo_vec_clear(&node_failure_desc, (void **)&f, &n);
 	mo_desc_done(&state_desc, &s);

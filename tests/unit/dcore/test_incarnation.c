@@ -218,8 +218,8 @@ static void a_backup_that_is_restored_again(void **state)
 	restored_at(second, &old, 100060);
 	assert_true(b->next_job >= a->next_job + 60 * RESTORED_JOBS_S);
 	assert_true(b->next_event_seq >= a->next_event_seq + 60 * RESTORED_EVENTS_S);
-	assert_true(job_next_attempt(&b->jobs[0]) >=
-		    job_next_attempt(&a->jobs[0]) + 60 * RESTORED_ATTEMPTS_S);
+	assert_true(job_next_attempt(b->jobs[0]) >=
+		    job_next_attempt(a->jobs[0]) + 60 * RESTORED_ATTEMPTS_S);
 	/* one of the incarnation that was given up */
 	restored_at(first, &newer, 100120);
 	assert_true(a->next_job > b->next_job);

@@ -73,7 +73,7 @@ static struct core *loaded(size_t n, size_t bytes, bool backwards, clock_t *ret_
 
 	mo_desc_init(&state_desc, &s);
 	for (size_t i = 0; i < n; i++) {
-		struct job *j = MO_ADD(&s, jobs, &job_desc);
+		struct job *j = MO_INSERT(&s, jobs, s.n_jobs, &job_desc);
 
 		j->id = (int64_t)i + 1;
 		j->state = JOB_COMPLETED;
@@ -96,11 +96,11 @@ static void test_loaded(void **state)
 	struct core *c = loaded(n, TEXT, true, &cpu);
 
 	for (size_t i = 0; i < n; i++)
-		with += core_state(c)->jobs[i].config.text != NULL;
+		with += core_state(c)->jobs[i]->config.text != NULL;
 	assert_int_equal(with, MO_KEPT_TEXTS_MAX / TEXT);
-	assert_non_null(core_state(c)->jobs[0].config.text); /* the last to end */
-	assert_null(core_state(c)->jobs[n - 1].config.text);
-	assert_int_equal(core_state(c)->jobs[n - 1].let_go, TEXT);
+	assert_non_null(core_state(c)->jobs[0]->config.text); /* the last to end */
+	assert_null(core_state(c)->jobs[n - 1]->config.text);
+	assert_int_equal(core_state(c)->jobs[n - 1]->let_go, TEXT);
 	core_free(c);
 }
 
@@ -140,7 +140,7 @@ static void test_many_backwards(void **state)
 	struct core *c = loaded(15000, 4200, true, &against);
 
 	assert_true(against < 20 * (in_order + CLOCKS_PER_SEC / 100));
-	assert_non_null(core_state(c)->jobs[0].config.text);
+	assert_non_null(core_state(c)->jobs[0]->config.text);
 	core_free(c);
 }
 
@@ -178,7 +178,7 @@ static void test_words(void **state)
 
 	mo_desc_init(&state_desc, &s);
 	for (size_t i = 0; i <= N; i++) {
-		struct job *j = MO_ADD(&s, jobs, &job_desc);
+		struct job *j = MO_INSERT(&s, jobs, s.n_jobs, &job_desc);
 
 		j->id = j->ended_at = (int64_t)i + 1;
 		j->state = JOB_COMPLETED;
@@ -190,7 +190,7 @@ static void test_words(void **state)
 		mo_str_set(&j->spec.engine.layout.entry, "my.pt");
 	}
 	core_load(c, &s);
-	const struct job *first = &core_state(c)->jobs[0], *last = &core_state(c)->jobs[N];
+	const struct job *first = core_state(c)->jobs[0], *last = core_state(c)->jobs[N];
 
 	assert_int_equal(words_of(first) + first->spec.engine.n_rules, 0);
 	assert_string_equal(first->spec.engine.layout.entry, "my.pt");

@@ -9,7 +9,7 @@
 
 static struct job *job_add(struct core *c, int64_t id, size_t ranks)
 {
-	struct job *j = MO_ADD(&c->owned, jobs, &job_desc);
+	struct job *j = MO_INSERT(&c->owned, jobs, c->owned.n_jobs, &job_desc);
 
 	j->id = id;
 	j->attempt = 1;
@@ -136,7 +136,7 @@ static void nodes_keep_theirs_when_others_come(void **state)
 	/* of a copy nothing was heard */
 	mo_desc_init(&state_desc, &copy);
 	mo_desc_copy(&state_desc, &copy, &c->state);
-	assert_int_equal(node_heard_at(&copy, &copy.nodes[0]), 0);
+	assert_int_equal(node_heard_at(&copy, copy.nodes[0]), 0);
 	mo_desc_done(&state_desc, &copy);
 	(void)state;
 }

@@ -28,7 +28,7 @@ static void expect(const struct state *s, struct recipe *r, const char *text)
 
 static struct node *add(struct state *s, const char *name, int64_t gpus, const char *model)
 {
-	struct node *n = MO_ADD(s, nodes, &node_desc);
+	struct node *n = MO_INSERT(s, nodes, s->n_nodes, &node_desc);
 
 	n->name = mo_strdup(name);
 	n->boot_id = mo_strdup("b");
@@ -78,16 +78,16 @@ static void shapes(void **state)
 	mo_strs_add(&r->exclude, &r->n_exclude, "b");
 	r->gpus = 8;
 	expect(&s, r, "d:8");
-	s.nodes[3].state = NODE_SUSPECT;
+	s.nodes[3]->state = NODE_SUSPECT;
 	expect(&s, r, "needs 8 GPUs; only 6 of 14 are on nodes that take work now");
-	s.nodes[3].state = NODE_UP;
-	s.nodes[3].drain = true;
+	s.nodes[3]->state = NODE_UP;
+	s.nodes[3]->drain = true;
 	expect(&s, r, "needs 8 GPUs; only 6 of 14 are on nodes that take work now");
-	s.nodes[3].drain = false;
-	s.nodes[3].reconciled = false;
+	s.nodes[3]->drain = false;
+	s.nodes[3]->reconciled = false;
 	expect(&s, r, "needs 8 GPUs; only 6 of 14 are on nodes that take work now");
-	s.nodes[3].reconciled = true;
-	s.nodes[3].strange_steps = true;
+	s.nodes[3]->reconciled = true;
+	s.nodes[3]->strange_steps = true;
 	expect(&s, r, "needs 8 GPUs; only 6 of 14 are on nodes that take work now");
 	mo_desc_done(&state_desc, &s);
 	mo_desc_done(&submit_desc, &spec);

@@ -142,7 +142,7 @@ static void what_went_is_counted(void **state)
 	tell(b, submit(b, "vic"), MO_EVENTS_MAX);
 	assert_true(job_find(s, first)->events_gone > 0);
 	for (size_t i = 0; i < s->n_jobs; i++)
-		gone += MO_MAX(s->jobs[i].events_gone, 0);
+		gone += MO_MAX(s->jobs[i]->events_gone, 0);
 	assert_int_equal(gone, s->next_event_seq - 1 - (int64_t)s->n_events);
 	assert_int_equal(ring_gone(s, 0), gone);
 	assert_int_equal(ring_gone(s, s->next_event_seq - 1), 0);

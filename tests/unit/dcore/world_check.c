@@ -15,10 +15,10 @@ static void check_refusals(const struct state *s)
 	slots_init(s, &slots);
 	for (size_t i = 0; i < s->n_nodes; i++) {
 		_cleanup_(refusal_done) struct refusal r = { 0 };
-		bool refuses = node_refuses(s, &s->nodes[i], &r);
+		bool refuses = node_refuses(s, s->nodes[i], &r);
 
 		if (refuses == (slots.usable[i] && slots.well[i]))
-			fail_msg("node %s: placement and views disagree: %s", s->nodes[i].name,
+			fail_msg("node %s: placement and views disagree: %s", s->nodes[i]->name,
 				 refuses ? r.text : "it takes work");
 		assert_true(!refuses || (r.text && r.next));
 	}

@@ -179,7 +179,7 @@ static void test_copies(void **state)
 			else if (f->kind == MO_OPT)
 				*(void **)p = mo_desc_new(f->sub);
 			else if (f->kind == MO_VEC)
-				mo_vec_add(f->sub, p, n);
+				mo_vec_append(f, a);
 			else if (f->kind == MO_STRS)
 				mo_strs_add(p, n, "word");
 		}
