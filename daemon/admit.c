@@ -84,10 +84,10 @@ static const struct job *saved_there(const struct state *s, const char *dir)
 	const struct job *last = NULL;
 
 	for (size_t i = 0; dir && i < s->n_jobs; i++)
-		if (s->jobs[i].n_checkpoints > 0 &&
-		    mo_streq(s->jobs[i].spec.recipe.checkpoint.dir, dir) &&
-		    (!last || s->jobs[i].id > last->id))
-			last = &s->jobs[i];
+		if (s->jobs[i]->n_checkpoints > 0 &&
+		    mo_streq(s->jobs[i]->spec.recipe.checkpoint.dir, dir) &&
+		    (!last || s->jobs[i]->id > last->id))
+			last = s->jobs[i];
 	return last;
 }
 

@@ -415,9 +415,9 @@ static int64_t least_uid(const struct state *s)
 	int64_t least = s->n_nodes ? INT64_MAX : MO_NONE;
 
 	for (size_t i = 0; i < s->n_nodes; i++) {
-		if (s->nodes[i]->min_uid == MO_NONE || s->nodes[i]->min_uid <= 0)
+		if (s->nodes[i]->agent.min_uid == MO_NONE || s->nodes[i]->agent.min_uid <= 0)
 			return MO_NONE;
-		least = MO_MIN(least, s->nodes[i]->min_uid);
+		least = MO_MIN(least, s->nodes[i]->agent.min_uid);
 	}
 	return least;
 }

@@ -13,6 +13,7 @@
 #include "lib/recipe/catalogue.h"
 #include "lib/recipe/engine_words.h"
 #include "lib/recipe/env_file.h"
+#include "lib/recipe/env_layers.h"
 #include "lib/recipe/recipe_file.h"
 #include "lib/wire/dryrun.h"
 #include "lib/wire/json.h"

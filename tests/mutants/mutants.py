@@ -395,7 +395,7 @@ MUTANTS = [
     (
         "next boot fenced",
         "fence",
-        "if (seen && !mo_streq(seen, n->boot_id)) {",
+        "if (seen && !mo_streq(seen, n->boot.id)) {",
         "if (seen && !t->now) {",
         [unit("dcore", "test_fleet")],
     ),
@@ -662,7 +662,7 @@ MUTANTS = [
     (
         "a launch beside an unknown step",
         "command_for",
-        "|| n->strange_steps ? -1 : CMD_LAUNCH",
+        "|| n->strays.any ? -1 : CMD_LAUNCH",
         "? -1 : CMD_LAUNCH",
         [unit("dcore", "test_incarnation")],
     ),

@@ -195,7 +195,7 @@ static void check_verdict(struct sim *s, const struct record *r)
 	if (s->now - s->ctl.paused_until < PAUSE_TOLD && s->ctl.paused_for > AGENT_WAITS)
 		return;
 	if (r->type == REC_NODE_STATE && r->node_state->state != NODE_UP &&
-	    mo_streq(node_find(core_state(s->ctl.shadow), r->node)->boot_id, boot) &&
+	    mo_streq(node_find(core_state(s->ctl.shadow), r->node)->boot.id, boot) &&
 	    node->ok_since &&
 	    s->now - MO_MAX(node->ok_since, node->trouble_at) >
 		    (r->node_state->state == NODE_DOWN ? 20 : 12) * S)
@@ -231,7 +231,7 @@ void check_health(struct sim *s, const struct record *r)
 		const char *only = j->spec.recipe.n_preflight ? j->spec.recipe.preflight[0] : NULL;
 		bool none = only && mo_streq(only, "none");
 
-		if (n->leaving)
+		if (n->boot.leaving)
 			sim_violation(s, "attempt %lld of j-%lld is placed on %s, which goes down",
 				      (long long)r->attempt, (long long)r->job, n->name);
 		if (!none && (!n->health || !n->health->preflight_done))
@@ -251,8 +251,9 @@ void check_health(struct sim *s, const struct record *r)
 	for (size_t i = 0; drained && i < j->run.n_places; i++) {
 		const struct node *n = node_find(st, j->run.places[i].node);
 
-		by_operator |= n && n->drain && !n->cordon && !mo_streq(n->drain_when, "idle");
-		by_operator |= n && n->leaving;
+		by_operator |=
+			n && n->drain.asked && !n->drain.cordon && !mo_streq(n->drain.when, "idle");
+		by_operator |= n && n->boot.leaving;
 	}
 	for (size_t i = 0; j && i < j->n_steps; i++)
 		by_operator |= j->steps[i].outside;
@@ -267,7 +268,7 @@ void check_health(struct sim *s, const struct record *r)
 		return;
 	s->fault_counts[F_CORDONED]++;
 	for (size_t i = 0; i < st->n_nodes; i++)
-		n_cordoned += st->nodes[i]->drain && st->nodes[i]->cordon &&
+		n_cordoned += st->nodes[i]->drain.asked && st->nodes[i]->drain.cordon &&
 			      !mo_streq(st->nodes[i]->name, r->node);
 	if (n_cordoned + 1 > MO_MAX(1, st->n_nodes / 10))
 		sim_violation(s, "%s is cordoned as number %zu of %zu nodes", r->node,
@@ -581,8 +582,8 @@ void check_end(struct sim *s)
 	}
 	past_check_end(s);
 	for (size_t i = 0; i < st->n_nodes; i++)
-		if (st->nodes[i]->state != NODE_UP || st->nodes[i]->strange_steps)
+		if (st->nodes[i]->state != NODE_UP || st->nodes[i]->strays.any)
 			sim_violation(s, "%s is %s%s at the end", st->nodes[i]->name,
 				      node_state_names[st->nodes[i]->state],
-				      st->nodes[i]->strange_steps ? " with unknown steps" : "");
+				      st->nodes[i]->strays.any ? " with unknown steps" : "");
 }

@@ -117,7 +117,7 @@ static bool all_at_rest(struct sim *s)
 			return false;
 	}
 	for (size_t i = 0; st && i < st->n_nodes; i++)
-		if (st->nodes[i]->strange_steps || st->nodes[i]->unseen)
+		if (st->nodes[i]->strays.any || st->nodes[i]->unseen)
 			return false;
 	return st != NULL;
 }

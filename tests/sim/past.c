@@ -254,8 +254,8 @@ void past_check_told(struct sim *s)
 		    (j && step_find(j, st->attempt, n->name)))
 			continue;
 		name = step_name(st->job, st->attempt);
-		if (!node ||
-		    mo_enum_parse((const char *const *)node->strange, node->n_strange, name) < 0)
+		if (!node || mo_enum_parse((const char *const *)node->strays.steps,
+					   node->strays.n_steps, name) < 0)
 			sim_violation(s,
 				      "step %s lives on %s, and the controller neither knows nor "
 				      "tells it",
@@ -315,11 +315,13 @@ static void resolve_strange(struct sim *s, double chance)
 		struct simstep *st = s->steps[i];
 		const struct node *n =
 			node_find(core_state(s->ctl.shadow), s->nodes[st->node].name);
-		_cleanup_(mo_freep) char *name =
-			st->spooled && n && n->n_strange ? step_name(st->job, st->attempt) : NULL;
+		_cleanup_(mo_freep) char *name = st->spooled && n && n->strays.n_steps
+							 ? step_name(st->job, st->attempt)
+							 : NULL;
 
 		if (!name ||
-		    mo_enum_parse((const char *const *)n->strange, n->n_strange, name) < 0 ||
+		    mo_enum_parse((const char *const *)n->strays.steps, n->strays.n_steps, name) <
+			    0 ||
 		    !sim_chance(s, chance))
 			continue;
 		st->resolved = true;

@@ -186,7 +186,7 @@ static void fence(struct sim *s)
 		struct op *op = op_new(s, IN_FENCE);
 
 		op->node = n;
-		snprintf(op->boot, sizeof(op->boot), "%s", node->boot_id);
+		snprintf(op->boot, sizeof(op->boot), "%s", node->boot.id);
 		send_op(s, op);
 		if (sim_chance(s, 0.5))
 			sim_at(s, s->now + sim_between(s, 10 * S, 40 * S), K_BOOT, n, 0, NULL,
@@ -241,7 +241,7 @@ void user_settle(struct sim *s)
 		struct op *op;
 		const struct node *node = node_find(st, s->nodes[n].name);
 
-		if (!node || !node->drain)
+		if (!node || !node->drain.asked)
 			continue;
 		op = op_new(s, IN_UNDRAIN);
 		op->node = n;

@@ -40,7 +40,7 @@ int command_for(const struct core *c, const struct job *j, const struct step *s)
 	const struct node *n = node_find(&c->state, s->node);
 	bool over = s->attempt != j->attempt || j->run.n_places == 0;
 
-	if (!n || !mo_streq(n->boot_id, s->boot_id))
+	if (!n || !mo_streq(n->boot.id, s->boot_id))
 		return -1;
 	if (s->gone && s->ended)
 		return over ? CMD_FORGET : -1;
@@ -54,7 +54,7 @@ int command_for(const struct core *c, const struct job *j, const struct step *s)
 		return -1;
 	if (j->state != JOB_STOPPING && !j->failure.decided)
 		/* a step that nobody knows may use the same GPUs */
-		return s->accepted || n->token_expired || n->strange_steps ? -1 : CMD_LAUNCH;
+		return s->accepted || n->agent.token_expired || n->strays.any ? -1 : CMD_LAUNCH;
 	return j->failure.decided || j->intent_now || !s->accepted ? CMD_KILL : CMD_STOP;
 }
 
@@ -69,7 +69,7 @@ static struct command *add(const struct core *c, struct sync_reply *ret, int kin
 	k->job = job;
 	k->attempt = attempt;
 	k->node = mo_strdup(node);
-	k->boot_id = mo_strdup(node_find(&c->state, node)->boot_id);
+	k->boot_id = mo_strdup(node_find(&c->state, node)->boot.id);
 	return k;
 }
 

@@ -240,7 +240,7 @@ static size_t cordoned_like(const struct core *c, const struct check_result *fin
 void health_cordon(struct turn *t, const char *node)
 {
 	const struct node *n = node_find(&t->core->state, node);
-	const struct check_result *finding = n->drain ? NULL : health_cordon_reason(n);
+	const struct check_result *finding = n->drain.asked ? NULL : health_cordon_reason(n);
 	struct live *l = core_live(t->core, node);
 	_cleanup_(mo_freep) char *name = finding ? finding_name(finding) : NULL, *text = NULL;
 	struct record r;
@@ -304,8 +304,8 @@ void health_check_begin(struct turn *t, int64_t id)
 		const struct node *n = node_find(&t->core->state, j->run.places[i].node);
 		const struct step *st = step_find(j, j->attempt, j->run.places[i].node);
 
-		if (n && n->state == NODE_UP && n->tells_health && st &&
-		    mo_streq(st->boot_id, n->boot_id) && health_checks_failures(n))
+		if (n && n->state == NODE_UP && n->agent.tells_health && st &&
+		    mo_streq(st->boot_id, n->boot.id) && health_checks_failures(n))
 			mo_strs_add(&r.check->nodes, &r.check->n_nodes, n->name);
 	}
 	if (r.check->n_nodes == 0) {

@@ -58,11 +58,11 @@ void dryrun_cluster(const struct recipe *r, struct state *s)
 		struct node *node = MO_INSERT(s, nodes, s->n_nodes, &node_desc);
 		/* nodes are in ascending order of name */
 		node->name = mo_printf("example-%05lld", (long long)i);
-		node->boot_id = mo_strdup("dry-run");
-		node->instance = mo_strdup("dry-run");
-		node->address = mo_strdup(node->name);
+		node->boot.id = mo_strdup("dry-run");
+		node->agent.instance = mo_strdup("dry-run");
+		node->agent.address = mo_strdup(node->name);
 		node->state = NODE_UP;
-		node->reconciled = true;
+		node->agent.reconciled = true;
 		node->info.hostname = mo_strdup(node->name);
 		node->info.cpus = NODE_CORES * 2;
 		for (int64_t k = 0; k < NODE_NUMA; k++)

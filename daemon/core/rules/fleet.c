@@ -49,24 +49,24 @@ static bool hello_refused(struct turn *t, const struct agent_hello *h)
 		turn_reply(t, 429, MO_NONE,
 			   "agent %s: this controller knows %d nodes already, which is its limit",
 			   h->node, MO_NODES_MAX);
-	else if (n && !mo_streq(n->instance, h->instance) &&
-		 replaced(n->past_instances, n->n_past_instances, h->instance))
+	else if (n && !mo_streq(n->agent.instance, h->instance) &&
+		 replaced(n->agent.past, n->agent.n_past, h->instance))
 		turn_reply(t, 409, MO_NONE,
 			   "agent %s: a later agent of this node took over; only one may run under "
 			   "this name",
 			   h->node);
-	else if (n && !mo_streq(n->boot_id, h->boot_id) &&
-		 replaced(n->past_boots, n->n_past_boots, h->boot_id))
+	else if (n && !mo_streq(n->boot.id, h->boot_id) &&
+		 replaced(n->boot.past, n->boot.n_past, h->boot_id))
 		turn_reply(t, 409, MO_NONE,
 			   "agent %s: boot %s was replaced by a later one; another machine uses "
 			   "this node name",
 			   h->node, h->boot_id);
-	else if (n && !mo_streq(n->boot_id, h->boot_id) && n->reconciled &&
+	else if (n && !mo_streq(n->boot.id, h->boot_id) && n->agent.reconciled &&
 		 t->now - node_heard_at(&t->core->state, n) < t->core->config.suspect_us)
 		turn_reply(t, 409, MO_NONE,
 			   "agent %s: another live agent has this node name (boot %s, heard %lld "
 			   "ms ago); give one of them another name",
-			   h->node, n->boot_id,
+			   h->node, n->boot.id,
 			   (long long)((t->now - node_heard_at(&t->core->state, n)) / 1000));
 	else
 		return false;
@@ -117,7 +117,7 @@ static void welcome(struct turn *t, const struct agent_hello *h)
 	e->welcome = mo_desc_new(&agent_welcome_desc);
 	e->welcome->epoch = t->core->state.epoch;
 	e->welcome->beat_ms = t->core->config.beat_us / 1000;
-	if (n && mo_streq(n->boot_id, h->boot_id) && lacks_gpu(n, h))
+	if (n && mo_streq(n->boot.id, h->boot_id) && lacks_gpu(n, h))
 		e->welcome->info = mo_desc_dup(&nodeinfo_desc, &n->info);
 	for (size_t i = 0; i < h->n_steps; i++) {
 		const struct job *j = job_find(&t->core->state, h->steps[i].job);
@@ -157,7 +157,8 @@ void fleet_hello(struct turn *t)
 	const struct agent_hello *h = t->input->hello->message;
 	const struct node *n = node_find(&t->core->state, h->node);
 	struct live *l = core_live(t->core, h->node);
-	bool same = n && mo_streq(n->instance, h->instance) && mo_streq(n->boot_id, h->boot_id);
+	bool same =
+		n && mo_streq(n->agent.instance, h->instance) && mo_streq(n->boot.id, h->boot_id);
 
 	if (hello_refused(t, h))
 		return;
@@ -167,7 +168,7 @@ void fleet_hello(struct turn *t)
 		mo_desc_free(&agent_hello_desc, l->candidate);
 		l->candidate = mo_desc_dup(&agent_hello_desc, h);
 		l->candidate_at = t->now;
-	} else if (same && n->reconciled && l->last_beat > 0) {
+	} else if (same && n->agent.reconciled && l->last_beat > 0) {
 		/* again, or a late copy: its list of steps is older than the beats already heard */
 		fleet_heard(t, h->node);
 	} else {
@@ -189,7 +190,7 @@ static void promote(struct turn *t, const struct agent_sync *s)
 	    !mo_streq(h->boot_id, s->boot_id))
 		return;
 	l->candidate = NULL;
-	if (mo_streq(n->boot_id, h->boot_id) ||
+	if (mo_streq(n->boot.id, h->boot_id) ||
 	    node_heard_at(&t->core->state, n) <= l->candidate_at)
 		registered(t, h);
 	mo_desc_free(&agent_hello_desc, h);
@@ -219,11 +220,11 @@ void fleet_sync(struct turn *t)
 
 	promote(t, s);
 	n = node_find(&t->core->state, s->node);
-	if (n && s->epoch > t->core->state.epoch && n->reconciled &&
-	    mo_streq(n->instance, s->instance))
+	if (n && s->epoch > t->core->state.epoch && n->agent.reconciled &&
+	    mo_streq(n->agent.instance, s->instance))
 		incarnation_obeyed(t, s->node, s->epoch);
-	if (!n || !n->reconciled || !mo_streq(n->instance, s->instance) ||
-	    !mo_streq(n->boot_id, s->boot_id) || s->epoch != t->core->state.epoch) {
+	if (!n || !n->agent.reconciled || !mo_streq(n->agent.instance, s->instance) ||
+	    !mo_streq(n->boot.id, s->boot_id) || s->epoch != t->core->state.epoch) {
 		turn_reply(t, 409, MO_NONE,
 			   "agent %s: this controller does not know this instance; say hello again",
 			   s->node ? s->node : "?");
@@ -236,7 +237,7 @@ void fleet_sync(struct turn *t)
 	if (fresh)
 		l->last_beat = s->beat;
 	fleet_reports(t, s->node, s->steps, s->n_steps, fresh, false);
-	if (s->leaving != n->leaving && (fresh || s->leaving))
+	if (s->leaving != n->boot.leaving && (fresh || s->leaving))
 		leave(t, s->node, s->leaving);
 	if ((fresh || news) && s->health)
 		health_told(t, s->node, s->health);

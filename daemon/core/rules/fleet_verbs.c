@@ -125,7 +125,7 @@ static void undrain(struct turn *t, const struct node *n)
 	const char *name = t->input->undrain->node;
 	struct record r;
 
-	if (!n->drain) {
+	if (!n->drain.asked) {
 		turn_reply(t, 409, MO_NONE, "node %s: it is not drained", name);
 		return;
 	}
@@ -145,7 +145,7 @@ static void nothing_left(struct turn *t, const char *name)
 	const struct node *n = node_find(&t->core->state, name);
 	struct record r;
 
-	if (!n->strange_steps && !n->unseen)
+	if (!n->strays.any && !n->unseen)
 		return;
 	record_init(&r, REC_STRANGE);
 	r.node = mo_strdup(name);
@@ -168,15 +168,15 @@ static void fence(struct turn *t, const struct node *n)
 		return;
 	}
 	/* said late, or of an older look: what runs in the boot of now was not meant */
-	if (seen && !mo_streq(seen, n->boot_id)) {
+	if (seen && !mo_streq(seen, n->boot.id)) {
 		turn_reply(t, 409, MO_NONE,
 			   "node %s: it is in boot %s now, not in %s any more, whose ranks count "
 			   "as dead already; if it is off, look at it and fence it again",
-			   n->name, n->boot_id, seen);
+			   n->name, n->boot.id, seen);
 		return;
 	}
 	audit_emit(t, EVENT_AUDIT_FENCED, n->name,
-		   "fenced node %s (boot %s): its ranks are taken for dead", n->name, n->boot_id);
+		   "fenced node %s (boot %s): its ranks are taken for dead", n->name, n->boot.id);
 	event_emit(t, EVENT_NODE_FENCED, MO_NONE, n->name, MO_NONE, MO_NONE, NULL,
 		   "node %s %s: its ranks are taken for dead", n->name, how);
 	proof_node(t, n->name, NULL, how);
@@ -226,7 +226,7 @@ bool fleet_drain(struct turn *t)
 	for (size_t i = 0; t->core->n_draining > 0 && i < t->core->state.n_nodes; i++) {
 		const struct node *n = t->core->state.nodes[i];
 		const struct live *l = &t->core->lives[i];
-		bool busy = !n->drain || n->drained;
+		bool busy = !n->drain.asked || n->drain.done;
 		struct record r;
 
 		for (size_t k = 0; !busy && k < l->n_jobs; k++) {

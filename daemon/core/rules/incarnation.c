@@ -18,8 +18,8 @@ char *strange_text(const struct node *n)
 {
 	struct mo_buf b = { 0 };
 
-	for (size_t k = 0; k < n->n_strange && b.len < 256; k++)
-		mo_buf_printf(&b, "%s%s", b.len ? ", " : "", n->strange[k]);
+	for (size_t k = 0; k < n->strays.n_steps && b.len < 256; k++)
+		mo_buf_printf(&b, "%s%s", b.len ? ", " : "", n->strays.steps[k]);
 	return b.len ? mo_buf_take(&b) : NULL;
 }
 
@@ -29,10 +29,10 @@ char *unknown_steps_text(const struct state *s, int64_t job)
 	struct mo_buf b = { 0 };
 
 	for (size_t i = 0; i < s->n_nodes; i++)
-		for (size_t k = 0; k < s->nodes[i]->n_strange; k++)
-			if (mo_starts_with(s->nodes[i]->strange[k], prefix) && b.len < 512)
+		for (size_t k = 0; k < s->nodes[i]->strays.n_steps; k++)
+			if (mo_starts_with(s->nodes[i]->strays.steps[k], prefix) && b.len < 512)
 				mo_buf_printf(&b, "%s%s on %s", b.len ? ", " : "",
-					      s->nodes[i]->strange[k], s->nodes[i]->name);
+					      s->nodes[i]->strays.steps[k], s->nodes[i]->name);
 	return b.len ? mo_buf_take(&b) : NULL;
 }
 
@@ -85,7 +85,7 @@ void incarnation_obeyed(struct turn *t, const char *node, int64_t epoch)
 				 *ours = epoch_text(t->core->state.epoch);
 	struct record r;
 
-	if (n->obeys == epoch)
+	if (n->agent.obeys == epoch)
 		return;
 	record_init(&r, REC_OBEYS);
 	r.node = mo_strdup(node);
@@ -114,7 +114,8 @@ static size_t discard(struct turn *t, const struct in_resolve *in, const char *n
 		struct record r;
 
 		if ((in->node && !mo_streq(in->node, k->name)) ||
-		    mo_enum_parse((const char *const *)k->strange, k->n_strange, name) < 0)
+		    mo_enum_parse((const char *const *)k->strays.steps, k->strays.n_steps, name) <
+			    0)
 			continue;
 		n++;
 		if (step_discarded(k, in->job, in->attempt))

@@ -138,14 +138,14 @@ static bool look_at_drain(struct turn *t, int64_t id)
 		return false;
 	for (size_t i = 0; i < j->run.n_places; i++) {
 		const struct node *n = node_find(&t->core->state, j->run.places[i].node);
-		bool due = n && n->drain && mo_streq(n->drain_when, "now");
+		bool due = n && n->drain.asked && mo_streq(n->drain.when, "now");
 
-		for (size_t k = 0;
-		     n && n->drain && mo_streq(n->drain_when, "checkpoint") && k < j->n_checkpoints;
+		for (size_t k = 0; n && n->drain.asked && mo_streq(n->drain.when, "checkpoint") &&
+				   k < j->n_checkpoints;
 		     k++)
 			due |= checkpoint_usable(&j->checkpoints[k]) &&
 			       j->checkpoints[k].attempt == j->attempt &&
-			       j->checkpoints[k].saved_at >= n->drain_at;
+			       j->checkpoints[k].saved_at >= n->drain.at;
 		if (!due)
 			continue;
 		reason = mo_printf("node %s is drained; the job moves elsewhere", n->name);
@@ -170,13 +170,14 @@ static bool look_at_outside(struct turn *t, int64_t id)
 		const struct node *n =
 			st->attempt == j->attempt ? node_find(&t->core->state, st->node) : NULL;
 
-		if (n && (st->outside || (st->refused && n->leaving)))
+		if (n && (st->outside || (st->refused && n->boot.leaving)))
 			reason = mo_printf("the step on %s was stopped there, not by moectl%s; the "
 					   "job starts again",
 					   st->node,
-					   n->leaving ? " (its machine is going down)"
-						      : " (systemctl stop, or a shutdown)");
-		else if (n && n->leaving && !step_dead(st) && mo_streq(n->boot_id, st->boot_id))
+					   n->boot.leaving ? " (its machine is going down)"
+							   : " (systemctl stop, or a shutdown)");
+		else if (n && n->boot.leaving && !step_dead(st) &&
+			 mo_streq(n->boot.id, st->boot_id))
 			reason = mo_printf("the machine of node %s is going down; the job moves "
 					   "elsewhere",
 					   st->node);

@@ -208,10 +208,10 @@ void launch_make(const struct state *s, const struct job *j, size_t i, struct la
 	ret->n_nodes = (int64_t)j->run.n_places;
 	for (size_t k = 0; k < p->n_gpus; k++)
 		mo_ints_add(&ret->gpus, &ret->n_gpus, p->gpus[k]);
-	ret->address = mo_strdup(n ? n->address : NULL);
-	ret->master_addr = mo_strdup(j->run.n_places == 1      ? "127.0.0.1"
-				     : first && first->address ? first->address
-							       : j->run.places[0].node);
+	ret->address = mo_strdup(n ? n->agent.address : NULL);
+	ret->master_addr = mo_strdup(j->run.n_places == 1            ? "127.0.0.1"
+				     : first && first->agent.address ? first->agent.address
+								     : j->run.places[0].node);
 	ret->master_port = j->run.port;
 	ret->hold_ports = i == 0;
 	for (size_t k = 0; k < j->spec.n_argv; k++)

@@ -50,9 +50,10 @@ static void over(struct turn *t, const char *node, const char *who)
 int64_t learn_look(struct turn *t, const char *node)
 {
 	const struct node *n = node_find(&t->core->state, node);
-	int64_t end = n->learn_until == MO_NONE
+	int64_t end = n->findings.learn_until == MO_NONE
 			      ? INT64_MAX
-			      : MO_MIN(n->learn_until, n->registered_at + t->core->config.learn_us);
+			      : MO_MIN(n->findings.learn_until,
+				       n->registered_at + t->core->config.learn_us);
 
 	if (end > t->now)
 		return end;
@@ -62,7 +63,7 @@ int64_t learn_look(struct turn *t, const char *node)
 
 void learn_ack(struct turn *t, const struct node *n)
 {
-	if (n->learn_until == MO_NONE) {
+	if (n->findings.learn_until == MO_NONE) {
 		turn_reply(t, 409, MO_NONE,
 			   "node %s: it is not new, its findings cordon it already; 'moectl ack %s "
 			   "CHECK' for one of them",

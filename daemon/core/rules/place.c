@@ -12,117 +12,6 @@
 #include "lib/base/assert.h"
 #include "lib/model/limits.h"
 
-<<<<<<< HEAD
-=======
-const char *node_unfit(const struct state *s, const struct node *n)
-{
-	(void)s;
-	if (n->drain)
-		return n->drained ? "drained" : "draining";
-	if (n->state != NODE_UP)
-		return node_state_names[n->state];
-	if (!n->reconciled)
-		return "not heard since the controller started";
-	if (n->token_expired)
-		return "its token has expired";
-	if (n->obeys != MO_NONE && n->obeys > s->epoch)
-		return "its agent obeyed a later state of this controller, or another controller";
-	if (n->leaving)
-		return "its machine is going down";
-	if (n->strange_steps)
-		return "it holds a step that this controller never stored";
-	return NULL;
-}
-
-const char *step_uncertain(const struct state *s, const struct step *st)
-{
-	const struct node *n = node_find(s, st->node);
-
-	if (st->forgotten || (st->gone && st->ended))
-		return NULL;
-	if (!n || !mo_streq(n->boot_id, st->boot_id))
-		return NULL; /* that boot is over */
-	if (st->gone)
-		return "it was fenced; a step of before the fence may still be there";
-	if (st->missing)
-		return "a step on it is not known to its agent any more";
-	if (st->hung)
-		return "the end of a step on it is uncertain (hung supervisor)";
-	return st->n_stuck_pids ? "it holds a process that cannot be killed" : NULL;
-}
-
-static void slots_count(const struct state *s, const struct job *j, struct slots *slots)
-{
-	slots_take(slots, s, j->run.places, j->run.n_places);
-	for (size_t i = 0; i < j->n_steps; i++) {
-		size_t at;
-
-		if (step_uncertain(s, &j->steps[i]) && node_at(s, j->steps[i].node, &at))
-			slots->usable[at] = false;
-	}
-}
-
-void slots_init(const struct state *s, struct slots *ret)
-{
-	ret->n = s->n_nodes;
-	ret->free = mo_alloc_array(s->n_nodes, sizeof(*ret->free));
-	ret->n_free = mo_alloc_array(s->n_nodes, sizeof(*ret->n_free));
-	ret->usable = mo_alloc_array(s->n_nodes, sizeof(*ret->usable));
-	ret->well = mo_alloc_array(s->n_nodes, sizeof(*ret->well));
-	for (size_t i = 0; i < s->n_nodes; i++) {
-		const struct node *n = s->nodes[i];
-		const struct check_result *finding;
-		const char *why;
-
-		ret->usable[i] = !node_unfit(s, n);
-		ret->well[i] = health_standard(n, &finding, &why);
-		for (size_t k = 0; k < n->info.n_gpus; k++)
-			/* versions before took a hello without it */
-			if (n->info.gpus[k].index >= 0)
-				mo_ints_add(&ret->free[i], &ret->n_free[i], n->info.gpus[k].index);
-	}
-	for (size_t i = 0; i < state_n_holders(s); i++) {
-		const struct job *j = state_holder(s, i);
-
-		if (j && (j->run.n_places || j->n_steps))
-			slots_count(s, j, ret);
-	}
-	mo_assert(ret->n == s->n_nodes);
-}
-
-void slots_done(struct slots *slots)
-{
-	for (size_t i = 0; i < slots->n; i++)
-		free(slots->free[i]);
-	free(slots->free);
-	free(slots->n_free);
-	free(slots->usable);
-	free(slots->well);
-	memset(slots, 0, sizeof(*slots));
-}
-
-void slots_take(struct slots *slots, const struct state *s, const struct place *places,
-		size_t n_places)
-{
-	mo_assert(slots->n == s->n_nodes);
-	for (size_t i = 0; i < n_places; i++) {
-		size_t at, kept = 0;
-		bool known = node_at(s, places[i].node, &at);
-
-		for (size_t k = 0; known && k < slots->n_free[at]; k++) {
-			bool taken = false;
-
-			for (size_t m = 0; m < places[i].n_gpus; m++)
-				taken |= places[i].gpus[m] == slots->free[at][k];
-			if (!taken)
-				slots->free[at][kept++] = slots->free[at][k];
-		}
-		if (known)
-			slots->n_free[at] = kept;
-	}
-}
-
->>>>>>> coord
 static bool excluded(const struct recipe *r, const struct node *n)
 {
 	return mo_enum_parse((const char *const *)r->exclude, r->n_exclude, n->name) >= 0;
@@ -231,7 +120,7 @@ char *place_stack_note(const struct state *s, const struct slots *slots, const s
 	stack = largest_stack(s, slots, r, true);
 	for (size_t i = 0; i < s->n_nodes && !example; i++)
 		example = room_when_idle(s, slots, r, i) && node_same(s->nodes[i]) == stack
-				  ? s->nodes[i]
+				  ? &s->nodes[i]
 				  : NULL;
 	for (size_t i = 0; example && i < s->n_nodes; i++) {
 		const struct node *n = s->nodes[i];

@@ -16,21 +16,21 @@ void refusal_done(struct refusal *r)
 
 static char *unfit_next(const struct state *s, const struct node *n)
 {
-	if (n->drain)
+	if (n->drain.asked)
 		return mo_printf("%s'moectl undrain %s' gives it work again",
-				 n->cordon ? "repair it; " : "", n->name);
+				 n->drain.cordon ? "repair it; " : "", n->name);
 	if (n->state != NODE_UP)
 		return mo_printf("start its agent, or power it off and say 'moectl fence %s "
 				 "--confirmed'",
 				 n->name);
-	if (!n->reconciled)
+	if (!n->agent.reconciled)
 		return mo_strdup("its agent says hello by itself; start it if it does not run");
-	if (n->token_expired)
+	if (n->agent.token_expired)
 		return mo_strdup("make a join token ('moectl token join') and put it into the "
 				 "node's token_file");
-	if (n->obeys != MO_NONE && n->obeys > s->epoch)
+	if (n->agent.obeys != MO_NONE && n->agent.obeys > s->epoch)
 		return mo_strdup("stop moed and bring its newest state back (moed --restore FILE)");
-	if (n->leaving)
+	if (n->boot.leaving)
 		return mo_strdup("nothing to do: it takes work when it is back");
 	return mo_printf("it ends by itself, or by 'moectl resolve STEP --kill' ('moectl why %s' "
 			 "names it)",
@@ -90,8 +90,8 @@ bool node_refuses(const struct state *s, const struct node *n, struct refusal *r
 
 	*ret = (struct refusal){ 0 };
 	if (why) {
-		ret->text = mo_printf("%s%s%s", why, n->drain && n->drain_reason ? ": " : "",
-				      n->drain && n->drain_reason ? n->drain_reason : "");
+		ret->text = mo_printf("%s%s%s", why, n->drain.asked && n->drain.reason ? ": " : "",
+				      n->drain.asked && n->drain.reason ? n->drain.reason : "");
 		ret->next = unfit_next(s, n);
 	} else if ((st = uncertain_on(s, n, &job))) {
 		ret->text = mo_strdup(step_uncertain(s, st));

@@ -84,7 +84,7 @@ static void place_job(struct turn *t, int64_t id, struct place *places, size_t n
 	for (size_t i = 0; i < n_places; i++) {
 		mo_desc_copy(&place_desc, MO_ADD(r.place, places, &place_desc), &places[i]);
 		mo_strs_add(&r.place->boot_ids, &r.place->n_boot_ids,
-			    node_find(s, places[i].node)->boot_id);
+			    node_find(s, places[i].node)->boot.id);
 	}
 	turn_emit(t, &r);
 	job_move(t, id, T_PLACED, false, 0, NULL);

@@ -10,19 +10,19 @@
 const char *node_unfit(const struct state *s, const struct node *n)
 {
 	(void)s;
-	if (n->drain)
-		return n->drained ? "drained" : "draining";
+	if (n->drain.asked)
+		return n->drain.done ? "drained" : "draining";
 	if (n->state != NODE_UP)
 		return node_state_names[n->state];
-	if (!n->reconciled)
+	if (!n->agent.reconciled)
 		return "not heard since the controller started";
-	if (n->token_expired)
+	if (n->agent.token_expired)
 		return "its token has expired";
-	if (n->obeys != MO_NONE && n->obeys > s->epoch)
+	if (n->agent.obeys != MO_NONE && n->agent.obeys > s->epoch)
 		return "its agent obeyed a later state of this controller, or another controller";
-	if (n->leaving)
+	if (n->boot.leaving)
 		return "its machine is going down";
-	if (n->strange_steps)
+	if (n->strays.any)
 		return "it holds a step that this controller never stored";
 	return NULL;
 }
@@ -33,7 +33,7 @@ const char *step_uncertain(const struct state *s, const struct step *st)
 
 	if (st->forgotten || (st->gone && st->ended))
 		return NULL;
-	if (!n || !mo_streq(n->boot_id, st->boot_id))
+	if (!n || !mo_streq(n->boot.id, st->boot_id))
 		return NULL; /* that boot is over */
 	if (st->gone)
 		return "it was fenced; a step of before the fence may still be there";
@@ -48,11 +48,10 @@ static void slots_count(const struct state *s, const struct job *j, struct slots
 {
 	slots_take(slots, s, j->run.places, j->run.n_places);
 	for (size_t i = 0; i < j->n_steps; i++) {
-		const struct node *n =
-			step_uncertain(s, &j->steps[i]) ? node_find(s, j->steps[i].node) : NULL;
+		size_t at;
 
-		if (n)
-			slots->usable[n - s->nodes] = false;
+		if (step_uncertain(s, &j->steps[i]) && node_at(s, j->steps[i].node, &at))
+			slots->usable[at] = false;
 	}
 }
 
@@ -64,7 +63,7 @@ void slots_init(const struct state *s, struct slots *ret)
 	ret->usable = mo_alloc_array(s->n_nodes, sizeof(*ret->usable));
 	ret->well = mo_alloc_array(s->n_nodes, sizeof(*ret->well));
 	for (size_t i = 0; i < s->n_nodes; i++) {
-		const struct node *n = &s->nodes[i];
+		const struct node *n = s->nodes[i];
 		const struct check_result *finding;
 		const char *why;
 
@@ -100,10 +99,10 @@ void slots_take(struct slots *slots, const struct state *s, const struct place *
 {
 	mo_assert(slots->n == s->n_nodes);
 	for (size_t i = 0; i < n_places; i++) {
-		const struct node *n = node_find(s, places[i].node);
-		size_t at = n ? (size_t)(n - s->nodes) : 0, kept = 0;
+		size_t at, kept = 0;
+		bool known = node_at(s, places[i].node, &at);
 
-		for (size_t k = 0; n && k < slots->n_free[at]; k++) {
+		for (size_t k = 0; known && k < slots->n_free[at]; k++) {
 			bool taken = false;
 
 			for (size_t m = 0; m < places[i].n_gpus; m++)
@@ -111,7 +110,7 @@ void slots_take(struct slots *slots, const struct state *s, const struct place *
 			if (!taken)
 				slots->free[at][kept++] = slots->free[at][k];
 		}
-		if (n)
+		if (known)
 			slots->n_free[at] = kept;
 	}
 }

@@ -69,8 +69,8 @@ static void strange(struct turn *t, const char *name, struct record *r)
 	k->holds_unknown = k->n_living > 0;
 	if (k->n_living > 0)
 		sort_names(k->living, &k->n_living);
-	if (n->strange_steps != k->holds_unknown ||
-	    !same_names(n->strange, n->n_strange, k->living, k->n_living))
+	if (n->strays.any != k->holds_unknown ||
+	    !same_names(n->strays.steps, n->strays.n_steps, k->living, k->n_living))
 		turn_emit(t, r);
 	else
 		mo_desc_done(&record_desc, r);
@@ -114,8 +114,8 @@ void stray_steps(struct turn *t, const char *name, const struct step_report *ste
 		step = step_name(stray.job, stray.attempt);
 		/* those of an earlier version are in no order: they are told once more at the
 		 * most */
-		if (n->n_strange == 0 ||
-		    !bsearch(&step, n->strange, n->n_strange, sizeof(*n->strange), by_name))
+		if (n->strays.n_steps == 0 || !bsearch(&step, n->strays.steps, n->strays.n_steps,
+						       sizeof(*n->strays.steps), by_name))
 			event_emit(t, EVENT_STEP_UNKNOWN, stray.job, name, MO_NONE, stray.attempt,
 				   NULL,
 				   "node %s holds step %s, which %s; it is kept and the node gets "

@@ -262,7 +262,7 @@ void token_told(struct turn *t, const char *name, bool is_expired)
 	const struct node *n = node_find(&t->core->state, name);
 	struct record r;
 
-	if (!n || n->token_expired == is_expired)
+	if (!n || n->agent.token_expired == is_expired)
 		return;
 	record_init(&r, REC_NODE_TOKEN);
 	r.node = mo_strdup(name);

@@ -134,10 +134,10 @@ static void shift_node(const struct state *s, struct node *n, int64_t shift, int
 {
 	if (of_wrong_time(s, n->registered_at, now)) {
 		move(&n->registered_at, shift);
-		move(&n->learn_until, shift);
+		move(&n->findings.learn_until, shift);
 	}
-	if (of_wrong_time(s, n->drain_at, now))
-		move(&n->drain_at, shift);
+	if (of_wrong_time(s, n->drain.at, now))
+		move(&n->drain.at, shift);
 }
 
 void clock_shift(struct state *s, int64_t shift, int64_t now)

@@ -53,7 +53,8 @@ static bool looked_at(const struct node *n)
 
 bool health_unlooked(const struct node *n)
 {
-	return n->state == NODE_UP && !n->drain && n->tells_health && real_gpus(n) && !looked_at(n);
+	return n->state == NODE_UP && !n->drain.asked && n->agent.tells_health && real_gpus(n) &&
+	       !looked_at(n);
 }
 
 static bool keeps_away(const struct node *n, const struct check_result *r)
@@ -84,7 +85,7 @@ bool health_standard(const struct node *n, const struct check_result **ret, cons
 			return false;
 		}
 	}
-	if (n->tells_health && real_gpus(n) && !looked_at(n))
+	if (n->agent.tells_health && real_gpus(n) && !looked_at(n))
 		*ret_why = "its preflight checks are not done yet";
 	return !*ret_why;
 }
@@ -115,7 +116,7 @@ static bool list_allows(const struct node *n, const struct recipe *r,
 			*ret = &n->health->results[i];
 			return false;
 		}
-	if (!n->tells_health && !n->health)
+	if (!n->agent.tells_health && !n->health)
 		*ret_why = "its agent makes no checks";
 	else if (!looked_at(n))
 		*ret_why = "its preflight checks are not done yet";
@@ -212,7 +213,7 @@ uint64_t health_stack_hash(const struct node_health *h)
 
 uint64_t node_stack(const struct node *n)
 {
-	return n->stack_hash ? n->stack_hash : health_stack_hash(n->health);
+	return n->stack.hash ? n->stack.hash : health_stack_hash(n->health);
 }
 
 uint64_t health_same_hash(const struct node_health *h)
@@ -222,7 +223,7 @@ uint64_t health_same_hash(const struct node_health *h)
 
 uint64_t node_same(const struct node *n)
 {
-	return n->same_hash ? n->same_hash : health_same_hash(n->health);
+	return n->stack.same ? n->stack.same : health_same_hash(n->health);
 }
 
 const char *health_stack_value(const struct node_health *h, const char *key)
@@ -251,17 +252,19 @@ static bool seen_by_person(char *const *names, size_t n, const int64_t *counts, 
 
 bool health_waived(const struct node *n, const struct check_result *r)
 {
-	return seen_by_person(n->waived, n->n_waived, n->waived_counts, n->n_waived_counts, r);
+	return seen_by_person(n->findings.waived, n->findings.n_waived, n->findings.waived_counts,
+			      n->findings.n_waived_counts, r);
 }
 
 bool finding_acked(const struct node *n, const struct check_result *r)
 {
-	return seen_by_person(n->acked, n->n_acked, n->acked_counts, n->n_acked_counts, r);
+	return seen_by_person(n->findings.acked, n->findings.n_acked, n->findings.acked_counts,
+			      n->findings.n_acked_counts, r);
 }
 
 bool finding_held(const struct node *n, const struct check_result *r)
 {
-	return n->learn_until != MO_NONE && r->unproven;
+	return n->findings.learn_until != MO_NONE && r->unproven;
 }
 
 static const struct check_result *cordon_reason(const struct node *n, bool held)
@@ -299,7 +302,7 @@ char *health_held_text(const struct node *n)
 
 	return r ? mo_printf("would be cordoned, but is new until %s, and this check never met "
 			     "such hardware: %s: %s",
-			     mo_time_format(n->learn_until, until), name,
+			     mo_time_format(n->findings.learn_until, until), name,
 			     r->text ? r->text : "CRIT")
 		 : NULL;
 }

@@ -30,7 +30,8 @@ char *step_name(int64_t job, int64_t attempt)
 
 bool step_discarded(const struct node *n, int64_t job, int64_t attempt)
 {
-	_cleanup_(mo_freep) char *name = n->n_discard ? step_name(job, attempt) : NULL;
+	_cleanup_(mo_freep) char *name = n->strays.n_discard ? step_name(job, attempt) : NULL;
 
-	return name && mo_enum_parse((const char *const *)n->discard, n->n_discard, name) >= 0;
+	return name && mo_enum_parse((const char *const *)n->strays.discard, n->strays.n_discard,
+				     name) >= 0;
 }

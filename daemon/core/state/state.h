@@ -339,66 +339,91 @@ struct job {
 	int64_t let_go;
 	size_t kept_bytes; /* not described: what of them counts (kept.c) */
 };
-struct node {
-	char *name, *boot_id, *instance, *version, *address;
-	int64_t protocol;
-	struct nodeinfo info;
-	/* UP SUSPECT DOWN; shown as draining/drained when drain is set */
-	int state;
-	char *reason; /* of the state */
-	bool drain;
-	char *drain_when; /* idle | checkpoint | now */
-	/* its machine is going down in order; until the next boot, or it does not after all */
+/* Its machine since it was started. */
+struct node_boot {
+	char *id;
+	/* ids that were replaced, newest last: they cannot come back */
+	char **past;
+	size_t n_past;
+	/* going down in order; until the next boot, or it does not after all */
 	bool leaving;
-	bool strange_steps; /* holds a step moed never stored: gets no work */
-	/* "j-7.a3": those steps; none in records of earlier versions */
-	char **strange;
-	size_t n_strange;
+};
+/* The agent there, as its hello and its beats say. */
+struct node_agent {
+	char *instance;
+	/* instances that were replaced: a late copy of an old hello must not count */
+	char **past;
+	size_t n_past;
+	char *version, *address;
+	int64_t protocol;
+	int64_t obeys;   /* epoch above this controller's that it obeyed; MO_NONE */
+	bool reconciled; /* said hello since this controller started */
+	/* it speaks with a token that has expired: its node gets no new work, everything else
+	 * goes on */
+	bool token_expired;
+	bool tells_health; /* it tells node_health */
+	int64_t min_uid;   /* as in its hello; MO_NONE: it did not say */
+};
+struct node_drain {
+	bool asked;
+	char *when; /* idle | checkpoint | now */
+	int64_t at; /* when it was asked for */
+	bool done;  /* no rank is left */
+	char *reason;
+	/* "gpu.ras_ue 0000:9f:00.0": made by this finding; NULL = by an operator */
+	char *cordon;
+	bool hardware; /* the finding of `cordon` proves broken hardware */
+};
+/* Steps there that moed never stored. */
+struct node_strays {
+	bool any; /* it gets no work */
+	/* "j-7.a3"; none in records of earlier versions */
+	char **steps;
+	size_t n_steps;
 	char **discard;
 	size_t n_discard; /* those that an operator wants ended */
-	/* epoch above this controller's that its agent obeyed; MO_NONE */
-	int64_t obeys;
-	/* not heard since the state was restored: may hold what the backup does not know */
-	bool unseen;
-	int64_t registered_at;
-	/* findings of unproven checks are only told until then (health.h); MO_NONE = over, or a
+};
+/* What operators, and the node's newness, make of the findings of its health. */
+struct node_findings {
+	/* those of unproven checks are only told until then (health.h); MO_NONE = over, or a
 	 * node of 0.1 */
 	int64_t learn_until;
-	bool reconciled; /* said hello since this controller started */
-	/* boot ids that were replaced, newest last: they cannot come back */
-	char **past_boots;
-	size_t n_past_boots;
-	/* the same for agents: a late copy of an old hello must not count */
-	char **past_instances;
-	size_t n_past_instances;
-	int64_t drain_at; /* when the drain was asked for */
-	bool drained;     /* the drain is done: no rank is left */
-	char *drain_reason;
-	bool tells_health;          /* its agent tells node_health */
-	int64_t min_uid;            /* as in its agent's hello; MO_NONE: it did not say */
-	struct node_health *health; /* newest word of the agent in this boot; NULL = none yet */
-	/* "gpu.ras_ue 0000:9f:00.0": the drain is made by this finding; NULL = by an operator */
-	char *cordon;
-	/* findings in spite of which an operator gave the node back; until they are OK, or the
-	 * next boot */
+	/* in spite of which an operator gave the node back; until they are OK, or the next
+	 * boot */
 	char **waived;
 	size_t n_waived;
 	/* of each: check_result.count then; MO_NONE = none, or an earlier version */
 	int64_t *waived_counts;
 	size_t n_waived_counts;
-	/* it speaks with a token that has expired: it gets no new work, everything else goes on */
-	bool token_expired;
-	/* findings since the boot that an operator knows of: they keep no job away; until they
-	 * are OK, or the next boot */
+	/* since the boot, that an operator knows of: they keep no job away; until they are OK, or
+	 * the next boot */
 	char **acked;
 	size_t n_acked;
 	int64_t *acked_counts;
 	size_t n_acked_counts; /* of each, as above */
-	bool cordon_hardware;  /* the finding of `cordon` proves broken hardware */
+};
+/* Of health.stack, and of what stack.same compares; derived, not stored; 0 = not made. */
+struct node_stack {
+	uint64_t hash, same;
+};
+struct node {
+	char *name;
+	struct nodeinfo info;
+	/* UP SUSPECT DOWN; shown as draining/drained when drain is set */
+	int state;
+	char *reason; /* of the state */
+	int64_t registered_at;
+	/* not heard since the state was restored: may hold what the backup does not know */
+	bool unseen;
+	struct node_boot boot;
+	struct node_agent agent;
+	struct node_drain drain;
+	struct node_strays strays;
+	struct node_health *health; /* newest word of the agent in this boot; NULL = none yet */
+	struct node_findings findings;
+	struct node_stack stack;
 	/* events about this node that the ring does not hold any more; MO_NONE none */
 	int64_t events_gone;
-	/* of health.stack, and of what stack.same compares; derived, not stored; 0 = not made */
-	uint64_t stack_hash, same_hash;
 };
 /* hash: SHA-256 hex of the secret. A token of role agent speaks for the node `user`; without one
  * (a local cluster's, and those of earlier versions) on loopback only. Role join: no caller, but

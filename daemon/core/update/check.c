@@ -52,9 +52,9 @@ static char *place_new(const struct core *c, const struct job *j, const struct p
 
 	if (!n || j->state != JOB_STARTING || j->state_since != c->state.time)
 		return NULL;
-	if (n->obeys != MO_NONE && n->obeys > c->state.epoch)
+	if (n->agent.obeys != MO_NONE && n->agent.obeys > c->state.epoch)
 		return mo_printf("j-%lld begins on %s, which obeyed epoch %lld, and ours is %lld",
-				 LL(j->id), p->node, LL(n->obeys), LL(c->state.epoch));
+				 LL(j->id), p->node, LL(n->agent.obeys), LL(c->state.epoch));
 	for (size_t i = 0; i < p->n_gpus; i++)
 		if (!slot_of(n, p->gpus[i]))
 			return mo_printf("j-%lld has GPU %lld of %s, which has none of that number",
@@ -164,7 +164,7 @@ static struct counts counts_of(const struct core *c, const struct job *j)
 	for (size_t i = 0; i < j->run.n_places; i++) {
 		const struct node *node = node_find(&c->state, j->run.places[i].node);
 
-		n.drained += node && node->drain;
+		n.drained += node && node->drain.asked;
 	}
 	return n;
 }
@@ -410,9 +410,9 @@ static char *state_nodes(const struct core *c)
 	for (size_t i = 0; i < c->state.n_nodes; i++) {
 		const struct node *n = c->state.nodes[i];
 
-		draining += n->drain && !n->drained;
-		cordoned += n->drain && n->cordon;
-		hardware += n->drain && n->cordon && n->cordon_hardware;
+		draining += n->drain.asked && !n->drain.done;
+		cordoned += n->drain.asked && n->drain.cordon;
+		hardware += n->drain.asked && n->drain.cordon && n->drain.hardware;
 	}
 	if ((int64_t)c->n_draining != draining)
 		return total_wrong("draining nodes", LL(c->n_draining), draining);

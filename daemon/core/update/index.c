@@ -17,11 +17,11 @@ void core_reindex(struct core *c)
 	for (size_t i = 0; i < c->owned.n_nodes; i++) {
 		struct node *k = c->owned.nodes[i];
 
-		c->n_draining += k->drain && !k->drained;
-		c->n_cordoned += k->drain && k->cordon;
-		c->n_cordoned_hardware += k->drain && k->cordon && k->cordon_hardware;
-		k->stack_hash = health_stack_hash(k->health);
-		k->same_hash = health_same_hash(k->health);
+		c->n_draining += k->drain.asked && !k->drain.done;
+		c->n_cordoned += k->drain.asked && k->drain.cordon;
+		c->n_cordoned_hardware += k->drain.asked && k->drain.cordon && k->drain.hardware;
+		k->stack.hash = health_stack_hash(k->health);
+		k->stack.same = health_same_hash(k->health);
 		core_live_insert(c, i, i)->heard_at = c->owned.time;
 	}
 	for (size_t i = 0; i < c->owned.n_jobs; i++) {

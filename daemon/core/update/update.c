@@ -80,7 +80,7 @@ static int on_controller(struct core *c, const struct record *r)
 	if (c->owned.restored_jobs != MO_NONE && c->owned.restored_wait == MO_NONE)
 		c->owned.restored_wait = k->restored_wait == MO_NONE ? r->time : k->restored_wait;
 	for (size_t i = 0; i < c->owned.n_nodes; i++)
-		c->owned.nodes[i]->reconciled = false;
+		c->owned.nodes[i]->agent.reconciled = false;
 	c->queue_dirty = true;
 	return 0;
 }

@@ -55,7 +55,7 @@ static void restored(struct state *s, int64_t now)
 	}
 	for (size_t i = 0; i < s->n_nodes; i++) {
 		s->nodes[i]->unseen = true;
-		s->nodes[i]->reconciled = false;
+		s->nodes[i]->agent.reconciled = false;
 	}
 }
 
@@ -79,7 +79,7 @@ int update_obeys(struct core *c, const struct record *r)
 
 	if (!n)
 		return -EINVAL;
-	n->obeys = r->obeys->epoch;
+	n->agent.obeys = r->obeys->epoch;
 	c->queue_dirty = true;
 	return 0;
 }
@@ -119,10 +119,10 @@ int update_strange(struct core *c, const struct record *r)
 
 	if (!n)
 		return -EINVAL;
-	n->strange_steps = k->holds_unknown;
-	strs_clear(&n->strange, &n->n_strange);
+	n->strays.any = k->holds_unknown;
+	strs_clear(&n->strays.steps, &n->strays.n_steps);
 	for (size_t i = 0; i < k->n_living; i++) {
-		mo_strs_add(&n->strange, &n->n_strange, k->living[i]);
+		mo_strs_add(&n->strays.steps, &n->strays.n_steps, k->living[i]);
 		used_up(&c->owned, k->living[i]);
 	}
 	if (k->fenced)
@@ -138,10 +138,11 @@ int update_discard(struct core *c, const struct record *r)
 
 	if (!n || r->attempt == MO_NONE)
 		return -EINVAL;
-	if (n->n_discard >= DISCARD_MAX) {
-		free(n->discard[0]);
-		memmove(n->discard, n->discard + 1, --n->n_discard * sizeof(*n->discard));
+	if (n->strays.n_discard >= DISCARD_MAX) {
+		free(n->strays.discard[0]);
+		memmove(n->strays.discard, n->strays.discard + 1,
+			--n->strays.n_discard * sizeof(*n->strays.discard));
 	}
-	mo_strs_add(&n->discard, &n->n_discard, name);
+	mo_strs_add(&n->strays.discard, &n->strays.n_discard, name);
 	return 0;
 }

@@ -69,10 +69,10 @@ static void health_boot(struct core *c, struct node *n, struct live *l)
 {
 	mo_desc_free(&node_health_desc, n->health);
 	n->health = NULL;
-	n->stack_hash = n->same_hash = 0;
-	clear_strs(&n->waived, &n->n_waived);
-	clear_strs(&n->acked, &n->n_acked);
-	n->n_waived_counts = n->n_acked_counts = 0;
+	n->stack.hash = n->stack.same = 0;
+	clear_strs(&n->findings.waived, &n->findings.n_waived);
+	clear_strs(&n->findings.acked, &n->findings.n_acked);
+	n->findings.n_waived_counts = n->findings.n_acked_counts = 0;
 	mo_vec_clear(&gpu_sensors_desc, (void **)&l->sensors, &l->n_sensors);
 	mo_vec_clear(&nic_sensors_desc, (void **)&l->nics, &l->n_nics);
 	for (size_t i = 0; i < l->n_checks; i++) {
@@ -97,31 +97,31 @@ int update_node(struct core *c, const struct record *r)
 	if (!n) {
 		n = node_insert(c, h->node);
 		n->registered_at = r->time;
-		n->learn_until = r->hello->learn_until;
+		n->findings.learn_until = r->hello->learn_until;
 		n->state = NODE_UP;
 	}
-	remember(&n->past_boots, &n->n_past_boots, n->boot_id, h->boot_id);
-	remember(&n->past_instances, &n->n_past_instances, n->instance, h->instance);
+	remember(&n->boot.past, &n->boot.n_past, n->boot.id, h->boot_id);
+	remember(&n->agent.past, &n->agent.n_past, n->agent.instance, h->instance);
 	l = core_live(c, h->node);
-	if (!mo_streq(n->instance, h->instance)) {
+	if (!mo_streq(n->agent.instance, h->instance)) {
 		l->last_beat = 0;
 		l->told = 0;
 		l->health_seen = MO_NONE;
 	}
-	if (!mo_streq(n->boot_id, h->boot_id)) {
+	if (!mo_streq(n->boot.id, h->boot_id)) {
 		health_boot(c, n, l);
-		n->leaving = false;
+		n->boot.leaving = false;
 	}
-	n->tells_health = h->health;
-	n->min_uid = h->min_uid;
-	mo_str_set(&n->boot_id, h->boot_id);
-	mo_str_set(&n->instance, h->instance);
-	mo_str_set(&n->version, h->version);
-	mo_str_set(&n->address, h->address);
-	n->protocol = h->protocol;
+	n->agent.tells_health = h->health;
+	n->agent.min_uid = h->min_uid;
+	mo_str_set(&n->boot.id, h->boot_id);
+	mo_str_set(&n->agent.instance, h->instance);
+	mo_str_set(&n->agent.version, h->version);
+	mo_str_set(&n->agent.address, h->address);
+	n->agent.protocol = h->protocol;
 	mo_desc_copy(&nodeinfo_desc, &n->info, &h->info);
 	l->heard_at = r->time;
-	n->reconciled = true;
+	n->agent.reconciled = true;
 	n->unseen = false;
 	c->queue_dirty = true;
 	return 0;
@@ -181,12 +181,14 @@ struct seen {
 
 static struct seen waived_of(struct node *n)
 {
-	return (struct seen){ &n->waived, &n->n_waived, &n->waived_counts, &n->n_waived_counts };
+	return (struct seen){ &n->findings.waived, &n->findings.n_waived,
+			      &n->findings.waived_counts, &n->findings.n_waived_counts };
 }
 
 static struct seen acked_of(struct node *n)
 {
-	return (struct seen){ &n->acked, &n->n_acked, &n->acked_counts, &n->n_acked_counts };
+	return (struct seen){ &n->findings.acked, &n->findings.n_acked, &n->findings.acked_counts,
+			      &n->findings.n_acked_counts };
 }
 
 /* Kept in step with the names, also those that an earlier version stored. */
@@ -229,31 +231,31 @@ int update_drain(struct core *c, const struct record *r)
 
 	if (!n || k->step < 0)
 		return -EINVAL;
-	c->n_draining -= n->drain && !n->drained;
+	c->n_draining -= n->drain.asked && !n->drain.done;
 	if (k->step == DRAIN_DONE) {
-		n->drained = true;
+		n->drain.done = true;
 		return 0;
 	}
 	c->n_draining += on;
-	c->n_cordoned -= n->drain && n->cordon;
+	c->n_cordoned -= n->drain.asked && n->drain.cordon;
 	c->n_cordoned += by_itself;
-	c->n_cordoned_hardware -= n->drain && n->cordon && n->cordon_hardware;
+	c->n_cordoned_hardware -= n->drain.asked && n->drain.cordon && n->drain.hardware;
 	c->n_cordoned_hardware += hardware;
-	n->cordon_hardware = hardware;
+	n->drain.hardware = hardware;
 	if (!on)
 		waive(n);
-	mo_str_set(&n->cordon, by_itself ? k->finding : NULL);
+	mo_str_set(&n->drain.cordon, by_itself ? k->finding : NULL);
 	for (size_t i = 0; i < l->n_jobs; i++) {
 		struct job *j = job_edit(&c->owned, l->jobs[i]);
 
 		if (j && place_of(j, r->node))
-			j->counts.drained += on - n->drain;
+			j->counts.drained += on - n->drain.asked;
 	}
-	n->drain = on;
-	n->drained = false;
-	n->drain_at = on ? r->time : MO_NONE;
-	mo_str_set(&n->drain_when, k->when);
-	mo_str_set(&n->drain_reason, k->reason);
+	n->drain.asked = on;
+	n->drain.done = false;
+	n->drain.at = on ? r->time : MO_NONE;
+	mo_str_set(&n->drain.when, k->when);
+	mo_str_set(&n->drain.reason, k->reason);
 	if (!on && n->state == NODE_UP)
 		/* of earlier versions: they kept the drain's there */
 		mo_str_set(&n->reason, NULL);
@@ -270,7 +272,7 @@ int update_leaving(struct core *c, const struct record *r)
 
 	if (!n)
 		return -EINVAL;
-	n->leaving = r->leaving->leaving;
+	n->boot.leaving = r->leaving->leaving;
 	for (size_t i = 0; i < l->n_jobs; i++)
 		core_touch(c, l->jobs[i]);
 	c->queue_dirty = true;
@@ -319,7 +321,7 @@ int update_ack(struct core *c, const struct record *r)
 	if (!n)
 		return -EINVAL;
 	if (r->ack->learning_over)
-		n->learn_until = MO_NONE;
+		n->findings.learn_until = MO_NONE;
 	seen = acked_of(n);
 	for (size_t i = 0; n->health && i < r->ack->n_findings; i++) {
 		const struct check_result *found = finding_named(n->health, r->ack->findings[i]);
@@ -356,8 +358,8 @@ int update_health(struct core *c, const struct record *r)
 	c->queue_dirty |= !health_equal(n->health, r->health, false);
 	mo_desc_free(&node_health_desc, n->health);
 	n->health = mo_desc_dup(&node_health_desc, r->health);
-	n->stack_hash = health_stack_hash(n->health);
-	n->same_hash = health_same_hash(n->health);
+	n->stack.hash = health_stack_hash(n->health);
+	n->stack.same = health_same_hash(n->health);
 	struct seen waived = waived_of(n), acked = acked_of(n);
 
 	seen_keep(&waived, n->health);

@@ -89,7 +89,7 @@ int update_node_token(struct core *c, const struct record *r)
 
 	if (!n)
 		return -EINVAL;
-	n->token_expired = r->node_token->expired;
+	n->agent.token_expired = r->node_token->expired;
 	c->queue_dirty = true;
 	return 0;
 }

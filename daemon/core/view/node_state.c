@@ -7,20 +7,20 @@
 int node_shown_state(const struct state *s, const struct node *n)
 {
 	(void)s;
-	if (n->state != NODE_UP || !n->drain)
+	if (n->state != NODE_UP || !n->drain.asked)
 		return n->state;
-	return n->drained ? NODE_DRAINED : NODE_DRAINING;
+	return n->drain.done ? NODE_DRAINED : NODE_DRAINING;
 }
 
 char *node_reason(const struct state *s, const struct node *n)
 {
 	_cleanup_(refusal_done) struct refusal r = { 0 };
 
-	if (n->state == NODE_UP && n->drain && n->drain_reason)
-		return mo_strdup(n->drain_reason);
+	if (n->state == NODE_UP && n->drain.asked && n->drain.reason)
+		return mo_strdup(n->drain.reason);
 	if (n->reason)
 		return mo_strdup(n->reason);
-	if (n->drain)
+	if (n->drain.asked)
 		return NULL;
 	return node_refuses(s, n, &r) ? TAKE_PTR(r.text) : health_held_text(n);
 }

@@ -116,10 +116,11 @@ static void check_unknown(const struct node *n, struct node_view *ret)
 			  names ? ": " : "", names ? names : "");
 
 	check(ret, "steps", "failed", text);
-	for (size_t i = 0; i < n->n_strange; i++)
-		mo_strs_add(&ret->unknown_steps, &ret->n_unknown_steps, n->strange[i]);
-	ret->checks[ret->n_checks - 1].next = mo_printf("let it end, or `moectl resolve %s --kill`",
-							n->n_strange ? n->strange[0] : "STEP");
+	for (size_t i = 0; i < n->strays.n_steps; i++)
+		mo_strs_add(&ret->unknown_steps, &ret->n_unknown_steps, n->strays.steps[i]);
+	ret->checks[ret->n_checks - 1].next =
+		mo_printf("let it end, or `moectl resolve %s --kill`",
+			  n->strays.n_steps ? n->strays.steps[0] : "STEP");
 }
 
 static void node_checks(const struct state *s, const struct node *n, struct node_view *ret)
@@ -136,12 +137,14 @@ static void node_checks(const struct state *s, const struct node *n, struct node
 	}
 	check(ret, "heartbeat", n->state == NODE_UP ? "ok" : "failed",
 	      n->state == NODE_UP ? NULL : n->reason);
-	check(ret, "reconciled", n->reconciled ? "ok" : "waiting",
-	      n->reconciled ? NULL : "the agent did not say hello since the controller started");
-	check(ret, "token", n->token_expired ? "failed" : "ok",
-	      n->token_expired ? "its token has expired: it gets no new work; see `moectl doctor`"
-			       : NULL);
-	if (n->strange_steps)
+	check(ret, "reconciled", n->agent.reconciled ? "ok" : "waiting",
+	      n->agent.reconciled ? NULL
+				  : "the agent did not say hello since the controller started");
+	check(ret, "token", n->agent.token_expired ? "failed" : "ok",
+	      n->agent.token_expired
+		      ? "its token has expired: it gets no new work; see `moectl doctor`"
+		      : NULL);
+	if (n->strays.any)
 		check_unknown(n, ret);
 	else
 		check(ret, "steps", uncertain ? "failed" : "ok", uncertain);
@@ -179,15 +182,15 @@ void node_view(const struct state *s, const struct node *n, int64_t now, bool wi
 	ret->health = health_worst(n);
 	ret->findings = n->health ? (int64_t)n->health->n_results : 0;
 	ret->checks_ok = n->health ? n->health->ok : MO_NONE;
-	ret->cordoned = n->drain && n->cordon;
-	ret->learn_until = n->learn_until;
+	ret->cordoned = n->drain.asked && n->drain.cordon;
+	ret->learn_until = n->findings.learn_until;
 	ret->would_cordon = health_held_text(n);
 	ret->would_next = ret->would_cordon ? health_held_next(n) : NULL;
 	if (with_info && n->health)
 		findings(n, ret);
-	ret->boot_id = mo_strdup(n->boot_id);
-	ret->version = mo_strdup(n->version);
-	ret->address = mo_strdup(n->address);
+	ret->boot_id = mo_strdup(n->boot.id);
+	ret->version = mo_strdup(n->agent.version);
+	ret->address = mo_strdup(n->agent.address);
 	ret->gpu_model = mo_strdup(n->info.n_gpus ? n->info.gpus[0].model : NULL);
 	ret->info = with_info ? mo_desc_dup(&nodeinfo_desc, &n->info) : NULL;
 }

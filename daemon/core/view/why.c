@@ -17,158 +17,6 @@
 /* a job that runs so long without its first iteration makes no progress */
 #define SLOTS_MAX 20 /* ranks whose GPUs are told of in one answer */
 
-<<<<<<< HEAD
-=======
-static struct why_reason *reason(struct why_view *w, const char *code, const char *fmt, ...)
-	_printf_(3, 4);
-static struct why_reason *reason(struct why_view *w, const char *code, const char *fmt, ...)
-{
-	struct why_reason *r = MO_ADD(w, reasons, &why_reason_desc);
-	char text[1024];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	r->code = mo_strdup(code);
-	r->text = mo_strdup(text);
-	return r;
-}
-
-static void evidence(struct why_reason *r, const char *fmt, ...) _printf_(2, 3);
-static void evidence(struct why_reason *r, const char *fmt, ...)
-{
-	char text[1024];
-	va_list ap;
-
-	if (r->n_evidence >= EVIDENCE_MAX)
-		return;
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	mo_strs_add(&r->evidence, &r->n_evidence, text);
-}
-
-static void unfit_nodes(const struct state *s, const struct recipe *recipe, struct why_reason *r)
-{
-	for (size_t i = 0; i < s->n_nodes; i++) {
-		const struct node *n = s->nodes[i];
-		_cleanup_(mo_freep) char *finding = health_refusal(n, recipe);
-		_cleanup_(refusal_done) struct refusal refusal = { 0 };
-		bool no = node_refuses(s, n, &refusal);
-
-		if (node_unfit(s, n))
-			evidence(r, "node %s takes no work: %s%s%s; %s", n->name, node_unfit(s, n),
-				 n->cordon ? " because of " : "",
-				 n->cordon && n->drain_reason ? n->drain_reason : "", refusal.next);
-		else if (finding)
-			evidence(r, "node %s is not used: %s", n->name, finding);
-		else if (no && health_away(n) == 0 && !health_unlooked(n))
-			evidence(r, "node %s takes no work: %s; %s", n->name, refusal.text,
-				 refusal.next);
-		else if (recipe->gpu && n->info.n_gpus &&
-			 !mo_streq(recipe->gpu, n->info.gpus[0].model))
-			evidence(r, "node %s has GPUs of type %s", n->name,
-				 n->info.gpus[0].model ? n->info.gpus[0].model : "unknown");
-	}
-}
-
-static void why_unread(const struct job *j, struct why_reason *r)
-{
-	for (size_t i = 0; i < j->scan.n_unread; i++) {
-		_cleanup_(mo_freep) char *path = checkpoint_unread_path(&j->scan.unread[i]);
-
-		if (checkpoint_unread(j, &j->scan.unread[i]))
-			evidence(r, "%s: %lld bytes", path, (long long)j->scan.unread[i].bytes);
-	}
-	if (j->scan.unread_more > 0)
-		evidence(r, "and %lld more", (long long)j->scan.unread_more);
-}
-
-/* The job ahead, and what that waits for. */
-static void why_ahead(const struct state *s, int64_t id, int64_t now, struct why_reason *r)
-{
-	const struct job *ahead = job_find(s, id);
-	struct waiting w;
-
-	if (!ahead || !waiting_of(s, ahead, now, &w))
-		return;
-	_cleanup_(mo_freep) char *text = waiting_text(&w);
-
-	waiting_done(&w);
-	evidence(r, "j-%lld (%s) is %s, with priority %lld: %s", (long long)id,
-		 ahead->spec.recipe.name, job_state_names[ahead->state],
-		 (long long)ahead->spec.recipe.priority, text);
-}
-
-static void why_held(const struct state *s, const struct job *j, int64_t id, struct why_reason *r)
-{
-	const struct job *holder = job_find(s, id);
-
-	if (holder)
-		evidence(r, "j-%lld (%s) is %s and saves to %s", (long long)id,
-			 holder->spec.recipe.name, job_state_names[holder->state],
-			 j->spec.recipe.checkpoint.dir);
-}
-
-static void why_room(const struct state *s, const struct job *j, const struct waiting *w,
-		     struct why_reason *r)
-{
-	struct slots slots;
-
-	evidence(r, "%lld suitable GPUs are free, %lld are needed", (long long)w->free,
-		 (long long)w->needs);
-	slots_init(s, &slots);
-	_cleanup_(mo_freep) char *note = place_stack_note(s, &slots, &j->spec.recipe);
-	slots_done(&slots);
-	if (note)
-		evidence(r, "%s", note);
-	unfit_nodes(s, &j->spec.recipe, r);
-}
-
-static void why_checks(const struct job *j, struct why_reason *r)
-{
-	evidence(r, "they take %lld s at most; nodes that are found broken are not used again",
-		 (long long)(HEALTH_CHECK_US / 1000000));
-	for (size_t i = 0; i < j->checks.n_nodes; i++)
-		evidence(r, "node %s: not done yet", j->checks.nodes[i]);
-	for (size_t i = 0; i < j->checks.n_done; i++)
-		evidence(r, "node %s: checked", j->checks.done[i]);
-}
-
-static void why_damaged(const struct job *j, struct why_reason *r)
-{
-	for (size_t i = j->n_checkpoints; i > 0; i--) {
-		const struct checkpoint *c = &j->checkpoints[i - 1];
-
-		evidence(r, "checkpoint %lld: %s%s%s", (long long)c->iteration,
-			 checkpoint_state_names[c->state], c->reason ? ": " : "",
-			 c->reason ? c->reason : "");
-	}
-}
-
-/* What the job waits for, in the words of the queue, with the evidence of now. */
-static void why_waiting(const struct state *s, const struct job *j, const struct waiting *w,
-			int64_t now, struct why_view *ret)
-{
-	_cleanup_(mo_freep) char *text = waiting_text(w);
-	struct why_reason *r = reason(ret, waiting_code_names[w->code], "%s", text);
-
-	switch (w->code) {
-	case WAITING_BEHIND: why_ahead(s, w->job, now, r); break;
-	case WAITING_DIRECTORY: why_held(s, j, w->job, r); break;
-	case WAITING_TOO_LARGE:
-	case WAITING_STACK:
-	case WAITING_NODES:
-	case WAITING_CAPACITY: why_room(s, j, w, r); break;
-	case WAITING_CHECKS: why_checks(j, r); break;
-	case WAITING_UNREAD: why_unread(j, r); break;
-	case WAITING_CHECKPOINT: why_damaged(j, r); break;
-	default: break;
-	}
-}
-
->>>>>>> coord
 /* Steps that are not proved dead, and why that is not known. */
 static void why_not_gone(const struct state *s, const struct job *j, const struct waiting *w,
 			 struct why_view *ret)
@@ -198,11 +46,11 @@ static void why_silent(const struct state *s, const struct job *j, int64_t now, 
 						node_state_names[n->state]),
 				     "last heard %lld ms ago; silence is not proof of death",
 				     (long long)((now - node_heard_at(s, n)) / 1000));
-		if (n->token_expired && !st->accepted)
+		if (n->agent.token_expired && !st->accepted)
 			why_reason(w, "token-expired",
 				   "node %s does not get the launch: its token has expired",
 				   n->name);
-		if (n->strange_steps && !st->accepted)
+		if (n->strays.any && !st->accepted)
 			why_reason(w, "step-unknown",
 				   "node %s does not get the launch: it holds a step that this "
 				   "controller never stored; moectl why %s",

@@ -87,9 +87,9 @@ static void why_strange(const struct node *n, struct why_view *w)
 			   "it holds a step that this controller never stored; it gets "
 			   "no work until that is gone");
 
-	for (size_t i = 0; i < n->n_strange; i++)
-		why_evidence(r, "%s: ends by itself, or by moectl resolve %s --kill", n->strange[i],
-			     n->strange[i]);
+	for (size_t i = 0; i < n->strays.n_steps; i++)
+		why_evidence(r, "%s: ends by itself, or by moectl resolve %s --kill",
+			     n->strays.steps[i], n->strays.steps[i]);
 }
 
 void node_why(const struct state *s, const struct node *n, int64_t now, struct why_view *ret)
@@ -102,21 +102,21 @@ void node_why(const struct state *s, const struct node *n, int64_t now, struct w
 
 	ret->verdict =
 		mo_printf("%s%s%s", node_state_names[state], why ? ": " : "", why ? why : "");
-	ret->since = n->drain              ? n->drain_at
+	ret->since = n->drain.asked        ? n->drain.at
 		     : n->state == NODE_UP ? n->registered_at
 					   : node_heard_at(s, n);
 	if (n->state != NODE_UP)
 		why_reason(ret, "silent", "not heard for %lld ms; that is not proof of death",
 			   (long long)((now - node_heard_at(s, n)) / 1000));
-	if (!n->reconciled)
+	if (!n->agent.reconciled)
 		why_reason(ret, "unreconciled",
 			   "its agent did not say hello since the controller started");
-	if (n->drain && n->cordon)
-		why_reason(ret, "cordoned", "drained because of a finding: %s", n->drain_reason);
-	else if (n->drain)
+	if (n->drain.asked && n->drain.cordon)
+		why_reason(ret, "cordoned", "drained because of a finding: %s", n->drain.reason);
+	else if (n->drain.asked)
 		why_reason(ret, "drained", "drained by an operator (%s)%s%s",
-			   n->drain_when ? n->drain_when : "idle", n->drain_reason ? ": " : "",
-			   n->drain_reason ? n->drain_reason : "");
+			   n->drain.when ? n->drain.when : "idle", n->drain.reason ? ": " : "",
+			   n->drain.reason ? n->drain.reason : "");
 	_cleanup_(mo_freep) char *held = health_held_text(n);
 	if (held)
 		why_reason(ret, "learning", "%s", held);
@@ -126,13 +126,13 @@ void node_why(const struct state *s, const struct node *n, int64_t now, struct w
 			   "standard "
 			   "wait for them, and what they find may cordon the node");
 	why_findings(n, ret);
-	if (n->token_expired)
+	if (n->agent.token_expired)
 		why_reason(ret, "token-expired",
 			   "its token has expired: what runs there goes on, but it gets no new "
 			   "work");
-	if (n->strange_steps)
+	if (n->strays.any)
 		why_strange(n, ret);
-	if (n->obeys != MO_NONE && n->obeys > s->epoch)
+	if (n->agent.obeys != MO_NONE && n->agent.obeys > s->epoch)
 		why_reason(ret, "later-controller",
 			   "its agent obeyed a controller that is later than this state: this "
 			   "state is "

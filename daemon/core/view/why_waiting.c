@@ -19,8 +19,8 @@ static void unfit_nodes(const struct state *s, const struct recipe *recipe, stru
 
 		if (node_unfit(s, n))
 			why_evidence(r, "node %s takes no work: %s%s%s; %s", n->name,
-				     node_unfit(s, n), n->cordon ? " because of " : "",
-				     n->cordon && n->drain_reason ? n->drain_reason : "",
+				     node_unfit(s, n), n->drain.cordon ? " because of " : "",
+				     n->drain.cordon && n->drain.reason ? n->drain.reason : "",
 				     refusal.next);
 		else if (finding)
 			why_evidence(r, "node %s is not used: %s", n->name, finding);

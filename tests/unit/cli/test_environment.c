@@ -33,7 +33,7 @@ static void add_machine(struct state *s, const char *name, const struct machine 
 	struct numa_node *numa = MO_ADD(&n->info, numa, &numa_node_desc);
 
 	n->name = mo_strdup(name);
-	n->address = mo_printf("10.0.0.%zu", s->n_nodes);
+	n->agent.address = mo_printf("10.0.0.%zu", s->n_nodes);
 	numa->id = 0;
 	numa->cpus = mo_strdup("0-33");
 	for (int i = 0; i < 4; i++) {

@@ -454,8 +454,8 @@ static void test_older_text(void **state)
 
 	mo_desc_init(&node_desc, &n);
 	assert_int_equal(wire_decode(&node_desc, text, strlen(text), false, &n, NULL), 0);
-	assert_int_equal(n.n_waived_counts, 2);
-	assert_true(n.waived_counts[0] == MO_NONE && n.waived_counts[1] == 3);
+	assert_int_equal(n.findings.n_waived_counts, 2);
+	assert_true(n.findings.waived_counts[0] == MO_NONE && n.findings.waived_counts[1] == 3);
 	mo_desc_done(&node_desc, &n);
 }
 

@@ -56,7 +56,7 @@ static void place_slot(struct core *c)
 
 static void place_obeyed(struct core *c)
 {
-	c->owned.nodes[1]->obeys = c->owned.epoch + 1;
+	c->owned.nodes[1]->agent.obeys = c->owned.epoch + 1;
 }
 
 static void places_order(struct core *c)

@@ -229,7 +229,7 @@ static void limits_and_waits_move_too(void **state)
 	assert_true(core_state(w.core)->restored_wait < w.now + HOUR);
 	world_reboot(&w, 0);
 	world_run(&w, 5 * S);
-	assert_string_equal(world_node(&w, 0)->boot_id, w.toys[0].boot);
+	assert_string_equal(world_node(&w, 0)->boot.id, w.toys[0].boot);
 	assert_int_equal(world_node(&w, 0)->state, NODE_UP);
 	world_done(&w);
 }

@@ -243,9 +243,9 @@ static void one_name_is_one_machine(void **state)
 	world_tick(&w, 5 * S);
 	world_hello(&w, 1);
 	assert_int_equal(w.reply_status, 0);
-	assert_string_equal(world_node(&w, 1)->boot_id, "boot-n1");
+	assert_string_equal(world_node(&w, 1)->boot.id, "boot-n1");
 	world_beat(&w, 1);
-	assert_string_equal(world_node(&w, 1)->boot_id, "other");
+	assert_string_equal(world_node(&w, 1)->boot.id, "other");
 	world_tick(&w, 5 * S);
 	/* a boot that was replaced cannot come back */
 	snprintf(w.toys[1].boot, sizeof(w.toys[1].boot), "%s", "boot-n1");
@@ -264,7 +264,7 @@ static void agents_restart_under_the_same_boot(void **state)
 	world_run(&w, 5 * S); /* its first sync is refused, it says hello */
 	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
 	assert_int_equal(world_job(&w, id)->attempt, 1);
-	assert_string_equal(world_node(&w, 1)->instance, "second");
+	assert_string_equal(world_node(&w, 1)->agent.instance, "second");
 	world_done(&w);
 }
 
@@ -372,7 +372,7 @@ static void an_unknown_step_keeps_its_node_from_work(void **state)
 	*s = (struct toy_step){ .job = 77, .attempt = 1, .n_ranks = 2 };
 	world_note(&w, 0, 77, NOTE_RUNNING);
 	world_beat(&w, 0);
-	assert_true(world_node(&w, 0)->strange_steps);
+	assert_true(world_node(&w, 0)->strays.any);
 	assert_true(world_event_seen(&w, "step.unknown"));
 	world_submit_gpus(&w, 1);
 	assert_int_equal(world_job(&w, 1)->state, JOB_QUEUED);
@@ -385,7 +385,7 @@ static void an_unknown_step_keeps_its_node_from_work(void **state)
 	world_exit(&w, 0, 77, 0, 0, 0);
 	world_exit(&w, 0, 77, 1, 0, 0);
 	world_run(&w, 2 * S);
-	assert_false(world_node(&w, 0)->strange_steps);
+	assert_false(world_node(&w, 0)->strays.any);
 	assert_int_equal(world_job(&w, 1)->state, JOB_RUNNING);
 	world_done(&w);
 }
@@ -437,7 +437,7 @@ static void a_hello_of_the_dead_changes_nothing(void **state)
 	world_run(&w, 3 * S);
 	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
 	assert_int_equal(world_job(&w, id)->attempt, 1);
-	assert_string_equal(world_node(&w, 1)->boot_id, boot);
+	assert_string_equal(world_node(&w, 1)->boot.id, boot);
 	world_done(&w);
 }
 

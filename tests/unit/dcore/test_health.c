@@ -45,7 +45,7 @@ static void a_word_is_kept_once(void **state)
 	world_run(&w, S);
 	assert_int_equal(world_events(&w, "health.unknown"), 1);
 	assert_int_equal(world_events(&w, "health.ok"), 1);
-	assert_false(world_node(&w, 0)->drain); /* WARN and UNKNOWN drain nothing */
+	assert_false(world_node(&w, 0)->drain.asked); /* WARN and UNKNOWN drain nothing */
 	world_finding(&w, 0, "gpu.spinning", CHECK_CRIT, ACTION_REPORT);
 	world_run(&w, S);
 	assert_int_equal(world_events(&w, "health.crit"), 0); /* only shown */
@@ -171,8 +171,8 @@ static void a_finding_cordons_and_kills_nothing(void **state)
 	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
 	world_finding(&w, 0, "gpu.ras_ue", CHECK_CRIT, ACTION_CORDON);
 	world_run(&w, S);
-	assert_true(world_node(&w, 0)->drain);
-	assert_string_equal(world_node(&w, 0)->drain_when, "idle");
+	assert_true(world_node(&w, 0)->drain.asked);
+	assert_string_equal(world_node(&w, 0)->drain.when, "idle");
 	assert_string_equal(reason_of(&w), "gpu.ras_ue 0000:9f:00.0: 2 uncorrectable errors");
 	world_iteration(&w, 0, id, 1);
 	world_run(&w, 5 * S);
@@ -181,7 +181,7 @@ static void a_finding_cordons_and_kills_nothing(void **state)
 	assert_int_equal(world_count(&w, 0, CMD_STOP) + world_count(&w, 0, CMD_KILL), 0);
 	world_finding(&w, 0, "gpu.ras_ue", CHECK_OK, 0);
 	world_run(&w, 5 * S);
-	assert_true(world_node(&w, 0)->drain); /* only a person lifts it */
+	assert_true(world_node(&w, 0)->drain.asked); /* only a person lifts it */
 	world_done(&w);
 }
 
@@ -201,9 +201,9 @@ static void the_cap_holds(void **state)
 	world_node_verb(&w, IN_DRAIN, 5, "idle"); /* a person may drain as many as he likes */
 	assert_int_equal(world_cordoned(&w), 2);
 	world_node_verb(&w, IN_UNDRAIN, 0, NULL);
-	assert_false(world_node(&w, 0)->drain);
+	assert_false(world_node(&w, 0)->drain.asked);
 	assert_int_equal(world_cordoned(&w), 2); /* the next one */
-	assert_true(world_node(&w, 2)->drain);
+	assert_true(world_node(&w, 2)->drain.asked);
 	world_done(&w);
 }
 
@@ -231,8 +231,8 @@ static void soft_findings_use_up_no_room_of_hardware(void **state)
 		hardware(&w, i);
 	world_run(&w, 3 * S);
 	assert_int_equal(world_cordoned(&w), 4);
-	assert_true(world_node(&w, 10)->cordon_hardware && world_node(&w, 11)->cordon_hardware);
-	assert_false(world_node(&w, 12)->drain || world_node(&w, 13)->drain);
+	assert_true(world_node(&w, 10)->drain.hardware && world_node(&w, 11)->drain.hardware);
+	assert_false(world_node(&w, 12)->drain.asked || world_node(&w, 13)->drain.asked);
 	world_crash(&w);
 	world_run(&w, 3 * S);
 	assert_int_equal(world_cordoned(&w), 4);
@@ -240,7 +240,7 @@ static void soft_findings_use_up_no_room_of_hardware(void **state)
 	hardware(&w, 5);
 	world_node_verb(&w, IN_UNDRAIN, 10, NULL);
 	assert_int_equal(world_cordoned(&w), 4);
-	assert_true(world_node(&w, 12)->drain);
+	assert_true(world_node(&w, 12)->drain.asked);
 	world_done(&w);
 }
 
@@ -267,24 +267,24 @@ static void an_undrain_wins(void **state)
 	/* another word with the same finding */
 	world_finding(&w, 0, "nic.state", CHECK_WARN, ACTION_WARN);
 	world_run(&w, S);
-	assert_false(world_node(&w, 0)->drain);
+	assert_false(world_node(&w, 0)->drain.asked);
 	world_crash(&w);
 	world_run(&w, S);
-	assert_false(world_node(&w, 0)->drain);
+	assert_false(world_node(&w, 0)->drain.asked);
 	world_finding(&w, 0, "gpu.ras_ue", CHECK_UNKNOWN, ACTION_CORDON); /* not OK in between */
 	world_run(&w, S);
 	world_finding(&w, 0, "gpu.ras_ue", CHECK_CRIT, ACTION_CORDON);
 	world_run(&w, S);
-	assert_false(world_node(&w, 0)->drain);
+	assert_false(world_node(&w, 0)->drain.asked);
 	world_finding(&w, 0, "gpu.ras_ue", CHECK_OK, 0);
 	world_run(&w, S);
 	world_finding(&w, 0, "gpu.ras_ue", CHECK_CRIT, ACTION_CORDON);
 	world_run(&w, S);
-	assert_true(world_node(&w, 0)->drain);
+	assert_true(world_node(&w, 0)->drain.asked);
 	world_node_verb(&w, IN_UNDRAIN, 0, NULL);
 	world_reboot(&w, 0);
 	world_run(&w, S);
-	assert_true(world_node(&w, 0)->drain); /* found in another boot */
+	assert_true(world_node(&w, 0)->drain.asked); /* found in another boot */
 	world_done(&w);
 }
 
@@ -306,23 +306,23 @@ static void more_errors_after_an_undrain_cordon_again(void **state)
 
 	world_init_telling(&w, 2, 4);
 	counts(&w, 2);
-	assert_true(world_node(&w, 0)->drain);
+	assert_true(world_node(&w, 0)->drain.asked);
 	world_node_verb(&w, IN_UNDRAIN, 0, NULL);
 	counts(&w, 2);
 	world_crash(&w);
 	world_run(&w, S);
-	assert_false(world_node(&w, 0)->drain);
+	assert_false(world_node(&w, 0)->drain.asked);
 	counts(&w, 3);
-	assert_true(world_node(&w, 0)->drain);
+	assert_true(world_node(&w, 0)->drain.asked);
 	world_node_verb(&w, IN_UNDRAIN, 0, NULL);
 	counts(&w, 3);
-	assert_false(world_node(&w, 0)->drain);
-	assert_int_equal(world_node(&w, 0)->n_waived, 1);
+	assert_false(world_node(&w, 0)->drain.asked);
+	assert_int_equal(world_node(&w, 0)->findings.n_waived, 1);
 	counts(&w, 1); /* the GPU was reset, and it happened again */
-	assert_true(world_node(&w, 0)->drain);
+	assert_true(world_node(&w, 0)->drain.asked);
 	world_node_verb(&w, IN_UNDRAIN, 0, NULL);
 	counts(&w, MO_NONE); /* an agent of an earlier version */
-	assert_false(world_node(&w, 0)->drain);
+	assert_false(world_node(&w, 0)->drain.asked);
 	world_done(&w);
 }
 

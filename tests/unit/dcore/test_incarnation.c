@@ -118,7 +118,7 @@ static void what_it_does_not_know_waits_for_a_decision(void **state)
 	world_hello(&w, 1);
 	world_run(&w, 5 * S);
 	assert_true(waits_for(&w, id, "j-1.a1 on n1"));
-	assert_int_equal(world_node(&w, 1)->n_strange, 2);
+	assert_int_equal(world_node(&w, 1)->strays.n_steps, 2);
 	world_crash(&w); /* a start forgets neither */
 	world_hello(&w, 0);
 	world_run(&w, 5 * S);
@@ -142,7 +142,7 @@ static void what_it_does_not_know_waits_for_a_decision(void **state)
 	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
 	assert_true(world_job(&w, id)->attempt > RESTORED_ATTEMPTS);
 	assert_string_equal(world_job(&w, id)->run.places[0].node, "n0");
-	assert_true(world_node(&w, 1)->strange_steps);
+	assert_true(world_node(&w, 1)->strays.any);
 	world_done(&w);
 }
 
@@ -324,7 +324,7 @@ static void an_attempt_of_a_job_that_is_final_is_forgotten_when_it_is_gone(void 
 	world_toy_step(&w, 1, id)->gone = true;
 	world_run(&w, 5 * S);
 	assert_int_equal(world_count(&w, 1, CMD_FORGET), 1);
-	assert_false(world_node(&w, 1)->strange_steps);
+	assert_false(world_node(&w, 1)->strays.any);
 	world_done(&w);
 }
 
@@ -336,8 +336,8 @@ static void an_old_copy_gets_no_agents(void **state)
 	world_init(&w, 1, 2);
 	n = world_node(&w, 0);
 	struct agent_sync s = { .node = w.toys[0].name,
-				.boot_id = n->boot_id,
-				.instance = n->instance,
+				.boot_id = n->boot.id,
+				.instance = n->agent.instance,
 				.epoch = core_state(w.core)->epoch + 5,
 				.beat = ++w.toys[0].beat };
 	world_step(&w, &(struct core_input){ .type = IN_SYNC,

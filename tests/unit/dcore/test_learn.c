@@ -31,10 +31,10 @@ static void a_new_node_is_told_and_not_cordoned(void **state)
 	int64_t id;
 
 	world_init_telling(&w, 1, 4);
-	assert_int_equal(world_node(&w, 0)->learn_until,
+	assert_int_equal(world_node(&w, 0)->findings.learn_until,
 			 world_node(&w, 0)->registered_at + 7 * DAY);
 	unproven(&w, 0, "gpu.ras_ue", true);
-	assert_false(world_node(&w, 0)->drain);
+	assert_false(world_node(&w, 0)->drain.asked);
 	assert_int_equal(world_events(&w, "health.crit"), 1);
 	assert_int_equal(world_events(&w, "health.would_cordon"), 1);
 	world_run(&w, 5 * S);
@@ -57,7 +57,7 @@ static void a_new_node_is_told_and_not_cordoned(void **state)
 	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
 	world_finding(&w, 0, "host.disk", CHECK_CRIT, ACTION_CORDON);
 	world_run(&w, S);
-	assert_true(world_node(&w, 0)->drain); /* a proven check */
+	assert_true(world_node(&w, 0)->drain.asked); /* a proven check */
 	world_done(&w);
 }
 
@@ -75,21 +75,21 @@ static void time_ends_it(void **state)
 	world_init_telling(&w, 1, 4);
 	unproven(&w, 0, "gpu.hot", false);
 	days(&w, 6);
-	assert_false(world_node(&w, 0)->drain);
+	assert_false(world_node(&w, 0)->drain.asked);
 	world_crash(&w);
 	world_run(&w, 5 * S);
-	assert_false(world_node(&w, 0)->drain);
+	assert_false(world_node(&w, 0)->drain.asked);
 	days(&w, 1);
-	assert_true(world_node(&w, 0)->drain);
+	assert_true(world_node(&w, 0)->drain.asked);
 	assert_int_equal(world_events(&w, "health.learned"), 1);
-	assert_int_equal(world_node(&w, 0)->learn_until, MO_NONE);
+	assert_int_equal(world_node(&w, 0)->findings.learn_until, MO_NONE);
 	world_node_verb(&w, IN_UNDRAIN, 0, NULL);
 	world_finding(&w, 0, "gpu.hot", CHECK_OK, 0);
 	world_run(&w, S);
 	world_reboot(&w, 0); /* comes back: it is not new again */
 	world_run(&w, S);
 	unproven(&w, 0, "gpu.hot", false);
-	assert_true(world_node(&w, 0)->drain);
+	assert_true(world_node(&w, 0)->drain.asked);
 	world_done(&w);
 }
 
@@ -111,12 +111,12 @@ static void a_person_ends_it(void **state)
 	world_init_telling(&w, 1, 4);
 	unproven(&w, 0, "gpu.ras_ue", true);
 	assert_int_equal(ack(&w, NULL), 200);
-	assert_true(world_node(&w, 0)->drain && world_node(&w, 0)->cordon_hardware);
+	assert_true(world_node(&w, 0)->drain.asked && world_node(&w, 0)->drain.hardware);
 	assert_int_equal(world_events(&w, "health.learned"), 1);
 	assert_int_equal(ack(&w, NULL), 409);
 	world_crash(&w);
 	world_run(&w, S);
-	assert_int_equal(world_node(&w, 0)->learn_until, MO_NONE);
+	assert_int_equal(world_node(&w, 0)->findings.learn_until, MO_NONE);
 	world_done(&w);
 }
 
@@ -131,9 +131,9 @@ static void what_is_known_cordons_no_more_afterwards(void **state)
 	world_run(&w, S);
 	assert_int_equal(ack(&w, "gpu.ras_ue"), 200);
 	/* this one finding is known, no more was said */
-	assert_int_not_equal(world_node(&w, 0)->learn_until, MO_NONE);
+	assert_int_not_equal(world_node(&w, 0)->findings.learn_until, MO_NONE);
 	assert_int_equal(ack(&w, NULL), 200);
-	assert_false(world_node(&w, 0)->drain);
+	assert_false(world_node(&w, 0)->drain.asked);
 	world_done(&w);
 }
 
@@ -162,7 +162,8 @@ static void a_node_of_an_earlier_version_is_not_new(void **state)
 	mo_str_set(&r.hello->said.node, "n0");
 	mo_str_set(&r.hello->said.boot_id, "b-1");
 	assert_int_equal(core_update(core, &r), 0);
-	assert_int_equal(node_find((struct state *)core_state(core), "n0")->learn_until, MO_NONE);
+	assert_int_equal(node_find((struct state *)core_state(core), "n0")->findings.learn_until,
+			 MO_NONE);
 	mo_desc_done(&record_desc, &r);
 }
 

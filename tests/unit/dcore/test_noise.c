@@ -129,7 +129,7 @@ static void the_order_of_unknown_steps_says_nothing(void **state)
 	for (int64_t i = 0; i < MO_STEPS_PER_NODE_MAX; i++)
 		step(&s, 100 + i, STEP_RUNNING);
 	say(&w, &s);
-	assert_int_equal(world_node(&w, 0)->n_strange, MO_STEPS_PER_NODE_MAX);
+	assert_int_equal(world_node(&w, 0)->strays.n_steps, MO_STEPS_PER_NODE_MAX);
 	assert_int_equal(of_node(&w, "n0", "step.unknown"), 30);
 	s = sync_new();
 	for (int64_t i = MO_STEPS_PER_NODE_MAX; i > 0; i--)
@@ -137,11 +137,11 @@ static void the_order_of_unknown_steps_says_nothing(void **state)
 	step(&s, 100, STEP_RUNNING);
 	say(&w, &s);
 	assert_int_equal(w.out.n_records, 0);
-	assert_int_equal(world_node(&w, 0)->n_strange, MO_STEPS_PER_NODE_MAX);
+	assert_int_equal(world_node(&w, 0)->strays.n_steps, MO_STEPS_PER_NODE_MAX);
 	s = sync_new();
 	step(&s, 100, STEP_RUNNING);
 	say(&w, &s);
-	assert_int_equal(world_node(&w, 0)->n_strange, 1);
+	assert_int_equal(world_node(&w, 0)->strays.n_steps, 1);
 	world_done(&w);
 }
 

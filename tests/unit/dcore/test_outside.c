@@ -147,11 +147,11 @@ static void a_planned_reboot_is_no_fault_of_the_node(void **state)
 	assert_non_null(place_of(world_job(&w, id), "n2"));
 	world_crash(&w);
 	world_run(&w, S);
-	assert_true(world_node(&w, 1)->leaving);
+	assert_true(world_node(&w, 1)->boot.leaving);
 	w.toys[1].leaving = false;
 	world_reboot(&w, 1);
 	world_run(&w, S);
-	assert_false(world_node(&w, 1)->leaving);
+	assert_false(world_node(&w, 1)->boot.leaving);
 	no_failure(&w, id, 2);
 	world_done(&w);
 }

@@ -31,9 +31,9 @@ static struct node *add(struct state *s, const char *name, int64_t gpus, const c
 	struct node *n = MO_INSERT(s, nodes, s->n_nodes, &node_desc);
 
 	n->name = mo_strdup(name);
-	n->boot_id = mo_strdup("b");
+	n->boot.id = mo_strdup("b");
 	n->state = NODE_UP;
-	n->reconciled = true;
+	n->agent.reconciled = true;
 	for (int64_t i = 0; i < gpus; i++) {
 		struct gpu_slot *g = MO_ADD(&n->info, gpus, &gpu_slot_desc);
 
@@ -81,13 +81,13 @@ static void shapes(void **state)
 	s.nodes[3]->state = NODE_SUSPECT;
 	expect(&s, r, "needs 8 GPUs; only 6 of 14 are on nodes that take work now");
 	s.nodes[3]->state = NODE_UP;
-	s.nodes[3]->drain = true;
+	s.nodes[3]->drain.asked = true;
 	expect(&s, r, "needs 8 GPUs; only 6 of 14 are on nodes that take work now");
-	s.nodes[3]->drain = false;
-	s.nodes[3]->reconciled = false;
+	s.nodes[3]->drain.asked = false;
+	s.nodes[3]->agent.reconciled = false;
 	expect(&s, r, "needs 8 GPUs; only 6 of 14 are on nodes that take work now");
-	s.nodes[3]->reconciled = true;
-	s.nodes[3]->strange_steps = true;
+	s.nodes[3]->agent.reconciled = true;
+	s.nodes[3]->strays.any = true;
 	expect(&s, r, "needs 8 GPUs; only 6 of 14 are on nodes that take work now");
 	mo_desc_done(&state_desc, &s);
 	mo_desc_done(&submit_desc, &spec);

@@ -40,7 +40,7 @@ static void an_agent_that_starts_again_says_nothing_is_ok(void **state)
 	w.toys[0].health->preflight_done = true;
 	world_finding(&w, 0, "gpu.ras_ue", CHECK_CRIT, ACTION_CORDON);
 	world_run(&w, S);
-	assert_false(world_node(&w, 0)->drain);
+	assert_false(world_node(&w, 0)->drain.asked);
 	world_done(&w);
 }
 
@@ -147,7 +147,7 @@ static void what_is_known_keeps_no_job_away(void **state)
 	id = submit_with(&w, 4, "standard", NULL);
 	world_node_verb(&w, IN_UNDRAIN, 0, NULL);
 	world_run(&w, S);
-	assert_false(world_node(&w, 0)->drain);
+	assert_false(world_node(&w, 0)->drain.asked);
 	assert_int_equal(world_job(&w, id)->state, JOB_QUEUED);
 	assert_true(undrained_says(&w, "gets no work: gpu.ras_ue 0000:9f:00.0"));
 	assert_true(undrained_says(&w, "'moectl ack n0 gpu.ras_ue'"));
@@ -183,7 +183,7 @@ static void what_is_known_keeps_no_job_away(void **state)
 	world_run(&w, S);
 	assert_null(reason_of(&w));
 	since_boot(&w, 3); /* one more, which nobody knows of */
-	assert_true(world_node(&w, 0)->drain);
+	assert_true(world_node(&w, 0)->drain.asked);
 	world_node_verb(&w, IN_UNDRAIN, 0, NULL);
 	assert_non_null(strstr(reason_of(&w), "gpu.ras_ue"));
 	world_node_verb(&w, IN_ACK, 0, "gpu.ras_ue");
@@ -191,7 +191,7 @@ static void what_is_known_keeps_no_job_away(void **state)
 	w.toys[0].health_acked = w.toys[0].health->version;
 	world_reboot(&w, 0);
 	world_run(&w, S);
-	assert_int_equal(world_node(&w, 0)->n_acked, 0); /* another boot */
+	assert_int_equal(world_node(&w, 0)->findings.n_acked, 0); /* another boot */
 	assert_non_null(reason_of(&w));
 	world_done(&w);
 }

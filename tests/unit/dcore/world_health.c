@@ -64,7 +64,8 @@ size_t world_cordoned(const struct world *w)
 	size_t n = 0;
 
 	for (size_t i = 0; i < core_state(w->core)->n_nodes; i++)
-		n += core_state(w->core)->nodes[i]->drain && core_state(w->core)->nodes[i]->cordon;
+		n += core_state(w->core)->nodes[i]->drain.asked &&
+		     core_state(w->core)->nodes[i]->drain.cordon;
 	assert_int_equal(n, core_cordoned(w->core));
 	return n;
 }

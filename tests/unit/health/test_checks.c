@@ -265,8 +265,8 @@ static bool cordons_again(const struct check_result *then, struct node_health *n
 
 	mo_desc_init(&node_desc, &n);
 	_cleanup_(mo_freep) char *name = finding_name(then);
-	mo_strs_add(&n.waived, &n.n_waived, name);
-	mo_ints_add(&n.waived_counts, &n.n_waived_counts, then->count);
+	mo_strs_add(&n.findings.waived, &n.findings.n_waived, name);
+	mo_ints_add(&n.findings.waived_counts, &n.findings.n_waived_counts, then->count);
 	n.health = now;
 	again = health_cordon_reason(&n) != NULL;
 	n.health = NULL;
