@@ -13,16 +13,15 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <unistd.h>
 #include "agent/core/text/words.h"
 #include "agent/stepd/heartbeat.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
+#include "lib/base/socket.h"
 #include "lib/wire/json.h"
 
 #define TICK_MS 1000
@@ -161,7 +160,7 @@ static void tell(struct follow *f)
 	if (f->iteration != MO_NONE)
 		n += snprintf(text + n, sizeof(text) - (size_t)n, "ITERATION=%lld\n",
 			      (long long)f->iteration);
-	if (send(f->socket, text, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL) == n) {
+	if (mo_socket_send(f->socket, text, (size_t)n) == n) {
 		f->told_iteration = f->iteration;
 		f->told_phase = f->phase;
 	}
@@ -191,16 +190,9 @@ static _Noreturn void follow(struct reader *r, const struct mo_identity *who, in
 /* Connected before the change of user: the step's directory is not his. */
 int notify_connect(const struct stepd *s, int64_t rank)
 {
-	struct sockaddr_un a = { .sun_family = AF_UNIX };
-	int n = snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/notify.%lld", s->dir_fd,
-			 (long long)rank),
-	    fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd >= 0 &&
-	    connect(fd, (struct sockaddr *)&a,
-		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + (size_t)n + 1)) == 0)
-		return fd;
-	mo_close(fd);
-	return -1;
+	char name[32];
+	snprintf(name, sizeof(name), "notify.%lld", (long long)rank);
+	return mo_socket_connect_to_bound(s->dir_fd, name);
 }
 
 /* Descriptors of the supervisor that the child has no use for; its own are moved to the front
