@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include "agent/core/text/lines.h"
 #include "agent/stepd/output.h"
+#include "agent/stepd/process.h"
 #include "agent/stepd/sources.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
@@ -414,17 +415,10 @@ void on_notify(struct stepd *s, struct source *source, uint32_t events)
 
 static int stream_open(struct stepd *s, struct stream *st, struct rank *r, int *ret_child_end)
 {
-	int fds[2];
-	if (pipe2(fds, O_CLOEXEC) < 0)
-		return -errno;
-	/* refused above the user's quota: the default then */
-	fcntl(fds[1], F_SETPIPE_SZ, PIPE_BYTES);
-	*st = (struct stream){ .rank = r,
-			       .source = { .fd = fds[0], .fn = on_stream, .owner = st } };
-	*ret_child_end = fds[1];
-	int fl = fcntl(fds[0], F_GETFL);
-	if (fl < 0 || fcntl(fds[0], F_SETFL, fl | O_NONBLOCK) < 0)
-		return -errno;
+	int ours, e = process_pipe(PIPE_BYTES, &ours, ret_child_end);
+	if (e < 0)
+		return e;
+	*st = (struct stream){ .rank = r, .source = { .fd = ours, .fn = on_stream, .owner = st } };
 	return stepd_watch(s, &st->source, EPOLLIN);
 }
 
