@@ -9,9 +9,6 @@
 /* a controller that does not answer holds up no shutdown, */
 #define END_US 5000000
 #define ASK_US 1000000 /* nor does a systemd that does not */
-#define SYSTEMD "org.freedesktop.systemd1"
-#define SYSTEMD_PATH "/org/freedesktop/systemd1"
-#define SYSTEMD_MANAGER "org.freedesktop.systemd1.Manager"
 
 static void end_now(void *arg)
 {
@@ -55,16 +52,12 @@ static void on_no_answer(void *arg)
 	state_known(arg, false);
 }
 
-static int on_state(sd_bus_message *message, void *arg, sd_bus_error *error)
+static void on_answer(void *arg, enum shutdown_answer answer)
 {
 	struct manager *m = arg;
-	const char *state = NULL;
-	bool leaving = m->end.leaving;
-
-	if (!sd_bus_message_is_method_error(message, NULL) &&
-	    sd_bus_message_read(message, "v", "s", &state) >= 0)
-		leaving = mo_streq(state, "stopping");
+	bool leaving = answer == SHUTDOWN_UNKNOWN ? m->end.leaving : answer == SHUTDOWN_UNDER_WAY;
 	bool changed = leaving != m->end.leaving;
+
 	m->end.leaving = leaving;
 	m->end.leaving_told &= leaving;
 	if (changed)
@@ -73,21 +66,19 @@ static int on_state(sd_bus_message *message, void *arg, sd_bus_error *error)
 				 "move"
 			       : "this machine does not go down after all");
 	state_known(m, changed);
-	return 0;
 }
 
-static void ask_systemd(struct manager *m)
+static void ask_systemd(void *arg)
 {
-	m->end.state = sd_bus_slot_unref(m->end.state);
-	if (sd_bus_call_method_async(m->end.bus, &m->end.state, SYSTEMD, SYSTEMD_PATH,
-				     "org.freedesktop.DBus.Properties", "Get", on_state, m, "ss",
-				     SYSTEMD_MANAGER, "SystemState") < 0)
+	struct manager *m = arg;
+
+	if (shutdown_ask(m->end.shutdown) < 0)
 		state_known(m, false);
 }
 
 void ending_ask(struct manager *m)
 {
-	if (!m->end.bus || m->end.asking ||
+	if (!m->end.shutdown || m->end.asking ||
 	    (!m->end.ask_timer && mo_timer_new(m->loop, on_no_answer, m, &m->end.ask_timer) < 0))
 		return;
 	m->end.asking = true;
@@ -107,19 +98,6 @@ void ending_begin(struct manager *m)
 		end_or_tell(m);
 }
 
-/* A shutdown begins with a job for this target, whoever asked for it, and is given up by the
- * job's removal. */
-static int on_job(sd_bus_message *message, void *arg, sd_bus_error *error)
-{
-	uint32_t id;
-	const char *path, *unit;
-
-	if (sd_bus_message_read(message, "uos", &id, &path, &unit) >= 0 &&
-	    mo_streq(unit, "shutdown.target"))
-		ask_systemd(arg);
-	return 0;
-}
-
 void ending_check(struct manager *m)
 {
 	if (m->end.begun && !m->end.asking && all_told(m))
@@ -128,13 +106,8 @@ void ending_check(struct manager *m)
 
 int ending_watch(struct manager *m, sd_bus *bus)
 {
-	m->end.bus = bus;
-	int r = sd_bus_match_signal_async(bus, &m->end.removed, SYSTEMD, SYSTEMD_PATH,
-					  SYSTEMD_MANAGER, "JobRemoved", on_job, NULL, m);
+	int r = shutdown_watch(bus, ask_systemd, on_answer, m, &m->end.shutdown);
 
-	if (r >= 0)
-		r = sd_bus_match_signal_async(bus, &m->end.added, SYSTEMD, SYSTEMD_PATH,
-					      SYSTEMD_MANAGER, "JobNew", on_job, NULL, m);
 	if (r >= 0)
 		ask_systemd(m);
 	return r;
@@ -142,10 +115,7 @@ int ending_watch(struct manager *m, sd_bus *bus)
 
 void ending_unwatch(struct manager *m)
 {
-	m->end.removed = sd_bus_slot_unref(m->end.removed);
-	m->end.added = sd_bus_slot_unref(m->end.added);
-	m->end.state = sd_bus_slot_unref(m->end.state);
-	m->end.bus = NULL;
+	m->end.shutdown = shutdown_unwatch(m->end.shutdown);
 }
 
 void ending_done(struct manager *m)

@@ -5,7 +5,7 @@
  * has answered nothing is told, and there is no end. */
 #pragma once
 #include <stdbool.h>
-#include <systemd/sd-bus.h>
+#include "agent/shutdown.h"
 
 struct manager;
 struct ending {
@@ -15,8 +15,7 @@ struct ending {
 	bool leaving, leaving_told;
 	bool asking;
 	struct mo_timer *ask_timer;
-	sd_bus *bus; /* of unit.c; NULL: without systemd */
-	sd_bus_slot *state, *added, *removed;
+	struct shutdown_watch *shutdown; /* NULL: without systemd */
 };
 
 /* Ends the loop: at once, or, when the machine goes down, as soon as the controller has what the
@@ -26,6 +25,6 @@ void ending_begin(struct manager *m);
 void ending_ask(struct manager *m);
 /* After each turn: all may have been told by now. */
 void ending_check(struct manager *m);
-int ending_watch(struct manager *m, sd_bus *bus);
-void ending_unwatch(struct manager *m); /* before the bus goes */
+int ending_watch(struct manager *m, sd_bus *bus); /* of unit.c; a negative errno */
+void ending_unwatch(struct manager *m);           /* before the bus goes */
 void ending_done(struct manager *m);

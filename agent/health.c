@@ -19,6 +19,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
+#include "lib/base/proc.h"
 #include "lib/wire/json.h"
 
 #define DEVICE_DEADLINE_US 5000000
@@ -521,19 +522,6 @@ void watch_sync(struct watch *w, struct agent_sync *s)
 	health_nics(w->core, &s->nics, &s->n_nics);
 }
 
-/* What ranks may lock is what the probe is told; it has no limits of its own. */
-static void raise_limits(const struct agent_config *c)
-{
-	const struct rlimit all = { RLIM_INFINITY, RLIM_INFINITY };
-	struct rlimit l;
-	if (c->memlock_bytes != -1 || setrlimit(RLIMIT_MEMLOCK, &all) == 0)
-		return;
-	if (getrlimit(RLIMIT_MEMLOCK, &l) == 0) {
-		l.rlim_cur = l.rlim_max;
-		setrlimit(RLIMIT_MEMLOCK, &l);
-	}
-}
-
 int watch_new(struct manager *m, struct watch **ret)
 {
 	if (!m->config->health)
@@ -545,7 +533,9 @@ int watch_new(struct manager *m, struct watch **ret)
 		free(w);
 		return r;
 	}
-	raise_limits(m->config);
+	/* what ranks may lock is what the probe is told; it has no limits of its own */
+	if (m->config->memlock_bytes == -1)
+		(void)mo_proc_raise_limit(RLIMIT_MEMLOCK, -1, NULL);
 	*ret = w;
 	return 0;
 }

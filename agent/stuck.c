@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -12,6 +11,7 @@
 #include "lib/base/identity.h"
 #include "lib/base/parse.h"
 #include "lib/base/proc.h"
+#include "lib/loop/loop.h"
 
 #define LINE_MAX_BYTES 512
 #define PATH_BYTES 4096
@@ -92,7 +92,7 @@ char *stuck_file(pid_t pid)
 
 static void orphan_free(struct orphan *o)
 {
-	sd_event_source_disable_unref(o->source);
+	mo_ready_free(o->gone);
 	mo_close(o->fd);
 	free(o->at);
 	free(o->file);
@@ -119,12 +119,10 @@ void orphans_done(struct orphans *o)
 	*o = (struct orphans){ 0 };
 }
 
-static int on_end(sd_event_source *source, int fd, uint32_t events, void *arg)
+static void on_end(void *arg)
 {
 	struct orphan *o = arg;
-	sd_event_source_set_enabled(source, SD_EVENT_OFF);
-	o->ended(o->arg, o);
-	return 0;
+	o->ended(o->arg, o); /* which drops it */
 }
 
 static char *comm_of(pid_t pid)
@@ -198,7 +196,7 @@ static int look_at(void *arg, pid_t pid)
 	bool same = o->fd >= 0 && mo_proc_read(pid, &after) == 0 &&
 		    after.start_time == before.start_time && mo_streq(root, p->root) &&
 		    (mo_streq(comm, "moe-discover") ? o->at != NULL : o->area != NULL);
-	if (!same || sd_event_add_io(p->loop, &o->source, o->fd, EPOLLIN, on_end, o) < 0) {
+	if (!same || mo_ready_new(p->loop, o->fd, on_end, o, &o->gone) < 0) {
 		orphan_free(o);
 		return 0;
 	}

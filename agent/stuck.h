@@ -16,7 +16,7 @@ struct orphan {
 	char *at;            /* moe-discover: the file of --at */
 	char *file;          /* for who asked: what it hangs in */
 	char *area, *object; /* moe-probe: what it reads; object NULL: of the host */
-	sd_event_source *source;
+	struct mo_ready *gone;
 	int fd;
 	void (*ended)(void *arg, struct orphan *o);
 	void *arg;

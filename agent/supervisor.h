@@ -1,4 +1,4 @@
-/* The socket of a step's supervisor: the agent's seam to it. What the words mean is known to
+/* The agent's end of the socket of a step's supervisor. What the words mean is known to
  * step_dir.c. */
 #pragma once
 #include <systemd/sd-event.h>

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <gnutls/crypto.h>
 #include <gnutls/gnutls.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -91,15 +90,12 @@ char *auth_digest(const void *data, size_t n)
 /* NULL: no account, or one whose name no record can hold: cut, it would be another user's. */
 static char *login_of(uid_t uid, char **ret_shell)
 {
-	struct passwd pw, *found = NULL;
-	char buf[4096];
+	_cleanup_(mo_freep) char *name = NULL;
 
-	if (getpwuid_r(uid, &pw, buf, sizeof(buf), &found) != 0 || !found)
+	if (mo_identity_name(uid, &name, ret_shell) < 0)
 		return NULL;
-	if (ret_shell)
-		mo_str_set(ret_shell, found->pw_shell);
-	if (strlen(found->pw_name) <= MO_LONGEST_NAME)
-		return mo_strdup(found->pw_name);
+	if (strlen(name) <= MO_LONGEST_NAME)
+		return TAKE_PTR(name);
 	mo_log(MO_WARNING, NULL, NULL,
 	       "user %u has a login name of more than %d bytes: it is refused; give the user a "
 	       "token",

@@ -7,15 +7,8 @@
  * killed. */
 #include "daemon/snapshot.h"
 #include <errno.h>
-#include <fcntl.h>
-#include <sched.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include "daemon/child.h"
 #include "daemon/fatal.h"
 #include "daemon/journal.h"
 #include "daemon/room.h"
@@ -27,15 +20,11 @@
 #define AGAIN_US (60 * 1000000LL)   /* after a failure */
 #define LIMIT_US (1800 * 1000000LL) /* a slow disk rests a second after each MiB */
 #define LATE "it is not written within 30 minutes"
-#define NICE 10
-/* when memory is short, this process is to go and not the controller */
-#define OOM_FIRST "1000"
 
 struct snapshots {
 	struct manager *owner;
-	pid_t pid; /* 0 = none under way */
-	sd_event_source *child;
-	int64_t seq; /* of the one under way */
+	struct child *child; /* NULL: none is under way */
+	int64_t seq;         /* of the one under way */
 	/* records: between the last two snapshots' beginnings, since the last one's */
 	int64_t bytes, bytes_since;
 	int64_t began, not_before; /* boot us */
@@ -51,12 +40,8 @@ void snapshots_new(struct manager *m)
 
 struct snapshots *snapshots_free(struct snapshots *s)
 {
-	if (s && s->pid) {
-		kill(s->pid, SIGKILL);
-		waitpid(s->pid, NULL, 0);
-	}
 	if (s)
-		sd_event_source_disable_unref(s->child);
+		child_free(s->child);
 	free(s);
 	return NULL;
 }
@@ -90,23 +75,21 @@ static void put_off(struct manager *m, const char *why)
 	tell(m, why);
 }
 
-static int on_child(sd_event_source *source, const siginfo_t *si, void *userdata)
+static void on_end(void *arg, int error, bool killed)
 {
-	struct snapshots *s = userdata;
+	struct snapshots *s = arg;
 	struct manager *m = s->owner;
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 
-	mo_assert(s->pid > 0 && s->child == source);
-	s->pid = 0;
-	s->child = sd_event_source_disable_unref(s->child);
+	s->child = NULL;
 	if (m->fatal)
-		return 0;
-	if (si->si_code != CLD_EXITED || si->si_status != 0) {
-		put_off(m, s->late                     ? LATE
-			   : si->si_code != CLD_EXITED ? "its process was killed"
-			   : si->si_status == ENOSPC   ? "not enough space on the disk of state_dir"
-						       : strerror(si->si_status));
-		return 0;
+		return;
+	if (killed || error != 0) {
+		put_off(m, s->late           ? LATE
+			   : killed          ? "its process was killed"
+			   : error == ENOSPC ? "not enough space on the disk of state_dir"
+					     : strerror(error));
+		return;
 	}
 	int r = store_adopt_snapshot(m->store, s->seq, &s->bytes, &err);
 	if (r == -ENOSPC || r == STORE_NO_SNAPSHOT) {
@@ -117,35 +100,19 @@ static int on_child(sd_event_source *source, const siginfo_t *si, void *userdata
 		m->n_snapshots++;
 		s->told = false;
 	}
-	return 0;
 }
 
-static void go_first(void)
+/* In the child. */
+static int write_down(void *arg)
 {
-	_cleanup_(mo_closep) int fd = mo_open_at(AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY, 0);
+	const struct snapshots *s = arg;
+	const struct manager *m = s->owner;
+	_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
 
-	if (fd >= 0)
-		(void)mo_write_all(fd, OOM_FIRST, strlen(OOM_FIRST));
-}
-
-/* Never returns; the status is an errno. */
-static void write_down(const struct manager *m, pid_t parent, int64_t seq)
-{
-	struct mo_buf text = { 0 };
-
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
-		_exit(ESRCH);
-	/* the lock and all connections end with the parent, not with this */
-	syscall(SYS_close_range, 3U, ~0U, 0U);
-	const struct sched_param none = { 0 };
-	/* a controller with real-time priority would wait for it */
-	(void)sched_setscheduler(0, SCHED_BATCH, &none);
-	(void)setpriority(PRIO_PROCESS, 0, NICE);
-	go_first();
 	journal_snapshot_text(m->journal, manager_state(m), &text);
 	if (text.len > WIRE_BYTES_MAX)
-		_exit(EFBIG); /* nobody could read it */
-	_exit(-store_write_snapshot(m->store, seq, text.data, text.len));
+		return -EFBIG; /* nobody could read it */
+	return store_write_snapshot(m->store, s->seq, text.data, text.len);
 }
 
 /* As many bytes of records as the last snapshot had must have come: what a record costs then
@@ -153,35 +120,24 @@ static void write_down(const struct manager *m, pid_t parent, int64_t seq)
 void snapshots_look(struct manager *m, int64_t now)
 {
 	struct snapshots *s = m->snapshots;
-	pid_t parent = getpid();
 
 	mo_assert(s->owner == m && s->bytes_since >= 0);
-	if (s->pid && !s->late && now - s->began > LIMIT_US) {
+	if (s->child && !s->late && now - s->began > LIMIT_US) {
 		s->late = true;
-		kill(s->pid, SIGKILL);
+		child_kill(s->child);
 		tell(m, LATE);
 	}
-	if (s->pid || store_records_since_snapshot(m->store) < RECORDS_MIN ||
+	if (s->child || store_records_since_snapshot(m->store) < RECORDS_MIN ||
 	    s->bytes_since < s->bytes || now < s->not_before)
 		return;
 	s->seq = store_seq(m->store);
 	s->began = now;
 	s->late = false;
-	s->pid = fork();
-	if (s->pid == 0)
-		write_down(m, parent, s->seq);
-	if (s->pid < 0) {
-		s->pid = 0;
-		put_off(m, strerror(errno));
+	int r = child_start(m->loop, write_down, on_end, s, &s->child);
+	if (r < 0) {
+		put_off(m, strerror(-r));
 		return;
 	}
 	journal_snapshot_taken(m->journal);
 	s->bytes_since = 0;
-	int r = sd_event_add_child(m->loop, &s->child, s->pid, WEXITED, on_child, s);
-	if (r < 0) {
-		kill(s->pid, SIGKILL);
-		waitpid(s->pid, NULL, 0);
-		s->pid = 0;
-		put_off(m, strerror(-r));
-	}
 }

@@ -8,18 +8,15 @@
 #include "agent/stepd/config.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "agent/stepd/child.h"
 #include "agent/stepd/files.h"
 #include "agent/stepd/prepare.h"
+#include "agent/stepd/process.h"
 #include "agent/stepd/sources.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
@@ -137,33 +134,19 @@ static char **question(const struct launch *l)
 	return argv;
 }
 
-/* The recipe as its standard input; -1: it has none, or it cannot be given, and is judged by the
- * controller alone. */
-static int recipe_fd(const struct launch *l)
-{
-	_cleanup_(mo_closep) int fd = l->recipe ? memfd_create("recipe", MFD_CLOEXEC) : -1;
-
-	if (fd < 0 || mo_write_all(fd, l->recipe, strlen(l->recipe)) < 0 ||
-	    lseek(fd, 0, SEEK_SET) < 0)
-		return -1;
-	return TAKE_FD(fd);
-}
-
 static void on_told(struct stepd *s, struct source *source, uint32_t events);
 
 /* One of its outputs: our end into t, its end returned; a negative errno. */
 static int open_told(struct stepd *s, struct told *t, size_t most)
 {
-	int ends[2];
+	_cleanup_(mo_closep) int theirs = -1;
+	int ours, r = process_pipe(0, &ours, &theirs);
 
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return -errno;
-	_cleanup_(mo_closep) int theirs = ends[1];
+	if (r < 0)
+		return r;
 	t->most = most;
-	t->source = (struct source){ .fd = ends[0], .fn = on_told, .owner = t };
-	if (fcntl(ends[0], F_SETFL, O_NONBLOCK) < 0)
-		return -errno;
-	int r = stepd_watch(s, &t->source, EPOLLIN);
+	t->source = (struct source){ .fd = ours, .fn = on_told, .owner = t };
+	r = stepd_watch(s, &t->source, EPOLLIN);
 	return r < 0 ? r : TAKE_FD(theirs);
 }
 
@@ -172,7 +155,8 @@ static int ask(struct stepd *s, const struct prepared *p, const char *path, stru
 	const struct launch *l = &s->spool.launch;
 	_cleanup_(texts_free) char **env = environment(&p->given[0], l->user);
 	_cleanup_(texts_free) char **argv = question(l);
-	_cleanup_(mo_closep) int recipe = recipe_fd(l);
+	/* where it cannot be given, the recipe is judged by the controller alone */
+	_cleanup_(mo_closep) int recipe = l->recipe ? process_input(l->recipe) : -1;
 	_cleanup_(mo_closep) int out = open_told(s, &a->out, MO_CONFIG_BYTES_MAX);
 	_cleanup_(mo_closep) int err = out < 0 ? out : open_told(s, &a->err, TOLD_MAX);
 	char *candidates[] = { (char *)path, NULL };
@@ -191,10 +175,8 @@ static int ask(struct stepd *s, const struct prepared *p, const char *path, stru
 	plan.report_fd = err; /* what it could not do before the program is seen by its status */
 	plan.parent = mo_proc_self();
 	a->end_us = mo_clock_boot_us() + DEADLINE_US;
-	a->pid = fork();
-	if (a->pid == 0)
-		child_run(&plan);
-	return a->pid < 0 ? -errno : 0;
+	a->pid = process_exec(&plan);
+	return a->pid < 0 ? a->pid : 0;
 }
 
 /* The controller must be able to read it: moe-config writes JSON, but what answered need not be
@@ -301,7 +283,7 @@ static void judge(struct stepd *s, struct asked *a)
 static void give_up(struct stepd *s, struct asked *a, int r)
 {
 	if (a->pid > 0 && !a->ended)
-		kill(a->pid, SIGKILL);
+		process_kill(a->pid);
 	not_kept(s, unread_text(r));
 	answer(s, NULL, 0, NULL);
 }

@@ -5,11 +5,9 @@
 #include "agent/stepd/files.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <sys/epoll.h>
-#include <unistd.h>
 
+#include "agent/stepd/process.h"
 #include "agent/stepd/sources.h"
 #include "lib/base/file.h"
 #include "lib/base/clock.h"
@@ -34,7 +32,7 @@ static void finish(struct stepd *s, int missing)
 	struct files *f = s->files;
 
 	if (!f->ended)
-		kill(f->pid, SIGKILL);
+		process_kill(f->pid);
 	f->pid = 0;
 	stepd_unwatch(s, &f->source);
 	if (!s->killing) {
@@ -116,7 +114,7 @@ void files_read(struct stepd *s, struct prepared *p, void (*then)(struct stepd *
 			     .then = then,
 			     .end_us = mo_clock_boot_us() + FILES_MS * 1000LL,
 			     .source = { .fd = fd, .fn = on_said, .owner = f } };
-	int r = fcntl(fd, F_SETFL, O_NONBLOCK) < 0 ? -errno : stepd_watch(s, &f->source, EPOLLIN);
+	int r = stepd_watch(s, &f->source, EPOLLIN);
 	if (r < 0)
 		finish(s, r);
 	else

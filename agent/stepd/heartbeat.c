@@ -6,29 +6,23 @@
  * beyond TICK_BYTES a second is skipped, from a whole line on. */
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/un.h>
-#include <unistd.h>
 #include "agent/core/text/words.h"
 #include "agent/stepd/heartbeat.h"
+#include "agent/stepd/process.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
+#include "lib/base/socket.h"
 #include "lib/wire/json.h"
 
 #define TICK_MS 1000
 #define TICK_BYTES (256 * 1024)
 #define NAMES_MAX 100000 /* looked at in one directory */
-#define FIRST_FD 3
 
 /* A rank's file as the child follows it. */
 struct follow {
@@ -161,107 +155,86 @@ static void tell(struct follow *f)
 	if (f->iteration != MO_NONE)
 		n += snprintf(text + n, sizeof(text) - (size_t)n, "ITERATION=%lld\n",
 			      (long long)f->iteration);
-	if (send(f->socket, text, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL) == n) {
+	if (mo_socket_send(f->socket, text, (size_t)n) == n) {
 		f->told_iteration = f->iteration;
 		f->told_phase = f->phase;
 	}
 }
 
-/* The child: until the other end of `life` closes. */
-static _Noreturn void follow(struct reader *r, const struct mo_identity *who, int life)
+/* What the child is made for. */
+struct following {
+	const struct stepd *s;
+	time_t since;
+};
+
+static void reader_begin(struct reader *r, const struct following *a)
 {
-	struct pollfd p = { .fd = life, .events = POLLIN };
-	sigset_t none;
-	sigemptyset(&none);
-	setsid();
-	if (sigprocmask(SIG_SETMASK, &none, NULL) < 0 || mo_identity_become(who) < 0 ||
-	    prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
-		_exit(1);
-	r->chunk = mo_alloc(TICK_BYTES);
-	while (poll(&p, 1, TICK_MS) == 0) {
-		look_for_files(r);
-		for (size_t i = 0; i < r->n; i++) {
-			read_on(r, &r->ranks[i]);
-			tell(&r->ranks[i]);
+	const struct launch *l = &a->s->spool.launch;
+	const char *home = a->s->who.home, *workdir = l->workdir ? l->workdir : home ? home : "/";
+	_cleanup_(mo_freep) char *dir = words_expand(l, 0, home, l->heartbeat->dir);
+
+	*r = (struct reader){ .h = l->heartbeat,
+			      .dir = dir[0] == '/' ? mo_strdup(dir) : mo_path(workdir, "%s", dir),
+			      .since = a->since,
+			      .n = a->s->n_ranks,
+			      .chunk = mo_alloc(TICK_BYTES) };
+	r->ranks = mo_alloc_array(r->n, sizeof(*r->ranks));
+	for (size_t i = 0; i < r->n; i++)
+		r->ranks[i] = (struct follow){ .rank = a->s->ranks[i].rank,
+					       .socket = PROCESS_FIRST_FD + 1 + (int)i,
+					       .fd = -1,
+					       .iteration = MO_NONE,
+					       .told_iteration = MO_NONE,
+					       .phase = PHASE_NONE,
+					       .told_phase = PHASE_NONE,
+					       .name = name_of(l->heartbeat, a->s->ranks[i].rank) };
+}
+
+/* The child: until the other end of its first descriptor closes. */
+static void follow(void *arg)
+{
+	struct reader r;
+
+	reader_begin(&r, arg);
+	while (mo_clock_rest_unless(PROCESS_FIRST_FD, TICK_MS)) {
+		look_for_files(&r);
+		for (size_t i = 0; i < r.n; i++) {
+			read_on(&r, &r.ranks[i]);
+			tell(&r.ranks[i]);
 		}
 	}
-	_exit(0);
 }
 
 /* Connected before the change of user: the step's directory is not his. */
 int notify_connect(const struct stepd *s, int64_t rank)
 {
-	struct sockaddr_un a = { .sun_family = AF_UNIX };
-	int n = snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/notify.%lld", s->dir_fd,
-			 (long long)rank),
-	    fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd >= 0 &&
-	    connect(fd, (struct sockaddr *)&a,
-		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + (size_t)n + 1)) == 0)
-		return fd;
-	mo_close(fd);
-	return -1;
-}
-
-/* Descriptors of the supervisor that the child has no use for; its own are moved to the front
- * first. */
-static int keep_descriptors(struct reader *r, int life)
-{
-	int next = FIRST_FD, *fds[MO_GPUS_PER_NODE_MAX + 1], moved[MO_GPUS_PER_NODE_MAX + 1];
-	size_t n = 0;
-	fds[n++] = &life;
-	for (size_t i = 0; i < r->n; i++)
-		fds[n++] = &r->ranks[i].socket;
-	for (size_t i = 0; i < n; i++) {
-		moved[i] = fcntl(*fds[i], F_DUPFD_CLOEXEC, FIRST_FD + (int)n);
-		if (moved[i] < 0)
-			return -errno;
-	}
-	for (size_t i = 0; i < n; i++)
-		if (dup3(moved[i], *fds[i] = next++, O_CLOEXEC) < 0)
-			return -errno;
-	return syscall(SYS_close_range, (unsigned)next, ~0U, 0U) < 0 ? -errno : life;
+	char name[32];
+	snprintf(name, sizeof(name), "notify.%lld", (long long)rank);
+	return mo_socket_connect_to_bound(s->dir_fd, name);
 }
 
 void heartbeat_start(struct stepd *s)
 {
 	const struct launch *l = &s->spool.launch;
-	int life[2];
+	struct following arg = { .s = s, .since = (time_t)(mo_clock_wall_us() / 1000000) - 1 };
+	int fds[PROCESS_FDS_MAX], r = 0;
+	size_t n = 1;
+
 	if (!l->heartbeat || !l->heartbeat->dir || !l->heartbeat->file ||
-	    !l->heartbeat->iteration || pipe2(life, O_CLOEXEC) < 0)
+	    !l->heartbeat->iteration || process_pipe(0, &fds[0], &s->heartbeat_fd) < 0)
 		return;
-	pid_t pid = fork();
-	if (pid != 0) {
-		mo_close(life[0]);
-		s->heartbeat_fd = life[1];
-		if (pid < 0)
-			mo_log(MO_WARNING, NULL, NULL,
-			       "the engine's heartbeat files are not read: fork: %s",
-			       strerror(errno));
-		return;
-	}
-	const char *workdir = l->workdir ? l->workdir : s->who.home ? s->who.home : "/";
-	_cleanup_(mo_freep) char *dir = words_expand(l, 0, s->who.home, l->heartbeat->dir);
-	struct reader r = { .h = l->heartbeat,
-			    .dir = dir[0] == '/' ? mo_strdup(dir) : mo_path(workdir, "%s", dir),
-			    .since = (time_t)(mo_clock_wall_us() / 1000000) - 1,
-			    .n = s->n_ranks };
-	r.ranks = mo_alloc_array(r.n, sizeof(*r.ranks));
-	for (size_t i = 0; i < r.n; i++) {
-		struct follow *f = &r.ranks[i];
-		*f = (struct follow){ .rank = s->ranks[i].rank,
-				      .fd = -1,
-				      .iteration = MO_NONE,
-				      .told_iteration = MO_NONE,
-				      .phase = PHASE_NONE,
-				      .told_phase = PHASE_NONE };
-		f->socket = notify_connect(s, f->rank);
-		f->name = name_of(l->heartbeat, f->rank);
-		if (f->socket < 0)
-			_exit(1);
-	}
-	int fd = keep_descriptors(&r, life[0]);
-	if (fd < 0)
-		_exit(1);
-	follow(&r, &s->who, fd);
+	for (size_t i = 0; r >= 0 && i < s->n_ranks; i++)
+		r = fds[n++] = notify_connect(s, s->ranks[i].rank);
+	if (r >= 0)
+		r = process_as(&(struct process_work){ .who = &s->who,
+						       .fds = fds,
+						       .n_fds = n,
+						       .apart = true,
+						       .run = follow,
+						       .arg = &arg });
+	for (size_t i = 0; i < n; i++)
+		mo_close(fds[i]);
+	if (r < 0)
+		mo_log(MO_WARNING, NULL, NULL, "the engine's heartbeat files are not read: %s",
+		       strerror(-r));
 }

@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 #include "agent/stepd/link.h"
 #include "agent/stepd/sources.h"
@@ -15,13 +13,13 @@
 #include "lib/base/identity.h"
 #include "lib/base/log.h"
 #include "lib/base/proc.h"
+#include "lib/base/socket.h"
 #include "lib/wire/json.h"
 
 static void send_now(struct stepd *s, struct connection *c)
 {
 	while (c->out.len > 0) {
-		ssize_t n =
-			send(c->source.fd, c->out.data, c->out.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+		ssize_t n = mo_socket_send(c->source.fd, c->out.data, c->out.len);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && errno == EAGAIN) {
@@ -80,7 +78,7 @@ static void on_connection(struct stepd *s, struct source *source, uint32_t event
 		send_now(s, c);
 	for (;;) {
 		char chunk[1024];
-		ssize_t n = recv(source->fd, chunk, sizeof(chunk), MSG_DONTWAIT);
+		ssize_t n = mo_socket_receive(source->fd, chunk, sizeof(chunk));
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			break;
 		if (n <= 0) {
@@ -109,14 +107,11 @@ static void on_connection(struct stepd *s, struct source *source, uint32_t event
 static void on_listener(struct stepd *s, struct source *source, uint32_t events)
 {
 	for (;;) {
-		_cleanup_(mo_closep) int fd =
-			accept4(source->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-		struct ucred peer;
-		socklen_t n = sizeof(peer);
+		uid_t peer;
+		_cleanup_(mo_closep) int fd = mo_socket_accept(source->fd, &peer);
 		if (fd < 0)
 			return;
-		bool allowed = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) == 0 &&
-			       (peer.uid == 0 || peer.uid == mo_uid());
+		bool allowed = peer == 0 || peer == mo_uid();
 		if (!allowed || s->n_connections == STEPD_CONNECTIONS_MAX)
 			continue;
 		struct connection *c = mo_alloc(sizeof(*c));
@@ -130,18 +125,12 @@ static void on_listener(struct stepd *s, struct source *source, uint32_t events)
 
 int link_open(struct stepd *s, struct mo_error *err)
 {
-	struct sockaddr_un a = { .sun_family = AF_UNIX };
-	/* Through the directory's descriptor: a long runtime path must not exceed sun_path. */
-	int n = snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/sock", s->dir_fd);
 	mo_remove_at(s->dir_fd, "sock", 0); /* of a dead stepd: we hold the lock */
-	s->listener = (struct source){ .fd = socket(AF_UNIX,
-						    SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0),
-				       .fn = on_listener };
-	if (s->listener.fd < 0 ||
-	    bind(s->listener.fd, (struct sockaddr *)&a,
-		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + (size_t)n + 1)) < 0 ||
-	    listen(s->listener.fd, 8) < 0)
-		return mo_error_set(err, -errno, "%s/sock: %s", s->dir, strerror(errno));
+	s->listener =
+		(struct source){ .fd = mo_socket_listen(s->dir_fd, "sock"), .fn = on_listener };
+	if (s->listener.fd < 0)
+		return mo_error_set(err, s->listener.fd, "%s/sock: %s", s->dir,
+				    strerror(-s->listener.fd));
 	int r = stepd_watch(s, &s->listener, EPOLLIN);
 	return r < 0 ? mo_error_set(err, r, "%s/sock: %s", s->dir, strerror(-r)) : 0;
 }

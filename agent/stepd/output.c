@@ -8,16 +8,16 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 #include "agent/core/text/lines.h"
 #include "agent/stepd/output.h"
+#include "agent/stepd/process.h"
 #include "agent/stepd/sources.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
+#include "lib/base/socket.h"
 
 #define READ_BYTES (64 * 1024)
 #define READS_PER_TURN 16 /* per stream: no stream starves the others */
@@ -402,7 +402,7 @@ void on_notify(struct stepd *s, struct source *source, uint32_t events)
 	struct fact_target t = { s, r };
 	for (int i = 0; i < DATAGRAMS_PER_TURN && source->fd >= 0; i++) {
 		char data[DATAGRAM_BYTES + 1];
-		ssize_t n = recv(source->fd, data, sizeof(data), MSG_DONTWAIT);
+		ssize_t n = mo_socket_receive(source->fd, data, sizeof(data));
 		if (n < 0)
 			return;
 		struct line_fact f;
@@ -415,36 +415,25 @@ void on_notify(struct stepd *s, struct source *source, uint32_t events)
 
 static int stream_open(struct stepd *s, struct stream *st, struct rank *r, int *ret_child_end)
 {
-	int fds[2];
-	if (pipe2(fds, O_CLOEXEC) < 0)
-		return -errno;
-	/* refused above the user's quota: the default then */
-	fcntl(fds[1], F_SETPIPE_SZ, PIPE_BYTES);
-	*st = (struct stream){ .rank = r,
-			       .source = { .fd = fds[0], .fn = on_stream, .owner = st } };
-	*ret_child_end = fds[1];
-	int fl = fcntl(fds[0], F_GETFL);
-	if (fl < 0 || fcntl(fds[0], F_SETFL, fl | O_NONBLOCK) < 0)
-		return -errno;
+	int ours, e = process_pipe(PIPE_BYTES, &ours, ret_child_end);
+	if (e < 0)
+		return e;
+	*st = (struct stream){ .rank = r, .source = { .fd = ours, .fn = on_stream, .owner = st } };
 	return stepd_watch(s, &st->source, EPOLLIN);
 }
 
 static int notify_open(struct stepd *s, struct rank *r)
 {
-	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	char name[32];
 	r->notify = (struct source){ .fd = -1, .fn = on_notify, .owner = r };
-	/* Through the directory's descriptor: a long runtime path must not exceed sun_path. */
-	int n = snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/notify.%lld", s->dir_fd,
-			 (long long)r->rank);
-	mo_remove_at(AT_FDCWD, a.sun_path, 0); /* of a dead stepd: we hold the lock */
-	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	snprintf(name, sizeof(name), "notify.%lld", (long long)r->rank);
+	mo_remove_at(s->dir_fd, name, 0); /* of a dead stepd: we hold the lock */
+	int fd = mo_socket_bind(s->dir_fd, name);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	r->notify.fd = fd;
-	if (bind(fd, (struct sockaddr *)&a,
-		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + (size_t)n + 1)) < 0)
-		return -errno;
-	if (s->who.change && mo_chown(a.sun_path, s->who.uid, s->who.gid) < 0)
+	_cleanup_(mo_freep) char *path = mo_printf("/proc/self/fd/%d/%s", s->dir_fd, name);
+	if (s->who.change && mo_chown(path, s->who.uid, s->who.gid) < 0)
 		return -errno;
 	return stepd_watch(s, &r->notify, EPOLLIN);
 }

@@ -1,9 +1,7 @@
 /* See prepare.h. */
 #include "agent/stepd/prepare.h"
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ifaddrs.h>
 #include <linux/mempolicy.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,6 +15,7 @@
 #include "lib/base/idset.h"
 #include "lib/base/log.h"
 #include "lib/base/proc.h"
+#include "lib/base/socket.h"
 #include "lib/wire/json.h"
 
 #define MEM_NODES_MAX 1024
@@ -48,34 +47,6 @@ struct prepared *prepared_free(struct prepared *p)
 	free(p->plans);
 	free(p);
 	return NULL;
-}
-
-/* Name of the interface that has this address (caller frees); NULL when none has, or it is no
- * numeric address. */
-static char *interface_of(const char *address)
-{
-	struct ifaddrs *list = NULL;
-	char *found = NULL;
-	if (!address || getifaddrs(&list) < 0)
-		return NULL;
-	for (const struct ifaddrs *i = list; i && !found; i = i->ifa_next) {
-		char text[INET6_ADDRSTRLEN] = "";
-		int family = i->ifa_addr ? i->ifa_addr->sa_family : AF_UNSPEC;
-		if (family == AF_INET)
-			inet_ntop(family,
-				  &((const struct sockaddr_in *)(const void *)i->ifa_addr)
-					   ->sin_addr,
-				  text, sizeof(text));
-		else if (family == AF_INET6)
-			inet_ntop(family,
-				  &((const struct sockaddr_in6 *)(const void *)i->ifa_addr)
-					   ->sin6_addr,
-				  text, sizeof(text));
-		if (mo_streq(text, address))
-			found = mo_strdup(i->ifa_name);
-	}
-	freeifaddrs(list);
-	return found;
 }
 
 void prepare_leave_record(struct stepd *s, const struct prepared *p)
@@ -355,7 +326,8 @@ int prepare_begin(struct stepd *s, struct prepared **ret, const char **ret_cause
 	p->plans = mo_alloc_array(s->n_ranks, sizeof(*p->plans));
 	p->given = mo_alloc_array(s->n_ranks, sizeof(*p->given));
 	p->n = s->n_ranks;
-	p->ifname = s->spool.launch.n_nodes > 1 ? interface_of(s->spool.launch.address) : NULL;
+	p->ifname =
+		s->spool.launch.n_nodes > 1 ? mo_socket_interface(s->spool.launch.address) : NULL;
 	*ret_cause = "bind";
 	if (s->spool.bind_error)
 		return mo_error_set(err, -EINVAL, "%s", s->spool.bind_error);

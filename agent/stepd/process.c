@@ -5,14 +5,19 @@
 #include <fcntl.h>
 #include <linux/sched.h>
 #include <sys/epoll.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "agent/stepd/child.h"
 #include "agent/stepd/sources.h"
+#include "lib/base/assert.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
+#include "lib/base/proc.h"
 
 /* Born in the ranks' cgroup where the kernel can (Linux 5.7): moving a process costs an RCU
  * grace period, 10 to 50 ms. Else the child moves itself. glibc's fork() does nothing that a
@@ -58,29 +63,21 @@ int process_fork(struct stepd *s, struct rank *r, struct child_plan *p, source_f
 	return e < 0 ? e : stepd_watch(s, &r->report, EPOLLIN);
 }
 
-static void raise_limit(struct stepd *s, const char *name, __rlimit_resource_t which,
-			int64_t wanted)
+static void raise_limit(struct stepd *s, const char *name, int which, int64_t wanted)
 {
-	struct rlimit now, want;
-	if (wanted == MO_NONE || getrlimit(which, &now) < 0)
+	uint64_t now;
+	if (wanted == MO_NONE || mo_proc_raise_limit(which, wanted, &now) != 1)
 		return;
-	rlim_t v = wanted < 0 ? RLIM_INFINITY : (rlim_t)wanted;
-	want = (struct rlimit){ .rlim_cur = v, .rlim_max = v };
-	if (setrlimit(which, &want) == 0)
-		return;
-	want = (struct rlimit){ .rlim_cur = MO_MIN(v, now.rlim_max), .rlim_max = now.rlim_max };
-	setrlimit(which, &want);
 	/* it has a ceiling everywhere */
 	bool as_high_as_possible = wanted < 0 && which == RLIMIT_NOFILE;
-	/* read back: a limit that was silently not raised fails much later, in RDMA */
-	if (getrlimit(which, &now) == 0 && now.rlim_cur < v && !as_high_as_possible)
+	if (!as_high_as_possible)
 		mo_log(MO_WARNING, NULL,
 		       &(struct mo_log_where){ .job = s->spool.launch.job,
 					       .attempt = s->spool.launch.attempt,
 					       .rank = -1 },
 		       "limit %s is %lld instead of the configured value: the agent may not raise "
 		       "it; raise it in the agent's unit",
-		       name, (long long)now.rlim_cur);
+		       name, (long long)now);
 }
 
 void process_raise_limits(struct stepd *s)
@@ -95,4 +92,98 @@ void process_signal_ranks(struct stepd *s, int signal)
 	for (size_t i = 0; i < s->n_ranks; i++)
 		if (s->ranks[i].pid > 0)
 			syscall(SYS_pidfd_send_signal, s->ranks[i].pidfd.fd, signal, NULL, 0);
+}
+
+static int keep_only(const int *fds, size_t n)
+{
+	int moved[PROCESS_FDS_MAX];
+
+	for (size_t i = 0; i < n; i++) {
+		moved[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, PROCESS_FIRST_FD + (int)n);
+		if (moved[i] < 0)
+			return -errno;
+	}
+	for (size_t i = 0; i < n; i++)
+		if (dup3(moved[i], PROCESS_FIRST_FD + (int)i, O_CLOEXEC) < 0)
+			return -errno;
+	return syscall(SYS_close_range, (unsigned)PROCESS_FIRST_FD + (unsigned)n, ~0U, 0U) < 0
+		       ? -errno
+		       : 0;
+}
+
+/* It has nothing of ours but what it needs, above all not the step's lock, whose holder counts as
+ * the supervisor. */
+static _Noreturn void run_as(const struct process_work *w, pid_t parent)
+{
+	sigset_t none;
+
+	sigemptyset(&none);
+	if (keep_only(w->fds, w->n_fds) < 0)
+		_exit(EMFILE);
+	if (w->apart)
+		setsid();
+	if (w->apart && sigprocmask(SIG_SETMASK, &none, NULL) < 0)
+		_exit(EINVAL);
+	if (mo_identity_become(w->who) < 0)
+		_exit(EPERM);
+	/* after the change of user, which clears it */
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
+		_exit(ESRCH);
+	w->run(w->arg);
+	_exit(0);
+}
+
+pid_t process_as(const struct process_work *w)
+{
+	pid_t self = mo_proc_self();
+
+	mo_assert(w->n_fds <= PROCESS_FDS_MAX);
+	pid_t pid = fork();
+	if (pid == 0)
+		run_as(w, self);
+	return pid < 0 ? -errno : pid;
+}
+
+pid_t process_exec(const struct child_plan *p)
+{
+	pid_t pid = fork();
+
+	if (pid == 0)
+		child_run(p);
+	return pid < 0 ? -errno : pid;
+}
+
+void process_kill(pid_t pid)
+{
+	kill(pid, SIGKILL);
+}
+
+int process_pipe(int bytes, int *ret_read, int *ret_write)
+{
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -errno;
+	if (bytes) /* refused above the user's quota: the default then */
+		fcntl(ends[1], F_SETPIPE_SZ, bytes);
+	int fl = fcntl(ends[0], F_GETFL);
+	if (fl < 0 || fcntl(ends[0], F_SETFL, fl | O_NONBLOCK) < 0) {
+		int e = -errno;
+
+		mo_close(ends[0]);
+		mo_close(ends[1]);
+		return e;
+	}
+	*ret_read = ends[0];
+	*ret_write = ends[1];
+	return 0;
+}
+
+int process_input(const char *text)
+{
+	_cleanup_(mo_closep) int fd = memfd_create("input", MFD_CLOEXEC);
+
+	if (fd < 0 || mo_write_all(fd, text, strlen(text)) < 0 || lseek(fd, 0, SEEK_SET) < 0)
+		return -errno;
+	return TAKE_FD(fd);
 }

@@ -1,5 +1,6 @@
-/* The main process of a rank, or that of engine.prepare: forked into the ranks' cgroup, watched,
- * signalled. What its end means is the caller's to say. */
+/* Every process that this one starts: the main process of a rank, or that of engine.prepare,
+ * forked into the ranks' cgroup, watched, signalled; and those that read what lies on users' file
+ * systems in its place. What their ends mean is the caller's to say. */
 #pragma once
 #include "agent/stepd/stepd.h"
 
@@ -10,3 +11,26 @@ int process_fork(struct stepd *s, struct rank *r, struct child_plan *p, source_f
 		 source_fn on_death);
 void process_raise_limits(struct stepd *s); /* this process' own, which it hands on */
 void process_signal_ranks(struct stepd *s, int signal);
+
+/* ---- others, whose end comes with everything that is reaped */
+#define PROCESS_FIRST_FD 3
+#define PROCESS_FDS_MAX (MO_GPUS_PER_NODE_MAX + 1)
+struct process_work {
+	const struct mo_identity *who; /* it is, before it runs */
+	/* all that it has besides 0, 1 and 2: from PROCESS_FIRST_FD on, in this order */
+	const int *fds;
+	size_t n_fds;
+	bool apart; /* a session of its own, and every signal reaches it */
+	void (*run)(void *arg);
+	void *arg;
+};
+/* Forks one that runs this and ends; it ends with this process. Its pid, or a negative errno. */
+pid_t process_as(const struct process_work *w);
+/* Forks one that becomes the program of the plan. Its pid, or a negative errno. */
+pid_t process_exec(const struct child_plan *p);
+void process_kill(pid_t pid); /* its end was not taken yet: the number is still its own */
+/* The reading end never waits. bytes: it shall hold so many, 0: as the kernel has it; where the
+ * user may not have so many, fewer. 0, or a negative errno, and there is none. */
+int process_pipe(int bytes, int *ret_read, int *ret_write);
+/* The text as a file to read from its beginning. A negative errno. */
+int process_input(const char *text);

@@ -1,18 +1,14 @@
 /* Small files that a recipe names (env: {file: PATH}), read in a short-lived child as the user
  * the ranks run as: what lies on a dead network mount cannot even be killed, and nobody waits for
- * it. Such a child has nothing of ours but its pipe, above all not the step's lock, whose holder
- * counts as the supervisor, and it ends with us. */
+ * it. */
 #include "agent/stepd/readas.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
+#include "agent/stepd/process.h"
 #include "lib/base/fd.h"
 
 /* before the text of each file */
@@ -52,45 +48,38 @@ static int say(int out, int error, const struct mo_buf *text)
 	return r < 0 || !f.n ? r : mo_write_all(out, text->data, f.n);
 }
 
-static _Noreturn void read_child(const struct mo_identity *who, const struct file_text *files,
-				 size_t n, size_t max, int out, pid_t parent)
-{
-	int to = fcntl(out, F_DUPFD_CLOEXEC, 3);
+struct asked {
+	const struct file_text *files;
+	size_t n, max;
+};
 
-	if (to < 0 || dup2(to, 3) < 0)
-		_exit(EMFILE);
-	syscall(SYS_close_range, 4U, ~0U, 0U);
-	if (mo_identity_become(who) < 0)
-		_exit(EPERM);
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
-		_exit(ESRCH);
-	for (size_t i = 0; i < n; i++) {
+static void read_all(void *arg)
+{
+	const struct asked *a = arg;
+
+	for (size_t i = 0; i < a->n; i++) {
 		_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
 
-		if (say(3, read_plain(files[i].path, max, &text), &text) < 0)
-			_exit(EPIPE);
+		if (say(PROCESS_FIRST_FD, read_plain(a->files[i].path, a->max, &text), &text) < 0)
+			return;
 	}
-	_exit(0);
 }
 
 pid_t read_files_as(const struct mo_identity *who, const struct file_text *files, size_t n,
 		    size_t max, int *ret_fd)
 {
-	pid_t self = getpid();
-	int ends[2];
+	struct asked a = { .files = files, .n = n, .max = max };
+	int ours, theirs, r = process_pipe(0, &ours, &theirs);
 
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return -errno;
-	pid_t pid = fork();
-	if (pid == 0)
-		read_child(who, files, n, max, ends[1], self);
+	if (r < 0)
+		return r;
+	pid_t pid = process_as(&(struct process_work){
+		.who = who, .fds = &theirs, .n_fds = 1, .run = read_all, .arg = &a });
+	mo_close(theirs);
 	if (pid < 0)
-		pid = -errno;
-	close(ends[1]);
-	if (pid < 0)
-		close(ends[0]);
+		mo_close(ours);
 	else
-		*ret_fd = ends[0];
+		*ret_fd = ours;
 	return pid;
 }
 

@@ -11,8 +11,8 @@ struct file_text {
 	int error;
 };
 /* Forks a child that reads them in order, as that user (never with more rights than he has), and
- * ends. What it says comes through *ret_fd, for read_files_take(). Its pid, or a negative
- * errno. */
+ * ends. What it says comes through *ret_fd, which never waits, for read_files_take(). Its pid, or
+ * a negative errno. */
 pid_t read_files_as(const struct mo_identity *who, const struct file_text *files, size_t n,
 		    size_t max, int *ret_fd);
 /* Into texts and errors; of what it did not come to, the error is `missing`. */

@@ -50,3 +50,10 @@ void mo_clock_rest_ms(int ms)
 {
 	poll(NULL, 0, ms);
 }
+
+bool mo_clock_rest_unless(int fd, int ms)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	return poll(&p, 1, ms) == 0;
+}

@@ -13,3 +13,6 @@ int64_t mo_clock_thread_ns(void); /* CPU time of this thread */
 bool mo_clock_synced(void);
 /* Nothing happens for so long: for programs that wait with others' files, never on a loop. */
 void mo_clock_rest_ms(int ms);
+/* The same, but no longer than until the descriptor can be read or its other end is closed; whether
+ * the time passed. */
+bool mo_clock_rest_unless(int fd, int ms);

@@ -64,6 +64,20 @@ int mo_identity_system(const struct mo_identity *who, const struct mo_identity_r
 	return 0;
 }
 
+int mo_identity_name(uid_t uid, char **ret_user, char **ret_shell)
+{
+	_cleanup_(mo_freep) char *buffer = mo_alloc(PASSWD_BUFFER);
+	struct passwd entry, *found = NULL;
+
+	if (getpwuid_r(uid, &entry, buffer, PASSWD_BUFFER, &found) != 0 || !found)
+		return -ENOENT;
+	if (ret_user)
+		mo_str_set(ret_user, found->pw_name);
+	if (ret_shell)
+		mo_str_set(ret_shell, found->pw_shell);
+	return 0;
+}
+
 int mo_identity_resolve(const char *user, const struct mo_identity_rule *rule,
 			struct mo_identity *ret, struct mo_error *err)
 {

@@ -31,6 +31,9 @@ int mo_identity_resolve(const char *user, const struct mo_identity_rule *rule,
  * rule. Looks nothing up. */
 int mo_identity_system(const struct mo_identity *who, const struct mo_identity_rule *rule,
 		       struct mo_error *err);
+/* Who has this uid: the account's name and shell, which the caller frees (NULL: not wanted).
+ * -ENOENT: nobody, or the name service does not say. It may block for a while. */
+int mo_identity_name(uid_t uid, char **ret_user, char **ret_shell);
 /* For good. Every step is checked and read back; async-signal-safe. 0, or a negative errno: the
  * caller must end. */
 int mo_identity_become(const struct mo_identity *who);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "lib/base/fd.h"
@@ -53,6 +54,25 @@ int mo_proc_open(pid_t pid)
 int mo_proc_wait(idtype_t type, int64_t id, siginfo_t *ret, int options)
 {
 	return waitid(type, (id_t)id, ret, options) < 0 ? -errno : 0;
+}
+
+int mo_proc_raise_limit(int which, int64_t wanted, uint64_t *ret_now)
+{
+	rlim_t v = wanted < 0 ? RLIM_INFINITY : (rlim_t)wanted;
+	struct rlimit now, want = { .rlim_cur = v, .rlim_max = v };
+
+	if (getrlimit((__rlimit_resource_t)which, &now) < 0)
+		return -errno;
+	if (setrlimit((__rlimit_resource_t)which, &want) == 0)
+		return 0;
+	want = (struct rlimit){ .rlim_cur = MO_MIN(v, now.rlim_max), .rlim_max = now.rlim_max };
+	setrlimit((__rlimit_resource_t)which, &want);
+	/* read back: a limit that was silently not raised fails much later, in RDMA */
+	if (getrlimit((__rlimit_resource_t)which, &now) < 0)
+		return -errno;
+	if (ret_now)
+		*ret_now = now.rlim_cur;
+	return now.rlim_cur < v;
 }
 
 int mo_proc_cpus(pid_t tid, cpu_set_t *ret, size_t size)

@@ -44,6 +44,12 @@ void mo_turn_arm(struct mo_turn *t);
 void mo_turn_now(struct mo_turn *t);
 struct mo_turn *mo_turn_free(struct mo_turn *t);
 
+/* fn whenever a descriptor can be read, or has ended; a pidfd: when the process has. fn may free
+ * it. The descriptor stays the caller's. 0, or a negative errno. */
+struct mo_ready;
+int mo_ready_new(sd_event *loop, int fd, void (*fn)(void *arg), void *arg, struct mo_ready **ret);
+struct mo_ready *mo_ready_free(struct mo_ready *r); /* before the descriptor is closed */
+
 /* HTTP requests over TCP or a UNIX socket (url "http://host:port", "https://..." or
  * "unix:/path"), many at once, on the loop. TCP_NODELAY, no proxies, no redirects. */
 struct mo_http; /* client: one per process */
