@@ -24,7 +24,7 @@ enum fault {
 	F_CRASH_BEFORE_STORE, F_CRASH_BEFORE_REPLY, F_CRASH_BETWEEN_REPLIES, F_AGENT_BETWEEN_EFFECTS, F_STEPD_BETWEEN_EFFECTS,
 	F_LOSE_REQUEST, F_LOSE_REPLY, F_DELAY, F_DUPLICATE, F_OLD_REPLY, F_PORT_BUSY, F_FILE_UNREAD, F_FILE_HANGS, F_EXEC_FAILS, F_BIND_FAILS, F_SPOOL_FAILS, F_FENCE_FAILS, F_UNKILLABLE, F_TORN, F_ALTERED, F_VERIFIED, F_SCAN_FAILS, F_OLD_SPOOL, F_PRUNED, F_SAME_DIR,
 	/* the machine ends steps, or goes down in order */
-	F_STOPPED_OUTSIDE, F_UNIT_KILLED, F_SHUTDOWN, F_SHUTDOWN_GIVEN_UP, F_SHUTDOWN_TOLD, F_SHUTDOWN_UNTOLD,
+	F_STOPPED_OUTSIDE, F_UNIT_KILLED, F_SHUTDOWN, F_SHUTDOWN_GIVEN_UP, F_SHUTDOWN_ACKED, F_SHUTDOWN_UNACKED,
 	/* an older state of the controller is put back */
 	F_CLOCK_AHEAD, F_CLOCK_SET, F_CLOCK_MOVED, F_CLOCK_HELD,
 	F_BACKUP, F_RESTORE, F_RESTORE_AGAIN, F_ADOPTED, F_UNKNOWN_JOB, F_UNKNOWN_ATTEMPT, F_TRIMMED, F_RESOLVE_KILL, F_RESOLVE_GONE,
@@ -40,7 +40,7 @@ struct sim;
 struct backup;
 struct simstep;
 /* A rank's process (with its children, which outlive it until the tree is killed). */
-struct proc { struct simstep *step; int64_t rank, gpu, pid; bool started, alive, stuck, told; int64_t code, signal, stuck_until; bool child; };
+struct proc { struct simstep *step; int64_t rank, gpu, pid; bool started, alive, stuck, reported; int64_t code, signal, stuck_until; bool child; };
 /* One attempt of a job on one node: spool entry, journal, supervisor, processes. */
 struct simstep {
 	int node;
@@ -125,7 +125,7 @@ struct control {
 	int64_t up_since, paused_until, paused_for, paused_at, timer_at, request, instance;
 	/* wall.c: core time is ours and skew; the wall clock is so much ahead; its machine booted then */
 	int64_t skew, wall_ahead, boot, boot_at, clock_shift;
-	bool synced, clock_told, clock_due, blurred;
+	bool synced, clock_reported, clock_due, blurred;
 	char *clock_text;
 	struct backup *restoring;      /* what its next start begins with, NULL its own */
 	struct message **inbox; size_t n_inbox;
@@ -254,7 +254,7 @@ bool past_lose(struct sim *s);
 void past_restore(struct sim *s);
 int64_t past_known_live(const struct sim *s, const struct job *j);
 void past_check_order(struct sim *s, struct simstep *st);
-void past_check_told(struct sim *s);
+void past_check_reported(struct sim *s);
 void past_check_end(struct sim *s);
 void past_resolve(struct sim *s, double chance);
 void past_free(struct sim *s);

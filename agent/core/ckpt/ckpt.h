@@ -46,7 +46,7 @@ struct ckpt_entry {
 	int64_t parts[CKPT_GRIDS_MAX];
 	/* of a grid with `tied`: what they say of the numbers of `says`, and of that one; 0 = as
 	 * the first */
-	int64_t told[CKPT_GRIDS_MAX][CKPT_NUMBERS_MAX], tied[CKPT_GRIDS_MAX];
+	int64_t stated[CKPT_GRIDS_MAX][CKPT_NUMBERS_MAX], tied[CKPT_GRIDS_MAX];
 	/* bit k: that they also say that there are files of its variants[k] */
 	uint32_t due[CKPT_GRIDS_MAX];
 	/* sizes without which it cannot be loaded (layout.grids[i].fixes), NULL = any */
@@ -103,13 +103,13 @@ char *ckpt_iteration_damage(const char *words, const void *pickle, size_t n, int
 /* Whether this file's pickle may say how many files its grid has and of which variants; what it
  * says goes into e->parts and e->due. */
 bool ckpt_tells_parts(const struct ckpt_rules *r, const char *name, size_t *ret_grid);
-void ckpt_parts_told(const struct ckpt_rules *r, size_t grid, const void *pickle, size_t n,
-		     struct ckpt_entry *e);
+void ckpt_parts_stated(const struct ckpt_rules *r, size_t grid, const void *pickle, size_t n,
+		       struct ckpt_entry *e);
 /* The same for what other files say of a grid (told_by): whether this is one, and what its
  * pickle says. */
 bool ckpt_tells_of_grid(const struct ckpt_rules *r, size_t grid, const char *name);
-void ckpt_grid_told(const struct ckpt_rules *r, size_t grid, const void *pickle, size_t n,
-		    struct ckpt_entry *e);
+void ckpt_grid_stated(const struct ckpt_rules *r, size_t grid, const void *pickle, size_t n,
+		      struct ckpt_entry *e);
 /* What an entry is asked. world: ranks that must have written it, MO_NONE = any; announced: the
  * engine says that it is complete, which counts where the layout says so. */
 struct ckpt_question {
