@@ -1,5 +1,5 @@
-/* All that the files of daemon/core have for each other: for beds that look inside it, which no file of the
- * product does. */
+/* All that the files of daemon/core have for each other: for beds that look inside it, which no
+ * file of the product does. */
 #pragma once
 #include "daemon/core/rules/actual.h"
 #include "daemon/core/rules/commands.h"

@@ -1,6 +1,6 @@
-/* The second core of tests: it gets nothing but what the first one wrote, through text, as a store would
- * give it back, and must become equal. Shared by the unit tests of the core, the simulator and the fuzzer
- * of records; each says in its own way that the promise is broken. */
+/* The second core of tests: it gets nothing but what the first one wrote, through text, as a store
+ * would give it back, and must become equal. Shared by the unit tests of the core, the simulator
+ * and the fuzzer of records; each says in its own way that the promise is broken. */
 #pragma once
 #include <stdlib.h>
 

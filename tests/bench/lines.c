@@ -1,5 +1,6 @@
-/* Cost of reading lines by the rules of each engine file: seconds of processor per 10,000 lines of the engine's iteration line, of its whole recorded log, and of plain text.
- * Prints "KIND/what us_per_line" rows; run by tests/bench/bench.py (footprint). */
+/* Cost of reading lines by the rules of each engine file: seconds of processor per 10,000 lines of
+ * the engine's iteration line, of its whole recorded log, and of plain text. Prints "KIND/what
+ * us_per_line" rows; run by tests/bench/bench.py (footprint). */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -10,9 +11,13 @@
 
 #define LINES 40000
 
-static const char text_line[] = "INFO 2026-11-21 08:30:50 trainer.py:218 rank 3: prefetching shard 000123 of the training data, 48 samples wait in the queue";
+static const char text_line[] = "INFO 2026-11-21 08:30:50 trainer.py:218 rank 3: prefetching shard "
+				"000123 of the training data, 48 samples wait in the queue";
 
-static void on_fact(void *arg, const struct line_fact *f) { *(size_t *)arg += f->kind >= 0; }
+static void on_fact(void *arg, const struct line_fact *f)
+{
+	*(size_t *)arg += f->kind >= 0;
+}
 
 static double cpu_s(void)
 {
@@ -31,7 +36,8 @@ static double cost_us(struct lines *l, const char *text, size_t n, size_t *facts
 		double before = cpu_s();
 
 		for (lines = 0, *facts = 0; lines < LINES;)
-			for (const char *p = text, *end = text + n; p < end && lines < LINES; lines++) {
+			for (const char *p = text, *end = text + n; p < end && lines < LINES;
+			     lines++) {
 				const char *nl = memchr(p, '\n', (size_t)(end - p));
 				size_t len = (size_t)((nl ? nl : end) - p);
 

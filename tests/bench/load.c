@@ -1,8 +1,14 @@
-/* Load for benchmarks: N connections to a UNIX socket, each with one request under way, for some seconds.
+/* Load for benchmarks: N connections to a UNIX socket, each with one request under way, for some
+ * seconds.
  *   load SOCKET CLIENTS SECONDS[:REQUESTS] METHOD PATH [BODY-FILE]
- *       ends after that time or number, whichever is first; prints {"n":requests,"errors":not 2xx,"seconds":s,"p50_ms":..,"p99_ms":..}
- *   load SOCKET CLIENTS SECONDS stream PATH                connections that only read: prints "open" once each has got something, then {"events":lines that begin with id:}
- *   load SOCKET serve BODY-FILE                            the floor: a bare libmicrohttpd that answers every request with the file, on epoll, one thread
+ *       ends after that time or number, whichever is first; prints {"n":requests,"errors":not
+ *           2xx,"seconds":s,"p50_ms":..,"p99_ms":..}
+ *   load SOCKET CLIENTS SECONDS stream PATH                connections that only read: prints
+ *                                                          "open" once each has got something, then
+ *                                                          {"events":lines that begin with id:}
+ *   load SOCKET serve BODY-FILE                            the floor: a bare libmicrohttpd that
+ *                                                          answers every request with the file, on
+ *                                                          epoll, one thread
  * Only what moed and the floor send back is understood: a status line and Content-Length. */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,9 +25,14 @@
 #include <unistd.h>
 
 #define CLIENTS_MAX 16000
-#define BUCKETS 40000                    /* of 10 us */
+#define BUCKETS 40000 /* of 10 us */
 
-struct client { int fd; char *in; size_t len, cap; long long sent_ns; };
+struct client {
+	int fd;
+	char *in;
+	size_t len, cap;
+	long long sent_ns;
+};
 
 static long long now_ns(void)
 {
@@ -82,7 +93,8 @@ static int receive(struct client *c)
 	char *body = strstr(c->in, "\r\n\r\n"), *length = strcasestr(c->in, "\r\ncontent-length: ");
 	size_t want = 0;
 	int status = 0;
-	if (!body || !length || length > body || sscanf(length + 18, "%zu", &want) != 1 || sscanf(c->in, "HTTP/1.1 %d", &status) != 1)
+	if (!body || !length || length > body || sscanf(length + 18, "%zu", &want) != 1 ||
+	    sscanf(c->in, "HTTP/1.1 %d", &status) != 1)
 		return 0;
 	return c->len - (size_t)(body + 4 - c->in) >= want ? status : 0;
 }
@@ -144,7 +156,8 @@ static int stream(const char *path, int n_clients, double seconds, const char *r
 	return 0;
 }
 
-static int load(const char *path, int n_clients, double seconds, long most, const char *request, size_t n)
+static int load(const char *path, int n_clients, double seconds, long most, const char *request,
+		size_t n)
 {
 	static long buckets[BUCKETS];
 	int epoll = connect_all(path, n_clients);
@@ -168,11 +181,15 @@ static int load(const char *path, int n_clients, double seconds, long most, cons
 		}
 		now = now_ns();
 	}
-	printf("{\"n\":%ld,\"errors\":%ld,\"seconds\":%.4f,\"p50_ms\":%.2f,\"p99_ms\":%.2f}\n", done, errors, (double)(now - began) / 1e9, percentile(buckets, done, 0.5), percentile(buckets, done, 0.99));
+	printf("{\"n\":%ld,\"errors\":%ld,\"seconds\":%.4f,\"p50_ms\":%.2f,\"p99_ms\":%.2f}\n",
+	       done, errors, (double)(now - began) / 1e9, percentile(buckets, done, 0.5),
+	       percentile(buckets, done, 0.99));
 	return errors > 0;
 }
 
-static enum MHD_Result answer(void *arg, struct MHD_Connection *c, const char *url, const char *method, const char *version, const char *data, size_t *n, void **context)
+static enum MHD_Result answer(void *arg, struct MHD_Connection *c, const char *url,
+			      const char *method, const char *version, const char *data, size_t *n,
+			      void **context)
 {
 	static int seen;
 	if (!*context || *n) { /* headers first, then the body until nothing is left of it */
@@ -194,7 +211,8 @@ static int serve(const char *path, const char *file)
 		fail(path);
 	struct MHD_Response *r = MHD_create_response_from_buffer(n, body, MHD_RESPMEM_PERSISTENT);
 	MHD_add_response_header(r, "Content-Type", "application/json");
-	if (!MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD, 0, NULL, NULL, answer, r, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_END))
+	if (!MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD, 0, NULL, NULL, answer, r,
+			      MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_END))
 		fail("MHD_start_daemon");
 	for (;;)
 		pause();
@@ -205,7 +223,8 @@ int main(int argc, char **argv)
 	if (argc == 4 && !strcmp(argv[2], "serve"))
 		return serve(argv[1], argv[3]);
 	if (argc < 6) {
-		fprintf(stderr, "usage: load SOCKET CLIENTS SECONDS[:REQUESTS] METHOD|stream PATH [BODY-FILE] | load SOCKET serve BODY-FILE\n");
+		fprintf(stderr, "usage: load SOCKET CLIENTS SECONDS[:REQUESTS] METHOD|stream PATH "
+				"[BODY-FILE] | load SOCKET serve BODY-FILE\n");
 		return 2;
 	}
 	size_t body_len = 0;
@@ -213,10 +232,14 @@ int main(int argc, char **argv)
 	int n_clients = 0, n;
 	double seconds = 0;
 	long most = __LONG_MAX__;
-	if (!body || sscanf(argv[2], "%d", &n_clients) != 1 || n_clients < 1 || n_clients > CLIENTS_MAX || sscanf(argv[3], "%lf:%ld", &seconds, &most) < 1)
+	if (!body || sscanf(argv[2], "%d", &n_clients) != 1 || n_clients < 1 ||
+	    n_clients > CLIENTS_MAX || sscanf(argv[3], "%lf:%ld", &seconds, &most) < 1)
 		return 2;
 	bool streams = !strcmp(argv[4], "stream");
-	n = asprintf(&request, "%s %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s", streams ? "GET" : argv[4], argv[5], body_len, body);
+	n = asprintf(&request,
+		     "%s %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+		     "application/json\r\nContent-Length: %zu\r\n\r\n%s",
+		     streams ? "GET" : argv[4], argv[5], body_len, body);
 	if (n > 0 && streams)
 		return stream(argv[1], n_clients, seconds, request, (size_t)n);
 	return n < 0 ? 1 : load(argv[1], n_clients, seconds, most, request, (size_t)n);

@@ -1,4 +1,5 @@
-/* The binding plan of a machine: reads a nodeinfo document (moe-discover) from standard input and prints {"binds": [...]} for the given slots, in order.
+/* The binding plan of a machine: reads a nodeinfo document (moe-discover) from standard input and
+ * prints {"binds": [...]} for the given slots, in order.
  *   plan [--gpus LIST] [--taken CPUS] [--reserve N] [--smt one] [--memory bind] [--times N]
  * --times: plans N times instead and prints {"us": [...]}, the time of each. */
 #include <stdio.h>
@@ -11,9 +12,14 @@
 #include "lib/base/parse.h"
 #include "lib/wire/json.h"
 
-struct options { const char *gpus, *taken; int64_t times; struct recipe_bind how; };
+struct options {
+	const char *gpus, *taken;
+	int64_t times;
+	struct recipe_bind how;
+};
 
-static int parse(int argc, char **argv, struct options *o) {
+static int parse(int argc, char **argv, struct options *o)
+{
 	for (int i = 1; i < argc; i += 2) {
 		const char *name = argv[i], *value = argv[i + 1];
 		int r = value ? 0 : -1;
@@ -39,7 +45,8 @@ static int parse(int argc, char **argv, struct options *o) {
 	return 0;
 }
 
-static void print(const struct rank_bind *binds, size_t n) {
+static void print(const struct rank_bind *binds, size_t n)
+{
 	struct mo_buf text = { 0 };
 
 	mo_buf_str(&text, "{\"binds\": [");
@@ -51,7 +58,8 @@ static void print(const struct rank_bind *binds, size_t n) {
 	mo_buf_done(&text);
 }
 
-static int plan(const struct nodeinfo *info, const struct options *o, struct mo_error *err) {
+static int plan(const struct nodeinfo *info, const struct options *o, struct mo_error *err)
+{
 	_cleanup_(mo_idset_done) struct mo_idset wanted = { 0 };
 	int64_t *gpus = NULL;
 	size_t n = 0, n_binds = 0;
@@ -66,7 +74,9 @@ static int plan(const struct nodeinfo *info, const struct options *o, struct mo_
 		int64_t begin = mo_clock_mono_ns();
 		r = bind_plan(info, &o->how, gpus, n, o->taken, &binds, &n_binds, err);
 		if (o->times)
-			printf("%s%.1f%s", i ? ", " : "{\"us\": [", (double)(mo_clock_mono_ns() - begin) / 1000, i + 1 == o->times ? "]}\n" : "");
+			printf("%s%.1f%s", i ? ", " : "{\"us\": [",
+			       (double)(mo_clock_mono_ns() - begin) / 1000,
+			       i + 1 == o->times ? "]}\n" : "");
 	}
 	if (r == 0 && !o->times)
 		print(binds, n_binds);
@@ -75,7 +85,8 @@ static int plan(const struct nodeinfo *info, const struct options *o, struct mo_
 	return r;
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char **argv)
+{
 	struct options o = { .taken = "" };
 	struct nodeinfo info;
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
@@ -86,9 +97,10 @@ int main(int argc, char **argv) {
 	mo_desc_init(&nodeinfo_desc, &info);
 	if (parse(argc, argv, &o) < 0)
 		return 2;
-	for (ssize_t n; (n = read(STDIN_FILENO, chunk, sizeof(chunk))) > 0; )
+	for (ssize_t n; (n = read(STDIN_FILENO, chunk, sizeof(chunk))) > 0;)
 		mo_buf_add(&text, chunk, (size_t)n);
-	int r = wire_decode(&nodeinfo_desc, text.data ? text.data : "", text.len, true, &info, &err);
+	int r = wire_decode(&nodeinfo_desc, text.data ? text.data : "", text.len, true, &info,
+			    &err);
 	if (r == 0)
 		r = plan(&info, &o, &err);
 	if (r < 0)

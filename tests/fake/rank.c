@@ -1,7 +1,10 @@
-/* A rank that trains nothing: the engine of the fault tests. It iterates at a given pace, tells the notify socket, prints a line that the torch rules read, saves checkpoints, and keeps a
- * record of its own life outside the system under test: TRUTH/rank-R.lock is held by flock for life (a second live process of the rank writes DUPLICATE), TRUTH/starts gets one line per start.
- * Options: --steps N --step-ms M --save-every K --truth DIR --child (a child that ignores SIGTERM and calls setsid) --exit ITER:CODE:RANK (exit by itself, first attempt only)
- * --hold-start FILE (waits until FILE exists before the first iteration). */
+/* A rank that trains nothing: the engine of the fault tests. It iterates at a given pace, tells the
+ * notify socket, prints a line that the torch rules read, saves checkpoints, and keeps a record of
+ * its own life outside the system under test: TRUTH/rank-R.lock is held by flock for life (a second
+ * live process of the rank writes DUPLICATE), TRUTH/starts gets one line per start. Options:
+ * --steps N --step-ms M --save-every K --truth DIR --child (a child that ignores SIGTERM and calls
+ * setsid) --exit ITER:CODE:RANK (exit by itself, first attempt only) --hold-start FILE (waits until
+ * FILE exists before the first iteration). */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -19,9 +22,16 @@
 
 /* Under AddressSanitizer too, a signal that a test sends ends it as it ends any rank. */
 const char *__asan_default_options(void);
-const char *__asan_default_options(void) { return "handle_segv=0"; }
+const char *__asan_default_options(void)
+{
+	return "handle_segv=0";
+}
 
-struct options { long steps, step_ms, save_every, exit_iter, exit_code, exit_rank; const char *truth, *hold; bool child; };
+struct options {
+	long steps, step_ms, save_every, exit_iter, exit_code, exit_rank;
+	const char *truth, *hold;
+	bool child;
+};
 
 static volatile sig_atomic_t terminated;
 
@@ -55,10 +65,12 @@ static void record_start(const struct options *o, long rank)
 	if (fd < 0)
 		_exit(98);
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-		snprintf(line, sizeof line, "DUPLICATE rank %ld pid %d attempt %ld\n", rank, getpid(), env_long("MOE_ATTEMPT", 0));
+		snprintf(line, sizeof line, "DUPLICATE rank %ld pid %d attempt %ld\n", rank,
+			 getpid(), env_long("MOE_ATTEMPT", 0));
 		append(o->truth, "duplicates", line);
 	}
-	snprintf(line, sizeof line, "%ld %d %ld %ld\n", rank, getpid(), env_long("MOE_ATTEMPT", 0), env_long("MOE_RESUME_ITERATION", -1));
+	snprintf(line, sizeof line, "%ld %d %ld %ld\n", rank, getpid(), env_long("MOE_ATTEMPT", 0),
+		 env_long("MOE_RESUME_ITERATION", -1));
 	append(o->truth, "starts", line);
 }
 
@@ -124,15 +136,22 @@ static int parse(int argc, char **argv, struct options *o)
 			o->child = true;
 			continue;
 		}
-		if (!strcmp(argv[i], "--steps")) o->steps = strtol(v, NULL, 10);
-		else if (!strcmp(argv[i], "--step-ms")) o->step_ms = strtol(v, NULL, 10);
-		else if (!strcmp(argv[i], "--save-every")) o->save_every = strtol(v, NULL, 10);
-		else if (!strcmp(argv[i], "--truth")) o->truth = v;
-		else if (!strcmp(argv[i], "--hold-start")) o->hold = v;
+		if (!strcmp(argv[i], "--steps"))
+			o->steps = strtol(v, NULL, 10);
+		else if (!strcmp(argv[i], "--step-ms"))
+			o->step_ms = strtol(v, NULL, 10);
+		else if (!strcmp(argv[i], "--save-every"))
+			o->save_every = strtol(v, NULL, 10);
+		else if (!strcmp(argv[i], "--truth"))
+			o->truth = v;
+		else if (!strcmp(argv[i], "--hold-start"))
+			o->hold = v;
 		else if (!strcmp(argv[i], "--exit")) {
-			if (sscanf(v, "%ld:%ld:%ld", &o->exit_iter, &o->exit_code, &o->exit_rank) != 3)
+			if (sscanf(v, "%ld:%ld:%ld", &o->exit_iter, &o->exit_code, &o->exit_rank) !=
+			    3)
 				return -1;
-		} else return -1;
+		} else
+			return -1;
 		i++;
 	}
 	return 0;
@@ -141,10 +160,12 @@ static int parse(int argc, char **argv, struct options *o)
 int main(int argc, char **argv)
 {
 	struct options o = { .steps = 50, .step_ms = 20, .exit_iter = -1 };
-	long rank = env_long("RANK", 0), resume = env_long("MOE_RESUME_ITERATION", -1), first = env_long("MOE_ATTEMPT", 1) == 1;
+	long rank = env_long("RANK", 0), resume = env_long("MOE_RESUME_ITERATION", -1),
+	     first = env_long("MOE_ATTEMPT", 1) == 1;
 	char text[512];
 	if (parse(argc, argv, &o) < 0) {
-		fprintf(stderr, "usage: rank [--steps N] [--step-ms M] [--save-every K] [--truth DIR] [--child] [--exit ITER:CODE:RANK] [--hold-start FILE]\n");
+		fprintf(stderr, "usage: rank [--steps N] [--step-ms M] [--save-every K] [--truth "
+				"DIR] [--child] [--exit ITER:CODE:RANK] [--hold-start FILE]\n");
 		return 2;
 	}
 	signal(SIGTERM, on_term);
@@ -157,15 +178,19 @@ int main(int argc, char **argv)
 		wait_ms(5);
 	for (long i = resume > 0 ? resume + 1 : 1; i <= o.steps && !terminated; i++) {
 		if (first && i == o.exit_iter && rank == o.exit_rank) {
-			fprintf(stderr, "rank %ld leaves at iteration %ld with code %ld\n", rank, i, o.exit_code);
+			fprintf(stderr, "rank %ld leaves at iteration %ld with code %ld\n", rank, i,
+				o.exit_code);
 			return (int)o.exit_code;
 		}
 		wait_ms(o.step_ms);
 		double loss = 1.0 + 4.0 / (1.0 + (double)i / 10.0);
-		snprintf(text, sizeof text, "ITERATION=%ld\nLOSS=%.6f\nSTEP_MS=%ld.0\nTOKENS=%d", i, loss, o.step_ms, 4096);
+		snprintf(text, sizeof text, "ITERATION=%ld\nLOSS=%.6f\nSTEP_MS=%ld.0\nTOKENS=%d", i,
+			 loss, o.step_ms, 4096);
 		notify(text);
 		if (rank == 0) {
-			printf("step %ld/%ld loss %.6f grad_norm 1.00 lr 1.00e-03 step_ms %ld.0 tokens 4096 tokens_per_s 100\n", i, o.steps, loss, o.step_ms);
+			printf("step %ld/%ld loss %.6f grad_norm 1.00 lr 1.00e-03 step_ms %ld.0 "
+			       "tokens 4096 tokens_per_s 100\n",
+			       i, o.steps, loss, o.step_ms);
 			fflush(stdout);
 			save(&o, i);
 		}

@@ -1,5 +1,7 @@
-/* An engine that prints a recorded log: REPLAY_LOG, one line each REPLAY_MS milliseconds on standard output (REPLAY_STDERR=1: on standard error), whatever its arguments are. Exits with
- * REPLAY_EXIT (default 0) at its end; REPLAY_HOLD=1: waits there for a signal. Where the line ends in "\c", none follows in this write: two lines come glued. */
+/* An engine that prints a recorded log: REPLAY_LOG, one line each REPLAY_MS milliseconds on
+ * standard output (REPLAY_STDERR=1: on standard error), whatever its arguments are. Exits with
+ * REPLAY_EXIT (default 0) at its end; REPLAY_HOLD=1: waits there for a signal. Where the line ends
+ * in "\c", none follows in this write: two lines come glued. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +11,8 @@
 
 int main(void)
 {
-	const char *path = getenv("REPLAY_LOG"), *ms = getenv("REPLAY_MS"), *status = getenv("REPLAY_EXIT");
+	const char *path = getenv("REPLAY_LOG"), *ms = getenv("REPLAY_MS"),
+		   *status = getenv("REPLAY_EXIT");
 	long wait = ms ? strtol(ms, NULL, 10) : 5;
 	FILE *f = path ? fopen(path, "re") : NULL, *out = getenv("REPLAY_STDERR") ? stderr : stdout;
 	struct timespec t = { wait / 1000, wait % 1000 * 1000000 };

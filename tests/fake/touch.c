@@ -1,7 +1,9 @@
-/* A rank that touches memory and says where it lies, in its own words and the kernel's: after exec it maps and fills 4 MiB, asks move_pages() for the node of each page, and writes
- * OUT/rank-R.json {"pid", "pages": {"NODE": COUNT}, "policy": MPOL_*, "nodes": mask}. Then it waits for its end; for each SIGUSR1 it
- * tells the notify socket of one iteration.
- * Options: --out DIR  --thread NAME:CPU (a thread of that name that binds itself to this CPU, as a library would; -1 = one that does not)  --threads N (N plain ones). */
+/* A rank that touches memory and says where it lies, in its own words and the kernel's: after exec
+ * it maps and fills 4 MiB, asks move_pages() for the node of each page, and writes OUT/rank-R.json
+ * {"pid", "pages": {"NODE": COUNT}, "policy": MPOL_*, "nodes": mask}. Then it waits for its end;
+ * for each SIGUSR1 it tells the notify socket of one iteration.
+ * Options: --out DIR  --thread NAME:CPU (a thread of that name that binds itself to this CPU, as a
+ * library would; -1 = one that does not)  --threads N (N plain ones). */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -82,7 +84,8 @@ static void report(const char *dir, const long *counts)
 	FILE *f = fopen(ready, "w");
 	if (!f)
 		die(ready);
-	fprintf(f, "{\"pid\": %d, \"policy\": %d, \"nodes\": %lu, \"pages\": {", (int)getpid(), policy, mask[0]);
+	fprintf(f, "{\"pid\": %d, \"policy\": %d, \"nodes\": %lu, \"pages\": {", (int)getpid(),
+		policy, mask[0]);
 	for (int n = 0, any = 0; n < NODES; n++)
 		if (counts[n])
 			fprintf(f, "%s\"%d\": %ld", any++ ? ", " : "", n, counts[n]);
@@ -119,7 +122,8 @@ int main(int argc, char **argv)
 		char *value = argv[i + 1], *colon = strchr(value, ':');
 		if (!strcmp(argv[i], "--out"))
 			dir = value;
-		for (long n = !strcmp(argv[i], "--threads") ? strtol(value, NULL, 10) : 0; n > 0; n--)
+		for (long n = !strcmp(argv[i], "--threads") ? strtol(value, NULL, 10) : 0; n > 0;
+		     n--)
 			start_thread(NULL);
 		if (!strcmp(argv[i], "--thread") && colon) {
 			*colon = '\0';
@@ -128,7 +132,8 @@ int main(int argc, char **argv)
 			start_thread((void *)1);
 		}
 	}
-	char *memory = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *memory =
+		mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (memory == MAP_FAILED)
 		die("mmap");
 	madvise(memory, BYTES, MADV_NOHUGEPAGE);

@@ -1,4 +1,5 @@
-/* Any bytes as an index of a checkpoint (with the rules of shipped layouts), as an archive and as an OCDBT manifest: readers end within them, and what is whole is not whole without its last byte.
+/* Any bytes as an index of a checkpoint (with the rules of shipped layouts), as an archive and as
+ * an OCDBT manifest: readers end within them, and what is whole is not whole without its last byte.
  * ROOMS: recipe acore wire model base */
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
-static struct ckpt_rules *shipped(const char *kind, const char **ret_marker) {
+static struct ckpt_rules *shipped(const char *kind, const char **ret_marker)
+{
 	struct engine e;
 	struct ckpt_rules *rules = NULL;
 
@@ -22,19 +24,28 @@ static struct ckpt_rules *shipped(const char *kind, const char **ret_marker) {
 	return rules;
 }
 
-static void as_index(const struct ckpt_rules *rules, const char *marker, const char *text, size_t n) {
+static void as_index(const struct ckpt_rules *rules, const char *marker, const char *text, size_t n)
+{
 	struct ckpt_entry e = { .iteration = 20, .directory = true, .asked = true };
 	struct ckpt_marker *m = MO_GROW(e.markers, e.n_markers);
 
-	*m = (struct ckpt_marker){ .name = mo_strdup(marker), .present = true, .bytes = (int64_t)n, .iteration = MO_NONE, .world = MO_NONE };
+	*m = (struct ckpt_marker){ .name = mo_strdup(marker),
+				   .present = true,
+				   .bytes = (int64_t)n,
+				   .iteration = MO_NONE,
+				   .world = MO_NONE };
 	ckpt_marker_content(rules, text, n, m);
 	for (size_t i = 0; i < m->n_files && i < 1000; i++)
-		*MO_GROW(e.files, e.n_files) = (struct ckpt_file){ .name = mo_strdup(m->files[i].name), .bytes = m->files[i].least };
-	free(ckpt_judge(rules, &e, &(struct ckpt_question){ .level = LEVEL_SIZES, .world = MO_NONE }));
+		*MO_GROW(e.files, e.n_files) =
+			(struct ckpt_file){ .name = mo_strdup(m->files[i].name),
+					    .bytes = m->files[i].least };
+	free(ckpt_judge(rules, &e,
+			&(struct ckpt_question){ .level = LEVEL_SIZES, .world = MO_NONE }));
 	ckpt_entry_done(&e);
 }
 
-static void as_archive(const unsigned char *p, size_t n) {
+static void as_archive(const unsigned char *p, size_t n)
+{
 	struct archive a;
 	struct archive_record r;
 	size_t tail = MO_MIN(n, (size_t)ARCHIVE_TAIL), at = 0;
@@ -42,7 +53,8 @@ static void as_archive(const unsigned char *p, size_t n) {
 	bool done = false;
 	const char *why = archive_end(p + n - tail, tail, (int64_t)n, &a);
 
-	if (!why && (a.begin < 0 || a.directory < a.begin || a.directory + a.directory_bytes > (int64_t)n))
+	if (!why &&
+	    (a.begin < 0 || a.directory < a.begin || a.directory + a.directory_bytes > (int64_t)n))
 		abort();
 	while (!why && !done) {
 		why = archive_next(&a, p + a.directory, &at, &r, &done);
@@ -55,10 +67,12 @@ static void as_archive(const unsigned char *p, size_t n) {
 	}
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
 	static struct ckpt_rules *rules[2];
 	static const char *markers[2];
-	char tp[] = "tensor_model_parallel_size", pp[] = "pipeline_model_parallel_size", *names[] = { tp, pp };
+	char tp[] = "tensor_model_parallel_size", pp[] = "pipeline_model_parallel_size",
+	     *names[] = { tp, pp };
 	int64_t numbers[2];
 
 	for (size_t i = 0; i < 2; i++) {

@@ -1,5 +1,5 @@
-/* Any bytes as a program's and a kernel's log: the classifier with the shipped signatures ends, its evidence is bounded, the verdict is a document.
- * ROOMS: recipe dcore plan wire model base */
+/* Any bytes as a program's and a kernel's log: the classifier with the shipped signatures ends, its
+ * evidence is bounded, the verdict is a document. ROOMS: recipe dcore plan wire model base */
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,7 +28,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	struct failure_verdict v;
 	size_t half = n / 2;
-	const struct classify_input in = { (const char *)data, (const char *)data + half, half, n - half, n > 1 ? data[0] : MO_NONE, MO_NONE };
+	const struct classify_input in = { (const char *)data, (const char *)data + half, half,
+					   n - half,           n > 1 ? data[0] : MO_NONE, MO_NONE };
 
 	mo_desc_init(&failure_verdict_desc, &v);
 	classify(shipped(), &in, &v);

@@ -1,5 +1,6 @@
-/* Any bytes as the files of an experiment: the experiment, a file that it may extend, the presets of its module and of its model, and words of the command, each ended by a NUL. It
- * resolves, with every value at a place that exists, or is refused with one line. ROOMS: recipe model base */
+/* Any bytes as the files of an experiment: the experiment, a file that it may extend, the presets
+ * of its module and of its model, and words of the command, each ended by a NUL. It resolves, with
+ * every value at a place that exists, or is refused with one line. ROOMS: recipe model base */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,11 +10,16 @@
 #include "lib/recipe/experiment_record.h"
 
 #define PIECES 12
-static const char *const paths[] = { "x/e.yaml", "x/low.yaml", "primus/configs/modules/m/c.yaml", "primus/configs/models/m/d.yaml" };
-static const char platform[] = "name: a\nworkspace: b\nnum_nodes_env_key: c\nnode_rank_env_key: d\nmaster_addr_env_key: e\n"
+static const char *const paths[] = { "x/e.yaml", "x/low.yaml", "primus/configs/modules/m/c.yaml",
+				     "primus/configs/models/m/d.yaml" };
+static const char platform[] = "name: a\nworkspace: b\nnum_nodes_env_key: c\nnode_rank_env_key: "
+			       "d\nmaster_addr_env_key: e\n"
 			       "master_port_env_key: f\ngpus_per_node_env_key: g\n";
 
-struct pieces { char *items[PIECES]; size_t n; };
+struct pieces {
+	char *items[PIECES];
+	size_t n;
+};
 
 static int read_piece(void *arg, const char *path, size_t most, struct mo_buf *ret)
 {
@@ -45,7 +51,8 @@ static void look_at(const struct experiment *e)
 	config_items(e->merged, &items, &n);
 	for (size_t i = 0; i < n; i++)
 		for (const struct config_value *v = items[i].value; v; v = v->over) {
-			if (v->place.file >= (int64_t)e->n_files || (v->place.file >= 0 && v->place.line < 1))
+			if (v->place.file >= (int64_t)e->n_files ||
+			    (v->place.file >= 0 && v->place.line < 1))
 				abort();
 			mo_buf_reset(&b);
 			config_json(v, &b);
@@ -59,10 +66,12 @@ static void look_at(const struct experiment *e)
 /* What a record keeps reads back as the same. */
 static void there_and_back(const struct experiment *e)
 {
-	char *packed = experiment_pack(e), *text = mo_printf("experiment: {result: %s}\n", packed), *again;
+	char *packed = experiment_pack(e), *text = mo_printf("experiment: {result: %s}\n", packed),
+	     *again;
 	struct experiment back;
 
-	if (strlen(packed) < EXPERIMENT_RESULT_MAX && experiment_of_text(text, strlen(text), &back, NULL) == 0) {
+	if (strlen(packed) < EXPERIMENT_RESULT_MAX &&
+	    experiment_of_text(text, strlen(text), &back, NULL) == 0) {
 		again = experiment_pack(&back);
 		if (strlen(again) > strlen(packed))
 			abort();
@@ -77,7 +86,8 @@ static void as_toml(const char *text)
 {
 	struct mo_error err = { 0 };
 	int64_t line = 0;
-	struct config_value *v = config_toml(text, strlen(text), (struct config_place){ 0, 1, -1 }, &line, &err);
+	struct config_value *v =
+		config_toml(text, strlen(text), (struct config_place){ 0, 1, -1 }, &line, &err);
 	struct mo_buf b = { 0 };
 
 	if (!v && (!err.text || line < 1))

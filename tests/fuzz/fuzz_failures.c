@@ -1,4 +1,5 @@
-/* Any bytes as a file of failure signatures: refused with a place, or usable. ROOMS: recipe dcore plan wire model base */
+/* Any bytes as a file of failure signatures: refused with a place, or usable.
+ * ROOMS: recipe dcore plan wire model base */
 #include <stdlib.h>
 
 #include "daemon/core/rules/classify.h"

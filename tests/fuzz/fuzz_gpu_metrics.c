@@ -8,7 +8,8 @@
 #include "lib/wire/json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	struct gpu_metrics m;

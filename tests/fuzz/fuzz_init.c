@@ -1,6 +1,6 @@
-/* Any bytes behind the first as a shell script that starts a training: it is read, or refused with one
- * line. What is read has a program, and every word that was lost has its reason; its recipe is a text.
- * ROOMS: recipe model base */
+/* Any bytes behind the first as a shell script that starts a training: it is read, or refused with
+ * one line. What is read has a program, and every word that was lost has its reason; its recipe is
+ * a text. ROOMS: recipe model base */
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,7 +28,8 @@ static void recipe_of(const struct launch_line *l)
 		mo_strs_add(&d.args, &d.n_args, l->program[i]);
 	char *text = draft_text(&d, l->lost, l->n_lost), *json = recipe_json(text, strlen(text));
 
-	/* more words than a recipe may have, or bytes that no YAML has, are refused by its reader */
+	/* more words than a recipe may have, or bytes that no YAML has, are refused by its
+	 * reader */
 	free(json);
 	free(text);
 	draft_done(&d);

@@ -1,5 +1,5 @@
-/* Any bytes as JSON and as messages of the agent protocol: nothing crashes or leaks; what is taken survives a round trip unchanged and what we write we accept.
- * ROOMS: wire model base */
+/* Any bytes as JSON and as messages of the agent protocol: nothing crashes or leaks; what is taken
+ * survives a round trip unchanged and what we write we accept. ROOMS: wire model base */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +16,8 @@ static void try(const struct mo_desc *d, const char *text, size_t n, bool strict
 
 	if (wire_decode(d, text, n, strict, obj, NULL) == 0) {
 		wire_encode(d, obj, &b);
-		if (wire_decode(d, b.data, b.len, strict, back, NULL) < 0 || !mo_desc_equal(d, obj, back))
+		if (wire_decode(d, b.data, b.len, strict, back, NULL) < 0 ||
+		    !mo_desc_equal(d, obj, back))
 			abort();
 	}
 	mo_desc_free(d, obj);
@@ -25,7 +26,9 @@ static void try(const struct mo_desc *d, const char *text, size_t n, bool strict
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-	static const struct mo_desc *const descs[] = { &agent_sync_desc, &agent_hello_desc, &sync_reply_desc, &event_desc, &rank_desc, &note_desc };
+	static const struct mo_desc *const descs[] = { &agent_sync_desc, &agent_hello_desc,
+						       &sync_reply_desc, &event_desc,
+						       &rank_desc,       &note_desc };
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	_cleanup_(mo_freep) char *text = mo_strndup((const char *)data, n);
 	struct json_object *json = NULL;

@@ -1,5 +1,5 @@
-/* Any bytes as a kernel log, in one piece and as records, with the shipped rules: it ends, evidence is bounded, the probe is a document.
- * ROOMS: recipe acore wire model base */
+/* Any bytes as a kernel log, in one piece and as records, with the shipped rules: it ends, evidence
+ * is bounded, the probe is a document. ROOMS: recipe acore wire model base */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +11,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
-static const struct klog_rules *shipped(void) {
+static const struct klog_rules *shipped(void)
+{
 	static struct klog_rules rules;
 
 	if (!rules.n_rules) {
@@ -22,7 +23,8 @@ static const struct klog_rules *shipped(void) {
 	return &rules;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
 	_cleanup_(klog_freep) struct klog *k = NULL;
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	struct probe p;

@@ -1,5 +1,5 @@
-/* Recipes from the text to the launch document (whole.h). A first byte 0 to 2 names one of its recipes, and
- * lines "key=value" change it; other bytes are a recipe as they are.
+/* Recipes from the text to the launch document (whole.h). A first byte 0 to 2 names one of its
+ * recipes, and lines "key=value" change it; other bytes are a recipe as they are.
  * ROOMS: recipe dcore acore plan wire model base */
 #include "lib/base/parse.h"
 #include "tests/fuzz/whole.h"

@@ -1,21 +1,25 @@
-/* Any bytes as an output line, against rules of several shapes. The first byte 0 makes the rest a pattern, which may be refused but must not hurt.
- * ROOMS: acore model base */
+/* Any bytes as an output line, against rules of several shapes. The first byte 0 makes the rest a
+ * pattern, which may be refused but must not hurt. ROOMS: acore model base */
 #include <stdlib.h>
 #include "agent/core/text/lines.h"
 
-static char step[] = "step (?<iteration>\\d+)/(?<steps>\\d+) loss (?<loss>\\S+)(?: grad_norm (?<grad_norm>\\S+))?(?: tokens (?<tokens>[\\d,]+) tokens_per_s (?<tokens_per_s>\\S+))?";
+static char step[] =
+	"step (?<iteration>\\d+)/(?<steps>\\d+) loss (?<loss>\\S+)(?: grad_norm "
+	"(?<grad_norm>\\S+))?(?: tokens (?<tokens>[\\d,]+) tokens_per_s (?<tokens_per_s>\\S+))?";
 static char saved[] = "saved checkpoint (?<iteration>\\d+) (?<path>\\S+)";
 static char empty[] = "(?<loss>\\d*)";
 static char training[] = "training", train[] = "train";
 
-static void on_fact(void *arg, const struct line_fact *f) {
+static void on_fact(void *arg, const struct line_fact *f)
+{
 	size_t *n = arg;
 
 	if (++*n > 10000 || f->kind < 0 || f->kind >= _LINE_KIND_N)
 		abort();
 }
 
-static void feed(const struct line_rule *rules, size_t n_rules, const uint8_t *data, size_t size) {
+static void feed(const struct line_rule *rules, size_t n_rules, const uint8_t *data, size_t size)
+{
 	_cleanup_(lines_freep) struct lines *l = NULL;
 	size_t n = 0;
 
@@ -24,9 +28,12 @@ static void feed(const struct line_rule *rules, size_t n_rules, const uint8_t *d
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
 	const struct line_rule rules[] = {
-		{ .kind = LINE_SAMPLE, .pattern = step, .missing_loss_is_nan = true }, { .kind = LINE_SAVED, .pattern = saved }, { .kind = LINE_SAMPLE, .pattern = empty },
+		{ .kind = LINE_SAMPLE, .pattern = step, .missing_loss_is_nan = true },
+		{ .kind = LINE_SAVED, .pattern = saved },
+		{ .kind = LINE_SAMPLE, .pattern = empty },
 		{ .kind = LINE_PHASE, .pattern = training, .phase = train },
 	};
 

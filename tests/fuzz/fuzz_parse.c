@@ -1,5 +1,5 @@
-/* Any bytes through every checked parser: nothing crashes, what is taken reads back the same, and refusals leave the result alone.
- * ROOMS: base */
+/* Any bytes through every checked parser: nothing crashes, what is taken reads back the same, and
+ * refusals leave the result alone. ROOMS: base */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +29,8 @@ static void numbers(const char *s)
 	require(mo_parse_size(s, &v) == 0 ? v >= 0 : v == 4711);
 	v = 4711;
 	if (mo_time_parse(s, &v) == 0)
-		require(mo_time_parse(mo_time_format(v, buf), &back) == 0 && back <= v && v - back < 1000);
+		require(mo_time_parse(mo_time_format(v, buf), &back) == 0 && back <= v &&
+			v - back < 1000);
 	else
 		require(v == 4711);
 	if (mo_parse_double(s, &d) < 0)

@@ -1,5 +1,6 @@
-/* Any bytes as a recipe: read or refused with at least one and at most 20 errors, each with a text; what is read writes itself back and reads as the same recipe. A first byte 1
- * makes the rest an engine file, 2 splits at a NUL into a recipe and a --set. ROOMS: recipe model base */
+/* Any bytes as a recipe: read or refused with at least one and at most 20 errors, each with a text;
+ * what is read writes itself back and reads as the same recipe. A first byte 1 makes the rest an
+ * engine file, 2 splits at a NUL into a recipe and a --set. ROOMS: recipe model base */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,15 +8,19 @@
 #include "lib/recipe/engine_file.h"
 #include "lib/recipe/recipe_file.h"
 
-static void check_errors(int result, const struct recipe_errors *e) {
+static void check_errors(int result, const struct recipe_errors *e)
+{
 	if ((result < 0) != (e->n > 0) || e->n > 20)
 		abort();
 	for (size_t i = 0; i < e->n; i++)
-		if (!e->items[i].text || e->items[i].line < 0 || (i && e->items[i].line < e->items[i - 1].line))
+		if (!e->items[i].text || e->items[i].line < 0 ||
+		    (i && e->items[i].line < e->items[i - 1].line))
 			abort();
 }
 
-static void read_recipe(const char *text, size_t n, const struct recipe_set *sets, size_t n_sets, struct recipe *ret, int *ret_result) {
+static void read_recipe(const char *text, size_t n, const struct recipe_set *sets, size_t n_sets,
+			struct recipe *ret, int *ret_result)
+{
 	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
 	char **warnings = NULL, **words = NULL;
 	size_t n_warnings = 0, n_words = 0;
@@ -23,7 +28,8 @@ static void read_recipe(const char *text, size_t n, const struct recipe_set *set
 
 	mo_desc_init(&recipe_desc, ret);
 	mo_desc_init(&engine_desc, &engine);
-	*ret_result = recipe_parse(text, n, sets, n_sets, ret, &engine, &warnings, &n_warnings, &errors);
+	*ret_result =
+		recipe_parse(text, n, sets, n_sets, ret, &engine, &warnings, &n_warnings, &errors);
 	check_errors(*ret_result, &errors);
 	if (*ret_result == 0) {
 		engine_argv(&engine, ret, &words, &n_words);
@@ -38,7 +44,8 @@ static void read_recipe(const char *text, size_t n, const struct recipe_set *set
 	mo_desc_done(&engine_desc, &engine);
 }
 
-static void recipe(const char *text, size_t n, const struct recipe_set *sets, size_t n_sets) {
+static void recipe(const char *text, size_t n, const struct recipe_set *sets, size_t n_sets)
+{
 	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
 	struct recipe a, b;
 	int result, again;
@@ -56,7 +63,8 @@ static void recipe(const char *text, size_t n, const struct recipe_set *sets, si
 	mo_desc_done(&recipe_desc, &a);
 }
 
-static void engine_file(const char *text, size_t n) {
+static void engine_file(const char *text, size_t n)
+{
 	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
 	struct engine e;
 
@@ -66,8 +74,10 @@ static void engine_file(const char *text, size_t n) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-	_cleanup_(mo_freep) char *text = mo_strndup((const char *)data, size);   /* keeps NULs out of the way of the sets; recipes get the raw bytes */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	/* keeps NULs out of the way of the sets; recipes get the raw bytes */
+	_cleanup_(mo_freep) char *text = mo_strndup((const char *)data, size);
 	const char *nul = size > 1 ? memchr(data + 1, 0, size - 1) : NULL;
 
 	if (size && data[0] == 1)

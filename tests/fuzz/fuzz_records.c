@@ -1,7 +1,8 @@
-/* Messages of agents as bytes choose them -> core -> records -> text -> replay: no hello, sync or note
- * makes a record that cannot be read, that another core refuses, or that makes another state of it;
- * a snapshot at any time is that state, and what holds after every turn (update/check.h) holds. With
- * the low bit of the first byte set the rest is one message as text. ROOMS: dcore plan wire model base */
+/* Messages of agents as bytes choose them -> core -> records -> text -> replay: no hello, sync or
+ * note makes a record that cannot be read, that another core refuses, or that makes another state
+ * of it; a snapshot at any time is that state, and what holds after every turn (update/check.h)
+ * holds. With the low bit of the first byte set the rest is one message as text.
+ * ROOMS: dcore plan wire model base */
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -19,8 +20,13 @@
 #define OPS 25
 #define START_US INT64_C(1795249850000000)
 
-/* ---- bytes that choose; when they are used up, numbers that follow from them: a short input is a whole story */
-struct bytes { const uint8_t *data; size_t n; uint64_t seed; };
+/* ---- bytes that choose; when they are used up, numbers that follow from them: a short input is a
+ * whole story */
+struct bytes {
+	const uint8_t *data;
+	size_t n;
+	uint64_t seed;
+};
 
 static unsigned take(struct bytes *b, unsigned of)
 {
@@ -33,21 +39,35 @@ static unsigned take(struct bytes *b, unsigned of)
 
 static int64_t any_int(struct bytes *b)
 {
-	static const int64_t table[] = { 0, 1, 2, 3, 7, 100, -1, MO_NONE, INT64_MAX, INT64_MIN + 1, 1LL << 53, 1LL << 60, 1LL << 31, -(1LL << 56), 131072, 255 };
+	static const int64_t table[] = { 0,         1,
+					 2,         3,
+					 7,         100,
+					 -1,        MO_NONE,
+					 INT64_MAX, INT64_MIN + 1,
+					 1LL << 53, 1LL << 60,
+					 1LL << 31, -(1LL << 56),
+					 131072,    255 };
 
 	return take(b, 2) ? (int64_t)take(b, 4) : table[take(b, ELEMENTSOF(table))];
 }
 
 static double any_real(struct bytes *b)
 {
-	static const double table[] = { 1, 0, -1, 100, NAN, INFINITY, -INFINITY, 1e308, -1e308, 5e-324, 1e15, MO_NONE_F };
+	static const double table[] = { 1,         0,     -1,     100,    NAN,  INFINITY,
+					-INFINITY, 1e308, -1e308, 5e-324, 1e15, MO_NONE_F };
 
 	return table[take(b, ELEMENTSOF(table))];
 }
 
 static int64_t any_time(struct bytes *b)
 {
-	static const int64_t table[] = { MO_NONE, START_US, START_US + 1, START_US - 5000000, 0, INT64_C(-62135596800000000), INT64_C(253402300799999999) };
+	static const int64_t table[] = { MO_NONE,
+					 START_US,
+					 START_US + 1,
+					 START_US - 5000000,
+					 0,
+					 INT64_C(-62135596800000000),
+					 INT64_C(253402300799999999) };
 
 	return table[take(b, ELEMENTSOF(table))];
 }
@@ -55,8 +75,13 @@ static int64_t any_time(struct bytes *b)
 /* caller frees */
 static char *any_text(struct bytes *b)
 {
-	static const char *const table[] = { NULL, "", "word", "killed", "exited", "signalled", "oom", "port-busy", "stale", "bind", "/ckpt/100", "/ckpt/../x", "rel/7", "address already in use",
-					     "\"\\\n\t\x01\x7f", "\xe2\x82\xac", "RuntimeError: x", "crc", "marker" };
+	/* clang-format off */
+	static const char *const table[] = {
+		NULL, "", "word", "killed", "exited", "signalled", "oom", "port-busy", "stale",
+		"bind", "/ckpt/100", "/ckpt/../x", "rel/7", "address already in use",
+		"\"\\\n\t\x01\x7f", "\xe2\x82\xac", "RuntimeError: x", "crc", "marker",
+	};
+	/* clang-format on */
 	unsigned which = take(b, ELEMENTSOF(table) + 1);
 	char *big;
 
@@ -81,13 +106,20 @@ static void fill(struct bytes *b, const struct mo_desc *d, void *obj, unsigned m
 		switch (f->kind) {
 		case MO_BOOL: *(bool *)p = take(b, 2); break;
 		case MO_TRI: *(int8_t *)p = (int8_t)((int)take(b, 3) - 1); break;
-		case MO_INT: case MO_ID: *(int64_t *)p = any_int(b); break;
+		case MO_INT:
+		case MO_ID: *(int64_t *)p = any_int(b); break;
 		case MO_TIME: *(int64_t *)p = any_time(b); break;
 		case MO_REAL: *(double *)p = any_real(b); break;
-		case MO_STR: free(*(char **)p); *(char **)p = any_text(b); break;
+		case MO_STR:
+			free(*(char **)p);
+			*(char **)p = any_text(b);
+			break;
 		case MO_ENUM: *(int *)p = (int)take(b, (unsigned)f->n_names + 1) - 1; break;
 		case MO_STRUCT: fill(b, f->sub, p, most); break;
-		case MO_OPT: fill(b, f->sub, *(void **)p ? *(void **)p : (*(void **)p = mo_desc_new(f->sub)), most); break;
+		case MO_OPT:
+			fill(b, f->sub,
+			     *(void **)p ? *(void **)p : (*(void **)p = mo_desc_new(f->sub)), most);
+			break;
 		case MO_VEC:
 			for (unsigned k = take(b, most + 1); k > 0; k--)
 				fill(b, f->sub, mo_vec_add(f->sub, p, n), most);
@@ -130,8 +162,9 @@ static void step(struct world *w, const struct core_input *e)
 	for (size_t i = 0; i < out.n_records; i++)
 		must(shadow_feed(w->shadow, &out.records[i]));
 	core_out_done(&out);
-	/* Every record here is one that a turn has made, of whatever messages. Not state_check_placed(): time
-	 * stands still between messages here, and the next one may say that a GPU is gone. */
+	/* Every record here is one that a turn has made, of whatever messages. Not
+	 * state_check_placed(): time stands still between messages here, and the next one may say
+	 * that a GPU is gone. */
 	must(state_check(w->core));
 }
 
@@ -181,7 +214,8 @@ static void submit(struct world *w, struct bytes *b)
 	mo_desc_done(&submit_desc, &s);
 }
 
-static void names(const struct world *w, struct bytes *b, unsigned node, char **name, char **boot, char **instance)
+static void names(const struct world *w, struct bytes *b, unsigned node, char **name, char **boot,
+		  char **instance)
 {
 	free(*name);
 	free(*boot);
@@ -209,7 +243,9 @@ static void give_hello(struct world *w, struct agent_hello *h)
 	char *why = h ? intake_hello(h) : NULL;
 
 	if (h && !why)
-		step(w, &(struct core_input){ .type = IN_HELLO, .hello = &(struct in_hello){ .message = h }, .request = 1 });
+		step(w, &(struct core_input){ .type = IN_HELLO,
+					      .hello = &(struct in_hello){ .message = h },
+					      .request = 1 });
 	free(why);
 	mo_desc_free(&agent_hello_desc, h);
 }
@@ -221,7 +257,9 @@ static void give_sync(struct world *w, struct agent_sync *s, bool news)
 	if (s && !why) {
 		struct sync_reply reply;
 
-		step(w, &(struct core_input){ .type = news ? IN_NEWS : IN_SYNC, .sync = &(struct in_sync){ .message = s }, .request = 1 });
+		step(w, &(struct core_input){ .type = news ? IN_NEWS : IN_SYNC,
+					      .sync = &(struct in_sync){ .message = s },
+					      .request = 1 });
 		mo_desc_init(&sync_reply_desc, &reply);
 		if (node_find(core_state(w->core), s->node)) {
 			_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
@@ -296,7 +334,9 @@ static void fill_scan(struct world *w, struct bytes *b, const char *node, struct
 			scan->id = reply.commands[i].id;
 			if (take(b, 4))
 				mo_str_set(&scan->error, NULL);
-			for (size_t k = 0; k < scan->n_items && reply.commands[i].only != MO_NONE && take(b, 4); k++)
+			for (size_t k = 0;
+			     k < scan->n_items && reply.commands[i].only != MO_NONE && take(b, 4);
+			     k++)
 				scan->items[k].iteration = reply.commands[i].only;
 		}
 	mo_desc_done(&sync_reply_desc, &reply);
@@ -337,7 +377,8 @@ static struct note *add_note(struct world *w, struct step_report *r, int kind, i
 }
 
 /* Begins or ends the step, as a sane agent does. */
-static void carry_out(struct world *w, struct bytes *b, const struct command *c, struct agent_sync *s)
+static void carry_out(struct world *w, struct bytes *b, const struct command *c,
+		      struct agent_sync *s)
 {
 	struct step_report *r = MO_ADD(s, steps, &step_report_desc);
 	const struct job *j = job_find(core_state(w->core), c->job);
@@ -348,7 +389,8 @@ static void carry_out(struct world *w, struct bytes *b, const struct command *c,
 	r->attempt = c->attempt;
 	r->state = c->kind == CMD_LAUNCH ? STEP_RUNNING : STEP_GONE;
 	for (int64_t k = first; k < end; k++) {
-		struct note *n = add_note(w, r, c->kind == CMD_LAUNCH ? NOTE_STARTED : NOTE_EXIT, k);
+		struct note *n =
+			add_note(w, r, c->kind == CMD_LAUNCH ? NOTE_STARTED : NOTE_EXIT, k);
 		n->pid = 100 + k;
 		n->code = c->kind == CMD_LAUNCH ? MO_NONE : (int64_t)take(b, 2);
 		n->mono_ns = w->n_notes * 1000;
@@ -381,7 +423,9 @@ static void obey(struct world *w, struct bytes *b, unsigned node)
 	for (size_t i = 0; i < state->n_jobs; i++) {
 		const struct job *j = &state->jobs[i];
 		const struct step *st = step_find(j, j->attempt, s.node);
-		const struct command end = { .kind = CMD_KILL, .job = j->id, .attempt = j->attempt };
+		const struct command end = { .kind = CMD_KILL,
+					     .job = j->id,
+					     .attempt = j->attempt };
 		if (!st || !st->started || st->gone)
 			continue;
 		if (ends)
@@ -418,7 +462,8 @@ static void good_hello(struct world *w, unsigned node)
 
 static void verb(struct world *w, struct bytes *b)
 {
-	static const int jobs[] = { IN_CANCEL, IN_PAUSE, IN_RESUME, IN_RESTART }, nodes[] = { IN_DRAIN, IN_UNDRAIN, IN_FENCE };
+	static const int jobs[] = { IN_CANCEL, IN_PAUSE, IN_RESUME, IN_RESTART },
+			 nodes[] = { IN_DRAIN, IN_UNDRAIN, IN_FENCE };
 	char name[] = "n0";
 	int64_t job = 1 + take(b, 4);
 	bool now = take(b, 2);
@@ -504,7 +549,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
 	struct bytes b = { data, n, 0 };
-	struct world w = { .core = core_new(&core_config_default), .shadow = core_new(&core_config_default), .now = START_US };
+	struct world w = { .core = core_new(&core_config_default),
+			   .shadow = core_new(&core_config_default),
+			   .now = START_US };
 
 	plain(&w, IN_START);
 	if (n && data[0] & 1)
@@ -514,13 +561,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	for (int i = 0; !(n && data[0] & 1) && i < OPS; i++)
 		switch (take(&b, 16)) {
 		case 0: restart(&w); break;
-		case 1: case 2: submit(&w, &b); break;
-		case 3: case 4: hello(&w, &b); break;
+		case 1:
+		case 2: submit(&w, &b); break;
+		case 3:
+		case 4: hello(&w, &b); break;
 		case 5: verb(&w, &b); break;
 		case 6: pass(&w, &b); break;
 		case 7: views(&w); break;
 		case 8: good_hello(&w, take(&b, NODES)); break;
-		case 9: case 10: case 11: obey(&w, &b, take(&b, NODES)); break;
+		case 9:
+		case 10:
+		case 11: obey(&w, &b, take(&b, NODES)); break;
 		default: sync_of(&w, &b); break;
 		}
 	must(shadow_differs(w.core, w.shadow));

@@ -6,8 +6,10 @@
 #include "agent/core/health/sysfs_text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
-	static char *(*const texts[])(const char *) = { text_line, text_state, text_chosen, text_cmdline };
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+	static char *(*const texts[])(const char *) = { text_line, text_state, text_chosen,
+							text_cmdline };
 	_cleanup_(mo_freep) char *s = mo_strndup((const char *)data, n);
 	char bdf[16];
 	struct bad_pages pages;

@@ -1,6 +1,7 @@
-/* A recipe from its text to what the ranks would be given, as a submit goes: keys, rules, plan, command,
- * environment, launch document. Whatever the text: an end, and no number that is none. Called by
- * fuzz_launch.c with bytes and by tests/unit/cli/test_hostile_values.c with every key of a recipe. */
+/* A recipe from its text to what the ranks would be given, as a submit goes: keys, rules, plan,
+ * command, environment, launch document. Whatever the text: an end, and no number that is none.
+ * Called by fuzz_launch.c with bytes and by tests/unit/cli/test_hostile_values.c with every key of
+ * a recipe. */
 #pragma once
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,7 @@
 #include "lib/wire/dryrun.h"
 #include "lib/wire/json.h"
 
-#define SEARCH_MAX 64                 /* GPUs and sequences of a search that takes no time */
+#define SEARCH_MAX 64 /* GPUs and sequences of a search that takes no time */
 
 /* To change one value of. */
 static const char *const bases[] = {
@@ -24,8 +25,10 @@ static const char *const bases[] = {
 	"recipe: 1\nname: a\nengine: {kind: command, argv: [x]}\ncluster: {gpus: 8}\n"
 	"batch: {micro: 8, global: 1024}\n",
 	"recipe: 1\nname: a\n"
-	"engine: {kind: command, argv: [x, \"{derived.micro_batches}\", \"{derived.global_tokens}\"]}\n"
-	"model: {layers: 8, hidden: 512, heads: 8, kv_heads: 8, head_dim: 64, ffn: 2048, vocab: 1000, "
+	"engine: {kind: command, argv: [x, \"{derived.micro_batches}\", "
+	"\"{derived.global_tokens}\"]}\n"
+	"model: {layers: 8, hidden: 512, heads: 8, kv_heads: 8, head_dim: 64, ffn: 2048, vocab: "
+	"1000, "
 	"moe: {experts: 8, topk: 2, ffn: 256}}\n"
 	"cluster: {gpus: 8, gpu: mi355x, nic_gbps: 400}\nparallelism: {pp: 2, ep: 2}\n"
 	"batch: {seq: 4096, micro: 1, global: 64}\nprecision: bf16\nsteps: 10\n"
@@ -33,7 +36,8 @@ static const char *const bases[] = {
 	"recipe: 1\nname: a\nengine: {kind: megatron-lm, entry: a.py, workdir: /w}\n"
 	"model: {layers: 4, hidden: 512, heads: 8, ffn: 2048, vocab: 1000, "
 	"mla: {kv_lora: 512, qk_nope: 128, qk_rope: 64, v: 128}}\n"
-	"cluster: {gpus: 8, gpu: mi355x}\nparallelism: auto\nbatch: {seq: 128, global: 64}\nsteps: 10\n",
+	"cluster: {gpus: 8, gpu: mi355x}\nparallelism: auto\nbatch: {seq: 128, global: 64}\nsteps: "
+	"10\n",
 };
 
 static inline void require(bool holds)
@@ -57,7 +61,8 @@ static inline void plan_of(struct recipe *r, struct mo_buf *b)
 	struct plan_doc doc;
 	struct gpu_type gpu;
 
-	if (!r->gpu || !r->model || (search && (r->gpus > SEARCH_MAX || r->global_batch > SEARCH_MAX)))
+	if (!r->gpu || !r->model ||
+	    (search && (r->gpus > SEARCH_MAX || r->global_batch > SEARCH_MAX)))
 		return;
 	mo_desc_init(&plan_doc_desc, &doc);
 	mo_desc_init(&gpu_type_desc, &gpu);
@@ -71,8 +76,8 @@ static inline void plan_of(struct recipe *r, struct mo_buf *b)
 	mo_desc_done(&plan_doc_desc, &doc);
 }
 
-static inline int add_node(void *arg, const struct nodeinfo *info, const struct dryrun_rank *ranks, size_t n,
-		    struct mo_error *err)
+static inline int add_node(void *arg, const struct nodeinfo *info, const struct dryrun_rank *ranks,
+			   size_t n, struct mo_error *err)
 {
 	struct mo_buf *b = arg;
 
@@ -84,12 +89,15 @@ static inline void launch_of(struct submit *spec)
 {
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	struct state empty;
-	const struct dryrun_walk walk = { .ranks = preview_ranks, .node = add_node, .arg = &b, .to = MO_NONE };
+	const struct dryrun_walk walk = {
+		.ranks = preview_ranks, .node = add_node, .arg = &b, .to = MO_NONE
+	};
 
 	mo_desc_init(&state_desc, &empty);
 	if (spec->recipe.gpus <= SEARCH_MAX) {
 		spec_of(spec);
-		wire_dryrun_head(spec->recipe.name, NULL, spec->engine.resume, spec->engine.n_resume, &b);
+		wire_dryrun_head(spec->recipe.name, NULL, spec->engine.resume,
+				 spec->engine.n_resume, &b);
 		int placed = dryrun_walk(&empty, spec, &walk, NULL);
 
 		if (placed >= 0)
@@ -105,8 +113,8 @@ static inline void whole(const char *text, size_t n, const struct recipe_set *se
 	struct submit spec;
 
 	mo_desc_init(&submit_desc, &spec);
-	int r = recipe_parse(text, n, sets, n_sets, &spec.recipe, &spec.engine,
-			     &spec.warnings, &spec.n_warnings, &errors);
+	int r = recipe_parse(text, n, sets, n_sets, &spec.recipe, &spec.engine, &spec.warnings,
+			     &spec.n_warnings, &errors);
 
 	require((r < 0) == (errors.n > 0));
 	if (r == 0) {

@@ -1,4 +1,5 @@
-/* What cppcheck does not know by itself: typeof in statement expressions, the loops of uthash and utlist, whose headers it does not look for. Only the linter includes this. */
+/* What cppcheck does not know by itself: typeof in statement expressions, the loops of uthash and
+ * utlist, whose headers it does not look for. Only the linter includes this. */
 #pragma once
 #define __typeof__(x) void *
 #define HASH_ITER(hh, head, el, tmp) for ((el) = (head), (tmp) = (head); (el); (el) = (tmp))

@@ -10,7 +10,7 @@
 
 /* for an answer, of which a beat may have passed when the controller stood still */
 #define AGENT_WAITS (4500 * MS)
-#define PAUSE_REPORTED (3 * S)
+#define PAUSE_TOLD (3 * S)
 #include "tests/event_check.h"
 #include "tests/shadow.h"
 
@@ -33,17 +33,19 @@ static void check_place(struct sim *s, const struct record *r)
 {
 	struct truth *t = sim_job(s, r->job);
 	const struct job *j = job_find(core_state(s->ctl.shadow), r->job);
-	const struct file *f = r->place->resume >= 0 ? train_file(s, r->job, r->place->resume) : NULL;
+	const struct file *f =
+		r->place->resume >= 0 ? train_file(s, r->job, r->place->resume) : NULL;
 	/* what changed later may have changed after the scan */
-	int64_t sure = (j->waterfall.gone_at != MO_NONE ? j->waterfall.gone_at : j->created_at) - s->ctl.skew;
+	int64_t sure = (j->waterfall.gone_at != MO_NONE ? j->waterfall.gone_at : j->created_at) -
+		       s->ctl.skew;
 
 	if (s->ctl.blurred)
 		sure = INT64_MIN;
 	if (t->live > 0)
-		sim_violation(
-			s,
-			"attempt %lld of j-%lld begins while %lld processes of an earlier one live",
-			(long long)r->attempt, (long long)r->job, (long long)t->live);
+		sim_violation(s,
+			      "attempt %lld of j-%lld begins while %lld processes of an earlier "
+			      "one live",
+			      (long long)r->attempt, (long long)r->job, (long long)t->live);
 	for (size_t i = 0; j->saves.dir && i < core_state(s->ctl.shadow)->n_jobs; i++) {
 		const struct job *k = &core_state(s->ctl.shadow)->jobs[i];
 
@@ -58,15 +60,17 @@ static void check_place(struct sim *s, const struct record *r)
 		sim_violation(s, "attempt %lld of j-%lld begins after its cancel was acknowledged",
 			      (long long)r->attempt, (long long)r->job);
 	if (r->place->resume >= 0 && (!f || (!f->complete && f->changed_at < sure)))
-		sim_violation(
-			s,
-			"attempt %lld of j-%lld resumes from checkpoint %lld, which is not whole",
-			(long long)r->attempt, (long long)r->job, (long long)r->place->resume);
+		sim_violation(s,
+			      "attempt %lld of j-%lld resumes from checkpoint %lld, which is not "
+			      "whole",
+			      (long long)r->attempt, (long long)r->job,
+			      (long long)r->place->resume);
 	if (f && f->altered && f->altered_at < sure)
 		sim_violation(s,
 			      "attempt %lld of j-%lld resumes from checkpoint %lld, which changed "
 			      "after it was verified",
-			      (long long)r->attempt, (long long)r->job, (long long)r->place->resume);
+			      (long long)r->attempt, (long long)r->job,
+			      (long long)r->place->resume);
 	if (t->from_asked && r->place->resume > t->from)
 		sim_violation(s,
 			      "attempt %lld of j-%lld resumes from checkpoint %lld, although %lld "
@@ -78,7 +82,8 @@ static void check_place(struct sim *s, const struct record *r)
 		sim_violation(s,
 			      "attempt %lld of j-%lld resumes from checkpoint %lld, behind which "
 			      "the user went back",
-			      (long long)r->attempt, (long long)r->job, (long long)r->place->resume);
+			      (long long)r->attempt, (long long)r->job,
+			      (long long)r->place->resume);
 	for (size_t i = 0; r->place->resume < 0 && resumes(j) && i < t->n_files; i++)
 		if (t->files[i].changed_at < sure && usable(t, &t->files[i]))
 			sim_violation(s,
@@ -113,9 +118,10 @@ static void check_final(struct sim *s, const struct record *r)
 
 		for (int64_t k = 0; a && k < a->world; k++)
 			if (!a->ranks[k] || a->ranks[k]->alive || a->ranks[k]->code != 0)
-				sim_violation(
-					s, "j-%lld completes although rank %lld did not end with 0",
-					(long long)r->job, (long long)k);
+				sim_violation(s,
+					      "j-%lld completes although rank %lld did not end "
+					      "with 0",
+					      (long long)r->job, (long long)k);
 		if (!a || (a->steps != MO_NONE && a->iteration < a->steps))
 			sim_violation(s, "j-%lld completes at iteration %lld of %lld",
 				      (long long)r->job, a ? (long long)a->iteration : -1LL,
@@ -149,11 +155,12 @@ static void check_fail(struct sim *s, const struct record *r)
 static void check_job(struct sim *s, int64_t id)
 {
 	const struct job *a = job_find(core_state(s->ctl.core), id),
-		   *b = job_find(core_state(s->ctl.shadow), id);
+			 *b = job_find(core_state(s->ctl.shadow), id);
 	char *diff;
 
+	/* of a restored state: one that it does not know */
 	if (!a && !b && sim_job(s, id)->stored)
-		return;                        /* of a restored state: one that it does not know */
+		return;
 	if (!a || !b)
 		sim_violation(s, "j-%lld is missing", (long long)id);
 	diff = mo_desc_equal(&job_desc, a, b) ? NULL : mo_desc_diff(&job_desc, a, b);
@@ -182,8 +189,9 @@ static void check_verdict(struct sim *s, const struct record *r)
 	char boot[64];
 
 	node_boot_name(node, boot);
-	if (s->now - s->ctl.paused_until < PAUSE_REPORTED && s->ctl.paused_for > AGENT_WAITS)
-		return; /* agents gave up their requests: they say hello again */
+	/* agents gave up their requests: they say hello again */
+	if (s->now - s->ctl.paused_until < PAUSE_TOLD && s->ctl.paused_for > AGENT_WAITS)
+		return;
 	if (r->type == REC_NODE_STATE && r->node_state->state != NODE_UP &&
 	    mo_streq(node_find(core_state(s->ctl.shadow), r->node)->boot_id, boot) &&
 	    node->ok_since &&
@@ -212,7 +220,8 @@ void check_health(struct sim *s, const struct record *r)
 	const struct state *st = core_state(s->ctl.shadow);
 	const struct job *j =
 		r->type == REC_PLACE || r->type == REC_INTENT ? job_find(st, r->job) : NULL;
-	bool drained = r->type == REC_INTENT && r->intent->intent == INTENT_DRAIN, by_operator = false;
+	bool drained = r->type == REC_INTENT && r->intent->intent == INTENT_DRAIN,
+	     by_operator = false;
 	size_t n_cordoned = 0;
 
 	for (size_t i = 0; r->type == REC_PLACE && i < r->place->n_places; i++) {
@@ -224,17 +233,18 @@ void check_health(struct sim *s, const struct record *r)
 			sim_violation(s, "attempt %lld of j-%lld is placed on %s, which goes down",
 				      (long long)r->attempt, (long long)r->job, n->name);
 		if (!none && (!n->health || !n->health->preflight_done))
-			sim_violation(
-				s,
-				"attempt %lld of j-%lld is placed on %s, whose checks are not done",
-				(long long)r->attempt, (long long)r->job, n->name);
+			sim_violation(s,
+				      "attempt %lld of j-%lld is placed on %s, whose checks are "
+				      "not done",
+				      (long long)r->attempt, (long long)r->job, n->name);
 		for (size_t k = 0; !none && k < n->health->n_results; k++)
 			if (n->health->results[k].state == CHECK_CRIT &&
 			    (!only || mo_streq(n->health->results[k].check, only)))
-				sim_violation(
-					s, "attempt %lld of j-%lld is placed on %s in spite of %s",
-					(long long)r->attempt, (long long)r->job, n->name,
-					n->health->results[k].check);
+				sim_violation(s,
+					      "attempt %lld of j-%lld is placed on %s in spite of "
+					      "%s",
+					      (long long)r->attempt, (long long)r->job, n->name,
+					      n->health->results[k].check);
 	}
 	for (size_t i = 0; drained && i < j->run.n_places; i++) {
 		const struct node *n = node_find(st, j->run.places[i].node);
@@ -281,7 +291,8 @@ void check_records(struct sim *s, const struct core_out *out)
 			check_final(s, r);
 		if (r->type == REC_NODE_STATE || r->type == REC_HUNG)
 			check_verdict(s, r);
-		_cleanup_(mo_freep) char *wrong = r->type == REC_EVENT ? event_wrong(r->event) : NULL;
+		_cleanup_(mo_freep) char *wrong =
+			r->type == REC_EVENT ? event_wrong(r->event) : NULL;
 
 		if (wrong)
 			sim_violation(s, "%s", wrong);
@@ -292,7 +303,10 @@ void check_records(struct sim *s, const struct core_out *out)
 				  record_type_names[r->type],
 				  r->job == MO_NONE ? 0LL : (long long)r->job,
 				  r->attempt == MO_NONE ? 0LL : (long long)r->attempt,
-				  r->node ? r->node : "", r->type == REC_JOB && r->transition->reason ? r->transition->reason : "");
+				  r->node ? r->node : "",
+				  r->type == REC_JOB && r->transition->reason
+					  ? r->transition->reason
+					  : "");
 	}
 	for (size_t i = 0; i < out->n_records; i++) {
 		const struct record *r = &out->records[i];
@@ -324,7 +338,7 @@ void check_promises(struct sim *s)
 			sim_violation(s, "the acknowledged cancel of j-%lld is lost: it is %s",
 				      (long long)id, job_state_names[j->state]);
 	}
-	for (size_t i = 0; i < st->n_jobs; i++)   /* a retried submit made one job */
+	for (size_t i = 0; i < st->n_jobs; i++) /* a retried submit made one job */
 		for (size_t k = i + 1; k < st->n_jobs; k++)
 			if (mo_streq(st->jobs[i].spec.idempotency_key,
 				     st->jobs[k].spec.idempotency_key))
@@ -350,11 +364,12 @@ void check_fork(struct sim *s, const struct proc *p)
 	const struct job *j = job_find(core_state(s->ctl.shadow), st->job);
 
 	if (user)
-		sim_violation(
-			s,
-			"GPU %lld of %s is used by j-%lld attempt %lld and by j-%lld attempt %lld",
-			(long long)p->gpu, s->nodes[st->node].name, (long long)user->step->job,
-			(long long)user->step->attempt, (long long)st->job, (long long)st->attempt);
+		sim_violation(s,
+			      "GPU %lld of %s is used by j-%lld attempt %lld and by j-%lld attempt "
+			      "%lld",
+			      (long long)p->gpu, s->nodes[st->node].name,
+			      (long long)user->step->job, (long long)user->step->attempt,
+			      (long long)st->job, (long long)st->attempt);
 	for (size_t i = 0; t->live > 0 && i < s->n_steps; i++) {
 		const struct simstep *other = s->steps[i];
 
@@ -468,11 +483,11 @@ static void check_samples(struct sim *s, const struct job *j)
 
 		if (a->attempt == b->attempt && b->iteration != a->iteration + 1 &&
 		    !(truth && truth->cut))
-			sim_violation(
-				s,
-				"j-%lld attempt %lld: iteration %lld is missing from its metrics",
-				(long long)j->id, (long long)a->attempt,
-				(long long)a->iteration + 1);
+			sim_violation(s,
+				      "j-%lld attempt %lld: iteration %lld is missing from its "
+				      "metrics",
+				      (long long)j->id, (long long)a->attempt,
+				      (long long)a->iteration + 1);
 	}
 	for (size_t k = 0; k < s->n_attempts; k++) {
 		const struct attempt *a = s->attempts[k];

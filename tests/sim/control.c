@@ -1,11 +1,13 @@
-/* moed's shell in virtual time: messages become events; one turn = steps, one store of all records, only then replies. It may die before the store, between store and replies, or
- * between two replies; then it starts again from what was stored. Store contents reach the shadow core record by record: that core is the restarted controller. */
+/* moed's shell in virtual time: messages become events; one turn = steps, one store of all records,
+ * only then replies. It may die before the store, between store and replies, or between two
+ * replies; then it starts again from what was stored. Store contents reach the shadow core record
+ * by record: that core is the restarted controller. */
 #include "tests/sim/sim.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define ANSWERED -1                    /* node of a message whose answer left */
+#define ANSWERED -1 /* node of a message whose answer left */
 
 void message_free(struct message *m)
 {
@@ -42,10 +44,14 @@ static void answer(struct sim *s, struct answer *a)
 		answer_free(a);
 		return;
 	}
-	if (a->reply && a->reply->n_commands && sim_fault(s, F_OLD_REPLY, 0.02)) {   /* repetition is harmless, says the protocol */
+	/* repetition is harmless, says the protocol */
+	if (a->reply && a->reply->n_commands && sim_fault(s, F_OLD_REPLY, 0.02)) {
 		struct answer *copy = mo_alloc(sizeof(*copy));
 
-		*copy = (struct answer){ .kind = a->kind, .node = a->node, .old = true, .reply = mo_desc_dup(&sync_reply_desc, a->reply) };
+		*copy = (struct answer){ .kind = a->kind,
+					 .node = a->node,
+					 .old = true,
+					 .reply = mo_desc_dup(&sync_reply_desc, a->reply) };
 		sim_at(s, s->now + sim_between(s, MS, 40 * S), K_ANSWER, a->node, 0, copy, NULL);
 	}
 	sim_at(s, s->now + delay, K_ANSWER, a->node, 0, a, NULL);
@@ -71,7 +77,8 @@ static void schedule_turn(struct sim *s, int64_t at)
 	sim_at(s, MO_MAX(at, s->ctl.paused_until), K_TURN, s->ctl.instance, 0, NULL, NULL);
 }
 
-/* The controller's end of the connection is gone: people try again; agents learn of it at once (reset or refused), or never when the machine is dead. */
+/* The controller's end of the connection is gone: people try again; agents learn of it at once
+ * (reset or refused), or never when the machine is dead. */
 static void broken(struct sim *s, const struct message *m)
 {
 	if (m->kind == M_USER)
@@ -130,7 +137,7 @@ void control_start(struct sim *s)
 	memset(s->ctl.held, 0, sizeof(s->ctl.held));
 	sim_trace(s, "controller starts");
 	check_promises(s);
-	*MO_GROW(s->ctl.inbox, s->ctl.n_inbox) = NULL;   /* NULL = IN_START */
+	*MO_GROW(s->ctl.inbox, s->ctl.n_inbox) = NULL; /* NULL = IN_START */
 	schedule_turn(s, s->now);
 }
 
@@ -152,7 +159,10 @@ static void die(struct sim *s, int64_t down_us, struct message **inbox, size_t n
 	drop_inbox(s);
 	for (int k = 0; k < NODES; k++)
 		if (s->ctl.held[k])
-			broken(s, &(struct message){ .kind = M_SYNC, .node = k, .request = s->ctl.held[k], .instance = s->nodes[k].instance });
+			broken(s, &(struct message){ .kind = M_SYNC,
+						     .node = k,
+						     .request = s->ctl.held[k],
+						     .instance = s->nodes[k].instance });
 	sim_at(s, s->now + down_us, K_CONTROLLER_UP, 0, 0, NULL, NULL);
 }
 
@@ -175,7 +185,10 @@ static void reply_sync(struct sim *s, const struct message *m)
 
 static void answer_held(struct sim *s, int node)
 {
-	struct message m = { .kind = M_SYNC, .node = node, .request = s->ctl.held[node], .instance = s->nodes[node].instance };
+	struct message m = { .kind = M_SYNC,
+			     .node = node,
+			     .request = s->ctl.held[node],
+			     .instance = s->nodes[node].instance };
 
 	if (!s->ctl.held[node])
 		return;
@@ -204,7 +217,7 @@ static void op_input(struct sim *s, const struct op *op, struct core_input *in);
 
 static void hold(struct sim *s, const struct message *m)
 {
-	answer_held(s, m->node);   /* one per node */
+	answer_held(s, m->node); /* one per node */
 	s->ctl.held[m->node] = m->request;
 	sim_at(s, s->now + core_config_default.beat_us, K_BEAT, m->node, m->request, NULL, NULL);
 }
@@ -220,13 +233,12 @@ static void step_message(struct sim *s, struct message *m, struct core_out *out)
 		in.hello = mo_desc_new(&in_hello_desc);
 		in.hello->message = TAKE_PTR(m->hello);
 		break;
-	case M_SYNC: case M_NEWS:
+	case M_SYNC:
+	case M_NEWS:
 		in.sync = mo_desc_new(&in_sync_desc);
 		in.sync->message = TAKE_PTR(m->sync);
 		break;
-	default:
-		op_input(s, m->op, &in);
-		break;
+	default: op_input(s, m->op, &in); break;
 	}
 	core_decide(s->ctl.core, &in, wall_core(s), out);
 	m->hello = in.hello ? TAKE_PTR(in.hello->message) : NULL;
@@ -238,13 +250,15 @@ static void store(struct sim *s, const struct core_out *out)
 {
 	for (size_t i = 0; i < out->n_records; i++) {
 		const struct record *r = &out->records[i];
-		const struct job *j = r->type == REC_JOB ? job_find(core_state(s->ctl.shadow), r->job) : NULL;
+		const struct job *j =
+			r->type == REC_JOB ? job_find(core_state(s->ctl.shadow), r->job) : NULL;
 
 		if (j && j->state != r->transition->state)
 			s->move_counts[j->state * _JOB_STATE_N + r->transition->state]++;
 		check_health(s, r);
 		if (core_update(s->ctl.shadow, r) != 0)
-			sim_violation(s, "a stored record of type %s is refused at replay", record_type_names[r->type]);
+			sim_violation(s, "a stored record of type %s is refused at replay",
+				      record_type_names[r->type]);
 		wall_check(s, r);
 	}
 }
@@ -317,16 +331,23 @@ void control_turn(struct sim *s)
 	s->n_turns++;
 	wall_step(s, &out);
 	if (s->ctl.paused_at && s->now - s->ctl.paused_at > 500 * MS)
-		core_decide(s->ctl.core, &(struct core_input){ .type = IN_LATE, .late = &(struct in_late){ s->now - s->ctl.paused_at } }, wall_core(s), &out);
+		core_decide(s->ctl.core,
+			    &(struct core_input){
+				    .type = IN_LATE,
+				    .late = &(struct in_late){ s->now - s->ctl.paused_at } },
+			    wall_core(s), &out);
 	s->ctl.paused_at = 0;
 	for (size_t i = 0; i < n; i++) {
 		if (inbox[i])
 			step_message(s, inbox[i], &out);
 		else
-			core_decide(s->ctl.core, &(struct core_input){ .type = IN_START }, wall_core(s), &out);
+			core_decide(s->ctl.core, &(struct core_input){ .type = IN_START },
+				    wall_core(s), &out);
 	}
-	if (core_deadline(s->ctl.core) <= wall_core(s))   /* deadlines only after all input was read */
-		core_decide(s->ctl.core, &(struct core_input){ .type = IN_TICK }, wall_core(s), &out);
+	/* deadlines only after all input was read */
+	if (core_deadline(s->ctl.core) <= wall_core(s))
+		core_decide(s->ctl.core, &(struct core_input){ .type = IN_TICK }, wall_core(s),
+			    &out);
 	if (out.n_records && sim_fault(s, F_CRASH_BEFORE_STORE, 0.0006)) {
 		/* nothing of this turn ever happened: the stored state is older than the core's */
 		core_free(s->ctl.core);
@@ -382,7 +403,8 @@ void control_free(struct sim *s)
 
 static void recipe_of(struct sim *s, const struct op *op, struct submit *spec)
 {
-	uint64_t h = ((uint64_t)op->key + 1) * 0x9e3779b97f4a7c15u ^ s->seed;   /* the same body at every retry */
+	/* the same body at every retry */
+	uint64_t h = ((uint64_t)op->key + 1) * 0x9e3779b97f4a7c15u ^ s->seed;
 	static const int64_t sizes[] = { 1, 2, 3, 4, 4, 8, 8, 12, 16, 24, 32, 48 };
 
 	h = (h ^ (h >> 29)) * 0xbf58476d1ce4e5b9u;
@@ -396,15 +418,20 @@ static void recipe_of(struct sim *s, const struct op *op, struct submit *spec)
 	spec->recipe.stop_grace_us = (int64_t)(1 + (h >> 16) % 10) * S;
 	spec->recipe.max_cycles = 3;
 	spec->recipe.grace_us = h >> 24 & 7 ? 0 : 3 * S;
-	spec->recipe.checkpoint.resume = (h >> 28 & 15) == 1 ? -2 : (h >> 28 & 15) == 2 ? 5 : -1;   /* 5: there is none */
+	/* 5: there is none */
+	spec->recipe.checkpoint.resume = (h >> 28 & 15) == 1 ? -2 : (h >> 28 & 15) == 2 ? 5 : -1;
 	mo_str_set(&spec->recipe.checkpoint.verify, (h >> 56 & 3) == 1 ? "crc" : NULL);
 	spec->recipe.checkpoint.keep = (h >> 58 & 3) == 1 ? KEEP : 0;
 	spec->recipe.time_limit_us = (h >> 44 & 15) == 3 ? 60 * S : MO_NONE;
 	if ((h >> 60 & 7) < 2)
-		mo_strs_add(&spec->recipe.preflight, &spec->recipe.n_preflight, (h >> 60 & 7) == 0 ? "none" : "gpu.ras_ue");
+		mo_strs_add(&spec->recipe.preflight, &spec->recipe.n_preflight,
+			    (h >> 60 & 7) == 0 ? "none" : "gpu.ras_ue");
 	spec->recipe.parallelism.tp = (h >> 48 & 3) == 1 ? 2 : 1;
 	if (h >> 32 & 3)
-		spec->recipe.checkpoint.dir = mo_printf(op->key % 9 == 8 ? "/ckpt//%lld/" : "/ckpt/%lld", (long long)(op->key % 9 == 8 ? op->key / 18 : op->key));   /* some name another job's */
+		/* some name another job's */
+		spec->recipe.checkpoint.dir =
+			mo_printf(op->key % 9 == 8 ? "/ckpt//%lld/" : "/ckpt/%lld",
+				  (long long)(op->key % 9 == 8 ? op->key / 18 : op->key));
 	if (h >> 36 & 7)
 		spec->recipe.steps = (int64_t)(20 + (h >> 40) % 60);
 	spec->engine.kind = mo_strdup("torch");
@@ -449,7 +476,9 @@ static void op_input(struct sim *s, const struct op *op, struct core_input *in)
 		break;
 	case IN_DRAIN:
 		in->drain = mo_desc_new(&in_drain_desc);
-		*in->drain = (struct in_drain){ .node = mo_strdup(node), .reason = mo_strdup("maintenance"), .when = mo_strdup(op->when) };
+		*in->drain = (struct in_drain){ .node = mo_strdup(node),
+						.reason = mo_strdup("maintenance"),
+						.when = mo_strdup(op->when) };
 		break;
 	case IN_UNDRAIN:
 		in->undrain = mo_desc_new(&in_undrain_desc);
@@ -457,10 +486,14 @@ static void op_input(struct sim *s, const struct op *op, struct core_input *in)
 		break;
 	case IN_FENCE:
 		in->fence = mo_desc_new(&in_fence_desc);
-		*in->fence = (struct in_fence){ .node = mo_strdup(node), .boot_seen = mo_strdup(op->boot) };
+		*in->fence = (struct in_fence){ .node = mo_strdup(node),
+						.boot_seen = mo_strdup(op->boot) };
 		break;
 	default:
 		in->resolve = mo_desc_new(&in_resolve_desc);
-		*in->resolve = (struct in_resolve){ .job = op->job, .attempt = op->value, .how = mo_strdup(op->when), .node = mo_strdup(node) };
+		*in->resolve = (struct in_resolve){ .job = op->job,
+						    .attempt = op->value,
+						    .how = mo_strdup(op->when),
+						    .node = mo_strdup(node) };
 	}
 }

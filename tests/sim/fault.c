@@ -1,4 +1,5 @@
-/* What breaks, at random instants between any two steps of the simulation (the ones tied to a message or effect are where that happens). */
+/* What breaks, at random instants between any two steps of the simulation (the ones tied to a
+ * message or effect are where that happens). */
 #include "tests/sim/sim.h"
 
 #include <signal.h>
@@ -38,22 +39,26 @@ static void count(struct sim *s, int fault)
 
 static void on_process(struct sim *s, int fault)
 {
-	static const int signals[] = { SIGKILL, SIGSEGV, SIGABRT, SIGBUS }, codes[] = { 1, 1, 2, 3, 127, 128 + SIGSEGV, 255 };
+	static const int signals[] = { SIGKILL, SIGSEGV, SIGABRT, SIGBUS },
+			 codes[] = { 1, 1, 2, 3, 127, 128 + SIGSEGV, 255 };
 	struct proc *p = some_proc(s);
 
-	if (!p || (fault == F_STEPD_HANG && p->step->hung) || (fault == F_STOPPED_OUTSIDE && p->step->outside_at))
+	if (!p || (fault == F_STEPD_HANG && p->step->hung) ||
+	    (fault == F_STOPPED_OUTSIDE && p->step->outside_at))
 		return;
 	count(s, fault);
 	if (fault < F_STEPD_KILL)
 		sim_harm(s, p->step->job, p->step->attempt);
 	switch (fault) {
 	case F_RANK_SIGNAL: proc_end(s, p, MO_NONE, signals[sim_random(s) % 4]); break;
-	case F_RANK_EXIT_1: proc_end(s, p, codes[sim_random(s) % ELEMENTSOF(codes)], MO_NONE); break;
+	case F_RANK_EXIT_1:
+		proc_end(s, p, codes[sim_random(s) % ELEMENTSOF(codes)], MO_NONE);
+		break;
 	case F_RANK_EXIT_0: proc_end(s, p, 0, MO_NONE); break;
 	case F_STEPD_KILL: stepd_kill(s, p->step); break;
 	case F_STEPD_HANG: stepd_hang(s, p->step, sim_between(s, 2 * S, 25 * S)); break;
 	case F_STOPPED_OUTSIDE:
-		if (sim_chance(s, 0.1))   /* it does not hear of it */
+		if (sim_chance(s, 0.1)) /* it does not hear of it */
 			stepd_hang(s, p->step, 60 * S);
 		outside_stop(s, p->step);
 		break;
@@ -65,14 +70,16 @@ static void on_node(struct sim *s, int fault)
 	struct proc *p = sim_chance(s, 0.6) ? some_proc(s) : NULL;
 	int n = p ? p->step->node : (int)(sim_random(s) % NODES);
 
-	if (!s->nodes[n].power || (fault == F_AGENT_KILL && !s->nodes[n].agent) || (s->nodes[n].leaving && fault >= F_STOPPED_OUTSIDE))
+	if (!s->nodes[n].power || (fault == F_AGENT_KILL && !s->nodes[n].agent) ||
+	    (s->nodes[n].leaving && fault >= F_STOPPED_OUTSIDE))
 		return;
 	count(s, fault);
 	switch (fault) {
 	case F_AGENT_KILL: agent_kill(s, n, sim_between(s, 20 * MS, 15 * S)); break;
 	case F_REBOOT: node_lose(s, n, sim_between(s, 500 * MS, 30 * S)); break;
 	case F_POWER_OFF: node_lose(s, n, INT64_MAX); break;
-	case F_SHUTDOWN: case F_SHUTDOWN_GIVEN_UP: outside_leave(s, n, fault == F_SHUTDOWN_GIVEN_UP); break;
+	case F_SHUTDOWN:
+	case F_SHUTDOWN_GIVEN_UP: outside_leave(s, n, fault == F_SHUTDOWN_GIVEN_UP); break;
 	case F_PARTITION:
 		for (int k = n; k < NODES && k < n + (sim_chance(s, 0.1) ? 16 : 1); k++)
 			s->nodes[k].cut_until = s->now + sim_between(s, S, 30 * S);
@@ -102,13 +109,16 @@ static void altered(struct sim *s)
 {
 	struct attempt *a = some_attempt(s);
 	struct truth *t = a ? sim_job(s, a->job) : NULL;
-	struct file *f = t && t->n_files ? &t->files[t->n_files - 1 - sim_random(s) % MO_MIN(t->n_files, 2)] : NULL;
+	struct file *f = t && t->n_files
+				 ? &t->files[t->n_files - 1 - sim_random(s) % MO_MIN(t->n_files, 2)]
+				 : NULL;
 	const struct job *j = f ? job_find(core_state(s->ctl.shadow), a->job) : NULL;
 	const struct checkpoint *c = j ? checkpoint_find(j, f->iteration) : NULL;
 
 	_cleanup_(mo_freep) char *stamp = f ? mo_printf("%lld", (long long)f->stamp) : NULL;
 
-	if (!c || !mo_streq(c->manifest, stamp) || !f->complete || f->altered || c->state != CKPT_VERIFIED || a->saving == f->iteration)
+	if (!c || !mo_streq(c->manifest, stamp) || !f->complete || f->altered ||
+	    c->state != CKPT_VERIFIED || a->saving == f->iteration)
 		return;
 	count(s, F_ALTERED);
 	f->altered = true;
@@ -146,16 +156,23 @@ static void on_health(struct sim *s, int fault)
 	}
 	count(s, fault);
 	for (int k = 0; k < (fault == F_CHECK_MASS ? NODES * 3 / 10 : 1); k++)
-		node_finding(s, (n + k) % NODES, checks[sim_random(s) % 3], sim_chance(s, 0.7) ? ACTION_CORDON : ACTION_WARN);
+		node_finding(s, (n + k) % NODES, checks[sim_random(s) % 3],
+			     sim_chance(s, 0.7) ? ACTION_CORDON : ACTION_WARN);
 }
 
 void fault_happen(struct sim *s)
 {
-	static const struct { int fault, weight; } table[] = {
-		{ F_RANK_SIGNAL, 8 }, { F_RANK_EXIT_1, 4 }, { F_RANK_EXIT_0, 1 }, { F_STEPD_KILL, 4 }, { F_STEPD_HANG, 3 }, { F_AGENT_KILL, 8 }, { F_REBOOT, 4 }, { F_POWER_OFF, 2 },
-		{ F_PARTITION, 4 }, { F_CONTROLLER_KILL, 3 }, { F_CONTROLLER_PAUSE, 1 }, { F_TORN, 3 }, { F_ALTERED, 6 }, { F_CHECK_CRIT, 4 }, { F_CHECK_OK, 6 }, { F_CHECK_MASS, 1 },
-		{ F_CLOCK_AHEAD, 1 }, { F_CLOCK_SET, 2 }, { F_BACKUP, 2 }, { F_RESTORE, 1 },
-		{ F_STOPPED_OUTSIDE, 3 }, { F_SHUTDOWN, 4 }, { F_SHUTDOWN_GIVEN_UP, 1 },
+	static const struct {
+		int fault, weight;
+	} table[] = {
+		{ F_RANK_SIGNAL, 8 },     { F_RANK_EXIT_1, 4 },       { F_RANK_EXIT_0, 1 },
+		{ F_STEPD_KILL, 4 },      { F_STEPD_HANG, 3 },        { F_AGENT_KILL, 8 },
+		{ F_REBOOT, 4 },          { F_POWER_OFF, 2 },         { F_PARTITION, 4 },
+		{ F_CONTROLLER_KILL, 3 }, { F_CONTROLLER_PAUSE, 1 },  { F_TORN, 3 },
+		{ F_ALTERED, 6 },         { F_CHECK_CRIT, 4 },        { F_CHECK_OK, 6 },
+		{ F_CHECK_MASS, 1 },      { F_CLOCK_AHEAD, 1 },       { F_CLOCK_SET, 2 },
+		{ F_BACKUP, 2 },          { F_RESTORE, 1 },           { F_STOPPED_OUTSIDE, 3 },
+		{ F_SHUTDOWN, 4 },        { F_SHUTDOWN_GIVEN_UP, 1 },
 	};
 	int64_t pick = -1;
 
@@ -170,7 +187,8 @@ void fault_happen(struct sim *s)
 			continue;
 		switch (table[i].fault) {
 		case F_TORN: torn(s); break;
-		case F_CLOCK_AHEAD: case F_CLOCK_SET:
+		case F_CLOCK_AHEAD:
+		case F_CLOCK_SET:
 			if ((s->ctl.wall_ahead == 0) != (table[i].fault == F_CLOCK_AHEAD))
 				break;
 			count(s, table[i].fault);
@@ -185,9 +203,17 @@ void fault_happen(struct sim *s)
 				count(s, F_RESTORE);
 			break;
 		case F_ALTERED: altered(s); break;
-		case F_CHECK_CRIT: case F_CHECK_OK: case F_CHECK_MASS: on_health(s, table[i].fault); break;
-		case F_CONTROLLER_KILL: case F_CONTROLLER_PAUSE: on_controller(s, table[i].fault); break;
-		case F_AGENT_KILL: case F_REBOOT: case F_POWER_OFF: case F_PARTITION: case F_SHUTDOWN: case F_SHUTDOWN_GIVEN_UP: on_node(s, table[i].fault); break;
+		case F_CHECK_CRIT:
+		case F_CHECK_OK:
+		case F_CHECK_MASS: on_health(s, table[i].fault); break;
+		case F_CONTROLLER_KILL:
+		case F_CONTROLLER_PAUSE: on_controller(s, table[i].fault); break;
+		case F_AGENT_KILL:
+		case F_REBOOT:
+		case F_POWER_OFF:
+		case F_PARTITION:
+		case F_SHUTDOWN:
+		case F_SHUTDOWN_GIVEN_UP: on_node(s, table[i].fault); break;
 		default: on_process(s, table[i].fault); break;
 		}
 		break;
@@ -197,13 +223,18 @@ void fault_happen(struct sim *s)
 
 void fault_repair(struct sim *s)
 {
-	for (int job = 0; job < JOBS_MAX; job++) {   /* a person repairs what most jobs would wait for */
+	/* a person repairs what most jobs would wait for */
+	for (int job = 0; job < JOBS_MAX; job++) {
 		s->jobs[job].unrepaired = s->jobs[job].id % 4 == 0;
 		for (size_t i = 0; i < s->jobs[job].n_files && !s->jobs[job].unrepaired; i++) {
 			struct file *f = &s->jobs[job].files[i];
 
-			if (!f->complete || f->altered)  /* what was verified comes back as it was */
-				*f = (struct file){ .iteration = f->iteration, .complete = true, .changed_at = s->now, .stamp = f->altered ? f->was : f->stamp };
+			/* what was verified comes back as it was */
+			if (!f->complete || f->altered)
+				*f = (struct file){ .iteration = f->iteration,
+						    .complete = true,
+						    .changed_at = s->now,
+						    .stamp = f->altered ? f->was : f->stamp };
 		}
 	}
 }

@@ -1,4 +1,5 @@
-/* build/sim: runs seeds, prints how often each fault and each transition happened. Exit 1 at a violation, or (with --seeds) when one of them never happened. */
+/* build/sim: runs seeds, prints how often each fault and each transition happened. Exit 1 at a
+ * violation, or (with --seeds) when one of them never happened. */
 #include "tests/sim/sim.h"
 
 #include <stdlib.h>
@@ -109,7 +110,8 @@ static bool all_at_rest(struct sim *s)
 	for (size_t i = 0; st && i < st->n_jobs; i++) {
 		const struct job *j = &st->jobs[i];
 
-		if (!job_state_final(j->state) && j->state != JOB_PAUSED && job_gpus(j) <= NODES * GPUS && !check_waits(s, j))
+		if (!job_state_final(j->state) && j->state != JOB_PAUSED &&
+		    job_gpus(j) <= NODES * GPUS && !check_waits(s, j))
 			return false;
 		if (j->n_steps)
 			return false;
@@ -161,7 +163,8 @@ static void clean(struct sim *s)
 	free(s);
 }
 
-static void run(uint64_t seed, bool trace, int64_t *faults, int64_t *moves, int64_t *ret_events, int64_t *ret_jobs)
+static void run(uint64_t seed, bool trace, int64_t *faults, int64_t *moves, int64_t *ret_events,
+		int64_t *ret_jobs)
 {
 	struct sim *s = mo_alloc(sizeof(*s));
 	struct queued e;
@@ -198,8 +201,9 @@ static void run(uint64_t seed, bool trace, int64_t *faults, int64_t *moves, int6
 			user_settle(s);
 		}
 		if (s->quiet && e.kind == K_CHECK) {
+			/* what was cordoned by the last findings */
 			if (s->now / S % 15 == 0)
-				user_settle(s);    /* what was cordoned by the last findings */
+				user_settle(s);
 			rest_since = all_at_rest(s) ? rest_since ? rest_since : s->now : 0;
 			if (rest_since && s->now - rest_since > 20 * S)
 				break;
@@ -227,7 +231,8 @@ static int summary(const int64_t *faults, const int64_t *moves, bool demand)
 	for (int m = 0; m < _JOB_STATE_N * _JOB_STATE_N; m++) {
 		if (!allowed[m])
 			continue;
-		printf("transition  %-20s -> %-20s %10lld\n", job_state_names[m / _JOB_STATE_N], job_state_names[m % _JOB_STATE_N], (long long)moves[m]);
+		printf("transition  %-20s -> %-20s %10lld\n", job_state_names[m / _JOB_STATE_N],
+		       job_state_names[m % _JOB_STATE_N], (long long)moves[m]);
 		never += moves[m] == 0;
 	}
 	if (demand && never)
@@ -240,16 +245,22 @@ static void waits(void)
 {
 	printf("\n## What a job waits for\n"
 	       "In `queued`, `recovering` and `stopping`: `waiting.code` and `waiting.text` "
-	       "of the Job document, the code and text of a reason of `moectl why`, the reason of `status` and `list`. Where something happened before, the reason keeps it: with `grace` the text follows it, with `not-gone` it stands alone. Made from the rows in "
-	       "`daemon/core/state/waiting.c`; numbers are of the last look at the queue, which follows every change.\n"
+	       "of the Job document, the code and text of a reason of `moectl why`, the reason of "
+	       "`status` and `list`. Where something happened before, the reason keeps it: with "
+	       "`grace` the text follows it, with `not-gone` it stands alone. Made from the rows "
+	       "in "
+	       "`daemon/core/state/waiting.c`; numbers are of the last look at the queue, which "
+	       "follows every change.\n"
 	       "\n| code | the reason | what makes it go on |\n|--|--|--|\n");
 	for (int i = WAITING_NOT + 1; i < _WAITING_N; i++)
-		printf("| `%s` | %s | %s |\n", waiting_code_names[i], waiting_kinds[i].sentence, waiting_kinds[i].next);
+		printf("| `%s` | %s | %s |\n", waiting_code_names[i], waiting_kinds[i].sentence,
+		       waiting_kinds[i].next);
 }
 
 static void step_states(void)
 {
-	printf("\n# States of a step\nA job's attempt on one node, as its supervisor (moe-stepd) has it: the table that `agent/core/stepd/stepd_core.c` runs by. "
+	printf("\n# States of a step\nA job's attempt on one node, as its supervisor (moe-stepd) "
+	       "has it: the table that `agent/core/stepd/stepd_core.c` runs by. "
 	       "Pairs that are not listed are ignored; behind `gone` nothing follows.\n");
 	for (int state = 0; stepd_state_name(state); state++) {
 		bool any = false;
@@ -258,7 +269,8 @@ static void step_states(void)
 			const char *text = stepd_follows(state, event);
 
 			if (text && !any)
-				printf("\n## step: %s\n| what happens | what follows |\n|--|--|\n", stepd_state_name(state));
+				printf("\n## step: %s\n| what happens | what follows |\n|--|--|\n",
+				       stepd_state_name(state));
 			if (text)
 				printf("| %s | %s |\n", stepd_event_name(event), text);
 			any |= text != NULL;
@@ -269,18 +281,24 @@ static void step_states(void)
 /* docs/states.md: the tables that the cores run by. */
 static void states(void)
 {
-	printf("# States of a job\nMade by `build/sim --states` from the table in `daemon/core/rules/transitions.c`; the first row whose condition holds is taken. Pairs that are not listed are ignored.\n");
+	printf("# States of a job\nMade by `build/sim --states` from the table in "
+	       "`daemon/core/rules/transitions.c`; the first row whose condition holds is taken. "
+	       "Pairs that are not listed are ignored.\n");
 	for (int state = 0; state < _JOB_STATE_N; state++) {
-		printf("\n## %s\n| what happens | condition | next |\n|--|--|--|\n", job_state_names[state]);
+		printf("\n## %s\n| what happens | condition | next |\n|--|--|--|\n",
+		       job_state_names[state]);
 		for (size_t i = 0; i < n_job_rows; i++) {
 			const struct job_row *r = &job_rows[i];
 
 			if (r->state != state || r->next == NEXT_IGNORE)
 				continue;
 			if (r->next == NEXT_REFUSE)
-				printf("| %s | %s | refused (409): %s |\n", job_trigger_names[r->trigger], job_guard_names[r->guard], r->text);
+				printf("| %s | %s | refused (409): %s |\n",
+				       job_trigger_names[r->trigger], job_guard_names[r->guard],
+				       r->text);
 			else
-				printf("| %s | %s | %s |\n", job_trigger_names[r->trigger], job_guard_names[r->guard], job_state_names[r->next]);
+				printf("| %s | %s | %s |\n", job_trigger_names[r->trigger],
+				       job_guard_names[r->guard], job_state_names[r->next]);
 		}
 	}
 	waits();
@@ -302,12 +320,14 @@ int main(int argc, char **argv)
 		}
 		if (strcmp(argv[i], "--steps") == 0) {
 			trace = true;
-		} else if (strcmp(argv[i], "--seed") == 0 && i + 1 < argc && mo_parse_i64(argv[i + 1], 0, INT64_MAX, &first) == 0) {
+		} else if (strcmp(argv[i], "--seed") == 0 && i + 1 < argc &&
+			   mo_parse_i64(argv[i + 1], 0, INT64_MAX, &first) == 0) {
 			last = first;
 			i++;
 		} else if (strcmp(argv[i], "--seeds") == 0 && dash) {
 			*dash = '\0';
-			range = mo_parse_i64(argv[i + 1], 0, INT64_MAX, &first) == 0 && mo_parse_i64(dash + 1, first, INT64_MAX, &last) == 0;
+			range = mo_parse_i64(argv[i + 1], 0, INT64_MAX, &first) == 0 &&
+				mo_parse_i64(dash + 1, first, INT64_MAX, &last) == 0;
 			i++;
 			if (!range)
 				return 2;
@@ -319,6 +339,7 @@ int main(int argc, char **argv)
 	for (int64_t seed = first; seed <= last; seed++)
 		run((uint64_t)seed, trace, faults, moves, &events, &jobs);
 	int never = summary(faults, moves, range);
-	printf("sim: %lld seeds from %lld, %lld jobs, %lld steps, no violation\n", (long long)(last - first + 1), (long long)first, (long long)jobs, (long long)events);
+	printf("sim: %lld seeds from %lld, %lld jobs, %lld steps, no violation\n",
+	       (long long)(last - first + 1), (long long)first, (long long)jobs, (long long)events);
 	return never ? 1 : 0;
 }

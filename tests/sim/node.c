@@ -1,4 +1,5 @@
-/* moe-agent's shell in virtual time: its link, its disk (spool entries, fence), and the node around it, which may lose power. The agent may die between any two effects. */
+/* moe-agent's shell in virtual time: its link, its disk (spool entries, fence), and the node around
+ * it, which may lose power. The agent may die between any two effects. */
 #include "tests/sim/sim.h"
 
 #include <stdlib.h>
@@ -6,7 +7,7 @@
 
 #include "daemon/core/state/health.h"
 
-#define SEGMENT 16                     /* notes of a bulky journal's segment */
+#define SEGMENT 16 /* notes of a bulky journal's segment */
 
 struct simstep *step_of(const struct sim *s, int node, int64_t job, int64_t attempt)
 {
@@ -61,7 +62,11 @@ static void send_message(struct sim *s, int node, struct message *m)
 		s->nodes[node].news_request = m->request;
 	else
 		s->nodes[node].hello_request = m->request;
-	sim_trace(s, "%s sends %s %lld", s->nodes[node].name, m->kind == M_SYNC ? "sync" : m->kind == M_NEWS ? "news" : "hello", (long long)m->request);
+	sim_trace(s, "%s sends %s %lld", s->nodes[node].name,
+		  m->kind == M_SYNC   ? "sync"
+		  : m->kind == M_NEWS ? "news"
+				      : "hello",
+		  (long long)m->request);
 	if (cut(s, node) || sim_fault(s, F_LOSE_REQUEST, 0.004)) {
 		sim_trouble(s, node);
 		message_free(m);
@@ -71,10 +76,14 @@ static void send_message(struct sim *s, int node, struct message *m)
 		delay = sim_between(s, 5 * MS, 9 * S);
 		sim_trouble(s, node);
 	}
-	if (sim_fault(s, F_DUPLICATE, 0.005)) {   /* a copy arrives too, maybe much later; its answer goes nowhere */
+	/* a copy arrives too, maybe much later; its answer goes nowhere */
+	if (sim_fault(s, F_DUPLICATE, 0.005)) {
 		struct message *copy = mo_alloc(sizeof(*copy));
 
-		*copy = (struct message){ .kind = m->kind, .node = node, .request = ++s->ctl.request, .instance = m->instance };
+		*copy = (struct message){ .kind = m->kind,
+					  .node = node,
+					  .request = ++s->ctl.request,
+					  .instance = m->instance };
 		copy->hello = mo_desc_dup(&agent_hello_desc, m->hello);
 		copy->sync = mo_desc_dup(&agent_sync_desc, m->sync);
 		sim_at(s, s->now + sim_between(s, MS, 15 * S), K_MESSAGE, 0, 0, copy, NULL);
@@ -115,7 +124,8 @@ static void add_health(struct sim *s, struct simnode *n, struct agent_sync *sync
 			n->orders[kept++] = n->orders[i];
 			continue;
 		}
-		*MO_ADD(&n->health, checked, &checked_attempt_desc) = (struct checked_attempt){ n->orders[i].job, n->orders[i].attempt };
+		*MO_ADD(&n->health, checked, &checked_attempt_desc) =
+			(struct checked_attempt){ n->orders[i].job, n->orders[i].attempt };
 		n->health.version++;
 	}
 	n->n_orders = kept;
@@ -136,7 +146,12 @@ static void take_orders(struct sim *s, struct simnode *n, const struct sync_repl
 		for (size_t k = 0; k < n->n_orders; k++)
 			known |= n->orders[k].job == c->job && n->orders[k].attempt == c->attempt;
 		if (!known)
-			*MO_GROW(n->orders, n->n_orders) = (struct order){ c->job, c->attempt, s->now + (sim_fault(s, F_CHECK_LATE, 0.2) ? 100 * S : sim_between(s, 50 * MS, 5 * S)) };
+			*MO_GROW(n->orders, n->n_orders) = (struct order){
+				c->job, c->attempt,
+				s->now + (sim_fault(s, F_CHECK_LATE, 0.2)
+						  ? 100 * S
+						  : sim_between(s, 50 * MS, 5 * S))
+			};
 	}
 	if (n->health_acked != n->health.version)
 		return;
@@ -144,7 +159,9 @@ static void take_orders(struct sim *s, struct simnode *n, const struct sync_repl
 		bool repeated = false;
 
 		for (size_t k = 0; k < r->n_commands; k++)
-			repeated |= r->commands[k].kind == CMD_CHECK && r->commands[k].job == n->health.checked[i].job && r->commands[k].attempt == n->health.checked[i].attempt;
+			repeated |= r->commands[k].kind == CMD_CHECK &&
+				    r->commands[k].job == n->health.checked[i].job &&
+				    r->commands[k].attempt == n->health.checked[i].attempt;
 		if (repeated)
 			n->health.checked[kept++] = n->health.checked[i];
 	}
@@ -218,7 +235,9 @@ static void raise_fence(struct simnode *n, int64_t job, int64_t attempt)
 static void save_fence(struct sim *s, int node, const struct agent_effect *x)
 {
 	struct simnode *n = &s->nodes[node];
-	struct agent_event e = { .type = AE_FENCE_DONE, .job = x->job, .attempt = x->attempt, .ok = true };
+	struct agent_event e = {
+		.type = AE_FENCE_DONE, .job = x->job, .attempt = x->attempt, .ok = true
+	};
 	const struct simstep *st = x->job > 0 ? step_of(s, node, x->job, x->attempt) : NULL;
 
 	if (st && !st->core && !n->unsaved.job && sim_fault(s, F_FENCE_FAILS, 0.01)) {
@@ -239,7 +258,9 @@ static void save_fence(struct sim *s, int node, const struct agent_effect *x)
 
 static void spool(struct sim *s, int node, const struct agent_effect *x)
 {
-	struct agent_event e = { .type = AE_SPOOL_DONE, .job = x->job, .attempt = x->attempt, .ok = true };
+	struct agent_event e = {
+		.type = AE_SPOOL_DONE, .job = x->job, .attempt = x->attempt, .ok = true
+	};
 	struct simstep *st;
 
 	if (sim_fault(s, F_SPOOL_FAILS, 0.01)) {
@@ -250,7 +271,8 @@ static void spool(struct sim *s, int node, const struct agent_effect *x)
 		return;
 	}
 	if (step_of(s, node, x->job, x->attempt))
-		sim_violation(s, "j-%lld attempt %lld is spooled twice on %s", (long long)x->job, (long long)x->attempt, s->nodes[node].name);
+		sim_violation(s, "j-%lld attempt %lld is spooled twice on %s", (long long)x->job,
+			      (long long)x->attempt, s->nodes[node].name);
 	st = mo_alloc(sizeof(*st));
 	st->node = node;
 	st->job = x->job;
@@ -273,7 +295,10 @@ static void write_note(struct sim *s, int node, const struct agent_effect *x)
 	if (!st)
 		return;
 	if (st->stepd)
-		sim_violation(s, "the agent writes into the journal of a living supervisor, j-%lld attempt %lld on %s", (long long)x->job, (long long)x->attempt, s->nodes[node].name);
+		sim_violation(s,
+			      "the agent writes into the journal of a living supervisor, j-%lld "
+			      "attempt %lld on %s",
+			      (long long)x->job, (long long)x->attempt, s->nodes[node].name);
 	if (st->n_notes == 0 || st->notes[st->n_notes - 1].n < x->note->n) {
 		n = mo_vec_add(&note_desc, (void **)&st->notes, &st->n_notes);
 		mo_desc_copy(&note_desc, n, x->note);
@@ -323,9 +348,13 @@ static void trim(struct sim *s, int node)
 {
 	for (size_t i = 0; i < s->n_steps; i++) {
 		struct simstep *st = s->steps[i];
-		int64_t through = st->node == node && st->bulky && st->spooled ? agent_core_through(s->nodes[node].agent, st->job, st->attempt) : 0;
+		int64_t through =
+			st->node == node && st->bulky && st->spooled
+				? agent_core_through(s->nodes[node].agent, st->job, st->attempt)
+				: 0;
 
-		while ((int64_t)st->trimmed + SEGMENT <= through && st->trimmed + SEGMENT < st->n_notes) {
+		while ((int64_t)st->trimmed + SEGMENT <= through &&
+		       st->trimmed + SEGMENT < st->n_notes) {
 			st->trimmed += SEGMENT;
 			s->fault_counts[F_TRIMMED]++;
 		}
@@ -335,7 +364,10 @@ static void trim(struct sim *s, int node)
 static void reread(struct sim *s, const struct simstep *st)
 {
 	for (size_t i = st->trimmed; i < st->n_notes; i++) {
-		struct agent_event line = { .type = AE_NOTE, .job = st->job, .attempt = st->attempt, .note = &st->notes[i] };
+		struct agent_event line = { .type = AE_NOTE,
+					    .job = st->job,
+					    .attempt = st->attempt,
+					    .note = &st->notes[i] };
 
 		agent_later(s, st->node, 1, &line);
 	}
@@ -353,7 +385,8 @@ static void run_effect(struct sim *s, int node, const struct agent_effect *x)
 		if (st)
 			stepd_start(s, st);
 		break;
-	case AX_STOP: case AX_KILL: to_stepd(s, node, x); break;
+	case AX_STOP:
+	case AX_KILL: to_stepd(s, node, x); break;
 	case AX_SWEEP:
 		if (st) {
 			int64_t until = stepd_sweep(s, st);
@@ -441,20 +474,28 @@ void agent_tick(struct sim *s, int node)
 static void read_spool(struct sim *s, int node, struct simstep *st)
 {
 	struct simnode *n = &s->nodes[node];
-	struct agent_event e = { .type = AE_SPOOLED_STEP, .job = st->job, .attempt = st->attempt, .launch = &st->launch };
+	struct agent_event e = { .type = AE_SPOOLED_STEP,
+				 .job = st->job,
+				 .attempt = st->attempt,
+				 .launch = &st->launch };
 
 	e.boot_same = st->boot == n->boot;
 	e.lock_held = e.boot_same && st->stepd;
 	agent_event(s, node, &e);
 	for (size_t i = st->trimmed; e.boot_same && n->agent && i < st->n_notes; i++) {
-		struct agent_event line = { .type = AE_NOTE, .job = st->job, .attempt = st->attempt, .note = &st->notes[i] };
+		struct agent_event line = { .type = AE_NOTE,
+					    .job = st->job,
+					    .attempt = st->attempt,
+					    .note = &st->notes[i] };
 
 		agent_event(s, node, &line);
 	}
 	if (e.lock_held && st->hung) {
 		sim_at(s, s->now + 5 * S, K_SILENT, st->instance, 0, st, NULL);
 	} else if (e.lock_held) {
-		struct agent_event up = { .type = AE_STEPD_UP, .job = st->job, .attempt = st->attempt };
+		struct agent_event up = { .type = AE_STEPD_UP,
+					  .job = st->job,
+					  .attempt = st->attempt };
 
 		agent_later(s, node, MS, &up);
 	}
@@ -475,7 +516,7 @@ void agent_up(struct sim *s, int node)
 	snprintf(instance, sizeof(instance), "%s-i%lld", n->name, (long long)n->instance);
 	n->agent = agent_core_new(n->name, boot, instance);
 	n->tick_at = 0;
-	n->health.preflight_done = false;          /* it looks again; what was found stays found */
+	n->health.preflight_done = false; /* it looks again; what was found stays found */
 	n->health.failure_checks = true;
 	n->health.version = s->now;
 	n->looked_at = s->now + sim_between(s, 0, 3 * S);
@@ -489,7 +530,10 @@ void agent_up(struct sim *s, int node)
 		agent_event(s, node, &f);
 	}
 	for (size_t i = 0; i < n->n_fence; i++) {
-		struct agent_event f = { .type = AE_FENCE, .epoch = n->epoch, .job = n->fence[i].job, .attempt = n->fence[i].attempt };
+		struct agent_event f = { .type = AE_FENCE,
+					 .epoch = n->epoch,
+					 .job = n->fence[i].job,
+					 .attempt = n->fence[i].attempt };
 
 		agent_event(s, node, &f);
 	}
@@ -514,15 +558,19 @@ void agent_kill(struct sim *s, int node, int64_t down_us)
 void agent_answer(struct sim *s, struct answer *a)
 {
 	struct simnode *n = &s->nodes[a->node];
-	int64_t *waits = a->kind == M_SYNC ? &n->sync_request : a->kind == M_NEWS ? &n->news_request : &n->hello_request;
+	int64_t *waits = a->kind == M_SYNC   ? &n->sync_request
+			 : a->kind == M_NEWS ? &n->news_request
+					     : &n->hello_request;
 	struct agent_event e = { .type = AE_NO_ANSWER, .ok = a->kind != M_NEWS };
 
-	sim_trace(s, "%s hears the answer to %lld%s%s", n->name, (long long)a->request, a->failed ? ", a failure" : "", a->old ? ", again" : "");
+	sim_trace(s, "%s hears the answer to %lld%s%s", n->name, (long long)a->request,
+		  a->failed ? ", a failure" : "", a->old ? ", again" : "");
 
 	if (n->agent && a->old) {
 		e = (struct agent_event){ .type = AE_REPLY, .ok = false, .reply = a->reply };
 		agent_event(s, a->node, &e);
-	} else if (n->agent && a->instance == n->instance && a->request == *waits && !cut(s, a->node)) {
+	} else if (n->agent && a->instance == n->instance && a->request == *waits &&
+		   !cut(s, a->node)) {
 		*waits = 0;
 		if (a->welcome) {
 			e.type = AE_WELCOME;
@@ -558,7 +606,8 @@ void node_boot(struct sim *s, int node)
 void node_lose(struct sim *s, int node, int64_t off_us)
 {
 	for (size_t i = 0; i < s->n_steps && s->nodes[node].power; i++)
-		if (s->steps[i]->node == node && s->steps[i]->spooled && s->steps[i]->boot == s->nodes[node].boot)
+		if (s->steps[i]->node == node && s->steps[i]->spooled &&
+		    s->steps[i]->boot == s->nodes[node].boot)
 			sim_harm(s, s->steps[i]->job, s->steps[i]->attempt);
 	node_off(s, node, off_us);
 }

@@ -1,9 +1,11 @@
-/* What the machine under the agent does to steps, and nobody ordered through the controller: a step's unit is stopped, a machine goes down in order. As systemd does it: the supervisor gets
- * SIGTERM and stop.grace, then its unit is killed; in a shutdown the agent says that its machine is leaving, outlives its steps, and ends when the controller has their ends, or a moment later. */
+/* What the machine under the agent does to steps, and nobody ordered through the controller: a
+ * step's unit is stopped, a machine goes down in order. As systemd does it: the supervisor gets
+ * SIGTERM and stop.grace, then its unit is killed; in a shutdown the agent says that its machine is
+ * leaving, outlives its steps, and ends when the controller has their ends, or a moment later. */
 #include "tests/sim/sim.h"
 
-#define UNIT_MARGIN (30 * S)           /* TimeoutStopUSec is stop.grace and this (agent/unit.c) */
-#define AGENT_WAITS (5 * S)            /* END_US of agent/ending.c */
+#define UNIT_MARGIN (30 * S) /* TimeoutStopUSec is stop.grace and this (agent/unit.c) */
+#define AGENT_WAITS (5 * S)  /* END_US of agent/ending.c */
 
 void outside_stop(struct sim *s, struct simstep *st)
 {
@@ -52,7 +54,8 @@ void outside_leave(struct sim *s, int node, bool given_up)
 	n->idle_since = 0;
 	notify_agent(s, node);
 	if (given_up) {
-		sim_at(s, s->now + sim_between(s, 100 * MS, 8 * S), K_STAY, node, n->boot, NULL, NULL);
+		sim_at(s, s->now + sim_between(s, 100 * MS, 8 * S), K_STAY, node, n->boot, NULL,
+		       NULL);
 		return;
 	}
 	for (size_t i = 0; i < s->n_steps; i++)
@@ -72,7 +75,7 @@ void outside_next(struct sim *s, int node)
 	struct simnode *n = &s->nodes[node];
 	bool acked;
 
-	for (size_t i = 0; i < s->n_steps; i++)    /* also what was started a moment ago */
+	for (size_t i = 0; i < s->n_steps; i++) /* also what was started a moment ago */
 		if (s->steps[i]->node == node)
 			outside_stop(s, s->steps[i]);
 	if (!n->idle_since && !steps_live(s, node))

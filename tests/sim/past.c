@@ -13,7 +13,10 @@ struct backup {
 	int64_t at;
 	bool used;
 	struct state state;
-	struct { int64_t id, from, started; bool from_asked; } jobs[JOBS_MAX];
+	struct {
+		int64_t id, from, started;
+		bool from_asked;
+	} jobs[JOBS_MAX];
 };
 
 void past_backup(struct sim *s)
@@ -116,7 +119,7 @@ static void roll_job(struct sim *s, struct truth *t, const struct state *before,
 	t->cancel_acked &= j && (j->state == JOB_CANCELLED ||
 				 (j->state == JOB_STOPPING && j->intent == INTENT_CANCEL));
 	t->stopping_since = 0;
-	if (j && j->restart_from != MO_NONE) {   /* as the backup has it: not obeyed yet */
+	if (j && j->restart_from != MO_NONE) { /* as the backup has it: not obeyed yet */
 		t->from_asked = true;
 		t->from = j->restart_from;
 	}
@@ -189,8 +192,9 @@ void past_restore(struct sim *s)
 		if (s->jobs[i].id)
 			roll_job(s, &s->jobs[i], core_state(before), core_state(s->ctl.shadow));
 	count_unknown(s);
+	/* the person has that to repair, too */
 	if (!s->faults)
-		fault_repair(s);           /* the person has that to repair, too */
+		fault_repair(s);
 	core_free(before);
 }
 
@@ -222,8 +226,8 @@ void past_check_order(struct sim *s, struct simstep *st)
 
 	st->ordered = true;
 	if (known)
-		decided |= st->attempt != j->attempt || j->run.n_places == 0 || j->failure.decided ||
-			   j->state == JOB_STOPPING || known->gone;
+		decided |= st->attempt != j->attempt || j->run.n_places == 0 ||
+			   j->failure.decided || j->state == JOB_STOPPING || known->gone;
 	if (!decided)
 		sim_violation(s,
 			      "the step of j-%lld attempt %lld on %s is ended although nobody "

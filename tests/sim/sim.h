@@ -1,7 +1,10 @@
-/* The simulator: the production cores (daemon/core, agent/core) in virtual time, on 64 nodes with a network, disks, processes and people that fail.
- * It knows the truth (which process lives, which checkpoint is whole) that the cores can only infer, and holds them to the invariants of check.c after every step.
- * One seed = one run, the same every time. Files: main (options, summary), world (clock, queue, chance, counts), control (moed's shell: turns, store, crashes),
- * node (agent's shell and disk), stepd (supervisor's shell and its processes), train (what the ranks do), user (people), fault (what breaks), check (invariants). */
+/* The simulator: the production cores (daemon/core, agent/core) in virtual time, on 64 nodes with a
+ * network, disks, processes and people that fail. It knows the truth (which process lives, which
+ * checkpoint is whole) that the cores can only infer, and holds them to the invariants of check.c
+ * after every step. One seed = one run, the same every time. Files: main (options, summary), world
+ * (clock, queue, chance, counts), control (moed's shell: turns, store, crashes), node (agent's
+ * shell and disk), stepd (supervisor's shell and its processes), train (what the ranks do), user
+ * (people), fault (what breaks), check (invariants). */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,23 +18,94 @@
 #define GPUS 4
 #define MS 1000LL
 #define S 1000000LL
-#define JOBS_MAX 509                   /* places for them: ids leap */
+#define JOBS_MAX 509 /* places for them: ids leap */
 #define RESTORES_MAX 3
-#define KEEP 2                         /* checkpoint.keep of some jobs */
+#define KEEP 2 /* checkpoint.keep of some jobs */
 
 enum fault {
-	F_RANK_SIGNAL, F_RANK_EXIT_1, F_RANK_EXIT_0, F_STEPD_KILL, F_STEPD_HANG, F_AGENT_KILL, F_REBOOT, F_POWER_OFF, F_PARTITION, F_CONTROLLER_KILL, F_CONTROLLER_PAUSE, F_CONTROLLER_HOST,
-	F_CRASH_BEFORE_STORE, F_CRASH_BEFORE_REPLY, F_CRASH_BETWEEN_REPLIES, F_AGENT_BETWEEN_EFFECTS, F_STEPD_BETWEEN_EFFECTS,
-	F_LOSE_REQUEST, F_LOSE_REPLY, F_DELAY, F_DUPLICATE, F_OLD_REPLY, F_PORT_BUSY, F_FILE_UNREAD, F_FILE_HANGS, F_EXEC_FAILS, F_BIND_FAILS, F_SPOOL_FAILS, F_FENCE_FAILS, F_UNKILLABLE, F_TORN, F_ALTERED, F_VERIFIED, F_SCAN_FAILS, F_OLD_SPOOL, F_PRUNED, F_SAME_DIR,
+	F_RANK_SIGNAL,
+	F_RANK_EXIT_1,
+	F_RANK_EXIT_0,
+	F_STEPD_KILL,
+	F_STEPD_HANG,
+	F_AGENT_KILL,
+	F_REBOOT,
+	F_POWER_OFF,
+	F_PARTITION,
+	F_CONTROLLER_KILL,
+	F_CONTROLLER_PAUSE,
+	F_CONTROLLER_HOST,
+	F_CRASH_BEFORE_STORE,
+	F_CRASH_BEFORE_REPLY,
+	F_CRASH_BETWEEN_REPLIES,
+	F_AGENT_BETWEEN_EFFECTS,
+	F_STEPD_BETWEEN_EFFECTS,
+	F_LOSE_REQUEST,
+	F_LOSE_REPLY,
+	F_DELAY,
+	F_DUPLICATE,
+	F_OLD_REPLY,
+	F_PORT_BUSY,
+	F_FILE_UNREAD,
+	F_FILE_HANGS,
+	F_EXEC_FAILS,
+	F_BIND_FAILS,
+	F_SPOOL_FAILS,
+	F_FENCE_FAILS,
+	F_UNKILLABLE,
+	F_TORN,
+	F_ALTERED,
+	F_VERIFIED,
+	F_SCAN_FAILS,
+	F_OLD_SPOOL,
+	F_PRUNED,
+	F_SAME_DIR,
 	/* the machine ends steps, or goes down in order */
-	F_STOPPED_OUTSIDE, F_UNIT_KILLED, F_SHUTDOWN, F_SHUTDOWN_GIVEN_UP, F_SHUTDOWN_ACKED, F_SHUTDOWN_UNACKED,
+	F_STOPPED_OUTSIDE,
+	F_UNIT_KILLED,
+	F_SHUTDOWN,
+	F_SHUTDOWN_GIVEN_UP,
+	F_SHUTDOWN_TOLD,
+	F_SHUTDOWN_UNTOLD,
 	/* an older state of the controller is put back */
-	F_CLOCK_AHEAD, F_CLOCK_SET, F_CLOCK_MOVED, F_CLOCK_HELD,
-	F_BACKUP, F_RESTORE, F_RESTORE_AGAIN, F_ADOPTED, F_UNKNOWN_JOB, F_UNKNOWN_ATTEMPT, F_TRIMMED, F_RESOLVE_KILL, F_RESOLVE_GONE,
-	F_CHECK_CRIT, F_CHECK_MASS, F_CHECK_OK, F_CHECK_LATE, F_CORDONED, F_CORDON_CAPPED, F_CHECK_WAIT,
+	F_CLOCK_AHEAD,
+	F_CLOCK_SET,
+	F_CLOCK_MOVED,
+	F_CLOCK_HELD,
+	F_BACKUP,
+	F_RESTORE,
+	F_RESTORE_AGAIN,
+	F_ADOPTED,
+	F_UNKNOWN_JOB,
+	F_UNKNOWN_ATTEMPT,
+	F_TRIMMED,
+	F_RESOLVE_KILL,
+	F_RESOLVE_GONE,
+	F_CHECK_CRIT,
+	F_CHECK_MASS,
+	F_CHECK_OK,
+	F_CHECK_LATE,
+	F_CORDONED,
+	F_CORDON_CAPPED,
+	F_CHECK_WAIT,
 	/* restart --from: what it names, when it is said, what follows */
-	F_FROM_ZERO, F_FROM_NEWEST, F_FROM_OLDER, F_FROM_SUPERSEDED, F_FROM_TORN, F_FROM_SAVING, F_FROM_UNKNOWN, F_FROM_BEYOND,
-	F_FROM_QUEUED, F_FROM_RUNNING, F_FROM_RECOVERING, F_FROM_STOPPING, F_FROM_PAUSED, F_FROM_OVER, F_FROM_TAKEN, F_FROM_REFUSED, F_FROM_WAITS,
+	F_FROM_ZERO,
+	F_FROM_NEWEST,
+	F_FROM_OLDER,
+	F_FROM_SUPERSEDED,
+	F_FROM_TORN,
+	F_FROM_SAVING,
+	F_FROM_UNKNOWN,
+	F_FROM_BEYOND,
+	F_FROM_QUEUED,
+	F_FROM_RUNNING,
+	F_FROM_RECOVERING,
+	F_FROM_STOPPING,
+	F_FROM_PAUSED,
+	F_FROM_OVER,
+	F_FROM_TAKEN,
+	F_FROM_REFUSED,
+	F_FROM_WAITS,
 	_FAULT_N
 };
 extern const char *const fault_names[_FAULT_N];
@@ -40,134 +114,241 @@ struct sim;
 struct backup;
 struct simstep;
 /* A rank's process (with its children, which outlive it until the tree is killed). */
-struct proc { struct simstep *step; int64_t rank, gpu, pid; bool started, alive, stuck, reported; int64_t code, signal, stuck_until; bool child; };
+struct proc {
+	struct simstep *step;
+	int64_t rank, gpu, pid;
+	bool started, alive, stuck, told;
+	int64_t code, signal, stuck_until;
+	bool child;
+};
 /* One attempt of a job on one node: spool entry, journal, supervisor, processes. */
 struct simstep {
 	int node;
 	int64_t job, attempt;
-	int64_t boot;                  /* boot it was made in */
+	int64_t boot; /* boot it was made in */
 	struct launch launch;
-	bool spooled;                  /* the entry is on disk */
-	bool stepd, hung;              /* the supervisor lives; it is stopped */
-	int64_t hung_at;               /* when it was last stopped or let go on, 0 never */
+	bool spooled;     /* the entry is on disk */
+	bool stepd, hung; /* the supervisor lives; it is stopped */
+	int64_t hung_at;  /* when it was last stopped or let go on, 0 never */
 	struct stepd_core *core;
-	struct note *notes; size_t n_notes;    /* the journal */
-	bool bulky; size_t trimmed;            /* its segments are short: so many of its notes are deleted */
-	struct proc *procs; size_t n_procs;
+	struct note *notes;
+	size_t n_notes; /* the journal */
+	/* its segments are short: so many of its notes are deleted */
+	bool bulky;
+	size_t trimmed;
+	struct proc *procs;
+	size_t n_procs;
 	bool forked, killing;
 	int64_t tick_at;
-	struct stepd_event *held; size_t n_held;  /* what came while hung */
-	int64_t instance;              /* of the supervisor: events for an earlier one are dropped */
-	bool ordered, resolved;        /* a stop or kill reached it; a person wants its end */
-	int64_t outside_at;            /* its machine stops it since, 0 not */
+	struct stepd_event *held;
+	size_t n_held; /* what came while hung */
+	/* of the supervisor: events for an earlier one are dropped */
+	int64_t instance;
+	bool ordered, resolved; /* a stop or kill reached it; a person wants its end */
+	int64_t outside_at;     /* its machine stops it since, 0 not */
 };
-struct fence_line { int64_t job, attempt; };
+struct fence_line {
+	int64_t job, attempt;
+};
+struct order {
+	int64_t job, attempt, done_at;
+};
 struct simnode {
 	char name[16];
 	bool power, agent_up;
-	int64_t boot, instance;        /* counters */
+	int64_t boot, instance; /* counters */
 	struct agent_core *agent;
 	int64_t tick_at;
-	int64_t epoch; struct fence_line *fence; size_t n_fence;   /* STATE/fence.json */
-	struct fence_line unsaved;     /* in the agent's memory only; job 0: none */
-	int64_t cut_until;             /* no message passes */
-	int64_t bad_since, ok_since;   /* when the controller could (not) reach it */
-	int64_t trouble_at;            /* last time something went wrong between it and the controller */
-	int64_t sync_request, news_request, hello_request;         /* outstanding connection, 0 none */
-	struct proc *gpus[GPUS];       /* who uses the slot in truth */
-	struct node_health health;     /* what its agent finds */
-	int64_t health_acked, looked_at;               /* looked_at: its preflight checks are done from then on */
-	bool leaving;                  /* goes down in order */
-	int64_t idle_since;            /* leaving: no supervisor lives since, 0 one does */
-	struct order { int64_t job, attempt, done_at; } *orders; size_t n_orders;  /* to check after a failure */
+	int64_t epoch;
+	struct fence_line *fence;
+	size_t n_fence;              /* STATE/fence.json */
+	struct fence_line unsaved;   /* in the agent's memory only; job 0: none */
+	int64_t cut_until;           /* no message passes */
+	int64_t bad_since, ok_since; /* when the controller could (not) reach it */
+	/* last time something went wrong between it and the controller */
+	int64_t trouble_at;
+	/* outstanding connection, 0 none */
+	int64_t sync_request, news_request, hello_request;
+	struct proc *gpus[GPUS];   /* who uses the slot in truth */
+	struct node_health health; /* what its agent finds */
+	/* looked_at: its preflight checks are done from then on */
+	int64_t health_acked, looked_at;
+	bool leaving;       /* goes down in order */
+	int64_t idle_since; /* leaving: no supervisor lives since, 0 one does */
+	struct order *orders;
+	size_t n_orders; /* to check after a failure */
 };
 /* What a job does in truth, per attempt. */
 struct attempt {
 	int64_t job, number, world, iteration, steps, every, step_us, resume, length;
 	struct proc **ranks;
-	int64_t n_started, n_alive, broken_at;   /* broken_at: first death that is no orderly end, 0 none */
-	bool training, ending, lossy, cut;       /* cut: samples of it went with a lost controller */
-	int64_t saving;                /* iteration being saved, 0 none */
+	/* broken_at: first death that is no orderly end, 0 none */
+	int64_t n_started, n_alive, broken_at;
+	/* cut: samples of it went with a lost controller */
+	bool training, ending, lossy, cut;
+	int64_t saving; /* iteration being saved, 0 none */
 };
-/* A checkpoint in the shared file system. given_up: a user went back behind it since; stamp: what its manifest would say; altered: its files changed after the controller had their manifest, whose stamp `was`. */
-struct file { int64_t iteration; bool complete, torn, given_up, altered; int64_t changed_at, altered_at, stamp, was; };
-struct truth {                     /* of one job id */
+/* A checkpoint in the shared file system. given_up: a user went back behind it since; stamp: what
+ * its manifest would say; altered: its files changed after the controller had their manifest, whose
+ * stamp `was`. */
+struct file {
+	int64_t iteration;
+	bool complete, torn, given_up, altered;
+	int64_t changed_at, altered_at, stamp, was;
+};
+struct truth { /* of one job id */
 	int64_t id;
-	int64_t stopping_since;        /* as the controller has it, 0 not */
-	bool stored;                   /* by some controller, maybe one that is lost */
-	int64_t submitted, started;    /* in truth */
-	int64_t decided;               /* the highest attempt that a lost controller had decided to end */
-	int64_t harmed;                /* the highest attempt of which something broke */
+	int64_t stopping_since;     /* as the controller has it, 0 not */
+	bool stored;                /* by some controller, maybe one that is lost */
+	int64_t submitted, started; /* in truth */
+	/* the highest attempt that a lost controller had decided to end */
+	int64_t decided;
+	int64_t harmed; /* the highest attempt of which something broke */
 	struct attempt *now;
-	int64_t live;                  /* processes of any attempt, without those that cannot be killed */
-	struct file *files; size_t n_files;
+	/* processes of any attempt, without those that cannot be killed */
+	int64_t live;
+	struct file *files;
+	size_t n_files;
 	bool acked, cancel_acked, pause_acked;
 	int64_t attempt_at_cancel;
 	int64_t step_us, length;
-	bool from_asked; int64_t from; /* restart --from FROM, until an attempt follows */
-	bool unrepaired;               /* its damaged checkpoints stay so: it may wait for a person at the end */
+	bool from_asked;
+	int64_t from; /* restart --from FROM, until an attempt follows */
+	/* its damaged checkpoints stay so: it may wait for a person at the end */
+	bool unrepaired;
 };
-struct op { int type; int64_t key, job, value; bool flag; int form; int node; const char *when; char boot[64]; int64_t tries; bool done; };   /* boot: of the node that is fenced, as the person saw it */
+/* boot: of the node that is fenced, as the person saw it */
+struct op {
+	int type;
+	int64_t key, job, value;
+	bool flag;
+	int form;
+	int node;
+	const char *when;
+	char boot[64];
+	int64_t tries;
+	bool done;
+};
 
 enum message_kind { M_HELLO, M_SYNC, M_NEWS, M_USER };
-struct message { int kind; int node; int64_t request, instance, boot; struct agent_hello *hello; struct agent_sync *sync; struct op *op; };
-struct answer { int kind; int node; int64_t request, instance; bool failed, old; struct agent_welcome *welcome; struct sync_reply *reply; };
+struct message {
+	int kind;
+	int node;
+	int64_t request, instance, boot;
+	struct agent_hello *hello;
+	struct agent_sync *sync;
+	struct op *op;
+};
+struct answer {
+	int kind;
+	int node;
+	int64_t request, instance;
+	bool failed, old;
+	struct agent_welcome *welcome;
+	struct sync_reply *reply;
+};
 
 enum event_kind {
-	K_MESSAGE, K_ANSWER, K_TURN, K_TIMER, K_CONTROLLER_UP, K_BEAT, K_AGENT_TICK, K_AGENT_UP, K_AGENT_EVENT, K_STEP_TICK, K_STEP_EVENT, K_FORK, K_STUCK, K_STUCK_END, K_EXIT,
-	K_ITERATE, K_SAVED, K_BOOT, K_UNIT_KILL, K_LEAVE, K_STAY, K_PULSE, K_USER, K_RETRY, K_FAULT, K_SILENT, K_HUNG_END, K_CHECK, _KIND_N
+	K_MESSAGE,
+	K_ANSWER,
+	K_TURN,
+	K_TIMER,
+	K_CONTROLLER_UP,
+	K_BEAT,
+	K_AGENT_TICK,
+	K_AGENT_UP,
+	K_AGENT_EVENT,
+	K_STEP_TICK,
+	K_STEP_EVENT,
+	K_FORK,
+	K_STUCK,
+	K_STUCK_END,
+	K_EXIT,
+	K_ITERATE,
+	K_SAVED,
+	K_BOOT,
+	K_UNIT_KILL,
+	K_LEAVE,
+	K_STAY,
+	K_PULSE,
+	K_USER,
+	K_RETRY,
+	K_FAULT,
+	K_SILENT,
+	K_HUNG_END,
+	K_CHECK,
+	_KIND_N
 };
-struct queued { int64_t at; uint64_t seq; int kind; int64_t a, b; void *p, *q; };
+struct queued {
+	int64_t at;
+	uint64_t seq;
+	int kind;
+	int64_t a, b;
+	void *p, *q;
+};
 
 struct control {
-	struct core *core, *shadow;    /* shadow: fed with what was stored, as a restarted controller would be */
-	bool up, turn_due, dark;       /* dark: its machine died with it: no connection breaks, none is refused */
+	/* shadow: fed with what was stored, as a restarted controller would be */
+	struct core *core, *shadow;
+	/* dark: its machine died with it: no connection breaks, none is refused */
+	bool up, turn_due, dark;
 	int64_t up_since, paused_until, paused_for, paused_at, timer_at, request, instance;
-	/* wall.c: core time is ours and skew; the wall clock is so much ahead; its machine booted then */
+	/* wall.c: core time is ours and skew; the wall clock is so much ahead; its machine booted
+	 * then */
 	int64_t skew, wall_ahead, boot, boot_at, clock_shift;
-	bool synced, clock_reported, clock_due, blurred;
+	bool synced, clock_told, clock_due, blurred;
 	char *clock_text;
-	struct backup *restoring;      /* what its next start begins with, NULL its own */
-	struct message **inbox; size_t n_inbox;
+	struct backup *restoring; /* what its next start begins with, NULL its own */
+	struct message **inbox;
+	size_t n_inbox;
 	int64_t held[NODES], held_until[NODES];
 };
 struct sim {
 	uint64_t seed, rng, seq;
 	int64_t now, faults_until, end;
-	bool trace, faults, quiet;     /* quiet: no new faults and no new work: everything must come to rest */
-	struct queued *heap; size_t n_heap;
+	/* quiet: no new faults and no new work: everything must come to rest */
+	bool trace, faults, quiet;
+	struct queued *heap;
+	size_t n_heap;
 	struct control ctl;
 	struct simnode nodes[NODES];
-	struct simstep **steps; size_t n_steps;
-	struct attempt **attempts; size_t n_attempts;
-	int64_t stamps;                /* of files */
-	struct backup **backups; size_t n_backups;
+	struct simstep **steps;
+	size_t n_steps;
+	struct attempt **attempts;
+	size_t n_attempts;
+	int64_t stamps; /* of files */
+	struct backup **backups;
+	size_t n_backups;
 	int64_t n_restores;
 	struct truth jobs[JOBS_MAX];
-	struct op **ops; size_t n_ops;
+	struct op **ops;
+	size_t n_ops;
 	int64_t next_pid, next_key, n_submits, n_turns, n_events;
-	int64_t *fault_counts, *move_counts;   /* of all seeds: [_FAULT_N], [_JOB_STATE_N * _JOB_STATE_N] */
+	/* of all seeds: [_FAULT_N], [_JOB_STATE_N * _JOB_STATE_N] */
+	int64_t *fault_counts, *move_counts;
 };
 
 /* world.c */
 uint64_t sim_random(struct sim *s);
-int64_t sim_between(struct sim *s, int64_t low, int64_t high);     /* inclusive */
+int64_t sim_between(struct sim *s, int64_t low, int64_t high); /* inclusive */
 bool sim_chance(struct sim *s, double p);
-bool sim_fault(struct sim *s, int fault, double p);                /* chance while faults happen; counted */
+/* chance while faults happen; counted */
+bool sim_fault(struct sim *s, int fault, double p);
 void sim_at(struct sim *s, int64_t at, int kind, int64_t a, int64_t b, void *p, void *q);
 bool sim_pop(struct sim *s, struct queued *ret);
 void sim_trouble(struct sim *s, int node);
 void sim_trace(struct sim *s, const char *fmt, ...) _printf_(2, 3);
 _Noreturn void sim_violation(struct sim *s, const char *fmt, ...) _printf_(2, 3);
 struct truth *sim_job(struct sim *s, int64_t id);
-struct attempt *sim_attempt(struct sim *s, int64_t job, int64_t number);          /* the newest of its job */
+/* the newest of its job */
+struct attempt *sim_attempt(struct sim *s, int64_t job, int64_t number);
 struct attempt *sim_past_attempt(const struct sim *s, int64_t job, int64_t number);
 void sim_harm(struct sim *s, int64_t job, int64_t attempt);
 
 /* control.c */
 void control_start(struct sim *s);
 void control_crash(struct sim *s, int64_t down_us);
-void control_message(struct sim *s, struct message *m);            /* arrived; takes it */
+void control_message(struct sim *s, struct message *m); /* arrived; takes it */
 void control_turn(struct sim *s);
 void control_timer(struct sim *s);
 void control_pulse(struct sim *s);
@@ -179,43 +360,47 @@ void control_free(struct sim *s);
 /* node.c */
 void node_boot(struct sim *s, int node);
 void node_boot_name(const struct simnode *n, char buf[static 64]);
-void node_lose(struct sim *s, int node, int64_t off_us);            /* power is lost; it comes back after off_us, INT64_MAX = not by itself */
-void node_off(struct sim *s, int node, int64_t off_us);              /* the same, at the end of what runs there */
+/* power is lost; it comes back after off_us, INT64_MAX = not by itself */
+void node_lose(struct sim *s, int node, int64_t off_us);
+/* the same, at the end of what runs there */
+void node_off(struct sim *s, int node, int64_t off_us);
 void agent_up(struct sim *s, int node);
 void agent_kill(struct sim *s, int node, int64_t down_us);
 void agent_event(struct sim *s, int node, struct agent_event *e);
-void agent_later(struct sim *s, int node, int64_t delay, const struct agent_event *e); /* copies note, scan, progress */
+/* copies note, scan, progress */
+void agent_later(struct sim *s, int node, int64_t delay, const struct agent_event *e);
 void agent_event_free(struct agent_event *e);
 void agent_tick(struct sim *s, int node);
-void agent_answer(struct sim *s, struct answer *a);                 /* arrived; takes it */
+void agent_answer(struct sim *s, struct answer *a); /* arrived; takes it */
 void node_free(struct sim *s, int node);
-void node_finding(struct sim *s, int node, const char *check, int action);    /* CRIT from now on */
-void node_well(struct sim *s, int node);                            /* nothing is found any more */
+void node_finding(struct sim *s, int node, const char *check, int action); /* CRIT from now on */
+void node_well(struct sim *s, int node); /* nothing is found any more */
 struct simstep *step_of(const struct sim *s, int node, int64_t job, int64_t attempt);
 int sim_node(const struct sim *s, const char *name);
 
 /* stepd.c */
 void stepd_start(struct sim *s, struct simstep *st);
-void stepd_event(struct sim *s, struct simstep *st, const struct stepd_event *e);      /* now */
+void stepd_event(struct sim *s, struct simstep *st, const struct stepd_event *e); /* now */
 void stepd_later(struct sim *s, struct simstep *st, int64_t delay, const struct stepd_event *e);
 void stepd_event_init(struct stepd_event *e, int type);
 void stepd_tick(struct sim *s, struct simstep *st);
 void stepd_kill(struct sim *s, struct simstep *st);
 void stepd_hang(struct sim *s, struct simstep *st, int64_t for_us);
-void stepd_silent(struct sim *s, struct simstep *st);               /* it did not answer for 5 s */
+void stepd_silent(struct sim *s, struct simstep *st); /* it did not answer for 5 s */
 void stepd_hang_end(struct sim *s, struct simstep *st);
 void stepd_fork(struct sim *s, struct simstep *st, size_t local);
 void stepd_stuck(struct sim *s, struct proc *p);
-int64_t stepd_sweep(struct sim *s, struct simstep *st);             /* every process of the step is killed; when a scan will find none */
+/* every process of the step is killed; when a scan will find none */
+int64_t stepd_sweep(struct sim *s, struct simstep *st);
 void proc_end(struct sim *s, struct proc *p, int64_t code, int64_t signal);
-void step_lost(struct sim *s, struct simstep *st);                  /* with its node */
+void step_lost(struct sim *s, struct simstep *st); /* with its node */
 void step_free_all(struct sim *s, struct simstep *st);
 
 /* outside.c: what the machine under the agent does to steps */
 void outside_stop(struct sim *s, struct simstep *st);
-void outside_kill(struct sim *s, struct simstep *st);               /* systemd waited long enough */
+void outside_kill(struct sim *s, struct simstep *st); /* systemd waited long enough */
 void outside_leave(struct sim *s, int node, bool given_up);
-void outside_next(struct sim *s, int node);          /* the shutdown goes on */
+void outside_next(struct sim *s, int node); /* the shutdown goes on */
 void outside_stay(struct sim *s, int node);
 
 /* train.c */
@@ -232,11 +417,12 @@ void user_act(struct sim *s);
 void user_retry(struct sim *s, struct op *op);
 void user_answer(struct sim *s, struct op *op, int status, int64_t job);
 void user_resolve(struct sim *s, int node, int64_t job, int64_t attempt, const char *how);
-void user_settle(struct sim *s);                                    /* at the end: undrains, decides what waits for a person */
+/* at the end: undrains, decides what waits for a person */
+void user_settle(struct sim *s);
 
 /* fault.c */
 void fault_happen(struct sim *s);
-void fault_repair(struct sim *s);                                   /* checkpoints */
+void fault_repair(struct sim *s); /* checkpoints */
 void fault_heal(struct sim *s);
 
 /* wall.c */
@@ -246,7 +432,8 @@ bool wall_pulse(struct sim *s);
 void wall_step(struct sim *s, struct core_out *out);
 void wall_ahead(struct sim *s);
 void wall_set(struct sim *s);
-void wall_check(struct sim *s, const struct record *r);             /* after it was applied to the shadow */
+/* after it was applied to the shadow */
+void wall_check(struct sim *s, const struct record *r);
 
 /* past.c */
 void past_backup(struct sim *s);
@@ -254,7 +441,7 @@ bool past_lose(struct sim *s);
 void past_restore(struct sim *s);
 int64_t past_known_live(const struct sim *s, const struct job *j);
 void past_check_order(struct sim *s, struct simstep *st);
-void past_check_reported(struct sim *s);
+void past_check_told(struct sim *s);
 void past_check_end(struct sim *s);
 void past_resolve(struct sim *s, double chance);
 void past_free(struct sim *s);
@@ -263,8 +450,10 @@ void past_free(struct sim *s);
 void check_records(struct sim *s, const struct core_out *out);
 void check_promises(struct sim *s);
 void check_equal(struct sim *s);
-void check_health(struct sim *s, const struct record *r);           /* before the record is applied to the shadow */
+/* before the record is applied to the shadow */
+void check_health(struct sim *s, const struct record *r);
 void check_fork(struct sim *s, const struct proc *p);
 void check_time(struct sim *s);
 void check_end(struct sim *s);
-bool check_waits(struct sim *s, const struct job *j);               /* for a person, and says so: nothing that it may resume is whole */
+/* for a person, and says so: nothing that it may resume is whole */
+bool check_waits(struct sim *s, const struct job *j);

@@ -1,4 +1,5 @@
-/* moe-stepd's shell in virtual time and the processes it owns. Main processes die with it (PDEATHSIG); their children live on until the tree is killed or swept. */
+/* moe-stepd's shell in virtual time and the processes it owns. Main processes die with it
+ * (PDEATHSIG); their children live on until the tree is killed or swept. */
 #include "tests/sim/sim.h"
 
 #include <signal.h>
@@ -32,7 +33,8 @@ void stepd_later(struct sim *s, struct simstep *st, int64_t delay, const struct 
 	sim_at(s, s->now + delay, K_STEP_EVENT, st->instance, 0, st, copy);
 }
 
-static void tell_agent(struct sim *s, struct simstep *st, int type, const struct note *n, int64_t delay)
+static void tell_agent(struct sim *s, struct simstep *st, int type, const struct note *n,
+		       int64_t delay)
 {
 	struct agent_event e = { .type = type, .job = st->job, .attempt = st->attempt, .note = n };
 
@@ -48,15 +50,18 @@ static void write_note(struct sim *s, struct simstep *st, const struct note *fro
 	if (n->mono_ns == MO_NONE)
 		n->mono_ns = s->now * 1000;
 	n->time = s->now;
-	sim_trace(s, "%s: j-%lld.a%lld note %lld %s rank %lld %s", s->nodes[st->node].name, (long long)st->job, (long long)st->attempt, (long long)n->n, note_kind_names[n->kind],
-		n->rank == MO_NONE ? -1LL : (long long)n->rank, n->cause ? n->cause : "");
+	sim_trace(s, "%s: j-%lld.a%lld note %lld %s rank %lld %s", s->nodes[st->node].name,
+		  (long long)st->job, (long long)st->attempt, (long long)n->n,
+		  note_kind_names[n->kind], n->rank == MO_NONE ? -1LL : (long long)n->rank,
+		  n->cause ? n->cause : "");
 	tell_agent(s, st, AE_NOTE, n, 200);
 }
 
 static bool empty(const struct simstep *st)
 {
 	for (size_t i = 0; i < st->n_procs; i++)
-		if (st->procs[i].alive || st->procs[i].child || (st->procs[i].started && !st->procs[i].reported))
+		if (st->procs[i].alive || st->procs[i].child ||
+		    (st->procs[i].started && !st->procs[i].told))
 			return false;
 	return true;
 }
@@ -90,7 +95,7 @@ static void kill_all(struct sim *s, struct simstep *st)
 		if (sim_fault(s, F_UNKILLABLE, 0.004)) {
 			p->stuck = true;
 			sim_harm(s, st->job, st->attempt);
-			sim_job(s, st->job)->live--;   /* never runs user code again */
+			sim_job(s, st->job)->live--; /* never runs user code again */
 			p->stuck_until = s->now + sim_between(s, 5 * S, 40 * S);
 			sim_at(s, s->now + S, K_STUCK, st->instance, 0, p, NULL);
 			sim_at(s, p->stuck_until, K_STUCK_END, 0, 0, p, NULL);
@@ -108,8 +113,11 @@ static void fork_all(struct sim *s, struct simstep *st)
 	st->n_procs = (size_t)st->launch.n_local;
 	st->procs = mo_alloc_array(st->n_procs, sizeof(*st->procs));
 	for (size_t i = 0; i < st->n_procs; i++) {
-		st->procs[i] = (struct proc){ .step = st, .rank = st->launch.first_rank + (int64_t)i, .gpu = st->launch.gpus[i] };
-		sim_at(s, s->now + sim_between(s, 200, 20 * MS), K_FORK, st->instance, (int64_t)i, st, NULL);
+		st->procs[i] = (struct proc){ .step = st,
+					      .rank = st->launch.first_rank + (int64_t)i,
+					      .gpu = st->launch.gpus[i] };
+		sim_at(s, s->now + sim_between(s, 200, 20 * MS), K_FORK, st->instance, (int64_t)i,
+		       st, NULL);
 	}
 }
 
@@ -133,7 +141,8 @@ void stepd_fork(struct sim *s, struct simstep *st, size_t local)
 		return;
 	}
 	if (p->started)
-		sim_violation(s, "rank %lld of j-%lld attempt %lld is started twice", (long long)p->rank, (long long)st->job, (long long)st->attempt);
+		sim_violation(s, "rank %lld of j-%lld attempt %lld is started twice",
+			      (long long)p->rank, (long long)st->job, (long long)st->attempt);
 	p->pid = ++s->next_pid;
 	p->started = p->alive = p->child = true;
 	check_fork(s, p);
@@ -166,8 +175,10 @@ void proc_end(struct sim *s, struct proc *p, int64_t code, int64_t signal)
 	if (!p->stuck)
 		sim_job(s, st->job)->live--;
 	s->nodes[st->node].gpus[p->gpu] = NULL;
-	sim_trace(s, "%s: j-%lld.a%lld rank %lld ends, code %lld signal %lld", s->nodes[st->node].name, (long long)st->job, (long long)st->attempt, (long long)p->rank,
-		code == MO_NONE ? -1LL : (long long)code, signal == MO_NONE ? 0LL : (long long)signal);
+	sim_trace(s, "%s: j-%lld.a%lld rank %lld ends, code %lld signal %lld",
+		  s->nodes[st->node].name, (long long)st->job, (long long)st->attempt,
+		  (long long)p->rank, code == MO_NONE ? -1LL : (long long)code,
+		  signal == MO_NONE ? 0LL : (long long)signal);
 	train_ended(s, p);
 	if (!st->stepd)
 		return;
@@ -193,7 +204,8 @@ static void hold_ports(struct sim *s, struct simstep *st)
 	stepd_later(s, st, 100, &e);
 }
 
-/* Files of users: one may not be there, or its file system answers late or not at all, until the reader is given up. */
+/* Files of users: one may not be there, or its file system answers late or not at all, until the
+ * reader is given up. */
 static void read_files(struct sim *s, struct simstep *st)
 {
 	bool hangs = sim_fault(s, F_FILE_HANGS, 0.1);
@@ -214,8 +226,11 @@ static void read_files(struct sim *s, struct simstep *st)
 static void signal_ranks(struct sim *s, struct simstep *st)
 {
 	for (size_t i = 0; i < st->n_procs; i++)
-		if (st->procs[i].alive && !st->procs[i].stuck && !sim_chance(s, 0.15))   /* some ignore it until the grace is over */
-			sim_at(s, s->now + sim_between(s, MS, 2 * S), K_EXIT, st->procs[i].rank, sim_chance(s, 0.5) ? 143 : 0, sim_attempt(s, st->job, st->attempt), NULL);
+		/* some ignore it until the grace is over */
+		if (st->procs[i].alive && !st->procs[i].stuck && !sim_chance(s, 0.15))
+			sim_at(s, s->now + sim_between(s, MS, 2 * S), K_EXIT, st->procs[i].rank,
+			       sim_chance(s, 0.5) ? 143 : 0, sim_attempt(s, st->job, st->attempt),
+			       NULL);
 }
 
 static void run_effect(struct sim *s, struct simstep *st, const struct stepd_effect *x)
@@ -258,7 +273,7 @@ void stepd_event(struct sim *s, struct simstep *st, const struct stepd_event *e)
 	}
 	if (e->type == SE_EXIT)
 		for (size_t i = 0; i < st->n_procs; i++)
-			st->procs[i].reported |= st->procs[i].rank == e->note.rank;
+			st->procs[i].told |= st->procs[i].rank == e->note.rank;
 	stepd_core_decide(st->core, e, s->now, &out);
 	for (size_t i = 0; i < out.n_effects && st->stepd; i++) {
 		run_effect(s, st, &out.effects[i]);
@@ -287,13 +302,17 @@ void stepd_start(struct sim *s, struct simstep *st)
 {
 	struct stepd_event e;
 
+	/* the lock is held: the second one exits without a word */
 	if (st->stepd)
-		return;   /* the lock is held: the second one exits without a word */
+		return;
 	if (st->n_notes)
-		sim_violation(s, "a supervisor of j-%lld attempt %lld is started over a journal that was begun", (long long)st->job, (long long)st->attempt);
+		sim_violation(s,
+			      "a supervisor of j-%lld attempt %lld is started over a journal that "
+			      "was begun",
+			      (long long)st->job, (long long)st->attempt);
 	st->stepd = true;
 	st->instance++;
-	st->core = stepd_core_free(st->core);   /* of one that died before its first note */
+	st->core = stepd_core_free(st->core); /* of one that died before its first note */
 	st->core = stepd_core_new(&st->launch);
 	stepd_event_init(&e, SE_LAUNCH);
 	stepd_later(s, st, sim_between(s, MS, 10 * MS), &e);
@@ -305,14 +324,17 @@ void stepd_kill(struct sim *s, struct simstep *st)
 	if (!st->stepd)
 		return;
 	sim_harm(s, st->job, st->attempt);
-	sim_trace(s, "%s: supervisor of j-%lld.a%lld dies", s->nodes[st->node].name, (long long)st->job, (long long)st->attempt);
+	sim_trace(s, "%s: supervisor of j-%lld.a%lld dies", s->nodes[st->node].name,
+		  (long long)st->job, (long long)st->attempt);
 	if (st->hung && sim_attempt(s, st->job, st->attempt))
-		sim_attempt(s, st->job, st->attempt)->lossy = true;   /* what lay in its pipes is lost */
+		/* what lay in its pipes is lost */
+		sim_attempt(s, st->job, st->attempt)->lossy = true;
 	st->stepd = st->hung = false;
 	st->instance++;
 	for (size_t i = 0; i < st->n_procs; i++)
 		if (!st->procs[i].stuck)
-			proc_end(s, &st->procs[i], MO_NONE, SIGKILL);   /* PDEATHSIG; nobody takes the status */
+			/* PDEATHSIG; nobody takes the status */
+			proc_end(s, &st->procs[i], MO_NONE, SIGKILL);
 	tell_agent(s, st, AE_STEPD_LOST, NULL, sim_between(s, 5 * MS, 200 * MS));
 }
 
@@ -320,7 +342,8 @@ void stepd_hang(struct sim *s, struct simstep *st, int64_t for_us)
 {
 	if (!st->stepd || st->hung)
 		return;
-	sim_trace(s, "%s: supervisor of j-%lld.a%lld is stopped", s->nodes[st->node].name, (long long)st->job, (long long)st->attempt);
+	sim_trace(s, "%s: supervisor of j-%lld.a%lld is stopped", s->nodes[st->node].name,
+		  (long long)st->job, (long long)st->attempt);
 	st->hung = true;
 	st->hung_at = s->now;
 	sim_at(s, s->now + 5 * S, K_SILENT, st->instance, 0, st, NULL);
@@ -372,7 +395,8 @@ int64_t stepd_sweep(struct sim *s, struct simstep *st)
 	int64_t until = s->now;
 
 	if (st->stepd)
-		sim_violation(s, "the agent sweeps j-%lld attempt %lld under a living supervisor", (long long)st->job, (long long)st->attempt);
+		sim_violation(s, "the agent sweeps j-%lld attempt %lld under a living supervisor",
+			      (long long)st->job, (long long)st->attempt);
 	for (size_t i = 0; i < st->n_procs; i++) {
 		drop_child(s, &st->procs[i]);
 		if (st->procs[i].alive && st->procs[i].stuck)

@@ -1,9 +1,11 @@
-/* What the ranks do in truth: an attempt iterates while all its ranks live, saves checkpoints to the shared file system, ends with exit 0; a dead rank stops everybody, and some die after it. */
+/* What the ranks do in truth: an attempt iterates while all its ranks live, saves checkpoints to
+ * the shared file system, ends with exit 0; a dead rank stops everybody, and some die after it. */
 #include "tests/sim/sim.h"
 
 #include <stdlib.h>
 
-static void say(struct sim *s, struct attempt *a, int64_t rank, int type, int64_t iteration, int phase)
+static void say(struct sim *s, struct attempt *a, int64_t rank, int type, int64_t iteration,
+		int phase)
 {
 	struct stepd_event e;
 
@@ -35,12 +37,20 @@ static struct attempt *attempt_of(struct sim *s, struct proc *p)
 	a = mo_alloc(sizeof(*a));
 	if (t->step_us == 0) {
 		t->step_us = sim_between(s, 200 * MS, 1000 * MS);
-		t->length = sim_chance(s, l->steps == MO_NONE ? 0.4 : 0.06) ? 0 : sim_between(s, 15, 80);
+		t->length = sim_chance(s, l->steps == MO_NONE ? 0.4 : 0.06)
+				    ? 0
+				    : sim_between(s, 15, 80);
 	}
-	*a = (struct attempt){ .job = p->step->job, .number = p->step->attempt, .world = l->world, .steps = l->steps, .resume = l->resume, .step_us = t->step_us };
+	*a = (struct attempt){ .job = p->step->job,
+			       .number = p->step->attempt,
+			       .world = l->world,
+			       .steps = l->steps,
+			       .resume = l->resume,
+			       .step_us = t->step_us };
 	a->iteration = MO_MAX(l->resume, 0);
 	a->every = l->checkpoint_dir ? 10 + a->job % 7 : 0;
-	a->length = l->steps != MO_NONE && t->length ? l->steps : t->length;   /* 0: a program that ends at once */
+	/* 0: a program that ends at once */
+	a->length = l->steps != MO_NONE && t->length ? l->steps : t->length;
 	a->ranks = mo_alloc_array((size_t)a->world, sizeof(*a->ranks));
 	t->now = a;
 	*MO_GROW(s->attempts, s->n_attempts) = a;
@@ -51,7 +61,8 @@ static void end_all(struct sim *s, struct attempt *a)
 {
 	a->ending = true;
 	for (int64_t r = 0; r < a->world; r++)
-		sim_at(s, s->now + (a->length ? sim_between(s, 100 * MS, 2 * S) : 100), K_EXIT, r, 0, a, NULL);
+		sim_at(s, s->now + (a->length ? sim_between(s, 100 * MS, 2 * S) : 100), K_EXIT, r,
+		       0, a, NULL);
 }
 
 void train_started(struct sim *s, struct proc *p)
@@ -70,7 +81,8 @@ void train_started(struct sim *s, struct proc *p)
 	for (int64_t r = 0; r < a->world; r++)
 		say(s, a, r, SE_PHASE, MO_NONE, a->resume >= 0 ? PHASE_LOAD : PHASE_INIT);
 	a->training = true;
-	sim_at(s, s->now + sim_between(s, 300 * MS, 2 * S), K_ITERATE, a->iteration + 1, 0, a, NULL);
+	sim_at(s, s->now + sim_between(s, 300 * MS, 2 * S), K_ITERATE, a->iteration + 1, 0, a,
+	       NULL);
 }
 
 void train_ended(struct sim *s, struct proc *p)
@@ -85,9 +97,11 @@ void train_ended(struct sim *s, struct proc *p)
 	if (!a->broken_at)
 		a->broken_at = s->now;
 	if (a->n_alive == a->world - 1)
-		for (int64_t r = 0; r < a->world; r++)   /* "connection closed by peer", or they hang until they are killed */
+		/* "connection closed by peer", or they hang until they are killed */
+		for (int64_t r = 0; r < a->world; r++)
 			if (a->ranks[r] && a->ranks[r]->alive && sim_chance(s, 0.5))
-				sim_at(s, s->now + sim_between(s, 20 * MS, 3 * S), K_EXIT, r, 1, a, NULL);
+				sim_at(s, s->now + sim_between(s, 20 * MS, 3 * S), K_EXIT, r, 1, a,
+				       NULL);
 }
 
 struct file *train_file(struct sim *s, int64_t job, int64_t iteration)
@@ -107,7 +121,9 @@ static void save(struct sim *s, struct attempt *a)
 
 	if (!f)
 		f = MO_GROW(t->files, t->n_files);
-	*f = (struct file){ .iteration = a->iteration, .changed_at = s->now, .stamp = ++s->stamps * 2 };
+	*f = (struct file){ .iteration = a->iteration,
+			    .changed_at = s->now,
+			    .stamp = ++s->stamps * 2 };
 	a->saving = a->iteration;
 	say(s, a, 0, SE_SAVING, a->iteration, PHASE_NONE);
 	sim_at(s, s->now + sim_between(s, 100 * MS, S), K_SAVED, a->iteration, 0, a, NULL);
@@ -129,8 +145,14 @@ void train_iterate(struct sim *s, struct attempt *a, int64_t iteration)
 	for (int64_t r = 0; r < a->world; r++) {
 		say(s, a, r, SE_SAMPLE, iteration, PHASE_NONE);
 		if (a->ranks[r]->step->stepd && !a->ranks[r]->step->hung) {
-			struct rank_progress p = { .rank = r, .iteration = iteration, .step_ms = (double)a->step_us / 1000.0, .phase = PHASE_TRAIN };
-			struct agent_event e = { .type = AE_PROGRESS, .job = a->job, .attempt = a->number, .progress = &p };
+			struct rank_progress p = { .rank = r,
+						   .iteration = iteration,
+						   .step_ms = (double)a->step_us / 1000.0,
+						   .phase = PHASE_TRAIN };
+			struct agent_event e = { .type = AE_PROGRESS,
+						 .job = a->job,
+						 .attempt = a->number,
+						 .progress = &p };
 
 			if (s->nodes[a->ranks[r]->step->node].agent)
 				agent_event(s, a->ranks[r]->step->node, &e);
@@ -146,8 +168,9 @@ void train_saved(struct sim *s, struct attempt *a, int64_t iteration)
 {
 	struct file *f = train_file(s, a->job, iteration);
 
+	/* it stays half written */
 	if (a->n_alive < a->world || a->saving != iteration || a->ending)
-		return;   /* it stays half written */
+		return;
 	a->saving = 0;
 	f->complete = true;
 	f->changed_at = s->now;
@@ -171,9 +194,13 @@ static void prune(struct sim *s, int64_t job, int64_t iteration)
 	if (!f)
 		return;
 	for (size_t i = 0; i < t->n_files; i++)
-		newer += t->files[i].iteration > iteration && (t->files[i].complete || t->files[i].torn);
+		newer += t->files[i].iteration > iteration &&
+			 (t->files[i].complete || t->files[i].torn);
 	if (newer < KEEP)
-		sim_violation(s, "checkpoint %lld of j-%lld is removed although only %d newer ones were whole", (long long)iteration, (long long)job, newer);
+		sim_violation(s,
+			      "checkpoint %lld of j-%lld is removed although only %d newer ones "
+			      "were whole",
+			      (long long)iteration, (long long)job, newer);
 	*f = t->files[--t->n_files];
 	s->fault_counts[F_PRUNED]++;
 }
@@ -192,7 +219,8 @@ void train_scan(struct sim *s, const struct command *order, struct scan_result *
 			continue;
 		f = MO_ADD(ret, items, &found_checkpoint_desc);
 		f->iteration = t->files[i].iteration;
-		f->path = mo_printf("/ckpt/%lld/%lld", (long long)job, (long long)t->files[i].iteration);
+		f->path = mo_printf("/ckpt/%lld/%lld", (long long)job,
+				    (long long)t->files[i].iteration);
 		f->bytes = 1000;
 		f->complete = t->files[i].complete;
 		f->reason = f->complete ? NULL : mo_strdup("no COMPLETE file");
@@ -200,7 +228,8 @@ void train_scan(struct sim *s, const struct command *order, struct scan_result *
 		f->manifest = f->complete ? mo_printf("%lld", (long long)t->files[i].stamp) : NULL;
 		f->level = f->complete ? mo_strdup(order->level) : NULL;
 		for (size_t k = 0; k < order->n_known; k++)
-			if (order->known[k].iteration == f->iteration && f->complete && !mo_streq(order->known[k].manifest, f->manifest)) {
+			if (order->known[k].iteration == f->iteration && f->complete &&
+			    !mo_streq(order->known[k].manifest, f->manifest)) {
 				f->complete = false;
 				mo_str_set(&f->reason, "a file changed since it was verified");
 			}

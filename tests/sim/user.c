@@ -1,4 +1,5 @@
-/* People: they submit, cancel, pause, resume, restart, drain and undrain, try again until they are answered, and fence only what is truly off. */
+/* People: they submit, cancel, pause, resume, restart, drain and undrain, try again until they are
+ * answered, and fence only what is truly off. */
 #include "tests/sim/sim.h"
 
 static struct op *op_new(struct sim *s, int type)
@@ -38,7 +39,8 @@ void user_answer(struct sim *s, struct op *op, int status, int64_t job)
 	if (op->done)
 		return;
 	op->done = true;
-	sim_trace(s, "answer to event %d (job %lld, node %d): %d", op->type, (long long)op->job, op->node, status);
+	sim_trace(s, "answer to event %d (job %lld, node %d): %d", op->type, (long long)op->job,
+		  op->node, status);
 	if (op->type == IN_SUBMIT && (status == 201 || status == 200)) {
 		op->job = job;
 		s->n_submits++;
@@ -93,25 +95,33 @@ static void name_entry(struct sim *s, struct op *op)
 		for (size_t k = 0; k < st->jobs[i].n_checkpoints; k++) {
 			const struct checkpoint *c = &st->jobs[i].checkpoints[k];
 
-			if (!named(&st->jobs[i], c, op->form) || (job_state_final(st->jobs[i].state) && !sim_chance(s, 0.05)) || sim_between(s, 0, seen++) != 0)
+			if (!named(&st->jobs[i], c, op->form) ||
+			    (job_state_final(st->jobs[i].state) && !sim_chance(s, 0.05)) ||
+			    sim_between(s, 0, seen++) != 0)
 				continue;
 			op->job = st->jobs[i].id;
 			op->value = c->iteration;
 		}
 }
 
-/* restart --from, in all its forms: whole, damaged, superseded, half written, between two, beyond all. */
+/* restart --from, in all its forms: whole, damaged, superseded, half written, between two, beyond
+ * all. */
 static void restart_from(struct sim *s, struct op *op)
 {
 	static const int when[_JOB_STATE_N] = {
-		[JOB_QUEUED] = F_FROM_QUEUED, [JOB_STARTING] = F_FROM_RUNNING, [JOB_RUNNING] = F_FROM_RUNNING, [JOB_RECOVERING] = F_FROM_RECOVERING, [JOB_STOPPING] = F_FROM_STOPPING,
-		[JOB_PAUSED] = F_FROM_PAUSED, [JOB_COMPLETED] = F_FROM_OVER, [JOB_FAILED] = F_FROM_OVER, [JOB_CANCELLED] = F_FROM_OVER,
+		[JOB_QUEUED] = F_FROM_QUEUED,     [JOB_STARTING] = F_FROM_RUNNING,
+		[JOB_RUNNING] = F_FROM_RUNNING,   [JOB_RECOVERING] = F_FROM_RECOVERING,
+		[JOB_STOPPING] = F_FROM_STOPPING, [JOB_PAUSED] = F_FROM_PAUSED,
+		[JOB_COMPLETED] = F_FROM_OVER,    [JOB_FAILED] = F_FROM_OVER,
+		[JOB_CANCELLED] = F_FROM_OVER,
 	};
-	static const int rare[] = { F_FROM_SUPERSEDED, F_FROM_TORN };   /* taken whenever there is one */
+	/* taken whenever there is one */
+	static const int rare[] = { F_FROM_SUPERSEDED, F_FROM_TORN };
 	const struct job *j;
 
 	for (int tries = 0; op->value == MO_NONE && tries < 8; tries++) {
-		op->form = tries < 2 ? rare[tries] : (int)sim_between(s, F_FROM_ZERO, F_FROM_BEYOND);
+		op->form =
+			tries < 2 ? rare[tries] : (int)sim_between(s, F_FROM_ZERO, F_FROM_BEYOND);
 		if (op->form == F_FROM_ZERO || op->form == F_FROM_BEYOND)
 			op->value = op->form == F_FROM_ZERO ? 0 : 1000000;
 		else if (op->form == F_FROM_UNKNOWN)
@@ -123,17 +133,20 @@ static void restart_from(struct sim *s, struct op *op)
 	s->fault_counts[op->form]++;
 	if (j)
 		s->fault_counts[when[j->state]]++;
-	sim_trace(s, "%s: j-%lld from %lld", fault_names[op->form], (long long)op->job, (long long)op->value);
+	sim_trace(s, "%s: j-%lld from %lld", fault_names[op->form], (long long)op->job,
+		  (long long)op->value);
 }
 
 static void verb(struct sim *s)
 {
-	static const int types[] = { IN_CANCEL, IN_CANCEL, IN_PAUSE, IN_RESUME, IN_RESUME, IN_RESTART, IN_RESTART, IN_RESTART };
+	static const int types[] = { IN_CANCEL, IN_CANCEL,  IN_PAUSE,   IN_RESUME,
+				     IN_RESUME, IN_RESTART, IN_RESTART, IN_RESTART };
 	struct op *op = op_new(s, types[sim_random(s) % ELEMENTSOF(types)]);
 
 	op->job = some_job(s);
 	op->flag = op->type == IN_CANCEL && sim_chance(s, 0.3);
-	if (op->type == IN_RESUME || (op->type == IN_RESTART && sim_chance(s, 0.1)))   /* somebody who paused it comes back */
+	/* somebody who paused it comes back */
+	if (op->type == IN_RESUME || (op->type == IN_RESTART && sim_chance(s, 0.1)))
 		for (size_t i = 0; i < core_state(s->ctl.shadow)->n_jobs; i++)
 			if (core_state(s->ctl.shadow)->jobs[i].state == JOB_PAUSED)
 				op->job = core_state(s->ctl.shadow)->jobs[i].id;
@@ -176,7 +189,8 @@ static void fence(struct sim *s)
 		snprintf(op->boot, sizeof(op->boot), "%s", node->boot_id);
 		send_op(s, op);
 		if (sim_chance(s, 0.5))
-			sim_at(s, s->now + sim_between(s, 10 * S, 40 * S), K_BOOT, n, 0, NULL, NULL);
+			sim_at(s, s->now + sim_between(s, 10 * S, 40 * S), K_BOOT, n, 0, NULL,
+			       NULL);
 		return;
 	}
 }
@@ -200,12 +214,14 @@ void user_act(struct sim *s)
 	sim_at(s, s->now + sim_between(s, 100 * MS, 4 * S), K_USER, 0, 0, NULL, NULL);
 }
 
-/* "restart --from 11: no complete checkpoint at or before it is left": who asked for it takes another one, as he is told. */
+/* "restart --from 11: no complete checkpoint at or before it is left": who asked for it takes
+ * another one, as he is told. */
 static void takes_another(struct sim *s, const struct job *j)
 {
 	struct op *op;
 
-	if (j->state != JOB_QUEUED || j->restart_from == MO_NONE || j->restart_from == 0 || j->run.n_places || !j->reason || !mo_starts_with(j->reason, "restart --from"))
+	if (j->state != JOB_QUEUED || j->restart_from == MO_NONE || j->restart_from == 0 ||
+	    j->run.n_places || !j->reason || !mo_starts_with(j->reason, "restart --from"))
 		return;
 	op = op_new(s, IN_RESTART);
 	op->job = j->id;

@@ -79,13 +79,14 @@ void wall_step(struct sim *s, struct core_out *out)
 	if (!s->ctl.clock_due)
 		return;
 	core_decide(s->ctl.core,
-		  &(struct core_input){ .type = IN_CLOCK,
-					.clock = &(struct in_clock){ .boot_id = id,
-								     .boottime_us = r.boot,
-								     .synced = r.synced,
-								     .shift_us = s->ctl.clock_shift,
-								     .told = s->ctl.clock_text } },
-		  wall_core(s), out);
+		    &(struct core_input){
+			    .type = IN_CLOCK,
+			    .clock = &(struct in_clock){ .boot_id = id,
+							 .boottime_us = r.boot,
+							 .synced = r.synced,
+							 .shift_us = s->ctl.clock_shift,
+							 .told = s->ctl.clock_text } },
+		    wall_core(s), out);
 	s->ctl.clock_due = false;
 	s->ctl.clock_shift = 0;
 }

@@ -4,21 +4,39 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
+/* clang-format off */
 const char *const fault_names[_FAULT_N] = {
-	"rank dies by a signal", "rank exits 1", "rank exits 0 early", "stepd killed", "stepd stopped", "agent killed", "node reboots", "node loses power", "node cut off",
-	"controller killed", "controller paused", "controller dies with its machine", "controller dies before the store", "controller dies between store and reply", "controller dies between replies",
-	"agent dies between effects", "stepd dies between effects", "request lost", "reply lost", "message delayed", "message duplicated", "an old reply comes again", "port busy", "file of a variable cannot be read", "file of a variable hangs", "exec fails", "bind fails",
-	"spool fails", "fence fails", "process cannot be killed", "checkpoint torn", "checkpoint changed after it was verified", "checkpoint verified after its save", "scan fails", "spool of an earlier boot", "checkpoint removed (keep)", "checkpoint.dir of an unfinished job",
-	"step stopped by its machine", "step killed by its machine: too slow", "planned reboot", "planned reboot given up", "planned reboot: all ends were told", "planned reboot: not all ends were told",
-	"controller's clock ahead", "controller's clock corrected", "controller's time moved", "controller's time held",
-	"backup", "older backup restored", "the same backup restored again", "attempt adopted after a restore", "unknown step of an unknown job", "unknown step of a known job", "journal trimmed",
+	"rank dies by a signal", "rank exits 1", "rank exits 0 early", "stepd killed",
+	"stepd stopped", "agent killed", "node reboots", "node loses power", "node cut off",
+	"controller killed", "controller paused", "controller dies with its machine",
+	"controller dies before the store", "controller dies between store and reply",
+	"controller dies between replies", "agent dies between effects",
+	"stepd dies between effects", "request lost", "reply lost", "message delayed",
+	"message duplicated", "an old reply comes again", "port busy",
+	"file of a variable cannot be read", "file of a variable hangs", "exec fails", "bind fails",
+	"spool fails", "fence fails", "process cannot be killed", "checkpoint torn",
+	"checkpoint changed after it was verified", "checkpoint verified after its save",
+	"scan fails", "spool of an earlier boot", "checkpoint removed (keep)",
+	"checkpoint.dir of an unfinished job", "step stopped by its machine",
+	"step killed by its machine: too slow", "planned reboot", "planned reboot given up",
+	"planned reboot: all ends were told", "planned reboot: not all ends were told",
+	"controller's clock ahead", "controller's clock corrected", "controller's time moved",
+	"controller's time held", "backup", "older backup restored",
+	"the same backup restored again", "attempt adopted after a restore",
+	"unknown step of an unknown job", "unknown step of a known job", "journal trimmed",
 	"a person ends an unknown step", "a person says that a missing step is gone",
-	"a check goes critical", "checks go critical on 30 % of the nodes", "a critical check is ok again", "checks after a failure come late", "node cordoned", "node not cordoned: cap",
-	"attempt waits for checks",
-	"restart --from 0", "restart --from the newest", "restart --from an older one", "restart --from a superseded one", "restart --from a damaged one", "restart --from one being written",
-	"restart --from a number between two", "restart --from a number beyond all", "restart --from, queued", "restart --from, running", "restart --from, recovering", "restart --from, stopping",
-	"restart --from, paused", "restart --from, ended", "restart --from taken", "restart --from refused", "restart --from waits for a person",
+	"a check goes critical", "checks go critical on 30 % of the nodes",
+	"a critical check is ok again", "checks after a failure come late", "node cordoned",
+	"node not cordoned: cap", "attempt waits for checks", "restart --from 0",
+	"restart --from the newest", "restart --from an older one",
+	"restart --from a superseded one", "restart --from a damaged one",
+	"restart --from one being written", "restart --from a number between two",
+	"restart --from a number beyond all", "restart --from, queued", "restart --from, running",
+	"restart --from, recovering", "restart --from, stopping", "restart --from, paused",
+	"restart --from, ended", "restart --from taken", "restart --from refused",
+	"restart --from waits for a person",
 };
+/* clang-format on */
 
 uint64_t sim_random(struct sim *s)
 {
@@ -58,7 +76,13 @@ void sim_at(struct sim *s, int64_t at, int kind, int64_t a, int64_t b, void *p, 
 	struct queued *e = MO_GROW(s->heap, s->n_heap);
 	size_t i = s->n_heap - 1;
 
-	*e = (struct queued){ .at = MO_MAX(at, s->now), .seq = ++s->seq, .kind = kind, .a = a, .b = b, .p = p, .q = q };
+	*e = (struct queued){ .at = MO_MAX(at, s->now),
+			      .seq = ++s->seq,
+			      .kind = kind,
+			      .a = a,
+			      .b = b,
+			      .p = p,
+			      .q = q };
 	while (i > 0 && before(&s->heap[i], &s->heap[(i - 1) / 2])) {
 		struct queued up = s->heap[(i - 1) / 2];
 
@@ -116,11 +140,15 @@ void sim_violation(struct sim *s, const char *fmt, ...)
 	va_list ap;
 
 	fflush(stdout);
-	fprintf(stderr, "sim: seed %llu: VIOLATION at %.6f s: ", (unsigned long long)s->seed, (double)s->now / 1e6);
+	fprintf(stderr, "sim: seed %llu: VIOLATION at %.6f s: ", (unsigned long long)s->seed,
+		(double)s->now / 1e6);
 	va_start(ap, fmt);
 	vfprintf(stderr, fmt, ap);
 	va_end(ap);
-	fprintf(stderr, "\nsim: replay it with 'make sim SEED=%llu' (build/sim --seed %llu --steps shows every step)\n", (unsigned long long)s->seed, (unsigned long long)s->seed);
+	fprintf(stderr,
+		"\nsim: replay it with 'make sim SEED=%llu' (build/sim --seed %llu --steps shows "
+		"every step)\n",
+		(unsigned long long)s->seed, (unsigned long long)s->seed);
 	abort();
 }
 

@@ -1,4 +1,5 @@
-/* Linked into each unit test and into the simulator: a promise between functions that is broken ends it (lib/base/assert.h). */
+/* Linked into each unit test and into the simulator: a promise between functions that is broken
+ * ends it (lib/base/assert.h). */
 #include "lib/base/assert.h"
 
 __attribute__((constructor)) static void asserting(void)

@@ -224,7 +224,8 @@ static void judge(struct job *j, const struct found_checkpoint *f, int64_t time)
 	if ((c->state == CKPT_SUPERSEDED && f->saved_at <= c->saved_at) ||
 	    (announced && !f->complete))
 		return;
-	if (c->state == CKPT_SUPERSEDED && beyond_attempt(j, f->iteration)) {
+	if (c->state == CKPT_SUPERSEDED && j->restart_from != f->iteration &&
+	    beyond_attempt(j, f->iteration)) {
 		still_superseded(j, c, f->saved_at);
 		return;
 	}

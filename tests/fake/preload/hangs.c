@@ -1,4 +1,5 @@
-/* Loaded into moe-stepd: a file system that does not answer. Whoever reads a file NAME.hangs makes NAME.hangs.asked and waits for ever. */
+/* Loaded into moe-stepd: a file system that does not answer. Whoever reads a file NAME.hangs makes
+ * NAME.hangs.asked and waits for ever. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>

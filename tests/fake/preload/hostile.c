@@ -1,5 +1,6 @@
-/* Loaded into moe-config by a job's own LD_PRELOAD: $HOSTILE says what it does in its place. "hang": it says nothing more and never
- * ends; else a byte as a number, of which it prints as many as are read. Nothing in any other program. */
+/* Loaded into moe-config by a job's own LD_PRELOAD: $HOSTILE says what it does in its place.
+ * "hang": it says nothing more and never ends; else a byte as a number, of which it prints as many
+ * as are read. Nothing in any other program. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

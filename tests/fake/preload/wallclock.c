@@ -1,4 +1,5 @@
-/* Loaded into a program (LD_PRELOAD) it shows a wall clock that is wrong: the file $FAKE_CLOCK says "OFFSET SYNCED", seconds and 0 or 1, and may change at any time. All other clocks are right. */
+/* Loaded into a program (LD_PRELOAD) it shows a wall clock that is wrong: the file $FAKE_CLOCK says
+ * "OFFSET SYNCED", seconds and 0 or 1, and may change at any time. All other clocks are right. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* The agent's core alone, in virtual time: events go in, what it wants done comes out as words. For all test_steps_*.c. */
+/* The agent's core alone, in virtual time: events go in, what it wants done comes out as words. For
+ * all test_steps_*.c. */
 #pragma once
 #include <setjmp.h>
 #include <stdarg.h>
@@ -7,9 +8,19 @@
 #include <cmocka.h>
 #include "agent/core/agent/agent_step.h"
 
-struct bed { struct agent_core *core; int64_t now; struct agent_out out; };
-struct order { int kind; int64_t job, attempt, epoch; };
-struct got { int64_t job, attempt, through; bool unknown; };
+struct bed {
+	struct agent_core *core;
+	int64_t now;
+	struct agent_out out;
+};
+struct order {
+	int kind;
+	int64_t job, attempt, epoch;
+};
+struct got {
+	int64_t job, attempt, through;
+	bool unknown;
+};
 
 int bed_setup(void **state);
 int bed_teardown(void **state);
@@ -21,7 +32,8 @@ void note(struct bed *b, int64_t job, int64_t attempt, int64_t n, int kind, int6
 void welcome_with(struct bed *b, int64_t epoch, int64_t job, int64_t attempt, int64_t through);
 void up(struct bed *b);
 /* One reply after `took` microseconds. */
-void reply_full(struct bed *b, bool sync, int64_t epoch, int64_t took, const struct order *orders, size_t n_orders, const struct got *acks, size_t n_acks);
+void reply_full(struct bed *b, bool sync, int64_t epoch, int64_t took, const struct order *orders,
+		size_t n_orders, const struct got *acks, size_t n_acks);
 void orders(struct bed *b, int kind, int64_t job, int64_t attempt);
 void acks(struct bed *b, int64_t job, int64_t attempt, int64_t through);
 /* What the next sync says of a step: "state written:first-last". */

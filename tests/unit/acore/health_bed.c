@@ -1,10 +1,15 @@
 /* See health_bed.h. */
 #include "tests/unit/acore/health_bed.h"
 
-const struct health_intervals bed_every = { .sensors_us = 5 * SECOND, .device_us = 30 * SECOND, .host_us = MINUTE, .klog_us = 10 * SECOND };
+const struct health_intervals bed_every = { .sensors_us = 5 * SECOND,
+					    .device_us = 30 * SECOND,
+					    .host_us = MINUTE,
+					    .klog_us = 10 * SECOND };
 static char ids[8][32], what[] = "it is bad", next[] = "look";
 
-struct health_check bed_check(int i, const char *id, int area, int64_t when, char *reading, double crit_above) {
+struct health_check bed_check(int i, const char *id, int area, int64_t when, char *reading,
+			      double crit_above)
+{
 	struct health_check c;
 
 	mo_desc_init(&health_check_desc, &c);
@@ -27,11 +32,13 @@ struct health_check bed_check(int i, const char *id, int area, int64_t when, cha
 	return c;
 }
 
-struct health *bed_make(const struct health_check *checks, size_t n, int64_t version) {
+struct health *bed_make(const struct health_check *checks, size_t n, int64_t version)
+{
 	static char bdf0[] = GPU0, bdf1[] = GPU1;
 	struct gpu_slot gpus[2];
 	struct nodeinfo info;
-	struct health *h = health_new(&(struct health_checks){ (struct health_check *)checks, n }, "boot", &bed_every, version);
+	struct health *h = health_new(&(struct health_checks){ (struct health_check *)checks, n },
+				      "boot", &bed_every, version);
 
 	mo_desc_init(&nodeinfo_desc, &info);
 	for (size_t i = 0; i < 2; i++) {
@@ -45,7 +52,9 @@ struct health *bed_make(const struct health_check *checks, size_t n, int64_t ver
 	return h;
 }
 
-void bed_probe(struct health *h, int area, const char *object, const char *identity, const char *key, double value, const char *trouble, int64_t now) {
+void bed_probe(struct health *h, int area, const char *object, const char *identity,
+	       const char *key, double value, const char *trouble, int64_t now)
+{
 	struct probe p;
 
 	mo_desc_init(&probe_desc, &p);
@@ -59,7 +68,8 @@ void bed_probe(struct health *h, int area, const char *object, const char *ident
 	mo_desc_done(&probe_desc, &p);
 }
 
-const struct check_result *bed_result(struct health *h, const char *id, const char *object) {
+const struct check_result *bed_result(struct health *h, const char *id, const char *object)
+{
 	const struct node_health *n = health_results(h);
 
 	for (size_t i = 0; i < n->n_results; i++)
@@ -68,7 +78,8 @@ const struct check_result *bed_result(struct health *h, const char *id, const ch
 	return NULL;
 }
 
-int bed_state(struct health *h, const char *id, const char *object) {
+int bed_state(struct health *h, const char *id, const char *object)
+{
 	const struct check_result *r = bed_result(h, id, object);
 	return r ? r->state : CHECK_OK;
 }

@@ -1,5 +1,6 @@
-/* The core of a step's supervisor alone, in virtual time: events go in, what it wants done comes out as
- * words. For test_step*.c; in a header, because the agent's core has a bed of the same words. */
+/* The core of a step's supervisor alone, in virtual time: events go in, what it wants done comes
+ * out as words. For test_step*.c; in a header, because the agent's core has a bed of the same
+ * words. */
 #pragma once
 #include <setjmp.h>
 #include <signal.h>

@@ -1,9 +1,11 @@
-/* Agent decisions: the connection to the controller, and what each message of it carries: notes, progress, scans, questions. */
+/* Agent decisions: the connection to the controller, and what each message of it carries: notes,
+ * progress, scans, questions. */
 #include "tests/unit/acore/agent_bed.h"
 
 #include "lib/wire/json.h"
 
-static void test_link(void **state) {
+static void test_link(void **state)
+{
 	struct bed *b = *state;
 
 	simple(b, AE_STARTED, 0, 0);
@@ -24,7 +26,7 @@ static void test_link(void **state) {
 	}
 	welcome_with(b, 3, 0, 0, 0);
 	assert_string_equal(said(b), "fence sync");
-	b->now = agent_core_deadline(b->core);              /* a sync whose answer never comes */
+	b->now = agent_core_deadline(b->core); /* a sync whose answer never comes */
 	simple(b, AE_TICK, 0, 0);
 	assert_string_equal(said(b), "");
 	b->now = agent_core_deadline(b->core);
@@ -34,7 +36,8 @@ static void test_link(void **state) {
 	assert_string_equal(said(b), "fence sync");
 }
 
-static void test_no_spin_while_commands_stay_due(void **state) {
+static void test_no_spin_while_commands_stay_due(void **state)
+{
 	struct bed *b = *state;
 	struct order kill = { .kind = CMD_KILL, .job = 7, .attempt = 1 };
 	int syncs = 0;
@@ -49,10 +52,11 @@ static void test_no_spin_while_commands_stay_due(void **state) {
 		}
 		syncs++;
 	}
-	assert_true(syncs < 5 * (64 + 50));    /* 64 without a pause and 50 paced ones a second */
+	assert_true(syncs < 5 * (64 + 50)); /* 64 without a pause and 50 paced ones a second */
 }
 
-static void test_news_lost(void **state) {
+static void test_news_lost(void **state)
+{
 	struct bed *b = *state;
 
 	running(b);
@@ -67,7 +71,7 @@ static void test_news_lost(void **state) {
 	note(b, 7, 1, 6, NOTE_SAMPLE, 4);
 	assert_true(agent_core_urgent(b->core, &s));
 	assert_int_equal(s.n_steps, 1);
-	assert_int_equal(s.steps[0].n_notes, 5);       /* up to the last urgent one */
+	assert_int_equal(s.steps[0].n_notes, 5); /* up to the last urgent one */
 	mo_desc_done(&agent_sync_desc, &s);
 	acks(b, 7, 1, 5);
 	mo_desc_init(&agent_sync_desc, &s);
@@ -75,7 +79,8 @@ static void test_news_lost(void **state) {
 	mo_desc_done(&agent_sync_desc, &s);
 }
 
-static size_t progress_in_sync(struct bed *b) {
+static size_t progress_in_sync(struct bed *b)
+{
 	struct agent_sync s;
 	size_t n = 0;
 
@@ -87,25 +92,31 @@ static size_t progress_in_sync(struct bed *b) {
 	return n;
 }
 
-static void test_progress(void **state) {
+static void test_progress(void **state)
+{
 	struct bed *b = *state;
-	struct rank_progress p = { .rank = 5, .iteration = 12, .step_ms = 3.0, .phase = PHASE_TRAIN };
+	struct rank_progress p = {
+		.rank = 5, .iteration = 12, .step_ms = 3.0, .phase = PHASE_TRAIN
+	};
 
 	running(b);
 	assert_int_equal(progress_in_sync(b), 0);
-	give(b, (struct agent_event){ .type = AE_PROGRESS, .job = 7, .attempt = 1, .progress = &p });
+	give(b,
+	     (struct agent_event){ .type = AE_PROGRESS, .job = 7, .attempt = 1, .progress = &p });
 	assert_int_equal(progress_in_sync(b), 1);
-	assert_int_equal(progress_in_sync(b), 1);      /* until it is acknowledged */
+	assert_int_equal(progress_in_sync(b), 1); /* until it is acknowledged */
 	reply_full(b, true, 3, 500000, NULL, 0, NULL, 0);
 	assert_int_equal(progress_in_sync(b), 0);
 	simple(b, AE_NO_ANSWER, 0, 0);
 	b->now = agent_core_deadline(b->core);
 	simple(b, AE_TICK, 0, 0);
 	welcome_with(b, 3, 7, 1, 3);
-	assert_int_equal(progress_in_sync(b), 1);      /* a restarted controller hears all of it again */
+	/* a restarted controller hears all of it again */
+	assert_int_equal(progress_in_sync(b), 1);
 }
 
-static size_t scans_in_sync(struct bed *b) {
+static size_t scans_in_sync(struct bed *b)
+{
 	struct agent_sync s;
 
 	mo_desc_init(&agent_sync_desc, &s);
@@ -115,7 +126,8 @@ static size_t scans_in_sync(struct bed *b) {
 	return n;
 }
 
-static size_t scans_in_news(struct bed *b) {
+static size_t scans_in_news(struct bed *b)
+{
 	struct agent_sync s;
 
 	mo_desc_init(&agent_sync_desc, &s);
@@ -126,7 +138,8 @@ static size_t scans_in_news(struct bed *b) {
 	return n;
 }
 
-static void test_scan(void **state) {
+static void test_scan(void **state)
+{
 	struct bed *b = *state;
 	struct scan_result r;
 
@@ -141,10 +154,10 @@ static void test_scan(void **state) {
 	assert_int_equal(scans_in_sync(b), 0);
 	assert_int_equal(scans_in_news(b), 0);
 	give(b, (struct agent_event){ .type = AE_SCANNED, .scan = &r });
-	assert_string_equal(said(b), "news");          /* an attempt waits for it */
+	assert_string_equal(said(b), "news"); /* an attempt waits for it */
 	assert_int_equal(scans_in_news(b), 1);
 	assert_int_equal(scans_in_news(b), 0);
-	assert_int_equal(scans_in_sync(b), 1);         /* until it is acknowledged */
+	assert_int_equal(scans_in_sync(b), 1); /* until it is acknowledged */
 	orders(b, CMD_SCAN, 7, 2);
 	assert_int_equal(scans_in_sync(b), 1);
 	reply_full(b, true, 3, 500000, NULL, 0, NULL, 0);
@@ -152,20 +165,22 @@ static void test_scan(void **state) {
 	said(b);
 	orders(b, CMD_SCAN, 7, 2);
 	assert_string_equal(said(b), "scan:7.2 sync");
-	reply_full(b, true, 3, 500000, NULL, 0, NULL, 0);  /* not wanted any more */
+	reply_full(b, true, 3, 500000, NULL, 0, NULL, 0); /* not wanted any more */
 	give(b, (struct agent_event){ .type = AE_SCANNED, .scan = &r });
 	assert_int_equal(scans_in_sync(b), 0);
 	mo_desc_done(&scan_result_desc, &r);
 }
 
 /* What the checks found is told at once too; the shell adds it to the news. */
-static void test_checked(void **state) {
+static void test_checked(void **state)
+{
 	struct bed *b = *state;
 
 	up(b);
 	simple(b, AE_CHECKED, 0, 0);
 	assert_string_equal(said(b), "news");
-	simple(b, AE_CHECKED, 0, 0);                   /* while the news is under way: once more behind it */
+	/* while the news is under way: once more behind it */
+	simple(b, AE_CHECKED, 0, 0);
 	assert_string_equal(said(b), "");
 	struct agent_sync s;
 	mo_desc_init(&agent_sync_desc, &s);
@@ -177,7 +192,8 @@ static void test_checked(void **state) {
 	assert_string_equal(said(b), "news");
 }
 
-/* Said while there was no connection: the first sync carries it, and an agent that ends waits for nothing else. */
+/* Said while there was no connection: the first sync carries it, and an agent that ends waits for
+ * nothing else. */
 static void test_checked_before_the_welcome(void **state)
 {
 	struct bed *b = *state;
@@ -194,7 +210,8 @@ static void test_checked_before_the_welcome(void **state)
 	assert_false(agent_core_has_urgent(b->core));
 }
 
-static void test_query_once(void **state) {
+static void test_query_once(void **state)
+{
 	struct bed *b = *state;
 
 	up(b);
@@ -206,7 +223,8 @@ static void test_query_once(void **state) {
 	assert_string_equal(said(b), "query:7.1 sync");
 }
 
-static void test_notes_are_bounded(void **state) {
+static void test_notes_are_bounded(void **state)
+{
 	struct bed *b = *state;
 	struct agent_sync s;
 
@@ -214,7 +232,7 @@ static void test_notes_are_bounded(void **state) {
 	for (int64_t n = 4; n <= STEP_NOTES_MAX + 100; n++)
 		note(b, 7, 1, n, NOTE_SAMPLE, 4);
 	note(b, 7, 1, STEP_NOTES_MAX + 101, NOTE_EXIT, 4);
-	for (int round = 0; ; round++) {
+	for (int round = 0;; round++) {
 		int64_t last = 0;
 
 		assert_true(round < 100);
@@ -227,7 +245,8 @@ static void test_notes_are_bounded(void **state) {
 		}
 		if (round == 0)
 			assert_int_equal(s.steps[0].notes[0].kind, NOTE_STARTED);
-		bool end = s.steps[0].n_notes && s.steps[0].notes[s.steps[0].n_notes - 1].kind == NOTE_EXIT;
+		bool end = s.steps[0].n_notes &&
+			   s.steps[0].notes[s.steps[0].n_notes - 1].kind == NOTE_EXIT;
 		mo_desc_done(&agent_sync_desc, &s);
 		if (end)
 			break;
@@ -236,7 +255,8 @@ static void test_notes_are_bounded(void **state) {
 	}
 }
 
-static void test_big_notes_fit_a_message(void **state) {
+static void test_big_notes_fit_a_message(void **state)
+{
 	struct bed *b = *state;
 	struct note big;
 	struct agent_sync s;
@@ -250,7 +270,8 @@ static void test_big_notes_fit_a_message(void **state) {
 		mo_strs_add(&big.tail, &big.n_tail, line);
 	for (int64_t n = 4; n < 104; n++) {
 		big.n = n;
-		give(b, (struct agent_event){ .type = AE_NOTE, .job = 7, .attempt = 1, .note = &big });
+		give(b,
+		     (struct agent_event){ .type = AE_NOTE, .job = 7, .attempt = 1, .note = &big });
 	}
 	mo_desc_init(&agent_sync_desc, &s);
 	agent_core_sync(b->core, &s);
@@ -260,14 +281,17 @@ static void test_big_notes_fit_a_message(void **state) {
 	free(line);
 }
 
-/* Notes of one form as the step's next ones: what a sync of them costs the controller to read, which it must not refuse. */
-static size_t sent_and_read(struct bed *b, struct note *form, int64_t from, int64_t to) {
-	_cleanup_(mo_error_done) struct mo_error err = {0};
-	_cleanup_(mo_buf_done) struct mo_buf text = {0};
+/* Notes of one form as the step's next ones: what a sync of them costs the controller to read,
+ * which it must not refuse. */
+static size_t sent_and_read(struct bed *b, struct note *form, int64_t from, int64_t to)
+{
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
 	struct agent_sync s, got;
 
 	for (form->n = from; form->n <= to; form->n++)
-		give(b, (struct agent_event){ .type = AE_NOTE, .job = 7, .attempt = 1, .note = form });
+		give(b,
+		     (struct agent_event){ .type = AE_NOTE, .job = 7, .attempt = 1, .note = form });
 	mo_desc_init(&agent_sync_desc, &s);
 	mo_desc_init(&agent_sync_desc, &got);
 	agent_core_sync(b->core, &s);
@@ -277,21 +301,24 @@ static size_t sent_and_read(struct bed *b, struct note *form, int64_t from, int6
 	size_t n = got.steps[0].n_notes, bytes = 0;
 	for (size_t i = 0; i < n; i++)
 		bytes += 512 + mo_desc_text_bytes(&note_desc, &got.steps[0].notes[i]);
-	assert_true(bytes <= MO_PORTION_BYTES);        /* else the controller drops its end, each time */
+	/* else the controller drops its end, each time */
+	assert_true(bytes <= MO_PORTION_BYTES);
 	mo_desc_done(&agent_sync_desc, &s);
 	mo_desc_done(&agent_sync_desc, &got);
 	mo_desc_done(&note_desc, form);
 	return n;
 }
 
-static char *filled(size_t n, char c) {
+static char *filled(size_t n, char c)
+{
 	char *s = mo_alloc(n + 1);
 
 	memset(s, c, n);
 	return s;
 }
 
-static void test_texts_are_counted_as_they_are_written(void **state) {
+static void test_texts_are_counted_as_they_are_written(void **state)
+{
 	static const char hostile[] = { 1, '"', '\\', '\n', 'x' };
 	struct bed *b = *state;
 	struct note form;
@@ -304,7 +331,7 @@ static void test_texts_are_counted_as_they_are_written(void **state) {
 		form.config = filled(MO_CONFIG_BYTES_MAX, hostile[i]);
 		assert_in_range(sent_and_read(b, &form, from, from + 9), 1, 9);
 		acks(b, 7, 1, from + 9);
-		mo_desc_init(&note_desc, &form);        /* the largest of the others */
+		mo_desc_init(&note_desc, &form); /* the largest of the others */
 		form.kind = NOTE_EXIT;
 		form.text = filled(MO_LINE_MAX, hostile[i]);
 		form.cause = filled(256, hostile[i]);
@@ -320,11 +347,13 @@ static void test_texts_are_counted_as_they_are_written(void **state) {
 	}
 }
 
-/* As a stepd before this one left it in a journal: bytes that are no text, each of them three when it was written. */
-static void test_a_journal_of_bad_bytes_is_taken(void **state) {
+/* As a stepd before this one left it in a journal: bytes that are no text, each of them three when
+ * it was written. */
+static void test_a_journal_of_bad_bytes_is_taken(void **state)
+{
 	struct bed *b = *state;
-	_cleanup_(mo_buf_done) struct mo_buf written = {0};
-	_cleanup_(mo_error_done) struct mo_error err = {0};
+	_cleanup_(mo_buf_done) struct mo_buf written = { 0 };
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	struct note bad, read;
 
 	running(b);
@@ -336,14 +365,15 @@ static void test_a_journal_of_bad_bytes_is_taken(void **state) {
 	wire_encode(&note_desc, &bad, &written);
 	assert_int_equal(wire_decode(&note_desc, written.data, written.len, false, &read, &err), 0);
 	assert_int_equal(strlen(read.config), 3 * MO_CONFIG_BYTES_MAX);
-	assert_int_equal(sent_and_read(b, &read, 4, 4), 4);   /* with those before it */
+	assert_int_equal(sent_and_read(b, &read, 4, 4), 4); /* with those before it */
 	mo_desc_done(&note_desc, &bad);
 }
 
 /* 1000 saves below a directory whose name is all quotes; which of the scans a message brings. */
-static unsigned scans_read(struct bed *b, bool news) {
-	_cleanup_(mo_error_done) struct mo_error err = {0};
-	_cleanup_(mo_buf_done) struct mo_buf text = {0};
+static unsigned scans_read(struct bed *b, bool news)
+{
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
 	struct agent_sync s;
 	unsigned seen = 0;
 
@@ -356,13 +386,15 @@ static unsigned scans_read(struct bed *b, bool news) {
 	assert_int_equal(wire_affordable(text.data, text.len, &err), 0);
 	for (size_t i = 0; i < s.n_scans; i++) {
 		seen |= 1u << s.scans[i].job;
-		assert_true(!s.scans[i].n_items == (s.scans[i].error && strstr(s.scans[i].error, "longer than 1.5 MiB")));
+		assert_true(!s.scans[i].n_items ==
+			    (s.scans[i].error && strstr(s.scans[i].error, "longer than 1.5 MiB")));
 	}
 	mo_desc_done(&agent_sync_desc, &s);
 	return seen;
 }
 
-static void test_scans_fit_a_message(void **state) {
+static void test_scans_fit_a_message(void **state)
+{
 	struct bed *b = *state;
 	struct order wanted[8];
 	struct scan_result r;
@@ -391,11 +423,12 @@ static void test_scans_fit_a_message(void **state) {
 		news |= scans_read(b, true);
 		syncs |= scans_read(b, false);
 	}
-	assert_int_equal(news, 0x1fe);   /* each of them is told once, and again */
+	assert_int_equal(news, 0x1fe); /* each of them is told once, and again */
 	assert_int_equal(syncs, 0x1fe);
 }
 
-static size_t notes_in_sync(struct bed *b) {
+static size_t notes_in_sync(struct bed *b)
+{
 	struct agent_sync s;
 
 	mo_desc_init(&agent_sync_desc, &s);
@@ -405,7 +438,8 @@ static size_t notes_in_sync(struct bed *b) {
 	return n;
 }
 
-static void again(struct bed *b, int64_t epoch, int64_t through) {
+static void again(struct bed *b, int64_t epoch, int64_t through)
+{
 	simple(b, AE_NO_ANSWER, 0, 0);
 	b->now = agent_core_deadline(b->core);
 	simple(b, AE_TICK, 0, 0);
@@ -414,13 +448,14 @@ static void again(struct bed *b, int64_t epoch, int64_t through) {
 }
 
 /* It knows less than the lost one acknowledged: it hears that again, out of the journal. */
-static void test_a_restored_controller(void **state) {
+static void test_a_restored_controller(void **state)
+{
 	struct bed *b = *state;
 
 	running(b);
 	acks(b, 7, 1, 3);
 	said(b);
-	again(b, 4, 1);                                 /* of the same incarnation: an old answer */
+	again(b, 4, 1); /* of the same incarnation: an old answer */
 	assert_null(strstr(said(b), "reread"));
 	assert_int_equal(agent_core_through(b->core, 7, 1), 3);
 	again(b, MO_EPOCH_STARTS + 1, 1);
@@ -431,15 +466,27 @@ static void test_a_restored_controller(void **state) {
 	note(b, 7, 1, 3, NOTE_RUNNING, MO_NONE);
 	note(b, 7, 1, 4, NOTE_EXIT, 4);
 	assert_int_equal(notes_in_sync(b), 3);
-	again(b, MO_EPOCH_STARTS + 2, 1);               /* its restarts are nothing special */
+	again(b, MO_EPOCH_STARTS + 2, 1); /* its restarts are nothing special */
 	assert_null(strstr(said(b), "reread"));
 }
 
-int main(void) {
+int main(void)
+{
 	const struct CMUnitTest tests[] = {
-		T(test_link), T(test_no_spin_while_commands_stay_due), T(test_news_lost), T(test_progress), T(test_scan), T(test_checked), T(test_checked_before_the_welcome), T(test_query_once),
-		T(test_notes_are_bounded), T(test_big_notes_fit_a_message), T(test_texts_are_counted_as_they_are_written),
-		T(test_a_journal_of_bad_bytes_is_taken), T(test_scans_fit_a_message), T(test_a_restored_controller),
+		T(test_link),
+		T(test_no_spin_while_commands_stay_due),
+		T(test_news_lost),
+		T(test_progress),
+		T(test_scan),
+		T(test_checked),
+		T(test_checked_before_the_welcome),
+		T(test_query_once),
+		T(test_notes_are_bounded),
+		T(test_big_notes_fit_a_message),
+		T(test_texts_are_counted_as_they_are_written),
+		T(test_a_journal_of_bad_bytes_is_taken),
+		T(test_scans_fit_a_message),
+		T(test_a_restored_controller),
 	};
 	return cmocka_run_group_tests_name("acore/steps_link", tests, NULL, NULL);
 }

@@ -1,7 +1,9 @@
-/* Agent decisions: orders of the controller, from the spool to the end; what is stale, foreign or unknown. */
+/* Agent decisions: orders of the controller, from the spool to the end; what is stale, foreign or
+ * unknown. */
 #include "tests/unit/acore/agent_bed.h"
 
-static void test_launch(void **state) {
+static void test_launch(void **state)
+{
 	struct bed *b = *state;
 
 	simple(b, AE_STARTED, 0, 0);
@@ -38,13 +40,15 @@ static void test_launch(void **state) {
 	assert_int_equal(agent_core_through(b->core, 7, 1), 2);
 }
 
-static void test_spool_fails(void **state) {
+static void test_spool_fails(void **state)
+{
 	struct bed *b = *state;
 
 	up(b);
 	orders(b, CMD_LAUNCH, 7, 1);
 	said(b);
-	give(b, (struct agent_event){ .type = AE_SPOOL_DONE, .job = 7, .attempt = 1, .text = "disk full" });
+	give(b, (struct agent_event){
+			.type = AE_SPOOL_DONE, .job = 7, .attempt = 1, .text = "disk full" });
 	assert_string_equal(said(b), "fence:7.1 forget:7.1 news");
 	assert_string_equal(synced(b, 7, 1), "gone 2: refused gone (spool)");
 	orders(b, CMD_LAUNCH, 7, 1);
@@ -52,12 +56,14 @@ static void test_spool_fails(void **state) {
 	acks(b, 7, 1, 2);
 	assert_string_equal(said(b), "sync");
 	assert_string_equal(synced(b, 7, 1), "none");
-	orders(b, CMD_LAUNCH, 7, 1);                   /* a late repetition must not start it after all */
+	/* a late repetition must not start it after all */
+	orders(b, CMD_LAUNCH, 7, 1);
 	assert_string_equal(said(b), "sync");
 	assert_string_equal(synced(b, 7, 1), "gone 2: refused gone (stale)");
 }
 
-/* An order for a later attempt raises the job's fence meanwhile: the answer is the waiting attempt's all the same. */
+/* An order for a later attempt raises the job's fence meanwhile: the answer is the waiting
+ * attempt's all the same. */
 static void test_fence_stands_higher(void **state)
 {
 	struct bed *b = *state;
@@ -85,7 +91,7 @@ static void test_fence_fails(void **state)
 			.type = AE_FENCE_DONE, .job = 7, .attempt = 1, .text = "disk full" });
 	assert_string_equal(said(b), "fence:7.1 forget:7.1 news");
 	assert_string_equal(synced(b, 7, 1), "gone 2: refused gone (spool)");
-	simple(b, AE_FENCE_DONE, 7, 1);                /* that of the refusal */
+	simple(b, AE_FENCE_DONE, 7, 1); /* that of the refusal */
 	assert_string_equal(said(b), "");
 	acks(b, 7, 1, 2);
 	assert_string_equal(said(b), "sync");
@@ -94,7 +100,8 @@ static void test_fence_fails(void **state)
 	assert_string_equal(synced(b, 7, 1), "gone 2: refused gone (stale)");
 }
 
-static void test_stale_attempt(void **state) {
+static void test_stale_attempt(void **state)
+{
 	struct bed *b = *state;
 
 	give(b, (struct agent_event){ .type = AE_FENCE, .job = 7, .attempt = 4 });
@@ -114,9 +121,11 @@ static void test_stale_attempt(void **state) {
 	assert_string_equal(said(b), "spool:7.5 sync");
 }
 
-static void test_stale_epoch(void **state) {
+static void test_stale_epoch(void **state)
+{
 	struct bed *b = *state;
-	struct order old = { .kind = CMD_LAUNCH, .job = 8, .attempt = 1, .epoch = 2 }, kill = { .kind = CMD_KILL, .job = 7, .attempt = 1, .epoch = 2 };
+	struct order old = { .kind = CMD_LAUNCH, .job = 8, .attempt = 1, .epoch = 2 },
+		     kill = { .kind = CMD_KILL, .job = 7, .attempt = 1, .epoch = 2 };
 
 	running(b);
 	reply_full(b, true, 3, 500000, &old, 1, NULL, 0);
@@ -126,7 +135,8 @@ static void test_stale_epoch(void **state) {
 	assert_string_equal(said(b), "sync");
 	assert_string_equal(synced(b, 7, 1), "running 3: started started running");
 	struct got a = { .job = 7, .attempt = 1, .through = 3 };
-	reply_full(b, true, 2, 500000, NULL, 0, &a, 1);   /* an older controller's word acknowledges nothing */
+	/* an older controller's word acknowledges nothing */
+	reply_full(b, true, 2, 500000, NULL, 0, &a, 1);
 	assert_string_equal(synced(b, 7, 1), "running 3: started started running");
 	said(b);
 	reply_full(b, true, 9, 500000, NULL, 0, NULL, 0);
@@ -134,7 +144,8 @@ static void test_stale_epoch(void **state) {
 }
 
 /* Told to the boot before: this one obeys nothing of it. */
-static void test_earlier_boot(void **state) {
+static void test_earlier_boot(void **state)
+{
 	struct bed *b = *state;
 	struct sync_reply r;
 
@@ -157,7 +168,8 @@ static void test_earlier_boot(void **state) {
 	}
 }
 
-static void test_foreign_node(void **state) {
+static void test_foreign_node(void **state)
+{
 	struct bed *b = *state;
 	struct sync_reply r;
 
@@ -176,7 +188,8 @@ static void test_foreign_node(void **state) {
 	assert_string_equal(synced(b, 7, 1), "none");
 }
 
-static void test_stop_and_kill(void **state) {
+static void test_stop_and_kill(void **state)
+{
 	struct bed *b = *state;
 
 	running(b);
@@ -189,12 +202,13 @@ static void test_stop_and_kill(void **state) {
 	assert_string_equal(said(b), "kill:7.1 sync");
 	for (int i = 0; i < 4; i++)
 		orders(b, CMD_KILL, 7, 1);
-	assert_string_equal(said(b), "sync sync sync kill:7.1 sync");   /* told again after 2 s */
-	simple(b, AE_STEPD_UP, 7, 1);                                  /* and on a new connection */
+	assert_string_equal(said(b), "sync sync sync kill:7.1 sync"); /* told again after 2 s */
+	simple(b, AE_STEPD_UP, 7, 1);                                 /* and on a new connection */
 	assert_string_equal(said(b), "kill:7.1");
 }
 
-static void test_stop_while_spooling(void **state) {
+static void test_stop_while_spooling(void **state)
+{
 	struct bed *b = *state;
 
 	up(b);
@@ -212,7 +226,8 @@ static void test_stop_while_spooling(void **state) {
 	assert_string_equal(synced(b, 7, 1), "gone 1: gone");
 }
 
-static void test_kill_of_what_never_came(void **state) {
+static void test_kill_of_what_never_came(void **state)
+{
 	struct bed *b = *state;
 
 	up(b);
@@ -221,12 +236,13 @@ static void test_kill_of_what_never_came(void **state) {
 	assert_string_equal(synced(b, 7, 2), "gone 2: refused gone (stale)");
 	acks(b, 7, 2, 2);
 	said(b);
-	orders(b, CMD_LAUNCH, 7, 2);                   /* the launch that was overtaken */
+	orders(b, CMD_LAUNCH, 7, 2); /* the launch that was overtaken */
 	assert_string_equal(said(b), "sync");
 	assert_string_equal(synced(b, 7, 2), "gone 2: refused gone (stale)");
 }
 
-static void test_predecessor_must_be_gone(void **state) {
+static void test_predecessor_must_be_gone(void **state)
+{
 	struct bed *b = *state;
 
 	running(b);
@@ -235,7 +251,8 @@ static void test_predecessor_must_be_gone(void **state) {
 	assert_string_equal(synced(b, 7, 2), "gone 2: refused gone (busy)");
 }
 
-static void test_end_and_forget(void **state) {
+static void test_end_and_forget(void **state)
+{
 	struct bed *b = *state;
 
 	running(b);
@@ -243,14 +260,14 @@ static void test_end_and_forget(void **state) {
 	assert_string_equal(said(b), "news");
 	note(b, 7, 1, 5, NOTE_EXIT, 5);
 	note(b, 7, 1, 6, NOTE_GONE, MO_NONE);
-	assert_string_equal(said(b), "");              /* one news at a time */
+	assert_string_equal(said(b), ""); /* one news at a time */
 	simple(b, AE_STEPD_LOST, 7, 1);
-	assert_string_equal(said(b), "");              /* it ended by itself */
+	assert_string_equal(said(b), ""); /* it ended by itself */
 	struct got a = { .job = 7, .attempt = 1, .through = 4 };
 	reply_full(b, false, 3, 1000, NULL, 0, &a, 1);
 	assert_string_equal(said(b), "news");
 	orders(b, CMD_FORGET, 7, 1);
-	assert_string_equal(said(b), "sync");          /* gone is not acknowledged */
+	assert_string_equal(said(b), "sync"); /* gone is not acknowledged */
 	acks(b, 7, 1, 6);
 	said(b);
 	orders(b, CMD_FORGET, 7, 1);
@@ -260,7 +277,8 @@ static void test_end_and_forget(void **state) {
 	assert_string_equal(said(b), "sync");
 }
 
-static void test_unknown_step_is_kept(void **state) {
+static void test_unknown_step_is_kept(void **state)
+{
 	struct bed *b = *state;
 	struct got a = { .job = 7, .attempt = 1, .unknown = true };
 
@@ -273,11 +291,23 @@ static void test_unknown_step_is_kept(void **state) {
 	assert_string_equal(synced(b, 7, 1), "gone 4: started started running gone");
 }
 
-int main(void) {
+int main(void)
+{
 	const struct CMUnitTest tests[] = {
-		T(test_launch), T(test_spool_fails), T(test_fence_stands_higher), T(test_fence_fails), T(test_stale_attempt), T(test_stale_epoch), T(test_earlier_boot), T(test_foreign_node),
-		T(test_stop_and_kill), T(test_stop_while_spooling), T(test_kill_of_what_never_came), T(test_predecessor_must_be_gone),
-		T(test_end_and_forget), T(test_unknown_step_is_kept),
+		T(test_launch),
+		T(test_spool_fails),
+		T(test_fence_stands_higher),
+		T(test_fence_fails),
+		T(test_stale_attempt),
+		T(test_stale_epoch),
+		T(test_earlier_boot),
+		T(test_foreign_node),
+		T(test_stop_and_kill),
+		T(test_stop_while_spooling),
+		T(test_kill_of_what_never_came),
+		T(test_predecessor_must_be_gone),
+		T(test_end_and_forget),
+		T(test_unknown_step_is_kept),
 	};
 	return cmocka_run_group_tests_name("acore/steps_orders", tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
-/* The agent's core in a small world with a disk, stepds, a controller and a network, where anything may die between any two effects. Seeded; the last seed is printed.
- * After the faults end, everything ordered away must be gone and forgotten. */
+/* The agent's core in a small world with a disk, stepds, a controller and a network, where anything
+ * may die between any two effects. Seeded; the last seed is printed. After the faults end,
+ * everything ordered away must be gone and forgotten. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -18,48 +19,61 @@ static uint32_t last_seed;
 /* One attempt: what is on disk, what lives, what the controller knows. */
 struct attempt {
 	bool spooled, lock_held, processes;
-	bool watched;                               /* the agent that runs now believes in a stepd there */
-	int64_t journal[64]; size_t n_journal;      /* kinds, in order; number = index + 1 */
+	/* the agent that runs now believes in a stepd there */
+	bool watched;
+	int64_t journal[64];
+	size_t n_journal; /* kinds, in order; number = index + 1 */
 	int64_t ranks_started, ranks_exited;
 	bool gone_written, killed;
-	int64_t through; bool reported_gone, listed;    /* the controller's */
+	int64_t through;
+	bool told_gone, listed; /* the controller's */
 };
 struct world {
 	uint32_t random;
 	struct attempt a[JOBS][ATTEMPTS];
-	int64_t current[JOBS]; bool killing[JOBS];  /* controller: attempt ordered, and whether it is to die */
+	/* controller: attempt ordered, and whether it is to die */
+	int64_t current[JOBS];
+	bool killing[JOBS];
 	int64_t epoch, fence_epoch, fence[JOBS];
-	int64_t wanted_epoch, wanted[JOBS];    /* in the agent's memory: what the fence is to say */
+	int64_t wanted_epoch, wanted[JOBS]; /* in the agent's memory: what the fence is to say */
 	struct agent_core *core;
 	int64_t now, instances;
-	struct agent_event queue[64]; int64_t queued_job[64]; size_t n_queue;
-	struct agent_sync sync, news; bool sync_sent, news_sent, hello_sent, reply_ready;
+	struct agent_event queue[64];
+	int64_t queued_job[64];
+	size_t n_queue;
+	struct agent_sync sync, news;
+	bool sync_sent, news_sent, hello_sent, reply_ready;
 	struct sync_reply reply;
 	bool faults, crashed;
 	size_t starts, sweeps, crashes;
 };
 
-static uint32_t rnd(struct world *w, uint32_t n) {
+static uint32_t rnd(struct world *w, uint32_t n)
+{
 	w->random = w->random * 1664525u + 1013904223u;
 	return (w->random >> 8) % n;
 }
 
-static struct attempt *at(struct world *w, int64_t job, int64_t attempt) {
+static struct attempt *at(struct world *w, int64_t job, int64_t attempt)
+{
 	assert_in_range(job, 1, JOBS);
 	assert_in_range(attempt, 1, ATTEMPTS - 1);
 	return &w->a[job - 1][attempt];
 }
 
-static void say(struct world *w, struct agent_event e) {
+static void say(struct world *w, struct agent_event e)
+{
 	assert_true(w->n_queue < 64);
 	w->queue[w->n_queue++] = e;
 }
 
-static void say_step(struct world *w, int type, int64_t job, int64_t attempt) {
+static void say_step(struct world *w, int type, int64_t job, int64_t attempt)
+{
 	say(w, (struct agent_event){ .type = type, .job = job, .attempt = attempt, .ok = true });
 }
 
-static void to_note(const struct attempt *a, size_t i, struct note *n) {
+static void to_note(const struct attempt *a, size_t i, struct note *n)
+{
 	int64_t rank = 0;
 
 	mo_desc_init(&note_desc, n);
@@ -71,8 +85,9 @@ static void to_note(const struct attempt *a, size_t i, struct note *n) {
 		n->rank = rank;
 }
 
-static void write_journal(struct attempt *a, int64_t kind) {
-	assert_false(a->gone_written);                 /* nothing follows gone, and it comes once */
+static void write_journal(struct attempt *a, int64_t kind)
+{
+	assert_false(a->gone_written); /* nothing follows gone, and it comes once */
 	assert_true(a->n_journal < 64);
 	a->journal[a->n_journal++] = kind;
 	a->gone_written = kind == NOTE_GONE;
@@ -80,13 +95,14 @@ static void write_journal(struct attempt *a, int64_t kind) {
 
 static void carry_out(struct world *w, const struct agent_effect *x);
 
-static void feed(struct world *w, const struct agent_event *e) {
+static void feed(struct world *w, const struct agent_event *e)
+{
 	struct agent_out out = { 0 };
 
 	agent_core_decide(w->core, e, w->now, &out);
 	for (size_t i = 0; i < out.n_effects && !w->crashed; i++) {
 		if (w->faults && rnd(w, 60) == 0) {
-			w->crashed = true;     /* between two effects */
+			w->crashed = true; /* between two effects */
 			break;
 		}
 		carry_out(w, &out.effects[i]);
@@ -94,19 +110,21 @@ static void feed(struct world *w, const struct agent_event *e) {
 	agent_out_done(&out);
 }
 
-static void on_start(struct world *w, int64_t job, int64_t attempt) {
+static void on_start(struct world *w, int64_t job, int64_t attempt)
+{
 	struct attempt *a = at(w, job, attempt);
 
 	assert_true(a->spooled);
 	assert_true(w->fence[job - 1] >= attempt);
-	assert_false(a->reported_gone);
+	assert_false(a->told_gone);
 	assert_int_equal(a->n_journal, 0);
 	for (int64_t k = 1; k < ATTEMPTS; k++)
 		assert_false(k != attempt && w->a[job - 1][k].processes);
 	w->starts++;
 	a->watched = true;
+	/* the second one finds the lock taken */
 	if (a->lock_held)
-		return;                        /* the second one finds the lock taken */
+		return;
 	assert_false(a->processes);
 	a->lock_held = a->processes = true;
 }
@@ -127,19 +145,22 @@ static void save_fence(struct world *w, const struct agent_effect *x)
 		       .type = AE_FENCE_DONE, .job = x->job, .attempt = x->attempt, .ok = !fails });
 }
 
-static void carry_out(struct world *w, const struct agent_effect *x) {
+static void carry_out(struct world *w, const struct agent_effect *x)
+{
 	struct attempt *a = x->job ? at(w, x->job, MO_MAX(x->attempt, 1)) : NULL;
 
 	switch (x->type) {
-	case AX_FENCE:
-		save_fence(w, x);
-		break;
+	case AX_FENCE: save_fence(w, x); break;
 	case AX_SPOOL:
 		a->spooled = !w->faults || rnd(w, 10) != 0;
-		say(w, (struct agent_event){ .type = AE_SPOOL_DONE, .job = x->job, .attempt = x->attempt, .ok = a->spooled });
+		say(w, (struct agent_event){ .type = AE_SPOOL_DONE,
+					     .job = x->job,
+					     .attempt = x->attempt,
+					     .ok = a->spooled });
 		break;
 	case AX_START: on_start(w, x->job, x->attempt); break;
-	case AX_STOP: case AX_KILL: a->killed |= a->lock_held; break;
+	case AX_STOP:
+	case AX_KILL: a->killed |= a->lock_held; break;
 	case AX_SWEEP:
 		assert_false(a->lock_held);
 		w->sweeps++;
@@ -153,7 +174,8 @@ static void carry_out(struct world *w, const struct agent_effect *x) {
 		break;
 	case AX_FORGET:
 		assert_false(a->processes || a->lock_held);
-		assert_true(a->gone_written ? a->through >= (int64_t)a->n_journal : a->n_journal == 0);
+		assert_true(a->gone_written ? a->through >= (int64_t)a->n_journal
+					    : a->n_journal == 0);
 		a->spooled = false;
 		break;
 	case AX_HELLO: w->hello_sent = true; break;
@@ -172,7 +194,8 @@ static void carry_out(struct world *w, const struct agent_effect *x) {
 
 /* ---- controller ---- */
 
-static void take(struct world *w, const struct agent_sync *s, bool whole) {
+static void take(struct world *w, const struct agent_sync *s, bool whole)
+{
 	for (int64_t j = 0; whole && j < JOBS; j++)
 		for (int64_t k = 1; k < ATTEMPTS; k++)
 			w->a[j][k].listed = false;
@@ -187,13 +210,14 @@ static void take(struct world *w, const struct agent_sync *s, bool whole) {
 			a->through++;
 			if (r->notes[k].kind != NOTE_GONE)
 				continue;
-			assert_false(a->processes || a->lock_held);    /* proof is proof */
-			a->reported_gone = true;
+			assert_false(a->processes || a->lock_held); /* proof is proof */
+			a->told_gone = true;
 		}
 	}
 }
 
-static struct command *add_order(struct world *w, int kind, int64_t job, int64_t attempt) {
+static struct command *add_order(struct world *w, int kind, int64_t job, int64_t attempt)
+{
 	struct command *c = MO_ADD(&w->reply, commands, &command_desc);
 
 	c->kind = kind;
@@ -211,38 +235,44 @@ static struct command *add_order(struct world *w, int kind, int64_t job, int64_t
 	return c;
 }
 
-static void make_reply(struct world *w) {
+static void make_reply(struct world *w)
+{
 	mo_desc_done(&sync_reply_desc, &w->reply);
 	w->reply.epoch = w->epoch;
 	for (int64_t j = 0; j < JOBS; j++) {
 		int64_t now = w->current[j];
 		struct attempt *a = &w->a[j][now];
-		if (a->reported_gone && now + 1 < ATTEMPTS && w->faults) {
+		if (a->told_gone && now + 1 < ATTEMPTS && w->faults) {
 			w->current[j] = ++now;
 			w->killing[j] = false;
 			a = &w->a[j][now];
 		}
 		if (rnd(w, 20) == 0 || !w->faults)
 			w->killing[j] = true;
-		if (!a->reported_gone && w->killing[j])
+		if (!a->told_gone && w->killing[j])
 			add_order(w, rnd(w, 2) ? CMD_KILL : CMD_STOP, j + 1, now);
-		else if (!a->reported_gone)
+		else if (!a->told_gone)
 			add_order(w, CMD_LAUNCH, j + 1, now);
 		for (int64_t k = 1; k < ATTEMPTS; k++) {
 			struct attempt *old = &w->a[j][k];
 			if (old->listed) {
 				struct step_ack *ack = MO_ADD(&w->reply, acks, &step_ack_desc);
-				*ack = (struct step_ack){ .job = j + 1, .attempt = k, .through = old->through, .known = true };
+				*ack = (struct step_ack){ .job = j + 1,
+							  .attempt = k,
+							  .through = old->through,
+							  .known = true };
 			}
-			if (old->listed && old->reported_gone)
+			if (old->listed && old->told_gone)
 				add_order(w, CMD_FORGET, j + 1, k);
 		}
 	}
 	if (w->faults && rnd(w, 12) == 0 && w->current[0] > 1)
-		add_order(w, CMD_LAUNCH, 1, 1 + rnd(w, (uint32_t)w->current[0] - 1));      /* a stray order of an old attempt */
+		/* a stray order of an old attempt */
+		add_order(w, CMD_LAUNCH, 1, 1 + rnd(w, (uint32_t)w->current[0] - 1));
 }
 
-static void answer(struct world *w, bool sync) {
+static void answer(struct world *w, bool sync)
+{
 	struct agent_sync *s = sync ? &w->sync : &w->news;
 	bool lost = w->faults && rnd(w, 6) == 0, heard = !lost || rnd(w, 2);
 
@@ -260,12 +290,13 @@ static void answer(struct world *w, bool sync) {
 	struct agent_event e = { .type = AE_REPLY, .ok = sync, .reply = &w->reply };
 	feed(w, &e);
 	if (!w->crashed && w->faults && rnd(w, 8) == 0) {
-		e.ok = false;                          /* the same once more */
+		e.ok = false; /* the same once more */
 		feed(w, &e);
 	}
 }
 
-static void welcome(struct world *w) {
+static void welcome(struct world *w)
+{
 	struct agent_welcome welcome = { .epoch = w->epoch, .beat_ms = 1000 };
 	struct agent_event e = { .type = AE_WELCOME, .welcome = &welcome };
 
@@ -274,14 +305,15 @@ static void welcome(struct world *w) {
 		say(w, (struct agent_event){ .type = AE_NO_ANSWER, .ok = true });
 		return;
 	}
-	w->epoch += w->faults && rnd(w, 5) == 0;       /* it was restarted */
+	w->epoch += w->faults && rnd(w, 5) == 0; /* it was restarted */
 	welcome.epoch = w->epoch;
 	feed(w, &e);
 }
 
 /* ---- stepds ---- */
 
-static void tell_note(struct world *w, int64_t job, int64_t attempt, size_t i) {
+static void tell_note(struct world *w, int64_t job, int64_t attempt, size_t i)
+{
 	struct note n;
 	struct agent_event e = { .type = AE_NOTE, .job = job, .attempt = attempt, .note = &n };
 
@@ -290,12 +322,14 @@ static void tell_note(struct world *w, int64_t job, int64_t attempt, size_t i) {
 	mo_desc_done(&note_desc, &n);
 }
 
-static void live(struct world *w, int64_t job, int64_t attempt) {
+static void live(struct world *w, int64_t job, int64_t attempt)
+{
 	struct attempt *a = at(w, job, attempt);
 
 	if (!a->lock_held)
 		return;
-	if (w->faults && rnd(w, 30) == 0) {            /* killed; its processes live on until the sweep */
+	/* killed; its processes live on until the sweep */
+	if (w->faults && rnd(w, 30) == 0) {
 		a->lock_held = false;
 		return;
 	}
@@ -315,18 +349,20 @@ static void live(struct world *w, int64_t job, int64_t attempt) {
 }
 
 /* What the agent sees of a step: its notes so far, and whether the stepd is there. */
-static void look(struct world *w, int64_t job, int64_t attempt, size_t *read) {
+static void look(struct world *w, int64_t job, int64_t attempt, size_t *read)
+{
 	struct attempt *a = at(w, job, attempt);
 
 	while (*read < a->n_journal && !w->crashed)
 		tell_note(w, job, attempt, (*read)++);
 	if (w->crashed || !a->watched)
 		return;
-	a->watched = a->lock_held;             /* its death is told once */
+	a->watched = a->lock_held; /* its death is told once */
 	say_step(w, a->lock_held ? AE_STEPD_UP : AE_STEPD_LOST, job, attempt);
 }
 
-static void restart_agent(struct world *w, size_t read[JOBS][ATTEMPTS]) {
+static void restart_agent(struct world *w, size_t read[JOBS][ATTEMPTS])
+{
 	char instance[32];
 	struct agent_event e = { .type = AE_FENCE, .epoch = w->fence_epoch };
 
@@ -342,7 +378,10 @@ static void restart_agent(struct world *w, size_t read[JOBS][ATTEMPTS]) {
 	w->core = agent_core_new("n1", "boot", instance);
 	feed(w, &e);
 	for (int64_t j = 0; j < JOBS; j++) {
-		e = (struct agent_event){ .type = AE_FENCE, .epoch = w->fence_epoch, .job = j + 1, .attempt = w->fence[j] };
+		e = (struct agent_event){ .type = AE_FENCE,
+					  .epoch = w->fence_epoch,
+					  .job = j + 1,
+					  .attempt = w->fence[j] };
 		if (w->fence[j])
 			feed(w, &e);
 	}
@@ -356,7 +395,12 @@ static void restart_agent(struct world *w, size_t read[JOBS][ATTEMPTS]) {
 			mo_desc_init(&launch_desc, &l);
 			l.n_local = RANKS;
 			l.first_rank = 0;
-			e = (struct agent_event){ .type = AE_SPOOLED_STEP, .job = j + 1, .attempt = k, .lock_held = a->lock_held, .boot_same = true, .launch = &l };
+			e = (struct agent_event){ .type = AE_SPOOLED_STEP,
+						  .job = j + 1,
+						  .attempt = k,
+						  .lock_held = a->lock_held,
+						  .boot_same = true,
+						  .launch = &l };
 			feed(w, &e);
 			while (read[j][k] < a->n_journal)
 				tell_note(w, j + 1, k, read[j][k]++);
@@ -365,7 +409,8 @@ static void restart_agent(struct world *w, size_t read[JOBS][ATTEMPTS]) {
 	feed(w, &e);
 }
 
-static void turn(struct world *w, size_t read[JOBS][ATTEMPTS]) {
+static void turn(struct world *w, size_t read[JOBS][ATTEMPTS])
+{
 	w->now += 1 + rnd(w, 300000);
 	if (w->n_queue && rnd(w, 2)) {
 		struct agent_event e = w->queue[0];
@@ -378,7 +423,8 @@ static void turn(struct world *w, size_t read[JOBS][ATTEMPTS]) {
 	} else if (w->hello_sent && rnd(w, 2)) {
 		welcome(w);
 	} else if (rnd(w, 2)) {
-		int64_t job = 1 + rnd(w, JOBS), attempt = MO_MAX(w->current[job - 1] - (int64_t)rnd(w, 2), 1);
+		int64_t job = 1 + rnd(w, JOBS),
+			attempt = MO_MAX(w->current[job - 1] - (int64_t)rnd(w, 2), 1);
 		live(w, job, attempt);
 		if (w->n_queue < 32)
 			look(w, job, attempt, &read[job - 1][attempt]);
@@ -391,23 +437,26 @@ static void turn(struct world *w, size_t read[JOBS][ATTEMPTS]) {
 		do {
 			w->crashed = false;
 			restart_agent(w, read);
-		} while (w->crashed);          /* it may die while it starts, too */
+		} while (w->crashed); /* it may die while it starts, too */
 	}
 }
 
-static bool all_settled(const struct world *w) {
+static bool all_settled(const struct world *w)
+{
 	for (int64_t j = 0; j < JOBS; j++)
 		for (int64_t k = 1; k < ATTEMPTS; k++) {
 			const struct attempt *a = &w->a[j][k];
-			if (a->spooled || a->processes || a->lock_held || (k == w->current[j] && !a->reported_gone))
+			if (a->spooled || a->processes || a->lock_held ||
+			    (k == w->current[j] && !a->told_gone))
 				return false;
 		}
 	return true;
 }
 
-static void run(uint32_t seed, size_t totals[3]) {
+static void run(uint32_t seed, size_t totals[3])
+{
 	struct world *w = mo_alloc(sizeof(*w));
-	size_t (*read)[ATTEMPTS] = mo_alloc_array(JOBS, sizeof(*read));
+	size_t(*read)[ATTEMPTS] = mo_alloc_array(JOBS, sizeof(*read));
 	int turns = 0;
 
 	w->random = seed * 2654435761u + 1;
@@ -437,21 +486,26 @@ static void run(uint32_t seed, size_t totals[3]) {
 	free(w);
 }
 
-static void test_random_worlds(void **state) {
+static void test_random_worlds(void **state)
+{
 	size_t totals[3] = { 0 };
 
 	for (uint32_t seed = 1; seed <= SEEDS; seed++)
 		run(seed, totals);
+	/* the faults really happened */
 	for (size_t i = 0; i < 3; i++)
-		assert_true(totals[i] > SEEDS);        /* the faults really happened */
+		assert_true(totals[i] > SEEDS);
 }
 
-static int tell_seed(void **state) {
+static int tell_seed(void **state)
+{
 	print_message("last seed: %u\n", last_seed);
 	return 0;
 }
 
-int main(void) {
-	const struct CMUnitTest tests[] = { cmocka_unit_test_teardown(test_random_worlds, tell_seed) };
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test_teardown(test_random_worlds,
+								      tell_seed) };
 	return cmocka_run_group_tests_name("acore/steps_random", tests, NULL, NULL);
 }

@@ -1,7 +1,9 @@
-/* Agent decisions: a stepd that dies, hangs or never starts; adoption by the next agent, and the next boot. */
+/* Agent decisions: a stepd that dies, hangs or never starts; adoption by the next agent, and the
+ * next boot. */
 #include "tests/unit/acore/agent_bed.h"
 
-static void test_stepd_dies(void **state) {
+static void test_stepd_dies(void **state)
+{
 	struct bed *b = *state;
 
 	running(b);
@@ -18,14 +20,15 @@ static void test_stepd_dies(void **state) {
 	assert_string_equal(said(b), "");
 	note(b, 7, 1, 5, NOTE_LOST, MO_NONE);
 	b->now += 5000000;
-	simple(b, AE_TICK, 0, 0);                      /* what did not come back is written again */
+	simple(b, AE_TICK, 0, 0); /* what did not come back is written again */
 	assert_string_equal(said(b), "write:7.1:exit#6@4 write:7.1:gone#7");
 	note(b, 7, 1, 6, NOTE_EXIT, 4);
 	note(b, 7, 1, 7, NOTE_GONE, MO_NONE);
 	assert_string_equal(synced(b, 7, 1), "gone 7: started started running exit lost exit gone");
 }
 
-static void test_stepd_dies_after_all_exits(void **state) {
+static void test_stepd_dies_after_all_exits(void **state)
+{
 	struct bed *b = *state;
 
 	running(b);
@@ -37,7 +40,8 @@ static void test_stepd_dies_after_all_exits(void **state) {
 	assert_string_equal(said(b), "write:7.1:gone#6");
 }
 
-static void test_stepd_cannot_start(void **state) {
+static void test_stepd_cannot_start(void **state)
+{
 	struct bed *b = *state;
 
 	up(b);
@@ -45,14 +49,18 @@ static void test_stepd_cannot_start(void **state) {
 	simple(b, AE_SPOOL_DONE, 7, 1);
 	simple(b, AE_FENCE_DONE, 7, 1);
 	said(b);
-	give(b, (struct agent_event){ .type = AE_STEPD_LOST, .job = 7, .attempt = 1, .text = "moe-stepd: No such file" });
+	give(b, (struct agent_event){ .type = AE_STEPD_LOST,
+				      .job = 7,
+				      .attempt = 1,
+				      .text = "moe-stepd: No such file" });
 	simple(b, AE_SWEPT, 7, 1);
 	assert_int_equal(b->out.n_effects, 3);
 	assert_string_equal(b->out.effects[1].note->text, "moe-stepd: No such file");
 	assert_string_equal(said(b), "sweep:7.1 write:7.1:lost#1 write:7.1:gone#2");
 }
 
-static void test_hung_is_reported_never_killed(void **state) {
+static void test_hung_is_reported_never_killed(void **state)
+{
 	struct bed *b = *state;
 
 	running(b);
@@ -65,17 +73,24 @@ static void test_hung_is_reported_never_killed(void **state) {
 	assert_string_equal(said(b), "kill:7.1");
 }
 
-static void spooled(struct bed *b, bool lock_held, bool boot_same) {
+static void spooled(struct bed *b, bool lock_held, bool boot_same)
+{
 	struct launch l;
 
 	mo_desc_init(&launch_desc, &l);
 	l.first_rank = 4;
 	l.n_local = 2;
-	give(b, (struct agent_event){ .type = AE_SPOOLED_STEP, .job = 7, .attempt = 1, .lock_held = lock_held, .boot_same = boot_same, .launch = &l });
+	give(b, (struct agent_event){ .type = AE_SPOOLED_STEP,
+				      .job = 7,
+				      .attempt = 1,
+				      .lock_held = lock_held,
+				      .boot_same = boot_same,
+				      .launch = &l });
 	mo_desc_done(&launch_desc, &l);
 }
 
-static void test_adopt_running(void **state) {
+static void test_adopt_running(void **state)
+{
 	struct bed *b = *state;
 
 	spooled(b, true, true);
@@ -92,10 +107,12 @@ static void test_adopt_running(void **state) {
 	assert_string_equal(said(b), "sync");
 	simple(b, AE_STEPD_LOST, 7, 1);
 	simple(b, AE_SWEPT, 7, 1);
-	assert_string_equal(said(b), "sweep:7.1 write:7.1:lost#4 write:7.1:exit#5@4 write:7.1:exit#6@5 write:7.1:gone#7");
+	assert_string_equal(said(b), "sweep:7.1 write:7.1:lost#4 write:7.1:exit#5@4 "
+				     "write:7.1:exit#6@5 write:7.1:gone#7");
 }
 
-static void test_adopt_both_died(void **state) {
+static void test_adopt_both_died(void **state)
+{
 	struct bed *b = *state;
 
 	spooled(b, false, true);
@@ -106,7 +123,8 @@ static void test_adopt_both_died(void **state) {
 	assert_string_equal(said(b), "write:7.1:lost#2 write:7.1:exit#3@4 write:7.1:gone#4");
 }
 
-static void test_adopt_agent_died_while_writing(void **state) {
+static void test_adopt_agent_died_while_writing(void **state)
+{
 	struct bed *b = *state;
 
 	spooled(b, false, true);
@@ -114,14 +132,16 @@ static void test_adopt_agent_died_while_writing(void **state) {
 	note(b, 7, 1, 2, NOTE_LOST, MO_NONE);
 	simple(b, AE_STARTED, 0, 0);
 	simple(b, AE_SWEPT, 7, 1);
-	assert_string_equal(said(b), "fence:7.1 sweep:7.1 hello write:7.1:exit#3@4 write:7.1:gone#4");
+	assert_string_equal(said(b),
+			    "fence:7.1 sweep:7.1 hello write:7.1:exit#3@4 write:7.1:gone#4");
 }
 
-static void test_adopt_gone(void **state) {
+static void test_adopt_gone(void **state)
+{
 	struct bed *b = *state;
 
 	spooled(b, false, true);
-	note(b, 7, 1, 40, NOTE_EXIT, 4);               /* acknowledged segments were deleted */
+	note(b, 7, 1, 40, NOTE_EXIT, 4); /* acknowledged segments were deleted */
 	note(b, 7, 1, 41, NOTE_GONE, MO_NONE);
 	simple(b, AE_STARTED, 0, 0);
 	assert_string_equal(said(b), "fence:7.1 hello");
@@ -129,17 +149,20 @@ static void test_adopt_gone(void **state) {
 	assert_string_equal(synced(b, 7, 1), "gone 41: gone");
 }
 
-static void test_adopt_trimmed_journal(void **state) {
+static void test_adopt_trimmed_journal(void **state)
+{
 	struct bed *b = *state;
 
 	spooled(b, false, true);
 	note(b, 7, 1, 40, NOTE_SAMPLE, 4);
 	simple(b, AE_STARTED, 0, 0);
 	simple(b, AE_SWEPT, 7, 1);
-	assert_string_equal(said(b), "fence:7.1 sweep:7.1 hello write:7.1:lost#41 write:7.1:exit#42@4 write:7.1:exit#43@5 write:7.1:gone#44");
+	assert_string_equal(said(b), "fence:7.1 sweep:7.1 hello write:7.1:lost#41 "
+				     "write:7.1:exit#42@4 write:7.1:exit#43@5 write:7.1:gone#44");
 }
 
-static void test_adopt_never_started(void **state) {
+static void test_adopt_never_started(void **state)
+{
 	struct bed *b = *state;
 
 	spooled(b, false, true);
@@ -147,7 +170,7 @@ static void test_adopt_never_started(void **state) {
 	welcome_with(b, 3, 0, 0, 0);
 	assert_string_equal(said(b), "fence:7.1 sweep:7.1 hello fence sync");
 	orders(b, CMD_LAUNCH, 7, 1);
-	assert_string_equal(said(b), "sync");          /* not before the sweep is done */
+	assert_string_equal(said(b), "sync"); /* not before the sweep is done */
 	simple(b, AE_SWEPT, 7, 1);
 	assert_string_equal(said(b), "");
 	assert_string_equal(synced(b, 7, 1), "spooled 0:");
@@ -162,7 +185,8 @@ static void test_adopt_never_started(void **state) {
 	assert_string_equal(said(b), "sync");
 }
 
-static void test_adopt_never_started_and_cancelled(void **state) {
+static void test_adopt_never_started_and_cancelled(void **state)
+{
 	struct bed *b = *state;
 
 	spooled(b, false, true);
@@ -178,7 +202,8 @@ static void test_adopt_never_started_and_cancelled(void **state) {
 	assert_string_equal(said(b), "news sync");
 }
 
-static void test_new_boot(void **state) {
+static void test_new_boot(void **state)
+{
 	struct bed *b = *state;
 
 	spooled(b, false, false);
@@ -187,15 +212,25 @@ static void test_new_boot(void **state) {
 	welcome_with(b, 3, 0, 0, 0);
 	assert_string_equal(synced(b, 7, 1), "none");
 	said(b);
-	orders(b, CMD_LAUNCH, 7, 1);                   /* the boot id was the proof: never again */
+	orders(b, CMD_LAUNCH, 7, 1); /* the boot id was the proof: never again */
 	assert_string_equal(synced(b, 7, 1), "gone 2: refused gone (stale)");
 }
 
-int main(void) {
+int main(void)
+{
 	const struct CMUnitTest tests[] = {
-		T(test_stepd_dies), T(test_stepd_dies_after_all_exits), T(test_stepd_cannot_start), T(test_hung_is_reported_never_killed),
-		T(test_adopt_running), T(test_adopt_both_died), T(test_adopt_agent_died_while_writing), T(test_adopt_gone),
-		T(test_adopt_trimmed_journal), T(test_adopt_never_started), T(test_adopt_never_started_and_cancelled), T(test_new_boot),
+		T(test_stepd_dies),
+		T(test_stepd_dies_after_all_exits),
+		T(test_stepd_cannot_start),
+		T(test_hung_is_reported_never_killed),
+		T(test_adopt_running),
+		T(test_adopt_both_died),
+		T(test_adopt_agent_died_while_writing),
+		T(test_adopt_gone),
+		T(test_adopt_trimmed_journal),
+		T(test_adopt_never_started),
+		T(test_adopt_never_started_and_cancelled),
+		T(test_new_boot),
 	};
 	return cmocka_run_group_tests_name("acore/steps_stepd", tests, NULL, NULL);
 }

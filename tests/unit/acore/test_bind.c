@@ -8,9 +8,16 @@
 #include "agent/core/bind/bind.h"
 #include "lib/base/idset.h"
 
-struct bed { struct nodeinfo info; struct recipe_bind how; struct rank_bind *binds; size_t n; struct mo_error err; };
+struct bed {
+	struct nodeinfo info;
+	struct recipe_bind how;
+	struct rank_bind *binds;
+	size_t n;
+	struct mo_error err;
+};
 
-static int setup(void **state) {
+static int setup(void **state)
+{
 	struct bed *b = mo_alloc(sizeof(*b));
 
 	mo_desc_init(&nodeinfo_desc, &b->info);
@@ -19,7 +26,8 @@ static int setup(void **state) {
 	return 0;
 }
 
-static int teardown(void **state) {
+static int teardown(void **state)
+{
 	struct bed *b = *state;
 
 	mo_vec_clear(&rank_bind_desc, (void **)&b->binds, &b->n);
@@ -30,15 +38,20 @@ static int teardown(void **state) {
 	return 0;
 }
 
-/* A NUMA node with cores first..first+n-1, each with a sibling at +smt (0 = none), L3 groups of `l3` cores. */
-static void add_numa(struct bed *b, int64_t id, int first, int n, int smt, int l3, const char *distances) {
+/* A NUMA node with cores first..first+n-1, each with a sibling at +smt (0 = none), L3 groups of
+ * `l3` cores. */
+static void add_numa(struct bed *b, int64_t id, int first, int n, int smt, int l3,
+		     const char *distances)
+{
 	struct numa_node *node = MO_ADD(&b->info, numa, &numa_node_desc);
 	char cores[4096] = "", groups[4096] = "";
 
 	for (int i = 0; i < n; i++) {
-		snprintf(cores + strlen(cores), sizeof(cores) - strlen(cores), smt ? "%s%d,%d" : "%s%d", i ? ";" : "", first + i, first + i + smt);
+		snprintf(cores + strlen(cores), sizeof(cores) - strlen(cores),
+			 smt ? "%s%d,%d" : "%s%d", i ? ";" : "", first + i, first + i + smt);
 		if (l3 && i % l3 == 0)
-			snprintf(groups + strlen(groups), sizeof(groups) - strlen(groups), "%s%d-%d", i ? ";" : "", first + i, first + i + l3 - 1);
+			snprintf(groups + strlen(groups), sizeof(groups) - strlen(groups),
+				 "%s%d-%d", i ? ";" : "", first + i, first + i + l3 - 1);
 	}
 	node->id = id;
 	node->cores = mo_strdup(cores);
@@ -47,7 +60,8 @@ static void add_numa(struct bed *b, int64_t id, int first, int n, int smt, int l
 	node->distances = mo_strdup(distances);
 }
 
-static void add_gpu(struct bed *b, int64_t numa) {
+static void add_gpu(struct bed *b, int64_t numa)
+{
 	struct gpu_slot *g = MO_ADD(&b->info, gpus, &gpu_slot_desc);
 
 	g->index = (int64_t)b->info.n_gpus - 1;
@@ -56,26 +70,30 @@ static void add_gpu(struct bed *b, int64_t numa) {
 }
 
 /* 8 GPUs, 2 sockets of 96 cores with SMT. */
-static void mi300x(struct bed *b) {
+static void mi300x(struct bed *b)
+{
 	add_numa(b, 0, 0, 96, 192, 8, "10 32");
 	add_numa(b, 1, 96, 96, 192, 8, "32 10");
 	for (int i = 0; i < 8; i++)
 		add_gpu(b, i / 4);
 }
 
-static int plan_taken(struct bed *b, size_t n, const int64_t *gpus, const char *taken) {
+static int plan_taken(struct bed *b, size_t n, const int64_t *gpus, const char *taken)
+{
 	mo_vec_clear(&rank_bind_desc, (void **)&b->binds, &b->n);
 	mo_error_done(&b->err);
 	return bind_plan(&b->info, &b->how, gpus, n, taken, &b->binds, &b->n, &b->err);
 }
 
-static int plan(struct bed *b, size_t n) {
+static int plan(struct bed *b, size_t n)
+{
 	static const int64_t gpus[] = { 0, 1, 2, 3, 4, 5, 6, 7 };
 
 	return plan_taken(b, n, gpus, "");
 }
 
-static void assert_disjoint(const struct bed *b) {
+static void assert_disjoint(const struct bed *b)
+{
 	_cleanup_(mo_idset_done) struct mo_idset all = { 0 };
 	size_t count = 0;
 
@@ -88,7 +106,8 @@ static void assert_disjoint(const struct bed *b) {
 	assert_int_equal(mo_idset_count(&all), count);
 }
 
-static void test_full_node(void **state) {
+static void test_full_node(void **state)
+{
 	struct bed *b = *state;
 
 	mi300x(b);
@@ -102,14 +121,17 @@ static void test_full_node(void **state) {
 		assert_false(b->binds[i].shared);
 		assert_null(b->binds[i].note);
 	}
-	assert_string_equal(b->binds[0].cpus, "1-23,193-215");         /* core 0 is reserved, both siblings given, three whole L3 groups */
-	assert_string_equal(b->binds[1].cpus, "25-47,217-239");        /* and the first core of the next share */
+	/* core 0 is reserved, both siblings given, three whole L3 groups */
+	assert_string_equal(b->binds[0].cpus, "1-23,193-215");
+	/* and the first core of the next share */
+	assert_string_equal(b->binds[1].cpus, "25-47,217-239");
 	assert_string_equal(b->binds[2].cpus, "48-71,240-263");
 	assert_string_equal(b->binds[5].nic, "mlx5_5");
 	assert_disjoint(b);
 }
 
-static void test_jobs_beside_each_other_never_meet(void **state) {
+static void test_jobs_beside_each_other_never_meet(void **state)
+{
 	struct bed *b = *state;
 	static const int64_t first[] = { 0, 5 }, second[] = { 1, 4 };
 
@@ -117,7 +139,8 @@ static void test_jobs_beside_each_other_never_meet(void **state) {
 	assert_int_equal(plan_taken(b, 2, first, ""), 0);
 	_cleanup_(mo_freep) char *a = mo_strdup(b->binds[0].cpus), *c = mo_strdup(b->binds[1].cpus);
 	assert_int_equal(plan(b, 8), 0);
-	assert_string_equal(b->binds[0].cpus, a);                      /* a slot's share does not depend on the job's size */
+	/* a slot's share does not depend on the job's size */
+	assert_string_equal(b->binds[0].cpus, a);
 	assert_string_equal(b->binds[5].cpus, c);
 	_cleanup_(mo_freep) char *taken = mo_printf("%s,%s", a, c);
 	assert_int_equal(plan_taken(b, 2, second, taken), 0);
@@ -129,7 +152,8 @@ static void test_jobs_beside_each_other_never_meet(void **state) {
 	assert_int_equal(mo_idset_count(&mine), 0);
 }
 
-static void test_taken_share_moves(void **state) {
+static void test_taken_share_moves(void **state)
+{
 	struct bed *b = *state;
 	static const int64_t gpu[] = { 0 };
 
@@ -145,7 +169,8 @@ static void test_taken_share_moves(void **state) {
 	assert_non_null(strstr(b->binds[0].note, "other jobs"));
 }
 
-static void test_smt_one_and_none(void **state) {
+static void test_smt_one_and_none(void **state)
+{
 	struct bed *b = *state;
 
 	mi300x(b);
@@ -166,30 +191,34 @@ static void test_smt_one_and_none(void **state) {
 	assert_string_equal(b->binds[0].mem_nodes, "0-1");
 }
 
-static void test_few_cores(void **state) {
+static void test_few_cores(void **state)
+{
 	struct bed *b = *state;
 
 	add_numa(b, 0, 4, 3, 0, 0, "10");
 	for (int i = 0; i < 8; i++)
 		add_gpu(b, 0);
-	assert_int_equal(plan(b, 2), 0);                               /* 8 slots, 3 cores, 2 ranks: each keeps one, one is reserved */
+	/* 8 slots, 3 cores, 2 ranks: each keeps one, one is reserved */
+	assert_int_equal(plan(b, 2), 0);
 	assert_false(b->binds[0].shared);
 	assert_disjoint(b);
 	assert_string_equal(b->binds[0].cpus, "5");
 	assert_string_equal(b->binds[1].cpus, "6");
-	assert_int_equal(b->binds[0].mem_policy, MEM_NONE);            /* one NUMA node */
+	assert_int_equal(b->binds[0].mem_policy, MEM_NONE); /* one NUMA node */
 	assert_int_equal(plan(b, 3), 0);
-	assert_disjoint(b);                                            /* nothing reserved */
+	assert_disjoint(b); /* nothing reserved */
 	assert_int_equal(plan(b, 4), 0);
 	for (size_t i = 0; i < 4; i++) {
 		assert_true(b->binds[i].shared);
 		assert_string_equal(b->binds[i].cpus, "4-6");
 		assert_int_equal(b->binds[i].n_cpus, 1);
 	}
-	assert_string_equal(b->binds[0].note, "ranks share 3 cores: there are fewer cores than ranks");
+	assert_string_equal(b->binds[0].note,
+			    "ranks share 3 cores: there are fewer cores than ranks");
 }
 
-static void test_nearest_node_with_cores(void **state) {
+static void test_nearest_node_with_cores(void **state)
+{
 	struct bed *b = *state;
 
 	add_numa(b, 0, 0, 8, 0, 0, "10 32 12");
@@ -204,14 +233,16 @@ static void test_nearest_node_with_cores(void **state) {
 	assert_string_equal(b->binds[0].mem_nodes, "2");
 }
 
-static void test_unknown_numa_spreads(void **state) {
+static void test_unknown_numa_spreads(void **state)
+{
 	struct bed *b = *state;
 
 	add_numa(b, 0, 0, 4, 0, 0, "10 20");
 	add_numa(b, 1, 4, 4, 0, 0, "20 10");
 	b->how.reserve_cores = 0;
 	add_gpu(b, MO_NONE);
-	add_gpu(b, -1);                                                /* as firmware says it; no such node */
+	/* as firmware says it; no such node */
+	add_gpu(b, -1);
 	assert_int_equal(plan(b, 2), 0);
 	assert_string_equal(b->binds[0].cpus, "0-3");
 	assert_string_equal(b->binds[1].cpus, "4-7");
@@ -219,9 +250,10 @@ static void test_unknown_numa_spreads(void **state) {
 	assert_int_equal(b->binds[0].mem_policy, MEM_NONE);
 }
 
-static void test_gpu_order_is_not_numa_order(void **state) {
+static void test_gpu_order_is_not_numa_order(void **state)
+{
 	struct bed *b = *state;
-	static const int64_t numa[] = { 3, 3, 1, 1, 0, 0, 2, 2 };       /* MI250X of Tioga */
+	static const int64_t numa[] = { 3, 3, 1, 1, 0, 0, 2, 2 }; /* MI250X of Tioga */
 
 	for (int i = 0; i < 4; i++)
 		add_numa(b, i, i * 16, 16, 64, 8, "10 12 12 12");
@@ -235,7 +267,8 @@ static void test_gpu_order_is_not_numa_order(void **state) {
 	assert_string_equal(b->binds[1].cpus, "57-63,121-127");
 }
 
-static void test_errors(void **state) {
+static void test_errors(void **state)
+{
 	struct bed *b = *state;
 	static const int64_t gpu[] = { 9 }, zero[] = { 0 };
 
@@ -251,7 +284,9 @@ static void test_errors(void **state) {
 	assert_int_equal(plan_taken(b, 1, zero, ""), -ENODEV);
 }
 
-static void judged(const struct rank_bind *want, const char *cpus, const char *policy, int verified, const char *words) {
+static void judged(const struct rank_bind *want, const char *cpus, const char *policy, int verified,
+		   const char *words)
+{
 	int8_t v = 5;
 	_cleanup_(mo_freep) char *note = NULL;
 
@@ -263,7 +298,8 @@ static void judged(const struct rank_bind *want, const char *cpus, const char *p
 		assert_null(note);
 }
 
-static void test_judge(void **state) {
+static void test_judge(void **state)
+{
 	struct rank_bind w;
 
 	mo_desc_init(&rank_bind_desc, &w);
@@ -281,7 +317,8 @@ static void test_judge(void **state) {
 	judged(&w, NULL, "prefer:1", -1, "could not be read");
 	mo_str_set(&w.mem_nodes, "1-2");
 	judged(&w, "2-5", "prefer (many):1-2", 1, NULL);
-	judged(&w, "2-5", "prefer:1", 1, NULL);                       /* a kernel that can prefer one only */
+	/* a kernel that can prefer one only */
+	judged(&w, "2-5", "prefer:1", 1, NULL);
 	judged(&w, "2-5", "prefer:2", 0, "prefer:2");
 	judged(&w, "2-5", "prefer (many):1", 0, "many");
 	w.mem_policy = MEM_NONE;
@@ -297,14 +334,16 @@ static void test_judge(void **state) {
 	mo_desc_done(&rank_bind_desc, &w);
 }
 
-static void test_what_is_unread_is_not_verified(void **state) {
+static void test_what_is_unread_is_not_verified(void **state)
+{
 	struct rank_bind w;
 
 	mo_desc_init(&rank_bind_desc, &w);
 	w.mem_policy = MEM_NONE;
-	assert_false(bind_unread(&w, NULL, NULL));                    /* not bound: nothing was asked */
+	/* not bound: nothing was asked */
+	assert_false(bind_unread(&w, NULL, NULL));
 	w.cpus = mo_strdup("2-5");
-	assert_false(bind_unread(&w, "2-5", NULL));                   /* one node: no policy */
+	assert_false(bind_unread(&w, "2-5", NULL)); /* one node: no policy */
 	assert_true(bind_unread(&w, NULL, NULL));
 	assert_true(bind_unread(&w, "", NULL));
 	w.mem_policy = MEM_BIND;
@@ -322,9 +361,12 @@ static void test_what_is_unread_is_not_verified(void **state) {
 	mo_desc_done(&rank_bind_desc, &w);
 }
 
-static void test_judge_threads(void **state) {
+static void test_judge_threads(void **state)
+{
 	struct rank_bind w;
-	struct stray_thread strays[8] = { { .name = "python3", .cpus = mo_strdup("2"), .is_main = true } };
+	struct stray_thread strays[8] = {
+		{ .name = "python3", .cpus = mo_strdup("2"), .is_main = true }
+	};
 
 	mo_desc_init(&rank_bind_desc, &w);
 	w.cpus = mo_strdup("2-5");
@@ -333,7 +375,9 @@ static void test_judge_threads(void **state) {
 		strays[i].cpus = mo_strdup("0-7");
 	}
 	assert_null(bind_judge_threads(&w, strays, 0, 64, "0"));
-	_cleanup_(mo_freep) char *one = bind_judge_threads(&w, strays + 1, 1, 64, NULL), *main_one = bind_judge_threads(&w, strays, 1, 64, "0"), *many = bind_judge_threads(&w, strays, 8, 64, NULL);
+	_cleanup_(mo_freep) char *one = bind_judge_threads(&w, strays + 1, 1, 64, NULL),
+				 *main_one = bind_judge_threads(&w, strays, 1, 64, "0"),
+				 *many = bind_judge_threads(&w, strays, 8, 64, NULL);
 	assert_string_equal(one, "thread proxy1 may run on cpus 0-7");
 	assert_string_equal(main_one, "the main thread was moved to cpus 2");
 	assert_non_null(strstr(many, "proxy4"));
@@ -349,7 +393,8 @@ static void test_judge_threads(void **state) {
 	mo_desc_done(&rank_bind_desc, &w);
 }
 
-static void test_near_memory(void **state) {
+static void test_near_memory(void **state)
+{
 	struct bed *b = *state;
 
 	add_numa(b, 0, 0, 8, 0, 0, "10 32 12");
@@ -362,17 +407,20 @@ static void test_near_memory(void **state) {
 	add_gpu(b, 1);
 	assert_int_equal(plan(b, 1), 0);
 	assert_int_equal(b->binds[0].mem_policy, MEM_PREFERRED);
-	assert_string_equal(b->binds[0].mem_nodes, "1-2");             /* its own, which has no cores, and that of its cores */
+	/* its own, which has no cores, and that of its cores */
+	assert_string_equal(b->binds[0].mem_nodes, "1-2");
 	b->info.numa[2].mem_bytes = 0;
 	b->how.memory = mo_strdup("interleave");
 	assert_int_equal(plan(b, 1), 0);
-	assert_string_equal(b->binds[0].mem_nodes, "0-1");             /* the kernel would take a node without memory out of the policy */
+	/* the kernel would take a node without memory out of the policy */
+	assert_string_equal(b->binds[0].mem_nodes, "0-1");
 	mo_str_set(&b->how.memory, "bind");
 	assert_int_equal(plan(b, 1), 0);
 	assert_string_equal(b->binds[0].mem_nodes, "1");
 }
 
-static void test_far_nic(void **state) {
+static void test_far_nic(void **state)
+{
 	struct bed *b = *state;
 
 	mi300x(b);
@@ -383,11 +431,14 @@ static void test_far_nic(void **state) {
 	}
 	assert_int_equal(plan(b, 8), 0);
 	for (int i = 0; i < 8; i++)
-		i == 2 ? assert_string_equal(b->binds[i].note, "mlx5_2 is on NUMA node 1, the GPU on 0") : assert_null(b->binds[i].note);
+		i == 2 ? assert_string_equal(b->binds[i].note,
+					     "mlx5_2 is on NUMA node 1, the GPU on 0")
+		       : assert_null(b->binds[i].note);
 }
 
 /* MI355X on two sockets of 64 cores, two NUMA nodes each: whole L3 groups. */
-static void test_quarters(void **state) {
+static void test_quarters(void **state)
+{
 	struct bed *b = *state;
 	static const int64_t numa[] = { 1, 1, 0, 0, 3, 3, 2, 2 };
 
@@ -406,7 +457,8 @@ static void test_quarters(void **state) {
 }
 
 /* 64 partitions on 2 nodes of 96 cores. */
-static void test_partitions(void **state) {
+static void test_partitions(void **state)
+{
 	struct bed *b = *state;
 	int64_t gpus[64];
 
@@ -422,14 +474,16 @@ static void test_partitions(void **state) {
 		assert_in_range(b->binds[i].n_cpus, 2, 3);
 }
 
-static void test_one_core_and_one_unknown(void **state) {
+static void test_one_core_and_one_unknown(void **state)
+{
 	struct bed *b = *state;
 	static const int64_t all[] = { 0, 1, 2 };
 
 	add_numa(b, 0, 0, 1, 0, 1, "10 20");
 	add_gpu(b, 0);
 	assert_int_equal(plan(b, 1), 0);
-	assert_string_equal(b->binds[0].cpus, "0");                    /* a rank's last core is never reserved */
+	/* a rank's last core is never reserved */
+	assert_string_equal(b->binds[0].cpus, "0");
 	assert_false(b->binds[0].shared);
 	add_numa(b, 1, 1, 4, 0, 4, "20 10");
 	add_gpu(b, MO_NONE);
@@ -437,18 +491,34 @@ static void test_one_core_and_one_unknown(void **state) {
 	b->how.reserve_cores = 0;
 	assert_int_equal(plan_taken(b, 3, all, ""), 0);
 	assert_disjoint(b);
-	assert_string_equal(b->binds[1].cpus, "1-2");                  /* the node with the most cores per GPU */
+	/* the node with the most cores per GPU */
+	assert_string_equal(b->binds[1].cpus, "1-2");
 	assert_string_equal(b->binds[2].cpus, "3-4");
 	assert_non_null(strstr(b->binds[1].note, "unknown"));
 	assert_null(b->binds[1].mem_nodes);
 }
 
-int main(void) {
+int main(void)
+{
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(test_full_node), T(test_jobs_beside_each_other_never_meet), T(test_taken_share_moves), T(test_smt_one_and_none), T(test_few_cores),
-		T(test_nearest_node_with_cores), T(test_unknown_numa_spreads), T(test_gpu_order_is_not_numa_order), T(test_errors), cmocka_unit_test(test_judge), cmocka_unit_test(test_what_is_unread_is_not_verified), cmocka_unit_test(test_judge_threads),
-		T(test_near_memory), T(test_far_nic), T(test_quarters), T(test_partitions), T(test_one_core_and_one_unknown),
+		T(test_full_node),
+		T(test_jobs_beside_each_other_never_meet),
+		T(test_taken_share_moves),
+		T(test_smt_one_and_none),
+		T(test_few_cores),
+		T(test_nearest_node_with_cores),
+		T(test_unknown_numa_spreads),
+		T(test_gpu_order_is_not_numa_order),
+		T(test_errors),
+		cmocka_unit_test(test_judge),
+		cmocka_unit_test(test_what_is_unread_is_not_verified),
+		cmocka_unit_test(test_judge_threads),
+		T(test_near_memory),
+		T(test_far_nic),
+		T(test_quarters),
+		T(test_partitions),
+		T(test_one_core_and_one_unknown),
 	};
 	return cmocka_run_group_tests_name("acore/bind", tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* The binding plan of random machines: what must hold of every plan. One seed each, so that a failure names its machine. */
+/* The binding plan of random machines: what must hold of every plan. One seed each, so that a
+ * failure names its machine. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,17 +16,25 @@
 
 static uint64_t state, current;
 
-static size_t below(size_t n) {
+static size_t below(size_t n)
+{
 	state ^= state << 13;
 	state ^= state >> 7;
 	state ^= state << 17;
 	return n ? (size_t)(state >> 11) % n : 0;
 }
 
-struct machine { struct nodeinfo info; struct recipe_bind how; size_t n_cores, cores[NODES_MAX], l3[NODES_MAX], slots[NODES_MAX], unknown; struct mo_idset cpus[NODES_MAX]; };
+struct machine {
+	struct nodeinfo info;
+	struct recipe_bind how;
+	size_t n_cores, cores[NODES_MAX], l3[NODES_MAX], slots[NODES_MAX], unknown;
+	struct mo_idset cpus[NODES_MAX];
+};
 
 /* Node n: cores first.. with `smt` threads; one in ten is not in the cpuset. */
-static void make_node(struct machine *m, size_t n, size_t first, size_t cores, size_t smt, size_t l3) {
+static void make_node(struct machine *m, size_t n, size_t first, size_t cores, size_t smt,
+		      size_t l3)
+{
 	struct numa_node *node = MO_ADD(&m->info, numa, &numa_node_desc);
 	_cleanup_(mo_idset_done) struct mo_idset group = { 0 };
 	struct mo_buf list = { 0 }, groups = { 0 };
@@ -58,14 +67,18 @@ static void make_node(struct machine *m, size_t n, size_t first, size_t cores, s
 	node->l3 = mo_buf_take(&groups);
 }
 
-static void make_machine(struct machine *m, uint64_t seed) {
+static void make_machine(struct machine *m, uint64_t seed)
+{
 	state = seed * 0x9e3779b97f4a7c15u + 1;
 	*m = (struct machine){ 0 };
 	mo_desc_init(&nodeinfo_desc, &m->info);
 	mo_desc_init(&recipe_bind_desc, &m->how);
-	size_t nodes = 1 + below(NODES_MAX), smt = 1 + below(2), each = 1 + below(below(2) ? 8 : 96), l3 = below(5) ? 1 + below(16) : 0, gpus = 1 + below(below(3) ? 8 : GPUS_MAX);
+	size_t nodes = 1 + below(NODES_MAX), smt = 1 + below(2),
+	       each = 1 + below(below(2) ? 8 : 96), l3 = below(5) ? 1 + below(16) : 0,
+	       gpus = 1 + below(below(3) ? 8 : GPUS_MAX);
 	size_t lost = below(6) == 0 ? below(nodes) : nodes, mode = below(4);
-	m->n_cores = nodes * each;                                      /* thread t of core c is cpu c + t * n_cores */
+	/* thread t of core c is cpu c + t * n_cores */
+	m->n_cores = nodes * each;
 	for (size_t n = 0; n < nodes; n++)
 		make_node(m, n, n * each, n == lost && nodes > 1 ? 0 : each, smt, l3);
 	for (size_t n = 0; n < nodes; n++) {
@@ -77,22 +90,28 @@ static void make_machine(struct machine *m, uint64_t seed) {
 	for (size_t g = 0; g < gpus; g++) {
 		struct gpu_slot *slot = MO_ADD(&m->info, gpus, &gpu_slot_desc);
 		slot->index = (int64_t)g;
-		slot->numa_node = mode == 0 ? MO_NONE : mode == 1 && below(3) == 0 ? -1 : (int64_t)below(nodes);
+		slot->numa_node = mode == 0                    ? MO_NONE
+				  : mode == 1 && below(3) == 0 ? -1
+							       : (int64_t)below(nodes);
 		m->unknown += slot->numa_node == MO_NONE || slot->numa_node < 0;
 	}
 	m->how.reserve_cores = (int64_t)below(5);
 	m->how.smt = mo_strdup(below(3) ? "auto" : "one");
-	m->how.memory = mo_strdup((const char *const[]){ "preferred", "bind", "interleave", "none" }[below(4)]);
+	m->how.memory = mo_strdup(
+		(const char *const[]){ "preferred", "bind", "interleave", "none" }[below(4)]);
 }
 
-static void drop(struct machine *m) {
+static void drop(struct machine *m)
+{
 	mo_desc_done(&nodeinfo_desc, &m->info);
 	mo_desc_done(&recipe_bind_desc, &m->how);
 	for (size_t n = 0; n < NODES_MAX; n++)
 		mo_idset_done(&m->cpus[n]);
 }
 
-static size_t plan(const struct machine *m, const int64_t *gpus, size_t n, const char *taken, struct rank_bind **ret) {
+static size_t plan(const struct machine *m, const int64_t *gpus, size_t n, const char *taken,
+		   struct rank_bind **ret)
+{
 	struct mo_error err = { 0 };
 	size_t n_ret = 0;
 
@@ -103,7 +122,8 @@ static size_t plan(const struct machine *m, const int64_t *gpus, size_t n, const
 }
 
 /* Cores touched: any thread of them. */
-static void cores_of(const struct machine *m, const char *cpus, struct mo_idset *ret) {
+static void cores_of(const struct machine *m, const char *cpus, struct mo_idset *ret)
+{
 	_cleanup_(mo_idset_done) struct mo_idset set = { 0 }, outside = { 0 };
 
 	assert_int_equal(mo_idset_parse(cpus, &set), 0);
@@ -115,8 +135,10 @@ static void cores_of(const struct machine *m, const char *cpus, struct mo_idset 
 		mo_idset_add(ret, (size_t)c % m->n_cores);
 }
 
-/* Whether every slot can have a core of its own: cores of each node against the slots that use them. Slots of an empty or unknown node are only judged when all are unknown. */
-static bool is_roomy(struct machine *m) {
+/* Whether every slot can have a core of its own: cores of each node against the slots that use
+ * them. Slots of an empty or unknown node are only judged when all are unknown. */
+static bool is_roomy(struct machine *m)
+{
 	size_t cores = 0;
 	bool empty = false;
 
@@ -138,7 +160,9 @@ static bool is_roomy(struct machine *m) {
 	return !empty;
 }
 
-static void check_apart(const struct machine *m, const struct rank_bind *binds, size_t n, struct mo_idset *used) {
+static void check_apart(const struct machine *m, const struct rank_bind *binds, size_t n,
+			struct mo_idset *used)
+{
 	for (size_t i = 0; i < n; i++) {
 		_cleanup_(mo_idset_done) struct mo_idset mine = { 0 }, both = { 0 };
 		assert_non_null(binds[i].cpus);
@@ -155,7 +179,9 @@ static void check_apart(const struct machine *m, const struct rank_bind *binds, 
 }
 
 /* Of a job on all slots: shares of a node are fair and what is reserved stays free. */
-static void check_fair(const struct machine *m, const struct rank_bind *binds, const int64_t *gpus, size_t n) {
+static void check_fair(const struct machine *m, const struct rank_bind *binds, const int64_t *gpus,
+		       size_t n)
+{
 	for (size_t node = 0; node < m->info.n_numa && m->unknown == 0; node++) {
 		size_t least = SIZE_MAX, most = 0, sum = 0;
 		for (size_t i = 0; i < n; i++)
@@ -169,11 +195,13 @@ static void check_fair(const struct machine *m, const struct rank_bind *binds, c
 			continue;
 		assert_true(most - least <= MO_MAX(m->l3[node], (size_t)1));
 		assert_true(most - least <= 1 || 3 * least >= 2 * most);
-		assert_int_equal(sum, m->cores[node] - MO_MIN((size_t)m->how.reserve_cores, m->cores[node] - m->slots[node]));
+		assert_int_equal(sum, m->cores[node] - MO_MIN((size_t)m->how.reserve_cores,
+							      m->cores[node] - m->slots[node]));
 	}
 }
 
-static void check_memory(const struct machine *m, const struct rank_bind *b) {
+static void check_memory(const struct machine *m, const struct rank_bind *b)
+{
 	_cleanup_(mo_idset_done) struct mo_idset nodes = { 0 };
 
 	assert_true((b->mem_policy == MEM_NONE) == (b->mem_nodes == NULL));
@@ -187,11 +215,14 @@ static void check_memory(const struct machine *m, const struct rank_bind *b) {
 		assert_true(n < (int64_t)m->info.n_numa && (!any || m->info.numa[n].mem_bytes > 0));
 }
 
-static bool same(const struct rank_bind *a, const struct rank_bind *b) {
-	return mo_streq(a->cpus, b->cpus) && mo_streq(a->mem_nodes, b->mem_nodes) && a->n_cpus == b->n_cpus && mo_streq(a->note, b->note);
+static bool same(const struct rank_bind *a, const struct rank_bind *b)
+{
+	return mo_streq(a->cpus, b->cpus) && mo_streq(a->mem_nodes, b->mem_nodes) &&
+	       a->n_cpus == b->n_cpus && mo_streq(a->note, b->note);
 }
 
-static void check_machine(uint64_t seed) {
+static void check_machine(uint64_t seed)
+{
 	struct machine m;
 	int64_t gpus[GPUS_MAX];
 	struct rank_bind *all = NULL, *again = NULL, *second = NULL;
@@ -243,7 +274,8 @@ static void check_machine(uint64_t seed) {
 	drop(&m);
 }
 
-static void test_random_machines(void **unused) {
+static void test_random_machines(void **unused)
+{
 	const char *text = getenv("SEED");
 	int64_t one = 0;
 
@@ -258,13 +290,16 @@ static void test_random_machines(void **unused) {
 }
 
 /* A failed assertion jumps here: which machine it was. */
-static int teardown(void **unused) {
+static int teardown(void **unused)
+{
 	if (current)
 		print_error("SEED=%llu shows it alone\n", (unsigned long long)current);
 	return 0;
 }
 
-int main(void) {
-	const struct CMUnitTest tests[] = { cmocka_unit_test_teardown(test_random_machines, teardown) };
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test_teardown(test_random_machines,
+								      teardown) };
 	return cmocka_run_group_tests_name("acore/bind_random", tests, NULL, NULL);
 }

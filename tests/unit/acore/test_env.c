@@ -6,9 +6,17 @@
 #include <cmocka.h>
 #include "agent/core/bind/env.h"
 
-struct bed { struct launch launch; struct nodeinfo info; struct rank_bind bind; struct env_rank rank; struct env_item *items; size_t n; };
+struct bed {
+	struct launch launch;
+	struct nodeinfo info;
+	struct rank_bind bind;
+	struct env_rank rank;
+	struct env_item *items;
+	size_t n;
+};
 
-static void layer(struct bed *b, int which, const char *name, const char *value) {
+static void layer(struct bed *b, int which, const char *name, const char *value)
+{
 	struct env_item *i = MO_ADD(&b->launch, env, &env_item_desc);
 
 	i->layer = which;
@@ -18,7 +26,8 @@ static void layer(struct bed *b, int which, const char *name, const char *value)
 	i->source = mo_strdup("file");
 }
 
-static int setup(void **state) {
+static int setup(void **state)
+{
 	struct bed *b = mo_alloc(sizeof(*b));
 	struct launch *l = &b->launch;
 
@@ -44,12 +53,20 @@ static int setup(void **state) {
 		g->vendor = mo_strdup("amd");
 	}
 	b->bind.n_cpus = 12;
-	b->rank = (struct env_rank){ .local_rank = 1, .step_id = "j7.a3.n1.00", .notify_socket = "/run/n", .error_file = "/run/e", .home = "/home/u", .user = "u", .shell = "/bin/sh", .tmpdir = "/tmp" };
+	b->rank = (struct env_rank){ .local_rank = 1,
+				     .step_id = "j7.a3.n1.00",
+				     .notify_socket = "/run/n",
+				     .error_file = "/run/e",
+				     .home = "/home/u",
+				     .user = "u",
+				     .shell = "/bin/sh",
+				     .tmpdir = "/tmp" };
 	*state = b;
 	return 0;
 }
 
-static int teardown(void **state) {
+static int teardown(void **state)
+{
 	struct bed *b = *state;
 
 	mo_vec_clear(&env_item_desc, (void **)&b->items, &b->n);
@@ -60,12 +77,14 @@ static int teardown(void **state) {
 	return 0;
 }
 
-static void compose(struct bed *b) {
+static void compose(struct bed *b)
+{
 	mo_vec_clear(&env_item_desc, (void **)&b->items, &b->n);
 	env_compose(&b->launch, &b->info, &b->bind, &b->rank, &b->items, &b->n);
 }
 
-static const struct env_item *item(struct bed *b, const char *name) {
+static const struct env_item *item(struct bed *b, const char *name)
+{
 	const struct env_item *found = NULL;
 
 	for (size_t i = 0; i < b->n; i++)
@@ -76,7 +95,8 @@ static const struct env_item *item(struct bed *b, const char *name) {
 	return found;
 }
 
-static void has(struct bed *b, const char *name, const char *value) {
+static void has(struct bed *b, const char *name, const char *value)
+{
 	const struct env_item *i = item(b, name);
 
 	if (!i)
@@ -84,7 +104,8 @@ static void has(struct bed *b, const char *name, const char *value) {
 	assert_string_equal(i->value, value);
 }
 
-static void test_what_a_rank_gets(void **state) {
+static void test_what_a_rank_gets(void **state)
+{
 	struct bed *b = *state;
 
 	compose(b);
@@ -119,7 +140,7 @@ static void test_what_a_rank_gets(void **state) {
 	has(b, "LANG", "C.UTF-8");
 	has(b, "TMPDIR", "/tmp");
 	has(b, "PYTHONUNBUFFERED", "1");
-	assert_int_equal(b->n, 31);                    /* and nothing else */
+	assert_int_equal(b->n, 31); /* and nothing else */
 	for (size_t i = 0; i < b->n; i++) {
 		assert_non_null(b->items[i].reason);
 		assert_non_null(b->items[i].source);
@@ -127,7 +148,8 @@ static void test_what_a_rank_gets(void **state) {
 	}
 }
 
-static void test_visibility(void **state) {
+static void test_visibility(void **state)
+{
 	struct bed *b = *state;
 
 	layer(b, ENV_RECIPE, "ROCR_VISIBLE_DEVICES", "0");
@@ -147,10 +169,11 @@ static void test_visibility(void **state) {
 	assert_null(item(b, "HIP_VISIBLE_DEVICES"));
 }
 
-static void test_precedence(void **state) {
+static void test_precedence(void **state)
+{
 	struct bed *b = *state;
 
-	layer(b, ENV_RECIPE, "X", "recipe");           /* in any order */
+	layer(b, ENV_RECIPE, "X", "recipe"); /* in any order */
 	layer(b, ENV_BASE, "X", "base");
 	layer(b, ENV_ENGINE, "X", "engine");
 	layer(b, ENV_PROFILE, "Y", "profile");
@@ -177,7 +200,8 @@ static void test_precedence(void **state) {
 	assert_string_equal(item(b, "API_KEY")->overrides, "*** (base)");
 }
 
-static void test_file_items_stay_unread(void **state) {
+static void test_file_items_stay_unread(void **state)
+{
 	struct bed *b = *state;
 	struct env_item *i = MO_ADD(&b->launch, env, &env_item_desc);
 
@@ -189,7 +213,8 @@ static void test_file_items_stay_unread(void **state) {
 	assert_string_equal(item(b, "HF_TOKEN")->file, "/secrets/hf");
 }
 
-static void test_fresh_start_and_absent_things(void **state) {
+static void test_fresh_start_and_absent_things(void **state)
+{
 	struct bed *b = *state;
 
 	b->launch.resume = -1;
@@ -203,15 +228,24 @@ static void test_fresh_start_and_absent_things(void **state) {
 	has(b, "OMP_NUM_THREADS", "1");
 }
 
-static void test_names(void **state) {
-	assert_true(env_is_launch_name("RANK") && env_is_launch_name("MOE_JOB") && env_is_launch_name("HIP_VISIBLE_DEVICES"));
-	assert_false(env_is_launch_name("RANKS") || env_is_launch_name("OMP_NUM_THREADS") || env_is_launch_name(""));
+static void test_names(void **state)
+{
+	assert_true(env_is_launch_name("RANK") && env_is_launch_name("MOE_JOB") &&
+		    env_is_launch_name("HIP_VISIBLE_DEVICES"));
+	assert_false(env_is_launch_name("RANKS") || env_is_launch_name("OMP_NUM_THREADS") ||
+		     env_is_launch_name(""));
 }
 
-int main(void) {
+int main(void)
+{
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(test_what_a_rank_gets), T(test_visibility), T(test_precedence), T(test_file_items_stay_unread), T(test_fresh_start_and_absent_things), cmocka_unit_test(test_names),
+		T(test_what_a_rank_gets),
+		T(test_visibility),
+		T(test_precedence),
+		T(test_file_items_stay_unread),
+		T(test_fresh_start_and_absent_things),
+		cmocka_unit_test(test_names),
 	};
 	return cmocka_run_group_tests_name("acore/env", tests, NULL, NULL);
 }

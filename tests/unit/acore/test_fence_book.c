@@ -18,21 +18,22 @@ static void test_lines(void **state)
 	struct fence_book b;
 
 	fence_book_init(&b);
-	assert_int_equal(fence_book_raise(&b, 0, 0, 3), FENCE_WHOLE);      /* an epoch is synced */
+	assert_int_equal(fence_book_raise(&b, 0, 0, 3), FENCE_WHOLE); /* an epoch is synced */
 	fence_book_wrote(&b, 0);
 	assert_int_equal(fence_book_raise(&b, 7, 1, 3), FENCE_LINE);
 	fence_book_wrote(&b, 4);
 	assert_int_equal(fence_book_raise(&b, 7, 1, 3), FENCE_NOTHING);
-	assert_int_equal(fence_book_raise(&b, 7, 0, 2), FENCE_NOTHING);    /* nothing goes down */
+	assert_int_equal(fence_book_raise(&b, 7, 0, 2), FENCE_NOTHING); /* nothing goes down */
 	assert_int_equal(attempt_of(&b, 7), 1);
 	assert_int_equal(b.file.epoch, 3);
-	assert_int_equal(fence_book_raise(&b, 7, 2, 4), FENCE_WHOLE);      /* both at once */
+	assert_int_equal(fence_book_raise(&b, 7, 2, 4), FENCE_WHOLE); /* both at once */
 	fence_book_wrote(&b, 0);
 	assert_int_equal(attempt_of(&b, 7), 2);
 	fence_book_done(&b);
 }
 
-/* What could not be written is asked for again, with whatever comes next, and never as a line alone. */
+/* What could not be written is asked for again, with whatever comes next, and never as a line
+ * alone. */
 static void test_failures(void **state)
 {
 	struct fence_book b;

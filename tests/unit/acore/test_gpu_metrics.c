@@ -1,5 +1,7 @@
-/* gpu_metrics: every version with values at the documented offsets, and every kind of damage. Layouts are written here a second time, by hand, from the sizes and offsets of
- * hardware facts 1.5, so that a slip in the decoder's tables shows. The files of ../shared/data/hardware/gpu_metrics are read when they are there. */
+/* gpu_metrics: every version with values at the documented offsets, and every kind of damage.
+ * Layouts are written here a second time, by hand, from the sizes and offsets of hardware facts
+ * 1.5, so that a slip in the decoder's tables shows. The files of
+ * ../shared/data/hardware/gpu_metrics are read when they are there. */
 #include "tests/unit/unit.h"
 
 #include <errno.h>
@@ -13,12 +15,14 @@
 
 static uint8_t blob[4096];
 
-static void put(size_t at, size_t width, uint64_t v) {
+static void put(size_t at, size_t width, uint64_t v)
+{
 	for (size_t i = 0; i < width; i++)
 		blob[at + i] = (uint8_t)(v >> (8 * i));
 }
 
-static size_t begin(size_t size, int content) {
+static size_t begin(size_t size, int content)
+{
 	memset(blob, 0xff, sizeof(blob));
 	put(0, 2, size);
 	blob[2] = 1;
@@ -26,7 +30,8 @@ static size_t begin(size_t size, int content) {
 	return size;
 }
 
-static int decode(size_t n, struct gpu_metrics *m, const char *complaint) {
+static int decode(size_t n, struct gpu_metrics *m, const char *complaint)
+{
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	int r = gpu_metrics_decode(blob, n, m, &err);
 
@@ -39,19 +44,23 @@ static int decode(size_t n, struct gpu_metrics *m, const char *complaint) {
 	return r;
 }
 
-struct expected { int content; size_t size, energy, accumulation, thm, pcie_width, replay, nak, gfxclk, links; };
+struct expected {
+	int content;
+	size_t size, energy, accumulation, thm, pcie_width, replay, nak, gfxclk, links;
+};
 static const struct expected versions[] = {
 	{ 4, 288, 24, 0, 0, 48, 88, 0, 240, 0 },
 	{ 5, 360, 88, 0, 0, 112, 152, 168, 312, 0 },
-	{ 6, 384, 88, 104, 116, 136, 176, 192, 336, 0 },       /* as Linux 6.11 had it */
+	{ 6, 384, 88, 104, 116, 136, 176, 192, 336, 0 }, /* as Linux 6.11 had it */
 	{ 6, 1664, 16, 32, 44, 60, 104, 120, 264, 0 },
-	{ 6, 312, 16, 32, 44, 60, 104, 120, 264, 0 },         /* mainline: without xcp_stats */
+	{ 6, 312, 16, 32, 44, 60, 104, 120, 264, 0 }, /* mainline: without xcp_stats */
 	{ 7, 2208, 24, 40, 52, 68, 112, 128, 296, 264 },
 	{ 8, 344, 24, 40, 52, 68, 112, 128, 296, 264 },
 	{ 8, 3872, 24, 40, 52, 68, 112, 128, 296, 264 },
 };
 
-static void every_version(void **state) {
+static void every_version(void **state)
+{
 	for (size_t i = 0; i < ELEMENTSOF(versions); i++) {
 		const struct expected *e = &versions[i];
 		struct gpu_metrics m;
@@ -88,12 +97,14 @@ static void every_version(void **state) {
 		assert_int_equal(m.value[GM_PCIE_NAK_SENT][0], e->nak ? 400 : MO_NONE);
 		assert_int_equal(m.value[GM_PCIE_NAK_RECEIVED][0], e->nak ? 30 : MO_NONE);
 		assert_int_equal(gpu_metrics_mean(&m, GM_GFXCLK_MHZ), 2035);
-		assert_int_equal(gpu_metrics_count(&m, GM_XGMI_LINK_STATUS, 1), e->links ? 6 : MO_NONE);
+		assert_int_equal(gpu_metrics_count(&m, GM_XGMI_LINK_STATUS, 1),
+				 e->links ? 6 : MO_NONE);
 	}
 }
 
 /* MI200: what it does not count is unknown. */
-static void version_1_3(void **state) {
+static void version_1_3(void **state)
+{
 	struct gpu_metrics m;
 	size_t n = begin(120, 3);
 
@@ -114,7 +125,8 @@ static void version_1_3(void **state) {
 	assert_int_equal(m.value[GM_PCIE_REPLAY][0], MO_NONE);
 }
 
-static void all_ones_is_nothing(void **state) {
+static void all_ones_is_nothing(void **state)
+{
 	for (size_t i = 0; i < ELEMENTSOF(versions); i++) {
 		struct gpu_metrics m;
 		struct probe p;
@@ -122,18 +134,29 @@ static void all_ones_is_nothing(void **state) {
 		size_t n = begin(versions[i].size, versions[i].content);
 		assert_int_equal(decode(n, &m, NULL), 0);
 		gpu_metrics_readings(&m, &p);
-		assert_int_equal(p.n_readings, 1);               /* gpu_metrics_version */
+		assert_int_equal(p.n_readings, 1); /* gpu_metrics_version */
 		assert_string_equal(p.readings[0].key, "gpu_metrics_version");
 		mo_desc_done(&probe_desc, &p);
 	}
 }
 
-/* Of every version: a value that no GPU has is no value, the others stay, and the probe says which and what it was. */
-static void what_no_gpu_has_is_no_value(void **state) {
-	static const struct { size_t at; uint64_t value; const char *key, *says; } bad[] = {
-		{ 4, 65000, "temp_junction_c", "gpu_metrics: temp_junction_c is 65000 C, which no GPU has (-40 to 200)" },
-		{ 6, 300, "temp_mem_c", "temp_mem_c is 300 C" }, { 8, 32768, "temp_vrsoc_c", "temp_vrsoc_c is 32768 C" }, { 10, 40000, "power_w", "power_w is 40000 W" },
-		{ 12, 101, "busy_pct", "busy_pct is 101 %" }, { 14, 65534, "mem_busy_pct", "mem_busy_pct is 65534 %" }, { 10, 0, "power_w", "busy_pct is 99 and power_w is 0" },
+/* Of every version: a value that no GPU has is no value, the others stay, and the probe says which
+ * and what it was. */
+static void what_no_gpu_has_is_no_value(void **state)
+{
+	static const struct {
+		size_t at;
+		uint64_t value;
+		const char *key, *says;
+	} bad[] = {
+		{ 4, 65000, "temp_junction_c",
+		  "gpu_metrics: temp_junction_c is 65000 C, which no GPU has (-40 to 200)" },
+		{ 6, 300, "temp_mem_c", "temp_mem_c is 300 C" },
+		{ 8, 32768, "temp_vrsoc_c", "temp_vrsoc_c is 32768 C" },
+		{ 10, 40000, "power_w", "power_w is 40000 W" },
+		{ 12, 101, "busy_pct", "busy_pct is 101 %" },
+		{ 14, 65534, "mem_busy_pct", "mem_busy_pct is 65534 %" },
+		{ 10, 0, "power_w", "busy_pct is 99 and power_w is 0" },
 	};
 	for (size_t i = 0; i < ELEMENTSOF(versions) * ELEMENTSOF(bad); i++) {
 		const struct expected *e = &versions[i / ELEMENTSOF(bad)];
@@ -151,12 +174,14 @@ static void what_no_gpu_has_is_no_value(void **state) {
 		gpu_metrics_readings(&m, &p);
 		assert_null(reading_find(&p, bad[b].key));
 		assert_non_null(strstr(p.problem, bad[b].says));
-		assert_int_equal(p.n_readings, 7);                       /* five of the six, the clock, the version */
+		/* five of the six, the clock, the version */
+		assert_int_equal(p.n_readings, 7);
 		mo_desc_done(&probe_desc, &p);
 	}
 }
 
-static void readings_of(struct probe *p, size_t n) {
+static void readings_of(struct probe *p, size_t n)
+{
 	struct gpu_metrics m;
 
 	mo_desc_init(&probe_desc, p);
@@ -164,13 +189,14 @@ static void readings_of(struct probe *p, size_t n) {
 	gpu_metrics_readings(&m, p);
 }
 
-static void clocks_links_and_counts_that_cannot_be(void **state) {
+static void clocks_links_and_counts_that_cannot_be(void **state)
+{
 	const struct expected *e = &versions[6];
 	struct probe p;
 	size_t n = begin(e->size, e->content);
 
 	put(12, 2, 100);
-	put(e->gfxclk, 2, 0);                                          /* busy without a clock */
+	put(e->gfxclk, 2, 0); /* busy without a clock */
 	put(e->replay, 8, 2000000000000);
 	put(e->links, 2, 1);
 	put(e->links + 2, 2, 0x1234);
@@ -184,13 +210,14 @@ static void clocks_links_and_counts_that_cannot_be(void **state) {
 	mo_desc_done(&probe_desc, &p);
 	begin(e->size, e->content);
 	put(12, 2, 0);
-	put(e->gfxclk, 2, 0);                                          /* asleep */
+	put(e->gfxclk, 2, 0); /* asleep */
 	put(e->gfxclk + 2, 2, 100);
 	readings_of(&p, n);
 	assert_int_equal(reading_value(&p, "gfx_clock_mhz"), 50);
 	assert_null(p.problem);
 	mo_desc_done(&probe_desc, &p);
-	put(e->gfxclk + 4, 2, 60000);                                  /* one XCD of which is nonsense */
+	/* one XCD of which is nonsense */
+	put(e->gfxclk + 4, 2, 60000);
 	readings_of(&p, n);
 	assert_null(reading_find(&p, "gfx_clock_mhz"));
 	assert_non_null(strstr(p.problem, "gfx_clock_mhz is 60000 MHz"));
@@ -198,7 +225,8 @@ static void clocks_links_and_counts_that_cannot_be(void **state) {
 }
 
 /* Each length of each version: never more is read than is there, and what is there stays right. */
-static void truncated_anywhere(void **state) {
+static void truncated_anywhere(void **state)
+{
 	for (size_t i = 0; i < ELEMENTSOF(versions); i++) {
 		const struct expected *e = &versions[i];
 		for (size_t n = 0; n < e->size; n++) {
@@ -206,21 +234,25 @@ static void truncated_anywhere(void **state) {
 			begin(e->size, e->content);
 			put(4, 2, 61);
 			put(e->replay, 8, 812);
-			uint8_t *heap = mo_alloc(n ? n : 1);           /* so that ASan sees a read beyond */
+			/* so that ASan sees a read beyond */
+			uint8_t *heap = mo_alloc(n ? n : 1);
 			memcpy(heap, blob, n);
 			assert_int_equal(gpu_metrics_decode(heap, n, &m, NULL), -ENODATA);
 			free(heap);
 			assert_int_equal(m.value[GM_TEMP_HOTSPOT_C][0], n >= 6 ? 61 : MO_NONE);
-			assert_int_equal(m.value[GM_PCIE_REPLAY][0], n >= e->replay + 8 ? 812 : MO_NONE);
+			assert_int_equal(m.value[GM_PCIE_REPLAY][0],
+					 n >= e->replay + 8 ? 812 : MO_NONE);
 		}
 	}
 }
 
-static void structure_size_limits_too(void **state) {
+static void structure_size_limits_too(void **state)
+{
 	struct gpu_metrics m;
 
 	begin(1664, 6);
-	put(0, 2, 100);                                          /* the driver says 100 bytes, 1664 come */
+	/* the driver says 100 bytes, 1664 come */
+	put(0, 2, 100);
 	put(4, 2, 61);
 	put(104, 8, 812);
 	assert_int_equal(decode(1664, &m, "its size says 100 bytes, there are 1664"), -ENODATA);
@@ -231,7 +263,8 @@ static void structure_size_limits_too(void **state) {
 	assert_int_equal(m.value[GM_TEMP_HOTSPOT_C][0], MO_NONE);
 }
 
-static void unknown_versions(void **state) {
+static void unknown_versions(void **state)
+{
 	struct gpu_metrics m;
 
 	begin(64, 99);
@@ -243,23 +276,26 @@ static void unknown_versions(void **state) {
 	assert_int_equal(decode(0, &m, "0 bytes are no header"), -ENODATA);
 }
 
-static size_t attribute(size_t at, unsigned id, unsigned type, unsigned instances, size_t width, uint64_t first) {
+static size_t attribute(size_t at, unsigned id, unsigned type, unsigned instances, size_t width,
+			uint64_t first)
+{
 	put(at, 8, instances | (uint64_t)id << 10 | (uint64_t)type << 20 | 7ULL << 24);
 	for (size_t k = 0; k < instances; k++)
 		put(at + 8 + k * width, width, first + k);
 	return at + 8 + instances * width;
 }
 
-static void attributes_of_1_9(void **state) {
+static void attributes_of_1_9(void **state)
+{
 	struct gpu_metrics m;
 
 	begin(0, 9);
 	size_t n = attribute(8, 0, 2, 1, 2, 61);
-	n = attribute(n, 500, 6, 3, 8, 1);                      /* a newer driver's attribute */
-	n = attribute(n, 1, 3, 1, 2, 0xfffb);                   /* -5 degrees, signed */
+	n = attribute(n, 500, 6, 3, 8, 1);    /* a newer driver's attribute */
+	n = attribute(n, 1, 3, 1, 2, 0xfffb); /* -5 degrees, signed */
 	n = attribute(n, 9, 4, 1, 4, 123456);
-	n = attribute(n, 31, 2, 8, 2, 1);                       /* 1 2 3 ...: one is up */
-	n = attribute(n, 33, 2, 40, 2, 100);                    /* more elements than are kept */
+	n = attribute(n, 31, 2, 8, 2, 1);    /* 1 2 3 ...: one is up */
+	n = attribute(n, 33, 2, 40, 2, 100); /* more elements than are kept */
 	n = attribute(n, 25, 6, 1, 8, 812);
 	put(0, 2, n);
 	put(4, 4, 7);
@@ -271,7 +307,7 @@ static void attributes_of_1_9(void **state) {
 	assert_int_equal(gpu_metrics_mean(&m, GM_GFXCLK_MHZ), 103);
 	assert_int_equal(m.value[GM_PCIE_REPLAY][0], 812);
 
-	put(4, 4, 0xffffffff);                                  /* a count that is a lie */
+	put(4, 4, 0xffffffff); /* a count that is a lie */
 	assert_int_equal(decode(n, &m, "it ends before attribute 8"), -EPROTO);
 	assert_int_equal(m.value[GM_PCIE_REPLAY][0], 812);
 	put(4, 4, 7);
@@ -283,7 +319,8 @@ static void attributes_of_1_9(void **state) {
 	assert_int_equal(decode(6, &m, "no count of attributes"), -EPROTO);
 }
 
-static void readings(void **state) {
+static void readings(void **state)
+{
 	struct gpu_metrics m;
 	struct probe p;
 
@@ -299,13 +336,15 @@ static void readings(void **state) {
 	assert_true(reading_value(&p, "pcie_nak") == 430);
 	assert_true(reading_value(&p, "prochot_residency") == 1);
 	assert_true(reading_value(&p, "metrics_counter") == 900);
-	assert_true(reading_value(&p, "energy_j") > 15.258 && reading_value(&p, "energy_j") < 15.260);
+	assert_true(reading_value(&p, "energy_j") > 15.258 &&
+		    reading_value(&p, "energy_j") < 15.260);
 	assert_string_equal(reading_text(&p, "gpu_metrics_version"), "1.6");
 	assert_null(reading_find(&p, "power_w"));
 	mo_desc_done(&probe_desc, &p);
 }
 
-static int sample(const char *name, struct gpu_metrics *m) {
+static int sample(const char *name, struct gpu_metrics *m)
+{
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	_cleanup_(mo_freep) char *path = mo_printf("%s%s", SAMPLES, name);
 
@@ -315,7 +354,8 @@ static int sample(const char *name, struct gpu_metrics *m) {
 }
 
 /* Values as they were published for real machines (ORIGIN: data/hardware/README.md). */
-static void recorded_machines(void **state) {
+static void recorded_machines(void **state)
+{
 	struct gpu_metrics m, later;
 
 	if (sample("recon-mi300x-v1_6-idle.bin", &m) == 1) {
@@ -324,12 +364,14 @@ static void recorded_machines(void **state) {
 	}
 	assert_int_equal(m.value[GM_TEMP_HOTSPOT_C][0], 42);
 	assert_int_equal(m.value[GM_SOCKET_POWER_W][0], 120);
-	assert_int_equal(m.value[GM_PPT][0], m.value[GM_ACCUMULATION][0]);       /* this firmware says 100 % when idle */
+	/* this firmware says 100 % when idle */
+	assert_int_equal(m.value[GM_PPT][0], m.value[GM_ACCUMULATION][0]);
 	assert_int_equal(m.value[GM_PCIE_WIDTH][0], 16);
 	assert_int_equal(sample("recon-mi300x-v1_9-load_a.bin", &m), 0);
 	assert_int_equal(sample("recon-mi300x-v1_9-load_b.bin", &later), 0);
 	assert_int_equal(m.value[GM_SOCKET_POWER_W][0], 705);
-	double share = (double)(later.value[GM_PPT][0] - m.value[GM_PPT][0]) / (double)(later.value[GM_ACCUMULATION][0] - m.value[GM_ACCUMULATION][0]);
+	double share = (double)(later.value[GM_PPT][0] - m.value[GM_PPT][0]) /
+		       (double)(later.value[GM_ACCUMULATION][0] - m.value[GM_ACCUMULATION][0]);
 	assert_true(share > 0.86 && share < 0.875);
 	assert_int_equal(sample("synth-mi355x-v1_8-load.bin", &m), 0);
 	assert_int_equal(m.value[GM_SOCKET_POWER_W][0], 1380);
@@ -342,10 +384,20 @@ static void recorded_machines(void **state) {
 	assert_int_equal(m.value[GM_TEMP_HOTSPOT_C][0], MO_NONE);
 }
 
-int main(void) {
+int main(void)
+{
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_version), cmocka_unit_test(version_1_3), cmocka_unit_test(all_ones_is_nothing), cmocka_unit_test(what_no_gpu_has_is_no_value), cmocka_unit_test(clocks_links_and_counts_that_cannot_be), cmocka_unit_test(truncated_anywhere), cmocka_unit_test(structure_size_limits_too),
-		cmocka_unit_test(unknown_versions), cmocka_unit_test(attributes_of_1_9), cmocka_unit_test(readings), cmocka_unit_test(recorded_machines),
+		cmocka_unit_test(every_version),
+		cmocka_unit_test(version_1_3),
+		cmocka_unit_test(all_ones_is_nothing),
+		cmocka_unit_test(what_no_gpu_has_is_no_value),
+		cmocka_unit_test(clocks_links_and_counts_that_cannot_be),
+		cmocka_unit_test(truncated_anywhere),
+		cmocka_unit_test(structure_size_limits_too),
+		cmocka_unit_test(unknown_versions),
+		cmocka_unit_test(attributes_of_1_9),
+		cmocka_unit_test(readings),
+		cmocka_unit_test(recorded_machines),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

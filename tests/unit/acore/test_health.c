@@ -1,10 +1,12 @@
 /* Looks, findings and what is told of them, in virtual time. */
 #include "tests/unit/acore/health_bed.h"
 
-static char ras_ue[] = "ras_ue", problem[] = "problem", vram[] = "vram_held_bytes", nak[] = "pcie_nak", one[] = "x";
+static char ras_ue[] = "ras_ue", problem[] = "problem", vram[] = "vram_held_bytes",
+	    nak[] = "pcie_nak", one[] = "x";
 
 /* Answers everything that is due; how many looks that were. */
-static size_t serve(struct health *h, int64_t now) {
+static size_t serve(struct health *h, int64_t now)
+{
 	struct health_look l;
 	size_t n = 0;
 
@@ -19,15 +21,17 @@ static size_t serve(struct health *h, int64_t now) {
 	return n;
 }
 
-static void findings_in_a_row(void **unused) {
-	struct health_check c = bed_check(0, "gpu.ue", PROBE_GPU, WHEN_PERIODIC | WHEN_PREFLIGHT, ras_ue, 0);
+static void findings_in_a_row(void **unused)
+{
+	struct health_check c =
+		bed_check(0, "gpu.ue", PROBE_GPU, WHEN_PERIODIC | WHEN_PREFLIGHT, ras_ue, 0);
 	c.consecutive = 3;
 	_cleanup_(health_freep) struct health *h = bed_make(&c, 1, 1);
 
 	bed_probe(h, PROBE_GPU, GPU0, NULL, "ras_ue", 1, NULL, START);
 	bed_probe(h, PROBE_GPU, GPU0, NULL, "ras_ue", 1, NULL, START + 1);
 	assert_int_equal(bed_state(h, "gpu.ue", GPU0), CHECK_OK);
-	bed_probe(h, PROBE_GPU, GPU0, NULL, "ras_ue", 0, NULL, START + 2);         /* begins anew */
+	bed_probe(h, PROBE_GPU, GPU0, NULL, "ras_ue", 0, NULL, START + 2); /* begins anew */
 	for (int i = 0; i < 2; i++)
 		bed_probe(h, PROBE_GPU, GPU0, NULL, "ras_ue", 1, NULL, START + 3 + i);
 	assert_int_equal(bed_state(h, "gpu.ue", GPU0), CHECK_OK);
@@ -41,7 +45,8 @@ static void findings_in_a_row(void **unused) {
 	assert_int_equal(bed_state(h, "gpu.ue", GPU0), CHECK_OK);
 }
 
-static void a_finding_that_does_not_count_yet_is_looked_at_in_30_s(void **unused) {
+static void a_finding_that_does_not_count_yet_is_looked_at_in_30_s(void **unused)
+{
 	struct health_check c = bed_check(0, "gpu.vram", PROBE_GPU, WHEN_PREFLIGHT, vram, 2e9);
 	c.consecutive = 2;
 	_cleanup_(health_freep) struct health *h = bed_make(&c, 1, 1);
@@ -49,7 +54,8 @@ static void a_finding_that_does_not_count_yet_is_looked_at_in_30_s(void **unused
 
 	serve(h, START);
 	assert_true(health_results(h)->preflight_done);
-	while (!health_due(h, START + 50 * SECOND, &l) || l.sensors || !mo_streq(l.object, GPU0) || l.area != PROBE_GPU)
+	while (!health_due(h, START + 50 * SECOND, &l) || l.sensors || !mo_streq(l.object, GPU0) ||
+	       l.area != PROBE_GPU)
 		bed_probe(h, l.area, l.object, NULL, NULL, 0, NULL, START + 50 * SECOND);
 	bed_probe(h, PROBE_GPU, GPU0, NULL, "vram_used_bytes", 2.1e10, NULL, START + 50 * SECOND);
 	assert_false(health_results(h)->preflight_done);
@@ -60,8 +66,12 @@ static void a_finding_that_does_not_count_yet_is_looked_at_in_30_s(void **unused
 	assert_true(health_results(h)->preflight_done);
 }
 
-static void unknown_never_acts_alone(void **unused) {
-	const struct health_check c[] = { bed_check(0, "gpu.read", PROBE_GPU, WHEN_PERIODIC, problem, MO_NONE_F), bed_check(1, "gpu.ue", PROBE_GPU, WHEN_PERIODIC, ras_ue, 0) };
+static void unknown_never_acts_alone(void **unused)
+{
+	const struct health_check c[] = {
+		bed_check(0, "gpu.read", PROBE_GPU, WHEN_PERIODIC, problem, MO_NONE_F),
+		bed_check(1, "gpu.ue", PROBE_GPU, WHEN_PERIODIC, ras_ue, 0)
+	};
 	struct health_check checks[2] = { c[0], c[1] };
 	checks[0].measure = MEASURE_TEXT;
 	checks[0].action = ACTION_CORDON;
@@ -69,23 +79,30 @@ static void unknown_never_acts_alone(void **unused) {
 
 	bed_probe(h, PROBE_GPU, GPU0, NULL, "ras_ue", 2, NULL, START);
 	for (int i = 0; i < 2; i++) {
-		health_failed(h, PROBE_GPU, GPU0, "moe-probe did not finish in time", false, START + i);
+		health_failed(h, PROBE_GPU, GPU0, "moe-probe did not finish in time", false,
+			      START + i);
 		assert_int_equal(bed_state(h, "gpu.read", GPU0), CHECK_UNKNOWN);
 	}
 	health_failed(h, PROBE_GPU, GPU0, "moe-probe did not finish in time", false, START + 2);
-	assert_int_equal(bed_state(h, "gpu.read", GPU0), CHECK_WARN);              /* and never more */
-	for (int i = 3; i < 30; i++)
-		health_failed(h, PROBE_GPU, GPU0, "moe-probe did not finish in time", false, START + i);
+	/* and never more */
 	assert_int_equal(bed_state(h, "gpu.read", GPU0), CHECK_WARN);
-	assert_int_equal(bed_state(h, "gpu.ue", GPU0), CHECK_CRIT);                /* an earlier finding stays */
-	bed_probe(h, PROBE_GPU, GPU0, NULL, "power_w", 5, "ras: Device or resource busy", START + 40);
-	assert_int_equal(bed_state(h, "gpu.ue", GPU0), CHECK_CRIT);                /* unreadable for the moment is not fine */
+	for (int i = 3; i < 30; i++)
+		health_failed(h, PROBE_GPU, GPU0, "moe-probe did not finish in time", false,
+			      START + i);
+	assert_int_equal(bed_state(h, "gpu.read", GPU0), CHECK_WARN);
+	/* an earlier finding stays */
+	assert_int_equal(bed_state(h, "gpu.ue", GPU0), CHECK_CRIT);
+	bed_probe(h, PROBE_GPU, GPU0, NULL, "power_w", 5, "ras: Device or resource busy",
+		  START + 40);
+	/* unreadable for the moment is not fine */
+	assert_int_equal(bed_state(h, "gpu.ue", GPU0), CHECK_CRIT);
 	bed_probe(h, PROBE_GPU, GPU0, NULL, "ras_ue", 0, NULL, START + 41);
 	assert_int_equal(bed_state(h, "gpu.read", GPU0), CHECK_OK);
 	assert_int_equal(bed_state(h, "gpu.ue", GPU0), CHECK_OK);
 }
 
-static void versions(void **unused) {
+static void versions(void **unused)
+{
 	struct health_check c = bed_check(0, "gpu.ue", PROBE_GPU, WHEN_PERIODIC, ras_ue, 0);
 	_cleanup_(health_freep) struct health *h = bed_make(&c, 1, 50);
 	int64_t v;
@@ -100,7 +117,8 @@ static void versions(void **unused) {
 	assert_int_equal(health_results(h)->version, v);
 	bed_probe(h, PROBE_GPU, GPU0, NULL, "ras_ue", 1, NULL, START + 200 * SECOND);
 	assert_int_equal(health_results(h)->version, v + 1);
-	bed_probe(h, PROBE_GPU, GPU0, NULL, "ras_ue", 2, NULL, START + 230 * SECOND);      /* its text is not news yet */
+	/* its text is not news yet */
+	bed_probe(h, PROBE_GPU, GPU0, NULL, "ras_ue", 2, NULL, START + 230 * SECOND);
 	assert_int_equal(health_results(h)->version, v + 1);
 	bed_probe(h, PROBE_GPU, GPU0, NULL, "ras_ue", 3, NULL, START + 900 * SECOND);
 	assert_int_equal(health_results(h)->version, v + 2);
@@ -109,20 +127,22 @@ static void versions(void **unused) {
 	assert_true(health_untold(h));
 }
 
-static void rates(void **unused) {
+static void rates(void **unused)
+{
 	struct health_check c = bed_check(0, "gpu.rate", PROBE_GPU, WHEN_PERIODIC, nak, 100);
 	c.measure = MEASURE_PER_HOUR;
 	_cleanup_(health_freep) struct health *h = bed_make(&c, 1, 1);
 	int64_t now = START;
 	double n = 1e6;
 
-	for (int i = 0; i < 400; i++, now += 30 * SECOND, n += 0.8)            /* 96 in an hour, for hours */
+	/* 96 in an hour, for hours */
+	for (int i = 0; i < 400; i++, now += 30 * SECOND, n += 0.8)
 		bed_probe(h, PROBE_GPU, GPU0, NULL, "pcie_nak", n, NULL, now);
 	assert_int_equal(bed_state(h, "gpu.rate", GPU0), CHECK_OK);
 	for (int i = 0; i < 60; i++, now += 30 * SECOND, n += 1.2)
 		bed_probe(h, PROBE_GPU, GPU0, NULL, "pcie_nak", n, NULL, now);
 	assert_int_equal(bed_state(h, "gpu.rate", GPU0), CHECK_CRIT);
-	for (int i = 0; i < 130; i++, now += 30 * SECOND)                      /* an hour of rest */
+	for (int i = 0; i < 130; i++, now += 30 * SECOND) /* an hour of rest */
 		bed_probe(h, PROBE_GPU, GPU0, NULL, "pcie_nak", n, NULL, now);
 	assert_int_equal(bed_state(h, "gpu.rate", GPU0), CHECK_OK);
 	bed_probe(h, PROBE_GPU, GPU0, NULL, "pcie_nak", n + 101, NULL, now);
@@ -132,16 +152,17 @@ static void rates(void **unused) {
 	assert_int_equal(bed_state(h, "gpu.rate", GPU0), CHECK_OK);
 }
 
-static void looks_come_as_often_as_they_should(void **unused) {
+static void looks_come_as_often_as_they_should(void **unused)
+{
 	struct health_check c = bed_check(0, "gpu.ue", PROBE_GPU, WHEN_PERIODIC, ras_ue, 0);
 	_cleanup_(health_freep) struct health *h = bed_make(&c, 1, 1);
 	size_t total = 0, most = 0;
 	int64_t now = START;
 
 	serve(h, now);
-	for (int64_t end = START + 20 * MINUTE; now < end; ) {
+	for (int64_t end = START + 20 * MINUTE; now < end;) {
 		int64_t at = health_deadline(h);
-		assert_true(at > now);                                         /* never spins */
+		assert_true(at > now); /* never spins */
 		now = at;
 		size_t n = serve(h, now);
 		total += n;
@@ -152,8 +173,10 @@ static void looks_come_as_often_as_they_should(void **unused) {
 	assert_in_range(most, 1, 4);
 }
 
-static void a_stuck_device_is_left_alone(void **unused) {
-	struct health_check c = bed_check(0, "gpu.read", PROBE_GPU, WHEN_PERIODIC, problem, MO_NONE_F);
+static void a_stuck_device_is_left_alone(void **unused)
+{
+	struct health_check c =
+		bed_check(0, "gpu.read", PROBE_GPU, WHEN_PERIODIC, problem, MO_NONE_F);
 	c.measure = MEASURE_TEXT;
 	_cleanup_(health_freep) struct health *h = bed_make(&c, 1, 1);
 	struct health_look l;
@@ -174,8 +197,11 @@ static void a_stuck_device_is_left_alone(void **unused) {
 	assert_int_equal(bed_state(h, "gpu.read", GPU0), CHECK_OK);
 }
 
-static void orders(void **unused) {
-	struct health_check checks[] = { bed_check(0, "gpu.ue", PROBE_GPU, WHEN_FAILURE, ras_ue, 0), bed_check(1, "perf", PROBE_HOST, WHEN_FAILURE, NULL, MO_NONE_F) };
+static void orders(void **unused)
+{
+	struct health_check checks[] = { bed_check(0, "gpu.ue", PROBE_GPU, WHEN_FAILURE, ras_ue, 0),
+					 bed_check(1, "perf", PROBE_HOST, WHEN_FAILURE, NULL,
+						   MO_NONE_F) };
 	char *argv[] = { one };
 	struct command order;
 	struct health_look l;
@@ -190,10 +216,12 @@ static void orders(void **unused) {
 	serve(h, START);
 	assert_true(health_results(h)->failure_checks);
 	assert_int_equal(health_results(h)->n_checked, 0);
-	assert_true(health_awaited(h));                                        /* preflight is done */
+	/* preflight is done */
+	assert_true(health_awaited(h));
 	assert_false(health_awaited(h));
 	health_orders(h, &order, 1, START + SECOND);
-	health_orders(h, &order, 1, START + SECOND);                           /* repeated until it is answered */
+	/* repeated until it is answered */
+	health_orders(h, &order, 1, START + SECOND);
 	assert_true(health_deadline(h) <= START + SECOND);
 	serve(h, START + SECOND);
 	assert_int_equal(health_results(h)->n_checked, 1);
@@ -201,7 +229,8 @@ static void orders(void **unused) {
 	assert_true(health_awaited(h));
 	health_orders(h, NULL, 0, START + 2 * SECOND);
 	assert_int_equal(health_results(h)->n_checked, 0);
-	assert_false(health_awaited(h));                                       /* nobody waits for what is forgotten */
+	/* nobody waits for what is forgotten */
+	assert_false(health_awaited(h));
 	/* nobody answers: what is known after a minute is the answer */
 	order.attempt = 3;
 	health_orders(h, &order, 1, START + 3 * SECOND);
@@ -219,7 +248,8 @@ static void orders(void **unused) {
 	mo_desc_done(&command_desc, &order);
 }
 
-static void programs_wait_for_a_free_node(void **unused) {
+static void programs_wait_for_a_free_node(void **unused)
+{
 	struct health_check c = bed_check(0, "perf", PROBE_HOST, WHEN_PREFLIGHT, NULL, MO_NONE_F);
 	static char match[] = "rate ([0-9.]+)";
 	char *argv[] = { one };
@@ -233,7 +263,8 @@ static void programs_wait_for_a_free_node(void **unused) {
 	_cleanup_(health_freep) struct health *h = bed_make(&c, 1, 1);
 	bool found = false;
 	health_busy(h, (int64_t[]){ 0 }, 1, 1, START);
-	assert_true(health_results(h)->preflight_done);                        /* the node's other GPU may be used */
+	/* the node's other GPU may be used */
+	assert_true(health_results(h)->preflight_done);
 	assert_true(serve(h, START) > 0);
 	health_busy(h, NULL, 0, 0, START + MINUTE);
 	while (health_due(h, START + MINUTE, &l)) {
@@ -241,16 +272,19 @@ static void programs_wait_for_a_free_node(void **unused) {
 		if (!l.program)
 			bed_probe(h, l.area, l.object, NULL, NULL, 0, NULL, START + MINUTE);
 		else
-			health_program(h, "perf", 0, "rate 3.5\nrate 2.5\n", 18, NULL, START + MINUTE);
+			health_program(h, "perf", 0, "rate 3.5\nrate 2.5\n", 18, NULL,
+				       START + MINUTE);
 	}
 	assert_true(found);
-	assert_int_equal(bed_state(h, "perf", "host"), CHECK_CRIT);                /* asked again at once, because it takes two */
+	/* asked again at once, because it takes two */
+	assert_int_equal(bed_state(h, "perf", "host"), CHECK_CRIT);
 	assert_non_null(strstr(bed_result(h, "perf", "host")->text, "2.5"));
 	health_program(h, "perf", 9, "", 0, "it did not finish in time", START + 2 * MINUTE);
 	assert_int_equal(bed_state(h, "perf", "host"), CHECK_CRIT);
 }
 
-static void sensors(void **unused) {
+static void sensors(void **unused)
+{
 	_cleanup_(health_freep) struct health *h = bed_make(NULL, 0, 1);
 	struct gpu_sensors *s = NULL;
 	size_t n = 0;
@@ -273,16 +307,19 @@ static void sensors(void **unused) {
 	assert_int_equal(s->slot, 1);
 	assert_int_equal(s->ce, 12);
 	assert_int_equal(s->ue, MO_NONE);
-	assert_true(s->temp_c > 60 && s->throttle_pct > 1.99 && s->throttle_pct < 2.01);      /* heat, not the power limit */
+	/* heat, not the power limit */
+	assert_true(s->temp_c > 60 && s->throttle_pct > 1.99 && s->throttle_pct < 2.01);
 	mo_vec_clear(&gpu_sensors_desc, (void **)&s, &n);
 	health_sensors(h, &s, &n);
 	assert_int_equal(n, 0);
 }
 
 /* More than all of the time is nonsense: it neither clears nor finds, however often it comes. */
-static void a_share_beyond_all_is_no_verdict(void **unused) {
+static void a_share_beyond_all_is_no_verdict(void **unused)
+{
 	static char residency[] = "prochot_residency", counter[] = "metrics_counter";
-	struct health_check c = bed_check(0, "gpu.prochot", PROBE_GPU, WHEN_PERIODIC, residency, 0.05);
+	struct health_check c =
+		bed_check(0, "gpu.prochot", PROBE_GPU, WHEN_PERIODIC, residency, 0.05);
 	c.measure = MEASURE_SHARE;
 	c.of = counter;
 	_cleanup_(health_freep) struct health *h = bed_make(&c, 1, 1);
@@ -296,13 +333,19 @@ static void a_share_beyond_all_is_no_verdict(void **unused) {
 		reading_add(&p, "prochot_residency", i < 5 ? i * 300 : 1200 + (i - 4) * 100);
 		health_probe(h, &p, START + i * MINUTE);
 		mo_desc_done(&probe_desc, &p);
-		assert_int_equal(bed_state(h, "gpu.prochot", GPU0), i == 0 ? CHECK_OK : i < 3 ? CHECK_UNKNOWN : i < 5 ? CHECK_WARN : CHECK_CRIT);
+		assert_int_equal(bed_state(h, "gpu.prochot", GPU0), i == 0  ? CHECK_OK
+								    : i < 3 ? CHECK_UNKNOWN
+								    : i < 5 ? CHECK_WARN
+									    : CHECK_CRIT);
 		if (i == 4)
-			assert_non_null(strstr(bed_result(h, "gpu.prochot", GPU0)->text, "prochot_residency grew by 300 while metrics_counter grew by 100"));
+			assert_non_null(strstr(bed_result(h, "gpu.prochot", GPU0)->text,
+					       "prochot_residency grew by 300 while "
+					       "metrics_counter grew by 100"));
 	}
 }
 
-static void host_look(struct health *h, double pci, double off, int64_t now) {
+static void host_look(struct health *h, double pci, double off, int64_t now)
+{
 	struct probe p;
 
 	mo_desc_init(&probe_desc, &p);
@@ -314,7 +357,8 @@ static void host_look(struct health *h, double pci, double off, int64_t now) {
 	mo_desc_done(&probe_desc, &p);
 }
 
-static bool rests_on(struct health *h, const char *evidence) {
+static bool rests_on(struct health *h, const char *evidence)
+{
 	const struct check_result *r = bed_result(h, "gpu.count", "host");
 	bool found = false;
 
@@ -323,28 +367,37 @@ static bool rests_on(struct health *h, const char *evidence) {
 	return found;
 }
 
-/* Without what earlier looks at the bus saw (the file is gone): discovery found two, or the driver lists them. */
-static void a_missing_gpu_is_missed_by_several(void **unused) {
+/* Without what earlier looks at the bus saw (the file is gone): discovery found two, or the driver
+ * lists them. */
+static void a_missing_gpu_is_missed_by_several(void **unused)
+{
 	static char pci[] = "gpus_pci", expected[] = "gpus_expected";
 	struct health_check c = bed_check(0, "gpu.count", PROBE_HOST, WHEN_PERIODIC, pci, 0);
 	c.measure = MEASURE_LESS_OF;
 	c.of = expected;
-	_cleanup_(health_freep) struct health *h = bed_make(&c, 1, 1), *seen = bed_make(&c, 1, 1), *driver = bed_make(&c, 1, 1);
+	_cleanup_(health_freep) struct health *h = bed_make(&c, 1, 1), *seen = bed_make(&c, 1, 1),
+					      *driver = bed_make(&c, 1, 1);
 
 	bed_probe(h, PROBE_GPU, GPU1, NULL, NULL, 0, GPU1 ": " PROBE_NO_DEVICE, START);
 	host_look(h, 1, 0, START);
 	assert_int_equal(bed_state(h, "gpu.count", "host"), CHECK_CRIT);
-	assert_true(rests_on(h, "gpus_expected = 2") && rests_on(h, "gpus_expected.by = what was found of this machine earlier in this boot") && rests_on(h, "gpus_pci.missing = " GPU1));
+	assert_true(rests_on(h, "gpus_expected = 2") &&
+		    rests_on(h, "gpus_expected.by = what was found of this machine earlier in this "
+				"boot") &&
+		    rests_on(h, "gpus_pci.missing = " GPU1));
 	host_look(seen, 4, 0, START);
 	host_look(seen, 3, 0, START + MINUTE);
-	assert_true(rests_on(seen, "gpus_expected = 4") && rests_on(seen, "gpus_expected.by = the PCI bus, earlier in this boot"));
+	assert_true(rests_on(seen, "gpus_expected = 4") &&
+		    rests_on(seen, "gpus_expected.by = the PCI bus, earlier in this boot"));
 	host_look(driver, 2, 1, START);
-	assert_true(rests_on(driver, "gpus_expected = 3") && rests_on(driver, "gpus_expected.by = the driver (KFD), which still lists it"));
+	assert_true(rests_on(driver, "gpus_expected = 3") &&
+		    rests_on(driver, "gpus_expected.by = the driver (KFD), which still lists it"));
 	host_look(driver, 3, 0, START + MINUTE);
 	assert_int_equal(bed_state(driver, "gpu.count", "host"), CHECK_OK);
 }
 
-static void kill_switch(void **unused) {
+static void kill_switch(void **unused)
+{
 	struct health_check c = bed_check(0, "gpu.ue", PROBE_GPU, WHEN_PERIODIC, ras_ue, 0);
 	_cleanup_(health_freep) struct health *h = bed_make(&c, 1, 1);
 
@@ -354,11 +407,22 @@ static void kill_switch(void **unused) {
 	assert_int_equal(health_results(h)->n_results, 0);
 }
 
-int main(void) {
+int main(void)
+{
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(findings_in_a_row), cmocka_unit_test(a_finding_that_does_not_count_yet_is_looked_at_in_30_s), cmocka_unit_test(unknown_never_acts_alone), cmocka_unit_test(versions),
-		cmocka_unit_test(rates), cmocka_unit_test(looks_come_as_often_as_they_should), cmocka_unit_test(a_stuck_device_is_left_alone), cmocka_unit_test(orders), cmocka_unit_test(programs_wait_for_a_free_node), cmocka_unit_test(sensors), cmocka_unit_test(kill_switch),
-		cmocka_unit_test(a_share_beyond_all_is_no_verdict), cmocka_unit_test(a_missing_gpu_is_missed_by_several),
+		cmocka_unit_test(findings_in_a_row),
+		cmocka_unit_test(a_finding_that_does_not_count_yet_is_looked_at_in_30_s),
+		cmocka_unit_test(unknown_never_acts_alone),
+		cmocka_unit_test(versions),
+		cmocka_unit_test(rates),
+		cmocka_unit_test(looks_come_as_often_as_they_should),
+		cmocka_unit_test(a_stuck_device_is_left_alone),
+		cmocka_unit_test(orders),
+		cmocka_unit_test(programs_wait_for_a_free_node),
+		cmocka_unit_test(sensors),
+		cmocka_unit_test(kill_switch),
+		cmocka_unit_test(a_share_beyond_all_is_no_verdict),
+		cmocka_unit_test(a_missing_gpu_is_missed_by_several),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* Manifests: written and read back, names of every kind, cut and changed texts refused, and the file that changed is named. */
+/* Manifests: written and read back, names of every kind, cut and changed texts refused, and the
+ * file that changed is named. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -6,12 +7,23 @@
 #include "agent/core/ckpt/manifest.h"
 
 static const struct ckpt_file files[] = {
-	{ .name = (char *)"\\n", .bytes = 3, .mtime_ns = 7, .inode = 10, .crc = 0 }, { .name = (char *)"a b\nc\\d", .bytes = 0, .mtime_ns = -5, .inode = 11, .crc = MO_NONE },
-	{ .name = (char *)"end 3 x", .bytes = INT64_MAX, .mtime_ns = INT64_MAX, .inode = 12, .crc = 0xffffffff }, { .name = (char *)"sub/__0_0.distcp", .bytes = 1, .mtime_ns = 1, .inode = 13, .crc = 0xe3069283 },
+	{ .name = (char *)"\\n", .bytes = 3, .mtime_ns = 7, .inode = 10, .crc = 0 },
+	{ .name = (char *)"a b\nc\\d", .bytes = 0, .mtime_ns = -5, .inode = 11, .crc = MO_NONE },
+	{ .name = (char *)"end 3 x",
+	  .bytes = INT64_MAX,
+	  .mtime_ns = INT64_MAX,
+	  .inode = 12,
+	  .crc = 0xffffffff },
+	{ .name = (char *)"sub/__0_0.distcp",
+	  .bytes = 1,
+	  .mtime_ns = 1,
+	  .inode = 13,
+	  .crc = 0xe3069283 },
 };
 #define N ELEMENTSOF(files)
 
-static void test_round(void **state) {
+static void test_round(void **state)
+{
 	_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
 	struct ckpt_file *back = NULL;
 	size_t n = 0;
@@ -27,7 +39,9 @@ static void test_round(void **state) {
 	ckpt_files_done(back, n);
 	for (size_t cut = 0; cut < text.len; cut++)
 		assert_int_not_equal(manifest_read(text.data, cut, &back, &n), 0);
-	for (size_t i = 0; i < text.len; i++) {              /* one changed character changes a number, a name or the digest; a checksum is no part of it */
+	/* one changed character changes a number, a name or the digest; a checksum is no part of
+	 * it */
+	for (size_t i = 0; i < text.len; i++) {
 		char was = text.data[i];
 		text.data[i] = was == '1' ? '2' : '1';
 		if (manifest_read(text.data, text.len, &back, &n) == 0) {
@@ -38,24 +52,29 @@ static void test_round(void **state) {
 	}
 }
 
-static void differs(struct ckpt_file *now, size_t n, bool copied, const char *words) {
-	_cleanup_(mo_freep) char *reason = manifest_difference(files, N, now, n, copied), *a = manifest_digest(files, N), *b = manifest_digest(now, n);
+static void differs(struct ckpt_file *now, size_t n, bool copied, const char *words)
+{
+	_cleanup_(mo_freep) char *reason = manifest_difference(files, N, now, n, copied),
+				 *a = manifest_digest(files, N), *b = manifest_digest(now, n);
 
 	if (!copied)
 		assert_int_equal(mo_streq(a, b), !words);
-	bool matches = reason && words ? strstr(reason, words) != NULL : !reason && !words;
-	if (!matches)
-		fail_msg("said '%s', wanted '%s'", reason ? reason : "nothing", words ? words : "nothing");
+	bool told = reason && words ? strstr(reason, words) != NULL : !reason && !words;
+	if (!told)
+		fail_msg("said '%s', wanted '%s'", reason ? reason : "nothing",
+			 words ? words : "nothing");
 }
 
-static void test_difference(void **state) {
+static void test_difference(void **state)
+{
 	struct ckpt_file now[N];
 
 	memcpy(now, files, sizeof(now));
 	differs(now, N, false, NULL);
 	differs(now, N - 1, false, "sub/__0_0.distcp is gone");
 	now[3].bytes = 2;
-	differs(now, N, false, "sub/__0_0.distcp changed since it was verified: it has 2 bytes, it had 1");
+	differs(now, N, false,
+		"sub/__0_0.distcp changed since it was verified: it has 2 bytes, it had 1");
 	differs(now, N, true, "it has 2 bytes, it had 1");
 	now[3].bytes = 1;
 	now[3].inode = 99;
@@ -70,7 +89,8 @@ static void test_difference(void **state) {
 	differs(now, N, false, "f appeared");
 }
 
-static void test_parts(void **state) {
+static void test_parts(void **state)
+{
 	int64_t counts[8] = { 0 };
 
 	for (int i = 0; i < 1024; i++) {
@@ -85,8 +105,11 @@ static void test_parts(void **state) {
 	assert_int_equal(manifest_part("x", 1), 0);
 }
 
-int main(void) {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_round), cmocka_unit_test(test_difference), cmocka_unit_test(test_parts) };
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_round),
+					    cmocka_unit_test(test_difference),
+					    cmocka_unit_test(test_parts) };
 
 	return cmocka_run_group_tests_name("acore/manifest", tests, NULL, NULL);
 }

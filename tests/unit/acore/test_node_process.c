@@ -59,13 +59,13 @@ static void test_binding(void **state)
 	assert_int_equal(binds[0].numa_node, MO_NONE);
 	assert_int_equal(binds[0].mem_policy, MEM_NONE);
 	mo_vec_clear(&rank_bind_desc, (void **)&binds, &n);
-	l.n_gpus = 2;      /* both on one NUMA node: its memory is preferred */
+	l.n_gpus = 2; /* both on one NUMA node: its memory is preferred */
 	assert_int_equal(bind_launch(&info, &l, &l.bind, "", &binds, &n, NULL), 0);
 	assert_string_equal(binds[0].cpus, "0-3");
 	assert_int_equal(binds[0].numa_node, 0);
 	assert_int_equal(binds[0].mem_policy, MEM_PREFERRED);
 	mo_vec_clear(&rank_bind_desc, (void **)&binds, &n);
-	l.n_local = 2;     /* a rank for each */
+	l.n_local = 2; /* a rank for each */
 	assert_int_equal(bind_launch(&info, &l, &l.bind, "", &binds, &n, NULL), 0);
 	assert_int_equal(n, 2);
 	mo_vec_clear(&rank_bind_desc, (void **)&binds, &n);
@@ -95,10 +95,26 @@ static void add(struct launch *l, int layer, const char *name, const char *value
 static void test_environment(void **state)
 {
 	static const char *const expected[][2] = {
-		{ "RANK", "1" }, { "WORLD_SIZE", "2" }, { "LOCAL_RANK", "0" }, { "LOCAL_WORLD_SIZE", "1" }, { "NNODES", "2" }, { "NODE_RANK", "1" }, { "HIP_VISIBLE_DEVICES", "0,1,2,3" },
-		{ "OMP_NUM_THREADS", "8" }, { "JAX_COORDINATOR_ADDRESS", "n0:29500" }, { "ALL", "1 0 2 1 4 7 2 /home/u" }, { "OTHER", "{x} {rank" }, { "RECIPE", "{rank}" },
+		{ "RANK", "1" },
+		{ "WORLD_SIZE", "2" },
+		{ "LOCAL_RANK", "0" },
+		{ "LOCAL_WORLD_SIZE", "1" },
+		{ "NNODES", "2" },
+		{ "NODE_RANK", "1" },
+		{ "HIP_VISIBLE_DEVICES", "0,1,2,3" },
+		{ "OMP_NUM_THREADS", "8" },
+		{ "JAX_COORDINATOR_ADDRESS", "n0:29500" },
+		{ "ALL", "1 0 2 1 4 7 2 /home/u" },
+		{ "OTHER", "{x} {rank" },
+		{ "RECIPE", "{rank}" },
 	};
-	const struct env_rank r = { .home = "/home/u", .user = "u", .shell = "/bin/sh", .tmpdir = "/tmp", .step_id = "s", .notify_socket = "n", .error_file = "e" };
+	const struct env_rank r = { .home = "/home/u",
+				    .user = "u",
+				    .shell = "/bin/sh",
+				    .tmpdir = "/tmp",
+				    .step_id = "s",
+				    .notify_socket = "n",
+				    .error_file = "e" };
 	struct env_item *items = NULL;
 	struct rank_bind *binds = NULL;
 	size_t n = 0, n_binds = 0;
@@ -107,7 +123,9 @@ static void test_environment(void **state)
 
 	node_make(&info, &l);
 	add(&l, ENV_ENGINE, "JAX_COORDINATOR_ADDRESS", "{master_addr}:{master_port}");
-	add(&l, ENV_ENGINE, "ALL", "{rank} {local_rank} {world_size} {local_world_size} {local_gpus} {job} {attempt} {workdir}");
+	add(&l, ENV_ENGINE, "ALL",
+	    "{rank} {local_rank} {world_size} {local_world_size} {local_gpus} {job} {attempt} "
+	    "{workdir}");
 	add(&l, ENV_ENGINE, "OTHER", "{x} {rank");
 	add(&l, ENV_RECIPE, "RECIPE", "{rank}");
 	assert_int_equal(bind_launch(&info, &l, &l.bind, "", &binds, &n_binds, NULL), 0);
@@ -122,7 +140,8 @@ static void test_environment(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_binding), cmocka_unit_test(test_environment) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_binding),
+					    cmocka_unit_test(test_environment) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

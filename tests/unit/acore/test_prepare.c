@@ -9,8 +9,13 @@
 
 static void test_hooks(void **state)
 {
-	static const char *const lines[] = { "env.NCCL_DEBUG=INFO", "env.EMPTY=", "env.A=b=c", "env.1X=1", "env.=x", "env.A B=c", "env.NO", "extra.training.steps=10", "extra.moe-x=",
-					     "extra.-x=1", "extra.=1", " env.X=1", "environment=1", "", "env." };
+	/* clang-format off */
+	static const char *const lines[] = {
+		"env.NCCL_DEBUG=INFO", "env.EMPTY=", "env.A=b=c", "env.1X=1", "env.=x", "env.A B=c",
+		"env.NO", "extra.training.steps=10", "extra.moe-x=", "extra.-x=1", "extra.=1",
+		" env.X=1", "environment=1", "", "env.",
+	};
+	/* clang-format on */
 	struct hooks h = { 0 };
 	struct launch l;
 
@@ -38,13 +43,22 @@ static void test_hooks(void **state)
 	mo_desc_done(&launch_desc, &l);
 }
 
-/* Primus' main takes --data_path for itself, also cut short: as one word with `=` it reaches training. */
+/* Primus' main takes --data_path for itself, also cut short: as one word with `=` it reaches
+ * training. */
 static void test_main_words(void **state)
 {
-	static const char *const lines[] = { "extra.data_path=/d/a b", "extra.data=/x", "extra.lr=1",
+	static const char *const lines[] = { "extra.data_path=/d/a b", "extra.data=/x",
+					     "extra.lr=1",
 					     "extra.exp=", "extra.backend_path=/same" };
-	static const char *const wanted[] = { "train", "backend_path=/same", "--config", "exp.yaml",
-					      "data_path=/d/a b", "data=/x", "--lr", "1", "exp=" };
+	static const char *const wanted[] = { "train",
+					      "backend_path=/same",
+					      "--config",
+					      "exp.yaml",
+					      "data_path=/d/a b",
+					      "data=/x",
+					      "--lr",
+					      "1",
+					      "exp=" };
 	struct hooks h = { 0 };
 	struct launch l;
 
@@ -72,17 +86,29 @@ static void own(struct launch *l, const char *flag, const char *instead)
 	mo_str_set(&pair->value, instead);
 }
 
-/* What is moectl's, in any spelling, keeps the ranks from starting; what the command says already is not said again. */
+/* What is moectl's, in any spelling, keeps the ranks from starting; what the command says already
+ * is not said again. */
 static void test_owned(void **state)
 {
-	static const struct { const char *line, *refusal; } cases[] = {
-		{ "extra.load=/elsewhere", "extra.load=/elsewhere, which is not its to decide: use checkpoint.dir; engine.args_unchecked: [load]" },
+	static const struct {
+		const char *line, *refusal;
+	} cases[] = {
+		{ "extra.load=/elsewhere", "extra.load=/elsewhere, which is not its to decide: use "
+					   "checkpoint.dir; engine.args_unchecked: [load]" },
 		{ "extra.ckpt-step=7", "extra.ckpt-step=7" },
 		{ "extra.auto_continue_train=true", "extra.auto_continue_train=true" },
-		{ "extra.save=/c", NULL }, { "extra.save=/d", "extra.save=/d" }, { "extra.offset=-1", NULL }, { "extra.save_x=1", NULL }, { "extra.sav=1", NULL },
-		{ "extra.no_load_optim=", "extra.no_load_optim=," }, { "extra.bar=--save=/d", "extra.bar=--save=/d, which is not its to decide: i; engine.args_unchecked: [save]" }, { "extra.bar=-2", NULL },
+		{ "extra.save=/c", NULL },
+		{ "extra.save=/d", "extra.save=/d" },
+		{ "extra.offset=-1", NULL },
+		{ "extra.save_x=1", NULL },
+		{ "extra.sav=1", NULL },
+		{ "extra.no_load_optim=", "extra.no_load_optim=," },
+		{ "extra.bar=--save=/d", "extra.bar=--save=/d, which is not its to decide: i; "
+					 "engine.args_unchecked: [save]" },
+		{ "extra.bar=-2", NULL },
 	};
-	static const char *const argv[] = { "train", "--save", "/old", "--auto_continue_train", "false", "--offset", "-1", "--save=/c" };
+	static const char *const argv[] = { "train", "--save",   "/old", "--auto_continue_train",
+					    "false", "--offset", "-1",   "--save=/c" };
 
 	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
 		struct hooks h = { 0 };
@@ -102,7 +128,8 @@ static void test_owned(void **state)
 
 		if (!said != !cases[i].refusal || (said && !strstr(said, cases[i].refusal)))
 			fail_msg("%s: %s", cases[i].line, said);
-		if (mo_streq(cases[i].line, "extra.save=/c") || mo_streq(cases[i].line, "extra.offset=-1")) {
+		if (mo_streq(cases[i].line, "extra.save=/c") ||
+		    mo_streq(cases[i].line, "extra.offset=-1")) {
 			hooks_apply(&h, &l);
 			assert_int_equal(l.n_argv, ELEMENTSOF(argv));
 		}
@@ -114,7 +141,8 @@ static void test_owned(void **state)
 /* Feeds one event; returns its effects as "prepare fork note:refused:TEXT kill ...". */
 static char *feed(struct stepd_core *s, int type, bool ok, const char *text, int64_t now)
 {
-	static const char *const names[] = { "hold", "fork", "release", "signal", "kill", "note", "done", "prepare" };
+	static const char *const names[] = { "hold", "fork", "release", "signal",
+					     "kill", "note", "done",    "prepare" };
 	struct stepd_out out = { 0 };
 	struct stepd_event e = { .type = type, .ok = ok };
 	struct mo_buf b = { 0 };
@@ -127,14 +155,17 @@ static char *feed(struct stepd_core *s, int type, bool ok, const char *text, int
 
 		mo_buf_printf(&b, "%s%s", i ? " " : "", names[x->type]);
 		if (x->type == SX_NOTE)
-			mo_buf_printf(&b, ":%s:%s:%s", note_kind_names[x->note.kind], x->note.cause ? x->note.cause : "", x->note.text ? x->note.text : "");
+			mo_buf_printf(&b, ":%s:%s:%s", note_kind_names[x->note.kind],
+				      x->note.cause ? x->note.cause : "",
+				      x->note.text ? x->note.text : "");
 	}
 	stepd_out_done(&out);
 	mo_desc_done(&note_desc, &e.note);
 	return b.data ? mo_buf_take(&b) : mo_strdup("");
 }
 
-static void expect(struct stepd_core *s, int type, bool ok, const char *text, int64_t now, const char *wanted)
+static void expect(struct stepd_core *s, int type, bool ok, const char *text, int64_t now,
+		   const char *wanted)
 {
 	_cleanup_(mo_freep) char *seen = feed(s, type, ok, text, now);
 
@@ -176,12 +207,13 @@ static void test_step(void **state)
 
 	s = make(false);
 	expect(s, SE_LAUNCH, false, NULL, 0, "prepare");
-	expect(s, SE_TICK, false, NULL, 600000000, "note:refused:prepare:engine.prepare has not ended after 600 s and was killed kill");
+	expect(s, SE_TICK, false, NULL, 600000000,
+	       "note:refused:prepare:engine.prepare has not ended after 600 s and was killed kill");
 	expect(s, SE_PREPARED, false, "signal 9", 600000001, "");
 	expect(s, SE_EMPTY, false, NULL, 600000002, "note:gone::no rank was started done");
 	stepd_core_free(s);
 
-	s = make(false);     /* what it started must be gone before the step is */
+	s = make(false); /* what it started must be gone before the step is */
 	expect(s, SE_LAUNCH, false, NULL, 0, "prepare");
 	expect(s, SE_STOP, false, NULL, 1, "kill");
 	expect(s, SE_PREPARED, true, NULL, 2, "");
@@ -196,7 +228,10 @@ static void test_step(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_hooks), cmocka_unit_test(test_main_words), cmocka_unit_test(test_owned), cmocka_unit_test(test_step) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_hooks),
+					    cmocka_unit_test(test_main_words),
+					    cmocka_unit_test(test_owned),
+					    cmocka_unit_test(test_step) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

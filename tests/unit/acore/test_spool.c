@@ -1,4 +1,5 @@
-/* The spool entry that a launch becomes: who holds which CPUs, what the node grants, and what it refuses. */
+/* The spool entry that a launch becomes: who holds which CPUs, what the node grants, and what it
+ * refuses. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -58,9 +59,14 @@ static int setup(void **state)
 	l->bind.reserve_cores = 0;
 	b->command.epoch = 5;
 	b->command.launch = l;
-	b->terms = (struct node_terms){ .node = "n0", .boot_id = "b", .step_id = "j7.a2.n0.x",
-					.log_dir = "/l", .tmpdir = "/t", .info = &b->info,
-					.min_uid = 1000, .nofile = -1 };
+	b->terms = (struct node_terms){ .node = "n0",
+					.boot_id = "b",
+					.step_id = "j7.a2.n0.x",
+					.log_dir = "/l",
+					.tmpdir = "/t",
+					.info = &b->info,
+					.min_uid = 1000,
+					.nofile = -1 };
 	*state = b;
 	return 0;
 }
@@ -150,7 +156,8 @@ static void test_reserved(void **state)
 	b->terms.reserve_cores = 1;
 	make(b, NULL, 0);
 	assert_string_equal(cpus(b), by_node);
-	assert_int_equal(b->spool.launch.bind.reserve_cores, 2);   /* the launch stays as it was ordered */
+	/* the launch stays as it was ordered */
+	assert_int_equal(b->spool.launch.bind.reserve_cores, 2);
 }
 
 /* Told by the entry: its supervisor refuses the step with it. */

@@ -117,7 +117,8 @@ static void test_stop(void **state)
 	assert_string_equal(said(b), "note:gone done");
 }
 
-/* Nobody ordered it: told at once, before any rank ends; an order that comes later changes nothing, nor does a signal after an order. */
+/* Nobody ordered it: told at once, before any rank ends; an order that comes later changes nothing,
+ * nor does a signal after an order. */
 static void test_stopped_by_its_machine(void **state)
 {
 	struct bed *b = *state;
@@ -244,9 +245,7 @@ static void test_configuration(void **state)
 			stop(b, SIGTERM, 600000000);
 			assert_string_equal(said(b), "release kill");
 			break;
-		case 3:
-			simple(b, SE_KILL, MO_NONE);
-			assert_string_equal(said(b), "release kill");
+		case 3: simple(b, SE_KILL, MO_NONE); assert_string_equal(said(b), "release kill");
 		}
 		simple(b, SE_CONFIG_READ, MO_NONE);
 		assert_string_equal(said(b), "");
@@ -302,7 +301,7 @@ static void reach(struct bed *b, const char *name)
 static void test_unlisted_is_ignored(void **state)
 {
 	static const char *const names[] = { "new", "preparing", "ports", "reading",
-					     "up",  "stopping",	 "down",  "gone" };
+					     "up",  "stopping",  "down",  "gone" };
 	struct bed *b = *state;
 	size_t ignored = 0;
 

@@ -51,8 +51,8 @@ static void test_flood_of_samples(void **state)
 	b->now = stepd_core_deadline(b->core);
 	simple(b, SE_TICK, MO_NONE);
 	left_out += MO_MAX(b->out.effects[0].note.left_out, 0);
-	assert_int_equal(left_out,
-			 stepd_core_left_out(b->core)); /* the notes say all of them, each once */
+	/* the notes say all of them, each once */
+	assert_int_equal(left_out, stepd_core_left_out(b->core));
 	assert_string_equal(said(b), "note:sample@0=120001");
 	b->now += 10000000; /* quiet again: all are told */
 	for (int64_t i = 0; i < 4000; i++) {
@@ -162,7 +162,8 @@ static void test_phases_and_saves(void **state)
 	assert_int_equal(p.phase, PHASE_TRAIN);
 }
 
-/* Where all saves go is told once, before the first: no save begins there, and those that name no place have it. */
+/* Where all saves go is told once, before the first: no save begins there, and those that name no
+ * place have it. */
 static void test_where_saves_go(void **state)
 {
 	struct bed *b = *state;
@@ -184,7 +185,7 @@ static void test_where_saves_go(void **state)
 	fact(b, SE_CHECKPOINT, 0, 60, NULL);
 	assert_string_equal(b->out.effects[0].note.path, "/c/titan-9");
 	assert_string_equal(said(b), "note:checkpoint@0=60");
-	fact(b, SE_SAVING, 0, MO_NONE, "/c/titan-9/step-61");   /* a script that names each */
+	fact(b, SE_SAVING, 0, MO_NONE, "/c/titan-9/step-61"); /* a script that names each */
 	assert_string_equal(said(b), "note:saving@0=61");
 	fact(b, SE_CHECKPOINT, 0, 61, NULL);
 	assert_null(b->out.effects[0].note.path);

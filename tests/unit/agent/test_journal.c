@@ -1,6 +1,7 @@
-/* A step's journal cut at every length, as a full disk, a killed supervisor or a power loss leaves it: the
- * notes whose lines are whole are read, in order, nothing else is, and the next note stands where the
- * cut one stood. Two lines that changed places: none is read with a lower number than the one before. */
+/* A step's journal cut at every length, as a full disk, a killed supervisor or a power loss leaves
+ * it: the notes whose lines are whole are read, in order, nothing else is, and the next note stands
+ * where the cut one stood. Two lines that changed places: none is read with a lower number than the
+ * one before. */
 #include "tests/unit/unit.h"
 
 #include <fcntl.h>

@@ -1,5 +1,6 @@
-/* Helpers that an agent left behind and that hang: which processes count, and which of the same name do not. The helper is a script of that name; what hangs in the kernel is played by a process that
- * is traced and therefore does not end when it is killed. */
+/* Helpers that an agent left behind and that hang: which processes count, and which of the same
+ * name do not. The helper is a script of that name; what hangs in the kernel is played by a process
+ * that is traced and therefore does not end when it is killed. */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -22,7 +23,8 @@ static char dir[64];
 static sd_event *loop;
 static int n_ended;
 
-static int setup(void **state) {
+static int setup(void **state)
+{
 	static const char text[] = "#!/bin/sh\necho ready\nread line\n";
 	snprintf(dir, sizeof(dir), "/tmp/stuck-test-XXXXXX");
 	if (!mkdtemp(dir) || sd_event_new(&loop) < 0)
@@ -32,20 +34,26 @@ static int setup(void **state) {
 	return mo_write_file(script, text, strlen(text), 0700, false);
 }
 
-static int teardown(void **state) {
+static int teardown(void **state)
+{
 	sd_event_unref(loop);
 	return mo_rm_rf(dir);
 }
 
-static void ended(void *arg, struct orphan *o) {
+static void ended(void *arg, struct orphan *o)
+{
 	n_ended++;
 	orphans_drop(arg, o);
 }
 
 /* A helper of the machine below dir that reads one GPU; it ends when *ret_in is closed. */
-static pid_t helper(int *ret_in) {
+static pid_t helper(int *ret_in)
+{
 	_cleanup_(mo_freep) char *script = mo_path(dir, "moe-probe");
-	char *argv[] = {script, (char *)"--root", dir, (char *)"gpu", (char *)"0000:05:00.0", NULL}, word[6];
+	char
+		*argv[] = { script,        (char *)"--root",       dir,
+			    (char *)"gpu", (char *)"0000:05:00.0", NULL },
+		word[6];
 	int in[2], out[2];
 	assert_int_equal(pipe(in) + pipe(out), 0);
 	pid_t pid = fork();
@@ -65,14 +73,16 @@ static pid_t helper(int *ret_in) {
 }
 
 /* valgrind does not know them. */
-static bool pidfds(void) {
+static bool pidfds(void)
+{
 	int fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
 	mo_close(fd);
 	return fd >= 0;
 }
 
-static void test_one_by_hand_is_none(void **state) {
-	struct orphans found = {0};
+static void test_one_by_hand_is_none(void **state)
+{
+	struct orphans found = { 0 };
 	int in;
 	pid_t pid = helper(&in);
 	assert_int_equal(orphans_find(loop, dir, ended, &found, &found), 0);
@@ -81,8 +91,9 @@ static void test_one_by_hand_is_none(void **state) {
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
-static void test_one_that_hangs(void **state) {
-	struct orphans found = {0}, elsewhere = {0};
+static void test_one_that_hangs(void **state)
+{
+	struct orphans found = { 0 }, elsewhere = { 0 };
 	int64_t end = mo_clock_boot_us() + DEADLINE_US;
 	int in, status;
 	pid_t pid = helper(&in);
@@ -110,7 +121,8 @@ static void test_one_that_hangs(void **state) {
 	close(in);
 }
 
-int main(void) {
+int main(void)
+{
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_one_by_hand_is_none, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_one_that_hangs, setup, teardown),

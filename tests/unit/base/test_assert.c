@@ -1,4 +1,5 @@
-/* lib/base/assert.h: what a promise that is broken does, and that it costs nothing where nobody looks. */
+/* lib/base/assert.h: what a promise that is broken does, and that it costs nothing where nobody
+ * looks. */
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,4 +1,5 @@
-/* CRC32C against the vectors of RFC 3720 B.4 and the check value of the polynomial; both ways agree at every alignment. */
+/* CRC32C against the vectors of RFC 3720 B.4 and the check value of the polynomial; both ways agree
+ * at every alignment. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -39,14 +40,17 @@ static void test_pieces(void **state)
 		data[i] = (unsigned char)(i * 7 + i / 13);
 	for (size_t from = 0; from < 17; from++)
 		for (size_t n = 0; n < 70; n++)
-			assert_int_equal(mo_crc32c(0, data + from, n), mo_crc32c_portable(0, data + from, n));
+			assert_int_equal(mo_crc32c(0, data + from, n),
+					 mo_crc32c_portable(0, data + from, n));
 	for (size_t cut = 0; cut < 4096; cut += 37)
-		assert_int_equal(mo_crc32c(mo_crc32c(0, data, cut), data + cut, 4096 - cut), mo_crc32c(0, data, 4096));
+		assert_int_equal(mo_crc32c(mo_crc32c(0, data, cut), data + cut, 4096 - cut),
+				 mo_crc32c(0, data, 4096));
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_vectors), cmocka_unit_test(test_pieces) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_vectors),
+					    cmocka_unit_test(test_pieces) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* Described structs: every kind through init, copy, compare, diff and done. Run under ASan it also proves that nothing is shared, lost or freed twice. */
+/* Described structs: every kind through init, copy, compare, diff and done. Run under ASan it also
+ * proves that nothing is shared, lost or freed twice. */
 #include "tests/unit/unit.h"
 
 #include <math.h>
@@ -10,22 +11,45 @@ enum colour { RED, GREEN, _COLOUR_N };
 static const char *const colours[_COLOUR_N] = { "red", "green" };
 static const char *const prefix[1] = { "x" };
 
-struct leaf { int64_t n; char *s; };
+struct leaf {
+	int64_t n;
+	char *s;
+};
 static const struct mo_field leaf_fields[] = { MO_F(leaf, n, MO_INT), MO_F(leaf, s, MO_STR) };
 static const struct mo_desc leaf_desc = MO_DESC(leaf, leaf_fields);
 
 struct tree {
-	bool b; int8_t tri; int64_t i, id, time; double d; char *s; int e;
-	struct leaf in; struct leaf *opt;
-	struct leaf *vec; size_t n_vec;
-	char **strs; size_t n_strs;
-	int64_t *ints; size_t n_ints;
+	bool b;
+	int8_t tri;
+	int64_t i, id, time;
+	double d;
+	char *s;
+	int e;
+	struct leaf in;
+	struct leaf *opt;
+	struct leaf *vec;
+	size_t n_vec;
+	char **strs;
+	size_t n_strs;
+	int64_t *ints;
+	size_t n_ints;
 	char *json;
 };
 static const struct mo_field tree_fields[] = {
-	MO_F(tree, b, MO_BOOL), MO_F(tree, tri, MO_TRI), MO_F(tree, i, MO_INT), MO_F_ID(tree, id, prefix), MO_F(tree, time, MO_TIME), MO_F(tree, d, MO_REAL), MO_F(tree, s, MO_STR),
-	MO_F_ENUM(tree, e, colours), MO_F_SUB(tree, in, MO_STRUCT, &leaf_desc), MO_F_SUB(tree, opt, MO_OPT, &leaf_desc), MO_F_VEC(tree, vec, &leaf_desc), MO_F_LIST(tree, strs, MO_STRS),
-	MO_F_LIST(tree, ints, MO_INTS), MO_F(tree, json, MO_RAWJSON),
+	MO_F(tree, b, MO_BOOL),
+	MO_F(tree, tri, MO_TRI),
+	MO_F(tree, i, MO_INT),
+	MO_F_ID(tree, id, prefix),
+	MO_F(tree, time, MO_TIME),
+	MO_F(tree, d, MO_REAL),
+	MO_F(tree, s, MO_STR),
+	MO_F_ENUM(tree, e, colours),
+	MO_F_SUB(tree, in, MO_STRUCT, &leaf_desc),
+	MO_F_SUB(tree, opt, MO_OPT, &leaf_desc),
+	MO_F_VEC(tree, vec, &leaf_desc),
+	MO_F_LIST(tree, strs, MO_STRS),
+	MO_F_LIST(tree, ints, MO_INTS),
+	MO_F(tree, json, MO_RAWJSON),
 };
 static const struct mo_desc tree_desc = MO_DESC(tree, tree_fields);
 
@@ -80,7 +104,8 @@ static void test_init_done(void **state)
 	mo_desc_init(&tree_desc, &t);
 	assert_false(t.b);
 	assert_int_equal(t.tri, -1);
-	assert_true(t.i == MO_NONE && t.id == MO_NONE && t.time == MO_NONE && t.in.n == MO_NONE && t.d == MO_NONE_F);
+	assert_true(t.i == MO_NONE && t.id == MO_NONE && t.time == MO_NONE && t.in.n == MO_NONE &&
+		    t.d == MO_NONE_F);
 	assert_int_equal(t.e, -1);
 	assert_null(t.s);
 	assert_null(t.opt);
@@ -104,7 +129,7 @@ static void test_copy(void **state)
 	mo_desc_copy(&tree_desc, &b, &a);
 	assert_diff(&a, &b, NULL);
 	assert_ptr_not_equal(a.vec[3].s, b.vec[3].s);
-	mo_desc_copy(&tree_desc, &a, &a);   /* onto itself: nothing happens */
+	mo_desc_copy(&tree_desc, &a, &a); /* onto itself: nothing happens */
 	assert_diff(&a, &b, NULL);
 	/* a copy can grow */
 	for (int i = 0; i < 20; i++) {
@@ -113,7 +138,7 @@ static void test_copy(void **state)
 		mo_ints_add(&b.ints, &b.n_ints, i);
 	}
 	assert_int_equal(b.n_vec, 25);
-	mo_desc_copy(&tree_desc, &b, &a);   /* onto a filled one: the old content is freed */
+	mo_desc_copy(&tree_desc, &b, &a); /* onto a filled one: the old content is freed */
 	assert_diff(&a, &b, NULL);
 	mo_desc_done(&tree_desc, &a);
 	mo_desc_copy(&tree_desc, &b, &a);
@@ -128,19 +153,47 @@ static void test_diff(void **state)
 	mo_desc_init(&tree_desc, &a);
 	fill(&a);
 	b = mo_desc_dup(&tree_desc, &a);
-	b->b = false; assert_diff(&a, b, "b"); b->b = true;
-	b->tri = 0; assert_diff(&a, b, "tri"); b->tri = 1;
-	b->i = 0; assert_diff(&a, b, "i"); b->i = 5;
-	b->id = MO_NONE; assert_diff(&a, b, "id"); b->id = 6;
-	b->d = 0; assert_diff(&a, b, "d"); a.d = -0.0; assert_diff(&a, b, NULL); a.d = b->d = NAN;
-	b->e = RED; assert_diff(&a, b, "e"); b->e = GREEN;
-	b->in.n = 0; assert_diff(&a, b, "in.n"); b->in.n = 8;
-	mo_str_set(&b->opt->s, NULL); assert_diff(&a, b, "opt.s"); mo_str_set(&b->opt->s, "opt");
-	b->vec[3].n = 33; assert_diff(&a, b, "vec[3].n"); b->vec[3].n = 3;
-	mo_str_set(&b->strs[1], "two"); assert_diff(&a, b, "strs[1]"); mo_str_set(&b->strs[1], NULL);
-	b->ints[4] = 9; assert_diff(&a, b, "ints[4]"); b->ints[4] = 4;
-	mo_ints_add(&b->ints, &b->n_ints, 1); assert_diff(&a, b, "ints[5]"); b->n_ints--;
-	mo_str_set(&b->json, "{ }"); assert_diff(&a, b, "json"); mo_str_set(&b->json, "{}");
+	b->b = false;
+	assert_diff(&a, b, "b");
+	b->b = true;
+	b->tri = 0;
+	assert_diff(&a, b, "tri");
+	b->tri = 1;
+	b->i = 0;
+	assert_diff(&a, b, "i");
+	b->i = 5;
+	b->id = MO_NONE;
+	assert_diff(&a, b, "id");
+	b->id = 6;
+	b->d = 0;
+	assert_diff(&a, b, "d");
+	a.d = -0.0;
+	assert_diff(&a, b, NULL);
+	a.d = b->d = NAN;
+	b->e = RED;
+	assert_diff(&a, b, "e");
+	b->e = GREEN;
+	b->in.n = 0;
+	assert_diff(&a, b, "in.n");
+	b->in.n = 8;
+	mo_str_set(&b->opt->s, NULL);
+	assert_diff(&a, b, "opt.s");
+	mo_str_set(&b->opt->s, "opt");
+	b->vec[3].n = 33;
+	assert_diff(&a, b, "vec[3].n");
+	b->vec[3].n = 3;
+	mo_str_set(&b->strs[1], "two");
+	assert_diff(&a, b, "strs[1]");
+	mo_str_set(&b->strs[1], NULL);
+	b->ints[4] = 9;
+	assert_diff(&a, b, "ints[4]");
+	b->ints[4] = 4;
+	mo_ints_add(&b->ints, &b->n_ints, 1);
+	assert_diff(&a, b, "ints[5]");
+	b->n_ints--;
+	mo_str_set(&b->json, "{ }");
+	assert_diff(&a, b, "json");
+	mo_str_set(&b->json, "{}");
 	assert_diff(&a, b, NULL);
 	mo_desc_free(&leaf_desc, TAKE_PTR(b->opt));
 	assert_diff(&a, b, "opt");

@@ -32,7 +32,8 @@ static int teardown(void **state)
 
 static void test_write_read(void **state)
 {
-	_cleanup_(mo_freep) char *path = mo_path(dir, "file%d", 1), *missing = mo_path(dir, "no/such"), *tmp = NULL;
+	_cleanup_(mo_freep) char *path = mo_path(dir, "file%d", 1),
+				 *missing = mo_path(dir, "no/such"), *tmp = NULL;
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	struct stat st;
 
@@ -60,8 +61,11 @@ static void test_write_read(void **state)
 
 static void test_mkdir_rm(void **state)
 {
-	_cleanup_(mo_freep) char *deep = mo_path(dir, "a/b/c"), *top = mo_path(dir, "a"), *outside = mo_path(dir, "outside"), *link = mo_path(dir, "a/b/link");
-	_cleanup_(mo_freep) char *file = mo_path(dir, "file"), *below = mo_path(dir, "file/x"), *kept = mo_path(outside, "kept");
+	_cleanup_(mo_freep) char *deep = mo_path(dir, "a/b/c"), *top = mo_path(dir, "a"),
+				 *outside = mo_path(dir, "outside"),
+				 *link = mo_path(dir, "a/b/link");
+	_cleanup_(mo_freep) char *file = mo_path(dir, "file"), *below = mo_path(dir, "file/x"),
+				 *kept = mo_path(outside, "kept");
 
 	assert_int_equal(mo_mkdir_p(deep, 0700), 0);
 	assert_int_equal(mo_mkdir_p(deep, 0700), 0);
@@ -158,7 +162,8 @@ static void test_lock(void **state)
 
 static void test_identity(void **state)
 {
-	_cleanup_(mo_freep) char *boot = NULL, *fake = NULL, *a = mo_random_hex(16), *b = mo_random_hex(16);
+	_cleanup_(mo_freep) char *boot = NULL, *fake = NULL, *a = mo_random_hex(16),
+				 *b = mo_random_hex(16);
 
 	unsetenv("MOE_BOOT_ID");
 	boot = mo_boot_id();
@@ -216,7 +221,7 @@ static void test_coretime(void **state)
 	}
 	mo_coretime_set(&t, future, mo_clock_boot_us());
 	assert_true(mo_coretime_now(&t) >= future);
-	mo_coretime_set(&t, wall, mo_clock_boot_us());     /* the one way back */
+	mo_coretime_set(&t, wall, mo_clock_boot_us()); /* the one way back */
 	assert_true(mo_coretime_now(&t) < future);
 	assert_true(mo_clock_mono_ns() > 0 && mo_clock_boot_us() > 0);
 }
@@ -233,26 +238,35 @@ static void test_log_lines(void **state)
 	pid = fork();
 	if (pid == 0) {
 		dup2(p[1], STDERR_FILENO);
-		setenv("JOURNAL_STREAM", "1:2", 1);   /* somebody else's */
+		setenv("JOURNAL_STREAM", "1:2", 1); /* somebody else's */
 		mo_log_open("unit", MO_INFO);
-		mo_log(MO_WARNING, NULL, &(struct mo_log_where){ .job = 7, .attempt = 2, .rank = 0, .node = "n1", .cause = "oom" }, "two\nlines %d", 5);
+		mo_log(MO_WARNING, NULL,
+		       &(struct mo_log_where){
+			       .job = 7, .attempt = 2, .rank = 0, .node = "n1", .cause = "oom" },
+		       "two\nlines %d", 5);
 		mo_log(MO_DEBUG, NULL, NULL, "never");
 		mo_log(MO_INFO, NULL, &(struct mo_log_where){ .rank = 3 }, "plain");
 		_exit(0);
 	}
 	mo_close(p[1]);
-	for (size_t len = 0; (n = read(p[0], text + len, sizeof(text) - len - 1)) > 0; len += (size_t)n)
+	for (size_t len = 0; (n = read(p[0], text + len, sizeof(text) - len - 1)) > 0;
+	     len += (size_t)n)
 		text[len + (size_t)n] = 0;
 	mo_close(p[0]);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_string_equal(text, "<4>two lines 5 job=j-7 attempt=2 rank=0 node=n1 cause=oom\n<6>plain\n");
+	assert_string_equal(text, "<4>two lines 5 job=j-7 attempt=2 rank=0 node=n1 "
+				  "cause=oom\n<6>plain\n");
 }
 
 /* The native protocol: fields with their length, whatever the value holds. */
 static void test_log_journal(void **state)
 {
-	static const char expect[] = "MESSAGE\n\x07\0\0\0\0\0\0\0two\nl 5\nPRIORITY\n\x01\0\0\0\0\0\0\0" "3\nSYSLOG_IDENTIFIER\n\x04\0\0\0\0\0\0\0unit\nMESSAGE_ID\n\x04\0\0\0\0\0\0\0" "abcd\n"
-				     "MOE_JOB\n\x03\0\0\0\0\0\0\0j-7\nMOE_RANK\n\x01\0\0\0\0\0\0\0" "0\nMOE_NODE\n\x02\0\0\0\0\0\0\0n1\n";
+	static const char expect[] =
+		"MESSAGE\n\x07\0\0\0\0\0\0\0two\nl 5\nPRIORITY\n\x01\0\0\0\0\0\0\0"
+		"3\nSYSLOG_IDENTIFIER\n\x04\0\0\0\0\0\0\0unit\nMESSAGE_ID\n\x04\0\0\0\0\0\0\0"
+		"abcd\n"
+		"MOE_JOB\n\x03\0\0\0\0\0\0\0j-7\nMOE_RANK\n\x01\0\0\0\0\0\0\0"
+		"0\nMOE_NODE\n\x02\0\0\0\0\0\0\0n1\n";
 	_cleanup_(mo_freep) char *path = mo_path(dir, "journal");
 	_cleanup_(mo_closep) int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0), other = -1;
 	struct sockaddr_un sa = { .sun_family = AF_UNIX };
@@ -266,29 +280,34 @@ static void test_log_journal(void **state)
 	assert_int_equal(pipe2(p, O_CLOEXEC), 0);
 	other = p[0];
 	assert_int_equal(fstat(p[1], &st), 0);
-	snprintf(stream, sizeof(stream), "%llu:%llu", (unsigned long long)st.st_dev, (unsigned long long)st.st_ino);
+	snprintf(stream, sizeof(stream), "%llu:%llu", (unsigned long long)st.st_dev,
+		 (unsigned long long)st.st_ino);
 	pid = fork();
 	if (pid == 0) {
 		dup2(p[1], STDERR_FILENO);
 		setenv("JOURNAL_STREAM", stream, 1);
 		setenv("MOE_JOURNAL_SOCKET", path, 1);
 		mo_log_open("unit", MO_INFO);
-		mo_log(MO_ERR, "abcd", &(struct mo_log_where){ .job = 7, .rank = 0, .node = "n1" }, "two\nl %d", 5);
+		mo_log(MO_ERR, "abcd", &(struct mo_log_where){ .job = 7, .rank = 0, .node = "n1" },
+		       "two\nl %d", 5);
 		_exit(0);
 	}
 	mo_close(p[1]);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(recv(fd, got, sizeof(got), MSG_DONTWAIT), (ssize_t)sizeof(expect) - 1);
 	assert_memory_equal(got, expect, sizeof(expect) - 1);
-	assert_int_equal(read(other, got, sizeof(got)), 0);   /* nothing on stderr */
+	assert_int_equal(read(other, got, sizeof(got)), 0); /* nothing on stderr */
 	unlink(path);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_write_read), cmocka_unit_test(test_mkdir_rm), cmocka_unit_test(test_rm_depth), cmocka_unit_test(test_lock), cmocka_unit_test(test_lock_soon), cmocka_unit_test(test_identity),
-		cmocka_unit_test(test_data_file), cmocka_unit_test(test_libexec), cmocka_unit_test(test_coretime), cmocka_unit_test(test_log_lines),
+		cmocka_unit_test(test_write_read),  cmocka_unit_test(test_mkdir_rm),
+		cmocka_unit_test(test_rm_depth),    cmocka_unit_test(test_lock),
+		cmocka_unit_test(test_lock_soon),   cmocka_unit_test(test_identity),
+		cmocka_unit_test(test_data_file),   cmocka_unit_test(test_libexec),
+		cmocka_unit_test(test_coretime),    cmocka_unit_test(test_log_lines),
 		cmocka_unit_test(test_log_journal),
 	};
 

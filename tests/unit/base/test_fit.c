@@ -1,4 +1,5 @@
-/* What of a message from outside may be kept: bounds of each kind, where a description says nothing and where it does; what is mended, and the place that is named. */
+/* What of a message from outside may be kept: bounds of each kind, where a description says nothing
+ * and where it does; what is mended, and the place that is named. */
 #include "tests/unit/unit.h"
 
 #include <string.h>
@@ -71,7 +72,8 @@ static void expect_leaf(const struct leaf *leaf, const char *place)
 
 static void test_bounds(void **state)
 {
-	static const int64_t times[] = { 0, MO_TIME_MOST, MO_NONE }, bad_times[] = { -1, MO_TIME_MOST + 1, INT64_MAX, INT64_MIN + 1 };
+	static const int64_t times[] = { 0, MO_TIME_MOST, MO_NONE },
+			     bad_times[] = { -1, MO_TIME_MOST + 1, INT64_MAX, INT64_MIN + 1 };
 	struct leaf l;
 
 	expect(good(), NULL);
@@ -128,9 +130,16 @@ static void test_places(void **state)
 
 static void test_mended(void **state)
 {
-	static const struct { const char *text, *cut; } texts[] = {
-		{ "1234", "1234" }, { "12345", "1234" }, { "123\xe2\x82\xac", "123" }, { "1\xe2\x82\xac", "1\xe2\x82\xac" },
-		{ "\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80" }, { "1\xf0\x9f\x98\x80", "1" }, { "12\xc3\xa9\xc3\xa9", "12\xc3\xa9" },
+	static const struct {
+		const char *text, *cut;
+	} texts[] = {
+		{ "1234", "1234" },
+		{ "12345", "1234" },
+		{ "123\xe2\x82\xac", "123" },
+		{ "1\xe2\x82\xac", "1\xe2\x82\xac" },
+		{ "\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80" },
+		{ "1\xf0\x9f\x98\x80", "1" },
+		{ "12\xc3\xa9\xc3\xa9", "12\xc3\xa9" },
 	};
 	struct tree *t = good();
 	char *big = mo_alloc(200000);
@@ -157,7 +166,9 @@ static void test_mended(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_bounds), cmocka_unit_test(test_places), cmocka_unit_test(test_mended) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_bounds),
+					    cmocka_unit_test(test_places),
+					    cmocka_unit_test(test_mended) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

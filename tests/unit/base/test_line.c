@@ -8,13 +8,21 @@
 
 static void test_plain(void **state)
 {
-	static const struct { const char *line, *plain; } t[] = {
+	static const struct {
+		const char *line, *plain;
+	} t[] = {
 		{ "", "" },
 		{ "step: 1  loss: 8.0", "step: 1  loss: 8.0" },
-		{ "\x1b[31m\x1b[1m" "ERROR\x1b[0m: no", "ERROR: no" },
-		{ "\x1b]0;title\x07" "text", "text" },
+		{ "\x1b[31m\x1b[1m"
+		  "ERROR\x1b[0m: no",
+		  "ERROR: no" },
+		{ "\x1b]0;title\x07"
+		  "text",
+		  "text" },
 		{ "\x1b]8;;http://x\x1b\\text", "text" },
-		{ "\x1b(B" "text", "text" },
+		{ "\x1b(B"
+		  "text",
+		  "text" },
 		{ " 25%|#  |\r 26%|#  |", " 25%|#  |  26%|#  |" },
 		{ "two\nlines", "two lines" },
 		{ "cut \x1b", "cut " },
@@ -41,7 +49,8 @@ static void test_in_place(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_plain), cmocka_unit_test(test_in_place) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_plain),
+					    cmocka_unit_test(test_in_place) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* Numbers, durations, sizes, names, UTF-8, near misses, times: what is taken, what is refused, and that refusals leave the result alone. */
+/* Numbers, durations, sizes, names, UTF-8, near misses, times: what is taken, what is refused, and
+ * that refusals leave the result alone. */
 #include "tests/unit/unit.h"
 
 #include <errno.h>
@@ -11,7 +12,12 @@
 
 static void test_i64(void **state)
 {
-	static const struct { const char *text; int64_t min, max; int r; int64_t value; } t[] = {
+	static const struct {
+		const char *text;
+		int64_t min, max;
+		int r;
+		int64_t value;
+	} t[] = {
 		{ "0", INT64_MIN, INT64_MAX, 0, 0 },
 		{ "-7", INT64_MIN, INT64_MAX, 0, -7 },
 		{ "007", INT64_MIN, INT64_MAX, 0, 7 },
@@ -45,7 +51,8 @@ static void test_i64(void **state)
 
 static void test_double(void **state)
 {
-	static const char *const bad[] = { "", " 1", "1 ", "1e", "0x1p3", "nan(1)", "1,5", "--1", "e5", ".", "infinit", "1.2.3", "+" };
+	static const char *const bad[] = { "",    " 1", "1 ", "1e",      "0x1p3", "nan(1)", "1,5",
+					   "--1", "e5", ".",  "infinit", "1.2.3", "+" };
 	double v = 4711;
 
 	for (size_t i = 0; i < ELEMENTSOF(bad); i++)
@@ -67,8 +74,14 @@ static void test_double(void **state)
 /* The quick way of short numbers gives the very bits of the C library, signs of zero included. */
 static void test_double_as_libc(void **state)
 {
-	static const char *const fixed[] = { "0", "-0", "0.0", "-0e5", "1.", ".5", "+3", "999999999999999", "9999999999999999", "1e22", "1e23", "1e-22", "123456789012345e22", "0.000000000000000000000001",
-					     "1.00e-03", "1E+05", "9007199254740993", "1e00000000000000000000000000000000000001", "12345.678e-300", "4.9e-324" };
+	/* clang-format off */
+	static const char *const fixed[] = {
+		"0", "-0", "0.0", "-0e5", "1.", ".5", "+3", "999999999999999", "9999999999999999",
+		"1e22", "1e23", "1e-22", "123456789012345e22", "0.000000000000000000000001",
+		"1.00e-03", "1E+05", "9007199254740993", "1e00000000000000000000000000000000000001",
+		"12345.678e-300", "4.9e-324",
+	};
+	/* clang-format on */
 	uint64_t seed = 88172645463325252u;
 	char text[64];
 
@@ -80,9 +93,11 @@ static void test_double_as_libc(void **state)
 		if (i < ELEMENTSOF(fixed))
 			snprintf(text, sizeof(text), "%s", fixed[i]);
 		else if (i % 2)
-			snprintf(text, sizeof(text), "%s%.*f", i % 3 ? "" : "-", (int)(seed % 12), (double)(seed >> 20) / 1e6);
+			snprintf(text, sizeof(text), "%s%.*f", i % 3 ? "" : "-", (int)(seed % 12),
+				 (double)(seed >> 20) / 1e6);
 		else
-			snprintf(text, sizeof(text), "%.*e", (int)(seed % 17), (double)(seed >> 11) / 1e7);
+			snprintf(text, sizeof(text), "%.*e", (int)(seed % 17),
+				 (double)(seed >> 11) / 1e7);
 		assert_int_equal(sscanf(text, "%lf", &expect), 1);
 		assert_int_equal(mo_parse_double(text, &v), 0);
 		assert_memory_equal(&v, &expect, sizeof(v));
@@ -104,11 +119,32 @@ static void test_bool(void **state)
 
 static void test_duration(void **state)
 {
-	static const struct { const char *text; int r; int64_t us; } t[] = {
-		{ "30s", 0, 30000000 }, { "1.5h", 0, INT64_C(5400000000) }, { "7d", 0, INT64_C(604800000000) }, { "250ms", 0, 250000 }, { "10us", 0, 10 }, { "2m", 0, 120000000 },
-		{ "3", 0, 3000000 }, { "0", 0, 0 }, { "0.25", 0, 250000 }, { "3650d", 0, INT64_C(315360000000000) }, { "3650.1d", -ERANGE, 0 },
-		{ "99999999999999999999999999999999999999s", -ERANGE, 0 }, { "-1s", -EINVAL, 0 }, { "", -EINVAL, 0 }, { "s", -EINVAL, 0 }, { "1 s", -EINVAL, 0 }, { "1.2.3s", -EINVAL, 0 },
-		{ "1S", -EINVAL, 0 }, { "1e3s", -EINVAL, 0 }, { "1s1", -EINVAL, 0 }, { "infs", -EINVAL, 0 },
+	static const struct {
+		const char *text;
+		int r;
+		int64_t us;
+	} t[] = {
+		{ "30s", 0, 30000000 },
+		{ "1.5h", 0, INT64_C(5400000000) },
+		{ "7d", 0, INT64_C(604800000000) },
+		{ "250ms", 0, 250000 },
+		{ "10us", 0, 10 },
+		{ "2m", 0, 120000000 },
+		{ "3", 0, 3000000 },
+		{ "0", 0, 0 },
+		{ "0.25", 0, 250000 },
+		{ "3650d", 0, INT64_C(315360000000000) },
+		{ "3650.1d", -ERANGE, 0 },
+		{ "99999999999999999999999999999999999999s", -ERANGE, 0 },
+		{ "-1s", -EINVAL, 0 },
+		{ "", -EINVAL, 0 },
+		{ "s", -EINVAL, 0 },
+		{ "1 s", -EINVAL, 0 },
+		{ "1.2.3s", -EINVAL, 0 },
+		{ "1S", -EINVAL, 0 },
+		{ "1e3s", -EINVAL, 0 },
+		{ "1s1", -EINVAL, 0 },
+		{ "infs", -EINVAL, 0 },
 	};
 
 	for (size_t i = 0; i < ELEMENTSOF(t); i++) {
@@ -121,10 +157,27 @@ static void test_duration(void **state)
 
 static void test_size(void **state)
 {
-	static const struct { const char *text; int r; int64_t bytes; } t[] = {
-		{ "12582912", 0, 12582912 }, { "256k", 0, 262144 }, { "256K", 0, 262144 }, { "16M", 0, 16777216 }, { "2G", 0, INT64_C(2147483648) }, { "1T", 0, INT64_C(1099511627776) },
-		{ "8388607T", 0, INT64_C(8388607) << 40 }, { "8388608T", -ERANGE, 0 }, { "9223372036854775808", -ERANGE, 0 }, { "1.5G", -EINVAL, 0 }, { "-1", -EINVAL, 0 }, { "G", -EINVAL, 0 },
-		{ "1GB", -EINVAL, 0 }, { "", -EINVAL, 0 }, { "1x", -EINVAL, 0 }, { "0000000000000000000000000000000000000001", -ERANGE, 0 },
+	static const struct {
+		const char *text;
+		int r;
+		int64_t bytes;
+	} t[] = {
+		{ "12582912", 0, 12582912 },
+		{ "256k", 0, 262144 },
+		{ "256K", 0, 262144 },
+		{ "16M", 0, 16777216 },
+		{ "2G", 0, INT64_C(2147483648) },
+		{ "1T", 0, INT64_C(1099511627776) },
+		{ "8388607T", 0, INT64_C(8388607) << 40 },
+		{ "8388608T", -ERANGE, 0 },
+		{ "9223372036854775808", -ERANGE, 0 },
+		{ "1.5G", -EINVAL, 0 },
+		{ "-1", -EINVAL, 0 },
+		{ "G", -EINVAL, 0 },
+		{ "1GB", -EINVAL, 0 },
+		{ "", -EINVAL, 0 },
+		{ "1x", -EINVAL, 0 },
+		{ "0000000000000000000000000000000000000001", -ERANGE, 0 },
 	};
 
 	for (size_t i = 0; i < ELEMENTSOF(t); i++) {
@@ -175,9 +228,22 @@ static void test_text_plain(void **state)
 
 static void test_utf8(void **state)
 {
-	static const char *const good[] = { "", "abc", "\xc2\x80", "\xdf\xbf", "\xe0\xa0\x80", "\xed\x9f\xbf", "\xee\x80\x80", "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf" };
-	static const char *const bad[] = { "\x80", "\xbf", "\xc0\xaf", "\xc1\xbf", "\xc2", "\xc2x", "\xe0\x9f\xbf", "\xe2\x82", "\xed\xa0\x80", "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80",
-					   "\xf5\x80\x80\x80", "\xff", "a\xe2\x28\xa1", "\xf0\x9f\x98" };
+	static const char *const good[] = { "",
+					    "abc",
+					    "\xc2\x80",
+					    "\xdf\xbf",
+					    "\xe0\xa0\x80",
+					    "\xed\x9f\xbf",
+					    "\xee\x80\x80",
+					    "\xf0\x90\x80\x80",
+					    "\xf4\x8f\xbf\xbf" };
+	/* clang-format off */
+	static const char *const bad[] = {
+		"\x80", "\xbf", "\xc0\xaf", "\xc1\xbf", "\xc2", "\xc2x", "\xe0\x9f\xbf", "\xe2\x82",
+		"\xed\xa0\x80", "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xff",
+		"a\xe2\x28\xa1", "\xf0\x9f\x98",
+	};
+	/* clang-format on */
 
 	for (size_t i = 0; i < ELEMENTSOF(good); i++)
 		assert_true(mo_utf8_valid(good[i], strlen(good[i])));
@@ -197,14 +263,18 @@ static void test_utf8(void **state)
 			assert_int_equal(mo_utf8_valid(text, at + strlen(s)), is_good);
 		}
 	}
-	assert_int_equal(mo_utf8_next("\xe2\x82\xac" "x", 4), 3);
+	assert_int_equal(mo_utf8_next("\xe2\x82\xac"
+				      "x",
+				      4),
+			 3);
 	assert_int_equal(mo_utf8_next("\xe2\x82\xac", 2), 0);
 	assert_int_equal(mo_utf8_next("x", 0), 0);
 }
 
 static void test_near_miss(void **state)
 {
-	static const char *const names[] = { "steps", "name", "engine", "checkpoint", "tp", "recompute" };
+	static const char *const names[] = { "steps",      "name", "engine",
+					     "checkpoint", "tp",   "recompute" };
 	char longest[200];
 
 	assert_string_equal(mo_near_miss("stpes", names, ELEMENTSOF(names)), "steps");
@@ -224,12 +294,22 @@ static void test_near_miss(void **state)
 
 static void test_time(void **state)
 {
-	static const char *const bad[] = { "", "2026", "2026-11-21 08:30:50Z", "2026-11-21T08:30:50", "2026-11-21T08:30:50.Z", "2026-11-21T08:30:50.1", "2026-11-21T08:30:50+00:00",
-					   "2026-11-21T08:30:50ZZ", "2026-1-21T08:30:50Z", "x026-11-21T08:30:50Z", "2026-11-21T08:30:5" };
-	static const char *const range[] = { "2026-13-01T00:00:00Z", "2026-02-29T00:00:00Z", "2026-04-31T00:00:00Z", "2026-01-00T00:00:00Z", "2026-01-01T24:00:00Z", "2026-01-01T00:60:00Z",
+	/* clang-format off */
+	static const char *const bad[] = {
+		"", "2026", "2026-11-21 08:30:50Z", "2026-11-21T08:30:50", "2026-11-21T08:30:50.Z",
+		"2026-11-21T08:30:50.1", "2026-11-21T08:30:50+00:00", "2026-11-21T08:30:50ZZ",
+		"2026-1-21T08:30:50Z", "x026-11-21T08:30:50Z", "2026-11-21T08:30:5",
+	};
+	/* clang-format on */
+	static const char *const range[] = { "2026-13-01T00:00:00Z", "2026-02-29T00:00:00Z",
+					     "2026-04-31T00:00:00Z", "2026-01-00T00:00:00Z",
+					     "2026-01-01T24:00:00Z", "2026-01-01T00:60:00Z",
 					     "2026-01-01T00:00:60Z", "0000-01-01T00:00:00Z" };
-	static const char *const same[] = { "1970-01-01T00:00:00.000Z", "2026-11-21T08:30:50.123Z", "2024-02-29T23:59:59.999Z", "2000-12-31T12:00:00.001Z", "0001-01-01T00:00:00.000Z",
-					    "9999-12-31T23:59:59.999Z", "1969-12-31T23:59:59.999Z", "2100-03-01T00:00:00.000Z" };
+	static const char *const same[] = {
+		"1970-01-01T00:00:00.000Z", "2026-11-21T08:30:50.123Z", "2024-02-29T23:59:59.999Z",
+		"2000-12-31T12:00:00.001Z", "0001-01-01T00:00:00.000Z", "9999-12-31T23:59:59.999Z",
+		"1969-12-31T23:59:59.999Z", "2100-03-01T00:00:00.000Z"
+	};
 	char buf[32];
 	int64_t us = 4711;
 
@@ -253,8 +333,17 @@ static void test_time(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_i64), cmocka_unit_test(test_double), cmocka_unit_test(test_double_as_libc), cmocka_unit_test(test_bool), cmocka_unit_test(test_duration), cmocka_unit_test(test_size),
-		cmocka_unit_test(test_name), cmocka_unit_test(test_text_plain), cmocka_unit_test(test_utf8), cmocka_unit_test(test_near_miss), cmocka_unit_test(test_time),
+		cmocka_unit_test(test_i64),
+		cmocka_unit_test(test_double),
+		cmocka_unit_test(test_double_as_libc),
+		cmocka_unit_test(test_bool),
+		cmocka_unit_test(test_duration),
+		cmocka_unit_test(test_size),
+		cmocka_unit_test(test_name),
+		cmocka_unit_test(test_text_plain),
+		cmocka_unit_test(test_utf8),
+		cmocka_unit_test(test_near_miss),
+		cmocka_unit_test(test_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
-/* How processes ended, as others see it: of a child not reaped yet, and of one that its parent reaped. */
+/* How processes ended, as others see it: of a child not reaped yet, and of one that its parent
+ * reaped. */
 #include "tests/unit/unit.h"
 
 #include <errno.h>
@@ -32,7 +33,9 @@ static int ended_child(int sig, int code, pid_t *ret)
 
 static void test_exit_status(void **state)
 {
-	const struct { int sig, code; } all[] = { { 0, 0 }, { 0, 7 }, { SIGTERM, 0 }, { SIGKILL, 0 } };
+	const struct {
+		int sig, code;
+	} all[] = { { 0, 0 }, { 0, 7 }, { SIGTERM, 0 }, { SIGKILL, 0 } };
 
 	for (size_t i = 0; i < ELEMENTSOF(all); i++) {
 		pid_t pid;

@@ -13,7 +13,15 @@
 static void loopback(void **state)
 {
 	static const char *const yes[] = { "127.0.0.1", "127.255.1.2", "::1", "::ffff:127.0.0.1" };
-	static const char *const no[] = { "", "128.0.0.1", "10.0.0.1", "0.0.0.0", "::", "::2", "localhost", "127.0.0.1.evil.example", "::ffff:10.0.0.1" };
+	static const char *const no[] = { "",
+					  "128.0.0.1",
+					  "10.0.0.1",
+					  "0.0.0.0",
+					  "::",
+					  "::2",
+					  "localhost",
+					  "127.0.0.1.evil.example",
+					  "::ffff:10.0.0.1" };
 
 	for (size_t i = 0; i < ELEMENTSOF(yes); i++)
 		assert_true(mo_address_loopback(yes[i]));
@@ -24,10 +32,19 @@ static void loopback(void **state)
 static void clear_text(void **state)
 {
 	static const char *const fine[] = {
-		"unix:/run/moe/moed.sock", "https://controller:7070", "http://127.0.0.1:7070", "http://localhost", "http://LOCALHOST:1/", "http://[::1]:7070/v1", "http://127.0.0.1/?a=@b",
+		"unix:/run/moe/moed.sock", "https://controller:7070", "http://127.0.0.1:7070",
+		"http://localhost",        "http://LOCALHOST:1/",     "http://[::1]:7070/v1",
+		"http://127.0.0.1/?a=@b",
 	};
 	static const char *const refused[] = {
-		"http://controller:7070", "http://10.0.0.1", "HTTP://10.0.0.1", "http://127.0.0.1@10.0.0.1:7070", "http://localhost:1@evil.example/", "http://127.0.0.1.evil.example", "http://[::2]:7070", "http://[fe80::1",
+		"http://controller:7070",
+		"http://10.0.0.1",
+		"HTTP://10.0.0.1",
+		"http://127.0.0.1@10.0.0.1:7070",
+		"http://localhost:1@evil.example/",
+		"http://127.0.0.1.evil.example",
+		"http://[::2]:7070",
+		"http://[fe80::1",
 		"http://0.0.0.0:7070",
 	};
 
@@ -62,7 +79,8 @@ static void modes(void **state)
 	assert_int_equal(judged(path, 0604), -EPERM);
 	assert_int_equal(judged(path, 0602), -EPERM);
 	assert_int_equal(judged(path, 0620), -EPERM);
-	assert_int_equal(judged(path, 0640), root ? 0 : -EPERM);       /* root:moe, for a service's group */
+	/* root:moe, for a service's group */
+	assert_int_equal(judged(path, 0640), root ? 0 : -EPERM);
 	if (root) {
 		assert_int_equal(chown(path, 65534, 65534), 0);
 		assert_int_equal(judged(path, 0640), -EPERM);
@@ -80,7 +98,8 @@ static void modes(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(loopback), cmocka_unit_test(clear_text), cmocka_unit_test(modes) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(loopback),
+					    cmocka_unit_test(clear_text), cmocka_unit_test(modes) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,7 @@ static void test_strings(void **state)
 {
 	_cleanup_(mo_freep) char *s = mo_strdup("hello");
 
-	mo_str_set(&s, s + 1);   /* from within itself */
+	mo_str_set(&s, s + 1); /* from within itself */
 	assert_string_equal(s, "ello");
 	mo_str_set(&s, NULL);
 	assert_null(s);
@@ -28,9 +28,20 @@ static void test_strings(void **state)
 
 static void test_path_clean(void **state)
 {
-	static const struct { const char *in, *out; } cases[] = {
-		{ "/", "/" }, { "//", "/" }, { "/..", "/" }, { "/a", "/a" }, { "/a/", "/a" }, { "//a//b/./c/", "/a/b/c" }, { "/a/../b", "/b" }, { "/a/b/../../..", "/" }, { "/a/..b/.c", "/a/..b/.c" },
-		{ "a/../b", "a/../b" }, { "", "" },
+	static const struct {
+		const char *in, *out;
+	} cases[] = {
+		{ "/", "/" },
+		{ "//", "/" },
+		{ "/..", "/" },
+		{ "/a", "/a" },
+		{ "/a/", "/a" },
+		{ "//a//b/./c/", "/a/b/c" },
+		{ "/a/../b", "/b" },
+		{ "/a/b/../../..", "/" },
+		{ "/a/..b/.c", "/a/..b/.c" },
+		{ "a/../b", "a/../b" },
+		{ "", "" },
 	};
 
 	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
@@ -121,9 +132,18 @@ static void check_set(const char *text, const char *expect)
 
 static void test_idset_text(void **state)
 {
-	static const struct { const char *text; int r; } bad[] = {
-		{ ",", -EINVAL }, { "1,", -EINVAL }, { ",1", -EINVAL }, { "1,,2", -EINVAL }, { "-", -EINVAL }, { "1-", -EINVAL }, { "-1", -EINVAL }, { "3-1", -EINVAL }, { "1-2-3", -EINVAL },
-		{ "a", -EINVAL }, { " 1", -EINVAL }, { "1 ", -EINVAL }, { "1;2", -EINVAL }, { "65536", -ERANGE }, { "0-65536", -ERANGE }, { "999999999999999999999", -ERANGE },
+	static const struct {
+		const char *text;
+		int r;
+	} bad[] = {
+		{ ",", -EINVAL },       { "1,", -EINVAL },
+		{ ",1", -EINVAL },      { "1,,2", -EINVAL },
+		{ "-", -EINVAL },       { "1-", -EINVAL },
+		{ "-1", -EINVAL },      { "3-1", -EINVAL },
+		{ "1-2-3", -EINVAL },   { "a", -EINVAL },
+		{ " 1", -EINVAL },      { "1 ", -EINVAL },
+		{ "1;2", -EINVAL },     { "65536", -ERANGE },
+		{ "0-65536", -ERANGE }, { "999999999999999999999", -ERANGE },
 	};
 	_cleanup_(mo_idset_done) struct mo_idset s = { 0 };
 
@@ -144,7 +164,7 @@ static void test_idset_text(void **state)
 static void test_idset_algebra(void **state)
 {
 	_cleanup_(mo_idset_done) struct mo_idset a = { 0 }, b = { 0 }, c = { 0 };
-	_cleanup_(mo_freep) char *and = NULL, *or = NULL, *andnot = NULL;
+	_cleanup_(mo_freep) char *and = NULL, * or = NULL, *andnot = NULL;
 
 	assert_int_equal(mo_idset_parse("0-9,200", &a), 0);
 	assert_int_equal(mo_idset_parse("5-14", &b), 0);
@@ -184,7 +204,9 @@ static void test_idset_algebra(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_strings), cmocka_unit_test(test_path_clean), cmocka_unit_test(test_grow), cmocka_unit_test(test_buf), cmocka_unit_test(test_error), cmocka_unit_test(test_idset_text),
+		cmocka_unit_test(test_strings),       cmocka_unit_test(test_path_clean),
+		cmocka_unit_test(test_grow),          cmocka_unit_test(test_buf),
+		cmocka_unit_test(test_error),         cmocka_unit_test(test_idset_text),
 		cmocka_unit_test(test_idset_algebra),
 	};
 

@@ -1,5 +1,6 @@
-/* See story.h: four nodes, of which one has a finding; the job waits behind another one for the nodes that
- * a third one keeps busy; it finds checkpoints of before, trains and saves, and then only dies. */
+/* See story.h: four nodes, of which one has a finding; the job waits behind another one for the
+ * nodes that a third one keeps busy; it finds checkpoints of before, trains and saves, and then
+ * only dies. */
 #include "tests/unit/cli/story.h"
 
 #include <signal.h>

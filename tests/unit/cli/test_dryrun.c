@@ -1,4 +1,5 @@
-/* daemon/core/rules/dryrun.h with agent/core/bind/preview.h and its document: placement, words and environment without a cluster, on a busy one, on one that is too small. */
+/* daemon/core/rules/dryrun.h with agent/core/bind/preview.h and its document: placement, words and
+ * environment without a cluster, on a busy one, on one that is too small. */
 #include "tests/unit/unit.h"
 
 #include <errno.h>
@@ -20,7 +21,8 @@ static void spec_of(const char *text, struct submit *spec)
 	char **warnings = NULL;
 	size_t n = 0;
 	mo_desc_init(&submit_desc, spec);
-	if (recipe_parse(text, strlen(text), NULL, 0, &spec->recipe, &spec->engine, &warnings, &n, &errors) < 0)
+	if (recipe_parse(text, strlen(text), NULL, 0, &spec->recipe, &spec->engine, &warnings, &n,
+			 &errors) < 0)
 		fail_msg("%s", errors.items[0].text);
 	engine_argv(&spec->engine, &spec->recipe, &spec->argv, &spec->n_argv);
 	env_layers(&spec->recipe, &spec->engine, &spec->env, &spec->n_env);
@@ -31,8 +33,8 @@ static void spec_of(const char *text, struct submit *spec)
 	recipe_errors_done(&errors);
 }
 
-static int add_node(void *arg, const struct nodeinfo *info, const struct dryrun_rank *ranks, size_t n,
-		    struct mo_error *err)
+static int add_node(void *arg, const struct nodeinfo *info, const struct dryrun_rank *ranks,
+		    size_t n, struct mo_error *err)
 {
 	struct mo_buf *b = arg;
 
@@ -44,7 +46,9 @@ static struct json_object *document(const struct state *s, const struct submit *
 {
 	struct mo_buf b = { 0 };
 	struct mo_error err = { 0 };
-	const struct dryrun_walk walk = { .ranks = preview_ranks, .node = add_node, .arg = &b, .to = MO_NONE };
+	const struct dryrun_walk walk = {
+		.ranks = preview_ranks, .node = add_node, .arg = &b, .to = MO_NONE
+	};
 	wire_dryrun_head(spec->recipe.name, NULL, spec->engine.resume, spec->engine.n_resume, &b);
 	int placed = dryrun_walk(s, spec, &walk, &err);
 
@@ -59,7 +63,9 @@ static struct json_object *document(const struct state *s, const struct submit *
 	return doc;
 }
 
-#define RECIPE "recipe: 1\nname: dry\nengine: {kind: command, argv: [prog, \"a \\\"b\\\"\"]}\ncluster: {gpus: %s}\nenv: {API_TOKEN: x, F: {file: /etc/hostname}, WORD: w}\n"
+#define RECIPE \
+	"recipe: 1\nname: dry\nengine: {kind: command, argv: [prog, \"a \\\"b\\\"\"]}\ncluster: " \
+	"{gpus: %s}\nenv: {API_TOKEN: x, F: {file: /etc/hostname}, WORD: w}\n"
 
 static void without_a_cluster(void **state)
 {
@@ -69,7 +75,8 @@ static void without_a_cluster(void **state)
 	snprintf(text, sizeof(text), RECIPE, "12, gpu: mi325x");
 	spec_of(text, &spec);
 	mo_desc_init(&state_desc, &s);
-	struct json_object *doc = document(&s, &spec), *ranks = js_get(doc, "ranks"), *first = js_at(ranks, 0), *last = js_at(ranks, 11);
+	struct json_object *doc = document(&s, &spec), *ranks = js_get(doc, "ranks"),
+			   *first = js_at(ranks, 0), *last = js_at(ranks, 11);
 	assert_int_equal(js_len(ranks), 12);
 	assert_null(js_get(doc, "plan"));
 	assert_string_equal(js_str(doc, "name"), "dry");
@@ -120,7 +127,8 @@ static void on_the_nodes_there_are(void **state)
 	assert_string_equal(js_str(doc, "placed_on"), "idle-nodes");
 	json_object_put(doc);
 	mo_vec_clear(&job_desc, (void **)&s.jobs, &s.n_jobs);
-	/* down: nothing can be placed there, so the recipe's own shape is shown; the state is not touched */
+	/* down: nothing can be placed there, so the recipe's own shape is shown; the state is not
+	 * touched */
 	s.nodes[0].state = NODE_DOWN;
 	doc = document(&s, &spec);
 	assert_string_not_equal(js_str(js_at(js_get(doc, "ranks"), 0), "node"), "mine");
@@ -151,6 +159,8 @@ static void too_many_ranks(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(without_a_cluster), cmocka_unit_test(on_the_nodes_there_are), cmocka_unit_test(too_many_ranks) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(without_a_cluster),
+					    cmocka_unit_test(on_the_nodes_there_are),
+					    cmocka_unit_test(too_many_ranks) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

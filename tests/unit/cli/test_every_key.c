@@ -1,6 +1,6 @@
 /* Every key of a recipe changes something: what the nodes are sent (commands, environment, binding,
- * orders), the plan, or what the core decides while the job lives (story.h). Driven by the table of keys:
- * a new one without a row fails here. */
+ * orders), the plan, or what the core decides while the job lives (story.h). Driven by the table of
+ * keys: a new one without a row fails here. */
 #include "tests/unit/unit.h"
 
 #include <stdio.h>
@@ -12,23 +12,28 @@
 enum base { MEGATRON, COMMAND, MLA, AUTO, SCRIPT, STORY };
 static const char *const recipes[] = {
 	[MEGATRON] = "recipe: 1\nname: a\nengine: {kind: megatron-lm, entry: a.py, workdir: /w}\n"
-		     "model: {layers: 8, hidden: 512, heads: 8, kv_heads: 8, head_dim: 64, ffn: 2048, vocab: 1000, "
+		     "model: {layers: 8, hidden: 512, heads: 8, kv_heads: 8, head_dim: 64, ffn: "
+		     "2048, vocab: 1000, "
 		     "moe: {experts: 8, topk: 2, ffn: 256}}\n"
-		     "cluster: {gpus: 8, gpu: mi355x}\nparallelism: {tp: 1, pp: 2, ep: 2, schedule: 1f1b}\n"
+		     "cluster: {gpus: 8, gpu: mi355x}\nparallelism: {tp: 1, pp: 2, ep: 2, "
+		     "schedule: 1f1b}\n"
 		     "batch: {seq: 4096, micro: 1, global: 64}\nprecision: bf16\nsteps: 10\n"
 		     "checkpoint: {dir: /c, every: 5}\n",
 	[COMMAND] = "recipe: 1\nname: a\nengine: {kind: command, argv: [x]}\ncluster: {gpus: 8}\n",
-	[SCRIPT] = "recipe: 1\nname: a\nengine: {kind: torch, entry: a.py, workdir: /w}\ncluster: {gpus: 8}\ncheckpoint: {dir: /c}\n",
+	[SCRIPT] = "recipe: 1\nname: a\nengine: {kind: torch, entry: a.py, workdir: /w}\ncluster: "
+		   "{gpus: 8}\ncheckpoint: {dir: /c}\n",
 	[MLA] = "recipe: 1\nname: a\nengine: {kind: megatron-lm, entry: a.py, workdir: /w}\n"
 		"model: {layers: 4, hidden: 512, heads: 8, ffn: 2048, vocab: 1000, "
 		"mla: {q_lora: 64, kv_lora: 512, qk_nope: 128, qk_rope: 64, v: 128}}\n"
 		"cluster: {gpus: 8, gpu: mi355x}\nbatch: {seq: 128, global: 64}\nsteps: 10\n",
 	[AUTO] = "recipe: 1\nname: a\nengine: {kind: primus-megatron, entry: a.yaml, workdir: /w}\n"
-		 "model: {layers: 8, hidden: 512, heads: 8, kv_heads: 8, head_dim: 64, ffn: 2048, vocab: 1000, "
+		 "model: {layers: 8, hidden: 512, heads: 8, kv_heads: 8, head_dim: 64, ffn: 2048, "
+		 "vocab: 1000, "
 		 "moe: {experts: 8, topk: 2, ffn: 256}}\n"
 		 "cluster: {gpus: 8, gpu: mi355x}\nparallelism: {pp: 2, ep: 2}\n"
 		 "batch: {seq: 4096, micro: 1, global: 64}\nprecision: bf16\nsteps: 10\n",
-	[STORY] = ("recipe: 1\nname: a\nengine: {kind: torch, entry: a.py, args: {every: '{checkpoint.every}'}}\n"
+	[STORY] = ("recipe: 1\nname: a\nengine: {kind: torch, entry: a.py, args: {every: "
+		   "'{checkpoint.every}'}}\n"
 		   "cluster: {gpus: 8}\nsteps: 1000\ncheckpoint: {dir: /c, every: 5}\n"),
 };
 
@@ -36,11 +41,11 @@ static const char *const recipes[] = {
 struct row {
 	const char *path, *value;
 	enum base base;
-	bool reported;                      /* what it does is an error or a warning */
-	struct recipe_set beside;       /* what it does, it does to this */
+	bool told;                /* what it does is an error or a warning */
+	struct recipe_set beside; /* what it does, it does to this */
 };
 static const struct row rows[] = {
-	{ "recipe", "2", COMMAND, .reported = true },
+	{ "recipe", "2", COMMAND, .told = true },
 	{ "name", "other", COMMAND },
 	{ "engine", "{kind: command, argv: [y]}", COMMAND },
 	{ "engine.kind", "torch", MEGATRON },
@@ -50,11 +55,11 @@ static const struct row rows[] = {
 	{ "engine.prepare", "make data", MEGATRON },
 	{ "engine.argv", "[y, z]", COMMAND },
 	{ "engine.args", "{lr: 0.1}", MEGATRON },
-	{ "engine.strict_args", "true", COMMAND, .reported = true },
-	{ "engine.args_unchecked", "[mine]", MEGATRON, .reported = true,
+	{ "engine.strict_args", "true", COMMAND, .told = true },
+	{ "engine.args_unchecked", "[mine]", MEGATRON, .told = true,
 	  .beside = { (char *)"engine.args", (char *)"{mine: 1}", NULL } },
-	{ "engine.container", "image", MEGATRON, .reported = true },
-	{ "model", "llama3-8b", MEGATRON, .reported = true },
+	{ "engine.container", "image", MEGATRON, .told = true },
+	{ "model", "llama3-8b", MEGATRON, .told = true },
 	{ "model.layers", "16", MEGATRON },
 	{ "model.hidden", "1024", MEGATRON },
 	{ "model.heads", "16", MEGATRON },
@@ -76,8 +81,8 @@ static const struct row rows[] = {
 	{ "model.moe.shared_ffn", "256", MEGATRON },
 	{ "model.moe.dense_layers", "2", MEGATRON },
 	{ "model.moe.every", "2", MEGATRON },
-	{ "model.moe.groups", "4", MEGATRON, .reported = true },
-	{ "model.moe.topk_groups", "2", MEGATRON, .reported = true },
+	{ "model.moe.groups", "4", MEGATRON, .told = true },
+	{ "model.moe.topk_groups", "2", MEGATRON, .told = true },
 	{ "model.mla", "{kv_lora: 256, qk_nope: 128, qk_rope: 64, v: 128}", MLA },
 	{ "model.mla.q_lora", "128", MLA },
 	{ "model.mla.kv_lora", "256", MLA },
@@ -87,7 +92,7 @@ static const struct row rows[] = {
 	{ "cluster", "{gpus: 4}", COMMAND },
 	{ "cluster.gpus", "16", MEGATRON },
 	{ "cluster.gpu", "mi300x", MEGATRON },
-	{ "cluster.spares", "1", MEGATRON, .reported = true },
+	{ "cluster.spares", "1", MEGATRON, .told = true },
 	{ "cluster.exclude", "[n0]", STORY },
 	{ "cluster.nic_gbps", "100", MEGATRON },
 	{ "parallelism", "{tp: 2, pp: 2}", MEGATRON },
@@ -97,14 +102,14 @@ static const struct row rows[] = {
 	{ "parallelism.ep", "4", MEGATRON },
 	{ "parallelism.etp", "2", MEGATRON },
 	{ "parallelism.cp", "2", MEGATRON },
-	{ "parallelism.dp", "2", MEGATRON, .reported = true },
+	{ "parallelism.dp", "2", MEGATRON, .told = true },
 	{ "parallelism.sharding", "none", MEGATRON },
-	{ "parallelism.schedule", "zb1p", MEGATRON, .reported = true },
+	{ "parallelism.schedule", "zb1p", MEGATRON, .told = true },
 	{ "batch", "{seq: 2048, micro: 1, global: 64}", MEGATRON },
 	{ "batch.seq", "2048", MEGATRON },
 	{ "batch.micro", "2", MEGATRON },
 	{ "batch.global", "128", MEGATRON },
-	{ "batch.global_tokens", "524288", MEGATRON, .reported = true },
+	{ "batch.global_tokens", "524288", MEGATRON, .told = true },
 	{ "precision", "fp16", MEGATRON },
 	{ "recompute", "full", MEGATRON },
 	{ "steps", "20", MEGATRON },
@@ -112,9 +117,9 @@ static const struct row rows[] = {
 	{ "features.grouped_gemm", "native", AUTO },
 	{ "features.a2a", "deepep", AUTO },
 	{ "features.sync_free", "1", AUTO },
-	{ "features.overlap_a2a", "true", AUTO, .reported = true },
+	{ "features.overlap_a2a", "true", AUTO, .told = true },
 	{ "features.pipeline_layout", "Et*3|t*5,L", AUTO },
-	{ "features.recompute_layers", "[0]", AUTO, .reported = true },
+	{ "features.recompute_layers", "[0]", AUTO, .told = true },
 	{ "features.loss_fusion", "true", AUTO },
 	{ "features.manual_gc", "1", AUTO },
 	{ "bind", "{cpu: none}", COMMAND },
@@ -131,28 +136,29 @@ static const struct row rows[] = {
 	{ "checkpoint.keep", "3", STORY },
 	{ "checkpoint.verify", "crc", STORY },
 	{ "checkpoint.resume", "5", STORY },
-	{ "checkpoint.layout", "'{iteration}.pt'", SCRIPT, .reported = true },
+	{ "checkpoint.layout", "'{iteration}.pt'", SCRIPT, .told = true },
 	{ "checkpoint.resume_args", "[--resume]", SCRIPT },
 	{ "metrics", "{lines: [{kind: sample, pattern: '(?<iteration>1)'}]}", COMMAND },
 	{ "metrics.lines", "[{kind: sample, pattern: '(?<iteration>1)'}]", COMMAND },
 	{ "stop", "{signal: USR1}", COMMAND },
 	{ "stop.signal", "USR1", COMMAND },
 	{ "stop.grace", "60s", COMMAND },
-	{ "recovery", "{on_node_loss: spare}", COMMAND, .reported = true },
-	{ "recovery.on_node_loss", "spare", COMMAND, .reported = true },
-	{ "recovery.lease", "40s", COMMAND, .reported = true },
+	{ "recovery", "{on_node_loss: spare}", COMMAND, .told = true },
+	{ "recovery.on_node_loss", "spare", COMMAND, .told = true },
+	{ "recovery.lease", "40s", COMMAND, .told = true },
 	{ "recovery.grace", "9s", STORY },
 	{ "recovery.max_cycles_without_progress", "5", STORY },
-	{ "recovery.hang", "kill", COMMAND, .reported = true },
-	{ "recovery.loss_spike", "back", COMMAND, .reported = true },
+	{ "recovery.hang", "kill", COMMAND, .told = true },
+	{ "recovery.loss_spike", "back", COMMAND, .told = true },
 	{ "health", "{preflight: none}", STORY },
-	{ "experiment", "{values: {parallelism.tp: 3, parallelism.etp: 1, parallelism.cp: 1}}", AUTO, .reported = true },
+	{ "experiment", "{values: {parallelism.tp: 3, parallelism.etp: 1, parallelism.cp: 1}}",
+	  AUTO, .told = true },
 	{ "health.preflight", "[stack.same]", STORY },
 	{ "priority", "60", STORY },
 	{ "time_limit", "30s", STORY },
 };
 
-static struct mo_buf sent;              /* launch orders of the recipe in hand */
+static struct mo_buf sent; /* launch orders of the recipe in hand */
 
 static int launch_seen(const char *node, const struct nodeinfo *info, const struct launch *launch,
 		       struct dryrun_rank **ranks, size_t *n_ranks, struct mo_error *err)
@@ -164,7 +170,9 @@ static int launch_seen(const char *node, const struct nodeinfo *info, const stru
 /* What the nodes would be sent and the plan. */
 static void before_it_runs(struct submit *spec, struct mo_buf *b)
 {
-	const struct dryrun_walk walk = { .ranks = launch_seen, .node = add_node, .arg = b, .to = MO_NONE };
+	const struct dryrun_walk walk = {
+		.ranks = launch_seen, .node = add_node, .arg = b, .to = MO_NONE
+	};
 	struct state empty;
 
 	mo_desc_init(&state_desc, &empty);
@@ -195,8 +203,8 @@ static char *outcome(enum base base, const struct recipe_set *set, size_t n_sets
 
 	mo_desc_init(&submit_desc, &spec);
 	mo_buf_str(&b, "");
-	*ret_ok = recipe_parse(recipes[base], strlen(recipes[base]), set, n_sets, &spec.recipe, &spec.engine,
-			       &spec.warnings, &spec.n_warnings, &errors) == 0;
+	*ret_ok = recipe_parse(recipes[base], strlen(recipes[base]), set, n_sets, &spec.recipe,
+			       &spec.engine, &spec.warnings, &spec.n_warnings, &errors) == 0;
 	for (size_t i = 0; i < errors.n; i++)
 		mo_buf_printf(&b, "%s\n", errors.items[i].text);
 	for (size_t i = 0; base != STORY && i < spec.n_warnings; i++)
@@ -217,7 +225,8 @@ static const struct row *row_of(const char *path)
 
 static const char *what_is_wrong(const struct row *row)
 {
-	const struct recipe_set sets[] = { row->beside, { (char *)row->path, (char *)row->value, NULL } };
+	const struct recipe_set sets[] = { row->beside,
+					   { (char *)row->path, (char *)row->value, NULL } };
 	const struct recipe_set *own = row->beside.key ? sets : &sets[1];
 	size_t n_beside = row->beside.key ? 1 : 0;
 	bool before_ok, ok;
@@ -225,7 +234,7 @@ static const char *what_is_wrong(const struct row *row)
 	_cleanup_(mo_freep) char *after = outcome(row->base, own, n_beside + 1, &ok);
 
 	assert_true(before_ok);
-	if (!ok && !row->reported) {
+	if (!ok && !row->told) {
 		printf("%s\n", after);
 		return "is refused";
 	}
@@ -242,7 +251,8 @@ static void each_changes_something(void **state)
 		const char *wrong = row ? what_is_wrong(row) : "has no row here";
 
 		if (wrong)
-			printf("%s=%s: %s\n", r.keys[i].path, row && row->value ? row->value : "", wrong);
+			printf("%s=%s: %s\n", r.keys[i].path, row && row->value ? row->value : "",
+			       wrong);
 		n_wrong += wrong != NULL;
 	}
 	assert_int_equal(n_wrong, 0);

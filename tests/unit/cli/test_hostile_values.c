@@ -1,7 +1,8 @@
 /* Every key of a recipe with the values that nobody means (null, nothing, the ends of its range and
- * of int64, other kinds), alone and beside other keys, from the text to the launch document: refused
- * with a reason, or planned and written out whole. Driven by the table of keys, so that a new key is
- * tried without a word here. UBSan sees overflows (make san); a division by zero ends any build. */
+ * of int64, other kinds), alone and beside other keys, from the text to the launch document:
+ * refused with a reason, or planned and written out whole. Driven by the table of keys, so that a
+ * new key is tried without a word here. UBSan sees overflows (make san); a division by zero ends
+ * any build. */
 #include "tests/unit/unit.h"
 
 #include <errno.h>
@@ -10,11 +11,13 @@
 #include "lib/recipe/keys.h"
 #include "tests/fuzz/whole.h"
 
+/* clang-format off */
 static const char *const values[] = {
 	"null", "~", "\"\"", "0", "-0", "-1", "1", "9223372036854775807", "-9223372036854775808",
-	"9223372036854775808", "1.0e300", "-0.5", "true", "none", "auto", "[]", "{}", "[null]", "[0]",
-	"{a: null}", "0s", "106751991d", "9223372036854775807s",
+	"9223372036854775808", "1.0e300", "-0.5", "true", "none", "auto", "[]", "{}", "[null]",
+	"[0]", "{a: null}", "0s", "106751991d", "9223372036854775807s",
 };
+/* clang-format on */
 
 static const struct key *table(size_t *ret_n)
 {
@@ -63,7 +66,8 @@ static void each_pair_of_large_numbers(void **state)
 			_cleanup_(mo_freep) char *x = value_of(&keys[a], N_VALUES - 1);
 			_cleanup_(mo_freep) char *y = value_of(&keys[b], N_VALUES - 1);
 			const struct recipe_set sets[] = {
-				{ (char *)keys[a].path, x, NULL }, { (char *)keys[b].path, y, NULL },
+				{ (char *)keys[a].path, x, NULL },
+				{ (char *)keys[b].path, y, NULL },
 			};
 
 			whole(bases[1], strlen(bases[1]), sets, 2);
@@ -85,7 +89,9 @@ static void a_required_null_is_missing(void **state)
 		if (!keys[k].required)
 			continue;
 		mo_desc_init(&recipe_desc, &r);
-		assert_int_equal(recipe_parse(base, strlen(base), &set, 1, &r, NULL, NULL, NULL, &errors), -EINVAL);
+		assert_int_equal(recipe_parse(base, strlen(base), &set, 1, &r, NULL, NULL, NULL,
+					      &errors),
+				 -EINVAL);
 		if (!strstr(errors.items[0].text, missing))
 			fail_msg("%s: null: %s", keys[k].path, errors.items[0].text);
 		mo_desc_done(&recipe_desc, &r);

@@ -8,12 +8,20 @@
 
 static void notes(void **state)
 {
-	static const struct { const char *cgroup; bool lingers, kills; const char *says; } cases[] = {
+	static const struct {
+		const char *cgroup;
+		bool lingers, kills;
+		const char *says;
+	} cases[] = {
 		{ "0::/user.slice/user-1000.slice/session-3.scope\n", false, false, NULL },
-		{ "0::/user.slice/user-1000.slice/session-3.scope\n", false, true, "KillUserProcesses" },
-		{ "0::/user.slice/user-1000.slice/session-3.scope\n", true, true, "KillUserProcesses" },
-		{ "0::/user.slice/user-1000.slice/user@1000.service/app.slice/x.scope\n", false, false, "enable-linger" },
-		{ "0::/user.slice/user-1000.slice/user@1000.service/app.slice/x.scope\n", true, true, NULL },
+		{ "0::/user.slice/user-1000.slice/session-3.scope\n", false, true,
+		  "KillUserProcesses" },
+		{ "0::/user.slice/user-1000.slice/session-3.scope\n", true, true,
+		  "KillUserProcesses" },
+		{ "0::/user.slice/user-1000.slice/user@1000.service/app.slice/x.scope\n", false,
+		  false, "enable-linger" },
+		{ "0::/user.slice/user-1000.slice/user@1000.service/app.slice/x.scope\n", true,
+		  true, NULL },
 		{ "0::/system.slice/ssh.service\n", false, true, NULL },
 		{ "0::/\n", false, true, NULL },
 	};

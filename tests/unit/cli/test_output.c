@@ -1,4 +1,5 @@
-/* cli/output.h, cli/value.h, cli/plan_svg.h: numbers as people read them, unknown stays "-", hostile texts do not steer the terminal. */
+/* cli/output.h, cli/value.h, cli/plan_svg.h: numbers as people read them, unknown stays "-",
+ * hostile texts do not steer the terminal. */
 #include "tests/unit/unit.h"
 
 #include <math.h>
@@ -48,7 +49,8 @@ static void numbers(void **state)
 
 static void values(void **state)
 {
-	struct json_object *o = json_tokener_parse("{\"a\":{\"b\":7,\"n\":null},\"x\":\"NaN\",\"s\":\"t\",\"l\":[1,2],\"i\":\"Infinity\"}");
+	struct json_object *o = json_tokener_parse("{\"a\":{\"b\":7,\"n\":null},\"x\":\"NaN\","
+						   "\"s\":\"t\",\"l\":[1,2],\"i\":\"Infinity\"}");
 	assert_int_equal(js_int(o, "a.b"), 7);
 	assert_int_equal(js_int(o, "a.n"), MO_NONE);
 	assert_int_equal(js_int(o, "a.c.d"), MO_NONE);
@@ -91,16 +93,21 @@ static void cells(void **state)
 static void progress(void **state)
 {
 	const struct cli cli = { 0 };
-	struct json_object *j = json_tokener_parse("{\"id\":\"j-3\",\"state\":\"running\",\"iteration\":30,\"steps\":60,\"loss\":2.5,\"tokens_per_s_per_gpu\":12345.0,\"eta_s\":65.0,\"restarts\":1,\"reason\":null,\"mfu\":null}");
+	struct json_object *j =
+		json_tokener_parse("{\"id\":\"j-3\",\"state\":\"running\",\"iteration\":30,"
+				   "\"steps\":60,\"loss\":2.5,\"tokens_per_s_per_gpu\":12345.0,"
+				   "\"eta_s\":65.0,\"restarts\":1,\"reason\":null,\"mfu\":null}");
 	char *line = progress_line(&cli, j, 0);
-	assert_string_equal(line, "j-3  running  iteration 30/60  50 %  loss 2.5000  12.3k tok/s/GPU  restarts 1  eta 1 m 05 s");
+	assert_string_equal(line, "j-3  running  iteration 30/60  50 %  loss 2.5000  12.3k "
+				  "tok/s/GPU  restarts 1  eta 1 m 05 s");
 	assert_true(job_fraction(j) == 0.5);
 	free(line);
 	json_object_put(j);
-	j = json_tokener_parse("{\"id\":\"j-4\",\"state\":\"queued\",\"iteration\":null,\"steps\":null,\"reason\":\"needs 64 GPUs\"}");
+	j = json_tokener_parse("{\"id\":\"j-4\",\"state\":\"queued\",\"iteration\":null,\"steps\":"
+			       "null,\"reason\":\"needs 64 GPUs\"}");
 	line = progress_line(&cli, j, 0);
 	assert_string_equal(line, "j-4  queued  (needs 64 GPUs)");
-	char *numbers = progress_numbers(&cli, j, 0);   /* a reason may speak of iterations */
+	char *numbers = progress_numbers(&cli, j, 0); /* a reason may speak of iterations */
 	assert_string_equal(numbers, "");
 	free(numbers);
 	assert_true(job_fraction(j) == MO_NONE_F);
@@ -112,15 +119,19 @@ static void progress(void **state)
 static void progress_in_few_columns(void **state)
 {
 	static const char *const docs[] = {
-		"{\"id\":\"j-3\",\"state\":\"running\",\"iteration\":51,\"steps\":120,\"loss\":2.4765,\"tokens_per_s_per_gpu\":1640.0,\"eta_s\":6.0,\"restarts\":0,\"mfu\":null}",
-		"{\"id\":\"j-1234\",\"state\":\"running\",\"iteration\":999999,\"steps\":1000000,\"loss\":12.3456,\"tokens_per_s_per_gpu\":123456.0,\"eta_s\":1065000.0,\"restarts\":17,"
+		"{\"id\":\"j-3\",\"state\":\"running\",\"iteration\":51,\"steps\":120,\"loss\":2."
+		"4765,\"tokens_per_s_per_gpu\":1640.0,\"eta_s\":6.0,\"restarts\":0,\"mfu\":null}",
+		"{\"id\":\"j-1234\",\"state\":\"running\",\"iteration\":999999,\"steps\":1000000,"
+		"\"loss\":12.3456,\"tokens_per_s_per_gpu\":123456.0,\"eta_s\":1065000.0,"
+		"\"restarts\":17,"
 		"\"mfu\":0.42}",
 	};
 	const struct cli cli = { .live = true, .width = 80 };
 
 	for (size_t i = 0; i < ELEMENTSOF(docs); i++) {
 		struct json_object *j = json_tokener_parse(docs[i]);
-		char *line = progress_line(&cli, j, 79), *wide = progress_line(&cli, j, 200), *narrow = progress_line(&cli, j, 20);
+		char *line = progress_line(&cli, j, 79), *wide = progress_line(&cli, j, 200),
+		     *narrow = progress_line(&cli, j, 20);
 
 		assert_true(strlen(line) <= 79);
 		assert_non_null(strstr(line, "  loss "));
@@ -140,8 +151,10 @@ static void progress_in_few_columns(void **state)
 static void picture(void **state)
 {
 	struct mo_buf b = { 0 };
-	struct json_object *doc = json_tokener_parse("{\"hardware\":{\"gpu\":\"<mi&>\",\"gpus\":8},\"plans\":[{\"parallelism\":{\"tp\":1},\"fits\":true,\"memory_gb\":{\"total\":100.0,\"params\":60.0,\"grads\":40.0,"
-						     "\"capacity\":206.1},\"step_time_s\":{\"total\":2.0,\"compute\":2.0}}]}");
+	struct json_object *doc = json_tokener_parse(
+		"{\"hardware\":{\"gpu\":\"<mi&>\",\"gpus\":8},\"plans\":[{\"parallelism\":{\"tp\":"
+		"1},\"fits\":true,\"memory_gb\":{\"total\":100.0,\"params\":60.0,\"grads\":40.0,"
+		"\"capacity\":206.1},\"step_time_s\":{\"total\":2.0,\"compute\":2.0}}]}");
 	plan_svg(doc, NULL, 0, &b);
 	assert_non_null(strstr(b.data, "&#60;mi&#38;&#62;"));
 	assert_null(strstr(b.data, "<mi&>"));
@@ -156,6 +169,11 @@ static void picture(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(numbers), cmocka_unit_test(values), cmocka_unit_test(cells), cmocka_unit_test(progress), cmocka_unit_test(progress_in_few_columns), cmocka_unit_test(picture) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(numbers),
+					    cmocka_unit_test(values),
+					    cmocka_unit_test(cells),
+					    cmocka_unit_test(progress),
+					    cmocka_unit_test(progress_in_few_columns),
+					    cmocka_unit_test(picture) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* Pipelines that Primus dumped: what is measured of them, where the dumps lie beside the repository, and of a dump made here; damaged ones are refused by name. */
+/* Pipelines that Primus dumped: what is measured of them, where the dumps lie beside the
+ * repository, and of a dump made here; damaged ones are refused by name. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,13 +27,21 @@ static void run_row(const char *name, struct json_object *expected)
 
 	assert_int_equal(js_len(ranks), js_len(rows));
 	for (size_t i = 0; i < js_len(rows); i++) {
-		static const struct { const char *key; double unit, off; } columns[] = { { "forward_s", 1000, 0.06 }, { "backward_s", 1000, 0.06 }, { "bubble", 100, 0.006 }, { "memory_gb", 1, 0.006 } };
+		static const struct {
+			const char *key;
+			double unit, off;
+		} columns[] = { { "forward_s", 1000, 0.06 },
+				{ "backward_s", 1000, 0.06 },
+				{ "bubble", 100, 0.006 },
+				{ "memory_gb", 1, 0.006 } };
 
 		for (size_t c = 0; c < ELEMENTSOF(columns); c++) {
-			double is = js_real(js_at(ranks, i), columns[c].key) * columns[c].unit, should = json_object_get_double(js_at(js_at(rows, i), c));
+			double is = js_real(js_at(ranks, i), columns[c].key) * columns[c].unit,
+			       should = json_object_get_double(js_at(js_at(rows, i), c));
 
 			if (fabs(is - should) > columns[c].off)
-				fail_msg("%s rank %zu %s: %g, expected %g", name, i, columns[c].key, is, should);
+				fail_msg("%s rank %zu %s: %g, expected %g", name, i, columns[c].key,
+					 is, should);
 		}
 	}
 	json_object_put(mine);
@@ -66,8 +75,12 @@ static void test_made_dump(void **state)
 
 	assert_non_null(mkdtemp(dir));
 	put(dir, "config.json", "{\"pp_size\":2,\"vp_size\":1,\"num_mbs\":1}");
-	put(dir, "pp_rank_0.json", "{\"3\":{\"total\":40,\"memory\":1.5,\"fwd_start\":[0],\"fwd_end\":[10],\"bwd_start\":[30],\"bwd_end\":[40]}}");
-	put(dir, "pp_rank_1.json", "{\"3\":{\"total\":30,\"memory\":1,\"fwd_start\":[10],\"fwd_end\":[20],\"bwd_start\":[20],\"bwd_end\":[25],\"wgrad_start\":[25],\"wgrad_end\":[30]}}");
+	put(dir, "pp_rank_0.json",
+	    "{\"3\":{\"total\":40,\"memory\":1.5,\"fwd_start\":[0],\"fwd_end\":[10],\"bwd_start\":["
+	    "30],\"bwd_end\":[40]}}");
+	put(dir, "pp_rank_1.json",
+	    "{\"3\":{\"total\":30,\"memory\":1,\"fwd_start\":[10],\"fwd_end\":[20],\"bwd_start\":["
+	    "20],\"bwd_end\":[25],\"wgrad_start\":[25],\"wgrad_end\":[30]}}");
 	if (timeline_read(dir, 0, &t, &err) < 0)
 		fail_msg("%s", err.text);
 	assert_int_equal(t.iteration, 3);
@@ -112,17 +125,31 @@ static void remove_all(const char *dir)
 
 static void test_damaged_dumps(void **state)
 {
-	static const struct { const char *config, *rank, *says; } rows[] = {
+	static const struct {
+		const char *config, *rank, *says;
+	} rows[] = {
 		{ "{\"pp_size\":1,\"vp_size\":1,\"num_mbs\":2", NULL, "config.json: JSON: " },
 		{ "{\"pp_size\":1000000000000,\"num_mbs\":2}", NULL, "pp_size must be 1 to 1024" },
-		{ "{\"pp_size\":1,\"vp_size\":9223372036854775807,\"num_mbs\":2}", NULL, "vp_size must be 1 to 1024" },
-		{ "{\"pp_size\":1,\"vp_size\":1,\"num_mbs\":-5}", NULL, "num_mbs must be 1 to 1000000" },
-		{ "{\"pp_size\":1,\"vp_size\":1,\"num_mbs\":1}", "{\"1\":{\"total\":10,\"fwd_start\":[1],", "pp_rank_0.json: JSON: " },
-		{ "{\"pp_size\":1,\"vp_size\":1,\"num_mbs\":1}", "{\"1\":{\"total\":0}}", "no iteration 1 with a total" },
-		{ "{\"pp_size\":1,\"vp_size\":1,\"num_mbs\":1}", "{\"1\":{\"total\":10,\"fwd_start\":[1],\"fwd_end\":[5],\"fwd_chunk\":[-7]}}", "fwd 0 is of chunk -7" },
-		{ "{\"pp_size\":1,\"vp_size\":2,\"num_mbs\":1}", "{\"1\":{\"total\":10,\"fwd_start\":[1],\"fwd_end\":[5],\"fwd_chunk\":[2]}}", "config.json has 2 chunks" },
-		{ "{\"pp_size\":1,\"vp_size\":1,\"num_mbs\":1}", "{\"1\":{\"total\":10,\"fwd_start\":[1],\"fwd_end\":[1e308]}}", "in an iteration of 0.01 s" },
-		{ "{\"pp_size\":1,\"vp_size\":1,\"num_mbs\":1}", "{\"1\":{\"total\":10,\"fwd_start\":[0,0],\"fwd_end\":[9,9]}}", "0.018 s in all" },
+		{ "{\"pp_size\":1,\"vp_size\":9223372036854775807,\"num_mbs\":2}", NULL,
+		  "vp_size must be 1 to 1024" },
+		{ "{\"pp_size\":1,\"vp_size\":1,\"num_mbs\":-5}", NULL,
+		  "num_mbs must be 1 to 1000000" },
+		{ "{\"pp_size\":1,\"vp_size\":1,\"num_mbs\":1}",
+		  "{\"1\":{\"total\":10,\"fwd_start\":[1],", "pp_rank_0.json: JSON: " },
+		{ "{\"pp_size\":1,\"vp_size\":1,\"num_mbs\":1}", "{\"1\":{\"total\":0}}",
+		  "no iteration 1 with a total" },
+		{ "{\"pp_size\":1,\"vp_size\":1,\"num_mbs\":1}",
+		  "{\"1\":{\"total\":10,\"fwd_start\":[1],\"fwd_end\":[5],\"fwd_chunk\":[-7]}}",
+		  "fwd 0 is of chunk -7" },
+		{ "{\"pp_size\":1,\"vp_size\":2,\"num_mbs\":1}",
+		  "{\"1\":{\"total\":10,\"fwd_start\":[1],\"fwd_end\":[5],\"fwd_chunk\":[2]}}",
+		  "config.json has 2 chunks" },
+		{ "{\"pp_size\":1,\"vp_size\":1,\"num_mbs\":1}",
+		  "{\"1\":{\"total\":10,\"fwd_start\":[1],\"fwd_end\":[1e308]}}",
+		  "in an iteration of 0.01 s" },
+		{ "{\"pp_size\":1,\"vp_size\":1,\"num_mbs\":1}",
+		  "{\"1\":{\"total\":10,\"fwd_start\":[0,0],\"fwd_end\":[9,9]}}",
+		  "0.018 s in all" },
 	};
 
 	for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -167,10 +194,12 @@ static void test_odd_piece_is_named(void **state)
 
 	assert_non_null(mkdtemp(dir));
 	put(dir, "config.json", "{\"pp_size\":1,\"vp_size\":1,\"num_mbs\":4}");
-	put(dir, "pp_rank_0.json", "{\"1\":{\"total\":100,\"fwd_start\":[0,10,20,80],\"fwd_end\":[5,15,75,85]}}");
+	put(dir, "pp_rank_0.json",
+	    "{\"1\":{\"total\":100,\"fwd_start\":[0,10,20,80],\"fwd_end\":[5,15,75,85]}}");
 	if (timeline_read(dir, 0, &t, &err) < 0)
 		fail_msg("%s", err.text);
-	assert_non_null(strstr(t.more, "forward of micro-batch 2, chunk 0, on rank 0: 55.0 ms, 3.1 times"));
+	assert_non_null(
+		strstr(t.more, "forward of micro-batch 2, chunk 0, on rank 0: 55.0 ms, 3.1 times"));
 	timeline_done(&t);
 	remove_all(dir);
 }
@@ -201,8 +230,12 @@ static void test_long_pipelines_lose_their_middle(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_published_dumps),         cmocka_unit_test(test_made_dump), cmocka_unit_test(test_damaged_dumps), cmocka_unit_test(test_pipe_in_place_of_a_file),
-		cmocka_unit_test(test_odd_piece_is_named),      cmocka_unit_test(test_long_pipelines_lose_their_middle),
+		cmocka_unit_test(test_published_dumps),
+		cmocka_unit_test(test_made_dump),
+		cmocka_unit_test(test_damaged_dumps),
+		cmocka_unit_test(test_pipe_in_place_of_a_file),
+		cmocka_unit_test(test_odd_piece_is_named),
+		cmocka_unit_test(test_long_pipelines_lose_their_middle),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

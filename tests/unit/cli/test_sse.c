@@ -6,7 +6,10 @@
 
 #include "cli/sse.h"
 
-struct got { char text[4096]; int n, stop_at; };
+struct got {
+	char text[4096];
+	int n, stop_at;
+};
 
 static int collect(void *arg, const char *data)
 {
@@ -16,7 +19,9 @@ static int collect(void *arg, const char *data)
 	return ++g->n == g->stop_at;
 }
 
-static const char stream[] = "retry: 2000\n\n: beat\n\nid: 7\nevent: x\ndata: {\"a\":1}\n\nid:8\r\ndata:one\r\ndata: two\r\n\r\nid: 9\ndata: not ended";
+static const char stream[] =
+	"retry: 2000\n\n: beat\n\nid: 7\nevent: x\ndata: {\"a\":1}\n\nid:8\r\ndata:one\r\ndata: "
+	"two\r\n\r\nid: 9\ndata: not ended";
 
 static void pieces(void **state)
 {
@@ -24,7 +29,10 @@ static void pieces(void **state)
 		struct sse s = { 0 };
 		struct got g = { "", 0, 0 };
 		for (size_t at = 0; at < sizeof(stream) - 1; at += step)
-			assert_int_equal(sse_feed(&s, stream + at, MO_MIN(step, sizeof(stream) - 1 - at), collect, &g), 0);
+			assert_int_equal(sse_feed(&s, stream + at,
+						  MO_MIN(step, sizeof(stream) - 1 - at), collect,
+						  &g),
+					 0);
 		assert_string_equal(g.text, "<{\"a\":1}><one\ntwo>");
 		assert_string_equal(s.last_id, "8");
 		sse_done(&s);
@@ -59,6 +67,7 @@ static void overlong_lines_are_dropped(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(pieces), cmocka_unit_test(stops), cmocka_unit_test(overlong_lines_are_dropped) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(pieces), cmocka_unit_test(stops),
+					    cmocka_unit_test(overlong_lines_are_dropped) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -51,10 +51,13 @@ static void test_broken_utf8(void **state)
 
 static void test_documents(void **state)
 {
-	struct json_object *o = json_tokener_parse("{\"a\":[\"x\\u001b[2J\",1,null],\"b\\u009b\":{\"c\":\"\\r\\n\"}}");
+	struct json_object *o = json_tokener_parse(
+		"{\"a\":[\"x\\u001b[2J\",1,null],\"b\\u009b\":{\"c\":\"\\r\\n\"}}");
 
 	visible_json(o);
-	assert_string_equal(json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN), "{\"a\":[\"x\\\\x1b[2J\",1,null],\"b\\\\u009b\":{\"c\":\"\\\\x0d\\n\"}}");
+	assert_string_equal(json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN),
+			    "{\"a\":[\"x\\\\x1b[2J\",1,null],\"b\\\\u009b\":{\"c\":\"\\\\x0d\\n\"}"
+			    "}");
 	json_object_put(o);
 	visible_json(NULL);
 }
@@ -62,7 +65,10 @@ static void test_documents(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_plain_text_stays), cmocka_unit_test(test_control_characters), cmocka_unit_test(test_broken_utf8), cmocka_unit_test(test_documents),
+		cmocka_unit_test(test_plain_text_stays),
+		cmocka_unit_test(test_control_characters),
+		cmocka_unit_test(test_broken_utf8),
+		cmocka_unit_test(test_documents),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,11 +7,12 @@
 
 static void secrets_are_masked(void **state)
 {
-	static const char text[] =
-		"{\"recipe\":1,\"name\":\"own\",\"engine\":{\"kind\":\"command\",\"argv\":[\"/bin/x\",\"--api-key\",\"hush1\"]},"
-		"\"cluster\":{\"gpus\":1},\"env\":{\"A\":\"hush2\"},"
-		"\"experiment\":{\"files\":\"crc32c:00000000\",\"values\":{},"
-		"\"result\":{\"read\":[\"x.yaml\"],\"keys\":[[\"wandb_api_key\",[\"hush3\",0,1]]]}}}";
+	static const char text[] = "{\"recipe\":1,\"name\":\"own\",\"engine\":{\"kind\":"
+				   "\"command\",\"argv\":[\"/bin/x\",\"--api-key\",\"hush1\"]},"
+				   "\"cluster\":{\"gpus\":1},\"env\":{\"A\":\"hush2\"},"
+				   "\"experiment\":{\"files\":\"crc32c:00000000\",\"values\":{},"
+				   "\"result\":{\"read\":[\"x.yaml\"],\"keys\":[[\"wandb_api_key\","
+				   "[\"hush3\",0,1]]]}}}";
 	const struct measured m = { .steps = 5, .step_time_s = 1, .memory_gb = MO_NONE_F };
 	struct recipe chosen;
 

@@ -76,8 +76,9 @@ static size_t written(enum event_type type, const struct event *event, char *ret
 	struct manager m = { 0 };
 	struct input in = { 0 };
 
-	effect_do(&m, &in, &(struct effect){ .type = FX_EVENT, .event_type = type,
-					     .event = (struct event *)event });
+	effect_do(&m, &in,
+		  &(struct effect){
+			  .type = FX_EVENT, .event_type = type, .event = (struct event *)event });
 	ssize_t n = recv(journal, ret, size, 0);
 
 	assert_true(n > 0);
@@ -86,8 +87,13 @@ static size_t written(enum event_type type, const struct event *event, char *ret
 
 static void test_rank(void **state)
 {
-	const struct event e = { .seq = 7, .type = (char *)"rank.exited", .job = 3, .node = (char *)"n1",
-				 .rank = 0, .attempt = 2, .message = (char *)"rank 0 on n1 ended" };
+	const struct event e = { .seq = 7,
+				 .type = (char *)"rank.exited",
+				 .job = 3,
+				 .node = (char *)"n1",
+				 .rank = 0,
+				 .attempt = 2,
+				 .message = (char *)"rank 0 on n1 ended" };
 	char entry[4096];
 	size_t n = written(EVENT_RANK_EXITED, &e, entry, sizeof(entry));
 
@@ -103,8 +109,13 @@ static void test_rank(void **state)
 /* Two events with one text: each has its own class. */
 static void test_same_text(void **state)
 {
-	const struct event e = { .seq = 8, .type = (char *)"node.down", .job = MO_NONE, .node = (char *)"n2",
-				 .rank = MO_NONE, .attempt = MO_NONE, .message = (char *)"it is so" };
+	const struct event e = { .seq = 8,
+				 .type = (char *)"node.down",
+				 .job = MO_NONE,
+				 .node = (char *)"n2",
+				 .rank = MO_NONE,
+				 .attempt = MO_NONE,
+				 .message = (char *)"it is so" };
 	char entry[4096];
 	size_t n = written(EVENT_NODE_DOWN, &e, entry, sizeof(entry));
 

@@ -1,4 +1,5 @@
-/* What the store gives back is the state that was: records and snapshots with shared and own parts, any number of times; and what cannot be understood is refused. */
+/* What the store gives back is the state that was: records and snapshots with shared and own parts,
+ * any number of times; and what cannot be understood is refused. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,7 +39,7 @@ static int teardown(void **state)
 /* One event, stored as the turn does it. */
 static void step(const struct core_input *e)
 {
-	struct core_out out = {0};
+	struct core_out out = { 0 };
 
 	now += 1000;
 	core_decide(core, e, now, &out);
@@ -51,7 +52,8 @@ static void step(const struct core_input *e)
 
 #define OWN 1000
 
-/* variant: jobs of one variant share engine and environment; from OWN on they all do, but for a line rule. */
+/* variant: jobs of one variant share engine and environment; from OWN on they all do, but for a
+ * line rule. */
 static void submit(int variant)
 {
 	struct submit *s = mo_desc_new(&submit_desc);
@@ -76,7 +78,7 @@ static void submit(int variant)
 	mo_strs_add(&profile->gpu, &profile->n_gpu, "mi300x");
 	MO_ADD(profile, items, &env_item_desc)->name = mo_strdup("HSA");
 	step(&(struct core_input){ .type = IN_SUBMIT, .submit = s, .by.user = (char *)"ada" });
-	assert_null(s->user);                /* its content is the job's */
+	assert_null(s->user); /* its content is the job's */
 	mo_desc_free(&submit_desc, s);
 }
 
@@ -90,7 +92,7 @@ static void put(int64_t seq, const struct mo_buf *text)
 
 static void snapshot(bool stored)
 {
-	_cleanup_(mo_buf_done) struct mo_buf text = {0};
+	_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
 
 	journal_snapshot_text(journal, core_state(core), &text);
 	journal_snapshot_taken(journal);
@@ -101,7 +103,7 @@ static void snapshot(bool stored)
 /* The controller dies and comes back: the same state, from which it goes on. */
 static void restart(void)
 {
-	_cleanup_(mo_error_done) struct mo_error err = {0};
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	struct core *fresh = core_new(&core_config_default);
 
 	store_free(store);
@@ -112,7 +114,8 @@ static void restart(void)
 	int r = journal_replay(journal, fresh, store, &err);
 	if (r < 0)
 		fail_msg("%s", err.text);
-	_cleanup_(mo_freep) char *diff = mo_desc_diff(&state_desc, core_state(core), core_state(fresh));
+	_cleanup_(mo_freep) char *diff =
+		mo_desc_diff(&state_desc, core_state(core), core_state(fresh));
 	if (diff)
 		fail_msg("the state differs at %s", diff);
 	core_free(core);
@@ -183,7 +186,8 @@ static void test_snapshots(void **state)
 	restart();
 	submit(2);
 	submit(9);
-	snapshot(false);                     /* a snapshot that could not be stored changes nothing */
+	/* a snapshot that could not be stored changes nothing */
+	snapshot(false);
 	submit(9);
 	submit(10);
 	restart();
@@ -194,10 +198,11 @@ static void test_snapshots(void **state)
 	assert_int_equal(core_state(core)->n_jobs, 11);
 }
 
-/* What is stored while a snapshot is being written comes after it, new sets and known ones; a second one that never ends up in the store takes nothing away. */
+/* What is stored while a snapshot is being written comes after it, new sets and known ones; a
+ * second one that never ends up in the store takes nothing away. */
 static void test_records_beside_a_snapshot(void **state)
 {
-	_cleanup_(mo_buf_done) struct mo_buf text = {0};
+	_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
 
 	for (int i = 0; i < 6; i++)
 		submit(i % 3);
@@ -233,7 +238,7 @@ static void test_many_parts(void **state)
 
 static void test_shared_parts_are_stored_once(void **state)
 {
-	struct mo_buf text = {0};
+	struct mo_buf text = { 0 };
 
 	for (int i = 0; i < 50; i++)
 		submit(1);
@@ -247,7 +252,7 @@ static void test_shared_parts_are_stored_once(void **state)
 
 static void expect_refusal(const char *text, const char *words)
 {
-	_cleanup_(mo_error_done) struct mo_error err = {0};
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	_cleanup_(mo_freep) char *copy = mo_strdup(text);
 	struct core *fresh = core_new(&core_config_default);
 	struct journal *j = journal_new();
@@ -260,11 +265,29 @@ static void expect_refusal(const char *text, const char *words)
 	core_free(fresh);
 }
 
-static void test_other_text(void **state) { expect_refusal("hello", "stored record 1 cannot be read"); }
-static void test_newer_record(void **state) { expect_refusal("{\"v\":99,\"type\":\"controller\",\"t\":5,\"value\":1}", "newer moed"); }
-static void test_lost_parts(void **state) { expect_refusal("{\"v\":1,\"type\":\"submit\",\"t\":5,\"job\":1,\"submit\":{\"user\":\"x\",\"parts\":3}}", "parts 3"); }
-static void test_bad_parts(void **state) { expect_refusal("parts x {}\n{}", "malformed"); }
-static void test_impossible_record(void **state) { expect_refusal("{\"v\":1,\"type\":\"intent\",\"t\":5,\"job\":77,\"value\":1}", "makes no sense"); }
+static void test_other_text(void **state)
+{
+	expect_refusal("hello", "stored record 1 cannot be read");
+}
+static void test_newer_record(void **state)
+{
+	expect_refusal("{\"v\":99,\"type\":\"controller\",\"t\":5,\"value\":1}", "newer moed");
+}
+static void test_lost_parts(void **state)
+{
+	expect_refusal("{\"v\":1,\"type\":\"submit\",\"t\":5,\"job\":1,\"submit\":{\"user\":\"x\","
+		       "\"parts\":3}}",
+		       "parts 3");
+}
+static void test_bad_parts(void **state)
+{
+	expect_refusal("parts x {}\n{}", "malformed");
+}
+static void test_impossible_record(void **state)
+{
+	expect_refusal("{\"v\":1,\"type\":\"intent\",\"t\":5,\"job\":77,\"value\":1}",
+		       "makes no sense");
+}
 
 /* A variable with another value in every job makes no other set of it in a snapshot. */
 static void test_environments_of_their_own(void **state)
@@ -302,12 +325,12 @@ static void test_snapshot_of_before(void **state)
 	struct core *fresh = core_new(&core_config_default);
 	struct mo_buf text = { 0 };
 
-	mo_buf_str(&text,
-		   "moe-snapshot 1\n"
-		   "parts 4 {\"engine\":{\"kind\":\"k\"},\"env\":[{\"name\":\"A\",\"value\":\"b\"}],"
-		   "\"profiles\":[]}\n{\"epoch\":3,\"next_job\":9,\"jobs\":["
-		   "{\"id\":7,\"state\":\"queued\",\"spec\":{\"parts\":4}},"
-		   "{\"id\":8,\"state\":\"queued\",\"spec\":{\"parts\":4}}]}");
+	mo_buf_str(&text, "moe-snapshot 1\n"
+			  "parts 4 "
+			  "{\"engine\":{\"kind\":\"k\"},\"env\":[{\"name\":\"A\",\"value\":\"b\"}],"
+			  "\"profiles\":[]}\n{\"epoch\":3,\"next_job\":9,\"jobs\":["
+			  "{\"id\":7,\"state\":\"queued\",\"spec\":{\"parts\":4}},"
+			  "{\"id\":8,\"state\":\"queued\",\"spec\":{\"parts\":4}}]}");
 	put(0, &text);
 	mo_buf_done(&text);
 	assert_int_equal(journal_replay(journal, fresh, store, NULL), 0);
@@ -320,10 +343,10 @@ static void test_snapshot_of_before(void **state)
 
 static void test_newer_snapshot(void **state)
 {
-	_cleanup_(mo_error_done) struct mo_error err = {0};
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	struct core *fresh = core_new(&core_config_default);
 
-	struct mo_buf text = {0};
+	struct mo_buf text = { 0 };
 	mo_buf_str(&text, "moe-snapshot 3\n{}");
 	put(0, &text);
 	mo_buf_done(&text);
@@ -344,7 +367,7 @@ static size_t count(const struct mo_buf *text, const char *mark)
 /* What is a recipe's own stands with each job, however many there are, and the engine once. */
 static void test_own_of_recipes(void **state)
 {
-	_cleanup_(mo_buf_done) struct mo_buf text = {0};
+	_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
 	enum { N = 20 };
 
 	for (int i = 0; i < N; i++)
@@ -366,11 +389,11 @@ static void test_own_of_recipes(void **state)
 	assert_int_equal(count(&text, "mine "), N);
 }
 
-/* CPU time that a start takes for n finished jobs that ended against their order; of each second one the
- * engine is its own. */
+/* CPU time that a start takes for n finished jobs that ended against their order; of each second
+ * one the engine is its own. */
 static clock_t start_cost(size_t n)
 {
-	_cleanup_(mo_buf_done) struct mo_buf text = {0};
+	_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
 	struct journal *j = journal_new();
 	struct core *c = core_new(&core_config_default);
 	struct state s;

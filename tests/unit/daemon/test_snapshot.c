@@ -1,4 +1,5 @@
-/* The process that writes a snapshot: what it keeps of the controller's, and what follows when it does not end, is killed, or leaves half a file. It is held where it opens its file: that is a
+/* The process that writes a snapshot: what it keeps of the controller's, and what follows when it
+ * does not end, is killed, or leaves half a file. It is held where it opens its file: that is a
  * pipe that nobody reads. */
 #include <dirent.h>
 #include <errno.h>
@@ -37,7 +38,8 @@ static int setup(void **state)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	snprintf(dir, sizeof(dir), "/tmp/snapshot-test-XXXXXX");
 	m = (struct manager){ .options = &options };
-	if (!mkdtemp(dir) || store_open(dir, &m.store, NULL) < 0 || sd_event_new(&m.loop) < 0 || mo_turn_new(m.loop, no_turn, NULL, &m.turn) < 0)
+	if (!mkdtemp(dir) || store_open(dir, &m.store, NULL) < 0 || sd_event_new(&m.loop) < 0 ||
+	    mo_turn_new(m.loop, no_turn, NULL, &m.turn) < 0)
 		return -1;
 	m.core = core_new(&core_config_default);
 	m.journal = journal_new();
@@ -80,7 +82,7 @@ static void wait_for(const int64_t *count, int64_t value)
 /* 0: there is none. */
 static pid_t writer(void)
 {
-	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	_cleanup_(mo_freep) char *path = mo_printf("/proc/self/task/%d/children", (int)getpid());
 	int64_t pid = 0;
 
@@ -111,7 +113,7 @@ static int count_fds(pid_t pid, const char *part)
 	assert_non_null(d);
 	for (const struct dirent *e; (e = readdir(d));) {
 		_cleanup_(mo_freep) char *link = mo_path(path, "%s", e->d_name);
-		char target[256] = {0};
+		char target[256] = { 0 };
 		n += readlink(link, target, sizeof(target) - 1) > 0 && strstr(target, part);
 	}
 	closedir(d);
@@ -132,10 +134,11 @@ static void test_written(void **state)
 	assert_int_equal(m.n_inputs, 0);
 }
 
-/* It holds no lock and no connection, the controller does; and it is what a machine without memory kills first. */
+/* It holds no lock and no connection, the controller does; and it is what a machine without memory
+ * kills first. */
 static void test_what_it_inherits(void **state)
 {
-	_cleanup_(mo_error_done) struct mo_error err = {0};
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	static const char *const parents[] = { "/lock", "/moe.db", "eventpoll" };
 	struct store *second = NULL;
 	int64_t end = mo_clock_boot_us() + DEADLINE_US;
@@ -145,7 +148,7 @@ static void test_what_it_inherits(void **state)
 	snapshots_look(&m, mo_clock_boot_us());
 	_cleanup_(mo_freep) char *score = mo_printf("/proc/%d/oom_score_adj", (int)writer());
 	for (;;) {
-		_cleanup_(mo_buf_done) struct mo_buf b = {0};
+		_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 		assert_int_equal(mo_read_file(score, 64, &b), 0);
 		if (mo_streq(b.data, "1000\n"))
 			break;
@@ -161,7 +164,8 @@ static void test_what_it_inherits(void **state)
 	assert_int_equal(store_open(dir, &second, &err), -EWOULDBLOCK);
 }
 
-/* Told once until one succeeds; what it left is removed; the next try needs no further records, only its minute. */
+/* Told once until one succeeds; what it left is removed; the next try needs no further records,
+ * only its minute. */
 static void test_killed(void **state)
 {
 	fill();

@@ -128,8 +128,7 @@ static void refused(const struct bed *b, const char *words)
 
 static void equal(const struct core *a, const struct core *b)
 {
-	_cleanup_(mo_freep) char *diff =
-		mo_desc_diff(&state_desc, core_state(a), core_state(b));
+	_cleanup_(mo_freep) char *diff = mo_desc_diff(&state_desc, core_state(a), core_state(b));
 
 	if (diff)
 		fail_msg("the state differs at %s", diff);
@@ -162,12 +161,12 @@ static void put_snapshot(const struct bed *b, const char *text, size_t n)
 static void every_type_is_in_it(void **state)
 {
 	static const char *const v1[] = {
-		"controller", "submit",	  "job",      "intent",	    "scan",	"place",
-		"accept",     "notes",	  "fail",     "gone",	    "forgotten", "node",
-		"node_state", "drain",	  "wait_node", "strange",   "hung",	"incident",
-		"checkpoint", "token",	  "token_revoked", "event", "health",	"check",
-		"measured",   "clock",	  "token_used", "node_token", "ack",	"restored",
-		"obeys",      "discard",  "leaving",  "config",
+		"controller", "submit",  "job",           "intent",     "scan",      "place",
+		"accept",     "notes",   "fail",          "gone",       "forgotten", "node",
+		"node_state", "drain",   "wait_node",     "strange",    "hung",      "incident",
+		"checkpoint", "token",   "token_revoked", "event",      "health",    "check",
+		"measured",   "clock",   "token_used",    "node_token", "ack",       "restored",
+		"obeys",      "discard", "leaving",       "config",
 	};
 	const struct bed *b = *state;
 
@@ -254,8 +253,9 @@ static void a_log_of_both_versions(void **state)
 	spec.recipe.name = mo_strdup("of-now");
 	spec.recipe.gpus = 2;
 	spec.engine.kind = mo_strdup("torch");
-	turn(b, &(struct core_input){
-			.type = IN_SUBMIT, .request = 1, .submit = &spec, .by.user = (char *)"dee" });
+	turn(b,
+	     &(struct core_input){
+		     .type = IN_SUBMIT, .request = 1, .submit = &spec, .by.user = (char *)"dee" });
 	mo_desc_done(&submit_desc, &spec);
 	turn(b, &(struct core_input){ .type = IN_RESUME,
 				      .request = 1,
@@ -328,10 +328,10 @@ static void a_downgrade_with_words_of_its_own(void **state)
 static void swap(const struct bed *b, size_t seq)
 {
 	_cleanup_(mo_freep) char *path = mo_printf("%s/moe.db", b->dir);
-	_cleanup_(mo_freep) char *sql = mo_printf(
-		"update records set seq=-1 where seq=%zu; update records set seq=%zu where seq=%zu;"
-		"update records set seq=%zu where seq=-1",
-		seq, seq, seq + 1, seq + 1);
+	_cleanup_(mo_freep) char *sql = mo_printf("update records set seq=-1 where seq=%zu; update "
+						  "records set seq=%zu where seq=%zu;"
+						  "update records set seq=%zu where seq=-1",
+						  seq, seq, seq + 1, seq + 1);
 	sqlite3 *db = NULL;
 
 	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);

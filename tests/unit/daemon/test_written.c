@@ -413,10 +413,10 @@ static void test_wild(void **state)
 	many(WILD);
 }
 
-/* A text that ends too early is not what was written: it is refused with a sentence, and nothing of it is
- * taken for the whole. Records, snapshots, launches, fences, what an agent keeps of its checks and of its
- * machine, and the lines of a step's journal are such texts. Of a long one so many cuts that each length is
- * met in some round. */
+/* A text that ends too early is not what was written: it is refused with a sentence, and nothing of
+ * it is taken for the whole. Records, snapshots, launches, fences, what an agent keeps of its
+ * checks and of its machine, and the lines of a step's journal are such texts. Of a long one so
+ * many cuts that each length is met in some round. */
 static void test_every_cut(void **state)
 {
 	for (size_t i = 0; i < ELEMENTSOF(all); i++) {
@@ -435,7 +435,8 @@ static void test_every_cut(void **state)
 				void *back = mo_desc_new(d);
 
 				if (wire_decode(d, cut, n, false, back, &err) >= 0 || !err.text)
-					fail_msg("%s: the first %zu of %zu bytes are taken: %.2000s",
+					fail_msg("%s: the first %zu of %zu bytes are taken: "
+						 "%.2000s",
 						 all[i].name, n, text.len, cut);
 				mo_desc_free(d, back);
 			}

@@ -47,7 +47,7 @@ void saver_again(struct saver *o, int64_t resume, int64_t keep)
 {
 	world_done(&o->w);
 	submit(o, resume, keep, true, NULL);
-	o->w.verify = keep > 0;   /* what is being verified is not removed */
+	o->w.verify = keep > 0; /* what is being verified is not removed */
 }
 
 void saver_strict(struct saver *o)
@@ -99,7 +99,11 @@ void saver_crash(struct saver *o)
 
 int saver_restart(struct saver *o, int64_t iteration)
 {
-	world_step(&o->w, &(struct core_input){ .type = IN_RESTART, .by.user = (char *)"ann", .restart = &(struct in_restart){ .job = o->id, .from_iteration = iteration } });
+	world_step(&o->w,
+		   &(struct core_input){ .type = IN_RESTART,
+					 .by.user = (char *)"ann",
+					 .restart = &(struct in_restart){
+						 .job = o->id, .from_iteration = iteration } });
 	return o->w.reply_status;
 }
 

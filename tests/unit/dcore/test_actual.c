@@ -1,4 +1,5 @@
-/* A job against its plan: what counts as a steady step, when it is looked at, what is told, and which runs are kept to calibrate later plans. Every record is replayed by the world's shadow. */
+/* A job against its plan: what counts as a steady step, when it is looked at, what is told, and
+ * which runs are kept to calibrate later plans. Every record is replayed by the world's shadow. */
 #include "tests/unit/dcore/world.h"
 
 #include <math.h>
@@ -8,7 +9,10 @@
 #include "daemon/core/state/anchor.h"
 #include "daemon/core/update/measured.h"
 
-struct one { struct world w; int64_t id; };
+struct one {
+	struct world w;
+	int64_t id;
+};
 
 static int64_t submit(struct world *w, const char *model, const char *engine, double planned_s)
 {
@@ -21,7 +25,11 @@ static int64_t submit(struct world *w, const char *model, const char *engine, do
 	spec.recipe.model->name = mo_strdup(model);
 	if (planned_s > 0) {
 		spec.promise = mo_desc_new(&promise_desc);
-		*spec.promise = (struct promise){ .step_time_s = planned_s, .memory_gb = 100, .bubble = 0.086, .error_pct = 20, .anchors = 0 };
+		*spec.promise = (struct promise){ .step_time_s = planned_s,
+						  .memory_gb = 100,
+						  .bubble = 0.086,
+						  .error_pct = 20,
+						  .anchors = 0 };
 	}
 	spec.recipe.engine.traits = mo_desc_new(&engine_traits_desc);
 	int64_t id = world_submit(w, &spec);
@@ -78,7 +86,7 @@ static void steady_steps_are_measured(void **state)
 	for (int64_t i = 41; i <= 44; i++)
 		step(&o.w, o.id, i, 5000, 110);
 	steps(&o.w, o.id, 45, 63, 1100);
-	assert_null(job(&o)->progress.measured);                  /* 49 */
+	assert_null(job(&o)->progress.measured); /* 49 */
 	view(&o, &v);
 	assert_true(v.plan->drift.step_time_s == MO_NONE_F && v.plan->within == -1);
 	assert_non_null(strstr(v.plan->text, "after 50 steady steps"));
@@ -88,11 +96,15 @@ static void steady_steps_are_measured(void **state)
 	assert_int_equal(job(&o)->progress.measured->steps, 50);
 	assert_true(fabs(job(&o)->progress.measured->step_time_s - 1.1) < 1e-9);
 	view(&o, &v);
-	assert_true(fabs(v.plan->drift.step_time_s - 0.1) < 1e-9 && fabs(v.plan->drift.memory_gb - 0.1) < 1e-9);
-	assert_true(v.plan->within == 1 && v.plan->actual.bubble == MO_NONE_F && v.plan->planned.bubble == 0.086);
+	assert_true(fabs(v.plan->drift.step_time_s - 0.1) < 1e-9 &&
+		    fabs(v.plan->drift.memory_gb - 0.1) < 1e-9);
+	assert_true(v.plan->within == 1 && v.plan->actual.bubble == MO_NONE_F &&
+		    v.plan->planned.bubble == 0.086);
 	assert_non_null(strstr(v.plan->text, "step 1.1 s, planned 1 s (+10 %, within the 20 %"));
-	assert_non_null(strstr(v.plan->text, "memory 110.0 GB, planned 100.0 GB (+10 %); 50 steady steps"));
-	assert_string_equal(v.plan->bubble_note, "8.6 % planned; the run's is not known: engine megatron-lm writes no pipeline dump");
+	assert_non_null(
+		strstr(v.plan->text, "memory 110.0 GB, planned 100.0 GB (+10 %); 50 steady steps"));
+	assert_string_equal(v.plan->bubble_note, "8.6 % planned; the run's is not known: engine "
+						 "megatron-lm writes no pipeline dump");
 	assert_null(v.plan->chosen);
 	mo_desc_done(&job_view_desc, &v);
 	assert_false(world_event_seen(&o.w, "plan.drift"));
@@ -102,9 +114,18 @@ static void steady_steps_are_measured(void **state)
 /* What is said of a bubble that nobody measured, and what `parallelism: auto` became. */
 static void unknown_bubble_and_chosen_sizes(void **state)
 {
-	static const struct { const char *dumps, *arg; double bubble; const char *said; bool older; } rows[] = {
-		{ "write_pipe", NULL, 0.25, "25.0 % planned; the run's is not known: with write_pipe: true in engine.args it dumps" },
-		{ "write_pipe", "write_pipe", 0.25, "25.0 % planned; the run dumps its pipeline at its end: moectl plan RECIPE --pp-dump DIR measures it" },
+	static const struct {
+		const char *dumps, *arg;
+		double bubble;
+		const char *said;
+		bool older;
+	} rows[] = {
+		{ "write_pipe", NULL, 0.25,
+		  "25.0 % planned; the run's is not known: with write_pipe: true in engine.args it "
+		  "dumps" },
+		{ "write_pipe", "write_pipe", 0.25,
+		  "25.0 % planned; the run dumps its pipeline at its end: moectl plan RECIPE "
+		  "--pp-dump DIR measures it" },
 		{ "write_pipe", "--write-pipe=true", 0.25, "with DIR here" },
 		{ "write_pipe", "write", 0.25, "with write_pipe: true in engine.args it dumps" },
 		{ NULL, NULL, 0.25, "engine megatron-lm writes no pipeline dump" },
@@ -117,7 +138,8 @@ static void unknown_bubble_and_chosen_sizes(void **state)
 		struct job_view v;
 
 		begin(&o, 1.0);
-		struct submit *spec = (struct submit *)(uintptr_t)&job_find(core_state(o.w.core), o.id)->spec;
+		struct submit *spec =
+			(struct submit *)(uintptr_t)&job_find(core_state(o.w.core), o.id)->spec;
 
 		mo_str_set(&spec->engine.dump_key, rows[i].dumps);
 		mo_str_set(&spec->engine.dump_in, rows[i].dumps ? "here" : NULL);
@@ -137,8 +159,11 @@ static void unknown_bubble_and_chosen_sizes(void **state)
 			mo_str_set(&layout->value, "Et*2|t*2|t*2|t*1,L");
 		}
 		view(&o, &v);
-		if (rows[i].said ? !v.plan->bubble_note || !strstr(v.plan->bubble_note, rows[i].said) : v.plan->bubble_note != NULL)
-			fail_msg("row %zu: %s", i, v.plan->bubble_note ? v.plan->bubble_note : "nothing");
+		if (rows[i].said
+			    ? !v.plan->bubble_note || !strstr(v.plan->bubble_note, rows[i].said)
+			    : v.plan->bubble_note != NULL)
+			fail_msg("row %zu: %s", i,
+				 v.plan->bubble_note ? v.plan->bubble_note : "nothing");
 		assert_true((v.plan->chosen != NULL) == (i == 1));
 		if (i == 1) {
 			assert_int_equal(v.plan->chosen->pp, 4);
@@ -153,7 +178,7 @@ static void unknown_bubble_and_chosen_sizes(void **state)
 }
 
 /* Looked at again only when it has gone twice as far; told once when it leaves the error bar. */
-static void drift_is_reported_once(void **state)
+static void drift_is_told_once(void **state)
 {
 	struct one o;
 
@@ -176,7 +201,8 @@ static void drift_is_reported_once(void **state)
 	world_done(&o.w);
 }
 
-/* A save every tenth step, in the step behind it, does not count; nor does an attempt before it has warmed up. */
+/* A save every tenth step, in the step behind it, does not count; nor does an attempt before it has
+ * warmed up. */
 static void saves_and_restarts_are_left_out(void **state)
 {
 	struct one o;
@@ -196,7 +222,7 @@ static void saves_and_restarts_are_left_out(void **state)
 			MO_ADD(j, checkpoints, &checkpoint_desc)->iteration = i;
 	}
 	j->progress.iteration = 80;
-	assert_false(actual_measure(j, &m));              /* each is beside a save */
+	assert_false(actual_measure(j, &m)); /* each is beside a save */
 	mo_vec_clear(&checkpoint_desc, (void **)&j->checkpoints, &j->n_checkpoints);
 	assert_true(actual_measure(j, &m));
 	assert_int_equal(m.steps, 70);
@@ -329,19 +355,35 @@ static void what_counts(void **state)
 
 	for (size_t i = 0; i < ELEMENTSOF(ms); i++)
 		ms[i] = 1000;
-	static const struct { int64_t steps; int phase; bool broken; int64_t resume, save; size_t stride; } cases[] = {
-		{ .steps = 60 }, { .steps = 50, .phase = PHASE_EVAL }, { .steps = 50, .phase = PHASE_SAVE }, { .steps = 50, .broken = true }, { .steps = 50, .resume = 10 }, { .steps = 0, .resume = 11 },
-		{ .steps = 58, .save = 40 },                    /* the step of a save and the one behind it */
-		{ .steps = 119, .save = 40, .stride = 2 },      /* of two iterations a sample: it has its share of saves; the first stands for one */
+	static const struct {
+		int64_t steps;
+		int phase;
+		bool broken;
+		int64_t resume, save;
+		size_t stride;
+	} cases[] = {
+		{ .steps = 60 },
+		{ .steps = 50, .phase = PHASE_EVAL },
+		{ .steps = 50, .phase = PHASE_SAVE },
+		{ .steps = 50, .broken = true },
+		{ .steps = 50, .resume = 10 },
+		{ .steps = 0, .resume = 11 },
+		/* the step of a save and the one behind it */
+		{ .steps = 58, .save = 40 },
+		/* of two iterations a sample: it has its share of saves; the first stands for
+		 * one */
+		{ .steps = 119, .save = 40, .stride = 2 },
 	};
 
 	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
 		struct job *j = of_steps(ms, ELEMENTSOF(ms));
 
 		for (size_t k = 0; k < 10; k++) {
-			j->progress.samples[k].phase = cases[i].phase ? cases[i].phase : j->progress.samples[k].phase;
+			j->progress.samples[k].phase =
+				cases[i].phase ? cases[i].phase : j->progress.samples[k].phase;
 			if (cases[i].broken)
-				j->progress.samples[k].step_ms = (const double[]){ MO_NONE_F, 0, -1, NAN, INFINITY }[k % 5];
+				j->progress.samples[k].step_ms =
+					(const double[]){ MO_NONE_F, 0, -1, NAN, INFINITY }[k % 5];
 		}
 		for (size_t k = 0; cases[i].stride && k < j->progress.n_samples; k++)
 			j->progress.samples[k].iteration = 11 + (int64_t)(k * cases[i].stride);
@@ -360,7 +402,9 @@ static void what_counts(void **state)
 /* Looked at with 60, 120 and 240 iterations of an attempt, and with 60 of the next. */
 static void looked_at_when_twice_as_far(void **state)
 {
-	static const struct { int64_t to, seen; } rows[] = { { 59, 0 }, { 60, 60 }, { 119, 60 }, { 120, 120 }, { 239, 120 }, { 240, 240 } };
+	static const struct {
+		int64_t to, seen;
+	} rows[] = { { 59, 0 }, { 60, 60 }, { 119, 60 }, { 120, 120 }, { 239, 120 }, { 240, 240 } };
 	struct one o;
 	int64_t at = 1;
 
@@ -368,7 +412,9 @@ static void looked_at_when_twice_as_far(void **state)
 	for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
 		steps(&o.w, o.id, at, rows[i].to, 1000);
 		at = rows[i].to + 1;
-		assert_int_equal(job(&o)->progress.measured ? job(&o)->progress.measured->iteration : 0, rows[i].seen);
+		assert_int_equal(job(&o)->progress.measured ? job(&o)->progress.measured->iteration
+							    : 0,
+				 rows[i].seen);
 	}
 	world_done(&o.w);
 }
@@ -417,7 +463,10 @@ static size_t drifts(const struct world *w)
 /* The bar is 20 %: on either side, its edge inside. */
 static void the_bar_of_drift(void **state)
 {
-	static const struct { double ms; bool reported; } rows[] = { { 1199, false }, { 1201, true }, { 801, false }, { 799, true } };
+	static const struct {
+		double ms;
+		bool told;
+	} rows[] = { { 1199, false }, { 1201, true }, { 801, false }, { 799, true } };
 
 	for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
 		struct one o;
@@ -426,9 +475,9 @@ static void the_bar_of_drift(void **state)
 		begin(&o, 1.0);
 		steps(&o.w, o.id, 1, 60, rows[i].ms);
 		view(&o, &v);
-		assert_int_equal(v.plan->within, !rows[i].reported);
+		assert_int_equal(v.plan->within, !rows[i].told);
 		mo_desc_done(&job_view_desc, &v);
-		assert_int_equal(drifts(&o.w), rows[i].reported);
+		assert_int_equal(drifts(&o.w), rows[i].told);
 		world_done(&o.w);
 	}
 }
@@ -436,7 +485,10 @@ static void the_bar_of_drift(void **state)
 /* Four times its promise, or a quarter, still calibrates; more is told and forgotten. */
 static void far_runs_calibrate_nothing(void **state)
 {
-	static const struct { double ms; size_t kept; } rows[] = { { 3990, 1 }, { 4010, 0 }, { 251, 1 }, { 249, 0 } };
+	static const struct {
+		double ms;
+		size_t kept;
+	} rows[] = { { 3990, 1 }, { 4010, 0 }, { 251, 1 }, { 249, 0 } };
 
 	for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
 		struct one o;
@@ -449,7 +501,8 @@ static void far_runs_calibrate_nothing(void **state)
 	}
 }
 
-/* An anchor has the version of ROCm that its node told; an upgrade retires the stack's former ones and no others. */
+/* An anchor has the version of ROCm that its node told; an upgrade retires the stack's former ones
+ * and no others. */
 static void anchors_know_their_version(void **state)
 {
 	struct world w;
@@ -510,11 +563,22 @@ static void the_oldest_of_all_goes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(steady_steps_are_measured), cmocka_unit_test(unknown_bubble_and_chosen_sizes), cmocka_unit_test(drift_is_reported_once), cmocka_unit_test(saves_and_restarts_are_left_out),
-		cmocka_unit_test(anchors_are_kept_by_stack), cmocka_unit_test(another_version_retires_the_one_before), cmocka_unit_test(without_a_promise_nothing_is_said),
-		cmocka_unit_test(what_stands_out_does_not_count), cmocka_unit_test(what_counts), cmocka_unit_test(looked_at_when_twice_as_far), cmocka_unit_test(the_next_attempt_is_looked_at_anew),
-		cmocka_unit_test(the_most_memory_counts), cmocka_unit_test(the_bar_of_drift),
-		cmocka_unit_test(far_runs_calibrate_nothing), cmocka_unit_test(anchors_know_their_version), cmocka_unit_test(the_oldest_of_all_goes),
+		cmocka_unit_test(steady_steps_are_measured),
+		cmocka_unit_test(unknown_bubble_and_chosen_sizes),
+		cmocka_unit_test(drift_is_told_once),
+		cmocka_unit_test(saves_and_restarts_are_left_out),
+		cmocka_unit_test(anchors_are_kept_by_stack),
+		cmocka_unit_test(another_version_retires_the_one_before),
+		cmocka_unit_test(without_a_promise_nothing_is_said),
+		cmocka_unit_test(what_stands_out_does_not_count),
+		cmocka_unit_test(what_counts),
+		cmocka_unit_test(looked_at_when_twice_as_far),
+		cmocka_unit_test(the_next_attempt_is_looked_at_anew),
+		cmocka_unit_test(the_most_memory_counts),
+		cmocka_unit_test(the_bar_of_drift),
+		cmocka_unit_test(far_runs_calibrate_nothing),
+		cmocka_unit_test(anchors_know_their_version),
+		cmocka_unit_test(the_oldest_of_all_goes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

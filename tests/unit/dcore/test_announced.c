@@ -15,7 +15,8 @@ static size_t events_of(const struct saver *o, const char *type, int64_t *ret_it
 	for (size_t i = 0; i < s->n_events; i++)
 		if (mo_streq(s->events[i].type, type)) {
 			n++;
-			if (sscanf(s->events[i].data, "{\"iteration\":%" SCNd64, ret_iteration) != 1)
+			if (sscanf(s->events[i].data, "{\"iteration\":%" SCNd64, ret_iteration) !=
+			    1)
 				*ret_iteration = MO_NONE;
 		}
 	return n;
@@ -43,7 +44,8 @@ static void an_announcement_without_a_number_is_ignored(void **state)
 
 static void an_announcement_elsewhere_is_refused(void **state)
 {
-	static const char *const paths[] = { "/etc/passwd", "relative/5", "5", "/ckpt/../etc/5", "/ckpt2/5", "" };
+	static const char *const paths[] = { "/etc/passwd",    "relative/5", "5",
+					     "/ckpt/../etc/5", "/ckpt2/5",   "" };
 	struct saver *o = *state;
 	int64_t iteration;
 
@@ -69,10 +71,12 @@ static void node_says(struct saver *o, const char *place, const char *alias)
 	mo_str_set(&o->w.scan.alias, alias);
 }
 
-/* An engine whose layout is known says where it saves: elsewhere is the end of the job at its first save, with both paths, and no attempt follows. Told when the save begins. */
+/* An engine whose layout is known says where it saves: elsewhere is the end of the job at its first
+ * save, with both paths, and no attempt follows. Told when the save begins. */
 static void a_save_elsewhere_ends_the_job(void **state)
 {
-	static const char *const paths[] = { "/other/x", "/ckpt2", "/ckpt/checkpoints", "/other/5" };
+	static const char *const paths[] = { "/other/x", "/ckpt2", "/ckpt/checkpoints",
+					     "/other/5" };
 	struct saver *o = *state;
 	struct why_view why;
 	int64_t iteration;
@@ -109,8 +113,9 @@ static void a_save_elsewhere_ends_the_job(void **state)
 	}
 }
 
-/* torchtitan and DeepSpeed say where a save goes when it begins, and no end of it: the first is over when they go on, or end. What
- * says ends is waited for, as it may save beside its iterations. */
+/* torchtitan and DeepSpeed say where a save goes when it begins, and no end of it: the first is
+ * over when they go on, or end. What says ends is waited for, as it may save beside its
+ * iterations. */
 static void a_save_elsewhere_without_an_end(void **state)
 {
 	static const char *const paths[] = { "/other/x", "/other/5", "/ckpt/titan" };
@@ -158,10 +163,12 @@ static void saving(struct saver *o, int64_t iteration, const char *path)
 	n->path = mo_strdup(path);
 }
 
-/* A script that keeps one more save on a disk of the node, before that in checkpoint.dir or behind it. */
+/* A script that keeps one more save on a disk of the node, before that in checkpoint.dir or behind
+ * it. */
 static void a_save_beside_ends_nothing(void **state)
 {
-	static const char *const paths[][2] = { { "/local/5", "/ckpt/5" }, { "/ckpt/5", "/local/5" } };
+	static const char *const paths[][2] = { { "/local/5", "/ckpt/5" },
+						{ "/ckpt/5", "/local/5" } };
 	struct saver *o = *state;
 
 	for (size_t i = 0; i < ELEMENTSOF(paths); i++) {
@@ -187,7 +194,8 @@ static void saved(struct saver *o, int64_t iteration, const char *path)
 	n->path = mo_strdup(path);
 }
 
-/* The text of a path is no proof: without the node's word that these are two places nothing ends. */
+/* The text of a path is no proof: without the node's word that these are two places nothing
+ * ends. */
 static void only_the_nodes_word_ends_it(void **state)
 {
 	static const char *const places[] = { NULL, "same", "no such word" };
@@ -195,7 +203,7 @@ static void only_the_nodes_word_ends_it(void **state)
 	int64_t iteration;
 
 	for (size_t i = 0; i < 2 * ELEMENTSOF(places) + 2; i++) {
-		bool ends = i % 2;             /* it says that saves end, or not */
+		bool ends = i % 2; /* it says that saves end, or not */
 		size_t k = i / 2;
 
 		if (ends)
@@ -242,8 +250,9 @@ static void another_name_is_learned(void **state)
 		saver_run(o, 5);
 		assert_int_equal(saver_state(o, 5), CKPT_VERIFIED);
 		asked = o->w.n_verified;
-		assert_true(o->w.verified[0].marker);           /* where it is, before anything is read */
-		assert_false(o->w.verified[asked - 1].marker);  /* then what it is */
+		/* where it is, before anything is read */
+		assert_true(o->w.verified[0].marker);
+		assert_false(o->w.verified[asked - 1].marker); /* then what it is */
 		saving(o, 7, "/mnt/run/iter_0000007");
 		saver_run(o, 1);
 		assert_int_equal(saver_state(o, 7), CKPT_SAVING);
@@ -259,8 +268,13 @@ static void another_name_is_learned(void **state)
 /* The last save of a job that ends at once behind it: it ends well only when the node was asked. */
 static void the_end_waits_for_the_word(void **state)
 {
-	static const struct { const char *place; int state; } cases[] = {
-		{ "other", JOB_FAILED }, { NULL, JOB_COMPLETED }, { "same", JOB_COMPLETED },
+	static const struct {
+		const char *place;
+		int state;
+	} cases[] = {
+		{ "other", JOB_FAILED },
+		{ NULL, JOB_COMPLETED },
+		{ "same", JOB_COMPLETED },
 	};
 	struct saver *o = *state;
 
@@ -301,12 +315,19 @@ static void a_save_in_its_place_is_taken(void **state)
 	}
 }
 
-/* checkpoint.dir is or contains a link, and what trains prints where that leads: it is the same directory. */
+/* checkpoint.dir is or contains a link, and what trains prints where that leads: it is the same
+ * directory. */
 static void a_save_in_its_real_place_is_taken(void **state)
 {
-	static const struct { const char *path; bool elsewhere; } cases[] = {
-		{ "/data/run", false }, { "/data/x/../run/", false }, { "/data/run/iter_0000005", false },
-		{ "/data/run2", true }, { "/data", true },
+	static const struct {
+		const char *path;
+		bool elsewhere;
+	} cases[] = {
+		{ "/data/run", false },
+		{ "/data/x/../run/", false },
+		{ "/data/run/iter_0000005", false },
+		{ "/data/run2", true },
+		{ "/data", true },
 	};
 	struct saver *o = *state;
 	int64_t iteration;
@@ -315,8 +336,9 @@ static void a_save_in_its_real_place_is_taken(void **state)
 		size_t k = i / 3;
 		struct note *n;
 
+		/* a script's own word */
 		if (i % 3 == 0)
-			saver_again(o, -1, 0);     /* a script's own word */
+			saver_again(o, -1, 0);
 		else if (i % 3 == 1)
 			saver_tells_end(o);
 		else
@@ -339,7 +361,8 @@ static void a_save_in_its_real_place_is_taken(void **state)
 		assert_int_equal(events_of(o, "checkpoint.elsewhere", &iteration), 0);
 		assert_int_equal(events_of(o, "checkpoint.refused", &iteration), 0);
 		if (k == 2)
-			assert_string_equal(saver_job(o)->checkpoints[0].path, "/ckpt/iter_0000005");
+			assert_string_equal(saver_job(o)->checkpoints[0].path,
+					    "/ckpt/iter_0000005");
 		else
 			assert_true(i % 3 == 0 || !saver_job(o)->checkpoints[0].path);
 	}
@@ -407,7 +430,8 @@ static void the_ledger_is_bounded(void **state)
 	assert_int_equal(saver_job(o)->checkpoints[0].iteration, 10);
 }
 
-/* A rank may announce as much as it likes: the others' events stay in the ring, and the ledger has all. */
+/* A rank may announce as much as it likes: the others' events stay in the ring, and the ledger has
+ * all. */
 static void announcements_do_not_fill_the_ring(void **state)
 {
 	struct saver *o = *state;
@@ -418,7 +442,8 @@ static void announcements_do_not_fill_the_ring(void **state)
 	for (int64_t i = 0; i < 2 * MO_EVENTS_OF_USER_MAX; i++)
 		world_note(&o->w, 0, o->id, NOTE_CHECKPOINT)->iteration = i;
 	saver_run(o, 1);
-	assert_in_range(core_state(o->w.core)->n_events - before, MO_EVENTS_OF_USER_MAX, MO_EVENTS_OF_USER_MAX + 5);
+	assert_in_range(core_state(o->w.core)->n_events - before, MO_EVENTS_OF_USER_MAX,
+			MO_EVENTS_OF_USER_MAX + 5);
 	assert_int_equal(saver_job(o)->n_checkpoints, 2 * MO_EVENTS_OF_USER_MAX);
 	const struct state *s = core_state(o->w.core);
 	assert_non_null(strstr(s->events[s->n_events - 1].message, "left out for a minute"));

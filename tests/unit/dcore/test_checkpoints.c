@@ -6,7 +6,13 @@
 
 static void a_new_job_resumes_from_what_lies_there(void **state)
 {
-	static const struct { int64_t resume; int64_t expect; const char *word; } cases[] = { { -1, 200, "--load=/ckpt/200" }, { -2, -1, "--fresh" }, { 100, 100, "--load=/ckpt/100" } };
+	static const struct {
+		int64_t resume;
+		int64_t expect;
+		const char *word;
+	} cases[] = { { -1, 200, "--load=/ckpt/200" },
+		      { -2, -1, "--fresh" },
+		      { 100, 100, "--load=/ckpt/100" } };
 
 	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
 		struct saver *o = *state;
@@ -25,11 +31,13 @@ static void a_new_job_resumes_from_what_lies_there(void **state)
 		assert_int_equal(l->resume, cases[i].expect);
 		assert_int_equal(saver_state(o, 300), CKPT_TORN);
 		assert_int_equal(saver_state(o, 200), CKPT_VERIFIED);
-		assert_true(world_event_seen(&o->w, "checkpoint.torn") && world_event_seen(&o->w, "checkpoint.verified"));
+		assert_true(world_event_seen(&o->w, "checkpoint.torn") &&
+			    world_event_seen(&o->w, "checkpoint.verified"));
 	}
 }
 
-/* A scan may no more than the launch: without the submitter's right it does not run as uid 0, whatever the account is called. */
+/* A scan may no more than the launch: without the submitter's right it does not run as uid 0,
+ * whatever the account is called. */
 static void a_scan_carries_the_right_to_be_root(void **state)
 {
 	struct saver *o = *state;
@@ -50,7 +58,8 @@ static void a_scan_carries_the_right_to_be_root(void **state)
 			const struct command *c = &o->w.toys[0].log[i];
 
 			seen |= c->kind == CMD_SCAN;
-			assert_true((c->kind != CMD_SCAN || c->allow_root == may) && (c->kind != CMD_LAUNCH || c->launch->allow_root == may));
+			assert_true((c->kind != CMD_SCAN || c->allow_root == may) &&
+				    (c->kind != CMD_LAUNCH || c->launch->allow_root == may));
 		}
 		assert_true(seen);
 	}
@@ -78,7 +87,7 @@ static void everything_damaged_waits(void **state)
 	assert_string_equal(why.reasons[0].code, "checkpoint");
 	assert_non_null(strstr(why.reasons[0].evidence[0], "no COMPLETE file"));
 	mo_desc_done(&why_view_desc, &why);
-	o->w.scan.items[0].complete = true;   /* repaired */
+	o->w.scan.items[0].complete = true; /* repaired */
 	saver_run(o, 40);
 	saver_resumed(o, 1, 300);
 }
@@ -94,12 +103,22 @@ static void restart_from_0_is_a_spoken_fresh_start(void **state)
 	saver_resumed(o, 1, -1);
 }
 
-/* Its format does not reshard: with other sizes no attempt begins; with the same it resumes. Sizes that are not known are not compared. */
+/* Its format does not reshard: with other sizes no attempt begins; with the same it resumes. Sizes
+ * that are not known are not compared. */
 static void what_does_not_reshard_needs_its_sizes(void **state)
 {
-	static const struct { const char *fixed; bool fits; } cases[] = {
-		{ "tp 2", false }, { "tp 1, pp 1, ep 4", false }, { "tp 1, pp 1, ep 1", true }, { "tp 1, new 5", true }, { "", true },
-		{ "tp 1, pp 1,", true }, { ",", true },            /* an odd node: not read past its end */
+	static const struct {
+		const char *fixed;
+		bool fits;
+	} cases[] = {
+		{ "tp 2", false },
+		{ "tp 1, pp 1, ep 4", false },
+		{ "tp 1, pp 1, ep 1", true },
+		{ "tp 1, new 5", true },
+		{ "", true },
+		/* an odd node: not read past its end */
+		{ "tp 1, pp 1,", true },
+		{ ",", true },
 	};
 	struct saver *o = *state;
 
@@ -112,12 +131,14 @@ static void what_does_not_reshard_needs_its_sizes(void **state)
 		if (cases[i].fits)
 			saver_resumed(o, 1, 10);
 		else
-			assert_non_null(strstr(saver_job(o)->reason, "checkpoint 10 in /ckpt does not reshard: it was saved with tp"));
+			assert_non_null(strstr(saver_job(o)->reason,
+					       "checkpoint 10 in /ckpt does not "
+					       "reshard: it was saved with tp"));
 	}
 }
 
-/* Whole, and yet another one would be loaded in its place: the job waits and says what to do; as soon as
- * that is done it resumes. */
+/* Whole, and yet another one would be loaded in its place: the job waits and says what to do; as
+ * soon as that is done it resumes. */
 static void what_the_engine_would_mix_waits(void **state)
 {
 	struct saver *o = *state;
@@ -125,11 +146,14 @@ static void what_the_engine_would_mix_waits(void **state)
 	saver_again(o, -1, 0);
 	world_found(&o->w, 10, true);
 	world_found(&o->w, 20, false);
-	mo_str_set(&o->w.scan.items[0].held, "the engine would load distrib_optim.pt of iteration 20: write 10 into it");
+	mo_str_set(&o->w.scan.items[0].held,
+		   "the engine would load distrib_optim.pt of iteration 20: write 10 into it");
 	saver_run(o, 3);
 	assert_int_equal(saver_job(o)->attempt, 0);
 	assert_false(job_state_final(saver_job(o)->state));
-	assert_non_null(strstr(saver_job(o)->reason, "checkpoint 10 in /ckpt: the engine would load distrib_optim.pt of iteration 20: write 10 into it"));
+	assert_non_null(strstr(saver_job(o)->reason,
+			       "checkpoint 10 in /ckpt: the engine would load "
+			       "distrib_optim.pt of iteration 20: write 10 into it"));
 	mo_str_set(&o->w.scan.items[0].held, NULL);
 	saver_run(o, 60);
 	saver_resumed(o, 1, 10);
@@ -138,14 +162,23 @@ static void what_the_engine_would_mix_waits(void **state)
 /* Without etp experts are split as the rest is. */
 static void experts_without_a_word_are_split_as_the_rest(void **state)
 {
-	static const struct { int64_t etp; const char *fixed, *misfit; } cases[] = {
-		{ MO_NONE, "tp 2, pp 1, ep 2, etp 2", NULL }, { MO_NONE, "tp 2, pp 1, ep 2, etp 1", "etp 2" },
-		{ 1, "tp 2, pp 1, ep 2, etp 1", NULL }, { 1, "tp 2, pp 1, ep 2, etp 2", "etp 1" },
+	static const struct {
+		int64_t etp;
+		const char *fixed, *misfit;
+	} cases[] = {
+		{ MO_NONE, "tp 2, pp 1, ep 2, etp 2", NULL },
+		{ MO_NONE, "tp 2, pp 1, ep 2, etp 1", "etp 2" },
+		{ 1, "tp 2, pp 1, ep 2, etp 1", NULL },
+		{ 1, "tp 2, pp 1, ep 2, etp 2", "etp 1" },
 	};
 
 	(void)state;
 	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
-		const struct recipe r = { .parallelism = { .tp = 2, .pp = 1, .ep = 2, .etp = cases[i].etp, .cp = MO_NONE } };
+		const struct recipe r = { .parallelism = { .tp = 2,
+							   .pp = 1,
+							   .ep = 2,
+							   .etp = cases[i].etp,
+							   .cp = MO_NONE } };
 		const struct checkpoint c = { .fixed = (char *)cases[i].fixed };
 		_cleanup_(mo_freep) char *misfit = checkpoint_misfit(&c, &r);
 
@@ -153,16 +186,21 @@ static void experts_without_a_word_are_split_as_the_rest(void **state)
 	}
 }
 
-/* engine.args may say it in the engine's own words: a job does not lose its own checkpoints over them. */
+/* engine.args may say it in the engine's own words: a job does not lose its own checkpoints over
+ * them. */
 static void experts_of_the_command_are_not_guessed(void **state)
 {
-	static const char *const words[] = { "expert-tensor-parallel-size", "expert_tensor_parallel_size", "--expert-tensor-parallel-size=1" };
+	static const char *const words[] = { "expert-tensor-parallel-size",
+					     "expert_tensor_parallel_size",
+					     "--expert-tensor-parallel-size=1" };
 
 	(void)state;
 	for (size_t i = 0; i < ELEMENTSOF(words); i++) {
 		struct kv arg = { (char *)words[i], (char *)"1" };
-		const struct recipe r = { .parallelism = { .tp = 2, .pp = 1, .ep = 2, .etp = MO_NONE, .cp = MO_NONE },
-					  .engine = { .args = &arg, .n_args = 1 } };
+		const struct recipe r = {
+			.parallelism = { .tp = 2, .pp = 1, .ep = 2, .etp = MO_NONE, .cp = MO_NONE },
+			.engine = { .args = &arg, .n_args = 1 }
+		};
 		const struct checkpoint c = { .fixed = (char *)"tp 2, pp 1, ep 2, etp 1" };
 
 		assert_null(checkpoint_misfit(&c, &r));
@@ -205,7 +243,7 @@ static void recovery_takes_the_newest_complete(void **state)
 	saver_save(o, 10);
 	saver_save(o, 20);
 	scans = world_count(&o->w, 0, CMD_SCAN);
-	o->w.scan.items[1].complete = false;   /* torn since */
+	o->w.scan.items[1].complete = false; /* torn since */
 	o->w.scan.items[1].bytes = 0;
 	saver_crash(o);
 	saver_resumed(o, 2, 10);
@@ -220,7 +258,8 @@ static void an_announced_one_counts_without_marker(void **state)
 
 	saver_run(o, 2);
 	saver_save(o, 10);
-	o->w.scan.items[0].complete = false;   /* no COMPLETE file, but the engine announced it and bytes are there */
+	/* no COMPLETE file, but the engine announced it and bytes are there */
+	o->w.scan.items[0].complete = false;
 	saver_crash(o);
 	assert_int_equal(saver_job(o)->run.resume, 10);
 }
@@ -231,7 +270,8 @@ static void lost_checkpoints_are_not_a_fresh_start(void **state)
 
 	saver_run(o, 2);
 	saver_save(o, 10);
-	mo_vec_clear(&found_checkpoint_desc, (void **)&o->w.scan.items, &o->w.scan.n_items);   /* not mounted any more */
+	/* not mounted any more */
+	mo_vec_clear(&found_checkpoint_desc, (void **)&o->w.scan.items, &o->w.scan.n_items);
 	world_exit(&o->w, 0, o->id, 0, 0, SIGKILL);
 	saver_run(o, 60);
 	assert_int_equal(saver_job(o)->state, JOB_RECOVERING);
@@ -283,15 +323,17 @@ static void what_the_user_went_back_behind_is_superseded(void **state)
 	saver_run(o, 3);
 	assert_int_equal(saver_job(o)->run.resume, 10);
 	for (size_t i = 0; i < saver_job(o)->n_checkpoints; i++)
-		assert_int_equal(saver_job(o)->checkpoints[i].state == CKPT_SUPERSEDED, saver_job(o)->checkpoints[i].iteration > 10);
+		assert_int_equal(saver_job(o)->checkpoints[i].state == CKPT_SUPERSEDED,
+				 saver_job(o)->checkpoints[i].iteration > 10);
 	saver_crash(o);
 	saver_resumed(o, 3, 10);
-	saver_save(o, 20);   /* written again */
+	saver_save(o, 20); /* written again */
 	saver_crash(o);
 	saver_resumed(o, 4, 20);
 }
 
-/* What is damaged or missing when a user goes back is given up too: it is neither resumed when it turns up again, nor does it hold up the new run. */
+/* What is damaged or missing when a user goes back is given up too: it is neither resumed when it
+ * turns up again, nor does it hold up the new run. */
 static void damage_behind_the_chosen_one_is_given_up(void **state)
 {
 	struct saver *o = *state;
@@ -299,7 +341,7 @@ static void damage_behind_the_chosen_one_is_given_up(void **state)
 	saver_run(o, 2);
 	saver_save(o, 10);
 	saver_save(o, 20);
-	o->w.scan.n_items--;   /* the file system does not show it for a while */
+	o->w.scan.n_items--; /* the file system does not show it for a while */
 	assert_int_equal(saver_restart(o, 10), 200);
 	saver_run(o, 3);
 	saver_resumed(o, 2, 10);
@@ -309,7 +351,8 @@ static void damage_behind_the_chosen_one_is_given_up(void **state)
 	assert_int_equal(saver_state(o, 20), CKPT_SUPERSEDED);
 }
 
-/* The node is lost with all that it would have told of the attempt: that it began to save here, say. */
+/* The node is lost with all that it would have told of the attempt: that it began to save here,
+ * say. */
 static void written_again_unheard(struct saver *o, int64_t iteration, bool complete)
 {
 	struct found_checkpoint *f = &o->w.scan.items[0];
@@ -332,7 +375,8 @@ static void went_back_behind_a_verified_one(struct saver *o, int64_t iteration, 
 	mo_str_set(&o->w.scan.items[o->w.scan.n_items - 1].manifest, "as the old run saved it");
 	saver_crash(o);
 	saver_resumed(o, 2, iteration);
-	assert_string_equal(checkpoint_find(saver_job(o), iteration)->manifest, "as the old run saved it");
+	assert_string_equal(checkpoint_find(saver_job(o), iteration)->manifest,
+			    "as the old run saved it");
 	assert_int_equal(saver_restart(o, to), 200);
 	saver_run(o, 5);
 	saver_resumed(o, 3, to > 0 ? to : -1);
@@ -347,7 +391,7 @@ static void a_given_up_one_that_is_written_again_is_judged_anew(void **state)
 	written_again_unheard(o, 20, false);
 	saver_resumed(o, 4, 10);
 	assert_int_equal(saver_state(o, 20), CKPT_TORN);
-	written_again_unheard(o, 20, true);   /* a person completes it */
+	written_again_unheard(o, 20, true); /* a person completes it */
 	saver_resumed(o, 5, 20);
 	assert_string_equal(checkpoint_find(saver_job(o), 20)->manifest, "as the new run saved it");
 }
@@ -361,7 +405,8 @@ static void an_unheard_first_save_after_going_back_is_no_loss(void **state)
 	saver_resumed(o, 4, -1);
 }
 
-/* Somebody repairs what the user went back behind: that is no work of an attempt that did not come that far, lost nodes or not. */
+/* Somebody repairs what the user went back behind: that is no work of an attempt that did not come
+ * that far, lost nodes or not. */
 static void a_repaired_one_is_not_the_new_runs(void **state)
 {
 	struct saver *o = *state;
@@ -376,16 +421,37 @@ static void a_repaired_one_is_not_the_new_runs(void **state)
 	written_again_unheard(o, 20, true);
 	saver_resumed(o, 3, 10);
 	assert_int_equal(saver_state(o, 20), CKPT_SUPERSEDED);
-	assert_string_equal(checkpoint_find(saver_job(o), 20)->reason, "changed since it was given up, not by attempt 2, which came to iteration 10 only");
+	assert_string_equal(checkpoint_find(saver_job(o), 20)->reason,
+			    "changed since it was given up, not by attempt 2, which came to "
+			    "iteration 10 only");
 	world_reboot(&o->w, 0);
 	saver_run(o, 5);
 	saver_resumed(o, 4, 10);
 	world_iteration(&o->w, 0, o->id, 19);
-	written_again_unheard(o, 20, true);   /* it was about to come there */
+	written_again_unheard(o, 20, true); /* it was about to come there */
 	saver_resumed(o, 5, 20);
 }
 
-/* A file system that shows nothing for a while makes nothing of what the user gave up his own again. */
+/* Who repaired it may name it. */
+static void a_repaired_one_is_gone_back_to_by_name(void **state)
+{
+	struct saver *o = *state;
+
+	saver_run(o, 2);
+	saver_save(o, 10);
+	saver_save(o, 20);
+	world_iteration(&o->w, 0, o->id, 21);
+	assert_int_equal(saver_restart(o, 10), 200);
+	saver_run(o, 5);
+	saver_resumed(o, 2, 10);
+	o->w.scan.items[1].saved_at = o->w.now;
+	assert_int_equal(saver_restart(o, 20), 200);
+	saver_run(o, 5);
+	saver_resumed(o, 3, 20);
+}
+
+/* A file system that shows nothing for a while makes nothing of what the user gave up his own
+ * again. */
 static void a_given_up_one_that_is_not_seen_for_a_while_stays_so(void **state)
 {
 	struct saver *o = *state;
@@ -428,7 +494,9 @@ static void a_chosen_one_that_was_damaged_since_is_waited_for(void **state)
 	saver_run(o, 60);
 	assert_int_equal(saver_job(o)->state, JOB_QUEUED);
 	assert_int_equal(saver_job(o)->attempt, 1);
-	assert_non_null(strstr(saver_job(o)->reason, "restart --from 10: no complete checkpoint at or before it is left in /ckpt: incomplete; bring one back"));
+	assert_non_null(strstr(saver_job(o)->reason,
+			       "restart --from 10: no complete checkpoint at or before it is left "
+			       "in /ckpt: incomplete; bring one back"));
 	assert_non_null(strstr(saver_job(o)->reason, "--from 0 to start afresh"));
 	o->w.scan.items[0].complete = true;
 	saver_run(o, 40);
@@ -440,7 +508,7 @@ static void never_still_recovers_from_its_own(void **state)
 	struct saver *o = *state;
 
 	saver_again(o, -2, 0);
-	world_found(&o->w, 500, true);   /* of another job */
+	world_found(&o->w, 500, true); /* of another job */
 	saver_run(o, 2);
 	assert_int_equal(saver_job(o)->run.resume, -1);
 	saver_save(o, 10);
@@ -486,7 +554,8 @@ static void a_queued_job_of_another_user_holds_no_directory(void **state)
 	assert_true(first > 0);
 	assert_int_equal(second_of(o, "mal", "/ada/run"), -409);
 	assert_true(second_of(o, "ada", "/ada/run") > 0);
-	assert_int_equal(second_of(o, "ada", "/ckpt"), -409);       /* where a job of anybody runs */
+	/* where a job of anybody runs */
+	assert_int_equal(second_of(o, "ada", "/ckpt"), -409);
 }
 
 /* A store of before had such jobs: the second was taken, and waits. */
@@ -511,24 +580,30 @@ static void a_second_job_in_the_directory_is_refused(void **state)
 
 	saver_run(o, 2);
 	assert_int_equal(second(o, "/x/..//ckpt/"), -409);
-	assert_string_equal(o->w.reply_text, "checkpoint.dir: /ckpt is that of j-1 (job), which is running: give this job another one (--set checkpoint.dir=/path), or submit it when "
-					     "j-1 has ended: it then resumes from there");
+	assert_string_equal(o->w.reply_text,
+			    "checkpoint.dir: /ckpt is that of j-1 (job), which is running: give "
+			    "this job another one (--set checkpoint.dir=/path), or submit it when "
+			    "j-1 has ended: it then resumes from there");
 	assert_true(second(o, "/ckpt2") > 0);
-	assert_int_equal(second(o, "/ckpt2"), -409);       /* that one waits, and will save there */
+	assert_int_equal(second(o, "/ckpt2"), -409); /* that one waits, and will save there */
 	assert_non_null(strstr(o->w.reply_text, "which is queued"));
 	world_verb(&o->w, IN_PAUSE, o->id);
 	saver_run(o, 3);
-	assert_int_equal(second(o, "/ckpt"), -409);        /* a paused job goes on from there */
+	assert_int_equal(second(o, "/ckpt"), -409); /* a paused job goes on from there */
 	world_verb(&o->w, IN_CANCEL, o->id);
 	saver_run(o, 3);
-	assert_true(second(o, "/ckpt") > 0);               /* what it left may be resumed */
+	assert_true(second(o, "/ckpt") > 0); /* what it left may be resumed */
 }
 
-/* Retention of the outer one removes what lies below; the inner one's files are no checkpoints of the outer. */
+/* Retention of the outer one removes what lies below; the inner one's files are no checkpoints of
+ * the outer. */
 static void directories_do_not_lie_in_each_other(void **state)
 {
-	static const struct { const char *dir, *says; } bad[] = {
-		{ "/ckpt/iter_0000010", "/ckpt/iter_0000010 lies below that of j-1 (job), which is running" },
+	static const struct {
+		const char *dir, *says;
+	} bad[] = {
+		{ "/ckpt/iter_0000010",
+		  "/ckpt/iter_0000010 lies below that of j-1 (job), which is running" },
 		{ "/ckpt/./a/../b/", "/ckpt/b lies below that of j-1" },
 		{ "/", "/ lies above that of j-1" },
 	};
@@ -561,7 +636,8 @@ static void another_users_directory_around_it_is_reported(void **state)
 	const struct job *j = world_job(&o->w, id);
 
 	assert_int_equal(j->spec.n_warnings, 2); /* and that their names are one */
-	assert_non_null(strstr(j->spec.warnings[0], "/ckpt/a lies below that of j-1 (job, another user's)"));
+	assert_non_null(strstr(j->spec.warnings[0],
+			       "/ckpt/a lies below that of j-1 (job, another user's)"));
 }
 
 static void a_directory_belongs_to_one_unfinished_job(void **state)
@@ -578,19 +654,23 @@ static void a_directory_belongs_to_one_unfinished_job(void **state)
 	other = taken_before(o, "/x/..//ckpt/");
 	saver_run(o, 3);
 	assert_int_equal(world_job(&o->w, other)->state, JOB_QUEUED);
-	world_waits(&o->w, other, WAITING_DIRECTORY, "checkpoint.dir is held by j-1", "checkpoint.dir is held by j-1");
+	world_waits(&o->w, other, WAITING_DIRECTORY, "checkpoint.dir is held by j-1",
+		    "checkpoint.dir is held by j-1");
 	mo_desc_init(&why_view_desc, &why);
 	job_why(core_state(o->w.core), world_job(&o->w, other), o->w.now, &why);
 	assert_string_equal(why.reasons[0].code, "checkpoint-in-use");
-	assert_string_equal(why.reasons[0].evidence[0], "j-1 (job) is running and saves to /x/..//ckpt/");
+	assert_string_equal(why.reasons[0].evidence[0],
+			    "j-1 (job) is running and saves to /x/..//ckpt/");
 	mo_desc_done(&why_view_desc, &why);
 	world_verb(&o->w, IN_PAUSE, o->id);
 	saver_run(o, 3);
 	assert_int_equal(saver_job(o)->state, JOB_PAUSED);
-	assert_int_equal(world_job(&o->w, other)->state, JOB_QUEUED);   /* a paused job goes on from there */
+	/* a paused job goes on from there */
+	assert_int_equal(world_job(&o->w, other)->state, JOB_QUEUED);
 	assert_int_equal(world_job(&o->w, second(o, "/ckpt2"))->attempt, 0);
 	saver_run(o, 2);
-	assert_int_equal(world_job(&o->w, other + 1)->attempt, 1);      /* it keeps nobody else waiting */
+	/* it keeps nobody else waiting */
+	assert_int_equal(world_job(&o->w, other + 1)->attempt, 1);
 	world_verb(&o->w, IN_CANCEL, o->id);
 	saver_run(o, 3);
 	assert_int_equal(world_job(&o->w, other)->attempt, 1);
@@ -610,17 +690,19 @@ static void what_somebody_else_wrote_is_not_resumed(void **state)
 		saver_run(o, 1);
 		world_verb(&o->w, IN_PAUSE, o->id);
 		saver_run(o, 3);
-		world_found(&o->w, 500, true);   /* by a program outside */
+		world_found(&o->w, 500, true); /* by a program outside */
 		world_found(&o->w, 600, false);
 		world_verb(&o->w, IN_RESUME, o->id);
 		saver_run(o, 3);
 		saver_resumed(o, 2, 10);
 		assert_int_equal(saver_state(o, 500), CKPT_SUPERSEDED);
-		assert_string_equal(checkpoint_find(saver_job(o), 500)->reason, "not of this job, which came to iteration 11 only");
+		assert_string_equal(checkpoint_find(saver_job(o), 500)->reason,
+				    "not of this job, which came to iteration 11 only");
 	}
 }
 
-/* An agent and its journal are lost with their node: the job may have saved beyond the last iteration that was told. */
+/* An agent and its journal are lost with their node: the job may have saved beyond the last
+ * iteration that was told. */
 static void what_was_saved_by_a_lost_node_is_its_own(void **state)
 {
 	struct saver *o = *state;
@@ -694,7 +776,8 @@ static void a_job_with_nothing_left_says_whose_work_it_found(void **state)
 		world_done(&o->w);
 		world_init(&o->w, 1, 2);
 		if (i == 0)
-			world_found(&o->w, 10, true);     /* it lies there, and no job of this controller wrote it */
+			/* it lies there, and no job of this controller wrote it */
+			world_found(&o->w, 10, true);
 		o->id = submit_again(o, "ada", 10);
 		if (i)
 			saver_save(o, 10);
@@ -704,7 +787,10 @@ static void a_job_with_nothing_left_says_whose_work_it_found(void **state)
 		saver_resumed(o, 1, 10);
 		all_exit(o);
 		world_why_has(&o->w, o->id, "nothing was left to do");
-		world_why_has(&o->w, o->id, i == 0 ? "an earlier run had" : i == 1 ? "j-1 had come to iteration 10 of 10" : "j-1 of ada had");
+		world_why_has(&o->w, o->id,
+			      i == 0   ? "an earlier run had"
+			      : i == 1 ? "j-1 had come to iteration 10 of 10"
+				       : "j-1 of ada had");
 		world_why_has(&o->w, o->id, "checkpoint.resume=never");
 	}
 }
@@ -749,6 +835,7 @@ int main(void)
 		T(a_given_up_one_that_is_written_again_is_judged_anew),
 		T(an_unheard_first_save_after_going_back_is_no_loss),
 		T(a_repaired_one_is_not_the_new_runs),
+		T(a_repaired_one_is_gone_back_to_by_name),
 		T(a_given_up_one_that_is_not_seen_for_a_while_stays_so),
 		T(old_damage_does_not_hold_up_a_spoken_fresh_start),
 		T(a_chosen_one_that_was_damaged_since_is_waited_for),

@@ -1,4 +1,5 @@
-/* Clocks that lie: which time goes on, and that nothing of a wrong one is charged, ends anything or outlives its lifetime. */
+/* Clocks that lie: which time goes on, and that nothing of a wrong one is charged, ends anything or
+ * outlives its lifetime. */
 #include "tests/unit/dcore/world.h"
 
 #include <string.h>
@@ -24,30 +25,47 @@ static struct state stopped_now(void)
 
 static void a_start_takes_the_right_time(void **state)
 {
-	static const struct { const char *what, *boot; int64_t passed, off; bool synced; int verdict; int64_t now, shift; } rows[] = {
+	static const struct {
+		const char *what, *boot;
+		int64_t passed, off;
+		bool synced;
+		int verdict;
+		int64_t now, shift;
+	} rows[] = {
 		{ "restart", "a", 5 * S, 0, false, CLOCK_RIGHT, 5 * S, 0 },
-		{ "restart after a slew", "a", HOUR, -30 * S, false, CLOCK_RIGHT, HOUR - 30 * S, 0 },
+		{ "restart after a slew", "a", HOUR, -30 * S, false, CLOCK_RIGHT, HOUR - 30 * S,
+		  0 },
 		{ "never below the last record", "a", S, -30 * S, false, CLOCK_RIGHT, 0, 0 },
 		{ "set ahead by hand", "a", 5 * S, 12 * HOUR, false, CLOCK_HELD, 5 * S, 0 },
 		{ "set back by hand", "a", 5 * S, -12 * HOUR, false, CLOCK_HELD, 5 * S, 0 },
-		{ "the time service found it ahead", "a", 5 * S, -12 * HOUR, true, CLOCK_MOVED, 5 * S - 12 * HOUR, -12 * HOUR },
-		{ "the time service found it behind", "a", 5 * S, 12 * HOUR, true, CLOCK_MOVED, 5 * S + 12 * HOUR, 12 * HOUR },
+		{ "the time service found it ahead", "a", 5 * S, -12 * HOUR, true, CLOCK_MOVED,
+		  5 * S - 12 * HOUR, -12 * HOUR },
+		{ "the time service found it behind", "a", 5 * S, 12 * HOUR, true, CLOCK_MOVED,
+		  5 * S + 12 * HOUR, 12 * HOUR },
 		{ "reboot, synchronised", "b", 3 * HOUR, 0, true, CLOCK_RIGHT, 3 * HOUR, 0 },
 		{ "quick reboot", "b", 40 * S, 0, false, CLOCK_RIGHT, 40 * S, 0 },
-		{ "reboot, nobody can vouch for the time between", "b", 3 * HOUR, 0, false, CLOCK_MOVED, 3 * HOUR, 3 * HOUR },
+		{ "reboot, nobody can vouch for the time between", "b", 3 * HOUR, 0, false,
+		  CLOCK_MOVED, 3 * HOUR, 3 * HOUR },
 		{ "the record is a little ahead", "b", 0, -50 * S, true, CLOCK_RIGHT, 0, 0 },
-		{ "the record is ahead of a synchronised clock", "b", 0, -12 * HOUR, true, CLOCK_MOVED, -12 * HOUR, -12 * HOUR },
+		{ "the record is ahead of a synchronised clock", "b", 0, -12 * HOUR, true,
+		  CLOCK_MOVED, -12 * HOUR, -12 * HOUR },
 		{ "1970 at boot", "b", 0, 100 * S - NOW, false, CLOCK_HELD, 0, 0 },
 	};
 
 	for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
 		struct state s = stopped_now();
-		struct clock_reading r = { .wall = NOW + rows[i].passed + rows[i].off, .boot = HOUR + rows[i].passed, .boot_id = rows[i].boot, .synced = rows[i].synced };
+		struct clock_reading r = { .wall = NOW + rows[i].passed + rows[i].off,
+					   .boot = HOUR + rows[i].passed,
+					   .boot_id = rows[i].boot,
+					   .synced = rows[i].synced };
 		struct clock_word w;
 
 		clock_at_start(&s, &r, &w);
-		if (w.verdict != rows[i].verdict || w.now != NOW + rows[i].now || w.shift != rows[i].shift || !w.text != (w.verdict == CLOCK_RIGHT))
-			fail_msg("%s: verdict %d, now %+lld, shift %+lld, %s", rows[i].what, w.verdict, (long long)(w.now - NOW), (long long)w.shift, w.text ? w.text : "no text");
+		if (w.verdict != rows[i].verdict || w.now != NOW + rows[i].now ||
+		    w.shift != rows[i].shift || !w.text != (w.verdict == CLOCK_RIGHT))
+			fail_msg("%s: verdict %d, now %+lld, shift %+lld, %s", rows[i].what,
+				 w.verdict, (long long)(w.now - NOW), (long long)w.shift,
+				 w.text ? w.text : "no text");
 		free(w.text);
 		mo_desc_done(&state_desc, &s);
 	}
@@ -63,7 +81,7 @@ static void a_new_or_older_store_takes_the_wall_clock(void **state)
 	s.time = 0;
 	clock_at_start(&s, &r, &w);
 	assert_true(w.verdict == CLOCK_RIGHT && w.now == NOW);
-	s.time = NOW - 20 * S;                 /* an earlier version stored nothing of clocks */
+	s.time = NOW - 20 * S; /* an earlier version stored nothing of clocks */
 	clock_at_start(&s, &r, &w);
 	assert_true(w.verdict == CLOCK_RIGHT && w.now == NOW);
 	mo_desc_done(&state_desc, &s);
@@ -71,19 +89,33 @@ static void a_new_or_older_store_takes_the_wall_clock(void **state)
 
 static void a_run_follows_the_time_service_only(void **state)
 {
-	static const struct { int64_t now, wall; bool synced; int verdict; } rows[] = {
-		{ NOW, NOW + 50 * S, true, CLOCK_RIGHT }, { NOW, NOW - 50 * S, false, CLOCK_RIGHT }, { NOW, NOW + 2 * MINUTE, true, CLOCK_MOVED }, { NOW, NOW - 2 * MINUTE, true, CLOCK_MOVED },
-		{ NOW, NOW + 2 * MINUTE, false, CLOCK_HELD }, { NOW, NOW - 2 * MINUTE, false, CLOCK_HELD },
-		{ 100 * S, NOW, false, CLOCK_MOVED },        /* it began in 1970, and somebody set the clock */
+	static const struct {
+		int64_t now, wall;
+		bool synced;
+		int verdict;
+	} rows[] = {
+		{ NOW, NOW + 50 * S, true, CLOCK_RIGHT },
+		{ NOW, NOW - 50 * S, false, CLOCK_RIGHT },
+		{ NOW, NOW + 2 * MINUTE, true, CLOCK_MOVED },
+		{ NOW, NOW - 2 * MINUTE, true, CLOCK_MOVED },
+		{ NOW, NOW + 2 * MINUTE, false, CLOCK_HELD },
+		{ NOW, NOW - 2 * MINUTE, false, CLOCK_HELD },
+		/* it began in 1970, and somebody set the clock */
+		{ 100 * S, NOW, false, CLOCK_MOVED },
 	};
 
 	for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
-		struct clock_reading r = { .wall = rows[i].wall, .boot = HOUR, .boot_id = "a", .synced = rows[i].synced };
+		struct clock_reading r = {
+			.wall = rows[i].wall, .boot = HOUR, .boot_id = "a", .synced = rows[i].synced
+		};
 		struct clock_word w;
 
 		clock_in_run(rows[i].now, &r, &w);
-		if (w.verdict != rows[i].verdict || w.now != (w.verdict == CLOCK_MOVED ? rows[i].wall : rows[i].now) || w.shift != w.now - rows[i].now)
-			fail_msg("row %zu: verdict %d, shift %lld", i, w.verdict, (long long)w.shift);
+		if (w.verdict != rows[i].verdict ||
+		    w.now != (w.verdict == CLOCK_MOVED ? rows[i].wall : rows[i].now) ||
+		    w.shift != w.now - rows[i].now)
+			fail_msg("row %zu: verdict %d, shift %lld", i, w.verdict,
+				 (long long)w.shift);
 		free(w.text);
 	}
 }
@@ -92,7 +124,14 @@ static void a_run_follows_the_time_service_only(void **state)
 static void clock_says(struct world *w, int64_t shift, bool synced)
 {
 	w->now += shift;
-	world_step(w, &(struct core_input){ .type = IN_CLOCK, .clock = &(struct in_clock){ .boot_id = (char *)"boot", .boottime_us = HOUR, .synced = synced, .shift_us = shift, .told = (char *)(shift ? "time was wrong" : NULL) } });
+	world_step(w, &(struct core_input){
+			      .type = IN_CLOCK,
+			      .clock = &(struct in_clock){
+				      .boot_id = (char *)"boot",
+				      .boottime_us = HOUR,
+				      .synced = synced,
+				      .shift_us = shift,
+				      .told = (char *)(shift ? "time was wrong" : NULL) } });
 }
 
 static int64_t total(const struct world *w, int64_t id)
@@ -138,7 +177,8 @@ static void check_running(struct world *w, int64_t id, int64_t created, int64_t 
 	assert_int_equal(world_node(w, 0)->state, NODE_UP);
 }
 
-/* The case: a clock half a day ahead at a start, and set right while the controller runs. */
+/* The issue's case: a clock half a day ahead at a start, and set right while the controller
+ * runs. */
 static void a_clock_that_was_ahead_costs_nothing(void **state)
 {
 	struct world w;
@@ -149,7 +189,7 @@ static void a_clock_that_was_ahead_costs_nothing(void **state)
 	world_run(&w, 3 * S);
 	world_iteration(&w, 0, id, 6);
 	world_run(&w, S);
-	check_running(&w, id, created + 12 * HOUR, 10);    /* not ended by its time limit either */
+	check_running(&w, id, created + 12 * HOUR, 10); /* not ended by its time limit either */
 	clock_says(&w, -12 * HOUR, true);
 	world_run(&w, 3 * S);
 	world_iteration(&w, 0, id, 7);
@@ -157,7 +197,7 @@ static void a_clock_that_was_ahead_costs_nothing(void **state)
 	check_running(&w, id, created, 14);
 	assert_true(world_event_seen(&w, "controller.clock"));
 	assert_true(core_state(w.core)->time < NOW + HOUR);
-	world_crash(&w);                                   /* the records say the same again */
+	world_crash(&w); /* the records say the same again */
 	world_run(&w, 2 * S);
 	check_running(&w, id, created, 16);
 	world_done(&w);
@@ -216,7 +256,11 @@ static void a_clock_in_1970_that_is_set_later_costs_nothing(void **state)
 
 static void token_made(struct world *w, const char *id)
 {
-	struct token t = { .id = (char *)id, .hash = (char *)"00", .role = (char *)"user", .created_at = w->now, .expires_at = w->now + 12 * HOUR };
+	struct token t = { .id = (char *)id,
+			   .hash = (char *)"00",
+			   .role = (char *)"user",
+			   .created_at = w->now,
+			   .expires_at = w->now + 12 * HOUR };
 
 	world_step(w, &(struct core_input){ .type = IN_TOKEN, .token = &t });
 }
@@ -245,7 +289,9 @@ static void tokens_live_as_long_as_was_said(void **state)
 	assert_int_equal(token_of(&w, "right")->expires_at, before);
 	assert_int_equal(token_of(&w, "ahead")->created_at, w.now);
 	assert_int_equal(token_of(&w, "ahead")->expires_at, w.now + 12 * HOUR);
-	world_crash(&w);                                   /* held behind, then set: a token of that time is not over at once, an older one not longer good */
+	/* held behind, then set: a token of that time is not over at once, an older one not longer
+	 * good */
+	world_crash(&w);
 	w.now += S;
 	clock_says(&w, 0, false);
 	token_made(&w, "behind");
@@ -258,8 +304,13 @@ static void tokens_live_as_long_as_was_said(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_start_takes_the_right_time), cmocka_unit_test(a_new_or_older_store_takes_the_wall_clock), cmocka_unit_test(a_run_follows_the_time_service_only),
-		cmocka_unit_test(a_clock_that_was_ahead_costs_nothing), cmocka_unit_test(limits_and_waits_move_too), cmocka_unit_test(a_clock_in_1970_that_is_set_later_costs_nothing), cmocka_unit_test(tokens_live_as_long_as_was_said),
+		cmocka_unit_test(a_start_takes_the_right_time),
+		cmocka_unit_test(a_new_or_older_store_takes_the_wall_clock),
+		cmocka_unit_test(a_run_follows_the_time_service_only),
+		cmocka_unit_test(a_clock_that_was_ahead_costs_nothing),
+		cmocka_unit_test(limits_and_waits_move_too),
+		cmocka_unit_test(a_clock_in_1970_that_is_set_later_costs_nothing),
+		cmocka_unit_test(tokens_live_as_long_as_was_said),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
-/* What a node read of the engine's own configuration: judged by the shell, and then what the job is. */
+/* What a node read of the engine's own configuration: judged by the shell, and then what the job
+ * is. */
 #include "tests/unit/dcore/world.h"
 
 #include <string.h>
@@ -56,14 +57,17 @@ static struct config_read *read_as(int64_t steps)
 	c->recipe->steps = steps;
 	mo_str_set(&MO_ADD(&c->recipe->engine, own, &kv_desc)->key, "train_iters");
 	c->recipe->parallelism.tp = 2;
-	c->recipe->parallelism.pp = c->recipe->parallelism.cp = c->recipe->parallelism.ep = c->recipe->parallelism.dp = 1;
+	c->recipe->parallelism.pp = c->recipe->parallelism.cp = c->recipe->parallelism.ep =
+		c->recipe->parallelism.dp = 1;
 	return c;
 }
 
 /* Takes c. */
 static void judged(struct world *w, int64_t id, int64_t attempt, struct config_read *c)
 {
-	world_step(w, &(struct core_input){ .type = IN_CONFIG, .config = &(struct in_config){ .job = id, .attempt = attempt, .read = c } });
+	world_step(w, &(struct core_input){ .type = IN_CONFIG,
+					    .config = &(struct in_config){
+						    .job = id, .attempt = attempt, .read = c } });
 	mo_desc_free(&config_read_desc, c);
 }
 
@@ -95,7 +99,8 @@ static void its_steps_are_those_of_the_files(void **state)
 		judged(&w, id, 1, read_as(3));
 		assert_int_equal(world_job(&w, id)->spec.recipe.steps, 3);
 		assert_int_equal(world_job(&w, id)->state, done == 3 ? JOB_COMPLETED : JOB_FAILED);
-		assert_true(done == 3 || strstr(world_job(&w, id)->reason, "ended early at 2 of 3"));
+		assert_true(done == 3 ||
+			    strstr(world_job(&w, id)->reason, "ended early at 2 of 3"));
 		assert_true(world_event_seen(&w, "config.read"));
 		assert_int_equal(world_job(&w, id)->run.ranks[1].coords->tp, 1);
 		world_done(&w);
@@ -123,7 +128,8 @@ static void what_rules_refuse_ends_it(void **state)
 	assert_int_equal(world_job(&w, id)->attempt, 1);
 	assert_int_equal(world_job(&w, id)->spec.recipe.steps, MO_NONE);
 	assert_string_equal(world_job(&w, id)->reason,
-			    "the engine's configuration on n0; it said: e.yaml:9: num_experts: 6 does not go with it");
+			    "the engine's configuration on n0; it said: e.yaml:9: num_experts: 6 "
+			    "does not go with it");
 	assert_string_equal(world_job(&w, id)->incidents[0].class, "user_error");
 	mo_desc_init(&why_view_desc, &why);
 	job_why(core_state(w.core), world_job(&w, id), w.now, &why);
@@ -166,7 +172,8 @@ static struct config_read *refused_as(const char *hash)
 	return c;
 }
 
-/* An attempt that trained is not refused afterwards: by a newer version's rules, or by an estimate. Other files are. */
+/* An attempt that trained is not refused afterwards: by a newer version's rules, or by an estimate.
+ * Other files are. */
 static void what_trained_is_not_refused(void **state)
 {
 	static const char *const hashes[] = { "crc32c:0000000a", "crc32c:0000000b" };
@@ -222,7 +229,8 @@ static void nodes_judge_what_never_trained(void **state)
 	world_done(&w);
 }
 
-/* Nor one that nobody judged when it began: the controller was away, or an older one did not ask. */
+/* Nor one that nobody judged when it began: the controller was away, or an older one did not
+ * ask. */
 static void what_trains_long_is_not_refused(void **state)
 {
 	for (int late = 0; late < 2; late++) {
@@ -359,7 +367,8 @@ static void no_two_jobs_save_there(void **state)
 	struct world w;
 
 	world_init(&w, 3, 2);
-	int64_t first = leaves_steps(&w, 2, NULL), second = leaves_steps(&w, 2, NULL), third = leaves_steps(&w, 2, NULL);
+	int64_t first = leaves_steps(&w, 2, NULL), second = leaves_steps(&w, 2, NULL),
+		third = leaves_steps(&w, 2, NULL);
 
 	saves_to(&w, 0, first, "/o/e");
 	saves_to(&w, 1, second, "/o/e");
@@ -369,7 +378,8 @@ static void no_two_jobs_save_there(void **state)
 	assert_int_equal(world_job(&w, third)->state, JOB_RUNNING);
 	assert_int_equal(world_job(&w, second)->state, JOB_FAILED);
 	assert_non_null(strstr(world_job(&w, second)->reason,
-			       "low.yaml:3: exp_name: the engine saves to /o/e, which is that of j-1 (job), which is running"));
+			       "low.yaml:3: exp_name: the engine saves to /o/e, which is that of "
+			       "j-1 (job), which is running"));
 	world_recipe(&spec, 2);
 	spec.recipe.checkpoint.dir = mo_strdup("/o/./e");
 	assert_int_equal(world_submit(&w, &spec), -409);
@@ -383,7 +393,8 @@ static void homes_are_not_shared(void **state)
 	struct world w;
 
 	world_init(&w, 3, 2);
-	int64_t ann = leaves_steps_of(&w, "ann", 2, NULL), bob = leaves_steps_of(&w, "bob", 2, NULL);
+	int64_t ann = leaves_steps_of(&w, "ann", 2, NULL),
+		bob = leaves_steps_of(&w, "bob", 2, NULL);
 	int64_t again = leaves_steps_of(&w, "ann", 2, NULL);
 
 	saves_to(&w, 0, ann, "o/e");

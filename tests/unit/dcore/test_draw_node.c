@@ -1,4 +1,5 @@
-/* Drawings of nodes: what must be in them, at any width, and that nothing in a name can break the picture. */
+/* Drawings of nodes: what must be in them, at any width, and that nothing in a name can break the
+ * picture. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,9 +9,14 @@
 #include "daemon/core/view/draw_node.h"
 #include "lib/base/parse.h"
 
-struct bed { struct nodeinfo info; struct node_drawing d; struct mo_buf out; };
+struct bed {
+	struct nodeinfo info;
+	struct node_drawing d;
+	struct mo_buf out;
+};
 
-static void add_gpu(struct nodeinfo *info, int64_t numa, const char *bdf, const char *nic, int64_t partition)
+static void add_gpu(struct nodeinfo *info, int64_t numa, const char *bdf, const char *nic,
+		    int64_t partition)
 {
 	struct gpu_slot *g = MO_ADD(info, gpus, &gpu_slot_desc);
 
@@ -125,12 +131,16 @@ static void test_tree(void **state)
 	b->d.n_uses = 1;
 	static const char want[] =
 		"n1  AMD EPYC 9654, 2 sockets, 8 CPUs, 2.20 TB\n"
-		"├─ NUMA 0 (socket 0)  2 cores, 4 CPUs, 2 L3 groups of 2, 1.10 TB, distances 10 32\n"
+		"├─ NUMA 0 (socket 0)  2 cores, 4 CPUs, 2 L3 groups of 2, 1.10 TB, distances 10 "
+		"32\n"
 		"│   CPUs 0-3\n"
-		"│  └─ GPU 0  mi300x  0000:0c:00.0  SPX/NPS1  206 GB  D128  ionic_0       ACTIVE 400 Gb/s GID 3\n"
-		"└─ NUMA 1 (socket 1)  2 cores, 4 CPUs, 2 L3 groups of 2, 1.10 TB, distances 32 10\n"
+		"│  └─ GPU 0  mi300x  0000:0c:00.0  SPX/NPS1  206 GB  D128  ionic_0       ACTIVE "
+		"400 Gb/s GID 3\n"
+		"└─ NUMA 1 (socket 1)  2 cores, 4 CPUs, 2 L3 groups of 2, 1.10 TB, distances 32 "
+		"10\n"
 		"    CPUs 4-7\n"
-		"   ├─ GPU 1  mi300x  0000:9f:00.0  SPX/NPS1  206 GB  D129  ionic_1 DOWN         400 Gb/s GID 3  j-7 rank 1\n"
+		"   ├─ GPU 1  mi300x  0000:9f:00.0  SPX/NPS1  206 GB  D129  ionic_1 DOWN         "
+		"400 Gb/s GID 3  j-7 rank 1\n"
 		"   └─ NIC mlx5_9  ACTIVE 400 Gb/s GID 3\n"
 		"XGMI hive 5ac1000003000001: slots 0-1, each linked to each (weight 15)\n";
 	assert_string_equal(drawn(b, 120), want);
@@ -221,7 +231,10 @@ static void test_a_missing_gpu_is_drawn(void **state)
 {
 	struct bed *b = *state;
 	const struct slot_use uses[] = { { 1, "j-7 rank 1" } };
-	const struct slot_trouble troubles[] = { { 0, false, "gpu.ras_ue crit" }, { 1, true, "missing since 2026-11-21T12:03:04Z (gpu.count, gpu.read)" } };
+	const struct slot_trouble troubles[] = {
+		{ 0, false, "gpu.ras_ue crit" },
+		{ 1, true, "missing since 2026-11-21T12:03:04Z (gpu.count, gpu.read)" }
+	};
 	const char *const notes[] = { "GPU 1 0000:9f:00.0: missing since 2026-11-21T12:03:04Z" };
 
 	add_gpu(&b->info, 0, "0000:0c:00.0", "ionic_0", MO_NONE);
@@ -241,7 +254,8 @@ static void test_a_missing_gpu_is_drawn(void **state)
 		assert_non_null(strstr(b->out.data, "! GPU 1 0000:9f:00.0: missing since"));
 	}
 	assert_non_null(strstr(drawn(b, 100), "j-7 rank 1"));
-	assert_non_null(strstr(pictured(b), "missing since 2026-11-21T12:03:04Z (gpu.count, gpu.read)"));
+	assert_non_null(
+		strstr(pictured(b), "missing since 2026-11-21T12:03:04Z (gpu.count, gpu.read)"));
 	assert_non_null(strstr(b->out.data, "#fdeceb"));
 	assert_ptr_equal(draw_trouble(&b->d, 0, 2), &troubles[1]);
 }
@@ -249,6 +263,12 @@ static void test_a_missing_gpu_is_drawn(void **state)
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-	const struct CMUnitTest tests[] = { T(test_tree), T(test_a_missing_gpu_is_drawn), T(test_narrow), T(test_partitions_are_one_gpu), T(test_strays_and_findings), T(test_empty), T(test_names_cannot_break_the_picture) };
+	const struct CMUnitTest tests[] = { T(test_tree),
+					    T(test_a_missing_gpu_is_drawn),
+					    T(test_narrow),
+					    T(test_partitions_are_one_gpu),
+					    T(test_strays_and_findings),
+					    T(test_empty),
+					    T(test_names_cannot_break_the_picture) };
 	return cmocka_run_group_tests_name("draw_node", tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* What of the software differs: majorities, the odd ones, keys that some lack, models apart, and that many nodes cost little. */
+/* What of the software differs: majorities, the odd ones, keys that some lack, models apart, and
+ * that many nodes cost little. */
 #include "tests/unit/dcore/world.h"
 
 #include <stdio.h>
@@ -44,7 +45,7 @@ static void odd_nodes_are_named(void **state)
 		if (i != 1)
 			add_item(n, "bios", "1.2");
 	}
-	add_node(&s, "n5", "mi300x");            /* told nothing */
+	add_node(&s, "n5", "mi300x"); /* told nothing */
 	drift_view(&s, &v);
 	assert_int_equal(v.untold, 1);
 	assert_int_equal(v.n_groups, 2);
@@ -93,7 +94,8 @@ static double seconds_of(bool distinct)
 			char key[16];
 
 			snprintf(key, sizeof(key), "key%d", k);
-			snprintf(name, sizeof(name), "value %d", k == 7 && (distinct || i % 1000 == 999) ? i : 1);
+			snprintf(name, sizeof(name), "value %d",
+				 k == 7 && (distinct || i % 1000 == 999) ? i : 1);
 			add_item(n, key, name);
 		}
 	}
@@ -112,13 +114,17 @@ static void many_nodes(void **state)
 {
 	double few = seconds_of(false), all = seconds_of(true);
 
-	print_message("12,500 nodes: %.1f ms of CPU time with few fingerprints, %.1f ms when all differ\n", few * 1e3, all * 1e3);
-	assert_true(all < 100 * few);           /* about 6 times; a comparison of each with each would be a thousand */
+	print_message("12,500 nodes: %.1f ms of CPU time with few fingerprints, %.1f ms when all "
+		      "differ\n",
+		      few * 1e3, all * 1e3);
+	/* about 6 times; a comparison of each with each would be a thousand */
+	assert_true(all < 100 * few);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(odd_nodes_are_named), cmocka_unit_test(many_nodes) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(odd_nodes_are_named),
+					    cmocka_unit_test(many_nodes) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

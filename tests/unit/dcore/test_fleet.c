@@ -26,7 +26,8 @@ static void silence_makes_suspect_then_down(void **state)
 	assert_int_equal(world_node(&w, 1)->state, NODE_SUSPECT);
 	world_run(&w, 10 * S);
 	assert_int_equal(world_node(&w, 1)->state, NODE_DOWN);
-	assert_true(mo_starts_with(world_node(&w, 1)->reason, "not heard since ") && strchr(world_node(&w, 1)->reason, 'Z'));
+	assert_true(mo_starts_with(world_node(&w, 1)->reason, "not heard since ") &&
+		    strchr(world_node(&w, 1)->reason, 'Z'));
 	assert_int_equal(world_node(&w, 0)->state, NODE_UP);
 	w.toys[1].deaf = false;
 	world_beat(&w, 1);
@@ -41,18 +42,20 @@ static void a_late_controller_blames_nobody(void **state)
 	world_init(&w, 2, 1);
 	world_run(&w, S);
 	w.now += 60 * S;
-	world_step(&w, &(struct core_input){ .type = IN_LATE, .late = &(struct in_late){ .late_us = 60 * S } });
+	world_step(&w, &(struct core_input){ .type = IN_LATE,
+					     .late = &(struct in_late){ .late_us = 60 * S } });
 	world_step(&w, &(struct core_input){ .type = IN_TICK });
 	assert_int_equal(world_node(&w, 0)->state, NODE_UP);
 	world_crash(&w);
-	w.now += 1000 * S;   /* nobody could be heard while there was no controller */
+	w.now += 1000 * S; /* nobody could be heard while there was no controller */
 	world_crash(&w);
 	world_step(&w, &(struct core_input){ .type = IN_TICK });
 	assert_int_equal(world_node(&w, 0)->state, NODE_UP);
 	world_done(&w);
 }
 
-/* Agents gave up their requests while the controller stood still: who was up has a full period again; who was silent before that does not get younger. */
+/* Agents gave up their requests while the controller stood still: who was up has a full period
+ * again; who was silent before that does not get younger. */
 static void after_a_long_standstill_all_have_a_full_period(void **state)
 {
 	struct world w;
@@ -66,7 +69,8 @@ static void after_a_long_standstill_all_have_a_full_period(void **state)
 	world_run(&w, 3 * S / 2);
 	assert_int_equal(world_node(&w, 0)->state, NODE_UP);
 	w.now += 60 * S;
-	world_step(&w, &(struct core_input){ .type = IN_LATE, .late = &(struct in_late){ .late_us = 60 * S } });
+	world_step(&w, &(struct core_input){ .type = IN_LATE,
+					     .late = &(struct in_late){ .late_us = 60 * S } });
 	world_run(&w, 2 * S);
 	assert_int_equal(world_node(&w, 0)->state, NODE_UP);
 	assert_int_equal(world_node(&w, 1)->state, NODE_SUSPECT);
@@ -86,7 +90,9 @@ static void a_stuttering_controller_still_sees_silence(void **state)
 	w.toys[0].deaf = true;
 	for (int i = 0; i < 30 && world_node(&w, 0)->state != NODE_DOWN; i++) {
 		w.now += 5 * S;
-		world_step(&w, &(struct core_input){ .type = IN_LATE, .late = &(struct in_late){ .late_us = 5 * S } });
+		world_step(&w,
+			   &(struct core_input){ .type = IN_LATE,
+						 .late = &(struct in_late){ .late_us = 5 * S } });
 		world_run(&w, S);
 	}
 	assert_int_equal(world_node(&w, 0)->state, NODE_DOWN);
@@ -132,10 +138,10 @@ static void an_advancing_iteration_disproves_it(void **state)
 	world_run(&w, 8 * S);
 	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
 	world_run(&w, 4 * S);
-	assert_int_equal(world_job(&w, id)->state, JOB_RECOVERING);   /* it stands still */
+	assert_int_equal(world_job(&w, id)->state, JOB_RECOVERING); /* it stands still */
 	world_iteration(&w, 0, id, i + 1);
 	world_run(&w, S);
-	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);      /* it moves again */
+	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING); /* it moves again */
 	world_done(&w);
 }
 
@@ -148,7 +154,8 @@ static void a_new_boot_id_is_proof(void **state)
 	world_run(&w, 30 * S);
 	world_reboot(&w, 1);
 	assert_int_equal(world_job(&w, id)->state, JOB_RECOVERING);
-	assert_false(world_job(&w, id)->failure.decided);   /* a hello may be a late copy: the first beat makes it true */
+	/* a hello may be a late copy: the first beat makes it true */
+	assert_false(world_job(&w, id)->failure.decided);
 	w.no_launch = true;
 	world_beat(&w, 1);
 	assert_true(world_job(&w, id)->failure.decided);
@@ -170,7 +177,7 @@ static void a_fence_is_proof(void **state)
 	int64_t id = running(&w, 3, 2, 4);
 
 	world_node_verb(&w, IN_FENCE, 1, NULL);
-	assert_int_equal(w.reply_status, 409);   /* it is up */
+	assert_int_equal(w.reply_status, 409); /* it is up */
 	w.toys[1].deaf = true;
 	world_run(&w, 30 * S);
 	assert_int_equal(world_job(&w, id)->attempt, 1);
@@ -179,7 +186,8 @@ static void a_fence_is_proof(void **state)
 	world_run(&w, 3 * S);
 	assert_int_equal(world_job(&w, id)->attempt, 2);
 	assert_string_equal(world_job(&w, id)->run.places[1].node, "n2");
-	/* the node was not powered off after all: what runs there is killed, and until then it gets no work */
+	/* the node was not powered off after all: what runs there is killed, and until then it gets
+	 * no work */
 	w.no_kill = true;
 	w.toys[1].deaf = false;
 	world_run(&w, 2 * S);
@@ -193,13 +201,16 @@ static void a_fence_is_proof(void **state)
 	world_done(&w);
 }
 
-/* Said of one boot, carried out when the node is in the next: the ranks that run there now were not meant. */
+/* Said of one boot, carried out when the node is in the next: the ranks that run there now were not
+ * meant. */
 static void a_fence_is_of_one_boot(void **state)
 {
 	struct world w;
 	int64_t id = running(&w, 3, 2, 4);
 	struct in_fence fenced = { .node = (char *)"n1", .boot_seen = (char *)"boot-before" };
-	struct core_input e = { .type = IN_FENCE, .by = { .user = (char *)"op", .may_all = true }, .fence = &fenced };
+	struct core_input e = { .type = IN_FENCE,
+				.by = { .user = (char *)"op", .may_all = true },
+				.fence = &fenced };
 
 	w.toys[1].deaf = true;
 	world_run(&w, 30 * S);
@@ -236,7 +247,8 @@ static void one_name_is_one_machine(void **state)
 	world_beat(&w, 1);
 	assert_string_equal(world_node(&w, 1)->boot_id, "other");
 	world_tick(&w, 5 * S);
-	snprintf(w.toys[1].boot, sizeof(w.toys[1].boot), "%s", "boot-n1");   /* a boot that was replaced cannot come back */
+	/* a boot that was replaced cannot come back */
+	snprintf(w.toys[1].boot, sizeof(w.toys[1].boot), "%s", "boot-n1");
 	world_hello(&w, 1);
 	assert_int_equal(w.reply_status, 409);
 	world_done(&w);
@@ -249,7 +261,7 @@ static void agents_restart_under_the_same_boot(void **state)
 
 	snprintf(w.toys[1].instance, sizeof(w.toys[1].instance), "%s", "second");
 	w.toys[1].beat = 0;
-	world_run(&w, 5 * S);   /* its first sync is refused, it says hello */
+	world_run(&w, 5 * S); /* its first sync is refused, it says hello */
 	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
 	assert_int_equal(world_job(&w, id)->attempt, 1);
 	assert_string_equal(world_node(&w, 1)->instance, "second");
@@ -266,10 +278,11 @@ static void a_step_the_agent_lost_is_not_dead(void **state)
 	assert_int_equal(world_job(&w, id)->attempt, 1);
 	assert_true(step_find(world_job(&w, id), 1, "n1")->hung);
 	assert_true(world_event_seen(&w, "step.missing"));
-	assert_false(world_event_seen(&w, "step.hung"));   /* another trouble, another remedy */
+	assert_false(world_event_seen(&w, "step.hung")); /* another trouble, another remedy */
 	world_verb(&w, IN_CANCEL, id);
 	world_run(&w, 60 * S);
-	assert_int_equal(world_job(&w, id)->state, JOB_STOPPING);   /* "nothing was started" from an agent that forgot is no proof */
+	/* "nothing was started" from an agent that forgot is no proof */
+	assert_int_equal(world_job(&w, id)->state, JOB_STOPPING);
 	w.toys[1].deaf = true;
 	world_run(&w, 60 * S);
 	world_node_verb(&w, IN_FENCE, 1, NULL);
@@ -290,8 +303,12 @@ static void a_hung_supervisor_is_reported_not_killed(void **state)
 		sync.instance = mo_strdup(w.toys[0].instance);
 		sync.epoch = core_state(w.core)->epoch;
 		sync.beat = ++w.toys[0].beat;
-		*MO_ADD(&sync, steps, &step_report_desc) = (struct step_report){ .job = id, .attempt = 1, .state = hung ? STEP_HUNG : STEP_RUNNING };
-		world_step(&w, &(struct core_input){ .type = IN_SYNC, .sync = &(struct in_sync){ .message = &sync } });
+		*MO_ADD(&sync, steps, &step_report_desc) = (struct step_report){
+			.job = id, .attempt = 1, .state = hung ? STEP_HUNG : STEP_RUNNING
+		};
+		world_step(&w,
+			   &(struct core_input){ .type = IN_SYNC,
+						 .sync = &(struct in_sync){ .message = &sync } });
 		mo_desc_done(&agent_sync_desc, &sync);
 		assert_int_equal(step_find(world_job(&w, id), 1, "n0")->hung, hung);
 		assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
@@ -311,8 +328,10 @@ static bool says(struct world *w, int64_t job, int state, int64_t beat)
 	sync.instance = mo_strdup(w->toys[0].instance);
 	sync.epoch = core_state(w->core)->epoch;
 	sync.beat = beat;
-	*MO_ADD(&sync, steps, &step_report_desc) = (struct step_report){ .job = job, .attempt = 1, .state = state };
-	world_step(w, &(struct core_input){ .type = IN_SYNC, .sync = &(struct in_sync){ .message = &sync } });
+	*MO_ADD(&sync, steps, &step_report_desc) =
+		(struct step_report){ .job = job, .attempt = 1, .state = state };
+	world_step(w, &(struct core_input){ .type = IN_SYNC,
+					    .sync = &(struct in_sync){ .message = &sync } });
 	mo_desc_done(&agent_sync_desc, &sync);
 	mo_desc_init(&sync_reply_desc, &reply);
 	core_sync_reply(w->core, "n0", &reply);
@@ -322,7 +341,8 @@ static bool says(struct world *w, int64_t job, int state, int64_t beat)
 	return launch;
 }
 
-/* Its supervisor was started and died before its first note, then the agent: what it comes back with is an entry that nothing runs for, and only the launch starts that. */
+/* Its supervisor was started and died before its first note, then the agent: what it comes back
+ * with is an entry that nothing runs for, and only the launch starts that. */
 static void an_accepted_step_that_never_began_is_launched_again(void **state)
 {
 	struct world w;
@@ -335,7 +355,7 @@ static void an_accepted_step_that_never_began_is_launched_again(void **state)
 	beat = w.toys[0].beat;
 	assert_true(says(&w, id, STEP_SPOOLED, ++beat));
 	assert_false(says(&w, id, STEP_STARTING, ++beat));
-	assert_false(says(&w, id, STEP_SPOOLED, beat - 1));   /* a late copy */
+	assert_false(says(&w, id, STEP_SPOOLED, beat - 1)); /* a late copy */
 	assert_true(says(&w, id, STEP_SPOOLED, ++beat));
 	assert_false(says(&w, id, STEP_STARTING, ++beat));
 	world_done(&w);
@@ -358,7 +378,7 @@ static void an_unknown_step_keeps_its_node_from_work(void **state)
 	assert_int_equal(world_job(&w, 1)->state, JOB_QUEUED);
 	mo_desc_init(&sync_reply_desc, &reply);
 	core_sync_reply(w.core, "n0", &reply);
-	assert_int_equal(reply.n_commands, 0);   /* never killed */
+	assert_int_equal(reply.n_commands, 0); /* never killed */
 	assert_int_equal(reply.n_acks, 1);
 	assert_false(reply.acks[0].known);
 	mo_desc_done(&sync_reply_desc, &reply);
@@ -376,26 +396,29 @@ static void late_copies_change_nothing(void **state)
 	struct agent_sync sync;
 	int64_t id = running(&w, 1, 2, 2);
 
-	world_hello(&w, 0);   /* a copy of the first hello: without the step */
+	world_hello(&w, 0); /* a copy of the first hello: without the step */
 	assert_false(step_find(world_job(&w, id), 1, "n0")->hung);
 	mo_desc_init(&agent_sync_desc, &sync);
 	sync.node = mo_strdup("n0");
 	sync.boot_id = mo_strdup(w.toys[0].boot);
 	sync.instance = mo_strdup(w.toys[0].instance);
 	sync.epoch = core_state(w.core)->epoch;
-	sync.beat = 1;        /* an old beat: without the step */
-	world_step(&w, &(struct core_input){ .type = IN_SYNC, .sync = &(struct in_sync){ .message = &sync } });
+	sync.beat = 1; /* an old beat: without the step */
+	world_step(&w, &(struct core_input){ .type = IN_SYNC,
+					     .sync = &(struct in_sync){ .message = &sync } });
 	assert_int_equal(w.out.n_records, 0);
-	sync.epoch = 0;       /* of an earlier controller */
+	sync.epoch = 0; /* of an earlier controller */
 	sync.beat = 1000;
-	world_step(&w, &(struct core_input){ .type = IN_SYNC, .sync = &(struct in_sync){ .message = &sync } });
+	world_step(&w, &(struct core_input){ .type = IN_SYNC,
+					     .sync = &(struct in_sync){ .message = &sync } });
 	assert_int_equal(w.reply_status, 409);
 	mo_desc_done(&agent_sync_desc, &sync);
 	assert_false(step_find(world_job(&w, id), 1, "n0")->hung);
 	world_done(&w);
 }
 
-/* A hello of a boot that was never heard, kept by the network until the next boot is registered, must neither prove anything nor lock the living agent out. */
+/* A hello of a boot that was never heard, kept by the network until the next boot is registered,
+ * must neither prove anything nor lock the living agent out. */
 static void a_hello_of_the_dead_changes_nothing(void **state)
 {
 	struct world w;
@@ -429,16 +452,19 @@ static void hello_is_checked(void **state)
 	h.boot_id = mo_strdup("b");
 	h.instance = mo_strdup("i");
 	h.protocol = MO_PROTOCOL + 1;
-	world_step(&w, &(struct core_input){ .type = IN_HELLO, .hello = &(struct in_hello){ .message = &h } });
+	world_step(&w, &(struct core_input){ .type = IN_HELLO,
+					     .hello = &(struct in_hello){ .message = &h } });
 	assert_int_equal(w.reply_status, 426);
 	h.protocol = MO_PROTOCOL;
 	mo_str_set(&h.node, "no spaces please");
-	world_step(&w, &(struct core_input){ .type = IN_HELLO, .hello = &(struct in_hello){ .message = &h } });
+	world_step(&w, &(struct core_input){ .type = IN_HELLO,
+					     .hello = &(struct in_hello){ .message = &h } });
 	assert_int_equal(w.reply_status, 422);
 	mo_str_set(&h.node, "n9");
 	for (int i = 0; i <= MO_GPUS_PER_NODE_MAX; i++)
 		MO_ADD(&h.info, gpus, &gpu_slot_desc)->index = i;
-	world_step(&w, &(struct core_input){ .type = IN_HELLO, .hello = &(struct in_hello){ .message = &h } });
+	world_step(&w, &(struct core_input){ .type = IN_HELLO,
+					     .hello = &(struct in_hello){ .message = &h } });
 	assert_int_equal(w.reply_status, 422);
 	mo_desc_done(&agent_hello_desc, &h);
 	assert_int_equal(core_state(w.core)->n_nodes, 1);
@@ -477,9 +503,14 @@ static void drains(void **state)
 	assert_int_equal(world_job(&w, id)->attempt, 3);
 	assert_string_equal(world_job(&w, id)->run.places[0].node, "n0");
 	assert_true(world_count(&w, 1, CMD_STOP) >= 1);
-	world_step(&w, &(struct core_input){ .type = IN_DRAIN, .by.may_all = true, .drain = &(struct in_drain){ .node = (char *)"nowhere" } });
+	world_step(&w, &(struct core_input){
+			       .type = IN_DRAIN,
+			       .by.may_all = true,
+			       .drain = &(struct in_drain){ .node = (char *)"nowhere" } });
 	assert_int_equal(w.reply_status, 404);
-	world_step(&w, &(struct core_input){ .type = IN_DRAIN, .by.user = (char *)"ann", .drain = &(struct in_drain){ .node = (char *)"n0" } });
+	world_step(&w, &(struct core_input){ .type = IN_DRAIN,
+					     .by.user = (char *)"ann",
+					     .drain = &(struct in_drain){ .node = (char *)"n0" } });
 	assert_int_equal(w.reply_status, 403);
 	world_done(&w);
 }
@@ -500,7 +531,8 @@ static void a_command_wakes_once(void **state)
 	core_sync_reply(w.core, "n0", &reply);
 	assert_int_equal(reply.n_commands, 1);
 	mo_desc_done(&sync_reply_desc, &reply);
-	assert_false(core_commands_due(w.core, "n0"));   /* told: the next sync is held for the beat, whose answer repeats it */
+	/* told: the next sync is held for the beat, whose answer repeats it */
+	assert_false(core_commands_due(w.core, "n0"));
 	mo_desc_init(&sync_reply_desc, &reply);
 	core_sync_reply(w.core, "n0", &reply);
 	assert_int_equal(reply.n_commands, 1);
@@ -530,18 +562,22 @@ static void a_sync_is_held_or_refused(void **state)
 	sync.instance = mo_strdup(w.toys[0].instance);
 	sync.epoch = core_state(w.core)->epoch;
 	sync.beat = 1000;
-	world_step(&w, &(struct core_input){ .type = IN_SYNC, .sync = &(struct in_sync){ .message = &sync } });
+	world_step(&w, &(struct core_input){ .type = IN_SYNC,
+					     .sync = &(struct in_sync){ .message = &sync } });
 	assert_true(answered_by(&w, FX_HOLD));
 	assert_false(answered_by(&w, FX_REPLY));
-	world_step(&w, &(struct core_input){ .type = IN_NEWS, .sync = &(struct in_sync){ .message = &sync } });
+	world_step(&w, &(struct core_input){ .type = IN_NEWS,
+					     .sync = &(struct in_sync){ .message = &sync } });
 	assert_true(answered_by(&w, FX_ACK));
 	assert_false(answered_by(&w, FX_HOLD));
 	mo_str_set(&sync.instance, "another");
-	world_step(&w, &(struct core_input){ .type = IN_SYNC, .sync = &(struct in_sync){ .message = &sync } });
+	world_step(&w, &(struct core_input){ .type = IN_SYNC,
+					     .sync = &(struct in_sync){ .message = &sync } });
 	assert_true(answered_by(&w, FX_REPLY));
 	assert_false(answered_by(&w, FX_HOLD));
 	mo_str_set(&sync.node, "nowhere");
-	world_step(&w, &(struct core_input){ .type = IN_SYNC, .sync = &(struct in_sync){ .message = &sync } });
+	world_step(&w, &(struct core_input){ .type = IN_SYNC,
+					     .sync = &(struct in_sync){ .message = &sync } });
 	assert_true(answered_by(&w, FX_REPLY));
 	assert_false(answered_by(&w, FX_HOLD));
 	mo_desc_done(&agent_sync_desc, &sync);

@@ -1,4 +1,5 @@
-/* Findings of agents: kept, told at a limited rate, cordons and their cap, what an operator decides, and what a node shows. */
+/* Findings of agents: kept, told at a limited rate, cordons and their cap, what an operator
+ * decides, and what a node shows. */
 #include "tests/unit/dcore/world.h"
 
 #include <signal.h>
@@ -27,7 +28,7 @@ static void a_word_is_kept_once(void **state)
 	assert_int_equal(w.toys[0].health_acked, 1);
 	assert_int_equal(health_worst(world_node(&w, 0)), CHECK_OK);
 	records = w.n_records;
-	w.toys[0].health->version++;             /* nothing else changed */
+	w.toys[0].health->version++; /* nothing else changed */
 	world_run(&w, S);
 	assert_int_equal(w.n_records, records);
 	assert_int_equal(w.toys[0].health_acked, 2);
@@ -42,25 +43,33 @@ static void a_word_is_kept_once(void **state)
 	world_run(&w, S);
 	assert_int_equal(world_events(&w, "health.unknown"), 1);
 	assert_int_equal(world_events(&w, "health.ok"), 1);
-	assert_false(world_node(&w, 0)->drain);   /* WARN and UNKNOWN drain nothing */
+	assert_false(world_node(&w, 0)->drain); /* WARN and UNKNOWN drain nothing */
 	world_finding(&w, 0, "gpu.spinning", CHECK_CRIT, ACTION_REPORT);
 	world_run(&w, S);
-	assert_int_equal(world_events(&w, "health.crit"), 0);   /* only shown */
+	assert_int_equal(world_events(&w, "health.crit"), 0); /* only shown */
 	assert_int_equal(health_worst(world_node(&w, 0)), CHECK_CRIT);
 	world_crash(&w);
 	world_beat(&w, 0);
 	assert_int_equal(health_worst(world_node(&w, 0)), CHECK_CRIT);
 	w.toys[0].health_acked = w.toys[0].health->version;
 	world_reboot(&w, 0);
-	world_step(&w, &(struct core_input){ .type = IN_SYNC, .sync = &(struct in_sync){ .message = &(struct agent_sync){ .node = w.toys[0].name, .boot_id = w.toys[0].boot, .instance = w.toys[0].instance,
-		.epoch = core_state(w.core)->epoch, .beat = ++w.toys[0].beat } } });
-	assert_int_equal(health_worst(world_node(&w, 0)), -1);   /* that was another boot */
+	world_step(&w, &(struct core_input){ .type = IN_SYNC,
+					     .sync = &(struct in_sync){
+						     .message = &(struct agent_sync){
+							     .node = w.toys[0].name,
+							     .boot_id = w.toys[0].boot,
+							     .instance = w.toys[0].instance,
+							     .epoch = core_state(w.core)->epoch,
+							     .beat = ++w.toys[0].beat } } });
+	assert_int_equal(health_worst(world_node(&w, 0)), -1); /* that was another boot */
 	world_run(&w, S);
-	assert_int_equal(health_worst(world_node(&w, 0)), CHECK_CRIT);   /* told again, because it is not acknowledged */
+	/* told again, because it is not acknowledged */
+	assert_int_equal(health_worst(world_node(&w, 0)), CHECK_CRIT);
 	world_done(&w);
 }
 
-/* News and syncs overtake each other: what an agent said before does not undo what it said since. */
+/* News and syncs overtake each other: what an agent said before does not undo what it said
+ * since. */
 static void an_older_word_undoes_nothing(void **state)
 {
 	struct world w;
@@ -87,18 +96,20 @@ static void a_flapping_check_fills_nothing(void **state)
 
 	world_init_telling(&w, 2, 4);
 	records = w.n_records;
-	for (int i = 0; i < 600; i++) {          /* five minutes */
+	for (int i = 0; i < 600; i++) { /* five minutes */
 		world_finding(&w, 0, "nic.state", i % 2 ? CHECK_OK : CHECK_WARN, ACTION_WARN);
 		world_run(&w, S / 2);
 	}
 	assert_true(world_events(&w, "health.warn") + world_events(&w, "health.ok") <= 10 + 5 + 1);
 	assert_true(w.n_records - records < 120);
 	assert_true(core_health_muted(w.core) > 0);
-	world_finding(&w, 1, "nic.state", CHECK_WARN, ACTION_WARN);   /* another node is heard all the same */
+	/* another node is heard all the same */
+	world_finding(&w, 1, "nic.state", CHECK_WARN, ACTION_WARN);
 	records = (int64_t)world_events(&w, "health.warn");
 	world_run(&w, S);
 	assert_int_equal(world_events(&w, "health.warn"), records + 1);
-	world_finding(&w, 0, "nic.state", CHECK_CRIT, ACTION_WARN);   /* in the end the newest word is known */
+	/* in the end the newest word is known */
+	world_finding(&w, 0, "nic.state", CHECK_CRIT, ACTION_WARN);
 	world_run(&w, 20 * S);
 	assert_int_equal(health_worst(world_node(&w, 0)), CHECK_CRIT);
 	world_done(&w);
@@ -108,7 +119,7 @@ static void many_findings_at_once_say_how_many_more(void **state)
 {
 	struct world w;
 	const struct event *last;
-	size_t reported = 0;
+	size_t told = 0;
 
 	world_init_telling(&w, 1, 4);
 	for (int i = 0; i < 19; i++) {
@@ -124,20 +135,22 @@ static void many_findings_at_once_say_how_many_more(void **state)
 
 		if (!mo_starts_with(e->type, "health."))
 			continue;
-		if (reported++ == 0)
-			assert_string_equal(e->type, "health.crit");   /* the worst first, although it was told last */
+		if (told++ == 0)
+			/* the worst first, although it was told last */
+			assert_string_equal(e->type, "health.crit");
 		last = e;
 	}
-	assert_int_equal(reported, 10);
+	assert_int_equal(told, 10);
 	assert_non_null(strstr(last->message, "; and 9 more: moectl node "));
 	assert_non_null(strstr(last->data, "\"more\":9"));
 	assert_int_equal(core_health_muted(w.core), 9);
 	world_finding(&w, 0, "gpu.check_0", CHECK_CRIT, ACTION_WARN);
 	world_finding(&w, 0, "gpu.check_1", CHECK_CRIT, ACTION_WARN);
 	world_run(&w, 2 * S);
-	assert_int_equal(world_events(&w, "health.crit"), 1);             /* no room */
+	assert_int_equal(world_events(&w, "health.crit"), 1); /* no room */
 	assert_int_equal(world_events(&w, "health.more"), 0);
-	world_run(&w, 61 * S);                                         /* one a minute comes back, and does not speak of the 9 again */
+	/* one a minute comes back, and does not speak of the 9 again */
+	world_run(&w, 61 * S);
 	assert_int_equal(world_events(&w, "health.more"), 1);
 	last = &core_state(w.core)->events[core_state(w.core)->n_events - 1];
 	assert_non_null(strstr(last->message, ": 2 more changes of findings: moectl node "));
@@ -166,7 +179,7 @@ static void a_finding_cordons_and_kills_nothing(void **state)
 	assert_int_equal(world_count(&w, 0, CMD_STOP) + world_count(&w, 0, CMD_KILL), 0);
 	world_finding(&w, 0, "gpu.ras_ue", CHECK_OK, 0);
 	world_run(&w, 5 * S);
-	assert_true(world_node(&w, 0)->drain);   /* only a person lifts it */
+	assert_true(world_node(&w, 0)->drain); /* only a person lifts it */
 	world_done(&w);
 }
 
@@ -183,11 +196,11 @@ static void the_cap_holds(void **state)
 	world_crash(&w);
 	world_run(&w, 3 * S);
 	assert_int_equal(world_cordoned(&w), 2);
-	world_node_verb(&w, IN_DRAIN, 5, "idle");   /* a person may drain as many as he likes */
+	world_node_verb(&w, IN_DRAIN, 5, "idle"); /* a person may drain as many as he likes */
 	assert_int_equal(world_cordoned(&w), 2);
 	world_node_verb(&w, IN_UNDRAIN, 0, NULL);
 	assert_false(world_node(&w, 0)->drain);
-	assert_int_equal(world_cordoned(&w), 2);          /* the next one */
+	assert_int_equal(world_cordoned(&w), 2); /* the next one */
 	assert_true(world_node(&w, 2)->drain);
 	world_done(&w);
 }
@@ -210,7 +223,8 @@ static void soft_findings_use_up_no_room_of_hardware(void **state)
 	for (size_t i = 0; i < 6; i++)
 		world_finding(&w, i, "klog.gpu-reset", CHECK_CRIT, ACTION_CORDON);
 	world_run(&w, 3 * S);
-	assert_int_equal(world_cordoned(&w), 2);             /* and they cannot take the cluster either */
+	/* and they cannot take the cluster either */
+	assert_int_equal(world_cordoned(&w), 2);
 	for (size_t i = 10; i < 14; i++)
 		hardware(&w, i);
 	world_run(&w, 3 * S);
@@ -220,7 +234,8 @@ static void soft_findings_use_up_no_room_of_hardware(void **state)
 	world_crash(&w);
 	world_run(&w, 3 * S);
 	assert_int_equal(world_cordoned(&w), 4);
-	hardware(&w, 5);                                     /* both: the proof is what it is cordoned for */
+	/* both: the proof is what it is cordoned for */
+	hardware(&w, 5);
 	world_node_verb(&w, IN_UNDRAIN, 10, NULL);
 	assert_int_equal(world_cordoned(&w), 4);
 	assert_true(world_node(&w, 12)->drain);
@@ -247,13 +262,14 @@ static void an_undrain_wins(void **state)
 	world_finding(&w, 0, "gpu.ras_ue", CHECK_CRIT, ACTION_CORDON);
 	world_run(&w, S);
 	world_node_verb(&w, IN_UNDRAIN, 0, NULL);
-	world_finding(&w, 0, "nic.state", CHECK_WARN, ACTION_WARN);   /* another word with the same finding */
+	/* another word with the same finding */
+	world_finding(&w, 0, "nic.state", CHECK_WARN, ACTION_WARN);
 	world_run(&w, S);
 	assert_false(world_node(&w, 0)->drain);
 	world_crash(&w);
 	world_run(&w, S);
 	assert_false(world_node(&w, 0)->drain);
-	world_finding(&w, 0, "gpu.ras_ue", CHECK_UNKNOWN, ACTION_CORDON);   /* not OK in between */
+	world_finding(&w, 0, "gpu.ras_ue", CHECK_UNKNOWN, ACTION_CORDON); /* not OK in between */
 	world_run(&w, S);
 	world_finding(&w, 0, "gpu.ras_ue", CHECK_CRIT, ACTION_CORDON);
 	world_run(&w, S);
@@ -266,7 +282,7 @@ static void an_undrain_wins(void **state)
 	world_node_verb(&w, IN_UNDRAIN, 0, NULL);
 	world_reboot(&w, 0);
 	world_run(&w, S);
-	assert_true(world_node(&w, 0)->drain);   /* found in another boot */
+	assert_true(world_node(&w, 0)->drain); /* found in another boot */
 	world_done(&w);
 }
 
@@ -300,15 +316,16 @@ static void more_errors_after_an_undrain_cordon_again(void **state)
 	counts(&w, 3);
 	assert_false(world_node(&w, 0)->drain);
 	assert_int_equal(world_node(&w, 0)->n_waived, 1);
-	counts(&w, 1);                           /* the GPU was reset, and it happened again */
+	counts(&w, 1); /* the GPU was reset, and it happened again */
 	assert_true(world_node(&w, 0)->drain);
 	world_node_verb(&w, IN_UNDRAIN, 0, NULL);
-	counts(&w, MO_NONE);                     /* an agent of an earlier version */
+	counts(&w, MO_NONE); /* an agent of an earlier version */
 	assert_false(world_node(&w, 0)->drain);
 	world_done(&w);
 }
 
-static void add_incident(struct job *j, const char *node, const char *class, const char *cause, int64_t time)
+static void add_incident(struct job *j, const char *node, const char *class, const char *cause,
+			 int64_t time)
 {
 	struct incident *inc = MO_ADD(j, incidents, &incident_desc);
 
@@ -336,14 +353,16 @@ static void nodes_that_fail_more_often_show_it(void **state)
 	add_incident(&s.jobs[1], "n0", "transient", "signal 7 SIGBUS", now - LEMON_HALF_US);
 	add_incident(&s.jobs[1], "n0", "user_error", "exit code 1", now);
 	add_incident(&s.jobs[1], "n1", "transient", "signal 11 SIGSEGV", now);
-	add_incident(&s.jobs[1], "n2", "transient", "signal 11 SIGSEGV", now);   /* wherever it runs: the job's own */
+	/* wherever it runs: the job's own */
+	add_incident(&s.jobs[1], "n2", "transient", "signal 11 SIGSEGV", now);
 	add_incident(&s.jobs[1], NULL, "transient", "exit-wait", now);
 	lemon_scores(&s, now, scores);
 	assert_true(scores[0] > 1.249 && scores[0] < 1.251);
 	assert_true(scores[1] == 0 && scores[2] == 0);
 	assert_true(lemon_of(&s, &s.nodes[0], now, &f, &n) == scores[0]);
 	assert_int_equal(n, 3);
-	assert_string_equal(f[0].cause, "signal 7 SIGBUS");   /* the oldest first, with what it counts */
+	/* the oldest first, with what it counts */
+	assert_string_equal(f[0].cause, "signal 7 SIGBUS");
 	assert_int_equal(f[0].job, 2);
 	assert_true(f[0].weight == 0.5 && f[1].weight + f[2].weight == 1);
 	mo_vec_clear(&node_failure_desc, (void **)&f, &n);
@@ -368,11 +387,12 @@ static void sensors_vanish(void **state)
 	assert_true(core_sensors(w.core, "n0", w.now, &n)->temp_c == 71);
 	assert_int_equal(n, 1);
 	world_run(&w, 3 * S);
-	w.toys[0].sensors[0].slot = 1;            /* a sync tells what was read since the last one: the others stay as they were */
+	/* a sync tells what was read since the last one: the others stay as they were */
+	w.toys[0].sensors[0].slot = 1;
 	world_beat(&w, 0);
 	assert_non_null(core_sensors(w.core, "n0", w.now, &n));
 	assert_int_equal(n, 2);
-	world_run(&w, 31 * S);                    /* slot 0 is not read any more */
+	world_run(&w, 31 * S); /* slot 0 is not read any more */
 	assert_int_equal(core_sensors(w.core, "n0", w.now, &n)->slot, 1);
 	assert_int_equal(n, 1);
 	world_tick(&w, 31 * S);

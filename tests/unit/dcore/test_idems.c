@@ -68,7 +68,8 @@ static void test_age_and_number(void **state)
 
 static void test_load(void **state)
 {
-	_cleanup_(core_freep) struct core *c = core_new(&core_config_default), *fresh = core_new(&core_config_default);
+	_cleanup_(core_freep) struct core *c = core_new(&core_config_default),
+					  *fresh = core_new(&core_config_default);
 	struct state copy;
 
 	for (int64_t i = 0; i < 3000; i++)
@@ -82,7 +83,9 @@ static void test_load(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_scope), cmocka_unit_test(test_age_and_number), cmocka_unit_test(test_load) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_scope),
+					    cmocka_unit_test(test_age_and_number),
+					    cmocka_unit_test(test_load) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

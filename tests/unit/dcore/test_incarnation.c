@@ -1,4 +1,5 @@
-/* A state that was put back from a backup: numbers leap, what lives is adopted, what is not known is kept until somebody decides. And an old copy that agents know better. */
+/* A state that was put back from a backup: numbers leap, what lives is adopted, what is not known
+ * is kept until somebody decides. And an old copy that agents know better. */
 #include "tests/unit/dcore/world.h"
 
 #include <errno.h>
@@ -9,13 +10,16 @@
 
 static void epochs_only_rise(void **state)
 {
-	int64_t first = incarnation_epoch(0, INCARNATION_ZERO_US + 100 * S), again = incarnation_epoch(first + 7, INCARNATION_ZERO_US + 100 * S);
+	int64_t first = incarnation_epoch(0, INCARNATION_ZERO_US + 100 * S),
+		again = incarnation_epoch(first + 7, INCARNATION_ZERO_US + 100 * S);
 	_cleanup_(mo_freep) char *old = epoch_text(12), *new = epoch_text(first + 3);
 
 	assert_int_equal(first, 100 * EPOCH_STARTS);
-	assert_true(again > first + 7 && again % EPOCH_STARTS == 0);               /* twice in a second */
-	assert_true(incarnation_epoch(first, INCARNATION_ZERO_US + 50 * S) > first);  /* the clock went back */
-	assert_true(incarnation_epoch(41, 0) > 41);                                   /* 1970 */
+	/* twice in a second */
+	assert_true(again > first + 7 && again % EPOCH_STARTS == 0);
+	/* the clock went back */
+	assert_true(incarnation_epoch(first, INCARNATION_ZERO_US + 50 * S) > first);
+	assert_true(incarnation_epoch(41, 0) > 41); /* 1970 */
 	assert_string_equal(old, "epoch 12");
 	assert_string_equal(new, "start 3 of the incarnation of 2020-01-01T00:01:40.000Z");
 }
@@ -32,19 +36,24 @@ static void restored(struct world *w)
 	r.restored->backup_at = r.time;
 	assert_int_equal(core_update(w->core, &r), 0);
 	assert_int_equal(core_update(w->shadow, &r), 0);
-	assert_int_equal(core_update(w->core, &r), -EINVAL);       /* an epoch never falls */
+	assert_int_equal(core_update(w->core, &r), -EINVAL); /* an epoch never falls */
 	mo_desc_done(&record_desc, &r);
 	world_crash(w);
 }
 
 static void later(struct world *w, size_t toy, int64_t job, int64_t attempt)
 {
-	*MO_GROW(w->toys[toy].steps, w->toys[toy].n_steps) = (struct toy_step){ .job = job, .attempt = attempt, .n_ranks = 1 };
+	*MO_GROW(w->toys[toy].steps, w->toys[toy].n_steps) =
+		(struct toy_step){ .job = job, .attempt = attempt, .n_ranks = 1 };
 }
 
 static void resolve(struct world *w, int64_t job, int64_t attempt, const char *how)
 {
-	world_step(w, &(struct core_input){ .type = IN_RESOLVE, .by = { .user = (char *)"op", .may_all = true }, .resolve = &(struct in_resolve){ .job = job, .attempt = attempt, .how = (char *)how } });
+	world_step(w, &(struct core_input){
+			      .type = IN_RESOLVE,
+			      .by = { .user = (char *)"op", .may_all = true },
+			      .resolve = &(struct in_resolve){
+				      .job = job, .attempt = attempt, .how = (char *)how } });
 }
 
 static void what_the_backup_knows_is_adopted(void **state)
@@ -80,11 +89,13 @@ static bool waits_for(const struct world *w, int64_t id, const char *what)
 
 	if (!reason || !strstr(reason, what))
 		return false;
-	world_waits(w, id, mo_starts_with(reason, "needs ") ? WAITING_NODES : WAITING_RESTORED, reason, reason);
+	world_waits(w, id, mo_starts_with(reason, "needs ") ? WAITING_NODES : WAITING_RESTORED,
+		    reason, reason);
 	return true;
 }
 
-/* In the backup it was queued; in truth its first attempt, and a job that the backup does not know, run on n1. */
+/* In the backup it was queued; in truth its first attempt, and a job that the backup does not know,
+ * run on n1. */
 static void what_it_does_not_know_waits_for_a_decision(void **state)
 {
 	struct world w;
@@ -108,7 +119,7 @@ static void what_it_does_not_know_waits_for_a_decision(void **state)
 	world_run(&w, 5 * S);
 	assert_true(waits_for(&w, id, "j-1.a1 on n1"));
 	assert_int_equal(world_node(&w, 1)->n_strange, 2);
-	world_crash(&w);                                      /* a start forgets neither */
+	world_crash(&w); /* a start forgets neither */
 	world_hello(&w, 0);
 	world_run(&w, 5 * S);
 	assert_true(waits_for(&w, id, "j-1.a1 on n1"));
@@ -125,8 +136,8 @@ static void what_it_does_not_know_waits_for_a_decision(void **state)
 	assert_int_equal(w.reply_status, 200);
 	world_run(&w, 5 * S);
 	assert_true(world_count(&w, 1, CMD_KILL) > 0);
-	w.toys[1].n_steps = 1;                                /* it was killed and forgotten; */
-	w.toys[1].steps[0].job = 77;                          /* the other lives on */
+	w.toys[1].n_steps = 1;       /* it was killed and forgotten; */
+	w.toys[1].steps[0].job = 77; /* the other lives on */
 	world_run(&w, 5 * S);
 	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
 	assert_true(world_job(&w, id)->attempt > RESTORED_ATTEMPTS);
@@ -144,7 +155,8 @@ static void a_missing_step_goes_by_a_word_or_by_its_successor(void **state)
 	id = world_submit_gpus(&w, 2);
 	world_run(&w, 3 * S);
 	restored(&w);
-	world_lose_spool(&w, 0);                           /* it ended after the backup, and was forgotten */
+	/* it ended after the backup, and was forgotten */
+	world_lose_spool(&w, 0);
 	world_hello(&w, 0);
 	world_run(&w, 5 * S);
 	assert_true(world_event_seen(&w, "step.missing"));
@@ -155,7 +167,8 @@ static void a_missing_step_goes_by_a_word_or_by_its_successor(void **state)
 	attempt = world_job(&w, id)->attempt;
 	assert_true(attempt > RESTORED_ATTEMPTS);
 	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
-	restored(&w);                                         /* once more; this time a later attempt runs there */
+	/* once more; this time a later attempt runs there */
+	restored(&w);
 	world_lose_spool(&w, 0);
 	later(&w, 0, id, attempt + 1);
 	world_hello(&w, 0);
@@ -189,7 +202,8 @@ static void restored_at(struct core *c, const struct state *backup, int64_t seco
 
 static void a_backup_that_is_restored_again(void **state)
 {
-	_cleanup_(core_freep) struct core *first = core_new(&core_config_default), *second = core_new(&core_config_default);
+	_cleanup_(core_freep) struct core *first = core_new(&core_config_default),
+					  *second = core_new(&core_config_default);
 	const struct state *a = core_state(first), *b = core_state(second);
 	struct state old, newer;
 	struct world w;
@@ -204,8 +218,10 @@ static void a_backup_that_is_restored_again(void **state)
 	restored_at(second, &old, 100060);
 	assert_true(b->next_job >= a->next_job + 60 * RESTORED_JOBS_S);
 	assert_true(b->next_event_seq >= a->next_event_seq + 60 * RESTORED_EVENTS_S);
-	assert_true(job_next_attempt(&b->jobs[0]) >= job_next_attempt(&a->jobs[0]) + 60 * RESTORED_ATTEMPTS_S);
-	restored_at(first, &newer, 100120);                   /* one of the incarnation that was given up */
+	assert_true(job_next_attempt(&b->jobs[0]) >=
+		    job_next_attempt(&a->jobs[0]) + 60 * RESTORED_ATTEMPTS_S);
+	/* one of the incarnation that was given up */
+	restored_at(first, &newer, 100120);
 	assert_true(a->next_job > b->next_job);
 	mo_desc_done(&state_desc, &old);
 	mo_desc_done(&state_desc, &newer);
@@ -235,7 +251,8 @@ static void no_launch_beside_an_unknown_step(void **state)
 	world_done(&w);
 }
 
-/* It trained on after the backup, and ended: what it saved meanwhile is newer than anything that the backup heard of. */
+/* It trained on after the backup, and ended: what it saved meanwhile is newer than anything that
+ * the backup heard of. */
 static void what_it_saved_since_is_its_own(void **state)
 {
 	struct submit spec;
@@ -253,7 +270,8 @@ static void what_it_saved_since_is_its_own(void **state)
 	world_run(&w, S);
 	restored(&w);
 	world_found(&w, 50, true);
-	mo_str_set(&world_note(&w, 0, id, NOTE_REFUSED)->cause, "stale");   /* its agent forgot it, and remembers the number */
+	/* its agent forgot it, and remembers the number */
+	mo_str_set(&world_note(&w, 0, id, NOTE_REFUSED)->cause, "stale");
 	world_note(&w, 0, id, NOTE_GONE);
 	world_toy_step(&w, 0, id)->gone = true;
 	world_hello(&w, 0);
@@ -302,7 +320,7 @@ static void an_attempt_of_a_job_that_is_final_is_forgotten_when_it_is_gone(void 
 	later(&w, 1, id, 2069);
 	world_hello(&w, 1);
 	world_run(&w, 5 * S);
-	assert_int_equal(world_count(&w, 1, CMD_FORGET), 0);       /* it lives */
+	assert_int_equal(world_count(&w, 1, CMD_FORGET), 0); /* it lives */
 	world_toy_step(&w, 1, id)->gone = true;
 	world_run(&w, 5 * S);
 	assert_int_equal(world_count(&w, 1, CMD_FORGET), 1);
@@ -317,8 +335,13 @@ static void an_old_copy_gets_no_agents(void **state)
 
 	world_init(&w, 1, 2);
 	n = world_node(&w, 0);
-	struct agent_sync s = { .node = w.toys[0].name, .boot_id = n->boot_id, .instance = n->instance, .epoch = core_state(w.core)->epoch + 5, .beat = ++w.toys[0].beat };
-	world_step(&w, &(struct core_input){ .type = IN_SYNC, .sync = &(struct in_sync){ .message = &s } });
+	struct agent_sync s = { .node = w.toys[0].name,
+				.boot_id = n->boot_id,
+				.instance = n->instance,
+				.epoch = core_state(w.core)->epoch + 5,
+				.beat = ++w.toys[0].beat };
+	world_step(&w, &(struct core_input){ .type = IN_SYNC,
+					     .sync = &(struct in_sync){ .message = &s } });
 	assert_int_equal(w.reply_status, 409);
 	assert_true(world_event_seen(&w, "controller.stale"));
 	assert_true(waits_for(&w, world_submit_gpus(&w, 2), "needs 2 GPUs"));
@@ -332,8 +355,15 @@ static void an_old_copy_gets_no_agents(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(epochs_only_rise), cmocka_unit_test(what_the_backup_knows_is_adopted), cmocka_unit_test(what_it_does_not_know_waits_for_a_decision),
-		cmocka_unit_test(a_missing_step_goes_by_a_word_or_by_its_successor), cmocka_unit_test(a_backup_that_is_restored_again), cmocka_unit_test(what_was_hung_goes_missing), cmocka_unit_test(what_it_saved_since_is_its_own), cmocka_unit_test(no_launch_beside_an_unknown_step), cmocka_unit_test(an_old_copy_gets_no_agents),
+		cmocka_unit_test(epochs_only_rise),
+		cmocka_unit_test(what_the_backup_knows_is_adopted),
+		cmocka_unit_test(what_it_does_not_know_waits_for_a_decision),
+		cmocka_unit_test(a_missing_step_goes_by_a_word_or_by_its_successor),
+		cmocka_unit_test(a_backup_that_is_restored_again),
+		cmocka_unit_test(what_was_hung_goes_missing),
+		cmocka_unit_test(what_it_saved_since_is_its_own),
+		cmocka_unit_test(no_launch_beside_an_unknown_step),
+		cmocka_unit_test(an_old_copy_gets_no_agents),
 		cmocka_unit_test(an_attempt_of_a_job_that_is_final_is_forgotten_when_it_is_gone),
 	};
 

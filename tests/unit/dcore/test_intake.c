@@ -1,4 +1,5 @@
-/* daemon/core/rules/intake.h: how much of one message is taken at once; what is left is told again and taken later. */
+/* daemon/core/rules/intake.h: how much of one message is taken at once; what is left is told again
+ * and taken later. */
 #include "tests/unit/unit.h"
 
 #include <stdlib.h>
@@ -41,7 +42,8 @@ static void what_honest_agents_send_is_taken_whole(void **state)
 	mo_desc_free(&agent_sync_desc, s);
 }
 
-/* Each message begins with another step, so what is left of one comes first in another; what is taken of a step is its oldest notes, without a gap. */
+/* Each message begins with another step, so what is left of one comes first in another; what is
+ * taken of a step is its oldest notes, without a gap. */
 static void notes_are_taken_from_the_front(void **state)
 {
 	struct agent_sync *s = mo_desc_new(&agent_sync_desc);
@@ -51,7 +53,8 @@ static void notes_are_taken_from_the_front(void **state)
 	for (; whole < 3; rounds++) {
 		whole = 0;
 		for (size_t k = 0; k < 3; k++)
-			add_notes(MO_ADD(s, steps, &step_report_desc), through[k] + 1, (size_t)(300 - through[k]), MO_LINE_MAX);
+			add_notes(MO_ADD(s, steps, &step_report_desc), through[k] + 1,
+				  (size_t)(300 - through[k]), MO_LINE_MAX);
 		intake_portion(s);
 		assert_int_equal(s->n_steps, 3);
 		for (size_t k = 0; k < 3; k++) {
@@ -64,7 +67,7 @@ static void notes_are_taken_from_the_front(void **state)
 		}
 		assert_true(mo_desc_text_bytes(&agent_sync_desc, s) <= MO_PORTION_BYTES);
 		mo_vec_clear(&step_report_desc, (void **)&s->steps, &s->n_steps);
-		assert_true(rounds < 10);                 /* each brings something */
+		assert_true(rounds < 10); /* each brings something */
 	}
 	assert_true(rounds > 4);
 	mo_desc_free(&agent_sync_desc, s);
@@ -97,7 +100,8 @@ static void scans_wait_for_each_other(void **state)
 
 		scan->job = (int64_t)k + 1;
 		for (size_t i = 0; i < 500; i++)
-			MO_ADD(scan, items, &found_checkpoint_desc)->path = text_of(k == 2 ? MO_TEXT_MAX : 1000);
+			MO_ADD(scan, items, &found_checkpoint_desc)->path =
+				text_of(k == 2 ? MO_TEXT_MAX : 1000);
 	}
 	intake_portion(s);
 	assert_int_equal(s->n_scans, 2);
@@ -143,9 +147,14 @@ static void configurations_of_others_are_dropped(void **state)
 {
 	struct agent_sync *s = mo_desc_new(&agent_sync_desc);
 	struct step_report *r = MO_ADD(s, steps, &step_report_desc);
-	static const struct { int kind; int64_t rank; bool stays; } notes[] = {
-		{ NOTE_STARTED, 0, true }, { NOTE_STARTED, 1, false }, { NOTE_STARTED, MO_NONE, false },
-		{ NOTE_SAMPLE, 0, false }, { NOTE_GONE, 0, false },
+	static const struct {
+		int kind;
+		int64_t rank;
+		bool stays;
+	} notes[] = {
+		{ NOTE_STARTED, 0, true },        { NOTE_STARTED, 1, false },
+		{ NOTE_STARTED, MO_NONE, false }, { NOTE_SAMPLE, 0, false },
+		{ NOTE_GONE, 0, false },
 	};
 
 	for (size_t i = 0; i < ELEMENTSOF(notes); i++) {

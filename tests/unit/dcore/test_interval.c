@@ -1,4 +1,5 @@
-/* checkpoint.every: auto: measured cost and failures become the next attempt's interval; the last checkpoint before a loss spike is kept. */
+/* checkpoint.every: auto: measured cost and failures become the next attempt's interval; the last
+ * checkpoint before a loss spike is kept. */
 #include "tests/unit/dcore/world.h"
 
 #include <math.h>
@@ -8,11 +9,16 @@
 #include "daemon/core/state/interval.h"
 #include "lib/plan/plan.h"
 
-struct one { struct world w; int64_t id; };
+struct one {
+	struct world w;
+	int64_t id;
+};
 
 static void submit(struct one *o, bool automatic, const char *flag, int64_t keep)
 {
-	static const char *const words[] = { "train", "--save-interval", "500", "checkpoint.interval=500", "500", "--save-interval=500" };
+	static const char *const words[] = { "train", "--save-interval",
+					     "500",   "checkpoint.interval=500",
+					     "500",   "--save-interval=500" };
 	struct submit spec;
 	struct kv *f;
 
@@ -109,7 +115,9 @@ static void nothing_measured_is_the_plan(void **state)
 	measured(&o, &i);
 	assert_int_equal(i.iterations, 500);
 	assert_int_equal(i.next, 500);
-	assert_string_equal(i.text, "every 500 iterations, to begin with: no save was measured yet");   /* no model: nobody planned */
+	/* no model: nobody planned */
+	assert_string_equal(i.text,
+			    "every 500 iterations, to begin with: no save was measured yet");
 	mo_desc_done(&interval_desc, &i);
 	world_done(&o.w);
 	begin(&o, false, "--save-interval", 0);
@@ -120,7 +128,8 @@ static void nothing_measured_is_the_plan(void **state)
 
 static void measured_at_the_next_start(void **state)
 {
-	const char *want[6] = { "train", "--save-interval", "500", "checkpoint.interval=500", "500", "--save-interval=500" };
+	const char *want[6] = { "train", "--save-interval",    "500", "checkpoint.interval=500",
+				"500",   "--save-interval=500" };
 	_cleanup_(mo_freep) char *number = NULL, *pair = NULL;
 	struct one o;
 	struct interval i;
@@ -136,12 +145,13 @@ static void measured_at_the_next_start(void **state)
 	assert_true(fabs(i.save_s - 10) < 1.5);
 	assert_true(fabs(i.step_s - 1) < 0.01);
 	assert_true(fabs(i.seconds - plan_daly_s(i.save_s, i.mttf_s)) < 1e-6);
-	assert_true(fabs(i.mttf_s - 86400 / (6.5e-3 / 8) / 2) < 0.01 * i.mttf_s);   /* nothing failed yet: what is known of others */
+	/* nothing failed yet: what is known of others */
+	assert_true(fabs(i.mttf_s - 86400 / (6.5e-3 / 8) / 2) < 0.01 * i.mttf_s);
 	assert_int_equal(i.iterations, 500);
 	assert_int_equal(i.next, llround(i.seconds / i.step_s));
 	assert_non_null(strstr(i.text, "the new one from the next start on"));
 	mo_desc_done(&interval_desc, &i);
-	words(&o, want);       /* it cannot be changed while it runs */
+	words(&o, want); /* it cannot be changed while it runs */
 	crash(&o);
 	measured(&o, &i);
 	next = job(&o)->saves.every;
@@ -157,20 +167,23 @@ static void measured_at_the_next_start(void **state)
 
 static void a_template_word_is_replaced(void **state)
 {
-	const char *want[6] = { "train", "--save-interval", "500", NULL, "500", "--save-interval=500" };
+	const char *want[6] = { "train", "--save-interval",    "500", NULL,
+				"500",   "--save-interval=500" };
 	struct one o;
 
 	begin(&o, true, "checkpoint.interval={checkpoint.every}", 0);
 	save(&o, 4);
 	iterate(&o, 5, 2.0);
 	crash(&o);
-	_cleanup_(mo_freep) char *word = mo_printf("checkpoint.interval=%lld", (long long)job(&o)->saves.every);
+	_cleanup_(mo_freep) char *word =
+		mo_printf("checkpoint.interval=%lld", (long long)job(&o)->saves.every);
 	want[3] = word;
 	words(&o, want);
 	world_done(&o.w);
 }
 
-/* A script gets it as {checkpoint.every} in its own words: the controller follows there too, and only there. */
+/* A script gets it as {checkpoint.every} in its own words: the controller follows there too, and
+ * only there. */
 static void the_recipes_own_words_follow(void **state)
 {
 	static const char *const own[] = { "train", "--save", "500", "--lr", "500", "at:500" };
@@ -181,9 +194,10 @@ static void the_recipes_own_words_follow(void **state)
 	save(&o, 4);
 	iterate(&o, 5, 2.0);
 	crash(&o);
-	struct job *j = (struct job *)(uintptr_t)job(&o);      /* as if it had been submitted so */
+	struct job *j = (struct job *)(uintptr_t)job(&o); /* as if it had been submitted so */
 	struct recipe_engine *e = &j->spec.recipe.engine;
-	_cleanup_(mo_freep) char *number = mo_printf("%lld", (long long)j->saves.every), *word = mo_printf("at:%s", number);
+	_cleanup_(mo_freep) char *number = mo_printf("%lld", (long long)j->saves.every),
+				 *word = mo_printf("at:%s", number);
 	const char *want[] = { "train", "--save", number, "--lr", "500", word };
 
 	for (size_t i = 0; i < 6; i++)
@@ -194,8 +208,13 @@ static void the_recipes_own_words_follow(void **state)
 		for (size_t i = 1; i < 6; i += list ? 1 : 2) {
 			struct kv *arg = MO_ADD(e, args, &kv_desc);
 
-			arg->key = mo_strdup(list && (i == 2 || i == 5) ? i == 2 ? "{checkpoint.every}" : "at:{checkpoint.every}" : own[i]);
-			arg->value = list || i == 5 ? NULL : mo_strdup(i == 1 ? "{checkpoint.every}" : own[i + 1]);
+			arg->key = mo_strdup(list && (i == 2 || i == 5)
+						     ? i == 2 ? "{checkpoint.every}"
+							      : "at:{checkpoint.every}"
+						     : own[i]);
+			arg->value = list || i == 5 ? NULL
+						    : mo_strdup(i == 1 ? "{checkpoint.every}"
+								       : own[i + 1]);
 		}
 		mo_desc_init(&launch_desc, &l);
 		launch_make(core_state(o.w.core), j, 0, &l);
@@ -211,7 +230,7 @@ static void the_last_good_one_is_kept(void **state)
 	struct one o;
 
 	begin(&o, false, "--save-interval", 2);
-	o.w.verify = true;     /* what is being verified is kept too */
+	o.w.verify = true; /* what is being verified is kept too */
 	save(&o, 4);
 	for (int64_t i = 5; i < 20; i++)
 		iterate(&o, i, i == 18 ? NAN : 2.0);
@@ -246,8 +265,12 @@ static void a_row_of_bad_losses_is_one_spike(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nothing_measured_is_the_plan), cmocka_unit_test(measured_at_the_next_start), cmocka_unit_test(a_template_word_is_replaced), cmocka_unit_test(the_recipes_own_words_follow),
-		cmocka_unit_test(the_last_good_one_is_kept), cmocka_unit_test(a_row_of_bad_losses_is_one_spike),
+		cmocka_unit_test(nothing_measured_is_the_plan),
+		cmocka_unit_test(measured_at_the_next_start),
+		cmocka_unit_test(a_template_word_is_replaced),
+		cmocka_unit_test(the_recipes_own_words_follow),
+		cmocka_unit_test(the_last_good_one_is_kept),
+		cmocka_unit_test(a_row_of_bad_losses_is_one_spike),
 	};
 
 	return cmocka_run_group_tests_name("dcore/interval", tests, NULL, NULL);

@@ -1,4 +1,5 @@
-/* The table of transitions, a job's straight life, verbs, idempotency, planned stops, completion. */
+/* The table of transitions, a job's straight life, verbs, idempotency, planned stops,
+ * completion. */
 #include "tests/unit/dcore/world.h"
 
 #include <signal.h>
@@ -14,13 +15,16 @@ static void every_state_and_trigger_has_a_row(void **state)
 
 			for (size_t i = 0; i < n_job_rows; i++)
 				if (job_rows[i].state == s && job_rows[i].trigger == t) {
-					assert_false(always);   /* a row behind an unconditional one is never reached */
+					/* a row behind an unconditional one is never reached */
+					assert_false(always);
 					always = job_rows[i].guard == G_ALWAYS;
 				}
+			/* its four rows name every intent of a planned stop */
 			if (s == JOB_STOPPING && t == T_STOPPED)
-				continue;   /* its four rows name every intent of a planned stop */
+				continue;
 			if (!always)
-				fail_msg("%s x %s has no row that always holds", job_state_names[s], job_trigger_names[t]);
+				fail_msg("%s x %s has no row that always holds", job_state_names[s],
+					 job_trigger_names[t]);
 		}
 	for (size_t i = 0; i < n_job_rows; i++) {
 		assert_true((job_rows[i].next == NEXT_REFUSE) == (job_rows[i].text != NULL));
@@ -55,10 +59,11 @@ static void runs_and_completes(void **state)
 		world_exit(&w, r < 4 ? 0 : 1, id, r, 0, 0);
 	world_run(&w, 2 * S);
 	assert_int_equal(world_job(&w, id)->state, JOB_COMPLETED);
-	assert_int_equal(world_job(&w, id)->n_steps, 0);   /* forgotten by both */
+	assert_int_equal(world_job(&w, id)->n_steps, 0); /* forgotten by both */
 	assert_int_equal(w.toys[0].n_steps, 0);
-	assert_true(world_event_seen(&w, "job.submitted") && world_event_seen(&w, "job.started") && world_event_seen(&w, "job.running") &&
-		world_event_seen(&w, "rank.exited") && world_event_seen(&w, "job.completed"));
+	assert_true(world_event_seen(&w, "job.submitted") && world_event_seen(&w, "job.started") &&
+		    world_event_seen(&w, "job.running") && world_event_seen(&w, "rank.exited") &&
+		    world_event_seen(&w, "job.completed"));
 	world_done(&w);
 }
 
@@ -84,7 +89,7 @@ static void launch_has_its_own_rank_range_only(void **state)
 	assert_string_equal(l->master_addr, "10.0.0.0");
 	assert_int_equal(l->master_port, 20000);
 	assert_int_equal(l->resume, -1);
-	assert_int_equal(world_count(&w, 1, CMD_LAUNCH), 1);   /* not repeated once accepted */
+	assert_int_equal(world_count(&w, 1, CMD_LAUNCH), 1); /* not repeated once accepted */
 	world_verb(&w, IN_CANCEL, id);
 	world_run(&w, 2 * S);
 	id = world_submit_gpus(&w, 2);
@@ -141,8 +146,9 @@ static void steps_decide_completion(void **state)
 	}
 }
 
-/* `steps` is not where the program ends: that is said while it runs and at its end, and a pause is no end. */
-static void iterations_beyond_steps_are_reported(void **state)
+/* `steps` is not where the program ends: that is said while it runs and at its end, and a pause is
+ * no end. */
+static void iterations_beyond_steps_are_told(void **state)
 {
 	static const char said[] = "its program made iteration 12, and steps is 10";
 
@@ -223,13 +229,16 @@ static void cancel_waits_for_proof(void **state)
 	assert_int_equal(w.toys[0].log[w.toys[0].n_log - 1].kind, CMD_STOP);
 	assert_int_equal(w.toys[0].log[w.toys[0].n_log - 1].signal, SIGTERM);
 	assert_int_equal(w.toys[0].log[w.toys[0].n_log - 1].grace_us, 120 * S);
-	world_step(&w, &(struct core_input){ .type = IN_CANCEL, .by.user = (char *)"ann", .cancel = &(struct in_cancel){ .job = id, .now = true } });
+	world_step(&w,
+		   &(struct core_input){ .type = IN_CANCEL,
+					 .by.user = (char *)"ann",
+					 .cancel = &(struct in_cancel){ .job = id, .now = true } });
 	assert_int_equal(w.reply_status, 200);
 	world_beat(&w, 0);
 	assert_int_equal(w.toys[0].log[w.toys[0].n_log - 1].kind, CMD_KILL);
 	w.no_kill = false;
 	world_beat(&w, 0);
-	assert_int_equal(world_job(&w, id)->state, JOB_STOPPING);   /* n1 did not prove it yet */
+	assert_int_equal(world_job(&w, id)->state, JOB_STOPPING); /* n1 did not prove it yet */
 	world_beat(&w, 1);
 	assert_int_equal(world_job(&w, id)->state, JOB_CANCELLED);
 	world_run(&w, 60 * S);
@@ -305,7 +314,10 @@ static void restart_and_queue_verbs(void **state)
 	assert_int_equal(world_job(&w, second)->state, JOB_PAUSED);
 	world_verb(&w, IN_CANCEL, second);
 	assert_int_equal(world_job(&w, second)->state, JOB_CANCELLED);
-	world_step(&w, &(struct core_input){ .type = IN_RESTART, .by.user = (char *)"ann", .restart = &(struct in_restart){ .job = id, .from_iteration = 7 } });
+	world_step(&w, &(struct core_input){
+			       .type = IN_RESTART,
+			       .by.user = (char *)"ann",
+			       .restart = &(struct in_restart){ .job = id, .from_iteration = 7 } });
 	assert_int_equal(w.reply_status, 409);
 	assert_non_null(strstr(w.reply_text, "checkpoint.dir"));
 	world_done(&w);
@@ -347,10 +359,10 @@ static void idempotent_submit(void **state)
 	assert_int_equal(w.reply_status, 200);
 	mo_str_set(&spec.digest, "d2");
 	assert_int_equal(world_submit(&w, &spec), -422);
-	mo_str_set(&spec.user, "bob");   /* scope = caller */
+	mo_str_set(&spec.user, "bob"); /* scope = caller */
 	assert_true(world_submit(&w, &spec) == id + 1);
 	mo_str_set(&spec.user, "ann");
-	world_crash(&w);                 /* the key survives */
+	world_crash(&w); /* the key survives */
 	assert_int_equal(world_submit(&w, &spec), -422);
 	world_tick(&w, MO_IDEM_KEPT_US + S);
 	assert_true(world_submit(&w, &spec) == id + 2);
@@ -365,12 +377,18 @@ static void users_act_on_their_own_jobs(void **state)
 
 	world_init(&w, 1, 2);
 	id = world_submit_gpus(&w, 1);
-	world_step(&w, &(struct core_input){ .type = IN_CANCEL, .by.user = (char *)"bob", .cancel = &(struct in_cancel){ .job = id } });
+	world_step(&w, &(struct core_input){ .type = IN_CANCEL,
+					     .by.user = (char *)"bob",
+					     .cancel = &(struct in_cancel){ .job = id } });
 	assert_int_equal(w.reply_status, 403);
 	assert_int_equal(w.out.n_records, 0);
-	world_step(&w, &(struct core_input){ .type = IN_CANCEL, .by.user = (char *)"bob", .cancel = &(struct in_cancel){ .job = 99 } });
+	world_step(&w, &(struct core_input){ .type = IN_CANCEL,
+					     .by.user = (char *)"bob",
+					     .cancel = &(struct in_cancel){ .job = 99 } });
 	assert_int_equal(w.reply_status, 404);
-	world_step(&w, &(struct core_input){ .type = IN_CANCEL, .by.user = (char *)"ann", .cancel = &(struct in_cancel){ .job = id } });
+	world_step(&w, &(struct core_input){ .type = IN_CANCEL,
+					     .by.user = (char *)"ann",
+					     .cancel = &(struct in_cancel){ .job = id } });
 	assert_int_equal(w.reply_status, 200);
 	world_done(&w);
 }
@@ -433,7 +451,9 @@ static void too_many_jobs_are_refused(void **state)
 	struct submit spec;
 	struct core_out out = { 0 };
 	struct core *core = core_new(&core_config_default);
-	struct core_input e = { .type = IN_SUBMIT, .request = 1, .submit = &spec, .by.may_all = true };
+	struct core_input e = {
+		.type = IN_SUBMIT, .request = 1, .submit = &spec, .by.may_all = true
+	};
 	int last = 0;
 
 	for (int i = 0; i <= MO_JOBS_ACTIVE_MAX; i++) {
@@ -497,7 +517,7 @@ int main(void)
 		cmocka_unit_test(launch_has_its_own_rank_range_only),
 		cmocka_unit_test(launch_is_repeated_until_accepted),
 		cmocka_unit_test(steps_decide_completion),
-		cmocka_unit_test(iterations_beyond_steps_are_reported),
+		cmocka_unit_test(iterations_beyond_steps_are_told),
 		cmocka_unit_test(no_iteration_counts_as_zero),
 		cmocka_unit_test(one_exit_0_waits_for_the_rest),
 		cmocka_unit_test(cancel_waits_for_proof),

@@ -11,7 +11,7 @@ static void keep_leaves_the_chosen_one(void **state)
 	saver_save(o, 20);
 	o->w.no_kill = true;
 	assert_int_equal(saver_restart(o, 10), 200);
-	saver_save(o, 30);           /* the ranks save once more before they stop */
+	saver_save(o, 30); /* the ranks save once more before they stop */
 	saver_run(o, 3);
 	assert_int_equal(saver_job(o)->state, JOB_STOPPING);
 	assert_int_equal(saver_state(o, 10), CKPT_VERIFIED);
@@ -25,7 +25,7 @@ static void keep_removes_what_this_job_wrote(void **state)
 	struct saver *o = *state;
 
 	saver_again(o, -1, 2);
-	world_found(&o->w, 5, true);   /* of an earlier job: never removed */
+	world_found(&o->w, 5, true); /* of an earlier job: never removed */
 	saver_run(o, 2);
 	assert_int_equal(saver_job(o)->run.resume, 5);
 	saver_save(o, 10);
@@ -64,7 +64,8 @@ static void keep_leaves_what_lies_elsewhere(void **state)
 	assert_string_equal(checkpoint_find(saver_job(o), 10)->path, "/elsewhere/10");
 	saver_save(o, 20);
 	assert_int_equal(saver_state(o, 10), CKPT_VERIFIED);
-	assert_string_equal(checkpoint_find(saver_job(o), 10)->reason, "outside checkpoint.dir: not removed by checkpoint.keep");
+	assert_string_equal(checkpoint_find(saver_job(o), 10)->reason,
+			    "outside checkpoint.dir: not removed by checkpoint.keep");
 	saver_save(o, 30);
 	assert_int_equal(saver_state(o, 20), CKPT_DELETED);
 }
@@ -82,9 +83,11 @@ static void keep_one_never_removes_the_only_verified(void **state)
 	saver_save(o, 20);
 	saver_run(o, 5);
 	assert_int_equal(saver_state(o, 20), CKPT_COMPLETE);
-	assert_string_equal(checkpoint_find(saver_job(o), 20)->reason, "not verified: the helper was late");
+	assert_string_equal(checkpoint_find(saver_job(o), 20)->reason,
+			    "not verified: the helper was late");
 	assert_int_equal(saver_state(o, 10), CKPT_VERIFIED);
-	world_note(&o->w, 0, o->id, NOTE_SAVING)->iteration = 30;      /* nor while the next one is being saved */
+	/* nor while the next one is being saved */
+	world_note(&o->w, 0, o->id, NOTE_SAVING)->iteration = 30;
 	saver_run(o, 5);
 	assert_int_equal(saver_state(o, 10), CKPT_VERIFIED);
 	mo_str_set(&o->w.scan.error, NULL);
@@ -124,11 +127,14 @@ static void what_was_to_be_removed_goes_at_the_end(void **state)
 		assert_false(checkpoint_any_removing(saver_job(o)));
 		if (way < 2) {
 			assert_int_equal(saver_state(o, 10), CKPT_DELETED);
-			assert_string_equal(checkpoint_find(saver_job(o), 10)->reason, "checkpoint.keep held newer ones");
+			assert_string_equal(checkpoint_find(saver_job(o), 10)->reason,
+					    "checkpoint.keep held newer ones");
 			assert_int_equal(o->w.scan.n_items, 1);
 		} else {
 			assert_int_equal(saver_state(o, 10), CKPT_VERIFIED);
-			assert_string_equal(checkpoint_find(saver_job(o), 10)->reason, "it could not be removed, though checkpoint.keep holds newer ones");
+			assert_string_equal(checkpoint_find(saver_job(o), 10)->reason,
+					    "it could not be removed, though checkpoint.keep holds "
+					    "newer ones");
 		}
 		assert_int_equal(saver_state(o, 20), CKPT_VERIFIED);
 	}
@@ -151,7 +157,7 @@ static void a_completed_job_verifies_its_last(void **state)
 	world_exit(&o->w, 0, o->id, 0, 0, 0);
 	world_exit(&o->w, 0, o->id, 1, 0, 0);
 	saver_run(o, 3);
-	assert_int_equal(saver_job(o)->state, JOB_COMPLETED);    /* it does not wait for that */
+	assert_int_equal(saver_job(o)->state, JOB_COMPLETED); /* it does not wait for that */
 	assert_int_equal(saver_state(o, 20), CKPT_COMPLETE);
 	world_crash(&o->w);
 	world_hello(&o->w, 0);
@@ -165,7 +171,7 @@ static void a_completed_job_verifies_its_last(void **state)
 	assert_true(scans >= 1);
 	scans = world_count(&o->w, 0, CMD_SCAN);
 	saver_run(o, 10);
-	assert_int_equal(world_count(&o->w, 0, CMD_SCAN), scans);   /* once */
+	assert_int_equal(world_count(&o->w, 0, CMD_SCAN), scans); /* once */
 }
 
 static bool obeyed(const struct saver *o, int order)

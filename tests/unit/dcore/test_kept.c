@@ -64,8 +64,8 @@ static void test_finished(void **state)
 	world_done(&w);
 }
 
-/* A core that was loaded with n finished jobs of so many bytes each, which ended in the order of their
- * submit or against it. *ret_cpu: what the loading took. */
+/* A core that was loaded with n finished jobs of so many bytes each, which ended in the order of
+ * their submit or against it. *ret_cpu: what the loading took. */
 static struct core *loaded(size_t n, size_t bytes, bool backwards, clock_t *ret_cpu)
 {
 	struct core *c = core_new(&core_config_default);
@@ -168,8 +168,8 @@ static void add_words(struct submit *s, size_t bytes)
 	item->value = mo_strdup(text);
 }
 
-/* Words and variables are a part of what a finished job weighs, and go with its recipe; so do its own line
- * rules, and of the engine only its layout stays its own. */
+/* Words and variables are a part of what a finished job weighs, and go with its recipe; so do its
+ * own line rules, and of the engine only its layout stays its own. */
 static void test_words(void **state)
 {
 	enum { BYTES = TEXT / 2, N = MO_KEPT_TEXTS_MAX / (4 * BYTES) };
@@ -212,9 +212,11 @@ static int64_t submit_with_own(struct world *w, int number)
 		struct line_rule *rule = MO_ADD(&s.engine, rules, &line_rule_desc);
 
 		rule->kind = LINE_SAMPLE;
-		rule->pattern = number > 0 && i == 0 ? mo_printf("it %d", number) : mo_strdup("step");
+		rule->pattern =
+			number > 0 && i == 0 ? mo_printf("it %d", number) : mo_strdup("step");
 	}
-	mo_strs_add(&s.recipe.engine.args_unchecked, &s.recipe.engine.n_args_unchecked, "x"); /* of no weight here */
+	/* of no weight here */
+	mo_strs_add(&s.recipe.engine.args_unchecked, &s.recipe.engine.n_args_unchecked, "x");
 	if (number > 0) {
 		s.recipe.own_lines = 1;
 		s.recipe.checkpoint.layout = mo_printf("ckpt-%d.pt", number);
@@ -245,14 +247,15 @@ static void test_own_of_the_recipe(void **state)
 	struct world w;
 
 	world_init(&w, 1, 8);
-	int64_t a = submit_with_own(&w, 1), plain = submit_with_own(&w, 0), b = submit_with_own(&w, 2),
-		other = submit_with_own(&w, 0);
+	int64_t a = submit_with_own(&w, 1), plain = submit_with_own(&w, 0),
+		b = submit_with_own(&w, 2), other = submit_with_own(&w, 0);
 
 	for (int i = 0; i < 2; i++) {
 		assert_own(&w, a, 1);
 		assert_own(&w, b, 2);
 		assert_int_equal(world_job(&w, plain)->spec.engine.n_rules, 1);
-		assert_ptr_equal(world_job(&w, plain)->spec.engine.kind, world_job(&w, b)->spec.engine.kind);
+		assert_ptr_equal(world_job(&w, plain)->spec.engine.kind,
+				 world_job(&w, b)->spec.engine.kind);
 		assert_ptr_equal(world_job(&w, plain)->spec.engine.rules,
 				 world_job(&w, other)->spec.engine.rules);
 		world_crash(&w);
@@ -301,7 +304,7 @@ static void claim(struct world *w, size_t toy, int64_t id, int64_t rank, const c
 
 /* It counts where it was asked for: of an experiment, from the first rank's node, once in an
  * attempt. */
-static void test_reported_by_a_node(void **state)
+static void test_told_by_a_node(void **state)
 {
 	struct submit spec;
 	struct world w;
@@ -340,11 +343,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_finished),
-		cmocka_unit_test(test_many_backwards), cmocka_unit_test(test_loaded),
+		cmocka_unit_test(test_many_backwards),
+		cmocka_unit_test(test_loaded),
 		cmocka_unit_test(test_unfinished),
 		cmocka_unit_test(test_shared),
-		cmocka_unit_test(test_words), cmocka_unit_test(test_own_of_the_recipe),
-		cmocka_unit_test(test_reported_by_a_node),
+		cmocka_unit_test(test_words),
+		cmocka_unit_test(test_own_of_the_recipe),
+		cmocka_unit_test(test_told_by_a_node),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,8 +49,8 @@ static void a_new_node_is_reported_and_not_cordoned(void **state)
 	assert_string_equal(why.reasons[0].code, "learning");
 	assert_non_null(strstr(why.next, "moectl ack n0"));
 	mo_desc_done(&why_view_desc, &why);
-	id = world_submit_gpus(
-		&w, 4); /* nor does it keep jobs away: else a new cluster would take none */
+	/* nor does it keep jobs away: else a new cluster would take none */
+	id = world_submit_gpus(&w, 4);
 	world_run(&w, S);
 	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
 	world_finding(&w, 0, "host.disk", CHECK_CRIT, ACTION_CORDON);
@@ -96,10 +96,9 @@ static int ack(struct world *w, const char *check)
 	world_step(w, &(struct core_input){ .type = IN_ACK,
 					    .request = 7,
 					    .by = { .user = (char *)"ada", .may_all = true },
-					    .ack = &(struct in_ack){
-						    .node = w->toys[0].name,
-						    .check = (char *)check,
-						    .learned = !check } });
+					    .ack = &(struct in_ack){ .node = w->toys[0].name,
+								     .check = (char *)check,
+								     .learned = !check } });
 	return w->reply_status;
 }
 
@@ -129,8 +128,8 @@ static void what_is_known_cordons_no_more_afterwards(void **state)
 	w.toys[0].health->version++;
 	world_run(&w, S);
 	assert_int_equal(ack(&w, "gpu.ras_ue"), 200);
-	assert_int_not_equal(world_node(&w, 0)->learn_until,
-			     MO_NONE); /* this one finding is known, no more was said */
+	/* this one finding is known, no more was said */
+	assert_int_not_equal(world_node(&w, 0)->learn_until, MO_NONE);
 	assert_int_equal(ack(&w, NULL), 200);
 	assert_false(world_node(&w, 0)->drain);
 	world_done(&w);

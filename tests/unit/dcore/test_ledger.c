@@ -40,13 +40,13 @@ static void first_passes_are_productive_repeats_are_not(void **state)
 
 	iterate(&w, id, 1, 5);
 	l = world_job(&w, id)->ledger;
-	assert_int_equal(l[GPU_INIT], 2 * S);          /* until the first iteration */
+	assert_int_equal(l[GPU_INIT], 2 * S); /* until the first iteration */
 	assert_int_equal(l[GPU_PRODUCTIVE], 2 * 4 * S);
 	world_tick(&w, S / 2);
 	world_exit(&w, 0, id, 0, 0, SIGKILL);
 	world_beat(&w, 0);
 	l = world_job(&w, id)->ledger;
-	assert_int_equal(l[GPU_DETECT], S);            /* the unfinished iteration bought nothing */
+	assert_int_equal(l[GPU_DETECT], S); /* the unfinished iteration bought nothing */
 	world_beat(&w, 0);
 	iterate(&w, id, 1, 7);
 	l = world_job(&w, id)->ledger;
@@ -54,8 +54,10 @@ static void first_passes_are_productive_repeats_are_not(void **state)
 	assert_int_equal(l[GPU_PRODUCTIVE], 2 * 6 * S);
 	mo_desc_init(&report_view_desc, &rep);
 	job_report(core_state(w.core), world_job(&w, id), w.now + 3 * S, &rep);
-	sum = rep.gpu_seconds.productive + rep.gpu_seconds.queue + rep.gpu_seconds.launch + rep.gpu_seconds.init + rep.gpu_seconds.load + rep.gpu_seconds.recompute +
-		rep.gpu_seconds.save + rep.gpu_seconds.hang + rep.gpu_seconds.detect + rep.gpu_seconds.drain + rep.gpu_seconds.idle;
+	sum = rep.gpu_seconds.productive + rep.gpu_seconds.queue + rep.gpu_seconds.launch +
+	      rep.gpu_seconds.init + rep.gpu_seconds.load + rep.gpu_seconds.recompute +
+	      rep.gpu_seconds.save + rep.gpu_seconds.hang + rep.gpu_seconds.detect +
+	      rep.gpu_seconds.drain + rep.gpu_seconds.idle;
 	assert_true(fabs(sum - rep.gpu_seconds.total) < 1e-6);
 	assert_true(fabs(rep.gpu_seconds.total - 2 * rep.wall_s) < 1e-6);
 	assert_true(rep.ettr > 0 && rep.ettr < 1);
@@ -76,7 +78,7 @@ static void a_sparse_sample_is_shared_out(void **state)
 	world_iteration(&w, 0, id, 1);
 	world_beat(&w, 0);
 	world_tick(&w, 19 * S / 10);
-	world_iteration(&w, 0, id, 20);   /* nine repeated, ten new */
+	world_iteration(&w, 0, id, 20); /* nine repeated, ten new */
 	world_beat(&w, 0);
 	assert_int_equal(world_job(&w, id)->ledger[GPU_RECOMPUTE], 9 * S / 10);
 	assert_int_equal(world_job(&w, id)->ledger[GPU_PRODUCTIVE], 9 * S + S);
@@ -125,7 +127,8 @@ static struct note *last_note(struct world *w, int64_t id)
 	return &s->notes[s->n_notes - 1];
 }
 
-/* A beat brings several notes at once: what each phase took is told by the times at which they were written. */
+/* A beat brings several notes at once: what each phase took is told by the times at which they were
+ * written. */
 static void notes_of_one_beat_keep_their_durations(void **state)
 {
 	const int64_t ms = 1000, wall = 1700000000 * S;
@@ -145,13 +148,14 @@ static void notes_of_one_beat_keep_their_durations(void **state)
 	last_note(&w, id)->time = wall + 400 * ms;
 	world_beat(&w, 0);
 	l = world_job(&w, id)->ledger;
-	assert_int_equal(l[GPU_INIT], 2 * 500 * ms);       /* not the whole second until the beat */
+	assert_int_equal(l[GPU_INIT], 2 * 500 * ms); /* not the whole second until the beat */
 	assert_int_equal(l[GPU_SAVE], 2 * 300 * ms);
 	assert_int_equal(l[GPU_PRODUCTIVE], 2 * 200 * ms);
 	world_done(&w);
 }
 
-/* A clock that is set back, or a step time longer than the attempt: nothing is charged twice, the ledger closes (the world looks). */
+/* A clock that is set back, or a step time longer than the attempt: nothing is charged twice, the
+ * ledger closes (the world looks). */
 static void odd_times_close_the_ledger(void **state)
 {
 	const int64_t wall = 1700000000 * S;
@@ -217,8 +221,13 @@ static void samples_are_merged_and_derived(void **state)
 
 static void mfu_is_of_the_peak_of_the_gpu(void **state)
 {
-	static const struct { double peak, tflops, reported, want; } cases[] = {
-		{ 800, 200, MO_NONE_F, 0.25 }, { 800, 200, 0.5, 0.5 }, { 800, MO_NONE_F, MO_NONE_F, MO_NONE_F }, { MO_NONE_F, 200, MO_NONE_F, MO_NONE_F },
+	static const struct {
+		double peak, tflops, told, want;
+	} cases[] = {
+		{ 800, 200, MO_NONE_F, 0.25 },
+		{ 800, 200, 0.5, 0.5 },
+		{ 800, MO_NONE_F, MO_NONE_F, MO_NONE_F },
+		{ MO_NONE_F, 200, MO_NONE_F, MO_NONE_F },
 	};
 
 	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
@@ -231,9 +240,10 @@ static void mfu_is_of_the_peak_of_the_gpu(void **state)
 		mo_desc_init(&sample_desc, &s);
 		s.iteration = 1;
 		s.tflops_per_gpu = cases[i].tflops;
-		s.mfu = cases[i].reported;
+		s.mfu = cases[i].told;
 		samples_add(&j, &s, 1, S);
-		assert_true(j.progress.samples[0].mfu == cases[i].want && j.progress.mfu == cases[i].want);
+		assert_true(j.progress.samples[0].mfu == cases[i].want &&
+			    j.progress.mfu == cases[i].want);
 		mo_desc_done(&job_desc, &j);
 	}
 }
@@ -254,8 +264,11 @@ static void samples_are_bounded(void **state)
 	}
 	for (size_t i = 1; i < j.progress.n_samples; i++)
 		assert_true(j.progress.samples[i - 1].iteration < j.progress.samples[i].iteration);
-	assert_int_equal(j.progress.samples[j.progress.n_samples - 1].iteration, 3 * MO_SAMPLES_MAX);
-	assert_true(j.progress.samples[j.progress.n_samples - 5000].iteration == 3 * MO_SAMPLES_MAX - 4999);   /* the newest are all there */
+	assert_int_equal(j.progress.samples[j.progress.n_samples - 1].iteration,
+			 3 * MO_SAMPLES_MAX);
+	/* the newest are all there */
+	assert_true(j.progress.samples[j.progress.n_samples - 5000].iteration ==
+		    3 * MO_SAMPLES_MAX - 4999);
 	mo_desc_done(&job_desc, &j);
 }
 
@@ -265,11 +278,17 @@ static void events_and_incidents_are_bounded(void **state)
 	struct core_out out = { 0 };
 
 	for (int i = 0; i < 2 * MO_EVENTS_MAX; i++) {
-		core_decide(core, &(struct core_input){ .type = IN_STORE, .store = &(struct in_store){ .event = (char *)"store.slow", .message = (char *)"x" } }, i, &out);
+		core_decide(core,
+			    &(struct core_input){
+				    .type = IN_STORE,
+				    .store = &(struct in_store){ .event = (char *)"store.slow",
+								 .message = (char *)"x" } },
+			    i, &out);
 		assert_true(core_state(core)->n_events <= MO_EVENTS_MAX);
 		core_out_done(&out);
 	}
-	assert_int_equal(core_state(core)->events[core_state(core)->n_events - 1].seq, 2 * MO_EVENTS_MAX);
+	assert_int_equal(core_state(core)->events[core_state(core)->n_events - 1].seq,
+			 2 * MO_EVENTS_MAX);
 	core_free(core);
 }
 
@@ -285,7 +304,8 @@ static void records_of_another_version_are_refused(void **state)
 	r.version = RECORD_VERSION + 1;
 	assert_int_equal(core_update(core, &r), -EINVAL);
 	mo_desc_done(&record_desc, &r);
-	for (int type = 0; type < _REC_N; type++) {   /* of something that is not there: refused or without effect, never a crash */
+	/* of something that is not there: refused or without effect, never a crash */
+	for (int type = 0; type < _REC_N; type++) {
 		record_init(&r, type);
 		r.job = 5;
 		r.node = mo_strdup("nowhere");
@@ -337,7 +357,9 @@ static void views(void **state)
 	assert_int_equal(v.iteration, 3);
 	assert_string_equal(v.nodes[0], "n0");
 	wire_encode(&job_view_desc, &v, &b);
-	assert_non_null(strstr(b.data, "\"id\":\"j-1\",\"name\":\"job\",\"state\":\"running\",\"attempt\":1,\"restarts\":0,\"iteration\":3,\"steps\":null"));
+	assert_non_null(strstr(b.data,
+			       "\"id\":\"j-1\",\"name\":\"job\",\"state\":\"running\",\"attempt\":"
+			       "1,\"restarts\":0,\"iteration\":3,\"steps\":null"));
 	mo_desc_done(&job_view_desc, &v);
 	mo_desc_init(&cluster_view_desc, &c);
 	cluster_view(core_state(w.core), "0.1", &c);
@@ -377,8 +399,11 @@ int main(void)
 		cmocka_unit_test(first_passes_are_productive_repeats_are_not),
 		cmocka_unit_test(a_sparse_sample_is_shared_out),
 		cmocka_unit_test(phases_and_states_have_their_category),
-		cmocka_unit_test(notes_of_one_beat_keep_their_durations),		cmocka_unit_test(odd_times_close_the_ledger),		cmocka_unit_test(samples_are_merged_and_derived),
-		cmocka_unit_test(mfu_is_of_the_peak_of_the_gpu), cmocka_unit_test(samples_are_bounded),
+		cmocka_unit_test(notes_of_one_beat_keep_their_durations),
+		cmocka_unit_test(odd_times_close_the_ledger),
+		cmocka_unit_test(samples_are_merged_and_derived),
+		cmocka_unit_test(mfu_is_of_the_peak_of_the_gpu),
+		cmocka_unit_test(samples_are_bounded),
 		cmocka_unit_test(events_and_incidents_are_bounded),
 		cmocka_unit_test(records_of_another_version_are_refused),
 		cmocka_unit_test(snapshot_round_trip),

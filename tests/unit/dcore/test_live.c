@@ -1,4 +1,5 @@
-/* What only beats tell: it is read through the state, belongs to one attempt, and no record knows of it. */
+/* What only beats tell: it is read through the state, belongs to one attempt, and no record knows
+ * of it. */
 #include "tests/unit/unit.h"
 
 #include "daemon/core/core.h"
@@ -18,7 +19,8 @@ static struct job *job_add(struct core *c, int64_t id, size_t ranks)
 	return j;
 }
 
-static void rank_is(const struct core *c, const struct job *j, size_t rank, int64_t iteration, double step_ms)
+static void rank_is(const struct core *c, const struct job *j, size_t rank, int64_t iteration,
+		    double step_ms)
 {
 	int64_t is;
 	double ms;
@@ -87,7 +89,8 @@ static void each_job_has_its_own(void **state)
 	for (int64_t id = 0; id < 10; id++)
 		job_add(c, id, 1);
 	for (size_t i = 0; i < ELEMENTSOF(ids); i++)
-		assert_true(core_beat(c, job_find(&c->state, ids[i]), 0, 100 + ids[i], MO_NONE_F, (20 + ids[i]) * S));
+		assert_true(core_beat(c, job_find(&c->state, ids[i]), 0, 100 + ids[i], MO_NONE_F,
+				      (20 + ids[i]) * S));
 	core_beats_drop(c, 5);
 	core_beats_drop(c, 6);
 	for (int64_t id = 0; id < 10; id++) {
@@ -146,7 +149,7 @@ static void they_move_with_the_clock(void **state)
 	node_add(c, "n1", 10 * S);
 	core_beat(c, j, 0, 8, MO_NONE_F, 20 * S);
 	job_add(c, 8, 1);
-	core_beat(c, job_find(&c->state, 8), 0, 1, MO_NONE_F, 20 * S);   /* advances nothing */
+	core_beat(c, job_find(&c->state, 8), 0, 1, MO_NONE_F, 20 * S); /* advances nothing */
 	core_live_shift(c, 100 * S);
 	assert_int_equal(heard(c, "n1"), 110 * S);
 	assert_int_equal(job_progress_at(&c->state, job_find(&c->state, 7)), 120 * S);
@@ -157,7 +160,8 @@ static void they_move_with_the_clock(void **state)
 /* A state that comes from elsewhere: nobody is silent because of what was not heard here. */
 static void a_loaded_state_was_heard_at_its_last_record(void **state)
 {
-	_cleanup_(core_freep) struct core *c = core_new(&core_config_default), *other = core_new(&core_config_default);
+	_cleanup_(core_freep) struct core *c = core_new(&core_config_default),
+					  *other = core_new(&core_config_default);
 	struct state copy;
 
 	node_add(c, "n1", 10 * S);

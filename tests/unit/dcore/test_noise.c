@@ -1,5 +1,5 @@
-/* A node that says one thing and then the other, as often as it can: its events leave room for everybody else's, and what was left
- * out is counted. */
+/* A node that says one thing and then the other, as often as it can: its events leave room for
+ * everybody else's, and what was left out is counted. */
 #include "tests/unit/dcore/world.h"
 
 #include <string.h>
@@ -12,7 +12,8 @@ static size_t of_node(const struct world *w, const char *node, const char *type)
 	size_t n = 0;
 
 	for (size_t i = 0; i < s->n_events; i++)
-		n += mo_streq(s->events[i].node, node) && (!type || mo_streq(s->events[i].type, type));
+		n += mo_streq(s->events[i].node, node) &&
+		     (!type || mo_streq(s->events[i].type, type));
 	return n;
 }
 
@@ -24,13 +25,15 @@ static void say(struct world *w, struct agent_sync *s)
 	s->beat = ++w->toys[0].beat;
 	if (s->epoch == MO_NONE)
 		s->epoch = core_state(w->core)->epoch;
-	world_step(w, &(struct core_input){ .type = IN_SYNC, .sync = &(struct in_sync){ .message = s } });
+	world_step(w, &(struct core_input){ .type = IN_SYNC,
+					    .sync = &(struct in_sync){ .message = s } });
 	mo_desc_done(&agent_sync_desc, s);
 }
 
 static void step(struct agent_sync *s, int64_t job, int state)
 {
-	*MO_ADD(s, steps, &step_report_desc) = (struct step_report){ .job = job, .attempt = 1, .state = state };
+	*MO_ADD(s, steps, &step_report_desc) =
+		(struct step_report){ .job = job, .attempt = 1, .state = state };
 }
 
 static struct agent_sync sync_new(void)
@@ -41,8 +44,8 @@ static struct agent_sync sync_new(void)
 	return s;
 }
 
-/* Two jobs of the node: one hangs and does not, the other is there and is not; its machine goes down and does not, its
- * controller is another each time. */
+/* Two jobs of the node: one hangs and does not, the other is there and is not; its machine goes
+ * down and does not, its controller is another each time. */
 static void toggle(struct world *w, int i)
 {
 	struct agent_sync s = sync_new();
@@ -60,7 +63,8 @@ static void toggle(struct world *w, int i)
 
 static void one_node_does_not_push_out_the_others(void **state)
 {
-	static const char *const kinds[] = { "step.hung", "step.missing", "step.unknown", "node.leaving", "controller.stale" };
+	static const char *const kinds[] = { "step.hung", "step.missing", "step.unknown",
+					     "node.leaving", "controller.stale" };
 	struct world w;
 	struct event first;
 
@@ -68,7 +72,9 @@ static void one_node_does_not_push_out_the_others(void **state)
 	world_submit_gpus(&w, 1);
 	world_submit_gpus(&w, 1);
 	world_run(&w, 2 * S);
-	assert_int_equal(place_of(world_job(&w, 1), "n0") != NULL && place_of(world_job(&w, 2), "n0") != NULL, 1);
+	assert_int_equal(place_of(world_job(&w, 1), "n0") != NULL &&
+				 place_of(world_job(&w, 2), "n0") != NULL,
+			 1);
 	first = core_state(w.core)->events[0];
 	for (int i = 1; i <= 3000; i++) {
 		toggle(&w, i);
@@ -106,7 +112,8 @@ static void how_many_were_left_out_is_said(void **state)
 	sync.leaving = true;
 	say(&w, &sync);
 	s = core_state(w.core);
-	assert_non_null(strstr(s->events[s->n_events - 1].message, "(70 events of this kind of the node were left out before)"));
+	assert_non_null(strstr(s->events[s->n_events - 1].message,
+			       "(70 events of this kind of the node were left out before)"));
 	assert_int_equal(of_node(&w, "n0", "node.noisy"), 1);
 	world_done(&w);
 }
@@ -141,7 +148,8 @@ static void the_order_of_unknown_steps_says_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_node_does_not_push_out_the_others), cmocka_unit_test(how_many_were_left_out_is_said),
+		cmocka_unit_test(one_node_does_not_push_out_the_others),
+		cmocka_unit_test(how_many_were_left_out_is_said),
 		cmocka_unit_test(the_order_of_unknown_steps_says_nothing),
 	};
 

@@ -1,4 +1,5 @@
-/* A step that is stopped where it runs, and a machine that goes down in order: planned stops, no failures. */
+/* A step that is stopped where it runs, and a machine that goes down in order: planned stops, no
+ * failures. */
 #include "tests/unit/dcore/world.h"
 
 #include <signal.h>
@@ -13,7 +14,7 @@ static int64_t running(struct world *w)
 }
 
 /* The step there was stopped, not by moectl; the next beat tells. */
-static void ordered_to_end(struct world *w, size_t toy, int64_t id)
+static void told_to_end(struct world *w, size_t toy, int64_t id)
 {
 	world_note(w, toy, id, NOTE_STOPPING)->text = mo_strdup("its supervisor was told to end");
 }
@@ -36,13 +37,13 @@ static void the_rest_is_stopped_as_planned_and_starts_again(void **state)
 	struct world w;
 	int64_t id = running(&w);
 
-	ordered_to_end(&w, 1, id);
+	told_to_end(&w, 1, id);
 	world_beat(&w, 1);
 	assert_int_equal(world_job(&w, id)->state, JOB_STOPPING);
 	assert_non_null(strstr(world_job(&w, id)->reason, "stopped there, not by moectl"));
 	assert_true(world_event_seen(&w, "step.stopped_outside"));
 	world_beat(&w, 0);
-	assert_true(world_count(&w, 0, CMD_STOP) >= 1);      /* the ranks elsewhere may save, too */
+	assert_true(world_count(&w, 0, CMD_STOP) >= 1); /* the ranks elsewhere may save, too */
 	assert_int_equal(world_count(&w, 0, CMD_KILL) + world_count(&w, 1, CMD_KILL), 0);
 	world_crash(&w);
 	world_run(&w, 3 * S);
@@ -53,14 +54,16 @@ static void the_rest_is_stopped_as_planned_and_starts_again(void **state)
 	world_done(&w);
 }
 
-/* A supervisor of an earlier version only says that its ranks were stopped: nobody waits 300 s for the others. */
+/* A supervisor of an earlier version only says that its ranks were stopped: nobody waits 300 s for
+ * the others. */
 static void ranks_that_were_stopped_by_nobody_here(void **state)
 {
 	struct world w;
 	int64_t id = running(&w);
 
 	world_exit(&w, 1, id, 2, 0, 0);
-	mo_str_set(&world_toy_step(&w, 1, id)->notes[world_toy_step(&w, 1, id)->n_notes - 1].cause, "stopped");
+	mo_str_set(&world_toy_step(&w, 1, id)->notes[world_toy_step(&w, 1, id)->n_notes - 1].cause,
+		   "stopped");
 	world_beat(&w, 1);
 	assert_int_equal(world_job(&w, id)->state, JOB_STOPPING);
 	world_run(&w, 3 * S);
@@ -69,7 +72,7 @@ static void ranks_that_were_stopped_by_nobody_here(void **state)
 }
 
 /* The word of the stopped step is late: what its peers ended with is told first. */
-static void an_echo_that_is_reported_first(void **state)
+static void an_echo_that_is_told_first(void **state)
 {
 	struct world w;
 	int64_t id = running(&w);
@@ -77,14 +80,14 @@ static void an_echo_that_is_reported_first(void **state)
 	world_exit(&w, 0, id, 0, 1, 0);
 	world_beat(&w, 0);
 	assert_int_equal(world_job(&w, id)->state, JOB_RECOVERING);
-	ordered_to_end(&w, 1, id);
+	told_to_end(&w, 1, id);
 	world_run(&w, 3 * S);
 	no_failure(&w, id, 2);
 	world_done(&w);
 }
 
 /* The controller heard nothing of an attempt that followed a failure until all of it was over. */
-static void its_whole_end_is_reported_at_once(void **state)
+static void its_whole_end_is_told_at_once(void **state)
 {
 	struct world w;
 	int64_t id;
@@ -95,10 +98,13 @@ static void its_whole_end_is_reported_at_once(void **state)
 	world_run(&w, S);
 	assert_int_equal(world_job(&w, id)->attempt, 2);
 	assert_int_equal(world_job(&w, id)->state, JOB_RECOVERING);
-	ordered_to_end(&w, 0, id);
+	told_to_end(&w, 0, id);
 	for (int64_t rank = 0; rank < 2; rank++) {
 		world_exit(&w, 0, id, rank, 128 + SIGTERM, 0);
-		mo_str_set(&world_toy_step(&w, 0, id)->notes[world_toy_step(&w, 0, id)->n_notes - 1].cause, "stopped");
+		mo_str_set(&world_toy_step(&w, 0, id)
+				    ->notes[world_toy_step(&w, 0, id)->n_notes - 1]
+				    .cause,
+			   "stopped");
 	}
 	world_note(&w, 0, id, NOTE_GONE);
 	world_beat(&w, 0);
@@ -118,7 +124,7 @@ static void a_death_of_its_own_stays_one(void **state)
 
 	world_exit(&w, 0, id, 0, 0, SIGSEGV);
 	world_beat(&w, 0);
-	ordered_to_end(&w, 1, id);
+	told_to_end(&w, 1, id);
 	world_run(&w, 3 * S);
 	assert_int_equal(world_job(&w, id)->restarts, 1);
 	assert_int_equal(world_job(&w, id)->n_incidents, 1);
@@ -136,7 +142,8 @@ static void a_planned_reboot_is_no_fault_of_the_node(void **state)
 	assert_int_equal(world_job(&w, id)->state, JOB_STOPPING);
 	world_run(&w, 3 * S);
 	no_failure(&w, id, 2);
-	assert_null(place_of(world_job(&w, id), "n1"));      /* not where it would be stopped again */
+	/* not where it would be stopped again */
+	assert_null(place_of(world_job(&w, id), "n1"));
 	assert_non_null(place_of(world_job(&w, id), "n2"));
 	world_crash(&w);
 	world_run(&w, S);
@@ -149,8 +156,9 @@ static void a_planned_reboot_is_no_fault_of_the_node(void **state)
 	world_done(&w);
 }
 
-/* The machine was off before its last word came: the boot id is the proof, and still no fault, because it had said that it goes. */
-static void gone_before_its_ranks_were_reported_gone(void **state)
+/* The machine was off before its last word came: the boot id is the proof, and still no fault,
+ * because it had said that it goes. */
+static void gone_before_its_ranks_were_told_gone(void **state)
 {
 	struct world w;
 	int64_t id = running(&w);
@@ -160,7 +168,8 @@ static void gone_before_its_ranks_were_reported_gone(void **state)
 	world_beat(&w, 1);
 	w.toys[1].deaf = true;
 	world_run(&w, 30 * S);
-	assert_int_equal(world_job(&w, id)->state, JOB_STOPPING);   /* silence proves nothing, as ever */
+	/* silence proves nothing, as ever */
+	assert_int_equal(world_job(&w, id)->state, JOB_STOPPING);
 	w.no_kill = false;
 	w.toys[1].deaf = w.toys[1].leaving = false;
 	world_reboot(&w, 1);
@@ -169,7 +178,8 @@ static void gone_before_its_ranks_were_reported_gone(void **state)
 	world_done(&w);
 }
 
-/* Launched there before anybody knew that the machine goes down, where systemd starts nothing any more. */
+/* Launched there before anybody knew that the machine goes down, where systemd starts nothing any
+ * more. */
 static void refused_by_a_machine_that_goes_down(void **state)
 {
 	struct world w;
@@ -210,11 +220,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_rest_is_stopped_as_planned_and_starts_again),
 		cmocka_unit_test(ranks_that_were_stopped_by_nobody_here),
-		cmocka_unit_test(an_echo_that_is_reported_first),
-		cmocka_unit_test(its_whole_end_is_reported_at_once),
+		cmocka_unit_test(an_echo_that_is_told_first),
+		cmocka_unit_test(its_whole_end_is_told_at_once),
 		cmocka_unit_test(a_death_of_its_own_stays_one),
 		cmocka_unit_test(a_planned_reboot_is_no_fault_of_the_node),
-		cmocka_unit_test(gone_before_its_ranks_were_reported_gone),
+		cmocka_unit_test(gone_before_its_ranks_were_told_gone),
 		cmocka_unit_test(refused_by_a_machine_that_goes_down),
 		cmocka_unit_test(a_shutdown_that_is_given_up),
 	};

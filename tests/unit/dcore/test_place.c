@@ -17,7 +17,8 @@ static void expect(const struct state *s, struct recipe *r, const char *text)
 		assert_int_equal(places[i].first_rank, rank);
 		assert_int_equal(places[i].n_ranks, places[i].n_gpus);
 		rank += places[i].n_ranks;
-		mo_buf_printf(&b, "%s%s:%lld", i ? " " : "", places[i].node, (long long)places[i].n_ranks);
+		mo_buf_printf(&b, "%s%s:%lld", i ? " " : "", places[i].node,
+			      (long long)places[i].n_ranks);
 	}
 	assert_string_equal(b.data, text);
 	mo_buf_done(&b);
@@ -55,13 +56,13 @@ static void shapes(void **state)
 	add(&s, "b", 8, "mi300x");
 	add(&s, "c", 2, "mi355x");
 	add(&s, "d", 8, "mi300x");
-	expect(&s, r, "c:1");             /* the tightest fit */
+	expect(&s, r, "c:1"); /* the tightest fit */
 	r->gpus = 3;
 	expect(&s, r, "a:3");
 	r->gpus = 8;
-	expect(&s, r, "b:8");             /* one whole node before two halves */
+	expect(&s, r, "b:8"); /* one whole node before two halves */
 	r->gpus = 10;
-	expect(&s, r, "b:8 c:2");         /* fewest nodes, then fewest left over; names in order */
+	expect(&s, r, "b:8 c:2"); /* fewest nodes, then fewest left over; names in order */
 	r->gpus = 12;
 	expect(&s, r, "a:4 b:8");
 	r->gpus = 22;
@@ -104,7 +105,7 @@ static void tensor_groups_stay_on_a_node(void **state)
 	add(&s, "b", 3, "x");
 	expect(&s, &spec.recipe, "a:2 b:2");
 	spec.recipe.gpus = 6;
-	expect(&s, &spec.recipe, "a:3 b:3");   /* it cannot be had */
+	expect(&s, &spec.recipe, "a:3 b:3"); /* it cannot be had */
 	mo_desc_done(&state_desc, &s);
 	mo_desc_done(&submit_desc, &spec);
 }
@@ -123,7 +124,7 @@ static void busy_slots_are_left_out(void **state)
 	world_submit_gpus(&w, 4);
 	j = world_job(&w, 3);
 	assert_int_equal(j->run.places[0].gpus[2], 2);
-	assert_int_equal(j->run.places[0].gpus[3], 5);   /* 3 and 4 belong to job 2 */
+	assert_int_equal(j->run.places[0].gpus[3], 5); /* 3 and 4 belong to job 2 */
 	world_done(&w);
 }
 
@@ -134,19 +135,20 @@ static void the_queue_is_in_order(void **state)
 
 	world_init(&w, 1, 4);
 	world_recipe(&spec, 3);
-	world_submit(&w, &spec);                     /* 1 runs */
+	world_submit(&w, &spec); /* 1 runs */
 	spec.recipe.gpus = 4;
-	world_submit(&w, &spec);                     /* 2 waits for it */
+	world_submit(&w, &spec); /* 2 waits for it */
 	spec.recipe.gpus = 1;
-	world_submit(&w, &spec);                     /* 3 would fit, but large jobs do not starve */
+	world_submit(&w, &spec); /* 3 would fit, but large jobs do not starve */
 	assert_int_equal(world_job(&w, 3)->state, JOB_QUEUED);
-	world_waits(&w, 3, WAITING_BEHIND, "waits behind a job ahead of it in the queue", "behind j-2, which needs 4 GPUs, 1 is free");
+	world_waits(&w, 3, WAITING_BEHIND, "waits behind a job ahead of it in the queue",
+		    "behind j-2, which needs 4 GPUs, 1 is free");
 	spec.recipe.priority = 90;
-	world_submit(&w, &spec);                     /* 4 is more urgent */
+	world_submit(&w, &spec); /* 4 is more urgent */
 	assert_int_equal(world_job(&w, 4)->state, JOB_STARTING);
 	spec.recipe.priority = 99;
 	spec.recipe.gpus = 5;
-	world_submit(&w, &spec);                     /* 5 can never run here: it holds nobody up */
+	world_submit(&w, &spec); /* 5 can never run here: it holds nobody up */
 	assert_string_equal(world_job(&w, 5)->reason, "needs 5 GPUs; the cluster has 4");
 	world_verb(&w, IN_CANCEL, 2);
 	world_run(&w, S);
@@ -173,7 +175,7 @@ static void ports_go_round_and_skip_living_jobs(void **state)
 	struct submit spec;
 	struct core *core;
 
-	config.port_max = config.port_min + 15;      /* four groups */
+	config.port_max = config.port_min + 15; /* four groups */
 	core = core_new(&config);
 	core_decide(core, &(struct core_input){ .type = IN_START }, 1, &out);
 	mo_desc_init(&agent_hello_desc, &h);
@@ -183,14 +185,19 @@ static void ports_go_round_and_skip_living_jobs(void **state)
 	h.protocol = MO_PROTOCOL;
 	for (int64_t i = 0; i < 8; i++)
 		MO_ADD(&h.info, gpus, &gpu_slot_desc)->index = i;
-	core_decide(core, &(struct core_input){ .type = IN_HELLO, .hello = &(struct in_hello){ .message = &h } }, 2, &out);
+	core_decide(core,
+		    &(struct core_input){ .type = IN_HELLO,
+					  .hello = &(struct in_hello){ .message = &h } },
+		    2, &out);
 	world_recipe(&spec, 1);
 	for (int64_t i = 0; i < 3; i++) {
 		submit(core, &spec, 3 + i, &out);
-		assert_int_equal(job_find(core_state(core), 1 + i)->run.port, config.port_min + 4 * i);
+		assert_int_equal(job_find(core_state(core), 1 + i)->run.port,
+				 config.port_min + 4 * i);
 	}
 	submit(core, &spec, 10, &out);
-	assert_int_equal(port_next(core), config.port_min);   /* all taken: the next in turn; stepd refuses a busy one */
+	/* all taken: the next in turn; stepd refuses a busy one */
+	assert_int_equal(port_next(core), config.port_min);
 	mo_desc_done(&agent_hello_desc, &h);
 	mo_desc_done(&submit_desc, &spec);
 	core_out_done(&out);

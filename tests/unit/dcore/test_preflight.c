@@ -1,4 +1,5 @@
-/* Which nodes a job may use by their health: preflight, what was not looked at, the same software on all. */
+/* Which nodes a job may use by their health: preflight, what was not looked at, the same software
+ * on all. */
 #include "tests/unit/dcore/world.h"
 
 #include <stdio.h>
@@ -28,7 +29,7 @@ static void an_agent_that_starts_again_says_nothing_is_ok(void **state)
 	world_finding(&w, 0, "gpu.ras_ue", CHECK_CRIT, ACTION_CORDON);
 	world_run(&w, S);
 	world_node_verb(&w, IN_UNDRAIN, 0, NULL);
-	w.toys[0].health->preflight_done = false;   /* looked at nothing yet */
+	w.toys[0].health->preflight_done = false; /* looked at nothing yet */
 	world_finding(&w, 0, "gpu.ras_ue", CHECK_OK, 0);
 	snprintf(w.toys[0].instance, sizeof(w.toys[0].instance), "later");
 	w.toys[0].beat = 0;
@@ -63,18 +64,21 @@ static void preflight_keeps_jobs_away(void **state)
 	id = submit_with(&w, 8, "standard", NULL);
 	world_run(&w, S);
 	assert_int_equal(world_job(&w, id)->state, JOB_QUEUED);
-	world_why_has(&w, id, "node n0 is not used: nic.state 0000:9f:00.0: 2 uncorrectable errors");
+	world_why_has(&w, id,
+		      "node n0 is not used: nic.state 0000:9f:00.0: 2 uncorrectable errors");
 	world_finding(&w, 0, "nic.link", CHECK_CRIT, ACTION_WARN);
 	world_finding(&w, 0, "gpu.hot", CHECK_WARN, ACTION_WARN);
 	world_run(&w, S);
-	world_why_has(&w, id, "node n0 is not used: nic.state 0000:9f:00.0: 2 uncorrectable errors; and 1 more: moectl node n0");
+	world_why_has(&w, id,
+		      "node n0 is not used: nic.state 0000:9f:00.0: 2 uncorrectable errors; and 1 "
+		      "more: moectl node n0");
 	world_verb(&w, IN_CANCEL, id);
 	id = submit_with(&w, 8, "none", NULL);
 	world_run(&w, S);
 	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
 	world_verb(&w, IN_CANCEL, id);
 	world_run(&w, S);
-	id = submit_with(&w, 8, "gpu.ras_ue", "host.disk");   /* others do not count */
+	id = submit_with(&w, 8, "gpu.ras_ue", "host.disk"); /* others do not count */
 	world_run(&w, S);
 	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
 	world_verb(&w, IN_CANCEL, id);
@@ -129,7 +133,8 @@ static bool undrained_says(const struct world *w, const char *text)
 	return last && strstr(last->message, text);
 }
 
-/* Undrained, and refused for ever all the same: said wherever somebody looks, with the command that ends it. */
+/* Undrained, and refused for ever all the same: said wherever somebody looks, with the command that
+ * ends it. */
 static void what_is_known_keeps_no_job_away(void **state)
 {
 	struct why_view why;
@@ -158,7 +163,7 @@ static void what_is_known_keeps_no_job_away(void **state)
 	assert_int_equal(w.reply_status, 404);
 	world_finding(&w, 0, "gpu.count", CHECK_CRIT, ACTION_CORDON);
 	world_run(&w, S);
-	world_node_verb(&w, IN_ACK, 0, "gpu.count");         /* that is so now */
+	world_node_verb(&w, IN_ACK, 0, "gpu.count"); /* that is so now */
 	assert_int_equal(w.reply_status, 409);
 	assert_non_null(strstr(w.reply_text, "is so now"));
 	world_finding(&w, 0, "gpu.count", CHECK_OK, 0);
@@ -167,7 +172,7 @@ static void what_is_known_keeps_no_job_away(void **state)
 	world_node_verb(&w, IN_ACK, 0, "gpu.ras_ue");
 	assert_int_equal(w.reply_status, 200);
 	assert_int_equal(world_events(&w, "health.acked"), 1);
-	world_node_verb(&w, IN_ACK, 0, "gpu.ras_ue");        /* twice is once */
+	world_node_verb(&w, IN_ACK, 0, "gpu.ras_ue"); /* twice is once */
 	assert_int_equal(w.reply_status, 200);
 	assert_int_equal(world_events(&w, "health.acked"), 1);
 	world_run(&w, S);
@@ -176,7 +181,7 @@ static void what_is_known_keeps_no_job_away(void **state)
 	world_crash(&w);
 	world_run(&w, S);
 	assert_null(reason_of(&w));
-	since_boot(&w, 3);                                   /* one more, which nobody knows of */
+	since_boot(&w, 3); /* one more, which nobody knows of */
 	assert_true(world_node(&w, 0)->drain);
 	world_node_verb(&w, IN_UNDRAIN, 0, NULL);
 	assert_non_null(strstr(reason_of(&w), "gpu.ras_ue"));
@@ -185,7 +190,7 @@ static void what_is_known_keeps_no_job_away(void **state)
 	w.toys[0].health_acked = w.toys[0].health->version;
 	world_reboot(&w, 0);
 	world_run(&w, S);
-	assert_int_equal(world_node(&w, 0)->n_acked, 0);     /* another boot */
+	assert_int_equal(world_node(&w, 0)->n_acked, 0); /* another boot */
 	assert_non_null(reason_of(&w));
 	world_done(&w);
 }
@@ -204,9 +209,10 @@ static void what_was_not_looked_at_is_not_used(void **state)
 	assert_non_null(strstr(reason_of(&w), "preflight checks are not done yet"));
 	world_node_verb(&w, IN_DRAIN, 0, "idle");
 	world_run(&w, S);
-	world_node_verb(&w, IN_UNDRAIN, 0, NULL);    /* not silently */
+	world_node_verb(&w, IN_UNDRAIN, 0, NULL); /* not silently */
 	assert_non_null(strstr(reason_of(&w), "what they find may cordon it"));
-	assert_non_null(strstr(core_state(w.core)->events[core_state(w.core)->n_events - 1].message, "what they still find cordons it again"));
+	assert_non_null(strstr(core_state(w.core)->events[core_state(w.core)->n_events - 1].message,
+			       "what they still find cordons it again"));
 	id = world_submit_gpus(&w, 4);
 	world_run(&w, S);
 	assert_int_equal(world_job(&w, id)->state, JOB_QUEUED);
@@ -217,7 +223,7 @@ static void what_was_not_looked_at_is_not_used(void **state)
 	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
 	assert_null(reason_of(&w));
 	world_node_verb(&w, IN_UNDRAIN, 1, NULL);
-	fake = world_submit_gpus(&w, 4);         /* n1's agent tells nothing: an earlier version */
+	fake = world_submit_gpus(&w, 4); /* n1's agent tells nothing: an earlier version */
 	world_run(&w, S);
 	assert_int_equal(world_job(&w, fake)->state, JOB_RUNNING);
 	world_done(&w);
@@ -231,7 +237,7 @@ static void stack_of(struct world *w, size_t toy, const char *kernel)
 	for (int i = 0; i < 2; i++) {
 		struct stack_item *item = MO_ADD(h, stack, &stack_item_desc);
 
-		item->key = mo_strdup((i + toy) % 2 ? "kernel" : "rocm");   /* in whatever order */
+		item->key = mo_strdup((i + toy) % 2 ? "kernel" : "rocm"); /* in whatever order */
 		item->value = mo_strdup((i + toy) % 2 ? kernel : "7.0");
 	}
 	h->version++;
@@ -274,10 +280,12 @@ static void add_stack_item(struct world *w, size_t toy, const char *key, const c
 	w->toys[toy].health->version++;
 }
 
-/* Agents are upgraded and configured one after the other while jobs go on; what they say of themselves is drift, and no other software under a job. */
+/* Agents are upgraded and configured one after the other while jobs go on; what they say of
+ * themselves is drift, and no other software under a job. */
 static void an_upgrade_of_agents_keeps_the_same_software(void **state)
 {
-	static const char *const own[] = { "agent", "config.probe_host", "health.checks", "health.off", "env.profiles" };
+	static const char *const own[] = { "agent", "config.probe_host", "health.checks",
+					   "health.off", "env.profiles" };
 	struct drift_view drift;
 	struct world w;
 	int64_t id;
@@ -300,7 +308,8 @@ static void an_upgrade_of_agents_keeps_the_same_software(void **state)
 	assert_int_equal(drift.groups[0].n_keys, ELEMENTSOF(own));
 	mo_desc_done(&drift_view_desc, &drift);
 	world_verb(&w, IN_CANCEL, id);
-	add_stack_item(&w, 1, "env.NCCL_IB_GID_INDEX", "5");   /* what ranks get is not the agent's own */
+	/* what ranks get is not the agent's own */
+	add_stack_item(&w, 1, "env.NCCL_IB_GID_INDEX", "5");
 	world_run(&w, S);
 	id = submit_with(&w, 8, "stack.same", NULL);
 	world_run(&w, S);

@@ -1,4 +1,5 @@
-/* Checks after a failure: which nodes are asked, how long is waited for them, and what ends the wait. */
+/* Checks after a failure: which nodes are asked, how long is waited for them, and what ends the
+ * wait. */
 #include "tests/unit/dcore/world.h"
 
 #include <signal.h>
@@ -23,7 +24,7 @@ static void nodes_are_checked_after_a_failure(void **state)
 	assert_true(world_count(&w, 0, CMD_CHECK) > 0 && world_count(&w, 1, CMD_CHECK) > 0);
 	assert_int_equal(world_count(&w, 2, CMD_CHECK), 0);
 	world_why_has(&w, id, "node n1: not done yet");
-	other = world_submit_gpus(&w, 6);        /* what the job will get is kept for it */
+	other = world_submit_gpus(&w, 6); /* what the job will get is kept for it */
 	world_crash(&w);
 	world_run(&w, S);
 	assert_int_equal(world_job(&w, other)->state, JOB_QUEUED);
@@ -34,7 +35,8 @@ static void nodes_are_checked_after_a_failure(void **state)
 	assert_int_equal(world_job(&w, id)->attempt, 2);
 	assert_null(place_of(world_job(&w, id), "n1"));
 	inc = &world_job(&w, id)->incidents[0];
-	assert_string_equal(inc->evidence[inc->n_evidence - 1], "n1: gpu.ras_ue 0000:9f:00.0: 2 uncorrectable errors (crit)");
+	assert_string_equal(inc->evidence[inc->n_evidence - 1],
+			    "n1: gpu.ras_ue 0000:9f:00.0: 2 uncorrectable errors (crit)");
 	world_run(&w, S);
 	assert_int_equal(world_job(&w, id)->checks.n_nodes, 0);
 	world_done(&w);
@@ -50,7 +52,7 @@ static void the_slowest_node_is_waited_for(void **state)
 	world_beat(&w, 1);
 	world_beat(&w, 0);
 	world_beat(&w, 0);
-	w.no_check = true;                       /* n0 made its checks, n1 does not for a while */
+	w.no_check = true; /* n0 made its checks, n1 does not for a while */
 	assert_int_equal(world_job(&w, id)->attempt, 1);
 	world_run(&w, 10 * S);
 	assert_int_equal(world_job(&w, id)->attempt, 1);
@@ -98,7 +100,7 @@ static void a_node_that_cannot_answer_is_not_waited_for(void **state)
 	world_beat(&w, 0);
 	assert_int_equal(world_job(&w, id)->checks.n_nodes, 1);
 	w.toys[1].deaf = true;
-	world_run(&w, 12 * S);                   /* n1 is down */
+	world_run(&w, 12 * S); /* n1 is down */
 	assert_int_equal(world_job(&w, id)->attempt, 2);
 	assert_null(place_of(world_job(&w, id), "n1"));
 	world_done(&w);
@@ -128,7 +130,7 @@ static void a_user_error_checks_and_cordons_nothing(void **state)
 	world_init_telling(&w, 2, 2);
 	id = world_submit_gpus(&w, 4);
 	world_run(&w, S);
-	world_exit(&w, 0, id, 0, 1, 0);          /* before the first iteration */
+	world_exit(&w, 0, id, 0, 1, 0); /* before the first iteration */
 	world_run(&w, 2 * S);
 	assert_int_equal(world_job(&w, id)->state, JOB_FAILED);
 	assert_string_equal(world_job(&w, id)->incidents[0].class, "user_error");

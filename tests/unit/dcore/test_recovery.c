@@ -1,4 +1,5 @@
-/* What follows a failure: peers are killed at once, the next attempt waits for proof, classes, budget, ports, incidents and their waterfall. */
+/* What follows a failure: peers are killed at once, the next attempt waits for proof, classes,
+ * budget, ports, incidents and their waterfall. */
 #include "tests/unit/dcore/world.h"
 
 #include <signal.h>
@@ -33,7 +34,7 @@ static void a_dead_rank_kills_its_peers_and_restarts(void **state)
 	assert_int_equal(world_job(&w, id)->state, JOB_RECOVERING);
 	assert_int_equal(world_job(&w, id)->failure.rank, 3);
 	world_tick(&w, S);
-	assert_int_equal(world_job(&w, id)->attempt, 1);   /* n0 did not prove its ranks dead */
+	assert_int_equal(world_job(&w, id)->attempt, 1); /* n0 did not prove its ranks dead */
 	world_beat(&w, 0);
 	assert_int_equal(world_count(&w, 0, CMD_STOP), 0);
 	assert_true(world_count(&w, 0, CMD_KILL) >= 1);
@@ -41,7 +42,8 @@ static void a_dead_rank_kills_its_peers_and_restarts(void **state)
 	assert_int_equal(world_job(&w, id)->restarts, 1);
 	assert_true(world_job(&w, id)->run.port != port);
 	world_run(&w, S);
-	assert_int_equal(world_job(&w, id)->state, JOB_RECOVERING);   /* until its first iteration */
+	/* until its first iteration */
+	assert_int_equal(world_job(&w, id)->state, JOB_RECOVERING);
 	world_iteration(&w, 0, id, 1);
 	world_run(&w, S);
 	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
@@ -62,8 +64,9 @@ static void a_dead_rank_kills_its_peers_and_restarts(void **state)
 	world_done(&w);
 }
 
-/* Four iterations lost; attempt 2 trained until now, and one beat tells of its iterations first .. 6, each ended 100 ms after the one before. Returns the incident's waterfall. */
-static struct waterfall reported_together(int64_t first, double step_ms)
+/* Four iterations lost; attempt 2 trained until now, and one beat tells of its iterations first ..
+ * 6, each ended 100 ms after the one before. Returns the incident's waterfall. */
+static struct waterfall told_together(int64_t first, double step_ms)
 {
 	struct world w;
 	int64_t id = running(&w, 1, 2, 2);
@@ -89,16 +92,19 @@ static struct waterfall reported_together(int64_t first, double step_ms)
 	return fall;
 }
 
-/* Progress is told once a second: when the lost iterations are done again before the first word, their own times count; without any the time is not known, and never 0. */
+/* Progress is told once a second: when the lost iterations are done again before the first word,
+ * their own times count; without any the time is not known, and never 0. */
 static void recomputing_faster_than_a_beat_is_measured(void **state)
 {
-	struct waterfall each = reported_together(1, 100), last = reported_together(6, 100), slow = reported_together(6, 1e7), untold = reported_together(6, MO_NONE_F);
+	struct waterfall each = told_together(1, 100), last = told_together(6, 100),
+			 slow = told_together(6, 1e7), untold = told_together(6, MO_NONE_F);
 
 	assert_int_equal(each.recompute, 400);
-	assert_int_equal(each.init + each.load, 300);           /* 900 ms, less six iterations */
+	assert_int_equal(each.init + each.load, 300); /* 900 ms, less six iterations */
 	assert_int_equal(last.recompute, 400);
 	assert_int_equal(last.init + last.load, 300);
-	assert_int_equal(slow.init + slow.load, 0);             /* times that cannot be: all the time there was, shared evenly */
+	/* times that cannot be: all the time there was, shared evenly */
+	assert_int_equal(slow.init + slow.load, 0);
 	assert_int_equal(slow.recompute, 600);
 	assert_int_equal(untold.recompute, MO_NONE);
 }
@@ -146,10 +152,21 @@ static int64_t first_exit(struct world *w, int64_t code, const char *line)
 
 static void exit_codes_before_the_first_iteration(void **state)
 {
-	static const struct { int64_t code; int state; const char *class, *said; } cases[] = {
-		{ 1, JOB_FAILED, "user_error", "an error of the program or its arguments; it said: last line" }, { 2, JOB_FAILED, "user_error", "exit code 2" },
-		{ 126, JOB_FAILED, "user_error", "could not execute" }, { 127, JOB_FAILED, "user_error", "was not found" }, { 128, JOB_FAILED, "user_error", "exit code 128" },
-		{ 255, JOB_FAILED, "user_error", "exit code 255" }, { 137, JOB_RUNNING, "transient", "exit code 137, a shell's word for signal 9 SIGKILL" }, { 192, JOB_RUNNING, "transient", "signal 64" },
+	static const struct {
+		int64_t code;
+		int state;
+		const char *class, *said;
+	} cases[] = {
+		{ 1, JOB_FAILED, "user_error",
+		  "an error of the program or its arguments; it said: last line" },
+		{ 2, JOB_FAILED, "user_error", "exit code 2" },
+		{ 126, JOB_FAILED, "user_error", "could not execute" },
+		{ 127, JOB_FAILED, "user_error", "was not found" },
+		{ 128, JOB_FAILED, "user_error", "exit code 128" },
+		{ 255, JOB_FAILED, "user_error", "exit code 255" },
+		{ 137, JOB_RUNNING, "transient",
+		  "exit code 137, a shell's word for signal 9 SIGKILL" },
+		{ 192, JOB_RUNNING, "transient", "signal 64" },
 		{ 193, JOB_FAILED, "user_error", "exit code 193" },
 	};
 
@@ -161,7 +178,9 @@ static void exit_codes_before_the_first_iteration(void **state)
 		assert_int_equal(j->state, cases[i].state);
 		assert_int_equal(j->attempt, cases[i].state == JOB_FAILED ? 1 : 2);
 		assert_string_equal(j->incidents[0].class, cases[i].class);
-		assert_non_null(strstr(cases[i].state == JOB_FAILED ? j->reason : j->incidents[0].cause, cases[i].said));
+		assert_non_null(
+			strstr(cases[i].state == JOB_FAILED ? j->reason : j->incidents[0].cause,
+			       cases[i].said));
 		world_done(&w);
 	}
 }
@@ -186,14 +205,17 @@ static void an_exit_code_has_its_meaning(void **state)
 	world_run(&w, S);
 	world_exit(&w, 0, id, 1, 16, 0);
 	world_run(&w, 2 * S);
-	assert_string_equal(world_job(&w, id)->incidents[0].cause, "exit code 16: a result could not be reproduced");
+	assert_string_equal(world_job(&w, id)->incidents[0].cause,
+			    "exit code 16: a result could not be reproduced");
 	world_done(&w);
 }
 
 static void a_port_taken_before_the_bind_is_no_users_error(void **state)
 {
 	struct world w;
-	int64_t id = first_exit(&w, 1, "torch.distributed.DistNetworkError: EADDRINUSE, address already in use");
+	int64_t id = first_exit(&w, 1,
+				"torch.distributed.DistNetworkError: EADDRINUSE, address already "
+				"in use");
 
 	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
 	assert_int_equal(world_job(&w, id)->attempt, 2);
@@ -209,7 +231,7 @@ static void a_port_taken_before_the_bind_is_no_users_error(void **state)
 		mo_strs_add(&n->tail, &n->n_tail, "OSError: [Errno 98] Address already in use");
 		world_run(&w, 2 * S);
 	}
-	assert_int_equal(world_job(&w, id)->state, JOB_FAILED);   /* a port of the program's own */
+	assert_int_equal(world_job(&w, id)->state, JOB_FAILED); /* a port of the program's own */
 	assert_int_equal(world_job(&w, id)->attempt, 5);
 	assert_string_equal(world_job(&w, id)->incidents[0].class, "user_error");
 	world_done(&w);
@@ -218,15 +240,26 @@ static void a_port_taken_before_the_bind_is_no_users_error(void **state)
 /* torch warns and unwinds after the traceback; what the job says is the exception */
 static void the_exception_is_the_reason(void **state)
 {
-	static const struct { const char *lines[5], *said; } cases[] = {
-		{ { "[rank1]:     return 1 // None", "[rank1]: TypeError: unsupported operand", "> building datasets ...", "[rank1]:[W1121 10:19:17.165596547 ProcessGroupNCCL.cpp:1575] Warning: bye" },
+	static const struct {
+		const char *lines[5], *said;
+	} cases[] = {
+		{ { "[rank1]:     return 1 // None", "[rank1]: TypeError: unsupported operand",
+		    "> building datasets ...",
+		    "[rank1]:[W1121 10:19:17.165596547 ProcessGroupNCCL.cpp:1575] Warning: bye" },
 		  "arguments; it said: TypeError: unsupported operand" },
-		{ { "torch.OutOfMemoryError: CUDA out of memory.", "Exception raised from recvBytes at Utils.hpp:682", "frame #0: c10::Error::Error(int)", "" }, "torch.OutOfMemoryError: CUDA out of memory." },
+		{ { "torch.OutOfMemoryError: CUDA out of memory.",
+		    "Exception raised from recvBytes at Utils.hpp:682",
+		    "frame #0: c10::Error::Error(int)", "" },
+		  "torch.OutOfMemoryError: CUDA out of memory." },
 		{ { "KeyboardInterrupt" }, "arguments; it said: KeyboardInterrupt" },
-		{ { "Errors: none", "train.py: error: unrecognized arguments: --x", "[W1121 10:19:17.1 a.cpp:1] bye" }, "arguments; it said: train.py: error: unrecognized arguments: --x" },
-		{ { "[2026-11-21] step 1 begins" }, "arguments; it said: [2026-11-21] step 1 begins" },
+		{ { "Errors: none", "train.py: error: unrecognized arguments: --x",
+		    "[W1121 10:19:17.1 a.cpp:1] bye" },
+		  "arguments; it said: train.py: error: unrecognized arguments: --x" },
+		{ { "[2026-11-21] step 1 begins" },
+		  "arguments; it said: [2026-11-21] step 1 begins" },
 		/* Primus colours its errors. */
-		{ { "\x1b[31m\x1b[1m[ERROR] \x1b[0mRuntimeError: no such model\x1b[0m" }, "arguments; it said: [ERROR] RuntimeError: no such model" },
+		{ { "\x1b[31m\x1b[1m[ERROR] \x1b[0mRuntimeError: no such model\x1b[0m" },
+		  "arguments; it said: [ERROR] RuntimeError: no such model" },
 	};
 
 	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
@@ -328,7 +361,9 @@ static void the_same_failure_three_times_stops_it(void **state)
 	}
 	assert_int_equal(world_job(&w, id)->state, JOB_FAILED);
 	assert_int_equal(world_job(&w, id)->restarts, 2);
-	assert_non_null(strstr(world_job(&w, id)->reason, "failed the same way 3 times without a new checkpoint: signal 6 SIGABRT"));
+	assert_non_null(
+		strstr(world_job(&w, id)->reason,
+		       "failed the same way 3 times without a new checkpoint: signal 6 SIGABRT"));
 	world_done(&w);
 }
 
@@ -350,7 +385,8 @@ static void as_often_as_the_recipe_says(void **state)
 		world_run(&w, 2 * S);
 	}
 	assert_int_equal(world_job(&w, id)->state, JOB_FAILED);
-	assert_non_null(strstr(world_job(&w, id)->reason, "failed the same way 2 times without a new checkpoint"));
+	assert_non_null(strstr(world_job(&w, id)->reason,
+			       "failed the same way 2 times without a new checkpoint"));
 	mo_desc_done(&submit_desc, &spec);
 	world_done(&w);
 }
@@ -378,7 +414,7 @@ static void a_new_checkpoint_or_another_failure_begins_anew(void **state)
 	world_iteration(&w, 0, id, 1);
 	world_exit(&w, 0, id, 1, 0, SIGSEGV);
 	world_run(&w, 2 * S);
-	assert_int_equal(world_job(&w, id)->state, JOB_FAILED);   /* nine without any progress */
+	assert_int_equal(world_job(&w, id)->state, JOB_FAILED); /* nine without any progress */
 	world_done(&w);
 }
 
@@ -411,7 +447,12 @@ static void busy_ports_cost_nothing(void **state)
 
 static void a_refused_program_is_the_users_error(void **state)
 {
-	static const struct { const char *cause; int state; } cases[] = { { "exec", JOB_FAILED }, { "bind", JOB_FAILED }, { "workdir", JOB_FAILED }, { "user", JOB_FAILED }, { "prepare", JOB_FAILED }, { "config", JOB_FAILED }, { "spool", JOB_RUNNING } };
+	static const struct {
+		const char *cause;
+		int state;
+	} cases[] = { { "exec", JOB_FAILED },  { "bind", JOB_FAILED },    { "workdir", JOB_FAILED },
+		      { "user", JOB_FAILED },  { "prepare", JOB_FAILED }, { "config", JOB_FAILED },
+		      { "spool", JOB_RUNNING } };
 
 	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
 		struct world w;
@@ -460,7 +501,8 @@ static void a_dead_supervisor_counts_as_such(void **state)
 	world_run(&w, 2 * S);
 	assert_int_equal(world_job(&w, id)->attempt, 2);
 	assert_string_equal(world_job(&w, id)->incidents[0].cause, "supervisor-lost");
-	assert_int_equal(world_job(&w, id)->incidents[0].first_rank, MO_NONE); /* how it ended is not known */
+	/* how it ended is not known */
+	assert_int_equal(world_job(&w, id)->incidents[0].first_rank, MO_NONE);
 	world_done(&w);
 }
 
@@ -476,7 +518,7 @@ static void an_unkillable_rank_frees_the_job_but_not_the_node(void **state)
 	world_beat(&w, 0);
 	n = world_note(&w, 0, id, NOTE_UNKILLABLE);
 	n->rank = 1;
-	n->pid = 999;   /* not the rank that is left */
+	n->pid = 999; /* not the rank that is left */
 	world_beat(&w, 0);
 	assert_int_equal(world_job(&w, id)->attempt, 1);
 	n = world_note(&w, 0, id, NOTE_UNKILLABLE);
@@ -495,7 +537,7 @@ static void an_unkillable_rank_frees_the_job_but_not_the_node(void **state)
 	assert_true(world_submit_gpus(&w, 3) > 0);
 	world_run(&w, S);
 	assert_int_equal(world_job(&w, 2)->state, JOB_QUEUED);
-	world_exit(&w, 0, id, 1, 0, SIGKILL);   /* at last */
+	world_exit(&w, 0, id, 1, 0, SIGKILL); /* at last */
 	world_run(&w, 3 * S);
 	assert_int_equal(world_job(&w, 2)->state, JOB_RUNNING);
 	world_done(&w);
@@ -532,7 +574,8 @@ static void cancel_during_recovery(void **state)
 	world_verb(&w, IN_CANCEL, id);
 	assert_int_equal(world_job(&w, id)->state, JOB_STOPPING);
 	world_beat(&w, 1);
-	assert_int_equal(w.toys[1].log[w.toys[1].n_log - 1].kind, CMD_KILL);   /* a failed attempt is not asked politely */
+	/* a failed attempt is not asked politely */
+	assert_int_equal(w.toys[1].log[w.toys[1].n_log - 1].kind, CMD_KILL);
 	w.no_kill = false;
 	world_run(&w, 2 * S);
 	assert_int_equal(world_job(&w, id)->state, JOB_CANCELLED);
@@ -568,10 +611,13 @@ int main(void)
 		cmocka_unit_test(exit_codes_before_the_first_iteration),
 		cmocka_unit_test(an_exit_code_has_its_meaning),
 		cmocka_unit_test(a_port_taken_before_the_bind_is_no_users_error),
-		cmocka_unit_test(the_exception_is_the_reason), cmocka_unit_test(an_exit_event_says_how), cmocka_unit_test(exit_1_later_is_not),
+		cmocka_unit_test(the_exception_is_the_reason),
+		cmocka_unit_test(an_exit_event_says_how),
+		cmocka_unit_test(exit_1_later_is_not),
 		cmocka_unit_test(exit_1_after_a_peers_death_is_not),
 		cmocka_unit_test(on_one_node_the_clock_decides),
-		cmocka_unit_test(the_same_failure_three_times_stops_it), cmocka_unit_test(as_often_as_the_recipe_says),
+		cmocka_unit_test(the_same_failure_three_times_stops_it),
+		cmocka_unit_test(as_often_as_the_recipe_says),
 		cmocka_unit_test(a_new_checkpoint_or_another_failure_begins_anew),
 		cmocka_unit_test(busy_ports_cost_nothing),
 		cmocka_unit_test(a_refused_program_is_the_users_error),

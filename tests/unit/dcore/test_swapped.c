@@ -44,7 +44,8 @@ static void write_log(struct record_log *log)
 	world_done(&w);
 }
 
-/* Whether it was taken to its end, with the record at `at` after the next one; SIZE_MAX: as it is. */
+/* Whether it was taken to its end, with the record at `at` after the next one; SIZE_MAX: as it
+ * is. */
 static bool replay(const struct record_log *log, size_t at)
 {
 	_cleanup_(core_freep) struct core *c = core_before();

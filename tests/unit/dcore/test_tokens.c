@@ -11,20 +11,23 @@ static size_t n_of(const struct world *w, const char *user)
 	size_t n = 0;
 
 	for (size_t i = 0; i < core_state(w->core)->n_tokens; i++)
-		n += mo_streq(core_state(w->core)->tokens[i].user, user) && !core_state(w->core)->tokens[i].revoked;
+		n += mo_streq(core_state(w->core)->tokens[i].user, user) &&
+		     !core_state(w->core)->tokens[i].revoked;
 	return n;
 }
 
 static bool has(const struct world *w, const char *id)
 {
 	for (size_t i = 0; i < core_state(w->core)->n_tokens; i++)
-		if (mo_streq(core_state(w->core)->tokens[i].id, id) && !core_state(w->core)->tokens[i].revoked)
+		if (mo_streq(core_state(w->core)->tokens[i].id, id) &&
+		    !core_state(w->core)->tokens[i].revoked)
 			return true;
 	return false;
 }
 
 /* nodes: of a join token, else MO_NONE. The status of the answer. */
-static int make(struct world *w, const char *id, const char *role, const char *user, const char *from, int64_t nodes)
+static int make(struct world *w, const char *id, const char *role, const char *user,
+		const char *from, int64_t nodes)
 {
 	struct token t;
 
@@ -36,14 +39,19 @@ static int make(struct world *w, const char *id, const char *role, const char *u
 	t.nodes = nodes;
 	t.created_at = w->now;
 	t.expires_at = w->now + 30 * DAY;
-	world_step(w, &(struct core_input){ .type = IN_TOKEN, .token = &t, .request = 1, .by = { .user = (char *)(from ? NULL : "root"), .via = (char *)(from ? NULL : "socket") } });
+	world_step(w, &(struct core_input){ .type = IN_TOKEN,
+					    .token = &t,
+					    .request = 1,
+					    .by = { .user = (char *)(from ? NULL : "root"),
+						    .via = (char *)(from ? NULL : "socket") } });
 	mo_desc_done(&token_desc, &t);
 	return w->reply_status;
 }
 
 static void use(struct world *w, const char *id)
 {
-	world_step(w, &(struct core_input){ .type = IN_TOKEN_USED, .token_id = &(struct in_token_id){ (char *)id } });
+	world_step(w, &(struct core_input){ .type = IN_TOKEN_USED,
+					    .token_id = &(struct in_token_id){ (char *)id } });
 }
 
 /* Node a has joined with token j, and speaks with this one. */
@@ -57,7 +65,11 @@ static void joined(struct world *w, const char *id, int64_t nodes)
 
 static int drop(struct world *w, const char *id)
 {
-	world_step(w, &(struct core_input){ .type = IN_TOKEN_REVOKE, .token_id = &(struct in_token_id){ (char *)id }, .request = 1, .by = { .user = (char *)"ada", .via = (char *)"token 12345678" } });
+	world_step(w, &(struct core_input){
+			      .type = IN_TOKEN_REVOKE,
+			      .token_id = &(struct in_token_id){ (char *)id },
+			      .request = 1,
+			      .by = { .user = (char *)"ada", .via = (char *)"token 12345678" } });
 	return w->reply_status;
 }
 
@@ -70,14 +82,16 @@ static void revoked(void **state)
 	assert_true(world_event_seen(&w, "audit.token_created"));
 	assert_int_equal(drop(&w, "t1"), 200);
 	assert_true(world_event_seen(&w, "audit.token_revoked"));
-	assert_non_null(strstr(core_state(w.core)->events[core_state(w.core)->n_events - 1].message, "ada (token 12345678) revoked token t1"));
+	assert_non_null(strstr(core_state(w.core)->events[core_state(w.core)->n_events - 1].message,
+			       "ada (token 12345678) revoked token t1"));
 	world_crash(&w);
 	assert_false(has(&w, "t1"));
 	assert_int_equal(drop(&w, "t1"), 404);
 	world_done(&w);
 }
 
-/* As many nodes as it was made for; a node that lost the answer asks again and takes no place of another; a node's name that is in use is not given twice. */
+/* As many nodes as it was made for; a node that lost the answer asks again and takes no place of
+ * another; a node's name that is in use is not given twice. */
 static void join(void **state)
 {
 	struct world w;
@@ -86,11 +100,13 @@ static void join(void **state)
 	assert_int_equal(make(&w, "j", "join", NULL, NULL, 2), 201);
 	assert_int_equal(make(&w, "a1", "agent", "a", "j", MO_NONE), 201);
 	assert_true(world_event_seen(&w, "audit.token_joined"));
-	assert_int_equal(make(&w, "a2", "agent", "a", "j", MO_NONE), 201);   /* the first answer was lost */
+	/* the first answer was lost */
+	assert_int_equal(make(&w, "a2", "agent", "a", "j", MO_NONE), 201);
 	assert_int_equal(n_of(&w, "a"), 1);
 	assert_true(has(&w, "a2"));
 	use(&w, "a2");
-	assert_int_equal(make(&w, "a3", "agent", "a", "j", MO_NONE), 409);   /* another machine of this name, or a thief */
+	/* another machine of this name, or a thief */
+	assert_int_equal(make(&w, "a3", "agent", "a", "j", MO_NONE), 409);
 	assert_non_null(strstr(w.reply_text, "moectl token revoke a2"));
 	world_crash(&w);
 	assert_int_equal(make(&w, "b1", "agent", "b", "j", MO_NONE), 201);
@@ -99,11 +115,13 @@ static void join(void **state)
 	assert_int_equal(make(&w, "d1", "agent", "d", "gone", MO_NONE), 403);
 	make(&w, "j2", "join", NULL, NULL, 5);
 	make(&w, "e1", "agent", "e", NULL, MO_NONE);
-	assert_int_equal(make(&w, "e2", "agent", "e", "j2", MO_NONE), 409);   /* it was made for that node, which is not there yet */
+	/* it was made for that node, which is not there yet */
+	assert_int_equal(make(&w, "e2", "agent", "e", "j2", MO_NONE), 409);
 	world_done(&w);
 }
 
-/* Who revokes a node's token puts the node out: what was made for it before brings it back by no way; a new decision does. */
+/* Who revokes a node's token puts the node out: what was made for it before brings it back by no
+ * way; a new decision does. */
 static void put_out(void **state)
 {
 	struct world w;
@@ -115,25 +133,31 @@ static void put_out(void **state)
 	assert_int_equal(drop(&w, "a1"), 200);
 	assert_int_equal(drop(&w, "a1"), 404);
 	assert_int_equal(make(&w, "a2", "agent", "a", "j", MO_NONE), 403);
-	assert_non_null(strstr(w.reply_text, "its token was revoked after join token j was made: make a new one"));
+	assert_non_null(
+		strstr(w.reply_text,
+		       "its token was revoked after join token j was made: make a new one"));
 	world_crash(&w);
 	assert_int_equal(make(&w, "a2", "agent", "a", "j", MO_NONE), 403);
-	assert_int_equal(make(&w, "a2", "agent", "a", "any", MO_NONE), 403);  /* whenever that was made: no person did it for this node */
+	/* whenever that was made: no person did it for this node */
+	assert_int_equal(make(&w, "a2", "agent", "a", "any", MO_NONE), 403);
 	assert_true(has(&w, "b1"));
-	assert_int_equal(make(&w, "c1", "agent", "c", "j", MO_NONE), 201);    /* other names are as they were */
+	/* other names are as they were */
+	assert_int_equal(make(&w, "c1", "agent", "c", "j", MO_NONE), 201);
 	world_tick(&w, S);
 	make(&w, "j2", "join", NULL, NULL, 1);
 	assert_int_equal(make(&w, "a3", "agent", "a", "j2", MO_NONE), 201);
-	assert_int_equal(make(&w, "a4", "agent", "a", "j", MO_NONE), 403);    /* a thief's still is not */
+	/* a thief's still is not */
+	assert_int_equal(make(&w, "a4", "agent", "a", "j", MO_NONE), 403);
 	use(&w, "a3");
 	world_tick(&w, S);
 	assert_int_equal(drop(&w, "a3"), 200);
 	assert_int_equal(make(&w, "a5", "agent", "a", "j2", MO_NONE), 403);
-	assert_int_equal(make(&w, "a6", "agent", "a", NULL, MO_NONE), 201);   /* by hand */
+	assert_int_equal(make(&w, "a6", "agent", "a", NULL, MO_NONE), 201); /* by hand */
 	world_done(&w);
 }
 
-/* What was renewed from a revoked token goes with it, and what it was renewed from: who held one held the other. */
+/* What was renewed from a revoked token goes with it, and what it was renewed from: who held one
+ * held the other. */
 static void revoked_chain(void **state)
 {
 	struct world w;
@@ -143,7 +167,8 @@ static void revoked_chain(void **state)
 	assert_int_equal(make(&w, "a2", "agent", "a", "a1", MO_NONE), 201);
 	assert_int_equal(drop(&w, "a1"), 200);
 	assert_true(!has(&w, "a1") && !has(&w, "a2") && has(&w, "j"));
-	assert_non_null(strstr(core_state(w.core)->events[core_state(w.core)->n_events - 1].message, "and a2, its other"));
+	assert_non_null(strstr(core_state(w.core)->events[core_state(w.core)->n_events - 1].message,
+			       "and a2, its other"));
 	make(&w, "b1", "agent", "b", "j", MO_NONE);
 	use(&w, "b1");
 	world_tick(&w, DAY);
@@ -157,7 +182,8 @@ static void revoked_chain(void **state)
 	world_done(&w);
 }
 
-/* A name that was put out is remembered for as long as there is something that could bring it back. */
+/* A name that was put out is remembered for as long as there is something that could bring it
+ * back. */
 static void out_for_as_long(void **state)
 {
 	struct world w;
@@ -171,7 +197,7 @@ static void out_for_as_long(void **state)
 		make(&w, id, "agent", "a", NULL, MO_NONE);
 		assert_int_equal(drop(&w, id), 200);
 	}
-	assert_int_equal(core_state(w.core)->n_tokens, 2);                    /* of one name once */
+	assert_int_equal(core_state(w.core)->n_tokens, 2); /* of one name once */
 	assert_int_equal(drop(&w, "j"), 200);
 	assert_int_equal(core_state(w.core)->n_tokens, 0);
 	world_done(&w);
@@ -189,11 +215,13 @@ static void same_id(void **state)
 	make(&w, "j", "join", NULL, NULL, 1);
 	make(&w, "a1", "agent", "a", NULL, MO_NONE);
 	drop(&w, "a1");
-	assert_int_equal(make(&w, "a1", "user", "ada", NULL, MO_NONE), 503);  /* a name's that is out */
+	/* a name's that is out */
+	assert_int_equal(make(&w, "a1", "user", "ada", NULL, MO_NONE), 503);
 	world_done(&w);
 }
 
-/* An answer may be lost a few times; a node that trades all the time is stopped, but not one whose time has come. */
+/* An answer may be lost a few times; a node that trades all the time is stopped, but not one whose
+ * time has come. */
 static void trades_are_few(void **state)
 {
 	struct world w;
@@ -211,7 +239,8 @@ static void trades_are_few(void **state)
 	world_tick(&w, 120 * S);
 	assert_int_equal(make(&w, "t1", "agent", "a", "j", MO_NONE), 201);
 	use(&w, "t1");
-	assert_int_equal(make(&w, "t2", "agent", "a", "t1", MO_NONE), 429);   /* it was just made, and used */
+	/* it was just made, and used */
+	assert_int_equal(make(&w, "t2", "agent", "a", "t1", MO_NONE), 429);
 	world_crash(&w);
 	assert_int_equal(make(&w, "t2", "agent", "a", "t1", MO_NONE), 429);
 	world_tick(&w, DAY);
@@ -227,19 +256,22 @@ static void renewal(void **state)
 	joined(&w, "t1", 1);
 	world_tick(&w, DAY);
 	assert_int_equal(make(&w, "t2", "agent", "a", "t1", MO_NONE), 201);
-	assert_int_equal(make(&w, "t3", "agent", "a", "t1", MO_NONE), 201);  /* lost, or not written to its disk */
+	/* lost, or not written to its disk */
+	assert_int_equal(make(&w, "t3", "agent", "a", "t1", MO_NONE), 201);
 	assert_true(has(&w, "t1") && !has(&w, "t2") && has(&w, "t3"));
 	use(&w, "t3");
 	world_crash(&w);
 	assert_true(!has(&w, "t1") && has(&w, "t3") && has(&w, "j"));
 	assert_int_equal(n_of(&w, "a"), 1);
-	assert_int_equal(make(&w, "x", "agent", "b", "t3", MO_NONE), 403);   /* not for another node */
-	use(&w, "t3");                                                       /* again: nothing */
+	/* not for another node */
+	assert_int_equal(make(&w, "x", "agent", "b", "t3", MO_NONE), 403);
+	use(&w, "t3"); /* again: nothing */
 	assert_int_equal(n_of(&w, "a"), 1);
 	world_done(&w);
 }
 
-/* The token of a local cluster, which is for any node there, stays; who trades it again gets a new one. */
+/* The token of a local cluster, which is for any node there, stays; who trades it again gets a new
+ * one. */
 static void unbound(void **state)
 {
 	struct world w;
@@ -249,7 +281,8 @@ static void unbound(void **state)
 	assert_int_equal(make(&w, "t1", "agent", "a", "any", MO_NONE), 201);
 	use(&w, "t1");
 	world_tick(&w, DAY);
-	assert_int_equal(make(&w, "t2", "agent", "a", "any", MO_NONE), 201); /* its state directory was lost */
+	/* its state directory was lost */
+	assert_int_equal(make(&w, "t2", "agent", "a", "any", MO_NONE), 201);
 	use(&w, "t2");
 	assert_true(has(&w, "any"));
 	world_done(&w);
@@ -264,14 +297,17 @@ static void forgotten(void **state)
 	make(&w, "node", "agent", "a", NULL, MO_NONE);
 	world_tick(&w, 59 * DAY);
 	make(&w, "n1", "user", "ada", NULL, MO_NONE);
-	assert_true(has(&w, "old"));                                         /* still listed, as expired */
+	/* still listed, as expired */
+	assert_true(has(&w, "old"));
 	world_tick(&w, 2 * DAY);
 	make(&w, "n2", "user", "ada", NULL, MO_NONE);
-	assert_true(!has(&w, "old") && has(&w, "node"));                     /* an agent's may still speak for its node */
+	/* an agent's may still speak for its node */
+	assert_true(!has(&w, "old") && has(&w, "node"));
 	world_done(&w);
 }
 
-/* A job trains on through expiry, over restarts of controller and agent; nothing new starts there; a stop is obeyed; a good token ends it. */
+/* A job trains on through expiry, over restarts of controller and agent; nothing new starts there;
+ * a stop is obeyed; a good token ends it. */
 static void expired(void **state)
 {
 	struct world w;
@@ -305,7 +341,8 @@ static void expired(void **state)
 	world_done(&w);
 }
 
-/* Placed before it expired and not yet taken: it is not sent, `why` says so, and it can be cancelled. */
+/* Placed before it expired and not yet taken: it is not sent, `why` says so, and it can be
+ * cancelled. */
 static void expired_before_launch(void **state)
 {
 	struct world w;
@@ -330,8 +367,17 @@ static void expired_before_launch(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(revoked), cmocka_unit_test(join), cmocka_unit_test(renewal), cmocka_unit_test(unbound), cmocka_unit_test(forgotten), cmocka_unit_test(expired),
-		cmocka_unit_test(expired_before_launch), cmocka_unit_test(put_out), cmocka_unit_test(revoked_chain), cmocka_unit_test(out_for_as_long), cmocka_unit_test(same_id),
+		cmocka_unit_test(revoked),
+		cmocka_unit_test(join),
+		cmocka_unit_test(renewal),
+		cmocka_unit_test(unbound),
+		cmocka_unit_test(forgotten),
+		cmocka_unit_test(expired),
+		cmocka_unit_test(expired_before_launch),
+		cmocka_unit_test(put_out),
+		cmocka_unit_test(revoked_chain),
+		cmocka_unit_test(out_for_as_long),
+		cmocka_unit_test(same_id),
 		cmocka_unit_test(trades_are_few),
 	};
 

@@ -1,4 +1,5 @@
-/* Files that look like a model's state and that no layout reads: never a silent fresh start over them, before the first launch and before a restart. */
+/* Files that look like a model's state and that no layout reads: never a silent fresh start over
+ * them, before the first launch and before a restart. */
 #include "tests/unit/dcore/saver.h"
 
 #include <signal.h>
@@ -28,7 +29,10 @@ static void assert_waits(struct saver *o, int state, const char *name)
 		if (mo_streq(why.reasons[i].code, "checkpoint-unread")) {
 			assert_non_null(strstr(why.reasons[i].text, name));
 			assert_non_null(strstr(why.reasons[i].evidence[0], name));
-			for (const char *const *way = (const char *const[]){ "checkpoint.layout", "--from 0", "another checkpoint.dir", NULL }; *way; way++) {
+			for (const char *const *way =
+				     (const char *const[]){ "checkpoint.layout", "--from 0",
+							    "another checkpoint.dir", NULL };
+			     *way; way++) {
 				assert_non_null(strstr(why.reasons[i].text, *way));
 				assert_non_null(strstr(why.next, *way));
 			}
@@ -51,7 +55,8 @@ static void a_new_job_waits_for_a_word(void **state)
 	saver_resumed(o, 1, -1);
 }
 
-/* A long name is cut behind a whole character (the shadow's reason is the same text), and none is said as such. */
+/* A long name is cut behind a whole character (the shadow's reason is the same text), and none is
+ * said as such. */
 static void names_of_any_kind(void **state)
 {
 	struct saver *o = *state;
@@ -87,11 +92,11 @@ static void never_is_a_word_for_what_lay_there_only(void **state)
 	saver_run(o, 3);
 	saver_resumed(o, 1, -1);
 	saver_crash(o);
-	saver_resumed(o, 2, -1);              /* it is as it was */
+	saver_resumed(o, 2, -1); /* it is as it was */
 	saver_run(o, 3);
 	world_iteration(&o->w, 0, o->id, 40);
 	saver_run(o, 1);
-	o->w.scan.unread[0].saved_at += 60 * S;   /* written by the job */
+	o->w.scan.unread[0].saved_at += 60 * S; /* written by the job */
 	saver_crash(o);
 	saver_run(o, 5);
 	assert_waits(o, JOB_RECOVERING, "ckpt.pt");
@@ -155,9 +160,12 @@ static void lies_elsewhere(struct saver *o, const char *where, const char *name)
 /* checkpoint.dir is /ckpt: one checkpoint itself, or below the directory that the recipe named. */
 static void what_lies_elsewhere_holds_it_up_as_well(void **state)
 {
-	static const struct { const char *where, *name, *words; } cases[] = {
+	static const struct {
+		const char *where, *name, *words;
+	} cases[] = {
 		{ "/", "ckpt/", "checkpoint.dir is one checkpoint: /ckpt/ (3.0 MiB); engine" },
-		{ "/", "iter_0000100/", "and not what lies above it: /iter_0000100/ (3.0 MiB); move it" },
+		{ "/", "iter_0000100/",
+		  "and not what lies above it: /iter_0000100/ (3.0 MiB); move it" },
 		{ "/", "ckpt2/", "and not what lies above it: /ckpt2/" },
 	};
 	struct saver *o = *state;
@@ -179,7 +187,7 @@ static void what_lies_elsewhere_holds_it_up_as_well(void **state)
 		assert_int_equal(saver_restart(o, 0), 200);
 		saver_run(o, 5);
 		saver_resumed(o, 1, -1);
-		o->w.scan.unread[0].bytes += 4096;      /* the job's own files in that directory */
+		o->w.scan.unread[0].bytes += 4096; /* the job's own files in that directory */
 		o->w.scan.unread[0].saved_at += S;
 		saver_crash(o);
 		saver_resumed(o, 2, -1);
@@ -214,15 +222,21 @@ static void what_a_job_would_do(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_new_job_waits_for_a_word, saver_setup, saver_teardown),
+		cmocka_unit_test_setup_teardown(a_new_job_waits_for_a_word, saver_setup,
+						saver_teardown),
 		cmocka_unit_test_setup_teardown(gone_again_it_starts, saver_setup, saver_teardown),
 		cmocka_unit_test_setup_teardown(names_of_any_kind, saver_setup, saver_teardown),
-		cmocka_unit_test_setup_teardown(never_is_a_word_for_what_lay_there_only, saver_setup, saver_teardown),
-		cmocka_unit_test_setup_teardown(what_can_be_read_is_resumed, saver_setup, saver_teardown),
-		cmocka_unit_test_setup_teardown(entries_without_their_marker, saver_setup, saver_teardown),
-		cmocka_unit_test_setup_teardown(what_lies_elsewhere_holds_it_up_as_well, saver_setup, saver_teardown),
+		cmocka_unit_test_setup_teardown(never_is_a_word_for_what_lay_there_only,
+						saver_setup, saver_teardown),
+		cmocka_unit_test_setup_teardown(what_can_be_read_is_resumed, saver_setup,
+						saver_teardown),
+		cmocka_unit_test_setup_teardown(entries_without_their_marker, saver_setup,
+						saver_teardown),
+		cmocka_unit_test_setup_teardown(what_lies_elsewhere_holds_it_up_as_well,
+						saver_setup, saver_teardown),
 		cmocka_unit_test_setup_teardown(what_a_job_would_do, saver_setup, saver_teardown),
-		cmocka_unit_test_setup_teardown(a_first_save_that_was_cut_is_no_loss, saver_setup, saver_teardown),
+		cmocka_unit_test_setup_teardown(a_first_save_that_was_cut_is_no_loss, saver_setup,
+						saver_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

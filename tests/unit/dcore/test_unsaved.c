@@ -37,7 +37,8 @@ static void saves(struct saver *o, int kind, int64_t iteration, const char *path
 	saver_run(o, 1);
 }
 
-/* Both documents tell the same, or neither does: words of the text, and of what is known of the last save. */
+/* Both documents tell the same, or neither does: words of the text, and of what is known of the
+ * last save. */
 static void tells(struct saver *o, const char *text, const char *last)
 {
 	struct why_view why;
@@ -65,7 +66,7 @@ static void tells(struct saver *o, const char *text, const char *last)
 	mo_desc_done(&job_view_desc, &view);
 }
 
-static void two_intervals_without_a_save_are_reported(void **state)
+static void two_intervals_without_a_save_are_told(void **state)
 {
 	struct saver *o = *state;
 
@@ -74,22 +75,28 @@ static void two_intervals_without_a_save_are_reported(void **state)
 	comes_to(o, 41);
 	tells(o, NULL, NULL);
 	comes_to(o, 65);
-	tells(o, "no complete checkpoint in /ckpt since the start: 65 iterations, 3 save intervals of 20",
+	tells(o,
+	      "no complete checkpoint in /ckpt since the start: 65 iterations, 3 save intervals of "
+	      "20",
 	      "no save was announced");
 	saves(o, NOTE_SAVING, 65, "/ckpt/65");
-	tells(o, "no complete checkpoint in /ckpt since the start: 65 iterations, 3 save intervals of 20",
+	tells(o,
+	      "no complete checkpoint in /ckpt since the start: 65 iterations, 3 save intervals of "
+	      "20",
 	      "the save of 65 began, and its end was not told");
 	saves(o, NOTE_CHECKPOINT, 65, "/ckpt/65");
 	tells(o, NULL, NULL);
 	comes_to(o, 205);
-	tells(o, "no complete checkpoint in /ckpt since iteration 65: 140 iterations, 7 save intervals of 20",
+	tells(o,
+	      "no complete checkpoint in /ckpt since iteration 65: 140 iterations, 7 save "
+	      "intervals of 20",
 	      "no save was announced");
 	begin(o, false, -1);
 	comes_to(o, 500);
 	tells(o, NULL, NULL);
 }
 
-static void a_refused_save_is_reported_at_once(void **state)
+static void a_refused_save_is_told_at_once(void **state)
 {
 	struct saver *o = *state;
 
@@ -97,10 +104,13 @@ static void a_refused_save_is_reported_at_once(void **state)
 	comes_to(o, 20);
 	saves(o, NOTE_CHECKPOINT, 20, "/elsewhere/20");
 	tells(o, "no complete checkpoint in /ckpt since the start: 20 iterations",
-	      "at iteration 20 was refused: it went to /elsewhere/20, which is not in checkpoint.dir");
+	      "at iteration 20 was refused: it went to /elsewhere/20, which is not in "
+	      "checkpoint.dir");
 	comes_to(o, 40);
 	saves(o, NOTE_CHECKPOINT, 40, "40");
-	tells(o, "no complete checkpoint in /ckpt since the start: 40 iterations, 2 save intervals of 20",
+	tells(o,
+	      "no complete checkpoint in /ckpt since the start: 40 iterations, 2 save intervals of "
+	      "20",
 	      "at iteration 40 was refused: it went to 40,");
 	saves(o, NOTE_CHECKPOINT, 40, "/ckpt/40");
 	tells(o, NULL, NULL);
@@ -120,9 +130,13 @@ static int64_t resumes_at(struct saver *o)
 
 static void a_paused_job_says_where_it_goes_on(void **state)
 {
-	static const struct { int64_t resume; bool found, saved; int64_t at; } cases[] = {
+	static const struct {
+		int64_t resume;
+		bool found, saved;
+		int64_t at;
+	} cases[] = {
 		{ -1, false, false, 0 }, { -1, true, false, 10 }, { -1, true, true, 20 },
-		{ -2, true, false, 0 }, { -2, true, true, 20 }, { 10, true, false, 10 },
+		{ -2, true, false, 0 },  { -2, true, true, 20 },  { 10, true, false, 10 },
 	};
 	struct saver *o = *state;
 
@@ -156,9 +170,12 @@ static void a_paused_job_says_where_it_goes_on(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(two_intervals_without_a_save_are_reported, saver_setup, saver_teardown),
-		cmocka_unit_test_setup_teardown(a_refused_save_is_reported_at_once, saver_setup, saver_teardown),
-		cmocka_unit_test_setup_teardown(a_paused_job_says_where_it_goes_on, saver_setup, saver_teardown),
+		cmocka_unit_test_setup_teardown(two_intervals_without_a_save_are_told, saver_setup,
+						saver_teardown),
+		cmocka_unit_test_setup_teardown(a_refused_save_is_told_at_once, saver_setup,
+						saver_teardown),
+		cmocka_unit_test_setup_teardown(a_paused_job_says_where_it_goes_on, saver_setup,
+						saver_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

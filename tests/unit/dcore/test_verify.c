@@ -1,4 +1,5 @@
-/* Verification after a save, the manifest before a restart, and what of the ledger follows from both. */
+/* Verification after a save, the manifest before a restart, and what of the ledger follows from
+ * both. */
 #include "tests/unit/dcore/world.h"
 
 #include <signal.h>
@@ -6,7 +7,10 @@
 
 #include "lib/base/parse.h"
 
-struct one { struct world w; int64_t id; };
+struct one {
+	struct world w;
+	int64_t id;
+};
 
 static void submit(struct one *o, size_t nodes, const char *level, int64_t keep)
 {
@@ -130,10 +134,11 @@ static void what_changed_is_not_resumed(void **state)
 	assert_int_equal(ledger(o, 10)->state, CKPT_VERIFIED);
 	assert_int_equal(ledger(o, 10)->verified_at, verified_at);
 	world_iteration(&o->w, 0, o->id, 12);
-	crash(o);              /* the attempt did not come to 20: it is still compared, and still torn */
+	/* the attempt did not come to 20: it is still compared, and still torn */
+	crash(o);
 	assert_int_equal(job(o)->run.resume, 10);
 	assert_int_equal(ledger(o, 20)->state, CKPT_TORN);
-	announce(o, 20);       /* written again */
+	announce(o, 20); /* written again */
 	run(o, 2);
 	assert_int_equal(ledger(o, 20)->state, CKPT_VERIFIED);
 	assert_string_equal(ledger(o, 20)->manifest, "other");
@@ -208,7 +213,8 @@ static void a_lost_node_passes_its_part_on(void **state)
 	assert_int_equal(ledger(o, 10)->state, CKPT_COMPLETE);
 	for (int64_t i = 0; i < o->w.n_verified; i++)
 		assert_int_not_equal(o->w.verified[i].part, 2);
-	for (int i = 0; i < 120 && ledger(o, 10)->state == CKPT_COMPLETE && !job(o)->failure.decided; i++)
+	for (int i = 0;
+	     i < 120 && ledger(o, 10)->state == CKPT_COMPLETE && !job(o)->failure.decided; i++)
 		run(o, 1);
 	if (ledger(o, 10)->state == CKPT_VERIFIED)
 		assert_int_equal(o->w.verified[o->w.n_verified - 2].part, 2);
@@ -229,17 +235,23 @@ static void an_order_ends_with_its_attempt(void **state)
 	assert_int_equal(job(o)->attempt, 2);
 	assert_int_equal(job(o)->verify.iteration, MO_NONE);
 	assert_int_equal(job(o)->run.resume, 10);
-	assert_int_equal(ledger(o, 10)->state, CKPT_VERIFIED);   /* by the look before the attempt */
+	/* by the look before the attempt */
+	assert_int_equal(ledger(o, 10)->state, CKPT_VERIFIED);
 	assert_string_equal(ledger(o, 10)->level, "sizes");
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(verified_while_it_trains, setup, teardown), cmocka_unit_test_setup_teardown(what_changed_is_not_resumed, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_helper_that_fails_judges_nothing, setup, teardown), cmocka_unit_test_setup_teardown(parts_on_all_nodes, setup_four, teardown),
+		cmocka_unit_test_setup_teardown(verified_while_it_trains, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_changed_is_not_resumed, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_helper_that_fails_judges_nothing, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(parts_on_all_nodes, setup_four, teardown),
 		cmocka_unit_test_setup_teardown(a_long_reason_is_whole_characters, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_lost_node_passes_its_part_on, setup_four, teardown), cmocka_unit_test_setup_teardown(an_order_ends_with_its_attempt, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_lost_node_passes_its_part_on, setup_four,
+						teardown),
+		cmocka_unit_test_setup_teardown(an_order_ends_with_its_attempt, setup, teardown),
 	};
 
 	return cmocka_run_group_tests_name("dcore/verify", tests, NULL, NULL);

@@ -1,4 +1,5 @@
-/* What a job waits for: one code and one sentence, for whoever asks; numbers that change store nothing. */
+/* What a job waits for: one code and one sentence, for whoever asks; numbers that change store
+ * nothing. */
 #include "tests/unit/dcore/saver.h"
 
 #include <signal.h>
@@ -6,7 +7,8 @@
 
 #include "lib/base/parse.h"
 
-#define AHEAD "waits behind a job ahead of it in the queue"   /* no number and no name that changes */
+/* no number and no name that changes */
+#define AHEAD "waits behind a job ahead of it in the queue"
 
 static int64_t submit(struct world *w, int64_t gpus, int64_t priority)
 {
@@ -32,11 +34,12 @@ static void a_queue_names_who_is_ahead(void **state)
 	big = submit(&w, 8, 50);
 	behind = submit(&w, 1, 50);
 	world_run(&w, 2 * S);
-	world_waits(&w, big, WAITING_CAPACITY, "waits for 8 free GPUs", "waits for 8 GPUs, 1 is free");
-	world_waits(&w, behind, WAITING_BEHIND, AHEAD,
-		    "behind j-4, which needs 8 GPUs, 1 is free");
-	world_why_has(&w, behind, "j-4 (job) is queued, with priority 50: waits for 8 GPUs, 1 is free");
-	later = submit(&w, 3, 50);          /* looked at alone: the queue was looked at before */
+	world_waits(&w, big, WAITING_CAPACITY, "waits for 8 free GPUs",
+		    "waits for 8 GPUs, 1 is free");
+	world_waits(&w, behind, WAITING_BEHIND, AHEAD, "behind j-4, which needs 8 GPUs, 1 is free");
+	world_why_has(&w, behind,
+		      "j-4 (job) is queued, with priority 50: waits for 8 GPUs, 1 is free");
+	later = submit(&w, 3, 50); /* looked at alone: the queue was looked at before */
 	world_waits(&w, later, WAITING_BEHIND, AHEAD, "behind j-4, which needs 8 GPUs, 1 is free");
 	world_done(&w);
 }
@@ -69,10 +72,12 @@ static void a_number_that_changes_stores_nothing(void **state)
 		stored += reasons_stored(&w, big) + reasons_stored(&w, behind);
 	}
 	assert_int_equal(world_job(&w, 2)->state, JOB_CANCELLED);
-	world_waits(&w, big, WAITING_CAPACITY, "waits for 4 free GPUs", "waits for 4 GPUs, 2 are free");
-	world_waits(&w, behind, WAITING_BEHIND, AHEAD, "behind j-3, which needs 4 GPUs, 2 are free");
+	world_waits(&w, big, WAITING_CAPACITY, "waits for 4 free GPUs",
+		    "waits for 4 GPUs, 2 are free");
+	world_waits(&w, behind, WAITING_BEHIND, AHEAD,
+		    "behind j-3, which needs 4 GPUs, 2 are free");
 	assert_int_equal(stored, 0);
-	world_verb(&w, IN_CANCEL, big);     /* then it is nobody's turn before its own */
+	world_verb(&w, IN_CANCEL, big); /* then it is nobody's turn before its own */
 	world_run(&w, S);
 	assert_int_equal(world_job(&w, behind)->state, JOB_RUNNING);
 	world_done(&w);
@@ -93,14 +98,17 @@ static void what_the_cluster_has_not(void **state)
 	id = world_submit(&w, &spec);
 	mo_desc_done(&submit_desc, &spec);
 	world_waits(&w, id, WAITING_TOO_LARGE,
-		    "no node of the cluster would ever do: needs 1 GPUs of type mi355x; the cluster has 0",
-		    "no node of the cluster would ever do: needs 1 GPUs of type mi355x; the cluster has 0");
+		    "no node of the cluster would ever do: needs 1 GPUs of type mi355x; the "
+		    "cluster has 0",
+		    "no node of the cluster would ever do: needs 1 GPUs of type mi355x; the "
+		    "cluster has 0");
 	world_node_verb(&w, IN_DRAIN, 1, "idle");
 	id = submit(&w, 8, 50);
-	world_waits(&w, id, WAITING_NODES, "needs 8 GPUs; only 4 of 8 are on nodes that take work now",
+	world_waits(&w, id, WAITING_NODES,
+		    "needs 8 GPUs; only 4 of 8 are on nodes that take work now",
 		    "needs 8 GPUs; only 4 of 8 are on nodes that take work now");
 	world_why_has(&w, id, "node n1 takes no work: drained");
-	id = submit(&w, 4, 50);             /* none of them holds it up */
+	id = submit(&w, 4, 50); /* none of them holds it up */
 	assert_int_equal(world_job(&w, id)->state, JOB_STARTING);
 	world_done(&w);
 }
@@ -122,12 +130,13 @@ static void a_failure_is_reported_with_the_wait(void **state)
 	world_run(&w, S);
 	world_exit(&w, 0, id, 0, MO_NONE, SIGSEGV);
 	world_run(&w, 5 * S);
-	_cleanup_(mo_freep) char *text = mo_printf("not before %s (recovery.grace)",
-						   mo_time_format(world_job(&w, id)->not_before, until));
+	_cleanup_(mo_freep) char *text =
+		mo_printf("not before %s (recovery.grace)",
+			  mo_time_format(world_job(&w, id)->not_before, until));
 
 	world_waits(&w, id, WAITING_GRACE, NULL, text);
 	assert_non_null(strstr(world_job(&w, id)->reason, "died: "));
-	world_crash(&w);                    /* it is found again by the next look */
+	world_crash(&w); /* it is found again by the next look */
 	world_waits(&w, id, WAITING_GRACE, NULL, text);
 	world_hello(&w, 0);
 	world_run(&w, 70 * S);
@@ -148,9 +157,11 @@ static void a_silent_node(void **state)
 	w.toys[1].deaf = true;
 	world_run(&w, 60 * S);
 	world_waits(&w, id, WAITING_SILENT,
-		    "node n1 is silent and no iteration advances: waiting for its agent, a new boot, or "
+		    "node n1 is silent and no iteration advances: waiting for its agent, a new "
+		    "boot, or "
 		    "'moectl fence n1 --confirmed'",
-		    "node n1 is silent and no iteration advances: waiting for its agent, a new boot, or "
+		    "node n1 is silent and no iteration advances: waiting for its agent, a new "
+		    "boot, or "
 		    "'moectl fence n1 --confirmed'");
 	world_next_has(&w, id, "moectl fence NODE --confirmed");
 	world_done(&w);
@@ -168,7 +179,8 @@ static void ranks_that_are_not_proved_dead(void **state)
 	world_exit(&w, 0, id, 0, 1, 0);
 	world_run(&w, 3 * S);
 	world_waits(&w, id, WAITING_NOT_GONE, NULL,
-		    "waits for proof that every rank is dead: attempt 1 on n0: being ended; and 1 more");
+		    "waits for proof that every rank is dead: attempt 1 on n0: being ended; and 1 "
+		    "more");
 	w.toys[1].deaf = true;
 	w.no_kill = false;
 	world_run(&w, 60 * S);
@@ -250,7 +262,8 @@ int main(void)
 		cmocka_unit_test(a_silent_node),
 		cmocka_unit_test(ranks_that_are_not_proved_dead),
 		cmocka_unit_test(checks_after_a_failure),
-		cmocka_unit_test_setup_teardown(looking_for_checkpoints, saver_setup, saver_teardown),
+		cmocka_unit_test_setup_teardown(looking_for_checkpoints, saver_setup,
+						saver_teardown),
 		cmocka_unit_test_setup_teardown(what_was_found_there, saver_setup, saver_teardown),
 		cmocka_unit_test(every_code_has_its_row),
 	};

@@ -1,4 +1,5 @@
-/* checkpoint.layout without iteration: each save writes over the last one, so there is one checkpoint, and its copy is asked for before an attempt. */
+/* checkpoint.layout without iteration: each save writes over the last one, so there is one
+ * checkpoint, and its copy is asked for before an attempt. */
 #include "tests/unit/dcore/saver.h"
 
 #include <signal.h>
@@ -54,13 +55,16 @@ static void one_is_left(void **state)
 	assert_int_equal(saver_state(o, 20), CKPT_DELETED);
 	assert_int_equal(saver_state(o, 40), CKPT_COMPLETE);
 	assert_int_equal(world_events(&o->w, "checkpoint.unkept"), 1);
-	assert_int_equal(world_count(&o->w, 0, CMD_SCAN), 1);   /* nobody looks while it may be written over */
+	/* nobody looks while it may be written over */
+	assert_int_equal(world_count(&o->w, 0, CMD_SCAN), 1);
 	world_iteration(&o->w, 0, o->id, 60);
-	world_found(&o->w, 60, true);             /* it was saved again, and not seen before the death */
+	/* it was saved again, and not seen before the death */
+	world_found(&o->w, 60, true);
 	saver_crash(o);
 	saver_resumed(o, 2, 60);
 	assert_int_equal(saver_state(o, 40), CKPT_DELETED);
-	assert_string_equal(checkpoint_find(saver_job(o), 20)->reason, "a later save wrote over it");
+	assert_string_equal(checkpoint_find(saver_job(o), 20)->reason,
+			    "a later save wrote over it");
 	assert_int_equal(world_events(&o->w, "checkpoint.torn"), 0);
 }
 
@@ -74,13 +78,15 @@ static void torn_and_no_copy_waits(void **state)
 	saver_crash(o);
 	saver_run(o, 5);
 	assert_int_equal(saver_job(o)->state, JOB_RECOVERING);
-	assert_non_null(strstr(saver_job(o)->reason, "every checkpoint in /ckpt is damaged; the newest, 20"));
+	assert_non_null(strstr(saver_job(o)->reason,
+			       "every checkpoint in /ckpt is damaged; the newest, 20"));
 	assert_int_equal(saver_restart(o, 0), 200);
 	saver_run(o, 40);
 	saver_resumed(o, 2, -1);
 }
 
-/* A number in the file beyond what the job printed is no work of somebody else: the file is this job's. */
+/* A number in the file beyond what the job printed is no work of somebody else: the file is this
+ * job's. */
 static void its_own_count_is_believed(void **state)
 {
 	struct saver *o = *state;
@@ -107,9 +113,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(one_is_left, saver_setup, saver_teardown),
-		cmocka_unit_test_setup_teardown(torn_and_no_copy_waits, saver_setup, saver_teardown),
-		cmocka_unit_test_setup_teardown(its_own_count_is_believed, saver_setup, saver_teardown),
-		cmocka_unit_test_setup_teardown(a_fresh_start_asks_for_nothing_back, saver_setup, saver_teardown),
+		cmocka_unit_test_setup_teardown(torn_and_no_copy_waits, saver_setup,
+						saver_teardown),
+		cmocka_unit_test_setup_teardown(its_own_count_is_believed, saver_setup,
+						saver_teardown),
+		cmocka_unit_test_setup_teardown(a_fresh_start_asks_for_nothing_back, saver_setup,
+						saver_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

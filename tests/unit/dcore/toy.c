@@ -138,7 +138,8 @@ static void toy_check(struct world *w, struct toy *t, const struct command *c)
 	t->health->version++;
 }
 
-/* As moe-ckpt: one checkpoint after its save, else all; what was verified is compared by its manifest. */
+/* As moe-ckpt: one checkpoint after its save, else all; what was verified is compared by its
+ * manifest. */
 static void toy_scan(struct world *w, size_t toy, const struct command *c, struct scan_result *ret)
 {
 	mo_desc_copy(&scan_result_desc, ret, &w->scan);

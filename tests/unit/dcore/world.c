@@ -42,8 +42,7 @@ void world_step(struct world *w, const struct core_input *in)
 	mo_desc_free(&core_input_desc, again);
 	w->n_records += (int64_t)w->out.n_records;
 	for (size_t i = 0; w->log && i < w->out.n_records; i++)
-		mo_desc_copy(&record_desc, MO_ADD(w->log, items, &record_desc),
-			     &w->out.records[i]);
+		mo_desc_copy(&record_desc, MO_ADD(w->log, items, &record_desc), &w->out.records[i]);
 	for (size_t i = 0; i < w->out.n_effects; i++)
 		if (w->out.effects[i].type == FX_REPLY) {
 			w->reply_status = w->out.effects[i].status;
@@ -101,11 +100,10 @@ void world_beat(struct world *w, size_t toy)
 			sync.health = mo_desc_dup(&node_health_desc, t->health);
 		for (size_t i = 0; i < t->n_sensors; i++)
 			*MO_ADD(&sync, sensors, &gpu_sensors_desc) = t->sensors[i];
-		world_step(w, &(struct core_input){
-				      .type = IN_SYNC,
-				      .sync = &(struct in_sync){
-					      .message = &sync,
-					      .token_expired = t->token_expired } });
+		world_step(w, &(struct core_input){ .type = IN_SYNC,
+						    .sync = &(struct in_sync){
+							    .message = &sync,
+							    .token_expired = t->token_expired } });
 		mo_vec_clear(&scan_result_desc, (void **)&sync.scans, &sync.n_scans);
 		if (w->reply_status == 409)
 			world_hello(w, toy);
@@ -153,8 +151,10 @@ void world_hello(struct world *w, size_t toy)
 	}
 	h.health = t->health != NULL;
 	toy_reports(t, false, &h.steps, &h.n_steps);
-	world_step(w,
-		   &(struct core_input){ .type = IN_HELLO, .hello = &(struct in_hello){ .message = &h, .token_expired = t->token_expired } });
+	world_step(w, &(struct core_input){
+			      .type = IN_HELLO,
+			      .hello = &(struct in_hello){ .message = &h,
+							   .token_expired = t->token_expired } });
 	mo_desc_done(&agent_hello_desc, &h);
 }
 

@@ -1,4 +1,5 @@
-/* A controller core in virtual time with toy agents: every record goes through JSON into a second core, which must stay equal; ledgers must close; no GPU may be in two jobs. */
+/* A controller core in virtual time with toy agents: every record goes through JSON into a second
+ * core, which must stay equal; ledgers must close; no GPU may be in two jobs. */
 #pragma once
 #include "tests/unit/unit.h"
 
@@ -9,48 +10,73 @@
 
 #define S 1000000LL
 #define MAX_NODES 24
-struct toy_step { int64_t job, attempt, first_rank, n_ranks, through, written, resume; bool gone, hold, hung; struct note *notes; size_t n_notes; };
+struct toy_step {
+	int64_t job, attempt, first_rank, n_ranks, through, written, resume;
+	bool gone, hold, hung;
+	struct note *notes;
+	size_t n_notes;
+};
 struct toy {
 	char name[32], boot[32], instance[32];
-	bool deaf;                       /* sends nothing */
-	bool leaving;                    /* its machine is going down */
-	bool token_expired;              /* it speaks with a token that has expired */
+	bool deaf;          /* sends nothing */
+	bool leaving;       /* its machine is going down */
+	bool token_expired; /* it speaks with a token that has expired */
 	int64_t beat, gpus;
-	struct toy_step *steps; size_t n_steps;
-	struct command *log; size_t n_log;   /* every command obeyed */
-	struct node_health *health;      /* NULL: it tells nothing; told until health_acked says its version */
+	struct toy_step *steps;
+	size_t n_steps;
+	struct command *log;
+	size_t n_log; /* every command obeyed */
+	/* NULL: it tells nothing; told until health_acked says its version */
+	struct node_health *health;
 	int64_t health_acked;
-	struct gpu_sensors *sensors; size_t n_sensors;
+	struct gpu_sensors *sensors;
+	size_t n_sensors;
+};
+struct record_log {
+	struct record *items;
+	size_t n_items;
 };
 struct world {
 	struct core *core, *shadow;
 	int64_t now;
-	struct toy toys[MAX_NODES]; size_t n_toys;
-	struct core_out out;             /* of the last step */
-	int reply_status; int64_t reply_job; char *reply_text;
-	bool no_launch;                  /* toys do not start what they are told to */
-	bool no_kill;                    /* toys do not end what they are told to */
-	struct scan_result scan;         /* what every scan finds */
+	struct toy toys[MAX_NODES];
+	size_t n_toys;
+	struct core_out out; /* of the last step */
+	int reply_status;
+	int64_t reply_job;
+	char *reply_text;
+	bool no_launch;          /* toys do not start what they are told to */
+	bool no_kill;            /* toys do not end what they are told to */
+	struct scan_result scan; /* what every scan finds */
 	bool no_scan;
-	bool prune_fails;                /* what an order removes stays there */
-	bool verify;                     /* orders to verify after a save are answered too */
-	int64_t n_verified;              /* how many were; by node and part: */
-	struct { size_t toy; int64_t part, parts; bool marker; } verified[64];   /* marker: no more was asked for */
-	bool old_agents;                 /* toys are of before orders had names: they know an order by its number */
-	bool no_check;                   /* toys do not make their on-failure checks */
+	bool prune_fails;   /* what an order removes stays there */
+	bool verify;        /* orders to verify after a save are answered too */
+	int64_t n_verified; /* how many were; by node and part: */
+	/* marker: no more was asked for */
+	struct {
+		size_t toy;
+		int64_t part, parts;
+		bool marker;
+	} verified[64];
+	/* toys are of before orders had names: they know an order by its number */
+	bool old_agents;
+	bool no_check; /* toys do not make their on-failure checks */
 	int64_t n_records;
-	struct record_log { struct record *items; size_t n_items; } *log;   /* every record from here on; NULL: nobody asks */
+	struct record_log *log; /* every record from here on; NULL: nobody asks */
 };
 void world_init(struct world *w, size_t n_nodes, int64_t gpus);
 void world_done(struct world *w);
-void world_step(struct world *w, const struct core_input *in);   /* written as JSON and read again first */
-void world_tick(struct world *w, int64_t us);      /* time passes; deadlines fire; nobody beats */
-void world_run(struct world *w, int64_t us);       /* time passes with beats of all toys that are not deaf */
-void world_beat(struct world *w, size_t toy);      /* one sync, obeying what is answered */
+/* written as JSON and read again first */
+void world_step(struct world *w, const struct core_input *in);
+void world_tick(struct world *w, int64_t us); /* time passes; deadlines fire; nobody beats */
+/* time passes with beats of all toys that are not deaf */
+void world_run(struct world *w, int64_t us);
+void world_beat(struct world *w, size_t toy); /* one sync, obeying what is answered */
 void world_hello(struct world *w, size_t toy);
-void world_reboot(struct world *w, size_t toy);    /* the steps are gone, another boot id; says hello when it is not refused any more */
-void world_lose_spool(struct world *w, size_t toy);  /* the agent forgets its steps */
-void world_crash(struct world *w);                 /* the controller restarts from its records */
+/* the steps are gone, another boot id; says hello when it is not refused any more */
+void world_reboot(struct world *w, size_t toy);
+void world_lose_spool(struct world *w, size_t toy); /* the agent forgets its steps */
+void world_crash(struct world *w);                  /* the controller restarts from its records */
 const struct job *world_job(const struct world *w, int64_t id);
 struct node *world_node(const struct world *w, size_t toy);
 
@@ -58,25 +84,34 @@ struct node *world_node(const struct world *w, size_t toy);
 void world_recipe(struct submit *ret, int64_t gpus);
 int64_t world_submit(struct world *w, const struct submit *spec); /* job id, or -status */
 int64_t world_submit_gpus(struct world *w, int64_t gpus);
-int64_t world_submit_running(struct world *w, int64_t gpus, int64_t iterations);  /* it runs and has trained so far on n0 */
-void world_verb(struct world *w, int type, int64_t job);          /* acting as operator */
+/* it runs and has trained so far on n0 */
+int64_t world_submit_running(struct world *w, int64_t gpus, int64_t iterations);
+void world_verb(struct world *w, int type, int64_t job); /* acting as operator */
 void world_node_verb(struct world *w, int type, size_t toy, const char *when);
 
 struct toy_step *world_toy_step(struct world *w, size_t toy, int64_t job);
-struct note *world_note(struct world *w, size_t toy, int64_t job, int kind); /* appended to the step's journal; goes out with the next beat */
+/* appended to the step's journal; goes out with the next beat */
+struct note *world_note(struct world *w, size_t toy, int64_t job, int kind);
 void world_iteration(struct world *w, size_t toy, int64_t job, int64_t iteration);
-void world_exit(struct world *w, size_t toy, int64_t job, int64_t rank, int64_t code, int64_t signal);
+void world_exit(struct world *w, size_t toy, int64_t job, int64_t rank, int64_t code,
+		int64_t signal);
 size_t world_count(const struct world *w, size_t toy, int command_kind);
 bool world_event_seen(const struct world *w, const char *type);
 void world_found(struct world *w, int64_t iteration, bool complete);
 
 /* health (world_health.c) */
-void world_init_telling(struct world *w, size_t nodes, int64_t gpus);   /* a world whose agents tell of their health */
-void world_tells(struct world *w, size_t toy);                    /* from now on it tells of its health: everything ok; says hello */
-void world_finding(struct world *w, size_t toy, const char *check, int state, int action); /* CHECK_OK: it is gone */
-size_t world_events(const struct world *w, const char *type);    /* how many there were */
+/* a world whose agents tell of their health */
+void world_init_telling(struct world *w, size_t nodes, int64_t gpus);
+/* from now on it tells of its health: everything ok; says hello */
+void world_tells(struct world *w, size_t toy);
+/* CHECK_OK: it is gone */
+void world_finding(struct world *w, size_t toy, const char *check, int state, int action);
+size_t world_events(const struct world *w, const char *type); /* how many there were */
 size_t world_cordoned(const struct world *w);
-void world_next_has(const struct world *w, int64_t id, const char *text);   /* what it advises */
-void world_why_has(const struct world *w, int64_t id, const char *text);   /* moectl why says it somewhere */
-/* The recorded reason is `recorded` (NULL: what happened before it stays there), and the queue, `why` and the Job document say code and sentence alike. */
-void world_waits(const struct world *w, int64_t id, int code, const char *recorded, const char *sentence);
+void world_next_has(const struct world *w, int64_t id, const char *text); /* what it advises */
+/* moectl why says it somewhere */
+void world_why_has(const struct world *w, int64_t id, const char *text);
+/* The recorded reason is `recorded` (NULL: what happened before it stays there), and the queue,
+ * `why` and the Job document say code and sentence alike. */
+void world_waits(const struct world *w, int64_t id, int code, const char *recorded,
+		 const char *sentence);

@@ -35,7 +35,8 @@ static void check_events(const struct core_out *out)
 		while (fx < out->n_effects && out->effects[fx].type != FX_EVENT)
 			fx++;
 		assert_true(fx < out->n_effects);
-		assert_true(mo_desc_equal(&event_desc, out->records[i].event, out->effects[fx].event));
+		assert_true(
+			mo_desc_equal(&event_desc, out->records[i].event, out->effects[fx].event));
 		assert_string_equal(event_registry[out->effects[fx].event_type].type,
 				    out->records[i].event->type);
 		char *wrong = event_wrong(out->records[i].event);

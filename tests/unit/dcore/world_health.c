@@ -104,7 +104,8 @@ static bool why_says(const struct why_view *v, const char *code, const char *tex
 	return false;
 }
 
-void world_waits(const struct world *w, int64_t id, int code, const char *recorded, const char *sentence)
+void world_waits(const struct world *w, int64_t id, int code, const char *recorded,
+		 const char *sentence)
 {
 	const struct job *j = world_job(w, id);
 	const char *name = waiting_code_names[code];
@@ -113,7 +114,8 @@ void world_waits(const struct world *w, int64_t id, int code, const char *record
 	struct waiting found;
 
 	if (!waiting_of(core_state(w->core), j, w->now, &found))
-		fail_msg("j-%lld (%s) waits for nothing, not %s", (long long)id, job_state_names[j->state], name);
+		fail_msg("j-%lld (%s) waits for nothing, not %s", (long long)id,
+			 job_state_names[j->state], name);
 	_cleanup_(mo_freep) char *text = waiting_text(&found);
 	assert_string_equal(text, sentence);
 	assert_string_equal(waiting_code_names[found.code], name);

@@ -2,7 +2,8 @@
 #pragma once
 #include "tests/unit/dcore/world.h"
 
-/* The records of the last step go to the shadow, which must be equal; and what holds of every state. */
+/* The records of the last step go to the shadow, which must be equal; and what holds of every
+ * state. */
 void world_check(struct world *w);
 
 /* What a toy tells of its steps, with notes or without. */

@@ -1,5 +1,8 @@
-/* The shipped engine files against output as the engines print it: tests/fixtures/engines/KIND/NAME.log and what its lines say, NAME.facts ("LINE kind key=value ..."), written after the
- * documented grammar of each engine or, where a version and a machine are named, recorded (docs/measured.md); and over recorded logs where there are some beside the repository. */
+/* The shipped engine files against output as the engines print it:
+ * tests/fixtures/engines/KIND/NAME.log and what its lines say, NAME.facts ("LINE kind key=value
+ * ..."), written after the documented grammar of each engine or, where a version and a machine are
+ * named, recorded (docs/measured.md); and over recorded logs where there are some beside the
+ * repository. */
 #include <dirent.h>
 #include <errno.h>
 #include <math.h>
@@ -25,7 +28,12 @@ static struct engine load(const char *kind)
 	return e;
 }
 
-struct heard { struct mo_buf text; size_t line, samples, saved; double last_loss, mfu_max; int64_t last; };
+struct heard {
+	struct mo_buf text;
+	size_t line, samples, saved;
+	double last_loss, mfu_max;
+	int64_t last;
+};
 
 static void real(struct mo_buf *b, const char *name, double v)
 {
@@ -71,7 +79,8 @@ static void on_fact(void *arg, const struct line_fact *f)
 	}
 }
 
-/* Every line of a text through the rules of an engine. steps: those of the recipe, by which a bar is known. */
+/* Every line of a text through the rules of an engine. steps: those of the recipe, by which a bar
+ * is known. */
 static struct heard hear(const char *kind, const char *text, size_t n, int64_t steps)
 {
 	struct engine e = load(kind);
@@ -123,7 +132,8 @@ static size_t replay_dir(const char *kind)
 		if (strlen(e->d_name) < 4 || !mo_streq(e->d_name + strlen(e->d_name) - 4, ".log"))
 			continue;
 		assert_int_equal(mo_read_file(path, 1 << 20, &text), 0);
-		struct heard h = hear(kind, text.data, text.len, strstr(e->d_name, "-steps400") ? 400 : 1000);
+		struct heard h = hear(kind, text.data, text.len,
+				      strstr(e->d_name, "-steps400") ? 400 : 1000);
 		compare(path, h.text.data ? h.text.data : "");
 		mo_buf_done(&h.text);
 		n++;
@@ -132,7 +142,10 @@ static size_t replay_dir(const char *kind)
 	return n;
 }
 
-static const char *const kinds[] = { "primus-megatron", "megatron-lm", "torchtitan", "maxtext", "maxtext-multiprocess", "deepspeed", "torch", "command" };
+static const char *const kinds[] = {
+	"primus-megatron",      "megatron-lm", "torchtitan", "maxtext",
+	"maxtext-multiprocess", "deepspeed",   "torch",      "command"
+};
 
 static void test_fixtures(void **state)
 {
@@ -143,8 +156,22 @@ static void test_fixtures(void **state)
 /* What nobody wrote for us: no rule gives up, nothing is read into it that is not there. */
 static void test_garbage(void **state)
 {
-	static const char *const parts[] = { "step 1 ", "iteration 5/10 | ", "loss ", "x", "iteration 1/2 | elapsed time per iteration (ms): 3 | ", "step 3/9 loss 1.5 ", "step: 1  loss: ",
-					     "completed step: 1, ", "\x1b[31m", "\x1b]8;;", "\xff\xfe\x80", "|||::==", "global_step=1,", "[Rank 0] step=1," };
+	static const char *const parts[] = {
+		"step 1 ",
+		"iteration 5/10 | ",
+		"loss ",
+		"x",
+		"iteration 1/2 | elapsed time per iteration (ms): 3 | ",
+		"step 3/9 loss 1.5 ",
+		"step: 1  loss: ",
+		"completed step: 1, ",
+		"\x1b[31m",
+		"\x1b]8;;",
+		"\xff\xfe\x80",
+		"|||::==",
+		"global_step=1,",
+		"[Rank 0] step=1,"
+	};
 
 	for (size_t k = 0; k < ELEMENTSOF(kinds); k++) {
 		for (size_t i = 0; i < ELEMENTSOF(parts); i++) {
@@ -156,7 +183,8 @@ static void test_garbage(void **state)
 			mo_buf_done(&h.text);
 		}
 		char noise[MO_LINE_MAX];
-		for (size_t i = 0, v = 1; i < sizeof(noise); i++, v = v * 6364136223846793005u + 1442695040888963407u)
+		for (size_t i = 0, v = 1; i < sizeof(noise);
+		     i++, v = v * 6364136223846793005u + 1442695040888963407u)
 			noise[i] = (char)(v >> 33);
 		struct heard h = hear(kinds[k], noise, sizeof(noise), 1000);
 		assert_int_equal(h.samples, 0);
@@ -167,16 +195,23 @@ static void test_garbage(void **state)
 /* Recorded logs beside the repository. */
 static void test_recorded(void **state)
 {
-	static const struct { const char *kind, *file; size_t samples, saved; int64_t last; } logs[] = {
+	static const struct {
+		const char *kind, *file;
+		size_t samples, saved;
+		int64_t last;
+	} logs[] = {
 		{ "megatron-lm", "engines/logs/megatron-01-ok-h200x2.log", 30, 3, 30 },
 		{ "megatron-lm", "engines/logs/megatron-04-notimestamp-epfllm11.log", 4, 0, 125 },
-		{ "megatron-lm", "engines/logs/megatron-05-startup-oldtimers-nccl743.log", 1, 0, 10 },
-		{ "primus-megatron", "engines/logs/primus-01-training-line-unit-test.log", 1, 0, 2 },
+		{ "megatron-lm", "engines/logs/megatron-05-startup-oldtimers-nccl743.log", 1, 0,
+		  10 },
+		{ "primus-megatron", "engines/logs/primus-01-training-line-unit-test.log", 1, 0,
+		  2 },
 		{ "primus-megatron", "primus/primus_megatron_iteration.log", 6, 0, 50 },
 		{ "primus-megatron", "primus/primus_megatron_iteration_ansi.log", 1, 0, 4273 },
 		{ "torchtitan", "engines/logs/torchtitan-01-steps-pr3393.log", 5, 0, 20 },
 		{ "torchtitan", "engines/logs/torchtitan-02-asyncckpt-pr1287.log", 3, 0, 40 },
-		{ "torchtitan", "engines/logs/torchtitan-04-oldformat-warning-pr950.log", 2, 0, 24 },
+		{ "torchtitan", "engines/logs/torchtitan-04-oldformat-warning-pr950.log", 2, 0,
+		  24 },
 		{ "torchtitan", "engines/logs/torchtitan-06-ansi-synthetic.log", 1, 0, 14 },
 		{ "torchtitan", "engines/logs/primus-03-titan-megatron-style.log", 1, 0, 1 },
 		{ "torchtitan", "primus/primus_torchtitan_step.log", 3, 0, 4 },
@@ -194,15 +229,20 @@ static void test_recorded(void **state)
 		if (mo_read_file(path, 1 << 20, &text) < 0)
 			continue;
 		struct heard h = hear(logs[i].kind, text.data, text.len, 1000);
-		if (h.samples != logs[i].samples || h.saved != logs[i].saved || h.last != logs[i].last)
-			fail_msg("%s: %zu samples with a loss, %zu saves, last iteration %lld\n%s", path, h.samples, h.saved, (long long)h.last, h.text.data ? h.text.data : "");
+		if (h.samples != logs[i].samples || h.saved != logs[i].saved ||
+		    h.last != logs[i].last)
+			fail_msg("%s: %zu samples with a loss, %zu saves, last iteration %lld\n%s",
+				 path, h.samples, h.saved, (long long)h.last,
+				 h.text.data ? h.text.data : "");
 		mo_buf_done(&h.text);
 	}
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_fixtures), cmocka_unit_test(test_garbage), cmocka_unit_test(test_recorded) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_fixtures),
+					    cmocka_unit_test(test_garbage),
+					    cmocka_unit_test(test_recorded) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

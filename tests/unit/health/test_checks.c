@@ -1,4 +1,5 @@
-/* Every check of config/health as it ships: a reading just inside each of its limits and one just outside. And real recordings of GPUs under load. */
+/* Every check of config/health as it ships: a reading just inside each of its limits and one just
+ * outside. And real recordings of GPUs under load. */
 #include "tests/unit/unit.h"
 #include <math.h>
 #include <string.h>
@@ -14,7 +15,8 @@
 
 static struct health_checks all;
 
-static int load(void **state) {
+static int load(void **state)
+{
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 
 	mo_desc_init(&health_checks_desc, &all);
@@ -23,17 +25,26 @@ static int load(void **state) {
 	return 0;
 }
 
-static int unload(void **state) {
+static int unload(void **state)
+{
 	mo_desc_done(&health_checks_desc, &all);
 	return 0;
 }
 
 /* ---- a node with three GPUs, one card, and one check that is looked at at every probe */
-struct bed { struct health *h; struct health_check check; int64_t now; };
+struct bed {
+	struct health *h;
+	struct health_check check;
+	int64_t now;
+};
 
-static void bed_open(struct bed *b, const struct health_check *c) {
-	static char nic[] = "mlx5_0", *bdfs[] = { (char *)"0000:01:00.0", (char *)"0000:02:00.0", (char *)"0000:03:00.0" };
-	const struct health_intervals every = { .sensors_us = HOUR, .device_us = HOUR, .host_us = HOUR, .klog_us = HOUR };
+static void bed_open(struct bed *b, const struct health_check *c)
+{
+	static char nic[] = "mlx5_0", *bdfs[] = { (char *)"0000:01:00.0", (char *)"0000:02:00.0",
+						  (char *)"0000:03:00.0" };
+	const struct health_intervals every = {
+		.sensors_us = HOUR, .device_us = HOUR, .host_us = HOUR, .klog_us = HOUR
+	};
 	struct gpu_slot gpus[3];
 	struct nic_info card;
 	struct nodeinfo info;
@@ -61,22 +72,29 @@ static void bed_open(struct bed *b, const struct health_check *c) {
 	health_devices(b->h, &info, 0, b->now);
 }
 
-static void bed_close(struct bed *b) {
+static void bed_close(struct bed *b)
+{
 	health_free(b->h);
 	mo_desc_done(&health_check_desc, &b->check);
 }
 
-static const char *object_of(const struct bed *b, size_t i) {
+static const char *object_of(const struct bed *b, size_t i)
+{
 	static const char *const bdfs[] = { "0000:01:00.0", "0000:02:00.0", "0000:03:00.0" };
-	return b->check.area == PROBE_GPU ? bdfs[i] : b->check.area == PROBE_NIC ? "mlx5_0" : "host";
+	return b->check.area == PROBE_GPU   ? bdfs[i]
+	       : b->check.area == PROBE_NIC ? "mlx5_0"
+					    : "host";
 }
 
 /* One look; text != NULL: the reading is it. */
-static void look(struct bed *b, size_t object, double value, double of, const char *text) {
+static void look(struct bed *b, size_t object, double value, double of, const char *text)
+{
 	struct probe p;
 	const char *reading = b->check.reading;
 	size_t n = strlen(reading);
-	_cleanup_(mo_freep) char *key = n > 2 && reading[n - 1] == '*' ? mo_printf("%.*s0", (int)n - 1, reading) : mo_strdup(reading);
+	_cleanup_(mo_freep) char *key = n > 2 && reading[n - 1] == '*'
+						? mo_printf("%.*s0", (int)n - 1, reading)
+						: mo_strdup(reading);
 
 	mo_desc_init(&probe_desc, &p);
 	p.area = b->check.area;
@@ -97,13 +115,15 @@ static void look(struct bed *b, size_t object, double value, double of, const ch
 	mo_desc_done(&probe_desc, &p);
 }
 
-static int state_of(struct bed *b) {
+static int state_of(struct bed *b)
+{
 	const struct node_health *n = health_results(b->h);
 	return n->n_results ? n->results[0].state : CHECK_OK;
 }
 
 /* The state after readings whose measure is x. */
-static int measured(const struct health_check *c, double x) {
+static int measured(const struct health_check *c, double x)
+{
 	struct bed b;
 
 	bed_open(&b, c);
@@ -121,7 +141,8 @@ static int measured(const struct health_check *c, double x) {
 		break;
 	}
 	case MEASURE_SHARE:
-		look(&b, 0, 1e6, 1e6, NULL);           /* 100 % as an absolute value, as real firmware says at idle */
+		/* 100 % as an absolute value, as real firmware says at idle */
+		look(&b, 0, 1e6, 1e6, NULL);
 		assert_int_equal(state_of(&b), CHECK_OK);
 		b.now += MINUTE;
 		look(&b, 0, 1e6 + x * 1e6, 2e6, NULL);
@@ -142,21 +163,23 @@ static int measured(const struct health_check *c, double x) {
 	return state;
 }
 
-static void limit(const struct health_check *c, double value, double direction, int beyond) {
+static void limit(const struct health_check *c, double value, double direction, int beyond)
+{
 	double step = fmax(fabs(value) * 1e-5, 1e-4);
 
 	if (value == MO_NONE_F)
 		return;
 	double inside = value - direction * step;
 	if (c->measure == MEASURE_PER_HOUR || c->measure == MEASURE_SINCE_BOOT)
-		inside = fmax(inside, 0);                      /* counters do not shrink */
+		inside = fmax(inside, 0); /* counters do not shrink */
 	if (measured(c, inside) >= beyond)
 		fail_msg("%s: %g is inside of %g", c->id, inside, value);
 	if (measured(c, value + direction * step) < beyond)
 		fail_msg("%s: %g is beyond %g", c->id, value + direction * step, value);
 }
 
-static void each_limit(void **state) {
+static void each_limit(void **state)
+{
 	for (size_t i = 0; i < all.n_checks; i++) {
 		const struct health_check *c = &all.checks[i];
 		if (c->n_argv || c->measure == MEASURE_SAME || c->measure == MEASURE_TEXT)
@@ -169,7 +192,8 @@ static void each_limit(void **state) {
 }
 
 /* What a counter shows at the first look, and that it then stands still; a rise on top of it. */
-static int history_of(const struct health_check *c, double first, double more) {
+static int history_of(const struct health_check *c, double first, double more)
+{
 	struct bed b;
 
 	bed_open(&b, c);
@@ -181,41 +205,61 @@ static int history_of(const struct health_check *c, double first, double more) {
 	return state;
 }
 
-static void counters_begin_at_the_first_look(void **state) {
-	static const struct { const char *id; int history, rise; } reported[] = {
-		{ "gpu.ras_ue", CHECK_CRIT, CHECK_CRIT }, { "gpu.poison", CHECK_WARN, CHECK_CRIT }, { "gpu.pcie_nak", CHECK_WARN, CHECK_WARN }, { "gpu.pcie_recovery", CHECK_WARN, CHECK_WARN },
-		{ "gpu.aer_nonfatal", CHECK_WARN, CHECK_WARN }, { "gpu.aer_fatal", CHECK_WARN, CHECK_CRIT }, { "gpu.xgmi_error", CHECK_WARN, CHECK_CRIT }, { "nic.flapped", CHECK_WARN, CHECK_WARN },
+static void counters_begin_at_the_first_look(void **state)
+{
+	static const struct {
+		const char *id;
+		int history, rise;
+	} told[] = {
+		{ "gpu.ras_ue", CHECK_CRIT, CHECK_CRIT },
+		{ "gpu.poison", CHECK_WARN, CHECK_CRIT },
+		{ "gpu.pcie_nak", CHECK_WARN, CHECK_WARN },
+		{ "gpu.pcie_recovery", CHECK_WARN, CHECK_WARN },
+		{ "gpu.aer_nonfatal", CHECK_WARN, CHECK_WARN },
+		{ "gpu.aer_fatal", CHECK_WARN, CHECK_CRIT },
+		{ "gpu.xgmi_error", CHECK_WARN, CHECK_CRIT },
+		{ "nic.flapped", CHECK_WARN, CHECK_WARN },
 		{ "host.edac_ue", CHECK_CRIT, CHECK_CRIT },
 	};
-	static const char *const states[] = { "bad_pages_pending", "bad_pages_failed", "bad_pages_retired" };      /* kept over boots: how it is, not what happened */
-	static const char *const counts[] = { "ras_", "poison_", "aer_", "pcie_replay", "pcie_nak", "pcie_l0", "xgmi_error", "edac_", "link_", "carrier_", "symbol_", "rcv_", "out_of", "local_ack" };
+	/* kept over boots: how it is, not what happened */
+	static const char *const states[] = { "bad_pages_pending", "bad_pages_failed",
+					      "bad_pages_retired" };
+	static const char *const counts[] = { "ras_",     "poison_",  "aer_",       "pcie_replay",
+					      "pcie_nak", "pcie_l0",  "xgmi_error", "edac_",
+					      "link_",    "carrier_", "symbol_",    "rcv_",
+					      "out_of",   "local_ack" };
 	size_t found = 0;
 
 	for (size_t i = 0; i < all.n_checks; i++) {
 		const struct health_check *c = &all.checks[i];
 		for (size_t k = 0; c->reading && k < ELEMENTSOF(counts); k++)
-			if (mo_starts_with(c->reading, counts[k]) && c->measure != MEASURE_SINCE_BOOT && c->measure != MEASURE_PER_HOUR)
-				fail_msg("%s judges the counter %s by its absolute value", c->id, c->reading);
+			if (mo_starts_with(c->reading, counts[k]) &&
+			    c->measure != MEASURE_SINCE_BOOT && c->measure != MEASURE_PER_HOUR)
+				fail_msg("%s judges the counter %s by its absolute value", c->id,
+					 c->reading);
 		for (size_t k = 0; c->reading && k < ELEMENTSOF(states); k++)
-			assert_true(!mo_streq(c->reading, states[k]) || c->measure == MEASURE_VALUE);
+			assert_true(!mo_streq(c->reading, states[k]) ||
+				    c->measure == MEASURE_VALUE);
 		if (c->measure != MEASURE_SINCE_BOOT || c->area == PROBE_KLOG)
 			continue;
 		size_t k = 0;
-		while (k < ELEMENTSOF(reported) && !mo_streq(reported[k].id, c->id))
+		while (k < ELEMENTSOF(told) && !mo_streq(told[k].id, c->id))
 			k++;
-		assert_true(k < ELEMENTSOF(reported));
+		assert_true(k < ELEMENTSOF(told));
 		found++;
-		assert_int_equal(history_of(c, 1000, 0), reported[k].history);
-		assert_int_equal(history_of(c, 1000, 1000), reported[k].rise);
+		assert_int_equal(history_of(c, 1000, 0), told[k].history);
+		assert_int_equal(history_of(c, 1000, 1000), told[k].rise);
 		assert_int_equal(history_of(c, 0, 0), CHECK_OK);
 	}
-	assert_int_equal(found, ELEMENTSOF(reported));
+	assert_int_equal(found, ELEMENTSOF(told));
 }
 
 /* ---- after an undrain */
 
-/* An operator gave the node back while the check found `then`: would what it finds now cordon it? */
-static bool cordons_again(const struct check_result *then, struct node_health *now) {
+/* An operator gave the node back while the check found `then`: would what it finds now cordon
+ * it? */
+static bool cordons_again(const struct check_result *then, struct node_health *now)
+{
 	struct node n;
 	bool again;
 
@@ -231,7 +275,8 @@ static bool cordons_again(const struct check_result *then, struct node_health *n
 }
 
 /* So that the check measures x; of the log, and what is missing, in its own way. */
-static void look_at(struct bed *b, double x) {
+static void look_at(struct bed *b, double x)
+{
 	if (b->check.measure == MEASURE_LESS_OF)
 		look(b, 0, 1000 - x, 1000, NULL);
 	else
@@ -240,7 +285,8 @@ static void look_at(struct bed *b, double x) {
 }
 
 /* CRIT, an undrain, the same again; then one more, one less, and again one more. */
-static void rise(const struct health_check *c, bool counts) {
+static void rise(const struct health_check *c, bool counts)
+{
 	const double worst = c->crit_above + 1, log = c->area == PROBE_KLOG;
 	struct check_result then;
 	struct bed b;
@@ -257,8 +303,10 @@ static void rise(const struct health_check *c, bool counts) {
 		fail_msg("%s cordons again although nothing happened", c->id);
 	look_at(&b, log ? 1 : worst + 1);
 	if (cordons_again(&then, (struct node_health *)health_results(b.h)) != counts)
-		fail_msg("%s %s after one more", c->id, counts ? "does not cordon again" : "cordons again");
-	if (c->rises) {                                        /* fewer: better than what the operator saw; then as bad, which is worse than it was */
+		fail_msg("%s %s after one more", c->id,
+			 counts ? "does not cordon again" : "cordons again");
+	/* fewer: better than what the operator saw; then as bad, which is worse than it was */
+	if (c->rises) {
 		mo_desc_copy(&check_result_desc, &then, &health_results(b.h)->results[0]);
 		look_at(&b, worst);
 		assert_false(cordons_again(&then, (struct node_health *)health_results(b.h)));
@@ -269,18 +317,24 @@ static void rise(const struct health_check *c, bool counts) {
 	bed_close(&b);
 }
 
-/* Every check that cordons for a number says what one more means. Those that do not count are measured anew at each look, and are what they are. */
-static void one_more_after_an_undrain(void **state) {
+/* Every check that cordons for a number says what one more means. Those that do not count are
+ * measured anew at each look, and are what they are. */
+static void one_more_after_an_undrain(void **state)
+{
 	static const char *const measured_anew[] = {
-		"gpu.hot", "gpu.throttle_prochot", "gpu.throttle_socket", "gpu.throttle_vr", "gpu.throttle_hbm", "gpu.vram_held", "nic.gid", "host.driver", "host.mem", "host.mem_total", "host.memlock",
-		"host.shm", "host.disk", "host.disk_readonly",
+		"gpu.hot",         "gpu.throttle_prochot", "gpu.throttle_socket",
+		"gpu.throttle_vr", "gpu.throttle_hbm",     "gpu.vram_held",
+		"nic.gid",         "host.driver",          "host.mem",
+		"host.mem_total",  "host.memlock",         "host.shm",
+		"host.disk",       "host.disk_readonly",
 	};
 	size_t anew = 0, counted = 0;
 
 	for (size_t i = 0; i < all.n_checks; i++) {
 		const struct health_check *c = &all.checks[i];
 		size_t k = 0;
-		if (c->action != ACTION_CORDON || c->n_argv || c->measure == MEASURE_SAME || c->measure == MEASURE_TEXT)
+		if (c->action != ACTION_CORDON || c->n_argv || c->measure == MEASURE_SAME ||
+		    c->measure == MEASURE_TEXT)
 			continue;
 		while (k < ELEMENTSOF(measured_anew) && !mo_streq(measured_anew[k], c->id))
 			k++;
@@ -295,7 +349,8 @@ static void one_more_after_an_undrain(void **state) {
 	assert_in_range(counted, 25, 60);
 }
 
-static void each_text(void **state) {
+static void each_text(void **state)
+{
 	for (size_t i = 0; i < all.n_checks; i++) {
 		const struct health_check *c = &all.checks[i];
 		struct bed b;
@@ -320,7 +375,8 @@ static void each_text(void **state) {
 	}
 }
 
-static void each_same(void **state) {
+static void each_same(void **state)
+{
 	for (size_t i = 0; i < all.n_checks; i++) {
 		const struct health_check *c = &all.checks[i];
 		struct bed b;
@@ -328,9 +384,10 @@ static void each_same(void **state) {
 			continue;
 		assert_int_equal(c->area, PROBE_GPU);
 		bed_open(&b, c);
-		look(&b, 0, 0, 0, "odd");                      /* the first to answer is the odd one */
+		/* the first to answer is the odd one */
+		look(&b, 0, 0, 0, "odd");
 		look(&b, 1, 0, 0, "usual");
-		assert_int_equal(state_of(&b), CHECK_OK);      /* not before all have answered */
+		assert_int_equal(state_of(&b), CHECK_OK); /* not before all have answered */
 		look(&b, 2, 0, 0, "usual");
 		const struct node_health *n = health_results(b.h);
 		assert_int_equal(n->n_results, 1);
@@ -342,7 +399,8 @@ static void each_same(void **state) {
 	}
 }
 
-static void absent_readings_are_fine(void **state) {
+static void absent_readings_are_fine(void **state)
+{
 	for (size_t i = 0; i < all.n_checks; i++) {
 		struct bed b;
 		struct probe p;
@@ -354,12 +412,17 @@ static void absent_readings_are_fine(void **state) {
 		p.object = mo_strdup(object_of(&b, 0));
 		health_probe(b.h, &p, b.now);
 		mo_desc_done(&probe_desc, &p);
-		assert_int_equal(state_of(&b), all.checks[i].of && all.checks[i].measure == MEASURE_TEXT ? CHECK_OK : all.checks[i].absent);    /* nothing is expected */
+		/* nothing is expected */
+		assert_int_equal(state_of(&b),
+				 all.checks[i].of && all.checks[i].measure == MEASURE_TEXT
+					 ? CHECK_OK
+					 : all.checks[i].absent);
 		bed_close(&b);
 	}
 }
 
-static void about_forty_and_the_kernel_log(void **state) {
+static void about_forty_and_the_kernel_log(void **state)
+{
 	size_t cordon = 0, klog = 0;
 
 	for (size_t i = 0; i < all.n_checks; i++) {
@@ -374,7 +437,8 @@ static void about_forty_and_the_kernel_log(void **state) {
 }
 
 /* No AMD GPU was there when these were written: what reads one does not cordon a new node. */
-static void what_never_met_an_amd_gpu_says_so(void **state) {
+static void what_never_met_an_amd_gpu_says_so(void **state)
+{
 	size_t unproven = 0;
 
 	for (size_t i = 0; i < all.n_checks; i++) {
@@ -384,7 +448,8 @@ static void what_never_met_an_amd_gpu_says_so(void **state) {
 		unproven += !c->proven;
 		if (c->action == ACTION_CORDON && of_gpu && c->proven)
 			fail_msg("%s reads a GPU: it needs proven: false", c->id);
-		if (!c->proven && (c->action != ACTION_CORDON || c->area == PROBE_KLOG || c->area == PROBE_NIC))
+		if (!c->proven &&
+		    (c->action != ACTION_CORDON || c->area == PROBE_KLOG || c->area == PROBE_NIC))
 			fail_msg("%s: proven: false says nothing here", c->id);
 	}
 	assert_int_equal(unproven, 25);
@@ -392,9 +457,11 @@ static void what_never_met_an_amd_gpu_says_so(void **state) {
 
 /* ---- recordings */
 
-static bool recorded(const char *name, struct probe *p) {
+static bool recorded(const char *name, struct probe *p)
+{
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
-	_cleanup_(mo_freep) char *path = mo_printf("%s/../shared/data/hardware/gpu_metrics/%s", MO_SOURCE_DIR, name);
+	_cleanup_(mo_freep) char *path =
+		mo_printf("%s/../shared/data/hardware/gpu_metrics/%s", MO_SOURCE_DIR, name);
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	struct gpu_metrics m;
 
@@ -405,8 +472,11 @@ static bool recorded(const char *name, struct probe *p) {
 	return true;
 }
 
-static size_t findings(const char *first, const char *second) {
-	const struct health_intervals every = { .sensors_us = HOUR, .device_us = MINUTE / 2, .host_us = HOUR, .klog_us = HOUR };
+static size_t findings(const char *first, const char *second)
+{
+	const struct health_intervals every = {
+		.sensors_us = HOUR, .device_us = MINUTE / 2, .host_us = HOUR, .klog_us = HOUR
+	};
 	const char *const names[] = { first, second };
 	static char bdf[] = "0000:01:00.0";
 	struct gpu_slot gpu;
@@ -437,15 +507,24 @@ static size_t findings(const char *first, const char *second) {
 	return n;
 }
 
-static void a_loaded_gpu_at_its_power_limit_is_normal(void **state) {
-	assert_int_equal(findings("recon-mi300x-v1_9-load_a.bin", "recon-mi300x-v1_9-load_b.bin"), 0);
+static void a_loaded_gpu_at_its_power_limit_is_normal(void **state)
+{
+	assert_int_equal(findings("recon-mi300x-v1_9-load_a.bin", "recon-mi300x-v1_9-load_b.bin"),
+			 0);
 	assert_int_equal(findings("recon-mi300x-v1_6-idle.bin", "recon-mi300x-v1_6-idle.bin"), 0);
 	assert_int_equal(findings("recon-mi300x-v1_9-idle.bin", "recon-mi300x-v1_9-load_a.bin"), 0);
 }
 
-int main(void) {
+int main(void)
+{
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_limit), cmocka_unit_test(counters_begin_at_the_first_look), cmocka_unit_test(one_more_after_an_undrain), cmocka_unit_test(each_text), cmocka_unit_test(each_same), cmocka_unit_test(absent_readings_are_fine), cmocka_unit_test(about_forty_and_the_kernel_log),
+		cmocka_unit_test(each_limit),
+		cmocka_unit_test(counters_begin_at_the_first_look),
+		cmocka_unit_test(one_more_after_an_undrain),
+		cmocka_unit_test(each_text),
+		cmocka_unit_test(each_same),
+		cmocka_unit_test(absent_readings_are_fine),
+		cmocka_unit_test(about_forty_and_the_kernel_log),
 		cmocka_unit_test(what_never_met_an_amd_gpu_says_so),
 		cmocka_unit_test(a_loaded_gpu_at_its_power_limit_is_normal),
 	};

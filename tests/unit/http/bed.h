@@ -1,4 +1,5 @@
-/* A server with routes of every kind on one loop, and clients that speak to it by real sockets. For all test_*.c of this room. */
+/* A server with routes of every kind on one loop, and clients that speak to it by real sockets. For
+ * all test_*.c of this room. */
 #pragma once
 #include "tests/unit/unit.h"
 
@@ -17,7 +18,7 @@
 struct http_bed {
 	sd_event *loop;
 	struct http_server *server;
-	char dir[64]; /* its socket is there, as "sock" */
+	char dir[64];                        /* its socket is there, as "sock" */
 	const char *peer_name, *bearer_name; /* who calls by the socket, and with a token */
 	bool token_alive;
 	/* what the routes saw */
@@ -43,7 +44,8 @@ bool receive(int fd, struct mo_buf *b);
 void wait_for(int fd, struct mo_buf *b, const char *words);
 void wait_closed(int fd, struct mo_buf *b);
 void put(int fd, const char *text);
-/* Sends a head (lines without the last empty one) on an open connection; the status, or 0 when it was closed instead. */
+/* Sends a head (lines without the last empty one) on an open connection; the status, or 0 when it
+ * was closed instead. */
 int say(int fd, const char *head);
 /* The same with a connection of its own and a body, and it is answered. */
 int ask(bool local, const char *head, const char *body);

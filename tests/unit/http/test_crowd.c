@@ -31,7 +31,8 @@ static int64_t connections(void)
 
 #define CROWD 300
 
-/* Hundreds who say nothing, from one address and from many, keep nobody out, and send nobody away who has shown who he is. */
+/* Hundreds who say nothing, from one address and from many, keep nobody out, and send nobody away
+ * who has shown who he is. */
 static void test_idle_crowd(void **state)
 {
 	int crowd[CROWD], agents[40];
@@ -63,7 +64,8 @@ static void test_idle_crowd(void **state)
 		mo_close(agents[i]);
 }
 
-/* Of one address few strangers stay, though there is room; as many as there is room for who have shown who they are. */
+/* Of one address few strangers stay, though there is room; as many as there is room for who have
+ * shown who they are. */
 static void test_strangers_of_one_address(void **state)
 {
 	int all[32], kept[8];
@@ -99,7 +101,8 @@ static void test_strangers_of_one_address(void **state)
 		mo_close(kept[i]);
 }
 
-/* Of wrong credentials an address has few tries; right ones pass beside them, other addresses have their own, and somebody is told once. */
+/* Of wrong credentials an address has few tries; right ones pass beside them, other addresses have
+ * their own, and somebody is told once. */
 static void test_wrong_credentials(void **state)
 {
 	_cleanup_(mo_buf_done) struct mo_buf got = { 0 };

@@ -1,4 +1,5 @@
-/* Answers that are held and streams: they come when there is something, end with their token, and their owner is told of a client that left. */
+/* Answers that are held and streams: they come when there is something, end with their token, and
+ * their owner is told of a client that left. */
 #include "tests/unit/http/bed.h"
 
 #include <errno.h>

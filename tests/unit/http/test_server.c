@@ -1,4 +1,5 @@
-/* What the server checks of a request before anybody answers it, driven through real sockets on one loop. */
+/* What the server checks of a request before anybody answers it, driven through real sockets on one
+ * loop. */
 #include "tests/unit/http/bed.h"
 
 #include <errno.h>
@@ -141,7 +142,8 @@ static void refused_and_closed(const char *head)
 		fail_msg("%s: %s", head, got.data ? got.data : "no answer");
 }
 
-/* What could mean two things is refused, and the connection is closed: what follows is no request. */
+/* What could mean two things is refused, and the connection is closed: what follows is no
+ * request. */
 static void test_strict_heads(void **state)
 {
 	static const char *const bad[] = {
@@ -179,7 +181,8 @@ static void test_strict_heads(void **state)
 	expect(404, "POST /v1/things/a%2Fb/stop HTTP/1.1" AS("operator"), NULL);
 }
 
-/* A folded line that ends where the buffer of the connection ends is put behind the name in place, over the blanks or over the value. */
+/* A folded line that ends where the buffer of the connection ends is put behind the name in place,
+ * over the blanks or over the value. */
 static void test_folded_anywhere(void **state)
 {
 	static const char *const folded[] = { " 2\r\n a", "2\r\n a", "\t2\n\ta" };
@@ -196,7 +199,8 @@ static void test_folded_anywhere(void **state)
 		}
 }
 
-/* A body without a length that does not end: 413 as soon as it is too long, and the end soon after. */
+/* A body without a length that does not end: 413 as soon as it is too long, and the end soon
+ * after. */
 static void test_endless_body(void **state)
 {
 	_cleanup_(mo_buf_done) struct mo_buf got = { 0 };

@@ -1,4 +1,5 @@
-/* Timers, the turn, and the HTTP client against a server that this test plays by hand on the same loop. */
+/* Timers, the turn, and the HTTP client against a server that this test plays by hand on the same
+ * loop. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <setjmp.h>
@@ -16,8 +17,15 @@
 
 static sd_event *loop;
 
-static int setup(void **state) { return sd_event_new(&loop) < 0; }
-static int teardown(void **state) { loop = sd_event_unref(loop); return 0; }
+static int setup(void **state)
+{
+	return sd_event_new(&loop) < 0;
+}
+static int teardown(void **state)
+{
+	loop = sd_event_unref(loop);
+	return 0;
+}
 
 /* Runs the loop until *flag or the deadline. */
 static void run_until(const bool *flag)
@@ -30,7 +38,10 @@ static void run_until(const bool *flag)
 	}
 }
 
-static void set_flag(void *arg) { *(bool *)arg = true; }
+static void set_flag(void *arg)
+{
+	*(bool *)arg = true;
+}
 
 /* Burns CPU time, then ends the loop. */
 static void burn(void *arg)
@@ -68,7 +79,7 @@ static void test_timer(void **state)
 	mo_timer_in(b, 30000);
 	run_until(&b_rang);
 	assert_false(a_rang);
-	mo_timer_in(a, 0);                   /* moved, and in the past */
+	mo_timer_in(a, 0); /* moved, and in the past */
 	run_until(&a_rang);
 	b_rang = false;
 	mo_timer_at(b, mo_clock_boot_us() - 5);
@@ -80,7 +91,11 @@ static void test_timer(void **state)
 	mo_timer_free(NULL);
 }
 
-struct order { struct mo_turn *turn; int reads, turns, reads_at_turn; bool done; };
+struct order {
+	struct mo_turn *turn;
+	int reads, turns, reads_at_turn;
+	bool done;
+};
 
 static int on_pipe(sd_event_source *s, int fd, uint32_t revents, void *userdata)
 {
@@ -102,10 +117,11 @@ static void on_turn(void *arg)
 	o->done = true;
 }
 
-/* Three pipes with several bytes each: one turn, after the last byte, however long reading takes. */
+/* Three pipes with several bytes each: one turn, after the last byte, however long reading
+ * takes. */
 static void test_turn_is_last(void **state)
 {
-	struct order o = {0};
+	struct order o = { 0 };
 	int fd[3][2];
 	sd_event_source *source[3];
 
@@ -127,12 +143,15 @@ static void test_turn_is_last(void **state)
 	mo_turn_free(o.turn);
 }
 
-static int on_busy(sd_event_source *s, void *userdata) { return 0; }
+static int on_busy(sd_event_source *s, void *userdata)
+{
+	return 0;
+}
 
 /* A source that is always ready does not keep the turn from running. */
 static void test_turn_is_not_starved(void **state)
 {
-	struct order o = {0};
+	struct order o = { 0 };
 	sd_event_source *busy = NULL;
 
 	assert_int_equal(mo_turn_new(loop, on_turn, &o, &o.turn), 0);
@@ -146,8 +165,15 @@ static void test_turn_is_not_starved(void **state)
 	mo_turn_free(o.turn);
 }
 
-/* A server, for the newest connection only: keeps what it got and answers `answer` when the head (and the body of `body` bytes) is there; NULL = never. */
-struct peer { int fd, port, client, parked; const char *answer; struct mo_buf got; size_t body; sd_event_source *listen_io, *io; };
+/* A server, for the newest connection only: keeps what it got and answers `answer` when the head
+ * (and the body of `body` bytes) is there; NULL = never. */
+struct peer {
+	int fd, port, client, parked;
+	const char *answer;
+	struct mo_buf got;
+	size_t body;
+	sd_event_source *listen_io, *io;
+};
 
 static int on_client(sd_event_source *s, int fd, uint32_t revents, void *userdata)
 {
@@ -182,7 +208,8 @@ static int on_accept(sd_event_source *s, int fd, uint32_t revents, void *userdat
 
 static void peer_start(struct peer *p, const char *answer, size_t body)
 {
-	struct sockaddr_in sa = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in sa = { .sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t n = sizeof(sa);
 
 	*p = (struct peer){ .client = -1, .parked = -1, .answer = answer, .body = body };
@@ -206,7 +233,14 @@ static void peer_stop(struct peer *p)
 	mo_buf_done(&p->got);
 }
 
-struct answer { bool done; int status, calls; char body[256], error[256]; struct mo_http *http; struct answer *next; const struct mo_http_call *again; };
+struct answer {
+	bool done;
+	int status, calls;
+	char body[256], error[256];
+	struct mo_http *http;
+	struct answer *next;
+	const struct mo_http_call *again;
+};
 
 static void on_answer(void *arg, int status, const char *body, size_t n, const char *error)
 {
@@ -223,23 +257,31 @@ static void on_answer(void *arg, int status, const char *body, size_t n, const c
 
 #define OK_ANSWER "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 
-/* Body, token and headers arrive; a second call made from the first one's callback reuses the connection. */
+/* Body, token and headers arrive; a second call made from the first one's callback reuses the
+ * connection. */
 static void test_http_call(void **state)
 {
 	struct peer p;
 	struct mo_http *h = NULL;
-	struct answer second = {0}, first = { .next = &second };
+	struct answer second = { 0 }, first = { .next = &second };
 	const char *const headers[] = { "X-Test: 7", NULL };
 
 	peer_start(&p, OK_ANSWER, 4);
 	assert_int_equal(mo_http_new(loop, &h, NULL), 0);
 	_cleanup_(mo_freep) char *url = mo_printf("http://127.0.0.1:%d/", p.port);
 	struct mo_http_call again = { .url = url, .path = "/b" };
-	struct mo_http_call call = { .url = url, .path = "/a?x=1", .method = "POST", .body = "body", .body_len = 4, .token = "secret", .content_type = "application/json",
-				     .headers = headers, .timeout_ms = 20000 };
+	struct mo_http_call call = { .url = url,
+				     .path = "/a?x=1",
+				     .method = "POST",
+				     .body = "body",
+				     .body_len = 4,
+				     .token = "secret",
+				     .content_type = "application/json",
+				     .headers = headers,
+				     .timeout_ms = 20000 };
 	first.http = h;
 	assert_int_equal(mo_http_send(h, &call, on_answer, &first, NULL), 0);
-	assert_false(first.done);            /* never from inside send */
+	assert_false(first.done); /* never from inside send */
 	run_until(&first.done);
 	assert_int_equal(first.status, 200);
 	assert_string_equal(first.body, "hello");
@@ -262,18 +304,35 @@ static void test_http_failures(void **state)
 {
 	struct peer silent, big;
 	struct mo_http *h = NULL;
-	struct answer refused = {0}, late = {0}, large = {0}, cancelled = {0};
+	struct answer refused = { 0 }, late = { 0 }, large = { 0 }, cancelled = { 0 };
 	uint64_t id = 0;
 
 	peer_start(&silent, NULL, 0);
 	peer_start(&big, OK_ANSWER, 0);
 	assert_int_equal(mo_http_new(loop, &h, NULL), 0);
-	_cleanup_(mo_freep) char *silent_url = mo_printf("http://127.0.0.1:%d", silent.port), *big_url = mo_printf("http://127.0.0.1:%d", big.port);
-	assert_int_equal(mo_http_send(h, &(struct mo_http_call){ .url = "unix:/nonexistent/sock", .path = "/" }, on_answer, &refused, NULL), 0);
-	assert_int_equal(mo_http_send(h, &(struct mo_http_call){ .url = silent_url, .path = "/", .timeout_ms = 200 }, on_answer, &late, NULL), 0);
-	assert_int_equal(mo_http_send(h, &(struct mo_http_call){ .url = big_url, .path = "/", .max_body = 4 }, on_answer, &large, NULL), 0);
-	assert_int_equal(mo_http_send(h, &(struct mo_http_call){ .url = silent_url, .path = "/c" }, on_answer, &cancelled, &id), 0);
-	assert_int_equal(mo_http_send(h, &(struct mo_http_call){ .url = "ftp://x", .path = "/" }, on_answer, &cancelled, NULL), -EINVAL);
+	_cleanup_(mo_freep) char *silent_url = mo_printf("http://127.0.0.1:%d", silent.port),
+				 *big_url = mo_printf("http://127.0.0.1:%d", big.port);
+	assert_int_equal(mo_http_send(h,
+				      &(struct mo_http_call){ .url = "unix:/nonexistent/sock",
+							      .path = "/" },
+				      on_answer, &refused, NULL),
+			 0);
+	assert_int_equal(mo_http_send(h,
+				      &(struct mo_http_call){
+					      .url = silent_url, .path = "/", .timeout_ms = 200 },
+				      on_answer, &late, NULL),
+			 0);
+	assert_int_equal(mo_http_send(h,
+				      &(struct mo_http_call){
+					      .url = big_url, .path = "/", .max_body = 4 },
+				      on_answer, &large, NULL),
+			 0);
+	assert_int_equal(mo_http_send(h, &(struct mo_http_call){ .url = silent_url, .path = "/c" },
+				      on_answer, &cancelled, &id),
+			 0);
+	assert_int_equal(mo_http_send(h, &(struct mo_http_call){ .url = "ftp://x", .path = "/" },
+				      on_answer, &cancelled, NULL),
+			 -EINVAL);
 	run_until(&refused.done);
 	run_until(&late.done);
 	run_until(&large.done);
@@ -292,15 +351,20 @@ static void test_http_failures(void **state)
 
 static void test_fetch_errors(void **state)
 {
-	_cleanup_(mo_error_done) struct mo_error err = {0}, err2 = {0};
-	_cleanup_(mo_buf_done) struct mo_buf body = {0};
+	_cleanup_(mo_error_done) struct mo_error err = { 0 }, err2 = { 0 };
+	_cleanup_(mo_buf_done) struct mo_buf body = { 0 };
 	int status = 77;
 
-	assert_int_equal(mo_http_fetch(&(struct mo_http_call){ .url = "unix:/nonexistent/sock", .path = "/" }, NULL, NULL, &status, &body, &err), -ECONNREFUSED);
+	assert_int_equal(mo_http_fetch(&(struct mo_http_call){ .url = "unix:/nonexistent/sock",
+							       .path = "/" },
+				       NULL, NULL, &status, &body, &err),
+			 -ECONNREFUSED);
 	assert_int_equal(status, 77);
 	assert_non_null(strstr(err.text, "unix:/nonexistent/sock: there is no such socket"));
 	assert_null(strstr(err.text, "localhost"));
-	assert_int_equal(mo_http_fetch(&(struct mo_http_call){ .url = "gopher:x", .path = "/" }, NULL, NULL, &status, &body, &err2), -EINVAL);
+	assert_int_equal(mo_http_fetch(&(struct mo_http_call){ .url = "gopher:x", .path = "/" },
+				       NULL, NULL, &status, &body, &err2),
+			 -EINVAL);
 }
 
 int main(void)

@@ -1,4 +1,5 @@
-/* Answers as they come, whole and byte by byte; and a request over a UNIX socket against a scripted server. */
+/* Answers as they come, whole and byte by byte; and a request over a UNIX socket against a scripted
+ * server. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -55,18 +56,30 @@ static void good_answers(void **state)
 	is_answer(HEAD "\r\nup to the end", 200, "up to the end", false);
 	is_answer(HEAD "Content-Length: 9\r\n\r\nhello", 200, "hello", false);
 	is_answer("HTTP/1.1 204 No Content\r\n\r\n", 204, "", true);
-	is_answer("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\nno", 404, "no", true);
-	is_answer(HEAD "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n1;name=value\r\n \r\nA\r\n0123456789\r\n0\r\nTrailer: x\r\n\r\n", 200, "hello 0123456789", true);
-	is_answer(HEAD "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n", 200, "x", true);
+	is_answer("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 404 Not Found\r\nContent-Length: "
+		  "2\r\n\r\nno",
+		  404, "no", true);
+	is_answer(HEAD "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n1;name=value\r\n "
+		       "\r\nA\r\n0123456789\r\n0\r\nTrailer: x\r\n\r\n",
+		  200, "hello 0123456789", true);
+	is_answer(HEAD "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n",
+		  200, "x", true);
 	is_answer(HEAD "Transfer-Encoding: chunked\r\n\r\n5\r\nhel", 200, "hel", false);
 }
 
 static void bad_answers(void **state)
 {
 	static const char *const bad[] = {
-		"SSH-2.0-OpenSSH\r\n\r\n", "HTTP/1.1 2x0 OK\r\n\r\n", "HTTP/1.1\r\n\r\n", HEAD "Content-Length: -1\r\n\r\n", HEAD "Content-Length: 99999999999999999999\r\n\r\n",
-		HEAD "Transfer-Encoding: gzip\r\n\r\n", HEAD "Transfer-Encoding: chunked\r\n\r\nxyz\r\n", HEAD "Transfer-Encoding: chunked\r\n\r\n\r\n",
-		HEAD "Transfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n", HEAD "Transfer-Encoding: chunked\r\n\r\n1\r\nxy\r\n",
+		"SSH-2.0-OpenSSH\r\n\r\n",
+		"HTTP/1.1 2x0 OK\r\n\r\n",
+		"HTTP/1.1\r\n\r\n",
+		HEAD "Content-Length: -1\r\n\r\n",
+		HEAD "Content-Length: 99999999999999999999\r\n\r\n",
+		HEAD "Transfer-Encoding: gzip\r\n\r\n",
+		HEAD "Transfer-Encoding: chunked\r\n\r\nxyz\r\n",
+		HEAD "Transfer-Encoding: chunked\r\n\r\n\r\n",
+		HEAD "Transfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n",
+		HEAD "Transfer-Encoding: chunked\r\n\r\n1\r\nxy\r\n",
 	};
 
 	for (size_t i = 0; i < ELEMENTSOF(bad); i++)
@@ -84,8 +97,13 @@ static void bad_answers(void **state)
 	assert_int_equal(r, -EPROTO);
 }
 
-/* A server in a child: takes one connection, reads `wanted` bytes, answers, and closes (or keeps it open and says nothing more until it is killed). */
-struct server { char dir[64]; char *url; pid_t pid; };
+/* A server in a child: takes one connection, reads `wanted` bytes, answers, and closes (or keeps it
+ * open and says nothing more until it is killed). */
+struct server {
+	char dir[64];
+	char *url;
+	pid_t pid;
+};
 
 static void serve(struct server *s, const char *answer, size_t wanted, bool close_it)
 {
@@ -102,7 +120,7 @@ static void serve(struct server *s, const char *answer, size_t wanted, bool clos
 	if (s->pid == 0) {
 		char data[4096];
 		int c = accept(fd, NULL, NULL);
-		for (size_t n = 0; n < wanted; ) {
+		for (size_t n = 0; n < wanted;) {
 			ssize_t k = read(c, data, sizeof(data));
 			if (k <= 0)
 				break;
@@ -125,7 +143,8 @@ static void serve_end(struct server *s)
 	free(s->url);
 }
 
-static int fetch(const struct server *s, struct mo_http_call call, int *status, struct mo_buf *body, struct mo_error *err)
+static int fetch(const struct server *s, struct mo_http_call call, int *status, struct mo_buf *body,
+		 struct mo_error *err)
 {
 	call.url = s->url;
 	call.path = call.path ? call.path : "/x";
@@ -134,14 +153,22 @@ static int fetch(const struct server *s, struct mo_http_call call, int *status, 
 
 static void requests(void **state)
 {
-	static const struct { const char *answer; bool close_it; int want; const char *body; } rows[] = {
+	static const struct {
+		const char *answer;
+		bool close_it;
+		int want;
+		const char *body;
+	} rows[] = {
 		{ HEAD "Content-Length: 5\r\n\r\nhello", false, 0, "hello" },
 		{ HEAD "\r\nhello", true, 0, "hello" },
 		{ HEAD "Content-Length: 9\r\n\r\nhello", true, -ECONNRESET, NULL },
 		{ "", true, -ECONNRESET, NULL },
 		{ HEAD "Content-Length: 9\r\n\r\nhello", false, -ETIMEDOUT, NULL },
 		{ "220 mail.example ESMTP\r\n\r\n", true, -EPROTO, NULL },
-		{ HEAD "Content-Length: 65\r\n\r\n12345678901234567890123456789012345678901234567890123456789012345", true, -EFBIG, NULL },
+		{ HEAD
+		  "Content-Length: "
+		  "65\r\n\r\n12345678901234567890123456789012345678901234567890123456789012345",
+		  true, -EFBIG, NULL },
 	};
 
 	for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -151,15 +178,22 @@ static void requests(void **state)
 		int status = 77;
 
 		serve(&s, rows[i].answer, 1, rows[i].close_it);
-		assert_int_equal(fetch(&s, (struct mo_http_call){ .timeout_ms = rows[i].want == -ETIMEDOUT ? 300 : 20000, .max_body = 64 }, &status, &body, &err), rows[i].want);
+		assert_int_equal(fetch(&s,
+				       (struct mo_http_call){
+					       .timeout_ms =
+						       rows[i].want == -ETIMEDOUT ? 300 : 20000,
+					       .max_body = 64 },
+				       &status, &body, &err),
+				 rows[i].want);
 		assert_int_equal(status, rows[i].want ? 77 : 200);
 		if (rows[i].body)
 			assert_string_equal(body.data, rows[i].body);
 		else
-			assert_true(strstr(err.text, s.url) != NULL && strlen(err.text) > strlen(s.url) + 5);
+			assert_true(strstr(err.text, s.url) != NULL &&
+				    strlen(err.text) > strlen(s.url) + 5);
 		serve_end(&s);
 	}
-	assert_null(curl);             /* none of this needed libcurl */
+	assert_null(curl); /* none of this needed libcurl */
 }
 
 /* 413 before the body was read: the answer counts, not the broken pipe. */
@@ -171,7 +205,13 @@ static void early_answer(void **state)
 
 	memset(big, 'x', 8 << 20);
 	serve(&s, "HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno", 1, false);
-	assert_int_equal(fetch(&s, (struct mo_http_call){ .method = "POST", .body = big, .body_len = 8 << 20, .timeout_ms = 20000 }, &status, NULL, NULL), 0);
+	assert_int_equal(fetch(&s,
+			       (struct mo_http_call){ .method = "POST",
+						      .body = big,
+						      .body_len = 8 << 20,
+						      .timeout_ms = 20000 },
+			       &status, NULL, NULL),
+			 0);
 	assert_int_equal(status, 413);
 	serve_end(&s);
 }
@@ -202,7 +242,11 @@ static void streams_and_line_breaks(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(good_answers), cmocka_unit_test(bad_answers), cmocka_unit_test(requests), cmocka_unit_test(early_answer), cmocka_unit_test(streams_and_line_breaks),
+		cmocka_unit_test(good_answers),
+		cmocka_unit_test(bad_answers),
+		cmocka_unit_test(requests),
+		cmocka_unit_test(early_answer),
+		cmocka_unit_test(streams_and_line_breaks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

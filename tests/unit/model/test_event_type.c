@@ -1,5 +1,5 @@
-/* The registry of events: every entry is whole and its own, and what released versions stored, sent and
- * logged is what it was. That each emitted type has an entry is the compiler's business. */
+/* The registry of events: every entry is whole and its own, and what released versions stored, sent
+ * and logged is what it was. That each emitted type has an entry is the compiler's business. */
 #include "tests/unit/unit.h"
 
 #include <ctype.h>
@@ -50,21 +50,33 @@ static void test_message_ids_are_distinct(void **state)
 /* As version d8a7f6f emitted them: a rule of somebody's log reads them. All others are notices. */
 static void test_released_types(void **state)
 {
-	static const struct { const char *types, *level; } released[] = {
-		{ "step.unknown step.hung step.missing checkpoint.elsewhere controller.stale", "error" },
-		{ "job.failed job.recovering node.down node.suspect node.token_expired audit.refused "
+	static const struct {
+		const char *types, *level;
+	} released[] = {
+		{ "step.unknown step.hung step.missing checkpoint.elsewhere controller.stale",
+		  "error" },
+		{ "job.failed job.recovering node.down node.suspect node.token_expired "
+		  "audit.refused "
 		  "checkpoint.torn checkpoint.unread checkpoint.unkept controller.clock "
-		  "controller.restored health.crit health.cordon_capped health.would_cordon", "warning" },
+		  "controller.restored health.crit health.cordon_capped health.would_cordon",
+		  "warning" },
 		{ "node.token_renewed health.ok rank.exited checkpoint.saved checkpoint.verified "
-		  "job.started", "info" },
-		{ "audit.drained audit.fenced audit.token_created audit.token_joined audit.token_revoked "
+		  "job.started",
+		  "info" },
+		{ "audit.drained audit.fenced audit.token_created audit.token_joined "
+		  "audit.token_revoked "
 		  "audit.undrained checkpoint.refused config.differs config.read config.warning "
-		  "controller.started events.gone health.acked health.learned health.more health.unknown "
-		  "health.warn job.cancelled job.completed job.paused job.queued job.resumed job.running "
+		  "controller.started events.gone health.acked health.learned health.more "
+		  "health.unknown "
+		  "health.warn job.cancelled job.completed job.paused job.queued job.resumed "
+		  "job.running "
 		  "job.stopping job.submitted node.drained node.draining node.fenced node.leaving "
-		  "node.noisy node.token_good node.undrained node.up plan.drift step.lost step.refused "
-		  "step.resolved step.stopped_outside step.unkillable store.full store.ok store.put_back "
-		  "store.quarantine store.slow store.snapshot", "notice" },
+		  "node.noisy node.token_good node.undrained node.up plan.drift step.lost "
+		  "step.refused "
+		  "step.resolved step.stopped_outside step.unkillable store.full store.ok "
+		  "store.put_back "
+		  "store.quarantine store.slow store.snapshot",
+		  "notice" },
 	};
 
 	for (size_t i = 0; i < ELEMENTSOF(released); i++)
@@ -82,9 +94,11 @@ static void test_released_types(void **state)
 static void test_released_message_ids(void **state)
 {
 	static const char *const types[] = {
-		"job.failed", "job.recovering", "node.suspect", "node.down", "checkpoint.torn",
-		"step.unknown", "step.hung", "step.unkillable", "step.lost", "rank.exited",
-		"controller.started", "store.slow", "store.snapshot", "step.missing", "controller.clock",
+		"job.failed",       "job.recovering",      "node.suspect",
+		"node.down",        "checkpoint.torn",     "step.unknown",
+		"step.hung",        "step.unkillable",     "step.lost",
+		"rank.exited",      "controller.started",  "store.slow",
+		"store.snapshot",   "step.missing",        "controller.clock",
 		"controller.stale", "controller.restored", "node.token_expired",
 	};
 	char id[33];

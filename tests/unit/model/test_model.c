@@ -1,4 +1,5 @@
-/* Every described value of the model: names are complete and distinct, tables lie inside their structs, copies are equal; sample_merge; rank_coords_of. */
+/* Every described value of the model: names are complete and distinct, tables lie inside their
+ * structs, copies are equal; sample_merge; rank_coords_of. */
 #include "tests/unit/unit.h"
 
 #include <stdio.h>
@@ -15,16 +16,23 @@
 
 static void test_names(void **state)
 {
-	static const struct { const char *const *names; size_t n; } tables[] = {
+	static const struct {
+		const char *const *names;
+		size_t n;
+	} tables[] = {
 #define T(x) { x, ELEMENTSOF(x) }
-		T(phase_names), T(line_kind_names), T(metrics_rank_names), T(env_layer_names), T(note_kind_names), T(step_state_names), T(command_kind_names), T(job_state_names),
-		T(rank_state_names), T(node_state_names), T(checkpoint_state_names), T(job_prefix),
+		T(phase_names),        T(line_kind_names),        T(metrics_rank_names),
+		T(env_layer_names),    T(note_kind_names),        T(step_state_names),
+		T(command_kind_names), T(job_state_names),        T(rank_state_names),
+		T(node_state_names),   T(checkpoint_state_names), T(job_prefix),
 	};
 
 	for (size_t t = 0; t < ELEMENTSOF(tables); t++)
 		for (size_t i = 0; i < tables[t].n; i++) {
 			assert_non_null(tables[t].names[i]);
-			assert_int_equal(mo_enum_parse(tables[t].names, tables[t].n, tables[t].names[i]), (int)i);
+			assert_int_equal(mo_enum_parse(tables[t].names, tables[t].n,
+						       tables[t].names[i]),
+					 (int)i);
 		}
 	assert_string_equal(job_state_names[JOB_RECOVERING], "recovering");
 	assert_string_equal(rank_state_names[RANK_LOST], "lost");
@@ -66,7 +74,8 @@ static void check_table(const struct mo_desc *d)
 		if (list)
 			for (size_t b = f->count_offset; b < f->count_offset + sizeof(size_t); b++)
 				assert_int_equal(used[b]++, 0);
-		assert_int_equal(f->sub != NULL, f->kind == MO_STRUCT || f->kind == MO_OPT || f->kind == MO_VEC);
+		assert_int_equal(f->sub != NULL,
+				 f->kind == MO_STRUCT || f->kind == MO_OPT || f->kind == MO_VEC);
 		assert_int_equal(f->names != NULL, f->kind == MO_ENUM || f->kind == MO_ID);
 		if (f->sub)
 			check_table(f->sub);
@@ -79,15 +88,61 @@ static size_t uncovered(const struct mo_desc *d)
 	size_t covered = 0;
 
 	for (size_t i = 0; i < d->n_fields; i++)
-		covered += field_size(&d->fields[i]) + (d->fields[i].kind == MO_VEC || d->fields[i].kind == MO_STRS || d->fields[i].kind == MO_INTS ? sizeof(size_t) : 0);
+		covered += field_size(&d->fields[i]) +
+			   (d->fields[i].kind == MO_VEC || d->fields[i].kind == MO_STRS ||
+					    d->fields[i].kind == MO_INTS
+				    ? sizeof(size_t)
+				    : 0);
 	return d->size - covered;
 }
 
 static const struct mo_desc *const all[] = {
-	&kv_desc, &recipe_desc, &recipe_model_desc, &recipe_bind_desc, &line_rule_desc, &ckpt_grid_desc, &ckpt_need_desc, &ckpt_layout_desc, &engine_desc, &gpu_slot_desc, &gpu_link_desc, &nic_info_desc, &numa_node_desc, &node_finding_desc, &nodeinfo_desc, &sample_desc,
-	&env_item_desc, &launch_desc, &note_desc, &rank_progress_desc, &step_report_desc, &agent_hello_desc, &step_ack_desc, &agent_welcome_desc, &found_checkpoint_desc,
-	&scan_result_desc, &agent_sync_desc, &command_desc, &sync_reply_desc, &query_answer_desc, &rank_coords_desc, &rank_exit_desc, &rank_desc, &checkpoint_desc, &event_desc,
-	&waterfall_desc, &incident_desc, &reading_desc, &probe_desc, &health_check_desc, &check_result_desc, &stack_item_desc, &gpu_sensors_desc, &nic_sensors_desc, &checked_attempt_desc, &node_health_desc,
+	&kv_desc,
+	&recipe_desc,
+	&recipe_model_desc,
+	&recipe_bind_desc,
+	&line_rule_desc,
+	&ckpt_grid_desc,
+	&ckpt_need_desc,
+	&ckpt_layout_desc,
+	&engine_desc,
+	&gpu_slot_desc,
+	&gpu_link_desc,
+	&nic_info_desc,
+	&numa_node_desc,
+	&node_finding_desc,
+	&nodeinfo_desc,
+	&sample_desc,
+	&env_item_desc,
+	&launch_desc,
+	&note_desc,
+	&rank_progress_desc,
+	&step_report_desc,
+	&agent_hello_desc,
+	&step_ack_desc,
+	&agent_welcome_desc,
+	&found_checkpoint_desc,
+	&scan_result_desc,
+	&agent_sync_desc,
+	&command_desc,
+	&sync_reply_desc,
+	&query_answer_desc,
+	&rank_coords_desc,
+	&rank_exit_desc,
+	&rank_desc,
+	&checkpoint_desc,
+	&event_desc,
+	&waterfall_desc,
+	&incident_desc,
+	&reading_desc,
+	&probe_desc,
+	&health_check_desc,
+	&check_result_desc,
+	&stack_item_desc,
+	&gpu_sensors_desc,
+	&nic_sensors_desc,
+	&checked_attempt_desc,
+	&node_health_desc,
 };
 
 static void test_tables(void **state)
@@ -96,11 +151,13 @@ static void test_tables(void **state)
 		size_t small = 0;
 
 		check_table(all[i]);
-		/* a forgotten field would be at least 8 bytes above what aligning bools, tris and enums costs */
+		/* a forgotten field would be at least 8 bytes above what aligning bools, tris and
+		 * enums costs */
 		for (size_t k = 0; k < all[i]->n_fields; k++)
 			small += field_size(&all[i]->fields[k]) < 8 ? 7 : 0;
 		if (uncovered(all[i]) > small)
-			print_error("%s: %zu bytes are not described\n", all[i]->name, uncovered(all[i]));
+			print_error("%s: %zu bytes are not described\n", all[i]->name,
+				    uncovered(all[i]));
 		assert_true(uncovered(all[i]) <= small);
 	}
 	check_table(&rank_view_desc);
@@ -139,19 +196,26 @@ static void check_keys(const struct mo_desc *d, const char *keys)
 	char text[512] = "";
 
 	for (size_t i = 0; i < d->n_fields; i++)
-		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s", i ? " " : "", d->fields[i].name);
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s", i ? " " : "",
+			 d->fields[i].name);
 	assert_string_equal(text, keys);
 }
 
 static void test_documented(void **state)
 {
-	check_keys(&sample_desc, "iteration time loss grad_norm lr step_ms tokens tokens_per_s_per_gpu tflops_per_gpu mfu mem_gb skipped nan phase attempt");
-	check_keys(&rank_view_desc, "rank node local_rank pid state cpus numa_node gpu nic bind_verified bind_note iteration step_ms coords exit gpu_note");
+	check_keys(&sample_desc,
+		   "iteration time loss grad_norm lr step_ms tokens tokens_per_s_per_gpu "
+		   "tflops_per_gpu mfu mem_gb skipped nan phase attempt");
+	check_keys(&rank_view_desc,
+		   "rank node local_rank pid state cpus numa_node gpu nic bind_verified bind_note "
+		   "iteration step_ms coords exit gpu_note");
 	check_keys(&rank_coords_desc, "tp pp ep cp dp");
 	check_keys(&rank_exit_desc, "code signal cause");
-	check_keys(&checkpoint_view_desc, "iteration path state level bytes saved_at verified_at attempt reason fixed held");
+	check_keys(&checkpoint_view_desc, "iteration path state level bytes saved_at verified_at "
+					  "attempt reason fixed held");
 	check_keys(&event_desc, "seq time type job node rank attempt message data");
-	check_keys(&incident_desc, "time attempt class first_rank node cause evidence action lost_iterations waterfall_ms");
+	check_keys(&incident_desc, "time attempt class first_rank node cause evidence action "
+				   "lost_iterations waterfall_ms");
 	check_keys(&waterfall_desc, "detect stop place launch init load recompute");
 }
 
@@ -198,7 +262,8 @@ static void test_coords(void **state)
 	assert_true(rank_coords_of(7, 8, 1, 1, 1, 1).tp == 7);
 }
 
-/* Epochs hold the time of their incarnation, and numbers of questions their epoch: what an agent answers finds its question whatever the time is. */
+/* Epochs hold the time of their incarnation, and numbers of questions their epoch: what an agent
+ * answers finds its question whatever the time is. */
 static void a_question_keeps_its_number(void **state)
 {
 	const int64_t numbers[] = { 1, 1LL << 32, 1LL << 60, (1LL << 62) + 7, INT64_MAX };
@@ -217,7 +282,12 @@ static void a_question_keeps_its_number(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_question_keeps_its_number), cmocka_unit_test(test_names), cmocka_unit_test(test_tables), cmocka_unit_test(test_copies), cmocka_unit_test(test_documented), cmocka_unit_test(test_merge),
+		cmocka_unit_test(a_question_keeps_its_number),
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_tables),
+		cmocka_unit_test(test_copies),
+		cmocka_unit_test(test_documented),
+		cmocka_unit_test(test_merge),
 		cmocka_unit_test(test_coords),
 	};
 

@@ -12,7 +12,13 @@ static void plan_of(struct plan_doc *doc)
 	doc->hardware.gpu = mo_strdup("mi300x");
 	struct plan *p = MO_ADD(doc, plans, &plan_desc);
 	p->step_time_s = (struct plan_time){ .total = 4, .compute = 3, .a2a = 1 };
-	p->memory_gb = (struct plan_memory){ .total = 100, .params = 40, .grads = 20, .optimizer = 20, .activations = 15, .reserve = 5, .capacity = 206.14 };
+	p->memory_gb = (struct plan_memory){ .total = 100,
+					     .params = 40,
+					     .grads = 20,
+					     .optimizer = 20,
+					     .activations = 15,
+					     .reserve = 5,
+					     .capacity = 206.14 };
 	p->fits = true;
 	p->parallelism = (struct plan_parallelism){ 1, 1, 1, 1, 1, 1, 8, NULL };
 	p->batch = (struct plan_batch){ 1, 64, 4096 };
@@ -29,12 +35,16 @@ static void near(double a, double b)
 
 static struct recipe recipe_of(struct recipe_model *m, const char *kind, const char *precision)
 {
-	return (struct recipe){ .model = m, .precision = (char *)precision, .engine.kind = (char *)kind };
+	return (struct recipe){ .model = m,
+				.precision = (char *)precision,
+				.engine.kind = (char *)kind };
 }
 
-static void add(struct plan_anchor *a, const struct recipe *r, const struct plan_doc *doc, double ratio, double memory_ratio)
+static void add(struct plan_anchor *a, const struct recipe *r, const struct plan_doc *doc,
+		double ratio, double memory_ratio)
 {
-	plan_anchor_add(a, r, doc, 4 * ratio, memory_ratio == MO_NONE_F ? MO_NONE_F : 100 * memory_ratio);
+	plan_anchor_add(a, r, doc, 4 * ratio,
+			memory_ratio == MO_NONE_F ? MO_NONE_F : 100 * memory_ratio);
 }
 
 /* Factor on the step of a fresh plan, once it has been given the runs. */
@@ -57,13 +67,16 @@ static double factor(const struct plan_anchor *a, const struct recipe *r, struct
 	return p.step_time_s.total / 4;
 }
 
-/* One run of the same configuration: believed by the share of what runs that are alike have in common. Weights, gradients and optimizer are not estimates. */
+/* One run of the same configuration: believed by the share of what runs that are alike have in
+ * common. Weights, gradients and optimizer are not estimates. */
 static void one_run(void **state)
 {
 	const struct plan_constants *k = &plan_constants;
 	struct recipe_model model = { .name = (char *)"m" };
-	const struct recipe mine = recipe_of(&model, "megatron-lm", "bf16"), fp8 = recipe_of(&model, "megatron-lm", "fp8");
-	double common = k->spread_dense * k->spread_dense + k->spread_config * k->spread_config, own = common + k->spread_row * k->spread_row;
+	const struct recipe mine = recipe_of(&model, "megatron-lm", "bf16"),
+			    fp8 = recipe_of(&model, "megatron-lm", "fp8");
+	double common = k->spread_dense * k->spread_dense + k->spread_config * k->spread_config,
+	       own = common + k->spread_row * k->spread_row;
 	struct plan_anchor a = { 0 };
 	struct plan_doc doc;
 	struct plan p;
@@ -79,7 +92,8 @@ static void one_run(void **state)
 	double once = factor(&a, &mine, NULL);
 
 	add(&a, &mine, &doc, 2, NAN);
-	assert_true(factor(&a, &mine, NULL) > once && factor(&a, &mine, NULL) < 2);     /* two are believed more */
+	/* two are believed more */
+	assert_true(factor(&a, &mine, NULL) > once && factor(&a, &mine, NULL) < 2);
 	for (int i = 0; i < 100; i++)
 		add(&a, &mine, &doc, 2, MO_NONE_F);
 	assert_true(factor(&a, &mine, &p) > 1.97 && p.error_pct < 4);
@@ -87,11 +101,14 @@ static void one_run(void **state)
 	mo_desc_done(&plan_doc_desc, &doc);
 }
 
-/* The closer a run is in configuration, model and software, the more it counts, and the closest decide between runs that disagree. */
+/* The closer a run is in configuration, model and software, the more it counts, and the closest
+ * decide between runs that disagree. */
 static void closer_runs_count_more(void **state)
 {
 	struct recipe_model model = { .name = (char *)"m" }, other = { .name = (char *)"o" };
-	const struct recipe mine = recipe_of(&model, "megatron-lm", "bf16"), ported = recipe_of(&model, "torchtitan", "bf16"), sibling = recipe_of(&other, "megatron-lm", "bf16");
+	const struct recipe mine = recipe_of(&model, "megatron-lm", "bf16"),
+			    ported = recipe_of(&model, "torchtitan", "bf16"),
+			    sibling = recipe_of(&other, "megatron-lm", "bf16");
 	const struct recipe foreign = recipe_of(&other, "torchtitan", "bf16");
 	const struct recipe *const order[] = { &mine, &ported, &sibling, &foreign };
 	struct plan_anchor a;
@@ -117,9 +134,9 @@ static void closer_runs_count_more(void **state)
 		last = factor(&a, &mine, NULL);
 		plan_anchor_done(&a);
 	}
-	assert_true(last > 1.05);                        /* of the stack itself something remains */
+	assert_true(last > 1.05); /* of the stack itself something remains */
 	a = (struct plan_anchor){ 0 };
-	add(&a, &mine, &doc, 0.5, MO_NONE_F);            /* tp 4 */
+	add(&a, &mine, &doc, 0.5, MO_NONE_F); /* tp 4 */
 	doc.plans[0].parallelism.tp = 1;
 	doc.plans[0].parallelism.dp = 8;
 	add(&a, &mine, &doc, 2, MO_NONE_F);
@@ -128,7 +145,8 @@ static void closer_runs_count_more(void **state)
 	mo_desc_done(&plan_doc_desc, &doc);
 }
 
-/* Stages move with the whole; a run that is far off its plan ran something else; plans that no longer fit go behind those that do. */
+/* Stages move with the whole; a run that is far off its plan ran something else; plans that no
+ * longer fit go behind those that do. */
 static void what_follows_from_a_run(void **state)
 {
 	struct recipe_model model = { .name = (char *)"m" };
@@ -143,7 +161,12 @@ static void what_follows_from_a_run(void **state)
 	assert_int_equal(a.n_far, ELEMENTSOF(off));
 	assert_false(plan_anchor_apply(&a, &mine, "mi300x", &doc));
 	struct plan_stage *stage = MO_ADD(&doc.plans[0], memory_stages, &plan_stage_desc);
-	*stage = (struct plan_stage){ .total = 100, .params = 40, .grads = 20, .optimizer = 20, .activations = 15, .reserve = 5 };
+	*stage = (struct plan_stage){ .total = 100,
+				      .params = 40,
+				      .grads = 20,
+				      .optimizer = 20,
+				      .activations = 15,
+				      .reserve = 5 };
 	doc.plans[0].memory_gb.capacity = 120;
 	add(&a, &mine, &doc, 1, 1.5);
 	MO_ADD(&doc, plans, &plan_desc);
@@ -181,8 +204,15 @@ static void strangers_change_nothing(void **state)
 static void inline_models_are_stacks_of_their_own(void **state)
 {
 	struct recipe_moe moe = { .experts = 64, .topk = 6, .ffn = 1408, .every = 1 }, wider = moe;
-	struct recipe_model mine = { .layers = 27, .hidden = 2048, .heads = 16, .vocab = 102400, .moe = &moe }, others[5];
-	const struct recipe r = { .model = &mine, .precision = (char *)"bf16", .engine.kind = (char *)"megatron-lm" };
+	struct recipe_model mine = { .layers = 27,
+				     .hidden = 2048,
+				     .heads = 16,
+				     .vocab = 102400,
+				     .moe = &moe },
+			    others[5];
+	const struct recipe r = { .model = &mine,
+				  .precision = (char *)"bf16",
+				  .engine.kind = (char *)"megatron-lm" };
 	struct plan_doc doc;
 	double factors[ELEMENTSOF(others)];
 
@@ -206,12 +236,18 @@ static void inline_models_are_stacks_of_their_own(void **state)
 	}
 	for (size_t i = 1; i < ELEMENTSOF(others); i++)
 		if (factors[i] >= factors[0] - 0.1)
-			fail_msg("model %zu counts as the same: %g, its own run %g", i, factors[i], factors[0]);
+			fail_msg("model %zu counts as the same: %g, its own run %g", i, factors[i],
+				 factors[0]);
 	mo_desc_done(&plan_doc_desc, &doc);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(one_run), cmocka_unit_test(closer_runs_count_more), cmocka_unit_test(what_follows_from_a_run), cmocka_unit_test(strangers_change_nothing), cmocka_unit_test(inline_models_are_stacks_of_their_own) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_run), cmocka_unit_test(closer_runs_count_more),
+		cmocka_unit_test(what_follows_from_a_run),
+		cmocka_unit_test(strangers_change_nothing),
+		cmocka_unit_test(inline_models_are_stacks_of_their_own)
+	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

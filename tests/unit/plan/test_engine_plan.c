@@ -1,5 +1,5 @@
-/* `plan:` of engine files: what its rows make of engine.args and of the engine's own configuration, what is
- * wrong with a row, and whose rows a file without the section has. */
+/* `plan:` of engine files: what its rows make of engine.args and of the engine's own configuration,
+ * what is wrong with a row, and whose rows a file without the section has. */
 #include "tests/unit/recipe/read.h"
 
 #include <errno.h>
@@ -73,7 +73,8 @@ static void test_bad_rows(void **state)
 	assert_string_equal(none, "");
 }
 
-/* Traits of a recipe with these words in engine.args ("a=b c", NULL value without '=') and in the files. */
+/* Traits of a recipe with these words in engine.args ("a=b c", NULL value without '=') and in the
+ * files. */
 static struct engine_traits *traits_by(const char *plan, const char *args, const char *own)
 {
 	_cleanup_(mo_freep) char *text = mo_printf("%s%s", head, plan);
@@ -131,10 +132,14 @@ static void test_rows(void **state)
 		    !none->xla);
 	assert_true(none->shard_bytes == 4 && none->optimizer_offload == MO_NONE_F && !none->fp4);
 	assert_true(!none->n_graph_modules && !none->n_remat_saved && !none->recompute_ids);
-	/* Dashes are underscores, the last word wins, and words of the command win over the files. */
-	_cleanup_(traits_freep) struct engine_traits *some = traits_by(
-		plan, "--level=Full pipe=x pipe=v on --fast.mode=2 never=1 bytes=9 width=2 offload",
-		"level=none part=0.25 list=[am,'r'] names=(qkv,unknown,up) ids=none tiny=e2m1");
+	/* Dashes are underscores, the last word wins, and words of the command win over the
+	 * files. */
+	_cleanup_(traits_freep) struct engine_traits *some =
+		traits_by(plan,
+			  "--level=Full pipe=x pipe=v on --fast.mode=2 never=1 bytes=9 width=2 "
+			  "offload",
+			  "level=none part=0.25 list=[am,'r'] names=(qkv,unknown,up) ids=none "
+			  "tiny=e2m1");
 
 	assert_string_equal(some->recompute, "full");
 	assert_string_equal(some->schedule, "zbv");
@@ -146,8 +151,8 @@ static void test_rows(void **state)
 	assert_int_equal(trait_bits(trait_find("remat_saved"), some->remat_saved,
 				    some->n_remat_saved),
 			 REMAT_QKV | REMAT_UP);
-	assert_false(
-		some->fp4); /* the recipe has a precision of its own: the files say nothing above it */
+	/* the recipe has a precision of its own: the files say nothing above it */
+	assert_false(some->fp4);
 	_cleanup_(traits_freep) struct engine_traits *more =
 		traits_by(plan, "light=true level=often part=7 offload=true ids=3,4 tiny=e2m1", "");
 

@@ -1,5 +1,6 @@
-/* What physics gives, over thousands of random legal plans (a fixed generator): the sizes of a model, a GPU and a plan are drawn, one of them is changed, and memory or time must move the right way.
- * Nothing here depends on a fitted constant. */
+/* What physics gives, over thousands of random legal plans (a fixed generator): the sizes of a
+ * model, a GPU and a plan are drawn, one of them is changed, and memory or time must move the right
+ * way. Nothing here depends on a fitted constant. */
 #include <math.h>
 #include <string.h>
 #include "tests/unit/unit.h"
@@ -16,7 +17,8 @@
 
 #define SHAPES 6000
 
-static const char *const gpu_names[] = { "a100-80", "h100", "h200", "b200", "mi300x", "mi325x", "mi355x" };
+static const char *const gpu_names[] = { "a100-80", "h100",   "h200",  "b200",
+					 "mi300x",  "mi325x", "mi355x" };
 static struct gpu_type gpus[ELEMENTSOF(gpu_names)];
 static uint64_t seed;
 
@@ -31,11 +33,18 @@ static int64_t power(int64_t most)
 	return (int64_t)1 << any(most + 1);
 }
 
-struct drawn { struct shape s; struct recipe_model model; struct recipe_moe moe; struct recipe_mla mla; struct gpu_type gpu; };
+struct drawn {
+	struct shape s;
+	struct recipe_model model;
+	struct recipe_moe moe;
+	struct recipe_mla mla;
+	struct gpu_type gpu;
+};
 
 static void draw_model(struct drawn *d)
 {
-	static const int64_t layer_counts[] = { 1, 2, 8, 12, 24, 27, 32, 48, 61, 80, 96 }, expert_counts[] = { 8, 16, 60, 64, 128, 160, 256 };
+	static const int64_t layer_counts[] = { 1, 2, 8, 12, 24, 27, 32, 48, 61, 80, 96 },
+			     expert_counts[] = { 8, 16, 60, 64, 128, 160, 256 };
 	struct recipe_model *m = &d->model;
 	int64_t width = any(2) ? 128 : 64;
 
@@ -51,7 +60,11 @@ static void draw_model(struct drawn *d)
 	m->mtp = !any(5);
 	m->window = any(6) ? 0 : 128 * power(4);
 	m->attention = (char *)(any(4) ? "flash" : "unfused");
-	d->moe = (struct recipe_moe){ .experts = expert_counts[any(ELEMENTSOF(expert_counts))], .topk = 1 + any(8), .ffn = 256 * (1 + any(16)), .shared_ffn = any(2) ? 0 : 512 * (1 + any(4)), .every = 1 };
+	d->moe = (struct recipe_moe){ .experts = expert_counts[any(ELEMENTSOF(expert_counts))],
+				      .topk = 1 + any(8),
+				      .ffn = 256 * (1 + any(16)),
+				      .shared_ffn = any(2) ? 0 : 512 * (1 + any(4)),
+				      .every = 1 };
 	if (any(2))
 		d->moe.every = 1 + any(2);
 	else
@@ -61,7 +74,9 @@ static void draw_model(struct drawn *d)
 		d->moe.topk_groups = 1 + any(8);
 	}
 	m->moe = any(5) < 3 ? &d->moe : NULL;
-	d->mla = (struct recipe_mla){ .q_lora = any(2) ? 0 : 1536, .kv_lora = 512, .qk_nope = 128, .qk_rope = 64, .v = 128 };
+	d->mla = (struct recipe_mla){
+		.q_lora = any(2) ? 0 : 1536, .kv_lora = 512, .qk_nope = 128, .qk_rope = 64, .v = 128
+	};
 	m->mla = any(5) ? NULL : &d->mla;
 }
 
@@ -81,7 +96,10 @@ static void draw_features(struct shape_features *f)
 /* False: not legal, draw again. */
 static bool draw(struct drawn *d)
 {
-	static const char *const schedules[] = { "1f1b", "1f1b", "interleaved", "zb1p", "zbv", "v-half", "v-min", "dualpipe" }, *const shardings[] = { "none", "zero1", "zero2", "zero3" }, *const levels[] = { "none", "selective", "full" };
+	static const char *const schedules[] = { "1f1b", "1f1b",   "interleaved", "zb1p",
+						 "zbv",  "v-half", "v-min",       "dualpipe" },
+				 *const shardings[] = { "none", "zero1", "zero2", "zero3" },
+				 *const levels[] = { "none", "selective", "full" };
 	struct shape *s = &d->s;
 
 	*d = (struct drawn){ 0 };
@@ -97,7 +115,8 @@ static bool draw(struct drawn *d)
 	s->tp = power(3);
 	s->cp = any(3) ? 1 : power(3);
 	s->pp = power(4);
-	s->vpp = mo_streq(s->schedule, "interleaved") ? 2 + any(4) : pipeline_chunks(s->schedule, 1);
+	s->vpp =
+		mo_streq(s->schedule, "interleaved") ? 2 + any(4) : pipeline_chunks(s->schedule, 1);
 	s->dp = power(6) * (any(5) ? 1 : 3);
 	s->gpus = s->tp * s->cp * s->pp * s->dp;
 	s->ep = d->model.moe ? power(5) : 1;
@@ -118,14 +137,19 @@ static double step(const struct shape *s)
 	return p.step_time_s.total;
 }
 
-/* Kernels of a pipeline's layers for all micro-batches: time to compute without what exchanges behind it cost. */
+/* Kernels of a pipeline's layers for all micro-batches: time to compute without what exchanges
+ * behind it cost. */
 static double compute(const struct shape *s)
 {
-	struct kernels dense = dense_kernels(s), moe = s->model->moe ? moe_kernels(s) : (struct kernels){ 0 }, head = head_kernels(s);
-	double with = (double)plan_moe_layers(s->model, 0, s->model->layers), without = (double)s->model->layers - with;
+	struct kernels dense = dense_kernels(s),
+		       moe = s->model->moe ? moe_kernels(s) : (struct kernels){ 0 },
+		       head = head_kernels(s);
+	double with = (double)plan_moe_layers(s->model, 0, s->model->layers),
+	       without = (double)s->model->layers - with;
 
 	return (double)shape_micro_batches(s) *
-	       (without * (dense.forward + dense.backward + dense.recompute) + with * (moe.forward + moe.backward + moe.recompute) + head.forward + head.backward);
+	       (without * (dense.forward + dense.backward + dense.recompute) +
+		with * (moe.forward + moe.backward + moe.recompute) + head.forward + head.backward);
 }
 
 static double exchanged(const struct shape *s)
@@ -141,7 +165,10 @@ static struct plan_memory memory(const struct shape *s)
 	return m;
 }
 
-static double total_gb(const struct shape *s) { return memory(s).total; }
+static double total_gb(const struct shape *s)
+{
+	return memory(s).total;
+}
 
 /* Of all stages the most. */
 static double most_of(const struct shape *s, size_t at)
@@ -157,11 +184,21 @@ static double most_of(const struct shape *s, size_t at)
 	return most;
 }
 
-static double weights_gb(const struct shape *s) { return most_of(s, offsetof(struct plan_memory, params)); }
-static double activations_gb(const struct shape *s) { return most_of(s, offsetof(struct plan_memory, activations)); }
-static double states_gb(const struct shape *s) { return most_of(s, offsetof(struct plan_memory, optimizer)); }
+static double weights_gb(const struct shape *s)
+{
+	return most_of(s, offsetof(struct plan_memory, params));
+}
+static double activations_gb(const struct shape *s)
+{
+	return most_of(s, offsetof(struct plan_memory, activations));
+}
+static double states_gb(const struct shape *s)
+{
+	return most_of(s, offsetof(struct plan_memory, optimizer));
+}
 
-/* FSDP behind a pipeline keeps weights and gradients whole between its exchanges, and two gathered layers elsewhere. */
+/* FSDP behind a pipeline keeps weights and gradients whole between its exchanges, and two gathered
+ * layers elsewhere. */
 static bool fsdp(const struct drawn *d)
 {
 	return mo_streq(d->s.sharding, "zero3");
@@ -371,8 +408,13 @@ static double work(const struct shape *s)
 	return step(s) * (double)s->gpus;
 }
 
-enum way { GROWS, FALLS };      /* or stays */
-static const struct { const char *name; bool (*change)(struct drawn *d); double (*value)(const struct shape *s); enum way way; } rules[] = {
+enum way { GROWS, FALLS }; /* or stays */
+static const struct {
+	const char *name;
+	bool (*change)(struct drawn *d);
+	double (*value)(const struct shape *s);
+	enum way way;
+} rules[] = {
 	{ "more GPUs, same batch: time to compute", more_ranks, compute, FALLS },
 	{ "more GPUs, same batch: GPU seconds", more_nodes, work, GROWS },
 	{ "more GPUs, same batch: states of a rank", more_ranks, states_gb, FALLS },
@@ -418,11 +460,19 @@ static void tell(const char *rule, const struct drawn *d, double before, double 
 	const struct shape *s = &d->s;
 	const struct recipe_model *m = &d->model;
 
-	fail_msg("%s: %.12g became %.12g: %s layers %d hidden %d heads %d/%d ffn %d vocab %d moe %s experts %d topk %d ffn %d shared %d groups %d/%d mla %d mtp %d window %d %s; gpus %d tp %d cp %d pp %d vpp %d ep %d etp %d dp %d micro %d "
-		 "global %d seq %d %s %s %s %s; deepep %d overlap %d fused %d sync %d", rule, before, after, s->gpu->name, (int)m->layers, (int)m->hidden, (int)m->heads, (int)m->kv_heads, (int)m->ffn, (int)m->vocab, m->moe ? "yes" : "no",
-		 (int)d->moe.experts, (int)d->moe.topk, (int)d->moe.ffn, (int)d->moe.shared_ffn, (int)d->moe.groups, (int)d->moe.topk_groups, m->mla != NULL, (int)m->mtp, (int)m->window, m->attention, (int)s->gpus, (int)s->tp, (int)s->cp,
-		 (int)s->pp, (int)s->vpp, (int)s->ep, (int)s->etp, (int)s->dp, (int)s->micro, (int)s->global, (int)s->seq, s->schedule, s->recompute, s->sharding, s->precision, s->features.deepep, s->features.overlap_a2a,
-		 s->features.fused_loss, (int)s->features.sync_free);
+	fail_msg("%s: %.12g became %.12g: %s layers %d hidden %d heads %d/%d ffn %d vocab %d moe "
+		 "%s experts %d topk %d ffn %d shared %d groups %d/%d mla %d mtp %d window %d %s; "
+		 "gpus %d tp %d cp %d pp %d vpp %d ep %d etp %d dp %d micro %d "
+		 "global %d seq %d %s %s %s %s; deepep %d overlap %d fused %d sync %d",
+		 rule, before, after, s->gpu->name, (int)m->layers, (int)m->hidden, (int)m->heads,
+		 (int)m->kv_heads, (int)m->ffn, (int)m->vocab, m->moe ? "yes" : "no",
+		 (int)d->moe.experts, (int)d->moe.topk, (int)d->moe.ffn, (int)d->moe.shared_ffn,
+		 (int)d->moe.groups, (int)d->moe.topk_groups, m->mla != NULL, (int)m->mtp,
+		 (int)m->window, m->attention, (int)s->gpus, (int)s->tp, (int)s->cp, (int)s->pp,
+		 (int)s->vpp, (int)s->ep, (int)s->etp, (int)s->dp, (int)s->micro, (int)s->global,
+		 (int)s->seq, s->schedule, s->recompute, s->sharding, s->precision,
+		 s->features.deepep, s->features.overlap_a2a, s->features.fused_loss,
+		 (int)s->features.sync_free);
 }
 
 static void copy(const struct drawn *from, struct drawn *to)
@@ -434,8 +484,9 @@ static void copy(const struct drawn *from, struct drawn *to)
 	to->model.mla = from->model.mla ? &to->mla : NULL;
 }
 
-/* V-half and V-min are blocks that repeat, made for F = B = W; what they lose otherwise, and save at their ends, is counted to within a chunk's forward. Transfers lengthen bubbles by their share of a
- * stage, in which a weight gradient that fills a bubble counts too. */
+/* V-half and V-min are blocks that repeat, made for F = B = W; what they lose otherwise, and save
+ * at their ends, is counted to within a chunk's forward. Transfers lengthen bubbles by their share
+ * of a stage, in which a weight gradient that fills a bubble counts too. */
 static double slack_of(const struct shape *s)
 {
 	return pipeline_is_v(s->schedule) ? 0.02 : pipeline_splits(s->schedule) ? 1e-3 : 1e-9;
@@ -456,7 +507,8 @@ static void test_monotone(void **state)
 			copy(&d, &e);
 			if (!rules[i].change(&e) || !shape_is_legal(&e.s))
 				continue;
-			double before = rules[i].value(&d.s), after = rules[i].value(&e.s), slack = slack_of(&d.s) * fabs(before);
+			double before = rules[i].value(&d.s), after = rules[i].value(&e.s),
+			       slack = slack_of(&d.s) * fabs(before);
 
 			looked[i]++;
 			if (rules[i].way == GROWS ? after < before - slack : after > before + slack)
@@ -468,7 +520,8 @@ static void test_monotone(void **state)
 			fail_msg("%s: looked at %d times only", rules[i].name, looked[i]);
 }
 
-/* Of every plan: numbers, not less than nothing; parts that add up; the fullest stage is the plan's; no faster than the peak; a bubble below 1. */
+/* Of every plan: numbers, not less than nothing; parts that add up; the fullest stage is the
+ * plan's; no faster than the peak; a bubble below 1. */
 static void test_sound(void **state)
 {
 	seed = 7;
@@ -482,7 +535,10 @@ static void test_sound(void **state)
 		plan_of(&d.s, &p);
 		const struct plan_memory *m = &p.memory_gb;
 		const struct plan_time *x = &p.step_time_s;
-		const double memory_parts[] = { m->params, m->grads, m->optimizer, m->activations, m->comm, m->reserve }, time_parts[] = { x->compute, x->a2a, x->pp, x->dp, x->cp, x->tp, x->optimizer, x->launch };
+		const double memory_parts[] = { m->params,      m->grads, m->optimizer,
+						m->activations, m->comm,  m->reserve },
+			     time_parts[] = { x->compute, x->a2a, x->pp,        x->dp,
+					      x->cp,      x->tp,  x->optimizer, x->launch };
 		double gb = 0, seconds = 0, fullest = 0;
 
 		for (size_t i = 0; i < ELEMENTSOF(memory_parts); i++) {
@@ -497,27 +553,37 @@ static void test_sound(void **state)
 		}
 		for (size_t i = 0; i < p.n_memory_stages; i++)
 			fullest = MO_MAX(fullest, p.memory_stages[i].total);
-		if (fabs(gb - p.memory_gb.total) > 1e-9 * gb || fabs(seconds - p.step_time_s.total) > 1e-9 * seconds || fabs(fullest - p.memory_gb.total) > 1e-9 * gb)
+		if (fabs(gb - p.memory_gb.total) > 1e-9 * gb ||
+		    fabs(seconds - p.step_time_s.total) > 1e-9 * seconds ||
+		    fabs(fullest - p.memory_gb.total) > 1e-9 * gb)
 			tell("sums", &d, p.memory_gb.total, gb);
-		if (!(p.mfu > 0 && p.mfu < 1) || !(p.bubble >= 0 && p.bubble < 1) || p.n_memory_stages != (size_t)d.s.pp)
+		if (!(p.mfu > 0 && p.mfu < 1) || !(p.bubble >= 0 && p.bubble < 1) ||
+		    p.n_memory_stages != (size_t)d.s.pp)
 			tell("mfu and bubble", &d, p.mfu, p.bubble);
 		mo_desc_done(&plan_desc, &p);
 	}
 }
 
-/* Failures that come more often, saves and restarts that take longer: never more useful time, at the best interval of each. A spare more, a failure less: never a lower chance. */
+/* Failures that come more often, saves and restarts that take longer: never more useful time, at
+ * the best interval of each. A spare more, a failure less: never a lower chance. */
 static void test_failures(void **state)
 {
 	seed = 3;
 	for (int i = 0; i < SHAPES; i++) {
-		double mttf = 600 * exp((double)any(1000) / 100), save = 1 + (double)any(300), restart = 10 + (double)any(900), mean = 0.01 * exp((double)any(1000) / 120), target = 0.5 + (double)any(499) / 1000;
+		double mttf = 600 * exp((double)any(1000) / 100), save = 1 + (double)any(300),
+		       restart = 10 + (double)any(900), mean = 0.01 * exp((double)any(1000) / 120),
+		       target = 0.5 + (double)any(499) / 1000;
 		double tau = plan_daly_s(save, mttf), ettr = plan_ettr(tau, save, restart, mttf);
 
 		assert_true(ettr > 0 && ettr < 1 && tau > 0);
-		assert_true(plan_ettr(plan_daly_s(save, mttf / 2), save, restart, mttf / 2) <= ettr);
-		assert_true(plan_ettr(tau, save * 2, restart, mttf) <= ettr && plan_ettr(tau, save, restart * 2, mttf) <= ettr);
-		assert_true(plan_daly_s(save, mttf * 2) >= tau && plan_young_s(save, mttf * 2) > plan_young_s(save, mttf));
-		assert_true(plan_spares(mean * 1.5, target) >= plan_spares(mean, target) && plan_spares(mean, target + 0.0005) >= plan_spares(mean, target));
+		assert_true(plan_ettr(plan_daly_s(save, mttf / 2), save, restart, mttf / 2) <=
+			    ettr);
+		assert_true(plan_ettr(tau, save * 2, restart, mttf) <= ettr &&
+			    plan_ettr(tau, save, restart * 2, mttf) <= ettr);
+		assert_true(plan_daly_s(save, mttf * 2) >= tau &&
+			    plan_young_s(save, mttf * 2) > plan_young_s(save, mttf));
+		assert_true(plan_spares(mean * 1.5, target) >= plan_spares(mean, target) &&
+			    plan_spares(mean, target + 0.0005) >= plan_spares(mean, target));
 	}
 }
 
@@ -540,7 +606,9 @@ static int unload(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_monotone), cmocka_unit_test(test_sound), cmocka_unit_test(test_failures) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_monotone),
+					    cmocka_unit_test(test_sound),
+					    cmocka_unit_test(test_failures) };
 
 	return cmocka_run_group_tests(tests, load, unload);
 }

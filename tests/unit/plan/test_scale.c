@@ -1,4 +1,5 @@
-/* Scaling at a fixed global batch, and reliability: closed forms against published figures and against a simulation of failures. */
+/* Scaling at a fixed global batch, and reliability: closed forms against published figures and
+ * against a simulation of failures. */
 #include <math.h>
 #include <string.h>
 #include "tests/unit/unit.h"
@@ -13,7 +14,8 @@ static void close_to(double value, double expected, double fraction)
 		fail_msg("%g is not within %g %% of %g", value, fraction * 100, expected);
 }
 
-/* Mean time to failure of Meta's RSC-1: 1.8 h on 16,384 GPUs, 0.23 h on 131,072 (Kokolis et al. 2024). */
+/* Mean time to failure of Meta's RSC-1: 1.8 h on 16,384 GPUs, 0.23 h on 131,072 (Kokolis et al.
+ * 2024). */
 static void test_daly_and_young(void **state)
 {
 	double mttf = 86400 / (2048 * 6.5e-3);
@@ -31,14 +33,16 @@ static void test_interval_is_best(void **state)
 
 	for (size_t i = 0; i < ELEMENTSOF(mttfs); i++)
 		for (double save = 1; save < mttfs[i] / 4; save *= 4) {
-			double at = plan_daly_s(save, mttfs[i]), taken = plan_ettr(at, save, 300, mttfs[i]);
+			double at = plan_daly_s(save, mttfs[i]),
+			       taken = plan_ettr(at, save, 300, mttfs[i]);
 
 			for (double f = 0.5; f < 2; f *= 1.1)
 				assert_true(plan_ettr(at * f, save, 300, mttfs[i]) < taken * 1.001);
 		}
 }
 
-/* A job that works, saves, fails at random and restarts, failures during restarts included; a fixed generator. */
+/* A job that works, saves, fails at random and restarts, failures during restarts included; a fixed
+ * generator. */
 static double simulated(double interval, double save, double restart, double mttf)
 {
 	uint64_t seed = 88172645463325252;
@@ -52,7 +56,8 @@ static double simulated(double interval, double save, double restart, double mtt
 				seed ^= seed << 13;
 				seed ^= seed >> 7;
 				seed ^= seed << 17;
-				left = -mttf * log(((double)(seed >> 11) + 0.5) / 9007199254740992.0);
+				left = -mttf *
+				       log(((double)(seed >> 11) + 0.5) / 9007199254740992.0);
 			}
 			if (left > need) {
 				left -= need;
@@ -73,20 +78,29 @@ static double simulated(double interval, double save, double restart, double mtt
 
 static void test_ettr(void **state)
 {
-	static const struct { double interval, save, restart, mttf; } rows[] = { { 600, 10, 300, 86400 }, { 600, 30, 300, 6500 }, { 300, 30, 300, 800 }, { 60, 5, 60, 300 } };
+	static const struct {
+		double interval, save, restart, mttf;
+	} rows[] = { { 600, 10, 300, 86400 },
+		     { 600, 30, 300, 6500 },
+		     { 300, 30, 300, 800 },
+		     { 60, 5, 60, 300 } };
 
 	for (size_t i = 0; i < ELEMENTSOF(rows); i++)
-		close_to(plan_ettr(rows[i].interval, rows[i].save, rows[i].restart, rows[i].mttf), simulated(rows[i].interval, rows[i].save, rows[i].restart, rows[i].mttf), 0.01);
+		close_to(plan_ettr(rows[i].interval, rows[i].save, rows[i].restart, rows[i].mttf),
+			 simulated(rows[i].interval, rows[i].save, rows[i].restart, rows[i].mttf),
+			 0.01);
 	assert_true(plan_ettr(600, 10, 60, 6500) > plan_ettr(600, 10, 300, 6500));
 }
 
-/* 1,024 nodes, 6.5 failures per 1000 node-days, repairs of 3 days: 28 spares for 95 % (P(X <= 28) = 0.966). */
+/* 1,024 nodes, 6.5 failures per 1000 node-days, repairs of 3 days: 28 spares for 95 % (P(X <= 28) =
+ * 0.966). */
 static void test_spares(void **state)
 {
 	assert_int_equal(plan_spares(1024 * 6.5e-3 * 3, 0.95), 28);
 	assert_int_equal(plan_spares(1e-9, 0.95), 0);
 	assert_int_equal(plan_spares(0.5, 0.99), 3);
-	int64_t many = plan_spares(5000, 0.95);          /* normal: 5000 + 1.645 sqrt(5000) = 5116 */
+	/* normal: 5000 + 1.645 sqrt(5000) = 5116 */
+	int64_t many = plan_spares(5000, 0.95);
 
 	assert_in_range(many, 5110, 5122);
 }
@@ -109,17 +123,24 @@ static void test_failures_given(void **state)
 	reliability_of(&s, 10, &(struct plan_failures){ 0 }, &is);
 	close_to(is.failures_per_day, 1024 * 6.5e-3, 1e-9);
 	assert_int_equal(is.spare_nodes, 28);
-	assert_true(is.restarts[0].restart_s == 300 && is.restarts[0].gpu_hours_per_day == 0 && is.restarts[0].ettr == is.ettr);
+	assert_true(is.restarts[0].restart_s == 300 && is.restarts[0].gpu_hours_per_day == 0 &&
+		    is.restarts[0].ettr == is.ettr);
 	for (size_t i = 1; i < is.n_restarts; i++)
-		assert_true(is.restarts[i].restart_s < is.restarts[i - 1].restart_s && is.restarts[i].ettr > is.restarts[i - 1].ettr);
-	assert_int_equal(plan_failures_parse("rate=13,restart=30s,repair=1d,spares=99.9%,save=10", &f, &err), 0);
+		assert_true(is.restarts[i].restart_s < is.restarts[i - 1].restart_s &&
+			    is.restarts[i].ettr > is.restarts[i - 1].ettr);
+	assert_int_equal(plan_failures_parse("rate=13,restart=30s,repair=1d,spares=99.9%,save=10",
+					     &f, &err),
+			 0);
 	reliability_of(&s, 10, &f, &given);
 	close_to(given.failures_per_day, 1024 * 13e-3, 1e-9);
 	assert_int_equal(given.spare_nodes, plan_spares(1024 * 13e-3, 0.999));
 	close_to(given.checkpoint_every_s, plan_daly_s(10, 86400 / (1024 * 13e-3)), 1e-9);
-	close_to(given.ettr, plan_ettr(given.checkpoint_every_s, 10, 30, 86400 / (1024 * 13e-3)), 1e-9);
-	assert_true(given.n_restarts == 2 && given.restarts[0].restart_s == 30 && given.restarts[1].restart_s == 10);
-	assert_non_null(strstr(given.notes[0], "13 failures per 1000 node-days, a save blocks 10 s (as given), a restart takes 30 s"));
+	close_to(given.ettr, plan_ettr(given.checkpoint_every_s, 10, 30, 86400 / (1024 * 13e-3)),
+		 1e-9);
+	assert_true(given.n_restarts == 2 && given.restarts[0].restart_s == 30 &&
+		    given.restarts[1].restart_s == 10);
+	assert_non_null(strstr(given.notes[0], "13 failures per 1000 node-days, a save blocks 10 s "
+					       "(as given), a restart takes 30 s"));
 	mo_desc_done(&plan_reliability_desc, &is);
 	mo_desc_done(&plan_reliability_desc, &given);
 	mo_desc_done(&recipe_model_desc, &m);
@@ -127,10 +148,23 @@ static void test_failures_given(void **state)
 
 static void test_failures_refused(void **state)
 {
-	static const struct { const char *text, *says; } rows[] = {
-		{ "", "nothing is none of rate=" }, { "rate", "rate is none of" }, { "speed=3", "speed is none of" }, { "rate=0", "rate=0: must be failures per 1000" }, { "rate=nan", "rate=nan" },
-		{ "rate=1e300", "rate=1e300" }, { "restart=0s", "restart=0s: must be a time" }, { "restart=-5s", "restart=-5s" }, { "repair=soon", "repair=soon" }, { "spares=100%", "spares=100%" },
-		{ "spares=0", "spares=0" }, { "spares=inf", "spares=inf" }, { "save=1e99d", "save=1e99d" }, { "rate=1,,save=1", "nothing is none of" },
+	static const struct {
+		const char *text, *says;
+	} rows[] = {
+		{ "", "nothing is none of rate=" },
+		{ "rate", "rate is none of" },
+		{ "speed=3", "speed is none of" },
+		{ "rate=0", "rate=0: must be failures per 1000" },
+		{ "rate=nan", "rate=nan" },
+		{ "rate=1e300", "rate=1e300" },
+		{ "restart=0s", "restart=0s: must be a time" },
+		{ "restart=-5s", "restart=-5s" },
+		{ "repair=soon", "repair=soon" },
+		{ "spares=100%", "spares=100%" },
+		{ "spares=0", "spares=0" },
+		{ "spares=inf", "spares=inf" },
+		{ "save=1e99d", "save=1e99d" },
+		{ "rate=1,,save=1", "nothing is none of" },
 	};
 	struct plan_failures f = { .rate = 7 };
 
@@ -148,8 +182,9 @@ static void test_failures_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_daly_and_young), cmocka_unit_test(test_interval_is_best), cmocka_unit_test(test_ettr), cmocka_unit_test(test_spares),
-		cmocka_unit_test(test_failures_given),  cmocka_unit_test(test_failures_refused),
+		cmocka_unit_test(test_daly_and_young), cmocka_unit_test(test_interval_is_best),
+		cmocka_unit_test(test_ettr),           cmocka_unit_test(test_spares),
+		cmocka_unit_test(test_failures_given), cmocka_unit_test(test_failures_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

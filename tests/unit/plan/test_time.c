@@ -1,4 +1,5 @@
-/* Step time of one plan: what must hold whatever the constants, and exchanges by hand. How close plans are to measured runs: test_truth.c and `make bench B=planner`. */
+/* Step time of one plan: what must hold whatever the constants, and exchanges by hand. How close
+ * plans are to measured runs: test_truth.c and `make bench B=planner`. */
 #include "tests/unit/unit.h"
 
 #include <math.h>
@@ -14,7 +15,8 @@
 static struct recipe_model model;
 static struct gpu_type gpu;
 
-static struct shape shape(const char *name, const char *on, int64_t gpus, int64_t tp, int64_t pp, int64_t ep)
+static struct shape shape(const char *name, const char *on, int64_t gpus, int64_t tp, int64_t pp,
+			  int64_t ep)
 {
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 
@@ -26,14 +28,31 @@ static struct shape shape(const char *name, const char *on, int64_t gpus, int64_
 		fail_msg("%s", err.text);
 	int64_t dp = gpus / (tp * pp);
 
-	return (struct shape){ .model = &model, .gpu = &gpu, .precision = "bf16", .schedule = "1f1b", .recompute = "none", .sharding = "zero1", .gpus = gpus, .tp = tp, .pp = pp, .vpp = 1, .ep = ep,
-			       .etp = 1, .cp = 1, .dp = dp, .micro = 1, .global = 16 * dp, .seq = 4096, .nic_gbps = 400 };
+	return (struct shape){ .model = &model,
+			       .gpu = &gpu,
+			       .precision = "bf16",
+			       .schedule = "1f1b",
+			       .recompute = "none",
+			       .sharding = "zero1",
+			       .gpus = gpus,
+			       .tp = tp,
+			       .pp = pp,
+			       .vpp = 1,
+			       .ep = ep,
+			       .etp = 1,
+			       .cp = 1,
+			       .dp = dp,
+			       .micro = 1,
+			       .global = 16 * dp,
+			       .seq = 4096,
+			       .nic_gbps = 400 };
 }
 
 static void within(const char *what, double value, double expected, double fraction)
 {
 	if (!(fabs(value - expected) <= fraction * fabs(expected)))
-		fail_msg("%s: %.10g is not within %g %% of %.10g", what, value, fraction * 100, expected);
+		fail_msg("%s: %.10g is not within %g %% of %.10g", what, value, fraction * 100,
+			 expected);
 }
 
 static struct plan planned(struct shape s)
@@ -42,7 +61,9 @@ static struct plan planned(struct shape s)
 	const struct plan_time *t = &p.step_time_s;
 
 	time_of(&s, &p);
-	within("parts", t->compute + t->a2a + t->pp + t->dp + t->cp + t->tp + t->optimizer + t->launch, t->total, 1e-9);
+	within("parts",
+	       t->compute + t->a2a + t->pp + t->dp + t->cp + t->tp + t->optimizer + t->launch,
+	       t->total, 1e-9);
 	return p;
 }
 
@@ -51,10 +72,12 @@ static double step(struct shape s)
 	return planned(s).step_time_s.total;
 }
 
-/* What Megatron's modules make again costs what it takes forward: each something, the experts with their exchange most, all together less than all of the layer. */
+/* What Megatron's modules make again costs what it takes forward: each something, the experts with
+ * their exchange most, all together less than all of the layer. */
 static void modules_again(void **state)
 {
-	static const int64_t modules[] = { MODULE_NORMS, MODULE_EXPERT_ACTIVATION, MODULE_SHARED, MODULE_MLA_UP, MODULE_MOE };
+	static const int64_t modules[] = { MODULE_NORMS, MODULE_EXPERT_ACTIVATION, MODULE_SHARED,
+					   MODULE_MLA_UP, MODULE_MOE };
 	struct shape s = shape("deepseek-v3", "h100", 256, 1, 8, 8);
 	struct plan none = planned(s), last = none;
 	double sum = 0;
@@ -68,13 +91,18 @@ static void modules_again(void **state)
 		s.features.recompute_modules = modules[i];
 		struct plan p = planned(s);
 
-		assert_true(p.step_time_s.total > last.step_time_s.total && p.step_time_s.total < full);
-		assert_int_equal(p.step_time_s.a2a > none.step_time_s.a2a * 1.01, modules[i] == MODULE_MOE);
-		sum += modules[i] != MODULE_SHARED ? p.step_time_s.total - none.step_time_s.total : 0;
+		assert_true(p.step_time_s.total > last.step_time_s.total &&
+			    p.step_time_s.total < full);
+		assert_int_equal(p.step_time_s.a2a > none.step_time_s.a2a * 1.01,
+				 modules[i] == MODULE_MOE);
+		sum += modules[i] != MODULE_SHARED ? p.step_time_s.total - none.step_time_s.total
+						   : 0;
 		last = p;
 	}
-	s.features.recompute_modules = MODULE_EXPERT_ACTIVATION | MODULE_NORMS | MODULE_SHARED | MODULE_MLA_UP | MODULE_MOE;
-	assert_true(step(s) > last.step_time_s.total && step(s) - none.step_time_s.total < sum);   /* the activation is in the experts' part */
+	s.features.recompute_modules = MODULE_EXPERT_ACTIVATION | MODULE_NORMS | MODULE_SHARED |
+				       MODULE_MLA_UP | MODULE_MOE;
+	/* the activation is in the experts' part */
+	assert_true(step(s) > last.step_time_s.total && step(s) - none.step_time_s.total < sum);
 	assert_true(step(s) < full);
 }
 
@@ -116,16 +144,18 @@ static void features_help(void **state)
 	t.features.fused_loss = true;
 	assert_true(step(t) < plain);
 	t = s;
-	t.ep = 8;                        /* inside the node, exchanges leave the host as the slowest */
+	/* inside the node, exchanges leave the host as the slowest */
+	t.ep = 8;
 	t.features.deepep = true;
 	last = step(t);
 	t.features.expert_launches = true;
 	assert_true(step(t) > last);
 	last = step(t);
-	t.features.bound = true;         /* binding shortens launches, and here they set the pace */
+	t.features.bound = true; /* binding shortens launches, and here they set the pace */
 	assert_true(step(t) < last);
 	t = s;
-	t.vpp = 3;                       /* gradients of a chunk go behind the next one's computing */
+	/* gradients of a chunk go behind the next one's computing */
+	t.vpp = 3;
 	t.schedule = "interleaved";
 	last = step(t);
 	t.features.late_reduce = true;
@@ -135,11 +165,15 @@ static void features_help(void **state)
 	assert_true(step(t) > plain);
 }
 
-/* Graphs take launches from the host, module by module, until nothing waits for it; where the GPU is slower they change nothing. */
+/* Graphs take launches from the host, module by module, until nothing waits for it; where the GPU
+ * is slower they change nothing. */
 static void graphs_free_the_host(void **state)
 {
-	static const int64_t more[] = { 0, GRAPH_PREPROCESS, GRAPH_PREPROCESS | GRAPH_ROUTER, GRAPH_PREPROCESS | GRAPH_ROUTER | GRAPH_ATTENTION, GRAPH_ALL };
-	struct shape s = shape("qwen3-30b-a3b", "b200", 8, 1, 1, 8), dense = shape("llama3-8b", "b200", 8, 1, 1, 1);
+	static const int64_t more[] = { 0, GRAPH_PREPROCESS, GRAPH_PREPROCESS | GRAPH_ROUTER,
+					GRAPH_PREPROCESS | GRAPH_ROUTER | GRAPH_ATTENTION,
+					GRAPH_ALL };
+	struct shape s = shape("qwen3-30b-a3b", "b200", 8, 1, 1, 8),
+		     dense = shape("llama3-8b", "b200", 8, 1, 1, 1);
 	double last = INFINITY;
 
 	s = shape("qwen3-30b-a3b", "b200", 8, 1, 1, 8);
@@ -152,8 +186,9 @@ static void graphs_free_the_host(void **state)
 	s.features.graphs = 0;
 	const struct plan_time bf16 = planned(s).step_time_s;
 
-	s.precision = "fp8";                     /* casts are launches too */
-	assert_true(planned(s).step_time_s.launch > bf16.launch + bf16.compute - planned(s).step_time_s.compute);
+	s.precision = "fp8"; /* casts are launches too */
+	assert_true(planned(s).step_time_s.launch >
+		    bf16.launch + bf16.compute - planned(s).step_time_s.compute);
 	s.precision = "bf16";
 	s.features.graphs = GRAPH_ALL;
 	s.micro = 8;
@@ -166,7 +201,8 @@ static void graphs_free_the_host(void **state)
 	dense.seq = 256;
 	last = planned(dense).step_time_s.launch;
 	dense.features.graphs = GRAPH_MLP;
-	assert_true(planned(dense).step_time_s.launch < last && planned(dense).step_time_s.launch > 0);
+	assert_true(planned(dense).step_time_s.launch < last &&
+		    planned(dense).step_time_s.launch > 0);
 	dense.features.graphs |= GRAPH_ATTENTION;
 	assert_true(planned(dense).step_time_s.launch == 0);
 }
@@ -180,7 +216,7 @@ static void less_work(void **state)
 	s.micro = 4;
 	s.global = 8 * s.dp * 4;
 	t = s;
-	t.features.fused_experts = true;         /* passes over routed rows and casts */
+	t.features.fused_experts = true; /* passes over routed rows and casts */
 	assert_true(planned(t).step_time_s.compute < 0.9 * planned(s).step_time_s.compute);
 	t = s;
 	t.features.narrow_attention = true;
@@ -189,7 +225,8 @@ static void less_work(void **state)
 	assert_true(step(t) == step(s));
 	s.precision = "fp8";
 	t = s;
-	t.features.narrow_gather = true;         /* weights of one byte instead of two, beside gradients of four */
+	/* weights of one byte instead of two, beside gradients of four */
+	t.features.narrow_gather = true;
 	double gather = planned(t).step_time_s.dp / planned(s).step_time_s.dp;
 
 	assert_true(gather > 0.83 && gather < 0.9);
@@ -208,7 +245,8 @@ static void less_work(void **state)
 	assert_true(step(s) > without);
 }
 
-/* Exponentials hold up the GPUs whose products are faster: twice as many of them per clock make attention faster and nothing else. */
+/* Exponentials hold up the GPUs whose products are faster: twice as many of them per clock make
+ * attention faster and nothing else. */
 static void exponentials(void **state)
 {
 	struct shape s = shape("llama3-8b", "b200", 8, 1, 1, 1);
@@ -224,7 +262,7 @@ static void exponentials(void **state)
 	gpu.exponentials = MO_NONE;
 	within("short sequences", step(s), once, 0.02);
 	s.seq = 32768;
-	s.features.eager = true;                 /* a portable kernel is bound by its products */
+	s.features.eager = true; /* a portable kernel is bound by its products */
 	once = step(s);
 	gpu.exponentials = 32;
 	assert_true(step(s) == once);
@@ -237,7 +275,7 @@ static void work_costs(void **state)
 
 	t.recompute = "full";
 	assert_true(step(t) > 1.15 * base && step(t) < 1.45 * base);
-	t.features.recompute_layers = 7;             /* of 14 per stage */
+	t.features.recompute_layers = 7; /* of 14 per stage */
 	assert_true(step(t) > base);
 	double half = step(t);
 
@@ -245,11 +283,11 @@ static void work_costs(void **state)
 	assert_true(half < step(t));
 	t = s;
 	t.global *= 2;
-	assert_true(step(t) > 1.6 * base && step(t) < 2 * base);    /* the bubble is the same */
+	assert_true(step(t) > 1.6 * base && step(t) < 2 * base); /* the bubble is the same */
 	t = s;
 	t.micro = 2;
 	t.global *= 2;
-	assert_true(planned(t).mfu > mfu);                          /* larger GEMMs */
+	assert_true(planned(t).mfu > mfu); /* larger GEMMs */
 	t = s;
 	t.precision = "fp8";
 	assert_true(step(t) < base);
@@ -260,7 +298,8 @@ static void work_costs(void **state)
 	assert_true(step(s) < base);
 }
 
-/* At one sequence per micro-batch the host sets the pace of DeepSeek-V2-Lite with one launch per expert: 0.385 s per micro-batch for 1 and nearly as much for 2 (AMD, MI355X). */
+/* At one sequence per micro-batch the host sets the pace of DeepSeek-V2-Lite with one launch per
+ * expert: 0.385 s per micro-batch for 1 and nearly as much for 2 (AMD, MI355X). */
 static void launch_floor(void **state)
 {
 	struct shape s = shape("deepseek-v2-lite", "mi355x", 8, 1, 1, 8);
@@ -279,12 +318,14 @@ static void launch_floor(void **state)
 	assert_true(planned(s).step_time_s.launch < 0.2 * step(s));
 }
 
-/* Places that tokens reach, counted: scores of all experts by chance, groups by the sum of their best k / limit scores, experts by score in these groups. */
+/* Places that tokens reach, counted: scores of all experts by chance, groups by the sum of their
+ * best k / limit scores, experts by score in these groups. */
 static double simulated(const struct recipe_moe *m, int64_t n)
 {
 	static uint64_t seed = 11;
 	enum { TOKENS = 3000 };
-	int64_t groups = m->groups > 0 ? m->groups : 1, limit = m->groups > 0 ? m->topk_groups : 1, each = m->experts / groups, reached = 0;
+	int64_t groups = m->groups > 0 ? m->groups : 1, limit = m->groups > 0 ? m->topk_groups : 1,
+		each = m->experts / groups, reached = 0;
 	double score[512] = { 0 }, sum[64];
 	bool place[512], group[64];
 
@@ -318,7 +359,10 @@ static double simulated(const struct recipe_moe *m, int64_t n)
 			int64_t best = 0;
 
 			for (int64_t e = 0; e < m->experts; e++)
-				best = group[e / each] && (!group[best / each] || score[e] > score[best]) ? e : best;
+				best = group[e / each] && (!group[best / each] ||
+							   score[e] > score[best])
+					       ? e
+					       : best;
 			score[best] = -1;
 			place[best * n / m->experts] = true;
 		}
@@ -331,33 +375,45 @@ static double simulated(const struct recipe_moe *m, int64_t n)
 static void reached_places(void **state)
 {
 	static const struct recipe_moe models[] = {
-		{ .experts = 256, .topk = 8, .groups = 8, .topk_groups = 4 }, { .experts = 160, .topk = 6, .groups = 8, .topk_groups = 3 }, { .experts = 128, .topk = 8, .groups = 16, .topk_groups = 8 },
-		{ .experts = 256, .topk = 8, .groups = 8, .topk_groups = 8 }, { .experts = 256, .topk = 8 },				    { .experts = 8, .topk = 2 },
-		{ .experts = 64, .topk = 6 },					     { .experts = 128, .topk = 8, .groups = 16, .topk_groups = 4 }, { .experts = 128, .topk = 8, .groups = 16, .topk_groups = 6 },
+		{ .experts = 256, .topk = 8, .groups = 8, .topk_groups = 4 },
+		{ .experts = 160, .topk = 6, .groups = 8, .topk_groups = 3 },
+		{ .experts = 128, .topk = 8, .groups = 16, .topk_groups = 8 },
+		{ .experts = 256, .topk = 8, .groups = 8, .topk_groups = 8 },
+		{ .experts = 256, .topk = 8 },
+		{ .experts = 8, .topk = 2 },
+		{ .experts = 64, .topk = 6 },
+		{ .experts = 128, .topk = 8, .groups = 16, .topk_groups = 4 },
+		{ .experts = 128, .topk = 8, .groups = 16, .topk_groups = 6 },
 	};
 
 	for (size_t i = 0; i < ELEMENTSOF(models); i++)
 		for (int64_t n = 1; n <= models[i].experts; n *= 2) {
-			double expected = models[i].experts % n ? 0 : simulated(&models[i], n), counted = comm_reached(&models[i], (double)n);
+			double expected = models[i].experts % n ? 0 : simulated(&models[i], n),
+			       counted = comm_reached(&models[i], (double)n);
 
-			double off = i == ELEMENTSOF(models) - 1 ? 0.08 : 0.04;      /* between one and two experts per group: the best one may be left out */
+			/* between one and two experts per group: the best one may be left out */
+			double off = i == ELEMENTSOF(models) - 1 ? 0.08 : 0.04;
 
 			if (expected > 0 && fabs(counted / expected - 1) > off)
-				fail_msg("model %zu, %d places: %.3f reached, %.3f in a simulation", i, (int)n, counted, expected);
-			assert_true(counted >= 1 - 1e-9 && counted <= (double)MO_MIN(n, models[i].topk) + 1e-9);
+				fail_msg("model %zu, %d places: %.3f reached, %.3f in a simulation",
+					 i, (int)n, counted, expected);
+			assert_true(counted >= 1 - 1e-9 &&
+				    counted <= (double)MO_MIN(n, models[i].topk) + 1e-9);
 		}
 	/* DeepSeek-V3 on four nodes: 3.1 of them. */
 	within("EP32", comm_reached(&models[0], 4), 3.14, 0.01);
 }
 
-/* k routed rows leave the node for each expert that is elsewhere; DeepEP sends a token once per node that has any of them. */
+/* k routed rows leave the node for each expert that is elsewhere; DeepEP sends a token once per
+ * node that has any of them. */
 static void exchanges(void **state)
 {
 	struct shape s = shape("deepseek-v3", "h800", 128, 1, 1, 64);
 	struct recipe_moe any = *s.model->moe, limited = any;
 	struct recipe_model routed = *s.model;
 	const struct plan_constants *k = &plan_constants;
-	double row = 4096.0 * 7168 * 2, nodes = 8, rate = 50e9 * k->a2a_nic_use, far = row * 8 * 7 / 8 / rate;
+	double row = 4096.0 * 7168 * 2, nodes = 8, rate = 50e9 * k->a2a_nic_use,
+	       far = row * 8 * 7 / 8 / rate;
 
 	within("plain", comm_a2a(&s), 2 * (far + k->collective_s + 64 * k->a2a_peer_s), 1e-9);
 	s.features.deepep = true;
@@ -365,14 +421,18 @@ static void exchanges(void **state)
 	routed.moe = &any;
 	s.model = &routed;
 	far = row * comm_reached(&any, nodes) * 7 / 8 / rate;
-	within("once per node", comm_a2a(&s), 2 * (far + k->collective_s + (8 + nodes - 1) * k->a2a_peer_s), 1e-9);
+	within("once per node", comm_a2a(&s),
+	       2 * (far + k->collective_s + (8 + nodes - 1) * k->a2a_peer_s), 1e-9);
 	routed.moe = &limited;
 	far = row * 4 * 7 / 8 / rate;
-	within("four nodes at most", comm_a2a(&s), 2 * (far + k->collective_s + (8 + nodes - 1) * k->a2a_peer_s), 1e-9);
-	/* 16 nodes, eight groups of two: a token's four groups have one row for sure and one more or less, which reach one node and some. */
+	within("four nodes at most", comm_a2a(&s),
+	       2 * (far + k->collective_s + (8 + nodes - 1) * k->a2a_peer_s), 1e-9);
+	/* 16 nodes, eight groups of two: a token's four groups have one row for sure and one more
+	 * or less, which reach one node and some. */
 	s.gpus = s.ep = 128;
 	far = row * comm_reached(&limited, 16) * 15 / 16 / rate;
-	within("groups of two nodes", comm_a2a(&s), 2 * (far + k->collective_s + (8 + 15) * k->a2a_peer_s), 1e-9);
+	within("groups of two nodes", comm_a2a(&s),
+	       2 * (far + k->collective_s + (8 + 15) * k->a2a_peer_s), 1e-9);
 	assert_true(comm_reached(&limited, 16) > 5 && comm_reached(&limited, 16) < 6);
 	s.gpus = 128;
 	s.ep = 8;
@@ -384,19 +444,25 @@ static void exchanges(void **state)
 	assert_true(comm_a2a(&s) == 0);
 	/* Two of the eight GPUs of a mesh reach each other by one link of seven. */
 	s = shape("deepseek-v3", "mi300x", 64, 1, 1, 2);
-	within("one link", comm_a2a(&s), 2 * (row * 8 / 2 / (64e9 * k->scaleup_use) + k->collective_s + 2 * k->a2a_peer_s), 1e-9);
-	/* From a mesh plain exchanges with more nodes get slower than what they send; DeepEP's do not. */
+	within("one link", comm_a2a(&s),
+	       2 * (row * 8 / 2 / (64e9 * k->scaleup_use) + k->collective_s + 2 * k->a2a_peer_s),
+	       1e-9);
+	/* From a mesh plain exchanges with more nodes get slower than what they send; DeepEP's do
+	 * not. */
 	s = shape("deepseek-v3", "mi300x", 128, 1, 1, 64);
 	far = row * 8 * 7 / 8 / rate * pow(4, k->a2a_congestion);
 	within("congested", comm_a2a(&s), 2 * (far + k->collective_s + 64 * k->a2a_peer_s), 1e-9);
 	s.features.deepep = true;
 	assert_true(comm_a2a(&s) < 0.2 * 2 * far);
-	/* So do tensor parallel groups: four of eight have three links each, all eight seven; through a switch the size of the group changes little. */
+	/* So do tensor parallel groups: four of eight have three links each, all eight seven;
+	 * through a switch the size of the group changes little. */
 	s = shape("llama3-70b", "mi300x", 64, 4, 1, 1);
 	double four = comm_tp(&s), fixed = 4 * k->collective_s;
 
 	s.tp = 8;
-	within("links of a mesh", (comm_tp(&s) - fixed - 28 * k->ring_step_s) / (four - fixed - 12 * k->ring_step_s), 3.0 / 7 * (7.0 / 8) / (3.0 / 4), 1e-6);
+	within("links of a mesh",
+	       (comm_tp(&s) - fixed - 28 * k->ring_step_s) / (four - fixed - 12 * k->ring_step_s),
+	       3.0 / 7 * (7.0 / 8) / (3.0 / 4), 1e-6);
 	s = shape("llama3-70b", "h100", 64, 4, 1, 1);
 	four = comm_tp(&s);
 	s.tp = 8;
@@ -413,10 +479,15 @@ static void exchanges(void **state)
 
 static void measured_curves(void **state)
 {
-	static const char text[] = "# nThread 1 nGpus 8\n#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong\n"
-				   "     1048576        262144     float     sum      -1    120.0    8.74   15.29      0    119.0    8.81   15.42      0\n"
-				   "    16777216       4194304     float     sum      -1    210.0   79.89  139.81      0    211.0   79.51  139.15      0\n"
-				   "   268435456      67108864     float     sum      -1   1500.0  178.96  313.17      0   1501.0  178.84  312.97      0\n# Avg bus bandwidth    : 156.0\n";
+	static const char text[] =
+		"# nThread 1 nGpus 8\n#       size         count      type   redop    root     "
+		"time   algbw   busbw #wrong     time   algbw   busbw #wrong\n"
+		"     1048576        262144     float     sum      -1    120.0    8.74   15.29     "
+		" 0    119.0    8.81   15.42      0\n"
+		"    16777216       4194304     float     sum      -1    210.0   79.89  139.81     "
+		" 0    211.0   79.51  139.15      0\n"
+		"   268435456      67108864     float     sum      -1   1500.0  178.96  313.17     "
+		" 0   1501.0  178.84  312.97      0\n# Avg bus bandwidth    : 156.0\n";
 	struct curve c;
 
 	assert_true(curve_parse(text, &c));
@@ -424,11 +495,15 @@ static void measured_curves(void **state)
 	within("first", curve_at(&c, 1048576), 15.29, 1e-9);
 	within("last", curve_at(&c, 1e12), 313.17, 1e-9);
 	within("between", curve_at(&c, 4194304), sqrt(15.29 * 139.81), 1e-6);
-	within("below", curve_at(&c, 524288), 15.29 / 2, 1e-9);           /* takes as long as the smallest */
+	/* takes as long as the smallest */
+	within("below", curve_at(&c, 524288), 15.29 / 2, 1e-9);
 	assert_false(curve_parse("no table\n1 2 3\n", &c));
 	assert_false(curve_parse("", &c));
-	static const char *const no_network[] = { "1024 256 float none -1 10 nan nan 0", "1024 256 float none -1 10 inf inf 0", "1024 256 float none -1 10 0 0 0", "1024 256 float none -1 10 1 1e-300 0",
-						  "1e300 256 float none -1 10 1 1 0", "1024 256 float none -1 10 1 1e300 0" };
+	static const char *const no_network[] = {
+		"1024 256 float none -1 10 nan nan 0", "1024 256 float none -1 10 inf inf 0",
+		"1024 256 float none -1 10 0 0 0",     "1024 256 float none -1 10 1 1e-300 0",
+		"1e300 256 float none -1 10 1 1 0",    "1024 256 float none -1 10 1 1e300 0"
+	};
 
 	for (size_t i = 0; i < ELEMENTSOF(no_network); i++)
 		assert_false(curve_parse(no_network[i], &c));
@@ -442,7 +517,8 @@ static void measured_curves(void **state)
 	assert_true(comm_grads(&s, 1e9, 0) > 2 * before);
 }
 
-/* Leaf and spine: what stays below a leaf is as fast as ever; of rings one member of a leaf sends beyond it; exchanges and pipelines pay for what crosses. */
+/* Leaf and spine: what stays below a leaf is as fast as ever; of rings one member of a leaf sends
+ * beyond it; exchanges and pipelines pay for what crosses. */
 static void leaves_and_spine(void **state)
 {
 	struct shape s = shape("deepseek-v3", "mi300x", 1024, 1, 8, 32), free = s;
@@ -459,17 +535,26 @@ static void leaves_and_spine(void **state)
 
 			assert_int_equal(slower, leaf < 32 && spine > 1);
 			s.features.deepep = true;
-			assert_true(comm_a2a(&s) >= deepep && comm_a2a(&s) <= deepep * spine * (1 + 1e-9));
-			assert_true(comm_grads(&s, 1e9, 1e9) >= grads && comm_grads(&s, 1e9, 1e9) <= grads * spine * (1 + 1e-9));
-			assert_true(comm_p2p(&s) >= p2p && comm_p2p(&s) <= p2p * spine * (1 + 1e-9));
+			assert_true(comm_a2a(&s) >= deepep &&
+				    comm_a2a(&s) <= deepep * spine * (1 + 1e-9));
+			assert_true(comm_grads(&s, 1e9, 1e9) >= grads &&
+				    comm_grads(&s, 1e9, 1e9) <= grads * spine * (1 + 1e-9));
+			assert_true(comm_p2p(&s) >= p2p &&
+				    comm_p2p(&s) <= p2p * spine * (1 + 1e-9));
 			if (leaf == 1024)
-				assert_true(comm_p2p(&s) == p2p && comm_grads(&s, 1e9, 1e9) == grads && comm_a2a(&s) == deepep);
+				assert_true(comm_p2p(&s) == p2p &&
+					    comm_grads(&s, 1e9, 1e9) == grads &&
+					    comm_a2a(&s) == deepep);
 		}
-	s.fabric = (struct plan_fabric){ 64, 4 };                                      /* a stage has 128 GPUs: all that it sends on crosses */
-	within("pipeline", (comm_p2p(&s) - plan_constants.collective_s) / (p2p - plan_constants.collective_s), 4, 1e-9);
+	/* a stage has 128 GPUs: all that it sends on crosses */
+	s.fabric = (struct plan_fabric){ 64, 4 };
+	within("pipeline",
+	       (comm_p2p(&s) - plan_constants.collective_s) / (p2p - plan_constants.collective_s),
+	       4, 1e-9);
 }
 
-/* The reduction of FSDP's gathers with more computing per layer, and once per step behind a pipeline. */
+/* The reduction of FSDP's gathers with more computing per layer, and once per step behind a
+ * pipeline. */
 static void fsdp(void **state)
 {
 	struct shape s = shape("llama3-70b", "mi300x", 64, 1, 1, 1), one;
@@ -493,9 +578,19 @@ int main(void)
 	mo_desc_init(&recipe_model_desc, &model);
 	mo_desc_init(&gpu_type_desc, &gpu);
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(modules_again), cmocka_unit_test(never_above_peak), cmocka_unit_test(features_help), cmocka_unit_test(graphs_free_the_host), cmocka_unit_test(less_work), cmocka_unit_test(exponentials),
-		cmocka_unit_test(work_costs), cmocka_unit_test(launch_floor), cmocka_unit_test(exchanges), cmocka_unit_test(reached_places),
-		cmocka_unit_test(measured_curves), cmocka_unit_test(leaves_and_spine), cmocka_unit_test(fsdp),
+		cmocka_unit_test(modules_again),
+		cmocka_unit_test(never_above_peak),
+		cmocka_unit_test(features_help),
+		cmocka_unit_test(graphs_free_the_host),
+		cmocka_unit_test(less_work),
+		cmocka_unit_test(exponentials),
+		cmocka_unit_test(work_costs),
+		cmocka_unit_test(launch_floor),
+		cmocka_unit_test(exchanges),
+		cmocka_unit_test(reached_places),
+		cmocka_unit_test(measured_curves),
+		cmocka_unit_test(leaves_and_spine),
+		cmocka_unit_test(fsdp),
 	};
 	int r = cmocka_run_group_tests(tests, NULL, NULL);
 

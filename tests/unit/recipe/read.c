@@ -26,13 +26,15 @@ struct parsed parse_n(const char *text, size_t n, const char *sets)
 		size_t len = strcspn(s, "\n"), key = strcspn(s, "=");
 
 		assert_true(key < len);
-		items[n_sets] = (struct recipe_set){ mo_strndup(s, key), mo_strndup(s + key + 1, len - key - 1) };
+		items[n_sets] = (struct recipe_set){ mo_strndup(s, key),
+						     mo_strndup(s + key + 1, len - key - 1) };
 		s += len + (s[len] == '\n');
 	}
 	mo_desc_init(&recipe_desc, &p.recipe);
 	mo_desc_init(&engine_desc, &p.engine);
-	p.result = recipe_parse(text, n, items, n_sets, &p.recipe, &p.engine, &p.warnings, &p.n_warnings, &p.errors);
-	assert_int_equal(p.result < 0, p.errors.n > 0);
+	p.result = recipe_parse(text, n, items, n_sets, &p.recipe, &p.engine, &p.warnings,
+				&p.n_warnings, &p.errors);
+	assert_int_equal(p.result<0, p.errors.n> 0);
 	for (size_t i = 0; i < n_sets; i++) {
 		free(items[i].key);
 		free(items[i].value);
@@ -50,14 +52,19 @@ char *errors_text(const struct recipe_errors *e)
 	struct mo_buf b = { 0 };
 
 	for (size_t i = 0; i < e->n; i++)
-		mo_buf_printf(&b, "%lld:%lld %s%s%s%s\n", (long long)e->items[i].line, (long long)e->items[i].column, e->items[i].text, e->items[i].hint ? " [" : "",
-			      e->items[i].hint ? e->items[i].hint : "", e->items[i].hint ? "]" : "");
+		mo_buf_printf(&b, "%lld:%lld %s%s%s%s\n", (long long)e->items[i].line,
+			      (long long)e->items[i].column, e->items[i].text,
+			      e->items[i].hint ? " [" : "",
+			      e->items[i].hint ? e->items[i].hint : "",
+			      e->items[i].hint ? "]" : "");
 	return mo_buf_take(&b);
 }
 
 char *recipe_with(const char *lines)
 {
-	return mo_printf("recipe: 1\nname: t\nengine: {kind: torch, entry: /x/train.py}\ncluster: {gpus: 8}\n%s", lines);
+	return mo_printf("recipe: 1\nname: t\nengine: {kind: torch, entry: /x/train.py}\ncluster: "
+			 "{gpus: 8}\n%s",
+			 lines);
 }
 
 void must(const struct parsed *p)

@@ -4,12 +4,14 @@
 
 #include "lib/recipe/recipe_file.h"
 
-/* recipe_parse of a text with sets "a.b=c" separated by '\n' (NULL = none); fills everything, free by parsed_done. */
+/* recipe_parse of a text with sets "a.b=c" separated by '\n' (NULL = none); fills everything, free
+ * by parsed_done. */
 struct parsed {
 	int result;
 	struct recipe recipe;
 	struct engine engine;
-	char **warnings; size_t n_warnings;
+	char **warnings;
+	size_t n_warnings;
 	struct recipe_errors errors;
 };
 void parsed_done(struct parsed *p);

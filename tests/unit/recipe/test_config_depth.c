@@ -1,4 +1,5 @@
-/* Keys of many parts: each part is a map in the one before, and who reads maps goes down into them. */
+/* Keys of many parts: each part is a map in the one before, and who reads maps goes down into
+ * them. */
 #include <errno.h>
 #include <string.h>
 
@@ -25,7 +26,8 @@ static void test_words(void **state)
 	static const struct {
 		const char *how, *before, *behind;
 	} forms[] = {
-		{ "dotted", "--", "=1" }, { "dotted", "--", "" }, { "flags", "--", "" }, { "kept", "--", "=1" }, { "equals", "", "=1" },
+		{ "dotted", "--", "=1" }, { "dotted", "--", "" }, { "flags", "--", "" },
+		{ "kept", "--", "=1" },   { "equals", "", "=1" },
 	};
 
 	for (size_t i = 0; i < ELEMENTSOF(forms) * ELEMENTSOF(parts); i++) {
@@ -52,7 +54,9 @@ static void test_values_may_have_dots(void **state)
 	struct engine e = { .config_words = (char *)"dotted" };
 	struct experiment x = { 0 };
 
-	assert_int_equal(config_files_command(&e, &x, (char *const *)words, ELEMENTSOF(words), &err), 0);
+	assert_int_equal(config_files_command(&e, &x, (char *const *)words, ELEMENTSOF(words),
+					      &err),
+			 0);
 	assert_string_equal(config_get(x.merged, "path")->text, word + strlen("--path="));
 	experiment_done(&x);
 }
@@ -71,7 +75,9 @@ static void test_toml(void **state)
 		_cleanup_(mo_freep) char *text = key_of(forms[form][0], n, forms[form][1]);
 		_cleanup_(mo_error_done) struct mo_error err = { 0 };
 		int64_t line;
-		_cleanup_(config_value_freep) struct config_value *v = config_toml(text, strlen(text), (struct config_place){ 0, 1, -1 }, &line, &err);
+		_cleanup_(config_value_freep) struct config_value *v =
+			config_toml(text, strlen(text), (struct config_place){ 0, 1, -1 }, &line,
+				    &err);
 
 		assert_int_equal(v != NULL, n <= CONFIG_DEPTH_MAX);
 		if (!v)

@@ -1,4 +1,5 @@
-/* Files that an engine's configuration names: which of them are not there, by the kind of their key. */
+/* Files that an engine's configuration names: which of them are not there, by the kind of their
+ * key. */
 #include <string.h>
 
 #include "lib/recipe/config_inputs.h"
@@ -28,7 +29,7 @@ static void test_kinds(void **state)
 		{ "file", "a.toml", "b.toml", "a.toml" },
 		{ "file", "a.toml", "a.toml", "" },
 		{ "file", "x/a", "", "x/a" },
-		{ "path", "meta/llama", "", "" },          /* a model of a hub */
+		{ "path", "meta/llama", "", "" }, /* a model of a hub */
 		{ "path", "/meta/llama", "", "/meta/llama" },
 		{ "path", "./t", "", "./t" },
 		{ "path", "../t", "../t", "" },
@@ -69,8 +70,10 @@ static void test_kinds(void **state)
 		put(&x, "key", config_value_new(CONFIG_TEXT, cases[i].value, nowhere));
 		assert_null(config_input_wrong(cases[i].how));
 		config_inputs(&row, 1, &x, is_there, (void *)cases[i].there, &items, &n);
-		if (n != (*cases[i].missing != 0) || (n && strcmp(items[0].path, cases[i].missing) != 0))
-			fail_msg("%s %s: %zu missing: %s", cases[i].how, cases[i].value, n, n ? items[0].path : "");
+		if (n != (*cases[i].missing != 0) ||
+		    (n && strcmp(items[0].path, cases[i].missing) != 0))
+			fail_msg("%s %s: %zu missing: %s", cases[i].how, cases[i].value, n,
+				 n ? items[0].path : "");
 		config_missing_free(items, n);
 		experiment_done(&x);
 	}
@@ -90,7 +93,9 @@ static void test_kinds(void **state)
 static void test_values(void **state)
 {
 	const struct config_place nowhere = { -1, 0, -1 };
-	const struct kv rows[] = { { (char *)"list", (char *)"prefixes" }, { (char *)"a.b", (char *)"file" }, { (char *)"null", (char *)"file" } };
+	const struct kv rows[] = { { (char *)"list", (char *)"prefixes" },
+				   { (char *)"a.b", (char *)"file" },
+				   { (char *)"null", (char *)"file" } };
 	struct experiment x = { .merged = config_value_new(CONFIG_MAP, NULL, nowhere) };
 	struct config_value *list = config_value_new(CONFIG_LIST, NULL, nowhere);
 	struct config_missing *items = NULL;
@@ -136,8 +141,9 @@ static void test_words_behind(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_kinds), cmocka_unit_test(test_values),
-						cmocka_unit_test(test_words_behind) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_kinds),
+					    cmocka_unit_test(test_values),
+					    cmocka_unit_test(test_words_behind) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

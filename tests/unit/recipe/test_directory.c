@@ -1,5 +1,5 @@
-/* Where an engine saves that makes the directory of names of its experiment: the variables that make it checkpoint.dir, and what is
- * said where they cannot. */
+/* Where an engine saves that makes the directory of names of its experiment: the variables that
+ * make it checkpoint.dir, and what is said where they cannot. */
 #include <string.h>
 
 #include "lib/model/launch.h"
@@ -8,8 +8,10 @@
 #include "lib/recipe/experiment_values.h"
 #include "tests/unit/recipe/read.h"
 
-#define HEAD "recipe: 1\nname: t\nengine: {kind: primus-megatron, entry: e.yaml, workdir: /w%s}\n" \
-	"cluster: {gpus: 1}\nsteps: 9\nparallelism: {tp: 1, pp: 1, vpp: 1, ep: 1, etp: 1, cp: 1}\n%s"
+#define HEAD \
+	"recipe: 1\nname: t\nengine: {kind: primus-megatron, entry: e.yaml, workdir: /w%s}\n" \
+	"cluster: {gpus: 1}\nsteps: 9\nparallelism: {tp: 1, pp: 1, vpp: 1, ep: 1, etp: 1, cp: " \
+	"1}\n%s"
 
 static struct parsed recipe(const char *engine, const char *more)
 {
@@ -21,7 +23,8 @@ static struct parsed recipe(const char *engine, const char *more)
 /* The values of the four names, "|" between them; "-" = not set. */
 static char *variables(const struct parsed *p)
 {
-	static const char *const names[] = { "PRIMUS_WORKSPACE", "PRIMUS_TEAM", "PRIMUS_USER", "PRIMUS_EXP_NAME" };
+	static const char *const names[] = { "PRIMUS_WORKSPACE", "PRIMUS_TEAM", "PRIMUS_USER",
+					     "PRIMUS_EXP_NAME" };
 	struct env_item *items = NULL;
 	size_t n = 0;
 	struct mo_buf b = { 0 };
@@ -41,23 +44,33 @@ static char *variables(const struct parsed *p)
 
 static void test_variables(void **state)
 {
-	static const struct { const char *dir, *real, *variables; } cases[] = {
+	static const struct {
+		const char *dir, *real, *variables;
+	} cases[] = {
 		{ "/ckpt/x/run", "/ckpt/x/run/checkpoints", "/|/ckpt|/ckpt/x|/ckpt/x/run" },
-		{ "/ckpt/x/run/checkpoints", "/ckpt/x/run/checkpoints", "/|/ckpt|/ckpt/x|/ckpt/x/run" },
-		{ "/ckpt//x/./run/checkpoints/", "/ckpt/x/run/checkpoints", "/|/ckpt|/ckpt/x|/ckpt/x/run" },
-		{ "/ckpt/mycheckpoints", "/ckpt/mycheckpoints/checkpoints", "/|/|/ckpt|/ckpt/mycheckpoints" },
+		{ "/ckpt/x/run/checkpoints", "/ckpt/x/run/checkpoints",
+		  "/|/ckpt|/ckpt/x|/ckpt/x/run" },
+		{ "/ckpt//x/./run/checkpoints/", "/ckpt/x/run/checkpoints",
+		  "/|/ckpt|/ckpt/x|/ckpt/x/run" },
+		{ "/ckpt/mycheckpoints", "/ckpt/mycheckpoints/checkpoints",
+		  "/|/|/ckpt|/ckpt/mycheckpoints" },
 		{ "/checkpoints", "/checkpoints", "/|/|/|/" },
-		{ "/ckpt/{user}/007", "/ckpt/{user}/007/checkpoints", "/|/ckpt|/ckpt/{user}|/ckpt/{user}/007" },
+		{ "/ckpt/{user}/007", "/ckpt/{user}/007/checkpoints",
+		  "/|/ckpt|/ckpt/{user}|/ckpt/{user}/007" },
 	};
 
 	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
-		_cleanup_(mo_freep) char *more = mo_printf("checkpoint: {dir: '%s'}\n", cases[i].dir);
+		_cleanup_(mo_freep) char *more =
+			mo_printf("checkpoint: {dir: '%s'}\n", cases[i].dir);
 		_cleanup_(parsed_done) struct parsed p = recipe("", more);
 
 		must(&p);
 		_cleanup_(mo_freep) char *set = variables(&p);
 		_cleanup_(mo_freep) char *argv = argv_of(&p);
-		_cleanup_(mo_freep) char *save = mo_printf("--save %s --disable_last_saving false --no_save_optim false --no_save_rng false", cases[i].real);
+		_cleanup_(mo_freep) char *save =
+			mo_printf("--save %s --disable_last_saving false --no_save_optim false "
+				  "--no_save_rng false",
+				  cases[i].real);
 
 		assert_string_equal(p.recipe.checkpoint.dir, cases[i].real);
 		assert_true(p.recipe.checkpoint.added == !strstr(cases[i].dir, "/checkpoints"));
@@ -75,12 +88,15 @@ static size_t says(const struct parsed *p, const char *text)
 	return n;
 }
 
-/* Without checkpoint.dir no two jobs write to one directory, and it is said. Engines without such names are left alone. */
+/* Without checkpoint.dir no two jobs write to one directory, and it is said. Engines without such
+ * names are left alone. */
 static void test_without(void **state)
 {
 	_cleanup_(parsed_done) struct parsed p = recipe("", "");
-	_cleanup_(parsed_done) struct parsed plain = parse("recipe: 1\nname: t\nengine: {kind: megatron-lm, workdir: /w}\n"
-							   "cluster: {gpus: 1}\nsteps: 9\ncheckpoint: {dir: /ckpt/x//}\n", NULL);
+	_cleanup_(parsed_done) struct parsed plain =
+		parse("recipe: 1\nname: t\nengine: {kind: megatron-lm, workdir: /w}\n"
+		      "cluster: {gpus: 1}\nsteps: 9\ncheckpoint: {dir: /ckpt/x//}\n",
+		      NULL);
 
 	must(&p);
 	must(&plain);
@@ -97,12 +113,16 @@ static void test_without(void **state)
 
 static void test_refused(void **state)
 {
-	_cleanup_(parsed_done) struct parsed p = recipe("", "checkpoint: {dir: /ckpt/x}\nenv: {PRIMUS_EXP_NAME: mine}\n");
-	_cleanup_(parsed_done) struct parsed other = recipe("", "checkpoint: {dir: /ckpt/x}\nenv: {PRIMUS_TEAM: mine}\n");
+	_cleanup_(parsed_done) struct parsed p =
+		recipe("", "checkpoint: {dir: /ckpt/x}\nenv: {PRIMUS_EXP_NAME: mine}\n");
+	_cleanup_(parsed_done) struct parsed other =
+		recipe("", "checkpoint: {dir: /ckpt/x}\nenv: {PRIMUS_TEAM: mine}\n");
 	_cleanup_(parsed_done) struct parsed none = recipe("", "env: {PRIMUS_EXP_NAME: mine}\n");
 	_cleanup_(mo_freep) char *errors = errors_text(&p.errors);
 
-	assert_non_null(strstr(errors, "8:24 env.PRIMUS_EXP_NAME: it decides where the engine saves, which is checkpoint.dir /ckpt/x/checkpoints: leave it out"));
+	assert_non_null(strstr(errors,
+			       "8:24 env.PRIMUS_EXP_NAME: it decides where the engine saves, which "
+			       "is checkpoint.dir /ckpt/x/checkpoints: leave it out"));
 	must(&other);
 	must(&none);
 }
@@ -116,13 +136,18 @@ static char *resume_words(const struct parsed *p)
 	return joined(words, n);
 }
 
-/* A resume takes optimizer and iteration with it, whatever the experiment says; a word that is let pass stands, and is warned of. */
+/* A resume takes optimizer and iteration with it, whatever the experiment says; a word that is let
+ * pass stands, and is warned of. */
 static void test_resume(void **state)
 {
-	_cleanup_(parsed_done) struct parsed p = recipe(", args: {disable_last_saving: false}", "checkpoint: {dir: /ckpt/x}\n");
-	_cleanup_(parsed_done) struct parsed own = recipe(", args_unchecked: [finetune, disable_last_saving], args: {finetune: true, disable_last_saving: true}",
-							  "checkpoint: {dir: /ckpt/x}\n");
-	_cleanup_(parsed_done) struct parsed bad = recipe(", args: {disable_last_saving: true}", "checkpoint: {dir: /ckpt/x}\n");
+	_cleanup_(parsed_done) struct parsed p =
+		recipe(", args: {disable_last_saving: false}", "checkpoint: {dir: /ckpt/x}\n");
+	_cleanup_(parsed_done) struct parsed own =
+		recipe(", args_unchecked: [finetune, disable_last_saving], args: {finetune: true, "
+		       "disable_last_saving: true}",
+		       "checkpoint: {dir: /ckpt/x}\n");
+	_cleanup_(parsed_done) struct parsed bad =
+		recipe(", args: {disable_last_saving: true}", "checkpoint: {dir: /ckpt/x}\n");
 
 	must(&p);
 	must(&own);
@@ -133,17 +158,22 @@ static void test_resume(void **state)
 	assert_non_null(strstr(words, "--load /ckpt/x/checkpoints --ckpt_step 8"));
 	assert_non_null(strstr(words, "--finetune false --no_load_optim None --no_load_rng None"));
 	assert_null(strstr(own_words, "finetune"));
-	assert_non_null(strstr(own_words, "--exit_on_missing_checkpoint true --no_load_optim None"));
+	assert_non_null(
+		strstr(own_words, "--exit_on_missing_checkpoint true --no_load_optim None"));
 	assert_int_equal(own.n_warnings, 2);
-	assert_non_null(strstr(own.warnings[0], "finetune true stands, as engine.args_unchecked says"));
+	assert_non_null(
+		strstr(own.warnings[0], "finetune true stands, as engine.args_unchecked says"));
 	assert_non_null(strstr(own.warnings[1], "disable_last_saving true stands"));
-	assert_non_null(strstr(errors, "disable_last_saving is moectl's: the last state would be lost"));
+	assert_non_null(
+		strstr(errors, "disable_last_saving is moectl's: the last state would be lost"));
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_variables), cmocka_unit_test(test_without),
-					    cmocka_unit_test(test_refused), cmocka_unit_test(test_resume) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_variables),
+					    cmocka_unit_test(test_without),
+					    cmocka_unit_test(test_refused),
+					    cmocka_unit_test(test_resume) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

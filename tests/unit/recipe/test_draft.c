@@ -10,8 +10,10 @@
 
 static void draft_of(const char *line, struct draft *d, struct engine *e)
 {
-	static const char *kinds[] = { "maxtext-multiprocess", "megatron-lm", "torchtitan", "deepspeed", "maxtext",
-				       "primus-megatron" };
+	static const char *kinds[] = {
+		"maxtext-multiprocess", "megatron-lm", "torchtitan", "deepspeed", "maxtext",
+		"primus-megatron"
+	};
 	_cleanup_(launch_line_done) struct launch_line l;
 	size_t used;
 	int entry;
@@ -75,12 +77,11 @@ static void engines(void **state)
 	is("python primus/cli/main.py train pretrain --config e.yaml --tokenizer_model lr-decay=1 "
 	   "--tensor-board a",
 	   "primus-megatron", "", "--tokenizer_model|lr-decay=1|--tensor-board|a", "");
-	is("torchrun pretrain_gpt.py --lr-warmup-iters 3", "megatron-lm", "",
-	   "--lr-warmup-iters|3", "");
+	is("torchrun pretrain_gpt.py --lr-warmup-iters 3", "megatron-lm", "", "--lr-warmup-iters|3",
+	   "");
 	is("python primus/cli/main.py train pretrain --config e.yaml a.b=1", "primus-megatron", "",
 	   "a.b=1", "");
-	is("python3 -m MaxText.train a/base.yml run_name=x", "maxtext", "", "run_name=x",
-	   "");
+	is("python3 -m MaxText.train a/base.yml run_name=x", "maxtext", "", "run_name=x", "");
 	is("python3 -m MaxText.train a/base.yml hardware=gpu x=1", "maxtext", "", "x=1", "");
 }
 

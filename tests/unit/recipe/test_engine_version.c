@@ -1,5 +1,6 @@
-/* torchtitan's keys have changed their names from version to version: which file is taken, and that it says nothing that its version
- * refuses. tests/fixtures/engines/torchtitan/VERSION.keys hold the fields of each version, read from its dataclasses. */
+/* torchtitan's keys have changed their names from version to version: which file is taken, and that
+ * it says nothing that its version refuses. tests/fixtures/engines/torchtitan/VERSION.keys hold the
+ * fields of each version, read from its dataclasses. */
 #include "tests/unit/recipe/read.h"
 
 #include <stdio.h>
@@ -31,7 +32,8 @@ static char *type_of(const char *fields, const char *key, size_t n)
 	return NULL;
 }
 
-/* --a.no_b is the field a.b of a truth value; such a one takes no word behind it, every other one needs it. */
+/* --a.no_b is the field a.b of a truth value; such a one takes no word behind it, every other one
+ * needs it. */
 static void check_flag(const char *what, const char *fields, const char *word, size_t n, bool bare,
 		       bool tyro)
 {
@@ -51,11 +53,14 @@ static void check_flag(const char *what, const char *fields, const char *word, s
 	if (!type)
 		fail_msg("%s: %.*s is no field", what, (int)n, word);
 	if (tyro && mo_streq(type, "bool") != bare)
-		fail_msg("%s: %.*s: a %s %s", what, (int)n, word, type, bare ? "without a value" : "with one");
+		fail_msg("%s: %.*s: a %s %s", what, (int)n, word, type,
+			 bare ? "without a value" : "with one");
 }
 
-/* Each word of the text that is one of torchtitan's flags. follows: the recipe's value comes behind the last one. */
-static int check_words(const char *what, const char *fields, const char *text, bool follows, bool tyro)
+/* Each word of the text that is one of torchtitan's flags. follows: the recipe's value comes behind
+ * the last one. */
+static int check_words(const char *what, const char *fields, const char *text, bool follows,
+		       bool tyro)
 {
 	int seen = 0;
 
@@ -64,7 +69,8 @@ static int check_words(const char *what, const char *fields, const char *text, b
 		const char *next = s[n] ? s + n + 1 : NULL;
 		bool bare = next ? *next == '-' && next[1] == '-' : !follows;
 
-		if (!strncmp(s, "--", 2) && memchr(s, '.', n) && strncmp(s, "--primus_turbo.", 15) != 0) {
+		if (!strncmp(s, "--", 2) && memchr(s, '.', n) &&
+		    strncmp(s, "--primus_turbo.", 15) != 0) {
 			check_flag(what, fields, s, n, bare, tyro);
 			seen++;
 		}
@@ -79,7 +85,8 @@ static int check_list(const char *what, const char *fields, char **words, size_t
 
 	for (size_t i = 0; i < n; i++) {
 		_cleanup_(mo_freep) char *pair =
-			i + 1 < n ? mo_printf("%s %s", words[i], words[i + 1]) : mo_strdup(words[i]);
+			i + 1 < n ? mo_printf("%s %s", words[i], words[i + 1])
+				  : mo_strdup(words[i]);
 		size_t first = strcspn(pair, " ");
 
 		if (strncmp(words[i], "--", 2) != 0)
@@ -103,7 +110,8 @@ static int check_values(const char *what, const char *fields, const struct engin
 			_cleanup_(mo_freep) char *type = type_of(fields, s, n);
 
 			if (memchr(s, '.', n) && !type)
-				fail_msg("%s: %s: %.*s is no field", what, e->experiment_values[i].key, (int)n, s);
+				fail_msg("%s: %s: %.*s is no field", what,
+					 e->experiment_values[i].key, (int)n, s);
 			seen += memchr(s, '.', n) != NULL;
 			s += n;
 			if (*s == '=' || *s == '>') /* its value */
@@ -127,7 +135,8 @@ static void test_words_of_each_version(void **state)
 		bool features, tyro;
 	} rows[] = {
 		{ "torchtitan-0.1", "v0.1.0", true, true },
-		{ "torchtitan", "v0.2.0", false, true }, /* without its keys of DeepEP and of the overlap */
+		/* without its keys of DeepEP and of the overlap */
+		{ "torchtitan", "v0.2.0", false, true },
 		{ "torchtitan", "v0.2.1", true, true },
 		{ "torchtitan", "v0.2.2", true, true },
 		{ "primus-torchtitan", "v0.2.2", true, false },
@@ -135,7 +144,8 @@ static void test_words_of_each_version(void **state)
 
 	for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
 		_cleanup_(mo_freep) char *fields = fields_of(rows[i].version);
-		_cleanup_(mo_freep) char *what = mo_printf("%s of %s", rows[i].kind, rows[i].version);
+		_cleanup_(mo_freep) char *what =
+			mo_printf("%s of %s", rows[i].kind, rows[i].version);
 		struct engine e;
 		int seen = 0;
 
@@ -146,9 +156,11 @@ static void test_words_of_each_version(void **state)
 		for (size_t k = 0; k < e.n_flags; k++) {
 			const char *value = e.flags[k].value;
 			bool feature = mo_starts_with(e.flags[k].key, "features.");
-			bool follows = !feature && !strpbrk(e.flags[k].key, "=>~") && !strchr(value, '{');
+			bool follows =
+				!feature && !strpbrk(e.flags[k].key, "=>~") && !strchr(value, '{');
 
-			if (!mo_streq(e.flags[k].key, "engine.entry") && (!feature || rows[i].features))
+			if (!mo_streq(e.flags[k].key, "engine.entry") &&
+			    (!feature || rows[i].features))
 				seen += check_words(what, fields, value, follows, rows[i].tyro);
 		}
 		assert_true(check_values(what, fields, &e) > 20);
@@ -160,7 +172,8 @@ static void test_words_of_each_version(void **state)
 /* The list by which engine.args and TOMLs are judged is that version's. */
 static void test_lists_are_whole(void **state)
 {
-	static const char *const rows[][2] = { { "torchtitan", "v0.2.2" }, { "torchtitan-0.1", "v0.1.0" } };
+	static const char *const rows[][2] = { { "torchtitan", "v0.2.2" },
+					       { "torchtitan-0.1", "v0.1.0" } };
 
 	for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
 		_cleanup_(mo_freep) char *fields = fields_of(rows[i][1]);
@@ -171,7 +184,8 @@ static void test_lists_are_whole(void **state)
 		assert_int_equal(engine_load(rows[i][0], &e, NULL), 0);
 		for (const char *s = fields; *s; s++)
 			lines += *s == '\n';
-		assert_int_equal(e.checks->n_keys, lines - 1); /* the first line says what they are */
+		/* the first line says what they are */
+		assert_int_equal(e.checks->n_keys, lines - 1);
 		for (size_t k = 0; k < e.checks->n_keys; k++) {
 			_cleanup_(mo_freep) char *type =
 				type_of(fields, e.checks->keys[k], strlen(e.checks->keys[k]));
@@ -187,16 +201,19 @@ static void test_lists_are_whole(void **state)
 static const char *listed_type(const struct engine *e, const char *field, size_t n)
 {
 	for (size_t i = 0; i < e->checks->n_types; i++)
-		for (const char *s = e->checks->types[i].value; *s; s += s[strcspn(s, " ")] ? strcspn(s, " ") + 1 : strcspn(s, " "))
+		for (const char *s = e->checks->types[i].value; *s;
+		     s += s[strcspn(s, " ")] ? strcspn(s, " ") + 1 : strcspn(s, " "))
 			if (strcspn(s, " ") == n && !strncmp(s, field, n))
 				return e->checks->types[i].key;
 	return NULL;
 }
 
-/* Of each field that is a number or a truth value the type is listed; a list of words is one of texts. */
+/* Of each field that is a number or a truth value the type is listed; a list of words is one of
+ * texts. */
 static void test_types_are_whole(void **state)
 {
-	static const char *const rows[][2] = { { "torchtitan", "v0.2.2" }, { "torchtitan-0.1", "v0.1.0" } };
+	static const char *const rows[][2] = { { "torchtitan", "v0.2.2" },
+					       { "torchtitan-0.1", "v0.1.0" } };
 	static const char *const types[] = { "bool", "int", "float" };
 
 	for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -214,14 +231,16 @@ static void test_types_are_whole(void **state)
 
 			words += listed && !plain;
 			if (plain ? !mo_streq(listed, type) : listed && !mo_streq(type, "text"))
-				fail_msg("%s: %.*s: %s, and %s here", rows[i][0], (int)n, s, type, listed ? listed : "nothing");
+				fail_msg("%s: %.*s: %s, and %s here", rows[i][0], (int)n, s, type,
+					 listed ? listed : "nothing");
 		}
 		assert_true(words > 8);
 		mo_desc_done(&engine_desc, &e);
 	}
 }
 
-/* Primus' torchtitan is v0.2.2: none of its fields is told as unknown in an experiment or in engine.args. */
+/* Primus' torchtitan is v0.2.2: none of its fields is told as unknown in an experiment or in
+ * engine.args. */
 static void test_list_of_primus(void **state)
 {
 	_cleanup_(mo_freep) char *fields = fields_of("v0.2.2");
@@ -245,18 +264,27 @@ static void test_chosen_by_words(void **state)
 		const char *engine, *has, *has_not;
 	} rows[] = {
 		{ "torchtitan", "--training.local_batch_size 2 ", "num_tokens" },
-		{ "torchtitan, args: {job.config_file: x.toml}", "--training.seq_len 128 ", "max_context" },
-		{ "torchtitan, args: [--job.config_file=x.toml, config, module]", "--training.seq_len 128 ", "max_context" },
-		{ "torchtitan, args: {module: llama3, config: a}", "--training.max_context_length 128 ", "local_batch" },
-		{ "torchtitan, args: [--module, llama3]", "--training.num_tokens_per_microbatch_per_dp_rank 256 ", "seq_len" },
-		{ "torchtitan, args: ['--config=a']", "--training.max_context_length 128 ", "seq_len" },
-		{ "torchtitan-0.1, args: {job.config_file: x.toml}", "--checkpoint.enable_checkpoint ", "--checkpoint.enable " },
+		{ "torchtitan, args: {job.config_file: x.toml}", "--training.seq_len 128 ",
+		  "max_context" },
+		{ "torchtitan, args: [--job.config_file=x.toml, config, module]",
+		  "--training.seq_len 128 ", "max_context" },
+		{ "torchtitan, args: {module: llama3, config: a}",
+		  "--training.max_context_length 128 ", "local_batch" },
+		{ "torchtitan, args: [--module, llama3]",
+		  "--training.num_tokens_per_microbatch_per_dp_rank 256 ", "seq_len" },
+		{ "torchtitan, args: ['--config=a']", "--training.max_context_length 128 ",
+		  "seq_len" },
+		{ "torchtitan-0.1, args: {job.config_file: x.toml}",
+		  "--checkpoint.enable_checkpoint ", "--checkpoint.enable " },
 	};
 
 	for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
-		_cleanup_(mo_freep) char *text = mo_printf(
-			"recipe: 1\nname: t\nengine: {kind: %s}\ncluster: {gpus: 8}\nparallelism: {tp: 1, pp: 1, sharding: zero3}\n"
-			"batch: {seq: 128, micro: 2, global: 16}\ncheckpoint: {dir: /c}\nsteps: 3\n", rows[i].engine);
+		_cleanup_(mo_freep) char *text =
+			mo_printf("recipe: 1\nname: t\nengine: {kind: %s}\ncluster: {gpus: "
+				  "8}\nparallelism: {tp: 1, pp: 1, sharding: zero3}\n"
+				  "batch: {seq: 128, micro: 2, global: 16}\ncheckpoint: {dir: "
+				  "/c}\nsteps: 3\n",
+				  rows[i].engine);
 		_cleanup_(parsed_done) struct parsed p = parse(text, NULL);
 
 		must(&p);
@@ -311,8 +339,10 @@ static struct config_value *toml_of(const char *short_toml)
 	for (const char *s = short_toml; *s; s += strcspn(s, "\n") + (s[strcspn(s, "\n")] == '\n'))
 		for (size_t i = 0; i < ELEMENTSOF(names); i++)
 			if (*s == *names[i][0])
-				mo_buf_printf(&b, "%s%.*s\n", names[i][1], (int)strcspn(s + 1, "\n"), s + 1);
-	return config_toml(b.data ? b.data : "", b.len, (struct config_place){ 0, 1, -1 }, &line, NULL);
+				mo_buf_printf(&b, "%s%.*s\n", names[i][1],
+					      (int)strcspn(s + 1, "\n"), s + 1);
+	return config_toml(b.data ? b.data : "", b.len, (struct config_place){ 0, 1, -1 }, &line,
+			   NULL);
 }
 
 /* What the document for 8 GPUs says of the path; lives until the next call. */
@@ -341,7 +371,8 @@ static const char *said(const struct engine *e, const char *toml, const char *pa
 	return text;
 }
 
-/* A pipeline cuts local_batch_size into micro-batches of its own size, and a step is what all ranks take at once unless it says more. */
+/* A pipeline cuts local_batch_size into micro-batches of its own size, and a step is what all ranks
+ * take at once unless it says more. */
 static void test_batch_of_a_pipeline(void **state)
 {
 	static const struct {
@@ -374,9 +405,12 @@ static void test_batch_of_a_pipeline(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_words_of_each_version), cmocka_unit_test(test_lists_are_whole),
-		cmocka_unit_test(test_types_are_whole), cmocka_unit_test(test_list_of_primus),
-		cmocka_unit_test(test_chosen_by_words),       cmocka_unit_test(test_chosen_by_tree),
+		cmocka_unit_test(test_words_of_each_version),
+		cmocka_unit_test(test_lists_are_whole),
+		cmocka_unit_test(test_types_are_whole),
+		cmocka_unit_test(test_list_of_primus),
+		cmocka_unit_test(test_chosen_by_words),
+		cmocka_unit_test(test_chosen_by_tree),
 		cmocka_unit_test(test_batch_of_a_pipeline),
 	};
 

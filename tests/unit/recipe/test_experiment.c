@@ -10,22 +10,39 @@
 #include "lib/recipe/experiment.h"
 #include "tests/unit/unit.h"
 
-struct file { const char *path, *text; };
-#define PLATFORM { "primus/configs/platforms/platform_azure.yaml", \
-	"name: a\nworkspace: b\nnum_nodes_env_key: c\n" \
-	"node_rank_env_key: d\nmaster_addr_env_key: e\nmaster_port_env_key: f\n" \
-	"gpus_per_node_env_key: g\n" }
-#define MODULE { "primus/configs/modules/m/base.yaml", \
-	"steps: 1\nlr: 1.0e-5\nopt: {a: 1, b: '${N:null}'}\n" }, \
-	{ "primus/configs/modules/m/pre.yaml", "extends: [base.yaml]\nsteps: 2\nname: x\nseq: 4\n" }
-#define MODEL { "primus/configs/models/m/big.yaml", \
-	"layers: 8\nseq: 99\nbases: [x.yaml]\ndeep: {c: '${N:null}'}\n" }
+struct file {
+	const char *path, *text;
+};
+#define PLATFORM \
+	{ \
+		"primus/configs/platforms/platform_azure.yaml", \
+			"name: a\nworkspace: b\nnum_nodes_env_key: c\n" \
+			"node_rank_env_key: d\nmaster_addr_env_key: e\nmaster_port_env_key: f\n" \
+			"gpus_per_node_env_key: g\n" \
+	}
+#define MODULE \
+	{ "primus/configs/modules/m/base.yaml", \
+	  "steps: 1\nlr: 1.0e-5\nopt: {a: 1, b: '${N:null}'}\n" }, \
+	{ \
+		"primus/configs/modules/m/pre.yaml", \
+			"extends: [base.yaml]\nsteps: 2\nname: x\nseq: 4\n" \
+	}
+#define MODEL \
+	{ \
+		"primus/configs/models/m/big.yaml", \
+			"layers: 8\nseq: 99\nbases: [x.yaml]\ndeep: {c: '${N:null}'}\n" \
+	}
 #define NAMES "work_group: ${TEAM:amd}\nuser_name: u\nexp_name: e\nworkspace: ./o\n"
-#define TOP NAMES "modules:\n  pre_trainer:\n    framework: m\n    config: pre.yaml\n" \
-		  "    model: big\n"
+#define TOP \
+	NAMES "modules:\n  pre_trainer:\n    framework: m\n    config: pre.yaml\n" \
+	      "    model: big\n"
 #define BIG_CHUNK (16 * 1024)
 
-struct memory { const struct file *files; size_t n; const char *const *variables; };
+struct memory {
+	const struct file *files;
+	size_t n;
+	const char *const *variables;
+};
 
 static int memory_read(void *arg, const char *path, size_t most, struct mo_buf *ret)
 {
@@ -146,11 +163,13 @@ static void test_merge(void **state)
 	expect(TOP "    overrides: {opt: 3}\n", NULL, NULL,
 	       "opt=3@e.yaml:10 < {\"a\":1,\"b\":null}@base.yaml:3");
 	expect(TOP "    overrides:\n"
-		   "      list: [yes, 1e-5]\n", NULL, NULL, "list=[true,\"1e-5\"]@e.yaml:11");
+		   "      list: [yes, 1e-5]\n",
+	       NULL, NULL, "list=[true,\"1e-5\"]@e.yaml:11");
 	expect(TOP "    overrides: {steps: 5, steps: 6}\n", NULL, NULL,
 	       "steps=6@e.yaml:10 < 2@pre.yaml:2 < 1@base.yaml:1");
-	expect(TOP "    extra: ${N:null}\n    _own: 1\n", NULL, NULL, "extra=null@e.yaml:10\n"
-								      "layers");
+	expect(TOP "    extra: ${N:null}\n    _own: 1\n", NULL, NULL,
+	       "extra=null@e.yaml:10\n"
+	       "layers");
 	expect("extends: low.yaml\n" TOP "    overrides: {lr: 8}\n", NULL, NULL,
 	       "low=1@low.yaml:1\nlr=8@e.yaml:11 < 7@low.yaml:1 < 1e-05@base.yaml:2");
 	expect(TOP "lr: 5\nenv: {A: 1}\n", NULL, NULL, "idle x/e.yaml:10: lr\n");
@@ -160,7 +179,8 @@ static void test_merge(void **state)
 	expect("work_group: a\r\nuser_name: u\r\nexp_name: e\r\nworkspace: w\r\nmodules:\r\n"
 	       "  pre_trainer:\r\n    framework: m\r\n"
 	       "    config: pre.yaml\r\n    model: big\r\n    overrides:\r\n      a: b\r\n"
-	       "      c: \"d\r\n        e\"\r\n", NULL, NULL, "a=\"b\"@e.yaml:11\n");
+	       "      c: \"d\r\n        e\"\r\n",
+	       NULL, NULL, "a=\"b\"@e.yaml:11\n");
 }
 
 static void test_words(void **state)
@@ -196,9 +216,8 @@ static void test_variables(void **state)
 	       "('7')");
 	expect(NAMES "a: ${GONE}\n", NULL, NULL,
 	       "-22 x/e.yaml:5: ${GONE}: the variable is not set");
-	expect(TOP
-	       "    overrides: {a: \"${A:4}\", b: '${X:4}', c: '${X:a}b', d: '${X:-4}', e: "
-	       "'${E:5}'}\n",
+	expect(TOP "    overrides: {a: \"${A:4}\", b: '${X:4}', c: '${X:a}b', d: '${X:-4}', e: "
+		   "'${E:5}'}\n",
 	       NULL, (const char *const[]){ "A", "1e-5", "E", "", NULL },
 	       "a=1e-05@e.yaml:10\nb=4@e.yaml:10\nbases=[\"x.yaml\"]@big.yaml:3\n"
 	       "c=\"ab\"@e.yaml:10\nd=-4@e.yaml:10\ndeep.c=null@big.yaml:4\ne=\"\"@");
@@ -210,29 +229,38 @@ static void test_variables(void **state)
 static void test_pyyaml(void **state)
 {
 	/* indentation means nothing in brackets and quotes */
-	expect(TOP "    overrides:\n      a: [\n        1,\n      2 # two\n      ]\n      b: {\n   c: 3\n"
+	expect(TOP "    overrides:\n      a: [\n        1,\n      2 # two\n      ]\n      b: {\n   "
+		   "c: 3\n"
 		   "    }\n      d: \"e\n      f\"\n",
 	       NULL, NULL, "a=[1,2]@e.yaml:11\nb.c=3@e.yaml:16\n");
-	expect(TOP "    overrides:\n      d: \"e\n      f\"\n", NULL, NULL, "d=\"e f\"@e.yaml:11\n");
+	expect(TOP "    overrides:\n      d: \"e\n      f\"\n", NULL, NULL,
+	       "d=\"e f\"@e.yaml:11\n");
 	/* the tags of its own types */
-	expect(TOP "    overrides: {a: !!float 1e-5, b: !!int '0x10', c: !!bool oN, d: !!float 4}\n",
+	expect(TOP
+	       "    overrides: {a: !!float 1e-5, b: !!int '0x10', c: !!bool oN, d: !!float 4}\n",
 	       NULL, NULL, "a=1e-05@e.yaml:10\nb=16@e.yaml:10\n");
-	expect(TOP "    overrides: {a: !!bool oN, b: !!float 4, ba: !!float '-1_0.5e3'}\n", NULL, NULL,
-	       "a=true@e.yaml:10\nb=4.0@e.yaml:10\nba=-10500.0@e.yaml:10\n");
-	expect(TOP "    overrides: {a: !!str 007, b: !!null x, ba: &x !!int 1_0, bb: *x}\n", NULL, NULL,
-	       "a=\"007\"@e.yaml:10\nb=null@e.yaml:10\nba=10@e.yaml:10\nbases=[\"x.yaml\"]@big.yaml:3\n"
+	expect(TOP "    overrides: {a: !!bool oN, b: !!float 4, ba: !!float '-1_0.5e3'}\n", NULL,
+	       NULL, "a=true@e.yaml:10\nb=4.0@e.yaml:10\nba=-10500.0@e.yaml:10\n");
+	expect(TOP "    overrides: {a: !!str 007, b: !!null x, ba: &x !!int 1_0, bb: *x}\n", NULL,
+	       NULL,
+	       "a=\"007\"@e.yaml:10\nb=null@e.yaml:10\nba=10@e.yaml:10\nbases=[\"x.yaml\"]@big."
+	       "yaml:3\n"
 	       "bb=10@e.yaml:10\n");
-	expect(TOP "    overrides: {a: !!seq [1], b: !!map {c: 2}, ba: !!str '${X:5}'}\n", NULL, NULL,
-	       "a=[1]@e.yaml:10\nb.c=2@e.yaml:10\nba=5@e.yaml:10\n");
+	expect(TOP "    overrides: {a: !!seq [1], b: !!map {c: 2}, ba: !!str '${X:5}'}\n", NULL,
+	       NULL, "a=[1]@e.yaml:10\nb.c=2@e.yaml:10\nba=5@e.yaml:10\n");
 	/* a tab in quotes, blocks and comments */
-	expect(TOP "    overrides:\n      a: 'b\tc'\n      b: |\n        d\te # \t\n      ba: 1 # \t\n"
-		   "      # \t\n", NULL, NULL,
+	expect(TOP
+	       "    overrides:\n      a: 'b\tc'\n      b: |\n        d\te # \t\n      ba: 1 # \t\n"
+	       "      # \t\n",
+	       NULL, NULL,
 	       "a=\"b\\u0009c\"@e.yaml:11\nb=\"d\\u0009e # \\u0009\\u000a\"@e.yaml:12\nba=1@");
 }
 
 static void test_refused(void **state)
 {
-	static const struct { const char *text, *expected; } cases[] = {
+	static const struct {
+		const char *text, *expected;
+	} cases[] = {
 		{ NAMES, "-22 x/e.yaml:1: missing key 'modules'" },
 		{ "exp_name: a\nmodules: {}\n", "-22 x/e.yaml:1: missing key 'workspace'" },
 		{ "# empty\n", "-22 x/e.yaml:1: the file is empty" },
@@ -353,39 +381,85 @@ static void test_limits(void **state)
 /* What PyYAML, Primus' placeholders and Primus' command line make of a word. */
 static void test_scalars(void **state)
 {
-	static const struct { char form; const char *text, *expected; } cases[] = {
-		{ 'y', "1e-5", "\"1e-5\"" }, { 'y', "1.0e-5", "1e-05" },
-		{ 'y', "1.0e5", "\"1.0e5\"" }, { 'y', "1.e+5", "100000.0" }, { 'y', "010", "8" },
-		{ 'y', "08", "\"08\"" }, { 'y', "0o10", "\"0o10\"" }, { 'y', "-0x1F", "-31" },
-		{ 'y', "0b11", "3" }, { 'y', "1_000", "1000" }, { 'y', "1:30", "90" },
-		{ 'y', "1:60", "\"1:60\"" }, { 'y', "1:30.5", "90.5" }, { 'y', "y", "\"y\"" },
-		{ 'y', "OFF", "false" }, { 'y', "oFF", "\"oFF\"" }, { 'y', "", "null" },
-		{ 'y', "~", "null" }, { 'y', "None", "\"None\"" }, { 'y', "-.5", "\"-.5\"" },
-		{ 'y', ".5", "0.5" }, { 'y', "0.0.0", "\"0.0.0\"" }, { 'y', "-.Inf", "\"-inf\"" },
+	static const struct {
+		char form;
+		const char *text, *expected;
+	} cases[] = {
+		{ 'y', "1e-5", "\"1e-5\"" },
+		{ 'y', "1.0e-5", "1e-05" },
+		{ 'y', "1.0e5", "\"1.0e5\"" },
+		{ 'y', "1.e+5", "100000.0" },
+		{ 'y', "010", "8" },
+		{ 'y', "08", "\"08\"" },
+		{ 'y', "0o10", "\"0o10\"" },
+		{ 'y', "-0x1F", "-31" },
+		{ 'y', "0b11", "3" },
+		{ 'y', "1_000", "1000" },
+		{ 'y', "1:30", "90" },
+		{ 'y', "1:60", "\"1:60\"" },
+		{ 'y', "1:30.5", "90.5" },
+		{ 'y', "y", "\"y\"" },
+		{ 'y', "OFF", "false" },
+		{ 'y', "oFF", "\"oFF\"" },
+		{ 'y', "", "null" },
+		{ 'y', "~", "null" },
+		{ 'y', "None", "\"None\"" },
+		{ 'y', "-.5", "\"-.5\"" },
+		{ 'y', ".5", "0.5" },
+		{ 'y', "0.0.0", "\"0.0.0\"" },
+		{ 'y', "-.Inf", "\"-inf\"" },
 		{ 'y', "nan", "\"nan\"" },
 		{ 'y', "100000000000000000000", "100000000000000000000" },
-		{ 'y', "2026-01-02", "\"2026-01-02\"" }, { 'y', "+0", "0" },
+		{ 'y', "2026-01-02", "\"2026-01-02\"" },
+		{ 'y', "+0", "0" },
 		{ 'y', "1.7976931348623157e+308", "1.7976931348623157e+308" },
-		{ 'y', "0.1", "0.1" }, { 'y', "1.0e+16", "1e+16" }, { 'y', "0.0001", "0.0001" },
-		{ 'y', "0.00001", "1e-05" }, { 'y', "123456789.123456789", "123456789.12345679" },
-		{ 'p', "007", "7" }, { 'p', "-4", "-4" }, { 'p', "+4", "\"+4\"" },
-		{ 'p', "1e-5", "1e-05" }, { 'p', "4.", "4.0" }, { 'p', ".", "\".\"" },
-		{ 'p', "1_000", "\"1_000\"" }, { 'p', "yes", "\"yes\"" }, { 'p', "TRUE", "true" },
-		{ 'p', "null", "\"null\"" }, { 'p', "1e", "\"1e\"" },
-		{ 'w', "1e-5", "\"1e-5\"" }, { 'w', "1.0e-5", "1e-05" }, { 'w', "04", "4" },
-		{ 'w', "+4", "4" }, { 'w', "1_000", "1000" }, { 'w', "1__0", "\"1__0\"" },
-		{ 'w', "None", "null" }, { 'w', "null", "\"null\"" }, { 'w', "[1, 2]", "[1,2]" },
-		{ 'w', "[1,a]", "\"[1,a]\"" }, { 'w', "[]", "[]" }, { 'w', "{}", "{}" },
-		{ 'w', "(1)", "1" }, { 'w', "(1,)", "[1]" },
+		{ 'y', "0.1", "0.1" },
+		{ 'y', "1.0e+16", "1e+16" },
+		{ 'y', "0.0001", "0.0001" },
+		{ 'y', "0.00001", "1e-05" },
+		{ 'y', "123456789.123456789", "123456789.12345679" },
+		{ 'p', "007", "7" },
+		{ 'p', "-4", "-4" },
+		{ 'p', "+4", "\"+4\"" },
+		{ 'p', "1e-5", "1e-05" },
+		{ 'p', "4.", "4.0" },
+		{ 'p', ".", "\".\"" },
+		{ 'p', "1_000", "\"1_000\"" },
+		{ 'p', "yes", "\"yes\"" },
+		{ 'p', "TRUE", "true" },
+		{ 'p', "null", "\"null\"" },
+		{ 'p', "1e", "\"1e\"" },
+		{ 'w', "1e-5", "\"1e-5\"" },
+		{ 'w', "1.0e-5", "1e-05" },
+		{ 'w', "04", "4" },
+		{ 'w', "+4", "4" },
+		{ 'w', "1_000", "1000" },
+		{ 'w', "1__0", "\"1__0\"" },
+		{ 'w', "None", "null" },
+		{ 'w', "null", "\"null\"" },
+		{ 'w', "[1, 2]", "[1,2]" },
+		{ 'w', "[1,a]", "\"[1,a]\"" },
+		{ 'w', "[]", "[]" },
+		{ 'w', "{}", "{}" },
+		{ 'w', "(1)", "1" },
+		{ 'w', "(1,)", "[1]" },
 		{ 'w', "{'a': [1, -2.5e3]}", "{\"a\":[1,-2500.0]}" },
-		{ 'w', "[0]*1+[1]*3", "\"[0]*1+[1]*3\"" }, { 'w', "[01]", "\"[01]\"" },
-		{ 'w', "['a' \"b\", 'c\\n']", "[\"ab\",\"c\\u000a\"]" }, { 'w', "{1, 2}", "[1,2]" },
-		{ 'w', ".inf", "\".inf\"" }, { 'w', "1.2.3", "\"1.2.3\"" },
-		{ 'w', "False", "false" }, { 'w', "[0x1F, -0o17, 0b1_1]", "[31,-15,3]" },
-		{ 'w', "[0x, 1]", "\"[0x, 1]\"" }, { 'w', "[0b2]", "\"[0b2]\"" },
-		{ 'w', "['\\x41\\u00e9\\101']", "[\"A\xc3\xa9" "A\"]" },
+		{ 'w', "[0]*1+[1]*3", "\"[0]*1+[1]*3\"" },
+		{ 'w', "[01]", "\"[01]\"" },
+		{ 'w', "['a' \"b\", 'c\\n']", "[\"ab\",\"c\\u000a\"]" },
+		{ 'w', "{1, 2}", "[1,2]" },
+		{ 'w', ".inf", "\".inf\"" },
+		{ 'w', "1.2.3", "\"1.2.3\"" },
+		{ 'w', "False", "false" },
+		{ 'w', "[0x1F, -0o17, 0b1_1]", "[31,-15,3]" },
+		{ 'w', "[0x, 1]", "\"[0x, 1]\"" },
+		{ 'w', "[0b2]", "\"[0b2]\"" },
+		{ 'w', "['\\x41\\u00e9\\101']",
+		  "[\"A\xc3\xa9"
+		  "A\"]" },
 		{ 'w', "[r'\\n', u'x' R\"y\"]", "[\"\\\\n\",\"xy\"]" },
-		{ 'w', "[b'x']", "\"[b'x']\"" }, { 'w', "['\\x4']", "\"['\\\\x4']\"" },
+		{ 'w', "[b'x']", "\"[b'x']\"" },
+		{ 'w', "['\\x4']", "\"['\\\\x4']\"" },
 		{ 'w', "[1] # one", "[1]" },
 	};
 	const struct config_place nowhere = { -1, 0, -1 };
@@ -410,8 +484,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_merge),     cmocka_unit_test(test_words),
 		cmocka_unit_test(test_variables), cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_pyyaml),
-		cmocka_unit_test(test_limits),    cmocka_unit_test(test_scalars),
+		cmocka_unit_test(test_pyyaml),    cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_scalars),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -43,10 +43,16 @@ static void test_defaults(void **state)
 	assert_int_equal(p.n_warnings, 0);
 }
 
-/* Without a model there is nothing to estimate by: a documented number to begin with, which the controller replaces by what it measures. */
+/* Without a model there is nothing to estimate by: a documented number to begin with, which the
+ * controller replaces by what it measures. */
 static void test_every_auto(void **state)
 {
-	static const struct { const char *lines; int64_t every; bool automatic; size_t warnings; } cases[] = {
+	static const struct {
+		const char *lines;
+		int64_t every;
+		bool automatic;
+		size_t warnings;
+	} cases[] = {
 		{ "checkpoint: {dir: /c, every: auto}\n", 200, true, 1 },
 		{ "checkpoint: {dir: /c, every: auto}\nsteps: 100000\n", 200, true, 1 },
 		{ "checkpoint: {dir: /c, every: auto}\nsteps: 500\n", 50, true, 1 },
@@ -56,8 +62,13 @@ static void test_every_auto(void **state)
 	};
 
 	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
-		_cleanup_(mo_freep) char *text = mo_printf("recipe: 1\nname: t\nengine: {kind: torch, entry: /x.py, args: {every: '{checkpoint.every}'}}\ncluster: {gpus: 8}\n%s", cases[i].lines);
-		_cleanup_(parsed_done) struct parsed p = parse(cases[i].every == MO_NONE ? strstr(text, "recipe") : text, cases[i].every == MO_NONE ? "engine.args={}" : NULL);
+		_cleanup_(mo_freep) char *text =
+			mo_printf("recipe: 1\nname: t\nengine: {kind: torch, entry: /x.py, args: "
+				  "{every: '{checkpoint.every}'}}\ncluster: {gpus: 8}\n%s",
+				  cases[i].lines);
+		_cleanup_(parsed_done) struct parsed p =
+			parse(cases[i].every == MO_NONE ? strstr(text, "recipe") : text,
+			      cases[i].every == MO_NONE ? "engine.args={}" : NULL);
 		_cleanup_(mo_freep) char *said = errors_text(&p.errors);
 
 		assert_string_equal(said, "");
@@ -65,25 +76,36 @@ static void test_every_auto(void **state)
 		assert_int_equal(p.recipe.checkpoint.automatic, cases[i].automatic);
 		assert_int_equal(p.n_warnings, cases[i].warnings);
 		if (cases[i].warnings)
-			assert_true(mo_starts_with(p.warnings[0], "5:30: checkpoint.every: auto begins with "));
+			assert_true(mo_starts_with(p.warnings[0],
+						   "5:30: checkpoint.every: auto begins with "));
 	}
 }
 
 static void test_every_key(void **state)
 {
 	static const char text[] =
-		"recipe: 1\nname: full-1.0_x\nengine:\n  kind: torch\n  workdir: /w\n  entry: a.py\n  python: /p\n  prepare: null\n  args: {a: 1, b: true, c: false, d: \"true\", '-e': f}\n"
+		"recipe: 1\nname: full-1.0_x\nengine:\n  kind: torch\n  workdir: /w\n  entry: "
+		"a.py\n  python: /p\n  prepare: null\n  args: {a: 1, b: true, c: false, d: "
+		"\"true\", '-e': f}\n"
 		"  strict_args: false\n  args_unchecked: [z]\n  container: none\n"
-		"model: {layers: 4, hidden: 64, heads: 8, kv_heads: 4, head_dim: 16, ffn: 128, vocab: 256, gated: false, attention: unfused, mtp: 1, window: 32, tied: true,\n"
+		"model: {layers: 4, hidden: 64, heads: 8, kv_heads: 4, head_dim: 16, ffn: 128, "
+		"vocab: 256, gated: false, attention: unfused, mtp: 1, window: 32, tied: true,\n"
 		"  moe: {experts: 8, topk: 2, ffn: 32, shared_ffn: 16, dense_layers: 1}}\n"
-		"cluster: {gpus: 16, gpu: mi355x, spares: 0, exclude: [n1, n2.x\n], nic_gbps: 400\n}\n"
-		"parallelism: {tp: 2, pp: 2, vpp: 2, ep: 4, etp: 1, cp: 2, dp: auto, sharding: zero2, schedule: interleaved}\n"
-		"batch: {seq: 128, micro: 1, global_tokens: 1024}\nprecision: fp8\nrecompute: selective\nsteps: 7\n"
-		"features: {grouped_gemm: none, a2a: alltoall, sync_free: 0, overlap_a2a: false, pipeline_layout: auto, recompute_layers: [], loss_fusion: false, manual_gc: 0}\n"
-		"bind: {cpu: none, memory: interleave, nic: none, smt: one, verify: off, reserve_cores: 0}\n"
+		"cluster: {gpus: 16, gpu: mi355x, spares: 0, exclude: [n1, n2.x\n], nic_gbps: "
+		"400\n}\n"
+		"parallelism: {tp: 2, pp: 2, vpp: 2, ep: 4, etp: 1, cp: 2, dp: auto, sharding: "
+		"zero2, schedule: interleaved}\n"
+		"batch: {seq: 128, micro: 1, global_tokens: 1024}\nprecision: fp8\nrecompute: "
+		"selective\nsteps: 7\n"
+		"features: {grouped_gemm: none, a2a: alltoall, sync_free: 0, overlap_a2a: false, "
+		"pipeline_layout: auto, recompute_layers: [], loss_fusion: false, manual_gc: 0}\n"
+		"bind: {cpu: none, memory: interleave, nic: none, smt: one, verify: off, "
+		"reserve_cores: 0}\n"
 		"env: {A: b, N: 12, E: \"\", F: {file: /etc/secret}, S: yes}\n"
-		"checkpoint: {dir: /c, every: 10, keep: 3, verify: marker, resume: never}\nstop: {signal: USR1, grace: 1.5m}\n"
-		"recovery: {on_node_loss: wait, max_cycles_without_progress: 5, grace: 10s, hang: auto, loss_spike: none}\n"
+		"checkpoint: {dir: /c, every: 10, keep: 3, verify: marker, resume: never}\nstop: "
+		"{signal: USR1, grace: 1.5m}\n"
+		"recovery: {on_node_loss: wait, max_cycles_without_progress: 5, grace: 10s, hang: "
+		"auto, loss_spike: none}\n"
 		"health: {preflight: none}\npriority: 7\ntime_limit: 7d\n";
 	_cleanup_(parsed_done) struct parsed p = parse(text, NULL);
 	const struct recipe *r = &p.recipe;
@@ -114,13 +136,19 @@ static void test_every_key(void **state)
 	assert_int_equal(r->stop_grace_us, 90000000);
 	assert_int_equal(r->time_limit_us, 7LL * 86400 * 1000000);
 	assert_string_equal(r->preflight[0], "none");
-	assert_int_equal(r->n_features, 7);      /* auto is none */
+	assert_int_equal(r->n_features, 7); /* auto is none */
 }
 
 static void preflight_lists(void **state)
 {
-	_cleanup_(parsed_done) struct parsed list = parse("recipe: 1\nname: x\nengine: {kind: command, argv: [/bin/true]}\ncluster: {gpus: 1}\nhealth: {preflight: [gpu.ras_ue, stack.same]}\n", NULL);
-	_cleanup_(parsed_done) struct parsed empty = parse("recipe: 1\nname: x\nengine: {kind: command, argv: [/bin/true]}\ncluster: {gpus: 1}\nhealth: {preflight: []}\n", NULL);
+	_cleanup_(parsed_done) struct parsed list =
+		parse("recipe: 1\nname: x\nengine: {kind: command, argv: [/bin/true]}\ncluster: "
+		      "{gpus: 1}\nhealth: {preflight: [gpu.ras_ue, stack.same]}\n",
+		      NULL);
+	_cleanup_(parsed_done) struct parsed empty =
+		parse("recipe: 1\nname: x\nengine: {kind: command, argv: [/bin/true]}\ncluster: "
+		      "{gpus: 1}\nhealth: {preflight: []}\n",
+		      NULL);
 
 	must(&list);
 	must(&empty);
@@ -133,8 +161,11 @@ static void preflight_lists(void **state)
 /* JSON is YAML; null and zero ask for nothing. */
 static void test_json(void **state)
 {
-	_cleanup_(parsed_done) struct parsed p = parse("{\"recipe\":1,\"name\":\"j\",\"engine\":{\"kind\":\"command\",\"argv\":[\"/bin/true\"],\"workdir\":null},\"cluster\":{\"gpus\":1},\"steps\":null,"
-						       "\"time_limit\":0,\"checkpoint\":null}", NULL);
+	_cleanup_(parsed_done) struct parsed p =
+		parse("{\"recipe\":1,\"name\":\"j\",\"engine\":{\"kind\":\"command\",\"argv\":[\"/"
+		      "bin/true\"],\"workdir\":null},\"cluster\":{\"gpus\":1},\"steps\":null,"
+		      "\"time_limit\":0,\"checkpoint\":null}",
+		      NULL);
 
 	must(&p);
 	assert_string_equal(p.recipe.engine.argv[0], "/bin/true");
@@ -144,12 +175,16 @@ static void test_json(void **state)
 
 static void test_anchors(void **state)
 {
-	_cleanup_(mo_freep) char *text = recipe_with("checkpoint: {dir: &d /c}\nenv: &e {DIR: *d, X: 1}\n");
+	_cleanup_(mo_freep) char *text =
+		recipe_with("checkpoint: {dir: &d /c}\nenv: &e {DIR: *d, X: 1}\n");
 	_cleanup_(parsed_done) struct parsed p = parse(text, NULL);
 
 	must(&p);
 	assert_string_equal(p.recipe.env[0].value, "/c");
-	_cleanup_(parsed_done) struct parsed q = parse("recipe: 1\nname: t\nengine: {kind: torch, entry: x, args: &a {lr: 1, wd: 2}}\ncluster: {gpus: 1}\nenv: {<<: *a, lr: 3}\n", NULL);
+	_cleanup_(parsed_done) struct parsed q =
+		parse("recipe: 1\nname: t\nengine: {kind: torch, entry: x, args: &a {lr: 1, wd: "
+		      "2}}\ncluster: {gpus: 1}\nenv: {<<: *a, lr: 3}\n",
+		      NULL);
 
 	must(&q);
 	assert_int_equal(q.recipe.n_env, 2);
@@ -163,9 +198,11 @@ static void test_auto(void **state)
 	_cleanup_(parsed_done) struct parsed p = parse(text, NULL);
 
 	must(&p);
-	assert_false(p.recipe.parallelism.automatic);      /* without a model: data parallelism, nothing left to plan */
+	/* without a model: data parallelism, nothing left to plan */
+	assert_false(p.recipe.parallelism.automatic);
 	assert_int_equal(p.recipe.parallelism.dp, 8);
-	_cleanup_(mo_freep) char *more = recipe_with("parallelism: auto\nmodel: mixtral-8x7b\nbatch: {seq: 4096, global: 64}\n");
+	_cleanup_(mo_freep) char *more = recipe_with(
+		"parallelism: auto\nmodel: mixtral-8x7b\nbatch: {seq: 4096, global: 64}\n");
 	_cleanup_(parsed_done) struct parsed q = parse(more, "cluster.gpu=mi300x");
 
 	must(&q);
@@ -176,7 +213,9 @@ static void test_sets(void **state)
 {
 	_cleanup_(mo_freep) char *text = recipe_with("steps: 5\ncheckpoint: {dir: /a}\n");
 	_cleanup_(parsed_done) struct parsed p =
-		parse(text, "steps=9\ncheckpoint.dir=/b c: #d\nenv.X_Y=@1\nengine.args.model.name=v=1\ncluster.exclude=[a, b]\nparallelism={tp: 2}\nname=\"q\"\ncheckpoint.every=3");
+		parse(text, "steps=9\ncheckpoint.dir=/b c: "
+			    "#d\nenv.X_Y=@1\nengine.args.model.name=v=1\ncluster.exclude=[a, "
+			    "b]\nparallelism={tp: 2}\nname=\"q\"\ncheckpoint.every=3");
 
 	must(&p);
 	assert_int_equal(p.recipe.steps, 9);
@@ -192,12 +231,18 @@ static void test_sets(void **state)
 
 static void test_bad_sets(void **state)
 {
-	static const struct { const char *set, *expected; } cases[] = {
-		{ "stepps=9", "0:0 --set stepps=9: unknown key 'stepps' [did you mean 'steps'?]\n" },
-		{ "steps=x", "0:0 --set steps=x: steps: expected a whole number from 1 to 1000000000, got 'x'\n" },
-		{ "cluster.gpus.x=1", "0:0 --set cluster.gpus.x=1: 'x' cannot be set inside a single value [cluster.gpus is '8': set all of it]\n" },
+	static const struct {
+		const char *set, *expected;
+	} cases[] = {
+		{ "stepps=9",
+		  "0:0 --set stepps=9: unknown key 'stepps' [did you mean 'steps'?]\n" },
+		{ "steps=x", "0:0 --set steps=x: steps: expected a whole number from 1 to "
+			     "1000000000, got 'x'\n" },
+		{ "cluster.gpus.x=1", "0:0 --set cluster.gpus.x=1: 'x' cannot be set inside a "
+				      "single value [cluster.gpus is '8': set all of it]\n" },
 		{ "cluster..x=1", "0:0 --set cluster..x=1: an empty part in the key\n" },
-		{ "parallelism.tp=3", "0:0 --set parallelism.tp=3: parallelism.tp: tp 3 does not divide cluster.gpus 8" },
+		{ "parallelism.tp=3", "0:0 --set parallelism.tp=3: parallelism.tp: tp 3 does not "
+				      "divide cluster.gpus 8" },
 		{ "cluster.exclude=[a", "0:0 --set cluster.exclude=[a: not valid YAML" },
 		{ "a.b.c.d.e.f.g.h.i.j=1", "0:0 --set a.b.c.d.e.f.g.h.i.j=1: more than 8 parts" },
 		{ "env.RANK=1", "0:0 --set env.RANK: env: RANK is set by the launcher" },
@@ -210,22 +255,28 @@ static void test_bad_sets(void **state)
 		_cleanup_(mo_freep) char *errors = errors_text(&p.errors);
 
 		if (strncmp(errors, cases[i].expected, strlen(cases[i].expected)) != 0)
-			fail_msg("--set %s\nexpected: %s\n     got: %s", cases[i].set, cases[i].expected, errors);
+			fail_msg("--set %s\nexpected: %s\n     got: %s", cases[i].set,
+				 cases[i].expected, errors);
 	}
 }
 
 /* The text with sets applied is the same recipe as the text and the sets. */
 static void test_apply_sets(void **state)
 {
-	struct recipe_set sets[] = { { (char *)"steps", (char *)"9" }, { (char *)"env.A", (char *)"x: {y} \"z\"" }, { (char *)"batch.micro", (char *)"2" }, { (char *)"env.B", (char *)"-7" } };
+	struct recipe_set sets[] = { { (char *)"steps", (char *)"9" },
+				     { (char *)"env.A", (char *)"x: {y} \"z\"" },
+				     { (char *)"batch.micro", (char *)"2" },
+				     { (char *)"env.B", (char *)"-7" } };
 	_cleanup_(mo_freep) char *text = recipe_with("env: {C: \"true\", D: 'a\tb'}\n");
 	struct recipe_errors errors = { 0 };
-	_cleanup_(mo_freep) char *applied = recipe_apply_sets(text, strlen(text), sets, ELEMENTSOF(sets), &errors);
+	_cleanup_(mo_freep) char *applied =
+		recipe_apply_sets(text, strlen(text), sets, ELEMENTSOF(sets), &errors);
 	_cleanup_(mo_freep) char *same = recipe_apply_sets(text, strlen(text), NULL, 0, &errors);
 
 	assert_non_null(applied);
 	assert_string_equal(same, text);
-	_cleanup_(parsed_done) struct parsed a = parse(text, "steps=9\nenv.A=x: {y} \"z\"\nbatch.micro=2\nenv.B=-7");
+	_cleanup_(parsed_done) struct parsed a =
+		parse(text, "steps=9\nenv.A=x: {y} \"z\"\nbatch.micro=2\nenv.B=-7");
 	_cleanup_(parsed_done) struct parsed b = parse(applied, NULL);
 
 	must(&a);
@@ -236,7 +287,8 @@ static void test_apply_sets(void **state)
 		fail_msg("differs at %s:\n%s", diff, applied);
 }
 
-static const struct env_item *item(const struct env_item *items, size_t n, const char *name, int layer)
+static const struct env_item *item(const struct env_item *items, size_t n, const char *name,
+				   int layer)
 {
 	for (size_t i = 0; i < n; i++)
 		if (mo_streq(items[i].name, name) && items[i].layer == layer)
@@ -244,20 +296,25 @@ static const struct env_item *item(const struct env_item *items, size_t n, const
 	return NULL;
 }
 
-static const struct env_item *profile_item(const struct env_profile *profiles, size_t n, const char *profile, const char *name)
+static const struct env_item *profile_item(const struct env_profile *profiles, size_t n,
+					   const char *profile, const char *name)
 {
 	for (size_t i = 0; i < n; i++)
 		if (mo_streq(profiles[i].name, profile))
-			return item(profiles[i].items, profiles[i].n_items, name, profiles[i].layer);
+			return item(profiles[i].items, profiles[i].n_items, name,
+				    profiles[i].layer);
 	return NULL;
 }
 
 /* Programs write whole numbers as floats. */
 static void test_whole_floats(void **state)
 {
-	_cleanup_(mo_freep) char *text = recipe_with("batch: {seq: 4.096e3, micro: 1.0, global: 8.}\nsteps: 1e3\nfeatures: {manual_gc: 0.0}\n"
-						     "checkpoint: {dir: /c, every: 100.0, resume: 0.0}\nstop: {signal: 10.0}\n");
-	_cleanup_(parsed_done) struct parsed p = parse(text, "cluster.gpus=8.0\ncluster.nic_gbps=100.0");
+	_cleanup_(mo_freep) char *text = recipe_with(
+		"batch: {seq: 4.096e3, micro: 1.0, global: 8.}\nsteps: 1e3\nfeatures: {manual_gc: "
+		"0.0}\n"
+		"checkpoint: {dir: /c, every: 100.0, resume: 0.0}\nstop: {signal: 10.0}\n");
+	_cleanup_(parsed_done) struct parsed p =
+		parse(text, "cluster.gpus=8.0\ncluster.nic_gbps=100.0");
 
 	if (p.errors.n)
 		fail_msg("%s", p.errors.items[0].text);
@@ -273,7 +330,10 @@ static void test_whole_floats(void **state)
 
 static void test_env_layers(void **state)
 {
-	_cleanup_(parsed_done) struct parsed p = parse("recipe: 1\nname: t\nengine: {kind: megatron-lm}\ncluster: {gpus: 1}\nsteps: 1\nenv: {HSA_KERNARG_POOL_SIZE: 65536, T: {file: /t}}\n", NULL);
+	_cleanup_(parsed_done) struct parsed p =
+		parse("recipe: 1\nname: t\nengine: {kind: megatron-lm}\ncluster: {gpus: 1}\nsteps: "
+		      "1\nenv: {HSA_KERNARG_POOL_SIZE: 65536, T: {file: /t}}\n",
+		      NULL);
 	struct env_profile *profiles = NULL;
 	struct env_item *items = NULL;
 	struct mo_error err = { 0 };
@@ -294,7 +354,8 @@ static void test_env_layers(void **state)
 		fail_msg("%s", err.text);
 	for (size_t i = 0; i < n_profiles; i++) {
 		assert_true(profiles[i].n_items > 0);
-		assert_true(i == 0 || profiles[i].layer > profiles[i - 1].layer || profiles[i].order >= profiles[i - 1].order);
+		assert_true(i == 0 || profiles[i].layer > profiles[i - 1].layer ||
+			    profiles[i].order >= profiles[i - 1].order);
 		for (size_t k = 0; k < profiles[i].n_items; k++) {
 			const struct env_item *e = &profiles[i].items[k];
 			assert_non_null(e->reason);
@@ -302,11 +363,18 @@ static void test_env_layers(void **state)
 			assert_int_equal(e->layer, profiles[i].layer);
 		}
 	}
-	assert_string_equal(profile_item(profiles, n_profiles, "base", "HSA_KERNARG_POOL_SIZE")->value, "12582912");
-	assert_string_equal(profile_item(profiles, n_profiles, "base", "PYTHONUNBUFFERED")->value, "1");
+	assert_string_equal(profile_item(profiles, n_profiles, "base", "HSA_KERNARG_POOL_SIZE")
+				    ->value,
+			    "12582912");
+	assert_string_equal(profile_item(profiles, n_profiles, "base", "PYTHONUNBUFFERED")->value,
+			    "1");
 	assert_string_equal(profile_item(profiles, n_profiles, "base", "LANG")->value, "C.UTF-8");
-	assert_string_equal(profile_item(profiles, n_profiles, "amd", "HSA_NO_SCRATCH_RECLAIM")->value, "1");
-	assert_non_null(strstr(profile_item(profiles, n_profiles, "amd", "HSA_NO_SCRATCH_RECLAIM")->reason, "(others: "));
+	assert_string_equal(profile_item(profiles, n_profiles, "amd", "HSA_NO_SCRATCH_RECLAIM")
+				    ->value,
+			    "1");
+	assert_non_null(
+		strstr(profile_item(profiles, n_profiles, "amd", "HSA_NO_SCRATCH_RECLAIM")->reason,
+		       "(others: "));
 	assert_null(profile_item(profiles, n_profiles, "fsdp", "CUDA_DEVICE_MAX_CONNECTIONS"));
 	mo_vec_clear(&env_profile_desc, (void **)&profiles, &n_profiles);
 }
@@ -315,7 +383,9 @@ static void test_env_layers(void **state)
 static void test_directory_of_the_user(void **state)
 {
 	static const char *const bad[] = { NULL, "", "../ada", "a/b", ".", "DOM\\ada" };
-	_cleanup_(mo_freep) char *text = recipe_with("checkpoint: {dir: \"/c/{user}/x-{user}\", every: 1}\n"), *plain = recipe_with("checkpoint: {dir: /c, every: 1}\n");
+	_cleanup_(mo_freep) char *text = recipe_with(
+					 "checkpoint: {dir: \"/c/{user}/x-{user}\", every: 1}\n"),
+				 *plain = recipe_with("checkpoint: {dir: /c, every: 1}\n");
 	_cleanup_(parsed_done) struct parsed p = parse(text, NULL), q = parse(plain, NULL);
 
 	must(&p);

@@ -1,4 +1,5 @@
-/* Data files are parsed once: a file that was changed, even to the same length, counts at once; one that became wrong is told. */
+/* Data files are parsed once: a file that was changed, even to the same length, counts at once; one
+ * that became wrong is told. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +17,11 @@
 
 static void write_gpu(const char *path, int tflops)
 {
-	_cleanup_(mo_freep) char *text = mo_printf("name: toy\ntitle: toy\nvendor: amd\nsource: none\nhbm_bytes: 2000000000\nhbm_tbps: 4.8\nbf16_tflops: %d\ndomain_gpus: 8\nscaleup_gbs: 450\n", tflops);
+	_cleanup_(mo_freep) char *text =
+		mo_printf("name: toy\ntitle: toy\nvendor: amd\nsource: none\nhbm_bytes: "
+			  "2000000000\nhbm_tbps: 4.8\nbf16_tflops: %d\ndomain_gpus: "
+			  "8\nscaleup_gbs: 450\n",
+			  tflops);
 
 	assert_int_equal(mo_write_file(path, text, strlen(text), 0600, false), 0);
 }
@@ -39,7 +44,8 @@ static void files_that_change(void **state)
 	double x = 0;
 
 	assert_non_null(mkdtemp(dir));
-	_cleanup_(mo_freep) char *gpus = mo_path(dir, "gpus"), *path = mo_path(dir, "gpus/toy.yaml");
+	_cleanup_(mo_freep) char *gpus = mo_path(dir, "gpus"),
+				 *path = mo_path(dir, "gpus/toy.yaml");
 	assert_int_equal(mo_mkdir_p(gpus, 0700), 0);
 	setenv("MOE_DATA_DIR", dir, 1);
 	for (int i = 0; i < 4; i++) {
@@ -60,15 +66,20 @@ static void files_that_change(void **state)
 /* Files that rested are only looked at: another one in the place of the first is another one. */
 static void rested_files_that_are_exchanged(void **state)
 {
-	static const struct { const char *file; double tflops; } gpus[] = { { "mi300x", 1307 }, { "mi355x", 2500 } };
+	static const struct {
+		const char *file;
+		double tflops;
+	} gpus[] = { { "mi300x", 1307 }, { "mi355x", 2500 } };
 	char dir[] = "/tmp/moe-kept-XXXXXX";
 
 	assert_non_null(mkdtemp(dir));
-	_cleanup_(mo_freep) char *below = mo_path(dir, "gpus"), *path = mo_path(dir, "gpus/toy.yaml");
+	_cleanup_(mo_freep) char *below = mo_path(dir, "gpus"),
+				 *path = mo_path(dir, "gpus/toy.yaml");
 	assert_int_equal(mo_mkdir_p(below, 0700), 0);
 	setenv("MOE_DATA_DIR", dir, 1);
 	for (int i = 0; i < 8; i++) {
-		_cleanup_(mo_freep) char *shipped = mo_printf(MO_SOURCE_DIR "/config/gpus/%s.yaml", gpus[i / 2 % 2].file);
+		_cleanup_(mo_freep) char *shipped =
+			mo_printf(MO_SOURCE_DIR "/config/gpus/%s.yaml", gpus[i / 2 % 2].file);
 		double x = 0;
 
 		unlink(path);
@@ -83,12 +94,16 @@ static void rested_files_that_are_exchanged(void **state)
 static void write_profile(const char *dir, const char *name, const char *when, int value)
 {
 	_cleanup_(mo_freep) char *path = mo_path(dir, "env/%s.yaml", name);
-	_cleanup_(mo_freep) char *text = mo_printf("env: 1\nlayer: profile\nwhen: {engine: %s}\nitems:\n- {name: %s, value: '%d', reason: x}\n", when, name, value);
+	_cleanup_(mo_freep) char *text =
+		mo_printf("env: 1\nlayer: profile\nwhen: {engine: %s}\nitems:\n- {name: %s, value: "
+			  "'%d', reason: x}\n",
+			  when, name, value);
 
 	assert_int_equal(mo_write_file(path, text, strlen(text), 0600, false), 0);
 }
 
-/* "A=1 B=2 " of our profiles that apply to this engine; "?" when they cannot be read. Caller frees. */
+/* "A=1 B=2 " of our profiles that apply to this engine; "?" when they cannot be read. Caller
+ * frees. */
 static char *profiles_of(const char *engine)
 {
 	struct recipe r;
@@ -102,7 +117,7 @@ static char *profiles_of(const char *engine)
 	if (!good)
 		mo_buf_str(&b, "?");
 	for (size_t i = 0; i < n && good; i++)
-		if (!profiles[i].name[1])    /* not one of the shipped */
+		if (!profiles[i].name[1]) /* not one of the shipped */
 			mo_buf_printf(&b, "%s=%s ", profiles[i].name, profiles[i].items[0].value);
 	mo_vec_clear(&env_profile_desc, (void **)&profiles, &n);
 	mo_desc_done(&recipe_desc, &r);
@@ -182,7 +197,10 @@ static void limits_of_many_variables(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(files_that_change), cmocka_unit_test(rested_files_that_are_exchanged), cmocka_unit_test(profiles_that_change), cmocka_unit_test(limits_of_many_variables) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(files_that_change),
+					    cmocka_unit_test(rested_files_that_are_exchanged),
+					    cmocka_unit_test(profiles_that_change),
+					    cmocka_unit_test(limits_of_many_variables) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

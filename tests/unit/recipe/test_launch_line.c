@@ -72,8 +72,10 @@ static void torchrun(void **state)
 
 static void others(void **state)
 {
-	is("torchrun --nproc_per_node 8 --nnodes 2 --node_rank 0 --master_addr h --master_port 1234 "
-	   "--local-ranks-filter 0 --no-python runner/helpers/numa_bind.sh primus/cli/main.py train "
+	is("torchrun --nproc_per_node 8 --nnodes 2 --node_rank 0 --master_addr h --master_port "
+	   "1234 "
+	   "--local-ranks-filter 0 --no-python runner/helpers/numa_bind.sh primus/cli/main.py "
+	   "train "
 	   "pretrain --config e.yaml lr=1.0e-5",
 	   2, 8, "primus/cli/main.py|train|pretrain|--config|e.yaml|lr=1.0e-5",
 	   "numa_bind.sh: moectl binds each rank");
@@ -110,7 +112,8 @@ static void counts_and_interpreters(void **state)
 {
 	_cleanup_(launch_line_done) struct launch_line a = script(
 		"/opt/venv/bin/accelerate launch --num_processes 6 --mixed_precision bf16 t.py");
-	_cleanup_(launch_line_done) struct launch_line b = script("mpirun -np 4 -x A=1 python t.py");
+	_cleanup_(launch_line_done) struct launch_line b =
+		script("mpirun -np 4 -x A=1 python t.py");
 	_cleanup_(launch_line_done) struct launch_line c = script("venv/bin/python3.11 t.py");
 
 	assert_int_equal(a.total, 6);
@@ -167,9 +170,8 @@ static void settings(void **state)
 	_cleanup_(mo_freep) char *words = piped(l.program, l.n_program),
 				 *lost = piped(l.lost, l.n_lost);
 
-	assert_string_equal(
-		words,
-		"primus/cli/main.py|train|pretrain|--config|a/b.yaml|--lr|1|--out|$1|--nodes|4");
+	assert_string_equal(words, "primus/cli/main.py|train|pretrain|--config|a/"
+				   "b.yaml|--lr|1|--out|$1|--nodes|4");
 	assert_int_equal(l.nodes, 4);
 	assert_int_equal(l.n_env, 1); /* MASTER_PORT and NNODES are the launcher's */
 	assert_string_equal(l.env[0].value, "x y");
@@ -212,9 +214,11 @@ static void nothing_in_it(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(torchrun),      cmocka_unit_test(others),
+		cmocka_unit_test(torchrun),
+		cmocka_unit_test(others),
 		cmocka_unit_test(counts_and_interpreters),
-		cmocka_unit_test(scripts),       cmocka_unit_test(settings),
+		cmocka_unit_test(scripts),
+		cmocka_unit_test(settings),
 		cmocka_unit_test(nothing_in_it),
 	};
 

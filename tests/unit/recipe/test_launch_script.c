@@ -149,7 +149,9 @@ static void expansions(void **state)
 
 static void loops_over_words(void **state)
 {
-	static const char *const words[] = { "bash", "opts.sh", "-g", "4", "-vcx.yaml", "--", "-q" };
+	static const char *const words[] = {
+		"bash", "opts.sh", "-g", "4", "-vcx.yaml", "--", "-q"
+	};
 	struct launch_line l;
 
 	is("for i in $(seq 0 2); do A+=($i); done\ntorchrun t.py ${A[@]} $(seq 2)\n",
@@ -168,8 +170,8 @@ static void here_documents_and_comments(void **state)
 	is("read -r -d '' A <<'EOF' || true\n--lr 1\n--bs 2\nEOF\ntorchrun t.py $A\n",
 	   "t.py|--lr|1|--bs|2", "");
 	is("A=$(cat <<EOF\n  --lr 1\nEOF\n)\ntorchrun t.py $A\n", "t.py|--lr|1", "");
-	is("A=$(cat <<EOF\n--lr $X\nEOF\n)\ntorchrun t.py $A\n", "t.py|$(cat <<EOF\n--lr $X\nEOF\n)",
-	   "$(cat <<EOF --lr $X EOF ): only the shell");
+	is("A=$(cat <<EOF\n--lr $X\nEOF\n)\ntorchrun t.py $A\n",
+	   "t.py|$(cat <<EOF\n--lr $X\nEOF\n)", "$(cat <<EOF --lr $X EOF ): only the shell");
 	is("torchrun t.py --lr 1 `# the rate` 2\n", "t.py|--lr|1|2", "");
 	/* a function of another text, which is gone into */
 	is("source lib.sh\nlaunch t.py --x\n", "t.py|--x|1", "");
@@ -228,9 +230,9 @@ static void conda_environments(void **state)
 
 	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
 		_cleanup_(launch_line_done) struct launch_line l = { 0 };
-		_cleanup_(mo_freep) char *text = mo_printf(
-			"source /opt/conda/etc/profile.d/conda.sh\n%s\ntorchrun t.py\n",
-			cases[i].words);
+		_cleanup_(mo_freep) char *text =
+			mo_printf("source /opt/conda/etc/profile.d/conda.sh\n%s\ntorchrun t.py\n",
+				  cases[i].words);
 
 		assert_int_equal(launch_line_script(text, &world, &l, NULL), 0);
 		_cleanup_(mo_freep) char *said = piped(l.lost, l.n_lost);
@@ -331,12 +333,18 @@ static void what_is_not_there(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(redirections),      cmocka_unit_test(chains),
-		cmocka_unit_test(conditions),        cmocka_unit_test(loops_and_functions),
-		cmocka_unit_test(expansions),        cmocka_unit_test(scripts_of_scripts),
-		cmocka_unit_test(what_is_not_there), cmocka_unit_test(where_it_was_submitted),
-		cmocka_unit_test(what_only_a_shell_knows), cmocka_unit_test(loops_over_words),
-		cmocka_unit_test(environments), cmocka_unit_test(conda_environments),
+		cmocka_unit_test(redirections),
+		cmocka_unit_test(chains),
+		cmocka_unit_test(conditions),
+		cmocka_unit_test(loops_and_functions),
+		cmocka_unit_test(expansions),
+		cmocka_unit_test(scripts_of_scripts),
+		cmocka_unit_test(what_is_not_there),
+		cmocka_unit_test(where_it_was_submitted),
+		cmocka_unit_test(what_only_a_shell_knows),
+		cmocka_unit_test(loops_over_words),
+		cmocka_unit_test(environments),
+		cmocka_unit_test(conda_environments),
 		cmocka_unit_test(here_documents_and_comments),
 	};
 

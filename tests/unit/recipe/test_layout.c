@@ -10,10 +10,14 @@
 
 #include "tests/unit/recipe/read.h"
 
-#define HEAD "recipe: 1\nname: a\nengine: {kind: torch, entry: /x/train.py}\ncluster: {gpus: 1}\n" \
-	     "checkpoint:\n  dir: /c\n"
+#define HEAD \
+	"recipe: 1\nname: a\nengine: {kind: torch, entry: /x/train.py}\ncluster: {gpus: 1}\n" \
+	"checkpoint:\n  dir: /c\n"
 
-static const struct { const char *text, *entry, *subdir, *marker; bool unnumbered; } good[] = {
+static const struct {
+	const char *text, *entry, *subdir, *marker;
+	bool unnumbered;
+} good[] = {
 	{ "ckpt.pt", "^ckpt\\.pt$", NULL, NULL, true },
 	{ "last/", "^last$", NULL, NULL, true },
 	{ "out/last/model.pt", "^model\\.pt$", "out/last", NULL, true },
@@ -33,12 +37,12 @@ static const struct { const char *text, *entry, *subdir, *marker; bool unnumbere
 static void what_a_text_means(void **state)
 {
 	for (size_t i = 0; i < ELEMENTSOF(good); i++) {
-		_cleanup_(mo_freep) char *text = mo_printf(
-			HEAD
-			"  layout: '%s'\n"
-			"  resume_args: [--init_from=resume, '--from={dir}/{iteration}', "
-			"'{steps}']\nsteps: 7\n",
-			good[i].text);
+		_cleanup_(mo_freep) char *text =
+			mo_printf(HEAD
+				  "  layout: '%s'\n"
+				  "  resume_args: [--init_from=resume, '--from={dir}/{iteration}', "
+				  "'{steps}']\nsteps: 7\n",
+				  good[i].text);
 		_cleanup_(parsed_done) struct parsed p = parse(text, NULL);
 		_cleanup_(mo_freep) char *said = errors_text(&p.errors);
 		const struct ckpt_layout *l = &p.engine.layout;
@@ -72,7 +76,8 @@ static void many_stars(void **state)
 	mo_buf_str(&text, "-{iteration}.b");
 	mo_desc_init(&ckpt_layout_desc, &l);
 	layout_from_text(text.data, &l);
-	pcre2_code *re = pcre2_compile((PCRE2_SPTR)l.entry, PCRE2_ZERO_TERMINATED, 0, &code, &at, NULL);
+	pcre2_code *re =
+		pcre2_compile((PCRE2_SPTR)l.entry, PCRE2_ZERO_TERMINATED, 0, &code, &at, NULL);
 	pcre2_match_data *data = pcre2_match_data_create(4, NULL);
 	pcre2_match_context *limits = pcre2_match_context_create(NULL);
 
@@ -89,7 +94,9 @@ static void many_stars(void **state)
 	mo_desc_done(&ckpt_layout_desc, &l);
 }
 
-static const struct { const char *lines, *says; } bad[] = {
+static const struct {
+	const char *lines, *says;
+} bad[] = {
 	{ "  layout: ''\n", "7:11 checkpoint.layout: it is empty" },
 	{ "  layout: /c/ckpt.pt\n",
 	  "7:11 checkpoint.layout: '/c/ckpt.pt' does not stay below checkpoint.dir" },
@@ -138,7 +145,8 @@ static void not_without_a_directory_and_not_for_every_engine(void **state)
 	_cleanup_(parsed_done) struct parsed a = parse("recipe: 1\nname: a\n"
 						       "engine: {kind: torch, entry: /x}\n"
 						       "cluster: {gpus: 1}\n"
-						       "checkpoint: {layout: a.pt}\n", NULL);
+						       "checkpoint: {layout: a.pt}\n",
+						       NULL);
 	_cleanup_(parsed_done) struct parsed b = parse("recipe: 1\nname: a\n"
 						       "engine: {kind: megatron-lm}\n"
 						       "cluster: {gpus: 1}\nsteps: 1\n"
@@ -169,7 +177,8 @@ static void not_without_a_directory_and_not_for_every_engine(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_a_text_means), cmocka_unit_test(many_stars), cmocka_unit_test(how_it_is_refused),
+		cmocka_unit_test(what_a_text_means), cmocka_unit_test(many_stars),
+		cmocka_unit_test(how_it_is_refused),
 		cmocka_unit_test(not_without_a_directory_and_not_for_every_engine)
 	};
 

@@ -6,8 +6,9 @@
 #include "lib/recipe/argv.h"
 #include "tests/unit/recipe/read.h"
 
-#define HEAD "recipe: 1\nname: t\nengine: {kind: primus-megatron, entry: e.yaml, workdir: /w}\n" \
-	     "cluster: {gpus: 16}\nsteps: 9\n"
+#define HEAD \
+	"recipe: 1\nname: t\nengine: {kind: primus-megatron, entry: e.yaml, workdir: /w}\n" \
+	"cluster: {gpus: 16}\nsteps: 9\n"
 #define SAVES "checkpoint: {dir: /c}\n"
 #define SAID(tp, pp) \
 	"experiment: {files: 'crc32c:1', values: {parallelism.tp: " tp ", parallelism.pp: " pp \
@@ -70,7 +71,8 @@ static void test_command(void **state)
 	       "--seq_length 4096 --max_position_embeddings 4096 --global_batch_size 16", NULL);
 	/* Other engines have no such file: their sizes are said. */
 	expect("recipe: 1\nname: t\nengine: {kind: megatron-lm, workdir: /w}\ncluster: {gpus: 16}\n"
-	       "steps: 9\n", "", "--tensor-model-parallel-size 1", NULL);
+	       "steps: 9\n",
+	       "", "--tensor-model-parallel-size 1", NULL);
 }
 
 static void test_values(void **state)
@@ -93,17 +95,20 @@ static void test_values(void **state)
  * other. */
 static void test_args(void **state)
 {
-#define ARGS "recipe: 1\nname: t\ncluster: {gpus: 16}\nsteps: 9\nengine:\n" \
-	     "  kind: primus-megatron\n  entry: e.yaml\n  workdir: /w\n  args:\n"
-#define BLOCK "    recompute_granularity: full\n    recompute_method: block\n" \
-	      "    recompute_num_layers: 3\n"
+#define ARGS \
+	"recipe: 1\nname: t\ncluster: {gpus: 16}\nsteps: 9\nengine:\n" \
+	"  kind: primus-megatron\n  entry: e.yaml\n  workdir: /w\n  args:\n"
+#define BLOCK \
+	"    recompute_granularity: full\n    recompute_method: block\n" \
+	"    recompute_num_layers: 3\n"
 #define FULL \
 	"values: {parallelism.tp: 1, parallelism.pp: 2, parallelism.ep: 8, parallelism.etp: 1, " \
 	"parallelism.cp: 1, recompute: full}"
 	expect(ARGS BLOCK, "", "--recompute_method block", NULL);
 	expect(ARGS BLOCK "experiment: {" FULL "}\n", "", "--recompute_method block", "uniform");
 	expect(ARGS "    pipeline_model_parallel_size: 2\n"
-		    "experiment: {" FULL "}\n", "", "--pipeline_model_parallel_size 2", NULL);
+		    "experiment: {" FULL "}\n",
+	       "", "--pipeline_model_parallel_size 2", NULL);
 	/* What the recipe says itself they may not say otherwise. */
 	expect(ARGS BLOCK "recompute: full\n"
 			  "experiment: {" FULL "}\n",
@@ -112,8 +117,9 @@ static void test_args(void **state)
 	       "recompute_granularity full contradicts recompute none", "", NULL);
 }
 
-/* A value of the file that cannot be is an error at the file's line, and a number of GPUs that none of
- * the file's sizes goes with one at that number; without the file there is none that may be false. */
+/* A value of the file that cannot be is an error at the file's line, and a number of GPUs that none
+ * of the file's sizes goes with one at that number; without the file there is none that may be
+ * false. */
 static void test_judged(void **state)
 {
 	_cleanup_(parsed_done) struct parsed unread =
@@ -127,8 +133,9 @@ static void test_judged(void **state)
 	       "4:17 cluster.gpus: 16: the experiment's tp 3 x pp 4 and pp 4 x ep 8 need a "
 	       "multiple of 96 [use cluster.gpus 96]",
 	       "", NULL);
-	expect(HEAD SAID("1", "4"), "the experiment's pp 4 x ep 8 needs a multiple of 32 "
-				    "[use cluster.gpus 32, or parallelism.ep 4]",
+	expect(HEAD SAID("1", "4"),
+	       "the experiment's pp 4 x ep 8 needs a multiple of 32 "
+	       "[use cluster.gpus 32, or parallelism.ep 4]",
 	       "", NULL);
 	/* A size of the recipe's own may be what is wrong. */
 	expect(HEAD "parallelism: {ep: 8}\n" SAID("1", "3"),
@@ -141,10 +148,9 @@ static void test_judged(void **state)
 	       "batch.global: 6 is no multiple of micro 1 x dp 8 = 8", "", NULL);
 	assert_int_equal(unread.errors.n, 0);
 	assert_int_equal(unread.n_warnings, 1);
-	assert_non_null(strstr(
-		unread.warnings[0],
-		"tp, pp, vpp, ep, etp, cp, sharding are left to the experiment, which was not read "
-		"here"));
+	assert_non_null(strstr(unread.warnings[0], "tp, pp, vpp, ep, etp, cp, sharding are left to "
+						   "the experiment, which was not read "
+						   "here"));
 	assert_true(unread.recipe.unread);
 	assert_int_equal(unread.recipe.parallelism.dp, MO_NONE);
 	expect(HEAD "experiment: {result: {read: [{a: 1}], keys: [[k, [1, 0, 1]]]}}\n",
@@ -173,12 +179,17 @@ static void test_own_keys(void **state)
 	expect(HEAD "features: {a2a: alltoall}\n" OWN("2"), "", stage, NULL);
 	expect(HEAD "features: {a2a: alltoall}\n" OWN("1"), "", "--use_turbo_deepep false", stage);
 	expect(HEAD "features: {a2a: alltoall}\n"
-		    "experiment: {files: 'crc32c:1'}\n", "", "--use_turbo_deepep false", stage);
+		    "experiment: {files: 'crc32c:1'}\n",
+	       "", "--use_turbo_deepep false", stage);
 	expect(HEAD "features: {a2a: alltoall, sync_free: 1}\n" OWN("2"), "",
 	       "--turbo_sync_free_moe_stage 1", stage);
 	expect(HEAD "features: {a2a: auto}\n" OWN("2"), "", "--train_iters 9", "deepep");
-	expect(HEAD "model: qwen3-30b-a3b\nexperiment: {files: 'crc32c:1', args: {mtp_num_layers: '1'}}\n", "", "--mtp_num_layers None", NULL);
-	expect(HEAD "model: qwen3-30b-a3b\nexperiment: {files: 'crc32c:1', args: {mtp_num_layers: '0'}}\n", "", "--train_iters 9", "mtp_num_layers");
+	expect(HEAD "model: qwen3-30b-a3b\nexperiment: {files: 'crc32c:1', args: {mtp_num_layers: "
+		    "'1'}}\n",
+	       "", "--mtp_num_layers None", NULL);
+	expect(HEAD "model: qwen3-30b-a3b\nexperiment: {files: 'crc32c:1', args: {mtp_num_layers: "
+		    "'0'}}\n",
+	       "", "--train_iters 9", "mtp_num_layers");
 	expect(HEAD "experiment: {args: [1]}\n", "experiment.args: expected at most", "", NULL);
 	expect(HEAD "experiment: {args: {a: [1]}}\n", "experiment.args: expected one value", "",
 	       NULL);

@@ -1,18 +1,29 @@
-/* metrics.lines of a recipe: rules before those of the engine, and every way to write them wrong, with its place. */
+/* metrics.lines of a recipe: rules before those of the engine, and every way to write them wrong,
+ * with its place. */
 #include <string.h>
 #include <time.h>
 
 #include "lib/base/buf.h"
 #include "tests/unit/recipe/read.h"
 
-#define HEAD "recipe: 1\nname: a\nengine: {kind: torch, entry: /x/train.py}\ncluster: {gpus: 1}\nmetrics:\n"
+#define HEAD \
+	"recipe: 1\nname: a\nengine: {kind: torch, entry: /x/train.py}\ncluster: {gpus: " \
+	"1}\nmetrics:\n"
 
 static void they_come_before_the_engines(void **state)
 {
-	_cleanup_(parsed_done) struct parsed none = parse("recipe: 1\nname: a\nengine: {kind: torch, entry: /x/train.py}\ncluster: {gpus: 1}\n", NULL);
-	_cleanup_(parsed_done) struct parsed p = parse(HEAD "  lines:\n  - {kind: sample, pattern: 'it (?<iteration>\\d+) nll (?<loss>\\S+)'}\n"
-							    "  - {kind: sample, begin: 'E(?<iteration>\\d+)', fields: {nll: loss}, separator: ' '}\n"
-							    "  - {kind: sample, pattern: 'nll (?<loss>\\S+)'}\n  - {kind: saved, pattern: 'wrote (?<path>\\S+)'}\n", NULL);
+	_cleanup_(parsed_done) struct parsed none =
+		parse("recipe: 1\nname: a\nengine: {kind: torch, entry: /x/train.py}\ncluster: "
+		      "{gpus: 1}\n",
+		      NULL);
+	_cleanup_(parsed_done) struct parsed p =
+		parse(HEAD "  lines:\n  - {kind: sample, pattern: 'it (?<iteration>\\d+) nll "
+			   "(?<loss>\\S+)'}\n"
+			   "  - {kind: sample, begin: 'E(?<iteration>\\d+)', fields: {nll: loss}, "
+			   "separator: ' '}\n"
+			   "  - {kind: sample, pattern: 'nll (?<loss>\\S+)'}\n  - {kind: saved, "
+			   "pattern: 'wrote (?<path>\\S+)'}\n",
+		      NULL);
 	_cleanup_(mo_freep) char *said = errors_text(&p.errors);
 
 	if (p.errors.n)
@@ -23,15 +34,23 @@ static void they_come_before_the_engines(void **state)
 	assert_true(mo_desc_equal(&line_rule_desc, &p.engine.rules[4], &none.engine.rules[0]));
 }
 
-static const struct { const char *lines, *says; } bad[] = {
+static const struct {
+	const char *lines, *says;
+} bad[] = {
 	{ "  lines: {kind: sample}\n", "6:10 metrics.lines: expected a list" },
 	{ "  lines: [a]\n", "6:11 metrics.lines: expected {kind, pattern}" },
-	{ "  lines: [{kind: sample, pattern: 'it (\\d+'}]\n", "6:35 pattern: missing closing parenthesis" },
-	{ "  lines: [{kind: sample, pattern: 'it \\d+'}]\n", "6:35 pattern: it needs a group (?<iteration>...)" },
-	{ "  lines: [{kind: sample, pattern: '(?<iteration>\\d+) (?<lost>\\S+)'}]\n", "6:35 pattern: unknown group 'lost'" },
-	{ "  lines: [{kind: sample, pattern: '(?<loss>(a+)+)$'}]\n", "6:35 pattern: it backtracks without end" },
-	{ "  lines: [{kind: sample, pattern: '(?<iteration>1)', of_steps: true}]\n", "6:64 lines: of_steps needs a group (?<steps>...)" },
-	{ "  lines: [{kind: sampel, pattern: '(?<iteration>1)'}]\n", "6:18 kind: expected one of sample" },
+	{ "  lines: [{kind: sample, pattern: 'it (\\d+'}]\n",
+	  "6:35 pattern: missing closing parenthesis" },
+	{ "  lines: [{kind: sample, pattern: 'it \\d+'}]\n",
+	  "6:35 pattern: it needs a group (?<iteration>...)" },
+	{ "  lines: [{kind: sample, pattern: '(?<iteration>\\d+) (?<lost>\\S+)'}]\n",
+	  "6:35 pattern: unknown group 'lost'" },
+	{ "  lines: [{kind: sample, pattern: '(?<loss>(a+)+)$'}]\n",
+	  "6:35 pattern: it backtracks without end" },
+	{ "  lines: [{kind: sample, pattern: '(?<iteration>1)', of_steps: true}]\n",
+	  "6:64 lines: of_steps needs a group (?<steps>...)" },
+	{ "  lines: [{kind: sampel, pattern: '(?<iteration>1)'}]\n",
+	  "6:18 kind: expected one of sample" },
 	{ "  lines: [{kind: sample, pattren: a}]\n", "6:26 unknown key 'pattren'" },
 	{ "  line: []\n", "6:3 unknown key 'metrics.line'" },
 };
@@ -74,8 +93,11 @@ static clock_t cost(int n)
 
 	mo_buf_str(&b, HEAD "  lines:\n");
 	for (int i = 0; i < n; i++)
-		mo_buf_printf(&b, "  - {kind: sample, pattern: '(?:abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ123456789)?"
-				  "(?<iteration>\\d?)\\w{0,9}\\w{0,9}\\w{0,9}%d!'}\n", serial++);
+		mo_buf_printf(&b,
+			      "  - {kind: sample, pattern: "
+			      "'(?:abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ123456789)?"
+			      "(?<iteration>\\d?)\\w{0,9}\\w{0,9}\\w{0,9}%d!'}\n",
+			      serial++);
 	clock_t begun = clock();
 	_cleanup_(parsed_done) struct parsed p = parse(b.data, NULL);
 
@@ -83,7 +105,8 @@ static clock_t cost(int n)
 	return clock() - begun;
 }
 
-/* The controller tries a user's patterns in its own loop: how long that takes is no matter of how many he gives. */
+/* The controller tries a user's patterns in its own loop: how long that takes is no matter of how
+ * many he gives. */
 static void many_slow_ones_take_no_longer(void **state)
 {
 	bool good = false;
@@ -98,7 +121,10 @@ static void many_slow_ones_take_no_longer(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(they_come_before_the_engines), cmocka_unit_test(how_they_are_refused), cmocka_unit_test(not_more_than_a_line_can_be_held_against),
+	const struct CMUnitTest tests[] = { cmocka_unit_test(they_come_before_the_engines),
+					    cmocka_unit_test(how_they_are_refused),
+					    cmocka_unit_test(
+						    not_more_than_a_line_can_be_held_against),
 					    cmocka_unit_test(many_slow_ones_take_no_longer) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
-/* Every file that we ship is read by the code that will read it, and every key has its line in the guide. */
+/* Every file that we ship is read by the code that will read it, and every key has its line in the
+ * guide. */
 #include "tests/unit/recipe/read.h"
 
 #include <dirent.h>

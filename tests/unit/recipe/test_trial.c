@@ -1,4 +1,5 @@
-/* Sizes that a planner chose against a recipe's own checks: what is refused and why, and that the answer is the one that a person gets who writes them, also when answers are shared by class. */
+/* Sizes that a planner chose against a recipe's own checks: what is refused and why, and that the
+ * answer is the one that a person gets who writes them, also when answers are shared by class. */
 #include <errno.h>
 #include <string.h>
 
@@ -6,9 +7,15 @@
 #include "lib/recipe/trial.h"
 #include "tests/unit/recipe/read.h"
 
-#define MODEL "model: mixtral-8x7b\ncluster: {gpus: 64, gpu: mi300x}\nparallelism: auto\nbatch: {seq: 4096, global: 512}\nsteps: 100\n"
-#define MEGATRON(args, more) "recipe: 1\nname: t\nengine: {kind: megatron-lm, workdir: /x, args: {mock-data: true" args "}}\n" MODEL more
-#define PRIMUS(args, more) "recipe: 1\nname: t\nengine: {kind: primus-megatron, workdir: /x, entry: x.yaml, args: {mock_data: true" args "}}\n" MODEL more
+#define MODEL \
+	"model: mixtral-8x7b\ncluster: {gpus: 64, gpu: mi300x}\nparallelism: auto\nbatch: {seq: " \
+	"4096, global: 512}\nsteps: 100\n"
+#define MEGATRON(args, more) \
+	"recipe: 1\nname: t\nengine: {kind: megatron-lm, workdir: /x, args: {mock-data: true" args \
+	"}}\n" MODEL more
+#define PRIMUS(args, more) \
+	"recipe: 1\nname: t\nengine: {kind: primus-megatron, workdir: /x, entry: x.yaml, args: " \
+	"{mock_data: true" args "}}\n" MODEL more
 
 static const char *const recipes[] = {
 	MEGATRON("", ""),
@@ -17,7 +24,8 @@ static const char *const recipes[] = {
 	MEGATRON("", "features: {overlap_a2a: true, a2a: deepep}\n"),
 	PRIMUS(", use_distributed_optimizer: false", ""),
 	PRIMUS("", "features: {overlap_a2a: true, a2a: deepep, sync_free: 1}\n"),
-	"recipe: 1\nname: t\nengine: {kind: torchtitan, workdir: /x, args: {module: llama3, config: llama3_8b, training.num_tokens_per_microbatch_per_dp_rank: 8192}}\n" MODEL,
+	"recipe: 1\nname: t\nengine: {kind: torchtitan, workdir: /x, args: {module: llama3, "
+	"config: llama3_8b, training.num_tokens_per_microbatch_per_dp_rank: 8192}}\n" MODEL,
 	"recipe: 1\nname: t\nengine: {kind: torch, workdir: /x, entry: train.py}\n" MODEL,
 };
 
@@ -36,7 +44,8 @@ static const struct recipe_sizes plain = { 1, 1, 1, 8, 1, 1, 2, "zero1", "1f1b",
 
 static void test_why(void **state)
 {
-	struct recipe_sizes tp8 = plain, vpp4 = plain, alone = plain, pipeline = plain, full = plain, wide = plain;
+	struct recipe_sizes tp8 = plain, vpp4 = plain, alone = plain, pipeline = plain,
+			    full = plain, wide = plain;
 	const char *why;
 
 	tp8.tp = 8;
@@ -46,18 +55,27 @@ static void test_why(void **state)
 	pipeline.pp = 2;
 	full.recompute = "full";
 	wide.etp = 2;
-	const struct { const char *recipe; const struct recipe_sizes *sizes; const char *why; } rows[] = {
+	const struct {
+		const char *recipe;
+		const struct recipe_sizes *sizes;
+		const char *why;
+	} rows[] = {
 		{ recipes[0], &plain, NULL },
 		{ recipes[0], &tp8, NULL },
-		{ recipes[1], &plain, "engine.args: tensor-model-parallel-size 8 contradicts parallelism.tp 1" },
+		{ recipes[1], &plain,
+		  "engine.args: tensor-model-parallel-size 8 contradicts parallelism.tp 1" },
 		{ recipes[1], &tp8, NULL },
-		{ recipes[2], &plain, "engine.args: num-virtual-stages-per-pipeline-rank 4 contradicts parallelism.vpp 1" },
+		{ recipes[2], &plain,
+		  "engine.args: num-virtual-stages-per-pipeline-rank 4 contradicts parallelism.vpp "
+		  "1" },
 		{ recipes[2], &vpp4, NULL },
 		{ recipes[3], &plain, NULL },
 		{ recipes[3], &alone, "without expert parallelism" },
 		{ recipes[3], &pipeline, "only the interleaved schedule" },
 		{ recipes[3], &full, "recompute full" },
-		{ recipes[4], &plain, "engine.args: use_distributed_optimizer false contradicts parallelism.sharding zero1" },
+		{ recipes[4], &plain,
+		  "engine.args: use_distributed_optimizer false contradicts parallelism.sharding "
+		  "zero1" },
 		{ recipes[6], &vpp4, "parallelism.vpp: engine torchtitan has no setting for 4" },
 		{ recipes[6], &wide, "parallelism.etp: engine torchtitan has no setting for 2" },
 		{ recipes[7], &vpp4, NULL },
@@ -69,7 +87,8 @@ static void test_why(void **state)
 
 		why = recipe_trial_refuses(t, rows[i].sizes);
 		if (!why != !rows[i].why || (why && !strstr(why, rows[i].why)))
-			fail_msg("row %zu: %s, expected %s", i, why ? why : "passes", rows[i].why ? rows[i].why : "passes");
+			fail_msg("row %zu: %s, expected %s", i, why ? why : "passes",
+				 rows[i].why ? rows[i].why : "passes");
 		recipe_trial_free(t);
 	}
 }
@@ -86,7 +105,9 @@ static size_t any(size_t n)
 static struct recipe_sizes some(void)
 {
 	static const int64_t twos[] = { 1, 2, 4, 8 };
-	static const char *const levels[] = { "none", "selective", "full" }, *const shardings[] = { "zero1", "zero1", "zero3" };
+	static const char *const levels[] = { "none", "selective", "full" }, *const shardings[] = {
+		"zero1", "zero1", "zero3"
+	};
 	struct recipe_sizes s = { .sharding = shardings[any(3)], .recompute = levels[any(3)] };
 
 	s.tp = twos[any(4)];
@@ -102,7 +123,8 @@ static struct recipe_sizes some(void)
 	return s;
 }
 
-/* A person who writes the sizes gets the same verdict, whether they were the first of their class that was asked for or not. */
+/* A person who writes the sizes gets the same verdict, whether they were the first of their class
+ * that was asked for or not. */
 static void test_as_written(void **state)
 {
 	int verdicts[2] = { 0 };
@@ -114,20 +136,27 @@ static void test_as_written(void **state)
 		for (int n = 0; n < 60; n++) {
 			struct recipe_sizes s = some();
 
-			if (strstr(recipes[i], "primus-"))      /* left out, it is the experiment's */
+			/* left out, it is the experiment's */
+			if (strstr(recipes[i], "primus-"))
 				s.sharding = "zero1";
 			bool sharding = i < 7 && (mo_streq(s.sharding, "zero1") || i == 6);
-			_cleanup_(mo_freep) char *sets = mo_printf("parallelism={tp: %d, pp: %d, vpp: %d, ep: %d, etp: %d, cp: %d, schedule: %s%s%s}\nbatch.micro=%d\nrecompute=%s", (int)s.tp, (int)s.pp, (int)s.vpp,
-								   (int)s.ep, (int)s.etp, (int)s.cp, s.schedule, sharding ? ", sharding: " : "", sharding ? s.sharding : "", (int)s.micro, s.recompute);
+			_cleanup_(mo_freep) char *sets =
+				mo_printf("parallelism={tp: %d, pp: %d, vpp: %d, ep: %d, etp: %d, "
+					  "cp: %d, schedule: %s%s%s}\nbatch.micro=%d\nrecompute=%s",
+					  (int)s.tp, (int)s.pp, (int)s.vpp, (int)s.ep, (int)s.etp,
+					  (int)s.cp, s.schedule, sharding ? ", sharding: " : "",
+					  sharding ? s.sharding : "", (int)s.micro, s.recompute);
 
+			/* what a recipe without has */
 			if (!sharding)
-				s.sharding = "zero1";           /* what a recipe without has */
+				s.sharding = "zero1";
 			_cleanup_(parsed_done) struct parsed written = parse(recipes[i], sets);
 			_cleanup_(mo_freep) char *errors = errors_text(&written.errors);
 			const char *why = recipe_trial_refuses(t, &s);
 
 			if (!why != (written.result >= 0))
-				fail_msg("recipe %zu, %s: %s; written: %s", i, sets, why ? why : "passes", errors);
+				fail_msg("recipe %zu, %s: %s; written: %s", i, sets,
+					 why ? why : "passes", errors);
 			verdicts[!why]++;
 		}
 		recipe_trial_free(t);
@@ -137,7 +166,8 @@ static void test_as_written(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_why), cmocka_unit_test(test_as_written) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_why),
+					    cmocka_unit_test(test_as_written) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,14 +41,18 @@ static char *prepare_of(const struct parsed *p)
 	return joined(words, n);
 }
 
-/* The shipped hooks get the command that the ranks get, and their text passes both expansions untouched. */
+/* The shipped hooks get the command that the ranks get, and their text passes both expansions
+ * untouched. */
 static void test_prepare_words(void **state)
 {
-	static const char head[] = "recipe: 1\nname: t\nengine: {kind: primus-megatron, workdir: /w, entry: e.yaml, "
-				   "python: /py%s}\ncluster: {gpus: 1}\nsteps: 3\n";
+	static const char head[] =
+		"recipe: 1\nname: t\nengine: {kind: primus-megatron, workdir: /w, entry: e.yaml, "
+		"python: /py%s}\ncluster: {gpus: 1}\nsteps: 3\n";
 	_cleanup_(mo_freep) char *text = mo_printf(head, ""),
-				 *own_text = mo_printf(head, ", prepare: [./p, '{argv}', 'x{argv}']");
-	_cleanup_(parsed_done) struct parsed shipped = parse(text, NULL), own = parse(own_text, NULL);
+				 *own_text =
+					 mo_printf(head, ", prepare: [./p, '{argv}', 'x{argv}']");
+	_cleanup_(parsed_done) struct parsed shipped = parse(text, NULL),
+					     own = parse(own_text, NULL);
 	_cleanup_(mo_buf_done) struct mo_buf script = { 0 };
 	_cleanup_(mo_freep) char *path = mo_data_file("engines/primus-hooks.sh");
 
@@ -57,11 +61,14 @@ static void test_prepare_words(void **state)
 	assert_int_equal(mo_read_file(path, 1 << 20, &script), 0);
 	_cleanup_(mo_freep) char *argv = argv_of(&shipped), *words = prepare_of(&shipped),
 				 *own_words = prepare_of(&own),
-				 *expected = mo_printf("/bin/bash -c %s primus-hooks.sh %s", script.data, argv),
+				 *expected = mo_printf("/bin/bash -c %s primus-hooks.sh %s",
+						       script.data, argv),
 				 *own_expected = mo_printf("./p %s x{argv}", argv);
-	static const char *const of_node[] = { "{job}", "{rank}", "{workdir}", "{attempt}", "{nnodes}", "{node_rank}",
-					       "{local_rank}", "{master_addr}", "{master_port}", "{world_size}",
-					       "{local_world_size}", "{local_gpus}" };
+	static const char *const of_node[] = {
+		"{job}",         "{rank}",       "{workdir}",          "{attempt}",
+		"{nnodes}",      "{node_rank}",  "{local_rank}",       "{master_addr}",
+		"{master_port}", "{world_size}", "{local_world_size}", "{local_gpus}"
+	};
 
 	assert_string_equal(words, expected);
 	assert_string_equal(own_words, own_expected);
@@ -89,12 +96,15 @@ static void test_engines_remove_nothing(void **state)
 
 static void test_megatron_argv(void **state)
 {
-	_cleanup_(parsed_done) struct parsed p = parse(
-		"recipe: 1\nname: t\nengine: {kind: megatron-lm, args: {lr: 1e-4, bf16: true, "
-		"tensor-model-parallel-size: 2}}\nmodel: deepseek-v2-lite\ncluster: {gpus: 16}\n"
-		"parallelism: {tp: 2, pp: 3, vpp: 3, ep: 2}\nsteps: 10\nbatch: {seq: 4096, micro: "
-		"1, global: 8}\nprecision: fp8\nrecompute: full\ncheckpoint: {dir: /c, every: 5}\n",
-		"cluster.gpus=24");
+	_cleanup_(parsed_done) struct parsed p = parse("recipe: 1\nname: t\nengine: {kind: "
+						       "megatron-lm, args: {lr: 1e-4, bf16: true, "
+						       "tensor-model-parallel-size: 2}}\nmodel: "
+						       "deepseek-v2-lite\ncluster: {gpus: 16}\n"
+						       "parallelism: {tp: 2, pp: 3, vpp: 3, ep: "
+						       "2}\nsteps: 10\nbatch: {seq: 4096, micro: "
+						       "1, global: 8}\nprecision: fp8\nrecompute: "
+						       "full\ncheckpoint: {dir: /c, every: 5}\n",
+						       "cluster.gpus=24");
 	_cleanup_(mo_freep) char *a = argv_of(&p);
 	static const char *const wanted[] = {
 		"/usr/bin/python3 pretrain_gpt.py --log-interval 1 ",
@@ -132,7 +142,8 @@ static void test_megatron_argv(void **state)
 	assert_int_equal(n, 0);
 }
 
-/* TERM belongs to torch, which ends the data loader's workers by it; a recipe may say otherwise, and the engine is told. */
+/* TERM belongs to torch, which ends the data loader's workers by it; a recipe may say otherwise,
+ * and the engine is told. */
 static void test_stop_signal(void **state)
 {
 	static const char text[] =
@@ -192,7 +203,8 @@ static void test_no_recomputation(void **state)
 	}
 }
 
-/* Groups of node-limited routing reach the engines that have flags for them; of others it is said. */
+/* Groups of node-limited routing reach the engines that have flags for them; of others it is
+ * said. */
 static void test_routing_groups(void **state)
 {
 	static const struct {

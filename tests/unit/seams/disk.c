@@ -1,4 +1,5 @@
-/* In place of lib/base/file.c: files in memory, and no more of a disk than the controller asks for. */
+/* In place of lib/base/file.c: files in memory, and no more of a disk than the controller asks
+ * for. */
 #include "tests/unit/seams/bed.h"
 
 #include <errno.h>
@@ -7,9 +8,15 @@
 
 #include "lib/base/file.h"
 
-struct file { char *name; struct mo_buf data; };
+struct file {
+	char *name;
+	struct mo_buf data;
+};
 static struct file files[32];
-static struct { struct file *file; size_t at; } open_files[32];
+static struct {
+	struct file *file;
+	size_t at;
+} open_files[32];
 static size_t n_syncs, n_temps;
 
 static int fails(int e)
@@ -214,11 +221,11 @@ struct mo_dir *mo_dir_free(struct mo_dir *d)
 }
 
 /* Nobody asks for these here; each has to stand somewhere, or file.c would be linked too. */
-#define NOT_ASKED(name, ...)                                                                       \
-	int name(__VA_ARGS__)                                                                      \
-	{                                                                                          \
-		fail_msg(#name " was asked");                                                      \
-		return -1;                                                                         \
+#define NOT_ASKED(name, ...) \
+	int name(__VA_ARGS__) \
+	{ \
+		fail_msg(#name " was asked"); \
+		return -1; \
 	}
 NOT_ASKED(mo_truncate, int fd, int64_t bytes)
 NOT_ASKED(mo_allocate, int fd, int64_t bytes)

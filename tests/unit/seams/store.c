@@ -93,9 +93,7 @@ int store_adopt_snapshot(struct store *s, int64_t seq, int64_t *ret_bytes, struc
 	return -ENOSYS;
 }
 
-void store_remove_strays(struct store *s)
-{
-}
+void store_remove_strays(struct store *s) {}
 
 bool store_release_ballast(struct store *s)
 {

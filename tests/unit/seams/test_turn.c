@@ -1,5 +1,6 @@
-/* The controller's shell in a world of its own: turn, links, tokens, journal and replay as they are, without a socket, a disk or a
- * clock. That this links at all shows that nothing asks the world beside the seams. */
+/* The controller's shell in a world of its own: turn, links, tokens, journal and replay as they
+ * are, without a socket, a disk or a clock. That this links at all shows that nothing asks the
+ * world beside the seams. */
 #include "tests/unit/seams/bed.h"
 
 #include <errno.h>
@@ -136,7 +137,8 @@ static void read_reply(int64_t request, struct sync_reply *ret)
 	if (a->status != 200)
 		fail_msg("%d: %s", a->status, a->text);
 	mo_desc_init(&sync_reply_desc, ret);
-	assert_int_equal(wire_decode(&sync_reply_desc, a->text, strlen(a->text), false, ret, NULL), 0);
+	assert_int_equal(wire_decode(&sync_reply_desc, a->text, strlen(a->text), false, ret, NULL),
+			 0);
 }
 
 static void submit(void)
@@ -224,7 +226,8 @@ static void test_refused(void **state)
 
 	assert_non_null(seam_answer(request));
 	assert_int_equal(seam_answer(request)->status, 401);
-	assert_true(seam_syncs() > 0); /* the session key and the tokens: temporary file, sync, rename */
+	/* the session key and the tokens: temporary file, sync, rename */
+	assert_true(seam_syncs() > 0);
 }
 
 int main(void)

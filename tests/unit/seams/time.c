@@ -6,8 +6,17 @@
 
 #define WALL_US (1790000000 * S)
 
-struct mo_timer { void (*fn)(void *arg); void *arg; int64_t at; bool used; };
-struct mo_turn { void (*fn)(void *arg); void *arg; bool armed; };
+struct mo_timer {
+	void (*fn)(void *arg);
+	void *arg;
+	int64_t at;
+	bool used;
+};
+struct mo_turn {
+	void (*fn)(void *arg);
+	void *arg;
+	bool armed;
+};
 static struct mo_timer timers[32];
 static struct mo_turn turn;
 static int64_t now = 1000 * S;
@@ -48,7 +57,8 @@ void mo_clock_rest_ms(int ms)
 int mo_random(void *data, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		((unsigned char *)data)[i] = (unsigned char)((chance = chance * 1103515245 + 12345) >> 16);
+		((unsigned char *)data)[i] =
+			(unsigned char)((chance = chance * 1103515245 + 12345) >> 16);
 	return 0;
 }
 
@@ -63,9 +73,7 @@ void mo_loop_end(sd_event *loop, int code)
 	ended = true;
 }
 
-void mo_loop_notify(const char *state)
-{
-}
+void mo_loop_notify(const char *state) {}
 
 int mo_timer_new(sd_event *loop, void (*fn)(void *arg), void *arg, struct mo_timer **ret)
 {
@@ -102,9 +110,7 @@ int mo_turn_new(sd_event *loop, void (*fn)(void *arg), void *arg, struct mo_turn
 	return 0;
 }
 
-void mo_turn_wait(struct mo_turn *t, int64_t us)
-{
-}
+void mo_turn_wait(struct mo_turn *t, int64_t us) {}
 
 void mo_turn_arm(struct mo_turn *t)
 {

@@ -1,5 +1,6 @@
-/* Files that a recipe names are read by a child, whatever it meets: its read that never comes back, and
- * its end that never comes after its last word. Whoever asked hears of each file, or of none. */
+/* Files that a recipe names are read by a child, whatever it meets: its read that never comes back,
+ * and its end that never comes after its last word. Whoever asked hears of each file, or of
+ * none. */
 #include "tests/unit/unit.h"
 
 #include <errno.h>
@@ -121,7 +122,7 @@ static void reads(void **state)
 		int error;
 		const char *text;
 	} rows[] = {
-		{ "file", 6, 0, "value\n" },  { "file", 5, -EFBIG, NULL },
+		{ "file", 6, 0, "value\n" },     { "file", 5, -EFBIG, NULL },
 		{ "nothing", 6, -ENOENT, NULL }, { "fifo", 6, -EMEDIUMTYPE, NULL },
 		{ ".", 6, -EMEDIUMTYPE, NULL },
 	};
@@ -175,8 +176,14 @@ static void hanging(int where, int error)
 	assert_int_equal(b.len, error ? 0 : 6);
 }
 
-static void never_read(void **state) { hanging(IN_READ, -ETIMEDOUT); }
-static void never_ends(void **state) { hanging(AT_END, 0); }
+static void never_read(void **state)
+{
+	hanging(IN_READ, -ETIMEDOUT);
+}
+static void never_ends(void **state)
+{
+	hanging(AT_END, 0);
+}
 
 /* A reader that cannot be killed must not look like a living supervisor. */
 static void has_no_lock(void **state)
@@ -194,9 +201,8 @@ static void has_no_lock(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reads), cmocka_unit_test(many),
-		cmocka_unit_test(never_read),
-		cmocka_unit_test(never_ends),
+		cmocka_unit_test(reads),       cmocka_unit_test(many),
+		cmocka_unit_test(never_read),  cmocka_unit_test(never_ends),
 		cmocka_unit_test(has_no_lock),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -1,4 +1,5 @@
-/* Records and snapshots: order, survival of reopening, refusal of damage, one controller at a time, a full disk. */
+/* Records and snapshots: order, survival of reopening, refusal of damage, one controller at a time,
+ * a full disk. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -23,9 +24,20 @@ static int setup(void **state)
 	return mkdtemp(dir) ? 0 : -1;
 }
 
-static int teardown(void **state) { return mo_rm_rf(dir); }
+static int teardown(void **state)
+{
+	return mo_rm_rf(dir);
+}
 
-struct seen { int snapshots; char *snapshot; size_t snapshot_n; int records; int64_t first, last; char *text; int stop_at; };
+struct seen {
+	int snapshots;
+	char *snapshot;
+	size_t snapshot_n;
+	int records;
+	int64_t first, last;
+	char *text;
+	int stop_at;
+};
 
 static int on_snapshot(void *arg, const char *text, size_t n)
 {
@@ -50,11 +62,15 @@ static int on_record(void *arg, int64_t seq, const char *text, size_t n)
 	return s->stop_at && s->records == s->stop_at ? -ECANCELED : 0;
 }
 
-static void seen_done(struct seen *s) { free(s->snapshot); free(s->text); }
+static void seen_done(struct seen *s)
+{
+	free(s->snapshot);
+	free(s->text);
+}
 
 static struct store *open_ok(void)
 {
-	_cleanup_(mo_error_done) struct mo_error err = {0};
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	struct store *s = NULL;
 
 	int r = store_open(dir, &s, &err);
@@ -65,8 +81,8 @@ static struct store *open_ok(void)
 
 static void append(struct store *s, int from, int n)
 {
-	_cleanup_(mo_error_done) struct mo_error err = {0};
-	char *texts[64] = {0};
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	char *texts[64] = { 0 };
 
 	for (int i = 0; i < n; i++)
 		texts[i] = mo_printf("{\"n\":%d}", from + i);
@@ -77,7 +93,7 @@ static void append(struct store *s, int from, int n)
 
 static void test_append_and_read(void **state)
 {
-	_cleanup_(seen_done) struct seen none = {0}, all = {0}, stopped = { .stop_at = 2 };
+	_cleanup_(seen_done) struct seen none = { 0 }, all = { 0 }, stopped = { .stop_at = 2 };
 
 	struct store *s = open_ok();
 	assert_int_equal(store_read(s, on_snapshot, on_record, &none, NULL), 0);
@@ -98,7 +114,8 @@ static void test_append_and_read(void **state)
 	store_free(s);
 }
 
-/* As the controller does it: another process writes, this one goes on and takes the file over at the end. */
+/* As the controller does it: another process writes, this one goes on and takes the file over at
+ * the end. */
 static void write_snapshot(struct store *s, int64_t seq, const char *text)
 {
 	int status;
@@ -112,7 +129,7 @@ static void write_snapshot(struct store *s, int64_t seq, const char *text)
 
 static void snapshot(struct store *s, const char *text)
 {
-	_cleanup_(mo_error_done) struct mo_error err = {0};
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	int64_t bytes = 0, seq = store_seq(s);
 
 	write_snapshot(s, seq, text);
@@ -147,7 +164,7 @@ static int64_t count(const char *sql)
 
 static void test_snapshot(void **state)
 {
-	_cleanup_(seen_done) struct seen seen = {0};
+	_cleanup_(seen_done) struct seen seen = { 0 };
 
 	struct store *s = open_ok();
 	append(s, 0, 5);
@@ -168,12 +185,17 @@ static void test_snapshot(void **state)
 	store_free(s);
 }
 
-/* Records that come while it is written are after it; one that was written and never taken over is forgotten, and so is the one before. */
+/* Records that come while it is written are after it; one that was written and never taken over is
+ * forgotten, and so is the one before. */
 static void test_snapshot_beside_appends(void **state)
 {
-	_cleanup_(seen_done) struct seen seen = {0};
-	_cleanup_(mo_freep) char *old = mo_path(dir, "snapshot-5"), *new = mo_path(dir, "snapshot-8"), *stray = mo_path(dir, "snapshot-9"), *half = mo_path(dir, "snapshot-7.new");
-	_cleanup_(mo_freep) char *others = mo_path(dir, "snapshot-before-upgrade.tar"), *others2 = mo_path(dir, "snapshot-2026.tar");
+	_cleanup_(seen_done) struct seen seen = { 0 };
+	_cleanup_(mo_freep) char *old = mo_path(dir, "snapshot-5"),
+				 *new = mo_path(dir, "snapshot-8"),
+				 *stray = mo_path(dir, "snapshot-9"),
+				 *half = mo_path(dir, "snapshot-7.new");
+	_cleanup_(mo_freep) char *others = mo_path(dir, "snapshot-before-upgrade.tar"),
+				 *others2 = mo_path(dir, "snapshot-2026.tar");
 	int64_t bytes;
 
 	struct store *s = open_ok();
@@ -191,7 +213,8 @@ static void test_snapshot_beside_appends(void **state)
 	assert_int_equal(mo_write_file(others2, "x", 1, 0600, false), 0);
 	store_free(s);
 	s = open_ok();
-	assert_int_equal(access(stray, F_OK) + access(half, F_OK), 0);      /* the database may be a wrong one */
+	/* the database may be a wrong one */
+	assert_int_equal(access(stray, F_OK) + access(half, F_OK), 0);
 	assert_int_equal(store_read(s, on_snapshot, on_record, &seen, NULL), 0);
 	assert_int_equal(access(old, F_OK), -1);
 	assert_int_equal(access(stray, F_OK), -1);
@@ -204,12 +227,13 @@ static void test_snapshot_beside_appends(void **state)
 	store_free(s);
 }
 
-/* A file that is not what was written does not become the snapshot; a text that could not be read again is not written. */
+/* A file that is not what was written does not become the snapshot; a text that could not be read
+ * again is not written. */
 static void test_bad_files_are_not_taken_over(void **state)
 {
-	_cleanup_(seen_done) struct seen seen = {0};
+	_cleanup_(seen_done) struct seen seen = { 0 };
 	_cleanup_(mo_freep) char *path = mo_path(dir, "snapshot-2");
-	_cleanup_(mo_error_done) struct mo_error none = {0}, cut = {0}, other = {0};
+	_cleanup_(mo_error_done) struct mo_error none = { 0 }, cut = { 0 }, other = { 0 };
 	int64_t bytes;
 
 	struct store *s = open_ok();
@@ -257,8 +281,8 @@ static void test_folded_records_go_little_by_little(void **state)
 
 static void expect_unreadable(const char *words)
 {
-	_cleanup_(mo_error_done) struct mo_error err = {0};
-	_cleanup_(seen_done) struct seen seen = {0};
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	_cleanup_(seen_done) struct seen seen = { 0 };
 	struct store *s = open_ok();
 
 	assert_int_equal(store_read(s, on_snapshot, on_record, &seen, &err), -EBADMSG);
@@ -289,18 +313,20 @@ static void test_damaged_snapshot(void **state)
 	expect_unreadable("damaged (checksum)");
 }
 
-/* Its log is cut before the snapshot that lies beside it: what was acknowledged is not there any more. */
+/* Its log is cut before the snapshot that lies beside it: what was acknowledged is not there any
+ * more. */
 static void test_snapshot_of_lost_records(void **state)
 {
-	_cleanup_(mo_freep) char *path = mo_path(dir, "snapshot-9"), *stray = mo_path(dir, "snapshot-10.new");
+	_cleanup_(mo_freep) char *path = mo_path(dir, "snapshot-9"),
+				 *stray = mo_path(dir, "snapshot-10.new");
 	struct store *s = open_ok();
 
 	append(s, 0, 8);
 	store_free(s);
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(mo_write_file(i ? stray : path, "x", 1, 0600, false), 0);
-		_cleanup_(mo_error_done) struct mo_error err = {0};
-		_cleanup_(seen_done) struct seen seen = {0};
+		_cleanup_(mo_error_done) struct mo_error err = { 0 };
+		_cleanup_(seen_done) struct seen seen = { 0 };
 		s = open_ok();
 		assert_int_equal(store_read(s, on_snapshot, on_record, &seen, &err), -EBADMSG);
 		assert_non_null(strstr(err.text, "ends with record 8, but snapshot-"));
@@ -310,12 +336,13 @@ static void test_snapshot_of_lost_records(void **state)
 	store_free(open_ok());
 }
 
-/* An older database alone was put back: what the right one needs is still there when that is put back too. */
+/* An older database alone was put back: what the right one needs is still there when that is put
+ * back too. */
 static void test_wrong_database_removes_nothing(void **state)
 {
-	_cleanup_(seen_done) struct seen seen = {0};
+	_cleanup_(seen_done) struct seen seen = { 0 };
 	_cleanup_(mo_freep) char *path = mo_path(dir, "moe.db"), *away = mo_path(dir, "away");
-	_cleanup_(mo_buf_done) struct mo_buf older = {0};
+	_cleanup_(mo_buf_done) struct mo_buf older = { 0 };
 
 	struct store *s = open_ok();
 	append(s, 0, 5);
@@ -336,16 +363,18 @@ static void test_wrong_database_removes_nothing(void **state)
 	store_free(s);
 }
 
-/* Version 1 kept the text in the row. It is read; the next snapshot makes the database version 2, which an older moed refuses by name. */
+/* Version 1 kept the text in the row. It is read; the next snapshot makes the database version 2,
+ * which an older moed refuses by name. */
 static void test_snapshot_of_version_1(void **state)
 {
-	_cleanup_(seen_done) struct seen seen = {0}, later = {0};
+	_cleanup_(seen_done) struct seen seen = { 0 }, later = { 0 };
 
 	struct store *s = open_ok();
 	append(s, 0, 3);
 	store_free(s);
 	/* the checksum of "old" by version 1's program */
-	sql("INSERT INTO snapshot VALUES(1,3,-2338923762863331897,'old'); DELETE FROM records; PRAGMA user_version=1");
+	sql("INSERT INTO snapshot VALUES(1,3,-2338923762863331897,'old'); DELETE FROM records; "
+	    "PRAGMA user_version=1");
 	s = open_ok();
 	append(s, 3, 1);
 	assert_int_equal(store_read(s, on_snapshot, on_record, &seen, NULL), 0);
@@ -364,7 +393,8 @@ static void test_snapshot_of_version_1(void **state)
 	store_free(s);
 }
 
-/* The log is as long as it gets before the first record comes (a sync then waits for nobody's metadata), and the zeros behind the records of one who was killed are none. */
+/* The log is as long as it gets before the first record comes (a sync then waits for nobody's
+ * metadata), and the zeros behind the records of one who was killed are none. */
 static void test_long_log(void **state)
 {
 	_cleanup_(mo_freep) char *path = mo_path(dir, "moe.db-wal");
@@ -372,7 +402,7 @@ static void test_long_log(void **state)
 	int status;
 
 	for (int from = 0; from < 9; from += 3) {
-		_cleanup_(seen_done) struct seen seen = {0};
+		_cleanup_(seen_done) struct seen seen = { 0 };
 		pid_t pid = fork();
 
 		if (pid == 0) {
@@ -394,7 +424,7 @@ static void test_long_log(void **state)
 
 static void test_one_controller(void **state)
 {
-	_cleanup_(mo_error_done) struct mo_error err = {0};
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	struct store *second = NULL, *s = open_ok();
 
 	assert_int_equal(store_open(dir, &second, &err), -EWOULDBLOCK);
@@ -406,7 +436,7 @@ static void test_one_controller(void **state)
 
 static void expect_refusal(int code, const char *words)
 {
-	_cleanup_(mo_error_done) struct mo_error err = {0};
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	struct store *s = NULL;
 
 	assert_int_equal(store_open(dir, &s, &err), code);
@@ -432,9 +462,9 @@ static void on_raw(void *arg, int64_t seq, const char *text, size_t n)
 
 static void test_damage(void **state)
 {
-	_cleanup_(mo_buf_done) struct mo_buf raw = {0};
-	_cleanup_(mo_error_done) struct mo_error err = {0}, err2 = {0};
-	_cleanup_(seen_done) struct seen seen = {0}, seen2 = {0};
+	_cleanup_(mo_buf_done) struct mo_buf raw = { 0 };
+	_cleanup_(mo_error_done) struct mo_error err = { 0 }, err2 = { 0 };
+	_cleanup_(seen_done) struct seen seen = { 0 }, seen2 = { 0 };
 	_cleanup_(mo_freep) char *path = mo_path(dir, "moe.db");
 
 	struct store *s = open_ok();
@@ -459,16 +489,20 @@ static void test_damage(void **state)
 	expect_refusal(-EINVAL, "newer moed");
 	sql("PRAGMA application_id=1");
 	expect_refusal(-EBADMSG, "not a database of moed");
-	assert_int_equal(mo_write_file(path, "this is no database at all, only text that is long enough to be looked at", 70, 0600, false), 0);
+	assert_int_equal(mo_write_file(path,
+				       "this is no database at all, only text that is long enough "
+				       "to be looked at",
+				       70, 0600, false),
+			 0);
 	expect_refusal(-EBADMSG, "damaged");
 }
 
-/* Of the store as test_every_cut() wrote it: 0 = all of it is read; 1 = its end is missing, what stands
- * before it is there; negative: it was refused, with why. */
+/* Of the store as test_every_cut() wrote it: 0 = all of it is read; 1 = its end is missing, what
+ * stands before it is there; negative: it was refused, with why. */
 static int look(void)
 {
-	_cleanup_(mo_error_done) struct mo_error err = {0};
-	_cleanup_(seen_done) struct seen seen = {0};
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	_cleanup_(seen_done) struct seen seen = { 0 };
 	struct store *s = NULL;
 	int r = store_open(dir, &s, &err);
 
@@ -487,14 +521,14 @@ static int look(void)
 	return !seen.snapshot || seen.records < 2;
 }
 
-/* A file of the store, cut at each length (a long one at steps of a prime number of bytes): it is refused
- * and says where, or nothing that was stored is missing. Of SQLite's own log the end may be missing, as
- * after a crash in the middle of a write; never what stood before it. */
+/* A file of the store, cut at each length (a long one at steps of a prime number of bytes): it is
+ * refused and says where, or nothing that was stored is missing. Of SQLite's own log the end may be
+ * missing, as after a crash in the middle of a write; never what stood before it. */
 static void cut_each(const char *name, bool log)
 {
 	size_t n_refused = 0;
 	_cleanup_(mo_freep) char *path = mo_path(dir, "%s", name);
-	_cleanup_(mo_buf_done) struct mo_buf whole = {0};
+	_cleanup_(mo_buf_done) struct mo_buf whole = { 0 };
 	size_t step;
 
 	assert_int_equal(mo_read_file(path, 64 << 20, &whole), 0);
@@ -504,7 +538,8 @@ static void cut_each(const char *name, bool log)
 		int r = look();
 		n_refused += r < 0;
 		if (r > 0 && !log)
-			fail_msg("%s of %zu bytes, cut at %zu: records are missing, and nobody says so",
+			fail_msg("%s of %zu bytes, cut at %zu: records are missing, and nobody "
+				 "says so",
 				 name, whole.len, n);
 		assert_int_equal(mo_write_file(path, whole.data, whole.len, 0600, false), 0);
 	}
@@ -516,7 +551,7 @@ static void cut_each(const char *name, bool log)
 static void test_every_cut_of_the_log(void **state)
 {
 	static const char *const names[] = { "moe.db", "moe.db-wal", "snapshot-5" };
-	struct mo_buf files[ELEMENTSOF(names)] = {0};
+	struct mo_buf files[ELEMENTSOF(names)] = { 0 };
 	struct store *s = open_ok();
 	size_t n_read = 0;
 
@@ -529,11 +564,12 @@ static void test_every_cut_of_the_log(void **state)
 	}
 	store_free(s);
 	/* the log is long before there is anything in it: what was written is at its beginning */
-	for (size_t n = 0; n < files[1].len; n += n > 131072 ? 1048573 : 509) {
+	for (size_t n = 0; n<files[1].len; n += n> 131072 ? 1048573 : 509) {
 		for (size_t i = 0; i < ELEMENTSOF(names); i++) {
 			_cleanup_(mo_freep) char *path = mo_path(dir, "%s", names[i]);
 			size_t length = i == 1 ? n : files[i].len;
-			assert_int_equal(mo_write_file(path, files[i].data, length, 0600, false), 0);
+			assert_int_equal(mo_write_file(path, files[i].data, length, 0600, false),
+					 0);
 		}
 		n_read += look() >= 0;
 	}
@@ -564,7 +600,7 @@ static void test_other_database(void **state)
 	assert_int_equal(mo_write_file(id, "0123", 4, 0600, false), 0);
 	expect_refusal(-EBADMSG, "belongs to store.id");
 	assert_int_equal(unlink(id), 0);
-	store_free(open_ok());               /* the id file is written again */
+	store_free(open_ok()); /* the id file is written again */
 	assert_int_equal(access(id, F_OK), 0);
 }
 
@@ -581,16 +617,19 @@ static void test_ballast(void **state)
 	store_free(s);
 }
 
-/* In a mount namespace with a small tmpfs: the disk fills, the batch fails whole, the ballast makes room for more. */
+/* In a mount namespace with a small tmpfs: the disk fills, the batch fails whole, the ballast makes
+ * room for more. */
 static int full_disk(void)
 {
-	_cleanup_(seen_done) struct seen seen = {0};
+	_cleanup_(seen_done) struct seen seen = { 0 };
 	_cleanup_(mo_freep) char *filler = mo_path(dir, "filler");
 	char *big = mo_alloc(100001);
 	struct store *s = NULL;
 	int good = 0, r;
 
-	if (unshare(geteuid() ? CLONE_NEWUSER | CLONE_NEWNS : CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 || mount("tmpfs", dir, "tmpfs", 0, "size=96M") < 0)
+	if (unshare(geteuid() ? CLONE_NEWUSER | CLONE_NEWNS : CLONE_NEWNS) < 0 ||
+	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+	    mount("tmpfs", dir, "tmpfs", 0, "size=96M") < 0)
 		return 1;
 	if (store_open(dir, &s, NULL) < 0 || !store_has_ballast(s))
 		return 2;
@@ -604,7 +643,8 @@ static int full_disk(void)
 		good++;
 	if (r != -ENOSPC || store_make_ballast(s) != 0)
 		return 3;
-	if (!store_release_ballast(s) || store_append(s, texts, 2, NULL) != 0 || store_make_ballast(s) != -ENOSPC)
+	if (!store_release_ballast(s) || store_append(s, texts, 2, NULL) != 0 ||
+	    store_make_ballast(s) != -ENOSPC)
 		return 4;
 	store_free(s);
 	free(big);
@@ -627,7 +667,7 @@ static void test_full_disk(void **state)
 
 static void test_unusable_directory(void **state)
 {
-	_cleanup_(mo_error_done) struct mo_error err = {0};
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	_cleanup_(mo_freep) char *file = mo_path(dir, "file"), *below = mo_path(dir, "file/state");
 	struct store *s = NULL;
 
@@ -641,11 +681,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_append_and_read, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_snapshot, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_snapshot_of_lost_records, setup, teardown), cmocka_unit_test_setup_teardown(test_snapshot_beside_appends, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_snapshot_of_lost_records, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_snapshot_beside_appends, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_bad_files_are_not_taken_over, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_folded_records_go_little_by_little, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_folded_records_go_little_by_little, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(test_damaged_snapshot, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_wrong_database_removes_nothing, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_wrong_database_removes_nothing, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(test_snapshot_of_version_1, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_long_log, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_one_controller, setup, teardown),

@@ -1,5 +1,5 @@
-/* lib/wire/cost.c: texts that would become seconds and gigabytes are refused early; the largest that honest agents
- * send are not. */
+/* lib/wire/cost.c: texts that would become seconds and gigabytes are refused early; the largest
+ * that honest agents send are not. */
 #include "tests/unit/unit.h"
 
 #include <errno.h>
@@ -10,7 +10,8 @@
 #include "lib/model/message.h"
 #include "lib/wire/json.h"
 
-static void fill(struct mo_buf *b, const char *before, const char *unit, size_t bytes, const char *after)
+static void fill(struct mo_buf *b, const char *before, const char *unit, size_t bytes,
+		 const char *after)
 {
 	mo_buf_reset(b);
 	for (mo_buf_str(b, before); b->len < bytes;)
@@ -20,7 +21,10 @@ static void fill(struct mo_buf *b, const char *before, const char *unit, size_t 
 
 static void what_grows_is_refused(void **state)
 {
-	static const struct { const char *before, *unit, *after; size_t seen; } cases[] = {
+	static const struct {
+		const char *before, *unit, *after;
+		size_t seen;
+	} cases[] = {
 		{ "{\"a\":1", ",\"a\":1", "}", 10000 },
 		{ "{\"steps\":[", "{},", "{}]}", 400000 },
 		{ "{\"steps\":[", "[],", "[]]}", 400000 },
@@ -28,7 +32,7 @@ static void what_grows_is_refused(void **state)
 		{ "[", "\"\",", "\"\"]", 3000000 },
 		{ "[", "1,", "1]", 3000000 },
 		{ "{\"a\":\"", "\\n", "\"}", 13000000 },
-		{ "{\"a\":\"", "\\\"", "", 13000000 },          /* no end either */
+		{ "{\"a\":\"", "\\\"", "", 13000000 }, /* no end either */
 		{ "[", "[", "", 400000 },
 	};
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
@@ -60,7 +64,9 @@ static void an_honest_agent_is_read(void **state)
 
 			n->rank = (int64_t)k;
 			for (size_t line = 0; line < MO_TAIL_LINES; line++)
-				mo_strs_add(&n->tail, &n->n_tail, "a line of a hundred characters, as a program that dies may write it, with \"quotes\" and a\ttab in it");
+				mo_strs_add(&n->tail, &n->n_tail,
+					    "a line of a hundred characters, as a program that "
+					    "dies may write it, with \"quotes\" and a\ttab in it");
 		}
 	}
 	wire_encode(&agent_sync_desc, sync, &b);
@@ -73,7 +79,8 @@ static void a_long_text_is_read(void **state)
 {
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 
-	fill(&b, "{\"text\":\"", "{[,:]} ", 8 << 20, "\"}");         /* inside a string they are nothing */
+	/* inside a string they are nothing */
+	fill(&b, "{\"text\":\"", "{[,:]} ", 8 << 20, "\"}");
 	assert_int_equal(wire_affordable(b.data, b.len, NULL), 0);
 	assert_int_equal(wire_affordable("", 0, NULL), 0);
 	assert_int_equal(wire_affordable("\"\\", 2, NULL), 0);

@@ -1,4 +1,5 @@
-/* Described struct <-> JSON: round trips without loss, the exact text, and hostile input refused with its place named. */
+/* Described struct <-> JSON: round trips without loss, the exact text, and hostile input refused
+ * with its place named. */
 #include "tests/unit/unit.h"
 
 #include <errno.h>
@@ -32,10 +33,15 @@ static int parse(const char *text, size_t n, char **ret_error)
 
 static void test_parse_good(void **state)
 {
+	/* clang-format off */
 	static const char *const good[] = {
-		"{}", " {} \r\n\t", "[]", "0", "-0", "-1.5e+10", "1E5", "0.5", "true", "false", "null", "[null]", "\"\"", "\"\\u00e9\\n\\/\\\\\\\"\"", "\"\\ud83d\\ude00\"", "\"\xf0\x9f\x98\x80\"",
-		"{\"a\":{\"a\":{\"a\":1}},\"b\":[{\"a\":1},{\"a\":2}]}", "{\"\":1}", "{\":\":1,\"a:b\":\"c:d\"}", "{\"\\\"\":1,\"\\\\\":2}", "9223372036854775807", "-9223372036854775808",
+		"{}", " {} \r\n\t", "[]", "0", "-0", "-1.5e+10", "1E5", "0.5", "true", "false",
+		"null", "[null]", "\"\"", "\"\\u00e9\\n\\/\\\\\\\"\"", "\"\\ud83d\\ude00\"",
+		"\"\xf0\x9f\x98\x80\"", "{\"a\":{\"a\":{\"a\":1}},\"b\":[{\"a\":1},{\"a\":2}]}",
+		"{\"\":1}", "{\":\":1,\"a:b\":\"c:d\"}", "{\"\\\"\":1,\"\\\\\":2}",
+		"9223372036854775807", "-9223372036854775808",
 	};
+	/* clang-format on */
 
 	for (size_t i = 0; i < ELEMENTSOF(good); i++) {
 		if (parse(good[i], strlen(good[i]), NULL) != 0)
@@ -49,13 +55,24 @@ static void test_parse_good(void **state)
 
 static void test_parse_bad(void **state)
 {
+	/* clang-format off */
 	static const char *const bad[] = {
-		"", " ", "{", "}", "[", "]", "[1", "[1,", "[1,]", "[,1]", "[1 2]", "{\"a\"}", "{\"a\":}", "{\"a\":1,}", "{\"a\" 1}", "{a:1}", "{'a':1}", "{1:1}", "{\"a\":1 \"b\":2}", "{\"a\"::1}",
-		"tru", "TRUE", "True", "truee", "nul", "nulll", "None", "undefined", "NaN", "nan", "Infinity", "-Infinity", "inf", "01", "-01", "00", "1.", ".5", "+1", "-", "--1", "1e", "1e+",
-		"1.e5", "0x10", "1_000", "1-2", "1.2.3", "\"", "\"a", "\"\\\"", "\"\\x41\"", "\"\\u00\"", "\"\\u00zz\"", "\"\\u0000\"", "{\"a\\u0000b\":1}", "\"a\nb\"", "\"\t\"", "\"\x01\"",
-		"[1]x", "[1]]", "[1][2]", "1 2", "{} {}", "// c\n1", "/* c */1", "1#", "\"\xff\"", "\"\xc0\xaf\"", "\"\xed\xa0\x80\"", "\"\xe2\x82\"", "\xef\xbb\xbf{}", ":", ",", "[1:2]",
-		"{\"a\":1,\"a\":1}", "{\"a\":1,\"\\u0061\":2}", "[{\"x\":{\"b\":1,\"c\":2,\"b\":3}}]", "{\"\":1,\"\":2}",
+		"", " ", "{", "}", "[", "]", "[1", "[1,", "[1,]", "[,1]", "[1 2]", "{\"a\"}",
+		"{\"a\":}", "{\"a\":1,}", "{\"a\" 1}", "{a:1}", "{'a':1}", "{1:1}",
+		"{\"a\":1 \"b\":2}", "{\"a\"::1}",
+		"tru", "TRUE", "True", "truee", "nul", "nulll", "None", "undefined", "NaN", "nan",
+		"Infinity", "-Infinity", "inf", "01", "-01", "00", "1.", ".5", "+1", "-", "--1",
+		"1e", "1e+",
+		"1.e5", "0x10", "1_000", "1-2", "1.2.3", "\"", "\"a", "\"\\\"", "\"\\x41\"",
+		"\"\\u00\"", "\"\\u00zz\"", "\"\\u0000\"", "{\"a\\u0000b\":1}", "\"a\nb\"",
+		"\"\t\"", "\"\x01\"",
+		"[1]x", "[1]]", "[1][2]", "1 2", "{} {}", "// c\n1", "/* c */1", "1#", "\"\xff\"",
+		"\"\xc0\xaf\"", "\"\xed\xa0\x80\"", "\"\xe2\x82\"", "\xef\xbb\xbf{}", ":", ",",
+		"[1:2]",
+		"{\"a\":1,\"a\":1}", "{\"a\":1,\"\\u0061\":2}",
+		"[{\"x\":{\"b\":1,\"c\":2,\"b\":3}}]", "{\"\":1,\"\":2}",
 	};
+	/* clang-format on */
 
 	for (size_t i = 0; i < ELEMENTSOF(bad); i++) {
 		_cleanup_(mo_freep) char *error = NULL;
@@ -105,9 +122,14 @@ static void test_parse_wide(void **state)
 
 static void test_parse_names_what_is_given_twice(void **state)
 {
-	static const struct { const char *text, *error; } cases[] = {
-		{ "{\"a\":1,\"a\":1}", "JSON: key 'a' is given twice in one object, the second time at byte 7" },
-		{ "{\"b\":{\"a\":[{\"x\":\"a\"}, {\"x\":2}],\n \"c\":\"\\\":\\\"\"},\"a\":1, \"b\" : 2}", "JSON: key 'b' is given twice in one object, the second time at byte 53" },
+	static const struct {
+		const char *text, *error;
+	} cases[] = {
+		{ "{\"a\":1,\"a\":1}",
+		  "JSON: key 'a' is given twice in one object, the second time at byte 7" },
+		{ "{\"b\":{\"a\":[{\"x\":\"a\"}, {\"x\":2}],\n \"c\":\"\\\":\\\"\"},\"a\":1, \"b\" "
+		  ": 2}",
+		  "JSON: key 'b' is given twice in one object, the second time at byte 53" },
 		{ "{\"a\":1,\"\\u0061\":2}", "JSON: a key is given twice in one object" },
 	};
 
@@ -135,9 +157,13 @@ static void test_string(void **state)
 	assert_string("a\"b\\c/d", "\"a\\\"b\\\\c/d\"");
 	assert_string("\n\t\r\x01\x1b\x7f", "\"\\n\\t\\u000d\\u0001\\u001b\x7f\"");
 	assert_string("\xe2\x82\xac", "\"\xe2\x82\xac\"");
-	assert_string("a\xff" "b", "\"a\xef\xbf\xbd" "b\"");
+	assert_string("a\xff"
+		      "b",
+		      "\"a\xef\xbf\xbd"
+		      "b\"");
 	assert_string("\xe2\x82", "\"\xef\xbf\xbd\xef\xbf\xbd\"");
-	assert_string("\xc0\xaf\xed\xa0\x80", "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"");
+	assert_string("\xc0\xaf\xed\xa0\x80",
+		      "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"");
 }
 
 static void test_exact_text(void **state)
@@ -154,7 +180,9 @@ static void test_exact_text(void **state)
 	e.rank = 0;
 	mo_str_set(&e.data, "{ \"code\": 1,\n \"signal\": null, \"path\": \"a/b\" }");
 	wire_encode(&event_desc, &e, &b);
-	assert_string_equal(b.data, "{\"seq\":12,\"time\":\"2026-11-21T08:30:50.123Z\",\"type\":\"rank.exited\",\"job\":\"j-7\",\"node\":null,\"rank\":0,\"attempt\":null,\"message\":null,"
+	assert_string_equal(b.data, "{\"seq\":12,\"time\":\"2026-11-21T08:30:50.123Z\",\"type\":"
+				    "\"rank.exited\",\"job\":\"j-7\",\"node\":null,\"rank\":0,"
+				    "\"attempt\":null,\"message\":null,"
 				    "\"data\":{\"code\":1,\"signal\":null,\"path\":\"a/b\"}}");
 	mo_str_set(&e.data, "not json");
 	mo_buf_reset(&b);
@@ -172,15 +200,25 @@ static void test_exact_text(void **state)
 	s.phase = PHASE_TRAIN;
 	mo_buf_reset(&b);
 	wire_encode(&sample_desc, &s, &b);
-	assert_string_equal(b.data, "{\"iteration\":null,\"time\":null,\"loss\":2.31,\"grad_norm\":\"NaN\",\"lr\":\"-Infinity\",\"step_ms\":1e+300,\"tokens\":-5,\"tokens_per_s_per_gpu\":null,"
-				    "\"tflops_per_gpu\":null,\"mfu\":0.30000000000000004,\"mem_gb\":null,\"skipped\":null,\"nan\":null,\"phase\":\"train\",\"attempt\":null}");
+	assert_string_equal(b.data,
+			    "{\"iteration\":null,\"time\":null,\"loss\":2.31,\"grad_norm\":\"NaN\","
+			    "\"lr\":\"-Infinity\",\"step_ms\":1e+300,\"tokens\":-5,\"tokens_per_s_"
+			    "per_gpu\":null,"
+			    "\"tflops_per_gpu\":null,\"mfu\":0.30000000000000004,\"mem_gb\":null,"
+			    "\"skipped\":null,\"nan\":null,\"phase\":\"train\",\"attempt\":null}");
 }
 
-/* Numbers are the shortest of 15 to 17 digits that reads back, in printf's shape, whichever way they are written. */
+/* Numbers are the shortest of 15 to 17 digits that reads back, in printf's shape, whichever way
+ * they are written. */
 static void test_reals(void **state)
 {
-	static const double fixed[] = { 0.0, -0.0, 1, -1, 10, 1e14, 999999999999999, 1e15, 1e16, 123456789012345678.0, 0.1, 1e-4, 1e-5, 0.00012, 1.2e-5, 1e-22, 1e-23, 5e-324, 1.7976931348623157e308, 12000, 2.345678,
-					0.30000000000000004, 100.5, 9007199254740993.0, 999999999999999.9 };
+	/* clang-format off */
+	static const double fixed[] = {
+		0.0, -0.0, 1, -1, 10, 1e14, 999999999999999, 1e15, 1e16, 123456789012345678.0, 0.1,
+		1e-4, 1e-5, 0.00012, 1.2e-5, 1e-22, 1e-23, 5e-324, 1.7976931348623157e308, 12000,
+		2.345678, 0.30000000000000004, 100.5, 9007199254740993.0, 999999999999999.9,
+	};
+	/* clang-format on */
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	uint64_t seed = 88172645463325252u;
 
@@ -196,7 +234,8 @@ static void test_reals(void **state)
 		else if (i % 3 == 0)
 			memcpy(&v, &seed, sizeof(v));
 		else
-			v = (double)(int64_t)(seed >> (12 + seed % 50)) / pow(10, (double)(seed >> 8 & 31)) * (i % 2 ? 1 : -1);
+			v = (double)(int64_t)(seed >> (12 + seed % 50)) /
+			    pow(10, (double)(seed >> 8 & 31)) * (i % 2 ? 1 : -1);
 		if (!isfinite(v) || v == MO_NONE_F)
 			continue;
 		for (int digits = 15; digits <= 17; digits++) {
@@ -258,8 +297,8 @@ static void test_round_trip(void **state)
 	r->state = STEP_RUNNING;
 	n = MO_ADD(r, notes, &note_desc);
 	n->kind = NOTE_EXIT;
-	n->time = INT64_C(1795249850123456);   /* microseconds survive */
-	n->code = 0;                           /* 0 is not "unknown" */
+	n->time = INT64_C(1795249850123456); /* microseconds survive */
+	n->code = 0;                         /* 0 is not "unknown" */
 	n->rank = 0;
 	n->bind_verified = 0;
 	mo_str_set(&n->text, "");
@@ -308,15 +347,21 @@ static int decode(const struct mo_desc *d, const char *text, bool strict, char *
 /* Whatever the text is, it says the same as the way by one tree. */
 static void test_in_pieces(void **state)
 {
-	static const char good[] = "{\"node\":\"a]}\\\"\",\"steps\":[{\"notes\":[{\"text\":\"[{,\\\\\"},{}]},{}],"
-				   "\"later\":[{\"a\":{}}],\"nodes\":{},\"epoch\":7}";
+	static const char good[] =
+		"{\"node\":\"a]}\\\"\",\"steps\":[{\"notes\":[{\"text\":\"[{,\\\\\"},{}]},{}],"
+		"\"later\":[{\"a\":{}}],\"nodes\":{},\"epoch\":7}";
+	/* clang-format off */
 	static const char *const odd[] = {
-		"{}", "{ }", " {\"epoch\":1}", "{\"epoch\":1,}", "{\"steps\":[]}", "{\"steps\":[],\"steps\":[]}",
-		"{\"steps\":[{},{}],\"steps\":[{}]}", "{\"steps\":[{},]}", "{\"steps\":[,{}]}", "{\"steps\":[{}}}",
-		"{\"steps\":[{}{}]}", "{\"steps\":null,\"epoch\":2}", "{\"steps\":[null]}", "{\"epoch\":1,\"epoch\":2}",
-		"{\"steps\" :[{}]}", "{\"steps\": [{}]}", "{\"steps\":[{}] ,\"epoch\":3}", "{\"steps\":[ {} , {} ]}", "{\"steps\":[{}]}x",
-		"{\"steps\":[{\"state\":\"flying\"}]}", "{,\"epoch\":1}", "{\"epoch\"}", "[{}]", "{\"steps\":[[{}]]}",
+		"{}", "{ }", " {\"epoch\":1}", "{\"epoch\":1,}", "{\"steps\":[]}",
+		"{\"steps\":[],\"steps\":[]}", "{\"steps\":[{},{}],\"steps\":[{}]}",
+		"{\"steps\":[{},]}", "{\"steps\":[,{}]}", "{\"steps\":[{}}}", "{\"steps\":[{}{}]}",
+		"{\"steps\":null,\"epoch\":2}", "{\"steps\":[null]}", "{\"epoch\":1,\"epoch\":2}",
+		"{\"steps\" :[{}]}", "{\"steps\": [{}]}", "{\"steps\":[{}] ,\"epoch\":3}",
+		"{\"steps\":[ {} , {} ]}", "{\"steps\":[{}]}x",
+		"{\"steps\":[{\"state\":\"flying\"}]}", "{,\"epoch\":1}", "{\"epoch\"}", "[{}]",
+		"{\"steps\":[[{}]]}",
 	};
+	/* clang-format on */
 	const size_t n = strlen(good);
 
 	for (size_t i = 0; i <= n + ELEMENTSOF(odd); i++) {
@@ -353,7 +398,8 @@ static long growth(const struct mo_buf *text, bool large)
 		mo_desc_init(&agent_sync_desc, &s);
 		getrusage(RUSAGE_SELF, &before);
 		int r = large ? wire_decode_large(&agent_sync_desc, text->data, text->len, &s, NULL)
-			      : wire_decode(&agent_sync_desc, text->data, text->len, false, &s, NULL);
+			      : wire_decode(&agent_sync_desc, text->data, text->len, false, &s,
+					    NULL);
 		getrusage(RUSAGE_SELF, &after);
 		kb = after.ru_maxrss - before.ru_maxrss;
 		_exit(r < 0 || write(fds[1], &kb, sizeof(kb)) != sizeof(kb));
@@ -386,7 +432,10 @@ static void test_no_tree_of_a_large_text(void **state)
 
 static void test_refusals(void **state)
 {
-	static const struct { const struct mo_desc *d; const char *text, *error; } t[] = {
+	static const struct {
+		const struct mo_desc *d;
+		const char *text, *error;
+	} t[] = {
 		{ &agent_sync_desc, "[]", "JSON: expected an object" },
 		{ &agent_sync_desc, "null", "JSON: expected an object" },
 		{ &agent_sync_desc, "{\"nodes\":1}", "nodes: unknown key" },
@@ -394,18 +443,30 @@ static void test_refusals(void **state)
 		{ &agent_sync_desc, "{\"epoch\":\"1\"}", "epoch: expected an integer" },
 		{ &agent_sync_desc, "{\"epoch\":1.0}", "epoch: expected an integer" },
 		{ &agent_sync_desc, "{\"epoch\":1e3}", "epoch: expected an integer" },
-		{ &agent_sync_desc, "{\"epoch\":9223372036854775808}", "epoch: the integer is out of range" },
-		{ &agent_sync_desc, "{\"epoch\":99999999999999999999999}", "epoch: the integer is out of range" },
-		{ &agent_sync_desc, "{\"epoch\":-9223372036854775808}", "epoch: the integer is out of range" },
+		{ &agent_sync_desc, "{\"epoch\":9223372036854775808}",
+		  "epoch: the integer is out of range" },
+		{ &agent_sync_desc, "{\"epoch\":99999999999999999999999}",
+		  "epoch: the integer is out of range" },
+		{ &agent_sync_desc, "{\"epoch\":-9223372036854775808}",
+		  "epoch: the integer is out of range" },
 		{ &agent_sync_desc, "{\"steps\":{}}", "steps: expected a list" },
 		{ &agent_sync_desc, "{\"steps\":[{},1]}", "steps[1]: expected an object" },
-		{ &agent_sync_desc, "{\"steps\":[{\"notes\":[{},{},{\"kind\":\"started\",\"tail\":[\"x\",7]}]}]}", "steps[0].notes[2].tail[1]: expected a string" },
-		{ &agent_sync_desc, "{\"steps\":[{\"notes\":[{\"sample\":{\"loss\":\"nan\"}}]}]}", "steps[0].notes[0].sample.loss: expected a number" },
-		{ &agent_sync_desc, "{\"steps\":[{\"notes\":[{\"sample\":{\"loss\":1e999}}]}]}", "steps[0].notes[0].sample.loss: the number is out of range" },
-		{ &agent_sync_desc, "{\"steps\":[{\"notes\":[{\"time\":\"yesterday\"}]}]}", "steps[0].notes[0].time: expected a time such as 2026-11-21T08:30:50.123Z" },
-		{ &agent_sync_desc, "{\"steps\":[{\"notes\":[{\"bind_verified\":1}]}]}", "steps[0].notes[0].bind_verified: expected true or false" },
-		{ &agent_sync_desc, "{\"steps\":[{\"state\":\"flying\"}]}", "steps[0].state: expected one of spooled, starting, running, stopping, gone, hung" },
-		{ &agent_sync_desc, "{\"steps\":[{\"extra\":{\"x\":1}}]}", "steps[0].extra: unknown key" },
+		{ &agent_sync_desc,
+		  "{\"steps\":[{\"notes\":[{},{},{\"kind\":\"started\",\"tail\":[\"x\",7]}]}]}",
+		  "steps[0].notes[2].tail[1]: expected a string" },
+		{ &agent_sync_desc, "{\"steps\":[{\"notes\":[{\"sample\":{\"loss\":\"nan\"}}]}]}",
+		  "steps[0].notes[0].sample.loss: expected a number" },
+		{ &agent_sync_desc, "{\"steps\":[{\"notes\":[{\"sample\":{\"loss\":1e999}}]}]}",
+		  "steps[0].notes[0].sample.loss: the number is out of range" },
+		{ &agent_sync_desc, "{\"steps\":[{\"notes\":[{\"time\":\"yesterday\"}]}]}",
+		  "steps[0].notes[0].time: expected a time such as 2026-11-21T08:30:50.123Z" },
+		{ &agent_sync_desc, "{\"steps\":[{\"notes\":[{\"bind_verified\":1}]}]}",
+		  "steps[0].notes[0].bind_verified: expected true or false" },
+		{ &agent_sync_desc, "{\"steps\":[{\"state\":\"flying\"}]}",
+		  "steps[0].state: expected one of spooled, starting, running, stopping, gone, "
+		  "hung" },
+		{ &agent_sync_desc, "{\"steps\":[{\"extra\":{\"x\":1}}]}",
+		  "steps[0].extra: unknown key" },
 		{ &event_desc, "{\"job\":7}", "job: expected an id such as j-7" },
 		{ &event_desc, "{\"job\":\"j7\"}", "job: expected an id such as j-7" },
 		{ &event_desc, "{\"job\":\"j-\"}", "job: expected an id such as j-7" },
@@ -427,14 +488,16 @@ static void test_refusals(void **state)
 static void test_lenient(void **state)
 {
 	_cleanup_(mo_freep) char *error = NULL;
-	static const char wrong[] = "{\"node\":\"new\",\"beat\":\"x\"}", newer[] = "{\"node\":\"new\",\"later\":[{}],\"boot_id\":null}";
+	static const char wrong[] = "{\"node\":\"new\",\"beat\":\"x\"}",
+			  newer[] = "{\"node\":\"new\",\"later\":[{}],\"boot_id\":null}";
 	struct agent_sync s;
 
 	mo_desc_init(&agent_sync_desc, &s);
 	mo_str_set(&s.node, "old");
 	s.beat = 5;
 	/* refused: untouched */
-	assert_int_equal(wire_decode(&agent_sync_desc, wrong, strlen(wrong), false, &s, NULL), -EINVAL);
+	assert_int_equal(wire_decode(&agent_sync_desc, wrong, strlen(wrong), false, &s, NULL),
+			 -EINVAL);
 	assert_string_equal(s.node, "old");
 	assert_true(s.beat == 5);
 	/* unknown keys are ignored, absent and null are unknown */
@@ -443,10 +506,12 @@ static void test_lenient(void **state)
 	assert_null(s.boot_id);
 	assert_true(s.beat == MO_NONE);
 	mo_desc_done(&agent_sync_desc, &s);
-	assert_int_equal(decode(&agent_sync_desc, "{\"epoch\":\"x\",\"later\":1}", false, &error), -EINVAL);
+	assert_int_equal(decode(&agent_sync_desc, "{\"epoch\":\"x\",\"later\":1}", false, &error),
+			 -EINVAL);
 }
 
-static void repeat(struct mo_buf *b, const char *before, const char *element, size_t n, const char *after)
+static void repeat(struct mo_buf *b, const char *before, const char *element, size_t n,
+		   const char *after)
 {
 	mo_buf_reset(b);
 	mo_buf_str(b, before);
@@ -461,7 +526,8 @@ static void repeat(struct mo_buf *b, const char *before, const char *element, si
 static void test_limits(void **state)
 {
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
-	_cleanup_(mo_freep) char *error = NULL, *total = NULL, *text = NULL, *other = NULL, *none = NULL;
+	_cleanup_(mo_freep) char *error = NULL, *total = NULL, *text = NULL, *other = NULL,
+				 *none = NULL;
 
 	repeat(&b, "{\"steps\":[{\"notes\":[", "{}", MO_NOTES_PER_SYNC, "]}]}");
 	assert_int_equal(decode(&agent_sync_desc, b.data, true, &none), 0);
@@ -497,11 +563,13 @@ static void test_limits(void **state)
 
 static void test_problem(void **state)
 {
-	static const int sent[] = { 400, 401, 403, 404, 405, 408, 409, 411, 413, 415, 421, 422, 426, 429, 431, 500, 502, 503, 504, 507 };
+	static const int sent[] = { 400, 401, 403, 404, 405, 408, 409, 411, 413, 415,
+				    421, 422, 426, 429, 431, 500, 502, 503, 504, 507 };
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 
 	wire_problem(409, "job j-7: is \"done\"", &b);
-	assert_string_equal(b.data, "{\"type\":\"about:blank\",\"title\":\"Conflict\",\"status\":409,\"detail\":\"job j-7: is \\\"done\\\"\"}");
+	assert_string_equal(b.data, "{\"type\":\"about:blank\",\"title\":\"Conflict\",\"status\":"
+				    "409,\"detail\":\"job j-7: is \\\"done\\\"\"}");
 	for (size_t i = 0; i < ELEMENTSOF(sent); i++) {
 		mo_buf_reset(&b);
 		wire_problem(sent[i], NULL, &b);
@@ -510,23 +578,34 @@ static void test_problem(void **state)
 	}
 	mo_buf_reset(&b);
 	wire_problem(421, "x", &b);
-	assert_string_equal(b.data, "{\"type\":\"about:blank\",\"title\":\"Misdirected Request\",\"status\":421,\"detail\":\"x\"}");
+	assert_string_equal(b.data, "{\"type\":\"about:blank\",\"title\":\"Misdirected "
+				    "Request\",\"status\":421,\"detail\":\"x\"}");
 	mo_buf_reset(&b);
 	wire_problem(418, NULL, &b);
-	assert_string_equal(b.data, "{\"type\":\"about:blank\",\"title\":\"Client Error\",\"status\":418,\"detail\":\"Client Error\"}");
+	assert_string_equal(b.data, "{\"type\":\"about:blank\",\"title\":\"Client "
+				    "Error\",\"status\":418,\"detail\":\"Client Error\"}");
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_parse_good), cmocka_unit_test(test_parse_bad), cmocka_unit_test(test_parse_depth), cmocka_unit_test(test_parse_wide), cmocka_unit_test(test_parse_names_what_is_given_twice), cmocka_unit_test(test_string),
-		cmocka_unit_test(test_exact_text), cmocka_unit_test(test_round_trip), cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_parse_good),
+		cmocka_unit_test(test_parse_bad),
+		cmocka_unit_test(test_parse_depth),
+		cmocka_unit_test(test_parse_wide),
+		cmocka_unit_test(test_parse_names_what_is_given_twice),
+		cmocka_unit_test(test_string),
+		cmocka_unit_test(test_exact_text),
+		cmocka_unit_test(test_round_trip),
+		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_in_pieces),
 #ifndef __SANITIZE_ADDRESS__
 		cmocka_unit_test(test_no_tree_of_a_large_text),
 #endif
-		cmocka_unit_test(test_lenient), cmocka_unit_test(test_limits),
-		cmocka_unit_test(test_problem), cmocka_unit_test(test_reals),
+		cmocka_unit_test(test_lenient),
+		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_problem),
+		cmocka_unit_test(test_reals),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
-/* Orders to look at a checkpoint directory, between agents and controllers of this version and of those before. */
+/* Orders to look at a checkpoint directory, between agents and controllers of this version and of
+ * those before. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -8,7 +9,11 @@
 #include "lib/model/orders.h"
 #include "lib/wire/json.h"
 
-struct example { int order; int64_t id, number; const char *text; };
+struct example {
+	int order;
+	int64_t id, number;
+	const char *text;
+};
 
 /* number, text: what the agents and controllers of before know it by, on the wire */
 static const struct example examples[] = {
@@ -114,7 +119,8 @@ static void an_agent_of_before(void **state)
 	}
 }
 
-/* It sends the number alone, and refuses keys that it does not know. A last scan it orders as a scan. */
+/* It sends the number alone, and refuses keys that it does not know. A last scan it orders as a
+ * scan. */
 static void a_controller_of_before(void **state)
 {
 	for (size_t i = 0; i < ELEMENTSOF(examples); i++) {
@@ -139,9 +145,14 @@ static void a_controller_of_before(void **state)
 
 static void strange_orders_are_none(void **state)
 {
-	static const struct { int order; int64_t id, attempt; } strange[] = {
-		{ -1, MO_NONE, MO_NONE }, { -1, MO_NONE, INT64_MAX }, { -1, MO_NONE, 1LL << 55 }, { -1, MO_NONE, MO_NONE + 1 },
-		{ ORDER_VERIFY, -1, 1 }, { ORDER_PRUNE, INT64_MAX, 1 }, { ORDER_SCAN, MO_NONE + 1, 1 }, { ORDER_SCAN, MO_NONE, MO_NONE },
+	static const struct {
+		int order;
+		int64_t id, attempt;
+	} strange[] = {
+		{ -1, MO_NONE, MO_NONE },       { -1, MO_NONE, INT64_MAX },
+		{ -1, MO_NONE, 1LL << 55 },     { -1, MO_NONE, MO_NONE + 1 },
+		{ ORDER_VERIFY, -1, 1 },        { ORDER_PRUNE, INT64_MAX, 1 },
+		{ ORDER_SCAN, MO_NONE + 1, 1 }, { ORDER_SCAN, MO_NONE, MO_NONE },
 	};
 
 	for (size_t i = 0; i < ELEMENTSOF(strange); i++) {
@@ -175,10 +186,8 @@ static void a_launch_is_no_look(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(both_know_orders),
-		cmocka_unit_test(an_agent_of_before),
-		cmocka_unit_test(a_controller_of_before),
-		cmocka_unit_test(strange_orders_are_none),
+		cmocka_unit_test(both_know_orders),       cmocka_unit_test(an_agent_of_before),
+		cmocka_unit_test(a_controller_of_before), cmocka_unit_test(strange_orders_are_none),
 		cmocka_unit_test(a_launch_is_no_look),
 	};
 

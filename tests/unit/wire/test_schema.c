@@ -1,4 +1,5 @@
-/* Schemas of described structs: each kind, what is left out, and that a row without a clause has none. */
+/* Schemas of described structs: each kind, what is left out, and that a row without a clause has
+ * none. */
 #include "tests/unit/unit.h"
 
 #include <string.h>
@@ -56,19 +57,28 @@ static void test_text(void **state)
 	assert_int_equal(all.n_items, 2);
 	wire_schemas_write(&all, &b);
 	free(all.items);
-	assert_string_equal(
-		b.data,
-		"\"WholeThing\":{\"type\":\"object\",\"required\":[\"state\",\"id\",\"count\",\"real\",\"text\",\"part\",\"words\"],\"properties\":{"
-		"\"state\":{\"type\":[\"string\",\"null\"],\"enum\":[\"up\",\"down\",null],\"description\":\"what it does\"},"
-		"\"id\":{\"type\":[\"string\",\"null\"],\"pattern\":\"^x-[0-9]+$\",\"description\":\"its \\\"id\\\"\"},"
-		"\"time\":{\"type\":\"string\",\"format\":\"date-time\",\"description\":\"when\"},"
-		"\"count\":{\"type\":[\"integer\",\"null\"],\"description\":\"2 digits\"},"
-		"\"real\":{\"type\":[\"number\",\"string\",\"null\"],\"pattern\":\"^(NaN|-?Infinity)$\",\"description\":\"\"},"
-		"\"text\":{\"type\":[\"string\",\"null\"],\"description\":\"\"},"
-		"\"part\":{\"anyOf\":[{\"$ref\":\"#/components/schemas/Part\"},{\"type\":\"null\"}],\"description\":\"a part\"},"
-		"\"words\":{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"description\":\"words\"},"
-		"\"parts\":{\"type\":\"array\",\"items\":{\"$ref\":\"#/components/schemas/Part\"},\"description\":\"parts\"}}},"
-		"\"Part\":{\"type\":\"object\",\"required\":[\"n\"],\"properties\":{\"n\":{\"type\":[\"integer\",\"null\"],\"description\":\"\"}}}");
+	assert_string_equal(b.data,
+			    "\"WholeThing\":{\"type\":\"object\",\"required\":[\"state\",\"id\","
+			    "\"count\",\"real\",\"text\",\"part\",\"words\"],\"properties\":{"
+			    "\"state\":{\"type\":[\"string\",\"null\"],\"enum\":[\"up\",\"down\","
+			    "null],\"description\":\"what it does\"},"
+			    "\"id\":{\"type\":[\"string\",\"null\"],\"pattern\":\"^x-[0-9]+$\","
+			    "\"description\":\"its \\\"id\\\"\"},"
+			    "\"time\":{\"type\":\"string\",\"format\":\"date-time\","
+			    "\"description\":\"when\"},"
+			    "\"count\":{\"type\":[\"integer\",\"null\"],\"description\":\"2 "
+			    "digits\"},"
+			    "\"real\":{\"type\":[\"number\",\"string\",\"null\"],\"pattern\":\"^("
+			    "NaN|-?Infinity)$\",\"description\":\"\"},"
+			    "\"text\":{\"type\":[\"string\",\"null\"],\"description\":\"\"},"
+			    "\"part\":{\"anyOf\":[{\"$ref\":\"#/components/schemas/"
+			    "Part\"},{\"type\":\"null\"}],\"description\":\"a part\"},"
+			    "\"words\":{\"type\":\"array\",\"items\":{\"type\":\"string\"},"
+			    "\"description\":\"words\"},"
+			    "\"parts\":{\"type\":\"array\",\"items\":{\"$ref\":\"#/components/"
+			    "schemas/Part\"},\"description\":\"parts\"}}},"
+			    "\"Part\":{\"type\":\"object\",\"required\":[\"n\"],\"properties\":{"
+			    "\"n\":{\"type\":[\"integer\",\"null\"],\"description\":\"\"}}}");
 }
 
 static void test_body(void **state)
@@ -77,7 +87,9 @@ static void test_body(void **state)
 	struct wire_schemas all = { 0 };
 
 	wire_schema_body(&part_desc, &b);
-	assert_string_equal(b.data, "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{\"n\":{\"type\":[\"integer\",\"null\"],\"description\":\"\"}}}");
+	assert_string_equal(b.data,
+			    "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{"
+			    "\"n\":{\"type\":[\"integer\",\"null\"],\"description\":\"\"}}}");
 	wire_schemas_add_parts(&all, &whole_desc);
 	assert_int_equal(all.n_items, 1);
 	assert_ptr_equal(all.items[0], &part_desc);
@@ -86,7 +98,9 @@ static void test_body(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_clauses), cmocka_unit_test(test_text), cmocka_unit_test(test_body) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_clauses),
+					    cmocka_unit_test(test_text),
+					    cmocka_unit_test(test_body) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
