@@ -271,7 +271,8 @@ static void test_flags_of_a_list(void **state)
 		_cleanup_(parsed_done) struct parsed p = judged_text(text, "1", NULL);
 		_cleanup_(mo_freep) char *reported = errors_text(&p.errors);
 
-		if (rows[i].wrong ? p.errors.n != 1 || !strstr(reported, rows[i].wrong) : p.errors.n)
+		if (rows[i].wrong ? p.errors.n != 1 || !strstr(reported, rows[i].wrong)
+				  : p.errors.n)
 			fail_msg("%s %s: %s", rows[i].kind, rows[i].words, reported);
 	}
 }
