@@ -4,6 +4,7 @@
 #include <string.h>
 #include "daemon/anchors.h"
 #include "daemon/api.h"
+#include "daemon/core/rules/actual.h"
 #include "daemon/core/state/slot_health.h"
 #include "daemon/too_large.h"
 #include "daemon/visible.h"

@@ -33,7 +33,6 @@
 #define SCHEMA_VERSION 2
 #define BALLAST_BYTES (16LL << 20)
 #define BALLAST_FREE_MIN (64LL << 20)
-#define WAL_KEEP_BYTES (64LL << 20)
 /* deleted with each transaction at least: they are gone long before the next snapshot */
 #define TRIM_RECORDS 32
 #define WRITE_BYTES (1 << 20) /* a snapshot is written and synced in such pieces, */
@@ -57,7 +56,8 @@ struct store {
 	sqlite3_stmt *insert, *trim, *begin, *commit, *rollback;
 	/* the snapshot's text is in its row: written by version 1 */
 	bool inside;
-	bool opened;      /* moe.db-open is ours */
+	bool opened; /* moe.db-open is ours */
+	struct log_whole log;
 	int64_t last_seq; /* newest record, or the snapshot's */
 	int64_t folded;   /* the snapshot's; 0 = none */
 	int64_t oldest;   /* no record below is stored */
@@ -289,7 +289,7 @@ static int open_database(struct store *s, struct mo_error *err)
 		mo_printf("PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=WAL; PRAGMA "
 			  "synchronous=FULL; PRAGMA secure_delete=OFF; PRAGMA "
 			  "journal_size_limit=%lld; PRAGMA cell_size_check=1",
-			  WAL_KEEP_BYTES);
+			  LOG_KEEP_BYTES);
 	rc = run(s, pragmas);
 	if (rc != SQLITE_OK)
 		return database_error(s, rc, err, "opening it");
@@ -337,7 +337,7 @@ int store_open(const char *dir, struct store **ret, struct mo_error *err)
 	if (r < 0)
 		return r;
 	store_make_ballast(s);
-	log_whole_open(s->dir);
+	log_whole_open(&s->log, s->dir);
 	s->opened = true;
 	*ret = TAKE_PTR(s);
 	return 0;
@@ -394,6 +394,7 @@ int store_append(struct store *s, char *const *texts, size_t n, struct mo_error 
 		rc = step_once(s->commit);
 	if (rc != SQLITE_OK)
 		return abandon(s, rc, err, "storing records");
+	log_whole_written(&s->log, s->dir);
 	s->last_seq += (int64_t)n;
 	s->oldest = MO_MAX(s->oldest, trimmed + 1);
 	mo_assert(s->last_seq >= s->folded && s->oldest <= s->last_seq + 1);

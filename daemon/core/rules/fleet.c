@@ -1,133 +1,27 @@
-/* Nodes: hello, beats, silence, drains, fences. Proof of death made here: a changed boot id and
- * a fence. Silence only makes a node suspect, then down; it proves nothing. A hello alone
- * changes nothing on a known node: it may be a late copy of a dead agent's. The first beat or
- * news after its welcome shows that this instance lives now; only then it replaces the one
- * before, whose boot and instance cannot come back. */
+/* Hellos and beats: which instance of an agent speaks for a node, and to whom its message is
+ * given. A hello alone changes nothing on a known node: it may be a late copy of a dead agent's.
+ * The first beat or news after its welcome shows that this instance lives now; only then it
+ * replaces the one before, whose boot and instance cannot come back. A boot that changed proves
+ * the steps of the one before gone (proof.c). */
 #include "daemon/core/rules/fleet.h"
-
-#include <signal.h>
-#include <string.h>
 
 #include "daemon/core/rules/cordon.h"
 #include "daemon/core/rules/events.h"
 #include "daemon/core/rules/incarnation.h"
-#include "daemon/core/rules/learn.h"
+#include "daemon/core/rules/proof.h"
 #include "daemon/core/rules/readings.h"
-#include "daemon/core/rules/refusal.h"
 #include "daemon/core/rules/reports.h"
+#include "daemon/core/rules/scans.h"
+#include "daemon/core/rules/silence.h"
 #include "daemon/core/rules/tokens.h"
 #include "daemon/core/rules/turn.h"
-#include "daemon/core/state/core_config.h"
 #include "daemon/core/state/health.h"
 #include "daemon/core/update/wake.h"
-#include "lib/base/buf.h"
 #include "lib/base/parse.h"
 #include "lib/model/limits.h"
 
 #define HELLO_BURST 60
 #define HELLO_EVERY_US (2 * 1000000LL)
-
-static void node_state(struct turn *t, const char *name, int state, const char *reason)
-{
-	static const enum event_type types[] = {
-		[NODE_UP] = EVENT_NODE_UP,
-		[NODE_SUSPECT] = EVENT_NODE_SUSPECT,
-		[NODE_DOWN] = EVENT_NODE_DOWN,
-	};
-	struct record r;
-
-	record_init(&r, REC_NODE_STATE);
-	r.node = mo_strdup(name);
-	r.node_state->state = state;
-	r.node_state->reason = mo_strdup(reason);
-	turn_emit(t, &r);
-	event_emit(t, types[state], MO_NONE, name, MO_NONE, MO_NONE, NULL, "node %s is %s%s%s",
-		   name, node_state_names[state], reason ? ": " : "", reason ? reason : "");
-}
-
-void fleet_heard(struct turn *t, const char *name)
-{
-	const struct node *n = node_find(&t->core->state, name);
-
-	core_live(t->core, name)->heard_at = t->now;
-	t->core->liveness_at = MO_MIN(t->core->liveness_at, t->now + t->core->config.suspect_us);
-	if (n->state != NODE_UP)
-		node_state(t, name, NODE_UP, NULL);
-}
-
-/* Called when liveness_at was reached: looks at every node and sets the next time to look. */
-void fleet_silence(struct turn *t)
-{
-	const struct core_config *config = &t->core->config;
-	const struct state *s = &t->core->state;
-	int64_t next = INT64_MAX;
-
-	for (size_t i = 0; i < s->n_nodes; i++) {
-		char heard[32];
-		int64_t silent = t->now - t->core->lives[i].heard_at;
-		/* a moment, not a duration: the text is stored */
-		_cleanup_(mo_freep) char *reason =
-			mo_printf("not heard since %s",
-				  mo_time_format(t->core->lives[i].heard_at, heard));
-
-		if (s->nodes[i].state == NODE_UP && silent >= config->suspect_us)
-			node_state(t, s->nodes[i].name, NODE_SUSPECT, reason);
-		if (s->nodes[i].state == NODE_SUSPECT && silent >= config->down_us)
-			node_state(t, s->nodes[i].name, NODE_DOWN, reason);
-		if (s->nodes[i].state == NODE_UP)
-			next = MO_MIN(next, t->core->lives[i].heard_at + config->suspect_us);
-		else if (s->nodes[i].state == NODE_SUSPECT)
-			next = MO_MIN(next, t->core->lives[i].heard_at + config->down_us);
-		next = MO_MIN(next, learn_look(t, s->nodes[i].name));
-	}
-	t->core->liveness_at = next;
-}
-
-/* The controller itself was late: nobody can be blamed for that time. After so long that agents
- * gave up their requests, who was up has a full period to be heard, as after a restart; not
- * after less, or a controller that stalls often would never see silence. */
-void fleet_late(struct core *c, int64_t by, int64_t now)
-{
-	if (by <= 0)
-		return;
-	for (size_t i = 0; i < c->state.n_nodes; i++)
-		c->lives[i].heard_at = c->state.nodes[i].state == NODE_UP && by >= c->config.down_us
-					       ? now
-					       : MO_MIN(now, c->lives[i].heard_at + by);
-	if (c->liveness_at != INT64_MAX)
-		c->liveness_at += by;
-}
-
-/* ---- proofs ---- */
-
-static void step_gone(struct turn *t, int64_t job, const struct step *st, const char *how)
-{
-	struct record r;
-
-	record_init(&r, REC_GONE);
-	r.job = job;
-	r.attempt = st->attempt;
-	r.node = mo_strdup(st->node);
-	r.gone->how = mo_strdup(how);
-	turn_emit(t, &r);
-}
-
-/* boot NULL: every step of the node (fence); else those of other boots. */
-static void prove_gone(struct turn *t, const char *node, const char *boot, const char *how)
-{
-	const struct live *l = core_live(t->core, node);
-
-	for (size_t i = 0; i < l->n_jobs; i++) {
-		const struct job *j = job_find(&t->core->state, l->jobs[i]);
-
-		for (const struct step *st = j ? step_next(j, node, -1) : NULL; st;
-		     st = step_next(j, node, st->attempt))
-			if (!st->gone && !(boot && mo_streq(st->boot_id, boot)))
-				step_gone(t, j->id, st, how);
-	}
-}
-
-/* ---- messages ---- */
 
 static bool replaced(char *const *past, size_t n, const char *id)
 {
@@ -254,7 +148,7 @@ static void registered(struct turn *t, const struct agent_hello *h)
 	if (is_new && t->core->state.n_nodes % HEALTH_CORDON_SHARE == 0)
 		health_cordon_all(t);
 	fleet_heard(t, h->node);
-	prove_gone(t, h->node, h->boot_id, "the node was rebooted (its boot id changed)");
+	proof_node(t, h->node, h->boot_id, "the node was rebooted (its boot id changed)");
 	fleet_reports(t, h->node, h->steps, h->n_steps, false, true);
 }
 
@@ -360,247 +254,4 @@ void fleet_sync(struct turn *t)
 	e->type = news ? FX_ACK : FX_HOLD;
 	e->request = t->input->request;
 	e->node = mo_strdup(s->node);
-}
-
-/* ---- verbs on nodes ---- */
-
-static void tell_undrained(struct turn *t, const char *name)
-{
-	const struct node *n = node_find(&t->core->state, name);
-	_cleanup_(refusal_done) struct refusal r = { 0 };
-
-	if (health_unlooked(n))
-		event_emit(t, EVENT_NODE_UNDRAINED, MO_NONE, name, MO_NONE, MO_NONE, NULL,
-			   "node %s takes work again; its preflight checks are not done yet: what "
-			   "they still find cordons it again",
-			   name);
-	else if (node_refuses(&t->core->state, n, &r))
-		event_emit(t, EVENT_NODE_UNDRAINED, MO_NONE, name, MO_NONE, MO_NONE, NULL,
-			   "node %s is not drained any more, but gets no work: %s; %s", name,
-			   r.text, r.next);
-	else
-		event_emit(t, EVENT_NODE_UNDRAINED, MO_NONE, name, MO_NONE, MO_NONE, NULL,
-			   "node %s takes work again", name);
-}
-
-/* Which findings of a check a person may take note of: those since the boot go into *ret
- * (texts), and what ends the first one that is so now into *ret_now (caller frees). Returns
- * whether there is any. */
-static bool look_for_ack(const struct node *n, const char *check, struct record *ret,
-			 char **ret_now)
-{
-	bool found = false;
-
-	for (size_t i = 0; n->health && i < n->health->n_results; i++) {
-		const struct check_result *c = &n->health->results[i];
-		_cleanup_(mo_freep) char *finding = finding_name(c);
-
-		if (!mo_streq(c->check, check) || c->state != CHECK_CRIT)
-			continue;
-		found = true;
-		if (!c->since_boot && !*ret_now)
-			*ret_now = finding_next(n, c);
-		else if (c->since_boot && !finding_acked(n, c))
-			mo_strs_add(&ret->ack->findings, &ret->ack->n_findings, finding);
-	}
-	return found;
-}
-
-/* Takes what r holds. */
-static void acked(struct turn *t, struct record *r, const char *check, const char *user)
-{
-	_cleanup_(mo_freep) char *what = mo_strdup(r->ack->findings[0]), *node = mo_strdup(r->node);
-	size_t more = r->ack->n_findings - 1;
-
-	turn_emit(t, r);
-	event_emit(t, EVENT_HEALTH_ACKED, MO_NONE, node, MO_NONE, MO_NONE, NULL,
-		   "node %s: %s knows of %s%s%s: it keeps no job away before the next boot, unless "
-		   "it counts more",
-		   node, user, what, more ? " and others of " : "", more ? check : "");
-}
-
-/* A finding since the boot is known to a person, who wants the node to work: no job is kept away
- * by it before it counts more, or the next boot. */
-static void ack(struct turn *t, const struct node *n)
-{
-	const char *check = t->input->ack->check;
-	const char *user = t->input->by.user ? t->input->by.user : "an operator";
-	_cleanup_(mo_freep) char *now = NULL;
-	struct record r;
-
-	record_init(&r, REC_ACK);
-	if (!look_for_ack(n, check, &r, &now)) {
-		turn_reply(t, 404, MO_NONE,
-			   "node %s: no finding of %s keeps work away; see 'moectl node %s'",
-			   n->name, check, n->name);
-	} else if (now) {
-		turn_reply(t, 409, MO_NONE,
-			   "node %s: what %s says is so now, and goes when it is mended: %s",
-			   n->name, check, now);
-	} else {
-		r.node = mo_strdup(n->name);
-		r.ack->by = mo_strdup(user);
-		if (r.ack->n_findings)
-			acked(t, &r, check, user);
-		turn_reply(t, 200, MO_NONE, NULL);
-	}
-	mo_desc_done(&record_desc, &r);
-}
-
-static void drain(struct turn *t)
-{
-	const struct in_drain *in = t->input->drain;
-	const char *when = in->when ? in->when : "idle";
-	struct record r;
-
-	if (!mo_streq(when, "idle") && !mo_streq(when, "checkpoint") && !mo_streq(when, "now")) {
-		turn_reply(t, 422, MO_NONE, "drain --when %s: it must be idle, checkpoint or now",
-			   when);
-		return;
-	}
-	record_init(&r, REC_DRAIN);
-	r.node = mo_strdup(in->node);
-	r.drain->step = DRAIN_ON;
-	r.drain->reason = mo_strdup(in->reason);
-	r.drain->when = mo_strdup(when);
-	turn_emit(t, &r);
-	audit_emit(t, EVENT_AUDIT_DRAINED, in->node, "drained node %s (%s)%s%s", in->node, when,
-		   in->reason ? ": " : "", in->reason ? in->reason : "");
-	event_emit(t, EVENT_NODE_DRAINING, MO_NONE, in->node, MO_NONE, MO_NONE, NULL,
-		   "node %s is being drained (%s)%s%s", in->node, when, in->reason ? ": " : "",
-		   in->reason ? in->reason : "");
-	health_cordon_all(t);
-	turn_reply(t, 200, MO_NONE, NULL);
-}
-
-static void undrain(struct turn *t, const struct node *n)
-{
-	const char *name = t->input->undrain->node;
-	struct record r;
-
-	if (!n->drain) {
-		turn_reply(t, 409, MO_NONE, "node %s: it is not drained", name);
-		return;
-	}
-	record_init(&r, REC_DRAIN);
-	r.node = mo_strdup(name);
-	r.drain->step = DRAIN_OFF;
-	turn_emit(t, &r);
-	audit_emit(t, EVENT_AUDIT_UNDRAINED, name, "undrained node %s", name);
-	tell_undrained(t, name);
-	health_cordon_all(t);
-	turn_reply(t, 200, MO_NONE, NULL);
-}
-
-/* Nor any step that was never stored. */
-static void nothing_left(struct turn *t, const char *name)
-{
-	const struct node *n = node_find(&t->core->state, name);
-	struct record r;
-
-	if (!n->strange_steps && !n->unseen)
-		return;
-	record_init(&r, REC_STRANGE);
-	r.node = mo_strdup(name);
-	r.strange->fenced = true;
-	turn_emit(t, &r);
-}
-
-static void fence(struct turn *t, const struct node *n)
-{
-	_cleanup_(mo_freep) char *name = mo_strdup(n->name),
-				 *how = mo_printf("fenced by %s", t->input->by.user
-									  ? t->input->by.user
-									  : "an operator");
-	const char *seen = t->input->fence->boot_seen;
-
-	if (n->state == NODE_UP) {
-		turn_reply(t, 409, MO_NONE,
-			   "node %s: it is up (heard %lld ms ago), so it cannot be powered off; "
-			   "drain it instead",
-			   name, (long long)((t->now - node_heard_at(&t->core->state, n)) / 1000));
-		return;
-	}
-	/* said late, or of an older look: what runs in the boot of now was not meant */
-	if (seen && !mo_streq(seen, n->boot_id)) {
-		turn_reply(t, 409, MO_NONE,
-			   "node %s: it is in boot %s now, not in %s any more, whose ranks count "
-			   "as dead already; if it is off, look at it and fence it again",
-			   name, n->boot_id, seen);
-		return;
-	}
-	audit_emit(t, EVENT_AUDIT_FENCED, name,
-		   "fenced node %s (boot %s): its ranks are taken for dead", name, n->boot_id);
-	event_emit(t, EVENT_NODE_FENCED, MO_NONE, name, MO_NONE, MO_NONE, NULL,
-		   "node %s %s: its ranks are taken for dead", name, how);
-	prove_gone(t, name, NULL, how);
-	nothing_left(t, name);
-	turn_reply(t, 200, MO_NONE, NULL);
-}
-
-/* That the verb is about. */
-static const char *verb_node(const struct core_input *in)
-{
-	switch (in->type) {
-	case IN_DRAIN: return in->drain->node;
-	case IN_UNDRAIN: return in->undrain->node;
-	case IN_ACK: return in->ack->node;
-	default: return in->fence->node;
-	}
-}
-
-void fleet_verb(struct turn *t)
-{
-	const struct core_input *in = t->input;
-	const char *name = verb_node(in);
-	const struct node *n = node_find(&t->core->state, name);
-
-	if (!n)
-		turn_reply(t, 404, MO_NONE, "node %s: no such node; see 'moectl nodes'",
-			   name ? name : "?");
-	else if (!in->by.may_all)
-		turn_reply(t, 403, MO_NONE, "node %s: only an operator may do that", n->name);
-	else if (in->type == IN_FENCE)
-		fence(t, n);
-	else if (in->type == IN_ACK && in->ack->learned)
-		learn_ack(t, n);
-	else if (in->type == IN_ACK)
-		ack(t, n);
-	else if (in->type == IN_UNDRAIN)
-		undrain(t, n);
-	else
-		drain(t);
-}
-
-/* Drains that are done: no rank is left on the node. */
-bool fleet_drain(struct turn *t)
-{
-	bool emitted = false;
-
-	for (size_t i = 0; t->core->n_draining > 0 && i < t->core->state.n_nodes; i++) {
-		const struct node *n = &t->core->state.nodes[i];
-		const struct live *l = &t->core->lives[i];
-		bool busy = !n->drain || n->drained;
-		struct record r;
-
-		for (size_t k = 0; !busy && k < l->n_jobs; k++) {
-			const struct job *j = job_find(&t->core->state, l->jobs[k]);
-
-			for (const struct step *st = j ? step_next(j, n->name, -1) : NULL; st;
-			     st = step_next(j, n->name, st->attempt))
-				busy |= !st->gone ||
-					(j->run.n_places > 0 && st->attempt == j->attempt);
-		}
-		if (busy)
-			continue;
-		record_init(&r, REC_DRAIN);
-		r.node = mo_strdup(n->name);
-		r.drain->step = DRAIN_DONE;
-		turn_emit(t, &r);
-		event_emit(t, EVENT_NODE_DRAINED, MO_NONE, t->core->state.nodes[i].name, MO_NONE,
-			   MO_NONE, NULL, "node %s is drained: no rank is left on it",
-			   t->core->state.nodes[i].name);
-		emitted = true;
-	}
-	return emitted;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "daemon/core/rules/events.h"
+#include "daemon/core/rules/proof.h"
 #include "daemon/core/rules/turn.h"
 #include "daemon/core/state/incarnation.h"
 #include "daemon/core/update/wake.h"
@@ -139,7 +140,7 @@ static size_t state_gone(struct turn *t, const struct in_resolve *in, const char
 
 	for (size_t i = 0; j && i < j->n_steps; i++) {
 		const struct step *st = &j->steps[i];
-		struct record r;
+		_cleanup_(mo_freep) char *how = NULL;
 
 		if (st->attempt != in->attempt || st->gone || !st->missing ||
 		    (in->node && !mo_streq(in->node, st->node)))
@@ -147,12 +148,8 @@ static size_t state_gone(struct turn *t, const struct in_resolve *in, const char
 		n++;
 		event_emit(t, EVENT_STEP_RESOLVED, in->job, st->node, MO_NONE, in->attempt, NULL,
 			   "step %s has no process on %s, says %s", name, st->node, decider(t));
-		record_init(&r, REC_GONE);
-		r.job = in->job;
-		r.attempt = in->attempt;
-		r.node = mo_strdup(st->node);
-		r.gone->how = mo_printf("%s said that no process of it is left", decider(t));
-		turn_emit(t, &r);
+		how = mo_printf("%s said that no process of it is left", decider(t));
+		proof_step(t, in->job, st, how);
 		j = job_find(&t->core->state, in->job);
 	}
 	return n;

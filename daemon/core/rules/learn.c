@@ -7,7 +7,7 @@
  *               cordons all along and are not new
  *   ends        by itself, by `moectl ack NODE`, or by a shorter health.learn; what was found by
  *               then cordons at once
- * Called by fleet.c and cordon.c; the predicates are in health.h. */
+ * Called by silence.c, fleet_verbs.c and cordon.c; the predicates are in health.h. */
 #include "daemon/core/rules/learn.h"
 
 #include "daemon/core/rules/cordon.h"

@@ -1,7 +1,7 @@
 /* What keeps new work away from a node, and what ends that: the one answer of `why`, `nodes`,
  * `node` and `undrain`. Placement asks the same three questions (node_unfit, step_uncertain,
  * health_standard) for all nodes at once; a test holds both against each other. Pure; called by
- * views and by fleet.c. */
+ * views and by fleet_verbs.c. */
 #pragma once
 #include "daemon/core/state/state.h"
 

@@ -1,4 +1,4 @@
-/* What agents report about steps and scans; see reports.c. Called by fleet.c for each message. */
+/* What agents report about steps; see reports.c. Called by fleet.c for each message. */
 #pragma once
 #include "lib/model/message.h"
 
@@ -8,4 +8,3 @@ struct turn;
  * a hello, which may be old. */
 void fleet_reports(struct turn *t, const char *name, const struct step_report *steps,
 		   size_t n_steps, bool fresh, bool hello);
-void fleet_scanned(struct turn *t, const char *node, const struct scan_result *scan);

@@ -1,7 +1,7 @@
 /* The documents of the REST interface, made from state: pure functions into described structs;
  * lib/wire turns them into JSON. Keys and order are those of interfaces.md. */
 #pragma once
-#include "daemon/core/rules/actual.h"
+#include "daemon/core/view/plan_drift.h"
 #include "daemon/core/state/interval.h"
 #include "daemon/core/state/state.h"
 #include "daemon/core/state/waiting.h"

@@ -16,7 +16,7 @@
 #include "agent/core/bind/explain.h"
 #include "agent/core/stepd/spool.h"
 #include "daemon/api.h"
-#include "daemon/core/rules/actual.h"
+#include "daemon/core/view/plan_drift.h"
 #include "daemon/core/core.h"
 #include "daemon/core/view/drift.h"
 #include "daemon/core/state/interval.h"

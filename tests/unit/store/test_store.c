@@ -460,6 +460,99 @@ static void on_raw(void *arg, int64_t seq, const char *text, size_t n)
 	mo_buf_printf(arg, "%lld %.*s;", (long long)seq, (int)n, text);
 }
 
+static void append_big(struct store *s, size_t bytes)
+{
+	char *text = mo_alloc(bytes + 1);
+
+	memset(text, 'x', bytes);
+	assert_int_equal(store_append(s, &text, 1, NULL), 0);
+	free(text);
+}
+
+static void killed(void (*work)(void))
+{
+	pid_t pid = fork();
+	int status;
+
+	if (pid == 0) {
+		work();
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+static void work_little(void)
+{
+	append(open_ok(), 0, 3);
+}
+static void work_much(void)
+{
+	append_big(open_ok(), 6 << 20);
+}
+static void work_long(void)
+{
+	struct store *s = open_ok();
+
+	for (int i = 0; i < 160; i++)
+		append_big(s, 100000);
+}
+
+/* Of a program that does not know the guard. */
+static void work_unguarded(void)
+{
+	_cleanup_(mo_freep) char *path = mo_path(dir, "moe.db");
+	sqlite3 *db;
+
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, "PRAGMA user_version=2", NULL, NULL, NULL), SQLITE_OK);
+}
+
+/* The log is cut to n bytes, or by as many. */
+static void expect_cut(int64_t n)
+{
+	_cleanup_(mo_freep) char *path = mo_path(dir, "moe.db-wal");
+	struct stat st;
+
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(truncate(path, n < 0 ? st.st_size + n : n), 0);
+	expect_refusal(-EBADMSG, "moe.db-wal: it was cut: ");
+}
+
+/* It is told by its header from a short one that another process began: however often it began at
+ * its start again. */
+static void test_cut_logs(void **state)
+{
+	killed(work_little);
+	expect_cut(32);
+	assert_int_equal(teardown(state) + setup(state), 0);
+	killed(work_long);
+	expect_cut(4 << 20);
+	assert_int_equal(teardown(state) + setup(state), 0);
+	killed(work_much);
+	expect_cut(-1);
+}
+
+/* A kill, then an earlier version that stops in order, begins again and is killed: its log is short
+ * and whole. */
+static void test_short_log_of_an_earlier_version(void **state)
+{
+	_cleanup_(mo_freep) char *mark = mo_path(dir, "moe.db-open");
+	_cleanup_(seen_done) struct seen seen = { 0 };
+
+	killed(work_little);
+	sql("PRAGMA user_version=2");
+	killed(work_unguarded);
+	struct store *s = open_ok();
+	assert_int_equal(store_read(s, on_snapshot, on_record, &seen, NULL), 0);
+	assert_int_equal(seen.records, 3);
+	store_free(s);
+	/* of a version that told no more than that there is one: nothing tells them apart */
+	killed(work_unguarded);
+	assert_int_equal(mo_write_file(mark, "", 0, 0600, false), 0);
+	expect_refusal(-EBADMSG, "moe.db-wal: it was cut: ");
+}
+
 static void test_damage(void **state)
 {
 	_cleanup_(mo_buf_done) struct mo_buf raw = { 0 };
@@ -693,6 +786,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_long_log, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_one_controller, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_lost_database, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_cut_logs, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_short_log_of_an_earlier_version, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(test_damage, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_every_cut, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_every_cut_of_the_log, setup, teardown),
