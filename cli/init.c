@@ -204,12 +204,30 @@ static bool names_gpus(const struct draft *d)
 	return false;
 }
 
+static int64_t size_of(const struct draft *d, const char *path)
+{
+	int64_t v = 1;
+
+	if (draft_value(d, path))
+		(void)mo_parse_i64(draft_value(d, path), 1, 100000, &v);
+	return v;
+}
+
+/* Each stage holds its experts and the rest. */
+static int64_t least_gpus(const struct init *i)
+{
+	const struct draft *d = &i->draft;
+	int64_t dense = size_of(d, "parallelism.tp") * size_of(d, "parallelism.cp"),
+		experts = size_of(d, "parallelism.ep") * size_of(d, "parallelism.etp");
+
+	return MO_MAX(size_of(d, "parallelism.pp") * MO_MAX(dense, experts), i->least_gpus);
+}
+
 /* What its sharding needs at least, in whole nodes. */
 static void guess_gpus(struct init *i)
 {
-	static const char *const sizes[] = { "parallelism.tp", "parallelism.pp", "parallelism.cp" };
 	struct draft *d = &i->draft;
-	int64_t least = 1, v, ep = 1;
+	int64_t least;
 
 	if (i->gpus == MO_NONE && mo_streq(i->line.launcher, "python") && !i->line.spread &&
 	    (mo_streq(d->kind, "torch") || mo_streq(d->kind, "command"))) {
@@ -222,15 +240,9 @@ static void guess_gpus(struct init *i)
 	}
 	if (d->gpus != MO_NONE)
 		return;
-	for (size_t k = 0; k < ELEMENTSOF(sizes); k++)
-		if (draft_value(d, sizes[k]) &&
-		    mo_parse_i64(draft_value(d, sizes[k]), 1, 100000, &v) == 0)
-			least *= v;
-	if (draft_value(d, "parallelism.ep") &&
-	    mo_parse_i64(draft_value(d, "parallelism.ep"), 1, 100000, &v) == 0)
-		ep = v;
-	least = MO_MAX(MO_MAX(least, i->least_gpus), ep);
-	if (least == 1 && mo_streq(i->line.launcher, "python") && !i->line.spread && !i->per_node) {
+	least = least_gpus(i);
+	if (least == 1 && mo_streq(i->line.launcher, "python") && !i->line.spread &&
+	    !i->one_of_many) {
 		init_note(i, "cluster.gpus: one process is started: --gpus N for more");
 		d->gpus = 1;
 		return;

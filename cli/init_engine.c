@@ -498,6 +498,15 @@ static int values_of_engine(struct init *i, struct engine *e)
 	return 0;
 }
 
+static bool is_one_of_many(const struct engine *e)
+{
+	bool ret = e->processes == PROCESS_PER_NODE;
+
+	for (size_t i = 0; i < e->n_env; i++)
+		ret |= e->env[i].value && strstr(e->env[i].value, "{world_size}");
+	return ret;
+}
+
 int init_engine(struct init *i)
 {
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
@@ -510,7 +519,7 @@ int init_engine(struct init *i)
 		return init_refuse(i, mo_error_text(&err, r), "the engine's file is damaged");
 	}
 	r = values_of_engine(i, &e);
-	i->per_node = e.processes == PROCESS_PER_NODE;
+	i->one_of_many = is_one_of_many(&e);
 	if (!r && !e.experiment)
 		no_pipeline(&i->draft);
 	if (!r) {

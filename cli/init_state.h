@@ -16,7 +16,9 @@ struct init {
 	bool force;
 	int64_t gpus, steps; /* said on the command line; MO_NONE */
 	int64_t least_gpus;  /* that the engine's configuration needs */
-	bool per_node;       /* the engine starts one process for all GPUs of a node */
+	/* the engine starts one process for all GPUs of a node, or one of so many as what starts
+	 * them says (a Slurm step): the line of one says nothing of the whole */
+	bool one_of_many;
 	struct launch_line line;
 	size_t used; /* words of its program that are the engine's own, not flags of it */
 	struct config_value *toml; /* what the original's --job.config_file says; NULL = none */

@@ -583,12 +583,21 @@ static bool of_no_job(const char *type)
 				     REC_PLACE,    REC_ACCEPT,     REC_NOTES,     REC_FAIL,
 				     REC_GONE,     REC_FORGOTTEN,  REC_WAIT_NODE, REC_HUNG,
 				     REC_INCIDENT, REC_CHECKPOINT, REC_CHECK,     REC_MEASURED,
-				     REC_DISCARD };
+				     REC_DISCARD,  REC_CONFIG };
 
 	for (size_t i = 0; i < ELEMENTSOF(types); i++)
 		if (mo_streq(type, record_type_names[types[i]]))
 			return false;
 	return mo_enum_parse(record_type_names, _REC_N, type) >= 0;
+}
+
+/* What to do about it before all else. A type that came later is none here: who goes back to an
+ * older moed must not give up what the newer one stored. */
+static const char *first_of_all(const char *type)
+{
+	return type && mo_enum_parse(record_type_names, _REC_N, type) < 0
+		       ? "if a newer moed ran here, start that; else "
+		       : "";
 }
 
 static int on_record(void *arg, int64_t seq, const char *text, size_t n)
@@ -615,16 +624,16 @@ static int on_record(void *arg, int64_t seq, const char *text, size_t n)
 		p->end = seq;
 		return mo_error_set(p->err, -EBADMSG,
 				    "stored record %lld cannot be read (type %s): %s, and whose it "
-				    "is cannot be told: 'moed --quarantine' goes back to the "
+				    "is cannot be told: %s'moed --quarantine' goes back to the "
 				    "moment before it; or restore a backup, when that is newer",
 				    (long long)seq, l.type ? l.type : "unknown",
-				    mo_error_text(&why, -EINVAL));
+				    mo_error_text(&why, -EINVAL), first_of_all(l.type));
 	}
 	if (!p->rest)
 		return mo_error_set(p->err, -EINVAL,
-				    "stored record %lld cannot be read (type %s%s): %s: " WAY_ON,
+				    "stored record %lld cannot be read (type %s%s): %s: %s" WAY_ON,
 				    (long long)seq, l.type ? l.type : "unknown", whose,
-				    mo_error_text(&why, -EINVAL));
+				    mo_error_text(&why, -EINVAL), first_of_all(l.type));
 	return rest(p,
 		    &(struct journal_rest){ .seq = seq,
 					    .type = l.type,

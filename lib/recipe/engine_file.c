@@ -544,8 +544,13 @@ static int load_like(const char *path, struct engine *ret, struct mo_error *err)
 	base = root ? catalogue_tree(other, "engine file", err) : NULL;
 	if (!base)
 		return -EINVAL;
-	if (ynode_get(base, "like"))
-		return mo_error_set(err, -EINVAL, "%s: like: %s is like another one itself", path,
+	const struct ynode *third = ynode_get(base, "like");
+
+	if (third)
+		return mo_error_set(err, -EINVAL,
+				    "%s: like: %s is like another one itself: name that one, %s, "
+				    "and copy what %s has beside it",
+				    path, kind, third->kind == YAML_SCALAR ? third->text : "?",
 				    kind);
 	struct like_read *before = like_of(root);
 

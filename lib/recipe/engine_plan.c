@@ -16,6 +16,8 @@
 #define SIGNS "!=>"
 #define LIKE_DEPTH 4
 #define UNKNOWN_KIND "command" /* whose rows a file without any has */
+/* by which jobs are refused: no name proves it, only the file itself */
+#define UNPROVED "sharding_told"
 #define LIST_SIGNS " \t\n,;[](){}'\""
 
 /* ---- what the engine is told ---- */
@@ -486,16 +488,23 @@ static int gather_kind(struct gather *g, const char *kind, bool shipped, int dep
 	return k < 0 ? k : gather_rows(g, &e, depth - 1);
 }
 
-/* A file without the section, such as a site's own of before there was one. */
+/* A file without the section, such as a site's own of before there was one. These steps end by
+ * themselves, at a shorter name each: they are not counted. */
 static int gather_default(struct gather *g, const char *kind, int depth)
 {
-	int k = gather_kind(g, kind, true, depth);
+	int k = gather_kind(g, kind, true, depth + 1);
 
 	if (k != -ENOENT || mo_streq(kind, UNKNOWN_KIND))
 		return k == -ENOENT ? 0 : k;
 	_cleanup_(mo_freep) char *near = beginning(kind);
 
-	return gather_kind(g, near ? near : UNKNOWN_KIND, false, depth);
+	if (near) {
+		struct kv *row = MO_ADD(g->to, plan, &kv_desc);
+
+		mo_str_set(&row->key, UNPROVED);
+		mo_str_set(&row->value, "false");
+	}
+	return gather_kind(g, near ? near : UNKNOWN_KIND, false, depth + 1);
 }
 
 static int gather_rows(struct gather *g, const struct engine *e, int depth)

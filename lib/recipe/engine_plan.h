@@ -12,7 +12,7 @@ typedef int engine_plan_loader(const char *kind, bool shipped, struct engine *re
 			       struct mo_error *err);
 /* Puts the rows of the engines that `like` names behind its own. A file without the section has
  * those of the one that came with this version under its name, else of the kind that its name
- * begins with, else of `command`. 0, or -errno with err. */
+ * begins with (but for `sharding_told`), else of `command`. 0, or -errno with err. */
 int engine_plan_finish(struct engine *e, engine_plan_loader *load, struct mo_error *err);
 /* Makes recipe.engine.traits anew; e still has its checks. */
 void engine_plan_apply(const struct engine *e, struct recipe *r);

@@ -61,6 +61,10 @@ static void read_mark(const char *path, int64_t *ret_bytes, int64_t *ret_line)
 		(void)mo_parse_i64(space, 0, UINT32_MAX, ret_line);
 }
 
+#define WAY_OUT \
+	"restore the state directory from a backup; only where an older moed or another program " \
+	"closed the database meanwhile, remove %s and start again"
+
 int log_whole_check(const char *dir, struct mo_error *err)
 {
 	_cleanup_(mo_freep) char *mark = mo_path(dir, OPEN_NAME), *db = mo_path(dir, "moe.db"),
@@ -77,15 +81,14 @@ int log_whole_check(const char *dir, struct mo_error *err)
 			return 0;
 		return mo_error_set(err, -EBADMSG,
 				    "%s: it was cut: %lld bytes are there, of at least %lld: "
-				    "records are lost: restore the state directory from a backup",
-				    log, (long long)there.st_size, (long long)bytes);
+				    "records are lost: " WAY_OUT,
+				    log, (long long)there.st_size, (long long)bytes, mark);
 	}
 	if (mo_stat(log, &there) < 0 && errno == ENOENT && !newer(&base, &marked))
 		return mo_error_set(err, -EBADMSG,
 				    "%s: it is gone, and what was written since the last start was "
-				    "in it: bring it back, or restore the state directory from a "
-				    "backup",
-				    log);
+				    "in it: bring it back, or " WAY_OUT,
+				    log, mark);
 	return 0;
 }
 

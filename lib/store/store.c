@@ -338,6 +338,10 @@ int store_open(const char *dir, struct store **ret, struct mo_error *err)
 		return r;
 	store_make_ballast(s);
 	log_whole_open(&s->log, s->dir);
+	/* with a transaction in it the log has a line, and whoever closes the database after a
+	 * kill, by whatever program, writes into moe.db */
+	if (run(s, s->inside ? "PRAGMA user_version=1" : "PRAGMA user_version=2") == SQLITE_OK)
+		log_whole_written(&s->log, s->dir);
 	s->opened = true;
 	*ret = TAKE_PTR(s);
 	return 0;

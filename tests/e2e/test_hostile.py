@@ -283,6 +283,7 @@ class Agents:
         docs += [("news", dict(sync, steps=[dict(step, notes=notes, progress=[{"rank": 0, "iteration": 4, "step_ms": 1.5, "phase": "train"}])])), ("sync", dict(sync, instance="other", steps=[dict(step, notes=notes[:4])])),
                  ("news", dict(sync, steps=[], scans=[{"job": job, "attempt": attempt, "error": None, "writable": True, "items": [{"iteration": 3, "path": "/c/3", "bytes": 100, "complete": True, "reason": None, "saved_at": "2026-11-21T08:30:50.123Z",
                                                                                                                                 "level": "sizes", "manifest": "x"}]}])),
+                 ("sync", dict(sync, steps=[], scans=[{"job": job, "order": o, "id": i, "attempt": -1, "error": None, "items": []} for o, i in (("scan", attempt), ("verify", 32), ("prune", 3), ("last_scan", attempt + 1))])),
                  ("news", dict(sync, steps=[], sensors=[{"slot": 0, "temp_c": 50.0, "power_w": 100.0, "ue": 1}], nics=[{"name": "ib0", "state": "up", "rate_gbps": 400.0, "link_downed": 1}])), ("news", dict(sync, steps=[], health={"version": 3, "results": [], "ok": 5})),
                  ("answer", {"node": a.node, "query": 4294967297, "text": "abc\n", "offset": 4, "more": False, "end": True})]
         self.docs = [(route, tokens(json.dumps(d))) for route, d in docs]

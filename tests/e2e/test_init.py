@@ -463,6 +463,20 @@ def a_schedule_without_a_pipeline():
 
 
 @suite.test
+def gpus_that_nothing_says():
+    """The line of one process is the whole, unless what starts it tells it of others; experts are spread in each stage."""
+    train = "python3 -m MaxText.train base.yml hardware=%s steps=3 run_name=x"
+    sizes = "srun python3 pretrain_gpt.py --train-iters 3 --pipeline-model-parallel-size 2 --expert-model-parallel-size %d"
+    with tempfile.TemporaryDirectory() as d:
+        for line, gpus, said in ((train % "gpu", 8, "8 are the fewest in whole nodes"), (train % "gpu_multiprocess", 8, "8 are the fewest in whole nodes"),
+                                 ("python3 pretrain_gpt.py --train-iters 3", 1, "one process is started"), (sizes % 16, 32, "32 are the fewest"), (sizes % 4, 8, "8 are the fewest")):
+            r = moectl("init", "--json", "--workdir", d, "--", *line.split(), env=ENV)
+            doc = json.loads(r.stdout)
+            need("cluster: {gpus: %d" % gpus in doc["recipe"], "%s: %s" % (line, doc["recipe"]))
+            need(any(said in x for x in doc["notes"]), "%s: %s" % (line, doc["notes"]))
+
+
+@suite.test
 def a_launcher_of_primus_alone():
     """Its own lines say nothing of what it trains: refused, with what to give; a script of the user's that calls it is read."""
     with tempfile.TemporaryDirectory() as d:

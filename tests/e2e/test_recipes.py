@@ -399,7 +399,7 @@ def engines_that_are_like_others():
         for text, expected in (("like: primus-megatron\nargv: [mine, '{data:engines/maxtext/start.py}', '{args}']\n", None),
                                ("like: primus\n", "like: there is no config/engines/primus.yaml"),
                                ("like: ../x\n", "like: there is no config/engines/../x.yaml"),
-                               ("like: primus-maxtext\n", "like: primus-maxtext is like another one itself"),
+                               ("like: primus-maxtext\n", "like: primus-maxtext is like another one itself: name that one, maxtext, and copy"),
                                ("like: [maxtext]\n", "like: "),
                                ("like: command\nargv: ['{data:engines/gone.py}']\n", "argv: engines/gone.py is not installed"),
                                ("like: command\nrules: 3\n", "mine.yaml:")):

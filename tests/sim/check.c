@@ -20,9 +20,11 @@ static bool resumes(const struct job *j)
 }
 
 /* Whole in truth, and not behind what a user asked for. */
-static bool usable(const struct truth *t, const struct file *f)
+static bool usable(const struct sim *s, const struct truth *t, const struct file *f)
 {
-	if (!f->complete || f->altered || f->given_up)
+	int64_t was;
+
+	if (!f->complete || train_changed(s, t->id, f, &was) || f->given_up)
 		return false;
 	return !t->from_asked || (t->from > 0 && f->iteration <= t->from);
 }
@@ -85,7 +87,7 @@ static void check_place(struct sim *s, const struct record *r)
 			      (long long)r->attempt, (long long)r->job,
 			      (long long)r->place->resume);
 	for (size_t i = 0; r->place->resume < 0 && resumes(j) && i < t->n_files; i++)
-		if (t->files[i].changed_at < sure && usable(t, &t->files[i]))
+		if (t->files[i].changed_at < sure && usable(s, t, &t->files[i]))
 			sim_violation(s,
 				      "attempt %lld of j-%lld starts afresh although checkpoint "
 				      "%lld is whole",
@@ -516,7 +518,7 @@ bool check_waits(struct sim *s, const struct job *j)
 	    j->run.n_places || !j->reason || !strstr(j->reason, "--from 0"))
 		return false;
 	for (size_t i = 0; i < t->n_files; i++)
-		if (usable(t, &t->files[i]))
+		if (usable(s, t, &t->files[i]))
 			return false;
 	return true;
 }

@@ -221,22 +221,41 @@ void fault_happen(struct sim *s)
 	sim_at(s, s->now + sim_between(s, 50 * MS, 2 * S), K_FAULT, 0, 0, NULL, NULL);
 }
 
+/* What a user went back behind stays so, unless the state was restored: attempts that it does not
+ * know may have written it again. */
+static void repair(struct sim *s, int64_t job, struct file *f, int64_t stamp)
+{
+	const struct job *j = job_find(core_state(s->ctl.shadow), job);
+
+	*f = (struct file){ .iteration = f->iteration,
+			    .complete = true,
+			    .given_up = f->given_up && j && j->attempt >= j->attempt_floor,
+			    .changed_at = s->now,
+			    .stamp = stamp };
+}
+
+/* What was verified comes back as it was: the controller says that it changed. */
+void fault_bring_back(struct sim *s)
+{
+	int64_t was;
+
+	for (int job = 0; job < JOBS_MAX; job++)
+		for (size_t i = 0; i < s->jobs[job].n_files && !s->jobs[job].unrepaired; i++)
+			if (train_changed(s, s->jobs[job].id, &s->jobs[job].files[i], &was))
+				repair(s, s->jobs[job].id, &s->jobs[job].files[i], was);
+}
+
 void fault_repair(struct sim *s)
 {
 	/* a person repairs what most jobs would wait for */
 	for (int job = 0; job < JOBS_MAX; job++) {
 		s->jobs[job].unrepaired = s->jobs[job].id % 4 == 0;
-		for (size_t i = 0; i < s->jobs[job].n_files && !s->jobs[job].unrepaired; i++) {
-			struct file *f = &s->jobs[job].files[i];
-
-			/* what was verified comes back as it was */
-			if (!f->complete || f->altered)
-				*f = (struct file){ .iteration = f->iteration,
-						    .complete = true,
-						    .changed_at = s->now,
-						    .stamp = f->altered ? f->was : f->stamp };
-		}
+		for (size_t i = 0; i < s->jobs[job].n_files && !s->jobs[job].unrepaired; i++)
+			if (!s->jobs[job].files[i].complete && !s->jobs[job].files[i].altered)
+				repair(s, s->jobs[job].id, &s->jobs[job].files[i],
+				       s->jobs[job].files[i].stamp);
 	}
+	fault_bring_back(s);
 }
 
 /* Nothing breaks any more, and what is broken is repaired. */

@@ -410,6 +410,8 @@ void train_iterate(struct sim *s, struct attempt *a, int64_t iteration);
 void train_saved(struct sim *s, struct attempt *a, int64_t iteration);
 void train_exit(struct sim *s, struct attempt *a, int64_t rank, int64_t code);
 struct file *train_file(struct sim *s, int64_t job, int64_t iteration);
+/* since the controller had its manifest, which said *ret_was */
+bool train_changed(const struct sim *s, int64_t job, const struct file *f, int64_t *ret_was);
 void train_scan(struct sim *s, const struct command *order, struct scan_result *ret);
 
 /* user.c */
@@ -422,6 +424,7 @@ void user_settle(struct sim *s);
 
 /* fault.c */
 void fault_happen(struct sim *s);
+void fault_bring_back(struct sim *s);
 void fault_repair(struct sim *s); /* checkpoints */
 void fault_heal(struct sim *s);
 

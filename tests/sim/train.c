@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "lib/base/parse.h"
+
 static void say(struct sim *s, struct attempt *a, int64_t rank, int type, int64_t iteration,
 		int phase)
 {
@@ -112,6 +114,18 @@ struct file *train_file(struct sim *s, int64_t job, int64_t iteration)
 		if (t->files[i].iteration == iteration)
 			return &t->files[i];
 	return NULL;
+}
+
+/* Behind a restore an agent tells once more what it verified before the files changed. */
+bool train_changed(const struct sim *s, int64_t job, const struct file *f, int64_t *ret_was)
+{
+	const struct job *j = job_find(core_state(s->ctl.shadow), job);
+	const struct checkpoint *c = j ? checkpoint_find(j, f->iteration) : NULL;
+
+	*ret_was = f->was;
+	return f->altered ||
+	       (c && c->state == CKPT_TORN && f->complete && c->manifest &&
+		mo_parse_i64(c->manifest, 0, INT64_MAX, ret_was) == 0 && *ret_was != f->stamp);
 }
 
 static void save(struct sim *s, struct attempt *a)

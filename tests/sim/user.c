@@ -234,6 +234,7 @@ void user_settle(struct sim *s)
 	const struct state *st = core_state(s->ctl.shadow);
 
 	past_resolve(s, 1);
+	fault_bring_back(s);
 	for (size_t i = 0; i < st->n_jobs; i++)
 		takes_another(s, &st->jobs[i]);
 	for (int n = 0; n < NODES; n++) {

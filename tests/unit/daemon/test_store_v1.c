@@ -295,7 +295,32 @@ static void refused_with(const struct bed *b, const char *text, const char *word
 static void an_unknown_record(void **state)
 {
 	refused_with(*state, "{\"v\":1,\"type\":\"prophecy\",\"t\":1714600000000000,\"job\":3}",
-		     "cannot be read (type prophecy of j-3)");
+		     "cannot be read (type prophecy of j-3): type: expected one of controller, "
+		     "submit");
+}
+
+static void refused_after(struct bed *b, const char *text, const char *words)
+{
+	char *one = (char *)(uintptr_t)text;
+	const struct texts more = { &one, 1 };
+
+	append(b, &b->log);
+	append(b, &more);
+	refused(b, words);
+}
+
+/* Whoever went back to an older moed is not sent to give up what the newer one stored. */
+static void a_type_that_came_later(void **state)
+{
+	refused_after(*state, "{\"v\":2,\"type\":\"prophecy\",\"t\":1714600000000000}",
+		      "if a newer moed ran here, start that; else 'moed --quarantine'");
+}
+
+/* It is a job's: without its number nobody knows which job is not as it was. */
+static void a_configuration_of_nobody(void **state)
+{
+	refused_after(*state, "{\"v\":2,\"type\":\"config\",\"t\":1714600000000000}",
+		      "whose it is cannot be told");
 }
 
 static void a_damaged_record(void **state)
@@ -375,6 +400,8 @@ int main(void)
 		T(its_snapshot_and_log_are_the_same_state),
 		T(a_log_of_both_versions),
 		T(an_unknown_record),
+		T(a_type_that_came_later),
+		T(a_configuration_of_nobody),
 		T(a_damaged_record),
 		T(one_that_makes_no_sense),
 		T(a_downgrade),

@@ -261,6 +261,14 @@ static void test_files_without_rows(void **state)
 		{ "own3", "plan: {like: own4}\n", "none", true, false, 4 },
 		{ "torchtitan-ours", "", "full", true, false, 4 },
 		{ "maxtext-of-ours", "", "none", false, false, 4 },
+		{ "torchtitan-0.1-ours", "", "full", true, false, 4 },
+		{ "torchtitan-dev-ours", "like: torchtitan\nlines: ~\n", "full", true, false, 4 },
+		/* it may shard otherwise: its jobs are warned of, and not refused */
+		{ "megatron-lm-ours", "", "full", false, false, MO_NONE },
+		{ "megatron-lm-2", "plan: {sharding_told: true, like: megatron-lm}\n", "full",
+		  false, true, MO_NONE },
+		{ "megatron-lm-3", "plan: {like: megatron-lm-ours}\n", "full", false, false,
+		  MO_NONE },
 		{ "megatron-lm", "", "full", false, true,
 		  MO_NONE }, /* a copy of the one of an older version */
 		{ "command", "", "full", false, false, MO_NONE },

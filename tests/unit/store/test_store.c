@@ -10,6 +10,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
 #include <sqlite3.h>
@@ -553,6 +554,56 @@ static void test_short_log_of_an_earlier_version(void **state)
 	expect_refusal(-EBADMSG, "moe.db-wal: it was cut: ");
 }
 
+static void opens(void)
+{
+	open_ok();
+}
+
+static void aged(const char *name, time_t seconds)
+{
+	_cleanup_(mo_freep) char *path = mo_path(dir, "%s", name);
+	struct timespec at[2];
+
+	clock_gettime(CLOCK_REALTIME, &at[0]);
+	at[0].tv_sec -= seconds;
+	at[1] = at[0];
+	assert_int_equal(utimensat(AT_FDCWD, path, at, 0), 0);
+}
+
+/* Killed before it had written anything, and closed by another program, which removes the log:
+ * nothing is missing. */
+static void test_log_of_nothing(void **state)
+{
+	_cleanup_(mo_freep) char *path = mo_path(dir, "moe.db-wal");
+	struct stat st;
+
+	store_free(open_ok());
+	killed(opens);
+	aged("moe.db", 9);
+	aged("moe.db-open", 5);
+	sql("SELECT count(*) FROM records");
+	assert_int_equal(stat(path, &st), -1);
+	store_free(open_ok());
+}
+
+/* Both refusals name the file that is in the way where nothing was lost. */
+static void test_way_out_of_a_lost_log(void **state)
+{
+	_cleanup_(mo_freep) char *log = mo_path(dir, "moe.db-wal"),
+				 *mark = mo_path(dir, "moe.db-open"),
+				 *advice = mo_printf("remove %s and start again", mark);
+
+	store_free(open_ok());
+	killed(work_little);
+	assert_int_equal(truncate(log, 5000), 0);
+	expect_refusal(-EBADMSG, advice);
+	assert_int_equal(unlink(log), 0);
+	aged("moe.db", 9);
+	expect_refusal(-EBADMSG, advice);
+	assert_int_equal(unlink(mark), 0);
+	store_free(open_ok());
+}
+
 static void test_damage(void **state)
 {
 	_cleanup_(mo_buf_done) struct mo_buf raw = { 0 };
@@ -789,6 +840,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_cut_logs, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_short_log_of_an_earlier_version, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(test_log_of_nothing, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_way_out_of_a_lost_log, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_damage, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_every_cut, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_every_cut_of_the_log, setup, teardown),
