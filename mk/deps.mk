@@ -7,7 +7,7 @@ TEST_PACKAGES := man-db strace openssl python3-yaml iproute2 jq chromium
 NUMAVM_PACKAGES := qemu-system-x86 busybox-static cpio binutils
 # for the packages and for booting machines that they are installed on; what needs them is skipped by name where they cannot be had
 BOOTED_PACKAGES := debhelper lintian mmdebstrap systemd-container
-LINT_PACKAGES := clang-14 clang-tidy-14 clang-format-14 libclang-rt-14-dev cppcheck codespell shellcheck valgrind
+LINT_PACKAGES := clang-14 clang-tidy-14 clang-format-14 black libclang-rt-14-dev cppcheck codespell shellcheck valgrind
 
 # $(call install_packages,LIST): installs those that are missing, asks nothing
 install_packages = missing=""; for p in $(1); do dpkg-query -W -f='$${Status}' $$p 2>/dev/null | grep -q 'install ok installed' || missing="$$missing $$p"; done; \

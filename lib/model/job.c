@@ -68,10 +68,11 @@ const struct mo_desc rank_desc = MO_DESC(rank, rank_fields);
 	MO_D(checkpoint, iteration, MO_INT, "iteration that it was saved at"), \
 		MO_D(checkpoint, path, MO_STR, "directory or file on the training nodes"), \
 		MO_D_ENUM(checkpoint, state, checkpoint_state_names, "what became of it"), \
-		MO_D(checkpoint, level, MO_STR, "where it lies: local disk or shared storage"), \
+		MO_D(checkpoint, level, MO_STR, \
+		     "how closely it was looked at: marker, sizes or crc"), \
 		MO_D(checkpoint, bytes, MO_INT, "size in bytes"), \
 		MO_D(checkpoint, saved_at, MO_TIME, "when it was saved"), \
-		MO_D(checkpoint, verified_at, MO_TIME, "when its files were read back"), \
+		MO_D(checkpoint, verified_at, MO_TIME, "when it was looked at"), \
 		MO_D(checkpoint, attempt, MO_INT, "attempt that saved it"), \
 		MO_D(checkpoint, reason, MO_STR, "why it is in its state"), \
 		MO_D(checkpoint, fixed, MO_STR, \

@@ -1,6 +1,9 @@
 #!/usr/bin/python3
-"""Benchmarks: one JSON line per figure {bench,metric,value,unit,n,min,max,peer,peer_value,ratio,raw}, medians; all samples in build/bench/*.txt. Peers are run in the same run on the
-same machine with the same rank (tests/fake/tiny.c) when they are installed; the floor is posix_spawn of the same program. Usage: bench.py [NAME ...] [--n SAMPLES]."""
+"""Benchmarks: one JSON line per figure
+{bench,metric,value,unit,n,min,max,peer,peer_value,ratio,raw}, medians; all samples in
+build/bench/*.txt. Peers are run in the same run on the same machine with the same rank
+(tests/fake/tiny.c) when they are installed; the floor is posix_spawn of the same program. Usage:
+bench.py [NAME ...] [--n SAMPLES]."""
 import argparse
 import http.client
 import json
@@ -31,17 +34,41 @@ def report(bench, metric, samples, unit, peer=None, peer_samples=None):
     raw = os.path.join(OUT, "%s-%s.txt" % (bench, metric))
     with open(raw, "w") as f:
         f.write("".join("%r\n" % s for s in samples))
-    value, peer_value = statistics.median(samples), statistics.median(peer_samples) if peer_samples else None
-    print(json.dumps({"bench": bench, "metric": metric, "value": round(value, 4), "unit": unit, "n": len(samples), "min": round(min(samples), 4), "max": round(max(samples), 4),
-                      "peer": peer, "peer_value": peer_value and round(peer_value, 4), "ratio": peer_value and round(value / peer_value, 4), "raw": os.path.relpath(raw)}), flush=True)
+    value, peer_value = (
+        statistics.median(samples),
+        statistics.median(peer_samples) if peer_samples else None,
+    )
+    print(
+        json.dumps(
+            {
+                "bench": bench,
+                "metric": metric,
+                "value": round(value, 4),
+                "unit": unit,
+                "n": len(samples),
+                "min": round(min(samples), 4),
+                "max": round(max(samples), 4),
+                "peer": peer,
+                "peer_value": peer_value and round(peer_value, 4),
+                "ratio": peer_value and round(value / peer_value, 4),
+                "raw": os.path.relpath(raw),
+            }
+        ),
+        flush=True,
+    )
 
 
 class Cluster(lib.Cluster):
-    """Step directories on tmpfs where there is one, as /run of a node is; all else (records, fence, logs) on the disk of the build directory."""
+    """Step directories on tmpfs where there is one, as /run of a node is; all else (records, fence,
+    logs) on the disk of the build directory."""
 
     def __enter__(self):
         os.makedirs(self.dir)
-        self.run_dir = tempfile.mkdtemp(prefix="moe-bench-", dir="/dev/shm") if os.access("/dev/shm", os.W_OK) else None
+        self.run_dir = (
+            tempfile.mkdtemp(prefix="moe-bench-", dir="/dev/shm")
+            if os.access("/dev/shm", os.W_OK)
+            else None
+        )
         if self.run_dir:
             os.symlink(self.run_dir, os.path.join(self.dir, "run"))
         return super().__enter__()
@@ -80,7 +107,11 @@ class Api:
         return self.call("POST", "/v1/jobs", recipe)["id"]
 
     def state(self, job, states, deadline=30):
-        return wait_until(lambda: self.call("GET", "/v1/jobs/" + job)["state"] in states, deadline, job + " in " + "/".join(states))
+        return wait_until(
+            lambda: self.call("GET", "/v1/jobs/" + job)["state"] in states,
+            deadline,
+            job + " in " + "/".join(states),
+        )
 
     def end(self, job):
         self.call("POST", "/v1/jobs/%s/cancel" % job, json.dumps({"now": True}))
@@ -114,7 +145,10 @@ def floor_spawn(n, ranks):
     for i in range(n):
         path = fresh("floor")
         t0 = time.time_ns()
-        pids = [os.posix_spawn(TINY, [TINY, path], dict(os.environ, RANK=str(r), MOE_ATTEMPT="1")) for r in range(ranks)]
+        pids = [
+            os.posix_spawn(TINY, [TINY, path], dict(os.environ, RANK=str(r), MOE_ATTEMPT="1"))
+            for r in range(ranks)
+        ]
         got = wait_until(lambda: starts(path, 1, ranks), 10, "ranks of the floor")
         samples.append((max(got) - t0) / 1e6)
         for p in pids:
@@ -125,16 +159,39 @@ def floor_spawn(n, ranks):
 
 def peer_launch(n, ranks):
     """The fastest peer that is installed: (name, samples) of command -> all ranks in main()."""
-    commands = [("srun", ["srun", "-n%d" % ranks, "--overcommit"]), ("mpirun", ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", str(ranks), "-x", "RANK=0"]),
-                ("torchrun", ["/usr/bin/python3", os.path.join(os.path.dirname(os.path.abspath(__file__)), "torchrun.py"), "--nnodes=1", "--nproc_per_node=%d" % ranks, "--master_port=29777", "--no_python"])]
+    commands = [
+        ("srun", ["srun", "-n%d" % ranks, "--overcommit"]),
+        (
+            "mpirun",
+            ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", str(ranks), "-x", "RANK=0"],
+        ),
+        (
+            "torchrun",
+            [
+                "/usr/bin/python3",
+                os.path.join(os.path.dirname(os.path.abspath(__file__)), "torchrun.py"),
+                "--nnodes=1",
+                "--nproc_per_node=%d" % ranks,
+                "--master_port=29777",
+                "--no_python",
+            ],
+        ),
+    ]
     for name, argv in commands:
-        if not shutil.which(argv[0]) or (name == "torchrun" and subprocess.run([argv[0], "-c", "import torch"], stderr=subprocess.DEVNULL).returncode):
+        if not shutil.which(argv[0]) or (
+            name == "torchrun"
+            and subprocess.run(
+                [argv[0], "-c", "import torch"], stderr=subprocess.DEVNULL
+            ).returncode
+        ):
             continue
         samples = []
         for i in range(n):
             path = fresh("peer")
             t0 = time.time_ns()
-            p = subprocess.Popen(argv + [TINY, path, "exit"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            p = subprocess.Popen(
+                argv + [TINY, path, "exit"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            )
             got = wait_until(lambda: starts(path, 1, ranks), 60, "ranks of " + name)
             samples.append((max(got) - t0) / 1e6)
             p.wait()
@@ -143,7 +200,8 @@ def peer_launch(n, ranks):
 
 
 def bench_launch(n):
-    """Row 1: submit -> all 8 ranks in main(), one node, idle cluster, bind and read-back included."""
+    """Row 1: submit -> all 8 ranks in main(), one node, idle cluster, bind and read-back
+    included."""
     with Cluster(os.path.join(OUT, "c1"), nodes=1, gpus_per_node=8) as c:
         api, cli, post, verified, file = Api(c), [], [], 0, os.path.join(OUT, "launch.yaml")
         for i in range(2 * n):
@@ -154,8 +212,23 @@ def bench_launch(n):
             t0 = time.time_ns()
             if i % 2:
                 job = api.submit(text)
-            else:      # as the floor starts its programs; Python's subprocess would cost half a millisecond of its own
-                pid = os.posix_spawn(lib.MOECTL, [lib.MOECTL, "submit", file], c.env, file_actions=[(os.POSIX_SPAWN_OPEN, 1, file + ".out", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)])
+            else:
+                # as the floor starts its programs; Python's subprocess would cost half a
+                # millisecond of its own
+                pid = os.posix_spawn(
+                    lib.MOECTL,
+                    [lib.MOECTL, "submit", file],
+                    c.env,
+                    file_actions=[
+                        (
+                            os.POSIX_SPAWN_OPEN,
+                            1,
+                            file + ".out",
+                            os.O_WRONLY | os.O_CREAT | os.O_TRUNC,
+                            0o644,
+                        )
+                    ],
+                )
             got = wait_until(lambda: starts(path, 1, 8), 20, "8 ranks")
             (post if i % 2 else cli).append((max(got) - t0) / 1e6)
             if i % 2 == 0:
@@ -163,7 +236,10 @@ def bench_launch(n):
                 with open(file + ".out") as f:
                     job = f.read().split()[0]
             api.state(job, ["running"])
-            verified += all(r["bind_verified"] is not False for r in api.call("GET", "/v1/jobs/%s/ranks" % job)["items"])
+            verified += all(
+                r["bind_verified"] is not False
+                for r in api.call("GET", "/v1/jobs/%s/ranks" % job)["items"]
+            )
             api.end(job)
         if verified != 2 * n:
             raise Failed("binding was not verified in every run")
@@ -177,7 +253,8 @@ def bench_launch(n):
 
 
 def bench_restart(n):
-    """Rows 6 and 7: kill -9 of one rank -> every other rank gone, and -> all 8 ranks of the next attempt in main()."""
+    """Rows 6 and 7: kill -9 of one rank -> every other rank gone, and -> all 8 ranks of the next
+    attempt in main()."""
     gone, again = [], []
     with Cluster(os.path.join(OUT, "c2"), nodes=1, gpus_per_node=8) as c:
         api = Api(c)
@@ -206,7 +283,14 @@ def bench_restart(n):
                 os.close(f)
             api.end(job)
     report("restart", "rank_death_to_others_gone", gone, "ms")
-    report("restart", "kill_to_8_ranks_of_next_attempt", again, "ms", "posix_spawn of 8", floor_spawn(n, 8))
+    report(
+        "restart",
+        "kill_to_8_ranks_of_next_attempt",
+        again,
+        "ms",
+        "posix_spawn of 8",
+        floor_spawn(n, 8),
+    )
     restart_with_checks(n)
 
 
@@ -216,12 +300,15 @@ def real_gpus():
 
 
 def restart_with_checks(n):
-    """Where a node has GPUs to check and a job has checkpoints to look for: what passes from submit to placed (queue) and, after the failure, from stopped to placed again (place)."""
+    """Where a node has GPUs to check and a job has checkpoints to look for: what passes from submit
+    to placed (queue) and, after the failure, from stopped to placed again (place)."""
     gpus, queue, place, again = real_gpus(), [], [], []
     kind, root, extra = "real", tempfile.mkdtemp(prefix="moe-bench-"), []
     if not gpus:
         kind, gpus, extra = "simulated", 8, ["--topology", root + "/m"]
-        subprocess.run([os.path.join(lib.ROOT, "tests/fixtures/machine.py"), "mi300x", root + "/m"], check=True)
+        subprocess.run(
+            [os.path.join(lib.ROOT, "tests/fixtures/machine.py"), "mi300x", root + "/m"], check=True
+        )
     saved = os.path.join(root, "ckpt")
     for i in (10, 20, 30):
         os.makedirs("%s/iter_%07d" % (saved, i))
@@ -230,16 +317,28 @@ def restart_with_checks(n):
         with open("%s/iter_%07d/COMPLETE" % (saved, i), "w") as f:
             f.write("%d\n" % i)
     try:
-        with Cluster(os.path.join(OUT, "c2-" + kind), nodes=1, gpus_per_node=gpus, extra=extra) as c:
+        with Cluster(
+            os.path.join(OUT, "c2-" + kind), nodes=1, gpus_per_node=gpus, extra=extra
+        ) as c:
             api = Api(c)
             for i in range(n):
                 path = fresh("checked")
-                job = api.submit(command_recipe("checked-%d" % i, [TINY, path], gpus, checkpoint={"dir": saved}))
+                job = api.submit(
+                    command_recipe("checked-%d" % i, [TINY, path], gpus, checkpoint={"dir": saved})
+                )
                 wait_until(lambda: starts(path, 1, gpus), 20, "the ranks")
                 api.state(job, ["running"])
                 t0 = time.time_ns()
-                os.kill(api.call("GET", "/v1/jobs/%s/ranks" % job)["items"][0]["pid"], signal.SIGKILL)
-                again.append((max(wait_until(lambda: starts(path, 2, gpus), 20, "the ranks of attempt 2")) - t0) / 1e6)
+                os.kill(
+                    api.call("GET", "/v1/jobs/%s/ranks" % job)["items"][0]["pid"], signal.SIGKILL
+                )
+                again.append(
+                    (
+                        max(wait_until(lambda: starts(path, 2, gpus), 20, "the ranks of attempt 2"))
+                        - t0
+                    )
+                    / 1e6
+                )
                 doc = api.call("GET", "/v1/jobs/%s/report" % job)
                 queue.append(1000 * doc["gpu_seconds"]["queue"] / gpus)
                 place.append(doc["incidents"][0]["waterfall_ms"]["place"])
@@ -248,7 +347,14 @@ def restart_with_checks(n):
         shutil.rmtree(root)
     report("restart", kind + "_gpus_queue", queue, "ms")
     report("restart", kind + "_gpus_place", place, "ms")
-    report("restart", "kill_to_%d_ranks_on_%s_gpus" % (gpus, kind), again, "ms", "posix_spawn of %d" % gpus, floor_spawn(n, gpus))
+    report(
+        "restart",
+        "kill_to_%d_ranks_on_%s_gpus" % (gpus, kind),
+        again,
+        "ms",
+        "posix_spawn of %d" % gpus,
+        floor_spawn(n, gpus),
+    )
 
 
 def pss_kib(pid):
@@ -264,7 +370,8 @@ def cpu_s(pid):
 
 
 def bench_footprint(n):
-    """Row 12: agent + step supervisor of an idle 8-rank job: PSS, CPU share; and the supervisor's CPU share when a rank prints 10,000 lines/s, of text and of iterations in two grammars."""
+    """Row 12: agent + step supervisor of an idle 8-rank job: PSS, CPU share; and the supervisor's
+    CPU share when a rank prints 10,000 lines/s, of text and of iterations in two grammars."""
     with Cluster(os.path.join(OUT, "c3"), nodes=1, gpus_per_node=8) as c:
         api, pss, idle = Api(c), [], []
         job = api.submit(recipe("idle", fresh("idle")))
@@ -277,9 +384,22 @@ def bench_footprint(n):
             idle.append(100 * (sum(map(cpu_s, pids)) - before) / (time.monotonic() - t))
             pss.append(sum(map(pss_kib, pids)) / 1024)
         api.end(job)
-        text, samples = (lines_cpu(c, api, recipe(kind, fresh(kind), 1, [kind, "10000", "60"])) for kind in ("text", "lines"))
-        fields = lines_cpu(c, api, {"recipe": 1, "name": "primus", "engine": {"kind": "primus-megatron", "python": TINY, "entry": "x", "workdir": OUT}, "cluster": {"gpus": 1}, "steps": 999999999,
-                                    "env": {"TINY_PRIMUS": "10000"}})
+        text, samples = (
+            lines_cpu(c, api, recipe(kind, fresh(kind), 1, [kind, "10000", "60"]))
+            for kind in ("text", "lines")
+        )
+        fields = lines_cpu(
+            c,
+            api,
+            {
+                "recipe": 1,
+                "name": "primus",
+                "engine": {"kind": "primus-megatron", "python": TINY, "entry": "x", "workdir": OUT},
+                "cluster": {"gpus": 1},
+                "steps": 999999999,
+                "env": {"TINY_PRIMUS": "10000"},
+            },
+        )
     report("footprint", "agent_and_stepd_pss", pss, "MiB")
     report("footprint", "agent_and_stepd_idle_cpu", idle, "% of a core")
     report("footprint", "stepd_cpu_10000_lines_per_s", text, "% of a core")
@@ -288,12 +408,26 @@ def bench_footprint(n):
 
 
 def bench_lines(n):
-    """Row 12: processor time per line that the rules of every engine file cost: plain text, the recorded log of the engine, its iteration line. 10,000 lines/s at 1 us are 1 % of a core."""
-    kinds = sorted(f[:-len(".yaml")] for f in os.listdir(os.path.join(lib.ROOT, "config/engines")) if f.endswith(".yaml"))
+    """Row 12: processor time per line that the rules of every engine file cost: plain text, the
+    recorded log of the engine, its iteration line. 10,000 lines/s at 1 us are 1 % of a core."""
+    kinds = sorted(
+        f[: -len(".yaml")]
+        for f in os.listdir(os.path.join(lib.ROOT, "config/engines"))
+        if f.endswith(".yaml")
+    )
     samples = {}
     for i in range(max(5, n // 3)):
-        r = subprocess.run([os.path.join(BUILD, "tests/bench/lines"), os.path.join(lib.ROOT, "tests/fixtures/engines")] + kinds, stdout=subprocess.PIPE, text=True, check=True,
-                           env=dict(os.environ, MOE_DATA_DIR=os.path.join(lib.ROOT, "config")))
+        r = subprocess.run(
+            [
+                os.path.join(BUILD, "tests/bench/lines"),
+                os.path.join(lib.ROOT, "tests/fixtures/engines"),
+            ]
+            + kinds,
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+            env=dict(os.environ, MOE_DATA_DIR=os.path.join(lib.ROOT, "config")),
+        )
         for line in r.stdout.splitlines():
             name, us = line.split()
             samples.setdefault(name, []).append(float(us))
@@ -302,10 +436,13 @@ def bench_lines(n):
 
 
 def lines_cpu(c, api, doc):
-    """CPU share of the supervisor of one rank that prints 10,000 lines/s: text, or a new iteration with all its metrics in each line."""
+    """CPU share of the supervisor of one rank that prints 10,000 lines/s: text, or a new iteration
+    with all its metrics in each line."""
     job, busy = api.submit(doc if isinstance(doc, str) else json.dumps(doc)), []
     api.state(job, ["running"])
-    stepd = wait_until(lambda: [x["pid"] for x in c.status()["steps"] if x["job"] == job], 10, "the step")[0]
+    stepd = wait_until(
+        lambda: [x["pid"] for x in c.status()["steps"] if x["job"] == job], 10, "the step"
+    )[0]
     for i in range(5):
         before, t = cpu_s(stepd), time.monotonic()
         time.sleep(2)
@@ -316,14 +453,20 @@ def lines_cpu(c, api, doc):
 
 def load(sock, clients, seconds, method, path, body=None):
     """{n,errors,seconds,p50_ms,p99_ms} of that many clients, each with one request under way."""
-    r = subprocess.run([LOAD, sock, str(clients), str(seconds), method, path] + ([body] if body else []), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    r = subprocess.run(
+        [LOAD, sock, str(clients), str(seconds), method, path] + ([body] if body else []),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     if r.returncode != 0:
         raise Failed("load %s %s: %s%s" % (method, path, r.stderr[-500:], r.stdout))
     return json.loads(r.stdout)
 
 
 def sqlite_rate(dir, seconds=1):
-    """The floor of durable submits: single-row commits/s of SQLite, WAL and synchronous=FULL, on the file system of the controller's state."""
+    """The floor of durable submits: single-row commits/s of SQLite, WAL and synchronous=FULL, on
+    the file system of the controller's state."""
     path = os.path.join(dir, "floor.db")
     db = sqlite3.connect(path, isolation_level=None)
     db.execute("PRAGMA journal_mode=WAL")
@@ -338,7 +481,8 @@ def sqlite_rate(dir, seconds=1):
 
 
 def bench_submit(n):
-    """Row 4: durable submissions/s over REST with 32 clients, each answered after its records were synced; they queue behind a job that has all GPUs."""
+    """Row 4: durable submissions/s over REST with 32 clients, each answered after its records were
+    synced; they queue behind a job that has all GPUs."""
     rates, floor, p99 = [], [], []
     with Cluster(os.path.join(OUT, "c4"), nodes=1, gpus_per_node=8) as c:
         api, body = Api(c), os.path.join(OUT, "submit.json")
@@ -346,16 +490,25 @@ def bench_submit(n):
         with open(body, "w") as f:
             f.write(recipe("queued", fresh("queued"), 1))
         for i in range(7):
-            r = load(os.path.join(c.dir, "moed.sock"), 32, "10:1400", "POST", "/v1/jobs", body)  # 10,000 unfinished jobs are the limit
+            # 10,000 unfinished jobs are the limit
+            r = load(os.path.join(c.dir, "moed.sock"), 32, "10:1400", "POST", "/v1/jobs", body)
             rates.append(r["n"] / r["seconds"])
             p99.append(r["p99_ms"])
             floor.append(sqlite_rate(c.dir))
-    report("submit", "durable_submits_32_clients", rates, "1/s", "SQLite FULL, single-row commits", floor)
+    report(
+        "submit",
+        "durable_submits_32_clients",
+        rates,
+        "1/s",
+        "SQLite FULL, single-row commits",
+        floor,
+    )
     report("submit", "durable_submits_32_clients_p99", p99, "ms")
 
 
 def bench_snapshot(n):
-    """The longest that a client waits while the whole state of 8,000 unfinished jobs is written down; the peer is the longest of as many requests just before, on the same disk."""
+    """The longest that a client waits while the whole state of 8,000 unfinished jobs is written
+    down; the peer is the longest of as many requests just before, on the same disk."""
     worst, before = [], []
     with Cluster(os.path.join(OUT, "c7"), nodes=1, gpus_per_node=8) as c:
         api, moed, body = Api(c), c.status()["moed"]["pid"], os.path.join(OUT, "submit.json")
@@ -363,27 +516,40 @@ def bench_snapshot(n):
         with open(body, "w") as f:
             f.write(recipe("queued", fresh("queued"), 1))
         # as many bytes as the last snapshot had must come before the next: long records
-        text = json.dumps(dict(json.loads(recipe("queued", fresh("queued"), 1)), env={"LONG_%d" % i: 3000 * "x" for i in range(3)}))
+        text = json.dumps(
+            dict(
+                json.loads(recipe("queued", fresh("queued"), 1)),
+                env={"LONG_%d" % i: 3000 * "x" for i in range(3)},
+            )
+        )
         load(os.path.join(c.dir, "moed.sock"), 32, "60:8000", "POST", "/v1/jobs", body)
 
         def request(call):
             t = time.monotonic()
             result = call()
-            return result, 1000 * (time.monotonic() - t), open("/proc/%d/task/%d/children" % (moed, moed)).read() != ""
+            return (
+                result,
+                1000 * (time.monotonic() - t),
+                open("/proc/%d/task/%d/children" % (moed, moed)).read() != "",
+            )
+
         for i in range(5):
             idle, during = [], []
             while not during or busy:
                 job, first, busy1 = request(lambda: api.submit(text))
-                _, second, busy = request(lambda: api.call("POST", "/v1/jobs/%s/cancel" % job, json.dumps({"now": True})))
+                _, second, busy = request(
+                    lambda: api.call("POST", "/v1/jobs/%s/cancel" % job, json.dumps({"now": True}))
+                )
                 for ms, seen in ((first, busy1), (second, busy)):
                     (during if seen or during else idle).append(ms)
             worst.append(max(during))
-            before.append(max(idle[-len(during):]))
+            before.append(max(idle[-len(during) :]))
     report("snapshot", "longest_wait_8000_jobs", worst, "ms", "the same without a snapshot", before)
 
 
 def bench_status(n):
-    """Row 11: reads of a running 8-rank job with 32 clients, against a bare libmicrohttpd that answers the same bytes."""
+    """Row 11: reads of a running 8-rank job with 32 clients, against a bare libmicrohttpd that
+    answers the same bytes."""
     rates, floor, p99, floor_p99 = [], [], [], []
     with Cluster(os.path.join(OUT, "c5"), nodes=1, gpus_per_node=8) as c:
         api, same, sock = Api(c), os.path.join(OUT, "status.json"), os.path.join(OUT, "floor.sock")
@@ -409,13 +575,25 @@ def bench_status(n):
 
 
 def bench_streams(n):
-    """Row 11: CPU share of the controller that feeds 10,000 followers of its events while one event comes each second."""
+    """Row 11: CPU share of the controller that feeds 10,000 followers of its events while one event
+    comes each second."""
     followers, busy = 10000, []
     with Cluster(os.path.join(OUT, "c6"), nodes=1, gpus_per_node=8) as c:
         api, moed = Api(c), c.status()["moed"]["pid"]
         api.state(api.submit(recipe("all", fresh("all"))), ["running"])
         last = api.call("GET", "/v1/events?limit=1000")["items"][-1]["seq"]
-        p = subprocess.Popen([LOAD, os.path.join(c.dir, "moed.sock"), str(followers), "12", "stream", "/v1/events?follow=1&after=%d" % last], stdout=subprocess.PIPE, text=True)
+        p = subprocess.Popen(
+            [
+                LOAD,
+                os.path.join(c.dir, "moed.sock"),
+                str(followers),
+                "12",
+                "stream",
+                "/v1/events?follow=1&after=%d" % last,
+            ],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         if p.stdout.readline() != "open\n":
             raise Failed("not all followers were let in")
         for i in range(10):
@@ -430,18 +608,39 @@ def bench_streams(n):
 
 
 def bench_discover(n):
-    """Start to end of moe-discover on a made machine of 8 MI300X and 384 CPUs, on tmpfs as sysfs is; the peer reads the same root and knows neither KFD nor RDMA ports."""
-    root = tempfile.mkdtemp(prefix="moe-bench-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
+    """Start to end of moe-discover on a made machine of 8 MI300X and 384 CPUs, on tmpfs as sysfs
+    is; the peer reads the same root and knows neither KFD nor RDMA ports."""
+    root = tempfile.mkdtemp(
+        prefix="moe-bench-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    )
     try:
-        subprocess.run([os.path.join(lib.ROOT, "tests/fixtures/machine.py"), "mi300x", root + "/m"], check=True)
-        commands = [[os.path.join(BUILD, "moe-discover"), "--root", root + "/m"]] + [["lstopo-no-graphics", "--whole-io", "--of", "xml", "-f", "-"]] * (shutil.which("lstopo-no-graphics") is not None)
+        subprocess.run(
+            [os.path.join(lib.ROOT, "tests/fixtures/machine.py"), "mi300x", root + "/m"], check=True
+        )
+        commands = [[os.path.join(BUILD, "moe-discover"), "--root", root + "/m"]] + [
+            ["lstopo-no-graphics", "--whole-io", "--of", "xml", "-f", "-"]
+        ] * (shutil.which("lstopo-no-graphics") is not None)
         samples = [[], []]
         for i in range(n):
             for k, argv in enumerate(commands):
                 t0 = time.time_ns()
-                subprocess.run(argv, check=True, stdout=subprocess.DEVNULL, env=dict(os.environ, HWLOC_FSROOT=root + "/m", HWLOC_THISSYSTEM="0") if k else None)
+                subprocess.run(
+                    argv,
+                    check=True,
+                    stdout=subprocess.DEVNULL,
+                    env=dict(os.environ, HWLOC_FSROOT=root + "/m", HWLOC_THISSYSTEM="0")
+                    if k
+                    else None,
+                )
                 samples[k].append((time.time_ns() - t0) / 1e6)
-        report("discover", "mi300x_x8_ms", samples[0], "ms", "lstopo" if samples[1] else None, samples[1] or None)
+        report(
+            "discover",
+            "mi300x_x8_ms",
+            samples[0],
+            "ms",
+            "lstopo" if samples[1] else None,
+            samples[1] or None,
+        )
     finally:
         shutil.rmtree(root)
 
@@ -450,16 +649,37 @@ def bench_plan_binding(n):
     """bind_plan() alone: 8 ranks on a made machine of 8 MI300X and 384 CPUs."""
     root = tempfile.mkdtemp(prefix="moe-bench-")
     try:
-        subprocess.run([os.path.join(lib.ROOT, "tests/fixtures/machine.py"), "mi300x", root + "/m"], check=True)
-        doc = subprocess.run([os.path.join(BUILD, "moe-discover"), "--root", root + "/m"], check=True, stdout=subprocess.PIPE).stdout
-        r = subprocess.run([os.path.join(BUILD, "tests/bench/plan"), "--times", str(10 * n)], check=True, input=doc, stdout=subprocess.PIPE)
+        subprocess.run(
+            [os.path.join(lib.ROOT, "tests/fixtures/machine.py"), "mi300x", root + "/m"], check=True
+        )
+        doc = subprocess.run(
+            [os.path.join(BUILD, "moe-discover"), "--root", root + "/m"],
+            check=True,
+            stdout=subprocess.PIPE,
+        ).stdout
+        r = subprocess.run(
+            [os.path.join(BUILD, "tests/bench/plan"), "--times", str(10 * n)],
+            check=True,
+            input=doc,
+            stdout=subprocess.PIPE,
+        )
         report("plan_binding", "mi300x_x8_384_cpus_us", json.loads(r.stdout)["us"], "us")
     finally:
         shutil.rmtree(root)
 
 
-BENCHES = {"launch": bench_launch, "restart": bench_restart, "footprint": bench_footprint, "lines": bench_lines, "submit": bench_submit, "snapshot": bench_snapshot, "status": bench_status, "streams": bench_streams, "discover": bench_discover,
-           "plan_binding": bench_plan_binding}
+BENCHES = {
+    "launch": bench_launch,
+    "restart": bench_restart,
+    "footprint": bench_footprint,
+    "lines": bench_lines,
+    "submit": bench_submit,
+    "snapshot": bench_snapshot,
+    "status": bench_status,
+    "streams": bench_streams,
+    "discover": bench_discover,
+    "plan_binding": bench_plan_binding,
+}
 
 
 def main():

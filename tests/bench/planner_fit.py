@@ -1,20 +1,44 @@
 #!/usr/bin/env python3
-"""Fits the planner's constants to all public rows at once: planner_fit.py [--leave FAMILY] prints values for lib/plan/constants.c and the error before and after.
+"""Fits the planner's constants to all public rows at once: planner_fit.py [--leave FAMILY] prints
+values for lib/plan/constants.c and the error before and after.
 
-Coordinate search with shrinking steps from the values of the library; the error is the mean of sqrt(e^2 + 0.05^2) + e^2, e = ln(planned / measured), each family weighted by the root of its size,
-so that neither the largest family nor a single odd row decides. Bounds keep every constant where its meaning allows. Nothing is random: the same rows give the same constants.
+Coordinate search with shrinking steps from the values of the library; the error is the mean of
+sqrt(e^2 + 0.05^2) + e^2, e = ln(planned / measured), each family weighted by the root of its size,
+so that neither the largest family nor a single odd row decides. Bounds keep every constant where
+its meaning allows. Nothing is random: the same rows give the same constants.
 """
 import math, os, sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from planner_truth import Planner
 
-# lowest, expected and highest value. What is expected comes from what a constant means, not from these rows: it decides where few rows speak.
-RANGES = {"sustained": (0.9, 1.0, 1.25), "gemm_use": (0.6, 0.9, 1.0), "fp8_use": (0.4, 0.9, 1.1), "kernel_s": (1e-6, 5e-6, 15e-6), "attention_use": (0.3, 0.9, 1.3), "triton_attention": (0.4, 0.8, 1.0),
-          "ring_attention": (0.3, 0.8, 1.0), "eager_passes": (1.0, 3.0, 6.0), "permute_passes": (4.0, 20.0, 32.0), "quantize_passes": (0.3, 4.0, 12.0), "host_dense_s": (3e-4, 3e-3, 6e-3),
-          "host_moe_s": (1e-3, 9e-3, 3e-2), "host_narrow": (1.0, 1.3, 2.0), "host_expert_s": (1e-4, 8e-4, 3e-3), "nic_use": (0.4, 0.8, 0.95), "a2a_nic_use": (0.2, 0.8, 1.0), "scaleup_use": (0.4, 0.7, 0.95), "p2p_exposed": (0.1, 0.2, 1.0),
-          "dp_contention": (0.02, 0.4, 1.0), "fsdp_contention": (0.02, 0.4, 1.0), "ring_step_s": (2e-7, 2e-6, 2e-5)}
-BELIEF = 0.005      # in the expected values: what a constant that is off by e costs, against the rows' error
+# lowest, expected and highest value. What is expected comes from what a constant means, not from
+# these rows: it decides where few rows speak.
+RANGES = {
+    "sustained": (0.9, 1.0, 1.25),
+    "gemm_use": (0.6, 0.9, 1.0),
+    "fp8_use": (0.4, 0.9, 1.1),
+    "kernel_s": (1e-6, 5e-6, 15e-6),
+    "attention_use": (0.3, 0.9, 1.3),
+    "triton_attention": (0.4, 0.8, 1.0),
+    "ring_attention": (0.3, 0.8, 1.0),
+    "eager_passes": (1.0, 3.0, 6.0),
+    "permute_passes": (4.0, 20.0, 32.0),
+    "quantize_passes": (0.3, 4.0, 12.0),
+    "host_dense_s": (3e-4, 3e-3, 6e-3),
+    "host_moe_s": (1e-3, 9e-3, 3e-2),
+    "host_narrow": (1.0, 1.3, 2.0),
+    "host_expert_s": (1e-4, 8e-4, 3e-3),
+    "nic_use": (0.4, 0.8, 0.95),
+    "a2a_nic_use": (0.2, 0.8, 1.0),
+    "scaleup_use": (0.4, 0.7, 0.95),
+    "p2p_exposed": (0.1, 0.2, 1.0),
+    "dp_contention": (0.02, 0.4, 1.0),
+    "fsdp_contention": (0.02, 0.4, 1.0),
+    "ring_step_s": (2e-7, 2e-6, 2e-5),
+}
+# in the expected values: what a constant that is off by e costs, against the rows' error
+BELIEF = 0.005
 
 
 def error(planner, vector, without=None):
@@ -26,9 +50,11 @@ def error(planner, vector, without=None):
             continue
         w = 1 / math.sqrt(sizes[r.family])
         e = math.log(x / r.truth)
-        total += w * (math.sqrt(e * e + 0.05 ** 2) + e * e)
+        total += w * (math.sqrt(e * e + 0.05**2) + e * e)
         weight += w
-    return total / weight + BELIEF * sum(math.log(v / RANGES[name][1]) ** 2 for name, v in vector.items())
+    return total / weight + BELIEF * sum(
+        math.log(v / RANGES[name][1]) ** 2 for name, v in vector.items()
+    )
 
 
 def fit(planner, without=None, steps=(0.2, 0.1, 0.05, 0.02), rounds=12):
@@ -41,7 +67,11 @@ def fit(planner, without=None, steps=(0.2, 0.1, 0.05, 0.02), rounds=12):
                 low, _, high = RANGES[name]
                 for factor in (1 + step, 1 / (1 + step)):
                     value = min(max(vector[name] * factor, low), high)
-                    e = error(planner, {**vector, name: value}, without) if value != vector[name] else best
+                    e = (
+                        error(planner, {**vector, name: value}, without)
+                        if value != vector[name]
+                        else best
+                    )
                     if e < best:
                         best, vector[name] = e, value
                         break

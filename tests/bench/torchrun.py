@@ -1,5 +1,6 @@
-"""torch.distributed.run of Debian's torch 1.13 under Python 3.11, where Std.from_str("0") answers None because iterating a Flag no longer yields its zero member. Only that is
-mended; everything else is torchrun's own code, so that it can be measured beside us."""
+"""torch.distributed.run of Debian's torch 1.13 under Python 3.11, where Std.from_str("0") answers
+None because iterating a Flag no longer yields its zero member. Only that is mended; everything
+else is torchrun's own code, so that it can be measured beside us."""
 from torch.distributed.elastic.multiprocessing import api
 from torch.distributed.run import main
 

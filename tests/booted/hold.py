@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Boots a machine, says so, and keeps it until its input ends: what test_interrupted.py interrupts. Usage, by tests/booted/run: hold.py DIR."""
+"""Boots a machine, says so, and keeps it until its input ends: what test_interrupted.py interrupts.
+Usage, by tests/booted/run: hold.py DIR."""
 import os
 import sys
 

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""A run of booted machines that is ended by a signal leaves none of them behind, and the next one begins with what it finds. Run by tests/suites.d/68-booted: test_interrupted.py DIR."""
+"""A run of booted machines that is ended by a signal leaves none of them behind, and the next one
+begins with what it finds. Run by tests/suites.d/68-booted: test_interrupted.py DIR."""
 import glob
 import os
 import re
@@ -40,8 +41,9 @@ def started(pid):
 
 
 def users(spaces, before):
-    """Processes in one of these namespaces: without any, its mounts, machines and network devices are gone.
-    Started before that time: the kernel gives the numbers of what is gone to the namespaces of others."""
+    """Processes in one of these namespaces: without any, its mounts, machines and network devices
+    are gone. Started before that time: the kernel gives the numbers of what is gone to the
+    namespaces of others."""
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -60,7 +62,22 @@ class Run:
     """A machine of it is up."""
 
     def __init__(self):
-        self.process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "tests/booted/run", DIR, "/usr/bin/python3", "tests/booted/hold.py", DIR], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            [
+                "setpriv",
+                "--pdeathsig",
+                "KILL",
+                "tests/booted/run",
+                DIR,
+                "/usr/bin/python3",
+                "tests/booted/hold.py",
+                DIR,
+            ],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         line = self.process.stdout.readline()
         if line != "up\n":
             raise Failed("the machine is not up: %s" % (line + self.process.communicate("", 60)[0]))
@@ -71,7 +88,9 @@ class Run:
         with open("/proc/%s/environ" % self.held) as f:
             self.mark = re.search(r"BOOTED_GROUP=([^\0]+)", f.read()).group(1)
         self.groups, pids = marked(self.mark)
-        self.spaces = set().union(*(namespaces(p) for p in pids | {int(self.held)})) - namespaces("self")
+        self.spaces = set().union(*(namespaces(p) for p in pids | {int(self.held)})) - namespaces(
+            "self"
+        )
         need(len(pids) > 5, "a machine of %d processes" % len(pids))
 
     def end(self, number):
@@ -94,7 +113,11 @@ def nothing_is_left_of_a_run_that_a_signal_ends(_):
         run = Run()
         need(len(run.spaces) >= 5, "namespaces of the run and its machine: %s" % run.spaces)
         run.end(number)
-        wait_until(lambda: need(not run.left(), "%s" % run.left()) or True, 30, "nothing is left after %s" % number.name)
+        wait_until(
+            lambda: need(not run.left(), "%s" % run.left()) or True,
+            30,
+            "nothing is left after %s" % number.name,
+        )
         equal(devices(), before, "network devices")
         with open("/proc/self/mounts") as f:
             need(DIR not in f.read(), "something of it is mounted")
@@ -102,7 +125,8 @@ def nothing_is_left_of_a_run_that_a_signal_ends(_):
 
 @suite.test
 def the_next_run_ends_what_it_finds(_):
-    """At once after a kill; and what was left in a cgroup of an earlier run, however it came to be left."""
+    """At once after a kill; and what was left in a cgroup of an earlier run, however it came to be
+    left."""
     run = Run()
     group = os.path.join(os.path.dirname(run.groups[0]), run.mark + "-lost")
     os.mkdir(group)
@@ -124,4 +148,3 @@ def the_next_run_ends_what_it_finds(_):
 
 
 sys.exit(1 if suite.main(None) else 0)
-

@@ -1,4 +1,5 @@
-"""For tests of moectl: a cluster with a job in each state, and what its documents and error lines must look like."""
+"""For tests of moectl: a cluster with a job in each state, and what its documents and error lines
+must look like."""
 import json
 import os
 import shutil
@@ -11,7 +12,10 @@ RANK = os.path.join(BUILD, "tests/fake/rank")
 WORK = tempfile.mkdtemp(prefix="moe-cli-")
 
 # what documents must have
-JOB = "id name state attempt restarts iteration steps loss tokens_per_s_per_gpu tflops_per_gpu mfu ranks nodes created_at started_at ended_at eta_s reason checkpoint".split()
+JOB = (
+    "id name state attempt restarts iteration steps loss tokens_per_s_per_gpu tflops_per_gpu mfu "
+    "ranks nodes created_at started_at ended_at eta_s reason checkpoint".split()
+)
 CHECKPOINT = "iteration path state level bytes saved_at verified_at attempt reason".split()
 
 
@@ -26,7 +30,10 @@ def keys(doc, wanted, what):
 
 def error_line(r, status, what):
     equal(r.returncode, status, "exit status of %s (%s)" % (what, r.stderr.strip()[:300]))
-    need(r.stderr.startswith("moectl: ") and r.stderr.count("\n") == 1 and r.stderr.count(": ") >= 2, lambda: "%s: not one line `moectl: what: why`: %r" % (what, r.stderr))
+    need(
+        r.stderr.startswith("moectl: ") and r.stderr.count("\n") == 1 and r.stderr.count(": ") >= 2,
+        lambda: "%s: not one line `moectl: what: why`: %r" % (what, r.stderr),
+    )
 
 
 def fake(name, *words, gpus=1, **top):
@@ -42,15 +49,48 @@ class World:
         self.c = Cluster(place("cluster"), nodes=2, gpus_per_node=8)
         self.c.up()
         self.jobs, self.stopped, c = {}, None, self.c
-        self.jobs["completed"] = c.submit(fake("w-completed", "--steps", 6, "--step-ms", 5, "--save-every", 2, gpus=2, steps=6, checkpoint={"dir": place("ckpt"), "every": 2},
-                                                env={"MY_TOKEN": "hush-hush", "WORD": "w"}))
-        self.jobs["failed"] = c.submit(command_recipe("w-failed", ["sh", "-c", "echo RuntimeError: no such flavour; exit 3"]))
-        self.jobs["running"] = c.submit(fake("w-running", "--steps", 1000000, "--step-ms", 20, gpus=2, steps=1000000))
+        self.jobs["completed"] = c.submit(
+            fake(
+                "w-completed",
+                "--steps",
+                6,
+                "--step-ms",
+                5,
+                "--save-every",
+                2,
+                gpus=2,
+                steps=6,
+                checkpoint={"dir": place("ckpt"), "every": 2},
+                env={"MY_TOKEN": "hush-hush", "WORD": "w"},
+            )
+        )
+        self.jobs["failed"] = c.submit(
+            command_recipe("w-failed", ["sh", "-c", "echo RuntimeError: no such flavour; exit 3"])
+        )
+        self.jobs["running"] = c.submit(
+            fake("w-running", "--steps", 1000000, "--step-ms", 20, gpus=2, steps=1000000)
+        )
         self.jobs["cancelled"] = c.submit(fake("w-cancelled", "--steps", 1000000, "--step-ms", 20))
         self.jobs["paused"] = c.submit(fake("w-paused", "--steps", 1000000, "--step-ms", 20))
         self.jobs["queued"] = c.submit(command_recipe("w-queued", ["true"], gpus=64))
-        self.jobs["stopping"] = c.submit(command_recipe("w-stopping", ["sh", "-c", "trap '' TERM; touch %s; while :; do sleep 1; done" % place("deaf")], stop={"grace": "600s"}))
-        self.jobs["recovering"] = c.submit(fake("w-recovering", "--steps", 1000000, "--step-ms", 20, recovery={"grace": "600s"}, steps=1000000))
+        self.jobs["stopping"] = c.submit(
+            command_recipe(
+                "w-stopping",
+                ["sh", "-c", "trap '' TERM; touch %s; while :; do sleep 1; done" % place("deaf")],
+                stop={"grace": "600s"},
+            )
+        )
+        self.jobs["recovering"] = c.submit(
+            fake(
+                "w-recovering",
+                "--steps",
+                1000000,
+                "--step-ms",
+                20,
+                recovery={"grace": "600s"},
+                steps=1000000,
+            )
+        )
         for state in ("running", "cancelled", "paused", "stopping", "recovering"):
             c.wait_state(self.jobs[state], "running")
         for state in ("cancelled", "paused", "recovering"):
@@ -64,11 +104,14 @@ class World:
             c.wait_state(job, state)
 
     def start_one(self):
-        """A job that stays `starting`: its agent is stopped, so that nobody answers the launch. Only until the node counts as down."""
+        """A job that stays `starting`: its agent is stopped, so that nobody answers the launch.
+        Only until the node counts as down."""
         agent = next(a for a in self.c.status()["agents"] if a["node"] == "node-1")["pid"]
         os.kill(agent, signal.SIGSTOP)
         self.stopped = agent
-        job = self.jobs["starting"] = self.c.submit(command_recipe("w-starting", ["sleep", "1000"], gpus=8))
+        job = self.jobs["starting"] = self.c.submit(
+            command_recipe("w-starting", ["sleep", "1000"], gpus=8)
+        )
         equal(self.c.job(job)["state"], "starting", "state of a job whose agent does not answer")
         return job
 

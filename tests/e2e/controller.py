@@ -1,4 +1,5 @@
-"""A real moed for tests of its REST interface, a reader of its event streams, and an agent that the test plays. No agent program and no moectl is needed."""
+"""A real moed for tests of its REST interface, a reader of its event streams, and an agent that the
+test plays. No agent program and no moectl is needed."""
 import http.client
 import json
 import os
@@ -13,12 +14,21 @@ from lib import BUILD, Daemon, clean_env, equal, need, wait_until
 from rig import Unix
 
 MOED = os.path.join(BUILD, "moed")
-RECIPE = json.dumps({"recipe": 1, "name": "rest", "engine": {"kind": "command", "argv": ["/bin/true"]}, "cluster": {"gpus": 2}})
+RECIPE = json.dumps(
+    {
+        "recipe": 1,
+        "name": "rest",
+        "engine": {"kind": "command", "argv": ["/bin/true"]},
+        "cluster": {"gpus": 2},
+    }
+)
 
 
 class Answer:
     def __init__(self, response):
-        self.status, self.headers = response.status, {k.lower(): v for k, v in response.getheaders()}
+        self.status, self.headers = response.status, {
+            k.lower(): v for k, v in response.getheaders()
+        }
         self.body = response.read()
 
     @property
@@ -28,13 +38,24 @@ class Answer:
 
 class Moed:
     """A controller on a directory of its own."""
+
     answered = None  # (controller, method, path, answer): sees each answer of each of them
 
     def __init__(self, dir=None, **options):
         self.dir = dir or tempfile.mkdtemp(prefix="moe-rest-")
         self.state = options.pop("state_dir", os.path.join(self.dir, "state"))
-        self.options = dict({"state_dir": self.state, "unix_socket": os.path.join(self.dir, "sock"), "port": 0, "bootstrap_tokens": os.path.join(self.dir, "tokens"), "beat_ms": 300,
-                             "suspect_ms": 20000, "down_ms": 60000}, **options)
+        self.options = dict(
+            {
+                "state_dir": self.state,
+                "unix_socket": os.path.join(self.dir, "sock"),
+                "port": 0,
+                "bootstrap_tokens": os.path.join(self.dir, "tokens"),
+                "beat_ms": 300,
+                "suspect_ms": 20000,
+                "down_ms": 60000,
+            },
+            **options,
+        )
         self.start()
 
     def start(self):
@@ -42,13 +63,24 @@ class Moed:
         for k, v in self.options.items():
             args += ["--set", "%s=%s" % (k, v)]
         if not os.path.exists(os.path.join(self.state, "store.id")):
-            subprocess.run(args + ["--init"], env=clean_env(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True, timeout=60)
+            subprocess.run(
+                args + ["--init"],
+                env=clean_env(),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                check=True,
+                timeout=60,
+            )
         address = os.path.join(self.state, "address")
         if os.path.exists(address):
             os.unlink(address)
         self.log = open(os.path.join(self.dir, "log"), "a")
-        self.process = Daemon(args, env=clean_env(), stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
-        wait_until(lambda: self.process.poll() is not None or os.path.exists(address), 20, "moed listening")
+        self.process = Daemon(
+            args, env=clean_env(), stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log
+        )
+        wait_until(
+            lambda: self.process.poll() is not None or os.path.exists(address), 20, "moed listening"
+        )
         need(self.process.poll() is None, lambda: open(os.path.join(self.dir, "log")).read())
         with open(address) as f:
             self.host, self.port = f.read().strip().split("//")[1].split(":")
@@ -69,7 +101,8 @@ class Moed:
         return self
 
     def __exit__(self, kind, *exc):
-        """A stop is clean, whatever was asked before (a sanitizer's finding is another exit status)."""
+        """A stop is clean, whatever was asked before (a sanitizer's finding is another exit
+        status)."""
         code = self.stop()
         text = open(os.path.join(self.dir, "log")).read()
         shutil.rmtree(self.dir, ignore_errors=True)
@@ -77,9 +110,23 @@ class Moed:
             equal(code, 0, "exit status of moed; it said: %s" % text[-3000:])
 
     def connect(self, unix=False, timeout=20):
-        return Unix(self.options["unix_socket"], timeout) if unix else http.client.HTTPConnection(self.host, int(self.port), timeout=timeout)
+        return (
+            Unix(self.options["unix_socket"], timeout)
+            if unix
+            else http.client.HTTPConnection(self.host, int(self.port), timeout=timeout)
+        )
 
-    def ask(self, method, path, body=None, token="admin", headers=None, unix=False, type="application/json", timeout=20):
+    def ask(
+        self,
+        method,
+        path,
+        body=None,
+        token="admin",
+        headers=None,
+        unix=False,
+        type="application/json",
+        timeout=20,
+    ):
         """token: a secret, "admin" for the admin's, None for none."""
         h = dict(headers or {})
         token = self.admin if token == "admin" else token
@@ -117,9 +164,9 @@ class Moed:
 
 def checksum(text):
     """As the store has it beside each text."""
-    h = 0xcbf29ce484222325 ^ len(text)
+    h = 0xCBF29CE484222325 ^ len(text)
     for i in range(0, len(text), 8):
-        h = (h ^ int.from_bytes(text[i:i + 8], "little")) * 0x9e3779b97f4a7c15 % 2**64
+        h = (h ^ int.from_bytes(text[i : i + 8], "little")) * 0x9E3779B97F4A7C15 % 2**64
         h ^= h >> 32
     return h - 2**64 if h >= 2**63 else h
 
@@ -130,7 +177,11 @@ class Stream(threading.Thread):
     def __init__(self, moed, path="/v1/events?follow=1", token=None, headers=None):
         super().__init__(daemon=True)
         self.connection, self.events, self.ended = moed.connect(timeout=60), [], threading.Event()
-        self.connection.request("GET", path, headers=dict({"Authorization": "Bearer " + (token or moed.admin)}, **(headers or {})))
+        self.connection.request(
+            "GET",
+            path,
+            headers=dict({"Authorization": "Bearer " + (token or moed.admin)}, **(headers or {})),
+        )
         self.response = self.connection.getresponse()
         equal(self.response.status, 200, "stream")
         self.start()
@@ -153,28 +204,71 @@ class Stream(threading.Thread):
 
 
 class FakeAgent:
-    """Speaks the agent protocol for one node; answers questions for logs from `logs` {rank: text}."""
+    """Speaks the agent protocol for one node; answers questions for logs from `logs` {rank:
+    text}."""
 
     def __init__(self, moed, node="n1", gpus=2, token=None):
         self.moed, self.node, self.gpus, self.token = moed, node, gpus, token or moed.agent
         self.logs, self.queries, self.commands, self.beat, self.running = {}, [], [], 0, True
         self.ended, self.rotated = set(), 0  # rotated: bytes of each log that are gone
-        self.exited, self.deaf, self.instance = set(), False, "i1"  # exited: of these ranks it sends the note; deaf: it takes questions and does not answer
+        # exited: of these ranks it sends the note; deaf: it takes questions and does not answer
+        self.exited, self.deaf, self.instance = set(), False, "i1"
 
     def post(self, route, doc):
         return self.moed.ask("POST", "/v1/agent/" + route, doc, token=self.token)
 
     def hello(self, **more):
-        numa = [{"id": 0, "cpus": "0-1", "cores": "0;1", "l3": "0-1", "mem_bytes": 1 << 30, "distances": "10"}]
-        info = {"hostname": self.node, "gpus": [{"index": i, "vendor": "fake", "model": "fake", "numa_node": 0} for i in range(self.gpus)], "numa": numa, "cpus": 2, "mem_bytes": 1 << 30}
-        a = self.post("hello", dict({"node": self.node, "boot_id": "boot", "instance": self.instance, "protocol": 1, "version": "test", "info": info, "steps": []}, **more))
+        numa = [
+            {
+                "id": 0,
+                "cpus": "0-1",
+                "cores": "0;1",
+                "l3": "0-1",
+                "mem_bytes": 1 << 30,
+                "distances": "10",
+            }
+        ]
+        info = {
+            "hostname": self.node,
+            "gpus": [
+                {"index": i, "vendor": "fake", "model": "fake", "numa_node": 0}
+                for i in range(self.gpus)
+            ],
+            "numa": numa,
+            "cpus": 2,
+            "mem_bytes": 1 << 30,
+        }
+        a = self.post(
+            "hello",
+            dict(
+                {
+                    "node": self.node,
+                    "boot_id": "boot",
+                    "instance": self.instance,
+                    "protocol": 1,
+                    "version": "test",
+                    "info": info,
+                    "steps": [],
+                },
+                **more,
+            ),
+        )
         if a.status == 200:
             self.epoch = a.json["epoch"]
         return a
 
     def sync(self, route="sync", **more):
         self.beat += 1
-        doc = {"node": self.node, "boot_id": "boot", "instance": self.instance, "epoch": self.epoch, "beat": self.beat, "mono_ns": time.monotonic_ns(), "steps": [], "scans": []}
+        doc = {
+            "node": self.node,
+            "boot_id": "boot",
+            "instance": self.instance,
+            "epoch": self.epoch,
+            "beat": self.beat,
+            "mono_ns": time.monotonic_ns(),
+            "steps": [],
+            "scans": [],
+        }
         a = self.post(route, dict(doc, **more))
         if a.status == 200:
             self.commands += a.json["commands"]
@@ -187,8 +281,16 @@ class FakeAgent:
         text, offset = self.logs.get(c["rank"], ""), c["offset"]
         if offset < 0:
             lines = text.splitlines(True)
-            offset = self.rotated + len(text) - len("".join(lines[-c["lines"]:] if c["lines"] else []))
-        doc = {"node": self.node, "query": c["query"], "text": text[max(offset - self.rotated, 0):], "offset": self.rotated + len(text), "end": c["rank"] in self.ended}
+            offset = (
+                self.rotated + len(text) - len("".join(lines[-c["lines"] :] if c["lines"] else []))
+            )
+        doc = {
+            "node": self.node,
+            "query": c["query"],
+            "text": text[max(offset - self.rotated, 0) :],
+            "offset": self.rotated + len(text),
+            "end": c["rank"] in self.ended,
+        }
         if c["rank"] not in self.logs:
             doc = {"node": self.node, "query": c["query"], "error": "no such log"}
         equal(self.post("answer", doc).status, 200, "answer")
@@ -200,11 +302,29 @@ class FakeAgent:
                 for s in steps:
                     told = {n["rank"] for n in s["notes"] if n["kind"] == "exit"}
                     new = sorted(self.exited - told)
-                    s["notes"] += [{"n": s["written"] + i + 1, "kind": "exit", "rank": r, "pid": 100 + r, "code": 0, "cause": "exit"} for i, r in enumerate(new)]
+                    s["notes"] += [
+                        {
+                            "n": s["written"] + i + 1,
+                            "kind": "exit",
+                            "rank": r,
+                            "pid": 100 + r,
+                            "code": 0,
+                            "cause": "exit",
+                        }
+                        for i, r in enumerate(new)
+                    ]
                     s["written"] += len(new)
-                    if new and self.exited == {n["rank"] for n in s["notes"] if n["kind"] == "started"}:
+                    if new and self.exited == {
+                        n["rank"] for n in s["notes"] if n["kind"] == "started"
+                    }:
                         s["written"] += 1
-                        s["notes"].append({"n": s["written"], "kind": "gone", "text": "every process of the step was reaped"})
+                        s["notes"].append(
+                            {
+                                "n": s["written"],
+                                "kind": "gone",
+                                "text": "every process of the step was reaped",
+                            }
+                        )
                 try:
                     a = self.sync(steps=steps)
                 except OSError:
@@ -221,19 +341,42 @@ class FakeAgent:
                             pass  # the controller was killed: who asked asks again
                     elif c["kind"] == "launch" and not steps:
                         k = c["launch"]
-                        notes = [{"n": i + 1, "kind": "started", "rank": k["first_rank"] + i, "pid": 100 + i, "cpus": "0", "bind_verified": True} for i in range(k["n_local"])]
+                        notes = [
+                            {
+                                "n": i + 1,
+                                "kind": "started",
+                                "rank": k["first_rank"] + i,
+                                "pid": 100 + i,
+                                "cpus": "0",
+                                "bind_verified": True,
+                            }
+                            for i in range(k["n_local"])
+                        ]
                         notes.append({"n": len(notes) + 1, "kind": "running"})
-                        steps = [{"job": k["job"], "attempt": k["attempt"], "state": "running", "written": len(notes), "notes": notes, "progress": []}]
+                        steps = [
+                            {
+                                "job": k["job"],
+                                "attempt": k["attempt"],
+                                "state": "running",
+                                "written": len(notes),
+                                "notes": notes,
+                                "progress": [],
+                            }
+                        ]
+
         self.thread = threading.Thread(target=run, daemon=True)
         self.thread.start()
 
 
 def each_with_a_controller(suite, **options):
     """For tests of which each gets a controller of its own, with these options."""
+
     def test(fn):
         def run():
             with Moed(**options) as m:
                 fn(m)
+
         run.__name__ = fn.__name__
         return suite.test(run)
+
     return test

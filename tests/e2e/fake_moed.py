@@ -1,5 +1,6 @@
-"""A scripted controller for tests of the agent: hello, sync, news and answer over a UNIX socket (docs/protocol.md). It keeps every note it hears, acknowledges them, and repeats the
-commands of `due` in every sync reply until the test takes them away: level-triggered, like moed."""
+"""A scripted controller for tests of the agent: hello, sync, news and answer over a UNIX socket
+(docs/protocol.md). It keeps every note it hears, acknowledges them, and repeats the commands of
+`due` in every sync reply until the test takes them away: level-triggered, like moed."""
 import http.server
 import json
 import os
@@ -14,21 +15,21 @@ class FakeMoed:
     def __init__(self, path, beat_ms=200, epoch=1):
         self.path, self.beat_ms, self.epoch = path, beat_ms, epoch
         self.changed = threading.Condition()
-        self.due = []            # commands, as dicts without epoch and node
-        self.hellos = []         # every hello
-        self.notes = {}          # (job, attempt) -> {n: note}
-        self.heard = {}          # (job, attempt) -> {n: time of arrival}
-        self.steps = {}          # (job, attempt) -> last report
-        self.progress = {}       # (job, attempt) -> {rank: progress}
+        self.due = []  # commands, as dicts without epoch and node
+        self.hellos = []  # every hello
+        self.notes = {}  # (job, attempt) -> {n: note}
+        self.heard = {}  # (job, attempt) -> {n: time of arrival}
+        self.steps = {}  # (job, attempt) -> last report
+        self.progress = {}  # (job, attempt) -> {rank: progress}
         self.scans = []
-        self.answers = {}        # query -> answer
-        self.health = {}         # node -> newest node_health
-        self.healths = []        # every one that came, in order
+        self.answers = {}  # query -> answer
+        self.health = {}  # node -> newest node_health
+        self.healths = []  # every one that came, in order
         self.keep_health = True  # acknowledge node_health
-        self.sensors = {}        # node -> slot -> values
+        self.sensors = {}  # node -> slot -> values
         self.syncs = 0
-        self.leaving = []        # each change of what syncs and news say of it
-        self.refuse = None       # HTTP status for everything
+        self.leaving = []  # each change of what syncs and news say of it
+        self.refuse = None  # HTTP status for everything
         self.forget_notes = False  # acknowledge nothing
         self.server = None
 
@@ -71,7 +72,9 @@ class FakeMoed:
         if os.path.exists(self.path):
             os.unlink(self.path)
         self.server = Server(self.path, Handler)
-        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+        threading.Thread(
+            target=self.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True
+        ).start()
 
     def stop(self):
         if self.server:
@@ -93,17 +96,29 @@ class FakeMoed:
                 self.progress.setdefault(key, {})[p["rank"]] = p
         for scan in doc.get("scans", []):
             self.scans.append(scan)
-        if isinstance(doc.get("health"), dict):   # a hello says true: it will come
+        if isinstance(doc.get("health"), dict):  # a hello says true: it will come
             self.healths.append(doc["health"])
             if self.keep_health:
                 self.health[doc["node"]] = doc["health"]
-        if "steps" in doc and "hostname" not in doc and (self.leaving or [False])[-1] != doc.get("leaving", False):
+        if (
+            "steps" in doc
+            and "hostname" not in doc
+            and (self.leaving or [False])[-1] != doc.get("leaving", False)
+        ):
             self.leaving.append(doc.get("leaving", False))
         for s in doc.get("sensors", []):
             self.sensors.setdefault(doc["node"], {})[s["slot"]] = s
 
     def acks(self):
-        return [{"job": j, "attempt": a, "through": 0 if self.forget_notes else max(self.notes.get((j, a), {0: 0})), "known": True} for j, a in self.steps]
+        return [
+            {
+                "job": j,
+                "attempt": a,
+                "through": 0 if self.forget_notes else max(self.notes.get((j, a), {0: 0})),
+                "known": True,
+            }
+            for j, a in self.steps
+        ]
 
     def commands(self, node):
         return [dict(c, epoch=self.epoch, node=node) for c in self.due]
@@ -130,7 +145,12 @@ class FakeMoed:
             while not self.due and time.monotonic() < end:
                 self.changed.wait(end - time.monotonic())
             known = self.health.get(doc["node"], {}).get("version") if self.keep_health else None
-            return 200, {"epoch": self.epoch, "acks": self.acks(), "commands": self.commands(doc["node"]), "health": known}
+            return 200, {
+                "epoch": self.epoch,
+                "acks": self.acks(),
+                "commands": self.commands(doc["node"]),
+                "health": known,
+            }
 
     # what tests do
 
@@ -144,6 +164,7 @@ class FakeMoed:
         def done():
             with self.changed:
                 self.due = [c for c in self.due if c is not command]
+
         return done
 
     def wait(self, condition, deadline, what):
@@ -157,7 +178,9 @@ class FakeMoed:
                     return value
                 left = end - time.monotonic()
                 if left <= 0:
-                    raise AssertionError("%s: not within %g s" % (what() if callable(what) else what, deadline))
+                    raise AssertionError(
+                        "%s: not within %g s" % (what() if callable(what) else what, deadline)
+                    )
                 self.changed.wait(left)
 
     def note_list(self, job, attempt, kind=None):
@@ -168,12 +191,26 @@ class FakeMoed:
         def enough():
             found = self.note_list(job, attempt, kind)
             return found if len(found) >= count else None
+
         try:
-            return self.wait(enough, deadline, "%d notes %s of j%d.a%d" % (count, kind, job, attempt))
+            return self.wait(
+                enough, deadline, "%d notes %s of j%d.a%d" % (count, kind, job, attempt)
+            )
         except AssertionError as e:
-            raise AssertionError("%s; notes: %s" % (e, json.dumps(self.note_list(job, attempt))[:3000]))
+            raise AssertionError(
+                "%s; notes: %s" % (e, json.dumps(self.note_list(job, attempt))[:3000])
+            )
 
     def query(self, job, attempt, rank, offset=-1, lines=10, wait_ms=0, deadline=10):
         number = len(self.answers) + 1000 + int(time.monotonic() * 1000) % 1000000
-        self.order("query", job, attempt, query=number, rank=rank, offset=offset, lines=lines, wait_ms=wait_ms)
+        self.order(
+            "query",
+            job,
+            attempt,
+            query=number,
+            rank=rank,
+            offset=offset,
+            lines=lines,
+            wait_ms=wait_ms,
+        )
         return self.wait(lambda: self.answers.get(number), deadline, "answer to query %d" % number)

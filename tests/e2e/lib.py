@@ -1,5 +1,6 @@
-"""For end-to-end tests: a local cluster of real daemons in a directory of its own, moectl as a function, waiting on conditions with a deadline.
-A test file makes a Suite, registers functions with @suite.test, and ends with `suite.main()`, whose last line is "N passed, N failed"."""
+"""For end-to-end tests: a local cluster of real daemons in a directory of its own, moectl as a
+function, waiting on conditions with a deadline. A test file makes a Suite, registers functions
+with @suite.test, and ends with `suite.main()`, whose last line is "N passed, N failed"."""
 import json
 import os
 import signal
@@ -14,7 +15,8 @@ BUILD = os.path.join(ROOT, os.environ.get("BUILD", "build"))
 MOECTL = os.path.join(BUILD, "moectl")
 
 
-# A deadline only ends the wait for what never comes; where it comes late, on a slow or loaded machine, that is no failure. So each is this many times what its test says.
+# A deadline only ends the wait for what never comes; where it comes late, on a slow or loaded
+# machine, that is no failure. So each is this many times what its test says.
 PATIENCE = 4
 
 
@@ -27,7 +29,8 @@ class Skipped(Exception):
 
 
 def wait_until(condition, deadline, what="the condition"):
-    """Calls condition() until it is true and returns its value. Failed after deadline (times PATIENCE) seconds; an exception of the last call is shown with it."""
+    """Calls condition() until it is true and returns its value. Failed after deadline (times
+    PATIENCE) seconds; an exception of the last call is shown with it."""
     deadline *= PATIENCE
     end, last = time.monotonic() + deadline, None
     while True:
@@ -44,7 +47,9 @@ def wait_until(condition, deadline, what="the condition"):
 
 
 class Daemon(subprocess.Popen):
-    """A program whose end is looked at: one that a signal ended, other than the SIGKILL of a test, fails the suite, whatever the test looks at."""
+    """A program whose end is looked at: one that a signal ended, other than the SIGKILL of a test,
+    fails the suite, whatever the test looks at."""
+
     started = []
 
     def __init__(self, *args, **kw):
@@ -56,12 +61,20 @@ class Daemon(subprocess.Popen):
         """What ended by a signal since the last call."""
         ended = [p for p in cls.started if p.poll() is not None]
         cls.started = [p for p in cls.started if p not in ended]
-        return ["%s was ended by signal %d" % (" ".join(p.args)[:200], -p.returncode) for p in ended if p.returncode < 0 and p.returncode != -signal.SIGKILL]
+        return [
+            "%s was ended by signal %d" % (" ".join(p.args)[:200], -p.returncode)
+            for p in ended
+            if p.returncode < 0 and p.returncode != -signal.SIGKILL
+        ]
 
 
 def clean_env(**extra):
     """The caller's environment without anything that would change what moectl does."""
-    env = {k: v for k, v in os.environ.items() if not k.startswith("MOE_") and k not in ("XDG_CONFIG_HOME",)}
+    env = {
+        k: v
+        for k, v in os.environ.items()
+        if not k.startswith("MOE_") and k not in ("XDG_CONFIG_HOME",)
+    }
     env["HOME"] = os.environ.get("HOME", "/")
     env["MOE_DATA_DIR"] = os.environ.get("TEST_DATA_DIR", os.path.join(ROOT, "config"))
     env.update({k: v for k, v in extra.items() if v is not None})
@@ -69,10 +82,22 @@ def clean_env(**extra):
 
 
 def moectl(*args, env=None, check=True, timeout=120, stdin=None):
-    """Runs moectl; the result has returncode, stdout, stderr (texts). check: a non-zero status is Failed; an end by a signal always is."""
-    r = subprocess.run([MOECTL] + [str(a) for a in args], env=env or clean_env(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=timeout, input=stdin, text=True)
+    """Runs moectl; the result has returncode, stdout, stderr (texts). check: a non-zero status is
+    Failed; an end by a signal always is."""
+    r = subprocess.run(
+        [MOECTL] + [str(a) for a in args],
+        env=env or clean_env(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        timeout=timeout,
+        input=stdin,
+        text=True,
+    )
     if (check and r.returncode != 0) or r.returncode < 0:
-        raise Failed("moectl %s: exit status %d\n%s%s" % (" ".join(map(str, args)), r.returncode, r.stdout[-2000:], r.stderr[-2000:]))
+        raise Failed(
+            "moectl %s: exit status %d\n%s%s"
+            % (" ".join(map(str, args)), r.returncode, r.stdout[-2000:], r.stderr[-2000:])
+        )
     return r
 
 
@@ -93,14 +118,30 @@ class Cluster:
 
     def up(self):
         """Also starts again what was killed."""
-        return moectl("local", "up", "--dir", self.dir, "--nodes", self.nodes, "--gpus-per-node", self.gpus_per_node, "--port", 0, *self.extra, env=self.env)
+        return moectl(
+            "local",
+            "up",
+            "--dir",
+            self.dir,
+            "--nodes",
+            self.nodes,
+            "--gpus-per-node",
+            self.gpus_per_node,
+            "--port",
+            0,
+            *self.extra,
+            env=self.env,
+        )
 
     def down(self, check=True):
         return moectl("local", "down", "--dir", self.dir, env=self.env, check=check)
 
     def status(self):
-        """{dir,url,tcp_url,token_file,moed{pid},agents[]{node,pid},steps[]{job,attempt,node,pid}}"""
-        return json.loads(moectl("local", "status", "--dir", self.dir, "--json", env=self.env).stdout)
+        """{dir,url,tcp_url,token_file,moed{pid},agents[]{node,pid},
+        steps[]{job,attempt,node,pid}}"""
+        return json.loads(
+            moectl("local", "status", "--dir", self.dir, "--json", env=self.env).stdout
+        )
 
     def run(self, *args, check=True, timeout=120, stdin=None):
         return moectl(*args, env=self.env, check=check, timeout=timeout, stdin=stdin)
@@ -110,7 +151,14 @@ class Cluster:
         return json.loads(self.run(*args, "--json", timeout=timeout).stdout)
 
     def popen(self, *args):
-        return subprocess.Popen([MOECTL] + [str(a) for a in args], env=self.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        return subprocess.Popen(
+            [MOECTL] + [str(a) for a in args],
+            env=self.env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
 
     def submit(self, recipe_text, *args):
         """Submits a recipe given as text; the job's id."""
@@ -121,8 +169,15 @@ class Cluster:
         return self.json("status", job)
 
     def explain_env(self, job, *words):
-        """What the rank's own node says: the controller guesses when that does not answer at once, as on a busy machine."""
-        return wait_until(lambda: [d for d in [self.json("explain", "env", job, *words)] if d["source"] == "node"], 30, "the node's own word on the environment of %s" % job)[0]
+        """What the rank's own node says: the controller guesses when that does not answer at once,
+        as on a busy machine."""
+        return wait_until(
+            lambda: [
+                d for d in [self.json("explain", "env", job, *words)] if d["source"] == "node"
+            ],
+            30,
+            "the node's own word on the environment of %s" % job,
+        )[0]
 
     def wait_state(self, job, states, deadline=60):
         """Waits until the job is in one of these states; the Job document."""
@@ -132,6 +187,7 @@ class Cluster:
         def there():
             seen.update(self.job(job))
             return seen["state"] in states
+
         try:
             wait_until(there, deadline, "%s in %s" % (job, "/".join(states)))
         except Failed as e:
@@ -139,17 +195,28 @@ class Cluster:
         return seen
 
     def wait_iteration(self, job, iteration, deadline=60):
-        """Waits until the job reached the iteration, and its ranks are known; one that ended before is a failure at once."""
+        """Waits until the job reached the iteration, and its ranks are known; one that ended before
+        is a failure at once."""
+
         def there():
             seen = self.job(job)
             if (seen["iteration"] or 0) >= iteration:
                 return [seen["iteration"], None]
             return seen["state"] in ("completed", "failed", "cancelled") and [None, seen]
+
         reached, ended = wait_until(there, deadline, "%s at iteration %d" % (job, iteration))
         if ended:
-            raise Failed("%s is %s before iteration %d: %s" % (job, ended["state"], iteration, ended["reason"]))
+            raise Failed(
+                "%s is %s before iteration %d: %s"
+                % (job, ended["state"], iteration, ended["reason"])
+            )
         # a beat tells how far it is; the journal, which says who the ranks are, may come behind it
-        wait_until(lambda: self.job(job)["state"] != "running" or all(r["pid"] for r in self.json("ranks", job)["items"]), 30, "the pids of all ranks of %s" % job)
+        wait_until(
+            lambda: self.job(job)["state"] != "running"
+            or all(r["pid"] for r in self.json("ranks", job)["items"]),
+            30,
+            "the pids of all ranks of %s" % job,
+        )
         return reached
 
     def log(self, name):
@@ -160,18 +227,25 @@ class Cluster:
 
 def command_recipe(name, argv, gpus=1, **top):
     """A recipe of kind command as text; top: further top-level keys (JSON is YAML)."""
-    doc = {"recipe": 1, "name": name, "engine": {"kind": "command", "argv": argv}, "cluster": {"gpus": gpus}}
+    doc = {
+        "recipe": 1,
+        "name": name,
+        "engine": {"kind": "command", "argv": argv},
+        "cluster": {"gpus": gpus},
+    }
     doc.update(top)
     return json.dumps(doc)
 
 
 def wait_equal(look, wanted, what="value", deadline=20):
-    """As equal() of what look() returns, once it is: for what follows from a thing that was seen already, and may come a moment later."""
+    """As equal() of what look() returns, once it is: for what follows from a thing that was seen
+    already, and may come a moment later."""
     seen = []
 
     def same():
         seen[:] = [look()]
         return seen[0] == wanted
+
     try:
         wait_until(same, deadline, what)
     except Failed as e:
@@ -197,7 +271,8 @@ class Suite:
         return fn
 
     def main(self, *args):
-        """Runs all tests (or those named on the command line), each with args; exits non-zero when one failed."""
+        """Runs all tests (or those named on the command line), each with args; exits non-zero when
+        one failed."""
         names, passed, failed, skipped = sys.argv[1:], 0, 0, 0
         for fn in self.tests:
             if names and fn.__name__ not in names:
@@ -216,6 +291,8 @@ class Suite:
                 failed += 1
                 if not isinstance(e, Failed):
                     traceback.print_exc()
-                print("FAIL %s (%.1f s): %s" % (fn.__name__, time.monotonic() - begin, e), flush=True)
+                print(
+                    "FAIL %s (%.1f s): %s" % (fn.__name__, time.monotonic() - begin, e), flush=True
+                )
         print("%d passed, %d failed, %d skipped" % (passed, failed, skipped), flush=True)
         return failed

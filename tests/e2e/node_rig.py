@@ -1,4 +1,5 @@
-"""For tests of one agent: a directory, a scripted controller (fake_moed.py) and moe-agent; the ranks are small shell or Python programs and tests/fake/rank."""
+"""For tests of one agent: a directory, a scripted controller (fake_moed.py) and moe-agent; the
+ranks are small shell or Python programs and tests/fake/rank."""
 import os
 import shutil
 import signal
@@ -43,7 +44,9 @@ class Node:
             self.moed.stop()
         left = []
         try:
-            wait_until(lambda: not [p for p in processes() if self.dir in p[1]], 10, "all processes end")
+            wait_until(
+                lambda: not [p for p in processes() if self.dir in p[1]], 10, "all processes end"
+            )
         except Failed:
             left = [p for p in processes() if self.dir in p[1]]
         log = self.log()
@@ -56,10 +59,23 @@ class Node:
     def command(self):
         """The agent's command line and environment."""
         args = [os.path.join(self.bin, "moe-agent"), "--config", "/dev/null"]
-        for o in ["controller=unix:" + self.dir + "/moed.sock", "node=n0", "state_dir=" + self.dir + "/state", "runtime_dir=" + self.dir + "/run", "gpus=%d" % self.gpus,
-                  "only_fake_gpus=true", "allow_root=true"] + self.options:
+        for o in [
+            "controller=unix:" + self.dir + "/moed.sock",
+            "node=n0",
+            "state_dir=" + self.dir + "/state",
+            "runtime_dir=" + self.dir + "/run",
+            "gpus=%d" % self.gpus,
+            "only_fake_gpus=true",
+            "allow_root=true",
+        ] + self.options:
             args += ["--set", o]
-        env = {"PATH": "/usr/bin:/bin", "LEAKED": "yes", "SLURM_JOB_ID": "1", "http_proxy": "http://x", "MOE_DATA_DIR": os.path.join(ROOT, "config")}
+        env = {
+            "PATH": "/usr/bin:/bin",
+            "LEAKED": "yes",
+            "SLURM_JOB_ID": "1",
+            "http_proxy": "http://x",
+            "MOE_DATA_DIR": os.path.join(ROOT, "config"),
+        }
         env.update({k: v for k, v in os.environ.items() if k.endswith("SAN_OPTIONS")})
         env.update(self.env)
         return args, env
@@ -76,13 +92,22 @@ class Node:
             self.agent.send_signal(sig)
             code, self.agent = self.agent.wait(20), None
             if sig == signal.SIGTERM:
-                equal(code, 0, "exit status of the agent after SIGTERM (log: %s)" % self.log()[-3000:])
+                equal(
+                    code, 0, "exit status of the agent after SIGTERM (log: %s)" % self.log()[-3000:]
+                )
 
     def own_helpers(self, **scripts):
         """The next start uses copies of the programs, of which some are these scripts."""
         self.bin = self.dir + "/bin"
         os.mkdir(self.bin)
-        for name in ("moe-agent", "moe-stepd", "moe-discover", "moe-ckpt", "moe-config", "moe-probe"):
+        for name in (
+            "moe-agent",
+            "moe-stepd",
+            "moe-discover",
+            "moe-ckpt",
+            "moe-config",
+            "moe-probe",
+        ):
             if name not in scripts:
                 shutil.copy(os.path.join(BUILD, name), self.bin)
         for name, text in scripts.items():
@@ -100,13 +125,59 @@ class Node:
                         text += f.read()
         return text
 
-    def launch(self, argv, n=1, job=1, attempt=1, wait="running", rules=(), env=(), items=(), deadline=20, **over):
+    def launch(
+        self,
+        argv,
+        n=1,
+        job=1,
+        attempt=1,
+        wait="running",
+        rules=(),
+        env=(),
+        items=(),
+        deadline=20,
+        **over,
+    ):
         PORT[0] += 4
         launch = {
-            "job": job, "attempt": attempt, "name": "t", "user": None, "allow_root": True, "first_rank": 0, "n_local": n, "world": n, "node_rank": 0, "n_nodes": 1, "gpus": list(range(n)), "master_addr": "127.0.0.1",
-            "master_port": PORT[0], "hold_ports": True, "argv": argv, "workdir": self.dir, "env": [dict(name=k, value=v, reason="r", source="s", overrides=None, layer="recipe") for k, v in env] + list(items),
-            "bind": {"cpu": "numa", "memory": "preferred", "nic": "nearest", "smt": "auto", "verify": "strict", "reserve_cores": 0}, "checkpoint_dir": self.dir + "/ckpt", "resume": -1,
-            "steps": None, "stop_signal": 15, "stop_grace_us": 5000000, "metrics_rank": "first", "rules": list(rules), "announced_is_complete": True}
+            "job": job,
+            "attempt": attempt,
+            "name": "t",
+            "user": None,
+            "allow_root": True,
+            "first_rank": 0,
+            "n_local": n,
+            "world": n,
+            "node_rank": 0,
+            "n_nodes": 1,
+            "gpus": list(range(n)),
+            "master_addr": "127.0.0.1",
+            "master_port": PORT[0],
+            "hold_ports": True,
+            "argv": argv,
+            "workdir": self.dir,
+            "env": [
+                dict(name=k, value=v, reason="r", source="s", overrides=None, layer="recipe")
+                for k, v in env
+            ]
+            + list(items),
+            "bind": {
+                "cpu": "numa",
+                "memory": "preferred",
+                "nic": "nearest",
+                "smt": "auto",
+                "verify": "strict",
+                "reserve_cores": 0,
+            },
+            "checkpoint_dir": self.dir + "/ckpt",
+            "resume": -1,
+            "steps": None,
+            "stop_signal": 15,
+            "stop_grace_us": 5000000,
+            "metrics_rank": "first",
+            "rules": list(rules),
+            "announced_is_complete": True,
+        }
         launch.update(over)
         self.attempts.append((job, attempt))
         self.launched_wall = time.time()
@@ -159,4 +230,8 @@ SLEEP = ["/bin/sh", "-c", "exec sleep 1000"]
 
 
 def children_of(n):
-    return [int(line) for line in n.file("children").splitlines()] if os.path.exists(n.dir + "/children") else []
+    return (
+        [int(line) for line in n.file("children").splitlines()]
+        if os.path.exists(n.dir + "/children")
+        else []
+    )

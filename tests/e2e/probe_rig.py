@@ -16,7 +16,14 @@ CORES = 4
 
 
 def run(*args, **kw):
-    return subprocess.run([PROBE] + list(args), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60, **kw)
+    return subprocess.run(
+        [PROBE] + list(args),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=60,
+        **kw,
+    )
 
 
 def probe(root, *args):
@@ -27,19 +34,27 @@ def probe(root, *args):
     p = json.loads(r.stdout)
     keys = [x["key"] for x in p["readings"]]
     equal(len(keys), len(set(keys)), "distinct keys of %s" % " ".join(args))
-    return {x["key"]: x["text"] if "text" in x else x["value"] for x in p["readings"]}, p["problem"], p
+    return (
+        {x["key"]: x["text"] if "text" in x else x["value"] for x in p["readings"]},
+        p["problem"],
+        p,
+    )
 
 
 def made(suite):
     """A decorator @made(KIND, FAULT...): a test on a made machine."""
+
     def on(kind, *faults, **kw):
         def wrap(fn):
             @functools.wraps(fn)
             def test():
                 with tempfile.TemporaryDirectory() as top:
                     fn(machine.make(kind, top, faults, **{"cores": CORES, **kw}))
+
             return suite.test(test)
+
         return wrap
+
     return on
 
 

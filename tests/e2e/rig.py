@@ -1,4 +1,5 @@
-"""A cluster whose daemons a test starts by itself, with the options it needs (`moectl local up` takes none), and raw HTTP to the controller."""
+"""A cluster whose daemons a test starts by itself, with the options it needs (`moectl local up`
+takes none), and raw HTTP to the controller."""
 import http.client
 import json
 import os
@@ -13,8 +14,15 @@ import time
 from lib import BUILD, Cluster, Daemon, Failed, clean_env, equal, wait_until
 
 MOED, AGENT, RANK = (os.path.join(BUILD, p) for p in ("moed", "moe-agent", "tests/fake/rank"))
-# a quick cluster: what takes seconds in life takes a part of one here. Only where silence is what is tried, few seconds of it are enough: an agent of a loaded machine may be that late.
-QUICK = {"beat_ms": 200, "suspect_ms": 20000, "down_ms": 60000, "exit_wait": "3s", "idle_timeout": "2s"}
+# a quick cluster: what takes seconds in life takes a part of one here. Only where silence is what
+# is tried, few seconds of it are enough: an agent of a loaded machine may be that late.
+QUICK = {
+    "beat_ms": 200,
+    "suspect_ms": 20000,
+    "down_ms": 60000,
+    "exit_wait": "3s",
+    "idle_timeout": "2s",
+}
 SILENT_SOON = {"suspect_ms": 1500, "down_ms": 4000}
 
 
@@ -31,7 +39,11 @@ class Unix(http.client.HTTPConnection):
 
 class Answer:
     def __init__(self, response):
-        self.status, self.headers, self.body = response.status, dict((k.lower(), v) for k, v in response.getheaders()), response.read()
+        self.status, self.headers, self.body = (
+            response.status,
+            dict((k.lower(), v) for k, v in response.getheaders()),
+            response.read(),
+        )
 
     @property
     def json(self):
@@ -41,14 +53,19 @@ class Answer:
     def detail(self):
         """The problem's text; a problem without one, or of another content type, is a failure."""
         if self.headers.get("content-type") != "application/problem+json":
-            raise Failed("answer %d has content type %s: %s" % (self.status, self.headers.get("content-type"), self.body[:200]))
+            raise Failed(
+                "answer %d has content type %s: %s"
+                % (self.status, self.headers.get("content-type"), self.body[:200])
+            )
         return self.json["detail"]
 
 
 def write_config(path, options):
     with open(path, "w") as f:
         for k, v in options.items():
-            f.write("%s: %s\n" % (k, "" if v is None else str(v).lower() if isinstance(v, bool) else v))
+            f.write(
+                "%s: %s\n" % (k, "" if v is None else str(v).lower() if isinstance(v, bool) else v)
+            )
     return path
 
 
@@ -82,7 +99,8 @@ def alive(pid):
 
 
 def searches(pid):
-    """Children that are `moectl plan` by now: stopped earlier, between fork and exec, they would stop their parent."""
+    """Children that are `moectl plan` by now: stopped earlier, between fork and exec, they would
+    stop their parent."""
     with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
         return [int(p) for p in f.read().split() if " plan " in command_of(int(p))]
 
@@ -94,17 +112,42 @@ class Rig(Cluster):
         super().__init__(tempfile.mkdtemp(prefix="moe-"), nodes, gpus_per_node)
         self.tokens = os.path.join(self.dir, "tokens")
         self.state_dir = state_dir or os.path.join(self.dir, "moed")
-        ports = "%d-29999" % (20000 + 4 * random.randrange(2000))    # what another cluster of this machine holds counts as busy
-        self.moed_options = dict(dict(QUICK, rank_ports=ports), state_dir=self.state_dir, unix_socket=os.path.join(self.dir, "moed.sock"), listen="127.0.0.1", port=0, bootstrap_tokens=self.tokens, **(moed or {}))
-        self.agent_options = dict(controller="unix:" + self.moed_options["unix_socket"], token_file=os.path.join(self.tokens, "agent.token"), address="127.0.0.1", gpus=gpus_per_node,
-                                  only_fake_gpus=True, use_systemd="no", allow_root=os.geteuid() == 0, **(agent or {}))
-        self.moed, self.agents, self.agent_env = None, {}, {}      # agent_env: on top of a clean environment
+        # what another cluster of this machine holds counts as busy
+        ports = "%d-29999" % (20000 + 4 * random.randrange(2000))
+        self.moed_options = dict(
+            dict(QUICK, rank_ports=ports),
+            state_dir=self.state_dir,
+            unix_socket=os.path.join(self.dir, "moed.sock"),
+            listen="127.0.0.1",
+            port=0,
+            bootstrap_tokens=self.tokens,
+            **(moed or {}),
+        )
+        self.agent_options = dict(
+            controller="unix:" + self.moed_options["unix_socket"],
+            token_file=os.path.join(self.tokens, "agent.token"),
+            address="127.0.0.1",
+            gpus=gpus_per_node,
+            only_fake_gpus=True,
+            use_systemd="no",
+            allow_root=os.geteuid() == 0,
+            **(agent or {}),
+        )
+        # agent_env: on top of a clean environment
+        self.moed, self.agents, self.agent_env = None, {}, {}
         os.makedirs(os.path.join(self.dir, "log"), exist_ok=True)
 
     def spawn(self, program, name, options, args=(), **env):
         config = write_config(os.path.join(self.dir, name + ".yaml"), options)
         with open(os.path.join(self.dir, "log", name + ".log"), "ab") as log:
-            return Daemon([program, "--config", config, *args], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=clean_env(**env), start_new_session=True)
+            return Daemon(
+                [program, "--config", config, *args],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=clean_env(**env),
+                start_new_session=True,
+            )
 
     def init_state(self):
         """A new controller's state; once, as `moectl local up` does it."""
@@ -121,14 +164,24 @@ class Rig(Cluster):
         dirs = {k: os.path.join(self.dir, k, node) for k in ("state", "run")}
         for d in dirs.values():
             os.makedirs(d, exist_ok=True)
-        self.agents[node] = self.spawn(AGENT, node, dict(self.agent_options, node=node, state_dir=dirs["state"], runtime_dir=dirs["run"]), MOE_BOOT_ID=boot_id, **self.agent_env)
+        self.agents[node] = self.spawn(
+            AGENT,
+            node,
+            dict(self.agent_options, node=node, state_dir=dirs["state"], runtime_dir=dirs["run"]),
+            MOE_BOOT_ID=boot_id,
+            **self.agent_env,
+        )
 
     def up(self):
         try:
             self.start_moed()
             for i in range(self.nodes):
                 self.start_agent("node-%d" % i)
-            wait_until(lambda: [n["state"] for n in self.json("nodes")["items"]] == ["up"] * self.nodes, 30, "%d nodes up" % self.nodes)
+            wait_until(
+                lambda: [n["state"] for n in self.json("nodes")["items"]] == ["up"] * self.nodes,
+                30,
+                "%d nodes up" % self.nodes,
+            )
         except BaseException:
             self.down(check=False)
             raise
@@ -147,14 +200,29 @@ class Rig(Cluster):
                 self.start_agent(node)
         for j in self.json("list")["items"]:
             self.run("cancel", j["id"], "--now", check=False)
-        wait_until(lambda: all(j["state"] in ("completed", "failed", "cancelled") for j in self.json("list", "--all")["items"]), 30, "the end of all jobs")
+        wait_until(
+            lambda: all(
+                j["state"] in ("completed", "failed", "cancelled")
+                for j in self.json("list", "--all")["items"]
+            ),
+            30,
+            "the end of all jobs",
+        )
 
     def end_jobs(self):
         for j in self.json("list")["items"]:
             if j["state"] not in ("completed", "failed", "cancelled"):
                 self.run("cancel", j["id"], "--now", check=False)
-        # an attempt whose start was on its way when the job was cancelled has no process yet, and would outlive its agent
-        wait_until(lambda: all(j["state"] in ("completed", "failed", "cancelled") for j in self.json("list", "--all")["items"]), 60, "the end of all jobs")
+        # an attempt whose start was on its way when the job was cancelled has no process yet, and
+        # would outlive its agent
+        wait_until(
+            lambda: all(
+                j["state"] in ("completed", "failed", "cancelled")
+                for j in self.json("list", "--all")["items"]
+            ),
+            60,
+            "the end of all jobs",
+        )
         wait_until(lambda: not processes_with(self.dir + "/run/"), 30, "the end of all ranks")
 
     def down(self, check=True):
@@ -178,7 +246,11 @@ class Rig(Cluster):
                     bad.append("%s did not stop within 20 s" % name)
                     p.kill()
                     p.wait(20)
-        bad += ["%s ended with %s" % (name, p.returncode) for name, p in list(self.agents.items()) + [("moed", self.moed)] if p and p.returncode not in (0, -signal.SIGKILL)]
+        bad += [
+            "%s ended with %s" % (name, p.returncode)
+            for name, p in list(self.agents.items()) + [("moed", self.moed)]
+            if p and p.returncode not in (0, -signal.SIGKILL)
+        ]
         bad += self.sanitizer_reports()
         left = {p: command_of(p) for p in processes_with(self.dir + "/run/")}
         for p in left:
@@ -193,7 +265,11 @@ class Rig(Cluster):
         for base, _, names in os.walk(self.dir):
             for name in (n for n in names if n.endswith(".log")):
                 with open(os.path.join(base, name), errors="replace") as f:
-                    found += [name + ": " + line.strip() for line in f if "Sanitizer" in line or "runtime error:" in line]
+                    found += [
+                        name + ": " + line.strip()
+                        for line in f
+                        if "Sanitizer" in line or "runtime error:" in line
+                    ]
         return found
 
     def __exit__(self, *exc):
@@ -212,7 +288,11 @@ class Rig(Cluster):
 
     def http(self, method, path, body=None, token=None, tcp=False, timeout=20, **headers):
         """One request; headers: content_type="..." and so on."""
-        c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout) if tcp else Unix(self.moed_options["unix_socket"], timeout)
+        c = (
+            http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+            if tcp
+            else Unix(self.moed_options["unix_socket"], timeout)
+        )
         h = {k.replace("_", "-"): v for k, v in headers.items()}
         if token:
             h["Authorization"] = "Bearer " + token
@@ -221,18 +301,32 @@ class Rig(Cluster):
         try:
             try:
                 c.request(method, path, body.encode() if isinstance(body, str) else body, h)
-            except (BrokenPipeError, ConnectionResetError):     # refused by its head: the answer may be there already
+            except (BrokenPipeError, ConnectionResetError):
+                # refused by its head: the answer may be there already
                 pass
             return Answer(c.getresponse())
         finally:
             c.close()
 
     def state(self):
-        """What a refused request must leave as it was. (Nodes come, go and are slow by themselves; that something was refused is told.)"""
-        return {"jobs": self.json("list", "--all")["items"], "tokens": [t for t in self.json("token", "list")["items"] if "from" not in t], "events": [(e["type"], e["job"]) for e in self.json("events")["items"] if not e["type"].startswith(("node.", "audit."))]}
+        """What a refused request must leave as it was. (Nodes come, go and are slow by themselves;
+        that something was refused is told.)"""
+        return {
+            "jobs": self.json("list", "--all")["items"],
+            "tokens": [t for t in self.json("token", "list")["items"] if "from" not in t],
+            "events": [
+                (e["type"], e["job"])
+                for e in self.json("events")["items"]
+                if not e["type"].startswith(("node.", "audit."))
+            ],
+        }
 
     def rank_pids(self, job):
-        return {r["rank"]: r["pid"] for r in self.json("ranks", job)["items"] if r["pid"] and r["state"] == "running"}
+        return {
+            r["rank"]: r["pid"]
+            for r in self.json("ranks", job)["items"]
+            if r["pid"] and r["state"] == "running"
+        }
 
     def stepd_of(self, job):
         """Pids of the job's supervisors: the parents of its ranks."""

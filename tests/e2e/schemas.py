@@ -1,4 +1,5 @@
-"""Answers of the REST interface against the schemas of /openapi.json: as much of JSON schema as those use, and stricter in one thing: a member that no schema names is wrong."""
+"""Answers of the REST interface against the schemas of /openapi.json: as much of JSON schema as
+those use, and stricter in one thing: a member that no schema names is wrong."""
 import json
 import re
 from datetime import datetime
@@ -23,11 +24,28 @@ def is_time(text):
 
 class Schemas:
     """Of one controller's description."""
-    KEYWORDS = {"type", "enum", "pattern", "format", "items", "properties", "required", "anyOf", "allOf", "description", "$ref"}
+
+    KEYWORDS = {
+        "type",
+        "enum",
+        "pattern",
+        "format",
+        "items",
+        "properties",
+        "required",
+        "anyOf",
+        "allOf",
+        "description",
+        "$ref",
+    }
 
     def __init__(self, openapi):
         self.named = openapi["components"]["schemas"]
-        self.routes = [(method.upper(), re.compile(re.sub(r"\{\w+\}", "[^/]+", path) + "$"), path, op) for path, ops in openapi["paths"].items() for method, op in ops.items()]
+        self.routes = [
+            (method.upper(), re.compile(re.sub(r"\{\w+\}", "[^/]+", path) + "$"), path, op)
+            for path, ops in openapi["paths"].items()
+            for method, op in ops.items()
+        ]
 
     def resolve(self, schema):
         while "$ref" in schema:
@@ -35,7 +53,11 @@ class Schemas:
         if "allOf" not in schema:
             return schema
         parts = [self.resolve(s) for s in schema["allOf"]]
-        return {"type": "object", "required": sum((p["required"] for p in parts), []), "properties": {k: v for p in parts for k, v in p["properties"].items()}}
+        return {
+            "type": "object",
+            "required": sum((p["required"] for p in parts), []),
+            "properties": {k: v for p in parts for k, v in p["properties"].items()},
+        }
 
     def wrong(self, value, schema, where="answer"):
         """What is wrong with it, None = nothing."""
@@ -58,20 +80,49 @@ class Schemas:
             if schema.get("format") == "date-time" and not is_time(value):
                 return "%s: %r is no time" % (where, value)
         if isinstance(value, list):
-            return next((w for i, v in enumerate(value) if (w := self.wrong(v, schema.get("items", {}), "%s[%d]" % (where, i)))), None)
-        return self.wrong_object(value, schema, where) if isinstance(value, dict) and "properties" in schema else None
+            return next(
+                (
+                    w
+                    for i, v in enumerate(value)
+                    if (w := self.wrong(v, schema.get("items", {}), "%s[%d]" % (where, i)))
+                ),
+                None,
+            )
+        return (
+            self.wrong_object(value, schema, where)
+            if isinstance(value, dict) and "properties" in schema
+            else None
+        )
 
     def wrong_object(self, value, schema, where):
         missing = set(schema.get("required", [])) - set(value)
         more = set(value) - set(schema["properties"])
         if missing or more:
-            return "%s: %s" % (where, ", ".join(["%s is missing" % k for k in sorted(missing)] + ["no schema names %s" % k for k in sorted(more)]))
-        return next((w for k, v in value.items() if (w := self.wrong(v, schema["properties"][k], "%s.%s" % (where, k)))), None)
+            return "%s: %s" % (
+                where,
+                ", ".join(
+                    ["%s is missing" % k for k in sorted(missing)]
+                    + ["no schema names %s" % k for k in sorted(more)]
+                ),
+            )
+        return next(
+            (
+                w
+                for k, v in value.items()
+                if (w := self.wrong(v, schema["properties"][k], "%s.%s" % (where, k)))
+            ),
+            None,
+        )
 
     def check(self, method, url, answer):
-        """(route, what is wrong, None = nothing) of an answer that has a schema; (None, None) of any other."""
+        """(route, what is wrong, None = nothing) of an answer that has a schema; (None, None) of
+        any other."""
         path, _, query = url.partition("?")
-        found = [(route, op) for m, pattern, route, op in self.routes if m == method and pattern.match(path)]
+        found = [
+            (route, op)
+            for m, pattern, route, op in self.routes
+            if m == method and pattern.match(path)
+        ]
         kind = answer.headers.get("content-type", "").partition(";")[0]
         if not found or not 200 <= answer.status < 600:
             return None, None
@@ -84,4 +135,12 @@ class Schemas:
             other = schema["anyOf"][1]["description"].partition(" ")[2].partition("=")[0]
             schema = schema["anyOf"][other + "=" in query]
         wrong = self.wrong(json.loads(answer.body), schema)
-        return (method, route) if answer.status < 300 else None, wrong and "%s %s answers %d: %s" % (method, url, answer.status, wrong)
+        return (
+            method,
+            route,
+        ) if answer.status < 300 else None, wrong and "%s %s answers %d: %s" % (
+            method,
+            url,
+            answer.status,
+            wrong,
+        )

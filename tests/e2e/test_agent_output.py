@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""What ranks say, and where it goes: notify datagrams, lines, floods, pipes that stay open, logs that rotate, the journal, full disks."""
+"""What ranks say, and where it goes: notify datagrams, lines, floods, pipes that stay open, logs
+that rotate, the journal, full disks."""
 import errno
 import os
 import signal
@@ -15,20 +16,44 @@ suite = Suite()
 
 @suite.test
 def journal_segments():
-    rules = [{"kind": "sample", "pattern": r"step (?<iteration>\d+) loss (?<loss>\S+)", "phase": None, "missing_loss_is_nan": False}]
-    code = "import time\nfor i in range(1, 12001):\n  print('step %d loss %.3f' % (i, 1 / i), flush=i % 400 == 0)\n  if i % 400 == 0: time.sleep(0.02)\ntime.sleep(1000)"
+    rules = [
+        {
+            "kind": "sample",
+            "pattern": r"step (?<iteration>\d+) loss (?<loss>\S+)",
+            "phase": None,
+            "missing_loss_is_nan": False,
+        }
+    ]
+    code = (
+        "import time\nfor i in range(1, 12001):\n"
+        "  print('step %d loss %.3f' % (i, 1 / i), flush=i % 400 == 0)\n"
+        "  if i % 400 == 0: time.sleep(0.02)\ntime.sleep(1000)"
+    )
     with Node() as n:
         n.moed.forget_notes = True
         n.launch([sys.executable, "-c", code], rules=rules, env=[("PYTHONUNBUFFERED", "")])
-        n.moed.wait(lambda: n.moed.steps.get((1, 1), {}).get("written", 0) > 12000, 60, "12,000 notes")
-        need(len([f for f in os.listdir(n.step_dir()) if f.startswith("notes.")]) > 2, "several segments")
+        n.moed.wait(
+            lambda: n.moed.steps.get((1, 1), {}).get("written", 0) > 12000, 60, "12,000 notes"
+        )
+        need(
+            len([f for f in os.listdir(n.step_dir()) if f.startswith("notes.")]) > 2,
+            "several segments",
+        )
         n.stop_agent(signal.SIGKILL)
         n.moed.forget_notes = False
         n.start()
-        n.moed.wait(lambda: len(n.moed.note_list(1, 1, "sample")) >= 11999, 60, "all samples after the restart")
+        n.moed.wait(
+            lambda: len(n.moed.note_list(1, 1, "sample")) >= 11999,
+            60,
+            "all samples after the restart",
+        )
         seen = [s["sample"]["iteration"] for s in n.moed.note_list(1, 1, "sample")]
         equal(seen, list(range(1, len(seen) + 1)), "iterations: none missing, none twice")
-        wait_until(lambda: len([f for f in os.listdir(n.step_dir()) if f.startswith("notes.")]) == 1, 20, "acknowledged segments are deleted")
+        wait_until(
+            lambda: len([f for f in os.listdir(n.step_dir()) if f.startswith("notes.")]) == 1,
+            20,
+            "acknowledged segments are deleted",
+        )
         n.stop_agent(signal.SIGKILL)
         n.start()
         n.moed.order("kill", 1, 1)
@@ -37,7 +62,14 @@ def journal_segments():
 
 @suite.test
 def notify_and_rules():
-    rules = [{"kind": "sample", "pattern": r"step (?<iteration>\d+) loss (?<loss>\S+)", "phase": None, "missing_loss_is_nan": False}]
+    rules = [
+        {
+            "kind": "sample",
+            "pattern": r"step (?<iteration>\d+) loss (?<loss>\S+)",
+            "phase": None,
+            "missing_loss_is_nan": False,
+        }
+    ]
     code = """
 import os, socket, time
 s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -50,7 +82,9 @@ say("X" * 9000)
 say("nonsense")
 time.sleep(0.3)
 say("CHECKPOINT=/ckpt/iter_2\\nITERATION=2\\nPHASE=train")
-""".replace("\\\\", "\\")
+""".replace(
+        "\\\\", "\\"
+    )
     with Node() as n:
         n.launch([sys.executable, "-c", code], rules=rules, wait="gone")
         samples = [x["sample"] for x in n.moed.note_list(1, 1, "sample")]
@@ -63,7 +97,10 @@ say("CHECKPOINT=/ckpt/iter_2\\nITERATION=2\\nPHASE=train")
 
 @suite.test
 def many_lines():
-    code = "import sys\nfor i in range(40000): sys.stdout.write('line %d of the flood\\n' % i)\nsys.stdout.flush()"
+    code = (
+        "import sys\nfor i in range(40000): sys.stdout.write('line %d of the flood\\n' % i)\n"
+        "sys.stdout.flush()"
+    )
     with Node() as n:
         n.launch([sys.executable, "-c", code], n=2, wait="gone", deadline=60)
         for rank in range(2):
@@ -76,7 +113,10 @@ def many_lines():
 
 @suite.test
 def flood_without_newline():
-    code = "import os\nb = b'x' * 65536\nfor i in range(200): os.write(1, b)\nos.write(1, b'\\nthe end\\n')"
+    code = (
+        "import os\nb = b'x' * 65536\nfor i in range(200): os.write(1, b)\n"
+        "os.write(1, b'\\nthe end\\n')"
+    )
     with Node() as n:
         n.launch([sys.executable, "-c", code], wait="gone", deadline=60)
         with open(n.dir + "/state/logs/j1/a1/rank-0.log", "rb") as f:
@@ -88,7 +128,11 @@ def flood_without_newline():
 @suite.test
 def grandchild_holds_the_pipe():
     with Node() as n:
-        n.launch(["/bin/sh", "-c", "(sleep 1003; echo late) & echo $! > child; echo last words; exit 4"], wait="gone", deadline=5)
+        n.launch(
+            ["/bin/sh", "-c", "(sleep 1003; echo late) & echo $! > child; echo last words; exit 4"],
+            wait="gone",
+            deadline=5,
+        )
         e = n.moed.note_list(1, 1, "exit")[0]
         equal((e["code"], e["tail"]), (4, ["last words"]), "exit")
         need(not alive(int(n.file("child"))), "what the rank left behind lives")
@@ -96,7 +140,11 @@ def grandchild_holds_the_pipe():
 
 @suite.test
 def logs_rotate_and_follow():
-    code = "import time\nfor i in range(1, 3001):\n  print('line', i, flush=True)\n  if i % 500 == 0: time.sleep(0.05)\ntime.sleep(0.5)\nprint('end \\xff\\0 \\u00e9', flush=True)"
+    code = (
+        "import time\nfor i in range(1, 3001):\n  print('line', i, flush=True)\n"
+        "  if i % 500 == 0: time.sleep(0.05)\ntime.sleep(0.5)\n"
+        "print('end \\xff\\0 \\u00e9', flush=True)"
+    )
     with Node(options=["log_bytes=16k"]) as n:
         n.launch([sys.executable, "-c", code], wait="running", env=[("PYTHONIOENCODING", "utf-8")])
         text, offset, end = "", 0, False
@@ -109,13 +157,20 @@ def logs_rotate_and_follow():
         equal(files, ["env.json", "rank-0.base", "rank-0.log", "rank-0.log.1"], "files")
         lines = text.splitlines()
         need(lines[-1].startswith("end ") and lines[-1].endswith("\u00e9"), lines[-1])
-        numbers = [int(line.split()[1]) for line in lines[:-1] if line.startswith("line ") and len(line.split()) == 2]
+        numbers = [
+            int(line.split()[1])
+            for line in lines[:-1]
+            if line.startswith("line ") and len(line.split()) == 2
+        ]
         equal(numbers, sorted(numbers), "order")
         equal(numbers[-1], 3000, "last number")
         last = n.moed.query(1, 1, 0, offset=-1, lines=3)
         equal(last["text"].splitlines()[:2], ["line 2999", "line 3000"], "last lines")
         equal(last["end"], True, "end")
-        need("no log of rank 9" in n.moed.query(1, 1, 9, offset=0)["error"], "error of a rank that is not there")
+        need(
+            "no log of rank 9" in n.moed.query(1, 1, 9, offset=0)["error"],
+            "error of a rank that is not there",
+        )
 
 
 class Tmpfs:
@@ -126,7 +181,19 @@ class Tmpfs:
 
     def __enter__(self):
         os.makedirs(self.path, exist_ok=True)
-        r = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=%dk,mode=755" % self.kilobytes, "tmpfs", self.path], stderr=subprocess.PIPE, text=True)
+        r = subprocess.run(
+            [
+                "mount",
+                "-t",
+                "tmpfs",
+                "-o",
+                "size=%dk,mode=755" % self.kilobytes,
+                "tmpfs",
+                self.path,
+            ],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         if r.returncode:
             raise Skipped("no tmpfs can be mounted: " + r.stderr.strip())
         return self
@@ -163,7 +230,11 @@ print('after', flush=True)
             n.options.append("state_dir=" + small.path)
             n.start()
             n.launch([sys.executable, "-c", code])
-            wait_until(lambda: "output is dropped" in n.log(), 10, "the supervisor says that the log cannot be written")
+            wait_until(
+                lambda: "output is dropped" in n.log(),
+                10,
+                "the supervisor says that the log cannot be written",
+            )
             wait_until(lambda: os.path.exists(n.dir + "/read"), 10, "all of it is read")
             os.truncate(small.path + "/logs/j1/a1/rank-0.log", 0)
             open(n.dir + "/go", "w").close()
@@ -171,9 +242,12 @@ print('after', flush=True)
             equal(n.moed.note_list(1, 1, "exit")[0]["code"], 0, "the rank is not hurt")
             equal(n.moed.note_list(1, 1, "exit")[0]["tail"][-2:], ["mid", "after"], "last lines")
             text = n.file("small/logs/j1/a1/rank-0.log")
-            need("bytes of output are missing here" in text and text.endswith("after\n"), text[-300:])
+            need(
+                "bytes of output are missing here" in text and text.endswith("after\n"), text[-300:]
+            )
             with open(small.path + "/fence.log", "a") as log:
-                log.write("1 1\n" * ((4096 - log.tell()) // 4))      # what is left of its page would take the next line
+                # what is left of its page would take the next line
+                log.write("1 1\n" * ((4096 - log.tell()) // 4))
             small.fill()
             n.launch(SLEEP, attempt=2, wait="refused")
             r = n.moed.note_list(1, 2, "refused")[0]
@@ -198,10 +272,18 @@ def full_disk_of_the_journal():
             n.moed.wait(lambda: len(n.moed.note_list(1, 1, "sample")) > 3, 10, "samples")
             small.fill()
             with open(small.path + "/steps/j1.a1/stepd.log") as log:
-                wait_until(lambda: "the journal cannot be written" in log.read(), 30, "the supervisor says that the journal cannot be written")
+                wait_until(
+                    lambda: "the journal cannot be written" in log.read(),
+                    30,
+                    "the supervisor says that the journal cannot be written",
+                )
             last = n.moed.note_list(1, 1, "sample")[-1]["sample"]["iteration"]
             small.free()
-            n.moed.wait(lambda: n.moed.note_list(1, 1, "sample")[-1]["sample"]["iteration"] > last + 100, 20, "samples after there is space again")
+            n.moed.wait(
+                lambda: n.moed.note_list(1, 1, "sample")[-1]["sample"]["iteration"] > last + 100,
+                20,
+                "samples after there is space again",
+            )
             seen = [s["sample"]["iteration"] for s in n.moed.note_list(1, 1, "sample")]
             equal(seen, list(range(1, len(seen) + 1)), "iterations: none missing, none twice")
             n.moed.order("kill", 1, 1)

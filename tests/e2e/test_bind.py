@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Binding is read back from the kernel: a binding that silently did nothing fails the launch (verify: strict), is told (warn), or is not looked at (off)."""
+"""Binding is read back from the kernel: a binding that silently did nothing fails the launch
+(verify: strict), is told (warn), or is not looked at (off)."""
 import os
 import subprocess
 import sys
@@ -20,13 +21,29 @@ class Deaf(Rig):
             return super().spawn(program, name, options, **env)
         config = write_config(os.path.join(self.dir, name + ".yaml"), options)
         with open(os.path.join(self.dir, "log", name + ".log"), "ab") as log:
-            return Daemon([NO_AFFINITY, AGENT, "--config", config], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=clean_env(**env), start_new_session=True)
+            return Daemon(
+                [NO_AFFINITY, AGENT, "--config", config],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=clean_env(**env),
+                start_new_session=True,
+            )
 
 
 def run(rig, name, verify):
     """The job, once it runs or has failed: verification has decided then, whatever it decided."""
-    job = rig.submit(command_recipe(name, ["/bin/sleep", "1000"], 2, bind={"cpu": "numa", "verify": verify}))
-    return job, wait_until(lambda: [d for d in [rig.job(job)] if d["state"] in ("running", "failed")], 60, "verdict on %s" % name)[0]
+    job = rig.submit(
+        command_recipe(name, ["/bin/sleep", "1000"], 2, bind={"cpu": "numa", "verify": verify})
+    )
+    return (
+        job,
+        wait_until(
+            lambda: [d for d in [rig.job(job)] if d["state"] in ("running", "failed")],
+            60,
+            "verdict on %s" % name,
+        )[0],
+    )
 
 
 @suite.test
@@ -36,7 +53,9 @@ def each_rank_on_its_own_core(_):
         equal(doc["state"], "running", "state (%s)" % doc["reason"])
         ranks = rig.json("ranks", job)["items"]
         seen = [sorted(os.sched_getaffinity(r["pid"])) for r in ranks]
-        need(seen[0] and seen[1] and not set(seen[0]) & set(seen[1]), "the ranks' cpus are %s" % seen)
+        need(
+            seen[0] and seen[1] and not set(seen[0]) & set(seen[1]), "the ranks' cpus are %s" % seen
+        )
         equal([r["bind_verified"] for r in ranks], [True, True], "bind_verified")
 
 
@@ -54,7 +73,10 @@ def silent_no_op_is_told(rig):
     equal(doc["state"], "running", "state (%s)" % doc["reason"])
     ranks = rig.json("ranks", job)["items"]
     equal([r["bind_verified"] for r in ranks], [False, False], "bind_verified")
-    need(all("asked for cpus" in r["bind_note"] for r in ranks), "bind_note: %s" % [r["bind_note"] for r in ranks])
+    need(
+        all("asked for cpus" in r["bind_note"] for r in ranks),
+        "bind_note: %s" % [r["bind_note"] for r in ranks],
+    )
     rig.run("cancel", job, "--now")
     rig.wait_state(job, "cancelled")
 
@@ -62,7 +84,10 @@ def silent_no_op_is_told(rig):
 def main():
     if len(os.sched_getaffinity(0)) < 2:
         print("0 passed, 0 failed, 3 skipped")
-        print("skipped: each_rank_on_its_own_core silent_no_op_fails_the_launch silent_no_op_is_told (one cpu: every binding is the whole machine)")
+        print(
+            "skipped: each_rank_on_its_own_core silent_no_op_fails_the_launch "
+            "silent_no_op_is_told (one cpu: every binding is the whole machine)"
+        )
         return 0
     rig = Deaf(nodes=1, gpus_per_node=2)
     rig.up()

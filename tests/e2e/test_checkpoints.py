@@ -1,4 +1,5 @@
-"""The checkpoint ledger: every damaged directory of tests/fixtures/checkpoints.py through `moectl checkpoints --dir`, checksums and manifests, removal that a kill cut short."""
+"""The checkpoint ledger: every damaged directory of tests/fixtures/checkpoints.py through `moectl
+checkpoints --dir`, checksums and manifests, removal that a kill cut short."""
 import functools
 import json
 import os
@@ -13,7 +14,18 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "fixtures"))
 import checkpoints as fixtures  # noqa: E402
-from lib import BUILD, MOECTL, ROOT, Cluster, Suite, clean_env, equal, moectl, need, wait_until  # noqa: E402
+from lib import (
+    BUILD,
+    MOECTL,
+    ROOT,
+    Cluster,
+    Suite,
+    clean_env,
+    equal,
+    moectl,
+    need,
+    wait_until,
+)  # noqa: E402
 
 suite = Suite()
 
@@ -23,17 +35,29 @@ def in_directory(fn):
     def run():
         with tempfile.TemporaryDirectory() as top:
             fn(os.path.join(top, "ckpt"))
+
     return suite.test(run)
 
 
 def look(top, kind, *words, world=4, level=None):
-    args = ["checkpoints", "--dir", top, "--engine", kind.split()[0], "--world", world] + (["--verify", level] if level else []) + list(words)
+    args = (
+        ["checkpoints", "--dir", top, "--engine", kind.split()[0], "--world", world]
+        + (["--verify", level] if level else [])
+        + list(words)
+    )
     doc = json.loads(moectl(*args, "--json").stdout)
     return doc, {c["iteration"]: c for c in doc["items"]}
 
 
 def helper(order, *words):
-    return subprocess.run([os.path.join(BUILD, "moe-ckpt"), "--scan", "-", "--allow-root"] + list(words), input=json.dumps(order), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
+    return subprocess.run(
+        [os.path.join(BUILD, "moe-ckpt"), "--scan", "-", "--allow-root"] + list(words),
+        input=json.dumps(order),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=60,
+    )
 
 
 def ask(order, *words):
@@ -46,7 +70,16 @@ TORCH = {"entry": r"(?<iteration>\d+)$", "markers": ["COMPLETE"], "announced_is_
 
 
 def order(top, **kw):
-    return {"kind": "scan", "dir": top, "layout": TORCH, "level": "sizes", "job": 7, "attempt": 2, "world": 4, **kw}
+    return {
+        "kind": "scan",
+        "dir": top,
+        "layout": TORCH,
+        "level": "sizes",
+        "job": 7,
+        "attempt": 2,
+        "world": 4,
+        **kw,
+    }
 
 
 def damaged(kind):
@@ -58,15 +91,31 @@ def damaged(kind):
                 top = os.path.join(box, "ckpt", "checkpoints" if kind == "primus-megatron" else "")
                 engine.build(top)
                 doc, items = look(top, kind)
-                equal({i: c["state"] for i, c in items.items()}, {10: "verified", 20: "verified"}, "%s, whole" % kind)
+                equal(
+                    {i: c["state"] for i, c in items.items()},
+                    {10: "verified", 20: "verified"},
+                    "%s, whole" % kind,
+                )
                 equal(doc["resume"], {"iteration": 20}, "resume")
                 damage(top)
                 doc, items = look(top, kind)
-                need(iteration in items and items[iteration]["state"] == "torn", lambda: "%s: %s passes: %s" % (kind, name, items.get(iteration)))
-                need(words in items[iteration]["reason"], lambda: "%s: %s: %r, not %r" % (kind, name, items[iteration]["reason"], words))
+                need(
+                    iteration in items and items[iteration]["state"] == "torn",
+                    lambda: "%s: %s passes: %s" % (kind, name, items.get(iteration)),
+                )
+                need(
+                    words in items[iteration]["reason"],
+                    lambda: "%s: %s: %r, not %r" % (kind, name, items[iteration]["reason"], words),
+                )
                 need(doc["resume"] != {"iteration": iteration}, "a damaged one is resumed")
-                out = moectl("checkpoints", "--dir", top, "--engine", kind.split()[0], "--world", 4).stdout
-                need(len([x for x in out.split("\n") if x]) == len(items) + 2, lambda: "%s: %s: not one line per checkpoint:\n%s" % (kind, name, out))
+                out = moectl(
+                    "checkpoints", "--dir", top, "--engine", kind.split()[0], "--world", 4
+                ).stdout
+                need(
+                    len([x for x in out.split("\n") if x]) == len(items) + 2,
+                    lambda: "%s: %s: not one line per checkpoint:\n%s" % (kind, name, out),
+                )
+
     run.__name__ = "damaged_" + kind.replace("-", "_").replace(" ", "_")
     suite.test(run)
 
@@ -82,8 +131,24 @@ def whole_ones(kind, engine, worlds):
                 engine.build(top, world)
                 for level in ("marker", "sizes"):
                     doc, items = look(top, kind, world=world, level=level)
-                    equal({i: (c["state"], c["reason"]) for i, c in items.items()}, {10: ("verified", None), 20: ("verified", None)}, "%s, %d ranks, %s" % (kind, world, level))
-    run.__name__ = "whole_" + kind.replace("-", "_") + "_" + "_".join(str(x) for x in (type(engine).__name__.lower(), getattr(engine, "shape", getattr(engine, "parts", ""))))
+                    equal(
+                        {i: (c["state"], c["reason"]) for i, c in items.items()},
+                        {10: ("verified", None), 20: ("verified", None)},
+                        "%s, %d ranks, %s" % (kind, world, level),
+                    )
+
+    run.__name__ = (
+        "whole_"
+        + kind.replace("-", "_")
+        + "_"
+        + "_".join(
+            str(x)
+            for x in (
+                type(engine).__name__.lower(),
+                getattr(engine, "shape", getattr(engine, "parts", "")),
+            )
+        )
+    )
     suite.test(run)
 
 
@@ -91,38 +156,87 @@ for g in fixtures.GOOD:
     whole_ones(*g)
 
 
-RECORDED = {"dcp1": ("torchtitan", 1), "dcp4": ("torchtitan", 4), "ocdbt": ("maxtext", 1), "ocdbt3": ("maxtext", 1), "zarr": ("maxtext", 1), "legacy": ("megatron-lm", 4), "megatron": ("megatron-lm", 2), "ocdbt2": ("maxtext", 2), "deepspeed": ("deepspeed", 2)}
+RECORDED = {
+    "dcp1": ("torchtitan", 1),
+    "dcp4": ("torchtitan", 4),
+    "ocdbt": ("maxtext", 1),
+    "ocdbt3": ("maxtext", 1),
+    "zarr": ("maxtext", 1),
+    "legacy": ("megatron-lm", 4),
+    "megatron": ("megatron-lm", 2),
+    "ocdbt2": ("maxtext", 2),
+    "deepspeed": ("deepspeed", 2),
+}
 
 
-FIXED = {"legacy": "tp 2, pp 1, ep 2, etp 2", "megatron": "tp 1, pp 2, ep 1"}      # formats that do not reshard
+# formats that do not reshard
+FIXED = {"legacy": "tp 2, pp 1, ep 2, etp 2", "megatron": "tp 1, pp 2, ep 1"}
 
 
 @suite.test
 def what_does_not_reshard_is_not_tried():
-    """A save of Megatron's older format: a job of other sizes ends before its launch and says which it needs; one of the same resumes, and moectl why tells of it."""
+    """A save of Megatron's older format: a job of other sizes ends before its launch and says which
+    it needs; one of the same resumes, and moectl why tells of it."""
     with tempfile.TemporaryDirectory() as top, Cluster(nodes=1, gpus_per_node=2) as c:
-        subprocess.run(["tar", "-xzf", os.path.join(ROOT, "tests/fixtures/engines/checkpoints.tgz"), "-C", top, "./megatron"], check=True, timeout=60)
+        subprocess.run(
+            [
+                "tar",
+                "-xzf",
+                os.path.join(ROOT, "tests/fixtures/engines/checkpoints.tgz"),
+                "-C",
+                top,
+                "./megatron",
+            ],
+            check=True,
+            timeout=60,
+        )
         program = os.path.join(top, "program")
         with open(program, "w") as f:
             f.write("#!/bin/sh\necho \"$@\" > %s/words\nexec sleep 1000\n" % top)
         os.chmod(program, 0o755)
 
         def submit(pp):
-            return c.submit(json.dumps({"recipe": 1, "name": "legacy", "engine": {"kind": "megatron-lm", "python": program, "workdir": top}, "cluster": {"gpus": 2}, "steps": 60,
-                                        "parallelism": {"pp": pp}, "checkpoint": {"dir": top + "/megatron", "every": 20}}))
+            return c.submit(
+                json.dumps(
+                    {
+                        "recipe": 1,
+                        "name": "legacy",
+                        "engine": {"kind": "megatron-lm", "python": program, "workdir": top},
+                        "cluster": {"gpus": 2},
+                        "steps": 60,
+                        "parallelism": {"pp": pp},
+                        "checkpoint": {"dir": top + "/megatron", "every": 20},
+                    }
+                )
+            )
+
         job = c.wait_state(submit(1), ["failed"])
-        need("checkpoint 40 in %s/megatron does not reshard: it was saved with tp 1, pp 2, ep 1, and this job has pp 1; " % top in job["reason"], job["reason"])
+        need(
+            "checkpoint 40 in %s/megatron does not reshard: it was saved with tp 1, pp 2, ep 1, "
+            "and this job has pp 1; " % top in job["reason"],
+            job["reason"],
+        )
         need(not os.path.exists(top + "/words"), "a rank was started")
         job = submit(2)
-        wait_until(lambda: os.path.exists(top + "/words") and "--ckpt-step 40" in open(top + "/words").read(), 60, "a resume from 40")
+        wait_until(
+            lambda: os.path.exists(top + "/words")
+            and "--ckpt-step 40" in open(top + "/words").read(),
+            60,
+            "a resume from 40",
+        )
         reasons = {r["code"]: r["text"] for r in c.json("why", job)["reasons"]}
-        equal(reasons.get("checkpoint-fixed"), "its checkpoints do not reshard: a resume needs tp 1, pp 2, ep 1, as they were saved", reasons)
+        equal(
+            reasons.get("checkpoint-fixed"),
+            "its checkpoints do not reshard: a resume needs tp 1, pp 2, ep 1, as they were saved",
+            reasons,
+        )
         c.run("cancel", job, "--now")
 
 
 @in_directory
 def another_name_of_a_directory(top):
-    """What a job is not ended for: a path that leads to checkpoint.dir, that nobody can look at, or whose save lies there all the same."""
+    """What a job is not ended for: a path that leads to checkpoint.dir, that nobody can look at, or
+    whose save lies there all the same."""
     engine, other = fixtures.ENGINES["megatron-lm"], top + "-other"
     engine.build(top)
     os.makedirs(other + "/iter_0000030")
@@ -132,10 +246,33 @@ def another_name_of_a_directory(top):
     os.symlink(os.path.join(top, "iter_0000020"), top + "-deep")
     above = os.path.join(top + "-above", os.path.basename(top))
     layout = {"entry": r"^iter_(?<iteration>\d{7})$", "markers": [".metadata"]}
-    for doubt, only, place, alias in ((top + "-link", 30, "same", top + "-link"), (top + "-link/iter_0000020", 30, "same", top + "-link"), (above + "/iter_0000020/", 30, "same", above),
-                                      (top + "-deep", 30, "same", None), (top, 30, "same", top), (other, 30, "other", None), (other + "/iter_0000030", 30, "other", None),
-                                      (other + "/file", 30, "other", None), ("/", 30, "other", None), (other, 20, None, None), (other + "/no", 30, None, None), ("relative", 30, None, None), ("", 30, None, None)):
-        r = helper({"kind": "scan", "dir": top, "layout": layout, "level": "sizes", "job": 7, "attempt": -5, "only": only, "doubt": doubt})
+    for doubt, only, place, alias in (
+        (top + "-link", 30, "same", top + "-link"),
+        (top + "-link/iter_0000020", 30, "same", top + "-link"),
+        (above + "/iter_0000020/", 30, "same", above),
+        (top + "-deep", 30, "same", None),
+        (top, 30, "same", top),
+        (other, 30, "other", None),
+        (other + "/iter_0000030", 30, "other", None),
+        (other + "/file", 30, "other", None),
+        ("/", 30, "other", None),
+        (other, 20, None, None),
+        (other + "/no", 30, None, None),
+        ("relative", 30, None, None),
+        ("", 30, None, None),
+    ):
+        r = helper(
+            {
+                "kind": "scan",
+                "dir": top,
+                "layout": layout,
+                "level": "sizes",
+                "job": 7,
+                "attempt": -5,
+                "only": only,
+                "doubt": doubt,
+            }
+        )
         need(r.returncode == 0, r.stderr)
         doc = json.loads(r.stdout)
         equal((doc.get("place"), doc.get("alias")), (place, alias), "%r" % doubt)
@@ -146,30 +283,56 @@ MISPLACED = (("primus-megatron", "", "checkpoints"), ("maxtext", "", "moe/checkp
 
 @suite.test
 def checkpoints_where_the_engine_does_not_look():
-    """In checkpoint.dir, and not below it where the engine reads and saves: --dir says that a job would wait, and what to do."""
+    """In checkpoint.dir, and not below it where the engine reads and saves: --dir says that a job
+    would wait, and what to do."""
     for kind, above, own in MISPLACED:
         with tempfile.TemporaryDirectory() as box:
             engine, top = fixtures.ENGINES[kind], os.path.join(box, "ckpt")
             engine.build(os.path.join(box, "made"))
-            entries = os.path.dirname(os.path.dirname(engine.at(os.path.join(box, "made"), 20, "x")))
+            entries = os.path.dirname(
+                os.path.dirname(engine.at(os.path.join(box, "made"), 20, "x"))
+            )
             os.makedirs(top)
             doc, _ = look(top, kind)
-            equal((doc["resume"], "unread" in doc, "waits" in doc), (None, False, False), "nothing there: %s" % kind)
+            equal(
+                (doc["resume"], "unread" in doc, "waits" in doc),
+                (None, False, False),
+                "nothing there: %s" % kind,
+            )
             os.rmdir(top)
             os.rename(entries, os.path.join(top, above))
             doc, _ = look(top, kind)
             names = sorted(u["name"] for u in doc["unread"])
-            equal((doc["resume"], len(names), {u["where"] for u in doc["unread"]}), (None, 2, {top}), kind)
+            equal(
+                (doc["resume"], len(names), {u["where"] for u in doc["unread"]}),
+                (None, 2, {top}),
+                kind,
+            )
             need(all(u["bytes"] > 0 for u in doc["unread"]), doc)
-            need("reads checkpoints in %s, and not what lies above it: %s" % (os.path.join(top, own), top) in doc["waits"], doc["waits"])
+            need(
+                "reads checkpoints in %s, and not what lies above it: %s"
+                % (os.path.join(top, own), top)
+                in doc["waits"],
+                doc["waits"],
+            )
             out = moectl("checkpoints", "--dir", top, "--engine", kind).stdout
-            need("would wait" in out and "resume: never" in out and "restart j-" not in out and "start afresh\n" not in out, out)
+            need(
+                "would wait" in out
+                and "resume: never" in out
+                and "restart j-" not in out
+                and "start afresh\n" not in out,
+                out,
+            )
             os.makedirs(os.path.join(top, own))
             for name in os.listdir(top):
                 if name != own.split("/")[0]:
                     os.rename(os.path.join(top, name), os.path.join(top, own, name))
             doc, items = look(top, kind)
-            equal((doc["resume"], "waits" in doc, sorted(items)), ({"iteration": 20}, False, [10, 20]), "moved: %s" % kind)
+            equal(
+                (doc["resume"], "waits" in doc, sorted(items)),
+                ({"iteration": 20}, False, [10, 20]),
+                "moved: %s" % kind,
+            )
 
 
 @suite.test
@@ -182,13 +345,27 @@ def a_directory_that_is_one_checkpoint():
             while not os.path.basename(one).endswith("20"):
                 one = os.path.dirname(one)
             os.symlink(one, os.path.join(box, "link"))
-            for path, name in ((one, one), (one + "/", one), (os.path.join(box, "link"), os.path.join(box, "link"))):
+            for path, name in (
+                (one, one),
+                (one + "/", one),
+                (os.path.join(box, "link"), os.path.join(box, "link")),
+            ):
                 doc, _ = look(path, kind)
-                need(doc["resume"] is None and "checkpoint.dir is one checkpoint: %s/ (" % name in doc.get("waits", ""), lambda: "%s: %s" % (kind, doc))
-                need("name the one above it (%s, " % os.path.dirname(name) in doc["waits"], doc["waits"])
+                need(
+                    doc["resume"] is None
+                    and "checkpoint.dir is one checkpoint: %s/ (" % name in doc.get("waits", ""),
+                    lambda: "%s: %s" % (kind, doc),
+                )
+                need(
+                    "name the one above it (%s, " % os.path.dirname(name) in doc["waits"],
+                    doc["waits"],
+                )
             os.rename(one, os.path.join(box, "best"))
             doc, _ = look(os.path.join(box, "best"), kind)
-            need("checkpoint.dir is one checkpoint" in doc.get("waits", ""), lambda: "%s of another name: %s" % (kind, doc))
+            need(
+                "checkpoint.dir is one checkpoint" in doc.get("waits", ""),
+                lambda: "%s of another name: %s" % (kind, doc),
+            )
 
 
 @suite.test
@@ -201,14 +378,44 @@ def a_job_waits_beside_checkpoints_that_it_does_not_read():
         fixtures.ENGINES["primus-megatron"].build(kept)
 
         def submit(where):
-            return c.submit(json.dumps({"recipe": 1, "name": "beside", "engine": {"kind": "primus-megatron", "python": program, "entry": "x", "workdir": top}, "cluster": {"gpus": 2}, "steps": 60,
-                                        "checkpoint": {"dir": where, "every": 20}}))
+            return c.submit(
+                json.dumps(
+                    {
+                        "recipe": 1,
+                        "name": "beside",
+                        "engine": {
+                            "kind": "primus-megatron",
+                            "python": program,
+                            "entry": "x",
+                            "workdir": top,
+                        },
+                        "cluster": {"gpus": 2},
+                        "steps": 60,
+                        "checkpoint": {"dir": where, "every": 20},
+                    }
+                )
+            )
 
-        for where, word in ((kept, "not what lies above it: %s/iter_" % kept), (kept + "/iter_0000020", "checkpoint.dir is one checkpoint: %s/iter_0000020/ (" % kept)):
+        for where, word in (
+            (kept, "not what lies above it: %s/iter_" % kept),
+            (kept + "/iter_0000020", "checkpoint.dir is one checkpoint: %s/iter_0000020/ (" % kept),
+        ):
             job = submit(where)
-            wait_until(lambda: word in (c.json("status", job)["reason"] or ""), 60, "it waits for %r" % word)
+            wait_until(
+                lambda: word in (c.json("status", job)["reason"] or ""),
+                60,
+                "it waits for %r" % word,
+            )
             why = c.json("why", job)
-            need([r for r in why["reasons"] if r["code"] == "checkpoint-unread" and "%s/iter_0000020/: " % kept in " ".join(r["evidence"])], why)
+            need(
+                [
+                    r
+                    for r in why["reasons"]
+                    if r["code"] == "checkpoint-unread"
+                    and "%s/iter_0000020/: " % kept in " ".join(r["evidence"])
+                ],
+                why,
+            )
             equal(c.json("status", job)["attempt"], 0, "attempts")
             c.run("cancel", job, "--now")
             c.wait_state(job, ["cancelled"])
@@ -216,54 +423,126 @@ def a_job_waits_beside_checkpoints_that_it_does_not_read():
         for name in [n for n in os.listdir(kept) if n != "checkpoints"]:
             os.rename(os.path.join(kept, name), os.path.join(kept, "checkpoints", name))
         job = submit(kept)
-        wait_until(lambda: os.path.exists(words) and "--ckpt_step 20" in open(words).read(), 60, "a resume from 20")
+        wait_until(
+            lambda: os.path.exists(words) and "--ckpt_step 20" in open(words).read(),
+            60,
+            "a resume from 20",
+        )
         c.run("cancel", job, "--now")
 
 
 @suite.test
 def a_plan_tells_what_does_not_reshard():
     with tempfile.TemporaryDirectory() as top:
-        subprocess.run(["tar", "-xzf", os.path.join(ROOT, "tests/fixtures/engines/checkpoints.tgz"), "-C", top, "./megatron"], check=True, timeout=60)
+        subprocess.run(
+            [
+                "tar",
+                "-xzf",
+                os.path.join(ROOT, "tests/fixtures/engines/checkpoints.tgz"),
+                "-C",
+                top,
+                "./megatron",
+            ],
+            check=True,
+            timeout=60,
+        )
         recipe = os.path.join(top, "r.yaml")
         with open(recipe, "w") as f:
-            f.write("recipe: 1\nname: r\nengine: {kind: megatron-lm, workdir: /w}\nmodel: {layers: 8, hidden: 512, heads: 8, ffn: 2048, vocab: 32000}\ncluster: {gpus: 8, gpu: mi300x}\nsteps: 60\n"
-                    "batch: {seq: 1024, micro: 1, global: 16}\ncheckpoint: {dir: %s/megatron, every: 20}\n" % top)
-        said = "checkpoint 40 in %s/megatron does not reshard: a resume from it needs tp 1, pp 2, ep 1, and this plan has " % top
+            f.write(
+                "recipe: 1\nname: r\nengine: {kind: megatron-lm, workdir: /w}\n"
+                "model: {layers: 8, hidden: 512, heads: 8, ffn: 2048, vocab: 32000}\n"
+                "cluster: {gpus: 8, gpu: mi300x}\nsteps: 60\n"
+                "batch: {seq: 1024, micro: 1, global: 16}\n"
+                "checkpoint: {dir: %s/megatron, every: 20}\n" % top
+            )
+        said = (
+            "checkpoint 40 in %s/megatron does not reshard: a resume from it needs tp 1, pp 2, ep "
+            "1, and this plan has " % top
+        )
         for pp, notes in ((1, 1), (2, 0)):
-            doc = json.loads(moectl("plan", recipe, "--json", "--set", "parallelism.pp=%d" % pp).stdout)
-            equal([n for n in doc["plans"][0]["notes"] if said in n], [said + "pp 1"] * notes, "notes of pp %d" % pp)
+            doc = json.loads(
+                moectl("plan", recipe, "--json", "--set", "parallelism.pp=%d" % pp).stdout
+            )
+            equal(
+                [n for n in doc["plans"][0]["notes"] if said in n],
+                [said + "pp 1"] * notes,
+                "notes of pp %d" % pp,
+            )
         need("does not reshard" in moectl("plan", recipe).stdout, "people's text")
 
 
 @suite.test
 def recorded_ones():
-    """As PyTorch 2.11, orbax 0.12.4 and their like left them (tests/fixtures/record_checkpoints.py); and as PyTorch here writes archives."""
+    """As PyTorch 2.11, orbax 0.12.4 and their like left them
+    (tests/fixtures/record_checkpoints.py); and as PyTorch here writes archives."""
     with tempfile.TemporaryDirectory() as top:
-        subprocess.run(["tar", "-xzf", os.path.join(ROOT, "tests/fixtures/engines/checkpoints.tgz"), "-C", top], check=True, timeout=60)
+        subprocess.run(
+            [
+                "tar",
+                "-xzf",
+                os.path.join(ROOT, "tests/fixtures/engines/checkpoints.tgz"),
+                "-C",
+                top,
+            ],
+            check=True,
+            timeout=60,
+        )
         for name, (kind, world) in RECORDED.items():
             _, items = look(os.path.join(top, name), kind, world=world)
-            need(items and all(c["state"] == "verified" for c in items.values()), lambda: "%s: %s" % (name, items))
-            equal({c.get("fixed") for c in items.values()}, {FIXED.get(name)}, "sizes that %s needs" % name)
-        equal(list(look(os.path.join(top, "megatron"), "primus-megatron", world=4)[1]), [40], "the same by Primus, of a job of more ranks")
-        need("does not reshard: a resume needs tp 1, pp 2, ep 1" in moectl("checkpoints", "--dir", os.path.join(top, "megatron"), "--engine", "megatron-lm").stdout, "people's text")
+            need(
+                items and all(c["state"] == "verified" for c in items.values()),
+                lambda: "%s: %s" % (name, items),
+            )
+            equal(
+                {c.get("fixed") for c in items.values()},
+                {FIXED.get(name)},
+                "sizes that %s needs" % name,
+            )
+        equal(
+            list(look(os.path.join(top, "megatron"), "primus-megatron", world=4)[1]),
+            [40],
+            "the same by Primus, of a job of more ranks",
+        )
+        need(
+            "does not reshard: a resume needs tp 1, pp 2, ep 1"
+            in moectl(
+                "checkpoints", "--dir", os.path.join(top, "megatron"), "--engine", "megatron-lm"
+            ).stdout,
+            "people's text",
+        )
         engine, own = fixtures.ENGINES["megatron-lm legacy"], os.path.join(top, "own")
         engine.build(own)
-        code = ("import argparse, sys, torch\na = argparse.Namespace(tensor_model_parallel_size=2, pipeline_model_parallel_size=2, expert_model_parallel_size=1)\n"
-                "for p in sys.argv[1:]: torch.save({'args': a, 'model': {'w': torch.zeros(1000), 'v': torch.ones(3)}}, p)")
-        subprocess.run(["/usr/bin/python3", "-c", code] + [engine.at(own, 20, p, "model_optim_rng.pt") for p in engine.parts()], check=True, timeout=120)
+        code = (
+            "import argparse, sys, torch\n"
+            "a = argparse.Namespace(tensor_model_parallel_size=2, pipeline_model_parallel_size=2, "
+            "expert_model_parallel_size=1)\n"
+            "for p in sys.argv[1:]: torch.save({'args': a, 'model': {'w': torch.zeros(1000), 'v': "
+            "torch.ones(3)}}, p)"
+        )
+        subprocess.run(
+            ["/usr/bin/python3", "-c", code]
+            + [engine.at(own, 20, p, "model_optim_rng.pt") for p in engine.parts()],
+            check=True,
+            timeout=120,
+        )
         equal(look(own, "megatron-lm")[1][20]["reason"], None, "written here")
 
 
 @in_directory
 def a_cut_index_never_passes(top):
     """Every shorter .metadata, metadata.json, _CHECKPOINT_METADATA and manifest.ocdbt."""
+
     def cuts(engine, kind, name, step):
         engine.build(top + kind)
         path = engine.at(top + kind, 20, name)
         whole = open(path, "rb").read()
         for n in list(range(0, len(whole), step)) + [len(whole) - 1]:
             fixtures.change(path, whole[:n])
-            need(look(top + kind, kind)[1][20]["state"] == "torn", lambda: "%s of %d bytes passes" % (name, n))
+            need(
+                look(top + kind, kind)[1][20]["state"] == "torn",
+                lambda: "%s of %d bytes passes" % (name, n),
+            )
+
     cuts(fixtures.Torchtitan(), "torchtitan", ".metadata", 37)
     cuts(fixtures.TorchDist(), "megatron-lm", "metadata.json", 5)
     cuts(fixtures.Orbax(), "maxtext", "_CHECKPOINT_METADATA", 5)
@@ -273,16 +552,32 @@ def a_cut_index_never_passes(top):
 @in_directory
 def what_each_level_sees(top):
     engine = fixtures.ENGINES["megatron-lm"]
-    for damage, marker in ((lambda: os.unlink(engine.at(top, 20, "__3_1.distcp")), "torn"), (lambda: os.unlink(engine.at(top, 20, "common.pt")), "torn"),
-                           (lambda: fixtures.zeros(engine.at(top, 20, ".metadata")), "torn"), (lambda: fixtures.zeros(engine.at(top, 20, "__3_1.distcp")), "verified")):
+    for damage, marker in (
+        (lambda: os.unlink(engine.at(top, 20, "__3_1.distcp")), "torn"),
+        (lambda: os.unlink(engine.at(top, 20, "common.pt")), "torn"),
+        (lambda: fixtures.zeros(engine.at(top, 20, ".metadata")), "torn"),
+        (lambda: fixtures.zeros(engine.at(top, 20, "__3_1.distcp")), "verified"),
+    ):
         engine.build(top)
         damage()
-        equal([look(top, "megatron-lm", level=x)[1][20]["state"] for x in ("marker", "sizes")], [marker, "torn"], "levels")
-    for kind, gone in (("deepspeed", "bf16_zero_pp_rank_2_mp_rank_00_optim_states.pt"), ("deepspeed", "mp_rank_00_model_states.pt"), ("megatron-lm legacy", "mp_rank_01_000/distrib_optim.pt")):
+        equal(
+            [look(top, "megatron-lm", level=x)[1][20]["state"] for x in ("marker", "sizes")],
+            [marker, "torn"],
+            "levels",
+        )
+    for kind, gone in (
+        ("deepspeed", "bf16_zero_pp_rank_2_mp_rank_00_optim_states.pt"),
+        ("deepspeed", "mp_rank_00_model_states.pt"),
+        ("megatron-lm legacy", "mp_rank_01_000/distrib_optim.pt"),
+    ):
         engine = fixtures.ENGINES[kind]
         engine.build(top + kind)
         os.unlink(engine.at(top + kind, 20, gone))
-        equal({i: c["state"] for i, c in look(top + kind, kind, level="marker")[1].items()}, {10: "verified", 20: "torn"}, "without markers names tell")
+        equal(
+            {i: c["state"] for i, c in look(top + kind, kind, level="marker")[1].items()},
+            {10: "verified", 20: "torn"},
+            "without markers names tell",
+        )
 
 
 @in_directory
@@ -291,13 +586,18 @@ def a_seed_has_no_optimizer(top):
     for i in (0, 1):
         engine.save(top, i, 4, ("model.weight",))
     doc, items = look(top, "torchtitan")
-    equal([items[i]["state"] for i in (0, 1)], ["verified", "torn"], "model-only saves of steps 0 and 1")
+    equal(
+        [items[i]["state"] for i in (0, 1)],
+        ["verified", "torn"],
+        "model-only saves of steps 0 and 1",
+    )
     equal(doc["resume"], {"iteration": 0}, "what a run begins with")
 
 
 @suite.test
 def random_damage_is_judged():
-    """Bytes changed, cut off, zeroed and added anywhere: each directory is judged, nothing crashes, and what lies beside it is judged as before."""
+    """Bytes changed, cut off, zeroed and added anywhere: each directory is judged, nothing crashes,
+    and what lies beside it is judged as before."""
     seed = int(os.environ.get("SEED", "20261121"))
     draw = random.Random(seed)
     for kind in sorted(fixtures.ENGINES):
@@ -305,43 +605,66 @@ def random_damage_is_judged():
         with tempfile.TemporaryDirectory() as top:
             for n in range(int(os.environ.get("ROUNDS", "8"))):
                 engine.build(top)
-                files = sorted(os.path.join(d, f) for d, _, names in os.walk(engine.at(top, 20)) for f in names)
+                files = sorted(
+                    os.path.join(d, f) for d, _, names in os.walk(engine.at(top, 20)) for f in names
+                )
                 path = draw.choice(files)
                 data = bytearray(open(path, "rb").read())
                 at, size = draw.randrange(len(data)), draw.randrange(1, 64)
                 how = draw.randrange(4)
                 if how == 0:
-                    data[at:at + size] = draw.randbytes(min(size, len(data) - at))
+                    data[at : at + size] = draw.randbytes(min(size, len(data) - at))
                 elif how == 1:
                     del data[at:]
                 elif how == 2:
-                    data[at:at + size] = b"\0" * min(size, len(data) - at)
+                    data[at : at + size] = b"\0" * min(size, len(data) - at)
                 else:
                     data[at:at] = draw.randbytes(size)
                 fixtures.change(path, bytes(data))
                 items = look(top, kind)[1]
-                need(items[10]["state"] == "verified" and items[20]["state"] in ("verified", "torn"), lambda: "seed %d, %s, round %d, %s: %s" % (seed, kind, n, path, items))
+                need(
+                    items[10]["state"] == "verified" and items[20]["state"] in ("verified", "torn"),
+                    lambda: "seed %d, %s, round %d, %s: %s" % (seed, kind, n, path, items),
+                )
 
 
 @in_directory
 def what_was_not_opened_is_opened_later(top):
-    """Before an attempt the newest two whole ones are opened. An older one counts, at level marker, until it is among them."""
+    """Before an attempt the newest two whole ones are opened. An older one counts, at level marker,
+    until it is among them."""
     engine = fixtures.ENGINES["torchtitan"]
-    layout = {"entry": r"^step-(?<iteration>\d+)$", "markers": [".metadata"], "shard": r"\.distcp$", "formats": [{"key": r"\.distcp$", "value": "torch"}]}
+    layout = {
+        "entry": r"^step-(?<iteration>\d+)$",
+        "markers": [".metadata"],
+        "shard": r"\.distcp$",
+        "formats": [{"key": r"\.distcp$", "value": "torch"}],
+    }
     for i in (10, 20, 30):
         engine.save(top, i, 4)
     fixtures.zeros(engine.at(top, 10, engine.shard))
     found = ask(order(top, layout=layout))
-    equal({i: (c["complete"], c["level"], bool(c.get("manifest"))) for i, c in found.items()}, {30: (True, "sizes", True), 20: (True, "sizes", True), 10: (True, "marker", False)}, "three")
+    equal(
+        {i: (c["complete"], c["level"], bool(c.get("manifest"))) for i, c in found.items()},
+        {30: (True, "sizes", True), 20: (True, "sizes", True), 10: (True, "marker", False)},
+        "three",
+    )
     fixtures.write(engine.at(top, 20, engine.shard), fixtures.archive())
-    known = [{"iteration": i, "manifest": c["manifest"]} for i, c in found.items() if c.get("manifest")]
+    known = [
+        {"iteration": i, "manifest": c["manifest"]} for i, c in found.items() if c.get("manifest")
+    ]
     found = ask(order(top, layout=layout, known=known))
-    equal({i: c["complete"] for i, c in found.items()}, {30: True, 20: False, 10: False}, "opened now")
+    equal(
+        {i: c["complete"] for i, c in found.items()}, {30: True, 20: False, 10: False}, "opened now"
+    )
 
 
 @in_directory
 def shards_must_fit_the_world(top):
-    for kind, words in (("deepspeed", "4 ranks wrote it, the job has 8"), ("torch", "4 ranks wrote it, the job has 8"), ("megatron-lm legacy", "no multiple")):
+    for kind, words in (
+        ("deepspeed", "4 ranks wrote it, the job has 8"),
+        ("torch", "4 ranks wrote it, the job has 8"),
+        ("megatron-lm legacy", "no multiple"),
+    ):
         where = top + kind.replace(" ", "-")
         fixtures.ENGINES[kind].build(where)
         need(words in look(where, kind, world=6 if "legacy" in kind else 8)[1][20]["reason"], kind)
@@ -355,22 +678,43 @@ def checksums_tell_rot(top):
     equal((items[20]["state"], items[20]["level"]), ("verified", "sizes"), "without checksums")
     need("no checksums" in items[20]["reason"], items[20])
     found = ask(order(top, level="crc", only=20, attempt=-(1 << 57)))
-    equal((found[20]["complete"], found[20]["level"], list(found)), (True, "crc", [20]), "verified after its save")
+    equal(
+        (found[20]["complete"], found[20]["level"], list(found)),
+        (True, "crc", [20]),
+        "verified after its save",
+    )
     _, items = look(top, "torch", level="crc")
-    equal((items[20]["state"], items[20]["level"], items[20]["reason"]), ("verified", "crc", None), "with checksums")
+    equal(
+        (items[20]["state"], items[20]["level"], items[20]["reason"]),
+        ("verified", "crc", None),
+        "with checksums",
+    )
     fixtures.flip(engine.at(top, 20, engine.shard))
     equal(look(top, "torch")[1][20]["state"], "verified", "sizes cannot see rot")
     doc, items = look(top, "torch", level="crc")
     equal((items[20]["state"], doc["resume"]), ("torn", {"iteration": 10}), "rot")
-    need("its content is not what was verified" in items[20]["reason"] and engine.shard in items[20]["reason"], items[20])
+    need(
+        "its content is not what was verified" in items[20]["reason"]
+        and engine.shard in items[20]["reason"],
+        items[20],
+    )
 
 
 @in_directory
 def checksums_in_parts(top):
     engine = fixtures.ENGINES["megatron-lm"]
     engine.build(top)
-    layout = {"entry": r"^iter_(?<iteration>\d{7,})$", "markers": [".metadata"], "shard": r"\.distcp$"}
-    parts = [ask(order(top, layout=layout, level="crc", only=20, part=p, parts=3, attempt=-(1 << 57) - p))[20] for p in range(3)]
+    layout = {
+        "entry": r"^iter_(?<iteration>\d{7,})$",
+        "markers": [".metadata"],
+        "shard": r"\.distcp$",
+    }
+    parts = [
+        ask(
+            order(top, layout=layout, level="crc", only=20, part=p, parts=3, attempt=-(1 << 57) - p)
+        )[20]
+        for p in range(3)
+    ]
     need(all(p["complete"] for p in parts), parts)
     whole = ask(order(top, layout=layout, level="crc", only=20, part=3, parts=3))[20]
     equal((whole["complete"], whole["level"]), (True, "crc"), "joined")
@@ -390,15 +734,26 @@ def manifest_is_compared(top):
     first = ask(order(top))
     known = [{"iteration": i, "manifest": c["manifest"]} for i, c in first.items()]
     shard = engine.at(top, 20, engine.shard)
-    for change, words in ((lambda: fixtures.write(shard, fixtures.safetensors()), "written again"), (lambda: os.truncate(shard, 5), "it has 5 bytes"), (lambda: os.unlink(shard), "is gone"),
-                          (lambda: fixtures.write(engine.at(top, 20, "a\nb"), "x"), "appeared"), (lambda: os.replace(engine.at(top, 10, engine.shard), shard), "was replaced")):
+    for change, words in (
+        (lambda: fixtures.write(shard, fixtures.safetensors()), "written again"),
+        (lambda: os.truncate(shard, 5), "it has 5 bytes"),
+        (lambda: os.unlink(shard), "is gone"),
+        (lambda: fixtures.write(engine.at(top, 20, "a\nb"), "x"), "appeared"),
+        (lambda: os.replace(engine.at(top, 10, engine.shard), shard), "was replaced"),
+    ):
         engine.build(top)
         if os.path.exists(engine.at(top, 20, "a\nb")):
             os.unlink(engine.at(top, 20, "a\nb"))
         first = ask(order(top))
         known = [{"iteration": i, "manifest": c["manifest"]} for i, c in first.items()]
         same = ask(order(top, known=known))
-        need(all(c["complete"] and c["level"] is None if "level" in c else c["complete"] for c in same.values()), same)
+        need(
+            all(
+                c["complete"] and c["level"] is None if "level" in c else c["complete"]
+                for c in same.values()
+            ),
+            same,
+        )
         change()
         changed = ask(order(top, known=known))[20]
         need(not changed["complete"] and words in changed["reason"], changed)
@@ -422,7 +777,15 @@ def removal_that_was_cut_is_finished(top):
     engine.save(top, 30, 4)
     for i in range(20000):
         open(engine.at(top, 10, "x%d" % i), "wb").close()
-    p = subprocess.Popen([os.path.join(BUILD, "moe-ckpt"), "--scan", json.dumps(order(top, attempt=-11, prune=[{"iteration": 10}])), "--allow-root"], stdout=subprocess.DEVNULL)
+    p = subprocess.Popen(
+        [
+            os.path.join(BUILD, "moe-ckpt"),
+            "--scan",
+            json.dumps(order(top, attempt=-11, prune=[{"iteration": 10}])),
+            "--allow-root",
+        ],
+        stdout=subprocess.DEVNULL,
+    )
     going = os.path.join(top, ".moe-removing-step_10")
     while not os.path.exists(going) and p.poll() is None:
         pass
@@ -436,18 +799,31 @@ def removal_that_was_cut_is_finished(top):
     os.symlink(os.path.dirname(top), os.path.join(top, ".moe-removing-link"))
     os.symlink(os.path.dirname(top), os.path.join(top, "step_40"))
     ask(order(top, attempt=-41, prune=[{"iteration": 40}]))
-    need(os.path.exists(os.path.join(os.path.dirname(top), "precious")) and os.path.islink(os.path.join(top, "step_40")), "a link was followed")
+    need(
+        os.path.exists(os.path.join(os.path.dirname(top), "precious"))
+        and os.path.islink(os.path.join(top, "step_40")),
+        "a link was followed",
+    )
 
 
 @in_directory
 def the_last_look_removes_too(top):
-    """One order that removes and compares, as a job's end gives it when its node had not removed yet."""
+    """One order that removes and compares, as a job's end gives it when its node had not removed
+    yet."""
     engine = fixtures.ENGINES["torch"]
     engine.build(top)
-    known = [{"iteration": i, "manifest": c["manifest"]} for i, c in ask(order(top)).items() if i == 20]
-    found = ask(order(top, attempt=3, known=known, prune=[{"iteration": 10, "path": engine.at(top, 10)}]))
+    known = [
+        {"iteration": i, "manifest": c["manifest"]} for i, c in ask(order(top)).items() if i == 20
+    ]
+    found = ask(
+        order(top, attempt=3, known=known, prune=[{"iteration": 10, "path": engine.at(top, 10)}])
+    )
     equal({i: c["complete"] for i, c in found.items()}, {20: True}, "what is left")
-    need(not os.path.exists(engine.at(top, 10)) and not [x for x in os.listdir(top) if x.startswith(".moe-removing")], os.listdir(top))
+    need(
+        not os.path.exists(engine.at(top, 10))
+        and not [x for x in os.listdir(top) if x.startswith(".moe-removing")],
+        os.listdir(top),
+    )
 
 
 # ---- a job ----
@@ -473,25 +849,31 @@ for i in range(max(resume, 0) + 1, 100000):
 def engine_file(data, kind):
     """The shipped layout of an engine under a program that plays it."""
     with open(os.path.join(ROOT, "config/engines/command.yaml")) as f:
-        text = f.read().split("layout:")[0].replace("kind: command", "kind: fake-" + kind.split()[0])
+        text = (
+            f.read().split("layout:")[0].replace("kind: command", "kind: fake-" + kind.split()[0])
+        )
     shipped = kind.split()[0]
     with open(os.path.join(ROOT, "config/engines/%s.yaml" % shipped)) as f:
         own = f.read()
     if "\nlike: " in own:
-        with open(os.path.join(ROOT, "config/engines/%s.yaml" % own.split("\nlike: ")[1].split("\n")[0])) as f:
+        with open(
+            os.path.join(ROOT, "config/engines/%s.yaml" % own.split("\nlike: ")[1].split("\n")[0])
+        ) as f:
             own = f.read()
     lines = own.split("\nlayout:\n")[1].split("\n")
-    layout = [x for n, x in enumerate(lines) if all(y.startswith("  ") for y in lines[:n + 1])]
+    layout = [x for n, x in enumerate(lines) if all(y.startswith("  ") for y in lines[: n + 1])]
     with open(os.path.join(data, "engines/fake-%s.yaml" % kind.split()[0]), "w") as f:
         f.write(text + "layout:\n" + "\n".join(layout) + "\n")
 
 
 @suite.test
 def recovery_passes_over_damage():
-    """For every engine's layout: a checkpoint is verified while the job runs, damaged afterwards; a killed rank is followed by a resume from the one before, and the ledger says why."""
+    """For every engine's layout: a checkpoint is verified while the job runs, damaged afterwards; a
+    killed rank is followed by a resume from the one before, and the ledger says why."""
     import shutil
     from lib import command_recipe, wait_until
     from rig import Rig
+
     with tempfile.TemporaryDirectory() as data:
         shutil.copytree(os.path.join(ROOT, "config"), data, dirs_exist_ok=True)
         kinds = [k for k in sorted(fixtures.ENGINES) if " " not in k]
@@ -502,21 +884,47 @@ def recovery_passes_over_damage():
         try:
             rig.up()
             for kind in kinds:
-                engine, top, out = fixtures.ENGINES[kind], os.path.join(rig.dir, kind), os.path.join(rig.dir, kind + ".resumed")
-                program = PROGRAM.format(fixtures=os.path.join(ROOT, "tests/fixtures"), kind=kind, out=out)
-                recipe = command_recipe("r-" + kind, ["/usr/bin/python3", "-c", program], gpus=4, steps=100000, checkpoint={"dir": top, "every": 10, "verify": "crc"})
+                engine, top, out = (
+                    fixtures.ENGINES[kind],
+                    os.path.join(rig.dir, kind),
+                    os.path.join(rig.dir, kind + ".resumed"),
+                )
+                program = PROGRAM.format(
+                    fixtures=os.path.join(ROOT, "tests/fixtures"), kind=kind, out=out
+                )
+                recipe = command_recipe(
+                    "r-" + kind,
+                    ["/usr/bin/python3", "-c", program],
+                    gpus=4,
+                    steps=100000,
+                    checkpoint={"dir": top, "every": 10, "verify": "crc"},
+                )
                 job = rig.submit(recipe.replace('"kind": "command"', '"kind": "fake-%s"' % kind))
-                wait_until(lambda: {c["iteration"]: (c["state"], c["level"]) for c in rig.json("checkpoints", job)["items"]} == {10: ("verified", "crc"), 20: ("verified", "crc")}, 20,
-                           "%s: both are verified while it runs" % kind)
+                wait_until(
+                    lambda: {
+                        c["iteration"]: (c["state"], c["level"])
+                        for c in rig.json("checkpoints", job)["items"]
+                    }
+                    == {10: ("verified", "crc"), 20: ("verified", "crc")},
+                    20,
+                    "%s: both are verified while it runs" % kind,
+                )
                 p = engine.at(top, 20, engine.shard)
                 st = os.stat(p)
                 fixtures.write(p, b"\0" * st.st_size)
                 rank = rig.json("ranks", job)["items"][1]
                 os.kill(rank["pid"], signal.SIGKILL)
-                wait_until(lambda: os.path.exists(out) and open(out).read().split() == ["-1", "10"], 40, "%s: resumed from 10" % kind)
+                wait_until(
+                    lambda: os.path.exists(out) and open(out).read().split() == ["-1", "10"],
+                    40,
+                    "%s: resumed from 10" % kind,
+                )
                 torn = [c for c in rig.json("checkpoints", job)["items"] if c["iteration"] == 20][0]
                 equal(torn["state"], "torn", kind)
-                need("since it was verified" in torn["reason"] and engine.shard in torn["reason"], torn)
+                need(
+                    "since it was verified" in torn["reason"] and engine.shard in torn["reason"],
+                    torn,
+                )
                 rig.run("cancel", job, "--now")
         finally:
             rig.down(check=False)

@@ -1,5 +1,7 @@
 #!/usr/bin/python3
-"""Every file that moed writes, cut at every length (at page borders, the large ones): it says in one line what is wrong, or goes on and has all that it acknowledged. It never crashes, and never begins anew without a word."""
+"""Every file that moed writes, cut at every length (at page borders, the large ones): it says in
+one line what is wrong, or goes on and has all that it acknowledged. It never crashes, and never
+begins anew without a word."""
 import os
 import shutil
 import signal
@@ -22,7 +24,11 @@ def options(m, **other):
 def documents(m):
     """Over the socket: whoever runs moed needs no token."""
     jobs = m.get("/v1/jobs", unix=True, token=None)["items"]
-    return [(j["id"], j["name"], j["state"]) for j in jobs], sorted(t["id"] for t in m.get("/v1/tokens", unix=True, token=None)["items"] if t["role"] == "viewer")
+    return [(j["id"], j["name"], j["state"]) for j in jobs], sorted(
+        t["id"]
+        for t in m.get("/v1/tokens", unix=True, token=None)["items"]
+        if t["role"] == "viewer"
+    )
 
 
 def one_line(said, path):
@@ -36,8 +42,17 @@ def starts(m):
     address = os.path.join(m.state, "address")
     if os.path.exists(address):
         os.unlink(address)
-    m.process = subprocess.Popen([MOED] + options(m), env=clean_env(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    wait_until(lambda: m.process.poll() is not None or os.path.exists(address), 20, "moed listening")
+    m.process = subprocess.Popen(
+        [MOED] + options(m),
+        env=clean_env(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    wait_until(
+        lambda: m.process.poll() is not None or os.path.exists(address), 20, "moed listening"
+    )
     if m.process.poll() is None:
         return None
     out, said = m.process.communicate()
@@ -91,9 +106,14 @@ def done(m):
 
 @test
 def test_what_is_made_anew(m):
-    """The key of sessions, the tokens that it hands out, its address, its ballast: all else is as it was."""
+    """The key of sessions, the tokens that it hands out, its address, its ballast: all else is as
+    it was."""
     before = filled(m)
-    for path, step in ((os.path.join(m.state, "session.key"), 1), (os.path.join(m.dir, "tokens", "admin.token"), 3), (os.path.join(m.dir, "tokens", "agent.token"), 9)):
+    for path, step in (
+        (os.path.join(m.state, "session.key"), 1),
+        (os.path.join(m.dir, "tokens", "admin.token"), 3),
+        (os.path.join(m.dir, "tokens", "agent.token"), 9),
+    ):
         size = os.path.getsize(path)
         for n, whole in each_cut(m, path, sorted(set(range(0, size, step)) | {size - 2, size - 1})):
             said = starts(m)
@@ -102,9 +122,15 @@ def test_what_is_made_anew(m):
             log = ends(m)
             with open(path, "rb") as f:
                 now = f.read()
-            need(len(now) == len(whole) or now == whole[:-1], "%s is not whole again: %d bytes of %d" % (path, len(now), len(whole)))
+            need(
+                len(now) == len(whole) or now == whole[:-1],
+                "%s is not whole again: %d bytes of %d" % (path, len(now), len(whole)),
+            )
             if path.endswith("session.key"):
-                need(now != whole and "session.key" in log and "sign in again" in log, "sessions ended without a word: %s" % log)
+                need(
+                    now != whole and "session.key" in log and "sign in again" in log,
+                    "sessions ended without a word: %s" % log,
+                )
     done(m)
 
 
@@ -128,7 +154,16 @@ def test_the_database(m):
     before = filled(m)
     path = os.path.join(m.state, "moe.db")
     size = os.path.getsize(path)
-    for n, _ in each_cut(m, path, sorted({0, 1, 15, 16, 99, 100, 511} | set(range(0, size, 4096)) | {max(at - 1, 0) for at in range(0, size, 4096)} | {size - 1})):
+    for n, _ in each_cut(
+        m,
+        path,
+        sorted(
+            {0, 1, 15, 16, 99, 100, 511}
+            | set(range(0, size, 4096))
+            | {max(at - 1, 0) for at in range(0, size, 4096)}
+            | {size - 1}
+        ),
+    ):
         said = starts(m)
         need(said is not None, "it began with %d of %d bytes" % (n, size))
         one_line(said, path)
@@ -138,13 +173,21 @@ def test_the_database(m):
 
 @test
 def test_the_log_of_the_database(m):
-    """Killed, it has everything in the log. Whatever is missing of that, it does not begin without."""
+    """Killed, it has everything in the log. Whatever is missing of that, it does not begin
+    without."""
     before = filled(m, signal.SIGKILL)
     path = os.path.join(m.state, "moe.db-wal")
     with open(path, "rb") as f:
         used = len(f.read().rstrip(b"\0"))
     frame = 4096 + 24
-    for n, _ in each_cut(m, path, sorted({0, 1, 31, 32, 33} | {32 + i * frame + d for i in range(1, used // frame + 1) for d in (-1, 0, 1)})):
+    for n, _ in each_cut(
+        m,
+        path,
+        sorted(
+            {0, 1, 31, 32, 33}
+            | {32 + i * frame + d for i in range(1, used // frame + 1) for d in (-1, 0, 1)}
+        ),
+    ):
         said = starts(m)
         need(said is not None, "it began with %d bytes of it" % n)
         one_line(said, path)
@@ -158,9 +201,13 @@ def test_the_log_of_the_database(m):
 
 @test
 def test_a_database_that_only_lies_there(m):
-    """Stopped, it has no log: neither is one missed, nor is a database taken in which nothing begins."""
+    """Stopped, it has no log: neither is one missed, nor is a database taken in which nothing
+    begins."""
     before = filled(m)
-    need(not [f for f in os.listdir(m.state) if f.startswith("moe.db-")], "what is left of it: %s" % os.listdir(m.state))
+    need(
+        not [f for f in os.listdir(m.state) if f.startswith("moe.db-")],
+        "what is left of it: %s" % os.listdir(m.state),
+    )
     again(m)
     need(starts(m) is None, "it does not start")
     equal(documents(m), before, "all of it")
@@ -180,11 +227,21 @@ def restored(m, text, n):
     with open(path, "wb") as f:
         f.write(text[:n])
     state = os.path.join(m.dir, "restored")
-    r = subprocess.run([MOED] + options(m, state_dir=state) + ["--restore", path], env=clean_env(), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+    r = subprocess.run(
+        [MOED] + options(m, state_dir=state) + ["--restore", path],
+        env=clean_env(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     if r.returncode == 0:
         shutil.rmtree(state)
     else:
-        need(r.returncode == 1 and not os.path.exists(state), "status %d with %d bytes: %s" % (r.returncode, n, r.stderr))
+        need(
+            r.returncode == 1 and not os.path.exists(state),
+            "status %d with %d bytes: %s" % (r.returncode, n, r.stderr),
+        )
         one_line(r.stderr, path)
     return r.returncode == 0
 
@@ -195,7 +252,11 @@ def test_a_backup(m):
         equal(m.submit().status, 201, "submit")
     text = m.ask("GET", "/v1/backup").body
     head = text.index(b"\n")
-    for n in sorted(set(range(head + 3)) | set(range(head, len(text), max(len(text) // 60, 1))) | {len(text) - 1}):
+    for n in sorted(
+        set(range(head + 3))
+        | set(range(head, len(text), max(len(text) // 60, 1)))
+        | {len(text) - 1}
+    ):
         need(not restored(m, text, n), "%d of %d bytes were restored" % (n, len(text)))
     need(restored(m, text, len(text)), "the whole")
 
@@ -205,12 +266,22 @@ def test_a_file_of_the_quarantine(m):
     """A job without its last records is not put back as if it were whole."""
     before = filled(m)
     db = sqlite3.connect(os.path.join(m.state, "moe.db"))
-    seq, text = [(s, bytes(t)) for s, t in db.execute("select seq, text from records order by seq") if b'"type":"job"' in bytes(t) and b'"job":2' in bytes(t)][0]
+    seq, text = [
+        (s, bytes(t))
+        for s, t in db.execute("select seq, text from records order by seq")
+        if b'"type":"job"' in bytes(t) and b'"job":2' in bytes(t)
+    ][0]
     text = text.replace(b'"type":"job"', b'"type":"jobs"')
     db.execute("update records set text=?, sum=? where seq=?", (text, checksum(text), seq))
     db.commit()
     db.close()
-    r = subprocess.run([MOED] + options(m) + ["--quarantine"], env=clean_env(), capture_output=True, text=True, timeout=60)
+    r = subprocess.run(
+        [MOED] + options(m) + ["--quarantine"],
+        env=clean_env(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     equal(r.returncode, 0, "--quarantine: %s" % r.stderr)
     path = os.path.join(m.state, "quarantine", os.listdir(os.path.join(m.state, "quarantine"))[0])
     with open(path, "rb") as f:
@@ -220,12 +291,37 @@ def test_a_file_of_the_quarantine(m):
     shutil.rmtree(os.path.join(m.dir, "saved"))
     shutil.copytree(m.state, os.path.join(m.dir, "saved"))
     ends_of_lines = [i + 1 for i, c in enumerate(whole) if c == 10]
-    for n, _ in each_cut(m, path, sorted(set(range(0, len(whole), max(len(whole) // 80, 1))) | set(ends_of_lines[:-1]) | {e - 1 for e in ends_of_lines[:-1]} | {len(whole) - 2})):
-        r = subprocess.run([MOED] + options(m) + ["--put-back", path], env=clean_env(), capture_output=True, text=True, timeout=60)
-        need(r.returncode == 1 and os.path.exists(path), "status %d with %d of %d bytes: %s%s" % (r.returncode, n, len(whole), r.stdout, r.stderr))
+    for n, _ in each_cut(
+        m,
+        path,
+        sorted(
+            set(range(0, len(whole), max(len(whole) // 80, 1)))
+            | set(ends_of_lines[:-1])
+            | {e - 1 for e in ends_of_lines[:-1]}
+            | {len(whole) - 2}
+        ),
+    ):
+        r = subprocess.run(
+            [MOED] + options(m) + ["--put-back", path],
+            env=clean_env(),
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        need(
+            r.returncode == 1 and os.path.exists(path),
+            "status %d with %d of %d bytes: %s%s"
+            % (r.returncode, n, len(whole), r.stdout, r.stderr),
+        )
         one_line(r.stderr, path)
         need("nothing was changed" in r.stderr, r.stderr)
-    r = subprocess.run([MOED] + options(m) + ["--put-back", path], env=clean_env(), capture_output=True, text=True, timeout=60)
+    r = subprocess.run(
+        [MOED] + options(m) + ["--put-back", path],
+        env=clean_env(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     equal(r.returncode, 0, "the whole: %s" % r.stderr)
     m.start()
     equal(documents(m), before, "all of it")

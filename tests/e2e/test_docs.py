@@ -1,6 +1,8 @@
 #!/usr/bin/python3
-"""The documents say what the programs do: option tables of docs/operator.md are those of the programs, docs/rest.md has every route with its role, docs/events.md and
-the journal's catalogue have every event, links between documents lead somewhere. `test_docs.py --write` writes all that is made anew."""
+"""The documents say what the programs do: option tables of docs/operator.md are those of the
+programs, docs/rest.md has every route with its role, docs/events.md and the journal's catalogue
+have every event, links between documents lead somewhere. `test_docs.py --write` writes all that
+is made anew."""
 import difflib
 import functools
 import json
@@ -23,12 +25,26 @@ def read(name):
 
 
 def example(program):
-    return subprocess.run([os.path.join(BUILD, program), "--example-config"], stdout=subprocess.PIPE, text=True, check=True, env=clean_env()).stdout
+    return subprocess.run(
+        [os.path.join(BUILD, program), "--example-config"],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        env=clean_env(),
+    ).stdout
 
 
 def same(have, want, what):
-    diff = [d for d in difflib.unified_diff(have.split("\n"), want.split("\n"), lineterm="", n=0) if d[:1] in "+-" and d[:3] not in ("+++", "---")]
-    need(not diff, lambda: "%s: write it anew with tests/e2e/test_docs.py --write:\n%s" % (what, "\n".join(diff[:10])))
+    diff = [
+        d
+        for d in difflib.unified_diff(have.split("\n"), want.split("\n"), lineterm="", n=0)
+        if d[:1] in "+-" and d[:3] not in ("+++", "---")
+    ]
+    need(
+        not diff,
+        lambda: "%s: write it anew with tests/e2e/test_docs.py --write:\n%s"
+        % (what, "\n".join(diff[:10])),
+    )
 
 
 def options(program):
@@ -45,7 +61,10 @@ def options(program):
 def option_table(program):
     rows = ["| option | default | what |", "|--|--|--|"]
     for name, default, doc in options(program):
-        rows.append("| `%s` | %s | %s |" % (name, "`%s`" % default if default else "", doc.replace("|", "\\|")))
+        rows.append(
+            "| `%s` | %s | %s |"
+            % (name, "`%s`" % default if default else "", doc.replace("|", "\\|"))
+        )
     return "\n".join(rows)
 
 
@@ -54,8 +73,12 @@ def routes():
     with open(os.path.join(ROOT, "daemon/api_routes.c")) as f:
         # a formatter breaks lines and texts where it likes
         text = re.sub(r"\s+", " ", re.sub(r'"\s*\n\s*"', "", f.read()))
-        found = re.findall(r'\{ \{ "(\w+)", "([^"]+)", ROLE_(\w+), \w+, \w+, \w+ \}, "((?:[^"\\]|\\.)*)"', text)
-    return [(m, p, "-" if r == "NONE" else r.lower(), s.replace('\\"', '"')) for m, p, r, s in found]
+        found = re.findall(
+            r'\{ \{ "(\w+)", "([^"]+)", ROLE_(\w+), \w+, \w+, \w+ \}, "((?:[^"\\]|\\.)*)"', text
+        )
+    return [
+        (m, p, "-" if r == "NONE" else r.lower(), s.replace('\\"', '"')) for m, p, r, s in found
+    ]
 
 
 def route_table():
@@ -72,20 +95,35 @@ def openapi():
         return m.get("/openapi.json", token=None)
 
 
-DOCUMENTS = "Job Rank Sample Checkpoint Report Why Event Node Drift Cluster EnvItem Bind PlanDoc Token Submitted".split()
+DOCUMENTS = (
+    "Job Rank Sample Checkpoint Report Why Event Node Drift Cluster EnvItem Bind PlanDoc Token "
+    "Submitted".split()
+)
 
 
 def resolved(schema):
     """What a reference leads to, null left aside."""
     schema = schema.get("anyOf", [schema])[0]
-    return openapi()["components"]["schemas"][schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
+    return (
+        openapi()["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+        if "$ref" in schema
+        else schema
+    )
 
 
 def kind_of(schema):
     """In a word, or its words."""
     first = schema["type"] if isinstance(schema["type"], str) else schema["type"][0]
     words = [w for w in schema.get("enum", []) if w]
-    return "`%s`" % " ".join(words) if words else "time" if "format" in schema else "`%sN`" % schema["pattern"][1:].partition("[")[0] if first == "string" and "pattern" in schema else first
+    return (
+        "`%s`" % " ".join(words)
+        if words
+        else "time"
+        if "format" in schema
+        else "`%sN`" % schema["pattern"][1:].partition("[")[0]
+        if first == "string" and "pattern" in schema
+        else first
+    )
 
 
 def key_rows(schema, prefix=""):
@@ -94,7 +132,12 @@ def key_rows(schema, prefix=""):
         array = value.get("type") == "array"
         item = resolved(value["items"]) if array else value
         key = prefix + name + ("[]" if array else "")
-        yield "| `%s` | %s%s | %s |" % (key, kind_of(item), "" if name in schema["required"] else ", if any", field["description"].replace("|", "\\|"))
+        yield "| `%s` | %s%s | %s |" % (
+            key,
+            kind_of(item),
+            "" if name in schema["required"] else ", if any",
+            field["description"].replace("|", "\\|"),
+        )
         if "properties" in item:
             yield from key_rows(item, key + ".")
 
@@ -102,13 +145,23 @@ def key_rows(schema, prefix=""):
 def key_tables():
     text = []
     for name in DOCUMENTS:
-        text += ["### %s" % name, "| key | kind | what |", "|--|--|--|"] + list(key_rows(openapi()["components"]["schemas"][name])) + [""]
+        text += (
+            ["### %s" % name, "| key | kind | what |", "|--|--|--|"]
+            + list(key_rows(openapi()["components"]["schemas"][name]))
+            + [""]
+        )
     return "\n".join(text).strip()
 
 
 def events():
     """The registry, lib/model/event_types.def, as moectl knows it."""
-    text = subprocess.run([os.path.join(BUILD, "moectl"), "--json", "explain", "event"], stdout=subprocess.PIPE, text=True, check=True, env=clean_env()).stdout
+    text = subprocess.run(
+        [os.path.join(BUILD, "moectl"), "--json", "explain", "event"],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        env=clean_env(),
+    ).stdout
     return json.loads(text)["items"]
 
 
@@ -117,7 +170,16 @@ def event_table():
     for e in events():
         data = " ".join("`%s`" % key for key in e["data"].split())
         tells = "%s. %s" % (e["subject"], e["means"])
-        rows.append("| `%s` | %s | %s | %s | %s |" % (e["type"], e["level"], data, tells.strip().replace("|", "\\|"), e["next"].replace("|", "\\|")))
+        rows.append(
+            "| `%s` | %s | %s | %s | %s |"
+            % (
+                e["type"],
+                e["level"],
+                data,
+                tells.strip().replace("|", "\\|"),
+                e["next"].replace("|", "\\|"),
+            )
+        )
     return "\n".join(rows)
 
 
@@ -126,13 +188,21 @@ CATALOG_HEAD = "# Events: made from lib/model/event_types.def by tests/e2e/test_
 
 
 def catalog_entry(e):
-    """One entry of the journal's catalogue; what stands for the event's job, node or rank becomes the field of the entry."""
+    """One entry of the journal's catalogue; what stands for the event's job, node or rank becomes
+    the field of the entry."""
     body = re.sub(r"\b(JOB|NODE|RANK)\b", r"@MOE_\1@", "%s\n%s" % (e["means"], e["next"])).strip()
     return "-- %s\nSubject: %s\nDefined-By: moectl\n\n%s\n" % (e["message_id"], e["subject"], body)
 
 
 def catalog_events():
-    return CATALOG_HEAD + "\n" + "\n".join(catalog_entry(e) for e in sorted((e for e in events() if e["message_id"]), key=lambda e: e["message_id"]))
+    return (
+        CATALOG_HEAD
+        + "\n"
+        + "\n".join(
+            catalog_entry(e)
+            for e in sorted((e for e in events() if e["message_id"]), key=lambda e: e["message_id"])
+        )
+    )
 
 
 def catalog():
@@ -148,33 +218,79 @@ BLOCK = re.compile(r'^ *(\w+): (.*)$', re.M)
 
 
 def profile(name):
-    """(when, [{name, value, reason, alternatives, source}]) of config/env/NAME.yaml; these files keep to one key per line, or one item per line."""
+    """(when, [{name, value, reason, alternatives, source}]) of config/env/NAME.yaml; these files
+    keep to one key per line, or one item per line."""
     with open(os.path.join(ROOT, "config/env", name + ".yaml")) as f:
         head, _, items = f.read().partition("\nitems:\n")
     head, _, limits = head.partition("\nlimits:\n")
     keys = dict(re.findall(r"^(layer|order|when): (.*)$", head, re.M))
-    found = [{k: v.strip().strip('"') for k, v in (FLOW if item[0] == "{" else BLOCK).findall(item)} for item in re.split(r"^  - ", items, flags=re.M)[1:]]
-    return keys, found, [dict(FLOW.findall(limit)) for limit in re.split(r"^  - ", limits, flags=re.M)[1:]]
+    found = [
+        {k: v.strip().strip('"') for k, v in (FLOW if item[0] == "{" else BLOCK).findall(item)}
+        for item in re.split(r"^  - ", items, flags=re.M)[1:]
+    ]
+    return (
+        keys,
+        found,
+        [dict(FLOW.findall(limit)) for limit in re.split(r"^  - ", limits, flags=re.M)[1:]],
+    )
 
 
 def profile_tables():
     layers = "base profile engine feature".split()
     names = [n[:-5] for n in os.listdir(os.path.join(ROOT, "config/env")) if n.endswith(".yaml")]
     text = []
-    for name in sorted(names, key=lambda n: (layers.index(profile(n)[0]["layer"]), int(profile(n)[0].get("order", 0)), n)):
+    for name in sorted(
+        names,
+        key=lambda n: (layers.index(profile(n)[0]["layer"]), int(profile(n)[0].get("order", 0)), n),
+    ):
         keys, items, limits = profile(name)
         if limits:
-            text += ["### %s" % name, "Values that a variable can have; a recipe with another is refused.", "", "| variable | from | to | why |", "|--|--|--|--|"]
-            text += ["| `%s` | %s | %s | %s |" % (i["name"], i["min"], i["max"], i["reason"].strip('"')) for i in limits] + [""]
+            text += [
+                "### %s" % name,
+                "Values that a variable can have; a recipe with another is refused.",
+                "",
+                "| variable | from | to | why |",
+                "|--|--|--|--|",
+            ]
+            text += [
+                "| `%s` | %s | %s | %s |" % (i["name"], i["min"], i["max"], i["reason"].strip('"'))
+                for i in limits
+            ] + [""]
             continue
-        text += ["### %s" % name, "Layer %s%s, for %s." % (keys["layer"], ", order " + keys["order"] if "order" in keys else "", "`%s`" % keys["when"] if "when" in keys else "every rank"), "",
-                 "| variable | value | why | what others do | source |", "|--|--|--|--|--|"]
-        text += ["| `%s` | %s | %s | %s | %s |" % (i["name"], "`%s`" % i["value"] if "value" in i else "not set", i["reason"], i.get("alternatives", ""), i.get("source", "")) for i in items] + [""]
+        text += [
+            "### %s" % name,
+            "Layer %s%s, for %s."
+            % (
+                keys["layer"],
+                ", order " + keys["order"] if "order" in keys else "",
+                "`%s`" % keys["when"] if "when" in keys else "every rank",
+            ),
+            "",
+            "| variable | value | why | what others do | source |",
+            "|--|--|--|--|--|",
+        ]
+        text += [
+            "| `%s` | %s | %s | %s | %s |"
+            % (
+                i["name"],
+                "`%s`" % i["value"] if "value" in i else "not set",
+                i["reason"],
+                i.get("alternatives", ""),
+                i.get("source", ""),
+            )
+            for i in items
+        ] + [""]
     return "\n".join(text).strip()
 
 
-TABLES = (("environment.md", "profiles", profile_tables), ("operator.md", "options of moed", lambda: option_table("moed")), ("operator.md", "options of moe-agent", lambda: option_table("moe-agent")), ("rest.md", "routes", route_table), ("rest.md", "keys", key_tables),
-          ("events.md", "events", event_table))
+TABLES = (
+    ("environment.md", "profiles", profile_tables),
+    ("operator.md", "options of moed", lambda: option_table("moed")),
+    ("operator.md", "options of moe-agent", lambda: option_table("moe-agent")),
+    ("rest.md", "routes", route_table),
+    ("rest.md", "keys", key_tables),
+    ("events.md", "events", event_table),
+)
 
 EXAMPLES = (("moed", "config/moed.yaml"), ("moe-agent", "config/agent.yaml"))
 
@@ -210,7 +326,14 @@ def openapi_has_the_same_routes():
     equal(len(routes()), n, "routes understood by this test")
 
 
-UNDESCRIBED = {"/v1/jobs/{id}/config", "/v1/anchors", "/v1/session", "/v1/agent/answer", "/openapi.json"}  # JSON that no struct is: made of the engine's files, of kept texts; nothing; made of the routes
+# JSON that no struct is: made of the engine's files, of kept texts; nothing; made of the routes
+UNDESCRIBED = {
+    "/v1/jobs/{id}/config",
+    "/v1/anchors",
+    "/v1/session",
+    "/v1/agent/answer",
+    "/openapi.json",
+}
 
 
 @suite.test
@@ -218,19 +341,38 @@ def answers_are_described():
     """Every route says what it answers, every member of it what it means."""
     for path, ops in openapi()["paths"].items():
         for method, op in ops.items():
-            (kind, content), = op["responses"]["2XX"]["content"].items()
-            need(kind != "application/json" or "schema" in content or path in UNDESCRIBED or op["tags"] == ["page"], "%s %s does not say what it answers" % (method, path))
-            body = op.get("requestBody", {"content": {}})["content"].get("application/json", {"schema": {}})["schema"]
-            need(all(p["description"] for p in body.get("properties", {}).values()), "%s %s does not say what it takes" % (method, path))
+            ((kind, content),) = op["responses"]["2XX"]["content"].items()
+            need(
+                kind != "application/json"
+                or "schema" in content
+                or path in UNDESCRIBED
+                or op["tags"] == ["page"],
+                "%s %s does not say what it answers" % (method, path),
+            )
+            body = op.get("requestBody", {"content": {}})["content"].get(
+                "application/json", {"schema": {}}
+            )["schema"]
+            need(
+                all(p["description"] for p in body.get("properties", {}).values()),
+                "%s %s does not say what it takes" % (method, path),
+            )
     for name, schema in openapi()["components"]["schemas"].items():
         for key, field in schema["properties"].items():
-            need(name == "Problem" or field["description"], "%s.%s: its row says not what it means: MO_D instead of MO_F (lib/base/desc.h)" % (name, key))
+            need(
+                name == "Problem" or field["description"],
+                "%s.%s: its row says not what it means: MO_D instead of MO_F (lib/base/desc.h)"
+                % (name, key),
+            )
 
 
 @suite.test
 def links_lead_somewhere():
     def anchors(text):
-        return {re.sub(r"[^a-z0-9 _-]", "", t.lower()).replace(" ", "-") for t in re.findall(r"^#+ (.*)$", text, re.M)}
+        return {
+            re.sub(r"[^a-z0-9 _-]", "", t.lower()).replace(" ", "-")
+            for t in re.findall(r"^#+ (.*)$", text, re.M)
+        }
+
     for base, _, names in os.walk(DOCS):
         for name in (n for n in names if n.endswith(".md")):
             with open(os.path.join(base, name)) as f:
@@ -239,17 +381,23 @@ def links_lead_somewhere():
                 if re.match(r"[a-z]+:", target):
                     continue
                 path, _, anchor = target.partition("#")
-                full = os.path.normpath(os.path.join(base, path)) if path else os.path.join(base, name)
+                full = (
+                    os.path.normpath(os.path.join(base, path)) if path else os.path.join(base, name)
+                )
                 need(os.path.exists(full), "%s: %s leads nowhere" % (name, target))
                 if anchor:
                     with open(full) as f:
-                        need(anchor in anchors(f.read()), "%s: %s: no such heading" % (name, target))
+                        need(
+                            anchor in anchors(f.read()), "%s: %s: no such heading" % (name, target)
+                        )
 
 
 @suite.test
 def verbs_in_the_documents_exist():
     """Every `moectl VERB` that a document names."""
-    text = subprocess.run([os.path.join(BUILD, "moectl"), "help"], stdout=subprocess.PIPE, text=True, env=clean_env()).stdout
+    text = subprocess.run(
+        [os.path.join(BUILD, "moectl"), "help"], stdout=subprocess.PIPE, text=True, env=clean_env()
+    ).stdout
     verbs = set(re.findall(r"^  ([a-z]+) ", text, re.M)) | {"help", "version"}
     for name in sorted(os.listdir(DOCS)) + ["../README.md"]:
         if name.endswith(".md"):
@@ -262,7 +410,7 @@ if "--write" in sys.argv:
         text = read(name)
         m = section(text, title)
         with open(os.path.join(DOCS, name), "w") as f:
-            f.write(text[:m.start(1)] + make() + "\n" + text[m.end(1):])
+            f.write(text[: m.start(1)] + make() + "\n" + text[m.end(1) :])
     hand = catalog()[0]
     with open(CATALOG, "w") as f:
         f.write(hand + catalog_events())

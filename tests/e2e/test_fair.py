@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""What one caller may take of the controller, so that the others are served: nodes, users, viewers."""
+"""What one caller may take of the controller, so that the others are served: nodes, users,
+viewers."""
 import http.client
 import json
 import os
@@ -46,8 +47,28 @@ def bound(m, node):
 
 
 def sync_body(a, notes):
-    steps = [{"job": 7, "attempt": 1, "state": "running", "written": notes, "notes": [{"n": i + 1, "kind": "resumed", "iteration": i} for i in range(notes)], "progress": []}]
-    return json.dumps({"node": a.node, "boot_id": "boot", "instance": a.instance, "epoch": a.epoch, "beat": 0, "mono_ns": 1, "steps": steps, "scans": []})
+    steps = [
+        {
+            "job": 7,
+            "attempt": 1,
+            "state": "running",
+            "written": notes,
+            "notes": [{"n": i + 1, "kind": "resumed", "iteration": i} for i in range(notes)],
+            "progress": [],
+        }
+    ]
+    return json.dumps(
+        {
+            "node": a.node,
+            "boot_id": "boot",
+            "instance": a.instance,
+            "epoch": a.epoch,
+            "beat": 0,
+            "mono_ns": 1,
+            "steps": steps,
+            "scans": [],
+        }
+    )
 
 
 @test
@@ -55,7 +76,8 @@ def test_a_node_that_sends_without_end_takes_its_share_only(m):
     a, b = bound(m, "n1"), bound(m, "n2")
     for x in (a, b):
         equal(x.hello().status, 200, "hello")
-    # what a legal agent may have to say at once, after an outage and with its hellos lost: never refused
+    # what a legal agent may have to say at once, after an outage and with its hellos lost: never
+    # refused
     for _ in range(100):
         equal(a.hello().status, 200, "hello, again")
     line, body, answers = Line(m, a.token), sync_body(a, 2000), []
@@ -67,12 +89,19 @@ def test_a_node_that_sends_without_end_takes_its_share_only(m):
         answers.append(r.status)
         if r.status == 429:
             break
-    equal((answers[-1], int(r.headers["Retry-After"]) >= 1), (429, True), "without end, after %d" % len(answers))
+    equal(
+        (answers[-1], int(r.headers["Retry-After"]) >= 1),
+        (429, True),
+        "without end, after %d" % len(answers),
+    )
     # the others are heard, and so is this one once it is quiet for a moment
     for _ in range(5):
         equal(b.sync().status, 200, "another node")
     wait_until(lambda: a.sync().status == 200, 20, "its beat")
-    need([line.post("/v1/agent/news", "{}").status for _ in range(500)].count(429) > 0, "it goes on without end")
+    need(
+        [line.post("/v1/agent/news", "{}").status for _ in range(500)].count(429) > 0,
+        "it goes on without end",
+    )
     told = [e for e in m.get("/v1/events")["items"] if e["type"] == "node.noisy"]
     equal([e["node"] for e in told], ["n1"], "told once: %s" % told)
     need("more than one 8th" in told[0]["message"], told)
@@ -94,7 +123,11 @@ def test_a_join_token_is_no_way_to_send_without_end(m):
         if s == 429:
             break
     equal(statuses, {422, 429}, "trades that cannot be")
-    equal(m.ask("POST", "/v1/agent/token", {"node": "a"}, token=m.token("join")["token"]).status, 201, "another join token")
+    equal(
+        m.ask("POST", "/v1/agent/token", {"node": "a"}, token=m.token("join")["token"]).status,
+        201,
+        "another join token",
+    )
 
 
 def dial(m, token, path="/v1/cluster"):
@@ -109,9 +142,17 @@ def dial(m, token, path="/v1/cluster"):
 def test_a_user_has_so_many_connections(m):
     tokens = [m.token("viewer", user="vic")["token"] for _ in range(2)]
     held = [dial(m, tokens[i % 2]) for i in range(210)]
-    equal([status for _, status, _ in held], [200] * 200 + [429] * 10, "connections of one viewer, whatever the token")
+    equal(
+        [status for _, status, _ in held],
+        [200] * 200 + [429] * 10,
+        "connections of one viewer, whatever the token",
+    )
     need("user vic has 200 connections, the most for one user" in held[-1][2], held[-1])
-    equal(m.ask("GET", "/v1/cluster", token=m.token("viewer", user="ann")["token"]).status, 200, "another viewer")
+    equal(
+        m.ask("GET", "/v1/cluster", token=m.token("viewer", user="ann")["token"]).status,
+        200,
+        "another viewer",
+    )
     equal(m.submit().status, 201, "an admin")
     a = bound(m, "n1")
     equal(a.hello().status, 200, "a node")
@@ -141,14 +182,26 @@ def test_requests_that_wait_are_counted_and_forgotten_with_who_left(m):
         return c
 
     waiting = [ask(vic) for _ in range(100)]
-    for path in ("/v1/jobs/j-1/logs?follow=1", "/v1/jobs/j-1/logs", "/v1/jobs/j-1/env", "/v1/events?follow=1", "/v1/jobs/j-1/events?follow=1"):
-        r = wait_until(lambda: (lambda x: x.status == 429 and x)(ask(vic, path).getresponse()), 10, path)
+    for path in (
+        "/v1/jobs/j-1/logs?follow=1",
+        "/v1/jobs/j-1/logs",
+        "/v1/jobs/j-1/env",
+        "/v1/events?follow=1",
+        "/v1/jobs/j-1/events?follow=1",
+    ):
+        r = wait_until(
+            lambda: (lambda x: x.status == 429 and x)(ask(vic, path).getresponse()), 10, path
+        )
         need(b"vic has 100 requests open that stream or wait" in r.read(), path)
     equal(m.ask("GET", "/v1/jobs/j-1", token=vic).status, 200, "what is answered at once")
     equal(ask(ann, "/v1/events?follow=1").getresponse().status, 200, "another user")
     for c in waiting:
         c.close()
-    wait_until(lambda: ask(vic, "/v1/events?follow=1").getresponse().status == 200, 10, "who left is not counted, though no node has answered")
+    wait_until(
+        lambda: ask(vic, "/v1/events?follow=1").getresponse().status == 200,
+        10,
+        "who left is not counted, though no node has answered",
+    )
     a.running = False
 
 
@@ -156,20 +209,32 @@ def test_requests_that_wait_are_counted_and_forgotten_with_who_left(m):
 def test_one_caller_hides_nobody_elses_refusals(m):
     vic, ann = [m.token("viewer", user=u)["token"] for u in ("vic", "ann")]
     for i in range(300):
-        equal(m.ask("POST", "/v1/nodes/x%d/drain" % i, {}, token=vic).status, 403, "a viewer drains")
+        equal(
+            m.ask("POST", "/v1/nodes/x%d/drain" % i, {}, token=vic).status, 403, "a viewer drains"
+        )
         m.ask("POST", "/v1/session/use", {"code": "%032x" % i}, token=None)
     equal(m.ask("POST", "/v1/jobs", {}, token=ann).status, 403, "another viewer submits")
-    told = lambda: [e["message"] for e in m.get("/v1/events?type=audit.refused&limit=1000")["items"]]
+    told = lambda: [
+        e["message"] for e in m.get("/v1/events?type=audit.refused&limit=1000")["items"]
+    ]
     wait_until(lambda: [t for t in told() if t.startswith("ann ")], 10, "hers is told")
     equal(len([t for t in told() if t.startswith("vic ")]), 10, "of his so many")
-    equal(len([t for t in told() if t.startswith("somebody ")]), 1, "and of those without a name, who have one way to be refused")
+    equal(
+        len([t for t in told() if t.startswith("somebody ")]),
+        1,
+        "and of those without a name, who have one way to be refused",
+    )
 
 
 @test
 def test_a_user_pushes_out_his_own_events_only(m):
     a = bound(m, "n1")
     equal(a.hello().status, 200, "hello")
-    equal(m.ask("POST", "/v1/nodes/n1/drain", {"reason": "fan", "when": "idle"}).status, 200, "an operator drains")
+    equal(
+        m.ask("POST", "/v1/nodes/n1/drain", {"reason": "fan", "when": "idle"}).status,
+        200,
+        "an operator drains",
+    )
     kept = len([e for e in m.get("/v1/events?limit=1000")["items"] if not e["job"]])
     hers = m.submit(token=m.token("user", user="ann")["token"]).json["id"]
     first = m.get("/v1/events?last=1")["items"][0]["seq"]
@@ -192,24 +257,47 @@ def test_a_user_pushes_out_his_own_events_only(m):
     flooding.clear()
     for t in threads:
         t.join(30)
-    moectl = lambda *words: subprocess.run([os.path.join(BUILD, "moectl")] + list(words), env=clean_env(MOE_URL="unix:" + m.options["unix_socket"]), capture_output=True, text=True, timeout=60)
+    moectl = lambda *words: subprocess.run(
+        [os.path.join(BUILD, "moectl")] + list(words),
+        env=clean_env(MOE_URL="unix:" + m.options["unix_socket"]),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     said = moectl("events")
     gone = m.get("/v1/events?limit=1")["gone"]
     need("audit.drained" in said.stdout and "fan" in said.stdout, said.stdout[:2000])
-    equal(said.stderr, "(%d earlier events are no longer kept; the log of moed has them: journalctl -u moed)\n" % gone, "all")
+    equal(
+        said.stderr,
+        "(%d earlier events are no longer kept; the log of moed has them: journalctl -u moed)\n"
+        % gone,
+        "all",
+    )
     need(gone > 1000, gone)
     said = moectl("events", hers)
     need("job.submitted" in said.stdout and not said.stderr, (said.stdout, said.stderr))
     equal(m.get("/v1/jobs/%s/events" % hers)["gone"], 0, "nothing of hers")
     said = moectl("events", early)
-    equal((said.stdout, said.stderr), ("", "(1 earlier event of %s is no longer kept; the log of moed has them: journalctl -u moed)\n" % early), "his own")
+    equal(
+        (said.stdout, said.stderr),
+        (
+            "",
+            "(1 earlier event of %s is no longer kept; the log of moed has them: journalctl -u "
+            "moed)\n" % early,
+        ),
+        "his own",
+    )
     said = moectl("events", "n1")
     need("audit.drained" in said.stdout and not said.stderr, (said.stdout, said.stderr))
     # who comes back after a while is told what he cannot see any more
     back = Stream(m, headers={"Last-Event-ID": str(first)})
     wait_until(lambda: back.events and back.events[-1]["id"] == newest(), 30, "all that is kept")
     equal([e["data"]["type"] for e in back.events].count("events.gone"), 1, "told once")
-    equal((back.events[0]["id"], back.events[0]["data"]["type"]), (first, "events.gone"), "before the others")
+    equal(
+        (back.events[0]["id"], back.events[0]["data"]["type"]),
+        (first, "events.gone"),
+        "before the others",
+    )
     equal(len(back.events) - 1 + gone, newest() - first, "none twice, none missed")
     need(": %d;" % gone in back.events[0]["data"]["message"], back.events[0])
     # also across a restart of the controller
@@ -217,14 +305,31 @@ def test_a_user_pushes_out_his_own_events_only(m):
     m.start()
     equal(m.get("/v1/events?limit=1")["gone"], gone, "after a restart")
     equal(m.get("/v1/jobs/%s/events" % early)["gone"], 1, "of a job, after a restart")
-    equal(len([e for page in (m.get("/v1/events?limit=1000"),) for e in page["items"] if not e["job"]]) >= kept, True, "those of no job")
+    equal(
+        len(
+            [e for page in (m.get("/v1/events?limit=1000"),) for e in page["items"] if not e["job"]]
+        )
+        >= kept,
+        True,
+        "those of no job",
+    )
 
 
-MODEL = {"recipe": 1, "name": "planned", "engine": {"kind": "command", "argv": ["/bin/true"]}, "model": "deepseek-v2-lite", "parallelism": "auto",
-         "cluster": {"gpus": 8, "gpu": "mi355x", "nic_gbps": 400}, "batch": {"seq": 4096, "global": 768}, "precision": "bf16"}
+MODEL = {
+    "recipe": 1,
+    "name": "planned",
+    "engine": {"kind": "command", "argv": ["/bin/true"]},
+    "model": "deepseek-v2-lite",
+    "parallelism": "auto",
+    "cluster": {"gpus": 8, "gpu": "mi355x", "nic_gbps": 400},
+    "batch": {"seq": 4096, "global": 768},
+    "precision": "bf16",
+}
 # more than a moment
 LONG = json.dumps(MODEL | {"model": "deepseek-v3", "batch": {"seq": 4096, "global": 61440}})
-LONG_PLAN = "/v1/plan?gpus=16384&open=1&top=1000&scale=" + ",".join(str(2048 * i) for i in range(1, 9))
+LONG_PLAN = "/v1/plan?gpus=16384&open=1&top=1000&scale=" + ",".join(
+    str(2048 * i) for i in range(1, 9)
+)
 
 
 class Search(threading.Thread):
@@ -246,14 +351,18 @@ class Search(threading.Thread):
 
 def held(m):
     """Requests that wait for something."""
-    return int(re.search(rb'moe_http_connections{kind="held"} (\d+)', m.ask("GET", "/metrics").body)[1])
+    return int(
+        re.search(rb'moe_http_connections{kind="held"} (\d+)', m.ask("GET", "/metrics").body)[1]
+    )
 
 
 def held_search(m, token):
     """It runs, and does not go on until its process is told to."""
     before = searches(m.process.pid)
     s = Search(m, token, LONG_PLAN, LONG)
-    s.pid = wait_until(lambda: [p for p in searches(m.process.pid) if p not in before], 20, "its process")[0]
+    s.pid = wait_until(
+        lambda: [p for p in searches(m.process.pid) if p not in before], 20, "its process"
+    )[0]
     os.kill(s.pid, signal.SIGSTOP)
     return s
 
@@ -268,25 +377,41 @@ def test_viewers_keep_nobody_from_planning(m):
         a = m.ask("POST", "/v1/jobs", MODEL | {"name": "n%d" % i}, token=ann)
         equal(a.status, 201, "submit %d of a user: %s" % (i, a.body[:300]))
     equal(m.ask("POST", "/v1/jobs?dry_run=1", MODEL, token=bob).status, 200, "a dry run")
-    equal(m.ask("POST", "/v1/plan", MODEL, token=m.token("operator", user="op")["token"]).status, 200, "an operator's plan")
+    equal(
+        m.ask("POST", "/v1/plan", MODEL, token=m.token("operator", user="op")["token"]).status,
+        200,
+        "an operator's plan",
+    )
     # who waited too long is told so: nobody ended
     for late in crowd:
         a = late.end()
-        equal((a.status, "two plan searches" in a.json["detail"], int(a.headers["retry-after"]) >= 1), (429, True, True), "too late: %s" % a.body)
+        equal(
+            (a.status, "two plan searches" in a.json["detail"], int(a.headers["retry-after"]) >= 1),
+            (429, True, True),
+            "too late: %s" % a.body,
+        )
     equal(first.answer, None, "the first still has its place")
     # who waits is served when another one ends
     others = [Search(m, v) for v in (v2, v3, v2)]
     wait_until(lambda: held(m) == 4, 10, "they wait")
     equal([s.answer for s in others], [None] * 3, "one viewer for another")
     os.kill(first.pid, signal.SIGKILL)
-    equal((first.end().status, [s.end().status for s in others]), (503, [200] * 3), "one after the other")
+    equal(
+        (first.end().status, [s.end().status for s in others]),
+        (503, [200] * 3),
+        "one after the other",
+    )
     # several of one user wait for each other
     first, second = held_search(m, v1), held_search(m, bob)
     plan = Search(m, m.token("user", user="cyd")["token"])
     several = [Search(m, ann, "/v1/jobs") for _ in range(3)]
     wait_until(lambda: held(m) == 6, 10, "all of them wait")
     os.kill(second.pid, signal.SIGKILL)
-    equal((second.end().status, plan.end().status, [s.end().status for s in several]), (503, 200, [201] * 3), "one after the other")
+    equal(
+        (second.end().status, plan.end().status, [s.end().status for s in several]),
+        (503, 200, [201] * 3),
+        "one after the other",
+    )
     os.kill(first.pid, signal.SIGCONT)
     equal(first.end().status, 200, "the viewer's")
 
@@ -294,7 +419,9 @@ def test_viewers_keep_nobody_from_planning(m):
 @test
 def test_one_caller_takes_nobody_elses_sign_in_link(m):
     vic, ann = [m.token("viewer", user=u)["token"] for u in ("vic", "ann")]
-    link = lambda token: m.ask("POST", "/v1/session/link", {}, token=token).json["path"].split("=")[1]
+    link = (
+        lambda token: m.ask("POST", "/v1/session/link", {}, token=token).json["path"].split("=")[1]
+    )
     use = lambda code: m.ask("POST", "/v1/session/use", {"code": code}, token=None).status
     hers = link(ann)
     his = [link(vic) for _ in range(300)]

@@ -1,10 +1,14 @@
 #!/usr/bin/python3
-"""docs/first-day.md, done: every command as it stands there, and what it prints. The machine is a set of namespaces (mount, pid, net, ipc, uts), so that its paths, its port and its processes are its
-own; docker is tests/fake/docker.py, the image an unpacked directory, Primus tests/fake/primus, the GPUs are fake slots, and systemctl starts what it is told to. Needs root.
+"""docs/first-day.md, done: every command as it stands there, and what it prints. The machine is a
+set of namespaces (mount, pid, net, ipc, uts), so that its paths, its port and its processes are
+its own; docker is tests/fake/docker.py, the image an unpacked directory, Primus
+tests/fake/primus, the GPUs are fake slots, and systemctl starts what it is told to. Needs root.
 
-In the document a line of a block that begins with `$ ` is a command of ada's, one with `# ` root's; `\\` at its end goes on, and <<END brings lines up to END. What follows is what it prints: runs of
-digits are as good as others, blanks as well, `...` in a line stands for anything, and a line `...` for any lines. <!-- until COMMAND prints PATTERN --> waits.
-Usage: test_first_day.py [--show]: prints what each command printed."""
+In the document a line of a block that begins with `$ ` is a command of ada's, one with `# ` root's;
+`\\` at its end goes on, and <<END brings lines up to END. What follows is what it prints: runs of
+digits are as good as others, blanks as well, `...` in a line stands for anything, and a line `...`
+for any lines. <!-- until COMMAND prints PATTERN --> waits. Usage: test_first_day.py [--show]:
+prints what each command printed."""
 import os
 import re
 import shutil
@@ -23,12 +27,40 @@ DOC = os.path.join(ROOT, "docs/first-day.md")
 SHOW = "--show" in sys.argv
 INSIDE = "MOE_FIRST_DAY"
 PYTHON = os.path.realpath("/usr/bin/python3")
-IN_IMAGE = ("sh", "env", "cat", "sleep", "kill", "ls", "mkdir", "id", "bash", "tee", "make", "cp", "find", "sort", "umount", "dirname", "date", "grep", "touch", "rm", "rmdir", "flock", "mv", "mktemp", "chmod", "printenv")
+IN_IMAGE = (
+    "sh",
+    "env",
+    "cat",
+    "sleep",
+    "kill",
+    "ls",
+    "mkdir",
+    "id",
+    "bash",
+    "tee",
+    "make",
+    "cp",
+    "find",
+    "sort",
+    "umount",
+    "dirname",
+    "date",
+    "grep",
+    "touch",
+    "rm",
+    "rmdir",
+    "flock",
+    "mv",
+    "mktemp",
+    "chmod",
+    "printenv",
+)
 SYSTEMCTL = """#!/bin/sh
 # enable --now moed: there is no systemd on this machine; what its unit would do
 [ "$*" = "enable --now moed" ] || { echo "systemctl (a stand-in): $*" >&2; exit 1; }
 install -d -o moe -g moe /run/moe
-setsid setpriv --reuid moe --regid moe --clear-groups /usr/local/libexec/moe/moed </dev/null >>/var/log/moed.log 2>&1 &
+setsid setpriv --reuid moe --regid moe --clear-groups /usr/local/libexec/moe/moed </dev/null\
+ >>/var/log/moed.log 2>&1 &
 """
 
 
@@ -40,7 +72,9 @@ def write(path, text, mode=0o644):
 
 
 def libraries(programs):
-    text = subprocess.run(["ldd"] + programs, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
+    text = subprocess.run(
+        ["ldd"] + programs, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ).stdout
     return sorted(set(re.findall(r"^\s+(?:\S+ => )?(/\S+) \(", text, re.M)))
 
 
@@ -54,18 +88,46 @@ def copy(path, root):
 
 def make_image(root):
     """A root directory with a shell, a few tools and python, and no library of ours."""
-    for d in ("usr/bin", "usr/sbin", "usr/lib", "usr/lib64", "etc", "tmp", "run", "var/tmp", "root"):
+    for d in (
+        "usr/bin",
+        "usr/sbin",
+        "usr/lib",
+        "usr/lib64",
+        "etc",
+        "tmp",
+        "run",
+        "var/tmp",
+        "root",
+    ):
         os.makedirs(os.path.join(root, d))
     os.chmod(os.path.join(root, "tmp"), 0o1777)
     for name in ("bin", "sbin", "lib", "lib64"):
         os.symlink("usr/" + name, os.path.join(root, name))
     standard = os.path.dirname(os.__file__)
     programs = [PYTHON] + [p for p in ("/usr/bin/" + n for n in IN_IMAGE) if os.path.exists(p)]
-    modules = [os.path.join(standard, "lib-dynload", n) for n in os.listdir(os.path.join(standard, "lib-dynload"))]
+    modules = [
+        os.path.join(standard, "lib-dynload", n)
+        for n in os.listdir(os.path.join(standard, "lib-dynload"))
+    ]
     for path in programs + libraries(programs + modules):
         copy("/usr" + path if path.startswith(("/lib", "/bin")) else path, root)
     os.symlink(os.path.basename(PYTHON), os.path.join(root, "usr/bin/python3"))
-    shutil.copytree(standard, root + standard, symlinks=True, ignore=shutil.ignore_patterns("test", "tests", "idlelib", "tkinter", "lib2to3", "config-*", "dist-packages", "site-packages", "ensurepip"))
+    shutil.copytree(
+        standard,
+        root + standard,
+        symlinks=True,
+        ignore=shutil.ignore_patterns(
+            "test",
+            "tests",
+            "idlelib",
+            "tkinter",
+            "lib2to3",
+            "config-*",
+            "dist-packages",
+            "site-packages",
+            "ensurepip",
+        ),
+    )
     write(os.path.join(root, "etc/hosts"), "127.0.0.1 localhost\n")
     write(os.path.join(root, "etc/nsswitch.conf"), "passwd: files\ngroup: files\nhosts: files\n")
     write(os.path.join(root, "etc/ld.so.conf"), "")
@@ -75,32 +137,61 @@ def tree(root):
     """What stands for a checkout of Primus: the trainer, an experiment and its presets."""
     sys.path.insert(0, HERE)
     from test_experiments import OWN
+
     for path, text in OWN.items():
         if path.startswith("primus/"):
             write(os.path.join(root, path), text)
-    write(os.path.join(root, "primus/configs/models/megatron/qwen3_30B_A3B.yaml"), OWN["primus/configs/models/megatron/small.yaml"])
-    write(os.path.join(root, "examples/megatron/configs/MI300X/qwen3_30B_A3B-BF16-pretrain.yaml"),
-          "work_group: ${PRIMUS_TEAM:amd}\nuser_name: ${PRIMUS_USER:root}\nexp_name: ${PRIMUS_EXP_NAME:qwen3_30B_A3B-pretrain}\nworkspace: ${PRIMUS_WORKSPACE:./output}\n"
-          "modules:\n  pre_trainer:\n    framework: megatron\n    config: pre.yaml\n    model: qwen3_30B_A3B.yaml\n    overrides:\n      expert_model_parallel_size: 8\n"
-          "      micro_batch_size: 2\n      global_batch_size: 128\n      train_iters: 50\n      save: null\n      disable_last_saving: true\n      mock_data: true\n")
+    write(
+        os.path.join(root, "primus/configs/models/megatron/qwen3_30B_A3B.yaml"),
+        OWN["primus/configs/models/megatron/small.yaml"],
+    )
+    write(
+        os.path.join(root, "examples/megatron/configs/MI300X/qwen3_30B_A3B-BF16-pretrain.yaml"),
+        "work_group: ${PRIMUS_TEAM:amd}\nuser_name: ${PRIMUS_USER:root}\n"
+        "exp_name: ${PRIMUS_EXP_NAME:qwen3_30B_A3B-pretrain}\n"
+        "workspace: ${PRIMUS_WORKSPACE:./output}\n"
+        "modules:\n  pre_trainer:\n    framework: megatron\n    config: pre.yaml\n"
+        "    model: qwen3_30B_A3B.yaml\n    overrides:\n      expert_model_parallel_size: 8\n"
+        "      micro_batch_size: 2\n      global_batch_size: 128\n      train_iters: 50\n"
+        "      save: null\n      disable_last_saving: true\n      mock_data: true\n",
+    )
     stand_in = os.path.join(ROOT, "tests/fake/primus")
     for part in ("runner", "third_party"):
         shutil.copytree(os.path.join(stand_in, part), os.path.join(root, part))
     write(os.path.join(root, "primus/cli/main.py"), open(os.path.join(stand_in, "main.py")).read())
-    write(os.path.join(root, "primus/cli/checkpoints.py"), open(os.path.join(ROOT, "tests/fixtures/checkpoints.py")).read())
+    write(
+        os.path.join(root, "primus/cli/checkpoints.py"),
+        open(os.path.join(ROOT, "tests/fixtures/checkpoints.py")).read(),
+    )
 
 
 def lo_up():
     import fcntl
+
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
-        fcntl.ioctl(s, 0x8914, struct.pack("16sH14s", b"lo", 0x1 | 0x40, b""))    # SIOCSIFFLAGS: up, running
+        # SIOCSIFFLAGS: up, running
+        fcntl.ioctl(s, 0x8914, struct.pack("16sH14s", b"lo", 0x1 | 0x40, b""))
 
 
 def run_as(user, command, check=True):
     argv = ["setpriv", "--reuid", "ada", "--regid", "ada", "--init-groups"] if user == "ada" else []
-    env = {"PATH": "/usr/local/bin:/usr/bin:/usr/sbin:/bin:/sbin", "HOME": "/home/ada" if user == "ada" else "/root", "USER": user, "LANG": "C.UTF-8", "COLUMNS": "160"}
-    r = subprocess.run(argv + ["/bin/bash", "-c", command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env, timeout=600,
-                       cwd="/home/ada" if user == "ada" else "/root")
+    env = {
+        "PATH": "/usr/local/bin:/usr/bin:/usr/sbin:/bin:/sbin",
+        "HOME": "/home/ada" if user == "ada" else "/root",
+        "USER": user,
+        "LANG": "C.UTF-8",
+        "COLUMNS": "160",
+    }
+    r = subprocess.run(
+        argv + ["/bin/bash", "-c", command],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=env,
+        timeout=600,
+        cwd="/home/ada" if user == "ada" else "/root",
+    )
     return r.returncode, r.stdout
 
 
@@ -114,10 +205,22 @@ def machine():
     subprocess.run(["cp", "-a", "/etc", "/mnt/etc"], check=True)
     subprocess.run(["mount", "--bind", "/mnt/etc", "/etc"], check=True)
     for d in ("/run", "/opt", "/srv", "/home", "/var/lib", "/var/log", "/usr/local"):
-        if os.path.isdir(d) and not ROOT.startswith(d + "/") and not BUILD.startswith(d + "/") and not PYTHON.startswith(d + "/"):
+        if (
+            os.path.isdir(d)
+            and not ROOT.startswith(d + "/")
+            and not BUILD.startswith(d + "/")
+            and not PYTHON.startswith(d + "/")
+        ):
             subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=0755", "tmpfs", d], check=True)
-    for name, text in (("passwd", "ada:x:4242:4242:Ada:/home/ada:/bin/sh\nmoe:x:4243:4243::/var/lib/moe:/usr/sbin/nologin\n"), ("group", "ada:x:4242:\nmoe:x:4243:ada\n"),
-                       ("hosts", "127.0.0.1 gpu-01 localhost\n")):
+    for name, text in (
+        (
+            "passwd",
+            "ada:x:4242:4242:Ada:/home/ada:/bin/sh\n"
+            "moe:x:4243:4243::/var/lib/moe:/usr/sbin/nologin\n",
+        ),
+        ("group", "ada:x:4242:\nmoe:x:4243:ada\n"),
+        ("hosts", "127.0.0.1 gpu-01 localhost\n"),
+    ):
         with open("/etc/" + name, "a") as f:
             f.write(text)
     shutil.rmtree("/etc/moe", ignore_errors=True)
@@ -137,7 +240,20 @@ def machine():
     os.makedirs("/root", exist_ok=True)
     os.makedirs("/var/lib/moe")
     os.chown("/var/lib/moe", 4243, 4243)
-    subprocess.run(["setpriv", "--reuid", "moe", "--regid", "moe", "--clear-groups", "/usr/local/libexec/moe/moed", "--init"], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        [
+            "setpriv",
+            "--reuid",
+            "moe",
+            "--regid",
+            "moe",
+            "--clear-groups",
+            "/usr/local/libexec/moe/moed",
+            "--init",
+        ],
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
 
 
 def copy_to(to, path):
@@ -146,7 +262,8 @@ def copy_to(to, path):
 
 
 def steps(text):
-    """("run", user, command, output lines) and ("until", user, command, pattern), in the document's order."""
+    """("run", user, command, output lines) and ("until", user, command, pattern), in the document's
+    order."""
     found, lines, i = [], text.split("\n"), 0
     while i < len(lines):
         m = re.match(r"<!-- until (.*) prints (.*) -->$", lines[i])
@@ -162,7 +279,9 @@ def steps(text):
         if re.search("<<'?END'?", command):
             while not command.endswith("\nEND"):
                 command, i = command + "\n" + lines[i][4:], i + 1
-        while i < len(lines) and lines[i].startswith("    ") and not re.match(r"    [$#] ", lines[i]):
+        while (
+            i < len(lines) and lines[i].startswith("    ") and not re.match(r"    [$#] ", lines[i])
+        ):
             out.append(lines[i][4:])
             i += 1
         found.append(("run", "ada" if m.group(1) == "$" else "root", command, out))
@@ -170,13 +289,21 @@ def steps(text):
 
 
 def line_pattern(line):
-    text = re.escape(re.sub(r"[ \t]+", " ", line.strip())).replace(r"\.\.\.", ".*").replace(r"\ ", r"\s+")
+    text = (
+        re.escape(re.sub(r"[ \t]+", " ", line.strip()))
+        .replace(r"\.\.\.", ".*")
+        .replace(r"\ ", r"\s+")
+    )
     return re.sub(r"\d+", r"\\d+", text)
 
 
 def is_output(printed, wanted):
     """Is this what the document says? A command of which it shows nothing may print nothing."""
-    pattern = "".join(r"(?:.*\n)*?" if w.strip() == "..." else line_pattern(w) + r"\s*?\n" for w in wanted if w.strip())
+    pattern = "".join(
+        r"(?:.*\n)*?" if w.strip() == "..." else line_pattern(w) + r"\s*?\n"
+        for w in wanted
+        if w.strip()
+    )
     have = "".join(line.strip() + "\n" for line in printed.split("\n") if line.strip())
     return re.fullmatch(pattern, have) is not None
 
@@ -186,7 +313,9 @@ def as_it_stands_there():
     machine()
     with open(DOC) as f:
         todo = steps(f.read())
-    need(len([s for s in todo if s[0] == "run"]) > 20, "only %d commands are understood" % len(todo))
+    need(
+        len([s for s in todo if s[0] == "run"]) > 20, "only %d commands are understood" % len(todo)
+    )
     for kind, user, command, wanted in todo:
         begin = time.monotonic()
         if kind == "until":
@@ -195,32 +324,80 @@ def as_it_stands_there():
             def there():
                 last[0] = run_as(user, command)[1]
                 return re.search(wanted, last[0])
+
             try:
                 wait_until(there, 40, "%s prints %s" % (command, wanted))
             except Failed as e:
-                raise Failed("%s; it printed:\n%s\n%s" % (e, last[0], run_as("root", "moectl why first; moectl logs first -n 9; docker logs moe")[1]))
+                raise Failed(
+                    "%s; it printed:\n%s\n%s"
+                    % (
+                        e,
+                        last[0],
+                        run_as("root", "moectl why first; moectl logs first -n 9; docker logs moe")[
+                            1
+                        ],
+                    )
+                )
             continue
         status, out = run_as(user, command)
         if SHOW:
-            print("%s %s\n%s[%d, %.2f s]" % ("$" if user == "ada" else "#", command, out, status, time.monotonic() - begin), flush=True)
+            print(
+                "%s %s\n%s[%d, %.2f s]"
+                % ("$" if user == "ada" else "#", command, out, status, time.monotonic() - begin),
+                flush=True,
+            )
         if command.startswith("cat >/opt/moe/agent.yaml"):
-            with open("/opt/moe/agent.yaml", "a") as f:     # the machine of the test has no GPU
+            with open("/opt/moe/agent.yaml", "a") as f:  # the machine of the test has no GPU
                 f.write("gpus: 8\nonly_fake_gpus: true\n")
         if is_output(out, wanted):
             continue
-        text = "%s: the document says:\n%s\nprinted (status %d):\n%s" % (command, "\n".join(wanted), status, out)
+        text = "%s: the document says:\n%s\nprinted (status %d):\n%s" % (
+            command,
+            "\n".join(wanted),
+            status,
+            out,
+        )
         if not SHOW:
             raise Failed(text)
         print("!! " + text, flush=True)
 
 
 if __name__ == "__main__":
-    if os.geteuid() != 0 or subprocess.run(["unshare", "--mount", "--pid", "--net", "--ipc", "--uts", "--fork", "true"], stderr=subprocess.DEVNULL).returncode != 0:
-        print("SKIP as_it_stands_there: needs root and namespaces of its own (mount, pid, net, ipc, uts)\n0 passed, 0 failed, 1 skipped")
+    if (
+        os.geteuid() != 0
+        or subprocess.run(
+            ["unshare", "--mount", "--pid", "--net", "--ipc", "--uts", "--fork", "true"],
+            stderr=subprocess.DEVNULL,
+        ).returncode
+        != 0
+    ):
+        print(
+            "SKIP as_it_stands_there: needs root and namespaces of its own (mount, pid, net, ipc, "
+            "uts)\n0 passed, 0 failed, 1 skipped"
+        )
         sys.exit(0)
     if os.environ.get(INSIDE) != "1":
-        # The shell is the machine's first process: it takes in what others leave, and with its end everything of the machine is gone.
-        sys.exit(subprocess.run(["unshare", "--mount", "--pid", "--net", "--ipc", "--uts", "--fork", "/bin/sh", "-c", '"$@"; exit $?', "machine", sys.executable] + sys.argv,
-                                env=dict(os.environ, **{INSIDE: "1"})).returncode)
+        # The shell is the machine's first process: it takes in what others leave, and with its end
+        # everything of the machine is gone.
+        sys.exit(
+            subprocess.run(
+                [
+                    "unshare",
+                    "--mount",
+                    "--pid",
+                    "--net",
+                    "--ipc",
+                    "--uts",
+                    "--fork",
+                    "/bin/sh",
+                    "-c",
+                    '"$@"; exit $?',
+                    "machine",
+                    sys.executable,
+                ]
+                + sys.argv,
+                env=dict(os.environ, **{INSIDE: "1"}),
+            ).returncode
+        )
     sys.argv = [a for a in sys.argv if a != "--show"]
     sys.exit(1 if suite.main() else 0)

@@ -1,4 +1,5 @@
-"""The short-lived helpers alone: moe-ckpt on directories as engines leave them, moe-discover on this machine and on bad options."""
+"""The short-lived helpers alone: moe-ckpt on directories as engines leave them, moe-discover on
+this machine and on bad options."""
 import functools
 import json
 import os
@@ -15,15 +16,23 @@ suite = Suite()
 
 def in_directory(fn):
     """A test that gets a fresh directory."""
+
     @functools.wraps(fn)
     def run():
         with tempfile.TemporaryDirectory() as top:
             fn(top)
+
     return suite.test(run)
 
 
 TORCH = {"entry": r"(?<iteration>\d+)$", "markers": ["COMPLETE"], "announced_is_complete": True}
-MEGATRON = {"entry": r"^iter_(?<iteration>\d{7,})$", "tracker": "latest_checkpointed_iteration.txt", "markers": [".metadata", "metadata.json"], "shard": r"\.distcp$", "marker_last": True}
+MEGATRON = {
+    "entry": r"^iter_(?<iteration>\d{7,})$",
+    "tracker": "latest_checkpointed_iteration.txt",
+    "markers": [".metadata", "metadata.json"],
+    "shard": r"\.distcp$",
+    "marker_last": True,
+}
 
 
 def program(name, *args, stdin=None, user=None):
@@ -31,12 +40,29 @@ def program(name, *args, stdin=None, user=None):
         os.setgroups([])
         os.setgid(user.pw_gid)
         os.setuid(user.pw_uid)
-    return subprocess.run([os.path.join(BUILD, name)] + list(args), input=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60,
-                          preexec_fn=demote if user else None)
+
+    return subprocess.run(
+        [os.path.join(BUILD, name)] + list(args),
+        input=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=60,
+        preexec_fn=demote if user else None,
+    )
 
 
 def scan(directory, layout=TORCH, level="sizes", world=None, job=None, user=None, **kw):
-    order = {"kind": "scan", "dir": directory, "layout": layout, "level": level, "world": world, "job": job, "attempt": 1, "user": user}
+    order = {
+        "kind": "scan",
+        "dir": directory,
+        "layout": layout,
+        "level": level,
+        "world": world,
+        "job": job,
+        "attempt": 1,
+        "user": user,
+    }
     r = program("moe-ckpt", "--scan", "-", "--allow-root", stdin=json.dumps(order), **kw)
     need(r.returncode == 0, "moe-ckpt: %s" % r.stderr)
     need(r.stdout.count("\n") == 1, "more than one line: %r" % r.stdout)
@@ -55,7 +81,17 @@ def tiny(top, iteration, world=2):
     d = os.path.join(top, "iter_%07d" % iteration)
     for r in range(world):
         write("%s/rank_%d.pt" % (d, r), b"x" * (100 + r))
-    write(d + "/COMPLETE", json.dumps({"iteration": iteration, "world": world, "ep": 2, "files": {"rank_%d.pt" % r: 100 + r for r in range(world)}}))
+    write(
+        d + "/COMPLETE",
+        json.dumps(
+            {
+                "iteration": iteration,
+                "world": world,
+                "ep": 2,
+                "files": {"rank_%d.pt" % r: 100 + r for r in range(world)},
+            }
+        ),
+    )
     return d
 
 
@@ -79,7 +115,9 @@ def tiny_moe_layout(top):
         tiny(top, i)
     write(top + "/iter_0000040/rank_1.pt", b"x")
     os.unlink(top + "/iter_0000060/COMPLETE")
-    write(top + "/iter_0000080/COMPLETE", '{"iteration": 80, "world": 2, "files": {"rank_0.pt": 100')
+    write(
+        top + "/iter_0000080/COMPLETE", '{"iteration": 80, "world": 2, "files": {"rank_0.pt": 100'
+    )
     write(top + "/iter_0000100/COMPLETE", "")
     write(top + "/notes.txt", "x")
     os.symlink("iter_0000020", top + "/latest_120")
@@ -104,7 +142,9 @@ def megatron_layout(top):
     d = megatron(top, 200)
     equal(states(scan(top, MEGATRON)), {100: None, 200: None})
     write(d + "/__1_0.distcp", b"x" * 50, 2000)
-    need("newer than" in states(scan(top, MEGATRON))[200], "a half replaced save counts as complete")
+    need(
+        "newer than" in states(scan(top, MEGATRON))[200], "a half replaced save counts as complete"
+    )
     write(d + "/__1_0.distcp", b"", 1000)
     equal(states(scan(top, MEGATRON))[200], "__1_0.distcp is empty")
     write(d + "/__1_0.distcp", b"x", 1000)
@@ -120,7 +160,10 @@ def megatron_layout(top):
     equal(seen[100], None)
     need("says 150" in seen[300], seen[300])
     write(top + "/latest_checkpointed_iteration.txt", b"\0\0\0")
-    need(all("damaged" in (v or "") for i, v in states(scan(top, MEGATRON)).items() if i != 200), "a torn tracker is not reported")
+    need(
+        all("damaged" in (v or "") for i, v in states(scan(top, MEGATRON)).items() if i != 200),
+        "a torn tracker is not reported",
+    )
     os.unlink(top + "/latest_checkpointed_iteration.txt")
     need("missing" in states(scan(top, MEGATRON))[100], "a missing tracker is not reported")
 
@@ -170,7 +213,14 @@ def keep_removes_what_it_is_told(top):
     outside = tempfile.mkdtemp()
     write(outside + "/precious", "x")
     os.symlink(outside, top + "/iter_0000010/link")
-    order = {"kind": "scan", "dir": top, "layout": TORCH, "job": 7, "attempt": -21, "prune": [{"iteration": 10, "path": top + "/iter_0000010/COMPLETE"}, {"iteration": 20}]}
+    order = {
+        "kind": "scan",
+        "dir": top,
+        "layout": TORCH,
+        "job": 7,
+        "attempt": -21,
+        "prune": [{"iteration": 10, "path": top + "/iter_0000010/COMPLETE"}, {"iteration": 20}],
+    }
     r = program("moe-ckpt", "--scan", json.dumps(order), "--allow-root")
     need(r.returncode == 0, r.stderr)
     doc = json.loads(r.stdout)
@@ -218,18 +268,33 @@ def a_user_looks_with_his_own_rights(top):
     need(r["writable"], r)
     equal(os.stat(top + "/his/deep").st_uid, nobody.pw_uid)
     os.chmod(top + "/iter_0000020", 0o700)
-    need("cannot be opened: Permission" in states(scan(top, user="nobody"))[20], states(scan(top, user="nobody")))
+    need(
+        "cannot be opened: Permission" in states(scan(top, user="nobody"))[20],
+        states(scan(top, user="nobody")),
+    )
 
 
 @in_directory
 def refusals(top):
     good = {"kind": "scan", "dir": top, "layout": TORCH}
-    for change, words in (({"dir": ""}, "needs a dir"), ({"layout": None}, "needs a dir and a layout"), ({"level": "x"}, "unknown"),
-                          ({"user": "no-such-user"}, "does not exist on this node"), ({"layout": {"entry": "("}}, "correct the engine file")):
+    for change, words in (
+        ({"dir": ""}, "needs a dir"),
+        ({"layout": None}, "needs a dir and a layout"),
+        ({"level": "x"}, "unknown"),
+        ({"user": "no-such-user"}, "does not exist on this node"),
+        ({"layout": {"entry": "("}}, "correct the engine file"),
+    ):
         r = program("moe-ckpt", "--scan", json.dumps({**good, **change}), "--allow-root")
         text = r.stderr if r.returncode else json.loads(r.stdout)["error"]
         need(text and words in text and text.count("\n") <= 1, "%s: %r" % (change, text))
-    for args, status in ((["--scan", "{"], 1), (["--scan", ""], 1), (["--scan"], 2), ([], 2), (["x"], 2), (["--version"], 0)):
+    for args, status in (
+        (["--scan", "{"], 1),
+        (["--scan", ""], 1),
+        (["--scan"], 2),
+        ([], 2),
+        (["x"], 2),
+        (["--version"], 0),
+    ):
         equal(program("moe-ckpt", *args).returncode, status, "exit status of %s" % args)
     if os.geteuid() == 0:
         r = program("moe-ckpt", "--scan", json.dumps(good))
@@ -245,8 +310,18 @@ def discovery(top):
     cpu = doc["numa"][0]["cpus"].split(",")[0].split("-")[0]
     one = json.loads(program("moe-discover", "--only-fake", "--cpus", cpu).stdout)
     equal(one["cpus"], 1)
-    for args, status in ((["--cpus", "99999"], 1), (["--cpus", "x"], 1), (["--root", top + "/none"], 1), (["--xml", top], 1), (["--fake-gpus", "300"], 1), (["--fake-gpus", "x"], 2),
-                         (["--wrong"], 2), (["x"], 2), (["--version"], 0), (["--help"], 0)):
+    for args, status in (
+        (["--cpus", "99999"], 1),
+        (["--cpus", "x"], 1),
+        (["--root", top + "/none"], 1),
+        (["--xml", top], 1),
+        (["--fake-gpus", "300"], 1),
+        (["--fake-gpus", "x"], 2),
+        (["--wrong"], 2),
+        (["x"], 2),
+        (["--version"], 0),
+        (["--help"], 0),
+    ):
         r = program("moe-discover", *args)
         equal(r.returncode, status, "exit status of %s" % args)
         need(status != 1 or r.stderr.count("\n") == 1, r.stderr)

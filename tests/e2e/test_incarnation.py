@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""What a controller may believe of its own past: a wall clock that was wrong, a state directory that is not there, a state that was put back from a backup. Jobs train on through all of it."""
+"""What a controller may believe of its own past: a wall clock that was wrong, a state directory
+that is not there, a state that was put back from a backup. Jobs train on through all of it."""
 import calendar
 import http.server
 import json
@@ -13,7 +14,18 @@ import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib import BUILD, Failed, Suite, clean_env, command_recipe, equal, moectl, need, wait_equal, wait_until  # noqa: E402
+from lib import (
+    BUILD,
+    Failed,
+    Suite,
+    clean_env,
+    command_recipe,
+    equal,
+    moectl,
+    need,
+    wait_equal,
+    wait_until,
+)  # noqa: E402
 from rig import MOED, RANK, SILENT_SOON, Rig, alive  # noqa: E402
 
 HOUR = 3600
@@ -22,7 +34,11 @@ suite = Suite()
 
 def train(rig, name="train", gpus=2):
     """A job that runs on; its id."""
-    job = rig.submit(command_recipe(name, [RANK, "--steps", "1000000", "--step-ms", "20"], gpus=gpus, steps=1000000))
+    job = rig.submit(
+        command_recipe(
+            name, [RANK, "--steps", "1000000", "--step-ms", "20"], gpus=gpus, steps=1000000
+        )
+    )
     rig.wait_iteration(job, 3)
     return job
 
@@ -40,7 +56,8 @@ def trains_on(rig, job, before):
 
 
 def without_gaps(rig, job):
-    """Whether the samples known are of one run of iterations (the newest word may be there before the journal's)."""
+    """Whether the samples known are of one run of iterations (the newest word may be there before
+    the journal's)."""
     seen = [i["iteration"] for i in rig.json("metrics", job)["items"]]
     return bool(seen) and all(b - a <= 2 for a, b in zip(seen, seen[1:]))
 
@@ -58,8 +75,15 @@ class Clock:
 
     def start(self, boot=None):
         san = os.environ.get("ASAN_OPTIONS", "")
-        self.rig.moed = self.rig.spawn(MOED, "moed", self.rig.moed_options, LD_PRELOAD=os.path.join(BUILD, "tests/fake/preload/wallclock.so"), FAKE_CLOCK=self.file, MOE_BOOT_ID=boot,
-                                       ASAN_OPTIONS=san + ":verify_asan_link_order=0")
+        self.rig.moed = self.rig.spawn(
+            MOED,
+            "moed",
+            self.rig.moed_options,
+            LD_PRELOAD=os.path.join(BUILD, "tests/fake/preload/wallclock.so"),
+            FAKE_CLOCK=self.file,
+            MOE_BOOT_ID=boot,
+            ASAN_OPTIONS=san + ":verify_asan_link_order=0",
+        )
         wait_until(lambda: self.rig.http("GET", "/healthz").status == 200, 30, "moed serves")
 
     def restart(self, boot=None):
@@ -72,13 +96,13 @@ def seconds(time_text):
 
 
 def same_time(seen, wanted, what):
-    """A minute more or less is no wrong clock: the time that a reboot took is not known when nobody vouches for the clock."""
+    """A minute more or less is no wrong clock: the time that a reboot took is not known when nobody
+    vouches for the clock."""
     need(abs(seconds(seen) - seconds(wanted)) < 60, "%s is %s, not %s" % (what, seen, wanted))
 
 
 def charged(rig, job):
     return rig.json("report", job)["gpu_seconds"]["total"]
-
 
 
 @suite.test
@@ -90,24 +114,43 @@ def test_a_clock_that_was_ahead():
         clock.start("one")
         job = train(rig)
         before, created, began = pids(rig, job), rig.job(job)["created_at"], time.monotonic()
-        token = rig.json("token", "create", "--role", "viewer", "--user", "ada", "--ttl", "12h")["token"]
+        token = rig.json("token", "create", "--role", "viewer", "--user", "ada", "--ttl", "12h")[
+            "token"
+        ]
         # the controller's machine boots with a clock half a day and a little ahead
         clock.says(13 * HOUR, 0)
         clock.restart("two")
         trains_on(rig, job, before)
-        need(charged(rig, job) < 2 * (time.monotonic() - began + 60), "%g GPU seconds" % charged(rig, job))
+        need(
+            charged(rig, job) < 2 * (time.monotonic() - began + 60),
+            "%g GPU seconds" % charged(rig, job),
+        )
         rig.json("token", "create", "--role", "viewer", "--user", "tomorrow", "--ttl", "12h")
-        equal(rig.http("GET", "/v1/jobs", token=token, tcp=True).status, 401, "a token of 12 h, 13 h later as far as the controller knows")
+        equal(
+            rig.http("GET", "/v1/jobs", token=token, tcp=True).status,
+            401,
+            "a token of 12 h, 13 h later as far as the controller knows",
+        )
         # the time service finds it out while the controller runs
         clock.says(0, 1)
-        wait_until(lambda: rig.http("GET", "/v1/jobs", token=token, tcp=True).status == 200, 30, "the token is good again")
+        wait_until(
+            lambda: rig.http("GET", "/v1/jobs", token=token, tcp=True).status == 200,
+            30,
+            "the token is good again",
+        )
         trains_on(rig, job, before)
         same_time(rig.job(job)["created_at"], created, "created_at")
-        need(charged(rig, job) < 2 * (time.monotonic() - began + 60), "%g GPU seconds" % charged(rig, job))
+        need(
+            charged(rig, job) < 2 * (time.monotonic() - began + 60),
+            "%g GPU seconds" % charged(rig, job),
+        )
         need("ahead of the synchronised wall clock" in rig.log("moed"), "the log does not name it")
         limit = time.time() + 12 * HOUR + 60
         for t in rig.json("token", "list")["items"]:
-            need(t["user"] not in ("ada", "tomorrow") or seconds(t["expires_at"]) < limit, "token %s" % t)
+            need(
+                t["user"] not in ("ada", "tomorrow") or seconds(t["expires_at"]) < limit,
+                "token %s" % t,
+            )
         # and the same is true of the records
         clock.restart("two")
         same_time(rig.job(job)["created_at"], created, "created_at after a restart")
@@ -118,7 +161,10 @@ def test_a_clock_that_was_ahead():
         clock.says(0, 1)
         clock.restart("four")
         trains_on(rig, job, before)
-        need(charged(rig, job) < 2 * (time.monotonic() - began + 60), "%g GPU seconds" % charged(rig, job))
+        need(
+            charged(rig, job) < 2 * (time.monotonic() - began + 60),
+            "%g GPU seconds" % charged(rig, job),
+        )
 
 
 @suite.test
@@ -134,7 +180,9 @@ def test_a_clock_of_1970():
         before = pids(rig, job)
         need(rig.job(job)["created_at"].startswith("1970"), "it is %s" % rig.job(job)["created_at"])
         clock.says(0, 1)
-        wait_until(lambda: not rig.job(job)["created_at"].startswith("1970"), 30, "the time is right")
+        wait_until(
+            lambda: not rig.job(job)["created_at"].startswith("1970"), 30, "the time is right"
+        )
         trains_on(rig, job, before)
         need(charged(rig, job) < 3600, "%g GPU seconds" % charged(rig, job))
         # back in 1970, and no time service: never below the last record, and said
@@ -142,12 +190,23 @@ def test_a_clock_of_1970():
         clock.restart("two")
         trains_on(rig, job, before)
         need(not rig.job(job)["created_at"].startswith("1970"), "it is 1970 again")
-        need("is not synchronised" in rig.log("moed"), "the log does not say that it waits for the time service")
+        need(
+            "is not synchronised" in rig.log("moed"),
+            "the log does not say that it waits for the time service",
+        )
 
 
 def run_moed(rig, *args):
     """moed with the rig's options and something to do at once."""
-    return subprocess.run([MOED, "--config", os.path.join(rig.dir, "moed.yaml"), *args], env=clean_env(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
+    return subprocess.run(
+        [MOED, "--config", os.path.join(rig.dir, "moed.yaml"), *args],
+        env=clean_env(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=60,
+    )
 
 
 def lose(rig):
@@ -178,11 +237,21 @@ def test_no_state_is_no_start():
         job = train(rig)
         before = pids(rig, job)
         aside = lose(rig)
-        for make in (lambda: None, lambda: os.mkdir(rig.state_dir)):  # gone with its parent's mount, or the empty directory below it
+        # gone with its parent's mount, or the empty directory below it
+        for make in (lambda: None, lambda: os.mkdir(rig.state_dir)):
             make()
             r = run_moed(rig)
-            need(r.returncode != 0 and "no state of a controller" in r.stderr and "mounted" in r.stderr and "--restore" in r.stderr, "exit %d: %s" % (r.returncode, r.stderr))
-            need(not os.path.exists(rig.state_dir) or not os.listdir(rig.state_dir), "something was made")
+            need(
+                r.returncode != 0
+                and "no state of a controller" in r.stderr
+                and "mounted" in r.stderr
+                and "--restore" in r.stderr,
+                "exit %d: %s" % (r.returncode, r.stderr),
+            )
+            need(
+                not os.path.exists(rig.state_dir) or not os.listdir(rig.state_dir),
+                "something was made",
+            )
         os.rmdir(rig.state_dir)
         os.rename(aside, rig.state_dir)
         r = run_moed(rig, "--init")
@@ -193,19 +262,45 @@ def test_no_state_is_no_start():
 
 @suite.test
 def test_a_beginning_that_was_cut_short_is_no_state():
-    """kill -9 of --init at each of its syncs: no start takes what is there for a state, and --init said again makes one."""
+    """kill -9 of --init at each of its syncs: no start takes what is there for a state, and --init
+    said again makes one."""
     for n in range(1, 41):
         with Rig(nodes=1) as rig:
             rig.kill(rig.moed)
             shutil.rmtree(rig.state_dir)
-            r = subprocess.run(["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=fsync,fdatasync", "-e", "inject=fsync,fdatasync:signal=SIGKILL:when=%d" % n, MOED, "--config", os.path.join(rig.dir, "moed.yaml"), "--init"],
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=clean_env(), text=True)
+            r = subprocess.run(
+                [
+                    "strace",
+                    "-f",
+                    "-qq",
+                    "-o",
+                    "/dev/null",
+                    "-e",
+                    "trace=fsync,fdatasync",
+                    "-e",
+                    "inject=fsync,fdatasync:signal=SIGKILL:when=%d" % n,
+                    MOED,
+                    "--config",
+                    os.path.join(rig.dir, "moed.yaml"),
+                    "--init",
+                ],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=clean_env(),
+                text=True,
+            )
             whole = r.returncode == 0
             if not whole:
                 r = run_moed(rig)
-                need(r.returncode != 0 and "--init" in r.stderr, "a start after sync %d: exit %d: %s" % (n, r.returncode, r.stderr))
+                need(
+                    r.returncode != 0 and "--init" in r.stderr,
+                    "a start after sync %d: exit %d: %s" % (n, r.returncode, r.stderr),
+                )
                 r = run_moed(rig, "--init")
-                need(r.returncode == 0, "--init again after sync %d: exit %d: %s" % (n, r.returncode, r.stderr))
+                need(
+                    r.returncode == 0,
+                    "--init again after sync %d: exit %d: %s" % (n, r.returncode, r.stderr),
+                )
             need(not os.path.exists(os.path.join(rig.state_dir, "beginning")), "the marker stayed")
             rig.start_moed()
         if whole:
@@ -215,10 +310,21 @@ def test_a_beginning_that_was_cut_short_is_no_state():
 
 class TooLarge(http.server.BaseHTTPRequestHandler):
     """What a controller answers whose state is larger than a backup may be."""
-    detail = "backup: the state has more than 1024 MiB, and moed --restore reads no more: stop moed, copy /var/lib/moe (cp -a) and start it again"
+
+    detail = (
+        "backup: the state has more than 1024 MiB, and moed --restore reads no more: stop moed, "
+        "copy /var/lib/moe (cp -a) and start it again"
+    )
 
     def do_GET(self):
-        body = json.dumps({"type": "about:blank", "title": "Insufficient Storage", "status": 507, "detail": self.detail}).encode()
+        body = json.dumps(
+            {
+                "type": "about:blank",
+                "title": "Insufficient Storage",
+                "status": 507,
+                "detail": self.detail,
+            }
+        ).encode()
         self.send_response(507)
         self.send_header("Content-Type", "application/problem+json")
         self.send_header("Content-Length", str(len(body)))
@@ -238,9 +344,24 @@ def test_a_backup_that_is_refused_leaves_the_file_of_before():
             file = os.path.join(directory, "backup")
             with open(file, "w") as f:
                 f.write("of yesterday")
-            r = moectl("backup", file, "--url", "http://127.0.0.1:%d" % server.server_port, env=clean_env(MOE_TOKEN="moe_0a0b0c0d_" + "0" * 64), check=False)
-            equal((r.returncode, r.stdout, r.stderr), (1, "", "moectl: %s\n" % TooLarge.detail), "refused")
-            equal((os.listdir(directory), open(file).read()), (["backup"], "of yesterday"), "what lies there")
+            r = moectl(
+                "backup",
+                file,
+                "--url",
+                "http://127.0.0.1:%d" % server.server_port,
+                env=clean_env(MOE_TOKEN="moe_0a0b0c0d_" + "0" * 64),
+                check=False,
+            )
+            equal(
+                (r.returncode, r.stdout, r.stderr),
+                (1, "", "moectl: %s\n" % TooLarge.detail),
+                "refused",
+            )
+            equal(
+                (os.listdir(directory), open(file).read()),
+                (["backup"], "of yesterday"),
+                "what lies there",
+            )
     finally:
         server.shutdown()
 
@@ -255,50 +376,97 @@ def test_restore_while_a_job_trains_on():
         said = rig.run("backup", file).stdout
         need("2 jobs, 2 nodes" in said, said)
         equal(os.stat(file).st_mode & 0o777, 0o600, "mode of the backup")
-        later = train(rig, "later")                  # the backup does not know it
+        later = train(rig, "later")  # the backup does not know it
         unknown = pids(rig, later)
         revoked = rig.json("token", "create", "--role", "viewer", "--user", "x")
-        rig.wait_iteration(job, rig.job(job)["iteration"] + 100)    # acknowledged by the controller that is lost
+        # acknowledged by the controller that is lost
+        rig.wait_iteration(job, rig.job(job)["iteration"] + 100)
         lose(rig)
         r = run_moed(rig, "--restore", os.path.join(rig.dir, "moed.yaml"))
-        need(r.returncode != 0 and "no backup" in r.stderr and not os.path.exists(rig.state_dir), "exit %d: %s" % (r.returncode, r.stderr))
+        need(
+            r.returncode != 0 and "no backup" in r.stderr and not os.path.exists(rig.state_dir),
+            "exit %d: %s" % (r.returncode, r.stderr),
+        )
         with open(file, "rb") as f:
             whole = f.read()
-        for name, broken in (("cut", whole[:-1]), ("flipped", whole[:-40] + bytes([whole[-40] ^ 1]) + whole[-39:])):
+        for name, broken in (
+            ("cut", whole[:-1]),
+            ("flipped", whole[:-40] + bytes([whole[-40] ^ 1]) + whole[-39:]),
+        ):
             with open(file + "." + name, "wb") as f:
                 f.write(broken)
             r = run_moed(rig, "--restore", file + "." + name)
-            need(r.returncode != 0 and "cut or damaged" in r.stderr and not os.path.exists(rig.state_dir), "exit %d: %s" % (r.returncode, r.stderr))
+            need(
+                r.returncode != 0
+                and "cut or damaged" in r.stderr
+                and not os.path.exists(rig.state_dir),
+                "exit %d: %s" % (r.returncode, r.stderr),
+            )
         with open(file + ".large", "wb") as f:
             f.write(whole)
-            f.truncate((1 << 30) + 65536)            # without a block for it
+            f.truncate((1 << 30) + 65536)  # without a block for it
         r = run_moed(rig, "--restore", file + ".large")
-        need(r.returncode != 0 and "larger than any backup (1024 MiB)" in r.stderr and not os.path.exists(rig.state_dir), "exit %d: %s" % (r.returncode, r.stderr))
+        need(
+            r.returncode != 0
+            and "larger than any backup (1024 MiB)" in r.stderr
+            and not os.path.exists(rig.state_dir),
+            "exit %d: %s" % (r.returncode, r.stderr),
+        )
         restore(rig, file)
         r = run_moed(rig, "--restore", file)
-        need(r.returncode != 0 and "holds the state" in r.stderr, "exit %d: %s" % (r.returncode, r.stderr))
+        need(
+            r.returncode != 0 and "holds the state" in r.stderr,
+            "exit %d: %s" % (r.returncode, r.stderr),
+        )
         # what the backup knows is adopted
         wait_until(lambda: up(rig, "node-0"), 30, "node-0 back")
         trains_on(rig, job, before)
         wait_until(lambda: without_gaps(rig, job), 60, "samples of after the backup are told again")
         equal(rig.job(ended)["state"], "completed", "the job that had ended")
-        equal(rig.http("GET", "/v1/jobs", token=revoked["token"], tcp=True).status, 401, "a token of after the backup")
+        equal(
+            rig.http("GET", "/v1/jobs", token=revoked["token"], tcp=True).status,
+            401,
+            "a token of after the backup",
+        )
         need(events(rig, "controller.restored"), "no event says that the state was restored")
         # what it does not know is kept and named, and its node waits
-        wait_until(lambda: [e["node"] for e in events(rig, "step.unknown")] == ["node-1"], 30, "the unknown step is told")
+        wait_until(
+            lambda: [e["node"] for e in events(rig, "step.unknown")] == ["node-1"],
+            30,
+            "the unknown step is told",
+        )
         step = "%s.a1" % later
         need(step in json.dumps(rig.json("why", "node-1")), "why node-1 does not name it")
-        equal([n.get("unknown_steps") for n in rig.json("nodes")["items"]], [None, [step]], "unknown steps of the nodes")
+        equal(
+            [n.get("unknown_steps") for n in rig.json("nodes")["items"]],
+            [None, [step]],
+            "unknown steps of the nodes",
+        )
         doctor = rig.run("doctor", "node-1", check=False)
-        need(doctor.returncode == 1 and "moectl resolve %s --kill" % step in doctor.stdout, doctor.stdout)
+        need(
+            doctor.returncode == 1 and "moectl resolve %s --kill" % step in doctor.stdout,
+            doctor.stdout,
+        )
         need(all(alive(p) for p in unknown), "ranks of the unknown step died")
-        equal(rig.run("status", later, check=False).returncode, 5, "status of the job that the backup does not know")
+        equal(
+            rig.run("status", later, check=False).returncode,
+            5,
+            "status of the job that the backup does not know",
+        )
         fresh = rig.submit(command_recipe("fresh", ["/bin/true"], gpus=2))
         need(int(fresh[2:]) > 1000000, "the first id after a restore: %s" % fresh)
         equal(rig.job(fresh)["state"], "queued", "a job that needs the node")
         # until somebody decides
-        equal(rig.run("resolve", "j-77.a1", "--kill", check=False).returncode, 1, "a step that nobody holds")
-        equal(rig.run("resolve", "%s.a1" % job, "--gone", check=False).returncode, 1, "a step that its agent has")
+        equal(
+            rig.run("resolve", "j-77.a1", "--kill", check=False).returncode,
+            1,
+            "a step that nobody holds",
+        )
+        equal(
+            rig.run("resolve", "%s.a1" % job, "--gone", check=False).returncode,
+            1,
+            "a step that its agent has",
+        )
         rig.run("resolve", step, "--kill")
         wait_until(lambda: not any(alive(p) for p in unknown), 30, "the unknown ranks gone")
         rig.wait_state(fresh, "completed")
@@ -312,29 +480,47 @@ def test_restore_while_a_job_trains_on():
 
 @suite.test
 def test_restore_of_what_was_before_a_restart():
-    """After the backup the job's attempt died and another one runs: it is no other's to start a third beside it."""
+    """After the backup the job's attempt died and another one runs: it is no other's to start a
+    third beside it."""
     with Rig(nodes=1, moed=SILENT_SOON) as rig:
         job, file = train(rig), os.path.join(rig.dir, "backup")
         rig.run("backup", file)
         os.kill(pids(rig, job)[0], signal.SIGKILL)
-        wait_until(lambda: rig.job(job)["attempt"] == 2 and (rig.job(job)["iteration"] or 0) >= 3, 30, "attempt 2")
+        wait_until(
+            lambda: rig.job(job)["attempt"] == 2 and (rig.job(job)["iteration"] or 0) >= 3,
+            30,
+            "attempt 2",
+        )
         second = pids(rig, job)
         lose(rig)
         restore(rig, file)
-        wait_until(lambda: "%s.a2 on node-0" % job in (rig.job(job)["reason"] or ""), 60, "the job waits for the unknown attempt")
+        wait_until(
+            lambda: "%s.a2 on node-0" % job in (rig.job(job)["reason"] or ""),
+            60,
+            "the job waits for the unknown attempt",
+        )
         need(all(alive(p) for p in second), "the unknown attempt died")
         need("resolve" in json.dumps(rig.json("why", job)), "why names no way on")
         rig.run("resolve", "%s.a2" % job, "--kill")
-        wait_until(lambda: (rig.job(job)["attempt"] or 0) > 1000 and (rig.job(job)["iteration"] or 0) >= 3, 60, "the next attempt, above all that may have been")
+        wait_until(
+            lambda: (rig.job(job)["attempt"] or 0) > 1000 and (rig.job(job)["iteration"] or 0) >= 3,
+            60,
+            "the next attempt, above all that may have been",
+        )
         need(not any(alive(p) for p in second), "attempt 2 lives on")
 
 
 @suite.test
 def test_restore_of_what_waited_then():
-    """Queued in the backup, running in truth: nothing starts while a node of then is not heard, nor beside what it holds."""
+    """Queued in the backup, running in truth: nothing starts while a node of then is not heard, nor
+    beside what it holds."""
     with Rig(nodes=1, moed=SILENT_SOON) as rig:
         rig.run("drain", "node-0", "--reason", "test")
-        job, file = rig.submit(command_recipe("train", [RANK, "--steps", "1000000", "--step-ms", "20"], gpus=2, steps=1000000)), os.path.join(rig.dir, "backup")
+        job, file = rig.submit(
+            command_recipe(
+                "train", [RANK, "--steps", "1000000", "--step-ms", "20"], gpus=2, steps=1000000
+            )
+        ), os.path.join(rig.dir, "backup")
         rig.run("backup", file)
         rig.run("undrain", "node-0")
         rig.wait_iteration(job, 3)
@@ -343,12 +529,22 @@ def test_restore_of_what_waited_then():
         lose(rig)
         restore(rig, file)
         rig.run("undrain", "node-0")
-        wait_until(lambda: "node-0 was not heard since" in (rig.job(job)["reason"] or ""), 30, "the job waits for the node")
+        wait_until(
+            lambda: "node-0 was not heard since" in (rig.job(job)["reason"] or ""),
+            30,
+            "the job waits for the node",
+        )
         rig.agents["node-0"].send_signal(signal.SIGCONT)
-        wait_until(lambda: "%s.a1 on node-0" % job in (rig.job(job)["reason"] or ""), 30, "the job waits for the unknown attempt")
+        wait_until(
+            lambda: "%s.a1 on node-0" % job in (rig.job(job)["reason"] or ""),
+            30,
+            "the job waits for the unknown attempt",
+        )
         need(all(alive(p) for p in first), "the unknown attempt died")
         rig.run("resolve", "%s.a1" % job, "--kill")
-        wait_until(lambda: (rig.job(job)["attempt"] or 0) > 1000, 60, "the attempt of the restored state")
+        wait_until(
+            lambda: (rig.job(job)["attempt"] or 0) > 1000, 60, "the attempt of the restored state"
+        )
 
 
 @suite.test
@@ -376,7 +572,11 @@ def test_an_old_copy_is_told():
         rig.run("backup", file)
         lose(rig)
         restore(rig, file)
-        wait_until(lambda: up(rig, "node-0") and "old copy" not in json.dumps(rig.json("why", "node-0")), 30, "the node takes work")
+        wait_until(
+            lambda: up(rig, "node-0") and "old copy" not in json.dumps(rig.json("why", "node-0")),
+            30,
+            "the node takes work",
+        )
         trains_on(rig, job, before)
         rig.run("cancel", job)
         rig.wait_state(waits, "completed")

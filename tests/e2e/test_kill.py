@@ -1,7 +1,10 @@
 #!/usr/bin/python3
-"""kill -9 of moed, of an agent, of both, twice in a row, at seeded instants, some of them exactly at a system call (between store and reply, between command and spool,
-during spawn), during a save and during a recovery. After each: the job completes, every iteration is in the metrics, ranks kept their pids, no rank ever lived twice, nothing
-restarted that had not failed. Usage: test_kill.py [--rounds N] [--seed S] [--keep DIR]. Each round prints its seed and kind, so one can be run again alone."""
+"""kill -9 of moed, of an agent, of both, twice in a row, at seeded instants, some of them exactly
+at a system call (between store and reply, between command and spool, during spawn), during a
+save and during a recovery. After each: the job completes, every iteration is in the metrics,
+ranks kept their pids, no rank ever lived twice, nothing restarted that had not failed. Usage:
+test_kill.py [--rounds N] [--seed S] [--keep DIR]. Each round prints its seed and kind, so one
+can be run again alone."""
 import argparse
 import os
 import random
@@ -18,9 +21,29 @@ STEP_MS = 15
 RANK = os.path.join(BUILD, "tests/fake/rank")
 
 # kind, what is killed, how
-KINDS = ["moed", "agent", "both", "moed-twice", "agent-twice", "both-twice", "moed-at-sync", "moed-at-send", "agent-at-sync", "agent-at-spawn", "agent-at-send",
-         "save-moed", "save-both", "recovery-moed", "recovery-agent", "recovery-both"]
-SYSCALLS = {"sync": "fsync,fdatasync", "send": "sendto,sendmsg,write,writev", "spawn": "vfork,clone,clone3"}
+KINDS = [
+    "moed",
+    "agent",
+    "both",
+    "moed-twice",
+    "agent-twice",
+    "both-twice",
+    "moed-at-sync",
+    "moed-at-send",
+    "agent-at-sync",
+    "agent-at-spawn",
+    "agent-at-send",
+    "save-moed",
+    "save-both",
+    "recovery-moed",
+    "recovery-agent",
+    "recovery-both",
+]
+SYSCALLS = {
+    "sync": "fsync,fdatasync",
+    "send": "sendto,sendmsg,write,writev",
+    "spawn": "vfork,clone,clone3",
+}
 
 
 class Round:
@@ -29,7 +52,8 @@ class Round:
         self.kind = KINDS[seed % len(KINDS)]
         self.dir = os.path.join(work, "round-%d" % seed)
         self.truth = os.path.join(self.dir, "truth")
-        self.steps = 160 if self.kind.startswith("recovery-") else 40    # a recovery must find the job still running
+        # a recovery must find the job still running
+        self.steps = 160 if self.kind.startswith("recovery-") else 40
         os.makedirs(self.truth)
         self.problems, self.pids, self.tracers = [], {}, []
 
@@ -39,14 +63,29 @@ class Round:
     def recipe(self):
         path = os.path.join(self.dir, "recipe.yaml")
         with open(path, "w") as f:
-            f.write("recipe: 1\nname: kill-%d\nengine: {kind: command, argv: [%s, --steps, '%d', --step-ms, '%d', --save-every, '10', --truth, %s, --child]}\n"
-                    "cluster: {gpus: 4}\nsteps: %d\ncheckpoint: {dir: %s, every: 10}\n" % (self.seed, RANK, self.steps, STEP_MS, self.truth, self.steps, os.path.join(self.dir, "ckpt")))
+            f.write(
+                "recipe: 1\nname: kill-%d\n"
+                "engine: {kind: command, argv: [%s, --steps, '%d', --step-ms, '%d', --save-every, "
+                "'10', --truth, %s, --child]}\n"
+                "cluster: {gpus: 4}\nsteps: %d\ncheckpoint: {dir: %s, every: 10}\n"
+                % (
+                    self.seed,
+                    RANK,
+                    self.steps,
+                    STEP_MS,
+                    self.truth,
+                    self.steps,
+                    os.path.join(self.dir, "ckpt"),
+                )
+            )
         return path
 
     def victims(self):
         s = self.c.status()
         agent = self.rng.choice(s["agents"])["pid"]
-        return {"moed": [s["moed"]["pid"]], "agent": [agent], "both": [s["moed"]["pid"], agent]}[self.kind.replace("save-", "").replace("recovery-", "").split("-")[0]]
+        return {"moed": [s["moed"]["pid"]], "agent": [agent], "both": [s["moed"]["pid"], agent]}[
+            self.kind.replace("save-", "").replace("recovery-", "").split("-")[0]
+        ]
 
     def kill(self, pids):
         for p in pids:
@@ -59,11 +98,31 @@ class Round:
         """SIGKILL at the n-th system call of a kind, before the kernel carries it out."""
         n = self.rng.randint(1, 12 if what != "spawn" else 2)
         for p in pids:
-            t = subprocess.Popen(["strace", "-qq", "-o", "/dev/null", "-e", "trace=" + SYSCALLS[what], "-e", "inject=%s:signal=SIGKILL:when=%d" % (SYSCALLS[what], n), "-p", str(p)],
-                                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            t = subprocess.Popen(
+                [
+                    "strace",
+                    "-qq",
+                    "-o",
+                    "/dev/null",
+                    "-e",
+                    "trace=" + SYSCALLS[what],
+                    "-e",
+                    "inject=%s:signal=SIGKILL:when=%d" % (SYSCALLS[what], n),
+                    "-p",
+                    str(p),
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
             self.tracers.append(t)
             # a traced daemon may already be dead when it is looked at
-            wait_until(lambda: self.dead([p]) or "TracerPid:\t0\n" not in open("/proc/%d/status" % p).read(), 10, "strace attached to %d" % p)
+            wait_until(
+                lambda: self.dead([p])
+                or "TracerPid:\t0\n" not in open("/proc/%d/status" % p).read(),
+                10,
+                "strace attached to %d" % p,
+            )
 
     def detach(self):
         for t in self.tracers:
@@ -76,6 +135,7 @@ class Round:
                 return open("/proc/%d/stat" % p).read().rsplit(")", 1)[1].split()[0] == "Z"
             except (FileNotFoundError, ProcessLookupError):
                 return True
+
         return all(gone(p) for p in pids)
 
     def ranks(self, job):
@@ -94,7 +154,11 @@ class Round:
         name = "kill-%d" % self.seed
         restarts = 0
         if before:
-            wait_until(lambda: self.dead(before) or submit.poll() is not None, 30, "the traced daemon died or the submit returned")
+            wait_until(
+                lambda: self.dead(before) or submit.poll() is not None,
+                30,
+                "the traced daemon died or the submit returned",
+            )
             deadline = time.monotonic() + 1.5
             while not self.dead(before) and time.monotonic() < deadline:
                 time.sleep(0.01)
@@ -105,9 +169,18 @@ class Round:
                 self.fail("submit failed: " + submit.stderr.read())
                 return
             if self.kind.startswith("save-"):
-                wait_until(lambda: os.path.isdir(os.path.join(self.dir, "ckpt")) and os.listdir(os.path.join(self.dir, "ckpt")), 30, "the first save")
+                wait_until(
+                    lambda: os.path.isdir(os.path.join(self.dir, "ckpt"))
+                    and os.listdir(os.path.join(self.dir, "ckpt")),
+                    30,
+                    "the first save",
+                )
             elif self.kind.startswith("recovery-"):
-                wait_until(lambda: (self.c.json("status", name)["iteration"] or 0) >= 12, 30, "iteration 12")
+                wait_until(
+                    lambda: (self.c.json("status", name)["iteration"] or 0) >= 12,
+                    30,
+                    "iteration 12",
+                )
                 pid = self.rng.choice(sorted(self.ranks(name).values()))
                 os.kill(pid, signal.SIGKILL)
                 restarts = 1
@@ -131,13 +204,20 @@ class Round:
     def check(self, name, restarts):
         final = ("completed", "failed", "cancelled")
         try:
-            wait_until(lambda: self.c.json("status", name)["state"] in final, 60, "the end of " + name)
+            wait_until(
+                lambda: self.c.json("status", name)["state"] in final, 60, "the end of " + name
+            )
         except Failed as e:
-            self.fail("%s; status %s why %s" % (e, self.c.json("status", name), self.c.json("why", name)))
+            self.fail(
+                "%s; status %s why %s" % (e, self.c.json("status", name), self.c.json("why", name))
+            )
             return
         job = self.c.json("status", name)
         if job["state"] != "completed" or job["restarts"] != restarts:
-            self.fail("state %s restarts %s (expected completed, %d): %s" % (job["state"], job["restarts"], restarts, job["reason"]))
+            self.fail(
+                "state %s restarts %s (expected completed, %d): %s"
+                % (job["state"], job["restarts"], restarts, job["reason"])
+            )
         seen = {}
         for s in self.c.json("metrics", name)["items"]:
             seen.setdefault(s["iteration"], []).append(s["attempt"])
@@ -150,13 +230,21 @@ class Round:
         if os.path.exists(os.path.join(self.truth, "duplicates")):
             self.fail(open(os.path.join(self.truth, "duplicates")).read().strip())
         starts = [line.split() for line in open(os.path.join(self.truth, "starts"))]
-        # a node on which another process of this machine holds the port starts nothing; the other node's ranks are ended, and the next attempt has another port
-        refused = sum(e["type"] == "step.refused" and "port-busy" in e["message"] for e in self.c.json("events", name)["items"])
+        # a node on which another process of this machine holds the port starts nothing; the other
+        # node's ranks are ended, and the next attempt has another port
+        refused = sum(
+            e["type"] == "step.refused" and "port-busy" in e["message"]
+            for e in self.c.json("events", name)["items"]
+        )
         for rank in range(4):
             mine = [s for s in starts if int(s[0]) == rank]
             if not restarts + 1 <= len(mine) <= restarts + 1 + refused:
                 self.fail("rank %d was started %d times: %s" % (rank, len(mine), mine))
-            elif self.pids and not restarts and int(mine[0][1]) != self.pids.get(rank, int(mine[0][1])):
+            elif (
+                self.pids
+                and not restarts
+                and int(mine[0][1]) != self.pids.get(rank, int(mine[0][1]))
+            ):
                 self.fail("rank %d changed its pid" % rank)
         children = [int(line) for line in open(os.path.join(self.truth, "children"))]
         left = [p for p in children if not self.dead([p])]
@@ -187,7 +275,9 @@ def main():
                 r.detach()
             if r.problems:
                 failed += 1
-                print("FAIL kill seed %d %s: %s" % (seed, r.kind, "; ".join(r.problems)), flush=True)
+                print(
+                    "FAIL kill seed %d %s: %s" % (seed, r.kind, "; ".join(r.problems)), flush=True
+                )
                 cluster.up()
                 cluster.run("cancel", "kill-%d" % seed, "--now", check=False)
             else:

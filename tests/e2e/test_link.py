@@ -1,6 +1,7 @@
 #!/usr/bin/python3
-"""Agents and a controller that dies: with requests under way, between request and reply, with its machine. Nobody is called silent for what the controller did, and all are back at once.
-Beats are as in life here: what is tried is how long an agent waits."""
+"""Agents and a controller that dies: with requests under way, between request and reply, with its
+machine. Nobody is called silent for what the controller did, and all are back at once. Beats are
+as in life here: what is tried is how long an agent waits."""
 import os
 import re
 import signal
@@ -16,7 +17,9 @@ from rig import MOED, Rig  # noqa: E402
 suite = Suite()
 NODES = 3
 BEATS = {"beat_ms": 1000, "suspect_ms": 2200, "down_ms": 10000}
-BACK_S = 9                             # below the 10 and 11 s of the longest patience and of the HTTP library: they wait by the core's (unit tests say how long exactly)
+# below the 10 and 11 s of the longest patience and of the HTTP library: they wait by the core's
+# (unit tests say how long exactly)
+BACK_S = 9
 
 
 def free_port():
@@ -26,7 +29,8 @@ def free_port():
 
 
 class Wire:
-    """Between agents and controller. While it is dead, nothing passes and nothing breaks, as when the controller's machine lost power: connections of that time stay mute for ever."""
+    """Between agents and controller. While it is dead, nothing passes and nothing breaks, as when
+    the controller's machine lost power: connections of that time stay mute for ever."""
 
     def __init__(self, to):
         self.to, self.dead, self.hellos = to, False, 0
@@ -70,7 +74,8 @@ class Wire:
                 pass
 
     def wait_hellos(self, n):
-        """Until agents said hello n times more (each once, when n are told: the second try of one comes seconds later)."""
+        """Until agents said hello n times more (each once, when n are told: the second try of one
+        comes seconds later)."""
         before = self.hellos
         wait_until(lambda: self.hellos >= before + n, 30, "%d hellos on their way" % n)
 
@@ -100,17 +105,44 @@ def back(rig):
 
 
 def blamed(rig):
-    return [(e["type"], e["message"]) for e in rig.json("events")["items"] if e["type"] in ("node.suspect", "node.down")]
+    return [
+        (e["type"], e["message"])
+        for e in rig.json("events")["items"]
+        if e["type"] in ("node.suspect", "node.down")
+    ]
 
 
 def start_and_die(rig, n):
-    """Killed at its n-th sync to disk: the records of that turn may be stored, and nobody has an answer. True when it came so far."""
+    """Killed at its n-th sync to disk: the records of that turn may be stored, and nobody has an
+    answer. True when it came so far."""
     path = os.path.join(rig.dir, "log", "moed.log")
     with open(path, "ab") as log:
-        tracer = subprocess.Popen(["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=fsync,fdatasync", "-e", "inject=fsync,fdatasync:signal=SIGKILL:when=%d" % n,
-                                   MOED, "--config", os.path.join(rig.dir, "moed.yaml")], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=clean_env())
+        tracer = subprocess.Popen(
+            [
+                "strace",
+                "-f",
+                "-qq",
+                "-o",
+                "/dev/null",
+                "-e",
+                "trace=fsync,fdatasync",
+                "-e",
+                "inject=fsync,fdatasync:signal=SIGKILL:when=%d" % n,
+                MOED,
+                "--config",
+                os.path.join(rig.dir, "moed.yaml"),
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env=clean_env(),
+        )
     try:
-        wait_until(lambda: tracer.poll() is not None or welcome(rig), 20, "the controller serves its agents or is dead")
+        wait_until(
+            lambda: tracer.poll() is not None or welcome(rig),
+            20,
+            "the controller serves its agents or is dead",
+        )
         tracer.wait(1.5)
         return True
     except subprocess.TimeoutExpired:
@@ -149,7 +181,8 @@ def killed_between_request_and_reply():
 
 @suite.test
 def killed_while_it_stands_still():
-    """SIGSTOP until the agents gave up their syncs and said hello again, then SIGKILL: those hellos break with it."""
+    """SIGSTOP until the agents gave up their syncs and said hello again, then SIGKILL: those hellos
+    break with it."""
     rig, wire = cluster(wired=True)
     with rig:
         rig.moed.send_signal(signal.SIGSTOP)
@@ -162,19 +195,25 @@ def killed_while_it_stands_still():
 
 @suite.test
 def paused():
-    """SIGSTOP until the agents gave up their syncs and said hello again, then SIGCONT: nobody is blamed for that either."""
+    """SIGSTOP until the agents gave up their syncs and said hello again, then SIGCONT: nobody is
+    blamed for that either."""
     rig, wire = cluster(wired=True)
     with rig:
         rig.moed.send_signal(signal.SIGSTOP)
         wire.wait_hellos(NODES)
         rig.moed.send_signal(signal.SIGCONT)
         rig.quiet(4, lambda: not blamed(rig), "nobody is blamed")
-        wait_until(lambda: all(n["heartbeat_age_ms"] < 1500 for n in rig.json("nodes")["items"]), BACK_S, "all nodes heard")
+        wait_until(
+            lambda: all(n["heartbeat_age_ms"] < 1500 for n in rig.json("nodes")["items"]),
+            BACK_S,
+            "all nodes heard",
+        )
 
 
 @suite.test
 def dead_with_its_machine():
-    """No connection breaks: the hello that is on its way when the controller comes back is lost without a word, and the agent does not wait long for its answer."""
+    """No connection breaks: the hello that is on its way when the controller comes back is lost
+    without a word, and the agent does not wait long for its answer."""
     rig, wire = cluster(wired=True)
     with rig:
         wire.dead = True
@@ -182,8 +221,10 @@ def dead_with_its_machine():
         wire.wait_hellos(NODES)
         wire.dead = False
         rig.start_moed()
-        back(rig)                      # 2 s for the lost one, at most 1.25 s until the next
-        rig.quiet(3, lambda: not [b for b in blamed(rig) if b[0] == "node.down"], "nobody is called down")
+        back(rig)  # 2 s for the lost one, at most 1.25 s until the next
+        rig.quiet(
+            3, lambda: not [b for b in blamed(rig) if b[0] == "node.down"], "nobody is called down"
+        )
 
 
 sys.exit(1 if suite.main() else 0)

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Binding plans of machines that are not here: what moe-discover reads from our own and from recorded machines, planned by the function that the agent uses. Expected values follow from the
+"""Binding plans of machines that are not here: what moe-discover reads from our own and from
+recorded machines, planned by the function that the agent uses. Expected values follow from the
 machine's description (cores, L3 groups, NUMA nodes of the GPUs), not from an earlier run."""
 import json
 import os
@@ -25,7 +26,14 @@ def in_directory(fn):
 
 def plan(doc, **options):
     words = [w for k, v in options.items() for w in ("--" + k, str(v))]
-    r = subprocess.run([PLAN] + words, input=json.dumps(doc), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60 * PATIENCE)
+    r = subprocess.run(
+        [PLAN] + words,
+        input=json.dumps(doc),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=60 * PATIENCE,
+    )
     if r.returncode:
         raise Failed("plan %s: %s" % (" ".join(words), r.stderr))
     return json.loads(r.stdout)["binds"]
@@ -43,7 +51,11 @@ def cores(doc):
     """{cpu: its core's first cpu} of the machine, {NUMA node: its cores}."""
     of, nodes = {}, {}
     for n in doc["numa"]:
-        groups = [ids(g) for g in n["cores"].split(";")] if n.get("cores") else [{c} for c in ids(n["cpus"])]
+        groups = (
+            [ids(g) for g in n["cores"].split(";")]
+            if n.get("cores")
+            else [{c} for c in ids(n["cpus"])]
+        )
         nodes[n["id"]] = {min(g) for g in groups}
         of.update({c: min(g) for g in groups for c in g})
     return of, nodes
@@ -54,18 +66,30 @@ def l3_groups(doc):
 
 
 def sound(doc, binds, reserve=2):
-    """What holds of every full plan: whole cores, none twice, none of another node, `reserve` left free on each node that has GPUs. Returns the number of cores of each rank."""
+    """What holds of every full plan: whole cores, none twice, none of another node, `reserve` left
+    free on each node that has GPUs. Returns the number of cores of each rank."""
     of, nodes = cores(doc)
     used, counts, touched = {}, [], []
     for g, b in zip(doc["gpus"], binds):
         need(not b.get("shared"), "slot %d shares cores: %s" % (g["index"], b))
         mine = ids(b["cpus"])
-        need(all(c in mine for c in of if of[c] in {of[m] for m in mine}), "slot %d has parts of cores" % g["index"])
+        need(
+            all(c in mine for c in of if of[c] in {of[m] for m in mine}),
+            "slot %d has parts of cores" % g["index"],
+        )
         heads = {of[c] for c in mine}
-        need(not heads & set(used), "slot %d shares cores with %s" % (g["index"], sorted({used[h] for h in heads if h in used})))
+        need(
+            not heads & set(used),
+            "slot %d shares cores with %s"
+            % (g["index"], sorted({used[h] for h in heads if h in used})),
+        )
         used.update({h: g["index"] for h in heads})
         if g["numa_node"] in nodes and nodes[g["numa_node"]]:
-            need(heads <= nodes[g["numa_node"]], "slot %d: cores %s are not of node %s" % (g["index"], sorted(heads), g["numa_node"]))
+            need(
+                heads <= nodes[g["numa_node"]],
+                "slot %d: cores %s are not of node %s"
+                % (g["index"], sorted(heads), g["numa_node"]),
+            )
             equal(b["numa_node"], g["numa_node"], "node of slot %d" % g["index"])
         equal(b["n_cpus"], len(heads), "threads of slot %d" % g["index"])
         counts.append(len(heads))
@@ -75,7 +99,10 @@ def sound(doc, binds, reserve=2):
         if slots:
             free = min(reserve, len(all_cores) - len(slots))
             equal(len(all_cores - set(used)), free, "cores left free on node %d" % n)
-            need(not free or min(all_cores) not in used, "core %d, where interrupts go, is used" % min(all_cores))
+            need(
+                not free or min(all_cores) not in used,
+                "core %d, where interrupts go, is used" % min(all_cores),
+            )
     return counts, touched
 
 
@@ -84,10 +111,20 @@ def mi300x(top):
     _, doc = machines.made(top, "mi300x", cores=96)
     binds = plan(doc)
     equal(sound(doc, binds), ([23, 23, 24, 24] * 2, [3] * 8), "cores and L3 groups of each rank")
-    equal([b["cpus"] for b in binds[:3]], ["1-23,193-215", "25-47,217-239", "48-71,240-263"], "cpus")
-    equal([(b["mem_policy"], b["mem_nodes"], b["nic"]) for b in binds], [("preferred", "01"[i // 4], "mlx5_%d" % i) for i in range(8)], "memory and NIC")
+    equal(
+        [b["cpus"] for b in binds[:3]], ["1-23,193-215", "25-47,217-239", "48-71,240-263"], "cpus"
+    )
+    equal(
+        [(b["mem_policy"], b["mem_nodes"], b["nic"]) for b in binds],
+        [("preferred", "01"[i // 4], "mlx5_%d" % i) for i in range(8)],
+        "memory and NIC",
+    )
     sound(doc, plan(doc, reserve=0), 0)
-    equal([len(ids(b["cpus"])) for b in plan(doc, reserve=0, smt="one")], [24] * 8, "threads with smt: one and nothing reserved")
+    equal(
+        [len(ids(b["cpus"])) for b in plan(doc, reserve=0, smt="one")],
+        [24] * 8,
+        "threads with smt: one and nothing reserved",
+    )
 
 
 @in_directory
@@ -98,14 +135,19 @@ def mi300x_half_full_and_neighbours(top):
     second = plan(doc, gpus="2-5,7", taken=",".join(b["cpus"] for b in first))
     equal([b["cpus"] for b in first + second], [whole[i] for i in (0, 1, 6, 2, 3, 4, 5, 7)], "cpus")
     other = plan(doc, gpus="0-7", taken=",".join(whole[:2]))
-    need(not any(b.get("shared") and i > 1 for i, b in enumerate(other)), "ranks whose cores are free share none")
+    need(
+        not any(b.get("shared") and i > 1 for i, b in enumerate(other)),
+        "ranks whose cores are free share none",
+    )
 
 
 @in_directory
 def mi300x_partitioned(top):
     _, doc = machines.made(top, "mi300x-cpx", cores=96)
     counts, _ = sound(doc, plan(doc))
-    equal((len(counts), set(counts), sum(counts)), (64, {2, 3}, 2 * 94), "ranks, cores of each, cores")
+    equal(
+        (len(counts), set(counts), sum(counts)), (64, {2, 3}, 2 * 94), "ranks, cores of each, cores"
+    )
 
 
 @in_directory
@@ -113,7 +155,11 @@ def mi355x(top):
     _, doc = machines.made(top, "mi355x", cores=64)
     binds = plan(doc, memory="bind")
     equal(sound(doc, binds), ([15] * 8, [2] * 8), "cores and L3 groups of each rank")
-    equal([(b["mem_policy"], b["mem_nodes"]) for b in binds], [("bind", n) for n in "11003322"], "memory")
+    equal(
+        [(b["mem_policy"], b["mem_nodes"]) for b in binds],
+        [("bind", n) for n in "11003322"],
+        "memory",
+    )
     equal(binds[2]["cpus"], "1-15,129-143", "cpus of the first GPU on node 0")
 
 
@@ -121,7 +167,11 @@ def mi355x(top):
 def one_gpu_of_unknown_place(top):
     _, doc = machines.made(top, "h200-vm", cores=16)
     binds = plan(doc)
-    equal([(b["cpus"], b["mem_policy"], b.get("note")) for b in binds], [("2-15", "none", None)], "plan")
+    equal(
+        [(b["cpus"], b["mem_policy"], b.get("note")) for b in binds],
+        [("2-15", "none", None)],
+        "plan",
+    )
 
 
 @in_directory
@@ -134,7 +184,11 @@ def fewer_cores_than_ranks(top):
 # ---- recorded machines
 @in_directory
 def recorded_roots(top):
-    for name, counts in (("mi300x", [23, 23, 24, 24] * 2), ("mi300x-faults", [23, 23, 24, 24] * 2), ("mi355x", [15] * 8)):
+    for name, counts in (
+        ("mi300x", [23, 23, 24, 24] * 2),
+        ("mi300x-faults", [23, 23, 24, 24] * 2),
+        ("mi355x", [15] * 8),
+    ):
         machines.recorded("synthetic/fakeroot-%s.tar.xz" % name)
         doc = machines.unpacked(os.path.join(top, name), name)
         equal(sound(doc, plan(doc))[0], counts, "cores of each rank of %s" % name)
@@ -142,20 +196,35 @@ def recorded_roots(top):
 
 @in_directory
 def recorded_kfd_dumps(top):
-    """GPUs of real machines on a host of 2 nodes with 16 cores each: more GPUs than cores share them and say so."""
-    for name, inner in (("topo-mi300-cpx", "topology"), ("topology-parsing-mi308", "topology"), ("topo-mi210-xgmi-pcie", "")):
+    """GPUs of real machines on a host of 2 nodes with 16 cores each: more GPUs than cores share
+    them and say so."""
+    for name, inner in (
+        ("topo-mi300-cpx", "topology"),
+        ("topology-parsing-mi308", "topology"),
+        ("topo-mi210-xgmi-pcie", ""),
+    ):
         doc = machines.kfd_dump(os.path.join(top, name), "kfd/%s.tar.gz" % name, inner, 16)
         binds = plan(doc)
-        on = {n["id"]: len([g for g in doc["gpus"] if g["numa_node"] == n["id"]]) for n in doc["numa"]}
+        on = {
+            n["id"]: len([g for g in doc["gpus"] if g["numa_node"] == n["id"]]) for n in doc["numa"]
+        }
         if max(on.values()) <= 16:
-            equal(sum(sound(doc, binds)[0]), sum(16 - min(2, 16 - n) for n in on.values() if n), "cores of all ranks of " + name)
+            equal(
+                sum(sound(doc, binds)[0]),
+                sum(16 - min(2, 16 - n) for n in on.values() if n),
+                "cores of all ranks of " + name,
+            )
         else:
-            need(all(b["shared"] and b["note"].startswith("ranks share ") for b in binds), "%s: %s" % (name, binds[0]))
+            need(
+                all(b["shared"] and b["note"].startswith("ranks share ") for b in binds),
+                "%s: %s" % (name, binds[0]),
+            )
 
 
 @in_directory
 def recorded_tioga(top):
-    """GPU order is not NUMA order: a real MI250X node of 4 NUMA nodes with 16 cores in 2 L3 groups each."""
+    """GPU order is not NUMA order: a real MI250X node of 4 NUMA nodes with 16 cores in 2 L3 groups
+    each."""
     doc = machines.discover("--xml", machines.recorded("hwloc-real/tioga-1x7A53-8xMI250X.xml"))
     equal([g["numa_node"] for g in doc["gpus"]], [3, 3, 1, 1, 0, 0, 2, 2], "nodes of the GPUs")
     binds = plan(doc)
@@ -170,15 +239,17 @@ def recorded_corona(top):
     sound(doc, plan(doc))
 
 
-
 # ---- odd hosts: CPUs offline, threads off, a small cpuset; and odd jobs on them
 def text(ids):
     return ",".join(str(i) for i in sorted(ids))
 
 
 def take_offline(root, off):
-    """As the kernel shows CPUs that were taken offline: no topology and no caches, and no other list or mask names them."""
-    cpu, node = os.path.join(root, "sys/devices/system/cpu"), os.path.join(root, "sys/devices/system/node")
+    """As the kernel shows CPUs that were taken offline: no topology and no caches, and no other
+    list or mask names them."""
+    cpu, node = os.path.join(root, "sys/devices/system/cpu"), os.path.join(
+        root, "sys/devices/system/node"
+    )
     for i in off:
         for gone in ("topology", "cache"):
             shutil.rmtree(os.path.join(cpu, "cpu%d" % i, gone), ignore_errors=True)
@@ -210,7 +281,9 @@ def take_offline(root, off):
                         bits &= ~(1 << i)
                     out = []
                     for _ in words:
-                        out.insert(0, "%08x" % (bits & 0xffffffff) if len(words) > 1 else "%x" % bits)
+                        out.insert(
+                            0, "%08x" % (bits & 0xFFFFFFFF) if len(words) > 1 else "%x" % bits
+                        )
                         bits >>= 32
                     with open(full, "w") as f:
                         f.write(",".join(out) + "\n")
@@ -218,9 +291,13 @@ def take_offline(root, off):
 
 def shared_above(root, a, b):
     """Directories below the host bridge that the paths of two PCI devices share."""
-    a, b = (os.path.realpath(os.path.join(root, "sys/bus/pci/devices", x)).split("/") for x in (a, b))
+    a, b = (
+        os.path.realpath(os.path.join(root, "sys/bus/pci/devices", x)).split("/") for x in (a, b)
+    )
     same = os.path.commonprefix([a, b])
-    return len(same) - len([p for p in same if not re.fullmatch(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}[.][0-9a-f]", p)])
+    return len(same) - len(
+        [p for p in same if not re.fullmatch(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}[.][0-9a-f]", p)]
+    )
 
 
 def nearest_nic(doc, root):
@@ -229,7 +306,10 @@ def nearest_nic(doc, root):
             equal(g["nic"], None, "NIC of slot %d" % g["index"])
             continue
         depth = {n["name"]: shared_above(root, g["bdf"], n["bdf"]) for n in doc["nics"]}
-        need(g["nic"] and depth[g["nic"]] == max(depth.values()), "slot %d has NIC %s, the depths are %s" % (g["index"], g["nic"], depth))
+        need(
+            g["nic"] and depth[g["nic"]] == max(depth.values()),
+            "slot %d has NIC %s, the depths are %s" % (g["index"], g["nic"], depth),
+        )
 
 
 def by_distance(doc, home):
@@ -238,7 +318,8 @@ def by_distance(doc, home):
 
 
 def local(doc, usable, binds, slots):
-    """Never empty, only what may be used, nobody else's, near the GPU where the machine allows it."""
+    """Never empty, only what may be used, nobody else's, near the GPU where the machine allows
+    it."""
     of, nodes = cores(doc)
     used = {}
     for slot, b in zip(slots, binds):
@@ -248,15 +329,27 @@ def local(doc, usable, binds, slots):
         equal(b.get("nic"), g["nic"], "NIC of the rank on slot %d" % slot)
         if g["numa_node"] in nodes:
             home = next(n for n in by_distance(doc, g["numa_node"]) if nodes[n])
-            need({of[c] for c in mine} <= nodes[home], "slot %d on node %s: cpus %s are not of node %s" % (slot, g["numa_node"], b["cpus"], home))
+            need(
+                {of[c] for c in mine} <= nodes[home],
+                "slot %d on node %s: cpus %s are not of node %s"
+                % (slot, g["numa_node"], b["cpus"], home),
+            )
         if not b.get("shared"):
-            need(not mine & set(used), "slot %d shares CPUs with slot %s" % (slot, {used[c] for c in mine & set(used)}))
+            need(
+                not mine & set(used),
+                "slot %d shares CPUs with slot %s" % (slot, {used[c] for c in mine & set(used)}),
+            )
             used.update({c: slot for c in mine})
     for n, all_cores in nodes.items():
         on = [b for s, b in zip(slots, binds) if doc["gpus"][s]["numa_node"] == n]
-        homeless = [g for g in doc["gpus"] if g["numa_node"] not in nodes or not nodes[g["numa_node"]]]
+        homeless = [
+            g for g in doc["gpus"] if g["numa_node"] not in nodes or not nodes[g["numa_node"]]
+        ]
         if not homeless and len([g for g in doc["gpus"] if g["numa_node"] == n]) <= len(all_cores):
-            need(not any(b.get("shared") for b in on), "node %s has %d cores, and yet they are shared" % (n, len(all_cores)))
+            need(
+                not any(b.get("shared") for b in on),
+                "node %s has %d cores, and yet they are shared" % (n, len(all_cores)),
+            )
     return used
 
 
@@ -266,30 +359,41 @@ def odd_jobs(doc, usable, rng):
     equal(plan(doc), whole, "the same plan twice")
     local(doc, usable, whole, slots)
     order = rng.sample(slots, len(slots))
-    some = order[:rng.randint(1, len(slots))]
+    some = order[: rng.randint(1, len(slots))]
     first = plan(doc, gpus=text(some))
     local(doc, usable, first, sorted(some))
     rest = sorted(set(slots) - set(some))
-    if rest:                                           # a second job on what the first one left
+    if rest:  # a second job on what the first one left
         second = plan(doc, gpus=text(rest), taken=",".join(b["cpus"] for b in first))
         local(doc, usable, second, rest)
         if not any(b.get("shared") for b in whole):
             merged = dict(zip(sorted(some) + rest, first + second))
-            equal([merged[s]["cpus"] for s in slots], [b["cpus"] for b in whole], "what two jobs get")
+            equal(
+                [merged[s]["cpus"] for s in slots], [b["cpus"] for b in whole], "what two jobs get"
+            )
 
 
 def hosts(kinds, cores_of):
     def decorate(fn):
         for kind in kinds:
+
             def run(top, kind=kind):
                 m, doc = machines.made(top, kind, cores=cores_of[kind])
                 fn(m.root, doc, random.Random(kind))
+
             run.__name__ = "%s_%s" % (fn.__name__, kind.replace("-", "_"))
             in_directory(run)
+
     return decorate
 
 
-KINDS, SIZES = ("mi300x", "mi300x-cpx", "mi355x", "thor2", "h200-vm"), {"mi300x": 24, "mi300x-cpx": 96, "mi355x": 16, "thor2": 12, "h200-vm": 16}
+KINDS, SIZES = ("mi300x", "mi300x-cpx", "mi355x", "thor2", "h200-vm"), {
+    "mi300x": 24,
+    "mi300x-cpx": 96,
+    "mi355x": 16,
+    "thor2": 12,
+    "h200-vm": 16,
+}
 
 
 @hosts(KINDS, SIZES)
@@ -302,23 +406,42 @@ def a_cpuset_smaller_than_the_machine(root, doc, rng):
 
 def small_cpusets(doc, source, everything, rng):
     for i in range(4):
-        # scattered CPUs; a run of them, as a control group or isolcpus leaves; all of one NUMA node; a handful
-        some = [lambda: rng.sample(sorted(everything), rng.randint(1, len(everything))), lambda: range(rng.randint(0, len(everything) // 2), rng.randint(len(everything) // 2 + 1, len(everything))),
-                lambda: ids(rng.choice(doc["numa"])["cpus"]), lambda: rng.sample(sorted(everything), rng.randint(1, 8))][i % 4]()
+        # scattered CPUs; a run of them, as a control group or isolcpus leaves; all of one NUMA
+        # node; a handful
+        some = [
+            lambda: rng.sample(sorted(everything), rng.randint(1, len(everything))),
+            lambda: range(
+                rng.randint(0, len(everything) // 2),
+                rng.randint(len(everything) // 2 + 1, len(everything)),
+            ),
+            lambda: ids(rng.choice(doc["numa"])["cpus"]),
+            lambda: rng.sample(sorted(everything), rng.randint(1, 8)),
+        ][i % 4]()
         usable = set(some) & everything
         clipped = machines.discover(*source, "--cpus", text(usable))
         equal(set().union(*(ids(n["cpus"]) for n in clipped["numa"])), usable, "usable CPUs")
-        equal([(g["bdf"], g["numa_node"], g["nic"]) for g in clipped["gpus"]], [(g["bdf"], g["numa_node"], g["nic"]) for g in doc["gpus"]], "GPUs, their nodes and NICs")
+        equal(
+            [(g["bdf"], g["numa_node"], g["nic"]) for g in clipped["gpus"]],
+            [(g["bdf"], g["numa_node"], g["nic"]) for g in doc["gpus"]],
+            "GPUs, their nodes and NICs",
+        )
         odd_jobs(clipped, usable, rng)
 
 
 @in_directory
 def a_cpuset_smaller_than_a_recorded_machine(top):
-    for name in ("hwloc-real/tioga-1x7A53-8xMI250X.xml", "hwloc-real/corona-epyc-8xMI60-rsmi.xml", "synthetic/hwloc/8x-mi300x-nps1.xml", "synthetic/hwloc/8x-mi355x-nps2.xml"):
+    for name in (
+        "hwloc-real/tioga-1x7A53-8xMI250X.xml",
+        "hwloc-real/corona-epyc-8xMI60-rsmi.xml",
+        "synthetic/hwloc/8x-mi300x-nps1.xml",
+        "synthetic/hwloc/8x-mi355x-nps2.xml",
+    ):
         xml, rng = machines.recorded(name), random.Random(name)
         doc = machines.discover("--xml", xml)
         for _ in range(4):
-            small_cpusets(doc, ["--xml", xml], set().union(*(ids(n["cpus"]) for n in doc["numa"])), rng)
+            small_cpusets(
+                doc, ["--xml", xml], set().union(*(ids(n["cpus"]) for n in doc["numa"])), rng
+            )
 
 
 @hosts(KINDS, SIZES)
@@ -326,13 +449,21 @@ def cpus_offline(root, doc, rng):
     of, nodes = cores(doc)
     left = set(of)
     # threads off; some cores off; a whole NUMA node but one CPU
-    for off in ({c for c in of if of[c] != c}, set(rng.sample(sorted(set(of.values()) - {0}), len(set(of.values())) // 4)), (set(nodes[doc["numa"][-1]["id"]]) - {0, max(nodes[doc["numa"][-1]["id"]])})):
+    for off in (
+        {c for c in of if of[c] != c},
+        set(rng.sample(sorted(set(of.values()) - {0}), len(set(of.values())) // 4)),
+        (set(nodes[doc["numa"][-1]["id"]]) - {0, max(nodes[doc["numa"][-1]["id"]])}),
+    ):
         take_offline(root, off & left)
         left -= off
         now = machines.discover("--root", root)
         equal(set().union(*(ids(n["cpus"]) for n in now["numa"])), left, "CPUs online")
         nearest_nic(now, root)
-        equal([(g["bdf"], g["numa_node"], g["nic"]) for g in now["gpus"]], [(g["bdf"], g["numa_node"], g["nic"]) for g in doc["gpus"]], "GPUs, their nodes and NICs")
+        equal(
+            [(g["bdf"], g["numa_node"], g["nic"]) for g in now["gpus"]],
+            [(g["bdf"], g["numa_node"], g["nic"]) for g in doc["gpus"]],
+            "GPUs, their nodes and NICs",
+        )
         odd_jobs(now, left, rng)
 
 

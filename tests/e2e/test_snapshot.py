@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""A snapshot is written by a process of its own: the controller answers meanwhile, and what it answered is there after kill -9 in the middle of one, and after one that was finished."""
+"""A snapshot is written by a process of its own: the controller answers meanwhile, and what it
+answered is there after kill -9 in the middle of one, and after one that was finished."""
 import http.client
 import json
 import os
@@ -45,11 +46,16 @@ def dead(pid):
 
 
 def churn(c, until):
-    """Several clients submit jobs that wait and cancel every second one, until the condition holds; {id: state} of all that was answered."""
+    """Several clients submit jobs that wait and cancel every second one, until the condition holds;
+    {id: state} of all that was answered."""
     known, stop, errors = {}, threading.Event(), []
 
     def client():
-        api, text, n = Unix(os.path.join(c.dir, "moed.sock")), command_recipe("queued", ["true"], 64), 0
+        api, text, n = (
+            Unix(os.path.join(c.dir, "moed.sock")),
+            command_recipe("queued", ["true"], 64),
+            0,
+        )
         try:
             while not stop.is_set():
                 job = api.call("POST", "/v1/jobs", text)["id"]
@@ -60,6 +66,7 @@ def churn(c, until):
                     known[job] = "cancelled"
         except Exception as e:
             errors.append(e)
+
     threads = [threading.Thread(target=client) for _ in range(CLIENTS)]
     for t in threads:
         t.start()
@@ -88,23 +95,30 @@ def test_kill_while_a_snapshot_is_written():
         moed, state = c.status()["moed"]["pid"], os.path.join(c.dir, "moed")
 
         def finished():
-            return {f for f in os.listdir(state) if f.startswith("snapshot-") and not f.endswith(".new")}
+            return {
+                f for f in os.listdir(state) if f.startswith("snapshot-") and not f.endswith(".new")
+            }
+
         before = set()
 
         def caught():
             before.update(finished())
             for p in children(moed):
-                # before it is the batch process that it makes of itself, it has not asked to die with the controller
+                # before it is the batch process that it makes of itself, it has not asked to die
+                # with the controller
                 if os.sched_getscheduler(p) != os.SCHED_BATCH:
                     continue
-                os.kill(p, signal.SIGSTOP)     # it stays in the middle of its work
+                os.kill(p, signal.SIGSTOP)  # it stays in the middle of its work
                 return p
             return None
+
         known, child = churn(c, caught)
         need(finished() <= before, "the snapshot was finished before it was stopped")
         api = Unix(os.path.join(c.dir, "moed.sock"))
-        for _ in range(50):                    # nobody waits for it
-            known[api.call("POST", "/v1/jobs", command_recipe("queued", ["true"], 64))["id"]] = "queued"
+        for _ in range(50):  # nobody waits for it
+            known[
+                api.call("POST", "/v1/jobs", command_recipe("queued", ["true"], 64))["id"]
+            ] = "queued"
         os.kill(moed, signal.SIGKILL)
         wait_until(lambda: dead(child), 30, "the child gone with the controller")
         c.up()
@@ -116,7 +130,10 @@ def test_kill_while_a_snapshot_is_written():
         wait_until(lambda: not children(moed), 30, "no snapshot under way")
         api = Unix(os.path.join(c.dir, "moed.sock"))
         api.request("GET", "/metrics")
-        need("\nmoe_store_snapshots_total 1\n" in api.getresponse().read().decode(), "the snapshot was not taken over")
+        need(
+            "\nmoe_store_snapshots_total 1\n" in api.getresponse().read().decode(),
+            "the snapshot was not taken over",
+        )
         os.kill(moed, signal.SIGKILL)
         c.up()
         check(c, known)

@@ -1,4 +1,5 @@
-"""A controller is stopped while something is open: every kind of stream and held request alone, then all of them at once. It ends by itself with status 0, and everybody who waited sees the end.
+"""A controller is stopped while something is open: every kind of stream and held request alone,
+then all of them at once. It ends by itself with status 0, and everybody who waited sees the end.
 The same under AddressSanitizer in the suite `hostile`."""
 import json
 import os
@@ -13,8 +14,17 @@ from lib import Daemon, Suite, equal, need, wait_until
 from rig import alive, searches
 
 suite = Suite()
-SEARCH = {"recipe": 1, "name": "search", "engine": {"kind": "command", "argv": ["/bin/true"]}, "model": "deepseek-v3", "cluster": {"gpus": 2048, "gpu": "mi300x", "nic_gbps": 400},
-          "parallelism": "auto", "batch": {"seq": 4096, "global": 61440}, "precision": "bf16", "steps": 100}
+SEARCH = {
+    "recipe": 1,
+    "name": "search",
+    "engine": {"kind": "command", "argv": ["/bin/true"]},
+    "model": "deepseek-v3",
+    "cluster": {"gpus": 2048, "gpu": "mi300x", "nic_gbps": 400},
+    "parallelism": "auto",
+    "batch": {"seq": 4096, "global": 61440},
+    "precision": "bf16",
+    "steps": 100,
+}
 SIZES = ",".join(str(2048 * i) for i in range(1, 9))
 
 
@@ -36,7 +46,15 @@ class World:
             c.connect()
             c.sock.sendall(raw)
         else:
-            c.request(method, path.replace("JOB", self.job), body, {"Authorization": "Bearer " + (token or self.m.admin), "Content-Type": "application/json"})
+            c.request(
+                method,
+                path.replace("JOB", self.job),
+                body,
+                {
+                    "Authorization": "Bearer " + (token or self.m.admin),
+                    "Content-Type": "application/json",
+                },
+            )
         return c
 
     def follow(self, path):
@@ -59,7 +77,7 @@ class World:
                 while c.sock.recv(65536):
                     pass
             except ConnectionError:
-                pass             # what was not read yet when it was closed
+                pass  # what was not read yet when it was closed
             c.close()
 
     def end(self):
@@ -79,12 +97,22 @@ def deaf_follower(w):
 def sync_of_another(w):
     other = FakeAgent(w.m, node="n2", gpus=0)
     equal(other.hello().status, 200, "hello of another node")
-    doc = {"node": "n2", "boot_id": "boot", "instance": "i1", "epoch": other.epoch, "beat": 1, "mono_ns": 1, "steps": [], "scans": []}
+    doc = {
+        "node": "n2",
+        "boot_id": "boot",
+        "instance": "i1",
+        "epoch": other.epoch,
+        "beat": 1,
+        "mono_ns": 1,
+        "steps": [],
+        "scans": [],
+    }
     w.send("POST", "/v1/agent/sync", json.dumps(doc), token=w.m.agent)
 
 
 def search(w):
-    """A plan is searched for seconds by a helper, which is stopped here so that it lasts; it must not outlive its controller."""
+    """A plan is searched for seconds by a helper, which is stopped here so that it lasts; it must
+    not outlive its controller."""
     w.send("POST", "/v1/plan?gpus=16384&open=1&top=1000&scale=" + SIZES, json.dumps(SEARCH))
     w.helper = wait_until(lambda: searches(w.m.process.pid), 10, "the helper")[0]
     os.kill(w.helper, signal.SIGSTOP)
@@ -100,8 +128,15 @@ KINDS = {
     "a log that nobody reads": deaf_follower,
     "a search for a plan": search,
     "a held sync": sync_of_another,
-    "half a head": lambda w: w.send(None, None, raw=b"GET /v1/jobs HTTP/1.1\r\nHost: 127.0.0.1\r\nAuth"),
-    "half a body": lambda w: w.send(None, None, raw=b"POST /v1/jobs HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{" % w.m.admin.encode()),
+    "half a head": lambda w: w.send(
+        None, None, raw=b"GET /v1/jobs HTTP/1.1\r\nHost: 127.0.0.1\r\nAuth"
+    ),
+    "half a body": lambda w: w.send(
+        None,
+        None,
+        raw=b"POST /v1/jobs HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\n"
+        b"Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{" % w.m.admin.encode(),
+    ),
     "an idle connection": lambda w: w.send(None, None, raw=b""),
     # the agent is deaf from here on
     "a log that did not begin": lambda w: w.asks("/v1/jobs/JOB/logs?rank=1&follow=1"),
@@ -120,7 +155,10 @@ def stop(kinds):
             closing.start()
             equal(m.stop(), 0, "exit status of moed with %s open" % ", ".join(kinds))
             closing.join(20)
-            need(not closing.is_alive(), "%s: open although the controller is gone" % ", ".join(kinds))
+            need(
+                not closing.is_alive(),
+                "%s: open although the controller is gone" % ", ".join(kinds),
+            )
             need(not w.helper or not alive(w.helper), "the search goes on without its controller")
         finally:
             w.end()
@@ -140,7 +178,10 @@ def with_all_kinds():
 @suite.test
 def with_all_kinds_in_the_other_order():
     """The questions first: what is asked later is not asked any more, and waits."""
-    stop([k for k in reversed(list(KINDS)) if not k.startswith(("log", "records", "a log"))] + ["a log that did not begin", "a log to its end"])
+    stop(
+        [k for k in reversed(list(KINDS)) if not k.startswith(("log", "records", "a log"))]
+        + ["a log that did not begin", "a log to its end"]
+    )
 
 
 @suite.test
@@ -160,7 +201,8 @@ def two_stops_at_once():
 
 @suite.test
 def a_crash_is_noticed():
-    """What every suite relies on: a daemon that a signal ended is found, though no test looked at it."""
+    """What every suite relies on: a daemon that a signal ended is found, though no test looked at
+    it."""
     m = Moed()
     os.kill(m.process.pid, signal.SIGABRT)
     m.process.wait(20)
@@ -171,18 +213,23 @@ def a_crash_is_noticed():
 
 @suite.test
 def after_the_store_failed():
-    """What cannot be stored is not answered: moed ends with status 1, with everything open, and by no signal."""
+    """What cannot be stored is not answered: moed ends with status 1, with everything open, and by
+    no signal."""
     m = Moed(beat_ms=1000, suspect_ms=5000, down_ms=10000)
     try:
         w = World(m)
         try:
             for kind in KINDS:
                 KINDS[kind](w)
-            enough = os.path.getsize(os.path.join(m.dir, "log")) + 2000          # for what it says; the store's file is longer
+            # for what it says; the store's file is longer
+            enough = os.path.getsize(os.path.join(m.dir, "log")) + 2000
             resource.prlimit(m.process.pid, resource.RLIMIT_FSIZE, (enough, enough))
             w.send("POST", "/v1/jobs", RECIPE)
             equal(m.process.wait(20), 1, "exit status of moed")
-            need("cannot be stored" in open(os.path.join(m.dir, "log")).read(), "the log says nothing of it")
+            need(
+                "cannot be stored" in open(os.path.join(m.dir, "log")).read(),
+                "the log says nothing of it",
+            )
             w.ended()
         finally:
             w.end()

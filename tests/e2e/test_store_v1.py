@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""A store that an earlier version wrote, with every type of record (tests/fixtures/store-v1): moed opens it, says of it what that version said, goes on, and is the same after a start.
+"""A store that an earlier version wrote, with every type of record (tests/fixtures/store-v1): moed
+opens it, says of it what that version said, goes on, and is the same after a start.
 `test_store_v1.py --record` wrote documents.json, with the moed of that version as BUILD."""
 import json
 import os
@@ -34,10 +35,20 @@ def texts(name):
 
 def make_store(state, log):
     """As that version left it, in an empty directory."""
-    subprocess.run([MOED, "--set", "state_dir=" + state, "--set", "port=0", "--init"], env=clean_env(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True, timeout=60)
+    subprocess.run(
+        [MOED, "--set", "state_dir=" + state, "--set", "port=0", "--init"],
+        env=clean_env(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        check=True,
+        timeout=60,
+    )
     db = sqlite3.connect(os.path.join(state, "moe.db"))
     db.execute("delete from records")
-    db.executemany("insert into records(seq, sum, text) values(?, ?, ?)", [(i + 1, checksum(t), t) for i, t in enumerate(log)])
+    db.executemany(
+        "insert into records(seq, sum, text) values(?, ?, ?)",
+        [(i + 1, checksum(t), t) for i, t in enumerate(log)],
+    )
     db.commit()
     db.close()
 
@@ -52,9 +63,15 @@ def steady(doc):
 def documents(m):
     seen = {}
     jobs = ["j-%d" % i for i in range(1, 8)]
-    for path in ["/v1/jobs/" + j + rest for j in jobs for rest in ("", "/ranks", "/checkpoints")] + ["/v1/jobs/j-3/metrics"] + ["/v1/nodes/n%d" % i for i in range(5)]:
+    for path in (
+        ["/v1/jobs/" + j + rest for j in jobs for rest in ("", "/ranks", "/checkpoints")]
+        + ["/v1/jobs/j-3/metrics"]
+        + ["/v1/nodes/n%d" % i for i in range(5)]
+    ):
         seen[path] = steady(m.get(path))
-    seen["/v1/tokens"] = [steady(t) for t in m.get("/v1/tokens")["items"] if t["id"].startswith("aa0000")]
+    seen["/v1/tokens"] = [
+        steady(t) for t in m.get("/v1/tokens")["items"] if t["id"].startswith("aa0000")
+    ]
     events, since = [], 0
     while since < LAST_EVENT:
         page = m.get("/v1/events?after=%d&limit=50" % since)["items"]
@@ -103,8 +120,14 @@ def test_it_opens_and_says_what_it_said():
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["--record"]:
-        with with_store(texts("log.txt")) as moed, open(os.path.join(FIXTURE, "documents.json"), "w") as out:
-            lines = ["%s: %s" % (json.dumps(path), json.dumps(doc, sort_keys=True, separators=(",", ":"))) for path, doc in documents(moed).items()]
+        with with_store(texts("log.txt")) as moed, open(
+            os.path.join(FIXTURE, "documents.json"), "w"
+        ) as out:
+            lines = [
+                "%s: %s"
+                % (json.dumps(path), json.dumps(doc, sort_keys=True, separators=(",", ":")))
+                for path, doc in documents(moed).items()
+            ]
             out.write("{\n%s\n}\n" % ",\n".join(lines))
     else:
         sys.exit(1 if suite.main() else 0)

@@ -17,18 +17,27 @@ import tempfile
 import threading
 import time
 
-TRAIN = os.path.join(os.path.dirname(os.path.abspath(__file__)),
-                     "..", "..", "config", "engines", "tiny_moe", "train.py")
-STEP = re.compile(r"step (\d+)/(\d+) loss (\S+) grad_norm (\S+) lr (\S+) step_ms (\S+)"
-                  r" tokens (\d+) tokens_per_s (\d+)")
+TRAIN = os.path.join(
+    os.path.dirname(os.path.abspath(__file__)),
+    "..",
+    "..",
+    "config",
+    "engines",
+    "tiny_moe",
+    "train.py",
+)
+STEP = re.compile(
+    r"step (\d+)/(\d+) loss (\S+) grad_norm (\S+) lr (\S+) step_ms (\S+)"
+    r" tokens (\d+) tokens_per_s (\d+)"
+)
 SAVED = re.compile(r"saved checkpoint (\d+) (/\S+)")
 FINAL = re.compile(r"final loss (\d+\.\d{6}) unigram baseline (\d+\.\d{4})")
 REPR = re.compile(r"final loss repr (\S+)")
 EXPERTS = re.compile(r"tokens per expert: (\[.*\])")
-PATIENCE = 60   # seconds any single condition may take, on a busy machine
+PATIENCE = 60  # seconds any single condition may take, on a busy machine
 verbose = False
-jobs = []       # all jobs ever started; none may outlive the tests
-base = None     # the directory that holds all that the tests write
+jobs = []  # all jobs ever started; none may outlive the tests
+base = None  # the directory that holds all that the tests write
 
 
 class Job:
@@ -38,17 +47,35 @@ class Job:
         with socket.socket() as s:
             s.bind(("127.0.0.1", 0))
             port = s.getsockname()[1]
-        clean = {k: v for k, v in os.environ.items() if not k.startswith(("MOE_", "MASTER_"))
-                 and k not in ("RANK", "WORLD_SIZE", "LOCAL_RANK")}
+        clean = {
+            k: v
+            for k, v in os.environ.items()
+            if not k.startswith(("MOE_", "MASTER_"))
+            and k not in ("RANK", "WORLD_SIZE", "LOCAL_RANK")
+        }
         clean.update(OMP_NUM_THREADS="1", **env)
         self.lines, self.changed, self.ranks, self.readers = [], threading.Condition(), [], []
         jobs.append(self)
         for rank in range(world):
-            place = dict(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(world),
-                         MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port)) if world > 1 else {}
-            p = subprocess.Popen(["/usr/bin/python3", TRAIN, *map(str, args)],
-                                 env=dict(clean, **place), stdin=subprocess.DEVNULL,
-                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            place = (
+                dict(
+                    RANK=str(rank),
+                    LOCAL_RANK=str(rank),
+                    WORLD_SIZE=str(world),
+                    MASTER_ADDR="127.0.0.1",
+                    MASTER_PORT=str(port),
+                )
+                if world > 1
+                else {}
+            )
+            p = subprocess.Popen(
+                ["/usr/bin/python3", TRAIN, *map(str, args)],
+                env=dict(clean, **place),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
             self.ranks.append(p)
             self.readers.append(threading.Thread(target=self.read, args=(rank, p), daemon=True))
             self.readers[-1].start()
@@ -73,8 +100,9 @@ class Job:
                     if match and test(match):
                         return match
                 seen = len(self.lines)
-                assert any(t.is_alive() for t in self.readers) and time.monotonic() < end, \
-                    "no line %s; the last ones: %s" % (pattern, self.lines[-3:])
+                assert (
+                    any(t.is_alive() for t in self.readers) and time.monotonic() < end
+                ), "no line %s; the last ones: %s" % (pattern, self.lines[-3:])
                 self.changed.wait(1)
 
     def wait_step(self, n):
@@ -128,7 +156,7 @@ class Listener:
 
     def end(self):
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
-            s.sendto(b"end", self.path)   # blocks until there is room: all before it were read
+            s.sendto(b"end", self.path)  # blocks until there is room: all before it were read
         self.thread.join(PATIENCE)
         return self.got
 
@@ -149,6 +177,7 @@ def check_complete(top, n, world):
 
 
 # ---------------------------------------------------------------- the tests
+
 
 @functools.lru_cache(None)
 def default_run():
@@ -181,7 +210,7 @@ def test_killed_twice_ends_with_the_same_digits(tmp):
     first = Job(4, *run)
     first.wait_step(8)
     first.ranks[2].send_signal(signal.SIGKILL)
-    codes = first.finish()      # the peers must notice by themselves
+    codes = first.finish()  # the peers must notice by themselves
     assert codes[2] == -signal.SIGKILL and 0 not in codes, codes
     second = Job(4, *run)
     assert int(second.wait_line(r"resumed from iteration (\d+)")[1]) == 6
@@ -220,7 +249,7 @@ def test_default_run_learns_and_spreads_tokens(_tmp):
     assert loss < baseline - 0.4, "loss %s, baseline %s" % (loss, baseline)
     assert "%.6f" % float(job.one(REPR)[1]) == job.one(FINAL)[1]
     tokens = json.loads(job.one(EXPERTS)[1])
-    total = 120 * int(job.found(STEP)[0][7]) * 2 * 2   # layers, top-k
+    total = 120 * int(job.found(STEP)[0][7]) * 2 * 2  # layers, top-k
     assert len(tokens) == 8 and sum(tokens) == total, tokens
     assert min(tokens) > total / 8 / 3, "not spread: %s" % tokens
     assert [int(m[1]) for m in job.found(SAVED)] == [20, 40, 60, 80, 100, 120]
@@ -228,8 +257,19 @@ def test_default_run_learns_and_spreads_tokens(_tmp):
 
 def test_notify_datagrams(_tmp):
     job, top, got = default_run()
-    known = {"READY", "ITERATION", "LOSS", "STEP_MS", "TOKENS", "TFLOPS", "PHASE", "CHECKPOINT",
-             "STATUS", "GRAD_NORM", "LR"}
+    known = {
+        "READY",
+        "ITERATION",
+        "LOSS",
+        "STEP_MS",
+        "TOKENS",
+        "TFLOPS",
+        "PHASE",
+        "CHECKPOINT",
+        "STATUS",
+        "GRAD_NORM",
+        "LR",
+    }
     strange = {key for d in got for key in d} - known
     assert not strange, strange
     assert {d["PHASE"] for d in got if "PHASE" in d} <= {"init", "load", "train", "save", "eval"}
@@ -242,11 +282,12 @@ def test_notify_datagrams(_tmp):
         for key in ("LOSS", "STEP_MS", "TOKENS", "TFLOPS", "GRAD_NORM", "LR"):
             assert float(d[key]) > 0, d
     printed = {int(m[1]): m[3] for m in job.found(STEP)}
-    for d in train:   # the mean over all ranks, the same from each
+    for d in train:  # the mean over all ranks, the same from each
         assert abs(float(d["LOSS"]) - float(printed[int(d["ITERATION"])])) < 1e-4, d
     saves = [d for d in got if "CHECKPOINT" in d]
     assert [(d["ITERATION"], d["CHECKPOINT"]) for d in saves] == [
-        (str(n), iteration_dir(top, n)) for n in (20, 40, 60, 80, 100, 120)], saves
+        (str(n), iteration_dir(top, n)) for n in (20, 40, 60, 80, 100, 120)
+    ], saves
     assert any(d.get("PHASE") == "save" for d in got)
 
 
@@ -255,18 +296,28 @@ def test_expert_parallelism_changes_only_rounding(_tmp):
     same computation: what differs is who multiplies, so losses and gradients agree but for
     rounding. (The optimizer hides a wrong scale of the gradients, their norm does not.)"""
     curves = {}
-    for name, world, args in (("world 4 ep 1", 4, ("--ep", 1)), ("world 4 ep 2", 4, ("--ep", 2)),
-                              ("world 4 ep 4", 4, ("--ep", 4)),
-                              ("world 1", 1, ("--global-batch", 16))):
+    for name, world, args in (
+        ("world 4 ep 1", 4, ("--ep", 1)),
+        ("world 4 ep 2", 4, ("--ep", 2)),
+        ("world 4 ep 4", 4, ("--ep", 4)),
+        ("world 1", 1, ("--global-batch", 16)),
+    ):
         job = Job(world, "--steps", 8, *args).succeed()
         job.one(r"training %d ranks, ep %s" % (world, args[1] if world > 1 else 1))
         curves[name] = [(float(m[3]), float(m[4])) for m in job.found(STEP)]
         assert len(curves[name]) == 8, job.lines
     for name, curve in curves.items():
         for (loss, norm), (right_loss, right_norm) in zip(curve, curves["world 1"]):
-            assert abs(loss - right_loss) < 2e-3 and abs(norm - right_norm) < 0.021, \
-                "%s: loss %g, not %g; norm %g, not %g; %s" % (
-                    name, loss, right_loss, norm, right_norm, curves)
+            assert (
+                abs(loss - right_loss) < 2e-3 and abs(norm - right_norm) < 0.021
+            ), "%s: loss %g, not %g; norm %g, not %g; %s" % (
+                name,
+                loss,
+                right_loss,
+                norm,
+                right_norm,
+                curves,
+            )
 
 
 def test_ranks_without_tokens(_tmp):
@@ -281,15 +332,18 @@ def test_explicit_resume(tmp):
     for world, extra, env in ((2, ("--resume", 5), {}), (1, (), {"MOE_RESUME_ITERATION": "5"})):
         job = Job(world, *args, *extra, **env)
         assert set(job.finish()) == {1}, job.lines
-        job.one(r"error: cannot resume from iteration 5: no complete checkpoint %s"
-                % iteration_dir(tmp, 5))
+        job.one(
+            r"error: cannot resume from iteration 5: no complete checkpoint %s"
+            % iteration_dir(tmp, 5)
+        )
         assert not job.steps()
     job = Job(1, "--steps", 6, MOE_CHECKPOINT_DIR=tmp, MOE_RESUME_ITERATION="4").succeed()
     assert job.one(r"resumed from iteration (\d+)")[1] == "4" and job.steps() == [5, 6], job.lines
-    job = Job(1, "--steps", 2, "--save-every", 0, MOE_CHECKPOINT_DIR=tmp,
-              MOE_RESUME_ITERATION="-1").succeed()
+    job = Job(
+        1, "--steps", 2, "--save-every", 0, MOE_CHECKPOINT_DIR=tmp, MOE_RESUME_ITERATION="-1"
+    ).succeed()
     assert job.steps() == [1, 2] and not job.found("resumed"), job.lines
-    job = Job(1, *args).succeed()   # nothing left to do: the result is said again
+    job = Job(1, *args).succeed()  # nothing left to do: the result is said again
     assert not job.steps() and job.one(FINAL) and job.one(EXPERTS)
 
 
@@ -297,8 +351,9 @@ def test_other_world_size_is_refused(tmp):
     Job(1, "--steps", 2, "--save-every", 2, "--dir", tmp).succeed()
     job = Job(2, "--steps", 4, "--dir", tmp)
     assert set(job.finish()) == {1}, job.lines
-    job.one(r"error: checkpoint %s was written with world 1 \(this run has 2\)"
-            % iteration_dir(tmp, 2))
+    job.one(
+        r"error: checkpoint %s was written with world 1 \(this run has 2\)" % iteration_dir(tmp, 2)
+    )
 
 
 def test_sigterm_to_one_rank_saves_and_stops_all(tmp):
@@ -318,7 +373,7 @@ def test_sigterm_to_one_rank_saves_and_stops_all(tmp):
 
 def test_broken_notify_socket_disturbs_nothing(tmp):
     deaf = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-    deaf.bind(os.path.join(tmp, "deaf"))   # never read: its queue is full after a few datagrams
+    deaf.bind(os.path.join(tmp, "deaf"))  # never read: its queue is full after a few datagrams
     plain = Job(1, "--steps", 25).succeed()
     for path in (os.path.join(tmp, "deaf"), os.path.join(tmp, "missing")):
         job = Job(1, "--steps", 25, MOE_NOTIFY_SOCKET=path).succeed()
@@ -344,7 +399,7 @@ def main():
     for name, test in tests:
         if names and name not in names:
             continue
-        tmp = os.path.join(base, "t%d" % (passed + failed))   # short: socket paths have to be
+        tmp = os.path.join(base, "t%d" % (passed + failed))  # short: socket paths have to be
         os.mkdir(tmp)
         began = time.monotonic()
         try:
@@ -353,7 +408,7 @@ def main():
             print("ok", name, flush=True)
         except Exception as e:
             failed += 1
-            why = " ".join(str(e).split())   # on one line
+            why = " ".join(str(e).split())  # on one line
             print("FAIL %s: %s: %s" % (name, type(e).__name__, why), flush=True)
         finally:
             for job in jobs:

@@ -1,7 +1,9 @@
 #!/usr/bin/python3
-"""What docker does of the few things docs/first-day.md asks of it, without docker: an image is an unpacked directory, a container a mount namespace with that directory as its root and the host's
-pid, net and ipc namespaces. As with docker, everything that a container started is killed when its first process ends (there by its cgroup, here by its mount namespace).
-run, exec, stop, start, logs; $DOCKER_DIR/images/NAME are the images."""
+"""What docker does of the few things docs/first-day.md asks of it, without docker: an image is an
+unpacked directory, a container a mount namespace with that directory as its root and the host's
+pid, net and ipc namespaces. As with docker, everything that a container started is killed when
+its first process ends (there by its cgroup, here by its mount namespace). run, exec, stop,
+start, logs; $DOCKER_DIR/images/NAME are the images."""
 import json
 import os
 import signal
@@ -10,15 +12,32 @@ import sys
 import time
 
 TOP = os.environ.get("DOCKER_DIR", "/var/lib/docker")
-FLAGS = ("-d", "--privileged")                              # taken, and what they ask for is so here
-VALUED = ("--name", "--pid", "--network", "--ipc", "--device", "--group-add", "--security-opt", "--ulimit", "-v")
-HOST = ("/proc", "/sys", "/dev")                            # what a container with --privileged sees of the machine
+# taken, and what they ask for is so here
+FLAGS = ("-d", "--privileged")
+VALUED = (
+    "--name",
+    "--pid",
+    "--network",
+    "--ipc",
+    "--device",
+    "--group-add",
+    "--security-opt",
+    "--ulimit",
+    "-v",
+)
+# what a container with --privileged sees of the machine
+HOST = ("/proc", "/sys", "/dev")
 
 MAKE = r"""set -eu
 mount --make-rprivate /
 mount --bind "$ROOT" "$ROOT"
 printf '%s\n' "$BINDS" | while IFS=: read -r from to how; do
-    if [ -d "$from" ]; then mkdir -p "$ROOT$to"; else mkdir -p "$(dirname "$ROOT$to")"; [ -e "$ROOT$to" ] || : >"$ROOT$to"; fi
+    if [ -d "$from" ]; then
+        mkdir -p "$ROOT$to"
+    else
+        mkdir -p "$(dirname "$ROOT$to")"
+        [ -e "$ROOT$to" ] || : >"$ROOT$to"
+    fi
     mount --rbind "$from" "$ROOT$to"
     [ "$how" != ro ] || mount -o remount,bind,ro "$ROOT$to"
 done
@@ -58,10 +77,13 @@ def members(space):
 
 
 def launch(name):
-    """The container's first process, and one that waits for its end and ends the others, as a shim does."""
+    """The container's first process, and one that waits for its end and ends the others, as a shim
+    does."""
     spec = json.loads(read(place(name, "spec")))
     root = place(name, "root")
-    env = dict(os.environ, ROOT=root, BINDS="\n".join(["%s:%s" % (p, p) for p in HOST] + spec["binds"]))
+    env = dict(
+        os.environ, ROOT=root, BINDS="\n".join(["%s:%s" % (p, p) for p in HOST] + spec["binds"])
+    )
     if os.fork():
         end = time.monotonic() + 10
         while not os.path.exists(place(name, "pid")) and time.monotonic() < end:
@@ -73,7 +95,9 @@ def launch(name):
     for fd, to in ((null, 0), (log, 1), (log, 2)):
         os.dup2(fd, to)
     own = os.readlink("/proc/self/ns/mnt")
-    first = subprocess.Popen(["unshare", "--mount", "/bin/sh", "-c", MAKE, "container"] + spec["command"], env=env)
+    first = subprocess.Popen(
+        ["unshare", "--mount", "/bin/sh", "-c", MAKE, "container"] + spec["command"], env=env
+    )
     while os.readlink("/proc/%d/ns/mnt" % first.pid) == own:
         time.sleep(0.01)
     space = os.readlink("/proc/%d/ns/mnt" % first.pid)
@@ -144,7 +168,16 @@ def main(verb, words):
         run(words)
     elif verb == "exec":
         pid, _ = first_of(words[0])
-        os.execvp("nsenter", ["nsenter", "--mount=/proc/%d/ns/mnt" % pid, "--root=/proc/%d/root" % pid, "--wd=/proc/%d/root" % pid] + words[1:])
+        os.execvp(
+            "nsenter",
+            [
+                "nsenter",
+                "--mount=/proc/%d/ns/mnt" % pid,
+                "--root=/proc/%d/root" % pid,
+                "--wd=/proc/%d/root" % pid,
+            ]
+            + words[1:],
+        )
     elif verb == "stop":
         stop(words[0])
     elif verb == "start":

@@ -21,7 +21,12 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 TREE = os.path.join(ROOT, "build/mutants/tree")
 ROOMS = ("agent", "cli", "daemon", "lib")
 # a killer: what make builds for it, and the command
-SIM = ("build/sim", "for s in $(seq 60); do timeout 20 build/sim --seed $s >build/sim.txt 2>&1 || { tail -n 3 build/sim.txt; exit 1; }; done")   # a mutant may turn in circles
+# a mutant may turn in circles
+SIM = (
+    "build/sim",
+    "for s in $(seq 60); do timeout 20 build/sim --seed $s >build/sim.txt 2>&1 || { tail -n 3 "
+    "build/sim.txt; exit 1; }; done",
+)
 
 
 def e2e(file, *tests):
@@ -34,384 +39,668 @@ def unit(room, program):
 
 # name, function or declared object, what stands there, what the mutant says, its killers
 MUTANTS = [
-    ("command before commit", "steps",
-     "if (store_records(m, &out) == 0) {",
-     "static struct core_out late;\n	struct core_out latest = out;\n"
-     "	carry_out(m, inputs, n, &out);\n	latest.n_effects = 0;\n	out = late;\n	late = latest;\n"
-     "	if (store_records(m, &out) == 0) {",
-     [e2e("test_order.py")]),
-    ("reply before sync", "open_database",
-     "synchronous=FULL",
-     "synchronous=OFF",
-     [e2e("test_order.py")]),
-    ("attempt number reused", "place_job",
-     "int64_t attempt = job_next_attempt(j);",
-     "int64_t attempt = j->attempt ? j->attempt : 1;",
-     [SIM]),
-    ("next attempt before proof", "policy_all_dead",
-     "return j->run.n_places > 0 && j->counts.dead == (int64_t)j->run.n_places;",
-     "return j->run.n_places > 0 && (j->failure.decided || j->counts.dead == (int64_t)j->run.n_places);",
-     [SIM]),
-    ("stale attempt accepted", "on_launch",
-     "if (c->epoch < s->epoch || c->attempt <= agent_core_highest(s, c->job)) {",
-     "if (c->epoch < 0) {",
-     [e2e("test_agent.py", "stale_orders"), SIM]),
-    ("silence taken as death", "step_dead",
-     "return s->gone || s->unkillable;",
-     "return s->gone || s->unkillable || s->hung;",
-     [SIM, e2e("test_faults.py", "hung_supervisor")]),
-    ("silent node taken as dead", "fleet_silence",
-     "node_state(t, s->nodes[i].name, NODE_DOWN, reason);",
-     "		{\n			struct record g;\n			node_state(t, s->nodes[i].name, NODE_DOWN, reason);\n"
-     "			for (size_t k = 0; k < s->n_jobs; k++)\n"
-     "				for (size_t m = 0; m < s->jobs[k].n_steps; m++)\n"
-     "					if (mo_streq(s->jobs[k].steps[m].node, s->nodes[i].name) && "
-     "!s->jobs[k].steps[m].gone) {\n						record_init(&g, REC_GONE);\n"
-     "						g.job = s->jobs[k].id;\n						g.attempt = s->jobs[k].steps[m].attempt;\n"
-     "						g.node = mo_strdup(s->nodes[i].name);\n						turn_emit(t, &g);\n					}\n		}\n",
-     [SIM, e2e("test_faults.py", "silent_node")]),
-    ("beats of a stall lost", "fleet_late",
-     "if (by <= 0)\n		return;",
-     "if (by != 0)\n		return;",
-     [SIM, e2e("test_faults.py", "frozen_machine")]),
-    ("incomplete checkpoint taken", "ckpt_judge",
-     "return reason ? reason : ckpt_judge_tracker(r, e, q);",
-     "free(reason);\n	return ckpt_judge_tracker(r, e, q);",
-     [e2e("test_helpers.py")]),
-    ("cut index taken", "walk",
-     "return w->depth == 0 && w->n_marks == 0 ? w->at == w->n ? NULL : \"something lies "
-     "behind its end\" : garbage;\n	}\n	return cut;",
-     "return NULL;\n	}\n	return NULL;",
-     [unit("acore", "test_ckpt_formats"),
-      e2e("test_checkpoints.py", "a_cut_index_never_passes")]),
-    ("unlisted shard taken", "judge_shard",
-     "return unknown ? mo_printf(",
-     "return unknown && !f->name ? mo_printf(",
-     [unit("acore", "test_ckpt_formats")]),
-    ("missing column taken", "judge_count",
-     "if (stated > 0 && stated != parts)",
-     "if (stated < 0)",
-     [unit("acore", "test_ckpt_formats"),
-      e2e("test_checkpoints.py", "damaged_megatron_lm_legacy")]),
-    ("zeros taken for a shard", "torch_damage",
-     "return mo_strdup(only_zeros(head, n) ? \"it holds zeros\" : \"it is no file of "
-     "torch.save\");",
-     "return NULL;",
-     [e2e("test_checkpoints.py", "damaged_torchtitan")]),
-    ("announced checkpoint holds a place", "checkpoint_surplus",
-     "newer += c->state == CKPT_VERIFIED;",
-     "newer++;",
-     [unit("dcore", "test_keep")]),
-    ("removal forgotten at the end", "add_end_scan",
-     "add_known(j, k);\n	add_removals(j, k);",
-     "add_known(j, k);",
-     [unit("dcore", "test_keep")]),
-    ("bind left out", "child_run",
-     "if (p->cpus && sched_setaffinity(0, p->cpus_size, p->cpus) < 0)",
-     "if (p->cpus && !p->cpus_size)",
-     [e2e("test_bind.py", "each_rank_on_its_own_core")]),
-    ("read-back constant", "judge",
-     "mo_idset_parse(allowed_cpus, &have) < 0",
-     "mo_idset_parse(want->cpus, &have) < 0",
-     [unit("acore", "test_bind"), e2e("test_bind.py")]),
-    ("environment leaked", "prepare_rank",
-     "c->envp = env;",
-     "extern char **environ;\n	size_t n = 0, k = 0;\n	while (env[n])\n		n++;\n"
-     "	while (environ[k])\n		k++;\n"
-     "	env = prepared_keep(p, mo_realloc_array(memcpy(mo_alloc_array(n + k + 1, sizeof(char "
-     "*)), env, n * sizeof(char *)), n + k + 1, sizeof(char *)));\n"
-     "	memcpy(env + n, environ, (k + 1) * sizeof(char *));\n	c->envp = env;",
-     [e2e("test_agent.py", "launch_eight_ranks")]),
-    ("ledger second dropped", "ledger_charge_as",
-     "j->ledger[category] += job_gpus(j) * (time - j->ledger_at);",
-     "j->ledger[category] += job_gpus(j) * ((time - j->ledger_at) / 1000000 * 1000000);",
-     [SIM]),
-    ("superseded checkpoint offered again", "judge",
-     "if ((c->state == CKPT_SUPERSEDED && f->saved_at <= c->saved_at) ||",
-     "if (",
-     [SIM]),
-    ("damage behind which one went back offered again", "checkpoint_supersede",
-     "if (c->iteration <= resume || c->state == CKPT_SUPERSEDED || c->state == CKPT_DELETED)",
-     "if (c->iteration <= resume || !checkpoint_usable(c))",
-     [unit("dcore", "test_checkpoints")]),
-    ("chosen checkpoint removed", "held",
-     "c->iteration == asked ||",
-     "asked == INT64_MAX ||",
-     [unit("dcore", "test_keep")]),
-    ("manifest not compared", "add_known",
-     "if (!c->manifest || c->state",
-     "if (c->manifest || c->state",
-     [unit("dcore", "test_verify"), SIM]),
-    ("every manifest taken for the same", "examine",
-     "reason = mo_streq(digest, known->manifest) ?",
-     "reason = mo_streq(digest, digest) ?",
-     [e2e("test_checkpoints.py")]),
-    ("last good checkpoint removed", "held",
-     "c->iteration == good ||",
-     "good == INT64_MAX ||",
-     [unit("dcore", "test_interval")]),
-    ("measured interval not applied", "on_place",
-     "every_set(s, j);",
-     "",
-     [unit("dcore", "test_interval")]),
-    ("users push out nodes' events", "thin",
-     "MO_MIN(n_others, side)",
-     "MO_MIN(n_others / 2, side)",
-     [unit("dcore", "test_ring")]),
-    ("viewers take both searches", "may_run",
-     "n_viewers < SEARCHES_OF_VIEWERS",
-     "n_viewers < SEARCHES_AT_ONCE",
-     [unit("dcore", "test_searches")]),
-    ("part counted twice", "verify_result",
-     "j->verify.done |= 1LL << part;",
-     "j->verify.done = (1LL << j->verify.parts) - 1;",
-     [unit("dcore", "test_verify")]),
-    ("shell's signal taken for an exit", "signal_of",
-     "return k->exit->code > 128 &&",
-     "return k->exit->code > 255 &&",
-     [unit("dcore", "test_recovery")]),
-    ("cordon cap ignored", "health_cordon",
-     "if (cordoned_like(t->core, finding) >= cordon_cap(t->core)) {",
-     "if (cordoned_like(t->core, finding) >= t->core->state.n_nodes) {",
-     [unit("dcore", "test_health"), SIM]),
-    ("checks told with the next beat", "tell_awaited",
-     "if (health_awaited(w->core))",
-     "if (health_awaited(w->core) && false)",
-     [e2e("test_health.py", "what_a_job_waits_for_does_not_wait_for_a_beat")]),
-    ("older health taken over newer", "health_reported",
-     "h->version <= l->health_seen",
-     "h->version == l->health_seen",
-     [unit("dcore", "test_health")]),
-    ("spool entry removed last", "step_dir_remove",
-     "mo_remove_at(d->fd, \"launch.json\", 0);",
-     ";",
-     [e2e("test_faults.py", "agent_killed_while_it_forgets_a_step")]),
-    ("cut line of the fence believed", "read_log",
-     "line && (end = strchr(line, '\\n')); line = end + 1",
-     "line && *line && ((end = strchr(line, '\\n')) || (end = line + strlen(line) - 1)); line "
-     "= end + 1",
-     [e2e("test_agent.py", "the_fence_is_appended_to_and_a_cut_line_never_counted")]),
-    ("finding stops the job", "health_cordon",
-     "r.drain->when = mo_strdup(\"idle\");",
-     "r.drain->when = mo_strdup(\"now\");",
-     [unit("dcore", "test_health"), SIM]),
-    ("broken node used", "wanted",
-     "&& health_allows(&s->nodes[node], r, slots->well[node]);",
-     ";",
-     [unit("dcore", "test_preflight"), SIM]),
-    ("undrain forgotten", "update_drain",
-     "if (!on)\n		waive(n);",
-     "",
-     [unit("dcore", "test_health")]),
-    ("baseline of another GPU kept", "health_counters_of",
-     "if (k->identity) {",
-     "if (k->identity && !identity) {",
-     [unit("acore", "test_health_kept")]),
-    ("counter that began anew compared with its past", "take",
-     "} else if (k->last != MO_NONE_F && value < k->last) {",
-     "} else if (k->last != MO_NONE_F && value < -k->last) {",
-     [unit("acore", "test_health_kept")]),
-    ("history taken for a finding", "look_since_boot",
-     "MO_MIN(rule_limits(c, k->base), c->history)",
-     "rule_limits(c, k->base)",
-     [unit("health", "test_checks")]),
-    ("a rate forgets what it saw", "take_moment",
-     "add_moment(k, k->seen, k->last);",
-     "k->n_moments = 0;",
-     [unit("acore", "test_health_kept")]),
-    ("garbage is no bad page", "look_bad_pages",
-     "!text_bad_pages(b->data, &pages))",
-     "!(text_bad_pages(b->data, &pages), true))",
-     [e2e("test_probe_broken.py", "each_file_broken_in_each_way")]),
-    ("a sum told without one of its parts", "look_ras_counts",
-     "l->problems == problems && k < RAS_KINDS",
-     "k < RAS_KINDS",
-     [e2e("test_probe_broken.py", "each_file_broken_in_each_way")]),
-    ("secret on the command line told", "text_cmdline",
-     "n <= TEXT_LINE_MAX && cmdline_known(p, name) &&",
-     "n <= TEXT_LINE_MAX &&",
-     [unit("acore", "test_sysfs_text")]),
-    ("living node fenced", "fence",
-     "if (n->state == NODE_UP) {\n		turn_reply(t, 409",
-     "if (n->state == _NODE_STATE_N) {\n		turn_reply(t, 409",
-     [e2e("test_faults.py", "fenced_node")]),
-    ("next boot fenced", "fence",
-     "if (seen && !mo_streq(seen, n->boot_id)) {",
-     "if (seen && !t->now) {",
-     [unit("dcore", "test_fleet")]),
-    ("question numbers of the run before", "query_new",
-     "q->id = (manager_state(l->manager)->epoch & INT32_MAX) << 32 | (++l->n_asked & "
-     "UINT32_MAX);",
-     "q->id = ++l->n_asked;",
-     [e2e("test_streams.py", "followed_to_the_end")]),
-    ("living rank's log ended", "on_answer",
-     "bool end = s->follow ? a->end && !rank_lives(k) : a->end || !a->more;",
-     "bool end = a->end || (!s->follow && !a->more);",
-     [e2e("test_streams.py", "logs")]),
-    ("a hook chooses what is resumed", "decides",
-     "return (flag_same(extra->key, flag) && !on_command(l, extra)) ||",
-     "return mo_streq(extra->key, \"\") ||",
-     [unit("acore", "test_prepare"), e2e("test_engines.py", "prepare")]),
-    ("engine.args choose what is resumed", "check_arg",
-     "if (instead)\n		errors_at(",
-     "if (instead && !value)\n		errors_at(",
-     [unit("recipe", "test_rules")]),
-    ("rules blind to engine.args", "see_arg",
-     "(!arg->origin && rules_unchecked(k, arg->flag))",
-     "!arg->origin",
-     [unit("recipe", "test_rules")]),
-    ("1 is not true", "bool_holds",
-     "{ \"true\", \"1\",",
-     "{ \"true\", \"true\",",
-     [unit("recipe", "test_rules")]),
-    ("runaway pattern taken", "over_limit",
-     "== PCRE2_ERROR_MATCHLIMIT",
-     "== PCRE2_ERROR_NOMEMORY",
-     [unit("recipe", "test_engine")]),
-    ("hostile rule tried for ever", "lines_feed",
-     "r->gave_up < GIVE_UPS_MAX &&",
-     "",
-     [unit("acore", "test_lines")]),
-    ("flood of iterations told whole", "sample_room",
-     "s->room_us -= SAMPLE_US;",
-     "",
-     [unit("acore", "test_stepd_samples")]),
-    ("a script's own interval word stays", "add_word",
-     "? word_now(j, k) : NULL",
-     "? every_now(j, k) : NULL",
-     [unit("dcore", "test_interval")]),
-    ("changed model resumed silently", "recipe_changed",
-     "if (old && new && !may &&",
-     "if (old && new && may &&",
-     [unit("recipe", "test_rules")]),
-    ("environment of a rank said of its node", "spread_of",
-     "return BY_RANK;",
-     "return BY_NODE;",
-     [e2e("test_recipes.py", "text_says_what_json_says")]),
-    ("what is unread passes as verified", "bind_passes",
-     "(verified != 0 && !unread)",
-     "verified != 0",
-     [unit("acore", "test_bind")]),
-    ("vanished GPU shifts slots", "discovery_vanished",
-     "join_gpus(info, before, &(const struct left_outs){ 0 }, true);",
-     "join_gpus(info, before, &(const struct left_outs){ 0 }, false);",
-     [unit("acore", "test_discovery")]),
-    ("preflight of another boot kept", "health_restore",
-     "!mo_streq(m->boot_id, h->boot_id) ||",
-     "",
-     [unit("acore", "test_health_kept")]),
-    ("findings beyond the limit are silent", "tell_all",
-     "i + 1 == reported ? n - reported : 0",
-     "0",
-     [unit("dcore", "test_health")]),
-    ("sensors of one sync are all there is", "take_gpu",
-     "at = l->sensors[i].slot == g->slot ? &l->sensors[i] : NULL;",
-     "at = &l->sensors[i];",
-     [unit("dcore", "test_health")]),
-    ("one more page is no news", "take_rise",
-     "k->total + MO_MAX(x - MO_MAX(k->last, 0), 0)",
-     "k->total",
-     [unit("acore", "test_health_kept"), unit("health", "test_checks")]),
-    ("nonsense taken for a value", "reading_impossible",
-     "return value >= ranges[i].least && value <= ranges[i].most ? NULL : &ranges[i];",
-     "return NULL;",
-     [unit("acore", "test_gpu_metrics")]),
-    ("orphans not looked for", "orphans_find",
-     "return mo_proc_each(look_at, &p);",
-     "return p.found == NULL;",
-     [e2e("test_discovery.py", "what_hangs_since_an_earlier_agent_is_not_tried_again")]),
-    ("missing GPU not told of", "slot_health",
-     "ret->missing |= gone;",
-     "",
-     [e2e("test_node_truth.py", "a_gpu_that_vanishes_under_a_job_is_shown_where_people_look")]),
-    ("sign-in link used twice", "api_signin_use",
-     "if (s)\n		forget(s);",
-     "",
-     [e2e("test_rest.py", "sign_in_links")]),
-    ("terminal steered by others", "client_send",
-     "if (!cli->raw && !cli->json)\n		visible_json(ret->doc);",
-     "",
-     [e2e("test_cli.py", "texts_of_others_do_not_steer_the_terminal")]),
-    ("long log cut for its last lines", "find_tail",
-     "if (l->look_left < end - from)\n			return false;",
-     "if (l->look_left < end - from)\n			break;",
-     [e2e("test_cli.py", "last_lines_of_a_long_log")]),
-    ("a second job takes the directory", "dir_taken",
-     "!mo_streq(j->saves.by_config, clean)) || (!j->attempt &&",
-     "!mo_streq(j->saves.by_config, clean)) || (j->attempt >= 0 &&",
-     [unit("dcore", "test_checkpoints")]),
-    ("a job saves below another one's directory", "dir_nested",
-     "if (!how || (!own && *ret_warning))",
-     "if (!how || own || *ret_warning)",
-     [unit("dcore", "test_checkpoints")]),
-    ("a word of the engine's main stays a flag", "hooks_apply",
-     "itself ? mo_printf(\"%s=%s\"",
-     "!l ? mo_printf(\"%s=%s\"",
-     [unit("acore", "test_prepare")]),
-    ("a save elsewhere goes on", "checkpoint_note",
-     "doubt_begin(j, n->path, iteration);",
-     "j->path_refused = true;",
-     [unit("dcore", "test_announced")]),
-    ("a checkpoint of other sizes is tried", "checkpoint_misfit",
-     "&& saved != have)",
-     "&& saved > have + 100)",
-     [unit("dcore", "test_checkpoints")]),
-    ("found checkpoint taken for written", "writer_of",
-     "c->attempt != MO_NONE && mo_streq(c->path, found->path)",
-     "mo_streq(c->path, found->path)",
-     [unit("dcore", "test_checkpoints")]),
-    ("time jumps, marks stay", "clock_shift",
-     "shift_job(&s->jobs[i], shift);",
-     "(void)shift_job;",
-     [unit("dcore", "test_clock")]),
-    ("an incarnation below what agents obeyed", "incarnation_epoch",
-     "MO_MAX(now, MO_MAX(before, 0) / EPOCH_STARTS + 1) * EPOCH_STARTS",
-     "now * EPOCH_STARTS + (before == 0)",
-     [unit("dcore", "test_incarnation")]),
-    ("numbers of the incarnation between again", "leap",
-     "return to > n ? to : next_multiple(n, by);",
-     "return next_multiple(n, by) + 0 * to;",
-     [unit("dcore", "test_incarnation"), SIM]),
-    ("a hung step never goes missing", "absent_steps",
-     "st->accepted && !st->missing)",
-     "st->accepted && !st->hung)",
-     [unit("dcore", "test_incarnation"), SIM]),
-    ("a rank whose end nobody told died first", "blame_step",
-     "(b.kind >= B_NODE && b.rank &&",
-     "(false && b.rank &&",
-     [unit("dcore", "test_recovery")]),
-    ("an example machine passes for one of theirs", "dry_run",
-     "placed = DRYRUN_EXAMPLE;",
-     "",
-     [unit("cli", "test_dryrun")]),
-    ("the echo of a planned stop is a failure", "after_failure",
-     "if (outside) {",
-     "if (outside && !t) {",
-     [unit("dcore", "test_outside"), SIM]),
-    ("a launch beside an unknown step", "command_for",
-     "|| n->strange_steps ? -1 : CMD_LAUNCH",
-     "? -1 : CMD_LAUNCH",
-     [unit("dcore", "test_incarnation")]),
-    ("an unknown step is ended", "stray_command",
-     "return discarded ? CMD_KILL : -1;",
-     "return CMD_KILL;",
-     [unit("dcore", "test_incarnation"), SIM]),
-    ("a restored job beside an attempt that nobody asked for", "incarnation_holds",
-     "unseen = some_unseen(s, &n);",
-     "(void)some_unseen;\n	unseen = NULL;\n	n = 0;",
-     [unit("dcore", "test_incarnation")]),
-    ("attempt numbers of after the backup again", "job_next_attempt",
-     "MO_MAX(j->attempt, j->attempt_floor) + 1",
-     "j->attempt + 1",
-     [unit("dcore", "test_incarnation")]),
-    ("acknowledged to the lost controller, told to no other", "on_welcome",
-     "rewind_all(s, w, out);",
-     "(void)rewind_all;",
-     [unit("acore", "test_agent_link")]),
-    ("a start makes a state", "begin_check",
-     "if (begin_there(dir))",
-     "if (begin_there(dir) || dir)",
-     [e2e("test_incarnation.py", "test_no_state_is_no_start")]),
+    (
+        "command before commit",
+        "steps",
+        "if (store_records(m, &out) == 0) {",
+        "static struct core_out late;\n	struct core_out latest = out;\n"
+        "	carry_out(m, inputs, n, &out);\n	latest.n_effects = 0;\n	out = late;\n"
+        "	late = latest;\n"
+        "	if (store_records(m, &out) == 0) {",
+        [e2e("test_order.py")],
+    ),
+    (
+        "reply before sync",
+        "open_database",
+        "synchronous=FULL",
+        "synchronous=OFF",
+        [e2e("test_order.py")],
+    ),
+    (
+        "attempt number reused",
+        "place_job",
+        "int64_t attempt = job_next_attempt(j);",
+        "int64_t attempt = j->attempt ? j->attempt : 1;",
+        [SIM],
+    ),
+    (
+        "next attempt before proof",
+        "policy_all_dead",
+        "return j->run.n_places > 0 && j->counts.dead == (int64_t)j->run.n_places;",
+        "return j->run.n_places > 0 && (j->failure.decided || j->counts.dead == "
+        "(int64_t)j->run.n_places);",
+        [SIM],
+    ),
+    (
+        "stale attempt accepted",
+        "on_launch",
+        "if (c->epoch < s->epoch || c->attempt <= agent_core_highest(s, c->job)) {",
+        "if (c->epoch < 0) {",
+        [e2e("test_agent.py", "stale_orders"), SIM],
+    ),
+    (
+        "silence taken as death",
+        "step_dead",
+        "return s->gone || s->unkillable;",
+        "return s->gone || s->unkillable || s->hung;",
+        [SIM, e2e("test_faults.py", "hung_supervisor")],
+    ),
+    (
+        "silent node taken as dead",
+        "fleet_silence",
+        "node_state(t, s->nodes[i].name, NODE_DOWN, reason);",
+        "		{\n			struct record g;\n"
+        "			node_state(t, s->nodes[i].name, NODE_DOWN, reason);\n"
+        "			for (size_t k = 0; k < s->n_jobs; k++)\n"
+        "				for (size_t m = 0; m < s->jobs[k].n_steps; m++)\n"
+        "					if (mo_streq(s->jobs[k].steps[m].node, "
+        "s->nodes[i].name) && "
+        "!s->jobs[k].steps[m].gone) {\n"
+        "						record_init(&g, REC_GONE);\n"
+        "						g.job = s->jobs[k].id;\n"
+        "						g.attempt = s->jobs[k].steps[m].attempt;\n"
+        "						g.node = mo_strdup(s->nodes[i].name);\n"
+        "						turn_emit(t, &g);\n"
+        "					}\n		}\n",
+        [SIM, e2e("test_faults.py", "silent_node")],
+    ),
+    (
+        "beats of a stall lost",
+        "fleet_late",
+        "if (by <= 0)\n		return;",
+        "if (by != 0)\n		return;",
+        [SIM, e2e("test_faults.py", "frozen_machine")],
+    ),
+    (
+        "incomplete checkpoint taken",
+        "ckpt_judge",
+        "return reason ? reason : ckpt_judge_tracker(r, e, q);",
+        "free(reason);\n	return ckpt_judge_tracker(r, e, q);",
+        [e2e("test_helpers.py")],
+    ),
+    (
+        "cut index taken",
+        "walk",
+        "return w->depth == 0 && w->n_marks == 0 ? w->at == w->n ? NULL : \"something lies "
+        "behind its end\" : garbage;\n	}\n	return cut;",
+        "return NULL;\n	}\n	return NULL;",
+        [
+            unit("acore", "test_ckpt_formats"),
+            e2e("test_checkpoints.py", "a_cut_index_never_passes"),
+        ],
+    ),
+    (
+        "unlisted shard taken",
+        "judge_shard",
+        "return unknown ? mo_printf(",
+        "return unknown && !f->name ? mo_printf(",
+        [unit("acore", "test_ckpt_formats")],
+    ),
+    (
+        "missing column taken",
+        "judge_count",
+        "if (stated > 0 && stated != parts)",
+        "if (stated < 0)",
+        [
+            unit("acore", "test_ckpt_formats"),
+            e2e("test_checkpoints.py", "damaged_megatron_lm_legacy"),
+        ],
+    ),
+    (
+        "zeros taken for a shard",
+        "torch_damage",
+        "return mo_strdup(only_zeros(head, n) ? \"it holds zeros\" : \"it is no file of "
+        "torch.save\");",
+        "return NULL;",
+        [e2e("test_checkpoints.py", "damaged_torchtitan")],
+    ),
+    (
+        "announced checkpoint holds a place",
+        "checkpoint_surplus",
+        "newer += c->state == CKPT_VERIFIED;",
+        "newer++;",
+        [unit("dcore", "test_keep")],
+    ),
+    (
+        "removal forgotten at the end",
+        "add_end_scan",
+        "add_known(j, k);\n	add_removals(j, k);",
+        "add_known(j, k);",
+        [unit("dcore", "test_keep")],
+    ),
+    (
+        "bind left out",
+        "child_run",
+        "if (p->cpus && sched_setaffinity(0, p->cpus_size, p->cpus) < 0)",
+        "if (p->cpus && !p->cpus_size)",
+        [e2e("test_bind.py", "each_rank_on_its_own_core")],
+    ),
+    (
+        "read-back constant",
+        "judge",
+        "mo_idset_parse(allowed_cpus, &have) < 0",
+        "mo_idset_parse(want->cpus, &have) < 0",
+        [unit("acore", "test_bind"), e2e("test_bind.py")],
+    ),
+    (
+        "environment leaked",
+        "prepare_rank",
+        "c->envp = env;",
+        "extern char **environ;\n	size_t n = 0, k = 0;\n	while (env[n])\n"
+        "		n++;\n"
+        "	while (environ[k])\n		k++;\n"
+        "	env = prepared_keep(p, mo_realloc_array(memcpy(mo_alloc_array(n + k + 1, "
+        "sizeof(char "
+        "*)), env, n * sizeof(char *)), n + k + 1, sizeof(char *)));\n"
+        "	memcpy(env + n, environ, (k + 1) * sizeof(char *));\n	c->envp = env;",
+        [e2e("test_agent.py", "launch_eight_ranks")],
+    ),
+    (
+        "ledger second dropped",
+        "ledger_charge_as",
+        "j->ledger[category] += job_gpus(j) * (time - j->ledger_at);",
+        "j->ledger[category] += job_gpus(j) * ((time - j->ledger_at) / 1000000 * 1000000);",
+        [SIM],
+    ),
+    (
+        "superseded checkpoint offered again",
+        "judge",
+        "if ((c->state == CKPT_SUPERSEDED && f->saved_at <= c->saved_at) ||",
+        "if (",
+        [SIM],
+    ),
+    (
+        "damage behind which one went back offered again",
+        "checkpoint_supersede",
+        "if (c->iteration <= resume || c->state == CKPT_SUPERSEDED || c->state == CKPT_DELETED)",
+        "if (c->iteration <= resume || !checkpoint_usable(c))",
+        [unit("dcore", "test_checkpoints")],
+    ),
+    (
+        "chosen checkpoint removed",
+        "held",
+        "c->iteration == asked ||",
+        "asked == INT64_MAX ||",
+        [unit("dcore", "test_keep")],
+    ),
+    (
+        "manifest not compared",
+        "add_known",
+        "if (!c->manifest || c->state",
+        "if (c->manifest || c->state",
+        [unit("dcore", "test_verify"), SIM],
+    ),
+    (
+        "every manifest taken for the same",
+        "examine",
+        "reason = mo_streq(digest, known->manifest) ?",
+        "reason = mo_streq(digest, digest) ?",
+        [e2e("test_checkpoints.py")],
+    ),
+    (
+        "last good checkpoint removed",
+        "held",
+        "c->iteration == good ||",
+        "good == INT64_MAX ||",
+        [unit("dcore", "test_interval")],
+    ),
+    (
+        "measured interval not applied",
+        "on_place",
+        "every_set(s, j);",
+        "",
+        [unit("dcore", "test_interval")],
+    ),
+    (
+        "users push out nodes' events",
+        "thin",
+        "MO_MIN(n_others, side)",
+        "MO_MIN(n_others / 2, side)",
+        [unit("dcore", "test_ring")],
+    ),
+    (
+        "viewers take both searches",
+        "may_run",
+        "n_viewers < SEARCHES_OF_VIEWERS",
+        "n_viewers < SEARCHES_AT_ONCE",
+        [unit("dcore", "test_searches")],
+    ),
+    (
+        "part counted twice",
+        "verify_result",
+        "j->verify.done |= 1LL << part;",
+        "j->verify.done = (1LL << j->verify.parts) - 1;",
+        [unit("dcore", "test_verify")],
+    ),
+    (
+        "shell's signal taken for an exit",
+        "signal_of",
+        "return k->exit->code > 128 &&",
+        "return k->exit->code > 255 &&",
+        [unit("dcore", "test_recovery")],
+    ),
+    (
+        "cordon cap ignored",
+        "health_cordon",
+        "if (cordoned_like(t->core, finding) >= cordon_cap(t->core)) {",
+        "if (cordoned_like(t->core, finding) >= t->core->state.n_nodes) {",
+        [unit("dcore", "test_health"), SIM],
+    ),
+    (
+        "checks told with the next beat",
+        "tell_awaited",
+        "if (health_awaited(w->core))",
+        "if (health_awaited(w->core) && false)",
+        [e2e("test_health.py", "what_a_job_waits_for_does_not_wait_for_a_beat")],
+    ),
+    (
+        "older health taken over newer",
+        "health_reported",
+        "h->version <= l->health_seen",
+        "h->version == l->health_seen",
+        [unit("dcore", "test_health")],
+    ),
+    (
+        "spool entry removed last",
+        "step_dir_remove",
+        "mo_remove_at(d->fd, \"launch.json\", 0);",
+        ";",
+        [e2e("test_faults.py", "agent_killed_while_it_forgets_a_step")],
+    ),
+    (
+        "cut line of the fence believed",
+        "read_log",
+        "line && (end = strchr(line, '\\n')); line = end + 1",
+        "line && *line && ((end = strchr(line, '\\n')) || (end = line + strlen(line) - 1)); line "
+        "= end + 1",
+        [e2e("test_agent.py", "the_fence_is_appended_to_and_a_cut_line_never_counted")],
+    ),
+    (
+        "finding stops the job",
+        "health_cordon",
+        "r.drain->when = mo_strdup(\"idle\");",
+        "r.drain->when = mo_strdup(\"now\");",
+        [unit("dcore", "test_health"), SIM],
+    ),
+    (
+        "broken node used",
+        "wanted",
+        "&& health_allows(&s->nodes[node], r, slots->well[node]);",
+        ";",
+        [unit("dcore", "test_preflight"), SIM],
+    ),
+    (
+        "undrain forgotten",
+        "update_drain",
+        "if (!on)\n		waive(n);",
+        "",
+        [unit("dcore", "test_health")],
+    ),
+    (
+        "baseline of another GPU kept",
+        "health_counters_of",
+        "if (k->identity) {",
+        "if (k->identity && !identity) {",
+        [unit("acore", "test_health_kept")],
+    ),
+    (
+        "counter that began anew compared with its past",
+        "take",
+        "} else if (k->last != MO_NONE_F && value < k->last) {",
+        "} else if (k->last != MO_NONE_F && value < -k->last) {",
+        [unit("acore", "test_health_kept")],
+    ),
+    (
+        "history taken for a finding",
+        "look_since_boot",
+        "MO_MIN(rule_limits(c, k->base), c->history)",
+        "rule_limits(c, k->base)",
+        [unit("health", "test_checks")],
+    ),
+    (
+        "a rate forgets what it saw",
+        "take_moment",
+        "add_moment(k, k->seen, k->last);",
+        "k->n_moments = 0;",
+        [unit("acore", "test_health_kept")],
+    ),
+    (
+        "garbage is no bad page",
+        "look_bad_pages",
+        "!text_bad_pages(b->data, &pages))",
+        "!(text_bad_pages(b->data, &pages), true))",
+        [e2e("test_probe_broken.py", "each_file_broken_in_each_way")],
+    ),
+    (
+        "a sum told without one of its parts",
+        "look_ras_counts",
+        "l->problems == problems && k < RAS_KINDS",
+        "k < RAS_KINDS",
+        [e2e("test_probe_broken.py", "each_file_broken_in_each_way")],
+    ),
+    (
+        "secret on the command line told",
+        "text_cmdline",
+        "n <= TEXT_LINE_MAX && cmdline_known(p, name) &&",
+        "n <= TEXT_LINE_MAX &&",
+        [unit("acore", "test_sysfs_text")],
+    ),
+    (
+        "living node fenced",
+        "fence",
+        "if (n->state == NODE_UP) {\n		turn_reply(t, 409",
+        "if (n->state == _NODE_STATE_N) {\n		turn_reply(t, 409",
+        [e2e("test_faults.py", "fenced_node")],
+    ),
+    (
+        "next boot fenced",
+        "fence",
+        "if (seen && !mo_streq(seen, n->boot_id)) {",
+        "if (seen && !t->now) {",
+        [unit("dcore", "test_fleet")],
+    ),
+    (
+        "question numbers of the run before",
+        "query_new",
+        "q->id = (manager_state(l->manager)->epoch & INT32_MAX) << 32 | (++l->n_asked & "
+        "UINT32_MAX);",
+        "q->id = ++l->n_asked;",
+        [e2e("test_streams.py", "followed_to_the_end")],
+    ),
+    (
+        "living rank's log ended",
+        "on_answer",
+        "bool end = s->follow ? a->end && !rank_lives(k) : a->end || !a->more;",
+        "bool end = a->end || (!s->follow && !a->more);",
+        [e2e("test_streams.py", "logs")],
+    ),
+    (
+        "a hook chooses what is resumed",
+        "decides",
+        "return (flag_same(extra->key, flag) && !on_command(l, extra)) ||",
+        "return mo_streq(extra->key, \"\") ||",
+        [unit("acore", "test_prepare"), e2e("test_engines.py", "prepare")],
+    ),
+    (
+        "engine.args choose what is resumed",
+        "check_arg",
+        "if (instead)\n		errors_at(",
+        "if (instead && !value)\n		errors_at(",
+        [unit("recipe", "test_rules")],
+    ),
+    (
+        "rules blind to engine.args",
+        "see_arg",
+        "(!arg->origin && rules_unchecked(k, arg->flag))",
+        "!arg->origin",
+        [unit("recipe", "test_rules")],
+    ),
+    (
+        "1 is not true",
+        "bool_holds",
+        "{ \"true\", \"1\",",
+        "{ \"true\", \"true\",",
+        [unit("recipe", "test_rules")],
+    ),
+    (
+        "runaway pattern taken",
+        "over_limit",
+        "== PCRE2_ERROR_MATCHLIMIT",
+        "== PCRE2_ERROR_NOMEMORY",
+        [unit("recipe", "test_engine")],
+    ),
+    (
+        "hostile rule tried for ever",
+        "lines_feed",
+        "r->gave_up < GIVE_UPS_MAX &&",
+        "",
+        [unit("acore", "test_lines")],
+    ),
+    (
+        "flood of iterations told whole",
+        "sample_room",
+        "s->room_us -= SAMPLE_US;",
+        "",
+        [unit("acore", "test_stepd_samples")],
+    ),
+    (
+        "a script's own interval word stays",
+        "add_word",
+        "? word_now(j, k) : NULL",
+        "? every_now(j, k) : NULL",
+        [unit("dcore", "test_interval")],
+    ),
+    (
+        "changed model resumed silently",
+        "recipe_changed",
+        "if (old && new && !may &&",
+        "if (old && new && may &&",
+        [unit("recipe", "test_rules")],
+    ),
+    (
+        "environment of a rank said of its node",
+        "spread_of",
+        "return BY_RANK;",
+        "return BY_NODE;",
+        [e2e("test_recipes.py", "text_says_what_json_says")],
+    ),
+    (
+        "what is unread passes as verified",
+        "bind_passes",
+        "(verified != 0 && !unread)",
+        "verified != 0",
+        [unit("acore", "test_bind")],
+    ),
+    (
+        "vanished GPU shifts slots",
+        "discovery_vanished",
+        "join_gpus(info, before, &(const struct left_outs){ 0 }, true);",
+        "join_gpus(info, before, &(const struct left_outs){ 0 }, false);",
+        [unit("acore", "test_discovery")],
+    ),
+    (
+        "preflight of another boot kept",
+        "health_restore",
+        "!mo_streq(m->boot_id, h->boot_id) ||",
+        "",
+        [unit("acore", "test_health_kept")],
+    ),
+    (
+        "findings beyond the limit are silent",
+        "tell_all",
+        "i + 1 == reported ? n - reported : 0",
+        "0",
+        [unit("dcore", "test_health")],
+    ),
+    (
+        "sensors of one sync are all there is",
+        "take_gpu",
+        "at = l->sensors[i].slot == g->slot ? &l->sensors[i] : NULL;",
+        "at = &l->sensors[i];",
+        [unit("dcore", "test_health")],
+    ),
+    (
+        "one more page is no news",
+        "take_rise",
+        "k->total + MO_MAX(x - MO_MAX(k->last, 0), 0)",
+        "k->total",
+        [unit("acore", "test_health_kept"), unit("health", "test_checks")],
+    ),
+    (
+        "nonsense taken for a value",
+        "reading_impossible",
+        "return value >= ranges[i].least && value <= ranges[i].most ? NULL : &ranges[i];",
+        "return NULL;",
+        [unit("acore", "test_gpu_metrics")],
+    ),
+    (
+        "orphans not looked for",
+        "orphans_find",
+        "return mo_proc_each(look_at, &p);",
+        "return p.found == NULL;",
+        [e2e("test_discovery.py", "what_hangs_since_an_earlier_agent_is_not_tried_again")],
+    ),
+    (
+        "missing GPU not told of",
+        "slot_health",
+        "ret->missing |= gone;",
+        "",
+        [e2e("test_node_truth.py", "a_gpu_that_vanishes_under_a_job_is_shown_where_people_look")],
+    ),
+    (
+        "sign-in link used twice",
+        "api_signin_use",
+        "if (s)\n		forget(s);",
+        "",
+        [e2e("test_rest.py", "sign_in_links")],
+    ),
+    (
+        "terminal steered by others",
+        "client_send",
+        "if (!cli->raw && !cli->json)\n		visible_json(ret->doc);",
+        "",
+        [e2e("test_cli.py", "texts_of_others_do_not_steer_the_terminal")],
+    ),
+    (
+        "long log cut for its last lines",
+        "find_tail",
+        "if (l->look_left < end - from)\n			return false;",
+        "if (l->look_left < end - from)\n			break;",
+        [e2e("test_cli.py", "last_lines_of_a_long_log")],
+    ),
+    (
+        "a second job takes the directory",
+        "dir_taken",
+        "!mo_streq(j->saves.by_config, clean)) || (!j->attempt &&",
+        "!mo_streq(j->saves.by_config, clean)) || (j->attempt >= 0 &&",
+        [unit("dcore", "test_checkpoints")],
+    ),
+    (
+        "a job saves below another one's directory",
+        "dir_nested",
+        "if (!how || (!own && *ret_warning))",
+        "if (!how || own || *ret_warning)",
+        [unit("dcore", "test_checkpoints")],
+    ),
+    (
+        "a word of the engine's main stays a flag",
+        "hooks_apply",
+        "itself ? mo_printf(\"%s=%s\"",
+        "!l ? mo_printf(\"%s=%s\"",
+        [unit("acore", "test_prepare")],
+    ),
+    (
+        "a save elsewhere goes on",
+        "checkpoint_note",
+        "doubt_begin(j, n->path, iteration);",
+        "j->path_refused = true;",
+        [unit("dcore", "test_announced")],
+    ),
+    (
+        "a checkpoint of other sizes is tried",
+        "checkpoint_misfit",
+        "&& saved != have)",
+        "&& saved > have + 100)",
+        [unit("dcore", "test_checkpoints")],
+    ),
+    (
+        "found checkpoint taken for written",
+        "writer_of",
+        "c->attempt != MO_NONE && mo_streq(c->path, found->path)",
+        "mo_streq(c->path, found->path)",
+        [unit("dcore", "test_checkpoints")],
+    ),
+    (
+        "time jumps, marks stay",
+        "clock_shift",
+        "shift_job(&s->jobs[i], shift);",
+        "(void)shift_job;",
+        [unit("dcore", "test_clock")],
+    ),
+    (
+        "an incarnation below what agents obeyed",
+        "incarnation_epoch",
+        "MO_MAX(now, MO_MAX(before, 0) / EPOCH_STARTS + 1) * EPOCH_STARTS",
+        "now * EPOCH_STARTS + (before == 0)",
+        [unit("dcore", "test_incarnation")],
+    ),
+    (
+        "numbers of the incarnation between again",
+        "leap",
+        "return to > n ? to : next_multiple(n, by);",
+        "return next_multiple(n, by) + 0 * to;",
+        [unit("dcore", "test_incarnation"), SIM],
+    ),
+    (
+        "a hung step never goes missing",
+        "absent_steps",
+        "st->accepted && !st->missing)",
+        "st->accepted && !st->hung)",
+        [unit("dcore", "test_incarnation"), SIM],
+    ),
+    (
+        "a rank whose end nobody told died first",
+        "blame_step",
+        "(b.kind >= B_NODE && b.rank &&",
+        "(false && b.rank &&",
+        [unit("dcore", "test_recovery")],
+    ),
+    (
+        "an example machine passes for one of theirs",
+        "dry_run",
+        "placed = DRYRUN_EXAMPLE;",
+        "",
+        [unit("cli", "test_dryrun")],
+    ),
+    (
+        "the echo of a planned stop is a failure",
+        "after_failure",
+        "if (outside) {",
+        "if (outside && !t) {",
+        [unit("dcore", "test_outside"), SIM],
+    ),
+    (
+        "a launch beside an unknown step",
+        "command_for",
+        "|| n->strange_steps ? -1 : CMD_LAUNCH",
+        "? -1 : CMD_LAUNCH",
+        [unit("dcore", "test_incarnation")],
+    ),
+    (
+        "an unknown step is ended",
+        "stray_command",
+        "return discarded ? CMD_KILL : -1;",
+        "return CMD_KILL;",
+        [unit("dcore", "test_incarnation"), SIM],
+    ),
+    (
+        "a restored job beside an attempt that nobody asked for",
+        "incarnation_holds",
+        "unseen = some_unseen(s, &n);",
+        "(void)some_unseen;\n	unseen = NULL;\n	n = 0;",
+        [unit("dcore", "test_incarnation")],
+    ),
+    (
+        "attempt numbers of after the backup again",
+        "job_next_attempt",
+        "MO_MAX(j->attempt, j->attempt_floor) + 1",
+        "j->attempt + 1",
+        [unit("dcore", "test_incarnation")],
+    ),
+    (
+        "acknowledged to the lost controller, told to no other",
+        "on_welcome",
+        "rewind_all(s, w, out);",
+        "(void)rewind_all;",
+        [unit("acore", "test_agent_link")],
+    ),
+    (
+        "a start makes a state",
+        "begin_check",
+        "if (begin_there(dir))",
+        "if (begin_there(dir) || dir)",
+        [e2e("test_incarnation.py", "test_no_state_is_no_start")],
+    ),
 ]
 
 
@@ -432,10 +721,15 @@ def definitions(texts, name):
     """Where name is defined, as (file, begin, end): a function begins in the first column and ends
     at the next brace there; an object ends at the first line that ends with a semicolon."""
     function, value = r"\([^;{}]*\)\s*\{\n.*?^\}", r"(?:\[[^\]\n]*\])*\s*=.*?;"
-    form = re.compile(r"^[A-Za-z_][^\n;{}()]*\b%s(?:%s|%s)$" % (re.escape(name), function, value),
-                      re.M | re.S)
-    return [(file, found.start(), found.end())
-            for file, text in sorted(texts.items()) if name in text for found in form.finditer(text)]
+    form = re.compile(
+        r"^[A-Za-z_][^\n;{}()]*\b%s(?:%s|%s)$" % (re.escape(name), function, value), re.M | re.S
+    )
+    return [
+        (file, found.start(), found.end())
+        for file, text in sorted(texts.items())
+        if name in text
+        for found in form.finditer(text)
+    ]
 
 
 def pattern_of(old):
@@ -455,8 +749,11 @@ def find(texts, mutant):
     _, function, old, _, _ = mutant
     pattern = pattern_of(old)
     defined = definitions(texts, function)
-    found = [(file, m.start(), m.end()) for file, begin, end in defined
-             for m in pattern.finditer(texts[file], begin, end)]
+    found = [
+        (file, m.start(), m.end())
+        for file, begin, end in defined
+        for m in pattern.finditer(texts[file], begin, end)
+    ]
     if not defined:
         why = "nothing defines %s" % function
     elif len(found) != 1:
@@ -488,7 +785,13 @@ def absent_killer(root, mutant):
 def copy_tree():
     shutil.rmtree(TREE, ignore_errors=True)
     os.makedirs(TREE)
-    files = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, stdout=subprocess.PIPE, check=True, text=True).stdout.split("\n")
+    files = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard"],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        check=True,
+        text=True,
+    ).stdout.split("\n")
     for f in filter(None, files):
         if os.path.exists(os.path.join(ROOT, f)):
             os.makedirs(os.path.dirname(os.path.join(TREE, f)), exist_ok=True)
@@ -502,7 +805,18 @@ def run(command, timeout=120):
         log.flush()
         env = {k: v for k, v in os.environ.items() if k not in ("BUILD", "MAKEFLAGS", "MFLAGS")}
         try:
-            return subprocess.run(["/bin/sh", "-c", command], cwd=TREE, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env, timeout=timeout).returncode == 0
+            return (
+                subprocess.run(
+                    ["/bin/sh", "-c", command],
+                    cwd=TREE,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    env=env,
+                    timeout=timeout,
+                ).returncode
+                == 0
+            )
         except subprocess.TimeoutExpired:
             log.write("not finished in %d s\n" % timeout)
             return None
@@ -515,7 +829,9 @@ def make(targets):
 def killers_pass(wanted):
     """On the code as it is every killer must pass, or its failing says nothing."""
     ok = True
-    for targets, command in sorted({k for m in MUTANTS for k in m[4] if not wanted or m[0] in wanted}):
+    for targets, command in sorted(
+        {k for m in MUTANTS for k in m[4] if not wanted or m[0] in wanted}
+    ):
         begin = time.monotonic()
         if not make(targets) or not run(command):
             print("FAIL %s: fails without any mutant" % command, flush=True)
@@ -526,7 +842,8 @@ def killers_pass(wanted):
 
 
 def caught(mutant):
-    """What is wrong, if anything, and what noticed the mutant. One that turns in circles is noticed by the time, which is said: a machine that is too busy looks the same."""
+    """What is wrong, if anything, and what noticed the mutant. One that turns in circles is noticed
+    by the time, which is said: a machine that is too busy looks the same."""
     _, _, _, new, killers = mutant
     texts = sources(TREE)
     place, why = find(texts, mutant)
@@ -542,7 +859,9 @@ def caught(mutant):
                 return "does not compile", None
             passed = run(command)
             if not passed:
-                return None, ("the simulator" if targets == SIM[0] else command) + (", not finished in time" if passed is None else "")
+                return None, ("the simulator" if targets == SIM[0] else command) + (
+                    ", not finished in time" if passed is None else ""
+                )
         return "survived " + ", ".join(command for _, command in killers), None
     finally:
         with open(path, "w") as f:

@@ -1,6 +1,8 @@
 #!/usr/bin/python3
-"""image.py BUILD OUT [CASE ...]: the initramfs of the NUMA machine: our programs (stripped), the libraries they load, python with the modules that the cases import, busybox, the configuration.
-Everything lies below /work as in the checkout, so that the cases use the helpers of the other end-to-end tests."""
+"""image.py BUILD OUT [CASE ...]: the initramfs of the NUMA machine: our programs (stripped), the
+libraries they load, python with the modules that the cases import, busybox, the configuration.
+Everything lies below /work as in the checkout, so that the cases use the helpers of the other
+end-to-end tests."""
 import os
 import re
 import shutil
@@ -12,7 +14,12 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 PROGRAMS = "moed moe-agent moe-stepd moe-discover moe-ckpt moe-probe moectl".split()
 FAKES = "touch noaffinity".split()
 PYTHON = "/usr/bin/python3"
-FILES = {"/etc/passwd": "root:x:0:0:root:/root:/bin/sh\n", "/etc/group": "root:x:0:\n", "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n", "/etc/hosts": "127.0.0.1 localhost\n"}
+FILES = {
+    "/etc/passwd": "root:x:0:0:root:/root:/bin/sh\n",
+    "/etc/group": "root:x:0:\n",
+    "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
+    "/etc/hosts": "127.0.0.1 localhost\n",
+}
 
 
 def output(*argv):
@@ -26,15 +33,24 @@ def libraries(path):
 
 def modules():
     """Files that python opens to import what the cases import, and what it loads lazily there."""
-    code = ("import sys; sys.argv = ['cases.py']; sys.path[:0] = ['tests/numavm', 'tests/e2e']; import cases, linecache, tokenize, encodings.ascii, encodings.idna; "
-            "print(*(m.__file__ for m in list(sys.modules.values()) if getattr(m, '__file__', None)), sep=chr(10))")
-    r = subprocess.run([PYTHON, "-S", "-B", "-c", code], check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    code = (
+        "import sys; sys.argv = ['cases.py']; sys.path[:0] = ['tests/numavm', 'tests/e2e']; "
+        "import cases, linecache, tokenize, encodings.ascii, encodings.idna; "
+        "print(*(m.__file__ for m in list(sys.modules.values()) if getattr(m, '__file__', None)), "
+        "sep=chr(10))"
+    )
+    r = subprocess.run(
+        [PYTHON, "-S", "-B", "-c", code], check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT
+    )
     return [f for f in r.stdout.split() if f.startswith("/usr/")]
 
 
 def loaded(name):
-    """Path of a library that programs load when they need it (lib/loop/curl.h), which ldd does not see."""
-    return re.search(r"^\s*%s .* => (/\S+)$" % re.escape(name), output("/sbin/ldconfig", "-p"), re.M).group(1)
+    """Path of a library that programs load when they need it (lib/loop/curl.h), which ldd does not
+    see."""
+    return re.search(
+        r"^\s*%s .* => (/\S+)$" % re.escape(name), output("/sbin/ldconfig", "-p"), re.M
+    ).group(1)
 
 
 class Tree:
@@ -74,7 +90,18 @@ def main():
         t.program(PYTHON, os.path.realpath(PYTHON), strip=False)
         for f in modules():
             t.program(f, strip=False) if f.endswith(".so") else t.put(f)
-        subprocess.run([PYTHON, "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash", top + "/usr"], check=True)
+        subprocess.run(
+            [
+                PYTHON,
+                "-m",
+                "compileall",
+                "-q",
+                "--invalidation-mode",
+                "unchecked-hash",
+                top + "/usr",
+            ],
+            check=True,
+        )
         for name in ("tests/e2e/lib.py", "tests/e2e/rig.py", "tests/numavm/cases.py"):
             t.put("/work/" + name, os.path.join(ROOT, name))
         shutil.copytree(os.path.join(ROOT, "config"), top + "/work/config")
@@ -84,7 +111,13 @@ def main():
                 f.write(text)
         names = subprocess.run(["find", "."], check=True, stdout=subprocess.PIPE, cwd=top).stdout
         with open(out + ".new", "wb") as f:
-            subprocess.run(["cpio", "-o", "-H", "newc", "--quiet", "-R", "0:0"], input=names, stdout=f, check=True, cwd=top)
+            subprocess.run(
+                ["cpio", "-o", "-H", "newc", "--quiet", "-R", "0:0"],
+                input=names,
+                stdout=f,
+                check=True,
+                cwd=top,
+            )
         os.rename(out + ".new", out)
 
 

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
-"""What `make install DESTDIR=ROOT` put there, used from there: ROOT/usr/local stands for /usr/local in a mount namespace of its own, and nothing of the source tree is asked for.
-Usage: ROOT=DIR [CHROMIUM=PROGRAM] test_installed.py [TEST...]"""
+"""What `make install DESTDIR=ROOT` put there, used from there: ROOT/usr/local stands for /usr/local
+in a mount namespace of its own, and nothing of the source tree is asked for. Usage: ROOT=DIR
+[CHROMIUM=PROGRAM] test_installed.py [TEST...]"""
 import json
 import os
 import re
@@ -22,9 +23,20 @@ env.pop("XDG_STATE_HOME", None)
 
 
 def run(*argv, timeout=120, **more):
-    r = subprocess.run(argv, env=dict(env, **more), stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=timeout, text=True, stdin=subprocess.DEVNULL)
+    r = subprocess.run(
+        argv,
+        env=dict(env, **more),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        timeout=timeout,
+        text=True,
+        stdin=subprocess.DEVNULL,
+    )
     if r.returncode:
-        raise Failed("%s: exit status %d\n%s%s" % (" ".join(argv), r.returncode, r.stdout[-1500:], r.stderr[-1500:]))
+        raise Failed(
+            "%s: exit status %d\n%s%s"
+            % (" ".join(argv), r.returncode, r.stdout[-1500:], r.stderr[-1500:])
+        )
     return r.stdout
 
 
@@ -45,10 +57,21 @@ def a_cluster_of_the_installed_programs_completes_a_job():
 def the_page_opens_and_shows_the_job():
     if not CHROMIUM:
         raise Skipped("no browser")
-    told = subprocess.run(["moectl", "local", "up"], env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=60, text=True).stderr
+    told = subprocess.run(
+        ["moectl", "local", "up"],
+        env=env,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        timeout=60,
+        text=True,
+    ).stderr
     link = re.search(r"^dashboard: (\S+)", told, re.M)
     need(link, told)
-    run("node", os.path.join(HERE, "test_installed.mjs"), PAGE_TEST=json.dumps({"link": link.group(1), "job": "j-1", "chromium": CHROMIUM}))
+    run(
+        "node",
+        os.path.join(HERE, "test_installed.mjs"),
+        PAGE_TEST=json.dumps({"link": link.group(1), "job": "j-1", "chromium": CHROMIUM}),
+    )
 
 
 @suite.test
@@ -60,19 +83,33 @@ def a_manual_page_is_found_by_its_name():
 
 
 def main():
-    if INSIDE not in os.environ:      # once more, where ROOT/usr/local is /usr/local
+    if INSIDE not in os.environ:  # once more, where ROOT/usr/local is /usr/local
         unshare, oneself = ["unshare", "-m"], ""
-        if os.geteuid():              # root there to mount, and oneself again below it
-            unshare, oneself = ["unshare", "-rm"], "unshare -U --map-user=%d --map-group=%d" % (os.geteuid(), os.getegid())
+        if os.geteuid():  # root there to mount, and oneself again below it
+            unshare, oneself = ["unshare", "-rm"], "unshare -U --map-user=%d --map-group=%d" % (
+                os.geteuid(),
+                os.getegid(),
+            )
         if subprocess.run(unshare + ["true"], stderr=subprocess.DEVNULL).returncode:
-            print("SKIP installed: no mount namespace to be had here\n0 passed, 0 failed, 1 skipped")
+            print(
+                "SKIP installed: no mount namespace to be had here\n0 passed, 0 failed, 1 skipped"
+            )
             return 0
         script = 'mount --bind "$ROOT/usr/local" /usr/local && exec %s "$@"' % oneself
-        os.execvpe(unshare[0], unshare + ["sh", "-c", script, "sh", sys.executable] + sys.argv, dict(os.environ, **{INSIDE: "1"}))
+        os.execvpe(
+            unshare[0],
+            unshare + ["sh", "-c", script, "sh", sys.executable] + sys.argv,
+            dict(os.environ, **{INSIDE: "1"}),
+        )
     try:
         return suite.main()
     finally:
-        subprocess.run(["/usr/local/bin/moectl", "local", "down"], env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        subprocess.run(
+            ["/usr/local/bin/moectl", "local", "down"],
+            env=env,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         shutil.rmtree(work, ignore_errors=True)
 
 

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Makes the cluster that test_page.mjs looks at: a training job that lost a rank once and goes on, and one that failed with markup in its last lines."""
+"""Makes the cluster that test_page.mjs looks at: a training job that lost a rank once and goes on,
+and one that failed with markup in its last lines."""
 import json
 import os
 import shutil
@@ -15,9 +16,26 @@ RANK = os.path.join(BUILD, "tests/fake/rank")
 
 
 def train_recipe(work):
-    """4 ranks; rank 1 leaves at iteration 30 of the first attempt, with a signal's exit code, after the checkpoint of 20."""
-    argv = [RANK, "--steps", "100000", "--step-ms", "40", "--save-every", "20", "--exit", "30:134:1"]
-    return command_recipe("train", argv, gpus=4, steps=100000, checkpoint={"dir": os.path.join(work, "ckpt"), "every": 20})
+    """4 ranks; rank 1 leaves at iteration 30 of the first attempt, with a signal's exit code, after
+    the checkpoint of 20."""
+    argv = [
+        RANK,
+        "--steps",
+        "100000",
+        "--step-ms",
+        "40",
+        "--save-every",
+        "20",
+        "--exit",
+        "30:134:1",
+    ]
+    return command_recipe(
+        "train",
+        argv,
+        gpus=4,
+        steps=100000,
+        checkpoint={"dir": os.path.join(work, "ckpt"), "every": 20},
+    )
 
 
 def main():
@@ -27,18 +45,42 @@ def main():
     try:
         with Cluster(dir=os.path.join(work, "cluster"), nodes=2, gpus_per_node=3) as c:
             train = c.submit(train_recipe(work))
-            markup = c.submit(command_recipe("markup", ["/bin/sh", "-c", "echo '<img src=x onerror=\"window.harmed=1\">' >&2; exit 1"]))
+            markup = c.submit(
+                command_recipe(
+                    "markup",
+                    ["/bin/sh", "-c", "echo '<img src=x onerror=\"window.harmed=1\">' >&2; exit 1"],
+                )
+            )
             c.wait_state(markup, "failed")
-            wait_until(lambda: c.job(train)["attempt"] == 2 and (c.job(train)["iteration"] or 0) > 25, 60, "the second attempt of the training job")
+            wait_until(
+                lambda: c.job(train)["attempt"] == 2 and (c.job(train)["iteration"] or 0) > 25,
+                60,
+                "the second attempt of the training job",
+            )
             short = os.path.join(work, "short.yaml")
             with open(short, "w") as f:
                 f.write(command_recipe("short", ["/bin/true"]))
             s = c.status()
             with open(s["token_file"]) as f:
                 token = f.read().strip()
-            test = {"url": s["tcp_url"].rstrip("/"), "token": token, "dir": c.dir, "moectl": MOECTL, "nodes": 2, "gpus": 6, "train_ranks": 4, "jobs": {"train": train, "markup": markup},
-                    "short_recipe": short, "shots": shots, "chromium": sys.argv[1]}
-            return subprocess.run(["node", os.path.join(HERE, "test_page.mjs")], env=dict(c.env, PAGE_TEST=json.dumps(test)), timeout=600).returncode
+            test = {
+                "url": s["tcp_url"].rstrip("/"),
+                "token": token,
+                "dir": c.dir,
+                "moectl": MOECTL,
+                "nodes": 2,
+                "gpus": 6,
+                "train_ranks": 4,
+                "jobs": {"train": train, "markup": markup},
+                "short_recipe": short,
+                "shots": shots,
+                "chromium": sys.argv[1],
+            }
+            return subprocess.run(
+                ["node", os.path.join(HERE, "test_page.mjs")],
+                env=dict(c.env, PAGE_TEST=json.dumps(test)),
+                timeout=600,
+            ).returncode
     finally:
         shutil.rmtree(work, ignore_errors=True)
 

@@ -82,7 +82,7 @@ import torch.distributed as dist  # noqa: E402
 import torch.nn as nn  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
 
-AUX_WEIGHT = 0.01   # of the load-balancing loss
+AUX_WEIGHT = 0.01  # of the load-balancing loss
 CLIP_NORM = 1.0
 WARMUP_STEPS = 10
 
@@ -91,23 +91,32 @@ def parse_args(world):
     here = os.path.dirname(os.path.abspath(__file__))
     p = argparse.ArgumentParser(description="train a tiny mixture-of-experts transformer")
     for flag, default, text in (
-            ("--steps", 120, "iterations of the whole run"),
-            ("--save-every", 20, "iterations between checkpoints; 0 = never"),
-            ("--layers", 2, ""), ("--hidden", 24, ""), ("--heads", 2, ""), ("--experts", 8, ""),
-            ("--topk", 2, "experts per token"), ("--ffn", 32, "inner width of one expert"),
-            ("--seq", 32, "bytes per sequence"),
-            ("--micro", 4, "sequences per rank and micro-batch"),
-            ("--global-batch", 0, "sequences per iteration; 0 = one micro-batch per rank"),
-            ("--ep", 0, "ranks that share one set of experts; 0 = gcd(world size, experts)"),
-            ("--seed", 1, "")):
+        ("--steps", 120, "iterations of the whole run"),
+        ("--save-every", 20, "iterations between checkpoints; 0 = never"),
+        ("--layers", 2, ""),
+        ("--hidden", 24, ""),
+        ("--heads", 2, ""),
+        ("--experts", 8, ""),
+        ("--topk", 2, "experts per token"),
+        ("--ffn", 32, "inner width of one expert"),
+        ("--seq", 32, "bytes per sequence"),
+        ("--micro", 4, "sequences per rank and micro-batch"),
+        ("--global-batch", 0, "sequences per iteration; 0 = one micro-batch per rank"),
+        ("--ep", 0, "ranks that share one set of experts; 0 = gcd(world size, experts)"),
+        ("--seed", 1, ""),
+    ):
         p.add_argument(flag, type=int, default=default, help=text + " (%(default)s)")
     p.add_argument("--lr", type=float, default=1e-2)
     p.add_argument("--step-delay-ms", type=float, default=0, help="sleep in every iteration")
     p.add_argument("--corpus", default=os.path.join(here, "corpus.txt"))
-    p.add_argument("--dir", default=os.environ.get("MOE_CHECKPOINT_DIR") or None,
-                   help="checkpoint directory, shared by all ranks; none = no checkpoints")
-    p.add_argument("--resume", metavar="auto|never|N",
-                   default=os.environ.get("MOE_RESUME_ITERATION") or "auto")
+    p.add_argument(
+        "--dir",
+        default=os.environ.get("MOE_CHECKPOINT_DIR") or None,
+        help="checkpoint directory, shared by all ranks; none = no checkpoints",
+    )
+    p.add_argument(
+        "--resume", metavar="auto|never|N", default=os.environ.get("MOE_RESUME_ITERATION") or "auto"
+    )
     args = p.parse_args()
 
     # Only the flags and the world size are judged here, so all ranks come to the same end.
@@ -129,6 +138,7 @@ def parse_args(world):
 
 # ---------------------------------------------------------------- process groups
 
+
 class Ranks:
     """This process's place in the job: its device and the groups it communicates over. A group of
     one process is None, and every helper below then does nothing."""
@@ -137,13 +147,17 @@ class Ranks:
         self.rank, self.world, self.ep = rank, world, ep
         self.ep_rank = rank % ep
         self.device = torch.device("cpu")
-        if torch.cuda.is_available():   # ROCm builds answer to the same name
+        if torch.cuda.is_available():  # ROCm builds answer to the same name
             local = int(os.environ.get("LOCAL_RANK") or rank) % torch.cuda.device_count()
             torch.cuda.set_device(local)
             self.device = torch.device("cuda", local)
         if world > 1:
-            dist.init_process_group("nccl" if self.device.type == "cuda" else "gloo",
-                                    init_method="env://", rank=rank, world_size=world)
+            dist.init_process_group(
+                "nccl" if self.device.type == "cuda" else "gloo",
+                init_method="env://",
+                rank=rank,
+                world_size=world,
+            )
         self.world_group = dist.group.WORLD if world > 1 else None
         # Expert-parallel groups are neighbours, so that the all-to-all stays on few machines.
         self.ep_group = self.own_group([range(g, g + ep) for g in range(0, world, ep)])
@@ -192,14 +206,16 @@ class AllToAll(torch.autograd.Function):
 
 # ---------------------------------------------------------------- the model
 
+
 class Attention(nn.Module):
     def __init__(self, args):
         super().__init__()
         self.heads = args.heads
         self.qkv = nn.Linear(args.hidden, 3 * args.hidden, bias=False)
         self.out = nn.Linear(args.hidden, args.hidden, bias=False)
-        self.register_buffer("future", torch.ones(args.seq, args.seq).triu(1).bool(),
-                             persistent=False)
+        self.register_buffer(
+            "future", torch.ones(args.seq, args.seq).triu(1).bool(), persistent=False
+        )
 
     def forward(self, x):
         b, t, h = x.shape
@@ -245,7 +261,7 @@ class MoE(nn.Module):
     def run_experts(self, rows, counts):
         """rows: this rank's rows in the order of their experts, counts: how many for each"""
         group = self.ranks.ep_group
-        arriving = counts   # [source rank, local expert]: rows that come to me
+        arriving = counts  # [source rank, local expert]: rows that come to me
         if group is not None:
             arriving = torch.empty_like(counts)
             dist.all_to_all_single(arriving, counts, group=group)
@@ -258,8 +274,10 @@ class MoE(nn.Module):
         order = expert.repeat_interleave(arriving.flatten()).sort(stable=True).indices
         parts = rows[order].split(arriving.sum(0).tolist())
         # An expert without rows computes on an empty part: its gradient is zero, not missing.
-        parts = [F.gelu(part @ w1) @ w2 for part, w1, w2 in zip(
-            parts, self.expert_w1.unbind(), self.expert_w2.unbind())]
+        parts = [
+            F.gelu(part @ w1) @ w2
+            for part, w1, w2 in zip(parts, self.expert_w1.unbind(), self.expert_w2.unbind())
+        ]
         return AllToAll.apply(torch.cat(parts)[order.argsort()], receive, send, group)
 
 
@@ -284,7 +302,7 @@ class TinyMoE(nn.Module):
         self.norm, self.head = nn.LayerNorm(args.hidden), nn.Linear(args.hidden, 256, bias=False)
 
     def forward(self, text):
-        x = self.byte(text) + self.position[:text.shape[1]]
+        x = self.byte(text) + self.position[: text.shape[1]]
         aux, counts = 0.0, 0
         for block in self.blocks:
             x, block_aux, block_counts = block(x)
@@ -293,6 +311,7 @@ class TinyMoE(nn.Module):
 
 
 # ---------------------------------------------------------------- checkpoints
+
 
 def write_durably(path, data):
     """The file is there whole or not at all, whatever happens meanwhile."""
@@ -355,16 +374,24 @@ def choose(args, ranks):
             meta, torn = examine(args.dir, found)
             if not meta:
                 why = "cannot resume from iteration %d: no complete checkpoint %s (%s)" % (
-                    found, iteration_dir(args.dir, found), torn)
+                    found,
+                    iteration_dir(args.dir, found),
+                    torn,
+                )
         here = {"world": ranks.world, "ep": args.ep}
-        odd = ["%s %s (this run has %s)" % (k, meta.get(k), v)
-               for k, v in here.items() if meta and meta.get(k) != v]
+        odd = [
+            "%s %s (this run has %s)" % (k, meta.get(k), v)
+            for k, v in here.items()
+            if meta and meta.get(k) != v
+        ]
         if odd:
             why = "checkpoint %s was written with %s" % (
-                iteration_dir(args.dir, found), ", ".join(odd))
+                iteration_dir(args.dir, found),
+                ", ".join(odd),
+            )
     found = ranks.share(-1 if why else found)[0]
     if found < 0:
-        fail(why)   # why is rank 0's; the others exit without a word
+        fail(why)  # why is rank 0's; the others exit without a word
     return found
 
 
@@ -387,7 +414,7 @@ def save(args, ranks, iteration, state):
     def prepare():
         os.makedirs(path, exist_ok=True)
         if ranks.rank == 0 and os.path.exists(complete):
-            os.unlink(complete)   # an explicit resume came here again: it is no longer complete
+            os.unlink(complete)  # an explicit resume came here again: it is no longer complete
             fsync_dir(path)
         return 0
 
@@ -399,10 +426,14 @@ def save(args, ranks, iteration, state):
 
     def write_complete():
         if ranks.rank == 0:
-            meta = {"iteration": iteration, "world": ranks.world, "ep": args.ep,
-                    "files": {"rank_%d.pt" % r: size for r, size in enumerate(sizes)}}
+            meta = {
+                "iteration": iteration,
+                "world": ranks.world,
+                "ep": args.ep,
+                "files": {"rank_%d.pt" % r: size for r, size in enumerate(sizes)},
+            }
             write_durably(complete, (json.dumps(meta, indent=1) + "\n").encode())
-            fsync_dir(args.dir)   # the entry iter_N itself
+            fsync_dir(args.dir)  # the entry iter_N itself
         return 0
 
     notify(PHASE="save", ITERATION=iteration)
@@ -417,6 +448,7 @@ def save(args, ranks, iteration, state):
 
 
 # ---------------------------------------------------------------- training
+
 
 class Trainer:
     def __init__(self, args, ranks):
@@ -434,10 +466,11 @@ class Trainer:
         named = list(self.model.named_parameters())
         self.dense = [p for n, p in named if "expert_" not in n]
         self.expert = [p for n, p in named if "expert_" in n]
-        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=args.lr, betas=(0.9, 0.95),
-                                           weight_decay=0.01)
+        self.optimizer = torch.optim.AdamW(
+            self.model.parameters(), lr=args.lr, betas=(0.9, 0.95), weight_decay=0.01
+        )
         self.iteration, self.loss = 0, float("nan")
-        self.tokens_per_expert = [0] * args.experts   # over the whole run and all layers
+        self.tokens_per_expert = [0] * args.experts  # over the whole run and all layers
         # For the FLOP estimate: a token passes through topk of the experts only.
         held = sum(p.numel() for p in self.expert) * ranks.ep
         self.active = sum(p.numel() for p in self.dense) + held * args.topk // args.experts
@@ -445,11 +478,15 @@ class Trainer:
     def state(self):
         """All that a resumed run needs to go on with the same digits. Tensors only, since the safe
         loader of PyTorch 1.13 knows no floats; the optimizer's settings come from the flags."""
-        return {"iteration": torch.tensor(self.iteration),
-                "loss": torch.tensor(self.loss, dtype=torch.float64),
-                "tokens_per_expert": torch.tensor(self.tokens_per_expert),
-                "model": self.model.state_dict(), "optimizer": self.optimizer.state_dict()["state"],
-                "data_rng": self.data_rng.get_state(), "torch_rng": torch.get_rng_state()}
+        return {
+            "iteration": torch.tensor(self.iteration),
+            "loss": torch.tensor(self.loss, dtype=torch.float64),
+            "tokens_per_expert": torch.tensor(self.tokens_per_expert),
+            "model": self.model.state_dict(),
+            "optimizer": self.optimizer.state_dict()["state"],
+            "data_rng": self.data_rng.get_state(),
+            "torch_rng": torch.get_rng_state(),
+        }
 
     def load(self, iteration):
         path = os.path.join(iteration_dir(self.args.dir, iteration), "rank_%d.pt" % self.ranks.rank)
@@ -463,10 +500,11 @@ class Trainer:
 
     def micro_batches(self):
         args, ranks = self.args, self.ranks
-        starts = torch.randint(len(self.corpus) - args.seq, (args.global_batch,),
-                               generator=self.data_rng)
+        starts = torch.randint(
+            len(self.corpus) - args.seq, (args.global_batch,), generator=self.data_rng
+        )
         for first in range(ranks.rank * args.micro, args.global_batch, ranks.world * args.micro):
-            index = starts[first:first + args.micro, None] + torch.arange(args.seq + 1)
+            index = starts[first : first + args.micro, None] + torch.arange(args.seq + 1)
             yield self.corpus[index].long().to(ranks.device)
 
     def lr(self):
@@ -479,12 +517,14 @@ class Trainer:
         """Sum the parameters' gradients over the group and divide by the world: since the experts
         already hold the sum over the ranks that sent them tokens, this is right for both kinds.
         All go in one message, `extra` too, whose sums are returned."""
-        buffer = torch.cat([p.grad.flatten() for p in params] + [torch.as_tensor(
-            extra, dtype=torch.float32, device=self.ranks.device)])
+        buffer = torch.cat(
+            [p.grad.flatten() for p in params]
+            + [torch.as_tensor(extra, dtype=torch.float32, device=self.ranks.device)]
+        )
         self.ranks.all_reduce(buffer, group)
         used = 0
         for p in params:
-            p.grad.copy_(buffer[used:used + p.numel()].view_as(p)).div_(self.ranks.world)
+            p.grad.copy_(buffer[used : used + p.numel()].view_as(p)).div_(self.ranks.world)
             used += p.numel()
         return buffer[used:].tolist()
 
@@ -505,8 +545,10 @@ class Trainer:
         # With the dense gradients travel, to save messages, the loss, the wish to stop, the norm of
         # the experts (summed over the world: each shard once per rank holding it) and the routing.
         loss, stop, square, *counts = self.reduce(
-            self.dense, ranks.world_group,
-            [loss_sum, stop_requested, square * ranks.ep / ranks.world, *counts_sum.tolist()])
+            self.dense,
+            ranks.world_group,
+            [loss_sum, stop_requested, square * ranks.ep / ranks.world, *counts_sum.tolist()],
+        )
         norm = math.sqrt(square + sum(p.grad.square().sum() for p in self.dense).item())
         if not math.isfinite(loss) or not math.isfinite(norm):
             fail("loss %s, gradient norm %s at iteration %d" % (loss, norm, self.iteration + 1))
@@ -518,14 +560,32 @@ class Trainer:
         self.iteration, self.loss = self.iteration + 1, loss / ranks.world
         self.tokens_per_expert = [a + int(b) for a, b in zip(self.tokens_per_expert, counts)]
         seconds, tokens = time.monotonic() - began, args.global_batch * args.seq
-        tflops = 6e-12 * self.active * tokens / ranks.world / seconds   # of this rank
-        notify(PHASE="train", ITERATION=self.iteration, LOSS="%.6f" % self.loss,
-               STEP_MS="%.1f" % (seconds * 1e3), TOKENS=tokens, GRAD_NORM="%.4f" % norm,
-               LR="%.3e" % lr, TFLOPS="%.6f" % tflops)
+        tflops = 6e-12 * self.active * tokens / ranks.world / seconds  # of this rank
+        notify(
+            PHASE="train",
+            ITERATION=self.iteration,
+            LOSS="%.6f" % self.loss,
+            STEP_MS="%.1f" % (seconds * 1e3),
+            TOKENS=tokens,
+            GRAD_NORM="%.4f" % norm,
+            LR="%.3e" % lr,
+            TFLOPS="%.6f" % tflops,
+        )
         if ranks.rank == 0:
-            say("step %d/%d loss %.4f grad_norm %.2f lr %.2e step_ms %.1f tokens %d"
-                " tokens_per_s %d" % (self.iteration, args.steps, self.loss, norm, lr,
-                                      seconds * 1e3, tokens, tokens / seconds))
+            say(
+                "step %d/%d loss %.4f grad_norm %.2f lr %.2e step_ms %.1f tokens %d"
+                " tokens_per_s %d"
+                % (
+                    self.iteration,
+                    args.steps,
+                    self.loss,
+                    norm,
+                    lr,
+                    seconds * 1e3,
+                    tokens,
+                    tokens / seconds,
+                )
+            )
         return stop > 0
 
     def unigram_baseline(self):
@@ -546,11 +606,13 @@ def main():
         trainer.load(start)
         if rank == 0:
             say("resumed from iteration %d" % start)
-    ranks.share(0)   # ready is when all are
+    ranks.share(0)  # ready is when all are
     notify(READY=1, PHASE="train", ITERATION=start)
     if rank == 0:
-        say("training %d ranks, ep %d, %s, %d parameters active per token, iterations %d to %d" % (
-            world, args.ep, ranks.device.type, trainer.active, start + 1, args.steps))
+        say(
+            "training %d ranks, ep %d, %s, %d parameters active per token, iterations %d to %d"
+            % (world, args.ep, ranks.device.type, trainer.active, start + 1, args.steps)
+        )
 
     stopping, saved = False, True
     while trainer.iteration < args.steps and not stopping:
@@ -560,8 +622,10 @@ def main():
         if args.dir and (due or stopping):
             saved = save(args, ranks, n, trainer.state())
     if rank == 0 and trainer.iteration < args.steps:
-        say("SIGTERM: stopped after iteration %d%s" % (
-            trainer.iteration, "" if args.dir else ", without a checkpoint directory"))
+        say(
+            "SIGTERM: stopped after iteration %d%s"
+            % (trainer.iteration, "" if args.dir else ", without a checkpoint directory")
+        )
     elif rank == 0:
         say("final loss %.6f unigram baseline %.4f" % (trainer.loss, trainer.unigram_baseline()))
         say("final loss repr %r" % trainer.loss)
@@ -575,7 +639,8 @@ def main():
 if __name__ == "__main__":
     try:
         sys.exit(main())
-    except Exception:   # most often a peer that died: the collective fails on all who wait for it
+    except Exception:  # most often a peer that died: the collective fails on all who wait for it
         import traceback
+
         say("rank %s: %s" % (os.environ.get("RANK") or 0, traceback.format_exc().rstrip()), fd=2)
-        os._exit(1)     # not sys.exit: tearing down a group with dead peers can hang
+        os._exit(1)  # not sys.exit: tearing down a group with dead peers can hang

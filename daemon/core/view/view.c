@@ -17,7 +17,8 @@
 static const struct mo_field newest_checkpoint_fields[] = {
 	MO_D(newest_checkpoint, iteration, MO_INT, "iteration that it was saved at"),
 	MO_D(newest_checkpoint, path, MO_STR, "directory or file on the training nodes"),
-	MO_D(newest_checkpoint, verified, MO_BOOL, "its files were read back and are whole"),
+	MO_D(newest_checkpoint, verified, MO_BOOL,
+	     "it was looked at and is whole, as far as its level says"),
 };
 static const struct mo_desc newest_checkpoint_desc =
 	MO_DESC(newest_checkpoint, newest_checkpoint_fields);
@@ -41,7 +42,7 @@ static const struct mo_field job_view_fields[] = {
 	MO_D(job_view, ranks, MO_INT, "processes of an attempt"),
 	MO_D_LIST(job_view, nodes, MO_STRS, "nodes of this attempt, or of the last one"),
 	MO_D(job_view, created_at, MO_TIME, "when it was submitted"),
-	MO_D(job_view, started_at, MO_TIME, "when its first rank started"),
+	MO_D(job_view, started_at, MO_TIME, "when it first got its GPUs"),
 	MO_D(job_view, ended_at, MO_TIME, "when it was completed, failed or cancelled"),
 	MO_D(job_view, eta_s, MO_REAL, "seconds to its last iteration at its newest step times"),
 	MO_D(job_view, reason, MO_STR, "why it is in its state, in words"),
@@ -51,7 +52,8 @@ static const struct mo_field job_view_fields[] = {
 	MO_D(job_view, priority, MO_INT,
 	     "priority of the recipe; of those that wait the highest starts first"),
 	MO_D_ENUM(job_view, phase, phase_names, "what its ranks do"),
-	MO_D(job_view, resume, MO_INT, "iteration where this attempt began"),
+	MO_D(job_view, resume, MO_INT,
+	     "iteration of the checkpoint that this attempt began with; -1: it began afresh"),
 	MO_D(job_view, samples_left_out, MO_INT,
 	     "iterations of which no Sample is kept: they came too fast for long", .omit = true),
 	MO_D_SUB(job_view, checkpoint_every, MO_OPT, &interval_desc,
@@ -179,7 +181,8 @@ static const struct mo_field cluster_view_fields[] = {
 	MO_D_SUB(cluster_view, nodes, MO_STRUCT, &cluster_nodes_desc, "nodes by state"),
 	MO_D_SUB(cluster_view, gpus, MO_STRUCT, &cluster_gpus_desc, "GPUs"),
 	MO_D_SUB(cluster_view, jobs, MO_STRUCT, &cluster_jobs_desc, "jobs by state"),
-	MO_D(cluster_view, epoch, MO_INT, "how often a controller was started on this state"),
+	MO_D(cluster_view, epoch, MO_INT,
+	     "higher after each start of a controller, and after each restore"),
 	MO_D(cluster_view, version, MO_STR, "version of the controller"),
 	MO_D(cluster_view, loopback, MO_BOOL, "it is reached from its own machine alone"),
 };

@@ -1,4 +1,5 @@
-"""Stands for the preparation of Primus' torchtitan backend: the tokenizer of a model, from a hub with a token, unless it lies here already."""
+"""Stands for the preparation of Primus' torchtitan backend: the tokenizer of a model, from a hub
+with a token, unless it lies here already."""
 import argparse
 import os
 import sys
@@ -14,7 +15,10 @@ if os.environ["NODE_RANK"] == "0" and not os.path.exists(there + "/tokenizer.jso
     if not os.environ.get("HF_TOKEN"):
         sys.exit("[ERROR] HF_TOKEN not set. Please export HF_TOKEN before running prepare.")
     os.makedirs(there, exist_ok=True)
-    request = urllib.request.Request(os.environ["HF_ENDPOINT"] + "/stand-in/tokenizer.json", headers={"Authorization": "Bearer " + os.environ["HF_TOKEN"]})
+    request = urllib.request.Request(
+        os.environ["HF_ENDPOINT"] + "/stand-in/tokenizer.json",
+        headers={"Authorization": "Bearer " + os.environ["HF_TOKEN"]},
+    )
     with urllib.request.urlopen(request) as answer, open(there + "/tokenizer.new", "wb") as f:
         f.write(answer.read())
     os.rename(there + "/tokenizer.new", there + "/tokenizer.json")
