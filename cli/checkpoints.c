@@ -19,7 +19,7 @@
 #include "lib/model/job.h"
 #include "lib/model/message.h"
 #include "lib/recipe/directory.h"
-#include "lib/recipe/engine_file.h"
+#include "lib/recipe/engine_load.h"
 #include "lib/wire/json.h"
 
 #define SCAN_BYTES_MAX (64u << 20)

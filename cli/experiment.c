@@ -21,6 +21,7 @@
 #include "lib/recipe/argv.h"
 #include "lib/recipe/config_files.h"
 #include "lib/recipe/directory.h"
+#include "lib/recipe/experiment_document.h"
 #include "lib/recipe/experiment_kind.h"
 #include "lib/recipe/experiment_values.h"
 #include "lib/recipe/recipe_file.h"

@@ -18,6 +18,7 @@
 #include "lib/base/parse.h"
 #include "lib/model/mask.h"
 #include "lib/recipe/catalogue.h"
+#include "lib/recipe/draft_kind.h"
 
 #define NODE_GPUS 8 /* of an Instinct node */
 

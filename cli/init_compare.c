@@ -8,6 +8,8 @@
 #include "cli/experiment.h"
 #include "cli/recipe_check.h"
 #include "lib/recipe/argv.h"
+#include "lib/recipe/draft_text.h"
+#include "lib/recipe/word_flags.h"
 
 #define TEXT_MAX 100 /* of a value that is shown */
 

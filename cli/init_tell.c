@@ -10,6 +10,7 @@
 
 #include "cli/visible.h"
 #include "lib/base/fd.h"
+#include "lib/recipe/draft_text.h"
 #include "lib/wire/json.h"
 
 static char *summary(const struct init *i)

@@ -12,6 +12,7 @@
 #include "lib/recipe/argv.h"
 #include "lib/recipe/engine_words.h"
 #include "lib/recipe/env_file.h"
+#include "lib/recipe/env_layers.h"
 #include "lib/wire/json.h"
 
 void recipe_input_init(struct recipe_input *in)

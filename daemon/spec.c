@@ -1,6 +1,6 @@
-/* See spec.h. Parsing a recipe reads several data files and takes about a millisecond, so the specs
- * of the last few texts are kept for a moment: a program that submits the same recipe a thousand
- * times pays once. Data files that change count after KEEP_US. */
+/* See spec.h. Parsing a recipe reads several data files and takes about a millisecond, so the
+ * specs of the last few texts are kept for a moment: a program that submits the same recipe a
+ * thousand times pays once. Data files that change count after KEEP_US. */
 #include "daemon/spec.h"
 #include <errno.h>
 #include <string.h>
@@ -13,6 +13,7 @@
 #include "lib/recipe/catalogue.h"
 #include "lib/recipe/engine_words.h"
 #include "lib/recipe/env_file.h"
+#include "lib/recipe/env_layers.h"
 #include "lib/recipe/owned.h"
 #include "lib/recipe/recipe_file.h"
 #include "lib/wire/json.h"

@@ -12,8 +12,9 @@
 #include "lib/recipe/argv.h"
 #include "lib/recipe/engine_pairs.h"
 #include "lib/recipe/keys.h"
+#include "lib/recipe/schema_scalar.h"
 
-static struct engine_checks *checks_of(struct engine *e)
+struct engine_checks *engine_checks_of(struct engine *e)
 {
 	if (!e->checks)
 		e->checks = mo_desc_new(&engine_checks_desc);
@@ -67,7 +68,7 @@ static void read_feature(struct reader *r, const char *when, const struct ynode 
 			schema_read(&map, "", &one);
 		}
 	if (file.missing) {
-		struct kv *m = MO_ADD(checks_of(e), missing, &kv_desc);
+		struct kv *m = MO_ADD(engine_checks_of(e), missing, &kv_desc);
 
 		mo_str_set(&m->key, when);
 		mo_str_set(&m->value, file.missing);
@@ -130,7 +131,8 @@ void engine_missing_read(struct reader *r, const struct key *k, const struct yno
 {
 	struct engine *e = r->bases[0];
 
-	engine_pairs_read(r, k->path, v, &checks_of(e)->missing, &checks_of(e)->n_missing);
+	engine_pairs_read(r, k->path, v, &engine_checks_of(e)->missing,
+			  &engine_checks_of(e)->n_missing);
 	for (size_t i = 0; v->kind == YAML_MAP && i < v->n; i++) {
 		const struct ynode *key = v->items[i].key;
 		_cleanup_(mo_freep) char *path = mo_strndup(key->text, strcspn(key->text, "="));
@@ -139,82 +141,6 @@ void engine_missing_read(struct reader *r, const struct key *k, const struct yno
 			errors_at(r->errors, key, NULL, "missing: '%s' is no value of a recipe",
 				  path);
 	}
-}
-
-/* {path: words, ...} of a rule. */
-static void read_conditions(struct reader *r, const struct ynode *rule, const char *name,
-			    struct kv **ret, size_t *n_ret)
-{
-	const struct ynode *map = ynode_get(rule, name);
-
-	if (map && map->kind != YAML_MAP)
-		errors_at(r->errors, map, NULL,
-			  "rules: %s: expected a mapping such as {features.a2a: deepep}", name);
-	for (size_t i = 0; map && map->kind == YAML_MAP && i < map->n; i++) {
-		const struct ynode *path = map->items[i].key;
-		struct kv *c = mo_vec_add(&kv_desc, (void **)ret, n_ret);
-
-		mo_str_set(&c->key, path->text);
-		value_text(r, "rules", map->items[i].value, &c->value);
-		if (!mo_starts_with(path->text, "args.") && !mo_starts_with(path->text, "env.") &&
-		    !recipe_path_known(path->text))
-			errors_at(r->errors, path, NULL,
-				  "rules: '%.60s' is no value of a recipe, no args.FLAG and no "
-				  "env.NAME",
-				  path->text);
-	}
-}
-
-#define R(f, ...) \
-	{ \
-		.path = #f, .type = KEY_TEXT, .offset = offsetof(struct engine_rule, f), \
-		##__VA_ARGS__ \
-	}
-static const struct key rule_keys[] = {
-	R(id, .required = true),
-	R(because, .required = true),
-	R(instead, .required = true),
-	{ .path = "files_may",
-	  .type = KEY_BOOL,
-	  .offset = offsetof(struct engine_rule, files_may) },
-	{ .path = "warns", .type = KEY_BOOL, .offset = offsetof(struct engine_rule, warns) },
-};
-
-static void read_rule(struct reader *r, const struct ynode *v)
-{
-	static const char *const conditions[] = { "when", "refuse", "need" };
-	struct engine_rule *rule = MO_ADD(checks_of(r->bases[0]), rules, &engine_rule_desc);
-	struct reader map = { .errors = r->errors,
-			      .keys = rule_keys,
-			      .n_keys = ELEMENTSOF(rule_keys),
-			      .bases = { rule } };
-	_cleanup_(mo_freep) struct yitem *texts = mo_alloc_array(v->n + 1, sizeof(*texts));
-	struct ynode rest = {
-		.kind = YAML_MAP, .items = texts, .line = v->line, .column = v->column
-	};
-
-	for (size_t i = 0; i < v->n; i++)
-		if (mo_enum_parse(conditions, ELEMENTSOF(conditions), v->items[i].key->text) < 0)
-			texts[rest.n++] = v->items[i];
-	schema_read(&map, "", &rest);
-	read_conditions(r, v, "when", &rule->when, &rule->n_when);
-	read_conditions(r, v, "refuse", &rule->refuse, &rule->n_refuse);
-	read_conditions(r, v, "need", &rule->need, &rule->n_need);
-	if (!rule->n_when || !(rule->n_refuse + rule->n_need))
-		errors_at(r->errors, v, NULL, "rules: a rule needs when, and refuse or need");
-}
-
-void engine_rules_read(struct reader *r, const struct key *k, const struct ynode *v)
-{
-	if (v->kind != YAML_LIST)
-		errors_at(r->errors, v, NULL,
-			  "rules: expected a list of {id, when, refuse, because, instead}");
-	for (size_t i = 0; v->kind == YAML_LIST && i < v->n; i++)
-		if (v->items[i].value->kind == YAML_MAP)
-			read_rule(r, v->items[i].value);
-		else
-			errors_at(r->errors, v->items[i].value, NULL,
-				  "rules: expected {id, when, refuse, because, instead}");
 }
 
 /* Words between blanks: thousands of flags, which as a list would be as many nodes. */
@@ -231,7 +157,7 @@ static void add_words(const char *text, char ***ret, size_t *n_ret)
 
 void engine_keys_read(struct reader *r, const struct key *k, const struct ynode *v)
 {
-	struct engine_checks *c = checks_of(r->bases[0]);
+	struct engine_checks *c = engine_checks_of(r->bases[0]);
 
 	if (v->kind == YAML_SCALAR)
 		add_words(v->text, &c->keys, &c->n_keys);
@@ -241,21 +167,21 @@ void engine_keys_read(struct reader *r, const struct key *k, const struct ynode 
 
 void engine_keys_older_read(struct reader *r, const struct key *k, const struct ynode *v)
 {
-	struct engine_checks *c = checks_of(r->bases[0]);
+	struct engine_checks *c = engine_checks_of(r->bases[0]);
 
 	value_list(r, k->path, v, &c->keys_older, &c->n_keys_older);
 }
 
 void engine_layout_flags_read(struct reader *r, const struct key *k, const struct ynode *v)
 {
-	struct engine_checks *c = checks_of(r->bases[0]);
+	struct engine_checks *c = engine_checks_of(r->bases[0]);
 
 	value_list(r, k->path, v, &c->layout_flags, &c->n_layout_flags);
 }
 
 void engine_data_parallel_read(struct reader *r, const struct key *k, const struct ynode *v)
 {
-	struct engine_checks *c = checks_of(r->bases[0]);
+	struct engine_checks *c = engine_checks_of(r->bases[0]);
 
 	value_list(r, k->path, v, &c->data_parallel, &c->n_data_parallel);
 	if (c->n_data_parallel && c->n_data_parallel != 2)
@@ -265,22 +191,22 @@ void engine_data_parallel_read(struct reader *r, const struct key *k, const stru
 
 void engine_keys_source_read(struct reader *r, const struct key *k, const struct ynode *v)
 {
-	value_text(r, k->path, v, &checks_of(r->bases[0])->keys_source);
+	value_text(r, k->path, v, &engine_checks_of(r->bases[0])->keys_source);
 }
 
 void engine_keys_more_read(struct reader *r, const struct key *k, const struct ynode *v)
 {
-	value_text(r, k->path, v, &checks_of(r->bases[0])->keys_more);
+	value_text(r, k->path, v, &engine_checks_of(r->bases[0])->keys_more);
 }
 
 void engine_keys_complete_read(struct reader *r, const struct key *k, const struct ynode *v)
 {
-	value_bool(r, k->path, v, &checks_of(r->bases[0])->keys_complete);
+	value_bool(r, k->path, v, &engine_checks_of(r->bases[0])->keys_complete);
 }
 
 void engine_renamed_read(struct reader *r, const struct key *k, const struct ynode *v)
 {
-	struct engine_checks *c = checks_of(r->bases[0]);
+	struct engine_checks *c = engine_checks_of(r->bases[0]);
 
 	if (v->kind != YAML_MAP)
 		errors_at(r->errors, v, NULL,
@@ -295,14 +221,14 @@ void engine_renamed_read(struct reader *r, const struct key *k, const struct yno
 
 void engine_last_save_off_read(struct reader *r, const struct key *k, const struct ynode *v)
 {
-	struct engine_checks *c = checks_of(r->bases[0]);
+	struct engine_checks *c = engine_checks_of(r->bases[0]);
 
 	engine_pairs_read(r, k->path, v, &c->last_save_off, &c->n_last_save_off);
 }
 
 void engine_untold_read(struct reader *r, const struct key *k, const struct ynode *v)
 {
-	struct engine_checks *c = checks_of(r->bases[0]);
+	struct engine_checks *c = engine_checks_of(r->bases[0]);
 
 	engine_pairs_read(r, k->path, v, &c->untold, &c->n_untold);
 	for (size_t i = 0; v->kind == YAML_MAP && i < v->n; i++) {
@@ -323,7 +249,7 @@ void engine_untold_read(struct reader *r, const struct key *k, const struct ynod
 
 void engine_module_names_read(struct reader *r, const struct key *k, const struct ynode *v)
 {
-	struct engine_checks *c = checks_of(r->bases[0]);
+	struct engine_checks *c = engine_checks_of(r->bases[0]);
 
 	engine_pairs_read(r, k->path, v, &c->module_names, &c->n_module_names);
 }
@@ -352,14 +278,14 @@ static void read_word_lists(struct reader *r, const char *what, const struct yno
 
 void engine_types_read(struct reader *r, const struct key *k, const struct ynode *v)
 {
-	struct engine_checks *c = checks_of(r->bases[0]);
+	struct engine_checks *c = engine_checks_of(r->bases[0]);
 
 	read_word_lists(r, k->path, v, &c->types, &c->n_types);
 }
 
 void engine_names_read(struct reader *r, const struct key *k, const struct ynode *v)
 {
-	struct engine_checks *c = checks_of(r->bases[0]);
+	struct engine_checks *c = engine_checks_of(r->bases[0]);
 
 	read_word_lists(r, k->path, v, &c->names, &c->n_names);
 }

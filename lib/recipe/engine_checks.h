@@ -1,11 +1,11 @@
 /* Sections of an engine file that say what a recipe may ask of the engine: features, rules,
  * keys, renamed (docs/engines.md). Private to lib/recipe; rows of engine_file.c. */
 #pragma once
+#include "lib/model/engine.h"
 #include "lib/recipe/schema.h"
 
 void engine_features_read(struct reader *r, const struct key *k, const struct ynode *v);
 void engine_missing_read(struct reader *r, const struct key *k, const struct ynode *v);
-void engine_rules_read(struct reader *r, const struct key *k, const struct ynode *v);
 void engine_keys_read(struct reader *r, const struct key *k, const struct ynode *v);
 void engine_keys_older_read(struct reader *r, const struct key *k, const struct ynode *v);
 void engine_layout_flags_read(struct reader *r, const struct key *k, const struct ynode *v);
@@ -22,3 +22,5 @@ void engine_last_save_off_read(struct reader *r, const struct key *k, const stru
 void engine_forced_read(struct reader *r, const struct key *k, const struct ynode *v);
 /* Kinds of other versions (engine_version.c). */
 void engine_versions_read(struct reader *r, const struct key *k, const struct ynode *v);
+/* Those of the engine, made when there are none yet. */
+struct engine_checks *engine_checks_of(struct engine *e);

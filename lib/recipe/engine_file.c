@@ -9,21 +9,21 @@
 
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
-#include "lib/model/env_names.h"
-#include "lib/model/limits.h"
 #include "lib/recipe/argv.h"
 #include "lib/recipe/catalogue.h"
 #include "lib/recipe/config_inputs.h"
 #include "lib/recipe/engine_checks.h"
+#include "lib/recipe/engine_experiment.h"
 #include "lib/recipe/engine_layout.h"
 #include "lib/recipe/engine_lines.h"
 #include "lib/recipe/engine_pairs.h"
-#include "lib/recipe/engine_plan.h"
-#include "lib/recipe/env_file.h"
+#include "lib/recipe/engine_plan_read.h"
+#include "lib/recipe/engine_rules.h"
+#include "lib/recipe/env_items.h"
 #include "lib/recipe/experiment_values.h"
 #include "lib/recipe/keys.h"
-#include "lib/recipe/model_state.h"
 #include "lib/recipe/owned.h"
+#include "lib/recipe/schema_scalar.h"
 
 #define PREPARE_SCRIPT_MAX (32 * 1024)
 
@@ -354,60 +354,6 @@ static const struct key engine_keys[] = {
 	  .values = signal_values, .refused = SIGNAL_REFUSED, .instead = SIGNAL_INSTEAD),
 };
 
-static void add_experiment_key(struct engine *e, const char *key)
-{
-	for (size_t i = 0; i < e->n_experiment_keys; i++)
-		if (mo_streq(e->experiment_keys[i], key))
-			return;
-	mo_strs_add(&e->experiment_keys, &e->n_experiment_keys, key);
-}
-
-static void add_conditions(struct engine *e, const struct kv *items, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (mo_starts_with(items[i].key, "args."))
-			add_experiment_key(e, items[i].key + strlen("args."));
-}
-
-/* The key behind the dashes of `--key`. */
-static void add_flag_key(struct engine *e, const char *words)
-{
-	const char *flag = words + strspn(words, "-");
-	_cleanup_(mo_freep) char *key = mo_strndup(flag, strcspn(flag, "= "));
-
-	add_experiment_key(e, key);
-}
-
-/* What is judged by its value must be read from the experiment. */
-static void experiment_keys_finish(struct engine *e, const struct ynode *root,
-				   struct recipe_errors *errors)
-{
-	for (size_t i = 0; i < e->n_flags; i++) {
-		const char *want;
-		_cleanup_(mo_freep) char *key = flag_row_if(e->flags[i].key, &want);
-
-		if (key && !engine_has_values(e))
-			errors_at(errors, root, NULL,
-				  "'%s': `if` looks at an experiment, and this engine has none",
-				  e->flags[i].key);
-		else if (key)
-			add_experiment_key(e, key);
-		if (engine_has_values(e) && mo_streq(e->flags[i].key, "checkpoint.every"))
-			add_flag_key(e, e->flags[i].value);
-	}
-	for (size_t i = 0; engine_has_values(e) && e->checks && i < e->checks->n_last_save_off; i++)
-		add_experiment_key(e, e->checks->last_save_off[i].key);
-	for (size_t i = 0; engine_has_values(e) && e->checks && i < e->checks->n_data_parallel; i++)
-		add_experiment_key(e, e->checks->data_parallel[i]);
-	for (size_t i = 0; engine_has_values(e) && e->checks && i < e->checks->n_rules; i++) {
-		const struct engine_rule *rule = &e->checks->rules[i];
-
-		add_conditions(e, rule->when, rule->n_when);
-		add_conditions(e, rule->refuse, rule->n_refuse);
-		add_conditions(e, rule->need, rule->n_need);
-	}
-}
-
 /* {data:engines/x.py}: a file of ours, wherever it is installed. */
 static void find_data(struct engine *e, const struct ynode *root, struct recipe_errors *errors)
 {
@@ -428,7 +374,7 @@ static void find_data(struct engine *e, const struct ynode *root, struct recipe_
 	}
 }
 
-static int engine_read(const struct ynode *root, struct engine *ret, struct recipe_errors *errors)
+int engine_read(const struct ynode *root, struct engine *ret, struct recipe_errors *errors)
 {
 	struct engine e;
 	struct reader r = { .errors = errors,
@@ -448,7 +394,7 @@ static int engine_read(const struct ynode *root, struct engine *ret, struct reci
 			  "inputs: nothing says how its configuration is read: give config, or "
 			  "experiment");
 	if (!errors->n) {
-		experiment_keys_finish(&e, root, errors);
+		engine_experiment_finish(&e, root, errors);
 		find_data(&e, root, errors);
 	}
 	if (recipe_errors_finish(errors) < 0) {
@@ -466,168 +412,4 @@ int engine_parse(const char *text, size_t n, struct engine *ret, struct recipe_e
 	_cleanup_(ynode_freep) struct ynode *root = yaml_load(text, n, "engine file", errors);
 
 	return root ? engine_read(root, ret, errors) : recipe_errors_finish(errors);
-}
-
-static bool kind_of_interface(const char *kind)
-{
-	return mo_enum_parse(engine_kinds, ELEMENTSOF(engine_kinds) - 1, kind) >= 0;
-}
-
-static void engine_free(void *engine)
-{
-	mo_desc_free(&engine_desc, engine);
-}
-
-static int load_alone(const char *path, const struct ynode *root, struct engine *ret,
-		      struct mo_error *err)
-{
-	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
-	struct engine *before = catalogue_read(root);
-
-	if (!before) {
-		before = mo_desc_new(&engine_desc);
-		if (engine_read(root, before, &errors) < 0) {
-			engine_free(before);
-			return catalogue_fail(&errors, path, err);
-		}
-		catalogue_keep_read(root, before, engine_free);
-	}
-	mo_desc_copy(&engine_desc, ret, before);
-	return 0;
-}
-
-/* Both files read as one: kept with the first as long as the second is the same. */
-struct like_read {
-	struct engine engine;
-	int64_t base; /* catalogue_serial() */
-};
-
-static void like_free(void *arg)
-{
-	struct like_read *l = arg;
-
-	mo_desc_done(&engine_desc, &l->engine);
-	free(l);
-}
-
-static struct like_read *like_of(const struct ynode *root)
-{
-	struct like_read *l = catalogue_read(root);
-
-	if (!l) {
-		l = mo_alloc(sizeof(*l));
-		mo_desc_init(&engine_desc, &l->engine);
-		l->base = 0;
-		catalogue_keep_read(root, l, like_free);
-	}
-	return l;
-}
-
-/* The sections of the file itself, and those that it leaves out as the file has them that it is
- * like. */
-static int load_like(const char *path, struct engine *ret, struct mo_error *err)
-{
-	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
-	const struct ynode *root = catalogue_tree(path, "engine file", err);
-	_cleanup_(mo_freep) char *kind = root ? mo_strdup(ynode_get(root, "like")->text) : NULL;
-	_cleanup_(mo_freep) char *name = mo_printf("engines/%s.yaml", kind ? kind : "");
-	_cleanup_(mo_freep) char *other = kind && mo_name_valid(kind) ? mo_data_file(name) : NULL;
-
-	if (!root)
-		return -EINVAL;
-	if (!other)
-		return mo_error_set(err, -EINVAL, "%s: like: there is no config/%s", path, name);
-	/* A tree is borrowed until the next call, which throws none away when it finds its own:
-	 * the third makes both stay. */
-	const struct ynode *base = catalogue_tree(other, "engine file", err);
-	root = base ? catalogue_tree(path, "engine file", err) : NULL;
-	base = root ? catalogue_tree(other, "engine file", err) : NULL;
-	if (!base)
-		return -EINVAL;
-	const struct ynode *third = ynode_get(base, "like");
-
-	if (third)
-		return mo_error_set(err, -EINVAL,
-				    "%s: like: %s is like another one itself: name that one, %s, "
-				    "and copy what %s has beside it",
-				    path, kind, third->kind == YAML_SCALAR ? third->text : "?",
-				    kind);
-	struct like_read *before = like_of(root);
-
-	if (before->base && before->base == catalogue_serial(base)) {
-		mo_desc_copy(&engine_desc, ret, &before->engine);
-		return 0;
-	}
-	struct ynode both = { .kind = YAML_MAP, .line = root->line, .column = root->column };
-
-	for (size_t i = 0; i < root->n; i++)
-		if (!ynode_is_null(root->items[i].value)) /* ~: neither this one nor the other's */
-			*MO_GROW(both.items, both.n) = root->items[i];
-	for (size_t i = 0; i < base->n; i++)
-		if (!ynode_get(root, base->items[i].key->text))
-			*MO_GROW(both.items, both.n) = base->items[i];
-	int r = engine_read(&both, ret, &errors);
-
-	free(both.items);
-	if (r < 0)
-		return catalogue_fail(&errors, path, err);
-	mo_desc_done(&engine_desc, &before->engine);
-	mo_desc_init(&engine_desc, &before->engine);
-	mo_desc_copy(&engine_desc, &before->engine, ret);
-	before->base = catalogue_serial(base);
-	return 0;
-}
-
-static int load_file(const char *kind, bool shipped, struct engine *ret, struct mo_error *err)
-{
-	_cleanup_(mo_freep) char *name = mo_printf("engines/%s.yaml", kind);
-	_cleanup_(mo_freep) char *path = shipped ? mo_data_shipped(name) : mo_data_file(name);
-
-	if (!path && shipped)
-		return -ENOENT;
-	if (!path) {
-		_cleanup_(mo_freep) char *near = catalogue_near("engines", kind),
-					 *any = mo_data_file("engines/command.yaml");
-
-		if (!any)
-			return mo_error_set(err, -EINVAL,
-					    "no engine files are installed: reinstall the data "
-					    "files, or set MOE_DATA_DIR to the directory that "
-					    "holds engines/");
-		if (kind_of_interface(kind))
-			return mo_error_set(err, -EINVAL,
-					    "engine '%s': its file config/%s is not installed: "
-					    "reinstall the data files, or set MOE_DATA_DIR to the "
-					    "directory that holds engines/",
-					    kind, name);
-		_cleanup_(mo_freep) char *names = catalogue_names("engines");
-
-		mo_error_set(err, -EINVAL, "unknown engine '%s': there is no config/%s", kind,
-			     name);
-		if (near || names)
-			mo_error_hint(err, "%s%s%s", near ? near : "", near && names ? " " : "",
-				      names ? names : "");
-		return -EINVAL;
-	}
-	const struct ynode *root = catalogue_tree(path, "engine file", err);
-
-	if (!root)
-		return -EINVAL;
-	int r = ynode_get(root, "like") ? load_like(path, ret, err)
-					: load_alone(path, root, ret, err);
-	if (r < 0)
-		return r;
-	if (!mo_streq(ret->kind, kind))
-		return mo_error_set(err, -EINVAL, "%s: kind: '%s' must be the file's name '%s'",
-				    path, ret->kind, kind);
-	return 0;
-}
-
-int engine_load(const char *kind, struct engine *ret, struct mo_error *err)
-{
-	int r = load_file(kind, false, ret, err);
-
-	if (r == 0)
-		r = engine_plan_finish(ret, load_file, err);
-	return r < 0 ? r : model_state_load(&ret->layout, err);
 }

@@ -4,4 +4,6 @@
 #include "lib/recipe/errors.h"
 
 int engine_parse(const char *text, size_t n, struct engine *ret, struct recipe_errors *errors);
-int engine_load(const char *kind, struct engine *ret, struct mo_error *err);
+struct ynode;
+/* As engine_parse(), of a tree that was read. */
+int engine_read(const struct ynode *root, struct engine *ret, struct recipe_errors *errors);

@@ -2,9 +2,9 @@
  * is complete, and which words make the engine take one (docs/engines.md). Everything that a
  * helper on a node will do with them is checked here, with its place: patterns compile, names
  * stay below the directory, placeholders are known ones. */
-#define PCRE2_CODE_UNIT_WIDTH 8
 #include "lib/recipe/engine_layout.h"
 
+#define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 #include <string.h>
 
@@ -13,6 +13,7 @@
 #include "lib/model/engine.h"
 #include "lib/recipe/engine_lines.h"
 #include "lib/recipe/engine_pairs.h"
+#include "lib/recipe/schema_scalar.h"
 
 #define GRID_NUMBERS 4
 #define GRIDS_MAX 8

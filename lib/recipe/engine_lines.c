@@ -1,9 +1,9 @@
 /* Rules of printed lines, of an engine file and of a recipe (engine_lines.h). Patterns are
  * compiled here, so that a bad one is found with its place when the file is read and never on a
  * node. */
-#define PCRE2_CODE_UNIT_WIDTH 8
 #include "lib/recipe/engine_lines.h"
 
+#define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 #include <string.h>
 
@@ -11,6 +11,7 @@
 #include "lib/base/parse.h"
 #include "lib/recipe/engine_pairs.h"
 #include "lib/recipe/runaway.h"
+#include "lib/recipe/schema_scalar.h"
 
 /* Groups of line patterns: fields of a sample and what marks checkpoints (lib/model/engine.h). */
 static const char *const group_names[] = {

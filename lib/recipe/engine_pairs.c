@@ -7,6 +7,7 @@
 #include "lib/base/desc.h"
 #include "lib/recipe/argv.h"
 #include "lib/recipe/keys.h"
+#include "lib/recipe/schema_scalar.h"
 
 void engine_pairs_read(struct reader *r, const char *what, const struct ynode *v, struct kv **ret,
 		       size_t *n_ret)

@@ -6,13 +6,17 @@
 #include "lib/model/recipe.h"
 #include "lib/recipe/schema.h"
 
-void engine_plan_read(struct reader *r, const struct key *k, const struct ynode *v);
-/* A file by itself: the one that counts, or the one that came with this version. */
-typedef int engine_plan_loader(const char *kind, bool shipped, struct engine *ret,
-			       struct mo_error *err);
-/* Puts the rows of the engines that `like` names behind its own. A file without the section has
- * those of the one that came with this version under its name, else of the kind that its name
- * begins with (but for `sharding_told`), else of `command`. 0, or -errno with err. */
-int engine_plan_finish(struct engine *e, engine_plan_loader *load, struct mo_error *err);
+/* of a row: "A=1 or B>2", "KEY if CONDITIONS" */
+#define PLAN_IF " if "
+#define PLAN_OR " or "
+#define PLAN_SIGNS "!=>"
+
 /* Makes recipe.engine.traits anew; e still has its checks. */
 void engine_plan_apply(const struct engine *e, struct recipe *r);
+/* The text itself, or one word of a list. */
+bool engine_plan_is(const char *said, const char *want, size_t n);
+/* False: it is no value of the trait, which then stays as it is. to NULL: only asked. */
+bool engine_plan_put(const struct trait *t, const char *text, struct engine_traits *to);
+const struct trait *engine_plan_trait(const char *key);
+/* A row that says the value itself: "true", "false", and "=VALUE" behind the keys. */
+bool engine_plan_is_constant(const struct trait *t, const char *text);

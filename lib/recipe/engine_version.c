@@ -8,7 +8,7 @@
 
 #include "lib/base/desc.h"
 #include "lib/recipe/condition.h"
-#include "lib/recipe/engine_file.h"
+#include "lib/recipe/engine_load.h"
 
 /* A mapping's key is the flag; of a list each word may be one. */
 static bool gives(const struct recipe_engine *e, const char *flag)

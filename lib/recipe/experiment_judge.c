@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "lib/recipe/directory.h"
+#include "lib/recipe/experiment_document.h"
 #include "lib/recipe/experiment_kind.h"
-#include "lib/recipe/experiment_values.h"
 #include "lib/recipe/recipe_file.h"
 
 #define ERRORS_REPORTED 3

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "lib/base/fd.h"
-#include "lib/recipe/engine_file.h"
+#include "lib/recipe/engine_load.h"
 
 enum suite { SUITE_NONE, SUITE_PRE, SUITE_POST };
 

@@ -1,4 +1,5 @@
-/* The parts of reading an experiment: its files, its words. Private to lib/recipe/experiment*.c. */
+/* The parts of reading an experiment: its files, its words. Private to lib/recipe/experiment*.c.
+ * */
 #pragma once
 #include "lib/recipe/experiment.h"
 
@@ -21,9 +22,6 @@ struct config_value *experiment_load(struct experiment_reader *r, const char *pa
 struct config_value *experiment_load_as(struct experiment_reader *r, const char *path,
 					const char *format, struct config_place from,
 					int *ret_errno);
-/* An error at a place. Always -EINVAL. */
-int experiment_error(struct experiment_reader *r, struct config_place place, const char *hint,
-		     const char *fmt, ...) _printf_(4, 5);
 /* The directory of `from` and path as one path without . and .. parts where that can be told by
  * the text. */
 char *experiment_path(const char *from, const char *path);

@@ -28,7 +28,3 @@ bool experiment_pass_batch(const struct engine *e, const struct experiment *x,
 bool experiment_holds(const struct experiment *x, const char *conditions);
 /* Why no model can be made of it that plans could use (caller frees); NULL: one can. */
 char *experiment_no_model(const struct engine *e, const struct experiment *x);
-/* Everything that the recipe leaves to the experiment, as the recipe's key `experiment` (one
- * line of YAML, caller frees). */
-char *experiment_document(const struct engine *e, const struct recipe *r,
-			  const struct experiment *x);

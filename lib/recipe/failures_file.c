@@ -1,14 +1,15 @@
 /* Failure signatures as a data file (see failures_file.h): new texts of engines, drivers and
  * libraries need no new program. */
-#define PCRE2_CODE_UNIT_WIDTH 8
 #include "lib/recipe/failures_file.h"
 
 #include <errno.h>
+#define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 #include <string.h>
 
 #include "lib/recipe/catalogue.h"
 #include "lib/recipe/schema.h"
+#include "lib/recipe/schema_scalar.h"
 
 static const char *const words_class[] = { "user_error", "transient", "suspect", "node_fault",
 					   "hang",       "numerical", "storage", "collateral",

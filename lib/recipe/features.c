@@ -7,6 +7,7 @@
 
 #include "lib/base/desc.h"
 #include "lib/base/parse.h"
+#include "lib/recipe/schema_scalar.h"
 
 enum feature_type { FEATURE_WORD, FEATURE_BOOL, FEATURE_COUNT, FEATURE_LAYOUT, FEATURE_LAYERS };
 

@@ -1,9 +1,9 @@
 /* Health checks as data files (see health_file.h). What a check cannot mean is refused with its
  * place: two ways of looking, a measure without its partner, no limit at all. */
-#define PCRE2_CODE_UNIT_WIDTH 8
 #include "lib/recipe/health_file.h"
 
 #include <errno.h>
+#define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 #include <string.h>
 
@@ -12,6 +12,7 @@
 #include "lib/recipe/catalogue.h"
 #include "lib/recipe/klog_file.h"
 #include "lib/recipe/schema.h"
+#include "lib/recipe/schema_scalar.h"
 
 #define LIMIT_MAX 1000000000000000000LL /* of a limit: beyond bytes of any machine */
 #define CONSECUTIVE_MAX 1000

@@ -8,8 +8,7 @@
 #include "lib/base/parse.h"
 #include "lib/model/limits.h"
 #include "lib/recipe/features.h"
-#include "lib/recipe/health_file.h"
-#include "lib/recipe/layout_text.h"
+#include "lib/recipe/key_readers.h"
 #include "lib/recipe/left_read.h"
 #include "lib/recipe/model_file.h"
 
@@ -43,72 +42,6 @@ const int64_t signal_values[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIG
 				  SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 };
 static const char *const words_node_loss[] = { "wait", "spare", "shrink", NULL };
 
-static void read_format(struct reader *r, const struct key *k, const struct ynode *v)
-{
-	int64_t format;
-
-	if (!value_whole(v, &format) || format != 1)
-		errors_at(r->errors, v, NULL,
-			  "recipe: this version reads format 1: write 'recipe: 1'");
-}
-
-static void read_args_list(struct reader *r, struct recipe_engine *e, const struct ynode *v)
-{
-	e->args_list = true;
-	for (size_t i = 0; i < v->n; i++) {
-		_cleanup_(mo_freep) char *word = NULL;
-		const struct ynode *item = v->items[i].value;
-
-		if (ynode_is_empty(item) || !value_text(r, "engine.args", item, &word))
-			continue;
-		MO_ADD(e, args, &kv_desc)->key = TAKE_PTR(word);
-	}
-}
-
-static void read_args_map(struct reader *r, struct recipe_engine *e, const struct ynode *v)
-{
-	for (size_t i = 0; i < v->n; i++) {
-		const struct ynode *item = v->items[i].value;
-		_cleanup_(mo_freep) char *what = mo_printf("engine.args.%s", v->items[i].key->text),
-					 *text = NULL;
-		bool flag = item->kind == YAML_SCALAR && item->plain &&
-			    (mo_streq(item->text, "true") || mo_streq(item->text, "false"));
-
-		if (ynode_is_null(item))
-			continue;
-		if (flag && mo_streq(item->text, "false")) {
-			mo_strs_add(&e->args_off, &e->n_args_off, v->items[i].key->text);
-			continue;
-		}
-		if (item->kind != YAML_SCALAR)
-			errors_at(r->errors, item, "write args as a list of words, or dotted keys",
-				  "%s: expected one value, got %s", what,
-				  item->kind == YAML_MAP ? "a mapping" : "a list");
-		else if (ynode_is_empty(item))
-			errors_at(r->errors, item, "'true' is the bare flag, \"\" an empty value",
-				  "%s: has no value", what);
-		else if (flag || value_text(r, what, item, &text)) {
-			struct kv *arg = MO_ADD(e, args, &kv_desc);
-
-			mo_str_set(&arg->key, v->items[i].key->text);
-			arg->value = TAKE_PTR(text);
-		}
-	}
-}
-
-static void read_args(struct reader *r, const struct key *k, const struct ynode *v)
-{
-	struct recipe *recipe = r->bases[BASE_RECIPE];
-
-	if (v->kind == YAML_LIST)
-		read_args_list(r, &recipe->engine, v);
-	else if (v->kind == YAML_MAP)
-		read_args_map(r, &recipe->engine, v);
-	else
-		errors_at(r->errors, v, "write {key: value} or [--key, value]",
-			  "engine.args: expected a mapping or a list");
-}
-
 static void read_model(struct reader *r, const struct key *k, const struct ynode *v)
 {
 	struct recipe *recipe = r->bases[BASE_RECIPE];
@@ -127,233 +60,6 @@ static void read_model(struct reader *r, const struct key *k, const struct ynode
 			errors_at(r->errors, v, err.hint, "model: %s", mo_error_text(&err, -1));
 	}
 	mo_error_done(&err);
-}
-
-static void read_moe(struct reader *r, const struct key *k, const struct ynode *v)
-{
-	struct recipe_model *model = r->bases[BASE_MODEL];
-
-	if (v->kind != YAML_MAP) {
-		errors_at(r->errors, v, NULL,
-			  "model.moe: expected a mapping with experts, topk and ffn");
-		return;
-	}
-	if (!model->moe) {
-		model->moe = mo_alloc(sizeof(*model->moe));
-		*model->moe = (struct recipe_moe){ MO_NONE, MO_NONE, MO_NONE, MO_NONE,
-						   MO_NONE, MO_NONE, MO_NONE, MO_NONE };
-	}
-	r->bases[BASE_MOE] = model->moe;
-	schema_defaults(r, "model.moe.");
-	schema_read(r, "model.moe.", v);
-}
-
-static void read_mla(struct reader *r, const struct key *k, const struct ynode *v)
-{
-	struct recipe_model *model = r->bases[BASE_MODEL];
-
-	if (v->kind != YAML_MAP) {
-		errors_at(r->errors, v, NULL,
-			  "model.mla: expected a mapping with kv_lora, qk_nope, qk_rope and v");
-		return;
-	}
-	if (!model->mla) {
-		model->mla = mo_alloc(sizeof(*model->mla));
-		*model->mla = (struct recipe_mla){ MO_NONE, MO_NONE, MO_NONE, MO_NONE, MO_NONE };
-	}
-	r->bases[BASE_MLA] = model->mla;
-	schema_defaults(r, "model.mla.");
-	schema_read(r, "model.mla.", v);
-}
-
-static void read_parallelism(struct reader *r, const struct key *k, const struct ynode *v)
-{
-	struct recipe *recipe = r->bases[BASE_RECIPE];
-
-	if (v->kind == YAML_MAP) {
-		recipe->parallelism.given = true;
-		schema_read(r, "parallelism.", v);
-	} else if (v->kind == YAML_SCALAR && mo_streq(v->text, "auto"))
-		recipe->parallelism.automatic = true;
-	else
-		errors_at(r->errors, v, NULL,
-			  "parallelism: expected auto or a mapping such as {tp: 1, pp: 1, ep: 8}");
-}
-
-static void read_features(struct reader *r, const struct key *k, const struct ynode *v)
-{
-	if (v->kind != YAML_MAP)
-		errors_at(r->errors, v, NULL, "features: expected a mapping");
-	else
-		schema_read(r, "features.", v);
-}
-
-static void read_env_file(struct reader *r, struct recipe_env *e, const char *what,
-			  const struct ynode *v)
-{
-	const struct ynode *file = v->n == 1 ? ynode_get(v, "file") : NULL;
-
-	if (!file || file->kind != YAML_SCALAR || file->text[0] != '/')
-		errors_at(r->errors, file ? file : v, "the file is read on the node",
-			  "%s: expected a value or {file: /absolute/path}", what);
-	else
-		mo_str_set(&e->file, file->text);
-}
-
-static void read_env(struct reader *r, const struct key *k, const struct ynode *v)
-{
-	struct recipe *recipe = r->bases[BASE_RECIPE];
-
-	if (v->kind != YAML_MAP) {
-		errors_at(r->errors, v, NULL, "env: expected a mapping NAME: value");
-		return;
-	}
-	for (size_t i = 0; i < v->n; i++) {
-		const struct ynode *key = v->items[i].key, *value = v->items[i].value;
-		_cleanup_(mo_freep) char *what = mo_printf("env.%s", key->text);
-		bool name_ok =
-			*key->text &&
-			strspn(key->text,
-			       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") ==
-				strlen(key->text) &&
-			!strchr("0123456789", key->text[0]);
-
-		if (!name_ok)
-			errors_at(r->errors, key, NULL,
-				  "env: '%.60s' is not a variable's name: letters, digits and '_', "
-				  "no digit first",
-				  key->text);
-		else if (ynode_is_empty(value))
-			errors_at(r->errors, value, "write \"\" for an empty value",
-				  "%s: has no value", what);
-		else if (!ynode_is_null(value)) {
-			struct recipe_env *e = MO_GROW(recipe->env, recipe->n_env);
-
-			mo_str_set(&e->name, key->text);
-			if (value->kind == YAML_MAP)
-				read_env_file(r, e, what, value);
-			else
-				value_text(r, what, value, &e->value);
-		}
-	}
-}
-
-static void read_loss_spike(struct reader *r, const struct key *k, const struct ynode *v)
-{
-	const struct ynode *action = v->kind == YAML_MAP ? ynode_get(v, "action") : v;
-
-	if (v->kind == YAML_LIST || (v->kind == YAML_MAP && v->n > 0 && !action) ||
-	    (action && action->kind != YAML_SCALAR)) {
-		errors_at(r->errors, v, NULL,
-			  "recovery.loss_spike: expected none or {action: none}");
-		return;
-	}
-	if (action && !mo_streq(action->text, "none") && !mo_streq(action->text, "false") &&
-	    !ynode_is_null(action))
-		errors_at(r->errors, action, NULL,
-			  "recovery.loss_spike: '%.60s' is not supported by this version: leave it "
-			  "out and go back by hand with 'moectl restart JOB --from ITER'",
-			  action->text);
-}
-
-/* The checks that are installed here; site.yaml of the nodes may know more, so without any
- * readable file every id is taken. */
-static void check_id(struct reader *r, const struct ynode *v, const struct health_checks *known)
-{
-	_cleanup_(mo_freep) const char **ids = mo_alloc_array(known->n_checks + 1, sizeof(*ids));
-	_cleanup_(mo_freep) char *hint = NULL;
-	const char *near;
-
-	if (v->kind != YAML_SCALAR || ynode_is_null(v) || !*v->text || strlen(v->text) > 63 ||
-	    mo_streq(v->text, "standard") || mo_streq(v->text, "none") ||
-	    strspn(v->text, "abcdefghijklmnopqrstuvwxyz0123456789_.-") != strlen(v->text)) {
-		errors_at(r->errors, v, NULL,
-			  "health.preflight: expected the id of a check, such as gpu.ras_ue");
-		return;
-	}
-	if (known->n_checks == 0)
-		return;
-	ids[known->n_checks] = "stack.same";
-	for (size_t i = 0; i < known->n_checks; i++)
-		ids[i] = known->checks[i].id;
-	if (mo_enum_parse(ids, known->n_checks + 1, v->text) >= 0)
-		return;
-	near = mo_near_miss(v->text, ids, known->n_checks + 1);
-	hint = near ? mo_printf("did you mean '%s'?", near)
-		    : mo_strdup("checks are listed in config/health; stack.same asks for equal "
-				"software on all nodes");
-	errors_at(r->errors, v, hint, "health.preflight: there is no check '%.63s'", v->text);
-}
-
-static void read_preflight(struct reader *r, const struct key *k, const struct ynode *v)
-{
-	struct recipe *recipe = r->bases[BASE_RECIPE];
-	struct health_checks known;
-
-	for (size_t i = 0; i < recipe->n_preflight; i++)
-		free(recipe->preflight[i]);
-	recipe->n_preflight = 0;
-	if (v->kind != YAML_LIST) {
-		if (v->kind == YAML_MAP ||
-		    (!mo_streq(v->text, "standard") && !mo_streq(v->text, "none")))
-			errors_at(r->errors, v, NULL,
-				  "health.preflight: expected standard, none, or a list of checks "
-				  "such as [gpu.ras_ue, nic.state]");
-		else
-			mo_strs_add(&recipe->preflight, &recipe->n_preflight, v->text);
-		return;
-	}
-	if (v->n == 0)
-		mo_strs_add(&recipe->preflight, &recipe->n_preflight, "none");
-	mo_desc_init(&health_checks_desc, &known);
-	if (v->n > 0 && health_checks_load(&known, NULL) < 0)
-		mo_desc_done(&health_checks_desc, &known);
-	for (size_t i = 0; i < v->n; i++) {
-		const struct ynode *item = v->items[i].value;
-
-		check_id(r, item, &known);
-		mo_strs_add(&recipe->preflight, &recipe->n_preflight,
-			    item->kind == YAML_SCALAR ? item->text : "");
-	}
-	mo_desc_done(&health_checks_desc, &known);
-}
-
-/* A text is for the shell, a list is a program and its words. */
-static void read_prepare(struct reader *r, const struct key *k, const struct ynode *v)
-{
-	struct recipe_engine *e = &((struct recipe *)r->bases[BASE_RECIPE])->engine;
-	_cleanup_(mo_freep) char *text = NULL;
-
-	if (v->kind == YAML_LIST && v->n == 0)
-		return;
-	if (v->kind == YAML_LIST) {
-		value_list(r, k->path, v, &e->prepare_argv, &e->n_prepare_argv);
-		return;
-	}
-	if (!value_text(r, k->path, v, &text))
-		return;
-	mo_strs_add(&e->prepare_argv, &e->n_prepare_argv, "/bin/sh");
-	mo_strs_add(&e->prepare_argv, &e->n_prepare_argv, "-c");
-	mo_strs_add(&e->prepare_argv, &e->n_prepare_argv, text);
-}
-
-/* Its rules are the engine's: read when that is known (recipe.c). */
-static void read_metrics_lines(struct reader *r, const struct key *k, const struct ynode *v)
-{
-	if (v->kind == YAML_LIST && v->n > LINE_RULES_MAX)
-		errors_at(r->errors, v, NULL,
-			  "%s: more than %d rules: every printed line is held against each of them",
-			  k->path, LINE_RULES_MAX);
-}
-
-static void read_layout(struct reader *r, const struct key *k, const struct ynode *v)
-{
-	struct recipe_checkpoint *c = &((struct recipe *)r->bases[BASE_RECIPE])->checkpoint;
-	_cleanup_(mo_freep) char *wrong =
-		value_text(r, k->path, v, &c->layout) ? layout_text_error(c->layout) : NULL;
-
-	if (wrong)
-		errors_at(r->errors, v, NULL, "%s: %s", k->path, wrong);
 }
 
 #define F(p, t, f, ...) \
@@ -393,17 +99,17 @@ static void read_layout(struct reader *r, const struct key *k, const struct ynod
 #define WORDS(w) .words = (w)
 
 static const struct key recipe_keys[] = {
-	CUSTOM("recipe", read_format, .required = true),
+	CUSTOM("recipe", key_read_format, .required = true),
 	F("name", KEY_NAME, name, .required = true),
 	MAP("engine", .required = true),
 	F("engine.kind", KEY_NAME, engine.kind, .required = true),
 	F("engine.workdir", KEY_PATH, engine.workdir),
 	F("engine.entry", KEY_TEXT, engine.entry),
 	F("engine.python", KEY_TEXT, engine.python),
-	CUSTOM("engine.prepare", read_prepare),
+	CUSTOM("engine.prepare", key_read_prepare),
 	F("engine.argv", KEY_LIST, engine.argv,
 	  .count_offset = offsetof(struct recipe, engine.n_argv)),
-	CUSTOM("engine.args", read_args),
+	CUSTOM("engine.args", key_read_args),
 	F("engine.strict_args", KEY_BOOL, engine.strict_args),
 	F("engine.args_unchecked", KEY_LIST, engine.args_unchecked,
 	  .count_offset = offsetof(struct recipe, engine.n_args_unchecked)),
@@ -424,7 +130,7 @@ static const struct key recipe_keys[] = {
 	M("tied", KEY_BOOL, tied),
 	M("qk_norm", KEY_BOOL, qk_norm),
 	M("bias", KEY_BOOL, bias),
-	CUSTOM("model.moe", read_moe),
+	CUSTOM("model.moe", key_read_moe),
 	E(experts, RANGE(1, 1 << 16), .required = true),
 	E(topk, RANGE(1, 1 << 16), .required = true),
 	E(ffn, RANGE(1, 1 << 22), .required = true),
@@ -433,7 +139,7 @@ static const struct key recipe_keys[] = {
 	E(every, RANGE(1, 10000), DEF(1)),
 	E(groups, RANGE(0, 1 << 16), DEF(0)),
 	E(topk_groups, RANGE(0, 1 << 16), DEF(0)),
-	CUSTOM("model.mla", read_mla),
+	CUSTOM("model.mla", key_read_mla),
 	A(q_lora, RANGE(0, 1 << 20), DEF(0)),
 	A(kv_lora, RANGE(1, 1 << 20), .required = true),
 	A(qk_nope, RANGE(1, 1 << 16), .required = true),
@@ -445,7 +151,7 @@ static const struct key recipe_keys[] = {
 	F("cluster.spares", KEY_INT, spares, RANGE(0, MO_NODES_MAX), DEF(0)),
 	F("cluster.exclude", KEY_LIST, exclude, .count_offset = offsetof(struct recipe, n_exclude)),
 	F("cluster.nic_gbps", KEY_INT, nic_gbps, RANGE(1, 100000)),
-	CUSTOM("parallelism", read_parallelism),
+	CUSTOM("parallelism", key_read_parallelism),
 	F("parallelism.tp", KEY_INT, parallelism.tp, RANGE(1, MO_RANKS_MAX), DEF(1)),
 	F("parallelism.pp", KEY_INT, parallelism.pp, RANGE(1, MO_RANKS_MAX), DEF(1)),
 	F("parallelism.vpp", KEY_INT, parallelism.vpp, RANGE(1, 10000), DEF(1)),
@@ -468,7 +174,7 @@ static const struct key recipe_keys[] = {
 		  "its own flags (Primus: fp4: e2m1 and fp4_recipe: mxfp4 in engine.args)"),
 	F("recompute", KEY_WORD, recompute, WORDS(words_recompute)),
 	F("steps", KEY_INT, steps, RANGE(1, 1000000000)),
-	CUSTOM("features", read_features),
+	CUSTOM("features", key_read_features),
 	CUSTOM("features.grouped_gemm", feature_read),
 	CUSTOM("features.a2a", feature_read),
 	CUSTOM("features.sync_free", feature_read),
@@ -484,7 +190,7 @@ static const struct key recipe_keys[] = {
 	F("bind.smt", KEY_WORD, bind.smt, WORDS(words_smt), .text_def = "auto"),
 	F("bind.verify", KEY_WORD, bind.verify, WORDS(words_verify_bind), .text_def = "strict"),
 	F("bind.reserve_cores", KEY_INT, bind.reserve_cores, RANGE(0, 1024), DEF(2)),
-	CUSTOM("env", read_env),
+	CUSTOM("env", key_read_env),
 	CUSTOM("experiment", left_read),
 	MAP("checkpoint"),
 	F("checkpoint.dir", KEY_PATH, checkpoint.dir),
@@ -496,11 +202,11 @@ static const struct key recipe_keys[] = {
 	  .text_def = "sizes"),
 	F("checkpoint.resume", KEY_INT, checkpoint.resume, RANGE(0, 1000000000), DEF(-1),
 	  WORDS(words_resume), .values = values_resume),
-	CUSTOM("checkpoint.layout", read_layout),
+	CUSTOM("checkpoint.layout", key_read_layout),
 	F("checkpoint.resume_args", KEY_LIST, checkpoint.resume_args,
 	  .count_offset = offsetof(struct recipe, checkpoint.n_resume_args)),
 	MAP("metrics"),
-	CUSTOM("metrics.lines", read_metrics_lines),
+	CUSTOM("metrics.lines", key_read_metrics_lines),
 	MAP("stop"),
 	F("stop.signal", KEY_INT, stop_signal, RANGE(1, 31), DEF(MO_NONE), WORDS(signal_words),
 	  .values = signal_values, .refused = SIGNAL_REFUSED, .instead = SIGNAL_INSTEAD),
@@ -515,9 +221,9 @@ static const struct key recipe_keys[] = {
 	F("recovery.max_cycles_without_progress", KEY_INT, max_cycles, RANGE(1, 1000), DEF(3)),
 	REFUSED("recovery.hang",
 		"leave it out; watch 'moectl status JOB' and use 'moectl restart JOB'"),
-	CUSTOM("recovery.loss_spike", read_loss_spike),
+	CUSTOM("recovery.loss_spike", key_read_loss_spike),
 	MAP("health"),
-	CUSTOM("health.preflight", read_preflight),
+	CUSTOM("health.preflight", key_read_preflight),
 	F("priority", KEY_INT, priority, RANGE(0, 100), DEF(50)),
 	F("time_limit", KEY_DURATION, time_limit_us, DEF(MO_NONE)),
 };

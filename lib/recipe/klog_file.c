@@ -1,13 +1,14 @@
 /* Kernel log rules as a data file (see klog_file.h): new texts of drivers need no new program. */
-#define PCRE2_CODE_UNIT_WIDTH 8
 #include "lib/recipe/klog_file.h"
 
 #include <errno.h>
+#define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 #include <string.h>
 
 #include "lib/recipe/catalogue.h"
 #include "lib/recipe/schema.h"
+#include "lib/recipe/schema_scalar.h"
 
 static const char *const words_severity[] = { "warn", "crit", "job", NULL };
 _Static_assert(ELEMENTSOF(words_severity) == _KLOG_SEVERITY_N + 1, "the words of lib/model/klog.c");

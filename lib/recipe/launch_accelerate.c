@@ -9,6 +9,7 @@
 
 #include "lib/base/parse.h"
 #include "lib/recipe/launch_run.h"
+#include "lib/recipe/shell_vars.h"
 #include "lib/recipe/yaml.h"
 
 #define DEFAULT_FILE ".cache/huggingface/accelerate/default_config.yaml" /* below HOME */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "lib/recipe/shell_test.h"
+#include "lib/recipe/shell_vars.h"
 
 #define LOOPS_MAX 200 /* rounds of one loop */
 

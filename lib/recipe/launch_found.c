@@ -5,6 +5,7 @@
 
 #include "lib/recipe/launch_accelerate.h"
 #include "lib/recipe/launch_run.h"
+#include "lib/recipe/shell_vars.h"
 
 #include <errno.h>
 #include <string.h>

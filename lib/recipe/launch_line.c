@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/base/buf.h"
 #include "lib/base/parse.h"
 #include "lib/model/env_names.h"
 #include "lib/model/mask.h"
 #include "lib/recipe/launch_accelerate.h"
+#include "lib/recipe/launch_wrapper.h"
 
 void launch_line_done(struct launch_line *l)
 {
@@ -35,16 +35,9 @@ void launch_line_done(struct launch_line *l)
 	*l = (struct launch_line){ 0 };
 }
 
-static const char *base_name(const char *word)
-{
-	const char *slash = strrchr(word, '/');
-
-	return slash ? slash + 1 : word;
-}
-
 static bool is_python(const char *word)
 {
-	const char *name = base_name(word);
+	const char *name = launch_base_name(word);
 
 	return mo_starts_with(name, "python") && !name[strspn(name, "python0123456789.")];
 }
@@ -61,7 +54,7 @@ static int take_program(struct launch_line *l, const char *launcher, char *const
 			bool module, struct mo_error *err)
 {
 	/* what Primus' launchers put before a rank */
-	if (n > 0 && mo_streq(base_name(words[0]), "numa_bind.sh")) {
+	if (n > 0 && mo_streq(launch_base_name(words[0]), "numa_bind.sh")) {
 		launch_lose(l, words[0], NULL, BINDS);
 		words++;
 		n--;
@@ -214,7 +207,7 @@ static int read_python(struct launch_line *l, char *const *words, size_t n, stru
 /* Primus' older launchers: EXP=FILE bash examples/run_pretrain.sh WORD.. */
 bool launch_is_pretrain_sh(const char *path)
 {
-	const char *name = base_name(path);
+	const char *name = launch_base_name(path);
 
 	return mo_streq(name, "run_pretrain.sh") || mo_streq(name, "run_local_pretrain.sh") ||
 	       mo_streq(name, "run_slurm_pretrain.sh");
@@ -240,115 +233,15 @@ static int read_pretrain_sh(struct launch_line *l, char *const *words, size_t n,
 	return mo_error_set(err, -EINVAL, "run_pretrain.sh: EXP does not say which experiment");
 }
 
-/* Programs that run another one. valued: options that take the next word; operands: words of
- * their own before the program; why: what becomes of them, NULL = nothing is lost. */
-struct wrapper {
-	const char *name, *valued;
-	size_t operands;
-	const char *why;
-};
-#define AS_IT_IS "a rank is the program itself"
-#define OWN_PYTHON "engine.python names the interpreter with the packages that it needs"
-static const struct wrapper wrappers[] = {
-	{ "env", "-u --unset -C --chdir", 0, NULL },
-	{ "exec", "-a", 0, NULL },
-	{ "nohup", "", 0, NULL },
-	{ "time", "-f -o", 0, NULL },
-	{ "command", "", 0, NULL },
-	{ "setsid", "", 0, NULL },
-	{ "stdbuf", "-i -o -e", 0, NULL },
-	{ "unbuffer", "", 0, NULL },
-	{ "screen", "-S -dmS -Logfile -t -h", 0, NULL },
-	{ "nice", "-n", 0, AS_IT_IS },
-	{ "ionice", "-c -n", 0, AS_IT_IS },
-	{ "chrt", "", 1, AS_IT_IS },
-	{ "sudo", "-u -g", 0, "ranks run as the user who submits" },
-	{ "timeout", "-s -k", 1, "time_limit in docs/recipe.md ends a job" },
-	{ "numactl",
-	  "-N -m -C -i -p --membind --cpunodebind --physcpubind --interleave --preferred", 0,
-	  BINDS },
-	{ "taskset", "", 1, BINDS },
-	{ "conda", "-n -p --name --prefix", 1, OWN_PYTHON },
-	{ "mamba", "-n -p --name --prefix", 1, OWN_PYTHON },
-	{ "poetry", "", 1, OWN_PYTHON },
-	{ "pipenv", "", 1, OWN_PYTHON },
-	{ "uv", "-p --python --with --extra", 1, OWN_PYTHON },
-};
-
-static const struct wrapper *wrapper_of(const char *word)
-{
-	for (size_t i = 0; i < ELEMENTSOF(wrappers); i++)
-		if (mo_streq(base_name(word), wrappers[i].name))
-			return &wrappers[i];
-	return NULL;
-}
-
-/* Behind a program that only runs another one, its options and operands. */
-static size_t skip_wrapper(struct launch_line *l, const struct wrapper *w, char *const *words,
-			   size_t n)
-{
-	size_t at = 1, operands = w->operands;
-	_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
-
-	while (at < n && (operands || (words[at][0] == '-' && words[at][1]))) {
-		bool option = words[at][0] == '-';
-
-		at += option && launch_among(w->valued, words[at], strlen(words[at]));
-		operands -= !option;
-		at++;
-	}
-	at = MO_MIN(at, n);
-	for (size_t i = 0; i < at; i++)
-		mo_buf_printf(&text, "%s%s", i ? " " : "", words[i]);
-	if (w->why)
-		launch_lose(l, text.data, NULL, w->why);
-	return at;
-}
-
-size_t launch_line_head(struct launch_line *l, char *const *words, size_t n)
-{
-	size_t at = 0, len;
-	bool module = false;
-
-	while (at < n) {
-		const char *name = base_name(words[at]);
-		const struct wrapper *w = wrapper_of(words[at]);
-
-		if ((len = launch_assigned(words[at]))) {
-			launch_env(l, words[at], len, words[at] + len + 1);
-			at++;
-		} else if (w) {
-			at += skip_wrapper(l, w, words + at, n - at);
-		} else if (mo_streq(name, "srun") || mo_streq(name, "sbatch")) {
-			l->spread = mo_streq(name, "srun");
-			at++;
-			launch_options(l, &launch_slurm, words, n, &at, &module);
-		} else if (mo_streq(name, "flux") && at + 1 < n &&
-			   launch_among("run submit batch", words[at + 1], strlen(words[at + 1]))) {
-			l->spread = !mo_streq(words[at + 1], "batch");
-			at += 2;
-			launch_options(l, &launch_flux, words, n, &at, &module);
-		} else if (mo_streq(name, "mpirun") || mo_streq(name, "mpiexec") ||
-			   mo_streq(name, "aprun")) {
-			l->spread = true;
-			at++;
-			launch_options(l, &launch_mpi, words, n, &at, &module);
-		} else {
-			break;
-		}
-	}
-	return at;
-}
-
 static int read_launch(struct launch_line *l, char *const *words, size_t n, struct mo_error *err)
 {
 	size_t at = launch_line_head(l, words, n);
-	const char *name = at < n ? base_name(words[at]) : "";
+	const char *name = at < n ? launch_base_name(words[at]) : "";
 
 	if ((mo_streq(name, "bash") || mo_streq(name, "sh")) && at + 1 < n &&
-	    (mo_starts_with(base_name(words[at + 1]), "primus-cli") ||
+	    (mo_starts_with(launch_base_name(words[at + 1]), "primus-cli") ||
 	     launch_is_pretrain_sh(words[at + 1])))
-		name = base_name(words[++at]);
+		name = launch_base_name(words[++at]);
 	if ((mo_streq(name, "primus-cli") || launch_is_pretrain_sh(name)) && strchr(words[at], '/'))
 		mo_str_set(&l->program_path, words[at]);
 	if (mo_streq(name, "primus-cli")) {
@@ -384,9 +277,9 @@ bool launch_line_begins(const char *word)
 	static const char names[] =
 		"torchrun deepspeed accelerate srun sbatch mpirun mpiexec aprun flux primus-cli "
 		"bash sh docker podman nerdctl apptainer singularity enroot";
-	const char *name = base_name(word);
+	const char *name = launch_base_name(word);
 
-	return launch_assigned(word) || wrapper_of(word) || is_python(word) ||
+	return launch_assigned(word) || launch_wrapper_of(word) || is_python(word) ||
 	       launch_among(names, name, strlen(name));
 }
 

@@ -58,7 +58,4 @@ struct launch_world {
 };
 /* Words that begin with a launcher: nothing of a shell is in them. */
 int launch_line_plain(char *const *words, size_t n, struct launch_line *ret, struct mo_error *err);
-/* How many words stand before the program: assignments, nohup and its like, srun with its options;
- * *l gets what they say. */
-size_t launch_line_head(struct launch_line *l, char *const *words, size_t n);
 bool launch_is_pretrain_sh(const char *path); /* a launcher of Primus that EXP tells its work */

@@ -7,10 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/base/parse.h"
+#include "lib/recipe/launch_builtin.h"
+#include "lib/recipe/launch_envs.h"
 #include "lib/recipe/launch_found.h"
 #include "lib/recipe/launch_run.h"
+#include "lib/recipe/launch_slurm.h"
+#include "lib/recipe/launch_wrapper.h"
 #include "lib/recipe/shell_test.h"
+#include "lib/recipe/shell_vars.h"
 
 #define DEPTH_MAX 8 /* scripts that run scripts */
 #define COMMANDS_MAX 20000
@@ -18,152 +22,6 @@
 static void run_text(struct run *r, const char *text);
 
 /* ---- commands that change what later ones mean ---- */
-
-static void change_dir(struct run *r, const char *to)
-{
-	struct shell *s = &r->shell;
-	char *path = shell_path(s, to);
-
-	if (s->follow == SHELL_SKIP || mo_streq(to, "-")) {
-		free(path);
-		return;
-	}
-	if (!path && (shell_unknown(to) || to[0] == '/' || !s->dir))
-		path = mo_strdup(to);
-	else if (!path)
-		path = mo_printf("%s/%s", s->dir, to);
-	free(s->dir);
-	s->dir = path;
-}
-
-static void export(struct shell *s, const char *name, size_t n)
-{
-	struct shell_var *v = s->follow == SHELL_SKIP ? NULL : shell_var(s, name, n);
-
-	if (v)
-		v->exported = true;
-}
-
-static bool take_assignments(struct shell *s, const struct shell_command *c)
-{
-	const struct shell_words *w = &c->words;
-	static const char *const words[] = { "export", "declare", "local", "readonly", "typeset" };
-	bool exports = mo_streq(w->items[0], "export"), declares = false;
-
-	for (size_t i = 0; i < ELEMENTSOF(words); i++)
-		declares |= mo_streq(w->items[0], words[i]);
-	for (size_t i = 0; i < w->n && !declares; i++)
-		if (!shell_assigned(w->items[i]))
-			return false; /* X=1 program */
-	for (size_t i = declares; i < w->n; i++) {
-		const char *word = w->items[i];
-		size_t n = shell_assigned(word), name = strspn(word, SHELL_NAME);
-		bool more = n && word[n] == '+';
-
-		if (n)
-			shell_set_text(s, word, n, word + n + 1 + more, more);
-		exports |= word[0] == '-' && strchr(word, 'x');
-		if (exports && word[0] != '-')
-			export(s, word, n ? n : name);
-	}
-	return true;
-}
-
-static void forget(struct shell *s, const char *name)
-{
-	struct shell_var *v = s->follow == SHELL_RUN ? shell_var(s, name, strlen(name)) : NULL;
-
-	if (!v)
-		return;
-	mo_strs_clear(&v->words, &v->n);
-	free(v->name);
-	*v = s->vars[--s->n_vars];
-}
-
-/* Words that nobody knows here: read, mapfile, IFS== read. False: it is none. */
-static bool read_unknown(struct shell *s, const struct shell_command *c)
-{
-	const struct shell_words *w = &c->words;
-	size_t at = 0;
-	bool whole = false;
-
-	while (at < w->n && shell_assigned(w->items[at]))
-		at++;
-	if (at == w->n ||
-	    !launch_among("read mapfile readarray", w->items[at], strlen(w->items[at])))
-		return false;
-	for (size_t i = at + 1; i < w->n; i++) {
-		size_t n = strspn(w->items[i], SHELL_NAME);
-		_cleanup_(mo_freep) char *text =
-			mo_printf("%c$%s%c", SHELL_UNKNOWN, w->items[i], SHELL_UNKNOWN_END);
-
-		if (n && !w->items[i][n])
-			shell_set_text(s, w->items[i], n, text, false);
-		whole |= mo_streq(w->items[i], "-d");
-	}
-	if (whole && s->follow == SHELL_RUN && w->n > at + 1 && (c->here || s->here_end)) {
-		mo_str_set(&s->here_name, w->items[w->n - 1]);
-		if (c->here)
-			shell_give_here(s, c->here);
-	}
-	return true;
-}
-
-/* set -a, set -eao pipefail, set +o allexport */
-static void set_options(struct shell *s, const struct shell_words *w)
-{
-	for (size_t i = 1; i < w->n; i++) {
-		const char *word = w->items[i];
-		bool named = i > 1 && mo_streq(word, "allexport"),
-		     letter = (word[0] == '-' || word[0] == '+') && strchr(word, 'a');
-
-		if ((named || letter) && s->follow == SHELL_RUN)
-			s->exports = (named ? w->items[i - 1] : word)[0] == '-';
-	}
-}
-
-static void set_words(struct shell *s, const struct shell_words *w, size_t at)
-{
-	mo_strs_clear(&s->args.items, &s->args.n);
-	for (; at < w->n; at++)
-		mo_strs_add(&s->args.items, &s->args.n, w->items[at]);
-	s->args_known = true;
-}
-
-/* True: it is one, and all that it does is done. */
-static bool take_builtin(struct run *r, const struct shell_command *c)
-{
-	const struct shell_words *w = &c->words;
-	const char *word = w->items[0];
-	struct shell *s = &r->shell;
-
-	if (take_assignments(s, c) || read_unknown(s, c))
-		return true;
-	if (mo_streq(word, "cd") || mo_streq(word, "pushd")) {
-		change_dir(r, w->n > 1 ? w->items[w->n - 1] : "");
-	} else if (mo_streq(word, "unset")) {
-		for (size_t i = 1; i < w->n; i++)
-			forget(s, w->items[i]);
-	} else if (mo_streq(word, "set")) {
-		if (w->n > 1 && mo_streq(w->items[1], "--"))
-			set_words(s, w, 2);
-		else
-			set_options(s, w);
-	} else if (mo_streq(word, "shift")) {
-		struct shell_words all = shell_take(&s->args);
-		int64_t by = 1;
-
-		(void)mo_parse_i64(w->n > 1 ? w->items[1] : "1", 0, 1000, &by);
-		for (size_t i = (size_t)by; i < all.n; i++)
-			mo_strs_add(&s->args.items, &s->args.n, all.items[i]);
-		mo_strs_clear(&all.items, &all.n);
-	} else if (mo_streq(word, "exit") || mo_streq(word, "return")) {
-		r->ended |= s->follow == SHELL_RUN && mo_streq(word, "exit") && r->depth == 1;
-	} else {
-		return false;
-	}
-	return true;
-}
 
 /* ---- scripts of scripts ---- */
 
@@ -221,81 +79,6 @@ static bool is_script_name(const char *word)
 		if (n > strlen(ends[i]) && mo_streq(word + n - strlen(ends[i]), ends[i]))
 			return true;
 	return false;
-}
-
-/* The environment that `conda activate WORD..` names; NULL = its words are not known here. *prefix:
- * it is a directory. */
-static const char *conda_named(const struct shell_words *w, bool *prefix)
-{
-	const char *name = NULL;
-
-	*prefix = false;
-	for (size_t i = 2; i < w->n; i++) {
-		const char *word = w->items[i];
-		bool dir = mo_streq(word, "-p") || mo_streq(word, "--prefix");
-
-		if (launch_among("--stack --no-stack --dev", word, strlen(word)))
-			continue;
-		if (dir || mo_streq(word, "-n") || mo_streq(word, "--name"))
-			word = ++i < w->n ? w->items[i] : "-";
-		if (name || word[0] == '-' || !*word)
-			return NULL;
-		name = word;
-		*prefix = dir || strchr(word, '/');
-	}
-	return name ? name : "base";
-}
-
-/* The directory of an environment; NULL = nobody knows. Caller frees. */
-static char *conda_env(const struct run *r, const struct shell_words *w)
-{
-	bool prefix;
-	const char *name = conda_named(w, &prefix);
-
-	if (!name || r->shell.follow != SHELL_RUN || shell_unknown(name))
-		return NULL;
-	if (prefix)
-		return shell_path(&r->shell, name);
-	if (!r->conda)
-		return NULL;
-	return mo_streq(name, "base") ? mo_strdup(r->conda)
-				      : mo_printf("%s/envs/%s", r->conda, name);
-}
-
-/* conda activate NAME, source activate NAME: where conda.sh is known the interpreter is, too. */
-static bool take_conda(struct run *r, const struct shell_command *c)
-{
-	const struct shell_words *w = &c->words;
-	bool own = launch_among("conda mamba micromamba", w->items[0], strlen(w->items[0])) ||
-		   (mo_streq(w->items[0], "source") && w->n > 2);
-
-	if (w->n < 2 || !own || !mo_streq(w->items[1], "activate"))
-		return false;
-	_cleanup_(mo_freep) char *env = conda_env(r, w);
-
-	if (env) {
-		free(r->python);
-		r->python = mo_printf("%s/bin/python3", env);
-	} else {
-		_cleanup_(mo_freep) char *text = run_joined(w->items, w->n);
-		run_name(&r->activated, text);
-		if (r->shell.follow == SHELL_RUN)
-			mo_str_set(&r->python, NULL); /* not an earlier one's */
-	}
-	return true;
-}
-
-/* What a shell is told about programs: module load, and conda's own beginning. */
-static bool take_modules(struct run *r, const struct shell_command *c)
-{
-	const struct shell_words *w = &c->words;
-
-	if (!launch_among("module ml spack", w->items[0], strlen(w->items[0])))
-		return false;
-	_cleanup_(mo_freep) char *text = run_joined(w->items, w->n);
-	if (r->shell.follow != SHELL_SKIP)
-		run_name(&r->modules, text);
-	return true;
 }
 
 /* source X/bin/activate, . env.sh: what they set is set here. */
@@ -380,7 +163,7 @@ static bool take_script(struct run *r, const struct shell_command *c)
 	bool args_known = s->args_known;
 
 	s->script = shell_path(s, w->items[at]);
-	set_words(s, w, at + 1);
+	launch_set_words(s, w, at + 1);
 	go_into(r, text, w->items, head);
 	mo_strs_clear(&s->args.items, &s->args.n);
 	s->args = args;
@@ -438,9 +221,9 @@ static void one_command(struct run *r, const struct shell_command *c, const char
 		b->last = SHELL_FALSE;
 	} else if (mo_streq(word, "getopts") && w->n > 2) {
 		b->last = shell_getopts(&r->shell, w->items[1], w->items[2]);
-	} else if (!take_builtin(r, c) && !take_conda(r, c) && !take_modules(r, c) &&
-		   !blocks_call(b, c, 0, p) && !take_source(r, c) && !run_script(r, c, *p) &&
-		   !run_launch(r, c, *p)) {
+	} else if (!launch_take_builtin(r, c) && !launch_take_conda(r, c) &&
+		   !launch_take_modules(r, c) && !blocks_call(b, c, 0, p) && !take_source(r, c) &&
+		   !run_script(r, c, *p) && !run_launch(r, c, *p)) {
 		_cleanup_(mo_freep) char *text = run_joined(w->items, w->n);
 		const char *slash = strrchr(word, '/');
 
@@ -484,88 +267,15 @@ static void run_command(struct run *r, const char *begin, struct shell_command *
 		b->last = SHELL_TRUE;
 }
 
-static void read_sbatch(struct run *r, const char *text)
-{
-	for (const char *p = text; p && *p; p = strchr(p, '\n') ? strchr(p, '\n') + 1 : NULL) {
-		if (!mo_starts_with(p, "#SBATCH"))
-			continue;
-		size_t n = strcspn(p, "\n");
-		_cleanup_(mo_freep) char *line =
-			mo_strndup(p + strlen("#SBATCH"), n - strlen("#SBATCH"));
-		_cleanup_(shell_command_done) struct shell_command c = { 0 };
-
-		shell_read(&r->shell, line, &c);
-		for (size_t i = 0; i < c.words.n; i++)
-			mo_strs_add(&r->sbatch.items, &r->sbatch.n, c.words.items[i]);
-	}
-}
-
-/* Lines for other batch systems: their words are named, and that they are one is told. */
-static bool read_directives(struct run *r, const char *text)
-{
-	static const char *const begins[] = { "#PBS ", "#BSUB ", "#FLUX: ", "#COBALT " };
-	size_t had = r->directives.n;
-
-	for (const char *p = text; p && *p; p = strchr(p, '\n') ? strchr(p, '\n') + 1 : NULL)
-		for (size_t i = 0; i < ELEMENTSOF(begins); i++) {
-			_cleanup_(mo_freep) char *line = mo_strndup(p, strcspn(p, "\r\n"));
-
-			if (mo_starts_with(p, begins[i]))
-				run_name(&r->directives, line);
-		}
-	return r->directives.n > had;
-}
-
-/* A batch system starts a script where it was submitted, and tells it where that is. */
-static void set_submitted(struct run *r, const char *text)
-{
-	static const char *const names[] = { "SLURM_SUBMIT_DIR", "PBS_O_WORKDIR", "LS_SUBCWD" };
-	bool batch = r->sbatch.n > 0;
-
-	for (size_t i = 0; i < r->before.n; i++)
-		batch |= mo_streq(r->before.items[i], "sbatch");
-	batch |= read_directives(r, text);
-	for (size_t i = 0; i < ELEMENTSOF(names) && batch && r->world && r->world->dir; i++)
-		shell_set_text(&r->shell, names[i], strlen(names[i]), r->world->dir, false);
-}
-
-/* What Slurm tells the script of its own #SBATCH lines. */
-static void set_slurm(struct run *r)
-{
-	static const struct {
-		const char *names, *vars[2];
-	} said[] = {
-		{ "-N --nodes", { "SLURM_NNODES", "SLURM_JOB_NUM_NODES" } },
-		{ "--gpus-per-node", { "SLURM_GPUS_PER_NODE", "SLURM_GPUS_ON_NODE" } },
-		{ "--ntasks-per-node", { "SLURM_NTASKS_PER_NODE", "SLURM_TASKS_PER_NODE" } },
-		{ "-c --cpus-per-task", { "SLURM_CPUS_PER_TASK", NULL } },
-		{ "-n --ntasks", { "SLURM_NTASKS", "SLURM_NPROCS" } },
-		{ "-J --job-name", { "SLURM_JOB_NAME", NULL } },
-	};
-
-	for (size_t i = 0; i < r->sbatch.n; i++) {
-		const char *word = r->sbatch.items[i], *eq = strchr(word, '=');
-		const char *value = eq                    ? eq + 1
-				    : i + 1 < r->sbatch.n ? r->sbatch.items[i + 1]
-							  : NULL;
-
-		for (size_t k = 0; value && k < ELEMENTSOF(said); k++)
-			for (size_t v = 0; v < 2 && said[k].vars[v]; v++)
-				if (launch_among(said[k].names, word, strcspn(word, "=")))
-					shell_set_text(&r->shell, said[k].vars[v],
-						       strlen(said[k].vars[v]), value, false);
-	}
-}
-
 static void run_text(struct run *r, const char *text)
 {
 	if (r->depth++ == 0) {
 		r->text = text;
 		r->end = text + strlen(text);
 	}
-	read_sbatch(r, text);
-	set_slurm(r);
-	set_submitted(r, text);
+	launch_read_sbatch(r, text);
+	launch_set_slurm(r);
+	launch_set_submitted(r, text);
 	for (const char *p = text; *p && !r->ended && r->commands++ < COMMANDS_MAX;) {
 		_cleanup_(shell_command_done) struct shell_command c = { 0 };
 		const char *begin = p;

@@ -6,6 +6,7 @@
 
 #include "lib/recipe/catalogue.h"
 #include "lib/recipe/schema.h"
+#include "lib/recipe/schema_scalar.h"
 
 static void read_format(struct reader *r, const struct key *k, const struct ynode *v)
 {

@@ -9,6 +9,7 @@
 #include "lib/base/desc.h"
 #include "lib/recipe/argv.h"
 #include "lib/recipe/condition.h"
+#include "lib/recipe/schema_scalar.h"
 
 static bool listed(const struct engine *e, const char *flag)
 {

@@ -1,5 +1,5 @@
-/* What every rule needs, whatever it judges: its place, a warning there, what another rule has said
- * already, and what the engine has a flag for. Knows no rule. */
+/* What every rule needs, whatever it judges: its place, a warning there, what another rule has
+ * said already, and what the engine has a flag for. Knows no rule. */
 #include "lib/recipe/rules_say.h"
 
 #include <stdarg.h>
@@ -9,8 +9,6 @@
 #include "lib/recipe/argv.h"
 #include "lib/recipe/condition.h"
 #include "lib/recipe/config_value.h"
-
-#define LL(x) ((long long)(x))
 
 const struct ynode *rules_place(const struct rules *k, const char *const *paths)
 {

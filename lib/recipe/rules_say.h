@@ -6,6 +6,8 @@
 #include "lib/recipe/errors.h"
 #include "lib/recipe/tree.h"
 
+#define LL(x) ((long long)(x)) /* for %lld */
+
 struct config_value;
 struct rules {
 	const struct ynode *root; /* for the places of values */

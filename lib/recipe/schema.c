@@ -2,118 +2,13 @@
  * nothing behind it is an error, because it is a value somebody forgot. */
 #include "lib/recipe/schema.h"
 
-#include <errno.h>
-#include <math.h>
 #include <string.h>
 
 #include "lib/base/desc.h"
 #include "lib/base/parse.h"
-
-#define TEXT_MAX 4096
-/* 2^53: above it a float no longer says which whole number it is */
-#define WHOLE_MAX 9007199254740992.0
+#include "lib/recipe/schema_scalar.h"
 
 #define AT(k, r, type) ((type *)((char *)(r)->bases[(k)->base] + (k)->offset))
-
-char *value_shown(const struct ynode *v)
-{
-	if (v->kind != YAML_SCALAR)
-		return mo_strdup(v->kind == YAML_MAP ? "a mapping" : "a list");
-	if (ynode_is_empty(v))
-		return mo_strdup("nothing");
-	return mo_printf(v->plain ? "'%.60s'" : "the text \"%.60s\"", v->text);
-}
-
-static void wrong(struct reader *r, const char *what, const struct ynode *v, const char *hint,
-		  const char *expected)
-{
-	_cleanup_(mo_freep) char *shown = value_shown(v);
-
-	errors_at(r->errors, v, hint, "%s: expected %s, got %s", what, expected, shown);
-}
-
-bool value_text(struct reader *r, const char *what, const struct ynode *v, char **ret)
-{
-	if (v->kind != YAML_SCALAR || ynode_is_empty(v)) {
-		wrong(r, what, v, NULL, "a text");
-		return false;
-	}
-	if (strlen(v->text) > TEXT_MAX) {
-		errors_at(r->errors, v, NULL, "%s: longer than %d bytes", what, TEXT_MAX);
-		return false;
-	}
-	mo_str_set(ret, v->text);
-	return true;
-}
-
-/* What the text says, quoted or not. */
-static bool whole_text(const char *text, int64_t *ret)
-{
-	double v;
-
-	if (mo_parse_i64(text, INT64_MIN, INT64_MAX, ret) == 0)
-		return true;
-	if (mo_parse_double(text, &v) < 0 || !(fabs(v) <= WHOLE_MAX) || v != trunc(v))
-		return false;
-	*ret = (int64_t)v;
-	return true;
-}
-
-bool value_whole(const struct ynode *v, int64_t *ret)
-{
-	return v->kind == YAML_SCALAR && v->plain && whole_text(v->text, ret);
-}
-
-bool value_int(struct reader *r, const char *what, const struct ynode *v, int64_t min, int64_t max,
-	       int64_t *ret)
-{
-	int64_t n = 0;
-	bool number = v->kind == YAML_SCALAR && whole_text(v->text, &n);
-
-	if (number && v->plain && n >= min && n <= max) {
-		*ret = n;
-		return true;
-	}
-	_cleanup_(mo_freep) char *expected =
-		max == INT64_MAX ? mo_printf("a whole number, at least %lld", (long long)min)
-				 : mo_printf("a whole number from %lld to %lld", (long long)min,
-					     (long long)max);
-
-	wrong(r, what, v, number && !v->plain ? "remove the quotes" : NULL, expected);
-	return false;
-}
-
-bool value_bool(struct reader *r, const char *what, const struct ynode *v, bool *ret)
-{
-	bool yes = v->kind == YAML_SCALAR && v->plain &&
-		   (mo_streq(v->text, "true") || mo_streq(v->text, "True") ||
-		    mo_streq(v->text, "TRUE"));
-	bool no = v->kind == YAML_SCALAR && v->plain &&
-		  (mo_streq(v->text, "false") || mo_streq(v->text, "False") ||
-		   mo_streq(v->text, "FALSE"));
-
-	if (!yes && !no) {
-		wrong(r, what, v, NULL, "true or false");
-		return false;
-	}
-	*ret = yes;
-	return true;
-}
-
-void value_list(struct reader *r, const char *what, const struct ynode *v, char ***ret,
-		size_t *n_ret)
-{
-	if (v->kind != YAML_LIST) {
-		wrong(r, what, v, v->kind == YAML_SCALAR ? "write it as [a, b]" : NULL, "a list");
-		return;
-	}
-	for (size_t i = 0; i < v->n; i++) {
-		_cleanup_(mo_freep) char *text = NULL;
-
-		if (value_text(r, what, v->items[i].value, &text))
-			mo_strs_add(ret, n_ret, text);
-	}
-}
 
 static size_t words_count(const char *const *words)
 {
@@ -185,7 +80,7 @@ static void read_word(struct reader *r, const struct key *k, const struct ynode 
 			v->kind == YAML_SCALAR ? near_hint(v->text, k->words, words_count(k->words))
 					       : NULL;
 
-		wrong(r, k->path, v, hint, expected);
+		value_wrong(r, k->path, v, hint, expected);
 	} else if (!r->bases[k->base])
 		return;
 	else if (k->type == KEY_ENUM)
@@ -202,7 +97,7 @@ static bool int_refused(const struct key *k, const struct ynode *v)
 
 	if (!k->refused || v->kind != YAML_SCALAR)
 		return false;
-	number = whole_text(v->text, &n) && n >= k->min && n <= k->max
+	number = value_whole_text(v->text, &n) && n >= k->min && n <= k->max
 			 ? mo_printf("%lld", (long long)n)
 			 : NULL;
 	return listed(k->refused, number ? number : v->text);
@@ -223,14 +118,14 @@ static void read_int(struct reader *r, const struct key *k, const struct ynode *
 	if (i >= 0)
 		n = k->values[i];
 	else if (k->words && (!value_whole(v, &n) || n < k->min || n > k->max)) {
-		bool quoted = v->kind == YAML_SCALAR && !v->plain && whole_text(v->text, &n) &&
-			      n >= k->min && n <= k->max;
+		bool quoted = v->kind == YAML_SCALAR && !v->plain &&
+			      value_whole_text(v->text, &n) && n >= k->min && n <= k->max;
 		_cleanup_(mo_freep) char *words = words_listed(k);
 		_cleanup_(mo_freep) char *expected =
 			mo_printf("a whole number from %lld to %lld, or %s", (long long)k->min,
 				  (long long)k->max, words);
 
-		wrong(r, k->path, v, quoted ? "remove the quotes" : NULL, expected);
+		value_wrong(r, k->path, v, quoted ? "remove the quotes" : NULL, expected);
 		return;
 	} else if (!k->words && !value_int(r, k->path, v, k->min, k->max, &n))
 		return;
@@ -248,7 +143,7 @@ static void read_real(struct reader *r, const struct key *k, const struct ynode 
 			mo_printf("a number from %lld to %lld", (long long)k->min,
 				  (long long)k->max);
 
-		wrong(r, k->path, v, NULL, expected);
+		value_wrong(r, k->path, v, NULL, expected);
 	} else if (r->bases[k->base])
 		*AT(k, r, double) = x;
 }
@@ -258,9 +153,9 @@ static void read_duration(struct reader *r, const struct key *k, const struct yn
 	int64_t us = 0;
 
 	if (v->kind != YAML_SCALAR || mo_parse_duration_us(v->text, &us) < 0 || us < k->min)
-		wrong(r, k->path, v, NULL,
-		      k->min > 0 ? "a time above 0 such as 90s, 30m, 12h or 7d"
-				 : "a time such as 90s, 30m, 12h or 7d");
+		value_wrong(r, k->path, v, NULL,
+			    k->min > 0 ? "a time above 0 such as 90s, 30m, 12h or 7d"
+				       : "a time such as 90s, 30m, 12h or 7d");
 	else if (r->bases[k->base])
 		*AT(k, r, int64_t) = us;
 }
@@ -272,11 +167,13 @@ static void read_text(struct reader *r, const struct key *k, const struct ynode 
 	if (!value_text(r, k->path, v, &text))
 		return;
 	if (k->type == KEY_NAME && !mo_name_valid(text))
-		wrong(r, k->path, v, NULL,
-		      "a name: letters, digits, '.', '_' and '-', a letter or digit first, at most "
-		      "63 characters");
+		value_wrong(r, k->path, v, NULL,
+			    "a name: letters, digits, '.', '_' and '-', a letter or digit first, "
+			    "at most "
+			    "63 characters");
 	else if (k->type == KEY_PATH && text[0] != '/')
-		wrong(r, k->path, v, "the nodes do not know your directory", "an absolute path");
+		value_wrong(r, k->path, v, "the nodes do not know your directory",
+			    "an absolute path");
 	else if (r->bases[k->base])
 		mo_str_set(AT(k, r, char *), text);
 }
@@ -327,7 +224,7 @@ static void read_value(struct reader *r, const struct key *k, const struct ynode
 		if (name)
 			no_blank(r, v, prefix, name);
 		else if (v->kind != YAML_MAP)
-			wrong(r, k->path, v, NULL, "a mapping");
+			value_wrong(r, k->path, v, NULL, "a mapping");
 		else
 			schema_read(r, prefix, v);
 		break;

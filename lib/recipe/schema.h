@@ -60,16 +60,3 @@ const struct key *schema_key(const struct key *keys, size_t n_keys, const char *
 /* Text of a value as an engine gets it (caller frees); NULL when unknown. Not for KEY_MAP,
  * KEY_LIST, KEY_CUSTOM. */
 char *schema_value(const struct key *k, const void *base);
-
-/* One value; each adds an error naming `what` and returns false when it is not of the kind. */
-bool value_text(struct reader *r, const char *what, const struct ynode *v, char **ret);
-bool value_int(struct reader *r, const char *what, const struct ynode *v, int64_t min, int64_t max,
-	       int64_t *ret);
-/* Is the scalar a whole number, written without quotes? 100.0 and 1e3 are: that is how programs
- * write whole numbers. */
-bool value_whole(const struct ynode *v, int64_t *ret);
-bool value_bool(struct reader *r, const char *what, const struct ynode *v, bool *ret);
-void value_list(struct reader *r, const char *what, const struct ynode *v, char ***ret,
-		size_t *n_ret);
-/* "got 'x'", "got a mapping": for messages (caller frees). */
-char *value_shown(const struct ynode *v);

@@ -4,11 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/base/parse.h"
 #include "lib/recipe/shell_expand.h"
-
-#define WORDS_MAX 20000 /* of one command or array */
-#define VARIABLES_MAX 4000
+#include "lib/recipe/shell_vars.h"
 
 void shell_init(struct shell *s, const struct launch_world *world)
 {
@@ -46,102 +43,7 @@ void shell_command_done(struct shell_command *c)
 	*c = (struct shell_command){ 0 };
 }
 
-bool shell_unknown(const char *text)
-{
-	return text && strchr(text, SHELL_UNKNOWN);
-}
-
-bool shell_plain(char *text)
-{
-	bool any = false;
-	char *to = text;
-
-	for (const char *p = text; text && *p; p++)
-		if (*p == SHELL_UNKNOWN || *p == SHELL_UNKNOWN_END)
-			any = true;
-		else
-			*to++ = *p;
-	if (text)
-		*to = '\0';
-	return any;
-}
-
 /* ---- variables ---- */
-
-static size_t name_length(const char *s)
-{
-	size_t n = strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_");
-
-	return n ? n + strspn(s + n, SHELL_NAME) : 0;
-}
-
-size_t shell_assigned(const char *word)
-{
-	size_t n = name_length(word);
-
-	return n && (word[n] == '=' || (word[n] == '+' && word[n + 1] == '=')) ? n : 0;
-}
-
-struct shell_var *shell_var(struct shell *s, const char *name, size_t n)
-{
-	for (size_t i = 0; i < s->n_vars; i++)
-		if (strlen(s->vars[i].name) == n && !strncmp(s->vars[i].name, name, n))
-			return &s->vars[i];
-	return NULL;
-}
-
-static void note_maybe(struct shell *s, const char *name)
-{
-	for (size_t i = 0; i < s->maybe.n; i++)
-		if (mo_streq(s->maybe.items[i], name))
-			return;
-	mo_strs_add(&s->maybe.items, &s->maybe.n, name);
-}
-
-void shell_set(struct shell *s, const char *name, size_t n, struct shell_words *w, bool more)
-{
-	struct shell_var *v = shell_var(s, name, n);
-	bool skip = s->follow == SHELL_SKIP || (!v && s->n_vars >= VARIABLES_MAX) || n == 0;
-
-	if (!skip && s->follow == SHELL_MAYBE) {
-		_cleanup_(mo_freep) char *text = mo_strndup(name, n);
-
-		note_maybe(s, text);
-		skip = v;
-	}
-	if (!skip && !v) {
-		v = MO_GROW(s->vars, s->n_vars);
-		*v = (struct shell_var){ .name = mo_strndup(name, n) };
-	}
-	if (!skip && !more)
-		mo_strs_clear(&v->words, &v->n);
-	if (!skip)
-		v->exported |= s->exports;
-	for (size_t i = 0; !skip && i < w->n && v->n < WORDS_MAX; i++)
-		mo_strs_add(&v->words, &v->n, w->items[i]);
-	mo_strs_clear(&w->items, &w->n);
-}
-
-void shell_set_text(struct shell *s, const char *name, size_t n, const char *text, bool more)
-{
-	const struct shell_var *v = more ? shell_var(s, name, n) : NULL;
-	_cleanup_(mo_freep) char *whole =
-		mo_printf("%s%s", v && v->n ? v->words[0] : "", text ? text : "");
-	struct shell_words w = { 0 };
-
-	mo_strs_add(&w.items, &w.n, whole);
-	shell_set(s, name, n, &w, false);
-}
-
-char *shell_path(const struct shell *s, const char *path)
-{
-	if (shell_unknown(path) || (path[0] != '/' && (!s->dir || shell_unknown(s->dir))))
-		return NULL;
-	_cleanup_(mo_freep) char *whole =
-		path[0] == '/' ? mo_strdup(path) : mo_printf("%s/%s", s->dir, path);
-
-	return mo_path_clean(whole);
-}
 
 /* ---- words ---- */
 
@@ -166,7 +68,7 @@ void shell_word_end(struct shell_word *u)
 				       u->redirects, u->b.data);
 		free(*where);
 		*where = text;
-	} else if (c->words.n < WORDS_MAX) {
+	} else if (c->words.n < SHELL_WORDS_MAX) {
 		mo_strs_add(&c->words.items, &c->words.n, u->b.data);
 	}
 	mo_buf_done(&u->b);

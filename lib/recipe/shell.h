@@ -9,6 +9,7 @@
 #define SHELL_NAME "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789"
 #define SHELL_UNKNOWN '\1'
 #define SHELL_UNKNOWN_END '\2'
+#define SHELL_WORDS_MAX 20000 /* of one command or array */
 
 struct shell_words {
 	char **items;
@@ -63,14 +64,3 @@ void shell_command_done(struct shell_command *c);
 const char *shell_read(struct shell *s, const char *p, struct shell_command *ret);
 /* The body of a here-document goes to the variable that read was told. */
 void shell_give_here(struct shell *s, const char *body);
-struct shell_var *shell_var(struct shell *s, const char *name, size_t n); /* NULL = not set */
-/* Takes the words. `more`: behind those that it has. */
-void shell_set(struct shell *s, const char *name, size_t n, struct shell_words *w, bool more);
-void shell_set_text(struct shell *s, const char *name, size_t n, const char *text, bool more);
-/* X in X=1, X+=1; 0 = no assignment. */
-size_t shell_assigned(const char *word);
-/* path from where it stands, NULL when nobody knows. Caller frees. */
-char *shell_path(const struct shell *s, const char *path);
-bool shell_unknown(const char *text);
-/* Takes the marks out. True: there were some. */
-bool shell_plain(char *text);

@@ -7,6 +7,7 @@
 
 #include "lib/base/parse.h"
 #include "lib/recipe/shell_test.h"
+#include "lib/recipe/shell_vars.h"
 
 #define EXPANDED_MAX (16 << 20) /* bytes that variables become, in all: A=$A$A doubles */
 #define DEPTH_MAX 32            /* of ${A:-${B:-..}} and $( $( .. */

@@ -8,6 +8,7 @@
 
 #include "lib/base/parse.h"
 #include "lib/recipe/shell.h"
+#include "lib/recipe/shell_vars.h"
 
 enum shell_truth shell_and(enum shell_truth a, enum shell_truth b)
 {

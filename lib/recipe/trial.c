@@ -15,7 +15,7 @@
 #include "lib/recipe/args.h"
 #include "lib/recipe/condition.h"
 #include "lib/recipe/engine_version.h"
-#include "lib/recipe/rules_engine.h"
+#include "lib/recipe/rules_args.h"
 #include "lib/recipe/rules_features.h"
 #include "lib/recipe/set.h"
 

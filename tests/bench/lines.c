@@ -8,6 +8,7 @@
 #include "agent/core/text/lines.h"
 #include "lib/base/fd.h"
 #include "lib/recipe/engine_file.h"
+#include "lib/recipe/engine_load.h"
 
 #define LINES 40000
 

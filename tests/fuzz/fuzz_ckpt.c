@@ -1,6 +1,6 @@
 /* Any bytes as an index of a checkpoint (with the rules of shipped layouts), as an archive and as
- * an OCDBT manifest: readers end within them, and what is whole is not whole without its last byte.
- * ROOMS: recipe acore wire model base */
+ * an OCDBT manifest: readers end within them, and what is whole is not whole without its last
+ * byte. ROOMS: recipe acore wire model base */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +8,7 @@
 #include "agent/core/ckpt/ckpt.h"
 #include "agent/core/ckpt/pickle.h"
 #include "lib/recipe/engine_file.h"
+#include "lib/recipe/engine_load.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

@@ -7,6 +7,7 @@
 #include "lib/recipe/draft.h"
 #include "lib/recipe/json.h"
 #include "lib/recipe/launch_script.h"
+#include "lib/recipe/draft_text.h"
 
 static void one_line(const struct mo_error *err)
 {

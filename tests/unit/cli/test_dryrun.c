@@ -14,6 +14,7 @@
 #include "lib/recipe/env_file.h"
 #include "lib/recipe/recipe_file.h"
 #include "lib/wire/dryrun.h"
+#include "lib/recipe/env_layers.h"
 
 static void spec_of(const char *text, struct submit *spec)
 {

@@ -10,6 +10,7 @@
 #include "daemon/core/rules/launch.h"
 #include "lib/recipe/env_file.h"
 #include "lib/recipe/recipe_file.h"
+#include "lib/recipe/env_layers.h"
 
 struct machine {
 	const char *vendor, *gpu, *nic, *family, *link_layer;

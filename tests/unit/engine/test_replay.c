@@ -14,6 +14,7 @@
 #include "lib/model/limits.h"
 #include "lib/recipe/engine_file.h"
 #include "tests/unit/unit.h"
+#include "lib/recipe/engine_load.h"
 
 #define RANKS 8
 

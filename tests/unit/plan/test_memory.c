@@ -14,6 +14,7 @@
 #include "lib/recipe/model_file.h"
 #include "lib/recipe/engine_plan.h"
 #include "lib/recipe/engine_file.h"
+#include "lib/recipe/engine_load.h"
 
 #define GIB 1073741824.0
 

@@ -7,6 +7,7 @@
 #include "lib/recipe/env_file.h"
 #include "lib/recipe/experiment_values.h"
 #include "tests/unit/recipe/read.h"
+#include "lib/recipe/env_layers.h"
 
 #define HEAD \
 	"recipe: 1\nname: t\nengine: {kind: primus-megatron, entry: e.yaml, workdir: /w%s}\n" \

@@ -7,6 +7,9 @@
 #include "lib/recipe/engine_file.h"
 #include "lib/recipe/launch_script.h"
 #include "tests/unit/recipe/read.h"
+#include "lib/recipe/draft_text.h"
+#include "lib/recipe/draft_kind.h"
+#include "lib/recipe/engine_load.h"
 
 static void draft_of(const char *line, struct draft *d, struct engine *e)
 {

@@ -8,6 +8,7 @@
 #include "lib/base/fd.h"
 #include "lib/recipe/engine_file.h"
 #include "tests/unit/recipe/read.h"
+#include "lib/recipe/engine_load.h"
 
 static const char head[] = "engine: 1\nkind: x\nsource: s\nargv: [a]\n";
 static const struct {

@@ -1,6 +1,6 @@
-/* torchtitan's keys have changed their names from version to version: which file is taken, and that
- * it says nothing that its version refuses. tests/fixtures/engines/torchtitan/VERSION.keys hold the
- * fields of each version, read from its dataclasses. */
+/* torchtitan's keys have changed their names from version to version: which file is taken, and
+ * that it says nothing that its version refuses. tests/fixtures/engines/torchtitan/VERSION.keys
+ * hold the fields of each version, read from its dataclasses. */
 #include "tests/unit/recipe/read.h"
 
 #include <stdio.h>
@@ -11,6 +11,8 @@
 #include "lib/recipe/engine_file.h"
 #include "lib/recipe/engine_version.h"
 #include "lib/recipe/experiment_values.h"
+#include "lib/recipe/engine_load.h"
+#include "lib/recipe/experiment_document.h"
 
 #define KEYS MO_SOURCE_DIR "/tests/fixtures/engines/torchtitan/%s.keys"
 

@@ -1,5 +1,5 @@
-/* What an engine makes of its merged configuration by itself: rows in order, conditions on what the
- * rows before made, and Primus' own table. */
+/* What an engine makes of its merged configuration by itself: rows in order, conditions on what
+ * the rows before made, and Primus' own table. */
 #include <string.h>
 
 #include "lib/base/buf.h"
@@ -7,6 +7,7 @@
 #include "lib/recipe/engine_file.h"
 #include "lib/recipe/experiment_forced.h"
 #include "tests/unit/recipe/read.h"
+#include "lib/recipe/engine_load.h"
 
 static void experiment_of(const char *words, struct experiment *ret)
 {

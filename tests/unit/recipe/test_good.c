@@ -6,6 +6,7 @@
 #include "lib/recipe/argv.h"
 #include "lib/recipe/env_file.h"
 #include "tests/unit/recipe/read.h"
+#include "lib/recipe/env_layers.h"
 
 static void test_defaults(void **state)
 {

@@ -9,6 +9,7 @@
 #include "lib/recipe/resume.h"
 #include "lib/recipe/yaml.h"
 #include "tests/unit/recipe/read.h"
+#include "lib/recipe/engine_load.h"
 
 /* nothing is left to an experiment that is not here */
 #define ALL_ONE "parallelism: {tp: 1, pp: 1, ep: 1, etp: 1, cp: 1}\n"

@@ -10,6 +10,7 @@
 #include "lib/recipe/engine_file.h"
 #include "lib/recipe/keys.h"
 #include "lib/recipe/model_file.h"
+#include "lib/recipe/engine_load.h"
 
 /* Every file that we ship is read by the code that will read it. */
 static void each(const char *dir, void (*fn)(const char *name))

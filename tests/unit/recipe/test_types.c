@@ -8,6 +8,7 @@
 
 #include "lib/recipe/config_toml.h"
 #include "lib/recipe/experiment_values.h"
+#include "lib/recipe/experiment_document.h"
 
 #define RECIPE \
 	"recipe: 1\nname: t\nengine: {kind: %s, args: {%s}}\ncluster: {gpus: 8}\nbatch: {seq: " \
