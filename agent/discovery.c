@@ -377,7 +377,7 @@ static bool on_the_bus(const struct discovery *d, const char *bdf)
 }
 
 /* Those that are on the bus were left out on purpose (use_gpus) or are of another driver. */
-bool discovery_told(struct discovery *d, const struct nodeinfo *before)
+bool discovery_missing(struct discovery *d, const struct nodeinfo *before)
 {
 	struct nodeinfo info, was;
 	if (d->remembered || !d->settled || d->left.n ||

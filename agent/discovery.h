@@ -7,7 +7,7 @@ struct discovery *discovery_free(struct discovery *d);
 void discovery_begin(struct discovery *d);
 /* This machine as the controller knew it in this boot. Where the agent's own memory of this boot
  * is lost, GPUs of it that are no longer on the bus are missing ones; true: some are. */
-bool discovery_told(struct discovery *d, const struct nodeinfo *before);
+bool discovery_missing(struct discovery *d, const struct nodeinfo *before);
 /* What it lacks and why, NULL nothing; *ret_nothing: nothing is known. */
 const char *discovery_lacks(const struct discovery *d, bool *ret_nothing);
 /* Appends the devices and areas (host, klog, stack) in which a process hangs that cannot be

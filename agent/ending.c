@@ -17,17 +17,17 @@ static void end_now(void *arg)
 	mo_loop_end(m->loop, 0);
 }
 
-static bool all_told(const struct manager *m)
+static bool all_sent(const struct manager *m)
 {
 	for (size_t i = 0; i < m->n_steps; i++)
 		if (!m->steps[i]->gone)
 			return false;
-	return !agent_core_has_urgent(m->core) && (!m->end.leaving || m->end.leaving_told);
+	return !agent_core_has_urgent(m->core) && (!m->end.leaving || m->end.leaving_sent);
 }
 
 static void end_or_tell(struct manager *m)
 {
-	if (!m->end.leaving || all_told(m) ||
+	if (!m->end.leaving || all_sent(m) ||
 	    (!m->end.timer && mo_timer_new(m->loop, end_now, m, &m->end.timer) < 0))
 		end_now(m);
 	else
@@ -59,7 +59,7 @@ static void on_answer(void *arg, enum shutdown_answer answer)
 	bool changed = leaving != m->end.leaving;
 
 	m->end.leaving = leaving;
-	m->end.leaving_told &= leaving;
+	m->end.leaving_sent &= leaving;
 	if (changed)
 		mo_log(MO_NOTICE, NULL, NULL,
 		       leaving ? "this machine is going down: the controller is told, and its jobs "
@@ -100,7 +100,7 @@ void ending_begin(struct manager *m)
 
 void ending_check(struct manager *m)
 {
-	if (m->end.begun && !m->end.asking && all_told(m))
+	if (m->end.begun && !m->end.asking && all_sent(m))
 		end_now(m);
 }
 

@@ -12,7 +12,7 @@ struct ending {
 	bool begun; /* somebody asked the agent to end */
 	struct mo_timer *timer;
 	/* this machine is going down: systemd says so; the controller has heard it */
-	bool leaving, leaving_told;
+	bool leaving, leaving_sent;
 	bool asking;
 	struct mo_timer *ask_timer;
 	struct shutdown_watch *shutdown; /* NULL: without systemd */

@@ -37,7 +37,7 @@ struct link {
 	char *traded;        /* the token of the trade under way */
 	int64_t trade_after; /* CLOCK_BOOTTIME: not again before */
 	bool hello_waits;    /* for the trade */
-	bool expiry_told;
+	bool expiry_logged;
 	int trade_status;                  /* of the last one: a refusal is said once */
 	uint64_t hello, sync, news, trade; /* calls under way, 0 = none */
 	bool orders;                       /* the welcome said that answers may name theirs */
@@ -193,7 +193,7 @@ static void on_traded(void *arg, int status, const char *body, size_t n, const c
 		       l->m->config->controller, status, body);
 	l->trade_status = status;
 	if (ok)
-		l->expiry_told = false;
+		l->expiry_logged = false;
 	if (waits && ok)
 		say_hello(l);
 	else if (waits)
@@ -221,11 +221,11 @@ static void token_hint(struct link *l, const char *hint)
 		trade(l, node_token(l->tokens));
 		return;
 	}
-	if (!l->expiry_told)
+	if (!l->expiry_logged)
 		mo_log(MO_ERR, NULL, NULL,
 		       "this node's token has expired: steps run on, but no new work comes: put a "
 		       "join token into token_file: `moectl token join`");
-	l->expiry_told = true;
+	l->expiry_logged = true;
 	if (l->trade || mo_clock_boot_us() < l->trade_after)
 		return;
 	node_token_load(l->tokens);
@@ -266,7 +266,7 @@ static void on_hello(void *arg, int status, const char *body, size_t n, const ch
 	       "connected to %s as %s, epoch %lld", l->m->config->controller, l->m->config->node,
 	       (long long)w->epoch);
 	/* says hello again, with what it now knows */
-	if (w->info && discovery_told(l->m->discovery, w->info)) {
+	if (w->info && discovery_missing(l->m->discovery, w->info)) {
 		mo_desc_free(&agent_welcome_desc, w);
 		return;
 	}
@@ -294,7 +294,7 @@ static void on_reply(struct link *l, bool sync, int status, const char *body, si
 	}
 	token_hint(l, r->token);
 	orders_from_wire(r);
-	l->m->end.leaving_told |= sync ? l->sync_leaving : l->news_leaving;
+	l->m->end.leaving_sent |= sync ? l->sync_leaving : l->news_leaving;
 	struct agent_event event = { .type = AE_REPLY, .ok = sync, .reply = r };
 	queue_event(l->m, &event);
 }

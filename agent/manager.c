@@ -53,12 +53,12 @@ static void save_fence(struct manager *m, const struct agent_effect *x)
 				      m->config->node, strerror(-r))
 			  : NULL;
 
-	if (r < 0 && !m->fence_told)
+	if (r < 0 && !m->fence_logged)
 		mo_log(MO_ERR, NULL, NULL,
 		       "%s/fence.log cannot be written: %s; running steps go on, new ones are "
 		       "refused until it can: free space there",
 		       dir, strerror(-r));
-	m->fence_told = r < 0;
+	m->fence_logged = r < 0;
 	queue_event(m, &(struct agent_event){ .type = AE_FENCE_DONE,
 					      .job = x->job,
 					      .attempt = x->attempt,

@@ -54,7 +54,7 @@ struct manager {
 	/* within a turn: sent at its end, with everything that the turn brought */
 	bool sync_due, news_due;
 	struct ending end;
-	bool fence_told; /* that the fence cannot be saved */
+	bool fence_logged; /* that the fence cannot be saved */
 };
 
 int manager_new(const struct agent_config *config, sd_event *loop, struct manager **ret,

@@ -53,7 +53,7 @@ static void disconnect(struct step_dir *d)
 {
 	d->supervisor = supervisor_free(d->supervisor);
 	mo_buf_reset(&d->in);
-	d->answered = d->up_told = false;
+	d->answered = d->up_reported = false;
 }
 
 struct step_dir *step_dir_free(struct step_dir *d)
@@ -169,10 +169,10 @@ static void word_is_due(struct step_dir *d)
 static void tell_if_silent(struct step_dir *d)
 {
 	struct mo_log_where w = where(d);
-	if (d->silent_told || d->quiet_since_us == 0 ||
+	if (d->silent_reported || d->quiet_since_us == 0 ||
 	    mo_clock_boot_us() - d->quiet_since_us < SILENT_US)
 		return;
-	d->silent_told = true;
+	d->silent_reported = true;
 	mo_log(MO_ERR, MSG_STEPD_SILENT, &w,
 	       "%s: the supervisor holds its lock but does not answer; its ranks are left alone. "
 	       "Look at its process; `moectl cancel --now` cannot reach it",
@@ -185,10 +185,10 @@ static void on_word(struct step_dir *d, const struct stepd_word *w)
 	d->answered = true;
 	d->quiet_since_us = 0;
 	mo_timer_in(d->timer, PING_US);
-	if (!d->up_told || d->silent_told)
+	if (!d->up_reported || d->silent_reported)
 		queue(d, AE_STEPD_UP);
-	d->up_told = true;
-	d->silent_told = false;
+	d->up_reported = true;
+	d->silent_reported = false;
 	if (w->written != MO_NONE && w->written > d->journal.last)
 		step_dir_read(d);
 	for (size_t i = 0; i < w->n_progress; i++) {
@@ -244,7 +244,7 @@ void step_dir_connect(struct step_dir *d)
 		return;
 	}
 	tell_if_silent(d);
-	mo_timer_in(d->timer, d->silent_told ? RETRY_SILENT_US : RETRY_US);
+	mo_timer_in(d->timer, d->silent_reported ? RETRY_SILENT_US : RETRY_US);
 }
 
 /* Whoever gets the lock has proof that no stepd lives; else one does after all. */

@@ -21,7 +21,7 @@ struct step_dir {
 	/* connection to stepd */
 	struct supervisor *supervisor;
 	struct mo_buf in;
-	bool answered, up_told, silent_told;
+	bool answered, up_reported, silent_reported;
 	/* orders are repeated until the step ended, log entries are not */
 	bool stop_logged, kill_logged;
 	int64_t quiet_since_us; /* when an answer became due; 0 = none is */

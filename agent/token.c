@@ -60,14 +60,14 @@ struct node_token *node_token_free(struct node_token *t)
 }
 
 /* Trouble that lasts is said once, not at each try. */
-static void load(const char *what, const char *path, char **token, char **told)
+static void load(const char *what, const char *path, char **token, char **logged)
 {
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	char *got = NULL;
 	int r = path ? mo_token_read(path, &got, &err) : 0;
-	if (r < 0 && !mo_streq(*told, err.text))
+	if (r < 0 && !mo_streq(*logged, err.text))
 		mo_log(MO_ERR, NULL, NULL, "%s %s", what, err.text);
-	mo_str_set(told, r < 0 ? err.text : NULL);
+	mo_str_set(logged, r < 0 ? err.text : NULL);
 	free(*token);
 	*token = got;
 }

@@ -11,7 +11,7 @@
 #include "lib/base/parse.h"
 #include "lib/recipe/engine_version.h"
 
-#define TOLD_MAX 10
+#define REPORTED_MAX 10
 
 MO_DEFINE_DONE(engine)
 
@@ -119,7 +119,7 @@ void experiment_unknown_keys(const struct recipe_input *in, const struct experim
 	_cleanup_(engine_done) struct engine e;
 	_cleanup_(mo_buf_done) struct mo_buf others = { 0 };
 	struct config_item *items = NULL;
-	const char *told = NULL;
+	const char *reported = NULL;
 	size_t n = 0, own = 0, n_others = 0;
 	bool any;
 
@@ -139,20 +139,20 @@ void experiment_unknown_keys(const struct recipe_input *in, const struct experim
 		bool own_key = by_users(x, items[i].value, &any);
 
 		if (own_key && near) {
-			if (!same_first(told, items[i].key))
+			if (!same_first(reported, items[i].key))
 				tell_of_module(x, items[i].key, near);
-			told = items[i].key;
+			reported = items[i].key;
 		} else if (own_key) {
-			if (own++ < TOLD_MAX)
+			if (own++ < REPORTED_MAX)
 				tell_own(x, &e, &items[i]);
-		} else if (any && n_others++ < TOLD_MAX) {
+		} else if (any && n_others++ < REPORTED_MAX) {
 			mo_buf_printf(&others, "%s%s", others.len ? ", " : "", items[i].key);
 		}
 	}
 	config_items_free(items, n);
-	if (own > TOLD_MAX)
+	if (own > REPORTED_MAX)
 		fprintf(stderr, "%s: warning: %zu more keys of the experiment are unknown\n",
-			in->file, own - TOLD_MAX);
+			in->file, own - REPORTED_MAX);
 	_cleanup_(mo_freep) char *version = version_of(&e);
 	_cleanup_(mo_freep) char *list = visible(others.data ? others.data : "");
 
@@ -160,6 +160,6 @@ void experiment_unknown_keys(const struct recipe_input *in, const struct experim
 		fprintf(stderr, "%s: note: %zu %s not of %s: %s%s; %s through\n", in->file,
 			n_others,
 			n_others == 1 ? "key of the presets is" : "keys of the presets are",
-			version, list, n_others > TOLD_MAX ? ", .." : "",
+			version, list, n_others > REPORTED_MAX ? ", .." : "",
 			n_others == 1 ? "it passes" : "they pass");
 }

@@ -13,7 +13,7 @@
 #include "lib/base/parse.h"
 #include "lib/recipe/config_scalar.h"
 
-#define TOLD_MAX 10
+#define REPORTED_MAX 10
 #define DIGITS "0123456789"
 
 /* Did something that v replaced have this kind? */
@@ -104,9 +104,9 @@ static char *place_of(const struct recipe_input *in, const struct experiment *x,
 	return from.recipe ? mo_printf("%s: %s", in->file, from.recipe) : NULL;
 }
 
-static void tell(const char *place, const char *key, const char *what, size_t *told)
+static void tell(const char *place, const char *key, const char *what, size_t *reported)
 {
-	if (++*told > TOLD_MAX)
+	if (++*reported > REPORTED_MAX)
 		return;
 	_cleanup_(mo_freep) char *text = mo_printf("%s: warning: %s: %s", place, key, what);
 	_cleanup_(mo_freep) char *shown = visible(text);
@@ -114,7 +114,7 @@ static void tell(const char *place, const char *key, const char *what, size_t *t
 	fprintf(stderr, "%s\n", shown);
 }
 
-static void tell_repeats(const struct experiment *x, size_t *told)
+static void tell_repeats(const struct experiment *x, size_t *reported)
 {
 	for (size_t i = 0; i < x->n_repeats; i++) {
 		const struct experiment_repeat *again = &x->repeats[i];
@@ -125,7 +125,7 @@ static void tell_repeats(const struct experiment *x, size_t *told)
 				  (long long)again->first);
 
 		if (!strstr(place, PLACES_PRESETS "/"))
-			tell(place, again->key, what, told);
+			tell(place, again->key, what, reported);
 	}
 }
 
@@ -133,9 +133,9 @@ void experiment_misread_values(const struct recipe_input *in, const struct exper
 			       const struct config_teller *t)
 {
 	struct config_item *items = NULL;
-	size_t n = 0, told = 0;
+	size_t n = 0, reported = 0;
 
-	tell_repeats(x, &told);
+	tell_repeats(x, &reported);
 	config_items(x->merged, &items, &n);
 	for (size_t i = 0; i < n; i++) {
 		_cleanup_(mo_freep) char *what = misread(items[i].value);
@@ -143,11 +143,11 @@ void experiment_misread_values(const struct recipe_input *in, const struct exper
 			what ? place_of(in, x, t, items[i].value->place) : NULL;
 
 		if (place)
-			tell(place, items[i].key, what, &told);
+			tell(place, items[i].key, what, &reported);
 	}
 	config_items_free(items, n);
-	if (told > TOLD_MAX)
+	if (reported > REPORTED_MAX)
 		fprintf(stderr,
 			"%s: warning: the engine takes %zu more values otherwise than they look\n",
-			in->file, told - TOLD_MAX);
+			in->file, reported - REPORTED_MAX);
 }

@@ -60,15 +60,15 @@ static void print_why(struct json_object *items)
 		for (size_t w = 0; w < js_len(why); w++) {
 			const char *sentence = json_object_get_string(js_at(why, w));
 			_cleanup_(mo_idset_done) struct mo_idset ranks = { 0 };
-			bool told = false;
-			for (size_t k = 0; k < js_len(items) && !told; k++) {
+			bool printed = false;
+			for (size_t k = 0; k < js_len(items) && !printed; k++) {
 				int64_t rank = js_int(js_at(items, k), "rank");
 				bool has = says(js_at(items, k), sentence);
-				told = has && k < i;
+				printed = has && k < i;
 				if (has && rank >= 0 && rank <= UINT16_MAX)
 					mo_idset_add(&ranks, (size_t)rank);
 			}
-			_cleanup_(mo_freep) char *list = told ? NULL : mo_idset_format(&ranks);
+			_cleanup_(mo_freep) char *list = printed ? NULL : mo_idset_format(&ranks);
 			if (list)
 				printf("  rank %s: %s\n", list, sentence);
 		}

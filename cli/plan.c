@@ -66,7 +66,7 @@ static void trial_freep(struct recipe_trial **t)
 /* plan_options.refuses: a recomputation that engine.args say stays theirs. */
 struct trial {
 	struct recipe_trial *recipe;
-	bool told;
+	bool stated;
 };
 
 static const char *refuses(void *arg, const struct plan *p)
@@ -75,7 +75,7 @@ static const char *refuses(void *arg, const struct plan *p)
 	const struct plan_parallelism *x = &p->parallelism;
 	const struct recipe_sizes s = {
 		x->tp, x->pp,          x->vpp,      x->ep,       x->etp,
-		x->cp, p->batch.micro, x->sharding, p->schedule, t->told ? NULL : p->recompute
+		x->cp, p->batch.micro, x->sharding, p->schedule, t->stated ? NULL : p->recompute
 	};
 	return recipe_trial_refuses(t->recipe, &s);
 }

@@ -20,7 +20,7 @@
 #define FOOT 34 /* below them: the time scale */
 #define SHADES 8
 /* more pieces have no texts of their own: the picture would be slow */
-#define PIECES_TOLD 12000
+#define PIECES_TITLED 12000
 
 void svg_text(struct mo_buf *b, double x, double y, const char *anchor, const char *s)
 {
@@ -125,7 +125,7 @@ static int shade_of(const struct sched *s, int32_t chunk)
 struct view {
 	const struct timeline *t;
 	double per_second, width, from, to;
-	bool told;
+	bool titled;
 };
 
 static struct view view_of(const struct lanes *l, const struct timeline *t)
@@ -141,7 +141,7 @@ static struct view view_of(const struct lanes *l, const struct timeline *t)
 		for (size_t k = 0; k < t->s.ranks[i].n; k++)
 			pieces += t->s.ranks[i].nodes[k].end <= v.from ||
 				  t->s.ranks[i].nodes[k].start >= v.to;
-	v.told = pieces <= PIECES_TOLD;
+	v.titled = pieces <= PIECES_TITLED;
 	return v;
 }
 
@@ -167,7 +167,7 @@ static void piece(struct mo_buf *b, const struct view *v, const struct sched_nod
 		      "<rect class=\"%c%d%s\" x=\"%.1f\" y=\"%.0f\" width=\"%.1f\" height=\"%.0f\"",
 		      letters[n->op], shade_of(&v->t->s, n->chunk), width > 3 ? " l" : "", x, y,
 		      MO_MAX(width, 0.3), height);
-	if (v->told)
+	if (v->titled)
 		mo_buf_printf(b, "><title>%s %d, chunk %d: %.1f to %.1f ms</title></rect>",
 			      words[n->op], n->micro, n->chunk, n->start * 1000, n->end * 1000);
 	else

@@ -23,7 +23,7 @@
 #include "lib/wire/json.h"
 
 #define QUERY_TIMEOUT_US (10 * 1000000LL)
-#define UNFIT_TOLD_EVERY_US (60 * 1000000LL)
+#define UNFIT_REPORTED_EVERY_US (60 * 1000000LL)
 
 struct query {
 	int64_t id;
@@ -432,7 +432,7 @@ static void tell_unfit(struct links *l, const char *node, const char *place)
 
 	if (!place || l->unfit_until > now)
 		return;
-	l->unfit_until = now + UNFIT_TOLD_EVERY_US;
+	l->unfit_until = now + UNFIT_REPORTED_EVERY_US;
 	mo_log(MO_WARNING, NULL, NULL,
 	       "agent %s: %s: it counts as unknown (texts are cut), the rest is kept", node, place);
 }

@@ -1,7 +1,7 @@
 /* See audit.h. A client that is refused usually asks again, and one that means ill asks as often
  * as it can: each event is a record, so the same request of the same person is told once a
- * minute, of one person no more than TOLD_MAX in that time, and of all no more than
- * TOLD_ALL_MAX; the rest is counted and told with the next of that person. Who has shown no
+ * minute, of one person no more than REPORTED_MAX in that time, and of all no more than
+ * REPORTED_ALL_MAX; the rest is counted and told with the next of that person. Who has shown no
  * credential is one person. */
 #include "daemon/audit.h"
 #include "daemon/input.h"
@@ -9,20 +9,20 @@
 #include <uthash.h>
 
 #define PERIOD_US (60 * 1000000LL)
-#define TOLD_MAX 10
-#define TOLD_ALL_MAX 200
+#define REPORTED_MAX 10
+#define REPORTED_ALL_MAX 200
 
 struct person {
 	char *name;
-	char *told[TOLD_MAX];
-	size_t n_told; /* requests of this period */
-	int64_t untold;
+	char *reported[REPORTED_MAX];
+	size_t n_reported; /* requests of this period */
+	int64_t unreported;
 	UT_hash_handle hh;
 };
 struct audit {
 	/* of this period, and those of whom something is untold */
 	struct person *persons;
-	size_t n_told;
+	size_t n_reported;
 	int64_t period_ends; /* CLOCK_BOOTTIME */
 };
 
@@ -37,15 +37,15 @@ static void forget(struct audit *a, bool all)
 	struct person *p, *tmp;
 
 	HASH_ITER(hh, a->persons, p, tmp) {
-		while (p->n_told)
-			free(p->told[--p->n_told]);
-		if (p->untold && !all)
+		while (p->n_reported)
+			free(p->reported[--p->n_reported]);
+		if (p->unreported && !all)
 			continue;
 		HASH_DEL(a->persons, p);
 		free(p->name);
 		free(p);
 	}
-	a->n_told = 0;
+	a->n_reported = 0;
 }
 
 struct audit *audit_free(struct audit *a)
@@ -72,15 +72,15 @@ static struct person *person_of(struct audit *a, const char *name)
 /* false: counted only. Takes key. */
 static bool worth_telling(struct audit *a, struct person *p, char *key)
 {
-	bool known = mo_enum_parse((const char *const *)p->told, p->n_told, key) >= 0;
+	bool known = mo_enum_parse((const char *const *)p->reported, p->n_reported, key) >= 0;
 
-	if (known || p->n_told == TOLD_MAX || a->n_told == TOLD_ALL_MAX) {
-		p->untold++;
+	if (known || p->n_reported == REPORTED_MAX || a->n_reported == REPORTED_ALL_MAX) {
+		p->unreported++;
 		free(key);
 		return false;
 	}
-	p->told[p->n_told++] = key;
-	a->n_told++;
+	p->reported[p->n_reported++] = key;
+	a->n_reported++;
 	return true;
 }
 
@@ -104,11 +104,11 @@ void audit_refused(void *arg, const struct http_request *r, const char *why)
 	in->core.by.user = mo_strdup(user);
 	in->core.by.via = caller_via(c, http_peer_address(r));
 	_cleanup_(mo_freep) char *others =
-		p->untold ? mo_printf(" (and %lld others since)", (long long)p->untold)
-			  : mo_strdup("");
+		p->unreported ? mo_printf(" (and %lld others since)", (long long)p->unreported)
+			      : mo_strdup("");
 	in->core.refused = mo_desc_new(&in_refused_desc);
 	in->core.refused->what =
 		mo_printf("was refused %s %.200s: %s%s", http_method(r), http_path(r), why, others);
-	p->untold = 0;
+	p->unreported = 0;
 	input_push(m, in);
 }

@@ -76,7 +76,7 @@ static void start_clock(struct manager *m)
 	m->boot_id = mo_boot_id();
 	struct clock_reading r = read_clocks(m);
 	clock_at_start(manager_state(m), &r, &w);
-	m->clock_told = w.verdict == CLOCK_HELD;
+	m->clock_reported = w.verdict == CLOCK_HELD;
 	take_clock(m, &r, &w);
 }
 
@@ -87,9 +87,9 @@ static void check_clock(struct manager *m)
 	struct clock_word w;
 
 	clock_in_run(manager_now(m), &r, &w);
-	if (w.verdict == CLOCK_MOVED || (w.verdict == CLOCK_HELD && !m->clock_told))
+	if (w.verdict == CLOCK_MOVED || (w.verdict == CLOCK_HELD && !m->clock_reported))
 		take_clock(m, &r, &w);
-	m->clock_told |= w.verdict == CLOCK_HELD;
+	m->clock_reported |= w.verdict == CLOCK_HELD;
 	free(w.text);
 }
 

@@ -30,7 +30,7 @@ struct manager {
 	struct mo_coretime time;
 	char *boot_id;
 	/* that the wall clock is off and not synchronised: once */
-	bool clock_told;
+	bool clock_reported;
 	struct http_server *http;
 	struct mo_turn *turn;
 	struct mo_timer *deadline; /* core_deadline() */
@@ -55,11 +55,11 @@ struct manager {
 	struct timing turn_time, sync_time;
 	int64_t longest_callback_ns; /* CPU time */
 	int64_t n_records, n_snapshots, n_snapshot_failures;
-	int64_t slow_told_at; /* store.slow was told: boot us */
-	int64_t notified_at;  /* the watchdog was fed: boot us */
-	bool store_full;      /* submits get 507 */
-	bool fatal;           /* the store failed: nothing may be sent any more */
-	char *url;            /* as in STATE/address */
+	int64_t slow_reported_at; /* store.slow was reported: boot us */
+	int64_t notified_at;      /* the watchdog was fed: boot us */
+	bool store_full;          /* submits get 507 */
+	bool fatal;               /* the store failed: nothing may be sent any more */
+	char *url;                /* as in STATE/address */
 	struct http_route *routes;
 	char **host_names; /* NULL-terminated, or NULL */
 };

@@ -361,7 +361,7 @@ static int back_job(struct back *b, const char *text, struct mo_error *err)
 }
 
 /* Of no job. Everything else than these is said again by whom it is of. */
-static bool told_by_people(int type)
+static bool set_by_people(int type)
 {
 	return type == REC_TOKEN || type == REC_TOKEN_REVOKED || type == REC_DRAIN;
 }
@@ -372,7 +372,7 @@ static int back_record(struct back *b, const char *word, struct record *r, struc
 		return mo_error_set(err, -EINVAL,
 				    "line %s: it has version %lld, this moed knows %d", word,
 				    (long long)r->version, RECORD_VERSION);
-	if (r->job == MO_NONE && !told_by_people(r->type))
+	if (r->job == MO_NONE && !set_by_people(r->type))
 		return mo_error_set(err, -EINVAL,
 				    "line %s: a record of type %s is not put back: what it told is "
 				    "told again by itself",

@@ -21,12 +21,12 @@
 #define MESSAGE_US 1000
 /* more is not its own: a whole queue that was looked at in its turn */
 #define MESSAGE_MAX_US 200000
-#define NODE_TOLD_EVERY_US (300 * 1000000LL)
+#define NODE_REPORTED_EVERY_US (300 * 1000000LL)
 
 /* boot us */
 struct account {
 	char *user;
-	int64_t spent_until, told_at, n_refused;
+	int64_t spent_until, reported_at, n_refused;
 	UT_hash_handle hh;
 };
 struct quotas {
@@ -45,7 +45,7 @@ static void forget(struct account **all, int64_t before)
 
 	HASH_ITER(hh, *all, a, tmp) {
 		if (a->spent_until > before ||
-		    (a->told_at && before - a->told_at < NODE_TOLD_EVERY_US))
+		    (a->reported_at && before - a->reported_at < NODE_REPORTED_EVERY_US))
 			continue;
 		HASH_DEL(*all, a);
 		free(a->user);
@@ -111,7 +111,7 @@ static void payer_of(struct manager *m, const char *token_id, char *ret, size_t 
 /* Once in five minutes, with how many there were since. */
 static void tell(struct manager *m, struct account *a, int64_t now)
 {
-	if (a->told_at && now - a->told_at < NODE_TOLD_EVERY_US)
+	if (a->reported_at && now - a->reported_at < NODE_REPORTED_EVERY_US)
 		return;
 	struct input *in = input_new(IN_STORE, NULL);
 	bool node = !strchr(a->user, ' ');
@@ -123,7 +123,7 @@ static void tell(struct manager *m, struct account *a, int64_t now)
 		mo_printf("%s%s sends more than one %dth of what this controller can read: %lld "
 			  "of its messages were told to come later (429)",
 			  node ? "node " : "", a->user, NODE_SHARE, (long long)a->n_refused);
-	a->told_at = now;
+	a->reported_at = now;
 	a->n_refused = 0;
 	input_push(m, in);
 }

@@ -29,7 +29,7 @@ struct snapshots {
 	int64_t bytes, bytes_since;
 	int64_t began, not_before; /* boot us */
 	bool late;                 /* the one under way was killed for it */
-	bool told;                 /* that they fail; until one succeeds */
+	bool reported;             /* that they fail; until one succeeds */
 };
 
 void snapshots_new(struct manager *m)
@@ -53,12 +53,12 @@ void snapshots_count(struct manager *m, size_t bytes)
 
 static void tell(struct manager *m, const char *why)
 {
-	if (!m->snapshots->told)
+	if (!m->snapshots->reported)
 		room_tell(m, EVENT_STORE_SNAPSHOT,
 			  "the state cannot be written down whole (%s): nothing is lost, but the "
 			  "records in %s grow; it is tried again each minute",
 			  why, m->options->state_dir);
-	m->snapshots->told = true;
+	m->snapshots->reported = true;
 }
 
 /* The bytes since the last snapshot still count, or the next try would wait for as many again. */
@@ -98,7 +98,7 @@ static void on_end(void *arg, int error, bool killed)
 		fatal_stop(m, mo_error_text(&err, r));
 	} else {
 		m->n_snapshots++;
-		s->told = false;
+		s->reported = false;
 	}
 }
 

@@ -30,7 +30,7 @@
 #define LATE_US 500000
 #define SLOW_SYNC_US 1000000
 #define WATCHDOG_EVERY_US 1000000
-#define SLOW_TOLD_EVERY_US (60 * 1000000LL)
+#define SLOW_REPORTED_EVERY_US (60 * 1000000LL)
 
 /* One of this type comes before all others. */
 static void put_first(struct input **inputs, size_t n, int type)
@@ -82,8 +82,8 @@ static int store_records(struct manager *m, const struct core_out *out)
 	m->n_records += (int64_t)out->n_records;
 	timing_add(&m->sync_time, took);
 	if (took > SLOW_SYNC_US &&
-	    (!m->slow_told_at || began - m->slow_told_at > SLOW_TOLD_EVERY_US)) {
-		m->slow_told_at = began;
+	    (!m->slow_reported_at || began - m->slow_reported_at > SLOW_REPORTED_EVERY_US)) {
+		m->slow_reported_at = began;
 		room_tell(m, EVENT_STORE_SLOW,
 			  "storing %zu records took %lld ms: is the disk of state_dir busy or "
 			  "failing?",

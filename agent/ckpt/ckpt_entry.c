@@ -266,7 +266,7 @@ static void ask_parts(int entry_fd, const struct ckpt_rules *rules, struct ckpt_
 		int fd = file_open(entry_fd, f->name);
 		tried[grid]++;
 		if (fd >= 0 && format_pickle(fd, f->bytes, &pickle, &n))
-			ckpt_parts_told(rules, grid, pickle, n, e);
+			ckpt_parts_stated(rules, grid, pickle, n, e);
 		mo_close(fd);
 	}
 }
@@ -277,8 +277,8 @@ static void ask_of_grids(int entry_fd, const struct ckpt_rules *rules, size_t n_
 {
 	for (size_t grid = 0; grid < n_grids && grid < CKPT_GRIDS_MAX; grid++) {
 		size_t tried = 0;
-		bool told = false;
-		for (size_t i = 0; i < e->n_files && !told && tried < PARTS_TRIED; i++) {
+		bool stated = false;
+		for (size_t i = 0; i < e->n_files && !stated && tried < PARTS_TRIED; i++) {
 			const struct ckpt_file *f = &e->files[i];
 			_cleanup_(mo_freep) char *pickle = NULL;
 			size_t n = 0;
@@ -286,9 +286,9 @@ static void ask_of_grids(int entry_fd, const struct ckpt_rules *rules, size_t n_
 				continue;
 			int fd = file_open(entry_fd, f->name);
 			tried++;
-			told = fd >= 0 && format_pickle(fd, f->bytes, &pickle, &n);
-			if (told)
-				ckpt_grid_told(rules, grid, pickle, n, e);
+			stated = fd >= 0 && format_pickle(fd, f->bytes, &pickle, &n);
+			if (stated)
+				ckpt_grid_stated(rules, grid, pickle, n, e);
 			mo_close(fd);
 		}
 	}
@@ -318,18 +318,18 @@ static void ask_iteration(int entry_fd, const struct ckpt_rules *rules, struct c
 /* Its name says no iteration: the first of its files that does. */
 static void ask_state(int at, const struct ckpt_layout *layout, struct ckpt_entry *e)
 {
-	int64_t told = -1;
+	int64_t stated = -1;
 
-	for (size_t i = 0; i < e->n_files && told < 0 && i < ITERATIONS_TRIED; i++) {
+	for (size_t i = 0; i < e->n_files && stated < 0 && i < ITERATIONS_TRIED; i++) {
 		_cleanup_(mo_freep) char *pickle = NULL;
 		size_t n = 0;
 		int fd = e->files[i].damage ? -1 : file_open(at, e->files[i].name);
 
 		if (fd >= 0 && format_pickle(fd, e->files[i].bytes, &pickle, &n))
-			told = ckpt_state_iteration(layout, pickle, n);
+			stated = ckpt_state_iteration(layout, pickle, n);
 		mo_close(fd);
 	}
-	e->iteration = MO_MAX(told, 0);
+	e->iteration = MO_MAX(stated, 0);
 }
 
 /* Without any marker the names of the files are what tells. */

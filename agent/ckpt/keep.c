@@ -41,7 +41,7 @@ struct keeper {
 	/* digests: what lay there at the look before; what was copied, or is none of this attempt's
 	 * saves */
 	char *last, *kept;
-	int told; /* why no copy could be kept, as it was told last */
+	int reported; /* why no copy could be kept, as it was told last */
 };
 
 /* ---- looking ---- */
@@ -141,12 +141,12 @@ static void announce(struct keeper *k, const struct ckpt_entry *e, int r)
 {
 	const char *cause = r == -ENOSPC ? "there is no room for one" : strerror(-r);
 	_cleanup_(mo_freep) char *why =
-		r == 0 || r == k->told ? mo_strdup("")
-				       : mo_printf("STATUS=no copy of it is kept: %s\n", cause);
+		r == 0 || r == k->reported ? mo_strdup("")
+					   : mo_printf("STATUS=no copy of it is kept: %s\n", cause);
 	_cleanup_(mo_freep) char *text = mo_printf("CHECKPOINT=%s/%s\nITERATION=%lld\n%s", k->dir,
 						   e->name, (long long)e->iteration, why);
 
-	k->told = r;
+	k->reported = r;
 	(void)send(NOTIFY_FD, text, strlen(text), MSG_NOSIGNAL);
 }
 

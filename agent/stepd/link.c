@@ -158,8 +158,8 @@ static void say_progress(struct stepd *s)
 	for (size_t i = 0; i < s->n_ranks; i++) {
 		struct rank_progress p;
 		stepd_core_progress(s->core, i, &p);
-		if (!mo_desc_equal(&rank_progress_desc, &p, &s->progress_told[i]))
-			*MO_ADD(&w, progress, &rank_progress_desc) = s->progress_told[i] = p;
+		if (!mo_desc_equal(&rank_progress_desc, &p, &s->progress_sent[i]))
+			*MO_ADD(&w, progress, &rank_progress_desc) = s->progress_sent[i] = p;
 	}
 	for (size_t i = 0; w.n_progress > 0 && i < s->n_connections; i++)
 		say(s, s->connections[i], &w);

@@ -177,7 +177,7 @@ static void turn_end(struct stepd *s)
 		tree_check_empty(s);
 		decide(s);
 		/* a kill that found nothing: told in the same turn */
-	} while (s->killing && !s->empty_told && tree_is_empty(s));
+	} while (s->killing && !s->empty_reported && tree_is_empty(s));
 	ranks_settle(s, false); /* before anybody reads that they run */
 	journal_flush(s);
 	link_turn(s);

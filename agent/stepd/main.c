@@ -56,7 +56,7 @@ static int make_ranks(struct stepd *s, struct mo_error *err)
 	s->n_ranks = (size_t)l->n_local;
 	s->gpus = l->job_gpus > 0 ? l->job_gpus : l->world;
 	s->ranks = mo_alloc_array(s->n_ranks, sizeof(*s->ranks));
-	s->progress_told = mo_alloc_array(s->n_ranks, sizeof(*s->progress_told));
+	s->progress_sent = mo_alloc_array(s->n_ranks, sizeof(*s->progress_sent));
 	for (size_t i = 0; i < s->n_ranks; i++) {
 		struct rank *r = &s->ranks[i];
 		r->rank = l->first_rank + (int64_t)i;
@@ -64,8 +64,8 @@ static int make_ranks(struct stepd *s, struct mo_error *err)
 		r->start_time = MO_NONE;
 		r->log_fd = r->pidfd.fd = r->report.fd = r->notify.fd = r->out.source.fd =
 			r->err.source.fd = -1;
-		mo_desc_init(&rank_progress_desc, &s->progress_told[i]);
-		s->progress_told[i].rank = r->rank;
+		mo_desc_init(&rank_progress_desc, &s->progress_sent[i]);
+		s->progress_sent[i].rank = r->rank;
 	}
 	struct rank *h = &s->hook;
 	h->rank = l->first_rank;

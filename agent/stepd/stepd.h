@@ -133,14 +133,14 @@ struct stepd {
 	struct connection *connections[STEPD_CONNECTIONS_MAX];
 	size_t n_connections;
 	bool note_due, urgent_due; /* notes were written this turn */
-	struct rank_progress *progress_told;
+	struct rank_progress *progress_sent;
 	int64_t progress_at_us;
 	bool progress_due;
 	/* directory of the ranks' cgroup, NULL none */
 	char *cgroup;
 	int cgroup_fd, cgroup_procs_fd;
 	int64_t oom_kills;
-	bool killing, empty_told;
+	bool killing, empty_reported;
 	int64_t kill_since_us, kill_next_us, kill_step_us;
 	int64_t tick_at_us; /* when the tick timer is due; INT64_MAX off */
 	bool done;

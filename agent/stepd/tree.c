@@ -137,9 +137,9 @@ bool tree_is_empty(struct stepd *s)
 
 void tree_check_empty(struct stepd *s)
 {
-	if (!s->killing || s->empty_told || !tree_is_empty(s))
+	if (!s->killing || s->empty_reported || !tree_is_empty(s))
 		return;
-	s->empty_told = true;
+	s->empty_reported = true;
 	stepd_queue(s, SE_EMPTY, NULL);
 }
 
@@ -152,7 +152,7 @@ void tree_kill(struct stepd *s)
 		s->kill_since_us = mo_clock_boot_us();
 		s->kill_step_us = KILL_FIRST_US;
 	}
-	s->empty_told = false;
+	s->empty_reported = false;
 	if (s->cgroup)
 		cgroup_write(s, "cgroup.kill", "1"); /* Linux 5.14; the passes below do without */
 	s->kill_next_us = mo_clock_boot_us() + s->kill_step_us;
@@ -181,7 +181,7 @@ static void tell_stuck(struct stepd *s)
 void tree_tick(struct stepd *s)
 {
 	int64_t now = mo_clock_boot_us();
-	if (!s->killing || s->empty_told)
+	if (!s->killing || s->empty_reported)
 		return;
 	if (now >= s->kill_next_us) {
 		size_t passes = 0;

@@ -199,7 +199,7 @@ static void clock_read(struct turn *t)
 			   in->told);
 }
 
-static void store_told(struct turn *t)
+static void store_reported(struct turn *t)
 {
 	const struct in_store *in = t->input->store;
 	const struct event_about *about = event_about(in->event);
@@ -236,7 +236,7 @@ static void dispatch(struct turn *t)
 		break;
 	case IN_CONFIG: config_judged(t); break;
 	case IN_RESOLVE: incarnation_resolve(t); break;
-	case IN_STORE: store_told(t); break;
+	case IN_STORE: store_reported(t); break;
 	default: assert(!"input type");
 	}
 }

@@ -254,7 +254,8 @@ int64_t guard_patience(const struct connection *c)
 
 static bool forgettable(const struct source *o, int64_t now)
 {
-	return o->n_connections == 0 && o->wrong_until_us < now && o->told_us + TELL_EVERY_US < now;
+	return o->n_connections == 0 && o->wrong_until_us < now &&
+	       o->reported_us + TELL_EVERY_US < now;
 }
 
 void guard_left(struct connection *c)
@@ -312,16 +313,16 @@ void guard_done(struct http_server *s)
 static void tell(struct http_server *s, struct source *o, int64_t now)
 {
 	mo_assert(o->n_wrong > 0);
-	if (!s->config.on_wrong || (o->told_us && now - o->told_us < TELL_EVERY_US))
+	if (!s->config.on_wrong || (o->reported_us && now - o->reported_us < TELL_EVERY_US))
 		return;
-	if (now - s->told_us >= TELL_EVERY_US) {
-		s->told_us = now;
-		s->n_told = 0;
+	if (now - s->reported_us >= TELL_EVERY_US) {
+		s->reported_us = now;
+		s->n_reported = 0;
 	}
-	if (s->n_told++ >= TELL_MOST)
+	if (s->n_reported++ >= TELL_MOST)
 		return;
 	s->config.on_wrong(s->config.arg, o->name, o->n_wrong);
-	o->told_us = now;
+	o->reported_us = now;
 	o->n_wrong = 0;
 }
 

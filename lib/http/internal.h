@@ -28,7 +28,7 @@ struct source {
 	int64_t n_connections, n_strangers;
 	/* CLOCK_MONOTONIC: when its wrong credentials are forgiven. */
 	int64_t wrong_until_us;
-	int64_t n_wrong, told_us; /* since it was told */
+	int64_t n_wrong, reported_us; /* since it was told */
 	UT_hash_handle hh;
 };
 /* Whoever may not have all connections: a user or viewer (whatever his tokens and addresses), or
@@ -113,7 +113,7 @@ struct http_server {
 	struct source *sources;                          /* by name */
 	struct client *clients;                          /* by name */
 	int64_t n_strangers, max_connections, max_total; /* of one listener, of all */
-	int64_t told_us, n_told;
+	int64_t reported_us, n_reported;
 	int64_t port, idle_us;
 	uint64_t next_id;
 	bool quitting;

@@ -40,7 +40,7 @@ const char *plan_recompute_given(const struct recipe *r)
 	return r->recompute ? r->recompute : traits_of(r)->recompute;
 }
 
-const char *shape_schedule_told(const struct recipe *r)
+const char *shape_schedule_stated(const struct recipe *r)
 {
 	return traits_of(r)->schedule;
 }

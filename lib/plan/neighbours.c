@@ -149,7 +149,7 @@ static void next_value(const struct plan_options *o, const struct shape *s, size
 		       int direction, struct plan *p)
 {
 	struct shape other = *s;
-	bool told = false; /* the first value that is refused */
+	bool shown = false; /* the first value that is refused */
 	int64_t value = *(const int64_t *)((const char *)s + choices[choice].at),
 		most = MO_MIN(8 * value, choices[choice].at == offsetof(struct shape, micro)
 						 ? s->global
@@ -168,11 +168,11 @@ static void next_value(const struct plan_options *o, const struct shape *s, size
 				  (long long)value);
 		const char *refused = shape_refused(o, &other);
 
-		if (!refused || !told)
+		if (!refused || !shown)
 			compare(&other, what, refused, p);
 		if (!refused)
 			return;
-		told = true;
+		shown = true;
 	}
 }
 

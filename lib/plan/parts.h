@@ -144,7 +144,7 @@ static inline const struct plan_constants *shape_k(const struct shape *s)
 struct shape_features shape_features_of(const struct recipe *r);
 const char *shape_recompute_of(const struct recipe *r);
 /* by the engine's own flags; NULL: nothing of it */
-const char *shape_schedule_told(const struct recipe *r);
+const char *shape_schedule_stated(const struct recipe *r);
 /* Sequences that a rank puts through the pipeline at once where its own configuration says so;
  * it goes through so often that a step is full. A micro-batch of the recipe makes it one pass.
  * 0: one pass. */

@@ -22,13 +22,13 @@
 
 static const char *schedule_of(const struct recipe *r)
 {
-	const char *told = shape_schedule_told(r);
+	const char *stated = shape_schedule_stated(r);
 
 	if (r->parallelism.schedule && !mo_streq(r->parallelism.schedule, "1f1b"))
 		return r->parallelism.schedule;
-	return told && r->parallelism.pp > 1 ? told
-	       : r->parallelism.vpp > 1      ? "interleaved"
-					     : "1f1b";
+	return stated && r->parallelism.pp > 1 ? stated
+	       : r->parallelism.vpp > 1        ? "interleaved"
+					       : "1f1b";
 }
 
 /* Sequences of a step. Engines that take only those of a micro-batch do one per step; a

@@ -298,7 +298,7 @@ static void like_json(const struct config_item *items, size_t n, const struct co
 		      const char *key, struct mo_buf *b)
 {
 	const char **all = mo_alloc_array(n + names->n + 1, sizeof(*all)), *near;
-	size_t n_all = 0, told = 0;
+	size_t n_all = 0, listed = 0;
 
 	for (size_t i = 0; i < n; i++)
 		all[n_all++] = items[i].key;
@@ -306,12 +306,12 @@ static void like_json(const struct config_item *items, size_t n, const struct co
 		all[n_all++] = names->items[i].key;
 	near = mo_near_miss(key, all, n_all);
 	mo_buf_str(b, ",\"like\":[");
-	if (near && ++told)
+	if (near && ++listed)
 		text_json(near, b);
-	for (size_t i = 0; i < n_all && told < LIKE_MAX; i++) {
+	for (size_t i = 0; i < n_all && listed < LIKE_MAX; i++) {
 		if (all[i] == near || !strcasestr(all[i], key))
 			continue;
-		mo_buf_str(b, told++ ? "," : "");
+		mo_buf_str(b, listed++ ? "," : "");
 		text_json(all[i], b);
 	}
 	mo_buf_str(b, "]");

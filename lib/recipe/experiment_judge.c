@@ -9,7 +9,7 @@
 #include "lib/recipe/experiment_kind.h"
 #include "lib/recipe/recipe_file.h"
 
-#define ERRORS_TOLD 3
+#define ERRORS_REPORTED 3
 
 struct parsed {
 	struct recipe recipe;
@@ -55,10 +55,10 @@ static char *errors_text(const struct recipe_errors *errors)
 {
 	struct mo_buf b = { 0 };
 
-	for (size_t i = 0; i < errors->n && i < ERRORS_TOLD; i++)
+	for (size_t i = 0; i < errors->n && i < ERRORS_REPORTED; i++)
 		add_error(&b, &errors->items[i]);
-	if (errors->n > ERRORS_TOLD)
-		mo_buf_printf(&b, "; and %zu more", errors->n - ERRORS_TOLD);
+	if (errors->n > ERRORS_REPORTED)
+		mo_buf_printf(&b, "; and %zu more", errors->n - ERRORS_REPORTED);
 	return mo_buf_take(&b);
 }
 

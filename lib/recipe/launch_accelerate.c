@@ -70,22 +70,22 @@ static const struct variable *variable_of(const char *key, size_t n)
 	return NULL;
 }
 
-static struct launch_told *told_of(const struct launch_line *l, const char *name)
+static struct launch_setting *setting_of(const struct launch_line *l, const char *name)
 {
-	for (size_t i = 0; i < l->n_told; i++)
-		if (mo_streq(l->told[i].name, name))
-			return &l->told[i];
+	for (size_t i = 0; i < l->n_settings; i++)
+		if (mo_streq(l->settings[i].name, name))
+			return &l->settings[i];
 	return NULL;
 }
 
 static void tell(struct launch_line *l, const struct variable *v, const char *where,
 		 const char *value)
 {
-	struct launch_told *t = told_of(l, v->name);
+	struct launch_setting *t = setting_of(l, v->name);
 
 	if (!t) {
-		t = MO_GROW(l->told, l->n_told);
-		*t = (struct launch_told){ .name = v->name, .needs = v->needs };
+		t = MO_GROW(l->settings, l->n_settings);
+		*t = (struct launch_setting){ .name = v->name, .needs = v->needs };
 	}
 	mo_str_set(&t->where, where);
 	mo_str_set(&t->value, value);
@@ -95,7 +95,7 @@ static void tell(struct launch_line *l, const struct variable *v, const char *wh
 static void tell_over(struct launch_line *l, const struct variable *v, const char *where,
 		      const char *value)
 {
-	struct launch_told *t = told_of(l, v->name);
+	struct launch_setting *t = setting_of(l, v->name);
 
 	if (t && t->where && t->where[0] == '-' && strcasecmp(t->value, value) != 0) {
 		free(t->over);
@@ -200,7 +200,7 @@ static void take_key(struct launch_line *l, const char *file, const struct ynode
 
 		if (nested)
 			tell_over(l, var, place, value);
-		else if (!told_of(l, var->name))
+		else if (!setting_of(l, var->name))
 			tell(l, var, place, value);
 	} else if (!is_false(v->text)) {
 		launch_lose(l, place, v->text, ACCELERATES);
@@ -273,12 +273,12 @@ static void read_config(struct run *r)
 
 static bool is_on(const struct launch_line *l, const char *name)
 {
-	const struct launch_told *t = told_of(l, name);
+	const struct launch_setting *t = setting_of(l, name);
 
 	return t && strcasecmp(t->value, "true") == 0;
 }
 
-static void settle(struct launch_line *l, const struct launch_told *t)
+static void settle(struct launch_line *l, const struct launch_setting *t)
 {
 	if (t->needs && !is_on(l, t->needs)) {
 		if (t->where)
@@ -305,6 +305,6 @@ void launch_accelerate_config(struct run *r)
 	if (!l->launcher || !mo_streq(l->launcher, launch_accelerate.name))
 		return;
 	read_config(r);
-	for (size_t i = 0; i < l->n_told; i++)
-		settle(l, &l->told[i]);
+	for (size_t i = 0; i < l->n_settings; i++)
+		settle(l, &l->settings[i]);
 }

@@ -21,12 +21,12 @@ void launch_line_done(struct launch_line *l)
 	free(l->python);
 	free(l->program_path);
 	free(l->all);
-	for (size_t i = 0; i < l->n_told; i++) {
-		free(l->told[i].value);
-		free(l->told[i].where);
-		free(l->told[i].over);
+	for (size_t i = 0; i < l->n_settings; i++) {
+		free(l->settings[i].value);
+		free(l->settings[i].where);
+		free(l->settings[i].over);
 	}
-	free(l->told);
+	free(l->settings);
 	free(l->accelerate_config);
 	free(l->dir);
 	free(l->dir_unknown);

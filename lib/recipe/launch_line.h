@@ -8,7 +8,7 @@
 #include "lib/base/error.h"
 
 /* A variable of which accelerate's words or its file speak. */
-struct launch_told {
+struct launch_setting {
 	const char *name, *needs; /* needs: it is set beside this one alone; NULL = always */
 	char *value, *where;      /* where: as it is written; NULL = it follows from others */
 	char *over; /* the word with another value, over which a file's is taken; NULL = none */
@@ -26,8 +26,8 @@ struct launch_line {
 	size_t n_env;            /* variables that are set for it, the last value of each */
 	int64_t nodes, per_node; /* processes of a node; MO_NONE = not said */
 	char *all; /* the words that ask for as many as a node has; NULL = they are counted */
-	struct launch_told *told; /* until the file is read: then they are in env */
-	size_t n_told;
+	struct launch_setting *settings; /* until the file is read: then they are in env */
+	size_t n_settings;
 	const char *accelerate_type; /* distributed_type by a word; NULL = its file's */
 	char *accelerate_config;     /* the file of accelerate that was read; NULL = none */
 	int64_t total;               /* of all nodes; MO_NONE = not said */

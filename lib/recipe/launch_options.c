@@ -21,7 +21,7 @@ enum keeps {
 	KEEP_TOTAL,
 	KEEP_INCLUDED,
 	KEEP_CONFIG,
-	KEEP_TOLD,
+	KEEP_REPORTED,
 	KEEP_USE_ENV,
 	KEEP_PAIR,
 	KEEP_NODES,
@@ -137,8 +137,9 @@ static const struct option accelerate_options[] = {
 	  "--fsdp_transformer_layer_cls_to_wrap --fsdp_backward_prefetch --fsdp_state_dict_type "
 	  "--fsdp_forward_prefetch --fsdp_use_orig_params --fsdp_cpu_ram_efficient_loading "
 	  "--fsdp_sync_module_states --fsdp_activation_checkpointing",
-	  true, KEEP_TOLD, ACCELERATES },
-	{ "--use_deepspeed --use-deepspeed --use_fsdp --use-fsdp", false, KEEP_TOLD, ACCELERATES },
+	  true, KEEP_REPORTED, ACCELERATES },
+	{ "--use_deepspeed --use-deepspeed --use_fsdp --use-fsdp", false, KEEP_REPORTED,
+	  ACCELERATES },
 	{ "--dynamo_backend --dynamo_mode --dynamo-backend", true, KEEP_NOTHING, ACCELERATES },
 	{ "--use_megatron_lm --use-megatron-lm --tpu --cpu", false, KEEP_NOTHING, ACCELERATES },
 };
@@ -367,7 +368,7 @@ static void keep(struct launch_line *l, const struct option *o, const char *word
 		l->total = n ? n : l->total;
 		return;
 	case KEEP_CONFIG: mo_str_set(&l->accelerate_config, value); return;
-	case KEEP_TOLD:
+	case KEEP_REPORTED:
 		if (!launch_accelerate_word(l, word, value))
 			launch_lose(l, word, value, o->why);
 		return;

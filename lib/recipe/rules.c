@@ -23,9 +23,9 @@ static void check_auto(struct rules *k)
 {
 	const struct recipe *r = k->recipe;
 	/* an engine that cannot be told the batch takes a step of one micro-batch of every rank */
-	bool told = !k->engine->n_flags || rules_tells(k->engine, "batch.global");
+	bool stated = !k->engine->n_flags || rules_tells(k->engine, "batch.global");
 	const char *batch = r->global_batch != MO_NONE ? NULL
-			    : told                     ? "batch.global"
+			    : stated                   ? "batch.global"
 			    : r->micro == MO_NONE      ? "batch.micro"
 						       : NULL,
 		   *missing = batch               ? batch
@@ -35,9 +35,10 @@ static void check_auto(struct rules *k)
 
 	if (r->parallelism.automatic && r->model && missing)
 		errors_at(k->errors, PLACE(k, "parallelism"),
-			  told ? NULL
-			       : "a step is then one micro-batch of every rank, because the engine "
-				 "has no setting for batch.global",
+			  stated ? NULL
+				 : "a step is then one micro-batch of every rank, because the "
+				   "engine "
+				   "has no setting for batch.global",
 			  "parallelism: auto needs %s to choose the sharding: give it, or the "
 			  "sizes (tp, pp, ep, ...)",
 			  missing);

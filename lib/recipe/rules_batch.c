@@ -15,11 +15,11 @@
  * frees. */
 static char *taken_by(const struct rules *k, int64_t *ret)
 {
-	_cleanup_(mo_freep) char *told = recipe_value(k->recipe, "derived.pass_batch");
+	_cleanup_(mo_freep) char *stated = recipe_value(k->recipe, "derived.pass_batch");
 	_cleanup_(experiment_said_done) struct experiment_said v = { 0 };
 	struct experiment x;
 
-	if (told || !rules_tells(k->engine, "derived.pass_batch") ||
+	if (stated || !rules_tells(k->engine, "derived.pass_batch") ||
 	    experiment_of_tree(k->root, &x, NULL) < 0)
 		return NULL;
 	bool known = experiment_pass_batch(k->engine, &x, &v) &&

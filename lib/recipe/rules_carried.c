@@ -60,7 +60,7 @@ bool rules_asks_default(const char *path, const char *value)
 }
 
 /* A script that takes none of the sizes would run without what the planner chooses. */
-static bool told_sizes(const struct rules *k)
+static bool states_sizes(const struct rules *k)
 {
 	for (size_t i = 0;
 	     i < ELEMENTSOF(engine_values) && mo_starts_with(engine_values[i], "parallelism."); i++)
@@ -89,7 +89,7 @@ void rules_check_carried(struct rules *k)
 	_cleanup_(mo_buf_done) struct mo_buf plain = { 0 };
 	const char *path_first = NULL;
 
-	if (k->recipe->parallelism.automatic && !k->engine->n_flags && !told_sizes(k)) {
+	if (k->recipe->parallelism.automatic && !k->engine->n_flags && !states_sizes(k)) {
 		mo_buf_str(&plain, "parallelism: auto");
 		path_first = "parallelism.tp";
 	}

@@ -173,16 +173,16 @@ static void check_stop(struct rules *k)
 	const struct recipe *r = k->recipe;
 	const struct engine *e = k->engine;
 	int64_t listens = e->stop_signal == MO_NONE ? SIGTERM : e->stop_signal;
-	bool told = false;
+	bool stated = false;
 
 	for (size_t i = 0; i < e->n_flags; i++)
-		told |= mo_starts_with(e->flags[i].key, "stop.signal");
+		stated |= mo_starts_with(e->flags[i].key, "stop.signal");
 	if (e->n_flags && !e->stop_saves && r->checkpoint.dir && r->time_limit_us != MO_NONE)
 		rules_warn(k, PLACE(k, "time_limit"),
 			   "time_limit: engine %s does not save when it is stopped: what it does "
 			   "after its last save (checkpoint.every) is lost",
 			   r->engine.kind);
-	if (e->stop_saves && !told && r->stop_signal != listens)
+	if (e->stop_saves && !stated && r->stop_signal != listens)
 		rules_warn(k, PLACE(k, "stop.signal"),
 			   "stop.signal: engine %s saves a checkpoint at SIG%s only: at another "
 			   "signal it ends without one",

@@ -13,7 +13,7 @@
 #include "lib/recipe/engine_load.h"
 #include "lib/recipe/experiment_record.h"
 
-#define TOLD_MAX 10
+#define REPORTED_MAX 10
 #define UNCHECKED "engine.args_unchecked: [KEY] lets it pass"
 #define NAMED_MAX 6 /* of the keys of another version */
 
@@ -132,12 +132,12 @@ static char *place_of(const struct experiment *x, const struct unknown *u)
 static char *new_names(const struct engine_checks *c, const struct unknowns *u)
 {
 	struct mo_buf b = { 0 };
-	size_t told = 0;
+	size_t reported = 0;
 
 	for (size_t i = 0; i < u->n; i++) {
 		const char *instead = instead_of(c, u->items[i].key);
 
-		if (instead && ++told <= NAMED_MAX)
+		if (instead && ++reported <= NAMED_MAX)
 			mo_buf_printf(&b, "%s%s: %s", b.len ? "; " : "", u->items[i].key, instead);
 	}
 	return b.data ? mo_buf_take(&b) : NULL;
@@ -239,11 +239,11 @@ void rules_files(struct rules *k)
 
 	if (kind)
 		tell_version(k, &x, &u, kind, version);
-	for (size_t i = 0; !kind && i < u.n && i < TOLD_MAX; i++)
+	for (size_t i = 0; !kind && i < u.n && i < REPORTED_MAX; i++)
 		tell(k, &x, &u.items[i], version);
-	if (!kind && u.n > TOLD_MAX)
+	if (!kind && u.n > REPORTED_MAX)
 		rules_warn(k, PLACE(k, "engine.args", "engine"),
-			   "%zu more keys of the engine's files are unknown", u.n - TOLD_MAX);
+			   "%zu more keys of the engine's files are unknown", u.n - REPORTED_MAX);
 	free(u.items);
 	config_items_free(items, n);
 	experiment_done(&x);

@@ -14,7 +14,7 @@
 #include "lib/recipe/experiment_record.h"
 #include "lib/recipe/experiment_values.h"
 
-#define TOLD_MAX 10
+#define REPORTED_MAX 10
 #define UNCHECKED "engine.args_unchecked: [FLAG] lets it pass"
 #define DIGITS "0123456789"
 
@@ -234,13 +234,13 @@ static void file_place_done(struct file_place *p)
 /* What the engine's files say of a typed key. An experiment's loader hands on what words say as
  * well. */
 static void check_value(struct rules *k, const struct experiment *x, const struct config_item *item,
-			size_t *told)
+			size_t *reported)
 {
 	const struct config_value *v = item->value;
 	bool own = k->engine->experiment;
 	const char *type = of_files(v) || own ? rules_type(k->engine->checks, item->key) : NULL;
 
-	if (!type || is_kind(v, type, own) || ++*told > TOLD_MAX)
+	if (!type || is_kind(v, type, own) || ++*reported > REPORTED_MAX)
 		return;
 	_cleanup_(file_place_done) struct file_place at = place_of(x, v, item->key);
 	_cleanup_(words_done) struct words w = words_of(type, "|");
@@ -310,11 +310,11 @@ static void check_names(struct rules *k, const struct experiment *x)
 static void check_files(struct rules *k, const struct experiment *x)
 {
 	struct config_item *items = NULL;
-	size_t n = 0, told = 0;
+	size_t n = 0, reported = 0;
 
 	config_items(x->merged, &items, &n);
 	for (size_t i = 0; i < n; i++)
-		check_value(k, x, &items[i], &told);
+		check_value(k, x, &items[i], &reported);
 	config_items_free(items, n);
 	check_names(k, x);
 }

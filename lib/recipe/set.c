@@ -12,7 +12,7 @@
 #include "lib/recipe/yaml.h"
 
 #define SET_PARTS_MAX 8
-#define SET_TOLD_MAX 60 /* bytes of a value that a message repeats */
+#define SET_REPEATED_MAX 60 /* bytes of a value that a message repeats */
 
 static void mark(struct ynode *n, const char *set)
 {
@@ -94,8 +94,8 @@ static char *place_of(const struct recipe_set *set)
 		return mo_strdup(set->name);
 	if (mo_starts_with(set->key, "env.") || mo_streq(set->key, "env"))
 		return mo_printf("--set %s", set->key);
-	return mo_printf("--set %s=%.*s%s", set->key, SET_TOLD_MAX, set->value,
-			 strlen(set->value) > SET_TOLD_MAX ? "..." : "");
+	return mo_printf("--set %s=%.*s%s", set->key, SET_REPEATED_MAX, set->value,
+			 strlen(set->value) > SET_REPEATED_MAX ? "..." : "");
 }
 
 static void set_one(struct ynode *root, const struct recipe_set *set, struct recipe_errors *errors)

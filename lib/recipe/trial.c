@@ -248,7 +248,7 @@ static int64_t class_of(const struct marks *m, int64_t value)
 }
 
 /* A sharding that the engine cannot be told is only what the plan counts with. */
-static bool told_sharding(const struct engine *e)
+static bool states_sharding(const struct engine *e)
 {
 	for (size_t i = 0; i < e->n_flags; i++)
 		if (mo_starts_with(e->flags[i].key, "parallelism.sharding"))
@@ -293,7 +293,7 @@ static void put(struct recipe_trial *t, const struct recipe_sizes *s)
 	p->dp = r->gpus / MO_MAX(s->tp * s->pp * s->cp, 1);
 	r->micro = s->micro;
 	mo_str_set(&p->schedule, s->schedule);
-	mo_str_set(&p->sharding, told_sharding(&t->engine) ? s->sharding : t->sharding);
+	mo_str_set(&p->sharding, states_sharding(&t->engine) ? s->sharding : t->sharding);
 	if (s->recompute)
 		mo_str_set(&r->recompute, s->recompute);
 	put_layout(t, s->pp * s->vpp);

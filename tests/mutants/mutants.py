@@ -139,8 +139,8 @@ MUTANTS = [
     (
         "missing column taken",
         "judge_count",
-        "if (told > 0 && told != parts)",
-        "if (told < 0)",
+        "if (stated > 0 && stated != parts)",
+        "if (stated < 0)",
         [
             unit("acore", "test_ckpt_formats"),
             e2e("test_checkpoints.py", "damaged_megatron_lm_legacy"),
@@ -295,7 +295,7 @@ MUTANTS = [
     ),
     (
         "older health taken over newer",
-        "health_told",
+        "health_reported",
         "h->version <= l->health_seen",
         "h->version == l->health_seen",
         [unit("dcore", "test_health")],
@@ -508,7 +508,7 @@ MUTANTS = [
     (
         "findings beyond the limit are silent",
         "tell_all",
-        "i + 1 == told ? n - told : 0",
+        "i + 1 == reported ? n - reported : 0",
         "0",
         [unit("dcore", "test_health")],
     ),

@@ -10,7 +10,7 @@
 
 /* for an answer, of which a beat may have passed when the controller stood still */
 #define AGENT_WAITS (4500 * MS)
-#define PAUSE_TOLD (3 * S)
+#define PAUSE_REPORTED (3 * S)
 #include "tests/event_check.h"
 #include "tests/shadow.h"
 
@@ -192,7 +192,7 @@ static void check_verdict(struct sim *s, const struct record *r)
 
 	node_boot_name(node, boot);
 	/* agents gave up their requests: they say hello again */
-	if (s->now - s->ctl.paused_until < PAUSE_TOLD && s->ctl.paused_for > AGENT_WAITS)
+	if (s->now - s->ctl.paused_until < PAUSE_REPORTED && s->ctl.paused_for > AGENT_WAITS)
 		return;
 	if (r->type == REC_NODE_STATE && r->node_state->state != NODE_UP &&
 	    mo_streq(node_find(core_state(s->ctl.shadow), r->node)->boot.id, boot) &&

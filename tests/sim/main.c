@@ -96,7 +96,7 @@ static void one(struct sim *s, const struct queued *e)
 	case K_FAULT: fault_happen(s); break;
 	case K_CHECK:
 		check_time(s);
-		past_check_told(s);
+		past_check_reported(s);
 		sim_at(s, s->now + S, K_CHECK, 0, 0, NULL, NULL);
 		break;
 	default: one_of_step(s, e, e->p); break;

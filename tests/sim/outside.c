@@ -38,7 +38,7 @@ static bool steps_live(const struct sim *s, int node)
 	return false;
 }
 
-static void told_agent(struct sim *s, int node)
+static void notify_agent(struct sim *s, int node)
 {
 	struct agent_event e = { .type = AE_CHECKED };
 
@@ -52,7 +52,7 @@ void outside_leave(struct sim *s, int node, bool given_up)
 
 	n->leaving = true;
 	n->idle_since = 0;
-	told_agent(s, node);
+	notify_agent(s, node);
 	if (given_up) {
 		sim_at(s, s->now + sim_between(s, 100 * MS, 8 * S), K_STAY, node, n->boot, NULL,
 		       NULL);
@@ -67,26 +67,26 @@ void outside_leave(struct sim *s, int node, bool given_up)
 void outside_stay(struct sim *s, int node)
 {
 	s->nodes[node].leaving = false;
-	told_agent(s, node);
+	notify_agent(s, node);
 }
 
 void outside_next(struct sim *s, int node)
 {
 	struct simnode *n = &s->nodes[node];
-	bool told;
+	bool acked;
 
 	for (size_t i = 0; i < s->n_steps; i++) /* also what was started a moment ago */
 		if (s->steps[i]->node == node)
 			outside_stop(s, s->steps[i]);
 	if (!n->idle_since && !steps_live(s, node))
 		n->idle_since = s->now;
-	told = n->agent && !agent_core_has_urgent(n->agent);
-	if (!n->idle_since || (!told && s->now - n->idle_since < AGENT_WAITS)) {
+	acked = n->agent && !agent_core_has_urgent(n->agent);
+	if (!n->idle_since || (!acked && s->now - n->idle_since < AGENT_WAITS)) {
 		sim_at(s, s->now + 200 * MS, K_LEAVE, node, n->boot, NULL, NULL);
 		return;
 	}
-	s->fault_counts[told ? F_SHUTDOWN_TOLD : F_SHUTDOWN_UNTOLD]++;
-	if (told)
+	s->fault_counts[acked ? F_SHUTDOWN_ACKED : F_SHUTDOWN_UNACKED]++;
+	if (acked)
 		node_off(s, node, sim_between(s, S, 30 * S));
 	else
 		node_lose(s, node, sim_between(s, S, 30 * S));

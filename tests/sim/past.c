@@ -237,7 +237,7 @@ void past_check_order(struct sim *s, struct simstep *st)
 }
 
 /* What lives on a node that is heard is known, or told. */
-void past_check_told(struct sim *s)
+void past_check_reported(struct sim *s)
 {
 	const struct state *state = core_state(s->ctl.shadow);
 

@@ -65,8 +65,8 @@ enum fault {
 	F_UNIT_KILLED,
 	F_SHUTDOWN,
 	F_SHUTDOWN_GIVEN_UP,
-	F_SHUTDOWN_TOLD,
-	F_SHUTDOWN_UNTOLD,
+	F_SHUTDOWN_ACKED,
+	F_SHUTDOWN_UNACKED,
 	/* an older state of the controller is put back */
 	F_CLOCK_AHEAD,
 	F_CLOCK_SET,
@@ -117,7 +117,7 @@ struct simstep;
 struct proc {
 	struct simstep *step;
 	int64_t rank, gpu, pid;
-	bool started, alive, stuck, told;
+	bool started, alive, stuck, reported;
 	int64_t code, signal, stuck_until;
 	bool child;
 };
@@ -296,7 +296,7 @@ struct control {
 	/* wall.c: core time is ours and skew; the wall clock is so much ahead; its machine booted
 	 * then */
 	int64_t skew, wall_ahead, boot, boot_at, clock_shift;
-	bool synced, clock_told, clock_due, blurred;
+	bool synced, clock_reported, clock_due, blurred;
 	char *clock_text;
 	struct backup *restoring; /* what its next start begins with, NULL its own */
 	struct message **inbox;
@@ -444,7 +444,7 @@ bool past_lose(struct sim *s);
 void past_restore(struct sim *s);
 int64_t past_known_live(const struct sim *s, const struct job *j);
 void past_check_order(struct sim *s, struct simstep *st);
-void past_check_told(struct sim *s);
+void past_check_reported(struct sim *s);
 void past_check_end(struct sim *s);
 void past_resolve(struct sim *s, double chance);
 void past_free(struct sim *s);

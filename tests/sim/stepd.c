@@ -61,7 +61,7 @@ static bool empty(const struct simstep *st)
 {
 	for (size_t i = 0; i < st->n_procs; i++)
 		if (st->procs[i].alive || st->procs[i].child ||
-		    (st->procs[i].started && !st->procs[i].told))
+		    (st->procs[i].started && !st->procs[i].reported))
 			return false;
 	return true;
 }
@@ -273,7 +273,7 @@ void stepd_event(struct sim *s, struct simstep *st, const struct stepd_event *e)
 	}
 	if (e->type == SE_EXIT)
 		for (size_t i = 0; i < st->n_procs; i++)
-			st->procs[i].told |= st->procs[i].rank == e->note.rank;
+			st->procs[i].reported |= st->procs[i].rank == e->note.rank;
 	stepd_core_decide(st->core, e, s->now, &out);
 	for (size_t i = 0; i < out.n_effects && st->stepd; i++) {
 		run_effect(s, st, &out.effects[i]);

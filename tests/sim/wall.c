@@ -26,7 +26,7 @@ static void take(struct sim *s, const struct clock_word *w)
 	sim_trace(s, "controller: %s", w->text ? w->text : "the clock is right");
 	s->fault_counts[F_CLOCK_MOVED] += w->verdict == CLOCK_MOVED;
 	s->fault_counts[F_CLOCK_HELD] += w->verdict == CLOCK_HELD;
-	s->ctl.clock_told |= w->verdict == CLOCK_HELD;
+	s->ctl.clock_reported |= w->verdict == CLOCK_HELD;
 	s->ctl.skew = w->now - s->now;
 	s->ctl.clock_due = true;
 	s->ctl.clock_shift += w->shift;
@@ -43,7 +43,7 @@ void wall_start(struct sim *s, bool other_machine)
 		s->ctl.boot++;
 		s->ctl.boot_at = s->now;
 	}
-	s->ctl.clock_told = s->ctl.clock_due = false;
+	s->ctl.clock_reported = s->ctl.clock_due = false;
 	s->ctl.clock_shift = 0;
 	struct clock_reading r = reading(s, id);
 	/* A wrong time that is vouched for cannot be told from a long absence when the stored time
@@ -63,7 +63,7 @@ bool wall_pulse(struct sim *s)
 	struct clock_reading r = reading(s, id);
 
 	clock_in_run(wall_core(s), &r, &w);
-	if (w.verdict != CLOCK_MOVED && (w.verdict != CLOCK_HELD || s->ctl.clock_told)) {
+	if (w.verdict != CLOCK_MOVED && (w.verdict != CLOCK_HELD || s->ctl.clock_reported)) {
 		free(w.text);
 		return false;
 	}

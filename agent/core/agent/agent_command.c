@@ -85,7 +85,7 @@ static void on_stop(struct agent_core *s, const struct command *c, int64_t now,
 	}
 	if (c->kind == CMD_KILL) {
 		if (!e->kill)
-			e->told_at = MO_NONE;
+			e->ordered_at = MO_NONE;
 		e->kill = true;
 	} else {
 		e->stop = true;

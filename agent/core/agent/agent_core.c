@@ -153,9 +153,9 @@ void agent_step_order(struct agent_step *e, int64_t now, struct agent_out *out)
 		return;
 	if (e->phase == AS_IDLE)
 		write_last_notes(e, now, out);
-	if (e->phase != AS_UP || (e->told_at != MO_NONE && now < e->told_at + TELL_AGAIN_US))
+	if (e->phase != AS_UP || (e->ordered_at != MO_NONE && now < e->ordered_at + TELL_AGAIN_US))
 		return;
-	e->told_at = now;
+	e->ordered_at = now;
 	if (e->kill) {
 		agent_effect(out, AX_KILL, e->job, e->attempt);
 		return;
@@ -474,7 +474,7 @@ static void on_step_event(struct agent_core *s, const struct agent_event *ev, in
 		if (e->phase == AS_STARTING || e->phase == AS_HUNG || e->phase == AS_IDLE ||
 		    e->phase == AS_FENCING || e->phase == AS_UP) {
 			e->phase = AS_UP;
-			e->told_at = MO_NONE;
+			e->ordered_at = MO_NONE;
 			agent_step_order(e, now, out);
 		}
 		break;

@@ -15,12 +15,12 @@ enum link { LINK_OFF, LINK_WAIT, LINK_HELLO, LINK_UP };
 struct highest {
 	int64_t job, attempt;
 };
-/* told: once in news; syncs carry it until it is acknowledged */
+/* sent: once as urgent; syncs carry it until it is acknowledged */
 struct scan {
 	int64_t job;
 	int order; /* enum scan_order */
 	int64_t id;
-	bool wanted, done, told;
+	bool wanted, done, sent;
 	struct scan_result result;
 };
 struct query {

@@ -15,7 +15,7 @@ struct agent_step *agent_step_new(int64_t job, int64_t attempt, const struct lau
 	e->job = job;
 	e->attempt = attempt;
 	e->known = true;
-	e->told_at = MO_NONE;
+	e->ordered_at = MO_NONE;
 	if (!l || l->n_local <= 0 || l->n_local > MO_GPUS_PER_NODE_MAX)
 		return e;
 	e->first_rank = l->first_rank;

@@ -40,9 +40,9 @@ struct agent_step {
 	struct note *notes;
 	size_t n_notes; /* above through */
 	/* orders */
-	/* told_at: when stepd was last told, MO_NONE since it (re)connected */
+	/* ordered_at: when stepd was last sent them, MO_NONE since it (re)connected */
 	bool stop, kill;
-	int64_t signal, grace_us, told_at;
+	int64_t signal, grace_us, ordered_at;
 	bool never_started; /* found at start-up without lock and notes */
 	bool known;         /* false: the controller never stored it */
 	char *text;         /* why stepd was lost, when known */

@@ -43,7 +43,7 @@ bool agent_core_has_urgent(const struct agent_core *s)
 			if (note_urgent(&s->steps[i]->notes[k]))
 				return true;
 	for (size_t i = 0; i < s->n_scans; i++)
-		if (s->scans[i].done && !s->scans[i].told)
+		if (s->scans[i].done && !s->scans[i].sent)
 			return true;
 	return s->checked;
 }

@@ -123,8 +123,8 @@ bool agent_core_urgent(struct agent_core *s, struct agent_sync *ret)
 	}
 	bytes = 0;
 	for (size_t i = 0; i < s->n_scans; i++)
-		if (s->scans[i].done && !s->scans[i].told)
-			s->scans[i].told = add_scan(&s->scans[i], &bytes, ret);
+		if (s->scans[i].done && !s->scans[i].sent)
+			s->scans[i].sent = add_scan(&s->scans[i], &bytes, ret);
 	bool checked = s->checked;
 	s->checked = false;
 	return count > 0 || ret->n_scans > 0 || checked;

@@ -208,14 +208,14 @@ static char *judge_sum(const struct judging *j, size_t grid, const struct cells 
 static char *judge_count(const struct judging *j, size_t grid, int64_t parts)
 {
 	const struct ckpt_grid *l = &j->r->layout.grids[grid];
-	int64_t world = j->q->world, told = j->e->parts[grid];
+	int64_t world = j->q->world, stated = j->e->parts[grid];
 
-	if (l->n_says > 0 && j->e->asked && told <= 0)
+	if (l->n_says > 0 && j->e->asked && stated <= 0)
 		return mo_printf("no file of its %lld parts tells how many there must be (%s, ...)",
 				 (long long)parts, l->says[0]);
-	if (told > 0 && told != parts)
+	if (stated > 0 && stated != parts)
 		return mo_printf("it has %lld parts of %lld: the others are missing",
-				 (long long)parts, (long long)told);
+				 (long long)parts, (long long)stated);
 	if (world == MO_NONE || l->count < 0)
 		return NULL;
 	if (l->count == COUNT_WORLD)
@@ -250,18 +250,18 @@ static char *judge_variants(const struct judging *j, size_t grid, const struct c
  * of those between every one. A size of 1 is not in the names, but for the first. */
 static void tied_part(const struct judging *j, size_t grid, int64_t i, int64_t at[GROUPS])
 {
-	const int64_t *told = j->e->told[grid], tied = j->e->tied[grid];
+	const int64_t *stated = j->e->stated[grid], tied = j->e->tied[grid];
 	size_t last = j->r->layout.grids[grid].n_says - 1, group = 0;
-	int64_t k = i % (tied * told[last]), rest = i / (tied * told[last]);
+	int64_t k = i % (tied * stated[last]), rest = i / (tied * stated[last]);
 
 	memset(at, 0, GROUPS * sizeof(*at));
-	at[group++] = k % told[0];
+	at[group++] = k % stated[0];
 	for (size_t m = 1; m < last; m++) {
-		if (told[m] > 1)
-			at[group++] = rest % told[m];
-		rest /= told[m];
+		if (stated[m] > 1)
+			at[group++] = rest % stated[m];
+		rest /= stated[m];
 	}
-	if (told[last] > 1)
+	if (stated[last] > 1)
 		at[group] = k / tied;
 }
 
@@ -293,7 +293,7 @@ static char *judge_tied_variant(const struct judging *j, size_t grid, const stru
 static char *judge_tied(const struct judging *j, size_t grid, const struct cells *cells)
 {
 	const struct ckpt_grid *l = &j->r->layout.grids[grid];
-	int64_t first = j->e->told[grid][0], last = j->e->told[grid][l->n_says - 1],
+	int64_t first = j->e->stated[grid][0], last = j->e->stated[grid][l->n_says - 1],
 		tied = j->e->tied[grid];
 	char *reason = NULL;
 

@@ -257,7 +257,7 @@ int64_t health_deadline(const struct health *h)
 		if (!full)
 			at = MO_MIN(at, object_due(h, o));
 		if (health_blocked(o))
-			at = MO_MIN(at, o->stuck_told_at + health_interval(h, o));
+			at = MO_MIN(at, o->stuck_reported_at + health_interval(h, o));
 		for (size_t k = 0; !program && k < o->n_verdicts; k++)
 			at = MO_MIN(at, program_due(h, &o->verdicts[k]));
 	}

@@ -240,7 +240,7 @@ void health_failed(struct health *h, int area, const char *object, const char *w
 	o->under_way = false;
 	o->stuck = stuck;
 	o->silent = true;
-	o->stuck_told_at = now;
+	o->stuck_reported_at = now;
 	judge_failure(h, o, why, now);
 	if (o->area == PROBE_GPU)
 		host_now(h, now);
@@ -263,7 +263,7 @@ void health_unstuck(struct health *h, int area, const char *object, int64_t now)
 	if (!o || !o->stuck)
 		return;
 	o->stuck = false;
-	o->next = MO_MAX(now, o->stuck_told_at + health_interval(h, o));
+	o->next = MO_MAX(now, o->stuck_reported_at + health_interval(h, o));
 }
 
 static bool in(const char *name, char *const *names, size_t n)
@@ -286,7 +286,7 @@ void health_held(struct health *h, char *const *devices, size_t n, int64_t now)
 			continue;
 		o->held = held;
 		if (held) {
-			o->stuck_told_at = now;
+			o->stuck_reported_at = now;
 			judge_failure(h, o,
 				      "a process that read it for the discovery or for an agent "
 				      "before this one is stuck in the kernel",
@@ -301,9 +301,9 @@ void health_tick(struct health *h, int64_t now)
 {
 	for (size_t i = 0; i < h->n_objects; i++) {
 		struct object *o = h->objects[i];
-		if (!health_blocked(o) || now < o->stuck_told_at + health_interval(h, o))
+		if (!health_blocked(o) || now < o->stuck_reported_at + health_interval(h, o))
 			continue;
-		o->stuck_told_at = now;
+		o->stuck_reported_at = now;
 		judge_failure(h, o, "the process that reads it is stuck in the kernel", now);
 	}
 	health_settle(h, now);

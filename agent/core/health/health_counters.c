@@ -263,7 +263,7 @@ bool health_unsaved(const struct health *h)
 void health_save(struct health *h, struct health_memory *ret)
 {
 	mo_str_set(&ret->boot_id, h->boot_id);
-	ret->version = h->told.version;
+	ret->version = h->reported.version;
 	ret->klog_seq = h->klog_seq;
 	ret->gpus = h->gpus_seen;
 	for (size_t i = 0; i < h->n_counters; i++)
@@ -276,7 +276,7 @@ void health_save(struct health *h, struct health_memory *ret)
 void health_load(struct health *h, const struct health_memory *m)
 {
 	if (m->version != MO_NONE)
-		h->told.version = MO_MAX(h->told.version, m->version + 1);
+		h->reported.version = MO_MAX(h->reported.version, m->version + 1);
 	if (!mo_streq(m->boot_id, h->boot_id))
 		return;
 	h->klog_known = m->klog_seq != MO_NONE && m->klog_seq >= 0;

@@ -22,12 +22,12 @@ static bool has(char *const *strs, size_t n, const char *s)
 void health_keep(const struct health *h, struct health_memory *ret)
 {
 	ret->at = h->looked_at;
-	ret->preflight_done = h->told.preflight_done;
+	ret->preflight_done = h->reported.preflight_done;
 	if (!ret->preflight_done)
 		return;
-	for (size_t i = 0; i < h->told.n_results; i++)
+	for (size_t i = 0; i < h->reported.n_results; i++)
 		mo_desc_copy(&check_result_desc, MO_ADD(ret, results, &check_result_desc),
-			     &h->told.results[i]);
+			     &h->reported.results[i]);
 	for (size_t i = 0; i < h->n_objects; i++) {
 		_cleanup_(mo_freep) char *key = object_key(h->objects[i]);
 		mo_strs_add(&ret->objects, &ret->n_objects, key);

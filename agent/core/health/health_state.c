@@ -19,9 +19,9 @@ struct health *health_new(const struct health_checks *checks, const char *boot_i
 	h->intervals = *intervals;
 	h->klog_seq = -1;
 	h->acked = MO_NONE;
-	mo_desc_init(&node_health_desc, &h->told);
-	h->told.version = first_version;
-	h->told.ok = 0;
+	mo_desc_init(&node_health_desc, &h->reported);
+	h->reported.version = first_version;
+	h->reported.ok = 0;
 	return h;
 }
 
@@ -58,7 +58,7 @@ struct health *health_free(struct health *h)
 	for (size_t i = 0; i < h->n_checks; i++)
 		mo_desc_done(&health_check_desc, &h->checks[i]);
 	mo_vec_clear(&health_counter_desc, (void **)&h->counters, &h->n_counters);
-	mo_desc_done(&node_health_desc, &h->told);
+	mo_desc_done(&node_health_desc, &h->reported);
 	mo_vec_clear(&stack_item_desc, (void **)&h->settings, &h->n_settings);
 	mo_desc_free(&health_memory_desc, h->kept);
 	free(h->objects);

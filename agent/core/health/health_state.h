@@ -1,6 +1,6 @@
 /* State of a node's health. From below: health_state.c (its life, what can be asked of it) <-
  * health_counters.c, health_kept.c (what lasts) <- health_rules.c (one check against one probe)
- * <- health_judge.c (findings) <- health_told.c (the controller, the disk) <- health.c (looks)
+ * <- health_judge.c (findings) <- health_report.c (the controller, the disk) <- health.c (looks)
  * <- health_answers.c (what they bring). */
 #pragma once
 #include "agent/core/health/health.h"
@@ -42,7 +42,7 @@ struct object {
 	int64_t next, next_sensors;
 	/* its share of the first interval, so that looks do not come in bursts */
 	int64_t spread_us;
-	int64_t stuck_told_at;
+	int64_t stuck_reported_at;
 	struct gpu_sensors sensors;
 	bool sensors_new;
 	/* metrics_counter and the four residencies at the last look of any kind */
@@ -77,9 +77,9 @@ struct health {
 	int64_t klog_seq;
 	/* klog_seq was loaded, or the log was read once: what comes now is new */
 	bool klog_known;
-	struct node_health told; /* newest version */
-	int64_t acked;           /* MO_NONE: nothing */
-	bool awaited;            /* health_awaited() */
+	struct node_health reported; /* newest version */
+	int64_t acked;               /* MO_NONE: nothing */
+	bool awaited;                /* health_awaited() */
 	bool unsaved;
 	int64_t looked_at, saved_at; /* counters: taken last, written last */
 };
@@ -137,6 +137,6 @@ void verdict_judge(struct health *h, struct verdict *v, const struct finding *f,
 void health_judge_program(struct health *h, struct verdict *v, int code, const char *out, size_t n,
 			  const char *problem, int64_t now);
 
-/* health_told.c */
+/* health_report.c */
 /* after every change: orders that are done, a new version */
 void health_settle(struct health *h, int64_t now);

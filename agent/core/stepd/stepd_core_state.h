@@ -25,17 +25,17 @@ struct stepd_core {
 	int64_t prepare_due;            /* PREPARING: its end */
 	int64_t kill_at, kill_again_us; /* STOPPING: end of grace; DOWN: next repetition */
 	bool pending;
-	struct note sample;          /* the sample that waits for more pieces */
-	int64_t room_us, room_at;    /* time saved up for further samples */
-	int64_t left_out, left_told; /* iterations that came too fast to be told each; how many of
-				      * them a note said */
+	struct note sample;       /* the sample that waits for more pieces */
+	int64_t room_us, room_at; /* time saved up for further samples */
+	/* iterations that came too fast to be reported each; how many of them a note said */
+	int64_t left_out, left_reported;
 	int64_t sample_due, sample_last; /* sample_last: highest iteration written */
 	int phase;
 	size_t phase_rank;       /* the step's phase is that of its lowest rank that reports any */
 	int64_t saving, resumed; /* iterations last told, MO_NONE none */
 	char *saves_to;          /* told before any save: where all of them go */
 	char *saving_to;
-	bool saving_beside; /* of the last one told: its place; and it was told of a second one */
+	bool saving_beside; /* of the last one reported: its place; and a second one was reported */
 	struct note checkpoint; /* last one told */
 	int64_t *stuck;
 	size_t n_stuck;

@@ -37,7 +37,7 @@ void stepd_core_flush_sample(struct stepd_core *s, struct stepd_out *out)
 {
 	if (!s->pending)
 		return;
-	mo_assert(s->sample.iteration > s->sample_last && s->left_told <= s->left_out);
+	mo_assert(s->sample.iteration > s->sample_last && s->left_reported <= s->left_out);
 	s->pending = false;
 	s->sample_last = s->sample.iteration;
 	struct note *n = put_note(s, out, NOTE_SAMPLE, NULL);
@@ -45,9 +45,9 @@ void stepd_core_flush_sample(struct stepd_core *s, struct stepd_out *out)
 	n->sample = TAKE_PTR(s->sample.sample); /* moved: thousands a second may come */
 	n->time = s->sample.time;
 	n->mono_ns = s->sample.mono_ns;
-	if (s->left_out > s->left_told)
-		n->left_out = s->left_out - s->left_told;
-	s->left_told = s->left_out;
+	if (s->left_out > s->left_reported)
+		n->left_out = s->left_out - s->left_reported;
+	s->left_reported = s->left_out;
 }
 
 /* Every iteration is told, as long as they come no faster than anybody trains; of a flood only
@@ -171,12 +171,12 @@ static void tell_checkpoint(struct stepd_core *s, const struct note *fact, struc
 }
 
 /* Every rank of a job may print the same save or resume line: one note each. */
-static void tell_iteration(struct stepd_core *s, int kind, int64_t *told, const struct note *fact,
-			   struct stepd_out *out)
+static void tell_iteration(struct stepd_core *s, int kind, int64_t *reported,
+			   const struct note *fact, struct stepd_out *out)
 {
-	if (fact->iteration == MO_NONE || *told == fact->iteration)
+	if (fact->iteration == MO_NONE || *reported == fact->iteration)
 		return;
-	*told = fact->iteration;
+	*reported = fact->iteration;
 	stepd_core_note(s, out, kind, fact);
 }
 

@@ -49,7 +49,7 @@ static const struct rank *first_death(const struct job *j, const struct step *st
 
 /* Its node told how it ended. The ranks of a step that is gone are closed without that, also those
  * that never ran. */
-static bool end_is_told(const struct rank *k)
+static bool end_is_reported(const struct rank *k)
 {
 	return k->exit->code != MO_NONE || k->exit->signal != MO_NONE;
 }
@@ -73,7 +73,7 @@ static struct blame blame_step(const struct job *j, const struct step *st, bool 
 	else if ((st->gone || st->unkillable) && st->n_exited < st->n_ranks && !j->failure.decided)
 		b.kind = B_ENDED;
 	/* Of a refused launch no rank died first: it was ended because of the refusal. */
-	if (b.kind == B_REFUSED || (b.kind >= B_NODE && b.rank && !end_is_told(b.rank)))
+	if (b.kind == B_REFUSED || (b.kind >= B_NODE && b.rank && !end_is_reported(b.rank)))
 		b.rank = NULL;
 	return b;
 }
@@ -105,7 +105,7 @@ struct blame blame_find(const struct job *j, int64_t now, int64_t exit_wait_us)
  * its echo. */
 struct blame blame_root(const struct job *j)
 {
-	const struct step *told = step_find(j, j->attempt, j->failure.node);
+	const struct step *reported = step_find(j, j->attempt, j->failure.node);
 	struct blame best = { 0 }, first = { 0 };
 
 	if (j->saves.elsewhere)
@@ -119,7 +119,7 @@ struct blame blame_root(const struct job *j)
 			b = blame_step(j, &j->steps[i], false);
 		if (b.kind == B_NONE)
 			continue;
-		if (&j->steps[i] == told)
+		if (&j->steps[i] == reported)
 			first = b;
 		if (b.kind > best.kind)
 			best = b;

@@ -290,7 +290,7 @@ bool core_commands_due(const struct core *c, const char *node)
 	const struct live *l = live_of(c, node);
 	uint64_t hash = l ? due(c, node, l) : 0;
 
-	return hash != 0 && hash != l->told;
+	return hash != 0 && hash != l->commands_sent;
 }
 
 void core_sync_reply(struct core *c, const char *node, struct sync_reply *ret)
@@ -335,7 +335,7 @@ void core_sync_reply(struct core *c, const char *node, struct sync_reply *ret)
 		if (kind >= 0)
 			add(c, ret, kind, l->strays[i].job, l->strays[i].attempt, node);
 	}
-	l->told = due(c, node, l);
+	l->commands_sent = due(c, node, l);
 }
 
 static void wake(struct turn *t, const char *node)

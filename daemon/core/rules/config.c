@@ -15,7 +15,7 @@
 #include "lib/base/utf8.h"
 #include "lib/model/limits.h"
 
-#define WARNINGS_TOLD 10
+#define WARNINGS_REPORTED 10
 /* an attempt that trains for so long was not judged at its start */
 #define LATE_US (60 * 1000000LL)
 
@@ -146,7 +146,7 @@ static void tell_read(struct turn *t, const struct job *j)
 
 static void tell_warnings(struct turn *t, const struct job *j, const struct config_read *c)
 {
-	for (size_t i = 0; i < c->n_warnings && i < WARNINGS_TOLD; i++) {
+	for (size_t i = 0; i < c->n_warnings && i < WARNINGS_REPORTED; i++) {
 		struct mo_buf b = { 0 };
 
 		data_str(&b, "node", j->config.node);

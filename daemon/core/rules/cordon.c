@@ -112,14 +112,14 @@ static void tell_all(struct turn *t, const char *node, struct change *changes, s
 	struct live *l = core_live(c, node);
 	int64_t room = MO_MIN(left(l->tell_until, t->now, TELL_BURST, TELL_EVERY_US),
 			      left(c->tell_until, t->now, TELL_ALL_BURST, TELL_ALL_EVERY_US));
-	size_t told = MO_MIN(n, (size_t)room);
+	size_t reported = MO_MIN(n, (size_t)room);
 
-	if (n > told)
+	if (n > reported)
 		qsort(changes, n, sizeof(*changes), worst_first);
-	for (size_t i = 0; i < told; i++)
-		tell(t, node, &changes[i], i + 1 == told ? n - told : 0);
-	c->n_muted += (int64_t)(n - told);
-	if (told == 0)
+	for (size_t i = 0; i < reported; i++)
+		tell(t, node, &changes[i], i + 1 == reported ? n - reported : 0);
+	c->n_muted += (int64_t)(n - reported);
+	if (reported == 0)
 		l->n_muted += (int64_t)n;
 }
 
@@ -169,7 +169,7 @@ static bool urgent(const struct live *l, const struct node_health *old,
 	return false;
 }
 
-void health_told(struct turn *t, const char *node, const struct node_health *h)
+void health_reported(struct turn *t, const char *node, const struct node_health *h)
 {
 	const struct node *n = node_find(&t->core->state, node);
 	struct live *l = core_live(t->core, node);

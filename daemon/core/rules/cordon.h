@@ -6,7 +6,7 @@ struct core;
 struct live;
 struct turn;
 
-void health_told(struct turn *t, const char *node, const struct node_health *h);
+void health_reported(struct turn *t, const char *node, const struct node_health *h);
 void health_more(struct turn *t, const char *node);
 void health_cordon(struct turn *t, const char *node);
 void health_cordon_all(struct turn *t);

@@ -173,7 +173,7 @@ void fleet_hello(struct turn *t)
 		fleet_heard(t, h->node);
 	} else {
 		registered(t, h);
-		token_told(t, h->node, t->input->hello->token_expired);
+		token_reported(t, h->node, t->input->hello->token_expired);
 	}
 	welcome(t, h);
 }
@@ -231,7 +231,7 @@ void fleet_sync(struct turn *t)
 		return;
 	}
 	fleet_heard(t, s->node);
-	token_told(t, s->node, t->input->sync->token_expired);
+	token_reported(t, s->node, t->input->sync->token_expired);
 	l = core_live(t->core, s->node);
 	fresh = !news && s->beat > l->last_beat;
 	if (fresh)
@@ -240,7 +240,7 @@ void fleet_sync(struct turn *t)
 	if (s->leaving != n->boot.leaving && (fresh || s->leaving))
 		leave(t, s->node, s->leaving);
 	if ((fresh || news) && s->health)
-		health_told(t, s->node, s->health);
+		health_reported(t, s->node, s->health);
 	if (fresh)
 		health_more(t, s->node);
 	if (fresh && (s->n_sensors || s->n_nics))

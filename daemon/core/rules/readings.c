@@ -226,8 +226,7 @@ static void find_seen(const struct core *c, const struct job *j, int64_t now, st
 	}
 }
 
-static bool told_already(const struct seen *seen, size_t n, const struct node *node,
-			 const char *nic)
+static bool is_reported(const struct seen *seen, size_t n, const struct node *node, const char *nic)
 {
 	for (size_t i = 0; i < n; i++) {
 		const struct gpu_slot *slot =
@@ -242,22 +241,22 @@ static bool told_already(const struct seen *seen, size_t n, const struct node *n
 static void other_nics(const struct core *c, const struct job *j, int64_t now,
 		       const struct seen *seen, size_t n_seen, char ***texts, size_t *n_texts)
 {
-	size_t told = 0, n = 0;
+	size_t reported = 0, n = 0;
 
-	for (size_t i = 0; i < j->run.n_places && told < OTHER_NICS_MAX; i++) {
+	for (size_t i = 0; i < j->run.n_places && reported < OTHER_NICS_MAX; i++) {
 		const struct node *node = node_find(&c->state, j->run.places[i].node);
 		const struct nic_sensors *nics = node ? core_nics(c, node->name, now, &n) : NULL;
 
-		for (size_t k = 0; nics && k < n && told < OTHER_NICS_MAX; k++) {
+		for (size_t k = 0; nics && k < n && reported < OTHER_NICS_MAX; k++) {
 			_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 
 			if (mo_streq(nics[k].state, "ACTIVE") || now - nics[k].at > NICS_FRESH_US ||
-			    told_already(seen, n_seen, node, nics[k].name))
+			    is_reported(seen, n_seen, node, nics[k].name))
 				continue;
 			mo_buf_printf(&b, "%s: ", node->name);
 			add_nic(&b, &nics[k], now);
 			mo_strs_add(texts, n_texts, b.data);
-			told++;
+			reported++;
 		}
 	}
 }

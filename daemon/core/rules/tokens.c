@@ -257,7 +257,7 @@ void token_verb(struct turn *t)
 	}
 }
 
-void token_told(struct turn *t, const char *name, bool is_expired)
+void token_reported(struct turn *t, const char *name, bool is_expired)
 {
 	const struct node *n = node_find(&t->core->state, name);
 	struct record r;

@@ -235,10 +235,10 @@ void rank_progress_of(const struct state *s, const struct job *j, size_t rank,
 {
 	const struct job_beats *b = beats_of(s, j);
 	const struct rank_beat *k = b ? &b->ranks[rank] : NULL;
-	const struct rank *told = &j->run.ranks[rank];
+	const struct rank *reported = &j->run.ranks[rank];
 
-	*ret_iteration = k ? MO_MAX(k->iteration, told->iteration) : told->iteration;
-	*ret_step_ms = k && k->step_ms != MO_NONE_F && k->iteration >= told->iteration
+	*ret_iteration = k ? MO_MAX(k->iteration, reported->iteration) : reported->iteration;
+	*ret_step_ms = k && k->step_ms != MO_NONE_F && k->iteration >= reported->iteration
 			       ? k->step_ms
-			       : told->step_ms;
+			       : reported->step_ms;
 }

@@ -26,8 +26,8 @@ struct live {
 	struct stray *strays;
 	size_t n_strays;
 	int64_t *scans;
-	size_t n_scans; /* jobs whose scan is asked from this node */
-	uint64_t told;  /* hash of the commands of the last reply */
+	size_t n_scans;         /* jobs whose scan is asked from this node */
+	uint64_t commands_sent; /* hash of the commands of the last reply */
 	int64_t *checks;
 	size_t n_checks; /* jobs that wait for on-failure checks here */
 	/* version of node_health that is stored, or says the same; MO_NONE = ask the state */

@@ -98,23 +98,23 @@ static void newest(struct job *j, const struct sample *s)
 		j->progress.mfu = s->mfu;
 }
 
-void samples_add(struct job *j, const struct sample *told, int64_t attempt, int64_t time)
+void samples_add(struct job *j, const struct sample *reported, int64_t attempt, int64_t time)
 {
 	struct sample *s;
 	size_t at;
 
-	if (told->iteration < 0)
+	if (reported->iteration < 0)
 		return;
 	for (at = j->progress.n_samples; at > 0; at--) {
 		struct sample *old = &j->progress.samples[at - 1];
 
 		if (old->attempt < attempt ||
-		    (old->attempt == attempt && old->iteration < told->iteration))
+		    (old->attempt == attempt && old->iteration < reported->iteration))
 			break;
 		if (j->progress.n_samples - at >= LATE_MAX)
 			return;
-		if (old->attempt == attempt && old->iteration == told->iteration) {
-			sample_merge(old, told);
+		if (old->attempt == attempt && old->iteration == reported->iteration) {
+			sample_merge(old, reported);
 			if (at == j->progress.n_samples)
 				newest(j, old);
 			return;
@@ -124,7 +124,7 @@ void samples_add(struct job *j, const struct sample *told, int64_t attempt, int6
 	for (size_t i = j->progress.n_samples - 1; i > at; i--)
 		j->progress.samples[i] = j->progress.samples[i - 1];
 	s = &j->progress.samples[at];
-	*s = *told;
+	*s = *reported;
 	s->attempt = attempt;
 	s->time = time;
 	mo_assert(at == 0 || s[-1].attempt < attempt || s[-1].iteration < s->iteration);

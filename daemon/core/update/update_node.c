@@ -105,7 +105,7 @@ int update_node(struct core *c, const struct record *r)
 	l = core_live(c, h->node);
 	if (!mo_streq(n->agent.instance, h->instance)) {
 		l->last_beat = 0;
-		l->told = 0;
+		l->commands_sent = 0;
 		l->health_seen = MO_NONE;
 	}
 	if (!mo_streq(n->boot.id, h->boot_id)) {

@@ -113,7 +113,7 @@ static void phase_set(struct job *j, int phase, int64_t time)
 }
 
 /* What passed before the sample of an iteration that came from another phase: up to the
- * beginning of that iteration, not up to the beat that told it. */
+ * beginning of that iteration, not up to the beat that reported it. */
 static void charge_until_began(struct job *j, const struct sample *s, int64_t at)
 {
 	int category = ledger_category(j);
@@ -126,10 +126,10 @@ static void charge_until_began(struct job *j, const struct sample *s, int64_t at
 		ledger_charge(j, at);
 }
 
-/* `at` is when it was written; without that `told` counts, the highest iteration in the same
+/* `at` is when it was written; without that `highest` counts, the highest iteration in the same
  * record: the time since the last one is shared by all of them. */
 static void on_sample(struct job *j, const struct step *st, const struct note *n, int64_t attempt,
-		      int64_t at, int64_t time, int64_t sample_time, int64_t told)
+		      int64_t at, int64_t time, int64_t sample_time, int64_t highest)
 {
 	struct rank *k = rank_of(j, st, n);
 	int64_t iteration = n->sample->iteration, from = j->progress.iteration != MO_NONE
@@ -147,7 +147,7 @@ static void on_sample(struct job *j, const struct step *st, const struct note *n
 	j->progress.phase = PHASE_TRAIN;
 	if (ledger_category(j) < 0)
 		ledger_charge_train(j, at, from,
-				    n->time != MO_NONE ? iteration : MO_MAX(iteration, told));
+				    n->time != MO_NONE ? iteration : MO_MAX(iteration, highest));
 	j->progress.iteration = iteration;
 	j->progress.at = time;
 	j->progress.watermark = MO_MAX(j->progress.watermark, iteration);
@@ -156,7 +156,7 @@ static void on_sample(struct job *j, const struct step *st, const struct note *n
 
 /* at: when the note was written, in core time; r->time when that is not known. */
 static void on_current(struct job *j, struct step *st, const struct note *n, const struct record *r,
-		       int64_t at, int64_t sample_time, int64_t told)
+		       int64_t at, int64_t sample_time, int64_t highest)
 {
 	switch (n->kind) {
 	case NOTE_STARTED: on_started(j, st, n); break;
@@ -171,7 +171,7 @@ static void on_current(struct job *j, struct step *st, const struct note *n, con
 		j->saves.n += n->phase == PHASE_SAVE && j->progress.phase != PHASE_SAVE;
 		phase_set(j, n->phase, at);
 		break;
-	case NOTE_SAMPLE: on_sample(j, st, n, r->attempt, at, r->time, sample_time, told); break;
+	case NOTE_SAMPLE: on_sample(j, st, n, r->attempt, at, r->time, sample_time, highest); break;
 	case NOTE_SAVING:
 		j->saves.n += j->progress.phase != PHASE_SAVE;
 		phase_set(j, PHASE_SAVE, at);
@@ -248,7 +248,7 @@ static bool only_stuck(const struct job *j, const struct step *st)
 void update_notes(struct job *j, const struct record *r)
 {
 	struct step *st = step_edit(j, r->attempt, r->node);
-	int64_t told = MO_NONE, newest_note = MO_NONE, last_sample = MO_NONE;
+	int64_t highest = MO_NONE, newest_note = MO_NONE, last_sample = MO_NONE;
 	/* nothing of a job happened before it was there */
 	int64_t oldest_age = MO_MAX(r->time - j->created_at, 0);
 
@@ -256,7 +256,7 @@ void update_notes(struct job *j, const struct record *r)
 		const struct note *n = &r->notes[i];
 
 		if (n->kind == NOTE_SAMPLE && n->sample)
-			told = MO_MAX(told, n->sample->iteration);
+			highest = MO_MAX(highest, n->sample->iteration);
 		newest_note = MO_MAX(newest_note, n->time);
 	}
 	for (size_t i = 0; i < r->n_notes; i++) {
@@ -273,7 +273,7 @@ void update_notes(struct job *j, const struct record *r)
 						      LEFT_OUT_MAX);
 		st->accepted = true;
 		if (r->attempt == j->attempt)
-			on_current(j, st, n, r, r->time - age, last_sample, told);
+			on_current(j, st, n, r, r->time - age, last_sample, highest);
 		else if (n->kind == NOTE_SAMPLE)
 			samples_add(j, n->sample, r->attempt, last_sample);
 		on_step(st, n);

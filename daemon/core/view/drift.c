@@ -38,7 +38,7 @@ static const struct mo_field view_fields[] = {
 const struct mo_desc drift_view_desc = MO_DESC(drift_view, view_fields);
 
 /* A node, or an item of a fingerprint that `count` nodes from first on have. */
-struct told {
+struct node_stack {
 	const char *gpu;
 	uint64_t stack;
 	const struct node *node;
@@ -54,9 +54,9 @@ static int order(const char *a, const char *b)
 	return !a || !b ? (a != NULL) - (b != NULL) : strcmp(a, b);
 }
 
-static int told_order(const void *a, const void *b)
+static int stack_order(const void *a, const void *b)
 {
-	const struct told *x = a, *y = b;
+	const struct node_stack *x = a, *y = b;
 	int by_gpu = order(x->gpu, y->gpu);
 
 	if (by_gpu)
@@ -76,7 +76,7 @@ static int item_order(const void *a, const void *b)
 	return x->first < y->first ? -1 : x->first > y->first;
 }
 
-static void name_nodes(const struct told *told, const struct item *items, size_t n,
+static void name_nodes(const struct node_stack *stacks, const struct item *items, size_t n,
 		       struct drift_odd *ret)
 {
 	ret->value = mo_strdup(items[0].value);
@@ -84,7 +84,7 @@ static void name_nodes(const struct told *told, const struct item *items, size_t
 	for (size_t i = 0; i < n; i++) {
 		for (size_t k = 0; k < (size_t)items[i].count && ret->n_nodes < NAMES_MAX; k++)
 			mo_strs_add(&ret->nodes, &ret->n_nodes,
-				    told[items[i].first + k].node->name);
+				    stacks[items[i].first + k].node->name);
 		ret->count += items[i].count;
 	}
 }
@@ -108,7 +108,7 @@ static size_t run_end(const struct item *items, size_t n, size_t i)
 
 /* items: what each fingerprint of the group has under the key; nodes that lack it have a value
  * of their own (NULL). */
-static void add_key(const struct told *told, const char *name, struct item *items, size_t n,
+static void add_key(const struct node_stack *stacks, const char *name, struct item *items, size_t n,
 		    struct drift_group *ret)
 {
 	size_t most = 0;
@@ -138,7 +138,7 @@ static void add_key(const struct told *told, const char *name, struct item *item
 	for (size_t i = 0, end; i < n && key->n_odd < ODD_MAX; i = end) {
 		end = run_end(items, n, i);
 		if (i != most)
-			name_nodes(told, items + i, end - i, MO_ADD(key, odd, &drift_odd_desc));
+			name_nodes(stacks, items + i, end - i, MO_ADD(key, odd, &drift_odd_desc));
 	}
 }
 
@@ -150,28 +150,29 @@ static const char *value_of(const struct node_health *h, const char *key, size_t
 		       : health_stack_value(h, key);
 }
 
-static size_t same_stack_end(const struct told *told, size_t i, size_t end)
+static size_t same_stack_end(const struct node_stack *stacks, size_t i, size_t end)
 {
 	size_t next = i;
 
-	while (next < end && told[next].stack == told[i].stack)
+	while (next < end && stacks[next].stack == stacks[i].stack)
 		next++;
 	return next;
 }
 
 /* Every key of the group is asked of every fingerprint, so that a missing one is seen too. */
-static void add_group(const struct told *told, size_t first, size_t end, struct drift_view *ret)
+static void add_group(const struct node_stack *stacks, size_t first, size_t end,
+		      struct drift_view *ret)
 {
 	_cleanup_(mo_freep) struct item *items = mo_alloc_array(end - first, sizeof(*items));
 	struct drift_group *g = MO_ADD(ret, groups, &drift_group_desc);
 	const char **keys = NULL;
 	size_t n_keys = 0;
 
-	g->gpu = mo_strdup(told[first].gpu);
+	g->gpu = mo_strdup(stacks[first].gpu);
 	g->nodes = (int64_t)(end - first);
 	g->same = 0;
-	for (size_t i = first; i < end; i = same_stack_end(told, i, end)) {
-		const struct node_health *h = told[i].node->health;
+	for (size_t i = first; i < end; i = same_stack_end(stacks, i, end)) {
+		const struct node_health *h = stacks[i].node->health;
 
 		for (size_t k = 0; k < h->n_stack; k++)
 			if (!(k < n_keys && mo_streq(keys[k], h->stack[k].key)) &&
@@ -181,19 +182,21 @@ static void add_group(const struct told *told, size_t first, size_t end, struct 
 	for (size_t k = 0; k < n_keys; k++) {
 		size_t n = 0;
 
-		for (size_t i = first; i < end; i = same_stack_end(told, i, end))
-			items[n++] =
-				(struct item){ .value = value_of(told[i].node->health, keys[k], k),
-					       .count = (int64_t)(same_stack_end(told, i, end) - i),
-					       .first = i };
-		add_key(told, keys[k], items, n, g);
+		for (size_t i = first; i < end; i = same_stack_end(stacks, i, end))
+			items[n++] = (struct item){
+				.value = value_of(stacks[i].node->health, keys[k], k),
+				.count = (int64_t)(same_stack_end(stacks, i, end) - i),
+				.first = i
+			};
+		add_key(stacks, keys[k], items, n, g);
 	}
 	free(keys);
 }
 
 void drift_view(const struct state *s, struct drift_view *ret)
 {
-	_cleanup_(mo_freep) struct told *told = mo_alloc_array(s->n_nodes + 1, sizeof(*told));
+	_cleanup_(mo_freep) struct node_stack *stacks =
+		mo_alloc_array(s->n_nodes + 1, sizeof(*stacks));
 	size_t n = 0, end;
 
 	ret->untold = 0;
@@ -201,18 +204,18 @@ void drift_view(const struct state *s, struct drift_view *ret)
 		const struct node *node = s->nodes[i];
 
 		if (node_stack(node))
-			told[n++] =
-				(struct told){ .gpu = node->info.n_gpus ? node->info.gpus[0].model
-									: NULL,
-					       .stack = node_stack(node),
-					       .node = node };
+			stacks[n++] = (struct node_stack){ .gpu = node->info.n_gpus
+									  ? node->info.gpus[0].model
+									  : NULL,
+							   .stack = node_stack(node),
+							   .node = node };
 		else
 			ret->untold++;
 	}
-	qsort(told, n, sizeof(*told), told_order);
+	qsort(stacks, n, sizeof(*stacks), stack_order);
 	for (size_t i = 0; i < n; i = end) {
-		for (end = i; end < n && order(told[end].gpu, told[i].gpu) == 0; end++)
+		for (end = i; end < n && order(stacks[end].gpu, stacks[i].gpu) == 0; end++)
 			continue;
-		add_group(told, i, end, ret);
+		add_group(stacks, i, end, ret);
 	}
 }

@@ -4,7 +4,7 @@
 
 #include "lib/base/buf.h"
 
-#define NODES_TOLD 20
+#define NODES_REPORTED 20
 
 static const struct mo_field prepare_view_fields[] = {
 	MO_D(prepare_view, text, MO_STR, "how long it took, in words"),
@@ -56,11 +56,11 @@ void why_prepare(const struct job *j, int64_t now, struct why_view *w)
 	r->code = mo_strdup("prepare");
 	r->text = mo_printf("engine.prepare runs on %zu of %zu nodes, for %lld s at most", n,
 			    j->run.n_places, (long long)((now - j->progress.at) / 1000000));
-	for (size_t i = 0; i < j->n_steps && r->n_evidence < NODES_TOLD; i++)
+	for (size_t i = 0; i < j->n_steps && r->n_evidence < NODES_REPORTED; i++)
 		if (prepares(j, &j->steps[i]))
 			mo_strs_printf(&r->evidence, &r->n_evidence, "%s: not done yet",
 				       j->steps[i].node);
-	for (size_t i = 0; i < j->run.n_prepared && r->n_evidence < NODES_TOLD; i++)
+	for (size_t i = 0; i < j->run.n_prepared && r->n_evidence < NODES_REPORTED; i++)
 		mo_strs_printf(&r->evidence, &r->n_evidence, "%s: done in %.1f s",
 			       j->run.prepared[i].node, (double)j->run.prepared[i].ms / 1000);
 }

@@ -93,7 +93,7 @@ static void why_slot(const struct place *p, size_t k, const struct node *n,
 static const char *why_slots(const struct state *s, const struct job *j, struct why_view *w)
 {
 	const char *first = NULL;
-	size_t told = 0, more = 0;
+	size_t shown = 0, more = 0;
 
 	for (size_t i = 0; i < j->run.n_places; i++) {
 		const struct place *p = &j->run.places[i];
@@ -107,7 +107,7 @@ static const char *why_slots(const struct state *s, const struct job *j, struct 
 			if (!slot_health(n, p->gpus[k], &h) || !slot_matters(&h))
 				continue;
 			first = first ? first : n->name;
-			if (told++ < SLOTS_MAX)
+			if (shown++ < SLOTS_MAX)
 				why_slot(p, k, n, &h, w);
 			else
 				more++;

@@ -26,7 +26,7 @@ struct attempt {
 	int64_t ranks_started, ranks_exited;
 	bool gone_written, killed;
 	int64_t through;
-	bool told_gone, listed; /* the controller's */
+	bool reported_gone, listed; /* the controller's */
 };
 struct world {
 	uint32_t random;
@@ -116,7 +116,7 @@ static void on_start(struct world *w, int64_t job, int64_t attempt)
 
 	assert_true(a->spooled);
 	assert_true(w->fence[job - 1] >= attempt);
-	assert_false(a->told_gone);
+	assert_false(a->reported_gone);
 	assert_int_equal(a->n_journal, 0);
 	for (int64_t k = 1; k < ATTEMPTS; k++)
 		assert_false(k != attempt && w->a[job - 1][k].processes);
@@ -211,7 +211,7 @@ static void take(struct world *w, const struct agent_sync *s, bool whole)
 			if (r->notes[k].kind != NOTE_GONE)
 				continue;
 			assert_false(a->processes || a->lock_held); /* proof is proof */
-			a->told_gone = true;
+			a->reported_gone = true;
 		}
 	}
 }
@@ -242,16 +242,16 @@ static void make_reply(struct world *w)
 	for (int64_t j = 0; j < JOBS; j++) {
 		int64_t now = w->current[j];
 		struct attempt *a = &w->a[j][now];
-		if (a->told_gone && now + 1 < ATTEMPTS && w->faults) {
+		if (a->reported_gone && now + 1 < ATTEMPTS && w->faults) {
 			w->current[j] = ++now;
 			w->killing[j] = false;
 			a = &w->a[j][now];
 		}
 		if (rnd(w, 20) == 0 || !w->faults)
 			w->killing[j] = true;
-		if (!a->told_gone && w->killing[j])
+		if (!a->reported_gone && w->killing[j])
 			add_order(w, rnd(w, 2) ? CMD_KILL : CMD_STOP, j + 1, now);
-		else if (!a->told_gone)
+		else if (!a->reported_gone)
 			add_order(w, CMD_LAUNCH, j + 1, now);
 		for (int64_t k = 1; k < ATTEMPTS; k++) {
 			struct attempt *old = &w->a[j][k];
@@ -262,7 +262,7 @@ static void make_reply(struct world *w)
 							  .through = old->through,
 							  .known = true };
 			}
-			if (old->listed && old->told_gone)
+			if (old->listed && old->reported_gone)
 				add_order(w, CMD_FORGET, j + 1, k);
 		}
 	}
@@ -447,7 +447,7 @@ static bool all_settled(const struct world *w)
 		for (int64_t k = 1; k < ATTEMPTS; k++) {
 			const struct attempt *a = &w->a[j][k];
 			if (a->spooled || a->processes || a->lock_held ||
-			    (k == w->current[j] && !a->told_gone))
+			    (k == w->current[j] && !a->reported_gone))
 				return false;
 		}
 	return true;

@@ -480,7 +480,7 @@ static void judge_split(struct bed *b, const struct split *s)
 	ckpt_entry_done(&b->e);
 	b->e.directory = b->e.asked = true;
 	assert_int_equal(ckpt_rules_new(&b->layout, &rules, NULL), 0);
-	ckpt_parts_told(rules, 0, pickle.data, pickle.len, &b->e);
+	ckpt_parts_stated(rules, 0, pickle.data, pickle.len, &b->e);
 	bool whole = loaded.n == written.n && !written.twice;
 	judge_parts(b, &written, SIZE_MAX, NULL, s, whole);
 	for (size_t i = 0; whole && i < written.n; i++)

@@ -59,8 +59,8 @@ static void differs(struct ckpt_file *now, size_t n, bool copied, const char *wo
 
 	if (!copied)
 		assert_int_equal(mo_streq(a, b), !words);
-	bool told = reason && words ? strstr(reason, words) != NULL : !reason && !words;
-	if (!told)
+	bool matches = reason && words ? strstr(reason, words) != NULL : !reason && !words;
+	if (!matches)
 		fail_msg("said '%s', wanted '%s'", reason ? reason : "nothing",
 			 words ? words : "nothing");
 }

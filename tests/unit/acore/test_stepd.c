@@ -203,7 +203,7 @@ static void test_cause_of_the_shell_is_kept(void **state)
 	assert_string_equal(said(b), "note:exit@0/oom");
 }
 
-static void test_lost_status_is_told(void **state)
+static void test_lost_status_is_reported(void **state)
 {
 	struct bed *b = *state;
 
@@ -353,7 +353,7 @@ int main(void)
 		STEP_TEST(test_stop_before_fork),
 		STEP_TEST(test_kill_repeats_until_empty),
 		STEP_TEST(test_cause_of_the_shell_is_kept),
-		STEP_TEST(test_lost_status_is_told),
+		STEP_TEST(test_lost_status_is_reported),
 		STEP_TEST(test_configuration),
 		STEP_TEST(test_files_of_variables),
 		STEP_TEST(test_files_of_variables),

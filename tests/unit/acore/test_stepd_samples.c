@@ -31,23 +31,23 @@ static void test_two_pieces_one_sample(void **state)
 static void test_flood_of_samples(void **state)
 {
 	struct bed *b = *state;
-	size_t told = 0;
+	size_t reported = 0;
 	int64_t left_out = 0;
 
 	run(b);
 	for (int64_t i = 1; i <= 120001; i++) {
 		b->now += i > 20001 ? 100 : 0;
 		sample(b, 0, i, 2.5, MO_NONE_F);
-		told += b->out.n_effects;
+		reported += b->out.n_effects;
 		for (size_t k = 0; k < b->out.n_effects; k++)
 			left_out += MO_MAX(b->out.effects[k].note.left_out, 0);
 		stepd_out_done(&b->out);
 		if (i == 20001)
-			assert_int_equal(told, 20000);
+			assert_int_equal(reported, 20000);
 	}
-	if (told < 29990 || told > 30010)
-		fail_msg("%zu samples told", told);
-	assert_int_equal(stepd_core_left_out(b->core), 120000 - (int64_t)told);
+	if (reported < 29990 || reported > 30010)
+		fail_msg("%zu samples told", reported);
+	assert_int_equal(stepd_core_left_out(b->core), 120000 - (int64_t)reported);
 	b->now = stepd_core_deadline(b->core);
 	simple(b, SE_TICK, MO_NONE);
 	left_out += MO_MAX(b->out.effects[0].note.left_out, 0);

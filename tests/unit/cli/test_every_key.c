@@ -41,11 +41,11 @@ static const char *const recipes[] = {
 struct row {
 	const char *path, *value;
 	enum base base;
-	bool told;                /* what it does is an error or a warning */
+	bool reported;            /* what it does is an error or a warning */
 	struct recipe_set beside; /* what it does, it does to this */
 };
 static const struct row rows[] = {
-	{ "recipe", "2", COMMAND, .told = true },
+	{ "recipe", "2", COMMAND, .reported = true },
 	{ "name", "other", COMMAND },
 	{ "engine", "{kind: command, argv: [y]}", COMMAND },
 	{ "engine.kind", "torch", MEGATRON },
@@ -55,11 +55,11 @@ static const struct row rows[] = {
 	{ "engine.prepare", "make data", MEGATRON },
 	{ "engine.argv", "[y, z]", COMMAND },
 	{ "engine.args", "{lr: 0.1}", MEGATRON },
-	{ "engine.strict_args", "true", COMMAND, .told = true },
-	{ "engine.args_unchecked", "[mine]", MEGATRON, .told = true,
+	{ "engine.strict_args", "true", COMMAND, .reported = true },
+	{ "engine.args_unchecked", "[mine]", MEGATRON, .reported = true,
 	  .beside = { (char *)"engine.args", (char *)"{mine: 1}", NULL } },
-	{ "engine.container", "image", MEGATRON, .told = true },
-	{ "model", "llama3-8b", MEGATRON, .told = true },
+	{ "engine.container", "image", MEGATRON, .reported = true },
+	{ "model", "llama3-8b", MEGATRON, .reported = true },
 	{ "model.layers", "16", MEGATRON },
 	{ "model.hidden", "1024", MEGATRON },
 	{ "model.heads", "16", MEGATRON },
@@ -81,8 +81,8 @@ static const struct row rows[] = {
 	{ "model.moe.shared_ffn", "256", MEGATRON },
 	{ "model.moe.dense_layers", "2", MEGATRON },
 	{ "model.moe.every", "2", MEGATRON },
-	{ "model.moe.groups", "4", MEGATRON, .told = true },
-	{ "model.moe.topk_groups", "2", MEGATRON, .told = true },
+	{ "model.moe.groups", "4", MEGATRON, .reported = true },
+	{ "model.moe.topk_groups", "2", MEGATRON, .reported = true },
 	{ "model.mla", "{kv_lora: 256, qk_nope: 128, qk_rope: 64, v: 128}", MLA },
 	{ "model.mla.q_lora", "128", MLA },
 	{ "model.mla.kv_lora", "256", MLA },
@@ -92,7 +92,7 @@ static const struct row rows[] = {
 	{ "cluster", "{gpus: 4}", COMMAND },
 	{ "cluster.gpus", "16", MEGATRON },
 	{ "cluster.gpu", "mi300x", MEGATRON },
-	{ "cluster.spares", "1", MEGATRON, .told = true },
+	{ "cluster.spares", "1", MEGATRON, .reported = true },
 	{ "cluster.exclude", "[n0]", STORY },
 	{ "cluster.nic_gbps", "100", MEGATRON },
 	{ "parallelism", "{tp: 2, pp: 2}", MEGATRON },
@@ -102,14 +102,14 @@ static const struct row rows[] = {
 	{ "parallelism.ep", "4", MEGATRON },
 	{ "parallelism.etp", "2", MEGATRON },
 	{ "parallelism.cp", "2", MEGATRON },
-	{ "parallelism.dp", "2", MEGATRON, .told = true },
+	{ "parallelism.dp", "2", MEGATRON, .reported = true },
 	{ "parallelism.sharding", "none", MEGATRON },
-	{ "parallelism.schedule", "zb1p", MEGATRON, .told = true },
+	{ "parallelism.schedule", "zb1p", MEGATRON, .reported = true },
 	{ "batch", "{seq: 2048, micro: 1, global: 64}", MEGATRON },
 	{ "batch.seq", "2048", MEGATRON },
 	{ "batch.micro", "2", MEGATRON },
 	{ "batch.global", "128", MEGATRON },
-	{ "batch.global_tokens", "524288", MEGATRON, .told = true },
+	{ "batch.global_tokens", "524288", MEGATRON, .reported = true },
 	{ "precision", "fp16", MEGATRON },
 	{ "recompute", "full", MEGATRON },
 	{ "steps", "20", MEGATRON },
@@ -117,9 +117,9 @@ static const struct row rows[] = {
 	{ "features.grouped_gemm", "native", AUTO },
 	{ "features.a2a", "deepep", AUTO },
 	{ "features.sync_free", "1", AUTO },
-	{ "features.overlap_a2a", "true", AUTO, .told = true },
+	{ "features.overlap_a2a", "true", AUTO, .reported = true },
 	{ "features.pipeline_layout", "Et*3|t*5,L", AUTO },
-	{ "features.recompute_layers", "[0]", AUTO, .told = true },
+	{ "features.recompute_layers", "[0]", AUTO, .reported = true },
 	{ "features.loss_fusion", "true", AUTO },
 	{ "features.manual_gc", "1", AUTO },
 	{ "bind", "{cpu: none}", COMMAND },
@@ -136,23 +136,23 @@ static const struct row rows[] = {
 	{ "checkpoint.keep", "3", STORY },
 	{ "checkpoint.verify", "crc", STORY },
 	{ "checkpoint.resume", "5", STORY },
-	{ "checkpoint.layout", "'{iteration}.pt'", SCRIPT, .told = true },
+	{ "checkpoint.layout", "'{iteration}.pt'", SCRIPT, .reported = true },
 	{ "checkpoint.resume_args", "[--resume]", SCRIPT },
 	{ "metrics", "{lines: [{kind: sample, pattern: '(?<iteration>1)'}]}", COMMAND },
 	{ "metrics.lines", "[{kind: sample, pattern: '(?<iteration>1)'}]", COMMAND },
 	{ "stop", "{signal: USR1}", COMMAND },
 	{ "stop.signal", "USR1", COMMAND },
 	{ "stop.grace", "60s", COMMAND },
-	{ "recovery", "{on_node_loss: spare}", COMMAND, .told = true },
-	{ "recovery.on_node_loss", "spare", COMMAND, .told = true },
-	{ "recovery.lease", "40s", COMMAND, .told = true },
+	{ "recovery", "{on_node_loss: spare}", COMMAND, .reported = true },
+	{ "recovery.on_node_loss", "spare", COMMAND, .reported = true },
+	{ "recovery.lease", "40s", COMMAND, .reported = true },
 	{ "recovery.grace", "9s", STORY },
 	{ "recovery.max_cycles_without_progress", "5", STORY },
-	{ "recovery.hang", "kill", COMMAND, .told = true },
-	{ "recovery.loss_spike", "back", COMMAND, .told = true },
+	{ "recovery.hang", "kill", COMMAND, .reported = true },
+	{ "recovery.loss_spike", "back", COMMAND, .reported = true },
 	{ "health", "{preflight: none}", STORY },
 	{ "experiment", "{values: {parallelism.tp: 3, parallelism.etp: 1, parallelism.cp: 1}}",
-	  AUTO, .told = true },
+	  AUTO, .reported = true },
 	{ "health.preflight", "[stack.same]", STORY },
 	{ "priority", "60", STORY },
 	{ "time_limit", "30s", STORY },
@@ -234,7 +234,7 @@ static const char *what_is_wrong(const struct row *row)
 	_cleanup_(mo_freep) char *after = outcome(row->base, own, n_beside + 1, &ok);
 
 	assert_true(before_ok);
-	if (!ok && !row->told) {
+	if (!ok && !row->reported) {
 		printf("%s\n", after);
 		return "is refused";
 	}

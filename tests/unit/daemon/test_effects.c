@@ -71,7 +71,7 @@ static void check(const char *entry, size_t n, const char *name, const char *wan
 }
 
 /* A datagram to a bound socket is there when the sender returns. */
-static size_t told(enum event_type type, const struct event *event, char *ret, size_t size)
+static size_t written(enum event_type type, const struct event *event, char *ret, size_t size)
 {
 	struct manager m = { 0 };
 	struct input in = { 0 };
@@ -95,7 +95,7 @@ static void test_rank(void **state)
 				 .attempt = 2,
 				 .message = (char *)"rank 0 on n1 ended" };
 	char entry[4096];
-	size_t n = told(EVENT_RANK_EXITED, &e, entry, sizeof(entry));
+	size_t n = written(EVENT_RANK_EXITED, &e, entry, sizeof(entry));
 
 	check(entry, n, "MESSAGE", "rank 0 on n1 ended");
 	check(entry, n, "PRIORITY", "6");
@@ -117,13 +117,13 @@ static void test_same_text(void **state)
 				 .attempt = MO_NONE,
 				 .message = (char *)"it is so" };
 	char entry[4096];
-	size_t n = told(EVENT_NODE_DOWN, &e, entry, sizeof(entry));
+	size_t n = written(EVENT_NODE_DOWN, &e, entry, sizeof(entry));
 
 	check(entry, n, "PRIORITY", "4");
 	check(entry, n, "MESSAGE_ID", "6d6f6500000000000000000000000204");
 	check(entry, n, "MOE_JOB", NULL);
 	check(entry, n, "MOE_RANK", NULL);
-	n = told(EVENT_NODE_DRAINED, &e, entry, sizeof(entry));
+	n = written(EVENT_NODE_DRAINED, &e, entry, sizeof(entry));
 	check(entry, n, "PRIORITY", "5");
 	check(entry, n, "MESSAGE_ID", NULL);
 	check(entry, n, "MOE_NODE", "n2");

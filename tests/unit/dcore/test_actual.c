@@ -178,7 +178,7 @@ static void unknown_bubble_and_chosen_sizes(void **state)
 }
 
 /* Looked at again only when it has gone twice as far; told once when it leaves the error bar. */
-static void drift_is_told_once(void **state)
+static void drift_is_reported_once(void **state)
 {
 	struct one o;
 
@@ -465,7 +465,7 @@ static void the_bar_of_drift(void **state)
 {
 	static const struct {
 		double ms;
-		bool told;
+		bool reported;
 	} rows[] = { { 1199, false }, { 1201, true }, { 801, false }, { 799, true } };
 
 	for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -475,9 +475,9 @@ static void the_bar_of_drift(void **state)
 		begin(&o, 1.0);
 		steps(&o.w, o.id, 1, 60, rows[i].ms);
 		view(&o, &v);
-		assert_int_equal(v.plan->within, !rows[i].told);
+		assert_int_equal(v.plan->within, !rows[i].reported);
 		mo_desc_done(&job_view_desc, &v);
-		assert_int_equal(drifts(&o.w), rows[i].told);
+		assert_int_equal(drifts(&o.w), rows[i].reported);
 		world_done(&o.w);
 	}
 }
@@ -565,7 +565,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(steady_steps_are_measured),
 		cmocka_unit_test(unknown_bubble_and_chosen_sizes),
-		cmocka_unit_test(drift_is_told_once),
+		cmocka_unit_test(drift_is_reported_once),
 		cmocka_unit_test(saves_and_restarts_are_left_out),
 		cmocka_unit_test(anchors_are_kept_by_stack),
 		cmocka_unit_test(another_version_retires_the_one_before),

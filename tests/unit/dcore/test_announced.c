@@ -449,11 +449,11 @@ static void announcements_do_not_fill_the_ring(void **state)
 	const struct state *s = core_state(o->w.core);
 	assert_non_null(strstr(s->events[s->n_events - 1].message, "left out for a minute"));
 	/* the next minute has its own */
-	size_t told = events_of(o, "checkpoint.saved", &last);
+	size_t reported = events_of(o, "checkpoint.saved", &last);
 	saver_run(o, 61);
 	saver_save(o, 5000);
 	saver_run(o, 1);
-	assert_int_equal(events_of(o, "checkpoint.saved", &last), told + 1);
+	assert_int_equal(events_of(o, "checkpoint.saved", &last), reported + 1);
 	assert_int_equal(last, 5000);
 }
 

@@ -626,7 +626,7 @@ static void directories_do_not_lie_in_each_other(void **state)
 }
 
 /* Nobody keeps a directory from all others by naming the one above: it is told. */
-static void another_users_directory_around_it_is_told(void **state)
+static void another_users_directory_around_it_is_reported(void **state)
 {
 	struct saver *o = *state;
 
@@ -843,7 +843,7 @@ int main(void)
 		T(never_still_recovers_from_its_own),
 		T(a_second_job_in_the_directory_is_refused),
 		T(directories_do_not_lie_in_each_other),
-		T(another_users_directory_around_it_is_told),
+		T(another_users_directory_around_it_is_reported),
 		T(a_queued_job_of_another_user_holds_no_directory),
 		T(a_directory_belongs_to_one_unfinished_job),
 		T(what_somebody_else_wrote_is_not_resumed),

@@ -253,7 +253,7 @@ static void what_trains_long_is_not_refused(void **state)
 	}
 }
 
-static void what_is_only_odd_is_told(void **state)
+static void what_is_only_odd_is_reported(void **state)
 {
 	struct config_read *c = read_as(5);
 	struct world w;
@@ -417,7 +417,7 @@ int main(void)
 		cmocka_unit_test(what_trained_is_not_refused),
 		cmocka_unit_test(nodes_judge_what_never_trained),
 		cmocka_unit_test(what_trains_long_is_not_refused),
-		cmocka_unit_test(what_is_only_odd_is_told),
+		cmocka_unit_test(what_is_only_odd_is_reported),
 		cmocka_unit_test(what_cannot_be_judged_stops_nothing),
 		cmocka_unit_test(an_interval_beyond_the_end_is_mended),
 		cmocka_unit_test(others_change_nothing),

@@ -121,7 +121,7 @@ static void many_findings_at_once_say_how_many_more(void **state)
 {
 	struct world w;
 	const struct event *last;
-	size_t told = 0;
+	size_t reported = 0;
 
 	world_init_telling(&w, 1, 4);
 	for (int i = 0; i < 19; i++) {
@@ -137,12 +137,12 @@ static void many_findings_at_once_say_how_many_more(void **state)
 
 		if (!mo_starts_with(e->type, "health."))
 			continue;
-		if (told++ == 0)
+		if (reported++ == 0)
 			/* the worst first, although it was told last */
 			assert_string_equal(e->type, "health.crit");
 		last = e;
 	}
-	assert_int_equal(told, 10);
+	assert_int_equal(reported, 10);
 	assert_non_null(strstr(last->message, "; and 9 more: moectl node "));
 	assert_non_null(strstr(last->data, "\"more\":9"));
 	assert_int_equal(core_health_muted(w.core), 9);

@@ -148,7 +148,7 @@ static void steps_decide_completion(void **state)
 
 /* `steps` is not where the program ends: that is said while it runs and at its end, and a pause is
  * no end. */
-static void iterations_beyond_steps_are_told(void **state)
+static void iterations_beyond_steps_are_reported(void **state)
 {
 	static const char said[] = "its program made iteration 12, and steps is 10";
 
@@ -517,7 +517,7 @@ int main(void)
 		cmocka_unit_test(launch_has_its_own_rank_range_only),
 		cmocka_unit_test(launch_is_repeated_until_accepted),
 		cmocka_unit_test(steps_decide_completion),
-		cmocka_unit_test(iterations_beyond_steps_are_told),
+		cmocka_unit_test(iterations_beyond_steps_are_reported),
 		cmocka_unit_test(no_iteration_counts_as_zero),
 		cmocka_unit_test(one_exit_0_waits_for_the_rest),
 		cmocka_unit_test(cancel_waits_for_proof),

@@ -304,7 +304,7 @@ static void claim(struct world *w, size_t toy, int64_t id, int64_t rank, const c
 
 /* It counts where it was asked for: of an experiment, from the first rank's node, once in an
  * attempt. */
-static void test_told_by_a_node(void **state)
+static void test_reported_by_a_node(void **state)
 {
 	struct submit spec;
 	struct world w;
@@ -349,7 +349,7 @@ int main(void)
 		cmocka_unit_test(test_shared),
 		cmocka_unit_test(test_words),
 		cmocka_unit_test(test_own_of_the_recipe),
-		cmocka_unit_test(test_told_by_a_node),
+		cmocka_unit_test(test_reported_by_a_node),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,7 +23,7 @@ static void unproven(struct world *w, size_t toy, const char *check, bool hardwa
 	world_run(w, S);
 }
 
-static void a_new_node_is_told_and_not_cordoned(void **state)
+static void a_new_node_is_reported_and_not_cordoned(void **state)
 {
 	struct node_view v;
 	struct why_view why;
@@ -170,7 +170,7 @@ static void a_node_of_an_earlier_version_is_not_new(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_new_node_is_told_and_not_cordoned),
+		cmocka_unit_test(a_new_node_is_reported_and_not_cordoned),
 		cmocka_unit_test(time_ends_it),
 		cmocka_unit_test(a_person_ends_it),
 		cmocka_unit_test(what_is_known_cordons_no_more_afterwards),

@@ -224,7 +224,7 @@ static void samples_are_merged_and_derived(void **state)
 static void mfu_is_of_the_peak_of_the_gpu(void **state)
 {
 	static const struct {
-		double peak, tflops, told, want;
+		double peak, tflops, reported, want;
 	} cases[] = {
 		{ 800, 200, MO_NONE_F, 0.25 },
 		{ 800, 200, 0.5, 0.5 },
@@ -242,7 +242,7 @@ static void mfu_is_of_the_peak_of_the_gpu(void **state)
 		mo_desc_init(&sample_desc, &s);
 		s.iteration = 1;
 		s.tflops_per_gpu = cases[i].tflops;
-		s.mfu = cases[i].told;
+		s.mfu = cases[i].reported;
 		samples_add(&j, &s, 1, S);
 		assert_true(j.progress.samples[0].mfu == cases[i].want &&
 			    j.progress.mfu == cases[i].want);

@@ -14,7 +14,7 @@ static int64_t running(struct world *w)
 }
 
 /* The step there was stopped, not by moectl; the next beat tells. */
-static void told_to_end(struct world *w, size_t toy, int64_t id)
+static void ordered_to_end(struct world *w, size_t toy, int64_t id)
 {
 	world_note(w, toy, id, NOTE_STOPPING)->text = mo_strdup("its supervisor was told to end");
 }
@@ -37,7 +37,7 @@ static void the_rest_is_stopped_as_planned_and_starts_again(void **state)
 	struct world w;
 	int64_t id = running(&w);
 
-	told_to_end(&w, 1, id);
+	ordered_to_end(&w, 1, id);
 	world_beat(&w, 1);
 	assert_int_equal(world_job(&w, id)->state, JOB_STOPPING);
 	assert_non_null(strstr(world_job(&w, id)->reason, "stopped there, not by moectl"));
@@ -72,7 +72,7 @@ static void ranks_that_were_stopped_by_nobody_here(void **state)
 }
 
 /* The word of the stopped step is late: what its peers ended with is told first. */
-static void an_echo_that_is_told_first(void **state)
+static void an_echo_that_is_reported_first(void **state)
 {
 	struct world w;
 	int64_t id = running(&w);
@@ -80,14 +80,14 @@ static void an_echo_that_is_told_first(void **state)
 	world_exit(&w, 0, id, 0, 1, 0);
 	world_beat(&w, 0);
 	assert_int_equal(world_job(&w, id)->state, JOB_RECOVERING);
-	told_to_end(&w, 1, id);
+	ordered_to_end(&w, 1, id);
 	world_run(&w, 3 * S);
 	no_failure(&w, id, 2);
 	world_done(&w);
 }
 
 /* The controller heard nothing of an attempt that followed a failure until all of it was over. */
-static void its_whole_end_is_told_at_once(void **state)
+static void its_whole_end_is_reported_at_once(void **state)
 {
 	struct world w;
 	int64_t id;
@@ -98,7 +98,7 @@ static void its_whole_end_is_told_at_once(void **state)
 	world_run(&w, S);
 	assert_int_equal(world_job(&w, id)->attempt, 2);
 	assert_int_equal(world_job(&w, id)->state, JOB_RECOVERING);
-	told_to_end(&w, 0, id);
+	ordered_to_end(&w, 0, id);
 	for (int64_t rank = 0; rank < 2; rank++) {
 		world_exit(&w, 0, id, rank, 128 + SIGTERM, 0);
 		mo_str_set(&world_toy_step(&w, 0, id)
@@ -124,7 +124,7 @@ static void a_death_of_its_own_stays_one(void **state)
 
 	world_exit(&w, 0, id, 0, 0, SIGSEGV);
 	world_beat(&w, 0);
-	told_to_end(&w, 1, id);
+	ordered_to_end(&w, 1, id);
 	world_run(&w, 3 * S);
 	assert_int_equal(world_job(&w, id)->restarts, 1);
 	assert_int_equal(world_job(&w, id)->n_incidents, 1);
@@ -158,7 +158,7 @@ static void a_planned_reboot_is_no_fault_of_the_node(void **state)
 
 /* The machine was off before its last word came: the boot id is the proof, and still no fault,
  * because it had said that it goes. */
-static void gone_before_its_ranks_were_told_gone(void **state)
+static void gone_before_its_ranks_were_reported_gone(void **state)
 {
 	struct world w;
 	int64_t id = running(&w);
@@ -220,11 +220,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_rest_is_stopped_as_planned_and_starts_again),
 		cmocka_unit_test(ranks_that_were_stopped_by_nobody_here),
-		cmocka_unit_test(an_echo_that_is_told_first),
-		cmocka_unit_test(its_whole_end_is_told_at_once),
+		cmocka_unit_test(an_echo_that_is_reported_first),
+		cmocka_unit_test(its_whole_end_is_reported_at_once),
 		cmocka_unit_test(a_death_of_its_own_stays_one),
 		cmocka_unit_test(a_planned_reboot_is_no_fault_of_the_node),
-		cmocka_unit_test(gone_before_its_ranks_were_told_gone),
+		cmocka_unit_test(gone_before_its_ranks_were_reported_gone),
 		cmocka_unit_test(refused_by_a_machine_that_goes_down),
 		cmocka_unit_test(a_shutdown_that_is_given_up),
 	};

@@ -5,7 +5,7 @@
 
 #include "daemon/core/update/prepared.h"
 
-static void told(struct world *w, size_t toy, int64_t id, int64_t ms)
+static void reported(struct world *w, size_t toy, int64_t id, int64_t ms)
 {
 	world_note(w, toy, id, NOTE_RUNNING)->prepare_ms = ms;
 	world_beat(w, toy);
@@ -22,8 +22,8 @@ static void the_slowest_comes_first(void **state)
 	world_run(&w, S);
 	assert_null(prepare_view_of(world_job(&w, id)));
 	for (size_t i = 0; i < 3; i++)
-		told(&w, i, id, took[i]);
-	told(&w, 0, id, 9000); /* once */
+		reported(&w, i, id, took[i]);
+	reported(&w, 0, id, 9000); /* once */
 	world_crash(&w);
 	struct prepare_view *v = prepare_view_of(world_job(&w, id));
 
@@ -44,7 +44,7 @@ static void each_attempt_has_its_own(void **state)
 	world_init(&w, 2, 2);
 	int64_t id = world_submit_running(&w, 4, 3);
 
-	told(&w, 0, id, 500);
+	reported(&w, 0, id, 500);
 	world_exit(&w, 0, id, 0, 0, 9);
 	world_run(&w, 5 * S);
 	assert_int_equal(world_job(&w, id)->attempt, 2);
@@ -53,7 +53,7 @@ static void each_attempt_has_its_own(void **state)
 	assert_int_equal(v->n_nodes, 0);
 	assert_string_equal(v->text, "not done in attempt 2");
 	mo_desc_free(&prepare_view_desc, v);
-	told(&w, 1, id, 1500);
+	reported(&w, 1, id, 1500);
 	v = prepare_view_of(world_job(&w, id));
 	assert_string_equal(v->text, "1.5 s on n1");
 	assert_true(v->gpu_s == 4);

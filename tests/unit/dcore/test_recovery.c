@@ -67,7 +67,7 @@ static void a_dead_rank_kills_its_peers_and_restarts(void **state)
 
 /* Four iterations lost; attempt 2 trained until now, and one beat tells of its iterations first ..
  * 6, each ended 100 ms after the one before. Returns the incident's waterfall. */
-static struct waterfall told_together(int64_t first, double step_ms)
+static struct waterfall reported_together(int64_t first, double step_ms)
 {
 	struct world w;
 	int64_t id = running(&w, 1, 2, 2);
@@ -97,8 +97,8 @@ static struct waterfall told_together(int64_t first, double step_ms)
  * their own times count; without any the time is not known, and never 0. */
 static void recomputing_faster_than_a_beat_is_measured(void **state)
 {
-	struct waterfall each = told_together(1, 100), last = told_together(6, 100),
-			 slow = told_together(6, 1e7), untold = told_together(6, MO_NONE_F);
+	struct waterfall each = reported_together(1, 100), last = reported_together(6, 100),
+			 slow = reported_together(6, 1e7), untold = reported_together(6, MO_NONE_F);
 
 	assert_int_equal(each.recompute, 400);
 	assert_int_equal(each.init + each.load, 300); /* 900 ms, less six iterations */

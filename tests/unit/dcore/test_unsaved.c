@@ -67,7 +67,7 @@ static void tells(struct saver *o, const char *text, const char *last)
 	mo_desc_done(&job_view_desc, &view);
 }
 
-static void two_intervals_without_a_save_are_told(void **state)
+static void two_intervals_without_a_save_are_reported(void **state)
 {
 	struct saver *o = *state;
 
@@ -97,7 +97,7 @@ static void two_intervals_without_a_save_are_told(void **state)
 	tells(o, NULL, NULL);
 }
 
-static void a_refused_save_is_told_at_once(void **state)
+static void a_refused_save_is_reported_at_once(void **state)
 {
 	struct saver *o = *state;
 
@@ -171,9 +171,9 @@ static void a_paused_job_says_where_it_goes_on(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(two_intervals_without_a_save_are_told, saver_setup,
-						saver_teardown),
-		cmocka_unit_test_setup_teardown(a_refused_save_is_told_at_once, saver_setup,
+		cmocka_unit_test_setup_teardown(two_intervals_without_a_save_are_reported,
+						saver_setup, saver_teardown),
+		cmocka_unit_test_setup_teardown(a_refused_save_is_reported_at_once, saver_setup,
 						saver_teardown),
 		cmocka_unit_test_setup_teardown(a_paused_job_says_where_it_goes_on, saver_setup,
 						saver_teardown),

@@ -113,7 +113,7 @@ static void what_the_cluster_has_not(void **state)
 	world_done(&w);
 }
 
-static void a_failure_is_told_with_the_wait(void **state)
+static void a_failure_is_reported_with_the_wait(void **state)
 {
 	struct submit spec;
 	char until[32];
@@ -258,7 +258,7 @@ int main(void)
 		cmocka_unit_test(a_queue_names_who_is_ahead),
 		cmocka_unit_test(a_number_that_changes_stores_nothing),
 		cmocka_unit_test(what_the_cluster_has_not),
-		cmocka_unit_test(a_failure_is_told_with_the_wait),
+		cmocka_unit_test(a_failure_is_reported_with_the_wait),
 		cmocka_unit_test(a_silent_node),
 		cmocka_unit_test(ranks_that_are_not_proved_dead),
 		cmocka_unit_test(checks_after_a_failure),

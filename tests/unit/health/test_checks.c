@@ -210,7 +210,7 @@ static void counters_begin_at_the_first_look(void **state)
 	static const struct {
 		const char *id;
 		int history, rise;
-	} told[] = {
+	} reported[] = {
 		{ "gpu.ras_ue", CHECK_CRIT, CHECK_CRIT },
 		{ "gpu.poison", CHECK_WARN, CHECK_CRIT },
 		{ "gpu.pcie_nak", CHECK_WARN, CHECK_WARN },
@@ -243,15 +243,15 @@ static void counters_begin_at_the_first_look(void **state)
 		if (c->measure != MEASURE_SINCE_BOOT || c->area == PROBE_KLOG)
 			continue;
 		size_t k = 0;
-		while (k < ELEMENTSOF(told) && !mo_streq(told[k].id, c->id))
+		while (k < ELEMENTSOF(reported) && !mo_streq(reported[k].id, c->id))
 			k++;
-		assert_true(k < ELEMENTSOF(told));
+		assert_true(k < ELEMENTSOF(reported));
 		found++;
-		assert_int_equal(history_of(c, 1000, 0), told[k].history);
-		assert_int_equal(history_of(c, 1000, 1000), told[k].rise);
+		assert_int_equal(history_of(c, 1000, 0), reported[k].history);
+		assert_int_equal(history_of(c, 1000, 1000), reported[k].rise);
 		assert_int_equal(history_of(c, 0, 0), CHECK_OK);
 	}
-	assert_int_equal(found, ELEMENTSOF(told));
+	assert_int_equal(found, ELEMENTSOF(reported));
 }
 
 /* ---- after an undrain */

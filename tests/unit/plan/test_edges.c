@@ -38,7 +38,7 @@ static bool noted(const struct plan *p, const char *text)
 }
 
 /* A faster plan behind a slower one is said, and only a plan that leaves the node stands there. */
-static void test_order_is_told(void **state)
+static void test_order_is_reported(void **state)
 {
 	static const char *const gpus[] = { "mi300x", "mi355x, nic_gbps: 800",
 					    "mi355x, nic_gbps: 3200" };
@@ -148,7 +148,7 @@ static void test_ten_thousand_layers(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_order_is_told),
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_order_is_reported),
 					    cmocka_unit_test(test_one_gpu),
 					    cmocka_unit_test(test_ten_thousand_layers),
 					    cmocka_unit_test(test_given_sizes_have_neighbours) };

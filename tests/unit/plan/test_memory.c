@@ -349,8 +349,8 @@ static void traits_done(struct recipe *r)
 }
 
 /* Features that a recipe of this engine has by one flag, and by a type in 16 bits. */
-static struct shape_features told(const char *narrow, const char *engine, const char *key,
-				  const char *value)
+static struct shape_features stated(const char *narrow, const char *engine, const char *key,
+				    const char *value)
 {
 	struct kv args[] = { { (char *)key, (char *)value },
 			     { (char *)narrow, (char *)"bfloat16" } };
@@ -368,17 +368,17 @@ static struct shape_features told(const char *narrow, const char *engine, const 
 /* What engines are told by flags of their own. */
 static void flags(void **state)
 {
-	assert_int_equal(told(NULL, "megatron-lm", "--recompute-modules",
-			      "[mla_up_proj, moe_act,layernorm]")
+	assert_int_equal(stated(NULL, "megatron-lm", "--recompute-modules",
+				"[mla_up_proj, moe_act,layernorm]")
 				 .recompute_modules,
 			 MODULE_MLA_UP | MODULE_EXPERT_ACTIVATION | MODULE_NORMS);
-	assert_int_equal(told(NULL, "megatron-lm", "recompute_modules", "moe mlp")
+	assert_int_equal(stated(NULL, "megatron-lm", "recompute_modules", "moe mlp")
 				 .recompute_modules,
 			 MODULE_MOE | MODULE_MLP);
-	assert_int_equal(told(NULL, "megatron-lm", "cpu_offloading_num_layers", "20")
+	assert_int_equal(stated(NULL, "megatron-lm", "cpu_offloading_num_layers", "20")
 				 .offload_layers,
 			 20);
-	assert_int_equal(told(NULL, "megatron-lm", "grad-reduce-in-bf16", NULL).grad_bytes, 2);
+	assert_int_equal(stated(NULL, "megatron-lm", "grad-reduce-in-bf16", NULL).grad_bytes, 2);
 	struct kv fine[] = { { (char *)"fine_grained_activation_offloading", NULL },
 			     { (char *)"offload_modules", (char *)"[core_attn, expert_fc1]" } };
 	struct recipe offload = {
@@ -387,7 +387,8 @@ static void flags(void **state)
 
 	assert_int_equal(features_of(&offload).offload_modules,
 			 OFFLOAD_CORE_ATTENTION | OFFLOAD_EXPERT_UP);
-	assert_int_equal(told(NULL, "megatron-lm", "offload_modules", "core_attn").offload_modules,
+	assert_int_equal(stated(NULL, "megatron-lm", "offload_modules", "core_attn")
+				 .offload_modules,
 			 0);
 	struct recipe_env env[] = { { (char *)"A", (char *)"expandable_segments:True", NULL },
 				    { (char *)"PYTORCH_HIP_ALLOC_CONF",
@@ -396,31 +397,33 @@ static void flags(void **state)
 	offload.env = env;
 	offload.n_env = 1;
 	assert_true(!features_of(&offload).expandable &&
-		    told(NULL, "torchtitan", "x", "y").expandable);
+		    stated(NULL, "torchtitan", "x", "y").expandable);
 	offload.n_env = 2;
 	assert_true(features_of(&offload).expandable);
 	assert_true(
-		told(NULL, "primus-megatron", "sequence_parallel", "false").no_sequence_parallel &&
-		!told(NULL, "primus-megatron", "sequence_parallel", "true").no_sequence_parallel);
-	assert_true(told(NULL, "primus-megatron", "activation_func_fp8_input_store", "true")
+		stated(NULL, "primus-megatron", "sequence_parallel", "false")
+			.no_sequence_parallel &&
+		!stated(NULL, "primus-megatron", "sequence_parallel", "true").no_sequence_parallel);
+	assert_true(stated(NULL, "primus-megatron", "activation_func_fp8_input_store", "true")
 			    .narrow_activation);
-	assert_true(told(NULL, "megatron-lm", "attention-dropout", "0.0").no_dropout &&
-		    !told(NULL, "megatron-lm", "attention-dropout", "0.1").no_dropout);
-	assert_int_equal(told(NULL, "megatron-lm", "x", "y").shard_bytes, 0);
-	assert_true(told(NULL, "megatron-lm", "x", "y").cached_weights &&
-		    !told(NULL, "megatron-lm", "fp8-param-gather", NULL).cached_weights &&
-		    !told(NULL, "torchtitan", "x", "y").cached_weights);
-	assert_true(
-		told(NULL, "megatron-lm", "optimizer-cpu-offload", NULL).optimizer_offload == 1 &&
-		told(NULL, "megatron-lm", "optimizer_offload_fraction", "0.5").optimizer_offload ==
-			0);
-	assert_int_equal(told(NULL, "primus-torchtitan", "x", "y").shard_bytes, 4);
-	assert_true(told(NULL, "torchtitan", "compile.enable", "true").fused_loss &&
-		    !told(NULL, "torchtitan", "x", "y").fused_loss);
-	assert_int_equal(told(NULL, "megatron-lm", "--enable-cuda-graph", NULL).graphs, GRAPH_ALL);
-	assert_int_equal(told(NULL, "primus-megatron", "external_cuda_graph", "true").graphs,
+	assert_true(stated(NULL, "megatron-lm", "attention-dropout", "0.0").no_dropout &&
+		    !stated(NULL, "megatron-lm", "attention-dropout", "0.1").no_dropout);
+	assert_int_equal(stated(NULL, "megatron-lm", "x", "y").shard_bytes, 0);
+	assert_true(stated(NULL, "megatron-lm", "x", "y").cached_weights &&
+		    !stated(NULL, "megatron-lm", "fp8-param-gather", NULL).cached_weights &&
+		    !stated(NULL, "torchtitan", "x", "y").cached_weights);
+	assert_true(stated(NULL, "megatron-lm", "optimizer-cpu-offload", NULL).optimizer_offload ==
+			    1 &&
+		    stated(NULL, "megatron-lm", "optimizer_offload_fraction", "0.5")
+				    .optimizer_offload == 0);
+	assert_int_equal(stated(NULL, "primus-torchtitan", "x", "y").shard_bytes, 4);
+	assert_true(stated(NULL, "torchtitan", "compile.enable", "true").fused_loss &&
+		    !stated(NULL, "torchtitan", "x", "y").fused_loss);
+	assert_int_equal(stated(NULL, "megatron-lm", "--enable-cuda-graph", NULL).graphs,
 			 GRAPH_ALL);
-	assert_int_equal(told(NULL, "primus-megatron", "cuda_graph_scope", "attn").graphs, 0);
+	assert_int_equal(stated(NULL, "primus-megatron", "external_cuda_graph", "true").graphs,
+			 GRAPH_ALL);
+	assert_int_equal(stated(NULL, "primus-megatron", "cuda_graph_scope", "attn").graphs, 0);
 	struct kv graph[] = { { (char *)"cuda_graph_impl", (char *)"transformer_engine" },
 			      { (char *)"cuda_graph_modules",
 				(char *)"[attn, moe_router,moe_preprocess]" } };
@@ -435,14 +438,15 @@ static void flags(void **state)
 	graph[0].value = (char *)"none";
 	assert_int_equal(features_of(&graphs).graphs, 0);
 	assert_true(
-		told(NULL, "megatron-lm", "use-transformer-engine-op-fuser", NULL).fused_experts &&
-		told(NULL, "megatron-lm", "fp8-dot-product-attention", NULL).narrow_attention);
-	assert_true(told(NULL, "megatron-lm", "fp8-param-gather", NULL).narrow_gather &&
-		    told(NULL, "megatron-lm", "tp-comm-overlap", NULL).async_tp);
+		stated(NULL, "megatron-lm", "use-transformer-engine-op-fuser", NULL)
+			.fused_experts &&
+		stated(NULL, "megatron-lm", "fp8-dot-product-attention", NULL).narrow_attention);
+	assert_true(stated(NULL, "megatron-lm", "fp8-param-gather", NULL).narrow_gather &&
+		    stated(NULL, "megatron-lm", "tp-comm-overlap", NULL).async_tp);
 	assert_true(
-		told(NULL, "megatron-lm", "overlap-moe-expert-parallel-comm", NULL).overlap_a2a &&
-		!told(NULL, "megatron-lm", "moe-enable-deepep", NULL).deepep);
-	struct shape_features f = told("weight_dtype", "maxtext", "remat_policy", "full");
+		stated(NULL, "megatron-lm", "overlap-moe-expert-parallel-comm", NULL).overlap_a2a &&
+		!stated(NULL, "megatron-lm", "moe-enable-deepep", NULL).deepep);
+	struct shape_features f = stated("weight_dtype", "maxtext", "remat_policy", "full");
 
 	assert_true(f.shard_bytes == 2 && f.grad_bytes == 2 && f.moment_bytes == 4);
 	struct kv custom[] = { { (char *)"remat_policy", (char *)"custom" },
@@ -475,15 +479,15 @@ static void policies(void **state)
 	double last = 0;
 
 	for (size_t i = 0; i < ELEMENTSOF(policies); i++) {
-		s.features = told(NULL, "maxtext", "remat_policy", policies[i]);
+		s.features = stated(NULL, "maxtext", "remat_policy", policies[i]);
 		assert_true(layer(&s, true) > last);
 		last = layer(&s, true);
 	}
 	assert_true(last < memory_layer_bytes(&s, true, "none"));
-	s.features = told(NULL, "maxtext", "remat_policy", "save_out_proj");
+	s.features = stated(NULL, "maxtext", "remat_policy", "save_out_proj");
 	within("out", layer(&s, true), 2 * 2 * 4096, 1e-12);
 	/* its input, queries, keys, values, attention's product, gate and up, down */
-	s.features = told("weight_dtype", "maxtext-multiprocess", "remat_policy", "minimal");
+	s.features = stated("weight_dtype", "maxtext-multiprocess", "remat_policy", "minimal");
 	within("minimal", layer(&s, true), 2 * (4096 + 6144 + 4096 + 2 * 2 * 14336 + 2 * 4096),
 	       1e-12);
 	/* The vendor says 270 to 274 of 288 GiB for this policy, weights, moments and gradients in

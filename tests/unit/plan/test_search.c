@@ -557,7 +557,7 @@ static void test_recompute_by_flags(void **state)
 
 /* What engine.args say of recomputation is not the search's: all plans count with it, block by
  * virtual stage, and the job's recipe gets none beside it. */
-static void test_recompute_told(void **state)
+static void test_recompute_stated(void **state)
 {
 	static const struct {
 		const char *args, *level;
@@ -632,16 +632,16 @@ static void test_refused(void **state)
 		assert_null(only_wide(&asked, &b.doc.plans[i]));
 	assert_int_equal(b.doc.n_plans, 5);
 	assert_true(!passed || b.doc.plans[0].step_time_s.total == first);
-	bool told = false;
+	bool reported = false;
 
 	for (size_t i = 0; i < b.doc.plans[0].n_notes; i++)
 		if (mo_starts_with(b.doc.plans[0].notes[i], "tp 2 instead of 4")) {
 			assert_non_null(strstr(b.doc.plans[0].notes[i],
 					       "; but parallelism.tp 2 does not go: tp must be 4"));
-			told = strstr(b.doc.plans[0].notes[i], ": step -") != NULL;
+			reported = strstr(b.doc.plans[0].notes[i], ": step -") != NULL;
 		} else if (strstr(b.doc.plans[0].notes[i], "; but "))
 			assert_non_null(strstr(b.doc.plans[0].notes[i], ": step -"));
-	assert_true(told);
+	assert_true(reported);
 	assert_true(noted(&a.doc.plans[0], "tp 2 instead of 1"));
 	end(&a);
 	end(&b);
@@ -749,7 +749,7 @@ int main(void)
 		cmocka_unit_test(test_shardings_of_the_engine),
 		cmocka_unit_test(test_layers_that_do_not_divide),
 		cmocka_unit_test(test_recompute_by_flags),
-		cmocka_unit_test(test_recompute_told),
+		cmocka_unit_test(test_recompute_stated),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_one_micro_batch),
 		cmocka_unit_test(test_all_refused),

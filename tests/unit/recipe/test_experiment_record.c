@@ -144,7 +144,7 @@ static char *of_key(const char *key, const char *value, int *ret)
 /* What YAML takes for a number and JSON does not is written as JSON has it, or as a text. */
 static void test_numbers(void **state)
 {
-	static const char *const told[][2] = {
+	static const char *const stated[][2] = {
 		{ "inf", "\"inf\"" },  { "nan", "\"nan\"" },   { "-Infinity", "\"-Infinity\"" },
 		{ "+5", "5" },         { ".5", "0.5" },        { "5.", "5.0" },
 		{ "01", "1" },         { "-007", "-7" },       { "1e999", "\"1e999\"" },
@@ -152,10 +152,10 @@ static void test_numbers(void **state)
 		{ "'5'", "\"5\"" },    { "1e-05", "1e-05" },
 	};
 
-	for (size_t i = 0; i < ELEMENTSOF(told); i++) {
+	for (size_t i = 0; i < ELEMENTSOF(stated); i++) {
 		int r;
-		_cleanup_(mo_freep) char *got = of_key("k", told[i][0], &r);
-		_cleanup_(mo_freep) char *want = mo_printf("{\"k\":%s}", told[i][1]);
+		_cleanup_(mo_freep) char *got = of_key("k", stated[i][0], &r);
+		_cleanup_(mo_freep) char *want = mo_printf("{\"k\":%s}", stated[i][1]);
 
 		assert_string_equal(got, want);
 	}

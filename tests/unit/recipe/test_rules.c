@@ -560,15 +560,15 @@ static void test_saves(void **state)
 							   cases[i].engine, cases[i].lines);
 		_cleanup_(parsed_done) struct parsed p = parse(text, NULL);
 		_cleanup_(mo_freep) char *said = errors_text(&p.errors);
-		size_t told = 0, found = 0;
+		size_t reported = 0, found = 0;
 
 		for (size_t k = 0; k < p.n_warnings; k++) {
-			told += strstr(p.warnings[k], "iterations are more than") != NULL;
+			reported += strstr(p.warnings[k], "iterations are more than") != NULL;
 			found +=
 				cases[i].warning && mo_starts_with(p.warnings[k], cases[i].warning);
 		}
-		if (p.errors.n || told != (cases[i].warning != NULL) || found != told)
-			fail_msg("%s\n%s%zu told, %zu found: %s", text, said, told, found,
+		if (p.errors.n || reported != (cases[i].warning != NULL) || found != reported)
+			fail_msg("%s\n%s%zu told, %zu found: %s", text, said, reported, found,
 				 p.n_warnings ? p.warnings[0] : "");
 	}
 }

@@ -114,7 +114,7 @@ static void test_words(void **state)
 static void test_values_of_files(void **state)
 {
 	static const struct {
-		const char *toml, *pp, *told; /* told: "": nothing */
+		const char *toml, *pp, *reported; /* reported: "": nothing */
 	} rows[] = {
 		{ "[activation_checkpoint]\nmode = 'ful'", "1",
 		  "x.toml:2: activation_checkpoint.mode: \"ful\": " TITAN
@@ -154,10 +154,10 @@ static void test_values_of_files(void **state)
 		_cleanup_(parsed_done) struct parsed p =
 			judged("torchtitan", "job.config_file: x.toml", rows[i].pp, rows[i].toml);
 		_cleanup_(mo_freep) char *text = said(&p);
-		char *told = strstr(text, "x.toml:");
+		char *reported = strstr(text, "x.toml:");
 
 		must(&p);
-		if (strcmp(told ? told : "", rows[i].told) != 0)
+		if (strcmp(reported ? reported : "", rows[i].reported) != 0)
 			fail_msg("%s: %s", rows[i].toml, text);
 	}
 }
@@ -235,11 +235,11 @@ static void test_unfilled(void **state)
 		"batch: {seq: 128, micro: 2, global: 16}\n"
 		"parallelism: {tp: 1, pp: 1, sharding: zero3}\nsteps: 9\n";
 	_cleanup_(parsed_done) struct parsed p = parse(text, NULL);
-	_cleanup_(mo_freep) char *told = errors_text(&p.errors);
+	_cleanup_(mo_freep) char *reported = errors_text(&p.errors);
 
-	if (p.errors.n != 2 || !strstr(told, "'{checkpoint.every}' needs checkpoint.every") ||
-	    !strstr(told, "optimizer.lr : " TITAN " takes a number here"))
-		fail_msg("%s", told);
+	if (p.errors.n != 2 || !strstr(reported, "'{checkpoint.every}' needs checkpoint.every") ||
+	    !strstr(reported, "optimizer.lr : " TITAN " takes a number here"))
+		fail_msg("%s", reported);
 }
 
 /* tyro's flags of a bool take no word. */
@@ -270,10 +270,11 @@ static void test_flags_of_a_list(void **state)
 				  "parallelism: {tp: 1, pp: 1, sharding: zero3}\nsteps: 9\n",
 				  rows[i].kind, rows[i].words);
 		_cleanup_(parsed_done) struct parsed p = judged_text(text, "1", NULL);
-		_cleanup_(mo_freep) char *told = errors_text(&p.errors);
+		_cleanup_(mo_freep) char *reported = errors_text(&p.errors);
 
-		if (rows[i].wrong ? p.errors.n != 1 || !strstr(told, rows[i].wrong) : p.errors.n)
-			fail_msg("%s %s: %s", rows[i].kind, rows[i].words, told);
+		if (rows[i].wrong ? p.errors.n != 1 || !strstr(reported, rows[i].wrong)
+				  : p.errors.n)
+			fail_msg("%s %s: %s", rows[i].kind, rows[i].words, reported);
 	}
 }
 
@@ -298,10 +299,10 @@ static void test_flags_that_say_no(void **state)
 				  "parallelism: {tp: 1, pp: 1, sharding: zero3}\nsteps: 9\n",
 				  rows[i].word);
 		_cleanup_(parsed_done) struct parsed p = parse(text, NULL);
-		_cleanup_(mo_freep) char *told = errors_text(&p.errors);
+		_cleanup_(mo_freep) char *reported = errors_text(&p.errors);
 
 		if (p.errors.n != rows[i].unknown)
-			fail_msg("%s: %s", rows[i].word, told);
+			fail_msg("%s: %s", rows[i].word, reported);
 	}
 }
 
@@ -326,10 +327,10 @@ static void test_more_keys(void **state)
 				  "parallelism: {tp: 1, pp: 1, sharding: zero3}\nsteps: 9\n",
 				  rows[i].kind, rows[i].word);
 		_cleanup_(parsed_done) struct parsed p = judged_text(text, "1", rows[i].toml);
-		_cleanup_(mo_freep) char *told = said(&p);
+		_cleanup_(mo_freep) char *reported = said(&p);
 
-		if (p.errors.n || strstr(told, "x.toml:"))
-			fail_msg("%s %s: %s", rows[i].kind, rows[i].word, told);
+		if (p.errors.n || strstr(reported, "x.toml:"))
+			fail_msg("%s %s: %s", rows[i].kind, rows[i].word, reported);
 	}
 }
 
@@ -338,7 +339,7 @@ static void test_no_file(void **state)
 {
 	static const struct {
 		const char *kind, *args, *toml;
-		bool told;
+		bool reported;
 	} rows[] = {
 		{ "torchtitan", "", "", true },
 		{ "torchtitan-0.1", "", "", true },
@@ -355,7 +356,7 @@ static void test_no_file(void **state)
 		_cleanup_(mo_freep) char *text = said(&p);
 
 		must(&p);
-		if (!strstr(text, "without a TOML it trains its own defaults") == rows[i].told)
+		if (!strstr(text, "without a TOML it trains its own defaults") == rows[i].reported)
 			fail_msg("%s, %s: %s", rows[i].kind, rows[i].args, text);
 	}
 }

@@ -261,12 +261,12 @@ static void test_warns_of_auto(void **state)
 		mo_printf("recipe: 1\nname: t\nengine: {kind: torch, entry: x}\ncluster: {gpus: 8, "
 			  "gpu: mi300x}\n%s",
 			  rest);
-	_cleanup_(mo_freep) char *told =
+	_cleanup_(mo_freep) char *stated =
 		mo_printf("recipe: 1\nname: t\nengine: {kind: torch, entry: x, args: {ep: "
 			  "'{parallelism.ep}', seq: '{batch.seq}', global: "
 			  "'{batch.global}'}}\ncluster: {gpus: 8, gpu: mi300x}\n%s",
 			  rest);
-	_cleanup_(parsed_done) struct parsed p = parse(silent, NULL), q = parse(told, NULL);
+	_cleanup_(parsed_done) struct parsed p = parse(silent, NULL), q = parse(stated, NULL);
 
 	must(&p);
 	must(&q);

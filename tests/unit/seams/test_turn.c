@@ -170,7 +170,7 @@ static int64_t join(void)
 static void test_round(void **state)
 {
 	struct sync_reply reply;
-	int64_t held = join(), told;
+	int64_t held = join(), reported;
 
 	assert_null(seam_answer(held)); /* nothing is due */
 	submit();
@@ -180,11 +180,11 @@ static void test_round(void **state)
 	assert_int_equal(reply.commands[0].kind, CMD_LAUNCH);
 	assert_int_equal(reply.commands[0].launch->n_local, 2);
 	size_t records = seam_records();
-	told = sync_node(&reply.commands[0]);
+	reported = sync_node(&reply.commands[0]);
 	mo_desc_done(&sync_reply_desc, &reply);
 	seam_run(BEAT_MS * 1000);
 	assert_true(seam_records() > records);
-	read_reply(told, &reply);
+	read_reply(reported, &reply);
 	assert_int_equal(reply.n_acks, 1);
 	assert_int_equal(reply.acks[0].through, 3);
 	mo_desc_done(&sync_reply_desc, &reply);

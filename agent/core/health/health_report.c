@@ -107,7 +107,7 @@ static bool has_failure_checks(const struct health *h)
 
 static void gather(const struct health *h, struct node_health *n)
 {
-	n->version = h->told.version;
+	n->version = h->reported.version;
 	n->ok = 0;
 	for (size_t i = 0; i < h->n_objects; i++) {
 		const struct object *o = h->objects[i];
@@ -140,10 +140,10 @@ static bool has_answer(const struct node_health *n, const struct checked_attempt
 }
 
 /* An order was answered that was not before; others may have been forgotten meanwhile. */
-static bool new_answer(const struct node_health *n, const struct node_health *told)
+static bool new_answer(const struct node_health *n, const struct node_health *reported)
 {
 	for (size_t i = 0; i < n->n_checked; i++)
-		if (!has_answer(told, &n->checked[i]))
+		if (!has_answer(reported, &n->checked[i]))
 			return true;
 	return false;
 }
@@ -156,11 +156,11 @@ void health_settle(struct health *h, int64_t now)
 		h->orders[i].done = h->orders[i].done || order_is_done(h, &h->orders[i], now);
 	mo_desc_init(&node_health_desc, &n);
 	gather(h, &n);
-	if (!mo_desc_equal(&node_health_desc, &n, &h->told)) {
-		h->awaited |=
-			(n.preflight_done && !h->told.preflight_done) || new_answer(&n, &h->told);
+	if (!mo_desc_equal(&node_health_desc, &n, &h->reported)) {
+		h->awaited |= (n.preflight_done && !h->reported.preflight_done) ||
+			      new_answer(&n, &h->reported);
 		n.version++;
-		mo_desc_copy(&node_health_desc, &h->told, &n);
+		mo_desc_copy(&node_health_desc, &h->reported, &n);
 		h->unsaved = true;
 	}
 	mo_desc_done(&node_health_desc, &n);
@@ -168,7 +168,7 @@ void health_settle(struct health *h, int64_t now)
 
 const struct node_health *health_results(struct health *h)
 {
-	return &h->told;
+	return &h->reported;
 }
 
 void health_acked(struct health *h, int64_t version)
@@ -185,7 +185,7 @@ bool health_awaited(struct health *h)
 
 bool health_untold(const struct health *h)
 {
-	return h->acked != h->told.version;
+	return h->acked != h->reported.version;
 }
 
 static int64_t count_of(const struct probe *p, const char *key)
