@@ -27,7 +27,7 @@
 #define LOOKS_BEFORE_START 2
 
 /* One run of moe-discover; when it was late, until its process is gone. */
-struct look {
+struct pass {
 	struct discovery *d;
 	struct helper *helper;
 	char *file, *at;
@@ -37,8 +37,8 @@ struct discovery {
 	struct left_outs left;
 	struct orphans orphans; /* of agents before this one */
 	bool orphans_taken;
-	struct look **looks;
-	size_t n_looks;
+	struct pass **passes;
+	size_t n_passes;
 	/* state_dir has a look of this boot, whatever the options were */
 	bool remembered;
 	bool known;                /* last is there */
@@ -49,12 +49,12 @@ struct discovery {
 	struct mo_timer *timer;
 };
 
-static void drop(struct look *l)
+static void drop(struct pass *l)
 {
 	struct discovery *d = l->d;
-	for (size_t i = 0; i < d->n_looks; i++)
-		if (d->looks[i] == l)
-			d->looks[i] = d->looks[--d->n_looks];
+	for (size_t i = 0; i < d->n_passes; i++)
+		if (d->passes[i] == l)
+			d->passes[i] = d->passes[--d->n_passes];
 	helper_free(l->helper);
 	free(l->file);
 	free(l->at);
@@ -124,9 +124,9 @@ static void adopt(struct discovery *d, const struct nodeinfo *info, const char *
 	struct manager *m = d->m;
 	_cleanup_(mo_freep) char *lacks =
 		discovery_says(&d->left, problem, d->known || (problem && m->info.cpus != MO_NONE));
-	bool news = !mo_streq(lacks, d->lacks) || !mo_desc_equal(&nodeinfo_desc, info, &m->info);
+	bool changed = !mo_streq(lacks, d->lacks) || !mo_desc_equal(&nodeinfo_desc, info, &m->info);
 	mo_str_set(&d->lacks, lacks);
-	if (news || !m->started) {
+	if (changed || !m->started) {
 		mo_desc_copy(&nodeinfo_desc, &m->info, info);
 		if (m->info.cpus != MO_NONE)
 			mo_log(MO_NOTICE, MSG_DISCOVERY, NULL,
@@ -138,9 +138,9 @@ static void adopt(struct discovery *d, const struct nodeinfo *info, const char *
 			       m->info.findings[i].object, m->info.findings[i].text);
 	}
 	if (lacks)
-		mo_log(news ? MO_ERR : MO_DEBUG, MSG_DISCOVERY, NULL,
+		mo_log(changed ? MO_ERR : MO_DEBUG, MSG_DISCOVERY, NULL,
 		       "this machine could not be looked at in full: %s", lacks);
-	if (news && m->started) {
+	if (changed && m->started) {
 		struct agent_event e = { .type = AE_NO_ANSWER, .ok = true };
 		queue_event(m, &e);
 	}
@@ -168,7 +168,7 @@ static void again_later(struct discovery *d)
 
 static void on_gone(void *arg)
 {
-	struct look *l = arg;
+	struct pass *l = arg;
 	struct discovery *d = l->d;
 	left_outs_gone(&d->left, l->file);
 	(void)mo_remove_at(AT_FDCWD, l->at, 0);
@@ -194,9 +194,9 @@ static char *where(const struct discovery *d, const char *at, pid_t pid)
 			    : NULL;
 }
 
-static void look(struct discovery *d);
+static void begin_pass(struct discovery *d);
 
-static void on_late(struct look *l, const char *problem)
+static void on_late(struct pass *l, const char *problem)
 {
 	struct discovery *d = l->d;
 	pid_t pid = helper_pid(l->helper);
@@ -210,14 +210,14 @@ static void on_late(struct look *l, const char *problem)
 	if (!again || (!d->m->started && (d->known || d->n_round >= LOOKS_BEFORE_START)))
 		stand_in(d, problem);
 	if (again)
-		look(d);
+		begin_pass(d);
 	else
 		again_later(d);
 }
 
-static void on_look(void *arg, int status, const char *out, size_t n, const char *problem)
+static void on_pass(void *arg, int status, const char *out, size_t n, const char *problem)
 {
-	struct look *l = arg;
+	struct pass *l = arg;
 	struct discovery *d = l->d;
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	struct nodeinfo info;
@@ -284,11 +284,11 @@ static void strings_free(char **argv, size_t n)
 	free(argv);
 }
 
-static void look(struct discovery *d)
+static void begin_pass(struct discovery *d)
 {
 	struct manager *m = d->m;
 	_cleanup_(mo_freep) char *at = at_path(d);
-	struct look *l = mo_alloc(sizeof(*l));
+	struct pass *l = mo_alloc(sizeof(*l));
 	char **argv = NULL;
 	size_t n = 0;
 	mo_strs_add(&argv, &n, "moe-discover");
@@ -302,16 +302,16 @@ static void look(struct discovery *d)
 	mo_strs_add(&argv, &n, at);
 	*MO_GROW(argv, n) = NULL;
 	(void)mo_remove_at(AT_FDCWD, at, 0); /* of an earlier look; this one makes its own */
-	*l = (struct look){ .d = d };
-	*MO_GROW(d->looks, d->n_looks) = l;
+	*l = (struct pass){ .d = d };
+	*MO_GROW(d->passes, d->n_passes) = l;
 	d->n_round++;
 	int r = helper_start(m->loop, m->discover_path, argv, m->config->discover_deadline_us,
-			     OUT_MAX, on_look, l, &l->helper);
+			     OUT_MAX, on_pass, l, &l->helper);
 	strings_free(argv, n);
 	_cleanup_(mo_freep) char *problem =
 		r < 0 ? mo_printf("%s: %s", m->discover_path, strerror(-r)) : NULL;
 	if (r < 0)
-		on_look(l, 0, "", 0, problem);
+		on_pass(l, 0, "", 0, problem);
 }
 
 static void on_orphan_ended(void *arg, struct orphan *o)
@@ -357,7 +357,7 @@ static void on_round(void *arg)
 		take_orphan(d, d->orphans.items[i]);
 	d->orphans_taken = true;
 	if (left_outs_begin(&d->left)) {
-		look(d);
+		begin_pass(d);
 		return;
 	}
 	if (!d->m->started) {
@@ -392,8 +392,8 @@ bool discovery_missing(struct discovery *d, const struct nodeinfo *before)
 		    (!discovery_has(&info, was.gpus[i].bdf) && on_the_bus(d, was.gpus[i].bdf)))
 			mo_vec_remove(&gpu_slot_desc, was.gpus, &was.n_gpus, i);
 	discovery_vanished(&info, &was);
-	bool news = info.n_gpus != d->m->info.n_gpus;
-	if (news) {
+	bool changed = info.n_gpus != d->m->info.n_gpus;
+	if (changed) {
 		mo_log(MO_WARNING, MSG_DISCOVERY, NULL,
 		       "the controller knows GPUs of this boot that are no longer on the bus; this "
 		       "agent has no memory of its own (%s)",
@@ -403,7 +403,7 @@ bool discovery_missing(struct discovery *d, const struct nodeinfo *before)
 	}
 	mo_desc_done(&nodeinfo_desc, &info);
 	mo_desc_done(&nodeinfo_desc, &was);
-	return news;
+	return changed;
 }
 
 void discovery_begin(struct discovery *d)
@@ -441,9 +441,9 @@ struct discovery *discovery_free(struct discovery *d)
 {
 	if (!d)
 		return NULL;
-	while (d->n_looks > 0)
-		drop(d->looks[0]);
-	free(d->looks);
+	while (d->n_passes > 0)
+		drop(d->passes[0]);
+	free(d->passes);
 	mo_timer_free(d->timer);
 	orphans_done(&d->orphans);
 	left_outs_done(&d->left);

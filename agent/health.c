@@ -117,7 +117,7 @@ static void load(struct watch *w)
 
 /* ---- what is due */
 
-static void look(struct watch *w);
+static void begin_pass(struct watch *w);
 
 static void on_gone(void *arg)
 {
@@ -125,7 +125,7 @@ static void on_gone(void *arg)
 	struct watch *w = r->w;
 	health_unstuck(w->core, r->area, r->object, mo_clock_boot_us());
 	drop(r);
-	look(w);
+	begin_pass(w);
 }
 
 static void on_probe(void *arg, int status, const char *out, size_t n, const char *problem)
@@ -151,7 +151,7 @@ static void on_probe(void *arg, int status, const char *out, size_t n, const cha
 		helper_on_end(helper, on_gone, r);
 	else
 		drop(r);
-	look(w);
+	begin_pass(w);
 }
 
 static void on_program(void *arg, int status, const char *out, size_t n, const char *problem)
@@ -164,7 +164,7 @@ static void on_program(void *arg, int status, const char *out, size_t n, const c
 	health_program(w->core, r->check, WIFEXITED(status) ? WEXITSTATUS(status) : -1, out, n,
 		       failed ? problem : NULL, mo_clock_boot_us());
 	drop(r);
-	look(w);
+	begin_pass(w);
 }
 
 static const char *fake_root(const struct watch *w)
@@ -174,7 +174,7 @@ static const char *fake_root(const struct watch *w)
 	return topology && mo_stat(topology, &st) == 0 && S_ISDIR(st.st_mode) ? topology : NULL;
 }
 
-static int start_probe(struct watch *w, struct run *r, const struct health_look *l)
+static int start_probe(struct watch *w, struct run *r, const struct health_pass *l)
 {
 	const struct agent_config *c = w->m->config;
 	const char *root = fake_root(w);
@@ -259,9 +259,9 @@ static void tell_awaited(struct watch *w)
 
 /* Starts what is due and sets the timer. An answer that comes at once (a process that cannot be
  * started) is dealt with by the core like any other. */
-static void look(struct watch *w)
+static void begin_pass(struct watch *w)
 {
-	struct health_look l;
+	struct health_pass l;
 	int64_t now = mo_clock_boot_us();
 	health_wall(w->core, mo_clock_wall_us() - now);
 	while (health_due(w->core, now, &l)) {
@@ -381,7 +381,7 @@ static void on_checks(void *arg, int status, const char *out, size_t n, const ch
 	if (r == 0) {
 		w->broken = false;
 		open_core(w, &checks);
-		look(w);
+		begin_pass(w);
 	} else {
 		if (!w->broken)
 			mo_log(MO_ERR, NULL, NULL,
@@ -414,7 +414,7 @@ static void on_timer(void *arg)
 	}
 	health_wall(w->core, mo_clock_wall_us() - mo_clock_boot_us());
 	health_tick(w->core, mo_clock_boot_us());
-	look(w);
+	begin_pass(w);
 }
 
 /* ---- manager */
@@ -507,7 +507,7 @@ void watch_reply(struct watch *w, const struct sync_reply *r)
 		arm(w);
 }
 
-void watch_news(struct watch *w, struct agent_sync *s)
+void watch_urgent(struct watch *w, struct agent_sync *s)
 {
 	if (w && w->core && health_untold(w->core))
 		s->health = mo_desc_dup(&node_health_desc, health_results(w->core));
@@ -517,7 +517,7 @@ void watch_sync(struct watch *w, struct agent_sync *s)
 {
 	if (!w || !w->core)
 		return;
-	watch_news(w, s);
+	watch_urgent(w, s);
 	health_sensors(w->core, &s->sensors, &s->n_sensors);
 	health_nics(w->core, &s->nics, &s->n_nics);
 }

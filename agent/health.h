@@ -10,4 +10,4 @@ void watch_reply(struct watch *w, const struct sync_reply *r);
 /* What the controller does not have. */
 void watch_sync(struct watch *w, struct agent_sync *s);
 /* Of that what jobs may wait for: no sensor values. */
-void watch_news(struct watch *w, struct agent_sync *s);
+void watch_urgent(struct watch *w, struct agent_sync *s);

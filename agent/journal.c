@@ -152,11 +152,11 @@ void journal_trim(struct journal *j, int64_t through)
 	if (n == 0)
 		return;
 	/* A list grown by mo_ints_add must keep its storage rule: rebuilt. */
-	int64_t *kept = NULL;
-	size_t n_kept = 0;
+	int64_t *retained = NULL;
+	size_t n_retained = 0;
 	for (size_t i = n; i < j->n_segments; i++)
-		mo_ints_add(&kept, &n_kept, j->segments[i]);
+		mo_ints_add(&retained, &n_retained, j->segments[i]);
 	free(j->segments);
-	j->segments = kept;
-	j->n_segments = n_kept;
+	j->segments = retained;
+	j->n_segments = n_retained;
 }

@@ -25,7 +25,7 @@
 
 #define HELLO_TIMEOUT_MS 11000 /* above the core's own patience, which decides */
 #define SYNC_TIMEOUT_MS 15000
-#define NEWS_TIMEOUT_MS 5000
+#define URGENT_TIMEOUT_MS 5000
 #define ANSWER_TIMEOUT_MS 30000
 #define TRADE_TIMEOUT_MS 10000
 #define TRADE_EVERY_US (30 * 1000000LL) /* a trade that failed is tried again */
@@ -38,10 +38,10 @@ struct link {
 	int64_t trade_after; /* CLOCK_BOOTTIME: not again before */
 	bool hello_waits;    /* for the trade */
 	bool expiry_logged;
-	int trade_status;                  /* of the last one: a refusal is said once */
-	uint64_t hello, sync, news, trade; /* calls under way, 0 = none */
-	bool orders;                       /* the welcome said that answers may name theirs */
-	bool sync_leaving, news_leaving;   /* what they say of this machine: that it goes down */
+	int trade_status;                    /* of the last one: a refusal is said once */
+	uint64_t hello, sync, urgent, trade; /* calls under way, 0 = none */
+	bool orders;                         /* the welcome said that answers may name theirs */
+	bool sync_leaving, urgent_leaving;   /* what they say of this machine: that it goes down */
 	/* what was logged of it: each kind once, not at each try */
 	struct trouble trouble;
 };
@@ -294,7 +294,7 @@ static void on_reply(struct link *l, bool sync, int status, const char *body, si
 	}
 	token_hint(l, r->token);
 	orders_from_wire(r);
-	l->m->end.leaving_sent |= sync ? l->sync_leaving : l->news_leaving;
+	l->m->end.leaving_sent |= sync ? l->sync_leaving : l->urgent_leaving;
 	struct agent_event event = { .type = AE_REPLY, .ok = sync, .reply = r };
 	queue_event(l->m, &event);
 }
@@ -306,10 +306,10 @@ static void on_sync(void *arg, int status, const char *body, size_t n, const cha
 	on_reply(l, true, status, body, n, error);
 }
 
-static void on_news(void *arg, int status, const char *body, size_t n, const char *error)
+static void on_urgent(void *arg, int status, const char *body, size_t n, const char *error)
 {
 	struct link *l = arg;
-	l->news = 0;
+	l->urgent = 0;
 	on_reply(l, false, status, body, n, error);
 }
 
@@ -340,7 +340,7 @@ void link_hello(struct link *l)
 {
 	give_up(l, &l->hello);
 	give_up(l, &l->sync);
-	give_up(l, &l->news);
+	give_up(l, &l->urgent);
 	give_up(l, &l->trade);
 	l->hello_waits = node_token_is_join(node_token_choose(l->tokens));
 	if (!l->hello_waits) {
@@ -369,20 +369,21 @@ void link_sync(struct link *l)
 		no_answer(l, true);
 }
 
-void link_news(struct link *l)
+void link_urgent(struct link *l)
 {
 	struct agent_sync s;
-	give_up(l, &l->news);
+	give_up(l, &l->urgent);
 	mo_desc_init(&agent_sync_desc, &s);
 	bool any = agent_core_urgent(l->m->core, &s);
 	answers_to_wire(&s, l->orders);
-	s.leaving = l->news_leaving = l->m->end.leaving;
-	watch_news(l->m->watch, &s);
+	s.leaving = l->urgent_leaving = l->m->end.leaving;
+	watch_urgent(l->m->watch, &s);
 	s.mono_ns = mo_clock_mono_ns();
 	if (any)
-		l->news = post(l, "/v1/agent/news", &agent_sync_desc, &s, NEWS_TIMEOUT_MS, on_news);
+		l->urgent = post(l, "/v1/agent/news", &agent_sync_desc, &s, URGENT_TIMEOUT_MS,
+				 on_urgent);
 	mo_desc_done(&agent_sync_desc, &s);
-	if (!l->news)
+	if (!l->urgent)
 		no_answer(l, false);
 }
 

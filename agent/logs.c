@@ -269,10 +269,10 @@ static void answer_env(struct logs *l, const struct query *q)
 				 *path = mo_path(dir, "env.json");
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	_cleanup_(mo_freep) char *logs = path_logs(l->m->config, c->job, c->attempt),
-				 *kept = mo_path(logs, "env.json");
+				 *retained = mo_path(logs, "env.json");
 	int r = mo_read_file(path, ENV_BYTES_MAX, &b);
 	if (r == -ENOENT)
-		r = mo_read_file(kept, ENV_BYTES_MAX, &b);
+		r = mo_read_file(retained, ENV_BYTES_MAX, &b);
 	_cleanup_(mo_freep) char *error =
 		r == -ENOENT
 			? mo_printf("%s has not started the ranks of attempt %lld, or forgot them",

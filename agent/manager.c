@@ -147,11 +147,11 @@ static void carry_out(struct manager *m, struct agent_effect *x)
 	case AX_SCAN: scan_start(m, x->command); break;
 	case AX_QUERY: logs_query(m->logs, x->command); break;
 	case AX_HELLO:
-		m->sync_due = m->news_due = false;
+		m->sync_due = m->urgent_due = false;
 		link_hello(m->link);
 		break;
 	case AX_SYNC: m->sync_due = true; break;
-	case AX_NEWS: m->news_due = true; break;
+	case AX_SEND_URGENT: m->urgent_due = true; break;
 	default:
 		if (d)
 			on_step_effect(m, x, d);
@@ -163,12 +163,12 @@ static void carry_out(struct manager *m, struct agent_effect *x)
 static void end_turn(struct manager *m)
 {
 	watch_steps(m->watch);
-	if (m->news_due && !m->end.asking)
-		link_news(m->link);
+	if (m->urgent_due && !m->end.asking)
+		link_urgent(m->link);
 	if (m->sync_due && !m->end.asking)
 		link_sync(m->link);
 	if (!m->end.asking)
-		m->news_due = m->sync_due = false;
+		m->urgent_due = m->sync_due = false;
 	for (size_t i = m->n_steps; i-- > 0;)
 		if (m->steps[i]->forgotten)
 			step_dir_remove(m->steps[i]);

@@ -52,7 +52,7 @@ struct manager {
 	bool started, draining, adopting;
 	bool machine_changed; /* discovery knows more than the last turn did */
 	/* within a turn: sent at its end, with everything that the turn brought */
-	bool sync_due, news_due;
+	bool sync_due, urgent_due;
 	struct ending end;
 	bool fence_logged; /* that the fence cannot be saved */
 };

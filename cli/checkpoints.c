@@ -105,7 +105,7 @@ static int run_helper(const char *order, struct mo_buf *out)
 
 MO_DEFINE_DONE(command)
 
-struct look {
+struct pass {
 	struct engine engine;
 	char *dir; /* that was looked at */
 	/* the engine's own directory was added to the one that was given */
@@ -113,16 +113,16 @@ struct look {
 	struct scan_result found;
 };
 
-static void look_done(struct look *l)
+static void pass_done(struct pass *l)
 {
 	mo_desc_done(&engine_desc, &l->engine);
 	mo_desc_done(&scan_result_desc, &l->found);
 	free(l->dir);
 }
 
-static void look_init(struct look *l)
+static void pass_init(struct pass *l)
 {
-	*l = (struct look){ 0 };
+	*l = (struct pass){ 0 };
 	mo_desc_init(&engine_desc, &l->engine);
 	mo_desc_init(&scan_result_desc, &l->found);
 }
@@ -130,7 +130,7 @@ static void look_init(struct look *l)
 /* As a job with this checkpoint.dir looks, with or without what the engine adds; as it lies: at
  * what is there, wherever a job would look. */
 static int scan(const char *dir, const char *kind, const char *level, int64_t world,
-		bool as_it_lies, struct look *ret)
+		bool as_it_lies, struct pass *ret)
 {
 	_cleanup_(command_done) struct command c;
 	_cleanup_(mo_buf_done) struct mo_buf order = { 0 }, out = { 0 };
@@ -181,13 +181,13 @@ static bool may_fix(const struct engine *e)
 
 char *checkpoints_misfit(const struct recipe_input *in, const struct plan_parallelism *p)
 {
-	_cleanup_(look_done) struct look look;
+	_cleanup_(pass_done) struct pass look;
 	const struct recipe_checkpoint *c = &in->recipe.checkpoint;
 	struct recipe sizes = {
 		.parallelism = { .tp = p->tp, .pp = p->pp, .ep = p->ep, .etp = p->etp, .cp = p->cp }
 	};
 
-	look_init(&look);
+	pass_init(&look);
 	if (!c->dir || c->resume == -2 || !may_fix(&in->engine) ||
 	    access(c->dir, R_OK | X_OK) < 0 ||
 	    scan(c->dir, in->engine.kind, "marker", MO_NONE, false, &look))
@@ -253,7 +253,7 @@ static void print_unread(struct json_object *doc, const char *kind)
 }
 
 /* The items are what lies there; what a job would do is its own decision. */
-static struct json_object *scan_doc(const struct look *l, const struct scan_result *items_of,
+static struct json_object *scan_doc(const struct pass *l, const struct scan_result *items_of,
 				    const char *level)
 {
 	struct json_object *doc = json_object_new_object(), *items = json_object_new_array(),
@@ -296,9 +296,9 @@ static void print_scan(struct cli *cli, struct json_object *doc, const char *dir
 static int of_dir(struct cli *cli, const char *dir, const char *kind, const char *level,
 		  int64_t world)
 {
-	_cleanup_(look_done) struct look look, lies;
-	look_init(&look);
-	look_init(&lies);
+	_cleanup_(pass_done) struct pass look, lies;
+	pass_init(&look);
+	pass_init(&lies);
 	struct stat st;
 	if (stat(dir, &st) < 0 && (errno == ENOENT || errno == ENOTDIR))
 		return cli_fail(CLI_NOT_FOUND,

@@ -73,7 +73,7 @@ static int nothing_named(struct cli *cli, const char *word, enum beside beside)
  * the wrong job. */
 static void tell_others(const struct cli *cli, struct json_object *items)
 {
-	size_t n = js_len(items), told = 0;
+	size_t n = js_len(items), reported = 0;
 	_cleanup_(mo_buf_done) struct mo_buf others = { 0 };
 
 	for (size_t i = 0; i + 1 < n; i++) {
@@ -81,18 +81,18 @@ static void tell_others(const struct cli *cli, struct json_object *items)
 
 		const char *state = js_str(job, "state");
 
-		if (state && strstr(JOBS_UNFINISHED, state) && told++ < IDS_NAMED)
-			mo_buf_printf(&others, "%s%s (%s)", told > 1 ? ", " : "", js_str(job, "id"),
-				      state);
+		if (state && strstr(JOBS_UNFINISHED, state) && reported++ < IDS_NAMED)
+			mo_buf_printf(&others, "%s%s (%s)", reported > 1 ? ", " : "",
+				      js_str(job, "id"), state);
 	}
-	if (!told || cli->json)
+	if (!reported || cli->json)
 		return;
 	fprintf(stderr,
 		"moectl: %s: note: %s is the newest job of this name; %s%s %s it too and %s named "
 		"by id\n",
 		cli->verb->name, js_str(js_at(items, n - 1), "id"), others.data,
-		told > IDS_NAMED ? ", ..." : "", told > 1 ? "have" : "has",
-		told > 1 ? "are" : "is");
+		reported > IDS_NAMED ? ", ..." : "", reported > 1 ? "have" : "has",
+		reported > 1 ? "are" : "is");
 }
 
 static int job_of(struct cli *cli, const char *word, enum beside beside, char **ret)

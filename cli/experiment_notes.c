@@ -41,12 +41,12 @@ struct overrides {
 };
 
 static char *override_place(const struct experiment *x, struct config_place place,
-			    struct overrides *told)
+			    struct overrides *reported)
 {
 	char *whole = experiment_place(x, place);
-	const char *slash = place.file == told->file ? strrchr(whole, '/') : NULL;
+	const char *slash = place.file == reported->file ? strrchr(whole, '/') : NULL;
 
-	told->file = place.file;
+	reported->file = place.file;
 	if (!slash)
 		return whole;
 	char *name = mo_strdup(slash + 1);
@@ -57,7 +57,7 @@ static char *override_place(const struct experiment *x, struct config_place plac
 
 static void note_override(const struct recipe_input *in, const struct experiment *x,
 			  const struct config_teller *t, const struct config_item *item,
-			  struct overrides *told)
+			  struct overrides *reported)
 {
 	const struct config_value *v = item->value, *old = v->over;
 	_cleanup_(mo_buf_done) struct mo_buf now = { 0 }, was = { 0 };
@@ -74,9 +74,9 @@ static void note_override(const struct recipe_input *in, const struct experiment
 	bool silent = !from.recipe && moectl && mo_starts_with(moectl, "parallelism.") &&
 		      !in->engine.experiment && old->place.file >= 0;
 
-	if (!(from.recipe || silent) || mo_streq(now.data, was.data) || ++told->n > NOTES_MAX)
+	if (!(from.recipe || silent) || mo_streq(now.data, was.data) || ++reported->n > NOTES_MAX)
 		return;
-	_cleanup_(mo_freep) char *place = override_place(x, old->place, told);
+	_cleanup_(mo_freep) char *place = override_place(x, old->place, reported);
 	_cleanup_(mo_freep) char *text =
 		silent ? mo_printf("%s: warning: %s: %s %s does not count, the command says %s: "
 				   "%s; give it in the recipe",
@@ -123,17 +123,17 @@ void experiment_notes(const struct recipe_input *in, const struct experiment *x,
 	const struct config_given given = experiment_given_of(in, c);
 	_cleanup_(config_teller_freep) struct config_teller *t = config_teller_new(&given, x);
 	struct config_item *items = NULL;
-	struct overrides told = { 0, -1 };
+	struct overrides reported = { 0, -1 };
 	size_t n = 0;
 
 	config_items(x->merged, &items, &n);
 	for (size_t i = 0; i < n && !in->draft; i++) /* what is different, init says itself */
-		note_override(in, x, t, &items[i], &told);
+		note_override(in, x, t, &items[i], &reported);
 	config_items_free(items, n);
-	if (told.n > NOTES_MAX)
+	if (reported.n > NOTES_MAX)
 		fprintf(stderr,
 			"%s: note: %zu more overrides; moectl explain config %s shows all\n",
-			in->file, told.n - NOTES_MAX, in->file);
+			in->file, reported.n - NOTES_MAX, in->file);
 	if (in->recipe.checkpoint.dir && !in->draft)
 		note_resume(in, x);
 	for (size_t i = 0; i < x->n_idle; i++) {

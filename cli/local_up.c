@@ -14,7 +14,7 @@
 #include "cli/client.h"
 #include "cli/interrupt.h"
 #include "cli/local_logout.h"
-#include "cli/local_look.h"
+#include "cli/local_probe.h"
 #include "cli/local_proc.h"
 #include "cli/output.h"
 #include "cli/value.h"
@@ -73,7 +73,7 @@ static int look_at_machine(struct local *l, struct cores *cores, bool count_gpus
 	int64_t wanted = l->topology ? l->gpus_per_node : l->nodes * l->gpus_per_node;
 	_cleanup_(nodeinfo_done) struct nodeinfo info;
 	mo_desc_init(&nodeinfo_desc, &info);
-	int r = local_look(l, is_root, count_gpus, &info, err);
+	int r = local_probe(l, is_root, count_gpus, &info, err);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < info.n_numa && !l->topology; i++) {

@@ -39,7 +39,7 @@ static void print_names(struct json_object *odd)
 		printf(" and %lld more", (long long)count - (int64_t)js_len(names));
 }
 
-static void print_drift_group(const struct cli *cli, struct json_object *g)
+static void print_stack_drift_group(const struct cli *cli, struct json_object *g)
 {
 	struct json_object *keys = js_get(g, "keys");
 	int64_t nodes = js_int(g, "nodes");
@@ -67,7 +67,7 @@ static void print_drift_group(const struct cli *cli, struct json_object *g)
 	}
 }
 
-static int run_drift(struct cli *cli)
+static int run_stack_drift(struct cli *cli)
 {
 	_cleanup_(answer_done) struct answer a = { 0 };
 	struct json_object *groups;
@@ -79,7 +79,7 @@ static int run_drift(struct cli *cli)
 		return print_answer(&a);
 	groups = js_get(a.doc, "groups");
 	for (size_t i = 0; i < js_len(groups); i++)
-		print_drift_group(cli, js_at(groups, i));
+		print_stack_drift_group(cli, js_at(groups, i));
 	if (js_int(a.doc, "untold") > 0)
 		printf("%lld node%s told no fingerprint\n", (long long)js_int(a.doc, "untold"),
 		       js_int(a.doc, "untold") == 1 ? "" : "s");
@@ -132,7 +132,7 @@ static int run_nodes(struct cli *cli, int argc, char **argv)
 	if (r)
 		return cli_stop(r);
 	if (drift)
-		return run_drift(cli);
+		return run_stack_drift(cli);
 	if ((r = client_get_all(cli, NULL, &a, "/v1/nodes")))
 		return r;
 	if (cli->json)

@@ -93,20 +93,20 @@ bool places_may_have(const struct recipe_input *in, const char *path)
 		       : !*parent || access(parent, F_OK) < 0;
 }
 
-struct look {
+struct pass {
 	const struct recipe_input *in;
 	struct ynode *root; /* the recipe, read when something is wrong */
 	struct recipe_errors errors;
 };
 
-static void look_done(struct look *l)
+static void pass_done(struct pass *l)
 {
 	ynode_free(l->root);
 	recipe_errors_done(&l->errors);
 }
 
 /* Where the recipe says it, else where it could. */
-static const struct ynode *node_of(struct look *l, const char *path)
+static const struct ynode *node_of(struct pass *l, const char *path)
 {
 	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
 	const struct recipe_input *in = l->in;
@@ -120,7 +120,7 @@ static const struct ynode *node_of(struct look *l, const char *path)
 }
 
 /* node: where the recipe says it. */
-_printf_(3, 4) static void warn(struct look *l, const struct ynode *node, const char *fmt, ...)
+_printf_(3, 4) static void warn(struct pass *l, const struct ynode *node, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -153,7 +153,7 @@ static char *in_the_way(const char *path)
 	return NULL;
 }
 
-static void check_directory(struct look *l, const char *key, const char *dir)
+static void check_directory(struct pass *l, const char *key, const char *dir)
 {
 	_cleanup_(mo_freep) char *file = dir ? in_the_way(dir) : NULL;
 
@@ -172,7 +172,7 @@ static char *or_meant(const char *dir, const char *path)
 
 /* A directory that is not here may be one of the nodes: it is told only where one beside it has
  * nearly its name. */
-static bool workdir_here(struct look *l)
+static bool workdir_here(struct pass *l)
 {
 	const char *dir = l->in->recipe.engine.workdir;
 	struct stat st;
@@ -206,7 +206,7 @@ static const char *lacks(const struct recipe_input *in)
 		       : NULL;
 }
 
-static void check_tree(struct look *l)
+static void check_tree(struct pass *l)
 {
 	const struct recipe_input *in = l->in;
 	const char *file = lacks(in);
@@ -220,7 +220,7 @@ static void check_tree(struct look *l)
 
 /* A program that the recipe names. Words with braces are known at the launch, what the system
  * brings is the node's. */
-static void check_program(struct look *l, const char *key, size_t at, const char *path)
+static void check_program(struct pass *l, const char *key, size_t at, const char *path)
 {
 	const struct recipe_engine *e = &l->in->recipe.engine;
 	const struct ynode *node;
@@ -255,7 +255,7 @@ static bool is_interpreter(const char *word)
 }
 
 /* Who calls from the directory of his script may expect that it counts. */
-static void check_here(struct look *l)
+static void check_here(struct pass *l)
 {
 	const struct recipe_engine *e = &l->in->recipe.engine;
 	_cleanup_(mo_freep) char *here =
@@ -271,7 +271,7 @@ static void check_here(struct look *l)
 		     e->entry, here);
 }
 
-static void check_words(struct look *l, const char *key, char *const *words, size_t n)
+static void check_words(struct pass *l, const char *key, char *const *words, size_t n)
 {
 	if (n && strchr(words[0], '/'))
 		check_program(l, key, 0, words[0]);
@@ -279,7 +279,7 @@ static void check_words(struct look *l, const char *key, char *const *words, siz
 		check_program(l, key, 1, words[1]);
 }
 
-static void check_programs(struct look *l)
+static void check_programs(struct pass *l)
 {
 	const struct engine *engine = &l->in->engine;
 	const struct recipe_engine *e = &l->in->recipe.engine;
@@ -294,7 +294,7 @@ static void check_programs(struct look *l)
 
 int places_check(struct cli *cli, const struct recipe_input *in)
 {
-	_cleanup_(look_done) struct look l = { .in = in };
+	_cleanup_(pass_done) struct pass l = { .in = in };
 
 	check_directory(&l, "checkpoint.dir", in->recipe.checkpoint.dir);
 	check_directory(&l, "engine.workdir", in->recipe.engine.workdir);

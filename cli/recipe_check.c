@@ -51,17 +51,17 @@ int recipe_input_check(struct cli *cli, struct recipe_input *in)
 
 	in->checked = true;
 	int r = parse(in, errors);
-	if (r < 0 && !errors->kept)
+	if (r < 0 && !errors->retained)
 		return recipe_input_refuse(cli, in, errors);
-	if (!r && take_version(in, errors) < 0 && !errors->kept)
+	if (!r && take_version(in, errors) < 0 && !errors->retained)
 		return recipe_input_refuse(cli, in, errors);
 	if ((in->engine.experiment || in->engine.n_config_files) && (r = experiment_read_for(in)))
 		return r;
-	if (in->experiment && parse(in, errors) < 0 && !errors->kept)
+	if (in->experiment && parse(in, errors) < 0 && !errors->retained)
 		return recipe_input_refuse(cli, in, errors);
 	if (in->experiment)
 		experiment_read_again(in);
-	if (in->experiment && !errors->n && parse(in, errors) < 0 && !errors->kept)
+	if (in->experiment && !errors->n && parse(in, errors) < 0 && !errors->retained)
 		return recipe_input_refuse(cli, in, errors);
 	for (size_t i = 0; i < in->n_warnings && !recipe_input_refused(in) && !in->draft; i++)
 		recipe_print_warning(in->file, in->warnings[i]);

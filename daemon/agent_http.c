@@ -24,7 +24,7 @@ void agent_http_sync(void *arg, struct http_request *r)
 	give(arg, AGENT_SYNC, r);
 }
 
-void agent_http_news(void *arg, struct http_request *r)
+void agent_http_urgent(void *arg, struct http_request *r)
 {
 	give(arg, AGENT_NEWS, r);
 }

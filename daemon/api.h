@@ -112,7 +112,7 @@ HANDLER(api_nodes_list);
 HANDLER(api_nodes_get);
 HANDLER(api_nodes_topology);
 HANDLER(api_nodes_why);
-HANDLER(api_drift);
+HANDLER(api_stack_drift);
 HANDLER(api_nodes_drain);
 HANDLER(api_nodes_undrain);
 HANDLER(api_nodes_ack);

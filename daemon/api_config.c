@@ -91,7 +91,7 @@ char *api_let_go(const struct job *j)
 			 "more: of finished jobs %lld MiB are, those that ended last. It ran "
 			 "engine %s%s%s%s%s; `moectl explain config RECIPE` tells the same of its "
 			 "files as they are now",
-			 (long long)j->id, (long long)j->let_go, MO_KEPT_TEXTS_MAX >> 20,
+			 (long long)j->id, (long long)j->let_go, MO_RETAINED_TEXTS_MAX >> 20,
 			 r->engine.kind, r->engine.entry ? " with " : "",
 			 r->engine.entry ? r->engine.entry : "",
 			 r->experiment_hash ? ", read as " : "",

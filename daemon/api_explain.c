@@ -48,11 +48,11 @@ static const struct place *place_of_rank(const struct job *j, int64_t rank, size
 static int keep_ranks(void *arg, const struct nodeinfo *info, const struct dryrun_rank *ranks,
 		      size_t n, struct mo_error *err)
 {
-	struct ranks *kept = arg;
+	struct ranks *retained = arg;
 
 	for (size_t i = 0; i < n; i++)
 		mo_desc_copy(&dryrun_rank_desc,
-			     mo_vec_add(&dryrun_rank_desc, (void **)&kept->items, &kept->n),
+			     mo_vec_add(&dryrun_rank_desc, (void **)&retained->items, &retained->n),
 			     &ranks[i]);
 	return 0;
 }

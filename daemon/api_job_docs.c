@@ -4,7 +4,7 @@
 #include <string.h>
 #include "daemon/anchors.h"
 #include "daemon/api.h"
-#include "daemon/core/rules/actual.h"
+#include "daemon/core/rules/plan_drift.h"
 #include "daemon/core/state/slot_health.h"
 #include "daemon/core/view/why.h"
 #include "daemon/core/view/why_node.h"
@@ -143,7 +143,7 @@ static bool measure(const struct job *j, struct measured *ret)
 		return true;
 	}
 	mo_desc_init(&measured_desc, ret);
-	if (actual_measure(j, ret))
+	if (plan_drift_measure(j, ret))
 		return true;
 	for (size_t i = 0; i < j->progress.n_samples; i++) {
 		const struct sample *s = &j->progress.samples[i];

@@ -1,7 +1,7 @@
 /* Nodes: list, one node, why, and the verbs drain, undrain, fence. */
 #include <string.h>
 #include "daemon/api.h"
-#include "daemon/core/view/drift.h"
+#include "daemon/core/view/stack_drift.h"
 #include "daemon/core/view/lemon.h"
 #include "daemon/core/view/view_node.h"
 #include "daemon/core/view/why_node.h"
@@ -60,12 +60,12 @@ void api_nodes_why(void *arg, struct http_request *r)
 	mo_desc_done(&why_view_desc, &v);
 }
 
-void api_drift(void *arg, struct http_request *r)
+void api_stack_drift(void *arg, struct http_request *r)
 {
 	struct drift_view v;
 
 	mo_desc_init(&drift_view_desc, &v);
-	drift_view(manager_state(arg), &v);
+	stack_drift_view(manager_state(arg), &v);
 	api_send_doc(r, 200, &drift_view_desc, &v);
 	mo_desc_done(&drift_view_desc, &v);
 }

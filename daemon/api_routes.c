@@ -3,7 +3,7 @@
 #include "agent/core/bind/explain.h"
 #include "daemon/agent_http.h"
 #include "daemon/api.h"
-#include "daemon/core/view/drift.h"
+#include "daemon/core/view/stack_drift.h"
 #include "lib/model/limits.h"
 #include "lib/plan/plan.h"
 
@@ -125,7 +125,7 @@ const struct api_route api_routes[] = {
 	  "Why the node is in its state.",
 	  "nodes",
 	  .answer = &why_view_desc },
-	{ { "GET", "/v1/drift", ROLE_VIEWER, api_drift, 0, false },
+	{ { "GET", "/v1/drift", ROLE_VIEWER, api_stack_drift, 0, false },
 	  "What of the software differs among nodes with GPUs of one model.",
 	  "nodes",
 	  .answer = &drift_view_desc },
@@ -232,7 +232,7 @@ const struct api_route api_routes[] = {
 	  "agent",
 	  .body = &agent_sync_desc,
 	  .answer = &sync_reply_desc },
-	{ { "POST", "/v1/agent/news", ROLE_AGENT, agent_http_news, A, false },
+	{ { "POST", "/v1/agent/news", ROLE_AGENT, agent_http_urgent, A, false },
 	  "Agent protocol: urgent notes.",
 	  "agent",
 	  .body = &agent_sync_desc,

@@ -11,7 +11,7 @@
 #include "daemon/forked.h"
 #include "daemon/helper.h"
 #include "daemon/input.h"
-#include "daemon/room.h"
+#include "daemon/disk.h"
 #include "daemon/spec.h"
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
@@ -305,7 +305,7 @@ void api_jobs_submit(void *arg, struct http_request *r)
 	}
 	if (!read_dry_run(r, &dry))
 		return;
-	if (!dry && !room_for_submit(m)) {
+	if (!dry && !disk_for_submit(m)) {
 		http_problem(r, 507,
 			     "the state disk of the controller is full: running jobs go on; free "
 			     "space below %s and submit again",

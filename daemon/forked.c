@@ -133,7 +133,7 @@ static void finish(struct forked *f, int status, const char *body, size_t n)
 	else if (r)
 		http_reply(r, status, status == 200 ? f->content_type : "application/problem+json",
 			   body, n, NULL);
-	_cleanup_(mo_buf_done) struct mo_buf kept = f->text; /* body may be in it */
+	_cleanup_(mo_buf_done) struct mo_buf retained = f->text; /* body may be in it */
 	f->text = (struct mo_buf){ 0 };
 	forked_free(f);
 	if (done)

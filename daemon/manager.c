@@ -26,7 +26,7 @@
 #include "daemon/node_config.h"
 #include "daemon/helper.h"
 #include "daemon/quota.h"
-#include "daemon/room.h"
+#include "daemon/disk.h"
 #include "daemon/snapshot.h"
 #include "daemon/spec.h"
 #include "daemon/streams.h"
@@ -105,7 +105,7 @@ static void on_pulse(void *arg)
 {
 	struct manager *m = arg;
 
-	room_check(m);
+	disk_check(m);
 	check_clock(m);
 	auth_bootstrap_renew(m);
 	mo_turn_arm(m->turn);
@@ -171,7 +171,7 @@ static int first_turn(struct manager *m, struct mo_error *err)
 {
 	start_clock(m);
 	input_push(m, input_new(IN_START, NULL));
-	room_start(m);
+	disk_start(m);
 	if (given(m->options->bootstrap_tokens)) {
 		int r = auth_bootstrap(m, m->options->bootstrap_tokens, err);
 		if (r < 0)

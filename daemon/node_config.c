@@ -161,7 +161,7 @@ static void next(struct node_configs *c)
 			continue;
 		}
 		c->attempt = j->attempt;
-		if (!j->config.text) { /* core: kept.c */
+		if (!j->config.text) { /* core: retained.c */
 			struct config_read *read = mo_desc_new(&config_read_desc);
 
 			read->unjudged =

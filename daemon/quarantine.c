@@ -42,7 +42,7 @@ struct file {
 	char *name, *what;
 	struct mo_buf text;
 };
-struct room {
+struct aside {
 	const struct options *o;
 	struct store *store;
 	struct journal *journal;
@@ -52,7 +52,7 @@ struct room {
 	int64_t n_epochs; /* controller records that were taken out */
 };
 
-static void room_done(struct room *m)
+static void aside_done(struct aside *m)
 {
 	for (size_t i = 0; i < m->n_files; i++) {
 		free(m->files[i].name);
@@ -65,13 +65,13 @@ static void room_done(struct room *m)
 	store_free(m->store);
 }
 
-static int room_open(struct room *m, const struct options *o, struct mo_error *err)
+static int aside_open(struct aside *m, const struct options *o, struct mo_error *err)
 {
 	_cleanup_(mo_freep) char *db = mo_path(o->state_dir, "moe.db");
 
-	*m = (struct room){ .o = o,
-			    .journal = journal_new(),
-			    .core = core_new(&core_config_default) };
+	*m = (struct aside){ .o = o,
+			     .journal = journal_new(),
+			     .core = core_new(&core_config_default) };
 	if (mo_access(db, F_OK) < 0)
 		return mo_error_set(err, -errno, "%s: %s: there is no state of a controller here",
 				    db, strerror(errno));
@@ -89,7 +89,7 @@ static void add_lines(struct mo_buf *b, const char *word, const char *text)
 	}
 }
 
-static struct file *file_of(struct room *m, const struct journal_rest *rest)
+static struct file *file_of(struct aside *m, const struct journal_rest *rest)
 {
 	struct file *f;
 
@@ -121,7 +121,7 @@ static char *what_of(const struct journal_rest *rest)
 			 rest->type ? rest->type : "of unknown type", whose, rest->why);
 }
 
-static void take_job(struct room *m, struct core *core, struct file *f)
+static void take_job(struct aside *m, struct core *core, struct file *f)
 {
 	struct mo_buf text = { 0 };
 	struct job job;
@@ -139,7 +139,7 @@ static void take_job(struct room *m, struct core *core, struct file *f)
 static int on_rest(void *arg, struct core *core, const struct journal_rest *rest,
 		   struct mo_error *err)
 {
-	struct room *m = arg;
+	struct aside *m = arg;
 	struct file *f = file_of(m, rest);
 	_cleanup_(mo_freep) char *word =
 		rest->seq != MO_NONE ? mo_printf("%lld", (long long)rest->seq)
@@ -154,7 +154,7 @@ static int on_rest(void *arg, struct core *core, const struct journal_rest *rest
 	return 0;
 }
 
-static int write_file(struct room *m, const struct file *f, char **ret_path, struct mo_error *err)
+static int write_file(struct aside *m, const struct file *f, char **ret_path, struct mo_error *err)
 {
 	_cleanup_(mo_freep) char *dir = mo_path(m->o->state_dir, "quarantine");
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
@@ -198,7 +198,7 @@ static void tell_event(struct core *core, enum event_type type, int64_t job, con
 }
 
 /* The state as it is now is what the next start reads. */
-static int put_snapshot(struct room *m, struct mo_error *err)
+static int put_snapshot(struct aside *m, struct mo_error *err)
 {
 	_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
 	int64_t bytes, seq = store_seq(m->store);
@@ -224,7 +224,7 @@ static void on_raw(void *arg, int64_t seq, const char *text, size_t n)
 }
 
 /* What cannot be told whose it is ends what can be taken. */
-static int go_back(struct room *m, int64_t end, struct mo_error *err)
+static int go_back(struct aside *m, int64_t end, struct mo_error *err)
 {
 	struct file *f = MO_GROW(m->files, m->n_files);
 	char when[32];
@@ -249,7 +249,7 @@ static int go_back(struct room *m, int64_t end, struct mo_error *err)
 	return r;
 }
 
-static int quarantine(struct room *m, struct mo_error *err)
+static int quarantine(struct aside *m, struct mo_error *err)
 {
 	_cleanup_(mo_error_done) struct mo_error why = { 0 };
 	int64_t end = 0;
@@ -320,7 +320,7 @@ static int each_text(const char *text,
 }
 
 struct back {
-	struct room *room;
+	struct aside *room;
 	struct journal *journal; /* of the file's own parts */
 	struct core *core;       /* the job alone; NULL before its first line */
 	int64_t job, n_tokens;
@@ -450,7 +450,7 @@ static int join(struct back *b, struct mo_error *err)
 	return r;
 }
 
-static int put_back_text(struct room *m, const char *text, int64_t *ret_job, struct mo_error *err)
+static int put_back_text(struct aside *m, const char *text, int64_t *ret_job, struct mo_error *err)
 {
 	struct back b = { .room = m, .journal = journal_new(), .job = MO_NONE };
 	int r = each_text(text, on_text, &b, err);
@@ -475,7 +475,7 @@ static bool is_cut(const struct mo_buf *text)
 	return n < end || memcmp(text->data + n - end, END, end) != 0;
 }
 
-static int put_back(struct room *m, struct mo_error *err)
+static int put_back(struct aside *m, struct mo_error *err)
 {
 	const char *path = m->o->put_back;
 	_cleanup_(mo_freep) char *done = mo_printf("%s.put-back", path);
@@ -511,11 +511,11 @@ static int put_back(struct room *m, struct mo_error *err)
 
 int quarantine_run(const struct options *o, struct mo_error *err)
 {
-	_cleanup_(room_done) struct room m = { 0 };
+	_cleanup_(aside_done) struct aside m = { 0 };
 
 	if (o->quarantine && o->put_back)
 		return mo_error_set(err, -EINVAL, "--quarantine and --put-back: only one of them");
-	int r = room_open(&m, o, err);
+	int r = aside_open(&m, o, err);
 	if (r < 0)
 		return r;
 	return o->quarantine ? quarantine(&m, err) : put_back(&m, err);

@@ -11,7 +11,7 @@
 #include "daemon/child.h"
 #include "daemon/fatal.h"
 #include "daemon/journal.h"
-#include "daemon/room.h"
+#include "daemon/disk.h"
 #include "lib/base/assert.h"
 #include "lib/base/fd.h"
 #include "lib/wire/json.h"
@@ -54,7 +54,7 @@ void snapshots_count(struct manager *m, size_t bytes)
 static void tell(struct manager *m, const char *why)
 {
 	if (!m->snapshots->reported)
-		room_tell(m, EVENT_STORE_SNAPSHOT,
+		disk_tell(m, EVENT_STORE_SNAPSHOT,
 			  "the state cannot be written down whole (%s): nothing is lost, but the "
 			  "records in %s grow; it is tried again each minute",
 			  why, m->options->state_dir);
@@ -117,7 +117,7 @@ static int write_down(void *arg)
 
 /* As many bytes of records as the last snapshot had must have come: what a record costs then
  * does not grow with the state. */
-void snapshots_look(struct manager *m, int64_t now)
+void snapshots_check(struct manager *m, int64_t now)
 {
 	struct snapshots *s = m->snapshots;
 

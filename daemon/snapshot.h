@@ -7,4 +7,4 @@ struct snapshots *snapshots_free(struct snapshots *s);
 /* a record of that many bytes was stored */
 void snapshots_count(struct manager *m, size_t bytes);
 /* after each turn, now: boot us: begins one when it is due, ends one that takes far too long */
-void snapshots_look(struct manager *m, int64_t now);
+void snapshots_check(struct manager *m, int64_t now);

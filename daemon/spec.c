@@ -23,7 +23,7 @@
 #define KEPT 16
 #define KEEP_US 2000000
 
-struct kept {
+struct retained {
 	char *text;
 	size_t n;
 	spec_check check;
@@ -31,7 +31,7 @@ struct kept {
 	struct submit *spec;
 };
 struct specs {
-	struct kept kept[KEPT];
+	struct retained retained[KEPT];
 	size_t next;
 };
 
@@ -40,17 +40,17 @@ void specs_new(struct manager *m)
 	m->specs = mo_alloc(sizeof(*m->specs));
 }
 
-static void forget(struct kept *k)
+static void forget(struct retained *k)
 {
 	free(k->text);
 	mo_desc_free(&submit_desc, k->spec);
-	*k = (struct kept){ 0 };
+	*k = (struct retained){ 0 };
 }
 
 struct specs *specs_free(struct specs *s)
 {
 	for (size_t i = 0; s && i < KEPT; i++)
-		forget(&s->kept[i]);
+		forget(&s->retained[i]);
 	free(s);
 	return NULL;
 }
@@ -272,12 +272,12 @@ static void finish(struct recipe_read *g, struct http_request *r, struct submit 
 /* ---- those kept ---- */
 
 /* Of the same text, for the same use: checks add to what is kept. */
-static struct submit *kept_of(const struct recipe_read *g)
+static struct submit *retained_of(const struct recipe_read *g)
 {
 	int64_t now = mo_clock_boot_us();
 
 	for (size_t i = 0; i < KEPT && g->n_sets == 0; i++) {
-		struct kept *k = &g->manager->specs->kept[i];
+		struct retained *k = &g->manager->specs->retained[i];
 		if (k->spec && k->n == g->n && k->check == g->check && now - k->made_at < KEEP_US &&
 		    memcmp(k->text, g->text, g->n) == 0)
 			return mo_desc_dup(&submit_desc, k->spec);
@@ -291,13 +291,13 @@ static void keep(const struct recipe_read *g, const struct submit *s)
 
 	if (g->n_sets)
 		return;
-	struct kept *k = &all->kept[all->next++ % KEPT];
+	struct retained *k = &all->retained[all->next++ % KEPT];
 	forget(k);
-	*k = (struct kept){ .text = mo_strndup(g->text, g->n),
-			    .n = g->n,
-			    .check = g->check,
-			    .made_at = mo_clock_boot_us(),
-			    .spec = mo_desc_dup(&submit_desc, s) };
+	*k = (struct retained){ .text = mo_strndup(g->text, g->n),
+				.n = g->n,
+				.check = g->check,
+				.made_at = mo_clock_boot_us(),
+				.spec = mo_desc_dup(&submit_desc, s) };
 }
 
 /* ---- the child ---- */
@@ -402,7 +402,7 @@ void spec_read(struct manager *m, struct http_request *r, const struct spec_wish
 	_cleanup_(refusal_done) struct refusal refusal = { 0 };
 
 	g.text = http_body(r, &g.n);
-	struct submit *s = kept_of(&g);
+	struct submit *s = retained_of(&g);
 	if (!s && g.n > HERE_MAX && g.n <= MO_RECIPE_BYTES_MAX) {
 		start_child(&g, r);
 		return;

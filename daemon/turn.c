@@ -18,7 +18,7 @@
 #include "daemon/fatal.h"
 #include "daemon/journal.h"
 #include "daemon/quota.h"
-#include "daemon/room.h"
+#include "daemon/disk.h"
 #include "daemon/snapshot.h"
 #include "daemon/streams.h"
 #include "lib/base/assert.h"
@@ -54,7 +54,7 @@ static int append(struct manager *m, char *const *texts, size_t n, struct mo_err
 	mo_error_done(err);
 	r = store_append(m->store, texts, n, err);
 	if (r == 0)
-		room_lost(m);
+		disk_lost(m);
 	return r;
 }
 
@@ -84,7 +84,7 @@ static int store_records(struct manager *m, const struct core_out *out)
 	if (took > SLOW_SYNC_US &&
 	    (!m->slow_reported_at || began - m->slow_reported_at > SLOW_REPORTED_EVERY_US)) {
 		m->slow_reported_at = began;
-		room_tell(m, EVENT_STORE_SLOW,
+		disk_tell(m, EVENT_STORE_SLOW,
 			  "storing %zu records took %lld ms: is the disk of state_dir busy or "
 			  "failing?",
 			  out->n_records, (long long)(took / 1000));
@@ -176,7 +176,7 @@ static size_t steps(struct manager *m, struct input **inputs, size_t n_inputs, i
 			streams_check(m);
 		}
 		carry_out(m, inputs, n, &out);
-		snapshots_look(m, mo_clock_boot_us());
+		snapshots_check(m, mo_clock_boot_us());
 	}
 	core_out_done(&out);
 	return n;

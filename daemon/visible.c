@@ -81,7 +81,7 @@ static bool is_output(const struct job *j, const char *text)
 
 static void evidence(bool sees, const struct job *j, char **texts, size_t *n)
 {
-	size_t kept = 0;
+	size_t retained = 0;
 
 	for (size_t i = 0; i < *n; i++) {
 		if (!sees && !mo_starts_with(texts[i], READING_PREFIX) && is_output(j, texts[i])) {
@@ -89,9 +89,9 @@ static void evidence(bool sees, const struct job *j, char **texts, size_t *n)
 			continue;
 		}
 		mask(&texts[i]);
-		texts[kept++] = texts[i];
+		texts[retained++] = texts[i];
 	}
-	*n = kept;
+	*n = retained;
 }
 
 void visible_why(const struct viewer *v, const struct job *j, struct why_view *doc)

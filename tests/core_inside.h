@@ -1,7 +1,7 @@
 /* All that the files of daemon/core have for each other: for beds that look inside it, which no
  * file of the product does. */
 #pragma once
-#include "daemon/core/rules/actual.h"
+#include "daemon/core/rules/plan_drift.h"
 #include "daemon/core/rules/commands.h"
 #include "daemon/core/rules/config.h"
 #include "daemon/core/rules/cordon.h"
@@ -37,7 +37,7 @@
 #include "daemon/core/update/doubt.h"
 #include "daemon/core/update/idems.h"
 #include "daemon/core/update/index.h"
-#include "daemon/core/update/kept.h"
+#include "daemon/core/update/retained.h"
 #include "daemon/core/update/ledger.h"
 #include "daemon/core/update/samples.h"
 #include "daemon/core/update/update.h"

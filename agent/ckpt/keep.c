@@ -40,7 +40,7 @@ struct keeper {
 	char *dir;
 	/* digests: what lay there at the look before; what was copied, or is none of this attempt's
 	 * saves */
-	char *last, *kept;
+	char *last, *retained;
 	int reported; /* why no copy could be kept, as it was told last */
 };
 
@@ -90,7 +90,7 @@ static bool same_still(const struct keeper *k, int dir_fd, const char *name)
 
 /* ---- keeping ---- */
 
-static int kept_open(int dir_fd, bool make)
+static int retained_open(int dir_fd, bool make)
 {
 	if (make)
 		mkdirat(dir_fd, KEPT_DIR, 0777);
@@ -100,40 +100,40 @@ static int kept_open(int dir_fd, bool make)
 }
 
 /* next becomes whole. Whoever looks finds the copy under whole, or under before. */
-static int take_next(int kept)
+static int take_next(int retained)
 {
-	if (renameat2(kept, "next", kept, "whole", RENAME_EXCHANGE) < 0) {
-		tree_remove(kept, "before");
-		renameat(kept, "whole", kept, "before");
-		if (renameat(kept, "next", kept, "whole") < 0)
+	if (renameat2(retained, "next", retained, "whole", RENAME_EXCHANGE) < 0) {
+		tree_remove(retained, "before");
+		renameat(retained, "whole", retained, "before");
+		if (renameat(retained, "next", retained, "whole") < 0)
 			return -errno;
 	}
-	int r = fsync(kept) < 0 ? -errno : 0;
+	int r = fsync(retained) < 0 ? -errno : 0;
 
-	tree_remove(kept, "next");
-	tree_remove(kept, "before");
+	tree_remove(retained, "next");
+	tree_remove(retained, "before");
 	return r;
 }
 
 static int keep_copy(const struct keeper *k, int dir_fd, const struct ckpt_entry *e)
 {
-	_cleanup_(mo_closep) int kept = kept_open(dir_fd, true);
-	int r = kept;
+	_cleanup_(mo_closep) int retained = retained_open(dir_fd, true);
+	int r = retained;
 
-	if (kept < 0)
+	if (retained < 0)
 		return r;
-	tree_remove(kept, "next");
-	if (mkdirat(kept, "next", 0777) < 0)
+	tree_remove(retained, "next");
+	if (mkdirat(retained, "next", 0777) < 0)
 		return -errno;
 	_cleanup_(mo_closep) int next =
-		openat(kept, "next", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		openat(retained, "next", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
 	r = next < 0 ? -errno : copy_entry(dir_fd, e, next);
 	if (r == 0 && !same_still(k, dir_fd, e->name))
 		r = -EBUSY;
 	if (r == 0)
-		return take_next(kept);
-	tree_remove(kept, "next");
+		return take_next(retained);
+	tree_remove(retained, "next");
 	return r;
 }
 
@@ -164,13 +164,13 @@ static void look(struct keeper *k)
 
 	ckpt_entry_done(&e);
 	mo_str_set(&k->last, digest);
-	if (still && !mo_streq(digest, k->kept)) {
+	if (still && !mo_streq(digest, k->retained)) {
 		_cleanup_(mo_freep) char *again = look_at(k, dir_fd, found.name, true, &e);
 		_cleanup_(mo_freep) char *torn = ckpt_judge(k->rules, &e, &question);
 		int r = !torn && mo_streq(again, digest) ? keep_copy(k, dir_fd, &e) : -EBUSY;
 
 		if (r != -EBUSY) {
-			mo_str_set(&k->kept, digest);
+			mo_str_set(&k->retained, digest);
 			announce(k, &e, r);
 		}
 		ckpt_entry_done(&e);
@@ -183,19 +183,19 @@ static void look(struct keeper *k)
 static void begin(struct keeper *k, bool resumed)
 {
 	_cleanup_(mo_closep) int dir_fd = open(k->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	_cleanup_(mo_closep) int kept = dir_fd < 0 ? -1 : kept_open(dir_fd, false);
+	_cleanup_(mo_closep) int retained = dir_fd < 0 ? -1 : retained_open(dir_fd, false);
 	struct ckpt_entry found = { 0 }, e = { 0 };
 
 	if (dir_fd < 0)
 		return;
 	newest(dir_fd, k->rules, &found);
 	k->last = found.name ? look_at(k, dir_fd, found.name, true, &e) : NULL;
-	k->kept = mo_strdup(k->last);
+	k->retained = mo_strdup(k->last);
 	if (resumed && k->last)
 		(void)keep_copy(k, dir_fd, &e); /* without one it is as before */
-	if (!resumed && kept >= 0) {
-		tree_remove(kept, "past");
-		renameat(kept, "whole", kept, "past");
+	if (!resumed && retained >= 0) {
+		tree_remove(retained, "past");
+		renameat(retained, "whole", retained, "past");
 	}
 	ckpt_entry_done(&e);
 	ckpt_entry_done(&found);
@@ -216,7 +216,7 @@ void keep_until_end(const struct command *order, bool resumed)
 	ckpt_rules_free(k.rules);
 	free(k.dir);
 	free(k.last);
-	free(k.kept);
+	free(k.retained);
 }
 
 /* ---- putting back ---- */
@@ -242,32 +242,33 @@ static int move_aside(int dir_fd, const char *name, char **ret)
 }
 
 /* The copy stays: a copy of it goes back. */
-static int put_back(int dir_fd, int kept, int from, const struct ckpt_entry *e, char **ret_aside)
+static int put_back(int dir_fd, int retained, int from, const struct ckpt_entry *e,
+		    char **ret_aside)
 {
-	tree_remove(kept, "next");
-	if (mkdirat(kept, "next", 0777) < 0)
+	tree_remove(retained, "next");
+	if (mkdirat(retained, "next", 0777) < 0)
 		return -errno;
 	_cleanup_(mo_closep) int next =
-		openat(kept, "next", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		openat(retained, "next", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	int r = next < 0 ? -errno : copy_entry(from, e, next);
 
 	if (r == 0)
 		r = move_aside(dir_fd, e->name, ret_aside);
 	if (r == 0 && (renameat(next, e->name, dir_fd, e->name) < 0 || fsync(dir_fd) < 0))
 		r = -errno;
-	tree_remove(kept, "next");
+	tree_remove(retained, "next");
 	return r;
 }
 
 char *keep_put_back(int dir_fd, const struct ckpt_layout *layout, const struct ckpt_rules *rules)
 {
 	static const char *const slots[] = { "whole", "before" };
-	_cleanup_(mo_closep) int kept = kept_open(dir_fd, false);
+	_cleanup_(mo_closep) int retained = retained_open(dir_fd, false);
 	char *done = NULL;
 
-	for (size_t i = 0; kept >= 0 && i < ELEMENTSOF(slots) && !done; i++) {
+	for (size_t i = 0; retained >= 0 && i < ELEMENTSOF(slots) && !done; i++) {
 		_cleanup_(mo_closep) int slot =
-			openat(kept, slots[i], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+			openat(retained, slots[i], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		_cleanup_(mo_freep) char *torn = NULL, *aside = NULL;
 		struct ckpt_entry e = { 0 };
 
@@ -277,7 +278,7 @@ char *keep_put_back(int dir_fd, const struct ckpt_layout *layout, const struct c
 		if (e.name)
 			ckpt_entry_read(slot, layout, rules, LEVEL_SIZES, true, true, &e);
 		torn = e.name ? ckpt_judge(rules, &e, &question) : mo_strdup("empty");
-		if (e.name && !torn && put_back(dir_fd, kept, slot, &e, &aside) == 0)
+		if (e.name && !torn && put_back(dir_fd, retained, slot, &e, &aside) == 0)
 			done = aside ? mo_printf("put back from its copy in " KEPT_DIR
 						 "; what a cut save left is %s",
 						 aside)

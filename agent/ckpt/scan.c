@@ -126,7 +126,7 @@ static enum ckpt_tracker read_tracker(int dir_fd, const struct ckpt_rules *rules
 
 static void prune(const struct scan *s, struct names *names)
 {
-	size_t kept = 0;
+	size_t retained = 0;
 
 	if (s->order->job != MO_NONE)
 		prune_leftovers(s->dir_fd);
@@ -136,9 +136,9 @@ static void prune(const struct scan *s, struct names *names)
 			ckpt_entry_done(&names->items[i]);
 			continue;
 		}
-		names->items[kept++] = names->items[i];
+		names->items[retained++] = names->items[i];
 	}
-	names->n = kept;
+	names->n = retained;
 }
 
 /* ---- one entry ---- */

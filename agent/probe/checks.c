@@ -1,5 +1,5 @@
 /* The checks in force as JSON: the agent, which reads no YAML, asks for them once. */
-#include "agent/probe/look.h"
+#include "agent/probe/probe_pass.h"
 #include "lib/recipe/health_file.h"
 #include "lib/wire/json.h"
 

@@ -10,7 +10,7 @@
 #include "agent/core/health/ranges.h"
 #include "agent/core/health/reading.h"
 #include "agent/core/health/sysfs_text.h"
-#include "agent/probe/look.h"
+#include "agent/probe/probe_pass.h"
 
 #define BAD_PAGES_BYTES_MAX (1024 * 1024)
 #define SENSORS_MAX 8
@@ -18,7 +18,7 @@
 #define PCI_VENDOR_AMD 0x1002
 #define PCI_VENDOR_NVIDIA 0x10de
 
-static enum maker maker_by_driver(struct look *l, const char *bdf)
+static enum maker maker_by_driver(struct probe_pass *l, const char *bdf)
 {
 	_cleanup_(mo_freep) char *amd = mo_printf("sys/bus/pci/drivers/amdgpu/%s", bdf),
 				 *nvidia = mo_printf("proc/driver/nvidia/gpus/%s", bdf);
@@ -34,25 +34,25 @@ static enum maker maker_by_driver(struct look *l, const char *bdf)
 static const char dead[] = "all bits are set: the device does not answer on its bus";
 
 /* v: what the file that was read last says. */
-static int64_t vendor_or_bad(struct look *l, const char *path, int64_t v)
+static int64_t vendor_or_bad(struct probe_pass *l, const char *path, int64_t v)
 {
 	if (v == MO_NONE && l->text.len && text_no_value(l->text.data))
-		look_bad(l, path, dead);
+		pass_bad(l, path, dead);
 	return v;
 }
 
-enum maker pci_gpu(struct look *l, const char *bdf)
+enum maker pci_gpu(struct probe_pass *l, const char *bdf)
 {
 	_cleanup_(mo_freep) char *vendor_path = mo_printf("sys/bus/pci/devices/%s/vendor", bdf),
 				 *class_path = mo_printf("sys/bus/pci/devices/%s/class", bdf);
 	int64_t problems = l->problems,
-		vendor = vendor_or_bad(l, vendor_path, look_root_int(l, vendor_path));
+		vendor = vendor_or_bad(l, vendor_path, pass_root_int(l, vendor_path));
 
 	if (vendor != MO_NONE && vendor != PCI_VENDOR_AMD && vendor != PCI_VENDOR_NVIDIA)
 		return MAKER_OTHER;
 	/* processing accelerator, 3D controller, other display controller; 0x0300 VGA only of
 	 * NVIDIA */
-	int64_t class = look_root_int(l, class_path);
+	int64_t class = pass_root_int(l, class_path);
 	if (vendor == MO_NONE || class == MO_NONE)
 		return l->problems > problems ? maker_by_driver(l, bdf) : MAKER_OTHER;
 	bool gpu = class >> 8 == 0x1200 || class >> 8 == 0x0302 || class >> 8 == 0x0380 ||
@@ -60,18 +60,18 @@ enum maker pci_gpu(struct look *l, const char *bdf)
 	return !gpu ? MAKER_OTHER : vendor == PCI_VENDOR_AMD ? MAKER_AMD : MAKER_NVIDIA;
 }
 
-char *driver_version(struct look *l, const char *module)
+char *driver_version(struct probe_pass *l, const char *module)
 {
 	_cleanup_(mo_freep) char *version = mo_printf("sys/module/%s/version", module),
 				 *srcversion = mo_printf("sys/module/%s/srcversion", module);
-	char *line = look_root_line(l, version);
+	char *line = pass_root_line(l, version);
 
-	return line ? line : look_root_line(l, srcversion);
+	return line ? line : pass_root_line(l, srcversion);
 }
 
-static void add_driver(struct look *l)
+static void add_driver(struct probe_pass *l)
 {
-	_cleanup_(mo_freep) char *module = look_link(l, "driver");
+	_cleanup_(mo_freep) char *module = pass_link(l, "driver");
 	_cleanup_(mo_freep) char *version = module ? driver_version(l, module) : NULL;
 	_cleanup_(mo_freep) char *both =
 		module && version ? mo_printf("%s %s", module, version) : NULL;
@@ -79,10 +79,10 @@ static void add_driver(struct look *l)
 	reading_add_text(l->probe, "driver", both ? both : module);
 }
 
-static void add_aer(struct look *l, const char *key, const char *path, const char *total)
+static void add_aer(struct probe_pass *l, const char *key, const char *path, const char *total)
 {
-	const char *s = look_text(l, path);
-	reading_add_int(l->probe, key, s ? look_key(l, path, s, total) : MO_NONE);
+	const char *s = pass_text(l, path);
+	reading_add_int(l->probe, key, s ? pass_key(l, path, s, total) : MO_NONE);
 }
 
 static double scaled(int64_t v, double scale)
@@ -91,40 +91,40 @@ static double scaled(int64_t v, double scale)
 }
 
 /* What the file that was read last says, unless no GPU can have that. */
-static void add_possible(struct look *l, const char *key, const char *path, double v)
+static void add_possible(struct probe_pass *l, const char *key, const char *path, double v)
 {
 	const struct reading_range *r = v == MO_NONE_F ? NULL : reading_impossible(key, v);
 	_cleanup_(mo_freep) char *text = r ? reading_impossible_text(r, v) : NULL;
 
 	if (text)
-		look_bad(l, path, text);
+		pass_bad(l, path, text);
 	else
 		reading_add(l->probe, key, v);
 }
 
-static void look_pcie(struct look *l)
+static void pass_pcie(struct probe_pass *l)
 {
-	int64_t width = look_int(l, "current_link_width");
+	int64_t width = pass_int(l, "current_link_width");
 
 	if (width == LINK_WIDTH_ONES)
-		look_bad(l, "current_link_width", dead);
+		pass_bad(l, "current_link_width", dead);
 	else if (width != 255)
 		add_possible(l, "pcie_width", "current_link_width", scaled(width, 1));
-	int64_t most = look_int(l, "max_link_width");
+	int64_t most = pass_int(l, "max_link_width");
 	if (most != LINK_WIDTH_ONES && most != 255)
 		add_possible(l, "pcie_width_max", "max_link_width", scaled(most, 1));
 	add_possible(l, "pcie_speed_gts", "current_link_speed",
-		     look_leading(l, "current_link_speed"));
-	add_possible(l, "pcie_speed_max_gts", "max_link_speed", look_leading(l, "max_link_speed"));
+		     pass_leading(l, "current_link_speed"));
+	add_possible(l, "pcie_speed_max_gts", "max_link_speed", pass_leading(l, "max_link_speed"));
 	add_aer(l, "aer_correctable", "aer_dev_correctable", "TOTAL_ERR_COR");
 	add_aer(l, "aer_nonfatal", "aer_dev_nonfatal", "TOTAL_ERR_NONFATAL");
 	add_aer(l, "aer_fatal", "aer_dev_fatal", "TOTAL_ERR_FATAL");
 }
 
-static void look_metrics(struct look *l)
+static void pass_metrics(struct probe_pass *l)
 {
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
-	const struct mo_buf *b = look_bytes(l, "gpu_metrics", GPU_METRICS_BYTES_MAX);
+	const struct mo_buf *b = pass_bytes(l, "gpu_metrics", GPU_METRICS_BYTES_MAX);
 	struct gpu_metrics m;
 
 	if (!b)
@@ -137,13 +137,13 @@ static void look_metrics(struct look *l)
 }
 
 /* Unless gpu_metrics gave the reading already. */
-static void add_value(struct look *l, const char *key, const char *path, double scale)
+static void add_value(struct probe_pass *l, const char *key, const char *path, double scale)
 {
 	if (!reading_find(l->probe, key))
-		add_possible(l, key, path, scaled(look_int(l, path), scale));
+		add_possible(l, key, path, scaled(pass_int(l, path), scale));
 }
 
-static void add_sensor(struct look *l, const char *key, const char *hwmon, const char *file,
+static void add_sensor(struct probe_pass *l, const char *key, const char *hwmon, const char *file,
 		       double scale)
 {
 	_cleanup_(mo_freep) char *path = mo_printf("hwmon/%s/%s", hwmon, file);
@@ -151,12 +151,12 @@ static void add_sensor(struct look *l, const char *key, const char *hwmon, const
 	add_value(l, key, path, scale);
 }
 
-static void add_temperatures(struct look *l, const char *hwmon)
+static void add_temperatures(struct probe_pass *l, const char *hwmon)
 {
 	for (int i = 1; i <= SENSORS_MAX; i++) {
 		_cleanup_(mo_freep) char *path = mo_printf("hwmon/%s/temp%d_label", hwmon, i);
 		int64_t problems = l->problems;
-		_cleanup_(mo_freep) char *label = look_line(l, path),
+		_cleanup_(mo_freep) char *label = pass_line(l, path),
 					 *input = mo_printf("temp%d_input", i),
 					 *crit = mo_printf("temp%d_crit", i);
 		if (!label && l->problems == problems)
@@ -171,13 +171,13 @@ static void add_temperatures(struct look *l, const char *hwmon)
 	}
 }
 
-static void look_hwmon(struct look *l)
+static void pass_hwmon(struct probe_pass *l)
 {
-	struct look_names names = look_list(l, false, "hwmon");
+	struct pass_names names = pass_list(l, false, "hwmon");
 
 	for (size_t i = 0; i < names.n; i++) {
 		_cleanup_(mo_freep) char *path = mo_printf("hwmon/%s/name", names.items[i]);
-		_cleanup_(mo_freep) char *name = look_line(l, path);
+		_cleanup_(mo_freep) char *name = pass_line(l, path);
 		if (!mo_streq(name, "amdgpu"))
 			continue;
 		add_temperatures(l, names.items[i]);
@@ -187,24 +187,24 @@ static void look_hwmon(struct look *l)
 		add_sensor(l, "power_cap_default_w", names.items[i], "power1_cap_default", 1e-6);
 		break;
 	}
-	look_names_done(&names);
+	pass_names_done(&names);
 }
 
 /* Sums over the blocks; a block that cannot be read makes the sums unknown, because a smaller
  * one would look like a counter that began anew. */
-static void look_ras_counts(struct look *l)
+static void pass_ras_counts(struct probe_pass *l)
 {
 	int64_t sums[RAS_KINDS] = { MO_NONE, MO_NONE, MO_NONE }, counts[RAS_KINDS],
 		problems = l->problems;
-	struct look_names names = look_list(l, false, "ras");
+	struct pass_names names = pass_list(l, false, "ras");
 
 	for (size_t i = 0; i < names.n; i++) {
 		const char *end = strstr(names.items[i], "_err_count");
 		_cleanup_(mo_freep) char *path = mo_printf("ras/%s", names.items[i]);
-		const char *s = end && mo_streq(end, "_err_count") ? look_text(l, path) : NULL;
+		const char *s = end && mo_streq(end, "_err_count") ? pass_text(l, path) : NULL;
 		bool good = s && text_ras_counts(s, counts);
 		if (s && !good)
-			look_bad(l, path, "no counts of errors in it");
+			pass_bad(l, path, "no counts of errors in it");
 		for (size_t k = 0; good && k < RAS_KINDS; k++) {
 			if (counts[k] == MO_NONE)
 				continue;
@@ -217,7 +217,7 @@ static void look_ras_counts(struct look *l)
 				reading_add_int(l->probe, key, counts[k]);
 		}
 	}
-	look_names_done(&names);
+	pass_names_done(&names);
 	for (size_t k = 0; l->problems == problems && k < RAS_KINDS; k++) {
 		_cleanup_(mo_freep) char *key = mo_printf("ras_%s", ras_kinds[k]);
 		reading_add_int(l->probe, key, sums[k]);
@@ -225,16 +225,16 @@ static void look_ras_counts(struct look *l)
 }
 
 /* No lines at all is what a healthy GPU says. */
-static void look_bad_pages(struct look *l)
+static void pass_bad_pages(struct probe_pass *l)
 {
 	static const char path[] = "ras/gpu_vram_bad_pages";
-	const struct mo_buf *b = look_bytes(l, path, BAD_PAGES_BYTES_MAX);
+	const struct mo_buf *b = pass_bytes(l, path, BAD_PAGES_BYTES_MAX);
 	struct bad_pages pages;
 
 	if (!b)
 		return;
 	if (b->len && (!text_is_text(b->data, b->len) || !text_bad_pages(b->data, &pages))) {
-		look_bad(l, path, "not a list of pages");
+		pass_bad(l, path, "not a list of pages");
 		return;
 	}
 	if (!b->len)
@@ -244,15 +244,15 @@ static void look_bad_pages(struct look *l)
 	reading_add_int(l->probe, "bad_pages_failed", pages.failed);
 }
 
-static void look_ras_events(struct look *l)
+static void pass_ras_events(struct probe_pass *l)
 {
-	const char *s = look_text(l, "ras/event_state");
+	const char *s = pass_text(l, "ras/event_state");
 	struct ras_events e;
 
 	if (!s)
 		return;
 	if (!text_ras_events(s, &e)) {
-		look_bad(l, "ras/event_state", "no counts of events in it");
+		pass_bad(l, "ras/event_state", "no counts of events in it");
 		return;
 	}
 	reading_add_int(l->probe, "fatal_events", e.fatal);
@@ -261,42 +261,42 @@ static void look_ras_events(struct look *l)
 }
 
 /* The GPU's own name: 16 hexadecimal digits. All bits set or none is no name. */
-static void look_identity(struct look *l)
+static void pass_identity(struct probe_pass *l)
 {
-	_cleanup_(mo_freep) char *id = look_line(l, "unique_id");
+	_cleanup_(mo_freep) char *id = pass_line(l, "unique_id");
 
 	if (!id)
 		return;
 	if (strlen(id) > 16 || id[strspn(id, "0123456789abcdefABCDEF")])
-		look_bad(l, "unique_id", "it is no name of a GPU");
+		pass_bad(l, "unique_id", "it is no name of a GPU");
 	else if (id[strspn(id, "0")] && id[strspn(id, "fF")])
 		l->probe->identity = TAKE_PTR(id);
 }
 
 /* "SPX", "NPS1" */
-static void add_mode(struct look *l, const char *key, const char *path)
+static void add_mode(struct probe_pass *l, const char *key, const char *path)
 {
-	_cleanup_(mo_freep) char *mode = look_line(l, path);
+	_cleanup_(mo_freep) char *mode = pass_line(l, path);
 
 	if (mode && mode[strspn(mode, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")])
-		look_bad(l, path, "it is no mode");
+		pass_bad(l, path, "it is no mode");
 	else
 		reading_add_text(l->probe, key, mode);
 }
 
-static void look_vram(struct look *l)
+static void pass_vram(struct probe_pass *l)
 {
-	int64_t total = look_int(l, "mem_info_vram_total");
+	int64_t total = pass_int(l, "mem_info_vram_total");
 
 	add_possible(l, "vram_total_bytes", "mem_info_vram_total", scaled(total, 1));
-	int64_t used = look_int(l, "mem_info_vram_used");
+	int64_t used = pass_int(l, "mem_info_vram_used");
 	if (used != MO_NONE && total > 0 && used > total)
-		look_bad(l, "mem_info_vram_used", "more than mem_info_vram_total");
+		pass_bad(l, "mem_info_vram_used", "more than mem_info_vram_total");
 	else
 		reading_add_int(l->probe, "vram_used_bytes", used);
 }
 
-static void look_amd(struct look *l, const char *bdf)
+static void pass_amd(struct probe_pass *l, const char *bdf)
 {
 	static const struct {
 		const char *key, *path;
@@ -307,77 +307,77 @@ static void look_amd(struct look *l, const char *bdf)
 	};
 	const char *s;
 
-	look_identity(l);
-	look_metrics(l);
-	look_hwmon(l);
-	look_vram(l);
-	look_add_int(l, "xgmi_error", "xgmi_error");
+	pass_identity(l);
+	pass_metrics(l);
+	pass_hwmon(l);
+	pass_vram(l);
+	pass_add_int(l, "xgmi_error", "xgmi_error");
 	add_value(l, "busy_pct", "gpu_busy_percent", 1);
 	add_value(l, "mem_busy_pct", "mem_busy_percent", 1);
 	add_value(l, "pcie_replay", "pcie_replay_count", 1);
 	for (size_t i = 0; i < ELEMENTSOF(texts); i++)
-		look_add_text(l, texts[i].key, texts[i].path);
+		pass_add_text(l, texts[i].key, texts[i].path);
 	add_mode(l, "compute_partition", "current_compute_partition");
 	add_mode(l, "memory_partition", "current_memory_partition");
-	if (!reading_find(l->probe, "gfx_clock_mhz") && (s = look_text(l, "pp_dpm_sclk"))) {
+	if (!reading_find(l->probe, "gfx_clock_mhz") && (s = pass_text(l, "pp_dpm_sclk"))) {
 		add_possible(l, "gfx_clock_mhz", "pp_dpm_sclk", scaled(text_dpm_mhz(s), 1));
 		if (!strchr(s, ':'))
-			look_bad(l, "pp_dpm_sclk", "no clocks in it");
+			pass_bad(l, "pp_dpm_sclk", "no clocks in it");
 	}
 	reading_contradictions(l->probe, "its sensors");
-	look_ras_counts(l);
-	look_bad_pages(l);
-	look_ras_events(l);
+	pass_ras_counts(l);
+	pass_bad_pages(l);
+	pass_ras_events(l);
 	probe_kfd(l, bdf);
 }
 
-void probe_nvidia(struct look *l, const char *bdf)
+void probe_nvidia(struct probe_pass *l, const char *bdf)
 {
 	_cleanup_(mo_freep) char *path = mo_printf("proc/driver/nvidia/gpus/%s/information", bdf);
-	const char *s = look_root(l, path);
+	const char *s = pass_root(l, path);
 
 	if (!s)
 		return;
 	_cleanup_(mo_freep) char *model = text_key(s, "Model"), *vbios = text_key(s, "Video BIOS"),
 				 *uuid = text_key(s, "GPU UUID");
 	if (!model || !uuid)
-		look_bad(l, path, "no Model or no GPU UUID in it");
+		pass_bad(l, path, "no Model or no GPU UUID in it");
 	l->probe->identity = uuid ? text_clean(uuid, strlen(uuid), TEXT_LINE_MAX - 3) : NULL;
 	reading_add_text(l->probe, "model", model);
 	reading_add_text(l->probe, "vbios", vbios);
 }
 
-void probe_gpu(struct look *l, const char *bdf)
+void probe_gpu(struct probe_pass *l, const char *bdf)
 {
-	if (!look_device(l, PCI_DEVICES, bdf))
+	if (!pass_device(l, PCI_DEVICES, bdf))
 		return;
-	int64_t vendor = vendor_or_bad(l, "vendor", look_int(l, "vendor")),
-		device = look_int(l, "device");
+	int64_t vendor = vendor_or_bad(l, "vendor", pass_int(l, "vendor")),
+		device = pass_int(l, "device");
 	if (vendor != MO_NONE && device != MO_NONE) {
 		_cleanup_(mo_freep) char *id =
 			mo_printf("%04llx:%04llx", (long long)vendor, (long long)device);
 		reading_add_text(l->probe, "device_id", id);
 	}
 	add_driver(l);
-	look_pcie(l);
+	pass_pcie(l);
 	switch (vendor == PCI_VENDOR_AMD      ? MAKER_AMD
 		: vendor == PCI_VENDOR_NVIDIA ? MAKER_NVIDIA
 		: vendor == MO_NONE           ? maker_by_driver(l, bdf)
 					      : MAKER_OTHER) {
-	case MAKER_AMD: look_amd(l, bdf); break;
+	case MAKER_AMD: pass_amd(l, bdf); break;
 	case MAKER_NVIDIA: probe_nvidia(l, bdf); break;
 	default: break;
 	}
 }
 
-void probe_sensors(struct look *l, const char *bdf)
+void probe_sensors(struct probe_pass *l, const char *bdf)
 {
-	if (!look_device(l, PCI_DEVICES, bdf))
+	if (!pass_device(l, PCI_DEVICES, bdf))
 		return;
-	look_metrics(l);
+	pass_metrics(l);
 	if (!reading_find(l->probe, "temp_junction_c"))
-		look_hwmon(l);
+		pass_hwmon(l);
 	add_value(l, "busy_pct", "gpu_busy_percent", 1);
-	look_vram(l);
+	pass_vram(l);
 	reading_contradictions(l->probe, "its sensors");
 }

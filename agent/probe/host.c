@@ -10,37 +10,37 @@
 
 #include "agent/core/health/reading.h"
 #include "agent/core/health/sysfs_text.h"
-#include "agent/probe/look.h"
+#include "agent/probe/probe_pass.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 
 #define PCI "sys/bus/pci/devices"
 #define KB 1024.0
 
-static void add_count(struct look *l, const char *key, const char *path)
+static void add_count(struct probe_pass *l, const char *key, const char *path)
 {
-	const char *s = look_root(l, path);
+	const char *s = pass_root(l, path);
 	int64_t n = s ? text_list_count(s) : MO_NONE;
 
 	if (s && n <= 0)
-		look_bad(l, path, "it is no list of CPUs");
+		pass_bad(l, path, "it is no list of CPUs");
 	else
 		reading_add_int(l->probe, key, n);
 }
 
-static void add_chosen(struct look *l, const char *key, const char *path)
+static void add_chosen(struct probe_pass *l, const char *key, const char *path)
 {
-	const char *s = look_root(l, path);
+	const char *s = pass_root(l, path);
 	_cleanup_(mo_freep) char *word = s ? text_chosen(s) : NULL;
 
 	if (s && !word)
-		look_bad(l, path, "nothing is chosen in it");
+		pass_bad(l, path, "nothing is chosen in it");
 	reading_add_text(l->probe, key, word);
 }
 
-char *governors(struct look *l)
+char *governors(struct probe_pass *l)
 {
-	struct look_names cpus = look_list(l, true, "sys/devices/system/cpu");
+	struct pass_names cpus = pass_list(l, true, "sys/devices/system/cpu");
 	struct {
 		char *name;
 		int64_t n;
@@ -55,7 +55,7 @@ char *governors(struct look *l)
 		_cleanup_(mo_freep) char *path =
 			mo_printf("sys/devices/system/cpu/%s/cpufreq/scaling_governor",
 				  cpus.items[i]);
-		_cleanup_(mo_freep) char *name = look_root_line(l, path);
+		_cleanup_(mo_freep) char *name = pass_root_line(l, path);
 		size_t k = 0;
 		while (name && k < n && !mo_streq(kinds[k].name, name))
 			k++;
@@ -65,7 +65,7 @@ char *governors(struct look *l)
 			kinds[n++].name = TAKE_PTR(name);
 		kinds[k].n++;
 	}
-	look_names_done(&cpus);
+	pass_names_done(&cpus);
 	for (size_t k = 1; k < n; k++)
 		first = kinds[k].n > kinds[first].n ? k : first;
 	for (size_t k = 0; k < n; k++)
@@ -79,7 +79,7 @@ char *governors(struct look *l)
 	return n ? mo_buf_take(&b) : NULL;
 }
 
-static void look_cpus(struct look *l)
+static void pass_cpus(struct probe_pass *l)
 {
 	_cleanup_(mo_freep) char *governor = governors(l);
 	const char *s;
@@ -87,14 +87,14 @@ static void look_cpus(struct look *l)
 	add_count(l, "cpus_online", "sys/devices/system/cpu/online");
 	add_count(l, "cpus_present", "sys/devices/system/cpu/present");
 	reading_add_text(l->probe, "governor", governor);
-	int64_t smt = look_root_int(l, "sys/devices/system/cpu/smt/active");
+	int64_t smt = pass_root_int(l, "sys/devices/system/cpu/smt/active");
 	reading_add_text(l->probe, "smt", smt == MO_NONE ? NULL : smt ? "on" : "off");
-	reading_add(l->probe, "load1", look_root_leading(l, "proc/loadavg"));
+	reading_add(l->probe, "load1", pass_root_leading(l, "proc/loadavg"));
 	reading_add_int(l->probe, "numa_balancing",
-			look_root_int(l, "proc/sys/kernel/numa_balancing"));
-	reading_add_int(l->probe, "swappiness", look_root_int(l, "proc/sys/vm/swappiness"));
+			pass_root_int(l, "proc/sys/kernel/numa_balancing"));
+	reading_add_int(l->probe, "swappiness", pass_root_int(l, "proc/sys/vm/swappiness"));
 	add_chosen(l, "thp", "sys/kernel/mm/transparent_hugepage/enabled");
-	if ((s = look_root(l, "proc/cmdline"))) {
+	if ((s = pass_root(l, "proc/cmdline"))) {
 		_cleanup_(mo_freep) char *line = text_cmdline(s);
 		_cleanup_(mo_freep) char *iommu = line ? text_option(line, "iommu") : NULL;
 		reading_add_text(l->probe, "cmdline", line);
@@ -121,22 +121,22 @@ static double free_of(const char *meminfo, const char *node)
 }
 
 /* Nodes without are memory of another kind (CXL, high bandwidth memory), whose size is its own. */
-static bool has_cpus(struct look *l, const char *node)
+static bool has_cpus(struct probe_pass *l, const char *node)
 {
 	_cleanup_(mo_freep) char *path = mo_printf("sys/devices/system/node/%s/cpulist", node);
-	const char *s = look_root(l, path);
+	const char *s = pass_root(l, path);
 	int64_t n = s ? text_list_count(s) : MO_NONE;
 
 	if (s && n == MO_NONE)
-		look_bad(l, path, "it is no list of CPUs");
+		pass_bad(l, path, "it is no list of CPUs");
 	return n > 0;
 }
 
-static void look_memory(struct look *l)
+static void pass_memory(struct probe_pass *l)
 {
-	struct look_names nodes = look_list(l, true, "sys/devices/system/node");
-	const char *s = look_root(l, "proc/meminfo");
-	int64_t total = s ? look_key(l, "proc/meminfo", s, "MemTotal") : MO_NONE;
+	struct pass_names nodes = pass_list(l, true, "sys/devices/system/node");
+	const char *s = pass_root(l, "proc/meminfo");
+	int64_t total = s ? pass_key(l, "proc/meminfo", s, "MemTotal") : MO_NONE;
 	double least = MO_NONE_F;
 
 	reading_add(l->probe, "mem_total_bytes", total == MO_NONE ? MO_NONE_F : (double)total * KB);
@@ -149,15 +149,15 @@ static void look_memory(struct look *l)
 					 *key = mo_printf("numa_free_bytes.%s", nodes.items[i] + 4),
 					 *total_key =
 						 mo_printf("Node %s MemTotal", nodes.items[i] + 4);
-		if (!(s = look_root(l, path)))
+		if (!(s = pass_root(l, path)))
 			continue;
-		int64_t node_total = look_key(l, path, s, total_key);
+		int64_t node_total = pass_key(l, path, s, total_key);
 		/* a node without memory has none to lose */
 		if (node_total == 0)
 			continue;
 		double v = free_of(s, nodes.items[i] + 4);
 		if (v == MO_NONE_F)
-			look_bad(l, path, "no free memory in it");
+			pass_bad(l, path, "no free memory in it");
 		reading_add(l->probe, key, v);
 		if (node_total != MO_NONE && has_cpus(l, nodes.items[i])) {
 			_cleanup_(mo_freep) char *own_key =
@@ -166,36 +166,36 @@ static void look_memory(struct look *l)
 		}
 		least = v != MO_NONE_F && (least == MO_NONE_F || v < least) ? v : least;
 	}
-	look_names_done(&nodes);
+	pass_names_done(&nodes);
 	reading_add(l->probe, "numa_free_min_bytes", least);
 }
 
 /* Limits of the process that starts ranks; below a root those of the recorded machine's shell. */
-static void look_limits(struct look *l, int64_t pid)
+static void pass_limits(struct probe_pass *l, int64_t pid)
 {
 	_cleanup_(mo_freep) char *path = pid == MO_NONE || *l->root
 						 ? mo_strdup("proc/self/limits")
 						 : mo_printf("proc/%lld/limits", (long long)pid);
-	const char *s = look_root(l, path);
+	const char *s = pass_root(l, path);
 
 	if (!s)
 		return;
 	if (text_limit(s, "Max open files") == MO_NONE_F)
-		look_bad(l, path, "no limits in it");
+		pass_bad(l, path, "no limits in it");
 	reading_add(l->probe, "memlock_bytes", text_limit(s, "Max locked memory"));
 	reading_add(l->probe, "nofile", text_limit(s, "Max open files"));
 	reading_add(l->probe, "nproc", text_limit(s, "Max processes"));
 }
 
-static void look_shm(struct look *l)
+static void pass_shm(struct probe_pass *l)
 {
 	const char *s;
 	struct statvfs v;
 
 	if (*l->root) {
-		s = look_root(l, "proc/mounts");
+		s = pass_root(l, "proc/mounts");
 		if (s && !strstr(s, " / ") && !strstr(s, " /proc "))
-			look_bad(l, "proc/mounts", "no mounts in it");
+			pass_bad(l, "proc/mounts", "no mounts in it");
 		reading_add_int(l->probe, "shm_bytes",
 				s ? text_mount_size(s, "/dev/shm") : MO_NONE);
 	} else if (statvfs("/dev/shm", &v) == 0) {
@@ -204,7 +204,7 @@ static void look_shm(struct look *l)
 	}
 }
 
-static void look_disk(struct look *l, const char *disk)
+static void pass_disk(struct probe_pass *l, const char *disk)
 {
 	_cleanup_(mo_freep) char *path = mo_printf("%s%s", l->root, disk),
 				 *free_key = mo_printf("disk_free_bytes.%s", disk),
@@ -220,7 +220,7 @@ static void look_disk(struct look *l, const char *disk)
 	reading_add_int(l->probe, ro_key, (v.f_flag & ST_RDONLY) != 0);
 }
 
-static void look_clock(struct look *l)
+static void pass_clock(struct probe_pass *l)
 {
 	struct timex t = { .modes = 0 };
 
@@ -238,9 +238,9 @@ static void look_clock(struct look *l)
 	reading_add(l->probe, "clock_maxerror_ms", (double)t.maxerror / 1e3);
 }
 
-static void look_edac(struct look *l)
+static void pass_edac(struct probe_pass *l)
 {
-	struct look_names names = look_list(l, true, "sys/devices/system/edac/mc");
+	struct pass_names names = pass_list(l, true, "sys/devices/system/edac/mc");
 	int64_t ue = MO_NONE, ce = MO_NONE, problems = l->problems;
 
 	for (size_t i = 0; i < names.n; i++) {
@@ -252,11 +252,11 @@ static void look_edac(struct look *l)
 					 *ce_path =
 						 mo_printf("sys/devices/system/edac/mc/%s/ce_count",
 							   names.items[i]);
-		int64_t u = look_root_int(l, ue_path), c = look_root_int(l, ce_path);
+		int64_t u = pass_root_int(l, ue_path), c = pass_root_int(l, ce_path);
 		ue = u == MO_NONE ? ue : (ue == MO_NONE ? 0 : ue) + u;
 		ce = c == MO_NONE ? ce : (ce == MO_NONE ? 0 : ce) + c;
 	}
-	look_names_done(&names);
+	pass_names_done(&names);
 	/* a smaller sum would look like a counter that began anew */
 	if (l->problems > problems)
 		return;
@@ -266,7 +266,7 @@ static void look_edac(struct look *l)
 
 /* Whether the runtimes can open the GPU: libhsakmt leaves out one whose render node it cannot
  * open, and every index behind it shifts. */
-static bool renderable(struct look *l, int64_t minor)
+static bool renderable(struct probe_pass *l, int64_t minor)
 {
 	_cleanup_(mo_freep) char *path = mo_printf("dev/dri/renderD%lld", (long long)minor);
 	_cleanup_(mo_closep) int fd = openat(l->top, path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
@@ -276,7 +276,7 @@ static bool renderable(struct look *l, int64_t minor)
 
 /* The driver's topology names a GPU whose PCI directory is gone. gpu: domain and location_id
  * without the partition. */
-static bool off_the_bus(const struct look *l, int64_t gpu)
+static bool off_the_bus(const struct probe_pass *l, int64_t gpu)
 {
 	_cleanup_(mo_freep) char *path =
 		mo_printf(PCI "/%04x:%02x:%02x.0", (unsigned)(gpu >> 32) & 0xffff,
@@ -287,21 +287,21 @@ static bool off_the_bus(const struct look *l, int64_t gpu)
 
 /* GPUs that KFD lists, partitions of one GPU counted once; and those of them whose render nodes
  * all open. Nothing is said where a node cannot be understood: it may be a GPU. */
-static void count_kfd(struct look *l)
+static void count_kfd(struct probe_pass *l)
 {
 	static const char top[] = "sys/class/kfd/kfd/topology/nodes";
-	struct look_names names = look_list(l, true, top);
+	struct pass_names names = pass_list(l, true, top);
 	int64_t n = 0, off = 0, closed = 0, last = MO_NONE, last_closed = MO_NONE,
 		problems = l->problems;
 
 	for (size_t i = 0; i < names.n; i++) {
 		_cleanup_(mo_freep) char *path = mo_printf("%s/%s/properties", top, names.items[i]);
-		const char *s = look_root(l, path);
-		if (!s || look_key(l, path, s, "simd_count") <= 0)
+		const char *s = pass_root(l, path);
+		if (!s || pass_key(l, path, s, "simd_count") <= 0)
 			continue;
 		int64_t domain = text_key_int(s, "domain"),
-			location = look_key(l, path, s, "location_id"),
-			minor = look_key(l, path, s, "drm_render_minor");
+			location = pass_key(l, path, s, "location_id"),
+			minor = pass_key(l, path, s, "drm_render_minor");
 		if (location == MO_NONE || minor == MO_NONE)
 			continue;
 		int64_t gpu =
@@ -320,17 +320,17 @@ static void count_kfd(struct look *l)
 		reading_add_int(l->probe, "gpus_renderable", n - closed);
 		reading_add_int(l->probe, "gpus_off_bus", off);
 	}
-	look_names_done(&names);
+	pass_names_done(&names);
 }
 
 /* GPUs on the PCI bus, and how long a short question to the driver takes: the generation of KFD
  * and the metrics of each GPU that is not left out. */
-static void look_gpus(struct look *l, const struct host_options *o)
+static void pass_gpus(struct probe_pass *l, const struct host_options *o)
 {
 	int64_t problems = l->problems;
-	struct look_names names = look_list(l, true, PCI);
+	struct pass_names names = pass_list(l, true, PCI);
 	int64_t n = 0, asked = 0, unknown = l->problems - problems, began;
-	struct look_names gpus = { 0 };
+	struct pass_names gpus = { 0 };
 
 	for (size_t i = 0; i < names.n; i++) {
 		problems = l->problems;
@@ -347,27 +347,27 @@ static void look_gpus(struct look *l, const struct host_options *o)
 		reading_add_int(l->probe, "gpus_pci", n);
 	count_kfd(l);
 	began = mo_clock_mono_ns();
-	asked += look_root_int(l, "sys/class/kfd/kfd/topology/generation_id") != MO_NONE;
+	asked += pass_root_int(l, "sys/class/kfd/kfd/topology/generation_id") != MO_NONE;
 	for (size_t i = 0; i < gpus.n; i++) {
 		_cleanup_(mo_freep) char *path = mo_printf(PCI "/%s/gpu_metrics", gpus.items[i]);
-		asked += look_touch(l, path);
+		asked += pass_touch(l, path);
 	}
 	if (asked)
 		reading_add(l->probe, "driver_canary_ms",
 			    (double)(mo_clock_mono_ns() - began) / 1e6);
-	look_names_done(&gpus);
-	look_names_done(&names);
+	pass_names_done(&gpus);
+	pass_names_done(&names);
 }
 
-void probe_host(struct look *l, const struct host_options *o)
+void probe_host(struct probe_pass *l, const struct host_options *o)
 {
-	look_cpus(l);
-	look_memory(l);
-	look_limits(l, o->limits_of);
-	look_shm(l);
+	pass_cpus(l);
+	pass_memory(l);
+	pass_limits(l, o->limits_of);
+	pass_shm(l);
 	for (size_t i = 0; i < o->n_disks; i++)
-		look_disk(l, o->disks[i]);
-	look_clock(l);
-	look_edac(l);
-	look_gpus(l, o);
+		pass_disk(l, o->disks[i]);
+	pass_clock(l);
+	pass_edac(l);
+	pass_gpus(l, o);
 }

@@ -8,7 +8,7 @@
 
 #include "agent/core/health/reading.h"
 #include "agent/core/health/sysfs_text.h"
-#include "agent/probe/look.h"
+#include "agent/probe/probe_pass.h"
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
 
@@ -32,18 +32,18 @@ struct kfd_nodes {
 
 /* All GPU nodes. The low bits of location_id are the partition, not a function of PCI:
  * partitions of one GPU are one address. */
-static struct kfd_nodes read_nodes(struct look *l)
+static struct kfd_nodes read_nodes(struct probe_pass *l)
 {
 	struct kfd_nodes nodes = { 0 };
-	struct look_names names = look_list(l, true, NODES);
+	struct pass_names names = pass_list(l, true, NODES);
 
 	for (size_t i = 0; i < names.n; i++) {
 		int64_t number, problems = l->problems;
 		_cleanup_(mo_freep) char *properties =
 			mo_printf("%s/%s/properties", NODES, names.items[i]);
-		const char *s = look_root(l, properties);
-		int64_t simds = s ? look_key(l, properties, s, "simd_count") : MO_NONE,
-			location = simds > 0 ? look_key(l, properties, s, "location_id") : MO_NONE;
+		const char *s = pass_root(l, properties);
+		int64_t simds = s ? pass_key(l, properties, s, "simd_count") : MO_NONE,
+			location = simds > 0 ? pass_key(l, properties, s, "location_id") : MO_NONE;
 		bool unknown = l->problems > problems;
 		if (mo_parse_i64(names.items[i], 0, INT32_MAX, &number) < 0 ||
 		    (!unknown && simds <= 0))
@@ -59,7 +59,7 @@ static struct kfd_nodes read_nodes(struct look *l)
 			 (unsigned)(location >> 8) & 0xff, (unsigned)(location >> 3) & 0x1f);
 		nodes.partitions |= nodes.n > 1 && mo_streq(n[-1].bdf, n->bdf);
 	}
-	look_names_done(&names);
+	pass_names_done(&names);
 	return nodes;
 }
 
@@ -73,27 +73,27 @@ static const struct kfd_node *node_of(const struct kfd_nodes *nodes, int64_t num
 
 /* Other GPUs that this one reaches over XGMI. A node that cannot be understood but has such a
  * link is a GPU; which one matters only where GPUs are partitioned. */
-static int64_t count_links(struct look *l, const struct kfd_nodes *nodes,
+static int64_t count_links(struct probe_pass *l, const struct kfd_nodes *nodes,
 			   const struct kfd_node *own)
 {
 	_cleanup_(mo_freep) char *path = mo_printf("%s/%lld/io_links", NODES, (long long)own->node);
-	struct look_names names = look_list(l, true, path);
+	struct pass_names names = pass_list(l, true, path);
 	int64_t n = names.n ? 0 : MO_NONE, problems = l->problems;
 	bool unknown = false;
 
 	for (size_t i = 0; i < names.n; i++) {
 		_cleanup_(mo_freep) char *file =
 			mo_printf("%s/%s/properties", path, names.items[i]);
-		const char *s = look_root(l, file);
-		if (!s || look_key(l, file, s, "type") != LINK_XGMI)
+		const char *s = pass_root(l, file);
+		if (!s || pass_key(l, file, s, "type") != LINK_XGMI)
 			continue;
-		const struct kfd_node *to = node_of(nodes, look_key(l, file, s, "node_to"));
+		const struct kfd_node *to = node_of(nodes, pass_key(l, file, s, "node_to"));
 		bool first_partition =
 			to && (to == nodes->items || !*to->bdf || !mo_streq(to[-1].bdf, to->bdf));
 		n += first_partition && !mo_streq(to->bdf, own->bdf);
 		unknown |= to && !*to->bdf && nodes->partitions;
 	}
-	look_names_done(&names);
+	pass_names_done(&names);
 	if (unknown) {
 		l->problems++;
 		probe_problem(l->probe,
@@ -115,7 +115,7 @@ static bool has_variable(const struct mo_buf *environment, const char *name)
 }
 
 /* Bytes that a process holds on the GPU's nodes, 0 = none. */
-static int64_t held_bytes(struct look *l, const char *pid, const struct kfd_nodes *nodes,
+static int64_t held_bytes(struct probe_pass *l, const char *pid, const struct kfd_nodes *nodes,
 			  const char *bdf)
 {
 	int64_t sum = 0;
@@ -125,11 +125,11 @@ static int64_t held_bytes(struct look *l, const char *pid, const struct kfd_node
 						       ? mo_printf("%s/%lld/gpu_id", NODES,
 								   (long long)nodes->items[i].node)
 						       : NULL;
-		int64_t gpu = id ? look_root_int(l, id) : MO_NONE;
+		int64_t gpu = id ? pass_root_int(l, id) : MO_NONE;
 		_cleanup_(mo_freep) char *path =
 			gpu == MO_NONE ? NULL
 				       : mo_printf(PROCESSES "/%s/vram_%lld", pid, (long long)gpu);
-		int64_t v = path ? look_root_int(l, path) : MO_NONE;
+		int64_t v = path ? pass_root_int(l, path) : MO_NONE;
 		sum += v == MO_NONE ? 0 : MO_MIN(v, INT64_MAX / 4096);
 	}
 	return sum;
@@ -137,7 +137,7 @@ static int64_t held_bytes(struct look *l, const char *pid, const struct kfd_node
 
 /* Whether the process is one of ours: everything that we start carries MOE_STEP. One that has
  * ended but is still in the kernel's list is nobody's. -1 = it may not be looked at. */
-static int is_ours(struct look *l, const char *pid)
+static int is_ours(struct probe_pass *l, const char *pid)
 {
 	_cleanup_(mo_freep) char *path = mo_printf("proc/%s/environ", pid);
 	_cleanup_(mo_buf_done) struct mo_buf environment = { 0 };
@@ -149,14 +149,14 @@ static int is_ours(struct look *l, const char *pid)
 	return r == 0 && has_variable(&environment, "MOE_STEP");
 }
 
-static void look_processes(struct look *l, const struct kfd_nodes *nodes, const char *bdf)
+static void pass_processes(struct probe_pass *l, const struct kfd_nodes *nodes, const char *bdf)
 {
 	_cleanup_(mo_buf_done) struct mo_buf shown = { 0 };
 	int64_t foreign = 0, hidden = 0, bytes = 0, problems = l->problems;
 
 	if (faccessat(l->top, PROCESSES, F_OK, 0) < 0)
 		return;
-	struct look_names pids = look_list(l, true, PROCESSES);
+	struct pass_names pids = pass_list(l, true, PROCESSES);
 
 	for (size_t i = 0; i < pids.n; i++) {
 		const char *pid = pids.items[i];
@@ -183,7 +183,7 @@ static void look_processes(struct look *l, const struct kfd_nodes *nodes, const 
 		probe_problem(l->probe,
 			      "environ of %lld processes that hold the GPU: Permission denied",
 			      (long long)hidden);
-	look_names_done(&pids);
+	pass_names_done(&pids);
 	if (hidden || l->problems > problems)
 		return;
 	reading_add_int(l->probe, "foreign_pids", foreign);
@@ -191,7 +191,7 @@ static void look_processes(struct look *l, const struct kfd_nodes *nodes, const 
 	reading_add_text(l->probe, "foreign", shown.data);
 }
 
-void probe_kfd(struct look *l, const char *bdf)
+void probe_kfd(struct probe_pass *l, const char *bdf)
 {
 	/* of all GPUs: the host's probe names those that cannot be understood */
 	l->others = true;
@@ -203,7 +203,7 @@ void probe_kfd(struct look *l, const char *bdf)
 		own = mo_streq(nodes.items[i].bdf, bdf) ? &nodes.items[i] : NULL;
 	if (own) {
 		reading_add_int(l->probe, "xgmi_links", count_links(l, &nodes, own));
-		look_processes(l, &nodes, bdf);
+		pass_processes(l, &nodes, bdf);
 	} else if (nodes.unknown) {
 		l->problems++;
 		probe_problem(l->probe,

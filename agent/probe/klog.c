@@ -7,7 +7,7 @@
 
 #include "agent/core/health/klog.h"
 #include "agent/core/health/reading.h"
-#include "agent/probe/look.h"
+#include "agent/probe/probe_pass.h"
 #include "lib/base/fd.h"
 #include "lib/recipe/klog_file.h"
 
@@ -51,7 +51,7 @@ static bool is_log(const struct mo_buf *b)
 	return b->len > 0;
 }
 
-static int read_file(struct look *l, struct klog *k)
+static int read_file(struct probe_pass *l, struct klog *k)
 {
 	static const char *const paths[] = { "dev/kmsg", "var/log/kmsg" };
 	const char *path = paths[0];
@@ -67,13 +67,13 @@ static int read_file(struct look *l, struct klog *k)
 		return r;
 	klog_feed_text(k, l->text.data ? l->text.data : "", l->text.len);
 	if (!is_log(&l->text))
-		look_bad(l, path, "a part of it is no log of a kernel");
+		pass_bad(l, path, "a part of it is no log of a kernel");
 	return 0;
 }
 
 /* Numbers begin anew at each boot: a log whose newest record is older than `since` is another
  * boot's, and all of it is new. */
-static int read_log(struct look *l, const struct klog_rules *rules, int64_t since,
+static int read_log(struct probe_pass *l, const struct klog_rules *rules, int64_t since,
 		    struct klog **ret, struct mo_error *err)
 {
 	_cleanup_(klog_freep) struct klog *k = NULL;
@@ -102,7 +102,7 @@ static int read_log(struct look *l, const struct klog_rules *rules, int64_t sinc
 	return 0;
 }
 
-int probe_klog(struct look *l, int64_t since, struct mo_error *err)
+int probe_klog(struct probe_pass *l, int64_t since, struct mo_error *err)
 {
 	_cleanup_(klog_freep) struct klog *k = NULL;
 	struct klog_rules rules;

@@ -13,7 +13,7 @@
 
 #include "agent/core/health/reading.h"
 #include "agent/core/health/sysfs_text.h"
-#include "agent/probe/look.h"
+#include "agent/probe/probe_pass.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
@@ -135,9 +135,9 @@ static int parse(int argc, char **argv, struct request *q)
 
 static int run(const struct request *q, struct probe *p, struct mo_error *err)
 {
-	struct look l = { 0 };
+	struct probe_pass l = { 0 };
 	int64_t began = mo_clock_mono_ns();
-	int r = look_open(q->root, p, &l);
+	int r = pass_open(q->root, p, &l);
 
 	if (r < 0)
 		return mo_error_set(err, r, "%s: %s", q->root, strerror(-r));
@@ -155,7 +155,7 @@ static int run(const struct request *q, struct probe *p, struct mo_error *err)
 		reading_add_int(p, "files", l.files);
 		reading_add(p, "read_ms", (double)(mo_clock_mono_ns() - began) / 1e6);
 	}
-	look_done(&l);
+	pass_done(&l);
 	return r;
 }
 

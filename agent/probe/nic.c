@@ -6,7 +6,7 @@
 
 #include "agent/core/health/reading.h"
 #include "agent/core/health/sysfs_text.h"
-#include "agent/probe/look.h"
+#include "agent/probe/probe_pass.h"
 
 /* the first that is there; drivers call one thing by different names */
 struct counter {
@@ -33,24 +33,24 @@ static const struct counter counters[] = {
 };
 
 /* "4: ACTIVE" */
-static void add_state(struct look *l, const char *key, const char *port, const char *file)
+static void add_state(struct probe_pass *l, const char *key, const char *port, const char *file)
 {
 	_cleanup_(mo_freep) char *path = mo_printf("ports/%s/%s", port, file);
-	_cleanup_(mo_freep) char *line = look_line(l, path);
+	_cleanup_(mo_freep) char *line = pass_line(l, path);
 	_cleanup_(mo_freep) char *state =
 		line && line[strspn(line, "0123456789")] == ':' ? text_state(line) : NULL;
 
 	if (line && (!state || *line == ':'))
-		look_bad(l, path, "it is no state");
+		pass_bad(l, path, "it is no state");
 	else
 		reading_add_text(l->probe, key, state);
 }
 
-static void add_counter(struct look *l, const char *port, const struct counter *c)
+static void add_counter(struct probe_pass *l, const char *port, const struct counter *c)
 {
 	for (size_t i = 0; i < ELEMENTSOF(c->names) && c->names[i]; i++) {
 		_cleanup_(mo_freep) char *path = mo_printf("ports/%s/%s", port, c->names[i]);
-		int64_t v = look_int(l, path);
+		int64_t v = pass_int(l, path);
 		if (v == MO_NONE)
 			continue;
 		reading_add_int(l->probe, c->key, v);
@@ -60,32 +60,32 @@ static void add_counter(struct look *l, const char *port, const struct counter *
 
 /* 1: a GID that another network segment can answer to, RoCE v2 with an address; 0: an empty
  * slot, a link-local one, another type; -1: not understood. */
-static int usable_gid(struct look *l, const char *port, const char *slot)
+static int usable_gid(struct probe_pass *l, const char *port, const char *slot)
 {
 	_cleanup_(mo_freep) char *gid = mo_printf("ports/%s/gids/%s", port, slot),
 				 *type = mo_printf("ports/%s/gid_attrs/types/%s", port, slot);
 	int64_t problems = l->problems;
-	_cleanup_(mo_freep) char *address = look_line(l, gid);
+	_cleanup_(mo_freep) char *address = pass_line(l, gid);
 
 	if (address &&
 	    (address[strspn(address, "0123456789abcdefABCDEF:")] || !strchr(address, ':')))
-		look_bad(l, gid, "it is no address");
+		pass_bad(l, gid, "it is no address");
 	if (!address || l->problems > problems)
 		return l->problems > problems ? -1 : 0;
 	if (!address[strspn(address, "0:")] || mo_starts_with(address, "fe80:"))
 		return 0;
-	_cleanup_(mo_freep) char *word = look_line(l, type);
+	_cleanup_(mo_freep) char *word = pass_line(l, type);
 	if (word && !mo_streq(word, "RoCE v2") && !mo_streq(word, "IB/RoCE v1") &&
 	    !mo_streq(word, "RoCE v1"))
-		look_bad(l, type, "it is no type of an address");
+		pass_bad(l, type, "it is no type of an address");
 	return l->problems > problems ? -1 : mo_streq(word, "RoCE v2");
 }
 
 /* Nothing is said where one slot cannot be understood: it may be the one that counts. */
-static void count_gids(struct look *l, const char *port)
+static void count_gids(struct probe_pass *l, const char *port)
 {
 	_cleanup_(mo_freep) char *path = mo_printf("ports/%s/gids", port);
-	struct look_names slots = look_list(l, false, path);
+	struct pass_names slots = pass_list(l, false, path);
 	int64_t n = 0, unknown = 0;
 
 	for (size_t i = 0; i < slots.n; i++) {
@@ -95,22 +95,22 @@ static void count_gids(struct look *l, const char *port)
 	}
 	if (slots.n && (n || !unknown))
 		reading_add_int(l->probe, "gid_rocev2", n);
-	look_names_done(&slots);
+	pass_names_done(&slots);
 }
 
-static double rate_of(struct look *l, const char *nic, const char *port)
+static double rate_of(struct probe_pass *l, const char *nic, const char *port)
 {
 	_cleanup_(mo_freep) char *path =
 		mo_printf("sys/class/infiniband/%s/ports/%s/rate", nic, port);
-	return look_root_leading(l, path);
+	return pass_root_leading(l, path);
 }
 
 /* vendor:device of a card's PCI function, NULL unknown; caller frees. */
-static char *kind_of(struct look *l, const char *nic)
+static char *kind_of(struct probe_pass *l, const char *nic)
 {
 	_cleanup_(mo_freep) char *vendor = mo_printf("sys/class/infiniband/%s/device/vendor", nic),
 				 *device = mo_printf("sys/class/infiniband/%s/device/device", nic);
-	int64_t v = look_root_int(l, vendor), d = look_root_int(l, device);
+	int64_t v = pass_root_int(l, vendor), d = pass_root_int(l, device);
 	return v == MO_NONE || d == MO_NONE
 		       ? NULL
 		       : mo_printf("%04llx:%04llx", (long long)v, (long long)d);
@@ -118,10 +118,10 @@ static char *kind_of(struct look *l, const char *nic)
 
 /* What the link should run at: the highest rate of a card of the same kind on this node. One
  * that is alone is compared with nothing but itself. */
-static void look_rates(struct look *l, const char *nic, const char *port)
+static void pass_rates(struct probe_pass *l, const char *nic, const char *port)
 {
 	_cleanup_(mo_freep) char *kind = kind_of(l, nic);
-	struct look_names all = look_list(l, true, "sys/class/infiniband");
+	struct pass_names all = pass_list(l, true, "sys/class/infiniband");
 	double own = rate_of(l, nic, port), best = own;
 
 	reading_add_text(l->probe, "device_id", kind);
@@ -133,14 +133,14 @@ static void look_rates(struct look *l, const char *nic, const char *port)
 			best = MO_MAX(best, rate_of(l, all.items[i], port));
 	}
 	l->others = false;
-	look_names_done(&all);
+	pass_names_done(&all);
 	reading_add(l->probe, "rate_gbps", own);
 	reading_add(l->probe, "rate_expected_gbps", best);
 }
 
-static void look_netdev(struct look *l)
+static void pass_netdev(struct probe_pass *l)
 {
-	struct look_names names = look_list(l, false, "device/net");
+	struct pass_names names = pass_list(l, false, "device/net");
 
 	if (names.n) {
 		_cleanup_(mo_freep) char *base = mo_printf("device/net/%s", names.items[0]),
@@ -148,26 +148,26 @@ static void look_netdev(struct look *l)
 					 *mtu = mo_printf("%s/mtu", base),
 					 *downs = mo_printf("%s/carrier_down_count", base);
 		reading_add_text(l->probe, "netdev", names.items[0]);
-		look_add_text(l, "operstate", operstate);
-		look_add_int(l, "mtu", mtu);
-		look_add_int(l, "carrier_down", downs);
+		pass_add_text(l, "operstate", operstate);
+		pass_add_int(l, "mtu", mtu);
+		pass_add_int(l, "carrier_down", downs);
 	}
-	look_names_done(&names);
+	pass_names_done(&names);
 }
 
-void probe_nic(struct look *l, const char *name)
+void probe_nic(struct probe_pass *l, const char *name)
 {
-	if (!look_device(l, "sys/class/infiniband", name))
+	if (!pass_device(l, "sys/class/infiniband", name))
 		return;
-	l->probe->identity = look_line(l, "node_guid");
-	struct look_names ports = look_list(l, false, "ports");
+	l->probe->identity = pass_line(l, "node_guid");
+	struct pass_names ports = pass_list(l, false, "ports");
 	if (ports.n) {
 		const char *port = ports.items[0];
 		add_state(l, "state", port, "state");
 		add_state(l, "phys_state", port, "phys_state");
 		_cleanup_(mo_freep) char *layer = mo_printf("ports/%s/link_layer", port);
-		look_add_text(l, "link_layer", layer);
-		look_rates(l, name, port);
+		pass_add_text(l, "link_layer", layer);
+		pass_rates(l, name, port);
 		for (size_t i = 0; i < ELEMENTSOF(counters); i++)
 			add_counter(l, port, &counters[i]);
 		if (mo_streq(reading_text(l->probe, "link_layer"), "Ethernet"))
@@ -176,9 +176,9 @@ void probe_nic(struct look *l, const char *name)
 		l->problems++;
 		probe_problem(l->probe, "%s: it has no port", name);
 	}
-	look_names_done(&ports);
-	look_netdev(l);
-	look_add_text(l, "fw", "fw_ver");
-	_cleanup_(mo_freep) char *driver = look_link(l, "device/driver");
+	pass_names_done(&ports);
+	pass_netdev(l);
+	pass_add_text(l, "fw", "fw_ver");
+	_cleanup_(mo_freep) char *driver = pass_link(l, "device/driver");
 	reading_add_text(l->probe, "driver", driver);
 }

@@ -6,7 +6,7 @@
 
 #include "agent/core/health/reading.h"
 #include "agent/core/health/sysfs_text.h"
-#include "agent/probe/look.h"
+#include "agent/probe/probe_pass.h"
 
 #define KINDS_MAX 16
 
@@ -67,31 +67,31 @@ static void items_tell(struct items *t, struct probe *p)
 	free(t->all);
 }
 
-static void add_line(struct look *l, struct items *t, const char *key, const char *path)
+static void add_line(struct probe_pass *l, struct items *t, const char *key, const char *path)
 {
-	_cleanup_(mo_freep) char *line = look_root_line(l, path);
+	_cleanup_(mo_freep) char *line = pass_root_line(l, path);
 
 	item_add(t, key, line);
 }
 
-static void add_number(struct look *l, struct items *t, const char *key, const char *path)
+static void add_number(struct probe_pass *l, struct items *t, const char *key, const char *path)
 {
-	int64_t v = look_root_int(l, path);
+	int64_t v = pass_root_int(l, path);
 	_cleanup_(mo_freep) char *text = v == MO_NONE ? NULL : mo_printf("%lld", (long long)v);
 
 	item_add(t, key, text);
 }
 
-static void add_module(struct look *l, struct items *t, const char *module)
+static void add_module(struct probe_pass *l, struct items *t, const char *module)
 {
 	_cleanup_(mo_freep) char *version = driver_version(l, module);
 
 	item_add(t, module, version);
 }
 
-static void add_cmdline(struct look *l, struct items *t)
+static void add_cmdline(struct probe_pass *l, struct items *t)
 {
-	const char *s = look_root(l, "proc/cmdline");
+	const char *s = pass_root(l, "proc/cmdline");
 	_cleanup_(mo_freep) char *line = s ? text_cmdline(s) : NULL;
 
 	item_add(t, "cmdline", line);
@@ -108,39 +108,39 @@ static char *unquoted(char *s)
 	return s + 1;
 }
 
-static void add_settings(struct look *l, struct items *t)
+static void add_settings(struct probe_pass *l, struct items *t)
 {
 	_cleanup_(mo_freep) char *governor = governors(l);
 	const char *s;
 
 	item_add(t, "governor", governor);
 	add_number(l, t, "numa_balancing", "proc/sys/kernel/numa_balancing");
-	if ((s = look_root(l, "sys/kernel/mm/transparent_hugepage/enabled"))) {
+	if ((s = pass_root(l, "sys/kernel/mm/transparent_hugepage/enabled"))) {
 		_cleanup_(mo_freep) char *thp = text_chosen(s);
 		if (!thp)
-			look_bad(l, "sys/kernel/mm/transparent_hugepage/enabled",
+			pass_bad(l, "sys/kernel/mm/transparent_hugepage/enabled",
 				 "nothing is chosen in it");
 		item_add(t, "thp", thp);
 	}
-	if ((s = look_root(l, "etc/os-release"))) {
+	if ((s = pass_root(l, "etc/os-release"))) {
 		_cleanup_(mo_freep) char *name = text_option(s, "ID"),
 					 *version = text_option(s, "VERSION_ID");
 		_cleanup_(mo_freep) char *both = mo_printf("%s %s", name ? unquoted(name) : "",
 							   version ? unquoted(version) : "");
 		if (!name)
-			look_bad(l, "etc/os-release", "no ID in it");
+			pass_bad(l, "etc/os-release", "no ID in it");
 		item_add(t, "os", name ? both : NULL);
 	}
 }
 
-static void add_gpu(struct look *l, struct items *t, const char *bdf)
+static void add_gpu(struct probe_pass *l, struct items *t, const char *bdf)
 {
 	_cleanup_(mo_freep) char *path = mo_printf("sys/bus/pci/devices/%s", bdf),
 				 *firmware = mo_printf("%s/fw_version", path),
 				 *vbios = mo_printf("%s/vbios_version", path),
 				 *information =
 					 mo_printf("proc/driver/nvidia/gpus/%s/information", bdf);
-	struct look_names files = look_list(l, true, firmware);
+	struct pass_names files = pass_list(l, true, firmware);
 	const char *s;
 
 	add_line(l, t, "vbios", vbios);
@@ -153,24 +153,24 @@ static void add_gpu(struct look *l, struct items *t, const char *bdf)
 		if (end)
 			add_line(l, t, key, file);
 	}
-	look_names_done(&files);
-	if ((s = look_root(l, information))) {
+	pass_names_done(&files);
+	if ((s = pass_root(l, information))) {
 		_cleanup_(mo_freep) char *bios = text_key(s, "Video BIOS"),
 					 *gsp = text_key(s, "GPU Firmware");
 		if (!bios && !gsp)
-			look_bad(l, information, "no versions in it");
+			pass_bad(l, information, "no versions in it");
 		item_add(t, "vbios", bios);
 		item_add(t, "gpu_fw.gsp", gsp);
 	}
 }
 
-static void add_nic(struct look *l, struct items *t, const char *nic)
+static void add_nic(struct probe_pass *l, struct items *t, const char *nic)
 {
 	_cleanup_(mo_freep) char *path = mo_printf("sys/class/infiniband/%s", nic);
 
-	if (!look_enter(l, path))
+	if (!pass_enter(l, path))
 		return;
-	_cleanup_(mo_freep) char *driver = look_link(l, "device/driver"),
+	_cleanup_(mo_freep) char *driver = pass_link(l, "device/driver"),
 				 *fw = mo_printf("%s/fw_ver", path);
 	/* mlx5_core -> mlx5, bnxt_en -> bnxt; without a driver the card's name without its
 	 * number */
@@ -178,20 +178,20 @@ static void add_nic(struct look *l, struct items *t, const char *nic)
 	_cleanup_(mo_freep) char *key =
 		mo_printf("nic_fw.%.*s", end ? (int)(end - of) : (int)strlen(of), of);
 	add_line(l, t, key, fw);
-	struct look_names nets = look_list(l, false, "device/net");
+	struct pass_names nets = pass_list(l, false, "device/net");
 	if (nets.n) {
 		_cleanup_(mo_freep) char *mtu =
 			mo_printf("%s/device/net/%s/mtu", path, nets.items[0]);
 		add_number(l, t, "mtu", mtu);
 	}
-	look_names_done(&nets);
+	pass_names_done(&nets);
 }
 
-void probe_stack(struct look *l)
+void probe_stack(struct probe_pass *l)
 {
 	struct items t = { 0 };
-	struct look_names devices = look_list(l, true, "sys/bus/pci/devices"),
-			  nics = look_list(l, true, "sys/class/infiniband");
+	struct pass_names devices = pass_list(l, true, "sys/bus/pci/devices"),
+			  nics = pass_list(l, true, "sys/class/infiniband");
 
 	add_line(l, &t, "kernel", "proc/sys/kernel/osrelease");
 	add_module(l, &t, "amdgpu");
@@ -206,7 +206,7 @@ void probe_stack(struct look *l)
 			add_gpu(l, &t, devices.items[i]);
 	for (size_t i = 0; i < nics.n; i++)
 		add_nic(l, &t, nics.items[i]);
-	look_names_done(&devices);
-	look_names_done(&nics);
+	pass_names_done(&devices);
+	pass_names_done(&nics);
 	items_tell(&t, l->probe);
 }

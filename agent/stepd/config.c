@@ -30,7 +30,7 @@
 
 #define DEADLINE_US 10000000
 #define READ_BYTES 16384
-#define TOLD_MAX 2048
+#define OUTPUT_MAX 2048
 
 /* moe-config, asked once. It has answered when both its ends are closed and its status was
  * taken. */
@@ -41,7 +41,7 @@ struct asked {
 	bool over;
 	bool ended;
 	int code; /* once it has ended: of its exit, -1: it was killed */
-	struct told {
+	struct output {
 		struct source source;
 		struct mo_buf text;
 		size_t most;
@@ -50,7 +50,7 @@ struct asked {
 
 static void asked_close(struct stepd *s, struct asked *a)
 {
-	struct told *each[] = { &a->out, &a->err };
+	struct output *each[] = { &a->out, &a->err };
 
 	a->over = true;
 	for (size_t i = 0; i < ELEMENTSOF(each); i++) {
@@ -134,10 +134,10 @@ static char **question(const struct launch *l)
 	return argv;
 }
 
-static void on_told(struct stepd *s, struct source *source, uint32_t events);
+static void on_output(struct stepd *s, struct source *source, uint32_t events);
 
 /* One of its outputs: our end into t, its end returned; a negative errno. */
-static int open_told(struct stepd *s, struct told *t, size_t most)
+static int open_output(struct stepd *s, struct output *t, size_t most)
 {
 	_cleanup_(mo_closep) int theirs = -1;
 	int ours, r = process_pipe(0, &ours, &theirs);
@@ -145,7 +145,7 @@ static int open_told(struct stepd *s, struct told *t, size_t most)
 	if (r < 0)
 		return r;
 	t->most = most;
-	t->source = (struct source){ .fd = ours, .fn = on_told, .owner = t };
+	t->source = (struct source){ .fd = ours, .fn = on_output, .owner = t };
 	r = stepd_watch(s, &t->source, EPOLLIN);
 	return r < 0 ? r : TAKE_FD(theirs);
 }
@@ -157,8 +157,8 @@ static int ask(struct stepd *s, const struct prepared *p, const char *path, stru
 	_cleanup_(texts_free) char **argv = question(l);
 	/* where it cannot be given, the recipe is judged by the controller alone */
 	_cleanup_(mo_closep) int recipe = l->recipe ? process_input(l->recipe) : -1;
-	_cleanup_(mo_closep) int out = open_told(s, &a->out, MO_CONFIG_BYTES_MAX);
-	_cleanup_(mo_closep) int err = out < 0 ? out : open_told(s, &a->err, TOLD_MAX);
+	_cleanup_(mo_closep) int out = open_output(s, &a->out, MO_CONFIG_BYTES_MAX);
+	_cleanup_(mo_closep) int err = out < 0 ? out : open_output(s, &a->err, OUTPUT_MAX);
 	char *candidates[] = { (char *)path, NULL };
 	struct child_plan plan = p->plans[0];
 
@@ -268,8 +268,8 @@ static void answer(struct stepd *s, const char *cause, int code, const char *err
 
 static void judge(struct stepd *s, struct asked *a)
 {
-	if (a->err.text.len == TOLD_MAX)
-		a->err.text.len = mo_utf8_cut(a->err.text.data, TOLD_MAX - 1);
+	if (a->err.text.len == OUTPUT_MAX)
+		a->err.text.len = mo_utf8_cut(a->err.text.data, OUTPUT_MAX - 1);
 	strip(&a->err.text);
 	_cleanup_(mo_freep) char *why = refusal(s, a);
 
@@ -311,9 +311,9 @@ static void finish_if_over(struct stepd *s)
 
 /* What it says is heard to its end and kept as far as it fits: a refusal is none the less one
  * for being long. */
-static void on_told(struct stepd *s, struct source *source, uint32_t events)
+static void on_output(struct stepd *s, struct source *source, uint32_t events)
 {
-	struct told *t = source->owner;
+	struct output *t = source->owner;
 	char chunk[READ_BYTES];
 	ssize_t n = mo_read(source->fd, chunk, sizeof(chunk));
 	size_t room = t->most - t->text.len;

@@ -31,8 +31,8 @@ struct follow {
 	off_t at;
 	bool skipping; /* in the middle of a line that is not looked at */
 	pcre2_code *name;
-	int64_t iteration, told_iteration;
-	int phase, told_phase;
+	int64_t iteration, reported_iteration;
+	int phase, reported_phase;
 };
 struct reader {
 	const struct engine_heartbeat *h;
@@ -148,7 +148,7 @@ static void read_on(const struct reader *r, struct follow *f)
 static void tell(struct follow *f)
 {
 	char text[96];
-	if (f->iteration == f->told_iteration && f->phase == f->told_phase)
+	if (f->iteration == f->reported_iteration && f->phase == f->reported_phase)
 		return;
 	int n = snprintf(text, sizeof(text), "PHASE=%s\n",
 			 phase_names[f->phase > PHASE_NONE ? f->phase : PHASE_TRAIN]);
@@ -156,8 +156,8 @@ static void tell(struct follow *f)
 		n += snprintf(text + n, sizeof(text) - (size_t)n, "ITERATION=%lld\n",
 			      (long long)f->iteration);
 	if (mo_socket_send(f->socket, text, (size_t)n) == n) {
-		f->told_iteration = f->iteration;
-		f->told_phase = f->phase;
+		f->reported_iteration = f->iteration;
+		f->reported_phase = f->phase;
 	}
 }
 
@@ -184,9 +184,9 @@ static void reader_begin(struct reader *r, const struct following *a)
 					       .socket = PROCESS_FIRST_FD + 1 + (int)i,
 					       .fd = -1,
 					       .iteration = MO_NONE,
-					       .told_iteration = MO_NONE,
+					       .reported_iteration = MO_NONE,
 					       .phase = PHASE_NONE,
-					       .told_phase = PHASE_NONE,
+					       .reported_phase = PHASE_NONE,
 					       .name = name_of(l->heartbeat, a->s->ranks[i].rank) };
 }
 

@@ -52,8 +52,8 @@ struct prepared *prepared_free(struct prepared *p)
 void prepare_leave_record(struct stepd *s, const struct prepared *p)
 {
 	_cleanup_(mo_freep) char *here = mo_path(s->dir, "env.json"),
-				 *kept = mo_path(s->spool.log_dir, "env.json");
-	char *const paths[] = { here, kept }; /* the second outlives the step, as the logs do */
+				 *retained = mo_path(s->spool.log_dir, "env.json");
+	char *const paths[] = { here, retained }; /* the second outlives the step, as the logs do */
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	struct env_record record = { 0 };
 	for (size_t i = 0; i < p->n; i++)

@@ -24,7 +24,7 @@
 #define CPUS_MAX 8192 /* the kernel's own limit */
 #define SET_BYTES (CPUS_MAX / 8)
 
-struct look {
+struct pass {
 	int task_fd;
 	cpu_set_t *wanted, *have;
 	struct stray_thread *strays;
@@ -40,7 +40,7 @@ static char *list_of(const cpu_set_t *set, size_t size)
 	return mo_idset_format(&ids);
 }
 
-static void name_of(const struct look *l, pid_t tid, char name[16])
+static void name_of(const struct pass *l, pid_t tid, char name[16])
 {
 	char path[32];
 	snprintf(path, sizeof(path), "%d/comm", (int)tid);
@@ -52,7 +52,7 @@ static void name_of(const struct look *l, pid_t tid, char name[16])
 			*c = *c == '\n' ? '\0' : '?';
 }
 
-static void look_at(struct look *l, pid_t pid, pid_t tid)
+static void look_at(struct pass *l, pid_t pid, pid_t tid)
 {
 	memset(l->have, 0, SET_BYTES);
 	if (mo_proc_cpus(tid, l->have, SET_BYTES) < 0) /* it ended */
@@ -71,7 +71,7 @@ static void look_at(struct look *l, pid_t pid, pid_t tid)
 	name_of(l, tid, t->name);
 }
 
-static bool set_wanted(struct look *l, const struct rank_bind *want)
+static bool set_wanted(struct pass *l, const struct rank_bind *want)
 {
 	_cleanup_(mo_idset_done) struct mo_idset ids = { 0 };
 	if (mo_idset_parse(want->cpus, &ids) < 0)
@@ -108,7 +108,7 @@ static void look_at_rank(struct stepd *s, struct rank *r)
 	_cleanup_(mo_freep) cpu_set_t *wanted = mo_alloc(SET_BYTES), *have = mo_alloc(SET_BYTES);
 	_cleanup_(mo_freep) struct stray_thread *strays =
 		mo_alloc_array(STRAYS_MAX, sizeof(*strays));
-	struct look l = { .wanted = wanted, .have = have, .strays = strays };
+	struct pass l = { .wanted = wanted, .have = have, .strays = strays };
 	_cleanup_(mo_dir_freep) struct mo_dir *dir = mo_dir_open(AT_FDCWD, path, 0);
 	int64_t tid;
 	if (!dir)

@@ -37,7 +37,7 @@
 #include "daemon/core/rules/verbs.h"
 #include "daemon/core/state/live.h"
 #include "daemon/core/update/index.h"
-#include "daemon/core/update/kept.h"
+#include "daemon/core/update/retained.h"
 #include "daemon/core/update/update.h"
 #include "daemon/core/update/wake.h"
 
@@ -80,7 +80,7 @@ void core_free(struct core *c)
 	free(c->ending);
 	queue_clear(&c->queue);
 	shared_pool_done(&c->shared);
-	free(c->kept);
+	free(c->retained);
 	free(c->fresh);
 	free(c->dirty);
 	free(c->wake_jobs);

@@ -12,7 +12,7 @@ static const char *const single[] = {
 	"Origin", "X-Moe",          "Idempotency-Key",   "Last-Event-ID",
 };
 
-struct look {
+struct pass {
 	const char *problem;
 	unsigned seen;
 	bool length, coding;
@@ -61,7 +61,7 @@ static bool is_length(const char *s)
 static enum MHD_Result on_field(void *cls, enum MHD_ValueKind kind, const char *name,
 				const char *value)
 {
-	struct look *l = cls;
+	struct pass *l = cls;
 
 	if (came_folded(name, value))
 		l->problem = "a header goes on in the next line";
@@ -100,7 +100,7 @@ static bool line_is_whole(const struct connection *c, const char *version)
 
 const char *strict_head(struct http_request *r, const char *version)
 {
-	struct look l = { 0 };
+	struct pass l = { 0 };
 
 	if (r->connection->bad_escape)
 		return "the path or the query string has a % that is no escape, or %00";

@@ -141,7 +141,7 @@ int mo_sandbox_of(const char *unit, struct mo_sandbox *ret, struct mo_error *err
 }
 
 /* Root without a capability is refused like anybody. */
-static int drop_capabilities(uint64_t kept)
+static int drop_capabilities(uint64_t retained)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct sets[2];
@@ -149,8 +149,8 @@ static int drop_capabilities(uint64_t kept)
 	if (syscall(SYS_capget, &head, sets) < 0)
 		return -errno;
 	for (size_t i = 0; i < 2; i++) {
-		sets[i].effective &= (uint32_t)(kept >> (32 * i));
-		sets[i].permitted &= (uint32_t)(kept >> (32 * i));
+		sets[i].effective &= (uint32_t)(retained >> (32 * i));
+		sets[i].permitted &= (uint32_t)(retained >> (32 * i));
 	}
 	return syscall(SYS_capset, &head, sets) < 0 ? -errno : 0;
 }

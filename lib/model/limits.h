@@ -27,12 +27,12 @@
 /* jobs not yet finished; one more submit gets 429. One user's: no more than there is room for
  * others */
 #define MO_JOBS_ACTIVE_MAX 10000
-#define MO_JOBS_KEPT_MAX 100000 /* finished jobs kept as one row each */
+#define MO_JOBS_RETAINED_MAX 100000 /* finished jobs kept as one row each */
 /* bytes of recipes, words and configurations of unfinished jobs; one more submit gets 429, as
  * above */
 #define MO_ACTIVE_TEXTS_MAX (256LL << 20)
-/* of finished ones: who ended first gives its own up (daemon/core/update/kept.c) */
-#define MO_KEPT_TEXTS_MAX (64LL << 20)
+/* of finished ones: who ended first gives its own up (daemon/core/update/retained.c) */
+#define MO_RETAINED_TEXTS_MAX (64LL << 20)
 /* per job; above it every second one of the older half is dropped */
 #define MO_SAMPLES_MAX 20000
 /* ring of events of the cluster: who may hold how much of it, daemon/core/update/ring.c */

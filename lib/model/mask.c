@@ -118,20 +118,21 @@ char *mo_mask_text(const char *text)
 	struct mo_buf b = { 0 };
 
 	for (const char *p = text; *p;) {
-		size_t password, kept, word = word_length(p);
+		size_t password, retained, word = word_length(p);
 
-		if ((kept = own_token(p))) {
-			mo_buf_add(&b, p, kept);
+		if ((retained = own_token(p))) {
+			mo_buf_add(&b, p, retained);
 			mo_buf_str(&b, MO_MASKED);
-			p += kept + strspn(p + kept, "0123456789abcdef_");
-		} else if ((kept = named(p, word))) {
-			mo_buf_add(&b, p, kept);
+			p += retained + strspn(p + retained, "0123456789abcdef_");
+		} else if ((retained = named(p, word))) {
+			mo_buf_add(&b, p, retained);
 			mo_buf_str(&b, MO_MASKED);
-			p += kept + value_length(p + kept);
-		} else if (mo_starts_with(p, "://") && (kept = url_password(p + 3, &password))) {
-			mo_buf_add(&b, p, 3 + kept);
+			p += retained + value_length(p + retained);
+		} else if (mo_starts_with(p, "://") &&
+			   (retained = url_password(p + 3, &password))) {
+			mo_buf_add(&b, p, 3 + retained);
 			mo_buf_str(&b, MO_MASKED);
-			p += 3 + kept + password;
+			p += 3 + retained + password;
 		} else {
 			mo_buf_add(&b, p, MO_MAX(word, (size_t)1));
 			p += MO_MAX(word, (size_t)1);

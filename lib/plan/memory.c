@@ -1,6 +1,6 @@
 /* Memory of the fullest rank, in 10^9 bytes. States: 2 bytes of weight, 4 of gradient (Megatron
  * accumulates in FP32), 12 of FP32 master and Adam; where FSDP shards FP32 weights these are the
- * master. Activations: what each layer keeps (kept.c), in flight as in the pipeline schedules'
+ * master. Activations: what each layer keeps (retained.c), in flight as in the pipeline schedules'
  * papers. */
 #include "lib/plan/memory.h"
 
@@ -8,7 +8,7 @@
 
 #include "lib/base/assert.h"
 #include "lib/plan/comm.h"
-#include "lib/plan/kept.h"
+#include "lib/plan/retained.h"
 #include "lib/plan/params.h"
 #include "lib/plan/parts.h"
 #include "lib/plan/pipeline.h"
@@ -55,14 +55,14 @@ static double layers_bytes(const struct shape *s, int64_t first, int64_t last, i
 		if (n + others == 0)
 			continue;
 		double whole = memory_layer_bytes(s, kind, "none"),
-		       kept = MO_MAX(memory_layer_bytes(s, kind, level) -
-					     memory_layer_offloaded(s, kind),
-				     0);
+		       retained = MO_MAX(memory_layer_bytes(s, kind, level) -
+						 memory_layer_offloaded(s, kind),
+					 0);
 
-		bytes += n * memory_layer_bytes(s, kind, "full") / chunk + others * kept;
+		bytes += n * memory_layer_bytes(s, kind, "full") / chunk + others * retained;
 		*ret_working = MO_MAX(*ret_working,
 				      n > 0 ? chunk * whole - memory_layer_bytes(s, kind, "full")
-					    : whole - kept);
+					    : whole - retained);
 	}
 	return bytes;
 }
@@ -96,7 +96,7 @@ static double waiting(const struct shape *s, int64_t first, int64_t last)
 }
 
 /* Bytes per token that a stage keeps for the micro-batches in flight. */
-static double stage_kept(const struct shape *s, int64_t stage, double *ret_working)
+static double stage_retained(const struct shape *s, int64_t stage, double *ret_working)
 {
 	int64_t first, last;
 
@@ -115,10 +115,10 @@ static double activations(const struct shape *s, int64_t stage)
 {
 	const struct recipe_model *m = s->model;
 	int64_t twin = shape_twin(s, stage), head = shape_head_stage(s);
-	double working, twin_working, extra, bytes = stage_kept(s, stage, &working);
+	double working, twin_working, extra, bytes = stage_retained(s, stage, &working);
 
 	if (twin != stage) { /* half of the micro-batches come from each end */
-		bytes = (bytes + stage_kept(s, twin, &twin_working)) / 2;
+		bytes = (bytes + stage_retained(s, twin, &twin_working)) / 2;
 		working = MO_MAX(working, twin_working);
 	}
 	double at_work = working, loss = 0;

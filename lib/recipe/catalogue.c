@@ -81,7 +81,7 @@ char *catalogue_names(const char *dir)
  * differ from ours by less than that. */
 #define RESTED_US 10000000
 
-struct kept {
+struct retained {
 	char *path;
 	struct stat seen;
 	bool rested;
@@ -92,12 +92,12 @@ struct kept {
 	void (*read_free)(void *read); /* catalogue_keep_read() */
 	UT_hash_handle hh;
 };
-static struct kept *kept;
+static struct retained *retained;
 static int64_t last_serial;
 
-static struct kept *kept_of(const struct ynode *root)
+static struct retained *retained_of(const struct ynode *root)
 {
-	struct kept *k = kept;
+	struct retained *k = retained;
 
 	while (k && k->root != root)
 		k = k->hh.next;
@@ -106,14 +106,14 @@ static struct kept *kept_of(const struct ynode *root)
 
 void *catalogue_read(const struct ynode *root)
 {
-	const struct kept *k = kept_of(root);
+	const struct retained *k = retained_of(root);
 
 	return k ? k->read : NULL;
 }
 
 void *catalogue_keep_read(const struct ynode *root, void *read, void (*read_free)(void *read))
 {
-	struct kept *k = kept_of(root);
+	struct retained *k = retained_of(root);
 
 	k->read = read;
 	k->read_free = read_free;
@@ -122,14 +122,14 @@ void *catalogue_keep_read(const struct ynode *root, void *read, void (*read_free
 
 int64_t catalogue_serial(const struct ynode *root)
 {
-	const struct kept *k = kept_of(root);
+	const struct retained *k = retained_of(root);
 
 	return k ? k->serial : 0;
 }
 
-static void forget(struct kept *k)
+static void forget(struct retained *k)
 {
-	HASH_DEL(kept, k);
+	HASH_DEL(retained, k);
 	if (k->read)
 		k->read_free(k->read);
 	free(k->path);
@@ -149,15 +149,15 @@ static bool same_file(const struct stat *a, const struct stat *b)
 	       a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
 }
 
-static void seen_as(struct kept *k, const struct stat *seen)
+static void seen_as(struct retained *k, const struct stat *seen)
 {
 	k->seen = *seen;
 	k->rested = mo_clock_wall_us() - ctime_us(seen) > RESTED_US;
 }
 
 /* The tree of this very text; an older one is forgotten. */
-static const struct ynode *kept_tree(struct kept *k, const struct stat *seen,
-				     const struct mo_buf *text)
+static const struct ynode *retained_tree(struct retained *k, const struct stat *seen,
+					 const struct mo_buf *text)
 {
 	if (text->len && k->text.len == text->len &&
 	    memcmp(k->text.data, text->data, text->len) == 0) {
@@ -172,18 +172,18 @@ static const struct ynode *kept_tree(struct kept *k, const struct stat *seen,
 static const struct ynode *keep_tree(const char *path, const struct stat *seen, struct mo_buf *text,
 				     struct ynode *root)
 {
-	struct kept *k, *next;
+	struct retained *k, *next;
 
-	if (HASH_COUNT(kept) >= KEPT_MAX)
-		HASH_ITER(hh, kept, k, next)
+	if (HASH_COUNT(retained) >= KEPT_MAX)
+		HASH_ITER(hh, retained, k, next)
 			forget(k);
 	k = mo_alloc(sizeof(*k));
-	*k = (struct kept){
+	*k = (struct retained){
 		.path = mo_strdup(path), .text = *text, .root = root, .serial = ++last_serial
 	};
 	*text = (struct mo_buf){ 0 };
 	seen_as(k, seen);
-	HASH_ADD_KEYPTR(hh, kept, k->path, strlen(k->path), k);
+	HASH_ADD_KEYPTR(hh, retained, k->path, strlen(k->path), k);
 	return root;
 }
 
@@ -192,11 +192,11 @@ const struct ynode *catalogue_tree(const char *path, const char *what, struct mo
 	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
 	_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
 	struct stat now = { 0 };
-	struct kept *k = NULL;
+	struct retained *k = NULL;
 
 	/* looked at before it is read: what changes meanwhile is read again the next time */
 	int r = mo_stat(path, &now);
-	HASH_FIND_STR(kept, path, k);
+	HASH_FIND_STR(retained, path, k);
 	if (r == 0 && k && k->rested && same_file(&k->seen, &now))
 		return k->root;
 	r = mo_read_file(path, MO_RECIPE_BYTES_MAX, &text);
@@ -204,7 +204,7 @@ const struct ynode *catalogue_tree(const char *path, const char *what, struct mo
 		mo_error_set(err, r, "%s: %s", path, strerror(-r));
 		return NULL;
 	}
-	const struct ynode *before = k ? kept_tree(k, &now, &text) : NULL;
+	const struct ynode *before = k ? retained_tree(k, &now, &text) : NULL;
 	if (before)
 		return before;
 	_cleanup_(ynode_freep) struct ynode *root =

@@ -17,7 +17,7 @@
 
 #define MISSING_MAX 20 /* that are told */
 
-struct look {
+struct pass {
 	config_there_fn there;
 	void *arg;
 	const char *key;
@@ -80,7 +80,7 @@ static bool is_plain(const char *path)
 	return *path && !strchr("~-{", *path) && !strchr(path, '*') && !strstr(path, "://");
 }
 
-static void miss(struct look *l, const struct config_value *v, const char *path)
+static void miss(struct pass *l, const struct config_value *v, const char *path)
 {
 	if (l->n >= MISSING_MAX)
 		return;
@@ -89,7 +89,7 @@ static void miss(struct look *l, const struct config_value *v, const char *path)
 	*m = (struct config_missing){ v, l->key, mo_strdup(path) };
 }
 
-static bool prefix_there(const struct look *l, const char *prefix)
+static bool prefix_there(const struct pass *l, const char *prefix)
 {
 	static const char *const ends[] = { "", ".bin", ".idx" };
 
@@ -102,7 +102,7 @@ static bool prefix_there(const struct look *l, const char *prefix)
 	return false;
 }
 
-static void look_at_prefixes(struct look *l, const struct config_value *v)
+static void look_at_prefixes(struct pass *l, const struct config_value *v)
 {
 	const char *s = v->text + strspn(v->text, " \t\n");
 	double weight;
@@ -117,7 +117,7 @@ static void look_at_prefixes(struct look *l, const struct config_value *v)
 	}
 }
 
-static void look_at(struct look *l, const char *how, const struct config_value *v)
+static void look_at(struct pass *l, const char *how, const struct config_value *v)
 {
 	size_t n = v->kind != CONFIG_LIST ? 0 : kind_is(how, "prefixes") ? v->n : MO_MIN(v->n, 1);
 
@@ -176,7 +176,7 @@ static bool is_off(const struct experiment *x, const char *how)
 void config_inputs(const struct kv *rows, size_t n_rows, const struct experiment *x,
 		   config_there_fn there, void *arg, struct config_missing **ret, size_t *n_ret)
 {
-	struct look l = { .there = there, .arg = arg, .items = *ret, .n = *n_ret };
+	struct pass l = { .there = there, .arg = arg, .items = *ret, .n = *n_ret };
 
 	for (size_t i = 0; i < n_rows; i++) {
 		const struct config_value *v = config_find(x->merged, rows[i].key);

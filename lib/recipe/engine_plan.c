@@ -50,7 +50,7 @@ static const char *flag(const struct recipe_engine *e, const char *name, bool fi
 
 /* ---- conditions: "A=x|y B!=z C>1 D" all hold, " or " stands between alternatives ---- */
 
-struct look {
+struct pass {
 	const struct recipe_engine *engine;
 	bool files;
 };
@@ -92,7 +92,7 @@ static bool above(const char *said, const char *want)
 	return said && mo_parse_double(said, &a) == 0 && mo_parse_double(want, &b) == 0 && a > b;
 }
 
-static bool one_holds(const struct look *l, const char *condition)
+static bool one_holds(const struct pass *l, const char *condition)
 {
 	size_t end = strcspn(condition, PLAN_SIGNS);
 	_cleanup_(mo_freep) char *key = mo_strndup(condition, end);
@@ -104,7 +104,7 @@ static bool one_holds(const struct look *l, const char *condition)
 			      : is_any(said, want + 1);
 }
 
-static bool all_hold(const struct look *l, const char *conditions, size_t n)
+static bool all_hold(const struct pass *l, const char *conditions, size_t n)
 {
 	for (size_t at = 0; at < n;) {
 		size_t len = MO_MIN(strcspn(conditions + at, " "), n - at);
@@ -117,7 +117,7 @@ static bool all_hold(const struct look *l, const char *conditions, size_t n)
 	return true;
 }
 
-static bool any_holds(const struct look *l, const char *conditions)
+static bool any_holds(const struct pass *l, const char *conditions)
 {
 	for (const char *s = conditions;;) {
 		const char *next = strstr(s, PLAN_OR);
@@ -230,7 +230,7 @@ bool engine_plan_is_constant(const struct trait *t, const char *text)
 }
 
 /* "KEY|KEY|=VALUE": the first whose value is one of the trait. */
-static bool take_first(const struct look *l, const struct trait *t, const char *keys,
+static bool take_first(const struct pass *l, const struct trait *t, const char *keys,
 		       struct engine_traits *to)
 {
 	for (const char *s = keys; *s;) {
@@ -246,7 +246,7 @@ static bool take_first(const struct look *l, const struct trait *t, const char *
 }
 
 /* Does the row say anything of the trait? */
-static bool row_says(const struct look *l, const struct trait *t, const struct kv *row,
+static bool row_says(const struct pass *l, const struct trait *t, const struct kv *row,
 		     struct engine_traits *to)
 {
 	const char *value = strchr(row->key, '=');
@@ -277,7 +277,7 @@ void engine_plan_apply(const struct engine *e, struct recipe *r)
 	for (size_t i = 0; e->checks && i < e->checks->n_plan; i++) {
 		const struct kv *row = &e->checks->plan[i];
 		const struct trait *t = engine_plan_trait(row->key);
-		struct look l = { &r->engine, !t || !t->above || recipe_leaves(r, t->above) };
+		struct pass l = { &r->engine, !t || !t->above || recipe_leaves(r, t->above) };
 		uint64_t bit = t ? 1ULL << (t - traits) : 0;
 
 		if (t && (t->kind == TRAIT_SET || !(said & bit)) && row_says(&l, t, row, to))

@@ -7,9 +7,9 @@
 
 struct recipe_errors {
 	struct mo_error *items;
-	size_t n;  /* several errors, at most 20 */
-	bool keep; /* the caller wants the recipe also when only rules between its keys fail: */
-	bool kept; /* it is there */
+	size_t n;      /* several errors, at most 20 */
+	bool keep;     /* the caller wants the recipe also when only rules between its keys fail: */
+	bool retained; /* it is there */
 };
 void recipe_errors_done(struct recipe_errors *e);
 struct ynode;

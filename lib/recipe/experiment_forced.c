@@ -73,7 +73,7 @@ void experiment_forced(const struct engine *e, const struct experiment *x,
 		       struct experiment_forced **ret, size_t *n_ret)
 {
 	struct forcing f = { .experiment = x };
-	size_t kept = 0;
+	size_t retained = 0;
 
 	for (size_t i = 0; i < e->n_forced; i++) {
 		const struct engine_force *row = &e->forced[i];
@@ -87,10 +87,10 @@ void experiment_forced(const struct engine *e, const struct experiment *x,
 			free(f.items[i].key);
 			config_value_free(f.items[i].value);
 		} else {
-			f.items[kept++] = f.items[i];
+			f.items[retained++] = f.items[i];
 		}
 	*ret = f.items;
-	*n_ret = kept;
+	*n_ret = retained;
 }
 
 void experiment_forced_free(struct experiment_forced *forced, size_t n)

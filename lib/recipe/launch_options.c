@@ -318,20 +318,20 @@ static int64_t commas(const char *text)
 static void keep(struct launch_line *l, const struct option *o, const char *word, const char *value)
 {
 	int64_t n = value ? number_of(value) : MO_NONE;
-	bool kept = true;
+	bool retained = true;
 
 	switch (o->keeps) {
 	case KEEP_PAIR:
 	case KEEP_SAME: return;
 	case KEEP_ONE: l->total = 1; return;
 	case KEEP_NODES:
-		kept = n != MO_NONE;
-		l->nodes = kept ? n : l->nodes;
+		retained = n != MO_NONE;
+		l->nodes = retained ? n : l->nodes;
 		break;
 	case KEEP_GPUS:
-		kept = n != MO_NONE;
-		l->per_node = kept ? n : LAUNCH_ALL;
-		if (!kept && is_all(value)) {
+		retained = n != MO_NONE;
+		l->per_node = retained ? n : LAUNCH_ALL;
+		if (!retained && is_all(value)) {
 			free(l->all);
 			l->all = mo_printf("%s %s", word, value);
 			return;
@@ -342,16 +342,16 @@ static void keep(struct launch_line *l, const struct option *o, const char *word
 		l->per_node = n != MO_NONE ? n : l->per_node;
 		return;
 	case KEEP_TASKS:
-		kept = n != MO_NONE;
-		l->tasks = kept ? n : l->tasks;
+		retained = n != MO_NONE;
+		l->tasks = retained ? n : l->tasks;
 		break;
 	case KEEP_TASKS_PER_NODE:
-		kept = n != MO_NONE;
-		l->tasks_per_node = kept ? n : l->tasks_per_node;
+		retained = n != MO_NONE;
+		l->tasks_per_node = retained ? n : l->tasks_per_node;
 		break;
 	case KEEP_TOTAL:
-		kept = n != MO_NONE;
-		l->total = kept ? n : l->total;
+		retained = n != MO_NONE;
+		l->total = retained ? n : l->total;
 		break;
 	case KEEP_INCLUDED: /* localhost:0,1 or a:0,1@b:0,1 */
 		launch_lose(l, word, value, o->why);
@@ -378,17 +378,17 @@ static void keep(struct launch_line *l, const struct option *o, const char *word
 	case KEEP_TIME:
 		free(l->time_limit);
 		l->time_limit = slurm_time(value);
-		kept = l->time_limit;
+		retained = l->time_limit;
 		break;
 	case KEEP_ENV:
-		kept = launch_assigned(value);
-		if (kept)
+		retained = launch_assigned(value);
+		if (retained)
 			launch_env(l, value, launch_assigned(value),
 				   value + launch_assigned(value) + 1);
 		break;
 	default: launch_lose(l, word, value, o->why); return;
 	}
-	if (!kept)
+	if (!retained)
 		launch_lose(l, word, value,
 			    value && mo_streq(value, "cpu") ? "one process for each core; a rank "
 							      "of moectl has a GPU: --gpus N"

@@ -87,7 +87,7 @@ static bool unchecked(const struct recipe *r, const char *flag)
 
 void engine_owned(struct engine *e, const struct recipe *r)
 {
-	size_t kept = 0;
+	size_t retained = 0;
 
 	for (size_t i = 0; i < e->n_flags; i++) {
 		_cleanup_(flag_row_done) struct flag_row row = flag_row(r, &e->flags[i]);
@@ -105,6 +105,6 @@ void engine_owned(struct engine *e, const struct recipe *r)
 		if (unchecked(r, e->owned[i].key))
 			mo_desc_done(&kv_desc, &e->owned[i]);
 		else
-			e->owned[kept++] = e->owned[i];
-	e->n_owned = kept;
+			e->owned[retained++] = e->owned[i];
+	e->n_owned = retained;
 }

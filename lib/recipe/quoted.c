@@ -100,31 +100,31 @@ static size_t escape(const char *s, size_t n, struct mo_buf *b)
 
 bool quoted_text(const char *text, size_t n, char quote, struct mo_buf *b)
 {
-	size_t i = 0, kept = b->len; /* kept: blanks behind it fall when the line ends */
+	size_t i = 0, retained = b->len; /* kept: blanks behind it fall when the line ends */
 
 	while (i < n) {
 		size_t used = 1;
 
 		if (quote == '"' && text[i] == '\\' && line_break(text + i + 1, n - i - 1)) {
 			used = 1 + fold(text + i + 1, n - i - 1, true, b);
-			kept = b->len;
+			retained = b->len;
 		} else if (quote == '"' && text[i] == '\\') {
 			size_t e = escape(text + i + 1, n - i - 1, b);
 
 			if (!e)
 				return false;
 			used = 1 + e;
-			kept = b->len;
+			retained = b->len;
 		} else if (line_break(text + i, n - i)) {
-			b->len = kept;
+			b->len = retained;
 			used = fold(text + i, n - i, false, b);
-			kept = b->len;
+			retained = b->len;
 		} else {
 			mo_buf_add(b, text + i, 1);
 			if (quote == '\'' && text[i] == '\'')
 				used = 2;
 			if (!blank(text[i]))
-				kept = b->len;
+				retained = b->len;
 		}
 		i += used;
 	}

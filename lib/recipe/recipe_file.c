@@ -225,7 +225,7 @@ static void read_tree(struct ynode *root, struct recipe *r, struct engine *e, st
 	left_own(root, e, r);
 	engine_plan_apply(e, r);
 	resolve(r, e);
-	rules->errors->kept = rules->errors->keep;
+	rules->errors->retained = rules->errors->keep;
 	rules_check(rules);
 	layout_apply(r, e);
 	mo_desc_free(&engine_checks_desc, e->checks);
@@ -253,7 +253,7 @@ int recipe_parse(const char *text, size_t n, const struct recipe_set *sets, size
 	read_tree(root, &r, &e, &rules);
 	int result = recipe_errors_finish(errors);
 
-	if (result < 0 && !errors->kept) {
+	if (result < 0 && !errors->retained) {
 		mo_desc_done(&recipe_desc, &r);
 		mo_desc_done(&engine_desc, &e);
 		return result;

@@ -206,7 +206,7 @@ static void drop_consequences(struct rules *k)
 	_cleanup_(mo_freep) char *of_etp = NULL;
 	struct recipe_errors *e = k->errors;
 	bool tp = false;
-	size_t kept = 0;
+	size_t retained = 0;
 
 	if (!etp || !etp->left || !etp->set || !mo_starts_with(etp->set, "the command"))
 		return;
@@ -217,9 +217,9 @@ static void drop_consequences(struct rules *k)
 		if (mo_starts_with(e->items[i].text, of_etp))
 			mo_error_done(&e->items[i]);
 		else
-			e->items[kept++] = e->items[i];
+			e->items[retained++] = e->items[i];
 	}
-	e->n = tp ? kept : e->n;
+	e->n = tp ? retained : e->n;
 }
 
 void rules_check(struct rules *k)

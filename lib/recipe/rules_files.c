@@ -203,17 +203,17 @@ static void find(const struct engine_checks *c, const struct config_item *items,
 /* Without the keys that engine.args_unchecked names: they speak for no kind either. */
 static size_t drop_unchecked(const struct rules *k, struct config_item *items, size_t n)
 {
-	size_t kept = 0;
+	size_t retained = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		const struct config_item item = items[i];
 
 		if (rules_unchecked(k, item.key))
 			continue;
-		items[i] = items[kept];
-		items[kept++] = item;
+		items[i] = items[retained];
+		items[retained++] = item;
 	}
-	return kept;
+	return retained;
 }
 
 void rules_files(struct rules *k)

@@ -251,14 +251,14 @@ static void give_hello(struct world *w, struct agent_hello *h)
 	mo_desc_free(&agent_hello_desc, h);
 }
 
-static void give_sync(struct world *w, struct agent_sync *s, bool news)
+static void give_sync(struct world *w, struct agent_sync *s, bool urgent)
 {
 	char *unfit = NULL, *why = s ? intake_sync(s, &unfit) : NULL;
 
 	if (s && !why) {
 		struct sync_reply reply;
 
-		step(w, &(struct core_input){ .type = news ? IN_NEWS : IN_SYNC,
+		step(w, &(struct core_input){ .type = urgent ? IN_NEWS : IN_SYNC,
 					      .sync = &(struct in_sync){ .message = s },
 					      .request = 1 });
 		mo_desc_init(&sync_reply_desc, &reply);

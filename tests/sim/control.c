@@ -178,7 +178,7 @@ static void reply_sync(struct sim *s, const struct message *m)
 
 	a->reply = mo_desc_new(&sync_reply_desc);
 	core_sync_reply(s->ctl.core, s->nodes[m->node].name, a->reply);
-	if (m->kind == M_NEWS)
+	if (m->kind == M_URGENT)
 		mo_vec_clear(&command_desc, (void **)&a->reply->commands, &a->reply->n_commands);
 	answer(s, a);
 }
@@ -234,7 +234,7 @@ static void step_message(struct sim *s, struct message *m, struct core_out *out)
 		in.hello->message = TAKE_PTR(m->hello);
 		break;
 	case M_SYNC:
-	case M_NEWS:
+	case M_URGENT:
 		in.sync = mo_desc_new(&in_sync_desc);
 		in.sync->message = TAKE_PTR(m->sync);
 		break;

@@ -58,14 +58,14 @@ static void send_message(struct sim *s, int node, struct message *m)
 	m->instance = s->nodes[node].instance;
 	if (m->kind == M_SYNC)
 		s->nodes[node].sync_request = m->request;
-	else if (m->kind == M_NEWS)
-		s->nodes[node].news_request = m->request;
+	else if (m->kind == M_URGENT)
+		s->nodes[node].urgent_request = m->request;
 	else
 		s->nodes[node].hello_request = m->request;
 	sim_trace(s, "%s sends %s %lld", s->nodes[node].name,
-		  m->kind == M_SYNC   ? "sync"
-		  : m->kind == M_NEWS ? "news"
-				      : "hello",
+		  m->kind == M_SYNC     ? "sync"
+		  : m->kind == M_URGENT ? "news"
+					: "hello",
 		  (long long)m->request);
 	if (cut(s, node) || sim_fault(s, F_LOSE_REQUEST, 0.004)) {
 		sim_trouble(s, node);
@@ -113,7 +113,7 @@ static void hello(struct sim *s, int node)
 
 static void add_health(struct sim *s, struct simnode *n, struct agent_sync *sync)
 {
-	size_t kept = 0;
+	size_t retained = 0;
 
 	if (!n->health.preflight_done && n->looked_at <= s->now) {
 		n->health.preflight_done = true;
@@ -121,14 +121,14 @@ static void add_health(struct sim *s, struct simnode *n, struct agent_sync *sync
 	}
 	for (size_t i = 0; i < n->n_orders; i++) {
 		if (n->orders[i].done_at > s->now) {
-			n->orders[kept++] = n->orders[i];
+			n->orders[retained++] = n->orders[i];
 			continue;
 		}
 		*MO_ADD(&n->health, checked, &checked_attempt_desc) =
 			(struct checked_attempt){ n->orders[i].job, n->orders[i].attempt };
 		n->health.version++;
 	}
-	n->n_orders = kept;
+	n->n_orders = retained;
 	if (n->health.version != n->health_acked)
 		sync->health = mo_desc_dup(&node_health_desc, &n->health);
 }
@@ -136,7 +136,7 @@ static void add_health(struct sim *s, struct simnode *n, struct agent_sync *sync
 /* Orders to check: new ones are begun, those that are said no more are forgotten. */
 static void take_orders(struct sim *s, struct simnode *n, const struct sync_reply *r)
 {
-	size_t kept = 0;
+	size_t retained = 0;
 
 	n->health_acked = r->health;
 	for (size_t i = 0; i < r->n_commands; i++) {
@@ -163,10 +163,10 @@ static void take_orders(struct sim *s, struct simnode *n, const struct sync_repl
 				    r->commands[k].job == n->health.checked[i].job &&
 				    r->commands[k].attempt == n->health.checked[i].attempt;
 		if (repeated)
-			n->health.checked[kept++] = n->health.checked[i];
+			n->health.checked[retained++] = n->health.checked[i];
 	}
-	n->health.version += n->health.n_checked != kept;
-	n->health.n_checked = kept;
+	n->health.version += n->health.n_checked != retained;
+	n->health.n_checked = retained;
 }
 
 void node_finding(struct sim *s, int node, const char *check, int action)
@@ -195,14 +195,14 @@ void node_well(struct sim *s, int node)
 	mo_vec_clear(&check_result_desc, (void **)&h->results, &h->n_results);
 }
 
-static void sync_message(struct sim *s, int node, bool news)
+static void sync_message(struct sim *s, int node, bool urgent)
 {
 	struct message *m = mo_alloc(sizeof(*m));
 
-	m->kind = news ? M_NEWS : M_SYNC;
+	m->kind = urgent ? M_URGENT : M_SYNC;
 	m->sync = mo_desc_new(&agent_sync_desc);
 	m->sync->mono_ns = s->now * 1000;
-	if (!news) {
+	if (!urgent) {
 		agent_core_sync(s->nodes[node].agent, m->sync);
 	} else if (!agent_core_urgent(s->nodes[node].agent, m->sync)) {
 		struct agent_event e = { .type = AE_NO_ANSWER, .ok = false };
@@ -406,7 +406,7 @@ static void run_effect(struct sim *s, int node, const struct agent_effect *x)
 		break;
 	case AX_HELLO: hello(s, node); break;
 	case AX_SYNC: sync_message(s, node, false); break;
-	case AX_NEWS: sync_message(s, node, true); break;
+	case AX_SEND_URGENT: sync_message(s, node, true); break;
 	default: break;
 	}
 }
@@ -522,7 +522,7 @@ void agent_up(struct sim *s, int node)
 	n->looked_at = s->now + sim_between(s, 0, 3 * S);
 	n->n_orders = 0;
 	n->unsaved.job = 0;
-	n->sync_request = n->news_request = n->hello_request = 0;
+	n->sync_request = n->urgent_request = n->hello_request = 0;
 	sim_trace(s, "%s: agent starts", n->name);
 	if (n->epoch) {
 		struct agent_event f = { .type = AE_FENCE, .epoch = n->epoch };
@@ -558,10 +558,10 @@ void agent_kill(struct sim *s, int node, int64_t down_us)
 void agent_answer(struct sim *s, struct answer *a)
 {
 	struct simnode *n = &s->nodes[a->node];
-	int64_t *waits = a->kind == M_SYNC   ? &n->sync_request
-			 : a->kind == M_NEWS ? &n->news_request
-					     : &n->hello_request;
-	struct agent_event e = { .type = AE_NO_ANSWER, .ok = a->kind != M_NEWS };
+	int64_t *waits = a->kind == M_SYNC     ? &n->sync_request
+			 : a->kind == M_URGENT ? &n->urgent_request
+					       : &n->hello_request;
+	struct agent_event e = { .type = AE_NO_ANSWER, .ok = a->kind != M_URGENT };
 
 	sim_trace(s, "%s hears the answer to %lld%s%s", n->name, (long long)a->request,
 		  a->failed ? ", a failure" : "", a->old ? ", again" : "");

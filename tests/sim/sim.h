@@ -168,7 +168,7 @@ struct simnode {
 	/* last time something went wrong between it and the controller */
 	int64_t trouble_at;
 	/* outstanding connection, 0 none */
-	int64_t sync_request, news_request, hello_request;
+	int64_t sync_request, urgent_request, hello_request;
 	struct proc *gpus[GPUS];   /* who uses the slot in truth */
 	struct node_health health; /* what its agent finds */
 	/* looked_at: its preflight checks are done from then on */
@@ -230,7 +230,7 @@ struct op {
 	bool done;
 };
 
-enum message_kind { M_HELLO, M_SYNC, M_NEWS, M_USER };
+enum message_kind { M_HELLO, M_SYNC, M_URGENT, M_USER };
 struct message {
 	int kind;
 	int node;

@@ -370,8 +370,8 @@ static void on_reply(struct agent_core *s, const struct agent_event *ev, int64_t
 			on_sync_taken(s, r);
 		next_sync(s, now, out);
 	} else {
-		s->news_out = false;
-		if (s->news_again && agent_core_has_urgent(s))
+		s->urgent_out = false;
+		if (s->urgent_again && agent_core_has_urgent(s))
 			agent_core_send_urgent(s, now, out);
 	}
 	if (refused && !s->sync_out)
@@ -427,7 +427,7 @@ static void on_welcome(struct agent_core *s, const struct agent_welcome *w, int6
 		}
 	s->link = LINK_UP;
 	s->hello_us = 0;
-	s->news_out = s->news_again = false;
+	s->urgent_out = s->urgent_again = false;
 	agent_core_send_sync(s, now, out);
 	mo_assert(s->sync_out && s->link == LINK_UP);
 }
@@ -439,7 +439,7 @@ static void on_no_answer(struct agent_core *s, bool sync, int64_t now, struct ag
 		agent_core_lose_link(s, now);
 	} else {
 		/* the next sync carries it; another urgent note tries again */
-		s->news_out = false;
+		s->urgent_out = false;
 	}
 }
 
@@ -451,8 +451,8 @@ static void on_tick(struct agent_core *s, int64_t now, struct agent_out *out)
 		agent_core_hello_late(s, now);
 	else if (s->sync_out && now >= s->sync_sent + s->beat_us + ANSWER_SLACK_US)
 		agent_core_lose_link(s, now);
-	if (s->news_out && now >= s->news_sent + ANSWER_SLACK_US)
-		s->news_out = false;
+	if (s->urgent_out && now >= s->urgent_sent + ANSWER_SLACK_US)
+		s->urgent_out = false;
 	if (s->link == LINK_UP && now >= s->sync_due)
 		agent_core_send_sync(s, now, out);
 	for (size_t i = 0; i < s->n_steps; i++)
@@ -519,8 +519,8 @@ int64_t agent_core_deadline(const struct agent_core *s)
 		d = s->link_at;
 	if (s->link == LINK_UP)
 		d = s->sync_out ? s->sync_sent + s->beat_us + ANSWER_SLACK_US : s->sync_due;
-	if (s->news_out)
-		d = MO_MIN(d, s->news_sent + ANSWER_SLACK_US);
+	if (s->urgent_out)
+		d = MO_MIN(d, s->urgent_sent + ANSWER_SLACK_US);
 	for (size_t i = 0; i < s->n_steps; i++)
 		if (s->steps[i]->phase == AS_WRITING)
 			d = MO_MIN(d, s->steps[i]->retry_at);

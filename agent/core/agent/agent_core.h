@@ -75,7 +75,7 @@ enum agent_effect_type {
 	AX_HELLO,  /* send hello (agent_core_hello fills the steps) */
 	AX_SYNC,   /* send the next sync (agent_core_sync) */
 	/* send urgent notes, finished scans and awaited checks now (agent_core_urgent) */
-	AX_NEWS,
+	AX_SEND_URGENT,
 };
 struct agent_effect {
 	int type;

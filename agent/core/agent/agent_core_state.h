@@ -43,11 +43,11 @@ struct agent_core {
 	 * after any answer */
 	int64_t link_at, backoff_us, hello_us;
 	uint32_t jitter;
-	bool sync_out, news_out, news_again;
+	bool sync_out, urgent_out, urgent_again;
 	/* health is to be told now; once in news, syncs carry it until it is acknowledged */
 	bool checked;
 	/* sync_due: when the next sync may leave, INT64_MAX none is due */
-	int64_t sync_sent, sync_due, news_sent;
+	int64_t sync_sent, sync_due, urgent_sent;
 	int64_t beat_us, beat;
 	int64_t quick, quick_since; /* syncs since then, at most a second ago */
 };

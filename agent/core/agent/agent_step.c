@@ -44,7 +44,7 @@ struct agent_step *agent_step_free(struct agent_step *e)
 
 static void thin_out(struct agent_step *e)
 {
-	size_t kept = 0, half = e->n_notes / 2;
+	size_t retained = 0, half = e->n_notes / 2;
 	bool drop = false;
 
 	for (size_t i = 0; i < e->n_notes; i++) {
@@ -52,12 +52,12 @@ static void thin_out(struct agent_step *e)
 			mo_desc_done(&note_desc, &e->notes[i]);
 			continue;
 		}
-		if (kept != i)
-			memcpy(&e->notes[kept], &e->notes[i], sizeof(*e->notes));
-		kept++;
+		if (retained != i)
+			memcpy(&e->notes[retained], &e->notes[i], sizeof(*e->notes));
+		retained++;
 	}
-	e->n_notes = kept;
-	mo_assert(kept <= STEP_NOTES_MAX);
+	e->n_notes = retained;
+	mo_assert(retained <= STEP_NOTES_MAX);
 }
 
 static void remember(struct agent_step *e, const struct note *n)

@@ -55,18 +55,18 @@ void left_outs_done(struct left_outs *l)
 
 bool left_outs_begin(struct left_outs *l)
 {
-	struct left_outs kept = { 0 };
+	struct left_outs retained = { 0 };
 	bool can = true;
 
 	for (size_t i = 0; i < l->n; i++) {
 		if (l->items[i].stuck) {
-			*MO_GROW(kept.items, kept.n) = l->items[i];
+			*MO_GROW(retained.items, retained.n) = l->items[i];
 			can = can && l->items[i].dir;
 		} else
 			left_out_done(&l->items[i]);
 	}
 	free(l->items);
-	*l = kept;
+	*l = retained;
 	return can;
 }
 

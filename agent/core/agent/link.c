@@ -25,15 +25,15 @@ void agent_core_send_urgent(struct agent_core *s, int64_t now, struct agent_out 
 	if (s->link != LINK_UP)
 		/* the first sync after the welcome carries everything */
 		return;
-	if (s->news_out) {
-		s->news_again = true;
+	if (s->urgent_out) {
+		s->urgent_again = true;
 		return;
 	}
-	mo_assert(!s->news_out);
-	s->news_out = true;
-	s->news_again = false;
-	s->news_sent = now;
-	agent_effect(out, AX_NEWS, 0, 0);
+	mo_assert(!s->urgent_out);
+	s->urgent_out = true;
+	s->urgent_again = false;
+	s->urgent_sent = now;
+	agent_effect(out, AX_SEND_URGENT, 0, 0);
 }
 
 bool agent_core_has_urgent(const struct agent_core *s)
@@ -81,7 +81,7 @@ void agent_core_lose_link(struct agent_core *s, int64_t now)
 	/* many agents must not come back in step */
 	s->link_at = now + s->backoff_us + (int64_t)(s->jitter >> 8) % (s->backoff_us / 4);
 	s->backoff_us = MO_MIN(s->backoff_us * 2, BACKOFF_MAX_US);
-	s->sync_out = s->news_out = s->news_again = false;
+	s->sync_out = s->urgent_out = s->urgent_again = false;
 	s->sync_due = INT64_MAX;
 	mo_assert(s->backoff_us > 0 && s->backoff_us <= BACKOFF_MAX_US);
 }

@@ -149,20 +149,21 @@ static void explain_cores(const struct nodeinfo *info, const struct recipe_bind 
 		return;
 	n_slots = slots_on(info, v->numa_node, ranks, n_ranks, &used);
 	size_t wanted = how->reserve_cores == MO_NONE ? 2 : (size_t)MO_MAX(how->reserve_cores, 0),
-	       kept = MO_MIN(wanted, all > n_slots ? all - n_slots : 0);
-	if (kept)
+	       retained = MO_MIN(wanted, all > n_slots ? all - n_slots : 0);
+	if (retained)
 		why(v, mo_printf("%zu of the node's %zu usable cores stay with the system, "
 				 "interrupts and the agent (bind.reserve_cores)",
-				 kept, all));
-	if (kept < wanted)
+				 retained, all));
+	if (retained < wanted)
 		why(v, mo_printf("bind.reserve_cores asks for %zu: %s kept, because each GPU slot "
 				 "needs a core",
-				 wanted, kept ? "fewer are" : "none is"));
+				 wanted, retained ? "fewer are" : "none is"));
 	if (n_slots > 0)
-		why(v, mo_printf("%zu core%s: the part of its GPU slot when the node's %zu are "
-				 "divided among its %zu slot%s in whole cores along L3 caches%s",
-				 cores, cores == 1 ? "" : "s", all, n_slots,
-				 n_slots == 1 ? "" : "s", kept ? ", without those kept back" : ""));
+		why(v,
+		    mo_printf("%zu core%s: the part of its GPU slot when the node's %zu are "
+			      "divided among its %zu slot%s in whole cores along L3 caches%s",
+			      cores, cores == 1 ? "" : "s", all, n_slots, n_slots == 1 ? "" : "s",
+			      retained ? ", without those kept back" : ""));
 	if (used < n_slots)
 		why(v, mo_printf("%zu of these slots %s not this job's: their cores stay free for "
 				 "other jobs",

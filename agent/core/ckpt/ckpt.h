@@ -46,7 +46,7 @@ struct ckpt_entry {
 	int64_t parts[CKPT_GRIDS_MAX];
 	/* of a grid with `tied`: what they say of the numbers of `says`, and of that one; 0 = as
 	 * the first */
-	int64_t told[CKPT_GRIDS_MAX][CKPT_NUMBERS_MAX], tied[CKPT_GRIDS_MAX];
+	int64_t stated[CKPT_GRIDS_MAX][CKPT_NUMBERS_MAX], tied[CKPT_GRIDS_MAX];
 	/* bit k: that they also say that there are files of its variants[k] */
 	uint32_t due[CKPT_GRIDS_MAX];
 	/* sizes without which it cannot be loaded (layout.grids[i].fixes), NULL = any */

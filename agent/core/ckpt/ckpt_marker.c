@@ -119,21 +119,21 @@ static void list_item(void *arg, const struct pickle_item *item)
 /* Each once, with the largest number of bytes that was said of it. */
 static void list_unique(struct ckpt_marker *m)
 {
-	size_t kept = 0;
+	size_t retained = 0;
 
 	ckpt_files_sort(m->files, m->n_files);
 	for (size_t i = 0; i < m->n_files; i++) {
-		if (kept > 0 && mo_streq(m->files[kept - 1].name, m->files[i].name)) {
-			m->files[kept - 1].least =
-				MO_MAX(m->files[kept - 1].least, m->files[i].least);
-			m->files[kept - 1].bytes =
-				MO_MAX(m->files[kept - 1].bytes, m->files[i].bytes);
+		if (retained > 0 && mo_streq(m->files[retained - 1].name, m->files[i].name)) {
+			m->files[retained - 1].least =
+				MO_MAX(m->files[retained - 1].least, m->files[i].least);
+			m->files[retained - 1].bytes =
+				MO_MAX(m->files[retained - 1].bytes, m->files[i].bytes);
 			free(m->files[i].name);
 			continue;
 		}
-		m->files[kept++] = m->files[i];
+		m->files[retained++] = m->files[i];
 	}
-	m->n_files = kept;
+	m->n_files = retained;
 }
 
 static void pickle_content(const struct ckpt_rules *r, const char *text, size_t n,

@@ -14,21 +14,21 @@
 
 char *ckpt_iteration_damage(const char *words, const void *pickle, size_t n, int64_t iteration)
 {
-	int64_t told = words ? pickle_number_behind(pickle, n, words) : -1;
+	int64_t stated = words ? pickle_number_behind(pickle, n, words) : -1;
 
-	return told < 0 || told == iteration
+	return stated < 0 || stated == iteration
 		       ? NULL
 		       : mo_printf("it is of iteration %lld: the content of another save is here",
-				   (long long)told);
+				   (long long)stated);
 }
 
 int64_t ckpt_state_iteration(const struct ckpt_layout *layout, const void *pickle, size_t n)
 {
-	int64_t told = -1;
+	int64_t stated = -1;
 
-	for (size_t i = 0; told < 0 && i < layout->n_state_words; i++)
-		told = pickle_number_behind(pickle, n, layout->state_words[i]);
-	return told;
+	for (size_t i = 0; stated < 0 && i < layout->n_state_words; i++)
+		stated = pickle_number_behind(pickle, n, layout->state_words[i]);
+	return stated;
 }
 
 bool ckpt_tells_parts(const struct ckpt_rules *r, const char *name, size_t *ret_grid)
@@ -74,8 +74,8 @@ static int64_t parts_of(const struct ckpt_grid *g, const int64_t *numbers)
 	return product;
 }
 
-void ckpt_parts_told(const struct ckpt_rules *r, size_t grid, const void *pickle, size_t n,
-		     struct ckpt_entry *e)
+void ckpt_parts_stated(const struct ckpt_rules *r, size_t grid, const void *pickle, size_t n,
+		       struct ckpt_entry *e)
 {
 	const struct ckpt_grid *g = &r->layout.grids[grid];
 	size_t n_sizes = g->n_says + !!g->tied, n_names = n_sizes + g->n_variants;
@@ -95,7 +95,7 @@ void ckpt_parts_told(const struct ckpt_rules *r, size_t grid, const void *pickle
 	if (e->parts[grid] == 0)
 		return;
 	if (g->tied && numbers[g->n_says] != numbers[0]) {
-		memcpy(e->told[grid], numbers, g->n_says * sizeof(*numbers));
+		memcpy(e->stated[grid], numbers, g->n_says * sizeof(*numbers));
 		e->tied[grid] = numbers[g->n_says];
 	}
 	fix_sizes(g, numbers, e);
@@ -111,14 +111,14 @@ bool ckpt_tells_of_grid(const struct ckpt_rules *r, size_t grid, const char *nam
 static bool holds(const struct kv *condition, const void *pickle, size_t n)
 {
 	bool negated = condition->value[0] == '!';
-	int64_t want = 0, told = pickle_number_behind(pickle, n, condition->key);
+	int64_t want = 0, stated = pickle_number_behind(pickle, n, condition->key);
 
 	return mo_parse_i64(condition->value + negated, 0, INT64_MAX, &want) == 0 &&
-	       (told == want) != negated;
+	       (stated == want) != negated;
 }
 
-void ckpt_grid_told(const struct ckpt_rules *r, size_t grid, const void *pickle, size_t n,
-		    struct ckpt_entry *e)
+void ckpt_grid_stated(const struct ckpt_rules *r, size_t grid, const void *pickle, size_t n,
+		      struct ckpt_entry *e)
 {
 	const struct ckpt_grid *g = &r->layout.grids[grid];
 

@@ -43,7 +43,7 @@ static struct object *add_object(struct health *h, int area, const char *name, i
 						       : INT64_MAX };
 	}
 	*MO_GROW(h->objects, h->n_objects) = o;
-	health_kept_apply(h, o);
+	health_retained_apply(h, o);
 	return o;
 }
 
@@ -209,7 +209,7 @@ static int64_t object_due(const struct health *h, const struct object *o)
 		       : MO_MIN(o->next, o->area == PROBE_GPU ? o->next_sensors : INT64_MAX);
 }
 
-static void begin(struct object *o, int64_t now, struct health_look *ret)
+static void begin(struct object *o, int64_t now, struct health_pass *ret)
 {
 	o->under_way = true;
 	o->sensors_only = o->next > now;
@@ -219,12 +219,12 @@ static void begin(struct object *o, int64_t now, struct health_look *ret)
 	ret->sensors = o->sensors_only;
 }
 
-bool health_due(struct health *h, int64_t now, struct health_look *ret)
+bool health_due(struct health *h, int64_t now, struct health_pass *ret)
 {
 	bool program = false;
 	size_t n = under_way(h, &program);
 
-	*ret = (struct health_look){ .since = h->klog_seq };
+	*ret = (struct health_pass){ .since = h->klog_seq };
 	for (size_t i = 0; n < HEALTH_PARALLEL && i < h->n_objects; i++)
 		if (object_due(h, h->objects[i]) <= now) {
 			begin(h->objects[i], now, ret);

@@ -62,7 +62,7 @@ void health_busy(struct health *h, const int64_t *slots, size_t n_slots, size_t 
 void health_wall(struct health *h, int64_t offset_us);
 
 /* ---- looks */
-struct health_look {
+struct health_pass {
 	int area;           /* enum probe_area */
 	const char *object; /* of a probe */
 	/* PROBE_GPU: only what health_sensors() tells; read oftener than the rest */
@@ -74,7 +74,7 @@ struct health_look {
 };
 /* The next look that is due, now under way until its answer; false: none, ask again at
  * health_deadline(). */
-bool health_due(struct health *h, int64_t now, struct health_look *ret);
+bool health_due(struct health *h, int64_t now, struct health_pass *ret);
 void health_tick(struct health *h, int64_t now); /* at the deadline, before health_due() */
 int64_t health_deadline(const struct health *h); /* INT64_MAX: nothing will be due */
 void health_probe(struct health *h, const struct probe *p, int64_t now);

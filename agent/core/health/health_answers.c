@@ -10,7 +10,7 @@
 /* a GPU that cannot be read makes the host due, not oftener than this */
 #define HOST_NOW_US 5000000LL
 
-static void look_ended(const struct health *h, struct object *o, int64_t now)
+static void pass_ended(const struct health *h, struct object *o, int64_t now)
 {
 	bool pending = false;
 
@@ -86,7 +86,7 @@ static void judge(struct health *h, struct object *o, struct verdict *v, const s
 {
 	struct finding f;
 
-	rule_look(h, o, v, p, &f);
+	rule_pass(h, o, v, p, &f);
 	verdict_judge(h, v, &f, now);
 	finding_done(&f);
 }
@@ -203,7 +203,7 @@ void health_probe(struct health *h, const struct probe *p, int64_t now)
 		if (o->area == PROBE_GPU && p->problem)
 			host_now(h, now);
 	}
-	look_ended(h, o, now);
+	pass_ended(h, o, now);
 	health_settle(h, now);
 }
 
@@ -244,7 +244,7 @@ void health_failed(struct health *h, int area, const char *object, const char *w
 	judge_failure(h, o, why, now);
 	if (o->area == PROBE_GPU)
 		host_now(h, now);
-	look_ended(h, o, now);
+	pass_ended(h, o, now);
 	health_settle(h, now);
 }
 

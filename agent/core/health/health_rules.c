@@ -28,7 +28,7 @@ static void count_rises(const struct health *h, const struct object *o,
 	f->count = k ? whole(k->total) : MO_NONE;
 }
 
-static void look_value(const struct health_check *c, const struct probe *p, struct finding *f)
+static void pass_value(const struct health_check *c, const struct probe *p, struct finding *f)
 {
 	size_t star = strcspn(c->reading, "*");
 	const struct reading *worst = NULL;
@@ -73,7 +73,7 @@ static void lines_of(const struct health *h, const struct object *o, const struc
 
 /* Of the log: its lines. Of a device: what was there before the first look in this boot is told
  * as what the check's `history` says; what came since is a finding. */
-static void look_log(const struct health *h, const struct object *o, const struct health_check *c,
+static void pass_log(const struct health *h, const struct object *o, const struct health_check *c,
 		     const struct probe *p, double n, const char *when, struct finding *f)
 {
 	int state = rule_limits(c, n);
@@ -86,14 +86,14 @@ static void look_log(const struct health *h, const struct object *o, const struc
 		lines_of(h, o, c, f);
 }
 
-static void look_since_boot(const struct health *h, const struct object *o,
+static void pass_since_boot(const struct health *h, const struct object *o,
 			    const struct health_check *c, const struct probe *p, struct finding *f)
 {
 	const struct health_counter *k = health_counter_find(h, o, c->reading);
 
 	if (k && o->area == PROBE_KLOG) {
 		f->count = whole(k->total);
-		look_log(h, o, c, p, k->total, "since boot", f);
+		pass_log(h, o, c, p, k->total, "since boot", f);
 		return;
 	}
 	if (!k || reading_value(p, c->reading) == MO_NONE_F) {
@@ -128,7 +128,7 @@ static void look_since_boot(const struct health *h, const struct object *o,
 					again));
 }
 
-static void look_per_hour(const struct health *h, const struct object *o,
+static void pass_per_hour(const struct health *h, const struct object *o,
 			  const struct health_check *c, const struct probe *p, struct finding *f)
 {
 	double rate = o->area == PROBE_KLOG || reading_value(p, c->reading) != MO_NONE_F
@@ -141,7 +141,7 @@ static void look_per_hour(const struct health *h, const struct object *o,
 	}
 	f->count = whole(health_counter_find(h, o, c->id)->last);
 	if (o->area == PROBE_KLOG) {
-		look_log(h, o, c, p, rate, "in an hour", f);
+		pass_log(h, o, c, p, rate, "in an hour", f);
 		return;
 	}
 	_cleanup_(mo_freep) char *number = rule_number(c->reading, rate),
@@ -154,7 +154,7 @@ static void look_per_hour(const struct health *h, const struct object *o,
 
 /* Residencies count in steps of another counter. Only growth tells: some firmware says 100 % at
  * idle as an absolute value. More than all of the time is nonsense, which nothing follows from. */
-static void look_share(struct verdict *v, const struct probe *p, struct finding *f)
+static void pass_share(struct verdict *v, const struct probe *p, struct finding *f)
 {
 	const struct health_check *c = v->check;
 	double value = reading_value(p, c->reading), of = reading_value(p, c->of),
@@ -187,7 +187,7 @@ static void look_share(struct verdict *v, const struct probe *p, struct finding 
 				share * 100, limit));
 }
 
-static void look_pair(const struct health_check *c, const struct probe *p, struct finding *f)
+static void pass_pair(const struct health_check *c, const struct probe *p, struct finding *f)
 {
 	double value = reading_value(p, c->reading), of = reading_value(p, c->of);
 	bool ratio = c->measure == MEASURE_RATIO_OF;
@@ -214,7 +214,7 @@ static void look_pair(const struct health_check *c, const struct probe *p, struc
 
 /* ---- texts */
 
-static void look_text_value(const struct health_check *c, const struct probe *p, struct finding *f)
+static void pass_text(const struct health_check *c, const struct probe *p, struct finding *f)
 {
 	const char *text =
 		mo_streq(c->reading, "problem") ? p->problem : reading_text(p, c->reading);
@@ -247,7 +247,7 @@ static void look_text_value(const struct health_check *c, const struct probe *p,
 }
 
 /* No probe reads it: it is what the agent knows of its own discovery. */
-static void look_discovery(const struct health *h, const struct health_check *c,
+static void pass_discovery(const struct health *h, const struct health_check *c,
 			   const struct probe *p, struct finding *f)
 {
 	finding_found(f, c,
@@ -269,7 +269,7 @@ static char *shown(const struct probe *p, const char *key)
 
 /* Against what most of the equal objects have; of two that are equally many, what the first
  * object of them has. */
-static void look_same(const struct health *h, const struct object *o, const struct health_check *c,
+static void pass_same(const struct health *h, const struct object *o, const struct health_check *c,
 		      const struct probe *p, struct finding *f)
 {
 	struct {
@@ -309,31 +309,31 @@ static void look_same(const struct health *h, const struct object *o, const stru
 		free(groups[k].value);
 }
 
-void rule_look(const struct health *h, const struct object *o, struct verdict *v,
+void rule_pass(const struct health *h, const struct object *o, struct verdict *v,
 	       const struct probe *p, struct finding *f)
 {
 	const struct health_check *c = v->check;
 
 	*f = (struct finding){ .state = -1, .count = MO_NONE };
 	if (mo_streq(c->reading, "discovery")) {
-		look_discovery(h, c, p, f);
+		pass_discovery(h, c, p, f);
 		return;
 	}
 	switch (c->measure) {
 	case MEASURE_VALUE:
 		count_rises(h, o, c, f);
-		look_value(c, p, f);
+		pass_value(c, p, f);
 		break;
-	case MEASURE_SINCE_BOOT: look_since_boot(h, o, c, p, f); break;
-	case MEASURE_PER_HOUR: look_per_hour(h, o, c, p, f); break;
-	case MEASURE_SHARE: look_share(v, p, f); break;
+	case MEASURE_SINCE_BOOT: pass_since_boot(h, o, c, p, f); break;
+	case MEASURE_PER_HOUR: pass_per_hour(h, o, c, p, f); break;
+	case MEASURE_SHARE: pass_share(v, p, f); break;
 	case MEASURE_LESS_OF:
 	case MEASURE_RATIO_OF:
 		count_rises(h, o, c, f);
-		look_pair(c, p, f);
+		pass_pair(c, p, f);
 		break;
-	case MEASURE_SAME: look_same(h, o, c, p, f); break;
-	default: look_text_value(c, p, f); break;
+	case MEASURE_SAME: pass_same(h, o, c, p, f); break;
+	default: pass_text(c, p, f); break;
 	}
 }
 

@@ -60,7 +60,7 @@ struct health *health_free(struct health *h)
 	mo_vec_clear(&health_counter_desc, (void **)&h->counters, &h->n_counters);
 	mo_desc_done(&node_health_desc, &h->reported);
 	mo_vec_clear(&stack_item_desc, (void **)&h->settings, &h->n_settings);
-	mo_desc_free(&health_memory_desc, h->kept);
+	mo_desc_free(&health_memory_desc, h->retained);
 	free(h->objects);
 	free(h->checks);
 	free(h->orders);

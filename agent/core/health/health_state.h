@@ -1,5 +1,5 @@
 /* State of a node's health. From below: health_state.c (its life, what can be asked of it) <-
- * health_counters.c, health_kept.c (what lasts) <- health_rules.c (one check against one probe)
+ * health_counters.c, health_retained.c (what lasts) <- health_rules.c (one check against one probe)
  * <- health_judge.c (findings) <- health_report.c (the controller, the disk) <- health.c (looks)
  * <- health_answers.c (what they bring). */
 #pragma once
@@ -68,8 +68,9 @@ struct health {
 	struct stack_item *settings;
 	size_t n_settings;
 	char *discovery;
-	bool nothing_known;         /* as told by health_discovery() */
-	struct health_memory *kept; /* what is taken over from an agent before, NULL = nothing */
+	bool nothing_known; /* as told by health_discovery() */
+	struct health_memory
+		*retained; /* what is taken over from an agent before, NULL = nothing */
 	struct order *orders;
 	size_t n_orders;
 	struct health_counter *counters;
@@ -115,8 +116,8 @@ const struct health_counter *health_counter_find(const struct health *h, const s
 /* before a look; true: another device is in its place, and what was known of counters is gone */
 bool health_counters_of(struct health *h, const struct object *o, const char *identity);
 
-/* health_kept.c */
-void health_kept_apply(const struct health *h, struct object *o); /* to a new object */
+/* health_retained.c */
+void health_retained_apply(const struct health *h, struct object *o); /* to a new object */
 
 /* health_rules.c: what one look found. */
 struct finding {
@@ -129,7 +130,7 @@ struct finding {
 	size_t n_evidence;
 };
 /* p: with derived readings. */
-void rule_look(const struct health *h, const struct object *o, struct verdict *v,
+void rule_pass(const struct health *h, const struct object *o, struct verdict *v,
 	       const struct probe *p, struct finding *ret);
 
 /* health_judge.c */

@@ -197,13 +197,13 @@ void config_judged(struct turn *t)
 	if (r.config->unjudged)
 		mo_strs_add(&r.config->warnings, &r.config->n_warnings, r.config->unjudged);
 	/* the record's, which lives as long as the turn */
-	const struct config_read *kept = r.config;
+	const struct config_read *retained = r.config;
 
 	turn_emit(t, &r);
 	tell_differs(t, j);
-	if (kept->recipe && !kept->refused) {
+	if (retained->recipe && !retained->refused) {
 		tell_read(t, j);
 		tell_no_save(t, j);
 	}
-	tell_warnings(t, j, kept);
+	tell_warnings(t, j, retained);
 }

@@ -215,7 +215,7 @@ void fleet_sync(struct turn *t)
 {
 	const struct agent_sync *s = t->input->sync->message;
 	const struct node *n;
-	bool fresh, news = t->input->type == IN_NEWS;
+	bool fresh, urgent = t->input->type == IN_NEWS;
 	struct live *l;
 
 	promote(t, s);
@@ -233,13 +233,13 @@ void fleet_sync(struct turn *t)
 	fleet_heard(t, s->node);
 	token_reported(t, s->node, t->input->sync->token_expired);
 	l = core_live(t->core, s->node);
-	fresh = !news && s->beat > l->last_beat;
+	fresh = !urgent && s->beat > l->last_beat;
 	if (fresh)
 		l->last_beat = s->beat;
 	fleet_reports(t, s->node, s->steps, s->n_steps, fresh, false);
 	if (s->leaving != n->boot.leaving && (fresh || s->leaving))
 		leave(t, s->node, s->leaving);
-	if ((fresh || news) && s->health)
+	if ((fresh || urgent) && s->health)
 		health_reported(t, s->node, s->health);
 	if (fresh)
 		health_more(t, s->node);
@@ -247,11 +247,11 @@ void fleet_sync(struct turn *t)
 		health_sensed(t, s);
 	for (size_t i = 0; i < s->n_scans; i++)
 		fleet_scanned(t, s->node, &s->scans[i]);
-	if (!news)
+	if (!urgent)
 		wake_node(t->core, s->node); /* what became due while no sync was held */
 	struct effect *e = MO_ADD(t->out, effects, &effect_desc);
 
-	e->type = news ? FX_ACK : FX_HOLD;
+	e->type = urgent ? FX_ACK : FX_HOLD;
 	e->request = t->input->request;
 	e->node = mo_strdup(s->node);
 }

@@ -4,7 +4,7 @@
  * through job_move() alone. */
 #include "daemon/core/rules/jobs.h"
 
-#include "daemon/core/rules/actual.h"
+#include "daemon/core/rules/plan_drift.h"
 #include "daemon/core/rules/config.h"
 #include "daemon/core/rules/cordon.h"
 #include "daemon/core/rules/policy.h"
@@ -208,7 +208,7 @@ bool job_act(struct turn *t, int64_t id)
 		if (j->progress.iteration != MO_NONE && try_move(t, id, T_ITERATION, NULL))
 			return true;
 		if (look_at_silence(t, id) || look_at_drain(t, id) || look_at_checkpoints(t, id) ||
-		    actual_act(t, id))
+		    plan_drift_act(t, id))
 			return true;
 	}
 	if (j->checks.n_nodes + j->checks.n_done > 0 && health_check_act(t, id))

@@ -47,7 +47,7 @@ static void over(struct turn *t, const char *node, const char *who)
 	health_cordon(t, name);
 }
 
-int64_t learn_look(struct turn *t, const char *node)
+int64_t learn_pass(struct turn *t, const char *node)
 {
 	const struct node *n = node_find(&t->core->state, node);
 	int64_t end = n->findings.learn_until == MO_NONE

@@ -120,7 +120,7 @@ char *place_stack_note(const struct state *s, const struct slots *slots, const s
 	stack = largest_stack(s, slots, r, true);
 	for (size_t i = 0; i < s->n_nodes && !example; i++)
 		example = room_when_idle(s, slots, r, i) && node_same(s->nodes[i]) == stack
-				  ? &s->nodes[i]
+				  ? s->nodes[i]
 				  : NULL;
 	for (size_t i = 0; example && i < s->n_nodes; i++) {
 		const struct node *n = s->nodes[i];

@@ -60,7 +60,7 @@ void fleet_silence(struct turn *t)
 			next = MO_MIN(next, t->core->lives[i].heard_at + config->suspect_us);
 		else if (s->nodes[i]->state == NODE_SUSPECT)
 			next = MO_MIN(next, t->core->lives[i].heard_at + config->down_us);
-		next = MO_MIN(next, learn_look(t, s->nodes[i]->name));
+		next = MO_MIN(next, learn_pass(t, s->nodes[i]->name));
 	}
 	t->core->liveness_at = next;
 }

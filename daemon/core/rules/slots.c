@@ -99,7 +99,7 @@ void slots_take(struct slots *slots, const struct state *s, const struct place *
 {
 	mo_assert(slots->n == s->n_nodes);
 	for (size_t i = 0; i < n_places; i++) {
-		size_t at, kept = 0;
+		size_t at, retained = 0;
 		bool known = node_at(s, places[i].node, &at);
 
 		for (size_t k = 0; known && k < slots->n_free[at]; k++) {
@@ -108,9 +108,9 @@ void slots_take(struct slots *slots, const struct state *s, const struct place *
 			for (size_t m = 0; m < places[i].n_gpus; m++)
 				taken |= places[i].gpus[m] == slots->free[at][k];
 			if (!taken)
-				slots->free[at][kept++] = slots->free[at][k];
+				slots->free[at][retained++] = slots->free[at][k];
 		}
 		if (known)
-			slots->n_free[at] = kept;
+			slots->n_free[at] = retained;
 	}
 }

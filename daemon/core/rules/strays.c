@@ -39,16 +39,16 @@ static int by_name(const void *a, const void *b)
  * nothing new, and one is found among them quickly. */
 static void sort_names(char **names, size_t *n)
 {
-	size_t kept = 0;
+	size_t retained = 0;
 
 	qsort(names, *n, sizeof(*names), by_name);
 	for (size_t i = 0; i < *n; i++) {
-		if (kept > 0 && strcmp(names[kept - 1], names[i]) == 0)
+		if (retained > 0 && strcmp(names[retained - 1], names[i]) == 0)
 			free(names[i]);
 		else
-			names[kept++] = names[i];
+			names[retained++] = names[i];
 	}
-	*n = kept;
+	*n = retained;
 }
 
 static bool same_names(char *const *a, size_t n_a, char *const *b, size_t n_b)

@@ -49,7 +49,7 @@ static bool no_room_for_text(struct turn *t, const struct submit *spec)
 		const struct job *j = job_find(&c->state, c->unfinished[i]);
 
 		if (!t->input->by.may_all && mo_streq(j->spec.user, spec->user))
-			own += (int64_t)j->kept_bytes;
+			own += (int64_t)j->retained_bytes;
 	}
 	if (want <= room && own + want <= room)
 		return false;

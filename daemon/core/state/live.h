@@ -105,11 +105,11 @@ struct core {
 	size_t n_talkers;
 	int64_t talkers_until;
 	struct shared_pool shared;
-	/* kept.c: finished jobs with large texts, by the time of their end; */
-	int64_t *kept;
-	size_t n_kept;
-	int64_t kept_bytes, active_bytes; /* texts of these, and of unfinished jobs */
-	bool queue_dirty;                 /* the whole queue must be looked at */
+	/* retained.c: finished jobs with large texts, by the time of their end; */
+	int64_t *retained;
+	size_t n_retained;
+	int64_t retained_bytes, active_bytes; /* texts of these, and of unfinished jobs */
+	bool queue_dirty;                     /* the whole queue must be looked at */
 	/* the job that kept all behind it waiting, of the last look */
 	bool blocked;
 	int64_t blocked_id, blocked_priority;

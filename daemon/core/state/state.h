@@ -25,7 +25,7 @@ struct promise {
 	double step_time_s, memory_gb, bubble, error_pct;
 	int64_t anchors;
 };
-/* What a job does, against its promise (actual.c): median of the steady steps of an attempt,
+/* What a job does, against its promise (plan_drift.c): median of the steady steps of an attempt,
  * most memory. steps: iterations behind it; iteration, time: when it was looked at. */
 struct measured {
 	int64_t steps, attempt, iteration, time;
@@ -334,10 +334,10 @@ struct job {
 	bool unheard;
 	/* events of this job that the ring does not hold any more (ring.h); MO_NONE none */
 	int64_t events_gone;
-	/* bytes of spec.recipe_text, config, words and variables that it has no more (kept.c);
+	/* bytes of spec.recipe_text, config, words and variables that it has no more (retained.c);
 	 * MO_NONE none */
 	int64_t let_go;
-	size_t kept_bytes; /* not described: what of them counts (kept.c) */
+	size_t retained_bytes; /* not described: what of them counts (retained.c) */
 };
 /* Its machine since it was started. */
 struct node_boot {

@@ -1,11 +1,12 @@
 /* See check.h. Each function looks at one promise of one thing; the tables at the end are the list.
- * It stands in this room, not beside the state, as it measures texts with the words of kept.c. */
+ * It stands in this room, not beside the state, as it measures texts with the words of retained.c.
+ *  */
 #include "daemon/core/update/check.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/core/update/kept.h"
+#include "daemon/core/update/retained.h"
 
 #define LL(x) ((long long)(x))
 
@@ -211,11 +212,11 @@ static char *job_checkpoints(const struct core *c, const struct job *j)
 /* What of its texts counts: of a finished job only large ones. */
 static char *job_texts(const struct core *c, const struct job *j)
 {
-	size_t bytes = kept_bytes_of(j);
+	size_t bytes = retained_bytes_of(j);
 
-	if (j->kept_bytes != bytes)
+	if (j->retained_bytes != bytes)
 		return mo_printf("the texts of j-%lld count %zu bytes, and they are %zu", LL(j->id),
-				 j->kept_bytes, bytes);
+				 j->retained_bytes, bytes);
 	return NULL;
 }
 
@@ -385,21 +386,21 @@ static char *state_indexes(const struct core *c)
 
 static char *state_texts(const struct core *c)
 {
-	int64_t active = 0, kept = 0;
-	size_t n_kept = 0;
+	int64_t active = 0, retained = 0;
+	size_t n_retained = 0;
 
 	for (size_t i = 0; i < c->state.n_jobs; i++) {
 		const struct job *j = c->state.jobs[i];
 
-		*(unfinished(j) ? &active : &kept) += (int64_t)j->kept_bytes;
-		n_kept += !unfinished(j) && j->kept_bytes;
+		*(unfinished(j) ? &active : &retained) += (int64_t)j->retained_bytes;
+		n_retained += !unfinished(j) && j->retained_bytes;
 	}
 	if (c->active_bytes != active)
 		return total_wrong("bytes of texts of unfinished jobs", c->active_bytes, active);
-	if (c->kept_bytes != kept)
-		return total_wrong("bytes of texts of finished jobs", c->kept_bytes, kept);
-	if (c->n_kept != n_kept)
-		return total_wrong("finished jobs with texts", LL(c->n_kept), LL(n_kept));
+	if (c->retained_bytes != retained)
+		return total_wrong("bytes of texts of finished jobs", c->retained_bytes, retained);
+	if (c->n_retained != n_retained)
+		return total_wrong("finished jobs with texts", LL(c->n_retained), LL(n_retained));
 	return NULL;
 }
 

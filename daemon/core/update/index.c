@@ -3,7 +3,7 @@
 
 #include "daemon/core/state/health.h"
 #include "daemon/core/update/idems.h"
-#include "daemon/core/update/kept.h"
+#include "daemon/core/update/retained.h"
 #include "lib/base/assert.h"
 
 void core_reindex(struct core *c)
@@ -12,8 +12,8 @@ void core_reindex(struct core *c)
 	c->owned.queue = &c->queue;
 	ids_add(&c->owned.holders, &c->owned.n_holders, 0); /* never NULL */
 	c->owned.n_holders = c->n_unfinished = c->n_ending = c->n_draining = 0;
-	c->n_cordoned = c->n_cordoned_hardware = c->n_kept = 0;
-	c->kept_bytes = c->active_bytes = 0;
+	c->n_cordoned = c->n_cordoned_hardware = c->n_retained = 0;
+	c->retained_bytes = c->active_bytes = 0;
 	for (size_t i = 0; i < c->owned.n_nodes; i++) {
 		struct node *k = c->owned.nodes[i];
 
@@ -27,9 +27,9 @@ void core_reindex(struct core *c)
 	for (size_t i = 0; i < c->owned.n_jobs; i++) {
 		struct job *j = c->owned.jobs[i];
 
-		j->kept_bytes = 0;
+		j->retained_bytes = 0;
 		shared_pool_take(&c->shared, &j->spec);
-		kept_count(c, j);
+		retained_count(c, j);
 		if (!job_state_final(j->state))
 			ids_add(&c->unfinished, &c->n_unfinished, j->id);
 		if (j->scan.at_end)

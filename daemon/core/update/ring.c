@@ -107,7 +107,7 @@ static void thin(struct state *s, size_t room)
 {
 	_cleanup_(mo_freep) struct owned *owned = mo_alloc_array(s->n_events + 1, sizeof(*owned));
 	_cleanup_(mo_freep) bool *goes = mo_alloc_array(s->n_events + 1, sizeof(*goes));
-	size_t n_owned = 0, kept = 0;
+	size_t n_owned = 0, retained = 0;
 
 	for (size_t i = 0; i < s->n_events; i++) {
 		const int64_t id = s->events[i].job;
@@ -127,10 +127,10 @@ static void thin(struct state *s, size_t room)
 		if (goes[i])
 			let_go(s, &s->events[i]);
 		else
-			s->events[kept++] = s->events[i];
+			s->events[retained++] = s->events[i];
 	}
-	s->n_events = kept;
-	mo_assert(kept <= room);
+	s->n_events = retained;
+	mo_assert(retained <= room);
 }
 
 void ring_make_room(struct state *s)

@@ -17,13 +17,13 @@
  * ones get coarser. Samples own nothing. */
 static void thin(struct job *j)
 {
-	size_t half = j->progress.n_samples / 2, kept = 0;
+	size_t half = j->progress.n_samples / 2, retained = 0;
 
 	for (size_t i = 0; i < j->progress.n_samples; i++)
 		if (i >= half || i % 2 == 0)
-			j->progress.samples[kept++] = j->progress.samples[i];
-	j->progress.n_samples = kept;
-	mo_assert(kept < MO_SAMPLES_MAX); /* there is room for the next */
+			j->progress.samples[retained++] = j->progress.samples[i];
+	j->progress.n_samples = retained;
+	mo_assert(retained < MO_SAMPLES_MAX); /* there is room for the next */
 }
 
 static void derive(const struct job *j, struct sample *s, const struct sample *before)

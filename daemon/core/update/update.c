@@ -32,7 +32,7 @@
 #include "daemon/core/update/doubt.h"
 #include "daemon/core/update/edit.h"
 #include "daemon/core/update/idems.h"
-#include "daemon/core/update/kept.h"
+#include "daemon/core/update/retained.h"
 #include "daemon/core/update/ledger.h"
 #include "daemon/core/update/measured.h"
 #include "daemon/core/update/ring.h"
@@ -110,16 +110,16 @@ static void thin_history(struct core *c)
 {
 	struct state *s = &c->owned;
 	struct job *j = s->n_jobs > FULL_HISTORY ? s->jobs[s->n_jobs - 1 - FULL_HISTORY] : NULL;
-	size_t kept = 0, stride;
+	size_t retained = 0, stride;
 
 	if (!j || !job_state_final(j->state) || j->progress.n_samples <= THIN_SAMPLES)
 		return;
 	stride = (j->progress.n_samples + THIN_SAMPLES - 1) / THIN_SAMPLES;
 	for (size_t i = 0; i < j->progress.n_samples; i++)
 		if ((j->progress.n_samples - 1 - i) % stride == 0)
-			j->progress.samples[kept++] =
+			j->progress.samples[retained++] =
 				j->progress.samples[i]; /* samples own nothing */
-	j->progress.n_samples = kept;
+	j->progress.n_samples = retained;
 	mo_vec_clear(&rank_desc, (void **)&j->run.ranks, &j->run.n_ranks);
 	core_beats_drop(c, j->id);
 }
@@ -128,21 +128,22 @@ static void thin_history(struct core *c)
 static void prune_history(struct core *c)
 {
 	struct state *s = &c->owned;
-	size_t drop = s->n_jobs > MO_JOBS_KEPT_MAX ? MO_JOBS_KEPT_MAX / 16 : 0, kept = 0;
+	size_t drop = s->n_jobs > MO_JOBS_RETAINED_MAX ? MO_JOBS_RETAINED_MAX / 16 : 0,
+	       retained = 0;
 
 	if (drop == 0)
 		return;
 	for (size_t i = 0; i < s->n_jobs; i++) {
 		if (drop && job_state_final(s->jobs[i]->state) && s->jobs[i]->n_steps == 0) {
-			kept_leave(c, s->jobs[i]);
+			retained_leave(c, s->jobs[i]);
 			core_beats_drop(c, s->jobs[i]->id);
 			mo_desc_free(&job_desc, s->jobs[i]);
 			drop--;
 		} else {
-			s->jobs[kept++] = s->jobs[i];
+			s->jobs[retained++] = s->jobs[i];
 		}
 	}
-	s->n_jobs = kept;
+	s->n_jobs = retained;
 }
 
 static int on_submit(struct core *c, const struct record *r)
@@ -155,7 +156,7 @@ static int on_submit(struct core *c, const struct record *r)
 	idem_add(c, r->submit, r->job, r->time);
 	j = MO_INSERT(s, jobs, s->n_jobs, &job_desc);
 	job_init(c, j, r->job, r->submit, r->time);
-	kept_count(c, j);
+	retained_count(c, j);
 	s->next_job = r->job + 1;
 	ids_add(&c->unfinished, &c->n_unfinished, r->job);
 	ids_add(&c->fresh, &c->n_fresh, r->job);
@@ -215,9 +216,9 @@ static int on_job(struct core *c, const struct record *r)
 	if (k->state != JOB_RECOVERING)
 		checks_over(c, j);
 	if (job_state_final(k->state)) {
-		kept_leave(c, j);
+		retained_leave(c, j);
 		j->ended_at = r->time;
-		kept_count(c, j);
+		retained_count(c, j);
 		ids_remove(c->unfinished, &c->n_unfinished, j->id);
 		if (j->saves.dir &&
 		    (checkpoint_any_removing(j) ||
@@ -394,7 +395,7 @@ static int on_notes(struct core *c, const struct record *r)
 	update_notes(j, r);
 	for (size_t i = 0; i < r->n_notes; i++)
 		if (r->notes[i].config) {
-			kept_count(c, j);
+			retained_count(c, j);
 			break;
 		}
 	step_count(c, j, st, 1);
@@ -462,7 +463,7 @@ static int on_gone(struct core *c, const struct record *r)
 /* Forgotten steps go together: one by one they would move the others as many times. */
 static void sweep_forgotten(struct job *j)
 {
-	size_t kept = 0;
+	size_t retained = 0;
 
 	if (j->counts.forgotten < (int64_t)j->n_steps &&
 	    (j->counts.forgotten < 64 || 2 * j->counts.forgotten < (int64_t)j->n_steps))
@@ -470,10 +471,10 @@ static void sweep_forgotten(struct job *j)
 	for (size_t i = 0; i < j->n_steps; i++) {
 		if (j->steps[i].forgotten)
 			mo_desc_done(&step_desc, &j->steps[i]);
-		else if (kept++ != i)
-			j->steps[kept - 1] = j->steps[i];
+		else if (retained++ != i)
+			j->steps[retained - 1] = j->steps[i];
 	}
-	j->n_steps = kept;
+	j->n_steps = retained;
 	j->counts.forgotten = 0;
 }
 

@@ -6,7 +6,7 @@
 
 #include "daemon/core/update/attempt.h"
 #include "daemon/core/update/edit.h"
-#include "daemon/core/update/kept.h"
+#include "daemon/core/update/retained.h"
 
 int update_config(struct core *c, const struct record *r)
 {
@@ -22,7 +22,7 @@ int update_config(struct core *c, const struct record *r)
 	if (!read->recipe || read->refused)
 		return 0;
 	recipe_take_read(&j->spec.recipe, read->recipe);
-	kept_count(c, j);
+	retained_count(c, j);
 	ranks_place(j);
 	/* What was measured was held against the plan of another configuration. */
 	if (read->promise || j->spec.promise) {

@@ -52,15 +52,15 @@ static void clear_strs(char ***strs, size_t *n)
 
 static void check_node_gone(struct job *j, const char *node)
 {
-	size_t kept = 0;
+	size_t retained = 0;
 
 	for (size_t i = 0; i < j->checks.n_nodes; i++) {
 		if (mo_streq(j->checks.nodes[i], node))
 			free(j->checks.nodes[i]);
 		else
-			j->checks.nodes[kept++] = j->checks.nodes[i];
+			j->checks.nodes[retained++] = j->checks.nodes[i];
 	}
-	j->checks.n_nodes = kept;
+	j->checks.n_nodes = retained;
 }
 
 /* What was found in another boot says nothing about this one, and who waits for it waits in
@@ -296,7 +296,7 @@ static void seen_keep(const struct seen *s, const struct node_health *h)
 {
 	char **names = *s->names;
 	int64_t *counts;
-	size_t kept = 0;
+	size_t retained = 0;
 
 	seen_pad(s);
 	counts = *s->counts;
@@ -307,10 +307,10 @@ static void seen_keep(const struct seen *s, const struct node_health *h)
 			free(names[i]);
 			continue;
 		}
-		names[kept] = names[i];
-		counts[kept++] = r && counts[i] == MO_NONE ? r->count : counts[i];
+		names[retained] = names[i];
+		counts[retained++] = r && counts[i] == MO_NONE ? r->count : counts[i];
 	}
-	*s->n = *s->n_counts = kept;
+	*s->n = *s->n_counts = retained;
 }
 
 int update_ack(struct core *c, const struct record *r)

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "daemon/core/rules/actual.h"
+#include "daemon/core/rules/plan_drift.h"
 #include "daemon/core/rules/schedule.h"
 
 static const struct mo_field actual_numbers_fields[] = {
@@ -122,7 +122,7 @@ static char *bubble_note(const struct job *j)
 			 percent, in);
 }
 
-void actual_of(const struct job *j, struct actual *ret)
+void plan_drift_of(const struct job *j, struct actual *ret)
 {
 	const struct promise *p = j->spec.promise;
 	const struct measured *m = j->progress.measured;
@@ -136,16 +136,17 @@ void actual_of(const struct job *j, struct actual *ret)
 	if (!m) {
 		ret->text = mo_printf("step %.3g s, memory %.1f GB planned; set against the run "
 				      "after %d steady steps",
-				      p->step_time_s, p->memory_gb, ACTUAL_STEPS);
+				      p->step_time_s, p->memory_gb, PLAN_DRIFT_STEPS);
 		return;
 	}
 	ret->actual = (struct actual_numbers){ m->step_time_s, m->memory_gb, MO_NONE_F };
-	ret->drift = (struct actual_numbers){ actual_drift(m->step_time_s, p->step_time_s),
-					      actual_drift(m->memory_gb, p->memory_gb), MO_NONE_F };
+	ret->drift =
+		(struct actual_numbers){ plan_drift_ratio(m->step_time_s, p->step_time_s),
+					 plan_drift_ratio(m->memory_gb, p->memory_gb), MO_NONE_F };
 	ret->steps = m->steps;
 	ret->iteration = m->iteration;
 	ret->attempt = m->attempt;
 	ret->measured_at = m->time;
-	ret->within = actual_within(p, m);
-	ret->text = actual_text(p, m);
+	ret->within = plan_drift_within(p, m);
+	ret->text = plan_drift_text(p, m);
 }

@@ -1,5 +1,5 @@
 /* A job against its plan, as documents show it: what the planner promised, what the job does since,
- * and how far these are apart (daemon/core/rules/actual.h measures and decides). */
+ * and how far these are apart (daemon/core/rules/plan_drift.h measures and decides). */
 #pragma once
 #include "daemon/core/state/state.h"
 
@@ -26,4 +26,4 @@ struct actual {
 extern const struct mo_desc actual_desc;
 
 /* j has a promise; ret must be initialised. */
-void actual_of(const struct job *j, struct actual *ret);
+void plan_drift_of(const struct job *j, struct actual *ret);

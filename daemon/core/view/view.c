@@ -201,7 +201,7 @@ void job_view(const struct state *s, const struct job *j, int64_t now, struct jo
 	}
 	if (j->spec.promise) {
 		ret->plan = mo_desc_new(&actual_desc);
-		actual_of(j, ret->plan);
+		plan_drift_of(j, ret->plan);
 	}
 	ret->prepare = prepare_view_of(j);
 	if (checkpoint_unsaved(j, &unsaved))

@@ -37,8 +37,8 @@ static bool out_of_memory(const struct incident *inc)
 static const char *next_of_failed(const struct job *j)
 {
 	const struct incident *inc = why_ended_by(j);
-	bool kept = j->saves.dir && state_newest_checkpoint(j) != MO_NONE &&
-		    j->spec.recipe.checkpoint.resume != -2;
+	bool retained = j->saves.dir && state_newest_checkpoint(j) != MO_NONE &&
+			j->spec.recipe.checkpoint.resume != -2;
 
 	if (j->saves.elsewhere)
 		return "submit it with checkpoint.dir of the place where the engine saves; as it "
@@ -56,7 +56,7 @@ static const char *next_of_failed(const struct job *j)
 		return "its ranks ended without an error before `steps`: mend that (moectl logs "
 		       "says what they did last), or give the steps that it makes, and submit it "
 		       "again";
-	if (kept)
+	if (retained)
 		return "mend what ended it, then submit it again: that goes on from its last "
 		       "checkpoint";
 	return "mend what ended it, then submit it again";

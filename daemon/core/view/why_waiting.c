@@ -12,7 +12,7 @@
 static void unfit_nodes(const struct state *s, const struct recipe *recipe, struct why_reason *r)
 {
 	for (size_t i = 0; i < s->n_nodes; i++) {
-		const struct node *n = &s->nodes[i];
+		const struct node *n = s->nodes[i];
 		_cleanup_(mo_freep) char *finding = health_refusal(n, recipe);
 		_cleanup_(refusal_done) struct refusal refusal = { 0 };
 		bool no = node_refuses(s, n, &refusal);

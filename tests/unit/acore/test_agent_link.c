@@ -55,7 +55,7 @@ static void test_no_spin_while_commands_stay_due(void **state)
 	assert_true(syncs < 5 * (64 + 50)); /* 64 without a pause and 50 paced ones a second */
 }
 
-static void test_news_lost(void **state)
+static void test_urgent_lost(void **state)
 {
 	struct bed *b = *state;
 
@@ -126,7 +126,7 @@ static size_t scans_in_sync(struct bed *b)
 	return n;
 }
 
-static size_t scans_in_news(struct bed *b)
+static size_t scans_in_urgent(struct bed *b)
 {
 	struct agent_sync s;
 
@@ -152,11 +152,11 @@ static void test_scan(void **state)
 	orders(b, CMD_SCAN, 7, 2);
 	assert_string_equal(said(b), "scan:7.2 sync sync");
 	assert_int_equal(scans_in_sync(b), 0);
-	assert_int_equal(scans_in_news(b), 0);
+	assert_int_equal(scans_in_urgent(b), 0);
 	give(b, (struct agent_event){ .type = AE_SCANNED, .scan = &r });
 	assert_string_equal(said(b), "news"); /* an attempt waits for it */
-	assert_int_equal(scans_in_news(b), 1);
-	assert_int_equal(scans_in_news(b), 0);
+	assert_int_equal(scans_in_urgent(b), 1);
+	assert_int_equal(scans_in_urgent(b), 0);
 	assert_int_equal(scans_in_sync(b), 1); /* until it is acknowledged */
 	orders(b, CMD_SCAN, 7, 2);
 	assert_int_equal(scans_in_sync(b), 1);
@@ -370,7 +370,7 @@ static void test_a_journal_of_bad_bytes_is_taken(void **state)
 }
 
 /* 1000 saves below a directory whose name is all quotes; which of the scans a message brings. */
-static unsigned scans_read(struct bed *b, bool news)
+static unsigned scans_read(struct bed *b, bool urgent)
 {
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
@@ -378,7 +378,7 @@ static unsigned scans_read(struct bed *b, bool news)
 	unsigned seen = 0;
 
 	mo_desc_init(&agent_sync_desc, &s);
-	if (news)
+	if (urgent)
 		agent_core_urgent(b->core, &s);
 	else
 		agent_core_sync(b->core, &s);
@@ -398,7 +398,7 @@ static void test_scans_fit_a_message(void **state)
 	struct bed *b = *state;
 	struct order wanted[8];
 	struct scan_result r;
-	unsigned news = 0, syncs = 0;
+	unsigned urgent = 0, syncs = 0;
 
 	up(b);
 	for (int job = 1; job <= 8; job++)
@@ -420,10 +420,10 @@ static void test_scans_fit_a_message(void **state)
 		mo_desc_done(&scan_result_desc, &r);
 	}
 	for (int i = 0; i < 8; i++) {
-		news |= scans_read(b, true);
+		urgent |= scans_read(b, true);
 		syncs |= scans_read(b, false);
 	}
-	assert_int_equal(news, 0x1fe); /* each of them is told once, and again */
+	assert_int_equal(urgent, 0x1fe); /* each of them is told once, and again */
 	assert_int_equal(syncs, 0x1fe);
 }
 
@@ -475,7 +475,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(test_link),
 		T(test_no_spin_while_commands_stay_due),
-		T(test_news_lost),
+		T(test_urgent_lost),
 		T(test_progress),
 		T(test_scan),
 		T(test_checked),

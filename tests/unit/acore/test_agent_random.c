@@ -41,8 +41,8 @@ struct world {
 	struct agent_event queue[64];
 	int64_t queued_job[64];
 	size_t n_queue;
-	struct agent_sync sync, news;
-	bool sync_sent, news_sent, hello_sent, reply_ready;
+	struct agent_sync sync, urgent;
+	bool sync_sent, urgent_sent, hello_sent, reply_ready;
 	struct sync_reply reply;
 	bool faults, crashed;
 	size_t starts, sweeps, crashes;
@@ -184,10 +184,10 @@ static void carry_out(struct world *w, const struct agent_effect *x)
 		agent_core_sync(w->core, &w->sync);
 		w->sync_sent = true;
 		break;
-	case AX_NEWS:
-		w->news_sent = agent_core_urgent(w->core, &w->news);
-		if (!w->news_sent)
-			mo_desc_done(&agent_sync_desc, &w->news);
+	case AX_SEND_URGENT:
+		w->urgent_sent = agent_core_urgent(w->core, &w->urgent);
+		if (!w->urgent_sent)
+			mo_desc_done(&agent_sync_desc, &w->urgent);
 		break;
 	}
 }
@@ -273,13 +273,13 @@ static void make_reply(struct world *w)
 
 static void answer(struct world *w, bool sync)
 {
-	struct agent_sync *s = sync ? &w->sync : &w->news;
+	struct agent_sync *s = sync ? &w->sync : &w->urgent;
 	bool lost = w->faults && rnd(w, 6) == 0, heard = !lost || rnd(w, 2);
 
 	if (heard)
 		take(w, s, sync);
 	mo_desc_done(&agent_sync_desc, s);
-	*(sync ? &w->sync_sent : &w->news_sent) = false;
+	*(sync ? &w->sync_sent : &w->urgent_sent) = false;
 	if (lost) {
 		say(w, (struct agent_event){ .type = AE_NO_ANSWER, .ok = sync });
 		return;
@@ -367,8 +367,8 @@ static void restart_agent(struct world *w, size_t read[JOBS][ATTEMPTS])
 	struct agent_event e = { .type = AE_FENCE, .epoch = w->fence_epoch };
 
 	mo_desc_done(&agent_sync_desc, &w->sync);
-	mo_desc_done(&agent_sync_desc, &w->news);
-	w->sync_sent = w->news_sent = w->hello_sent = w->crashed = false;
+	mo_desc_done(&agent_sync_desc, &w->urgent);
+	w->sync_sent = w->urgent_sent = w->hello_sent = w->crashed = false;
 	w->n_queue = 0;
 	w->wanted_epoch = w->fence_epoch;
 	memcpy(w->wanted, w->fence, sizeof(w->wanted));
@@ -418,7 +418,7 @@ static void turn(struct world *w, size_t read[JOBS][ATTEMPTS])
 		feed(w, &e);
 	} else if (w->sync_sent && rnd(w, 2)) {
 		answer(w, true);
-	} else if (w->news_sent && rnd(w, 2)) {
+	} else if (w->urgent_sent && rnd(w, 2)) {
 		answer(w, false);
 	} else if (w->hello_sent && rnd(w, 2)) {
 		welcome(w);
@@ -465,7 +465,7 @@ static void run(uint32_t seed, size_t totals[3])
 	for (int64_t j = 0; j < JOBS; j++)
 		w->current[j] = 1;
 	mo_desc_init(&agent_sync_desc, &w->sync);
-	mo_desc_init(&agent_sync_desc, &w->news);
+	mo_desc_init(&agent_sync_desc, &w->urgent);
 	mo_desc_init(&sync_reply_desc, &w->reply);
 	last_seed = seed;
 	restart_agent(w, read);
@@ -479,7 +479,7 @@ static void run(uint32_t seed, size_t totals[3])
 	totals[1] += w->sweeps;
 	totals[2] += w->crashes;
 	mo_desc_done(&agent_sync_desc, &w->sync);
-	mo_desc_done(&agent_sync_desc, &w->news);
+	mo_desc_done(&agent_sync_desc, &w->urgent);
 	mo_desc_done(&sync_reply_desc, &w->reply);
 	agent_core_free(w->core);
 	free(read);

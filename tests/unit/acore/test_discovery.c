@@ -233,7 +233,7 @@ static void a_card_that_is_left_out_is_as_it_was(void **state)
 	mo_desc_done(&nodeinfo_desc, &now);
 }
 
-static void without_an_earlier_look_only_the_device_is_unknown(void **state)
+static void without_an_earlier_pass_only_the_device_is_unknown(void **state)
 {
 	struct nodeinfo now, found;
 	struct left_outs l = { 0 };
@@ -318,7 +318,7 @@ int main(void)
 		cmocka_unit_test(a_gpu_that_is_gone_stays_gone),
 		cmocka_unit_test(a_gpu_that_vanished_keeps_its_slot),
 		cmocka_unit_test(a_card_that_is_left_out_is_as_it_was),
-		cmocka_unit_test(without_an_earlier_look_only_the_device_is_unknown),
+		cmocka_unit_test(without_an_earlier_pass_only_the_device_is_unknown),
 		cmocka_unit_test(processes_of_an_agent_before_this_one),
 		cmocka_unit_test(it_is_said),
 	};

@@ -7,7 +7,7 @@ static char ras_ue[] = "ras_ue", problem[] = "problem", vram[] = "vram_held_byte
 /* Answers everything that is due; how many looks that were. */
 static size_t serve(struct health *h, int64_t now)
 {
-	struct health_look l;
+	struct health_pass l;
 	size_t n = 0;
 
 	health_tick(h, now);
@@ -50,7 +50,7 @@ static void a_finding_that_does_not_count_yet_is_looked_at_in_30_s(void **unused
 	struct health_check c = bed_check(0, "gpu.vram", PROBE_GPU, WHEN_PREFLIGHT, vram, 2e9);
 	c.consecutive = 2;
 	_cleanup_(health_freep) struct health *h = bed_make(&c, 1, 1);
-	struct health_look l;
+	struct health_pass l;
 
 	serve(h, START);
 	assert_true(health_results(h)->preflight_done);
@@ -179,7 +179,7 @@ static void a_stuck_device_is_left_alone(void **unused)
 		bed_check(0, "gpu.read", PROBE_GPU, WHEN_PERIODIC, problem, MO_NONE_F);
 	c.measure = MEASURE_TEXT;
 	_cleanup_(health_freep) struct health *h = bed_make(&c, 1, 1);
-	struct health_look l;
+	struct health_pass l;
 
 	health_due(h, START, &l);
 	assert_string_equal(l.object, GPU0);
@@ -204,7 +204,7 @@ static void orders(void **unused)
 						   MO_NONE_F) };
 	char *argv[] = { one };
 	struct command order;
-	struct health_look l;
+	struct health_pass l;
 
 	checks[1].argv = argv;
 	checks[1].n_argv = 1;
@@ -253,7 +253,7 @@ static void programs_wait_for_a_free_node(void **unused)
 	struct health_check c = bed_check(0, "perf", PROBE_HOST, WHEN_PREFLIGHT, NULL, MO_NONE_F);
 	static char match[] = "rate ([0-9.]+)";
 	char *argv[] = { one };
-	struct health_look l;
+	struct health_pass l;
 
 	c.argv = argv;
 	c.n_argv = 1;

@@ -65,19 +65,19 @@ static void test_mkdir_rm(void **state)
 				 *outside = mo_path(dir, "outside"),
 				 *link = mo_path(dir, "a/b/link");
 	_cleanup_(mo_freep) char *file = mo_path(dir, "file"), *below = mo_path(dir, "file/x"),
-				 *kept = mo_path(outside, "kept");
+				 *retained = mo_path(outside, "kept");
 
 	assert_int_equal(mo_mkdir_p(deep, 0700), 0);
 	assert_int_equal(mo_mkdir_p(deep, 0700), 0);
 	assert_int_equal(mo_mkdir_p(outside, 0700), 0);
-	assert_int_equal(mo_write_file(kept, "", 0, 0600, false), 0);
+	assert_int_equal(mo_write_file(retained, "", 0, 0600, false), 0);
 	assert_int_equal(symlink(outside, link), 0);
 	assert_int_equal(mo_write_file(file, "", 0, 0600, false), 0);
 	assert_int_equal(mo_mkdir_p(file, 0700), -ENOTDIR);
 	assert_int_equal(mo_mkdir_p(below, 0700), -ENOTDIR);
 	assert_int_equal(mo_rm_rf(top), 0);
 	assert_int_equal(access(top, F_OK), -1);
-	assert_int_equal(access(kept, F_OK), 0);
+	assert_int_equal(access(retained, F_OK), 0);
 	assert_int_equal(mo_rm_rf(top), 0);
 	assert_int_equal(mo_rm_rf(file), 0);
 	assert_int_equal(mo_rm_rf(outside), 0);

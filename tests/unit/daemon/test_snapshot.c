@@ -124,10 +124,10 @@ static void test_written(void **state)
 {
 	_cleanup_(mo_freep) char *path = mo_path(dir, "snapshot-%d", RECORDS);
 
-	snapshots_look(&m, mo_clock_boot_us());
+	snapshots_check(&m, mo_clock_boot_us());
 	assert_int_equal(writer(), 0);
 	fill();
-	snapshots_look(&m, mo_clock_boot_us());
+	snapshots_check(&m, mo_clock_boot_us());
 	wait_for(&m.n_snapshots, 1);
 	assert_int_equal(store_records_since_snapshot(m.store), 0);
 	assert_int_equal(access(path, F_OK), 0);
@@ -145,7 +145,7 @@ static void test_what_it_inherits(void **state)
 
 	fill();
 	_cleanup_(mo_freep) char *held = hold();
-	snapshots_look(&m, mo_clock_boot_us());
+	snapshots_check(&m, mo_clock_boot_us());
 	_cleanup_(mo_freep) char *score = mo_printf("/proc/%d/oom_score_adj", (int)writer());
 	for (;;) {
 		_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
@@ -169,12 +169,12 @@ static void test_what_it_inherits(void **state)
 static void test_killed(void **state)
 {
 	fill();
-	snapshots_look(&m, mo_clock_boot_us());
+	snapshots_check(&m, mo_clock_boot_us());
 	wait_for(&m.n_snapshots, 1);
 	fill();
 	for (int i = 1; i <= 2; i++) {
 		_cleanup_(mo_freep) char *held = hold();
-		snapshots_look(&m, mo_clock_boot_us() + 2 * i * MINUTE_US);
+		snapshots_check(&m, mo_clock_boot_us() + 2 * i * MINUTE_US);
 		assert_int_not_equal(writer(), 0);
 		kill(writer(), SIGKILL);
 		wait_for(&m.n_snapshot_failures, i);
@@ -183,9 +183,9 @@ static void test_killed(void **state)
 	assert_int_equal(m.n_inputs, 1);
 	assert_string_equal(m.inputs[0]->core.store->event, "store.snapshot");
 	assert_non_null(strstr(m.inputs[0]->core.store->message, "its process was killed"));
-	snapshots_look(&m, mo_clock_boot_us());
+	snapshots_check(&m, mo_clock_boot_us());
 	assert_int_equal(writer(), 0);
-	snapshots_look(&m, mo_clock_boot_us() + 2 * MINUTE_US);
+	snapshots_check(&m, mo_clock_boot_us() + 2 * MINUTE_US);
 	wait_for(&m.n_snapshots, 2);
 	assert_int_equal(store_records_since_snapshot(m.store), 0);
 }
@@ -196,17 +196,17 @@ static void test_stopped(void **state)
 
 	fill();
 	_cleanup_(mo_freep) char *held = hold();
-	snapshots_look(&m, now);
+	snapshots_check(&m, now);
 	pid_t pid = writer();
 	kill(pid, SIGSTOP);
-	snapshots_look(&m, now + LIMIT_US);
+	snapshots_check(&m, now + LIMIT_US);
 	assert_int_equal(m.n_inputs, 0);
-	snapshots_look(&m, now + LIMIT_US + 1);
-	snapshots_look(&m, now + LIMIT_US + 2);
+	snapshots_check(&m, now + LIMIT_US + 1);
+	snapshots_check(&m, now + LIMIT_US + 2);
 	wait_for(&m.n_snapshot_failures, 1);
 	assert_int_equal(m.n_inputs, 1);
 	assert_non_null(strstr(m.inputs[0]->core.store->message, "not written within 30 minutes"));
-	snapshots_look(&m, mo_clock_boot_us() + 2 * MINUTE_US);
+	snapshots_check(&m, mo_clock_boot_us() + 2 * MINUTE_US);
 	wait_for(&m.n_snapshots, 1);
 }
 
@@ -215,7 +215,7 @@ static void test_end(void **state)
 {
 	fill();
 	_cleanup_(mo_freep) char *held = hold();
-	snapshots_look(&m, mo_clock_boot_us());
+	snapshots_check(&m, mo_clock_boot_us());
 	kill(writer(), SIGSTOP);
 	m.snapshots = snapshots_free(m.snapshots);
 	assert_int_equal(writer(), 0);

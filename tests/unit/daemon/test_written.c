@@ -18,7 +18,7 @@
 #include "daemon/api.h"
 #include "daemon/core/view/plan_drift.h"
 #include "daemon/core/core.h"
-#include "daemon/core/view/drift.h"
+#include "daemon/core/view/stack_drift.h"
 #include "daemon/core/state/interval.h"
 #include "daemon/core/view/lemon.h"
 #include "lib/base/fd.h"

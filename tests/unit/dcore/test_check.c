@@ -85,8 +85,8 @@ static void places_final(struct core *c)
 
 	j->state = JOB_COMPLETED;
 	j->ended_at = j->ledger_at;
-	c->active_bytes -= (int64_t)j->kept_bytes;
-	j->kept_bytes = 0;
+	c->active_bytes -= (int64_t)j->retained_bytes;
+	j->retained_bytes = 0;
 	ids_remove(c->unfinished, &c->n_unfinished, 1);
 }
 
@@ -176,7 +176,7 @@ static void checkpoints_order(struct core *c)
 
 static void texts_job(struct core *c)
 {
-	job(c, 1)->kept_bytes++;
+	job(c, 1)->retained_bytes++;
 	c->active_bytes++;
 }
 
@@ -185,14 +185,14 @@ static void texts_active(struct core *c)
 	c->active_bytes++;
 }
 
-static void texts_kept(struct core *c)
+static void texts_retained(struct core *c)
 {
-	c->kept_bytes++;
+	c->retained_bytes++;
 }
 
-static void texts_kept_jobs(struct core *c)
+static void texts_retained_jobs(struct core *c)
 {
-	mo_ints_add(&c->kept, &c->n_kept, 3);
+	mo_ints_add(&c->retained, &c->n_retained, 3);
 }
 
 static void index_unfinished(struct core *c)
@@ -323,8 +323,8 @@ static const struct {
 	{ checkpoints_order, "the checkpoints of j-1 do not ascend at 10" },
 	{ texts_job, "the texts of j-1 count" },
 	{ texts_active, "bytes of texts of unfinished jobs are counted" },
-	{ texts_kept, "1 bytes of texts of finished jobs are counted, and there are 0" },
-	{ texts_kept_jobs, "1 finished jobs with texts are counted, and there are 0" },
+	{ texts_retained, "1 bytes of texts of finished jobs are counted, and there are 0" },
+	{ texts_retained_jobs, "1 finished jobs with texts are counted, and there are 0" },
 	{ index_unfinished, "j-1 is running, and the index of unfinished jobs differs" },
 	{ index_holders, "j-1 has 2 steps, and the index of those that have any differs" },
 	{ index_ending, "j-3: the index of those whose last checkpoints are looked at differs" },

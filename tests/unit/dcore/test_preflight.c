@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/core/view/drift.h"
+#include "daemon/core/view/stack_drift.h"
 #include "daemon/core/view/why_node.h"
 
 static int64_t submit_with(struct world *w, int64_t gpus, const char *preflight, const char *also)
@@ -304,7 +304,7 @@ static void an_upgrade_of_agents_keeps_the_same_software(void **state)
 	world_run(&w, S);
 	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
 	mo_desc_init(&drift_view_desc, &drift);
-	drift_view(core_state(w.core), &drift);
+	stack_drift_view(core_state(w.core), &drift);
 	assert_int_equal(drift.n_groups, 1);
 	assert_int_equal(drift.groups[0].n_keys, ELEMENTSOF(own));
 	mo_desc_done(&drift_view_desc, &drift);

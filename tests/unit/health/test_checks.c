@@ -205,7 +205,7 @@ static int history_of(const struct health_check *c, double first, double more)
 	return state;
 }
 
-static void counters_begin_at_the_first_look(void **state)
+static void counters_begin_at_the_first_pass(void **state)
 {
 	static const struct {
 		const char *id;
@@ -519,7 +519,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_limit),
-		cmocka_unit_test(counters_begin_at_the_first_look),
+		cmocka_unit_test(counters_begin_at_the_first_pass),
 		cmocka_unit_test(one_more_after_an_undrain),
 		cmocka_unit_test(each_text),
 		cmocka_unit_test(each_same),

@@ -68,37 +68,37 @@ static void test_idle_crowd(void **state)
  * shown who they are. */
 static void test_strangers_of_one_address(void **state)
 {
-	int all[32], kept[8];
+	int all[32], retained[8];
 	int64_t end = mo_clock_boot_us() + PATIENCE_US;
 
-	for (size_t i = 0; i < ELEMENTSOF(kept); i++) {
-		kept[i] = dial_from(1);
-		assert_int_equal(say(kept[i], "GET /v1/things HTTP/1.1" AS("viewer")), 200);
+	for (size_t i = 0; i < ELEMENTSOF(retained); i++) {
+		retained[i] = dial_from(1);
+		assert_int_equal(say(retained[i], "GET /v1/things HTTP/1.1" AS("viewer")), 200);
 	}
 	for (size_t i = 0; i < ELEMENTSOF(all); i++)
 		all[i] = dial_from(1);
 	_cleanup_(mo_closep) int other = dial_from(2);
-	while (connections() < (int64_t)(ELEMENTSOF(kept) + ELEMENTSOF(all) + 1)) {
+	while (connections() < (int64_t)(ELEMENTSOF(retained) + ELEMENTSOF(all) + 1)) {
 		assert_true(mo_clock_boot_us() < end);
 		sd_event_run(bed.loop, 10000);
 	}
-	while (connections() > (int64_t)(ELEMENTSOF(kept) + 8 + 1)) {
+	while (connections() > (int64_t)(ELEMENTSOF(retained) + 8 + 1)) {
 		assert_true(mo_clock_boot_us() < end);
 		sd_event_run(bed.loop, 10000);
 	}
 	for (int i = 0; i < 20; i++)
 		sd_event_run(bed.loop, 10000);
-	assert_int_equal(connections(), ELEMENTSOF(kept) + 8 + 1);
-	for (size_t i = 0; i < ELEMENTSOF(kept); i++)
-		assert_int_equal(say(kept[i], "GET /v1/things HTTP/1.1" AS("viewer")), 200);
+	assert_int_equal(connections(), ELEMENTSOF(retained) + 8 + 1);
+	for (size_t i = 0; i < ELEMENTSOF(retained); i++)
+		assert_int_equal(say(retained[i], "GET /v1/things HTTP/1.1" AS("viewer")), 200);
 	assert_int_equal(say(other, "GET /open HTTP/1.1" TCP), 200);
 	/* the newest are those that stayed */
 	assert_int_equal(say(all[ELEMENTSOF(all) - 1], "GET /open HTTP/1.1" TCP), 200);
 	assert_int_equal(say(all[0], "GET /open HTTP/1.1" TCP), 0);
 	for (size_t i = 0; i < ELEMENTSOF(all); i++)
 		mo_close(all[i]);
-	for (size_t i = 0; i < ELEMENTSOF(kept); i++)
-		mo_close(kept[i]);
+	for (size_t i = 0; i < ELEMENTSOF(retained); i++)
+		mo_close(retained[i]);
 }
 
 /* Of wrong credentials an address has few tries; right ones pass beside them, other addresses have

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "lib/plan/kept.h"
+#include "lib/plan/retained.h"
 #include "lib/plan/memory.h"
 #include "lib/plan/params.h"
 #include "lib/plan/parts.h"

@@ -561,7 +561,7 @@ static void test_recompute_stated(void **state)
 {
 	static const struct {
 		const char *args, *level;
-		bool kept;
+		bool retained;
 	} rows[] = {
 		{ "{mock_data: true}", NULL, false },
 		{ "{recompute_granularity: full, recompute_method: block, recompute_num_layers: 1}",
@@ -591,10 +591,10 @@ static void test_recompute_stated(void **state)
 			if (rows[i].level && !mo_streq(s.doc.plans[k].recompute, rows[i].level))
 				fail_msg("row %zu, plan %zu: recompute %s", i, k,
 					 s.doc.plans[k].recompute);
-		if (rows[i].kept && noted(p, "recompute "))
+		if (rows[i].retained && noted(p, "recompute "))
 			fail_msg("row %zu: a neighbour changes what engine.args say", i);
 		plan_apply(&s.doc, &s.recipe);
-		if (rows[i].kept != !s.recipe.recompute)
+		if (rows[i].retained != !s.recipe.recompute)
 			fail_msg("row %zu: the job's recompute is %s", i,
 				 s.recipe.recompute ? s.recipe.recompute : "not given");
 		end(&s);

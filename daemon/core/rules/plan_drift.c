@@ -1,8 +1,8 @@
-/* See actual.h. A job is measured when its attempt has ACTUAL_STEPS steady steps and again each
+/* See actual.h. A job is measured when its attempt has PLAN_DRIFT_STEPS steady steps and again each
  * time that it has gone twice as far, so a run of a million iterations costs twenty records. The
  * newest ANCHORS_STACK runs of a stack are kept, ANCHORS_MAX in all. A run far off its plan did
  * not run what was planned, so it is told and calibrates nothing. */
-#include "daemon/core/rules/actual.h"
+#include "daemon/core/rules/plan_drift.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -46,8 +46,8 @@ static int64_t steady(const struct job *j, size_t at)
 			    *before = at > 0 && s[-1].attempt == s->attempt ? &s[-1] : NULL;
 	int64_t covers = before ? s->iteration - before->iteration : 1;
 
-	if (s->iteration <= MO_MAX(j->run.resume, 0) + ACTUAL_WARM_UP || s->step_ms == MO_NONE_F ||
-	    !isfinite(s->step_ms) || s->step_ms <= 0)
+	if (s->iteration <= MO_MAX(j->run.resume, 0) + PLAN_DRIFT_WARM_UP ||
+	    s->step_ms == MO_NONE_F || !isfinite(s->step_ms) || s->step_ms <= 0)
 		return 0;
 	if (s->phase == PHASE_SAVE || s->phase == PHASE_EVAL ||
 	    (covers == 1 && holds_save(j, s->iteration - 1, s->iteration)))
@@ -60,11 +60,11 @@ static bool near(double a, double b, double times)
 	return a <= b * times && b <= a * times;
 }
 
-bool actual_measure(const struct job *j, struct measured *ret)
+bool plan_drift_measure(const struct job *j, struct measured *ret)
 {
 	double ms[WINDOW], memory = MO_NONE_F;
 	int64_t covers[WINDOW], at[WINDOW], steps = 0;
-	size_t n = 0, kept = 0;
+	size_t n = 0, retained = 0;
 
 	for (size_t i = j->progress.n_samples;
 	     i > 0 && n < WINDOW && j->progress.samples[i - 1].attempt == j->attempt; i--) {
@@ -85,44 +85,44 @@ bool actual_measure(const struct job *j, struct measured *ret)
 
 	for (size_t i = 0; i < n; i++)
 		if (near(j->progress.samples[at[i]].step_ms, middle, OUTLIER)) {
-			ms[kept++] = j->progress.samples[at[i]].step_ms;
+			ms[retained++] = j->progress.samples[at[i]].step_ms;
 			steps += covers[i];
 		}
-	if (steps < ACTUAL_STEPS)
+	if (steps < PLAN_DRIFT_STEPS)
 		return false;
 	*ret = (struct measured){ .steps = steps,
 				  .attempt = j->attempt,
 				  .iteration = j->progress.iteration,
-				  .step_time_s = median(ms, kept) / 1000,
+				  .step_time_s = median(ms, retained) / 1000,
 				  .memory_gb = memory };
 	return true;
 }
 
-double actual_drift(double actual, double planned)
+double plan_drift_ratio(double actual, double planned)
 {
 	return actual == MO_NONE_F || planned == MO_NONE_F || planned <= 0 ? MO_NONE_F
 									   : actual / planned - 1;
 }
 
-bool actual_within(const struct promise *p, const struct measured *m)
+bool plan_drift_within(const struct promise *p, const struct measured *m)
 {
-	return fabs(actual_drift(m->step_time_s, p->step_time_s)) * 100 <= p->error_pct;
+	return fabs(plan_drift_ratio(m->step_time_s, p->step_time_s)) * 100 <= p->error_pct;
 }
 
-char *actual_text(const struct promise *p, const struct measured *m)
+char *plan_drift_text(const struct promise *p, const struct measured *m)
 {
 	struct mo_buf b = { 0 };
-	bool inside = actual_within(p, m);
+	bool inside = plan_drift_within(p, m);
 
 	mo_buf_printf(&b,
 		      "step %.3g s, planned %.3g s (%+.0f %%, %s the %.0f %% that plans may be "
 		      "off)",
 		      m->step_time_s, p->step_time_s,
-		      actual_drift(m->step_time_s, p->step_time_s) * 100,
+		      plan_drift_ratio(m->step_time_s, p->step_time_s) * 100,
 		      inside ? "within" : "beyond", p->error_pct);
 	if (m->memory_gb != MO_NONE_F)
 		mo_buf_printf(&b, "; memory %.1f GB, planned %.1f GB (%+.0f %%)", m->memory_gb,
-			      p->memory_gb, actual_drift(m->memory_gb, p->memory_gb) * 100);
+			      p->memory_gb, plan_drift_ratio(m->memory_gb, p->memory_gb) * 100);
 	mo_buf_printf(&b, "; %lld steady steps of attempt %lld", (long long)m->steps,
 		      (long long)m->attempt);
 	return mo_buf_take(&b);
@@ -130,7 +130,7 @@ char *actual_text(const struct promise *p, const struct measured *m)
 
 static bool due(const struct job *j)
 {
-	int64_t start = MO_MAX(j->run.resume, 0), again = ACTUAL_WARM_UP + ACTUAL_STEPS;
+	int64_t start = MO_MAX(j->run.resume, 0), again = PLAN_DRIFT_WARM_UP + PLAN_DRIFT_STEPS;
 
 	if (!j->spec.promise || j->progress.iteration == MO_NONE)
 		return false;
@@ -145,9 +145,9 @@ static void tell(struct turn *t, int64_t id, bool was_inside)
 	const struct promise *p = j->spec.promise;
 	struct mo_buf b = { 0 };
 
-	if (actual_within(p, j->progress.measured) || !was_inside)
+	if (plan_drift_within(p, j->progress.measured) || !was_inside)
 		return;
-	_cleanup_(mo_freep) char *text = actual_text(p, j->progress.measured);
+	_cleanup_(mo_freep) char *text = plan_drift_text(p, j->progress.measured);
 
 	data_real(&b, "step_time_s", j->progress.measured->step_time_s);
 	data_real(&b, "planned_s", p->step_time_s);
@@ -155,16 +155,16 @@ static void tell(struct turn *t, int64_t id, bool was_inside)
 	event_emit(t, EVENT_PLAN_DRIFT, id, NULL, MO_NONE, j->attempt, data_end(&b), "%s", text);
 }
 
-bool actual_act(struct turn *t, int64_t id)
+bool plan_drift_act(struct turn *t, int64_t id)
 {
 	const struct job *j = job_find(&t->core->state, id);
 	struct measured m;
 	struct record r;
 
-	if (!due(j) || !actual_measure(j, &m))
+	if (!due(j) || !plan_drift_measure(j, &m))
 		return false;
 	bool was_inside =
-		!j->progress.measured || actual_within(j->spec.promise, j->progress.measured);
+		!j->progress.measured || plan_drift_within(j->spec.promise, j->progress.measured);
 
 	record_init(&r, REC_MEASURED);
 	r.job = id;

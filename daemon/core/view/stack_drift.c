@@ -1,7 +1,7 @@
 /* GET /v1/drift: what of the software differs among nodes with GPUs of one model. Nodes whose
  * fingerprints are equal are looked at once, so the cost grows with how many fingerprints there
  * are. */
-#include "daemon/core/view/drift.h"
+#include "daemon/core/view/stack_drift.h"
 
 #include <string.h>
 
@@ -38,7 +38,7 @@ static const struct mo_field view_fields[] = {
 const struct mo_desc drift_view_desc = MO_DESC(drift_view, view_fields);
 
 /* A node, or an item of a fingerprint that `count` nodes from first on have. */
-struct node_stack {
+struct fingerprint {
 	const char *gpu;
 	uint64_t stack;
 	const struct node *node;
@@ -56,7 +56,7 @@ static int order(const char *a, const char *b)
 
 static int stack_order(const void *a, const void *b)
 {
-	const struct node_stack *x = a, *y = b;
+	const struct fingerprint *x = a, *y = b;
 	int by_gpu = order(x->gpu, y->gpu);
 
 	if (by_gpu)
@@ -76,7 +76,7 @@ static int item_order(const void *a, const void *b)
 	return x->first < y->first ? -1 : x->first > y->first;
 }
 
-static void name_nodes(const struct node_stack *stacks, const struct item *items, size_t n,
+static void name_nodes(const struct fingerprint *stacks, const struct item *items, size_t n,
 		       struct drift_odd *ret)
 {
 	ret->value = mo_strdup(items[0].value);
@@ -108,8 +108,8 @@ static size_t run_end(const struct item *items, size_t n, size_t i)
 
 /* items: what each fingerprint of the group has under the key; nodes that lack it have a value
  * of their own (NULL). */
-static void add_key(const struct node_stack *stacks, const char *name, struct item *items, size_t n,
-		    struct drift_group *ret)
+static void add_key(const struct fingerprint *stacks, const char *name, struct item *items,
+		    size_t n, struct drift_group *ret)
 {
 	size_t most = 0;
 	struct drift_key *key;
@@ -150,7 +150,7 @@ static const char *value_of(const struct node_health *h, const char *key, size_t
 		       : health_stack_value(h, key);
 }
 
-static size_t same_stack_end(const struct node_stack *stacks, size_t i, size_t end)
+static size_t same_stack_end(const struct fingerprint *stacks, size_t i, size_t end)
 {
 	size_t next = i;
 
@@ -160,7 +160,7 @@ static size_t same_stack_end(const struct node_stack *stacks, size_t i, size_t e
 }
 
 /* Every key of the group is asked of every fingerprint, so that a missing one is seen too. */
-static void add_group(const struct node_stack *stacks, size_t first, size_t end,
+static void add_group(const struct fingerprint *stacks, size_t first, size_t end,
 		      struct drift_view *ret)
 {
 	_cleanup_(mo_freep) struct item *items = mo_alloc_array(end - first, sizeof(*items));
@@ -193,9 +193,9 @@ static void add_group(const struct node_stack *stacks, size_t first, size_t end,
 	free(keys);
 }
 
-void drift_view(const struct state *s, struct drift_view *ret)
+void stack_drift_view(const struct state *s, struct drift_view *ret)
 {
-	_cleanup_(mo_freep) struct node_stack *stacks =
+	_cleanup_(mo_freep) struct fingerprint *stacks =
 		mo_alloc_array(s->n_nodes + 1, sizeof(*stacks));
 	size_t n = 0, end;
 
@@ -204,11 +204,11 @@ void drift_view(const struct state *s, struct drift_view *ret)
 		const struct node *node = s->nodes[i];
 
 		if (node_stack(node))
-			stacks[n++] = (struct node_stack){ .gpu = node->info.n_gpus
-									  ? node->info.gpus[0].model
-									  : NULL,
-							   .stack = node_stack(node),
-							   .node = node };
+			stacks[n++] = (struct fingerprint){
+				.gpu = node->info.n_gpus ? node->info.gpus[0].model : NULL,
+				.stack = node_stack(node),
+				.node = node
+			};
 		else
 			ret->untold++;
 	}

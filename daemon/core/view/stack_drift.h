@@ -28,4 +28,4 @@ struct drift_view {
 extern const struct mo_desc drift_odd_desc, drift_key_desc, drift_group_desc, drift_view_desc;
 
 /* ret must be initialised. */
-void drift_view(const struct state *s, struct drift_view *ret);
+void stack_drift_view(const struct state *s, struct drift_view *ret);

@@ -137,7 +137,7 @@ static void rises_survive_restarts(void **unused)
 }
 
 /* A table that is half written says less once, and then what it said before: that is no reset. */
-static void one_look_below_is_no_new_beginning(void **unused)
+static void one_pass_below_is_no_new_beginning(void **unused)
 {
 	struct health_check c = bed_check(0, "gpu.nak", PROBE_GPU, WHEN_PERIODIC, nak, 100);
 	c.measure = MEASURE_SINCE_BOOT;
@@ -167,7 +167,7 @@ static void one_look_below_is_no_new_beginning(void **unused)
 	health_free(h);
 }
 
-static void what_was_before_the_first_look(void **unused)
+static void what_was_before_the_first_pass(void **unused)
 {
 	struct health_check c = bed_check(0, "gpu.nak", PROBE_GPU, WHEN_PERIODIC, nak, 100);
 	c.measure = MEASURE_SINCE_BOOT;
@@ -337,7 +337,7 @@ static void the_log_adds_up_over_looks_and_restarts(void **unused)
 	health_save(h, &m);
 	assert_int_equal(m.klog_seq, 77);
 	again = reborn(&c, &m, "boot");
-	struct health_look l;
+	struct health_pass l;
 	bool asked = false;
 	while (health_due(again, START, &l)) {
 		asked |= l.area == PROBE_KLOG && l.since == 77;
@@ -355,11 +355,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(baselines),
-		cmocka_unit_test(what_was_before_the_first_look),
+		cmocka_unit_test(what_was_before_the_first_pass),
 		cmocka_unit_test(preflight_is_made_once_a_boot),
 		cmocka_unit_test(baselines_are_bounded),
 		cmocka_unit_test(rises_survive_restarts),
-		cmocka_unit_test(one_look_below_is_no_new_beginning),
+		cmocka_unit_test(one_pass_below_is_no_new_beginning),
 		cmocka_unit_test(rates_survive_restarts),
 		cmocka_unit_test(the_log_adds_up_over_looks_and_restarts),
 	};

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "daemon/core/view/drift.h"
+#include "daemon/core/view/stack_drift.h"
 
 static struct node *add_node(struct state *s, const char *name, const char *gpu)
 {
@@ -46,7 +46,7 @@ static void odd_nodes_are_named(void **state)
 			add_item(n, "bios", "1.2");
 	}
 	add_node(&s, "n5", "mi300x"); /* told nothing */
-	drift_view(&s, &v);
+	stack_drift_view(&s, &v);
 	assert_int_equal(v.untold, 1);
 	assert_int_equal(v.n_groups, 2);
 	assert_string_equal(v.groups[0].gpu, "h200");
@@ -100,7 +100,7 @@ static double seconds_of(bool distinct)
 		}
 	}
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &a);
-	drift_view(&s, &v);
+	stack_drift_view(&s, &v);
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &b);
 	assert_int_equal(v.groups[0].n_keys, 1);
 	assert_int_equal(v.groups[0].keys[0].values, distinct ? 12500 : 13);

@@ -1,7 +1,7 @@
 /* What this machine, or a recorded one, has: runs moe-discover with a deadline, because a file
  * of a wedged device can hang for ever. A helper that does not even die of SIGKILL is left
  * behind to init. Called by local_up.c. */
-#include "cli/local_look.h"
+#include "cli/local_probe.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -88,8 +88,8 @@ static int take(const struct child *c, const struct mo_buf *out, const struct mo
 	return mo_error_set(err, -EIO, "%.*s", (int)strcspn(line, "\n"), line);
 }
 
-int local_look(const struct local *l, bool is_root, bool count_gpus, struct nodeinfo *ret,
-	       struct mo_error *err)
+int local_probe(const struct local *l, bool is_root, bool count_gpus, struct nodeinfo *ret,
+		struct mo_error *err)
 {
 	_cleanup_(mo_freep) char *path = mo_libexec("moe-discover"),
 				 *at = local_path(l, "discover.at");

@@ -3,12 +3,12 @@
 #include "daemon/manager.h"
 
 /* May a new job be taken? */
-bool room_for_submit(struct manager *m);
+bool disk_for_submit(struct manager *m);
 /* The disk was full and the ballast is gone. */
-void room_lost(struct manager *m);
+void disk_lost(struct manager *m);
 /* At the start: a disk without room for the ballast is as full as one that took it. */
-void room_start(struct manager *m);
+void disk_start(struct manager *m);
 /* Looks whether there is room again; each pulse. */
-void room_check(struct manager *m);
+void disk_check(struct manager *m);
 /* An event of the store. */
-void room_tell(struct manager *m, enum event_type type, const char *fmt, ...) _printf_(3, 4);
+void disk_tell(struct manager *m, enum event_type type, const char *fmt, ...) _printf_(3, 4);

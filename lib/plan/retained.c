@@ -4,7 +4,7 @@
  * (transformer_config.py, recompute_modules), what MaxText's remat_policy does not save
  * (decoders.py), and the half of a GEMM's input that Transformer Engine keeps where it computes
  * in 8 bits. Callers: memory.c. */
-#include "lib/plan/kept.h"
+#include "lib/plan/retained.h"
 
 #include <string.h>
 
@@ -15,7 +15,7 @@
 #define STORED_4BIT 0.5625 /* and in NVFP4: a scale of 8 bits for 16 elements */
 
 /* Bytes of what a token keeps. wide: h wide, divided by TP only with sequence parallelism. */
-struct kept {
+struct retained {
 	double wide, rest;
 };
 
@@ -38,14 +38,14 @@ static double stored(const struct shape *s)
 
 /* Both norms' inputs and outputs, queries, keys, values and attention's result, which the next
  * product keeps in its own width where that is another. */
-static struct kept attention_kept(const struct shape *s, bool moe, const char *recompute)
+static struct retained attention_retained(const struct shape *s, bool moe, const char *recompute)
 {
 	const struct recipe_model *m = s->model;
 	double h = (double)m->hidden, a = (double)m->heads,
 	       kv = m->kv_heads != MO_NONE ? (double)m->kv_heads : a, in = stored(s), qk, v;
 	bool unfused = mo_streq(m->attention, "unfused");
 	bool masks = unfused && !s->features.no_dropout;
-	struct kept k = { .wide = 4 * h + (masks ? 2 * h : 0) }; /* a byte each */
+	struct retained k = { .wide = 4 * h + (masks ? 2 * h : 0) }; /* a byte each */
 
 	model_head_widths(m, &qk, &v);
 	/* a router reads 16 bits */
@@ -68,7 +68,7 @@ static struct kept attention_kept(const struct shape *s, bool moe, const char *r
 }
 
 /* A gated product of width f: what the activation function reads, and its result. */
-static double activation_kept(const struct shape *s, double f, bool result_dropped)
+static double activation_retained(const struct shape *s, double f, bool result_dropped)
 {
 	double in = stored(s);
 
@@ -83,29 +83,29 @@ static double activation_kept(const struct shape *s, double f, bool result_dropp
 /* Routed rows are kept as the experts read them; on AMD GPUs those of a plain all-to-all once
  * more (DeepSeek-V2-Lite on MI355X: DeepEP saves 26 GB, 27 layers of 12 x 4096 x 6 rows; Qwen3
  * 235B in eight schedules). NeMo's runs on NVIDIA GPUs have no room for that. */
-static double ffn_kept(const struct shape *s, bool moe, const char *recompute)
+static double ffn_retained(const struct shape *s, bool moe, const char *recompute)
 {
 	const struct recipe_model *m = s->model;
 
 	if (!moe)
 		return m->ffn != MO_NONE && !drops(s, recompute, MODULE_MLP)
-			       ? activation_kept(s, (double)m->ffn, false)
+			       ? activation_retained(s, (double)m->ffn, false)
 			       : 0;
 	if (drops(s, recompute, MODULE_MOE))
 		return 0;
 	double again = !s->features.deepep && mo_streq(s->gpu->vendor, "amd") ? 2 : 0;
 	double routed = (stored(s) + again) * (double)m->hidden +
-			activation_kept(s, (double)m->moe->ffn,
-					drops(s, recompute, MODULE_EXPERT_ACTIVATION));
+			activation_retained(s, (double)m->moe->ffn,
+					    drops(s, recompute, MODULE_EXPERT_ACTIVATION));
 
 	return (double)m->moe->topk * routed +
 	       (drops(s, recompute, MODULE_SHARED)
 			? 0
-			: activation_kept(s, (double)MO_MAX(m->moe->shared_ffn, 0), false));
+			: activation_retained(s, (double)MO_MAX(m->moe->shared_ffn, 0), false));
 }
 
 /* MaxText saves the layer's input and what the policy names, in 16 bits. */
-static double remat_kept(const struct shape *s, bool moe)
+static double remat_retained(const struct shape *s, bool moe)
 {
 	const struct recipe_model *m = s->model;
 	double h = (double)m->hidden, a = (double)m->heads,
@@ -129,7 +129,7 @@ static double remat_kept(const struct shape *s, bool moe)
 /* Selective recomputation of torchtitan keeps the layer's input, attention's result and every
  * other product: queries, values, gate and the last, which compilation drops as nothing reads
  * it. */
-static double every_other_kept(const struct shape *s, bool moe)
+static double every_other_retained(const struct shape *s, bool moe)
 {
 	const struct recipe_model *m = s->model;
 	double h = (double)m->hidden, a = (double)m->heads,
@@ -152,12 +152,12 @@ double memory_layer_bytes(const struct shape *s, bool moe, const char *recompute
 	if (mo_streq(recompute, "full"))
 		return 2 * (double)s->model->hidden / shared;
 	if (mo_streq(recompute, "selective") && s->features.xla)
-		return remat_kept(s, moe);
+		return remat_retained(s, moe);
 	if (mo_streq(recompute, "selective") && s->features.shard_bytes > 0)
-		return every_other_kept(s, moe);
-	struct kept k = attention_kept(s, moe, recompute);
+		return every_other_retained(s, moe);
+	struct retained k = attention_retained(s, moe, recompute);
 
-	k.rest += ffn_kept(s, moe, recompute);
+	k.rest += ffn_retained(s, moe, recompute);
 	return k.wide / shared + k.rest / t;
 }
 
@@ -181,7 +181,7 @@ double memory_layer_offloaded(const struct shape *s, bool moe)
 		(2 * a * v + (in < 2 ? in * a * v : 0)) * t,
 		2 * h * wide,
 		experts * in * k * h * t,
-		experts * activation_kept(s, k * e, true) * t,
+		experts * activation_retained(s, k * e, true) * t,
 	};
 	double sum = 0;
 

@@ -1,12 +1,12 @@
 /* What a job's record keeps of what was asked for: the recipe as it was submitted, which may
  * hold what was read of an experiment, what its node read of it (job.config), and the words and
  * variables that were made of them. It is tens of kB each, a MB at most, and a hundred thousand
- * finished jobs are kept. Those of finished jobs are kept up to MO_KEPT_TEXTS_MAX bytes
+ * finished jobs are kept. Those of finished jobs are kept up to MO_RETAINED_TEXTS_MAX bytes
  * together: the one that ended first gives its own up, all else of it stays. Small ones always
  * stay. Those of unfinished jobs may be MO_ACTIVE_TEXTS_MAX bytes: one more submit is refused
  * then (verbs.c), and what a node reads beyond is not kept. Called by update.c alone, so that a
  * replay ends where the controller was. */
-#include "daemon/core/update/kept.h"
+#include "daemon/core/update/retained.h"
 
 #include <string.h>
 
@@ -82,7 +82,7 @@ static size_t bytes_of(const struct job *j)
 	       pairs_bytes(r->experiment_args, r->n_experiment_args) + env_bytes(r) + own_bytes(s);
 }
 
-size_t kept_bytes_of(const struct job *j)
+size_t retained_bytes_of(const struct job *j)
 {
 	size_t bytes = bytes_of(j);
 
@@ -123,12 +123,12 @@ static void texts_clear(struct job *j)
 /* The place in c->kept of what ended then: at a start jobs come by their id. */
 static size_t place_of_end(const struct core *c, const struct job *j)
 {
-	size_t from = 0, to = c->n_kept;
+	size_t from = 0, to = c->n_retained;
 
 	mo_assert(job_state_final(j->state));
 	while (from < to) {
 		size_t at = from + (to - from) / 2;
-		const struct job *k = job_find(&c->owned, c->kept[at]);
+		const struct job *k = job_find(&c->owned, c->retained[at]);
 
 		if (k->ended_at < j->ended_at || (k->ended_at == j->ended_at && k->id < j->id))
 			from = at + 1;
@@ -144,22 +144,23 @@ static void let_go(struct job *j)
 	texts_clear(j);
 }
 
-void kept_leave(struct core *c, struct job *j)
+void retained_leave(struct core *c, struct job *j)
 {
 	size_t at = 0;
 
-	if (!j->kept_bytes)
+	if (!j->retained_bytes)
 		return;
-	while (at < c->n_kept && c->kept[at] != j->id)
+	while (at < c->n_retained && c->retained[at] != j->id)
 		at++;
-	if (at < c->n_kept) {
-		memmove(c->kept + at, c->kept + at + 1, (--c->n_kept - at) * sizeof(*c->kept));
-		c->kept_bytes -= (int64_t)j->kept_bytes;
+	if (at < c->n_retained) {
+		memmove(c->retained + at, c->retained + at + 1,
+			(--c->n_retained - at) * sizeof(*c->retained));
+		c->retained_bytes -= (int64_t)j->retained_bytes;
 	} else {
-		c->active_bytes -= (int64_t)j->kept_bytes;
+		c->active_bytes -= (int64_t)j->retained_bytes;
 	}
-	j->kept_bytes = 0;
-	mo_assert(c->kept_bytes >= 0 && c->active_bytes >= 0);
+	j->retained_bytes = 0;
+	mo_assert(c->retained_bytes >= 0 && c->active_bytes >= 0);
 }
 
 /* The last lines of its ranks: those that tell why it ended are evidence of an incident by now,
@@ -175,37 +176,38 @@ static void count_finished(struct core *c, struct job *j)
 	size_t at = place_of_end(c, j);
 
 	tails_clear(j);
-	if (!j->kept_bytes)
+	if (!j->retained_bytes)
 		return;
-	mo_ints_add(&c->kept, &c->n_kept, j->id);
-	assert(at < c->n_kept);
-	memmove(c->kept + at + 1, c->kept + at, (c->n_kept - 1 - at) * sizeof(*c->kept));
-	c->kept[at] = j->id;
-	c->kept_bytes += (int64_t)j->kept_bytes;
-	while (c->kept_bytes > MO_KEPT_TEXTS_MAX) {
-		struct job *oldest = job_edit(&c->owned, c->kept[0]);
+	mo_ints_add(&c->retained, &c->n_retained, j->id);
+	assert(at < c->n_retained);
+	memmove(c->retained + at + 1, c->retained + at,
+		(c->n_retained - 1 - at) * sizeof(*c->retained));
+	c->retained[at] = j->id;
+	c->retained_bytes += (int64_t)j->retained_bytes;
+	while (c->retained_bytes > MO_RETAINED_TEXTS_MAX) {
+		struct job *oldest = job_edit(&c->owned, c->retained[0]);
 
-		kept_leave(c, oldest);
+		retained_leave(c, oldest);
 		let_go(oldest);
 	}
-	mo_assert(c->kept_bytes <= MO_KEPT_TEXTS_MAX);
+	mo_assert(c->retained_bytes <= MO_RETAINED_TEXTS_MAX);
 }
 
-void kept_count(struct core *c, struct job *j)
+void retained_count(struct core *c, struct job *j)
 {
-	kept_leave(c, j);
-	j->kept_bytes = kept_bytes_of(j);
+	retained_leave(c, j);
+	j->retained_bytes = retained_bytes_of(j);
 	if (job_state_final(j->state)) {
 		count_finished(c, j);
 		return;
 	}
-	c->active_bytes += (int64_t)j->kept_bytes;
+	c->active_bytes += (int64_t)j->retained_bytes;
 	if (c->active_bytes > MO_ACTIVE_TEXTS_MAX && j->config.text) {
 		size_t n = strlen(j->config.text);
 
 		j->let_go = (int64_t)n;
 		c->active_bytes -= (int64_t)n;
-		j->kept_bytes -= n;
+		j->retained_bytes -= n;
 		mo_str_set(&j->config.text, NULL);
 	}
 }

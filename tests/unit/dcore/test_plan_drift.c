@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "daemon/core/rules/actual.h"
+#include "daemon/core/rules/plan_drift.h"
 #include "daemon/core/state/anchor.h"
 #include "daemon/core/update/measured.h"
 
@@ -222,14 +222,14 @@ static void saves_and_restarts_are_left_out(void **state)
 			MO_ADD(j, checkpoints, &checkpoint_desc)->iteration = i;
 	}
 	j->progress.iteration = 80;
-	assert_false(actual_measure(j, &m)); /* each is beside a save */
+	assert_false(plan_drift_measure(j, &m)); /* each is beside a save */
 	mo_vec_clear(&checkpoint_desc, (void **)&j->checkpoints, &j->n_checkpoints);
-	assert_true(actual_measure(j, &m));
+	assert_true(plan_drift_measure(j, &m));
 	assert_int_equal(m.steps, 70);
 	assert_true(fabs(m.step_time_s - 1.2) < 1e-9);
 	n = j->progress.n_samples;
 	j->attempt++;
-	assert_false(actual_measure(j, &m));
+	assert_false(plan_drift_measure(j, &m));
 	j->progress.n_samples = n;
 	j->attempt--;
 	mo_vec_clear(&sample_desc, (void **)&j->progress.samples, &j->progress.n_samples);
@@ -332,7 +332,7 @@ static int64_t counted(double ms, size_t extra)
 	for (size_t i = 0; i < 50 + extra; i++)
 		all[i] = i < 50 ? 1000 : ms;
 	struct job *j = of_steps(all, 50 + extra);
-	int64_t ret = actual_measure(j, &m) ? m.steps : 0;
+	int64_t ret = plan_drift_measure(j, &m) ? m.steps : 0;
 
 	assert_true(m.step_time_s == 1);
 	mo_desc_free(&job_desc, j);
@@ -391,7 +391,7 @@ static void what_counts(void **state)
 			j->run.resume = cases[i].resume;
 		if (cases[i].save)
 			MO_ADD(j, checkpoints, &checkpoint_desc)->iteration = cases[i].save;
-		bool said = actual_measure(j, &m);
+		bool said = plan_drift_measure(j, &m);
 
 		if (said != (cases[i].steps > 0) || (said && m.steps != cases[i].steps))
 			fail_msg("case %zu: %d steps", i, said ? (int)m.steps : 0);
@@ -446,7 +446,7 @@ static void the_most_memory_counts(void **state)
 
 	for (size_t i = 0; i < j->progress.n_samples; i++)
 		j->progress.samples[i].mem_gb = i == 30 ? 140 : i == 40 ? INFINITY : 100;
-	assert_true(actual_measure(j, &m));
+	assert_true(plan_drift_measure(j, &m));
 	assert_true(m.memory_gb == 140);
 	mo_desc_free(&job_desc, j);
 }
@@ -487,7 +487,7 @@ static void far_runs_calibrate_nothing(void **state)
 {
 	static const struct {
 		double ms;
-		size_t kept;
+		size_t retained;
 	} rows[] = { { 3990, 1 }, { 4010, 0 }, { 251, 1 }, { 249, 0 } };
 
 	for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -495,7 +495,7 @@ static void far_runs_calibrate_nothing(void **state)
 
 		begin(&o, 1.0);
 		steps(&o.w, o.id, 1, 60, rows[i].ms);
-		assert_int_equal(core_state(o.w.core)->n_anchors, rows[i].kept);
+		assert_int_equal(core_state(o.w.core)->n_anchors, rows[i].retained);
 		assert_int_equal(drifts(&o.w), 1);
 		world_done(&o.w);
 	}

@@ -5,5 +5,5 @@
 
 /* This machine, or the cluster's topology; ret initialised. is_root: the topology is a
  * directory. */
-int local_look(const struct local *l, bool is_root, bool count_gpus, struct nodeinfo *ret,
-	       struct mo_error *err);
+int local_probe(const struct local *l, bool is_root, bool count_gpus, struct nodeinfo *ret,
+		struct mo_error *err);

@@ -1,5 +1,5 @@
-/* Reading for a probe (see look.h). */
-#include "agent/probe/look.h"
+/* Reading for a probe (see probe_pass.h). */
+#include "agent/probe/probe_pass.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -14,32 +14,32 @@
 #define NAMES_MAX 4096
 #define SHOWN_BYTES 40 /* of what a file says that is not understood */
 
-int look_open(const char *root, struct probe *probe, struct look *ret)
+int pass_open(const char *root, struct probe *probe, struct probe_pass *ret)
 {
-	*ret = (struct look){ .root = root, .dir = -1, .probe = probe };
+	*ret = (struct probe_pass){ .root = root, .dir = -1, .probe = probe };
 	ret->top = open(*root ? root : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return ret->top < 0 ? -errno : 0;
 }
 
-void look_done(struct look *l)
+void pass_done(struct probe_pass *l)
 {
 	l->top = mo_close(l->top);
 	l->dir = mo_close(l->dir);
 	mo_buf_done(&l->text);
 }
 
-bool look_enter(struct look *l, const char *path)
+bool pass_enter(struct probe_pass *l, const char *path)
 {
 	l->dir = mo_close(l->dir);
 	l->dir = openat(l->top, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return l->dir >= 0;
 }
 
-bool look_device(struct look *l, const char *dir, const char *name)
+bool pass_device(struct probe_pass *l, const char *dir, const char *name)
 {
 	_cleanup_(mo_freep) char *path = mo_printf("%s/%s", dir, name);
 
-	if (look_enter(l, path))
+	if (pass_enter(l, path))
 		return true;
 	l->problems++;
 	probe_problem(l->probe, "%s: " PROBE_NO_DEVICE, name);
@@ -52,14 +52,14 @@ static bool means_absent(int r)
 	return r == -ENOENT || r == -ENOTDIR || r == -EOPNOTSUPP || r == -ENODATA;
 }
 
-static void problem(struct look *l, const char *path, const char *what)
+static void problem(struct probe_pass *l, const char *path, const char *what)
 {
 	l->problems++;
 	if (!l->others)
 		probe_problem(l->probe, "%s: %s", path, what);
 }
 
-void look_bad(struct look *l, const char *path, const char *what)
+void pass_bad(struct probe_pass *l, const char *path, const char *what)
 {
 	_cleanup_(mo_freep) char *shown =
 		l->text.len ? text_clean(l->text.data, l->text.len, SHOWN_BYTES) : NULL;
@@ -69,7 +69,7 @@ void look_bad(struct look *l, const char *path, const char *what)
 	problem(l, path, whole);
 }
 
-static const struct mo_buf *read_at(struct look *l, int dir, const char *path, size_t max)
+static const struct mo_buf *read_at(struct probe_pass *l, int dir, const char *path, size_t max)
 {
 	mo_buf_reset(&l->text);
 	int r = dir < 0 ? -ENOENT : mo_read_file_at(dir, path, max, &l->text);
@@ -83,59 +83,59 @@ static const struct mo_buf *read_at(struct look *l, int dir, const char *path, s
 	return &l->text;
 }
 
-static const char *text_at(struct look *l, int dir, const char *path)
+static const char *text_at(struct probe_pass *l, int dir, const char *path)
 {
-	const struct mo_buf *b = read_at(l, dir, path, LOOK_FILE_MAX);
+	const struct mo_buf *b = read_at(l, dir, path, PASS_FILE_MAX);
 
 	if (!b || (b->len && text_is_text(b->data, b->len)))
 		return b ? b->data : NULL;
-	look_bad(l, path, "it is no text");
+	pass_bad(l, path, "it is no text");
 	return NULL;
 }
 
-const char *look_text(struct look *l, const char *path)
+const char *pass_text(struct probe_pass *l, const char *path)
 {
 	return text_at(l, l->dir, path);
 }
 
-const char *look_root(struct look *l, const char *path)
+const char *pass_root(struct probe_pass *l, const char *path)
 {
 	return text_at(l, l->top, path);
 }
 
-const struct mo_buf *look_bytes(struct look *l, const char *path, size_t max)
+const struct mo_buf *pass_bytes(struct probe_pass *l, const char *path, size_t max)
 {
 	return read_at(l, l->dir, path, max);
 }
 
-bool look_touch(struct look *l, const char *path)
+bool pass_touch(struct probe_pass *l, const char *path)
 {
 	bool before = l->others;
 
 	l->others = true;
-	bool there = read_at(l, l->top, path, LOOK_FILE_MAX) != NULL;
+	bool there = read_at(l, l->top, path, PASS_FILE_MAX) != NULL;
 	l->others = before;
 	return there;
 }
 
-static int64_t int_of(struct look *l, const char *path, const char *s)
+static int64_t int_of(struct probe_pass *l, const char *path, const char *s)
 {
 	int64_t v = s && !text_no_value(s) ? text_int(s) : MO_NONE;
 
 	if (!s || v >= 0 || text_no_value(s))
 		return v;
-	look_bad(l, path, "it is no number");
+	pass_bad(l, path, "it is no number");
 	return MO_NONE;
 }
 
-int64_t look_int(struct look *l, const char *path)
+int64_t pass_int(struct probe_pass *l, const char *path)
 {
-	return int_of(l, path, look_text(l, path));
+	return int_of(l, path, pass_text(l, path));
 }
 
-int64_t look_root_int(struct look *l, const char *path)
+int64_t pass_root_int(struct probe_pass *l, const char *path)
 {
-	return int_of(l, path, look_root(l, path));
+	return int_of(l, path, pass_root(l, path));
 }
 
 static char *line_of(const char *s)
@@ -144,58 +144,58 @@ static char *line_of(const char *s)
 	return line ? text_clean(line, strlen(line), TEXT_LINE_MAX) : NULL;
 }
 
-char *look_line(struct look *l, const char *path)
+char *pass_line(struct probe_pass *l, const char *path)
 {
-	return line_of(look_text(l, path));
+	return line_of(pass_text(l, path));
 }
 
-char *look_root_line(struct look *l, const char *path)
+char *pass_root_line(struct probe_pass *l, const char *path)
 {
-	return line_of(look_root(l, path));
+	return line_of(pass_root(l, path));
 }
 
-static double leading_of(struct look *l, const char *path, const char *s)
+static double leading_of(struct probe_pass *l, const char *path, const char *s)
 {
 	double v = s ? text_leading(s) : MO_NONE_F;
 
 	if (s && v == MO_NONE_F && !text_no_value(s))
-		look_bad(l, path, "it is no number");
+		pass_bad(l, path, "it is no number");
 	return v;
 }
 
-double look_leading(struct look *l, const char *path)
+double pass_leading(struct probe_pass *l, const char *path)
 {
-	return leading_of(l, path, look_text(l, path));
+	return leading_of(l, path, pass_text(l, path));
 }
 
-double look_root_leading(struct look *l, const char *path)
+double pass_root_leading(struct probe_pass *l, const char *path)
 {
-	return leading_of(l, path, look_root(l, path));
+	return leading_of(l, path, pass_root(l, path));
 }
 
-int64_t look_key(struct look *l, const char *path, const char *text, const char *key)
+int64_t pass_key(struct probe_pass *l, const char *path, const char *text, const char *key)
 {
 	int64_t v = text_key_int(text, key);
 	_cleanup_(mo_freep) char *what = v < 0 ? mo_printf("no number behind %s", key) : NULL;
 
 	if (v >= 0)
 		return v;
-	look_bad(l, path, what);
+	pass_bad(l, path, what);
 	return MO_NONE;
 }
 
-void look_add_int(struct look *l, const char *key, const char *path)
+void pass_add_int(struct probe_pass *l, const char *key, const char *path)
 {
-	reading_add_int(l->probe, key, look_int(l, path));
+	reading_add_int(l->probe, key, pass_int(l, path));
 }
 
-void look_add_text(struct look *l, const char *key, const char *path)
+void pass_add_text(struct probe_pass *l, const char *key, const char *path)
 {
-	_cleanup_(mo_freep) char *line = look_line(l, path);
+	_cleanup_(mo_freep) char *line = pass_line(l, path);
 	reading_add_text(l->probe, key, line);
 }
 
-char *look_link(struct look *l, const char *path)
+char *pass_link(struct probe_pass *l, const char *path)
 {
 	char target[512];
 	ssize_t n = l->dir < 0 ? -1 : readlinkat(l->dir, path, target, sizeof(target) - 1);
@@ -212,9 +212,9 @@ static int by_version(const void *a, const void *b)
 	return strverscmp(*(char *const *)a, *(char *const *)b);
 }
 
-struct look_names look_list(struct look *l, bool from_root, const char *path)
+struct pass_names pass_list(struct probe_pass *l, bool from_root, const char *path)
 {
-	struct look_names names = { 0 };
+	struct pass_names names = { 0 };
 	int at = from_root ? l->top : l->dir,
 	    fd = at < 0 ? -1 : openat(at, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -238,10 +238,10 @@ struct look_names look_list(struct look *l, bool from_root, const char *path)
 	return names;
 }
 
-void look_names_done(struct look_names *n)
+void pass_names_done(struct pass_names *n)
 {
 	for (size_t i = 0; i < n->n; i++)
 		free(n->items[i]);
 	free(n->items);
-	*n = (struct look_names){ 0 };
+	*n = (struct pass_names){ 0 };
 }

@@ -35,7 +35,7 @@ static bool has_text(const struct world *w, int64_t id)
  * at the same. */
 static void test_finished(void **state)
 {
-	int64_t ids[MO_KEPT_TEXTS_MAX / TEXT + 3], n = MO_KEPT_TEXTS_MAX / TEXT - 1;
+	int64_t ids[MO_RETAINED_TEXTS_MAX / TEXT + 3], n = MO_RETAINED_TEXTS_MAX / TEXT - 1;
 	struct world w;
 
 	world_init(&w, 1, 8);
@@ -91,13 +91,13 @@ static struct core *loaded(size_t n, size_t bytes, bool backwards, clock_t *ret_
 /* A state of before the limit is brought below it when it is loaded. */
 static void test_loaded(void **state)
 {
-	size_t with = 0, n = MO_KEPT_TEXTS_MAX / TEXT + 5;
+	size_t with = 0, n = MO_RETAINED_TEXTS_MAX / TEXT + 5;
 	clock_t cpu;
 	struct core *c = loaded(n, TEXT, true, &cpu);
 
 	for (size_t i = 0; i < n; i++)
 		with += core_state(c)->jobs[i]->config.text != NULL;
-	assert_int_equal(with, MO_KEPT_TEXTS_MAX / TEXT);
+	assert_int_equal(with, MO_RETAINED_TEXTS_MAX / TEXT);
 	assert_non_null(core_state(c)->jobs[0]->config.text); /* the last to end */
 	assert_null(core_state(c)->jobs[n - 1]->config.text);
 	assert_int_equal(core_state(c)->jobs[n - 1]->let_go, TEXT);
@@ -172,7 +172,7 @@ static void add_words(struct submit *s, size_t bytes)
  * own line rules, and of the engine only its layout stays its own. */
 static void test_words(void **state)
 {
-	enum { BYTES = TEXT / 2, N = MO_KEPT_TEXTS_MAX / (4 * BYTES) };
+	enum { BYTES = TEXT / 2, N = MO_RETAINED_TEXTS_MAX / (4 * BYTES) };
 	struct core *c = core_new(&core_config_default);
 	struct state s;
 

@@ -9,9 +9,9 @@
 #include "lib/base/error.h"
 #include "lib/model/health.h"
 
-#define LOOK_FILE_MAX (64 * 1024)
+#define PASS_FILE_MAX (64 * 1024)
 
-struct look {
+struct probe_pass {
 	const char *root; /* "" = this machine */
 	/* descriptors of the root and of the device's directory (-1 = none) */
 	int top, dir;
@@ -24,49 +24,49 @@ struct look {
 	bool others;
 };
 /* negative errno: the root is no directory */
-int look_open(const char *root, struct probe *probe, struct look *ret);
-void look_done(struct look *l);
+int pass_open(const char *root, struct probe *probe, struct probe_pass *ret);
+void pass_done(struct probe_pass *l);
 /* path from the root becomes `dir`; false when there is none */
-bool look_enter(struct look *l, const char *path);
+bool pass_enter(struct probe_pass *l, const char *path);
 /* the same for dir/name, which must be there: that it is not is a problem */
-bool look_device(struct look *l, const char *dir, const char *name);
+bool pass_device(struct probe_pass *l, const char *dir, const char *name);
 
 /* It is there, and is named in `problem` as not to be understood: what is missing, and how it
  * begins. For the file that was read last. */
-void look_bad(struct look *l, const char *path, const char *what);
+void pass_bad(struct probe_pass *l, const char *path, const char *what);
 
 /* Text of a file, NULL when it is missing, unreadable or no text (other bytes than printable
- * UTF-8); valid until the next call. look_*: below `dir`; look_root*: from the root, without a
+ * UTF-8); valid until the next call. pass_*: below `dir`; pass_root*: from the root, without a
  * leading slash. */
-const char *look_text(struct look *l, const char *path);
-const char *look_root(struct look *l, const char *path);
-const struct mo_buf *look_bytes(struct look *l, const char *path, size_t max);
+const char *pass_text(struct probe_pass *l, const char *path);
+const char *pass_root(struct probe_pass *l, const char *path);
+const struct mo_buf *pass_bytes(struct probe_pass *l, const char *path, size_t max);
 /* from the root: it could be read, whatever it says, and nothing is told of it */
-bool look_touch(struct look *l, const char *path);
+bool pass_touch(struct probe_pass *l, const char *path);
 /* One value and nothing else: a number from 0 on, a line. MO_NONE, NULL: none, for the reasons
  * above or because the file says so (all bits set, "N/A"; an empty line). */
-int64_t look_int(struct look *l, const char *path);
-int64_t look_root_int(struct look *l, const char *path);
+int64_t pass_int(struct probe_pass *l, const char *path);
+int64_t pass_root_int(struct probe_pass *l, const char *path);
 /* caller frees, as the next one */
-char *look_line(struct look *l, const char *path);
-char *look_root_line(struct look *l, const char *path);
-double look_leading(struct look *l, const char *path); /* "32.0 GT/s PCIe" */
-double look_root_leading(struct look *l, const char *path);
+char *pass_line(struct probe_pass *l, const char *path);
+char *pass_root_line(struct probe_pass *l, const char *path);
+double pass_leading(struct probe_pass *l, const char *path); /* "32.0 GT/s PCIe" */
+double pass_root_leading(struct probe_pass *l, const char *path);
 /* Number behind `key` in the text of `path` that was read last; a number must be there. */
-int64_t look_key(struct look *l, const char *path, const char *text, const char *key);
+int64_t pass_key(struct probe_pass *l, const char *path, const char *text, const char *key);
 /* A file that is one value becomes a reading. */
-void look_add_int(struct look *l, const char *key, const char *path);
-void look_add_text(struct look *l, const char *key, const char *path);
+void pass_add_int(struct probe_pass *l, const char *key, const char *path);
+void pass_add_text(struct probe_pass *l, const char *key, const char *path);
 /* Last part of where a link points to; caller frees, NULL if none. */
-char *look_link(struct look *l, const char *path);
+char *pass_link(struct probe_pass *l, const char *path);
 /* Names in a directory, sorted with numbers in order (hwmon2 before hwmon10), hidden ones left
  * out; at most 4096. Empty when it is missing. */
-struct look_names {
+struct pass_names {
 	char **items;
 	size_t n;
 };
-struct look_names look_list(struct look *l, bool from_root, const char *path);
-void look_names_done(struct look_names *n);
+struct pass_names pass_list(struct probe_pass *l, bool from_root, const char *path);
+void pass_names_done(struct pass_names *n);
 
 /* The areas. object: checked by the caller to be a PCI address, or a name without '/'. */
 /* left_out: addresses of GPUs that are not asked, because they would not answer */
@@ -77,28 +77,28 @@ struct host_options {
 	char **left_out;
 	size_t n_left_out;
 };
-void probe_gpu(struct look *l, const char *bdf);
+void probe_gpu(struct probe_pass *l, const char *bdf);
 /* what changes from second to second, in a few reads */
-void probe_sensors(struct look *l, const char *bdf);
+void probe_sensors(struct probe_pass *l, const char *bdf);
 /* what /proc gives beside PCI; called by probe_gpu */
-void probe_nvidia(struct look *l, const char *bdf);
+void probe_nvidia(struct probe_pass *l, const char *bdf);
 /* links and processes of an AMD GPU; called by probe_gpu */
-void probe_kfd(struct look *l, const char *bdf);
-void probe_nic(struct look *l, const char *name);
-void probe_host(struct look *l, const struct host_options *o);
-void probe_stack(struct look *l);
+void probe_kfd(struct probe_pass *l, const char *bdf);
+void probe_nic(struct probe_pass *l, const char *name);
+void probe_host(struct probe_pass *l, const struct host_options *o);
+void probe_stack(struct probe_pass *l);
 /* negative: the rules cannot be read */
-int probe_klog(struct look *l, int64_t since, struct mo_error *err);
+int probe_klog(struct probe_pass *l, int64_t since, struct mo_error *err);
 
 /* no reading: the checks in force (struct health_checks) as JSON */
 int probe_checks(struct mo_buf *ret, struct mo_error *err);
 
 /* Facts that several areas tell. */
 /* of a kernel module; caller frees, NULL unknown */
-char *driver_version(struct look *l, const char *module);
+char *driver_version(struct probe_pass *l, const char *module);
 /* "performance", or "performance, 3 powersave"; caller frees, NULL without cpufreq */
-char *governors(struct look *l);
+char *governors(struct probe_pass *l);
 enum maker { MAKER_OTHER, MAKER_AMD, MAKER_NVIDIA };
 /* whose GPU it is, by vendor and class, or by its driver where these cannot be understood; the
  * VGA of a BMC is other */
-enum maker pci_gpu(struct look *l, const char *bdf);
+enum maker pci_gpu(struct probe_pass *l, const char *bdf);

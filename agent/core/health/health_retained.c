@@ -42,8 +42,8 @@ void health_restore(struct health *h, const struct health_memory *m, int64_t now
 	if (!m->preflight_done || !mo_streq(m->boot_id, h->boot_id) || m->at == MO_NONE ||
 	    m->at > now || now - m->at > KEPT_US)
 		return;
-	mo_desc_free(&health_memory_desc, h->kept);
-	h->kept = mo_desc_dup(&health_memory_desc, m);
+	mo_desc_free(&health_memory_desc, h->retained);
+	h->retained = mo_desc_dup(&health_memory_desc, m);
 }
 
 static void restore(struct verdict *v, const struct check_result *r)
@@ -60,9 +60,9 @@ static void restore(struct verdict *v, const struct check_result *r)
 }
 
 /* A check or a device that was not there before was not looked at. */
-void health_kept_apply(const struct health *h, struct object *o)
+void health_retained_apply(const struct health *h, struct object *o)
 {
-	const struct health_memory *m = h->kept;
+	const struct health_memory *m = h->retained;
 	_cleanup_(mo_freep) char *key = object_key(o);
 
 	if (!m || !has(m->objects, m->n_objects, key))
