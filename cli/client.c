@@ -381,7 +381,8 @@ int client_get_all(struct cli *cli, const char *what, struct answer *ret, const 
 	struct json_object *items = js_items(ret->doc);
 	while (next && items) {
 		_cleanup_(answer_done) struct answer page = { 0 };
-		_cleanup_(mo_freep) char *after = url_quote(json_object_get_string(next)),
+		_cleanup_(mo_freep) char *key = mo_strdup(json_object_get_string(next)),
+					 *after = url_quote(key),
 					 *p = mo_printf("%s&after=%s", path, after);
 		r = call(cli, "GET", what, NULL, &page, p);
 		if (r)
@@ -389,7 +390,10 @@ int client_get_all(struct cli *cli, const char *what, struct answer *ret, const 
 		struct json_object *more = js_items(page.doc);
 		for (size_t i = 0; i < js_len(more); i++)
 			json_object_array_add(items, json_object_get(js_at(more, i)));
-		next = js_len(more) ? js_get(page.doc, "next") : NULL;
+		/* a page may have no item and more behind it: what is looked through is bounded */
+		next = js_get(page.doc, "next");
+		if (next && mo_streq(json_object_get_string(next), key))
+			next = NULL; /* it would never end */
 		json_object_object_add(ret->doc, "next", json_object_get(next));
 		next = js_get(ret->doc, "next");
 	}

@@ -18,7 +18,7 @@ static const struct verb *const verbs[] = {
 	&verb_pause,   &verb_resume,  &verb_restart,     &verb_nodes,  &verb_node,
 	&verb_drain,   &verb_undrain, &verb_ack,         &verb_fence,  &verb_resolve,
 	&verb_why,     &verb_explain, &verb_classify,    &verb_token,  &verb_backup,
-	&verb_doctor,  &verb_local,
+	&verb_doctor,  &verb_debug,   &verb_local,
 };
 
 static void cli_done(struct cli *cli)

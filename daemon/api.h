@@ -86,8 +86,9 @@ static inline void list_done(struct list *l)
 extern const struct mo_desc cancel_body_desc, restart_body_desc, drain_body_desc, fence_body_desc,
 	ack_body_desc, resolve_body_desc, token_body_desc, use_body_desc;
 extern const struct mo_desc submitted_view_desc, samples_view_desc, events_view_desc,
-	explained_view_desc, token_view_desc, revoked_view_desc, resolved_view_desc,
-	session_view_desc, signin_view_desc, valid_view_desc, probe_view_desc;
+	explained_view_desc, record_line_desc, records_view_desc, token_view_desc,
+	revoked_view_desc, resolved_view_desc, session_view_desc, signin_view_desc, valid_view_desc,
+	probe_view_desc;
 
 /* Handlers, by file. */
 #define HANDLER(name) void name(void *arg, struct http_request *r)
@@ -102,6 +103,7 @@ HANDLER(api_job_ranks);
 HANDLER(api_job_metrics);
 HANDLER(api_job_events);
 HANDLER(api_job_checkpoints);
+HANDLER(api_job_records);
 HANDLER(api_job_report);
 HANDLER(api_job_why);
 HANDLER(api_job_env);

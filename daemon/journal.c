@@ -507,18 +507,39 @@ static int read_v1(const char *text, size_t n, struct record *ret, struct mo_err
 	return r;
 }
 
+/* The text behind its parts. */
+static const char *behind_parts(const char *text, size_t *n)
+{
+	const char *end;
+
+	while (*n > 6 && memcmp(text, "parts ", 6) == 0 && (end = memchr(text, '\n', *n)) != NULL) {
+		*n -= (size_t)(end + 1 - text);
+		text = end + 1;
+	}
+	return text;
+}
+
+int journal_show_record(const char *text, size_t n, struct record *ret, struct mo_error *err)
+{
+	int r;
+
+	text = behind_parts(text, &n);
+	r = version_of(text, n) == 1 ? read_v1(text, n, ret, err)
+				     : wire_decode(&record_desc, text, n, false, ret, err);
+	if (r >= 0 && ret->scan)
+		answer_from_wire(ret->scan);
+	return r;
+}
+
 int journal_read_record(struct journal *j, const char *text, size_t n, struct record *ret,
 			struct mo_error *err)
 {
 	int r = read_parts(j, &text, &n, err);
 
 	if (r >= 0)
-		r = version_of(text, n) == 1 ? read_v1(text, n, ret, err)
-					     : wire_decode(&record_desc, text, n, false, ret, err);
+		r = journal_show_record(text, n, ret, err);
 	if (r >= 0 && ret->submit)
 		r = fill(j, ret->submit, err);
-	if (r >= 0 && ret->scan)
-		answer_from_wire(ret->scan);
 	return r;
 }
 
@@ -530,18 +551,6 @@ int journal_read_job(struct journal *j, const char *text, size_t n, struct job *
 	if (r >= 0)
 		r = wire_decode(&job_desc, text, n, false, ret, err);
 	return r < 0 ? r : fill(j, &ret->spec, err);
-}
-
-/* The text behind its parts. */
-static const char *behind_parts(const char *text, size_t *n)
-{
-	const char *end;
-
-	while (*n > 6 && memcmp(text, "parts ", 6) == 0 && (end = memchr(text, '\n', *n)) != NULL) {
-		*n -= (size_t)(end + 1 - text);
-		text = end + 1;
-	}
-	return text;
 }
 
 static int too_new(const struct replay *p, int64_t seq, int64_t version)

@@ -46,5 +46,8 @@ int journal_sift(struct journal *j, struct core *core, struct store *store, jour
 /* A record, or a job of a snapshot, from such a text; ret initialised. */
 int journal_read_record(struct journal *j, const char *text, size_t n, struct record *ret,
 			struct mo_error *err);
+/* A stored record without what it shares with others: of a submit its own part, with the number
+ * of the rest in `parts`. Needs none of those before it; ret initialised. */
+int journal_show_record(const char *text, size_t n, struct record *ret, struct mo_error *err);
 int journal_read_job(struct journal *j, const char *text, size_t n, struct job *ret,
 		     struct mo_error *err);

@@ -236,7 +236,7 @@ static int go_back(struct aside *m, int64_t end, struct mo_error *err)
 	f->what = mo_printf("stored record %lld, which is damaged and could be of any job, and all "
 			    "after it",
 			    (long long)end);
-	int r = store_read_raw(m->store, end, on_raw, f, err);
+	int r = store_read_raw(m->store, end, INT64_MAX, on_raw, f, err);
 	struct record i = begin_incarnation(core_state(m->core), core_state(m->core)->time);
 	if (r >= 0 && (r = core_update(m->core, &i)) < 0)
 		mo_error_set(err, r,

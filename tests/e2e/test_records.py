@@ -769,6 +769,99 @@ def test_a_record_that_could_be_of_any_job(m):
     m.start()
 
 
+def shown(m, job="j-1", limit=1000, **kw):
+    """What `moectl debug records` gets: all pages, how many they were, and the log's first."""
+    items, after, pages = [], 0, 0
+    while after is not None:
+        doc = m.get("/v1/jobs/%s/records?limit=%d&after=%d" % (job, limit, after), **kw)
+        items, after, pages = items + doc["items"], doc["next"], pages + 1
+    return items, pages, doc["first"]
+
+
+@test
+def test_the_records_of_a_job_are_shown(m):
+    """In the order of the log, each complete but for what looks like a credential."""
+    a = FakeAgent(m)
+    equal(a.hello().status, 200, "hello")
+    user = m.token("user", user="ada")["token"]
+    recipe = {
+        "recipe": 1,
+        "name": "shown",
+        "engine": {"kind": "command", "argv": ["sh", "--api-key", "hunter2", "-c", "exit 3"]},
+        "cluster": {"gpus": 1},
+        "env": {"WANDB_API_KEY": "hunter2", "PLAIN": "seen", "URL": "http://u:hunter2@h/"},
+    }
+    equal(m.ask("POST", "/v1/jobs", recipe, token=user).status, 201, "submit")
+    for _ in range(2):  # of another job, between the first and the last of this one
+        equal(m.submit().status, 201, "submit")
+    wait_until(
+        lambda: a.sync().status == 200 and [c for c in a.commands if c["kind"] == "launch"],
+        20,
+        "a launch",
+    )
+    items, pages, first = shown(m, token=user)
+    # not for others, and nothing of a job that is not there
+    eve = m.token("user", user="eve")["token"]
+    r = m.ask("GET", "/v1/jobs/j-1/records", token=eve)
+    equal(r.status, 403, "another user's: %s" % r.body)
+    equal(m.ask("GET", "/v1/jobs/j-9/records").status, 404, "no such job")
+    equal(m.ask("GET", "/v1/jobs/j-1/records?after=x").status, 400, "no number")
+    # page by page
+    equal(shown(m, limit=1)[:2], (items, len(items)), "pages of one")
+    m.stop()
+    stored = [(seq, json.loads(text[text.index(b"{\"v\"") :])) for seq, text in records(m)]
+    mine = [(seq, doc) for seq, doc in stored if doc.get("job") == 1]
+    equal([i["seq"] for i in items], [seq for seq, doc in mine], "the records of the job")
+    equal((pages, first), (1, min(seq for seq, doc in stored)), "pages, and where the log begins")
+    need("submit" in mine[0][1] and len(mine) > 2, mine)
+    for item, (seq, doc) in zip(items[1:], mine[1:]):
+        equal(item["record"], doc, "record %d" % seq)
+    submit = items[0]["record"]["submit"]
+    need("hunter2" not in json.dumps(items) and "seen" in json.dumps(items), submit)
+    equal(submit["recipe"]["env"][0], {"name": "WANDB_API_KEY", "value": "***", "file": None}, "")
+    need("bytes" in submit["recipe_text"], submit["recipe_text"])
+    equal([i["record"]["v"] for i in items], [2] * len(items), "versions")
+
+
+@test
+def test_a_page_of_records_looks_through_some_of_them(m):
+    """A long log takes several answers, each a short turn; a snapshot says where it begins."""
+    a, k = launched(m)
+    equal(m.submit().status, 201, "submit")  # j-2: it has few of the many records
+    before = m.get("/v1/jobs/j-2/records")
+    fill_until_snapshot(a, k, 1)
+    m.ask("POST", "/v1/jobs/j-2/cancel", {})
+    items, pages, first = shown(m, "j-2")
+    need(pages > 1 and items[-1]["record"]["type"] == "job", "%d pages, %s" % (pages, items[-1:]))
+    need(first >= before["first"], (first, before["first"]))
+    env = clean_env(MOE_URL="unix:" + os.path.join(m.dir, "sock"))
+    said = subprocess.run(
+        [os.path.join(os.path.dirname(MOED), "moectl"), "debug", "records", "j-2", "--json"],
+        env=env,
+        stdout=subprocess.PIPE,
+        check=True,
+        text=True,
+    ).stdout
+    equal([json.loads(line) for line in said.splitlines()], items, "what moectl prints")
+
+
+@test
+def test_a_record_of_the_past_is_shown_or_named(m):
+    """One of version 1 as one of version 2; one that cannot be read with the reason."""
+    m.submit()
+    m.ask("POST", "/v1/jobs/j-1/cancel", {})
+    m.stop()
+    rows = [(s, t) for s, t in records(m) if b'"job":1,' in t and b'"type":"job"' in t]
+    seq = rows[-1][0]
+    doc = json.loads(rows[-1][1])
+    old = {"v": 1, "type": "job", "t": doc["t"], "job": 1}
+    put_record(m, seq, json.dumps(dict(old, state="cancelled"), separators=(",", ":")).encode())
+    m.start()
+    items, pages, first = shown(m)
+    equal(items[-1]["record"]["v"], 2, "version")
+    equal(items[-1]["record"]["transition"]["state"], "cancelled", "what it says")
+
+
 @test
 def test_what_cannot_be_helped(m):
     """Nothing is changed by a run that cannot help, and each says what to do."""

@@ -110,6 +110,7 @@ def others_see_names_states_and_numbers():
         for user in ("eve", "vic"):
             logs, env, text = seen_by(w, user)
             equal((logs, env), (403, 403), "logs and env as %s" % user)
+            equal(w.get(user, "/v1/jobs/%s/records" % w.job).status, 403, "records as %s" % user)
             need(
                 "reactor" not in text,
                 lambda: "%s reads a line of output: %s"

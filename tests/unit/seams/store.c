@@ -61,6 +61,11 @@ int store_read(struct store *s, int (*on_snapshot)(void *arg, const char *text, 
 	return r;
 }
 
+int64_t store_first(const struct store *s)
+{
+	return 1;
+}
+
 int64_t store_seq(const struct store *s)
 {
 	return (int64_t)s->n;
@@ -76,7 +81,7 @@ int64_t store_damaged(const struct store *s)
 	return 0;
 }
 
-int store_read_raw(struct store *s, int64_t from,
+int store_read_raw(struct store *s, int64_t from, int64_t most,
 		   void (*fn)(void *arg, int64_t seq, const char *text, size_t n), void *arg,
 		   struct mo_error *err)
 {

@@ -620,7 +620,7 @@ static void test_damage(void **state)
 	assert_int_equal(seen.records, 2);
 	assert_non_null(strstr(err.text, "record 3 is damaged or missing"));
 	assert_int_equal(store_damaged(s), 3);
-	assert_int_equal(store_read_raw(s, store_damaged(s), on_raw, &raw, NULL), 0);
+	assert_int_equal(store_read_raw(s, store_damaged(s), INT64_MAX, on_raw, &raw, NULL), 0);
 	assert_memory_equal(raw.data, "3 {\"n\":9};4 ", 12);
 	assert_non_null(strstr(raw.data, ";5 "));
 	store_free(s);

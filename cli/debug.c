@@ -1,0 +1,102 @@
+/* debug records JOB: what the store holds of a job, for who has to know what moed wrote down, and
+ * when. */
+#include <string.h>
+
+#include "cli/client.h"
+#include "cli/client_job.h"
+#include "cli/output.h"
+#include "cli/text.h"
+#include "cli/value.h"
+
+#define PLAIN (JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE)
+
+/* The attempt and node that it is about, then what it says: its one member that is no value. */
+static void says_cell(struct table *t, struct json_object *line)
+{
+	struct json_object *record = js_get(line, "record");
+	const char *node = js_str(record, "node");
+	struct json_object *says = NULL;
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+
+	if (record) {
+		json_object_object_foreach(record, key, value) {
+			(void)key;
+			if (json_object_is_type(value, json_type_object) ||
+			    json_object_is_type(value, json_type_array))
+				says = value;
+		}
+	}
+	if (js_int(record, "attempt") != MO_NONE)
+		mo_buf_printf(&b, "attempt %s ", text_int(js_int(record, "attempt")));
+	if (node)
+		mo_buf_printf(&b, "%s ", node);
+	if (says)
+		mo_buf_str(&b, json_object_to_json_string_ext(says, PLAIN));
+	if (!record)
+		mo_buf_printf(&b, "cannot be read: %s", text_or(js_str(line, "unreadable")));
+	table_cell(t, "%s", b.data ? b.data : "");
+}
+
+static void time_cell(struct table *t, struct json_object *line)
+{
+	table_cell(t, "%s", text_clock(js_str(line, "time")));
+}
+
+static void print_lines(struct json_object *items)
+{
+	for (size_t i = 0; i < js_len(items); i++)
+		puts(json_object_to_json_string_ext(js_at(items, i), PLAIN));
+}
+
+static int records(struct cli *cli, const char *word)
+{
+	static const struct column columns[] = {
+		{ ">SEQ", "seq", CELL_INT },
+		{ "TIME", .cell = time_cell },
+		{ "TYPE", "record.type" },
+		{ "SAYS", .cell = says_cell },
+	};
+	_cleanup_(answer_done) struct answer a = { 0 };
+	_cleanup_(mo_freep) char *id = NULL;
+	int r = client_job(cli, word, &id);
+
+	if (r || (r = client_get_all(cli, id, &a, "/v1/jobs/%s/records", id)))
+		return r;
+	if (cli->json)
+		print_lines(js_items(a.doc));
+	else if (js_len(js_items(a.doc)))
+		print_table(cli, columns, ELEMENTSOF(columns), js_items(a.doc));
+	else
+		printf("no record of %s is left in the log\n", id);
+	if (!cli->json && js_int(a.doc, "first") > 1)
+		printf("The log begins with record %s; what came before is in the snapshot, as a "
+		       "state.\n",
+		       text_int(js_int(a.doc, "first")));
+	return CLI_OK;
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+	static const char *const words[] = { "records" };
+	const char *args[2] = { NULL };
+	int r = cli_options(cli, argc, argv, NULL, 0, args, 1, 2);
+
+	if (r)
+		return cli_stop(r);
+	if (strcmp(args[0], "records") != 0)
+		return cli_misuse_word(cli, args[0], words, ELEMENTSOF(words));
+	if (!args[1])
+		return cli_misuse(cli, "the JOB is missing; `moectl list` shows them");
+	return records(cli, args[1]);
+}
+
+const struct verb verb_debug = {
+	"debug",
+	"Cluster",
+	"debug records JOB",
+	"what the store holds of a job, record by record",
+	"  --json        one object a line: {seq,time,record{v,type,job,...}}; for jq\n"
+	"For the job's owner and operators. Credentials are shown as ***. Records that are folded into "
+	"the newest snapshot are gone; the last line says where the log begins.\n",
+	run,
+};
