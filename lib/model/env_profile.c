@@ -2,13 +2,16 @@
 #include "lib/model/env_profile.h"
 
 static const struct mo_field env_profile_fields[] = {
-	MO_F(env_profile, name, MO_STR),
-	MO_F_ENUM(env_profile, layer, env_layer_names),
-	MO_F(env_profile, order, MO_INT),
-	MO_F(env_profile, vendor, MO_STR),
-	MO_F_LIST(env_profile, gpu, MO_STRS, .omit = true),
-	MO_F_LIST(env_profile, nic, MO_STRS, .omit = true),
-	MO_F_VEC(env_profile, items, &env_item_desc),
+	MO_D(env_profile, name, MO_STR, "file name without .yaml"),
+	MO_D_ENUM(env_profile, layer, env_layer_names,
+		  "base, profile, engine or feature; later layers win"),
+	MO_D(env_profile, order, MO_INT, "place within the layer: later ones override"),
+	MO_D(env_profile, vendor, MO_STR,
+	     "amd or nvidia, of the node's GPUs; unset: any node, also one without GPUs"),
+	MO_D_LIST(env_profile, gpu, MO_STRS, "models that it is for; empty: any", .omit = true),
+	MO_D_LIST(env_profile, nic, MO_STRS, "families of RDMA cards that it is for; empty: any",
+		  .omit = true),
+	MO_D_VEC(env_profile, items, &env_item_desc, "variables that it sets"),
 };
 const struct mo_desc env_profile_desc = MO_DESC(env_profile, env_profile_fields);
 

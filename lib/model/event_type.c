@@ -22,10 +22,17 @@ const struct event_about event_registry[_EVENT_TYPE_N] = {
 #undef EVENT
 
 static const struct mo_field event_about_fields[] = {
-	MO_F(event_about, type, MO_STR),       MO_F_ENUM(event_about, level, event_level_names),
-	MO_F(event_about, message_id, MO_STR), MO_F(event_about, data, MO_STR),
-	MO_F(event_about, subject, MO_STR),    MO_F(event_about, means, MO_STR),
-	MO_F(event_about, next, MO_STR),
+	MO_D(event_about, type, MO_STR, "what is stored and sent, such as job.queued"),
+	MO_D_ENUM(event_about, level, event_level_names,
+		  "how loud it is told; the index is the journal's priority"),
+	MO_D(event_about, message_id, MO_STR,
+	     "class of its journal entry, 32 hex digits; unset: it has none"),
+	MO_D(event_about, data, MO_STR,
+	     "keys that its data may have, with a space between two; empty: no data"),
+	MO_D(event_about, subject, MO_STR, "what happened, as a title"),
+	MO_D(event_about, means, MO_STR,
+	     "what follows from it; empty: nothing that the title does not say"),
+	MO_D(event_about, next, MO_STR, "what a person should do"),
 };
 const struct mo_desc event_about_desc = MO_DESC(event_about, event_about_fields);
 

@@ -58,9 +58,13 @@ const struct mo_desc rank_view_desc = MO_DESC(rank, rank_view_fields);
 
 static const struct mo_field rank_fields[] = {
 	RANK_VIEW_FIELDS,
-	MO_F(rank, exit_mono_ns, MO_INT, .omit = true),
-	MO_F(rank, start_time, MO_INT, .omit = true),
-	MO_F_LIST(rank, tail, MO_STRS, .omit = true, .max = MO_TAIL_LINES),
+	MO_D(rank, exit_mono_ns, MO_INT,
+	     "when it ended, on its node's monotonic clock in nanoseconds; unset: not known",
+	     .omit = true),
+	MO_D(rank, start_time, MO_INT,
+	     "when its process started, clock ticks since boot (/proc/PID/stat)", .omit = true),
+	MO_D_LIST(rank, tail, MO_STRS, "last lines that it printed", .omit = true,
+		  .max = MO_TAIL_LINES),
 };
 const struct mo_desc rank_desc = MO_DESC(rank, rank_fields);
 
@@ -84,7 +88,9 @@ const struct mo_desc rank_desc = MO_DESC(rank, rank_fields);
 		     .omit = true),
 static const struct mo_field checkpoint_view_fields[] = { CHECKPOINT_FIELDS };
 static const struct mo_field checkpoint_fields[] = {
-	CHECKPOINT_FIELDS MO_F(checkpoint, manifest, MO_STR, .omit = true, .max = 64),
+	CHECKPOINT_FIELDS MO_D(checkpoint, manifest, MO_STR,
+			       "digest of its files as they were verified; unset: not verified",
+			       .omit = true, .max = 64),
 };
 const struct mo_desc checkpoint_view_desc = { .name = "checkpoint",
 					      .size = sizeof(struct checkpoint),

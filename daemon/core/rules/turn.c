@@ -21,12 +21,12 @@
 #include "lib/base/assert.h"
 
 static const struct mo_field effect_fields[] = {
-	MO_F(effect, request, MO_INT),
-	MO_F(effect, job, MO_INT),
-	MO_F(effect, node, MO_STR),
-	MO_F(effect, text, MO_STR),
-	MO_F_SUB(effect, welcome, MO_OPT, &agent_welcome_desc),
-	MO_F_SUB(effect, event, MO_OPT, &event_desc),
+	MO_D(effect, request, MO_INT, "the shell's handle of who waits for the answer"),
+	MO_D(effect, job, MO_INT, "number of the job that it is about; unset: of none"),
+	MO_D(effect, node, MO_STR, "name of the node that it is about; unset: of none"),
+	MO_D(effect, text, MO_STR, "problem detail of a reply: what, why, what to do; unset: none"),
+	MO_D_SUB(effect, welcome, MO_OPT, &agent_welcome_desc, "answer to an agent that registers"),
+	MO_D_SUB(effect, event, MO_OPT, &event_desc, "what the log is told"),
 };
 const struct mo_desc effect_desc = MO_DESC(effect, effect_fields);
 

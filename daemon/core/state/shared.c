@@ -7,8 +7,9 @@
 #include "lib/base/assert.h"
 
 static const struct mo_field set_fields[] = {
-	MO_F_SUB(shared, engine, MO_STRUCT, &engine_desc),
-	MO_F_VEC(shared, profiles, &env_profile_desc),
+	MO_D_SUB(shared, engine, MO_STRUCT, &engine_desc,
+		 "the engine's description; of a recipe with parts of its own, the rest of it"),
+	MO_D_VEC(shared, profiles, &env_profile_desc, "environment profiles that go with the job"),
 };
 static const struct mo_desc set_desc = MO_DESC(shared, set_fields);
 
