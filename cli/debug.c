@@ -96,7 +96,8 @@ const struct verb verb_debug = {
 	"debug records JOB",
 	"what the store holds of a job, record by record",
 	"  --json        one object a line: {seq,time,record{v,type,job,...}}; for jq\n"
-	"For the job's owner and operators. Credentials are shown as ***. Records that are folded into "
+	"For the job's owner and operators. Credentials are shown as ***. Records that are folded "
+	"into "
 	"the newest snapshot are gone; the last line says where the log begins.\n",
 	run,
 };

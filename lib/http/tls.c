@@ -21,14 +21,25 @@ static int bad(const char *what, const char *path, int e, struct mo_error *err)
 			    path, gnutls_strerror(e));
 }
 
-/* A chain that was cut in the first line of a certificate would be taken for a shorter one. */
-static bool ends_in_begin(const struct mo_buf *pem)
+/* A chain that was cut in the first or the last line of a certificate would be taken for a shorter
+ * one: the last line of dashes, or what may have become one, is the whole end of one. */
+static bool ends_in_dashes(const struct mo_buf *pem)
 {
 	static const char begin[] = "-----BEGIN CERTIFICATE-----";
-	const char *nl = pem->len ? memrchr(pem->data, '\n', pem->len) : NULL;
-	size_t n = nl ? pem->len - (size_t)(nl + 1 - pem->data) : 0;
+	const char *line = NULL;
 
-	return n > 0 && n < sizeof(begin) && memcmp(nl + 1, begin, n) == 0;
+	for (const char *at = pem->data, *next; at && *at; at = next) {
+		size_t n = strcspn(at, "\r\n");
+
+		next = strchr(at, '\n');
+		next = next ? next + 1 : NULL;
+		if (mo_starts_with(at, "-----") || (!next && n && strncmp(at, begin, n) == 0))
+			line = at;
+	}
+	size_t n = line ? strcspn(line, "\r\n") : 0;
+
+	return !line || !mo_starts_with(line, "-----END ") || n < 14 ||
+	       memcmp(line + n - 5, "-----", 5) != 0;
 }
 
 static int load_chain(struct tls_pair *p, const char *path, const struct mo_buf *pem,
@@ -40,7 +51,7 @@ static int load_chain(struct tls_pair *p, const char *path, const struct mo_buf 
 
 	p->chain = mo_alloc_array(CHAIN_MAX, sizeof(*p->chain));
 	int e = gnutls_pcert_list_import_x509_raw(p->chain, &n, &text, GNUTLS_X509_FMT_PEM, 0);
-	if (e >= 0 && ends_in_begin(pem))
+	if (e >= 0 && ends_in_dashes(pem))
 		e = GNUTLS_E_BASE64_UNEXPECTED_HEADER_ERROR;
 	if (e < 0)
 		return bad("tls_cert", path, e, err);
