@@ -29,6 +29,18 @@ static bool usable(const struct sim *s, const struct truth *t, const struct file
 	return !t->from_asked || (t->from > 0 && f->iteration <= t->from);
 }
 
+/* The last attempt ended just before that iteration: whoever repaired the checkpoint of it then, its
+ * file is as young as one that the attempt would have written without telling. */
+static bool came_to(const struct sim *s, int64_t job, int64_t iteration)
+{
+	const struct attempt *last = NULL;
+
+	for (size_t i = 0; i < s->n_attempts; i++)
+		if (s->attempts[i]->job == job && (!last || s->attempts[i]->number > last->number))
+			last = s->attempts[i];
+	return last && last->iteration + 1 >= iteration;
+}
+
 /* An attempt begins only when every process of its predecessors is dead, resumes only from what was
  * whole, and neither silently afresh nor from what a user went back behind. */
 static void check_place(struct sim *s, const struct record *r)
@@ -80,7 +92,8 @@ static void check_place(struct sim *s, const struct record *r)
 			      (long long)r->attempt, (long long)r->job, (long long)r->place->resume,
 			      (long long)t->from);
 	/* or comes back to it by name, when it was repaired */
-	if (f && f->given_up && !(t->from_asked && r->place->resume == t->from))
+	if (f && f->given_up && !(t->from_asked && r->place->resume == t->from) &&
+	    !came_to(s, r->job, f->iteration))
 		sim_violation(s,
 			      "attempt %lld of j-%lld resumes from checkpoint %lld, behind which "
 			      "the user went back",
