@@ -27,9 +27,10 @@ struct parts {
 	size_t n_profiles;
 };
 static const struct mo_field parts_fields[] = {
-	MO_F_SUB(parts, engine, MO_STRUCT, &engine_desc),
-	MO_F_VEC(parts, env, &env_item_desc),
-	MO_F_VEC(parts, profiles, &env_profile_desc),
+	MO_D_SUB(parts, engine, MO_STRUCT, &engine_desc,
+		 "the engine file without what a recipe adds"),
+	MO_D_VEC(parts, env, &env_item_desc, "variables of the ranks"),
+	MO_D_VEC(parts, profiles, &env_profile_desc, "profiles of the environment"),
 };
 static const struct mo_desc parts_desc = MO_DESC(parts, parts_fields);
 
@@ -271,15 +272,17 @@ struct label {
 	int64_t version, job, id;
 	struct label_parts *submit, *spec;
 };
-static const struct mo_field label_parts_fields[] = { MO_F(label_parts, parts, MO_INT) };
+static const struct mo_field label_parts_fields[] = {
+	MO_D(label_parts, parts, MO_INT, "number of the parts that it refers to"),
+};
 static const struct mo_desc label_parts_desc = MO_DESC(label_parts, label_parts_fields);
 static const struct mo_field label_fields[] = {
-	MO_FN(label, version, "v", MO_INT),
-	MO_F(label, type, MO_STR),
-	MO_F(label, job, MO_INT),
-	MO_F(label, id, MO_INT),
-	MO_F_SUB(label, submit, MO_OPT, &label_parts_desc),
-	MO_F_SUB(label, spec, MO_OPT, &label_parts_desc),
+	MO_DN(label, version, "v", MO_INT, "version of the record's format"),
+	MO_D(label, type, MO_STR, "what the record tells"),
+	MO_D(label, job, MO_INT, "number of the job; null: it is of none"),
+	MO_D(label, id, MO_INT, "number of the job that a snapshot has here"),
+	MO_D_SUB(label, submit, MO_OPT, &label_parts_desc, "what a submit refers to"),
+	MO_D_SUB(label, spec, MO_OPT, &label_parts_desc, "what a job of a snapshot refers to"),
 };
 static const struct mo_desc label_desc = MO_DESC(label, label_fields);
 

@@ -4,11 +4,15 @@
 #include "lib/wire/json.h"
 
 static const struct mo_field backup_head_fields[] = {
-	MO_F(backup_head, moe_backup, MO_INT), MO_F(backup_head, version, MO_STR),
-	MO_F(backup_head, time, MO_TIME),      MO_F(backup_head, epoch, MO_INT),
-	MO_F(backup_head, seq, MO_INT),        MO_F(backup_head, jobs, MO_INT),
-	MO_F(backup_head, nodes, MO_INT),      MO_F(backup_head, bytes, MO_INT),
-	MO_F(backup_head, crc32c, MO_INT),
+	MO_D(backup_head, moe_backup, MO_INT, "version of this format"),
+	MO_D(backup_head, version, MO_STR, "version of the moed that wrote it"),
+	MO_D(backup_head, time, MO_TIME, "when the last record in it was made"),
+	MO_D(backup_head, epoch, MO_INT, "epoch of the controller"),
+	MO_D(backup_head, seq, MO_INT, "number of the last record in it"),
+	MO_D(backup_head, jobs, MO_INT, "how many there are"),
+	MO_D(backup_head, nodes, MO_INT, "how many there are"),
+	MO_D(backup_head, bytes, MO_INT, "size of the text behind this line, bytes"),
+	MO_D(backup_head, crc32c, MO_INT, "CRC32C of that text"),
 };
 const struct mo_desc backup_head_desc = MO_DESC(backup_head, backup_head_fields);
 

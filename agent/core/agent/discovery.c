@@ -9,9 +9,10 @@
 #define LEFT_OUT_MAX 64 /* in one round; each costs a deadline */
 
 static const struct mo_field known_machine_fields[] = {
-	MO_F(known_machine, boot_id, MO_STR),
-	MO_F(known_machine, options, MO_STR),
-	MO_F_SUB(known_machine, info, MO_STRUCT, &nodeinfo_desc),
+	MO_D(known_machine, boot_id, MO_STR, "boot in which it was looked at"),
+	MO_D(known_machine, options, MO_STR,
+	     "options of moe-discover at that look, between blanks"),
+	MO_D_SUB(known_machine, info, MO_STRUCT, &nodeinfo_desc, "what was found"),
 };
 const struct mo_desc known_machine_desc = MO_DESC(known_machine, known_machine_fields);
 

@@ -7,14 +7,15 @@
 #define LOG_BYTES_MAX (256 * 1024) /* then it is folded into the file */
 
 static const struct mo_field fence_entry_fields[] = {
-	MO_F(fence_entry, job, MO_INT),
-	MO_F(fence_entry, attempt, MO_INT),
+	MO_D(fence_entry, job, MO_INT, "number of the job"),
+	MO_D(fence_entry, attempt, MO_INT, "highest attempt that this node has seen"),
 };
 static const struct mo_desc fence_entry_desc = MO_DESC(fence_entry, fence_entry_fields);
 
 static const struct mo_field fence_file_fields[] = {
-	MO_F(fence_file, epoch, MO_INT),
-	MO_F_VEC(fence_file, jobs, &fence_entry_desc, .max = 1000000),
+	MO_D(fence_file, epoch, MO_INT, "highest epoch of a controller that this node has seen"),
+	MO_D_VEC(fence_file, jobs, &fence_entry_desc, "highest attempt of each job, newest last",
+		 .max = 1000000),
 };
 const struct mo_desc fence_file_desc = MO_DESC(fence_file, fence_file_fields);
 

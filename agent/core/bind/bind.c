@@ -21,11 +21,15 @@
 
 const char *const mem_policy_names[] = { "none", "preferred", "bind", "interleave" };
 static const struct mo_field rank_bind_fields[] = {
-	MO_F(rank_bind, cpus, MO_STR),      MO_F(rank_bind, n_cpus, MO_INT),
-	MO_F(rank_bind, numa_node, MO_INT), MO_F_ENUM(rank_bind, mem_policy, mem_policy_names),
-	MO_F(rank_bind, mem_nodes, MO_STR), MO_F(rank_bind, nic, MO_STR),
-	MO_F(rank_bind, shared, MO_BOOL),   MO_F(rank_bind, simulated, MO_BOOL),
-	MO_F(rank_bind, note, MO_STR),
+	MO_D(rank_bind, cpus, MO_STR, "CPU list; null: not bound"),
+	MO_D(rank_bind, n_cpus, MO_INT, "cores, for OMP_NUM_THREADS"),
+	MO_D(rank_bind, numa_node, MO_INT, "number of the NUMA node; null: unknown"),
+	MO_D_ENUM(rank_bind, mem_policy, mem_policy_names, "how memory is asked for"),
+	MO_D(rank_bind, mem_nodes, MO_STR, "NUMA nodes of that memory, a list"),
+	MO_D(rank_bind, nic, MO_STR, "RDMA device"),
+	MO_D(rank_bind, shared, MO_BOOL, "there are fewer cores than ranks: they share them"),
+	MO_D(rank_bind, simulated, MO_BOOL, "nothing is really bound: the topology is simulated"),
+	MO_D(rank_bind, note, MO_STR, "what a user should know; null: nothing"),
 };
 const struct mo_desc rank_bind_desc = MO_DESC(rank_bind, rank_bind_fields);
 

@@ -7,12 +7,16 @@
 #include "lib/model/limits.h"
 
 static const struct mo_field env_of_rank_fields[] = {
-	MO_F(env_of_rank, rank, MO_INT), MO_F_VEC(env_of_rank, items, &env_item_desc)
+	MO_D(env_of_rank, rank, MO_INT, "number of the rank"),
+	MO_D_VEC(env_of_rank, items, &env_item_desc,
+		 "variables that differ from those of the first rank"),
 };
 static const struct mo_desc env_of_rank_desc = MO_DESC(env_of_rank, env_of_rank_fields);
-static const struct mo_field env_record_fields[] = { MO_F_VEC(env_record, items, &env_item_desc),
-						     MO_F_VEC(env_record, ranks, &env_of_rank_desc,
-							      .max = MO_GPUS_PER_NODE_MAX) };
+static const struct mo_field env_record_fields[] = {
+	MO_D_VEC(env_record, items, &env_item_desc, "environment of the first rank"),
+	MO_D_VEC(env_record, ranks, &env_of_rank_desc, "every rank, and where it differs",
+		 .max = MO_GPUS_PER_NODE_MAX),
+};
 const struct mo_desc env_record_desc = MO_DESC(env_record, env_record_fields);
 
 static const struct env_item *named(const struct env_item *items, size_t n, const char *name)

@@ -2,37 +2,42 @@
 #include "agent/core/stepd/spool.h"
 
 static const struct mo_field spool_fields[] = {
-	MO_F(spool, step_id, MO_STR),
-	MO_F(spool, boot_id, MO_STR),
-	MO_F(spool, node, MO_STR),
-	MO_F(spool, epoch, MO_INT),
-	MO_F_SUB(spool, launch, MO_STRUCT, &launch_desc),
-	MO_F_VEC(spool, binds, &rank_bind_desc),
-	MO_F_SUB(spool, info, MO_STRUCT, &nodeinfo_desc),
-	MO_F(spool, bind_error, MO_STR),
-	MO_F(spool, log_dir, MO_STR),
-	MO_F(spool, cgroup, MO_STR),
-	MO_F(spool, tmpdir, MO_STR),
-	MO_F(spool, allow_root, MO_BOOL),
-	MO_F(spool, min_uid, MO_INT, .omit = true),
-	MO_F(spool, log_bytes, MO_INT),
-	MO_F(spool, nofile, MO_INT),
-	MO_F(spool, memlock_bytes, MO_INT),
-	MO_F(spool, core_bytes, MO_INT),
+	MO_D(spool, step_id, MO_STR, "name of the step, MOE_STEP of all its processes"),
+	MO_D(spool, boot_id, MO_STR, "boot in which it was made; another one proves the step dead"),
+	MO_D(spool, node, MO_STR, "name of the node"),
+	MO_D(spool, epoch, MO_INT, "epoch of the controller that ordered it"),
+	MO_D_SUB(spool, launch, MO_STRUCT, &launch_desc, "what is to be started"),
+	MO_D_VEC(spool, binds, &rank_bind_desc, "binding of each local rank"),
+	MO_D_SUB(spool, info, MO_STRUCT, &nodeinfo_desc, "the node as its agent knew it"),
+	MO_D(spool, bind_error, MO_STR, "why no binding could be planned; null: it could"),
+	MO_D(spool, log_dir, MO_STR, "directory of the ranks' output"),
+	MO_D(spool, cgroup, MO_STR,
+	     "its own cgroup2 directory; unit: the one of stepd, null: none"),
+	MO_D(spool, tmpdir, MO_STR, "TMPDIR of the ranks"),
+	MO_D(spool, allow_root, MO_BOOL, "ranks may run as root"),
+	MO_D(spool, min_uid, MO_INT, "least uid of other accounts; null, 0: any", .omit = true),
+	MO_D(spool, log_bytes, MO_INT, "size at which a rank's log is rotated, bytes"),
+	MO_D(spool, nofile, MO_INT, "limit of open files; -1: unlimited, null: left as it is"),
+	MO_D(spool, memlock_bytes, MO_INT,
+	     "limit of locked memory, bytes; -1: unlimited, null: left as it is"),
+	MO_D(spool, core_bytes, MO_INT,
+	     "limit of core files, bytes; -1: unlimited, null: left as it is"),
 };
 const struct mo_desc spool_desc = MO_DESC(spool, spool_fields);
 
 static const struct mo_field stepd_order_fields[] = {
-	MO_F(stepd_order, cmd, MO_STR, .max = 16),
-	MO_F(stepd_order, signal, MO_INT, .omit = true),
-	MO_F(stepd_order, grace_us, MO_INT, .omit = true),
+	MO_D(stepd_order, cmd, MO_STR, "stop, kill or ping", .max = 16),
+	MO_D(stepd_order, signal, MO_INT, "number of the signal of a stop", .omit = true),
+	MO_D(stepd_order, grace_us, MO_INT,
+	     "time from that signal until ranks are killed, microseconds", .omit = true),
 };
 const struct mo_desc stepd_order_desc = MO_DESC(stepd_order, stepd_order_fields);
 
 static const struct mo_field stepd_word_fields[] = {
-	MO_F(stepd_word, up, MO_INT, .omit = true),
-	MO_F(stepd_word, written, MO_INT, .omit = true),
-	MO_F(stepd_word, urgent, MO_BOOL, .omit = true),
-	MO_F_VEC(stepd_word, progress, &rank_progress_desc, .omit = true),
+	MO_D(stepd_word, up, MO_INT, "pid of stepd: on connect, and as the answer to ping",
+	     .omit = true),
+	MO_D(stepd_word, written, MO_INT, "number of the newest note in the journal", .omit = true),
+	MO_D(stepd_word, urgent, MO_BOOL, "one of the new notes cannot wait", .omit = true),
+	MO_D_VEC(stepd_word, progress, &rank_progress_desc, "where each rank is", .omit = true),
 };
 const struct mo_desc stepd_word_desc = MO_DESC(stepd_word, stepd_word_fields);
