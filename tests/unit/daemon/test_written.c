@@ -183,6 +183,8 @@ static const struct {
 	D(explained_view_desc),
 	D(token_view_desc),
 	D(revoked_view_desc),
+	D(record_line_desc),
+	D(records_view_desc),
 	D(resolved_view_desc),
 	D(session_view_desc),
 	D(signin_view_desc),
