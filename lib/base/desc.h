@@ -103,6 +103,7 @@ struct mo_desc {
 #define MO_D_LIST(type, f, k, doc, ...) \
 	MO_D(type, f, k, doc, .count_offset = offsetof(struct type, n_##f), ##__VA_ARGS__)
 #define MO_D_VEC(type, f, d, doc, ...) MO_D_LIST(type, f, MO_VEC, doc, .sub = (d), ##__VA_ARGS__)
+#define MO_D_APART(type, f, d, doc, ...) MO_D_VEC(type, f, d, doc, .apart = true, ##__VA_ARGS__)
 /* What the field means; "" = its row does not say. */
 const char *mo_field_doc(const struct mo_field *f);
 
@@ -133,6 +134,16 @@ const char *mo_field_doc(const struct mo_field *f);
 		.name = (outside), .kind = (k), .offset = offsetof(struct type, part.f), \
 		.count_offset = offsetof(struct type, part.n_##f), ##__VA_ARGS__ \
 	}
+#define MO_DP(type, part, f, outside, k, doc, ...) \
+	MO_FP(type, part, f, outside "\0" doc, k, .documented = true, ##__VA_ARGS__)
+#define MO_DP_ENUM(type, part, f, outside, table, doc, ...) \
+	MO_FP_ENUM(type, part, f, outside "\0" doc, table, .documented = true, ##__VA_ARGS__)
+#define MO_DP_SUB(type, part, f, outside, k, d, doc, ...) \
+	MO_FP_SUB(type, part, f, outside "\0" doc, k, d, .documented = true, ##__VA_ARGS__)
+#define MO_DP_VEC(type, part, f, outside, d, doc, ...) \
+	MO_FP_VEC(type, part, f, outside "\0" doc, d, .documented = true, ##__VA_ARGS__)
+#define MO_DP_LIST(type, part, f, outside, k, doc, ...) \
+	MO_FP_LIST(type, part, f, outside "\0" doc, k, .documented = true, ##__VA_ARGS__)
 
 /* every field unknown/empty/false; obj need not be initialised */
 void mo_desc_init(const struct mo_desc *d, void *obj);
