@@ -295,7 +295,7 @@ struct control {
 	int64_t up_since, paused_until, paused_for, paused_at, timer_at, request, instance;
 	/* wall.c: core time is ours and skew; the wall clock is so much ahead; its machine booted
 	 * then */
-	int64_t skew, wall_ahead, boot, boot_at, clock_shift;
+	int64_t skew, wall_ahead, wall_was, boot, boot_at, clock_shift;
 	bool synced, clock_reported, clock_due, blurred;
 	char *clock_text;
 	struct backup *restoring; /* what its next start begins with, NULL its own */

@@ -91,9 +91,16 @@ void wall_step(struct sim *s, struct core_out *out)
 	s->ctl.clock_shift = 0;
 }
 
+/* By more than what a controller takes for the time that it was down, also against the clock of
+ * before: it may have gone on from that one. */
 void wall_ahead(struct sim *s)
 {
-	s->ctl.wall_ahead = sim_between(s, 70 * S, 12 * 3600 * S);
+	int64_t before = s->ctl.wall_was;
+
+	do
+		s->ctl.wall_ahead = sim_between(s, 70 * S, 12 * 3600 * S);
+	while (before && llabs(s->ctl.wall_ahead - before) < 70 * S);
+	s->ctl.wall_was = s->ctl.wall_ahead;
 	s->ctl.synced = sim_chance(s, 0.5);
 }
 
