@@ -29,16 +29,16 @@ static bool usable(const struct sim *s, const struct truth *t, const struct file
 	return !t->from_asked || (t->from > 0 && f->iteration <= t->from);
 }
 
-/* The last attempt ended just before that iteration: when somebody repairs the checkpoint of it
+/* The last attempt ended just before that iteration, or was not heard to its end: when somebody repairs the checkpoint of it
  * then, its file is as young as one that the attempt would have written without telling. */
-static bool came_to(const struct sim *s, int64_t job, int64_t iteration)
+static bool came_to(struct sim *s, int64_t job, int64_t iteration)
 {
 	const struct attempt *last = NULL;
 
 	for (size_t i = 0; i < s->n_attempts; i++)
 		if (s->attempts[i]->job == job && (!last || s->attempts[i]->number > last->number))
 			last = s->attempts[i];
-	return last && last->iteration + 1 >= iteration;
+	return sim_job(s, job)->unheard || (last && last->iteration + 1 >= iteration);
 }
 
 /* An attempt begins only when every process of its predecessors is dead, resumes only from what was

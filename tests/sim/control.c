@@ -256,6 +256,9 @@ static void store(struct sim *s, const struct core_out *out)
 		if (j && j->state != r->transition->state)
 			s->move_counts[j->state * _JOB_STATE_N + r->transition->state]++;
 		check_health(s, r);
+		if (r->type == REC_PLACE)
+			sim_job(s, r->job)->unheard =
+				job_find(core_state(s->ctl.shadow), r->job)->unheard;
 		if (core_update(s->ctl.shadow, r) != 0)
 			sim_violation(s, "a stored record of type %s is refused at replay",
 				      record_type_names[r->type]);

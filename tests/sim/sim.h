@@ -201,6 +201,7 @@ struct truth { /* of one job id */
 	int64_t stopping_since;     /* as the controller has it, 0 not */
 	bool stored;                /* by some controller, maybe one that is lost */
 	int64_t submitted, started; /* in truth */
+	bool unheard; /* the attempt before the last placed one was not heard to its end */
 	/* the highest attempt that a lost controller had decided to end */
 	int64_t decided;
 	int64_t harmed; /* the highest attempt of which something broke */

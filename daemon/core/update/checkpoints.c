@@ -175,12 +175,11 @@ static bool foreign(const struct job *j, int64_t iteration)
 	       j->progress.watermark != MO_NONE && iteration - j->progress.watermark > stride(j);
 }
 
-/* The last attempt did not come that far, as far as it was heard: who changed what was given up was
- * not the job. What a lost node saved and did not tell is computed once more: that costs time; to
- * resume from the run that a user went back behind would undo what he asked for. */
+/* The last attempt was heard to its end and did not come that far: who changed what was given up
+ * was not the job. What a lost node saved and did not tell may be the job's own. */
 static bool beyond_attempt(const struct job *j, int64_t iteration)
 {
-	return j->attempt > 0 && j->attempt >= j->attempt_floor &&
+	return !j->unheard && j->attempt > 0 && j->attempt >= j->attempt_floor &&
 	       !j->spec.engine.layout.unnumbered && j->progress.watermark != MO_NONE &&
 	       iteration - MO_MAX(j->progress.iteration, j->run.resume) > stride(j);
 }

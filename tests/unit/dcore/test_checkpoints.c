@@ -406,8 +406,8 @@ static void an_unheard_first_save_after_going_back_is_no_loss(void **state)
 	saver_resumed(o, 4, -1);
 }
 
-/* Somebody repairs what the user went back behind: that is no work of an attempt that did not come
- * that far, lost nodes or not. */
+/* Somebody repairs what the user went back behind: that is no work of an attempt that was heard to
+ * its end and did not come that far. */
 static void a_repaired_one_is_not_the_new_runs(void **state)
 {
 	struct saver *o = *state;
