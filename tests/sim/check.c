@@ -29,8 +29,9 @@ static bool usable(const struct sim *s, const struct truth *t, const struct file
 	return !t->from_asked || (t->from > 0 && f->iteration <= t->from);
 }
 
-/* The last attempt ended just before that iteration, or was not heard to its end: when somebody repairs the checkpoint of it
- * then, its file is as young as one that the attempt would have written without telling. */
+/* The last attempt ended just before that iteration, or was not heard to its end: when somebody
+ * repairs the checkpoint of it then, its file is as young as one that the attempt would have
+ * written without telling. */
 static bool came_to(struct sim *s, int64_t job, int64_t iteration)
 {
 	const struct attempt *last = NULL;
