@@ -45,9 +45,6 @@ static bool may_be_root(const struct manager *m, const struct http_caller *c)
 	       (c->local || (o->bootstrap_tokens && *o->bootstrap_tokens));
 }
 
-MO_DEFINE_DONE(plan_doc)
-MO_DEFINE_DONE(gpu_type)
-
 /* What a node read is judged while the job runs (node_config.c): that it waits is said of a new
  * one alone. */
 static bool admit_new(const struct manager *m, struct submit *spec, char **ret_why)

@@ -300,7 +300,7 @@ static void hello(struct world *w, struct bytes *b)
 static void fill_step(struct world *w, struct bytes *b, struct step_report *r)
 {
 	const struct state *s = core_state(w->core);
-	const struct job *j = s->n_jobs ? &s->jobs[take(b, (unsigned)s->n_jobs)] : NULL;
+	const struct job *j = s->n_jobs ? s->jobs[take(b, (unsigned)s->n_jobs)] : NULL;
 
 	r->job = j && take(b, 16) ? j->id : any_int(b);
 	r->attempt = j && take(b, 16) ? j->attempt : any_int(b);
@@ -422,7 +422,7 @@ static void obey(struct world *w, struct bytes *b, unsigned node)
 			carry_out(w, b, c, &s);
 	}
 	for (size_t i = 0; i < state->n_jobs; i++) {
-		const struct job *j = &state->jobs[i];
+		const struct job *j = state->jobs[i];
 		const struct step *st = step_find(j, j->attempt, s.node);
 		const struct command end = { .kind = CMD_KILL,
 					     .job = j->id,
@@ -509,9 +509,9 @@ static void views(struct world *w)
 		mo_desc_init(&why_view_desc, &why);
 		mo_desc_init(&job_view_desc, &job);
 		mo_desc_init(&report_view_desc, &report);
-		job_why(s, &s->jobs[i], w->now, &why);
-		job_view(s, &s->jobs[i], w->now, &job);
-		job_report(s, &s->jobs[i], w->now, &report);
+		job_why(s, s->jobs[i], w->now, &why);
+		job_view(s, s->jobs[i], w->now, &job);
+		job_report(s, s->jobs[i], w->now, &report);
 		wire_encode(&why_view_desc, &why, &b);
 		wire_encode(&job_view_desc, &job, &b);
 		wire_encode(&report_view_desc, &report, &b);

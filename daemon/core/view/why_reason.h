@@ -4,6 +4,4 @@
 
 struct why_reason *why_reason(struct why_view *w, const char *code, const char *fmt, ...)
 	_printf_(3, 4);
-struct why_reason *why_reason(struct why_view *w, const char *code, const char *fmt, ...);
 void why_evidence(struct why_reason *r, const char *fmt, ...) _printf_(2, 3);
-void why_evidence(struct why_reason *r, const char *fmt, ...);
