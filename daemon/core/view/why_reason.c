@@ -5,10 +5,6 @@
 #include <stdio.h>
 
 #define EVIDENCE_MAX 20
-/* a job that runs so long without its first iteration makes no progress */
-
-struct why_reason *why_reason(struct why_view *w, const char *code, const char *fmt, ...)
-	_printf_(3, 4);
 struct why_reason *why_reason(struct why_view *w, const char *code, const char *fmt, ...)
 {
 	struct why_reason *r = MO_ADD(w, reasons, &why_reason_desc);
@@ -23,7 +19,6 @@ struct why_reason *why_reason(struct why_view *w, const char *code, const char *
 	return r;
 }
 
-void why_evidence(struct why_reason *r, const char *fmt, ...) _printf_(2, 3);
 void why_evidence(struct why_reason *r, const char *fmt, ...)
 {
 	char text[1024];
