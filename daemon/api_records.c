@@ -2,6 +2,7 @@
  * what moed wrote down and when (`moectl debug records`). Read from the database a piece at a
  * time: one answer looks through LOOKED_THROUGH records at most, whoever they belong to, and says
  * where to go on. What was before the newest snapshot is in the state alone. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +12,11 @@
 #include "lib/model/mask.h"
 #include "lib/store/store.h"
 
-#define LOOKED_THROUGH 1000 /* records; a few ms */
+/* Of one answer, a few ms: records and bytes that are looked through, bytes of those that are shown
+ * beside each other. One that is larger is shown alone, or named. */
+#define LOOKED_THROUGH 1000
+#define LOOKED_BYTES (4 << 20)
+#define SHOWN_BYTES (256 << 10)
 
 struct record_line {
 	int64_t seq, time;
@@ -119,7 +124,8 @@ static char *shown(struct record *r)
 
 struct looking {
 	struct list list;
-	int64_t job, at, n; /* at: number of the last one that was looked at; n: how many */
+	int64_t job, at; /* at: number of the last one that was looked at */
+	size_t n, bytes, shown;
 	bool full;
 	char mark[40];
 };
@@ -136,7 +142,7 @@ static bool may_be_of(const struct looking *l, const char *text, size_t n)
 MO_DEFINE_DONE(record)
 MO_DEFINE_DONE(record_line)
 
-static void on_record(void *arg, int64_t seq, const char *text, size_t n)
+static int on_record(void *arg, int64_t seq, const char *text, size_t n)
 {
 	struct looking *l = arg;
 	_cleanup_(record_done) struct record r;
@@ -145,20 +151,21 @@ static void on_record(void *arg, int64_t seq, const char *text, size_t n)
 
 	mo_desc_init(&record_desc, &r);
 	mo_desc_init(&record_line_desc, &line);
-	l->n++;
-	if (l->full || !may_be_of(l, text, n)) {
-		l->at = l->full ? l->at : seq;
-		return;
-	}
-	int e = journal_show_record(text, n, &r, &err);
-	if (e >= 0 && r.job != l->job) {
-		l->at = seq;
-		return;
-	}
-	if (!list_room(&l->list)) {
+	bool mine = may_be_of(l, text, n);
+	if (mine && (!list_room(&l->list) || (l->shown && l->shown + n > SHOWN_BYTES))) {
 		l->full = true;
-		return;
+		return 1;
 	}
+	l->at = seq;
+	l->bytes += n;
+	l->full = ++l->n >= LOOKED_THROUGH || l->bytes >= LOOKED_BYTES;
+	if (!mine)
+		return l->full;
+	l->shown += n;
+	int e = n > LOOKED_BYTES ? mo_error_set(&err, -EFBIG, "%zu bytes: more than is shown", n)
+				 : journal_show_record(text, n, &r, &err);
+	if (e >= 0 && r.job != l->job)
+		return l->full;
 	line.seq = seq;
 	if (e < 0)
 		line.unreadable = mo_strdup(mo_error_text(&err, e));
@@ -166,7 +173,7 @@ static void on_record(void *arg, int64_t seq, const char *text, size_t n)
 		line.record = shown(&r);
 	line.time = r.time;
 	list_add_numbered(&l->list, &record_line_desc, &line, seq);
-	l->at = seq;
+	return l->full;
 }
 
 void api_job_records(void *arg, struct http_request *r)
@@ -184,11 +191,11 @@ void api_job_records(void *arg, struct http_request *r)
 	l.job = j->id;
 	l.at = MO_MAX(after, view.first - 1);
 	snprintf(l.mark, sizeof(l.mark), "\"job\":%lld", (long long)j->id);
-	int e = store_read_raw(m->store, l.at + 1, LOOKED_THROUGH, on_record, &l, &err);
+	int e = store_read_raw(m->store, l.at + 1, on_record, &l, &err);
 	if (e < 0) {
 		http_problem(r, 500, "%s", mo_error_text(&err, e));
 	} else {
-		l.list.more = l.full || (l.n == LOOKED_THROUGH && l.at < store_seq(m->store));
+		l.list.more = l.full && l.at < store_seq(m->store);
 		mo_buf_reset(&l.list.next);
 		mo_buf_printf(&l.list.next, "%lld", (long long)l.at);
 		list_send_with(r, &l.list, &records_view_desc, &view);

@@ -214,13 +214,14 @@ static int put_snapshot(struct aside *m, struct mo_error *err)
 	return r > 0 ? -EIO : r;
 }
 
-static void on_raw(void *arg, int64_t seq, const char *text, size_t n)
+static int on_raw(void *arg, int64_t seq, const char *text, size_t n)
 {
 	struct file *f = arg;
 	_cleanup_(mo_freep) char *whole = mo_strndup(text ? text : "", n);
 	_cleanup_(mo_freep) char *word = mo_printf("# %lld", (long long)seq);
 
 	add_lines(&f->text, word, whole);
+	return 0;
 }
 
 /* What cannot be told whose it is ends what can be taken. */
@@ -236,7 +237,7 @@ static int go_back(struct aside *m, int64_t end, struct mo_error *err)
 	f->what = mo_printf("stored record %lld, which is damaged and could be of any job, and all "
 			    "after it",
 			    (long long)end);
-	int r = store_read_raw(m->store, end, INT64_MAX, on_raw, f, err);
+	int r = store_read_raw(m->store, end, on_raw, f, err);
 	struct record i = begin_incarnation(core_state(m->core), core_state(m->core)->time);
 	if (r >= 0 && (r = core_update(m->core, &i)) < 0)
 		mo_error_set(err, r,

@@ -102,10 +102,9 @@ static size_t value_length(const char *s)
 /* "NAME=" whose value is to be hidden: its length with the =, else 0. */
 static size_t named(const char *s, size_t name)
 {
-	_cleanup_(mo_freep) char *text = mo_strndup(s, name);
-
 	if (s[name] != '=' || name == 0)
 		return 0;
+	_cleanup_(mo_freep) char *text = mo_strndup(s, name);
 	bool upper = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == name;
 	if (!(upper && mo_mask_variable(text)) && !mask_argument(text, name))
 		return 0;

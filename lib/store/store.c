@@ -531,26 +531,24 @@ int store_read(struct store *s, int (*on_snapshot)(void *arg, const char *text, 
 	return 0;
 }
 
-int store_read_raw(struct store *s, int64_t from, int64_t most,
-		   void (*fn)(void *arg, int64_t seq, const char *text, size_t n), void *arg,
+int store_read_raw(struct store *s, int64_t from,
+		   int (*fn)(void *arg, int64_t seq, const char *text, size_t n), void *arg,
 		   struct mo_error *err)
 {
 	_cleanup_(statement_done) sqlite3_stmt *q = NULL;
-	int rc = sqlite3_prepare_v2(s->db,
-				    "SELECT seq, text FROM records WHERE seq>=? ORDER BY seq LIMIT "
-				    "?",
-				    -1, &q, NULL);
+	int rc =
+		sqlite3_prepare_v2(s->db, "SELECT seq, text FROM records WHERE seq>=? ORDER BY seq",
+				   -1, &q, NULL);
 
-	mo_assert(fn && from >= 0 && most >= 0);
+	mo_assert(fn && from >= 0);
 	if (rc == SQLITE_OK)
 		rc = sqlite3_bind_int64(q, 1, from);
-	if (rc == SQLITE_OK)
-		rc = sqlite3_bind_int64(q, 2, most);
 	while (rc == SQLITE_OK || rc == SQLITE_ROW) {
 		rc = sqlite3_step(q);
-		if (rc == SQLITE_ROW)
-			fn(arg, sqlite3_column_int64(q, 0), sqlite3_column_blob(q, 1),
-			   (size_t)sqlite3_column_bytes(q, 1));
+		if (rc == SQLITE_ROW &&
+		    fn(arg, sqlite3_column_int64(q, 0), sqlite3_column_blob(q, 1),
+		       (size_t)sqlite3_column_bytes(q, 1)) != 0)
+			return 0;
 	}
 	return rc == SQLITE_DONE ? 0 : database_error(s, rc, err, "reading records");
 }

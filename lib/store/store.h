@@ -25,9 +25,10 @@ int store_read(struct store *s, int (*on_snapshot)(void *arg, const char *text, 
 /* The record at which store_read() ended with -EBADMSG, because it is damaged or missing; 0: it did
  * not. */
 int64_t store_damaged(const struct store *s);
-/* At most `most` records from this number on as they lie there, whatever became of them. */
-int store_read_raw(struct store *s, int64_t from, int64_t most,
-		   void (*fn)(void *arg, int64_t seq, const char *text, size_t n), void *arg,
+/* Records from this number on as they lie there, whatever became of them, until fn says other than
+ * 0. */
+int store_read_raw(struct store *s, int64_t from,
+		   int (*fn)(void *arg, int64_t seq, const char *text, size_t n), void *arg,
 		   struct mo_error *err);
 int64_t store_seq(const struct store *s); /* number of the newest record */
 /* number of the first record that can be read; what was before is in the snapshot alone */

@@ -846,6 +846,29 @@ def test_a_page_of_records_looks_through_some_of_them(m):
 
 
 @test
+def test_a_page_of_large_records_is_bounded(m):
+    """By bytes, not only by their number: an answer is a short turn however large they are."""
+    a, k = launched(m)
+    many = 4000  # of 1 KiB
+    for at in range(1, many, 100):
+        notes = [
+            {"n": n, "kind": "phase", "phase": "train", "text": "word " * 200}
+            for n in range(at, at + 100)
+        ]
+        step = {"state": "running", "written": at + 99, "notes": notes}
+        step.update(job=k["job"], attempt=k["attempt"])
+        equal(a.sync("news", steps=[step]).status, 200, "sync")
+    whole, after, pages = 0, 0, 0
+    while after is not None:
+        r = m.ask("GET", "/v1/jobs/j-1/records?limit=1000&after=%d" % after)
+        equal(r.status, 200, r.body[:200])
+        need(len(r.body) < 600 << 10, "%d bytes in an answer" % len(r.body))
+        need(r.json["next"] is None or r.json["next"] > after, "no progress at %d" % after)
+        whole, after, pages = whole + len(r.body), r.json["next"], pages + 1
+    need(whole > 500 << 10 and pages > 1, "%d bytes in %d answers" % (whole, pages))
+
+
+@test
 def test_a_record_of_the_past_is_shown_or_named(m):
     """One of version 1 as one of version 2; one that cannot be read with the reason."""
     m.submit()

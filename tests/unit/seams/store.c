@@ -81,8 +81,8 @@ int64_t store_damaged(const struct store *s)
 	return 0;
 }
 
-int store_read_raw(struct store *s, int64_t from, int64_t most,
-		   void (*fn)(void *arg, int64_t seq, const char *text, size_t n), void *arg,
+int store_read_raw(struct store *s, int64_t from,
+		   int (*fn)(void *arg, int64_t seq, const char *text, size_t n), void *arg,
 		   struct mo_error *err)
 {
 	return -ENOSYS;
