@@ -65,11 +65,12 @@ def say(text, fd=1):
 
 
 def fail(text):
-    """An error that all ranks agree on: rank 0 says it, every rank exits 1."""
+    """An error that all ranks agree on: rank 0 says it, every rank exits 1 and nothing else: the
+    interpreter's way out ends now and then in an abort while a group still has its threads."""
     if int(os.environ.get("RANK") or 0) == 0:
         say("error: " + text, fd=2)
         notify(STATUS="error: " + text)
-    sys.exit(1)
+    os._exit(1)
 
 
 # Before `import torch`, which takes seconds: a SIGTERM meanwhile is remembered, not fatal.
