@@ -148,7 +148,7 @@ static int run_nodes(struct cli *cli, int argc, char **argv)
 }
 
 /* The tree that the controller draws. Without one (a controller of an older version) the rest of
- * the node is still told. */
+ * the node is still shown. */
 static void print_tree(struct cli *cli, const char *quoted_name)
 {
 	_cleanup_(answer_done) struct answer a = { 0 };

@@ -19,7 +19,7 @@
 struct stream {
 	uint64_t id;  /* request */
 	int64_t next; /* seq wanted next */
-	int64_t gone; /* of those from there on, no longer held: told */
+	int64_t gone; /* of those from there on, no longer held: reported */
 	struct stream_filter filter;
 	struct viewer viewer;
 	int64_t fed_at; /* boot us: everything sent so far was taken then */

@@ -51,7 +51,7 @@
 #define MO_NOTES_PER_SYNC 2000 /* step notes in one message */
 #define MO_LONGEST_NAME 63
 #define MO_IDEMS_MAX 100000 /* idempotency keys kept, newest first */
-#define MO_IDEM_KEPT_US (24LL * 3600 * 1000000)
+#define MO_IDEM_RETAINED_US (24LL * 3600 * 1000000)
 #define MO_STREAM_CLIENTS_MAX 10000
 /* streams, and requests that wait for an agent; one more gets 429; likewise the four below.
  * Operators and admins are not limited */

@@ -614,7 +614,8 @@ def test_each_record_of_a_store(m):
             else:
                 r = moed(m, "--put-back", path)
                 need(
-                    r.returncode == 1 and "told again by itself: nothing was changed" in r.stderr,
+                    r.returncode == 1
+                    and "reported again by itself: nothing was changed" in r.stderr,
                     r.stderr,
                 )
         m.start()

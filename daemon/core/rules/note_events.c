@@ -1,5 +1,5 @@
-/* What users are told of a note: an event of its kind, and once per job that its engine saves where
- * nothing would be resumed from. Called by reports.c for each note that was new. */
+/* What users are shown of a note: an event of its kind, and once per job that its engine saves
+ * where nothing would be resumed from. Called by reports.c for each note that was new. */
 #include "daemon/core/rules/note_events.h"
 
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static char *how_it_ended(const struct job *j, const struct note *n)
 	return mo_strdup(n->cause ? n->cause : "?");
 }
 
-/* An engine that announces at the wrong place does so at every save: told once. */
+/* An engine that announces at the wrong place does so at every save: reported once. */
 static void refused_event(struct turn *t, const struct job *j, const struct step *st,
 			  const struct note *n)
 {
@@ -41,7 +41,7 @@ static void refused_event(struct turn *t, const struct job *j, const struct step
 		   j->spec.recipe.checkpoint.dir);
 }
 
-/* The engine saves where nothing would be resumed from: told at its first save, when that
+/* The engine saves where nothing would be resumed from: reported at its first save, when that
  * begins. */
 static void elsewhere_event(struct turn *t, const struct job *j, const struct step *st,
 			    const struct note *n)
@@ -58,7 +58,7 @@ static void elsewhere_event(struct turn *t, const struct job *j, const struct st
 		   j->spec.recipe.name, n->path, j->spec.recipe.checkpoint.dir);
 }
 
-/* The first save that is not in checkpoint.dir is told of. */
+/* The first save that is not in checkpoint.dir is reported. */
 bool note_tell_place(struct turn *t, const struct job *j, const struct step *st,
 		     const struct note *n)
 {

@@ -3,7 +3,7 @@
  * Called by every rule, with the struct turn that core_decide() made. turn_emit() takes a record,
  * applies it (core_update()) and keeps it for the shell, so that the next rule of the same turn
  * sees the state behind it; nodes and jobs that it concerns are marked. turn_reply() answers the
- * request of this input, if there is one. turn_deadline() says when to look again.
+ * request of this input, if there is one. turn_deadline() says when to run again.
  *
  * What never happens: a record that update refuses (a rule that makes one is wrong, and the
  * controller ends before it is stored: assert), an effect that leaves before its records are on
@@ -26,7 +26,7 @@ static const struct mo_field effect_fields[] = {
 	MO_D(effect, node, MO_STR, "name of the node that it is about; unset: of none"),
 	MO_D(effect, text, MO_STR, "problem detail of a reply: what, why, what to do; unset: none"),
 	MO_D_SUB(effect, welcome, MO_OPT, &agent_welcome_desc, "answer to an agent that registers"),
-	MO_D_SUB(effect, event, MO_OPT, &event_desc, "what the log is told"),
+	MO_D_SUB(effect, event, MO_OPT, &event_desc, "what the log says"),
 };
 const struct mo_desc effect_desc = MO_DESC(effect, effect_fields);
 

@@ -9,7 +9,7 @@ enum effect_type {
 	 * (what; why; what to do) or NULL */
 	FX_REPLY,
 	FX_WELCOME, /* request, welcome */
-	/* request: answer a news at once: reply {epoch, acks} from core_sync_reply() */
+	/* request: answer an urgent message at once: reply {epoch, acks} from core_sync_reply() */
 	FX_ACK,
 	/* request: a sync was taken: hold it until FX_WAKE of its node, or until the beat has
 	 * passed: then answer it with core_sync_reply() */

@@ -120,7 +120,7 @@ static void texts_clear(struct job *j)
 	mo_vec_clear(&recipe_env_desc, (void **)&r->env, &r->n_env);
 }
 
-/* The place in c->kept of what ended then: at a start jobs come by their id. */
+/* The place in c->retained of what ended then: at a start jobs come by their id. */
 static size_t place_of_end(const struct core *c, const struct job *j)
 {
 	size_t from = 0, to = c->n_retained;

@@ -48,7 +48,7 @@ static const struct mo_field node_view_fields[] = {
 	MO_D(node_view, gpu_model, MO_STR, "model of its GPUs"),
 	MO_D(node_view, gpus_free, MO_INT, "GPUs that a job could get now"),
 	MO_D_ENUM(node_view, health, check_state_names,
-		  "worst of what its agent found; null: it told nothing"),
+		  "worst of what its agent found; null: it reported nothing"),
 	MO_D(node_view, findings, MO_INT, "checks that are not ok"),
 	MO_D(node_view, checks_ok, MO_INT, "checks that are"),
 	MO_D(node_view, cordoned, MO_BOOL, "it is drained because of a finding"),
