@@ -10,6 +10,7 @@
 #include "daemon/visible.h"
 #include "lib/model/mask.h"
 #include "lib/store/store.h"
+#include "lib/wire/encode.h"
 
 #define LOOKED_THROUGH 1000 /* records; a few ms */
 
