@@ -17,7 +17,9 @@
 #include "agent/stuck.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
-#include "lib/wire/json.h"
+#include "lib/loop/loop.h"
+#include "lib/wire/decode.h"
+#include "lib/wire/encode.h"
 
 #define OUT_MAX (16 * 1024 * 1024)
 #define AT_MAX 65536

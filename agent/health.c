@@ -20,7 +20,9 @@
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
 #include "lib/base/proc.h"
-#include "lib/wire/json.h"
+#include "lib/loop/loop.h"
+#include "lib/wire/decode.h"
+#include "lib/wire/encode.h"
 
 #define DEVICE_DEADLINE_US 5000000
 #define HOST_DEADLINE_US 10000000

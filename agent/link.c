@@ -21,7 +21,8 @@
 #include "lib/base/identity.h"
 #include "lib/base/log.h"
 #include "lib/model/orders.h"
-#include "lib/wire/json.h"
+#include "lib/wire/decode.h"
+#include "lib/wire/encode.h"
 
 #define HELLO_TIMEOUT_MS 11000 /* above the core's own patience, which decides */
 #define SYNC_TIMEOUT_MS 15000

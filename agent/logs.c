@@ -15,6 +15,7 @@
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
+#include "lib/loop/loop.h"
 
 #define ANSWER_BYTES (256 * 1024)
 #define ENV_BYTES_MAX (8 * 1024 * 1024)

@@ -35,7 +35,6 @@
 #include "lib/base/identity.h"
 #include "lib/base/log.h"
 #include "lib/loop/loop.h"
-#include "lib/wire/json.h"
 
 static struct mo_log_where where(const struct manager *m, const struct agent_effect *x)
 {

@@ -17,6 +17,7 @@
 #include "agent/paths.h"
 #include "agent/plain.h"
 #include "lib/base/fd.h"
+#include "lib/loop/loop.h"
 
 /* after a launch: the ranks' own start has the CPUs first */
 #define FILL_AFTER_US 20000

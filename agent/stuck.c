@@ -11,7 +11,7 @@
 #include "lib/base/identity.h"
 #include "lib/base/parse.h"
 #include "lib/base/proc.h"
-#include "lib/loop/loop.h"
+#include "lib/loop/ready.h"
 
 #define LINE_MAX_BYTES 512
 #define PATH_BYTES 4096

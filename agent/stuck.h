@@ -5,6 +5,7 @@
 #include <sys/types.h>
 #include <systemd/sd-event.h>
 #include "lib/base/error.h"
+#include "lib/loop/ready.h"
 
 /* The file that a process waits for in a system call, as the kernel sees it; caller frees. NULL:
  * it does not wait, or its state may not be read. */

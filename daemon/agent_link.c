@@ -17,10 +17,14 @@
 #include "daemon/agent_tokens.h"
 #include "daemon/core/rules/acks.h"
 #include "daemon/core/rules/intake.h"
+#include "lib/base/desc_fit.h"
 #include "lib/base/parse.h"
+#include "lib/loop/loop.h"
 #include "lib/model/message.h"
 #include "lib/model/orders.h"
-#include "lib/wire/json.h"
+#include "lib/wire/cost.h"
+#include "lib/wire/decode.h"
+#include "lib/wire/encode.h"
 
 #define QUERY_TIMEOUT_US (10 * 1000000LL)
 #define UNFIT_REPORTED_EVERY_US (60 * 1000000LL)

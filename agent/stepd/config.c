@@ -26,7 +26,7 @@
 #include "lib/base/utf8.h"
 #include "lib/model/limits.h"
 #include "lib/model/mask.h"
-#include "lib/wire/json.h"
+#include "lib/wire/encode.h"
 
 #define DEADLINE_US 10000000
 #define READ_BYTES 16384

@@ -6,6 +6,7 @@
  * beyond TICK_BYTES a second is skipped, from a whole line on. */
 #include <errno.h>
 #include <fcntl.h>
+#include <json-c/json.h>
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 #include <stdio.h>
@@ -18,7 +19,7 @@
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
 #include "lib/base/socket.h"
-#include "lib/wire/json.h"
+#include "lib/wire/parse.h"
 
 #define TICK_MS 1000
 #define TICK_BYTES (256 * 1024)

@@ -15,7 +15,7 @@
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
 #include "lib/model/message.h"
-#include "lib/wire/json.h"
+#include "lib/wire/encode.h"
 
 #define NOTIFY_FD 3
 

@@ -14,7 +14,8 @@
 #include "lib/base/log.h"
 #include "lib/base/proc.h"
 #include "lib/base/socket.h"
-#include "lib/wire/json.h"
+#include "lib/wire/decode.h"
+#include "lib/wire/encode.h"
 
 static void send_now(struct stepd *s, struct connection *c)
 {

@@ -27,7 +27,7 @@
 #include "lib/base/fd.h"
 #include "lib/base/identity.h"
 #include "lib/base/log.h"
-#include "lib/wire/json.h"
+#include "lib/wire/decode.h"
 
 #define LAUNCH_BYTES_MAX (64 * 1024 * 1024)
 

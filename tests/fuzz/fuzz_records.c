@@ -13,9 +13,10 @@
 #include "daemon/core/rules/intake.h"
 #include "daemon/core/update/check.h"
 #include "lib/model/limits.h"
-#include "lib/wire/json.h"
 #include "tests/shadow.h"
 #include "daemon/core/view/why.h"
+#include "lib/wire/decode.h"
+#include "lib/wire/encode.h"
 
 #define NODES 3
 #define OPS 25

@@ -3,6 +3,7 @@
 #include "agent/core/agent/agent_core_state.h"
 #include "agent/core/stepd/stepd_core.h"
 #include "lib/base/assert.h"
+#include "lib/base/desc_fit.h"
 
 /* what a note, or a found checkpoint, costs without its texts: daemon/core/rules/intake.c */
 #define NOTE_BYTES 512

@@ -2,8 +2,8 @@
  * NUMA node of its GPU slot. Facts: hardware.md section 2. */
 #pragma once
 #include "lib/base/error.h"
-#include "lib/model/launch.h"
 #include "lib/model/nodeinfo.h"
+#include "lib/model/recipe.h"
 
 /* PREFERRED with several nodes is the kernel's preferred-many */
 enum mem_policy { MEM_NONE, MEM_PREFERRED, MEM_BIND, MEM_INTERLEAVE };

@@ -17,6 +17,8 @@
 #include <signal.h>
 
 #include "lib/base/assert.h"
+#include "lib/model/launch.h"
+#include "lib/model/recipe.h"
 
 #define KILL_AGAIN_US 1000000      /* a tree that forks while it is killed; doubles */
 #define KILL_AGAIN_MAX_US 16000000 /* of processes that cannot die */

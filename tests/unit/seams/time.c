@@ -1,8 +1,9 @@
-/* In place of lib/base/clock.c, lib/base/chance.c and lib/loop/timer.c. */
+/* In place of lib/base/clock.c, lib/base/chance.c and lib/loop/loop.c. */
 #include "tests/unit/seams/bed.h"
 
 #include "lib/base/chance.h"
 #include "lib/base/clock.h"
+#include "lib/loop/loop.h"
 
 #define WALL_US (1790000000 * S)
 
