@@ -44,7 +44,7 @@ def slot(**what):
 
 
 def launched(m):
-    """An agent to which a job was given: it, and what it was told to launch."""
+    """An agent to which a job was given: it, and what it was sent to launch."""
     a = FakeAgent(m)
     equal(a.hello().status, 200, "hello")
     equal(m.submit().status, 201, "submit")
