@@ -29,7 +29,7 @@
 #include "lib/model/klog.h"
 #include "lib/model/launch.h"
 #include "lib/model/recipe.h"
-#include "lib/plan/plan.h"
+#include "lib/plan/plan_desc.h"
 #include "lib/wire/backup.h"
 #include "lib/wire/decode.h"
 #include "lib/wire/encode.h"
