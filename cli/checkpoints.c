@@ -129,7 +129,7 @@ static void pass_init(struct pass *l)
 	mo_desc_init(&scan_result_desc, &l->found);
 }
 
-/* As a job with this checkpoint.dir looks, with or without what the engine adds; as it lies: at
+/* As a job with this checkpoint.dir scans, with or without what the engine adds; as it lies: at
  * what is there, wherever a job would look. */
 static int scan(const char *dir, const char *kind, const char *level, int64_t world,
 		bool as_it_lies, struct pass *ret)

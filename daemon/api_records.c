@@ -13,7 +13,7 @@
 #include "lib/store/store.h"
 #include "lib/wire/encode.h"
 
-/* Of one answer, a few ms: records and bytes that are looked through, bytes of those that are shown
+/* Of one answer, a few ms: records and bytes that are read, bytes of those that are shown
  * beside each other. One that is larger is shown alone, or named. */
 #define RECORDS_READ_MAX 1000
 #define RECORD_BYTES_MAX (4 << 20)
@@ -125,7 +125,7 @@ static char *shown(struct record *r)
 
 struct record_search {
 	struct list list;
-	int64_t job, at; /* at: number of the last one that was looked at */
+	int64_t job, at; /* at: number of the last one that was read */
 	size_t n, bytes, shown;
 	bool full;
 	char mark[40];

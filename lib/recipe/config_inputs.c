@@ -15,7 +15,7 @@
 
 #include "lib/base/parse.h"
 
-#define MISSING_MAX 20 /* that are told */
+#define MISSING_MAX 20 /* that are reported */
 
 struct pass {
 	config_there_fn there;

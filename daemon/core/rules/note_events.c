@@ -35,7 +35,8 @@ static void refused_event(struct turn *t, const struct job *j, const struct step
 	data_str(&b, "path", n->path);
 	event_emit(t, EVENT_CHECKPOINT_REFUSED, j->id, st->node, n->rank, st->attempt, data_end(&b),
 		   "checkpoint announced at %s, which is %s checkpoint.dir %s: it is not counted "
-		   "as complete; announce the absolute path of what was saved there (told once per "
+		   "as complete; announce the absolute path of what was saved there (reported once "
+		   "per "
 		   "job)",
 		   n->path, n->path[0] == '/' ? "outside" : "relative, not inside",
 		   j->spec.recipe.checkpoint.dir);
