@@ -5,7 +5,7 @@
  *
  * Tables: records(seq, sum, text), snapshot(one row: seq = last record folded in,
  * sum, text), meta(key, value). Every text has a checksum and sequence numbers have no gaps, so
- * that damage inside SQLite's pages is found and told, never replayed. DIR/store.id repeats an
+ * that damage inside SQLite's pages is found and reported, never replayed. DIR/store.id repeats an
  * id of the database: a lost or emptied database file beside it is an error, not a fresh start.
  * The database is opened with exclusive locking (no shared memory file; nobody reads it beside
  * us); what is deleted is not overwritten with zeros, as Debian's SQLite would, which doubled

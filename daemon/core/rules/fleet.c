@@ -1,7 +1,7 @@
 /* Hellos and beats: which instance of an agent speaks for a node, and to whom its message is
  * given. A hello alone changes nothing on a known node: it may be a late copy of a dead agent's.
- * The first beat or news after its welcome shows that this instance lives now; only then it
- * replaces the one before, whose boot and instance cannot come back. A boot that changed proves
+ * The first beat or urgent message after its welcome shows that this instance lives now; only then
+ * it replaces the one before, whose boot and instance cannot come back. A boot that changed proves
  * the steps of the one before gone (proof.c). */
 #include "daemon/core/rules/fleet.h"
 

@@ -1,7 +1,7 @@
 /* What a node reports of its steps: notes become records, missing steps are found (strays.c finds
- * unknown ones). Called by fleet.c for each hello, beat and news. A step that a node no longer
- * reports under the same boot is not dead: its agent lost contact with it, and only a person can
- * know. */
+ * unknown ones). Called by fleet.c for each hello, beat and urgent message. A step that a node no
+ * longer reports under the same boot is not dead: its agent lost contact with it, and only a person
+ * can know. */
 #include "daemon/core/rules/reports.h"
 
 #include <stdlib.h>
@@ -161,7 +161,7 @@ static void known_step(struct turn *t, int64_t id, const struct step_report *rep
 	const struct step *st = step_find(j, rep->attempt, node);
 
 	/* An agent that died between spool and start comes back with an entry that nothing runs
-	 * for: only the launch, told again, starts it. */
+	 * for: only the launch, sent again, starts it. */
 	bool idle = rep->state == STEP_SPOOLED && rep->written == 0;
 	if (!st->accepted && !idle)
 		accepted(t, id, rep, node, true);

@@ -5,6 +5,6 @@
 
 /* Software, GPU, precision and model are the same; versions may differ. */
 bool anchor_same_stack(const struct anchor *a, const struct anchor *b);
-/* The newest anchor of a's stack is told of the same version: an upgrade retires what was
+/* The newest anchor of a's stack is of the same version: an upgrade retires what was
  * measured before. */
 bool anchor_current(const struct state *s, const struct anchor *a);

@@ -26,13 +26,13 @@ struct promise {
 	int64_t anchors;
 };
 /* What a job does, against its promise (plan_drift.c): median of the steady steps of an attempt,
- * most memory. steps: iterations behind it; iteration, time: when it was looked at. */
+ * most memory. steps: iterations behind it; iteration, time: when it was measured. */
 struct measured {
 	int64_t steps, attempt, iteration, time;
 	double step_time_s, memory_gb;
 };
 /* A measured run that calibrates later plans; it stays when its job is forgotten. Stack:
- * software (engine), version (ROCm of its nodes, NULL = not told), gpu, precision, model. */
+ * software (engine), version (ROCm of its nodes, NULL = not reported), gpu, precision, model. */
 struct anchor {
 	char *software, *version, *gpu, *precision, *model;
 	int64_t job;
@@ -173,7 +173,7 @@ struct job_config {
 	char *text;      /* NULL = none did */
 	char *node;      /* which node that was */
 	bool due;        /* it is not judged yet: the shell is asked (FX_CONFIG, IN_CONFIG) */
-	int64_t attempt; /* the newest whose first node told one; MO_NONE none */
+	int64_t attempt; /* the newest whose first node reported one; MO_NONE none */
 	char *hash;      /* of the files there, once it is judged */
 	char *refused;   /* what it breaks together with the recipe: the attempt's end */
 };
@@ -189,7 +189,7 @@ struct job_scan {
 	struct unread_state *unread;
 	size_t n_unread;
 	int64_t unread_more; /* of the last scan */
-	/* of them, those over which an attempt was told to start afresh */
+	/* of them, those over which an attempt was ordered to start afresh */
 	struct unread_state *passed_over;
 	size_t n_passed_over;
 };
@@ -202,7 +202,7 @@ struct job_saves {
 	/* where the engine saves by its own configuration, without a checkpoint.dir; no two
 	 * unfinished jobs */
 	char *by_config;
-	bool path_refused; /* a checkpoint was announced outside dir: told once */
+	bool path_refused; /* a checkpoint was announced outside dir: reported once */
 	/* where the engine said that it had saved, and the node that this is not checkpoint.dir;
 	 * NULL = nowhere else */
 	char *elsewhere;
@@ -252,7 +252,7 @@ struct job_failure {
 	size_t n_evidence;
 	int64_t exit_mono_ns; /* of the first dead rank, on its node */
 	int64_t exit0_at;     /* first rank that ended 0: the rest has 300 s */
-	int64_t detect_us;    /* age of the first death when it was told */
+	int64_t detect_us;    /* age of the first death when it was reported */
 	bool waiting_node;    /* recovering because a node is down, nothing killed */
 };
 /* Failures in a row, without a new checkpoint between. */
@@ -272,7 +272,7 @@ struct job_checks {
 	size_t n_done;
 	int64_t attempt, until;
 };
-/* Over the steps of the current attempt, so that one note of one of 12,500 nodes costs no look
+/* Over the steps of the current attempt, so that one note of one of 12,500 nodes costs no pass
  * at the others. */
 struct job_counts {
 	int64_t started; /* said NOTE_RUNNING */
@@ -329,7 +329,7 @@ struct job {
 	int64_t ledger_at;
 	/* of engine.prepare of all attempts, in ledger[GPU_LAUNCH]; MO_NONE: none */
 	int64_t prepare_us;
-	/* a step of some attempt ended without having told everything: the job may have gone
+	/* a step of some attempt ended without having reported everything: the job may have gone
 	 * beyond its watermark */
 	bool unheard;
 	/* events of this job that the ring does not hold any more (ring.h); MO_NONE none */
@@ -384,7 +384,7 @@ struct node_strays {
 };
 /* What operators, and the node's newness, make of the findings of its health. */
 struct node_findings {
-	/* those of unproven checks are only told until then (health.h); MO_NONE = over, or a
+	/* those of unproven checks are only reported until then (health.h); MO_NONE = over, or a
 	 * node of 0.1 */
 	int64_t learn_until;
 	/* in spite of which an operator gave the node back; until they are OK, or the next
@@ -488,14 +488,14 @@ struct state {
 	 * kept there */
 	int64_t *aside;
 	size_t n_aside;
-	/* Not described, not stored: ascending ids of jobs that have steps, kept by the core.
-	 * NULL (a copy, a dry run) = look at all jobs. */
+	/* Not described, not stored: ascending ids of jobs that have steps, owned by the core.
+	 * NULL (a copy, a dry run) = visit all jobs. */
 	int64_t *holders;
 	size_t n_holders;
-	/* Not described, not stored: what the last look at the queue found (waiting.h); the
-	 * core's. NULL (a copy, a dry run) = nobody looked. */
+	/* Not described, not stored: what the last pass over the queue found (waiting.h); the
+	 * core's. NULL (a copy, a dry run) = there was none. */
 	const struct queue *queue;
-	/* Neither: what beats change without a record (live.h), kept by the core. NULL (a copy,
+	/* Neither: what beats change without a record (live.h), owned by the core. NULL (a copy,
 	 * a dry run) = nothing was heard. */
 	const struct live *lives;
 	const struct job_beats *beats;

@@ -2,10 +2,10 @@
  * core_update().
  *
  * It is called by turn_emit() at the first time, by the shell's replay at a start, by quarantine,
- * simulator and fuzzers: the same code each time, so it looks at nothing but the record and the
+ * simulator and fuzzers: the same code each time, so it reads nothing but the record and the
  * state before it. No clock (the record has its time), no configuration that may differ at the
  * next start, no `struct live` that decides. It also keeps true what is derived: the indexes of
- * struct core, the counts of jobs, which nodes and jobs the rules must look at.
+ * struct core, the counts of jobs, which nodes and jobs the rules must visit.
  *
  * What never happens: a decision (rules make it, the record says it), an event or reply, a record
  * half applied: what a function refuses (-EINVAL) it refuses before it changes anything. A record
@@ -62,7 +62,7 @@ static struct step *step_of(struct core *c, const struct record *r)
 	return j ? step_edit(j, r->attempt, r->node) : NULL;
 }
 
-/* What a step whose end was not told by its own supervisor did last is not known. */
+/* What a step whose end was not reported by its own supervisor did last is not known. */
 static void attempt_over(struct job *j)
 {
 	for (size_t i = 0; i < j->n_steps; i++)
@@ -240,7 +240,7 @@ static int on_intent(struct core *c, const struct record *r)
 	j->intent_now = k->now;
 	j->restart_from = k->restart_from;
 	j->scan.at = MO_NONE;
-	/* a person looked at it: the count of equal failures begins anew */
+	/* a person dealt with it: the count of equal failures begins anew */
 	if (k->intent == INTENT_RESTART) {
 		j->streak.same = j->streak.cycles = 0;
 		mo_str_set(&j->streak.signature, NULL);

@@ -582,7 +582,7 @@ static void a_command_wakes_once(void **state)
 	core_sync_reply(w.core, "n0", &reply);
 	assert_int_equal(reply.n_commands, 1);
 	mo_desc_done(&sync_reply_desc, &reply);
-	/* told: the next sync is held for the beat, whose answer repeats it */
+	/* sent: the next sync is held for the beat, whose answer repeats it */
 	assert_false(core_commands_due(w.core, "n0"));
 	mo_desc_init(&sync_reply_desc, &reply);
 	core_sync_reply(w.core, "n0", &reply);
