@@ -230,8 +230,8 @@ void fleet_sync(struct turn *t)
 	token_reported(t, s->node, t->input->sync->token_expired);
 	l = core_live(t->core, s->node);
 	fresh = !urgent && s->beat > l->last_beat;
-	if (fresh)
-		l->last_beat = s->beat;
+	/* after urgent notes, a sync that was sent before them says nothing of what is absent */
+	l->last_beat = MO_MAX(l->last_beat, s->beat);
 	fleet_reports(t, s->node, s->steps, s->n_steps, fresh, false);
 	if (s->leaving != n->boot.leaving && (fresh || s->leaving))
 		leave(t, s->node, s->leaving);

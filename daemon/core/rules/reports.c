@@ -145,6 +145,14 @@ static void hung(struct turn *t, int64_t id, const struct step_report *rep, cons
 			   why, node, node);
 }
 
+/* The agent says that the step is over, in no more notes than we have had, and none of these was
+ * its end: what it has is the refusal of a launch that came again, after a backup of the time
+ * before its end was put back. The step that we know is not there any more. */
+static bool is_refusal_alone(const struct step *st, const struct step_report *rep)
+{
+	return rep->state == STEP_GONE && !st->gone && rep->written <= st->through;
+}
+
 /* fresh: this is the newest word of the agent's present instance about all its steps. */
 static void known_step(struct turn *t, int64_t id, const struct step_report *rep, const char *node,
 		       bool fresh)
@@ -164,6 +172,12 @@ static void known_step(struct turn *t, int64_t id, const struct step_report *rep
 		apply_notes(t, id, node, rep);
 	st = step_find(j, rep->attempt, node);
 	progress(t, j, st, rep);
+	if (fresh && is_refusal_alone(st, rep)) {
+		if (!st->missing)
+			hung(t, id, rep, node, true, EVENT_STEP_MISSING,
+			     "the agent knows only that it refused the step as seen before");
+		return;
+	}
 	if (fresh && ((st->hung != (rep->state == STEP_HUNG) && !st->gone) || st->missing))
 		hung(t, id, rep, node, rep->state == STEP_HUNG, EVENT_STEP_HUNG,
 		     "the step's supervisor does not answer");
