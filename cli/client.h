@@ -1,6 +1,12 @@
 /* Talks to the controller for the verbs: where it is, with which token, and what its errors mean
- * as exit statuses. Blocking; one request at a time. Errors are printed here, once, so that
- * verbs only pass the exit status on. */
+ * as exit statuses. Blocking; one request at a time.
+ *
+ * Most verbs call client_get() or client_get_all() and print the document (output.h); one that
+ * changes something calls client_call(). Errors are printed here, once, so that verbs only pass the
+ * exit status on (enum in cli.h).
+ *
+ * What never happens: a token is printed; a submit that is sent again makes a second job (its
+ * Idempotency-Key: submit.c); an answer that is no JSON is taken for one. */
 #pragma once
 #include <json-c/json.h>
 #include "cli/cli.h"

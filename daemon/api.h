@@ -1,5 +1,14 @@
-/* What the resources of the REST interface share. One resource per api_*.c; the table of all
- * routes is api_routes.c. Handlers get the manager as arg. */
+/* What the resources of the REST interface share: documents, lists, arguments, problems. One
+ * resource per api_*.c; the table of all routes, with the role that each needs, is api_routes.c,
+ * from which /openapi.json and docs/rest.md are made.
+ *
+ * A handler gets the manager as arg. One that only reads answers at once, from the views of the
+ * core (core/view); what takes long (plans, large recipes, logs of nodes) is answered when a child
+ * or an agent is done. One that changes something queues an input (input.h): the answer is an
+ * effect of the turn, after its records are on the disk.
+ *
+ * What never happens: a handler changes the state or waits; a request gets here without its token's
+ * role having been checked (lib/http); a user is shown another user's words (visible.h). */
 #pragma once
 #include "daemon/core/view/view.h"
 #include "daemon/manager.h"

@@ -1,5 +1,12 @@
-/* The shell of the controller: what its files share. One thread; everything here is touched only
- * from the loop. */
+/* The shell of the controller: what its files share.
+ *
+ * One thread on one loop. Sources (http, timers, children) make inputs and queue them (input.h);
+ * the turn (turn.c) gives them to the core, stores the records and carries the effects out
+ * (effects.c). Parts of their own (auth, links, streams, helpers ...) are made and ended here and
+ * known to others by their headers.
+ *
+ * What never happens: something here is touched by another thread; a decision about jobs or nodes
+ * is made outside of core/; anything is sent after the store failed (`fatal`). */
 #pragma once
 #include <systemd/sd-event.h>
 #include "daemon/core/core.h"

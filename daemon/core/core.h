@@ -1,8 +1,16 @@
-/* The controller's decisions. Pure: no clock, descriptor, log or randomness. step(event, now) ->
- * records + effects; the shell stores all records of a turn in one synced transaction and only
- * then carries out the effects. State changes only through records, so replay and the simulator
- * run the same code. After a crash: core_new, core_load (snapshot), core_update for each later
- * record, then IN_START. */
+/* The controller's decisions. Pure: no clock, descriptor, log or randomness.
+ *
+ *   core_decide(core, input, now) -> records + effects
+ *
+ * Called by moed's turn (daemon/turn.c), the simulator, fuzzers and the beds of tests: the same
+ * code each time. The shell stores all records of a turn in one synced transaction
+ * and only then carries out the effects. State changes only through records. After a crash:
+ * core_new(), core_load() (the snapshot), core_update() for each later record, then IN_START.
+ *
+ * The rooms behind it are described in README.md.
+ *
+ * What never happens: an input makes it fail (bad ones become a refusal), the same records lead to
+ * another state, time goes back but by IN_CLOCK. */
 #pragma once
 #include "daemon/core/rules/commands.h"
 #include "daemon/core/rules/cordon.h"

@@ -1,5 +1,11 @@
-/* A growable byte string. Always NUL-terminated after the first append; `data` may be NULL while
- * len is 0. */
+/* A growable byte string: the one way in which texts are put together and bytes are collected.
+ * Pure.
+ *
+ * Zeroed is empty; mo_buf_done() frees, mo_buf_take() gives the string away. Always NUL-terminated
+ * after the first append; `data` may be NULL while len is 0. Bytes may be any, also NUL.
+ *
+ * What never happens: an append fails (out of memory ends the program: what comes from outside is
+ * limited before it gets here); `data` stays where it is over an append. */
 #pragma once
 #include "lib/base/util.h"
 

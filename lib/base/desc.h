@@ -1,8 +1,19 @@
-/* Descriptions of plain structs, so that copying, comparing, freeing, storing and sending them
- * is written once. A described struct has only fields of the kinds below. All integers are
- * int64_t, all reals double, all strings owned char *. Unknown (JSON null): integer MO_NONE,
- * double MO_NONE_F, string NULL, tri -1, enum -1, optional NULL. Pure: no I/O. JSON for it is
- * lib/wire/json.h. */
+/* Descriptions of plain structs: a table of fields, by which copying, comparing, freeing, storing,
+ * sending and documenting them is written once. Pure.
+ *
+ * Records, messages, recipes, engine files and REST documents are described structs. JSON of one is
+ * lib/wire/encode.h and decode.h, what may be kept of one from outside desc_fit.h, its keys in
+ * docs/rest.md and /openapi.json the clauses of its rows (MO_D and its like).
+ *
+ * A described struct has only fields of the kinds below. All integers are int64_t, all reals
+ * double, all strings owned char *. Unknown (JSON null): integer MO_NONE, double MO_NONE_F, string
+ * NULL, tri -1, enum -1, optional NULL. mo_desc_init() makes all of it unknown, mo_desc_done()
+ * frees what it owns.
+ *
+ * To add a field: the member, and its row. What is on disks and wires of released versions is never
+ * renamed or used anew; a reader of before ignores the key, a writer of before leaves it unknown.
+ *
+ * What never happens: a description changes while the program runs. */
 #pragma once
 #include <float.h>
 #include <stdint.h>

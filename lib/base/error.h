@@ -1,7 +1,12 @@
-/* What a user will read: one sentence with what, where and what to do. Functions return 0, a
- * negative errno (fatal for this request, passed up untouched) or a positive result named in
- * their header; a `struct mo_error *err` (may be NULL) receives the sentence. First error wins:
- * mo_error_set on a set error keeps the old one. */
+/* What a user will read: one sentence with what, where and what to do. Pure.
+ *
+ * Functions return 0, a negative errno (fatal for this request, passed up untouched) or a positive
+ * result named in their header; a `struct mo_error *err` (may be NULL) receives the sentence. It is
+ * made where the cause is known, and printed once by who was asked: a main, an on_* handler, the
+ * answer to a request. Libraries and cores never log.
+ *
+ * First error wins: mo_error_set() on a set error keeps the old one, so that a caller may add what
+ * he knows without hiding the cause. */
 #pragma once
 #include "lib/base/util.h"
 

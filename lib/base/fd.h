@@ -1,5 +1,13 @@
-/* What is made of the calls of file.h: whole files, atomic replacement, paths. Not for pure
- * rooms. All return 0 or more, or a negative errno. */
+/* What is made of the calls of file.h: whole files, atomic replacement, locks, paths, data files.
+ *
+ * Called by shells, helpers and moectl; not for pure rooms. It does not ask the kernel itself: that
+ * is file.c, the seam for files (docs/decisions/010-seams.md), so that a test may play a disk.
+ * All return 0 or more, or a negative errno.
+ *
+ * What never happens: a reader sees half of a file that mo_write_file() replaces (it is written
+ * beside it and renamed); a file is read beyond the limit that the caller names; a link is followed
+ * while something is removed. Calls may wait for the disk: a daemon asks here only for small files
+ * on local disks, what may hang is a helper's. */
 #pragma once
 #include <sys/types.h>
 #include "lib/base/buf.h"

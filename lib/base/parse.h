@@ -1,5 +1,13 @@
-/* Checked parsing. The whole string must be used. Returns 0, -EINVAL (not a number/…) or
- * -ERANGE. *ret untouched on failure. */
+/* Checked parsing of one value: numbers, durations, sizes, times, names. Pure.
+ *
+ * Called wherever a text from outside becomes a value: options, recipes, routes, lines of ranks.
+ * The families of strtol() and atoi() are banned elsewhere (tests/lint/house), because they take
+ * "12abc" for 12 and an overflow for the largest number.
+ *
+ * The whole string must be used. 0, -EINVAL (it is none) or -ERANGE (it is one beyond the limits).
+ *
+ * What never happens: *ret is touched on failure; the locale or the time zone of the process
+ * counts; a text is changed. */
 #pragma once
 #include "lib/base/util.h"
 

@@ -1,6 +1,13 @@
-/* An engine description: config/engines/KIND.yaml as a value. moed resolves it at submit and it
- * stays with the job, so data files on nodes never differ. Adding an engine is adding a data
- * file. */
+/* An engine's description: config/engines/KIND.yaml as a value. Its keys: docs/engines.md.
+ *
+ * Read by lib/recipe (engine_file.h), where a recipe is checked. moed resolves it at submit and it
+ * stays with the job, so that data files on nodes never differ and a job goes on as it was begun,
+ * whatever an upgrade brings. Adding an engine is adding a data file: no C knows one by its name.
+ *
+ * Who uses what: `command` and flags the order of launch, `lines` moe-stepd, `layout` moe-ckpt and
+ * the rules of the controller, `plan` the planner (as struct engine_traits).
+ *
+ * What never happens: a part that is missing is guessed from the engine's name. */
 #pragma once
 #include "lib/base/desc.h"
 #include "lib/model/recipe.h"

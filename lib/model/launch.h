@@ -1,5 +1,11 @@
-/* The launch order of one job attempt on one node: everything the agent and stepd need, its own
- * rank range only (the size does not grow with the job). */
+/* The order of launch of one attempt of a job on one node: everything that the agent and its
+ * supervisor need, with the node's own ranks only, so that its size does not grow with the job.
+ *
+ * Made by the controller (daemon/core/rules/launch.c), sent with a sync until the node reports the
+ * step, written to the agent's spool before anything acts on it (agent/core/agent), read by
+ * moe-stepd, which resolves what only the node knows: paths, ports, users, devices.
+ *
+ * What never happens: it names a file of the controller's machine, or another node's ranks. */
 #pragma once
 #include "lib/base/desc.h"
 #include "lib/model/engine.h"

@@ -1,4 +1,12 @@
-/* Limits on everything that a peer or a file can make grow. Each has a test that hits it. */
+/* Limits on everything that a peer or a file can make grow: bytes of a message, jobs of a cluster,
+ * lines of a rank. One place, so that an answer to "what is the most?" can be read.
+ *
+ * Whoever takes something from outside asks here before he allocates, and says what the limit is
+ * when he refuses. Each has a test that hits it. What a limit costs at its most is measured in
+ * docs/reliability.md.
+ *
+ * What does not belong here: what an operator may set (daemon/options.c, agent/options.c), and
+ * limits of one file's own business, which stand at its top. */
 #pragma once
 
 /* lib/recipe/yaml.c; above 64 kB moed reads it in a child: daemon/spec.c */

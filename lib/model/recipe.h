@@ -1,6 +1,12 @@
-/* The parsed recipe: a plain value. Keys and meaning: docs/recipe.md (interfaces: "Recipe").
- * Filled by lib/recipe, checked there, read by everyone. Integers not given stay MO_NONE unless
- * a default is named here. */
+/* The parsed recipe: a plain value. Keys and meaning: docs/recipe.md.
+ *
+ * Filled and checked by lib/recipe (recipe_file.h), the same code in moectl and in moed; read by
+ * everyone: the planner, the rules of the controller, the order of launch. It is stored with its
+ * job and goes through every restart, so what is described here is on disks of released versions.
+ * Integers not given stay MO_NONE unless a default is named here.
+ *
+ * What never happens: a value that was not given is guessed here; whoever needs one says how he
+ * found it (the planner, the engine's own experiment: `lib/recipe/experiment.h`). */
 #pragma once
 #include "lib/base/desc.h"
 #include "lib/model/traits.h"

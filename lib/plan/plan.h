@@ -1,6 +1,13 @@
 /* The planner: a recipe and a GPU type -> parameter counts, memory, step time, scaling and
- * failures. Pure: the same call serves `moectl plan`, admission and the simulator. Formulas and
- * their sources: docs/planner.md. */
+ * failures. Pure; formulas and their sources: docs/planner.md.
+ *
+ * Called by `moectl plan`, by moed where a recipe leaves its sizes to it (in a process of its own:
+ * daemon/helper.c) and for admission, by simulator and benchmarks: the same numbers everywhere.
+ * plan_apply() writes what it chose into the recipe. What it knows of engines are traits
+ * (lib/model/traits.h), what calibrates it are measured runs (struct plan_anchor).
+ *
+ * What never happens: a number without a source, an engine known by its name, another result on
+ * another machine. */
 #pragma once
 #include "lib/base/error.h"
 #include "lib/model/gpu.h"

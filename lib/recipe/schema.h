@@ -1,6 +1,13 @@
 /* One table describes all keys of a document: path, type, bounds, default and where the value
- * goes; one walker reads any document by its table. Unknown keys, wrong types, values out of
- * bounds and missing keys become errors with their place. Private to lib/recipe. */
+ * goes; schema_read() reads any document by its table. Private to lib/recipe.
+ *
+ * Read so: recipes (keys.c), engine files (engine_file.c), models, GPUs, health checks, failure
+ * signatures, environment profiles. What a table cannot say (values that depend on each other) is
+ * a rule: rules.h for recipes, engine_checks.h for engine files.
+ *
+ * Unknown keys, wrong types, values out of bounds and missing keys become errors with their place,
+ * all of them and not only the first. What never happens: a value is taken that was refused; a
+ * default hides a key that was misspelt. */
 #pragma once
 #include "lib/recipe/yaml.h"
 

@@ -1,4 +1,12 @@
-/* JSON -> described structs (lib/base/desc.h). */
+/* JSON -> described structs (lib/base/desc.h): what the store, a peer or a client wrote.
+ *
+ * Messages and bodies of requests are read strictly: a key that the description lacks is refused by
+ * name. Records are not: a newer version may have written them. Limits are those of the rows
+ * (.max, and defaults), of depth and of size; what a message may cost before it is parsed is
+ * cost.h.
+ *
+ * What never happens: the object is touched when the text is refused; half a text is taken for a
+ * whole one; a refusal without the path of the value and what was expected there. */
 #pragma once
 #include "lib/base/desc.h"
 #include "lib/base/error.h"

@@ -1,4 +1,12 @@
-/* Described structs (lib/base/desc.h) -> JSON. */
+/* Described structs (lib/base/desc.h) -> JSON: records on the disk, messages between daemons, REST
+ * documents, `moectl --json`. decode.h is the way back.
+ *
+ * What goes out is one line of valid UTF-8 with every field in the order of its table, but those
+ * marked `omit` that are unknown or empty. What comes from users' files and ranks' lines may be any
+ * bytes: bad ones become U+FFFD, real numbers that JSON lacks become strings.
+ *
+ * What never happens: something is written that wire_decode(), not strict, refuses; a text that is
+ * kept as JSON (MO_RAWJSON) goes out unchecked. */
 #pragma once
 #include "lib/base/buf.h"
 #include "lib/base/desc.h"

@@ -1,6 +1,16 @@
-/* A turn is one core_decide: rules read the state, emit records (turn_emit applies each at once
- * through update.c and hands it to the shell) and effects. Used by every file of rules; nothing
- * here decides. */
+/* A turn of the core: one core_decide() (core.c). Rules read the state, which they have as const,
+ * and say what follows through the functions here. Used by every file of rules; nothing here
+ * decides.
+ *
+ *   turn_emit()      a record: applied at once by core_update(), so that the next rule sees it, and
+ *                    handed to the shell, which stores all of a turn in one transaction
+ *   turn_reply()     the answer to who sent the input
+ *   turn_effect()    something for the shell to do once the records are stored; turn_answer() the
+ *                    same for who sent the input
+ *   turn_deadline()  when to run again without any input
+ *
+ * What never happens: a rule changes the state by another way; an effect leaves before the records
+ * of its turn are on the disk. */
 #pragma once
 #include "daemon/core/rules/turn_io.h"
 #include "daemon/core/state/live.h"

@@ -1,8 +1,13 @@
 /* What a core holds while it runs: the state, and beside it only what can be derived from it or
- * may be forgotten (indexes, what was sent, when to check again). Everything in daemon/core below
- * the shell includes it; the shell knows `struct core` by its name alone (core.h). Nothing here
- * decides, emits a record or changes the state: indexes are made by update/index.c and maintained
- * by update.c. */
+ * may be forgotten (indexes, what was sent, when to check again).
+ *
+ * Everything in daemon/core below the shell includes it; the shell knows `struct core` by its name
+ * alone (core.h). Indexes are made by update/index.c and maintained by update.c; what beats say
+ * without a record (heard, progress between samples, sensors) is written by the rules that take
+ * them: silence.c, fleet.c, reports.c, readings.c.
+ *
+ * What never happens: a decision that only this memory would explain. It is gone with the process:
+ * after a start, and in every replay, the same records lead to the same state without it. */
 #pragma once
 #include "daemon/core/state/core_config.h"
 #include "daemon/core/state/shared.h"

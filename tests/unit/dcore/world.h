@@ -1,5 +1,11 @@
-/* A controller core in virtual time with toy agents: every record goes through JSON into a second
- * core, which must stay equal; ledgers must close; no GPU may be in two jobs. */
+/* A controller core in virtual time with toy agents: the bed of tests/unit/dcore.
+ *
+ * A test makes a world, adds toys (nodes), submits jobs and says what happens (world_note, ...);
+ * the toys start and end what they are ordered to, unless the test says otherwise. world_step() is
+ * one turn.
+ *
+ * Every record goes through JSON into a second core, which must stay equal; after each turn
+ * state_check() holds: ledgers close, no GPU is in two jobs. So each test is one of replay too. */
 #pragma once
 #include "tests/unit/unit.h"
 
