@@ -2,6 +2,7 @@
 #include "agent/controller.h"
 #include <string.h>
 #include "lib/base/log.h"
+#include "lib/loop/http_client.h"
 
 struct controller {
 	const struct agent_config *config;

@@ -18,7 +18,8 @@
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
-#include "lib/wire/json.h"
+#include "lib/wire/decode.h"
+#include "lib/wire/encode.h"
 
 #define FENCE_BYTES_MAX (64 * 1024 * 1024)
 

@@ -7,7 +7,8 @@
 #include <unistd.h>
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
-#include "lib/wire/json.h"
+#include "lib/wire/decode.h"
+#include "lib/wire/encode.h"
 
 #define READ_BYTES (64 * 1024)
 #define NOTE_LINE_MAX (1024 * 1024) /* a longer line is no note: skipped */

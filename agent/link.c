@@ -1,8 +1,8 @@
-/* The controller as the agent sees it: hello, one held sync, news beside it on a connection of
- * its own, answers to queries. The core decides when each is sent; this carries it and brings
- * back what came. A late answer to something given up is dropped by its generation. Tokens: a
- * join token is traded before the first hello; whenever the controller says that the token
- * should be another one (message.h), it is traded beside everything else. */
+/* The controller as the agent sees it: hello, one held sync, urgent messages beside it on a
+ * connection of its own, answers to queries. The core decides when each is sent; this carries it
+ * and brings back what came. A late answer to something given up is dropped by its generation.
+ * Tokens: a join token is traded before the first hello; whenever the controller says that the
+ * token should be another one (message.h), it is traded beside everything else. */
 #include "agent/link.h"
 #include <errno.h>
 #include <string.h>
@@ -21,7 +21,8 @@
 #include "lib/base/identity.h"
 #include "lib/base/log.h"
 #include "lib/model/orders.h"
-#include "lib/wire/json.h"
+#include "lib/wire/decode.h"
+#include "lib/wire/encode.h"
 
 #define HELLO_TIMEOUT_MS 11000 /* above the core's own patience, which decides */
 #define SYNC_TIMEOUT_MS 15000

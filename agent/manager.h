@@ -14,7 +14,6 @@
 #include "agent/ending.h"
 #include "agent/options.h"
 #include "lib/base/error.h"
-#include "lib/loop/loop.h"
 #include "lib/model/limits.h"
 
 struct step_dir;

@@ -1,6 +1,10 @@
 /* See queue.h. */
 #include "agent/queue.h"
 
+#include "lib/loop/loop.h"
+#include "lib/model/launch.h"
+#include "lib/model/recipe.h"
+
 void queue_event_done(struct agent_event *e)
 {
 	mo_desc_free(&launch_desc, (void *)(uintptr_t)e->launch);

@@ -5,7 +5,8 @@
 #include <string.h>
 #include "agent/helper.h"
 #include "agent/queue.h"
-#include "lib/wire/json.h"
+#include "lib/wire/decode.h"
+#include "lib/wire/encode.h"
 
 #define SCAN_OUT_MAX (16 * 1024 * 1024)
 

@@ -10,7 +10,9 @@
 #include "agent/options.h"
 #include "lib/base/crc32c.h"
 #include "lib/base/fd.h"
-#include "lib/wire/json.h"
+#include "lib/model/launch.h"
+#include "lib/model/recipe.h"
+#include "lib/wire/encode.h"
 
 #define FILE_BYTES_MAX (1024 * 1024)
 #define VALUE_BYTES_MAX 1000

@@ -26,7 +26,11 @@
 #include "lib/base/identity.h"
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
-#include "lib/wire/json.h"
+#include "lib/loop/loop.h"
+#include "lib/model/launch.h"
+#include "lib/model/recipe.h"
+#include "lib/wire/decode.h"
+#include "lib/wire/encode.h"
 
 #define SILENT_US 5000000
 #define PING_US 10000000

@@ -4,7 +4,7 @@
 
 #include "lib/base/file.h"
 #include "lib/base/socket.h"
-#include "lib/loop/loop.h"
+#include "lib/loop/ready.h"
 
 struct supervisor {
 	int fd;

@@ -12,6 +12,7 @@
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
 #include "lib/base/proc.h"
+#include "lib/loop/loop.h"
 
 #define SWEEP_FIRST_US 1000
 #define SWEEP_MAX_US 1000000

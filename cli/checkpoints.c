@@ -2,6 +2,7 @@
  * where a run would resume. The offline look is moe-ckpt's, the agents' own helper. */
 #include <errno.h>
 #include <fcntl.h>
+#include <json-c/json.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -22,7 +23,8 @@
 #include "lib/model/message.h"
 #include "lib/recipe/directory.h"
 #include "lib/recipe/engine_load.h"
-#include "lib/wire/json.h"
+#include "lib/wire/decode.h"
+#include "lib/wire/encode.h"
 
 #define SCAN_BYTES_MAX (64u << 20)
 static const char *const levels[] = { "marker", "sizes", "crc" };

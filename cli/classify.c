@@ -1,6 +1,7 @@
 /* classify: what kind of failure is in this log?
  * Offline: the same rules and code as the controller's. */
 #include <errno.h>
+#include <json-c/json.h>
 #include <string.h>
 
 #include "agent/core/text/lines.h"
@@ -15,7 +16,7 @@
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
 #include "lib/recipe/failures_file.h"
-#include "lib/wire/json.h"
+#include "lib/wire/encode.h"
 
 #define LOG_MAX ((size_t)4 << 30)
 

@@ -3,6 +3,7 @@
 #include "cli/client.h"
 
 #include <errno.h>
+#include <json-c/json.h>
 #include <stdarg.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,8 +14,9 @@
 #include "lib/base/address.h"
 #include "lib/base/options.h"
 #include "lib/base/secret.h"
-#include "lib/loop/loop.h"
-#include "lib/wire/json.h"
+#include "lib/loop/http_client.h"
+#include "lib/loop/http_fetch.h"
+#include "lib/wire/parse.h"
 
 #define DEFAULT_URL "unix:/run/moe/moed.sock"
 #define BODY_MAX (256u << 20)

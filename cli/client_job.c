@@ -1,12 +1,12 @@
 /* The job that a person names: by its id, its name, a file of its recipe. */
 #include "cli/client_job.h"
 
+#include <json-c/json.h>
 #include <string.h>
 
 #include "cli/client.h"
 #include "cli/value.h"
 #include "lib/base/parse.h"
-#include "lib/loop/loop.h"
 
 #define IDS_NAMED 8
 #define SAME_NAME_MAX 20 /* jobs of a name that are looked at */

@@ -4,6 +4,7 @@
 #include "cli/config.h"
 
 #include <errno.h>
+#include <json-c/json.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -16,7 +17,7 @@
 #include "cli/text.h"
 #include "cli/value.h"
 #include "cli/visible.h"
-#include "lib/wire/json.h"
+#include "lib/wire/parse.h"
 
 static char *source_text(struct json_object *source)
 {

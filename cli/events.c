@@ -1,4 +1,5 @@
 /* events: what happened, of the cluster, one job or one node; -f follows the stream. */
+#include <json-c/json.h>
 #include <string.h>
 
 #include "cli/client.h"
@@ -9,7 +10,7 @@
 #include "cli/value.h"
 #include "cli/visible.h"
 #include "lib/model/event_type.h"
-#include "lib/wire/json.h"
+#include "lib/wire/parse.h"
 
 static void print_event(const struct cli *cli, struct json_object *e)
 {

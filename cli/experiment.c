@@ -20,6 +20,7 @@
 #include "lib/recipe/experiment_document.h"
 #include "lib/recipe/experiment_kind.h"
 #include "lib/recipe/experiment_values.h"
+#include "lib/recipe/experiment_words.h"
 #include "lib/recipe/recipe_file.h"
 
 #define NOTES_MAX 20 /* overrides that are told one by one */

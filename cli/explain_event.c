@@ -10,7 +10,7 @@
 #include "lib/base/buf.h"
 #include "lib/base/parse.h"
 #include "lib/model/event_type.h"
-#include "lib/wire/json.h"
+#include "lib/wire/encode.h"
 
 static int unknown(const char *type)
 {

@@ -13,11 +13,11 @@
 #include "lib/recipe/config_files.h"
 #include "lib/recipe/config_toml.h"
 #include "lib/recipe/directory.h"
-#include "lib/recipe/engine_keys.h"
 #include "lib/recipe/engine_load.h"
 #include "lib/recipe/engine_version.h"
 #include "lib/recipe/experiment_kind.h"
 #include "lib/recipe/experiment_values.h"
+#include "lib/recipe/rules_files.h"
 #include "lib/recipe/word_flags.h"
 
 /* ---- an experiment of Primus ---- */

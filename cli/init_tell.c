@@ -11,7 +11,7 @@
 #include "cli/visible.h"
 #include "lib/base/fd.h"
 #include "lib/recipe/draft_text.h"
-#include "lib/wire/json.h"
+#include "lib/wire/encode.h"
 
 static char *summary(const struct init *i)
 {

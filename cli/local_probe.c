@@ -13,7 +13,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
-#include "lib/wire/json.h"
+#include "lib/wire/decode.h"
 
 #define LOOK_LIMIT_US (10 * 1000000LL)
 #define AT_MAX 65536

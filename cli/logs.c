@@ -2,6 +2,7 @@
  * following goes on where it was when the controller or an agent comes back: no line is lost or
  * repeated. Without --attempt the attempts that come later are followed too, one after the
  * other. */
+#include <json-c/json.h>
 #include <string.h>
 
 #include "cli/client.h"
@@ -10,7 +11,8 @@
 #include "cli/value.h"
 #include "cli/visible.h"
 #include "lib/base/clock.h"
-#include "lib/wire/json.h"
+#include "lib/wire/encode.h"
+#include "lib/wire/parse.h"
 
 #define AGAIN_MS 500
 #define AWAY_LIMIT_US (120 * 1000000LL)

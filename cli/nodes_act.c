@@ -7,7 +7,7 @@
 #include "cli/output.h"
 #include "cli/text.h"
 #include "cli/value.h"
-#include "lib/wire/json.h"
+#include "lib/wire/encode.h"
 
 static int act(struct cli *cli, const char *node, const char *verb, const char *body,
 	       const char *said)

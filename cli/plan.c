@@ -2,6 +2,7 @@
  * lib/plan, as the controller uses it. */
 #include <errno.h>
 #include <fcntl.h>
+#include <json-c/json.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -18,7 +19,8 @@
 #include "lib/plan/anchor.h"
 #include "lib/recipe/catalogue.h"
 #include "lib/recipe/trial.h"
-#include "lib/wire/json.h"
+#include "lib/wire/encode.h"
+#include "lib/wire/parse.h"
 
 #define ANCHOR_BYTES_MAX (4u << 20)
 #define ANCHOR_RUNS_MAX 500 /* each is planned, which takes milliseconds; 16 count */

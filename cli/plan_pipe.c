@@ -2,6 +2,7 @@
 #include "cli/plan_pipe.h"
 
 #include <errno.h>
+#include <json-c/json.h>
 #include <math.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -9,7 +10,7 @@
 #include "cli/value.h"
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
-#include "lib/wire/json.h"
+#include "lib/wire/parse.h"
 
 #define PIECES_MAX 400000 /* that are simulated: a picture shows their start and end */
 #define STAGES_MAX 128

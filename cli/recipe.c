@@ -2,6 +2,7 @@
 #include "cli/recipe.h"
 
 #include <errno.h>
+#include <json-c/json.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -13,7 +14,6 @@
 #include "lib/recipe/engine_words.h"
 #include "lib/recipe/env_file.h"
 #include "lib/recipe/env_layers.h"
-#include "lib/wire/json.h"
 
 void recipe_input_init(struct recipe_input *in)
 {

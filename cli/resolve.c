@@ -3,7 +3,7 @@
 #include "cli/client.h"
 #include "cli/output.h"
 #include "lib/base/buf.h"
-#include "lib/wire/json.h"
+#include "lib/wire/encode.h"
 
 static int run_resolve(struct cli *cli, int argc, char **argv)
 {

@@ -1,6 +1,7 @@
 /* submit: recipe -> [local check] -> POST /v1/jobs with an Idempotency-Key of its own, so that a
  * lost answer never makes a second job. */
 #include <errno.h>
+#include <json-c/json.h>
 #include <pwd.h>
 #include <string.h>
 #include <unistd.h>
@@ -23,7 +24,7 @@
 #include "lib/base/fd.h"
 #include "lib/recipe/argv.h"
 #include "lib/wire/dryrun.h"
-#include "lib/wire/json.h"
+#include "lib/wire/encode.h"
 
 /* the connection broke after it stood: the controller restarts */
 #define LOST_LIMIT_US (30 * 1000000LL)

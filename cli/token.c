@@ -1,4 +1,5 @@
 /* token join|create|list|revoke: credentials of people, programs and agents. */
+#include <json-c/json.h>
 #include <string.h>
 
 #include "cli/client.h"
@@ -8,7 +9,7 @@
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
 #include "lib/model/limits.h"
-#include "lib/wire/json.h"
+#include "lib/wire/encode.h"
 
 struct wish {
 	const char *role, *user, *ttl, *out;

@@ -1,6 +1,7 @@
 /* Control characters as visible text (see visible.h). */
 #include "cli/visible.h"
 
+#include <json-c/json.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -14,7 +14,7 @@
 #include "lib/recipe/catalogue.h"
 #include "lib/recipe/resume.h"
 #include "lib/recipe/trial.h"
-#include "lib/wire/json.h"
+#include "lib/wire/encode.h"
 
 #define RESUME_NEVER -2 /* checkpoint.resume: never */
 

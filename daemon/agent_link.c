@@ -3,7 +3,7 @@
  *   hello -> IN_HELLO -> FX_WELCOME, or FX_REPLY with the refusal
  *   sync  -> IN_SYNC -> FX_HOLD, and FX_WAKE or the beat's timer answers with core_sync_reply();
  *         FX_REPLY refuses (409: say hello again)
- *   news  -> IN_NEWS -> FX_ACK: acknowledgements only, after the records are synced
+ *   news  -> IN_URGENT -> FX_ACK: acknowledgements only, after the records are synced
  * All holds last equally long, so the list of held syncs is in the order of their ends and one
  * timer suffices. Questions (logs) are not part of the core: they ride on one sync reply each. A
  * message speaks only for the node of its token (agent_tokens.c). */
@@ -17,10 +17,14 @@
 #include "daemon/agent_tokens.h"
 #include "daemon/core/rules/acks.h"
 #include "daemon/core/rules/intake.h"
+#include "lib/base/desc_fit.h"
 #include "lib/base/parse.h"
+#include "lib/loop/loop.h"
 #include "lib/model/message.h"
 #include "lib/model/orders.h"
-#include "lib/wire/json.h"
+#include "lib/wire/cost.h"
+#include "lib/wire/decode.h"
+#include "lib/wire/encode.h"
 
 #define QUERY_TIMEOUT_US (10 * 1000000LL)
 #define UNFIT_REPORTED_EVERY_US (60 * 1000000LL)

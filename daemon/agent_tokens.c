@@ -12,6 +12,7 @@
 #include "lib/base/address.h"
 #include "lib/base/parse.h"
 #include "lib/model/message.h"
+#include "lib/wire/encode.h"
 
 static bool from_loopback(const struct agent_message *msg)
 {

@@ -3,6 +3,7 @@
  * its environment, which a plan does not need and which may hold secrets. Runs whose recipe this
  * version refuses are left out. */
 #include "daemon/anchors.h"
+#include <json-c/json.h>
 #include <string.h>
 #include "daemon/core/state/anchor.h"
 #include "lib/base/parse.h"
@@ -10,7 +11,7 @@
 #include "lib/plan/anchor.h"
 #include "lib/recipe/json.h"
 #include "lib/recipe/recipe_file.h"
-#include "lib/wire/json.h"
+#include "lib/wire/encode.h"
 
 static void put_int(struct json_object *o, const char *key, int64_t value)
 {

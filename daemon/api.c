@@ -6,6 +6,10 @@
 #include <string.h>
 #include "lib/base/parse.h"
 #include "daemon/core/view/view_node.h"
+#include "lib/wire/cost.h"
+#include "lib/wire/decode.h"
+#include "lib/wire/encode.h"
+#include "lib/wire/parse.h"
 
 void api_send(struct http_request *r, int status, const struct mo_buf *body)
 {

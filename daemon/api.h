@@ -3,7 +3,6 @@
 #pragma once
 #include "daemon/core/view/view.h"
 #include "daemon/manager.h"
-#include "lib/wire/json.h"
 
 /* query: names of the query string, separated by blanks; a capital in front: a header. NULL
  * none. */

@@ -12,6 +12,7 @@
 #include "lib/model/limits.h"
 #include "lib/recipe/argv.h"
 #include "lib/recipe/config_explain.h"
+#include "lib/wire/encode.h"
 
 #define HERE_MAX (64 << 10) /* bytes of the texts that are read in the loop; more by a child */
 

@@ -12,7 +12,11 @@
 #include "daemon/core/rules/launch.h"
 #include "daemon/quota.h"
 #include "daemon/visible.h"
+#include "lib/model/launch.h"
 #include "lib/model/limits.h"
+#include "lib/model/recipe.h"
+#include "lib/wire/cost.h"
+#include "lib/wire/decode.h"
 
 struct ranks {
 	struct dryrun_rank *items;

@@ -14,6 +14,8 @@
 #include "daemon/quota.h"
 #include "daemon/visible.h"
 #include "lib/base/parse.h"
+#include "lib/loop/loop.h"
+#include "lib/wire/encode.h"
 
 #define BACKLOG_MAX (256 * 1024)
 #define FOLLOW_WAIT_MS 5000

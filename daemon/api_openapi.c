@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "daemon/api.h"
+#include "lib/wire/encode.h"
 #include "lib/wire/schema.h"
 
 /* Query values that are numbers; all others are texts. */

@@ -11,6 +11,7 @@
 #include "daemon/visible.h"
 #include "lib/model/mask.h"
 #include "lib/store/store.h"
+#include "lib/wire/encode.h"
 
 /* Of one answer, a few ms: records and bytes that are looked through, bytes of those that are shown
  * beside each other. One that is larger is shown alone, or named. */

@@ -7,6 +7,7 @@
 #include "daemon/api.h"
 #include "daemon/auth.h"
 #include "lib/base/fd.h"
+#include "lib/wire/encode.h"
 
 #define LIFETIME_US (5 * 60 * 1000000LL)
 #define CODE_BYTES 16

@@ -6,6 +6,7 @@
 #include "daemon/input.h"
 #include "lib/base/parse.h"
 #include "lib/model/limits.h"
+#include "lib/wire/encode.h"
 
 #define LIFETIME_MIN_US 1000000
 #define LIFETIME_MAX_US (3650LL * 86400 * 1000000)

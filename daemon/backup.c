@@ -9,6 +9,7 @@
 #include "lib/base/crc32c.h"
 #include "lib/base/fd.h"
 #include "lib/wire/backup.h"
+#include "lib/wire/encode.h"
 
 static int too_large(const struct backup *b, int64_t max, int fd)
 {

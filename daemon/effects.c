@@ -6,6 +6,7 @@
 #include "daemon/agent_link.h"
 #include "daemon/api.h"
 #include "daemon/node_config.h"
+#include "lib/wire/encode.h"
 
 /* The answer of a submit; borrows everything. */
 struct submitted_view {

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "lib/loop/loop.h"
+
 void fatal_stop(struct manager *m, const char *why)
 {
 	m->fatal = true;

@@ -13,7 +13,8 @@
 #include <unistd.h>
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
-#include "lib/wire/json.h"
+#include "lib/loop/loop.h"
+#include "lib/wire/encode.h"
 
 #define FORKS_MAX 6 /* as many as all kinds together may be */
 #define PIECE (64 << 10)

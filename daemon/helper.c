@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "lib/base/fd.h"
+#include "lib/loop/loop.h"
 
 #define HELPERS_MAX (SEARCHES_AT_ONCE + SEARCHES_WAITING)
 #define WAIT_US (10 * 1000000LL)

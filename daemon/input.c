@@ -3,6 +3,7 @@
 #include "daemon/agent_message.h"
 
 #include "lib/base/assert.h"
+#include "lib/loop/loop.h"
 
 char *caller_via(const struct http_caller *c, const char *address)
 {

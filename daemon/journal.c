@@ -7,12 +7,15 @@
  * the start, because forgetting a record could start an attempt twice. */
 #include "daemon/journal.h"
 #include <errno.h>
+#include <json-c/json.h>
 #include <string.h>
 #include "daemon/core/state/record_v1.h"
 #include "daemon/core/state/shared.h"
 #include "lib/base/parse.h"
 #include "lib/model/orders.h"
-#include "lib/wire/json.h"
+#include "lib/wire/decode.h"
+#include "lib/wire/encode.h"
+#include "lib/wire/parse.h"
 
 #define SNAPSHOT_HEAD "moe-snapshot 2\n"
 #define SNAPSHOT_HEAD_1 "moe-snapshot 1\n"

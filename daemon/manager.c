@@ -32,6 +32,7 @@
 #include "daemon/streams.h"
 #include "daemon/turn.h"
 #include "lib/base/fd.h"
+#include "lib/loop/loop.h"
 #include "lib/model/limits.h"
 
 static bool given(const char *s)

@@ -9,7 +9,6 @@
 #include "lib/base/coretime.h"
 #include "lib/base/log.h"
 #include "lib/http/server.h"
-#include "lib/loop/loop.h"
 #include "lib/store/store.h"
 
 /* Seconds spent, in fixed buckets: Prometheus histogram. */

@@ -9,9 +9,11 @@
 #include "daemon/input.h"
 #include "daemon/spec.h"
 #include "lib/base/fd.h"
+#include "lib/loop/loop.h"
 #include "lib/recipe/experiment_judge.h"
 #include "lib/recipe/experiment_record.h"
-#include "lib/wire/json.h"
+#include "lib/wire/decode.h"
+#include "lib/wire/encode.h"
 
 #define AGAIN_US 1000000 /* when no child could be made */
 

@@ -28,7 +28,9 @@
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
-#include "lib/wire/json.h"
+#include "lib/wire/decode.h"
+#include "lib/wire/encode.h"
+#include "lib/wire/parse.h"
 
 #define FILE_MAX ((size_t)1 << 30)
 #define JOB_WORD "job"

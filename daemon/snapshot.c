@@ -14,7 +14,7 @@
 #include "daemon/disk.h"
 #include "lib/base/assert.h"
 #include "lib/base/fd.h"
-#include "lib/wire/json.h"
+#include "lib/wire/parse.h"
 
 #define RECORDS_MIN 10000
 #define AGAIN_US (60 * 1000000LL)   /* after a failure */

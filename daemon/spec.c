@@ -3,6 +3,7 @@
  * thousand times pays once. Data files that change count after KEEP_US. */
 #include "daemon/spec.h"
 #include <errno.h>
+#include <json-c/json.h>
 #include <string.h>
 #include "daemon/anchors.h"
 #include "daemon/forked.h"
@@ -16,7 +17,10 @@
 #include "lib/recipe/env_layers.h"
 #include "lib/recipe/owned.h"
 #include "lib/recipe/recipe_file.h"
-#include "lib/wire/json.h"
+#include "lib/wire/cost.h"
+#include "lib/wire/decode.h"
+#include "lib/wire/encode.h"
+#include "lib/wire/parse.h"
 
 /* bytes that are read in the loop: 20 ms at most; more is read by a child */
 #define HERE_MAX (64 << 10)

@@ -9,7 +9,8 @@
 #include "daemon/auth.h"
 #include "daemon/core/update/ring.h"
 #include "daemon/visible.h"
-#include "lib/wire/json.h"
+#include "lib/loop/loop.h"
+#include "lib/wire/encode.h"
 
 #define FEED_BYTES (64 * 1024)
 #define HEARTBEAT_US (15 * 1000000LL)

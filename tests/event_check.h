@@ -5,7 +5,7 @@
 
 #include "lib/model/event_type.h"
 #include "lib/model/job.h"
-#include "lib/wire/json.h"
+#include "lib/wire/parse.h"
 
 /* NULL = its type has an entry, and its data only keys that this names; the caller frees. */
 static inline char *event_wrong(const struct event *e)

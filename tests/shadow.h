@@ -6,7 +6,8 @@
 
 #include "daemon/core/core.h"
 #include "lib/base/buf.h"
-#include "lib/wire/json.h"
+#include "lib/wire/decode.h"
+#include "lib/wire/encode.h"
 
 /* What is wrong with a struct that was written and read again, else NULL; the caller frees. */
 static inline char *through_text(const struct mo_desc *d, const void *obj, void *ret)

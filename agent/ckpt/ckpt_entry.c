@@ -2,6 +2,7 @@
  * it is read: whatever vanishes or turns into something else counts as missing. */
 #include <errno.h>
 #include <fcntl.h>
+#include <json-c/json.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,9 +10,9 @@
 #include "agent/ckpt/scan.h"
 #include "agent/core/ckpt/archive.h"
 #include "agent/core/ckpt/ckpt_marker.h"
-#include "agent/core/ckpt/ckpt_told.h"
+#include "agent/core/ckpt/ckpt_stated.h"
 #include "lib/base/fd.h"
-#include "lib/wire/json.h"
+#include "lib/wire/parse.h"
 
 #define MARKER_BYTES_MAX (512LL << 20) /* .metadata of 12,500 ranks has 60 MB */
 #define MARKER_HEAD 4096

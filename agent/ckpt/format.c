@@ -10,12 +10,13 @@
  *   data, json    something else than zeros
  *   pickle        its first and its last byte
  * Markers are read whole: their pickles and JSON are judged in ckpt_entry.c. */
+#include <json-c/json.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "agent/ckpt/scan.h"
 #include "agent/core/ckpt/archive.h"
-#include "lib/wire/json.h"
+#include "lib/wire/parse.h"
 
 #define HEADER_MAX (64LL << 20)
 #define PICKLE_MAX (256LL << 20)

@@ -22,7 +22,8 @@
 #include "lib/base/fd.h"
 #include "lib/base/identity.h"
 #include "lib/base/parse.h"
-#include "lib/wire/json.h"
+#include "lib/wire/decode.h"
+#include "lib/wire/encode.h"
 
 #define ORDER_BYTES_MAX (1024 * 1024)
 #define IOPRIO_WHO_PROCESS 1

@@ -16,7 +16,7 @@
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
 #include "lib/topo/topo.h"
-#include "lib/wire/json.h"
+#include "lib/wire/encode.h"
 
 static const char usage[] =
 	"usage: moe-discover [--root DIR] [--xml FILE] [--fake-gpus N] [--only-fake] [--cpus LIST] "

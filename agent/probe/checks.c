@@ -1,7 +1,7 @@
 /* The checks in force as JSON: the agent, which reads no YAML, asks for them once. */
 #include "agent/probe/probe_pass.h"
 #include "lib/recipe/health_file.h"
-#include "lib/wire/json.h"
+#include "lib/wire/encode.h"
 
 int probe_checks(struct mo_buf *ret, struct mo_error *err)
 {

@@ -17,7 +17,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
-#include "lib/wire/json.h"
+#include "lib/wire/encode.h"
 
 static const char usage[] =
 	"usage: moe-probe [--root DIR] gpu [--sensors] BDF | nic NAME | host [--disk DIR]... "

@@ -12,7 +12,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
-#include "lib/wire/json.h"
+#include "lib/wire/encode.h"
 
 static int segment_open(struct stepd *s, int64_t first)
 {

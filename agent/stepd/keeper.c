@@ -14,7 +14,7 @@
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
 #include "lib/model/message.h"
-#include "lib/wire/json.h"
+#include "lib/wire/encode.h"
 
 static char *order_of(const struct launch *l)
 {

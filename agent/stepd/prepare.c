@@ -16,7 +16,7 @@
 #include "lib/base/log.h"
 #include "lib/base/proc.h"
 #include "lib/base/socket.h"
-#include "lib/wire/json.h"
+#include "lib/wire/encode.h"
 
 #define MEM_NODES_MAX 1024
 

@@ -194,8 +194,6 @@ void mo_strs_add(char ***array, size_t *n, const char *s); /* copies s */
 void mo_strs_printf(char ***array, size_t *n, const char *fmt, ...) _printf_(3, 4);
 void mo_strs_clear(char ***array, size_t *n);
 void mo_ints_add(int64_t **array, size_t *n, int64_t v);
-/* Bytes of all texts in it, as JSON writes them: what it costs to copy, store and tell them. */
-size_t mo_desc_text_bytes(const struct mo_desc *d, const void *obj);
 /* Name of an enum value, "?" when out of range; and back: index or -1. */
 const char *mo_enum_name(const char *const *names, size_t n, int value);
 int mo_enum_parse(const char *const *names, size_t n, const char *s);
@@ -204,9 +202,3 @@ int mo_enum_parse(const char *const *names, size_t n, const char *s);
 #define MO_FIT_INT (1LL << 60)
 #define MO_FIT_BYTES (64LL * 1024)
 #define MO_FIT_ITERATION (1LL << 53)
-/* Of a message that is repeated until it was taken, so that it must not be refused: what may not
- * be kept becomes unknown, texts are cut between two characters. */
-void mo_desc_fit(const struct mo_desc *d, void *obj);
-/* The first place that may not be kept, and why ("info.gpus[3].index: is missing"); NULL: none.
- * Caller frees. */
-char *mo_desc_unfit(const struct mo_desc *d, const void *obj);

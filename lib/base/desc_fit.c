@@ -1,6 +1,8 @@
 /* What of a message from outside may become part of a record: numbers that arithmetic can be
  * done with, times that have a form outside, texts of bounded length. The bounds stand in the
  * descriptions. And how much text there is. Pure. */
+#include "lib/base/desc_fit.h"
+
 #include "lib/base/desc.h"
 
 #include <string.h>

@@ -12,8 +12,8 @@
 #include "lib/http/guard.h"
 #include "lib/http/held.h"
 #include "lib/http/pump.h"
+#include "lib/wire/encode.h"
 #include "lib/http/reply.h"
-#include "lib/wire/json.h"
 
 #define SEND_PATIENCE 4 /* idle timeouts that a client may take to read its answer */
 

@@ -12,7 +12,7 @@
 #include "lib/http/reply.h"
 #include "lib/http/route.h"
 #include "lib/http/strict.h"
-#include "lib/wire/json.h"
+#include "lib/wire/encode.h"
 
 const char *request_header(const struct http_request *r, const char *name)
 {

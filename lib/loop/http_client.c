@@ -1,6 +1,8 @@
 /* Many HTTP requests on the sd-event loop: libcurl's multi socket interface. Connections are
  * kept and reused. The answer's callback runs from the loop, never from inside mo_http_send, and
  * may send or cancel other calls. A cancelled or freed call's callback never runs. */
+#include "lib/loop/http_client.h"
+
 #include <errno.h>
 #include <string.h>
 #include <time.h>
@@ -8,6 +10,7 @@
 #include "lib/loop/request.h"
 
 #include "lib/base/assert.h"
+#include "lib/loop/loop.h"
 
 struct call {
 	uint64_t id;

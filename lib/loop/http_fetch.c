@@ -1,7 +1,10 @@
 /* One blocking request without a loop: moectl only. */
+#include "lib/loop/http_fetch.h"
+
 #include <errno.h>
 #include "lib/loop/request.h"
 #include "lib/base/assert.h"
+#include "lib/loop/http_client.h"
 #include "lib/loop/unix_fetch.h"
 
 struct fetch {

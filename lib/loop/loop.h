@@ -1,4 +1,4 @@
-/* sd-event and libcurl in one thread: the loop of the daemons and of whatever waits in them.
+/* sd-event in one thread: the loop of the daemons and of whatever waits in them.
  *
  * moed and moe-agent run mo_loop_run(); their sources' callbacks read, decode, queue and return.
  * The manager's turn (struct mo_turn) runs when everything readable was read, or when it was armed
@@ -7,11 +7,11 @@
  *
  * What never happens: a callback that blocks (files that may hang, name look-ups and children are
  * somebody else's process); a callback after its source was freed; two turns at once. Everything
- * here belongs to the thread of the loop. The blocking fetch is for moectl alone. */
+ * here belongs to the thread of the loop. What it waits for is in ready.h (descriptors) and
+ * http_client.h (answers). */
 #pragma once
+#include <stdint.h>
 #include <systemd/sd-event.h>
-#include "lib/base/buf.h"
-#include "lib/base/error.h"
 
 /* sd-event accuracy 0 means 250 ms (measured); always name the slack */
 #define MO_TIMER_SLACK_US 100
@@ -43,38 +43,3 @@ void mo_turn_arm(struct mo_turn *t);
 /* runs it: a source that has very much to queue lets it be dealt with piece by piece */
 void mo_turn_now(struct mo_turn *t);
 struct mo_turn *mo_turn_free(struct mo_turn *t);
-
-/* fn whenever a descriptor can be read, or has ended; a pidfd: when the process has. fn may free
- * it. The descriptor stays the caller's. 0, or a negative errno. */
-struct mo_ready;
-int mo_ready_new(sd_event *loop, int fd, void (*fn)(void *arg), void *arg, struct mo_ready **ret);
-struct mo_ready *mo_ready_free(struct mo_ready *r); /* before the descriptor is closed */
-
-/* HTTP requests over TCP or a UNIX socket (url "http://host:port", "https://..." or
- * "unix:/path"), many at once, on the loop. TCP_NODELAY, no proxies, no redirects. */
-struct mo_http; /* client: one per process */
-/* -ENOPKG: no libcurl */
-int mo_http_new(sd_event *loop, struct mo_http **ret, struct mo_error *err);
-struct mo_http *mo_http_free(struct mo_http *h);
-struct mo_http_call {
-	const char *url, *path, *method, *body;
-	size_t body_len;
-	const char *token;
-	const char *content_type;
-	int64_t timeout_ms;
-	size_t max_body;
-	const char *const *headers;
-	const char *ca_file;
-};
-/* fn gets status 0 with error text when no answer came; body is valid during the call. *ret_id
- * identifies the call for cancelling. Strings are copied. */
-typedef void (*mo_http_fn)(void *arg, int status, const char *body, size_t n, const char *error);
-int mo_http_send(struct mo_http *h, const struct mo_http_call *call, mo_http_fn fn, void *arg,
-		 uint64_t *ret_id);
-void mo_http_cancel(struct mo_http *h, uint64_t id);
-/* The same without a loop, blocking: for moectl only; without libcurl where the url is a UNIX
- * socket. on_data (may be NULL) gets body pieces of a stream as they come; a non-zero return ends
- * it. */
-int mo_http_fetch(const struct mo_http_call *call,
-		  int (*on_data)(void *arg, const char *data, size_t n), void *arg, int *ret_status,
-		  struct mo_buf *ret_body, struct mo_error *err);

@@ -1,9 +1,11 @@
 /* Descriptors that have something to say, on the loop. */
+#include "lib/loop/ready.h"
+
 #include <stdlib.h>
 #include <sys/epoll.h>
 
 #include "lib/base/assert.h"
-#include "lib/loop/loop.h"
+#include "lib/base/util.h"
 
 struct mo_ready {
 	sd_event_source *source;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "lib/base/assert.h"
+#include "lib/loop/http_client.h"
 #include "lib/loop/unix_fetch.h"
 
 #define CONNECT_TIMEOUT_MS 10000L

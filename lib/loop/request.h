@@ -2,7 +2,7 @@
  * blocking fetch. Private to lib/loop. */
 #pragma once
 #include "lib/loop/curl.h"
-#include "lib/loop/loop.h"
+#include "lib/loop/http_client.h"
 
 struct request {
 	CURL *easy;

@@ -11,6 +11,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/loop/http_answer.h"
+#include "lib/loop/http_client.h"
 
 #define MAX_BODY_DEFAULT (64u << 20)
 #define PIECE 65536

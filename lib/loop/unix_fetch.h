@@ -1,7 +1,7 @@
 /* One blocking request over a UNIX socket, without libcurl (curl.h says why). Only for
  * mo_http_fetch(). */
 #pragma once
-#include "lib/loop/loop.h"
+#include "lib/loop/http_client.h"
 
 /* 0, or -ECONNREFUSED (nobody took it), -ECONNRESET (the answer broke off), -ETIMEDOUT, -EPROTO,
  * -EFBIG, -EINVAL; *ret_why then says it in words, a constant. body gets what on_data does not. A

@@ -3,6 +3,7 @@
 #include "lib/model/launch.h"
 
 #include "lib/model/limits.h"
+#include "lib/model/recipe.h"
 
 const char *const env_layer_names[_ENV_LAYER_N] = { "base",    "profile", "engine",
 						    "feature", "recipe",  "launch" };

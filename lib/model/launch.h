@@ -86,4 +86,4 @@ struct launch {
 	 * NULL = none */
 	struct ckpt_layout *keep;
 };
-extern const struct mo_desc launch_desc, recipe_bind_desc;
+extern const struct mo_desc launch_desc;

@@ -1,7 +1,10 @@
 /* Descriptions of the agent protocol's messages: the exact keys on the wire. */
 #include "lib/model/message.h"
 
+#include "lib/base/desc_fit.h"
+#include "lib/model/launch.h"
 #include "lib/model/limits.h"
+#include "lib/model/recipe.h"
 
 const char *const step_state_names[_STEP_STATE_N] = { "spooled",  "starting", "running",
 						      "stopping", "gone",     "hung" };

@@ -2,7 +2,6 @@
 #include "lib/model/recipe.h"
 
 #include "lib/base/buf.h"
-#include "lib/model/launch.h"
 #include "lib/model/limits.h"
 
 static const struct mo_field kv_fields[] = {

@@ -159,3 +159,4 @@ char *recipe_model_key(const struct recipe_model *m);
 /* What the engine's own experiment says of one of its keys that the engine file looks at; NULL:
  * nothing, or it was not read. */
 const char *recipe_experiment_arg(const struct recipe *r, const char *key);
+extern const struct mo_desc recipe_bind_desc;

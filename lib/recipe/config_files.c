@@ -6,7 +6,7 @@
 
 #include "lib/base/desc.h"
 #include "lib/recipe/config_toml.h"
-#include "lib/recipe/experiment_parts.h"
+#include "lib/recipe/experiment_file.h"
 #include "lib/recipe/experiment_scalar.h"
 
 /* A word as argparse would see a number; else a text. */

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "lib/recipe/config_scalar.h"
 #include "lib/recipe/quoted.h"
 
 #define LITERAL_DEPTH_MAX CONFIG_DEPTH_MAX

@@ -5,6 +5,3 @@
 
 /* NULL: it is none, and stays a text. Tuples and sets are lists. */
 struct config_value *config_literal(const char *text, struct config_place place);
-/* Shared with config_scalar.c: decimal digits with underscores as a real; NULL when they are
- * none. */
-struct config_value *config_real_value(const char *digits, struct config_place place);

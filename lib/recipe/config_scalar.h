@@ -16,3 +16,6 @@ struct config_value *config_tagged_scalar(const char *text, enum config_kind kin
 struct config_value *config_replaced_scalar(const char *text, struct config_place place);
 /* A value of the command line; lists and maps are those of Python. */
 struct config_value *config_word_value(const char *word, struct config_place place);
+/* Shared with config_scalar.c: decimal digits with underscores as a real; NULL when they are
+ * none. */
+struct config_value *config_real_value(const char *digits, struct config_place place);

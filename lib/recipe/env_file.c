@@ -16,7 +16,6 @@
 #include "lib/recipe/catalogue.h"
 #include "lib/recipe/engine_words.h"
 #include "lib/recipe/env_items.h"
-#include "lib/recipe/env_limits.h"
 #include "lib/recipe/keys.h"
 #include "lib/recipe/schema_scalar.h"
 

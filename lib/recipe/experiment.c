@@ -7,8 +7,9 @@
 
 #include "lib/base/desc.h"
 #include "lib/base/parse.h"
-#include "lib/recipe/experiment_parts.h"
+#include "lib/recipe/experiment_file.h"
 #include "lib/recipe/experiment_scalar.h"
+#include "lib/recipe/experiment_words.h"
 
 #define CONFIGS "primus/configs"
 static const char *const name_keys[] = { "workspace", "work_group", "user_name", "exp_name" };

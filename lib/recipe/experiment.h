@@ -63,7 +63,5 @@ void experiment_without_words(struct experiment *x);
  * they were read. -EINVAL with err. */
 int experiment_command(struct experiment *x, char *const *words, size_t n_words,
 		       struct mo_error *err);
-/* The file that the words name by --config, borrowed from them; NULL when they do not. */
-const char *experiment_file(char *const *words, size_t n_words);
 /* "FILE:LINE", "word of the command" (caller frees). */
 char *experiment_place(const struct experiment *e, struct config_place place);

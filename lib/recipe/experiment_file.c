@@ -1,5 +1,7 @@
 /* One file of an experiment: YAML 1.1, then placeholders, then `extends`, as yaml_loader.py does
  * it: each file by itself before it is merged into another. */
+#include "lib/recipe/experiment_file.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,7 +11,6 @@
 #include "lib/base/desc.h"
 #include "lib/model/limits.h"
 #include "lib/recipe/config_toml.h"
-#include "lib/recipe/experiment_parts.h"
 #include "lib/recipe/experiment_scalar.h"
 #include "lib/recipe/yaml.h"
 

@@ -8,7 +8,7 @@
 
 #include "lib/base/parse.h"
 #include "lib/recipe/config_scalar.h"
-#include "lib/recipe/experiment_parts.h"
+#include "lib/recipe/experiment_file.h"
 
 #define TEXTS_MAX (4 * 1024 * 1024) /* bytes of all texts of one experiment */
 

@@ -1,6 +1,6 @@
 /* A scalar of an experiment's file; see experiment_scalar.c. */
 #pragma once
-#include "lib/recipe/experiment_parts.h"
+#include "lib/recipe/experiment_file.h"
 #include "lib/recipe/tree.h"
 
 struct config_value *experiment_scalar(struct experiment_reader *r, const struct ynode *n,

@@ -1,11 +1,12 @@
 /* The words behind the program: Primus' main takes some for itself, also when they are cut
  * short, as argparse does; the rest are overrides (arg_utils.py, parse_cli_overrides). */
+#include "lib/recipe/experiment_words.h"
+
 #include <errno.h>
 #include <string.h>
 
 #include "lib/base/desc.h"
 #include "lib/recipe/config_scalar.h"
-#include "lib/recipe/experiment_parts.h"
 
 #define WORD_PARTS_MAX CONFIG_DEPTH_MAX /* a.b.c of a key */
 

@@ -9,7 +9,7 @@
 #include "lib/base/parse.h"
 #include "lib/model/env_names.h"
 #include "lib/recipe/catalogue.h"
-#include "lib/recipe/env_limits.h"
+#include "lib/recipe/env_file.h"
 #include "lib/recipe/rules_batch.h"
 #include "lib/recipe/rules_engine.h"
 #include "lib/recipe/rules_model.h"

@@ -9,7 +9,6 @@
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
 #include "lib/recipe/condition.h"
-#include "lib/recipe/engine_keys.h"
 #include "lib/recipe/engine_load.h"
 #include "lib/recipe/experiment_record.h"
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "lib/recipe/keys.h"
+#include "lib/recipe/shell.h"
 
 /* "$NAME", "${..}", "$(..)" or "`..`" as it stands in the text, "~/" at its beginning. NULL = there
  * is none; else *ret_n bytes. */

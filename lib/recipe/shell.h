@@ -64,3 +64,16 @@ void shell_command_done(struct shell_command *c);
 const char *shell_read(struct shell *s, const char *p, struct shell_command *ret);
 /* The body of a here-document goes to the variable that read was told. */
 void shell_give_here(struct shell *s, const char *body);
+/* One word under way: text, and whether there is a word at all ("" is one). */
+struct shell_word {
+	struct shell *shell;
+	struct shell_command *command;
+	struct mo_buf b;
+	bool any;
+	bool nothing;   /* "$@" of no words: none comes of it */
+	char quote;     /* that is open, 0 = none */
+	char redirects; /* the word is the target of >, < or << (h) */
+};
+void shell_word_end(struct shell_word *u);
+/* Words up to a ')' or the end, no operators among them. */
+const char *shell_read_list(struct shell *s, const char *p, struct shell_command *ret);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "lib/base/parse.h"
+#include "lib/recipe/shell.h"
 #include "lib/recipe/shell_test.h"
 #include "lib/recipe/shell_vars.h"
 

@@ -1,7 +1,7 @@
 /* See backup.h. */
 #include "lib/wire/backup.h"
 #include <errno.h>
-#include "lib/wire/json.h"
+#include "lib/wire/decode.h"
 
 static const struct mo_field backup_head_fields[] = {
 	MO_D(backup_head, moe_backup, MO_INT, "version of this format"),

@@ -3,7 +3,7 @@
 #pragma once
 #include "lib/base/desc.h"
 #include "lib/base/error.h"
-#include "lib/wire/json.h"
+#include "lib/wire/parse.h"
 
 #define BACKUP_VERSION 1
 #define BACKUP_HEAD_MAX 4096                       /* of the line */

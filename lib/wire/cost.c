@@ -3,7 +3,7 @@
  * and 3.7 GB. The rates are those of json-c 0.16 and of decode.c, measured on one core of 2026
  * and rounded up; they need not be exact, because what honest peers send (a node's 2,000 notes,
  * 4 MB of last lines) is half of the budget. */
-#include "lib/wire/json.h"
+#include "lib/wire/cost.h"
 
 #include <errno.h>
 

@@ -2,14 +2,17 @@
  * caller's only when all of it was good. Absent and null mean unknown. Strict input comes from
  * outside: unknown keys are refused, and lists, strings and the sum of all list elements are
  * limited before memory is taken for them. */
-#include "lib/wire/json.h"
+#include "lib/wire/decode.h"
 
 #include <errno.h>
+#include <json-c/json.h>
 #include <math.h>
 #include <string.h>
 
 #include "lib/base/assert.h"
+#include "lib/base/buf.h"
 #include "lib/base/parse.h"
+#include "lib/wire/parse.h"
 
 #define AT(type, obj, f) ((type *)((char *)(obj) + (f)->offset))
 #define COUNT(obj, f) (*(size_t *)((char *)(obj) + (f)->count_offset))

@@ -2,7 +2,7 @@
  * lib/base cannot say. Called by moed (?dry_run=1) and moectl. */
 #include "lib/wire/dryrun.h"
 
-#include "lib/wire/json.h"
+#include "lib/wire/encode.h"
 
 static void member(const char *name, const char *text, struct mo_buf *b)
 {

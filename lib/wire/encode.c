@@ -2,9 +2,10 @@
  * tree first. Output is always valid, one line, valid UTF-8. Whatever the struct holds, the
  * store can read it again (decode.c, not strict): what has no form outside is written as null,
  * or as the nearest that has one. */
-#include "lib/wire/json.h"
+#include "lib/wire/encode.h"
 
 #include <inttypes.h>
+#include <json-c/json.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include "lib/base/assert.h"
 #include "lib/base/parse.h"
 #include "lib/base/utf8.h"
+#include "lib/wire/parse.h"
 
 #define KEY_MAX 60 /* longest name in any table */
 /* of kept text: what it stands in is nested too, and a reader takes 32 levels in all */

@@ -2,9 +2,10 @@
  * JSON_TOKENER_STRICT: it takes NaN and Infinity, numbers like 007 and 1., control characters in
  * strings, the last of duplicate keys, cuts keys at \u0000, and clips huge integers; so the text
  * is scanned first, and keys are counted against the tree. */
-#include "lib/wire/json.h"
+#include "lib/wire/parse.h"
 
 #include <errno.h>
+#include <json-c/json.h>
 #include <string.h>
 
 #include "lib/base/assert.h"

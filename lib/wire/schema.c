@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "lib/wire/json.h"
+#include "lib/wire/encode.h"
 
 void wire_schemas_add(struct wire_schemas *s, const struct mo_desc *d)
 {

@@ -10,7 +10,9 @@
 #include "lib/base/clock.h"
 #include "lib/base/idset.h"
 #include "lib/base/parse.h"
-#include "lib/wire/json.h"
+#include "lib/model/recipe.h"
+#include "lib/wire/decode.h"
+#include "lib/wire/encode.h"
 
 struct options {
 	const char *gpus, *taken;

@@ -5,7 +5,8 @@
 
 #include "daemon/core/rules/classify.h"
 #include "lib/recipe/failures_file.h"
-#include "lib/wire/json.h"
+#include "lib/wire/decode.h"
+#include "lib/wire/encode.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

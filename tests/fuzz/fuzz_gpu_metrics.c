@@ -5,7 +5,8 @@
 
 #include "agent/core/health/gpu_metrics.h"
 #include "agent/core/health/reading.h"
-#include "lib/wire/json.h"
+#include "lib/wire/decode.h"
+#include "lib/wire/encode.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)

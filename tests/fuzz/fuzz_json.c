@@ -1,11 +1,14 @@
 /* Any bytes as JSON and as messages of the agent protocol: nothing crashes or leaks; what is taken
  * survives a round trip unchanged and what we write we accept. ROOMS: wire model base */
+#include <json-c/json.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/model/job.h"
 #include "lib/model/message.h"
-#include "lib/wire/json.h"
+#include "lib/wire/decode.h"
+#include "lib/wire/encode.h"
+#include "lib/wire/parse.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

@@ -7,7 +7,8 @@
 #include "agent/core/health/sysfs_text.h"
 #include "lib/model/limits.h"
 #include "lib/recipe/klog_file.h"
-#include "lib/wire/json.h"
+#include "lib/wire/decode.h"
+#include "lib/wire/encode.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

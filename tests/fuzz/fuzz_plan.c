@@ -13,7 +13,7 @@
 #include "lib/plan/schedule.h"
 #include "lib/recipe/catalogue.h"
 #include "lib/recipe/recipe_file.h"
-#include "lib/wire/json.h"
+#include "lib/wire/encode.h"
 
 /* searches of more, or of larger batches, take seconds under the sanitizers */
 #define SEARCH_GPUS_MAX 64

@@ -13,9 +13,10 @@
 #include "daemon/core/rules/intake.h"
 #include "daemon/core/update/check.h"
 #include "lib/model/limits.h"
-#include "lib/wire/json.h"
 #include "tests/shadow.h"
 #include "daemon/core/view/why.h"
+#include "lib/wire/decode.h"
+#include "lib/wire/encode.h"
 
 #define NODES 3
 #define OPS 25
@@ -258,7 +259,7 @@ static void give_sync(struct world *w, struct agent_sync *s, bool urgent)
 	if (s && !why) {
 		struct sync_reply reply;
 
-		step(w, &(struct core_input){ .type = urgent ? IN_NEWS : IN_SYNC,
+		step(w, &(struct core_input){ .type = urgent ? IN_URGENT : IN_SYNC,
 					      .sync = &(struct in_sync){ .message = s },
 					      .request = 1 });
 		mo_desc_init(&sync_reply_desc, &reply);

@@ -16,7 +16,7 @@
 #include "lib/recipe/env_layers.h"
 #include "lib/recipe/recipe_file.h"
 #include "lib/wire/dryrun.h"
-#include "lib/wire/json.h"
+#include "lib/wire/encode.h"
 
 #define SEARCH_MAX 64 /* GPUs and sequences of a search that takes no time */
 

@@ -334,7 +334,8 @@ void check_records(struct sim *s, const struct core_out *out)
 		if (last)
 			check_job(s, r->job);
 	}
-	check_state(s);
+	if (out->n_records)
+		check_state(s);
 }
 
 /* Nothing acknowledged is missing from what is stored. */

@@ -226,7 +226,9 @@ static void step_message(struct sim *s, struct message *m, struct core_out *out)
 {
 	struct core_input in;
 
-	core_input_init(&in, m->kind == M_HELLO ? IN_HELLO : m->kind == M_SYNC ? IN_SYNC : IN_NEWS);
+	core_input_init(&in, m->kind == M_HELLO  ? IN_HELLO
+			     : m->kind == M_SYNC ? IN_SYNC
+						 : IN_URGENT);
 	in.request = m->request;
 	switch (m->kind) {
 	case M_HELLO:

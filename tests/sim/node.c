@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "daemon/core/state/health.h"
+#include "lib/model/launch.h"
+#include "lib/model/recipe.h"
 
 #define SEGMENT 16 /* notes of a bulky journal's segment */
 

@@ -1,5 +1,7 @@
 /* moe-stepd's shell in virtual time and the processes it owns. Main processes die with it
  * (PDEATHSIG); their children live on until the tree is killed or swept. */
+#include "lib/model/launch.h"
+#include "lib/model/recipe.h"
 #include "tests/sim/sim.h"
 
 #include <signal.h>

@@ -1,8 +1,9 @@
-/* What the agent sends: hello, sync, news. Called by the shell when agent_core_decide asked for it.
- *  */
+/* What the agent sends: hello, sync, urgent. Called by the shell when agent_core_decide asked for
+ * it. */
 #include "agent/core/agent/agent_core_state.h"
 #include "agent/core/stepd/stepd_core.h"
 #include "lib/base/assert.h"
+#include "lib/base/desc_fit.h"
 
 /* what a note, or a found checkpoint, costs without its texts: daemon/core/rules/intake.c */
 #define NOTE_BYTES 512

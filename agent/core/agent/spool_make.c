@@ -3,6 +3,8 @@
 
 #include "agent/core/bind/bind_launch.h"
 #include "lib/base/idset.h"
+#include "lib/model/launch.h"
+#include "lib/model/recipe.h"
 
 char *spool_taken(const struct neighbour *others, size_t n)
 {

@@ -15,6 +15,7 @@
 
 #include "agent/core/bind/bind_cores.h"
 #include "lib/base/parse.h"
+#include "lib/model/recipe.h"
 
 /* per NUMA node: the lowest for interrupts and kernel threads, one more for agent and NIC */
 #define RESERVE_CORES 2

@@ -2,8 +2,8 @@
  * NUMA node of its GPU slot. Facts: hardware.md section 2. */
 #pragma once
 #include "lib/base/error.h"
-#include "lib/model/launch.h"
 #include "lib/model/nodeinfo.h"
+#include "lib/model/recipe.h"
 
 /* PREFERRED with several nodes is the kernel's preferred-many */
 enum mem_policy { MEM_NONE, MEM_PREFERRED, MEM_BIND, MEM_INTERLEAVE };
@@ -40,7 +40,7 @@ struct stray_thread {
 	char *cpus;
 	bool is_main;
 };
-/* What a look at a running rank's threads says: n strays among n_threads; mems_allowed:
+/* What a check of a running rank's threads says: n strays among n_threads; mems_allowed:
  * Mems_allowed_list, NULL unknown. NULL when all is as planned; caller frees. */
 char *bind_judge_threads(const struct rank_bind *want, const struct stray_thread *strays, size_t n,
 			 size_t n_threads, const char *mems_allowed);

@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include "lib/base/idset.h"
+#include "lib/model/launch.h"
 
 static void add_cpus(struct mo_idset *all, const char *cpus)
 {

@@ -2,6 +2,7 @@
  * binding over all of them where one process has all GPUs. Pure. */
 #pragma once
 #include "agent/core/bind/bind.h"
+#include "lib/model/launch.h"
 
 /* As bind_plan(); how: the launch's own, possibly with more reserved cores. *n_ret is
  * launch.n_local. */

@@ -2,7 +2,6 @@
  * with what the ranks' notes say, or with a preview. */
 #pragma once
 #include "lib/model/job.h"
-#include "lib/model/launch.h"
 #include "lib/model/nodeinfo.h"
 
 struct bind_view {

@@ -1,6 +1,9 @@
 /* See spool.h. */
 #include "agent/core/stepd/spool.h"
 
+#include "lib/model/launch.h"
+#include "lib/model/recipe.h"
+
 static const struct mo_field spool_fields[] = {
 	MO_D(spool, step_id, MO_STR, "name of the step, MOE_STEP of all its processes"),
 	MO_D(spool, boot_id, MO_STR, "boot in which it was made; another one proves the step dead"),

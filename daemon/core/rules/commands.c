@@ -31,6 +31,8 @@
 #include "daemon/core/update/checkpoint_keep.h"
 #include "daemon/core/update/verify.h"
 #include "lib/base/assert.h"
+#include "lib/model/launch.h"
+#include "lib/model/recipe.h"
 
 /* manifests in one scan order; older checkpoints are judged anew */
 #define KNOWN_MAX 256

@@ -8,6 +8,8 @@
 #include "daemon/core/rules/launch.h"
 #include "daemon/core/rules/place.h"
 #include "lib/base/buf.h"
+#include "lib/model/launch.h"
+#include "lib/model/recipe.h"
 
 #define NODE_GPUS 8 /* of an MI300X/MI325X/MI350X/MI355X platform */
 /* two sockets of 48 cores, two threads each: the smaller of the usual hosts */

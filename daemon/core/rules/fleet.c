@@ -215,7 +215,7 @@ void fleet_sync(struct turn *t)
 {
 	const struct agent_sync *s = t->input->sync->message;
 	const struct node *n;
-	bool fresh, urgent = t->input->type == IN_NEWS;
+	bool fresh, urgent = t->input->type == IN_URGENT;
 	struct live *l;
 
 	promote(t, s);

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "lib/base/desc_fit.h"
 #include "lib/base/utf8.h"
 #include "lib/model/limits.h"
 

@@ -6,6 +6,7 @@
 
 #include "lib/base/assert.h"
 #include "lib/base/buf.h"
+#include "lib/model/recipe.h"
 
 #define PREPARE_LIMIT_US (600 * 1000000LL)
 

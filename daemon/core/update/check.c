@@ -1,6 +1,6 @@
 /* See check.h. Each function looks at one promise of one thing; the tables at the end are the list.
- * It stands in this room, not beside the state, as it measures texts with the words of retained.c.
- *  */
+ * It stands in this room, not beside the state, as it measures texts with the words of
+ * retained.c. */
 #include "daemon/core/update/check.h"
 
 #include <stdlib.h>

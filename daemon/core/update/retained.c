@@ -13,6 +13,7 @@
 #include "daemon/core/state/shared.h"
 #include "daemon/core/update/edit.h"
 #include "lib/base/assert.h"
+#include "lib/base/desc_fit.h"
 #include "lib/model/limits.h"
 
 #define SMALL 4096

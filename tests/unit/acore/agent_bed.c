@@ -1,6 +1,9 @@
 /* See agent_bed.h. */
 #include "tests/unit/acore/agent_bed.h"
 
+#include "lib/model/launch.h"
+#include "lib/model/recipe.h"
+
 int bed_setup(void **state)
 {
 	struct bed *b = mo_alloc(sizeof(*b));

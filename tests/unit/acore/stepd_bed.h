@@ -10,6 +10,8 @@
 #include <cmocka.h>
 #include "agent/core/stepd/stepd_core.h"
 #include "lib/base/buf.h"
+#include "lib/model/launch.h"
+#include "lib/model/recipe.h"
 
 struct bed {
 	struct stepd_core *core;

@@ -1,8 +1,10 @@
 /* Agent decisions: the connection to the controller, and what each message of it carries: notes,
  * progress, scans, questions. */
+#include "lib/base/desc_fit.h"
+#include "lib/wire/cost.h"
+#include "lib/wire/decode.h"
+#include "lib/wire/encode.h"
 #include "tests/unit/acore/agent_bed.h"
-
-#include "lib/wire/json.h"
 
 static void test_link(void **state)
 {

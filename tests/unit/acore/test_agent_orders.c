@@ -1,5 +1,7 @@
 /* Agent decisions: orders of the controller, from the spool to the end; what is stale, foreign or
  * unknown. */
+#include "lib/model/launch.h"
+#include "lib/model/recipe.h"
 #include "tests/unit/acore/agent_bed.h"
 
 static void test_launch(void **state)

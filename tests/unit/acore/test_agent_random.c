@@ -7,6 +7,8 @@
 #include <string.h>
 #include <cmocka.h>
 #include "agent/core/agent/agent_step.h"
+#include "lib/model/launch.h"
+#include "lib/model/recipe.h"
 
 #define SEEDS 400
 #define TURNS 600

@@ -1,5 +1,7 @@
 /* Agent decisions: a stepd that dies, hangs or never starts; adoption by the next agent, and the
  * next boot. */
+#include "lib/model/launch.h"
+#include "lib/model/recipe.h"
 #include "tests/unit/acore/agent_bed.h"
 
 static void test_stepd_dies(void **state)

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 #include "agent/core/bind/bind.h"
 #include "lib/base/idset.h"
+#include "lib/model/recipe.h"
 
 struct bed {
 	struct nodeinfo info;

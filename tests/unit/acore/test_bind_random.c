@@ -9,6 +9,7 @@
 #include "lib/base/buf.h"
 #include "lib/base/idset.h"
 #include "lib/base/parse.h"
+#include "lib/model/recipe.h"
 
 #define MACHINES 1500
 #define NODES_MAX 8

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <cmocka.h>
 #include "agent/core/bind/env.h"
+#include "lib/model/launch.h"
+#include "lib/model/recipe.h"
 
 struct bed {
 	struct launch launch;

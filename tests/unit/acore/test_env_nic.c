@@ -8,6 +8,8 @@
 #include "agent/core/bind/env_nic.h"
 #include "agent/core/bind/env_record.h"
 #include "agent/core/bind/explain.h"
+#include "lib/model/launch.h"
+#include "lib/model/recipe.h"
 
 struct bed {
 	struct launch launch;

@@ -4,6 +4,8 @@
 #include "agent/core/bind/bind_launch.h"
 #include "agent/core/bind/env.h"
 #include "agent/core/text/words.h"
+#include "lib/model/launch.h"
+#include "lib/model/recipe.h"
 #include "tests/unit/unit.h"
 
 static void node_make(struct nodeinfo *info, struct launch *l)

@@ -5,6 +5,8 @@
 #include "agent/core/stepd/hooks.h"
 #include "agent/core/stepd/stepd_core.h"
 #include "lib/base/buf.h"
+#include "lib/model/launch.h"
+#include "lib/model/recipe.h"
 #include "tests/unit/unit.h"
 
 static void test_hooks(void **state)

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <cmocka.h>
 #include "agent/core/agent/spool_make.h"
+#include "lib/model/launch.h"
+#include "lib/model/recipe.h"
 
 static void test_taken(void **state)
 {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "lib/base/desc.h"
+#include "lib/base/desc_fit.h"
 
 enum colour { RED, GREEN, _COLOUR_N };
 static const char *const colours[_COLOUR_N] = { "red", "green" };

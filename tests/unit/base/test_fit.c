@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lib/base/desc.h"
+#include "lib/base/desc_fit.h"
 #include "lib/base/parse.h"
 
 struct leaf {

@@ -8,6 +8,8 @@
 
 #include "agent/core/bind/preview.h"
 #include "daemon/core/rules/launch.h"
+#include "lib/model/launch.h"
+#include "lib/model/recipe.h"
 #include "lib/recipe/env_file.h"
 #include "lib/recipe/recipe_file.h"
 #include "lib/recipe/env_layers.h"

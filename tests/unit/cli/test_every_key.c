@@ -1,11 +1,14 @@
 /* Every key of a recipe changes something: what the nodes are sent (commands, environment, binding,
  * orders), the plan, or what the core decides while the job lives (story.h). Driven by the table of
  * keys: a new one without a row fails here. */
+#include "lib/model/launch.h"
+#include "lib/model/recipe.h"
 #include "tests/unit/unit.h"
 
 #include <stdio.h>
 
 #include "lib/recipe/keys.h"
+#include "lib/wire/encode.h"
 #include "tests/fuzz/whole.h"
 #include "tests/unit/cli/story.h"
 

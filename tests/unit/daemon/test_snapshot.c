@@ -17,6 +17,7 @@
 #include "daemon/snapshot.h"
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
+#include "lib/loop/loop.h"
 
 #define RECORDS 10000
 #define MINUTE_US 60000000LL

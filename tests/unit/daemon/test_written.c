@@ -27,9 +27,12 @@
 #include "lib/model/failure.h"
 #include "lib/model/gpu.h"
 #include "lib/model/klog.h"
+#include "lib/model/launch.h"
+#include "lib/model/recipe.h"
 #include "lib/plan/plan.h"
 #include "lib/wire/backup.h"
-#include "lib/wire/json.h"
+#include "lib/wire/decode.h"
+#include "lib/wire/encode.h"
 
 /* clang-format off */
 #define D(x) { #x, &x }

@@ -6,6 +6,8 @@
 
 #include "lib/model/limits.h"
 #include "daemon/core/view/why.h"
+#include "lib/model/launch.h"
+#include "lib/model/recipe.h"
 
 /* Its steps are left to the engine's files, which the submit read as `hash` (NULL: did not). */
 static int64_t leaves_steps_of(struct world *w, const char *user, int64_t gpus, const char *hash)

@@ -7,6 +7,7 @@
 
 #include "daemon/core/rules/intake.h"
 #include "lib/base/buf.h"
+#include "lib/base/desc_fit.h"
 #include "lib/model/limits.h"
 
 static char *text_of(size_t n)

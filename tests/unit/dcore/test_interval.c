@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "daemon/core/state/interval.h"
+#include "lib/model/launch.h"
+#include "lib/model/recipe.h"
 #include "lib/plan/plan.h"
 
 struct one {

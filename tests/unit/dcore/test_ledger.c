@@ -7,9 +7,10 @@
 #include <string.h>
 
 #include "lib/model/limits.h"
-#include "lib/wire/json.h"
 #include "daemon/core/view/why.h"
 #include "daemon/core/view/view_node.h"
+#include "lib/wire/decode.h"
+#include "lib/wire/encode.h"
 
 static int64_t running(struct world *w, int64_t gpus)
 {

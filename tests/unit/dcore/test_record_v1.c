@@ -8,7 +8,8 @@
 #include "daemon/core/state/record_v1.h"
 #include "lib/base/buf.h"
 #include "lib/base/fd.h"
-#include "lib/wire/json.h"
+#include "lib/wire/decode.h"
+#include "lib/wire/encode.h"
 
 /* Behind {"v":N,"type": and its end. */
 static const struct {

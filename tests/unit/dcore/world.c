@@ -7,7 +7,8 @@
 #include <string.h>
 
 #include "lib/model/orders.h"
-#include "lib/wire/json.h"
+#include "lib/wire/decode.h"
+#include "lib/wire/encode.h"
 
 /* Any input can be written, read and stepped again: this is the one that is. What is too large
  * for a message is stepped as it is. */

@@ -7,7 +7,6 @@
 
 #include "lib/base/buf.h"
 #include "lib/http/server.h"
-#include "lib/loop/loop.h"
 
 #define PATIENCE_US 20000000
 #define TCP "\r\nHost: 127.0.0.1"

@@ -11,6 +11,8 @@
 #include <cmocka.h>
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
+#include "lib/loop/http_client.h"
+#include "lib/loop/http_fetch.h"
 #include "lib/loop/loop.h"
 
 #define PATIENCE_US 20000000

@@ -13,7 +13,8 @@
 #include "lib/base/fd.h"
 #include "lib/loop/curl.h"
 #include "lib/loop/http_answer.h"
-#include "lib/loop/loop.h"
+#include "lib/loop/http_client.h"
+#include "lib/loop/http_fetch.h"
 
 #define HEAD "HTTP/1.1 200 OK\r\n"
 

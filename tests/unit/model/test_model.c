@@ -1,5 +1,6 @@
 /* Every described value of the model: names are complete and distinct, tables lie inside their
  * structs, copies are equal; sample_merge; rank_coords_of. */
+#include "lib/base/desc_fit.h"
 #include "tests/unit/unit.h"
 
 #include <stdio.h>

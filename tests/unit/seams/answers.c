@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "daemon/agent_answer.h"
-#include "lib/wire/json.h"
+#include "lib/wire/encode.h"
 
 void seam_store_done(void);
 static struct seam_answer answers[64];

@@ -10,7 +10,7 @@
 #include "daemon/journal.h"
 #include "daemon/turn.h"
 #include "lib/model/message.h"
-#include "lib/wire/json.h"
+#include "lib/wire/decode.h"
 #include "tests/unit/dcore/world.h"
 
 #define DIR "/state"

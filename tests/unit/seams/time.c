@@ -1,4 +1,4 @@
-/* In place of lib/base/clock.c, lib/base/chance.c and lib/loop/timer.c. */
+/* In place of lib/base/clock.c, lib/base/chance.c and lib/loop/loop.c. */
 #include "tests/unit/seams/world.h"
 
 #include "lib/base/chance.h"

@@ -8,7 +8,8 @@
 
 #include "lib/model/limits.h"
 #include "lib/model/message.h"
-#include "lib/wire/json.h"
+#include "lib/wire/cost.h"
+#include "lib/wire/encode.h"
 
 static void fill(struct mo_buf *b, const char *before, const char *unit, size_t bytes,
 		 const char *after)

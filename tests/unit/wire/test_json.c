@@ -3,6 +3,7 @@
 #include "tests/unit/unit.h"
 
 #include <errno.h>
+#include <json-c/json.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,9 +12,13 @@
 #include <unistd.h>
 
 #include "lib/model/job.h"
+#include "lib/model/launch.h"
 #include "lib/model/limits.h"
 #include "lib/model/message.h"
-#include "lib/wire/json.h"
+#include "lib/model/recipe.h"
+#include "lib/wire/decode.h"
+#include "lib/wire/encode.h"
+#include "lib/wire/parse.h"
 
 static void json_putp(struct json_object **json)
 {

@@ -7,7 +7,8 @@
 #include <cmocka.h>
 
 #include "lib/model/orders.h"
-#include "lib/wire/json.h"
+#include "lib/wire/decode.h"
+#include "lib/wire/encode.h"
 
 struct example {
 	int order;

@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "lib/wire/json.h"
 #include "lib/wire/schema.h"
 
 struct part_view {

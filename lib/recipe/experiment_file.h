@@ -1,5 +1,5 @@
-/* The parts of reading an experiment: its files, its words. Private to lib/recipe/experiment*.c.
- * */
+/* The files of an experiment: each with all that it extends. Private to
+ * lib/recipe/experiment*.c. */
 #pragma once
 #include "lib/recipe/experiment.h"
 
@@ -12,7 +12,6 @@ struct experiment_reader {
 	size_t depth; /* files that extend each other */
 	size_t reads, values, bytes;
 };
-
 /* Reads a file with everything that it extends. by: what asks for it, in words; from: where that
  * is said. NULL with err; a file that is not there gives its errno in *ret_errno, which may be
  * NULL. */
@@ -25,12 +24,3 @@ struct config_value *experiment_load_as(struct experiment_reader *r, const char 
 /* The directory of `from` and path as one path without . and .. parts where that can be told by
  * the text. */
 char *experiment_path(const char *from, const char *path);
-
-/* The command: what Primus' main takes for itself, and the rest as one map. */
-struct experiment_words {
-	const char *file, *module;
-	struct config_value *given;
-};
-/* 0, or -EINVAL with err: words that end Primus before it trains. given is the caller's. */
-int experiment_words_read(char *const *words, size_t n, struct experiment_words *ret,
-			  struct experiment *out, struct mo_error *err);

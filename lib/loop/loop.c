@@ -4,10 +4,12 @@
  * when it has waited for MO_TURN_WAIT_US (or mo_turn_wait). */
 #include "lib/loop/loop.h"
 #include <assert.h>
+#include <stdlib.h>
 #include <systemd/sd-daemon.h>
 #include <time.h>
 #include "lib/base/assert.h"
 #include "lib/base/clock.h"
+#include "lib/base/util.h"
 
 /* As sd_event_run() does it: one dispatch is one callback. */
 static int run_once(sd_event *loop, int64_t *longest_ns)
