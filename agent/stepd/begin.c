@@ -11,7 +11,7 @@
 #include "agent/stepd/sources.h"
 #include "agent/stepd/tree.h"
 #include "lib/base/fd.h"
-#include "lib/wire/json.h"
+#include "lib/wire/decode.h"
 
 #define LAUNCH_BYTES_MAX (64 * 1024 * 1024)
 

@@ -6,7 +6,7 @@
 
 /* What is called from wake_wait(), besides the functions of sources. */
 struct wake_calls {
-	void (*on_time)(struct stepd *s); /* it is what wake_at() said */
+	void (*on_time)(struct stepd *s);  /* it is what wake_at() said */
 	void (*on_child)(struct stepd *s); /* some child ended: which, waitid says */
 	void (*on_end)(struct stepd *s);   /* the machine or an operator ends this process */
 };

@@ -29,7 +29,8 @@ struct seam_process *seam_process_new(int ppid, const char *env)
 				    .ppid = ppid ? ppid : SELF,
 				    .env = mo_strdup(env),
 				    .fds = { -1, -1, -1, -1 },
-				    .pidfd = -1, .pidfd_kept = -1 };
+				    .pidfd = -1,
+				    .pidfd_kept = -1 };
 	return p;
 }
 

@@ -62,9 +62,9 @@ void seam_datagram(const char *path, const char *text);
 struct seam_process {
 	int pid, ppid, status;
 	bool dead, taken;
-	char *env;      /* one assignment of its environment */
-	int signalled;  /* the last signal but SIGKILL */
-	int fds[4];     /* streams that it holds, -1 none: closed with its end */
+	char *env;             /* one assignment of its environment */
+	int signalled;         /* the last signal but SIGKILL */
+	int fds[4];            /* streams that it holds, -1 none: closed with its end */
 	int pidfd, pidfd_kept; /* and the other end, which closes with its end; -1 none */
 };
 struct seam_process *seam_process_new(int ppid, const char *env);

@@ -13,7 +13,7 @@ struct seam_rank {
 	int pid;
 	int out, err; /* streams that it writes to */
 };
-struct seam_rank *seam_rank(size_t i); /* NULL: none was forked so far */
+struct seam_rank *seam_rank(size_t i);     /* NULL: none was forked so far */
 void seam_exec_fails(int step, int error); /* of those that come; error 0: it works again */
 void seam_ranks_ignore(bool signals);      /* they do not end with SIGTERM */
 void seam_ranks_done(void);

@@ -11,7 +11,8 @@
 #include "lib/base/desc.h"
 #include "lib/base/file.h"
 #include "lib/base/parse.h"
-#include "lib/wire/json.h"
+#include "lib/wire/decode.h"
+#include "lib/wire/encode.h"
 
 #define DIR "/run/moe/steps/j7.a1"
 #define LOGS "/var/lib/moe/logs/j7/a1"
@@ -23,8 +24,8 @@ void seam_streams_done(void);
 static struct stepd all[100];
 static size_t n_all;
 static struct stepd *s;
-static int agent;      /* its end of the socket, -1 none */
-static int64_t told;   /* the highest note that the agent was told of */
+static int agent;    /* its end of the socket, -1 none */
+static int64_t told; /* the highest note that the agent was told of */
 static bool told_iteration;
 
 static void spool(void)
@@ -130,8 +131,9 @@ static struct journal_read notes(void)
 		if (!end)
 			break;
 		mo_desc_init(&note_desc, &n);
-		assert_int_equal(
-			wire_decode(&note_desc, line, (size_t)(end - line), false, &n, NULL), 0);
+		assert_int_equal(wire_decode(&note_desc, line, (size_t)(end - line), false, &n,
+					     NULL),
+				 0);
 		assert_int_equal(n.n, ++r.n);
 		r.started += n.kind == NOTE_STARTED;
 		r.running += n.kind == NOTE_RUNNING;
