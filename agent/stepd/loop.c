@@ -1,7 +1,7 @@
 /* The turn: (1) every ready source queues events (wake.h), deaths in the order they happened in;
  * (2) the core answers each event with effects, carried out in order; (3) all notes of the turn go
- * to the journal in one write; (4) agents are notified. One timer serves the core's deadline and the
- * periodic work. */
+ * to the journal in one write; (4) agents are notified. One timer serves the core's deadline and
+ * the periodic work. */
 #include <signal.h>
 #include "agent/core/text/lines.h"
 #include "agent/stepd/loop.h"
