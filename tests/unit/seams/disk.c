@@ -166,6 +166,13 @@ void seam_put(const char *path, const char *text)
 	mo_buf_str(&make(path)->data, text);
 }
 
+void seam_append(const char *path, const char *text)
+{
+	struct file *f = find(path);
+
+	mo_buf_str(&(f ? f : make(path))->data, text);
+}
+
 const char *seam_text(const char *path)
 {
 	struct file *f = find(path);
@@ -556,7 +563,7 @@ struct mo_dir *mo_dir_open(int at, const char *path, int flags)
 	}
 	struct mo_dir *d = mo_alloc(sizeof(*d));
 	d->fd = opened(NULL, name);
-	for (size_t i = 0; i < ELEMENTSOF(files); i++) {
+	for (size_t i = ELEMENTSOF(files); i-- > 0;) { /* newest first: in no order */
 		const char *rest = files[i].name && is_below(files[i].name, name)
 					   ? files[i].name + strlen(name) + 1
 					   : NULL;

@@ -24,6 +24,7 @@ extern bool (*seam_ready)(void);    /* deals with one descriptor that is ready; 
 
 /* disk.c: files, directories, streams */
 void seam_put(const char *path, const char *text);
+void seam_append(const char *path, const char *text);
 const char *seam_text(const char *path); /* NULL: there is no such file */
 bool seam_exists(const char *path);
 void seam_remove(const char *path); /* and all below */
@@ -50,7 +51,7 @@ void seam_hold(int fd);                       /* one more holder, who closes it 
 bool seam_readable(int fd);                   /* something came, or its other end is closed */
 int seam_peer(int fd);
 /* of the test: */
-void seam_send(int fd, const char *text);
+bool seam_send(int fd, const char *text); /* false: nobody has the other end */
 void seam_close(int fd);
 char *seam_received(int fd); /* all that came to this end; caller frees */
 int seam_listen(const char *path);
