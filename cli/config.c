@@ -17,6 +17,7 @@
 #include "cli/text.h"
 #include "cli/value.h"
 #include "cli/visible.h"
+#include "lib/plan/plan_desc.h"
 #include "lib/wire/parse.h"
 
 static char *source_text(struct json_object *source)

@@ -10,6 +10,7 @@
 #include "cli/value.h"
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
+#include "lib/plan/schedule_plan.h"
 #include "lib/wire/parse.h"
 
 #define PIECES_MAX 400000 /* that are simulated: a picture shows their start and end */

@@ -2,6 +2,8 @@
  * (dump_pp_data: config.json and pp_rank_N.json, milliseconds). */
 #pragma once
 #include "cli/cli.h"
+#include "lib/model/gpu.h"
+#include "lib/plan/plan.h"
 #include "lib/plan/schedule.h"
 
 struct json_object;

@@ -22,6 +22,7 @@
 #include "daemon/core/rules/dryrun.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
+#include "lib/plan/plan_desc.h"
 #include "lib/recipe/argv.h"
 #include "lib/wire/dryrun.h"
 #include "lib/wire/encode.h"

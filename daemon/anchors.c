@@ -9,6 +9,7 @@
 #include "lib/base/parse.h"
 #include "lib/model/mask.h"
 #include "lib/plan/anchor.h"
+#include "lib/plan/plan_desc.h"
 #include "lib/recipe/json.h"
 #include "lib/recipe/recipe_file.h"
 #include "lib/wire/encode.h"

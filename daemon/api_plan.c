@@ -6,6 +6,7 @@
 #include "daemon/helper.h"
 #include "daemon/spec.h"
 #include "lib/base/parse.h"
+#include "lib/plan/options.h"
 
 #define OPTIONS_MAX 20
 

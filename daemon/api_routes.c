@@ -5,7 +5,7 @@
 #include "daemon/api.h"
 #include "daemon/core/view/stack_drift.h"
 #include "lib/model/limits.h"
-#include "lib/plan/plan.h"
+#include "lib/plan/plan_desc.h"
 
 #define B MO_BODY_BYTES_MAX
 #define A MO_AGENT_BODY_BYTES_MAX

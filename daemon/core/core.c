@@ -80,6 +80,7 @@ void core_free(struct core *c)
 	free(c->ending);
 	queue_clear(&c->queue);
 	shared_pool_done(&c->shared);
+	free(c->texts);
 	free(c->retained);
 	free(c->fresh);
 	free(c->dirty);

@@ -59,7 +59,7 @@ const struct mo_desc engine_traits_desc = MO_DESC(engine_traits, fields);
 static const char *const levels[] = { "none", "selective", "full", NULL };
 static const char *const schedules[] = { "1f1b",   "interleaved", "zb1p",     "zbv",
 					 "v-half", "v-min",       "dualpipe", NULL };
-/* In the order of the bits in lib/plan/parts.h. */
+/* In the order of the bits in lib/plan/features.h. */
 static const char *const recomputed[] = { "core_attention",
 					  "expert_activation",
 					  "norms",

@@ -1,4 +1,6 @@
 /* Admission: what certainly cannot run is refused, what probably cannot is told. */
+#include "lib/plan/admit.h"
+
 #include <string.h>
 
 #include "lib/model/traits.h"

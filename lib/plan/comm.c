@@ -12,7 +12,7 @@
 #include "lib/base/assert.h"
 #include "lib/base/parse.h"
 #include "lib/plan/params.h"
-#include "lib/plan/parts.h"
+#include "lib/plan/shape.h"
 
 /* What no network is: nothing, not a number, or more than a GPU's memory. */
 #define CURVE_BYTES_MAX 1e15

@@ -1,7 +1,7 @@
 /* Seconds of one exchange, before anything hides it. Private to lib/plan and to the tests and
  * benchmarks that look inside. */
 #pragma once
-#include "lib/plan/parts.h"
+#include "lib/plan/shape.h"
 
 /* ranks that zero shards dense weights over */
 double shape_shards(const struct shape *s);
@@ -20,6 +20,13 @@ double comm_fsdp_gather(const struct shape *s, double weights, bool experts);
 /* reduce-scatter and all-gather of a stage's weights */
 double comm_grads(const struct shape *s, double dense, double experts);
 bool comm_fsdp(const struct shape *s);
+/* Measured bandwidth of a collective: bytes per rank -> 10^9 bytes/s, sizes ascending. */
+struct curve {
+	struct {
+		double bytes, gbs;
+	} points[32];
+	size_t n;
+};
 /* Rows of rccl-tests / nccl-tests output ("size count type ... busbw"); what is no row is
  * ignored. False: no row. */
 bool curve_parse(const char *text, struct curve *ret);

@@ -1,9 +1,10 @@
 /* What a recipe switches on, as far as it changes time or memory: the traits of its engine
  * (lib/model/traits.h), and its features. Callers: plan.c, search.c. */
+#include "lib/plan/features.h"
+
 #include <string.h>
 
 #include "lib/model/traits.h"
-#include "lib/plan/parts.h"
 
 static const struct engine_traits *traits_of(const struct recipe *r)
 {

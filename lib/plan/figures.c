@@ -6,8 +6,9 @@
 
 #include "lib/model/layout.h"
 #include "lib/plan/memory.h"
-#include "lib/plan/params.h"
 #include "lib/plan/pipeline.h"
+#include "lib/plan/plan_desc.h"
+#include "lib/plan/shape.h"
 #include "lib/plan/time.h"
 
 static void note(struct plan *p, const char *text)

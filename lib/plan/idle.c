@@ -5,9 +5,11 @@
  * = B = W they are the papers' formulas (Narayanan et al. 2021, Qi et al. 2023 and 2024,
  * DeepSeek-V3). V-half and V-min repeat a block that fits only F = B = W: otherwise they lose
  * time with every micro-batch. Callers: pipeline.c, time.c. */
+#include "lib/plan/idle.h"
+
 #include <math.h>
 
-#include "lib/plan/pipeline.h"
+#include "lib/base/util.h"
 
 /* A way: idle = f F + b B + w W. */
 struct way {

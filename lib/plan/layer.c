@@ -9,9 +9,10 @@
 #include <math.h>
 
 #include "lib/base/assert.h"
+#include "lib/plan/features.h"
 #include "lib/plan/params.h"
-#include "lib/plan/parts.h"
 #include "lib/plan/pipeline.h"
+#include "lib/plan/shape.h"
 
 #define GEMM_UNMEASURED 0.6 /* where nobody measured a large GEMM: between MI325X and MI355X */
 /* FLOPs of flash attention backward against forward: scores again, then four products */

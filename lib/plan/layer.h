@@ -1,7 +1,7 @@
 /* Kernels of one layer, one micro-batch, one rank. Private to lib/plan and to the tests and
  * benchmarks that look inside. */
 #pragma once
-#include "lib/plan/parts.h"
+#include "lib/plan/shape.h"
 
 bool shape_narrow(const struct shape *s); /* products in 8 bits or fewer */
 /* recompute: what `s->recompute` adds to backward */

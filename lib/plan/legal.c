@@ -3,6 +3,7 @@
 #include "lib/plan/legal.h"
 
 #include "lib/plan/pipeline.h"
+#include "lib/plan/shape.h"
 
 /* tokens of one of the two chunks that a rank of balanced causal context parallelism holds */
 #define CP_TOKENS_MIN 512

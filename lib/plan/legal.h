@@ -1,6 +1,6 @@
 /* Questions about sizes that a plan may or may not have. Private to lib/plan and to its tests. */
 #pragma once
-#include "lib/plan/parts.h"
+#include "lib/plan/shape.h"
 
 /* Seconds of a sequence for the order of plans: placement counts. */
 double shape_rank(const struct shape *s, double step_s);

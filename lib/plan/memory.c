@@ -10,8 +10,9 @@
 #include "lib/plan/comm.h"
 #include "lib/plan/retained.h"
 #include "lib/plan/params.h"
-#include "lib/plan/parts.h"
 #include "lib/plan/pipeline.h"
+#include "lib/plan/plan_desc.h"
+#include "lib/plan/shape.h"
 
 #define GB 1e9
 #define STAGES_TRIED 32

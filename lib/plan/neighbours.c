@@ -6,8 +6,10 @@
 #include <string.h>
 
 #include "lib/base/buf.h"
+#include "lib/plan/features.h"
 #include "lib/plan/legal.h"
 #include "lib/plan/memory.h"
+#include "lib/plan/shape.h"
 #include "lib/plan/time.h"
 
 static const struct {

@@ -1,6 +1,6 @@
 /* One plan against those beside it, in words. Private to lib/plan. */
 #pragma once
-#include "lib/plan/parts.h"
+#include "lib/plan/shape.h"
 
 /* Notes: what the next smaller and larger legal value of each choice would cost that the recipe
  * does not fix. */

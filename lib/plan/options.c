@@ -1,5 +1,7 @@
 /* The options of a plan as people write them: the same text and the same errors for moectl plan
  * and POST /v1/plan. Callers: cli/plan.c, daemon/api_plan.c. */
+#include "lib/plan/options.h"
+
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>

@@ -9,7 +9,7 @@
 
 #include "lib/base/assert.h"
 #include "lib/model/layout.h"
-#include "lib/plan/plan.h"
+#include "lib/plan/idle.h"
 
 double plan_bubble(const char *schedule, int64_t pp, int64_t vpp, int64_t micro_batches)
 {

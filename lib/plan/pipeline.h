@@ -1,6 +1,6 @@
 /* Closed forms of the pipeline schedules: bubble, micro-batches in flight, layers of a stage.
  * Pure. Callers: memory.c, time.c, search.c, the plan picture. They are held against the
- * simulation of schedule.h by tests. plan_bubble() is in plan.h. */
+ * simulation of schedule_run.h by tests. */
 #pragma once
 #include "lib/base/error.h"
 #include "lib/model/recipe.h"
@@ -12,10 +12,6 @@ double pipeline_in_flight(const char *schedule, int64_t pp, int64_t vpp, int64_t
 bool pipeline_is_v(const char *schedule); /* the first and the last chunk lie on rank 0 */
 /* weight gradients are work of their own, which fills bubbles */
 bool pipeline_splits(const char *schedule);
-/* Seconds that a rank is idle in a step when its layers take f forward, b backward and w for
- * weight gradients (in b of schedules that do not split them off) per micro-batch. */
-double pipeline_idle(const char *schedule, int64_t pp, int64_t vpp, int64_t micro_batches, double f,
-		     double b, double w);
 /* Can the schedule run so many micro-batches through so many stages of so many layers? -EINVAL
  * with err naming the field, the rule and what would do. */
 int pipeline_check(const char *schedule, int64_t pp, int64_t vpp, int64_t micro_batches,
@@ -33,3 +29,6 @@ int pipeline_layout(const char *text, int64_t pp, int64_t vpp, int64_t layers, i
 		    struct mo_error *err);
 /* The same of each of n virtual stages, 0 of those that the text does not have. */
 void pipeline_layout_chunks(const char *text, int64_t n, int64_t *ret);
+/* Fraction of the pipelined part that is bubble; micro_batches per pipeline and step. schedule
+ * NULL: 1f1b, interleaved when vpp > 1. */
+double plan_bubble(const char *schedule, int64_t pp, int64_t vpp, int64_t micro_batches);

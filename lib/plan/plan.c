@@ -11,79 +11,16 @@
 #include "lib/model/layout.h"
 #include "lib/model/limits.h"
 #include "lib/plan/comm.h"
-#include "lib/plan/parts.h"
+#include "lib/plan/features.h"
+#include "lib/plan/params.h"
 #include "lib/plan/pipeline.h"
+#include "lib/plan/plan_desc.h"
 #include "lib/plan/plans.h"
 #include "lib/plan/reliability.h"
 #include "lib/plan/scale.h"
 #include "lib/plan/shape.h"
 
 #define TOP_DEFAULT 5
-
-static const char *schedule_of(const struct recipe *r)
-{
-	const char *stated = shape_schedule_stated(r);
-
-	if (r->parallelism.schedule && !mo_streq(r->parallelism.schedule, "1f1b"))
-		return r->parallelism.schedule;
-	return stated && r->parallelism.pp > 1 ? stated
-	       : r->parallelism.vpp > 1        ? "interleaved"
-					       : "1f1b";
-}
-
-/* Sequences of a step. Engines that take only those of a micro-batch do one per step; a
- * pipeline's number of micro-batches is not known without it. */
-static int64_t global_of(const struct recipe *r)
-{
-	const struct recipe_parallelism *p = &r->parallelism;
-
-	return r->global_batch != MO_NONE          ? r->global_batch
-	       : r->micro != MO_NONE && p->pp == 1 ? r->micro * (r->gpus / MO_MAX(p->tp * p->cp, 1))
-						   : MO_NONE;
-}
-
-int shape_of(const struct recipe *r, const struct gpu_type *gpu, int64_t gpus, struct shape *ret,
-	     struct mo_error *err)
-{
-	const struct recipe_parallelism *p = &r->parallelism;
-	const char *missing = !r->model                 ? "model"
-			      : r->seq == MO_NONE       ? "batch.seq"
-			      : global_of(r) == MO_NONE ? "batch.global"
-							: NULL;
-
-	if (missing)
-		return mo_error_set(err, -EINVAL, "plan: the recipe has no %s: give it", missing);
-	if (gpu_peak_tflops(gpu, r->precision) == MO_NONE_F)
-		return mo_error_set(err, -EINVAL,
-				    "plan: %s has no %s peak in the catalogue: use another "
-				    "precision",
-				    gpu->name, r->precision);
-	*ret = (struct shape){
-		.features = shape_features_of(r),
-		.model = r->model,
-		.gpu = gpu,
-		.precision = r->precision,
-		.schedule = schedule_of(r),
-		.recompute = shape_recompute_of(r),
-		.sharding = p->sharding ? p->sharding : "zero1",
-		.gpus = gpus,
-		.tp = p->tp,
-		.pp = p->pp,
-		.vpp = p->vpp,
-		.ep = p->ep,
-		.etp = p->etp,
-		.cp = p->cp,
-		.micro = r->micro != MO_NONE ? r->micro : 1,
-		.global = global_of(r),
-		.seq = r->seq,
-		.one_micro = r->global_batch == MO_NONE,
-		.pass = shape_pass_batch(r),
-		.nic_gbps = r->nic_gbps != MO_NONE       ? (double)r->nic_gbps
-			    : gpu->nic_gbps != MO_NONE_F ? gpu->nic_gbps
-							 : 400,
-	};
-	return 0;
-}
 
 /* Layers per stage of features.pipeline_layout; NULL without one. */
 static int read_layout(const struct recipe *r, int64_t **ret, int64_t **ret_chunks,

@@ -86,7 +86,6 @@ struct plan_doc {
 	size_t n_scaling;
 	struct plan_reliability reliability;
 };
-extern const struct mo_desc plan_stage_desc, plan_desc, plan_reliability_desc, plan_doc_desc;
 
 /* What is assumed of failures; 0 = what reliability.c says. rate: per 1000 node-days; save_s:
  * how long a save blocks the training. */
@@ -126,19 +125,9 @@ struct plan_options {
 	 * told */
 	bool open;
 };
-#define PLAN_SCALE_MAX 64
 /* of a recipe that names none, as those of ranks on CPUs: it knows every precision */
 #define PLAN_GPU_ASSUMED "mi355x"
 #define PLAN_GPUS_MAX MO_RANKS_MAX
-/* What people write for scale and tokens, on a command line and in a query string: "64,128,256";
- * "15T", "500B", "30M", "2.5e12". 0 or -EINVAL with err: what is wrong and what would do. */
-int plan_scale_parse(const char *text, int64_t ret[static PLAN_SCALE_MAX], size_t *ret_n,
-		     struct mo_error *err);
-int plan_tokens_parse(const char *text, double *ret, struct mo_error *err);
-/* "rate=6.5,restart=5m,repair=3d,spares=95%,save=30s": any of them. */
-int plan_failures_parse(const char *text, struct plan_failures *ret, struct mo_error *err);
-/* "leaf=256,spine=2" */
-int plan_fabric_parse(const char *text, struct plan_fabric *ret, struct mo_error *err);
 /* ret must be initialised by mo_desc_init(&plan_doc_desc). The recipe must have passed
  * recipe_parse(). Needs model, batch.seq and batch.global. Explicit parallelism: exactly one
  * plan, fitting or not. `parallelism: auto`: a search, plans that fit first. -EINVAL with err
@@ -146,46 +135,9 @@ int plan_fabric_parse(const char *text, struct plan_fabric *ret, struct mo_error
  * read. */
 int plan_make(const struct recipe *r, const struct gpu_type *gpu, const struct plan_options *o,
 	      struct plan_doc *ret, struct mo_error *err);
-/* The recomputation that the recipe fixes, itself or by the engine's own flags in engine.args;
- * NULL: a search chooses. */
-const char *plan_recompute_given(const struct recipe *r);
 /* Writes what was left to the planner into the recipe: the best plan's sharding, batch.micro and
  * recompute for `parallelism: auto`, iterations for `checkpoint.every: auto`. */
 void plan_apply(const struct plan_doc *doc, struct recipe *r);
 /* Behind plan_apply(), for engines that must be told (even_layers): where the search chose
  * stages that do not divide the layers, features.pipeline_layout becomes what it counted. */
 void plan_apply_layout(struct recipe *r);
-
-/* Admission: refused is only what exceeds memory by its states alone; what does not fit
- * otherwise is a warning with the table and the nearest plan that fits. *ret_text: NULL when it
- * fits. */
-enum plan_verdict { PLAN_ADMIT, PLAN_WARN, PLAN_REFUSE };
-enum plan_verdict plan_admit(const struct recipe *r, const struct plan_doc *doc, char **ret_text);
-
-/* Parameter counts of a model (params.c). */
-struct params {
-	double attention; /* weights of one layer's attention, norms included */
-	double dense_ffn, expert, shared, router; /* of one layer; expert = one expert */
-	double embedding;                         /* V h, once */
-	double total, active;                     /* whole model without MTP */
-	double mtp;                               /* weights of all MTP layers */
-};
-struct params plan_params(const struct recipe_model *m);
-/* Layers of [first, last) that have experts; 0 for a dense model. */
-int64_t plan_moe_layers(const struct recipe_model *m, int64_t first, int64_t last);
-/* Forward + backward FLOPs of one token at sequence length seq: 6 per active weight (embedding
- * look-up excluded) and causal attention counted half. */
-double plan_flops_per_token(const struct recipe_model *m, int64_t seq);
-/* Fraction of the pipelined part that is bubble; micro_batches per pipeline and step. schedule
- * NULL: 1f1b, interleaved when vpp > 1. */
-double plan_bubble(const char *schedule, int64_t pp, int64_t vpp, int64_t micro_batches);
-/* Daly's interval between checkpoints for a blocking save of save_s and a mean time between
- * failures of mttf_s. */
-double plan_daly_s(double save_s, double mttf_s);
-double plan_young_s(double save_s, double mttf_s);
-/* Share of time that is kept, failures exponential: every interval of work is followed by a
- * save; a failure costs the restart and the work since the last save. */
-double plan_ettr(double interval_s, double save_s, double restart_s, double mttf_s);
-/* Fewest spares such that with the given mean number under repair the chance that they suffice
- * is target. */
-int64_t plan_spares(double mean_under_repair, double target);

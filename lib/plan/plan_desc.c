@@ -1,4 +1,6 @@
 /* Descriptions of the plan document; names are those of the interface. */
+#include "lib/plan/plan_desc.h"
+
 #include "lib/plan/plan.h"
 
 static const struct mo_field model_fields[] = {

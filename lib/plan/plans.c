@@ -7,9 +7,10 @@
 
 #include "lib/plan/figures.h"
 #include "lib/plan/neighbours.h"
-#include "lib/plan/params.h"
 #include "lib/plan/pipeline.h"
+#include "lib/plan/plan_desc.h"
 #include "lib/plan/search.h"
+#include "lib/plan/shape.h"
 
 /* The multiples of unit beside value, for people; caller frees. */
 static char *multiples_near(int64_t unit, int64_t value)

@@ -7,7 +7,8 @@
 #include <math.h>
 
 #include "lib/base/assert.h"
-#include "lib/plan/parts.h"
+#include "lib/plan/params.h"
+#include "lib/plan/shape.h"
 
 #define FAILURES_PER_1000_NODE_DAYS 6.5
 #define RESTART_S 300.0 /* detect, place, initialise, load */

@@ -8,8 +8,9 @@
 
 #include <string.h>
 
+#include "lib/plan/features.h"
 #include "lib/plan/params.h"
-#include "lib/plan/parts.h"
+#include "lib/plan/shape.h"
 
 #define STORED_NARROW 1.0  /* bytes of an element that Transformer Engine keeps in 8 bits */
 #define STORED_4BIT 0.5625 /* and in NVFP4: a scale of 8 bits for 16 elements */

@@ -1,7 +1,7 @@
 /* What one token keeps of one layer. Private to lib/plan and to the tests and benchmarks that
  * look inside. */
 #pragma once
-#include "lib/plan/parts.h"
+#include "lib/plan/shape.h"
 
 /* that one token keeps of one layer */
 double memory_layer_bytes(const struct shape *s, bool moe, const char *recompute);

@@ -6,7 +6,9 @@
 #include <errno.h>
 
 #include "lib/base/buf.h"
+#include "lib/plan/plan_desc.h"
 #include "lib/plan/plans.h"
+#include "lib/plan/shape.h"
 
 #define SCALE_MAX 64
 #define DAY_S 86400.0

@@ -8,7 +8,7 @@
 
 #include "lib/base/assert.h"
 #include "lib/plan/pipeline.h"
-#include "lib/plan/schedule_parts.h"
+#include "lib/plan/schedule_blocks.h"
 
 void sched_add(struct sched_rank *r, enum sched_op op, int64_t chunk, int64_t micro)
 {

@@ -1,10 +1,8 @@
-/* Pipeline schedules as lists of work per rank, and their simulation: a node starts when its
- * rank is free and what it needs has arrived. Pure. Callers: the plan picture, tests that hold
- * the closed forms of pipeline.h against it. Invariant: every forward, backward and
- * weight-gradient of every micro-batch and virtual stage stands exactly once, on the rank that
- * owns the stage. */
+/* Pipeline schedules as lists of work per rank. Pure. Callers: the plan picture, tests. Invariant:
+ * every forward, backward and weight-gradient of every micro-batch and virtual stage stands exactly
+ * once, on the rank that owns the stage. */
 #pragma once
-#include "lib/plan/plan.h"
+#include "lib/base/error.h"
 
 /* forward; backward; weight gradient where the schedule splits it off, otherwise B holds it */
 enum sched_op { SCHED_F, SCHED_B, SCHED_W };
@@ -31,27 +29,18 @@ struct sched {
 	struct sched_rank *ranks;
 	double step, bubble; /* seconds; idle share of all ranks, 0..1 */
 };
-/* Work of one virtual stage on one micro-batch, seconds. */
-struct sched_cost {
-	double f, b, w;
-};
 
 #define SCHED_NODES_MAX 4000000
 /* Builds the lists; times are 0. -EINVAL with err: the schedule has no such shape, or it is too
  * large to be drawn. */
 int sched_make(const char *kind, int64_t pp, int64_t vpp, int64_t micro, struct sched *ret,
 	       struct mo_error *err);
-/* Simulates. cost: one entry per virtual stage (sched_stages); transfer: seconds from one rank
- * to the next. -EDEADLK with err naming the rank that waits and for what. */
-int sched_run(struct sched *s, const struct sched_cost *cost, double transfer,
-	      struct mo_error *err);
 void sched_done(struct sched *s);
 /* Virtual stages, in the order in which a micro-batch meets them; dualpipe: pp, each held by two
  * ranks. */
 int64_t sched_stages(const struct sched *s);
 int64_t sched_stage(const struct sched *s, int64_t rank, int64_t chunk);
-/* o: of the plan; NULL: none. The schedule of a plan of plan_make(), run with the times of its
- * stages. ret is to be freed by sched_done(), also after an error of the run. */
-int plan_schedule(const struct recipe *r, const struct gpu_type *gpu, const struct plan *p,
-		  const struct plan_options *o, int64_t micro_batches, struct sched *ret,
-		  struct mo_error *err);
+/* For what builds the lists: one more piece of work at the end of a rank's. */
+void sched_add(struct sched_rank *r, enum sched_op op, int64_t chunk, int64_t micro);
+/* the first and the last chunk lie on rank 0 */
+bool sched_is_v(const char *kind);

@@ -3,9 +3,11 @@
  * chunk's F = B = W. Its offsets from rank to rank set how long activations live: six slots over
  * the whole way for V-half, four for V-min. The order of F and B on a rank is the order of the
  * slots; weight gradients fill the holes, or make room when the rank holds all that it may. */
+#include "lib/plan/schedule_blocks.h"
+
 #include <stdlib.h>
 
-#include "lib/plan/schedule_parts.h"
+#include "lib/plan/schedule.h"
 
 #define PERIOD 6
 

@@ -1,11 +1,13 @@
 /* A plan's schedule with the times of its stages: what the picture draws. */
+#include "lib/plan/schedule_plan.h"
+
 #include <errno.h>
 
 #include "lib/plan/comm.h"
-#include "lib/plan/parts.h"
 #include "lib/model/layout.h"
 #include "lib/plan/pipeline.h"
 #include "lib/plan/schedule.h"
+#include "lib/plan/schedule_run.h"
 #include "lib/plan/search.h"
 #include "lib/plan/shape.h"
 #include "lib/plan/time.h"

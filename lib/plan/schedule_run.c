@@ -1,11 +1,12 @@
 /* The simulation (see schedule.h). Ranks work through their lists as far as they can; when
  * nobody moves and work is left, the schedule is stuck. */
+#include "lib/plan/schedule_run.h"
+
 #include <errno.h>
 #include <math.h>
 
-#include "lib/plan/schedule_parts.h"
-
 #include "lib/base/assert.h"
+#include "lib/plan/schedule.h"
 
 /* done: when F and B of a virtual stage and micro-batch ended, NAN before; of dualpipe once per
  * direction */

@@ -9,12 +9,15 @@
 #include <errno.h>
 #include <string.h>
 
+#include "lib/plan/features.h"
 #include "lib/plan/figures.h"
 #include "lib/plan/legal.h"
 #include "lib/plan/memory.h"
 #include "lib/plan/neighbours.h"
 #include "lib/plan/params.h"
 #include "lib/plan/pipeline.h"
+#include "lib/plan/plan_desc.h"
+#include "lib/plan/shape.h"
 #include "lib/plan/time.h"
 
 #define CANDIDATES_KEPT 64

@@ -1,6 +1,6 @@
 /* The search for `parallelism: auto`. Private to lib/plan. */
 #pragma once
-#include "lib/plan/parts.h"
+#include "lib/plan/shape.h"
 
 /* Tries all shardings of o->gpus; appends the best. -EINVAL: none can be had; the error names
  * the nearest numbers that can. */

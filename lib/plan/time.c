@@ -7,10 +7,12 @@
 
 #include "lib/base/assert.h"
 #include "lib/plan/comm.h"
+#include "lib/plan/features.h"
+#include "lib/plan/idle.h"
 #include "lib/plan/layer.h"
 #include "lib/plan/params.h"
-#include "lib/plan/parts.h"
 #include "lib/plan/pipeline.h"
+#include "lib/plan/shape.h"
 
 #define HOST_FORWARD 0.36 /* share of a layer's launches that forward has */
 /* share of a dense layer's launches that attention has, norm and residual included */

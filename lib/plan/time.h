@@ -2,7 +2,7 @@
  * the part of backward that zero-bubble schedules may move. Private to lib/plan and to the tests
  * and benchmarks that look inside. */
 #pragma once
-#include "lib/plan/parts.h"
+#include "lib/plan/shape.h"
 
 struct pass {
 	double compute, a2a, tp, cp, launch;

@@ -9,8 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/plan/admit.h"
 #include "lib/plan/anchor.h"
+#include "lib/plan/plan_desc.h"
 #include "lib/plan/schedule.h"
+#include "lib/plan/schedule_plan.h"
 #include "lib/recipe/catalogue.h"
 #include "lib/recipe/recipe_file.h"
 #include "lib/wire/encode.h"

@@ -9,6 +9,7 @@
 #include "agent/core/bind/preview.h"
 #include "daemon/core/rules/dryrun.h"
 #include "lib/plan/plan.h"
+#include "lib/plan/plan_desc.h"
 #include "lib/recipe/argv.h"
 #include "lib/recipe/catalogue.h"
 #include "lib/recipe/engine_words.h"

@@ -11,7 +11,7 @@
 
 #include "daemon/core/state/progress.h"
 #include "lib/base/assert.h"
-#include "lib/plan/plan.h"
+#include "lib/plan/reliability.h"
 
 /* 6.5 per 1000 node-days of eight GPUs (Kokolis et al. 2024), as the planner */
 #define PRIOR_PER_GPU_DAY (6.5e-3 / 8)

@@ -10,6 +10,7 @@
 #include "cli/plan_svg.h"
 #include "cli/value.h"
 #include "lib/base/fd.h"
+#include "lib/plan/schedule_run.h"
 
 #define DUMPS "../shared/data/primus/pp_vis"
 

@@ -29,7 +29,7 @@
 #include "lib/model/klog.h"
 #include "lib/model/launch.h"
 #include "lib/model/recipe.h"
-#include "lib/plan/plan.h"
+#include "lib/plan/plan_desc.h"
 #include "lib/wire/backup.h"
 #include "lib/wire/decode.h"
 #include "lib/wire/encode.h"
@@ -126,6 +126,8 @@ static const struct {
 	D(drift_group_desc),
 	D(drift_view_desc),
 	D(effect_desc),
+	D(effect_reply_desc),
+	D(effect_event_desc),
 	D(core_input_desc),
 	D(in_clock_desc),
 	D(in_late_desc),

@@ -9,7 +9,7 @@
 #include "daemon/core/state/interval.h"
 #include "lib/model/launch.h"
 #include "lib/model/recipe.h"
-#include "lib/plan/plan.h"
+#include "lib/plan/reliability.h"
 
 struct one {
 	struct world w;

@@ -5,6 +5,7 @@
 
 #include "lib/plan/anchor.h"
 #include "lib/plan/constants.h"
+#include "lib/plan/plan_desc.h"
 
 static void plan_of(struct plan_doc *doc)
 {

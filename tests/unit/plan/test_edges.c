@@ -4,6 +4,7 @@
 
 #include "lib/base/parse.h"
 #include "lib/plan/plan.h"
+#include "lib/plan/plan_desc.h"
 #include "lib/recipe/catalogue.h"
 #include "lib/recipe/recipe_file.h"
 

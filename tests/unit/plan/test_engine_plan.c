@@ -8,7 +8,7 @@
 
 #include "lib/base/fd.h"
 #include "lib/model/traits.h"
-#include "lib/plan/parts.h"
+#include "lib/plan/features.h"
 #include "lib/plan/plan.h"
 #include "lib/recipe/engine_file.h"
 #include "lib/recipe/engine_plan.h"

@@ -1,5 +1,6 @@
 /* Memory against what was published: Korthikanti's table, the vendor's projections for 1T and 2T
  * models, measured runs; and what must hold whatever the numbers. */
+#include "lib/plan/features.h"
 #include "tests/unit/unit.h"
 
 #include <math.h>
@@ -8,8 +9,9 @@
 #include "lib/plan/retained.h"
 #include "lib/plan/memory.h"
 #include "lib/plan/params.h"
-#include "lib/plan/parts.h"
 #include "lib/plan/pipeline.h"
+#include "lib/plan/plan_desc.h"
+#include "lib/plan/shape.h"
 #include "lib/recipe/catalogue.h"
 #include "lib/recipe/model_file.h"
 #include "lib/recipe/engine_plan.h"

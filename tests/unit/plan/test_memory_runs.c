@@ -1,11 +1,12 @@
 /* Memory against runs: published schedules, own runs with PyTorch's FSDP and Megatron-LM, and where
  * runs of growing micro-batches ran out. Own runs: NVIDIA H200, 2026-11-21. */
+#include "lib/plan/features.h"
 #include "tests/unit/unit.h"
 
 #include <math.h>
 
 #include "lib/plan/memory.h"
-#include "lib/plan/parts.h"
+#include "lib/plan/shape.h"
 #include "lib/recipe/catalogue.h"
 #include "lib/recipe/model_file.h"
 

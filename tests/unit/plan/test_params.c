@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "lib/plan/params.h"
-#include "lib/plan/parts.h"
+#include "lib/plan/shape.h"
 #include "lib/recipe/model_file.h"
 
 static void within(const char *what, double value, double expected, double fraction)

@@ -6,12 +6,16 @@
 #include "tests/unit/unit.h"
 
 #include "lib/plan/comm.h"
+#include "lib/plan/features.h"
 #include "lib/plan/figures.h"
 #include "lib/plan/layer.h"
 #include "lib/plan/legal.h"
 #include "lib/plan/memory.h"
 #include "lib/plan/params.h"
 #include "lib/plan/pipeline.h"
+#include "lib/plan/plan_desc.h"
+#include "lib/plan/reliability.h"
+#include "lib/plan/shape.h"
 #include "lib/plan/time.h"
 #include "lib/recipe/catalogue.h"
 

@@ -3,9 +3,11 @@
  * stages' parameters are the model's. */
 #include <math.h>
 #include <string.h>
+#include "lib/plan/plan_desc.h"
 #include "tests/unit/unit.h"
 
 #include "lib/plan/schedule.h"
+#include "lib/plan/schedule_plan.h"
 #include "lib/recipe/catalogue.h"
 #include "lib/recipe/recipe_file.h"
 

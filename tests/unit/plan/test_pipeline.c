@@ -8,9 +8,10 @@
 #include <json-c/json.h>
 
 #include "lib/model/layout.h"
+#include "lib/plan/idle.h"
 #include "lib/plan/pipeline.h"
-#include "lib/plan/plan.h"
 #include "lib/plan/schedule.h"
+#include "lib/plan/schedule_run.h"
 
 #define ORACLE "../shared/data/primus/pp_schedule_oracle.json"
 

@@ -8,7 +8,11 @@
 
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
+#include "lib/plan/params.h"
+#include "lib/plan/pipeline.h"
 #include "lib/plan/plan.h"
+#include "lib/plan/plan_desc.h"
+#include "lib/plan/reliability.h"
 #include "lib/recipe/catalogue.h"
 #include "lib/recipe/model_file.h"
 #include "lib/recipe/recipe_file.h"

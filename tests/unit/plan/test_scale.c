@@ -2,10 +2,12 @@
  * against a simulation of failures. */
 #include <math.h>
 #include <string.h>
+#include "lib/plan/options.h"
 #include "tests/unit/unit.h"
 
-#include "lib/plan/parts.h"
+#include "lib/plan/plan_desc.h"
 #include "lib/plan/reliability.h"
+#include "lib/plan/shape.h"
 #include "lib/recipe/model_file.h"
 
 static void close_to(double value, double expected, double fraction)

@@ -6,7 +6,9 @@
 #include "tests/unit/unit.h"
 
 #include "lib/base/parse.h"
+#include "lib/plan/admit.h"
 #include "lib/plan/plan.h"
+#include "lib/plan/plan_desc.h"
 #include "lib/recipe/catalogue.h"
 #include "lib/recipe/recipe_file.h"
 

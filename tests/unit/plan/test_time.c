@@ -6,8 +6,9 @@
 #include <string.h>
 
 #include "lib/plan/comm.h"
-#include "lib/plan/parts.h"
+#include "lib/plan/features.h"
 #include "lib/plan/search.h"
+#include "lib/plan/shape.h"
 #include "lib/plan/time.h"
 #include "lib/recipe/catalogue.h"
 #include "lib/recipe/model_file.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/plan/parts.h"
+#include "lib/plan/shape.h"
 #include "lib/plan/time.h"
 #include "lib/recipe/catalogue.h"
 #include "lib/recipe/model_file.h"

@@ -1,9 +1,7 @@
-/* One plan while it is computed. Private to lib/plan and to the tests and benchmarks that look
- * inside. What computes it has a header each, in this order: params -> layer, comm -> time;
- * memory beside them. Here: what all of them read, and features.c, which fills it. */
+/* What features:, bind: and the engine's traits of a recipe change of time and memory. Private to
+ * lib/plan and to the tests and benchmarks that look inside; plan_recompute_given() is for all. */
 #pragma once
-#include "lib/plan/constants.h"
-#include "lib/plan/plan.h"
+#include "lib/model/recipe.h"
 
 /* What the recipe's features: and bind: switch on, as far as it changes time or memory. */
 struct shape_features {
@@ -104,43 +102,6 @@ enum remat {
 	REMAT_DOWN = 16,
 	REMAT_MINIMAL = REMAT_QKV | REMAT_OUT | REMAT_UP | REMAT_DOWN
 };
-/* Measured bandwidth of a collective: bytes per rank -> 10^9 bytes/s, sizes ascending. */
-struct curve {
-	struct {
-		double bytes, gbs;
-	} points[32];
-	size_t n;
-};
-struct shape {
-	const struct recipe_model *model;
-	const struct gpu_type *gpu;
-	const char *precision, *schedule, *recompute, *sharding; /* schedule is never NULL here */
-	int64_t gpus, tp, pp, vpp, ep, etp, cp, dp;
-	int64_t micro, global, seq;
-	/* ranks that zero shards over; 0 = all of dp x cp */
-	int64_t shard;
-	/* of each virtual stage, beside stage_layers */
-	const int64_t *chunk_layers;
-	/* of each stage, an explicit layout; NULL = evenly */
-	const int64_t *stage_layers;
-	/* sequences that a rank puts through its pipeline at once, several times a step; 0: all
-	 * of them */
-	int64_t pass;
-	/* a step is one micro-batch of every rank: global follows from micro and dp, and there
-	 * is no pipeline */
-	bool one_micro;
-	bool even_layers; /* pp must divide the layers */
-	double nic_gbps;
-	struct plan_fabric fabric;
-	struct shape_features features;
-	const struct plan_constants *k; /* NULL: plan_constants */
-	/* measured instead of the catalogue's; NULL: catalogue */
-	const struct curve *a2a_curve, *reduce_curve;
-};
-static inline const struct plan_constants *shape_k(const struct shape *s)
-{
-	return s->k ? s->k : &plan_constants;
-}
 struct shape_features shape_features_of(const struct recipe *r);
 const char *shape_recompute_of(const struct recipe *r);
 /* by the engine's own flags; NULL: nothing of it */
@@ -149,3 +110,6 @@ const char *shape_schedule_stated(const struct recipe *r);
  * it goes through so often that a step is full. A micro-batch of the recipe makes it one pass.
  * 0: one pass. */
 int64_t shape_pass_batch(const struct recipe *r);
+/* The recomputation that the recipe fixes, itself or by the engine's own flags in engine.args;
+ * NULL: a search chooses. */
+const char *plan_recompute_given(const struct recipe *r);
