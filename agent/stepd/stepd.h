@@ -1,11 +1,11 @@
 /* moe-stepd: the supervisor of one job attempt on one node (docs/architecture.md,
  * docs/protocol.md). Single-threaded: one epoll set, one turn per wake-up: sources queue
- * step_events -> step core -> effects -> notes of the turn in one write -> agents notified. It owns
- * its ranks: parent, subreaper, pipes, logs, pidfds, cgroup. Nothing in it waits for the agent,
- * and no rank ever waits for it longer than a pipe lasts. From below: wake (what wakes it),
- * sources (what a source may do) <- journal, link (agents), output, threads, process <- tree,
- * prepare <- ranks, hook, config <- loop (decides) <- begin. What they share stands here, what
- * each does in its own header. */
+ * struct stepd_event -> stepd_core_decide() -> effects -> notes of the turn in one write -> agents
+ * notified. It owns its ranks: parent, subreaper, pipes, logs, pidfds, cgroup. Nothing in it waits
+ * for the agent, and no rank ever waits for it longer than a pipe lasts. From below: wake (what
+ * wakes it), sources (what a source may do) <- journal, link (agents), output, threads, process <-
+ * tree, prepare <- ranks, hook, config <- loop (decides) <- begin. What they share stands here,
+ * what each does in its own header. */
 #pragma once
 #include <signal.h>
 #include <sys/types.h>

@@ -213,7 +213,7 @@ def several_devices_hang():
             n.hang(file)
         n.restart()
         equal(devices(n.info()), whole, "the machine, first hello")
-        # VRAM is told by KFD, so that file is not read
+        # VRAM is given by KFD, so that file is not read
         n.wait_findings([n.machine.gpus[2].bdf, nic, "KFD node " + kfd])
         equal(devices(n.info()), whole, "the machine")
         n.free()
