@@ -51,7 +51,7 @@ MUTANTS = [
     ),
     (
         "reply before sync",
-        "open_database",
+        "database_open",
         "synchronous=FULL",
         "synchronous=OFF",
         [e2e("test_order.py")],
