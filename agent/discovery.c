@@ -1,7 +1,7 @@
 /* What this machine has: runs moe-discover with a deadline. A file of a wedged device can hang
- * for ever; which one, the helper leaves in a file, and the next look leaves that device out.
- * The last full look is kept in state_dir/nodeinfo.json: in this boot, and with these options,
- * it stands in for what cannot be looked at, so that a restarted agent does not lose the machine
+ * for ever; which one, the helper leaves in a file, and the next pass leaves that device out.
+ * The last full pass is stored in state_dir/nodeinfo.json: in this boot, and with these options,
+ * it stands in for what cannot be discovered, so that a restarted agent does not lose the machine
  * of running jobs. While something is missing, another round follows. Decisions:
  * agent/core/agent/discovery.h. */
 #include "agent/discovery.h"
@@ -26,7 +26,7 @@
 #define AGAIN_US 60000000
 #define ENDING_US 500000 /* a process that was killed a moment ago is not stuck */
 /* a node whose devices all hang reports, with what is known by then */
-#define LOOKS_BEFORE_START 2
+#define PASSES_BEFORE_START 2
 
 /* One run of moe-discover; when it was late, until its process is gone. */
 struct pass {
@@ -41,12 +41,12 @@ struct discovery {
 	bool orphans_taken;
 	struct pass **passes;
 	size_t n_passes;
-	/* state_dir has a look of this boot, whatever the options were */
+	/* state_dir has a pass of this boot, whatever the options were */
 	bool remembered;
 	bool known;                /* last is there */
-	struct known_machine last; /* last full look */
+	struct known_machine last; /* last full pass */
 	char *lacks;
-	size_t n_round; /* looks of this round */
+	size_t n_round; /* passes of this round */
 	bool settled;   /* a round has ended */
 	struct mo_timer *timer;
 };
@@ -112,7 +112,7 @@ static void load(struct discovery *d)
 	mo_desc_done(&known_machine_desc, &k);
 }
 
-/* Steps are adopted after the first look, health and the controller hear of each: by the turn,
+/* Steps are adopted after the first pass, health and the controller hear of each: by the turn,
  * which stands above all of them. */
 static void announce(struct discovery *d)
 {
@@ -149,7 +149,7 @@ static void adopt(struct discovery *d, const struct nodeinfo *info, const char *
 	announce(d);
 }
 
-/* What is known without this round: the last full look, else what an earlier round found, or
+/* What is known without this round: the last full pass, else what an earlier round found, or
  * nothing. */
 static void stand_in(struct discovery *d, const char *problem)
 {
@@ -209,7 +209,7 @@ static void on_late(struct pass *l, const char *problem)
 	bool again = left_outs_add(&d->left, l->file);
 	d->settled |= !again;
 	helper_on_end(TAKE_PTR(l->helper), on_gone, l);
-	if (!again || (!d->m->started && (d->known || d->n_round >= LOOKS_BEFORE_START)))
+	if (!again || (!d->m->started && (d->known || d->n_round >= PASSES_BEFORE_START)))
 		stand_in(d, problem);
 	if (again)
 		begin_pass(d);
@@ -303,7 +303,7 @@ static void begin_pass(struct discovery *d)
 	mo_strs_add(&argv, &n, "--at");
 	mo_strs_add(&argv, &n, at);
 	*MO_GROW(argv, n) = NULL;
-	(void)mo_remove_at(AT_FDCWD, at, 0); /* of an earlier look; this one makes its own */
+	(void)mo_remove_at(AT_FDCWD, at, 0); /* of an earlier pass; this one makes its own */
 	*l = (struct pass){ .d = d };
 	*MO_GROW(d->passes, d->n_passes) = l;
 	d->n_round++;

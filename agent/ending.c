@@ -44,7 +44,7 @@ static void state_known(struct manager *m, bool changed)
 	mo_timer_at(m->end.ask_timer, INT64_MAX);
 	if (m->end.begun)
 		end_or_tell(m);
-	queue_event(m, &(struct agent_event){ .type = AE_TICK }); /* what waits is told */
+	queue_event(m, &(struct agent_event){ .type = AE_TICK }); /* what waits is reported */
 }
 
 static void on_no_answer(void *arg)
@@ -62,7 +62,7 @@ static void on_answer(void *arg, enum shutdown_answer answer)
 	m->end.leaving_sent &= leaving;
 	if (changed)
 		mo_log(MO_NOTICE, NULL, NULL,
-		       leaving ? "this machine is going down: the controller is told, and its jobs "
+		       leaving ? "this machine is going down: the controller knows, and its jobs "
 				 "move"
 			       : "this machine does not go down after all");
 	state_known(m, changed);

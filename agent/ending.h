@@ -2,7 +2,7 @@
  * down, the controller has to hear of both together, or it would place the job here once more.
  * Which of the two it is, systemd is asked: when the agent is told to end, when something
  * happened that a shutdown would explain, and with each job for shutdown.target. Until systemd
- * has answered nothing is told, and there is no end. */
+ * has answered nothing is reported, and there is no end. */
 #pragma once
 #include <stdbool.h>
 #include "agent/shutdown.h"
@@ -19,11 +19,11 @@ struct ending {
 };
 
 /* Ends the loop: at once, or, when the machine goes down, as soon as the controller has what the
- * steps told last, END_US at most. */
+ * steps reported last, END_US at most. */
 void ending_begin(struct manager *m);
 /* Something happened that a shutdown would explain. */
 void ending_ask(struct manager *m);
-/* After each turn: all may have been told by now. */
+/* After each turn: all may have been acknowledged by now. */
 void ending_check(struct manager *m);
 int ending_watch(struct manager *m, sd_bus *bus); /* of unit.c; a negative errno */
 void ending_unwatch(struct manager *m);           /* before the bus goes */

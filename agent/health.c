@@ -44,7 +44,7 @@ struct watch {
 	struct manager *m;
 	struct health *core; /* NULL until the checks are known */
 	char *checks_text;   /* which checks those are: part of the fingerprint */
-	/* the checks cannot be read: nothing is looked at, and that is told */
+	/* the checks cannot be read: nothing is probed, and that is reported */
 	bool broken;
 	struct helper *checks;
 	struct run **runs;
@@ -52,7 +52,7 @@ struct watch {
 	struct mo_timer *timer;
 	int64_t saved_at;
 	int64_t *slots;
-	size_t n_slots, n_steps; /* in use, as last told to the core */
+	size_t n_slots, n_steps; /* in use, as the core last heard */
 };
 
 static void run_free(struct run *r)
@@ -345,7 +345,7 @@ static void open_core(struct watch *w, const struct health_checks *checks)
 	health_busy(w->core, w->slots, w->n_slots, w->n_steps, now);
 }
 
-/* Nothing is looked at, so that one wrong line of a site's file does not stop training; but it
+/* Nothing is probed, so that one wrong line of a site's file does not stop training; but it
  * is told. */
 static void open_broken(struct watch *w, const char *why)
 {

@@ -11,7 +11,7 @@
 #include "lib/base/fd.h"
 #include "lib/loop/loop.h"
 
-#define STDERR_KEPT 4096
+#define STDERR_RETAINED 4096
 #define ENVIRONMENT_MAX 10
 
 struct helper {
@@ -133,8 +133,8 @@ static void read_stream(struct helper *h, int i)
 		}
 		if (i == 1) {
 			mo_buf_add(&h->err, chunk, (size_t)n);
-			if (h->err.len > STDERR_KEPT)
-				mo_buf_consume(&h->err, h->err.len - STDERR_KEPT);
+			if (h->err.len > STDERR_RETAINED)
+				mo_buf_consume(&h->err, h->err.len - STDERR_RETAINED);
 		} else if (h->out.len + (size_t)n <= h->max_out)
 			mo_buf_add(&h->out, chunk, (size_t)n);
 		else if (!h->too_much) {

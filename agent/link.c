@@ -1,8 +1,8 @@
-/* The controller as the agent sees it: hello, one held sync, news beside it on a connection of
- * its own, answers to queries. The core decides when each is sent; this carries it and brings
- * back what came. A late answer to something given up is dropped by its generation. Tokens: a
- * join token is traded before the first hello; whenever the controller says that the token
- * should be another one (message.h), it is traded beside everything else. */
+/* The controller as the agent sees it: hello, one held sync, urgent messages beside it on a
+ * connection of its own, answers to queries. The core decides when each is sent; this carries it
+ * and brings back what came. A late answer to something given up is dropped by its generation.
+ * Tokens: a join token is traded before the first hello; whenever the controller says that the
+ * token should be another one (message.h), it is traded beside everything else. */
 #include "agent/link.h"
 #include <errno.h>
 #include <string.h>

@@ -19,26 +19,26 @@
 
 #define ANSWER_BYTES (256 * 1024)
 #define ENV_BYTES_MAX (8 * 1024 * 1024)
-#define PIECE_BYTES (1024 * 1024)    /* read at once when the last lines are looked for */
-#define LOOK_BYTES (8 * PIECE_BYTES) /* looked through in one turn, a few milliseconds */
-#define LOOK_AGAIN_US 1000
+#define PIECE_BYTES (1024 * 1024)      /* read at once when the last lines are searched */
+#define SEARCH_BYTES (8 * PIECE_BYTES) /* searched in one turn, a few milliseconds */
+#define SEARCH_AGAIN_US 1000
 #define POLL_US 100000
 #define WAIT_MAX_MS 60000
 #define QUERIES_MAX 256
 
 struct query {
 	struct command *command;
-	/* offset -1: where the last lines begin, which is looked for */
+	/* offset -1: where the last lines begin, which is searched */
 	int64_t offset, deadline_us;
-	/* that far back, and newlines found; looked_to MO_NONE: not begun */
-	int64_t looked_to, seen;
+	/* that far back, and newlines found; searched_to MO_NONE: not begun */
+	int64_t searched_to, seen;
 };
 struct logs {
 	struct manager *m;
 	struct mo_timer *timer;
 	struct query *queries;
 	size_t n_queries;
-	int64_t look_left; /* bytes that may still be looked through in this turn */
+	int64_t search_left; /* bytes that may still be searched in this turn */
 };
 
 /* The two files of one rank as one range of bytes: [first, base) is rank-R.log.1, [base, end) is
@@ -99,18 +99,18 @@ static ssize_t span_read(const struct span *s, int64_t offset, char *data, size_
 	return mo_read_at(s->fd, data, n, offset - s->base);
 }
 
-/* Looks backwards for where the last `lines` lines begin, one piece of the file at a time: a
- * long log is looked through over several turns of the loop, never cut. True when q->offset is
+/* Searches backwards for where the last `lines` lines begin, one piece of the file at a time: a
+ * long log is searched over several turns of the loop, never cut. True when q->offset is
  * that place. */
 static bool find_tail(struct logs *l, struct query *q, const struct span *s)
 {
 	_cleanup_(mo_freep) char *data = mo_alloc(PIECE_BYTES);
-	if (q->looked_to == MO_NONE)
-		q->looked_to = s->end;
-	while (q->command->lines > 0 && q->looked_to > s->first) {
-		int64_t end = q->looked_to,
+	if (q->searched_to == MO_NONE)
+		q->searched_to = s->end;
+	while (q->command->lines > 0 && q->searched_to > s->first) {
+		int64_t end = q->searched_to,
 			from = MO_MAX(end - PIECE_BYTES, end > s->base ? s->base : s->first);
-		if (l->look_left < end - from)
+		if (l->search_left < end - from)
 			return false;
 		ssize_t n = span_read(s, from, data, (size_t)(end - from));
 		if (n < end - from)
@@ -121,10 +121,10 @@ static bool find_tail(struct logs *l, struct query *q, const struct span *s)
 				q->offset = from + (nl - data) + 1;
 				return true;
 			}
-		l->look_left -= end - from;
-		q->looked_to = from;
+		l->search_left -= end - from;
+		q->searched_to = from;
 	}
-	q->offset = q->command->lines > 0 ? q->looked_to : s->end;
+	q->offset = q->command->lines > 0 ? q->searched_to : s->end;
 	return true;
 }
 
@@ -227,12 +227,12 @@ static void remove_query(struct logs *l, size_t i)
 static void on_timer(void *arg)
 {
 	struct logs *l = arg;
-	l->look_left = LOOK_BYTES;
+	l->search_left = SEARCH_BYTES;
 	for (size_t i = l->n_queries; i-- > 0;)
 		if (try_answer(l, &l->queries[i]))
 			remove_query(l, i);
 	if (l->n_queries > 0)
-		mo_timer_in(l->timer, l->look_left < PIECE_BYTES ? LOOK_AGAIN_US : POLL_US);
+		mo_timer_in(l->timer, l->search_left < PIECE_BYTES ? SEARCH_AGAIN_US : POLL_US);
 }
 
 int logs_new(struct manager *m, struct logs **ret)
@@ -289,7 +289,7 @@ void logs_query(struct logs *l, const struct command *c)
 	struct query q = { .command = mo_desc_dup(&command_desc, c),
 			   .offset = c->offset == MO_NONE ? 0 : c->offset,
 			   .deadline_us = mo_clock_boot_us() + wait_ms * 1000,
-			   .looked_to = MO_NONE };
+			   .searched_to = MO_NONE };
 	if (c->what) {
 		if (mo_streq(c->what, "env"))
 			answer_env(l, &q);
@@ -312,7 +312,7 @@ void logs_query(struct logs *l, const struct command *c)
 		return;
 	}
 	l->queries[l->n_queries++] = q;
-	mo_timer_in(l->timer, l->look_left < PIECE_BYTES ? LOOK_AGAIN_US : POLL_US);
+	mo_timer_in(l->timer, l->search_left < PIECE_BYTES ? SEARCH_AGAIN_US : POLL_US);
 }
 
 static int newest_first(const void *a, const void *b)

@@ -157,7 +157,7 @@ static void carry_out(struct manager *m, struct agent_effect *x)
 	}
 }
 
-/* What was decided is under way: now the controller is told, once and of everything, and then
+/* What was decided is under way: now the controller hears of it, once and of everything, and then
  * disks are tidied. */
 static void end_turn(struct manager *m)
 {
@@ -207,7 +207,7 @@ static void on_deadline(void *arg)
 	queue_event(arg, &e);
 }
 
-/* Once, when this machine was looked at. Steps first: what is left of dead ones is killed before
+/* Once, when this machine was discovered. Steps first: what is left of dead ones is killed before
  * the controller hears of this node. */
 static void start(struct manager *m)
 {
@@ -340,7 +340,7 @@ static void tell_container(void)
 		return;
 	mo_log(MO_WARNING, NULL, NULL,
 	       "this node is a container (%s) whose boot id is its host's: starting it anew proves "
-	       "nothing to the controller, and its jobs wait. Steps that ran in it are then told "
+	       "nothing to the controller, and its jobs wait. Steps that ran in it are then shown "
 	       "as step.missing: when no process of one is left, say `moectl resolve STEP --gone`",
 	       name);
 }

@@ -43,7 +43,7 @@ static void let_go(struct reserve *v, int64_t next_in_us)
 	mo_timer_in(v->timer, next_in_us);
 }
 
-/* Its end is told by its lock and its journal; here it is only reaped. */
+/* Its end is seen by its lock and its journal; here it is only reaped. */
 static int on_child(sd_event_source *source, const siginfo_t *si, void *arg)
 {
 	struct reserve *v = arg;

@@ -1,4 +1,4 @@
-/* Looks at checkpoint directories (scan.c), each by moe-ckpt. */
+/* Scans of checkpoint directories (scan.c), each by moe-ckpt. */
 #pragma once
 #include "agent/manager.h"
 

@@ -172,7 +172,7 @@ struct pass {
 /* One that a person started by hand is none: a helper's agent takes it along with SIGKILL
  * (PR_SET_PDEATHSIG), which stays pending in one that hangs. The start time before and after:
  * what was read is of this process. */
-static int look_at(void *arg, pid_t pid)
+static int visit(void *arg, pid_t pid)
 {
 	struct pass *p = arg;
 	struct mo_proc before, after;
@@ -208,5 +208,5 @@ int orphans_find(sd_event *loop, const char *root, void (*ended)(void *arg, stru
 		 void *arg, struct orphans *ret)
 {
 	struct pass p = { .loop = loop, .root = root, .ended = ended, .arg = arg, .found = ret };
-	return mo_proc_each(look_at, &p);
+	return mo_proc_each(visit, &p);
 }

@@ -8,7 +8,7 @@
 #include "lib/loop/ready.h"
 
 /* The file that a process waits for in a system call, as the kernel sees it; caller frees. NULL:
- * it does not wait, or may not be looked at. */
+ * it does not wait, or its state may not be read. */
 char *stuck_file(pid_t pid);
 
 /* A helper whose agent is gone; its end is waited for. */

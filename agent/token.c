@@ -21,7 +21,7 @@ struct node_token {
 	char **refused;
 	size_t n_refused;                  /* those that the controller does not know */
 	char *vain;                        /* a given one that could not be traded */
-	char *own_trouble, *given_trouble; /* told */
+	char *own_trouble, *given_trouble; /* as last logged */
 };
 
 struct node_token *node_token_new(const struct agent_config *config)

@@ -14,11 +14,7 @@
 
 static int unknown(const char *type)
 {
-	const char *types[_EVENT_TYPE_N];
-
-	for (size_t i = 0; i < _EVENT_TYPE_N; i++)
-		types[i] = event_registry[i].type;
-	const char *near = mo_near_miss(type, types, _EVENT_TYPE_N);
+	const char *near = mo_near_miss(type, event_type_names, _EVENT_TYPE_N);
 
 	return cli_fail(CLI_USAGE,
 			"explain: %.80s: no event of this version has such a type%s%s%s; `moectl "

@@ -26,7 +26,7 @@ void agent_http_sync(void *arg, struct http_request *r)
 
 void agent_http_urgent(void *arg, struct http_request *r)
 {
-	give(arg, AGENT_NEWS, r);
+	give(arg, AGENT_URGENT, r);
 }
 
 void agent_http_answer(void *arg, struct http_request *r)

@@ -3,7 +3,7 @@
  *   hello -> IN_HELLO -> FX_WELCOME, or FX_REPLY with the refusal
  *   sync  -> IN_SYNC -> FX_HOLD, and FX_WAKE or the beat's timer answers with core_sync_reply();
  *         FX_REPLY refuses (409: say hello again)
- *   news  -> IN_NEWS -> FX_ACK: acknowledgements only, after the records are synced
+ *   news  -> IN_URGENT -> FX_ACK: acknowledgements only, after the records are synced
  * All holds last equally long, so the list of held syncs is in the order of their ends and one
  * timer suffices. Questions (logs) are not part of the core: they ride on one sync reply each. A
  * message speaks only for the node of its token (agent_tokens.c). */

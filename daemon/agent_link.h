@@ -20,7 +20,7 @@ void link_welcome(struct manager *m, int64_t request, const char *node,
 /* Answers a news request: acknowledgements without commands. */
 void link_ack(struct manager *m, int64_t request, const char *node);
 /* Messages as they come in (agent_message.h): an input is queued, or the sender refused. type:
- * IN_SYNC, IN_NEWS. */
+ * IN_SYNC, IN_URGENT. */
 void link_hello(struct manager *m, const struct agent_message *msg);
 void link_sync(struct manager *m, const struct agent_message *msg, int type);
 /* An answer to a question; whether somebody had asked it. */

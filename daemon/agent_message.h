@@ -4,7 +4,7 @@
 #pragma once
 #include "daemon/input.h"
 
-enum agent_word { AGENT_HELLO, AGENT_SYNC, AGENT_NEWS, AGENT_ANSWER, AGENT_TRADE };
+enum agent_word { AGENT_HELLO, AGENT_SYNC, AGENT_URGENT, AGENT_ANSWER, AGENT_TRADE };
 /* Borrowed during the call. */
 struct agent_message {
 	int64_t request;      /* names its answer; never reused */

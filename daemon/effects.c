@@ -52,17 +52,18 @@ static void answer(struct manager *m, struct http_request *r, const struct input
 		api_node_doc(m, n, false, &b);
 	else
 		mo_buf_str(&b, in->answer_text ? in->answer_text : "{}");
-	api_send(r, fx->status, &b);
+	api_send(r, fx->reply->status, &b);
 }
 
 static void reply_to_agent(struct manager *m, const struct input *in, const struct effect *fx)
 {
 	char *text = in->answer_text ? in->answer_text : (char *)"{}";
 
-	if (fx->status >= 400)
-		agent_refuse(m, fx->request, fx->status, "%s", fx->text ? fx->text : "refused");
+	if (fx->reply->status >= 400)
+		agent_refuse(m, fx->request, fx->reply->status, "%s",
+			     fx->reply->text ? fx->reply->text : "refused");
 	else
-		agent_answer(m, fx->request, fx->status,
+		agent_answer(m, fx->request, fx->reply->status,
 			     &(struct mo_buf){ .data = text, .len = strlen(text) });
 }
 
@@ -77,8 +78,9 @@ static void reply(struct manager *m, const struct input *in, const struct effect
 	r = http_find(m->http, (uint64_t)fx->request);
 	if (!r)
 		return;
-	if (fx->status >= 400)
-		http_problem(r, fx->status, "%s", fx->text ? fx->text : "refused");
+	if (fx->reply->status >= 400)
+		http_problem(r, fx->reply->status, "%s",
+			     fx->reply->text ? fx->reply->text : "refused");
 	else
 		answer(m, r, in, fx);
 }
@@ -105,6 +107,6 @@ void effect_do(struct manager *m, struct input *in, const struct effect *fx)
 	case FX_WAKE: link_wake(m, fx->node); break;
 	case FX_CONFIG: node_config_ask(m, fx->job); break;
 	/* to the streams all of a turn at once: streams_flush() */
-	case FX_EVENT: log_event(&event_registry[fx->event_type], fx->event); break;
+	case FX_EVENT: log_event(&event_registry[fx->event->type], fx->event->event); break;
 	}
 }

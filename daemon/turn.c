@@ -131,7 +131,7 @@ static void step(struct manager *m, struct input *in, int64_t now, struct core_o
 {
 	const char *user = in->core.by.user;
 	bool agents = user && (in->core.type == IN_HELLO || in->core.type == IN_SYNC ||
-			       in->core.type == IN_NEWS);
+			       in->core.type == IN_URGENT);
 	int64_t began = agents ? mo_clock_thread_ns() : 0;
 
 	mo_assert(out->n_effects >= in->effects_end);

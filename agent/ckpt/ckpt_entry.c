@@ -10,7 +10,7 @@
 #include "agent/ckpt/scan.h"
 #include "agent/core/ckpt/archive.h"
 #include "agent/core/ckpt/ckpt_marker.h"
-#include "agent/core/ckpt/ckpt_told.h"
+#include "agent/core/ckpt/ckpt_stated.h"
 #include "lib/base/fd.h"
 #include "lib/wire/parse.h"
 

@@ -15,7 +15,7 @@
 
 #define PIECE (4 << 20)
 /* what a full copy leaves free at least: this part of its size */
-#define ROOM_PART 8
+#define SPARE_PART 8
 
 static int copy_bytes(int from, int to, int64_t bytes)
 {
@@ -90,7 +90,7 @@ static bool has_room(int from_dir, int to_dir, const struct ckpt_entry *e)
 	if (e->n_files == 0 || shares_blocks(from_dir, to_dir, e->files[0].name) ||
 	    fstatvfs(to_dir, &fs) < 0)
 		return true;
-	return (int64_t)fs.f_bavail * (int64_t)fs.f_frsize >= bytes + bytes / ROOM_PART;
+	return (int64_t)fs.f_bavail * (int64_t)fs.f_frsize >= bytes + bytes / SPARE_PART;
 }
 
 static int copy_files(int from, int to, const struct ckpt_entry *e)

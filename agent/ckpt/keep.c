@@ -4,8 +4,8 @@
  *   whole/NAME   the last whole one; it takes the place of the one before in one step where the
  *                file system can exchange names
  *   before/NAME  else, for a moment, that one
- *   past/NAME    what was whole when a job was told to start afresh: no job takes it by itself
- * A save is whole when its files are as they were at the look before, and its format says so (the
+ *   past/NAME    what was whole when a job was ordered to start afresh: no job takes it by itself
+ * A save is whole when its files are as they were at the pass before, and its format says so (the
  * closing record of torch.save). The copy counts when they still are afterwards. The job's own
  * files are only read; when the copy is put back, what lies in its place gets another name, and
  * nothing is removed. */
@@ -22,7 +22,7 @@
 
 #include "lib/base/fd.h"
 
-#define LOOK_MS 1000
+#define PASS_MS 1000
 #define NOTIFY_FD 3
 #define NAMES_MAX 100000
 #define TORN_MAX 1000 /* names tried for what is moved out of the way */
@@ -38,13 +38,13 @@ struct keeper {
 	const struct ckpt_layout *layout;
 	struct ckpt_rules *rules;
 	char *dir;
-	/* digests: what lay there at the look before; what was copied, or is none of this attempt's
+	/* digests: what lay there at the pass before; what was copied, or is none of this attempt's
 	 * saves */
 	char *last, *retained;
-	int reported; /* why no copy could be kept, as it was told last */
+	int reported; /* why no copy could be kept, as last reported */
 };
 
-/* ---- looking ---- */
+/* ---- passes ---- */
 
 /* The newest of what the layout names; name NULL = there is none. */
 static void newest(int dir_fd, const struct ckpt_rules *rules, struct ckpt_entry *ret)
@@ -71,8 +71,8 @@ static void newest(int dir_fd, const struct ckpt_rules *rules, struct ckpt_entry
 }
 
 /* The digest of its files as they lie there (caller frees). read: what is in them too. */
-static char *look_at(const struct keeper *k, int dir_fd, const char *name, bool read,
-		     struct ckpt_entry *e)
+static char *digest_of(const struct keeper *k, int dir_fd, const char *name, bool read,
+		       struct ckpt_entry *e)
 {
 	*e = (struct ckpt_entry){ .name = mo_strdup(name) };
 	ckpt_entry_read(dir_fd, k->layout, k->rules, LEVEL_SIZES, read, read, e);
@@ -82,7 +82,7 @@ static char *look_at(const struct keeper *k, int dir_fd, const char *name, bool 
 static bool same_still(const struct keeper *k, int dir_fd, const char *name)
 {
 	struct ckpt_entry e;
-	_cleanup_(mo_freep) char *digest = look_at(k, dir_fd, name, false, &e);
+	_cleanup_(mo_freep) char *digest = digest_of(k, dir_fd, name, false, &e);
 
 	ckpt_entry_done(&e);
 	return mo_streq(digest, k->last);
@@ -150,7 +150,7 @@ static void announce(struct keeper *k, const struct ckpt_entry *e, int r)
 	(void)send(NOTIFY_FD, text, strlen(text), MSG_NOSIGNAL);
 }
 
-static void look(struct keeper *k)
+static void pass(struct keeper *k)
 {
 	_cleanup_(mo_closep) int dir_fd = open(k->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct ckpt_entry found = { 0 }, e = { 0 };
@@ -159,13 +159,13 @@ static void look(struct keeper *k)
 		return;
 	newest(dir_fd, k->rules, &found);
 	_cleanup_(mo_freep) char *digest =
-		found.name ? look_at(k, dir_fd, found.name, false, &e) : NULL;
+		found.name ? digest_of(k, dir_fd, found.name, false, &e) : NULL;
 	bool still = digest && mo_streq(digest, k->last);
 
 	ckpt_entry_done(&e);
 	mo_str_set(&k->last, digest);
 	if (still && !mo_streq(digest, k->retained)) {
-		_cleanup_(mo_freep) char *again = look_at(k, dir_fd, found.name, true, &e);
+		_cleanup_(mo_freep) char *again = digest_of(k, dir_fd, found.name, true, &e);
 		_cleanup_(mo_freep) char *torn = ckpt_judge(k->rules, &e, &question);
 		int r = !torn && mo_streq(again, digest) ? keep_copy(k, dir_fd, &e) : -EBUSY;
 
@@ -189,7 +189,7 @@ static void begin(struct keeper *k, bool resumed)
 	if (dir_fd < 0)
 		return;
 	newest(dir_fd, k->rules, &found);
-	k->last = found.name ? look_at(k, dir_fd, found.name, true, &e) : NULL;
+	k->last = found.name ? digest_of(k, dir_fd, found.name, true, &e) : NULL;
 	k->retained = mo_strdup(k->last);
 	if (resumed && k->last)
 		(void)keep_copy(k, dir_fd, &e); /* without one it is as before */
@@ -211,8 +211,8 @@ void keep_until_end(const struct command *order, bool resumed)
 	k.dir = order->layout->subdir ? mo_path(order->dir, "%s", order->layout->subdir)
 				      : mo_strdup(order->dir);
 	begin(&k, resumed);
-	while (poll(&p, 1, LOOK_MS) == 0)
-		look(&k);
+	while (poll(&p, 1, PASS_MS) == 0)
+		pass(&k);
 	ckpt_rules_free(k.rules);
 	free(k.dir);
 	free(k.last);

@@ -52,7 +52,7 @@ static void report(const struct scan *s, const struct ckpt_entry *e, char *reaso
 	for (size_t i = 0; i < e->n_markers; i++)
 		if (e->markers[i].present)
 			marked = MO_MAX(marked, e->markers[i].mtime_ns);
-	/* times are told in ms */
+	/* times are reported in ms */
 	f->saved_at = (marked == MO_NONE ? e->mtime_ns : marked) / 1000000 * 1000;
 }
 
@@ -360,7 +360,7 @@ static bool is_beside(struct scan *s, const struct ckpt_entry *e)
 	return empty ? s->no_empty : o->job == MO_NONE || o->attempt == 1;
 }
 
-static void look_through(struct scan *s, struct names *names, struct scan_result *ret)
+static void pass_through(struct scan *s, struct names *names, struct scan_result *ret)
 {
 	const struct command *order = s->order;
 
@@ -380,14 +380,14 @@ static void look_through(struct scan *s, struct names *names, struct scan_result
 	}
 }
 
-static void look_again(struct scan *s, DIR *d, struct scan_result *ret)
+static void pass_again(struct scan *s, DIR *d, struct scan_result *ret)
 {
 	_cleanup_(names_done) struct names again = { 0 };
 
 	mo_vec_clear(&found_checkpoint_desc, (void **)&ret->items, &ret->n_items);
 	rewinddir(d);
 	list_names(d, s->rules, s->order->layout->unnumbered, &again);
-	look_through(s, &again, ret);
+	pass_through(s, &again, ret);
 }
 
 /* Nothing whole lies there: a save was cut, or what this job saved is gone. */
@@ -428,14 +428,14 @@ int scan_directory(const struct command *order, enum ckpt_level level, int64_t b
 	prune(&s, &names);
 	s.question.tracker =
 		read_tracker(s.dir_fd, rules, layout->tracker, &s.question.tracker_says);
-	look_through(&s, &names, ret);
+	pass_through(&s, &names, ret);
 	s.no_empty = s.n_empty > 0 && s.n_whole == 0;
 	if (s.no_empty)
-		look_again(&s, d, ret);
+		pass_again(&s, d, ret);
 	_cleanup_(mo_freep) char *back =
 		wants_back(order, ret) ? keep_put_back(s.dir_fd, layout, rules) : NULL;
 	if (back) {
-		look_again(&s, d, ret);
+		pass_again(&s, d, ret);
 		if (ret->n_items && ret->items[0].complete)
 			mo_str_set(&ret->items[0].reason, back);
 	}

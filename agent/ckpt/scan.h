@@ -30,7 +30,7 @@ void place_compare(const struct command *order, struct scan_result *ret);
  * scan_directory(). */
 void unread_find(const struct command *order, struct scan_result *ret);
 
-/* ckpt_entry.c. Follows a link only in the last part, and only when told so. NULL with errno. */
+/* ckpt_entry.c. Follows a link only in the last part, and only when asked to. NULL with errno. */
 DIR *directory_open(int at, const char *name, bool follow);
 void directory_close(DIR **d);
 /* A regular file below `at` ("/" in name allowed), no link in any part of its path. -errno. */

@@ -22,19 +22,19 @@ struct search {
 	const struct ckpt_rules *rules;
 	struct scan_result *ret;
 	size_t n_names;
-	const char *dir;     /* which is looked at */
+	const char *dir;     /* which is read */
 	bool entries, named; /* it is where entries lie; it is not the job's own */
 };
 
 static int64_t mtime_us(const struct stat *st)
 {
-	/* times are told in ms */
+	/* times are reported in ms */
 	return st->st_mtim.tv_sec * 1000000LL + st->st_mtim.tv_nsec / 1000000 * 1000;
 }
 
-/* By its name and kind, as the directory tells them: a data set of a million files costs no look
+/* By its name and kind, as the directory tells them: a data set of a million files costs no stat
  * at each. */
-static bool worth_a_look(const struct search *s, const struct dirent *de)
+static bool may_be_state(const struct search *s, const struct dirent *de)
 {
 	return de->d_type == DT_DIR || de->d_type == DT_UNKNOWN ||
 	       ckpt_looks_like_state(s->layout, de->d_name, INT64_MAX);
@@ -48,7 +48,7 @@ static void sum(struct search *s, int at, const char *name, int depth, struct un
 	for (struct dirent *de; d && (de = readdir(d)) && s->n_names++ < NAMES_MAX;) {
 		struct stat st;
 
-		if (de->d_name[0] == '.' || !worth_a_look(s, de) ||
+		if (de->d_name[0] == '.' || !may_be_state(s, de) ||
 		    fstatat(dirfd(d), de->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			continue;
 		if (S_ISDIR(st.st_mode) && depth < STATE_DEPTH)
@@ -61,7 +61,7 @@ static void sum(struct search *s, int at, const char *name, int depth, struct un
 	}
 }
 
-/* Newest first; of MO_UNREAD_MAX only their number is told. */
+/* Newest first; of those beyond MO_UNREAD_MAX only their number is reported. */
 static void add(struct search *s, const struct unread_state *u)
 {
 	struct scan_result *r = s->ret;
@@ -164,8 +164,8 @@ static void add_one(struct search *s, int at, const char *name, const char *show
 	free(u.where);
 }
 
-/* Whether the directory itself is one: then it is told with the one above it. */
-static bool look_at_itself(struct search *s, const char *dir)
+/* Whether the directory itself is one: then it is reported with the one above it. */
+static bool judge_itself(struct search *s, const char *dir)
 {
 	_cleanup_(mo_freep) char *where = mo_path_clean(dir);
 	char *slash = where ? strrchr(where, '/') : NULL;
@@ -184,7 +184,7 @@ static bool look_at_itself(struct search *s, const char *dir)
 }
 
 /* iteration: the name is one of an entry, MO_NONE: it is not. */
-static void look_at(struct search *s, int at, const char *name, int64_t iteration)
+static void judge_one(struct search *s, int at, const char *name, int64_t iteration)
 {
 	struct unread_state u = { .bytes = 0, .saved_at = 0, .iteration = iteration };
 	struct stat st;
@@ -264,7 +264,7 @@ bool unread_is_beside(int at, const char *name, const struct ckpt_rules *rules, 
 }
 
 /* skip: where the entries themselves lie. */
-static void look_in(struct search *s, const char *dir, const char *skip)
+static void search_in(struct search *s, const char *dir, const char *skip)
 {
 	_cleanup_(directory_close) DIR *d = directory_open(AT_FDCWD, dir, true);
 	size_t n_skip = skip ? strcspn(skip, "/") : 0;
@@ -275,19 +275,19 @@ static void look_in(struct search *s, const char *dir, const char *skip)
 		bool unfinished;
 
 		if (mo_streq(de->d_name, ".") || mo_streq(de->d_name, "..") ||
-		    mo_starts_with(de->d_name, OWN) || !worth_a_look(s, de))
+		    mo_starts_with(de->d_name, OWN) || !may_be_state(s, de))
 			continue;
 		if (skip && strlen(de->d_name) == n_skip && strncmp(de->d_name, skip, n_skip) == 0)
 			continue;
 		if (!ckpt_is_entry(s->rules, de->d_name, &iteration, &unfinished))
-			look_at(s, dirfd(d), de->d_name, MO_NONE);
+			judge_one(s, dirfd(d), de->d_name, MO_NONE);
 		else if (!s->entries || unmarked(s, dirfd(d), de->d_name, iteration))
-			look_at(s, dirfd(d), de->d_name, iteration);
+			judge_one(s, dirfd(d), de->d_name, iteration);
 	}
 }
 
 /* What the recipe named, and the engine adds a directory to; skip: that one. */
-static void look_in_named(struct search *s, const struct command *order)
+static void search_in_named(struct search *s, const struct command *order)
 {
 	_cleanup_(mo_freep) char *named = mo_path_clean(order->named);
 	size_t n = strlen(named);
@@ -297,8 +297,8 @@ static void look_in_named(struct search *s, const struct command *order)
 	s->entries = false;
 	if (strncmp(order->dir, named, n) != 0 || strlen(order->dir) <= n)
 		return;
-	if (!look_at_itself(s, named))
-		look_in(s, named, skip);
+	if (!judge_itself(s, named))
+		search_in(s, named, skip);
 }
 
 void unread_find(const struct command *order, struct scan_result *ret)
@@ -313,11 +313,11 @@ void unread_find(const struct command *order, struct scan_result *ret)
 	if (l->subdir) {
 		_cleanup_(mo_freep) char *entries = mo_path(order->dir, "%s", l->subdir);
 
-		look_in(&s, entries, NULL);
+		search_in(&s, entries, NULL);
 		s.entries = false;
 	}
-	if (!look_at_itself(&s, order->dir))
-		look_in(&s, order->dir, l->subdir);
+	if (!judge_itself(&s, order->dir))
+		search_in(&s, order->dir, l->subdir);
 	if (order->named && order->named[0] == '/')
-		look_in_named(&s, order);
+		search_in_named(&s, order);
 }

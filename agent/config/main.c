@@ -69,8 +69,8 @@ static int read_recipe(struct mo_buf *ret)
 	return n < 0 ? -errno : 0;
 }
 
-/* False, told: ranks must not start with it. What this node's version of the rules cannot judge is
- * the controller's to judge when it hears of it. */
+/* False, reported: ranks must not start with it. What this node's version of the rules cannot judge
+ * is the controller's to judge when it hears of it. */
 static bool judge(const struct mo_buf *text, const struct experiment *x)
 {
 	_cleanup_(experiment_verdict_done) struct experiment_verdict verdict = { 0 };
@@ -139,7 +139,7 @@ static void asked_done(struct asked *a)
 }
 
 /* One line with all that is missing. */
-static int look_for_inputs(const struct asked *a, const struct experiment *x)
+static int find_inputs(const struct asked *a, const struct experiment *x)
 {
 	struct config_missing *items = NULL;
 	size_t n = 0;
@@ -196,7 +196,7 @@ int main(int argc, char **argv)
 	bool refused =
 		!x.n_unread && read_recipe(&recipe) == 0 && recipe.len && !judge(&recipe, &x);
 
-	r = refused ? REFUSED : look_for_inputs(&asked, &x);
+	r = refused ? REFUSED : find_inputs(&asked, &x);
 	if (r == LOADED && primus)
 		r = print_result(&x);
 	experiment_done(&x);

@@ -1,5 +1,5 @@
 /* The host: CPUs, memory, limits, clock, disks, and whether its GPUs are all there. Files:
- * hardware facts 1.6 and 3. What is no file (the clock, the free space of /dev/shm) is told of
+ * hardware facts 1.6 and 3. What is no file (the clock, the free space of /dev/shm) is reported of
  * this machine only, never below a root. */
 #include <errno.h>
 #include <fcntl.h>

@@ -41,7 +41,7 @@ void pass_bad(struct probe_pass *l, const char *path, const char *what);
 const char *pass_text(struct probe_pass *l, const char *path);
 const char *pass_root(struct probe_pass *l, const char *path);
 const struct mo_buf *pass_bytes(struct probe_pass *l, const char *path, size_t max);
-/* from the root: it could be read, whatever it says, and nothing is told of it */
+/* from the root: it could be read, whatever it says, and nothing of it is reported */
 bool pass_touch(struct probe_pass *l, const char *path);
 /* One value and nothing else: a number from 0 on, a line. MO_NONE, NULL: none, for the reasons
  * above or because the file says so (all bits set, "N/A"; an empty line). */

@@ -1,5 +1,5 @@
 /* The fingerprint of a node: versions and settings that should be the same on all nodes of a
- * cluster. Devices of one kind are told once; where they differ, every value is told with how
+ * cluster. Devices of one kind are reported once; where they differ, every value is given with how
  * many have it. What differs by nature (UUIDs of disks on the command line, serial numbers) is
  * left out. */
 #include <string.h>

@@ -61,7 +61,7 @@ static _Noreturn void execute(const struct child_plan *p)
 	for (char *const *path = p->candidates; *path; path++) {
 		execve(*path, p->argv, p->envp);
 		if (errno == EACCES)
-			error = EACCES; /* as execvp: told only if no later candidate works */
+			error = EACCES; /* as execvp: reported only if no later candidate works */
 		else if (errno != ENOENT && errno != ENOTDIR)
 			fail(p, CHILD_EXEC, errno);
 	}

@@ -2,7 +2,7 @@
  * the files, and the variables that engine.prepare mapped. moe-config does it as the job's user,
  * with the environment and in the directory of the node's first rank, because file systems hang
  * and files are hostile. What the engine could not load ends the launch here, with the reason,
- * and not in hundreds of ranks; what could not be told in time does not: the record then has
+ * and not in hundreds of ranks; what was not output in time does not: the record then has
  * none. The supervisor waits for its words and its end as for a rank's, so that an order that
  * comes meanwhile is obeyed. */
 #include "agent/stepd/config.h"
@@ -181,7 +181,7 @@ static int ask(struct stepd *s, const struct prepared *p, const char *path, stru
 
 /* The controller must be able to read it: moe-config writes JSON, but what answered need not be
  * it. */
-static bool may_be_kept(const struct mo_buf *text)
+static bool may_be_stored(const struct mo_buf *text)
 {
 	_cleanup_(mo_buf_done) struct mo_buf written = { 0 };
 
@@ -191,7 +191,7 @@ static bool may_be_kept(const struct mo_buf *text)
 	return written.len <= MO_CONFIG_BYTES_MAX;
 }
 
-static void not_kept(const struct stepd *s, const char *why)
+static void not_stored(const struct stepd *s, const char *why)
 {
 	mo_log(MO_WARNING, NULL,
 	       &(struct mo_log_where){
@@ -242,11 +242,11 @@ static void keep(struct stepd *s, struct asked *a)
 		return;
 	strip(&a->out.text);
 	if (a->code != 0 || !a->out.text.len)
-		not_kept(s, a->code == 3 && a->err.text.len
-				    ? a->err.text.data
-				    : "moe-config did not end as it should");
-	else if (!may_be_kept(&a->out.text))
-		not_kept(s, "it is no text, or larger than a record may be");
+		not_stored(s, a->code == 3 && a->err.text.len
+				      ? a->err.text.data
+				      : "moe-config did not end as it should");
+	else if (!may_be_stored(&a->out.text))
+		not_stored(s, "it is no text, or larger than a record may be");
 	else if (s->ranks[0].rank == 0) /* one of all nodes is kept with the job */
 		s->config = mo_buf_take(&a->out.text);
 }
@@ -284,7 +284,7 @@ static void give_up(struct stepd *s, struct asked *a, int r)
 {
 	if (a->pid > 0 && !a->ended)
 		process_kill(a->pid);
-	not_kept(s, unread_text(r));
+	not_stored(s, unread_text(r));
 	answer(s, NULL, 0, NULL);
 }
 

@@ -23,14 +23,14 @@
 
 #define TICK_MS 1000
 #define TICK_BYTES (256 * 1024)
-#define NAMES_MAX 100000 /* looked at in one directory */
+#define NAMES_MAX 100000 /* read in one directory */
 
 /* A rank's file as the child follows it. */
 struct follow {
 	int64_t rank;
 	int socket, fd;
 	off_t at;
-	bool skipping; /* in the middle of a line that is not looked at */
+	bool skipping; /* in the middle of a line that is not read */
 	pcre2_code *name;
 	int64_t iteration, reported_iteration;
 	int phase, reported_phase;
@@ -68,7 +68,7 @@ static bool name_matches(const struct follow *f, const char *name)
 }
 
 /* The newest file of this attempt for every rank that has none yet. */
-static void look_for_files(struct reader *r)
+static void find_files(struct reader *r)
 {
 	_cleanup_(mo_dir_freep) struct mo_dir *d = mo_dir_open(AT_FDCWD, r->dir, 0);
 	_cleanup_(mo_freep) time_t *newest = mo_alloc_array(r->n, sizeof(*newest));
@@ -198,7 +198,7 @@ static void follow(void *arg)
 
 	reader_begin(&r, arg);
 	while (mo_clock_rest_unless(PROCESS_FIRST_FD, TICK_MS)) {
-		look_for_files(&r);
+		find_files(&r);
 		for (size_t i = 0; i < r.n; i++) {
 			read_on(&r, &r.ranks[i]);
 			tell(&r.ranks[i]);

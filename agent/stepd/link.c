@@ -176,7 +176,7 @@ void link_turn(struct stepd *s)
 	if (s->progress_due &&
 	    (s->urgent_due || mo_clock_boot_us() >= s->progress_at_us + PROGRESS_US))
 		say_progress(s);
-	if (s->note_due && s->journal.pending.len == 0) { /* told only what can be read */
+	if (s->note_due && s->journal.pending.len == 0) { /* announced only what can be read */
 		struct stepd_word w;
 		mo_desc_init(&stepd_word_desc, &w);
 		w.written = s->journal.written;

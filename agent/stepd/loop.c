@@ -1,6 +1,6 @@
 /* The turn: (1) every ready source queues events; deaths in the order epoll gives them, which is
  * the order they happened in; (2) the core answers each event with effects, carried out in
- * order; (3) all notes of the turn go to the journal in one write; (4) agents are told. One
+ * order; (3) all notes of the turn go to the journal in one write; (4) agents are notified. One
  * timer serves the core's deadline and the periodic work. */
 #include <errno.h>
 #include <string.h>
@@ -102,7 +102,7 @@ static void put_note(struct stepd *s, struct note *n)
 	journal_add(s, n);
 }
 
-/* What was not looked at, or not told: counted, and said at the end. */
+/* What was not read, or not reported: counted, and said at the end. */
 static void say_limits(struct stepd *s)
 {
 	_cleanup_(mo_freep) char *rules =
@@ -176,7 +176,7 @@ static void turn_end(struct stepd *s)
 	do {
 		tree_check_empty(s);
 		decide(s);
-		/* a kill that found nothing: told in the same turn */
+		/* a kill that found nothing: reported in the same turn */
 	} while (s->killing && !s->empty_reported && tree_is_empty(s));
 	ranks_settle(s, false); /* before anybody reads that they run */
 	journal_flush(s);

@@ -119,7 +119,7 @@ struct fact_target {
 	struct rank *r;
 };
 
-/* Told at the first and at the rank's end: an engine that is wrong once is wrong at every
+/* Reported at the first and at the rank's end: an engine that is wrong once is wrong at every
  * iteration. */
 static void count_refused(const struct fact_target *t, const struct line_fact *f)
 {
@@ -145,7 +145,7 @@ static void queue_note(const struct fact_target *t, int type, const struct line_
 	if (type == SE_SAMPLE) {
 		n.sample = mo_alloc(sizeof(*n.sample));
 		*n.sample = f->sample;
-		n.sample->time = mo_clock_wall_us() / 1000 * 1000; /* times are told in ms */
+		n.sample->time = mo_clock_wall_us() / 1000 * 1000; /* times are reported in ms */
 		n.sample->attempt = t->s->spool.launch.attempt;
 	}
 	if (type == SE_CHECKPOINT || type == SE_SAVING || type == SE_RESUMED) {
@@ -249,7 +249,7 @@ static size_t take_bars(struct stepd *s, struct stream *st, const char *data, si
 }
 
 /* Splits fresh bytes at newlines; what may go into the log file now is gathered in log_out:
- * whole lines, states of progress bars, or pieces of a line that is too long to be looked at. */
+ * whole lines, states of progress bars, or pieces of a line that is too long to be parsed. */
 static void split_lines(struct stepd *s, struct stream *st, const char *data, size_t n)
 {
 	while (n > 0) {

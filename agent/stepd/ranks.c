@@ -165,7 +165,7 @@ static const char *death_cause(struct stepd *s, const siginfo_t *si)
 static void rank_died(struct stepd *s, struct rank *r, const siginfo_t *si)
 {
 	if (r->report.fd >= 0)
-		on_report(s, &r->report, EPOLLIN); /* whether it ever started is told first */
+		on_report(s, &r->report, EPOLLIN); /* whether it ever started is reported first */
 	r->exited = true;
 	r->pid = 0;
 	stepd_unwatch(s, &r->pidfd);

@@ -1,6 +1,6 @@
 /* moe-stepd: the supervisor of one job attempt on one node (docs/architecture.md,
  * docs/protocol.md). Single-threaded: one epoll set, one turn per wake-up: sources queue
- * step_events -> step core -> effects -> notes of the turn in one write -> agents told. It owns
+ * step_events -> step core -> effects -> notes of the turn in one write -> agents notified. It owns
  * its ranks: parent, subreaper, pipes, logs, pidfds, cgroup. Nothing in it waits for the agent,
  * and no rank ever waits for it longer than a pipe lasts. From below: sources (what a source may
  * do) <- journal, link (agents), output, threads, process <- tree, prepare <- ranks, hook,
@@ -44,7 +44,7 @@ struct stream {
 	struct source source;
 	struct rank *rank;
 	struct mo_buf line; /* an unfinished line, at most MO_LINE_MAX */
-	/* the line was longer: the rest of it is logged, not looked at */
+	/* the line was longer: the rest of it is logged, not parsed */
 	bool skipping;
 	/* wake-ups within a window: above a limit the stream is read by the tick timer */
 	int busy;
@@ -73,11 +73,11 @@ struct rank {
 	int64_t log_dropped, values_refused, long_lines;
 	int log_error;
 	bool started, failed, exited; /* failed: it never reached exec */
-	/* as read back after exec; what the last look at its threads added */
+	/* as read back after exec; what the last check of its threads added */
 	int8_t bind_verified;
 	char *bind_note, *threads_note;
-	/* when its threads are looked at, 0 not; looked at since its first iteration */
-	int64_t look_at_us;
+	/* when its threads are checked, 0 not; checked since its first iteration */
+	int64_t check_at_us;
 	bool iterated;
 };
 
@@ -118,7 +118,7 @@ struct stepd {
 	struct hooks hooks;
 	/* monotonic; how long it took, MO_NONE: it did not run to an end */
 	int64_t hook_began_us, hook_ms;
-	/* of the engine, read before the forks; until the first rank has told it */
+	/* of the engine, read before the forks; until the first rank has reported it */
 	char *config;
 	/* close with this process: the heartbeat reader, the keeper of copies end */
 	int heartbeat_fd, keeper_fd;

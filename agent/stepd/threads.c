@@ -1,6 +1,6 @@
-/* Looks at the threads of running ranks: a library may have set an affinity of its own, an
+/* Checks the threads of running ranks: a library may have set an affinity of its own, an
  * operator may have changed the control group. Some seconds after the start, when most threads
- * exist, and once more at the rank's first iteration, when all do. A finding is told, never
+ * exist, and once more at the rank's first iteration, when all do. A finding is reported, never
  * acted on. Costs one system call per thread; numa_maps is not read again: it would stop the
  * rank's page faults. */
 #include <ctype.h>
@@ -18,8 +18,8 @@
 #include "lib/base/parse.h"
 #include "lib/base/proc.h"
 
-#define FIRST_LOOK_US 5000000
-#define THREADS_MAX 4096 /* of one rank: more are not looked at */
+#define FIRST_CHECK_US 5000000
+#define THREADS_MAX 4096 /* of one rank: more are not checked */
 #define STRAYS_MAX 256
 #define CPUS_MAX 8192 /* the kernel's own limit */
 #define SET_BYTES (CPUS_MAX / 8)
@@ -52,7 +52,7 @@ static void name_of(const struct pass *l, pid_t tid, char name[16])
 			*c = *c == '\n' ? '\0' : '?';
 }
 
-static void look_at(struct pass *l, pid_t pid, pid_t tid)
+static void check_thread(struct pass *l, pid_t pid, pid_t tid)
 {
 	memset(l->have, 0, SET_BYTES);
 	if (mo_proc_cpus(tid, l->have, SET_BYTES) < 0) /* it ended */
@@ -81,7 +81,7 @@ static bool set_wanted(struct pass *l, const struct rank_bind *want)
 	return true;
 }
 
-/* Tells when it differs from what was told of the rank before. */
+/* Reports it when it differs from what was reported of the rank before. */
 static void tell(struct stepd *s, struct rank *r, char *found)
 {
 	_cleanup_(mo_freep) char *more = found, *text = NULL;
@@ -101,7 +101,7 @@ static void tell(struct stepd *s, struct rank *r, char *found)
 	stepd_queue(s, SE_BINDING, &n);
 }
 
-static void look_at_rank(struct stepd *s, struct rank *r)
+static void check_rank(struct stepd *s, struct rank *r)
 {
 	const struct rank_bind *want = &s->spool.binds[r->local];
 	_cleanup_(mo_freep) char *path = mo_printf("/proc/%d/task", (int)r->pid), *mems = NULL;
@@ -117,7 +117,7 @@ static void look_at_rank(struct stepd *s, struct rank *r)
 	if (set_wanted(&l, want)) {
 		for (const char *name; l.n_threads < THREADS_MAX && (name = mo_dir_next(dir));)
 			if (mo_parse_i64(name, 1, INT32_MAX, &tid) == 0)
-				look_at(&l, r->pid, (pid_t)tid);
+				check_thread(&l, r->pid, (pid_t)tid);
 		mems = want->mem_nodes ? mo_proc_status(r->pid, "Mems_allowed_list") : NULL;
 		tell(s, r, bind_judge_threads(want, l.strays, l.n_strays, l.n_threads, mems));
 	}
@@ -135,8 +135,8 @@ void threads_begin(struct stepd *s, struct rank *r)
 {
 	if (!is_watched(s, r))
 		return;
-	r->look_at_us = mo_clock_boot_us() + FIRST_LOOK_US;
-	stepd_tick_in(s, FIRST_LOOK_US);
+	r->check_at_us = mo_clock_boot_us() + FIRST_CHECK_US;
+	stepd_tick_in(s, FIRST_CHECK_US);
 }
 
 void threads_tick(struct stepd *s)
@@ -151,14 +151,14 @@ void threads_tick(struct stepd *s)
 			stepd_core_progress(s->core, i, &p);
 		bool first =
 			p.iteration != MO_NONE && p.iteration > MO_MAX(s->spool.launch.resume, 0);
-		bool due = r->look_at_us && now >= r->look_at_us;
+		bool due = r->check_at_us && now >= r->check_at_us;
 		r->iterated = r->iterated || first;
 		if (due)
-			r->look_at_us = 0;
+			r->check_at_us = 0;
 		if (first || due)
-			look_at_rank(s, r);
-		if (r->look_at_us)
-			next = MO_MIN(next, r->look_at_us);
+			check_rank(s, r);
+		if (r->check_at_us)
+			next = MO_MIN(next, r->check_at_us);
 	}
 	if (next != INT64_MAX)
 		stepd_tick_in(s, next - now);

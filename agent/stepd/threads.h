@@ -1,4 +1,4 @@
-/* Later looks at the binding of a rank's threads (threads.c). */
+/* Later checks of the binding of a rank's threads (threads.c). */
 #pragma once
 #include "agent/stepd/stepd.h"
 

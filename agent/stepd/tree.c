@@ -20,7 +20,7 @@
 
 #define KILL_FIRST_US 2000 /* most trees are gone by then */
 #define KILL_MAX_US 500000
-#define STUCK_AFTER_US 5000000 /* D state with SIGKILL pending for that long is told */
+#define STUCK_AFTER_US 5000000 /* D state with SIGKILL pending for that long is reported */
 /* of one kill: each finds what was forked during the one before */
 #define PASSES_MAX 16
 
@@ -78,7 +78,7 @@ static void table_read(struct table *t)
 		t->items[i].ours = descends(t, &t->items[i]);
 }
 
-/* One look at all processes. Returns how many living descendants were sent SIGKILL. */
+/* One pass over all processes. Returns how many living descendants were sent SIGKILL. */
 static size_t kill_descendants(void)
 {
 	struct table t = { 0 };

@@ -80,6 +80,7 @@ void core_free(struct core *c)
 	free(c->ending);
 	queue_clear(&c->queue);
 	shared_pool_done(&c->shared);
+	free(c->texts);
 	free(c->retained);
 	free(c->fresh);
 	free(c->dirty);
@@ -227,7 +228,7 @@ static void dispatch(struct turn *t)
 	case IN_FENCE: fleet_verb(t); break;
 	case IN_HELLO: fleet_hello(t); break;
 	case IN_SYNC:
-	case IN_NEWS: fleet_sync(t); break;
+	case IN_URGENT: fleet_sync(t); break;
 	case IN_TOKEN:
 	case IN_TOKEN_REVOKE:
 	case IN_TOKEN_USED: token_verb(t); break;

@@ -26,7 +26,7 @@
 #define SOURCE_PART 32 /* a source may keep one in so many connections with strangers */
 #define SOURCE_LEAST 8
 #define RESERVE_PART 4 /* and strangers together never this part */
-#define ROOM_PART 16   /* so much is kept free as long as there are strangers to be sent away */
+#define SPARE_PART 16  /* so much is kept free as long as there are strangers to be sent away */
 #define USERS_PART 2
 #define FILES_KEPT 256 /* descriptors for anything but connections */
 #define WRONG_BURST 10
@@ -120,8 +120,8 @@ static struct connection *oldest(const struct http_server *s, const struct sourc
 static bool is_full(const struct http_server *s, const struct listener *l)
 {
 	return s->n_strangers > s->max_connections - s->max_connections / RESERVE_PART ||
-	       l->n_connections > s->max_connections - s->max_connections / ROOM_PART ||
-	       s->stats.connections > s->max_total - s->max_total / ROOM_PART;
+	       l->n_connections > s->max_connections - s->max_connections / SPARE_PART ||
+	       s->stats.connections > s->max_total - s->max_total / SPARE_PART;
 }
 
 void guard_arrived(struct connection *c)

@@ -21,6 +21,12 @@ const struct event_about event_registry[_EVENT_TYPE_N] = {
 };
 #undef EVENT
 
+#define EVENT(name, text, ...) [EVENT_##name] = text,
+const char *const event_type_names[_EVENT_TYPE_N] = {
+#include "lib/model/event_types.def"
+};
+#undef EVENT
+
 static const struct mo_field event_about_fields[] = {
 	MO_D(event_about, type, MO_STR, "what is stored and sent, such as job.queued"),
 	MO_D_ENUM(event_about, level, event_level_names,

@@ -26,6 +26,7 @@ struct event_about {
 };
 extern const struct mo_desc event_about_desc;
 extern const struct event_about event_registry[_EVENT_TYPE_N];
+extern const char *const event_type_names[_EVENT_TYPE_N]; /* their types alone */
 
 /* NULL: of another version. */
 const struct event_about *event_about(const char *type);

@@ -259,7 +259,7 @@ static void give_sync(struct world *w, struct agent_sync *s, bool urgent)
 	if (s && !why) {
 		struct sync_reply reply;
 
-		step(w, &(struct core_input){ .type = urgent ? IN_NEWS : IN_SYNC,
+		step(w, &(struct core_input){ .type = urgent ? IN_URGENT : IN_SYNC,
 					      .sync = &(struct in_sync){ .message = s },
 					      .request = 1 });
 		mo_desc_init(&sync_reply_desc, &reply);

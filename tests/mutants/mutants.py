@@ -536,7 +536,7 @@ MUTANTS = [
     (
         "orphans not looked for",
         "orphans_find",
-        "return mo_proc_each(look_at, &p);",
+        "return mo_proc_each(visit, &p);",
         "return p.found == NULL;",
         [e2e("test_discovery.py", "what_hangs_since_an_earlier_agent_is_not_tried_again")],
     ),
@@ -564,8 +564,8 @@ MUTANTS = [
     (
         "long log cut for its last lines",
         "find_tail",
-        "if (l->look_left < end - from)\n			return false;",
-        "if (l->look_left < end - from)\n			break;",
+        "if (l->search_left < end - from)\n			return false;",
+        "if (l->search_left < end - from)\n			break;",
         [e2e("test_cli.py", "last_lines_of_a_long_log")],
     ),
     (

@@ -226,7 +226,9 @@ static void step_message(struct sim *s, struct message *m, struct core_out *out)
 {
 	struct core_input in;
 
-	core_input_init(&in, m->kind == M_HELLO ? IN_HELLO : m->kind == M_SYNC ? IN_SYNC : IN_NEWS);
+	core_input_init(&in, m->kind == M_HELLO  ? IN_HELLO
+			     : m->kind == M_SYNC ? IN_SYNC
+						 : IN_URGENT);
 	in.request = m->request;
 	switch (m->kind) {
 	case M_HELLO:
@@ -288,7 +290,7 @@ static void effect(struct sim *s, const struct effect *fx, struct message **inbo
 			if (sim_fault(s, F_LOSE_REPLY, 0.02))
 				sim_at(s, s->now + 2 * S, K_RETRY, 0, 0, m->op, NULL);
 			else
-				user_answer(s, m->op, fx->status, fx->job);
+				user_answer(s, m->op, (int)fx->reply->status, fx->job);
 		} else {
 			answer(s, answer_new(m, true));
 		}

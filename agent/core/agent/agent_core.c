@@ -166,7 +166,7 @@ void agent_step_order(struct agent_step *e, int64_t now, struct agent_out *out)
 }
 
 /* Nothing was started, and nothing will be: neither now nor by a late copy of the order. What is
- * on disk of it goes before that is told: a restarted agent would take it for a step that waits
+ * on disk of it goes before that is reported: a restarted agent would take it for a step that waits
  * for its start. */
 static void refuse_unstarted(struct agent_core *s, struct agent_step *e, const char *why,
 			     int64_t now, struct agent_out *out)

@@ -15,10 +15,10 @@ enum agent_event_type {
 	AE_SPOOLED_STEP,
 	/* start-up: a line of the saved fence: epoch (job 0), or job and its highest attempt */
 	AE_FENCE,
-	AE_STARTED, /* all spooled steps were told; hello may go out */
+	AE_STARTED, /* all spooled steps were announced; hello may go out */
 	AE_WELCOME, /* welcome */
-	/* reply: acks and commands; ok = it answers the sync, !ok = it answers a news (acks
-	 * only) */
+	/* reply: acks and commands; ok = it answers the sync, !ok = it answers an urgent message
+	 * (acks only) */
 	AE_REPLY,
 	AE_SPOOL_DONE, /* job, attempt: entry is on disk (ok) or not (text) */
 	AE_FENCE_DONE, /* job, attempt: an AX_FENCE of them is on disk (ok) or not (text) */
@@ -31,10 +31,10 @@ enum agent_event_type {
 	AE_NOTE,         /* job, attempt, note: a new line of the journal */
 	AE_PROGRESS,     /* job, attempt, progress of one rank */
 	AE_SCANNED,      /* scan result of the helper */
-	/* health_awaited(): the shell adds what is known of health to the next news */
+	/* health_awaited(): the shell adds what is known of health to the next urgent message */
 	AE_CHECKED,
-	/* ok: the hello or sync failed: moed does not answer or says hello again; !ok: a news
-	 * failed */
+	/* ok: the hello or sync failed: moed does not answer or says hello again; !ok: an urgent
+	 * message failed */
 	AE_NO_ANSWER,
 	AE_TICK,
 	_AE_N
@@ -99,7 +99,7 @@ void agent_core_hello(const struct agent_core *s, struct agent_hello *ret); /* f
 void agent_core_sync(struct agent_core *s, struct agent_sync *ret);
 /* Something that the controller waits for is not acknowledged. */
 bool agent_core_has_urgent(const struct agent_core *s);
-/* unacknowledged notes up to the last urgent one, scans not told yet; false = nothing urgent,
+/* unacknowledged notes up to the last urgent one, scans not sent yet; false = nothing urgent,
  * health neither */
 bool agent_core_urgent(struct agent_core *s, struct agent_sync *ret);
 /* highest acknowledged note: journal segments up to it may be deleted; 0 none */

@@ -44,7 +44,8 @@ struct agent_core {
 	int64_t link_at, backoff_us, hello_us;
 	uint32_t jitter;
 	bool sync_out, urgent_out, urgent_again;
-	/* health is to be told now; once in news, syncs carry it until it is acknowledged */
+	/* health is to be sent now; once in an urgent message, syncs carry it until it is
+	 * acknowledged */
 	bool checked;
 	/* sync_due: when the next sync may leave, INT64_MAX none is due */
 	int64_t sync_sent, sync_due, urgent_sent;

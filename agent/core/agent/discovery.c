@@ -9,9 +9,8 @@
 #define LEFT_OUT_MAX 64 /* in one round; each costs a deadline */
 
 static const struct mo_field known_machine_fields[] = {
-	MO_D(known_machine, boot_id, MO_STR, "boot in which it was looked at"),
-	MO_D(known_machine, options, MO_STR,
-	     "options of moe-discover at that look, between blanks"),
+	MO_D(known_machine, boot_id, MO_STR, "boot in which it was discovered"),
+	MO_D(known_machine, options, MO_STR, "options of moe-discover in that run, between blanks"),
 	MO_D_SUB(known_machine, info, MO_STRUCT, &nodeinfo_desc, "what was found"),
 };
 const struct mo_desc known_machine_desc = MO_DESC(known_machine, known_machine_fields);

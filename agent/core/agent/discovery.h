@@ -1,11 +1,11 @@
-/* Looking at the machine although a device does not answer. A look is one run of moe-discover;
+/* Discovering the machine although a device does not answer. A pass is one run of moe-discover;
  * where one hangs, the next one leaves that device out, and what the device said at the last
- * full look of this boot stays in use. A round is the looks from the first, which leaves out
+ * full pass of this boot stays in use. A round is the passes from the first, which leaves out
  * only what a process still hangs in, to one that ends. Pure; the shell is agent/discovery.c. */
 #pragma once
 #include "lib/model/nodeinfo.h"
 
-/* The last full look, kept on disk: good for this boot and these options of moe-discover. */
+/* The last full pass, stored on disk: good for this boot and these options of moe-discover. */
 struct known_machine {
 	char *boot_id, *options;
 	struct nodeinfo info;
@@ -27,7 +27,7 @@ struct left_outs {
 void left_outs_done(struct left_outs *l);
 /* A new round. false: not now, a process hangs in what cannot be left out. */
 bool left_outs_begin(struct left_outs *l);
-/* A look hung at this file (NULL: not known), and its process may live on. true: look again,
+/* A pass hung at this file (NULL: not known), and its process may live on. true: start another,
  * leaving its device out. */
 bool left_outs_add(struct left_outs *l, const char *file);
 /* A process of an agent before this one hangs at this file; the file that left_outs_gone() takes
@@ -37,11 +37,11 @@ const char *left_outs_orphan(struct left_outs *l, const char *file, int64_t pid)
 void left_outs_gone(struct left_outs *l, const char *file);
 
 /* Gives what is left out the place and the values that it had before (NULL: there is none), and
- * a finding that names its file; the other devices are as this look found them. */
+ * a finding that names its file; the other devices are as this pass found them. */
 void discovery_join(struct nodeinfo *info, const struct nodeinfo *before,
 		    const struct left_outs *l);
 bool discovery_has(const struct nodeinfo *info, const char *bdf); /* a slot of this card */
-/* A full look. GPUs that were there before in this boot and are not any more keep their slots,
+/* A full pass. GPUs that were there before in this boot and are not any more keep their slots,
  * with a finding: running jobs were given slots by number, and checks that tell of a GPU that is
  * missing need to know it. A card that is partitioned in another way is there. before: NULL:
  * there was none. */

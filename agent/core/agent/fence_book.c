@@ -3,7 +3,7 @@
 
 #include "lib/base/assert.h"
 
-#define JOBS_KEPT 4096             /* the core forgets older ones too */
+#define JOBS_RETAINED 4096         /* the core forgets older ones too */
 #define LOG_BYTES_MAX (256 * 1024) /* then it is folded into the file */
 
 static const struct mo_field fence_entry_fields[] = {
@@ -44,9 +44,9 @@ static bool raise_job(struct fence_file *f, int64_t job, int64_t attempt)
 		mo_vec_remove(&fence_entry_desc, f->jobs, &f->n_jobs, i);
 	*MO_ADD(f, jobs, &fence_entry_desc) =
 		(struct fence_entry){ .job = job, .attempt = attempt };
-	if (f->n_jobs > JOBS_KEPT)
+	if (f->n_jobs > JOBS_RETAINED)
 		mo_vec_remove(&fence_entry_desc, f->jobs, &f->n_jobs, 0);
-	mo_assert(f->n_jobs <= JOBS_KEPT);
+	mo_assert(f->n_jobs <= JOBS_RETAINED);
 	return true;
 }
 

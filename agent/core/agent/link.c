@@ -1,5 +1,5 @@
-/* The agent's way to the controller: one hello, then one sync after the other, and news beside
- * it for what is urgent. Called by agent_core.c. */
+/* The agent's way to the controller: one hello, then one sync after the other, and urgent messages
+ * beside it for what is urgent. Called by agent_core.c. */
 #include "agent/core/agent/agent_core_state.h"
 #include "agent/core/stepd/stepd_core.h"
 #include "lib/base/assert.h"

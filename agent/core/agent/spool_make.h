@@ -21,7 +21,7 @@ struct neighbour {
 };
 /* CPUs of those that live; caller frees. */
 char *spool_taken(const struct neighbour *others, size_t n);
-/* ret is empty before. A binding that cannot be planned is told by ret->bind_error: its supervisor
+/* ret is empty before. A binding that cannot be planned is named by ret->bind_error: its supervisor
  * refuses the step with it. */
 void spool_make(const struct command *c, const struct node_terms *terms,
 		const struct neighbour *others, size_t n_others, struct spool *ret);

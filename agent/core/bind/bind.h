@@ -40,7 +40,7 @@ struct stray_thread {
 	char *cpus;
 	bool is_main;
 };
-/* What a look at a running rank's threads says: n strays among n_threads; mems_allowed:
+/* What a check of a running rank's threads says: n strays among n_threads; mems_allowed:
  * Mems_allowed_list, NULL unknown. NULL when all is as planned; caller frees. */
 char *bind_judge_threads(const struct rank_bind *want, const struct stray_thread *strays, size_t n,
 			 size_t n_threads, const char *mems_allowed);

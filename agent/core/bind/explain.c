@@ -1,4 +1,4 @@
-/* See explain.h. The rules are those of bind.c, told for one rank; the CPUs are those the rank
+/* See explain.h. The rules are those of bind.c, shown for one rank; the CPUs are those the rank
  * really has, so where another job's cores were in the way the two differ and that is said. */
 #include "agent/core/bind/explain.h"
 
@@ -240,7 +240,7 @@ void bind_explain(const struct nodeinfo *info, const struct recipe_bind *how,
 	for (size_t i = 0; i < n_ranks; i++)
 		gpus[i] = ranks[i].gpu;
 	if (info && bind_plan(info, how, gpus, n_ranks, "", &plans.items, &plans.n, NULL) < 0)
-		plans.n = 0; /* the node has changed since: what the ranks have is still told */
+		plans.n = 0; /* the node has changed since: what the ranks have is still shown */
 	for (size_t i = 0; i < n_ranks; i++) {
 		const struct rank *r = &ranks[i];
 		const struct rank_bind *plan = i < plans.n ? &plans.items[i] : NULL;

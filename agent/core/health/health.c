@@ -1,4 +1,4 @@
-/* When what is looked at, and which orders to look there are (see health.h). Called by
+/* When what is probed, and which orders to check there are (see health.h). Called by
  * agent/health.c. */
 #include "agent/core/health/health.h"
 
@@ -7,7 +7,7 @@
 #include "agent/core/health/health_state.h"
 #include "lib/model/limits.h"
 
-/* the fingerprint changes when somebody upgrades: once per that many looks at the host */
+/* the fingerprint changes when somebody upgrades: once per that many probes of the host */
 #define STACK_EVERY 10
 
 /* ---- objects */
@@ -136,12 +136,12 @@ static bool object_busy(const struct object *o, const int64_t *slots, size_t n)
 	return false;
 }
 
-/* What cannot be looked at while a job runs does not keep the node's other GPUs from being used. */
+/* What cannot be probed while a job runs does not keep the node's other GPUs from being used. */
 static void excuse(struct object *o)
 {
 	for (size_t i = 0; i < o->n_verdicts; i++)
-		if (!o->verdicts[i].looked && !(o->verdicts[i].check->when & WHEN_PERIODIC))
-			o->verdicts[i].looked = true;
+		if (!o->verdicts[i].probed && !(o->verdicts[i].check->when & WHEN_PERIODIC))
+			o->verdicts[i].probed = true;
 }
 
 void health_busy(struct health *h, const int64_t *slots, size_t n_slots, size_t n_steps,
@@ -170,7 +170,7 @@ void health_busy(struct health *h, const int64_t *slots, size_t n_slots, size_t 
 	health_settle(h, now);
 }
 
-/* ---- looks */
+/* ---- probes */
 
 static bool program_may_run(const struct health *h, const struct verdict *v)
 {

@@ -1,15 +1,15 @@
-/* What the readings of a node mean: which device is looked at when, baselines of this boot, what
- * counts as a finding and for how long, what the controller is told. Pure: the shell
+/* What the readings of a node mean: which device is probed when, baselines of this boot, what
+ * counts as a finding and for how long, what the controller is sent. Pure: the shell
  * (agent/health.c) starts the probes that it names and gives it what they read.
  *
- *   health_due() names a look -> the shell starts moe-probe or the check's program ->
+ *   health_due() names a probe -> the shell starts moe-probe or the check's program ->
  *   health_probe(), health_program() or health_failed() -> results
  *
- * A look at one object judges the checks of its area whose `when` fits: periodic ones always;
+ * A probe of one object judges the checks of its area whose `when` fits: periodic ones always;
  * preflight ones while no job of ours uses the object; failure ones while an order of the
- * controller is open; epilog ones at the first look after a job left. What needs two looks
+ * controller is open; epilog ones at the first probe after a job left. What needs two probes
  * (rates, shares) waits for the second. A finding counts when it was made `consecutive` times in
- * a row; the next look then follows in HEALTH_AGAIN_US. OK clears at once: whether a node may be
+ * a row; the next probe then follows in HEALTH_AGAIN_US. OK clears at once: whether a node may be
  * used again is the controller's policy. UNKNOWN does nothing by itself, leaves an earlier
  * finding in place, and three in a row warn. */
 #pragma once
@@ -17,12 +17,12 @@
 #include "lib/model/health.h"
 #include "lib/model/message.h"
 
-/* from a finding that does not count yet to the next look */
+/* from a finding that does not count yet to the next probe */
 #define HEALTH_AGAIN_US 30000000LL
-/* of an order to check after a failure; what has no answer then is told as it is */
+/* of an order to check after a failure; what has no answer then is reported as it is */
 #define HEALTH_BUDGET_US 60000000LL
 #define HEALTH_UNKNOWN_MAX 3 /* in a row: warn */
-#define HEALTH_PARALLEL 4    /* looks under way at once */
+#define HEALTH_PARALLEL 4    /* probes under way at once */
 
 struct health_intervals {
 	int64_t sensors_us, device_us, host_us, klog_us;
@@ -41,27 +41,27 @@ void health_expect(struct health *h, int64_t memory_bytes, const char *partition
 bool health_disable(struct health *h, const char *id);
 /* NULL behind the last */
 const struct health_check *health_check_at(const struct health *h, size_t i);
-/* Objects to look at: real GPUs by address, cards that one of them is paired with, the host, its
+/* Objects to probe: real GPUs by address, cards that one of them is paired with, the host, its
  * log, its stack. Again after each discovery. expect_gpus: 0 = what was seen. */
 void health_devices(struct health *h, const struct nodeinfo *info, int64_t expect_gpus,
 		    int64_t now);
 /* What the last discovery of this machine lacks, and why (NULL: nothing); nothing: nothing at
- * all is known. The check of reading "discovery" judges it, at the next look at the host. */
+ * all is known. The check of reading "discovery" judges it, at the next probe of the host. */
 void health_discovery(struct health *h, const char *why, bool nothing, int64_t now);
 /* Devices (address, name) and areas (host, klog, stack) in which a process of the discovery or
- * of an agent before this one is stuck: they are not looked at either. All of them. */
+ * of an agent before this one is stuck: they are not probed either. All of them. */
 void health_held(struct health *h, char *const *devices, size_t n, int64_t now);
-/* What the agent itself adds to the fingerprint; told with the first look at the stack. */
+/* What the agent itself adds to the fingerprint; sent with the first probe of the stack. */
 void health_settings(struct health *h, const struct stack_item *items, size_t n, int64_t now);
 /* Slots that steps of ours use; n_steps: how many there are. Objects that become free get an
- * epilog look at once. */
+ * epilog probe at once. */
 void health_busy(struct health *h, const int64_t *slots, size_t n_slots, size_t n_steps,
 		 int64_t now);
 
 /* Wall clock minus `now` (CLOCK_BOOTTIME), for the times of results. */
 void health_wall(struct health *h, int64_t offset_us);
 
-/* ---- looks */
+/* ---- probes */
 struct health_pass {
 	int area;           /* enum probe_area */
 	const char *object; /* of a probe */
@@ -72,17 +72,17 @@ struct health_pass {
 	bool exclusive;
 	int64_t since; /* PROBE_KLOG: last record that was judged, -1 = none */
 };
-/* The next look that is due, now under way until its answer; false: none, ask again at
+/* The next probe that is due, now under way until its answer; false: none, ask again at
  * health_deadline(). */
 bool health_due(struct health *h, int64_t now, struct health_pass *ret);
 void health_tick(struct health *h, int64_t now); /* at the deadline, before health_due() */
 int64_t health_deadline(const struct health *h); /* INT64_MAX: nothing will be due */
 void health_probe(struct health *h, const struct probe *p, int64_t now);
-/* No probe came: why. stuck: the process lives on, and the object is not looked at again before
+/* No probe came: why. stuck: the process lives on, and the object is not probed again before
  * health_unstuck(). */
 void health_failed(struct health *h, int area, const char *object, const char *why, bool stuck,
 		   int64_t now);
-/* Appends the addresses of GPUs that did not answer: a look at the host asks the others only, so
+/* Appends the addresses of GPUs that did not answer: a probe of the host asks the others only, so
  * that one wedged GPU does not hide the rest of the node. */
 void health_silent(const struct health *h, char ***ret, size_t *n_ret);
 void health_unstuck(struct health *h, int area, const char *object, int64_t now);

@@ -109,7 +109,7 @@ static void judge_same(struct health *h, int area, int64_t now)
 		struct object *o = h->objects[i];
 		for (size_t k = 0; o->area == area && k < o->n_verdicts; k++)
 			if (o->verdicts[k].check->measure == MEASURE_SAME &&
-			    !o->verdicts[k].looked && health_applies(h, o->verdicts[k].check) &&
+			    !o->verdicts[k].probed && health_applies(h, o->verdicts[k].check) &&
 			    o->last.n_readings)
 				judge(h, o, &o->verdicts[k], &o->last, now);
 	}
@@ -122,7 +122,7 @@ static void judge_object(struct health *h, struct object *o, const struct probe 
 	for (size_t i = 0; i < o->n_verdicts; i++) {
 		struct verdict *v = &o->verdicts[i];
 		if (v->check->n_argv || !(v->check->when & when) || !health_applies(h, v->check) ||
-		    (v->check->measure == MEASURE_SAME && (!v->looked || !all_seen(h, o->area))))
+		    (v->check->measure == MEASURE_SAME && (!v->probed || !all_seen(h, o->area))))
 			continue;
 		judge(h, o, v, p, now);
 	}
@@ -155,7 +155,7 @@ static void host_now(struct health *h, int64_t now)
 }
 
 /* Another device is in its place. */
-static void forget_looks(struct object *o)
+static void forget_probes(struct object *o)
 {
 	for (size_t i = 0; i < o->n_verdicts; i++)
 		o->verdicts[i].last = o->verdicts[i].last_of = MO_NONE_F;
@@ -186,7 +186,7 @@ void health_probe(struct health *h, const struct probe *p, int64_t now)
 		if (o->area == PROBE_GPU)
 			take_counts(o, p);
 		if (health_counters_of(h, o, p->identity))
-			forget_looks(o);
+			forget_probes(o);
 		if (p->identity)
 			mo_str_set(&o->identity, p->identity);
 		mo_desc_copy(&probe_desc, &o->last, p);
@@ -223,7 +223,7 @@ static void judge_failure(struct health *h, struct object *o, const char *why, i
 		    health_applies(h, v->check))
 			judge(h, o, v, &p, now);
 		else if (!v->check->n_argv)
-			v->looked = true;
+			v->probed = true;
 	}
 	mo_desc_done(&probe_desc, &p);
 	o->seen = true;

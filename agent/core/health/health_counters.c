@@ -1,6 +1,6 @@
-/* What counters did in this boot: where each stood when it was first looked at, where it stood
- * over the window of a rate, and what the kernel's log counted so far. Taken at every look,
- * whichever check judges it. Kept on disk over restarts of the agent (health_save()); a new
+/* What counters did in this boot: where each stood when it was first probed, where it stood
+ * over the window of a rate, and what the kernel's log counted so far. Taken at every probe,
+ * whichever check judges it. Stored over restarts of the agent (health_save()); a new
  * boot, another device in the same place, or a counter that went backwards begins anew: drivers
  * count from 0 again after a reset, and a counter that reading clears shows what is new. At most
  * MO_COUNTERS_MAX are kept; those of objects that are gone make room. */
@@ -82,7 +82,7 @@ static void take_moment(struct health_counter *k, double value, int64_t window, 
 		mo_vec_remove(&health_moment_desc, k->moments, &k->n_moments, 0);
 }
 
-/* Counters of gpu_metrics, which a reset GPU may write half: one look that is below the one
+/* Counters of gpu_metrics, which a reset GPU may write half: one probe that is below the one
  * before says nothing. Others are taken at once: they may be cleared by being read. */
 static bool may_slip(const struct health_check *c)
 {
@@ -118,7 +118,7 @@ static void take(struct health *h, struct health_counter *k, const struct health
 	k->seen = now;
 }
 
-/* Of the log: the sum of this boot, once the look was added to it. */
+/* Of the log: the sum of this boot, once the probe was added to it. */
 static double value_of(const struct health *h, const struct object *o, const struct health_check *c,
 		       const struct probe *p)
 {
@@ -134,7 +134,7 @@ static void take_rate(struct health *h, const struct object *o, const struct hea
 
 	if (!k)
 		return;
-	/* the log was judged before: what this look counted is new */
+	/* the log was judged before: what this probe counted is new */
 	if (!k->n_moments && h->klog_known && more > 0)
 		add_moment(k, now, value - more);
 	take_moment(k, value, c->window_us, now);
@@ -188,7 +188,7 @@ void health_counters_take(struct health *h, const struct object *o, const struct
 		if (rate)
 			take_rate(h, o, c, p, value, now);
 	}
-	h->looked_at = now;
+	h->probed_at = now;
 }
 
 double health_per_hour(const struct health *h, const struct object *o, const struct health_check *c)
@@ -206,7 +206,7 @@ double health_per_hour(const struct health *h, const struct object *o, const str
 					       ? k->moments[i + 1]
 					       : (struct health_moment){ k->seen, k->last };
 	double then = a.value;
-	/* nobody looked for a while: it grew evenly */
+	/* nothing was probed for a while: it grew evenly */
 	if (a.at < from && b.at > a.at)
 		then += (b.value - a.value) * (double)(from - a.at) / (double)(b.at - a.at);
 	return (k->last - then) * HOUR_US / (double)c->window_us;
@@ -257,7 +257,7 @@ bool health_counters_of(struct health *h, const struct object *o, const char *id
 
 bool health_unsaved(const struct health *h)
 {
-	return h->unsaved || (h->n_counters && h->looked_at >= h->saved_at + REMEMBER_US);
+	return h->unsaved || (h->n_counters && h->probed_at >= h->saved_at + REMEMBER_US);
 }
 
 void health_save(struct health *h, struct health_memory *ret)
@@ -270,7 +270,7 @@ void health_save(struct health *h, struct health_memory *ret)
 		mo_desc_copy(&health_counter_desc, MO_ADD(ret, counters, &health_counter_desc),
 			     &h->counters[i]);
 	h->unsaved = false;
-	h->saved_at = h->looked_at;
+	h->saved_at = h->probed_at;
 }
 
 void health_load(struct health *h, const struct health_memory *m)

@@ -10,7 +10,7 @@
 #include "lib/base/utf8.h"
 
 #define RENEW_US 600000000LL     /* text and evidence of a lasting finding */
-#define RENEW_KLOG_US 60000000LL /* new lines are news */
+#define RENEW_KLOG_US 60000000LL /* new lines are reported so often */
 #define TEXT_BYTES_MAX 2000
 #define OUTPUT_SHOWN 400
 
@@ -59,7 +59,7 @@ void verdict_judge(struct health *h, struct verdict *v, const struct finding *f,
 
 	if (f->state < 0)
 		return;
-	v->looked = true;
+	v->probed = true;
 	if (f->clears_nothing && f->state == CHECK_OK && v->state != CHECK_OK)
 		return;
 	v->unknown = f->state == CHECK_UNKNOWN ? v->unknown + 1 : 0;

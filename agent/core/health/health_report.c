@@ -1,4 +1,4 @@
-/* What the controller is told: results that are not OK, orders that are done, the stack. A new
+/* What the controller is sent: results that are not OK, orders that are done, the stack. A new
  * version only when something changed. */
 #include <string.h>
 
@@ -6,19 +6,19 @@
 #include "agent/core/health/reading.h"
 #include "lib/model/limits.h"
 
-static bool looked_since(const struct object *o, int64_t at)
+static bool probed_since(const struct object *o, int64_t at)
 {
 	return o->stuck || (o->full_at != MO_NONE && o->full_at >= at);
 }
 
-/* The verdict's check was looked at for the order, or cannot be. */
+/* The verdict's check was made for the order, or cannot be. */
 static bool answered(const struct health *h, const struct object *o, const struct verdict *v,
 		     const struct order *order)
 {
 	if (!(v->check->when & WHEN_FAILURE) || !health_applies(h, v->check))
 		return true;
 	if (!v->check->n_argv)
-		return looked_since(o, order->at) && !verdict_pending(v);
+		return probed_since(o, order->at) && !verdict_pending(v);
 	return h->n_steps > 0 || (!v->under_way && v->started_at != MO_NONE &&
 				  v->started_at >= order->at && !verdict_pending(v));
 }
@@ -41,7 +41,7 @@ static bool preflight_done(const struct health *h)
 		for (size_t k = 0; k < o->n_verdicts; k++) {
 			const struct verdict *v = &o->verdicts[k];
 			if ((v->check->when & WHEN_PREFLIGHT) && health_applies(h, v->check) &&
-			    (!v->looked || verdict_pending(v)))
+			    (!v->probed || verdict_pending(v)))
 				return false;
 		}
 	}
@@ -113,7 +113,7 @@ static void gather(const struct health *h, struct node_health *n)
 		const struct object *o = h->objects[i];
 		for (size_t k = 0; k < o->n_verdicts; k++) {
 			const struct verdict *v = &o->verdicts[k];
-			if (!v->looked || !health_applies(h, v->check))
+			if (!v->probed || !health_applies(h, v->check))
 				continue;
 			if (v->state == CHECK_OK)
 				n->ok++;

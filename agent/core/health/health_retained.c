@@ -1,13 +1,13 @@
 /* What a restart of the agent does not forget: within one boot, and when not long ago, the
- * preflight checks that were made stay made, and their findings stay until the next look judges
+ * preflight checks that were made stay made, and their findings stay until the next probe judges
  * them again. Otherwise every upgrade of the agent would take its node from jobs until all was
- * looked at once more, and findings would seem to be gone for as long. */
+ * probed once more, and findings would seem to be gone for as long. */
 #include <string.h>
 
 #include "agent/core/health/health_state.h"
 
-/* from the last look before; the state is written every 5 minutes at least */
-#define KEPT_US (15 * 60 * 1000000LL)
+/* from the last probe before; the state is written every 5 minutes at least */
+#define RETAINED_US (15 * 60 * 1000000LL)
 
 static char *object_key(const struct object *o)
 {
@@ -21,7 +21,7 @@ static bool has(char *const *strs, size_t n, const char *s)
 
 void health_keep(const struct health *h, struct health_memory *ret)
 {
-	ret->at = h->looked_at;
+	ret->at = h->probed_at;
 	ret->preflight_done = h->reported.preflight_done;
 	if (!ret->preflight_done)
 		return;
@@ -40,7 +40,7 @@ void health_keep(const struct health *h, struct health_memory *ret)
 void health_restore(struct health *h, const struct health_memory *m, int64_t now)
 {
 	if (!m->preflight_done || !mo_streq(m->boot_id, h->boot_id) || m->at == MO_NONE ||
-	    m->at > now || now - m->at > KEPT_US)
+	    m->at > now || now - m->at > RETAINED_US)
 		return;
 	mo_desc_free(&health_memory_desc, h->retained);
 	h->retained = mo_desc_dup(&health_memory_desc, m);
@@ -59,7 +59,7 @@ static void restore(struct verdict *v, const struct check_result *r)
 	v->crit = r->state == CHECK_CRIT ? v->check->consecutive : 0;
 }
 
-/* A check or a device that was not there before was not looked at. */
+/* A check or a device that was not there before was not probed. */
 void health_retained_apply(const struct health *h, struct object *o)
 {
 	const struct health_memory *m = h->retained;
@@ -69,8 +69,8 @@ void health_retained_apply(const struct health *h, struct object *o)
 		return;
 	for (size_t i = 0; i < o->n_verdicts; i++) {
 		struct verdict *v = &o->verdicts[i];
-		v->looked = has(m->checks, m->n_checks, v->check->id);
-		for (size_t k = 0; v->looked && k < m->n_results; k++)
+		v->probed = has(m->checks, m->n_checks, v->check->id);
+		for (size_t k = 0; v->probed && k < m->n_results; k++)
 			if (mo_streq(m->results[k].check, v->check->id) &&
 			    mo_streq(m->results[k].object, o->name) &&
 			    m->results[k].state > CHECK_OK && m->results[k].state < _CHECK_STATE_N)

@@ -71,8 +71,8 @@ static void lines_of(const struct health *h, const struct object *o, const struc
 		mo_strs_add(&f->evidence, &f->n_evidence, k->lines[i]);
 }
 
-/* Of the log: its lines. Of a device: what was there before the first look in this boot is told
- * as what the check's `history` says; what came since is a finding. */
+/* Of the log: its lines. Of a device: what was there before the first probe in this boot is
+ * reported as what the check's `history` says; what came since is a finding. */
 static void pass_log(const struct health *h, const struct object *o, const struct health_check *c,
 		     const struct probe *p, double n, const char *when, struct finding *f)
 {

@@ -1,5 +1,6 @@
 /* The life of what agent/core/health/health.c and its siblings know of a node, and what can be
- * asked of it without a look. Here nothing is decided: looks, findings and messages stand above. */
+ * asked of it without a probe. Here nothing is decided: probes, findings and messages are
+ * decided by the files above it. */
 #include "agent/core/health/health_state.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* State of a node's health. From below: health_state.c (its life, what can be asked of it) <-
  * health_counters.c, health_retained.c (what lasts) <- health_rules.c (one check against one probe)
- * <- health_judge.c (findings) <- health_report.c (the controller, the disk) <- health.c (looks)
+ * <- health_judge.c (findings) <- health_report.c (the controller, the disk) <- health.c (probes)
  * <- health_answers.c (what they bring). */
 #pragma once
 #include "agent/core/health/health.h"
@@ -12,15 +12,15 @@
 struct verdict {
 	const struct health_check *check;
 	/* judged since the agent started, or cannot be while a job runs */
-	bool looked;
-	int state;                  /* enum check_state: told */
+	bool probed;
+	int state;                  /* enum check_state: as reported */
 	int64_t bad, crit, unknown; /* findings in a row: of any kind, critical, unreadable */
 	int64_t since, at;          /* wall clock */
-	int64_t count;              /* of the counter, as told; MO_NONE: it is none */
+	int64_t count;              /* of the counter, as reported; MO_NONE: it is none */
 	char *text;
 	char **evidence;
 	size_t n_evidence;
-	double last, last_of; /* MEASURE_SHARE: at the last look; MO_NONE_F: none */
+	double last, last_of; /* MEASURE_SHARE: at the last probe; MO_NONE_F: none */
 	/* programs */
 	bool under_way;
 	int64_t started_at, next; /* next: INT64_MAX = not due by itself */
@@ -35,17 +35,17 @@ struct object {
 	struct probe last; /* full one; area as given, n_readings 0 before the first */
 	bool seen;         /* answered, or failed to, since the agent started */
 	bool busy, epilog;
-	bool silent;      /* its last look of any kind had no answer */
+	bool silent;      /* its last probe of any kind had no answer */
 	bool stuck, held; /* a process hangs in it: of its probe, of the discovery */
 	bool under_way, sensors_only;
-	int64_t asked_at, full_at; /* last look; last one that was full and has its answer */
+	int64_t asked_at, full_at; /* last probe; last one that was full and has its answer */
 	int64_t next, next_sensors;
-	/* its share of the first interval, so that looks do not come in bursts */
+	/* its share of the first interval, so that probes do not come in bursts */
 	int64_t spread_us;
 	int64_t stuck_reported_at;
 	struct gpu_sensors sensors;
 	bool sensors_new;
-	/* metrics_counter and the four residencies at the last look of any kind */
+	/* metrics_counter and the four residencies at the last probe of any kind */
 	double throttle_base[5];
 };
 struct order {
@@ -68,7 +68,7 @@ struct health {
 	struct stack_item *settings;
 	size_t n_settings;
 	char *discovery;
-	bool nothing_known; /* as told by health_discovery() */
+	bool nothing_known; /* as health_discovery() said */
 	struct health_memory
 		*retained; /* what is taken over from an agent before, NULL = nothing */
 	struct order *orders;
@@ -82,7 +82,7 @@ struct health {
 	int64_t acked;               /* MO_NONE: nothing */
 	bool awaited;                /* health_awaited() */
 	bool unsaved;
-	int64_t looked_at, saved_at; /* counters: taken last, written last */
+	int64_t probed_at, saved_at; /* counters: taken last, written last */
 };
 
 /* health_state.c */
@@ -98,30 +98,30 @@ bool health_blocked(const struct object *o);
 /* something was found that does not count yet */
 bool verdict_pending(const struct verdict *v);
 /* health.c */
-/* between full looks */
+/* between full probes */
 int64_t health_interval(const struct health *h, const struct object *o);
 /* health_counters.c: what counters did in this boot. */
-/* those of the object's checks, at a full look */
+/* those of the object's checks, at a full probe */
 void health_counters_take(struct health *h, const struct object *o, const struct probe *p,
 			  int64_t now);
-/* growth per hour in the check's window; MO_NONE_F: never looked at */
+/* growth per hour in the check's window; MO_NONE_F: never probed */
 double health_per_hour(const struct health *h, const struct object *o,
 		       const struct health_check *c);
-/* Adds what a look at the kernel's log counted; the sum of this boot. lines: new evidence, kept
+/* Adds what a pass over the kernel's log counted; the sum of this boot. lines: new evidence, kept
  * up to EVIDENCE_MAX. */
 double health_klog_total(struct health *h, const struct object *o, const char *rule, double more,
 			 const struct probe *p);
 const struct health_counter *health_counter_find(const struct health *h, const struct object *o,
 						 const char *reading);
-/* before a look; true: another device is in its place, and what was known of counters is gone */
+/* before a probe; true: another device is in its place, and what was known of counters is gone */
 bool health_counters_of(struct health *h, const struct object *o, const char *identity);
 
 /* health_retained.c */
 void health_retained_apply(const struct health *h, struct object *o); /* to a new object */
 
-/* health_rules.c: what one look found. */
+/* health_rules.c: what one probe found. */
 struct finding {
-	/* enum check_state; -1: no verdict yet (a second look is needed) */
+	/* enum check_state; -1: no verdict yet (a second probe is needed) */
 	int state;
 	int64_t count;       /* where the counter stands; MO_NONE: it is none */
 	bool clears_nothing; /* OK for want of a reading: an earlier finding stays */

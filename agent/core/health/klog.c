@@ -46,7 +46,7 @@ struct klog {
 	pcre2_code *device, *event, *process, *dmesg;
 	pcre2_match_data *data;
 	pcre2_match_context *limits;
-	int64_t since, last, looked_at;
+	int64_t since, last, n_read;
 	/* the last record came with a number: lines beginning with a blank belong to it */
 	bool numbered;
 	/* rule whose process may be named by a following record; n_rules = none */
@@ -285,7 +285,7 @@ static void judge(struct klog *k, int64_t us, const char *text, size_t n)
 {
 	bool known = false;
 
-	k->looked_at++;
+	k->n_read++;
 	for (size_t i = 0; i < k->rules.n_rules; i++) {
 		if (matches(k, k->match[i], text, n, 0) <= 0 ||
 		    matches(k, k->unless[i], text, n, 0) > 0)
@@ -373,7 +373,7 @@ static void add_names(struct probe *p, const char *what, const char *id, const s
 void klog_readings(const struct klog *k, struct probe *p)
 {
 	reading_add_int(p, "last_seq", k->last);
-	reading_add_int(p, "records", k->looked_at);
+	reading_add_int(p, "records", k->n_read);
 	for (size_t i = 0; i < k->rules.n_rules; i++)
 		reading_add_int(p, k->rules.rules[i].id, k->tallies[i].count);
 	for (size_t i = 0; i < k->rules.n_rules; i++) {

@@ -197,9 +197,9 @@ int64_t text_list_count(const char *s)
 	return mo_idset_parse(line, &set) < 0 ? MO_NONE : (int64_t)mo_idset_count(&set);
 }
 
-/* Whether `name` (of n bytes) is told. A name that ends with '.' stands for all parameters of
+/* Whether `name` (of n bytes) is reported. A name that ends with '.' stands for all parameters of
  * that module. Others may hold tokens, passwords, addresses or paths (systemd.setenv,
- * ds=nocloud-net;s=http://..., root=): none of them is told, whatever its value looks like. */
+ * ds=nocloud-net;s=http://..., root=): none of them is reported, whatever its value looks like. */
 static bool cmdline_known(const char *name, size_t n)
 {
 	/* clang-format off */

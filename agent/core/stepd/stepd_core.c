@@ -22,7 +22,7 @@
 
 #define KILL_AGAIN_US 1000000      /* a tree that forks while it is killed; doubles */
 #define KILL_AGAIN_MAX_US 16000000 /* of processes that cannot die */
-#define STUCK_MAX 64               /* unkillable pids told of */
+#define STUCK_MAX 64               /* unkillable pids that are reported */
 
 struct stepd_core *stepd_core_new(const struct launch *l)
 {
@@ -240,7 +240,7 @@ static void on_started_late(struct stepd_core *s, const struct stepd_event *e, i
 		kill_tree(s, now, out);
 }
 
-/* No process of this rank is left; true: it is told for the first time. */
+/* No process of this rank is left; true: reported for the first time. */
 static bool rank_failed(struct stepd_core *s, const struct note *fact)
 {
 	struct local_rank *r = stepd_core_rank_of(s, fact);
@@ -402,7 +402,7 @@ static void on_empty(struct stepd_core *s, const struct stepd_event *e, int64_t 
 		n->rank = r->progress.rank;
 		n->pid = r->pid;
 		n->cause = mo_strdup(
-			"unknown"); /* the status went to nobody: told rather than left out */
+			"unknown"); /* the status went to nobody: reported rather than left out */
 	}
 	go_gone(s, out,
 		s->n_started ? "every process of the step was reaped" : "no rank was started");
@@ -493,9 +493,10 @@ static const struct cell started_late = { on_started_late, "started, and the kil
 static const struct cell start_failed = { on_start_failed, "refused, kill, down" };
 static const struct cell start_failed_late = { on_start_failed_late, "it counts as ended" };
 static const struct cell bind_failed = { on_bind_failed, "refused, kill, down" };
-static const struct cell binding = { on_binding, "told" };
-static const struct cell rank_exit = { on_exit_of_rank, "told; after the last one: kill, down" };
-static const struct cell exit_late = { on_exit_late, "told" };
+static const struct cell binding = { on_binding, "reported" };
+static const struct cell rank_exit = { on_exit_of_rank,
+				       "reported; after the last one: kill, down" };
+static const struct cell exit_late = { on_exit_late, "reported" };
 static const struct cell stop_early = { on_stop_early, "gone" };
 static const struct cell stop_unforked = { on_stop_unforked, "kill, down" };
 static const struct cell stop = { on_stop, "signal to the ranks, stopping" };
@@ -505,26 +506,27 @@ static const struct cell stop_again = {
 static const struct cell kill_early = { on_kill_early, "gone" };
 static const struct cell kill_all = { on_kill, "kill, down" };
 static const struct cell kill_again = { on_kill, "kill again" };
-static const struct cell empty = { on_empty,
-				   "who started and has no exit is told with cause unknown; gone" };
-static const struct cell stuck = { on_stuck, "told, once of each" };
+static const struct cell empty = {
+	on_empty, "who started and has no exit is reported with cause unknown; gone"
+};
+static const struct cell stuck = { on_stuck, "reported, once of each" };
 static const struct cell tick_preparing = {
 	on_tick_preparing, "engine.prepare has had its time: refused, kill, down"
 };
-static const struct cell tick = { on_tick, "a sample that waited is told" };
+static const struct cell tick = { on_tick, "a sample that waited is reported" };
 static const struct cell tick_stopping = {
-	on_tick_stopping, "a sample that waited is told; at the end of grace: kill, down"
+	on_tick_stopping, "a sample that waited is reported; at the end of grace: kill, down"
 };
 static const struct cell tick_down = {
-	on_tick_down, "a sample that waited is told; kill again, each time after twice as long"
+	on_tick_down, "a sample that waited is reported; kill again, each time after twice as long"
 };
-static const struct cell sample = { stepd_core_on_sample, "told once of each iteration" };
+static const struct cell sample = { stepd_core_on_sample, "reported once of each iteration" };
 static const struct cell phase = { stepd_core_on_phase,
-				   "told when the lowest rank that reports any changes it" };
+				   "noted when the lowest rank that reports any changes it" };
 static const struct cell ready = { stepd_core_on_ready, "as a phase, `train` when it names none" };
-static const struct cell checkpoint = { stepd_core_on_checkpoint, "told once" };
-static const struct cell saving = { stepd_core_on_saving, "told once of each place" };
-static const struct cell resumed = { stepd_core_on_resumed, "told once" };
+static const struct cell checkpoint = { stepd_core_on_checkpoint, "reported once" };
+static const struct cell saving = { stepd_core_on_saving, "reported once of each place" };
+static const struct cell resumed = { stepd_core_on_resumed, "reported once" };
 
 #define FACTS \
 	[SE_SAMPLE] = &sample, [SE_PHASE] = &phase, [SE_CHECKPOINT] = &checkpoint, \
@@ -582,7 +584,7 @@ static const char *const event_names[_SE_N] = {
 	[SE_STARTED] = "a rank started",
 	[SE_START_FAILED] = "a rank could not be started",
 	[SE_BIND_FAILED] = "a rank is bound otherwise (`strict`)",
-	[SE_BINDING] = "a later look at a rank's threads",
+	[SE_BINDING] = "a later check of a rank's threads",
 	[SE_EXIT] = "a rank ended",
 	[SE_STOP] = "stop",
 	[SE_KILL] = "kill",

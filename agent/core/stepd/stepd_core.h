@@ -25,7 +25,7 @@ enum stepd_event_type {
 	SE_STARTED,      /* rank, pid, start_time, cpus..: exec proved and read back */
 	SE_START_FAILED, /* rank, cause, text, code = errno */
 	SE_BIND_FAILED,  /* rank, text: verify strict */
-	SE_BINDING,      /* rank, bind_verified, bind_note: a later look at its threads */
+	SE_BINDING,      /* rank, bind_verified, bind_note: a later check of its threads */
 	SE_EXIT,         /* rank, code/signal, mono_ns, tail */
 	SE_STOP,         /* signal, grace_us */
 	SE_KILL,

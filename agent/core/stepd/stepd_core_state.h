@@ -32,11 +32,11 @@ struct stepd_core {
 	int64_t sample_due, sample_last; /* sample_last: highest iteration written */
 	int phase;
 	size_t phase_rank;       /* the step's phase is that of its lowest rank that reports any */
-	int64_t saving, resumed; /* iterations last told, MO_NONE none */
-	char *saves_to;          /* told before any save: where all of them go */
+	int64_t saving, resumed; /* iterations last reported, MO_NONE none */
+	char *saves_to;          /* reported before any save: where all of them go */
 	char *saving_to;
 	bool saving_beside; /* of the last one reported: its place; and a second one was reported */
-	struct note checkpoint; /* last one told */
+	struct note checkpoint; /* last one reported */
 	int64_t *stuck;
 	size_t n_stuck;
 };
@@ -46,7 +46,7 @@ typedef void (*stepd_fn)(struct stepd_core *s, const struct stepd_event *e, int6
 			 struct stepd_out *out);
 
 struct stepd_effect *stepd_effect(struct stepd_out *out, int type); /* appends */
-/* Appends a note with its number; from: the fact told by the shell, NULL none. The caller may fill
+/* Appends a note with its number; from: the fact that the shell saw, NULL none. The caller may fill
  * the rest of the returned note. A sample that waits is written first, so that the journal never
  * shows a checkpoint before its iteration. */
 struct note *stepd_core_note(struct stepd_core *s, struct stepd_out *out, int kind,

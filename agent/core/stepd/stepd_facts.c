@@ -50,7 +50,7 @@ void stepd_core_flush_sample(struct stepd_core *s, struct stepd_out *out)
 	s->left_reported = s->left_out;
 }
 
-/* Every iteration is told, as long as they come no faster than anybody trains; of a flood only
+/* Every iteration is reported, as long as they come no faster than anybody trains; of a flood only
  * as many as there is room for, and the last one. */
 static bool sample_room(struct stepd_core *s, int64_t now)
 {
@@ -233,7 +233,7 @@ void stepd_core_on_ready(struct stepd_core *s, const struct stepd_event *e, int6
 	tell_phase(s, r, &e->note, e->note.phase > PHASE_NONE ? e->note.phase : PHASE_TRAIN, out);
 }
 
-/* "Saving the checkpoint": that of the iteration just told. Without a place: where all of them
+/* "Saving the checkpoint": that of the iteration just reported. Without a place: where all of them
  * go. */
 static void complete_fact(const struct stepd_core *s, const struct local_rank *r, struct note *fact)
 {

@@ -31,7 +31,7 @@ struct line_fact {
 void lines_feed(struct lines *l, const char *line, size_t n, int64_t world,
 		void (*fn)(void *arg, const struct line_fact *f), void *arg);
 /* The job's number of iterations, for rules that count only where they say the same (of_steps);
- * MO_NONE (until told) = they never do. */
+ * MO_NONE (until set) = they never do. */
 void lines_steps(struct lines *l, int64_t steps);
 /* How often rule i did that. */
 int64_t lines_gave_up_of(const struct lines *l, size_t i);

@@ -342,13 +342,8 @@ void core_sync_reply(struct core *c, const char *node, struct sync_reply *ret)
 
 static void wake(struct turn *t, const char *node)
 {
-	struct effect *e;
-
-	if (!core_commands_due(t->core, node))
-		return;
-	e = MO_ADD(t->out, effects, &effect_desc);
-	e->type = FX_WAKE;
-	e->node = mo_strdup(node);
+	if (core_commands_due(t->core, node))
+		turn_effect(t, FX_WAKE, node);
 }
 
 void commands_wake(struct turn *t)

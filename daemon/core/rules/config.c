@@ -21,10 +21,7 @@
 
 void config_ask(struct turn *t, const struct job *j)
 {
-	struct effect *e = MO_ADD(t->out, effects, &effect_desc);
-
-	e->type = FX_CONFIG;
-	e->job = j->id;
+	turn_effect(t, FX_CONFIG, NULL)->job = j->id;
 }
 
 bool config_awaited(const struct job *j)

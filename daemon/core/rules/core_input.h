@@ -21,9 +21,9 @@ enum core_input_type {
 	IN_UNDRAIN,
 	IN_ACK,
 	IN_FENCE,
-	IN_HELLO, /* answered with FX_WELCOME */
-	IN_SYNC,  /* notes, progress, scans: always a beat */
-	IN_NEWS,  /* the same message: what somebody waits for: urgent notes, scans, health */
+	IN_HELLO,  /* answered with FX_WELCOME */
+	IN_SYNC,   /* notes, progress, scans: always a beat */
+	IN_URGENT, /* the same message: what somebody waits for: urgent notes, scans, health */
 	IN_TOKEN,
 	IN_TOKEN_REVOKE,
 	IN_TOKEN_USED, /* the first word of a node with it */

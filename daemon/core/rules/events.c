@@ -238,10 +238,10 @@ void event_emit(struct turn *t, enum event_type type, int64_t job, const char *n
 	e = mo_desc_dup(&event_desc, e);
 	turn_emit(t, &r);
 
-	fx = MO_ADD(t->out, effects, &effect_desc);
-	fx->type = FX_EVENT;
-	fx->event_type = type;
-	fx->event = e;
+	fx = turn_effect(t, FX_EVENT, NULL);
+	fx->event = mo_desc_new(&effect_event_desc);
+	fx->event->type = type;
+	fx->event->event = e;
 }
 
 void audit_emit(struct turn *t, enum event_type type, const char *node, const char *fmt, ...)

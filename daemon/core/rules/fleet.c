@@ -108,12 +108,8 @@ static bool lacks_gpu(const struct node *n, const struct agent_hello *h)
 static void welcome(struct turn *t, const struct agent_hello *h)
 {
 	const struct node *n = node_find(&t->core->state, h->node);
-	struct effect *e;
+	struct effect *e = turn_answer(t, FX_WELCOME, h->node);
 
-	e = MO_ADD(t->out, effects, &effect_desc);
-	e->type = FX_WELCOME;
-	e->request = t->input->request;
-	e->node = mo_strdup(h->node);
 	e->welcome = mo_desc_new(&agent_welcome_desc);
 	e->welcome->epoch = t->core->state.epoch;
 	e->welcome->beat_ms = t->core->config.beat_us / 1000;
@@ -215,7 +211,7 @@ void fleet_sync(struct turn *t)
 {
 	const struct agent_sync *s = t->input->sync->message;
 	const struct node *n;
-	bool fresh, urgent = t->input->type == IN_NEWS;
+	bool fresh, urgent = t->input->type == IN_URGENT;
 	struct live *l;
 
 	promote(t, s);
@@ -249,9 +245,5 @@ void fleet_sync(struct turn *t)
 		fleet_scanned(t, s->node, &s->scans[i]);
 	if (!urgent)
 		wake_node(t->core, s->node); /* what became due while no sync was held */
-	struct effect *e = MO_ADD(t->out, effects, &effect_desc);
-
-	e->type = urgent ? FX_ACK : FX_HOLD;
-	e->request = t->input->request;
-	e->node = mo_strdup(s->node);
+	turn_answer(t, urgent ? FX_ACK : FX_HOLD, s->node);
 }

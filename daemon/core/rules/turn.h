@@ -15,4 +15,8 @@ struct turn {
 void turn_emit(struct turn *t, struct record *r); /* takes r's content */
 /* fmt NULL = no text */
 void turn_reply(struct turn *t, int status, int64_t job, const char *fmt, ...) _printf_(4, 5);
+/* One that nobody asked for, and one that answers who sent the input; node may be NULL. The turn
+ * owns it, and what the caller adds of that which belongs to its type (effect.h). */
+struct effect *turn_effect(struct turn *t, enum effect_type type, const char *node);
+struct effect *turn_answer(struct turn *t, enum effect_type type, const char *node);
 void turn_deadline(struct turn *t, int64_t at);

@@ -10,6 +10,7 @@
 #include "daemon/core/rules/turn.h"
 #include "daemon/core/state/checkpoint.h"
 #include "daemon/core/update/idems.h"
+#include "daemon/core/update/retained.h"
 #include "lib/base/buf.h"
 #include "lib/model/limits.h"
 
@@ -49,7 +50,7 @@ static bool no_room_for_text(struct turn *t, const struct submit *spec)
 		const struct job *j = job_find(&c->state, c->unfinished[i]);
 
 		if (!t->input->by.may_all && mo_streq(j->spec.user, spec->user))
-			own += (int64_t)j->retained_bytes;
+			own += retained_of(c, j->id);
 	}
 	if (want <= room && own + want <= room)
 		return false;

@@ -59,6 +59,10 @@ struct job_beats {
 	struct rank_beat *ranks;
 	size_t n_ranks;
 };
+/* Bytes of a job's texts that count (retained.c). */
+struct job_texts {
+	int64_t job, bytes;
+};
 /* events about checkpoints of this minute, by user (events.c) */
 struct talker {
 	char *user;
@@ -105,6 +109,8 @@ struct core {
 	size_t n_talkers;
 	int64_t talkers_until;
 	struct shared_pool shared;
+	struct job_texts *texts;
+	size_t n_texts; /* ascending job: whose texts count, and how much */
 	/* retained.c: finished jobs with large texts, by the time of their end; */
 	int64_t *retained;
 	size_t n_retained;

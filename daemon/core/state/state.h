@@ -337,7 +337,6 @@ struct job {
 	/* bytes of spec.recipe_text, config, words and variables that it has no more (retained.c);
 	 * MO_NONE none */
 	int64_t let_go;
-	size_t retained_bytes; /* not described: what of them counts (retained.c) */
 };
 /* Its machine since it was started. */
 struct node_boot {

@@ -1,6 +1,6 @@
 /* See check.h. Each function looks at one promise of one thing; the tables at the end are the list.
- * It stands in this room, not beside the state, as it measures texts with the words of retained.c.
- *  */
+ * It stands in this room, not beside the state, as it measures texts with the words of
+ * retained.c. */
 #include "daemon/core/update/check.h"
 
 #include <stdlib.h>
@@ -212,11 +212,11 @@ static char *job_checkpoints(const struct core *c, const struct job *j)
 /* What of its texts counts: of a finished job only large ones. */
 static char *job_texts(const struct core *c, const struct job *j)
 {
-	size_t bytes = retained_bytes_of(j);
+	int64_t bytes = retained_bytes_of(j), counted = retained_of(c, j->id);
 
-	if (j->retained_bytes != bytes)
-		return mo_printf("the texts of j-%lld count %zu bytes, and they are %zu", LL(j->id),
-				 j->retained_bytes, bytes);
+	if (counted != bytes)
+		return mo_printf("the texts of j-%lld count %lld bytes, and they are %lld",
+				 LL(j->id), LL(counted), LL(bytes));
 	return NULL;
 }
 
@@ -387,18 +387,23 @@ static char *state_indexes(const struct core *c)
 static char *state_texts(const struct core *c)
 {
 	int64_t active = 0, retained = 0;
-	size_t n_retained = 0;
+	size_t n_retained = 0, n_texts = 0;
 
 	for (size_t i = 0; i < c->state.n_jobs; i++) {
 		const struct job *j = c->state.jobs[i];
 
-		*(unfinished(j) ? &active : &retained) += (int64_t)j->retained_bytes;
-		n_retained += !unfinished(j) && j->retained_bytes;
+		int64_t bytes = retained_of(c, j->id);
+
+		*(unfinished(j) ? &active : &retained) += bytes;
+		n_retained += !unfinished(j) && bytes;
+		n_texts += bytes > 0;
 	}
 	if (c->active_bytes != active)
 		return total_wrong("bytes of texts of unfinished jobs", c->active_bytes, active);
 	if (c->retained_bytes != retained)
 		return total_wrong("bytes of texts of finished jobs", c->retained_bytes, retained);
+	if (c->n_texts != n_texts)
+		return total_wrong("jobs with texts", LL(c->n_texts), LL(n_texts));
 	if (c->n_retained != n_retained)
 		return total_wrong("finished jobs with texts", LL(c->n_retained), LL(n_retained));
 	return NULL;

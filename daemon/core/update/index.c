@@ -12,7 +12,7 @@ void core_reindex(struct core *c)
 	c->owned.queue = &c->queue;
 	ids_add(&c->owned.holders, &c->owned.n_holders, 0); /* never NULL */
 	c->owned.n_holders = c->n_unfinished = c->n_ending = c->n_draining = 0;
-	c->n_cordoned = c->n_cordoned_hardware = c->n_retained = 0;
+	c->n_cordoned = c->n_cordoned_hardware = c->n_retained = c->n_texts = 0;
 	c->retained_bytes = c->active_bytes = 0;
 	for (size_t i = 0; i < c->owned.n_nodes; i++) {
 		struct node *k = c->owned.nodes[i];
@@ -27,7 +27,6 @@ void core_reindex(struct core *c)
 	for (size_t i = 0; i < c->owned.n_jobs; i++) {
 		struct job *j = c->owned.jobs[i];
 
-		j->retained_bytes = 0;
 		shared_pool_take(&c->shared, &j->spec);
 		retained_count(c, j);
 		if (!job_state_final(j->state))

@@ -83,11 +83,53 @@ static size_t bytes_of(const struct job *j)
 	       pairs_bytes(r->experiment_args, r->n_experiment_args) + env_bytes(r) + own_bytes(s);
 }
 
-size_t retained_bytes_of(const struct job *j)
+int64_t retained_bytes_of(const struct job *j)
 {
 	size_t bytes = bytes_of(j);
 
-	return job_state_final(j->state) && bytes <= SMALL ? 0 : bytes;
+	return job_state_final(j->state) && bytes <= SMALL ? 0 : (int64_t)bytes;
+}
+
+/* Of the first entry that is not of a job before this one. */
+static size_t place_of_texts(const struct core *c, int64_t job)
+{
+	size_t from = 0, to = c->n_texts;
+
+	while (from < to) {
+		size_t at = from + (to - from) / 2;
+
+		if (c->texts[at].job < job)
+			from = at + 1;
+		else
+			to = at;
+	}
+	return from;
+}
+
+int64_t retained_of(const struct core *c, int64_t job)
+{
+	size_t at = place_of_texts(c, job);
+
+	return at < c->n_texts && c->texts[at].job == job ? c->texts[at].bytes : 0;
+}
+
+static void retained_set(struct core *c, int64_t job, int64_t bytes)
+{
+	size_t at = place_of_texts(c, job);
+	bool there = at < c->n_texts && c->texts[at].job == job;
+
+	mo_assert(bytes >= 0);
+	if (!bytes && there) {
+		c->n_texts--;
+		memmove(&c->texts[at], &c->texts[at + 1], (c->n_texts - at) * sizeof(*c->texts));
+	}
+	if (bytes && !there) {
+		MO_GROW(c->texts, c->n_texts);
+		memmove(&c->texts[at + 1], &c->texts[at],
+			(c->n_texts - 1 - at) * sizeof(*c->texts));
+	}
+	if (bytes)
+		c->texts[at] = (struct job_texts){ .job = job, .bytes = bytes };
 }
 
 static void pairs_clear(struct kv **pairs, size_t *n)
@@ -121,7 +163,7 @@ static void texts_clear(struct job *j)
 	mo_vec_clear(&recipe_env_desc, (void **)&r->env, &r->n_env);
 }
 
-/* The place in c->kept of what ended then: at a start jobs come by their id. */
+/* The place in c->retained of what ended then: at a start jobs come by their id. */
 static size_t place_of_end(const struct core *c, const struct job *j)
 {
 	size_t from = 0, to = c->n_retained;
@@ -147,20 +189,21 @@ static void let_go(struct job *j)
 
 void retained_leave(struct core *c, struct job *j)
 {
+	int64_t bytes = retained_of(c, j->id);
 	size_t at = 0;
 
-	if (!j->retained_bytes)
+	if (!bytes)
 		return;
 	while (at < c->n_retained && c->retained[at] != j->id)
 		at++;
 	if (at < c->n_retained) {
 		memmove(c->retained + at, c->retained + at + 1,
 			(--c->n_retained - at) * sizeof(*c->retained));
-		c->retained_bytes -= (int64_t)j->retained_bytes;
+		c->retained_bytes -= bytes;
 	} else {
-		c->active_bytes -= (int64_t)j->retained_bytes;
+		c->active_bytes -= bytes;
 	}
-	j->retained_bytes = 0;
+	retained_set(c, j->id, 0);
 	mo_assert(c->retained_bytes >= 0 && c->active_bytes >= 0);
 }
 
@@ -172,19 +215,19 @@ static void tails_clear(struct job *j)
 		mo_strs_clear(&j->run.ranks[i].tail, &j->run.ranks[i].n_tail);
 }
 
-static void count_finished(struct core *c, struct job *j)
+static void count_finished(struct core *c, struct job *j, int64_t bytes)
 {
 	size_t at = place_of_end(c, j);
 
 	tails_clear(j);
-	if (!j->retained_bytes)
+	if (!bytes)
 		return;
 	mo_ints_add(&c->retained, &c->n_retained, j->id);
 	assert(at < c->n_retained);
 	memmove(c->retained + at + 1, c->retained + at,
 		(c->n_retained - 1 - at) * sizeof(*c->retained));
 	c->retained[at] = j->id;
-	c->retained_bytes += (int64_t)j->retained_bytes;
+	c->retained_bytes += bytes;
 	while (c->retained_bytes > MO_RETAINED_TEXTS_MAX) {
 		struct job *oldest = job_edit(&c->owned, c->retained[0]);
 
@@ -196,19 +239,21 @@ static void count_finished(struct core *c, struct job *j)
 
 void retained_count(struct core *c, struct job *j)
 {
+	int64_t bytes = retained_bytes_of(j);
+
 	retained_leave(c, j);
-	j->retained_bytes = retained_bytes_of(j);
+	retained_set(c, j->id, bytes);
 	if (job_state_final(j->state)) {
-		count_finished(c, j);
+		count_finished(c, j, bytes);
 		return;
 	}
-	c->active_bytes += (int64_t)j->retained_bytes;
+	c->active_bytes += bytes;
 	if (c->active_bytes > MO_ACTIVE_TEXTS_MAX && j->config.text) {
 		size_t n = strlen(j->config.text);
 
 		j->let_go = (int64_t)n;
 		c->active_bytes -= (int64_t)n;
-		j->retained_bytes -= n;
+		retained_set(c, j->id, bytes - (int64_t)n);
 		mo_str_set(&j->config.text, NULL);
 	}
 }

@@ -5,4 +5,5 @@
 
 void retained_count(struct core *c, struct job *j); /* it is new, has ended, or has got a text */
 void retained_leave(struct core *c, struct job *j); /* before it ends, or goes */
-size_t retained_bytes_of(const struct job *j);      /* what of its texts counts */
+int64_t retained_of(const struct core *c, int64_t job); /* bytes of its texts that count */
+int64_t retained_bytes_of(const struct job *j);         /* the same, measured anew */

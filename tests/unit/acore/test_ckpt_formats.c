@@ -11,7 +11,7 @@
 #include "agent/core/ckpt/pickle.h"
 #include "lib/base/crc32c.h"
 #include "agent/core/ckpt/ckpt_marker.h"
-#include "agent/core/ckpt/ckpt_told.h"
+#include "agent/core/ckpt/ckpt_stated.h"
 
 /* ---- pickles ---- */
 

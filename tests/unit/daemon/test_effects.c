@@ -77,8 +77,9 @@ static size_t written(enum event_type type, const struct event *event, char *ret
 	struct input in = { 0 };
 
 	effect_do(&m, &in,
-		  &(struct effect){
-			  .type = FX_EVENT, .event_type = type, .event = (struct event *)event });
+		  &(struct effect){ .type = FX_EVENT,
+				    .event = &(struct effect_event){
+					    .type = type, .event = (struct event *)event } });
 	ssize_t n = recv(journal, ret, size, 0);
 
 	assert_true(n > 0);

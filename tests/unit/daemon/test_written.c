@@ -126,6 +126,8 @@ static const struct {
 	D(drift_group_desc),
 	D(drift_view_desc),
 	D(effect_desc),
+	D(effect_reply_desc),
+	D(effect_event_desc),
 	D(core_input_desc),
 	D(in_clock_desc),
 	D(in_late_desc),

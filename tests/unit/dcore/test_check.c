@@ -85,9 +85,9 @@ static void places_final(struct core *c)
 
 	j->state = JOB_COMPLETED;
 	j->ended_at = j->ledger_at;
-	c->active_bytes -= (int64_t)j->retained_bytes;
-	j->retained_bytes = 0;
+	c->active_bytes -= c->texts[0].bytes;
 	ids_remove(c->unfinished, &c->n_unfinished, 1);
+	memmove(c->texts, c->texts + 1, --c->n_texts * sizeof(*c->texts));
 }
 
 static void attempts_restarts(struct core *c)
@@ -176,8 +176,15 @@ static void checkpoints_order(struct core *c)
 
 static void texts_job(struct core *c)
 {
-	job(c, 1)->retained_bytes++;
+	c->texts[0].bytes++;
 	c->active_bytes++;
+}
+
+static void texts_jobs(struct core *c)
+{
+	struct job_texts *t = MO_GROW(c->texts, c->n_texts);
+
+	*t = (struct job_texts){ .job = 1000, .bytes = 1 };
 }
 
 static void texts_active(struct core *c)
@@ -322,6 +329,7 @@ static const struct {
 	{ count_forgotten, "j-1 counts 1 forgotten steps, and there are 0" },
 	{ checkpoints_order, "the checkpoints of j-1 do not ascend at 10" },
 	{ texts_job, "the texts of j-1 count" },
+	{ texts_jobs, "jobs with texts are counted" },
 	{ texts_active, "bytes of texts of unfinished jobs are counted" },
 	{ texts_retained, "1 bytes of texts of finished jobs are counted, and there are 0" },
 	{ texts_retained_jobs, "1 finished jobs with texts are counted, and there are 0" },

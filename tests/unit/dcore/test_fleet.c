@@ -566,7 +566,7 @@ static void a_sync_is_held_or_refused(void **state)
 					     .sync = &(struct in_sync){ .message = &sync } });
 	assert_true(answered_by(&w, FX_HOLD));
 	assert_false(answered_by(&w, FX_REPLY));
-	world_step(&w, &(struct core_input){ .type = IN_NEWS,
+	world_step(&w, &(struct core_input){ .type = IN_URGENT,
 					     .sync = &(struct in_sync){ .message = &sync } });
 	assert_true(answered_by(&w, FX_ACK));
 	assert_false(answered_by(&w, FX_HOLD));

@@ -463,7 +463,7 @@ static void too_many_jobs_are_refused(void **state)
 		mo_desc_done(&submit_desc, &spec);
 		for (size_t k = 0; k < out.n_effects; k++)
 			if (out.effects[k].type == FX_REPLY)
-				last = out.effects[k].status;
+				last = (int)out.effects[k].reply->status;
 		assert_int_equal(last, i < MO_JOBS_ACTIVE_MAX ? 201 : 429);
 	}
 	core_out_done(&out);
@@ -481,7 +481,7 @@ static int submit_as(struct core *core, const struct submit *spec, const char *u
 	core_decide(core, &e, 1000 * S + n, &out);
 	for (size_t k = 0; k < out.n_effects; k++)
 		if (out.effects[k].type == FX_REPLY)
-			last = out.effects[k].status;
+			last = (int)out.effects[k].reply->status;
 	core_out_done(&out);
 	mo_desc_free(&submit_desc, copy);
 	return last;

@@ -10,29 +10,28 @@
 #include "lib/wire/decode.h"
 #include "lib/wire/encode.h"
 
-/* Any input can be written, read and stepped again: this is the one that is. What is too large
- * for a message is stepped as it is. */
-static struct core_input *written_and_read(const struct core_input *in)
+void *written_and_read(const struct mo_desc *d, const char *what, const void *obj)
 {
 	_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
-	struct core_input *again = mo_desc_new(&core_input_desc);
+	void *again = mo_desc_new(d);
 
-	wire_encode(&core_input_desc, in, &text);
-	int r = wire_decode(&core_input_desc, text.data, text.len, true, again, &err);
+	wire_encode(d, obj, &text);
+	int r = wire_decode(d, text.data, text.len, true, again, &err);
 	if (r == -E2BIG)
-		mo_desc_copy(&core_input_desc, again, in);
+		mo_desc_copy(d, again, obj);
 	else if (r < 0)
-		fail_msg("%s: %s", core_input_type_names[in->type], err.text);
-	_cleanup_(mo_freep) char *diff = mo_desc_diff(&core_input_desc, in, again);
+		fail_msg("%s: %s", what, err.text);
+	_cleanup_(mo_freep) char *diff = mo_desc_diff(d, obj, again);
 	if (diff)
-		fail_msg("%s: as JSON it differs at %s", core_input_type_names[in->type], diff);
+		fail_msg("%s: as JSON it differs at %s", what, diff);
 	return again;
 }
 
 void world_step(struct world *w, const struct core_input *in)
 {
-	struct core_input *again = written_and_read(in);
+	struct core_input *again =
+		written_and_read(&core_input_desc, core_input_type_names[in->type], in);
 
 	core_out_done(&w->out);
 	again->request = 1;
@@ -46,10 +45,10 @@ void world_step(struct world *w, const struct core_input *in)
 		mo_desc_copy(&record_desc, MO_ADD(w->log, items, &record_desc), &w->out.records[i]);
 	for (size_t i = 0; i < w->out.n_effects; i++)
 		if (w->out.effects[i].type == FX_REPLY) {
-			w->reply_status = w->out.effects[i].status;
+			w->reply_status = (int)w->out.effects[i].reply->status;
 			w->reply_job = w->out.effects[i].job;
 			free(w->reply_text);
-			w->reply_text = mo_strdup(w->out.effects[i].text);
+			w->reply_text = mo_strdup(w->out.effects[i].reply->text);
 		}
 	world_check(w);
 }

@@ -36,9 +36,9 @@ static void check_events(const struct core_out *out)
 		while (fx < out->n_effects && out->effects[fx].type != FX_EVENT)
 			fx++;
 		assert_true(fx < out->n_effects);
-		assert_true(
-			mo_desc_equal(&event_desc, out->records[i].event, out->effects[fx].event));
-		assert_string_equal(event_registry[out->effects[fx].event_type].type,
+		assert_true(mo_desc_equal(&event_desc, out->records[i].event,
+					  out->effects[fx].event->event));
+		assert_string_equal(event_registry[out->effects[fx].event->type].type,
 				    out->records[i].event->type);
 		char *wrong = event_wrong(out->records[i].event);
 
@@ -48,6 +48,21 @@ static void check_events(const struct core_out *out)
 	}
 	for (; fx < out->n_effects; fx++)
 		assert_int_not_equal(out->effects[fx].type, FX_EVENT);
+}
+
+/* Each effect explains itself: it has what belongs to its type, and can be written and read. */
+static void check_effects(const struct core_out *out)
+{
+	for (size_t i = 0; i < out->n_effects; i++) {
+		const struct effect *fx = &out->effects[i];
+		const char *type = effect_type_names[fx->type];
+
+		mo_desc_free(&effect_desc, written_and_read(&effect_desc, type, fx));
+		assert_int_equal(!!fx->reply, fx->type == FX_REPLY);
+		assert_int_equal(!!fx->welcome, fx->type == FX_WELCOME);
+		assert_int_equal(!!fx->event, fx->type == FX_EVENT);
+		assert_int_equal(fx->request == 1, fx->type <= FX_HOLD);
+	}
 }
 
 void world_check(struct world *w)
@@ -62,6 +77,7 @@ void world_check(struct world *w)
 	wrong = shadow_differs(w->core, w->shadow);
 	if (wrong)
 		fail_msg("replay differs at %s", wrong);
+	check_effects(&w->out);
 	check_events(&w->out);
 	wrong = state_check(w->core);
 	if (!wrong)

@@ -5,6 +5,9 @@
 /* The records of the last step go to the shadow, which must be equal; and what holds of every
  * state. */
 void world_check(struct world *w);
+/* As it is once it was written and read: inputs and effects can be. What is too large for a message
+ * is copied. Caller frees. */
+void *written_and_read(const struct mo_desc *d, const char *what, const void *obj);
 
 /* What a toy tells of its steps, with notes or without. */
 void toy_reports(const struct toy *t, bool notes, struct step_report **steps, size_t *n);

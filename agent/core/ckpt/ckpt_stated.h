@@ -1,4 +1,4 @@
-/* What the files of a checkpoint tell of themselves; see ckpt_told.c. */
+/* What the files of a checkpoint tell of themselves; see ckpt_stated.c. */
 #pragma once
 #include "agent/core/ckpt/ckpt_inner.h"
 

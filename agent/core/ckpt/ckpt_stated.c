@@ -1,6 +1,6 @@
 /* What the files of a checkpoint tell of themselves: how many parts there are, which iteration,
  * the grid of ranks. */
-#include "agent/core/ckpt/ckpt_told.h"
+#include "agent/core/ckpt/ckpt_stated.h"
 
 #include <string.h>
 
