@@ -20,8 +20,6 @@
 #define SNAPSHOT_HEAD "moe-snapshot 2\n"
 #define SNAPSHOT_HEAD_1 "moe-snapshot 1\n"
 
-MO_DEFINE_DONE(record_label)
-
 struct journal *journal_new(void)
 {
 	return mo_alloc(sizeof(struct journal));

@@ -12,7 +12,6 @@
 #include "lib/wire/decode.h"
 #include "lib/wire/parse.h"
 
-MO_DEFINE_DONE(record_label)
 MO_DEFINE_DONE(record)
 
 struct replay {
@@ -72,7 +71,7 @@ static int sift_list(struct replay *p, const struct mo_field *f, struct json_obj
 		int r = try_element(p, f, json, &why);
 		if (r >= 0) {
 			i++;
-			mo_desc_init(&record_label_desc, &l);
+			record_label_init(&l);
 			continue;
 		}
 		const char *text =
@@ -244,7 +243,7 @@ static int on_record(void *arg, int64_t seq, const char *text, size_t n)
 	const char *stored = text, *record = parts_behind(text, &n_record);
 	size_t n_stored = n;
 
-	mo_desc_init(&record_label_desc, &l);
+	record_label_init(&l);
 	if (p->rest)
 		record_label_of(record, n_record, &l);
 	bool out = p->rest && l.job != MO_NONE && core_is_out(p->core, l.job);

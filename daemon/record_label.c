@@ -21,7 +21,17 @@ static const struct mo_field label_fields[] = {
 	MO_D_SUB(record_label, spec, MO_OPT, &label_parts_desc,
 		 "what a job of a snapshot refers to"),
 };
-const struct mo_desc record_label_desc = MO_DESC(record_label, label_fields);
+static const struct mo_desc record_label_desc = MO_DESC(record_label, label_fields);
+
+void record_label_init(struct record_label *l)
+{
+	mo_desc_init(&record_label_desc, l);
+}
+
+void record_label_done(struct record_label *l)
+{
+	mo_desc_done(&record_label_desc, l);
+}
 
 /* The characters of `of` behind mark, NULL = none. Caller frees. */
 static char *word_behind(const char *text, const char *mark, const char *of)
