@@ -246,7 +246,7 @@ MUTANTS = [
     ),
     (
         "measured interval not applied",
-        "on_place",
+        "update_place",
         "every_set(s, j);",
         "",
         [unit("dcore", "test_interval")],
