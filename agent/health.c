@@ -2,7 +2,7 @@
  * (agent/core/health/health.h) names as due, and programs of checks; keeps what the core
  * remembers in state_dir/health.json. Every probe is a process with a deadline, at most one for
  * a device. One that SIGKILL does not end is stuck in the kernel: its device is UNKNOWN and not
- * looked at again until it is gone. */
+ * probed again until it is gone. */
 #include "agent/health.h"
 #include <errno.h>
 #include <string.h>
@@ -346,7 +346,7 @@ static void open_core(struct watch *w, const struct health_checks *checks)
 }
 
 /* Nothing is probed, so that one wrong line of a site's file does not stop training; but it
- * is told. */
+ * is reported. */
 static void open_broken(struct watch *w, const char *why)
 {
 	static char id[] = "host.checks",
@@ -535,7 +535,7 @@ int watch_new(struct manager *m, struct watch **ret)
 		free(w);
 		return r;
 	}
-	/* what ranks may lock is what the probe is told; it has no limits of its own */
+	/* what ranks may lock is what the probe is handed; it has no limits of its own */
 	if (m->config->memlock_bytes == -1)
 		(void)mo_proc_raise_limit(RLIMIT_MEMLOCK, -1, NULL);
 	*ret = w;

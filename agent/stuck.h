@@ -1,4 +1,4 @@
-/* Helpers that look at devices (moe-discover, moe-probe) and hang in the kernel, where not even
+/* Helpers that read devices (moe-discover, moe-probe) and hang in the kernel, where not even
  * SIGKILL ends them: in which file one hangs, and those that an agent left behind that is no
  * more. /proc is only read. Called by discovery. */
 #pragma once

@@ -1,5 +1,5 @@
 /* checkpoints: the ledger of a job, or offline what lies in a directory: complete, torn, and
- * where a run would resume. The offline look is moe-ckpt's, the agents' own helper. */
+ * where a run would resume. The offline scan is moe-ckpt's, the agents' own helper. */
 #include <errno.h>
 #include <fcntl.h>
 #include <json-c/json.h>
@@ -109,7 +109,7 @@ MO_DEFINE_DONE(command)
 
 struct pass {
 	struct engine engine;
-	char *dir; /* that was looked at */
+	char *dir; /* that was scanned */
 	/* the engine's own directory was added to the one that was given */
 	bool added;
 	struct scan_result found;
@@ -129,7 +129,7 @@ static void pass_init(struct pass *l)
 	mo_desc_init(&scan_result_desc, &l->found);
 }
 
-/* As a job with this checkpoint.dir looks, with or without what the engine adds; as it lies: at
+/* As a job with this checkpoint.dir scans, with or without what the engine adds; as it lies: at
  * what is there, wherever a job would look. */
 static int scan(const char *dir, const char *kind, const char *level, int64_t world,
 		bool as_it_lies, struct pass *ret)
@@ -183,18 +183,18 @@ static bool may_fix(const struct engine *e)
 
 char *checkpoints_misfit(const struct recipe_input *in, const struct plan_parallelism *p)
 {
-	_cleanup_(pass_done) struct pass look;
+	_cleanup_(pass_done) struct pass seen;
 	const struct recipe_checkpoint *c = &in->recipe.checkpoint;
 	struct recipe sizes = {
 		.parallelism = { .tp = p->tp, .pp = p->pp, .ep = p->ep, .etp = p->etp, .cp = p->cp }
 	};
 
-	pass_init(&look);
+	pass_init(&seen);
 	if (!c->dir || c->resume == -2 || !may_fix(&in->engine) ||
 	    access(c->dir, R_OK | X_OK) < 0 ||
-	    scan(c->dir, in->engine.kind, "marker", MO_NONE, false, &look))
+	    scan(c->dir, in->engine.kind, "marker", MO_NONE, false, &seen))
 		return NULL;
-	const struct found_checkpoint *newest = newest_complete(&look.found);
+	const struct found_checkpoint *newest = newest_complete(&seen.found);
 	const struct checkpoint saved = { .fixed = newest ? newest->fixed : NULL };
 	_cleanup_(mo_freep) char *misfit = checkpoint_misfit(&saved, &sizes);
 
@@ -298,8 +298,8 @@ static void print_scan(struct cli *cli, struct json_object *doc, const char *dir
 static int of_dir(struct cli *cli, const char *dir, const char *kind, const char *level,
 		  int64_t world)
 {
-	_cleanup_(pass_done) struct pass look, lies;
-	pass_init(&look);
+	_cleanup_(pass_done) struct pass seen, lies;
+	pass_init(&seen);
 	pass_init(&lies);
 	struct stat st;
 	if (stat(dir, &st) < 0 && (errno == ENOENT || errno == ENOTDIR))
@@ -307,15 +307,15 @@ static int of_dir(struct cli *cli, const char *dir, const char *kind, const char
 				"checkpoints: %s: no such directory; --dir is what checkpoint.dir "
 				"of the recipe would be",
 				dir);
-	int r = scan(dir, kind, level, world, false, &look);
+	int r = scan(dir, kind, level, world, false, &seen);
 	/* Where the engine's own directory is not there yet, what lies in the given one is
 	 * judged where it lies. */
-	bool there = !look.added || access(look.dir, F_OK) == 0;
+	bool there = !seen.added || access(seen.dir, F_OK) == 0;
 	if (!r && !there)
 		r = scan(dir, kind, level, world, true, &lies);
 	if (r)
 		return r;
-	struct json_object *doc = scan_doc(&look, there ? &look.found : &lies.found, level);
+	struct json_object *doc = scan_doc(&seen, there ? &seen.found : &lies.found, level);
 	if (cli->json)
 		print_json_doc(doc);
 	else

@@ -111,7 +111,7 @@ static int url_check(const char *url)
 }
 
 /* The controller of this machine, or else the local cluster in its usual place: a second shell
- * need not be told. */
+ * need not be reported. */
 static char *default_url(void)
 {
 	_cleanup_(mo_freep) char *dir =
@@ -392,7 +392,7 @@ int client_get_all(struct cli *cli, const char *what, struct answer *ret, const 
 		struct json_object *more = js_items(page.doc);
 		for (size_t i = 0; i < js_len(more); i++)
 			json_object_array_add(items, json_object_get(js_at(more, i)));
-		/* a page may have no item and more behind it: what is looked through is bounded */
+		/* a page may have no item and more behind it: what is searched is bounded */
 		next = js_get(page.doc, "next");
 		if (next && mo_streq(json_object_get_string(next), key))
 			next = NULL; /* it would never end */

@@ -9,7 +9,7 @@
 #include "lib/base/parse.h"
 
 #define IDS_NAMED 8
-#define SAME_NAME_MAX 20 /* jobs of a name that are looked at */
+#define SAME_NAME_MAX 20 /* jobs of a name that are read */
 
 bool is_job_id(const char *word)
 {

@@ -1,7 +1,7 @@
 /* doctor: what of the cluster is not as it should be, and what to do about it. A table of checks:
  * each has a name, the documents that it reads, and a function that adds what it found. Whatever
  * is found has a state in the words of node checks: ok, warn (soon, or a risk), crit (something
- * does not work now), unknown (it could not be looked at). To add one: a row. */
+ * does not work now), unknown (it could not be checked). To add one: a row. */
 #include <stdarg.h>
 #include <string.h>
 
@@ -31,7 +31,7 @@ struct doctor {
 struct check {
 	const char *name, *fine; /* fine: said when nothing was found */
 	unsigned documents;      /* 1u << enum document, or'ed */
-	void (*look)(struct doctor *d);
+	void (*check)(struct doctor *d);
 };
 
 static void add(struct doctor *d, const char *state, const char *object, const char *next,
@@ -270,7 +270,7 @@ static void examine(struct doctor *d, const struct check *c)
 			    "GET %s is not allowed for you", paths[i]);
 			return;
 		}
-	c->look(d);
+	c->check(d);
 	if (json_object_array_length(d->found) == d->n_before)
 		add(d, "ok", d->node, NULL, "%s", c->fine);
 }

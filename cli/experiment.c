@@ -23,7 +23,7 @@
 #include "lib/recipe/experiment_words.h"
 #include "lib/recipe/recipe_file.h"
 
-#define NOTES_MAX 20 /* overrides that are told one by one */
+#define NOTES_MAX 20 /* overrides that are listed one by one */
 
 struct there {
 	const struct recipe_input *in;
@@ -89,7 +89,7 @@ static const char *variable(void *arg, const char *name)
 }
 
 /* Whoever exported Primus' variables for its own launcher expects them to count. Only their
- * names are told: a value may be a secret. */
+ * names are printed: a value may be a secret. */
 static char *shell_note(struct there *p)
 {
 	static const char begins[] = "PRIMUS_";
@@ -112,8 +112,8 @@ static char *shell_note(struct there *p)
 	return mo_buf_take(&b);
 }
 
-/* ret_shell: what the user is told of this shell's variables (the caller frees it); NULL: nobody
- * is told. */
+/* ret_shell: what to print of this shell's variables (the caller frees it); NULL: nothing
+ * is printed. */
 static int resolve(const struct recipe_input *in, struct experiment *ret,
 		   struct rank_command *command, char **ret_shell, struct mo_error *err)
 {
@@ -292,7 +292,7 @@ void experiment_read_again(struct recipe_input *in)
 
 	if (resolve(in, &x, &command, &shell, NULL) < 0)
 		return;
-	if (!recipe_input_refused(in)) { /* what is refused is told alone */
+	if (!recipe_input_refused(in)) { /* a refusal is printed alone */
 		experiment_tell_shell(in, shell);
 		experiment_notes(in, &x, &command);
 	}

@@ -1,6 +1,6 @@
 /* Files that the engine's configuration names and that are not here (experiment.h): a mistyped
- * path where the engine's files are, or a file that only the nodes have. It is told and nothing
- * is refused: the node looks again before the ranks start. */
+ * path where the engine's files are, or a file that only the nodes have. It is reported and nothing
+ * is refused: the node checks again before the ranks start. */
 #include "cli/experiment_inputs.h"
 
 #include <stdio.h>

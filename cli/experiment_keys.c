@@ -1,6 +1,6 @@
 /* Keys of an experiment that the engine file's version of the engine has nowhere. The engine
  * takes every key, and a misspelt one does nothing there; a tree of another version has others,
- * which pass through. Both are told, and neither is refused. */
+ * which pass through. Both are reported, and neither is refused. */
 #include "cli/experiment_keys.h"
 
 #include <stdio.h>

@@ -12,7 +12,7 @@
 #include "lib/base/parse.h"
 #include "lib/recipe/argv.h"
 
-#define NOTES_MAX 20 /* overrides that are told one by one */
+#define NOTES_MAX 20 /* overrides that are listed one by one */
 
 void experiment_tell_shell(const struct recipe_input *in, const char *note)
 {
@@ -34,7 +34,7 @@ struct config_given experiment_given_of(const struct recipe_input *in, const str
 				      NULL };
 }
 
-/* How many were told, and of which file last: of the next ones its name alone is said. */
+/* How many were listed, and of which file last: of the next ones its name alone is said. */
 struct overrides {
 	size_t n;
 	int64_t file;
@@ -69,7 +69,7 @@ static void note_override(const struct recipe_input *in, const struct experiment
 
 	config_json(v, &now);
 	config_json(old, &was);
-	/* Engines without an experiment are told all sizes: a file of theirs does not stand
+	/* Engines without an experiment are given all sizes: a file of theirs does not stand
 	 * where the recipe is silent. */
 	bool silent = !from.recipe && moectl && mo_starts_with(moectl, "parallelism.") &&
 		      !in->engine.experiment && old->place.file >= 0;

@@ -1,7 +1,7 @@
 /* Values of an experiment that the engine takes otherwise than they look: its YAML and its
  * command line read `1e-5` as a text, every text that is not empty is true where Python asks for
  * truth, and of a key that is given twice the last one counts. The engine says none of it, so it
- * is told; nothing is refused, because a text may be meant. */
+ * is reported; nothing is refused, because a text may be meant. */
 #include "cli/experiment_types.h"
 
 #include <stdio.h>

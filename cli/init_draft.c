@@ -64,7 +64,7 @@ static void name_by_file(struct init *i, const char *file)
 }
 
 /* A directory of a path that is called as a GPU is: MI300X. */
-static void look_for_gpu(struct init *i, const char *path)
+static void find_gpu(struct init *i, const char *path)
 {
 	char **names = NULL;
 	size_t n = 0;
@@ -261,7 +261,7 @@ static int check_entry(const struct init *i)
 }
 
 /* The script may be on the nodes alone, so that this is no error; mostly it is the directory. */
-static void look_for_entry(struct init *i)
+static void find_entry(struct init *i)
 {
 	const struct draft *d = &i->draft;
 	_cleanup_(mo_freep) char *path = !d->entry || !d->workdir ? NULL
@@ -305,9 +305,9 @@ int init_fill(struct init *i)
 	if ((r = choose_engine(i)) || (r = check_entry(i)) || (r = init_engine(i)))
 		return r;
 	guess_gpus(i);
-	look_for_entry(i);
+	find_entry(i);
 	init_local_rank(i);
-	look_for_gpu(i, i->draft.entry);
+	find_gpu(i, i->draft.entry);
 	name_by_file(i, i->draft.entry                       ? i->draft.entry
 			: mo_streq(i->draft.kind, "command") ? i->draft.args[2]
 							     : i->draft.kind);

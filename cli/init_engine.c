@@ -437,7 +437,7 @@ static void steps_of_samples(struct init *i, const struct engine *e)
 	word_flags_done(&flags);
 }
 
-/* What init was told wins over what the original says. */
+/* What init's own options say wins over what the original says. */
 static void take_steps(struct init *i)
 {
 	const char *said = draft_value(&i->draft, "steps");

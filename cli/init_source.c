@@ -321,7 +321,7 @@ void init_tree(struct init *i)
 		mo_str_set(&l->program[0], "primus/cli/main.py");
 }
 
-/* ---- a script that is told its rank by a word ---- */
+/* ---- a script that gets its rank as an argument ---- */
 
 void init_local_rank(struct init *i)
 {

@@ -107,7 +107,7 @@ static void add_lost(const struct init *i, char ***lines, size_t *n)
 	}
 }
 
-/* What is told, in the recipe and on stderr. */
+/* What is said of it, in the recipe and on stderr. */
 static void all_lines(const struct init *i, char ***lines, size_t *n)
 {
 	add_different(i, lines, n);

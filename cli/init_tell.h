@@ -1,4 +1,4 @@
-/* The recipe that was made, written and told of. */
+/* The recipe that was made: written, and what is said of it. */
 #pragma once
 #include "cli/init_state.h"
 

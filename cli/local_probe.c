@@ -15,7 +15,7 @@
 #include "lib/base/fd.h"
 #include "lib/wire/decode.h"
 
-#define LOOK_LIMIT_US (10 * 1000000LL)
+#define PROBE_LIMIT_US (10 * 1000000LL)
 #define AT_MAX 65536
 
 struct child {
@@ -71,7 +71,7 @@ static int too_late(const struct child *c, const char *at, struct mo_error *err)
 	return mo_error_set(err, -ETIMEDOUT,
 			    "discovery: %s could not be read within %lld s: the device that it is "
 			    "of does not answer; look for it in the kernel's log",
-			    file, LOOK_LIMIT_US / 1000000);
+			    file, PROBE_LIMIT_US / 1000000);
 }
 
 static int take(const struct child *c, const struct mo_buf *out, const struct mo_buf *errors,
@@ -107,7 +107,7 @@ int local_probe(const struct local *l, bool is_root, bool count_gpus, struct nod
 	}
 	if (!count_gpus)
 		argv[n++] = (char *)"--only-fake";
-	int64_t end = mo_clock_boot_us() + LOOK_LIMIT_US;
+	int64_t end = mo_clock_boot_us() + PROBE_LIMIT_US;
 	int r = spawn(path, argv, &c, err);
 	if (r == 0)
 		r = read_until(c.out, end, &out) && read_until(c.err, end, &errors)

@@ -65,8 +65,8 @@ MO_DEFINE_DONE(nodeinfo)
 
 /* Cores of this machine (none for a simulated one) and, the first time, whether it has GPUs
  * enough for all slots. Every node of a simulated cluster is such a machine of its own. */
-static int look_at_machine(struct local *l, struct cores *cores, bool count_gpus,
-			   struct mo_error *err)
+static int probe_machine(struct local *l, struct cores *cores, bool count_gpus,
+			 struct mo_error *err)
 {
 	struct stat st;
 	bool is_root = l->topology && stat(l->topology, &st) == 0 && S_ISDIR(st.st_mode);
@@ -177,7 +177,7 @@ static int write_all(struct local *l, bool first_time, struct mo_error *err)
 			return mo_error_set(err, r, "%s: %s", path, strerror(-r));
 	}
 	if (first_time || !l->topology)
-		r = look_at_machine(l, &cores, first_time, err);
+		r = probe_machine(l, &cores, first_time, err);
 	for (int64_t i = 0; i < l->nodes && r >= 0; i++) {
 		_cleanup_(mo_freep) char *node = local_node(l, i),
 					 *cpus = cpus_of(&cores, i, l->nodes),

@@ -30,7 +30,8 @@ struct logs {
 	const char *id;
 	/* what is asked for: MO_NONE = all ranks, every attempt from the newest on, everything */
 	int64_t rank, attempt, lines;
-	/* failed: some rank's log could not be read; waits: told that the job has to run first */
+	/* failed: some rank's log could not be read; waits: the answer said that the job has to run
+	 * first */
 	bool follow, failed, waits;
 	int64_t current; /* attempt that is read */
 	struct source *sources;

@@ -75,7 +75,7 @@ static int unknown_verb(const char *name)
 			"unknown verb %s: there is no such command; `moectl help` lists all", name);
 }
 
-static void look_at_terminal(struct cli *cli)
+static void read_terminal(struct cli *cli)
 {
 	const char *term = getenv("TERM"), *no_colour = getenv("NO_COLOR");
 	struct winsize size = { 0 };
@@ -89,7 +89,7 @@ static void look_at_terminal(struct cli *cli)
 	cli->height = size.ws_row ? size.ws_row : 24;
 }
 
-/* What was not written is an error, unless another one was told already. */
+/* What was not written is an error, unless another one was printed already. */
 static int finish(int r)
 {
 	errno = 0;
@@ -130,7 +130,7 @@ int main(int argc, char **argv)
 {
 	_cleanup_(cli_done) struct cli cli = { 0 };
 	int first = 1;
-	look_at_terminal(&cli);
+	read_terminal(&cli);
 	for (int used = 1; first < argc && used; first += used) {
 		int r = global_option(&cli, argc - first, argv + first, &used);
 		if (r)

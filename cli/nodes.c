@@ -81,7 +81,7 @@ static int run_stack_drift(struct cli *cli)
 	for (size_t i = 0; i < js_len(groups); i++)
 		print_stack_drift_group(cli, js_at(groups, i));
 	if (js_int(a.doc, "untold") > 0)
-		printf("%lld node%s told no fingerprint\n", (long long)js_int(a.doc, "untold"),
+		printf("%lld node%s reported no fingerprint\n", (long long)js_int(a.doc, "untold"),
 		       js_int(a.doc, "untold") == 1 ? "" : "s");
 	if (!js_len(groups) && js_int(a.doc, "untold") <= 0)
 		puts("no nodes yet");
@@ -148,7 +148,7 @@ static int run_nodes(struct cli *cli, int argc, char **argv)
 }
 
 /* The tree that the controller draws. Without one (a controller of an older version) the rest of
- * the node is still told. */
+ * the node is still shown. */
 static void print_tree(struct cli *cli, const char *quoted_name)
 {
 	_cleanup_(answer_done) struct answer a = { 0 };
@@ -250,7 +250,7 @@ static void print_node(const struct cli *cli, struct json_object *n)
 		printf("%-10s %s\n", "reason", js_str(n, "reason"));
 	if (js_str(n, "learn_until"))
 		printf("%-10s new until %.19s (health.learn): what unproven checks find is only "
-		       "told\n",
+		       "reported\n",
 		       "learning", js_str(n, "learn_until"));
 	if (js_str(n, "would_next"))
 		printf("%-10s %s\n", "do", js_str(n, "would_next"));

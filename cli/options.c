@@ -9,7 +9,7 @@
 #include "lib/base/buf.h"
 #include "lib/base/parse.h"
 
-/* What went wrong may be told in words of others: a file's content, a daemon's last line. */
+/* What went wrong may be said in words of others: a file's content, a daemon's last line. */
 static _printf_(1, 0) void print_safely(const char *fmt, va_list ap)
 {
 	_cleanup_(mo_freep) char *text = mo_vprintf(fmt, ap);

@@ -31,7 +31,7 @@ void table_cell(struct table *t, const char *fmt, ...) _printf_(2, 3);
  * False: columns were left out (last_min). */
 bool table_print(const struct cli *cli, const struct table *t);
 
-/* All of it: a row for each of items. A terminal gets the columns that fit, and is told when
+/* All of it: a row for each of items. A terminal gets the columns that fit, and a line when
  * some did not. */
 void print_table(const struct cli *cli, const struct column *columns, size_t n,
 		 struct json_object *items);

@@ -170,7 +170,7 @@ static char *or_meant(const char *dir, const char *path)
 	return near ? mo_printf("; did you mean '%s'?", near) : mo_strdup("");
 }
 
-/* A directory that is not here may be one of the nodes: it is told only where one beside it has
+/* A directory that is not here may be one of the nodes: it is reported only where one beside it has
  * nearly its name. */
 static bool workdir_here(struct pass *l)
 {

@@ -1,5 +1,5 @@
 /* Where the paths that a recipe names lead on this machine. It may be a login node without the
- * file systems of the cluster, so only what is certain is told: a directory that is here and
+ * file systems of the cluster, so only what is certain is reported: a directory that is here and
  * lacks the file. What no machine could train with, such as a file in the place of a directory,
  * is an error; all else is a warning, because the nodes may have another tree at that place. */
 #pragma once

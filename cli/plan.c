@@ -443,7 +443,7 @@ const struct verb verb_plan = {
 	"  --gpu TYPE        instead of cluster.gpu: mi300x, mi325x, mi350x, mi355x, ... "
 	"(" PLAN_GPU_ASSUMED " when the recipe names none)\n"
 	"  --top K           plans that a search lists (5)\n  --open            search all "
-	"schedules and shardings that exist, not only those that engines are told\n"
+	"schedules and shardings that exist, not only those that engines have flags for\n"
 	"  --scale LIST      the same global batch on other sizes: 64,128,256\n  --tokens N        "
 	"and the days that they take for 15T, 500B or 2.5e12 tokens\n"
 	"  --failures LIST   any of rate=6.5 (per 1000 node-days), restart=5m, repair=3d, save=30s "

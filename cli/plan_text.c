@@ -54,7 +54,7 @@ static const char *seconds(double s)
 	return text_real(s, s < 100 ? 2 : s < 1000 ? 1 : 0);
 }
 
-/* ---- the table of a search: what all its plans have in common is told below it */
+/* ---- the table of a search: what all its plans have in common is printed below it */
 static void fits_cell(struct table *t, struct json_object *plan)
 {
 	table_cell(t, "%s", json_object_get_boolean(js_get(plan, "fits")) ? "yes" : "NO");
@@ -70,7 +70,7 @@ static void error_cell(struct table *t, struct json_object *plan)
 	table_cell(t, "%.0f %%", js_real(plan, "error_pct"));
 }
 
-/* common: how it is told when it is the same for all; NULL: always a column */
+/* common: how it is printed when it is the same for all; NULL: always a column */
 static const struct {
 	struct column column;
 	const char *common;

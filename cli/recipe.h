@@ -1,4 +1,4 @@
-/* A recipe file on the command line: reading, --set, what is told of it; checked by
+/* A recipe file on the command line: reading, --set, what is printed of it; checked by
  * recipe_check.h; shared by submit, validate and plan. */
 #pragma once
 #include <json-c/json.h>
@@ -18,7 +18,7 @@ struct recipe_input {
 	struct engine engine;
 	char **warnings;
 	size_t n_warnings;
-	/* what is wrong with the engine's files is told once, by who asked for them; a recipe
+	/* what is wrong with the engine's files is printed once, by who asked for them; a recipe
 	 * that fails rules is shown all the same: */
 	bool explaining;
 	struct recipe_errors failed; /* the rules that failed */
@@ -29,7 +29,7 @@ struct recipe_input {
 	char *no_model;
 	/* what the engine's own experiment says, as the recipe's key; NULL = none, or not read */
 	char *experiment;
-	/* made by a program: nobody has its lines, so that what is told names keys alone, and
+	/* made by a program: nobody has its lines, so that messages name keys alone, and
 	 * warnings are the caller's */
 	bool draft;
 	/* of a draft: key -> the words that it was made from */

@@ -46,7 +46,7 @@ static int judge(struct cli *cli, const struct recipe_input *in, const struct an
 }
 
 /* Sends until there is an answer; the same key makes repeats harmless. The controller checks
- * what `moectl validate` checks, so the recipe is looked at here only when nobody answers:
+ * what `moectl validate` checks, so the recipe is checked here only when nobody answers:
  * whoever has two things to mend hears of the recipe first. */
 static int send_submit(struct cli *cli, struct recipe_input *in, const char *text, struct answer *a)
 {
@@ -329,7 +329,7 @@ static int run(struct cli *cli, int argc, char **argv)
 		return cli_stop(r);
 	if ((r = recipe_input_read(&in, args[0])))
 		return r;
-	/* An error in a value that --set gave is told in its own words, which the controller
+	/* An error in a value that --set gave is printed in its own words, which the controller
 	 * does not know. */
 	if ((dry || in.n_sets || recipe_input_has_experiment(&in)) &&
 	    (r = recipe_input_check(cli, &in)))

@@ -25,7 +25,7 @@ static void member(struct mo_buf *body, const char *key, const char *value)
 }
 
 /* A token that nobody has seen is of no use, and would stay. */
-static int not_kept(struct cli *cli, const char *id, const char *out, int error)
+static int not_stored(struct cli *cli, const char *id, const char *out, int error)
 {
 	_cleanup_(answer_done) struct answer a = { 0 };
 	const char *gone = client_call(cli, "DELETE", id, NULL, &a, "/v1/tokens/%s", id)
@@ -42,7 +42,7 @@ static int keep(struct cli *cli, struct json_object *doc, const char *out)
 	int r = mo_write_file(out, line, strlen(line), 0600, true);
 
 	if (r < 0)
-		return not_kept(cli, text_or(js_str(doc, "id")), out, -r);
+		return not_stored(cli, text_or(js_str(doc, "id")), out, -r);
 	json_object_object_del(doc, "token");
 	return CLI_OK;
 }

@@ -67,7 +67,7 @@ static size_t print_state(const struct cli *cli, struct json_object *items, cons
 	return n;
 }
 
-/* counts: of the whole cluster by state; those that are not shown are told. */
+/* counts: of the whole cluster by state; those that are not shown are counted. */
 static void print_jobs(const struct cli *cli, struct json_object *counts, struct json_object *items)
 {
 	_cleanup_(mo_buf_done) struct mo_buf more = { 0 };

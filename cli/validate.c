@@ -3,7 +3,7 @@
 #include "cli/recipe_check.h"
 #include "cli/visible.h"
 
-/* A warning has told it where sizes are left to the file. */
+/* A warning has said it where sizes are left to the file. */
 static void print_valid(const struct recipe_input *in)
 {
 	const struct recipe *r = &in->recipe;

@@ -64,7 +64,7 @@ static void tell_late(struct view *v, struct json_object *job)
 }
 
 /* Its reason without ", 16 are free" at the end: that changes whenever another job does, and is no
- * news of this one. Caller frees. */
+ * events of this one. Caller frees. */
 static char *lasting_reason(struct json_object *job)
 {
 	const char *reason = js_str(job, "reason"), *end = reason ? strrchr(reason, ',') : NULL;

@@ -57,7 +57,7 @@ struct links {
 	struct link *holding;  /* first ends first */
 	struct query *queries; /* by id */
 	int64_t n_asked;
-	/* boot us: till then no more is logged of values that cannot be kept */
+	/* boot us: till then no more is logged of values that cannot be stored */
 	int64_t unfit_until;
 	struct mo_timer *timer, *query_timer;
 };
@@ -148,8 +148,8 @@ static void answer_held(struct links *l, struct link *k)
 }
 
 /* Another sync came of the same name. The connection of the one before is most likely dead; what
- * it would have said, the new one says. One of another instance is told nothing: the orders are
- * not its own. */
+ * it would have said, the new one says. One of another instance gets no orders: they
+ * are not its own. */
 static void displace(struct links *l, struct link *k, const char *instance)
 {
 	struct manager *m = l->manager;

@@ -17,7 +17,7 @@ void link_wake(struct manager *m, const char *node);
 struct agent_welcome;
 void link_welcome(struct manager *m, int64_t request, const char *node,
 		  struct agent_welcome *welcome);
-/* Answers a news request: acknowledgements without commands. */
+/* Answers an urgent request: acknowledgements without commands. */
 void link_ack(struct manager *m, int64_t request, const char *node);
 /* Messages as they come in (agent_message.h): an input is queued, or the sender refused. type:
  * IN_SYNC, IN_URGENT. */

@@ -3,7 +3,7 @@
 #pragma once
 #include "daemon/agent_message.h"
 
-/* Whether the message's token speaks for nodes at all, before its body is looked at; a problem
+/* Whether the message's token speaks for nodes at all, before its body is read; a problem
  * was sent otherwise. */
 bool agent_may_begin(struct manager *m, const struct agent_message *msg);
 /* Whether it may speak for the node; a problem was sent otherwise. *ret_expired: its

@@ -62,7 +62,7 @@ static char *not_read_there(const struct job *j)
 			 (long long)j->attempt);
 }
 
-static char *not_kept(const struct job *j)
+static char *not_retained(const struct job *j)
 {
 	const struct engine *e = &j->spec.engine;
 	const char *entry = j->spec.recipe.engine.entry;
@@ -83,7 +83,7 @@ static char *not_kept(const struct job *j)
 			 (long long)j->id, entry ? entry : "", there);
 }
 
-/* Told with what is still known of it, so that it can be made again. */
+/* Answered with what is still known of it, so that it can be made again. */
 char *api_let_go(const struct job *j)
 {
 	const struct recipe *r = &j->spec.recipe;
@@ -145,7 +145,7 @@ static int answer(const struct question *q, struct mo_buf *b, char **ret_detail)
 	int e = config_explain_record(&given, j->config.text, q->key, b, &err);
 
 	if (e == -ENOENT) {
-		*ret_detail = not_kept(j);
+		*ret_detail = not_retained(j);
 		return 409; /* 404 says that there is no such job */
 	}
 	if (e < 0) {

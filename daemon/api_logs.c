@@ -46,7 +46,7 @@ struct session {
 	struct log_rank *ranks;
 	size_t n_ranks;
 	size_t current; /* without follow: the rank whose turn it is */
-	/* with follow: the first to look at for one that waits */
+	/* with follow: the first to check for one that waits */
 	size_t next;
 	UT_hash_handle hh;
 };

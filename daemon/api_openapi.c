@@ -42,7 +42,7 @@ static void parameters(const struct api_route *a, struct mo_buf *b)
 	mo_buf_str(b, "]");
 }
 
-/* A list document: items, next, and what is told beside them. */
+/* A list document: items, next, and what is said beside them. */
 static void list_schema(const struct api_route *a, struct mo_buf *b)
 {
 	mo_buf_str(b, "{\"type\":\"object\",\"required\":[\"items\",\"next\"],\"properties\":{"

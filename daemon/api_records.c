@@ -1,6 +1,6 @@
 /* GET /v1/jobs/{id}/records: the records of one job as the store keeps them, for who has to know
  * what moed wrote down and when (`moectl debug records`). Read from the database a piece at a
- * time: one answer looks through LOOKED_THROUGH records at most, whoever they belong to, and says
+ * time: one answer reads RECORDS_READ_MAX records at most, whoever they belong to, and says
  * where to go on. What was before the newest snapshot is in the state alone. */
 #include <errno.h>
 #include <stdio.h>
@@ -13,10 +13,10 @@
 #include "lib/store/store.h"
 #include "lib/wire/encode.h"
 
-/* Of one answer, a few ms: records and bytes that are looked through, bytes of those that are shown
+/* Of one answer, a few ms: records and bytes that are read, bytes of those that are shown
  * beside each other. One that is larger is shown alone, or named. */
-#define LOOKED_THROUGH 1000
-#define LOOKED_BYTES (4 << 20)
+#define RECORDS_READ_MAX 1000
+#define RECORD_BYTES_MAX (4 << 20)
 #define SHOWN_BYTES (256 << 10)
 
 struct record_line {
@@ -123,16 +123,16 @@ static char *shown(struct record *r)
 	return mo_buf_take(&b);
 }
 
-struct looking {
+struct record_search {
 	struct list list;
-	int64_t job, at; /* at: number of the last one that was looked at */
+	int64_t job, at; /* at: number of the last one that was read */
 	size_t n, bytes, shown;
 	bool full;
 	char mark[40];
 };
 
 /* As records begin: most are others' and are not read. */
-static bool may_be_of(const struct looking *l, const char *text, size_t n)
+static bool may_be_of(const struct record_search *l, const char *text, size_t n)
 {
 	const char *at = memmem(text, n, l->mark, strlen(l->mark));
 	const char *end = at ? at + strlen(l->mark) : NULL;
@@ -145,7 +145,7 @@ MO_DEFINE_DONE(record_line)
 
 static int on_record(void *arg, int64_t seq, const char *text, size_t n)
 {
-	struct looking *l = arg;
+	struct record_search *l = arg;
 	_cleanup_(record_done) struct record r;
 	_cleanup_(record_line_done) struct record_line line;
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
@@ -159,12 +159,13 @@ static int on_record(void *arg, int64_t seq, const char *text, size_t n)
 	}
 	l->at = seq;
 	l->bytes += n;
-	l->full = ++l->n >= LOOKED_THROUGH || l->bytes >= LOOKED_BYTES;
+	l->full = ++l->n >= RECORDS_READ_MAX || l->bytes >= RECORD_BYTES_MAX;
 	if (!mine)
 		return l->full;
 	l->shown += n;
-	int e = n > LOOKED_BYTES ? mo_error_set(&err, -EFBIG, "%zu bytes: more than is shown", n)
-				 : journal_show_record(text, n, &r, &err);
+	int e = n > RECORD_BYTES_MAX
+			? mo_error_set(&err, -EFBIG, "%zu bytes: more than is shown", n)
+			: journal_show_record(text, n, &r, &err);
 	if (e >= 0 && r.job != l->job)
 		return l->full;
 	line.seq = seq;
@@ -183,7 +184,7 @@ void api_job_records(void *arg, struct http_request *r)
 	const struct job *j = api_job(m, r);
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	const struct records_view view = { store_first(m->store) };
-	struct looking l = { 0 };
+	struct record_search l = { 0 };
 	int64_t after;
 
 	if (!j || !visible_to(m, r, j, "records") ||

@@ -1,7 +1,7 @@
 /* See audit.h. A client that is refused usually asks again, and one that means ill asks as often
- * as it can: each event is a record, so the same request of the same person is told once a
+ * as it can: each event is a record, so the same request of the same person is reported once a
  * minute, of one person no more than REPORTED_MAX in that time, and of all no more than
- * REPORTED_ALL_MAX; the rest is counted and told with the next of that person. Who has shown no
+ * REPORTED_ALL_MAX; the rest is counted and reported with the next of that person. Who has shown no
  * credential is one person. */
 #include "daemon/audit.h"
 #include "daemon/input.h"

@@ -1,5 +1,5 @@
-/* Who was refused: an event and a log entry with his name. Who did something is told by the core
- * (audit_emit). */
+/* Who was refused: an event and a log entry with his name. Who did something is recorded by the
+ * core (audit_emit). */
 #pragma once
 #include "daemon/manager.h"
 

@@ -219,7 +219,7 @@ static void add_credential(struct auth *a, const struct token *t)
 }
 
 /* After each turn that changed a token, of which there are as many as nodes, and all of those
- * may join at once: what did not change costs a look. */
+ * may join at once: what did not change costs a stat. */
 void auth_reload(struct manager *m)
 {
 	const struct state *s = manager_state(m);

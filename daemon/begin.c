@@ -27,7 +27,7 @@ static bool exists(const char *dir, const char *name)
 {
 	_cleanup_(mo_freep) char *path = mo_path(dir, "%s", name);
 
-	/* What may not be looked at is not nothing: whoever opens it says why. */
+	/* What may not be read is not nothing: whoever opens it says why. */
 	return mo_access(path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }
 

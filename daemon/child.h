@@ -12,6 +12,6 @@ typedef void (*child_ended)(void *arg, int error, bool killed);
 /* work in the child: 0, or a negative errno. Returns a negative errno when there is no child. */
 int child_start(sd_event *loop, int (*work)(void *arg), child_ended ended, void *arg,
 		struct child **ret);
-void child_kill(struct child *c); /* its end is told as every other */
-/* Killed, and its end waited for, which is not told. NULL allowed. */
+void child_kill(struct child *c); /* its end is reported as every other */
+/* Killed, and its end waited for, which is not reported. NULL allowed. */
 struct child *child_free(struct child *c);

@@ -119,7 +119,7 @@ static void forked_free(struct forked *f)
 	free(f);
 }
 
-/* done is told last, when nothing of the child is left. */
+/* done is called last, when nothing of the child is left. */
 static void finish(struct forked *f, int status, const char *body, size_t n)
 {
 	struct manager *m = f->owner->manager;
@@ -351,7 +351,7 @@ static void limit_itself(const struct kind *k)
 }
 
 /* Connections, the lock and the database end with the parent, not with this: only the pipe
- * stays, and where errors are told. */
+ * stays, and where errors are written. */
 static int keep_only(int fd)
 {
 	int to = STDERR_FILENO + 1;

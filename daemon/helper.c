@@ -1,7 +1,8 @@
 /* A plan search may take seconds, so it runs as `moectl plan - --json` in a process of its own:
  * limits on CPU time, memory, answer size and time, killed when nobody wants the answer any
  * more. The recipe goes in by a pipe, what calibrates it by a memory file, never by a command
- * line. Who runs and who waits: daemon/core/rules/searches.c; who waited too long is told so. */
+ * line. Who runs and who waits: daemon/core/rules/searches.c; who waited too long is answered
+ * so. */
 #include "daemon/helper.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -94,7 +95,7 @@ static void helper_free(struct helper *h)
 
 static void start_waiting(struct helpers *s);
 
-/* fn is told last, when nothing of the helper is left. */
+/* fn is called last, when nothing of the helper is left. */
 static void finish(struct helper *h, int status, const char *text)
 {
 	struct helpers *s = h->owner;

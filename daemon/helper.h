@@ -20,7 +20,7 @@ struct helper_input {
 	char *const *options;
 	const char *anchors;
 };
-/* What is told with 429, and with 500 (and why). */
+/* What is answered with 429, and with 500 (and why). */
 #define HELPER_BUSY \
 	"two plan searches are running, or one of yours, or of viewers, and others wait: try " \
 	"again in a moment, or run moectl plan on your machine"

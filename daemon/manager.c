@@ -102,7 +102,7 @@ static void on_deadline(void *arg)
 	mo_turn_arm(m->turn);
 }
 
-/* The turn that it arms looks for lateness and feeds the watchdog. */
+/* The turn that it arms checks for lateness and feeds the watchdog. */
 static void on_pulse(void *arg)
 {
 	struct manager *m = arg;

@@ -8,5 +8,5 @@
 struct node_configs;
 void node_configs_new(struct manager *m);
 struct node_configs *node_configs_free(struct node_configs *c);
-/* The job's; told once it is judged, or why it cannot be. */
+/* The job's; given once it is judged, or why it cannot be. */
 void node_config_ask(struct manager *m, int64_t job);

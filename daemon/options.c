@@ -46,7 +46,8 @@ static const struct mo_option items[] = {
 	  .max = 86400LL * 1000000 },
 	{ "health.learn", MO_OPTION_DURATION, O(learn_us), "7d",
 	  "So long, from when a node is first heard or until 'moectl ack NODE', findings of checks "
-	  "that never met real hardware of its kind (docs/health.md) are told and do not cordon. "
+	  "that never met real hardware of its kind (docs/health.md) are reported and do not "
+	  "cordon. "
 	  "0s: never.",
 	  .max = 3650LL * 86400 * 1000000 },
 	{ "max_connections", MO_OPTION_INT, O(max_connections), "16000",

@@ -324,7 +324,7 @@ static int each_text(const char *text,
 }
 
 struct back {
-	struct aside *room;
+	struct aside *aside;
 	struct journal *journal; /* of the file's own parts */
 	struct core *core;       /* the job alone; NULL before its first line */
 	int64_t job, n_tokens;
@@ -336,7 +336,7 @@ static void begin_job(struct back *b, int64_t id, struct job *job)
 	struct state s;
 
 	mo_desc_init(&state_desc, &s);
-	mo_desc_copy(&state_desc, &s, core_state(b->room->core));
+	mo_desc_copy(&state_desc, &s, core_state(b->aside->core));
 	mo_apart_clear(&job_desc, (void ***)&s.jobs, &s.n_jobs);
 	if (job)
 		mo_desc_copy(&job_desc, MO_INSERT(&s, jobs, 0, &job_desc), job);
@@ -378,8 +378,8 @@ static int back_record(struct back *b, const char *word, struct record *r, struc
 				    (long long)r->version, RECORD_VERSION);
 	if (r->job == MO_NONE && !set_by_people(r->type))
 		return mo_error_set(err, -EINVAL,
-				    "line %s: a record of type %s is not put back: what it told is "
-				    "told again by itself",
+				    "line %s: a record of type %s is not put back: what it "
+				    "reported is reported again by itself",
 				    word, mo_enum_name(record_type_names, _REC_N, r->type));
 	if (r->job != MO_NONE && !b->core)
 		begin_job(b, r->job, NULL);
@@ -387,7 +387,7 @@ static int back_record(struct back *b, const char *word, struct record *r, struc
 		return mo_error_set(err, -EINVAL,
 				    "line %s: it is of j-%lld, the ones before it of j-%lld", word,
 				    (long long)r->job, (long long)b->job);
-	if (core_update(r->job == MO_NONE ? b->room->core : b->core, r) < 0)
+	if (core_update(r->job == MO_NONE ? b->aside->core : b->core, r) < 0)
 		return mo_error_set(err, -EINVAL,
 				    "line %s: it makes no sense after those before it", word);
 	b->n_tokens += r->job == MO_NONE;
@@ -400,7 +400,7 @@ static int back_token(struct back *b, const char *text, struct mo_error *err)
 	struct record r;
 
 	record_init(&r, REC_TOKEN);
-	r.time = core_state(b->room->core)->time;
+	r.time = core_state(b->aside->core)->time;
 	r.token = mo_desc_new(&token_desc);
 	int e = wire_decode(&token_desc, text, strlen(text), false, r.token, &why);
 	if (e < 0)
@@ -423,8 +423,8 @@ static int on_text(void *arg, const char *word, const char *text, struct mo_erro
 		return back_token(b, text, err);
 	if (word[strspn(word, "0123456789")])
 		return mo_error_set(err, -EINVAL,
-				    "line '%.40s': of it nothing is put back: what it told is told "
-				    "again by itself",
+				    "line '%.40s': of it nothing is put back: what it "
+				    "reported is reported again by itself",
 				    word);
 	mo_desc_init(&record_desc, &r);
 	int e = journal_read_record(b->journal, text, strlen(text), &r, &why);
@@ -449,14 +449,14 @@ static int join(struct back *b, struct mo_error *err)
 	if (job.id == MO_NONE)
 		r = mo_error_set(err, -EINVAL, "it does not have all of j-%lld", (long long)b->job);
 	else
-		r = core_put_back(b->room->core, &job, err);
+		r = core_put_back(b->aside->core, &job, err);
 	mo_desc_done(&job_desc, &job);
 	return r;
 }
 
 static int put_back_text(struct aside *m, const char *text, int64_t *ret_job, struct mo_error *err)
 {
-	struct back b = { .room = m, .journal = journal_new(), .job = MO_NONE };
+	struct back b = { .aside = m, .journal = journal_new(), .job = MO_NONE };
 	int r = each_text(text, on_text, &b, err);
 
 	if (r >= 0)

@@ -19,7 +19,7 @@
 #define NODE_BURST_US (5 * 1000000LL) /* and that much at once */
 /* what a message costs beside the time that it was measured to take: answer, records */
 #define MESSAGE_US 1000
-/* more is not its own: a whole queue that was looked at in its turn */
+/* more is not its own: a whole queue that was answered in its turn */
 #define MESSAGE_MAX_US 200000
 #define NODE_REPORTED_EVERY_US (300 * 1000000LL)
 
@@ -121,7 +121,7 @@ static void tell(struct manager *m, struct account *a, int64_t now)
 	in->core.store->node = node ? mo_strdup(a->user) : NULL;
 	in->core.store->message =
 		mo_printf("%s%s sends more than one %dth of what this controller can read: %lld "
-			  "of its messages were told to come later (429)",
+			  "of its messages were answered to come later (429)",
 			  node ? "node " : "", a->user, NODE_SHARE, (long long)a->n_refused);
 	a->reported_at = now;
 	a->n_refused = 0;

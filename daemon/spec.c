@@ -26,7 +26,7 @@
 
 /* bytes that are read in the loop: 20 ms at most; more is read by a child */
 #define HERE_MAX (64 << 10)
-#define KEPT 16
+#define RETAINED 16
 #define KEEP_US 2000000
 
 struct retained {
@@ -37,7 +37,7 @@ struct retained {
 	struct submit *spec;
 };
 struct specs {
-	struct retained retained[KEPT];
+	struct retained retained[RETAINED];
 	size_t next;
 };
 
@@ -55,7 +55,7 @@ static void forget(struct retained *k)
 
 struct specs *specs_free(struct specs *s)
 {
-	for (size_t i = 0; s && i < KEPT; i++)
+	for (size_t i = 0; s && i < RETAINED; i++)
 		forget(&s->retained[i]);
 	free(s);
 	return NULL;
@@ -146,7 +146,7 @@ int spec_apply_plan(struct submit *s, const char *plan, struct mo_error *err)
 	if (doc.n_plans == 0)
 		return mo_error_set(err, -EINVAL, "the planner found no plan");
 	_cleanup_(mo_freep) char *text = NULL;
-	enum plan_verdict verdict = PLAN_ADMIT; /* given sizes were looked at before */
+	enum plan_verdict verdict = PLAN_ADMIT; /* given sizes were judged before */
 	if (s->recipe.parallelism.automatic)
 		verdict = plan_admit(&s->recipe, &doc, &text);
 	if (verdict == PLAN_REFUSE)
@@ -206,7 +206,7 @@ static void refuse(struct refusal *ret, int status, const char *detail)
 	wire_problem(status, detail, &ret->body);
 }
 
-/* A body that is announced as JSON and is none: told as such, not as what is wrong with it as
+/* A body that is announced as JSON and is none: refused as such, not as what is wrong with it as
  * YAML. */
 static bool refuse_as_json(const struct recipe_read *g, struct refusal *ret)
 {
@@ -282,7 +282,7 @@ static struct submit *retained_of(const struct recipe_read *g)
 {
 	int64_t now = mo_clock_boot_us();
 
-	for (size_t i = 0; i < KEPT && g->n_sets == 0; i++) {
+	for (size_t i = 0; i < RETAINED && g->n_sets == 0; i++) {
 		struct retained *k = &g->manager->specs->retained[i];
 		if (k->spec && k->n == g->n && k->check == g->check && now - k->made_at < KEEP_US &&
 		    memcmp(k->text, g->text, g->n) == 0)
@@ -297,7 +297,7 @@ static void keep(const struct recipe_read *g, const struct submit *s)
 
 	if (g->n_sets)
 		return;
-	struct retained *k = &all->retained[all->next++ % KEPT];
+	struct retained *k = &all->retained[all->next++ % RETAINED];
 	forget(k);
 	*k = (struct retained){ .text = mo_strndup(g->text, g->n),
 				.n = g->n,

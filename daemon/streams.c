@@ -1,6 +1,6 @@
 /* Every follower reads the ring of events at its own pace: it is fed while little of what it got
  * is unsent, so neither a slow client nor the replay of ten thousand events costs memory; who
- * falls behind misses what left the ring, and is told how many. A comment every 15 s keeps
+ * falls behind misses what left the ring, and gets their number. A comment every 15 s keeps
  * proxies quiet and finds out who has gone; a follower that takes nothing for a minute is ended.
  * Any stream, of events or logs, ends within a second of its token's end. */
 #include "daemon/streams.h"
@@ -20,7 +20,7 @@
 struct stream {
 	uint64_t id;  /* request */
 	int64_t next; /* seq wanted next */
-	int64_t gone; /* of those from there on, no longer held: told */
+	int64_t gone; /* of those from there on, no longer held: reported */
 	struct stream_filter filter;
 	struct viewer viewer;
 	int64_t fed_at; /* boot us: everything sent so far was taken then */
@@ -88,7 +88,7 @@ static const struct mo_buf *encode(struct streams *s, const struct event *e)
 	return b;
 }
 
-/* Says how many of what this follower wants left the ring since he was told last; it stands
+/* Says how many of what this follower wants left the ring since that was said last; it stands
  * where they would have. */
 static void tell_gone(struct streams *s, struct stream *f, struct http_request *r, int64_t gone)
 {

@@ -52,7 +52,7 @@ static bool with_gpus(const struct submit *spec, int64_t gpus, char **ret)
 	return true;
 }
 
-/* All that there are, or the next half of what was asked for; each look reads the recipe once.
+/* All that there are, or the next half of what was asked for; each step reads the recipe once.
  * 0: neither runs; *ret: how it runs, or why not with all of them (caller frees). */
 static int64_t runs_with(const struct submit *spec, int64_t all, char **ret)
 {

@@ -1,5 +1,5 @@
 /* The one turn of the loop. It runs when every readable socket was read (lib/loop), so deadlines
- * are looked at only after all input:
+ * are checked only after all input:
  *   1. core_decide for each queued input, IN_CLOCK and IN_LATE first, IN_TICK last; what would
  *      take too long waits for the next turn
  *   2. all records of the turn in ONE synced transaction (group commit: thirty submits cost one
@@ -208,7 +208,7 @@ void turn_pulse(struct manager *m)
 }
 
 /* A pulse that is overdue tells how long this process did not run (sync, VM pause, SIGSTOP): no
- * node was silent because of that. Looked at here, and not in the timer's callback, because the
+ * node was silent because of that. Checked here, and not in the timer's callback, because the
  * deadlines of the same turn must know it. */
 static void tell_lateness(struct manager *m, int64_t boot_now)
 {

@@ -20,7 +20,7 @@
 
 #define HEADER_MAX (64LL << 20)
 #define PICKLE_MAX (256LL << 20)
-#define LOCALS 32 /* records of an archive that are looked at in their place */
+#define LOCALS 32 /* records of an archive that are read in their place */
 #define SAMPLE 4096
 #define HEAD 64
 

@@ -9,7 +9,7 @@
  * -ENOSPC there is no room; another errno. What was begun is removed. */
 int copy_entry(int from_dir, const struct ckpt_entry *e, int to);
 
-/* keep.c. Looks once a second until its standard input ends; what it sees whole it announces on
+/* keep.c. A pass each second until its standard input ends; what it sees whole it announces on
  * the notify socket, descriptor 3. resumed: what lies there now is what the ranks resume from. */
 void keep_until_end(const struct command *order, bool resumed);
 /* Puts the kept copy in the place of what is torn or gone, which stays beside it under another

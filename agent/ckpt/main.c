@@ -1,6 +1,6 @@
-/* moe-ckpt: looks at a checkpoint directory and prints what is complete (struct scan_result, one
+/* moe-ckpt: scans a checkpoint directory and prints what is complete (struct scan_result, one
  * line of JSON). A program of its own, started by the agent with a deadline, because shared file
- * systems hang, and because it looks with the rights of the job's user. Exit 0 with a result, 1
+ * systems hang, and because it reads with the rights of the job's user. Exit 0 with a result, 1
  * with one line on stderr, 2 for bad usage.
  *   moe-ckpt --scan ORDER [--bandwidth BYTES_PER_S] [--min-uid UID] [--allow-root]
  *   moe-ckpt --keep ORDER [--resumed]       started by moe-stepd beside the ranks, as their

@@ -11,7 +11,7 @@
 /* what checkpoint.keep removes has this name from its first moment on */
 #define REMOVING ".moe-removing-"
 
-/* Looks at order->dir and fills items (newest iteration first, MO_CHECKPOINTS_MAX at most, one
+/* Scans order->dir and fills items (newest iteration first, MO_CHECKPOINTS_MAX at most, one
  * per iteration). A missing directory has no items. bandwidth: bytes per second for checksums, 0
  * = no limit. 0, or a negative errno with err: the directory or the layout cannot be read. */
 int scan_directory(const struct command *order, enum ckpt_level level, int64_t bandwidth,

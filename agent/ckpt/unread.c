@@ -2,7 +2,7 @@
  * checkpoints that the layout knows: a script's own ckpt.pt, or an entry without the marker by
  * which the layout knows whole ones; a checkpoint where the engine does not look (above the
  * directory that it adds); a directory that is one checkpoint itself. A job never starts afresh
- * over such files without a word. Only names and sizes are looked at; links are not followed,
+ * over such files without a word. Only names and sizes are read; links are not followed,
  * and what moectl itself keeps there does not count. */
 #include <fcntl.h>
 #include <string.h>
@@ -108,7 +108,7 @@ static bool has_markers(const struct search *s, int at)
 }
 
 /* A file that only a checkpoint has, in the directory or in those below it that are no entries.
- * below: the name and "/" of the one that is looked at, NULL: the directory itself. */
+ * below: the name and "/" of the one that is read, NULL: the directory itself. */
 static bool has_part(struct search *s, int at, const char *below, bool in_entry)
 {
 	_cleanup_(mo_freep) char *name = below ? mo_strndup(below, strlen(below) - 1) : NULL;

@@ -6,7 +6,7 @@
  * recipe on standard input (none there: it is only read); 3: the file that the command names is
  * not there, which a program in the engine's place may not mind; 4: a file that the
  * configuration names (engine.inputs) is not there. Of an engine without an experiment it prints
- * nothing: only its inputs are looked at. Files are read as they come; the caller has the
+ * nothing: only its inputs are read. Files are read as they come; the caller has the
  * deadline. */
 #include <errno.h>
 #include <fcntl.h>

@@ -136,7 +136,7 @@ static int64_t held_bytes(struct probe_pass *l, const char *pid, const struct kf
 }
 
 /* Whether the process is one of ours: everything that we start carries MOE_STEP. One that has
- * ended but is still in the kernel's list is nobody's. -1 = it may not be looked at. */
+ * ended but is still in the kernel's list is nobody's. -1 = its state may not be read. */
 static int is_ours(struct probe_pass *l, const char *pid)
 {
 	_cleanup_(mo_freep) char *path = mo_printf("proc/%s/environ", pid);

@@ -1,5 +1,5 @@
 /* The turn of moe-stepd (loop.c): what every source has queued is decided, carried out, written
- * and told. */
+ * and announced. */
 #pragma once
 #include "agent/stepd/stepd.h"
 

@@ -4,7 +4,7 @@
  * twice at once, and with a time that does not go back but by a clock input.
  *   1. dispatch   the input goes to its rule, which emits records (rules/turn.c applies each at
  *                 once) and effects
- *   2. act        the rules (job_act, fleet_drain, schedule) look at what the records touched,
+ *   2. act        the rules (job_act, fleet_drain, schedule) visit what the records touched,
  *                 until a pass adds nothing: what is missing follows from the state, so nothing is
  *                 remembered as "still to be done"
  *   3. wake       nodes that have a command due now
@@ -279,7 +279,7 @@ void core_decide(struct core *c, const struct core_input *in, int64_t now, struc
 	}
 	act(&t);
 	commands_wake(&t);
-	/* the next turn begins with nothing left to look at */
+	/* the next turn begins with nothing left to visit */
 	assert(c->n_dirty == 0 && !c->queue_dirty && c->n_wake_jobs == 0 && c->n_wake_nodes == 0);
 }
 

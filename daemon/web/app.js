@@ -57,7 +57,7 @@ function put(td, [text, cls]) {
   if (td.className !== (cls || '')) td.className = cls || '';
 }
 
-/* A loss that is no finite number is told as a string. */
+/* A loss that is no finite number is sent as a string. */
 function lossCell(v) { return [number(v, 4), typeof v === 'string' ? 'num state-failed' : 'num']; }
 
 /* rows: [key, cells, decorate?]; a key keeps its row. */

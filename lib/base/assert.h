@@ -14,7 +14,7 @@
 #include <assert.h>
 #include <stdbool.h>
 
-/* Whether mo_assert() looks. Test programs set it; nobody else. */
+/* Whether mo_assert() checks. Test programs set it; nobody else. */
 extern bool mo_asserting;
 
 #define mo_assert(x) \

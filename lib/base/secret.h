@@ -6,7 +6,7 @@
 #include "lib/base/buf.h"
 #include "lib/base/error.h"
 
-/* 0, -EPERM when others may read or write it, or the errno of looking at it; err then has one
+/* 0, -EPERM when others may read or write it, or the errno of reading it; err then has one
  * sentence with what to do. */
 int mo_secret_check(const char *path, struct mo_error *err);
 /* The whole file, after that check on the very file that is read. */

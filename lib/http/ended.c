@@ -1,5 +1,5 @@
 /* What is held or streamed and has nobody left to have it: its token ended, or its client has gone.
- * It ends, and its owner is told. */
+ * It ends, and its owner is notified. */
 #include <poll.h>
 #include "lib/http/ended.h"
 #include "lib/http/reply.h"

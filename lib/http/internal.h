@@ -28,7 +28,7 @@ struct source {
 	int64_t n_connections, n_strangers;
 	/* CLOCK_MONOTONIC: when its wrong credentials are forgiven. */
 	int64_t wrong_until_us;
-	int64_t n_wrong, reported_us; /* since it was told */
+	int64_t n_wrong, reported_us; /* since it was reported */
 	UT_hash_handle hh;
 };
 /* Whoever may not have all connections: a user or viewer (whatever his tokens and addresses), or

@@ -64,7 +64,7 @@ struct http_server_config {
 	/* Before each handler; likewise. */
 	bool (*admit)(void *arg, struct http_request *r);
 	/* n wrong credentials from there since the last call; at most one call a minute for each
-	 * source. NULL: nobody is told. */
+	 * source. NULL: nobody is called. */
 	void (*on_wrong)(void *arg, const char *source, int64_t n);
 };
 struct http_server;
@@ -79,8 +79,8 @@ int64_t http_server_port(const struct http_server *s);
 /* Held requests and streams of the caller of r, by all of his connections; 0 for whom nothing
  * limits. */
 int64_t http_held_of_caller(const struct http_request *r);
-/* A token ended: held requests of it get 401, its streams are cut, their owners are told as if the
- * client had left. */
+/* A token ended: held requests of it get 401, its streams are cut, their owners are notified as if
+ * the client had left. */
 void http_server_check_tokens(struct http_server *s);
 /* by_class[4] = answers 4xx; cut: connections of strangers beyond a limit; wrong credentials. */
 struct http_stats {

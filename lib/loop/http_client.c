@@ -195,7 +195,7 @@ int mo_http_send(struct mo_http *h, const struct mo_http_call *call, mo_http_fn 
 	if (ret_id)
 		*ret_id = c->id;
 	/* The first bytes leave now instead of after a turn of the loop. A call that ended
-	 * already is told of by the timer, from the loop. */
+	 * already is reported by the timer, from the loop. */
 	int running = 0;
 	curl->multi_socket_action(h->multi, CURL_SOCKET_TIMEOUT, 0, &running);
 	if (running < (int)HASH_COUNT(h->calls))

@@ -123,7 +123,7 @@ struct ckpt_layout {
 	char *tracker;
 	bool tracker_names_entry; /* it holds an entry's name instead, as DeepSpeed's latest does */
 	/* PCRE2 on file names: an entry with such files can be loaded only while the tracker
-	 * names it, whatever step the engine is told (it reads these of the tracker's). NULL =
+	 * names it, whatever step the engine is given (it reads these of the tracker's). NULL =
 	 * none. */
 	char *by_tracker;
 	/* files that must exist and be non-empty, e.g. COMPLETE, metadata.json, state/_METADATA;
@@ -371,10 +371,10 @@ struct engine {
 	/* conditions of which each makes it a model that plans do not know */
 	char **experiment_no_model;
 	size_t n_experiment_no_model;
-	/* keys that plans look at beside those (recipe.engine.own) */
+	/* keys that plans read beside those (recipe.engine.own) */
 	char **experiment_plan_keys;
 	size_t n_experiment_plan_keys;
-	/* of its own keys those that rules and flag rows look at */
+	/* of its own keys those that rules and flag rows read */
 	char **experiment_keys;
 	size_t n_experiment_keys;
 	struct engine_force *forced;

@@ -30,7 +30,7 @@ const char *const event_type_names[_EVENT_TYPE_N] = {
 static const struct mo_field event_about_fields[] = {
 	MO_D(event_about, type, MO_STR, "what is stored and sent, such as job.queued"),
 	MO_D_ENUM(event_about, level, event_level_names,
-		  "how loud it is told; the index is the journal's priority"),
+		  "how loud it is; the index is the journal's priority"),
 	MO_D(event_about, message_id, MO_STR,
 	     "class of its journal entry, 32 hex digits; unset: it has none"),
 	MO_D(event_about, data, MO_STR,

@@ -1,4 +1,4 @@
-/* The registry of events (event_types.def): what an event of each type is, how loud it is told, and
+/* The registry of events (event_types.def): what an event of each type is, how loud it is, and
  * what a person should do. From here come the journal's levels and MESSAGE_IDs, the entries of
  * units/moe.catalog, the table of docs/events.md and `moectl explain event`.
  * The type of a stored event stays text: one that another version wrote is read and shown, though

@@ -1,4 +1,4 @@
-/* A node's health: what the probe helper read, which checks look at it, and what they found.
+/* A node's health: what the probe helper read, which checks judge it, and what they found.
  * Plain values; the judgement is agent/core/health/health.h, the policy of the cluster
  * daemon/core/state/health.h. Checks are data (config/health/): a rule over readings, or a
  * program with the exit codes of Nagios. Rules and numbers: hardware facts 1 and 4. */
@@ -45,7 +45,7 @@ extern const char *const check_action_names[_CHECK_ACTION_N]; /* report warn cor
 /* What of a reading is compared with the limits. */
 enum check_measure {
 	MEASURE_VALUE, /* the reading itself */
-	/* growth since the first look in this boot; what stood there before is `history` */
+	/* growth since the first probe in this boot; what stood there before is `history` */
 	MEASURE_SINCE_BOOT,
 	MEASURE_PER_HOUR, /* growth per hour over the last `window_us` */
 	/* growth of the reading / growth of `of` between two probes: residency, 0..1 */
@@ -84,7 +84,7 @@ struct health_check {
 	 * another finding: `count` of the result */
 	bool rises;
 	/* MEASURE_SINCE_BOOT: worst enum check_state of what the counter showed at the first
-	 * look in this boot: ok, warn or crit */
+	 * probe in this boot: ok, warn or crit */
 	int history;
 	/* enum check_state when the reading is missing: ok (does not apply here) or unknown */
 	int absent;
@@ -95,7 +95,7 @@ struct health_check {
 	 * program can cause it */
 	bool hardware;
 	/* its readings were seen on the real hardware that they are of; false: while a node is
-	 * new, its CRIT is only told */
+	 * new, its CRIT is only reported */
 	bool proven;
 	bool enabled; /* the kill switch */
 	/* a program instead of a reading: exit 0 ok, 1 warn, 2 crit, 3 unknown; first line of
@@ -142,9 +142,9 @@ struct check_result {
 extern const struct mo_desc check_result_desc;
 
 /* ---- what an agent tells the controller (struct agent_sync); the whole of it replaces what was
- * told before */
+ * reported before */
 /* fingerprint: kernel, amdgpu, rocm, vbios, gpu_fw, nic_fw.mlx5, bios, cmdline, governor, ... ;
- * equal devices of a node are told once */
+ * equal devices of a node are reported once */
 struct stack_item {
 	char *key, *value;
 };
@@ -173,7 +173,7 @@ struct node_health {
 	struct check_result *results;
 	size_t n_results; /* everything that is not OK */
 	int64_t ok;       /* checks x objects that are OK */
-	/* every preflight check was looked at in this boot (a node without any: true at once) */
+	/* every preflight check was made in this boot (a node without any: true at once) */
 	bool preflight_done;
 	/* it has checks of the on-failure set: a failed job's next attempt waits for them */
 	bool failure_checks;
@@ -194,11 +194,11 @@ struct health_counter {
 	/* MEASURE_PER_HOUR and a check that `rises`: id of the check instead, because each has
 	 * its own window or measure */
 	char *reading;
-	/* value at the first look in this boot; 0 from when it was found to have begun anew */
+	/* value at the first probe in this boot; 0 from when it was found to have begun anew */
 	double base;
 	int64_t seen;
-	double last; /* newest look, and its value */
-	/* at the newest look it was below `last`; counts when the next one says so too (some
+	double last; /* newest probe, and its value */
+	/* at the newest probe it was below `last`; counts when the next one says so too (some
 	 * readings of gpu_metrics) */
 	bool fell;
 	int64_t restarts; /* times that it went backwards; MO_NONE = none */
@@ -206,7 +206,7 @@ struct health_counter {
 	 * evenly */
 	struct health_moment *moments;
 	size_t n_moments;
-	/* area klog, whose readings are counts since the last look: their sum. A check that
+	/* area klog, whose readings are counts since the last probe: their sum. A check that
 	 * `rises`, by its id: all rises, what it began with included */
 	double total;
 	char **lines;
@@ -219,7 +219,7 @@ struct health_memory {
 	int64_t gpus;     /* most GPUs that PCI listed in this boot */
 	struct health_counter *counters;
 	size_t n_counters;
-	/* preflight_done: what was found (`area object` and ids of what was looked at), taken
+	/* preflight_done: what was found (`area object` and ids of what was probed), taken
 	 * over by an agent that starts soon after `at` (CLOCK_BOOTTIME) */
 	int64_t at;
 	bool preflight_done;

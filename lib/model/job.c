@@ -45,7 +45,7 @@ const struct mo_desc rank_exit_desc = MO_DESC(rank_exit, rank_exit_fields);
 		MO_D(rank, nic, MO_STR, "RDMA device paired with its GPU"), \
 		MO_D(rank, bind_verified, MO_TRI, "the binding was read back and is as wanted"), \
 		MO_D(rank, bind_note, MO_STR, "what is not as wanted"), \
-		MO_D(rank, iteration, MO_INT, "newest iteration that it told"), \
+		MO_D(rank, iteration, MO_INT, "newest iteration that it reported"), \
 		MO_D(rank, step_ms, MO_REAL, "milliseconds of that iteration"), \
 		MO_D_SUB(rank, coords, MO_OPT, &rank_coords_desc, "place in the parallel groups"), \
 		MO_D_SUB(rank, exit, MO_OPT, &rank_exit_desc, "how it ended; null: it has not"), \
@@ -73,10 +73,10 @@ const struct mo_desc rank_desc = MO_DESC(rank, rank_fields);
 		MO_D(checkpoint, path, MO_STR, "directory or file on the training nodes"), \
 		MO_D_ENUM(checkpoint, state, checkpoint_state_names, "what became of it"), \
 		MO_D(checkpoint, level, MO_STR, \
-		     "how closely it was looked at: marker, sizes or crc"), \
+		     "how closely it was checked: marker, sizes or crc"), \
 		MO_D(checkpoint, bytes, MO_INT, "size in bytes"), \
 		MO_D(checkpoint, saved_at, MO_TIME, "when it was saved"), \
-		MO_D(checkpoint, verified_at, MO_TIME, "when it was looked at"), \
+		MO_D(checkpoint, verified_at, MO_TIME, "when it was checked"), \
 		MO_D(checkpoint, attempt, MO_INT, "attempt that saved it"), \
 		MO_D(checkpoint, reason, MO_STR, "why it is in its state"), \
 		MO_D(checkpoint, fixed, MO_STR, \

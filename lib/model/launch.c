@@ -50,7 +50,7 @@ static const struct mo_field launch_fields[] = {
 	     .omit = true),
 	MO_D(launch, recipe, MO_STR, "text by whose rules that is judged", .omit = true,
 	     .max = MO_RECIPE_BYTES_MAX),
-	MO_D_VEC(launch, inputs, &kv_desc, "files that are looked at here before the ranks start",
+	MO_D_VEC(launch, inputs, &kv_desc, "files that are checked here before the ranks start",
 		 .omit = true),
 	MO_D(launch, config_words, MO_STR, "how words of the command name its configuration",
 	     .omit = true),

@@ -56,7 +56,7 @@ struct launch {
 	char **main_words;
 	size_t n_main_words;
 	struct engine_heartbeat *heartbeat; /* dir resolved; NULL = none */
-	/* engine.inputs, to be looked at here before the ranks start; of an engine without an
+	/* engine.inputs, to be checked here before the ranks start; of an engine without an
 	 * experiment with how its configuration is read. */
 	struct kv *inputs;
 	size_t n_inputs;

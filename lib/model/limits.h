@@ -44,20 +44,20 @@
 #define MO_UNREAD_MAX 16
 #define MO_INCIDENTS_MAX 1000 /* per job */
 #define MO_TAIL_LINES 20      /* last lines of a rank kept as evidence */
-/* bytes of one output line looked at; the log file gets all of it */
+/* bytes of one output line that are parsed; the log file gets all of it */
 #define MO_LINE_MAX 8192
 /* of a message's notes, likewise of its scans: taken at once (daemon/core/rules/intake.c) */
 #define MO_PORTION_BYTES (1024 * 1024 * 3 / 2)
 #define MO_NOTES_PER_SYNC 2000 /* step notes in one message */
 #define MO_LONGEST_NAME 63
 #define MO_IDEMS_MAX 100000 /* idempotency keys kept, newest first */
-#define MO_IDEM_KEPT_US (24LL * 3600 * 1000000)
+#define MO_IDEM_RETAINED_US (24LL * 3600 * 1000000)
 #define MO_STREAM_CLIENTS_MAX 10000
 /* streams, and requests that wait for an agent; one more gets 429; likewise the four below.
  * Operators and admins are not limited */
 #define MO_STREAMS_PER_USER 100
 #define MO_CONNECTIONS_PER_USER 200
-/* its agent has one for each of sync, news, answers and trades */
+/* its agent has one for each of sync, urgent message, answers and trades */
 #define MO_CONNECTIONS_PER_NODE 32
 #define MO_CHANGES_BURST 1000     /* POST and DELETE of one user at once */
 #define MO_CHANGES_PER_S 20       /* and then */

@@ -15,7 +15,7 @@ const char *const scan_order_names[_ORDER_N] = { "scan", "verify", "prune", "las
 
 static const struct mo_field rank_progress_fields[] = {
 	MO_D(rank_progress, rank, MO_INT, "number of the rank", .most = MO_RANKS_MAX),
-	MO_D(rank_progress, iteration, MO_INT, "newest iteration that it told",
+	MO_D(rank_progress, iteration, MO_INT, "newest iteration that it reported",
 	     .most = MO_FIT_ITERATION),
 	MO_D(rank_progress, step_ms, MO_REAL, "milliseconds of that iteration",
 	     .most = 1000000000000),
@@ -87,7 +87,7 @@ static const struct mo_field found_checkpoint_fields[] = {
 	MO_D(found_checkpoint, complete, MO_BOOL, "all of it is there"),
 	MO_D(found_checkpoint, reason, MO_STR, "why not", .most = MO_TEXT_MAX),
 	MO_D(found_checkpoint, saved_at, MO_TIME, "when it was saved"),
-	MO_D(found_checkpoint, level, MO_STR, "what was looked at: marker, sizes or crc",
+	MO_D(found_checkpoint, level, MO_STR, "what was checked: marker, sizes or crc",
 	     .omit = true, .max = 16),
 	MO_D(found_checkpoint, manifest, MO_STR,
 	     "digest of names, sizes, times and inodes of its files", .omit = true, .max = 64),
@@ -187,8 +187,8 @@ static const struct mo_field command_fields[] = {
 	MO_D(command, dir, MO_STR, "scan: the checkpoint directory", .omit = true),
 	MO_D_SUB(command, layout, MO_OPT, &ckpt_layout_desc,
 		 "scan: where checkpoints lie in it and when one is complete", .omit = true),
-	MO_D(command, user, MO_STR, "scan: whose process looks", .omit = true),
-	MO_D(command, level, MO_STR, "scan: what is looked at: marker, sizes or crc", .omit = true),
+	MO_D(command, user, MO_STR, "scan: whose process scans", .omit = true),
+	MO_D(command, level, MO_STR, "scan: what is checked: marker, sizes or crc", .omit = true),
 	MO_D(command, allow_root, MO_BOOL, "scan: the submitter may run ranks as root",
 	     .omit = true),
 	MO_D(command, world, MO_INT, "scan: ranks of the job", .omit = true),

@@ -93,7 +93,7 @@ struct found_checkpoint {
 	/* NULL = only its manifest was compared, or it is not complete */
 	char *level;
 	char *manifest; /* agent/core/ckpt/manifest.h; NULL = not taken */
-	char *fixed;    /* NULL = any, or it was not looked at */
+	char *fixed;    /* NULL = any, or it was not checked */
 	char *held;
 };
 extern const struct mo_desc found_checkpoint_desc;
@@ -106,7 +106,7 @@ struct unread_state {
 	char *where;
 };
 extern const struct mo_desc unread_state_desc;
-/* What is looked at in a checkpoint directory, and why. An order has a kind and an id, and its
+/* What is scanned in a checkpoint directory, and why. An order has a kind and an id, and its
  * answer names both (orders.h: as older peers name them). */
 enum scan_order {
 	ORDER_SCAN,      /* all of it, before an attempt; id: that attempt */
@@ -124,7 +124,7 @@ struct scan_result {
 	char *error;
 	bool writable;
 	char *real;
-	char *place; /* NULL = nobody asked, or it cannot be told */
+	char *place; /* NULL = nobody asked, or it is not known */
 	char *alias;
 	struct found_checkpoint *items;
 	size_t n_items;
@@ -173,7 +173,7 @@ struct command {
 	/* STOP: planned stop: signal the main pids, SIGKILL after grace */
 	int64_t signal, grace_us;
 	/* SCAN: the directory that the recipe named, where the engine's own lies below it: what
-	 * lies there is no checkpoint, and told; NULL */
+	 * lies there is no checkpoint, and reported; NULL */
 	char *named;
 	char *dir;
 	struct ckpt_layout *layout;
@@ -190,7 +190,7 @@ struct command {
 	 * else */
 	struct found_checkpoint *known;
 	size_t n_known;
-	/* SCAN: verify this iteration alone, after its save; MO_NONE = look at all */
+	/* SCAN: verify this iteration alone, after its save; MO_NONE = scan all */
 	int64_t only;
 	/* with only: where it was announced, NULL = by its name */
 	char *path;

@@ -46,7 +46,7 @@ static const struct mo_field note_fields[] = {
 	     .omit = true, .max = 3 * MO_CONFIG_BYTES_MAX, .most = MO_CONFIG_BYTES_MAX),
 	MO_D(note, prepare_ms, MO_INT, "milliseconds that engine.prepare took", .omit = true,
 	     .most = 1000000000),
-	MO_D(note, left_out, MO_INT, "iterations before it that came too fast to be told each",
+	MO_D(note, left_out, MO_INT, "iterations before it that came too fast to be reported each",
 	     .omit = true, .most = MO_FIT_ITERATION),
 };
 const struct mo_desc note_desc = MO_DESC(note, note_fields);

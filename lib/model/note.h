@@ -27,7 +27,7 @@ enum note_kind {
 	/* proof: no process of the step is left. text = how it is known. Always the last note. */
 	NOTE_GONE,
 	NOTE_UNKILLABLE, /* pid in D state with SIGKILL pending */
-	/* rank, bind_verified, bind_note: what a later look at the threads of a running rank
+	/* rank, bind_verified, bind_note: what a later check of the threads of a running rank
 	 * found */
 	NOTE_BINDING,
 	/* somebody who is not the controller began to stop the step (SIGTERM to its supervisor:
@@ -60,6 +60,6 @@ struct note {
 	char *config; /* started (launch.config) */
 	/* running, refused; only where the launch asks (times_prepare) */
 	int64_t prepare_ms;
-	int64_t left_out; /* sample: since the last one told */
+	int64_t left_out; /* sample: since the last one reported */
 };
 extern const struct mo_desc note_desc;

@@ -1,4 +1,4 @@
-/* Looks at a checkpoint directory are ordered by kind and id (enum scan_order, command.order and
+/* Scans of a checkpoint directory are ordered by kind and id (enum scan_order, command.order and
  * .id), and an answer names the same two. Peers of before that know one number only, `attempt`:
  *   scan        its id, which is the attempt that it is made for
  *   verify      below -(2^56)
@@ -15,10 +15,10 @@
 void orders_to_wire(struct sync_reply *reply);
 /* Agent: a reply has come in. */
 void orders_from_wire(struct sync_reply *reply);
-/* Agent: its sync or news is about to leave. named: the controller's welcome said that it knows
- * orders; one of before refuses a message with keys that it does not know. */
+/* Agent: its sync or urgent message is about to leave. named: the controller's welcome said that it
+ * knows orders; one of before refuses a message with keys that it does not know. */
 void answers_to_wire(struct agent_sync *sync, bool named);
-/* Controller: a sync or news has come in. */
+/* Controller: a sync or urgent message has come in. */
 void answers_from_wire(struct agent_sync *sync);
 /* One answer alone, as records keep it. */
 void answer_from_wire(struct scan_result *scan);

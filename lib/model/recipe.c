@@ -91,7 +91,7 @@ static const struct mo_field checkpoint_fields[] = {
 	MO_D(recipe_checkpoint, automatic, MO_BOOL,
 	     "the interval was auto and the planner filled it in", .omit = true),
 	MO_D(recipe_checkpoint, keep, MO_INT, "how many of the newest are kept; 0: all"),
-	MO_D(recipe_checkpoint, verify, MO_STR, "how much is looked at: marker, sizes or crc"),
+	MO_D(recipe_checkpoint, verify, MO_STR, "how much is checked: marker, sizes or crc"),
 	MO_D(recipe_checkpoint, resume, MO_INT, "iteration to begin from; -1: auto, -2: never"),
 	MO_D(recipe_checkpoint, layout, MO_STR,
 	     "how a program of its own names them; null: as the engine does", .omit = true),
@@ -181,7 +181,7 @@ static const struct mo_field recipe_fields[] = {
 	MO_D(recipe, own_lines, MO_INT,
 	     "how many of the engine's line rules are the recipe's; null: none", .omit = true),
 	MO_D_VEC(recipe, experiment_args, &kv_desc,
-		 "what the engine's files say of the keys that its rules look at", .omit = true),
+		 "what the engine's files say of the keys that its rules read", .omit = true),
 	MO_D_LIST(recipe, preflight, MO_STRS,
 		  "standard, none, or the checks that decide which nodes it may get"),
 };

@@ -136,7 +136,7 @@ struct recipe {
 	bool unread;
 	/* metrics.lines: so many of the engine's rules are the recipe's own; MO_NONE none */
 	int64_t own_lines;
-	/* what those files say of the engine's own keys that its rules look at */
+	/* what those files say of the engine's own keys that its rules read */
 	struct kv *experiment_args;
 	size_t n_experiment_args;
 	/* health.preflight: one word `standard`|`none` or a list */
@@ -156,7 +156,7 @@ char *recipe_entry_path(const struct recipe *r);
 /* What tells models apart: the catalogue's name, else all that an inline one gives. NULL without
  * a model; the caller frees. */
 char *recipe_model_key(const struct recipe_model *m);
-/* What the engine's own experiment says of one of its keys that the engine file looks at; NULL:
+/* What the engine's own experiment says of one of its keys that the engine file reads; NULL:
  * nothing, or it was not read. */
 const char *recipe_experiment_arg(const struct recipe *r, const char *key);
 extern const struct mo_desc recipe_bind_desc;

@@ -8,7 +8,7 @@
 #define TEXT(f, doc) MO_D(engine_traits, f, MO_STR, doc, .omit = true)
 #define SET(f, doc) MO_D_LIST(engine_traits, f, MO_STRS, doc, .omit = true)
 static const struct mo_field fields[] = {
-	TEXT(recompute, "recomputation that it is told: none, selective or full"),
+	TEXT(recompute, "recomputation that its flags ask for: none, selective or full"),
 	TEXT(recompute_untold, "recomputation when nobody says; unset: none"),
 	TEXT(schedule, "of its own pipeline, by the planner's name"),
 	FLAG(eager, "PyTorch's own kernels: element-wise ones are not fused"),

@@ -8,7 +8,7 @@
 
 /* NULL, false, MO_NONE, MO_NONE_F and empty lists: no row says anything. */
 struct engine_traits {
-	char *recompute;        /* told: none, selective, full */
+	char *recompute;        /* that its flags ask for: none, selective, full */
 	char *recompute_untold; /* what it does when nobody says; NULL = none */
 	char *schedule;         /* of its own pipeline, by the planner's name */
 	bool eager;             /* PyTorch's own kernels: element-wise ones not fused */

@@ -1,4 +1,4 @@
-/* Admission: what certainly cannot run is refused, what probably cannot is told. */
+/* Admission: what certainly cannot run is refused, what probably cannot is a warning. */
 #include "lib/plan/admit.h"
 
 #include <string.h>

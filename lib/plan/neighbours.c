@@ -1,5 +1,5 @@
 /* Why the best plan is the best: each choice is changed to its next legal value, down and up,
- * and the difference is told in the part of the step that grew most and in memory. */
+ * and the difference is shown in the part of the step that grew most and in memory. */
 #include "lib/plan/neighbours.h"
 
 #include <math.h>
@@ -85,7 +85,7 @@ static void for_batch(struct plan_time *t, double share)
 		*all[i] *= share;
 }
 
-/* refused: why the recipe could not have it, NULL: it can. What is refused is told only where it
+/* refused: why the recipe could not have it, NULL: it can. What is refused is shown only where it
  * would be better. */
 static void compare(const struct shape *other, const char *what, const char *refused,
 		    struct plan *p)

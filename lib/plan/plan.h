@@ -109,7 +109,7 @@ struct plan_options {
 	struct plan_failures failures;
 	struct plan_fabric fabric;
 	double tokens; /* budget for scaling[].days; 0 = none */
-	/* that the engine can be told, for a search; none = zero1 */
+	/* that the engine has flags for, for a search; none = zero1 */
 	const char *const *shardings;
 	size_t n_shardings;
 	/* alone: no notes on other choices, which take longer than the plan */
@@ -121,8 +121,8 @@ struct plan_options {
 	 * NULL: all pass. */
 	const char *(*refuses)(void *arg, const struct plan *p);
 	void *refuses_arg;
-	/* a search over all schedules and shardings that exist, not only those that engines are
-	 * told */
+	/* a search over all schedules and shardings that exist, not only those that engines have
+	 * flags for */
 	bool open;
 };
 /* of a recipe that names none, as those of ranks on CPUs: it knows every precision */
@@ -138,6 +138,6 @@ int plan_make(const struct recipe *r, const struct gpu_type *gpu, const struct p
 /* Writes what was left to the planner into the recipe: the best plan's sharding, batch.micro and
  * recompute for `parallelism: auto`, iterations for `checkpoint.every: auto`. */
 void plan_apply(const struct plan_doc *doc, struct recipe *r);
-/* Behind plan_apply(), for engines that must be told (even_layers): where the search chose
+/* Behind plan_apply(), for engines that need it said (even_layers): where the search chose
  * stages that do not divide the layers, features.pipeline_layout becomes what it counted. */
 void plan_apply_layout(struct recipe *r);

@@ -166,7 +166,7 @@ static void try_schedules(struct search *k)
 	}
 }
 
-/* What the engine can be told, in its order; with open all. A recipe that leaves the sizes to
+/* What the engine has flags for, in its order; with open all. A recipe that leaves the sizes to
  * the search has no sharding of its own. */
 static size_t shardings_of(const struct search *k, const char *ret[static 4])
 {
@@ -298,7 +298,7 @@ int plan_search(const struct recipe *r, const struct shape *base, const struct p
 	k->s = *base;
 	k->top = MO_MIN(top, (size_t)CANDIDATES_KEPT);
 	try_all(k);
-	/* engine.args may name what is not looked for unasked */
+	/* engine.args may name what is not searched unasked */
 	k->wide = k->n == 0 && k->refused;
 	if (k->wide)
 		try_all(k);

@@ -1,5 +1,5 @@
 /* engine.args as flags with values: a mapping {key: value}, or a list of words (--key value,
- * --key=value, key=value). Used by all rules that look at what a recipe gives the engine itself. */
+ * --key=value, key=value). Used by all rules that read what a recipe gives the engine itself. */
 #include "lib/recipe/args.h"
 
 #include <string.h>

@@ -24,9 +24,9 @@ void engine_resume_argv(const struct engine *e, const struct recipe *r, int64_t 
 
 /* Private to lib/recipe: */
 #define FLAG_ROW_OPS "=~> " /* what may stand behind the path of a row */
-/* A row of engine.flags looked at with a recipe: its path, '=', '~' or '>' or 0 with the
+/* A row of engine.flags read with a recipe: its path, '=', '~' or '>' or 0 with the
  * operand, the recipe's value (NULL unknown), whether it adds words, and whether the engine is
- * told about the value (also where an `unless` leaves the telling to another row). */
+ * given the value (also where an `unless` leaves that to another row). */
 struct flag_row {
 	char *path;
 	char op;

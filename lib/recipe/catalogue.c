@@ -77,7 +77,7 @@ char *catalogue_names(const char *dir)
 /* ---- trees of files that were read before, by path ---- */
 
 /* A file that has rested since its last change, when it was read, cannot change again without
- * another ctime: a look at it is enough then. The clock of another machine's file system may
+ * another ctime: a stat of it is enough then. The clock of another machine's file system may
  * differ from ours by less than that. */
 #define RESTED_US 10000000
 
@@ -194,7 +194,8 @@ const struct ynode *catalogue_tree(const char *path, const char *what, struct mo
 	struct stat now = { 0 };
 	struct retained *k = NULL;
 
-	/* looked at before it is read: what changes meanwhile is read again the next time */
+	/* its times are taken before it is read: what changes meanwhile is read again the next
+	 * time */
 	int r = mo_stat(path, &now);
 	HASH_FIND_STR(retained, path, k);
 	if (r == 0 && k && k->rested && same_file(&k->seen, &now))

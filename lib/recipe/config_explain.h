@@ -1,4 +1,4 @@
-/* An engine's configuration told key by key, with who said each value: the document of `moectl
+/* An engine's configuration shown key by key, with who said each value: the document of `moectl
  * explain config` and of GET /v1/jobs/{id}/config. */
 #pragma once
 #include "lib/model/engine.h"
@@ -20,8 +20,8 @@ void rank_command_done(struct rank_command *c);
 struct config_given {
 	const struct engine *engine;
 	const struct recipe *recipe;
-	const char
-		*text; /* of the recipe: what it gives itself is told from what moectl fills in */
+	/* of the recipe: shows what it gives itself, apart from what moectl fills in */
+	const char *text;
 	size_t n;
 	const struct recipe_set *sets;
 	size_t n_sets;

@@ -15,7 +15,7 @@
 
 #include "lib/base/parse.h"
 
-#define MISSING_MAX 20 /* that are told */
+#define MISSING_MAX 20 /* that are reported */
 
 struct pass {
 	config_there_fn there;
@@ -102,7 +102,7 @@ static bool prefix_there(const struct pass *l, const char *prefix)
 	return false;
 }
 
-static void look_at_prefixes(struct pass *l, const struct config_value *v)
+static void check_prefixes(struct pass *l, const struct config_value *v)
 {
 	const char *s = v->text + strspn(v->text, " \t\n");
 	double weight;
@@ -117,16 +117,16 @@ static void look_at_prefixes(struct pass *l, const struct config_value *v)
 	}
 }
 
-static void look_at(struct pass *l, const char *how, const struct config_value *v)
+static void check_value(struct pass *l, const char *how, const struct config_value *v)
 {
 	size_t n = v->kind != CONFIG_LIST ? 0 : kind_is(how, "prefixes") ? v->n : MO_MIN(v->n, 1);
 
 	for (size_t i = 0; i < n; i++)
-		look_at(l, how, v->items[i].value);
+		check_value(l, how, v->items[i].value);
 	if (v->kind != CONFIG_TEXT)
 		return;
 	if (kind_is(how, "prefixes"))
-		look_at_prefixes(l, v);
+		check_prefixes(l, v);
 	else if (is_plain(v->text) && (kind_is(how, "file") || surely_path(v->text)) &&
 		 !l->there(l->arg, v->text))
 		miss(l, v, v->text);
@@ -183,7 +183,7 @@ void config_inputs(const struct kv *rows, size_t n_rows, const struct experiment
 
 		l.key = rows[i].key;
 		if (v && !is_off(x, rows[i].value))
-			look_at(&l, rows[i].value, v);
+			check_value(&l, rows[i].value, v);
 	}
 	*ret = l.items;
 	*n_ret = l.n;

@@ -1,7 +1,7 @@
 /* Files that an engine's own configuration names and that must be there before it trains: a
  * configuration file, a tokenizer, data. Which keys name some, and how, is data of the engine
- * file (`inputs:`). Looked at where a recipe is checked (cli/experiment_inputs.c) and on the
- * node before the ranks start (agent/config/main.c). Pure: the caller looks. */
+ * file (`inputs:`). Searched where a recipe is checked (cli/experiment_inputs.c) and on the
+ * node before the ranks start (agent/config/main.c). Pure: the caller asks the disk. */
 #pragma once
 #include "lib/model/engine.h"
 #include "lib/recipe/experiment.h"

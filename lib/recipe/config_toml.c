@@ -1,4 +1,4 @@
-/* See config_toml.h. A text ends at its first NUL: the caller has looked for control characters.
+/* See config_toml.h. A text ends at its first NUL: the caller has checked for control characters.
  * Tables that are written twice are put together, as most writers mean them; a key that is given
  * twice is an error. */
 #include "lib/recipe/config_toml.h"

@@ -1,5 +1,5 @@
 /* Where an engine really saves that makes the directory of names in its experiment, and not of
- * the flag by which it is told to save: Primus'
+ * the flag by which it is made to save: Primus'
  * workspace/work_group/user_name/exp_name/checkpoints. The engine file names the parts and the
  * variables that fill them (experiment.names, experiment.directory). */
 #pragma once

@@ -72,7 +72,7 @@ static void read_pattern(struct reader *r, const struct key *k, const struct yno
 	struct line_rule *rule = r->bases[0];
 	bool begin = mo_streq(k->path, "begin");
 
-	/* A loss without an iteration is that of the iteration told last. */
+	/* A loss without an iteration is that of the iteration that was read last. */
 	if (value_text(r, k->path, v, begin ? &rule->begin : &rule->pattern))
 		engine_pattern_check(r, v,
 				     rule->kind == LINE_SAMPLE &&

@@ -11,7 +11,7 @@
 
 #define LIST_SIGNS " \t\n,;[](){}'\""
 
-/* ---- what the engine is told ---- */
+/* ---- what the engine is given ---- */
 
 /* Is the word this flag? Dashes and underscores are alike. *ret_value: what stands behind '=',
  * NULL without. */

@@ -1,5 +1,5 @@
 /* Engines whose keys changed their names: the file of a kind is of the newest release, and names
- * those of other versions under `versions`. A flag tells them apart without a look at the tree,
+ * those of other versions under `versions`. A flag tells them apart without a search of the tree,
  * because only that version takes it. */
 #include "lib/recipe/engine_version.h"
 

@@ -15,7 +15,7 @@ struct env_limit {
 	int64_t min, max; /* of a whole number */
 	char *reason;     /* what happens beyond */
 };
-/* Those of all files, read once for a recipe: it may set 512 variables, and each look at the
+/* Those of all files, read once for a recipe: it may set 512 variables, and each read of the
  * directory and its files costs 40 us. -EINVAL with err: a file cannot be read. */
 struct env_limits {
 	struct env_limit *items;

@@ -28,7 +28,7 @@ static const struct config_value *of_files(const struct config_value *v)
 	return v;
 }
 
-/* The engine's own keys that its file looks at; a list as JSON. */
+/* The engine's own keys that its file reads; a list as JSON. */
 static void own_keys(const struct engine *e, const struct experiment *x, struct mo_buf *b,
 		     struct mo_buf *said)
 {

@@ -21,6 +21,6 @@ struct config_value *experiment_load(struct experiment_reader *r, const char *pa
 struct config_value *experiment_load_as(struct experiment_reader *r, const char *path,
 					const char *format, struct config_place from,
 					int *ret_errno);
-/* The directory of `from` and path as one path without . and .. parts where that can be told by
+/* The directory of `from` and path as one path without . and .. parts where that is known from
  * the text. */
 char *experiment_path(const char *from, const char *path);

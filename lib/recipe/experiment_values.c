@@ -304,7 +304,7 @@ static bool part_lacks(const struct engine *e, const struct experiment *x, const
 	return false;
 }
 
-/* The values that a row like "model=NAME: KEY=VALUE" looks at name a model whose sizes lie in
+/* The values that a row like "model=NAME: KEY=VALUE" reads name a model whose sizes lie in
  * the engine. NULL: nothing names one. */
 static char *by_name_alone(const struct engine *e, const struct experiment *x)
 {

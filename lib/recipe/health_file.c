@@ -1,5 +1,5 @@
 /* Health checks as data files (see health_file.h). What a check cannot mean is refused with its
- * place: two ways of looking, a measure without its partner, no limit at all. */
+ * place: two ways of reading, a measure without its partner, no limit at all. */
 #include "lib/recipe/health_file.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@
 
 static const char *const words_area[] = { "gpu", "nic", "host", "klog", "stack", NULL };
 static const char *const words_state[] = { "ok", "warn", "crit", "unknown", NULL };
-/* the first of words_state: what was before the first look is never unknown */
+/* the first of words_state: what was before the first probe is never unknown */
 static const char *const words_history[] = { "ok", "warn", "crit", NULL };
 static const char *const words_action[] = { "report", "warn", "cordon", NULL };
 static const char *const words_measure[] = { "value", "since_boot", "per_hour",

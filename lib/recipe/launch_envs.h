@@ -4,5 +4,5 @@
 
 /* conda activate NAME, source activate NAME: where conda.sh is known the interpreter is, too. */
 bool launch_take_conda(struct run *r, const struct shell_command *c);
-/* What a shell is told about programs: module load, and conda's own beginning. */
+/* What sets a shell up for programs: module load, and conda's own beginning. */
 bool launch_take_modules(struct run *r, const struct shell_command *c);

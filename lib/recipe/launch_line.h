@@ -35,7 +35,7 @@ struct launch_line {
 	int64_t visible; /* GPUs that a variable names; MO_NONE = none does */
 	int64_t tasks, tasks_per_node; /* of Slurm or MPI */
 	bool spread;                   /* srun or mpirun starts it, once per task */
-	bool use_env;                  /* the launcher was told to give no --local_rank */
+	bool use_env;                  /* the launcher was asked to give no --local_rank */
 	char *dir;         /* `cd DIR` before it; NULL = none, or nobody knows where that leads */
 	char *dir_unknown; /* then: DIR as it is written */
 	char *name;        /* --job-name of sbatch; NULL = none */

@@ -8,7 +8,7 @@
 #include "lib/base/utf8.h"
 #include "lib/recipe/launch_accelerate.h"
 
-#define WORDS_MAX 400 /* bytes of what is lost that are told: the reason is told whole */
+#define WORDS_MAX 400 /* bytes of what is lost that are printed: the reason is printed whole */
 
 /* What becomes of an option: a number or text that is kept, or words that are lost for this
  * reason. */

@@ -1,5 +1,5 @@
 /* The commands of a script (launch_line.h), one after the other: what sets variables and
- * directories is followed, what starts something is looked at as a launch, what runs another
+ * directories is followed, what starts something is read as a launch, what runs another
  * script is gone into, and everything else is named as not run. Nothing is run here. */
 #include "lib/recipe/launch_script.h"
 

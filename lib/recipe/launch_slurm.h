@@ -3,7 +3,7 @@
 #include "lib/recipe/launch_run.h"
 
 void launch_read_sbatch(struct run *r, const char *text);
-/* Lines for other batch systems: their words are named, and that they are one is told. */
+/* Lines for other batch systems: their words are named, and that they are one is said. */
 bool launch_read_directives(struct run *r, const char *text);
 /* A batch system starts a script where it was submitted, and tells it where that is. */
 void launch_set_submitted(struct run *r, const char *text);

@@ -1,6 +1,6 @@
 /* engine.argv that leads to a container client or another launcher. What that starts is no child of
  * the rank: it is not bound, its lines are its own, and after the rank's death it runs on beside
- * the next attempt. It is looked for as the program, behind programs that only run another one
+ * the next attempt. It is searched as the program, behind programs that only run another one
  * (env, nice, timeout), and as a command in the text of a shell. Quotes of a shell are understood,
  * its variables and functions are not: what hides there is the user's own affair. */
 #include "lib/recipe/launchers.h"

@@ -71,7 +71,7 @@ char *layout_text_error(const char *text)
 }
 
 /* The part as a pattern on names. What stands between two '*' is taken where it is found first and
- * not looked for again (?>), or names that almost fit twenty of them would take for ever. */
+ * not searched again (?>), or names that almost fit twenty of them would take for ever. */
 static char *pattern(const char *s, size_t n)
 {
 	struct mo_buf b = { 0 };

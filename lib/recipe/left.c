@@ -125,7 +125,7 @@ static bool is_size(const char *path)
 
 void left_find(const struct ynode *root, const struct engine *e, struct recipe *r)
 {
-	/* What the planner chooses is told. */
+	/* What the planner chooses is given. */
 	bool chosen = r->parallelism.automatic && r->model;
 
 	for (size_t i = 0; i < e->n_experiment_values; i++) {

@@ -13,7 +13,7 @@
 
 #define HASH_BEGINS "crc32c:"
 #define HASH_DIGITS 8
-#define OWN_MAX 256 /* keys of the engine's own that its rules look at */
+#define OWN_MAX 256 /* keys of the engine's own that its rules read */
 
 /* experiment.args: the engine's own keys. */
 static void read_own(struct reader *r, struct recipe *recipe, const struct ynode *args)
@@ -35,7 +35,7 @@ static void read_own(struct reader *r, struct recipe *recipe, const struct ynode
 	}
 }
 
-/* What nobody could be told later of is refused now. */
+/* What could be reported to nobody later is refused now. */
 static void read_result(struct reader *r, const struct ynode *result)
 {
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };

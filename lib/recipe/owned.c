@@ -1,4 +1,4 @@
-/* See owned.h. A job that loads from elsewhere, or saves where nobody looks, would resume from
+/* See owned.h. A job that loads from elsewhere, or saves where nobody scans, would resume from
  * the wrong weights after its first failure: such flags are refused in engine.args
  * (rules_engine.c) and from engine.prepare (agent/core/stepd/hooks.c), unless
  * engine.args_unchecked names them. */

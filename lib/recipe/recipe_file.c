@@ -93,7 +93,7 @@ static void load_engine(const struct ynode *root, const struct recipe *r, struct
 	mo_error_done(&err);
 }
 
-/* metrics.lines: before those of the engine, because what is told first of an iteration counts. */
+/* metrics.lines: before those of the engine, because what is read first of an iteration counts. */
 static void read_metrics(const struct ynode *root, struct recipe *r, struct engine *e,
 			 struct recipe_errors *errors)
 {

@@ -22,7 +22,7 @@
 static void check_auto(struct rules *k)
 {
 	const struct recipe *r = k->recipe;
-	/* an engine that cannot be told the batch takes a step of one micro-batch of every rank */
+	/* an engine that has no flag for the batch takes a step of one micro-batch of every rank */
 	bool stated = !k->engine->n_flags || rules_tells(k->engine, "batch.global");
 	const char *batch = r->global_batch != MO_NONE ? NULL
 			    : stated                   ? "batch.global"
@@ -141,7 +141,7 @@ static void check_exclude(struct rules *k)
 	}
 }
 
-static bool looks_like_id(const char *name)
+static bool is_like_id(const char *name)
 {
 	return name && mo_starts_with(name, "j-") && name[2] &&
 	       strspn(name + 2, "0123456789") == strlen(name + 2);
@@ -158,7 +158,7 @@ static void check_rest(struct rules *k)
 			  "ones",
 			  LL(r->spares));
 	check_exclude(k);
-	if (looks_like_id(r->name))
+	if (is_like_id(r->name))
 		errors_at(k->errors, PLACE(k, "name"), NULL,
 			  "name: '%s' has the form of a job's id, so moectl would look for another "
 			  "job: choose another name",

@@ -87,7 +87,7 @@ static bool row_names(const struct kv *row, const char *flag)
 static bool row_contradicts(const struct rules *k, const struct kv *flag, const struct arg *arg,
 			    const char *value, char **ret_other)
 {
-	/* What is told only because of the file gives way to engine.args. */
+	/* What is given only because of the file gives way to engine.args. */
 	if (!row_names(flag, arg->flag) || (strstr(flag->key, " if ") && !strchr(flag->value, '{')))
 		return false;
 	_cleanup_(flag_row_done) struct flag_row row = flag_row(k->recipe, flag);
@@ -154,7 +154,7 @@ static char *args_contradict(const struct rules *k, const char *path, const stru
 		     : NULL;
 }
 
-char *rules_untold(const struct rules *k, const char *path)
+char *rules_not_given(const struct rules *k, const char *path)
 {
 	_cleanup_(mo_freep) char *value = recipe_value(k->recipe, path), *why = NULL;
 	struct args given, command;

@@ -3,6 +3,6 @@
 #include "lib/recipe/rules_say.h"
 
 void rules_args(struct rules *k);
-/* Why the engine cannot be told the recipe's value of the path, whatever its other values are,
+/* Why the engine cannot be given the recipe's value of the path, whatever its other values are,
  * by the engine's file and engine.args (caller frees); NULL: nothing is against it. */
-char *rules_untold(const struct rules *k, const char *path);
+char *rules_not_given(const struct rules *k, const char *path);

@@ -38,7 +38,7 @@ static bool is_known(const struct engine_checks *c, const char *key)
 	return false;
 }
 
-/* Only told: who runs the older release is not refused. */
+/* Only a warning: who runs the older release is not refused. */
 static bool is_older(const struct engine_checks *c, const char *key)
 {
 	return mo_enum_parse((const char *const *)c->keys_older, c->n_keys_older, key) >= 0;

@@ -24,7 +24,7 @@ static char *plain_flag(const char *flag)
 struct flags {
 	char **names;
 	size_t n, n_passed;
-}; /* n_passed: unknown ones that were told */
+}; /* n_passed: unknown ones that were reported */
 
 static void add_flag_words(struct flags *f, const char *words)
 {

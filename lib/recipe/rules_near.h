@@ -2,7 +2,7 @@
 #pragma once
 #include "lib/recipe/rules_say.h"
 
-/* "6 or 8": the divisors of a number next to the one that was wished. Looked for up to the root,
+/* "6 or 8": the divisors of a number next to the one that was wished. Searched up to the root,
  * because both numbers come from the recipe and a controller that counts to 2^30 serves nobody
  * meanwhile. */
 char *near_divisors(int64_t wished, int64_t of);

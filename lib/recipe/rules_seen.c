@@ -13,7 +13,7 @@
 #include "lib/recipe/features.h"
 #include "lib/recipe/keys.h"
 
-/* A condition looked at: the value of its path (NULL unknown), what to call it, and where the
+/* A condition that was read: the value of its path (NULL unknown), what to call it, and where the
  * recipe gives it (NULL = nowhere). */
 struct seen {
 	char *name, *value;

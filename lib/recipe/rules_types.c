@@ -1,5 +1,5 @@
 /* What an engine's own keys take, by the lists of its engine file (`types`, `names`, `keys`):
- * words of engine.args that its parser refuses are errors. What its files say is told: many a
+ * words of engine.args that its parser refuses are errors. What its files say is a warning: many a
  * loader takes a value of another type as it stands, and ends by it, or does not, in the middle
  * of its work. */
 #include "lib/recipe/rules_types.h"
@@ -163,7 +163,7 @@ static char *version_of(const struct rules *k)
 	return mo_strndup(source, strcspn(source, ","));
 }
 
-/* A word of braces for which the recipe has no value: that is told by itself. */
+/* A word of braces for which the recipe has no value: that is reported by itself. */
 static bool is_unfilled(const struct arg *arg)
 {
 	return arg->value && !*arg->value && strchr(arg->at_value->text, '{');
@@ -198,7 +198,7 @@ static bool is_kind(const struct config_value *v, const char *type, bool texts_o
 		return true;
 	if (mo_streq(type, "bool"))
 		return texts_only || v->kind == CONFIG_BOOL;
-	/* Numbers in quotes are told where the files are read. */
+	/* Numbers in quotes are reported where the files are read. */
 	if (mo_streq(type, "int") || mo_streq(type, "float"))
 		return number || (texts_only && (is_float(v->text) || mo_streq(v->text, "None")));
 	_cleanup_(words_done) struct words w = words_of(type, "|");

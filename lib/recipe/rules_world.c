@@ -1,5 +1,5 @@
-/* Sharding against GPUs, experts, layers and batch: sizes that do not divide each other are told
- * with those next to them that do. */
+/* Sharding against GPUs, experts, layers and batch: sizes that do not divide each other are
+ * reported with those next to them that do. */
 #include "lib/recipe/rules_world.h"
 
 #include <stdio.h>

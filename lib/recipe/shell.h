@@ -62,7 +62,7 @@ void shell_command_done(struct shell_command *c);
 /* The command that begins at p; returns what stands behind its end. Arrays and ${X:=Y} of it are
  * set. */
 const char *shell_read(struct shell *s, const char *p, struct shell_command *ret);
-/* The body of a here-document goes to the variable that read was told. */
+/* The body of a here-document goes to the variable that read names. */
 void shell_give_here(struct shell *s, const char *body);
 /* One word under way: text, and whether there is a word at all ("" is one). */
 struct shell_word {

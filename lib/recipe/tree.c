@@ -1,4 +1,4 @@
-/* The tree of a document: made, looked at, written back (tree.h). */
+/* The tree of a document: made, read, written back (tree.h). */
 #include "lib/recipe/tree.h"
 
 #include <stdio.h>

@@ -247,7 +247,7 @@ static int64_t class_of(const struct marks *m, int64_t value)
 	return m->exact ? value : (int64_t)(2 * at) - (at == m->n || m->at[at] != value);
 }
 
-/* A sharding that the engine cannot be told is only what the plan counts with. */
+/* A sharding that the engine has no flag for is only what the plan counts with. */
 static bool states_sharding(const struct engine *e)
 {
 	for (size_t i = 0; i < e->n_flags; i++)
@@ -309,7 +309,7 @@ static const char *single(struct recipe_trial *t, const char *path, int64_t clas
 		    mo_streq(t->singles[i].word, word))
 			return t->singles[i].why;
 	*MO_GROW(t->singles, t->n_singles) =
-		(struct single){ path, class, mo_strdup(word), rules_untold(&rules, path) };
+		(struct single){ path, class, mo_strdup(word), rules_not_given(&rules, path) };
 	return t->singles[t->n_singles - 1].why;
 }
 

@@ -9,7 +9,7 @@
 #define YAML_DEPTH_MAX 32
 
 /* The document's root, or NULL with at least one error. Duplicate keys are errors, but the tree
- * is returned (so errors->n must be looked at in the end). An empty document is an empty
+ * is returned (so errors->n must be checked in the end). An empty document is an empty
  * mapping. what: "recipe", "engine file", ... */
 struct ynode *yaml_load(const char *text, size_t n, const char *what, struct recipe_errors *errors);
 /* The same of a file of somebody else, where a key may be given twice: every pair is in the

@@ -25,7 +25,7 @@ int log_whole_check(const char *dir, struct mo_error *err);
 /* Lengthens the log of an opened database, then makes the file. Without it everything works,
  * slower and unguarded. */
 void log_whole_open(struct log_whole *g, const char *dir);
-/* After each transaction. One that made the log longer is told to the file: one stat, else. */
+/* After each transaction. One that made the log longer is noted in the file: one stat, else. */
 void log_whole_written(struct log_whole *g, const char *dir);
 /* Before the database is closed. */
 void log_whole_close(const char *dir);

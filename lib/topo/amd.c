@@ -360,7 +360,7 @@ static void find_links(struct finds *f, struct kfd *k)
 		for (size_t b = 0; b < f->n_gpus && f->n_links < MO_GPU_LINKS_MAX; b++) {
 			struct path p = paths[a * f->n_gpus + b], back = paths[b * f->n_gpus + a];
 			if (!p.type || (a > b && back.type == p.type && back.weight == p.weight))
-				/* the way back is told only where it differs */
+				/* the way back is shown only where it differs */
 				continue;
 			struct gpu_link *link = MO_ADD(f, links, &gpu_link_desc);
 			link->from = (int64_t)a;

@@ -37,7 +37,7 @@ struct finds {
 	size_t n_dropped;
 	char *driver;
 	bool has_pci;
-	/* a GPU may be there that could not be looked at: none is called lost */
+	/* a GPU may be there that could not be read: none is called lost */
 	bool blind;
 };
 void finds_done(struct finds *f);

@@ -48,7 +48,7 @@ static bool gid_usable(const char *gid)
 }
 
 /* The lowest index of a usable RoCE v2 address. Empty slots have no readable type, so the
- * address is looked at first. */
+ * address is tried first. */
 static int64_t lowest_gid(const struct finds *f, const char *port)
 {
 	_cleanup_(mo_freep) char *dir = mo_path(port, "gids");

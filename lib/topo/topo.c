@@ -61,7 +61,7 @@ static int open_topology(const struct topo_options *o, hwloc_topology_t *ret, st
 	for (size_t i = 0; i < ELEMENTSOF(unwanted); i++)
 		hwloc_topology_set_components(t, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST,
 					      unwanted[i]);
-		/* None of these is looked at, and each costs reads per cpu. */
+		/* None of these is used, and each costs reads per cpu. */
 #if HWLOC_API_VERSION >= 0x00020800
 	hwloc_topology_set_flags(t,
 				 HWLOC_TOPOLOGY_FLAG_NO_CPUKINDS | HWLOC_TOPOLOGY_FLAG_NO_MEMATTRS);

@@ -19,7 +19,7 @@ struct topo_options {
 	char **leave_out;
 	size_t n_leave_out;
 	/* the file (without root) that is being read, for whoever waits: a mapping of at_bytes;
-	 * NULL = not told */
+	 * NULL = not known */
 	char *at;
 	size_t at_bytes;
 };

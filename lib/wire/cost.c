@@ -45,7 +45,7 @@ static size_t skip_string(const char *text, size_t n, size_t i, struct estimate 
 	return i < n ? i + 1 : n;
 }
 
-static void look_at(char c, struct estimate *e)
+static void count_mark(char c, struct estimate *e)
 {
 	bool opens = c == '{' || c == '[', closes = c == '}' || c == ']';
 
@@ -73,7 +73,7 @@ int wire_affordable(const char *text, size_t n, struct mo_error *err)
 		if (c == '"')
 			i = skip_string(text, n, i, &e);
 		else
-			look_at(c, &e);
+			count_mark(c, &e);
 	}
 	if (e.wide)
 		return mo_error_set(err, -E2BIG,

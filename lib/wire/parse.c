@@ -16,7 +16,7 @@
 #define BYTES_MAX WIRE_BYTES_MAX
 
 /* Bytes that may stand outside strings: structure, true false null, white space; numbers are
- * looked at apart. */
+ * parsed apart. */
 static bool plain_byte(unsigned char c)
 {
 	static const bool plain[256] = {
@@ -75,7 +75,7 @@ static int wrong_at(const char *text, size_t at, struct mo_error *err, const cha
 	return mo_error_set_at(err, -EINVAL, line, column, "JSON: %s at byte %zu", what, at);
 }
 
-/* Looks at the bytes and counts the ':' outside strings: one per key of a valid document.
+/* Reads the bytes and counts the ':' outside strings: one per key of a valid document.
  * -EINVAL with what is wrong at which byte. */
 static int scan(const char *text, size_t n, size_t *ret_keys, struct mo_error *err)
 {
@@ -232,7 +232,7 @@ int wire_parse(const char *text, size_t n, struct json_object **ret, struct mo_e
 	tok = json_tokener_new_ex(DEPTH_MAX);
 	if (!tok)
 		abort();
-	/* trailing bytes are allowed to the tokener, because it may be told the end of a number
+	/* trailing bytes are allowed to the tokener, because it may be given the end of a number
 	 * only by one more byte */
 	json_tokener_set_flags(tok, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8 |
 					    JSON_TOKENER_ALLOW_TRAILING_CHARS);

@@ -185,8 +185,8 @@ def planned_stop(moed):
 
 @suite.test
 def stopped_from_outside(moed):
-    """systemctl stop of the unit: told at once, the ranks have all of stop.grace, and systemd waits
-    for it."""
+    """systemctl stop of the unit: reported at once, the ranks have all of stop.grace, and systemd
+    waits for it."""
     launch(
         moed,
         4,
@@ -207,7 +207,7 @@ def stopped_from_outside(moed):
     )
     systemctl("stop", "--no-block", unit)
     moed.wait_note(1, 4, "stopping", deadline=20)
-    need(not moed.note_list(1, 4, "exit"), "told before any rank ended")
+    need(not moed.note_list(1, 4, "exit"), "reported before any rank ended")
     moed.wait_note(1, 4, "gone", deadline=30)
     equal(
         [(e["code"], e["cause"]) for e in moed.note_list(1, 4, "exit")], [(0, "stopped")], "exits"
@@ -217,7 +217,7 @@ def stopped_from_outside(moed):
 
 @suite.test
 def machine_goes_down(moed):
-    """A shutdown: the controller hears that, what the step was told, its exits and that it is gone,
+    """A shutdown: the controller hears that, what the step was sent, its exits and that it is gone,
     before the machine is."""
     launch(
         moed,

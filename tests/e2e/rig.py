@@ -310,7 +310,7 @@ class Rig(Cluster):
 
     def state(self):
         """What a refused request must leave as it was. (Nodes come, go and are slow by themselves;
-        that something was refused is told.)"""
+        that something was refused is reported.)"""
         return {
             "jobs": self.json("list", "--all")["items"],
             "tokens": [t for t in self.json("token", "list")["items"] if "from" not in t],

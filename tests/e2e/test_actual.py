@@ -17,7 +17,7 @@ from lib import Cluster, Suite, equal, moectl, need, wait_until  # noqa: E402
 
 WORK = tempfile.mkdtemp(prefix="moe-actual-")
 suite = Suite()
-# Rank 0 tells as many steps as it is given, each as long as it is told; all ranks stay until they
+# Rank 0 tells as many steps as it is given, each as long as it is given; all ranks stay until they
 # are ended.
 ENGINE = (
     'if [ "$RANK" = 0 ]; then i=1; while [ $i -le $1 ]; do echo "step $i/100000 loss 2.0 step_ms '

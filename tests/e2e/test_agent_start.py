@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""What keeps a step or an agent from starting, and how it is told: ports, programs, users, homes,
-environment files, spool, logs, configuration. And how long a start takes."""
+"""What keeps a step or an agent from starting, and how it is reported: ports, programs, users,
+homes, environment files, spool, logs, configuration. And how long a start takes."""
 import json
 import os
 import signal

@@ -859,7 +859,7 @@ def second_controller_on_the_same_state(rig):
     equal(
         rig.http("GET", "/healthz", tcp=True).status,
         200,
-        "the first one's TCP port, as told by its address file",
+        "the first one's TCP port, as its address file says",
     )
     same_state(rig, before, "a second controller")
 

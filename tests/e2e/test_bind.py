@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Binding is read back from the kernel: a binding that silently did nothing fails the launch
-(verify: strict), is told (warn), or is not looked at (off)."""
+(verify: strict), is reported (warn), or is not checked (off)."""
 import os
 import subprocess
 import sys
@@ -68,7 +68,7 @@ def silent_no_op_fails_the_launch(rig):
 
 
 @suite.test
-def silent_no_op_is_told(rig):
+def silent_no_op_is_reported(rig):
     job, doc = run(rig, "warn", "warn")
     equal(doc["state"], "running", "state (%s)" % doc["reason"])
     ranks = rig.json("ranks", job)["items"]
@@ -86,7 +86,7 @@ def main():
         print("0 passed, 0 failed, 3 skipped")
         print(
             "skipped: each_rank_on_its_own_core silent_no_op_fails_the_launch "
-            "silent_no_op_is_told (one cpu: every binding is the whole machine)"
+            "silent_no_op_is_reported (one cpu: every binding is the whole machine)"
         )
         return 0
     rig = Deaf(nodes=1, gpus_per_node=2)

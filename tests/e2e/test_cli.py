@@ -147,7 +147,7 @@ def a_waiting_job_names_who_is_ahead(w):
 
 
 @suite.test
-def a_run_that_never_saves_is_told(w):
+def a_run_that_never_saves_is_reported(w):
     """Every 2 iterations and none is saved: status, why and watch say so, with what is known."""
     os.makedirs(place("never"), exist_ok=True)
     job = w.c.submit(
@@ -534,7 +534,7 @@ def where_no_local_cluster_is(_):
 
 @suite.test
 def explain_of_an_event(w):
-    """What this moectl knows: without a controller, of every type that a controller told."""
+    """What this moectl knows: without a controller, of every type that a controller sent."""
     env = clean_env(MOE_URL="unix:" + place("no.sock"))
     out = moectl("explain", "event", "node.down", env=env).stdout
     need(
@@ -826,7 +826,7 @@ def texts_of_others_do_not_steer_the_terminal(w):
         repr(out),
     )
     # colours are left out of reasons, the rest is text
-    need("RuntimeError: \\u009b1A" in w.c.run("why", job).stdout, "the reason is not told")
+    need("RuntimeError: \\u009b1A" in w.c.run("why", job).stdout, "the reason is not shown")
     need(
         "\x1b[2J\x9b1A" in w.c.run("logs", job, "--rank", 0, "--raw").stdout,
         "--raw does not show it as it is",
@@ -1161,8 +1161,8 @@ def jobs_of_one_name(w):
 
 @suite.test
 def what_is_not_on_this_machine(w):
-    """Only what is certain is told: a directory that is here and lacks the file. What the nodes may
-    have otherwise is a warning, a file in the place of a directory an error."""
+    """Only what is certain is reported: a directory that is here and lacks the file. What the nodes
+    may have otherwise is a warning, a file in the place of a directory an error."""
     top = place("tree")
     os.makedirs(os.path.join(top, "job/scripts"))
     for name in ("job/train.py", "job/scripts/a.py", "job/run.sh"):

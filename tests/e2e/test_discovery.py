@@ -93,7 +93,7 @@ class Machine(Node):
         return self.findings()
 
     def told(self, check, states, obj="host", deadline=60):
-        """The result, once it was told in one of these states."""
+        """The result, once it was reported in one of these states."""
 
         def there():
             return [
@@ -160,7 +160,7 @@ def a_restarted_agent_keeps_the_machine():
             [],
             "never critical",
         )
-        # a restart changes nothing; a look that is made while it hangs does not replace the last
+        # a restart changes nothing; a pass that is made while it hangs does not replace the last
         # full one
         n.restart()
         equal(devices(n.info()), whole, "after another restart")
@@ -168,7 +168,7 @@ def a_restarted_agent_keeps_the_machine():
         n.free()
         n.cleared()
         equal(devices(n.info()), whole, "when it can be read again")
-        need(not lookers(n), "looked at again although nothing is missing")
+        need(not lookers(n), "discovered again although nothing is missing")
 
 
 @suite.test
@@ -259,7 +259,7 @@ def a_helper_that_dies_says_where():
         n.stop_agent(signal.SIGTERM)
         n.machine.write("sys/devices/system/node/online", "-1")
         n.restart()
-        equal(len(n.info()["gpus"]), 8, "GPUs, from the look before")
+        equal(len(n.info()["gpus"]), 8, "GPUs, from the pass before")
         said = n.told("host.discovery", ("unknown", "warn"))["text"]
         need(
             "moe-discover was killed by signal 6: " in said

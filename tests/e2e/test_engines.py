@@ -236,7 +236,7 @@ def a_save_elsewhere_is_an_error():
         # it.
         unseen = submit("unseen", "megatron-lm", place("nobody/made/it"), kept + "3")
         late = wait_until(
-            lambda: c.job(unseen).get("checkpoint_late"), 60, "a refused save is told"
+            lambda: c.job(unseen).get("checkpoint_late"), 60, "a refused save is reported"
         )
         need("was refused: it went to %s, " % place("nobody/made/it") in late, late)
         wait_until(
@@ -352,7 +352,7 @@ def a_save_behind_a_link_is_none_elsewhere():
             ("torchtitan", TITAN_SAVES, {}),
             ("megatron-lm", SAVES, {"entry": "x"}),
         )
-        # Where checkpoint.dir leads; and a third name of it, which only a look at the place itself
+        # Where checkpoint.dir leads; and a third name of it, which only a stat of the place itself
         # tells.
         for (kind, script, engine), prints in (
             (k, p) for k in kinds for p in ("disk/runs", "by-name")
@@ -782,7 +782,7 @@ def prepare():
             and not any("died first" in e for r in why["reasons"] for e in r["evidence"]),
             why,
         )
-        equal(c.run("why", job).stdout.count("no such data"), 1, "how often the reason is told")
+        equal(c.run("why", job).stdout.count("no such data"), 1, "how often the reason is shown")
         # what is moectl's: refused from a hook too, before any rank has run, unless the recipe lets
         # it pass
         ran = place("ran")

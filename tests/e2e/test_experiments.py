@@ -2162,7 +2162,7 @@ def torchtitan_takes_the_batch_of_the_plan():
             }
             equal(tuple(items[key] for key in keys), want, batch)
             equal(own.validate()[0], 0, batch)
-    # What the recipe's micro-batch makes of the file's other key is told, and whose word it is.
+    # What the recipe's micro-batch makes of the file's other key is shown, and whose word it is.
     with Own(**TITAN) as own:
         recipe = (OWN_RECIPE % own.dir.name).replace("primus-megatron", "primus-torchtitan")
         own.write("r.yaml", recipe + own.recipe + "batch: {micro: 2}\n")
@@ -2313,7 +2313,7 @@ def sizes_in_engine_args_are_the_engines():
             )[0],
             0,
         )
-        # an engine without experiments is told 1 where the recipe says nothing
+        # an engine without experiments is given 1 where the recipe says nothing
         own.write(
             "r.yaml",
             (OWN_RECIPE % own.dir.name)
@@ -2677,7 +2677,7 @@ def saves_behind_the_end():
 @suite.test
 def variables_of_the_shell():
     """What is exported for Primus' own launcher, or what the files ask for, counts here only as the
-    ranks have it; told once, and never with the value."""
+    ranks have it; reported once, and never with the value."""
     with Own() as own:
 
         def note(*args, **shell):
@@ -3075,7 +3075,7 @@ def an_experiment_of_ours_without_the_engine():
 
 
 @suite.test
-def a_controller_is_told():
+def a_controller_hears_of_it():
     """The controller has no such files: it gets what they say, checks by it, and its command says
     none of it."""
     with Own("env: {PP: \"1\"}\n") as own, Cluster(nodes=1, gpus_per_node=8) as c:
@@ -3145,7 +3145,7 @@ def the_record_keeps_it():
                 "configuration of the job",
             )
             equal(items["wandb_api_key"]["value"], "***", "a secret")
-            need("hush-hush" not in json.dumps(doc), "a secret is told")
+            need("hush-hush" not in json.dumps(doc), "a secret is shown")
 
         same_as_launched()
         equal(c.run("explain", "config", job, "--key", "lr").stdout, own_lr(), "people's text")
@@ -3184,7 +3184,7 @@ def submit_unread(c, text):
 
 
 def seen_by(c, token, job, *paths):
-    """What a caller with that token is told of the job, as one text."""
+    """What a caller with that token is shown of the job, as one text."""
 
     def get(path):
         request = urllib.request.Request(
@@ -3290,7 +3290,7 @@ def a_node_reads_it():
             ("***", "***"),
             "a secret stays on the node",
         )
-        need("hush-hush" not in json.dumps(doc), "a secret is told")
+        need("hush-hush" not in json.dumps(doc), "a secret is shown")
         equal(
             items["libraries"]["value"],
             "/of/the/agent:/of/the/job",
@@ -3609,7 +3609,7 @@ def its_plan_is_that_of_the_files():
 
 
 @suite.test
-def two_trees_are_told():
+def two_trees_are_reported():
     """The submit read one tree, and the node has another: what the node has is what counts, and
     that is said."""
     files = {
@@ -3952,7 +3952,7 @@ def the_tomls_of_torchtitan_are_told_nothing_wrong():
                 ],
                 name,
             )
-        # a key that this version refuses is told, with its line; the module of the user's own may
+        # a key that this version refuses is named, with its line; the module of the user's own may
         # bring it
         write(["training.steps", "training.batch_size"])
         r = moectl("validate", recipe, env=env, check=False)

@@ -103,7 +103,7 @@ def test_a_node_that_sends_without_end_takes_its_share_only(m):
         "it goes on without end",
     )
     told = [e for e in m.get("/v1/events")["items"] if e["type"] == "node.noisy"]
-    equal([e["node"] for e in told], ["n1"], "told once: %s" % told)
+    equal([e["node"] for e in told], ["n1"], "reported once: %s" % told)
     need("more than one 8th" in told[0]["message"], told)
     m.stop()
     m.start()
@@ -217,7 +217,7 @@ def test_one_caller_hides_nobody_elses_refusals(m):
     told = lambda: [
         e["message"] for e in m.get("/v1/events?type=audit.refused&limit=1000")["items"]
     ]
-    wait_until(lambda: [t for t in told() if t.startswith("ann ")], 10, "hers is told")
+    wait_until(lambda: [t for t in told() if t.startswith("ann ")], 10, "hers is reported")
     equal(len([t for t in told() if t.startswith("vic ")]), 10, "of his so many")
     equal(
         len([t for t in told() if t.startswith("somebody ")]),
@@ -292,7 +292,7 @@ def test_a_user_pushes_out_his_own_events_only(m):
     # who comes back after a while is told what he cannot see any more
     back = Stream(m, headers={"Last-Event-ID": str(first)})
     wait_until(lambda: back.events and back.events[-1]["id"] == newest(), 30, "all that is kept")
-    equal([e["data"]["type"] for e in back.events].count("events.gone"), 1, "told once")
+    equal([e["data"]["type"] for e in back.events].count("events.gone"), 1, "reported once")
     equal(
         (back.events[0]["id"], back.events[0]["data"]["type"]),
         (first, "events.gone"),
@@ -382,7 +382,7 @@ def test_viewers_keep_nobody_from_planning(m):
         200,
         "an operator's plan",
     )
-    # who waited too long is told so: nobody ended
+    # who waited too long is answered so: nobody ended
     for late in crowd:
         a = late.end()
         equal(

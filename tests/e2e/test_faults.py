@@ -74,8 +74,8 @@ def node_state(rig, node):
 
 
 def no_iteration_missing(rig, job, upto=0):
-    """Once all that nodes had to tell was told: samples come in their own time, after the newest
-    iteration."""
+    """Once all that nodes had to report was reported: samples come in their own time, after the
+    newest iteration."""
 
     def missing():
         seen = {s["iteration"] for s in rig.json("metrics", job)["items"]}
@@ -201,8 +201,8 @@ def agent_killed_while_it_forgets_a_step(rig):
 
 @test
 def hung_supervisor(rig):
-    """A stepd that holds its lock and does not answer is told, never killed; a planned stop waits
-    for it."""
+    """A stepd that holds its lock and does not answer is reported, never killed; a planned stop
+    waits for it."""
     job = rig.submit(rank_recipe(rig, "hung", gpus=2))
     rig.wait_iteration(job, 5)
     stepd, ranks = rig.stepd_of(job)[0], rig.rank_pids(job)
@@ -215,7 +215,7 @@ def hung_supervisor(rig):
             lambda: "hung" in json.dumps(rig.json("why", job)).lower()
             or any("hung" in e["type"] for e in rig.json("events")["items"]),
             30,
-            "the hung supervisor is told",
+            "the hung supervisor is reported",
         )
         need(alive(stepd) and all(alive(p) for p in ranks.values()), "something was killed")
         equal(rig.job(job)["attempt"], 1, "attempt")
@@ -407,7 +407,7 @@ def rebooted_node(rig):
 
 @test
 def lost_spool(rig):
-    """Somebody deletes the step directory under a running job: told, nothing is killed, nothing
+    """Somebody deletes the step directory under a running job: reported, nothing is killed, nothing
     restarts; a person's word clears it, or a new boot."""
     with Rig(nodes=1) as r:
         job = r.submit(rank_recipe(r, "lost", gpus=2, steps=100000))

@@ -20,7 +20,7 @@ from rig import Rig
 
 suite = Suite()
 SHARED = os.path.join(ROOT, "..", "shared/data/hardware")
-# the whole list of looks is done once at once; what needs a second look gets it soon
+# the whole list of probes is done once at once; what needs a second probe gets it soon
 FAST = ["probe_device=1s", "probe_host=1s", "probe_klog=1s", "probe_sensors=1s"]
 MINUTES = ["probe_device=10m", "probe_host=10m", "probe_klog=10m", "probe_sensors=10m"]
 
@@ -52,7 +52,8 @@ class Machine(Node):
         return {(r["check"], r["object"]): r for r in (self.health() or {}).get("results", [])}
 
     def looked(self, deadline=20):
-        """The first full look, with what needs two findings in a row still open or not."""
+        """The first full round of probes, with what needs two findings in a row still open or
+        not."""
         return self.moed.wait(
             lambda: self.health()
             and self.health()["ok"] > 3
@@ -112,7 +113,7 @@ def healthy_machines_give_no_finding():
 @suite.test
 def this_machine_gives_no_finding_against_gpus_and_settings():
     with Node(gpus=2, options=FAST) as n:
-        # what a job waits for is told at once; the stack's probe may end after that of the host
+        # what a job waits for is reported at once; the stack's probe may end after that of the host
         health = n.moed.wait(
             lambda: n.moed.health.get("n0")
             and n.moed.health["n0"]["preflight_done"]
@@ -330,8 +331,8 @@ def the_kernel_log_is_judged_and_stays_judged():
 
 @suite.test
 def counters_are_judged_by_what_they_did_in_this_boot():
-    """What a counter shows at the first look is history, told as a warning; a rise is a finding,
-    also when the agent was killed in between; another GPU in the slot begins anew."""
+    """What a counter shows at the first probe is history, reported as a warning; a rise is a
+    finding, also when the agent was killed in between; another GPU in the slot begins anew."""
     with Machine("mi300x", ["xgmi_error=6"]) as n:
         g, other = n.machine.gpus[6], n.machine.gpus[3]
         text = n.find("gpu.xgmi_error", g.bdf, "warn")["text"]
@@ -352,7 +353,7 @@ def counters_are_judged_by_what_they_did_in_this_boot():
             n.moed.health.clear()
             n.machine.write("{gpu3}/xgmi_error", value)
             n.start()
-            # and not more, however often it is told
+            # and not more, however often it is reported
             n.find("gpu.xgmi_error", g.bdf, "warn")
         r = n.find("gpu.xgmi_error", other.bdf, "crit")
         need("grew by 2 in this boot" in r["text"] and r["action"] == "cordon", r)
@@ -496,7 +497,7 @@ def versions_grow_only_with_changes_and_are_repeated_until_acknowledged():
         settled = {}
 
         def unchanged():
-            """Ten syncs with one version: what a third look in a row may still change has changed
+            """Ten syncs with one version: what a third probe in a row may still change has changed
             by then."""
             last = n.moed.healths[-1]["version"]
             return n.moed.syncs > settled.setdefault(last, n.moed.syncs) + 10 and last
@@ -613,7 +614,7 @@ def programs_of_a_site():
             "a program that is late",
         )
         need("site.absent" not in r and "site.off" not in r, r)
-        need("no check 'no.such'" in n.log(), "a misspelt id is told")
+        need("no check 'no.such'" in n.log(), "a misspelt id is reported")
 
 
 @suite.test

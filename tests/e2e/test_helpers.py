@@ -243,7 +243,7 @@ def at_most_a_thousand(top):
 def missing_directory_and_probe(top):
     gone = top + "/not/yet"
     equal(scan(gone)["items"], [])
-    need(not os.path.exists(top + "/not"), "a look without a job made a directory")
+    need(not os.path.exists(top + "/not"), "a scan without a job made a directory")
     r = scan(gone, job=7)
     need(r["writable"] and r["error"] is None and r["job"] == 7 and r["attempt"] == 1, r)
     equal(os.listdir(gone), [], "left by the probe")

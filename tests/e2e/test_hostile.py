@@ -498,7 +498,7 @@ class Agents:
         self.refresh()
 
     def refresh(self):
-        """It says hello as it should, and has a job; what it was told stays the same while nothing
+        """It says hello as it should, and has a job; what it was sent stays the same while nothing
         ends it."""
         a = self.agent
         steps = (
@@ -511,7 +511,7 @@ class Agents:
         if not self.m.get("/v1/jobs?state=queued,starting&limit=1")["items"]:
             self.m.ask("POST", "/v1/jobs", json.dumps(UNREAD) if self.rounds % 2 else RECIPE)
         self.rounds += 1
-        if self.key:  # what it told of a configuration can be asked for
+        if self.key:  # what it reported of a configuration can be asked for
             need(
                 self.m.ask("GET", "/v1/jobs/j-%d/config" % self.key[0]).status < 500,
                 "its configuration",

@@ -421,7 +421,7 @@ def test_restore_while_a_job_trains_on():
         # what the backup knows is adopted
         wait_until(lambda: up(rig, "node-0"), 30, "node-0 back")
         trains_on(rig, job, before)
-        wait_until(lambda: without_gaps(rig, job), 60, "samples of after the backup are told again")
+        wait_until(lambda: without_gaps(rig, job), 60, "samples of after the backup are sent again")
         equal(rig.job(ended)["state"], "completed", "the job that had ended")
         equal(
             rig.http("GET", "/v1/jobs", token=revoked["token"], tcp=True).status,
@@ -433,7 +433,7 @@ def test_restore_while_a_job_trains_on():
         wait_until(
             lambda: [e["node"] for e in events(rig, "step.unknown")] == ["node-1"],
             30,
-            "the unknown step is told",
+            "the unknown step is reported",
         )
         step = "%s.a1" % later
         need(step in json.dumps(rig.json("why", "node-1")), "why node-1 does not name it")
@@ -548,7 +548,7 @@ def test_restore_of_what_waited_then():
 
 
 @suite.test
-def test_an_old_copy_is_told():
+def test_an_old_copy_is_reported():
     with Rig(nodes=1, moed=SILENT_SOON) as rig:
         job = train(rig)
         before = pids(rig, job)
@@ -562,7 +562,7 @@ def test_an_old_copy_is_told():
         shutil.rmtree(rig.state_dir)
         os.rename(copy, rig.state_dir)
         rig.start_moed()
-        wait_until(lambda: events(rig, "controller.stale"), 30, "the old copy is told")
+        wait_until(lambda: events(rig, "controller.stale"), 30, "the old copy is reported")
         need("old copy" in json.dumps(rig.json("why", "node-0")), "why node-0 is silent")
         waits = rig.submit(command_recipe("waits", ["/bin/true"]))
         equal(rig.job(waits)["state"], "queued", "state of a job that the node would have to take")

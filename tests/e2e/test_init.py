@@ -737,7 +737,7 @@ def samples_are_steps():
 
 @suite.test
 def what_is_told_is_short():
-    """Words of one reason are one line; a recipe on a terminal is not told twice."""
+    """Words of one reason are one line; a recipe on a terminal is not printed twice."""
     with tempfile.TemporaryDirectory() as d:
         r = moectl(
             "init",
@@ -1124,8 +1124,8 @@ def places_are_the_original_s():
 
 @suite.test
 def what_else_people_give():
-    """Files that start nothing say what they are and what to give; a line without its -- is told
-    with it."""
+    """Files that start nothing say what they are and what to give; a line without its -- is
+    reported with it."""
     with tempfile.TemporaryDirectory() as d:
         preset = d + "/primus/configs/models/megatron/llama9.9_8B.yaml"
         os.makedirs(os.path.dirname(preset))
@@ -1296,8 +1296,8 @@ def what_accelerate_is_told_by_its_file():
 
 @suite.test
 def ranks_and_how_many():
-    """As many as a node has; Slurm's words for GPUs; a script that is told its rank by a word alone
-    is named by its line."""
+    """As many as a node has; Slurm's words for GPUs; a script that gets its rank as an argument
+    alone is named by its line."""
     with tempfile.TemporaryDirectory() as d:
         for name, text in (
             ("old.py", "import argparse\np.add_argument('--local_rank', type=int)\n"),

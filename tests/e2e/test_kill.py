@@ -226,7 +226,7 @@ class Round:
             self.fail("iterations missing from the metrics: %s" % missing)
         twice = [i for i, a in seen.items() if len(a) != len(set(a))]
         if twice:
-            self.fail("iterations told twice by one attempt: %s" % twice)
+            self.fail("iterations reported twice by one attempt: %s" % twice)
         if os.path.exists(os.path.join(self.truth, "duplicates")):
             self.fail(open(os.path.join(self.truth, "duplicates")).read().strip())
         starts = [line.split() for line in open(os.path.join(self.truth, "starts"))]

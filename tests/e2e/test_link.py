@@ -74,7 +74,7 @@ class Wire:
                 pass
 
     def wait_hellos(self, n):
-        """Until agents said hello n times more (each once, when n are told: the second try of one
+        """Until agents said hello n times more (each once, when n are given: the second try of one
         comes seconds later)."""
         before = self.hellos
         wait_until(lambda: self.hellos >= before + n, 30, "%d hellos on their way" % n)

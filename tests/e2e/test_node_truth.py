@@ -236,7 +236,7 @@ def tells(lines, job_lines):
     equal(
         len([line for line in lines if "rank" in line and "GPU" in line and "NIC mlx5_" in line]),
         job_lines,
-        "GPUs that are told of",
+        "GPUs that are reported",
     )
 
 

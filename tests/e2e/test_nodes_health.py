@@ -154,7 +154,7 @@ class Toys(Rig):
         wait_until(
             lambda: [n["health"] for n in self.json("nodes")["items"]] == ["ok"] * len(self.names),
             20,
-            "all nodes told of their health",
+            "all nodes reported their health",
         )
 
     def end_jobs(self):
@@ -169,7 +169,7 @@ class Toys(Rig):
         return self.json("node", name)
 
     def start_again(self):
-        """Another controller, which every toy has talked to and told of its health."""
+        """Another controller, which every toy has talked to and reported its health."""
         self.kill(self.moed)
         before = {t: t.heard for t in self.toys.values()}
         self.start_moed()
@@ -296,9 +296,9 @@ def what_placement_refuses_is_said_with_what_ends_it(rig):
 
 
 @suite.test
-def a_new_node_is_only_told(rig):
-    """Checks that never met real hardware: told, listed by doctor, and nothing else until a person
-    trusts them."""
+def a_new_node_is_only_reported(rig):
+    """Checks that never met real hardware: reported, listed by doctor, and nothing else until a
+    person trusts them."""
     toy = rig.toys["n0"]
     need(rig.node("n0")["learn_until"], "a node that just came is new")
     toy.finds("gpu.ras_ue", "crit", unproven=True)
@@ -447,7 +447,7 @@ def metrics(rig):
         "moe_node_checks_left_out 0",
     ):
         need(line + "\n" in seen, "%s is not in /metrics" % line)
-    need("moe_gpu_memory_temperature_celsius{" not in seen, "a sensor that is not told")
+    need("moe_gpu_memory_temperature_celsius{" not in seen, "a sensor that is not reported")
     equal(rig.node("n0")["sensors"][0]["temp_c"], 71.5, "sensors of the node")
     need(
         "gpu        3: 72 C" in rig.run("node", "n0").stdout

@@ -257,7 +257,7 @@ def pictures_go_where_they_are_told(top):
 
 
 @in_directory
-def a_full_disk_is_told(top):
+def a_full_disk_is_reported(top):
     """A device of our own stands for it: where no node can be made, /dev/full does, which must stay
     what it is."""
     full = os.path.join(top, "full")

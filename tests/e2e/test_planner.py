@@ -548,8 +548,8 @@ def absurd_numbers(c):
 
 @suite.test
 def limits_of_the_search(c):
-    """A controller whose search goes wrong: what ended it is told, and the next one is taken. The
-    search is a script beside a copy of the controller."""
+    """A controller whose search goes wrong: what ended it is reported, and the next one is taken.
+    The search is a script beside a copy of the controller."""
     os.makedirs(place("bin"))
     shutil.copy(controller.MOED, place("bin/moed"))
     was, controller.MOED = controller.MOED, place("bin/moed")

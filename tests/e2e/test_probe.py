@@ -478,7 +478,7 @@ def the_command_line_keeps_its_secrets(m):
     has(probe(m.root, "host")[0], cmdline="ro iommu=pt amdgpu.ras_enable=1", iommu="pt")
     has(probe(m.root, "stack")[0], cmdline="ro iommu=pt amdgpu.ras_enable=1")
     for area in ("host", "stack"):
-        need("s3cret" not in json.dumps(probe(m.root, area)[2]), "a secret is told by " + area)
+        need("s3cret" not in json.dumps(probe(m.root, area)[2]), "a secret is shown by " + area)
 
 
 @on("mi300x")

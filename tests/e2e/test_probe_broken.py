@@ -365,7 +365,7 @@ TOGETHER = (
     ("/vram_", "foreign"),
 )
 
-# texts that may be any: what is told is what is in the file
+# texts that may be any: what is reported is what is in the file
 ANY_TEXT = re.compile(
     r"vbios_version|fw_ver$|fw_version/|/version$|osrelease|/node_guid|xgmi_hive_id|"
     r"power_dpm_force|operstate|bios_version|product_name|scaling_governor|link_layer|"
@@ -488,7 +488,7 @@ def broken_one_at_a_time(kind, **kw):
                         )
                     elif problem is not None and together & set(readings):
                         wrong.append(
-                            "%s: told without a part of it: %s"
+                            "%s: reported without a part of it: %s"
                             % (where, {k: readings[k] for k in together & set(readings)})
                         )
                     elif (

@@ -44,7 +44,7 @@ def slot(**what):
 
 
 def launched(m):
-    """An agent to which a job was given: it, and what it was told to launch."""
+    """An agent to which a job was given: it, and what it was sent to launch."""
     a = FakeAgent(m)
     equal(a.hello().status, 200, "hello")
     equal(m.submit().status, 201, "submit")
@@ -614,7 +614,8 @@ def test_each_record_of_a_store(m):
             else:
                 r = moed(m, "--put-back", path)
                 need(
-                    r.returncode == 1 and "told again by itself: nothing was changed" in r.stderr,
+                    r.returncode == 1
+                    and "reported again by itself: nothing was changed" in r.stderr,
                     r.stderr,
                 )
         m.start()

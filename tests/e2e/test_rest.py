@@ -954,7 +954,7 @@ def plans(m):
 
 @test
 def one_user_leaves_room_for_others(m):
-    """A plan search, changes, streams, wrong tokens: who takes all he can get is told to wait
+    """A plan search, changes, streams, wrong tokens: who takes all he can get is answered to wait
     (429), and nobody else is."""
     greedy, ada = m.token("user", user="greedy")["token"], m.token("user", user="ada")["token"]
     wide = MODEL | {
@@ -1028,12 +1028,12 @@ def one_user_leaves_room_for_others(m):
     wait_until(
         lambda: m.ask("GET", "/v1/jobs", token="moe_00000000_" + "0" * 64).status == 429,
         10,
-        "one of many wrong tokens is told to wait",
+        "one of many wrong tokens is answered to wait",
     )
     equal(m.ask("GET", "/v1/jobs", token=ada).status, 200, "a right one from the same address")
     need(
         "with a wrong credential from 127.0.0.1" in open(os.path.join(m.dir, "log")).read(),
-        "nobody was told",
+        "nobody was answered so",
     )
     told = re.search(rb"moe_http_wrong_credentials_total (\d+)", m.ask("GET", "/metrics").body)
     need(told and int(told[1]) >= 31, "metrics")

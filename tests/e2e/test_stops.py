@@ -207,7 +207,7 @@ def a_crash_is_noticed():
     os.kill(m.process.pid, signal.SIGABRT)
     m.process.wait(20)
     need([c for c in Daemon.crashed() if "signal 6" in c and "moed" in c], "nobody noticed")
-    equal(Daemon.crashed(), [], "it is told twice")
+    equal(Daemon.crashed(), [], "it is reported twice")
     shutil.rmtree(m.dir)
 
 

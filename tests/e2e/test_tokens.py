@@ -85,7 +85,7 @@ def nodes_join_with_one_token_and_get_their_own():
         wait_until(
             lambda: "as many have joined" in rig.log("c"),
             20,
-            "the third is told that the token was for two",
+            "the third hears that the token was for two",
         )
         rig.kill(rig.agents.pop("c"))
         # the join token is of no more use to those that have joined
@@ -584,7 +584,7 @@ def files_that_others_can_read_are_refused():
         rig.start_agent("a")
         wait_until(lambda: "No such file" in rig.log("a"), 20, "the agent runs without a token")
         write(rig.given, rig.json("token", "join")["token"], 0o640 if os.geteuid() else 0o604)
-        wait_until(lambda: "chmod 600" in rig.log("a"), 20, "it is told")
+        wait_until(lambda: "chmod 600" in rig.log("a"), 20, "it is reported")
         os.chmod(rig.given, 0o600)
         node_up(rig, "a")
         # moed: its TLS key
@@ -675,7 +675,7 @@ def tokens_end_by_default_and_are_written_for_their_owner_alone():
 
 
 @suite.test
-def who_did_it_and_who_was_refused_is_told():
+def who_did_it_and_who_was_refused_is_reported():
     with Bare(moed=SILENT_SOON) as rig:
         write(rig.given, rig.json("token", "join")["token"])
         rig.start_agent("a")

@@ -75,7 +75,7 @@ def let(name, attempt, word):
 
 
 def looks(pid):
-    """Is it the helper, and asleep between two looks? What lay there before the first is no
+    """Is it the helper, and asleep between two passes? What lay there before the first is no
     save."""
     with open("/proc/%d/cmdline" % pid) as f, open("/proc/%d/stat" % pid) as g:
         return (
@@ -84,7 +84,7 @@ def looks(pid):
 
 
 def first_save(top, name, iteration):
-    """Goes on once the helper that keeps copies has looked at the directory."""
+    """Goes on once the helper that keeps copies has read the directory."""
     wait_until(
         lambda: [p for p, cmd in processes() if "--keep" in cmd and top + '"' in cmd and looks(p)],
         60,
@@ -531,7 +531,7 @@ def cut_save(job, top, name, last, attempt=1):
     wait_until(
         lambda: saved(job, last),
         30,
-        "the save of iteration %d is told: it is when its copy is there" % last,
+        "the save of iteration %d is reported: it is when its copy is there" % last,
     )
     middle = let(name, attempt, "cut") + ".cut"
     wait_until(lambda: os.path.exists(middle), 60, "a save is in its middle")

@@ -581,7 +581,7 @@ def nobody():
 
 @suite.test
 def notes(_):
-    """As many and as large as a message may have them: what one turn does not take is told again,
+    """As many and as large as a message may have them: what one turn does not take is sent again,
     and nothing is lost."""
     with nobody() as rig:
         tell(rig, Agent(rig, "many"))

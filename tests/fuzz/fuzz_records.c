@@ -400,7 +400,7 @@ static void carry_out(struct world *w, struct bytes *b, const struct command *c,
 	add_note(w, r, c->kind == CMD_LAUNCH ? NOTE_RUNNING : NOTE_GONE, MO_NONE);
 }
 
-/* The node does what it is told, tells of an iteration more of its steps, or ends them. */
+/* The node does what it is ordered, reports an iteration more of its steps, or ends them. */
 static void obey(struct world *w, struct bytes *b, unsigned node)
 {
 	const struct state *state = core_state(w->core);

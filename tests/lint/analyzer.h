@@ -1,4 +1,4 @@
-/* Included first by `gcc -fanalyzer` (tests/lint/run): the one place where it is told what it
+/* Included first by `gcc -fanalyzer` (tests/lint/run): the one place that says what it
  * cannot see. Only uthash needs it. Jenkins's hash, inlined at each use, multiplies its states
  * until it does not finish within minutes: a simpler hash here. It loses sight of the buckets
  * behind uthash's tables and reports them as leaks: their memory comes from a function that it does

@@ -287,7 +287,7 @@ MUTANTS = [
         [unit("dcore", "test_health"), SIM],
     ),
     (
-        "checks told with the next beat",
+        "checks sent with the next beat",
         "tell_awaited",
         "if (health_awaited(w->core))",
         "if (health_awaited(w->core) && false)",
@@ -372,14 +372,14 @@ MUTANTS = [
         [e2e("test_probe_broken.py", "each_file_broken_in_each_way")],
     ),
     (
-        "a sum told without one of its parts",
+        "a sum reported without one of its parts",
         "pass_ras_counts",
         "l->problems == problems && k < RAS_KINDS",
         "k < RAS_KINDS",
         [e2e("test_probe_broken.py", "each_file_broken_in_each_way")],
     ),
     (
-        "secret on the command line told",
+        "secret on the command line reported",
         "text_cmdline",
         "n <= TEXT_LINE_MAX && cmdline_known(p, name) &&",
         "n <= TEXT_LINE_MAX &&",
@@ -457,7 +457,7 @@ MUTANTS = [
         [unit("acore", "test_lines")],
     ),
     (
-        "flood of iterations told whole",
+        "flood of iterations reported whole",
         "sample_room",
         "s->room_us -= SAMPLE_US;",
         "",
@@ -520,7 +520,7 @@ MUTANTS = [
         [unit("dcore", "test_health")],
     ),
     (
-        "one more page is no news",
+        "one more page is no finding",
         "take_rise",
         "k->total + MO_MAX(x - MO_MAX(k->last, 0), 0)",
         "k->total",
@@ -541,7 +541,7 @@ MUTANTS = [
         [e2e("test_discovery.py", "what_hangs_since_an_earlier_agent_is_not_tried_again")],
     ),
     (
-        "missing GPU not told of",
+        "missing GPU not reported",
         "slot_health",
         "ret->missing |= gone;",
         "",
@@ -639,7 +639,7 @@ MUTANTS = [
         [unit("dcore", "test_incarnation"), SIM],
     ),
     (
-        "a rank whose end nobody told died first",
+        "a rank whose end nobody reported died first",
         "blame_step",
         "(b.kind >= B_NODE && b.rank &&",
         "(false && b.rank &&",
@@ -688,7 +688,7 @@ MUTANTS = [
         [unit("dcore", "test_incarnation")],
     ),
     (
-        "acknowledged to the lost controller, told to no other",
+        "acknowledged to the lost controller, sent to no other",
         "on_welcome",
         "rewind_all(s, w, out);",
         "(void)rewind_all;",

@@ -326,7 +326,7 @@ def a_cpuset_that_shrank_is_a_failure(m):
 
 
 @suite.test
-def threads_that_leave_are_told(m):
+def threads_that_leave_are_reported(m):
     """Each rank has a thread that binds itself to cpu 15: of rank 7 it may. No failure: what we set
     still stands."""
     job, pairs = m.run_ranks(8, "--threads", "6", "--thread", "nccl-proxy:15")
@@ -345,7 +345,7 @@ def threads_that_leave_are_told(m):
 
 @suite.test
 @restores
-def a_cpuset_that_shrinks_under_running_ranks_is_told(m):
+def a_cpuset_that_shrinks_under_running_ranks_is_reported(m):
     job, pairs = m.run_ranks(8, memory="bind")
     m.limit(cpus="0-13", mems="0-2")
     for r, _ in pairs[6:]:

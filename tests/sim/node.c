@@ -518,7 +518,7 @@ void agent_up(struct sim *s, int node)
 	snprintf(instance, sizeof(instance), "%s-i%lld", n->name, (long long)n->instance);
 	n->agent = agent_core_new(n->name, boot, instance);
 	n->tick_at = 0;
-	n->health.preflight_done = false; /* it looks again; what was found stays found */
+	n->health.preflight_done = false; /* it probes again; what was found stays found */
 	n->health.failure_checks = true;
 	n->health.version = s->now;
 	n->looked_at = s->now + sim_between(s, 0, 3 * S);

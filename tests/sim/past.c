@@ -200,8 +200,8 @@ void past_restore(struct sim *s)
 
 /* ---- held to ---- */
 
-/* Processes of steps that the controller knows: those that it does not are told, and waited for,
- * but end nothing. */
+/* Processes of steps that the controller knows: those that it does not are reported, and waited
+ * for, but end nothing. */
 int64_t past_known_live(const struct sim *s, const struct job *j)
 {
 	int64_t n = 0;
@@ -236,7 +236,7 @@ void past_check_order(struct sim *s, struct simstep *st)
 			      known ? job_state_names[j->state] : "unknown to the controller");
 }
 
-/* What lives on a node that is heard is known, or told. */
+/* What lives on a node that is heard is known, or reported. */
 void past_check_reported(struct sim *s)
 {
 	const struct state *state = core_state(s->ctl.shadow);

@@ -19,7 +19,7 @@ const char *const fault_names[_FAULT_N] = {
 	"scan fails", "spool of an earlier boot", "checkpoint removed (keep)",
 	"checkpoint.dir of an unfinished job", "step stopped by its machine",
 	"step killed by its machine: too slow", "planned reboot", "planned reboot given up",
-	"planned reboot: all ends were told", "planned reboot: not all ends were told",
+	"planned reboot: all ends were reported", "planned reboot: not all ends were reported",
 	"controller's clock ahead", "controller's clock corrected", "controller's time moved",
 	"controller's time held", "backup", "older backup restored",
 	"the same backup restored again", "attempt adopted after a restore",

@@ -123,7 +123,7 @@ async function shows(page) {
     const widths = await page.$$eval('#ledger rect', (rs) => rs.map((r) => parseFloat(r.getAttribute('width'))));
     need(widths.length > 0 && Math.abs(widths.reduce((a, b) => a + b, 0) - 1000) < 1, JSON.stringify(widths));
   });
-  await check('an incident is told', () => until(page, () => /attempt 1: .*; /.test(document.getElementById('incidents').textContent)));
+  await check('an incident is shown', () => until(page, () => /attempt 1: .*; /.test(document.getElementById('incidents').textContent)));
   await check('events of what happened before', () => until(page, (id) => document.getElementById('events').textContent.includes('job.running ' + id), T.jobs.train));
 }
 
@@ -191,7 +191,7 @@ async function wide(page) {
     const r = await route.fetch(), doc = await r.json();
     await route.fulfill({ response: r, json: { ...doc, plan } });
   });
-  await check('a plan is told: what was chosen and what is promised', () => until(page, () => /^Plan: tp 1 pp 12 vpp 8 ep 8 etp 1 cp 2 dp 32, zero1, interleaved, micro-batch 1; step 8.04 s, memory/.test(document.getElementById('job-plan').innerText)));
+  await check('a plan is shown: what was chosen and what is promised', () => until(page, () => /^Plan: tp 1 pp 12 vpp 8 ep 8 etp 1 cp 2 dp 32, zero1, interleaved, micro-batch 1; step 8.04 s, memory/.test(document.getElementById('job-plan').innerText)));
   await until(page, () => /mi355x-rack07-node12/.test(document.getElementById('ranks').textContent));
   for (const width of [1100, 1300, 1600]) {
     await page.setViewportSize({ width, height: 900 });

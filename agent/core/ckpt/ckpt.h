@@ -90,7 +90,7 @@ enum ckpt_format ckpt_format_of(const struct ckpt_rules *r, const char *name);
 const char *ckpt_members_of(const struct ckpt_rules *r, const char *marker);
 /* The words (iterations of the layout) behind which this file's pickle has its iteration; NULL =
  * it says none. Damage when the pickle says another one than the entry's name, NULL = fine or
- * not told. */
+ * not known. */
 const char *ckpt_iteration_words(const struct ckpt_rules *r, const char *name);
 /* What an entry is asked. world: ranks that must have written it, MO_NONE = any; announced: the
  * engine says that it is complete, which counts where the layout says so. */

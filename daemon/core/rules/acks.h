@@ -2,6 +2,6 @@
 #pragma once
 #include "daemon/core/state/live.h"
 
-/* The acknowledgements alone, for the answer to news: commands travel on the sync, and what was
- * not sent must stay due. */
+/* The acknowledgements alone, for the answer to an urgent message: commands travel on the sync, and
+ * what was not sent must stay due. */
 void core_acks(const struct core *c, const char *node, struct sync_reply *ret);

@@ -47,8 +47,8 @@ static const struct rank *first_death(const struct job *j, const struct step *st
 	return first;
 }
 
-/* Its node told how it ended. The ranks of a step that is gone are closed without that, also those
- * that never ran. */
+/* Its node reported how it ended. The ranks of a step that is gone are closed without that, also
+ * those that never ran. */
 static bool end_is_reported(const struct rank *k)
 {
 	return k->exit->code != MO_NONE || k->exit->signal != MO_NONE;
@@ -100,7 +100,7 @@ struct blame blame_find(const struct job *j, int64_t now, int64_t exit_wait_us)
 }
 
 /* With every exit known: what is found late but explains the rest (refused, supervisor, node)
- * comes first; then the death that was told first, unless its node shows an earlier one, or it
+ * comes first; then the death that was reported first, unless its node shows an earlier one, or it
  * is a plain exit and another rank died of a signal that nobody here sent: such an exit may be
  * its echo. */
 struct blame blame_root(const struct job *j)
@@ -176,7 +176,7 @@ bool blame_refused_user(const struct step *st)
 	return mo_enum_parse(causes, ELEMENTSOF(causes), st->refused_cause) >= 0;
 }
 
-/* The program could not bind: its port was taken between the look at it and the bind. Only while
+/* The program could not bind: its port was taken between the check of it and the bind. Only while
  * nothing was trained yet. */
 bool blame_port_busy(const struct job *j, const struct blame *b)
 {

@@ -14,7 +14,7 @@
  * SCANs that verify a checkpoint after its save go to the nodes that verify.c names. And one
  * SCAN by the node of rank 0 when a job is completed, or is over while checkpoint.keep was
  * removing (checkpoint_end_node), beside those that schedule.c and checkpoint.keep want. What
- * was told last is remembered only to decide whether a held sync is answered at once; nothing
+ * was sent last is remembered only to decide whether a held sync is answered at once; nothing
  * depends on it. */
 #include "daemon/core/rules/commands.h"
 
@@ -116,7 +116,7 @@ static struct command *add_scan(const struct core *c, const struct job *j, int o
 	return k;
 }
 
-/* What was verified: only its manifest is compared. Superseded ones are looked at anew: they may
+/* What was verified: only its manifest is compared. Superseded ones are scanned anew: they may
  * be written again. */
 static void add_known(const struct job *j, struct command *k)
 {
@@ -193,7 +193,7 @@ static void add_prune(const struct core *c, const struct job *j, const char *nod
 		add_removals(j, add_scan(c, j, ORDER_PRUNE, id, node, ret));
 }
 
-/* The last look at an ended job's directory; what was to be removed goes with it. */
+/* The last scan of an ended job's directory; what was to be removed goes with it. */
 static void add_end_scan(const struct core *c, const struct job *j, const char *node,
 			 struct sync_reply *ret)
 {
@@ -236,7 +236,7 @@ static uint64_t mix_scan(uint64_t hash, int order, int64_t job, int64_t id)
 	return mix_order(hash, CMD_SCAN, order, job, id);
 }
 
-/* The completed job whose checkpoints this node shall look at; NULL = none, or another node. */
+/* The completed job whose checkpoints this node shall scan; NULL = none, or another node. */
 static const struct job *ends_here(const struct core *c, size_t i, const char *node)
 {
 	const struct job *j = job_find(&c->state, c->ending[i]);

@@ -61,7 +61,7 @@ struct change {
 	int before, after;
 };
 
-/* A finding changed its state. more: changes that come with it and are not told. */
+/* A finding changed its state. more: changes that come with it and are not reported. */
 static void tell(struct turn *t, const char *node, const struct change *c, size_t more)
 {
 	static const enum event_type types[] = {
@@ -104,7 +104,7 @@ static int worst_first(const void *a, const void *b)
 	return x->r < y->r ? -1 : x->r > y->r;
 }
 
-/* The worst are told when there is no room for all, and the last that is told says how many more
+/* The worst are reported when there is no room for all, and the last report says how many more
  * there are. */
 static void tell_all(struct turn *t, const char *node, struct change *changes, size_t n)
 {
@@ -131,7 +131,7 @@ static void add_change(struct change **changes, size_t *n, const struct check_re
 }
 
 /* old may be changed by what this emits only through the record that follows. While the agent's
- * first looks are not done, what is missing is not known to be OK. */
+ * first probes are not done, what is missing is not known to be OK. */
 static void tell_changes(struct turn *t, const char *node, const struct node_health *new)
 {
 	const struct node *n = node_find(&t->core->state, node);
@@ -176,7 +176,8 @@ void health_reported(struct turn *t, const char *node, const struct node_health 
 	struct record r;
 
 	mo_assert(node && h);
-	/* News and syncs overtake each other: within one life of an agent versions only grow. */
+	/* Urgent messages and syncs overtake each other: within one life of an agent versions only
+	 * grow. */
 	if (h->version == MO_NONE || (l->health_seen != MO_NONE && h->version <= l->health_seen))
 		return;
 	if (!health_equal(n->health, h, true)) {
@@ -193,7 +194,7 @@ void health_reported(struct turn *t, const char *node, const struct node_health 
 	health_cordon(t, node);
 }
 
-/* What the limit kept back is not forgotten: as soon as there is room, one event says how much
+/* What the limit held back is not forgotten: as soon as there is room, one event says how much
  * it was. */
 void health_more(struct turn *t, const char *node)
 {

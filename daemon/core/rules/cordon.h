@@ -21,7 +21,7 @@ bool health_check_due(const struct core *c, const struct job *j, const char *nod
 /* CRIT findings of the attempt's nodes. */
 void health_evidence(const struct state *s, const struct job *j, char ***texts, size_t *n_texts);
 
-/* Changes of findings that were not told as events since the start. */
+/* Changes of findings that were not reported as events since the start. */
 int64_t core_health_muted(const struct core *c);
 /* Nodes that are drained because of a finding. */
 int64_t core_cordoned(const struct core *c);

@@ -45,7 +45,7 @@ struct in_clock {
 	char *boot_id;
 	int64_t boottime_us; /* CLOCK_BOOTTIME of that boot */
 	bool synced;         /* the wall clock is */
-	int64_t shift_us;    /* all times kept so far move by it */
+	int64_t shift_us;    /* all stored times move by it */
 	char *told;          /* what to say of it; NULL = nothing */
 };
 /* Liveness deadlines move by it. */

@@ -92,7 +92,7 @@ static bool is_of(enum event_type type, const char *kinds)
 }
 
 /* Thousands of announcements of one user's ranks would push everybody's events out of the ring.
- * How many of this minute were told, this one included; 0 when it is of no such kind. */
+ * How many of this minute were reported, this one included; 0 when it is of no such kind. */
 static int64_t announced(struct turn *t, enum event_type type, int64_t job)
 {
 	struct core *c = t->core;
@@ -163,8 +163,8 @@ static void tell_noisy(struct turn *t, const char *node, enum event_type type)
 		   node, kind ? " of kind " : "", kind ? kind : "", node);
 }
 
-/* Once there were too many, none is told before half of the burst came back in. *ret_left_out:
- * how many were not told before this one. */
+/* Once there were too many, none is reported before half of the burst came back in. *ret_left_out:
+ * how many were not reported before this one. */
 static bool may_tell(struct turn *t, enum event_type type, const char *node, int64_t *ret_left_out)
 {
 	struct live *l = node && !unlimited(type) ? core_live(t->core, node) : NULL;

@@ -1,4 +1,4 @@
-/* Events: what people, the journal and the stream are told, each once and by its type; see
+/* Events: what people, the journal and the stream are shown, each once and by its type; see
  * events.c. Called by every rule; an event changes nothing but the ring that keeps the newest. */
 #pragma once
 #include "daemon/core/state/live.h"

@@ -1,7 +1,7 @@
 /* Hellos and beats: which instance of an agent speaks for a node, and to whom its message is
  * given. A hello alone changes nothing on a known node: it may be a late copy of a dead agent's.
- * The first beat or news after its welcome shows that this instance lives now; only then it
- * replaces the one before, whose boot and instance cannot come back. A boot that changed proves
+ * The first beat or urgent message after its welcome shows that this instance lives now; only then
+ * it replaces the one before, whose boot and instance cannot come back. A boot that changed proves
  * the steps of the one before gone (proof.c). */
 #include "daemon/core/rules/fleet.h"
 
@@ -231,8 +231,8 @@ void fleet_sync(struct turn *t)
 	token_reported(t, s->node, t->input->sync->token_expired);
 	l = core_live(t->core, s->node);
 	fresh = !urgent && s->beat > l->last_beat;
-	if (fresh)
-		l->last_beat = s->beat;
+	/* after urgent notes, a sync that was sent before them says nothing of what is absent */
+	l->last_beat = MO_MAX(l->last_beat, s->beat);
 	fleet_reports(t, s->node, s->steps, s->n_steps, fresh, false);
 	if (s->leaving != n->boot.leaving && (fresh || s->leaving))
 		leave(t, s->node, s->leaving);

@@ -34,8 +34,7 @@ static void tell_undrained(struct turn *t, const char *name)
 /* Which findings of a check a person may take note of: those since the boot go into *ret
  * (texts), and what ends the first one that is so now into *ret_now (caller frees). Returns
  * whether there is any. */
-static bool look_for_ack(const struct node *n, const char *check, struct record *ret,
-			 char **ret_now)
+static bool find_ack(const struct node *n, const char *check, struct record *ret, char **ret_now)
 {
 	bool found = false;
 
@@ -77,7 +76,7 @@ static void ack(struct turn *t, const struct node *n)
 	struct record r;
 
 	record_init(&r, REC_ACK);
-	if (!look_for_ack(n, check, &r, &now)) {
+	if (!find_ack(n, check, &r, &now)) {
 		turn_reply(t, 404, MO_NONE,
 			   "node %s: no finding of %s keeps work away; see 'moectl node %s'",
 			   n->name, check, n->name);
@@ -168,7 +167,7 @@ static void fence(struct turn *t, const struct node *n)
 			   (long long)((t->now - node_heard_at(&t->core->state, n)) / 1000));
 		return;
 	}
-	/* said late, or of an older look: what runs in the boot of now was not meant */
+	/* said late, or of what was seen earlier: what runs in the boot of now was not meant */
 	if (seen && !mo_streq(seen, n->boot.id)) {
 		turn_reply(t, 409, MO_NONE,
 			   "node %s: it is in boot %s now, not in %s any more, whose ranks count "

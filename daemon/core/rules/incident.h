@@ -1,4 +1,4 @@
-/* What is told of a failure: the record of the incident with its evidence, and the words of
+/* What is shown of a failure: the record of the incident with its evidence, and the words of
  * reasons that come from the ranks' output. Called by policy.c, which has decided by then;
  * nothing here decides. */
 #pragma once

@@ -59,7 +59,7 @@ static bool wait_node(struct turn *t, int64_t id, bool wait)
 
 /* Lost contact is not death: nothing is killed, nothing restarts; an advancing iteration
  * disproves even the suspicion. */
-static bool look_at_silence(struct turn *t, int64_t id)
+static bool judge_silence(struct turn *t, int64_t id)
 {
 	const struct job *j = job_find(&t->core->state, id);
 	int64_t heard = 0, limit = MO_MAX(STALL_MIN_US, 3 * samples_step_us(j));
@@ -91,7 +91,7 @@ static bool look_at_silence(struct turn *t, int64_t id)
 	return false;
 }
 
-static bool look_at_checkpoints(struct turn *t, int64_t id)
+static bool judge_checkpoints(struct turn *t, int64_t id)
 {
 	const struct checkpoint *surplus = checkpoint_surplus(job_find(&t->core->state, id));
 	struct record r;
@@ -106,7 +106,7 @@ static bool look_at_checkpoints(struct turn *t, int64_t id)
 	return true;
 }
 
-static bool look_at_time(struct turn *t, int64_t id)
+static bool judge_time(struct turn *t, int64_t id)
 {
 	const struct job *j = job_find(&t->core->state, id);
 	int64_t limit = j->spec.recipe.time_limit_us;
@@ -130,7 +130,7 @@ static bool look_at_time(struct turn *t, int64_t id)
 
 /* A drained node that does not wait for the job's end: now, or after the next complete
  * checkpoint. */
-static bool look_at_drain(struct turn *t, int64_t id)
+static bool judge_drain(struct turn *t, int64_t id)
 {
 	const struct job *j = job_find(&t->core->state, id);
 	_cleanup_(mo_freep) char *reason = NULL;
@@ -159,7 +159,7 @@ static bool look_at_drain(struct turn *t, int64_t id)
 
 /* Stopped where it runs, by a person or by the shutdown of its machine: the rest of the job gets
  * its planned stop too, so that it can save together, and starts again. No failure. */
-static bool look_at_outside(struct turn *t, int64_t id)
+static bool judge_outside(struct turn *t, int64_t id)
 {
 	const struct job *j = job_find(&t->core->state, id);
 	_cleanup_(mo_freep) char *reason = NULL;
@@ -197,7 +197,7 @@ bool job_act(struct turn *t, int64_t id)
 	if (!j || job_state_final(j->state))
 		return false;
 	if (j->run.n_places > 0) {
-		if (look_at_outside(t, id) || policy_fail(t, id))
+		if (judge_outside(t, id) || policy_fail(t, id))
 			return true;
 		if (policy_all_dead(j) && !config_awaited(j) &&
 		    !doubt_awaited(&t->core->state, j)) {
@@ -208,11 +208,11 @@ bool job_act(struct turn *t, int64_t id)
 			return true;
 		if (j->progress.iteration != MO_NONE && try_move(t, id, T_ITERATION, NULL))
 			return true;
-		if (look_at_silence(t, id) || look_at_drain(t, id) || look_at_checkpoints(t, id) ||
+		if (judge_silence(t, id) || judge_drain(t, id) || judge_checkpoints(t, id) ||
 		    plan_drift_act(t, id))
 			return true;
 	}
 	if (j->checks.n_nodes + j->checks.n_done > 0 && health_check_act(t, id))
 		return true;
-	return look_at_time(t, id);
+	return judge_time(t, id);
 }

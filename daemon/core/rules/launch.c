@@ -164,7 +164,7 @@ static void prepare(const struct submit *spec, struct launch *ret)
 	mo_str_set(&ret->heartbeat->dir, spec->heartbeat_dir);
 }
 
-/* What must be there, looked at by one node: data lie where all nodes see them. */
+/* What must be there, checked by one node: data lie where all nodes see them. */
 static void inputs(const struct submit *spec, struct launch *ret)
 {
 	const struct engine *e = &spec->engine;

@@ -1,7 +1,7 @@
 /* The first days of a node (health.learn). Checks of which `proven: false` is said were written
  * after documents and made machines: they never met the real hardware that they read, so a
  * mistake in one would take away a whole new cluster. Until node.learn_until their CRIT findings
- * are told (events, nodes, why, doctor) and do nothing else.
+ * are shown (events, nodes, why, doctor) and do nothing else.
  *   begins      with the record that makes the node (REC_NODE, value); nodes of an earlier
  *               version's state have had
  *               cordons all along and are not new

@@ -1,5 +1,5 @@
-/* What users are told of a note: an event of its kind, and once per job that its engine saves where
- * nothing would be resumed from. Called by reports.c for each note that was new. */
+/* What users are shown of a note: an event of its kind, and once per job that its engine saves
+ * where nothing would be resumed from. Called by reports.c for each note that was new. */
 #include "daemon/core/rules/note_events.h"
 
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static char *how_it_ended(const struct job *j, const struct note *n)
 	return mo_strdup(n->cause ? n->cause : "?");
 }
 
-/* An engine that announces at the wrong place does so at every save: told once. */
+/* An engine that announces at the wrong place does so at every save: reported once. */
 static void refused_event(struct turn *t, const struct job *j, const struct step *st,
 			  const struct note *n)
 {
@@ -35,13 +35,14 @@ static void refused_event(struct turn *t, const struct job *j, const struct step
 	data_str(&b, "path", n->path);
 	event_emit(t, EVENT_CHECKPOINT_REFUSED, j->id, st->node, n->rank, st->attempt, data_end(&b),
 		   "checkpoint announced at %s, which is %s checkpoint.dir %s: it is not counted "
-		   "as complete; announce the absolute path of what was saved there (told once per "
+		   "as complete; announce the absolute path of what was saved there (reported once "
+		   "per "
 		   "job)",
 		   n->path, n->path[0] == '/' ? "outside" : "relative, not inside",
 		   j->spec.recipe.checkpoint.dir);
 }
 
-/* The engine saves where nothing would be resumed from: told at its first save, when that
+/* The engine saves where nothing would be resumed from: reported at its first save, when that
  * begins. */
 static void elsewhere_event(struct turn *t, const struct job *j, const struct step *st,
 			    const struct note *n)
@@ -58,7 +59,7 @@ static void elsewhere_event(struct turn *t, const struct job *j, const struct st
 		   j->spec.recipe.name, n->path, j->spec.recipe.checkpoint.dir);
 }
 
-/* The first save that is not in checkpoint.dir is told of. */
+/* The first save that is not in checkpoint.dir is reported. */
 bool note_tell_place(struct turn *t, const struct job *j, const struct step *st,
 		     const struct note *n)
 {

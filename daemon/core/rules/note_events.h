@@ -5,6 +5,6 @@
 struct turn;
 
 void note_event(struct turn *t, const struct job *j, const struct step *st, const struct note *n);
-/* The first save that is not in checkpoint.dir is told of: true when it was this one. */
+/* The first save that is not in checkpoint.dir is reported: true when it was this one. */
 bool note_tell_place(struct turn *t, const struct job *j, const struct step *st,
 		     const struct note *n);

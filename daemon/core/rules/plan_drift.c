@@ -1,7 +1,7 @@
 /* See actual.h. A job is measured when its attempt has PLAN_DRIFT_STEPS steady steps and again each
  * time that it has gone twice as far, so a run of a million iterations costs twenty records. The
- * newest ANCHORS_STACK runs of a stack are kept, ANCHORS_MAX in all. A run far off its plan did
- * not run what was planned, so it is told and calibrates nothing. */
+ * newest ANCHORS_STACK runs of a stack are retained, ANCHORS_MAX in all. A run far off its plan did
+ * not run what was planned, so it is reported and calibrates nothing. */
 #include "daemon/core/rules/plan_drift.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 #include "daemon/core/rules/turn.h"
 #include "lib/base/buf.h"
 
-#define WINDOW 512 /* newest samples that are looked at */
+#define WINDOW 512 /* newest samples that count */
 /* times the median, or the median times that: an evaluation, a hiccup, an iteration that was cut */
 #define OUTLIER 1.5
 #define FAR 4.0 /* times the promise, or the promise times that */

@@ -37,7 +37,7 @@ bool policy_all_dead(const struct job *j)
 	return j->run.n_places > 0 && j->counts.dead == (int64_t)j->run.n_places;
 }
 
-/* How long ago the death was when its news left the node: the node's clock at both moments. */
+/* How long ago the death was when its message left the node: the node's clock at both moments. */
 static int64_t age_us(const struct turn *t, const struct blame *b)
 {
 	const struct agent_sync *s = t->input && t->input->sync ? t->input->sync->message : NULL;

@@ -1,4 +1,4 @@
-/* The newest sensor values of nodes: kept beside the state, never stored, and told as evidence
+/* The newest sensor values of nodes: held beside the state, never stored, and shown as evidence
  * when a job fails or makes no progress. What GPUs did while all ranks waited tells which one
  * did not take part: it is cold and idle among others that spin. */
 #include "daemon/core/rules/readings.h"
@@ -11,12 +11,12 @@
 #include "lib/base/buf.h"
 #include "lib/model/limits.h"
 
-#define NICS_FRESH_US (120 * 1000000LL) /* cards are looked at every 30 s */
+#define NICS_FRESH_US (120 * 1000000LL) /* cards are probed every 30 s */
 #define LINES_MAX 16
-/* cards that are not active and belong to no GPU that is told of */
+/* cards that are not active and belong to no GPU that is reported */
 #define OTHER_NICS_MAX 8
 
-/* ---- kept */
+/* ---- held */
 
 static void take_gpu(struct live *l, const struct gpu_sensors *g, int64_t now)
 {
@@ -85,7 +85,7 @@ const struct nic_sensors *core_nics(const struct core *c, const char *node, int6
 	return fresh ? l->nics : NULL;
 }
 
-/* ---- told */
+/* ---- shown */
 
 struct seen {
 	const struct node *node;

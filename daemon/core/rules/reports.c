@@ -1,7 +1,7 @@
 /* What a node reports of its steps: notes become records, missing steps are found (strays.c finds
- * unknown ones). Called by fleet.c for each hello, beat and news. A step that a node no longer
- * reports under the same boot is not dead: its agent lost contact with it, and only a person can
- * know. */
+ * unknown ones). Called by fleet.c for each hello, beat and urgent message. A step that a node no
+ * longer reports under the same boot is not dead: its agent lost contact with it, and only a person
+ * can know. */
 #include "daemon/core/rules/reports.h"
 
 #include <stdlib.h>
@@ -145,6 +145,14 @@ static void hung(struct turn *t, int64_t id, const struct step_report *rep, cons
 			   why, node, node);
 }
 
+/* The agent says that the step is over, in no more notes than we have had, and none of these was
+ * its end: what it has is the refusal of a launch that came again, after a backup of the time
+ * before its end was put back. The step that we know is not there any more. */
+static bool is_refusal_alone(const struct step *st, const struct step_report *rep)
+{
+	return rep->state == STEP_GONE && !st->gone && rep->written <= st->through;
+}
+
 /* fresh: this is the newest word of the agent's present instance about all its steps. */
 static void known_step(struct turn *t, int64_t id, const struct step_report *rep, const char *node,
 		       bool fresh)
@@ -153,7 +161,7 @@ static void known_step(struct turn *t, int64_t id, const struct step_report *rep
 	const struct step *st = step_find(j, rep->attempt, node);
 
 	/* An agent that died between spool and start comes back with an entry that nothing runs
-	 * for: only the launch, told again, starts it. */
+	 * for: only the launch, sent again, starts it. */
 	bool idle = rep->state == STEP_SPOOLED && rep->written == 0;
 	if (!st->accepted && !idle)
 		accepted(t, id, rep, node, true);
@@ -164,6 +172,12 @@ static void known_step(struct turn *t, int64_t id, const struct step_report *rep
 		apply_notes(t, id, node, rep);
 	st = step_find(j, rep->attempt, node);
 	progress(t, j, st, rep);
+	if (fresh && is_refusal_alone(st, rep)) {
+		if (!st->missing)
+			hung(t, id, rep, node, true, EVENT_STEP_MISSING,
+			     "the agent knows only that it refused the step as seen before");
+		return;
+	}
 	if (fresh && ((st->hung != (rep->state == STEP_HUNG) && !st->gone) || st->missing))
 		hung(t, id, rep, node, rep->state == STEP_HUNG, EVENT_STEP_HUNG,
 		     "the step's supervisor does not answer");

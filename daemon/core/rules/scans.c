@@ -58,7 +58,7 @@ static void record_scan(struct turn *t, const struct job *j, const struct scan_r
 	mo_desc_done(&job_desc, &before);
 }
 
-/* All of the directory was looked at. */
+/* All of the directory was scanned. */
 static void scanned(struct turn *t, const struct job *j, const struct scan_result *scan)
 {
 	if (scan->id != job_next_attempt(j) || scan->n_items > MO_CHECKPOINTS_MAX)

@@ -154,11 +154,11 @@ static bool scan(struct turn *t, const struct candidate *k, const char *node)
 	}
 	if (!again)
 		return waits(t, k, &w);
-	queue_set(&t->core->queue, k->at, &w); /* looked before: what was recorded then stays */
+	queue_set(&t->core->queue, k->at, &w); /* judged before: what was recorded then stays */
 	return false;
 }
 
-/* Places fit: the job starts, looks for its checkpoints, or waits for a person. Takes its slots
+/* Places fit: the job starts, has its checkpoints scanned, or waits for a person. Takes its slots
  * unless it waits for a person. */
 static bool start_or_scan(struct turn *t, const struct candidate *k, struct slots *slots,
 			  struct place *places, size_t n_places)
@@ -211,7 +211,7 @@ static const struct job *dir_holder(const struct core *c, const struct job *j)
 	return NULL;
 }
 
-/* What keeps the job from being given places before any are looked for, in this order. False:
+/* What keeps the job from being given places before any are searched, in this order. False:
  * nothing. */
 static bool held(struct turn *t, const struct job *j, struct waiting *ret)
 {
@@ -245,7 +245,7 @@ static bool held(struct turn *t, const struct job *j, struct waiting *ret)
 	return holder;
 }
 
-static bool look_at(struct turn *t, const struct candidate *k, struct slots *slots)
+static bool judge_waiting(struct turn *t, const struct candidate *k, struct slots *slots)
 {
 	struct core *c = t->core;
 	const struct job *j = job_find(&c->state, k->id);
@@ -269,12 +269,12 @@ static bool look_at(struct turn *t, const struct candidate *k, struct slots *slo
 	return emitted;
 }
 
-/* Only submits since the last look, behind everything that was looked at: nothing else can have
+/* Only submits since the last pass, behind everything that was judged: nothing else can have
  * changed. */
 static bool only_fresh(const struct core *c)
 {
 	if (c->n_scanning || c->n_checking)
-		/* slots are set aside for a job that looks for its checkpoints or waits for
+		/* slots are set aside for a job whose checkpoints are scanned or that waits for
 		 * checks */
 		return false;
 	for (size_t i = 0; i < c->n_fresh; i++) {
@@ -318,7 +318,7 @@ bool schedule(struct turn *t)
 	qsort(queue, n, sizeof(*queue), queue_order);
 	slots_init(&c->state, &slots);
 	for (size_t i = 0; i < n; i++)
-		emitted |= look_at(t, &queue[i], &slots);
+		emitted |= judge_waiting(t, &queue[i], &slots);
 	slots_done(&slots);
 	return emitted;
 }

@@ -1,5 +1,5 @@
 /* Whether a node is heard: up, suspect after two beats, down after ten seconds. Silence proves
- * nothing: nobody is taken for dead by it, it only keeps new work away and is told. Being heard is
+ * nothing: nobody is taken for dead by it, it only keeps new work away and is shown. Being heard is
  * no record; it is `struct live`, beside the state. */
 #include "daemon/core/rules/silence.h"
 
@@ -37,7 +37,7 @@ void fleet_heard(struct turn *t, const char *name)
 		node_state(t, name, NODE_UP, NULL);
 }
 
-/* Called when liveness_at was reached: looks at every node and sets the next time to look. */
+/* Called when liveness_at was reached: checks every node and sets the next time to check. */
 void fleet_silence(struct turn *t)
 {
 	const struct core_config *config = &t->core->config;

@@ -1,6 +1,6 @@
 /* Steps that a node holds and we do not have: of a controller whose state was put away, of a job in
  * quarantine, or old ones that may be forgotten. One that lives keeps its node from work, and is
- * told of once. */
+ * reported once. */
 #include "daemon/core/rules/strays.h"
 
 #include <stdlib.h>
@@ -112,7 +112,7 @@ void stray_steps(struct turn *t, const char *name, const struct step_report *ste
 		if (stray.gone)
 			continue;
 		step = step_name(stray.job, stray.attempt);
-		/* those of an earlier version are in no order: they are told once more at the
+		/* those of an earlier version are in no order: they are reported once more at the
 		 * most */
 		if (n->strays.n_steps == 0 || !bsearch(&step, n->strays.steps, n->strays.n_steps,
 						       sizeof(*n->strays.steps), by_name))

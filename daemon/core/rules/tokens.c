@@ -23,7 +23,7 @@
 #include "lib/base/parse.h"
 
 /* an expired token of a person is listed for so long */
-#define EXPIRED_KEPT_US (30LL * 86400 * 1000000)
+#define EXPIRED_RETAINED_US (30LL * 86400 * 1000000)
 /* of one node: it renews a token of 30 days at half of them */
 #define TRADE_EVERY_US (600LL * 1000000)
 #define LOST_BURST 5                   /* answers that may be lost; then one may be */
@@ -70,7 +70,7 @@ static void forget_expired(struct turn *t)
 		const struct token *k = &s->tokens[i - 1];
 
 		if (!mo_streq(k->role, "agent") && k->expires_at != MO_NONE &&
-		    k->expires_at < t->now - EXPIRED_KEPT_US)
+		    k->expires_at < t->now - EXPIRED_RETAINED_US)
 			revoke(t, k->id, false);
 	}
 }
@@ -175,7 +175,7 @@ static void tell_made(struct turn *t, const struct token *k)
 			   "node %s has a new token, %s in place of %s", k->user, k->id, k->from);
 }
 
-/* Also one that was revoked and is kept. */
+/* Also one that was revoked and is retained. */
 static bool id_taken(const struct state *s, const char *id)
 {
 	for (size_t i = 0; i < s->n_tokens; i++)

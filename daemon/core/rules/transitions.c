@@ -177,7 +177,7 @@ const struct job_row *job_row_find(const struct job *j, int trigger)
 	return NULL;
 }
 
-/* That a job is starting is told by job.started, which names the places. */
+/* That a job is starting is announced by job.started, which names the places. */
 static enum event_type event_of(int state)
 {
 	static const enum event_type types[_JOB_STATE_N] = {

@@ -3,7 +3,7 @@
  * Called by every rule, with the struct turn that core_decide() made. turn_emit() takes a record,
  * applies it (core_update()) and hands it to the shell, so that the next rule of the same turn
  * sees the state behind it; nodes and jobs that it concerns are marked. turn_reply() answers the
- * request of this input, if there is one. turn_deadline() says when to look again.
+ * request of this input, if there is one. turn_deadline() says when to run again.
  *
  * What never happens: a record that update refuses (a rule that makes one is wrong, and the
  * controller ends before it is stored: assert), an effect that leaves before its records are on

@@ -104,7 +104,7 @@ char *checkpoint_named(const struct job *j)
 
 char *checkpoint_afresh(const struct job *j)
 {
-	if (j->id < 1) /* only looked at: there is no job yet */
+	if (j->id < 1) /* only a scan: there is no job yet */
 		return mo_strdup("start afresh with checkpoint.resume: never");
 	return mo_printf("start afresh with 'moectl restart j-%lld --from 0'", (long long)j->id);
 }

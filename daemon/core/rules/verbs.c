@@ -107,7 +107,7 @@ static const char *nested(const char *dir, const struct job *j)
 
 /* A job takes what it finds in its directory for checkpoints of its own, and what
  * checkpoint.keep removes goes with all that is below it. So a user's directories may not lie in
- * each other. Between users it is only told: nobody may keep a directory from all others by
+ * each other. Between users it is only reported: nobody may keep a directory from all others by
  * naming the one above. True after 409; *ret_warning: the caller's. */
 static bool dir_nested(struct turn *t, const char *dir, char **ret_warning)
 {

@@ -5,7 +5,7 @@
 
 static const struct mo_field anchor_fields[] = {
 	MO_D(anchor, software, MO_STR, "engine of the run"),
-	MO_D(anchor, version, MO_STR, "ROCm of its nodes; null: not told"),
+	MO_D(anchor, version, MO_STR, "ROCm of its nodes; null: not reported"),
 	MO_D(anchor, gpu, MO_STR, "model of its GPUs"),
 	MO_D(anchor, precision, MO_STR, "number format that it trained in"),
 	MO_D(anchor, model, MO_STR, "model that it trained"),

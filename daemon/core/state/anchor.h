@@ -7,7 +7,7 @@
 
 struct state;
 /* A measured run that calibrates later plans; it stays when its job is forgotten. Stack:
- * software (engine), version (ROCm of its nodes, NULL = not told), gpu, precision, model. */
+ * software (engine), version (ROCm of its nodes, NULL = not reported), gpu, precision, model. */
 struct anchor {
 	char *software, *version, *gpu, *precision, *model;
 	int64_t job;
@@ -19,6 +19,6 @@ extern const struct mo_desc anchor_desc;
 
 /* Software, GPU, precision and model are the same; versions may differ. */
 bool anchor_same_stack(const struct anchor *a, const struct anchor *b);
-/* The newest anchor of a's stack is told of the same version: an upgrade retires what was
+/* The newest anchor of a's stack is of the same version: an upgrade retires what was
  * measured before. */
 bool anchor_current(const struct state *s, const struct anchor *a);

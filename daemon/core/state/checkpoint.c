@@ -106,7 +106,7 @@ bool checkpoint_elsewhere(const struct job *j, const struct note *n)
 	       !names_dir(j, n->path);
 }
 
-/* An undisturbed job has no attempt after it that looks. The node of rank 0 is asked, and the
+/* An undisturbed job has no attempt after it that scans. The node of rank 0 is asked, and the
  * job is completed meanwhile. */
 const char *checkpoint_end_node(const struct job *j)
 {

@@ -23,7 +23,7 @@ bool checkpoint_dir_held(const struct job *holder, const struct job *j);
 bool checkpoint_elsewhere(const struct job *j, const struct note *n);
 /* of one checkpoint; NULL when it is the directory of all */
 const char *checkpoint_entry_path(const struct job *j, const char *path);
-/* where a completed job's checkpoints are to be looked at once more, NULL = nowhere */
+/* where a completed job's checkpoints are to be scanned once more, NULL = nowhere */
 const char *checkpoint_end_node(const struct job *j);
 bool checkpoint_usable(const struct checkpoint *c);
 int64_t checkpoint_newest_at_most(const struct job *j, int64_t limit, bool own_only);

@@ -46,7 +46,7 @@ static bool real_gpus(const struct node *n)
 	return false;
 }
 
-static bool looked_at(const struct node *n)
+static bool was_probed(const struct node *n)
 {
 	return n->health && n->health->preflight_done;
 }
@@ -54,7 +54,7 @@ static bool looked_at(const struct node *n)
 bool health_unlooked(const struct node *n)
 {
 	return n->state == NODE_UP && !n->drain.asked && n->agent.tells_health && real_gpus(n) &&
-	       !looked_at(n);
+	       !was_probed(n);
 }
 
 static bool keeps_away(const struct node *n, const struct check_result *r)
@@ -85,7 +85,7 @@ bool health_standard(const struct node *n, const struct check_result **ret, cons
 			return false;
 		}
 	}
-	if (n->agent.tells_health && real_gpus(n) && !looked_at(n))
+	if (n->agent.tells_health && real_gpus(n) && !was_probed(n))
 		*ret_why = "its preflight checks are not done yet";
 	return !*ret_why;
 }
@@ -118,7 +118,7 @@ static bool list_allows(const struct node *n, const struct recipe *r,
 		}
 	if (!n->agent.tells_health && !n->health)
 		*ret_why = "its agent makes no checks";
-	else if (!looked_at(n))
+	else if (!was_probed(n))
 		*ret_why = "its preflight checks are not done yet";
 	else if (health_wants_same_stack(r) && !node_same(n))
 		*ret_why = "its software is not known yet";

@@ -1,6 +1,6 @@
 /* Health of nodes, the controller's side: agents judge (agent/core/health/health.h), this
  * decides what follows for the cluster.
- *   told        the newest word of each agent is kept by a record, when it differs; changes
+ *   reported    the newest word of each agent is stored by a record, when it differs; changes
  *               become events (health.warn crit ok unknown), at a limited rate
  *   cordon      a CRIT finding whose check asks for it drains the node (--when idle: what runs
  *               there runs on), at most HEALTH_CORDON_SHARE of the nodes at a time, at least
@@ -8,7 +8,7 @@
  *               Only `undrain` ends it; what was found then does not cordon again before its
  *               counter rose, it was OK in between, or the node was booted
  *   learning    while a node is new, findings of checks that never met real hardware of its kind
- *               are only told: learn.c
+ *               are only reported: learn.c
  *   placement   health.preflight of the recipe keeps jobs away from nodes
  *   failure     before the next attempt of a failed job its nodes make their on-failure checks,
  *               within HEALTH_CHECK_US
@@ -25,9 +25,9 @@
 /* Order of enum check_state by how bad it is: ok unknown warn crit. */
 int health_rank(int state);
 /* Worst state of the node's findings: enum check_state, unknown between ok and warn; -1 = its
- * agent told nothing. */
+ * agent reported nothing. */
 int health_worst(const struct node *n);
-/* The finding about this check and object that is not OK; NULL = OK or never told. */
+/* The finding about this check and object that is not OK; NULL = OK or never reported. */
 const struct check_result *health_find(const struct node_health *h, const char *check,
 				       const char *object);
 /* What keeps a job with health.preflight: standard away from the node: a finding, or why nothing
@@ -40,7 +40,7 @@ char *health_refusal(const struct node *n, const struct recipe *r);
 /* It takes work although its preflight checks are not done: what they find may cordon it. */
 bool health_unlooked(const struct node *n);
 bool health_wants_same_stack(const struct recipe *r);
-/* Of the software on the node, in whatever order it is told; 0 = not told. */
+/* Of the software on the node, in whatever order it is reported; 0 = not reported. */
 uint64_t health_stack_hash(const struct node_health *h);
 uint64_t node_stack(const struct node *n);
 /* The same without what is the agent's own (its version, options, checks and profiles): what
@@ -59,8 +59,8 @@ bool finding_acked(const struct node *n, const struct check_result *r);
 /* How many findings keep jobs with health.preflight: standard away. */
 size_t health_away(const struct node *n);
 /* The node is new (health.learn) and the check of this finding never met the real hardware that
- * it reads: it is only told. It cordons nothing and keeps no job with health.preflight: standard
- * away. */
+ * it reads: it is only reported. It cordons nothing and keeps no job with health.preflight:
+ * standard away. */
 bool finding_held(const struct node *n, const struct check_result *r);
 /* What would cordon the node if it were not new; NULL = nothing. */
 const struct check_result *health_held_reason(const struct node *n);

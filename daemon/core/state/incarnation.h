@@ -9,10 +9,10 @@
  *             whichever backup is restored next
  *   waiting   jobs of the backup get no attempt before each node of the backup has been heard (or
  *             fenced): one of them may hold an attempt that the backup does not know
- *   unknown   steps are kept and named, their job and their node wait, until they end or an
- *             operator decides (moectl resolve)
+ *   unknown   steps are left as they are and named, their job and their node wait, until they end
+ *             or an operator decides (moectl resolve)
  * An agent that obeyed a higher epoch than this controller's proves that this state is an old copy:
- * it is told, and the node gets no work. */
+ * it is reported, and the node gets no work. */
 #pragma once
 #include "daemon/core/state/state.h"
 

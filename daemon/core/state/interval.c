@@ -109,7 +109,7 @@ bool interval_of(const struct state *s, const struct job *j, struct interval *re
 		ret->next =
 			(int64_t)MO_MIN(MO_MAX(llround(ret->seconds / ret->step_s), 1), 1000000000);
 	}
-	/* It began before the files of its engine had told how many steps there are. */
+	/* It began before the files of its engine had said how many steps there are. */
 	if (ret->seconds == MO_NONE_F && recipe_leaves(&j->spec.recipe, "steps") &&
 	    j->spec.recipe.steps > 0 && ret->next > j->spec.recipe.steps)
 		ret->next = MO_MAX(j->spec.recipe.steps / 10, 1);

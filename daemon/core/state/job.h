@@ -93,7 +93,7 @@ struct job_config {
 	char *text;      /* NULL = none did */
 	char *node;      /* which node that was */
 	bool due;        /* it is not judged yet: the shell is asked (FX_CONFIG, IN_CONFIG) */
-	int64_t attempt; /* the newest whose first node told one; MO_NONE none */
+	int64_t attempt; /* the newest whose first node reported one; MO_NONE none */
 	char *hash;      /* of the files there, once it is judged */
 	char *refused;   /* what it breaks together with the recipe: the attempt's end */
 };
@@ -109,7 +109,7 @@ struct job_scan {
 	struct unread_state *unread;
 	size_t n_unread;
 	int64_t unread_more; /* of the last scan */
-	/* of them, those over which an attempt was told to start afresh */
+	/* of them, those over which an attempt was ordered to start afresh */
 	struct unread_state *passed_over;
 	size_t n_passed_over;
 };
@@ -122,7 +122,7 @@ struct job_saves {
 	/* where the engine saves by its own configuration, without a checkpoint.dir; no two
 	 * unfinished jobs */
 	char *by_config;
-	bool path_refused; /* a checkpoint was announced outside dir: told once */
+	bool path_refused; /* a checkpoint was announced outside dir: reported once */
 	/* where the engine said that it had saved, and the node that this is not checkpoint.dir;
 	 * NULL = nowhere else */
 	char *elsewhere;
@@ -172,7 +172,7 @@ struct job_failure {
 	size_t n_evidence;
 	int64_t exit_mono_ns; /* of the first dead rank, on its node */
 	int64_t exit0_at;     /* first rank that ended 0: the rest has 300 s */
-	int64_t detect_us;    /* age of the first death when it was told */
+	int64_t detect_us;    /* age of the first death when it was reported */
 	bool waiting_node;    /* recovering because a node is down, nothing killed */
 };
 /* Failures in a row, without a new checkpoint between. */
@@ -192,7 +192,7 @@ struct job_checks {
 	size_t n_done;
 	int64_t attempt, until;
 };
-/* Over the steps of the current attempt, so that one note of one of 12,500 nodes costs no look
+/* Over the steps of the current attempt, so that one note of one of 12,500 nodes costs no pass
  * at the others. */
 struct job_counts {
 	int64_t started; /* said NOTE_RUNNING */
@@ -249,7 +249,7 @@ struct job {
 	int64_t ledger_at;
 	/* of engine.prepare of all attempts, in ledger[GPU_LAUNCH]; MO_NONE: none */
 	int64_t prepare_us;
-	/* a step of some attempt ended without having told everything: the job may have gone
+	/* a step of some attempt ended without having reported everything: the job may have gone
 	 * beyond its watermark */
 	bool unheard;
 	/* events of this job that the ring does not hold any more (ring.h); MO_NONE none */

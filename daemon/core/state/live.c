@@ -162,7 +162,7 @@ bool core_beat(struct core *c, const struct job *j, int64_t rank, int64_t iterat
 	int64_t newest = MO_MAX(k->iteration, j->run.ranks[rank].iteration);
 
 	if (iteration >= newest)
-		/* of the iteration that a record told too: step_ms is its newest word */
+		/* of the iteration that a record has too: step_ms is its newest word */
 		k->iteration = iteration;
 	if (iteration <= newest)
 		return false;

@@ -1,8 +1,8 @@
 /* What a core holds while it runs: the state, and beside it only what can be derived from it or
- * may be forgotten (indexes, what was told, when to look again). Everything in daemon/core below
+ * may be forgotten (indexes, what was sent, when to check again). Everything in daemon/core below
  * the shell includes it; the shell knows `struct core` by its name alone (core.h). Nothing here
- * decides, emits a record or changes the state: indexes are made by update/index.c and kept by
- * update.c. */
+ * decides, emits a record or changes the state: indexes are made by update/index.c and maintained
+ * by update.c. */
 #pragma once
 #include "daemon/core/state/core_config.h"
 #include "daemon/core/state/shared.h"
@@ -36,8 +36,8 @@ struct live {
 	int64_t hellos_until;            /* rate of agents that began anew (fleet.c) */
 	/* rates of events that it causes, by kind (events.c); NULL = none yet */
 	struct teller *tellers;
-	int64_t n_muted; /* changes since the last event that were not told */
-	bool capped;     /* it was told that it is not cordoned */
+	int64_t n_muted; /* changes since the last event that were not reported */
+	bool capped;     /* it was reported that it is not cordoned */
 	bool held;       /* the same, because it is new */
 	/* newest of each GPU, and of each card */
 	struct gpu_sensors *sensors;
@@ -83,12 +83,12 @@ struct core {
 	int64_t *unfinished;
 	size_t n_unfinished; /* ascending ids of jobs that are not final */
 	int64_t *dirty;
-	size_t n_dirty; /* jobs to look at in this turn */
-	/* ascending ids of completed jobs whose last checkpoints are still to be looked at
+	size_t n_dirty; /* jobs to visit in this turn */
+	/* ascending ids of completed jobs whose last checkpoints are still to be scanned
 	 * (end_scan) */
 	int64_t *ending;
 	size_t n_ending;
-	/* jobs just submitted: the queue is otherwise as it was looked at last */
+	/* jobs just submitted: the queue is otherwise as the last pass left it */
 	int64_t *fresh;
 	size_t n_fresh;
 	/* jobs whose commands may have changed in this turn, on all their nodes */
@@ -103,7 +103,7 @@ struct core {
 	size_t n_checking;          /* jobs that were given slots and wait for checks */
 	size_t n_cordoned;          /* nodes that a finding drains; */
 	size_t n_cordoned_hardware; /* of these, for proven hardware */
-	/* events about health: rate, how many were not told since the start */
+	/* events about health: rate, how many were not reported since the start */
 	int64_t tell_until, n_muted;
 	struct talker *talkers;
 	size_t n_talkers;
@@ -115,16 +115,16 @@ struct core {
 	int64_t *retained;
 	size_t n_retained;
 	int64_t retained_bytes, active_bytes; /* texts of these, and of unfinished jobs */
-	bool queue_dirty;                     /* the whole queue must be looked at */
-	/* the job that kept all behind it waiting, of the last look */
+	bool queue_dirty;                     /* the whole queue must be judged */
+	/* the job that kept all behind it waiting, in the last pass */
 	bool blocked;
 	int64_t blocked_id, blocked_priority;
-	struct queue queue;  /* what every waiting job waits for, of the last look */
+	struct queue queue;  /* what every waiting job waits for, by the last pass */
 	int64_t liveness_at; /* no node's silence can matter before; a lower bound */
 	int64_t jobs_at;     /* next deadline of any job or of the queue */
 };
 
-/* the rules look at it in this turn */
+/* the rules visit it in this turn */
 void core_touch(struct core *c, int64_t job);
 struct live *core_live(struct core *c, const char *node); /* NULL if unknown */
 /* the same, for who only reads */
@@ -135,7 +135,7 @@ void core_lives_clear(struct core *c);
 /* taken out by `moed --quarantine` */
 bool job_is_out(const struct state *s, int64_t job);
 /* One iteration of a rank of the job's present attempt, and its step time (MO_NONE_F = not
- * told), as a beat told it. True when it advances the rank. */
+ * reported), as a beat reported it. True when it advances the rank. */
 bool core_beat(struct core *c, const struct job *j, int64_t rank, int64_t iteration, double step_ms,
 	       int64_t now);
 void core_beats_drop(struct core *c, int64_t job); /* the job has no ranks any more */

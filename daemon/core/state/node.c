@@ -22,7 +22,7 @@ static const struct mo_field node_fields[] = {
 	      "it holds steps that moed never stored: it gets no work"),
 	MO_D(node, registered_at, MO_INT, "when its agent first said hello, us"),
 	MO_DP(node, findings, learn_until, "learn_until", MO_INT,
-	      "until when findings of unproven checks are only told, us; MO_NONE: over",
+	      "until when findings of unproven checks are only reported, us; MO_NONE: over",
 	      .omit = true),
 	MO_DP(node, agent, reconciled, "reconciled", MO_BOOL,
 	      "its agent said hello since this controller started"),

@@ -50,7 +50,7 @@ struct node_strays {
 };
 /* What operators, and the node's newness, make of the findings of its health. */
 struct node_findings {
-	/* those of unproven checks are only told until then (health.h); MO_NONE = over, or a
+	/* those of unproven checks are only reported until then (health.h); MO_NONE = over, or a
 	 * node of 0.1 */
 	int64_t learn_until;
 	/* in spite of which an operator gave the node back; until they are OK, or the next

@@ -14,8 +14,8 @@ static const struct mo_field measured_fields[] = {
 	     "median of the steady iterations of the attempt, seconds"),
 	MO_D(measured, memory_gb, MO_REAL, "most that its samples tell of a rank, 10^9 bytes"),
 	MO_D(measured, steps, MO_INT, "iterations behind it"),
-	MO_D(measured, attempt, MO_INT, "number of the attempt that was looked at"),
-	MO_D(measured, iteration, MO_INT, "newest one when it was looked at"),
-	MO_D(measured, time, MO_TIME, "when it was looked at"),
+	MO_D(measured, attempt, MO_INT, "number of the attempt that was measured"),
+	MO_D(measured, iteration, MO_INT, "newest one when it was measured"),
+	MO_D(measured, time, MO_TIME, "when it was measured"),
 };
 const struct mo_desc measured_desc = MO_DESC(measured, measured_fields);

@@ -9,7 +9,7 @@ struct promise {
 	int64_t anchors;
 };
 /* What a job does, against its promise (plan_drift.c): median of the steady steps of an attempt,
- * most memory. steps: iterations behind it; iteration, time: when it was looked at. */
+ * most memory. steps: iterations behind it; iteration, time: when it was measured. */
 struct measured {
 	int64_t steps, attempt, iteration, time;
 	double step_time_s, memory_gb;

@@ -66,7 +66,7 @@ static const struct mo_field rec_fail_fields[] = {
 	MO_D_LIST(rec_fail, evidence, MO_STRS, "lines and readings that the verdict rests on",
 		  .omit = true, .max = UINT32_MAX),
 	MO_D(rec_fail, told_after_us, MO_INT,
-	     "microseconds from the death until it was told; 0: not known", .omit = true),
+	     "microseconds from the death until it was reported; 0: not known", .omit = true),
 };
 static const struct mo_desc rec_fail_desc = MO_DESC(rec_fail, rec_fail_fields);
 
@@ -77,7 +77,7 @@ static const struct mo_desc rec_gone_desc = MO_DESC(rec_gone, rec_gone_fields);
 
 static const struct mo_field rec_hello_fields[] = {
 	MO_D_SUB(rec_hello, said, MO_STRUCT, &agent_hello_desc,
-		 "what the agent told of itself and its node, without its steps"),
+		 "what the agent said of itself and its node, without its steps"),
 	MO_D(rec_hello, learn_until, MO_TIME,
 	     "until when unproven findings of a new node do not cordon it; unset: no "
 	     "such time",
@@ -169,7 +169,7 @@ static const struct mo_field rec_clock_fields[] = {
 	MO_D(rec_clock, boot_id, MO_STR, "boot of the controller's machine", .omit = true),
 	MO_D(rec_clock, boottime_us, MO_INT,
 	     "CLOCK_BOOTTIME of that boot at the record's time, microseconds"),
-	MO_D(rec_clock, shift_us, MO_INT, "microseconds by which times kept so far move"),
+	MO_D(rec_clock, shift_us, MO_INT, "microseconds by which stored times move"),
 	MO_D(rec_clock, synchronised, MO_BOOL, "a time service vouches for the wall clock"),
 };
 static const struct mo_desc rec_clock_desc = MO_DESC(rec_clock, rec_clock_fields);
@@ -265,9 +265,9 @@ static const struct mo_field record_fields[] = {
 	MO_D_SUB(record, token, MO_OPT, &token_desc, "a token was made", .omit = true),
 	MO_D_SUB(record, token_revoked, MO_OPT, &rec_token_revoked_desc,
 		 "a token is valid no longer", .omit = true),
-	MO_D_SUB(record, event, MO_OPT, &event_desc, "what people are told of it", .omit = true),
+	MO_D_SUB(record, event, MO_OPT, &event_desc, "what people are shown of it", .omit = true),
 	MO_D_SUB(record, health, MO_OPT, &node_health_desc,
-		 "what the node's checks found: replaces what was told before", .omit = true),
+		 "what the node's checks found: replaces what was reported before", .omit = true),
 	MO_D_SUB(record, check, MO_OPT, &rec_check_desc,
 		 "whether checks after the attempt's failure are waited for", .omit = true),
 	MO_D_SUB(record, measured, MO_OPT, &rec_measured_desc, "what the job does against its plan",

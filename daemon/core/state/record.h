@@ -32,7 +32,7 @@ enum record_type {
 	REC_TOKEN,
 	REC_TOKEN_REVOKED,
 	REC_EVENT,
-	REC_HEALTH, /* node: replaces what its agent told before */
+	REC_HEALTH, /* node: replaces what its agent reported before */
 	REC_CHECK,  /* attempt: the wait for its nodes' on-failure checks */
 	REC_MEASURED,
 	REC_CLOCK,
@@ -83,7 +83,7 @@ struct rec_fail {
 	char *class, *cause;
 	char **evidence;
 	size_t n_evidence;
-	int64_t told_after_us; /* from the death to its being told */
+	int64_t told_after_us; /* from the death to its being reported */
 };
 struct rec_gone {
 	char *how;

@@ -15,7 +15,7 @@ static const struct mo_field record_v1_fields[] = {
 	     .omit = true),
 	MO_D(record_v1, rank, MO_INT, "fail: number of the rank that failed first", .omit = true),
 	MO_D(record_v1, value, MO_INT,
-	     "place: port; fail: microseconds until told; else a time, an epoch, a "
+	     "place: port; fail: microseconds until reported; else a time, an epoch, a "
 	     "count or a word's index",
 	     .omit = true),
 	MO_D(record_v1, iteration, MO_INT,
@@ -43,7 +43,7 @@ static const struct mo_field record_v1_fields[] = {
 		 .omit = true, .max = UINT32_MAX),
 	MO_D_SUB(record_v1, submit, MO_OPT, &submit_desc,
 		 "submit: all that the job was submitted with", .omit = true),
-	MO_D_SUB(record_v1, hello, MO_OPT, &agent_hello_desc, "node: what its agent told",
+	MO_D_SUB(record_v1, hello, MO_OPT, &agent_hello_desc, "node: what its agent said",
 		 .omit = true),
 	MO_D_SUB(record_v1, scan, MO_OPT, &scan_result_desc,
 		 "scan: what the node found in the checkpoint directory", .omit = true),
@@ -53,7 +53,7 @@ static const struct mo_field record_v1_fields[] = {
 		 .omit = true),
 	MO_D_SUB(record_v1, token, MO_OPT, &token_desc, "token: the one that was made",
 		 .omit = true),
-	MO_D_SUB(record_v1, event, MO_OPT, &event_desc, "event: what people are told",
+	MO_D_SUB(record_v1, event, MO_OPT, &event_desc, "event: what people are shown",
 		 .omit = true),
 	MO_D_SUB(record_v1, health, MO_OPT, &node_health_desc,
 		 "health: what the node's checks found", .omit = true),

@@ -66,14 +66,14 @@ struct state {
 	 * kept there */
 	int64_t *aside;
 	size_t n_aside;
-	/* Not described, not stored: ascending ids of jobs that have steps, kept by the core.
-	 * NULL (a copy, a dry run) = look at all jobs. */
+	/* Not described, not stored: ascending ids of jobs that have steps, owned by the core.
+	 * NULL (a copy, a dry run) = visit all jobs. */
 	int64_t *holders;
 	size_t n_holders;
-	/* Not described, not stored: what the last look at the queue found (waiting.h); the
-	 * core's. NULL (a copy, a dry run) = nobody looked. */
+	/* Not described, not stored: what the last pass over the queue found (waiting.h); the
+	 * core's. NULL (a copy, a dry run) = there was none. */
 	const struct queue *queue;
-	/* Neither: what beats change without a record (live.h), kept by the core. NULL (a copy,
+	/* Neither: what beats change without a record (live.h), owned by the core. NULL (a copy,
 	 * a dry run) = nothing was heard. */
 	const struct live *lives;
 	const struct job_beats *beats;

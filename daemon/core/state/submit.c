@@ -35,7 +35,7 @@ static const struct mo_field submit_fields[] = {
 		 "variables that engine file and recipe say themselves"),
 	MO_D_VEC(submit, profiles, &env_profile_desc,
 		 "those that fit the recipe, in ascending precedence"),
-	MO_D_LIST(submit, warnings, MO_STRS, "what the submitter was told, a line each"),
+	MO_D_LIST(submit, warnings, MO_STRS, "what the submitter was answered, a line each"),
 	MO_D(submit, peak_tflops, MO_REAL,
 	     "of a GPU at the recipe's precision, TFLOPS; null: cluster.gpu is not said"),
 	MO_D_SUB(submit, promise, MO_OPT, &promise_desc,

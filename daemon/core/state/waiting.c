@@ -298,7 +298,7 @@ bool waiting_of(const struct state *s, const struct job *j, int64_t now, struct 
 	return true;
 }
 
-/* ---- what the last look found ---- */
+/* ---- what the last pass found ---- */
 
 void queue_clear(struct queue *q)
 {

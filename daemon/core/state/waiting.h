@@ -1,9 +1,9 @@
-/* What a job waits for: a code with its arguments, made once and told by everybody in the same
- * words. schedule.c makes it for each job that it looks at, in the order of the queue, and
+/* What a job waits for: a code with its arguments, made once and said by everybody in the same
+ * words. schedule.c makes it for each job that it judges, in the order of the queue, and
  * leaves it in struct queue; for an attempt whose ranks are not gone, or whose node is silent,
  * the job's state says it. The recorded reason, `moectl why`, `status`, `list` and the Job
- * document ask here (waiting_of) and look for nothing again: no search for places per question,
- * no other order. What the last look found holds until the next: whatever it depends on asks for
+ * document ask here (waiting_of) and search for nothing again: no search for places per question,
+ * no other order. What the last pass found holds until the next: whatever it depends on asks for
  * one. To add a reason: a code here, its row and its sentence in waiting.c; docs/states.md is
  * printed from the rows. */
 #pragma once
@@ -20,7 +20,7 @@ enum waiting_code {
 	WAITING_STACK,
 	WAITING_NODES,      /* needs, usable: on nodes that take work, total */
 	WAITING_CAPACITY,   /* needs, free */
-	WAITING_SCAN,       /* dir, node: that looks */
+	WAITING_SCAN,       /* dir, node: that scans */
 	WAITING_CHECKS,     /* node, nodes */
 	WAITING_UNREAD,     /* text */
 	WAITING_CHECKPOINT, /* text */
@@ -50,7 +50,7 @@ extern const struct waiting_kind waiting_kinds[_WAITING_N];
 
 struct waiting waiting_make(int code);
 void waiting_done(struct waiting *w);
-/* The sentence, with the numbers of the last look; caller frees. */
+/* The sentence, with the numbers of the last pass; caller frees. */
 char *waiting_text(const struct waiting *w);
 /* The same for the record: without the numbers that change while nothing else does, so that a
  * change of them stores nothing. NULL: what is recorded stays, as it says what happened. Caller
@@ -63,7 +63,7 @@ const char *step_not_dead(const struct node *n, const struct step *st);
 /* What it waits for at this moment; false = for nothing. *ret is made anew; the caller's. */
 bool waiting_of(const struct state *s, const struct job *j, int64_t now, struct waiting *ret);
 
-/* What the last look at the queue found, by ascending id of the job. Of struct core; state.queue
+/* What the last pass over the queue found, by ascending id of the job. Of struct core; state.queue
  * lets views read it. */
 struct queue {
 	struct waiting *items;
@@ -73,4 +73,4 @@ void queue_clear(struct queue *q);
 /* the highest so far; where it stands */
 size_t queue_add(struct queue *q, int64_t id);
 void queue_set(struct queue *q, size_t at, struct waiting *w);       /* takes what w owns */
-const struct waiting *queue_find(const struct queue *q, int64_t id); /* NULL = not looked at */
+const struct waiting *queue_find(const struct queue *q, int64_t id); /* NULL = not judged */

@@ -1,4 +1,4 @@
-/* See check.h. Each function looks at one promise of one thing; the tables at the end are the list.
+/* See check.h. Each function checks one promise of one thing; the tables at the end are the list.
  * It stands in this room, not beside the state, as it measures texts with the words of
  * retained.c. */
 #include "daemon/core/update/check.h"
@@ -17,7 +17,7 @@ static bool unfinished(const struct job *j)
 
 /* ---- one job ---- */
 
-/* The GPU time of a job is all told: what its categories add up to is what has passed. */
+/* The GPU time of a job is all accounted for: what its categories add up to is what has passed. */
 static char *job_ledger(const struct core *c, const struct job *j)
 {
 	int64_t sum = 0, total = job_gpus(j) * (j->ledger_at - j->created_at);

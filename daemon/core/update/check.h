@@ -1,5 +1,5 @@
 /* What holds of every state after every turn, as one sentence when it does not. It recounts what
- * update keeps counted, so it costs a look at everything: unit tests, the simulator and moed of
+ * update keeps counted, so it costs a pass over everything: unit tests, the simulator and moed of
  * `make CHECK=1` (and of sanitized builds) ask it after each turn, a release never. It decides
  * nothing and changes nothing. A rule about what may follow what is no business of it: it sees one
  * state, not two. */

@@ -93,8 +93,8 @@ void checkpoint_pruned(struct job *j, const struct scan_result *r)
 			checkpoint_removed(&j->checkpoints[i]);
 }
 
-/* The job is over and nobody will be asked again: what was to be removed is gone, or is told as
- * what lies there. r NULL, or with an error: nobody looked. */
+/* The job is over and nobody will be asked again: what was to be removed is gone, or is shown as
+ * what lies there. r NULL, or with an error: there was no scan. */
 void checkpoint_removal_over(struct job *j, const struct scan_result *r)
 {
 	for (size_t i = 0; i < j->n_checkpoints; i++) {

@@ -12,5 +12,5 @@ void checkpoint_removal_over(struct job *j, const struct scan_result *r);
 /* id of the order to remove what is to go; MO_NONE = nothing is */
 int64_t checkpoint_prune_id(const struct job *j);
 void checkpoint_pruned(struct job *j, const struct scan_result *r);
-/* a look did not see it: if it was to go, it is gone */
+/* a scan did not see it: if it was to go, it is gone */
 void checkpoint_removed(struct checkpoint *c);

@@ -2,7 +2,8 @@
  * directory may have another name on the node (a link, a second mount). So a node that runs the job
  * is asked, with an order of verification, whether the two are one. Its word that they are two ends
  * the job (B_ELSEWHERE); that they are one is remembered, and the save is taken; no word, or one of
- * an agent that does not know the question, ends nothing: the save stays refused, which is told. */
+ * an agent that does not know the question, ends nothing: the save stays refused, which is
+ * reported. */
 #include "daemon/core/update/doubt.h"
 
 #include <string.h>

@@ -3,7 +3,6 @@
  * that rules and views change nothing that they find. */
 #pragma once
 #include "daemon/core/state/checkpoint.h"
-#include "daemon/core/state/live.h"
 #include "daemon/core/state/record.h"
 #include "daemon/core/state/state.h"
 #include "daemon/core/state/token.h"
@@ -34,14 +33,14 @@ static inline struct token *token_edit(struct state *s, const char *id)
 }
 
 /* The job, and the step, that a record is of; NULL: it is not there. */
-static inline struct job *record_job(struct core *c, const struct record *r)
+static inline struct job *record_job(struct state *s, const struct record *r)
 {
-	return job_edit(&c->owned, r->job);
+	return job_edit(s, r->job);
 }
 
-static inline struct step *record_step(struct core *c, const struct record *r)
+static inline struct step *record_step(struct state *s, const struct record *r)
 {
-	struct job *j = record_job(c, r);
+	struct job *j = record_job(s, r);
 
 	return j ? step_edit(j, r->attempt, r->node) : NULL;
 }

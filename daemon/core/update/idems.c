@@ -59,7 +59,7 @@ const struct idem *idem_find(const struct core *c, const char *caller, const cha
 		const struct idem *i = &c->owned.idems[at - 1];
 
 		if (i->hash == hash && mo_streq(i->key, key) && mo_streq(i->caller, caller))
-			return i->time + MO_IDEM_KEPT_US < now ? NULL : i;
+			return i->time + MO_IDEM_RETAINED_US < now ? NULL : i;
 	}
 	return NULL;
 }
@@ -82,7 +82,7 @@ void idem_add(struct core *c, const struct submit *spec, int64_t job, int64_t no
 	if (!spec->idempotency_key)
 		return;
 	if (s->n_idems >= MO_IDEMS_MAX ||
-	    (eighth && s->idems[eighth].time + MO_IDEM_KEPT_US < now)) {
+	    (eighth && s->idems[eighth].time + MO_IDEM_RETAINED_US < now)) {
 		drop_oldest(s, eighth);
 		idems_reindex(c);
 	}

@@ -4,7 +4,7 @@
 #include "daemon/core/update/prepared.h"
 
 #define US_MAX (1LL << 60)
-#define NODES_KEPT 256 /* the slowest ones: of thousands that work alike nobody reads all */
+#define NODES_RETAINED 256 /* the slowest ones: of thousands that work alike nobody reads all */
 
 static int64_t gpus_of(const struct job *j, const char *node)
 {
@@ -29,7 +29,7 @@ void prepared_add(struct job *j, struct step *st, const struct note *n)
 	size_t at;
 
 	if (n->prepare_ms == MO_NONE || n->prepare_ms < 0 || st->prepared)
-		return; /* told once: of many nodes not all are in the list */
+		return; /* reported once: of many nodes not all are in the list */
 	st->prepared = true;
 	for (size_t i = 0; i < j->run.n_prepared; i++)
 		if (mo_streq(j->run.prepared[i].node, st->node))
@@ -38,12 +38,12 @@ void prepared_add(struct job *j, struct step *st, const struct note *n)
 		j->prepare_us =
 			MO_MAX(j->prepare_us, 0) + n->prepare_ms * 1000 * gpus_of(j, st->node);
 	at = rank_by_time(j, n->prepare_ms);
-	if (at >= NODES_KEPT)
+	if (at >= NODES_RETAINED)
 		return;
 	MO_ADD(&j->run, prepared, &prepared_desc);
 	for (size_t i = j->run.n_prepared - 1; i > at; i--)
 		j->run.prepared[i] = j->run.prepared[i - 1];
 	j->run.prepared[at] = (struct prepared){ mo_strdup(st->node), n->prepare_ms };
-	if (j->run.n_prepared > NODES_KEPT)
-		mo_vec_remove(&prepared_desc, j->run.prepared, &j->run.n_prepared, NODES_KEPT);
+	if (j->run.n_prepared > NODES_RETAINED)
+		mo_vec_remove(&prepared_desc, j->run.prepared, &j->run.n_prepared, NODES_RETAINED);
 }

@@ -2,10 +2,10 @@
  * core_update().
  *
  * It is called by turn_emit() at the first time, by the shell's replay at a start, by quarantine,
- * simulator and fuzzers: the same code each time, so it looks at nothing but the record and the
+ * simulator and fuzzers: the same code each time, so it reads nothing but the record and the
  * state before it. No clock (the record has its time), no configuration that may differ at the
  * next start, no `struct live` that decides. It also keeps true what is derived: the indexes of
- * struct core, the counts of jobs, which nodes and jobs the rules must look at.
+ * struct core, the counts of jobs, which nodes and jobs the rules must visit.
  *
  * What never happens: a decision (rules make it, the record says it), an event or reply, a record
  * half applied: what a function refuses (-EINVAL) it refuses before it changes anything. A record
@@ -52,7 +52,7 @@ static int on_controller(struct core *c, const struct record *r)
 
 static int on_scan(struct core *c, const struct record *r)
 {
-	struct job *j = record_job(c, r);
+	struct job *j = record_job(&c->owned, r);
 
 	if (!j)
 		return -EINVAL;
@@ -77,7 +77,7 @@ static int on_scan(struct core *c, const struct record *r)
 
 static int on_checkpoint(struct core *c, const struct record *r)
 {
-	struct job *j = record_job(c, r);
+	struct job *j = record_job(&c->owned, r);
 	struct checkpoint *k = j ? checkpoint_edit(j, r->checkpoint->iteration) : NULL;
 
 	if (!k)

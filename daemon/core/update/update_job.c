@@ -18,7 +18,7 @@
 /* completed jobs whose last scan is waited for; a node that does not answer keeps one here */
 #define ENDING_MAX 64
 
-/* What a step whose end was not told by its own supervisor did last is not known. */
+/* What a step whose end was not reported by its own supervisor did last is not known. */
 static void attempt_over(struct job *j)
 {
 	for (size_t i = 0; i < j->n_steps; i++)
@@ -45,7 +45,7 @@ static void end_scan_due(struct core *c, struct job *j)
 
 int update_job(struct core *c, const struct record *r)
 {
-	struct job *j = record_job(c, r);
+	struct job *j = record_job(&c->owned, r);
 	const struct rec_job *k = r->transition;
 
 	if (!j || k->state < 0 || k->state >= _JOB_STATE_N)
@@ -94,7 +94,7 @@ int update_job(struct core *c, const struct record *r)
 
 int update_intent(struct core *c, const struct record *r)
 {
-	struct job *j = record_job(c, r);
+	struct job *j = record_job(&c->owned, r);
 	const struct rec_intent *k = r->intent;
 
 	if (!j || k->intent < 0)
@@ -103,7 +103,7 @@ int update_intent(struct core *c, const struct record *r)
 	j->intent_now = k->now;
 	j->restart_from = k->restart_from;
 	j->scan.at = MO_NONE;
-	/* a person looked at it: the count of equal failures begins anew */
+	/* a person dealt with it: the count of equal failures begins anew */
 	if (k->intent == INTENT_RESTART) {
 		j->streak.same = j->streak.cycles = 0;
 		mo_str_set(&j->streak.signature, NULL);
@@ -114,7 +114,7 @@ int update_intent(struct core *c, const struct record *r)
 
 int update_fail(struct core *c, const struct record *r)
 {
-	struct job *j = record_job(c, r);
+	struct job *j = record_job(&c->owned, r);
 	const struct rec_fail *k = r->fail;
 
 	if (!j || r->attempt != j->attempt)
@@ -142,7 +142,7 @@ int update_fail(struct core *c, const struct record *r)
 
 int update_wait_node(struct core *c, const struct record *r)
 {
-	struct job *j = record_job(c, r);
+	struct job *j = record_job(&c->owned, r);
 
 	if (!j)
 		return -EINVAL;
@@ -156,7 +156,7 @@ int update_wait_node(struct core *c, const struct record *r)
 
 int update_incident(struct core *c, const struct record *r)
 {
-	struct job *j = record_job(c, r);
+	struct job *j = record_job(&c->owned, r);
 	const struct rec_incident *k = r->incident;
 
 	if (!j)

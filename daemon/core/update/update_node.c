@@ -138,7 +138,7 @@ static void count_steps(struct core *c, const char *node, const struct live *l, 
 	}
 }
 
-/* Ranks of a silent node are shown as lost; their job looks again at what that means. */
+/* Ranks of a silent node are shown as lost; their job is judged again. */
 int update_node_state(struct core *c, const struct record *r)
 {
 	struct node *n = node_edit(&c->owned, r->node);
@@ -290,7 +290,7 @@ static const struct check_result *finding_named(const struct node_health *h, con
 	return NULL;
 }
 
-/* A finding that is OK counts again the next time; while first looks are not done, what is
+/* A finding that is OK counts again the next time; while first probes are not done, what is
  * missing is not OK. */
 static void seen_keep(const struct seen *s, const struct node_health *h)
 {

@@ -55,7 +55,7 @@ static void every_set(const struct state *s, struct job *j)
 int update_place(struct core *c, const struct record *r)
 {
 	struct state *s = &c->owned;
-	struct job *j = record_job(c, r);
+	struct job *j = record_job(&c->owned, r);
 	const struct rec_place *k = r->place;
 
 	if (!j || r->attempt <= j->attempt || k->n_places == 0 || k->n_boot_ids != k->n_places)

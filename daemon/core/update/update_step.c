@@ -12,7 +12,7 @@
 
 int update_accept(struct core *c, const struct record *r)
 {
-	struct step *st = record_step(c, r);
+	struct step *st = record_step(&c->owned, r);
 
 	if (!st)
 		return -EINVAL;
@@ -22,9 +22,9 @@ int update_accept(struct core *c, const struct record *r)
 
 int update_step_notes(struct core *c, const struct record *r)
 {
-	struct job *j = record_job(c, r);
+	struct job *j = record_job(&c->owned, r);
 
-	struct step *st = record_step(c, r);
+	struct step *st = record_step(&c->owned, r);
 
 	if (!st)
 		return -EINVAL;
@@ -43,8 +43,8 @@ int update_step_notes(struct core *c, const struct record *r)
 
 int update_gone(struct core *c, const struct record *r)
 {
-	struct job *j = record_job(c, r);
-	struct step *st = record_step(c, r);
+	struct job *j = record_job(&c->owned, r);
+	struct step *st = record_step(&c->owned, r);
 
 	if (!st)
 		return -EINVAL;
@@ -89,8 +89,8 @@ static void sweep_forgotten(struct job *j)
 
 int update_forgotten(struct core *c, const struct record *r)
 {
-	struct job *j = record_job(c, r);
-	struct step *st = record_step(c, r);
+	struct job *j = record_job(&c->owned, r);
+	struct step *st = record_step(&c->owned, r);
 	struct live *l = core_live(c, r->node);
 
 	if (!st || !st->gone)
@@ -108,7 +108,7 @@ int update_forgotten(struct core *c, const struct record *r)
 
 int update_hung(struct core *c, const struct record *r)
 {
-	struct step *st = record_step(c, r);
+	struct step *st = record_step(&c->owned, r);
 
 	if (!st || r->hung->reach < 0)
 		return -EINVAL;

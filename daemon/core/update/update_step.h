@@ -1,5 +1,5 @@
-/* Rows of update.c's table: a step was taken by its agent, told of itself, is proved gone, forgotten,
- * or hangs. */
+/* Rows of update.c's table: a step was accepted by its agent, reports, is proved gone, is
+ * forgotten, or hangs. */
 #pragma once
 #include "daemon/core/state/record.h"
 

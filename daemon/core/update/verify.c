@@ -1,6 +1,6 @@
 /* Verification of a checkpoint after its save, by helpers on the job's nodes: what the engine
  * said is whole, is it? One at a time per job, the newest first. At level crc its files are read
- * in parts spread over the nodes, then put together on one; at other levels one look is all.
+ * in parts spread over the nodes, then put together on one; at other levels one scan is all.
  * Which node does what follows from the state: a node that is down passes its part on. An answer
  * that is no judgement (the helper failed, was late) leaves the checkpoint as it was announced:
  * it is judged before the next attempt. Changes are made by update.c's calls only. */
@@ -36,7 +36,7 @@ static bool wanted(const struct job *j, const struct checkpoint *c)
 void verify_begin(struct job *j)
 {
 	if (j->spec.engine.layout.unnumbered)
-		/* whoever announced it has looked; now it may be written over */
+		/* whoever announced it has read it; now it may be written over */
 		return;
 	if (j->verify.iteration != MO_NONE || j->run.n_places == 0 || j->failure.decided ||
 	    !j->saves.dir)

@@ -1,4 +1,4 @@
-/* Nodes whose commands a record may have changed: only these are looked at when the turn ends
+/* Nodes whose commands a record may have changed: only these are visited when the turn ends
  * (commands_wake), whatever the size of the cluster. Called by turn_emit() and by rules. */
 #pragma once
 #include "daemon/core/state/live.h"

@@ -4,7 +4,7 @@
 
 #include "lib/base/assert.h"
 
-/* What told of a change: a sample says that the iterations from+1 .. j->iteration were done
+/* What showed a change: a sample says that the iterations from+1 .. j->iteration were done
  * until `time`, each in step_us (MO_NONE = unknown); anything else has from MO_NONE. */
 struct seen {
 	int64_t time, from, step_us;
@@ -29,7 +29,7 @@ static bool stage_over(const struct job *j)
 	}
 }
 
-/* When iteration i ended, told by the sample of a later one (or by its own): they took equally
+/* When iteration i ended, by the sample of a later one (or by its own): they took equally
  * long. */
 static int64_t ended(const struct job *j, const struct seen *s, int64_t i)
 {

@@ -7,5 +7,5 @@
 /* After a change of j: measures the last incident. */
 void waterfall_changed(struct job *j, int64_t time);
 /* After a sample: iterations from+1 .. j->iteration were done until at, each in step_ms
- * (MO_NONE_F = not told). */
+ * (MO_NONE_F = not known). */
 void waterfall_trained(struct job *j, int64_t at, int64_t from, double step_ms);

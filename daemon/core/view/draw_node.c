@@ -41,7 +41,7 @@ static char *span(const char *word, int64_t a, int64_t b)
 				      : mo_printf("%s%lld-%lld", word, (long long)a, (long long)b);
 }
 
-/* "mlx5_1 DOWN": what does not work is told beside the name, which every width has room for. */
+/* "mlx5_1 DOWN": what does not work is said beside the name, which every width has room for. */
 static char *nic_name(const char *name, const struct nic_info *n)
 {
 	return n && !mo_streq(n->state, "ACTIVE")

@@ -1,6 +1,6 @@
 /* A node as an SVG (see draw_node.h): a column per NUMA node, a card per GPU with its NIC below
  * it, partitions as squares on the card. It has a ground of its own, so it reads on white and on
- * dark pages; colours of states are told in words too; no script, style sheet, font or link. */
+ * dark pages; colours of states are said in words too; no script, style sheet, font or link. */
 #include <string.h>
 
 #include "daemon/core/view/draw_node.h"

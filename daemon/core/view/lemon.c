@@ -1,4 +1,4 @@
-/* See lemon.h. Called by the views of nodes; a look at all jobs' incidents each time, which are
+/* See lemon.h. Called by the views of nodes; a pass over all jobs' incidents each time, which are
  * few. */
 #include "daemon/core/view/lemon.h"
 

@@ -1,5 +1,5 @@
 /* GET /v1/drift: what of the software differs among nodes with GPUs of one model. Nodes whose
- * fingerprints are equal are looked at once, so the cost grows with how many fingerprints there
+ * fingerprints are equal are read once, so the cost grows with how many fingerprints there
  * are. */
 #include "daemon/core/view/stack_drift.h"
 
@@ -8,7 +8,7 @@
 #include "daemon/core/state/health.h"
 
 #define NAMES_MAX 100 /* nodes named of one value */
-#define ODD_MAX 100   /* values told of one key */
+#define ODD_MAX 100   /* values shown of one key */
 
 static const struct mo_field odd_fields[] = {
 	MO_D(drift_odd, value, MO_STR, "what these nodes have; null: nothing"),
@@ -33,7 +33,7 @@ static const struct mo_field group_fields[] = {
 const struct mo_desc drift_group_desc = MO_DESC(drift_group, group_fields);
 static const struct mo_field view_fields[] = {
 	MO_D_VEC(drift_view, groups, &drift_group_desc, "nodes by the model of their GPUs"),
-	MO_D(drift_view, untold, MO_INT, "nodes whose agents told nothing of their software")
+	MO_D(drift_view, untold, MO_INT, "nodes whose agents reported nothing of their software")
 };
 const struct mo_desc drift_view_desc = MO_DESC(drift_view, view_fields);
 
@@ -142,7 +142,7 @@ static void add_key(const struct fingerprint *stacks, const char *name, struct i
 	}
 }
 
-/* Agents tell their items in one order, so a key is looked for where the node before had it. */
+/* Agents tell their items in one order, so a key is searched where the node before had it. */
 static const char *value_of(const struct node_health *h, const char *key, size_t guess)
 {
 	return guess < h->n_stack && mo_streq(h->stack[guess].key, key)

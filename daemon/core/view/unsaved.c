@@ -1,6 +1,6 @@
 /* A running job without a complete checkpoint where it should have one: what it never saved is lost
- * with its next failure, and nobody would know before. Told from two save intervals on, and at once
- * when a save was refused or found torn. Derived from state only. */
+ * with its next failure, and nobody would know before. Reported from two save intervals on, and at
+ * once when a save was refused or found torn. Derived from state only. */
 #include "daemon/core/view/unsaved.h"
 
 #include "daemon/core/state/checkpoint.h"
@@ -58,7 +58,7 @@ static char *last_save(const struct job *j, const struct checkpoint *c)
 		return mo_printf("the last save, %lld, is not complete: %s",
 				 (long long)c->iteration, c->reason ? c->reason : "torn");
 	if (c)
-		return mo_printf("the save of %lld began, and its end was not told",
+		return mo_printf("the save of %lld began, and its end was not reported",
 				 (long long)c->iteration);
 	if (!says_saves(&j->spec.engine) || j->spec.engine.layout.announced_is_complete)
 		return mo_printf("no save was announced; what is saved without a word is found "

@@ -15,7 +15,7 @@ static const struct mo_field newest_checkpoint_fields[] = {
 	MO_D(newest_checkpoint, iteration, MO_INT, "iteration that it was saved at"),
 	MO_D(newest_checkpoint, path, MO_STR, "directory or file on the training nodes"),
 	MO_D(newest_checkpoint, verified, MO_BOOL,
-	     "it was looked at and is whole, as far as its level says"),
+	     "it was checked and is whole, as far as its level says"),
 };
 static const struct mo_desc newest_checkpoint_desc =
 	MO_DESC(newest_checkpoint, newest_checkpoint_fields);
@@ -27,7 +27,7 @@ static const struct mo_field job_view_fields[] = {
 	     "number of the newest attempt to run it, 0 before the first"),
 	MO_D(job_view, restarts, MO_INT, "how often it was started again after a failure"),
 	MO_D(job_view, iteration, MO_INT,
-	     "newest iteration that was told, before that where the attempt began"),
+	     "newest iteration that was reported, before that where the attempt began"),
 	MO_D(job_view, steps, MO_INT, "iterations it is to run"),
 	MO_D(job_view, loss, MO_REAL, "newest loss"),
 	MO_D(job_view, tokens_per_s_per_gpu, MO_REAL,

@@ -16,7 +16,7 @@
 #include "daemon/core/view/why_waiting.h"
 
 /* a job that runs so long without its first iteration makes no progress */
-#define SLOTS_MAX 20 /* ranks whose GPUs are told of in one answer */
+#define SLOTS_MAX 20 /* ranks whose GPUs are named in one answer */
 
 /* Steps that are not proved dead, and why that is not known. */
 static void why_not_gone(const struct state *s, const struct job *j, const struct waiting *w,

@@ -62,7 +62,7 @@ static const char *next_of_failed(const struct job *j)
 	return "mend what ended it, then submit it again";
 }
 
-/* Nobody looked when nothing was announced: what a script saved without a word is not denied. */
+/* No scan was made when nothing was announced: what a script saved without a word is not denied. */
 static const char *next_of_completed(const struct job *j)
 {
 	_cleanup_(mo_freep) char *beyond = policy_beyond_steps(j);

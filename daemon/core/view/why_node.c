@@ -64,8 +64,8 @@ static void why_findings(const struct node *n, struct why_view *w)
 		if (c->state == CHECK_CRIT && finding_held(n, c))
 			why_evidence(r,
 				     "the node is new and this check never met such hardware: it "
-				     "is "
-				     "told, cordons nothing and keeps no job away (health.learn)");
+				     "is reported, cordons nothing and keeps no job away "
+				     "(health.learn)");
 		if (finding_acked(n, c))
 			why_evidence(r,
 				     "known to an operator: it keeps no job away before the next "

@@ -173,7 +173,7 @@ static void test_scan(void **state)
 	mo_desc_done(&scan_result_desc, &r);
 }
 
-/* What the checks found is told at once too; the shell adds it to the news. */
+/* What the checks found is sent at once too; the shell adds it to the urgent message. */
 static void test_checked(void **state)
 {
 	struct bed *b = *state;
@@ -181,7 +181,7 @@ static void test_checked(void **state)
 	up(b);
 	simple(b, AE_CHECKED, 0, 0);
 	assert_string_equal(said(b), "news");
-	/* while the news is under way: once more behind it */
+	/* while the urgent message is under way: once more behind it */
 	simple(b, AE_CHECKED, 0, 0);
 	assert_string_equal(said(b), "");
 	struct agent_sync s;
@@ -425,7 +425,7 @@ static void test_scans_fit_a_message(void **state)
 		urgent |= scans_read(b, true);
 		syncs |= scans_read(b, false);
 	}
-	assert_int_equal(urgent, 0x1fe); /* each of them is told once, and again */
+	assert_int_equal(urgent, 0x1fe); /* each of them is sent once, and again */
 	assert_int_equal(syncs, 0x1fe);
 }
 

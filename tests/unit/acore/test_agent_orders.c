@@ -145,7 +145,7 @@ static void test_stale_epoch(void **state)
 	assert_string_equal(said(b), "fence sync");
 }
 
-/* Told to the boot before: this one obeys nothing of it. */
+/* Ordered of the boot before: this one obeys nothing of it. */
 static void test_earlier_boot(void **state)
 {
 	struct bed *b = *state;
@@ -204,7 +204,7 @@ static void test_stop_and_kill(void **state)
 	assert_string_equal(said(b), "kill:7.1 sync");
 	for (int i = 0; i < 4; i++)
 		orders(b, CMD_KILL, 7, 1);
-	assert_string_equal(said(b), "sync sync sync kill:7.1 sync"); /* told again after 2 s */
+	assert_string_equal(said(b), "sync sync sync kill:7.1 sync"); /* sent again after 2 s */
 	simple(b, AE_STEPD_UP, 7, 1);                                 /* and on a new connection */
 	assert_string_equal(said(b), "kill:7.1");
 }
@@ -262,7 +262,7 @@ static void test_end_and_forget(void **state)
 	assert_string_equal(said(b), "news");
 	note(b, 7, 1, 5, NOTE_EXIT, 5);
 	note(b, 7, 1, 6, NOTE_GONE, MO_NONE);
-	assert_string_equal(said(b), ""); /* one news at a time */
+	assert_string_equal(said(b), ""); /* one urgent message at a time */
 	simple(b, AE_STEPD_LOST, 7, 1);
 	assert_string_equal(said(b), ""); /* it ended by itself */
 	struct got a = { .job = 7, .attempt = 1, .through = 4 };

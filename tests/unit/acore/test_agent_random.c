@@ -359,7 +359,7 @@ static void look(struct world *w, int64_t job, int64_t attempt, size_t *read)
 		tell_note(w, job, attempt, (*read)++);
 	if (w->crashed || !a->watched)
 		return;
-	a->watched = a->lock_held; /* its death is told once */
+	a->watched = a->lock_held; /* its death is reported once */
 	say_step(w, a->lock_held ? AE_STEPD_UP : AE_STEPD_LOST, job, attempt);
 }
 

@@ -1,4 +1,4 @@
-/* Which device a file that hangs belongs to, what the next look leaves out, and what stands in for
+/* Which device a file that hangs belongs to, what the next pass leaves out, and what stands in for
  * it. */
 #include "tests/unit/unit.h"
 #include <stdio.h>
@@ -132,7 +132,7 @@ static void a_gpu_that_is_left_out_is_as_it_was(void **state)
 	machine(&now, 4, 9);
 	left_outs_add(&l, PCI "0000:02:00.0/numa_node");
 	now.gpus[2].numa_node = MO_NONE;
-	now.gpus[3].numa_node = 7; /* of another one: this look counts */
+	now.gpus[3].numa_node = 7; /* of another one: this pass counts */
 	discovery_join(&now, &before, &l);
 	before.gpus[3].numa_node = 7;
 	assert_int_equal(now.n_findings, 1);
@@ -184,7 +184,7 @@ static void a_gpu_that_is_gone_stays_gone(void **state)
 	mo_desc_done(&nodeinfo_desc, &now);
 }
 
-/* A full look: the slot stays, for the jobs that were given it and the checks that miss it. */
+/* A full pass: the slot stays, for the jobs that were given it and the checks that miss it. */
 static void a_gpu_that_vanished_keeps_its_slot(void **state)
 {
 	struct nodeinfo before, now;
@@ -192,7 +192,7 @@ static void a_gpu_that_vanished_keeps_its_slot(void **state)
 	machine(&before, 4, 9);
 	machine(&now, 4, 1);
 	discovery_vanished(&now, NULL);
-	assert_int_equal(now.n_gpus, 3); /* nothing is known of an earlier look */
+	assert_int_equal(now.n_gpus, 3); /* nothing is known of an earlier pass */
 	discovery_vanished(&now, &before);
 	assert_int_equal(now.n_gpus, 4);
 	for (size_t i = 0; i < 4; i++) {

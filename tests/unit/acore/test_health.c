@@ -1,10 +1,10 @@
-/* Looks, findings and what is told of them, in virtual time. */
+/* Probes, findings and what is reported of them, in virtual time. */
 #include "tests/unit/acore/health_bed.h"
 
 static char ras_ue[] = "ras_ue", problem[] = "problem", vram[] = "vram_held_bytes",
 	    nak[] = "pcie_nak", one[] = "x";
 
-/* Answers everything that is due; how many looks that were. */
+/* Answers everything that is due; how many probes that were. */
 static size_t serve(struct health *h, int64_t now)
 {
 	struct health_pass l;
@@ -367,7 +367,7 @@ static bool rests_on(struct health *h, const char *evidence)
 	return found;
 }
 
-/* Without what earlier looks at the bus saw (the file is gone): discovery found two, or the driver
+/* Without what earlier probes of the bus saw (the file is gone): discovery found two, or the driver
  * lists them. */
 static void a_missing_gpu_is_missed_by_several(void **unused)
 {

@@ -1,4 +1,4 @@
-/* What of a node's health is kept over restarts of the agent: counters, findings, how far the
+/* What of a node's health is retained over restarts of the agent: counters, findings, how far the
  * kernel's log was judged. */
 #include "tests/unit/acore/health_bed.h"
 
@@ -101,8 +101,8 @@ static void baselines(void **unused)
 	mo_desc_done(&health_memory_desc, &m);
 }
 
-/* What a person decided on before the restart is no news after it, and what became worse meanwhile
- * is. */
+/* What a person decided on before the restart is not reported after it, and what became worse
+ * meanwhile is. */
 static void rises_survive_restarts(void **unused)
 {
 	struct health_check c = bed_check(0, "gpu.pages", PROBE_GPU, WHEN_PERIODIC, pending, 0);
@@ -157,7 +157,7 @@ static void one_pass_below_is_no_new_beginning(void **unused)
 			  START + (3 * i + 2) * SECOND);
 		assert_int_equal(bed_state(h, "gpu.nak", GPU0), CHECK_OK);
 	}
-	/* from the first look on */
+	/* from the first probe on */
 	bed_probe(h, PROBE_GPU, GPU0, "a", "pcie_nak", 5101, NULL, START + MINUTE);
 	assert_int_equal(bed_state(h, "gpu.nak", GPU0), CHECK_CRIT);
 	/* twice: it began anew */
@@ -195,7 +195,7 @@ static void what_was_before_the_first_pass(void **unused)
 	mo_desc_done(&health_memory_desc, &m);
 }
 
-/* Not a restart of the agent makes a node that was looked at one that was not, and not for a moment
+/* Not a restart of the agent makes a node that was probed one that was not, and not for a moment
  * a finding look gone. */
 static void preflight_is_made_once_a_boot(void **unused)
 {
@@ -232,11 +232,11 @@ static void preflight_is_made_once_a_boot(void **unused)
 	assert_int_equal(bed_result(same, "gpu.ue", GPU0)->since,
 			 bed_result(h, "gpu.ue", GPU0)->since);
 	bed_probe(same, PROBE_GPU, GPU0, "a", "ras_ue", 2, NULL, START + MINUTE);
-	/* it counts already: no second look is waited for */
+	/* it counts already: no second probe is waited for */
 	assert_true(health_results(same)->preflight_done);
 	assert_int_equal(bed_state(same, "gpu.ue", GPU0), CHECK_CRIT);
 	bed_probe(same, PROBE_GPU, GPU0, "a", "ras_ue", 0, NULL, START + 2 * MINUTE);
-	/* the next look judges */
+	/* the next probe judges */
 	assert_int_equal(bed_state(same, "gpu.ue", GPU0), CHECK_OK);
 	boot = restarted(c, 1, &m, "another boot", START + MINUTE);
 	assert_false(health_results(boot)->preflight_done);
@@ -291,7 +291,7 @@ static void rates_survive_restarts(void **unused)
 	struct health_memory m;
 	int64_t now = START;
 
-	/* a flap each 20 minutes, and the agent starts anew after each look */
+	/* a flap each 20 minutes, and the agent starts anew after each probe */
 	for (int i = 0; i < 12; i++, now += 10 * MINUTE) {
 		assert_int_equal(bed_state(h, "gpu.rate", GPU0), i > 6 ? CHECK_CRIT : CHECK_OK);
 		bed_probe(h, PROBE_GPU, GPU0, "a", "pcie_nak", 7 + i / 2, NULL, now);

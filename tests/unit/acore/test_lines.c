@@ -188,7 +188,7 @@ static void test_limits(void **state)
 	static const char tail[] = "completed step: 3, seconds: 0.5, Tokens/s: 4096";
 
 	memset(big, 'x', MO_LINE_MAX * 2);
-	/* beyond the limit: not looked at */
+	/* beyond the limit: not read */
 	memcpy(big + MO_LINE_MAX - 10, tail, sizeof(tail) - 1);
 	assert_int_equal(feed(big, MO_LINE_MAX * 2).n, 0);
 	memcpy(big + 10, tail, sizeof(tail) - 1);

@@ -162,7 +162,7 @@ static void test_reserved(void **state)
 	assert_int_equal(b->spool.launch.bind.reserve_cores, 2);
 }
 
-/* Told by the entry: its supervisor refuses the step with it. */
+/* The entry says it: its supervisor refuses the step with it. */
 static void test_no_binding(void **state)
 {
 	struct bed *b = *state;

@@ -117,8 +117,8 @@ static void test_stop(void **state)
 	assert_string_equal(said(b), "note:gone done");
 }
 
-/* Nobody ordered it: told at once, before any rank ends; an order that comes later changes nothing,
- * nor does a signal after an order. */
+/* Nobody ordered it: reported at once, before any rank ends; an order that comes later changes
+ * nothing, nor does a signal after an order. */
 static void test_stopped_by_its_machine(void **state)
 {
 	struct bed *b = *state;

@@ -27,7 +27,8 @@ static void test_two_pieces_one_sample(void **state)
 	assert_string_equal(said(b), "note:sample@0=7 note:checkpoint@0=7");
 }
 
-/* 20,000 at once are all told; of a flood behind them one for each ms, and always the last one. */
+/* 20,000 at once are all reported; of a flood behind them one for each ms, and always the last
+ * one. */
 static void test_flood_of_samples(void **state)
 {
 	struct bed *b = *state;
@@ -46,7 +47,7 @@ static void test_flood_of_samples(void **state)
 			assert_int_equal(reported, 20000);
 	}
 	if (reported < 29990 || reported > 30010)
-		fail_msg("%zu samples told", reported);
+		fail_msg("%zu samples reported", reported);
 	assert_int_equal(stepd_core_left_out(b->core), 120000 - (int64_t)reported);
 	b->now = stepd_core_deadline(b->core);
 	simple(b, SE_TICK, MO_NONE);
@@ -54,7 +55,7 @@ static void test_flood_of_samples(void **state)
 	/* the notes say all of them, each once */
 	assert_int_equal(left_out, stepd_core_left_out(b->core));
 	assert_string_equal(said(b), "note:sample@0=120001");
-	b->now += 10000000; /* quiet again: all are told */
+	b->now += 10000000; /* quiet again: all are reported */
 	for (int64_t i = 0; i < 4000; i++) {
 		sample(b, 0, 200000 + i, 2.5, MO_NONE_F);
 		assert_int_equal(b->out.n_effects, i > 0);
@@ -162,8 +163,8 @@ static void test_phases_and_saves(void **state)
 	assert_int_equal(p.phase, PHASE_TRAIN);
 }
 
-/* Where all saves go is told once, before the first: no save begins there, and those that name no
- * place have it. */
+/* Where all saves go is reported once, before the first: no save begins there, and those that name
+ * no place have it. */
 static void test_where_saves_go(void **state)
 {
 	struct bed *b = *state;

@@ -139,7 +139,7 @@ static void limits(void **state)
 			 MO_NONE);
 }
 
-/* Nothing of a command line is told but what is known to matter. */
+/* Nothing of a command line is reported but what is known to matter. */
 static void command_lines(void **state)
 {
 	is_text(text_cmdline("BOOT_IMAGE=/boot/vmlinuz root=UUID=1-2 ro iommu=pt "

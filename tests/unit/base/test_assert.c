@@ -1,5 +1,5 @@
 /* lib/base/assert.h: what a promise that is broken does, and that it costs nothing where nobody
- * looks. */
+ * checks. */
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -3,6 +3,6 @@
 #pragma once
 #include "daemon/core/state/state.h"
 
-/* Events and what the agents were told, as text; the caller frees. spec: of 8 GPUs, with
+/* Events and what the agents were sent, as text; the caller frees. spec: of 8 GPUs, with
  * checkpoints in /c. */
 char *story_of(const struct submit *spec);

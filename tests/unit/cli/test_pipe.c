@@ -205,7 +205,7 @@ static void test_odd_piece_is_named(void **state)
 	remove_all(dir);
 }
 
-/* A long pipeline keeps its scale: start and end are drawn, what is between them is told. */
+/* A long pipeline keeps its scale: start and end are drawn, what is between them is counted. */
 static void test_long_pipelines_lose_their_middle(void **state)
 {
 	struct sched s;

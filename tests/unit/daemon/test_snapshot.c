@@ -165,7 +165,7 @@ static void test_what_it_inherits(void **state)
 	assert_int_equal(store_open(dir, &second, &err), -EWOULDBLOCK);
 }
 
-/* Told once until one succeeds; what it left is removed; the next try needs no further records,
+/* Reported once until one succeeds; what it left is removed; the next try needs no further records,
  * only its minute. */
 static void test_killed(void **state)
 {

@@ -8,7 +8,7 @@ struct saver {
 	int64_t id;
 };
 
-/* resume: auto; nothing lies there yet, and nothing was looked at */
+/* resume: auto; nothing lies there yet, and nothing was scanned */
 int saver_setup(void **state);
 int saver_teardown(void **state);
 /* the same with another recipe, from the beginning */

@@ -73,7 +73,7 @@ static void node_says(struct saver *o, const char *place, const char *alias)
 }
 
 /* An engine whose layout is known says where it saves: elsewhere is the end of the job at its first
- * save, with both paths, and no attempt follows. Told when the save begins. */
+ * save, with both paths, and no attempt follows. Reported when the save begins. */
 static void a_save_elsewhere_ends_the_job(void **state)
 {
 	static const char *const paths[] = { "/other/x", "/ckpt2", "/ckpt/checkpoints",

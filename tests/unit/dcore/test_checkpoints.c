@@ -352,7 +352,7 @@ static void damage_behind_the_chosen_one_is_given_up(void **state)
 	assert_int_equal(saver_state(o, 20), CKPT_SUPERSEDED);
 }
 
-/* The node is lost with all that it would have told of the attempt: that it began to save here,
+/* The node is lost with all that it would have reported of the attempt: that it began to save here,
  * say. */
 static void written_again_unheard(struct saver *o, int64_t iteration, bool complete)
 {
@@ -625,7 +625,7 @@ static void directories_do_not_lie_in_each_other(void **state)
 	assert_true(second(o, "/ckpt/a") > 0);
 }
 
-/* Nobody keeps a directory from all others by naming the one above: it is told. */
+/* Nobody keeps a directory from all others by naming the one above: it is reported. */
 static void another_users_directory_around_it_is_reported(void **state)
 {
 	struct saver *o = *state;
@@ -703,7 +703,7 @@ static void what_somebody_else_wrote_is_not_resumed(void **state)
 }
 
 /* An agent and its journal are lost with their node: the job may have saved beyond the last
- * iteration that was told. */
+ * iteration that was reported. */
 static void what_was_saved_by_a_lost_node_is_its_own(void **state)
 {
 	struct saver *o = *state;

@@ -278,7 +278,7 @@ static void what_is_only_odd_is_reported(void **state)
 	world_done(&w);
 }
 
-/* Nothing can be said: the job goes on by what its recipe says, and that is told. */
+/* Nothing can be said: the job goes on by what its recipe says, and that is reported. */
 static void what_cannot_be_judged_stops_nothing(void **state)
 {
 	struct config_read *c = mo_desc_new(&config_read_desc);
@@ -297,7 +297,7 @@ static void what_cannot_be_judged_stops_nothing(void **state)
 	world_done(&w);
 }
 
-/* The interval was made without them: it is told, and the next attempt has another. */
+/* The interval was made without them: it is reported, and the next attempt has another. */
 static void an_interval_beyond_the_end_is_mended(void **state)
 {
 	struct submit spec;

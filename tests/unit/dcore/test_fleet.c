@@ -1,5 +1,5 @@
 /* Nodes: silence is not death, proof is; hello, drains, fences, steps nobody knows. */
-#include "tests/unit/dcore/world.h"
+#include "tests/unit/dcore/world_inner.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -316,6 +316,57 @@ static void a_hung_supervisor_is_reported_not_killed(void **state)
 	world_done(&w);
 }
 
+/* A message of n0 with this beat, and one step or none. */
+static void reports(struct world *w, int type, int64_t beat, const struct step_report *step)
+{
+	struct agent_sync sync;
+
+	toy_sync(w, &w->toys[0], &sync);
+	sync.beat = beat;
+	if (step)
+		*MO_ADD(&sync, steps, &step_report_desc) = *step;
+	world_step(w, &(struct core_input){ .type = type,
+					    .sync = &(struct in_sync){ .message = &sync } });
+	mo_desc_done(&agent_sync_desc, &sync);
+}
+
+static void a_sync_sent_before_urgent_notes_proves_no_absence(void **state)
+{
+	struct world w;
+	int64_t id = running(&w, 1, 2, 2), beat = w.toys[0].beat + 1;
+	const struct step_report runs = {
+		.job = id, .attempt = 1, .state = STEP_RUNNING, .written = 3
+	};
+
+	reports(&w, IN_URGENT, beat, &runs);
+	reports(&w, IN_SYNC, beat, NULL); /* it was late */
+	assert_false(step_find(world_job(&w, id), 1, "n0")->missing);
+	reports(&w, IN_SYNC, beat + 1, NULL);
+	assert_true(step_find(world_job(&w, id), 1, "n0")->missing);
+	world_done(&w);
+}
+
+/* After a backup from before its end was put back, an old launch that came again was refused: the
+ * agent has a step of that name which is over, and nothing of the one that we know. */
+static void a_refusal_alone_is_not_the_step(void **state)
+{
+	struct world w;
+	int64_t id = running(&w, 1, 2, 2), beat = w.toys[0].beat;
+	const struct step_report refused = {
+		.job = id, .attempt = 1, .state = STEP_GONE, .written = 2
+	};
+
+	assert_true(step_find(world_job(&w, id), 1, "n0")->through > 2);
+	for (int i = 0; i < 2; i++) {
+		reports(&w, IN_SYNC, ++beat, &refused);
+		assert_true(step_find(world_job(&w, id), 1, "n0")->missing);
+		assert_int_equal(w.out.n_records > 0, i == 0); /* said once */
+	}
+	assert_true(world_event_seen(&w, "step.missing"));
+	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING); /* no proof of death */
+	world_done(&w);
+}
+
 static bool says(struct world *w, int64_t job, int state, int64_t beat)
 {
 	struct agent_sync sync;
@@ -531,7 +582,7 @@ static void a_command_wakes_once(void **state)
 	core_sync_reply(w.core, "n0", &reply);
 	assert_int_equal(reply.n_commands, 1);
 	mo_desc_done(&sync_reply_desc, &reply);
-	/* told: the next sync is held for the beat, whose answer repeats it */
+	/* sent: the next sync is held for the beat, whose answer repeats it */
 	assert_false(core_commands_due(w.core, "n0"));
 	mo_desc_init(&sync_reply_desc, &reply);
 	core_sync_reply(w.core, "n0", &reply);
@@ -599,6 +650,8 @@ int main(void)
 		cmocka_unit_test(one_name_is_one_machine),
 		cmocka_unit_test(agents_restart_under_the_same_boot),
 		cmocka_unit_test(a_step_the_agent_lost_is_not_dead),
+		cmocka_unit_test(a_sync_sent_before_urgent_notes_proves_no_absence),
+		cmocka_unit_test(a_refusal_alone_is_not_the_step),
 		cmocka_unit_test(a_hung_supervisor_is_reported_not_killed),
 		cmocka_unit_test(an_unknown_step_keeps_its_node_from_work),
 		cmocka_unit_test(an_accepted_step_that_never_began_is_launched_again),

@@ -1,4 +1,4 @@
-/* Findings of agents: kept, told at a limited rate, cordons and their cap, what an operator
+/* Findings of agents: stored, reported at a limited rate, cordons and their cap, what an operator
  * decides, and what a node shows. */
 #include "tests/unit/dcore/world.h"
 
@@ -65,13 +65,13 @@ static void a_word_is_kept_once(void **state)
 							     .beat = ++w.toys[0].beat } } });
 	assert_int_equal(health_worst(world_node(&w, 0)), -1); /* that was another boot */
 	world_run(&w, S);
-	/* told again, because it is not acknowledged */
+	/* sent again, because it is not acknowledged */
 	assert_int_equal(health_worst(world_node(&w, 0)), CHECK_CRIT);
 	world_done(&w);
 }
 
-/* News and syncs overtake each other: what an agent said before does not undo what it said
- * since. */
+/* Urgent messages and syncs overtake each other: what an agent said before does not undo what it
+ * said since. */
 static void an_older_word_undoes_nothing(void **state)
 {
 	struct world w;
@@ -138,7 +138,7 @@ static void many_findings_at_once_say_how_many_more(void **state)
 		if (!mo_starts_with(e->type, "health."))
 			continue;
 		if (reported++ == 0)
-			/* the worst first, although it was told last */
+			/* the worst first, although it was reported last */
 			assert_string_equal(e->type, "health.crit");
 		last = e;
 	}

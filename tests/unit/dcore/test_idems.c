@@ -39,9 +39,9 @@ static void test_scope(void **state)
 	}
 	assert_int_equal(job_of(c, "ada", 5001, 10000), MO_NONE);
 	/* of the same key the newest counts: the older one had expired when it was added */
-	add(c, "ada", 1, MO_IDEM_KEPT_US + 5000);
-	assert_int_equal(job_of(c, "ada", 1, MO_IDEM_KEPT_US + 6000), 1);
-	assert_int_equal(job_of(c, "ada", 3, MO_IDEM_KEPT_US + 6000), MO_NONE);
+	add(c, "ada", 1, MO_IDEM_RETAINED_US + 5000);
+	assert_int_equal(job_of(c, "ada", 1, MO_IDEM_RETAINED_US + 6000), 1);
+	assert_int_equal(job_of(c, "ada", 3, MO_IDEM_RETAINED_US + 6000), MO_NONE);
 }
 
 static void test_age_and_number(void **state)
@@ -60,10 +60,10 @@ static void test_age_and_number(void **state)
 	assert_true(s->n_idems > MO_IDEMS_MAX / 2);
 	/* two days later each new key makes room for itself */
 	for (int64_t i = 0; i < 200; i++)
-		add(c, "ada", n + i, 2 * MO_IDEM_KEPT_US + i);
+		add(c, "ada", n + i, 2 * MO_IDEM_RETAINED_US + i);
 	assert_true(s->n_idems < 2000);
-	assert_int_equal(job_of(c, "ada", n + 199, 2 * MO_IDEM_KEPT_US + 300), n + 199);
-	assert_int_equal(job_of(c, "ada", n - 1, 2 * MO_IDEM_KEPT_US + 300), MO_NONE);
+	assert_int_equal(job_of(c, "ada", n + 199, 2 * MO_IDEM_RETAINED_US + 300), n + 199);
+	assert_int_equal(job_of(c, "ada", n - 1, 2 * MO_IDEM_RETAINED_US + 300), MO_NONE);
 }
 
 static void test_load(void **state)

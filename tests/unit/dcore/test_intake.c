@@ -1,4 +1,4 @@
-/* daemon/core/rules/intake.h: how much of one message is taken at once; what is left is told again
+/* daemon/core/rules/intake.h: how much of one message is taken at once; what is left is sent again
  * and taken later. */
 #include "tests/unit/unit.h"
 

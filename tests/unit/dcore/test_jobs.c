@@ -364,7 +364,7 @@ static void idempotent_submit(void **state)
 	mo_str_set(&spec.user, "ann");
 	world_crash(&w); /* the key survives */
 	assert_int_equal(world_submit(&w, &spec), -422);
-	world_tick(&w, MO_IDEM_KEPT_US + S);
+	world_tick(&w, MO_IDEM_RETAINED_US + S);
 	assert_true(world_submit(&w, &spec) == id + 2);
 	mo_desc_done(&submit_desc, &spec);
 	world_done(&w);

@@ -1,4 +1,4 @@
-/* What checkpoint.keep removes and what it never does, and the last look at a job's checkpoints. */
+/* What checkpoint.keep removes and what it never does, and the last scan of a job's checkpoints. */
 #include "tests/unit/dcore/saver.h"
 
 static void keep_leaves_the_chosen_one(void **state)
@@ -51,7 +51,7 @@ static void keep_removes_what_this_job_wrote(void **state)
 	assert_int_equal(saver_job(o)->run.resume, 40);
 }
 
-/* Nobody removes it, so it is not told as deleted. */
+/* Nobody removes it, so it is not reported as deleted. */
 static void keep_leaves_what_lies_elsewhere(void **state)
 {
 	struct saver *o = *state;
@@ -98,7 +98,7 @@ static void keep_one_never_removes_the_only_verified(void **state)
 	assert_int_equal(saver_state(o, 20), CKPT_DELETED);
 }
 
-/* A job that ends, however it ends, while its node has not removed yet: the last look does it. */
+/* A job that ends, however it ends, while its node has not removed yet: the last scan does it. */
 static void what_was_to_be_removed_goes_at_the_end(void **state)
 {
 	struct saver *o = *state;
@@ -140,7 +140,7 @@ static void what_was_to_be_removed_goes_at_the_end(void **state)
 	}
 }
 
-/* Nothing goes wrong, so no attempt follows that would look: the end does. */
+/* Nothing goes wrong, so no attempt follows that would scan: the end does. */
 static void a_completed_job_verifies_its_last(void **state)
 {
 	struct saver *o = *state;

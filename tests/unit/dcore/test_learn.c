@@ -1,4 +1,4 @@
-/* The first days of a node: checks that never met real hardware are told and do nothing else
+/* The first days of a node: checks that never met real hardware are reported and do nothing else
  * (health.learn). */
 #include "tests/unit/dcore/world.h"
 

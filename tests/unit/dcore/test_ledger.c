@@ -130,8 +130,8 @@ static struct note *last_note(struct world *w, int64_t id)
 	return &s->notes[s->n_notes - 1];
 }
 
-/* A beat brings several notes at once: what each phase took is told by the times at which they were
- * written. */
+/* A beat brings several notes at once: what each phase took follows from the times at which they
+ * were written. */
 static void notes_of_one_beat_keep_their_durations(void **state)
 {
 	const int64_t ms = 1000, wall = 1700000000 * S;
@@ -158,7 +158,7 @@ static void notes_of_one_beat_keep_their_durations(void **state)
 }
 
 /* A clock that is set back, or a step time longer than the attempt: nothing is charged twice, the
- * ledger closes (the world looks). */
+ * ledger closes (the world checks). */
 static void odd_times_close_the_ledger(void **state)
 {
 	const int64_t wall = 1700000000 * S;

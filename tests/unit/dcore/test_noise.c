@@ -88,7 +88,7 @@ static void one_node_does_not_push_out_the_others(void **state)
 	world_done(&w);
 }
 
-/* Of each kind by itself, once it is told again. */
+/* Of each kind by itself, once it is reported again. */
 static void how_many_were_left_out_is_said(void **state)
 {
 	const struct state *s;

@@ -71,7 +71,7 @@ static void ranks_that_were_stopped_by_nobody_here(void **state)
 	world_done(&w);
 }
 
-/* The word of the stopped step is late: what its peers ended with is told first. */
+/* The word of the stopped step is late: what its peers ended with is reported first. */
 static void an_echo_that_is_reported_first(void **state)
 {
 	struct world w;

@@ -1,4 +1,4 @@
-/* A job against its plan: what counts as a steady step, when it is looked at, what is told, and
+/* A job against its plan: what counts as a steady step, when it is measured, what is reported, and
  * which runs are kept to calibrate later plans. Every record is replayed by the world's shadow. */
 #include "tests/unit/dcore/world.h"
 
@@ -177,7 +177,7 @@ static void unknown_bubble_and_chosen_sizes(void **state)
 	}
 }
 
-/* Looked at again only when it has gone twice as far; told once when it leaves the error bar. */
+/* Measured again only when it has gone twice as far; reported once when it leaves the error bar. */
 static void drift_is_reported_once(void **state)
 {
 	struct one o;
@@ -399,7 +399,7 @@ static void what_counts(void **state)
 	}
 }
 
-/* Looked at with 60, 120 and 240 iterations of an attempt, and with 60 of the next. */
+/* Measured with 60, 120 and 240 iterations of an attempt, and with 60 of the next. */
 static void looked_at_when_twice_as_far(void **state)
 {
 	static const struct {
@@ -482,7 +482,7 @@ static void the_bar_of_drift(void **state)
 	}
 }
 
-/* Four times its promise, or a quarter, still calibrates; more is told and forgotten. */
+/* Four times its promise, or a quarter, still calibrates; more is reported and forgotten. */
 static void far_runs_calibrate_nothing(void **state)
 {
 	static const struct {
@@ -501,8 +501,8 @@ static void far_runs_calibrate_nothing(void **state)
 	}
 }
 
-/* An anchor has the version of ROCm that its node told; an upgrade retires the stack's former ones
- * and no others. */
+/* An anchor has the version of ROCm that its node reported; an upgrade retires the stack's former
+ * ones and no others. */
 static void anchors_know_their_version(void **state)
 {
 	struct world w;

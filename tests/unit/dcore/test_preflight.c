@@ -1,4 +1,4 @@
-/* Which nodes a job may use by their health: preflight, what was not looked at, the same software
+/* Which nodes a job may use by their health: preflight, what was not probed, the same software
  * on all. */
 #include "tests/unit/dcore/world.h"
 
@@ -30,7 +30,7 @@ static void an_agent_that_starts_again_says_nothing_is_ok(void **state)
 	world_finding(&w, 0, "gpu.ras_ue", CHECK_CRIT, ACTION_CORDON);
 	world_run(&w, S);
 	world_node_verb(&w, IN_UNDRAIN, 0, NULL);
-	w.toys[0].health->preflight_done = false; /* looked at nothing yet */
+	w.toys[0].health->preflight_done = false; /* probed nothing yet */
 	world_finding(&w, 0, "gpu.ras_ue", CHECK_OK, 0);
 	snprintf(w.toys[0].instance, sizeof(w.toys[0].instance), "later");
 	w.toys[0].beat = 0;

@@ -93,8 +93,8 @@ static struct waterfall reported_together(int64_t first, double step_ms)
 	return fall;
 }
 
-/* Progress is told once a second: when the lost iterations are done again before the first word,
- * their own times count; without any the time is not known, and never 0. */
+/* Progress is reported once a second: when the lost iterations are done again before the first
+ * word, their own times count; without any the time is not known, and never 0. */
 static void recomputing_faster_than_a_beat_is_measured(void **state)
 {
 	struct waterfall each = reported_together(1, 100), last = reported_together(6, 100),
@@ -316,7 +316,7 @@ static void exit_1_after_a_peers_death_is_not(void **state)
 	struct world w;
 	int64_t id = running(&w, 2, 1, 2);
 
-	/* n0's rank echoes the death of n1's, and its news is first */
+	/* n0's rank echoes the death of n1's, and its message is first */
 	w.toys[1].deaf = true;
 	world_exit(&w, 0, id, 0, 1, 0);
 	world_beat(&w, 0);

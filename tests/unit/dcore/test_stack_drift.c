@@ -45,7 +45,7 @@ static void odd_nodes_are_named(void **state)
 		if (i != 1)
 			add_item(n, "bios", "1.2");
 	}
-	add_node(&s, "n5", "mi300x"); /* told nothing */
+	add_node(&s, "n5", "mi300x"); /* reported nothing */
 	stack_drift_view(&s, &v);
 	assert_int_equal(v.untold, 1);
 	assert_int_equal(v.n_groups, 2);

@@ -84,7 +84,7 @@ static void two_intervals_without_a_save_are_reported(void **state)
 	tells(o,
 	      "no complete checkpoint in /ckpt since the start: 65 iterations, 3 save intervals of "
 	      "20",
-	      "the save of 65 began, and its end was not told");
+	      "the save of 65 began, and its end was not reported");
 	saves(o, NOTE_CHECKPOINT, 65, "/ckpt/65");
 	tells(o, NULL, NULL);
 	comes_to(o, 205);

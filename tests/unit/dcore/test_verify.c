@@ -236,7 +236,7 @@ static void an_order_ends_with_its_attempt(void **state)
 	assert_int_equal(job(o)->attempt, 2);
 	assert_int_equal(job(o)->verify.iteration, MO_NONE);
 	assert_int_equal(job(o)->run.resume, 10);
-	/* by the look before the attempt */
+	/* by the scan before the attempt */
 	assert_int_equal(ledger(o, 10)->state, CKPT_VERIFIED);
 	assert_string_equal(ledger(o, 10)->level, "sizes");
 }

@@ -39,7 +39,7 @@ static void a_queue_names_who_is_ahead(void **state)
 	world_waits(&w, behind, WAITING_BEHIND, AHEAD, "behind j-4, which needs 8 GPUs, 1 is free");
 	world_why_has(&w, behind,
 		      "j-4 (job) is queued, with priority 50: waits for 8 GPUs, 1 is free");
-	later = submit(&w, 3, 50); /* looked at alone: the queue was looked at before */
+	later = submit(&w, 3, 50); /* judged alone: the queue was judged before */
 	world_waits(&w, later, WAITING_BEHIND, AHEAD, "behind j-4, which needs 8 GPUs, 1 is free");
 	world_done(&w);
 }
@@ -136,7 +136,7 @@ static void a_failure_is_reported_with_the_wait(void **state)
 
 	world_waits(&w, id, WAITING_GRACE, NULL, text);
 	assert_non_null(strstr(world_job(&w, id)->reason, "died: "));
-	world_crash(&w); /* it is found again by the next look */
+	world_crash(&w); /* it is found again by the next pass */
 	world_waits(&w, id, WAITING_GRACE, NULL, text);
 	world_hello(&w, 0);
 	world_run(&w, 70 * S);

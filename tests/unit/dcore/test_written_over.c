@@ -32,7 +32,7 @@ static void announce(struct saver *o, int64_t iteration, const char *unkept)
 	saver_run(o, 1);
 }
 
-/* The last scan or launch that the node was told. */
+/* The last scan or launch that the node was sent. */
 static const struct command *last(const struct saver *o, int kind)
 {
 	const struct command *c = NULL;

@@ -26,7 +26,7 @@ struct toy {
 	size_t n_steps;
 	struct command *log;
 	size_t n_log; /* every command obeyed */
-	/* NULL: it tells nothing; told until health_acked says its version */
+	/* NULL: it reports nothing; sent until health_acked says its version */
 	struct node_health *health;
 	int64_t health_acked;
 	struct gpu_sensors *sensors;

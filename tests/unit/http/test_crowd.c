@@ -102,7 +102,7 @@ static void test_strangers_of_one_address(void **state)
 }
 
 /* Of wrong credentials an address has few tries; right ones pass beside them, other addresses have
- * their own, and somebody is told once. */
+ * their own, and on_wrong() is called once. */
 static void test_wrong_credentials(void **state)
 {
 	_cleanup_(mo_buf_done) struct mo_buf got = { 0 };

@@ -1,5 +1,5 @@
 /* Answers that are held and streams: they come when there is something, end with their token, and
- * their owner is told of a client that left. */
+ * their owner is notified of a client that left. */
 #include "tests/unit/http/bed.h"
 
 #include <errno.h>
@@ -53,7 +53,7 @@ static void test_stream(void **state)
 	assert_int_equal(bed.gone_calls, 0);
 }
 
-/* A client that leaves, and one that does not read: both end, and the owner is told. */
+/* A client that leaves, and one that does not read: both end, and the owner is notified. */
 static void test_stream_lost(void **state)
 {
 	_cleanup_(mo_buf_done) struct mo_buf got = { 0 }, got2 = { 0 };

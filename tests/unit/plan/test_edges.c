@@ -106,8 +106,8 @@ static void test_one_gpu(void **state)
 	}
 }
 
-/* A plan that is given is told its neighbours too, micro-batch and recomputation of the recipe
- * among them; figures alone have none, nor have the rows of a scaling. */
+/* A plan that is given is shown with its neighbours too, micro-batch and recomputation of the
+ * recipe among them; figures alone have none, nor have the rows of a scaling. */
 static void test_given_sizes_have_neighbours(void **state)
 {
 	static const char recipe[] =

@@ -367,7 +367,7 @@ static struct shape_features stated(const char *narrow, const char *engine, cons
 	return f;
 }
 
-/* What engines are told by flags of their own. */
+/* What engines are given by flags of their own. */
 static void flags(void **state)
 {
 	assert_int_equal(stated(NULL, "megatron-lm", "--recompute-modules",

@@ -521,7 +521,7 @@ static void test_layers_that_do_not_divide(void **state)
 	assert_int_equal(uneven[1], 0);
 }
 
-/* Recomputation told by the engine's own flags counts like the recipe's: a block of three of each
+/* Recomputation given by the engine's own flags counts like the recipe's: a block of three of each
  * virtual stage's six layers lies between none and all. */
 static void test_recompute_by_flags(void **state)
 {
@@ -612,7 +612,7 @@ static const char *only_wide(void *arg, const struct plan *p)
 		       : "parallelism.tp 99 does not go: tp must be 4 and vpp above 1";
 }
 
-/* What is refused is not chosen, told as a neighbour with the reason and its own sizes where it
+/* What is refused is not chosen, shown as a neighbour with the reason and its own sizes where it
  * would be better, and of what is left the best is found: as if nothing else were legal. */
 static void test_refused(void **state)
 {
@@ -664,7 +664,7 @@ static void test_all_refused(void **state)
 	assert_int_equal(plan_make(&s.recipe, &s.gpu, &o, &s.doc, &err), -EINVAL);
 	assert_string_equal(err.text, "plan: no sharding that parallelism: auto may choose passes "
 				      "the recipe's checks: no: change that, or give the sizes");
-	o.open = true; /* all that exist, whatever engines are told */
+	o.open = true; /* all that exist, whatever engines have flags for */
 	assert_int_equal(plan_make(&s.recipe, &s.gpu, &o, &s.doc, NULL), 0);
 	mo_error_done(&err);
 	end(&s);

@@ -89,7 +89,7 @@ static void test_kinds(void **state)
 	assert_non_null(config_input_wrong("file a"));
 }
 
-/* A list says several; what is no text names nothing; not more than some are told. */
+/* A list says several; what is no text names nothing; not more than some are reported. */
 static void test_values(void **state)
 {
 	const struct config_place nowhere = { -1, 0, -1 };

@@ -241,7 +241,7 @@ static void test_types_are_whole(void **state)
 	}
 }
 
-/* Primus' torchtitan is v0.2.2: none of its fields is told as unknown in an experiment or in
+/* Primus' torchtitan is v0.2.2: none of its fields is reported as unknown in an experiment or in
  * engine.args. */
 static void test_list_of_primus(void **state)
 {

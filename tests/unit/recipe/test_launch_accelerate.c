@@ -29,7 +29,7 @@ static char *read_file(void *arg, const char *path)
 
 static const struct launch_world world = { .read = read_file, .dir = "/w" };
 
-/* The variables in the order in which they are told, and all that is lost. */
+/* The variables in the order in which they are listed, and all that is lost. */
 static void is(const char *text, const char *env, const char *lost)
 {
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };

@@ -165,7 +165,7 @@ static void test_judged(void **state)
 	       "experiment.values: 'batch.seq' is no value", "", NULL);
 }
 
-/* Rows that look at the engine's own keys: where the file was read it decides, where it was not
+/* Rows that read the engine's own keys: where the file was read it decides, where it was not
  * what may have to be off is switched off. */
 static void test_own_keys(void **state)
 {

@@ -126,7 +126,7 @@ static void test_keys(void **state)
 	env_of(&b, 10000);
 	expect(b.data, b.len, "518:3 more than 512 keys in one mapping");
 	mo_buf_reset(&b);
-	/* too large as a file: the size is looked at first */
+	/* too large as a file: the size is checked first */
 	for (int i = 0; i < 100000; i++)
 		mo_buf_printf(&b, "k%d: v\n", i);
 	expect(b.data, b.len, "larger than 262144 bytes");

@@ -1,5 +1,5 @@
 /* Data files are parsed once: a file that was changed, even to the same length, counts at once; one
- * that became wrong is told. */
+ * that became wrong is reported. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -63,7 +63,8 @@ static void files_that_change(void **state)
 	mo_rm_rf(dir);
 }
 
-/* Files that rested are only looked at: another one in the place of the first is another one. */
+/* Files that rested are only checked by their times: another one in the place of the first is
+ * another one. */
 static void rested_files_that_are_exchanged(void **state)
 {
 	static const struct {
@@ -160,7 +161,7 @@ static void profiles_that_change(void **state)
 
 static size_t n_listed;
 
-/* In the place of libc's: how often a directory of the catalogue is looked through. */
+/* In the place of libc's: how often a directory of the catalogue is read. */
 DIR *fdopendir(int fd)
 {
 	DIR *(*real)(int) = (DIR * (*)(int)) dlsym(RTLD_NEXT, "fdopendir");

@@ -349,7 +349,7 @@ static void test_unknown_flags(void **state)
 	}
 }
 
-/* What follows from a first error is not told beside it, and what holds for several is told in full
+/* What follows from a first error is not reported beside it, and what holds for several is in full
  * once. */
 static void test_one_cause_one_error(void **state)
 {
@@ -380,7 +380,7 @@ static void test_one_cause_one_error(void **state)
 	assert_non_null(strstr(p.warnings[1], "unknown flag 'another' too: it is passed on"));
 }
 
-/* What was written for a shell is passed on and told. */
+/* What was written for a shell is passed on and reported. */
 static void test_words_of_a_shell(void **state)
 {
 	static const struct {
@@ -484,7 +484,7 @@ static void test_stops(void **state)
 	}
 }
 
-/* A precision that the catalogue has no peak of for that GPU: told, never refused. */
+/* A precision that the catalogue has no peak of for that GPU: a warning, never refused. */
 static void test_precisions(void **state)
 {
 	static const struct {
@@ -568,7 +568,7 @@ static void test_saves(void **state)
 				cases[i].warning && mo_starts_with(p.warnings[k], cases[i].warning);
 		}
 		if (p.errors.n || reported != (cases[i].warning != NULL) || found != reported)
-			fail_msg("%s\n%s%zu told, %zu found: %s", text, said, reported, found,
+			fail_msg("%s\n%s%zu reported, %zu found: %s", text, said, reported, found,
 				 p.n_warnings ? p.warnings[0] : "");
 	}
 }
@@ -607,7 +607,7 @@ static void test_changed(void **state)
 	}
 }
 
-/* Who names a flag in args_unchecked knows what he does: no rule looks at it. */
+/* Who names a flag in args_unchecked knows what he does: no rule reads it. */
 static void test_unchecked(void **state)
 {
 	static const char recipe[] =

@@ -406,7 +406,7 @@ static void test_numbers_of_megatron(void **state)
 		{ "primus-megatron", "", "weight_decay = 'abc'", NULL,
 		  "x.toml:1: weight_decay: \"abc\": Primus fd1eeab (2026-08-22) takes a number "
 		  "here, and may end by anything else" },
-		/* what looks like a number is told where the file is read */
+		/* what looks like a number is reported where the file is read */
 		{ "primus-megatron", "",
 		  "weight_decay = '1e-1'\nlr = 3\nmoe_layer_freq = '[0]*1+[1]*3'", NULL, NULL },
 	};
@@ -447,7 +447,7 @@ static void test_pass_batch(void **state)
 		  "x.toml:4: parallelism.pipeline_parallel_microbatch_size: "
 		  "training.local_batch_size: 6 does not divide by the micro-batch of the "
 		  "pipeline, 4" },
-		/* the recipe's micro-batch: what a rank takes is told */
+		/* the recipe's micro-batch: what a rank takes is shown */
 		{ "2", "seq: 128, micro: 4, global: 48", "[training]\nlocal_batch_size = 6", NULL },
 		{ "2", "seq: 128, micro: 2, global: 48", "", NULL },
 		{ "2", "seq: 128", "[training]\nlocal_batch_size = 6", NULL },

@@ -1,4 +1,4 @@
-/* What engines are told of a recipe, and what is said where they cannot be told. */
+/* What engines are given of a recipe, and what is said where they cannot be given it. */
 #include "tests/unit/recipe/read.h"
 
 #include <signal.h>
@@ -143,7 +143,7 @@ static void test_megatron_argv(void **state)
 }
 
 /* TERM belongs to torch, which ends the data loader's workers by it; a recipe may say otherwise,
- * and the engine is told. */
+ * and the engine is given them. */
 static void test_stop_signal(void **state)
 {
 	static const char text[] =
@@ -173,7 +173,7 @@ static void test_warnings(void **state)
 		strstr(p.warnings[1], "engine torch is not told about batch.micro, precision"));
 }
 
-/* No recomputation is told to engines whose own default, or whose experiment, recomputes. */
+/* No recomputation is given to engines whose own default, or whose experiment, recomputes. */
 static void test_no_recomputation(void **state)
 {
 	static const struct {
@@ -252,7 +252,7 @@ static void test_routing_groups(void **state)
 	}
 }
 
-/* A script that is told none of the sizes would run without what the planner chose. */
+/* A script that is given none of the sizes would run without what the planner chose. */
 static void test_warns_of_auto(void **state)
 {
 	static const char rest[] = "model: mixtral-8x7b\nparallelism: auto\nbatch: {seq: 4096, "

@@ -521,7 +521,7 @@ static void expect_cut(int64_t n)
 	expect_refusal(-EBADMSG, "moe.db-wal: it was cut: ");
 }
 
-/* It is told by its header from a short one that another process began: however often it began at
+/* It is known by its header from a short one that another process began: however often it began at
  * its start again. */
 static void test_cut_logs(void **state)
 {
@@ -549,7 +549,7 @@ static void test_short_log_of_an_earlier_version(void **state)
 	assert_int_equal(store_read(s, on_snapshot, on_record, &seen, NULL), 0);
 	assert_int_equal(seen.records, 3);
 	store_free(s);
-	/* of a version that told no more than that there is one: nothing tells them apart */
+	/* of a version that said no more than that there is one: nothing tells them apart */
 	killed(work_unguarded);
 	assert_int_equal(mo_write_file(mark, "", 0, 0600, false), 0);
 	expect_refusal(-EBADMSG, "moe.db-wal: it was cut: ");

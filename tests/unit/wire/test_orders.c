@@ -1,4 +1,4 @@
-/* Orders to look at a checkpoint directory, between agents and controllers of this version and of
+/* Orders to scan a checkpoint directory, between agents and controllers of this version and of
  * those before. */
 #include <setjmp.h>
 #include <stdarg.h>
