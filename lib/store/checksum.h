@@ -1,4 +1,5 @@
-/* Of each text that is stored, so that damage inside of files is found and reported, never replayed. */
+/* Of each text that is stored, so that damage inside of files is found and reported, never
+ * replayed. */
 #pragma once
 #include <stddef.h>
 #include <stdint.h>

@@ -5,9 +5,9 @@
  *
  * The database (database.c) holds records(seq, sum, text) and snapshot(one row: seq = last record
  * folded in, sum, text). Every text has a checksum and sequence numbers have no gaps, so that
- * damage inside SQLite's pages is found and reported, never replayed. A snapshot lies in a file of its
- * own (snapshot_file.c); the row has the file's name as its text and the checksum of what is in
- * the file. Version 1 had the text itself in the row: such a row is read, and the next snapshot
+ * damage inside SQLite's pages is found and reported, never replayed. A snapshot lies in a file of
+ * its own (snapshot_file.c); the row has the file's name as its text and the checksum of what is
+ * in the file. Version 1 had the text itself in the row: such a row is read, and the next snapshot
  * makes the database version 2. */
 #include "lib/store/store.h"
 
