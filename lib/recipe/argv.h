@@ -1,4 +1,12 @@
-/* The words of a rank's command, and an engine's flag rows against a recipe. */
+/* The words of a rank's command, and an engine's flag rows against a recipe.
+ *
+ * An engine file says by rows (`flags`) which words stand for which value of a recipe; here they
+ * are read with one recipe. Called where a submit is read (daemon/spec.c: they go with the job), by
+ * the rules that hold a recipe against its engine (rules_*.c) and by `moectl explain`: the same
+ * words each time.
+ *
+ * What never happens: a value that the recipe leaves to the engine is said to it; a word of
+ * engine.args is dropped. */
 #pragma once
 #include "lib/base/error.h"
 #include "lib/model/engine.h"

@@ -1,4 +1,9 @@
-/* The table of all recipe keys, and values of a recipe by path. Private to lib/recipe. */
+/* The table of all recipe keys, and values of a recipe by path ("checkpoint.every"). Private to
+ * lib/recipe.
+ *
+ * recipe_file.c reads a document by the table (schema.h); rules, flags of engines and `--set` ask
+ * for single values. A key is one row: what it may be, what it is by default and where it goes.
+ * What follows from several keys is a rule (rules.h), never here. */
 #pragma once
 #include "lib/model/recipe.h"
 #include "lib/recipe/schema.h"

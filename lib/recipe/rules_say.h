@@ -1,4 +1,10 @@
-/* What every rule between keys of a recipe works on and says alike. Private to lib/recipe. */
+/* What every rule between keys of a recipe works on and says alike. Private to lib/recipe.
+ *
+ * A rule has the recipe, its engine and the errors so far (struct rules), and is one function of a
+ * file rules_*.c, called by rules_check() (rules.c). It says what is wrong at the place of the
+ * value that a person would change, with what to do; a warning where the run may work all the same.
+ *
+ * What never happens: a rule asks what the engine is called. */
 #pragma once
 #include <stddef.h>
 #include "lib/model/engine.h"

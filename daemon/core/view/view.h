@@ -1,5 +1,12 @@
-/* The documents of the REST interface, made from state: pure functions into described structs;
- * lib/wire turns them into JSON. Keys and order are those of interfaces.md. */
+/* The documents of the REST interface, made from state: pure functions into described structs.
+ *
+ * Called by the handlers of routes (daemon/api_*.c), which have lib/wire make JSON of them, and by
+ * tests. A view is made empty by mo_desc_init(), filled here and freed by mo_desc_done(). Keys and
+ * their order are those of docs/rest.md, which is made from the rows: one is added as optional and
+ * never renamed.
+ *
+ * What never happens: a question changes anything; what is not known is shown as zero; a view
+ * decides again what a rule has decided. */
 #pragma once
 #include "daemon/core/view/plan_drift.h"
 #include "daemon/core/state/interval.h"
