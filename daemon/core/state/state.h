@@ -12,6 +12,7 @@
  * What is not here: what a beat tells and may be forgotten, and what can be derived (live.h); how
  * things are shown (view/); what a job was asked (lib/model/recipe.h). */
 #pragma once
+#include "daemon/core/state/job_shown.h"
 #include "lib/base/desc.h"
 #include "lib/base/error.h"
 #include "lib/model/env_profile.h"
@@ -233,8 +234,7 @@ struct job_progress {
 	int phase; /* of the job: enum phase */
 	struct sample *samples;
 	size_t n_samples;
-	double loss;
-	double tokens_per_s_per_gpu, tflops_per_gpu, mfu;
+	struct job_shown shown;
 	/* iteration of the newest loss that was no number, or far above those before it; MO_NONE
 	 * none */
 	int64_t spike;
