@@ -1,4 +1,4 @@
-/* Facts of a job that are stored and shown as they are: the state (state.c) and the document of a
+/* Facts of a job that are stored and shown as they are: the state (job.c) and the document of a
  * job in REST (daemon/core/view/view.c) have the same members and the same rows from here, and
  * docs/rest.md and /openapi.json are made of these. To add one: a member, its row, the update that
  * sets it; then cli/status.c prints it. Plain values only, they are copied as they stand. */
