@@ -81,19 +81,19 @@ static double restarts_of(const struct job *j)
 }
 static double loss_of(const struct job *j)
 {
-	return j->progress.loss;
+	return j->progress.shown.loss;
 }
 static double tokens_of(const struct job *j)
 {
-	return j->progress.tokens_per_s_per_gpu;
+	return j->progress.shown.tokens_per_s_per_gpu;
 }
 static double tflops_of(const struct job *j)
 {
-	return j->progress.tflops_per_gpu;
+	return j->progress.shown.tflops_per_gpu;
 }
 static double mfu_of(const struct job *j)
 {
-	return j->progress.mfu;
+	return j->progress.shown.mfu;
 }
 
 static void number(struct mo_buf *b, double v)

@@ -1,6 +1,7 @@
 /* A job as moed knows it, in parts; its steps, and questions about one job alone. Stored by its
  * description, as all of state.h. */
 #pragma once
+#include "daemon/core/state/job_shown.h"
 #include "daemon/core/state/promise.h"
 #include "daemon/core/state/submit.h"
 #include "lib/base/desc.h"
@@ -153,8 +154,7 @@ struct job_progress {
 	int phase; /* of the job: enum phase */
 	struct sample *samples;
 	size_t n_samples;
-	double loss;
-	double tokens_per_s_per_gpu, tflops_per_gpu, mfu;
+	struct job_shown shown;
 	/* iteration of the newest loss that was no number, or far above those before it; MO_NONE
 	 * none */
 	int64_t spike;

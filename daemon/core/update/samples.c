@@ -89,13 +89,13 @@ static void note_spike(struct job *j, size_t at)
 static void newest(struct job *j, const struct sample *s)
 {
 	if (s->loss != MO_NONE_F)
-		j->progress.loss = s->loss;
+		j->progress.shown.loss = s->loss;
 	if (s->tokens_per_s_per_gpu != MO_NONE_F)
-		j->progress.tokens_per_s_per_gpu = s->tokens_per_s_per_gpu;
+		j->progress.shown.tokens_per_s_per_gpu = s->tokens_per_s_per_gpu;
 	if (s->tflops_per_gpu != MO_NONE_F)
-		j->progress.tflops_per_gpu = s->tflops_per_gpu;
+		j->progress.shown.tflops_per_gpu = s->tflops_per_gpu;
 	if (s->mfu != MO_NONE_F)
-		j->progress.mfu = s->mfu;
+		j->progress.shown.mfu = s->mfu;
 }
 
 void samples_add(struct job *j, const struct sample *reported, int64_t attempt, int64_t time)

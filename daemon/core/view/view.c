@@ -29,13 +29,7 @@ static const struct mo_field job_view_fields[] = {
 	MO_D(job_view, iteration, MO_INT,
 	     "newest iteration that was reported, before that where the attempt began"),
 	MO_D(job_view, steps, MO_INT, "iterations it is to run"),
-	MO_D(job_view, loss, MO_REAL, "newest loss"),
-	MO_D(job_view, tokens_per_s_per_gpu, MO_REAL,
-	     "newest throughput, tokens a second of one GPU"),
-	MO_D(job_view, tflops_per_gpu, MO_REAL,
-	     "newest throughput, 10^12 operations of the model a second of one GPU"),
-	MO_D(job_view, mfu, MO_REAL,
-	     "share of the GPUs' peak that the model's operations use, 0 to 1"),
+	JOB_SHOWN_ROWS(job_view, shown),
 	MO_D(job_view, ranks, MO_INT, "processes of an attempt"),
 	MO_D_LIST(job_view, nodes, MO_STRS, "nodes of this attempt, or of the last one"),
 	MO_D(job_view, created_at, MO_TIME, "when it was submitted"),
@@ -178,10 +172,7 @@ void job_view(const struct state *s, const struct job *j, int64_t now, struct jo
 	ret->restarts = j->restarts;
 	ret->iteration = shown_iteration(j);
 	ret->steps = j->spec.recipe.steps;
-	ret->loss = j->progress.loss;
-	ret->tokens_per_s_per_gpu = j->progress.tokens_per_s_per_gpu;
-	ret->tflops_per_gpu = j->progress.tflops_per_gpu;
-	ret->mfu = j->progress.mfu;
+	ret->shown = j->progress.shown;
 	ret->ranks = job_world(j);
 	job_nodes(j, ret);
 	ret->created_at = j->created_at;

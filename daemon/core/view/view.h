@@ -31,7 +31,7 @@ struct job_view {
 	char *name;
 	int state;
 	int64_t attempt, restarts, iteration, steps;
-	double loss, tokens_per_s_per_gpu, tflops_per_gpu, mfu;
+	struct job_shown shown;
 	int64_t ranks;
 	char **nodes;
 	size_t n_nodes;

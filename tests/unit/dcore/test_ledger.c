@@ -217,7 +217,7 @@ static void samples_are_merged_and_derived(void **state)
 	assert_int_equal(s->tokens, 800);
 	assert_true(s->step_ms == 2000.0);
 	assert_true(s->tokens_per_s_per_gpu == 200.0);
-	assert_true(world_job(&w, id)->progress.tokens_per_s_per_gpu == 200.0);
+	assert_true(world_job(&w, id)->progress.shown.tokens_per_s_per_gpu == 200.0);
 	assert_int_equal(samples_step_us(world_job(&w, id)), 2 * S);
 	world_done(&w);
 }
@@ -246,7 +246,7 @@ static void mfu_is_of_the_peak_of_the_gpu(void **state)
 		s.mfu = cases[i].reported;
 		samples_add(&j, &s, 1, S);
 		assert_true(j.progress.samples[0].mfu == cases[i].want &&
-			    j.progress.mfu == cases[i].want);
+			    j.progress.shown.mfu == cases[i].want);
 		mo_desc_done(&job_desc, &j);
 	}
 }
