@@ -93,4 +93,3 @@ void rank_log_write(struct stepd *s, struct rank *r, const char *data, size_t n)
 	if (done < (ssize_t)n)
 		log_failed(s, r, n - (size_t)MO_MAX(done, 0), done < 0 ? -errno : -ENOSPC);
 }
-

@@ -148,7 +148,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_environment), cmocka_unit_test(test_refusal),
 		cmocka_unit_test(test_unstored),    cmocka_unit_test(test_hook),
-		cmocka_unit_test(test_facts),	    cmocka_unit_test(test_pace),
+		cmocka_unit_test(test_facts),       cmocka_unit_test(test_pace),
 	};
 
 	return cmocka_run_group_tests_name("stepd_words", tests, NULL, NULL);
