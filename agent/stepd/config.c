@@ -13,6 +13,7 @@
 #include <sys/epoll.h>
 #include <sys/wait.h>
 
+#include "agent/core/stepd/config_words.h"
 #include "agent/stepd/child.h"
 #include "agent/stepd/files.h"
 #include "agent/stepd/helper.h"
@@ -27,7 +28,6 @@
 #include "lib/base/proc.h"
 #include "lib/base/utf8.h"
 #include "lib/model/limits.h"
-#include "lib/model/mask.h"
 #include "lib/wire/encode.h"
 
 #define DEADLINE_US 10000000
@@ -61,65 +61,11 @@ static void asked_close(struct stepd *s, struct asked *a)
 	}
 }
 
-/* Of the rank's, without what it reads from files: they are secrets whatever the variable's name
- * is, and what moe-config says leaves the node. Libraries and data files are found where this
- * program found its own. Caller frees the list and its texts. */
-static char **environment(const struct given *g, const char *user)
-{
-	const char *own = getenv("LD_LIBRARY_PATH"), *data = getenv("MOE_DATA_DIR"), *ranks = NULL;
-	char **env = NULL;
-	size_t n = 0;
-
-	for (size_t i = 0; i < g->n; i++) {
-		const struct env_item *item = &g->items[i];
-
-		if (own && mo_streq(item->name, "LD_LIBRARY_PATH"))
-			ranks = item->value;
-		else if (data && mo_streq(item->name, "MOE_DATA_DIR"))
-			continue;
-		else if (item->file || item->value)
-			*MO_GROW(env, n) = mo_printf("%s=%s", item->name,
-						     item->file ? MO_MASKED : item->value);
-	}
-	if (own)
-		*MO_GROW(env, n) = mo_printf("LD_LIBRARY_PATH=%s%s%s", own, ranks ? ":" : "",
-					     ranks ? ranks : "");
-	if (user)
-		*MO_GROW(env, n) = mo_printf("MOE_SUBMITTED_BY=%s", user);
-	if (data)
-		*MO_GROW(env, n) = mo_printf("MOE_DATA_DIR=%s", data);
-	*MO_GROW(env, n) = NULL;
-	return env;
-}
-
 static void texts_free(char ***env)
 {
 	for (size_t i = 0; *env && (*env)[i]; i++)
 		free((*env)[i]);
 	free(*env);
-}
-
-/* FORMAT, what is to be looked for, the command. Caller frees the list and its texts. */
-static char **question(const struct launch *l)
-{
-	char **argv = NULL;
-	size_t n = 0;
-
-	mo_strs_add(&argv, &n, "moe-config");
-	mo_strs_add(&argv, &n, l->config_words ? l->config_words : "primus");
-	if (l->entry)
-		*MO_GROW(argv, n) = mo_printf("entry:%s", l->entry);
-	if (l->config_variables)
-		*MO_GROW(argv, n) = mo_printf("variables:%s", l->config_variables);
-	for (size_t i = 0; i < l->n_inputs; i++)
-		*MO_GROW(argv, n) = mo_printf("input:%s=%s", l->inputs[i].key, l->inputs[i].value);
-	for (size_t i = 0; i < l->n_config_files; i++)
-		*MO_GROW(argv, n) =
-			mo_printf("file:%s=%s", l->config_files[i].key, l->config_files[i].value);
-	for (size_t i = 0; i < l->n_argv; i++)
-		mo_strs_add(&argv, &n, l->argv[i]);
-	*MO_GROW(argv, n) = NULL;
-	return argv;
 }
 
 static void on_output(struct stepd *s, struct source *source, uint32_t events);
@@ -141,8 +87,10 @@ static int open_output(struct stepd *s, struct output *t, size_t most)
 static int ask(struct stepd *s, const struct prepared *p, const char *path, struct asked *a)
 {
 	const struct launch *l = &s->spool.launch;
-	_cleanup_(texts_free) char **env = environment(&p->given[0], l->user);
-	_cleanup_(texts_free) char **argv = question(l);
+	_cleanup_(texts_free) char **env =
+		config_environment(p->given[0].items, p->given[0].n, l->user,
+				   getenv("LD_LIBRARY_PATH"), getenv("MOE_DATA_DIR"));
+	_cleanup_(texts_free) char **argv = config_question(l);
 	/* where it cannot be given, the recipe is judged by the controller alone */
 	_cleanup_(mo_closep) int recipe = l->recipe ? process_input(l->recipe) : -1;
 	_cleanup_(mo_closep) int out = open_output(s, &a->out, MO_CONFIG_BYTES_MAX);
@@ -169,14 +117,17 @@ static int ask(struct stepd *s, const struct prepared *p, const char *path, stru
 
 /* The controller must be able to read it: moe-config writes JSON, but what answered need not be
  * it. */
-static bool may_be_stored(const struct mo_buf *text)
+static const char *unstored(const struct asked *a)
 {
 	_cleanup_(mo_buf_done) struct mo_buf written = { 0 };
+	const struct mo_buf *text = &a->out.text;
+	bool is_text = text->len && !memchr(text->data, 0, text->len) &&
+		       mo_utf8_valid(text->data, text->len);
 
-	if (!text->len || memchr(text->data, 0, text->len) || !mo_utf8_valid(text->data, text->len))
-		return false;
-	wire_string(text->data, &written);
-	return written.len <= MO_CONFIG_BYTES_MAX;
+	if (is_text)
+		wire_string(text->data, &written);
+	return config_unstored(a->code, text, is_text, written.len,
+			       a->err.text.len ? a->err.text.data : NULL);
 }
 
 static void not_stored(const struct stepd *s, const char *why)
@@ -188,15 +139,6 @@ static void not_stored(const struct stepd *s, const char *why)
 	       why);
 }
 
-/* Why it was not read, in words of the file system that is asked. */
-static const char *unread_text(int r)
-{
-	return r == -EFBIG       ? "it is larger than a record may be"
-	       : r == -ETIMEDOUT ? "its files were not read within 10 s: their file system does "
-				   "not answer, or it is slow"
-				 : strerror(-r);
-}
-
 static void strip(struct mo_buf *b)
 {
 	if (b->data)
@@ -205,36 +147,14 @@ static void strip(struct mo_buf *b)
 		b->data[--b->len] = 0;
 }
 
-/* Why no rank can start by what moe-config answered; NULL: they can. Caller frees. */
-static char *refusal(const struct stepd *s, const struct asked *a)
-{
-	const struct launch *l = &s->spool.launch;
-	const char *node = s->spool.node, *said = a->err.text.len ? a->err.text.data : NULL;
-
-	if (a->code == 4 && l->n_inputs)
-		return mo_printf("the engine's configuration on %s: %s: put it there, or name "
-				 "another",
-				 node, said ? said : "a file is not there");
-	if (a->code == 2 && !l->config && l->recipe)
-		return mo_printf("the engine's configuration on %s: %s", node,
-				 said ? said : "it is refused");
-	if (a->code == 2 && l->config)
-		return mo_printf("the experiment on %s: %s", node,
-				 said ? said : "it cannot be loaded");
-	return NULL;
-}
-
 static void keep(struct stepd *s, struct asked *a)
 {
 	if (!s->spool.launch.config)
 		return;
 	strip(&a->out.text);
-	if (a->code != 0 || !a->out.text.len)
-		not_stored(s, a->code == 3 && a->err.text.len
-				      ? a->err.text.data
-				      : "moe-config did not end as it should");
-	else if (!may_be_stored(&a->out.text))
-		not_stored(s, "it is no text, or larger than a record may be");
+	const char *why = unstored(a);
+	if (why)
+		not_stored(s, why);
 	else if (s->ranks[0].rank == 0) /* one of all nodes is kept with the job */
 		s->config = mo_buf_take(&a->out.text);
 }
@@ -259,7 +179,8 @@ static void judge(struct stepd *s, struct asked *a)
 	if (a->err.text.len == OUTPUT_MAX)
 		a->err.text.len = mo_utf8_cut(a->err.text.data, OUTPUT_MAX - 1);
 	strip(&a->err.text);
-	_cleanup_(mo_freep) char *why = refusal(s, a);
+	_cleanup_(mo_freep) char *why = config_refusal(&s->spool.launch, s->spool.node, a->code,
+						       a->err.text.len ? a->err.text.data : NULL);
 
 	if (!why)
 		keep(s, a);
@@ -272,7 +193,7 @@ static void give_up(struct stepd *s, struct asked *a, int r)
 {
 	if (a->pid > 0 && !a->ended)
 		process_kill(a->pid);
-	not_stored(s, unread_text(r));
+	not_stored(s, config_unread(r));
 	answer(s, NULL, 0, NULL);
 }
 

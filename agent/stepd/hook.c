@@ -9,6 +9,7 @@
 #include <sys/epoll.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "agent/core/stepd/hook_words.h"
 #include "agent/core/text/words.h"
 #include "agent/stepd/hook.h"
 #include "agent/stepd/child.h"
@@ -22,9 +23,6 @@
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
 #include "lib/base/proc.h"
-
-#define SHOWN_LINES 5
-#define SHOWN_BYTES 300
 
 static void answer(struct stepd *s, const char *cause, int code, char *text)
 {
@@ -44,21 +42,31 @@ void hook_note(struct stepd *s, struct note *n)
 		n->prepare_ms = s->hook_ms;
 	if (n->kind != NOTE_REFUSED || !mo_streq(n->cause, "prepare"))
 		return;
-	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	output_tail(h, n);
-	mo_buf_str(&b, n->text ? n->text : "");
-	for (size_t i = n->n_tail > SHOWN_LINES ? n->n_tail - SHOWN_LINES : 0, first = i;
-	     i < n->n_tail; i++)
-		mo_buf_printf(&b, "%s%.*s", i == first ? "; its last lines: " : " | ", SHOWN_BYTES,
-			      n->tail[i]);
-	mo_str_set(&n->text, b.data);
+	hook_says_last(n);
+}
+
+/* What it said of the ranks is theirs from now on, or no rank can start with it. */
+static void take_hooks(struct stepd *s)
+{
+	if (s->hooks.refused > 0)
+		mo_log(MO_WARNING, NULL, NULL,
+		       "%lld lines of engine.prepare look like env.NAME=VALUE or extra.key=value "
+		       "and are not: left out",
+		       (long long)s->hooks.refused);
+	_cleanup_(mo_freep) char *refusal = hooks_refusal(&s->hooks, &s->spool.launch);
+	if (!refusal)
+		hooks_apply(&s->hooks, &s->spool.launch);
+	s->ranks[0].log_base = s->hook.log_base;
+	answer(s, NULL, 0,
+	       refusal ? mo_printf("engine.prepare on %s %s", s->spool.node, refusal) : NULL);
 }
 
 /* Queues how it ended; ranks follow only after exit code 0. */
 static void hook_died(struct stepd *s, const siginfo_t *si)
 {
 	struct rank *h = &s->hook;
-	struct child_failure f;
+	struct child_failure f = { 0 };
 	bool unstarted = h->report.fd >= 0 && mo_read(h->report.fd, &f, sizeof(f)) == sizeof(f);
 	s->hook_ms = MO_MAX(0, mo_clock_boot_us() - s->hook_began_us) / 1000;
 	h->pid = 0;
@@ -67,34 +75,19 @@ static void hook_died(struct stepd *s, const siginfo_t *si)
 	wake_unwatch(s, &h->report);
 	output_drain(s, h);
 	output_close(s, h);
-	const char *node = s->spool.node, *program = s->spool.launch.prepare[0];
-	if (unstarted)
-		answer(s, NULL, f.error,
-		       mo_printf("engine.prepare on %s could not %s (%s): %s", node,
-				 child_step_names[f.step > 0 && f.step < _CHILD_STEP_N ? f.step
-										       : 0],
-				 program, strerror(f.error)));
-	else if (si->si_code != CLD_EXITED)
-		answer(s, NULL, 0,
-		       mo_printf("engine.prepare on %s was ended by signal %d", node,
-				 si->si_status));
-	else if (si->si_status != 0)
-		answer(s, NULL, si->si_status,
-		       mo_printf("engine.prepare on %s ended with exit code %d", node,
-				 si->si_status));
-	else {
-		if (s->hooks.refused > 0)
-			mo_log(MO_WARNING, NULL, NULL,
-			       "%lld lines of engine.prepare look like env.NAME=VALUE or "
-			       "extra.key=value and are not: left out",
-			       (long long)s->hooks.refused);
-		_cleanup_(mo_freep) char *refusal = hooks_refusal(&s->hooks, &s->spool.launch);
-		if (!refusal)
-			hooks_apply(&s->hooks, &s->spool.launch);
-		s->ranks[0].log_base = h->log_base;
-		answer(s, NULL, 0,
-		       refusal ? mo_printf("engine.prepare on %s %s", node, refusal) : NULL);
-	}
+	bool exited = si->si_code == CLD_EXITED;
+	int step = f.step > 0 && f.step < _CHILD_STEP_N ? f.step : 0;
+	const struct hook_end end = { .node = s->spool.node,
+				      .program = s->spool.launch.prepare[0],
+				      .step = unstarted ? child_step_names[step] : NULL,
+				      .error = f.error,
+				      .code = exited ? si->si_status : 0,
+				      .signal = exited ? 0 : si->si_status };
+	char *problem = hook_problem(&end);
+	if (problem)
+		answer(s, NULL, hook_code(&end), problem);
+	else
+		take_hooks(s);
 	hooks_done(&s->hooks);
 }
 

@@ -11,15 +11,17 @@
 #include <sys/types.h>
 #include <sys/wait.h>
 #include "agent/core/stepd/hooks.h"
+#include "agent/core/stepd/pace.h"
 #include "agent/core/stepd/spool.h"
 #include "agent/core/stepd/stepd_core.h"
+#include "agent/core/text/split.h"
+#include "agent/core/text/tail.h"
 #include "lib/base/buf.h"
 #include "lib/base/error.h"
 #include "lib/base/identity.h"
 #include "lib/model/limits.h"
 
 #define WAIT_PIDFD ((idtype_t)3) /* P_PIDFD: glibc has the name since 2.36 */
-#define STEPD_TAIL_BYTES 1024    /* of each last line kept for the exit note */
 #define STEPD_CONNECTIONS_MAX 8
 /* unsent bytes of one connection; above it is dropped: the agent connects again */
 #define STEPD_OUT_MAX (64 * 1024)
@@ -45,19 +47,8 @@ struct source {
 struct stream {
 	struct source source;
 	struct rank *rank;
-	struct mo_buf line; /* an unfinished line, at most MO_LINE_MAX */
-	/* the line was longer: the rest of it is logged, not parsed */
-	bool skipping;
-	/* wake-ups within a window: above a limit the stream is read by the tick timer */
-	int busy;
-	int64_t busy_since_us;
-	bool batched;
-	int idle_ticks;
-};
-struct tail {
-	char text[MO_TAIL_LINES][STEPD_TAIL_BYTES];
-	uint16_t len[MO_TAIL_LINES];
-	size_t n, next;
+	struct split split;
+	struct pace pace;
 };
 
 struct rank {
@@ -72,7 +63,7 @@ struct rank {
 	struct tail *tail; /* NULL: it has printed nothing */
 	int log_fd;
 	int64_t log_size, log_base; /* base: bytes before this file */
-	int64_t log_dropped, values_refused, long_lines;
+	int64_t log_dropped, values_refused;
 	int log_error;
 	bool started, failed, exited; /* failed: it never reached exec */
 	/* as read back after exec; what the last check of its threads added */

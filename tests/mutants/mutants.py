@@ -689,7 +689,7 @@ MUTANTS = [
     ),
     (
         "acknowledged to the lost controller, sent to no other",
-        "on_welcome",
+        "agent_core_on_welcome",
         "rewind_all(s, w, out);",
         "(void)rewind_all;",
         [unit("acore", "test_agent_link")],

@@ -1,31 +1,15 @@
 /* Commands of the controller to the agent's core. They come again until they are answered, so each
  * is carried out once; what is out of date is refused from memory, and a refusal makes nothing
  * durable. */
-#include "agent/core/agent/agent_core_state.h"
+#include "agent/core/agent/agent_command.h"
+#include "agent/core/agent/agent_fence.h"
+#include "agent/core/agent/agent_life.h"
+#include "agent/core/agent/agent_steps.h"
+#include "agent/core/agent/link.h"
 
 #include <string.h>
 
 #define QUERY_AGAIN_US 5000000
-
-void agent_core_refuse(struct agent_core *s, int64_t job, int64_t attempt, const char *cause,
-		       const char *text)
-{
-	struct agent_step *e = agent_core_add(s, job, attempt, NULL, AS_REFUSED);
-	struct note n;
-
-	mo_desc_init(&note_desc, &n);
-	n.n = 1;
-	n.kind = NOTE_REFUSED;
-	n.cause = mo_strdup(cause);
-	n.text = mo_strdup(text);
-	agent_step_note(e, &n);
-	mo_desc_done(&note_desc, &n);
-	n.n = 2;
-	n.kind = NOTE_GONE;
-	n.text = mo_strdup("nothing was started");
-	agent_step_note(e, &n);
-	mo_desc_done(&note_desc, &n);
-}
 
 static void on_launch(struct agent_core *s, const struct command *c, struct agent_out *out)
 {

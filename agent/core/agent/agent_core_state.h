@@ -1,5 +1,6 @@
-/* State of the agent's core, shared by agent_core.c (a step's life, answers), agent_command.c (what
- * the controller orders), agent_fence.c and report.c (what is sent). */
+/* State of the agent's core, shared by the files that decide: agent_steps.c (which there are),
+ * agent_life.c (a step's life), agent_command.c (what the controller orders), agent_answers.c (what
+ * it answers), agent_fence.c, link.c and report.c (what is sent). */
 #pragma once
 #include "agent/core/agent/agent_step.h"
 
@@ -8,7 +9,8 @@
 /* jobs whose highest attempt is remembered; the one launched longest ago goes first */
 #define FENCE_JOBS_MAX 4096
 #define SCANS_MAX 64
-#define QUERIES_MAX 64 /* query ids remembered against repetition */
+#define BACKOFF_MIN_US 100000 /* from one hello to the next, at first */
+#define QUERIES_MAX 64        /* query ids remembered against repetition */
 
 /* OFF: start-up; WAIT: hello again at link_at; HELLO: sent */
 enum link { LINK_OFF, LINK_WAIT, LINK_HELLO, LINK_UP };
@@ -52,39 +54,3 @@ struct agent_core {
 	int64_t beat_us, beat;
 	int64_t quick, quick_since; /* syncs since then, at most a second ago */
 };
-
-/* appends */
-struct agent_effect *agent_effect(struct agent_out *out, int type, int64_t job, int64_t attempt);
-void agent_core_send_urgent(struct agent_core *s, int64_t now, struct agent_out *out);
-void agent_core_send_sync(struct agent_core *s, int64_t now, struct agent_out *out);
-void agent_core_say_hello(struct agent_core *s, int64_t now, struct agent_out *out);
-void agent_core_hello_late(struct agent_core *s, int64_t now);
-void agent_core_lose_link(struct agent_core *s, int64_t now);
-
-struct agent_step *agent_core_find(const struct agent_core *s, int64_t job, int64_t attempt);
-struct agent_step *agent_core_add(struct agent_core *s, int64_t job, int64_t attempt,
-				  const struct launch *l, enum agent_step_phase phase);
-void agent_core_drop(struct agent_core *s, struct agent_step *e);
-/* Started when the fence is on disk: a full disk refuses the launch instead of starting what a
- * restarted agent would not remember. */
-void agent_core_start_fenced(struct agent_core *s, struct agent_step *e, struct agent_out *out);
-/* Carries a wanted stop or kill to where the step is. */
-void agent_step_order(struct agent_step *e, int64_t now, struct agent_out *out);
-/* Answers an order that must not or cannot be carried out: proof, from memory, that no process of
- * this attempt is here. */
-void agent_core_refuse(struct agent_core *s, int64_t job, int64_t attempt, const char *cause,
-		       const char *text);
-
-void agent_core_command(struct agent_core *s, const struct command *c, int64_t now,
-			struct agent_out *out);
-void agent_core_scanned(struct agent_core *s, const struct scan_result *result, int64_t now,
-			struct agent_out *out);
-void agent_core_checked(struct agent_core *s, int64_t now, struct agent_out *out);
-void agent_core_drop_scan(struct agent_core *s, size_t i);
-
-/* the highest attempt of it, 0: none */
-int64_t agent_core_highest(const struct agent_core *s, int64_t job);
-void agent_core_raise_fence(struct agent_core *s, int64_t job, int64_t attempt);
-/* job 0: the epoch */
-void agent_core_save_fence(const struct agent_core *s, int64_t job, struct agent_out *out);
-void agent_core_learn_epoch(struct agent_core *s, int64_t epoch, struct agent_out *out);

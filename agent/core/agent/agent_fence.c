@@ -1,7 +1,8 @@
 /* The fence: the highest attempt of each job, and the highest controller epoch, that this node has
  * seen. It is durable before anything is started, so an attempt at or below it without a spool
  * entry is never started. */
-#include "agent/core/agent/agent_core_state.h"
+#include "agent/core/agent/agent_fence.h"
+#include "agent/core/agent/link.h"
 
 #include <string.h>
 

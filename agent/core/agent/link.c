@@ -1,6 +1,7 @@
 /* The agent's way to the controller: one hello, then one sync after the other, and urgent messages
  * beside it for what is urgent. Called by agent_core.c. */
-#include "agent/core/agent/agent_core_state.h"
+#include "agent/core/agent/link.h"
+#include "agent/core/agent/agent_steps.h"
 #include "agent/core/stepd/stepd_core.h"
 #include "lib/base/assert.h"
 

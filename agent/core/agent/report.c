@@ -1,6 +1,7 @@
 /* What the agent sends: hello, sync, urgent. Called by the shell when agent_core_decide asked for
  * it. */
 #include "agent/core/agent/agent_core_state.h"
+#include "agent/core/agent/link.h"
 #include "agent/core/stepd/stepd_core.h"
 #include "lib/base/assert.h"
 #include "lib/base/desc_fit.h"

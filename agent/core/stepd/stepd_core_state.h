@@ -1,5 +1,6 @@
-/* State of the supervisor's core, for its two files: stepd_core.c (the machine) stands over
- * stepd_facts.c (the notes it writes, and what lines and datagrams of the ranks say). */
+/* State of the supervisor's core, for its files: stepd_core.c asks stepd_table.c what an event does,
+ * and that is a function of stepd_start.c, stepd_end.c or stepd_facts.c (which has the notes that
+ * are written, and what lines and datagrams of the ranks say). */
 #pragma once
 #include "agent/core/stepd/stepd_core.h"
 
@@ -54,17 +55,3 @@ struct note *stepd_core_note(struct stepd_core *s, struct stepd_out *out, int ki
 void stepd_core_flush_sample(struct stepd_core *s, struct stepd_out *out);
 /* NULL: it is none of ours. */
 struct local_rank *stepd_core_rank_of(struct stepd_core *s, const struct note *n);
-
-/* What a rank's lines and datagrams say. */
-void stepd_core_on_sample(struct stepd_core *s, const struct stepd_event *e, int64_t now,
-			  struct stepd_out *out);
-void stepd_core_on_phase(struct stepd_core *s, const struct stepd_event *e, int64_t now,
-			 struct stepd_out *out);
-void stepd_core_on_ready(struct stepd_core *s, const struct stepd_event *e, int64_t now,
-			 struct stepd_out *out);
-void stepd_core_on_checkpoint(struct stepd_core *s, const struct stepd_event *e, int64_t now,
-			      struct stepd_out *out);
-void stepd_core_on_saving(struct stepd_core *s, const struct stepd_event *e, int64_t now,
-			  struct stepd_out *out);
-void stepd_core_on_resumed(struct stepd_core *s, const struct stepd_event *e, int64_t now,
-			   struct stepd_out *out);

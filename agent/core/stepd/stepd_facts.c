@@ -2,7 +2,7 @@
  * saves. A sample waits SAMPLE_WAIT_US for more pieces (a datagram and a printed line tell of
  * the same iteration); any other note writes it first. One iteration has at most one
  * NOTE_SAMPLE. */
-#include "agent/core/stepd/stepd_core_state.h"
+#include "agent/core/stepd/stepd_facts.h"
 #include "agent/core/text/lines.h"
 #include "lib/base/assert.h"
 

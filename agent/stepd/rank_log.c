@@ -1,0 +1,95 @@
+/* See rank_log.h. */
+#include "agent/stepd/rank_log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "lib/base/fd.h"
+#include "lib/base/log.h"
+
+static struct mo_log_where where(const struct stepd *s, const struct rank *r)
+{
+	return (struct mo_log_where){ .job = s->spool.launch.job,
+				      .attempt = s->spool.launch.attempt,
+				      .rank = r->rank,
+				      .node = s->spool.node };
+}
+
+int rank_log_open(struct stepd *s, struct rank *r)
+{
+	_cleanup_(mo_freep) char *path =
+		mo_path(s->spool.log_dir, "rank-%lld.log", (long long)r->rank);
+	r->log_fd = mo_open_at(AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0640);
+	if (r->log_fd < 0)
+		return -errno;
+	struct stat st;
+	r->log_size = mo_stat_fd(r->log_fd, &st) == 0 ? st.st_size : 0;
+	return 0;
+}
+
+/* rank-R.log becomes rank-R.log.1; rank-R.base says how many bytes came before the new file, so
+ * that readers can go on by offset. */
+static int log_rotate(struct stepd *s, struct rank *r)
+{
+	_cleanup_(mo_freep) char *path =
+		mo_path(s->spool.log_dir, "rank-%lld.log", (long long)r->rank);
+	_cleanup_(mo_freep) char *old =
+		mo_path(s->spool.log_dir, "rank-%lld.log.1", (long long)r->rank);
+	_cleanup_(mo_freep) char *base =
+		mo_path(s->spool.log_dir, "rank-%lld.base", (long long)r->rank);
+	char text[32];
+	int n = snprintf(text, sizeof(text), "%lld\n", (long long)(r->log_base + r->log_size));
+	int e = mo_rename(path, old) < 0 ? -errno
+					 : mo_write_file(base, text, (size_t)n, 0640, false);
+	if (e < 0)
+		return e;
+	r->log_base += r->log_size;
+	r->log_fd = mo_close(r->log_fd);
+	return rank_log_open(s, r);
+}
+
+static void log_failed(struct stepd *s, struct rank *r, size_t lost, int error)
+{
+	if (r->log_error == 0) {
+		struct mo_log_where w = where(s, r);
+		mo_log(MO_ERR, NULL, &w,
+		       "log of rank %lld cannot be written: %s; its output is dropped until it "
+		       "can: free space below %s",
+		       (long long)r->rank, strerror(-error), s->spool.log_dir);
+	}
+	r->log_error = error;
+	r->log_dropped += (int64_t)lost;
+}
+
+void rank_log_write(struct stepd *s, struct rank *r, const char *data, size_t n)
+{
+	if (n == 0)
+		return;
+	if (r->log_size >= s->spool.log_bytes) {
+		int e = log_rotate(s, r);
+		if (e < 0) {
+			log_failed(s, r, n, e);
+			return;
+		}
+	}
+	if (r->log_dropped > 0) {
+		char text[96];
+		int len =
+			snprintf(text, sizeof(text),
+				 "[moe-stepd: %lld bytes of output are missing here: disk full]\n",
+				 (long long)r->log_dropped);
+		if (mo_write(r->log_fd, text, (size_t)len) == len) {
+			r->log_size += len;
+			r->log_dropped = 0;
+			r->log_error = 0;
+		}
+	}
+	ssize_t done = mo_write(r->log_fd, data, n);
+	if (done > 0)
+		r->log_size += done;
+	if (done < (ssize_t)n)
+		log_failed(s, r, n - (size_t)MO_MAX(done, 0), done < 0 ? -errno : -ENOSPC);
+}

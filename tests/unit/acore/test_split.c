@@ -1,0 +1,88 @@
+/* Bytes of a rank cut into lines, however they come in, and the last of them kept. */
+#include "tests/unit/unit.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/core/text/split.h"
+#include "agent/core/text/tail.h"
+#include "lib/base/desc.h"
+
+/* "a|~b|" = the line a, the bar b */
+static void on_split(void *arg, enum split_kind kind, const char *line, size_t n)
+{
+	mo_buf_printf(arg, "%s%.*s|", kind == SPLIT_BAR ? "~" : "", (int)n, line);
+}
+
+/* In pieces of this size; what was seen, and what the log has. */
+static void check(const char *text, size_t piece, const char *seen_want, const char *log_want)
+{
+	_cleanup_(mo_buf_done) struct mo_buf seen = { 0 }, log = { 0 };
+	struct split s = { 0 };
+
+	for (size_t at = 0, n = strlen(text); at < n; at += piece)
+		split_bytes(&s, text + at, MO_MIN(piece, n - at), &log, on_split, &seen);
+	split_end(&s, &log, on_split, &seen);
+	assert_string_equal(seen.data, seen_want);
+	assert_string_equal(log.data, log_want);
+	assert_int_equal(s.too_long, 0);
+}
+
+static void test_pieces(void **state)
+{
+	for (size_t piece = 1; piece < 12; piece++) {
+		check("one\ntwo\r\n\nthree", piece, "one|two||three|", "one\ntwo\r\n\nthree\n");
+		check(" 1%\r 2%\r\nend\n", piece, "~ 1%| 2%|end|", " 1%\r 2%\r\nend\n");
+	}
+}
+
+static void test_too_long(void **state)
+{
+	_cleanup_(mo_buf_done) struct mo_buf text = { 0 }, seen = { 0 }, log = { 0 };
+	struct split s = { 0 };
+
+	for (size_t i = 0; i < MO_LINE_MAX + 100; i++)
+		mo_buf_add(&text, "x", 1);
+	mo_buf_str(&text, "\nnext\n");
+	for (size_t at = 0; at < text.len; at += 1000)
+		split_bytes(&s, text.data + at, MO_MIN((size_t)1000, text.len - at), &log, on_split,
+			    &seen);
+	assert_int_equal(seen.len, MO_LINE_MAX + strlen("|next|"));
+	assert_int_equal(log.len, text.len);
+	assert_memory_equal(log.data, text.data, text.len);
+	assert_int_equal(s.too_long, 1);
+	split_end(&s, &log, on_split, &seen);
+	assert_int_equal(log.len, text.len);
+}
+
+static void test_tail(void **state)
+{
+	struct tail *t = mo_alloc(sizeof(*t));
+	char **lines = NULL, text[16];
+	size_t n = 0;
+
+	for (int i = 0; i < MO_TAIL_LINES + 3; i++) {
+		snprintf(text, sizeof(text), "line %d", i);
+		tail_add(t, text, strlen(text));
+	}
+	tail_lines(t, &lines, &n);
+	assert_int_equal(n, MO_TAIL_LINES);
+	assert_string_equal(lines[0], "line 3");
+	snprintf(text, sizeof(text), "line %d", MO_TAIL_LINES + 2);
+	assert_string_equal(lines[n - 1], text);
+	while (n > 0)
+		free(lines[--n]);
+	free(lines);
+	free(t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_pieces),
+		cmocka_unit_test(test_too_long),
+		cmocka_unit_test(test_tail),
+	};
+
+	return cmocka_run_group_tests_name("split", tests, NULL, NULL);
+}
