@@ -16,15 +16,21 @@ UNIT_ROOMS_health := recipe acore dcore plan wire model base
 UNIT_ROOMS_engine := recipe acore wire model base
 UNIT_ROOMS_daemon := $(ROOMS_moed)
 UNIT_ROOMS_seams := $(ROOMS_moed)
+UNIT_ROOMS_seams/stepd := $(ROOMS_moe-stepd)
+UNIT_ROOMS_seams/agent := $(ROOMS_moe-agent)
 UNIT_ROOMS_agent := $(ROOMS_moe-agent)
 UNIT_ROOMS_stepd := $(ROOMS_moe-stepd)
 UNIT_ROOMS_cli := $(ROOMS_moectl)
 UNIT_DIRS := base model wire recipe plan loop http store topo dcore acore health engine daemon \
-	seams agent stepd cli
+	seams seams/stepd seams/agent agent stepd cli
 # the shells' own objects, without main()
 UNIT_SHELL_daemon := $(filter-out daemon/main.c,$(SRC_moed))
 # its seams are the test's own (docs/decisions/010-seams.md)
 UNIT_SHELL_seams := $(filter-out daemon/main.c daemon/agent_answer.c,$(SRC_moed))
+UNIT_SHELL_seams/stepd := $(filter-out agent/stepd/main.c agent/stepd/wake.c \
+	agent/stepd/process.c,$(SRC_moe-stepd))
+UNIT_SHELL_seams/agent := $(filter-out agent/main.c agent/controller.c agent/helper.c \
+	agent/reserve.c agent/unit.c agent/shutdown.c,$(SRC_moe-agent))
 UNIT_SHELL_agent := $(filter-out agent/main.c,$(SRC_moe-agent))
 UNIT_SHELL_stepd := $(filter-out agent/stepd/main.c,$(SRC_moe-stepd))
 UNIT_SHELL_cli := $(filter-out cli/main.c,$(SRC_moectl))
@@ -32,6 +38,8 @@ UNIT_SHELL_cli := $(filter-out cli/main.c,$(SRC_moectl))
 UNIT_BED_plan := tests/unit/recipe/read.c
 UNIT_BED_cli := $(addprefix tests/unit/dcore/,world.c world_check.c world_health.c toy.c)
 UNIT_BED_seams := $(UNIT_BED_cli)
+UNIT_BED_seams/stepd := $(addprefix tests/unit/seams/,time.c disk.c streams.c people.c)
+UNIT_BED_seams/agent := $(UNIT_BED_seams/stepd)
 TEST_LIBS := -lcmocka -lmicrohttpd -lsystemd -ljson-c -lsqlite3 -lfyaml -lpcre2-8 -lhwloc -lnuma \
 	-lgnutls -lm
 

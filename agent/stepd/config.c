@@ -15,9 +15,11 @@
 
 #include "agent/stepd/child.h"
 #include "agent/stepd/files.h"
+#include "agent/stepd/helper.h"
 #include "agent/stepd/prepare.h"
 #include "agent/stepd/process.h"
 #include "agent/stepd/sources.h"
+#include "agent/stepd/wake.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
@@ -54,23 +56,9 @@ static void asked_close(struct stepd *s, struct asked *a)
 
 	a->over = true;
 	for (size_t i = 0; i < ELEMENTSOF(each); i++) {
-		stepd_unwatch(s, &each[i]->source);
+		wake_unwatch(s, &each[i]->source);
 		mo_buf_done(&each[i]->text);
 	}
-}
-
-/* moe-config lies beside this program; NULL when that cannot be said. */
-static char *helper(void)
-{
-	char self[4096];
-	ssize_t n = mo_readlink("/proc/self/exe", self, sizeof(self) - 1);
-
-	if (n <= 0)
-		return NULL;
-	self[n] = 0;
-	char *slash = strrchr(self, '/');
-
-	return slash ? mo_printf("%.*s/moe-config", (int)(slash - self), self) : NULL;
 }
 
 /* Of the rank's, without what it reads from files: they are secrets whatever the variable's name
@@ -146,7 +134,7 @@ static int open_output(struct stepd *s, struct output *t, size_t most)
 		return r;
 	t->most = most;
 	t->source = (struct source){ .fd = ours, .fn = on_output, .owner = t };
-	r = stepd_watch(s, &t->source, EPOLLIN);
+	r = wake_watch(s, &t->source, EPOLLIN);
 	return r < 0 ? r : TAKE_FD(theirs);
 }
 
@@ -328,7 +316,7 @@ static void on_output(struct stepd *s, struct source *source, uint32_t events)
 		mo_buf_add(&t->text, chunk, MO_MIN((size_t)n, room));
 		return;
 	}
-	stepd_unwatch(s, source);
+	wake_unwatch(s, source);
 	finish_if_over(s);
 }
 
@@ -369,7 +357,7 @@ static void config_go_on(struct stepd *s)
 		answer(s, cause, -r, r < 0 ? mo_error_text(&err, r) : NULL);
 		return;
 	}
-	_cleanup_(mo_freep) char *path = helper();
+	_cleanup_(mo_freep) char *path = stepd_helper("moe-config");
 	struct asked *a = s->asked = mo_alloc(sizeof(*a));
 
 	a->out.source.fd = a->err.source.fd = -1;

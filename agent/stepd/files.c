@@ -9,6 +9,7 @@
 
 #include "agent/stepd/process.h"
 #include "agent/stepd/sources.h"
+#include "agent/stepd/wake.h"
 #include "lib/base/file.h"
 #include "lib/base/clock.h"
 
@@ -34,7 +35,7 @@ static void finish(struct stepd *s, int missing)
 	if (!f->ended)
 		process_kill(f->pid);
 	f->pid = 0;
-	stepd_unwatch(s, &f->source);
+	wake_unwatch(s, &f->source);
 	if (!s->killing) {
 		read_files_take(&f->said, missing, f->p->files, f->p->n_files);
 		f->then(s);
@@ -56,7 +57,7 @@ static void on_said(struct stepd *s, struct source *source, uint32_t events)
 		mo_buf_add(&f->said, chunk, (size_t)n);
 		return;
 	}
-	stepd_unwatch(s, source);
+	wake_unwatch(s, source);
 	if (f->pid && f->ended)
 		finish(s, -EIO);
 }
@@ -114,7 +115,7 @@ void files_read(struct stepd *s, struct prepared *p, void (*then)(struct stepd *
 			     .then = then,
 			     .end_us = mo_clock_boot_us() + FILES_MS * 1000LL,
 			     .source = { .fd = fd, .fn = on_said, .owner = f } };
-	int r = stepd_watch(s, &f->source, EPOLLIN);
+	int r = wake_watch(s, &f->source, EPOLLIN);
 	if (r < 0)
 		finish(s, r);
 	else

@@ -17,6 +17,7 @@
 #include "agent/stepd/prepare.h"
 #include "agent/stepd/process.h"
 #include "agent/stepd/sources.h"
+#include "agent/stepd/wake.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
@@ -62,8 +63,8 @@ static void hook_died(struct stepd *s, const siginfo_t *si)
 	s->hook_ms = MO_MAX(0, mo_clock_boot_us() - s->hook_began_us) / 1000;
 	h->pid = 0;
 	h->exited = true;
-	stepd_unwatch(s, &h->pidfd);
-	stepd_unwatch(s, &h->report);
+	wake_unwatch(s, &h->pidfd);
+	wake_unwatch(s, &h->report);
 	output_drain(s, h);
 	output_close(s, h);
 	const char *node = s->spool.node, *program = s->spool.launch.prepare[0];
@@ -116,7 +117,7 @@ bool hook_reaped(struct stepd *s, const siginfo_t *si)
 /* Nothing to do before its end: what it says is read then. */
 static void on_hook_report(struct stepd *s, struct source *source, uint32_t events)
 {
-	stepd_watch(s, source, 0);
+	wake_watch(s, source, 0);
 }
 
 static int hook_fork(struct stepd *s, struct prepared *p, struct mo_error *err)

@@ -64,6 +64,10 @@ static int write_pending(struct stepd *s)
 		j->fd = fd;
 		j->size = 0;
 	}
+	/* no torn line in the middle of a journal */
+	if (j->torn && mo_truncate(j->fd, j->size) < 0)
+		return -errno;
+	j->torn = false;
 	ssize_t n = mo_write(j->fd, j->pending.data, j->pending.len);
 	if (n == (ssize_t)j->pending.len) {
 		j->size += n;
@@ -72,8 +76,10 @@ static int write_pending(struct stepd *s)
 		return 0;
 	}
 	int r = n < 0 ? -errno : -ENOSPC;
-	if (n > 0 && mo_truncate(j->fd, j->size) < 0) /* no torn line in the middle of a journal */
+	if (n > 0 && mo_truncate(j->fd, j->size) < 0) {
+		j->torn = true;
 		r = -errno;
+	}
 	return r;
 }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include "agent/stepd/link.h"
 #include "agent/stepd/sources.h"
+#include "agent/stepd/wake.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/identity.h"
@@ -24,7 +25,7 @@ static void send_now(struct stepd *s, struct connection *c)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && errno == EAGAIN) {
-			stepd_watch(s, &c->source, EPOLLIN | EPOLLOUT);
+			wake_watch(s, &c->source, EPOLLIN | EPOLLOUT);
 			return;
 		}
 		if (n < 0) {
@@ -33,7 +34,7 @@ static void send_now(struct stepd *s, struct connection *c)
 		}
 		mo_buf_consume(&c->out, (size_t)n);
 		if (c->out.len == 0)
-			stepd_watch(s, &c->source, EPOLLIN);
+			wake_watch(s, &c->source, EPOLLIN);
 	}
 }
 
@@ -118,7 +119,7 @@ static void on_listener(struct stepd *s, struct source *source, uint32_t events)
 		struct connection *c = mo_alloc(sizeof(*c));
 		c->source = (struct source){ .fd = TAKE_FD(fd), .fn = on_connection, .owner = c };
 		s->connections[s->n_connections++] = c;
-		if (stepd_watch(s, &c->source, EPOLLIN) < 0)
+		if (wake_watch(s, &c->source, EPOLLIN) < 0)
 			c->dead = true;
 		say_up(s, c);
 	}
@@ -132,7 +133,7 @@ int link_open(struct stepd *s, struct mo_error *err)
 	if (s->listener.fd < 0)
 		return mo_error_set(err, s->listener.fd, "%s/sock: %s", s->dir,
 				    strerror(-s->listener.fd));
-	int r = stepd_watch(s, &s->listener, EPOLLIN);
+	int r = wake_watch(s, &s->listener, EPOLLIN);
 	return r < 0 ? mo_error_set(err, r, "%s/sock: %s", s->dir, strerror(-r)) : 0;
 }
 
@@ -144,7 +145,7 @@ static void drop_dead(struct stepd *s)
 			i++;
 			continue;
 		}
-		stepd_unwatch(s, &c->source);
+		wake_unwatch(s, &c->source);
 		mo_buf_done(&c->in);
 		mo_buf_done(&c->out);
 		free(c);

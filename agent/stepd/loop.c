@@ -1,14 +1,8 @@
-/* The turn: (1) every ready source queues events; deaths in the order epoll gives them, which is
- * the order they happened in; (2) the core answers each event with effects, carried out in
- * order; (3) all notes of the turn go to the journal in one write; (4) agents are notified. One
- * timer serves the core's deadline and the periodic work. */
-#include <errno.h>
-#include <string.h>
-#include <sys/epoll.h>
-#include <sys/signalfd.h>
-#include <sys/timerfd.h>
-#include <time.h>
-#include <unistd.h>
+/* The turn: (1) every ready source queues events (wake.h), deaths in the order they happened in;
+ * (2) the core answers each event with effects, carried out in order; (3) all notes of the turn go
+ * to the journal in one write; (4) agents are notified. One timer serves the core's deadline and
+ * the periodic work. */
+#include <signal.h>
 #include "agent/core/text/lines.h"
 #include "agent/stepd/loop.h"
 #include "agent/stepd/config.h"
@@ -23,31 +17,13 @@
 #include "agent/stepd/sources.h"
 #include "agent/stepd/threads.h"
 #include "agent/stepd/tree.h"
+#include "agent/stepd/wake.h"
 #include "lib/base/clock.h"
-#include "lib/base/fd.h"
 #include "lib/base/log.h"
 #include "lib/base/proc.h"
 
-/* more than a node has descriptors of ranks: the order of deaths is kept within one batch */
-#define EVENTS_PER_WAKE 1024
-
-static void timer_set(struct stepd *s)
+static void on_time(struct stepd *s)
 {
-	int64_t at = MO_MIN(s->tick_at_us, stepd_core_deadline(s->core));
-	struct itimerspec t = { 0 };
-	if (at != INT64_MAX) {
-		at = MO_MAX(at, 1); /* 0 would disarm it */
-		t.it_value =
-			(struct timespec){ .tv_sec = at / 1000000, .tv_nsec = at % 1000000 * 1000 };
-	}
-	timerfd_settime(s->timer.fd, TFD_TIMER_ABSTIME, &t, NULL);
-}
-
-static void on_timer(struct stepd *s, struct source *source, uint32_t events)
-{
-	uint64_t count;
-	if (mo_read(source->fd, &count, sizeof(count)) < 0)
-		return;
 	int64_t now = mo_clock_boot_us();
 	if (now >= stepd_core_deadline(s->core))
 		stepd_queue(s, SE_TICK, NULL);
@@ -63,21 +39,19 @@ static void on_timer(struct stepd *s, struct source *source, uint32_t events)
 	threads_tick(s);
 }
 
-static void on_signals(struct stepd *s, struct source *source, uint32_t events)
+static void on_child(struct stepd *s)
 {
-	struct signalfd_siginfo si;
-	while (mo_read(source->fd, &si, sizeof(si)) == sizeof(si)) {
-		if (si.ssi_signo == SIGCHLD) {
-			s->child_died = true;
-			continue;
-		}
-		/* The machine or an operator stops the supervisor itself: the ranks get their
-		 * planned stop. */
-		struct stepd_event *e = stepd_queue(s, SE_STOP, NULL);
-		e->outside = true;
-		e->signal = s->spool.launch.stop_signal > 0 ? s->spool.launch.stop_signal : SIGTERM;
-		e->grace_us = MO_MAX(s->spool.launch.stop_grace_us, 0);
-	}
+	s->child_died = true;
+}
+
+/* The ranks get their planned stop. */
+static void on_end(struct stepd *s)
+{
+	struct stepd_event *e = stepd_queue(s, SE_STOP, NULL);
+
+	e->outside = true;
+	e->signal = s->spool.launch.stop_signal > 0 ? s->spool.launch.stop_signal : SIGTERM;
+	e->grace_us = MO_MAX(s->spool.launch.stop_grace_us, 0);
 }
 
 static void hold_ports(struct stepd *s)
@@ -167,7 +141,7 @@ static void reap(struct stepd *s)
 	}
 }
 
-static void turn_end(struct stepd *s)
+void stepd_turn(struct stepd *s)
 {
 	if (s->child_died) {
 		s->child_died = false;
@@ -181,55 +155,35 @@ static void turn_end(struct stepd *s)
 	ranks_settle(s, false); /* before anybody reads that they run */
 	journal_flush(s);
 	link_turn(s);
-	timer_set(s);
-}
-
-static int open_signals(struct stepd *s)
-{
-	sigset_t mask;
-	sigemptyset(&mask);
-	sigaddset(&mask, SIGCHLD);
-	sigaddset(&mask, SIGTERM);
-	sigaddset(&mask, SIGINT);
-	if (sigprocmask(SIG_BLOCK, &mask, NULL) < 0)
-		return -errno;
-	s->signals = (struct source){ .fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK),
-				      .fn = on_signals };
-	if (s->signals.fd < 0)
-		return -errno;
-	return stepd_watch(s, &s->signals, EPOLLIN);
+	wake_at(s, MO_MIN(s->tick_at_us, stepd_core_deadline(s->core)));
 }
 
 int stepd_open_loop(struct stepd *s, struct mo_error *err)
 {
+	static const struct wake_calls calls = {
+		.on_time = on_time,
+		.on_child = on_child,
+		.on_end = on_end,
+	};
+
 	s->tick_at_us = INT64_MAX;
-	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	s->timer =
-		(struct source){ .fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK),
-				 .fn = on_timer };
-	if (s->epoll_fd < 0 || s->timer.fd < 0)
-		return mo_error_set(err, -errno, "epoll, timerfd: %s", strerror(errno));
-	int r = stepd_watch(s, &s->timer, EPOLLIN);
-	if (r == 0)
-		r = open_signals(s);
-	return r < 0 ? mo_error_set(err, r, "signalfd: %s", strerror(-r)) : 0;
+	return wake_open(s, &calls, err);
+}
+
+bool stepd_is_over(const struct stepd *s)
+{
+	return s->done && s->journal.pending.len == 0;
 }
 
 int stepd_run(struct stepd *s, struct mo_error *err)
 {
-	static struct epoll_event events[EVENTS_PER_WAKE];
-	stepd_queue(s, SE_LAUNCH, NULL);
-	for (;;) {
-		turn_end(s);
-		if (s->done && s->journal.pending.len == 0)
+	int r = 0;
+
+	while (r == 0) {
+		stepd_turn(s);
+		if (stepd_is_over(s))
 			return 0;
-		int n = epoll_wait(s->epoll_fd, events, EVENTS_PER_WAKE, -1);
-		if (n < 0 && errno != EINTR)
-			return mo_error_set(err, -errno, "epoll_wait: %s", strerror(errno));
-		for (int i = 0; i < n; i++) {
-			struct source *source = events[i].data.ptr;
-			if (source->fd >= 0) /* closed earlier in this batch */
-				source->fn(s, source, events[i].events);
-		}
+		r = wake_wait(s, err);
 	}
+	return r;
 }

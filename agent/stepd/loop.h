@@ -4,5 +4,6 @@
 #include "agent/stepd/stepd.h"
 
 int stepd_open_loop(struct stepd *s, struct mo_error *err);
-/* Until SX_DONE and the last note is on disk. */
-int stepd_run(struct stepd *s, struct mo_error *err);
+void stepd_turn(struct stepd *s);
+bool stepd_is_over(const struct stepd *s);            /* SX_DONE, and the last note is on disk */
+int stepd_run(struct stepd *s, struct mo_error *err); /* turns until then */

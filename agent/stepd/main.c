@@ -12,72 +12,19 @@
 #include <pwd.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
-#include "agent/core/text/lines.h"
-#include "agent/stepd/journal.h"
-#include "agent/stepd/link.h"
+#include "agent/stepd/begin.h"
 #include "agent/stepd/loop.h"
+#include "agent/stepd/process.h"
 #include "agent/stepd/stepd.h"
 #include "agent/stepd/tree.h"
 #include "lib/base/fd.h"
 #include "lib/base/identity.h"
 #include "lib/base/log.h"
-#include "lib/wire/decode.h"
-
-#define LAUNCH_BYTES_MAX (64 * 1024 * 1024)
-
-static int load_spool(struct stepd *s, struct mo_error *err)
-{
-	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
-	int r = mo_read_file_at(s->dir_fd, "launch.json", LAUNCH_BYTES_MAX, &b);
-	if (r < 0)
-		return mo_error_set(err, r, "%s/launch.json: %s", s->dir, strerror(-r));
-	_cleanup_(mo_error_done) struct mo_error e = { 0 };
-	r = wire_decode(&spool_desc, b.data ? b.data : "", b.len, false, &s->spool, &e);
-	if (r < 0)
-		return mo_error_set(err, r, "%s/launch.json: %s", s->dir, mo_error_text(&e, r));
-	const struct launch *l = &s->spool.launch;
-	if (!s->spool.step_id || !s->spool.node || !s->spool.log_dir || l->n_argv == 0 ||
-	    l->n_local < 1 || l->n_local > MO_GPUS_PER_NODE_MAX || s->spool.log_bytes <= 0)
-		return mo_error_set(err, -EINVAL,
-				    "%s/launch.json: a field that every step needs is missing",
-				    s->dir);
-	return 0;
-}
-
-static int make_ranks(struct stepd *s, struct mo_error *err)
-{
-	const struct launch *l = &s->spool.launch;
-	s->n_ranks = (size_t)l->n_local;
-	s->gpus = l->job_gpus > 0 ? l->job_gpus : l->world;
-	s->ranks = mo_alloc_array(s->n_ranks, sizeof(*s->ranks));
-	s->progress_sent = mo_alloc_array(s->n_ranks, sizeof(*s->progress_sent));
-	for (size_t i = 0; i < s->n_ranks; i++) {
-		struct rank *r = &s->ranks[i];
-		r->rank = l->first_rank + (int64_t)i;
-		r->local = i;
-		r->start_time = MO_NONE;
-		r->log_fd = r->pidfd.fd = r->report.fd = r->notify.fd = r->out.source.fd =
-			r->err.source.fd = -1;
-		mo_desc_init(&rank_progress_desc, &s->progress_sent[i]);
-		s->progress_sent[i].rank = r->rank;
-	}
-	struct rank *h = &s->hook;
-	h->rank = l->first_rank;
-	h->start_time = MO_NONE;
-	s->hook_ms = MO_NONE;
-	h->log_fd = h->pidfd.fd = h->report.fd = h->notify.fd = h->out.source.fd =
-		h->err.source.fd = -1;
-	int r = lines_new(l->rules, l->n_rules, &s->lines, err);
-	if (r >= 0)
-		lines_steps(s->lines, l->steps);
-	return r;
-}
 
 static void sd_ready(void)
 {
@@ -106,30 +53,15 @@ static int own_descriptors(struct stepd *s)
 	return 0;
 }
 
-/* Everything before the first event. The lock was taken before the fork: its description is
- * shared, so it has no gap. */
-static int stepd_open(struct stepd *s, struct mo_error *err)
-{
-	if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
-		return mo_error_set(err, -errno, "subreaper: %s", strerror(errno));
-	int r = stepd_open_loop(s, err);
-	if (r == 0)
-		r = load_spool(s, err);
-	if (r == 0)
-		r = make_ranks(s, err);
-	if (r < 0)
-		return r;
-	s->core = stepd_core_new(&s->spool.launch);
-	tree_open_cgroup(s);
-	r = journal_open(s, err);
-	return r < 0 ? r : link_open(s, err);
-}
-
 static int serve(struct stepd *s, int ready_fd)
 {
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	mo_log_open("moe-stepd", MO_NOTICE);
-	int r = stepd_open(s, &err);
+	int r = process_adopts_orphans();
+	if (r < 0)
+		mo_error_set(&err, r, "subreaper: %s", strerror(-r));
+	else
+		r = stepd_open(s, &err);
 	if (r == 0) {
 		sd_ready();
 		if (ready_fd >= 0 && mo_write(ready_fd, "1", 1) != 1)
@@ -201,15 +133,7 @@ int main(int argc, char *argv[])
 					       { "reserve", no_argument, NULL, 'r' },
 					       { "version", no_argument, NULL, 'v' },
 					       { 0 } };
-	static struct stepd s = { .lock_fd = -1,
-				  .cgroup_fd = -1,
-				  .heartbeat_fd = -1,
-				  .keeper_fd = -1,
-				  .cgroup_procs_fd = -1,
-				  .port_fds = { -1, -1, -1, -1 },
-				  .port_names = { -1, -1, -1, -1 },
-				  .journal = { .fd = -1 },
-				  .listener = { .fd = -1 } };
+	static struct stepd s;
 	int c, ready_fd = -1;
 	char *dir = NULL;
 	bool reserve = false;
@@ -231,7 +155,7 @@ int main(int argc, char *argv[])
 	}
 	umask(077);
 	syscall(SYS_close_range, 3U, ~0U, 0U); /* whatever the starter forgot to close */
-	mo_desc_init(&spool_desc, &s.spool);
+	stepd_init(&s);
 	if (reserve && (ready_fd = await_step(dir)) < 0)
 		return ready_fd == -ECANCELED ? 0 : 1;
 	s.dir = dir;

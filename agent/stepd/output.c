@@ -14,6 +14,7 @@
 #include "agent/stepd/output.h"
 #include "agent/stepd/process.h"
 #include "agent/stepd/sources.h"
+#include "agent/stepd/wake.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
@@ -294,7 +295,7 @@ static void stream_end(struct stepd *s, struct stream *st)
 		log_write(s, st->rank, st->line.data, st->line.len);
 		mo_buf_done(&st->line);
 	}
-	stepd_unwatch(s, &st->source);
+	wake_unwatch(s, &st->source);
 	st->batched = false;
 }
 
@@ -334,7 +335,7 @@ void on_stream(struct stepd *s, struct source *source, uint32_t events)
 		return;
 	st->idle_ticks = 0;
 	st->batched = true;
-	stepd_watch(s, &st->source, 0); /* only hang-up still wakes us */
+	wake_watch(s, &st->source, 0); /* only hang-up still wakes us */
 	stepd_tick_in(s, BATCH_US);
 }
 
@@ -346,7 +347,7 @@ static void stream_tick(struct stepd *s, struct stream *st)
 	if (st->source.fd < 0 || st->idle_ticks < BATCH_IDLE_TICKS)
 		return;
 	st->batched = false;
-	stepd_watch(s, &st->source, EPOLLIN);
+	wake_watch(s, &st->source, EPOLLIN);
 }
 
 bool output_batched(const struct stepd *s)
@@ -419,7 +420,7 @@ static int stream_open(struct stepd *s, struct stream *st, struct rank *r, int *
 	if (e < 0)
 		return e;
 	*st = (struct stream){ .rank = r, .source = { .fd = ours, .fn = on_stream, .owner = st } };
-	return stepd_watch(s, &st->source, EPOLLIN);
+	return wake_watch(s, &st->source, EPOLLIN);
 }
 
 static int notify_open(struct stepd *s, struct rank *r)
@@ -435,7 +436,7 @@ static int notify_open(struct stepd *s, struct rank *r)
 	_cleanup_(mo_freep) char *path = mo_printf("/proc/self/fd/%d/%s", s->dir_fd, name);
 	if (s->who.change && mo_chown(path, s->who.uid, s->who.gid) < 0)
 		return -errno;
-	return stepd_watch(s, &r->notify, EPOLLIN);
+	return wake_watch(s, &r->notify, EPOLLIN);
 }
 
 int output_open(struct stepd *s, struct rank *r, int *ret_out, int *ret_err, struct mo_error *err)

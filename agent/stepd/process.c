@@ -14,6 +14,7 @@
 
 #include "agent/stepd/child.h"
 #include "agent/stepd/sources.h"
+#include "agent/stepd/wake.h"
 #include "lib/base/assert.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
@@ -49,7 +50,7 @@ int process_fork(struct stepd *s, struct rank *r, struct child_plan *p, source_f
 		child_run(p);
 	if (pid < 0) {
 		int e = -errno;
-		stepd_unwatch(s, &r->report);
+		wake_unwatch(s, &r->report);
 		return e;
 	}
 	r->pid = pid;
@@ -59,8 +60,8 @@ int process_fork(struct stepd *s, struct rank *r, struct child_plan *p, source_f
 	int fl = fcntl(r->report.fd, F_GETFL);
 	if (r->pidfd.fd < 0 || fl < 0 || fcntl(r->report.fd, F_SETFL, fl | O_NONBLOCK) < 0)
 		return -errno;
-	int e = stepd_watch(s, &r->pidfd, EPOLLIN);
-	return e < 0 ? e : stepd_watch(s, &r->report, EPOLLIN);
+	int e = wake_watch(s, &r->pidfd, EPOLLIN);
+	return e < 0 ? e : wake_watch(s, &r->report, EPOLLIN);
 }
 
 static void raise_limit(struct stepd *s, const char *name, int which, int64_t wanted)
@@ -151,6 +152,41 @@ pid_t process_exec(const struct child_plan *p)
 	if (pid == 0)
 		child_run(p);
 	return pid < 0 ? -errno : pid;
+}
+
+static _Noreturn void run_program(const struct process_program *p)
+{
+	int fds[] = { fcntl(p->in_fd, F_DUPFD, PROCESS_FIRST_FD + 1),
+		      fcntl(p->third_fd, F_DUPFD, PROCESS_FIRST_FD + 1) },
+	    null = mo_open_at(AT_FDCWD, "/dev/null", O_WRONLY, 0);
+	sigset_t none;
+
+	sigemptyset(&none);
+	setsid();
+	if (fds[0] < 0 || fds[1] < 0 || null < 0 || dup2(fds[0], STDIN_FILENO) < 0 ||
+	    dup2(null, STDOUT_FILENO) < 0 || dup2(null, STDERR_FILENO) < 0 ||
+	    dup2(fds[1], PROCESS_FIRST_FD) < 0)
+		_exit(1);
+	if (syscall(SYS_close_range, (unsigned)PROCESS_FIRST_FD + 1, ~0U, 0U) < 0 ||
+	    sigprocmask(SIG_SETMASK, &none, NULL) < 0 || mo_identity_become(p->who) < 0 ||
+	    prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+		_exit(1);
+	execv(p->path, p->argv);
+	_exit(127);
+}
+
+pid_t process_program(const struct process_program *p)
+{
+	pid_t pid = fork();
+
+	if (pid == 0)
+		run_program(p);
+	return pid < 0 ? -errno : pid;
+}
+
+int process_adopts_orphans(void)
+{
+	return prctl(PR_SET_CHILD_SUBREAPER, 1) < 0 ? -errno : 0;
 }
 
 void process_kill(pid_t pid)

@@ -9,6 +9,8 @@ struct child_plan;
 /* 0, or a negative errno. on_report: its exec failed or succeeded; on_death: it can be reaped. */
 int process_fork(struct stepd *s, struct rank *r, struct child_plan *p, source_fn on_report,
 		 source_fn on_death);
+/* What loses its parent below this process becomes its child. 0, or a negative errno. */
+int process_adopts_orphans(void);
 void process_raise_limits(struct stepd *s); /* this process' own, which it hands on */
 void process_signal_ranks(struct stepd *s, int signal);
 
@@ -28,6 +30,15 @@ struct process_work {
 pid_t process_as(const struct process_work *w);
 /* Forks one that becomes the program of the plan. Its pid, or a negative errno. */
 pid_t process_exec(const struct child_plan *p);
+/* A program beside this one that outlives no step: it is `who`, in a session of its own, with
+ * in_fd as its standard input, third_fd as descriptor 3, no output and nothing else of ours. */
+struct process_program {
+	const struct mo_identity *who;
+	const char *path;
+	char *const *argv;
+	int in_fd, third_fd;
+};
+pid_t process_program(const struct process_program *p); /* its pid, or a negative errno */
 void process_kill(pid_t pid); /* its end was not taken yet: the number is still its own */
 /* The reading end never waits. bytes: it shall hold so many, 0: as the kernel has it; where the
  * user may not have so many, fewer. 0, or a negative errno, and there is none. */

@@ -17,6 +17,7 @@
 #include "agent/stepd/sources.h"
 #include "agent/stepd/threads.h"
 #include "agent/stepd/tree.h"
+#include "agent/stepd/wake.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
@@ -124,7 +125,7 @@ static void on_report(struct stepd *s, struct source *source, uint32_t events)
 	ssize_t got = mo_read(source->fd, &f, sizeof(f));
 	if (got < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
-	stepd_unwatch(s, source);
+	wake_unwatch(s, source);
 	if (got == sizeof(f)) {
 		on_child_failure(s, r, &f);
 		return;
@@ -168,7 +169,7 @@ static void rank_died(struct stepd *s, struct rank *r, const siginfo_t *si)
 		on_report(s, &r->report, EPOLLIN); /* whether it ever started is reported first */
 	r->exited = true;
 	r->pid = 0;
-	stepd_unwatch(s, &r->pidfd);
+	wake_unwatch(s, &r->pidfd);
 	if (r->failed)
 		return;
 	output_drain(s, r);

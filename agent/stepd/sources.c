@@ -1,29 +1,7 @@
 /* See sources.h. */
 #include "agent/stepd/sources.h"
 
-#include <errno.h>
-#include <sys/epoll.h>
-
 #include "lib/base/clock.h"
-#include "lib/base/fd.h"
-
-int stepd_watch(struct stepd *s, struct source *source, uint32_t events)
-{
-	struct epoll_event e = { .events = events, .data.ptr = source };
-	int op = source->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
-	if (epoll_ctl(s->epoll_fd, op, source->fd, &e) < 0)
-		return -errno;
-	source->watched = true;
-	return 0;
-}
-
-void stepd_unwatch(struct stepd *s, struct source *source)
-{
-	if (source->watched)
-		epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, source->fd, NULL);
-	source->watched = false;
-	source->fd = mo_close(source->fd);
-}
 
 struct stepd_event *stepd_queue(struct stepd *s, int type, struct note *n)
 {

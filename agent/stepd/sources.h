@@ -1,13 +1,10 @@
-/* What every source of the turn may do: be watched, queue an event, ask for the tick. It decides
- * nothing; loop.c does. */
+/* What every source of the turn may do: queue an event, ask for the tick (and be watched: wake.h).
+ * It decides nothing; loop.c does. */
 #pragma once
 #include "agent/stepd/stepd.h"
 
 #define PROGRESS_US 200000 /* from one telling of the ranks' progress to the next */
 
-int stepd_watch(struct stepd *s, struct source *source, uint32_t events); /* adds or changes */
-/* removes and closes; fine when closed already */
-void stepd_unwatch(struct stepd *s, struct source *source);
 /* Queues an event; the strings of note are taken over (note is empty afterwards; NULL = no
  * fact). The returned event is valid until the next one is queued. */
 struct stepd_event *stepd_queue(struct stepd *s, int type, struct note *note);

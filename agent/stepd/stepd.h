@@ -2,9 +2,10 @@
  * docs/protocol.md). Single-threaded: one epoll set, one turn per wake-up: sources queue
  * step_events -> step core -> effects -> notes of the turn in one write -> agents notified. It owns
  * its ranks: parent, subreaper, pipes, logs, pidfds, cgroup. Nothing in it waits for the agent,
- * and no rank ever waits for it longer than a pipe lasts. From below: sources (what a source may
- * do) <- journal, link (agents), output, threads, process <- tree, prepare <- ranks, hook,
- * config <- loop (decides). What they share stands here, what each does in its own header. */
+ * and no rank ever waits for it longer than a pipe lasts. From below: wake (what wakes it),
+ * sources (what a source may do) <- journal, link (agents), output, threads, process <- tree,
+ * prepare <- ranks, hook, config <- loop (decides) <- begin. What they share stands here, what
+ * each does in its own header. */
 #pragma once
 #include <signal.h>
 #include <sys/types.h>
@@ -29,6 +30,7 @@
 
 struct stepd;
 struct source;
+struct wake_calls;
 struct lines;
 typedef void (*source_fn)(struct stepd *s, struct source *source, uint32_t events);
 /* One descriptor in the epoll set. Embedded in its owner, which outlives the turn. */
@@ -95,6 +97,7 @@ struct journal {
 	int64_t pending_first;
 	int64_t dropped;
 	int error;
+	bool torn; /* the file ends with a piece that could not be cut off yet */
 };
 
 struct prepared;
@@ -124,6 +127,7 @@ struct stepd {
 	int heartbeat_fd, keeper_fd;
 	int epoll_fd;
 	struct source signals, timer, listener;
+	const struct wake_calls *wake;
 	bool child_died; /* SIGCHLD in this turn */
 	int port_fds[4], port_names[4];
 	struct stepd_event *queue;

@@ -7,7 +7,6 @@
 #include "daemon/agent_answer.h"
 #include "lib/wire/encode.h"
 
-void seam_disk_done(void);
 void seam_store_done(void);
 static struct seam_answer answers[64];
 static int64_t n_messages;

@@ -1,5 +1,5 @@
 /* In place of lib/base/clock.c, lib/base/chance.c and lib/loop/loop.c. */
-#include "tests/unit/seams/bed.h"
+#include "tests/unit/seams/world.h"
 
 #include "lib/base/chance.h"
 #include "lib/base/clock.h"
@@ -23,6 +23,7 @@ static struct mo_turn turn;
 static int64_t now = 1000 * S;
 static unsigned chance;
 static bool ended;
+bool (*seam_ready)(void);
 
 int64_t mo_clock_boot_us(void)
 {
@@ -53,6 +54,12 @@ bool mo_clock_synced(void)
 void mo_clock_rest_ms(int ms)
 {
 	now += ms * 1000LL;
+}
+
+bool mo_clock_rest_unless(int fd, int ms)
+{
+	mo_clock_rest_ms(ms);
+	return true;
 }
 
 int mo_random(void *data, size_t n)
@@ -134,6 +141,11 @@ int64_t seam_now(void)
 	return now;
 }
 
+void seam_time_at(int64_t boot_us)
+{
+	now = MO_MAX(now, boot_us);
+}
+
 bool seam_ended(void)
 {
 	return ended;
@@ -161,6 +173,8 @@ void seam_run(int64_t us)
 	for (int64_t until = now + us; !ended;) {
 		struct mo_timer *t = next_timer();
 
+		if (seam_ready && seam_ready())
+			continue;
 		if (turn.armed) {
 			mo_turn_now(&turn);
 		} else if (t && t->at <= until) {

@@ -1,0 +1,76 @@
+/* A world of its own for a shell: linked in place of the seams of docs/decisions/010-seams.md. Time
+ * is virtual, the disk, sockets and processes are memory. One world per program; it outlives the
+ * process that is under test, which may end, crash, and start again in it.
+ *
+ * A crash: from some change of the world on, nothing that the process does reaches it any more
+ * (seam_crash_after()). The process itself finds out by errors, and is ended by the test. */
+#pragma once
+#include "tests/unit/unit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/buf.h"
+
+#define S 1000000LL
+/* time.c */
+int64_t seam_now(void);             /* CLOCK_BOOTTIME, us */
+void seam_run(int64_t us);          /* time passes: turns and timers as they are due */
+bool seam_ended(void);              /* the loop was told to end */
+void seam_new_process(void);        /* timers and turns of the one before are gone */
+void seam_time_at(int64_t boot_us); /* not back */
+extern bool (*seam_ready)(void);    /* deals with one descriptor that is ready; false: none is */
+
+/* disk.c: files, directories, streams */
+void seam_put(const char *path, const char *text);
+void seam_append(const char *path, const char *text);
+const char *seam_text(const char *path); /* NULL: there is no such file */
+bool seam_exists(const char *path);
+void seam_remove(const char *path); /* and all below */
+size_t seam_syncs(void);            /* how often something was synced */
+size_t seam_open_files(void);       /* of the process and of the test */
+/* From the n-th change from now on, everything that changes the disk fails; of a first write half
+ * is there. 0: it works again. */
+void seam_fail_after(size_t n, int error);
+void seam_crash_after(size_t n); /* with the n-th change the process is dead */
+bool seam_dead(void);
+void seam_alive(void); /* another process */
+/* Whether what the process does to the world beside the disk happens: it counts as a change. */
+bool seam_acts(void);
+size_t seam_changes(void);  /* so far */
+void seam_power_loss(void); /* what was not synced is gone; so is /run */
+void seam_disk_done(void);
+/* Somebody else holds this file's lock, or no more. */
+void seam_lock(const char *path, bool held);
+
+/* Streams. Descriptors are those of the process, unless it says otherwise. */
+void seam_pair(int *ret_one, int *ret_other); /* both ways */
+void seam_packets(int fd);                    /* what comes in stays in pieces as it was sent */
+void seam_hold(int fd);                       /* one more holder, who closes it too */
+bool seam_readable(int fd);                   /* something came, or its other end is closed */
+int seam_peer(int fd);
+/* of the test: */
+bool seam_send(int fd, const char *text); /* false: nobody has the other end */
+void seam_close(int fd);
+char *seam_received(int fd); /* all that came to this end; caller frees */
+int seam_listen(const char *path);
+int seam_accept(int listener); /* -1: nobody is there */
+int seam_connect(const char *path);
+void seam_datagram(const char *path, const char *text);
+
+/* people.c: processes by number. status: as of waitpid(2), while it is dead and not yet taken */
+struct seam_process {
+	int pid, ppid, status;
+	bool dead, taken;
+	char *env;             /* one assignment of its environment */
+	int signalled;         /* the last signal but SIGKILL */
+	int fds[4];            /* streams that it holds, -1 none: closed with its end */
+	int pidfd, pidfd_kept; /* and the other end, which closes with its end; -1 none */
+};
+struct seam_process *seam_process_new(int ppid, const char *env);
+struct seam_process *seam_process(int pid); /* NULL: none */
+void seam_process_ends(int pid, int status);
+size_t seam_processes(void); /* living */
+int seam_killed(void);       /* how many got SIGKILL */
+void seam_people_done(void);
