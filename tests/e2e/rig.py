@@ -20,7 +20,6 @@ QUICK = {
     "beat_ms": 200,
     "suspect_ms": 20000,
     "down_ms": 60000,
-    "exit_wait": "3s",
     "idle_timeout": "2s",
 }
 SILENT_SOON = {"suspect_ms": 1500, "down_ms": 4000}
