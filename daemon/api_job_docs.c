@@ -5,6 +5,7 @@
 #include "daemon/anchors.h"
 #include "daemon/api.h"
 #include "daemon/core/rules/plan_drift.h"
+#include "daemon/core/state/heard.h"
 #include "daemon/core/state/slot_health.h"
 #include "daemon/core/view/why.h"
 #include "daemon/core/view/why_node.h"

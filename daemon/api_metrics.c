@@ -2,6 +2,7 @@
  * of series stays bounded by what runs. */
 #include <math.h>
 #include "daemon/api.h"
+#include "daemon/core/state/heard.h"
 
 #define FINDINGS_MAX 10000 /* lines about checks */
 #define GPUS_MAX 16384     /* whose sensors are listed */

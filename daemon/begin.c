@@ -12,6 +12,7 @@
 #include "daemon/core/rules/turn.h"
 #include "daemon/core/state/incarnation.h"
 #include "daemon/journal.h"
+#include "daemon/journal_replay.h"
 #include "daemon/owner.h"
 #include "lib/base/clock.h"
 #include "lib/base/crc32c.h"

@@ -22,6 +22,7 @@
 #include "daemon/forked.h"
 #include "daemon/input.h"
 #include "daemon/journal.h"
+#include "daemon/journal_replay.h"
 #include "daemon/logs.h"
 #include "daemon/node_config.h"
 #include "daemon/helper.h"

@@ -24,6 +24,7 @@
 #include "daemon/core/core.h"
 #include "daemon/core/rules/turn.h"
 #include "daemon/journal.h"
+#include "daemon/journal_replay.h"
 #include "daemon/owner.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"

@@ -51,7 +51,7 @@ MUTANTS = [
     ),
     (
         "reply before sync",
-        "open_database",
+        "database_open",
         "synchronous=FULL",
         "synchronous=OFF",
         [e2e("test_order.py")],
@@ -246,7 +246,7 @@ MUTANTS = [
     ),
     (
         "measured interval not applied",
-        "on_place",
+        "update_place",
         "every_set(s, j);",
         "",
         [unit("dcore", "test_interval")],

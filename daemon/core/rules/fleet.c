@@ -16,6 +16,7 @@
 #include "daemon/core/rules/tokens.h"
 #include "daemon/core/rules/turn.h"
 #include "daemon/core/state/health.h"
+#include "daemon/core/state/heard.h"
 #include "daemon/core/update/wake.h"
 #include "lib/base/parse.h"
 #include "lib/model/limits.h"

@@ -10,6 +10,7 @@
 #include "daemon/core/rules/refusal.h"
 #include "daemon/core/rules/turn.h"
 #include "daemon/core/state/health.h"
+#include "daemon/core/state/heard.h"
 
 static void tell_undrained(struct turn *t, const char *name)
 {

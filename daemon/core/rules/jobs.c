@@ -11,6 +11,7 @@
 #include "daemon/core/rules/transitions.h"
 #include "daemon/core/rules/turn.h"
 #include "daemon/core/state/checkpoint.h"
+#include "daemon/core/state/heard.h"
 #include "daemon/core/state/progress.h"
 #include "daemon/core/state/waiting.h"
 #include "daemon/core/update/checkpoint_keep.h"

@@ -2,6 +2,7 @@
  * is a job: a submit, and moectl checkpoints. */
 #pragma once
 #include "daemon/core/state/state.h"
+#include "lib/base/error.h"
 
 /* Where the next attempt resumes: 0 and *ret (-1 = fresh); 1 = the job waits, 2 = the job fails,
  * both with the reason in err. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/core/state/heard.h"
 #include "lib/base/assert.h"
 
 /* First position whose id is not below. */
@@ -121,32 +122,6 @@ void core_lives_clear(struct core *c)
 	c->owned.n_beats = 0;
 }
 
-/* First place whose job is not below. */
-static size_t beats_place(const struct job_beats *beats, size_t n, int64_t job)
-{
-	size_t low = 0, high = n;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (beats[mid].job < job)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
-}
-
-static const struct job_beats *beats_of(const struct state *s, const struct job *j)
-{
-	size_t at = beats_place(s->beats, s->n_beats, j->id);
-	const struct job_beats *b = at < s->n_beats ? &s->beats[at] : NULL;
-
-	return b && b->job == j->id && b->attempt == j->attempt && b->n_ranks == j->run.n_ranks
-		       ? b
-		       : NULL;
-}
-
 static void beats_begin(struct job_beats *b, const struct job *j)
 {
 	free(b->ranks);
@@ -214,31 +189,4 @@ void core_live_shift(struct core *c, int64_t shift)
 	for (size_t i = 0; i < c->n_beats; i++)
 		if (c->beats[i].advanced_at != MO_NONE)
 			c->beats[i].advanced_at += shift;
-}
-
-int64_t node_heard_at(const struct state *s, const struct node *n)
-{
-	size_t at;
-
-	return s->lives && node_at(s, n->name, &at) ? s->lives[at].heard_at : 0;
-}
-
-int64_t job_progress_at(const struct state *s, const struct job *j)
-{
-	const struct job_beats *b = beats_of(s, j);
-
-	return b ? MO_MAX(j->progress.at, b->advanced_at) : j->progress.at;
-}
-
-void rank_progress_of(const struct state *s, const struct job *j, size_t rank,
-		      int64_t *ret_iteration, double *ret_step_ms)
-{
-	const struct job_beats *b = beats_of(s, j);
-	const struct rank_beat *k = b ? &b->ranks[rank] : NULL;
-	const struct rank *reported = &j->run.ranks[rank];
-
-	*ret_iteration = k ? MO_MAX(k->iteration, reported->iteration) : reported->iteration;
-	*ret_step_ms = k && k->step_ms != MO_NONE_F && k->iteration >= reported->iteration
-			       ? k->step_ms
-			       : reported->step_ms;
 }

@@ -1,7 +1,32 @@
 /* See token.h. */
 #include "daemon/core/state/token.h"
 
+#include "daemon/core/state/state.h"
 #include "lib/base/assert.h"
+
+static const struct mo_field token_fields[] = {
+	MO_D(token, id, MO_STR, "by which people name it"),
+	MO_D(token, hash, MO_STR, "SHA-256 of the secret, hex"),
+	MO_D(token, role, MO_STR,
+	     "what its owner may do; agent: speaks for a node; join: good for agent tokens"),
+	MO_D(token, user, MO_STR, "whose it is; agent: the node's name"),
+	MO_D(token, created_at, MO_INT, "when it was made, us"),
+	MO_D(token, expires_at, MO_INT, "when it ends, us; MO_NONE: never"),
+	MO_D(token, revoked, MO_BOOL, "it is good for nothing any more"),
+	MO_D(token, from, MO_STR,
+	     "of an agent: join token that it was traded for; null: an admin made it",
+	     .omit = true),
+	MO_D(token, used, MO_BOOL, "of an agent: its node has spoken with it", .omit = true),
+	MO_D(token, nodes, MO_INT,
+	     "of a join token: how many nodes may trade it; MO_NONE: of other roles", .omit = true),
+	MO_D_LIST(token, joined, MO_STRS, "of a join token: names of the nodes that did",
+		  .omit = true, .max = UINT32_MAX),
+	MO_D(token, revoked_at, MO_INT, "of an agent: when it was revoked by hand, us",
+	     .omit = true),
+	MO_D(token, tries, MO_INT, "of an agent: how many unused tokens it took the place of",
+	     .omit = true),
+};
+const struct mo_desc token_desc = MO_DESC(token, token_fields);
 
 const struct token *token_find(const struct state *s, const char *id)
 {

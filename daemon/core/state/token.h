@@ -2,7 +2,29 @@
  * by the rules for tokens (rules/tokens.c, which says how they are traded), by their updates and
  * by the shell. */
 #pragma once
-#include "daemon/core/state/state.h"
+#include "lib/base/desc.h"
+
+struct state;
+/* hash: SHA-256 hex of the secret. A token of role agent speaks for the node `user`; without one
+ * (a local cluster's, and those of earlier versions) on loopback only. Role join: no caller, but
+ * good for tokens of `nodes` nodes until it expires. */
+struct token {
+	char *id, *hash, *role, *user;
+	int64_t created_at, expires_at;
+	bool revoked;
+	/* agent: id of the token that it was traded for; NULL = made by an admin */
+	char *from;
+	/* agent: its node has spoken with it: what it was traded for is then of no more use */
+	bool used;
+	int64_t nodes; /* join: how many nodes may trade it; MO_NONE of other roles */
+	char **joined;
+	size_t n_joined; /* join: those that did */
+	/* agent: revoked by hand then: kept to keep the name out while others could bring it
+	 * back */
+	int64_t revoked_at;
+	int64_t tries; /* agent: how many that were never used it took the place of */
+};
+extern const struct mo_desc token_desc;
 
 /* NULL: none, or it is revoked */
 const struct token *token_find(const struct state *s, const char *id);

@@ -3,6 +3,7 @@
  * that rules and views change nothing that they find. */
 #pragma once
 #include "daemon/core/state/checkpoint.h"
+#include "daemon/core/state/record.h"
 #include "daemon/core/state/state.h"
 #include "daemon/core/state/token.h"
 
@@ -29,4 +30,17 @@ static inline struct checkpoint *checkpoint_edit(struct job *j, int64_t iteratio
 static inline struct token *token_edit(struct state *s, const char *id)
 {
 	return (struct token *)token_find(s, id);
+}
+
+/* The job, and the step, that a record is of; NULL: it is not there. */
+static inline struct job *record_job(struct state *s, const struct record *r)
+{
+	return job_edit(s, r->job);
+}
+
+static inline struct step *record_step(struct state *s, const struct record *r)
+{
+	struct job *j = record_job(s, r);
+
+	return j ? step_edit(j, r->attempt, r->node) : NULL;
 }

@@ -7,6 +7,7 @@
 #include "daemon/core/rules/refusal.h"
 #include "daemon/core/rules/slots.h"
 #include "daemon/core/state/health.h"
+#include "daemon/core/state/heard.h"
 #include "daemon/core/view/lemon.h"
 #include "daemon/core/view/view.h"
 

@@ -8,6 +8,7 @@
 #include "daemon/core/rules/policy.h"
 #include "daemon/core/state/checkpoint.h"
 #include "daemon/core/state/health.h"
+#include "daemon/core/state/heard.h"
 #include "daemon/core/state/slot_health.h"
 #include "daemon/core/view/unsaved.h"
 #include "daemon/core/view/why_next.h"

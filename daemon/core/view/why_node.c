@@ -9,6 +9,7 @@
 #include "daemon/core/rules/refusal.h"
 #include "daemon/core/rules/slots.h"
 #include "daemon/core/state/health.h"
+#include "daemon/core/state/heard.h"
 #include "daemon/core/state/live.h"
 #include "daemon/core/state/progress.h"
 #include "daemon/core/view/why_reason.h"

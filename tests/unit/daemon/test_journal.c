@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 #include "daemon/journal.h"
+#include "daemon/journal_replay.h"
 #include "lib/base/fd.h"
 
 static char dir[64];

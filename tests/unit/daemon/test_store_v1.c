@@ -13,6 +13,7 @@
 
 #include "daemon/core/update/check.h"
 #include "daemon/journal.h"
+#include "daemon/journal_replay.h"
 #include "lib/base/fd.h"
 
 #define FIXTURE "tests/fixtures/store-v1/"

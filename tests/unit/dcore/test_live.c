@@ -3,6 +3,7 @@
 #include "tests/unit/unit.h"
 
 #include "daemon/core/core.h"
+#include "daemon/core/state/heard.h"
 #include "daemon/core/state/live.h"
 
 #define S 1000000LL

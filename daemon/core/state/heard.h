@@ -1,0 +1,15 @@
+/* What beats tell beyond the records, for who has the state alone: rules, views and the shell. A
+ * copy of a state, and a dry run, have heard nothing. live.c keeps it. */
+#pragma once
+#include "daemon/core/state/state.h"
+
+/* Core time of the node's last message, or of the start before it is heard; 0 = nothing is
+ * known. */
+int64_t node_heard_at(const struct state *s, const struct node *n);
+/* Core time of the job's newest iteration, by records or beats. */
+int64_t job_progress_at(const struct state *s, const struct job *j);
+/* Of the rank at this place in job.ranks: the newest of records and beats. */
+void rank_progress_of(const struct state *s, const struct job *j, size_t rank,
+		      int64_t *ret_iteration, double *ret_step_ms);
+/* First of these whose job is not below. */
+size_t beats_place(const struct job_beats *beats, size_t n, int64_t job);
