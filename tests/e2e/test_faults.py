@@ -91,7 +91,8 @@ def no_iteration_missing(rig, job, upto=0):
 def killed_supervisor(rig):
     """kill -9 of a stepd ends its ranks and their children, which ignore SIGTERM and called setsid;
     cause supervisor-lost; the job goes on from its checkpoint."""
-    job = rig.submit(rank_recipe(rig, "stepd", gpus=4, steps=400, save=10, extra=["--child"]))
+    extra = ["--child", "--hold-at", "20"]  # what is killed is not at its end by then
+    job = rig.submit(rank_recipe(rig, "stepd", gpus=4, steps=100, save=10, extra=extra))
     rig.wait_state(job, "running")
     rig.wait_iteration(job, 15)
     stepds, ranks = rig.stepd_of(job), rig.rank_pids(job)
@@ -128,7 +129,8 @@ def killed_supervisor(rig):
 def supervisor_stopped_by_its_machine(rig):
     """SIGTERM to a stepd, as systemctl stop and a shutdown send it: the rest of the job is stopped
     as planned at once (nobody waits 300 s), the reason says so, and it is nobody's failure."""
-    job = rig.submit(rank_recipe(rig, "outside", gpus=4, steps=400, save=10))
+    extra = ["--hold-at", "20"]
+    job = rig.submit(rank_recipe(rig, "outside", gpus=4, steps=100, save=10, extra=extra))
     rig.wait_state(job, "running")
     rig.wait_iteration(job, 15)
     os.kill(rig.stepd_of(job)[0], signal.SIGTERM)

@@ -4,7 +4,7 @@
  * live process of the rank writes DUPLICATE), TRUTH/starts gets one line per start. Options:
  * --steps N --step-ms M --save-every K --truth DIR --child (a child that ignores SIGTERM and calls
  * setsid) --exit ITER:CODE:RANK (exit by itself, first attempt only) --hold-start FILE (waits until
- * FILE exists before the first iteration). */
+ * FILE exists before the first iteration) --hold-at ITER (the first attempt goes no further). */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -28,7 +28,7 @@ const char *__asan_default_options(void)
 }
 
 struct options {
-	long steps, step_ms, save_every, exit_iter, exit_code, exit_rank;
+	long steps, step_ms, save_every, hold_at, exit_iter, exit_code, exit_rank;
 	const char *truth, *hold;
 	bool child;
 };
@@ -142,6 +142,8 @@ static int parse(int argc, char **argv, struct options *o)
 			o->step_ms = strtol(v, NULL, 10);
 		else if (!strcmp(argv[i], "--save-every"))
 			o->save_every = strtol(v, NULL, 10);
+		else if (!strcmp(argv[i], "--hold-at"))
+			o->hold_at = strtol(v, NULL, 10);
 		else if (!strcmp(argv[i], "--truth"))
 			o->truth = v;
 		else if (!strcmp(argv[i], "--hold-start"))
@@ -165,7 +167,8 @@ int main(int argc, char **argv)
 	char text[512];
 	if (parse(argc, argv, &o) < 0) {
 		fprintf(stderr, "usage: rank [--steps N] [--step-ms M] [--save-every K] [--truth "
-				"DIR] [--child] [--exit ITER:CODE:RANK] [--hold-start FILE]\n");
+				"DIR] [--child] [--exit ITER:CODE:RANK] [--hold-start FILE] "
+				"[--hold-at ITER]\n");
 		return 2;
 	}
 	signal(SIGTERM, on_term);
@@ -182,6 +185,8 @@ int main(int argc, char **argv)
 				o.exit_code);
 			return (int)o.exit_code;
 		}
+		while (first && o.hold_at && i > o.hold_at && !terminated)
+			wait_ms(5);
 		wait_ms(o.step_ms);
 		double loss = 1.0 + 4.0 / (1.0 + (double)i / 10.0);
 		snprintf(text, sizeof text, "ITERATION=%ld\nLOSS=%.6f\nSTEP_MS=%ld.0\nTOKENS=%d", i,
