@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """The documents say what the programs do: option tables of docs/operator.md are those of the
 programs, docs/rest.md has every route with its role, docs/events.md and the journal's catalogue
-have every event, docs/health.md every check, links between documents lead somewhere. `test_docs.py --write` writes all that
-is made anew."""
+have every event, docs/health.md every check, links between documents lead somewhere.
+`test_docs.py --write` writes all that is made anew."""
 import difflib
 import functools
 import json
