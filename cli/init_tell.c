@@ -15,10 +15,13 @@
 
 static char *summary(const struct init *i)
 {
+	bool one = i->n_compared == 1;
+
 	return mo_printf("%zu %s compared with the original: %zu the same, %zu different; %zu not "
 			 "carried over",
 			 i->n_compared,
-			 i->of_keys ? "keys of the configuration"
+			 i->of_keys ? one ? "key of the configuration" : "keys of the configuration"
+			 : one      ? "flag or word of the command"
 				    : "flags and words of the command",
 			 i->n_same, i->n_differ, i->draft.n_lost);
 }

@@ -16,13 +16,7 @@ from lib import BUILD, Cluster, Daemon, Failed, clean_env, equal, wait_until
 MOED, AGENT, RANK = (os.path.join(BUILD, p) for p in ("moed", "moe-agent", "tests/fake/rank"))
 # a quick cluster: what takes seconds in life takes a part of one here. Only where silence is what
 # is tried, few seconds of it are enough: an agent of a loaded machine may be that late.
-QUICK = {
-    "beat_ms": 200,
-    "suspect_ms": 20000,
-    "down_ms": 60000,
-    "exit_wait": "3s",
-    "idle_timeout": "2s",
-}
+QUICK = {"beat_ms": 200, "suspect_ms": 20000, "down_ms": 60000, "idle_timeout": "2s"}
 SILENT_SOON = {"suspect_ms": 1500, "down_ms": 4000}
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """The documents say what the programs do: option tables of docs/operator.md are those of the
 programs, docs/rest.md has every route with its role, docs/events.md and the journal's catalogue
-have every event, links between documents lead somewhere. `test_docs.py --write` writes all that
-is made anew."""
+have every event, docs/health.md every check, links between documents lead somewhere.
+`test_docs.py --write` writes all that is made anew."""
 import difflib
 import functools
 import json
@@ -283,8 +283,35 @@ def profile_tables():
     return "\n".join(text).strip()
 
 
+def check_table():
+    """Every shipped check; those of the kernel's log are the rules of klog.yaml."""
+    out = subprocess.run(
+        [os.path.join(BUILD, "moe-probe"), "checks"],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        env=clean_env(),
+    ).stdout
+    moments = ("preflight", "periodic", "failure", "epilog")
+    return "\n".join(
+        ["| check | when | finding | action |", "|--|--|--|--|"]
+        + [
+            "| `%s` | %s | %s | %s |"
+            % (
+                c["id"],
+                " ".join(w for i, w in enumerate(moments) if c["when"] >> i & 1),
+                c["what"],
+                c["action"],
+            )
+            for c in json.loads(out)["checks"]
+            if c["id"] == "klog.read" or not c["id"].startswith("klog.")
+        ]
+    )
+
+
 TABLES = (
     ("environment.md", "profiles", profile_tables),
+    ("health.md", "checks", check_table),
     ("operator.md", "options of moed", lambda: option_table("moed")),
     ("operator.md", "options of moe-agent", lambda: option_table("moe-agent")),
     ("rest.md", "routes", route_table),

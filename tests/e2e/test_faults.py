@@ -694,20 +694,16 @@ def early_exit(rig):
         )
     )
     rig.wait_state(job, "completed")
-    job = rig.submit(
-        command_recipe(
-            "never", ["/bin/sh", "-c", "[ $RANK = 0 ] && exit 0; exec sleep 1000"], gpus=2
+    with Rig(nodes=1, moed={"exit_wait": "3s"}) as soon:
+        never = ["/bin/sh", "-c", "[ $RANK = 0 ] && exit 0; exec sleep 1000"]
+        job = soon.submit(command_recipe("never", never, gpus=2))
+        wait_until(
+            lambda: "exit-wait" in json.dumps(incidents(soon, job)),
+            30,
+            "the wait for the other rank ends",
         )
-    )
-    rig.wait_state(job, "running")
-    doc = wait_until(
-        lambda: [d for d in [rig.job(job)] if d["attempt"] > 1 or d["state"] == "failed"],
-        30,
-        "the wait for the other rank ends",
-    )[0]
-    need("exit-wait" in json.dumps(incidents(rig, job)), "incident: %s" % incidents(rig, job))
-    rig.run("cancel", job, "--now", check=False)
-    rig.wait_state(job, ["cancelled", "failed"])
+        soon.run("cancel", job, "--now", check=False)
+        soon.wait_state(job, ["cancelled", "failed"])
 
 
 # ---- ports ----
