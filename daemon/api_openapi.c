@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "daemon/api_routes.h"
+#include "daemon/manager.h"
 #include "lib/wire/encode.h"
 #include "lib/wire/schema.h"
 
