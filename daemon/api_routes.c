@@ -290,6 +290,7 @@ const struct api_route api_routes[] = {
 	  "This description.",
 	  "page" },
 	{ { "GET", "/", ROLE_NONE, api_web, 0, false }, "The dashboard.", "page" },
+	{ { "GET", "/draw.js", ROLE_NONE, api_web, 0, false }, "Dashboard file.", "page" },
 	{ { "GET", "/app.js", ROLE_NONE, api_web, 0, false }, "Dashboard file.", "page" },
 	{ { "GET", "/style.css", ROLE_NONE, api_web, 0, false }, "Dashboard file.", "page" },
 	{ { "GET", "/favicon.svg", ROLE_NONE, api_web, 0, false }, "Dashboard file.", "page" },

@@ -18,6 +18,7 @@ static const char csp[] = "Content-Security-Policy: default-src 'none'; script-s
 #define LICENCE ".ascii \"/*\\n\"\n.incbin \"daemon/web/uPlot.LICENSE\"\n.ascii \"*/\\n\"\n"
 
 EMBED(web_index_html, "index.html");
+EMBED(web_draw_js, "draw.js");
 EMBED(web_app_js, "app.js");
 EMBED(web_style_css, "style.css");
 EMBED(web_favicon_svg, "favicon.svg");
@@ -28,6 +29,7 @@ static const struct {
 	const char *path, *type, *begin, *end;
 } files[] = {
 	{ "/", "text/html; charset=utf-8", web_index_html_begin, web_index_html_end },
+	{ "/draw.js", "text/javascript; charset=utf-8", web_draw_js_begin, web_draw_js_end },
 	{ "/app.js", "text/javascript; charset=utf-8", web_app_js_begin, web_app_js_end },
 	{ "/style.css", "text/css; charset=utf-8", web_style_css_begin, web_style_css_end },
 	{ "/favicon.svg", "image/svg+xml", web_favicon_svg_begin, web_favicon_svg_end },

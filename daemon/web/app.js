@@ -1,20 +1,52 @@
-/* The dashboard: one page, REST documents as they are, one event stream. Server data only ever becomes text (textContent), never markup.
- * A refresh runs every 2 s and soon after an event, never two at once; rows, cells and charts are reused, so that focus, scroll position and the chart's cursor stay. */
+/* The dashboard: one page, REST documents as they are, one event stream. Here documents are asked
+ * for, and jobs, streams and signing in are followed; draw.js, which is loaded before, draws them.
+ * A refresh runs every 2 s and soon after an event, never two at once. Server data only ever
+ * becomes text (textContent), never markup. */
 'use strict';
 
-const POLL_MS = 2000, SOON_MS = 250, ANSWER_MS = 10000, STALE_MS = 6000, EVENTS_KEPT = 200;
-/* What runs comes first, then what waits, then what is over; of each the newest, and what is not shown is counted. */
-const KINDS = [['running,recovering,starting,stopping', 1000], ['queued,paused', 200], ['completed,failed,cancelled', 100]];
-const RANKS = 256, NODES = 1000, SAMPLES = 1000, CHECKPOINTS = 1000;
-const $ = (id) => document.getElementById(id);
-const state = { job: null, charts: {}, charted: null, lastSeq: 0, events: 0, lastData: 0, failed: null, refreshing: false, again: false, timer: null, stream: null, signedOut: false };
-const CATEGORIES = [['productive', '#2e7d4f'], ['recompute', '#c77f12'], ['load', '#5b7fb5'], ['init', '#8a6fb0'], ['save', '#3c9aa8'], ['launch', '#9aa7b5'],
-  ['detect', '#b5473c'], ['hang', '#7d1f1f'], ['drain', '#776a52'], ['queue', '#c5ccd4'], ['idle', '#68737f']];
-
-class HttpError extends Error { constructor(path, status) { super(`${path}: HTTP ${status}`); this.status = status; } }
+const POLL_MS = 2000,
+  SOON_MS = 250,
+  ANSWER_MS = 10000,
+  STALE_MS = 6000,
+  EVENTS_KEPT = 200;
+/* What runs comes first, then what waits, then what is over; of each the newest, and what is not
+ * shown is counted. */
+const KINDS = [
+  ['running,recovering,starting,stopping', 1000],
+  ['queued,paused', 200],
+  ['completed,failed,cancelled', 100],
+];
+const RANKS = 256,
+  NODES = 1000,
+  SAMPLES = 1000,
+  CHECKPOINTS = 1000;
+const state = {
+  job: null,
+  charts: {},
+  charted: null,
+  lastSeq: 0,
+  events: 0,
+  lastData: 0,
+  failed: null,
+  refreshing: false,
+  again: false,
+  timer: null,
+  stream: null,
+  signedOut: false,
+};
+class HttpError extends Error {
+  constructor(path, status) {
+    super(`${path}: HTTP ${status}`);
+    this.status = status;
+  }
+}
 
 async function get(path) {
-  const r = await fetch(path, { credentials: 'same-origin', headers: { Accept: 'application/json' }, signal: AbortSignal.timeout(ANSWER_MS) });
+  const r = await fetch(path, {
+    credentials: 'same-origin',
+    headers: { Accept: 'application/json' },
+    signal: AbortSignal.timeout(ANSWER_MS),
+  });
   if (!r.ok) throw new HttpError(path, r.status);
   return r.json();
 }
@@ -25,263 +57,139 @@ function signedOut(on) {
   document.body.classList.toggle('signed-out', on);
 }
 
-function number(v, digits) {
-  if (v === null || v === undefined) return '-';
-  if (typeof v === 'string') return v;                       /* NaN and infinities come as strings */
-  return v.toLocaleString('en-US', { minimumFractionDigits: digits || 0, maximumFractionDigits: digits || 0 });
-}
-
-function duration(s) {
-  if (s === null || s === undefined) return '-';
-  if (s < 90) return Math.round(s) + ' s';
-  if (s < 5400) return Math.round(s / 60) + ' min';
-  if (s < 172800) return (s / 3600).toFixed(1) + ' h';
-  return (s / 86400).toFixed(1) + ' d';
-}
-
-/* With the day when it was not today. */
-function clock(t) {
-  if (!t) return '-';
-  const d = new Date(t), time = d.toLocaleTimeString('en-GB');
-  return d.toDateString() === new Date().toDateString() ? time : d.toLocaleDateString('en-GB', { day: 'numeric', month: 'short' }) + ' ' + time;
-}
-
-function setText(id, text) { if ($(id).textContent !== text) $(id).textContent = text; }
-
-/* A cell is [text, class]; shown(s) is the cell of a state. */
-function shown(s) { return [s, 'state-' + String(s).replace(/[^a-z]/g, '')]; }
-
-function put(td, [text, cls]) {
-  const t = text === null || text === undefined || text === '' ? '-' : String(text);
-  if (td.textContent !== t) td.textContent = t;
-  if (td.className !== (cls || '')) td.className = cls || '';
-}
-
-/* A loss that is no finite number is sent as a string. */
-function lossCell(v) { return [number(v, 4), typeof v === 'string' ? 'num state-failed' : 'num']; }
-
-/* rows: [key, cells, decorate?]; a key keeps its row. */
-function fill(table, rows) {
-  const body = $(table).tBodies[0], old = new Map([...body.rows].map((tr) => [tr.dataset.key, tr]));
-  rows.forEach(([key, cells, decorate], i) => {
-    let tr = old.get(String(key));
-    if (!tr) { tr = document.createElement('tr'); tr.dataset.key = key; }
-    old.delete(String(key));
-    if (body.rows[i] !== tr) body.insertBefore(tr, body.rows[i] || null);
-    const first = decorate ? decorate(tr) : 0;
-    cells.forEach((c, k) => put(tr.cells[first + k] || tr.insertCell(), c));
-  });
-  old.forEach((tr) => tr.remove());
-}
-
-function drawCluster(c) {
-  const jobs = Object.entries(c.jobs).filter(([, n]) => n > 0).map(([s, n]) => `${n} ${s}`).join(', ') || 'none', n = c.nodes;
-  const odd = ['suspect', 'down', 'draining', 'drained'].filter((s) => n[s] > 0).map((s) => `, ${n[s]} ${s}`).join('');
-  document.title = ['failed', 'recovering', 'running'].filter((s) => c.jobs[s] > 0).map((s) => `${c.jobs[s]} ${s}`).concat('moectl').join(' · ');
-  setText('cluster', `${n.up} nodes up${odd} · ${number(c.gpus.total)} GPUs, ${number(c.gpus.free)} free · jobs: ${jobs}`);
-}
-
-function select(id) {
-  state.job = id;
-  history.replaceState(null, '', '#' + id);
-  refresh();
-}
-
-function jobButton(j) {
-  return (tr) => {
-    tr.setAttribute('aria-selected', String(j.id === state.job));
-    if (tr.cells.length) return 1;
-    const b = document.createElement('button');
-    b.className = 'link'; b.textContent = j.id; b.setAttribute('aria-label', 'Show job ' + j.id);
-    b.addEventListener('click', () => select(j.id));
-    tr.insertCell().appendChild(b);
-    return 1;
-  };
-}
-
-/* How many of a table are not there, and what lists them; text empty: none. */
-function more(id, text) {
-  $(id).hidden = !text;
-  setText(id, text);
-}
-
-function drawJobs(items, counts) {
-  $('jobs-empty').hidden = items.length > 0;
-  if (!state.job && items.length) state.job = (location.hash.match(/^#(j-\d+)$/) || [])[1] || items[0].id;
-  const left = Object.entries(counts).map(([s, n]) => [s, n - items.filter((j) => j.state === s).length]).filter(([, n]) => n > 0);
-  more('jobs-more', left.length ? `${number(left.reduce((sum, [, n]) => sum + n, 0))} more are not shown: ${left.map(([s, n]) => `${number(n)} ${s}`).join(', ')} (moectl list --all)` : '');
-  fill('jobs', items.map((j) => [j.id, [[j.name], shown(j.state), [number(j.attempt), 'num'], [number(j.restarts), 'num'],
-    [number(j.iteration) + (j.steps ? ' / ' + number(j.steps) : ''), 'num'], lossCell(j.loss), [number(j.tokens_per_s_per_gpu), 'num'],
-    [j.checkpoint ? number(j.checkpoint.iteration) : '-', 'num'], [duration(j.eta_s), 'num'], [j.reason, 'wrap']], jobButton(j)]));
-}
-
-function drawNodes(items, counts) {
-  const n = Object.values(counts).reduce((sum, k) => sum + k, 0) - items.length;
-  more('nodes-more', n > 0 ? `${number(n)} more nodes are not shown (moectl nodes)` : '');
-  fill('nodes', items.map((n) => [n.name, [[n.name], shown(n.state), n.health ? shown(n.health + (n.findings ? ' (' + n.findings + ')' : '')) : ['-'], [number(n.gpus), 'num'], [number(n.gpus_free), 'num'], [number(n.cpus), 'num'], [n.jobs.join(' ')],
-    [n.heartbeat_age_ms === null ? '-' : number(n.heartbeat_age_ms / 1000, 1) + ' s', 'num'], [n.reason, 'wrap']]]));
-}
-
-/* Below a chart stands what is under the cursor; without one the newest values, if they are of the attempt that runs. */
-function showNewest(u, current) {
-  if (u.cursor.left < 0) u.setLegend({ idx: current && u.data[0].length ? u.data[0].length - 1 : null });
-}
-
-/* Chart colours are read from the theme: a canvas does not inherit them. */
-function chart(id, label, data, current) {
-  const box = $(id), width = Math.max(200, box.clientWidth), have = state.charts[id];
-  if (have) {
-    if (have.width !== width) have.setSize({ width, height: 220 });
-    have.setData(data);
-    showNewest(have, current);
-    return;
-  }
-  const css = getComputedStyle(document.documentElement), v = (n) => css.getPropertyValue(n).trim();
-  const digits = (incr) => Math.min(8, Math.max(0, Math.ceil(-Math.log10(incr) - 1e-9)));      /* as many as tell two ticks apart */
-  const ticks = (u, splits, i, space, incr) => splits.map((t) => number(t, digits(incr)));
-  const axis = { stroke: v('--dim'), grid: { stroke: v('--grid'), width: 1 }, ticks: { stroke: v('--grid'), width: 1 } };
-  const few = (u) => u.data[0].length < 60;
-  state.charts[id] = new uPlot({ width, height: 220, cursor: { y: false }, scales: { x: { time: false } }, legend: { show: true },
-    axes: [axis, { ...axis, size: 70, values: ticks }], series: [{ label: 'iteration' }, { label, stroke: v('--accent'), width: 1.5, spanGaps: false, points: { show: few } }] }, data, box);
-  showNewest(state.charts[id], current);
-}
-
-function dropCharts() {
-  for (const id of Object.keys(state.charts)) { state.charts[id].destroy(); delete state.charts[id]; }
-}
-
-/* The samples that count: an attempt replaces what earlier ones did beyond the iteration from which it went on. */
-function counted(job, items) {
-  const rows = [];
-  for (const s of items) {
-    if (s.iteration === null) continue;
-    while (rows.length && rows[rows.length - 1].iteration >= s.iteration) rows.pop();
-    rows.push(s);
-  }
-  const from = job.resume === null ? Infinity : Math.max(job.resume, 0);
-  return rows.filter((s) => s.attempt === job.attempt || s.iteration <= from);
-}
-
-/* A chart is of one job: another one gets axes of its own. */
-function drawCharts(job, items, earlier) {
-  if (state.charted !== job.id) dropCharts();
-  state.charted = job.id;
-  const rows = counted(job, items), current = rows.length > 0 && rows[rows.length - 1].attempt === job.attempt;
-  const num = (v) => (typeof v === 'number' ? v : null), x = rows.map((s) => s.iteration);
-  more('charts-more', earlier > 0 ? `The newest ${number(items.length)} iterations; ${number(earlier)} earlier ones are not shown (moectl metrics ${job.id} --csv)` : '');
-  $('charts').hidden = rows.length === 0;
-  $('charts-empty').hidden = rows.length > 0;
-  if (!rows.length) { dropCharts(); return; }
-  chart('chart-loss', 'loss', [x, rows.map((s) => num(s.loss))], current);
-  chart('chart-step', 'step ms', [x, rows.map((s) => num(s.step_ms))], current);
-}
-
-function drawLedger(report) {
-  const g = report.gpu_seconds, ns = 'http://www.w3.org/2000/svg', svg = document.createElementNS(ns, 'svg');
-  svg.setAttribute('viewBox', '0 0 1000 10'); svg.setAttribute('preserveAspectRatio', 'none');
-  const key = [];
-  let at = 0;
-  for (const [name, colour] of CATEGORIES) {
-    const share = g.total > 0 ? g[name] / g.total : 0;
-    if (share <= 0) continue;
-    const r = document.createElementNS(ns, 'rect');
-    r.setAttribute('x', at * 1000); r.setAttribute('width', share * 1000); r.setAttribute('height', 10); r.setAttribute('fill', colour);
-    svg.appendChild(r); at += share;
-    const dot = document.createElementNS(ns, 'svg'), square = document.createElementNS(ns, 'rect'), li = document.createElement('li');
-    dot.setAttribute('class', 'dot'); dot.setAttribute('viewBox', '0 0 1 1');
-    square.setAttribute('width', 1); square.setAttribute('height', 1); square.setAttribute('fill', colour);
-    dot.appendChild(square); li.append(dot, `${name} ${(share * 100).toFixed(1)} %`); key.push(li);
-  }
-  $('ledger').replaceChildren(svg);
-  $('ledger-key').replaceChildren(...key);
-  setText('ledger-text', `${number(g.total, 1)} GPU-seconds, ETTR ${report.ettr === null ? '-' : number(report.ettr * 100, 1) + ' %'}, restarts ${report.restarts}`);
-  $('incidents').replaceChildren(...report.incidents.slice().reverse().map((i) => {
-    const li = document.createElement('li');
-    const fall = Object.values(i.waterfall_ms).reduce((sum, ms) => sum + (ms || 0), 0);
-    li.textContent = `${clock(i.time)} attempt ${i.attempt}: ${i.class}${i.first_rank === null ? '' : ', rank ' + i.first_rank + ' first'}${i.node ? ' on ' + i.node : ''}: ${i.cause}; ${i.action}` +
-      (i.lost_iterations ? `; ${i.lost_iterations} iterations lost` : '') + (i.waterfall_ms.init !== null ? `; the restart took ${fall < 10000 ? number(fall / 1000, 1) + ' s' : duration(fall / 1000)}` : '');
-    return li;
-  }));
-  $('incidents-empty').hidden = report.incidents.length > 0;
-}
-
-function bound(r) {
-  if (r.bind_verified === true) return ['verified', 'state-verified'];
-  return r.bind_verified === false ? ['NOT bound: ' + (r.bind_note || ''), 'wrap state-failed'] : [r.bind_note || 'unknown', 'wrap'];
-}
-
-/* Of a job that runs there is nothing to explain but what is odd. */
-function drawWhy(job, why) {
-  const texts = why.reasons.filter((r) => r.code !== 'progress' && r.text !== job.reason && r.text !== job.state).map((r) => r.text);
-  const drift = job.plan && job.plan.within === false ? 'Against its plan: ' + job.plan.text : null;
-  const lines = [job.reason, drift, ...texts, why.next && why.next !== 'nothing to do' ? 'Next: ' + why.next : null].filter(Boolean);
-  $('job-why').replaceChildren(...lines.map((t) => { const li = document.createElement('li'); li.textContent = t; return li; }));
-}
-
-/* What the planner promised, and what it chose where the recipe left it. */
-function drawPlan(plan) {
-  const c = plan && plan.chosen;
-  $('job-plan').hidden = !plan;
-  setText('job-plan', plan ? `Plan: ${c ? `tp ${c.tp} pp ${c.pp} vpp ${c.vpp} ep ${c.ep} etp ${c.etp} cp ${c.cp} dp ${c.dp}, ${c.sharding}, ${c.schedule}, micro-batch ${c.micro}; ` : ''}${plan.text}` : '');
-}
-
 async function drawJob(id) {
   const base = '/v1/jobs/' + encodeURIComponent(id);
-  const [job, why, metrics, ranks, checkpoints, report] = await Promise.all([get(base), get(base + '/why'), get(base + `/metrics?limit=${SAMPLES}&last=1`), get(base + `/ranks?limit=${RANKS}`),
-    get(base + `/checkpoints?limit=${CHECKPOINTS}&last=1`), get(base + '/report')]);
+  const [job, why, metrics, ranks, checkpoints, report] = await Promise.all([
+    get(base),
+    get(base + '/why'),
+    get(base + `/metrics?limit=${SAMPLES}&last=1`),
+    get(base + `/ranks?limit=${RANKS}`),
+    get(base + `/checkpoints?limit=${CHECKPOINTS}&last=1`),
+    get(base + '/report'),
+  ]);
   if (id !== state.job) return;
   $('job').hidden = false;
   setText('job-title', `${job.id} ${job.name}`);
-  setText('job-line', `${job.state}, attempt ${job.attempt}, iteration ${number(job.iteration)}${job.steps ? ' of ' + number(job.steps) : ''}, loss ${number(job.loss, 4)}, ` +
-    (job.tokens_per_s_per_gpu === null ? '' : `${number(job.tokens_per_s_per_gpu)} tokens/s/GPU, `) + (job.mfu === null ? '' : `MFU ${number(job.mfu * 100, 1)} %, `) +
-    (job.nodes.length ? `on ${job.nodes.slice(0, 8).join(' ')}${job.nodes.length > 8 ? ` and ${job.nodes.length - 8} more` : ''}` : 'on no node'));
+  setText(
+    'job-line',
+    `${job.state}, attempt ${job.attempt}, iteration ${number(job.iteration)}` +
+      `${job.steps ? ' of ' + number(job.steps) : ''}, loss ${number(job.loss, 4)}, ` +
+      (job.tokens_per_s_per_gpu === null
+        ? ''
+        : `${number(job.tokens_per_s_per_gpu)} tokens/s/GPU, `) +
+      (job.mfu === null ? '' : `MFU ${number(job.mfu * 100, 1)} %, `) +
+      (job.nodes.length
+        ? `on ${job.nodes.slice(0, 8).join(' ')}` +
+          (job.nodes.length > 8 ? ` and ${job.nodes.length - 8} more` : '')
+        : 'on no node'),
+  );
   drawPlan(job.plan);
   drawWhy(job, why);
   drawCharts(job, metrics.items, metrics.earlier);
   drawLedger(report);
-  fill('ranks', ranks.items.map((r) => [r.rank, [[r.rank, 'num'], [r.node], [r.pid, 'num'], shown(r.state), [number(r.iteration), 'num'], [number(r.step_ms, 1), 'num'], [r.cpus, 'wrap'], bound(r)]]));
-  more('ranks-more', job.ranks > ranks.items.length && ranks.next ? `${number(job.ranks - ranks.items.length)} more ranks are not shown (moectl ranks ${job.id})` : '');
-  more('checkpoints-more', checkpoints.earlier > 0 ? `${number(checkpoints.earlier)} earlier checkpoints are not shown (moectl checkpoints ${job.id})` : '');
-  fill('checkpoints', checkpoints.items.slice().reverse().map((c) => [c.iteration, [[number(c.iteration), 'num'], shown(c.state), [clock(c.saved_at)], [c.reason, 'wrap']]]));
+  fill(
+    'ranks',
+    ranks.items.map((r) => [
+      r.rank,
+      [
+        [r.rank, 'num'],
+        [r.node],
+        [r.pid, 'num'],
+        shown(r.state),
+        [number(r.iteration), 'num'],
+        [number(r.step_ms, 1), 'num'],
+        [r.cpus, 'wrap'],
+        bound(r),
+      ],
+    ]),
+  );
+  more(
+    'ranks-more',
+    job.ranks > ranks.items.length && ranks.next
+      ? `${number(job.ranks - ranks.items.length)} more ranks are not shown ` +
+          `(moectl ranks ${job.id})`
+      : '',
+  );
+  more(
+    'checkpoints-more',
+    checkpoints.earlier > 0
+      ? `${number(checkpoints.earlier)} earlier checkpoints are not shown ` +
+          `(moectl checkpoints ${job.id})`
+      : '',
+  );
+  fill(
+    'checkpoints',
+    checkpoints.items
+      .slice()
+      .reverse()
+      .map((c) => [
+        c.iteration,
+        [[number(c.iteration), 'num'], shown(c.state), [clock(c.saved_at)], [c.reason, 'wrap']],
+      ]),
+  );
 }
 
 async function refreshOnce() {
-  const [cluster, nodes, events, ...kinds] = await Promise.all([get('/v1/cluster'), get(`/v1/nodes?limit=${NODES}`), get('/v1/events?last=1'), ...KINDS.map(([states, n]) => get(`/v1/jobs?state=${states}&limit=${n}&last=1`))]);
+  const [cluster, nodes, events, ...kinds] = await Promise.all([
+    get('/v1/cluster'),
+    get(`/v1/nodes?limit=${NODES}`),
+    get('/v1/events?last=1'),
+    ...KINDS.map(([states, n]) => get(`/v1/jobs?state=${states}&limit=${n}&last=1`)),
+  ]);
   signedOut(false);
   state.events = events.items.length + events.earlier;
   countEvents();
-  drawCluster(cluster); drawJobs(kinds.flatMap((k) => k.items.slice().reverse()), cluster.jobs); drawNodes(nodes.items, cluster.nodes);
+  drawCluster(cluster);
+  drawJobs(
+    kinds.flatMap((k) => k.items.slice().reverse()),
+    cluster.jobs,
+  );
+  drawNodes(nodes.items, cluster.nodes);
   if (state.job) {
     await drawJob(state.job).catch((e) => {
       if (e.status !== 404) throw e;
-      state.job = null; $('job').hidden = true;
+      state.job = null;
+      $('job').hidden = true;
     });
   }
   if (!state.stream) follow();
 }
 
 async function refresh() {
-  if (state.refreshing) { state.again = true; return; }
+  if (state.refreshing) {
+    state.again = true;
+    return;
+  }
   clearTimeout(state.timer);
   state.timer = null;
-  state.refreshing = true; state.again = false;
+  state.refreshing = true;
+  state.again = false;
   try {
     await refreshOnce();
-    state.failed = null; state.lastData = Date.now();
+    state.failed = null;
+    state.lastData = Date.now();
   } catch (e) {
     if (e.status === 401) signedOut(true);
-    else state.failed = e.status ? e.message : e.name === 'TimeoutError' ? 'too slow' : 'no connection';
+    else
+      state.failed = e.status
+        ? e.message
+        : e.name === 'TimeoutError'
+          ? 'too slow'
+          : 'no connection';
   }
   state.refreshing = false;
   age();
   if (state.again) soon(SOON_MS);
 }
 
-function soon(ms) { if (!state.timer) state.timer = setTimeout(refresh, ms); }
+function soon(ms) {
+  if (!state.timer) state.timer = setTimeout(refresh, ms);
+}
 
 /* The stream begins with the newest ones, and the list keeps as many as fit. */
 function countEvents() {
-  const shown = $('events').childElementCount, n = shown ? state.events - shown : 0;
+  const shown = $('events').childElementCount,
+    n = shown ? state.events - shown : 0;
   more('events-more', n > 0 ? `${number(n)} earlier events are not shown (moectl events)` : '');
 }
 
@@ -289,31 +197,59 @@ function addEvent(e) {
   if (e.seq <= state.lastSeq && e.type !== 'events.gone') return;
   state.lastSeq = Math.max(state.lastSeq, e.seq);
   state.events++;
-  const li = document.createElement('li'), t = document.createElement('time'), type = document.createElement('b'), list = $('events');
+  const li = document.createElement('li'),
+    t = document.createElement('time'),
+    type = document.createElement('b'),
+    list = $('events');
   li.dataset.seq = e.seq;
-  t.dateTime = t.title = e.time; t.textContent = clock(e.time);
+  t.dateTime = t.title = e.time;
+  t.textContent = clock(e.time);
   type.textContent = e.type;
-  li.append(t, ' ', type, `${e.job ? ' ' + e.job : ''}${e.node ? ' ' + e.node : ''}${e.rank === null ? '' : ' rank ' + e.rank}: ${e.message || ''}`);
+  li.append(
+    t,
+    ' ',
+    type,
+    `${e.job ? ' ' + e.job : ''}${e.node ? ' ' + e.node : ''}` +
+      `${e.rank === null ? '' : ' rank ' + e.rank}: ${e.message || ''}`,
+  );
   list.prepend(li);
   while (list.childElementCount > EVENTS_KEPT) list.lastElementChild.remove();
   countEvents();
   soon(SOON_MS);
 }
 
-/* One stream. The browser connects again by itself after a cut and says the last event it saw; an answer that is no stream ends it, and the next refresh opens another. */
+/* One stream. The browser connects again by itself after a cut and says the last event it saw; an
+ * answer that is no stream ends it, and the next refresh opens another. */
 function follow() {
   state.stream = new EventSource('/v1/events?follow=1&last=100');
   state.stream.onmessage = (m) => addEvent(JSON.parse(m.data));
-  state.stream.onerror = () => { if (state.stream && state.stream.readyState === EventSource.CLOSED) state.stream = null; };
+  state.stream.onerror = () => {
+    if (state.stream && state.stream.readyState === EventSource.CLOSED) state.stream = null;
+  };
 }
 
 function age() {
-  const ms = Date.now() - state.lastData, bad = !state.signedOut && (state.failed || (state.lastData && ms > STALE_MS && !document.hidden));
-  setText('fresh', state.signedOut ? 'not signed in' : state.lastData ? `data ${Math.floor(ms / 1000)} s old` : 'connecting');
+  const ms = Date.now() - state.lastData,
+    bad =
+      !state.signedOut && (state.failed || (state.lastData && ms > STALE_MS && !document.hidden));
+  setText(
+    'fresh',
+    state.signedOut
+      ? 'not signed in'
+      : state.lastData
+        ? `data ${Math.floor(ms / 1000)} s old`
+        : 'connecting',
+  );
   $('banner').hidden = !bad;
   if (!bad) return;
-  const how = state.failed ? ` (${state.failed})` : '', since = state.lastData ? ` since ${new Date(state.lastData).toLocaleTimeString('en-GB')}; what you see is old` : '';
-  setText('banner', `The controller does not answer${how}${since}. Trying again; jobs keep training meanwhile.`);
+  const how = state.failed ? ` (${state.failed})` : '',
+    since = state.lastData
+      ? ` since ${new Date(state.lastData).toLocaleTimeString('en-GB')}; what you see is old`
+      : '';
+  setText(
+    'banner',
+    `The controller does not answer${how}${since}. Trying again; jobs keep training meanwhile.`,
+  );
 }
 
 /* A link of `moectl local up`: its code is good once and leaves the address at once. */
@@ -322,9 +258,17 @@ async function signInByLink() {
   if (!code) return;
   history.replaceState(null, '', location.pathname);
   try {
-    const r = await fetch('/v1/session/use', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ code }) });
-    if (!r.ok) $('login-error').textContent = 'This link was used already or is too old: moectl local up prints a new one.';
-  } catch (e) { $('login-error').textContent = 'The controller does not answer.'; }
+    const r = await fetch('/v1/session/use', {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify({ code }),
+    });
+    if (!r.ok)
+      $('login-error').textContent =
+        'This link was used already or is too old: moectl local up prints a new one.';
+  } catch (e) {
+    $('login-error').textContent = 'The controller does not answer.';
+  }
 }
 
 $('login-form').addEventListener('submit', async (ev) => {
@@ -332,17 +276,41 @@ $('login-form').addEventListener('submit', async (ev) => {
   const token = $('token').value.trim();
   $('token').value = '';
   try {
-    const r = await fetch('/v1/session', { method: 'POST', headers: { Authorization: 'Bearer ' + token } });
-    $('login-error').textContent = r.ok ? '' : 'This token is not valid. Ask for one made with: moectl token create --role viewer';
+    const r = await fetch('/v1/session', {
+      method: 'POST',
+      headers: { Authorization: 'Bearer ' + token },
+    });
+    $('login-error').textContent = r.ok
+      ? ''
+      : 'This token is not valid. Ask for one made with: moectl token create --role viewer';
     if (r.ok) refresh();
-  } catch (e) { $('login-error').textContent = 'The controller does not answer.'; }
+  } catch (e) {
+    $('login-error').textContent = 'The controller does not answer.';
+  }
 });
-window.addEventListener('hashchange', () => { if (location.hash.startsWith('#sign-in=')) { signInByLink().then(refresh); return; } const m = location.hash.match(/^#(j-\d+)$/); if (m) { state.job = m[1]; refresh(); } });
+window.addEventListener('hashchange', () => {
+  if (location.hash.startsWith('#sign-in=')) {
+    signInByLink().then(refresh);
+    return;
+  }
+  const m = location.hash.match(/^#(j-\d+)$/);
+  if (m) {
+    state.job = m[1];
+    refresh();
+  }
+});
 window.addEventListener('resize', () => soon(SOON_MS));
-matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { dropCharts(); refresh(); });
-document.addEventListener('visibilitychange', () => { if (!document.hidden) refresh(); });
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
+  dropCharts();
+  refresh();
+});
+document.addEventListener('visibilitychange', () => {
+  if (!document.hidden) refresh();
+});
 setInterval(age, 1000);
 signInByLink().then(() => {
-  setInterval(() => { if (!document.hidden && !state.signedOut) refresh(); }, POLL_MS);
+  setInterval(() => {
+    if (!document.hidden && !state.signedOut) refresh();
+  }, POLL_MS);
   refresh();
 });
