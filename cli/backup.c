@@ -1,5 +1,7 @@
 /* backup FILE: the controller's whole state, as it is now, in a file that moed --restore reads.
  * Written beside the file first, so that FILE is whole or as it was before. */
+#include "cli/backup.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -7,6 +9,7 @@
 #include <unistd.h>
 
 #include "cli/client.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/value.h"
 #include "lib/base/crc32c.h"

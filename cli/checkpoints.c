@@ -1,5 +1,7 @@
 /* checkpoints: the ledger of a job, or offline what lies in a directory: complete, torn, and
  * where a run would resume. The offline scan is moe-ckpt's, the agents' own helper. */
+#include "cli/checkpoints.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <json-c/json.h>
@@ -8,9 +10,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/checkpoints.h"
 #include "cli/client.h"
 #include "cli/client_job.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/text.h"
 #include "cli/value.h"

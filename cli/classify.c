@@ -1,10 +1,13 @@
 /* classify: what kind of failure is in this log?
  * Offline: the same rules and code as the controller's. */
+#include "cli/classify.h"
+
 #include <errno.h>
 #include <json-c/json.h>
 #include <string.h>
 
 #include "agent/core/text/lines.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/recipe.h"
 #include "cli/recipe_check.h"

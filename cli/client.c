@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cli/local_cluster.h"
+#include "cli/options.h"
 #include "cli/value.h"
 #include "cli/visible.h"
 #include "lib/base/address.h"

@@ -11,6 +11,7 @@
 #include <json-c/json.h>
 #include "cli/cli.h"
 #include "lib/base/buf.h"
+#include "lib/base/error.h"
 
 struct answer {
 	int status; /* HTTP; 0 = no answer */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/client.h"
+#include "cli/options.h"
 #include "cli/value.h"
 #include "lib/base/parse.h"
 

@@ -11,6 +11,7 @@
 #include "cli/client.h"
 #include "cli/client_job.h"
 #include "cli/experiment.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/planning.h"
 #include "cli/recipe_check.h"

@@ -1,8 +1,11 @@
 /* cancel, pause, resume, restart: one POST each; the answer is the Job document. */
+#include "cli/control.h"
+
 #include <string.h>
 
 #include "cli/client.h"
 #include "cli/client_job.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/text.h"
 #include "cli/value.h"

@@ -1,9 +1,12 @@
 /* debug records JOB: what the store holds of a job, for who has to know what moed wrote down, and
  * when. */
+#include "cli/debug.h"
+
 #include <string.h>
 
 #include "cli/client.h"
 #include "cli/client_job.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/text.h"
 #include "cli/value.h"

@@ -2,10 +2,13 @@
  * each has a name, the documents that it reads, and a function that adds what it found. Whatever
  * is found has a state in the words of node checks: ok, warn (soon, or a risk), crit (something
  * does not work now), unknown (it could not be checked). To add one: a row. */
+#include "cli/doctor.h"
+
 #include <stdarg.h>
 #include <string.h>
 
 #include "cli/client.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/text.h"
 #include "cli/value.h"

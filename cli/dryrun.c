@@ -3,6 +3,7 @@
  * else per rank. Called by submit.c. */
 #include "cli/dryrun.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "cli/output.h"

@@ -1,9 +1,12 @@
 /* events: what happened, of the cluster, one job or one node; -f follows the stream. */
+#include "cli/events.h"
+
 #include <json-c/json.h>
 #include <string.h>
 
 #include "cli/client.h"
 #include "cli/client_job.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/stream.h"
 #include "cli/text.h"

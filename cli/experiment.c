@@ -11,6 +11,7 @@
 #include "cli/experiment_entry.h"
 #include "cli/experiment_inputs.h"
 #include "cli/experiment_notes.h"
+#include "cli/options.h"
 #include "cli/places.h"
 #include "cli/visible.h"
 #include "daemon/core/rules/dryrun.h"

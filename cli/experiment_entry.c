@@ -3,6 +3,7 @@
 #include "cli/experiment_entry.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -1,6 +1,7 @@
 /* What moectl tells of an experiment that it has read: what was given, what overrides what. */
 #include "cli/experiment_notes.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,7 @@
 /* explain env|bind|config|event: every variable of a rank with value, reason and source; what
  * each rank is bound to and why. */
+#include "cli/explain.h"
+
 #include <string.h>
 #include <unistd.h>
 
@@ -7,6 +9,7 @@
 #include "cli/client_job.h"
 #include "cli/config.h"
 #include "cli/explain_event.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/text.h"
 #include "cli/value.h"

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/text.h"
 #include "cli/visible.h"

@@ -2,6 +2,8 @@
  * line or script that starts their training. The recipe is checked as a submit would check it,
  * and what its ranks would run is compared with the original: what is different or could not be
  * carried over is named in the recipe and on stderr. Nothing is dropped without a word. */
+#include "cli/init.h"
+
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -12,6 +14,7 @@
 #include "cli/init_draft.h"
 #include "cli/init_source.h"
 #include "cli/init_tell.h"
+#include "cli/options.h"
 #include "cli/visible.h"
 #include "lib/base/parse.h"
 #include "lib/model/mask.h"

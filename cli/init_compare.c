@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/experiment.h"
+#include "cli/options.h"
 #include "cli/recipe_check.h"
 #include "lib/recipe/argv.h"
 #include "lib/recipe/draft_text.h"

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/options.h"
 #include "lib/base/fd.h"
 #include "lib/base/utf8.h"
 #include "lib/recipe/launch_script.h"

@@ -1,5 +1,8 @@
 /* list: the jobs. */
+#include "cli/list.h"
+
 #include "cli/client.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/text.h"
 #include "cli/value.h"

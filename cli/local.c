@@ -1,4 +1,5 @@
 /* local up|down|status: a cluster on this machine, for trying things out and for tests. */
+#include "cli/local.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -10,6 +11,7 @@
 #include "cli/local_proc.h"
 #include "cli/local_steps.h"
 #include "cli/local_up.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/text.h"
 #include "cli/value.h"

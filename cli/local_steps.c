@@ -14,6 +14,7 @@
 #include "cli/client.h"
 #include "cli/interrupt.h"
 #include "cli/local_proc.h"
+#include "cli/options.h"
 #include "cli/value.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"

@@ -16,6 +16,7 @@
 #include "cli/local_logout.h"
 #include "cli/local_probe.h"
 #include "cli/local_proc.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/value.h"
 #include "lib/base/clock.h"

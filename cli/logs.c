@@ -2,12 +2,15 @@
  * following goes on where it was when the controller or an agent comes back: no line is lost or
  * repeated. Without --attempt the attempts that come later are followed too, one after the
  * other. */
+#include "cli/logs.h"
+
 #include <json-c/json.h>
 #include <string.h>
 
 #include "cli/client.h"
 #include "cli/client_job.h"
 #include "cli/interrupt.h"
+#include "cli/options.h"
 #include "cli/value.h"
 #include "cli/visible.h"
 #include "lib/base/clock.h"

@@ -1,8 +1,11 @@
 /* metrics: per-iteration samples as a table, CSV or JSON. */
+#include "cli/metrics.h"
+
 #include <string.h>
 
 #include "cli/client.h"
 #include "cli/client_job.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/text.h"
 #include "cli/value.h"

@@ -1,7 +1,10 @@
 /* nodes, node, drain, undrain, fence: the machines. */
+#include "cli/nodes.h"
+
 #include <string.h>
 
 #include "cli/client.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/text.h"
 #include "cli/value.h"

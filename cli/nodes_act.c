@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/client.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/text.h"
 #include "cli/value.h"

@@ -1,5 +1,7 @@
 /* Options of a verb: a table of names and targets. Anything unknown is an error that names the
  * nearest option. */
+#include "cli/options.h"
+
 #include "cli/cli.h"
 
 #include <stdarg.h>

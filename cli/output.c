@@ -2,6 +2,7 @@
 #include "cli/output.h"
 
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "cli/text.h"

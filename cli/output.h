@@ -3,6 +3,7 @@
 #pragma once
 #include <json-c/json.h>
 #include "cli/cli.h"
+#include "lib/base/util.h"
 
 /* A table: the first row added is the heading. Cells are UTF-8; numbers (heading starting with
  * '>') are right-aligned. */

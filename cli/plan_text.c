@@ -2,6 +2,7 @@
  * pipe are not broken. */
 #include "cli/plan_text.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "cli/output.h"

@@ -1,8 +1,11 @@
 /* ranks: where every rank runs, what it is bound to, how far it is. */
+#include "cli/ranks.h"
+
 #include <string.h>
 
 #include "cli/client.h"
 #include "cli/client_job.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/text.h"
 #include "cli/value.h"

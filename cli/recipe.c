@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/options.h"
 #include "cli/visible.h"
 #include "daemon/core/state/state.h"
 #include "lib/base/fd.h"

@@ -2,6 +2,7 @@
  * this machine: the version of the engine's tree, and the engine's own experiment. */
 #include "cli/recipe_check.h"
 
+#include <stdio.h>
 #include <unistd.h>
 
 #include "cli/experiment.h"

@@ -1,8 +1,11 @@
 /* report: where the GPU time of a job went, and what happened to it. */
+#include "cli/report.h"
+
 #include <string.h>
 
 #include "cli/client.h"
 #include "cli/client_job.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/text.h"
 #include "cli/value.h"

@@ -1,6 +1,9 @@
 /* resolve STEP --kill | --gone: what becomes of a step on which the controller and its node
  * disagree, which happens after a restore only. */
+#include "cli/resolve.h"
+
 #include "cli/client.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "lib/base/buf.h"
 #include "lib/wire/encode.h"

@@ -1,8 +1,11 @@
 /* status: one job on one screen. */
+#include "cli/status.h"
+
 #include <string.h>
 
 #include "cli/client.h"
 #include "cli/client_job.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/text.h"
 #include "cli/value.h"

@@ -2,6 +2,7 @@
 #include "cli/stream.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "cli/client.h"

@@ -1,5 +1,7 @@
 /* submit: recipe -> [local check] -> POST /v1/jobs with an Idempotency-Key of its own, so that a
  * lost answer never makes a second job. */
+#include "cli/submit.h"
+
 #include <errno.h>
 #include <json-c/json.h>
 #include <pwd.h>
@@ -10,7 +12,7 @@
 #include "cli/dryrun.h"
 #include "cli/experiment.h"
 #include "cli/interrupt.h"
-#include "cli/job.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/places.h"
 #include "cli/planning.h"
@@ -19,6 +21,7 @@
 #include "cli/text.h"
 #include "cli/value.h"
 #include "cli/visible.h"
+#include "cli/watch.h"
 #include "daemon/core/rules/dryrun.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"

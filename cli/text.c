@@ -2,6 +2,7 @@
 #include "cli/text.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "cli/cli.h"

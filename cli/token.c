@@ -1,8 +1,11 @@
 /* token join|create|list|revoke: credentials of people, programs and agents. */
+#include "cli/token.h"
+
 #include <json-c/json.h>
 #include <string.h>
 
 #include "cli/client.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/text.h"
 #include "cli/value.h"

@@ -1,9 +1,12 @@
 /* top: the cluster at a glance; on a terminal redrawn until Ctrl-C, elsewhere printed once. */
+#include "cli/top.h"
+
 #include <limits.h>
 #include <string.h>
 
 #include "cli/client.h"
 #include "cli/interrupt.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/text.h"
 #include "cli/value.h"

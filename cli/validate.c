@@ -1,4 +1,7 @@
 /* validate: the recipe check of the controller, offline. */
+#include "cli/validate.h"
+
+#include "cli/options.h"
 #include "cli/places.h"
 #include "cli/recipe_check.h"
 #include "cli/visible.h"

@@ -2,11 +2,13 @@
  * (restart, failover) is waited for, the job runs on meanwhile. On a terminal one line is
  * redrawn in place; elsewhere a line appears per change of state or of the reason why it waits,
  * and per twentieth of the way. */
+#include "cli/watch.h"
+
 #include <string.h>
 
 #include "cli/client_job.h"
 #include "cli/interrupt.h"
-#include "cli/job.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/text.h"
 #include "cli/value.h"

@@ -1,8 +1,11 @@
 /* why: the reason of a state, with numbers and evidence. */
+#include "cli/why.h"
+
 #include <string.h>
 
 #include "cli/client.h"
 #include "cli/client_job.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/text.h"
 #include "cli/value.h"

@@ -1,4 +1,6 @@
 /* The cluster in figures, and the two probes. */
+#include "daemon/api_cluster.h"
+
 #include "daemon/api.h"
 
 void api_cluster(void *arg, struct http_request *r)

@@ -1,6 +1,8 @@
 /* GET /v1/jobs/{id}/config: the engine's own configuration as the job's record keeps it: what
  * was read of the engine's files for the submit, with the words of the command as they are
  * launched, which a plan and a resume add to. */
+#include "daemon/api_config.h"
+
 #include <errno.h>
 #include <string.h>
 

@@ -1,5 +1,7 @@
 /* GET /v1/events: the ring of events as a list, or followed as Server-Sent Events (Last-Event-ID
  * goes on with what was missed, and says how much of it is no longer held). */
+#include "daemon/api_events.h"
+
 #include <string.h>
 #include "daemon/api.h"
 #include "daemon/quota.h"

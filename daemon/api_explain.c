@@ -1,6 +1,8 @@
 /* Explanations of a rank: its environment and its binding. The environment of a rank that was
  * started is what its node recorded; where the node cannot say (not started yet, forgotten,
  * down, silent for 2 s) it is what a launch would give, and `source` and `note` say so. */
+#include "daemon/api_explain.h"
+
 #include <string.h>
 #include "agent/core/bind/env.h"
 #include "agent/core/bind/env_record.h"
@@ -8,6 +10,8 @@
 #include "agent/core/bind/preview.h"
 #include "daemon/agent_link.h"
 #include "daemon/api.h"
+#include "daemon/api_config.h"
+#include "daemon/api_logs.h"
 #include "daemon/core/rules/dryrun.h"
 #include "daemon/core/rules/launch.h"
 #include "daemon/quota.h"

@@ -1,9 +1,12 @@
 /* What is known of one job: ranks, metrics, checkpoints, report, why, environment. */
+#include "daemon/api_job_docs.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include "daemon/anchors.h"
 #include "daemon/api.h"
+#include "daemon/api_config.h"
 #include "daemon/core/rules/plan_drift.h"
 #include "daemon/core/state/heard.h"
 #include "daemon/core/state/slot_health.h"

@@ -1,5 +1,7 @@
 /* Jobs: list, one job, and the verbs. A change becomes an input of the next turn; its answer
  * leaves after the sync. */
+#include "daemon/api_jobs.h"
+
 #include <stdio.h>
 #include <string.h>
 #include "daemon/api.h"

@@ -6,11 +6,12 @@
  * after each piece where the rank's position is, from which a later request goes on (from=). The
  * status line is held back until the first answer, so that an error can still be a problem
  * document. */
+#include "daemon/api_logs.h"
+
 #include <string.h>
 #include <uthash.h>
 #include "daemon/agent_link.h"
 #include "daemon/api.h"
-#include "daemon/logs.h"
 #include "daemon/quota.h"
 #include "daemon/visible.h"
 #include "lib/base/parse.h"

@@ -1,26 +1,14 @@
 /* GET /metrics: Prometheus text. Per-job figures only for jobs that are not over, so the number
  * of series stays bounded by what runs. */
+#include "daemon/api_metrics.h"
+
 #include <math.h>
-#include "daemon/api.h"
 #include "daemon/core/state/heard.h"
+#include "daemon/manager.h"
+#include "daemon/timing.h"
 
 #define FINDINGS_MAX 10000 /* lines about checks */
 #define GPUS_MAX 16384     /* whose sensors are listed */
-
-const double timing_limits[TIMING_BUCKETS] = { 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005,
-					       0.01,   0.025,   0.1,    0.5,   1,      5 };
-
-void timing_add(struct timing *t, int64_t us)
-{
-	double s = (double)us / 1e6;
-	size_t i = 0;
-
-	while (i < TIMING_BUCKETS && s > timing_limits[i])
-		i++;
-	t->bucket[i]++;
-	t->n++;
-	t->sum_s += s;
-}
 
 static void family(struct mo_buf *b, const char *name, const char *type, const char *help)
 {

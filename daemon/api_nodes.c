@@ -1,4 +1,6 @@
 /* Nodes: list, one node, why, and the verbs drain, undrain, fence. */
+#include "daemon/api_nodes.h"
+
 #include <string.h>
 #include "daemon/api.h"
 #include "daemon/core/view/stack_drift.h"

@@ -1,8 +1,11 @@
 /* GET /openapi.json: made from the route table, so it cannot differ from what is served. x-role
  * is the least role of a route; "none" needs no credential. */
+#include "daemon/api_openapi.h"
+
 #include <stdlib.h>
 #include <string.h>
-#include "daemon/api.h"
+#include "daemon/api_routes.h"
+#include "daemon/manager.h"
 #include "lib/wire/encode.h"
 #include "lib/wire/schema.h"
 

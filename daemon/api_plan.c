@@ -1,4 +1,6 @@
 /* POST /v1/plan and /v1/validate, GET /v1/anchors. */
+#include "daemon/api_plan.h"
+
 #include <errno.h>
 #include <string.h>
 #include "daemon/anchors.h"

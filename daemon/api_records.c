@@ -2,6 +2,8 @@
  * what moed wrote down and when (`moectl debug records`). Read from the database a piece at a
  * time: one answer reads RECORDS_READ_MAX records at most, whoever they belong to, and says
  * where to go on. What was before the newest snapshot is in the state alone. */
+#include "daemon/api_records.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

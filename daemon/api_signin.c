@@ -2,9 +2,12 @@
  * Only the code stands in the link, behind a '#', which browsers send to nobody; the token stays
  * where it is. Codes live in memory: a restart of moed forgets them. Of one user few are open,
  * and nobody's give way to another's. */
+#include "daemon/api_signin.h"
+
 #include <gnutls/gnutls.h>
 #include <string.h>
 #include "daemon/api.h"
+#include "daemon/api_tokens.h"
 #include "daemon/auth.h"
 #include "lib/base/fd.h"
 #include "lib/wire/encode.h"

@@ -1,11 +1,13 @@
 /* POST /v1/jobs: recipe -> checks -> [plan search in a helper] -> dry-run document, or an input
  * of the next turn whose answer leaves after the sync. */
+#include "daemon/api_submit.h"
+
 #include <errno.h>
 #include <string.h>
 #include "agent/core/bind/preview.h"
 #include "daemon/admit.h"
 #include "daemon/anchors.h"
-#include "daemon/api.h"
+#include "daemon/api_plan.h"
 #include "daemon/auth.h"
 #include "daemon/core/rules/dryrun.h"
 #include "daemon/forked.h"

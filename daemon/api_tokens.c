@@ -1,5 +1,7 @@
 /* Tokens and the session cookie of the dashboard. A token's text is in the answer of its
  * creation only. */
+#include "daemon/api_tokens.h"
+
 #include <string.h>
 #include "daemon/api.h"
 #include "daemon/auth.h"

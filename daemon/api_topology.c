@@ -1,5 +1,7 @@
 /* GET /v1/nodes/{name}/topology: what the node has and what runs on it, drawn: an SVG for
  * people's pages, a text tree for terminals. */
+#include "daemon/api_topology.h"
+
 #include <string.h>
 
 #include "daemon/api.h"

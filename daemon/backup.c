@@ -3,7 +3,7 @@
  * is not in it. One at a time; a client that is too slow is given up, because the child's memory
  * grows with what changes meanwhile. A backup that was cut shows by its head. */
 #include "daemon/backup.h"
-#include "daemon/api.h"
+
 #include "daemon/forked.h"
 #include "daemon/journal.h"
 #include "lib/base/crc32c.h"

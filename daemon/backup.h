@@ -2,6 +2,7 @@
 #pragma once
 #include "daemon/core/state/state.h"
 #include "lib/base/buf.h"
+#include "lib/http/server.h"
 
 /* text: of a snapshot of the state; seq: of the last record in it. */
 struct backup {
@@ -13,3 +14,4 @@ struct backup {
 /* Head and text into fd, as a child's answer (forked.h): 507 when the text has more than max bytes.
  * 0 or a negative errno of fd. */
 int backup_write(const struct backup *b, int64_t max, int fd);
+void api_backup(void *arg, struct http_request *r);

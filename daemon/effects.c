@@ -1,6 +1,7 @@
 /* Carries out what the core decided, after its records are synced. The only place where a reply
  * to a change leaves the controller. */
 #include "daemon/effects.h"
+
 #include <string.h>
 #include "daemon/agent_answer.h"
 #include "daemon/agent_link.h"

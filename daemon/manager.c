@@ -14,7 +14,9 @@
 #include <unistd.h>
 #include "daemon/agent_link.h"
 #include "daemon/anchors.h"
-#include "daemon/api.h"
+#include "daemon/api_logs.h"
+#include "daemon/api_routes.h"
+#include "daemon/api_signin.h"
 #include "daemon/audit.h"
 #include "daemon/auth.h"
 #include "daemon/begin.h"
@@ -23,7 +25,6 @@
 #include "daemon/input.h"
 #include "daemon/journal.h"
 #include "daemon/journal_replay.h"
-#include "daemon/logs.h"
 #include "daemon/node_config.h"
 #include "daemon/helper.h"
 #include "daemon/quota.h"

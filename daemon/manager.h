@@ -11,21 +11,13 @@
 #include <systemd/sd-event.h>
 #include "daemon/core/core.h"
 #include "daemon/options.h"
+#include "daemon/timing.h"
 #include "lib/base/buf.h"
 #include "lib/base/clock.h"
 #include "lib/base/coretime.h"
 #include "lib/base/log.h"
 #include "lib/http/server.h"
 #include "lib/store/store.h"
-
-/* Seconds spent, in fixed buckets: Prometheus histogram. */
-#define TIMING_BUCKETS 12
-struct timing {
-	int64_t bucket[TIMING_BUCKETS + 1], n;
-	double sum_s;
-};
-extern const double timing_limits[TIMING_BUCKETS];
-void timing_add(struct timing *t, int64_t us);
 
 struct manager {
 	const struct options *options;

@@ -21,6 +21,7 @@
 #include "daemon/disk.h"
 #include "daemon/snapshot.h"
 #include "daemon/streams.h"
+#include "daemon/timing.h"
 #include "lib/base/assert.h"
 #include "lib/loop/loop.h"
 

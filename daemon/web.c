@@ -1,7 +1,8 @@
 /* The dashboard: a fixed list of files, part of the program so that none can be missing. Names
  * outside the list do not exist. The page holds no data; everything comes from /v1. */
+#include "daemon/web.h"
+
 #include <string.h>
-#include "daemon/api.h"
 
 static const char csp[] = "Content-Security-Policy: default-src 'none'; script-src 'self'; "
 			  "style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action "

@@ -8,7 +8,9 @@
 #include <string.h>
 
 #include "lib/base/parse.h"
+#include "lib/recipe/launch_options.h"
 #include "lib/recipe/launch_run.h"
+#include "lib/recipe/launch_tables.h"
 #include "lib/recipe/shell_vars.h"
 #include "lib/recipe/yaml.h"
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "lib/base/parse.h"
+#include "lib/recipe/launch_options.h"
 #include "lib/recipe/launch_run.h"
 #include "lib/recipe/shell_vars.h"
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lib/recipe/launch_found.h"
+#include "lib/recipe/launch_options.h"
 #include "lib/recipe/launch_run.h"
 #include "lib/recipe/shell_vars.h"
 

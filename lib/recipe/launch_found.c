@@ -4,7 +4,9 @@
 #include "lib/recipe/launch_found.h"
 
 #include "lib/recipe/launch_accelerate.h"
+#include "lib/recipe/launch_options.h"
 #include "lib/recipe/launch_run.h"
+#include "lib/recipe/launch_tables.h"
 #include "lib/recipe/shell_vars.h"
 
 #include <errno.h>

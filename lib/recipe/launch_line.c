@@ -11,6 +11,7 @@
 #include "lib/model/env_names.h"
 #include "lib/model/mask.h"
 #include "lib/recipe/launch_accelerate.h"
+#include "lib/recipe/launch_tables.h"
 #include "lib/recipe/launch_wrapper.h"
 
 void launch_line_done(struct launch_line *l)

@@ -1,4 +1,4 @@
-/* See launch_options.h. The tables say of each launcher's options what becomes of them. */
+/* See launch_options.h. */
 #include "lib/recipe/launch_options.h"
 
 #include <stdlib.h>
@@ -7,177 +7,9 @@
 #include "lib/base/parse.h"
 #include "lib/base/utf8.h"
 #include "lib/recipe/launch_accelerate.h"
+#include "lib/recipe/launch_tables.h"
 
 #define WORDS_MAX 400 /* bytes of what is lost that are printed: the reason is printed whole */
-
-/* What becomes of an option: a number or text that is kept, or words that are lost for this
- * reason. */
-enum keeps {
-	KEEP_NOTHING,
-	KEEP_SAME,
-	KEEP_ONE,
-	KEEP_TASKS,
-	KEEP_TASKS_PER_NODE,
-	KEEP_TOTAL,
-	KEEP_INCLUDED,
-	KEEP_CONFIG,
-	KEEP_REPORTED,
-	KEEP_USE_ENV,
-	KEEP_PAIR,
-	KEEP_NODES,
-	KEEP_GPUS,
-	KEEP_GRES,
-	KEEP_MODULE,
-	KEEP_ENV,
-	KEEP_DIR,
-	KEEP_NAME,
-	KEEP_TIME
-};
-struct option {
-	const char *names;
-	bool valued;
-	enum keeps keeps;
-	const char *why;
-};
-
-static const struct option torchrun_options[] = {
-	{ "--nnodes -N", true, KEEP_NODES, NULL },
-	{ "--nproc-per-node --nproc_per_node", true, KEEP_GPUS, NULL },
-	{ "-m --module", false, KEEP_MODULE, NULL },
-	{ "--standalone", false, KEEP_SAME, NULL },
-	{ "--node-rank --node_rank --master-addr --master_addr --master-port --master_port "
-	  "--rdzv-backend --rdzv_backend --rdzv-endpoint --rdzv_endpoint --rdzv-id --rdzv_id "
-	  "--local-addr --local_addr",
-	  true, KEEP_SAME, NULL },
-	{ "--rdzv-conf --rdzv_conf --monitor-interval --monitor_interval --start-method "
-	  "--start_method --role",
-	  true, KEEP_NOTHING, PLACED },
-	{ "--max-restarts --max_restarts", true, KEEP_NOTHING, RESTARTS },
-	{ "--log-dir --log_dir -r --redirects -t --tee --local-ranks-filter --local_ranks_filter "
-	  "--logs-specs --logs_specs",
-	  true, KEEP_NOTHING, LOGS },
-	{ "--numa-binding --numa_binding", true, KEEP_NOTHING, BINDS },
-	{ "--no-python --no_python", false, KEEP_NOTHING,
-	  "a rank is the interpreter with the script" },
-	{ "--run-path --run_path", false, KEEP_NOTHING,
-	  "a rank is the interpreter with the script" },
-	{ "--use-env --use_env", false, KEEP_USE_ENV, NULL },
-};
-static const struct option deepspeed_options[] = {
-	{ "--num_nodes", true, KEEP_NODES, NULL },
-	{ "--num_gpus", true, KEEP_GPUS, NULL },
-	{ "--module", false, KEEP_MODULE, NULL },
-	{ "--master_addr --master_port --node_rank --hostfile -H", true, KEEP_SAME, NULL },
-	{ "-i --include", true, KEEP_INCLUDED, PLACED },
-	{ "--no_local_rank", false, KEEP_USE_ENV, NULL },
-	{ "-e --exclude --launcher --launcher_args --save_pid --enable_each_rank_log "
-	  "--bind_core_list",
-	  true, KEEP_NOTHING, PLACED },
-	{ "--bind_cores_to_rank", false, KEEP_NOTHING, BINDS },
-	{ "--force_multi --no_python --elastic_training", false, KEEP_NOTHING, PLACED },
-};
-static const struct option slurm_options[] = {
-	{ "-N --nodes", true, KEEP_NODES, NULL },
-	{ "--gpus-per-node", true, KEEP_GPUS, NULL },
-	{ "--gres", true, KEEP_GRES, NULL },
-	{ "--gpus-per-task", true, KEEP_GPUS, NULL },
-	{ "-G --gpus", true, KEEP_TOTAL, NULL },
-	{ "-n --ntasks", true, KEEP_TASKS, NULL },
-	{ "--ntasks-per-node --tasks-per-node", true, KEEP_TASKS_PER_NODE, NULL },
-	{ "-J --job-name", true, KEEP_NAME, NULL },
-	{ "-t --time", true, KEEP_TIME, NULL },
-	{ "-D --chdir", true, KEEP_DIR, NULL },
-	{ "-c --cpus-per-task --exclusive-user --mem --mem-per-cpu --mem-per-gpu --cpus-per-gpu",
-	  true, KEEP_SAME, NULL },
-	{ "--exclusive -l --label -u --unbuffered -K --kill-on-bad-exit", false, KEEP_SAME, NULL },
-	{ "-o --output -e --error --open-mode", true, KEEP_NOTHING, LOGS },
-	{ "--cpu-bind --cpu_bind --mem-bind --gpu-bind -m --distribution", true, KEEP_NOTHING,
-	  BINDS },
-	{ "-p --partition -A --account -q --qos -w --nodelist -x --exclude --reservation -C "
-	  "--constraint --mpi --export --nice --signal --dependency --requeue-delay --jobid "
-	  "--network --mail-type --mail-user --comment --switches --wckey --begin --array",
-	  true, KEEP_NOTHING,
-	  "a word for Slurm; priority, cluster.exclude and time_limit are in docs/recipe.md" },
-	{ "--container-image --container-mounts --container-workdir --container-name", true,
-	  KEEP_NOTHING, IMAGE },
-	{ "--container-writable --container-mount-home --no-container-mount-home", false,
-	  KEEP_NOTHING, IMAGE },
-	{ "--requeue --no-requeue --overlap --overcommit -O --wait --parsable --test-only", false,
-	  KEEP_NOTHING, "a word for Slurm" },
-};
-static const struct option primus_options[] = {
-	{ "--env", true, KEEP_ENV, NULL },
-	{ "--image --volume --name --device --cap --memory --cpus", true, KEEP_NOTHING, IMAGE },
-	{ "--clean --no-auto-mount --privileged", false, KEEP_NOTHING, IMAGE },
-	{ "--numa", false, KEEP_NOTHING, BINDS },
-	{ "--config --script --log_file --log-file --patch", true, KEEP_NOTHING,
-	  "a word for primus-cli; its hooks are engine.prepare in docs/recipe.md" },
-	{ "--single", false, KEEP_ONE, NULL },
-	{ "--silent --debug --dry-run --no-numa", false, KEEP_NOTHING, "a word for primus-cli" },
-	{ "-N --nnodes", true, KEEP_NODES, NULL },
-	{ "--nproc_per_node --gpus_per_node", true, KEEP_GPUS, NULL },
-};
-static const struct option accelerate_options[] = {
-	{ "--num_processes --num-processes", true, KEEP_TASKS, NULL },
-	{ "--num_machines --num-machines", true, KEEP_NODES, NULL },
-	{ "-m --module", false, KEEP_MODULE, NULL },
-	{ "--config_file --config-file", true, KEEP_CONFIG, NULL },
-	{ "--multi_gpu --multi-gpu --same_network", false, KEEP_SAME, NULL },
-	{ "--machine_rank --machine-rank --main_process_ip --main-process-ip --main_process_port "
-	  "--main-process-port --rdzv_backend --rdzv_conf --deepspeed_hostfile "
-	  "--deepspeed_multinode_launcher",
-	  true, KEEP_SAME, NULL },
-	{ "--gpu_ids --num_cpu_threads_per_process", true, KEEP_NOTHING, PLACED },
-	{ "--max_restarts --monitor_interval", true, KEEP_NOTHING, RESTARTS },
-	{ "--mixed_precision --mixed-precision --zero_stage --zero-stage --deepspeed_config_file "
-	  "--gradient_accumulation_steps --gradient_clipping --offload_optimizer_device "
-	  "--offload_param_device --zero3_init_flag --zero3_save_16bit_model --fsdp_version "
-	  "--deepspeed_moe_layer_cls_names --fsdp_sharding_strategy --fsdp_reshard_after_forward "
-	  "--fsdp_offload_params --fsdp_min_num_params --fsdp_auto_wrap_policy "
-	  "--fsdp_transformer_layer_cls_to_wrap --fsdp_backward_prefetch --fsdp_state_dict_type "
-	  "--fsdp_forward_prefetch --fsdp_use_orig_params --fsdp_cpu_ram_efficient_loading "
-	  "--fsdp_sync_module_states --fsdp_activation_checkpointing",
-	  true, KEEP_REPORTED, ACCELERATES },
-	{ "--use_deepspeed --use-deepspeed --use_fsdp --use-fsdp", false, KEEP_REPORTED,
-	  ACCELERATES },
-	{ "--dynamo_backend --dynamo_mode --dynamo-backend", true, KEEP_NOTHING, ACCELERATES },
-	{ "--use_megatron_lm --use-megatron-lm --tpu --cpu", false, KEEP_NOTHING, ACCELERATES },
-};
-static const struct option mpi_options[] = {
-	{ "-np -n -c --np", true, KEEP_TASKS, NULL },
-	{ "-N --npernode -npernode --ppn -ppn", true, KEEP_TASKS_PER_NODE, NULL },
-	{ "-x", true, KEEP_ENV, NULL },
-	{ "-H --host --hostfile -hostfile --machinefile -f", true, KEEP_SAME, NULL },
-	{ "--allow-run-as-root --tag-output --oversubscribe --report-bindings -l", false, KEEP_SAME,
-	  NULL },
-	{ "--bind-to -bind-to --map-by -map-by --rank-by", true, KEEP_NOTHING, BINDS },
-	{ "--output-filename", true, KEEP_NOTHING, LOGS },
-	{ "-mca --mca", true, KEEP_PAIR, NULL },
-};
-static const struct option flux_options[] = {
-	{ "-N --nodes", true, KEEP_NODES, NULL },
-	{ "-n --ntasks", true, KEEP_TASKS, NULL },
-	{ "--tasks-per-node", true, KEEP_TASKS_PER_NODE, NULL },
-	{ "--job-name", true, KEEP_NAME, NULL },
-	{ "--cwd", true, KEEP_DIR, NULL },
-	{ "--env", true, KEEP_ENV, NULL },
-	{ "-g --gpus-per-task --gpus-per-node -c --cores-per-task --cores", true, KEEP_SAME, NULL },
-	{ "-x --exclusive -l --label-io", false, KEEP_SAME, NULL },
-	{ "--output --error -u", true, KEEP_NOTHING, LOGS },
-	{ "-o --setopt -t --time-limit -q --queue -B --bank --requires --urgency -S --setattr",
-	  true, KEEP_NOTHING, "a word for Flux; priority and time_limit are in docs/recipe.md" },
-};
-#define TABLE(name, options) \
-	{ \
-		name, options, ELEMENTSOF(options) \
-	}
-const struct launcher launch_torchrun = TABLE("torchrun", torchrun_options);
-const struct launcher launch_deepspeed = TABLE("deepspeed", deepspeed_options);
-const struct launcher launch_slurm = TABLE("srun", slurm_options);
-const struct launcher launch_primus = TABLE("primus-cli", primus_options);
-const struct launcher launch_accelerate = TABLE("accelerate", accelerate_options);
-const struct launcher launch_flux = TABLE("flux", flux_options);
-const struct launcher launch_mpi = TABLE("mpirun", mpi_options);
 
 void launch_lose(struct launch_line *l, const char *what, const char *value, const char *why)
 {
@@ -239,7 +71,7 @@ bool launch_among(const char *names, const char *word, size_t n)
 	return false;
 }
 
-static const struct option *option_of(const struct launcher *p, const char *word, size_t n)
+static const struct launch_option *option_of(const struct launcher *p, const char *word, size_t n)
 {
 	for (size_t i = 0; i < p->n; i++)
 		if (launch_among(p->options[i].names, word, n))
@@ -315,86 +147,115 @@ static int64_t commas(const char *text)
 	return n;
 }
 
-static void keep(struct launch_line *l, const struct option *o, const char *word, const char *value)
+/* Where a number that is kept goes. */
+static int64_t *number_place(struct launch_line *l, enum launch_keeps keeps)
+{
+	switch (keeps) {
+	case KEEP_NODES: return &l->nodes;
+	case KEEP_TASKS: return &l->tasks;
+	case KEEP_TASKS_PER_NODE: return &l->tasks_per_node;
+	default: return &l->total;
+	}
+}
+
+/* n: the number in value, MO_NONE none. */
+static bool keep_gpus(struct launch_line *l, const char *word, const char *value, int64_t n)
+{
+	l->per_node = n != MO_NONE ? n : LAUNCH_ALL;
+	if (n != MO_NONE)
+		return true;
+	if (!is_all(value))
+		return false;
+	free(l->all);
+	l->all = mo_printf("%s %s", word, value);
+	return true;
+}
+
+/* Of "localhost:0,1" or "a:0,1@b:0,1" how many GPUs; a node without numbers has all of its own. */
+static void keep_included(struct launch_line *l, const char *value)
+{
+	int64_t n = 0;
+
+	for (const char *p = value; *p; p += strspn(p, "@")) {
+		_cleanup_(mo_freep) char *part = mo_strndup(p, strcspn(p, "@"));
+		const char *colon = strchr(part, ':');
+
+		if (!colon)
+			return;
+		n += commas(colon) + 1;
+		p += strlen(part);
+	}
+	l->total = n ? n : l->total;
+}
+
+static bool keep_text(struct launch_line *l, enum launch_keeps keeps, const char *value)
+{
+	size_t name = launch_assigned(value);
+
+	switch (keeps) {
+	case KEEP_CONFIG: mo_str_set(&l->accelerate_config, value); return true;
+	case KEEP_DIR: mo_str_set(&l->dir, value); return true;
+	case KEEP_NAME: mo_str_set(&l->name, value); return true;
+	case KEEP_TIME:
+		free(l->time_limit);
+		l->time_limit = slurm_time(value);
+		return l->time_limit != NULL;
+	default:
+		if (name)
+			launch_env(l, value, name, value + name + 1);
+		return name > 0;
+	}
+}
+
+static const char *why_not(enum launch_keeps keeps, const char *value)
+{
+	return mo_streq(value, "cpu") ? "one process for each core; a rank of moectl has a GPU: "
+					"--gpus N"
+	       : keeps == KEEP_ENV    ? "it says no value: write NAME: VALUE into env"
+				   : "it is no number, duration or NAME=VALUE that a recipe has: "
+				     "write it in yourself";
+}
+
+/* value: NULL of an option that has none. */
+static void keep(struct launch_line *l, const struct launch_option *o, const char *word,
+		 const char *value)
 {
 	int64_t n = value ? number_of(value) : MO_NONE;
 	bool retained = true;
 
 	switch (o->keeps) {
 	case KEEP_PAIR:
-	case KEEP_SAME: return;
-	case KEEP_ONE: l->total = 1; return;
-	case KEEP_NODES:
-		retained = n != MO_NONE;
-		l->nodes = retained ? n : l->nodes;
-		break;
-	case KEEP_GPUS:
-		retained = n != MO_NONE;
-		l->per_node = retained ? n : LAUNCH_ALL;
-		if (!retained && is_all(value)) {
-			free(l->all);
-			l->all = mo_printf("%s %s", word, value);
-			return;
-		}
-		break;
+	case KEEP_SAME: break;
+	case KEEP_ONE: l->total = 1; break;
+	case KEEP_USE_ENV: l->use_env = true; break;
 	case KEEP_GRES:
-		n = gres_of(value);
-		l->per_node = n != MO_NONE ? n : l->per_node;
-		return;
+		l->per_node = gres_of(value) != MO_NONE ? gres_of(value) : l->per_node;
+		break;
+	case KEEP_GPUS: retained = keep_gpus(l, word, value, n); break;
+	case KEEP_NODES:
 	case KEEP_TASKS:
-		retained = n != MO_NONE;
-		l->tasks = retained ? n : l->tasks;
-		break;
 	case KEEP_TASKS_PER_NODE:
-		retained = n != MO_NONE;
-		l->tasks_per_node = retained ? n : l->tasks_per_node;
-		break;
 	case KEEP_TOTAL:
 		retained = n != MO_NONE;
-		l->total = retained ? n : l->total;
+		*number_place(l, o->keeps) = retained ? n : *number_place(l, o->keeps);
 		break;
-	case KEEP_INCLUDED: /* localhost:0,1 or a:0,1@b:0,1 */
+	case KEEP_CONFIG:
+	case KEEP_DIR:
+	case KEEP_NAME:
+	case KEEP_TIME:
+	case KEEP_ENV: retained = keep_text(l, o->keeps, value); break;
+	case KEEP_INCLUDED:
 		launch_lose(l, word, value, o->why);
-		n = 0;
-		for (const char *p = value; *p; p += strspn(p, "@")) {
-			_cleanup_(mo_freep) char *part = mo_strndup(p, strcspn(p, "@"));
-			const char *colon = strchr(part, ':');
-
-			if (!colon)
-				return; /* all of that node */
-			n += commas(colon) + 1;
-			p += strlen(part);
-		}
-		l->total = n ? n : l->total;
-		return;
-	case KEEP_CONFIG: mo_str_set(&l->accelerate_config, value); return;
+		keep_included(l, value);
+		break;
 	case KEEP_REPORTED:
 		if (!launch_accelerate_word(l, word, value))
 			launch_lose(l, word, value, o->why);
-		return;
-	case KEEP_USE_ENV: l->use_env = true; return;
-	case KEEP_DIR: mo_str_set(&l->dir, value); break;
-	case KEEP_NAME: mo_str_set(&l->name, value); break;
-	case KEEP_TIME:
-		free(l->time_limit);
-		l->time_limit = slurm_time(value);
-		retained = l->time_limit;
 		break;
-	case KEEP_ENV:
-		retained = launch_assigned(value);
-		if (retained)
-			launch_env(l, value, launch_assigned(value),
-				   value + launch_assigned(value) + 1);
-		break;
-	default: launch_lose(l, word, value, o->why); return;
+	default: launch_lose(l, word, value, o->why);
 	}
 	if (!retained)
-		launch_lose(l, word, value,
-			    value && mo_streq(value, "cpu") ? "one process for each core; a rank "
-							      "of moectl has a GPU: --gpus N"
-			    : o->keeps == KEEP_ENV ? "it says no value: write NAME: VALUE into env"
-						   : "it is no number, duration or NAME=VALUE that "
-						     "a recipe has: write it in yourself");
+		launch_lose(l, word, value, why_not(o->keeps, value));
 }
 
 static bool is_script(const char *word)
@@ -411,7 +272,7 @@ void launch_options(struct launch_line *l, const struct launcher *p, char *const
 		const char *word = words[(*at)++], *eq = strchr(word, '='),
 			   *value = eq ? eq + 1 : NULL;
 		size_t len = eq ? (size_t)(eq - word) : strlen(word);
-		const struct option *o = option_of(p, word, len);
+		const struct launch_option *o = option_of(p, word, len);
 
 		if (mo_streq(word, "--"))
 			return;

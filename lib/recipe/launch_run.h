@@ -2,7 +2,6 @@
  * Private to them. */
 #pragma once
 #include "lib/recipe/launch_blocks.h"
-#include "lib/recipe/launch_options.h"
 
 struct run {
 	const struct launch_world *world;

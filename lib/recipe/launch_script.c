@@ -10,6 +10,7 @@
 #include "lib/recipe/launch_builtin.h"
 #include "lib/recipe/launch_envs.h"
 #include "lib/recipe/launch_found.h"
+#include "lib/recipe/launch_options.h"
 #include "lib/recipe/launch_run.h"
 #include "lib/recipe/launch_slurm.h"
 #include "lib/recipe/launch_wrapper.h"

@@ -8,6 +8,7 @@
 #include "lib/base/buf.h"
 #include "lib/recipe/launch_line.h"
 #include "lib/recipe/launch_options.h"
+#include "lib/recipe/launch_tables.h"
 
 const char *launch_base_name(const char *word)
 {

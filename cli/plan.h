@@ -1,0 +1,5 @@
+/* `moectl plan`. */
+#pragma once
+#include "cli/cli.h"
+
+extern const struct verb verb_plan;

@@ -1,0 +1,5 @@
+/* `moectl token`. */
+#pragma once
+#include "cli/cli.h"
+
+extern const struct verb verb_token;

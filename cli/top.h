@@ -1,0 +1,5 @@
+/* `moectl top`. */
+#pragma once
+#include "cli/cli.h"
+
+extern const struct verb verb_top;

@@ -1,0 +1,5 @@
+/* `moectl why`. */
+#pragma once
+#include "cli/cli.h"
+
+extern const struct verb verb_why;
