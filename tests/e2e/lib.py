@@ -89,7 +89,7 @@ def moectl(*args, env=None, check=True, timeout=120, stdin=None):
         env=env or clean_env(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        timeout=timeout,
+        timeout=timeout * PATIENCE,
         input=stdin,
         text=True,
     )
