@@ -15,7 +15,7 @@ import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from fake_moed import FakeMoed
-from lib import BUILD, ROOT, Suite, equal, need, wait_until
+from lib import BUILD, PATIENCE, ROOT, Suite, equal, need, wait_until
 
 suite = Suite()
 FAKE_RANK = ["/usr/local/bin/fake-rank", "--steps", "100000", "--step-ms", "20", "--truth", "/tmp"]
@@ -83,7 +83,7 @@ def systemctl(*args):
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=PATIENCE * 60,
     ).stdout
 
 
@@ -263,7 +263,7 @@ def main(root):
             for _ in range(2):  # the first asks for a shutdown, the second ends it
                 container.send_signal(signal.SIGTERM)
                 try:
-                    container.wait(20)
+                    container.wait(PATIENCE * 20)
                     break
                 except subprocess.TimeoutExpired:
                     pass

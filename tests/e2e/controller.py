@@ -10,7 +10,7 @@ import tempfile
 import threading
 import time
 
-from lib import BUILD, Daemon, clean_env, equal, need, wait_until
+from lib import BUILD, PATIENCE, Daemon, clean_env, equal, need, wait_until
 from rig import Unix
 
 MOED = os.path.join(BUILD, "moed")
@@ -69,7 +69,7 @@ class Moed:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 check=True,
-                timeout=60,
+                timeout=PATIENCE * 60,
             )
         address = os.path.join(self.state, "address")
         if os.path.exists(address):
@@ -92,7 +92,7 @@ class Moed:
     def stop(self, how=signal.SIGTERM):
         if self.process.poll() is None:
             self.process.send_signal(how)
-        code = self.process.wait(20)
+        code = self.process.wait(PATIENCE * 20)
         self.log.close()
         need(code >= 0 or -code in (how, signal.SIGKILL), "moed was ended by signal %d" % -code)
         return code
@@ -110,6 +110,7 @@ class Moed:
             equal(code, 0, "exit status of moed; it said: %s" % text[-3000:])
 
     def connect(self, unix=False, timeout=20):
+        timeout *= PATIENCE
         return (
             Unix(self.options["unix_socket"], timeout)
             if unix

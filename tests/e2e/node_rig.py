@@ -10,7 +10,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from fake_moed import FakeMoed
-from lib import BUILD, ROOT, Daemon, Failed, equal, need, wait_until
+from lib import BUILD, PATIENCE, ROOT, Daemon, Failed, equal, need, wait_until
 
 FAKE_RANK = os.path.join(BUILD, "tests/fake/rank")
 PORT = [23000 + os.getpid() % 500 * 10]
@@ -90,7 +90,7 @@ class Node:
     def stop_agent(self, sig=signal.SIGKILL):
         if self.agent:
             self.agent.send_signal(sig)
-            code, self.agent = self.agent.wait(20), None
+            code, self.agent = self.agent.wait(PATIENCE * 20), None
             if sig == signal.SIGTERM:
                 equal(
                     code, 0, "exit status of the agent after SIGTERM (log: %s)" % self.log()[-3000:]

@@ -9,7 +9,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "fixtures")]
 import machine  # noqa: E402
-from lib import BUILD, equal, need  # noqa: E402
+from lib import BUILD, PATIENCE, equal, need  # noqa: E402
 
 PROBE = os.path.join(BUILD, "moe-probe")
 CORES = 4
@@ -21,7 +21,7 @@ def run(*args, **kw):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        timeout=60,
+        timeout=PATIENCE * 60,
         **kw,
     )
 

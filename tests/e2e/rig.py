@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import time
 
-from lib import BUILD, Cluster, Daemon, Failed, clean_env, equal, wait_until
+from lib import BUILD, PATIENCE, Cluster, Daemon, Failed, clean_env, equal, wait_until
 
 MOED, AGENT, RANK = (os.path.join(BUILD, p) for p in ("moed", "moe-agent", "tests/fake/rank"))
 # a quick cluster: what takes seconds in life takes a part of one here. Only where silence is what
@@ -146,7 +146,7 @@ class Rig(Cluster):
     def init_state(self):
         """A new controller's state; once, as `moectl local up` does it."""
         if not os.path.exists(os.path.join(self.state_dir, "store.id")):
-            self.spawn(MOED, "moed", self.moed_options, args=["--init"]).wait(60)
+            self.spawn(MOED, "moed", self.moed_options, args=["--init"]).wait(PATIENCE * 60)
 
     def start_moed(self):
         self.init_state()
@@ -182,7 +182,7 @@ class Rig(Cluster):
 
     def kill(self, daemon, sig=signal.SIGKILL):
         daemon.send_signal(sig)
-        code = daemon.wait(20)
+        code = daemon.wait(PATIENCE * 20)
         if sig == signal.SIGTERM:
             equal(code, 0, "exit status of %s after SIGTERM" % daemon.args[0])
 
@@ -235,11 +235,11 @@ class Rig(Cluster):
         for name, p in list(self.agents.items()) + [("moed", self.moed)]:
             if p:
                 try:
-                    p.wait(20)
+                    p.wait(PATIENCE * 20)
                 except subprocess.TimeoutExpired:
                     bad.append("%s did not stop within 20 s" % name)
                     p.kill()
-                    p.wait(20)
+                    p.wait(PATIENCE * 20)
         bad += [
             "%s ended with %s" % (name, p.returncode)
             for name, p in list(self.agents.items()) + [("moed", self.moed)]
@@ -282,6 +282,7 @@ class Rig(Cluster):
 
     def http(self, method, path, body=None, token=None, tcp=False, timeout=20, **headers):
         """One request; headers: content_type="..." and so on."""
+        timeout *= PATIENCE
         c = (
             http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
             if tcp

@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib import BUILD, ROOT, Skipped, Suite, equal, need, wait_until
+from lib import BUILD, PATIENCE, ROOT, Skipped, Suite, equal, need, wait_until
 from node_rig import FAKE_RANK, PORT, SLEEP, Node, alive
 
 suite = Suite()
@@ -356,7 +356,7 @@ def agent_error(*args):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        timeout=20,
+        timeout=PATIENCE * 20,
     )
     return r.returncode, r.stdout, r.stderr
 
@@ -451,7 +451,7 @@ def files_that_were_cut():
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,
-                timeout=60,
+                timeout=PATIENCE * 60,
             )
             need(r.returncode == 1 or r.returncode == 2, "status %d: %s" % (r.returncode, r.stdout))
             need("fence.json" in r.stdout and "stale commands: restore it" in r.stdout, r.stdout)

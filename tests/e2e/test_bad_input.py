@@ -175,7 +175,7 @@ def no_data_files(rig):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        timeout=20,
+        timeout=PATIENCE * 20,
     )
     equal(r.returncode, 2, "exit status")
     need(
@@ -598,7 +598,7 @@ def bad_agents(rig):
                 rig.run("drain", "late", "--reason", "it goes away again")
         finally:
             p.terminate()
-            p.wait(20)
+            p.wait(PATIENCE * 20)
 
 
 @suite.test
@@ -627,7 +627,7 @@ def bad_configuration(rig):
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 text=True,
-                timeout=20,
+                timeout=PATIENCE * 20,
                 env=clean_env(),
             )
             need(
@@ -648,7 +648,7 @@ def bad_configuration(rig):
         stderr=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        timeout=20,
+        timeout=PATIENCE * 20,
         env=clean_env(),
     )
     need(
@@ -660,7 +660,7 @@ def bad_configuration(rig):
         stderr=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        timeout=20,
+        timeout=PATIENCE * 20,
         env=clean_env(),
     )
     equal(r.returncode, 0, "--check-config of the running one (%s)" % r.stderr)
@@ -688,7 +688,7 @@ def port_of_the_controller_in_use(rig):
         [MOED, "--config", path, "--init"],
         check=True,
         stdout=subprocess.DEVNULL,
-        timeout=20,
+        timeout=PATIENCE * 20,
         env=clean_env(),
     )
     r = subprocess.run(
@@ -696,7 +696,7 @@ def port_of_the_controller_in_use(rig):
         stderr=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        timeout=20,
+        timeout=PATIENCE * 20,
         env=clean_env(),
     )
     need(
@@ -726,7 +726,7 @@ def port_of_the_controller_in_use(rig):
         stderr=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        timeout=20,
+        timeout=PATIENCE * 20,
         env=clean_env(),
     )
     need(
@@ -831,7 +831,7 @@ def tls(rig):
             )
         finally:
             p.terminate()
-            p.wait(20)
+            p.wait(PATIENCE * 20)
         equal(len(r.json("nodes")["items"]), 1, "nodes")
 
 
@@ -847,7 +847,7 @@ def second_controller_on_the_same_state(rig):
         stderr=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        timeout=20,
+        timeout=PATIENCE * 20,
         env=clean_env(),
     )
     need(

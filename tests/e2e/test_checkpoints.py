@@ -16,6 +16,7 @@ sys.path.insert(0, HERE)
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "fixtures"))
 import checkpoints as fixtures  # noqa: E402
 from lib import (
+    PATIENCE,
     BUILD,
     MOECTL,
     ROOT,
@@ -57,7 +58,7 @@ def helper(order, *words):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        timeout=60,
+        timeout=PATIENCE * 60,
     )
 
 
@@ -189,7 +190,7 @@ def what_does_not_reshard_is_not_tried():
                 "./megatron",
             ],
             check=True,
-            timeout=60,
+            timeout=PATIENCE * 60,
         )
         program = os.path.join(top, "program")
         with open(program, "w") as f:
@@ -445,7 +446,7 @@ def a_plan_tells_what_does_not_reshard():
                 "./megatron",
             ],
             check=True,
-            timeout=60,
+            timeout=PATIENCE * 60,
         )
         recipe = os.path.join(top, "r.yaml")
         with open(recipe, "w") as f:
@@ -486,7 +487,7 @@ def recorded_ones():
                 top,
             ],
             check=True,
-            timeout=60,
+            timeout=PATIENCE * 60,
         )
         for name, (kind, world) in RECORDED.items():
             _, items = look(os.path.join(top, name), kind, world=world)
@@ -524,7 +525,7 @@ def recorded_ones():
             ["/usr/bin/python3", "-c", code]
             + [engine.at(own, 20, p, "model_optim_rng.pt") for p in engine.parts()],
             check=True,
-            timeout=120,
+            timeout=PATIENCE * 120,
         )
         equal(look(own, "megatron-lm")[1][20]["reason"], None, "written here")
 

@@ -64,7 +64,7 @@ def watch_exit_statuses(w):
         sorted(w.c.job(job))[:2],
         "answer of cancel",
     )
-    equal(p.wait(30), 11, "exit status of a cancelled job")
+    equal(p.wait(PATIENCE * 30), 11, "exit status of a cancelled job")
 
 
 @suite.test
@@ -72,7 +72,7 @@ def interrupted_watch_leaves_the_job(w):
     p = w.c.popen("watch", w.jobs["running"])
     wait_until(lambda: p.stdout.readline(), 10, "the first line")
     p.send_signal(signal.SIGINT)
-    equal(p.wait(10), 130, "exit status")
+    equal(p.wait(PATIENCE * 10), 130, "exit status")
     need("runs on" in p.stderr.read(), "it does not say that the job runs on")
     equal(w.c.job(w.jobs["running"])["state"], "running", "state afterwards")
 
@@ -106,7 +106,7 @@ def watch_tells_a_changed_reason(w):
         w.c.run("undrain", "node-0")
         w.c.run("cancel", job)
         p.kill()
-        p.wait(60)
+        p.wait(PATIENCE * 60)
 
 
 @suite.test
@@ -183,7 +183,7 @@ def a_run_that_never_saves_is_reported(w):
         timer.cancel()
         w.c.run("cancel", job, "--now")
         p.kill()
-        p.wait(60)
+        p.wait(PATIENCE * 60)
 
 
 @suite.test
@@ -197,7 +197,7 @@ def watch_survives_a_controller_restart(w):
         lambda: "no answer" in p.stderr.readline(), 20, "the message that the controller is away"
     )
     w.c.up()
-    equal(p.wait(60), 0, "exit status of watch")
+    equal(p.wait(PATIENCE * 60), 0, "exit status of watch")
     equal(w.c.job(job)["attempt"], 1, "attempt")
 
 
@@ -621,7 +621,7 @@ def on_terminal(w, columns, *words, term="dumb", until=None):
     except OSError:
         pass  # the end of a terminal
     os.close(master)
-    r = p.wait(30)
+    r = p.wait(PATIENCE * 30)
     equal(r in (0, 130), True, "exit status %s: %s" % (r, p.stderr.read()))
     p.stderr.close()
     return text.decode()
@@ -746,7 +746,7 @@ def output_that_cannot_be_written(w):
                 stdout=full,
                 stderr=subprocess.PIPE,
                 text=True,
-                timeout=30,
+                timeout=PATIENCE * 30,
             )
         r.stdout = ""
         error_line(r, 1, "moectl %s on a full disk" % " ".join(words))

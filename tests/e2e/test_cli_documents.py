@@ -10,7 +10,7 @@ import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from cli_world import CHECKPOINT, error_line, JOB, keys, main, place
-from lib import Suite, command_recipe, equal, need, wait_until
+from lib import PATIENCE, Suite, command_recipe, equal, need, wait_until
 
 suite = Suite()
 
@@ -273,9 +273,9 @@ class Followed:
             t.start()
 
     def ended(self):
-        status = self.p.wait(60)
+        status = self.p.wait(PATIENCE * 60)
         for t in self.threads:
-            t.join(10)
+            t.join(PATIENCE * 10)
         return status
 
 
@@ -425,7 +425,7 @@ def events_of_the_cluster_follow(w):
         "job.completed in the stream",
     )
     p.send_signal(signal.SIGINT)
-    p.wait(10)
+    p.wait(PATIENCE * 10)
     for e in seen:
         keys(e, EVENT, "event of the stream")
     equal([e["seq"] for e in seen], sorted({e["seq"] for e in seen}), "sequence numbers")
@@ -455,7 +455,7 @@ def stream_survives_a_controller_restart(w):
         "job.cancelled after the restart",
     )
     p.send_signal(signal.SIGTERM)
-    p.wait(10)
+    p.wait(PATIENCE * 10)
     equal(p.stderr.read().count("no answer"), 1, "notices of a restart")
     numbers = [e["seq"] for e in seen]
     equal(numbers, sorted(set(numbers)), "sequence numbers over a restart")

@@ -11,7 +11,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from controller import MOED, checksum, each_with_a_controller
-from lib import Suite, clean_env, equal, need, wait_until
+from lib import PATIENCE, Suite, clean_env, equal, need, wait_until
 
 suite = Suite()
 test = each_with_a_controller(suite)
@@ -62,7 +62,7 @@ def starts(m):
 
 def ends(m):
     m.process.send_signal(signal.SIGTERM)
-    _, said = m.process.communicate(timeout=20)
+    _, said = m.process.communicate(timeout=PATIENCE * 20)
     equal(m.process.returncode, 0, "exit status: %s" % said)
     return said
 
@@ -233,7 +233,7 @@ def restored(m, text, n):
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE * 60,
     )
     if r.returncode == 0:
         shutil.rmtree(state)
@@ -280,7 +280,7 @@ def test_a_file_of_the_quarantine(m):
         env=clean_env(),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE * 60,
     )
     equal(r.returncode, 0, "--quarantine: %s" % r.stderr)
     path = os.path.join(m.state, "quarantine", os.listdir(os.path.join(m.state, "quarantine"))[0])
@@ -306,7 +306,7 @@ def test_a_file_of_the_quarantine(m):
             env=clean_env(),
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE * 60,
         )
         need(
             r.returncode == 1 and os.path.exists(path),
@@ -320,7 +320,7 @@ def test_a_file_of_the_quarantine(m):
         env=clean_env(),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE * 60,
     )
     equal(r.returncode, 0, "the whole: %s" % r.stderr)
     m.start()

@@ -19,7 +19,7 @@ import threading
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "fixtures")]
 import checkpoints as fixtures
-from lib import BUILD, ROOT, Cluster, Suite, clean_env, equal, moectl, need, wait_until
+from lib import BUILD, PATIENCE, ROOT, Cluster, Suite, clean_env, equal, moectl, need, wait_until
 from test_experiments import OWN
 
 suite = Suite()
@@ -1249,7 +1249,7 @@ def primus_hooks_in_a_checkout_of_somebody_else():
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=60,
+            timeout=PATIENCE * 60,
         )
 
     def told(config, *words, **env):

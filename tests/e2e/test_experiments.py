@@ -3179,7 +3179,7 @@ def submit_unread(c, text):
             "Authorization": "Bearer " + open(status["token_file"]).read().strip(),
         },
     )
-    with urllib.request.urlopen(request, timeout=30) as r:
+    with urllib.request.urlopen(request, timeout=PATIENCE * 30) as r:
         return json.load(r)["id"]
 
 
@@ -3191,7 +3191,7 @@ def seen_by(c, token, job, *paths):
             "%s/v1/jobs/%s%s" % (c.status()["tcp_url"], job, path),
             headers={"Authorization": "Bearer " + token},
         )
-        with urllib.request.urlopen(request, timeout=30) as r:
+        with urllib.request.urlopen(request, timeout=PATIENCE * 30) as r:
             return r.read().decode()
 
     return "\n".join(get(path) for path in paths)
@@ -3221,7 +3221,7 @@ def old_ones_are_let_go():
                     "Authorization": "Bearer " + open(status["token_file"]).read().strip(),
                 },
             )
-            with urllib.request.urlopen(request, timeout=30) as r:
+            with urllib.request.urlopen(request, timeout=PATIENCE * 30) as r:
                 return json.load(r)
 
         for _ in range((64 << 20) // 250000 + 1):

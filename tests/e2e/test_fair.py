@@ -12,7 +12,7 @@ import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from controller import FakeAgent, RECIPE, Stream, each_with_a_controller
-from lib import BUILD, Suite, clean_env, equal, need, wait_until
+from lib import BUILD, PATIENCE, Suite, clean_env, equal, need, wait_until
 from rig import searches
 
 suite = Suite()
@@ -24,7 +24,7 @@ class Line:
 
     def __init__(self, m, token):
         self.m, self.token = m, token
-        self.connection = http.client.HTTPConnection(m.host, int(m.port), timeout=20)
+        self.connection = http.client.HTTPConnection(m.host, int(m.port), timeout=PATIENCE * 20)
 
     def post(self, path, body, want=None):
         h = {"Authorization": "Bearer " + self.token, "Content-Type": "application/json"}
@@ -140,7 +140,7 @@ def test_a_join_token_is_no_way_to_send_without_end(m):
 
 def dial(m, token, path="/v1/cluster"):
     """A connection that is kept: it, and the status."""
-    c = http.client.HTTPConnection(m.host, int(m.port), timeout=20)
+    c = http.client.HTTPConnection(m.host, int(m.port), timeout=PATIENCE * 20)
     c.request("GET", path, headers={"Authorization": "Bearer " + token})
     r = c.getresponse()
     return c, r.status, r.read().decode()
@@ -185,7 +185,7 @@ def test_requests_that_wait_are_counted_and_forgotten_with_who_left(m):
     wait_until(lambda: m.get("/v1/jobs/j-1")["state"] == "running", 20, "it runs")
 
     def ask(token, path="/v1/jobs/j-1/logs?follow=1"):
-        c = http.client.HTTPConnection(m.host, int(m.port), timeout=20)
+        c = http.client.HTTPConnection(m.host, int(m.port), timeout=PATIENCE * 20)
         c.request("GET", path, headers={"Authorization": "Bearer " + token})
         return c
 
@@ -264,13 +264,13 @@ def test_a_user_pushes_out_his_own_events_only(m):
     wait_until(lambda: newest() > 10000, 120, "more events than are kept")
     flooding.clear()
     for t in threads:
-        t.join(30)
+        t.join(PATIENCE * 30)
     moectl = lambda *words: subprocess.run(
         [os.path.join(BUILD, "moectl")] + list(words),
         env=clean_env(MOE_URL="unix:" + m.options["unix_socket"]),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE * 60,
     )
     said = moectl("events")
     gone = m.get("/v1/events?limit=1")["gone"]
@@ -353,7 +353,7 @@ class Search(threading.Thread):
         self.answer = self.ask()
 
     def end(self):
-        self.join(120)
+        self.join(PATIENCE * 120)
         return self.answer
 
 

@@ -12,7 +12,16 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib import Skipped, Suite, command_recipe, equal, need, wait_equal, wait_until  # noqa: E402
+from lib import (
+    PATIENCE,
+    Skipped,
+    Suite,
+    command_recipe,
+    equal,
+    need,
+    wait_equal,
+    wait_until,
+)  # noqa: E402
 from rig import RANK, SILENT_SOON, Rig, alive  # noqa: E402
 
 suite = Suite()
@@ -198,8 +207,8 @@ def agent_killed_while_it_forgets_a_step(rig):
             "strace attached",
         )
         kill_now(rig, job)
-        need(agent.wait(20) != 0, "the agent was not killed at file %d" % n)
-        tracer.wait(20)
+        need(agent.wait(PATIENCE * 20) != 0, "the agent was not killed at file %d" % n)
+        tracer.wait(PATIENCE * 20)
         rig.start_agent(name)
         wait_until(
             lambda: not os.listdir(os.path.join(rig.dir, "run", name, "steps")),

@@ -9,7 +9,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib import BUILD, Skipped, Suite, equal, need  # noqa: E402
+from lib import BUILD, PATIENCE, Skipped, Suite, equal, need  # noqa: E402
 
 suite = Suite()
 
@@ -47,7 +47,7 @@ def program(name, *args, stdin=None, user=None):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        timeout=60,
+        timeout=PATIENCE * 60,
         preexec_fn=demote if user else None,
     )
 

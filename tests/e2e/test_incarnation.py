@@ -15,6 +15,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import (
+    PATIENCE,
     BUILD,
     Failed,
     Suite,
@@ -205,7 +206,7 @@ def run_moed(rig, *args):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        timeout=60,
+        timeout=PATIENCE * 60,
     )
 
 

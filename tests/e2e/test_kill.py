@@ -15,7 +15,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib import BUILD, Cluster, Failed, wait_until
+from lib import BUILD, PATIENCE, Cluster, Failed, wait_until
 
 STEP_MS = 15
 RANK = os.path.join(BUILD, "tests/fake/rank")
@@ -52,8 +52,9 @@ class Round:
         self.kind = KINDS[seed % len(KINDS)]
         self.dir = os.path.join(work, "round-%d" % seed)
         self.truth = os.path.join(self.dir, "truth")
-        # a recovery must find the job still running
-        self.steps = 160 if self.kind.startswith("recovery-") else 40
+        self.steps = 40
+        # a recovery must find the job still running, however late it is begun
+        self.stay = 15 if self.kind.startswith("recovery-") else 0
         os.makedirs(self.truth)
         self.problems, self.pids, self.tracers = [], {}, []
 
@@ -66,13 +67,14 @@ class Round:
             f.write(
                 "recipe: 1\nname: kill-%d\n"
                 "engine: {kind: command, argv: [%s, --steps, '%d', --step-ms, '%d', --save-every, "
-                "'10', --truth, %s, --child]}\n"
+                "'10', --stay, '%d', --truth, %s, --child]}\n"
                 "cluster: {gpus: 4}\nsteps: %d\ncheckpoint: {dir: %s, every: 10}\n"
                 % (
                     self.seed,
                     RANK,
                     self.steps,
                     STEP_MS,
+                    self.stay,
                     self.truth,
                     self.steps,
                     os.path.join(self.dir, "ckpt"),
@@ -165,7 +167,7 @@ class Round:
             self.kill(before)
             self.detach()
         else:
-            if submit.wait(30) != 0:
+            if submit.wait(PATIENCE * 30) != 0:
                 self.fail("submit failed: " + submit.stderr.read())
                 return
             if self.kind.startswith("save-"):
@@ -196,7 +198,7 @@ class Round:
                 time.sleep(self.rng.random() * 0.3)
                 self.kill(self.victims())
         self.c.up()
-        if before and submit.wait(60) != 0:
+        if before and submit.wait(PATIENCE * 60) != 0:
             self.fail("submit was not repeated: " + submit.stderr.read())
             return
         self.check(name, restarts)

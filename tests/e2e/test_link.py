@@ -3,6 +3,7 @@
 machine. Nobody is called silent for what the controller did, and all are back at once. Beats are
 as in life here: what is tried is how long an agent waits."""
 import os
+import random
 import re
 import signal
 import socket
@@ -26,9 +27,15 @@ BACK_S = 9
 
 
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """Below those that the kernel gives to connections: one that lasts while the controller is away
+    would take its port."""
+    while True:
+        with socket.socket() as s:
+            try:
+                s.bind(("127.0.0.1", random.randrange(30000, 32000)))
+                return s.getsockname()[1]
+            except OSError:
+                continue
 
 
 class Wire:
@@ -162,7 +169,7 @@ def start_and_die(rig, n):
         with open("/proc/%d/task/%d/children" % (tracer.pid, tracer.pid)) as f:
             for pid in f.read().split():
                 os.kill(int(pid), signal.SIGKILL)
-        tracer.wait(20)
+        tracer.wait(PATIENCE * 20)
         return False
 
 

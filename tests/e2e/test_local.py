@@ -14,6 +14,7 @@ import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import (
+    PATIENCE,
     BUILD,
     MOECTL,
     ROOT,
@@ -228,7 +229,7 @@ def tcp_needs_the_token():
             s["tcp_url"] + "/v1/cluster", headers={"Authorization": "Bearer " + token}
         )
         equal(
-            json.load(urllib.request.urlopen(ask, timeout=10))["gpus"],
+            json.load(urllib.request.urlopen(ask, timeout=PATIENCE * 10))["gpus"],
             {"total": 4, "free": 4},
             "gpus over TCP",
         )
@@ -364,7 +365,7 @@ def down_names_a_daemon_that_crashed():
         wait_until(lambda: pending(pid, signal.SIGTERM), 10, "SIGTERM for " + name)
         os.kill(pid, sig)
         os.kill(pid, signal.SIGCONT)
-        said = down.communicate(timeout=60)[1]
+        said = down.communicate(timeout=PATIENCE * 60)[1]
         equal(down.returncode, 1, "exit status of down (%s)" % said)
         need(said.count("\n") == 1 and "%s (signal %d" % (name, sig) in said, said)
         equal(processes_of(c.dir), {}, "processes after down")
@@ -530,7 +531,7 @@ def without_root():
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            timeout=60,
+            timeout=PATIENCE * 60,
         )
 
     probe = as_nobody("--version")

@@ -12,7 +12,18 @@ import tempfile
 import xml.etree.ElementTree as ElementTree
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib import BUILD, ROOT, Cluster, Failed, Skipped, Suite, equal, need, wait_until  # noqa: E402
+from lib import (
+    PATIENCE,
+    BUILD,
+    ROOT,
+    Cluster,
+    Failed,
+    Skipped,
+    Suite,
+    equal,
+    need,
+    wait_until,
+)  # noqa: E402
 
 sys.path.insert(0, os.path.join(ROOT, "tests/fixtures"))
 import machine  # noqa: E402
@@ -46,7 +57,7 @@ def discover(*args):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        timeout=60,
+        timeout=PATIENCE * 60,
     )
     if r.returncode:
         raise Failed(

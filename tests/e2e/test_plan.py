@@ -58,7 +58,7 @@ def on_terminal(width, *args):
             break
         text += piece
     os.close(ours)
-    need(p.wait(60) == 0, "exit status %s: %s" % (p.returncode, p.stderr.read()))
+    need(p.wait(PATIENCE * 60) == 0, "exit status %s: %s" % (p.returncode, p.stderr.read()))
     p.stderr.close()
     return re.sub("\x1b\\[[0-9;]*m", "", text.decode()).replace("\r", "").split("\n")
 
@@ -328,7 +328,7 @@ def dumps(top):
         path = os.path.join(top, "pp_rank_1.json")
         os.unlink(path) if os.path.lexists(path) and not os.path.isdir(path) else None
         make(path)
-        r = moectl("plan", SMALL, "--pp-dump", top, check=False, timeout=60 * PATIENCE)
+        r = moectl("plan", SMALL, "--pp-dump", top, check=False, timeout=60)
         need(r.returncode == 2 and "pp_rank_1.json" in r.stderr, "%s: %s" % (kind, r.stderr))
 
 
@@ -405,7 +405,7 @@ def documented_commands(top):
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            timeout=120,
+            timeout=PATIENCE * 120,
         )
         need(r.returncode == 0, "%s: %s" % (" ".join(words), r.stderr))
 

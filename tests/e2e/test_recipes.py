@@ -15,7 +15,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib import BUILD, ROOT, Suite, clean_env, equal, moectl, need
+from lib import BUILD, PATIENCE, ROOT, Suite, clean_env, equal, moectl, need
 
 suite = Suite()
 SHARED = os.path.join(ROOT, "..", "shared/data/primus")
@@ -295,7 +295,9 @@ def resolve(argv, env):
         + argv
     )
     return json.loads(
-        subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=60, text=True).stdout
+        subprocess.run(
+            command, stdout=subprocess.PIPE, check=True, timeout=PATIENCE * 60, text=True
+        ).stdout
     )["merged"]
 
 

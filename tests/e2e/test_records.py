@@ -13,7 +13,7 @@ import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from controller import MOED, FakeAgent, Moed, checksum, each_with_a_controller
-from lib import Skipped, Suite, clean_env, equal, need, wait_until
+from lib import PATIENCE, Skipped, Suite, clean_env, equal, need, wait_until
 
 FAR = "9999-12-31T23:59:59.999Z"
 suite = Suite()
@@ -392,7 +392,7 @@ def moed(m, *args):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        timeout=60,
+        timeout=PATIENCE * 60,
     )
 
 

@@ -15,7 +15,7 @@ import threading
 import time
 
 from controller import MOED, RECIPE, Moed, Stream, FakeAgent, each_with_a_controller
-from lib import Skipped, Suite, clean_env, equal, moectl, need, wait_until
+from lib import PATIENCE, Skipped, Suite, clean_env, equal, moectl, need, wait_until
 from rig import searches
 from schemas import Schemas
 
@@ -451,11 +451,11 @@ def tokens_end(m):
         Stream(m, token=other["token"]),
         Stream(m),
     )
-    need(by_time.ended.wait(60), "the stream outlives its token")
+    need(by_time.ended.wait(PATIENCE * 60), "the stream outlives its token")
     equal(m.ask("GET", "/v1/jobs", token=short["token"]).status, 401, "expired token")
     need(not by_hand.ended.is_set(), "a stream of another token ended")
     equal(m.ask("DELETE", "/v1/tokens/" + other["id"]).status, 200, "revoke")
-    need(by_hand.ended.wait(20), "the stream outlives the revocation")
+    need(by_hand.ended.wait(PATIENCE * 20), "the stream outlives the revocation")
     equal(m.ask("GET", "/v1/jobs", token=other["token"]).status, 401, "revoked token")
     equal(m.ask("DELETE", "/v1/tokens/" + other["id"]).status, 404, "revoke twice")
     need(not stays.ended.is_set(), "the admin's stream ended")
@@ -1077,7 +1077,7 @@ def crowds_keep_nobody_out(m):
             s.close()
     finally:
         agent.running = False
-        agent.thread.join(10)
+        agent.thread.join(PATIENCE * 10)
 
 
 @test
@@ -1221,7 +1221,7 @@ def certificates_are_read_anew():
     ]
 
     def served(m):
-        text = ssl.get_server_certificate((m.host, int(m.port)), timeout=20)
+        text = ssl.get_server_certificate((m.host, int(m.port)), timeout=PATIENCE * 20)
         return [
             name
             for name, path in (("first", first), ("other", other_cert))
@@ -1234,7 +1234,10 @@ def certificates_are_read_anew():
     first = shutil.copy(cert, os.path.join(dir, "first.pem"))
     with Moed(tls_cert=cert, tls_key=key) as m:
         before = http.client.HTTPSConnection(
-            m.host, int(m.port), timeout=20, context=ssl.create_default_context(cafile=first)
+            m.host,
+            int(m.port),
+            timeout=PATIENCE * 20,
+            context=ssl.create_default_context(cafile=first),
         )
         before.request("GET", "/healthz")
         before.getresponse().read()
@@ -1246,7 +1249,7 @@ def certificates_are_read_anew():
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=20,
+            timeout=PATIENCE * 20,
         )
         need(
             r.returncode == 1
@@ -1262,7 +1265,7 @@ def certificates_are_read_anew():
         shutil.copy(other_key, key)
         equal(
             subprocess.run(
-                check, env=clean_env(), stdout=subprocess.DEVNULL, timeout=20
+                check, env=clean_env(), stdout=subprocess.DEVNULL, timeout=PATIENCE * 20
             ).returncode,
             0,
             "--check-config of the new pair",
@@ -1311,7 +1314,7 @@ def certificates_that_were_cut():
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,
-                timeout=20,
+                timeout=PATIENCE * 20,
             )
             return r.returncode, r.stdout
 
@@ -1361,7 +1364,7 @@ def tls():
     with Moed(tls_cert=cert, tls_key=key) as m:
         equal(open(os.path.join(m.state, "address")).read()[:8], "https://", "address")
         context = ssl.create_default_context(cafile=cert)
-        c = http.client.HTTPSConnection(m.host, int(m.port), timeout=20, context=context)
+        c = http.client.HTTPSConnection(m.host, int(m.port), timeout=PATIENCE * 20, context=context)
         c.request("GET", "/v1/cluster", headers={"Authorization": "Bearer " + m.admin})
         r = c.getresponse()
         equal(r.status, 200, "over TLS")
@@ -1372,13 +1375,15 @@ def tls():
         c.close()
         equal(
             endless(
-                http.client.HTTPSConnection(m.host, int(m.port), timeout=20, context=context),
+                http.client.HTTPSConnection(
+                    m.host, int(m.port), timeout=PATIENCE * 20, context=context
+                ),
                 m.admin,
             ),
             413,
             "a body without end over TLS",
         )
-        plain = http.client.HTTPConnection(m.host, int(m.port), timeout=20)
+        plain = http.client.HTTPConnection(m.host, int(m.port), timeout=PATIENCE * 20)
         plain.request("GET", "/healthz")
         try:
             need(plain.getresponse().status != 200, "plain HTTP is answered on the TLS port")
@@ -1423,7 +1428,7 @@ def tls():
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=20,
+        timeout=PATIENCE * 20,
     )
     need(
         refused.returncode == 1
@@ -1436,7 +1441,7 @@ def tls():
         env=clean_env(),
         stdout=subprocess.DEVNULL,
         check=True,
-        timeout=60,
+        timeout=PATIENCE * 60,
     )
     swapped = subprocess.run(
         base + ["--set", "tls_cert=" + key, "--set", "tls_key=" + cert],
@@ -1444,7 +1449,7 @@ def tls():
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=20,
+        timeout=PATIENCE * 20,
     )
     need(swapped.returncode == 1 and "tls_cert " + key in swapped.stdout, swapped.stdout)
     shutil.rmtree(dir)
@@ -1510,7 +1515,7 @@ def state_disk_full():
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=120,
+        timeout=PATIENCE * 120,
     )
     equal(r.returncode, 0, "full disk:\n" + r.stdout)
 
@@ -1531,11 +1536,11 @@ def stopping_and_starting(m):
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=20,
+        timeout=PATIENCE * 20,
     )
     need(second.returncode == 1 and "another moed is running" in second.stdout, second.stdout)
     equal(m.stop(), 0, "exit status after SIGTERM")
-    t.join(10)
+    t.join(PATIENCE * 10)
     need(answers[0] in (200, 503), answers)
     need(not os.path.exists(m.options["unix_socket"]), "the socket was left")
     database = os.path.join(m.state, "moe.db")
@@ -1548,7 +1553,7 @@ def stopping_and_starting(m):
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=20,
+        timeout=PATIENCE * 20,
     )
     need(bad.returncode == 1 and "damaged" in bad.stdout, bad.stdout)
     with open(database, "wb") as f:

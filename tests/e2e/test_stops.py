@@ -10,7 +10,7 @@ import sys
 import threading
 
 from controller import RECIPE, FakeAgent, Moed
-from lib import Daemon, Suite, equal, need, wait_until
+from lib import PATIENCE, Daemon, Suite, equal, need, wait_until
 from rig import alive, searches
 
 suite = Suite()
@@ -82,7 +82,7 @@ class World:
 
     def end(self):
         self.agent.running = False
-        self.agent.thread.join(10)
+        self.agent.thread.join(PATIENCE * 10)
 
 
 def deaf_follower(w):
@@ -154,7 +154,7 @@ def stop(kinds):
             closing = threading.Thread(target=w.ended, daemon=True)
             closing.start()
             equal(m.stop(), 0, "exit status of moed with %s open" % ", ".join(kinds))
-            closing.join(20)
+            closing.join(PATIENCE * 20)
             need(
                 not closing.is_alive(),
                 "%s: open although the controller is gone" % ", ".join(kinds),
@@ -205,7 +205,7 @@ def a_crash_is_noticed():
     it."""
     m = Moed()
     os.kill(m.process.pid, signal.SIGABRT)
-    m.process.wait(20)
+    m.process.wait(PATIENCE * 20)
     need([c for c in Daemon.crashed() if "signal 6" in c and "moed" in c], "nobody noticed")
     equal(Daemon.crashed(), [], "it is reported twice")
     shutil.rmtree(m.dir)
@@ -225,7 +225,7 @@ def after_the_store_failed():
             enough = os.path.getsize(os.path.join(m.dir, "log")) + 2000
             resource.prlimit(m.process.pid, resource.RLIMIT_FSIZE, (enough, enough))
             w.send("POST", "/v1/jobs", RECIPE)
-            equal(m.process.wait(20), 1, "exit status of moed")
+            equal(m.process.wait(PATIENCE * 20), 1, "exit status of moed")
             need(
                 "cannot be stored" in open(os.path.join(m.dir, "log")).read(),
                 "the log says nothing of it",

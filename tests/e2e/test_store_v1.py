@@ -12,7 +12,7 @@ import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from controller import MOED, Moed, checksum
-from lib import Suite, clean_env, equal, need
+from lib import PATIENCE, Suite, clean_env, equal, need
 
 FIXTURE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../fixtures/store-v1")
 # what passing time or a clock that was set changes; times themselves are compared by the unit test
@@ -41,7 +41,7 @@ def make_store(state, log):
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         check=True,
-        timeout=60,
+        timeout=PATIENCE * 60,
     )
     db = sqlite3.connect(os.path.join(state, "moe.db"))
     db.execute("delete from records")

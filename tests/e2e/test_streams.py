@@ -8,7 +8,7 @@ import threading
 import time
 
 from controller import Stream, FakeAgent, each_with_a_controller
-from lib import Suite, equal, need, wait_until
+from lib import PATIENCE, Suite, equal, need, wait_until
 from rig import SILENT_SOON
 
 suite = Suite()
@@ -65,7 +65,7 @@ def event_stream_resumes(m):
     )
     # over a restart of the controller
     m.stop(signal.SIGKILL)
-    need(again.ended.wait(10), "the stream outlives the controller")
+    need(again.ended.wait(PATIENCE * 10), "the stream outlives the controller")
     m.start()
     after = Stream(m, headers={"Last-Event-ID": str(ids[-1])})
     wait_until(
@@ -262,7 +262,7 @@ def a_stopped_controller_blames_nobody(m):
         equal(m.get("/v1/nodes/n1")["state"], "up", "node")
     finally:
         agent.running = False
-        agent.thread.join(10)
+        agent.thread.join(PATIENCE * 10)
 
 
 @test
@@ -385,7 +385,7 @@ def logs(m):
         )
     finally:
         agent.running = False
-        agent.thread.join(10)
+        agent.thread.join(PATIENCE * 10)
     soon_silent(m)
     wait_until(lambda: m.get("/v1/nodes/n1")["state"] == "down", 20, "down")
     equal(m.ask("GET", path + "?rank=0").status, 503, "logs of a node that is down")
@@ -444,7 +444,7 @@ def logs_end_with_their_token(m):
         equal(m.get("/v1/nodes/n1")["state"], "up", "node")
     finally:
         agent.running = False
-        agent.thread.join(10)
+        agent.thread.join(PATIENCE * 10)
 
 
 @test
@@ -508,7 +508,7 @@ def followed_to_the_end(m):
         c.close()
     finally:
         agent.running = False
-        agent.thread.join(10)
+        agent.thread.join(PATIENCE * 10)
 
 
 if __name__ == "__main__":

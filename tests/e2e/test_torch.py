@@ -17,7 +17,7 @@ sys.path.insert(0, HERE)
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "fixtures"))
 import checkpoints as fixtures  # noqa: E402
 import scripts  # noqa: E402
-from lib import BUILD, ROOT, Skipped, Suite, equal, moectl, need, wait_until  # noqa: E402
+from lib import BUILD, PATIENCE, ROOT, Skipped, Suite, equal, moectl, need, wait_until  # noqa: E402
 from node_rig import processes  # noqa: E402
 from rig import Rig, alive  # noqa: E402
 
@@ -653,7 +653,7 @@ def directories_are_kept_and_put_back_too():
         fixtures.cut(os.path.join(top, "last/opt.pt"), 100)
     finally:
         keeper.stdin.close()
-        keeper.wait(120)
+        keeper.wait(PATIENCE * 120)
 
     def scan(**more):
         order = {
@@ -858,7 +858,7 @@ def where_there_is_no_room_it_is_said():
         )
     finally:
         keeper.stdin.close()
-        keeper.wait(120)
+        keeper.wait(PATIENCE * 120)
 
 
 @suite.test

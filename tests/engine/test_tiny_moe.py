@@ -7,6 +7,7 @@ machine: `ok NAME` or `FAIL NAME: why` per test, `N passed, N failed` at the end
 import functools
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -40,13 +41,23 @@ jobs = []  # all jobs ever started; none may outlive the tests
 base = None  # the directory that holds all that the tests write
 
 
+def free_port():
+    """Below those that the kernel gives to connections: the ranks' own take none before the first
+    of them listens there."""
+    while True:
+        with socket.socket() as s:
+            try:
+                s.bind(("127.0.0.1", random.randrange(30000, 32000)))
+                return s.getsockname()[1]
+            except OSError:
+                continue
+
+
 class Job:
     """The ranks of one run. All lines of all ranks are kept in the order they were read."""
 
     def __init__(self, world, *args, **env):
-        with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            port = s.getsockname()[1]
+        port = free_port()
         clean = {
             k: v
             for k, v in os.environ.items()
