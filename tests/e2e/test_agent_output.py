@@ -70,14 +70,13 @@ def notify_and_rules():
             "missing_loss_is_nan": False,
         }
     ]
-    # a line and a datagram come in any order: the second is sent once the first was read
     code = """
 import fcntl, os, socket, struct, termios, time
 s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 def say(t): s.sendto(t.encode(), os.environ["MOE_NOTIFY_SOCKET"])
 say("READY=1\\nPHASE=load")
 print("step 1 loss 2.5", flush=True)
-while struct.unpack('i', fcntl.ioctl(1, termios.FIONREAD, b'1234'))[0]: time.sleep(0.01)
+while struct.unpack("i", fcntl.ioctl(1, termios.FIONREAD, b"1234"))[0]: time.sleep(0.01)
 say("ITERATION=2\\nLOSS=2.25\\nSTEP_MS=171.2")
 say("X" * 9000)
 say("nonsense")

@@ -4,7 +4,8 @@
  * live process of the rank writes DUPLICATE), TRUTH/starts gets one line per start. Options:
  * --steps N --step-ms M --save-every K --truth DIR --child (a child that ignores SIGTERM and calls
  * setsid) --exit ITER:CODE:RANK (exit by itself, first attempt only) --hold-start FILE (waits until
- * FILE exists before the first iteration) --hold-at ITER (the first attempt goes no further). */
+ * FILE exists before the first iteration) --stay ITER (the first attempt goes no further: on however
+ * slow a machine it is killed there). */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -16,6 +17,7 @@
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -28,7 +30,7 @@ const char *__asan_default_options(void)
 }
 
 struct options {
-	long steps, step_ms, save_every, hold_at, exit_iter, exit_code, exit_rank;
+	long steps, step_ms, save_every, exit_iter, exit_code, exit_rank, stay;
 	const char *truth, *hold;
 	bool child;
 };
@@ -81,8 +83,13 @@ static void notify(const char *text)
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
 	if (!path || strlen(path) >= sizeof a.sun_path)
 		return;
-	if (fd < 0)
-		fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0) {
+		/* the kernel holds about ten: a supervisor that a busy machine makes wait for
+		 * longer than ten iterations would miss some */
+		fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+		(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &(struct timeval){ .tv_sec = 5 },
+				 sizeof(struct timeval));
+	}
 	memcpy(a.sun_path, path, strlen(path) + 1);
 	(void)sendto(fd, text, strlen(text), MSG_NOSIGNAL, (struct sockaddr *)&a, sizeof a);
 }
@@ -142,10 +149,10 @@ static int parse(int argc, char **argv, struct options *o)
 			o->step_ms = strtol(v, NULL, 10);
 		else if (!strcmp(argv[i], "--save-every"))
 			o->save_every = strtol(v, NULL, 10);
-		else if (!strcmp(argv[i], "--hold-at"))
-			o->hold_at = strtol(v, NULL, 10);
 		else if (!strcmp(argv[i], "--truth"))
 			o->truth = v;
+		else if (!strcmp(argv[i], "--stay"))
+			o->stay = strtol(v, NULL, 10);
 		else if (!strcmp(argv[i], "--hold-start"))
 			o->hold = v;
 		else if (!strcmp(argv[i], "--exit")) {
@@ -168,7 +175,7 @@ int main(int argc, char **argv)
 	if (parse(argc, argv, &o) < 0) {
 		fprintf(stderr, "usage: rank [--steps N] [--step-ms M] [--save-every K] [--truth "
 				"DIR] [--child] [--exit ITER:CODE:RANK] [--hold-start FILE] "
-				"[--hold-at ITER]\n");
+				"[--stay ITER]\n");
 		return 2;
 	}
 	signal(SIGTERM, on_term);
@@ -185,8 +192,6 @@ int main(int argc, char **argv)
 				o.exit_code);
 			return (int)o.exit_code;
 		}
-		while (first && o.hold_at && i > o.hold_at && !terminated)
-			wait_ms(5);
 		wait_ms(o.step_ms);
 		double loss = 1.0 + 4.0 / (1.0 + (double)i / 10.0);
 		snprintf(text, sizeof text, "ITERATION=%ld\nLOSS=%.6f\nSTEP_MS=%ld.0\nTOKENS=%d", i,
@@ -199,6 +204,8 @@ int main(int argc, char **argv)
 			fflush(stdout);
 			save(&o, i);
 		}
+		while (first && i == o.stay && !terminated)
+			wait_ms(5);
 	}
 	return 0;
 }
