@@ -70,7 +70,6 @@ def notify_and_rules():
             "missing_loss_is_nan": False,
         }
     ]
-    # a line and a datagram come in any order: the second is sent once the first was read
     code = """
 import fcntl, os, socket, struct, termios, time
 s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)

@@ -18,9 +18,8 @@ from rig import MOED, Rig  # noqa: E402
 
 suite = Suite()
 NODES = 3
-# silence that is blamed: longer than an agent of a loaded machine may be late, shorter than what
-# an agent waits that trusts a dead connection (10 s): whoever does is blamed
-BEATS = {"beat_ms": 1000, "suspect_ms": 8000, "down_ms": 9500}
+# an agent that a busy machine lets wait for some seconds is none that the controller's end cost
+BEATS = {"beat_ms": 1000, "suspect_ms": 6000, "down_ms": 12000}
 # below the 10 and 11 s of the longest patience and of the HTTP library: they wait by the core's
 # (unit tests say how long exactly)
 BACK_S = 9

@@ -4,8 +4,8 @@
  * live process of the rank writes DUPLICATE), TRUTH/starts gets one line per start. Options:
  * --steps N --step-ms M --save-every K --truth DIR --child (a child that ignores SIGTERM and calls
  * setsid) --exit ITER:CODE:RANK (exit by itself, first attempt only) --hold-start FILE (waits until
- * FILE exists before the first iteration) --stay ITER (the first attempt goes no further: on however
- * slow a machine it is killed there). */
+ * FILE exists before the first iteration) --stay ITER (the first attempt goes no further: on
+ * however slow a machine it is killed there). */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>

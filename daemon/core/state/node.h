@@ -74,7 +74,7 @@ struct node_stack {
 struct node {
 	char *name;
 	struct nodeinfo info;
-	/* UP SUSPECT DOWN; shown as draining/drained when drain is set */
+	/* UP SUSPECT DOWN; shown as draining or drained with drain.asked */
 	int state;
 	char *reason; /* of the state */
 	int64_t registered_at;
