@@ -1,6 +1,6 @@
-/* State of the supervisor's core, for its files: stepd_core.c asks stepd_table.c what an event does,
- * and that is a function of stepd_start.c, stepd_end.c or stepd_facts.c (which has the notes that
- * are written, and what lines and datagrams of the ranks say). */
+/* State of the supervisor's core, for its files: stepd_core.c asks stepd_table.c what an event
+ * does, and that is a function of stepd_start.c, stepd_end.c or stepd_facts.c (which has the notes
+ * that are written, and what lines and datagrams of the ranks say). */
 #pragma once
 #include "agent/core/stepd/stepd_core.h"
 

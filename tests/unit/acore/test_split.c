@@ -41,7 +41,7 @@ static void test_too_long(void **state)
 	_cleanup_(mo_buf_done) struct mo_buf text = { 0 }, seen = { 0 }, log = { 0 };
 	struct split s = { 0 };
 
-	for (size_t i = 0; i < MO_LINE_MAX + 100; i++)
+	for (size_t i = 0; i < MO_LINE_MAX + 5000; i++)
 		mo_buf_add(&text, "x", 1);
 	mo_buf_str(&text, "\nnext\n");
 	for (size_t at = 0; at < text.len; at += 1000)
