@@ -186,8 +186,7 @@ static bool id_taken(const struct state *s, const char *id)
 
 static void create(struct turn *t)
 {
-	const struct token *k = t->input->token;
-	const struct token *last = k->from ? last_traded(&t->core->state, k->user) : NULL;
+	const struct token *k = t->input->token, *last;
 	struct record r;
 
 	if (id_taken(&t->core->state, k->id)) {
@@ -199,8 +198,9 @@ static void create(struct turn *t)
 	}
 	if (k->from && trade_refused(t, k))
 		return;
-	forget_expired(t);
+	forget_expired(t); /* which moves those behind */
 	tell_made(t, k);
+	last = k->from ? last_traded(&t->core->state, k->user) : NULL;
 	record_init(&r, REC_TOKEN);
 	r.token = mo_desc_dup(&token_desc, k);
 	if (last && !last->used)

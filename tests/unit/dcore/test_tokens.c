@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/core/state/token.h"
+
 #define DAY (86400LL * S)
 
 static size_t n_of(const struct world *w, const char *user)
@@ -306,6 +308,30 @@ static void forgotten(void **state)
 	world_done(&w);
 }
 
+/* A trade forgets what expired long ago, and tokens behind it move: that an answer was lost is
+ * counted by what its own node traded, not by the token that came to that place. */
+static void forgotten_at_trade(void **state)
+{
+	struct world w;
+	const struct token *a2;
+
+	world_init(&w, 1, 1);
+	make(&w, "old", "user", "ada", NULL, MO_NONE);
+	world_tick(&w, 59 * DAY);
+	make(&w, "j", "join", NULL, NULL, 2);
+	assert_int_equal(make(&w, "a1", "agent", "a", "j", MO_NONE), 201); /* lost */
+	assert_int_equal(make(&w, "b1", "agent", "b", "j", MO_NONE), 201);
+	use(&w, "b1");
+	world_tick(&w, 2 * DAY);
+	assert_true(has(&w, "old"));
+	assert_int_equal(make(&w, "a2", "agent", "a", "j", MO_NONE), 201);
+	assert_false(has(&w, "old"));
+	a2 = token_find(core_state(w.core), "a2");
+	assert_non_null(a2);
+	assert_int_equal(a2->tries, 1);
+	world_done(&w);
+}
+
 /* A job trains on through expiry, over restarts of controller and agent; nothing new starts there;
  * a stop is obeyed; a good token ends it. */
 static void expired(void **state)
@@ -367,17 +393,12 @@ static void expired_before_launch(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(revoked),
-		cmocka_unit_test(join),
-		cmocka_unit_test(renewal),
-		cmocka_unit_test(unbound),
-		cmocka_unit_test(forgotten),
-		cmocka_unit_test(expired),
-		cmocka_unit_test(expired_before_launch),
-		cmocka_unit_test(put_out),
-		cmocka_unit_test(revoked_chain),
-		cmocka_unit_test(out_for_as_long),
-		cmocka_unit_test(same_id),
+		cmocka_unit_test(revoked),         cmocka_unit_test(join),
+		cmocka_unit_test(renewal),         cmocka_unit_test(unbound),
+		cmocka_unit_test(forgotten),       cmocka_unit_test(forgotten_at_trade),
+		cmocka_unit_test(expired),         cmocka_unit_test(expired_before_launch),
+		cmocka_unit_test(put_out),         cmocka_unit_test(revoked_chain),
+		cmocka_unit_test(out_for_as_long), cmocka_unit_test(same_id),
 		cmocka_unit_test(trades_are_few),
 	};
 
