@@ -62,7 +62,7 @@ static void next_sync(struct agent_core *s, int64_t now, struct agent_out *out)
 }
 
 void agent_core_on_reply(struct agent_core *s, const struct agent_event *ev, int64_t now,
-		     struct agent_out *out)
+			 struct agent_out *out)
 {
 	const struct sync_reply *r = ev->reply;
 	size_t n_before = s->n_steps;
@@ -116,7 +116,7 @@ static void rewind_all(struct agent_core *s, const struct agent_welcome *w, stru
 }
 
 void agent_core_on_welcome(struct agent_core *s, const struct agent_welcome *w, int64_t now,
-		       struct agent_out *out)
+			   struct agent_out *out)
 {
 	/* WAIT: late, but the next hello has not left */
 	if (s->link != LINK_HELLO && s->link != LINK_WAIT)

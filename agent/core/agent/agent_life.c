@@ -160,7 +160,7 @@ static void on_progress(struct agent_step *e, const struct rank_progress *p)
 }
 
 void agent_core_on_spooled(struct agent_core *s, const struct agent_event *ev,
-			    struct agent_out *out)
+			   struct agent_out *out)
 {
 	if (s->link != LINK_OFF || agent_core_find(s, ev->job, ev->attempt))
 		return;
@@ -192,7 +192,7 @@ void agent_core_on_started(struct agent_core *s, int64_t now, struct agent_out *
 }
 
 void agent_core_on_step(struct agent_core *s, const struct agent_event *ev, int64_t now,
-			  struct agent_out *out)
+			struct agent_out *out)
 {
 	struct agent_step *e = agent_core_find(s, ev->job, ev->attempt);
 

@@ -69,14 +69,14 @@ static bool rank_exited(struct stepd_core *s, const struct note *fact, struct st
 
 /* What the ranks left behind is killed: nothing of it is of use any more. */
 void stepd_on_exit_of_rank(struct stepd_core *s, const struct stepd_event *e, int64_t now,
-			    struct stepd_out *out)
+			   struct stepd_out *out)
 {
 	if (rank_exited(s, &e->note, out) && s->n_ended == s->n_ranks)
 		stepd_kill_tree(s, now, out);
 }
 
 void stepd_on_exit_late(struct stepd_core *s, const struct stepd_event *e, int64_t now,
-			 struct stepd_out *out)
+			struct stepd_out *out)
 {
 	rank_exited(s, &e->note, out);
 }
@@ -95,21 +95,21 @@ static int64_t grace_end(const struct stepd_event *e, int64_t now)
 }
 
 void stepd_on_stop_early(struct stepd_core *s, const struct stepd_event *e, int64_t now,
-			  struct stepd_out *out)
+			 struct stepd_out *out)
 {
 	tell_outside(s, e, out);
 	stepd_go_gone(s, out, "stopped before any rank was started");
 }
 
 void stepd_on_stop_unforked(struct stepd_core *s, const struct stepd_event *e, int64_t now,
-			     struct stepd_out *out)
+			    struct stepd_out *out)
 {
 	tell_outside(s, e, out);
 	stepd_kill_tree(s, now, out);
 }
 
 void stepd_on_stop(struct stepd_core *s, const struct stepd_event *e, int64_t now,
-		    struct stepd_out *out)
+		   struct stepd_out *out)
 {
 	tell_outside(s, e, out);
 	s->state = STOPPING;
@@ -120,26 +120,26 @@ void stepd_on_stop(struct stepd_core *s, const struct stepd_event *e, int64_t no
 }
 
 void stepd_on_stop_again(struct stepd_core *s, const struct stepd_event *e, int64_t now,
-			  struct stepd_out *out)
+			 struct stepd_out *out)
 {
 	s->kill_at = MO_MIN(s->kill_at, grace_end(e, now));
 	mo_assert(s->state == STOPPING && s->stopped);
 }
 
 void stepd_on_kill_early(struct stepd_core *s, const struct stepd_event *e, int64_t now,
-			  struct stepd_out *out)
+			 struct stepd_out *out)
 {
 	stepd_go_gone(s, out, "killed before any rank was started");
 }
 
 void stepd_on_kill(struct stepd_core *s, const struct stepd_event *e, int64_t now,
-		    struct stepd_out *out)
+		   struct stepd_out *out)
 {
 	stepd_kill_tree(s, now, out);
 }
 
 void stepd_on_empty(struct stepd_core *s, const struct stepd_event *e, int64_t now,
-		     struct stepd_out *out)
+		    struct stepd_out *out)
 {
 	for (size_t i = 0; i < s->n_ranks; i++) {
 		struct local_rank *r = &s->ranks[i];
@@ -154,11 +154,12 @@ void stepd_on_empty(struct stepd_core *s, const struct stepd_event *e, int64_t n
 			"unknown"); /* the status went to nobody: reported rather than left out */
 	}
 	stepd_go_gone(s, out,
-		s->n_started ? "every process of the step was reaped" : "no rank was started");
+		      s->n_started ? "every process of the step was reaped"
+				   : "no rank was started");
 }
 
 void stepd_on_stuck(struct stepd_core *s, const struct stepd_event *e, int64_t now,
-		     struct stepd_out *out)
+		    struct stepd_out *out)
 {
 	for (size_t i = 0; i < s->n_stuck; i++)
 		if (s->stuck[i] == e->note.pid)
@@ -171,14 +172,14 @@ void stepd_on_stuck(struct stepd_core *s, const struct stepd_event *e, int64_t n
 }
 
 void stepd_on_tick(struct stepd_core *s, const struct stepd_event *e, int64_t now,
-		    struct stepd_out *out)
+		   struct stepd_out *out)
 {
 	if (s->pending && now >= s->sample_due)
 		stepd_core_flush_sample(s, out);
 }
 
 void stepd_on_tick_stopping(struct stepd_core *s, const struct stepd_event *e, int64_t now,
-			     struct stepd_out *out)
+			    struct stepd_out *out)
 {
 	stepd_on_tick(s, e, now, out);
 	if (now >= s->kill_at)
@@ -186,7 +187,7 @@ void stepd_on_tick_stopping(struct stepd_core *s, const struct stepd_event *e, i
 }
 
 void stepd_on_tick_down(struct stepd_core *s, const struct stepd_event *e, int64_t now,
-			 struct stepd_out *out)
+			struct stepd_out *out)
 {
 	stepd_on_tick(s, e, now, out);
 	if (now < s->kill_at)

@@ -34,7 +34,7 @@ static void go_on(struct stepd_core *s, struct stepd_out *out)
 }
 
 void stepd_on_launch(struct stepd_core *s, const struct stepd_event *e, int64_t now,
-		      struct stepd_out *out)
+		     struct stepd_out *out)
 {
 	int64_t limit = s->launch.prepare_limit_us;
 
@@ -65,7 +65,7 @@ static void refuse_prepare(struct stepd_core *s, const struct note *fact, int64_
 }
 
 void stepd_on_prepared(struct stepd_core *s, const struct stepd_event *e, int64_t now,
-			struct stepd_out *out)
+		       struct stepd_out *out)
 {
 	if (e->ok)
 		go_on(s, out);
@@ -74,7 +74,7 @@ void stepd_on_prepared(struct stepd_core *s, const struct stepd_event *e, int64_
 }
 
 void stepd_on_ports(struct stepd_core *s, const struct stepd_event *e, int64_t now,
-		     struct stepd_out *out)
+		    struct stepd_out *out)
 {
 	mo_assert(s->state == PORTS && !s->ports_held);
 	if (e->ok) {
@@ -91,7 +91,7 @@ void stepd_on_ports(struct stepd_core *s, const struct stepd_event *e, int64_t n
 
 /* No rank was started, and none will be; who reads is in the tree. */
 void stepd_on_config_read(struct stepd_core *s, const struct stepd_event *e, int64_t now,
-			   struct stepd_out *out)
+			  struct stepd_out *out)
 {
 	if (e->ok) {
 		s->state = UP;
@@ -123,14 +123,14 @@ static bool rank_started(struct stepd_core *s, const struct note *fact, struct s
 }
 
 void stepd_on_started(struct stepd_core *s, const struct stepd_event *e, int64_t now,
-		       struct stepd_out *out)
+		      struct stepd_out *out)
 {
 	rank_started(s, &e->note, out);
 }
 
 /* It was forked before the kill and is found now. */
 void stepd_on_started_late(struct stepd_core *s, const struct stepd_event *e, int64_t now,
-			    struct stepd_out *out)
+			   struct stepd_out *out)
 {
 	if (rank_started(s, &e->note, out))
 		stepd_kill_tree(s, now, out);
@@ -161,21 +161,21 @@ static void refuse_rank(struct stepd_core *s, const struct note *fact, const cha
 }
 
 void stepd_on_start_failed(struct stepd_core *s, const struct stepd_event *e, int64_t now,
-			    struct stepd_out *out)
+			   struct stepd_out *out)
 {
 	if (rank_failed(s, &e->note))
 		refuse_rank(s, &e->note, "exec", now, out);
 }
 
 void stepd_on_start_failed_late(struct stepd_core *s, const struct stepd_event *e, int64_t now,
-				 struct stepd_out *out)
+				struct stepd_out *out)
 {
 	rank_failed(s, &e->note);
 }
 
 /* The rank runs, but not where it was asked for; it is killed with the rest. */
 void stepd_on_bind_failed(struct stepd_core *s, const struct stepd_event *e, int64_t now,
-			   struct stepd_out *out)
+			  struct stepd_out *out)
 {
 	const struct local_rank *r = stepd_core_rank_of(s, &e->note);
 
@@ -184,7 +184,7 @@ void stepd_on_bind_failed(struct stepd_core *s, const struct stepd_event *e, int
 }
 
 void stepd_on_binding(struct stepd_core *s, const struct stepd_event *e, int64_t now,
-		       struct stepd_out *out)
+		      struct stepd_out *out)
 {
 	const struct local_rank *r = stepd_core_rank_of(s, &e->note);
 
@@ -193,7 +193,7 @@ void stepd_on_binding(struct stepd_core *s, const struct stepd_event *e, int64_t
 }
 
 void stepd_on_tick_preparing(struct stepd_core *s, const struct stepd_event *e, int64_t now,
-			      struct stepd_out *out)
+			     struct stepd_out *out)
 {
 	if (now >= s->prepare_due)
 		refuse_prepare(s, NULL, now, out);
