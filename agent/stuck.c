@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include "agent/core/agent/stuck_words.h"
 #include "lib/base/desc.h"
 #include "lib/base/fd.h"
 #include "lib/base/identity.h"
@@ -20,25 +21,12 @@
 /* ---- where one hangs */
 
 /* Calls whose first argument is a descriptor, and whether a path relative to it is the second. */
-static const struct {
-	long call;
-	bool path;
-} calls[] = {
+static const struct stuck_number calls[] = {
 	{ SYS_openat, true },    { SYS_newfstatat, true }, { SYS_readlinkat, true },
 	{ SYS_faccessat, true }, { SYS_faccessat2, true }, { SYS_statx, true },
 	{ SYS_read, false },     { SYS_pread64, false },   { SYS_getdents64, false },
 	{ SYS_fstat, false },    { SYS_close, false },
 };
-
-static uint64_t hex(const char *s)
-{
-	static const char digits[] = "0123456789abcdef";
-	uint64_t v = 0;
-	const char *d;
-	for (s += mo_starts_with(s, "0x") ? 2 : 0; *s && (d = strchr(digits, *s)); s++)
-		v = v << 4 | (uint64_t)(d - digits);
-	return v;
-}
 
 static char *link_of(pid_t pid, const char *what)
 {
@@ -62,30 +50,19 @@ char *stuck_file(pid_t pid)
 {
 	_cleanup_(mo_freep) char *path = mo_printf("/proc/%d/syscall", (int)pid);
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
-	int64_t number;
-	/* "257 0xffffff9c 0x7ffd... ..." */
-	if (mo_read_file(path, LINE_MAX_BYTES, &b) < 0 || !b.data)
+	struct stuck_call c;
+
+	if (mo_read_file(path, LINE_MAX_BYTES, &b) < 0 || !b.data ||
+	    !stuck_call_read(b.data, calls, ELEMENTSOF(calls), &c))
 		return NULL;
-	size_t n = strcspn(b.data, " ");
-	_cleanup_(mo_freep) char *call = mo_strndup(b.data, n);
-	if (!b.data[n] || mo_parse_i64(call, 0, INT32_MAX, &number) < 0)
-		return NULL;
-	const char *first = b.data + n + 1, *second = strchr(first, ' ');
-	for (size_t i = 0; second && i < ELEMENTSOF(calls); i++) {
-		if (calls[i].call != number)
-			continue;
-		_cleanup_(mo_freep) char *text =
-			calls[i].path ? text_of(pid, hex(second + 1)) : NULL;
-		int fd = (int)(uint32_t)hex(first);
-		_cleanup_(mo_freep) char *what = fd < 0 ? mo_strdup("cwd") : mo_printf("fd/%d", fd),
-					 *base = calls[i].path && (!text || *text == '/')
-							 ? NULL
-							 : link_of(pid, what);
-		if (!calls[i].path || (text && *text == '/'))
-			return calls[i].path ? TAKE_PTR(text) : TAKE_PTR(base);
-		return text && base ? mo_path(base, "%s", text) : NULL;
-	}
-	return NULL;
+	_cleanup_(mo_freep) char *text = c.has_path ? text_of(pid, c.path_address) : NULL;
+	if (text && *text == '/')
+		return TAKE_PTR(text);
+	_cleanup_(mo_freep) char *what = c.fd < 0 ? mo_strdup("cwd") : mo_printf("fd/%d", c.fd),
+				 *base = link_of(pid, what);
+	if (!c.has_path)
+		return TAKE_PTR(base);
+	return text && base ? mo_path(base, "%s", text) : NULL;
 }
 
 /* ---- orphans */
@@ -141,26 +118,6 @@ static bool ours(pid_t pid)
 	return mo_stat(path, &st) == 0 && st.st_uid == mo_uid();
 }
 
-/* What it was started for. */
-static void read_arguments(const char *line, size_t n, struct orphan *o, const char **root)
-{
-	static const char *const areas[] = { "gpu", "nic", "host", "klog", "stack" };
-	*root = NULL;
-	for (size_t at = strlen(line) + 1; at < n; at += strlen(line + at) + 1) {
-		const char *word = line + at,
-			   *next = at + strlen(word) + 1 < n ? word + strlen(word) + 1 : NULL;
-		if (next && mo_streq(word, "--at"))
-			mo_str_set(&o->at, next);
-		else if (next && mo_streq(word, "--root"))
-			*root = next;
-		else if (!o->area && mo_enum_parse(areas, ELEMENTSOF(areas), word) >= 0)
-			mo_str_set(&o->area, word);
-		else if (o->area && !o->object && *word != '-' &&
-			 (mo_streq(o->area, "gpu") || mo_streq(o->area, "nic")))
-			mo_str_set(&o->object, word);
-	}
-}
-
 struct pass {
 	sd_event *loop;
 	const char *root;
@@ -178,24 +135,28 @@ static int visit(void *arg, pid_t pid)
 	struct mo_proc before, after;
 	_cleanup_(mo_freep) char *comm = comm_of(pid), *parent = NULL, *path = NULL;
 	_cleanup_(mo_buf_done) struct mo_buf line = { 0 };
-	const char *root;
+	struct helper_words words;
 	if (!(mo_streq(comm, "moe-discover") || mo_streq(comm, "moe-probe")) || !ours(pid) ||
 	    mo_proc_read(pid, &before) < 0 || before.state == 'Z' || before.state == 'X' ||
 	    !mo_proc_sigkill_pending(pid))
 		return 0;
 	parent = comm_of(before.ppid);
 	path = mo_printf("/proc/%d/cmdline", (int)pid);
-	if (mo_streq(parent, "moe-agent") || mo_streq(parent, "moectl") ||
-	    mo_read_file(path, CMDLINE_MAX, &line) < 0 || !line.len || line.data[line.len - 1])
+	if (mo_read_file(path, CMDLINE_MAX, &line) < 0 || !line.len || line.data[line.len - 1])
+		return 0;
+	helper_words_read(line.data, line.len, &words);
+	if (!helper_is_orphan(comm, parent, &words, p->root))
 		return 0;
 	struct orphan *o = mo_alloc(sizeof(*o));
-	*o = (struct orphan){
-		.pid = pid, .fd = mo_proc_open(pid), .ended = p->ended, .arg = p->arg
-	};
-	read_arguments(line.data, line.len, o, &root);
+	*o = (struct orphan){ .pid = pid,
+			      .at = mo_strdup(words.at),
+			      .area = mo_strdup(words.area),
+			      .object = mo_strdup(words.object),
+			      .fd = mo_proc_open(pid),
+			      .ended = p->ended,
+			      .arg = p->arg };
 	bool same = o->fd >= 0 && mo_proc_read(pid, &after) == 0 &&
-		    after.start_time == before.start_time && mo_streq(root, p->root) &&
-		    (mo_streq(comm, "moe-discover") ? o->at != NULL : o->area != NULL);
+		    after.start_time == before.start_time;
 	if (!same || mo_ready_new(p->loop, o->fd, on_end, o, &o->gone) < 0) {
 		orphan_free(o);
 		return 0;

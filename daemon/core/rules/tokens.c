@@ -66,7 +66,8 @@ static void forget_expired(struct turn *t)
 {
 	const struct state *s = &t->core->state;
 
-	for (size_t i = s->n_tokens; i > 0; i--) {
+	/* one that goes may take others with it */
+	for (size_t i = s->n_tokens; i > 0; i = MO_MIN(i - 1, s->n_tokens)) {
 		const struct token *k = &s->tokens[i - 1];
 
 		if (!mo_streq(k->role, "agent") && k->expires_at != MO_NONE &&
