@@ -889,7 +889,7 @@ def stepd():
 # What a route answers, by who asks for whose job: the one place where it is written down twice (the
 # other is the table in daemon/api_routes.c).
 OWN_ACTS = {"cancel", "pause", "resume", "restart"}
-OWN_READS = {"logs", "env", "config"}  # visibility: owner
+OWN_READS = {"logs", "env", "config", "records"}  # visibility: owner
 WHO = [
     "none",
     "viewer",
