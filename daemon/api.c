@@ -1,5 +1,6 @@
 /* See api.h. */
 #include "daemon/api.h"
+#include "daemon/core/aside.h"
 #include "daemon/core/view/lemon.h"
 #include "daemon/visible.h"
 #include <errno.h>

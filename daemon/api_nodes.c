@@ -7,6 +7,7 @@
 #include "daemon/core/view/lemon.h"
 #include "daemon/core/view/view_node.h"
 #include "daemon/core/view/why_node.h"
+#include "daemon/core/view/why_view.h"
 #include "daemon/input.h"
 #include "lib/base/parse.h"
 

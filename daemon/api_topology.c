@@ -7,6 +7,7 @@
 #include "daemon/api.h"
 #include "daemon/core/view/draw_node.h"
 #include "daemon/core/state/slot_health.h"
+#include "daemon/core/view/draw_node_svg.h"
 
 #define COLUMNS_MAX 400
 

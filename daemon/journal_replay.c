@@ -7,6 +7,7 @@
 #include <json-c/json.h>
 #include <string.h>
 
+#include "daemon/core/aside.h"
 #include "daemon/record_label.h"
 #include "lib/base/util.h"
 #include "lib/wire/decode.h"

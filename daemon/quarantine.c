@@ -21,6 +21,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "daemon/begin.h"
+#include "daemon/core/aside.h"
 #include "daemon/core/core.h"
 #include "daemon/core/rules/turn.h"
 #include "daemon/journal.h"

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 #include "daemon/core/rules/words.h"
+#include "daemon/core/view/report.h"
+#include "daemon/core/view/why_view.h"
 #include "lib/base/parse.h"
 #include "lib/model/mask.h"
 

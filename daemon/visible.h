@@ -3,6 +3,8 @@
  * Nobody is shown what looks like a credential (lib/model/mask.h). */
 #pragma once
 #include "daemon/core/view/view.h"
+#include "daemon/core/view/report.h"
+#include "daemon/core/view/why_view.h"
 #include "daemon/manager.h"
 #include "lib/model/limits.h"
 

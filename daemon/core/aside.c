@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "daemon/core/aside.h"
 #include "daemon/core/state/live.h"
 #include "daemon/core/update/index.h"
 

@@ -32,16 +32,6 @@ MO_DEFINE_CLEANUP(struct core, core_free)
 const struct state *core_state(const struct core *core);
 /* Takes over a decoded snapshot (state is emptied). */
 void core_load(struct core *core, struct state *state);
-/* For the shell's quarantine, outside of turns. Takes a job out of the state; *ret (initialised,
- * or NULL) gets it, and stays as it is when there is none yet. Its id is given to no other, and
- * what nodes hold of it they keep. */
-void core_take_out(struct core *core, int64_t job, struct job *ret);
-bool core_is_out(const struct core *core, int64_t job);
-/* Puts it back and takes its content. -EINVAL with err: it was not taken out, or what it has is
- * another's by now. */
-int core_put_back(struct core *core, struct job *job, struct mo_error *err);
-/* n records of starts cannot be read: their epochs were used. */
-void core_epochs_lost(struct core *core, int64_t n);
 /* One event. Appends to out. now: core time in us, never decreasing but by IN_CLOCK, the first
  * event of its turn. Never fails: bad input becomes a reply. */
 void core_decide(struct core *core, const struct core_input *in, int64_t now, struct core_out *out);

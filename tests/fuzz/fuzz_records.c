@@ -12,6 +12,8 @@
 #include "daemon/core/core.h"
 #include "daemon/core/rules/intake.h"
 #include "daemon/core/update/check.h"
+#include "daemon/core/view/report.h"
+#include "daemon/core/view/why_view.h"
 #include "lib/model/limits.h"
 #include "tests/shadow.h"
 #include "daemon/core/view/why.h"

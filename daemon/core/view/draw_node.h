@@ -28,4 +28,3 @@ struct node_drawing {
 	int width; /* text: columns; 0 = 100 */
 };
 void draw_node_text(const struct node_drawing *d, struct mo_buf *out);
-void draw_node_svg(const struct node_drawing *d, struct mo_buf *out);

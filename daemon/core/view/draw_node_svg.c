@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "daemon/core/view/draw_node.h"
+#include "daemon/core/view/draw_node_svg.h"
 #include "daemon/core/view/draw_words.h"
 
 #define NUMA_SHOWN 64

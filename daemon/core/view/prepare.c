@@ -2,6 +2,8 @@
  * it runs the controller knows only that the node has the launch and no rank of it. Reads only. */
 #include "daemon/core/view/view.h"
 
+#include "daemon/core/view/prepare.h"
+#include "daemon/core/view/why_view.h"
 #include "lib/base/buf.h"
 
 #define NODES_REPORTED 20

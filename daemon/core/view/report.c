@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "daemon/core/state/progress.h"
+#include "daemon/core/view/prepare.h"
+#include "daemon/core/view/report.h"
 
 static const struct mo_field report_seconds_fields[] = {
 	MO_D(report_seconds, total, MO_REAL,

@@ -9,6 +9,7 @@
 #include "daemon/core/rules/slots.h"
 #include "daemon/core/state/checkpoint.h"
 #include "daemon/core/state/progress.h"
+#include "daemon/core/view/prepare.h"
 #include "daemon/core/view/unsaved.h"
 
 static const struct mo_field newest_checkpoint_fields[] = {

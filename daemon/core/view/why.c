@@ -10,9 +10,11 @@
 #include "daemon/core/state/health.h"
 #include "daemon/core/state/heard.h"
 #include "daemon/core/state/slot_health.h"
+#include "daemon/core/view/prepare.h"
 #include "daemon/core/view/unsaved.h"
 #include "daemon/core/view/why_next.h"
 #include "daemon/core/view/why_reason.h"
+#include "daemon/core/view/why_view.h"
 #include "daemon/core/view/why_waiting.h"
 
 /* a job that runs so long without its first iteration makes no progress */

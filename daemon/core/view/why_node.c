@@ -13,6 +13,7 @@
 #include "daemon/core/state/live.h"
 #include "daemon/core/state/progress.h"
 #include "daemon/core/view/why_reason.h"
+#include "daemon/core/view/why_view.h"
 
 /* a job that runs so long without its first iteration makes no progress */
 #define NO_ITERATION_US (600 * 1000000LL)

@@ -1,6 +1,7 @@
 /* Why a node is as it is; see why_node.c. */
 #pragma once
 #include "daemon/core/view/view.h"
+#include "daemon/core/view/why_view.h"
 
 /* Adds what its GPUs and cards were last seen to do to the reasons of a job that makes no
  * progress. */

@@ -1,5 +1,6 @@
 /* One reason of an answer to why, and evidence for it. */
 #include "daemon/core/view/why_reason.h"
+#include "daemon/core/view/why_view.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* What an answer to "why" consists of, below those who give the reasons. */
 #include "daemon/core/view/view.h"
+#include "daemon/core/view/why_view.h"
 
 static const struct mo_field why_reason_fields[] = {
 	MO_D(why_reason, code, MO_STR, "code of the reason"),

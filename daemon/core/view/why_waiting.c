@@ -8,6 +8,7 @@
 #include "daemon/core/rules/unread.h"
 #include "daemon/core/state/health.h"
 #include "daemon/core/view/why_reason.h"
+#include "daemon/core/view/why_view.h"
 
 static void unfit_nodes(const struct state *s, const struct recipe *recipe, struct why_reason *r)
 {

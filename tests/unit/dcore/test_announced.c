@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/core/view/why_view.h"
 #include "lib/model/limits.h"
 #include "daemon/core/view/why.h"
 

@@ -1,6 +1,7 @@
 /* Where attempts resume: only from what is complete, never a silent fresh start. */
 #include "tests/unit/dcore/saver.h"
 #include "daemon/core/view/why.h"
+#include "daemon/core/view/why_view.h"
 
 #include <signal.h>
 #include <string.h>

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "daemon/core/view/why_view.h"
 #include "lib/model/limits.h"
 #include "daemon/core/view/why.h"
 #include "lib/model/launch.h"

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 #include "daemon/core/view/draw_node.h"
+#include "daemon/core/view/draw_node_svg.h"
 #include "lib/base/parse.h"
 #include "daemon/core/view/draw_words.h"
 #include "lib/base/utf8.h"

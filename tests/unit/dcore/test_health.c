@@ -10,6 +10,7 @@
 #include "daemon/core/view/lemon.h"
 #include "daemon/core/view/why_node.h"
 #include "daemon/core/view/view_node.h"
+#include "daemon/core/view/why_view.h"
 
 /* As every view shows it; NULL = it takes work. */
 static const char *reason_of(const struct world *w)

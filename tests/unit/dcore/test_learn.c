@@ -7,6 +7,7 @@
 #include "daemon/core/state/health.h"
 #include "daemon/core/view/why_node.h"
 #include "daemon/core/view/view_node.h"
+#include "daemon/core/view/why_view.h"
 
 #define DAY (86400LL * S)
 

@@ -6,6 +6,8 @@
 #include <signal.h>
 #include <string.h>
 
+#include "daemon/core/view/report.h"
+#include "daemon/core/view/why_view.h"
 #include "lib/model/limits.h"
 #include "daemon/core/view/why.h"
 #include "daemon/core/view/view_node.h"

@@ -7,6 +7,7 @@
 
 #include "daemon/core/view/stack_drift.h"
 #include "daemon/core/view/why_node.h"
+#include "daemon/core/view/why_view.h"
 
 static int64_t submit_with(struct world *w, int64_t gpus, const char *preflight, const char *also)
 {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "daemon/core/update/prepared.h"
+#include "daemon/core/view/prepare.h"
 
 static void reported(struct world *w, size_t toy, int64_t id, int64_t ms)
 {

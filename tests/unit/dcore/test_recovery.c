@@ -2,6 +2,7 @@
  * budget, ports, incidents and their waterfall. */
 #include "tests/unit/dcore/world.h"
 #include "daemon/core/view/why_node.h"
+#include "daemon/core/view/why_view.h"
 
 #include <signal.h>
 #include <string.h>

@@ -2,6 +2,7 @@
  * them, before the first launch and before a restart. */
 #include "tests/unit/dcore/saver.h"
 #include "daemon/core/view/why.h"
+#include "daemon/core/view/why_view.h"
 
 #include <signal.h>
 #include <string.h>

@@ -5,6 +5,7 @@
 
 #include "daemon/core/view/view.h"
 #include "daemon/core/view/why.h"
+#include "daemon/core/view/why_view.h"
 
 static void begin(struct saver *o, bool dir, int64_t resume)
 {

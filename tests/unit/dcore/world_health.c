@@ -1,6 +1,7 @@
 /* What the agents of a world tell of their health, and what of it can be seen. */
 #include "tests/unit/dcore/world.h"
 #include "daemon/core/view/why.h"
+#include "daemon/core/view/why_view.h"
 
 #include <stdio.h>
 #include <string.h>

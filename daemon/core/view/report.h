@@ -1,0 +1,22 @@
+/* Where the GPU-hours of a job went, and its incidents (see view.h). */
+#pragma once
+#include "daemon/core/state/state.h"
+#include "daemon/core/view/prepare.h"
+
+struct report_seconds {
+	double total, productive, queue, launch, init, load, recompute, save, hang, detect, drain,
+		idle;
+};
+struct report_view {
+	double wall_s;
+	struct report_seconds gpu_seconds;
+	double ettr, goodput, mfu;
+	int64_t restarts;
+	struct incident *incidents;
+	size_t n_incidents;
+	struct prepare_view *prepare;
+};
+extern const struct mo_desc report_view_desc;
+
+/* now: core time. */
+void job_report(const struct state *s, const struct job *j, int64_t now, struct report_view *ret);
