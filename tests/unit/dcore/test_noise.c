@@ -145,9 +145,40 @@ static void the_order_of_unknown_steps_says_nothing(void **state)
 	world_done(&w);
 }
 
+/* An agent that is welcomed, and never beats, says hello as often as it can: each would be stored,
+ * with all that its node consists of. */
+static void hellos_before_any_beat_are_limited(void **state)
+{
+	struct world w;
+	size_t stored = 0;
+
+	world_init(&w, 1, 1);
+	snprintf(w.toys[0].instance, sizeof(w.toys[0].instance), "another");
+	world_hello(&w, 0);
+	struct agent_sync s = sync_new();
+	s.node = mo_strdup("n0");
+	s.boot_id = mo_strdup(w.toys[0].boot);
+	s.instance = mo_strdup("another");
+	s.epoch = core_state(w.core)->epoch;
+	world_step(&w, &(struct core_input){ .type = IN_URGENT,
+					     .sync = &(struct in_sync){ .message = &s } });
+	mo_desc_done(&agent_sync_desc, &s);
+	for (int i = 0; i < 300; i++) {
+		world_hello(&w, 0);
+		stored += w.out.n_records;
+	}
+	assert_int_equal(w.reply_status, 429);
+	assert_in_range(stored, 50, 60);
+	w.now += 10 * S;
+	world_hello(&w, 0);
+	assert_int_equal(w.reply_status, 0);
+	world_done(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(hellos_before_any_beat_are_limited),
 		cmocka_unit_test(one_node_does_not_push_out_the_others),
 		cmocka_unit_test(how_many_were_left_out_is_said),
 		cmocka_unit_test(the_order_of_unknown_steps_says_nothing),
