@@ -34,7 +34,20 @@ struct candidate {
 	struct shape s;
 	struct plan p;
 }; /* p: numbers only, no text */
-/* wide: what the recipe fixes is none of the usual schedules, shardings and micro-batches */
+/* What is searched beyond the usual schedules, shardings and micro-batches. */
+struct width {
+	enum { SHARDINGS_USUAL, SHARDINGS_NONE, SHARDINGS_ALL } shardings;
+	bool schedules, micros;
+};
+/* engine.args may say what is not searched unasked. What they do not speak of stays usual (another
+ * sharding is another way to save): the first row with plans is the answer. */
+static const struct width widths[] = {
+	{ SHARDINGS_USUAL, false, false }, { SHARDINGS_NONE, false, false },
+	{ SHARDINGS_USUAL, true, false },  { SHARDINGS_USUAL, false, true },
+	{ SHARDINGS_ALL, false, false },   { SHARDINGS_NONE, true, false },
+	{ SHARDINGS_NONE, false, true },   { SHARDINGS_USUAL, true, true },
+	{ SHARDINGS_NONE, true, true },    { SHARDINGS_ALL, true, true },
+};
 struct search {
 	const struct recipe *recipe;
 	const struct plan_options *options;
@@ -43,7 +56,7 @@ struct search {
 	size_t n, top;
 	double floor;
 	char *refused;
-	bool wide;
+	const struct width *width;
 };
 
 static int compare_groups(const struct shape *a, const struct shape *b)
@@ -109,7 +122,7 @@ static void consider(struct search *k)
 {
 	struct candidate c = { .s = k->s };
 
-	if (k->wide && !allowed(k, &k->s)) /* most are refused here */
+	if (k->width != widths && !allowed(k, &k->s)) /* most are refused here */
 		return;
 	if (full_of_fitting(k) &&
 	    k->floor >= shape_rank(&k->best[k->n - 1].s, k->best[k->n - 1].p.step_time_s.total))
@@ -140,7 +153,7 @@ static double floor_of(const struct shape *s)
 
 static void try_schedules(struct search *k)
 {
-	bool all = k->options->open || k->wide;
+	bool all = k->options->open || k->width->schedules;
 	const char *const *schedules = all ? schedules_all : schedules_engine;
 	struct shape *s = &k->s;
 
@@ -171,15 +184,16 @@ static void try_schedules(struct search *k)
 static size_t shardings_of(const struct search *k, const char *ret[static 4])
 {
 	static const char *const open[] = { "zero1", "zero3" }, *const usual[] = { "zero1" },
-				 *const wide[] = { "none", "zero1", "zero2", "zero3" };
-	const char *const *from = k->wide                   ? wide
+				 *const all[] = { "none", "zero1", "zero2", "zero3" };
+	const char *const *from = k->width->shardings       ? all
 				  : k->options->open        ? open
 				  : k->options->n_shardings ? k->options->shardings
 							    : usual;
-	size_t n = k->wide                   ? ELEMENTSOF(wide)
-		   : k->options->open        ? ELEMENTSOF(open)
-		   : k->options->n_shardings ? MO_MIN(k->options->n_shardings, 4u)
-					     : ELEMENTSOF(usual);
+	size_t n = k->width->shardings == SHARDINGS_ALL    ? ELEMENTSOF(all)
+		   : k->width->shardings == SHARDINGS_NONE ? 1
+		   : k->options->open                      ? ELEMENTSOF(open)
+		   : k->options->n_shardings               ? MO_MIN(k->options->n_shardings, 4u)
+							   : ELEMENTSOF(usual);
 
 	for (size_t i = 0; i < n; i++)
 		ret[i] = from[i];
@@ -195,9 +209,9 @@ static void try_batch(struct search *k)
 		   *shardings[4];
 	size_t n_shardings = shardings_of(k, shardings);
 
-	for (size_t i = 0; i < (k->wide ? MICRO_MAX : ELEMENTSOF(micro_sizes)); i++) {
+	for (size_t i = 0; i < (k->width->micros ? MICRO_MAX : ELEMENTSOF(micro_sizes)); i++) {
 		k->s.micro = k->recipe->micro != MO_NONE ? k->recipe->micro
-			     : k->wide                   ? (int64_t)i + 1
+			     : k->width->micros          ? (int64_t)i + 1
 							 : micro_sizes[i];
 		if ((i > 0 && k->recipe->micro != MO_NONE) || k->s.global % (k->s.micro * k->s.dp))
 			continue;
@@ -297,11 +311,10 @@ int plan_search(const struct recipe *r, const struct shape *base, const struct p
 	k->options = o;
 	k->s = *base;
 	k->top = MO_MIN(top, (size_t)CANDIDATES_KEPT);
-	try_all(k);
-	/* engine.args may name what is not searched unasked */
-	k->wide = k->n == 0 && k->refused;
-	if (k->wide)
+	for (size_t i = 0; i < ELEMENTSOF(widths) && k->n == 0 && (i == 0 || k->refused); i++) {
+		k->width = &widths[i];
 		try_all(k);
+	}
 	for (size_t i = 0; i < k->n; i++) {
 		plan_of(&k->best[i].s, MO_ADD(ret, plans, &plan_desc));
 	}

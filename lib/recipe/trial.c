@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <uthash.h>
 
 #include "lib/base/desc.h"
 #include "lib/base/parse.h"
@@ -52,11 +53,16 @@ struct single {
 	int64_t class;
 	char *word, *why;
 };
+/* what an answer is kept by: the class of each size, the number of each word's single answer (1 on;
+ * 0 = no word), whether stages divide the layers */
+struct answer_key {
+	int64_t class[SIZES], word[WORDS], uneven;
+};
 /* why: NULL = passes */
 struct answer {
-	int64_t class[SIZES];
-	bool uneven;
-	char *words[WORDS], *why;
+	struct answer_key key;
+	char *why;
+	UT_hash_handle hh;
 };
 struct recipe_trial {
 	struct ynode *root;
@@ -69,8 +75,7 @@ struct recipe_trial {
 	struct marks marks[SIZES];
 	struct single *singles;
 	size_t n_singles;
-	struct answer *answers;
-	size_t n_answers;
+	struct answer *answers; /* a table */
 };
 
 static void add_mark(struct marks *m, int64_t value)
@@ -209,10 +214,12 @@ void recipe_trial_free(struct recipe_trial *t)
 		free(t->singles[i].word);
 		free(t->singles[i].why);
 	}
-	for (size_t i = 0; i < t->n_answers; i++) {
-		for (size_t w = 0; w < WORDS; w++)
-			free(t->answers[i].words[w]);
-		free(t->answers[i].why);
+	struct answer *a, *next;
+
+	HASH_ITER(hh, t->answers, a, next) {
+		HASH_DEL(t->answers, a);
+		free(a->why);
+		free(a);
 	}
 	for (size_t i = 0; i < SIZES; i++)
 		free(t->marks[i].at);
@@ -222,7 +229,6 @@ void recipe_trial_free(struct recipe_trial *t)
 	mo_desc_done(&engine_desc, &t->engine);
 	mo_desc_done(&recipe_desc, &t->recipe);
 	free(t->singles);
-	free(t->answers);
 	free(t->sharding);
 	free(t);
 }
@@ -299,64 +305,63 @@ static void put(struct recipe_trial *t, const struct recipe_sizes *s)
 	put_layout(t, s->pp * s->vpp);
 }
 
-/* Most refusals have one value as their reason. */
-static const char *single(struct recipe_trial *t, const char *path, int64_t class, const char *word)
+/* Most refusals have one value as their reason. *ret_n: its number, from 1. */
+static const char *single(struct recipe_trial *t, const char *path, int64_t class, const char *word,
+			  int64_t *ret_n)
 {
 	const struct rules rules = { .root = t->root, .recipe = &t->recipe, .engine = &t->engine };
+	size_t i = 0;
 
-	for (size_t i = 0; i < t->n_singles; i++)
-		if (t->singles[i].path == path && t->singles[i].class == class &&
-		    mo_streq(t->singles[i].word, word))
-			return t->singles[i].why;
-	*MO_GROW(t->singles, t->n_singles) =
-		(struct single){ path, class, mo_strdup(word), rules_not_given(&rules, path) };
-	return t->singles[t->n_singles - 1].why;
+	while (i < t->n_singles && (t->singles[i].path != path || t->singles[i].class != class ||
+				    !mo_streq(t->singles[i].word, word)))
+		i++;
+	if (i == t->n_singles)
+		*MO_GROW(t->singles, t->n_singles) =
+			(struct single){ path, class, mo_strdup(word),
+					 rules_not_given(&rules, path) };
+	*ret_n = (int64_t)i + 1;
+	return t->singles[i].why;
 }
 
-static const char *together(struct recipe_trial *t, const struct answer *like)
+static const char *together(struct recipe_trial *t, const struct answer_key *key)
 {
 	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
 	struct rules rules = {
 		.root = t->root, .recipe = &t->recipe, .engine = &t->engine, .errors = &errors
 	};
-	struct answer a = *like;
+	struct answer *a;
 
-	for (size_t i = 0; i < t->n_answers; i++) {
-		const struct answer *b = &t->answers[i];
-		bool same =
-			memcmp(a.class, b->class, sizeof(a.class)) == 0 && a.uneven == b->uneven;
-
-		for (size_t w = 0; w < WORDS; w++)
-			same = same && mo_streq(a.words[w], b->words[w]);
-		if (same)
-			return b->why;
-	}
+	HASH_FIND(hh, t->answers, key, sizeof(*key), a);
+	if (a)
+		return a->why;
 	rules_features(&rules);
-	for (size_t w = 0; w < WORDS; w++)
-		a.words[w] = mo_strdup(a.words[w]);
-	a.why = recipe_errors_finish(&errors) < 0
-			? mo_strdup(mo_error_text(&errors.items[0], -EINVAL))
-			: NULL;
-	*MO_GROW(t->answers, t->n_answers) = a;
-	return a.why;
+	a = mo_alloc(sizeof(*a));
+	a->key = *key;
+	a->why = recipe_errors_finish(&errors) < 0
+			 ? mo_strdup(mo_error_text(&errors.items[0], -EINVAL))
+			 : NULL;
+	HASH_ADD(hh, t->answers, key, sizeof(a->key), a);
+	return a->why;
 }
 
 const char *recipe_trial_refuses(struct recipe_trial *t, const struct recipe_sizes *s)
 {
-	struct answer a = { .uneven =
-				    t->recipe.model && t->recipe.model->layers % (s->pp * s->vpp) };
+	struct answer_key key = { 0 };
 	const char *why = NULL;
+	int64_t n;
 
 	if (!t->root)
 		return NULL;
+	key.uneven = t->recipe.model && t->recipe.model->layers % (s->pp * s->vpp);
 	put(t, s);
 	for (size_t i = 0; i < SIZES && !why; i++) {
-		a.class[i] = class_of(&t->marks[i], size_of(s, i));
-		why = single(t, sizes[i].path, a.class[i], NULL);
+		key.class[i] = class_of(&t->marks[i], size_of(s, i));
+		why = single(t, sizes[i].path, key.class[i], NULL, &n);
 	}
 	for (size_t i = 0; i < WORDS && !why; i++) {
-		a.words[i] = (char *)word_of(s, i);
-		why = a.words[i] ? single(t, words[i].path, 0, a.words[i]) : NULL;
+		const char *word = word_of(s, i);
+
+		why = word ? single(t, words[i].path, 0, word, &key.word[i]) : NULL;
 	}
-	return why ? why : together(t, &a);
+	return why ? why : together(t, &key);
 }

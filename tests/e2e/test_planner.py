@@ -681,14 +681,29 @@ def what_engine_args_fix(c):
         ),
         (
             "primus-megatron",
-            # with two sizes said as well: without them the search takes 20 s of CPU
+            # says nothing of schedules and of FSDP, which nobody gets unasked
+            {"use_distributed_optimizer": False},
+            {},
+            lambda p: p["parallelism"]["sharding"] == "none"
+            and p["schedule"] in ("1f1b", "interleaved"),
+        ),
+        (
+            "primus-megatron",
+            {"use_torch_fsdp2": True},
+            {},
+            lambda p: (p["parallelism"]["sharding"], p["schedule"]) == ("zero3", "1f1b"),
+        ),
+        (
+            "primus-megatron",
             {
                 "use_distributed_optimizer": False,
-                "tensor_model_parallel_size": 4,
-                "pipeline_model_parallel_size": 4,
+                "patch_primus_pipeline": True,
+                "pp_algorithm": "zero-bubble",
+                "micro_batch_size": 3,
             },
-            {},
-            lambda p: p["parallelism"]["sharding"] == "none",
+            {"batch": {"seq": 4096, "global": 768}},
+            lambda p: (p["parallelism"]["sharding"], p["schedule"], p["batch"]["micro"])
+            == ("none", "zb1p", 3),
         ),
         (
             "primus-megatron",

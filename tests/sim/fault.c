@@ -245,15 +245,19 @@ void fault_bring_back(struct sim *s)
 				repair(s, s->jobs[job].id, &s->jobs[job].files[i], was);
 }
 
+void fault_repair_job(struct sim *s, struct truth *t)
+{
+	for (size_t i = 0; i < t->n_files && !t->unrepaired; i++)
+		if (!t->files[i].complete && !t->files[i].altered)
+			repair(s, t->id, &t->files[i], t->files[i].stamp);
+}
+
 void fault_repair(struct sim *s)
 {
 	/* a person repairs what most jobs would wait for */
 	for (int job = 0; job < JOBS_MAX; job++) {
 		s->jobs[job].unrepaired = s->jobs[job].id % 4 == 0;
-		for (size_t i = 0; i < s->jobs[job].n_files && !s->jobs[job].unrepaired; i++)
-			if (!s->jobs[job].files[i].complete && !s->jobs[job].files[i].altered)
-				repair(s, s->jobs[job].id, &s->jobs[job].files[i],
-				       s->jobs[job].files[i].stamp);
+		fault_repair_job(s, &s->jobs[job]);
 	}
 	fault_bring_back(s);
 }

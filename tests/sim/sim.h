@@ -427,6 +427,7 @@ void user_settle(struct sim *s);
 void fault_happen(struct sim *s);
 void fault_bring_back(struct sim *s);
 void fault_repair(struct sim *s); /* checkpoints */
+void fault_repair_job(struct sim *s, struct truth *t);
 void fault_heal(struct sim *s);
 
 /* wall.c */
