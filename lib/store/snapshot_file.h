@@ -1,6 +1,7 @@
-/* The files DIR/snapshot-SEQ (or snapshot-SEQ-2), one snapshot each: a head with record, length and checksum, then the
- * text. A snapshot lies in a file of its own because putting a large one into the database stops
- * whoever does it. Which of them counts says the database (store.c); any process may write one. */
+/* The files DIR/snapshot-SEQ, or snapshot-SEQ-2, one snapshot each: a head with record, length and
+ * checksum, then the text. A snapshot lies in a file of its own because putting a large one into
+ * the database stops whoever does it. Which of them counts says the database (store.c); any process
+ * may write one. */
 #pragma once
 #include "lib/base/buf.h"
 #include "lib/base/error.h"
