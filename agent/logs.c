@@ -30,8 +30,9 @@ struct query {
 	struct command *command;
 	/* offset -1: where the last lines begin, which is searched */
 	int64_t offset, deadline_us;
-	/* that far back, and newlines found; searched_to MO_NONE: not begun */
-	int64_t searched_to, seen;
+	/* that far back, newlines found, and the end from which it began; searched_to MO_NONE:
+	 * not begun */
+	int64_t searched_to, seen, counted_from;
 };
 struct logs {
 	struct manager *m;
@@ -90,13 +91,14 @@ static int span_open(const struct manager *m, const struct command *c, struct sp
 	return 0;
 }
 
-/* Up to n bytes from offset; never across the border of the two files. */
+/* Up to n bytes from offset; never across the border of the two files, nor what was written since
+ * span_open(). */
 static ssize_t span_read(const struct span *s, int64_t offset, char *data, size_t n)
 {
 	if (offset < s->base)
 		return mo_read_at(s->old_fd, data, MO_MIN(n, (size_t)(s->base - offset)),
 				  offset - s->first);
-	return mo_read_at(s->fd, data, n, offset - s->base);
+	return mo_read_at(s->fd, data, MO_MIN(n, (size_t)(s->end - offset)), offset - s->base);
 }
 
 /* Searches backwards for where the last `lines` lines begin, one piece of the file at a time: a
@@ -106,7 +108,7 @@ static bool find_tail(struct logs *l, struct query *q, const struct span *s)
 {
 	_cleanup_(mo_freep) char *data = mo_alloc(PIECE_BYTES);
 	if (q->searched_to == MO_NONE)
-		q->searched_to = s->end;
+		q->searched_to = q->counted_from = s->end;
 	while (q->command->lines > 0 && q->searched_to > s->first) {
 		int64_t end = q->searched_to,
 			from = MO_MAX(end - PIECE_BYTES, end > s->base ? s->base : s->first);
@@ -117,14 +119,15 @@ static bool find_tail(struct logs *l, struct query *q, const struct span *s)
 			break; /* rotated or cut just now: what follows is there */
 		/* the newline that ends the last line counts for it */
 		for (const char *nl; (nl = memrchr(data, '\n', (size_t)n)); n = nl - data)
-			if (from + (nl - data) + 1 < s->end && ++q->seen == q->command->lines) {
+			if (from + (nl - data) + 1 < q->counted_from &&
+			    ++q->seen == q->command->lines) {
 				q->offset = from + (nl - data) + 1;
 				return true;
 			}
 		l->search_left -= end - from;
 		q->searched_to = from;
 	}
-	q->offset = q->command->lines > 0 ? q->searched_to : s->end;
+	q->offset = q->command->lines > 0 ? q->searched_to : q->counted_from;
 	return true;
 }
 
@@ -186,6 +189,15 @@ static void answer(struct logs *l, const struct query *q, const char *error, cha
 	mo_desc_done(&query_answer_desc, &a);
 }
 
+/* Where an answer ends at the latest: lines that were written after the last ones were counted are
+ * more than was asked for; a follower asks for them next. */
+static int64_t answer_end(const struct query *q, const struct span *s)
+{
+	return q->searched_to != MO_NONE && q->counted_from > q->offset
+		       ? MO_MIN(q->counted_from, s->end)
+		       : s->end;
+}
+
 /* True when it was answered. */
 static bool try_answer(struct logs *l, struct query *q)
 {
@@ -206,15 +218,18 @@ static bool try_answer(struct logs *l, struct query *q)
 	if (q->offset < 0 && !find_tail(l, q, &s))
 		return false;
 	q->offset = MO_MIN(MO_MAX(q->offset, s.first), s.end);
+	int64_t end = answer_end(q, &s);
 	_cleanup_(mo_freep) char *data = mo_alloc(ANSWER_BYTES);
-	ssize_t n = q->offset < s.end ? span_read(&s, q->offset, data, ANSWER_BYTES) : 0;
-	bool last = n >= 0 && q->offset + n >= s.end;
+	ssize_t n = q->offset < end ? span_read(&s, q->offset, data,
+						MO_MIN((size_t)(end - q->offset), ANSWER_BYTES))
+				    : 0;
+	bool last = n >= 0 && q->offset + n >= s.end, more = n > 0 && q->offset + n < end;
 	if (n > 0 && !(last && over))
 		n -= (ssize_t)split_character(data, (size_t)n);
 	if (n <= 0 && !over && !late)
 		return false;
 	q->offset += MO_MAX(n, 0);
-	answer(l, q, NULL, n > 0 ? as_text(data, (size_t)n) : NULL, n > 0 && !last, last && over);
+	answer(l, q, NULL, n > 0 ? as_text(data, (size_t)n) : NULL, more, last && over);
 	return true;
 }
 

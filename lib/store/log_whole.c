@@ -1,6 +1,7 @@
 /* See log_whole.h. A version that does not know the file leaves it where it is. When it ends in
  * order it puts its log into moe.db, which is newer than the file then; a log that it begins
- * anew is of another line. */
+ * anew is of another line. SQLite puts a log that grew long into moe.db while it goes on, too:
+ * the file is written again behind that, so that only an end in order leaves moe.db newer. */
 #include "lib/store/log_whole.h"
 
 #include <errno.h>
@@ -24,6 +25,11 @@ static bool newer(const struct stat *a, const struct stat *b)
 {
 	return a->st_mtim.tv_sec != b->st_mtim.tv_sec ? a->st_mtim.tv_sec > b->st_mtim.tv_sec
 						      : a->st_mtim.tv_nsec > b->st_mtim.tv_nsec;
+}
+
+static bool same_time(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
 }
 
 static uint32_t number_at(const uint8_t *p)
@@ -126,18 +132,20 @@ void log_whole_open(struct log_whole *g, const char *dir)
 void log_whole_written(struct log_whole *g, const char *dir)
 {
 	_cleanup_(mo_freep) char *log = g->bytes ? mo_path(dir, "moe.db-wal") : NULL;
-	struct stat st;
+	_cleanup_(mo_freep) char *db = g->bytes ? mo_path(dir, "moe.db") : NULL;
+	struct stat st, base;
 
-	if (!log || mo_stat(log, &st) < 0)
+	if (!log || mo_stat(log, &st) < 0 || mo_stat(db, &base) < 0)
 		return;
 	int64_t bytes = MO_MIN((int64_t)st.st_size, LOG_KEEP_BYTES);
-	if (g->has_line && bytes <= g->bytes)
+	if (g->has_line && bytes <= g->bytes && same_time(&base.st_mtim, &g->based))
 		return;
 	_cleanup_(mo_freep) char *mark = mo_path(dir, OPEN_NAME);
 	_cleanup_(mo_freep) char *text =
 		mo_printf("%lld %lld", (long long)MO_MAX(bytes, g->bytes), (long long)line_of(log));
 	g->bytes = MO_MAX(bytes, g->bytes);
 	g->has_line = true;
+	g->based = base.st_mtim;
 	mo_assert(g->bytes >= LOG_WHOLE_BYTES && g->bytes <= LOG_KEEP_BYTES);
 	(void)mo_write_file(mark, text, strlen(text), 0600, false);
 }

@@ -5,6 +5,7 @@
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "lib/base/error.h"
 
@@ -13,10 +14,12 @@
 /* to what SQLite cuts a longer one itself when it begins at its start again */
 #define LOG_KEEP_BYTES (64LL << 20)
 
-/* What the file says. bytes: 0 = there is none: a full disk. */
+/* What the file says. bytes: 0 = there is none: a full disk. based: moe.db's time when it was
+ * written. */
 struct log_whole {
 	int64_t bytes;
 	bool has_line;
+	struct timespec based;
 };
 
 /* Before the database is opened. -EBADMSG with err: the log was cut or removed. A short one that
@@ -25,7 +28,8 @@ int log_whole_check(const char *dir, struct mo_error *err);
 /* Lengthens the log of an opened database, then makes the file. Without it everything works,
  * slower and unguarded. */
 void log_whole_open(struct log_whole *g, const char *dir);
-/* After each transaction. One that made the log longer is noted in the file: one stat, else. */
+/* After each transaction. One that made the log longer, or behind which SQLite wrote into moe.db,
+ * is noted in the file: two stats, else. */
 void log_whole_written(struct log_whole *g, const char *dir);
 /* Before the database is closed. */
 void log_whole_close(const char *dir);

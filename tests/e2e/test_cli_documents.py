@@ -236,11 +236,10 @@ def logs_are_text_and_json(w):
         for x in w.c.run("logs", w.jobs["failed"], "--rank", 0, "--json").stdout.splitlines()
     ]
     need(any("no such flavour" in x["line"] for x in lines), lambda: "logs --json: %s" % lines)
-    equal(
-        len(w.c.run("logs", w.jobs["running"], "--rank", 0, "-n", 1).stdout.splitlines()),
-        1,
-        "lines of logs -n 1",
-    )
+    running = ("logs", w.jobs["running"], "--rank", 0)
+    wait_until(lambda: w.c.run(*running).stdout, 30, "a line of a running job")
+    last = w.c.run(*running, "-n", 1).stdout.splitlines()
+    equal(len(last), 1, "lines of logs -n 1: %s" % last)
 
 
 @suite.test

@@ -460,9 +460,15 @@ static int stat_of(const struct file *f, bool dir, struct stat *ret)
 	return 0;
 }
 
+void (*seam_on_stat)(void);
+
 int mo_stat_fd(int fd, struct stat *ret)
 {
-	return stat_of(fd_of(fd)->file, fd_of(fd)->dir, ret);
+	int r = stat_of(fd_of(fd)->file, fd_of(fd)->dir, ret);
+
+	if (seam_on_stat)
+		seam_on_stat();
+	return r;
 }
 
 int mo_stat(const char *path, struct stat *ret)

@@ -29,6 +29,7 @@ const char *seam_text(const char *path); /* NULL: there is no such file */
 bool seam_exists(const char *path);
 void seam_remove(const char *path); /* and all below */
 size_t seam_syncs(void);            /* how often something was synced */
+extern void (*seam_on_stat)(void);  /* an open file was measured: what others do then */
 size_t seam_open_files(void);       /* of the process and of the test */
 /* From the n-th change from now on, everything that changes the disk fails; of a first write half
  * is there. 0: it works again. */

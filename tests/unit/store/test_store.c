@@ -605,6 +605,16 @@ static void test_way_out_of_a_lost_log(void **state)
 	store_free(open_ok());
 }
 
+/* SQLite has put a part of the log into moe.db by itself: that is no end in order. */
+static void test_long_log_that_is_gone(void **state)
+{
+	_cleanup_(mo_freep) char *log = mo_path(dir, "moe.db-wal");
+
+	killed(work_long);
+	assert_int_equal(unlink(log), 0);
+	expect_refusal(-EBADMSG, "moe.db-wal: it is gone");
+}
+
 static void test_damage(void **state)
 {
 	_cleanup_(mo_buf_done) struct mo_buf raw = { 0 };
@@ -842,6 +852,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_short_log_of_an_earlier_version, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(test_log_of_nothing, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_long_log_that_is_gone, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_way_out_of_a_lost_log, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_damage, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_every_cut, setup, teardown),
