@@ -15,6 +15,7 @@ const char *const child_step_names[_CHILD_STEP_N] = {
 	"start",
 	"join the cgroup",
 	"reset signals",
+	"enter the step's mount namespace",
 	"become the user",
 	"bind its life to the supervisor",
 	"enter the working directory",
@@ -84,6 +85,9 @@ _Noreturn void child_run(const struct child_plan *plan)
 	if (p->cgroup_fd >= 0 && mo_write(p->cgroup_fd, "0\n", 2) != 2)
 		fail(p, CHILD_CGROUP, errno);
 	reset_signals(p);
+	/* as who may: the user may not; its root and directory are the namespace's then */
+	if (p->mnt_fd >= 0 && setns(p->mnt_fd, CLONE_NEWNS) < 0)
+		fail(p, CHILD_NAMESPACE, errno);
 	/* checked and read back: a drop that failed never ends in an exec (CVE-2019-19728) */
 	int e = mo_identity_become(p->who);
 	if (e < 0)
