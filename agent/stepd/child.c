@@ -92,6 +92,9 @@ _Noreturn void child_run(const struct child_plan *plan)
 	int e = mo_identity_become(p->who);
 	if (e < 0)
 		fail(p, CHILD_USER, -e);
+	/* no program that it runs makes it another user: sudo, a set-user-id file of a mount */
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		fail(p, CHILD_USER, errno);
 	/* After the change of user, which clears it; then the parent may have died before it was
 	 * set. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)

@@ -102,6 +102,15 @@ def inside_and_outside():
 
 
 @suite.test
+def no_new_privileges():
+    """A set-user-id file gives a rank nothing, nor what engine.prepare runs."""
+    with Node() as n:
+        n.launch(["/bin/sh", "-c", "grep NoNewPrivs /proc/self/status > nnp; exec sleep 1000"])
+        wait_until(lambda: os.path.exists(n.dir + "/nnp") and n.file("nnp"), 20)
+        equal(n.file("nnp").split(), ["NoNewPrivs:", "1"], "of a rank")
+
+
+@suite.test
 def three_nets_where_none_can_be_made():
     """A machine that refuses: the step runs, and its log says what it does without."""
     as_root()
