@@ -44,9 +44,13 @@ static int take(struct stepd *s, const struct maker *m)
 	_cleanup_(mo_freep) char *path = mo_printf("/proc/%d/ns/mnt", (int)m->pid);
 	_cleanup_(mo_freep) char *number = NULL;
 	_cleanup_(mo_closep) int fd = mo_open_at(AT_FDCWD, path, O_RDONLY, 0);
-	struct stat st;
+	struct stat st, own;
 	int r = fd < 0 ? fd : mo_stat_fd(fd, &st);
 
+	if (r == 0)
+		r = mo_stat("/proc/self/ns/mnt", &own);
+	if (r == 0 && st.st_ino == own.st_ino) /* the whole machine's */
+		r = -EEXIST;
 	if (r < 0)
 		return r;
 	number = mo_printf("%llu\n", (unsigned long long)st.st_ino);

@@ -133,6 +133,7 @@ def maker_that_dies_hangs_or_lies():
     for says, script in (
         ("ended without a word", "#!/bin/sh\nexit 0\n"),
         ("answered what it never says", "#!/bin/sh\necho hello >&3\n"),
+        ("its number cannot be kept: File exists", "#!/bin/sh\necho ok >&3\nexec sleep 1005\n"),
         ("could not be started", None),
     ):
         with Node() as n:

@@ -10,8 +10,7 @@
 char *namespace_problem(const char *line, size_t n, int *ret_error)
 {
 	const char *space = n ? memchr(line, ' ', n) : NULL;
-	_cleanup_(mo_freep) char *number =
-		space ? mo_strndup(line, (size_t)(space - line)) : NULL;
+	_cleanup_(mo_freep) char *number = space ? mo_strndup(line, (size_t)(space - line)) : NULL;
 	int64_t error = 0;
 
 	*ret_error = 0;

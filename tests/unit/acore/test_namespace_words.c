@@ -29,9 +29,11 @@ static void test_answers(void **state)
 
 static void test_not_answers(void **state)
 {
-	static const char *const lies[] = { "o",	 "okay",	      "ok ",	  "1",
-					    "0 nothing", "-1 make a file",    "99999 x",  "x make",
-					    " make",	 "1 \xff\xfe make it" };
+	static const char *const lies[] = { "o",         "okay",
+					    "ok ",       "1",
+					    "0 nothing", "-1 make a file",
+					    "99999 x",   "x make",
+					    " make",     "1 \xff\xfe make it" };
 
 	expect("", "moe-namespace ended without a word", EIO);
 	for (size_t i = 0; i < ELEMENTSOF(lies); i++)
