@@ -17,6 +17,8 @@
 #include "lib/wire/parse.h"
 
 #define RECORDS_MIN 10000
+/* or as many bytes: a node may have stored 2 MB with each of its messages */
+#define BYTES_MIN (128LL << 20)
 #define AGAIN_US (60 * 1000000LL)   /* after a failure */
 #define LIMIT_US (1800 * 1000000LL) /* a slow disk rests a second after each MiB */
 #define LATE "it is not written within 30 minutes"
@@ -115,6 +117,12 @@ static int write_down(void *arg)
 	return store_write_snapshot(m->store, s->seq, text.data, text.len);
 }
 
+static bool is_due(const struct manager *m)
+{
+	return store_records_since_snapshot(m->store) >= RECORDS_MIN ||
+	       m->snapshots->bytes_since >= BYTES_MIN;
+}
+
 /* As many bytes of records as the last snapshot had must have come: what a record costs then
  * does not grow with the state. */
 void snapshots_check(struct manager *m, int64_t now)
@@ -127,8 +135,7 @@ void snapshots_check(struct manager *m, int64_t now)
 		child_kill(s->child);
 		tell(m, LATE);
 	}
-	if (s->child || store_records_since_snapshot(m->store) < RECORDS_MIN ||
-	    s->bytes_since < s->bytes || now < s->not_before)
+	if (s->child || !is_due(m) || s->bytes_since < s->bytes || now < s->not_before)
 		return;
 	s->seq = store_seq(m->store);
 	s->began = now;

@@ -91,6 +91,11 @@ static void say_limits(struct stepd *s)
 		       "%lld iterations came faster than 1,000 a second: their metrics are left "
 		       "out",
 		       (long long)stepd_core_left_out(s->core));
+	if (stepd_core_words_left(s->core) > 0)
+		mo_log(MO_WARNING, NULL, NULL,
+		       "%lld phases, saves and resumes came faster than 100 a second: they are "
+		       "left out; what does the program announce?",
+		       (long long)stepd_core_words_left(s->core));
 }
 
 static void carry_out(struct stepd *s, struct stepd_effect *x)

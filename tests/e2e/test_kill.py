@@ -143,6 +143,11 @@ class Round:
     def ranks(self, job):
         return {r["rank"]: r["pid"] for r in self.c.json("ranks", job)["items"] if r["pid"]}
 
+    def starts(self):
+        """What each process of a rank wrote as its first deed."""
+        path = os.path.join(self.truth, "starts")
+        return [line.split() for line in open(path)] if os.path.exists(path) else []
+
     def remember(self, job):
         if self.c.json("status", job)["attempt"] == 1:
             self.pids = self.ranks(job)
@@ -178,10 +183,12 @@ class Round:
                     "the first save",
                 )
             elif self.kind.startswith("recovery-"):
+                # one rank's iterations say nothing of another's start
                 wait_until(
-                    lambda: (self.c.json("status", name)["iteration"] or 0) >= 12,
+                    lambda: (self.c.json("status", name)["iteration"] or 0) >= 12
+                    and len(self.starts()) >= 4,
                     30,
-                    "iteration 12",
+                    "iteration 12, and every rank's start",
                 )
                 pid = self.rng.choice(sorted(self.ranks(name).values()))
                 os.kill(pid, signal.SIGKILL)
@@ -231,7 +238,7 @@ class Round:
             self.fail("iterations reported twice by one attempt: %s" % twice)
         if os.path.exists(os.path.join(self.truth, "duplicates")):
             self.fail(open(os.path.join(self.truth, "duplicates")).read().strip())
-        starts = [line.split() for line in open(os.path.join(self.truth, "starts"))]
+        starts = self.starts()
         # a node on which another process of this machine holds the port starts nothing; the other
         # node's ranks are ended, and the next attempt has another port
         refused = sum(

@@ -458,8 +458,8 @@ MUTANTS = [
     ),
     (
         "flood of iterations reported whole",
-        "sample_room",
-        "s->room_us -= SAMPLE_US;",
+        "take_room",
+        "r->us -= cost;",
         "",
         [unit("acore", "test_stepd_samples")],
     ),

@@ -28,7 +28,8 @@ struct stepd_core *stepd_core_new(const struct launch *l)
 	mo_desc_copy(&launch_desc, &s->launch, l);
 	mo_desc_init(&note_desc, &s->sample);
 	mo_desc_init(&note_desc, &s->checkpoint);
-	s->room_us = (int64_t)SAMPLES_BURST * SAMPLE_US;
+	s->samples.us = (int64_t)SAMPLES_BURST * SAMPLE_US;
+	s->words.us = (int64_t)WORDS_BURST * WORD_US;
 	s->n_ranks = l->n_local > 0 ? (size_t)l->n_local : 0;
 	s->ranks = mo_alloc_array(s->n_ranks + 1, sizeof(*s->ranks));
 	for (size_t i = 0; i < s->n_ranks; i++) {
@@ -107,6 +108,11 @@ void stepd_core_progress(const struct stepd_core *s, size_t i, struct rank_progr
 {
 	assert(i < s->n_ranks);
 	*ret = s->ranks[i].progress;
+}
+
+int64_t stepd_core_words_left(const struct stepd_core *s)
+{
+	return s->words_left;
 }
 
 int64_t stepd_core_left_out(const struct stepd_core *s)

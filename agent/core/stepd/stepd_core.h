@@ -92,6 +92,8 @@ void stepd_core_progress(const struct stepd_core *s, size_t i, struct rank_progr
 /* Iterations whose samples were left out because they came faster than 1,000 a second (20,000 at
  * once pass). */
 int64_t stepd_core_left_out(const struct stepd_core *s);
+/* Phases, saves and resumes that were: they came faster than 100 a second (5,000 at once pass). */
+int64_t stepd_core_words_left(const struct stepd_core *s);
 /* must leave the node at once: exit (not of what stepd killed itself), refused, lost, gone,
  * running, unkillable */
 bool note_urgent(const struct note *n);

@@ -6,6 +6,11 @@
 
 #define SAMPLE_US 1000      /* room for one sample: 1,000 a second in the long run, */
 #define SAMPLES_BURST 20000 /* and so many at once */
+/* Room for what else a rank says (phases, saves, what it resumed from): 100 a second in the long
+ * run, and so many at once; a longer text costs as many as its pieces of so many bytes. */
+#define WORD_US 10000
+#define WORDS_BURST 5000
+#define WORD_BYTES 512
 
 enum state { NEW, PREPARING, PORTS, READING, UP, STOPPING, DOWN, GONE, _STATE_N };
 
@@ -26,8 +31,11 @@ struct stepd_core {
 	int64_t prepare_due;            /* PREPARING: its end */
 	int64_t kill_at, kill_again_us; /* STOPPING: end of grace; DOWN: next repetition */
 	bool pending;
-	struct note sample;       /* the sample that waits for more pieces */
-	int64_t room_us, room_at; /* time saved up for further samples */
+	struct note sample; /* the sample that waits for more pieces */
+	struct room {
+		int64_t us, at; /* time saved up; when that was counted */
+	} samples, words;
+	int64_t words_left; /* what was left out for want of room, beside iterations */
 	/* iterations that came too fast to be reported each; how many of them a note said */
 	int64_t left_out, left_reported;
 	int64_t sample_due, sample_last; /* sample_last: highest iteration written */

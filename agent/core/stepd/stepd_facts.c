@@ -5,6 +5,7 @@
 #include "agent/core/stepd/stepd_facts.h"
 #include "agent/core/text/lines.h"
 #include "lib/base/assert.h"
+#include "lib/base/desc_fit.h"
 
 #define SAMPLE_WAIT_US 100000
 
@@ -52,16 +53,32 @@ void stepd_core_flush_sample(struct stepd_core *s, struct stepd_out *out)
 
 /* Every iteration is reported, as long as they come no faster than anybody trains; of a flood only
  * as many as there is room for, and the last one. */
+static bool take_room(struct room *r, int64_t full, int64_t cost, int64_t now)
+{
+	mo_assert(r->us >= 0 && cost > 0);
+	r->us = MO_MIN(full, r->us + MO_MAX(now - r->at, 0));
+	r->at = now;
+	if (r->us < cost)
+		return false;
+	r->us -= cost;
+	return true;
+}
+
 static bool sample_room(struct stepd_core *s, int64_t now)
 {
-	s->room_us = MO_MIN((int64_t)SAMPLES_BURST * SAMPLE_US,
-			    s->room_us + MO_MAX(now - s->room_at, 0));
-	s->room_at = now;
-	if (s->room_us < SAMPLE_US)
-		return false;
-	s->room_us -= SAMPLE_US;
-	return true;
-	mo_assert(s->room_us >= 0);
+	return take_room(&s->samples, (int64_t)SAMPLES_BURST * SAMPLE_US, SAMPLE_US, now);
+}
+
+/* A program that says one thing and then the other as fast as it can would fill the disk of the
+ * journals, which is every job's, and the agent's memory. What has no room counts as never said:
+ * it is reported when it is said again. */
+static bool word_room(struct stepd_core *s, const struct note *fact, int64_t now)
+{
+	int64_t pieces = 1 + (int64_t)mo_desc_text_bytes(&note_desc, fact) / WORD_BYTES;
+	bool room = take_room(&s->words, (int64_t)WORDS_BURST * WORD_US, pieces * WORD_US, now);
+
+	s->words_left += !room;
+	return room;
 }
 
 struct note *stepd_core_note(struct stepd_core *s, struct stepd_out *out, int kind,
@@ -96,7 +113,7 @@ static bool is_metrics_rank(const struct stepd_core *s, int64_t rank, int64_t it
 }
 
 static void tell_phase(struct stepd_core *s, struct local_rank *r, const struct note *fact,
-		       int phase, struct stepd_out *out)
+		       int phase, int64_t now, struct stepd_out *out)
 {
 	size_t index = (size_t)(r - s->ranks);
 
@@ -107,7 +124,7 @@ static void tell_phase(struct stepd_core *s, struct local_rank *r, const struct 
 	if (index > s->phase_rank)
 		return;
 	s->phase_rank = index;
-	if (phase == s->phase)
+	if (phase == s->phase || !word_room(s, fact, now))
 		return;
 	s->phase = phase;
 	struct note *n = stepd_core_note(s, out, NOTE_PHASE, fact);
@@ -121,7 +138,7 @@ static void tell_sample(struct stepd_core *s, struct local_rank *r, const struct
 	if (!fact->sample)
 		return;
 	if (r->progress.phase == PHASE_INIT || r->progress.phase == PHASE_LOAD)
-		tell_phase(s, r, fact, PHASE_TRAIN,
+		tell_phase(s, r, fact, PHASE_TRAIN, now,
 			   out); /* an engine that does not say when it begins to train */
 	int64_t iteration = fact->sample->iteration != MO_NONE ? fact->sample->iteration
 							       : r->progress.iteration;
@@ -158,12 +175,15 @@ static void tell_sample(struct stepd_core *s, struct local_rank *r, const struct
 	s->sample_due = now + SAMPLE_WAIT_US;
 }
 
-static void tell_checkpoint(struct stepd_core *s, const struct note *fact, struct stepd_out *out)
+static void tell_checkpoint(struct stepd_core *s, const struct note *fact, int64_t now,
+			    struct stepd_out *out)
 {
 	bool again =
 		s->checkpoint.kind == NOTE_CHECKPOINT && s->checkpoint.iteration == fact->iteration;
 
 	if (again && (fact->iteration != MO_NONE || mo_streq(s->checkpoint.path, fact->path)))
+		return;
+	if (!word_room(s, fact, now))
 		return;
 	mo_desc_copy(&note_desc, &s->checkpoint, fact);
 	s->checkpoint.kind = NOTE_CHECKPOINT;
@@ -172,9 +192,9 @@ static void tell_checkpoint(struct stepd_core *s, const struct note *fact, struc
 
 /* Every rank of a job may print the same save or resume line: one note each. */
 static void tell_iteration(struct stepd_core *s, int kind, int64_t *reported,
-			   const struct note *fact, struct stepd_out *out)
+			   const struct note *fact, int64_t now, struct stepd_out *out)
 {
-	if (fact->iteration == MO_NONE || *reported == fact->iteration)
+	if (fact->iteration == MO_NONE || *reported == fact->iteration || !word_room(s, fact, now))
 		return;
 	*reported = fact->iteration;
 	stepd_core_note(s, out, kind, fact);
@@ -182,12 +202,14 @@ static void tell_iteration(struct stepd_core *s, int kind, int64_t *reported,
 
 /* The same of a save, but where it has two places: a program of one's own may keep one more on a
  * disk of the node. */
-static void tell_saving(struct stepd_core *s, const struct note *fact, struct stepd_out *out)
+static void tell_saving(struct stepd_core *s, const struct note *fact, int64_t now,
+			struct stepd_out *out)
 {
 	bool beside = s->saving == fact->iteration && s->saving_to && fact->path &&
 		      !s->saving_beside && !mo_streq(s->saving_to, fact->path);
 
-	if (fact->iteration == MO_NONE || (s->saving == fact->iteration && !beside))
+	if (fact->iteration == MO_NONE || (s->saving == fact->iteration && !beside) ||
+	    !word_room(s, fact, now))
 		return;
 	s->saving = fact->iteration;
 	s->saving_beside = beside;
@@ -219,7 +241,7 @@ void stepd_core_on_phase(struct stepd_core *s, const struct stepd_event *e, int6
 	if (!r)
 		return;
 	advance(r, e->note.iteration);
-	tell_phase(s, r, &e->note, e->note.phase, out);
+	tell_phase(s, r, &e->note, e->note.phase, now, out);
 }
 
 void stepd_core_on_ready(struct stepd_core *s, const struct stepd_event *e, int64_t now,
@@ -230,7 +252,8 @@ void stepd_core_on_ready(struct stepd_core *s, const struct stepd_event *e, int6
 	if (!r)
 		return;
 	advance(r, e->note.iteration);
-	tell_phase(s, r, &e->note, e->note.phase > PHASE_NONE ? e->note.phase : PHASE_TRAIN, out);
+	tell_phase(s, r, &e->note, e->note.phase > PHASE_NONE ? e->note.phase : PHASE_TRAIN, now,
+		   out);
 }
 
 /* "Saving the checkpoint": that of the iteration just reported. Without a place: where all of them
@@ -254,7 +277,7 @@ void stepd_core_on_checkpoint(struct stepd_core *s, const struct stepd_event *e,
 
 	complete_fact(s, r, &fact);
 	advance(r, e->note.iteration);
-	tell_checkpoint(s, &fact, out);
+	tell_checkpoint(s, &fact, now, out);
 }
 
 void stepd_core_on_saving(struct stepd_core *s, const struct stepd_event *e, int64_t now,
@@ -275,7 +298,7 @@ void stepd_core_on_saving(struct stepd_core *s, const struct stepd_event *e, int
 			return;
 	}
 	complete_fact(s, r, &fact);
-	tell_saving(s, &fact, out);
+	tell_saving(s, &fact, now, out);
 }
 
 void stepd_core_on_resumed(struct stepd_core *s, const struct stepd_event *e, int64_t now,
@@ -286,5 +309,5 @@ void stepd_core_on_resumed(struct stepd_core *s, const struct stepd_event *e, in
 	if (!r)
 		return;
 	advance(r, e->note.iteration);
-	tell_iteration(s, NOTE_RESUMED, &s->resumed, &e->note, out);
+	tell_iteration(s, NOTE_RESUMED, &s->resumed, &e->note, now, out);
 }

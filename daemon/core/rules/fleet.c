@@ -74,7 +74,7 @@ static bool hello_refused(struct turn *t, const struct agent_hello *h)
 	return true;
 }
 
-/* Each agent that began anew is stored once it speaks. */
+/* Each agent that began anew is stored once it speaks, and each hello before that again. */
 static bool too_often(struct turn *t, const struct agent_hello *h)
 {
 	struct live *l = core_live(t->core, h->node);
@@ -154,18 +154,19 @@ void fleet_hello(struct turn *t)
 	const struct agent_hello *h = t->input->hello->message;
 	const struct node *n = node_find(&t->core->state, h->node);
 	struct live *l = core_live(t->core, h->node);
-	bool same =
-		n && mo_streq(n->agent.instance, h->instance) && mo_streq(n->boot.id, h->boot_id);
+	bool same = n && mo_streq(n->agent.instance, h->instance) &&
+		    mo_streq(n->boot.id, h->boot_id),
+	     again = same && n->agent.reconciled && l->last_beat > 0;
 
 	if (hello_refused(t, h))
 		return;
-	if (n && !same && too_often(t, h))
+	if (n && !again && too_often(t, h))
 		return;
 	if (n && !same) {
 		mo_desc_free(&agent_hello_desc, l->candidate);
 		l->candidate = mo_desc_dup(&agent_hello_desc, h);
 		l->candidate_at = t->now;
-	} else if (same && n->agent.reconciled && l->last_beat > 0) {
+	} else if (again) {
 		/* again, or a late copy: its list of steps is older than the beats already heard */
 		fleet_heard(t, h->node);
 	} else {

@@ -9,27 +9,42 @@
 #include "lib/base/buf.h"
 #include "lib/model/limits.h"
 
-static void scan_events(struct turn *t, int64_t id, const struct checkpoint *before,
-			size_t n_before)
+/* A checkpoint as it was known. */
+struct known {
+	int64_t iteration;
+	int state;
+};
+
+/* One of a job's checkpoints, which a scan left or made so. */
+static void scan_event(struct turn *t, int64_t id, const struct checkpoint *c)
+{
+	bool torn = c->state == CKPT_TORN;
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+
+	if (!torn && c->state != CKPT_VERIFIED)
+		return;
+	data_int(&b, "iteration", c->iteration);
+	data_str(&b, "path", c->path);
+	data_str(&b, "reason", c->reason);
+	event_emit(t, torn ? EVENT_CHECKPOINT_TORN : EVENT_CHECKPOINT_VERIFIED, id, NULL, MO_NONE,
+		   c->attempt, data_end(&b), "checkpoint %lld is %s%s%s", (long long)c->iteration,
+		   torn ? "not usable" : "complete", c->reason ? ": " : "",
+		   c->reason ? c->reason : "");
+}
+
+/* Both ascend: a node may answer a thousand times in one message. */
+static void scan_events(struct turn *t, int64_t id, const struct known *before, size_t n_before)
 {
 	const struct job *j = job_find(&t->core->state, id);
 
-	for (size_t i = 0; i < j->n_checkpoints; i++) {
+	for (size_t i = 0, k = 0; i < j->n_checkpoints; i++) {
 		const struct checkpoint *c = &j->checkpoints[i];
-		bool same = false, torn = c->state == CKPT_TORN;
-		_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 
-		for (size_t k = 0; k < n_before; k++)
-			same |= before[k].iteration == c->iteration && before[k].state == c->state;
-		if (same || (!torn && c->state != CKPT_VERIFIED))
-			continue;
-		data_int(&b, "iteration", c->iteration);
-		data_str(&b, "path", c->path);
-		data_str(&b, "reason", c->reason);
-		event_emit(t, torn ? EVENT_CHECKPOINT_TORN : EVENT_CHECKPOINT_VERIFIED, id, NULL,
-			   MO_NONE, c->attempt, data_end(&b), "checkpoint %lld is %s%s%s",
-			   (long long)c->iteration, torn ? "not usable" : "complete",
-			   c->reason ? ": " : "", c->reason ? c->reason : "");
+		while (k < n_before && before[k].iteration < c->iteration)
+			k++;
+		if (k == n_before || before[k].iteration != c->iteration ||
+		    before[k].state != c->state)
+			scan_event(t, id, c);
 	}
 }
 
@@ -47,15 +62,13 @@ static void scan_record(struct turn *t, const struct scan_result *scan)
 /* Takes the result over; events tell what it changed. */
 static void record_scan(struct turn *t, const struct job *j, const struct scan_result *scan)
 {
-	struct job before;
+	size_t n_before = j->n_checkpoints;
+	_cleanup_(mo_freep) struct known *before = mo_alloc_array(n_before + 1, sizeof(*before));
 
-	mo_desc_init(&job_desc, &before);
-	for (size_t i = 0; i < j->n_checkpoints; i++)
-		mo_desc_copy(&checkpoint_desc, MO_ADD(&before, checkpoints, &checkpoint_desc),
-			     &j->checkpoints[i]);
+	for (size_t i = 0; i < n_before; i++)
+		before[i] = (struct known){ j->checkpoints[i].iteration, j->checkpoints[i].state };
 	scan_record(t, scan);
-	scan_events(t, scan->job, before.checkpoints, before.n_checkpoints);
-	mo_desc_done(&job_desc, &before);
+	scan_events(t, scan->job, before, n_before);
 }
 
 /* All of the directory was scanned. */

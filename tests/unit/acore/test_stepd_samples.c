@@ -63,6 +63,46 @@ static void test_flood_of_samples(void **state)
 	}
 }
 
+static size_t notes(struct bed *b)
+{
+	size_t n = b->out.n_effects;
+
+	stepd_out_done(&b->out);
+	return n;
+}
+
+/* One thing and then the other, as fast as it can: 5,000 are reported, then 100 a second, of long
+ * texts fewer; and what is said once it is quiet again. */
+static void test_flood_of_words(void **state)
+{
+	_cleanup_(mo_freep) char *path = mo_printf("/%01000d", 1);
+	struct bed *b = *state;
+	size_t reported = 0;
+
+	run(b);
+	for (int64_t i = 0; i < 10000; i++) {
+		phase(b, 0, i % 2 ? PHASE_TRAIN : PHASE_SAVE);
+		fact(b, SE_CHECKPOINT, 0, i % 2, "/c");
+		fact(b, SE_SAVING, 0, i % 2, "/c");
+		fact(b, SE_RESUMED, 0, i % 2, NULL);
+		reported += notes(b);
+	}
+	assert_int_equal(reported, 5000);
+	assert_in_range(stepd_core_words_left(b->core), 15000, 35000);
+	b->now += 1000000;
+	for (int64_t i = reported = 0; i < 1000; i++) {
+		fact(b, SE_CHECKPOINT, 0, i % 2, path);
+		reported += notes(b);
+	}
+	assert_int_equal(reported, 50);
+	b->now += 1000000;
+	phase(b, 0, PHASE_TRAIN);
+	phase(b, 0, PHASE_SAVE);
+	assert_in_range(notes(b), 1, 2);
+	phase(b, 0, PHASE_SAVE);
+	assert_int_equal(notes(b), 0);
+}
+
 static void test_sample_before_exit(void **state)
 {
 	struct bed *b = *state;
@@ -245,6 +285,7 @@ int main(void)
 		STEP_TEST(test_two_pieces_one_sample),
 		STEP_TEST(test_sample_before_exit),
 		STEP_TEST(test_flood_of_samples),
+		STEP_TEST(test_flood_of_words),
 		STEP_TEST(test_metrics_rank),
 		cmocka_unit_test_setup_teardown(test_metrics_last, setup_last, teardown),
 		cmocka_unit_test_setup_teardown(test_metrics_any, setup_any, teardown),

@@ -20,6 +20,7 @@
 #include "lib/loop/loop.h"
 
 #define RECORDS 10000
+#define LARGE_BYTES (128 << 20)
 #define MINUTE_US 60000000LL
 #define DEADLINE_US 30000000LL
 #define LIMIT_US (30 * MINUTE_US)
@@ -135,6 +136,21 @@ static void test_written(void **state)
 	assert_int_equal(m.n_inputs, 0);
 }
 
+/* Few records, but large ones: their bytes make it due. */
+static void test_few_large(void **state)
+{
+	char *const one[] = { (char *)"{}" };
+
+	assert_int_equal(store_append(m.store, one, 1, NULL), 0);
+	snapshots_count(&m, LARGE_BYTES - 1);
+	snapshots_check(&m, mo_clock_boot_us());
+	assert_int_equal(writer(), 0);
+	snapshots_count(&m, 1);
+	snapshots_check(&m, mo_clock_boot_us());
+	wait_for(&m.n_snapshots, 1);
+	assert_int_equal(store_records_since_snapshot(m.store), 0);
+}
+
 /* It holds no lock and no connection, the controller does; and it is what a machine without memory
  * kills first. */
 static void test_what_it_inherits(void **state)
@@ -226,6 +242,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_written, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_few_large, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_what_it_inherits, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_killed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stopped, setup, teardown),

@@ -2,8 +2,11 @@
  * everybody else's, and what was left out is counted. */
 #include "tests/unit/dcore/world.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <time.h>
 
+#include "daemon/core/update/verify.h"
 #include "lib/model/limits.h"
 
 static size_t of_node(const struct world *w, const char *node, const char *type)
@@ -145,9 +148,106 @@ static void the_order_of_unknown_steps_says_nothing(void **state)
 	world_done(&w);
 }
 
+/* An agent that is welcomed, and never beats, says hello as often as it can: each would be stored,
+ * with all that its node consists of. */
+static void hellos_before_any_beat_are_limited(void **state)
+{
+	struct world w;
+	size_t stored = 0;
+
+	world_init(&w, 1, 1);
+	snprintf(w.toys[0].instance, sizeof(w.toys[0].instance), "another");
+	world_hello(&w, 0);
+	struct agent_sync s = sync_new();
+	s.node = mo_strdup("n0");
+	s.boot_id = mo_strdup(w.toys[0].boot);
+	s.instance = mo_strdup("another");
+	s.epoch = core_state(w.core)->epoch;
+	world_step(&w, &(struct core_input){ .type = IN_URGENT,
+					     .sync = &(struct in_sync){ .message = &s } });
+	mo_desc_done(&agent_sync_desc, &s);
+	for (int i = 0; i < 300; i++) {
+		world_hello(&w, 0);
+		stored += w.out.n_records;
+	}
+	assert_int_equal(w.reply_status, 429);
+	assert_in_range(stored, 50, 60);
+	w.now += 10 * S;
+	world_hello(&w, 0);
+	assert_int_equal(w.reply_status, 0);
+	world_done(&w);
+}
+
+static void note_checkpoint(struct step_report *r, int64_t iteration)
+{
+	struct note *n = MO_ADD(r, notes, &note_desc);
+
+	n->n = ++r->written;
+	n->kind = NOTE_CHECKPOINT;
+	n->rank = 0;
+	n->iteration = iteration;
+	n->path = mo_printf("/ckpt/%lld", (long long)iteration);
+}
+
+/* CPU time of one message that answers the verification of n checkpoints, each by the id that
+ * it will have once the one before is answered. */
+static double seconds_of_answers(int64_t n)
+{
+	struct submit spec;
+	struct timespec a, b;
+	struct agent_sync s;
+	struct world w;
+
+	world_init(&w, 1, 1);
+	world_recipe(&spec, 1);
+	spec.recipe.checkpoint.dir = mo_strdup("/ckpt");
+	spec.recipe.checkpoint.resume = -1;
+	spec.recipe.checkpoint.verify = mo_strdup("sizes");
+	int64_t id = world_submit(&w, &spec);
+	mo_desc_done(&submit_desc, &spec);
+	world_run(&w, 2 * S);
+	s = sync_new();
+	step(&s, id, STEP_RUNNING);
+	s.steps[0].written = step_find(world_job(&w, id), 1, "n0")->through;
+	for (int64_t i = 1; i <= n; i++)
+		note_checkpoint(&s.steps[0], i);
+	say(&w, &s);
+	assert_int_equal(world_job(&w, id)->n_checkpoints, n);
+	int64_t first = verify_id(world_job(&w, id), 0);
+	assert_int_equal(world_job(&w, id)->verify.serial, 1);
+	s = sync_new();
+	step(&s, id, STEP_RUNNING);
+	for (int64_t i = 0; i < n; i++) {
+		struct scan_result *r = MO_ADD(&s, scans, &scan_result_desc);
+
+		r->job = id;
+		r->order = ORDER_VERIFY;
+		r->id = first * (i + 1);
+		r->error = mo_strdup("x");
+	}
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &a);
+	say(&w, &s);
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &b);
+	assert_int_equal(w.out.n_records, n);
+	world_done(&w);
+	return (double)(b.tv_sec - a.tv_sec) + (double)(b.tv_nsec - a.tv_nsec) / 1e9;
+}
+
+static void answers_about_many_checkpoints_cost_no_squares(void **state)
+{
+	double few = seconds_of_answers(100), all = seconds_of_answers(MO_CHECKPOINTS_MAX);
+
+	print_message("%.1f ms of CPU time for 100, %.1f ms for %d\n", few * 1e3, all * 1e3,
+		      MO_CHECKPOINTS_MAX);
+	/* about 15 times; compared each with each it was 165 times */
+	assert_true(all < 60 * few);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(answers_about_many_checkpoints_cost_no_squares),
+		cmocka_unit_test(hellos_before_any_beat_are_limited),
 		cmocka_unit_test(one_node_does_not_push_out_the_others),
 		cmocka_unit_test(how_many_were_left_out_is_said),
 		cmocka_unit_test(the_order_of_unknown_steps_says_nothing),
