@@ -11,7 +11,6 @@
 #include "lib/store/log_whole.h"
 
 #define APPLICATION_ID 0x6d6f6564 /* "moed" */
-#define SCHEMA_VERSION 2
 
 static int errno_of(const struct database *d, int rc)
 {
@@ -54,6 +53,13 @@ void statement_done(sqlite3_stmt **q)
 	sqlite3_finalize(*q);
 }
 
+int database_set_version(const struct database *d, int64_t version)
+{
+	_cleanup_(mo_freep) char *sql = mo_printf("PRAGMA user_version=%lld", (long long)version);
+
+	return database_run(d, sql);
+}
+
 int64_t database_number(const struct database *d, const char *sql)
 {
 	_cleanup_(statement_done) sqlite3_stmt *q = NULL;
@@ -64,7 +70,7 @@ int64_t database_number(const struct database *d, const char *sql)
 	return sqlite3_column_int64(q, 0);
 }
 
-static char *word(const struct database *d, const char *sql)
+char *database_text(const struct database *d, const char *sql)
 {
 	_cleanup_(statement_done) sqlite3_stmt *q = NULL;
 
@@ -76,7 +82,7 @@ static char *word(const struct database *d, const char *sql)
 
 /* The id is written after the schema is durable: a crash between leaves an empty database
  * without an id file, which is simply filled in at the next start. */
-static int create_schema(const struct database *d, const char *id_file, struct mo_error *err)
+static int create_schema(struct database *d, const char *id_file, struct mo_error *err)
 {
 	_cleanup_(mo_freep) char *id = mo_random_hex(16);
 	_cleanup_(mo_freep) char *sql =
@@ -86,11 +92,12 @@ static int create_schema(const struct database *d, const char *id_file, struct m
 			  "text BLOB NOT NULL);CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT "
 			  "NOT NULL);INSERT INTO meta VALUES('id','%s');PRAGMA application_id=%d; "
 			  "PRAGMA user_version=%d;COMMIT;",
-			  id, APPLICATION_ID, SCHEMA_VERSION);
+			  id, APPLICATION_ID, DATABASE_VERSION);
 	int rc = database_run(d, sql);
 
 	if (rc != SQLITE_OK)
 		return database_error(d, rc, err, "creating it");
+	d->version = DATABASE_VERSION;
 	int r = mo_write_file(id_file, id, strlen(id), 0600, true);
 	if (r < 0)
 		return mo_error_set(err, r, "%s: %s", id_file, strerror(-r));
@@ -104,20 +111,19 @@ static int check_existing(struct database *d, const char *id_file, const char *w
 		return mo_error_set(err, -EBADMSG,
 				    "%s/moe.db: not a database of moed: choose another state_dir",
 				    d->dir);
-	int64_t version = database_number(d, "PRAGMA user_version");
-	d->version_1 = version == 1;
-	if (version < 1 || version > SCHEMA_VERSION)
+	d->version = database_number(d, "PRAGMA user_version");
+	if (d->version < 1 || d->version > DATABASE_VERSION)
 		return mo_error_set(err, -EINVAL,
 				    "%s/moe.db: written by a newer moed (store version %lld, this "
 				    "one knows %d): start that version",
-				    d->dir, (long long)version, SCHEMA_VERSION);
-	_cleanup_(mo_freep) char *verdict = word(d, "PRAGMA quick_check(1)");
+				    d->dir, (long long)d->version, DATABASE_VERSION);
+	_cleanup_(mo_freep) char *verdict = database_text(d, "PRAGMA quick_check(1)");
 	if (!mo_streq(verdict, "ok"))
 		return mo_error_set(err, -EBADMSG,
 				    "%s/moe.db: the database is damaged (%s): restore the state "
 				    "directory from a backup",
 				    d->dir, verdict ? verdict : sqlite3_errmsg(d->db));
-	_cleanup_(mo_freep) char *id = word(d, "SELECT value FROM meta WHERE key='id'");
+	_cleanup_(mo_freep) char *id = database_text(d, "SELECT value FROM meta WHERE key='id'");
 	if (!id)
 		return mo_error_set(err, -EBADMSG,
 				    "%s/moe.db: the database is damaged (no id): restore the state "

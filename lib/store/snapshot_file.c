@@ -22,6 +22,7 @@
 #define WRITE_REST 3
 #define SNAPSHOT_MAX (4LL << 30)
 #define SNAPSHOT_PREFIX "snapshot-"
+#define SECOND_SUFFIX "-2" /* where the one that counts is of the same record */
 #define NEW_SUFFIX ".new"
 #define SNAPSHOT_MAGIC "moe-snap"
 
@@ -31,15 +32,12 @@ struct head {
 	int64_t seq, n, sum;
 };
 
-static char *path_of(const char *dir, int64_t seq, const char *suffix)
+char *snapshot_file_name(int64_t seq, const char *counts)
 {
-	mo_assert(seq >= 0);
-	return mo_path(dir, SNAPSHOT_PREFIX "%lld%s", (long long)seq, suffix);
-}
+	_cleanup_(mo_freep) char *name = mo_printf(SNAPSHOT_PREFIX "%lld", (long long)seq);
 
-char *snapshot_file_path(const char *dir, int64_t seq)
-{
-	return path_of(dir, seq, "");
+	mo_assert(seq >= 0);
+	return mo_streq(name, counts) ? mo_printf("%s" SECOND_SUFFIX, name) : TAKE_PTR(name);
 }
 
 static bool is_snapshot(const char *name)
@@ -49,17 +47,20 @@ static bool is_snapshot(const char *name)
 				     ? number + strspn(number, "0123456789")
 				     : number;
 
-	return suffix > number && (!*suffix || mo_streq(suffix, NEW_SUFFIX));
+	if (suffix == number)
+		return false;
+	if (mo_starts_with(suffix, SECOND_SUFFIX))
+		suffix += strlen(SECOND_SUFFIX);
+	return !*suffix || mo_streq(suffix, NEW_SUFFIX);
 }
 
-void snapshot_file_remove_others(const char *dir, int64_t keep)
+void snapshot_file_remove_others(const char *dir, const char *keep)
 {
-	_cleanup_(mo_freep) char *kept = keep ? path_of(dir, keep, "") : NULL;
 	_cleanup_(mo_dir_freep) struct mo_dir *d = mo_dir_open(AT_FDCWD, dir, 0);
 
 	for (const char *name; (name = mo_dir_next(d));) {
 		_cleanup_(mo_freep) char *path = mo_path(dir, "%s", name);
-		if (is_snapshot(name) && !mo_streq(path, kept))
+		if (is_snapshot(name) && !mo_streq(name, keep))
 			mo_remove_at(AT_FDCWD, path, 0);
 	}
 }
@@ -126,10 +127,10 @@ static int write_synced(int fd, const char *text, size_t n)
 	return r;
 }
 
-int snapshot_file_write(const char *dir, int64_t seq, const char *text, size_t n)
+int snapshot_file_write(const char *dir, const char *name, int64_t seq, const char *text, size_t n)
 {
-	_cleanup_(mo_freep) char *path = path_of(dir, seq, "");
-	_cleanup_(mo_freep) char *new = path_of(dir, seq, NEW_SUFFIX);
+	_cleanup_(mo_freep) char *path = mo_path(dir, "%s", name);
+	_cleanup_(mo_freep) char *new = mo_path(dir, "%s" NEW_SUFFIX, name);
 	struct head head = { .magic = SNAPSHOT_MAGIC, .seq = seq, .n = (int64_t)n };
 	_cleanup_(mo_closep) int at = mo_open_at(AT_FDCWD, dir, O_RDONLY | O_DIRECTORY, 0), fd = -1;
 	struct statvfs v;

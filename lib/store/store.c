@@ -8,7 +8,7 @@
  * damage inside SQLite's pages is found and reported, never replayed. A snapshot lies in a file of
  * its own (snapshot_file.c); the row has the file's name as its text and the checksum of what is
  * in the file. Version 1 had the text itself in the row: such a row is read, and the next snapshot
- * makes the database version 2. */
+ * makes the database the newest version; one of version 2 becomes that with its first record. */
 #include "lib/store/store.h"
 
 #include <errno.h>
@@ -37,6 +37,7 @@ struct store {
 	struct log_whole log;
 	int64_t last_seq; /* newest record, or the snapshot's */
 	int64_t folded;   /* the snapshot's; 0 = none */
+	char *snapshot;   /* the name of its file; NULL: none, or its text is in its row */
 	int64_t oldest;   /* no record below is stored */
 	int64_t damaged;  /* the first record that could not be read; 0 = none */
 };
@@ -66,6 +67,8 @@ static int prepare(struct store *s, struct mo_error *err)
 	if (oldest < 0 || newest < 0 || s->folded < 0)
 		return database_error(&s->database, sqlite3_errcode(s->database.db), err,
 				      "counting records");
+	if (s->folded > 0 && s->database.version > 1)
+		s->snapshot = database_text(&s->database, "SELECT text FROM snapshot");
 	s->last_seq = MO_MAX(s->folded, newest);
 	s->oldest = oldest > 0 ? oldest : s->folded + 1;
 	mo_assert(s->folded <= s->last_seq && s->oldest > 0);
@@ -106,9 +109,7 @@ int store_open(const char *dir, struct store **ret, struct mo_error *err)
 	log_whole_open(&s->log, s->dir);
 	/* with a transaction in it the log has a line, and whoever closes the database after a
 	 * kill, by whatever program, writes into moe.db */
-	if (database_run(&s->database, s->database.version_1
-					       ? "PRAGMA user_version=1"
-					       : "PRAGMA user_version=2") == SQLITE_OK)
+	if (database_set_version(&s->database, s->database.version) == SQLITE_OK)
 		log_whole_written(&s->log, s->dir);
 	s->opened = true;
 	*ret = TAKE_PTR(s);
@@ -129,6 +130,7 @@ struct store *store_free(struct store *s)
 	sqlite3_close(s->database.db);
 	if (s->lock >= 0)
 		mo_close(s->lock);
+	free(s->snapshot);
 	free(s->dir);
 	free(s);
 	return NULL;
@@ -147,10 +149,15 @@ static int abandon(struct store *s, int rc, struct mo_error *err, const char *wh
 int store_append(struct store *s, char *const *texts, size_t n, struct mo_error *err)
 {
 	int64_t trimmed = MO_MIN(s->folded, s->oldest - 1 + MO_MAX(TRIM_RECORDS, 2 * (int64_t)n));
+	/* with its first record here, not before: a start that fails bars no older moed. Of
+	 * version 1 the snapshot in its row is as it was until the next */
+	int64_t version = s->database.version == 1 ? 1 : DATABASE_VERSION;
 
 	if (n == 0)
 		return 0;
 	int rc = database_step(s->begin);
+	if (rc == SQLITE_OK && version != s->database.version)
+		rc = database_set_version(&s->database, version);
 	for (size_t i = 0; rc == SQLITE_OK && i < n; i++) {
 		size_t length = strlen(texts[i]);
 		sqlite3_bind_int64(s->insert, 1, s->last_seq + 1 + (int64_t)i);
@@ -167,6 +174,7 @@ int store_append(struct store *s, char *const *texts, size_t n, struct mo_error 
 	if (rc != SQLITE_OK)
 		return abandon(s, rc, err, "storing records");
 	log_whole_written(&s->log, s->dir);
+	s->database.version = version;
 	s->last_seq += (int64_t)n;
 	s->oldest = MO_MAX(s->oldest, trimmed + 1);
 	mo_assert(s->last_seq >= s->folded && s->oldest <= s->last_seq + 1);
@@ -190,7 +198,7 @@ static int read_snapshot(struct store *s, int (*fn)(void *arg, const char *text,
 	int64_t seq = sqlite3_column_int64(q, 0), sum = sqlite3_column_int64(q, 1);
 	const char *text = sqlite3_column_blob(q, 2);
 	size_t n = (size_t)sqlite3_column_bytes(q, 2);
-	if (s->database.version_1) {
+	if (s->database.version == 1) {
 		if (store_checksum(text, n) != sum)
 			return mo_error_set(err, -EBADMSG,
 					    "%s/moe.db: the snapshot is damaged (checksum): "
@@ -206,7 +214,7 @@ static int read_snapshot(struct store *s, int (*fn)(void *arg, const char *text,
 
 void store_remove_strays(struct store *s)
 {
-	snapshot_file_remove_others(s->dir, s->database.version_1 ? 0 : s->folded);
+	snapshot_file_remove_others(s->dir, s->snapshot);
 }
 
 int store_read(struct store *s, int (*on_snapshot)(void *arg, const char *text, size_t n),
@@ -291,19 +299,21 @@ int64_t store_damaged(const struct store *s)
 
 int store_write_snapshot(const struct store *s, int64_t seq, const char *text, size_t n)
 {
-	return snapshot_file_write(s->dir, seq, text, n);
+	_cleanup_(mo_freep) char *name = snapshot_file_name(seq, s->snapshot);
+
+	return snapshot_file_write(s->dir, name, seq, text, n);
 }
 
 int store_adopt_snapshot(struct store *s, int64_t seq, int64_t *ret_bytes, struct mo_error *err)
 {
-	_cleanup_(mo_freep) char *path = snapshot_file_path(s->dir, seq);
-	_cleanup_(mo_freep) char *old = snapshot_file_path(s->dir, s->folded);
+	_cleanup_(mo_freep) char *name = snapshot_file_name(seq, s->snapshot);
+	_cleanup_(mo_freep) char *path = mo_path(s->dir, "%s", name);
+	_cleanup_(mo_freep) char *old = s->snapshot ? mo_path(s->dir, "%s", s->snapshot) : NULL;
 	_cleanup_(statement_done) sqlite3_stmt *put = NULL;
 	struct snapshot_head head;
 
 	if (snapshot_file_head(path, seq, &head, err) < 0)
 		return STORE_NO_SNAPSHOT;
-	const char *name = strrchr(path, '/') + 1;
 	int rc = sqlite3_prepare_v2(s->database.db,
 				    "INSERT OR REPLACE INTO snapshot VALUES(1,?,?,?)", -1, &put,
 				    NULL);
@@ -315,15 +325,17 @@ int store_adopt_snapshot(struct store *s, int64_t seq, int64_t *ret_bytes, struc
 		sqlite3_bind_blob64(put, 3, name, strlen(name), SQLITE_STATIC);
 		rc = database_step(put);
 	}
-	if (rc == SQLITE_OK && s->database.version_1)
-		rc = database_run(&s->database, "PRAGMA user_version=2");
+	if (rc == SQLITE_OK && s->database.version < DATABASE_VERSION)
+		rc = database_set_version(&s->database, DATABASE_VERSION);
 	if (rc == SQLITE_OK)
 		rc = database_step(s->commit);
 	if (rc != SQLITE_OK)
 		return abandon(s, rc, err, "storing a snapshot");
-	if (seq != s->folded)
+	if (old)
 		mo_remove_at(AT_FDCWD, old, 0);
-	s->database.version_1 = false;
+	free(s->snapshot);
+	s->snapshot = TAKE_PTR(name);
+	s->database.version = DATABASE_VERSION;
 	s->folded = seq;
 	*ret_bytes = head.bytes;
 	return 0;

@@ -15,6 +15,7 @@
 #include <cmocka.h>
 #include <sqlite3.h>
 #include "lib/base/fd.h"
+#include "lib/store/database.h"
 #include "lib/store/store.h"
 
 static char dir[64];
@@ -386,12 +387,52 @@ static void test_snapshot_of_version_1(void **state)
 	s = open_ok();
 	snapshot(s, "new");
 	store_free(s);
-	assert_int_equal(count("PRAGMA user_version"), 2);
+	assert_int_equal(count("PRAGMA user_version"), DATABASE_VERSION);
 	s = open_ok();
 	assert_int_equal(store_read(s, on_snapshot, on_record, &later, NULL), 0);
 	assert_string_equal(later.snapshot, "new");
 	assert_int_equal(later.records, 0);
 	store_free(s);
+}
+
+/* As quarantine and a put back make one behind the other, with no record between: until the second
+ * is adopted the first counts, and is whole. */
+static void test_second_snapshot_of_a_record(void **state)
+{
+	_cleanup_(mo_freep) char *path = mo_path(dir, "snapshot-3");
+	static const char *const texts[] = { "first", "second", "third" };
+	struct store *s = open_ok();
+
+	append(s, 0, 3);
+	for (size_t i = 0; i < ELEMENTSOF(texts); i++) {
+		_cleanup_(seen_done) struct seen before = { 0 }, after = { 0 };
+		assert_int_equal(store_write_snapshot(s, 3, texts[i], strlen(texts[i])), 0);
+		store_free(s);
+		s = open_ok();
+		assert_int_equal(store_read(s, on_snapshot, on_record, &before, NULL), 0);
+		if (i > 0)
+			assert_string_equal(before.snapshot, texts[i - 1]);
+		snapshot(s, texts[i]);
+		assert_int_equal(store_read(s, on_snapshot, on_record, &after, NULL), 0);
+		assert_string_equal(after.snapshot, texts[i]);
+		assert_int_equal(mo_access(path, F_OK) == 0, i != 1);
+	}
+	store_free(s);
+}
+
+/* From the first record on an older moed refuses the file by its version, and never says that it
+ * were damaged; until then it may take it back. */
+static void test_a_record_bars_older_versions(void **state)
+{
+	store_free(open_ok());
+	sql("PRAGMA user_version=2");
+	struct store *s = open_ok();
+	store_free(s);
+	assert_int_equal(count("PRAGMA user_version"), 2);
+	s = open_ok();
+	append(s, 0, 1);
+	store_free(s);
+	assert_int_equal(count("PRAGMA user_version"), DATABASE_VERSION);
 }
 
 /* The log is as long as it gets before the first record comes (a sync then waits for nobody's
@@ -845,6 +886,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_wrong_database_removes_nothing, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(test_snapshot_of_version_1, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_second_snapshot_of_a_record, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_a_record_bars_older_versions, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_long_log, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_one_controller, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_lost_database, setup, teardown),

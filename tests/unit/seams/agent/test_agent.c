@@ -283,8 +283,6 @@ static void run(int64_t us)
 				answer_hello(id, json);
 			else
 				answer_sync(id, json);
-			if (strstr(path, "/sync"))
-				break; /* the next one is held for a while */
 		}
 	}
 }
