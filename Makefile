@@ -55,7 +55,7 @@ obj = $(patsubst %.c,$(BUILD)/%.o,$(1))
 lib = $(foreach r,$(1),$(BUILD)/lib$(r).a)
 
 # program: its shell's sources, the rooms it links (in order) and libraries
-PROGRAMS := moed moe-agent moe-stepd moe-discover moe-ckpt moe-config moe-probe moectl
+PROGRAMS := moed moe-agent moe-stepd moe-discover moe-ckpt moe-config moe-probe moe-namespace moectl
 SRC_moed := $(wildcard daemon/*.c)
 ROOMS_moed := http loop store recipe dcore acore plan wire model base
 LIBS_moed := -lmicrohttpd -lsystemd -ljson-c -lsqlite3 -lfyaml -lpcre2-8 -lgnutls -lm
@@ -77,6 +77,9 @@ LIBS_moe-config := -ljson-c -lfyaml -lpcre2-8 -lm
 SRC_moe-probe := $(wildcard agent/probe/*.c)
 ROOMS_moe-probe := recipe acore wire model base
 LIBS_moe-probe := -ljson-c -lfyaml -lpcre2-8 -lm
+SRC_moe-namespace := $(wildcard agent/namespace/*.c)
+ROOMS_moe-namespace := base
+LIBS_moe-namespace :=
 SRC_moectl := $(wildcard cli/*.c)
 ROOMS_moectl := loop recipe dcore acore plan wire model base
 # a command is started for each word: what is found as an archive is linked in, as the dynamic

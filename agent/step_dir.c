@@ -420,6 +420,7 @@ static void fill_spool(struct step_dir *d, const struct command *c)
 		.tmpdir = config->tmpdir,
 		.info = &d->manager->info,
 		.allow_root = config->allow_root,
+		.own_namespace = mo_uid() == 0,
 		.min_uid = config->min_uid,
 		.log_bytes = config->log_bytes,
 		.nofile = config->nofile,

@@ -1,16 +1,19 @@
-/* The third net: after a stepd's proven death every process whose environment carries the step's
- * MOE_STEP is killed, again and again until a scan finds none (and the step's own cgroup, where
- * there is one, is empty). Only that is proof that nothing of the step is left. */
+/* The third and the fourth net: after a stepd's proven death every process whose environment
+ * carries the step's MOE_STEP is killed, and every one in the step's own mount namespace, which it
+ * cannot put off; again and again until a scan finds none (and the step's own cgroup, where there
+ * is one, is empty). Only that is proof that nothing of the step is left. */
 #include "agent/sweep.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 #include "agent/cgroup.h"
+#include "agent/core/stepd/namespace_words.h"
 #include "agent/queue.h"
 #include "agent/step_dir.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
+#include "lib/base/parse.h"
 #include "lib/base/proc.h"
 #include "lib/loop/loop.h"
 
@@ -18,16 +21,38 @@
 #define SWEEP_MAX_US 1000000
 /* in one go: each finds what was forked during the one before */
 #define PASSES_MAX 8
+#define NUMBER_MAX 32
+
+/* Its number, 0: it has none. It is written before the first process of the job is forked. */
+static uint64_t namespace_of(const struct step_dir *d)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+	int64_t number;
+
+	if (mo_read_file_at(d->fd, "namespace", NUMBER_MAX, &b) < 0 || !b.data)
+		return 0;
+	b.data[strcspn(b.data, "\n")] = '\0';
+	return mo_parse_i64(b.data, 1, INT64_MAX, &number) == 0 ? (uint64_t)number : 0;
+}
+
+/* One scan of both nets: how many were found. */
+static size_t kill_found(const struct step_dir *d)
+{
+	_cleanup_(mo_freep) char *mark = mo_printf("MOE_STEP=%s", d->spool.step_id);
+	_cleanup_(mo_freep) char *id = mo_printf("%s\n", d->spool.step_id);
+	uint64_t number = namespace_of(d);
+
+	return mo_proc_kill_env(mark) +
+	       (number ? mo_proc_kill_in(number, NAMESPACE_MARKER, id) : 0);
+}
 
 static void pass(void *arg)
 {
 	struct step_dir *d = arg;
-	_cleanup_(mo_freep) char *mark =
-		mo_printf("MOE_STEP=%s", d->spool.step_id ? d->spool.step_id : "");
 	size_t found = 0;
 	bool empty = cgroup_kill(d);
 	for (int i = 0; d->spool.step_id && i < PASSES_MAX; i++) {
-		found = mo_proc_kill_env(mark);
+		found = kill_found(d);
 		if (found == 0)
 			break;
 	}

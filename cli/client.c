@@ -26,6 +26,7 @@
 struct client {
 	char *url, *token, *token_file, *ca_file;
 	const char *token_from; /* what said the token, for people */
+	const char *url_from;   /* the same of the address; NULL: nobody did */
 };
 
 static const struct mo_option config_options[] = {
@@ -132,10 +133,14 @@ int client_open(struct cli *cli)
 	int r = config_read(c);
 	if (r)
 		return r;
-	if (cli->url)
+	c->url_from = c->url ? "url of the configuration file" : NULL;
+	if (cli->url) {
 		mo_str_set(&c->url, cli->url);
-	else if ((env = getenv("MOE_URL")) && *env)
+		c->url_from = "--url";
+	} else if ((env = getenv("MOE_URL")) && *env) {
 		mo_str_set(&c->url, env);
+		c->url_from = "MOE_URL";
+	}
 	if (!c->url)
 		c->url = default_url();
 	if ((r = url_check(c->url)))
@@ -282,6 +287,12 @@ static int unreachable(const struct cli *cli, const struct answer *a)
 				"controller %s: %s; name the CA that signed it as ca_file in "
 				"~/.config/moe/config.yaml, and an address that is in it",
 				url, text);
+	const char *from = cli->client->url_from;
+	if (from)
+		return cli_fail(CLI_UNREACHABLE,
+				"controller %s: %s; start moed there, or correct the address: it "
+				"is from %s",
+				url, text, from);
 	return cli_fail(CLI_UNREACHABLE,
 			"controller %s: %s; start moed (or `moectl local up`), or set MOE_URL", url,
 			text);

@@ -10,6 +10,7 @@
 #include "cli/output.h"
 #include "cli/text.h"
 #include "cli/value.h"
+#include "cli/visible.h"
 
 #define PLAIN (JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE)
 
@@ -48,7 +49,7 @@ static void time_cell(struct table *t, struct json_object *line)
 static void print_lines(struct json_object *items)
 {
 	for (size_t i = 0; i < js_len(items); i++)
-		puts(json_object_to_json_string_ext(js_at(items, i), PLAIN));
+		print_json_doc(js_at(items, i));
 }
 
 static int records(struct cli *cli, const char *word)

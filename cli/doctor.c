@@ -12,6 +12,7 @@
 #include "cli/output.h"
 #include "cli/text.h"
 #include "cli/value.h"
+#include "cli/visible.h"
 #include "lib/base/address.h"
 #include "lib/base/clock.h"
 #include "lib/base/parse.h"
@@ -290,9 +291,12 @@ static int show(const struct cli *cli, struct json_object *found)
 		print_table(cli, columns, ELEMENTSOF(columns), found);
 		return CLI_OK;
 	}
-	printf("{\"items\":%s}\n",
-	       json_object_to_json_string_ext(found, JSON_C_TO_STRING_PLAIN |
-							     JSON_C_TO_STRING_NOSLASHESCAPE));
+	_cleanup_(mo_freep) char *text =
+		mo_printf("{\"items\":%s}",
+			  json_object_to_json_string_ext(found,
+							 JSON_C_TO_STRING_PLAIN |
+								 JSON_C_TO_STRING_NOSLASHESCAPE));
+	print_json(text, strlen(text));
 	return CLI_OK;
 }
 

@@ -181,15 +181,19 @@ static int explain(struct cli *cli, const char *const *args, const char *key,
 				       "remove the options");
 	if (event)
 		return explain_event(cli, args[1]);
+	bool known = false;
+	for (size_t i = 0; i < ELEMENTSOF(kinds); i++)
+		known |= !strcmp(args[0], kinds[i]);
+	if (!known)
+		return cli_misuse_word(cli, args[0], kinds, ELEMENTSOF(kinds));
+	bool is_config = !strcmp(args[0], "config");
 	if (!args[1])
-		return cli_misuse(cli, "an argument is missing");
-	if (!strcmp(args[0], "config"))
+		return cli_misuse(cli, "%s is missing", is_config ? "RECIPE or JOB" : "JOB");
+	if (is_config)
 		return rank != MO_NONE ? cli_misuse(cli, "a configuration is the same for all "
 							 "ranks: remove --rank")
 				       : config(cli, args[1], key, sets);
 	bool env = !strcmp(args[0], "env");
-	if (!env && strcmp(args[0], "bind"))
-		return cli_misuse_word(cli, args[0], kinds, ELEMENTSOF(kinds));
 	if (key || sets->n)
 		return cli_misuse(cli, "--key and --set belong to explain config");
 	if (is_recipe(args[1]))

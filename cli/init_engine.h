@@ -1,4 +1,4 @@
-/* The engines' own configurations, for a draft of them. */
+/* What the engine of a draft makes of the words of the original. */
 #pragma once
 #include "cli/init_state.h"
 

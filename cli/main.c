@@ -84,6 +84,11 @@ static const struct verb *verb_find(const char *name)
 
 static int unknown_verb(const char *name)
 {
+	static const char *const before[] = { "--json", "--url", "--token-file", "--help",
+					      "--version" };
+	const char *meant = mo_near_miss(name, before, ELEMENTSOF(before));
+	if (name[0] == '-' && meant)
+		return cli_fail(CLI_USAGE, "unknown option %s: did you mean %s?", name, meant);
 	if (name[0] == '-')
 		return cli_fail(CLI_USAGE,
 				"%s: unknown before the verb: only --json, --url and --token-file "

@@ -37,15 +37,22 @@ int cli_fail_error(int code, const char *what, const struct mo_error *err, int e
 			hint ? hint : "");
 }
 
+/* A longer usage would bury what is wrong. */
+#define USAGE_SHOWN 72
+
 int cli_misuse(const struct cli *cli, const char *fmt, ...)
 {
+	const struct verb *v = cli->verb;
 	va_list ap;
 	fflush(stdout);
-	fprintf(stderr, "moectl: %s: ", cli->verb->name);
+	fprintf(stderr, "moectl: %s: ", v->name);
 	va_start(ap, fmt);
 	vfprintf(stderr, fmt, ap);
 	va_end(ap);
-	fprintf(stderr, "; usage: moectl %s\n", cli->verb->usage);
+	if (strlen(v->usage) <= USAGE_SHOWN)
+		fprintf(stderr, "; usage: moectl %s\n", v->usage);
+	else
+		fprintf(stderr, "; `moectl help %s` shows the usage\n", v->name);
 	return CLI_USAGE;
 }
 
@@ -57,7 +64,37 @@ int cli_misuse_word(const struct cli *cli, const char *word, const char *const *
 	for (size_t i = 0; i < n; i++)
 		mo_buf_printf(&list, "%s%s", i ? ", " : "", words[i]);
 	return cli_misuse(cli, "%s is none of %s%s%s%s", word, list.data,
-			  near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+			  near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
+}
+
+/* The first words of the ways that a usage has, "up, down, status". */
+static char *ways_of(const struct verb *v)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+	const char *bar;
+
+	for (const char *s = v->usage; s; s = bar ? bar + strlen(" | ") : NULL) {
+		bar = strstr(s, " | ");
+		if (mo_starts_with(s, v->name) && s[strlen(v->name)] == ' ')
+			s += strlen(v->name) + 1;
+		mo_buf_printf(&b, "%s%.*s", b.len ? ", " : "", (int)strcspn(s, " "), s);
+	}
+	return mo_buf_take(&b);
+}
+
+/* The n-th word behind the verb, from 0, was not given. */
+static int missing(const struct cli *cli, size_t n)
+{
+	_cleanup_(mo_freep) char *ways = ways_of(cli->verb);
+	const char *word = cli->verb->usage;
+
+	if (strchr(ways, ','))
+		return cli_misuse(cli, "it needs one of %s", ways);
+	for (size_t i = 0; i <= n && *word; i++) {
+		word += strcspn(word, " ");
+		word += strspn(word, " ");
+	}
+	return cli_misuse(cli, "%.*s is missing", (int)strcspn(word, " "), word);
 }
 
 void cli_verb_help(const struct verb *v, FILE *to)
@@ -183,5 +220,5 @@ int cli_options(struct cli *cli, int argc, char **argv, const struct opt *opts, 
 		mo_str_set(&cli->url, url);
 	if (token_file)
 		mo_str_set(&cli->token_file, token_file);
-	return n < min ? cli_misuse(cli, "an argument is missing") : 0;
+	return n < min ? missing(cli, n) : 0;
 }

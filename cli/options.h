@@ -34,7 +34,7 @@ void cli_verb_help(const struct verb *v, FILE *to);
 int cli_fail(int code, const char *fmt, ...) _printf_(2, 3);
 /* The same for an error value: "moectl: what: text; hint". */
 int cli_fail_error(int code, const char *what, const struct mo_error *err, int errno_code);
-/* "moectl: VERB: text; usage: ..." with CLI_USAGE. */
+/* "moectl: VERB: text; usage: ...", or where a long one is shown, with CLI_USAGE. */
 int cli_misuse(const struct cli *cli, const char *fmt, ...) _printf_(2, 3);
 /* A word that is none of these: they are listed, and the nearest is asked for. */
 int cli_misuse_word(const struct cli *cli, const char *word, const char *const *words, size_t n);

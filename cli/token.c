@@ -9,6 +9,7 @@
 #include "cli/output.h"
 #include "cli/text.h"
 #include "cli/value.h"
+#include "cli/visible.h"
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
 #include "lib/model/limits.h"
@@ -92,11 +93,10 @@ static int create(struct cli *cli, const struct wish *w)
 		r = keep(cli, a.doc, w->out);
 	if (r)
 		return r;
-	if (cli->json && w->out)
-		return puts(json_object_to_json_string_ext(
-			       a.doc, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE)) < 0
-			       ? CLI_FAILED
-			       : CLI_OK;
+	if (cli->json && w->out) {
+		print_json_doc(a.doc);
+		return CLI_OK;
+	}
 	if (cli->json)
 		return print_answer(&a);
 	if (!w->out)

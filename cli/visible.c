@@ -14,6 +14,24 @@ static bool is_plain(unsigned char c, enum visible_kind kind)
 	       (c >= 0x20 && c < 0x7f);
 }
 
+/* The code point at c where it steers a terminal and is no byte below 0x80: 0x80 to 0x9f, what ends
+ * a line (U+2028, U+2029), and what turns the order of the text around it (U+202a to U+202e,
+ * U+2066 to U+2069); 0 else. *ret_len: its bytes. */
+static int steering(const unsigned char *c, size_t n, size_t *ret_len)
+{
+	int point = 0;
+
+	if (n >= 2 && c[0] == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0) {
+		*ret_len = 2;
+		return c[1];
+	}
+	if (n >= 3 && c[0] == 0xe2 && (c[1] & 0xc0) == 0x80 && (c[2] & 0xc0) == 0x80)
+		point = 0x2000 | (c[1] & 0x3f) << 6 | (c[2] & 0x3f);
+	*ret_len = 3;
+	return (point >= 0x2028 && point <= 0x202e) || (point >= 0x2066 && point <= 0x2069) ? point
+											    : 0;
+}
+
 void visible_add(struct mo_buf *b, const char *s, size_t n, enum visible_kind kind)
 {
 	for (size_t at = 0, len; at < n; at += len) {
@@ -25,10 +43,13 @@ void visible_add(struct mo_buf *b, const char *s, size_t n, enum visible_kind ki
 			mo_buf_add(b, s + at, len);
 			continue;
 		}
+		int point = steering(c, n - at, &len);
+		if (point) {
+			mo_buf_printf(b, "\\u%04x", (unsigned)point);
+			continue;
+		}
 		len = MO_MAX(mo_utf8_next(s + at, n - at), 1u);
-		if (len == 2 && c[0] == 0xc2 && c[1] < 0xa0)
-			mo_buf_printf(b, "\\u%04x", c[1]);
-		else if (len > 1)
+		if (len > 1)
 			mo_buf_add(b, s + at, len);
 		else if (*c >= 0xa0) /* not UTF-8, and no control character either */
 			mo_buf_add(b, s + at, 1);
@@ -92,16 +113,16 @@ void visible_json(struct json_object *o)
 
 void print_json(const char *text, size_t n)
 {
-	for (size_t at = 0; at < n; at++) {
-		unsigned char c = (unsigned char)text[at],
-			      next = at + 1 < n ? (unsigned char)text[at + 1] : 0;
+	for (size_t at = 0, len; at < n; at += len) {
+		const unsigned char *c = (const unsigned char *)text + at;
+		int point = steering(c, n - at, &len);
 
-		if (c == 0x7f)
-			fputs("\\u007f", stdout);
-		else if (c == 0xc2 && next >= 0x80 && next < 0xa0)
-			printf("\\u%04x", (unsigned char)text[++at]);
+		if (!point)
+			len = 1;
+		if (point || *c == 0x7f)
+			printf("\\u%04x", point ? (unsigned)point : *c);
 		else
-			putchar(c);
+			putchar(*c);
 	}
 	putchar('\n');
 }

@@ -13,6 +13,7 @@
 #include "agent/probe/probe_pass.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
+#include "lib/base/identity.h"
 
 #define PCI "sys/bus/pci/devices"
 #define KB 1024.0
@@ -93,6 +94,8 @@ static void pass_cpus(struct probe_pass *l)
 	reading_add_int(l->probe, "numa_balancing",
 			pass_root_int(l, "proc/sys/kernel/numa_balancing"));
 	reading_add_int(l->probe, "swappiness", pass_root_int(l, "proc/sys/vm/swappiness"));
+	/* moe-stepd is started as the agent is, and so is this */
+	reading_add_text(l->probe, "step_namespace", mo_uid() == 0 ? "own" : "none");
 	add_chosen(l, "thp", "sys/kernel/mm/transparent_hugepage/enabled");
 	if ((s = pass_root(l, "proc/cmdline"))) {
 		_cleanup_(mo_freep) char *line = text_cmdline(s);

@@ -68,6 +68,7 @@ void stepd_init(struct stepd *s)
 {
 	*s = (struct stepd){ .lock_fd = -1,
 			     .cgroup_fd = -1,
+			     .mnt_fd = -1,
 			     .heartbeat_fd = -1,
 			     .keeper_fd = -1,
 			     .cgroup_procs_fd = -1,
@@ -88,7 +89,7 @@ int stepd_open(struct stepd *s, struct mo_error *err)
 		r = make_ranks(s, err);
 	if (r < 0)
 		return r;
-	s->core = stepd_core_new(&s->spool.launch);
+	s->core = stepd_core_new(&s->spool.launch, s->spool.own_namespace);
 	tree_open_cgroup(s);
 	r = journal_open(s, err);
 	if (r == 0)

@@ -15,6 +15,7 @@ const char *const child_step_names[_CHILD_STEP_N] = {
 	"start",
 	"join the cgroup",
 	"reset signals",
+	"enter the step's mount namespace",
 	"become the user",
 	"bind its life to the supervisor",
 	"enter the working directory",
@@ -84,10 +85,16 @@ _Noreturn void child_run(const struct child_plan *plan)
 	if (p->cgroup_fd >= 0 && mo_write(p->cgroup_fd, "0\n", 2) != 2)
 		fail(p, CHILD_CGROUP, errno);
 	reset_signals(p);
+	/* as who may: the user may not; its root and directory are the namespace's then */
+	if (p->mnt_fd >= 0 && setns(p->mnt_fd, CLONE_NEWNS) < 0)
+		fail(p, CHILD_NAMESPACE, errno);
 	/* checked and read back: a drop that failed never ends in an exec (CVE-2019-19728) */
 	int e = mo_identity_become(p->who);
 	if (e < 0)
 		fail(p, CHILD_USER, -e);
+	/* no program that it runs makes it another user: sudo, a set-user-id file of a mount */
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		fail(p, CHILD_USER, errno);
 	/* After the change of user, which clears it; then the parent may have died before it was
 	 * set. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)

@@ -10,6 +10,7 @@ enum child_step {
 	CHILD_NONE,
 	CHILD_CGROUP,
 	CHILD_SIGNALS,
+	CHILD_NAMESPACE,
 	CHILD_USER,
 	CHILD_PARENT,
 	CHILD_WORKDIR,
@@ -32,7 +33,8 @@ struct child_plan {
 	const char *workdir;
 	/* workdir is not the recipe's: without one the rank begins in / */
 	bool is_home;
-	int in_fd, out_fd, err_fd, report_fd, cgroup_fd; /* cgroup_fd: cgroup.procs, or -1 */
+	/* cgroup_fd: cgroup.procs, or -1; mnt_fd: a mount namespace, or -1 */
+	int in_fd, out_fd, err_fd, report_fd, cgroup_fd, mnt_fd;
 	pid_t parent;
 	const struct mo_identity *who;
 	const cpu_set_t *cpus;

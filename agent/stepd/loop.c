@@ -10,6 +10,7 @@
 #include "agent/stepd/hook.h"
 #include "agent/stepd/journal.h"
 #include "agent/stepd/link.h"
+#include "agent/stepd/namespace.h"
 #include "agent/stepd/output.h"
 #include "agent/stepd/ports.h"
 #include "agent/stepd/process.h"
@@ -31,6 +32,7 @@ static void on_time(struct stepd *s)
 		return;
 	s->tick_at_us = INT64_MAX;
 	ranks_settle(s, true);
+	namespace_tick(s);
 	files_tick(s);
 	config_tick(s);
 	output_tick(s);
@@ -101,6 +103,7 @@ static void say_limits(struct stepd *s)
 static void carry_out(struct stepd *s, struct stepd_effect *x)
 {
 	switch (x->type) {
+	case SX_NAMESPACE: namespace_start(s); break;
 	case SX_PREPARE: hook_start(s); break;
 	case SX_HOLD_PORTS: hold_ports(s); break;
 	case SX_READ_CONFIG: config_start(s); break;

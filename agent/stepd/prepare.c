@@ -287,6 +287,7 @@ static int prepare_rank(struct stepd *s, struct prepared *p, size_t i, const cha
 				  .in_fd = p->null_fd,
 				  .report_fd = -1,
 				  .cgroup_fd = s->cgroup_procs_fd,
+				  .mnt_fd = s->mnt_fd,
 				  .parent = mo_proc_self(),
 				  .who = &s->who };
 	*ret_cause = "bind";

@@ -105,6 +105,8 @@ struct stepd {
 	size_t n_ranks;
 	struct prepared *prepared;       /* from the forks until ranks_settle() */
 	struct prepared *prepared_ahead; /* made before files and configuration were read */
+	struct maker *maker;             /* moe-namespace, NULL before it is started */
+	int mnt_fd;                      /* where ranks enter, -1: the host's namespace */
 	struct files *files;             /* the reader of their files, NULL before there is one */
 	struct asked *asked;             /* moe-config, NULL before it is asked */
 	/* engine.prepare while it runs: no rank, but with the same pipes */

@@ -32,8 +32,8 @@ MO_DEFINE_CLEANUP(struct core, core_free)
 const struct state *core_state(const struct core *core);
 /* Takes over a decoded snapshot (state is emptied). */
 void core_load(struct core *core, struct state *state);
-/* One event. Appends to out. now: core time in us, never decreasing but by IN_CLOCK, the first
- * event of its turn. Never fails: bad input becomes a reply. */
+/* One input. Appends to out. now: core time in us, never decreasing but by IN_CLOCK, the first
+ * input of its turn. Never fails: bad input becomes a reply. */
 void core_decide(struct core *core, const struct core_input *in, int64_t now, struct core_out *out);
 /* Core time of the next tick; INT64_MAX = none. */
 int64_t core_deadline(const struct core *core);

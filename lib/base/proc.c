@@ -24,6 +24,7 @@ struct pidfd_info {
 
 /* environments are at most a quarter of the stack limit; a larger one is not ours */
 #define PROC_FILE_MAX (8 * 1024 * 1024)
+#define MARKER_MAX 4096
 
 static int read_proc(pid_t pid, const char *file, struct mo_buf *b)
 {
@@ -181,28 +182,54 @@ int mo_proc_kill(pid_t pid, int64_t start_time)
 	return syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0) == 0;
 }
 
-struct env_pass {
-	const char *assignment;
+/* Whom a pass kills. */
+struct victims {
+	bool (*is)(const struct victims *v, pid_t pid);
+	const char *assignment, *marker, *text;
+	uint64_t mnt;
 	size_t found;
 };
 
-static int kill_if_env(void *arg, pid_t pid)
+static int kill_if(void *arg, pid_t pid)
 {
-	struct env_pass *pass = arg;
+	struct victims *v = arg;
 	struct mo_proc p;
 	if (pid == mo_proc_self() || mo_proc_read(pid, &p) < 0 || p.state == 'Z' || p.state == 'X')
 		return 0;
-	/* The environment is read after the start time: a reused pid is noticed by mo_proc_kill. */
-	if (mo_proc_has_env(pid, pass->assignment)) {
+	/* Asked after the start time was read: a reused pid is noticed by mo_proc_kill. */
+	if (v->is(v, pid)) {
 		mo_proc_kill(pid, p.start_time);
-		pass->found++;
+		v->found++;
 	}
 	return 0;
 }
 
+static bool has_env(const struct victims *v, pid_t pid)
+{
+	return mo_proc_has_env(pid, v->assignment);
+}
+
+static bool is_inside(const struct victims *v, pid_t pid)
+{
+	_cleanup_(mo_freep) char *ns = mo_printf("/proc/%d/ns/mnt", (int)pid);
+	_cleanup_(mo_freep) char *marker = mo_printf("/proc/%d/root%s", (int)pid, v->marker);
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+	struct stat st;
+
+	return mo_stat(ns, &st) == 0 && (uint64_t)st.st_ino == v->mnt &&
+	       mo_read_file(marker, MARKER_MAX, &b) >= 0 && b.data && mo_streq(b.data, v->text);
+}
+
 size_t mo_proc_kill_env(const char *assignment)
 {
-	struct env_pass pass = { .assignment = assignment };
-	mo_proc_each(kill_if_env, &pass);
-	return pass.found;
+	struct victims v = { .is = has_env, .assignment = assignment };
+	mo_proc_each(kill_if, &v);
+	return v.found;
+}
+
+size_t mo_proc_kill_in(uint64_t mnt, const char *marker, const char *text)
+{
+	struct victims v = { .is = is_inside, .mnt = mnt, .marker = marker, .text = text };
+	mo_proc_each(kill_if, &v);
+	return v.found;
 }

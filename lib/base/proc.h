@@ -36,6 +36,9 @@ int mo_proc_kill(pid_t pid, int64_t start_time);
 /* One pass: SIGKILL to every process (but the caller) whose environment holds assignment.
  * Returns how many living ones (not zombies) were found. */
 size_t mo_proc_kill_env(const char *assignment);
+/* The same for every process in the mount namespace of that number, if the file `marker` in it
+ * reads `text`: numbers are given away again. */
+size_t mo_proc_kill_in(uint64_t mnt, const char *marker, const char *text);
 /* How the process of pidfd, which is dead, ended: a status as of waitpid(), whosever child it was.
  * -ENODATA: nobody can say any more (reaped by another, and the kernel older than 6.15). */
 int mo_proc_exit_status(int pidfd, pid_t pid, int *ret_status);

@@ -38,6 +38,7 @@ struct client {
 	char name[CLIENT_NAME];
 	bool user;
 	int64_t n_connections, n_held; /* n_held: its requests that are held or streamed */
+	int64_t turn;                  /* of its next request that has to wait */
 	UT_hash_handle hh;
 };
 /* One client connection: lives from accept to close. */
@@ -86,7 +87,8 @@ struct http_request {
 	/* started: the handler ran; registered: in server->held. */
 	bool answered, queued, started, registered;
 	struct http_request *prev, *next; /* server->waiting */
-	bool waits, waited;
+	bool waits, waited, resumed;
+	int64_t turn;
 	/* stream */
 	/* suspended: MHD does not look at the connection; resume after every change. */
 	bool stream, stream_ended, suspended;
@@ -105,8 +107,12 @@ struct http_server {
 	struct listener tcp, local;
 	sd_event_source *defer, *timer, *sweep;
 	struct http_request *held; /* held requests and streams, by id */
-	/* Complete, for a handler that has its turn in a later pump: first come, first served. */
+	/* Complete, for a handler that has its turn in a later pump: in the order of turns, first
+	 * come first served in each. A client has one request in a turn, so that who sends many
+	 * waits for himself; who is not limited is in the present one. */
 	struct http_request *waiting;
+	int64_t turn;          /* of the newest that was taken */
+	int64_t n_resumed;     /* that have their turn now and did not run yet */
 	int64_t pump_began_ns; /* CPU time of this thread */
 	struct connection *connections;
 	struct connection *strangers;                    /* in the order of their coming */

@@ -24,16 +24,51 @@ bool pump_spent(const struct http_server *s)
 	return mo_clock_thread_ns() - s->pump_began_ns > PUMP_NS;
 }
 
-/* MHD asks for them again, and then they run, unless those before them took too long. */
-static void resume_waiting(struct http_server *s)
+void pump_wait(struct http_request *r)
+{
+	struct http_server *s = r->server;
+	struct http_request *before = s->waiting ? s->waiting->prev : NULL; /* the last */
+
+	mo_assert(!r->waits);
+	if (!r->waited) {
+		r->turn = r->client ? MO_MAX(r->client->turn, s->turn) : s->turn;
+		if (r->client)
+			r->client->turn = r->turn + 1;
+	}
+	while (before && before->turn > r->turn)
+		before = before == s->waiting ? NULL : before->prev;
+	if (before)
+		DL_APPEND_ELEM(s->waiting, before, r);
+	else
+		DL_PREPEND(s->waiting, r);
+	r->waits = r->waited = r->suspended = true;
+	MHD_suspend_connection(r->mhd);
+	pump_later(s);
+}
+
+/* MHD asks for them again, and then they run, unless those before them took too long. Of one turn
+ * alone: MHD goes through those that it may go on with in an order of its own. */
+static void resume_turn(struct http_server *s)
 {
 	struct http_request *r;
 
-	for (size_t n = 0; n < RESUME_AT_ONCE && (r = s->waiting); n++) {
+	mo_assert(s->waiting);
+	s->turn = MO_MAX(s->turn, s->waiting->turn);
+	for (size_t n = 0; n < RESUME_AT_ONCE && (r = s->waiting) && r->turn <= s->turn; n++) {
 		DL_DELETE(s->waiting, r);
+		r->resumed = true;
+		s->n_resumed++;
 		r->waits = r->suspended = false;
 		MHD_resume_connection(r->mhd);
 	}
+}
+
+static void run_both(struct http_server *s)
+{
+	if (s->tcp.mhd)
+		MHD_run(s->tcp.mhd);
+	if (s->local.mhd)
+		MHD_run(s->local.mhd);
 }
 
 static void pump(struct http_server *s)
@@ -42,7 +77,10 @@ static void pump(struct http_server *s)
 	MHD_UNSIGNED_LONG_LONG ms, least = UINT64_MAX;
 
 	s->pump_began_ns = mo_clock_thread_ns();
-	resume_waiting(s);
+	for (int i = 0; s->waiting && i < PUMP_ROUNDS && !pump_spent(s); i++) {
+		resume_turn(s);
+		run_both(s);
+	}
 	for (size_t i = 0; i < ELEMENTSOF(all); i++) {
 		if (!all[i]->mhd)
 			continue;
@@ -107,7 +145,7 @@ int pump_watch(struct http_server *s, struct listener *l)
 void pump_all(struct http_server *s)
 {
 	while (s->waiting)
-		resume_waiting(s);
+		resume_turn(s);
 	if (s->defer)
 		pump(s);
 }

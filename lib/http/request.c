@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <utlist.h>
+#include "lib/base/assert.h"
 #include "lib/base/clock.h"
 #include "lib/base/parse.h"
 #include "lib/http/ended.h"
@@ -120,18 +121,23 @@ static bool query_known(struct http_request *r)
 	return !r->answered;
 }
 
+static void not_resumed(struct http_request *r)
+{
+	r->server->n_resumed -= r->resumed;
+	r->resumed = false;
+	mo_assert(r->server->n_resumed >= 0);
+}
+
 /* Many requests that are complete at the same moment are not answered in one callback when that
  * would take long, so that the rest of the loop goes on between them. */
 static bool must_wait(struct http_request *r)
 {
 	struct http_server *s = r->server;
 
-	if (s->quitting || !((s->waiting && !r->waited) || pump_spent(s)))
+	not_resumed(r);
+	if (s->quitting || !(((s->waiting || s->n_resumed) && !r->waited) || pump_spent(s)))
 		return false;
-	r->waits = r->waited = r->suspended = true;
-	DL_APPEND(s->waiting, r);
-	MHD_suspend_connection(r->mhd);
-	pump_later(s);
+	pump_wait(r);
 	return true;
 }
 
@@ -191,6 +197,7 @@ void request_completed(void *cls, struct MHD_Connection *mhd, void **con_cls,
 	held_remove(r);
 	if (r->waits)
 		DL_DELETE(s->waiting, r);
+	not_resumed(r);
 	s->stats.streams -= r->stream;
 	if (r->gone && (r->stream ? !r->stream_ended : !r->answered))
 		r->gone(r->gone_arg, r->id);

@@ -107,6 +107,7 @@ class Node:
             "moe-ckpt",
             "moe-config",
             "moe-probe",
+            "moe-namespace",
         ):
             if name not in scripts:
                 shutil.copy(os.path.join(BUILD, name), self.bin)

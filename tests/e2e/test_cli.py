@@ -472,6 +472,18 @@ def usage_errors(w):
         "did you mean --json" in w.c.run("status", "--jsno", "j-1", check=False).stderr,
         "no near miss for an option",
     )
+    for words, status, said in (
+        (["plan"], 2, "RECIPE is missing; `moectl help plan` shows"),
+        (["fence"], 2, "NODE is missing; usage: moectl fence NODE"),
+        (["local"], 2, "it needs one of up, down, status;"),
+        (["explain", "config"], 2, "RECIPE or JOB is missing"),
+        (["explain", "j-1"], 2, "j-1 is none of env, bind, config, event"),
+        (["--hlep"], 2, "did you mean --help?"),
+        (["--url", "http://127.0.0.1:1", "list"], 3, "correct the address: it is from --url"),
+    ):
+        r = w.c.run(*words, check=False)
+        error_line(r, status, "moectl " + " ".join(words))
+        need(said in r.stderr and len(r.stderr) < 200, "%s: %s" % (words, r.stderr))
 
 
 @suite.test

@@ -24,14 +24,17 @@ def read(name):
         return f.read()
 
 
+def said_by(program, *words):
+    """What a program of ours prints; when it refuses, its word is the error."""
+    r = subprocess.run(
+        [os.path.join(BUILD, program), *words], capture_output=True, text=True, env=clean_env()
+    )
+    need(r.returncode == 0, "%s %s: %s" % (program, " ".join(words), r.stderr.strip()))
+    return r.stdout
+
+
 def example(program):
-    return subprocess.run(
-        [os.path.join(BUILD, program), "--example-config"],
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-        env=clean_env(),
-    ).stdout
+    return said_by(program, "--example-config")
 
 
 def same(have, want, what):
@@ -155,14 +158,7 @@ def key_tables():
 
 def events():
     """The registry, lib/model/event_types.def, as moectl knows it."""
-    text = subprocess.run(
-        [os.path.join(BUILD, "moectl"), "--json", "explain", "event"],
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-        env=clean_env(),
-    ).stdout
-    return json.loads(text)["items"]
+    return json.loads(said_by("moectl", "--json", "explain", "event"))["items"]
 
 
 def event_table():
@@ -285,13 +281,7 @@ def profile_tables():
 
 def check_table():
     """Every shipped check; those of the kernel's log are the rules of klog.yaml."""
-    out = subprocess.run(
-        [os.path.join(BUILD, "moe-probe"), "checks"],
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-        env=clean_env(),
-    ).stdout
+    out = said_by("moe-probe", "checks")
     moments = ("preflight", "periodic", "failure", "epilog")
     return "\n".join(
         ["| check | when | finding | action |", "|--|--|--|--|"]
@@ -422,9 +412,7 @@ def links_lead_somewhere():
 @suite.test
 def verbs_in_the_documents_exist():
     """Every `moectl VERB` that a document names."""
-    text = subprocess.run(
-        [os.path.join(BUILD, "moectl"), "help"], stdout=subprocess.PIPE, text=True, env=clean_env()
-    ).stdout
+    text = said_by("moectl", "help")
     verbs = set(re.findall(r"^  ([a-z]+) ", text, re.M)) | {"help", "version"}
     for name in sorted(os.listdir(DOCS)) + ["../README.md"]:
         if name.endswith(".md"):
@@ -432,17 +420,23 @@ def verbs_in_the_documents_exist():
                 need(verb in verbs, "%s: there is no verb %s" % (name, verb))
 
 
-if "--write" in sys.argv:
+def written():
+    """{path: text} of everything that is generated."""
+    texts = {}
     for name, title, make in TABLES:
-        text = read(name)
+        path = os.path.join(DOCS, name)
+        text = texts.get(path) or read(name)
         m = section(text, title)
-        with open(os.path.join(DOCS, name), "w") as f:
-            f.write(text[: m.start(1)] + make() + "\n" + text[m.end(1) :])
-    hand = catalog()[0]
-    with open(CATALOG, "w") as f:
-        f.write(hand + catalog_events())
+        texts[path] = text[: m.start(1)] + make() + "\n" + text[m.end(1) :]
+    texts[CATALOG] = catalog()[0] + catalog_events()
     for program, name in EXAMPLES:
-        with open(os.path.join(ROOT, name), "w") as f:
-            f.write(example(program))
+        texts[os.path.join(ROOT, name)] = example(program)
+    return texts
+
+
+if "--write" in sys.argv:
+    for path, text in written().items():  # all of it is made before the first is overwritten
+        with open(path, "w") as f:
+            f.write(text)
     sys.exit(0)
 sys.exit(1 if suite.main() else 0)

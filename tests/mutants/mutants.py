@@ -72,6 +72,27 @@ MUTANTS = [
         [SIM],
     ),
     (
+        "fourth net ignored",
+        "kill_found",
+        "(number ? mo_proc_kill_in(number, NAMESPACE_MARKER, id) : 0)",
+        "(number && *id ? 0 : 0)",
+        [e2e("test_namespace.py", "escaped_of_a_killed_supervisor")],
+    ),
+    (
+        "namespace known by its number alone",
+        "is_inside",
+        "mo_streq(b.data, v->text)",
+        "v->text",
+        [unit("base", "test_proc")],
+    ),
+    (
+        "namespace not entered",
+        "child_run",
+        "if (p->mnt_fd >= 0 && setns(p->mnt_fd, CLONE_NEWNS) < 0)",
+        "if (p->mnt_fd < -1)",
+        [e2e("test_namespace.py", "escaped_of_a_killed_supervisor")],
+    ),
+    (
         "stale attempt accepted",
         "on_launch",
         "if (c->epoch < s->epoch || c->attempt <= agent_core_highest(s, c->job)) {",

@@ -206,6 +206,14 @@ static void hold_ports(struct sim *s, struct simstep *st)
 	stepd_later(s, st, 100, &e);
 }
 
+static void make_namespace(struct sim *s, struct simstep *st)
+{
+	struct stepd_event e;
+
+	stepd_event_init(&e, SE_NAMESPACE);
+	stepd_later(s, st, MS, &e);
+}
+
 /* Files of users: one may not be there, or its file system answers late or not at all, until the
  * reader is given up. */
 static void read_files(struct sim *s, struct simstep *st)
@@ -238,6 +246,7 @@ static void signal_ranks(struct sim *s, struct simstep *st)
 static void run_effect(struct sim *s, struct simstep *st, const struct stepd_effect *x)
 {
 	switch (x->type) {
+	case SX_NAMESPACE: make_namespace(s, st); break;
 	case SX_HOLD_PORTS: hold_ports(s, st); break;
 	case SX_READ_CONFIG: read_files(s, st); break;
 	case SX_FORK_ALL: fork_all(s, st); break;
@@ -315,7 +324,7 @@ void stepd_start(struct sim *s, struct simstep *st)
 	st->stepd = true;
 	st->instance++;
 	st->core = stepd_core_free(st->core); /* of one that died before its first note */
-	st->core = stepd_core_new(&st->launch);
+	st->core = stepd_core_new(&st->launch, true);
 	stepd_event_init(&e, SE_LAUNCH);
 	stepd_later(s, st, sim_between(s, MS, 10 * MS), &e);
 	tell_agent(s, st, AE_STEPD_UP, NULL, 12 * MS);

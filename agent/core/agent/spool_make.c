@@ -51,6 +51,7 @@ void spool_make(const struct command *c, const struct node_terms *terms,
 	mo_str_set(&ret->cgroup, terms->cgroup);
 	mo_str_set(&ret->tmpdir, terms->tmpdir);
 	ret->allow_root = terms->allow_root && c->launch->allow_root;
+	ret->own_namespace = terms->own_namespace;
 	ret->min_uid = terms->min_uid;
 	ret->log_bytes = terms->log_bytes;
 	ret->nofile = terms->nofile;

@@ -8,7 +8,8 @@ struct node_terms {
 	const char *cgroup; /* NULL: none */
 	const char *tmpdir;
 	const struct nodeinfo *info;
-	bool allow_root; /* granted where the launch has it, too */
+	bool allow_root;    /* granted where the launch has it, too */
+	bool own_namespace; /* this agent's supervisors may make one */
 	int64_t min_uid, log_bytes, nofile, memlock_bytes, core_bytes;
 	/* of each NUMA node; the launch's own, where that is more */
 	int64_t reserve_cores;

@@ -18,6 +18,8 @@ static const struct mo_field spool_fields[] = {
 	     "its own cgroup2 directory; unit: the one of stepd, null: none"),
 	MO_D(spool, tmpdir, MO_STR, "TMPDIR of the ranks"),
 	MO_D(spool, allow_root, MO_BOOL, "ranks may run as root"),
+	MO_D(spool, own_namespace, MO_BOOL,
+	     "ranks get a mount namespace of the step, where one can be made"),
 	MO_D(spool, min_uid, MO_INT, "least uid of other accounts; null, 0: any", .omit = true),
 	MO_D(spool, log_bytes, MO_INT, "size at which a rank's log is rotated, bytes"),
 	MO_D(spool, nofile, MO_INT, "limit of open files; -1: unlimited, null: left as it is"),

@@ -19,8 +19,9 @@ struct spool {
 	char *log_dir; /* STATE/logs/j<job>/a<attempt> */
 	/* own cgroup2 directory; "unit" = the one stepd's unit runs in; NULL = none */
 	char *cgroup;
-	char *tmpdir;    /* TMPDIR of the ranks */
-	bool allow_root; /* ranks may run as root */
+	char *tmpdir;       /* TMPDIR of the ranks */
+	bool allow_root;    /* ranks may run as root */
+	bool own_namespace; /* ranks get a mount namespace of the step, where one can be made */
 	/* least uid of other accounts; MO_NONE (an agent of an earlier version) and 0 = any */
 	int64_t min_uid;
 	int64_t log_bytes; /* a rank's log is rotated at this size, one old file is kept */

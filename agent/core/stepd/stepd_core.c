@@ -20,7 +20,7 @@
 #include "lib/model/launch.h"
 #include "lib/model/recipe.h"
 
-struct stepd_core *stepd_core_new(const struct launch *l)
+struct stepd_core *stepd_core_new(const struct launch *l, bool own_namespace)
 {
 	struct stepd_core *s = mo_alloc(sizeof(*s));
 
@@ -28,6 +28,7 @@ struct stepd_core *stepd_core_new(const struct launch *l)
 	mo_desc_copy(&launch_desc, &s->launch, l);
 	mo_desc_init(&note_desc, &s->sample);
 	mo_desc_init(&note_desc, &s->checkpoint);
+	s->own_namespace = own_namespace;
 	s->samples.us = (int64_t)SAMPLES_BURST * SAMPLE_US;
 	s->words.us = (int64_t)WORDS_BURST * WORD_US;
 	s->n_ranks = l->n_local > 0 ? (size_t)l->n_local : 0;

@@ -1,6 +1,7 @@
 /* The step supervisor's decisions (moe-stepd): ranks of one attempt on one node. Pure; stepd and
  * the simulator are its shells.
- *   launch -> [prepare] -> [hold ports] -> [read files and configuration] -> fork all
+ *   launch -> [namespace] -> [prepare] -> [hold ports] -> [read files and configuration]
+ *   -> fork all
  *   -> each exec proved + read back -> running -> exits -> gone
  *   stop: signal main pids, SIGKILL the whole tree after grace
  *   kill: SIGKILL the whole tree at once
@@ -15,7 +16,8 @@
 
 struct stepd_core;
 enum stepd_event_type {
-	SE_LAUNCH, /* begin: ports are bound by the shell first */
+	SE_LAUNCH,    /* begin: ports are bound by the shell first */
+	SE_NAMESPACE, /* the step's own mount namespace was made, or cannot be: three nets do */
 	/* ok: engine.prepare ended with 0; !ok: text, code, tail: why no rank can start */
 	SE_PREPARED,
 	SE_PORTS, /* ok: ports held (or not wanted); !ok: busy */
@@ -49,9 +51,10 @@ struct stepd_event {
 	int64_t signal, grace_us;
 	struct note note;
 };
-/* PREPARE: run launch.prepare once, answer with SE_PREPARED. READ_CONFIG: likewise,
- * SE_CONFIG_READ. SIGNAL_RANKS: every main pid not yet reaped. KILL_TREE may come repeatedly,
- * also when nothing is left. DONE: nothing follows; stepd may exit. */
+/* NAMESPACE: make it, answer with SE_NAMESPACE. PREPARE: run launch.prepare once, answer with
+ * SE_PREPARED. READ_CONFIG: likewise, SE_CONFIG_READ. SIGNAL_RANKS: every main pid not yet reaped.
+ * KILL_TREE may come repeatedly, also when nothing is left. DONE: nothing follows; stepd may exit.
+ */
 enum stepd_effect_type {
 	SX_HOLD_PORTS,
 	SX_FORK_ALL,
@@ -61,7 +64,8 @@ enum stepd_effect_type {
 	SX_NOTE,
 	SX_DONE,
 	SX_PREPARE,
-	SX_READ_CONFIG
+	SX_READ_CONFIG,
+	SX_NAMESPACE
 };
 /* NOTE: note with n given; urgent = exits, refused, lost, gone, running */
 struct stepd_effect {
@@ -74,7 +78,8 @@ struct stepd_out {
 	size_t n_effects;
 };
 
-struct stepd_core *stepd_core_new(const struct launch *l);
+/* own_namespace: ranks get a mount namespace of the step (spool.own_namespace). */
+struct stepd_core *stepd_core_new(const struct launch *l, bool own_namespace);
 struct stepd_core *stepd_core_free(struct stepd_core *s);
 MO_DEFINE_CLEANUP(struct stepd_core, stepd_core_free)
 void stepd_core_decide(struct stepd_core *s, const struct stepd_event *e, int64_t now_us,

@@ -12,7 +12,7 @@
 #define WORDS_BURST 5000
 #define WORD_BYTES 512
 
-enum state { NEW, PREPARING, PORTS, READING, UP, STOPPING, DOWN, GONE, _STATE_N };
+enum state { NEW, NAMESPACE, PREPARING, PORTS, READING, UP, STOPPING, DOWN, GONE, _STATE_N };
 
 struct local_rank {
 	bool started, failed, exited;
@@ -23,6 +23,7 @@ struct local_rank {
 struct stepd_core {
 	struct launch launch;
 	enum state state;
+	bool own_namespace;
 	bool ports_held, refused, stopped; /* stopped: a planned stop was begun */
 	struct local_rank *ranks;
 	size_t n_ranks;

@@ -18,7 +18,8 @@ static void go_up(struct stepd_core *s, struct stepd_out *out)
 {
 	bool read = s->launch.config || s->launch.n_inputs || has_files(&s->launch);
 
-	mo_assert(s->state == PREPARING || s->state == PORTS || s->state == NEW);
+	mo_assert(s->state == PREPARING || s->state == PORTS || s->state == NEW ||
+		  s->state == NAMESPACE);
 	s->state = read ? READING : UP;
 	stepd_effect(out, read ? SX_READ_CONFIG : SX_FORK_ALL);
 }
@@ -33,12 +34,11 @@ static void go_on(struct stepd_core *s, struct stepd_out *out)
 	stepd_effect(out, SX_HOLD_PORTS);
 }
 
-void stepd_on_launch(struct stepd_core *s, const struct stepd_event *e, int64_t now,
-		     struct stepd_out *out)
+/* Nothing of the job runs yet, not even engine.prepare. */
+static void begin(struct stepd_core *s, int64_t now, struct stepd_out *out)
 {
 	int64_t limit = s->launch.prepare_limit_us;
 
-	mo_assert(s->state == NEW);
 	if (!s->launch.n_prepare) {
 		go_on(s, out);
 		return;
@@ -46,6 +46,24 @@ void stepd_on_launch(struct stepd_core *s, const struct stepd_event *e, int64_t 
 	s->state = PREPARING;
 	s->prepare_due = limit > 0 && limit < INT64_MAX - now ? now + limit : INT64_MAX;
 	stepd_effect(out, SX_PREPARE);
+}
+
+void stepd_on_launch(struct stepd_core *s, const struct stepd_event *e, int64_t now,
+		     struct stepd_out *out)
+{
+	mo_assert(s->state == NEW);
+	if (!s->own_namespace) {
+		begin(s, now, out);
+		return;
+	}
+	s->state = NAMESPACE;
+	stepd_effect(out, SX_NAMESPACE);
+}
+
+void stepd_on_namespace(struct stepd_core *s, const struct stepd_event *e, int64_t now,
+			struct stepd_out *out)
+{
+	begin(s, now, out);
 }
 
 /* No rank was started, and none will be; what the preparation has started goes. */

@@ -4,6 +4,8 @@
 
 void stepd_on_launch(struct stepd_core *s, const struct stepd_event *e, int64_t now,
 		     struct stepd_out *out);
+void stepd_on_namespace(struct stepd_core *s, const struct stepd_event *e, int64_t now,
+			struct stepd_out *out);
 void stepd_on_prepared(struct stepd_core *s, const struct stepd_event *e, int64_t now,
 		       struct stepd_out *out);
 void stepd_on_ports(struct stepd_core *s, const struct stepd_event *e, int64_t now,

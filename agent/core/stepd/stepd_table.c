@@ -12,7 +12,10 @@ struct cell {
 };
 
 static const struct cell launch = { stepd_on_launch,
-				    "preparing where there is engine.prepare, else as prepared" };
+				    "namespace where the step gets one, else as that event" };
+static const struct cell namespace = {
+	stepd_on_namespace, "preparing where there is engine.prepare, else as prepared"
+};
 static const struct cell prepared = {
 	stepd_on_prepared,
 	"it ended with 0: ports, or without any to hold as ports held; else: refused, kill, down"
@@ -80,6 +83,10 @@ static const struct cell *const table[_STATE_N][_SE_N] = {
 		[SE_LAUNCH] = &launch,
 		[SE_STOP] = &stop_early, [SE_KILL] = &kill_early, [SE_STUCK] = &stuck,
 	},
+	[NAMESPACE] = {
+		[SE_NAMESPACE] = &namespace,
+		[SE_STOP] = &stop_unforked, [SE_KILL] = &kill_all, [SE_STUCK] = &stuck,
+	},
 	[PREPARING] = {
 		[SE_PREPARED] = &prepared,
 		[SE_STOP] = &stop_unforked, [SE_KILL] = &kill_all, [SE_STUCK] = &stuck,
@@ -114,12 +121,14 @@ static const struct cell *const table[_STATE_N][_SE_N] = {
 };
 
 static const char *const state_names[_STATE_N] = {
-	[NEW] = "new", [PREPARING] = "preparing", [PORTS] = "ports", [READING] = "reading",
-	[UP] = "up",   [STOPPING] = "stopping",   [DOWN] = "down",   [GONE] = "gone",
+	[NEW] = "new",           [NAMESPACE] = "namespace", [PREPARING] = "preparing",
+	[PORTS] = "ports",       [READING] = "reading",     [UP] = "up",
+	[STOPPING] = "stopping", [DOWN] = "down",           [GONE] = "gone",
 };
 
 static const char *const event_names[_SE_N] = {
 	[SE_LAUNCH] = "launch",
+	[SE_NAMESPACE] = "the namespace of the step is made, or cannot be",
 	[SE_PREPARED] = "engine.prepare ended",
 	[SE_PORTS] = "ports",
 	[SE_CONFIG_READ] = "the engine's configuration was read",

@@ -1,6 +1,6 @@
 /* What goes into a turn: one thing that the shell heard, as a described struct, so that it can be
- * printed, stored and stepped again as JSON. Who makes an input owns it with all it points to; a
- * step borrows it, and takes nothing but the content of `submit`. Plain values without
+ * printed, stored and decided again as JSON. Who makes an input owns it with all it points to;
+ * core_decide() borrows it, and takes nothing but the content of `submit`. Plain values without
  * behaviour. */
 #pragma once
 #include "daemon/core/state/record.h"

@@ -5,21 +5,21 @@
 #include "lib/base/parse.h"
 
 const char *const waiting_code_names[_WAITING_N] = {
-	"queue",
-	"grace",
-	"restored",
-	"behind",
-	"checkpoint-in-use",
-	"too-large",
-	"stack-differs",
-	"nodes-away",
-	"capacity",
-	"checkpoint-scan",
-	"health-checks",
-	"checkpoint-unread",
-	"checkpoint",
-	"node-silent",
-	"not-gone",
+	[WAITING_NOT] = "queue",
+	[WAITING_GRACE] = "grace",
+	[WAITING_RESTORED] = "restored",
+	[WAITING_BEHIND] = "behind",
+	[WAITING_DIRECTORY] = "checkpoint-in-use",
+	[WAITING_TOO_LARGE] = "too-large",
+	[WAITING_STACK] = "stack-differs",
+	[WAITING_NODES] = "nodes-away",
+	[WAITING_CAPACITY] = "capacity",
+	[WAITING_SCAN] = "checkpoint-scan",
+	[WAITING_CHECKS] = "health-checks",
+	[WAITING_UNREAD] = "checkpoint-unread",
+	[WAITING_CHECKPOINT] = "checkpoint",
+	[WAITING_SILENT] = "node-silent",
+	[WAITING_NOT_GONE] = "not-gone",
 };
 
 const struct waiting_kind waiting_kinds[] = {

@@ -4,8 +4,8 @@
  * the job's state says it. The recorded reason, `moectl why`, `status`, `list` and the Job
  * document ask here (waiting_of) and search for nothing again: no search for places per question,
  * no other order. What the last pass found holds until the next: whatever it depends on asks for
- * one. To add a reason: a code here, its row and its sentence in waiting.c; docs/states.md is
- * printed from the rows. */
+ * one. To add a reason: a code here, its name, row and sentence in waiting.c;
+ * `build/sim --states` prints docs/states.md from the rows. */
 #pragma once
 #include "daemon/core/state/state.h"
 

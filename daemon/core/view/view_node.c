@@ -176,7 +176,8 @@ void node_view(const struct state *s, const struct node *n, int64_t now, bool wi
 		mo_strs_add(&ret->jobs, &ret->n_jobs, id);
 		ret->gpus_free -= (int64_t)p->n_gpus;
 	}
-	if (ret->refuses)
+	/* a job may hold slots that the node's newest hello does not have any more */
+	if (ret->refuses || ret->gpus_free < 0)
 		ret->gpus_free = 0;
 	ret->heartbeat_age_ms = MO_MAX(0, now - node_heard_at(s, n)) / 1000;
 	node_checks(s, n, ret);

@@ -33,7 +33,7 @@ static inline int setup_n(void **state, int64_t first, int64_t n, int64_t world,
 	b->launch.world = world;
 	b->launch.metrics_rank = metrics_rank;
 	b->launch.hold_ports = ports;
-	b->core = stepd_core_new(&b->launch);
+	b->core = stepd_core_new(&b->launch, false);
 	b->now = 1000000;
 	*state = b;
 	return 0;

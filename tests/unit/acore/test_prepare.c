@@ -184,7 +184,7 @@ static struct stepd_core *make(bool ports)
 	l.hold_ports = ports;
 	l.prepare_limit_us = 600000000;
 	mo_strs_add(&l.prepare, &l.n_prepare, "x");
-	struct stepd_core *s = stepd_core_new(&l);
+	struct stepd_core *s = stepd_core_new(&l, false);
 
 	mo_desc_done(&launch_desc, &l);
 	return s;

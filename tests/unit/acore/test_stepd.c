@@ -223,7 +223,7 @@ static void test_configuration(void **state)
 	b->launch.config = mo_strdup("primus");
 	for (int what = 0; what < 4; what++) {
 		stepd_core_free(b->core);
-		b->core = stepd_core_new(&b->launch);
+		b->core = stepd_core_new(&b->launch, false);
 		simple(b, SE_LAUNCH, MO_NONE);
 		simple(b, SE_PORTS, MO_NONE);
 		assert_string_equal(said(b), "hold config");
@@ -261,7 +261,7 @@ static void test_files_of_variables(void **state)
 
 	MO_ADD(&b->launch, env, &env_item_desc)->file = mo_strdup("/home/ann/key");
 	stepd_core_free(b->core);
-	b->core = stepd_core_new(&b->launch);
+	b->core = stepd_core_new(&b->launch, false);
 	simple(b, SE_LAUNCH, MO_NONE);
 	simple(b, SE_PORTS, MO_NONE);
 	assert_string_equal(said(b), "hold config");
@@ -283,8 +283,9 @@ static int state_named(const char *name)
 /* A step of two ranks with everything that a start may have, in that state. */
 static void reach(struct bed *b, const char *name)
 {
-	static const char *const order[] = { "new", "preparing", "ports", "reading", "up" };
-	const int next[] = { SE_LAUNCH, SE_PREPARED, SE_PORTS, SE_CONFIG_READ };
+	static const char *const order[] = { "new",   "namespace", "preparing",
+					     "ports", "reading",   "up" };
+	const int next[] = { SE_LAUNCH, SE_NAMESPACE, SE_PREPARED, SE_PORTS, SE_CONFIG_READ };
 
 	for (size_t i = 0; i < ELEMENTSOF(next) && strcmp(order[i], name) != 0; i++)
 		simple(b, next[i], MO_NONE);
@@ -300,8 +301,8 @@ static void reach(struct bed *b, const char *name)
 /* What docs/states.md does not list of a state does nothing there. */
 static void test_unlisted_is_ignored(void **state)
 {
-	static const char *const names[] = { "new", "preparing", "ports", "reading",
-					     "up",  "stopping",  "down",  "gone" };
+	static const char *const names[] = { "new", "namespace", "preparing", "ports", "reading",
+					     "up",  "stopping",  "down",      "gone" };
 	struct bed *b = *state;
 	size_t ignored = 0;
 
@@ -313,7 +314,7 @@ static void test_unlisted_is_ignored(void **state)
 			if (stepd_follows(state_named(names[i]), e))
 				continue;
 			stepd_core_free(b->core);
-			b->core = stepd_core_new(&b->launch);
+			b->core = stepd_core_new(&b->launch, true);
 			reach(b, names[i]);
 			int64_t due = stepd_core_deadline(b->core);
 			simple(b, e, 0);

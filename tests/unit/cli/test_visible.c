@@ -49,6 +49,32 @@ static void test_broken_utf8(void **state)
 	shown("\xf0\x9f\x98", 3, VISIBLE_TEXT, "\xf0\\x9f\\x98");
 }
 
+/* Of what ends lines and turns their order nothing would be seen. */
+static void test_order_of_letters(void **state)
+{
+	shown("a\xe2\x80\xae"
+	      "b\xe2\x81\xa9\xe2\x80\xa8",
+	      11, VISIBLE_TEXT, "a\\u202eb\\u2069\\u2028");
+	shown("\xe2\x80\xaa", 3, VISIBLE_OUTPUT, "\\u202a");
+	shown("\xe2\x80\xa7\xe2\x80\xaf\xe2\x81\xa5", 9, VISIBLE_TEXT,
+	      "\xe2\x80\xa7\xe2\x80\xaf\xe2\x81\xa5");
+	shown("\xe2\x80", 2, VISIBLE_TEXT, "\xe2\\x80");
+}
+
+static void test_json_to_a_terminal(void **state)
+{
+	static const char text[] = "{\"a\":\"\x7f\xc2\x9b\xe2\x80\xae\xc3\xa9\"}";
+	_cleanup_(mo_freep) char *said = NULL;
+	size_t n = 0;
+	FILE *terminal = stdout;
+
+	stdout = open_memstream(&said, &n);
+	print_json(text, strlen(text));
+	fclose(stdout);
+	stdout = terminal;
+	assert_string_equal(said, "{\"a\":\"\\u007f\\u009b\\u202e\xc3\xa9\"}\n");
+}
+
 static void test_documents(void **state)
 {
 	struct json_object *o = json_tokener_parse(
@@ -68,6 +94,8 @@ int main(void)
 		cmocka_unit_test(test_plain_text_stays),
 		cmocka_unit_test(test_control_characters),
 		cmocka_unit_test(test_broken_utf8),
+		cmocka_unit_test(test_order_of_letters),
+		cmocka_unit_test(test_json_to_a_terminal),
 		cmocka_unit_test(test_documents),
 	};
 

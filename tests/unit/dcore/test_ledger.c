@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "daemon/core/view/report.h"
@@ -398,9 +399,29 @@ static void views(void **state)
 	world_done(&w);
 }
 
+/* Its newest agent says that the node has no GPUs, and a job runs on two of them. */
+static void slots_that_are_gone_are_not_counted_as_taken(void **state)
+{
+	struct node_view n;
+	struct world w;
+
+	running(&w, 2);
+	w.toys[0].gpus = 0;
+	snprintf(w.toys[0].instance, sizeof(w.toys[0].instance), "another");
+	world_hello(&w, 0);
+	world_run(&w, 2 * S);
+	assert_int_equal(world_node(&w, 0)->info.n_gpus, 0);
+	mo_desc_init(&node_view_desc, &n);
+	node_view(core_state(w.core), world_node(&w, 0), w.now, true, &n);
+	assert_int_equal(n.gpus_free, 0);
+	mo_desc_done(&node_view_desc, &n);
+	world_done(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(slots_that_are_gone_are_not_counted_as_taken),
 		cmocka_unit_test(first_passes_are_productive_repeats_are_not),
 		cmocka_unit_test(a_sparse_sample_is_shared_out),
 		cmocka_unit_test(phases_and_states_have_their_category),

@@ -47,7 +47,20 @@ static void on_stream(void *arg, struct http_request *r)
 	http_stream_start(r, "text/event-stream");
 }
 
+static void on_slow(void *arg, struct http_request *r)
+{
+	size_t n = strlen(bed.served);
+	int64_t end = mo_clock_thread_ns() + SLOW_NS;
+
+	while (mo_clock_thread_ns() < end)
+		continue;
+	if (n + 1 < sizeof(bed.served))
+		bed.served[n] = http_caller(r)->user[0];
+	http_reply(r, 200, "text/plain", "slow", 4, NULL);
+}
+
 const struct http_route bed_routes[] = {
+	{ "GET", "/v1/slow", ROLE_VIEWER, on_slow, 0, false },
 	{ "GET", "/open", ROLE_NONE, on_echo, 0, false },
 	{ "GET", "/", ROLE_NONE, on_echo, 0, false },
 	{ "GET", "/v1/things", ROLE_VIEWER, on_echo, 0, false },
@@ -59,16 +72,18 @@ const struct http_route bed_routes[] = {
 	{ "GET", "/v1/stream", ROLE_VIEWER, on_stream, 0, false },
 };
 
-/* The secret is the role's name. */
+/* The secret is the role's name, and .NAME of its user where it has one of his own. */
 static bool authenticate(void *arg, const char *secret, bool by_cookie, struct http_caller *ret)
 {
 	if (by_cookie != (strncmp(secret, "s-", 2) == 0))
 		return false;
 	secret += by_cookie ? 2 : 0;
+	size_t n = strcspn(secret, ".");
 	for (int i = ROLE_VIEWER; i < _ROLE_N; i++)
-		if (strcmp(secret, role_names[i]) == 0) {
+		if (strlen(role_names[i]) == n && strncmp(secret, role_names[i], n) == 0) {
 			*ret = (struct http_caller){ .role = (enum role)i,
-						     .user = bed.bearer_name,
+						     .user = secret[n] ? secret + n + 1
+								       : bed.bearer_name,
 						     .token_id = "t1" };
 			return true;
 		}
@@ -99,6 +114,7 @@ static int setup_idle(int64_t idle_s)
 	static char path[80];
 
 	bed.gone_calls = bed.wrong_calls = 0;
+	memset(bed.served, 0, sizeof(bed.served));
 	bed.token_alive = true;
 	snprintf(bed.dir, sizeof(bed.dir), "/tmp/http-test-XXXXXX");
 	if (!mkdtemp(bed.dir) || sd_event_new(&bed.loop) < 0)

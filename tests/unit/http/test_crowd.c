@@ -139,6 +139,33 @@ static void test_wrong_credentials(void **state)
 	assert_non_null(strstr(got.data, "Retry-After: "));
 }
 
+#define EVES 24
+
+/* Somebody who has many requests waiting waits for himself: the one of another is not behind
+ * them, and neither is one of who is not limited. */
+static void test_many_of_one(void **state)
+{
+	static const char *const heads[] = { "GET /v1/slow HTTP/1.1" AS("user.bob"),
+					     "GET /v1/slow HTTP/1.1" AS("operator.op") };
+	int all[EVES + ELEMENTSOF(heads)];
+	int64_t end = mo_clock_boot_us() + PATIENCE_US;
+
+	for (size_t i = 0; i < ELEMENTSOF(all); i++) {
+		all[i] = dial(false);
+		put(all[i], i < EVES ? "GET /v1/slow HTTP/1.1" AS("user.eve") : heads[i - EVES]);
+		put(all[i], "\r\n\r\n");
+	}
+	while (strlen(bed.served) < ELEMENTSOF(all)) {
+		assert_true(mo_clock_boot_us() < end);
+		sd_event_run(bed.loop, 10000);
+	}
+	print_message("served: %s\n", bed.served);
+	assert_in_range(strcspn(bed.served, "b"), 0, EVES / 2);
+	assert_in_range(strcspn(bed.served, "o"), 0, EVES / 2);
+	for (size_t i = 0; i < ELEMENTSOF(all); i++)
+		mo_close(all[i]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -148,6 +175,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_strangers_of_one_address, bed_setup,
 						bed_teardown),
 		cmocka_unit_test_setup_teardown(test_wrong_credentials, bed_setup, bed_teardown),
+		cmocka_unit_test_setup_teardown(test_many_of_one, bed_setup, bed_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -275,7 +275,7 @@ static const struct bad whole[] = {
 	  "2:7 name: 'j-7' has the form of a job's id" },
 	{ "recipe: 1\nname: a\nengine: {kind: megatron}\ncluster: {gpus: 1}\n",
 	  "3:16 engine.kind: unknown engine 'megatron': there is no config/engines/megatron.yaml "
-	  "[did you mean 'megatron-lm'? there are: command, deepspeed, " },
+	  "[did you mean 'megatron-lm'? there are: command, " },
 	{ "recipe: 1\nname: a\nengine: {kind: torch, entry: x}\ncluster: {gpus: 8, gpu: 16}\n",
 	  "4:25 cluster.gpu: '16' is no type of GPU; how many there are is cluster.gpus [did you "
 	  "mean 'gpus'?]" },

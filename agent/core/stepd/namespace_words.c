@@ -1,0 +1,27 @@
+/* See namespace_words.h. */
+#include "agent/core/stepd/namespace_words.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "lib/base/parse.h"
+#include "lib/base/utf8.h"
+
+char *namespace_problem(const char *line, size_t n, int *ret_error)
+{
+	const char *space = n ? memchr(line, ' ', n) : NULL;
+	_cleanup_(mo_freep) char *number = space ? mo_strndup(line, (size_t)(space - line)) : NULL;
+	int64_t error = 0;
+
+	*ret_error = 0;
+	if (n == 2 && memcmp(line, "ok", 2) == 0)
+		return NULL;
+	*ret_error = EIO;
+	if (n == 0)
+		return mo_strdup("moe-namespace ended without a word");
+	if (!space || mo_parse_i64(number, 1, 4095, &error) < 0 || !mo_utf8_valid(line, n))
+		return mo_strdup("moe-namespace answered what it never says");
+	*ret_error = (int)error;
+	return mo_printf("could not %.*s: %s", (int)(n - (size_t)(space + 1 - line)), space + 1,
+			 strerror((int)error));
+}

@@ -1,0 +1,158 @@
+/* The step's own mount namespace: moe-namespace makes it before anything of the job is started, and
+ * every rank enters it between its cgroup and its user. Its number and the step's id, which it
+ * holds as a file, are spooled before the first fork, so that an agent finds by them what this
+ * process may leave behind: the fourth net. Without one the other three do, and it is said. */
+#include "agent/stepd/namespace.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "agent/core/stepd/namespace_words.h"
+#include "agent/stepd/helper.h"
+#include "agent/stepd/process.h"
+#include "agent/stepd/sources.h"
+#include "agent/stepd/wake.h"
+#include "lib/base/clock.h"
+#include "lib/base/fd.h"
+#include "lib/base/log.h"
+
+#define DEADLINE_US 30000000
+#define ANSWER_MAX 512
+
+/* moe-namespace while it makes it. */
+struct maker {
+	pid_t pid;
+	struct source answer;
+	int life_fd; /* it ends when this is closed */
+	int64_t end_us;
+	char line[ANSWER_MAX];
+	size_t n;
+	bool over;
+};
+
+static int write_in(const struct stepd *s, const char *name, const char *text)
+{
+	_cleanup_(mo_freep) char *path = mo_path(s->dir, "%s", name);
+
+	return mo_write_file(path, text, strlen(text), 0444, false);
+}
+
+/* Nothing of the job was started yet. */
+static int take(struct stepd *s, const struct maker *m)
+{
+	_cleanup_(mo_freep) char *path = mo_printf("/proc/%d/ns/mnt", (int)m->pid);
+	_cleanup_(mo_freep) char *number = NULL;
+	_cleanup_(mo_closep) int fd = mo_open_at(AT_FDCWD, path, O_RDONLY, 0);
+	struct stat st, own;
+	int r = fd < 0 ? fd : mo_stat_fd(fd, &st);
+
+	if (r == 0)
+		r = mo_stat("/proc/self/ns/mnt", &own);
+	if (r == 0 && st.st_ino == own.st_ino) /* the whole machine's */
+		r = -EEXIST;
+	if (r < 0)
+		return r;
+	number = mo_printf("%llu\n", (unsigned long long)st.st_ino);
+	r = write_in(s, "namespace", number);
+	if (r == 0)
+		s->mnt_fd = TAKE_FD(fd);
+	return r;
+}
+
+static void finish(struct stepd *s, struct maker *m, char *problem)
+{
+	m->over = true;
+	wake_unwatch(s, &m->answer);
+	m->life_fd = mo_close(m->life_fd);
+	if (problem)
+		mo_log(MO_WARNING, NULL,
+		       &(struct mo_log_where){ .job = s->spool.launch.job,
+					       .attempt = s->spool.launch.attempt,
+					       .rank = -1 },
+		       "the step has no mount namespace of its own, what escapes from its ranks "
+		       "is found by its environment only: %s",
+		       problem);
+	free(problem);
+	stepd_queue(s, SE_NAMESPACE, NULL);
+}
+
+static void judge(struct stepd *s, struct maker *m)
+{
+	int error;
+	char *problem = namespace_problem(m->line, m->n, &error);
+	int r = problem ? 0 : take(s, m);
+
+	if (r < 0)
+		problem = mo_printf("its number cannot be kept: %s", strerror(-r));
+	finish(s, m, problem);
+}
+
+static void on_answer(struct stepd *s, struct source *source, uint32_t events)
+{
+	struct maker *m = source->owner;
+	ssize_t n = mo_read(source->fd, m->line + m->n, sizeof(m->line) - m->n);
+	const char *end;
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	m->n += n > 0 ? (size_t)n : 0;
+	end = memchr(m->line, '\n', m->n);
+	if (!end && n > 0 && m->n < sizeof(m->line))
+		return;
+	m->n = end ? (size_t)(end - m->line) : 0; /* half a line says nothing */
+	judge(s, m);
+}
+
+void namespace_tick(struct stepd *s)
+{
+	struct maker *m = s->maker;
+	int64_t now = mo_clock_boot_us();
+
+	if (!m || m->over)
+		return;
+	if (now < m->end_us) {
+		stepd_tick_in(s, m->end_us - now);
+		return;
+	}
+	process_kill(m->pid); /* the subreaper takes it */
+	finish(s, m, mo_printf("moe-namespace has not ended after %d s", DEADLINE_US / 1000000));
+}
+
+static int run(struct stepd *s, struct maker *m)
+{
+	static const struct mo_identity as_this = { 0 };
+	_cleanup_(mo_freep) char *path = stepd_helper("moe-namespace");
+	_cleanup_(mo_closep) int life = -1, answer = -1;
+	char *argv[] = { (char *)"moe-namespace", s->dir, NULL };
+	int ours = -1, r = path ? process_pipe(0, &life, &m->life_fd) : -ENOENT;
+
+	if (r == 0)
+		r = process_pipe(0, &ours, &answer);
+	if (r < 0)
+		return r;
+	m->answer = (struct source){ .fd = ours, .fn = on_answer, .owner = m };
+	r = wake_watch(s, &m->answer, EPOLLIN);
+	if (r < 0)
+		return r;
+	m->pid = process_program(&(struct process_program){
+		.who = &as_this, .path = path, .argv = argv, .in_fd = life, .third_fd = answer });
+	return m->pid < 0 ? m->pid : 0;
+}
+
+void namespace_start(struct stepd *s)
+{
+	struct maker *m = s->maker = mo_alloc(sizeof(*m));
+	_cleanup_(mo_freep) char *id = mo_printf("%s\n", s->spool.step_id);
+
+	m->answer.fd = m->life_fd = -1;
+	m->end_us = mo_clock_boot_us() + DEADLINE_US;
+	int r = write_in(s, "step_id", id);
+
+	if (r == 0)
+		r = run(s, m);
+	if (r < 0)
+		finish(s, m, mo_printf("moe-namespace could not be started: %s", strerror(-r)));
+	else
+		namespace_tick(s);
+}

@@ -1,0 +1,51 @@
+/* What moe-namespace answers, read by its supervisor. */
+#include <errno.h>
+#include <string.h>
+
+#include "agent/core/stepd/namespace_words.h"
+#include "lib/base/util.h"
+#include "tests/unit/unit.h"
+
+static void expect(const char *line, const char *wanted, int error)
+{
+	int e = -1;
+	_cleanup_(mo_freep) char *seen = namespace_problem(line, strlen(line), &e);
+
+	assert_int_equal(e, error);
+	if (wanted)
+		assert_string_equal(seen, wanted);
+	else
+		assert_null(seen);
+}
+
+static void test_answers(void **state)
+{
+	expect("ok", NULL, 0);
+	expect("1 make a mount namespace",
+	       "could not make a mount namespace: Operation not permitted", EPERM);
+	expect("30 make the file /run/moe-step",
+	       "could not make the file /run/moe-step: Read-only file system", EROFS);
+}
+
+static void test_not_answers(void **state)
+{
+	static const char *const lies[] = { "o",         "okay",
+					    "ok ",       "1",
+					    "0 nothing", "-1 make a file",
+					    "99999 x",   "x make",
+					    " make",     "1 \xff\xfe make it" };
+
+	expect("", "moe-namespace ended without a word", EIO);
+	for (size_t i = 0; i < ELEMENTSOF(lies); i++)
+		expect(lies[i], "moe-namespace answered what it never says", EIO);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_answers),
+		cmocka_unit_test(test_not_answers),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
