@@ -18,7 +18,6 @@
 #include "daemon/core/rules/acks.h"
 #include "daemon/core/rules/intake.h"
 #include "lib/base/desc_fit.h"
-#include "lib/base/parse.h"
 #include "lib/loop/loop.h"
 #include "lib/model/message.h"
 #include "lib/model/orders.h"
@@ -29,37 +28,22 @@
 #define QUERY_TIMEOUT_US (10 * 1000000LL)
 #define UNFIT_REPORTED_EVERY_US (60 * 1000000LL)
 
-struct query {
-	int64_t id;
-	struct command command;
-	int64_t deadline; /* boot us */
-	/* once to each hello: the agent may be waiting for new lines; a lost one times out */
-	bool sent;
-	link_answer_fn fn;
-	void *arg;
-	bool owns_arg;             /* freed with the query */
-	struct query *prev, *next; /* of its link */
-	struct link *link;
-	UT_hash_handle hh;
-};
 struct link {
 	char *node;
 	int64_t held;   /* request of the held sync, 0 none */
 	char *instance; /* of the agent that sent it */
 	int64_t held_until;
-	struct query *queries;
 	struct link *prev, *next; /* links->holding, while held */
 	UT_hash_handle hh;
 };
 struct links {
 	struct manager *manager;
-	struct link *all;      /* by node */
-	struct link *holding;  /* first ends first */
-	struct query *queries; /* by id */
-	int64_t n_asked;
+	struct link *all;     /* by node */
+	struct link *holding; /* first ends first */
+	struct questions *questions;
 	/* boot us: till then no more is logged of values that cannot be stored */
 	int64_t unfit_until;
-	struct mo_timer *timer, *query_timer;
+	struct mo_timer *timer;
 };
 
 static struct link *link_get(struct links *l, const char *node)
@@ -86,31 +70,6 @@ static void unhold(struct links *l, struct link *k)
 		return;
 	k->held = 0;
 	DL_DELETE(l->holding, k);
-}
-
-/* Questions are appended to what the core says is due. */
-static void add_queries(struct link *k, int64_t epoch, struct sync_reply *reply)
-{
-	struct query *q;
-
-	DL_FOREACH(k->queries, q) {
-		if (q->sent)
-			continue;
-		struct command *c = MO_ADD(reply, commands, &command_desc);
-		mo_desc_copy(&command_desc, c, &q->command);
-		c->epoch = epoch;
-		q->sent = true;
-	}
-}
-
-static bool has_unsent(const struct link *k)
-{
-	const struct query *q;
-
-	DL_FOREACH(k->queries, q)
-		if (!q->sent)
-			return true;
-	return false;
 }
 
 static void send_doc(struct manager *m, int64_t request, const struct mo_desc *d, const void *obj)
@@ -142,7 +101,7 @@ static void answer_held(struct links *l, struct link *k)
 		return;
 	mo_desc_init(&sync_reply_desc, &reply);
 	core_sync_reply(m->core, k->node, &reply);
-	add_queries(k, manager_state(m)->epoch, &reply);
+	questions_send(l->questions, k->node, manager_state(m)->epoch, &reply);
 	send_reply(l, request, token_id, &reply);
 	mo_desc_done(&sync_reply_desc, &reply);
 }
@@ -179,70 +138,24 @@ static void on_beat(void *arg)
 	set_timer(l);
 }
 
-static void query_free(struct links *l, struct query *q)
-{
-	HASH_DEL(l->queries, q);
-	DL_DELETE(q->link->queries, q);
-	mo_desc_done(&command_desc, &q->command);
-	if (q->owns_arg)
-		free(q->arg);
-	free(q);
-}
-
-/* fn is called when the query is gone, so that it may ask again. */
-static void query_end(struct links *l, struct query *q, const struct query_answer *answer,
-		      const char *why)
-{
-	link_answer_fn fn = q->fn;
-	void *arg = q->arg, *owned = q->owns_arg ? arg : NULL;
-
-	q->owns_arg = false;
-	query_free(l, q);
-	fn(arg, answer, why);
-	free(owned);
-}
-
-static void on_query_timeout(void *arg)
-{
-	struct links *l = arg;
-	struct query *q, *tmp;
-	int64_t now = mo_clock_boot_us(), next = INT64_MAX;
-
-	HASH_ITER(hh, l->queries, q, tmp) {
-		if (q->deadline > now) {
-			next = MO_MIN(next, q->deadline);
-			continue;
-		}
-		_cleanup_(mo_freep) char *why =
-			mo_printf("node %s did not answer in time", q->link->node);
-		query_end(l, q, NULL, why);
-		/* fn may have cancelled the one that comes next: start over */
-		mo_timer_in(l->query_timer, 0);
-		return;
-	}
-	mo_timer_at(l->query_timer, next);
-}
-
 void links_new(struct manager *m)
 {
 	struct links *l = mo_alloc(sizeof(*l));
 
 	l->manager = m;
 	m->links = l;
-	if (mo_timer_new(m->loop, on_beat, l, &l->timer) < 0 ||
-	    mo_timer_new(m->loop, on_query_timeout, l, &l->query_timer) < 0)
+	l->questions = questions_new(m->loop);
+	if (mo_timer_new(m->loop, on_beat, l, &l->timer) < 0)
 		abort();
 }
 
 struct links *links_free(struct links *l)
 {
 	struct link *k, *tmp;
-	struct query *q, *q_tmp;
 
 	if (!l)
 		return NULL;
-	HASH_ITER(hh, l->queries, q, q_tmp)
-		query_free(l, q);
+	questions_free(l->questions);
 	HASH_ITER(hh, l->all, k, tmp) {
 		HASH_DEL(l->all, k);
 		free(k->node);
@@ -250,7 +163,6 @@ struct links *links_free(struct links *l)
 		free(k);
 	}
 	mo_timer_free(l->timer);
-	mo_timer_free(l->query_timer);
 	free(l);
 	return NULL;
 }
@@ -274,7 +186,7 @@ void link_hold(struct manager *m, int64_t request, const char *node, const char 
 	mo_str_set(&k->instance, instance);
 	k->held_until = mo_clock_boot_us() + m->options->beat_ms * 1000;
 	DL_APPEND(l->holding, k);
-	if (has_unsent(k))
+	if (questions_wait(l->questions, node))
 		answer_held(l, k);
 	set_timer(l);
 }
@@ -292,19 +204,13 @@ void link_welcome(struct manager *m, int64_t request, const char *node,
 		  struct agent_welcome *welcome)
 {
 	const char *token_id = agent_waits(m, request);
-	struct link *k = NULL;
-	struct query *q;
 
 	if (token_id) {
 		mo_str_set(&welcome->token, agent_token_hint(m, token_id));
 		welcome->orders = true;
 		send_doc(m, request, &agent_welcome_desc, welcome);
 	}
-
-	HASH_FIND_STR(m->links->all, node, k);
-	if (k)
-		DL_FOREACH(k->queries, q)
-			q->sent = false;
+	questions_again(m->links->questions, node);
 }
 
 void link_ack(struct manager *m, int64_t request, const char *node)
@@ -319,64 +225,38 @@ void link_ack(struct manager *m, int64_t request, const char *node)
 	mo_desc_done(&sync_reply_desc, &reply);
 }
 
-static struct query *query_new(struct links *l, const char *node, int64_t job, int64_t attempt,
-			       int64_t timeout_us, link_answer_fn fn, void *arg)
-{
-	struct link *k = link_get(l, node);
-	struct query *q = mo_alloc(sizeof(*q));
-	struct command *c = &q->command;
-
-	mo_desc_init(&command_desc, c);
-	/* Never a number of an earlier run: agents ignore a question that comes twice, and may
-	 * still answer one of before. */
-	q->id = (manager_state(l->manager)->epoch & INT32_MAX) << 32 | (++l->n_asked & UINT32_MAX);
-	q->link = k;
-	q->fn = fn;
-	q->arg = arg;
-	q->deadline = mo_clock_boot_us() + timeout_us;
-	c->kind = CMD_QUERY;
-	c->query = q->id;
-	c->node = mo_strdup(node);
-	c->job = job;
-	c->attempt = attempt;
-	DL_APPEND(k->queries, q);
-	HASH_ADD(hh, l->queries, id, sizeof(q->id), q);
-	mo_timer_in(l->query_timer, 0);
-	return q;
-}
-
 int64_t link_query(struct manager *m, const char *node, int64_t job, int64_t attempt, int64_t rank,
 		   int64_t offset, int64_t lines, int64_t wait_ms, link_answer_fn fn, void *arg)
 {
-	struct query *q =
-		query_new(m->links, node, job, attempt, wait_ms * 1000 + QUERY_TIMEOUT_US, fn, arg);
-	int64_t id = q->id;
+	struct command *c = question_new(m->links->questions, manager_state(m)->epoch, node,
+					 wait_ms * 1000 + QUERY_TIMEOUT_US, fn, arg, false);
+	int64_t id = c->query;
 
-	q->command.rank = rank;
-	q->command.offset = offset;
-	q->command.lines = lines;
-	q->command.wait_ms = wait_ms;
-	send_now(m->links, q->link);
+	c->job = job;
+	c->attempt = attempt;
+	c->rank = rank;
+	c->offset = offset;
+	c->lines = lines;
+	c->wait_ms = wait_ms;
+	link_wake(m, node);
 	return id;
 }
 
 void link_query_env(struct manager *m, const char *node, int64_t job, int64_t attempt,
 		    link_answer_fn fn, void *arg)
 {
-	struct query *q = query_new(m->links, node, job, attempt, LINK_ENV_TIMEOUT_US, fn, arg);
+	struct command *c = question_new(m->links->questions, manager_state(m)->epoch, node,
+					 LINK_ENV_TIMEOUT_US, fn, arg, true);
 
-	q->owns_arg = true;
-	q->command.what = mo_strdup("env");
-	send_now(m->links, q->link);
+	c->job = job;
+	c->attempt = attempt;
+	c->what = mo_strdup("env");
+	link_wake(m, node);
 }
 
 void link_query_cancel(struct manager *m, int64_t id)
 {
-	struct query *q = NULL;
-
-	HASH_FIND(hh, m->links->queries, &id, sizeof(id), q);
-	if (q)
-		query_free(m->links, q);
+	question_cancel(m->links->questions, id);
 }
 
 static void *decode(struct manager *m, const struct agent_message *msg, const struct mo_desc *d)
@@ -466,19 +346,15 @@ void link_sync(struct manager *m, const struct agent_message *msg, int type)
 bool link_answer(struct manager *m, const struct agent_message *msg)
 {
 	struct query_answer *answer = decode(m, msg, &query_answer_desc);
-	struct query *q = NULL;
 	bool asked = false, expired;
 
 	if (!answer)
 		return false;
 	mo_desc_fit(&query_answer_desc, answer);
 	if (agent_may_speak(m, msg, answer->node, &expired)) {
-		HASH_FIND(hh, m->links->queries, &answer->query, sizeof(answer->query), q);
-		asked = q && strcmp(q->link->node, answer->node) == 0;
 		agent_answer(m, msg->request, 200,
 			     &(struct mo_buf){ .data = (char *)"{}", .len = 2 });
-		if (asked)
-			query_end(m->links, q, answer, NULL);
+		asked = question_answered(m->links->questions, answer);
 	}
 	mo_desc_free(&query_answer_desc, answer);
 	return asked;

@@ -1,6 +1,7 @@
 /* The controller's end of the agent protocol: held syncs, welcomes, acknowledgements, and
  * questions to agents (logs). */
 #pragma once
+#include "daemon/agent_questions.h"
 #include "daemon/manager.h"
 
 struct links;
@@ -27,8 +28,6 @@ void link_sync(struct manager *m, const struct agent_message *msg, int type);
 bool link_answer(struct manager *m, const struct agent_message *msg);
 /* Asks the node: the command goes out with its held sync, or with the next one. fn gets the
  * answer, or NULL with why when none came in time. Returns the question's id. */
-struct query_answer;
-typedef void (*link_answer_fn)(void *arg, const struct query_answer *answer, const char *why);
 int64_t link_query(struct manager *m, const char *node, int64_t job, int64_t attempt, int64_t rank,
 		   int64_t offset, int64_t lines, int64_t wait_ms, link_answer_fn fn, void *arg);
 /* The same for what stepd recorded of its ranks' environments; answered or given up within

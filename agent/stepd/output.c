@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include "agent/core/stepd/fact_events.h"
 #include "agent/core/text/lines.h"
+#include "agent/core/text/notify.h"
 #include "agent/stepd/output.h"
 #include "agent/stepd/process.h"
 #include "agent/stepd/rank_log.h"
@@ -227,7 +228,7 @@ void on_notify(struct stepd *s, struct source *source, uint32_t events)
 		if (n < 0)
 			return;
 		struct line_fact f;
-		if (n > DATAGRAM_BYTES || lines_notify(data, (size_t)n, s->gpus, &f) < 0)
+		if (n > DATAGRAM_BYTES || notify_read(data, (size_t)n, s->gpus, &f) < 0)
 			continue;
 		int each[FACT_EVENTS_MAX];
 		queue_facts(&t, &f, each, fact_events_of_datagram(&f, each));

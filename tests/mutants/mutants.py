@@ -422,9 +422,8 @@ MUTANTS = [
     ),
     (
         "question numbers of the run before",
-        "query_new",
-        "q->id = (manager_state(l->manager)->epoch & INT32_MAX) << 32 | (++l->n_asked & "
-        "UINT32_MAX);",
+        "question_new",
+        "q->id = (epoch & INT32_MAX) << 32 | (++l->n_asked & UINT32_MAX);",
         "q->id = ++l->n_asked;",
         [e2e("test_streams.py", "followed_to_the_end")],
     ),

@@ -221,7 +221,7 @@ static void tell_saving(struct stepd_core *s, const struct note *fact, int64_t n
  * saves go, whatever it ends in; later one that ends in digits is one checkpoint. */
 static int64_t number_of(const struct local_rank *r, const struct note *fact)
 {
-	return r->progress.iteration == MO_NONE ? MO_NONE : lines_path_number(fact->path);
+	return r->progress.iteration == MO_NONE ? MO_NONE : line_path_number(fact->path);
 }
 
 void stepd_core_on_sample(struct stepd_core *s, const struct stepd_event *e, int64_t now,

@@ -1,5 +1,5 @@
 /* Records of "key: value" pairs as engines print them, and the numbers in them. Pure; nothing is
- * copied. Called by lines.c. */
+ * copied. Called by lines.c, line_fact.c and notify.c. */
 #pragma once
 #include <stddef.h>
 #include "lib/base/util.h"

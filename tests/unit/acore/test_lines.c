@@ -8,6 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 #include "agent/core/text/lines.h"
+#include "agent/core/text/notify.h"
 #include "lib/model/limits.h"
 
 static char megatron[] =
@@ -89,7 +90,7 @@ static void test_where_saves_go(void **state)
 	assert_int_equal(g.facts[0].kind, LINE_SAVING);
 	assert_string_equal(g.facts[0].path, "/ckpt/run-100");
 	assert_int_equal(g.facts[0].iteration, MO_NONE);
-	assert_int_equal(lines_path_number("/ckpt/run-100/"), 100);
+	assert_int_equal(line_path_number("/ckpt/run-100/"), 100);
 }
 
 static void test_megatron(void **state)
@@ -313,7 +314,7 @@ static void test_words(void **state)
 
 static int notify(const char *text, struct line_fact *f)
 {
-	return lines_notify(text, strlen(text), 4, f);
+	return notify_read(text, strlen(text), 4, f);
 }
 
 static void test_notify_sample(void **state)
@@ -370,16 +371,16 @@ static void test_notify_bad(void **state)
 
 	for (size_t i = 0; i < ELEMENTSOF(bad); i++)
 		assert_int_equal(notify(bad[i], &f), -EINVAL);
-	assert_int_equal(lines_notify("LOSS=1\0\nX=1", 11, 4, &f), -EINVAL);
+	assert_int_equal(notify_read("LOSS=1\0\nX=1", 11, 4, &f), -EINVAL);
 	assert_int_equal(notify("ITERATION=-4\nLOSS=1", &f), 0);
 	assert_true(f.sample.iteration == MO_NONE);
 	_cleanup_(mo_freep) char *big = mo_alloc(9000);
 	memset(big, 'x', 8999);
 	memcpy(big, "LOSS=1\n", 7);
-	assert_int_equal(lines_notify(big, 8192, 4, &f), 0);
-	assert_int_equal(lines_notify(big, 8193, 4, &f), -EINVAL);
+	assert_int_equal(notify_read(big, 8192, 4, &f), 0);
+	assert_int_equal(notify_read(big, 8193, 4, &f), -EINVAL);
 	memcpy(big, "CHECKPOINT=", 11);
-	assert_int_equal(lines_notify(big, 8192, 4, &f), -EINVAL);
+	assert_int_equal(notify_read(big, 8192, 4, &f), -EINVAL);
 }
 
 /* What no machine does is left out and counted; the rest of the same datagram or line counts. */
