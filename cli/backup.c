@@ -95,11 +95,14 @@ static int run_backup(struct cli *cli, int argc, char **argv)
 	struct taken t = { .fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
 				      0600) };
 	if (t.fd < 0 || fchmod(t.fd, 0600) < 0)
-		return cli_fail(CLI_FAILED, "backup: %s: %s", part, strerror(errno));
+		return cli_fail(CLI_FAILED,
+				"backup: %s: %s; give a FILE in a directory that you may write to",
+				part, strerror(errno));
 	mo_desc_init(&backup_head_desc, &head);
 	r = take(cli, &t, &head, part);
 	if (!r && (fsync(t.fd) < 0 || rename(part, args[0]) < 0 || sync_dir_of(args[0]) < 0))
-		r = cli_fail(CLI_FAILED, "backup: %s: %s", args[0], strerror(errno));
+		r = cli_fail(CLI_FAILED, "backup: %s: %s; give another FILE", args[0],
+			     strerror(errno));
 	mo_close(t.fd);
 	if (r)
 		unlink(part);

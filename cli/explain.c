@@ -225,12 +225,12 @@ const struct verb verb_explain = {
 	"Understand",
 	"explain env|bind JOB [--rank R] | explain config RECIPE|JOB [--key K] [--set "
 	"key=value]... | explain event [TYPE]",
-	"each variable with reason and source; each rank's GPU, CPUs, memory and NIC as read back, "
-	"and why; each key of the engine's configuration, and who said it; what an event means and "
-	"what to do",
-	"env, bind:\n"
+	"what ranks were given and why: variables, binding, engine's configuration; what an event "
+	"means",
+	"env: each variable with reason and source; bind: each rank's GPU, CPUs, memory and NIC as "
+	"read back, and why\n"
 	"  --rank R          of this rank (env: default 0)\n"
-	"config:\n"
+	"config: each key of the engine's configuration, and who said it\n"
 	"  --key K           only this key, and those below it\n"
 	"  --set key=value   as in submit\n"
 	"It reads the experiment that the recipe names, where its files are on this machine; no "

@@ -51,7 +51,11 @@ static int work(struct cli *cli, struct init *i, const char *from, char **words,
 	if ((r = check_out(i)))
 		return r;
 	if (i->workdir && access(i->workdir, F_OK) < 0)
-		return cli_fail(CLI_USAGE, "init: --workdir %s: %s", i->workdir, strerror(errno));
+		return cli_fail(CLI_USAGE,
+				"init: --workdir %s: %s; give the directory in which the original "
+				"is "
+				"started",
+				i->workdir, strerror(errno));
 	if (from)
 		r = init_from_path(i, from);
 	else

@@ -413,6 +413,9 @@ static void announce(struct cli *cli, const struct local *l)
 	if (logout)
 		fprintf(stderr, "note: %s\n", logout);
 	warn_slots(cli, l);
+	_cleanup_(mo_freep) char *recipe = mo_data_file("recipes/tiny-moe.yaml");
+	if (recipe)
+		fprintf(stderr, "next: moectl submit %s --watch\n", recipe);
 	fflush(stderr);
 	printf("export MOE_URL=%s\n", url);
 }

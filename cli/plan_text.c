@@ -197,8 +197,9 @@ static void print_parts(const struct cli *cli, struct json_object *p)
 	double step = js_real(p, "step_time_s.total");
 	for (size_t i = 0; i < ELEMENTSOF(memory_names); i++) {
 		_cleanup_(mo_freep) char *path = mo_printf("memory_gb.%s", memory_names[i].key);
+		double gb = js_real(p, path);
 		mo_buf_printf(&memory, "%s%s %s", memory.len ? ", " : "", memory_names[i].name,
-			      text_real(js_real(p, path), 1));
+			      gb > 0 && gb < 0.05 ? "<0.1" : text_real(gb, 1));
 	}
 	mo_buf_str(&memory, " GB");
 	for (size_t i = 0; i < ELEMENTSOF(time_names); i++) {
@@ -416,16 +417,28 @@ static void print_next(const struct cli *cli, const char *file, const struct rec
 	print_note(cli, "next", text);
 }
 
+#define SMALL 1e7 /* parameters: in billions that is nothing */
+
+static char *model_text(struct json_object *model)
+{
+	double total = (double)js_int(model, "total_params"),
+	       active = (double)js_int(model, "active_params"),
+	       flops = js_real(model, "flops_per_token");
+
+	if (total < SMALL)
+		return mo_printf("%s parameters, %s active per token, %s FLOP per token",
+				 text_si(total), text_si(active), text_si(flops));
+	return mo_printf("%s billion parameters, %s billion active per token, %s GFLOP per token",
+			 text_real(total / 1e9, 2), text_real(active / 1e9, 2),
+			 text_real(flops / 1e9, 1));
+}
+
 void plan_text(const struct cli *cli, const char *file, const struct recipe *r,
 	       struct json_object *doc)
 {
 	struct json_object *plans = js_get(doc, "plans"), *best = js_at(plans, 0);
 	double tokens = (double)js_int(best, "batch.global") * (double)js_int(best, "batch.seq");
-	_cleanup_(mo_freep) char *model =
-		mo_printf("%s billion parameters, %s billion active per token, %s GFLOP per token",
-			  text_real((double)js_int(doc, "model.total_params") / 1e9, 2),
-			  text_real((double)js_int(doc, "model.active_params") / 1e9, 2),
-			  text_real(js_real(doc, "model.flops_per_token") / 1e9, 1));
+	_cleanup_(mo_freep) char *model = model_text(js_get(doc, "model"));
 	_cleanup_(mo_freep) char *hardware =
 		mo_printf("%s x %s, %s GB each", text_int(js_int(doc, "hardware.gpus")),
 			  text_or(js_str(doc, "hardware.gpu")),

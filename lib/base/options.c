@@ -358,7 +358,8 @@ int mo_options_file(const struct mo_options *o, void *obj, const char *file, str
 	if (r == -EFBIG)
 		return mo_error_set(err, r, "%s: larger than %d bytes", file, OPTIONS_FILE_MAX);
 	if (r < 0)
-		return mo_error_set(err, r, "%s: %s", file, strerror(-r));
+		return mo_error_set(err, r, "%s: %s%s", file, strerror(-r),
+				    r == -ENOENT ? "; --example-config prints such a file" : "");
 	return mo_options_text(o, obj, file, b.data ? b.data : "", b.len, err);
 }
 

@@ -1479,6 +1479,8 @@ def the_first_recipe_can_be_planned(_):
         "fits      yes" in r.stdout and " ".join(r.stdout.split()).count(said) == 1,
         r.stdout + r.stderr,
     )
+    need("model     42.0k parameters, 23.5k active" in r.stdout, r.stdout)
+    need(not re.search(r"^memory .*e-", r.stdout, re.M), "memory: " + r.stdout)
     doc = json.loads(moectl("plan", recipe, "--json").stdout)
     equal((doc["hardware"]["gpu"], doc["plans"][0]["notes"][-1]), ("mi355x", said), "assumed GPU")
     r = moectl("plan", recipe, "--gpu", "mi300x", "--set", "parallelism=auto")

@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from controller import Moed  # noqa: E402
@@ -407,6 +408,23 @@ def links_lead_somewhere():
                         need(
                             anchor in anchors(f.read()), "%s: %s: no such heading" % (name, target)
                         )
+
+
+@suite.test
+def the_first_recipe_of_the_readme_is_valid():
+    """And nothing has to be said of it."""
+    block = re.search(r"^```yaml\n(.*?)^```", read("../README.md"), re.S | re.M).group(1)
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as f:
+        f.write(block)
+        f.flush()
+        r = subprocess.run(
+            [os.path.join(BUILD, "moectl"), "validate", f.name],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=clean_env(),
+        )
+    equal(r.stdout, f.name + ": valid: my-job, 16 ranks, engine torch\n", "moectl validate")
 
 
 @suite.test

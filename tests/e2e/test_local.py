@@ -148,6 +148,8 @@ def another_shell_finds_the_cluster():
             re.search(r"^dashboard: http://127.0.0.1:\d+/#sign-in=[0-9a-f]{32} ", r.stderr, re.M),
             r.stderr,
         )
+        recipe = re.search(r"^next: moectl submit (\S+) --watch$", r.stderr, re.M).group(1)
+        moectl("validate", recipe, env=env)
         with open(
             json.loads(moectl("local", "status", "--json", env=env).stdout)["token_file"]
         ) as f:

@@ -836,14 +836,12 @@ def test_a_page_of_records_looks_through_some_of_them(m):
     need(pages > 1 and items[-1]["record"]["type"] == "job", "%d pages, %s" % (pages, items[-1:]))
     need(first >= before["first"], (first, before["first"]))
     env = clean_env(MOE_URL="unix:" + os.path.join(m.dir, "sock"))
-    said = subprocess.run(
-        [os.path.join(os.path.dirname(MOED), "moectl"), "debug", "records", "j-2", "--json"],
-        env=env,
-        stdout=subprocess.PIPE,
-        check=True,
-        text=True,
-    ).stdout
+    words = [os.path.join(os.path.dirname(MOED), "moectl"), "debug", "records", "j-2"]
+    said = subprocess.check_output(words + ["--json"], env=env, text=True)
     equal([json.loads(line) for line in said.splitlines()], items, "what moectl prints")
+    said = subprocess.check_output(words, env=env, text=True)
+    need('"state":"cancelled"' in said, "the end of j-2 for people: " + said)
+    need(not re.search(r"[:,](null|\[\]|{})", said), "what is unknown, for people: " + said)
 
 
 @test
