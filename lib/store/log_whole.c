@@ -143,11 +143,13 @@ void log_whole_written(struct log_whole *g, const char *dir)
 	_cleanup_(mo_freep) char *mark = mo_path(dir, OPEN_NAME);
 	_cleanup_(mo_freep) char *text =
 		mo_printf("%lld %lld", (long long)MO_MAX(bytes, g->bytes), (long long)line_of(log));
+	/* a full disk: with the next transaction */
+	if (mo_write_file(mark, text, strlen(text), 0600, false) < 0)
+		return;
 	g->bytes = MO_MAX(bytes, g->bytes);
 	g->has_line = true;
 	g->based = base.st_mtim;
 	mo_assert(g->bytes >= LOG_WHOLE_BYTES && g->bytes <= LOG_KEEP_BYTES);
-	(void)mo_write_file(mark, text, strlen(text), 0600, false);
 }
 
 void log_whole_close(const char *dir)

@@ -254,6 +254,32 @@ def a_join_token_is_no_other_token_and_names_in_use_are_kept():
 
 
 @suite.test
+def a_node_whose_token_was_revoked_is_not_taken_for_one_that_is_off():
+    """Its agent runs and is refused: `why` names that, and not only the silence; a join token ends
+    it, and the ranks were there all the time."""
+    with Bare(moed=SILENT_SOON) as rig:
+        write(rig.given, rig.json("token", "join")["token"])
+        rig.start_agent("node-0")
+        node_up(rig, "node-0")
+        job = rig.submit(command_recipe("long", ["/bin/sleep", "1000"], gpus=2))
+        wait_until(lambda: len(rig.rank_pids(job)) == 2, 30, "two ranks")
+        pids = rig.rank_pids(job)
+        rig.run("token", "revoke", tokens(rig, role="agent", user="node-0")[0]["id"])
+        wait_until(lambda: rig.json("node", "node-0")["state"] == "down", 30, "it is silent")
+        why = rig.json("why", "node-0")
+        need("token-revoked" in [r["code"] for r in why["reasons"]], why)
+        need("moectl token join" in why["next"] and "start its agent" not in why["next"], why)
+        check = [c for c in rig.json("node", "node-0")["checks"] if c["check"] == "token"][0]
+        need(check["state"] == "failed" and "revoked" in check["text"], check)
+        need("token was revoked" in json.dumps(rig.json("why", job)), rig.json("why", job))
+        write(rig.given, rig.json("token", "join")["token"])
+        node_up(rig, "node-0", 60)
+        wait_until(lambda: rig.rank_pids(job) == pids, 30, "the same ranks")
+        need("token" not in json.dumps(rig.json("why", "node-0")), rig.json("why", "node-0"))
+        equal(rig.job(job)["attempt"], 1, "attempt")
+
+
+@suite.test
 def a_token_is_renewed_at_half_of_its_life():
     with Bare() as rig:
         made = rig.json("token", "create", "--role", "agent", "--user", "a", "--ttl", "12s")

@@ -6,6 +6,7 @@
 #include "daemon/core/rules/slots.h"
 #include "daemon/core/state/health.h"
 #include "daemon/core/state/incarnation.h"
+#include "daemon/core/state/token.h"
 
 void refusal_done(struct refusal *r)
 {
@@ -19,6 +20,11 @@ static char *unfit_next(const struct state *s, const struct node *n)
 	if (n->drain.asked)
 		return mo_printf("%s'moectl undrain %s' gives it work again",
 				 n->drain.cordon ? "repair it; " : "", n->name);
+	if (n->state != NODE_UP && token_shut_out(s, n->name))
+		return mo_printf("make a join token ('moectl token join') and put it into its "
+				 "token_file; or power it off and say 'moectl fence %s "
+				 "--confirmed'",
+				 n->name);
 	if (n->state != NODE_UP)
 		return mo_printf("start its agent, or power it off and say 'moectl fence %s "
 				 "--confirmed'",

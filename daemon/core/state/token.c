@@ -64,3 +64,13 @@ const struct token *token_put_out(const struct state *s, const char *node)
 			return &s->tokens[i - 1];
 	return NULL;
 }
+
+bool token_shut_out(const struct state *s, const char *node)
+{
+	if (!token_put_out(s, node))
+		return false;
+	for (size_t i = 0; i < s->n_tokens; i++)
+		if (token_bound_to(&s->tokens[i], node))
+			return false;
+	return true;
+}

@@ -36,3 +36,5 @@ bool token_bound_to(const struct token *k, const char *node);
 bool token_joined(const struct token *k, const char *node);
 /* The node's token that a person revoked last; NULL = its name is not out. */
 const struct token *token_put_out(const struct state *s, const char *node);
+/* It is, and has no other token since: its agent is refused, however much it runs. */
+bool token_shut_out(const struct state *s, const char *node);

@@ -8,6 +8,7 @@
 #include "daemon/core/rules/slots.h"
 #include "daemon/core/state/health.h"
 #include "daemon/core/state/heard.h"
+#include "daemon/core/state/token.h"
 #include "daemon/core/view/lemon.h"
 #include "daemon/core/view/view.h"
 
@@ -141,10 +142,13 @@ static void node_checks(const struct state *s, const struct node *n, struct node
 	check(ret, "reconciled", n->agent.reconciled ? "ok" : "waiting",
 	      n->agent.reconciled ? NULL
 				  : "the agent did not say hello since the controller started");
-	check(ret, "token", n->agent.token_expired ? "failed" : "ok",
-	      n->agent.token_expired
-		      ? "its token has expired: it gets no new work; see `moectl doctor`"
-		      : NULL);
+	const char *token = n->state != NODE_UP && token_shut_out(s, n->name)
+				    ? "its token was revoked: its agent is refused"
+			    : n->agent.token_expired
+				    ? "its token has expired: it gets no new work; see `moectl "
+				      "doctor`"
+				    : NULL;
+	check(ret, "token", token ? "failed" : "ok", token);
 	if (n->strays.any)
 		check_unknown(n, ret);
 	else

@@ -10,6 +10,7 @@
 #include "daemon/core/state/health.h"
 #include "daemon/core/state/heard.h"
 #include "daemon/core/state/slot_health.h"
+#include "daemon/core/state/token.h"
 #include "daemon/core/view/prepare.h"
 #include "daemon/core/view/unsaved.h"
 #include "daemon/core/view/why_next.h"
@@ -30,9 +31,15 @@ static void why_not_gone(const struct state *s, const struct job *j, const struc
 	for (size_t i = 0; i < j->n_steps; i++) {
 		const struct step *st = &j->steps[i];
 
-		if (!step_dead(st))
-			why_evidence(r, "attempt %lld on %s: %s", (long long)st->attempt, st->node,
-				     step_not_dead(node_find(s, st->node), st));
+		if (step_dead(st))
+			continue;
+		why_evidence(r, "attempt %lld on %s: %s", (long long)st->attempt, st->node,
+			     step_not_dead(node_find(s, st->node), st));
+		if (token_shut_out(s, st->node))
+			why_evidence(r,
+				     "the agent of %s is refused, its token was revoked: moectl "
+				     "why %s",
+				     st->node, st->node);
 	}
 }
 
@@ -49,6 +56,11 @@ static void why_silent(const struct state *s, const struct job *j, int64_t now, 
 						node_state_names[n->state]),
 				     "last heard %lld ms ago; silence is not proof of death",
 				     (long long)((now - node_heard_at(s, n)) / 1000));
+		if (token_shut_out(s, n->name))
+			why_reason(w, "token-revoked",
+				   "the agent of node %s is refused, its token was revoked: moectl "
+				   "why %s",
+				   n->name, n->name);
 		if (n->agent.token_expired && !st->accepted)
 			why_reason(w, "token-expired",
 				   "node %s does not get the launch: its token has expired",

@@ -12,6 +12,7 @@
 #include "daemon/core/state/heard.h"
 #include "daemon/core/state/live.h"
 #include "daemon/core/state/progress.h"
+#include "daemon/core/state/token.h"
 #include "daemon/core/view/why_reason.h"
 #include "daemon/core/view/why_view.h"
 
@@ -128,6 +129,10 @@ void node_why(const struct state *s, const struct node *n, int64_t now, struct w
 			   "standard "
 			   "wait for them, and what they find may cordon the node");
 	why_findings(n, ret);
+	if (token_shut_out(s, n->name))
+		why_reason(ret, "token-revoked",
+			   "its token was revoked: what runs there goes on, but its agent is "
+			   "refused until it has another");
 	if (n->agent.token_expired)
 		why_reason(ret, "token-expired",
 			   "its token has expired: what runs there goes on, but it gets no new "

@@ -628,6 +628,21 @@ static void test_log_of_nothing(void **state)
 	store_free(open_ok());
 }
 
+/* What could not be noted, because the disk was full say, is with the next transaction. */
+static void test_guard_that_could_not_be_written(void **state)
+{
+	_cleanup_(mo_freep) char *mark = mo_path(dir, "moe.db-open");
+	struct store *s = open_ok();
+	struct stat st;
+
+	assert_int_equal(unlink(mark) + mkdir(mark, 0700), 0);
+	append_big(s, 6 << 20);
+	assert_int_equal(rmdir(mark), 0);
+	append(s, 1, 1);
+	assert_int_equal(stat(mark, &st), 0);
+	store_free(s);
+}
+
 /* Both refusals name the file that is in the way where nothing was lost. */
 static void test_way_out_of_a_lost_log(void **state)
 {
@@ -896,6 +911,8 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(test_log_of_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_long_log_that_is_gone, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_guard_that_could_not_be_written, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(test_way_out_of_a_lost_log, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_damage, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_every_cut, setup, teardown),
