@@ -14,7 +14,6 @@
 #include <unistd.h>
 #include "daemon/agent_link.h"
 #include "daemon/anchors.h"
-#include "daemon/api_logs.h"
 #include "daemon/api_routes.h"
 #include "daemon/api_signin.h"
 #include "daemon/audit.h"
@@ -27,6 +26,7 @@
 #include "daemon/journal_replay.h"
 #include "daemon/node_config.h"
 #include "daemon/helper.h"
+#include "daemon/log_session.h"
 #include "daemon/quota.h"
 #include "daemon/disk.h"
 #include "daemon/snapshot.h"
