@@ -228,7 +228,7 @@ MUTANTS = [
         "judge",
         "if ((c->state == CKPT_SUPERSEDED && f->saved_at <= c->saved_at) ||",
         "if (",
-        [SIM],
+        [unit("dcore", "test_checkpoints"), SIM],
     ),
     (
         "damage behind which one went back offered again",
@@ -613,7 +613,7 @@ MUTANTS = [
         "a save elsewhere goes on",
         "checkpoint_note",
         "doubt_begin(j, n->path, iteration);",
-        "j->path_refused = true;",
+        "j->saves.path_refused = true;",
         [unit("dcore", "test_announced")],
     ),
     (

@@ -334,6 +334,23 @@ static void what_the_user_went_back_behind_is_superseded(void **state)
 	saver_resumed(o, 4, 20);
 }
 
+/* The new run came past it and did not write it again: it is what the user gave up. */
+static void an_unchanged_one_that_was_passed_stays_superseded(void **state)
+{
+	struct saver *o = *state;
+
+	saver_run(o, 2);
+	saver_save(o, 10);
+	saver_save(o, 20);
+	assert_int_equal(saver_restart(o, 10), 200);
+	saver_run(o, 3);
+	saver_resumed(o, 2, 10);
+	world_iteration(&o->w, 0, o->id, 25);
+	saver_crash(o);
+	saver_resumed(o, 3, 10);
+	assert_int_equal(saver_state(o, 20), CKPT_SUPERSEDED);
+}
+
 /* What is damaged or missing when a user goes back is given up too: it is neither resumed when it
  * turns up again, nor does it hold up the new run. */
 static void damage_behind_the_chosen_one_is_given_up(void **state)
@@ -833,6 +850,7 @@ int main(void)
 		T(an_unfinished_first_save_is_no_loss),
 		T(restart_from_takes_the_newest_at_most),
 		T(what_the_user_went_back_behind_is_superseded),
+		T(an_unchanged_one_that_was_passed_stays_superseded),
 		T(damage_behind_the_chosen_one_is_given_up),
 		T(a_given_up_one_that_is_written_again_is_judged_anew),
 		T(an_unheard_first_save_after_going_back_is_no_loss),
