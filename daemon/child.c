@@ -2,7 +2,6 @@
 #include "daemon/child.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
@@ -13,11 +12,9 @@
 #include <unistd.h>
 
 #include "lib/base/assert.h"
-#include "lib/base/fd.h"
+#include "lib/base/proc.h"
 
 #define NICE 10
-/* when memory is short, this process is to go and not the controller */
-#define OOM_FIRST "1000"
 
 struct child {
 	pid_t pid; /* 0: it was taken */
@@ -25,14 +22,6 @@ struct child {
 	child_ended ended;
 	void *arg;
 };
-
-static void go_first(void)
-{
-	_cleanup_(mo_closep) int fd = mo_open_at(AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY, 0);
-
-	if (fd >= 0)
-		(void)mo_write_all(fd, OOM_FIRST, strlen(OOM_FIRST));
-}
 
 static _Noreturn void run(int (*work)(void *arg), void *arg, pid_t parent)
 {
@@ -45,7 +34,7 @@ static _Noreturn void run(int (*work)(void *arg), void *arg, pid_t parent)
 	/* a controller with real-time priority would wait for it */
 	(void)sched_setscheduler(0, SCHED_BATCH, &none);
 	(void)setpriority(PRIO_PROCESS, 0, NICE);
-	go_first();
+	mo_proc_go_first();
 	_exit(-work(arg));
 }
 

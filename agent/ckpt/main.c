@@ -22,10 +22,14 @@
 #include "lib/base/fd.h"
 #include "lib/base/identity.h"
 #include "lib/base/parse.h"
+#include "lib/base/proc.h"
 #include "lib/wire/decode.h"
 #include "lib/wire/encode.h"
 
 #define ORDER_BYTES_MAX (1024 * 1024)
+/* Files of users are read: 64 MiB of JSON may become 3 GB. Ranks of everybody need the memory of
+ * the node; the largest marker that is read has 512 MiB. */
+#define MEMORY_MAX (4LL << 30)
 #define IOPRIO_WHO_PROCESS 1
 #define IOPRIO_IDLE (3 << 13)
 
@@ -85,6 +89,14 @@ static void be_modest(void)
 {
 	setpriority(PRIO_PROCESS, 0, 19);
 	syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_IDLE);
+}
+
+static void be_bounded(void)
+{
+	mo_proc_go_first();
+#ifndef __SANITIZE_ADDRESS__ /* its shadow memory is larger */
+	setrlimit(RLIMIT_DATA, &(struct rlimit){ MEMORY_MAX, MEMORY_MAX });
+#endif
 }
 
 static bool means_unwritable(int r)
@@ -212,6 +224,7 @@ int main(int argc, char **argv)
 		fputs(usage, stderr);
 		return 2;
 	}
+	be_bounded();
 	/* a directory it makes looks as if the ranks had made it */
 	umask(022);
 	int r = order ? run(order, &rule, bandwidth, &err) : keep(keep_order, resumed, &err);

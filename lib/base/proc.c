@@ -1,6 +1,7 @@
 /* See proc.h. */
 #include "lib/base/proc.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -55,6 +56,15 @@ int mo_proc_open(pid_t pid)
 int mo_proc_wait(idtype_t type, int64_t id, siginfo_t *ret, int options)
 {
 	return waitid(type, (id_t)id, ret, options) < 0 ? -errno : 0;
+}
+
+void mo_proc_go_first(void)
+{
+	static const char most[] = "1000";
+	_cleanup_(mo_closep) int fd = mo_open_at(AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY, 0);
+
+	if (fd >= 0)
+		(void)mo_write_all(fd, most, strlen(most));
 }
 
 int mo_proc_raise_limit(int which, int64_t wanted, uint64_t *ret_now)

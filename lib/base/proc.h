@@ -23,6 +23,9 @@ char *mo_proc_status(pid_t pid, const char *key);
 int mo_proc_open(pid_t pid);
 /* waitid(2) for children of this process: 0, or a negative errno, which errno has too. */
 int mo_proc_wait(idtype_t type, int64_t id, siginfo_t *ret, int options);
+/* When memory is short, this process is the first to go: it inherits the protection of the daemon
+ * that started it. */
+void mo_proc_go_first(void);
 /* A limit of this process (RLIMIT_*), which it hands on, raised to `wanted`, -1: to no limit, or as
  * far as it may. 0: so it is; 1: it is *ret_now only (NULL allowed); or a negative errno. */
 int mo_proc_raise_limit(int which, int64_t wanted, uint64_t *ret_now);

@@ -84,6 +84,33 @@ def order(top, **kw):
     }
 
 
+@suite.test
+def files_of_users_take_no_memory_of_others():
+    """The agent is protected when memory is short; who reads what users wrote is not, and is
+    bounded: a marker of 500 MB of brackets would become 40 GB."""
+    with tempfile.TemporaryDirectory() as top:
+        p = subprocess.Popen(
+            [os.path.join(BUILD, "moe-ckpt"), "--keep", json.dumps(order(top))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            with open("/proc/%d/oom_score_adj" % os.getpid()) as f:
+                need(f.read() != "1000\n", "the test itself is to be killed first")
+
+            def bounded():
+                with open("/proc/%d/oom_score_adj" % p.pid) as f:
+                    first = f.read() == "1000\n"
+                with open("/proc/%d/limits" % p.pid) as f:
+                    data = [line for line in f if line.startswith("Max data size")][0].split()
+                return first and ("san" in BUILD or data[3:5] == [str(4 << 30)] * 2)
+
+            wait_until(bounded, 20, "moe-ckpt bounds itself")
+        finally:
+            p.communicate(timeout=PATIENCE * 20)
+
+
 def damaged(kind):
     engine = fixtures.ENGINES[kind]
 
