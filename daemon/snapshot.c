@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <string.h>
 #include "daemon/child.h"
+#include "daemon/core/rules/snapshot_pace.h"
 #include "daemon/fatal.h"
 #include "daemon/journal.h"
 #include "daemon/disk.h"
@@ -16,21 +17,13 @@
 #include "lib/base/fd.h"
 #include "lib/wire/parse.h"
 
-#define RECORDS_MIN 10000
-/* or as many bytes: a node may have stored 2 MB with each of its messages */
-#define BYTES_MIN (128LL << 20)
-#define AGAIN_US (60 * 1000000LL)   /* after a failure */
-#define LIMIT_US (1800 * 1000000LL) /* a slow disk rests a second after each MiB */
 #define LATE "it is not written within 30 minutes"
 
 struct snapshots {
 	struct manager *owner;
-	struct child *child; /* NULL: none is under way */
-	int64_t seq;         /* of the one under way */
-	/* records: between the last two snapshots' beginnings, since the last one's */
-	int64_t bytes, bytes_since;
-	int64_t began, not_before; /* boot us */
-	bool late;                 /* the one under way was killed for it */
+	struct child *child;       /* NULL: none is under way */
+	int64_t seq;               /* of the one under way */
+	struct snapshot_pace pace; /* boot us */
 	bool reported;             /* that they fail; until one succeeds */
 };
 
@@ -50,7 +43,7 @@ struct snapshots *snapshots_free(struct snapshots *s)
 
 void snapshots_count(struct manager *m, size_t bytes)
 {
-	m->snapshots->bytes_since += (int64_t)bytes;
+	snapshot_stored(&m->snapshots->pace, bytes);
 }
 
 static void tell(struct manager *m, const char *why)
@@ -63,15 +56,13 @@ static void tell(struct manager *m, const char *why)
 	m->snapshots->reported = true;
 }
 
-/* The bytes since the last snapshot still count, or the next try would wait for as many again. */
 static void put_off(struct manager *m, const char *why)
 {
 	struct snapshots *s = m->snapshots;
 
 	store_remove_strays(m->store);
 	m->n_snapshot_failures++;
-	s->not_before = mo_clock_boot_us() + AGAIN_US;
-	s->bytes_since = MO_MAX(s->bytes_since, s->bytes);
+	snapshot_failed(&s->pace, mo_clock_boot_us());
 	mo_log(MO_WARNING, NULL, NULL,
 	       "snapshot: %s: the records are kept instead, the next try is in a minute", why);
 	tell(m, why);
@@ -87,18 +78,20 @@ static void on_end(void *arg, int error, bool killed)
 	if (m->fatal)
 		return;
 	if (killed || error != 0) {
-		put_off(m, s->late           ? LATE
+		put_off(m, s->pace.late      ? LATE
 			   : killed          ? "its process was killed"
 			   : error == ENOSPC ? "not enough space on the disk of state_dir"
 					     : strerror(error));
 		return;
 	}
-	int r = store_adopt_snapshot(m->store, s->seq, &s->bytes, &err);
+	int64_t bytes = s->pace.bytes;
+	int r = store_adopt_snapshot(m->store, s->seq, &bytes, &err);
 	if (r == -ENOSPC || r == STORE_NO_SNAPSHOT) {
 		put_off(m, mo_error_text(&err, r));
 	} else if (r < 0) {
 		fatal_stop(m, mo_error_text(&err, r));
 	} else {
+		snapshot_adopted(&s->pace, bytes);
 		m->n_snapshots++;
 		s->reported = false;
 	}
@@ -117,34 +110,23 @@ static int write_down(void *arg)
 	return store_write_snapshot(m->store, s->seq, text.data, text.len);
 }
 
-static bool is_due(const struct manager *m)
-{
-	return store_records_since_snapshot(m->store) >= RECORDS_MIN ||
-	       m->snapshots->bytes_since >= BYTES_MIN;
-}
-
-/* As many bytes of records as the last snapshot had must have come: what a record costs then
- * does not grow with the state. */
 void snapshots_check(struct manager *m, int64_t now)
 {
 	struct snapshots *s = m->snapshots;
 
-	mo_assert(s->owner == m && s->bytes_since >= 0);
-	if (s->child && !s->late && now - s->began > LIMIT_US) {
-		s->late = true;
+	mo_assert(s->owner == m && (!s->child || s->pace.under_way));
+	if (snapshot_overdue(&s->pace, now)) {
 		child_kill(s->child);
 		tell(m, LATE);
 	}
-	if (s->child || !is_due(m) || s->bytes_since < s->bytes || now < s->not_before)
+	if (!snapshot_due(&s->pace, store_records_since_snapshot(m->store), now))
 		return;
 	s->seq = store_seq(m->store);
-	s->began = now;
-	s->late = false;
 	int r = child_start(m->loop, write_down, on_end, s, &s->child);
 	if (r < 0) {
 		put_off(m, strerror(-r));
 		return;
 	}
+	snapshot_began(&s->pace, now);
 	journal_snapshot_taken(m->journal);
-	s->bytes_since = 0;
 }
