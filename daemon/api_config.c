@@ -9,6 +9,7 @@
 #include "daemon/api.h"
 #include "daemon/core/rules/config.h"
 #include "daemon/forked.h"
+#include "daemon/forked_child.h"
 #include "daemon/visible.h"
 #include "lib/base/fd.h"
 #include "lib/model/limits.h"

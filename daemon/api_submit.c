@@ -11,6 +11,7 @@
 #include "daemon/auth.h"
 #include "daemon/core/rules/dryrun.h"
 #include "daemon/forked.h"
+#include "daemon/forked_child.h"
 #include "daemon/helper.h"
 #include "daemon/input.h"
 #include "daemon/disk.h"

@@ -5,6 +5,7 @@
 #include <string.h>
 #include "daemon/api.h"
 #include "daemon/auth.h"
+#include "daemon/session_cookie.h"
 #include "daemon/input.h"
 #include "lib/base/parse.h"
 #include "lib/model/limits.h"

@@ -1,32 +1,23 @@
 /* Tokens are "moe_<id>_<64 hex digits>", join tokens "moej_..."; the state keeps SHA-256 of the
  * whole text. Look-up by id, compare in constant time. An agent's token that has expired is
- * still known: agent_tokens.c says what it is good for. A session cookie is
- * "moes_<id>_<expiry>_<HMAC-SHA256>" under STATE/session.key: it survives a restart of moed and
- * dies with its token. Names of UNIX peers are cached for a minute, because the name service may
- * be slow. */
+ * still known: agent_tokens.c says what it is good for. Cookies of sessions are session_cookie.c's,
+ * callers by the UNIX socket peers.c's. */
 #include "daemon/auth.h"
-#include <errno.h>
 #include <gnutls/crypto.h>
 #include <gnutls/gnutls.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 #include <uthash.h>
 #include "daemon/input.h"
+#include "daemon/peers.h"
+#include "daemon/session_cookie.h"
 #include "lib/base/fd.h"
-#include "lib/base/identity.h"
-#include "lib/base/parse.h"
+#include "lib/base/hex.h"
 #include "lib/base/secret.h"
-#include "lib/model/limits.h"
 
 #define TOKEN_PREFIX "moe_"
 #define JOIN_PREFIX "moej_"
-#define SESSION_PREFIX "moes_"
-#define ID_CHARS 8
 #define SECRET_BYTES 32
-#define KEY_BYTES 32
 #define MAC_BYTES 32
-#define PEER_CACHE_US (60 * 1000000LL)
 #define BOOTSTRAP_RETRY_US (3600 * 1000000LL)
 
 struct credential {
@@ -38,43 +29,14 @@ struct credential {
 	uint64_t generation; /* when it was met last */
 	UT_hash_handle hh;
 };
-struct peer {
-	uid_t uid;
-	char *user, *shell;
-	int64_t until;
-	UT_hash_handle hh;
-};
 struct auth {
 	struct credential *credentials; /* by id; only those not revoked */
-	struct peer *peers;             /* by uid */
-	unsigned char key[KEY_BYTES];
-	char *owner;
+	struct peers *peers;
+	unsigned char key[SESSION_KEY_BYTES];
 	int64_t next_expiry;
 	uint64_t generation;
 	int64_t bootstrap_due; /* core time; INT64_MAX none */
 };
-
-static const char digits[] = "0123456789abcdef";
-
-static void to_hex(const unsigned char *data, size_t n, char *ret)
-{
-	for (size_t i = 0; i < n; i++) {
-		ret[2 * i] = digits[data[i] >> 4];
-		ret[2 * i + 1] = digits[data[i] & 15];
-	}
-	ret[2 * n] = 0;
-}
-
-static bool from_hex(const char *s, unsigned char *ret, size_t n)
-{
-	for (size_t i = 0; i < 2 * n; i++) {
-		const char *p = s[i] ? strchr(digits, s[i]) : NULL;
-		if (!p)
-			return false;
-		ret[i / 2] = (unsigned char)(i % 2 ? ret[i / 2] | (p - digits) : (p - digits) << 4);
-	}
-	return !s[2 * n];
-}
 
 char *auth_digest(const void *data, size_t n)
 {
@@ -83,47 +45,8 @@ char *auth_digest(const void *data, size_t n)
 
 	if (gnutls_hash_fast(GNUTLS_DIG_SHA256, data, n, hash) != 0)
 		abort();
-	to_hex(hash, sizeof(hash), hex);
+	mo_hex(hash, sizeof(hash), hex);
 	return hex;
-}
-
-/* NULL: no account, or one whose name no record can hold: cut, it would be another user's. */
-static char *login_of(uid_t uid, char **ret_shell)
-{
-	_cleanup_(mo_freep) char *name = NULL;
-
-	if (mo_identity_name(uid, &name, ret_shell) < 0)
-		return NULL;
-	if (strlen(name) <= MO_LONGEST_NAME)
-		return TAKE_PTR(name);
-	mo_log(MO_WARNING, NULL, NULL,
-	       "user %u has a login name of more than %d bytes: it is refused; give the user a "
-	       "token",
-	       uid, MO_LONGEST_NAME);
-	return NULL;
-}
-
-static int load_key(struct manager *m, struct auth *a, struct mo_error *err)
-{
-	_cleanup_(mo_freep) char *path = mo_path(m->options->state_dir, "session.key");
-	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
-
-	int r = mo_access(path, F_OK) < 0 ? -errno : mo_secret_read(path, KEY_BYTES, &b, err);
-	if (r >= 0 && b.len == KEY_BYTES) {
-		memcpy(a->key, b.data, KEY_BYTES);
-		return 0;
-	}
-	if (r < 0 && r != -ENOENT)
-		return mo_error_set(err, r, "%s: %s", path, strerror(-r));
-	if (r >= 0)
-		mo_log(MO_WARNING, NULL, NULL,
-		       "%s was not whole: a new key is made; who was signed in to the page must "
-		       "sign in again",
-		       path);
-	r = mo_random(a->key, sizeof(a->key));
-	if (r >= 0)
-		r = mo_write_file(path, a->key, sizeof(a->key), 0600, true);
-	return r < 0 ? mo_error_set(err, r, "%s: %s", path, strerror(-r)) : 0;
 }
 
 int auth_new(struct manager *m, struct auth **ret, struct mo_error *err)
@@ -131,10 +54,8 @@ int auth_new(struct manager *m, struct auth **ret, struct mo_error *err)
 	struct auth *a = mo_alloc(sizeof(*a));
 
 	a->next_expiry = a->bootstrap_due = INT64_MAX;
-	a->owner = login_of(mo_uid(), NULL);
-	if (!a->owner)
-		a->owner = mo_printf("uid%u", mo_uid());
-	int r = load_key(m, a, err);
+	a->peers = peers_new();
+	int r = session_key_load(m->options->state_dir, a->key, err);
 	if (r < 0) {
 		auth_free(a);
 		return r;
@@ -163,19 +84,11 @@ static void clear_credentials(struct auth *a, uint64_t generation)
 
 struct auth *auth_free(struct auth *a)
 {
-	struct peer *p, *tmp;
-
 	if (!a)
 		return NULL;
 	clear_credentials(a, UINT64_MAX);
-	HASH_ITER(hh, a->peers, p, tmp) {
-		HASH_DEL(a->peers, p);
-		free(p->user);
-		free(p->shell);
-		free(p);
-	}
+	peers_free(a->peers);
 	gnutls_memset(a->key, 0, sizeof(a->key));
-	free(a->owner);
 	free(a);
 	return NULL;
 }
@@ -202,7 +115,7 @@ static void add_credential(struct auth *a, const struct token *t)
 	int role = join ? ROLE_AGENT : mo_enum_parse(role_names, _ROLE_N, t->role);
 	struct credential *c = mo_alloc(sizeof(*c));
 
-	if (t->revoked || role <= ROLE_NONE || !from_hex(t->hash, c->hash, sizeof(c->hash))) {
+	if (t->revoked || role <= ROLE_NONE || !mo_unhex(t->hash, c->hash, sizeof(c->hash))) {
 		free(c);
 		return;
 	}
@@ -294,52 +207,12 @@ int64_t auth_next_expiry(const struct manager *m)
 	return m->auth->next_expiry;
 }
 
-static bool session_mac(const struct manager *m, const char *id, int64_t until,
-			unsigned char mac[static MAC_BYTES])
-{
-	char text[64];
-	int n = snprintf(text, sizeof(text), "%s %lld", id, (long long)until);
-
-	return gnutls_hmac_fast(GNUTLS_MAC_SHA256, m->auth->key, KEY_BYTES, text, (size_t)n, mac) ==
-	       0;
-}
-
-char *auth_session(struct manager *m, const char *token_id)
-{
-	int64_t until = manager_now(m) / 1000000 + SESSION_S;
-	unsigned char mac[MAC_BYTES];
-	char hex[2 * MAC_BYTES + 1];
-
-	if (!session_mac(m, token_id, until, mac))
-		return NULL;
-	to_hex(mac, sizeof(mac), hex);
-	return mo_printf(SESSION_PREFIX "%s_%lld_%s", token_id, (long long)until, hex);
-}
-
-/* "<id>_<expiry>_<mac>" */
 static const struct credential *find_session(struct manager *m, const char *text)
 {
-	char id[ID_CHARS + 1] = "", until_text[24] = "";
-	unsigned char want[MAC_BYTES], have[MAC_BYTES];
-	int64_t until = 0;
+	char id[TOKEN_ID_CHARS + 1];
 
-	if (strcspn(text, "_") != ID_CHARS)
-		return NULL;
-	memcpy(id, text, ID_CHARS);
-	text += ID_CHARS + 1;
-	size_t n = strcspn(text, "_");
-	if (n == 0 || n >= sizeof(until_text) || text[n] != '_')
-		return NULL;
-	memcpy(until_text, text, n);
-	if (mo_parse_i64(until_text, 0, INT64_MAX / 2000000, &until) < 0 ||
-	    until * 1000000 <= manager_now(m))
-		return NULL;
-	if (until > manager_now(m) / 1000000 + SESSION_S + 1) /* made while the clock was ahead */
-		return NULL;
-	if (!from_hex(text + n + 1, have, sizeof(have)) || !session_mac(m, id, until, want) ||
-	    gnutls_memcmp(want, have, sizeof(want)) != 0)
-		return NULL;
-	return find(m, id, ID_CHARS);
+	return session_read(m->auth->key, text, manager_now(m), id) ? find(m, id, TOKEN_ID_CHARS)
+								    : NULL;
 }
 
 static const struct credential *find_token(struct manager *m, const char *secret,
@@ -348,9 +221,9 @@ static const struct credential *find_token(struct manager *m, const char *secret
 	unsigned char hash[MAC_BYTES];
 	const char *id = secret + strlen(prefix);
 
-	if (strcspn(id, "_") != ID_CHARS)
+	if (strcspn(id, "_") != TOKEN_ID_CHARS)
 		return NULL;
-	const struct credential *c = find(m, id, ID_CHARS);
+	const struct credential *c = find(m, id, TOKEN_ID_CHARS);
 	if (!c || gnutls_hash_fast(GNUTLS_DIG_SHA256, secret, strlen(secret), hash) != 0 ||
 	    gnutls_memcmp(hash, c->hash, sizeof(hash)) != 0)
 		return NULL;
@@ -381,59 +254,17 @@ bool auth_secret(void *arg, const char *secret, bool by_cookie, struct http_call
 
 void auth_peer(void *arg, uid_t uid, struct http_caller *ret)
 {
-	struct auth *a = ((struct manager *)arg)->auth;
-	int64_t now = mo_clock_boot_us();
-	struct peer *p = NULL;
-
-	HASH_FIND(hh, a->peers, &uid, sizeof(uid), p);
-	if (!p) {
-		p = mo_alloc(sizeof(*p));
-		p->uid = uid;
-		HASH_ADD(hh, a->peers, uid, sizeof(p->uid), p);
-	}
-	if (p->until <= now) {
-		free(p->user);
-		p->user = login_of(uid, &p->shell);
-		p->until = now + PEER_CACHE_US;
-	}
-	bool admin = uid == 0 || uid == mo_uid();
-	*ret = (struct http_caller){ .role = admin     ? ROLE_ADMIN
-					     : p->user ? ROLE_USER
-						       : ROLE_NONE,
-				     .user = p->user ? p->user
-					     : admin ? a->owner
-						     : NULL };
-}
-
-/* The least of what all nodes said; MO_NONE: some did not, or any account will do there. */
-static int64_t least_uid(const struct state *s)
-{
-	int64_t least = s->n_nodes ? INT64_MAX : MO_NONE;
-
-	for (size_t i = 0; i < s->n_nodes; i++) {
-		if (s->nodes[i]->agent.min_uid == MO_NONE || s->nodes[i]->agent.min_uid <= 0)
-			return MO_NONE;
-		least = MO_MIN(least, s->nodes[i]->agent.min_uid);
-	}
-	return least;
+	peers_caller(((struct manager *)arg)->auth->peers, uid, ret);
 }
 
 int auth_account(const struct manager *m, const struct http_caller *c, struct mo_error *err)
 {
-	const struct mo_identity_rule rule = { .min_uid = least_uid(manager_state(m)) };
-	struct peer *p, *tmp;
+	return peers_account(m->auth->peers, manager_state(m), c, err);
+}
 
-	if (!c->local || c->token_id || rule.min_uid == MO_NONE)
-		return 0;
-	HASH_ITER(hh, m->auth->peers, p, tmp) {
-		const struct mo_identity who = { .uid = p->uid,
-						 .user = p->user,
-						 .shell = p->shell };
-
-		if (mo_streq(p->user, c->user) && p->shell)
-			return mo_identity_system(&who, &rule, err);
-	}
-	return 0;
+char *auth_session(struct manager *m, const char *token_id)
+{
+	return session_make(m->auth->key, token_id, manager_now(m));
 }
 
 struct token *auth_token_new(struct manager *m, const char *role, const char *user,
@@ -446,7 +277,7 @@ struct token *auth_token_new(struct manager *m, const char *role, const char *us
 	/* The core refuses one of the same turn, or that is kept as revoked. */
 	do {
 		free(t->id);
-		t->id = mo_random_hex(ID_CHARS / 2);
+		t->id = mo_random_hex(TOKEN_ID_CHARS / 2);
 		HASH_FIND_STR(m->auth->credentials, t->id, taken);
 	} while (taken);
 	*ret_secret = mo_printf("%s%s_%s", strcmp(role, "join") == 0 ? JOIN_PREFIX : TOKEN_PREFIX,
@@ -481,9 +312,10 @@ static int bootstrap_file(struct manager *m, const char *dir, enum role role, st
 
 	if (due <= manager_now(m)) {
 		struct input *in = input_new(IN_TOKEN, NULL);
-		in->core.token = auth_token_new(m, role_names[role],
-						role == ROLE_ADMIN ? m->auth->owner : NULL,
-						TOKEN_LIFETIME_US, &secret);
+		in->core.token =
+			auth_token_new(m, role_names[role],
+				       role == ROLE_ADMIN ? peers_owner(m->auth->peers) : NULL,
+				       TOKEN_LIFETIME_US, &secret);
 		due = half_life(in->core.token->created_at, in->core.token->expires_at);
 		input_push(m, in);
 		_cleanup_(mo_freep) char *line = mo_printf("%s\n", secret);

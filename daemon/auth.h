@@ -32,8 +32,8 @@ struct agent_token {
 bool auth_agent(struct manager *m, const char *token_id, struct agent_token *ret);
 /* its first word was heard: IN_TOKEN_USED is on its way */
 void auth_agent_used(struct manager *m, const char *token_id);
-/* Cookie value for a token, good for SESSION_S seconds and as long as the token. Caller frees. */
-#define SESSION_S (12 * 3600)
+/* Cookie value for a token, good for SESSION_S seconds (session_cookie.h) and as long as the token.
+ * Caller frees. */
 char *auth_session(struct manager *m, const char *token_id);
 /* Makes sure that DIR/admin.token and DIR/agent.token hold valid tokens: pushes IN_TOKEN for new
  * ones. The files are durable before the tokens are. */

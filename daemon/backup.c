@@ -5,6 +5,7 @@
 #include "daemon/backup.h"
 
 #include "daemon/forked.h"
+#include "daemon/forked_child.h"
 #include "daemon/journal.h"
 #include "lib/base/crc32c.h"
 #include "lib/base/fd.h"

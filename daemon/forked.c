@@ -1,16 +1,14 @@
-/* See forked.h. Between parent and child: "STATUS\n", then the body until the pipe ends. The
- * answer is taken only when the child has ended well; what is streamed is cut where it ended. */
+/* See forked.h; what the child does around its work is forked_child.c's. The answer is taken only
+ * when the child has ended well; what is streamed is cut where it ended. */
 #include "daemon/forked.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "daemon/forked_child.h"
+#include "daemon/forked_kinds.h"
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
 #include "lib/loop/loop.h"
@@ -20,56 +18,6 @@
 #define PIECE (64 << 10)
 #define BACKLOG_MAX (256 << 10)
 #define ANSWER_MAX (16u << 20) /* of what is not streamed */
-#define STATUS_MAX 4           /* digits and newline */
-#define NICE 10
-
-/* 0: no limit. Memory: what the child adds to that of the controller. */
-static const struct kind {
-	const char *what, *busy, *large, *slow;
-	size_t at_once, of_viewers; /* of_viewers 0: they have no such work */
-	bool of_each_user;
-	int64_t time_us;
-	rlim_t cpu_s, memory;
-} kinds[] = {
-	[FORKED_BACKUP] = { .what = "backup",
-			    .at_once = 1,
-			    .time_us = 600 * 1000000LL,
-			    .busy = "another one is under way: try again in a moment" },
-	[FORKED_DRY_RUN] = { .what = "dry run",
-			     .at_once = 2,
-			     .of_each_user = true,
-			     .time_us = 120 * 1000000LL,
-			     .cpu_s = 20,
-			     .memory = 64 << 20,
-			     .busy = "two are under way already, or one of yours: try again in a "
-				     "moment",
-			     .large = "it needs more than 64 MB of memory: ask for fewer ranks "
-				      "(--set cluster.gpus=N)",
-			     .slow = "it takes more than 20 s: ask for fewer ranks (--set "
-				     "cluster.gpus=N)" },
-	[FORKED_RECIPE] = { .what = "recipe",
-			    .at_once = 2,
-			    .of_viewers = 1,
-			    .of_each_user = true,
-			    .time_us = 30 * 1000000LL,
-			    .cpu_s = 5,
-			    .memory = 64 << 20,
-			    .busy = "of more than 64 kB two are being read already, or one of "
-				    "yours, or of viewers: try again in a moment",
-			    .large = "reading it needs more than 64 MB of memory: make it smaller; "
-				     "one of up to 64 kB is always read",
-			    .slow = "reading it takes more than 5 s: make it smaller; one of up to "
-				    "64 kB is always read" },
-	[FORKED_CONFIG] = { .what = "configuration",
-			    .at_once = 1,
-			    .time_us = 30 * 1000000LL,
-			    .cpu_s = 5,
-			    .memory = 64 << 20,
-			    .busy = "another one is being judged",
-			    .large = "it needs more than 64 MB of memory",
-			    .slow = "it takes more than 5 s" },
-};
-_Static_assert(ELEMENTSOF(kinds) == _FORKED_KIND_N, "a row for each kind");
 
 struct forked {
 	struct forks *owner;
@@ -144,7 +92,7 @@ static void finish(struct forked *f, int status, const char *body, size_t n)
 static void fail(struct forked *f, int status, const char *why)
 {
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
-	_cleanup_(mo_freep) char *detail = mo_printf("%s: %s", kinds[f->kind].what, why);
+	_cleanup_(mo_freep) char *detail = mo_printf("%s: %s", forked_kinds[f->kind].what, why);
 
 	if (f->streams)
 		mo_log(MO_WARNING, NULL, NULL, "%s: what %s got is not whole", detail, f->user);
@@ -165,7 +113,7 @@ struct forks *forks_free(struct forks *s)
 /* What it cannot allocate aborts the child. */
 static void finish_when_done(struct forked *f)
 {
-	const struct kind *k = &kinds[f->kind];
+	const struct forked_about *k = &forked_kinds[f->kind];
 	bool memory =
 		f->exit_signal == SIGABRT || f->exit_signal == SIGSEGV || f->exit_signal == SIGBUS;
 
@@ -226,13 +174,13 @@ static void begin_stream(struct forked *f)
 /* How much of data the status was; n: it goes on. */
 static size_t read_status(struct forked *f, const char *data, size_t n)
 {
-	size_t before = f->text.len, take_now = MO_MIN(n, STATUS_MAX - before);
+	size_t before = f->text.len, take_now = MO_MIN(n, FORKED_STATUS_BYTES - before);
 	int64_t status = 0;
 
 	mo_buf_add(&f->text, data, take_now);
-	if (f->text.len < STATUS_MAX)
+	if (f->text.len < FORKED_STATUS_BYTES)
 		return n;
-	f->text.data[STATUS_MAX - 1] = '\0';
+	f->text.data[FORKED_STATUS_BYTES - 1] = '\0';
 	if (mo_parse_i64(f->text.data, 200, 599, &status) < 0)
 		status = 500;
 	f->status = (int)status;
@@ -307,86 +255,10 @@ static void on_gone(void *arg, uint64_t request)
 		forked_free(f);
 }
 
-/* ---- the child ---- */
-
-int forked_status(int fd, int status)
-{
-	_cleanup_(mo_freep) char *line = mo_printf("%03d\n", status);
-
-	return mo_write_all(fd, line, STATUS_MAX);
-}
-
-int forked_problem(int fd, int status, const char *detail)
-{
-	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
-	int r = forked_status(fd, status);
-
-	wire_problem(status, detail, &b);
-	return r < 0 ? r : mo_write_all(fd, b.data, b.len);
-}
-
-/* The memory that counts is what is mapped for writing; what the parent had is shared with it,
- * and does not. */
-static void limit_itself(const struct kind *k)
-{
-	const struct rlimit core = { 0, 0 }, cpu = { k->cpu_s, k->cpu_s + 1 };
-
-	setrlimit(RLIMIT_CORE, &core);
-	if (k->cpu_s)
-		setrlimit(RLIMIT_CPU, &cpu);
-#ifndef __SANITIZE_ADDRESS__ /* its shadow memory is larger */
-	_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
-	int64_t data;
-
-	if (!k->memory || mo_read_file("/proc/self/statm", 4096, &text) < 0)
-		return;
-	char *rest = text.data, *word = NULL;
-	for (int i = 0; i < 6 && rest; i++)
-		word = strsep(&rest, " ");
-	if (!word || mo_parse_i64(word, 0, INT64_MAX >> 16, &data) < 0)
-		return;
-	const rlim_t most = (rlim_t)data * (rlim_t)sysconf(_SC_PAGESIZE) + k->memory;
-	setrlimit(RLIMIT_DATA, &(struct rlimit){ most, most });
-#endif
-}
-
-/* Connections, the lock and the database end with the parent, not with this: only the pipe
- * stays, and where errors are written. */
-static int keep_only(int fd)
-{
-	int to = STDERR_FILENO + 1;
-
-	if (fd != to && dup2(fd, to) < 0)
-		return -errno;
-	syscall(SYS_close_range, (unsigned)to + 1, ~0U, 0U);
-	return to;
-}
-
-/* Never returns. */
-static void run(const struct manager *m, const struct forked_work *w, pid_t parent, int fd)
-{
-	const struct sigaction ends = { .sa_handler = SIG_DFL };
-	const struct sched_param none = { 0 };
-
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
-		_exit(ESRCH);
-	sigaction(SIGPIPE, &ends, NULL);
-	/* a controller with real-time priority would wait for it */
-	(void)sched_setscheduler(0, SCHED_BATCH, &none);
-	(void)setpriority(PRIO_PROCESS, 0, NICE);
-	fd = keep_only(fd);
-	if (fd < 0)
-		_exit(-fd);
-	limit_itself(&kinds[w->kind]);
-	_exit(-w->run(m, w->arg, fd));
-}
-
-/* ---- the parent ---- */
-
 /* What nobody's work takes from others: one of each user, and of viewers never all. */
 static bool has_room(const struct manager *m, const struct forked_work *w)
 {
-	const struct kind *k = &kinds[w->kind];
+	const struct forked_about *k = &forked_kinds[w->kind];
 	size_t n = 0, n_viewers = 0;
 	bool own = false;
 
@@ -413,7 +285,7 @@ static int begin(struct manager *m, struct forked *f, const struct forked_work *
 	f->fd = ends[0];
 	f->pid = fork();
 	if (f->pid == 0)
-		run(m, w, parent, ends[1]);
+		forked_child(m, w, &forked_kinds[w->kind].limits, parent, ends[1]);
 	int r = f->pid < 0 ? -errno : 0;
 	mo_close(ends[1]);
 	if (r >= 0 && fcntl(f->fd, F_SETFL, O_NONBLOCK) < 0)
@@ -425,7 +297,7 @@ static int begin(struct manager *m, struct forked *f, const struct forked_work *
 	if (r >= 0)
 		r = mo_timer_new(m->loop, on_time, f, &f->timer);
 	if (r >= 0)
-		mo_timer_in(f->timer, kinds[w->kind].time_us);
+		mo_timer_in(f->timer, forked_kinds[w->kind].time_us);
 	return r;
 }
 
@@ -463,11 +335,12 @@ bool forked_begin(struct manager *m, struct http_request *r, const struct forked
 {
 	int e = start(m, w, ret_id);
 	if (e == -EBUSY) {
-		http_problem(r, 429, "%s: %s", kinds[w->kind].what, kinds[w->kind].busy);
+		http_problem(r, 429, "%s: %s", forked_kinds[w->kind].what,
+			     forked_kinds[w->kind].busy);
 		return false;
 	}
 	if (e < 0) {
-		http_problem(r, 503, "%s: %s: try again", kinds[w->kind].what, strerror(-e));
+		http_problem(r, 503, "%s: %s: try again", forked_kinds[w->kind].what, strerror(-e));
 		return false;
 	}
 	http_hold(r);

@@ -10,11 +10,7 @@ struct forks;
 void forks_new(struct manager *m);
 struct forks *forks_free(struct forks *f);
 
-/* ---- in the child: the status first, then the body. 0 or a negative errno of the pipe ---- */
-int forked_status(int fd, int status);
-int forked_problem(int fd, int status, const char *detail); /* status and problem+json */
-
-/* Runs in the child and gets no answer but by fd; returns 0, or a negative errno when what it
+/* Runs in the child, answers by fd (forked_child.h); returns 0, or a negative errno when what it
  * wrote is not whole. */
 typedef int (*forked_run)(const struct manager *m, const void *arg, int fd);
 /* Called once: status 200 with what the child wrote behind it, or another with problem+json. */

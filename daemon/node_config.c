@@ -6,6 +6,7 @@
 
 #include "daemon/admit.h"
 #include "daemon/forked.h"
+#include "daemon/forked_child.h"
 #include "daemon/input.h"
 #include "daemon/spec.h"
 #include "lib/base/fd.h"

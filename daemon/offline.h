@@ -16,6 +16,6 @@ struct offline {
 int offline_open(struct offline *s, const char *state_dir, struct mo_error *err);
 void offline_done(struct offline *s);
 /* Adds an event to the state, of a job or of none (MO_NONE). */
-void offline_event(struct offline *s, enum event_type type, int64_t job, const char *message);
+void offline_event(struct offline *o, enum event_type type, int64_t job, const char *message);
 /* The state as it is now is what the next start reads. */
 int offline_store(struct offline *s, struct mo_error *err);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include "daemon/anchors.h"
 #include "daemon/forked.h"
+#include "daemon/forked_child.h"
 #include "lib/base/fd.h"
 #include "lib/model/limits.h"
 #include "lib/plan/admit.h"
