@@ -6,8 +6,11 @@
 #include "lib/wire/cost.h"
 
 #include <errno.h>
+#include <stdint.h>
+#include <string.h>
 
 #include "lib/base/utf8.h"
+#include "lib/base/util.h"
 
 #define BUDGET_NS (45 * 1000000LL)
 /* of one object: no description has as many; json-c's tables grow by copying */
@@ -18,6 +21,7 @@ enum {
 	NS_BYTE_TENTHS = 35,
 	NS_ESCAPE = 12,
 	NS_CODE_POINT = 30,
+	NS_FOREIGN = 6, /* a byte of a character beyond ASCII */
 	NS_BLANK = 4,
 	NS_OBJECT = 1300,
 	NS_ARRAY = 1100,
@@ -31,9 +35,25 @@ struct estimate {
 	bool wide;
 };
 
+/* Bytes of characters beyond ASCII: each is looked at several times. */
+static size_t foreign_bytes(const char *s, size_t n)
+{
+	size_t count = 0, i = 0;
+
+	for (uint64_t w; i + sizeof(w) <= n; i += sizeof(w)) {
+		memcpy(&w, s + i, sizeof(w));
+		count += (size_t)__builtin_popcountll(w & 0x8080808080808080u);
+	}
+	for (; i < n; i++)
+		count += (unsigned char)s[i] >> 7;
+	return count;
+}
+
 /* Index behind the string whose first byte is text[i]; n when it does not end. */
 static size_t skip_string(const char *text, size_t n, size_t i, struct estimate *e)
 {
+	size_t begin = i;
+
 	while (i < n && text[i] != '"') {
 		if (text[i] == '\\') {
 			i++;
@@ -42,6 +62,7 @@ static size_t skip_string(const char *text, size_t n, size_t i, struct estimate 
 		i++;
 		i += i < n ? mo_text_plain(text + i, n - i) : 0;
 	}
+	e->ns += (int64_t)foreign_bytes(text + begin, MO_MIN(i, n) - begin) * NS_FOREIGN;
 	return i < n ? i + 1 : n;
 }
 

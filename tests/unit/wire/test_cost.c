@@ -34,6 +34,7 @@ static void what_grows_is_refused(void **state)
 		{ "[", "1,", "1]", 3000000 },
 		{ "{\"a\":\"", "\\n", "\"}", 13000000 },
 		{ "{\"a\":\"", "\\\"", "", 13000000 }, /* no end either */
+		{ "{\"a\":\"", "\xc3\xa9", "\"}", 13000000 },
 		{ "[", "[", "", 400000 },
 	};
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
@@ -82,6 +83,9 @@ static void a_long_text_is_read(void **state)
 
 	/* inside a string they are nothing */
 	fill(&b, "{\"text\":\"", "{[,:]} ", 8 << 20, "\"}");
+	assert_int_equal(wire_affordable(b.data, b.len, NULL), 0);
+	/* a piece of a log, whatever is written there */
+	fill(&b, "{\"text\":\"", "\xe2\x82\xac", 1 << 20, "\"}");
 	assert_int_equal(wire_affordable(b.data, b.len, NULL), 0);
 	assert_int_equal(wire_affordable("", 0, NULL), 0);
 	assert_int_equal(wire_affordable("\"\\", 2, NULL), 0);
