@@ -1,4 +1,4 @@
-/* The turn: takes the inputs that wait (input.h), steps the core, stores, and then answers. */
+/* The turn: takes the inputs that wait (input.h), has the core decide, stores, and then answers. */
 #pragma once
 #include "daemon/manager.h"
 

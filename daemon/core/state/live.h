@@ -14,8 +14,8 @@
 #include "daemon/core/state/state.h"
 #include "daemon/core/state/waiting.h"
 
-/* A step that a node reports and that moed does not have. */
-/* ours: we stored it once and forgot it since: it may be forgotten again */
+/* A step that a node reports and that moed does not have. ours: we stored it once and forgot it
+ * since: it may be forgotten again. */
 struct stray {
 	int64_t job, attempt, written;
 	bool gone, ours;
