@@ -81,8 +81,10 @@ static void on_node(struct sim *s, int fault)
 	case F_SHUTDOWN:
 	case F_SHUTDOWN_GIVEN_UP: outside_leave(s, n, fault == F_SHUTDOWN_GIVEN_UP); break;
 	case F_PARTITION:
-		for (int k = n; k < NODES && k < n + (sim_chance(s, 0.1) ? 16 : 1); k++)
+		for (int k = n; k < NODES && k < n + (sim_chance(s, 0.1) ? 16 : 1); k++) {
 			s->nodes[k].cut_until = s->now + sim_between(s, S, 30 * S);
+			sim_trouble(s, k); /* what is on its way is lost, however short it is */
+		}
 		break;
 	}
 }
