@@ -147,10 +147,12 @@ static void hung(struct turn *t, int64_t id, const struct step_report *rep, cons
 
 /* The agent says that the step is over, in no more notes than we have had, and none of these was
  * its end: what it has is the refusal of a launch that came again, after a backup of the time
- * before its end was put back. The step that we know is not there any more. */
+ * before its end was put back. The step that we know is not there any more. With no note at all
+ * it reads the step's journal anew, after we told it that we have less than it remembers. */
 static bool is_refusal_alone(const struct step *st, const struct step_report *rep)
 {
-	return rep->state == STEP_GONE && !st->gone && rep->written <= st->through;
+	return rep->state == STEP_GONE && !st->gone && rep->written > 0 &&
+	       rep->written <= st->through;
 }
 
 /* fresh: this is the newest word of the agent's present instance about all its steps. */

@@ -367,6 +367,19 @@ static void a_refusal_alone_is_not_the_step(void **state)
 	world_done(&w);
 }
 
+/* Its journal is being read again for a controller that knows less than it did. */
+static void a_step_whose_notes_come_again_is_not_missing(void **state)
+{
+	struct world w;
+	int64_t id = running(&w, 1, 2, 2), beat = w.toys[0].beat;
+	const struct step_report rereading = { .job = id, .attempt = 1, .state = STEP_GONE };
+
+	reports(&w, IN_SYNC, ++beat, &rereading);
+	assert_false(step_find(world_job(&w, id), 1, "n0")->missing);
+	assert_false(world_event_seen(&w, "step.missing"));
+	world_done(&w);
+}
+
 static bool says(struct world *w, int64_t job, int state, int64_t beat)
 {
 	struct agent_sync sync;
@@ -652,6 +665,7 @@ int main(void)
 		cmocka_unit_test(a_step_the_agent_lost_is_not_dead),
 		cmocka_unit_test(a_sync_sent_before_urgent_notes_proves_no_absence),
 		cmocka_unit_test(a_refusal_alone_is_not_the_step),
+		cmocka_unit_test(a_step_whose_notes_come_again_is_not_missing),
 		cmocka_unit_test(a_hung_supervisor_is_reported_not_killed),
 		cmocka_unit_test(an_unknown_step_keeps_its_node_from_work),
 		cmocka_unit_test(an_accepted_step_that_never_began_is_launched_again),
