@@ -289,6 +289,19 @@ void check_health(struct sim *s, const struct record *r)
 			      n_cordoned + 1, st->n_nodes);
 }
 
+/* The job's own word of a save that the backup did not know: it is no stranger's. */
+static void hear_saves(struct sim *s, const struct record *r)
+{
+	struct truth *t = sim_job(s, r->job);
+
+	for (size_t i = 0; i < r->n_notes; i++)
+		for (size_t k = 0; k < t->n_files; k++)
+			if (r->notes[i].kind == NOTE_CHECKPOINT &&
+			    t->files[k].iteration == r->notes[i].iteration &&
+			    !t->files[k].altered_at)
+				t->files[k].altered = false;
+}
+
 void check_records(struct sim *s, const struct core_out *out)
 {
 	for (size_t i = 0; i < out->n_records; i++) {
@@ -298,6 +311,8 @@ void check_records(struct sim *s, const struct core_out *out)
 			sim_job(s, r->job)->from_asked = r->intent->restart_from != MO_NONE;
 			sim_job(s, r->job)->from = r->intent->restart_from;
 		}
+		if (r->type == REC_NOTES)
+			hear_saves(s, r);
 		if (r->type == REC_SUBMIT)
 			sim_job(s, r->job)->stored = true;
 		if (r->type == REC_PLACE)
