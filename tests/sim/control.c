@@ -248,6 +248,28 @@ static void step_message(struct sim *s, struct message *m, struct core_out *out)
 	mo_desc_done(&core_input_desc, &in);
 }
 
+/* What changed since a user went back behind it may be the work of an attempt that was not heard to
+ * its end: a controller that takes it for that may resume from it, whoever repairs it. */
+static void written_unheard(struct sim *s, int64_t job)
+{
+	const struct job *j = job_find(core_state(s->ctl.shadow), job);
+	struct truth *t = sim_job(s, job);
+
+	for (size_t i = 0; j && j->unheard && i < t->n_files; i++) {
+		const struct checkpoint *c = checkpoint_find(j, t->files[i].iteration);
+
+		t->files[i].given_up &= !c || c->state == CKPT_SUPERSEDED;
+	}
+}
+
+/* A node that has just lost its power, and is not silent for long enough, is given ranks. */
+static void placed_on_lost(struct sim *s, const struct record *r)
+{
+	for (size_t i = 0; i < r->place->n_places; i++)
+		if (!s->nodes[sim_node(s, r->place->places[i].node)].power)
+			sim_harm(s, r->job, r->attempt);
+}
+
 static void store(struct sim *s, const struct core_out *out)
 {
 	for (size_t i = 0; i < out->n_records; i++) {
@@ -264,6 +286,10 @@ static void store(struct sim *s, const struct core_out *out)
 		if (core_update(s->ctl.shadow, r) != 0)
 			sim_violation(s, "a stored record of type %s is refused at replay",
 				      record_type_names[r->type]);
+		if (r->type == REC_SCAN)
+			written_unheard(s, r->job);
+		if (r->type == REC_PLACE)
+			placed_on_lost(s, r);
 		wall_check(s, r);
 	}
 }
