@@ -69,7 +69,7 @@ static inline int teardown(void **state)
 static inline const char *said(struct bed *b)
 {
 	static const char *const names[] = { "hold", "fork", "release", "signal", "kill",
-					     "note", "done", "prepare", "config" };
+					     "note", "done", "prepare", "config", "namespace" };
 	static char text[4096];
 	size_t n = 0;
 

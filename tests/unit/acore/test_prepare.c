@@ -143,8 +143,8 @@ static void test_owned(void **state)
 /* Feeds one event; returns its effects as "prepare fork note:refused:TEXT kill ...". */
 static char *feed(struct stepd_core *s, int type, bool ok, const char *text, int64_t now)
 {
-	static const char *const names[] = { "hold", "fork", "release", "signal",
-					     "kill", "note", "done",    "prepare" };
+	static const char *const names[] = { "hold", "fork", "release", "signal", "kill",
+					     "note", "done", "prepare", "config", "namespace" };
 	struct stepd_out out = { 0 };
 	struct stepd_event e = { .type = type, .ok = ok };
 	struct mo_buf b = { 0 };
@@ -174,7 +174,7 @@ static void expect(struct stepd_core *s, int type, bool ok, const char *text, in
 	assert_string_equal(seen, wanted);
 }
 
-static struct stepd_core *make(bool ports)
+static struct stepd_core *make_core(bool ports, bool own_namespace)
 {
 	struct launch l;
 
@@ -184,10 +184,20 @@ static struct stepd_core *make(bool ports)
 	l.hold_ports = ports;
 	l.prepare_limit_us = 600000000;
 	mo_strs_add(&l.prepare, &l.n_prepare, "x");
-	struct stepd_core *s = stepd_core_new(&l, false);
+	struct stepd_core *s = stepd_core_new(&l, own_namespace);
 
 	mo_desc_done(&launch_desc, &l);
 	return s;
+}
+
+static struct stepd_core *make(bool ports)
+{
+	return make_core(ports, false);
+}
+
+static struct stepd_core *make_in_namespace(void)
+{
+	return make_core(false, true);
 }
 
 static void test_step(void **state)
@@ -213,6 +223,21 @@ static void test_step(void **state)
 	       "note:refused:prepare:engine.prepare has not ended after 600 s and was killed kill");
 	expect(s, SE_PREPARED, false, "signal 9", 600000001, "");
 	expect(s, SE_EMPTY, false, NULL, 600000002, "note:gone::no rank was started done");
+	stepd_core_free(s);
+
+	s = make_in_namespace(); /* nothing of the job before it, made or not */
+	expect(s, SE_LAUNCH, false, NULL, 0, "namespace");
+	expect(s, SE_PREPARED, true, NULL, 1, "");
+	expect(s, SE_NAMESPACE, false, NULL, 2, "prepare");
+	expect(s, SE_NAMESPACE, false, NULL, 3, "");
+	expect(s, SE_PREPARED, true, NULL, 4, "fork");
+	stepd_core_free(s);
+
+	s = make_in_namespace(); /* who makes it is in the tree */
+	expect(s, SE_LAUNCH, false, NULL, 0, "namespace");
+	expect(s, SE_STOP, false, NULL, 1, "kill");
+	expect(s, SE_NAMESPACE, false, NULL, 2, "");
+	expect(s, SE_EMPTY, false, NULL, 3, "note:gone::no rank was started done");
 	stepd_core_free(s);
 
 	s = make(false); /* what it started must be gone before the step is */
