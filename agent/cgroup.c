@@ -16,6 +16,26 @@ static bool has_own(const struct step_dir *d)
 	return d->spool.cgroup && d->spool.cgroup[0] == '/';
 }
 
+/* The base gets the controllers of the limits that this node has for steps, if its parent may hand
+ * them on: the root may, and a cgroup in which no process is. Else the supervisor says that they
+ * are not in force. */
+static void hand_on(const struct step_dir *d)
+{
+	const char *base = d->manager->cgroup_base;
+	_cleanup_(mo_freep) char *parent = mo_strndup(base, (size_t)(strrchr(base, '/') - base));
+	_cleanup_(mo_freep) char *path = mo_path(parent, "cgroup.subtree_control");
+	static const char *const controllers[] = { "+memory", "+pids" };
+	const int64_t limits[] = { d->spool.memory_bytes, d->spool.pids };
+
+	for (size_t i = 0; i < ELEMENTSOF(limits); i++) {
+		_cleanup_(mo_closep) int fd =
+			limits[i] >= 0 ? mo_open_at(AT_FDCWD, path, O_WRONLY, 0) : -1;
+
+		if (fd >= 0)
+			mo_write_all(fd, controllers[i], strlen(controllers[i]));
+	}
+}
+
 /* The base may be removed by a stepd that ends just now: then once more. */
 int cgroup_make(const struct step_dir *d)
 {
@@ -24,6 +44,7 @@ int cgroup_make(const struct step_dir *d)
 	for (int i = 0; i < 3; i++) {
 		if (mo_mkdir(d->manager->cgroup_base, 0755) < 0 && errno != EEXIST)
 			return -errno;
+		hand_on(d);
 		if (mo_mkdir(d->spool.cgroup, 0755) == 0 || errno == EEXIST)
 			return 0;
 	}

@@ -77,6 +77,13 @@ static const struct mo_option options[] = {
 	  "Limit of locked memory of a rank (RDMA needs it unlimited).", -1, INT64_MAX, NULL },
 	{ "core", MO_OPTION_SIZE, AT(core_bytes), "0", "Limit of a rank's core file.", -1,
 	  INT64_MAX, NULL },
+	{ "memory", MO_OPTION_SIZE, AT(memory_bytes), "unlimited",
+	  "Memory that the ranks of a step may use together when it has all GPUs of the node; one "
+	  "that has some of them gets their share. In force where steps have a control group of "
+	  "version 2 (systemd services have).",
+	  -1, INT64_MAX, NULL },
+	{ "pids", MO_OPTION_SIZE, AT(pids), "unlimited",
+	  "The same for the number of their processes and threads.", -1, 1LL << 30, NULL },
 	{ "tmpdir", MO_OPTION_PATH, AT(tmpdir), "/tmp", "TMPDIR of the ranks.", 0, 0, NULL },
 	{ "use_systemd", MO_OPTION_WORD, AT(use_systemd), "auto",
 	  "Start steps as transient systemd services. auto: where systemd runs and the agent is "

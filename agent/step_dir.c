@@ -426,6 +426,8 @@ static void fill_spool(struct step_dir *d, const struct command *c)
 		.nofile = config->nofile,
 		.memlock_bytes = config->memlock_bytes,
 		.core_bytes = config->core_bytes,
+		.memory_bytes = config->memory_bytes,
+		.pids = config->pids,
 		.reserve_cores = config->reserve_cores,
 	};
 

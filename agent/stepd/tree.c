@@ -205,24 +205,25 @@ static char *unit_cgroup(void)
 	return own ? mo_printf("/sys/fs/cgroup%.*s", (int)strcspn(own, "\n"), own) : NULL;
 }
 
+/* Of the unit: this process sits in `sup`, so that its parent may hand on controllers. */
+static int leave_base(const char *base)
+{
+	_cleanup_(mo_freep) char *sup = mo_path(base, "sup");
+	_cleanup_(mo_freep) char *procs = mo_path(sup, "cgroup.procs");
+	if (mo_mkdir(sup, 0755) < 0 && errno != EEXIST)
+		return -errno;
+	_cleanup_(mo_closep) int fd = mo_open_at(AT_FDCWD, procs, O_WRONLY, 0);
+	return fd < 0 ? -errno : mo_write_all(fd, "0\n", 2);
+}
+
 /* The agent made one for the ranks. Under systemd the unit's own cgroup is delegated to us: we
  * sit in `sup`, ranks in `ranks`, as inner cgroups hold no processes. */
-void tree_open_cgroup(struct stepd *s)
+static void open_cgroup(struct stepd *s)
 {
-	s->cgroup_fd = s->cgroup_procs_fd = -1;
 	bool unit = mo_streq(s->spool.cgroup, "unit");
 	_cleanup_(mo_freep) char *base = unit ? unit_cgroup() : mo_strdup(s->spool.cgroup);
-	if (!base)
+	if (!base || (unit && leave_base(base) < 0))
 		return;
-	if (unit) {
-		_cleanup_(mo_freep) char *sup = mo_path(base, "sup");
-		_cleanup_(mo_freep) char *procs = mo_path(sup, "cgroup.procs");
-		_cleanup_(mo_closep) int fd = mo_mkdir(sup, 0755) < 0 && errno != EEXIST
-						      ? -1
-						      : mo_open_at(AT_FDCWD, procs, O_WRONLY, 0);
-		if (fd < 0 || mo_write_all(fd, "0\n", 2) < 0)
-			return;
-	}
 	_cleanup_(mo_freep) char *ranks = unit ? mo_path(base, "ranks") : TAKE_PTR(base);
 	_cleanup_(mo_freep) char *procs = mo_path(ranks, "cgroup.procs");
 	if (unit && mo_mkdir(ranks, 0755) < 0 && errno != EEXIST)
@@ -231,6 +232,36 @@ void tree_open_cgroup(struct stepd *s)
 	s->cgroup_procs_fd = mo_open_at(AT_FDCWD, procs, O_WRONLY, 0);
 	if (s->cgroup_procs_fd >= 0)
 		s->cgroup = TAKE_PTR(ranks);
+}
+
+/* The controller is handed on by the cgroup above, where that was not done yet; without it there is
+ * no such file. */
+static void limit(const struct stepd *s, const char *controller, const char *file, int64_t most)
+{
+	_cleanup_(mo_freep) char *text = mo_printf("%lld", (long long)most);
+	_cleanup_(mo_freep) char *add = mo_printf("+%s", controller);
+	int r = -ENOENT;
+	if (most < 0)
+		return;
+	if (s->cgroup) {
+		cgroup_write(s, "../cgroup.subtree_control", add);
+		r = cgroup_write(s, file, text);
+	}
+	if (r < 0)
+		mo_log(MO_WARNING, NULL,
+		       &(struct mo_log_where){ .job = s->spool.launch.job,
+					       .attempt = s->spool.launch.attempt,
+					       .rank = -1 },
+		       "the node's limit %s = %s of this step is not in force: %s", file, text,
+		       s->cgroup ? strerror(-r) : "it has no control group of its own");
+}
+
+void tree_open_cgroup(struct stepd *s)
+{
+	s->cgroup_fd = s->cgroup_procs_fd = -1;
+	open_cgroup(s);
+	limit(s, "memory", "memory.max", s->spool.memory_bytes);
+	limit(s, "pids", "pids.max", s->spool.pids);
 }
 
 void tree_close(struct stepd *s)

@@ -49,12 +49,17 @@ def status(pid, key, task=None):
         return next(line.split(":")[1].strip() for line in f if line.startswith(key + ":"))
 
 
+def status_group(pid):
+    with open("/proc/%d/cgroup" % pid) as f:
+        return next(line.split("::")[1].strip() for line in f if line.startswith("0::"))
+
+
 class Machine(Rig):
     """One agent; wrap: a program that starts it; cpuset: limits of a control group that it lives
     in; without: capabilities that it and its children lack."""
 
-    def __init__(self, wrap=(), cpuset=None, gpus=8, without=()):
-        super().__init__(nodes=1, gpus_per_node=gpus, moed=SLOW)
+    def __init__(self, wrap=(), cpuset=None, gpus=8, without=(), agent=None):
+        super().__init__(nodes=1, gpus_per_node=gpus, moed=SLOW, agent=agent)
         self.wrap, self.group = list(wrap), cpuset and tempfile.mkdtemp(prefix="moe-", dir=CGROUP)
         self.without = without
         self.cpuset = cpuset
@@ -406,6 +411,23 @@ def memory_policy_that_cannot_be_read_is_not_verified(m):
         m.end(job)
     finally:
         TOUCH = readable
+
+
+@on(agent={"memory": "1G", "pids": 800})
+def limits_of_steps_are_their_share(m):
+    """In the step's control group, of all its ranks together; who wants more memory is killed, and
+    why says so."""
+    job, pairs = m.run_ranks(4)
+    group = CGROUP + status_group(pairs[0][0]["pid"])
+    for name, most in (("memory.max", 512 << 20), ("pids.max", 400)):
+        with open(os.path.join(group, name)) as f:
+            equal(int(f.read()), most, name)
+    m.end(job)
+    hungry = command_recipe(
+        "hungry", ["/usr/bin/python3", "-S", "-c", "x = b'x' * (300 << 20); input()"], 1
+    )
+    job = m.wait_state(m.submit(hungry), "failed", WAIT)
+    need("memory" in job["reason"] or "oom" in job["reason"], "reason: %s" % job["reason"])
 
 
 def main():

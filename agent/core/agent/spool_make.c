@@ -36,6 +36,16 @@ static void plan_binding(const struct node_terms *terms, const char *taken, stru
 		s->bind_error = mo_printf("no binding on %s: %s", s->node, mo_error_text(&err, r));
 }
 
+/* Of a limit of the whole node: as much as it has of its GPUs. */
+static int64_t share(int64_t all, const struct launch *l, const struct nodeinfo *info)
+{
+	int64_t n = l->n_local, of = (int64_t)info->n_gpus;
+
+	if (all < 0 || n <= 0 || n >= of)
+		return all;
+	return MO_MAX(1, all / of * n + all % of * n / of);
+}
+
 void spool_make(const struct command *c, const struct node_terms *terms,
 		const struct neighbour *others, size_t n_others, struct spool *ret)
 {
@@ -57,5 +67,7 @@ void spool_make(const struct command *c, const struct node_terms *terms,
 	ret->nofile = terms->nofile;
 	ret->memlock_bytes = terms->memlock_bytes;
 	ret->core_bytes = terms->core_bytes;
+	ret->memory_bytes = share(terms->memory_bytes, c->launch, terms->info);
+	ret->pids = share(terms->pids, c->launch, terms->info);
 	plan_binding(terms, taken, ret);
 }

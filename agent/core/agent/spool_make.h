@@ -11,6 +11,8 @@ struct node_terms {
 	bool allow_root;    /* granted where the launch has it, too */
 	bool own_namespace; /* this agent's supervisors may make one */
 	int64_t min_uid, log_bytes, nofile, memlock_bytes, core_bytes;
+	/* of a step that has all GPUs; -1: no limit */
+	int64_t memory_bytes, pids;
 	/* of each NUMA node; the launch's own, where that is more */
 	int64_t reserve_cores;
 };

@@ -27,6 +27,10 @@ static const struct mo_field spool_fields[] = {
 	     "limit of locked memory, bytes; -1: unlimited, null: left as it is"),
 	MO_D(spool, core_bytes, MO_INT,
 	     "limit of core files, bytes; -1: unlimited, null: left as it is"),
+	MO_D(spool, memory_bytes, MO_INT,
+	     "memory of all ranks together, bytes; -1: unlimited, null: left as it is"),
+	MO_D(spool, pids, MO_INT,
+	     "processes and threads of all ranks together; -1: unlimited, null: left as it is"),
 };
 const struct mo_desc spool_desc = MO_DESC(spool, spool_fields);
 

@@ -29,6 +29,8 @@ struct spool {
 	char *bind_error;
 	/* limits of the ranks: -1 = unlimited, MO_NONE = left as they are */
 	int64_t nofile, memlock_bytes, core_bytes;
+	/* limits of all of them together, in the step's control group: likewise */
+	int64_t memory_bytes, pids;
 };
 extern const struct mo_desc spool_desc;
 

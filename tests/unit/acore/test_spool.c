@@ -127,6 +127,29 @@ static void test_root(void **state)
 	}
 }
 
+/* A step that has some of the node's GPUs gets their share, and never nothing. */
+static void test_limits(void **state)
+{
+	struct bed *b = *state;
+
+	b->terms.memory_bytes = b->terms.pids = -1;
+	make(b, NULL, 0);
+	assert_int_equal(b->spool.memory_bytes, -1);
+	assert_int_equal(b->spool.pids, -1);
+	b->terms.memory_bytes = INT64_MAX;
+	b->terms.pids = 1;
+	make(b, NULL, 0);
+	assert_int_equal(b->spool.memory_bytes, INT64_MAX / 2);
+	assert_int_equal(b->spool.pids, 1);
+	b->terms.pids = 1001;
+	make(b, NULL, 0);
+	assert_int_equal(b->spool.pids, 500);
+	b->command.launch->n_local = 2;
+	make(b, NULL, 0);
+	assert_int_equal(b->spool.memory_bytes, INT64_MAX);
+	assert_int_equal(b->spool.pids, 1001);
+}
+
 /* What another step holds is not given again, until no process of it is left. */
 static void test_neighbours(void **state)
 {
@@ -178,6 +201,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_taken),
 		cmocka_unit_test_setup_teardown(test_entry, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_limits, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_root, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_neighbours, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_reserved, setup, teardown),
