@@ -151,9 +151,18 @@ static void next(struct sim *s, struct attempt *a)
 		sim_at(s, s->now + a->step_us, K_ITERATE, a->iteration + 1, 0, a, NULL);
 }
 
+/* A killed process that the kernel holds never runs user code again. */
+static bool runs(const struct attempt *a)
+{
+	for (int64_t r = 0; r < a->world; r++)
+		if (!a->ranks[r] || !a->ranks[r]->alive || a->ranks[r]->stuck)
+			return false;
+	return !a->ending;
+}
+
 void train_iterate(struct sim *s, struct attempt *a, int64_t iteration)
 {
-	if (a->n_alive < a->world || a->ending || iteration != a->iteration + 1)
+	if (!runs(a) || iteration != a->iteration + 1)
 		return;
 	a->iteration = iteration;
 	for (int64_t r = 0; r < a->world; r++) {
@@ -183,7 +192,7 @@ void train_saved(struct sim *s, struct attempt *a, int64_t iteration)
 	struct file *f = train_file(s, a->job, iteration);
 
 	/* it stays half written */
-	if (a->n_alive < a->world || a->saving != iteration || a->ending)
+	if (!runs(a) || a->saving != iteration)
 		return;
 	a->saving = 0;
 	f->complete = true;
