@@ -64,6 +64,8 @@ static const struct mo_field launch_fields[] = {
 	MO_D_SUB(launch, heartbeat, MO_OPT, &engine_heartbeat_desc,
 		 "file per rank that the engine itself writes", .omit = true),
 	MO_D(launch, workdir, MO_STR, "directory that the ranks start in; null: the user's home"),
+	MO_D_SUB(launch, container, MO_OPT, &recipe_container_desc,
+		 "the image whose files the ranks see", .omit = true),
 	MO_D_VEC(launch, env, &env_item_desc, "variables up to the recipe's layer"),
 	MO_D_SUB(launch, bind, MO_STRUCT, &recipe_bind_desc, "how ranks are bound"),
 	MO_D(launch, checkpoint_dir, MO_STR, "checkpoint.dir"),

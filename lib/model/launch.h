@@ -8,6 +8,7 @@
  * What never happens: it names a file of the controller's machine, or another node's ranks. */
 #pragma once
 #include "lib/base/desc.h"
+#include "lib/model/container.h"
 #include "lib/model/engine.h"
 
 /* One variable of a rank's environment with its provenance; Env item of the REST interface. */
@@ -76,6 +77,8 @@ struct launch {
 	 * NULL = it is only read */
 	char *recipe;
 	char *workdir; /* NULL = the user's home */
+	/* the image whose files the ranks see; NULL = the node's own */
+	struct recipe_container *container;
 	/* base..recipe layers, already selected; the launch layer is added per rank on the node */
 	struct env_item *env;
 	size_t n_env;

@@ -119,6 +119,8 @@ static const struct mo_field engine_fields[] = {
 	MO_D_LIST(recipe_engine, args_unchecked, MO_STRS, "flags that are not checked"),
 	MO_D_VEC(recipe_engine, own, &kv_desc,
 		 "what its own configuration says by the keys that plans know", .omit = true),
+	MO_D_SUB(recipe_engine, container, MO_OPT, &recipe_container_desc,
+		 "the image whose files the ranks see", .omit = true),
 	MO_D_SUB(recipe_engine, traits, MO_OPT, &engine_traits_desc,
 		 "what plans know of its training; null: a record of an older version",
 		 .omit = true),

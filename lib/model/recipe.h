@@ -9,6 +9,7 @@
  * found it (the planner, the engine's own experiment: `lib/recipe/experiment.h`). */
 #pragma once
 #include "lib/base/desc.h"
+#include "lib/model/container.h"
 #include "lib/model/traits.h"
 
 struct kv {
@@ -93,6 +94,7 @@ struct recipe_engine {
 	 * (engine.experiment_plan_keys) */
 	struct kv *own;
 	size_t n_own;
+	struct recipe_container *container; /* NULL = the node's own files */
 	/* What plans know of its training, by the `plan` of its file; NULL: a record of an older
 	 * version. */
 	struct engine_traits *traits;

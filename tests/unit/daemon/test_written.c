@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/core/stepd/box.h"
 #include "agent/core/bind/bind.h"
 #include "agent/core/agent/discovery.h"
 #include "agent/core/bind/env_record.h"
@@ -184,6 +185,9 @@ static const struct {
 	D(report_view_desc),
 	D(record_desc),
 	D(spool_desc),
+	D(box_desc),
+	D(recipe_container_desc),
+	D(container_mount_desc),
 	D(stepd_order_desc),
 	D(stepd_word_desc),
 	D(env_record_desc),

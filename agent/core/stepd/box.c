@@ -1,0 +1,15 @@
+/* See box.h. */
+#include "agent/core/stepd/box.h"
+
+static const struct mo_field box_fields[] = {
+	MO_D(box, root, MO_STR, "directory that becomes the root; null: the node's own stays"),
+	MO_D_ENUM(box, writable, container_writable_names, "where files of no mount go"),
+	MO_D(box, upper, MO_STR, "directory for what is written there", .omit = true),
+	MO_D(box, uid, MO_INT, "user who opens the sources of mounts"),
+	MO_D(box, gid, MO_INT, "group who does"),
+	MO_D(box, shm_bytes, MO_INT, "size of a /dev/shm of its own; 0: the node's"),
+	MO_D_VEC(box, mounts, &container_mount_desc, "what of the node is seen"),
+	MO_D_LIST(box, walled, MO_STRS, "directories in which only `devices` are seen"),
+	MO_D_VEC(box, devices, &container_mount_desc, "device files that are seen"),
+};
+const struct mo_desc box_desc = MO_DESC(box, box_fields);

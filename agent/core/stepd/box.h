@@ -1,0 +1,26 @@
+/* What moe-namespace is asked to make of a step's mount namespace: the file `box` in the step's
+ * directory, written by moe-stepd before it starts the maker. Without the file the namespace has
+ * the node's own files and devices. */
+#pragma once
+#include "lib/model/container.h"
+
+/* All paths absolute, on the node. */
+struct box {
+	char *root;   /* directory that becomes the root; NULL: the node's own stays */
+	int writable; /* of the root: enum container_writable */
+	char *upper;  /* empty directory of the step for what is written; WRITABLE_DISK only */
+	int64_t uid, gid; /* as whom sources of mounts are opened */
+	/* of a /dev/shm of its own; 0: the node's */
+	int64_t shm_bytes;
+	struct container_mount *mounts;
+	size_t n_mounts;
+	/* Directories of devices of which the ranks see only what `devices` names:
+	 * /dev/dri, /dev/infiniband. A directory that the node lacks is none. */
+	char **walled;
+	size_t n_walled;
+	/* device files that exist in the box besides null, zero, full, random, urandom, tty and
+	 * pts; a source that is not a device is refused */
+	struct container_mount *devices;
+	size_t n_devices;
+};
+extern const struct mo_desc box_desc;

@@ -1,0 +1,28 @@
+/* See container.h. */
+#include "lib/model/container.h"
+
+const char *const container_writable_names[_WRITABLE_N] = { "disk", "tmpfs", "no" };
+
+static const struct mo_field container_mount_fields[] = {
+	MO_D(container_mount, source, MO_STR, "path on the node"),
+	MO_D(container_mount, target, MO_STR, "path in the image"),
+	MO_D(container_mount, readonly, MO_BOOL, "ranks cannot write there"),
+};
+const struct mo_desc container_mount_desc = MO_DESC(container_mount, container_mount_fields);
+
+static const struct mo_field recipe_container_fields[] = {
+	MO_D(recipe_container, image, MO_STR,
+	     "dir:PATH: a directory of each node that holds an unpacked root"),
+	MO_D_VEC(recipe_container, mounts, &container_mount_desc,
+		 "what of the node is seen in the image", .omit = true),
+	MO_D(recipe_container, home, MO_BOOL, "the user's home is one of them", .omit = true),
+	MO_D_ENUM(recipe_container, writable, container_writable_names,
+		  "where files go that lie in no mount: a disk or memory, both until the step is "
+		  "over, or nowhere"),
+	MO_D(recipe_container, shm_bytes, MO_INT,
+	     "size of /dev/shm, bytes; 0: the node's own, null: half of the node's memory",
+	     .omit = true),
+	MO_D_LIST(recipe_container, env_drop, MO_STRS,
+		  "patterns of the image's variables that ranks do not get", .omit = true),
+};
+const struct mo_desc recipe_container_desc = MO_DESC(recipe_container, recipe_container_fields);

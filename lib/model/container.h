@@ -1,0 +1,29 @@
+/* engine.container of a recipe: the image whose files the ranks see, and what of the node they see
+ * beside it. A plain value; read by lib/recipe, sent with the launch, obeyed by moe-stepd. */
+#pragma once
+#include "lib/base/desc.h"
+
+/* Where what ranks write outside of every mount goes: a directory on the node's disk or memory,
+ * both gone with the step, or nowhere. */
+enum container_writable { WRITABLE_DISK, WRITABLE_TMPFS, WRITABLE_NO, _WRITABLE_N };
+extern const char *const container_writable_names[_WRITABLE_N];
+
+/* absolute paths without `..`; source on the node, target in the image */
+struct container_mount {
+	char *source, *target;
+	bool readonly;
+};
+extern const struct mo_desc container_mount_desc;
+
+struct recipe_container {
+	/* dir:PATH: a directory on each node that holds an unpacked root, or an OCI bundle */
+	char *image;
+	struct container_mount *mounts;
+	size_t n_mounts;
+	bool home;         /* the user's home is there too */
+	int writable;      /* enum container_writable */
+	int64_t shm_bytes; /* size of its own /dev/shm; 0: the node's, MO_NONE: half the memory */
+	char **env_drop;   /* patterns of the image's variables that ranks do not get */
+	size_t n_env_drop;
+};
+extern const struct mo_desc recipe_container_desc;
