@@ -211,6 +211,7 @@ static void make_namespace(struct sim *s, struct simstep *st)
 	struct stepd_event e;
 
 	stepd_event_init(&e, SE_NAMESPACE);
+	e.ok = true;
 	stepd_later(s, st, MS, &e);
 }
 

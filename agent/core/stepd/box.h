@@ -6,9 +6,9 @@
 
 /* All paths absolute, on the node. */
 struct box {
-	char *root;   /* directory that becomes the root; NULL: the node's own stays */
-	int writable; /* of the root: enum container_writable */
-	char *upper;  /* empty directory of the step for what is written; WRITABLE_DISK only */
+	char *root;       /* directory that becomes the root; NULL: the node's own stays */
+	int writable;     /* of the root: enum container_writable */
+	char *upper;      /* empty directory of the step for what is written; WRITABLE_DISK only */
 	int64_t uid, gid; /* as whom sources of mounts are opened */
 	/* of a /dev/shm of its own; 0: the node's */
 	int64_t shm_bytes;

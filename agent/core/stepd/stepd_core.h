@@ -16,8 +16,10 @@
 
 struct stepd_core;
 enum stepd_event_type {
-	SE_LAUNCH,    /* begin: ports are bound by the shell first */
-	SE_NAMESPACE, /* the step's own mount namespace was made, or cannot be: three nets do */
+	SE_LAUNCH, /* begin: ports are bound by the shell first */
+	/* ok: the step's own mount namespace was made, or cannot be and the step does without it:
+	 * three nets do; !ok: text: what was asked of it is not so, and nothing may run outside */
+	SE_NAMESPACE,
 	/* ok: engine.prepare ended with 0; !ok: text, code, tail: why no rank can start */
 	SE_PREPARED,
 	SE_PORTS, /* ok: ports held (or not wanted); !ok: busy */

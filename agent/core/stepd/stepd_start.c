@@ -60,26 +60,26 @@ void stepd_on_launch(struct stepd_core *s, const struct stepd_event *e, int64_t 
 	stepd_effect(out, SX_NAMESPACE);
 }
 
-void stepd_on_namespace(struct stepd_core *s, const struct stepd_event *e, int64_t now,
-			struct stepd_out *out)
-{
-	begin(s, now, out);
-}
-
-/* No rank was started, and none will be; what the preparation has started goes. */
-static void refuse_prepare(struct stepd_core *s, const struct note *fact, int64_t now,
-			   struct stepd_out *out)
+/* No rank was started, and none will be; what was started before goes. */
+static void refuse_step(struct stepd_core *s, const struct note *fact, const char *cause,
+			int64_t now, struct stepd_out *out)
 {
 	struct note *n = stepd_core_note(s, out, NOTE_REFUSED, fact);
 
 	n->rank = MO_NONE;
 	if (!n->cause)
-		n->cause = mo_strdup("prepare");
-	if (!n->text)
-		n->text = mo_printf("engine.prepare has not ended after %lld s and was killed",
-				    (long long)(s->launch.prepare_limit_us / 1000000));
+		n->cause = mo_strdup(cause);
 	s->refused = true;
 	stepd_kill_tree(s, now, out);
+}
+
+void stepd_on_namespace(struct stepd_core *s, const struct stepd_event *e, int64_t now,
+			struct stepd_out *out)
+{
+	if (e->ok)
+		begin(s, now, out);
+	else
+		refuse_step(s, &e->note, "namespace", now, out);
 }
 
 void stepd_on_prepared(struct stepd_core *s, const struct stepd_event *e, int64_t now,
@@ -88,7 +88,7 @@ void stepd_on_prepared(struct stepd_core *s, const struct stepd_event *e, int64_
 	if (e->ok)
 		go_on(s, out);
 	else
-		refuse_prepare(s, &e->note, now, out);
+		refuse_step(s, &e->note, "prepare", now, out);
 }
 
 void stepd_on_ports(struct stepd_core *s, const struct stepd_event *e, int64_t now,
@@ -213,6 +213,13 @@ void stepd_on_binding(struct stepd_core *s, const struct stepd_event *e, int64_t
 void stepd_on_tick_preparing(struct stepd_core *s, const struct stepd_event *e, int64_t now,
 			     struct stepd_out *out)
 {
-	if (now >= s->prepare_due)
-		refuse_prepare(s, NULL, now, out);
+	struct note late;
+
+	if (now < s->prepare_due)
+		return;
+	mo_desc_init(&note_desc, &late);
+	late.text = mo_printf("engine.prepare has not ended after %lld s and was killed",
+			      (long long)(s->launch.prepare_limit_us / 1000000));
+	refuse_step(s, &late, "prepare", now, out);
+	mo_desc_done(&note_desc, &late);
 }

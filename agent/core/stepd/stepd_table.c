@@ -13,9 +13,10 @@ struct cell {
 
 static const struct cell launch = { stepd_on_launch,
 				    "namespace where the step gets one, else as that event" };
-static const struct cell namespace = {
-	stepd_on_namespace, "preparing where there is engine.prepare, else as prepared"
-};
+static const struct cell namespace = { stepd_on_namespace,
+				       "made, or the step does without: preparing where there is "
+				       "engine.prepare, else as prepared; "
+				       "it is not what was asked: refused, kill, down" };
 static const struct cell prepared = {
 	stepd_on_prepared,
 	"it ended with 0: ports, or without any to hold as ports held; else: refused, kill, down"

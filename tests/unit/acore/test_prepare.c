@@ -228,9 +228,16 @@ static void test_step(void **state)
 	s = make_in_namespace(); /* nothing of the job before it, made or not */
 	expect(s, SE_LAUNCH, false, NULL, 0, "namespace");
 	expect(s, SE_PREPARED, true, NULL, 1, "");
-	expect(s, SE_NAMESPACE, false, NULL, 2, "prepare");
-	expect(s, SE_NAMESPACE, false, NULL, 3, "");
+	expect(s, SE_NAMESPACE, true, NULL, 2, "prepare");
+	expect(s, SE_NAMESPACE, true, NULL, 3, "");
 	expect(s, SE_PREPARED, true, NULL, 4, "fork");
+	stepd_core_free(s);
+
+	s = make_in_namespace(); /* it is not what was asked: nothing of the job runs outside it */
+	expect(s, SE_LAUNCH, false, NULL, 0, "namespace");
+	expect(s, SE_NAMESPACE, false, "no such image", 1,
+	       "note:refused:namespace:no such image kill");
+	expect(s, SE_EMPTY, false, NULL, 2, "note:gone::no rank was started done");
 	stepd_core_free(s);
 
 	s = make_in_namespace(); /* who makes it is in the tree */
