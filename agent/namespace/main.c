@@ -71,7 +71,7 @@ int main(int argc, char *argv[])
 		return 2;
 	}
 	if (unshare(CLONE_NEWNS) < 0)
-		report(errno, "make a mount namespace");
+		report(errno, NAMESPACE_MAKE);
 	if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
 		report(errno, "keep its mounts from the host");
 	make_target(NAMESPACE_MARKER);

@@ -57,6 +57,8 @@ void spool_make(const struct command *c, const struct node_terms *terms,
 	ret->epoch = c->epoch;
 	mo_desc_copy(&launch_desc, &ret->launch, c->launch);
 	mo_desc_copy(&nodeinfo_desc, &ret->info, terms->info);
+	ret->info.walls = ret->info.walls && terms->own_namespace;
+	mo_str_set(&ret->devices_root, terms->devices_root);
 	mo_str_set(&ret->log_dir, terms->log_dir);
 	mo_str_set(&ret->cgroup, terms->cgroup);
 	mo_str_set(&ret->tmpdir, terms->tmpdir);
