@@ -133,6 +133,7 @@ void step_dir_reread(struct step_dir *d)
 {
 	journal_done(&d->journal);
 	journal_init(&d->journal, d->fd);
+	queue(d, AE_REREAD); /* notes that are queued before it are of the reading before */
 	step_dir_read(d);
 }
 

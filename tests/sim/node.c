@@ -365,6 +365,9 @@ static void trim(struct sim *s, int node)
 
 static void reread(struct sim *s, const struct simstep *st)
 {
+	struct agent_event again = { .type = AE_REREAD, .job = st->job, .attempt = st->attempt };
+
+	agent_later(s, st->node, 1, &again);
 	for (size_t i = st->trimmed; i < st->n_notes; i++) {
 		struct agent_event line = { .type = AE_NOTE,
 					    .job = st->job,

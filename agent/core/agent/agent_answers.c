@@ -93,10 +93,9 @@ void agent_core_on_reply(struct agent_core *s, const struct agent_event *ev, int
  * acknowledged. */
 static void rewind_step(struct agent_step *e, const struct step_ack *a, struct agent_out *out)
 {
-	bool readable = e->phase == AS_STARTING || e->phase == AS_UP || e->phase == AS_HUNG ||
-			e->phase == AS_GONE;
+	bool has_journal = e->phase >= AS_STARTING && e->phase <= AS_GONE;
 
-	if (!readable || !a->known || a->through == MO_NONE || a->through >= e->through)
+	if (!has_journal || !a->known || a->through == MO_NONE || a->through >= e->through)
 		return;
 	mo_assert(e->through > a->through);
 	agent_step_rewind(e, a->through);

@@ -29,8 +29,10 @@ enum agent_event_type {
 	AE_STEPD_SILENT, /* job, attempt: lock held, no answer in 5 s */
 	AE_SWEPT,        /* job, attempt: environment scan found no process of the step any more */
 	AE_NOTE,         /* job, attempt, note: a new line of the journal */
-	AE_PROGRESS,     /* job, attempt, progress of one rank */
-	AE_SCANNED,      /* scan result of the helper */
+	/* job, attempt: AE_NOTEs from here on are the journal's from its beginning (AX_REREAD) */
+	AE_REREAD,
+	AE_PROGRESS, /* job, attempt, progress of one rank */
+	AE_SCANNED,  /* scan result of the helper */
 	/* health_awaited(): the shell adds what is known of health to the next urgent message */
 	AE_CHECKED,
 	/* ok: the hello or sync failed: moed does not answer or says hello again; !ok: an urgent
@@ -69,7 +71,8 @@ enum agent_effect_type {
 	AX_WRITE_NOTE,
 	AX_SCAN,  /* command: run the checkpoint helper, then AE_SCANNED */
 	AX_QUERY, /* command: logs */
-	/* job, attempt: read the journal again from its beginning, as AE_NOTE of each line */
+	/* job, attempt: read the journal again from its beginning: AE_REREAD, then AE_NOTE of each
+	 * line */
 	AX_REREAD,
 	AX_FORGET, /* job, attempt: remove spool entry and step directory (logs stay) */
 	AX_HELLO,  /* send hello (agent_core_hello fills the steps) */

@@ -135,12 +135,12 @@ static void on_swept(struct agent_step *e, int64_t now, struct agent_out *out)
 static void on_note(struct agent_core *s, struct agent_step *e, const struct note *n, int64_t now,
 		    struct agent_out *out)
 {
-	int64_t before = e->written;
+	int64_t before = e->read;
 
 	if (e->phase == AS_REFUSED || e->phase == AS_SPOOLING)
 		return;
 	agent_step_note(e, n);
-	if (e->written == before)
+	if (e->read == before)
 		return;
 	if (e->phase == AS_IDLE || e->phase == AS_FENCING)
 		/* a stepd of before the agent's restart came up after all */
@@ -216,6 +216,7 @@ void agent_core_on_step(struct agent_core *s, const struct agent_event *ev, int6
 		break;
 	case AE_SWEPT: on_swept(e, now, out); break;
 	case AE_NOTE: on_note(s, e, ev->note, now, out); break;
+	case AE_REREAD: agent_step_reread(e); break;
 	case AE_PROGRESS: on_progress(e, ev->progress); break;
 	}
 }

@@ -65,7 +65,7 @@ static void remember(struct agent_step *e, const struct note *n)
 	struct agent_step_rank *r = NULL;
 	int64_t i = n->rank == MO_NONE ? -1 : n->rank - e->first_rank;
 
-	mo_assert(n->n == e->written);
+	mo_assert(n->n == e->read);
 	if (i >= 0 && (size_t)i < e->n_ranks)
 		r = &e->ranks[i];
 	switch (n->kind) {
@@ -88,13 +88,14 @@ static void remember(struct agent_step *e, const struct note *n)
 
 void agent_step_note(struct agent_step *e, const struct note *n)
 {
-	if (n->n <= e->written || e->gone)
+	if (e->rereading || n->n <= e->read || e->gone)
 		return;
-	if (e->written == 0 && n->n > 1) {
+	if (e->read == 0 && n->n > 1) {
 		e->trimmed = true; /* only acknowledged segments are ever deleted */
 		e->through = MO_MAX(e->through, n->n - 1);
 	}
-	e->written = n->n;
+	e->read = n->n;
+	e->written = MO_MAX(e->written, n->n);
 	remember(e, n);
 	if (n->n <= e->through)
 		return;
@@ -125,8 +126,14 @@ void agent_step_rewind(struct agent_step *e, int64_t through)
 	mo_assert(through < e->through);
 	mo_vec_clear(&note_desc, (void **)&e->notes, &e->n_notes);
 	e->through = through;
-	e->written = 0;
+	e->read = 0;
+	e->rereading = true;
 	e->gone = false;
+}
+
+void agent_step_reread(struct agent_step *e)
+{
+	e->rereading = false;
 }
 
 static struct note *add(const struct agent_step *e, int kind, struct note **notes, size_t *n_notes)

@@ -34,6 +34,9 @@ struct agent_step {
 	size_t n_ranks;
 	/* journal */
 	int64_t written, through; /* highest note, highest acknowledged */
+	int64_t read;             /* the last one taken of this reading; 0 none yet */
+	/* AX_REREAD is out: until AE_REREAD what comes is left of the reading before */
+	bool rereading;
 	/* its beginning was deleted: who started and exited is not fully known */
 	bool trimmed;
 	bool running, refused, lost, gone;
@@ -54,8 +57,9 @@ struct agent_step *agent_step_free(struct agent_step *e);
 void agent_step_note(struct agent_step *e, const struct note *n);
 void agent_step_ack(struct agent_step *e, int64_t through);
 /* The controller was restored from a backup and knows less than it once acknowledged: the journal
- * is to be read again, from its beginning. */
+ * is to be read again, from its beginning; then agent_step_reread(). */
 void agent_step_rewind(struct agent_step *e, int64_t through);
+void agent_step_reread(struct agent_step *e);
 /* The notes still missing at the end of the journal of a dead stepd: lost, an exit for every
  * rank that has none, gone. Numbered. Appends. */
 void agent_step_last_notes(const struct agent_step *e, struct note **notes, size_t *n_notes);

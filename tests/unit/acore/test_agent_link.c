@@ -463,6 +463,9 @@ static void test_a_restored_controller(void **state)
 	again(b, MO_EPOCH_STARTS + 1, 1);
 	assert_string_equal(said(b), "reread:7.1 fence sync");
 	assert_int_equal(notes_in_sync(b), 0);
+	note(b, 7, 1, 4, NOTE_EXIT, 4); /* read before: it will come once more, in its turn */
+	assert_int_equal(notes_in_sync(b), 0);
+	simple(b, AE_REREAD, 7, 1);
 	note(b, 7, 1, 1, NOTE_STARTED, 4);
 	note(b, 7, 1, 2, NOTE_STARTED, 5);
 	note(b, 7, 1, 3, NOTE_RUNNING, MO_NONE);
@@ -470,6 +473,30 @@ static void test_a_restored_controller(void **state)
 	assert_int_equal(notes_in_sync(b), 3);
 	again(b, MO_EPOCH_STARTS + 2, 1); /* its restarts are nothing special */
 	assert_null(strstr(said(b), "reread"));
+}
+
+/* The same while what is left of the step is being killed, and while its end is written. */
+static void test_restored_at_the_end_of_a_step(void **state)
+{
+	struct bed *b = *state;
+
+	running(b);
+	acks(b, 7, 1, 3);
+	simple(b, AE_STEPD_LOST, 7, 1);
+	said(b);
+	again(b, MO_EPOCH_STARTS + 1, 1);
+	assert_string_equal(said(b), "reread:7.1 fence sync");
+	simple(b, AE_SWEPT, 7, 1); /* the last notes go behind those that were ever read */
+	assert_string_equal(said(b), "write:7.1:lost#4 write:7.1:exit#5@4 "
+				     "write:7.1:exit#6@5 write:7.1:gone#7");
+	again(b, 2 * MO_EPOCH_STARTS + 1, 1); /* nothing was sent, nothing is to be heard again */
+	assert_null(strstr(said(b), "reread"));
+	simple(b, AE_REREAD, 7, 1);
+	note(b, 7, 1, 1, NOTE_STARTED, 4);
+	note(b, 7, 1, 2, NOTE_STARTED, 5);
+	note(b, 7, 1, 3, NOTE_RUNNING, MO_NONE);
+	note(b, 7, 1, 4, NOTE_LOST, MO_NONE);
+	assert_int_equal(notes_in_sync(b), 3);
 }
 
 int main(void)
@@ -482,6 +509,7 @@ int main(void)
 		T(test_scan),
 		T(test_checked),
 		T(test_checked_before_the_welcome),
+		T(test_restored_at_the_end_of_a_step),
 		T(test_query_once),
 		T(test_notes_are_bounded),
 		T(test_big_notes_fit_a_message),
