@@ -39,7 +39,8 @@ static void plan_binding(const struct node_terms *terms, const char *taken, stru
 /* Of a limit of the whole node: as much as it has of its GPUs. */
 static int64_t share(int64_t all, const struct launch *l, const struct nodeinfo *info)
 {
-	int64_t n = l->n_local, of = (int64_t)info->n_gpus;
+	/* not of its ranks: one may have all GPUs */
+	int64_t n = (int64_t)l->n_gpus, of = (int64_t)info->n_gpus;
 
 	if (all < 0 || n <= 0 || n >= of)
 		return all;
