@@ -78,8 +78,8 @@ SRC_moe-probe := $(wildcard agent/probe/*.c)
 ROOMS_moe-probe := recipe acore wire model base
 LIBS_moe-probe := -ljson-c -lfyaml -lpcre2-8 -lm
 SRC_moe-namespace := $(wildcard agent/namespace/*.c)
-ROOMS_moe-namespace := base
-LIBS_moe-namespace :=
+ROOMS_moe-namespace := acore wire model base
+LIBS_moe-namespace = $(call archive,json-c) -lm
 SRC_moectl := $(wildcard cli/*.c)
 ROOMS_moectl := loop recipe dcore acore plan wire model base
 # a command is started for each word: what is found as an archive is linked in, as the dynamic

@@ -3,41 +3,34 @@
  * this process ends, and the namespace lives as long as a process or a descriptor of the step does.
  * What is mounted on the host later appears in it too; what is mounted in it the host never sees.
  *
+ * What is in it STEPDIR/box says (agent/core/stepd/box.h): the node's own files (no such file), the
+ * node's with walls before directories of devices, or an image.
+ *
  * In it the file /run/moe-step holds the step's id, read-only: with the number of the namespace,
  * which the kernel gives away again, it proves that a process belongs to the step, whatever it has
  * done to its environment and its parents. The file is STEPDIR/step_id, bound over an empty one
- * that stays on the host.
+ * that stays on the host, or in the image's /run.
  *
  * It is a program of its own, so that moe-stepd needs no right to mount. To descriptor 3 goes one
- * line: "ok", or "ERRNO WHAT" for what could not be done. */
+ * line: "ok", or "ERRNO WHAT" for what could not be done; of an image a second one (report.h).
+ * Whatever is done ends with this process: nothing has to be undone. */
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
+#include "agent/core/stepd/box.h"
 #include "agent/core/stepd/namespace_words.h"
+#include "agent/namespace/devices.h"
+#include "agent/namespace/report.h"
+#include "agent/namespace/root.h"
 #include "lib/base/fd.h"
+#include "lib/wire/decode.h"
 
-#define REPORT_FD 3
-
-static _Noreturn void report(int error, const char *what)
-{
-	_cleanup_(mo_freep) char *line =
-		error ? mo_printf("%d %s\n", error, what) : mo_strdup("ok\n");
-
-	/* who does not hear it has ended, and this process with it */
-	if (mo_write_all(REPORT_FD, line, strlen(line)) < 0 || error)
-		_exit(1);
-	struct pollfd life = { .fd = STDIN_FILENO };
-
-	while (poll(&life, 1, -1) < 0 && errno == EINTR)
-		continue;
-	_exit(0);
-}
+#define BOX_BYTES_MAX (4 * 1024 * 1024)
 
 /* The empty file on the host. */
 static void make_target(const char *path)
@@ -46,7 +39,7 @@ static void make_target(const char *path)
 		mo_open_at(AT_FDCWD, path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0444);
 
 	if (fd < 0)
-		report(-fd, "make the file " NAMESPACE_MARKER);
+		report_failure(-fd, "make the file " NAMESPACE_MARKER);
 }
 
 static void mark(const char *dir)
@@ -54,10 +47,28 @@ static void mark(const char *dir)
 	_cleanup_(mo_freep) char *id = mo_path(dir, "step_id");
 
 	if (mount(id, NAMESPACE_MARKER, NULL, MS_BIND, NULL) < 0)
-		report(errno, "mount the step's id on " NAMESPACE_MARKER);
+		report_failure(errno, "mount the step's id on " NAMESPACE_MARKER);
 	if (mount(NULL, NAMESPACE_MARKER, NULL,
 		  MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
-		report(errno, "make " NAMESPACE_MARKER " read-only");
+		report_failure(errno, "make " NAMESPACE_MARKER " read-only");
+}
+
+/* No file: all unknown, and false. */
+static bool read_box(const char *dir, struct box *ret)
+{
+	_cleanup_(mo_freep) char *path = mo_path(dir, "box");
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	int r = mo_read_file(path, BOX_BYTES_MAX, &b);
+
+	mo_desc_init(&box_desc, ret);
+	if (r == -ENOENT)
+		return false;
+	if (r >= 0)
+		r = wire_decode(&box_desc, b.data ? b.data : "", b.len, false, ret, &err);
+	if (r < 0)
+		report_failure(-r, "read the box: %s", mo_error_text(&err, r));
+	return true;
 }
 
 int main(int argc, char *argv[])
@@ -70,11 +81,22 @@ int main(int argc, char *argv[])
 		fprintf(stderr, "usage: moe-namespace STEPDIR (it is started by moe-stepd)\n");
 		return 2;
 	}
+	_cleanup_(box_done) struct box box;
+	_cleanup_(mo_freep) char *said = NULL;
+	bool asked = read_box(argv[1], &box);
+
+	umask(022);
 	if (unshare(CLONE_NEWNS) < 0)
-		report(errno, NAMESPACE_MAKE);
+		report_failure(errno, NAMESPACE_MAKE);
 	if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
-		report(errno, "keep its mounts from the host");
-	make_target(NAMESPACE_MARKER);
-	mark(argv[1]);
-	report(0, NULL);
+		report_failure(errno, "keep its mounts from the host");
+	if (asked && box.root)
+		said = root_make(&box, argv[1]);
+	else {
+		if (asked)
+			walls_make(&box);
+		make_target(NAMESPACE_MARKER);
+		mark(argv[1]);
+	}
+	report_made(said);
 }

@@ -9,18 +9,22 @@ struct box {
 	char *root;       /* directory that becomes the root; NULL: the node's own stays */
 	int writable;     /* of the root: enum container_writable */
 	char *upper;      /* empty directory of the step for what is written; WRITABLE_DISK only */
-	int64_t uid, gid; /* as whom sources of mounts are opened */
+	int64_t uid, gid; /* as whom the image and sources of mounts are opened */
+	int64_t *groups;  /* the other groups of that user */
+	size_t n_groups;
 	/* of a /dev/shm of its own; 0: the node's */
 	int64_t shm_bytes;
-	struct container_mount *mounts;
+	struct container_mount *mounts; /* with a root only */
 	size_t n_mounts;
-	/* Directories of devices of which the ranks see only what `devices` names:
+	/* Without a root: directories of devices of which the ranks see only what `devices` names:
 	 * /dev/dri, /dev/infiniband. A directory that the node lacks is none. */
 	char **walled;
 	size_t n_walled;
-	/* device files that exist in the box besides null, zero, full, random, urandom, tty and
-	 * pts; a source that is not a device is refused */
+	/* Device files that exist in the box besides null, zero, full, random, urandom, tty and
+	 * pts; a source that is not a device is refused. Without a root they count below `walled`
+	 * only. */
 	struct container_mount *devices;
 	size_t n_devices;
 };
 extern const struct mo_desc box_desc;
+MO_DEFINE_DONE(box)

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "agent/core/stepd/box.h"
+#include "agent/core/stepd/image_config.h"
 #include "agent/core/bind/bind.h"
 #include "agent/core/agent/discovery.h"
 #include "agent/core/bind/env_record.h"
@@ -186,6 +187,9 @@ static const struct {
 	D(record_desc),
 	D(spool_desc),
 	D(box_desc),
+	D(image_variable_desc),
+	D(image_config_desc),
+	D(image_bundle_desc),
 	D(recipe_container_desc),
 	D(container_mount_desc),
 	D(stepd_order_desc),
