@@ -5,7 +5,7 @@
 #include "agent/namespace/mounts.h"
 
 struct devices {
-	struct mounts wanted; /* of the box, and those that every program expects */
+	struct mounts wanted;     /* of the box, and those that every program expects */
 	struct mount shm, queues; /* copy -1: none */
 };
 /* While the node's /dev is there. */

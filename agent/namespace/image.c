@@ -82,6 +82,5 @@ void image_read(const struct image *image, struct image_config *ret)
 				   : image_config_environment(b.data, b.len, ret, &err);
 
 	if (r < 0)
-		report_failure(-r, "read %s of the image: %s", name,
-			       mo_error_text(&err, r));
+		report_failure(-r, "read %s of the image: %s", name, mo_error_text(&err, r));
 }

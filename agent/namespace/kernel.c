@@ -11,12 +11,12 @@
 
 #include "agent/namespace/report.h"
 
-#define COPY_TREE 1         /* OPEN_TREE_CLONE */
-#define RECURSIVE 0x8000    /* AT_RECURSIVE */
-#define FROM_EMPTY_PATH 4   /* MOVE_MOUNT_F_EMPTY_PATH */
-#define TO_EMPTY_PATH 0x40  /* MOVE_MOUNT_T_EMPTY_PATH */
-#define NO_MAGIC_LINKS 2    /* RESOLVE_NO_MAGICLINKS */
-#define IN_ROOT 0x10        /* RESOLVE_IN_ROOT */
+#define COPY_TREE 1        /* OPEN_TREE_CLONE */
+#define RECURSIVE 0x8000   /* AT_RECURSIVE */
+#define FROM_EMPTY_PATH 4  /* MOVE_MOUNT_F_EMPTY_PATH */
+#define TO_EMPTY_PATH 0x40 /* MOVE_MOUNT_T_EMPTY_PATH */
+#define NO_MAGIC_LINKS 2   /* RESOLVE_NO_MAGICLINKS */
+#define IN_ROOT 0x10       /* RESOLVE_IN_ROOT */
 #define TRIES 100
 
 struct flags { /* mount_attr */

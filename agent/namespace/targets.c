@@ -93,8 +93,10 @@ static void check(int fd, const char *path, bool directory)
 	if (directory && !S_ISDIR(st.st_mode))
 		report_failure(ENOTDIR, "enter %s: it is no directory in the image", path);
 	if (!directory && S_ISDIR(st.st_mode))
-		report_failure(EISDIR, "enter %s: it is a directory in the image and a file on "
-			       "the node", path);
+		report_failure(EISDIR,
+			       "enter %s: it is a directory in the image and a file on "
+			       "the node",
+			       path);
 }
 
 int target_open(const char *path, bool directory)

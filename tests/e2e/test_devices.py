@@ -191,7 +191,7 @@ def maker_that_hides_nothing():
     """Behind walls that are not there the ranks would count their neighbour's GPUs: refused."""
     for script, why in (
         (
-            "exec unshare -m --propagation slave sh -c 'echo ok >&3; read x'",
+            "exec unshare -m --propagation slave sh -c 'echo ok >&3; exec sleep 1006'",
             "can be opened there, which is not the job's",
         ),
         ("echo '28 mount the devices' >&3", "could not mount the devices: No space left"),

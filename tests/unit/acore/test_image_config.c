@@ -27,8 +27,7 @@ static void expect(bool bundle, const char *text, size_t n, const char *wanted)
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 
 	mo_desc_init(&image_config_desc, &c);
-	int r = bundle ? of_bundle(text, &c, &err)
-		       : image_config_environment(text, n, &c, &err);
+	int r = bundle ? of_bundle(text, &c, &err) : image_config_environment(text, n, &c, &err);
 
 	if (r < 0)
 		mo_buf_str(&b, mo_error_text(&err, r));
@@ -39,8 +38,7 @@ static void expect(bool bundle, const char *text, size_t n, const char *wanted)
 
 static void env(const char *text, const char *wanted)
 {
-	_cleanup_(mo_freep) char *whole =
-		mo_printf("{\"env\":[%s],\"workdir\":null}", wanted);
+	_cleanup_(mo_freep) char *whole = mo_printf("{\"env\":[%s],\"workdir\":null}", wanted);
 
 	expect(false, text, strlen(text), whole);
 }
@@ -126,8 +124,8 @@ static void test_bundle_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_environment),   cmocka_unit_test(test_environment_refused),
-		cmocka_unit_test(test_too_many),      cmocka_unit_test(test_bundle),
+		cmocka_unit_test(test_environment),    cmocka_unit_test(test_environment_refused),
+		cmocka_unit_test(test_too_many),       cmocka_unit_test(test_bundle),
 		cmocka_unit_test(test_bundle_refused),
 	};
 
