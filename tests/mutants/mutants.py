@@ -93,6 +93,27 @@ MUTANTS = [
         [e2e("test_namespace.py", "escaped_of_a_killed_supervisor")],
     ),
     (
+        "walls of devices forgotten",
+        "box_asks",
+        "return b->root || b->n_walled > 0;",
+        "return b->root;",
+        [e2e("test_devices.py", "two_jobs_of_four")],
+    ),
+    (
+        "GPUs behind walls keep the node's numbers",
+        "walls_number",
+        "if (!walls_gpus(l, info))",
+        "if (l && info)",
+        [unit("acore", "test_env"), e2e("test_devices.py", "two_jobs_of_four")],
+    ),
+    (
+        "walls not read back",
+        "judge",
+        "problem = box_verify(s, m->pid);",
+        "problem = m->pid ? NULL : box_verify(s, m->pid);",
+        [e2e("test_devices.py", "maker_that_hides_nothing")],
+    ),
+    (
         "stale attempt accepted",
         "on_launch",
         "if (c->epoch < s->epoch || c->attempt <= agent_core_highest(s, c->job)) {",
