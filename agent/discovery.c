@@ -11,11 +11,13 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "agent/core/bind/walls.h"
 #include "agent/helper.h"
 #include "agent/messages.h"
 #include "agent/queue.h"
 #include "agent/stuck.h"
 #include "lib/base/fd.h"
+#include "lib/base/identity.h"
 #include "lib/base/log.h"
 #include "lib/loop/loop.h"
 #include "lib/wire/decode.h"
@@ -112,6 +114,33 @@ static void load(struct discovery *d)
 	mo_desc_done(&known_machine_desc, &k);
 }
 
+static bool is_dir(const char *path)
+{
+	struct stat st;
+	return mo_stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* Below a root directory of another machine there may be anything of that name. */
+static bool has_files(const char *topology, const struct nodeinfo *info)
+{
+	struct stat st;
+	for (size_t i = 0; topology && i < info->n_gpus; i++) {
+		_cleanup_(mo_freep) char *path = mo_path(topology, "dev/dri/renderD%lld",
+							 (long long)info->gpus[i].render_minor);
+		if (mo_stat(path, &st) < 0 || !S_ISCHR(st.st_mode))
+			return false;
+	}
+	return !topology || is_dir(topology);
+}
+
+static void settle_walls(const struct agent_config *c, struct nodeinfo *info)
+{
+	const struct walls_terms terms = { .wanted = !mo_streq(c->walls, "no"),
+					   .files = has_files(c->topology, info),
+					   .able = mo_uid() == 0 };
+	walls_settle(info, &terms);
+}
+
 /* Steps are adopted after the first pass, health and the controller hear of each: by the turn,
  * which stands above all of them. */
 static void announce(struct discovery *d)
@@ -121,11 +150,12 @@ static void announce(struct discovery *d)
 }
 
 /* The controller hears of a change with a new hello. */
-static void adopt(struct discovery *d, const struct nodeinfo *info, const char *problem)
+static void adopt(struct discovery *d, struct nodeinfo *info, const char *problem)
 {
 	struct manager *m = d->m;
 	_cleanup_(mo_freep) char *lacks =
 		discovery_says(&d->left, problem, d->known || (problem && m->info.cpus != MO_NONE));
+	settle_walls(m->config, info);
 	bool changed = !mo_streq(lacks, d->lacks) || !mo_desc_equal(&nodeinfo_desc, info, &m->info);
 	mo_str_set(&d->lacks, lacks);
 	if (changed || !m->started) {
@@ -250,12 +280,6 @@ static void on_pass(void *arg, int status, const char *out, size_t n, const char
 	mo_desc_done(&nodeinfo_desc, &info);
 	if (r < 0 || d->left.n)
 		again_later(d);
-}
-
-static bool is_dir(const char *path)
-{
-	struct stat st;
-	return mo_stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
 /* What the configuration says of moe-discover. */

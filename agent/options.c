@@ -12,6 +12,7 @@
 #define RUNTIME_DIR_MAX 4000
 
 static const char *const auto_yes_no[] = { "auto", "yes", "no", NULL };
+static const char *const auto_no[] = { "auto", "no", NULL };
 
 #define AT(field) offsetof(struct agent_config, field)
 static const struct mo_option options[] = {
@@ -84,6 +85,11 @@ static const struct mo_option options[] = {
 	  -1, INT64_MAX, NULL },
 	{ "pids", MO_OPTION_SIZE, AT(pids), "unlimited",
 	  "The same for the number of their processes and threads.", -1, 1LL << 30, NULL },
+	{ "walls", MO_OPTION_WORD, AT(walls), "auto",
+	  "A step that has some of the node's GPUs sees the device files of these and of their "
+	  "network cards only, and its GPUs count from 0. auto: where the agent is root and has "
+	  "AMD GPUs. no: every job can open every GPU.",
+	  0, 0, auto_no },
 	{ "tmpdir", MO_OPTION_PATH, AT(tmpdir), "/tmp", "TMPDIR of the ranks.", 0, 0, NULL },
 	{ "use_systemd", MO_OPTION_WORD, AT(use_systemd), "auto",
 	  "Start steps as transient systemd services. auto: where systemd runs and the agent is "

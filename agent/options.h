@@ -17,6 +17,7 @@ struct agent_config {
 	int64_t log_bytes, logs_kept;
 	int64_t nofile, memlock_bytes, core_bytes;
 	int64_t memory_bytes, pids;
+	char *walls;
 	char *tmpdir;
 	char *use_systemd, *use_cgroup;
 	int64_t discover_deadline_us, scan_deadline_us, verify_deadline_us, verify_bandwidth;

@@ -420,6 +420,7 @@ static void fill_spool(struct step_dir *d, const struct command *c)
 		.cgroup = cgroup,
 		.tmpdir = config->tmpdir,
 		.info = &d->manager->info,
+		.devices_root = config->topology,
 		.allow_root = config->allow_root,
 		.own_namespace = mo_uid() == 0,
 		.min_uid = config->min_uid,

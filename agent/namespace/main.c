@@ -91,7 +91,7 @@ int main(int argc, char *argv[])
 	if (chdir("/") < 0)
 		report_failure(errno, "enter the root");
 	if (unshare(CLONE_NEWNS) < 0)
-		report_failure(errno, "make a mount namespace");
+		report_failure(errno, NAMESPACE_MAKE);
 	if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
 		report_failure(errno, "keep its mounts from the host");
 	if (asked && box.root)

@@ -8,7 +8,9 @@
 #include <string.h>
 #include <sys/epoll.h>
 
+#include "agent/core/stepd/box.h"
 #include "agent/core/stepd/namespace_words.h"
+#include "agent/stepd/box.h"
 #include "agent/stepd/helper.h"
 #include "agent/stepd/process.h"
 #include "agent/stepd/sources.h"
@@ -60,32 +62,53 @@ static int take(struct stepd *s, const struct maker *m)
 	return r;
 }
 
-static void finish(struct stepd *s, struct maker *m, char *problem)
+/* Where the machine makes no namespaces at all there are no walls either, as without root, and
+ * GPUs keep the numbers that they have on the node. */
+static bool does_without(const struct stepd *s, bool denied)
 {
+	return !s->box || (denied && !s->box->root);
+}
+
+/* problem: it has none, or not as asked. denied: the machine makes none for anybody. */
+static void finish(struct stepd *s, struct maker *m, char *problem, bool denied)
+{
+	struct note n;
+
 	m->over = true;
 	wake_unwatch(s, &m->answer);
 	m->life_fd = mo_close(m->life_fd);
-	if (problem)
+	mo_desc_init(&note_desc, &n);
+	bool ok = !problem || does_without(s, denied);
+
+	if (!ok)
+		n.text = mo_printf("the ranks on %s cannot be kept to what is theirs: %s",
+				   s->spool.node, problem);
+	if (problem && ok) {
+		s->spool.info.walls = false;
 		mo_log(MO_WARNING, NULL,
 		       &(struct mo_log_where){ .job = s->spool.launch.job,
 					       .attempt = s->spool.launch.attempt,
 					       .rank = -1 },
 		       "the step has no mount namespace of its own, what escapes from its ranks "
-		       "is found by its environment only: %s",
-		       problem);
+		       "is found by its environment only%s: %s",
+		       s->box ? ", and they can open every GPU of the node" : "", problem);
+	}
 	free(problem);
-	stepd_queue(s, SE_NAMESPACE, NULL)->ok = true;
+	stepd_queue(s, SE_NAMESPACE, &n)->ok = ok;
 }
 
 static void judge(struct stepd *s, struct maker *m)
 {
 	int error;
 	char *problem = namespace_problem(m->line, m->n, &error);
+	bool denied = namespace_denied(m->line, m->n);
 	int r = problem ? 0 : take(s, m);
 
 	if (r < 0)
 		problem = mo_printf("its number cannot be kept: %s", strerror(-r));
-	finish(s, m, problem);
+	else if (!problem && s->box)
+		problem = box_verify(s, m->pid);
+	finish(s, m, problem, denied);
 }
 
 static void on_answer(struct stepd *s, struct source *source, uint32_t events)
@@ -116,7 +139,8 @@ void namespace_tick(struct stepd *s)
 		return;
 	}
 	process_kill(m->pid); /* the subreaper takes it */
-	finish(s, m, mo_printf("moe-namespace has not ended after %d s", DEADLINE_US / 1000000));
+	finish(s, m, mo_printf("moe-namespace has not ended after %d s", DEADLINE_US / 1000000),
+	       false);
 }
 
 static int run(struct stepd *s, struct maker *m)
@@ -147,12 +171,16 @@ void namespace_start(struct stepd *s)
 
 	m->answer.fd = m->life_fd = -1;
 	m->end_us = mo_clock_boot_us() + DEADLINE_US;
+	s->box = box_of(s);
 	int r = write_in(s, "step_id", id);
 
+	if (r == 0 && s->box)
+		r = box_write(s);
 	if (r == 0)
 		r = run(s, m);
 	if (r < 0)
-		finish(s, m, mo_printf("moe-namespace could not be started: %s", strerror(-r)));
+		finish(s, m, mo_printf("moe-namespace could not be started: %s", strerror(-r)),
+		       false);
 	else
 		namespace_tick(s);
 }

@@ -106,6 +106,7 @@ struct stepd {
 	struct prepared *prepared;       /* from the forks until ranks_settle() */
 	struct prepared *prepared_ahead; /* made before files and configuration were read */
 	struct maker *maker;             /* moe-namespace, NULL before it is started */
+	struct box *box;                 /* what it is asked to make, NULL nothing */
 	int mnt_fd;                      /* where ranks enter, -1: the host's namespace */
 	struct files *files;             /* the reader of their files, NULL before there is one */
 	struct asked *asked;             /* moe-config, NULL before it is asked */

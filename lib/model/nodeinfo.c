@@ -46,6 +46,7 @@ static const struct mo_field nic_info_fields[] = {
 	MO_D(nic_info, rate_gbps, MO_REAL, "rate of the link, Gbit/s", .most = 1000000000),
 	MO_D(nic_info, gid_index, MO_INT, "lowest index of a RoCE v2 address that is routable"),
 	MO_D(nic_info, fw, MO_STR, "version of its firmware"),
+	MO_D(nic_info, uverbs, MO_STR, "its device file in /dev/infiniband", .omit = true),
 };
 const struct mo_desc nic_info_desc = MO_DESC(nic_info, nic_info_fields);
 
@@ -79,6 +80,8 @@ static const struct mo_field nodeinfo_fields[] = {
 	MO_D(nodeinfo, mem_bytes, MO_INT, "memory in bytes", .most = MO_FIT_INT),
 	MO_D(nodeinfo, simulated, MO_BOOL,
 	     "read from a description: nothing is really bound to it"),
+	MO_D(nodeinfo, walls, MO_BOOL,
+	     "a step that has some of the GPUs sees the device files of these only", .omit = true),
 	MO_D(nodeinfo, driver, MO_STR, "version of the GPU driver; null: none"),
 	MO_D(nodeinfo, cpu_model, MO_STR, "model of its CPUs", .omit = true),
 	MO_D(nodeinfo, sockets, MO_INT, "sockets with a CPU", .omit = true),

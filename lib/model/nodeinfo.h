@@ -32,6 +32,7 @@ struct nic_info {
 	double rate_gbps;
 	int64_t gid_index; /* IPv4-mapped or global; MO_NONE: none, or InfiniBand */
 	char *fw;
+	char *uverbs; /* its device file in /dev/infiniband */
 };
 struct numa_node {
 	int64_t id;
@@ -41,6 +42,7 @@ struct numa_node {
 	int64_t mem_bytes;
 	char *distances; /* SLIT row "10 12 32" by position in the array, "" unknown */
 };
+#define WALLS_OBJECT "device files" /* of a finding: there should be walls and are none */
 /* Something odd that discovery saw and went on: two GPUs with one unique_id, a numa_node that
  * does not exist. */
 struct node_finding {
@@ -58,6 +60,9 @@ struct nodeinfo {
 	size_t n_numa;
 	int64_t cpus, mem_bytes;
 	bool simulated; /* topology from XML or a fake root */
+	/* a step that has some of the GPUs sees the device files of these only, numbered from 0:
+	 * agent/core/bind/walls.h */
+	bool walls;
 	char *driver, *cpu_model;
 	int64_t sockets; /* cpu_nps = NUMA nodes with memory / sockets */
 	struct node_finding *findings;

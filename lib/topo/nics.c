@@ -150,6 +150,23 @@ static void read_port(struct finds *f, const char *link, struct nic_info *nic)
 		nic->gid_index = lowest_gid(f, port);
 }
 
+/* A card with several RDMA devices has a file for each. NULL: none is known. */
+static char *uverbs_of(const struct finds *f, const char *link, const char *device)
+{
+	_cleanup_(mo_freep) char *dir = mo_path(link, "device/infiniband_verbs");
+	size_t n;
+	char **names = dir_names(dir, &n), *found = NULL;
+
+	for (size_t i = 0; i < n && !found; i++) {
+		_cleanup_(mo_freep) char *path = mo_path(dir, "%s/ibdev", names[i]),
+					 *of = file_line(f, path, NULL);
+		if (mo_starts_with(names[i], "uverbs") && mo_streq(of, device))
+			found = mo_strdup(names[i]);
+	}
+	names_free(names, n);
+	return found;
+}
+
 void find_nics(struct finds *f)
 {
 	_cleanup_(mo_freep) char *dir = mo_printf("%s/sys/class/infiniband", f->root);
@@ -163,6 +180,7 @@ void find_nics(struct finds *f)
 		nic->path = pci_path(link);
 		read_device(f, link, &nic->nic);
 		read_port(f, link, &nic->nic);
+		nic->nic.uverbs = uverbs_of(f, link, names[i]);
 		nic->nic.fw = device_line(f, names[i], link, "fw_ver");
 	}
 	names_free(names, n);

@@ -39,7 +39,8 @@ static void plan_binding(const struct node_terms *terms, const char *taken, stru
 /* Of a limit of the whole node: as much as it has of its GPUs. */
 static int64_t share(int64_t all, const struct launch *l, const struct nodeinfo *info)
 {
-	int64_t n = l->n_local, of = (int64_t)info->n_gpus;
+	/* not of its ranks: one may have all GPUs */
+	int64_t n = (int64_t)l->n_gpus, of = (int64_t)info->n_gpus;
 
 	if (all < 0 || n <= 0 || n >= of)
 		return all;
@@ -57,6 +58,8 @@ void spool_make(const struct command *c, const struct node_terms *terms,
 	ret->epoch = c->epoch;
 	mo_desc_copy(&launch_desc, &ret->launch, c->launch);
 	mo_desc_copy(&nodeinfo_desc, &ret->info, terms->info);
+	ret->info.walls = ret->info.walls && terms->own_namespace;
+	mo_str_set(&ret->devices_root, terms->devices_root);
 	mo_str_set(&ret->log_dir, terms->log_dir);
 	mo_str_set(&ret->cgroup, terms->cgroup);
 	mo_str_set(&ret->tmpdir, terms->tmpdir);

@@ -8,8 +8,9 @@ struct node_terms {
 	const char *cgroup; /* NULL: none */
 	const char *tmpdir;
 	const struct nodeinfo *info;
-	bool allow_root;    /* granted where the launch has it, too */
-	bool own_namespace; /* this agent's supervisors may make one */
+	const char *devices_root; /* NULL: / */
+	bool allow_root;          /* granted where the launch has it, too */
+	bool own_namespace;       /* this agent's supervisors may make one */
 	int64_t min_uid, log_bytes, nofile, memlock_bytes, core_bytes;
 	/* of a step that has all GPUs; -1: no limit */
 	int64_t memory_bytes, pids;

@@ -5,6 +5,7 @@
 #include "agent/core/bind/env.h"
 
 #include "agent/core/bind/env_nic.h"
+#include "agent/core/bind/walls.h"
 #include "agent/core/text/words.h"
 
 #include <string.h>
@@ -188,14 +189,19 @@ static void add_visibility(struct list *l, const struct launch *launch, const st
 	_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
 
 	for (size_t i = 0; i < launch->n_gpus; i++)
-		mo_buf_printf(&text, "%s%lld", i ? "," : "", (long long)launch->gpus[i]);
+		mo_buf_printf(&text, "%s%lld", i ? "," : "",
+			      (long long)walls_number(launch, info, launch->gpus[i]));
 	for (size_t i = 0; launch->n_gpus && i < info->n_gpus; i++)
 		if (info->gpus[i].index == launch->gpus[0])
 			vendor = info->gpus[i].vendor;
 	if (mo_streq(vendor, "amd"))
 		set(l, ENV_LAUNCH, "launch", "HIP_VISIBLE_DEVICES", text.data,
-		    "all GPUs of this job on the node, LOCAL_RANK is the index; the only "
-		    "visibility variable, two would filter twice");
+		    walls_gpus(launch, info)
+			    ? "all GPUs of this job on the node, LOCAL_RANK is the index; they "
+			      "count from 0, for its ranks see the device files of no other; the "
+			      "only visibility variable, two would filter twice"
+			    : "all GPUs of this job on the node, LOCAL_RANK is the index; the only "
+			      "visibility variable, two would filter twice");
 	else if (mo_streq(vendor, "nvidia"))
 		set(l, ENV_LAUNCH, "launch", "CUDA_VISIBLE_DEVICES", text.data,
 		    "all GPUs of this job on the node, LOCAL_RANK is the index");

@@ -13,7 +13,7 @@ struct nics {
 	size_t n;
 };
 
-static bool of_the_job(const struct launch *l, const struct nodeinfo *info, const char *nic)
+bool env_nic_used(const struct launch *l, const struct nodeinfo *info, const char *nic)
 {
 	for (size_t i = 0; i < l->n_gpus; i++)
 		for (size_t k = 0; k < info->n_gpus; k++)
@@ -27,7 +27,7 @@ static struct nics nics_of(const struct launch *l, const struct nodeinfo *info)
 	struct nics ret = { .n = 0 };
 
 	for (size_t i = 0; i < info->n_nics && ret.n < ELEMENTSOF(ret.items); i++)
-		if (of_the_job(l, info, info->nics[i].name))
+		if (env_nic_used(l, info, info->nics[i].name))
 			ret.items[ret.n++] = &info->nics[i];
 	return ret;
 }

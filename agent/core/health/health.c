@@ -80,6 +80,15 @@ int64_t health_interval(const struct health *h, const struct object *o)
 	}
 }
 
+/* job: between jobs that share the node; none: there should be; off: nothing asks for them. */
+static const char *walls_word(const struct nodeinfo *info)
+{
+	for (size_t i = 0; i < info->n_findings; i++)
+		if (mo_streq(info->findings[i].object, WALLS_OBJECT))
+			return "none";
+	return info->walls ? "job" : "off";
+}
+
 void health_devices(struct health *h, const struct nodeinfo *info, int64_t expect_gpus, int64_t now)
 {
 	for (size_t i = 0; i < h->n_objects; i++)
@@ -112,6 +121,7 @@ void health_devices(struct health *h, const struct nodeinfo *info, int64_t expec
 			health_interval(h, h->objects[i]) / (int64_t)h->n_objects * (int64_t)i;
 	}
 	h->gpus_expected = expect_gpus;
+	h->walls = walls_word(info);
 	health_settle(h, now);
 }
 

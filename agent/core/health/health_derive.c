@@ -101,6 +101,7 @@ static void derive_host(const struct health *h, struct probe *p)
 	if (h->memory_expected > 0)
 		reading_add_int(p, "mem_expected_bytes", h->memory_expected);
 	derive_numa_totals(p);
+	reading_add_text(p, "device_walls", h->walls);
 	if (h->n_gpus)
 		derive_gpus(h, p);
 	for (size_t i = 0; i < n_readings; i++)

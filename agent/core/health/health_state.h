@@ -61,6 +61,7 @@ struct health {
 	struct object **objects;
 	size_t n_objects;
 	size_t n_gpus, n_nics; /* objects of these areas */
+	const char *walls;     /* reading device_walls */
 	int64_t gpus_expected, gpus_seen;
 	int64_t memory_expected;
 	char *partition_expected; /* health_expect() */

@@ -25,3 +25,11 @@ char *namespace_problem(const char *line, size_t n, int *ret_error)
 	return mo_printf("could not %.*s: %s", (int)(n - (size_t)(space + 1 - line)), space + 1,
 			 strerror((int)error));
 }
+
+bool namespace_denied(const char *line, size_t n)
+{
+	const char *space = n ? memchr(line, ' ', n) : NULL;
+	size_t rest = space ? n - (size_t)(space + 1 - line) : 0;
+
+	return rest == strlen(NAMESPACE_MAKE) && memcmp(space + 1, NAMESPACE_MAKE, rest) == 0;
+}

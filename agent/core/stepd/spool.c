@@ -12,6 +12,8 @@ static const struct mo_field spool_fields[] = {
 	MO_D_SUB(spool, launch, MO_STRUCT, &launch_desc, "what is to be started"),
 	MO_D_VEC(spool, binds, &rank_bind_desc, "binding of each local rank"),
 	MO_D_SUB(spool, info, MO_STRUCT, &nodeinfo_desc, "the node as its agent knew it"),
+	MO_D(spool, devices_root, MO_STR, "directory below which its device files lie; null: /",
+	     .omit = true),
 	MO_D(spool, bind_error, MO_STR, "why no binding could be planned; null: it could"),
 	MO_D(spool, log_dir, MO_STR, "directory of the ranks' output"),
 	MO_D(spool, cgroup, MO_STR,

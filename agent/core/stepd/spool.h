@@ -16,6 +16,8 @@ struct spool {
 	struct rank_bind *binds;
 	size_t n_binds; /* one per local rank */
 	struct nodeinfo info;
+	/* directory below which the device files lie that `info` names; NULL = / */
+	char *devices_root;
 	char *log_dir; /* STATE/logs/j<job>/a<attempt> */
 	/* own cgroup2 directory; "unit" = the one stepd's unit runs in; NULL = none */
 	char *cgroup;

@@ -238,15 +238,34 @@ static void test_names(void **state)
 		     env_is_launch_name(""));
 }
 
+/* The runtime finds the GPUs of this step only, and counts them from 0. */
+static void test_numbers_behind_walls(void **state)
+{
+	struct bed *b = *state;
+
+	for (size_t i = 0; i < b->info.n_gpus; i++)
+		b->info.gpus[i].render_minor = 128 + (int64_t)i;
+	b->info.walls = true;
+	compose(b);
+	has(b, "HIP_VISIBLE_DEVICES", "0,1");
+	assert_non_null(strstr(item(b, "HIP_VISIBLE_DEVICES")->reason, "count from 0"));
+	b->launch.gpus[0] = 3;
+	b->launch.gpus[1] = 1;
+	compose(b);
+	has(b, "HIP_VISIBLE_DEVICES", "1,0");
+	b->info.gpus[3].render_minor = MO_NONE;
+	compose(b);
+	has(b, "HIP_VISIBLE_DEVICES", "3,1");
+	assert_null(strstr(item(b, "HIP_VISIBLE_DEVICES")->reason, "count from 0"));
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(test_what_a_rank_gets),
-		T(test_visibility),
-		T(test_precedence),
-		T(test_file_items_stay_unread),
-		T(test_fresh_start_and_absent_things),
+		T(test_what_a_rank_gets),       T(test_visibility),
+		T(test_numbers_behind_walls),   T(test_precedence),
+		T(test_file_items_stay_unread), T(test_fresh_start_and_absent_things),
 		cmocka_unit_test(test_names),
 	};
 	return cmocka_run_group_tests_name("acore/env", tests, NULL, NULL);

@@ -27,6 +27,18 @@ static void test_answers(void **state)
 	       "could not make the file /run/moe-step: Read-only file system", EROFS);
 }
 
+/* Only then does a step go on without walls. */
+static void test_denied(void **state)
+{
+	const char *denied = "1 " NAMESPACE_MAKE, *other = "1 make the file /run/moe-step";
+
+	assert_true(namespace_denied(denied, strlen(denied)));
+	assert_false(namespace_denied(other, strlen(other)));
+	assert_false(namespace_denied(denied, strlen(denied) - 1));
+	assert_false(namespace_denied("", 0));
+	assert_false(namespace_denied("ok", 2));
+}
+
 static void test_not_answers(void **state)
 {
 	static const char *const lies[] = { "o",         "okay",
@@ -44,6 +56,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_answers),
+		cmocka_unit_test(test_denied),
 		cmocka_unit_test(test_not_answers),
 	};
 

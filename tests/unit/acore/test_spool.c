@@ -144,6 +144,10 @@ static void test_limits(void **state)
 	b->terms.pids = 1001;
 	make(b, NULL, 0);
 	assert_int_equal(b->spool.pids, 500);
+	mo_ints_add(&b->command.launch->gpus, &b->command.launch->n_gpus, 1);
+	make(b, NULL, 0); /* one rank that has both */
+	assert_int_equal(b->spool.memory_bytes, INT64_MAX);
+	assert_int_equal(b->spool.pids, 1001);
 	b->command.launch->n_local = 2;
 	make(b, NULL, 0);
 	assert_int_equal(b->spool.memory_bytes, INT64_MAX);
