@@ -126,6 +126,8 @@ MUTANTS = [
         "mounts_place(&o->mounts);\n\tmount_place(&o->marker);",
         "mount_place(&o->marker);\n\tmounts_place(&o->mounts);",
         [e2e("test_image_root.py", "marker_cannot_be_forged")],
+    ),
+    (
         "walls of devices forgotten",
         "box_asks",
         "return b->root || b->n_walled > 0;",
