@@ -109,6 +109,7 @@ int spec_resolve(struct submit *s, struct mo_error *err)
 
 static void clear_resolved(struct submit *s)
 {
+	submit_unique(s);
 	for (size_t i = 0; i < s->n_argv; i++)
 		free(s->argv[i]);
 	free(s->argv);
