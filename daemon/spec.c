@@ -6,6 +6,7 @@
 #include <json-c/json.h>
 #include <string.h>
 #include "daemon/anchors.h"
+#include "daemon/core/state/shared.h"
 #include "daemon/forked.h"
 #include "daemon/forked_child.h"
 #include "lib/base/fd.h"
@@ -40,6 +41,9 @@ struct retained {
 struct specs {
 	struct retained retained[RETAINED];
 	size_t next;
+	/* of their engines and profiles there is one copy, and it is the core's: it tells by its
+	 * address that a new job has the same */
+	struct shared_pool shared;
 };
 
 void specs_new(struct manager *m)
@@ -58,6 +62,8 @@ struct specs *specs_free(struct specs *s)
 {
 	for (size_t i = 0; s && i < RETAINED; i++)
 		forget(&s->retained[i]);
+	if (s)
+		shared_pool_done(&s->shared);
 	free(s);
 	return NULL;
 }
@@ -103,6 +109,7 @@ int spec_resolve(struct submit *s, struct mo_error *err)
 
 static void clear_resolved(struct submit *s)
 {
+	submit_unique(s);
 	for (size_t i = 0; i < s->n_argv; i++)
 		free(s->argv[i]);
 	free(s->argv);
@@ -278,16 +285,25 @@ static void finish(struct recipe_read *g, struct http_request *r, struct submit 
 
 /* ---- those kept ---- */
 
+static struct submit *copy_of(struct specs *all, const struct submit *s)
+{
+	struct submit *copy = mo_desc_new(&submit_desc);
+
+	shared_pool_copy(&all->shared, copy, s);
+	return copy;
+}
+
 /* Of the same text, for the same use: checks add to what is kept. */
 static struct submit *retained_of(const struct recipe_read *g)
 {
+	struct specs *all = g->manager->specs;
 	int64_t now = mo_clock_boot_us();
 
 	for (size_t i = 0; i < RETAINED && g->n_sets == 0; i++) {
-		struct retained *k = &g->manager->specs->retained[i];
+		struct retained *k = &all->retained[i];
 		if (k->spec && k->n == g->n && k->check == g->check && now - k->made_at < KEEP_US &&
 		    memcmp(k->text, g->text, g->n) == 0)
-			return mo_desc_dup(&submit_desc, k->spec);
+			return copy_of(all, k->spec);
 	}
 	return NULL;
 }
@@ -304,7 +320,7 @@ static void keep(const struct recipe_read *g, const struct submit *s)
 				.n = g->n,
 				.check = g->check,
 				.made_at = mo_clock_boot_us(),
-				.spec = mo_desc_dup(&submit_desc, s) };
+				.spec = copy_of(all, s) };
 }
 
 /* ---- the child ---- */

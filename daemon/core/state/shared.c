@@ -110,6 +110,19 @@ void submit_share(struct submit *s, struct shared *with)
 	s->shared = with;
 }
 
+void submit_unique(struct submit *s)
+{
+	struct shared *copy = s->shared ? shared_new(&s->engine, s->profiles, s->n_profiles) : NULL;
+
+	if (!copy)
+		return;
+	submit_unshare(s);
+	s->engine = copy->engine;
+	s->profiles = copy->profiles;
+	s->n_profiles = copy->n_profiles;
+	free(copy); /* what it held is now in s */
+}
+
 void submit_own(struct submit *s, const struct engine_own *own)
 {
 	struct engine_own copy;

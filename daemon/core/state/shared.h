@@ -17,6 +17,8 @@ struct shared *shared_unref(struct shared *s); /* NULL allowed; NULL */
 void submit_share(struct submit *s, struct shared *with);
 /* Takes them away again: s has none then. Called by submit_desc before it frees. */
 void submit_unshare(void *submit);
+/* s, which is to be changed, has copies of its own instead. */
+void submit_unique(struct submit *s);
 
 /* Of a recipe that says such things of its own (struct engine_own), one set of all else is
  * shared, and its own are its own: a hundred thousand jobs with a line rule each cost no hundred
