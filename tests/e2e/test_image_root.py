@@ -652,6 +652,29 @@ def images_that_are_none():
 
 
 @suite.test
+def killed_at_any_instant():
+    """Whatever it was doing: the node sees no mount, and the image is as it was."""
+    seen = read("/proc/self/mountinfo")
+    for spins in range(0, 300000, 5000):
+        with Image() as i:
+            i.mount(i.path("node"), "/data")
+            before = tree_hash(i.root, i.path("node"))
+            i.write("step/box", json.dumps(i.box))
+            with open(os.devnull, "w") as null:
+                i.process = subprocess.Popen(
+                    ["/bin/sh", "-c", 'exec "$0" "$1" 3>&1', BUILD + "/moe-namespace", i.step],
+                    stdin=subprocess.PIPE,
+                    stdout=null,
+                )
+            for _ in range(spins):
+                pass
+            i.process.kill()
+            i.process.wait()
+            equal(read("/proc/self/mountinfo"), seen, "mounts that the node sees")
+            equal(tree_hash(i.root, i.path("node")), before, "files of the node")
+
+
+@suite.test
 def boxes_that_are_none():
     def case(what, **box):
         with Image(**box) as i:
