@@ -124,13 +124,17 @@ static bool is_dir(const char *path)
 static bool has_files(const char *topology, const struct nodeinfo *info)
 {
 	struct stat st;
+	size_t n = 0;
 	for (size_t i = 0; topology && i < info->n_gpus; i++) {
+		if (info->gpus[i].render_minor == MO_NONE)
+			continue;
 		_cleanup_(mo_freep) char *path = mo_path(topology, "dev/dri/renderD%lld",
 							 (long long)info->gpus[i].render_minor);
 		if (mo_stat(path, &st) < 0 || !S_ISCHR(st.st_mode))
 			return false;
+		n++;
 	}
-	return !topology || is_dir(topology);
+	return !topology || n > 0;
 }
 
 static void settle_walls(const struct agent_config *c, struct nodeinfo *info)

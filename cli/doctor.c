@@ -19,8 +19,9 @@
 
 #define SOON_US (7LL * 86400 * 1000000)
 
-enum document { DOC_TOKENS, DOC_NODES, DOC_CLUSTER, _DOC_N };
-static const char *const paths[_DOC_N] = { "/v1/tokens", "/v1/nodes", "/v1/cluster" };
+/* NODE: with its findings, of one that is asked about; rows that read it are left out else */
+enum document { DOC_TOKENS, DOC_NODES, DOC_CLUSTER, DOC_NODE, _DOC_N };
+static const char *const paths[_DOC_N] = { "/v1/tokens", "/v1/nodes", "/v1/cluster", "/v1/nodes/" };
 
 struct doctor {
 	struct cli *cli;
@@ -219,6 +220,22 @@ static void learning(struct doctor *d)
 			    js_str(n, "would_cordon"));
 }
 
+/* What its agent cannot keep apart. */
+static void walls(struct doctor *d)
+{
+	struct json_object *found = js_get(d->docs[DOC_NODE], "checks");
+
+	for (size_t i = 0; i < js_len(found); i++) {
+		struct json_object *c = js_at(found, i);
+		const char *id = js_str(c, "check");
+
+		if ((mo_streq(id, "host.device_walls") || mo_streq(id, "host.step_namespace")) &&
+		    !mo_streq(js_str(c, "state"), "ok"))
+			add(d, "warn", d->node, js_str(c, "next"), "%s: %s", id,
+			    text_or(js_str(c, "text")));
+	}
+}
+
 static void versions(struct doctor *d)
 {
 	const char *own = js_str(d->docs[DOC_CLUSTER], "version"), *version;
@@ -239,6 +256,8 @@ static const struct check checks[] = {
 	{ "node.checks", "the controller hears every node and gives it work", 1u << DOC_NODES,
 	  nodes },
 	{ "node.learning", "nothing would cordon a node that is new", 1u << DOC_NODES, learning },
+	{ "node.walls", "its jobs are kept apart: devices, and what a killed one leaves",
+	  1u << DOC_NODE, walls },
 	{ "node.version", "agents and controller have one version",
 	  1u << DOC_NODES | 1u << DOC_CLUSTER, versions },
 };
@@ -249,15 +268,20 @@ static const struct check checks[] = {
 static int fetch(struct cli *cli, struct doctor *d, int which)
 {
 	_cleanup_(answer_done) struct answer a = { 0 };
-	const struct request q = { .path = paths[which] };
+	_cleanup_(mo_freep) char *quoted = which == DOC_NODE && d->node ? url_quote(d->node) : NULL;
+	_cleanup_(mo_freep) char *path = mo_printf("%s%s", paths[which], quoted ? quoted : "");
+	const struct request q = { .path = path };
+
+	if (which == DOC_NODE && (!d->node || !node_known(d, d->node)))
+		return 0;
 	int r = client_send(cli, &q, &a);
 
 	d->statuses[which] = a.status;
 	if (r || a.status == 403)
 		return r;
 	answer_done(&a);
-	r = which == DOC_CLUSTER ? client_get(cli, NULL, &a, "%s", paths[which])
-				 : client_get_all(cli, NULL, &a, "%s", paths[which]);
+	r = which == DOC_CLUSTER || which == DOC_NODE ? client_get(cli, NULL, &a, "%s", path)
+						      : client_get_all(cli, NULL, &a, "%s", path);
 	if (!r)
 		d->docs[which] = json_object_get(a.doc);
 	return r;
@@ -265,6 +289,8 @@ static int fetch(struct cli *cli, struct doctor *d, int which)
 
 static void examine(struct doctor *d, const struct check *c)
 {
+	if (c->documents & 1u << DOC_NODE && !d->node)
+		return;
 	d->now = c;
 	d->n_before = json_object_array_length(d->found);
 	for (int i = 0; i < _DOC_N; i++)

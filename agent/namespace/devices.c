@@ -123,8 +123,6 @@ void walls_make(const struct box *b)
 {
 	struct stat st;
 
-	if (b->n_walled && chdir("/") < 0) /* below it targets are looked for (kernel_open_in()) */
-		report_failure(errno, "enter the root");
 	for (size_t i = 0; i < b->n_walled; i++)
 		if (mo_stat(b->walled[i], &st) == 0 && S_ISDIR(st.st_mode))
 			wall(b, b->walled[i]);

@@ -17,7 +17,8 @@
 void image_open(const struct box *b, struct image *ret)
 {
 	*ret = (struct image){ .bundle = -1 };
-	ret->root = mo_open_at(AT_FDCWD, b->root, O_PATH | O_DIRECTORY, 0);
+	ret->root = b->root[0] != '/' ? -EINVAL
+				      : mo_open_at(AT_FDCWD, b->root, O_PATH | O_DIRECTORY, 0);
 	if (ret->root < 0)
 		report_failure(-ret->root, "open the image %s on this node as the user (uid %lld)",
 			       b->root, (long long)b->uid);

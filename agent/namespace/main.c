@@ -21,6 +21,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "agent/core/stepd/box.h"
 #include "agent/core/stepd/namespace_words.h"
@@ -86,6 +87,9 @@ int main(int argc, char *argv[])
 	bool asked = read_box(argv[1], &box);
 
 	umask(022);
+	/* targets are resolved in the working directory (targets.c) */
+	if (chdir("/") < 0)
+		report_failure(errno, "enter the root");
 	if (unshare(CLONE_NEWNS) < 0)
 		report_failure(errno, NAMESPACE_MAKE);
 	if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)

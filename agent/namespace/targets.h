@@ -1,5 +1,6 @@
-/* Places in the image that something is mounted on. All names resolve in the root, which is the
- * image's by then: whatever links the image holds, nothing of the node is reached. */
+/* Places that something is mounted on. All names resolve in the root, which is the working
+ * directory and the image's by then: whatever links the image holds, nothing of the node is
+ * reached. */
 #pragma once
 #include "lib/base/util.h"
 

@@ -6,12 +6,14 @@ import json
 import os
 import shutil
 import sys
+import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../fixtures"))
 import machine
-from lib import ROOT, Skipped, Suite, equal, need, wait_until
+from lib import ROOT, Skipped, Suite, command_recipe, equal, need, wait_until
 from node_rig import Node
+from rig import Rig
 
 suite = Suite()
 NOBODY = 65534
@@ -45,22 +47,25 @@ def device(path):
     os.chmod(path, 0o666)
 
 
-class Shared(Node):
-    """A node with 8 GPUs whose device files can be opened."""
+def make_machine(top):
+    """8 GPUs whose device files can be opened."""
+    if os.getuid() != 0:
+        raise Skipped("only root makes device files")
+    m = machine.make("mi300x", top, cores=4)
+    dri, cards = m.where("dev/dri"), m.where("dev/infiniband")
+    for dir in (dri, cards):
+        for name in os.listdir(dir):
+            device(os.path.join(dir, name))
+    for path in (m.where("dev/kfd"), cards + "/rdma_cm", cards + "/umad0"):
+        device(path)
+    return m
 
+
+class Shared(Node):
     def __init__(self, options=(), uid=0):
-        if os.getuid() != 0:
-            raise Skipped("only root makes device files")
         super().__init__(gpus=0, options=options)
         self.uid, self.top = uid, self.dir + "/machine"
-        m = machine.make("mi300x", self.top, cores=4)
-        dri, cards = m.where("dev/dri"), m.where("dev/infiniband")
-        for dir in (dri, cards):
-            for name in os.listdir(dir):
-                device(os.path.join(dir, name))
-        device(m.where("dev/kfd"))
-        device(cards + "/rdma_cm")
-        device(cards + "/umad0")
+        make_machine(self.top)
         self.options += ["topology=" + self.top, "only_fake_gpus=false"]
 
     def command(self):
@@ -219,6 +224,65 @@ def machine_without_namespaces():
         need("they can open every GPU of the node" in n.log(), "log: " + n.log())
     finally:
         n.__exit__(None, None, None)
+
+
+class Controlled(Rig):
+    """The same machine with a real controller."""
+
+    def __init__(self, hide=None):
+        self.top = tempfile.mkdtemp(prefix="moe-root-")
+        self.machine = make_machine(self.top + "/root")
+        if hide is not None:
+            path = "{kfd%d}/properties" % hide
+            lines = self.machine.read(path).splitlines()
+            text = "\n".join(w for w in lines if "drm_render_minor" not in w)
+            self.machine.write(path, text)
+        looks = dict(probe_device="1s", probe_host="1s", probe_klog="1s", probe_sensors="1s")
+        super().__init__(nodes=1, gpus_per_node=0, agent=dict(looks, topology=self.machine.root))
+        self.agent_options["only_fake_gpus"] = False
+
+    def down(self, check=True):
+        super().down(check)
+        shutil.rmtree(self.top, ignore_errors=True)
+
+    def doctor(self):
+        items = self.json("doctor", "node-0")["items"]
+        return [(i["state"], i["text"]) for i in items if i["check"] == "node.walls"]
+
+
+def visible(items):
+    return [i["value"] for i in items if i["name"] == "HIP_VISIBLE_DEVICES"]
+
+
+@suite.test
+def what_people_are_told():
+    """The controller's preview counts as the node will, and doctor knows of walls."""
+    with Controlled() as rig:
+        recipe = command_recipe("half", ["/bin/sleep", "1000"], 4)
+        for job, slots in ((rig.submit(recipe), [0, 1, 2, 3]), (None, [4, 5, 6, 7])):
+            if not job:
+                dry = json.loads(rig.run("submit", "-", "--dry-run", "--json", stdin=recipe).stdout)
+                equal([r["gpu"] for r in dry["ranks"]], slots, "slots of the preview")
+                equal(dry["ranks"][0]["env"]["HIP_VISIBLE_DEVICES"], "0,1,2,3", "preview")
+                job = rig.submit(recipe)
+            rig.wait_state(job, "running", 60)
+            equal(visible(rig.explain_env(job)["items"]), ["0,1,2,3"], "what %s got" % job)
+        wait_until(lambda: [s for s, _ in rig.doctor()] == ["ok"], 60, "doctor: all is well")
+
+
+@suite.test
+def a_file_that_is_not_known():
+    """A driver that does not name one GPU's file: no walls at all, and it is said."""
+    with Controlled(hide=5) as rig:
+        job = rig.submit(command_recipe("half", ["/bin/sleep", "1000"], 2))
+        rig.wait_state(job, "running", 60)
+        wait_until(
+            lambda: [s for s, t in rig.doctor() if t.startswith("host.device_walls: ")] == ["warn"],
+            60,
+            "doctor names the check",
+        )
+        drawn = rig.run("node", "node-0").stdout
+        need("the driver does not say which file is that of GPU 5" in drawn, drawn)
 
 
 if __name__ == "__main__":

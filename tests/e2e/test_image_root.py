@@ -260,5 +260,415 @@ def device_of_the_image_opens_nothing():
             equal(i.inside(lambda n=node: write(n)), "Permission denied", node)
 
 
+@suite.test
+def mounts_of_the_node():
+    """Read-only and not, directories and files, one within the other, whatever their order."""
+    with Image() as i:
+        i.write("node/inner", "inner\n")
+        i.write("image/etc/hosts", "of the image\n")
+        os.mkdir(i.path("node/below"))
+        os.mkdir(i.path("other"), 0o755)
+        os.chown(i.path("other"), USER, USER)
+        i.mount(i.path("other"), "/ro/below")
+        i.mount(i.path("node"), "/ro", readonly=True)
+        i.mount(i.path("node/inner"), "/etc/hosts", readonly=True)
+        i.mount(i.path("node/inner"), "/opt/made/file")
+        i.made()
+        equal(i.inside(lambda: write("/ro/x")), "Read-only file system", "writing to /ro")
+        equal(i.inside(lambda: write("/ro/x"), uid=0), "Read-only file system", "root's writing")
+        equal(i.inside(lambda: write("/ro/below/x")), 1, "writing to /ro/below")
+        equal(os.listdir(i.path("other")), ["x"], "what it has written")
+        equal(i.inside(lambda: read("/etc/hosts")), "inner\n", "a file on a file")
+        equal(i.inside(lambda: read("/opt/made/file")), "inner\n", "a file on one that was made")
+        equal(read(i.path("image/etc/hosts")), "of the image\n", "the file of the image")
+
+
+@suite.test
+def source_below_a_group():
+    """The user's groups count, and no other's."""
+    for groups, wanted in (([777], None), ([778], 13), ([], 13)):
+        with Image(groups=groups) as i:
+            os.makedirs(i.path("closed/data"))
+            os.chown(i.path("closed"), 0, 777)
+            os.chmod(i.path("closed"), 0o750)
+            i.mount(i.path("closed/data"), "/data")
+            said = i.start()
+            equal(said and said[0], wanted, "with groups %s: %s" % (groups, said))
+
+
+@suite.test
+def devices_of_the_box():
+    with Image() as i:
+        for name, mode in (("mine", 0o666), ("not-mine", 0o666), ("closed", 0o600)):
+            os.mknod(i.path(name), stat.S_IFCHR, os.makedev(1, 3))
+            os.chmod(i.path(name), mode)
+        i.device(i.path("mine"), "/dev/dri/renderD128")
+        i.device(i.path("closed"), "/dev/closed")
+        os.mkdir(i.path("image/dev"))
+        os.mknod(i.path("image/dev/of-image"), 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+        i.made()
+        expected = "closed dri fd full null ptmx pts random shm stderr stdin stdout tty urandom"
+        equal(
+            [d for d in i.inside(lambda: sorted(os.listdir("/dev"))) if d != "mqueue"],
+            expected.split() + ["zero"],
+            "what is in /dev",
+        )
+        equal(i.inside(lambda: write("/dev/dri/renderD128")), 1, "its device")
+        equal(i.inside(lambda: write("/dev/null")), 1, "/dev/null")
+        equal(i.inside(lambda: len(os.read(os.open("/dev/urandom", 0), 9))), 9, "/dev/urandom")
+        equal(i.inside(lambda: write("/dev/closed")), "Permission denied", "one of others")
+        equal(i.inside(lambda: write("/dev/new")), "Permission denied", "making files in /dev")
+        equal(i.inside(lambda: bool(os.openpty())), True, "a terminal")
+
+
+@suite.test
+def devices_that_are_none():
+    for name, target, error, what in (
+        ("node/file", "/dev/file", 19, "take the device %s of this node: it is none"),
+        ("node", "/dev/dir", 19, "take the device %s of this node: it is none"),
+        ("absent", "/dev/absent", 2, "open %s on this node as the agent"),
+    ):
+        with Image() as i:
+            i.device(i.path(name), target)
+            refused(i, error, what % i.path(name))
+    with Image() as i:
+        i.device("/dev/null", "/dev/../etc/null")
+        refused(i, 22, "enter the device /dev/../etc/null: it must lie below /dev")
+
+
+@suite.test
+def shared_memory():
+    with Image(shm_bytes=96 << 20) as i:
+        i.made()
+        seen = i.inside(lambda: os.statvfs("/dev/shm").f_blocks * os.statvfs("/dev/shm").f_frsize)
+        equal(seen, 96 << 20, "bytes of /dev/shm")
+        equal(i.inside(lambda: write("/dev/shm/of-the-step")), 1, "writing there")
+        need(not os.path.exists("/dev/shm/of-the-step"), "it is on the node")
+    with Image(shm_bytes=0) as i:
+        i.made()
+        inside = i.inside(lambda: os.stat("/dev/shm").st_dev)
+        equal(inside, os.stat("/dev/shm").st_dev, "device of the node's own /dev/shm")
+
+
+@suite.test
+def kernel_files():
+    """/proc is the node's (same processes); /sys cannot be changed, nor what is mounted below."""
+    with Image() as i:
+        i.made()
+        for target, options in i.mounts().items():
+            if target.startswith("/sys"):
+                need("ro" in options, "%s: %s" % (target, options))
+        need(len([t for t in i.mounts() if t.startswith("/sys/")]) > 0, "nothing is below /sys")
+        here = os.getpid()
+        equal(i.inside(lambda: os.path.exists("/proc/%d" % here)), True, "processes of the node")
+        equal(
+            i.inside(lambda: write("/sys/kernel/uevent_helper"), uid=0)
+            if os.path.exists("/sys/kernel/uevent_helper")
+            else "Read-only file system",
+            "Read-only file system",
+            "root's writing in /sys",
+        )
+
+
+@suite.test
+def walls():
+    """On the node's own root: directories of devices hold the job's only."""
+    with Image(root=None, upper=None) as i:
+        dri = i.path("dri")
+        os.makedirs(dri + "/by-path")
+        for name in ("renderD128", "renderD129", "card0"):
+            os.mknod(os.path.join(dri, name), stat.S_IFCHR, os.makedev(1, 3))
+            os.chmod(os.path.join(dri, name), 0o666)
+        os.symlink("../renderD129", dri + "/by-path/pci")
+        os.mkdir(i.path("infiniband"))
+        i.box["walled"] = [dri, i.path("infiniband"), i.path("absent")]
+        i.device(dri + "/renderD128", dri + "/renderD128")
+        i.device("/dev/null", "/dev/null")
+        seen = read("/proc/self/mountinfo")
+        before = tree_hash(dri)
+        i.made()
+        equal(i.inside(lambda: os.listdir(dri)), ["renderD128"], "what is behind the wall")
+        equal(i.inside(lambda: os.listdir(i.path("infiniband"))), [], "behind the other")
+        equal(i.inside(lambda: write(dri + "/renderD128")), 1, "its device")
+        need("/dev/null" not in i.mounts(), "a device that lies behind no wall was mounted")
+        equal(
+            i.inside(lambda: os.mkdir(dri + "/x"), uid=0),
+            "Read-only file system",
+            "making files there",
+        )
+        equal(i.inside(lambda: read("/run/moe-step")), "j1.a1.n0.test\n", "the marker")
+        equal(i.inside(lambda: read("/etc/passwd")), read("/etc/passwd"), "files of the node")
+        equal(read("/proc/self/mountinfo"), seen, "mounts that the node sees")
+        equal(tree_hash(dri), before, "the directory on the node")
+    with Image(root=None, upper=None) as i:
+        os.mkdir(i.path("dri"))
+        i.write("dri/card0", "no device")
+        i.box["walled"] = [i.path("dri")]
+        i.device(i.path("dri/card0"), i.path("dri/card0"))
+        refused(i, 19, "take the device %s of this node: it is none" % i.path("dri/card0"))
+
+
+@suite.test
+def what_the_image_says():
+    with Image() as i:
+        i.made()
+        equal(i.config, {"env": [], "workdir": None}, "of an image that says nothing")
+    with Image() as i:
+        i.write("image/etc/environment", 'PATH=/opt/bin:/bin\nA="1 2"\n')
+        i.made()
+        equal(
+            i.config,
+            {
+                "env": [{"name": "PATH", "value": "/opt/bin:/bin"}, {"name": "A", "value": "1 2"}],
+                "workdir": None,
+            },
+            "of a plain root",
+        )
+    with Image() as i:
+        bundle(i, json.dumps({"process": {"env": ["A=1"], "cwd": "/w"}}))
+        i.write("image/rootfs/etc/environment", "A=2\n")
+        i.write("image/rootfs/here", "of the bundle\n")
+        i.made()
+        equal(i.config, {"env": [{"name": "A", "value": "1"}], "workdir": "/w"}, "of a bundle")
+        equal(i.inside(lambda: read("/here")), "of the bundle\n", "its root")
+
+
+def bundle(i, text):
+    os.makedirs(i.path("image/rootfs/etc"))
+    if text is not None:
+        i.write("image/config.json", text)
+
+
+@suite.test
+def files_of_the_image_that_are_hostile():
+    """A FIFO, a link to the node's secrets, too much, halves: each by its name, and none waits."""
+    for name, is_bundle in (("etc/environment", False), ("config.json", True)):
+
+        def case(make, error, what, name=name, is_bundle=is_bundle):
+            with Image() as i:
+                if is_bundle:
+                    bundle(i, None)
+                make(i, i.path("image", name))
+                refused(i, error, "read %s of the image%s" % (name, what))
+
+        no_file = ": it is no regular file"
+        case(lambda i, p: os.mkfifo(p), 22, no_file)
+        case(lambda i, p: os.symlink("/etc/shadow", p), 22, no_file)
+        case(lambda i, p: os.mkdir(p), 22, no_file)
+        case(lambda i, p: os.mknod(p, stat.S_IFCHR, os.makedev(1, 5)), 22, no_file)
+        case(lambda i, p: (i.write(p, "secret"), os.chmod(p, 0o600)), 13, "")
+        case(
+            lambda i, p: i.write(p, "x" * ((1 << 20) + 1)), 27, ": it is larger than 1048576 bytes"
+        )
+    with Image() as i:
+        i.write("image/etc/environment", "".join("V%d=1\n" % n for n in range(100000)))
+        refused(i, 7, "read etc/environment of the image: it has more than 4096 variables")
+    with Image() as i:
+        i.write("image/etc/environment", "A=1\0\n")
+        refused(i, 22, "read etc/environment of the image: it holds a NUL byte")
+    for text in (
+        json.dumps({"process": {"env": ["V%d=1" % n for n in range(100000)]}})[: 1 << 20],
+        '{"process": {"env": [',
+        '{"process": {"env": ["A=\\u0000"]}}',
+        "[" * 100000,
+        "",
+    ):
+        with Image() as i:
+            bundle(i, text)
+            error, what = i.start()
+            need(
+                error in (7, 22) and what.startswith("read config.json of the image: "),
+                "%d %s" % (error, what),
+            )
+    with Image() as i:
+        bundle(i, json.dumps({"process": {"env": ["V%d=" % n for n in range(5000)]}}))
+        refused(i, 7, "read config.json of the image: it has more than 4096 variables")
+    with Image() as i:
+        bundle(i, '{"process": {"env": [%s{}]}}' % ("{}," * 300000))
+        error, what = i.start()
+        equal(error, 7, "errno of " + what)
+    # a link on the way leads to what the image has there, never to the node's
+    with Image() as i:
+        os.rmdir(i.path("image/etc"))
+        os.symlink("/../../../../../.." + i.path("node"), i.path("image/etc"))
+        i.write("node/environment", "SECRET=1\n")
+        i.made()
+        equal(i.config["env"], [], "what is said")
+
+
+@suite.test
+def links_below_targets():
+    """Where the image has a link for what is mounted, nothing is mounted nor made elsewhere."""
+    for target in ("/data", "/deep/data"):
+        for leads_to in ("/etc", "/node-directory", "../../../../../../../../etc", "absent"):
+            with Image() as i:
+                os.makedirs(os.path.dirname(i.root + target), exist_ok=True)
+                link = i.path("node") if leads_to == "/node-directory" else leads_to
+                os.symlink(link, i.root + target)
+                i.mount(i.path("node"), target)
+                refused(i, 40, "enter %s: it is a symbolic link in the image" % target)
+    # a link on the way stays in the image
+    with Image() as i:
+        os.makedirs(i.path("image/inside"))
+        os.symlink("/../../inside", i.path("image/data"))
+        os.symlink(i.path("node"), i.path("image/out"))
+        i.mount(i.path("node"), "/data/below")
+        before = tree_hash(i.path("node"), "/etc")
+        i.made()
+        equal(i.inside(lambda: read("/inside/below/file")), "of the node\n", "where it is")
+        equal(tree_hash(i.path("node"), "/etc"), before, "files of the node")
+    with Image() as i:
+        os.symlink(i.path("node"), i.path("image/out"))
+        i.mount(i.path("node"), "/out/below")
+        before = tree_hash(i.path("node"))
+        need(i.start() is not None, "it is made")
+        equal(tree_hash(i.path("node")), before, "files of the node")
+
+
+@suite.test
+def links_at_our_own_directories():
+    for name in ("dev", "proc", "sys", "run"):
+        for leads_to in ("/etc", "/tmp", "../../../../../etc", "absent"):
+            with Image() as i:
+                os.symlink(leads_to, i.path("image", name))
+                refused(i, 40, "enter /%s: it is a symbolic link in the image" % name)
+        with Image() as i:
+            i.write("image/" + name, "a file")
+            refused(i, 20, "enter /%s: it is no directory in the image" % name)
+    with Image() as i:
+        os.rmdir(i.path("image/etc"))
+        os.symlink("/etc", i.path("image/etc"))
+        i.mount("/etc/hostname" if os.path.exists("/etc/hostname") else "/etc/hosts", "/etc/hosts")
+        seen = read("/proc/self/mountinfo")
+        before = tree_hash("/etc")
+        need(i.start() is not None, "/etc that leads to itself was entered")
+        equal(tree_hash("/etc"), before, "/etc of the node")
+        equal(read("/proc/self/mountinfo"), seen, "mounts that the node sees")
+
+
+@suite.test
+def nothing_is_made_on_the_node():
+    """What a mount brings is not changed, also through a link of the image."""
+    for target, link in (("/data/new/x", None), ("/link/x", "/data")):
+        with Image() as i:
+            if link:
+                os.symlink(link, i.path("image/link"))
+            i.mount(i.path("node"), "/data")
+            i.mount(i.path("node"), target)
+            part = "new" if not link else "x"
+            refused(
+                i,
+                2,
+                "enter %s: %s is missing there, and what comes from the node is not changed; "
+                "make it on the node" % (target, part),
+            )
+
+
+@suite.test
+def marker_cannot_be_forged():
+    """Neither by the owner of the image, nor by mounts around it."""
+    with Image() as i:
+        for path, dirs, names in os.walk(i.root):
+            os.chown(path, USER, USER)
+        os.makedirs(i.path("image/run"))
+        os.chown(i.path("image/run"), USER, USER)
+        i.write("image/run/moe-step", "j9.a9.n9.other\n")
+        os.symlink("/run", i.path("image/link"))
+        i.write("node/forged", "j9.a9.n9.other\n")
+        i.mount(i.path("node/forged"), "/link/moe-step")
+        i.made()
+        mark = "j1.a1.n0.test\n"
+        equal(i.inside(lambda: read("/run/moe-step")), mark, "the marker")
+        equal(i.inside(lambda: write("/own")), 1, "writing in the root, which is the user's")
+        for what, attempt in (
+            ("renaming /run", lambda: os.rename("/run", "/away")),
+            ("renaming it", lambda: os.rename("/run/moe-step", "/run/x")),
+            ("removing it", lambda: os.unlink("/run/moe-step")),
+            ("writing it", lambda: write("/run/moe-step")),
+            ("a file beside it", lambda: write("/run/x")),
+        ):
+            need(isinstance(i.inside(attempt), str), what + " is possible")
+        equal(i.inside(lambda: read("/run/moe-step")), mark, "the marker")
+    with Image() as i:
+        i.mount(i.path("node"), "/run")
+        refused(
+            i,
+            2,
+            "enter /run/moe-step: moe-step is missing there, and what comes from the node is not "
+            "changed; make it on the node",
+        )
+    for target in ("/", "//", "/etc/..", "data"):
+        with Image() as i:
+            i.mount(i.path("node"), target)
+            refused(i, 22, "enter %s: it is no absolute path below /" % target)
+
+
+@suite.test
+def mounts_that_do_not_fit():
+    with Image() as i:
+        i.write("image/data", "a file")
+        i.mount(i.path("node"), "/data")
+        refused(i, 20, "enter /data: it is no directory in the image")
+    with Image() as i:
+        os.mkdir(i.path("image/data"))
+        i.mount(i.path("node/file"), "/data")
+        refused(i, 21, "enter /data: it is a directory in the image and a file on the node")
+    with Image() as i:
+        i.write("image/data", "a file")
+        i.mount(i.path("node"), "/data/below")
+        refused(i, 20, "enter /data/below: /data is no directory in the image")
+    user = "open %%s on this node as the user (uid %d)" % USER
+    with Image() as i:
+        i.mount(i.path("vanished"), "/data")
+        refused(i, 2, user % i.path("vanished"))
+    with Image() as i:
+        i.mount("relative", "/data")
+        refused(i, 22, user % "relative")
+    with Image() as i:
+        os.makedirs(i.path("closed/data"))
+        os.chmod(i.path("closed"), 0o700)
+        i.mount(i.path("closed/data"), "/data")
+        refused(i, 13, user % i.path("closed/data"))
+
+
+@suite.test
+def images_that_are_none():
+    def case(error, make):
+        with Image() as i:
+            make(i)
+            what = "open the image %s on this node as the user (uid %d)" % (i.box["root"], USER)
+            refused(i, error, what)
+
+    def closed(i):
+        os.mkdir(i.path("closed"), 0o700)
+        os.rename(i.root, i.path("closed/image"))
+        os.mkdir(i.root)
+        i.box["root"] = i.path("closed/image")
+
+    case(20, lambda i: i.box.update(root=i.path("node/file")))
+    case(2, lambda i: i.box.update(root=i.path("absent")))
+    case(22, lambda i: i.box.update(root="image"))
+    case(13, closed)
+
+
+@suite.test
+def boxes_that_are_none():
+    def case(what, **box):
+        with Image(**box) as i:
+            refused(i, 22, what)
+
+    case("read the box: it names no user", uid=None)
+    case("read the box: it names no user", gid=-1)
+    case("read the box: it has no place for what the step writes", upper=None)
+    case("read the box: it has no place for what the step writes", writable=None)
+    with Image() as i:
+        i.box = {"root": [1]}
+        error, what = i.start()
+        equal(error, 22, "errno of " + what)
+        need(what.startswith("read the box: root"), what)
+    with Image(upper="/nowhere/at/all") as i:
+        refused(i, 2, "open the directory /nowhere/at/all for what the step writes")
+
+
 if __name__ == "__main__":
     sys.exit(1 if suite.main() else 0)
