@@ -10,7 +10,7 @@
 #include "lib/base/parse.h"
 
 struct backup {
-	int64_t at;
+	int64_t at, skew;
 	bool used;
 	struct state state;
 	struct {
@@ -24,6 +24,7 @@ void past_backup(struct sim *s)
 	struct backup *b = mo_alloc(sizeof(*b)), **slot;
 
 	b->at = s->now;
+	b->skew = s->ctl.skew;
 	mo_desc_init(&state_desc, &b->state);
 	mo_desc_copy(&state_desc, &b->state, core_state(s->ctl.shadow));
 	for (int i = 0; i < JOBS_MAX; i++) {
@@ -162,6 +163,7 @@ void past_restore(struct sim *s)
 		return;
 	s->ctl.restoring = NULL;
 	sim_trace(s, "the state of %.3f is put back", (double)b->at / 1e6);
+	s->ctl.skew = b->skew;
 	s->fault_counts[F_RESTORE_AGAIN] += b->used;
 	b->used = true;
 	mo_desc_init(&state_desc, &copy);

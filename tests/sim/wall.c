@@ -34,6 +34,16 @@ static void take(struct sim *s, const struct clock_word *w)
 	s->ctl.clock_text = w->text;
 }
 
+/* A wall clock that is little ahead of the one that the state was written by cannot be told from a
+ * longer absence: jobs are charged for it. */
+static void away_longer(struct sim *s, int64_t us)
+{
+	for (int i = 0; i < JOBS_MAX && us > 0; i++) {
+		s->jobs[i].submitted -= us;
+		s->jobs[i].started -= s->jobs[i].started ? us : 0;
+	}
+}
+
 void wall_start(struct sim *s, bool other_machine)
 {
 	struct clock_word w;
@@ -52,6 +62,8 @@ void wall_start(struct sim *s, bool other_machine)
 		r.synced = s->ctl.synced = s->ctl.synced && s->ctl.wall_ahead == 0;
 	clock_at_start(core_state(s->ctl.core), &r, &w);
 	s->ctl.blurred |= w.verdict != CLOCK_RIGHT; /* the time that it was away may count or not */
+	if (w.verdict == CLOCK_RIGHT)
+		away_longer(s, w.now - s->now - s->ctl.skew);
 	take(s, &w);
 }
 
