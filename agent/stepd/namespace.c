@@ -172,6 +172,8 @@ void namespace_start(struct stepd *s)
 	m->answer.fd = m->life_fd = -1;
 	m->end_us = mo_clock_boot_us() + DEADLINE_US;
 	s->box = box_of(s);
+	if (!s->box) /* numbers are those of walls only where some are made */
+		s->spool.info.walls = false;
 	int r = write_in(s, "step_id", id);
 
 	if (r == 0 && s->box)

@@ -56,6 +56,8 @@ def make_machine(top):
     for dir in (dri, cards):
         for name in os.listdir(dir):
             device(os.path.join(dir, name))
+    # a card may have another RDMA device, whose file is not that of the port
+    m.write("{nic4}/infiniband_verbs/uverbs04/ibdev", "mlx5_44")
     for path in (m.where("dev/kfd"), cards + "/rdma_cm", cards + "/umad0"):
         device(path)
     return m
