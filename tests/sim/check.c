@@ -92,9 +92,7 @@ static void check_place(struct sim *s, const struct record *r)
 			      "was asked for",
 			      (long long)r->attempt, (long long)r->job, (long long)r->place->resume,
 			      (long long)t->from);
-	/* or comes back to it by name, when it was repaired */
-	if (f && f->given_up && !(t->from_asked && r->place->resume == t->from) &&
-	    !came_to(s, r->job, f->iteration))
+	if (f && f->given_up && !f->named && !came_to(s, r->job, f->iteration))
 		sim_violation(s,
 			      "attempt %lld of j-%lld resumes from checkpoint %lld, behind which "
 			      "the user went back",
@@ -108,8 +106,10 @@ static void check_place(struct sim *s, const struct record *r)
 				      (long long)r->attempt, (long long)r->job,
 				      (long long)t->files[i].iteration);
 	for (size_t i = 0; t->from_asked && i < t->n_files; i++)
-		if (t->files[i].iteration >= r->place->resume)
+		if (t->files[i].iteration >= r->place->resume) {
 			t->files[i].given_up = t->files[i].iteration > r->place->resume;
+			t->files[i].named = false;
+		}
 	t->from_asked = false;
 }
 
@@ -302,15 +302,24 @@ static void hear_saves(struct sim *s, const struct record *r)
 				t->files[k].altered = false;
 }
 
+static void hear_from(struct sim *s, const struct record *r)
+{
+	struct truth *t = sim_job(s, r->job);
+	struct file *f = train_file(s, r->job, r->intent->restart_from);
+
+	t->from_asked = r->intent->restart_from != MO_NONE;
+	t->from = r->intent->restart_from;
+	if (f)
+		f->named = true;
+}
+
 void check_records(struct sim *s, const struct core_out *out)
 {
 	for (size_t i = 0; i < out->n_records; i++) {
 		const struct record *r = &out->records[i];
 
-		if (r->type == REC_INTENT) {
-			sim_job(s, r->job)->from_asked = r->intent->restart_from != MO_NONE;
-			sim_job(s, r->job)->from = r->intent->restart_from;
-		}
+		if (r->type == REC_INTENT)
+			hear_from(s, r);
 		if (r->type == REC_NOTES)
 			hear_saves(s, r);
 		if (r->type == REC_SUBMIT)

@@ -232,6 +232,7 @@ static void repair(struct sim *s, int64_t job, struct file *f, int64_t stamp)
 	*f = (struct file){ .iteration = f->iteration,
 			    .complete = true,
 			    .given_up = f->given_up && j && j->attempt >= j->attempt_floor,
+			    .named = f->named,
 			    .changed_at = s->now,
 			    .stamp = stamp };
 }

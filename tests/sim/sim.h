@@ -194,6 +194,7 @@ struct attempt {
 struct file {
 	int64_t iteration;
 	bool complete, torn, given_up, altered;
+	bool named; /* and came back to it by name since: it may be taken, at once or later */
 	int64_t changed_at, altered_at, stamp, was;
 };
 struct truth { /* of one job id */
