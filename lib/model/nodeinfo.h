@@ -63,6 +63,8 @@ struct nodeinfo {
 	/* a step that has some of the GPUs sees the device files of these only, numbered from 0:
 	 * agent/core/bind/walls.h */
 	bool walls;
+	/* its agent takes launches with a container: it is root, and the kernel can */
+	bool images;
 	char *driver, *cpu_model;
 	int64_t sockets; /* cpu_nps = NUMA nodes with memory / sockets */
 	struct node_finding *findings;
