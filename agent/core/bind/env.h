@@ -1,4 +1,4 @@
-/* The environment of one rank: layers base < profile (then what this node's NICs say) < engine <
+/* The environment of one rank: layers image < base < profile (then what this node's NICs say) < engine <
  * feature < recipe, then the launch names, which nothing overrides. Pure. */
 #pragma once
 #include "agent/core/bind/bind.h"
