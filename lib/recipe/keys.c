@@ -142,7 +142,6 @@ static const struct key recipe_keys[] = {
 	NOT_HERE("auth", NULL, CONTAINER_PULL),
 	NOT_HERE("privileged", NULL, CONTAINER_NO_RIGHTS),
 	NOT_HERE("cap_add", NULL, CONTAINER_NO_RIGHTS),
-	NOT_HERE("cap-add", NULL, CONTAINER_NO_RIGHTS),
 	NOT_HERE("security_opt", NULL, CONTAINER_NO_RIGHTS),
 	NOT_HERE("network", "host", CONTAINER_OF_THE_NODE),
 	NOT_HERE("pid", "host", CONTAINER_OF_THE_NODE),

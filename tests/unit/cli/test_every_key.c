@@ -80,7 +80,6 @@ static const struct row rows[] = {
 	{ "engine.container.auth", "{file: /c}", MEGATRON, .reported = true, .beside = IMAGE },
 	{ "engine.container.privileged", "true", MEGATRON, .reported = true, .beside = IMAGE },
 	{ "engine.container.cap_add", "[SYS_ADMIN]", MEGATRON, .reported = true, .beside = IMAGE },
-	{ "engine.container.cap-add", "SYS_ADMIN", MEGATRON, .reported = true, .beside = IMAGE },
 	{ "engine.container.security_opt", "[a]", MEGATRON, .reported = true, .beside = IMAGE },
 	{ "engine.container.network", "bridge", MEGATRON, .reported = true, .beside = IMAGE },
 	{ "engine.container.pid", "private", MEGATRON, .reported = true, .beside = IMAGE },
