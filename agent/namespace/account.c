@@ -27,7 +27,7 @@ void account_read(const struct box *b, const struct image *image, struct mo_buf 
 		return;
 	mo_buf_printf(ret, "%s:x:%lld:%lld::%s:/bin/sh\n", b->user, (long long)b->uid,
 		      (long long)b->gid, is_field(b->home) ? b->home : "/");
-	if (image_file(image->root, PASSWD + 1, &own) == 0)
+	if (image_file(image->root, &PASSWD[1], &own) == 0)
 		mo_buf_add(ret, own.data, own.len);
 }
 

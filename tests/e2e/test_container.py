@@ -189,9 +189,7 @@ def as_the_user():
             user="nobody",
         )
         equal(
-            said,
-            [who.pw_uid, who.pw_gid, "nobody", "nobody", who.pw_dir, False],
-            "who the rank is",
+            said, [who.pw_uid, who.pw_gid, "nobody", "nobody", who.pw_dir, False], "who the rank is"
         )
         s = os.stat(n.dir + "/out/mine")
         equal((s.st_uid, s.st_gid), (who.pw_uid, who.pw_gid), "owner of its file on the node")

@@ -221,7 +221,8 @@ static void takes_another(struct sim *s, const struct job *j)
 	struct op *op;
 
 	if ((j->state != JOB_QUEUED && j->state != JOB_RECOVERING) || j->restart_from == MO_NONE ||
-	    j->restart_from == 0 || j->run.n_places || !j->reason || !mo_starts_with(j->reason, "restart --from"))
+	    j->restart_from == 0 || j->run.n_places || !j->reason ||
+	    !mo_starts_with(j->reason, "restart --from"))
 		return;
 	op = op_new(s, IN_RESTART);
 	op->job = j->id;
