@@ -8,8 +8,9 @@ import signal
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib import Skipped, Suite, equal, need, wait_until
+from lib import ROOT, Skipped, Suite, equal, need, wait_until
 from node_rig import Node, alive
+from rig import Rig
 from test_namespace import ESCAPES, ranks
 
 suite = Suite()
@@ -290,6 +291,93 @@ def no_image_without_a_namespace():
         n.launch(["true"], workdir=None, container=container(root), wait="refused")
         text = n.moed.note_list(1, 1, "refused")[0]["text"]
         need("could not make a mount namespace: Operation not permitted" in text, text)
+
+
+TINY = """
+recipe: 1
+name: %(name)s
+engine:
+  kind: torch
+  entry: %(root)s/config/engines/tiny_moe/train.py
+  container:
+    image: dir:%(image)s
+    mounts: ["/usr:ro", "/etc/alternatives:ro", "/etc/ld.so.cache:ro", "%(root)s/config:ro"]
+  args: {steps: "{steps}", save-every: "{checkpoint.every}", seq: 32, micro: 4, global-batch: 16,
+         ep: 4}
+cluster: {gpus: 4}
+checkpoint: {dir: %(ckpt)s, every: 20}
+steps: 120
+"""
+
+
+def final_loss(rig, job):
+    lines = [t for t in rig.run("logs", job, "-n", "50").stdout.splitlines() if "loss repr" in t]
+    need(lines, "no final loss in the log of %s" % job)
+    return lines[-1].rsplit(" ", 1)[1]
+
+
+class Images(Rig):
+    """Two agents with a place for images; jobs train tiny_moe in one."""
+
+    def __enter__(self):
+        super().__enter__()
+        self.image = image_of(self, environment="FROM_IMAGE=yes\n")
+        return self
+
+    def train(self, name):
+        ckpt = os.path.join(self.dir, "ckpt", name)
+        os.makedirs(ckpt)
+        text = TINY % {"name": name, "root": ROOT, "image": self.image, "ckpt": ckpt}
+        return self.submit(text)
+
+    def left(self):
+        found = []
+        for i in range(self.nodes):
+            d = "%s/state/node-%d/layers" % (self.dir, i)
+            found += os.listdir(d) if os.path.isdir(d) else []
+        return found
+
+
+@suite.test
+def training_is_killed_and_resumed_with_the_same_digits():
+    """The whole way: recipe, placement, image, checkpoint, a rank's and a supervisor's death."""
+    if os.getuid() != 0:
+        raise Skipped("only root gives a job an image")
+    before = host_mounts()
+    with Images(nodes=2, gpus_per_node=2) as rig:
+        calm = rig.train("calm")
+        rig.wait_state(calm, ["completed"], 120)
+        job = rig.train("killed")
+        rig.wait_iteration(job, 25, 60)
+        pid = rig.rank_pids(job)[3]
+        need(os.path.exists("/proc/%d/root/of_image" % pid), "the rank is not in its image")
+        with open("/proc/%d/environ" % pid) as f:
+            need("FROM_IMAGE=yes" in f.read(), "it lacks what the image says")
+        os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: rig.job(job)["attempt"] == 2, 60, "the second attempt")
+        rig.wait_iteration(job, 60, 60)
+        first = set(rig.rank_pids(job).values())
+        os.kill(sorted(rig.stepd_of(job))[0], signal.SIGKILL)
+        wait_until(lambda: rig.job(job)["attempt"] == 3, 60, "the third attempt")
+        equal([p for p in first if alive(p)], [], "ranks of the second attempt that live")
+        rig.wait_state(job, ["completed"], 120)
+        equal(final_loss(rig, job), final_loss(rig, calm), "final loss")
+        wait_until(lambda: not rig.left(), 30, "what the ranks wrote is removed")
+        equal(host_mounts(), before, "mounts of the node")
+
+
+@suite.test
+def the_image_is_missing_on_one_node():
+    """The reason names node and image, and how to bring it there."""
+    if os.getuid() != 0:
+        raise Skipped("only root gives a job an image")
+    with Images(nodes=1, gpus_per_node=4) as rig:
+        rig.image += "-not-here"
+        job = rig.train("missing")
+        rig.wait_state(job, ["failed"], 60)
+        said = rig.run("why", job).stdout
+        need("-not-here" in said and "node-0" in said, "why says: " + said)
+        need(rig.job(job)["attempt"] == 1, "it was tried %d times" % rig.job(job)["attempt"])
 
 
 if __name__ == "__main__":
