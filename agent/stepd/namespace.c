@@ -71,8 +71,9 @@ static bool does_without(const struct stepd *s, bool denied)
 	return !s->spool.launch.container && (!s->box || denied);
 }
 
-/* problem: it has none, or not as asked. denied: the machine makes none for anybody. */
-static void finish(struct stepd *s, struct maker *m, char *problem, bool denied)
+/* problem: it has none, or not as asked; cause: of the refusal. denied: the machine makes none for
+ * anybody. */
+static void finish(struct stepd *s, struct maker *m, char *problem, const char *cause, bool denied)
 {
 	struct note n;
 
@@ -82,6 +83,9 @@ static void finish(struct stepd *s, struct maker *m, char *problem, bool denied)
 	m->life_fd = mo_close(m->life_fd);
 	mo_desc_init(&note_desc, &n);
 	bool ok = !problem || does_without(s, denied);
+
+	if (!ok)
+		n.cause = mo_strdup(cause);
 
 	if (!ok && s->spool.launch.container)
 		n.text = mo_printf("the image on %s: %s", s->spool.node, problem);
@@ -124,7 +128,7 @@ static void judge(struct stepd *s, struct maker *m)
 	const char *end = memchr(first, '\n', m->text.len);
 	size_t n = end ? (size_t)(end - first) : 0; /* half a line says nothing */
 	const char *last = end ? memchr(end + 1, '\n', m->text.len - n - 1) : NULL;
-	int error;
+	int error = 0;
 	char *problem = namespace_problem(first, n, &error);
 	bool denied = namespace_denied(first, n);
 	int r = problem ? 0 : take(s, m);
@@ -135,7 +139,7 @@ static void judge(struct stepd *s, struct maker *m)
 		problem = box_verify(s, m->pid);
 	if (!problem && s->box && s->box->root)
 		problem = take_image(s, end + 1, last ? (size_t)(last - end - 1) : 0);
-	finish(s, m, problem, denied);
+	finish(s, m, problem, namespace_refusal(s->spool.launch.container != NULL, error), denied);
 }
 
 /* Its answer is complete: a line, and for an image a second one. */
@@ -177,7 +181,7 @@ void namespace_tick(struct stepd *s)
 	}
 	process_kill(m->pid); /* the subreaper takes it */
 	finish(s, m, mo_printf("moe-namespace has not ended after %d s", DEADLINE_US / 1000000),
-	       false);
+	       "namespace", false);
 }
 
 static int run(struct stepd *s, struct maker *m)
@@ -206,14 +210,17 @@ static int ask(struct stepd *s, struct maker *m)
 {
 	const struct mo_identity_rule rule = { s->spool.allow_root, s->spool.min_uid };
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	const char *cause = "user";
 	int r = 0;
 
 	if (s->spool.launch.container)
 		r = mo_identity_resolve(s->spool.launch.user, &rule, &s->who, &err);
-	if (r == 0)
+	if (r == 0) {
+		cause = "image";
 		r = box_of(s, &s->box, &err);
+	}
 	if (r < 0)
-		finish(s, m, mo_strdup(mo_error_text(&err, r)), false);
+		finish(s, m, mo_strdup(mo_error_text(&err, r)), cause, false);
 	return r;
 }
 
@@ -236,7 +243,7 @@ void namespace_start(struct stepd *s)
 		r = run(s, m);
 	if (r < 0)
 		finish(s, m, mo_printf("moe-namespace could not be started: %s", strerror(-r)),
-		       false);
+		       "namespace", false);
 	else
 		namespace_tick(s);
 }

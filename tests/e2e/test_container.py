@@ -274,7 +274,7 @@ def images_that_cannot_be_had():
             c = container(root, over.pop("more", []), **over)
             n.launch(["true"], attempt=i + 1, workdir=None, container=c, wait="refused")
             note = n.moed.note_list(1, i + 1, "refused")[0]
-            equal(note["cause"], "namespace", "cause")
+            equal(note["cause"], "image", "cause")
             need(text in note["text"], "text: %s" % note["text"])
         n.launch(["no-such"], attempt=9, workdir=None, container=container(root), wait="refused")
         wait_until(lambda: not layers(n), 20, "the layers are removed")

@@ -26,6 +26,23 @@ char *namespace_problem(const char *line, size_t n, int *ret_error)
 			 strerror((int)error));
 }
 
+const char *namespace_refusal(bool image, int error)
+{
+	switch (image ? error : 0) {
+	case ENOENT:
+	case ENOTDIR:
+	case EISDIR:
+	case ELOOP:
+	case EACCES:
+	case EINVAL:
+	case EFBIG:
+	case E2BIG:
+		return "image";
+	default:
+		return "namespace";
+	}
+}
+
 bool namespace_denied(const char *line, size_t n)
 {
 	const char *space = n ? memchr(line, ' ', n) : NULL;

@@ -28,6 +28,16 @@ static void test_answers(void **state)
 }
 
 /* Only then does a step go on without walls. */
+static void test_refusal(void **state)
+{
+	assert_string_equal(namespace_refusal(true, ENOENT), "image");
+	assert_string_equal(namespace_refusal(true, ELOOP), "image");
+	assert_string_equal(namespace_refusal(true, EIO), "namespace");
+	assert_string_equal(namespace_refusal(true, ENOSPC), "namespace");
+	assert_string_equal(namespace_refusal(true, 0), "namespace");
+	assert_string_equal(namespace_refusal(false, ENOENT), "namespace");
+}
+
 static void test_denied(void **state)
 {
 	const char *denied = "1 " NAMESPACE_MAKE, *other = "1 make the file /run/moe-step";
@@ -57,6 +67,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_answers),
 		cmocka_unit_test(test_denied),
+		cmocka_unit_test(test_refusal),
 		cmocka_unit_test(test_not_answers),
 	};
 
