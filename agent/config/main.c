@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "lib/base/fd.h"
+#include "lib/base/rooted.h"
 #include "lib/model/mask.h"
 #include "lib/model/limits.h"
 #include "lib/recipe/argv.h"
@@ -28,10 +29,25 @@
 
 enum { LOADED = 0, FAILED = 1, REFUSED = 2, ABSENT = 3, MISSING = 4, MISUSED = 64 };
 
+/* Descriptor 3, where the word root:DIR names the directory of a rank in it: the root of the image
+ * that the ranks run in. This program is of the node, with its data files. */
+#define ROOT_FD 3
+static const char *dir_in_root;
+
+static int open_there(const char *path, int flags)
+{
+	_cleanup_(mo_freep) char *whole = NULL;
+
+	if (!dir_in_root)
+		return mo_open_at(AT_FDCWD, path, flags, 0);
+	whole = *path == '/' ? mo_strdup(path) : mo_path(dir_in_root, "%s", path);
+	return mo_open_in(ROOT_FD, whole, flags);
+}
+
 /* O_NONBLOCK: a FIFO in the file's place must not hang the launch. */
 static int read_plain(void *arg, const char *path, size_t most, struct mo_buf *ret)
 {
-	_cleanup_(mo_closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	_cleanup_(mo_closep) int fd = open_there(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	char chunk[16384];
 	struct stat st;
 	ssize_t n;
@@ -95,9 +111,9 @@ static bool judge(const struct mo_buf *text, const struct experiment *x)
 /* Only what is surely not there: what cannot be looked at is the engine's to say. */
 static bool is_there(void *arg, const char *path)
 {
-	struct stat st;
+	_cleanup_(mo_closep) int fd = open_there(path, O_PATH);
 
-	return stat(path, &st) == 0 || (errno != ENOENT && errno != ENOTDIR);
+	return fd != -ENOENT && fd != -ENOTDIR;
 }
 
 /* "WHAT:VALUE" in front of the command, as moe-stepd writes them. */
@@ -111,9 +127,13 @@ struct asked {
 static bool take(struct asked *a, const char *word)
 {
 	static const char input[] = "input:", file[] = "file:", entry[] = "entry:";
-	static const char variables[] = "variables:";
+	static const char variables[] = "variables:", root[] = "root:";
 	const char *pair = strchr(word, ':'), *equals = pair ? strchr(pair, '=') : NULL;
 
+	if (mo_starts_with(word, root)) {
+		dir_in_root = word + strlen(root);
+		return true;
+	}
 	if (mo_starts_with(word, entry)) {
 		a->entry = word + strlen(entry);
 		return true;

@@ -1,5 +1,5 @@
-/* See kernel.h. Numbers and structs as in linux/mount.h and linux/openat2.h: those headers and
- * sys/mount.h of glibc 2.35 define the same names. */
+/* See kernel.h. Numbers and structs as in linux/mount.h: that header and sys/mount.h of glibc 2.35
+ * define the same names. */
 #include "agent/namespace/kernel.h"
 
 #include <errno.h>
@@ -10,20 +10,15 @@
 #include <unistd.h>
 
 #include "agent/namespace/report.h"
+#include "lib/base/rooted.h"
 
 #define COPY_TREE 1        /* OPEN_TREE_CLONE */
 #define RECURSIVE 0x8000   /* AT_RECURSIVE */
 #define FROM_EMPTY_PATH 4  /* MOVE_MOUNT_F_EMPTY_PATH */
 #define TO_EMPTY_PATH 0x40 /* MOVE_MOUNT_T_EMPTY_PATH */
-#define NO_MAGIC_LINKS 2   /* RESOLVE_NO_MAGICLINKS */
-#define IN_ROOT 0x10       /* RESOLVE_IN_ROOT */
-#define TRIES 100
 
 struct flags { /* mount_attr */
 	uint64_t set, clear, propagation, userns_fd;
-};
-struct how { /* open_how */
-	uint64_t flags, mode, resolve;
 };
 
 /* The result of a call, of which errno says why it failed. */
@@ -79,14 +74,7 @@ int kernel_set_flags(int fd, unsigned flags, bool deep)
 
 int kernel_open_in(int root, const char *path, int flags)
 {
-	struct how how = { .flags = (uint64_t)flags | O_CLOEXEC,
-			   .resolve = IN_ROOT | NO_MAGIC_LINKS };
-	int r = -EAGAIN;
-
-	/* EAGAIN: somebody renamed or mounted something on this machine meanwhile */
-	for (int i = 0; i < TRIES && r == -EAGAIN; i++)
-		r = known(syscall(SYS_openat2, root, path, &how, sizeof(how)), "openat2");
-	return r;
+	return known(mo_open_in(root, path, flags), "openat2");
 }
 
 int kernel_change_root(int dir)

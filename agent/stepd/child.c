@@ -43,16 +43,21 @@ static void reset_signals(const struct child_plan *p)
 		fail(p, CHILD_SIGNALS, errno);
 }
 
+/* 0, 1, 2, perhaps 3, and behind them the report, which ends with the exec. */
 static void place_descriptors(struct child_plan *p)
 {
-	if (dup2(p->in_fd, 0) < 0 || dup2(p->out_fd, 1) < 0 || dup2(p->err_fd, 2) < 0)
+	int last = p->root_fd > 0 ? 4 : 3;
+	int root = p->root_fd > 0 ? fcntl(p->root_fd, F_DUPFD_CLOEXEC, last + 1) : 0;
+
+	if (root < 0 || dup2(p->in_fd, 0) < 0 || dup2(p->out_fd, 1) < 0 || dup2(p->err_fd, 2) < 0)
 		fail(p, CHILD_DESCRIPTORS, errno);
-	if (p->report_fd != 3) {
-		if (dup3(p->report_fd, 3, O_CLOEXEC) < 0)
+	if (p->report_fd != last) {
+		if (dup3(p->report_fd, last, O_CLOEXEC) < 0)
 			fail(p, CHILD_DESCRIPTORS, errno);
-		p->report_fd = 3;
+		p->report_fd = last;
 	}
-	if (syscall(SYS_close_range, 4U, ~0U, 0U) < 0)
+	if ((root > 0 && dup2(root, 3) < 0) ||
+	    syscall(SYS_close_range, (unsigned)last + 1, ~0U, 0U) < 0)
 		fail(p, CHILD_DESCRIPTORS, errno);
 }
 

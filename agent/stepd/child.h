@@ -33,8 +33,9 @@ struct child_plan {
 	const char *workdir;
 	/* workdir is not the recipe's: without one the rank begins in / */
 	bool is_home;
-	/* cgroup_fd: cgroup.procs, or -1; mnt_fd: a mount namespace, or -1 */
-	int in_fd, out_fd, err_fd, report_fd, cgroup_fd, mnt_fd;
+	/* cgroup_fd: cgroup.procs, or -1; mnt_fd: a mount namespace, or -1; root_fd: descriptor 3
+	 * of the program, 0 none */
+	int in_fd, out_fd, err_fd, report_fd, cgroup_fd, mnt_fd, root_fd;
 	pid_t parent;
 	const struct mo_identity *who;
 	const cpu_set_t *cpus;

@@ -90,7 +90,8 @@ static int ask(struct stepd *s, const struct prepared *p, const char *path, stru
 	_cleanup_(texts_free) char **env =
 		config_environment(p->given[0].items, p->given[0].n, l->user,
 				   getenv("LD_LIBRARY_PATH"), getenv("MOE_DATA_DIR"));
-	_cleanup_(texts_free) char **argv = config_question(l);
+	_cleanup_(texts_free) char **argv =
+		config_question(l, s->root_fd >= 0 ? p->plans[0].workdir : NULL);
 	/* where it cannot be given, the recipe is judged by the controller alone */
 	_cleanup_(mo_closep) int recipe = l->recipe ? process_input(l->recipe) : -1;
 	_cleanup_(mo_closep) int out = open_output(s, &a->out, MO_CONFIG_BYTES_MAX);
@@ -110,6 +111,11 @@ static int ask(struct stepd *s, const struct prepared *p, const char *path, stru
 	plan.err_fd = err;
 	plan.report_fd = err; /* what it could not do before the program is seen by its status */
 	plan.parent = mo_proc_self();
+	if (s->root_fd >= 0) { /* it is no program of the image, and has our own data files */
+		plan.mnt_fd = -1;
+		plan.root_fd = s->root_fd;
+		plan.workdir = "/";
+	}
 	a->end_us = mo_clock_boot_us() + DEADLINE_US;
 	a->pid = process_exec(&plan);
 	return a->pid < 0 ? a->pid : 0;

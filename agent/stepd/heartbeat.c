@@ -231,6 +231,8 @@ void heartbeat_start(struct stepd *s)
 						       .fds = fds,
 						       .n_fds = n,
 						       .apart = true,
+						       /* the files lie in the ranks' image */
+						       .mnt_fd = s->root_fd >= 0 ? s->mnt_fd : 0,
 						       .run = follow,
 						       .arg = &arg });
 	for (size_t i = 0; i < n; i++)

@@ -57,6 +57,12 @@ static int take(struct stepd *s, const struct maker *m)
 		r = -EEXIST;
 	if (r < 0)
 		return r;
+	if (s->spool.launch.container) {
+		_cleanup_(mo_freep) char *root = mo_printf("/proc/%d/root", (int)m->pid);
+		s->root_fd = mo_open_at(AT_FDCWD, root, O_PATH | O_DIRECTORY, 0);
+		if (s->root_fd < 0)
+			return s->root_fd;
+	}
 	number = mo_printf("%llu\n", (unsigned long long)st.st_ino);
 	r = write_in(s, "namespace", number);
 	if (r == 0)

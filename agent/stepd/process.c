@@ -119,6 +119,8 @@ static _Noreturn void run_as(const struct process_work *w, pid_t parent)
 	sigset_t none;
 
 	sigemptyset(&none);
+	if (w->mnt_fd > 0 && setns(w->mnt_fd, CLONE_NEWNS) < 0)
+		_exit(EINVAL);
 	if (keep_only(w->fds, w->n_fds) < 0)
 		_exit(EMFILE);
 	if (w->apart)

@@ -23,6 +23,7 @@ struct process_work {
 	const int *fds;
 	size_t n_fds;
 	bool apart; /* a session of its own, and every signal reaches it */
+	int mnt_fd; /* a mount namespace that it enters; 0: it stays */
 	void (*run)(void *arg);
 	void *arg;
 };

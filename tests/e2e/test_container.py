@@ -210,6 +210,33 @@ def prepare_runs_in_the_image():
 
 
 @suite.test
+def configuration_is_read_in_the_image():
+    """What the engine could not load ends the launch; the file lies in the image only, behind a
+    link that leads to nothing on the node."""
+    with Node() as n:
+        root = image_of(n)
+        os.symlink("/opt/own", root + "/opt/link")
+        os.makedirs(root + "/opt/own")
+        with open(root + "/opt/own/exp.yaml", "w") as f:
+            f.write("modules: {x: [\n")
+        for attempt, (workdir, path) in enumerate(
+            ((None, "/opt/link/exp.yaml"), ("/opt", "link/exp.yaml"))
+        ):
+            n.launch(
+                ["python3", "primus/cli/main.py", "train", "pretrain", "--config", path],
+                attempt=attempt + 1,
+                workdir=workdir,
+                config="primus",
+                container=container(root),
+                wait="refused",
+            )
+            note = n.moed.note_list(1, attempt + 1, "refused")[0]
+            equal(note["cause"], "config", "cause")
+            need("the experiment on n0: " in note["text"], note["text"])
+            need(path + ":" in note["text"], "it names no line of the file: " + note["text"])
+
+
+@suite.test
 def escaped_in_an_image():
     """No cgroup, no parent, no environment: found in the image after its supervisor was killed."""
     with Node(options=["use_cgroup=no"]) as n:
@@ -364,6 +391,48 @@ def training_is_killed_and_resumed_with_the_same_digits():
         equal(final_loss(rig, job), final_loss(rig, calm), "final loss")
         wait_until(lambda: not rig.left(), 30, "what the ranks wrote is removed")
         equal(host_mounts(), before, "mounts of the node")
+
+
+TITAN_PY = """#!/usr/bin/python3
+import json, os, time
+os.makedirs("dump/structured_logs", exist_ok=True)
+path = "dump/structured_logs/training.global_rank_%s.x.jsonl" % os.environ["RANK"]
+with open(path, "w") as f:
+    for step in range(1, 10):
+        f.write(json.dumps({"step": step, "log_type_name": "step_end"}) + "\\n")
+time.sleep(1000)
+"""
+
+
+@suite.test
+def heartbeats_are_read_in_the_image():
+    """The engine's files lie in no mount: only in the image are they seen."""
+    if os.getuid() != 0:
+        raise Skipped("only root gives a job an image")
+    with Images(nodes=1, gpus_per_node=2) as rig:
+        with open(rig.image + "/opt/titan.py", "w") as f:
+            f.write(TITAN_PY)
+        os.chmod(rig.image + "/opt/titan.py", 0o755)
+        recipe = {
+            "recipe": 1,
+            "name": "titan",
+            "engine": {
+                "kind": "torchtitan",
+                "python": "/opt/titan.py",
+                "workdir": "/opt",
+                "args": {"dump_folder": "dump"},
+                "container": {"image": "dir:" + rig.image, "mounts": ["/usr:ro"]},
+            },
+            "cluster": {"gpus": 2},
+            "steps": 10,
+        }
+        job = rig.submit(json.dumps(recipe))
+        wait_until(
+            lambda: [r["iteration"] for r in rig.json("ranks", job)["items"]] == [9, 9],
+            30,
+            "iteration 9 of both ranks",
+        )
+        rig.run("cancel", job, "--now")
 
 
 @suite.test

@@ -11,13 +11,15 @@
 /* moe-config's exit statuses */
 enum { READ_IT, REFUSED = 2, COULD_NOT = 3, MISSES_A_FILE = 4 };
 
-char **config_question(const struct launch *l)
+char **config_question(const struct launch *l, const char *dir)
 {
 	char **argv = NULL;
 	size_t n = 0;
 
 	mo_strs_add(&argv, &n, "moe-config");
 	mo_strs_add(&argv, &n, l->config_words ? l->config_words : "primus");
+	if (dir)
+		*MO_GROW(argv, n) = mo_printf("root:%s", dir);
 	if (l->entry)
 		*MO_GROW(argv, n) = mo_printf("entry:%s", l->entry);
 	if (l->config_variables)

@@ -5,9 +5,10 @@
 #include "lib/base/buf.h"
 #include "lib/model/launch.h"
 
-/* Its words: FORMAT, what is to be looked for, the command. The caller frees the list, which ends
+/* Its words: FORMAT, what is to be looked for, the command. dir: of the ranks in their image, whose
+ * root it gets as descriptor 3; NULL: none. The caller frees the list, which ends
  * with NULL, and its texts. */
-char **config_question(const struct launch *l);
+char **config_question(const struct launch *l, const char *dir);
 /* Its environment: that of a rank, without what it reads from files: they are secrets whatever the
  * variable's name is, and what moe-config says leaves the node. Libraries and data files are found
  * where this program found its own (NULL: nowhere in particular). Caller frees as above. */

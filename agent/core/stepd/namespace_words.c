@@ -36,10 +36,8 @@ const char *namespace_refusal(bool image, int error)
 	case EACCES:
 	case EINVAL:
 	case EFBIG:
-	case E2BIG:
-		return "image";
-	default:
-		return "namespace";
+	case E2BIG: return "image";
+	default: return "namespace";
 	}
 }
 

@@ -169,9 +169,8 @@ char *blame_cause(const struct job *j, const struct blame *b)
 
 bool blame_refused_user(const struct step *st)
 {
-	static const char *const causes[] = {
-		"bind", "exec", "user", "workdir", "prepare", "config", "image"
-	};
+	static const char *const causes[] = { "bind",    "exec",   "user", "workdir",
+					      "prepare", "config", "image" };
 
 	return mo_enum_parse(causes, ELEMENTSOF(causes), st->refused_cause) >= 0;
 }
