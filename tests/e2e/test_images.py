@@ -431,14 +431,16 @@ def what_is_wrong_with_the_call():
         for words in (["--what"], ["--max-bytes"], ["--max-bytes", "x"]):
             r = p.run(source, *words)
             equal(r.returncode, USAGE, "exit status of %s" % words)
-            need(r.stderr.startswith("usage: moe-image unpack"), r.stderr)
+            need(r.stderr.startswith("usage: moe-image fetch"), r.stderr)
         r = p.run(source, dest="missing/x")
         equal(r.returncode, NODE, "no directory to unpack in")
         need("missing/x.partial cannot be made: No such file" in r.stderr, r.stderr)
         if os.getuid() == 0:
             r = subprocess.run(p.command(source), stderr=subprocess.PIPE, text=True)
             equal(r.returncode, NODE, "as root")
-            need("is not unpacked as root; name who shall own it with --user" in r.stderr, r.stderr)
+            need(
+                "are not brought as root; name who shall own them with --user" in r.stderr, r.stderr
+            )
             r = subprocess.run(p.command(source, "--allow-root"), stdout=subprocess.PIPE, text=True)
             equal(r.returncode, 0, "as root that may")
 
