@@ -3,7 +3,9 @@
  * read by libraries.
  *   moe-image fetch NAME DIR        from a registry into an OCI image layout
  *   moe-image unpack SOURCE DEST    of a layout, or of what docker save wrote, into a directory
- * NAME: docker://HOST/NAME[:TAG][@DIGEST]. SOURCE: oci:DIR[:TAG] or docker-archive:FILE. Both are
+ *   moe-image list DIR              which images of --by-digest there are, and
+ *   moe-image prune DIR             removes those that nobody has used for long
+ * NAME: docker://HOST/NAME[:TAG][@DIGEST]. SOURCE: oci:DIR[:TAG] or docker-archive:FILE. All are
  * safe to be killed and started again: fetch goes on where it was, and DEST is there when it is
  * whole, or not at all. Run by root it becomes the user.
  *
@@ -19,89 +21,29 @@
 #include <sys/utsname.h>
 
 #include "agent/core/image/reference.h"
+#include "agent/image/args.h"
+#include "agent/image/cache.h"
 #include "agent/image/fetch.h"
 #include "agent/image/unpack.h"
 #include "lib/base/identity.h"
 #include "lib/base/line.h"
-#include "lib/base/parse.h"
 #include "lib/base/proc.h"
 
-#define BYTES_MAX (512LL << 30)
-#define SECOND_US 1000000LL
-#define SILENCE_S 60
 /* of this process: files of somebody are read */
 #define MEMORY_MAX (4LL << 30)
-
-static const char usage[] =
-	"usage: moe-image fetch docker://HOST/NAME[:TAG][@DIGEST] DIR [--auth FILE]\n"
-	"                 [--mirror FROM=TO] .. [--silence DURATION]\n"
-	"       moe-image unpack oci:DIR[:TAG]|docker-archive:FILE DEST [--max-bytes SIZE]\n"
-	"       both: [--user NAME] [--allow-root]\n"
-	"       moe-image --version\n";
-
 #define DOCKER "docker://"
 
-struct wish {
-	bool fetch; /* else unpack */
-	const char *source, *dest, *user;
-	int64_t bytes_max, silence_us;
-	const char *auth_file;
-	char **mirrors;
-	size_t n_mirrors;
-	bool allow_root;
-};
-
-/* An option with its value; false: it is none of this verb. */
-static bool read_option(struct wish *w, const char *name, const char *value)
+static int become(const struct args *a, struct mo_error *err)
 {
-	if (mo_streq(name, "--user"))
-		w->user = value;
-	else if (mo_streq(name, "--auth") && w->fetch)
-		w->auth_file = value;
-	else if (mo_streq(name, "--mirror") && w->fetch && strchr(value, '='))
-		mo_strs_add(&w->mirrors, &w->n_mirrors, value);
-	else if (mo_streq(name, "--silence") && w->fetch)
-		return mo_parse_duration_us(value, &w->silence_us) == 0 &&
-		       w->silence_us >= SECOND_US;
-	else if (mo_streq(name, "--max-bytes") && !w->fetch)
-		return mo_parse_size(value, &w->bytes_max) == 0;
-	else
-		return false;
-	return true;
-}
-
-/* false: it is no usage. */
-static bool read_args(int argc, char **argv, struct wish *w)
-{
-	if (argc < 4 || !*argv[3])
-		return false;
-	w->fetch = mo_streq(argv[1], "fetch");
-	w->source = argv[2];
-	w->dest = argv[3];
-	if (!w->fetch && !mo_streq(argv[1], "unpack"))
-		return false;
-	for (int i = 4; i < argc; i++) {
-		if (mo_streq(argv[i], "--allow-root"))
-			w->allow_root = true;
-		else if (i + 1 == argc || !read_option(w, argv[i], argv[i + 1]))
-			return false;
-		else
-			i++;
-	}
-	return true;
-}
-
-static int become(const struct wish *w, struct mo_error *err)
-{
-	struct mo_identity_rule rule = { w->allow_root, 0 };
+	struct mo_identity_rule rule = { a->allow_root, 0 };
 	_cleanup_(mo_identity_done) struct mo_identity who = { 0 };
 
-	if (!w->user && !w->allow_root && mo_uid() == 0) {
+	if (!a->user && !a->allow_root && mo_uid() == 0) {
 		mo_error_set(err, -EPERM, "images are not brought as root");
 		mo_error_hint(err, "name who shall own them with --user NAME");
 		return -EPERM;
 	}
-	int r = mo_identity_resolve(w->user, &rule, &who, err);
+	int r = mo_identity_resolve(a->user, &rule, &who, err);
 
 	if (r < 0)
 		return r;
@@ -121,31 +63,31 @@ static void be_bounded(void)
 	setlocale(LC_CTYPE, "C.UTF-8");
 }
 
-static int run_unpack(const struct wish *w, const char *architecture, struct mo_error *err)
+static int run_unpack(const struct args *a, const char *architecture, struct mo_error *err)
 {
 	_cleanup_(source_done) struct source from = { 0 };
-	int r = source_read(w->source, &from, err);
+	int r = source_read(a->source, &from, err);
 
-	return r < 0 ? r : unpack(&from, architecture, w->dest, w->bytes_max, err);
+	return r < 0 ? r : unpack(&from, architecture, a->dir, a->by_digest, a->bytes_max, err);
 }
 
-static int run_fetch(const struct wish *w, const char *architecture, struct mo_error *err)
+static int run_fetch(const struct args *a, const char *architecture, struct mo_error *err)
 {
 	_cleanup_(reference_done) struct reference from = { 0 };
-	struct fetch_wish wish = { w->auth_file, w->silence_us / SECOND_US };
+	struct fetch_wish wish = { a->auth_file, a->silence_s };
 
-	if (!mo_starts_with(w->source, DOCKER))
+	if (!mo_starts_with(a->source, DOCKER))
 		return mo_error_set(err, IMAGE_REFUSED,
 				    "it is no image of a registry; write " DOCKER "HOST/NAME:TAG");
-	int r = reference_read(w->source + strlen(DOCKER), w->mirrors, w->n_mirrors, &from, err);
+	int r = reference_read(a->source + strlen(DOCKER), a->mirrors, a->n_mirrors, &from, err);
 
-	return r < 0 ? r : fetch(&from, w->dest, architecture, &wish, err);
+	return r < 0 ? r : fetch(&from, a->dir, architecture, &wish, err);
 }
 
-static int run(const struct wish *w, struct mo_error *err)
+static int run(const struct args *a, struct mo_error *err)
 {
 	struct utsname node;
-	int r = become(w, err);
+	int r = become(a, err);
 
 	if (r < 0)
 		return r;
@@ -153,31 +95,38 @@ static int run(const struct wish *w, struct mo_error *err)
 	uname(&node);
 	const char *architecture = oci_architecture(node.machine);
 
-	return w->fetch ? run_fetch(w, architecture, err) : run_unpack(w, architecture, err);
+	switch (a->verb) {
+	case VERB_FETCH: return run_fetch(a, architecture, err);
+	case VERB_UNPACK: return run_unpack(a, architecture, err);
+	case VERB_LIST: return cache_list(a->dir, err);
+	default: return cache_prune(a->dir, a->bytes_max, err);
+	}
 }
 
 int main(int argc, char **argv)
 {
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
-	struct wish w = { .bytes_max = BYTES_MAX, .silence_us = SILENCE_S * SECOND_US };
+	struct args a;
+	int r;
 
 	if (argc == 2 && mo_streq(argv[1], "--version")) {
 		printf("moe-image %s\n", MO_VERSION);
 		return 0;
 	}
-	if (!read_args(argc, argv, &w)) {
-		fputs(usage, stderr);
+	bool known = args_read(argc, argv, &a);
+
+	r = known ? run(&a, &err) : 0;
+	args_done(&a);
+	if (!known) {
+		fputs(args_usage, stderr);
 		return 2;
 	}
-	int r = run(&w, &err);
-
-	mo_strs_clear(&w.mirrors, &w.n_mirrors);
 	if (r == 0)
 		return 0;
 	_cleanup_(mo_freep) char *line = mo_printf("%s%s%s", mo_error_text(&err, r),
 						   err.hint ? "; " : "", err.hint ? err.hint : "");
 	_cleanup_(mo_freep) char *plain = mo_line_plain_dup(line);
 
-	fprintf(stderr, "moe-image: %s: %s\n", w.source, plain);
+	fprintf(stderr, "moe-image: %s: %s\n", a.source ? a.source : a.dir, plain);
 	return r == IMAGE_REFUSED ? 3 : 1;
 }

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "agent/core/image/cache.h"
 #include "agent/core/image/challenge.h"
 #include "agent/core/image/entry.h"
 #include "agent/core/image/oci.h"
@@ -271,6 +272,39 @@ static void test_challenges(void **state)
 	challenged("", NULL);
 }
 
+/* Letters of those that go. */
+static void going(int64_t most, const char *wanted, int64_t rest)
+{
+	struct cached all[] = {
+		{ .name = (char *)"c", .bytes = 30, .used_us = 3 },
+		{ .name = (char *)"b", .bytes = 20, .used_us = 1 },
+		{ .name = (char *)"d", .bytes = 40, .used_us = 2, .in_use = true },
+		{ .name = (char *)"a", .bytes = 10, .used_us = 1 },
+	};
+	char seen[ELEMENTSOF(all) + 1] = "";
+	size_t n = 0;
+
+	cache_sort(all, ELEMENTSOF(all));
+	assert_int_equal(cache_choose(all, ELEMENTSOF(all), most), rest);
+	for (size_t i = 0; i < ELEMENTSOF(all); i++)
+		if (all[i].goes)
+			seen[n++] = all[i].name[0];
+	assert_string_equal(seen, wanted);
+}
+
+static void test_cache(void **state)
+{
+	going(100, "", 100);
+	going(99, "a", 90);
+	going(89, "ab", 70);
+	going(69, "abc", 40);
+	going(0, "abc", 40);
+	assert_int_equal(cache_choose(NULL, 0, 0), 0);
+	_cleanup_(mo_freep) char *name = cache_name("id:sha256:12");
+
+	assert_string_equal(name, "id-sha256-12");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -280,6 +314,7 @@ int main(void)
 		cmocka_unit_test(test_digests),  cmocka_unit_test(test_sources),
 		cmocka_unit_test(test_puts),     cmocka_unit_test(test_references),
 		cmocka_unit_test(test_loopback), cmocka_unit_test(test_challenges),
+		cmocka_unit_test(test_cache),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
