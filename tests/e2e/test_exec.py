@@ -1,0 +1,199 @@
+#!/usr/bin/python3
+"""Commands beside ranks (`moectl exec`): whose they are, where they run, and that nothing of one
+outlives its end, its deadline or the step."""
+import json
+import os
+import signal
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib import Suite, equal, need, wait_until
+from node_rig import SLEEP, Node, alive
+
+suite = Suite()
+QUERY = [1000]
+# leaves its command: a session of its own, no parent, no environment
+DAEMON = [
+    sys.executable,
+    "-c",
+    "import os\n"
+    "if os.fork() == 0:\n"
+    "    os.setsid()\n"
+    "    if os.fork() == 0:\n"
+    "        os.execve('/bin/sh', ['sh', '-c', 'echo $$ >> escaped; exec sleep 1003'], {})\n"
+    "    os._exit(0)\n"
+    "os.wait()\n",
+]
+STAY = DAEMON[:2] + [DAEMON[2] + "import time\ntime.sleep(1000)\n"]
+
+
+def ask(n, argv, rank=0, ms=30000, **over):
+    """Asks as a controller does; returns the id of the question."""
+    QUERY[0] += 1
+    fields = dict(what="exec", query=QUERY[0], rank=rank, argv=argv, wait_ms=ms)
+    n.moed.order("query", over.pop("job", 1), over.pop("attempt", 1), **dict(fields, **over))
+    return QUERY[0]
+
+
+def answer(n, query, deadline=30):
+    return n.moed.wait(lambda: n.moed.answers.get(query), deadline, "answer of the command")
+
+
+def run(n, argv, **over):
+    a = answer(n, ask(n, argv, **over))
+    need(a["error"] is None, a)
+    return json.loads(a["text"])
+
+
+def refused(n, argv, **over):
+    a = answer(n, ask(n, argv, **over))
+    return a["error"] or json.loads(a["text"])["error"]
+
+
+def rank_pid(n, attempt=1):
+    return n.moed.note_list(1, attempt, "started")[0]["pid"]
+
+
+def pids(n, name="escaped"):
+    try:
+        return [int(line) for line in n.file(name).split()]
+    except FileNotFoundError:
+        return []
+
+
+@suite.test
+def output_and_status():
+    with Node() as n:
+        n.launch(SLEEP, n=2, env=[("COLOUR", "blue"), ("SOME_TOKEN", "hidden")])
+        got = run(n, ["/bin/sh", "-c", "echo out; echo err >&2; exit 7"])
+        equal((got["out"], got["err"], got["code"]), ("out\n", "err\n", 7), "what it wrote")
+        equal(run(n, ["/bin/sh", "-c", "kill -9 $$"])["signal"], 9, "signal")
+        got = run(n, ["env"], rank=1)["out"].splitlines()
+        need("RANK=1" in got and "COLOUR=blue" in got, got)
+        need(any(v.startswith("MOE_STEP=j1.a1.n0.") for v in got), got)
+        need(not [v for v in got if "MOE_NOTIFY_SOCKET" in v or "SOME_TOKEN" in v], got)
+        equal(run(n, ["pwd"])["out"].strip(), n.dir, "where it runs")
+        equal(run(n, ["printf", "a\\0b\\377"])["out"], "a\ufffdb\ufffd", "bytes that are no text")
+
+
+@suite.test
+def where_it_runs():
+    """In the namespace and the control group of the ranks, with no rights to gain, bound to
+    nothing, without any descriptor of ours; and it is no rank."""
+    with Node() as n:
+        n.launch(SLEEP, n=1)
+        look = "readlink /proc/self/ns/mnt; cat /proc/self/cgroup; ls /proc/self/fd | wc -l"
+        got = run(n, ["/bin/sh", "-c", look])["out"].splitlines()
+        pid = rank_pid(n)
+        equal(got[0], os.readlink("/proc/%d/ns/mnt" % pid), "mount namespace")
+        with open("/proc/%d/cgroup" % pid) as f:
+            equal(got[1:-1], f.read().splitlines(), "control group")
+        equal(got[-1], "4", "descriptors: 0, 1, 2 and the directory that ls reads")
+        got = run(n, ["grep", "-E", "NoNewPrivs|Cpus_allowed_list", "/proc/self/status"])["out"]
+        need("NoNewPrivs:\t1" in got, got)
+        with open("/proc/self/status") as f:
+            mine = [line for line in f if line.startswith("Cpus_allowed_list")][0]
+        need(mine in got, (mine, got))
+        equal(len(n.moed.note_list(1, 1, "started")), 1, "ranks that started")
+        equal(n.moed.note_list(1, 1, "exit"), [], "ranks that ended")
+
+
+@suite.test
+def deadline():
+    with Node() as n:
+        n.launch(SLEEP, n=1)
+        got = run(n, STAY, ms=1500)
+        need(got["late"] and got["signal"] == signal.SIGKILL, got)
+        wait_until(lambda: pids(n), 10, "it has left a process")
+        equal([p for p in pids(n) if alive(p)], [], "of what it left live")
+        need(alive(rank_pid(n)), "the rank lives on")
+
+
+@suite.test
+def leaves_nothing():
+    with Node() as n:
+        n.launch(SLEEP, n=1)
+        equal(run(n, DAEMON)["code"], 0, "its status")
+        equal([p for p in pids(n) if alive(p)], [], "of what it left live")
+
+
+@suite.test
+def output_is_bounded():
+    with Node() as n:
+        n.launch(SLEEP, n=1)
+        got = run(n, ["/bin/sh", "-c", "head -c 5000000 /dev/zero | tr '\\0' x; echo end >&2"])
+        equal((len(got["out"]), got["out_cut"], got["err"]), (256 * 1024, True, "end\n"), "output")
+        equal((got["code"], got.get("err_cut")), (0, None), "it is not disturbed")
+
+
+@suite.test
+def ends_with_its_step():
+    """Its supervisor is killed; also what has left the command, with no environment, is gone when
+    the step is."""
+    for options in ([], ["use_cgroup=no"]):
+        with Node(options=options) as n:
+            n.launch(SLEEP, n=1)
+            query = ask(n, STAY, ms=600000)
+            wait_until(lambda: len(pids(n)) == 1, 20, "it has left a process")
+            os.kill(n.stepd_pid(), signal.SIGKILL)
+            n.moed.wait_note(1, 1, "gone")
+            if os.getuid() == 0:  # the namespace finds it
+                equal([p for p in pids(n) if alive(p)], [], "of what it left live")
+            a = answer(n, query)
+            need(a["error"] or json.loads(a["text"])["signal"] == signal.SIGKILL, a)
+
+
+@suite.test
+def ends_with_a_kill():
+    for options in ([], ["use_cgroup=no"]):
+        with Node(options=options) as n:
+            n.launch(SLEEP, n=1)
+            query = ask(n, STAY, ms=600000)
+            wait_until(lambda: len(pids(n)) == 1, 20, "it has left a process")
+            n.moed.order("kill", 1, 1)
+            n.moed.wait_note(1, 1, "gone")
+            equal([p for p in pids(n) if alive(p)], [], "of what it left live")
+            need(answer(n, query), "it is answered")
+
+
+@suite.test
+def once_in_spite_of_a_new_agent():
+    """The agent is killed while the command runs: the next one is asked again, and tells what came
+    of the one run."""
+    with Node() as n:
+        n.launch(SLEEP, n=1)
+        query = ask(n, ["/bin/sh", "-c", "echo $$ >> runs; until [ -e go ]; do sleep 0.05; done"])
+        wait_until(lambda: pids(n, "runs"), 20, "it runs")
+        n.stop_agent()
+        n.start()
+        with open(n.dir + "/go", "w"):
+            pass
+        a = answer(n, query)
+        equal((a["error"], json.loads(a["text"])["code"]), (None, 0), "answer of the new agent")
+        equal(len(pids(n, "runs")), 1, "runs")
+
+
+@suite.test
+def refusals():
+    with Node() as n:
+        n.launch(SLEEP, n=1)
+        need("not on n0" in refused(n, ["true"], rank=1), "a rank of another node")
+        need("name a program" in refused(n, []), "no command")
+        need("too many" in refused(n, ["true", "x" * 9000]), "a long one")
+        need("deadline" in refused(n, ["true"], ms=600001), "a long deadline")
+        need("does not have this step" in refused(n, ["true"], attempt=2), "no such attempt")
+        got = refused(n, ["/no/such"])
+        need("could not execute /no/such: No such file" in got, got)
+
+
+@suite.test
+def after_a_rank_has_ended():
+    with Node() as n:
+        script = '[ "$RANK" = 0 ] && exit 0; exec sleep 1000'
+        n.launch(["/bin/sh", "-c", script], n=2)
+        n.moed.wait_note(1, 1, "exit")
+        need("has ended" in refused(n, ["true"]), "a rank that ended")
+
+
+if __name__ == "__main__":
+    sys.exit(1 if suite.main() else 0)
