@@ -3,8 +3,8 @@
  * struct stepd_event -> stepd_core_decide() -> effects -> notes of the turn in one write -> agents
  * notified. It owns its ranks: parent, subreaper, pipes, logs, pidfds, cgroup. Nothing in it waits
  * for the agent, and no rank ever waits for it longer than a pipe lasts. From below: wake (what
- * wakes it), sources (what a source may do) <- journal, output, threads, process <- tree, prepare <-
- * ranks, hook, config, exec <- link (agents) <- loop (decides) <- begin. What they share stands
+ * wakes it), sources (what a source may do) <- journal, output, threads, process <- tree, prepare
+ * <- ranks, hook, config, exec <- link (agents) <- loop (decides) <- begin. What they share stands
  * here, what each does in its own header. */
 #pragma once
 #include <signal.h>

@@ -7,8 +7,10 @@ import signal
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib import Suite, equal, need, wait_until
+from controller import FakeAgent, Moed
+from lib import Suite, command_recipe, equal, need, wait_until
 from node_rig import SLEEP, Node, alive
+from rig import Rig
 
 suite = Suite()
 QUERY = [1000]
@@ -193,6 +195,150 @@ def after_a_rank_has_ended():
         n.launch(["/bin/sh", "-c", script], n=2)
         n.moed.wait_note(1, 1, "exit")
         need("has ended" in refused(n, ["true"]), "a rank that ended")
+
+
+# ---- through the controller
+
+
+class Cluster(Rig):
+    """With a job of two ranks that runs."""
+
+    def __enter__(self):
+        self.up()
+        text = command_recipe("asked", SLEEP, cluster={"gpus": 2})
+        a = self.http("POST", "/v1/jobs", text, content_type="application/yaml")
+        equal(a.status, 201, a.body)
+        self.asked = a.json["id"]
+        self.wait_state(self.asked, "running", 30)
+        return self
+
+    def ask(self, body, token=None):
+        path = "/v1/jobs/%s/exec" % self.asked
+        return self.http("POST", path, json.dumps(body), token=token, tcp=bool(token))
+
+    def look(self, exec_id, token=None, job=None):
+        path = "/v1/jobs/%s/exec/%s" % (job or self.asked, exec_id)
+        return self.http("GET", path, token=token, tcp=bool(token))
+
+    def result(self, exec_id):
+        wait_until(lambda: self.look(exec_id).json["result"], 30, "the command is over")
+        return self.look(exec_id).json["result"]
+
+
+@suite.test
+def as_a_person_sees_it():
+    """moectl exec: output, errors and status are the command's; the event says who and what."""
+    with Cluster(nodes=1) as c:
+        script = "echo $RANK; echo bad >&2; exit 7"
+        r = c.run("exec", c.asked, "1", "--", "sh", "-c", script, check=False)
+        equal((r.stdout, r.stderr, r.returncode), ("1\n", "bad\n", 7), "what it was")
+        r = c.run("exec", "asked", "--", "sh", "-c", "kill -15 $$", check=False)
+        equal((r.stdout, r.returncode), ("", 128 + 15), "a signal")
+        r = c.run("exec", c.asked, "--timeout", "1", "--", "sleep", "1000", check=False)
+        equal(r.returncode, 124, r.stderr)
+        need("did not end in time" in r.stderr, r.stderr)
+        said = c.run("exec", "--json", c.asked, "--", "echo", "--token", "verysecret").stdout
+        doc = json.loads(said)
+        equal(doc["result"]["out"], "--token verysecret\n", "what it wrote")
+        e = c.events_of(c.asked, "job.exec")[-1]
+        equal((e["rank"], e["data"]["rank"], e["data"]["command"]), (0, 0, "echo --token ***"), e)
+        need("; it is: echo --token ***" in e["message"], e)
+        r = c.run("exec", c.asked, "--", "/no/such", check=False)
+        need(r.returncode == 1 and "could not execute /no/such" in r.stderr, r.stderr)
+
+
+@suite.test
+def bad_words():
+    with Cluster(nodes=1) as c:
+        for args, status, words in (
+            (("exec", c.asked), 2, "command is missing"),
+            (("exec", c.asked, "--"), 2, "command is missing"),
+            (("exec", c.asked, "x", "--", "ls"), 2, "not the number of a rank"),
+            (("exec", c.asked, "2", "--", "ls"), 5, "has no rank 2: ranks are 0 to 1"),
+            (("exec", c.asked, "--timeout", "601", "--", "ls"), 2, "from 1 to 600"),
+            (("exec", "j-99", "--", "ls"), 5, "j-99"),
+        ):
+            r = c.run(*args, check=False)
+            need(r.returncode == status and words in r.stderr, (args, r.returncode, r.stderr))
+        for body, words in (
+            ({"command": []}, "name a program"),
+            ({"command": ["ls"], "rank": -1}, "rank"),
+            ({"command": ["ls"], "timeout_s": 0}, "timeout_s"),
+            ({"command": "ls"}, "command"),
+            ({"words": ["ls"]}, "words"),
+        ):
+            a = c.ask(body)
+            need(a.status == 422 and words in a.detail, (body, a.status, a.body))
+        equal(c.events_of(c.asked, "job.exec"), [], "events")
+        equal(c.look("none").status, 404, "no such command")
+
+
+@suite.test
+def whose_it_is():
+    """The owner and admins; another user and an operator are refused and see no command."""
+    with Cluster(nodes=1) as c:
+        tokens = {
+            u: c.json("token", "create", "--role", role, "--user", u)["token"]
+            for u, role in (("eve", "user"), ("oda", "operator"), ("ann", "admin"))
+        }
+        body = {"command": ["echo", "private"]}
+        for u in ("eve", "oda"):
+            a = c.ask(body, token=tokens[u])
+            need(a.status == 403 and "owner" in a.detail, (u, a.body))
+        a = c.ask(body, token=tokens["ann"])
+        equal(a.status, 202, a.body)
+        equal(c.result(a.json["id"])["out"], "private\n", "for an admin")
+        for u in ("eve", "oda"):
+            equal(c.look(a.json["id"], token=tokens[u]).status, 403, "what came of it, as " + u)
+        seen = c.http("GET", "/v1/events?type=job.exec", token=tokens["eve"], tcp=True)
+        equal(len(seen.json["items"]), 1, "events of commands")
+        need(b"private" not in seen.body, seen.body)
+
+
+@suite.test
+def not_too_many():
+    with Cluster(nodes=1) as c:
+        wait = {"command": ["sh", "-c", "until [ -e %s/go ]; do sleep 0.05; done" % c.dir]}
+        ids = [c.ask(wait).json["id"] for _ in range(4)]
+        a = c.ask(wait)
+        need(a.status == 429 and "four" in a.detail, a.body)
+        with open(c.dir + "/go", "w"):
+            pass
+        equal([c.result(i)["code"] for i in ids], [0] * 4, "those that ran")
+        equal(c.ask(wait).status, 202, "and there is room again")
+
+
+@suite.test
+def where_nothing_runs():
+    with Cluster(nodes=1) as c:
+        c.run("cancel", c.asked, "--now")
+        c.wait_state(c.asked, "cancelled", 30)
+        a = c.ask({"command": ["ls"]})
+        need(a.status == 409 and "cancelled" in a.detail, a.body)
+
+
+@suite.test
+def an_older_agent():
+    """It says that it does not know the question; nothing waits for it."""
+
+    class Older(FakeAgent):
+        def answer(self, command):
+            words = "this agent does not know what is asked: it is older than the controller"
+            doc = {"node": self.node, "query": command["query"], "error": words}
+            equal(self.post("answer", doc).status, 200, "answer")
+
+    with Moed() as m:
+        agent = Older(m)
+        equal(agent.hello().status, 200, "hello")
+        agent.loop()
+        job = m.submit().json["id"]
+        wait_until(lambda: m.get("/v1/jobs/" + job)["state"] == "running", 10, "the job runs")
+        a = m.ask("POST", "/v1/jobs/%s/exec" % job, {"command": ["ls"]})
+        equal(a.status, 202, a.body)
+        path = "/v1/jobs/%s/exec/%s" % (job, a.json["id"])
+        wait_until(lambda: m.get(path)["result"], 10, "an answer")
+        need("older" in m.get(path)["result"]["error"], m.get(path))
+        agent.running = False
 
 
 if __name__ == "__main__":
