@@ -18,6 +18,7 @@
 
 struct step_dir;
 struct starter;
+struct layers;
 struct logs;
 struct execs;
 struct watch;
@@ -45,6 +46,7 @@ struct manager {
 	struct link *link;
 	struct logs *logs;
 	struct execs *execs;
+	struct layers *layers;
 	struct watch *watch; /* NULL: health is off */
 	struct scan **scans;
 	size_t n_scans;

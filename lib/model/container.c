@@ -1,6 +1,8 @@
 /* See container.h. */
 #include "lib/model/container.h"
 
+#include <string.h>
+
 const char *const container_writable_names[_WRITABLE_N] = { "disk", "tmpfs", "no" };
 
 static const struct mo_field container_mount_fields[] = {
@@ -26,3 +28,21 @@ static const struct mo_field recipe_container_fields[] = {
 		  "patterns of the image's variables that ranks do not get", .omit = true),
 };
 const struct mo_desc recipe_container_desc = MO_DESC(recipe_container, recipe_container_fields);
+
+bool path_lies_in(const char *path, const char *dir)
+{
+	size_t n = strlen(dir);
+
+	return strncmp(path, dir, n) == 0 && (!path[n] || path[n] == '/');
+}
+
+const struct container_mount *container_mount_of(const struct recipe_container *c, const char *path)
+{
+	const struct container_mount *found = NULL;
+
+	for (size_t i = 0; i < c->n_mounts; i++)
+		if (path_lies_in(path, c->mounts[i].target) &&
+		    (!found || path_lies_in(c->mounts[i].target, found->target)))
+			found = &c->mounts[i];
+	return found;
+}

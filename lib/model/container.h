@@ -27,3 +27,9 @@ struct recipe_container {
 	size_t n_env_drop;
 };
 extern const struct mo_desc recipe_container_desc;
+
+/* Is the cleaned path `dir`, or something in it? */
+bool path_lies_in(const char *path, const char *dir);
+/* The mount that a path in the image is on; NULL: it is the image's own. */
+const struct container_mount *container_mount_of(const struct recipe_container *c,
+						 const char *path);

@@ -244,12 +244,20 @@ void word_origins_done(struct word_origins *o)
 	*o = (struct word_origins){ 0 };
 }
 
-void engine_argv_origins(const struct engine *e, const struct recipe *r, char ***ret, size_t *n_ret,
-			 struct word_origins *o)
+const char *recipe_python(const struct engine *e, const struct recipe *r)
 {
 	const char *python = r->engine.python ? r->engine.python
 			     : e->python      ? e->python
 					      : "python3";
+	const char *slash = strrchr(python, '/');
+
+	return r->engine.container && !r->engine.python && slash ? slash + 1 : python;
+}
+
+void engine_argv_origins(const struct engine *e, const struct recipe *r, char ***ret, size_t *n_ret,
+			 struct word_origins *o)
+{
+	const char *python = recipe_python(e, r);
 	const char *entry = r->engine.entry ? r->engine.entry : e->entry ? e->entry : "";
 
 	for (size_t i = 0; i < e->n_argv; i++) {

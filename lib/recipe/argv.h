@@ -16,6 +16,9 @@
  * each a directory of his own. 1 when it was there, 0 when not; -EINVAL with err when the name
  * (NULL: none) is none that a directory may have. */
 int recipe_for_user(struct recipe *r, const char *user, struct mo_error *err);
+/* The interpreter: of the engine file where the recipe has none, which in an image is the first of
+ * that name along the image's PATH. */
+const char *recipe_python(const struct engine *e, const struct recipe *r);
 /* The command of every rank without the resume/fresh words: template, flags, args. */
 void engine_argv(const struct engine *e, const struct recipe *r, char ***ret, size_t *n_ret);
 /* The same, with the recipe path that brought each word; NULL: the engine file's own words. */

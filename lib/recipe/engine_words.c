@@ -13,9 +13,7 @@ static char *expand(const struct engine *e, const struct recipe *r, const char *
 	const struct {
 		const char *name, *value;
 	} own[] = {
-		{ "{python}", r->engine.python ? r->engine.python
-			      : e->python      ? e->python
-					       : "python3" },
+		{ "{python}", recipe_python(e, r) },
 		{ "{entry}", r->engine.entry ? r->engine.entry
 			     : e->entry      ? e->entry
 					     : "" },

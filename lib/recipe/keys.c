@@ -7,6 +7,7 @@
 
 #include "lib/base/parse.h"
 #include "lib/model/limits.h"
+#include "lib/recipe/container_read.h"
 #include "lib/recipe/features.h"
 #include "lib/recipe/key_readers.h"
 #include "lib/recipe/left_read.h"
@@ -23,6 +24,7 @@ static const char *const words_schedule[] = { "1f1b",   "interleaved", "zb1p",  
 static const char *const words_precision[] = { "bf16", "fp16", "fp8", "mxfp8", "nvfp4", NULL };
 static const char *const words_recompute[] = { "none", "selective", "full", NULL };
 static const char *const words_attention[] = { "flash", "unfused", NULL };
+static const char *const words_writable[] = { "disk", "tmpfs", "no", NULL };
 static const char *const words_cpu[] = { "numa", "none", NULL };
 static const char *const words_memory[] = { "preferred", "bind", "interleave", "none", NULL };
 static const char *const words_nic[] = { "nearest", "none", NULL };
@@ -94,6 +96,17 @@ static void read_model(struct reader *r, const struct key *k, const struct ynode
 	{ \
 		.path = (p), .type = KEY_REFUSED, .instead = (text) \
 	}
+#define C(p, t, f, ...) \
+	{ \
+		.path = "engine.container." p, .type = (t), .base = BASE_CONTAINER, \
+		.offset = offsetof(struct recipe_container, f), ##__VA_ARGS__ \
+	}
+/* word: also asks for nothing */
+#define NOT_HERE(p, word, text) \
+	{ \
+		.path = "engine.container." p, .type = KEY_REFUSED, .nothing = (word), \
+		.instead = (text) \
+	}
 #define RANGE(a, b) .min = (a), .max = (b)
 #define DEF(x) .has_def = true, .def = (x)
 #define WORDS(w) .words = (w)
@@ -113,8 +126,32 @@ static const struct key recipe_keys[] = {
 	F("engine.strict_args", KEY_BOOL, engine.strict_args),
 	F("engine.args_unchecked", KEY_LIST, engine.args_unchecked,
 	  .count_offset = offsetof(struct recipe, engine.n_args_unchecked)),
-	REFUSED("engine.container", "install the engine on the nodes, or run moe-agent inside the "
-				    "image (docs/first-day.md)"),
+	CUSTOM("engine.container", key_read_container),
+	CUSTOM("engine.container.image", key_read_image, .required = true),
+	CUSTOM("engine.container.mounts", key_read_mounts),
+	C("home", KEY_BOOL, home, DEF(0)),
+	C("writable", KEY_ENUM, writable, WORDS(words_writable), DEF(WRITABLE_DISK)),
+	CUSTOM("engine.container.shm", key_read_shm),
+	C("env_drop", KEY_LIST, env_drop,
+	  .count_offset = offsetof(struct recipe_container, n_env_drop)),
+	NOT_HERE("user", "self", CONTAINER_USER),
+	NOT_HERE("devices", "job", CONTAINER_DEVICES),
+	NOT_HERE("gpus", "all", CONTAINER_DEVICES),
+	NOT_HERE("runtime", "builtin", CONTAINER_RUNTIME),
+	NOT_HERE("pull", "never|missing", CONTAINER_PULL),
+	NOT_HERE("auth", NULL, CONTAINER_PULL),
+	NOT_HERE("privileged", NULL, CONTAINER_NO_RIGHTS),
+	NOT_HERE("cap_add", NULL, CONTAINER_NO_RIGHTS),
+	NOT_HERE("security_opt", NULL, CONTAINER_NO_RIGHTS),
+	NOT_HERE("network", "host", CONTAINER_OF_THE_NODE),
+	NOT_HERE("pid", "host", CONTAINER_OF_THE_NODE),
+	NOT_HERE("ipc", "host", CONTAINER_OF_THE_NODE),
+	NOT_HERE("ports", NULL, CONTAINER_OF_THE_NODE),
+	NOT_HERE("entrypoint", NULL, CONTAINER_PROGRAM),
+	NOT_HERE("command", NULL, CONTAINER_PROGRAM),
+	NOT_HERE("workdir", NULL, CONTAINER_PROGRAM),
+	NOT_HERE("volumes", NULL, CONTAINER_VOLUMES),
+	NOT_HERE("env", NULL, CONTAINER_ENV),
 	CUSTOM("model", read_model),
 	M("layers", KEY_INT, layers, RANGE(1, 10000), .required = true),
 	M("hidden", KEY_INT, hidden, RANGE(1, 1 << 20), .required = true),
@@ -300,7 +337,7 @@ char *recipe_value(const struct recipe *r, const char *path)
 {
 	const struct key *k = schema_key(recipe_keys, ELEMENTSOF(recipe_keys), path);
 	const void *bases[] = { r, r->model, r->model ? r->model->moe : NULL,
-				r->model ? r->model->mla : NULL };
+				r->model ? r->model->mla : NULL, r->engine.container };
 
 	if (mo_starts_with(path, "features."))
 		return feature_words(r, path + strlen("features."));

@@ -8,7 +8,7 @@
 #include "lib/model/recipe.h"
 #include "lib/recipe/schema.h"
 
-enum recipe_base { BASE_RECIPE, BASE_MODEL, BASE_MOE, BASE_MLA };
+enum recipe_base { BASE_RECIPE, BASE_MODEL, BASE_MOE, BASE_MLA, BASE_CONTAINER };
 
 #define GLOBAL_BATCH_MAX (1 << 30) /* sequences of a step, however the recipe says it */
 

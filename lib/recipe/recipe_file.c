@@ -63,11 +63,12 @@ static void resolve(struct recipe *r, const struct engine *e)
 	if (!r->n_preflight)
 		mo_strs_add(&r->preflight, &r->n_preflight, "standard");
 	/* An entry that is one of our data files (engines/tiny_moe/train.py) is found wherever
-	 * the program is installed. */
-	_cleanup_(mo_freep) char *file =
-		r->engine.entry && r->engine.entry[0] != '/' && !rules_leads_out(r->engine.entry)
-			? mo_data_file(r->engine.entry)
-			: NULL;
+	 * the program is installed; in an image it is not. */
+	_cleanup_(mo_freep) char *file = r->engine.entry && r->engine.entry[0] != '/' &&
+							 !rules_leads_out(r->engine.entry) &&
+							 !r->engine.container
+						 ? mo_data_file(r->engine.entry)
+						 : NULL;
 	_cleanup_(mo_freep) char *entry = file ? realpath(file, NULL) : NULL;
 
 	if (entry)

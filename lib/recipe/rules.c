@@ -11,6 +11,7 @@
 #include "lib/recipe/catalogue.h"
 #include "lib/recipe/env_file.h"
 #include "lib/recipe/rules_batch.h"
+#include "lib/recipe/rules_container.h"
 #include "lib/recipe/rules_engine.h"
 #include "lib/recipe/rules_model.h"
 #include "lib/recipe/rules_saves.h"
@@ -240,6 +241,7 @@ void rules_check(struct rules *k)
 	check_auto(k);
 	check_precision(k);
 	rules_saves(k);
+	rules_container(k);
 	check_env(k);
 	rules_shell(k);
 	check_rest(k);

@@ -192,6 +192,7 @@ void rules_shell(struct rules *k)
 	check_path(k, "engine.entry", r->engine.entry);
 	check_path(k, "engine.python", r->engine.python);
 	check_path(k, "checkpoint.dir", r->checkpoint.dir);
+	check_list(k, "engine.container.mounts");
 	check_list(k, "env");
 	check_list(k, "engine.args");
 	check_program(k);

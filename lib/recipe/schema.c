@@ -308,7 +308,7 @@ static void unknown_key(struct reader *r, const char *prefix, const struct ynode
 	for (size_t i = 0; !hint && i < r->n_keys; i++) { /* right word, wrong place */
 		const char *last = strrchr(r->keys[i].path, '.');
 
-		if (last && mo_streq(last + 1, key->text))
+		if (last && r->keys[i].type != KEY_REFUSED && mo_streq(last + 1, key->text))
 			hint = mo_printf("it belongs to %.*s", (int)(last - r->keys[i].path),
 					 r->keys[i].path);
 	}

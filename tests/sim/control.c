@@ -463,6 +463,10 @@ static void recipe_of(struct sim *s, const struct op *op, struct submit *spec)
 		spec->recipe.checkpoint.dir =
 			mo_printf(op->key % 9 == 8 ? "/ckpt//%lld/" : "/ckpt/%lld",
 				  (long long)(op->key % 9 == 8 ? op->key / 18 : op->key));
+	if (op->key % 4 == 2) {
+		spec->recipe.engine.container = mo_desc_new(&recipe_container_desc);
+		spec->recipe.engine.container->image = mo_strdup("dir:/images/train");
+	}
 	if (h >> 36 & 7)
 		spec->recipe.steps = (int64_t)(20 + (h >> 40) % 60);
 	spec->engine.kind = mo_strdup("torch");

@@ -46,6 +46,12 @@ static void arm(struct sim *s, int node)
 	sim_at(s, n->tick_at, K_AGENT_TICK, node, n->instance, NULL, NULL);
 }
 
+/* One of eight nodes cannot: its agent is of before, or not root. */
+static bool runs_images(const struct sim *s, int node)
+{
+	return ((uint64_t)node + s->seed) % 8 != 0;
+}
+
 static bool cut(const struct sim *s, int node)
 {
 	return s->nodes[node].cut_until > s->now;
@@ -103,6 +109,7 @@ static void hello(struct sim *s, int node)
 	agent_core_hello(n->agent, m->hello);
 	m->hello->health = true;
 	m->hello->address = mo_printf("10.0.0.%d", node);
+	m->hello->info.images = runs_images(s, node);
 	for (int64_t i = 0; i < GPUS; i++) {
 		struct gpu_slot *g = MO_ADD(&m->hello->info, gpus, &gpu_slot_desc);
 
@@ -282,6 +289,9 @@ static void spool(struct sim *s, int node, const struct agent_effect *x)
 	st->boot = s->nodes[node].boot;
 	mo_desc_init(&launch_desc, &st->launch);
 	mo_desc_copy(&launch_desc, &st->launch, x->command->launch);
+	if (st->launch.container && !runs_images(s, node))
+		sim_violation(s, "j-%lld, which has an image, is given to %s, which cannot run it",
+			      (long long)x->job, s->nodes[node].name);
 	st->spooled = true;
 	st->bulky = sim_chance(s, 0.3);
 	*MO_GROW(s->steps, s->n_steps) = st;

@@ -189,6 +189,22 @@ static void judged_there(const struct job *j, struct launch *ret)
 		ret->recipe = mo_strdup(j->spec.recipe_text);
 }
 
+/* With checkpoint.dir in it, whether the recipe mounts it or not. */
+static void container(const struct recipe *r, struct launch *ret)
+{
+	const char *dir = r->checkpoint.dir;
+	struct container_mount *m;
+
+	if (!r->engine.container)
+		return;
+	ret->container = mo_desc_dup(&recipe_container_desc, r->engine.container);
+	if (!dir || container_mount_of(ret->container, dir))
+		return;
+	m = MO_ADD(ret->container, mounts, &container_mount_desc);
+	m->source = mo_strdup(dir);
+	m->target = mo_strdup(dir);
+}
+
 void launch_make(const struct state *s, const struct job *j, size_t i, struct launch *ret)
 {
 	const struct place *p = &j->run.places[i];
@@ -236,6 +252,7 @@ void launch_make(const struct state *s, const struct job *j, size_t i, struct la
 		judged_there(j, ret);
 	}
 	ret->workdir = mo_strdup(r->engine.workdir);
+	container(r, ret);
 	environment(j, n, p, ret);
 	mo_desc_copy(&recipe_bind_desc, &ret->bind, &r->bind);
 	ret->checkpoint_dir = mo_strdup(r->checkpoint.dir);

@@ -29,6 +29,7 @@ static bool wanted(const struct state *s, const struct slots *slots, const struc
 		   size_t node)
 {
 	return slots->usable[node] && !excluded(r, s->nodes[node]) &&
+	       node_runs_image(s->nodes[node], r) &&
 	       health_allows(s->nodes[node], r, slots->well[node]);
 }
 
@@ -173,6 +174,16 @@ int64_t place_suited(const struct state *s, const struct recipe *r, int64_t *ret
 	return all;
 }
 
+/* On nodes that can or cannot run images. */
+static int64_t room_without_image(const struct state *s, const struct slots *slots,
+				  const struct recipe *r)
+{
+	struct recipe any = *r; /* borrows */
+
+	any.engine.container = NULL;
+	return place_room(s, slots, &any, true);
+}
+
 static struct waiting no_room(const struct state *s, const struct slots *slots,
 			      const struct recipe *r)
 {
@@ -186,6 +197,9 @@ static struct waiting no_room(const struct state *s, const struct slots *slots,
 	w.nodes = (int64_t)s->n_nodes;
 	if (w.total < r->gpus)
 		w.code = WAITING_TOO_LARGE;
+	else if (w.usable < r->gpus && r->engine.container &&
+		 room_without_image(s, slots, r) >= r->gpus)
+		w.code = WAITING_IMAGES;
 	else if (w.usable < r->gpus)
 		w.code = health_wants_same_stack(r) ? WAITING_STACK : WAITING_NODES;
 	if (w.code == WAITING_TOO_LARGE && r->gpu)

@@ -2,6 +2,7 @@
 #include "daemon/core/state/node.h"
 
 #include "lib/model/limits.h"
+#include "lib/model/recipe.h"
 
 static const struct mo_field node_fields[] = {
 	MO_D(node, name, MO_STR, "by which it is known"),
@@ -71,3 +72,8 @@ static const struct mo_field node_fields[] = {
 	     "not heard since the state was restored: it may hold unknown steps", .omit = true),
 };
 const struct mo_desc node_desc = MO_DESC(node, node_fields);
+
+bool node_runs_image(const struct node *n, const struct recipe *r)
+{
+	return !r->engine.container || n->info.images;
+}

@@ -91,3 +91,6 @@ struct node {
 	int64_t events_gone;
 };
 extern const struct mo_desc node_desc;
+struct recipe;
+/* The recipe has no image, or this node can run one; it cannot when its agent is of before. */
+bool node_runs_image(const struct node *n, const struct recipe *r);

@@ -12,6 +12,7 @@ const char *const waiting_code_names[_WAITING_N] = {
 	[WAITING_DIRECTORY] = "checkpoint-in-use",
 	[WAITING_TOO_LARGE] = "too-large",
 	[WAITING_STACK] = "stack-differs",
+	[WAITING_IMAGES] = "no-images",
 	[WAITING_NODES] = "nodes-away",
 	[WAITING_CAPACITY] = "capacity",
 	[WAITING_SCAN] = "checkpoint-scan",
@@ -44,6 +45,10 @@ const struct waiting_kind waiting_kinds[] = {
 			    "of 64 are, on nodes that take work now",
 			    "it starts when more nodes have the same software, which 'moectl why' "
 			    "compares; without stack.same in health.preflight it takes any" },
+	[WAITING_IMAGES] = { "needs 64 GPUs on nodes that can run an image (engine.container); "
+			     "only 32 of 64 are, on nodes that take work now",
+			     "it starts when more nodes can: their agents must be of this version "
+			     "and run as root; 'moectl why' names those that cannot" },
 	[WAITING_NODES] = { "needs 64 GPUs; only 56 of 64 are on nodes that take work now",
 			    "it starts when enough of the nodes that 'moectl why' names take work "
 			    "again" },
@@ -146,10 +151,15 @@ static char *too_large_text(const struct waiting *w)
 
 static char *nodes_text(const struct waiting *w)
 {
-	if (w->code == WAITING_STACK)
-		return mo_printf("needs %lld GPUs on nodes with the same software (stack.same); "
-				 "only %lld of %lld are, on nodes that take work now",
-				 (long long)w->needs, (long long)w->usable, (long long)w->total);
+	const char *on = w->code == WAITING_STACK    ? "with the same software (stack.same)"
+			 : w->code == WAITING_IMAGES ? "that can run an image (engine.container)"
+						     : NULL;
+
+	if (on)
+		return mo_printf("needs %lld GPUs on nodes %s; only %lld of %lld are, on nodes "
+				 "that take work now",
+				 (long long)w->needs, on, (long long)w->usable,
+				 (long long)w->total);
 	return mo_printf("needs %lld GPUs; only %lld of %lld are on nodes that take work now",
 			 (long long)w->needs, (long long)w->usable, (long long)w->total);
 }
@@ -189,6 +199,7 @@ char *waiting_text(const struct waiting *w)
 		return mo_printf("checkpoint.dir is held by j-%lld", (long long)w->job);
 	case WAITING_TOO_LARGE: return too_large_text(w);
 	case WAITING_STACK:
+	case WAITING_IMAGES:
 	case WAITING_NODES: return nodes_text(w);
 	case WAITING_CAPACITY:
 		return mo_printf("waits for %lld GPU%s, %lld %s free", (long long)w->needs,

@@ -18,6 +18,7 @@ enum waiting_code {
 	WAITING_TOO_LARGE, /* needs, total: of the whole cluster; gpu, excludes */
 	/* needs, usable, total; as the next, among nodes with the same software */
 	WAITING_STACK,
+	WAITING_IMAGES,     /* the same, among nodes that can run an image */
 	WAITING_NODES,      /* needs, usable: on nodes that take work, total */
 	WAITING_CAPACITY,   /* needs, free */
 	WAITING_SCAN,       /* dir, node: that scans */

@@ -70,6 +70,12 @@ static void why_silent(const struct state *s, const struct job *j, int64_t now, 
 				   "node %s does not get the launch: it holds a step that this "
 				   "controller never stored; moectl why %s",
 				   n->name, n->name);
+		if (!node_runs_image(n, &j->spec.recipe) && !st->accepted)
+			why_reason(w, "no-images",
+				   "node %s does not get the launch: its agent cannot run an image "
+				   "(engine.container) any more; moectl restart j-%lld takes other "
+				   "nodes",
+				   n->name, (long long)j->id);
 		if (st->hung && st->missing)
 			why_reason(w, "step-missing",
 				   "the agent of %s does not know the step any more: when no "

@@ -23,6 +23,11 @@ static void unfit_nodes(const struct state *s, const struct recipe *recipe, stru
 				     node_unfit(s, n), n->drain.cordon ? " because of " : "",
 				     n->drain.cordon && n->drain.reason ? n->drain.reason : "",
 				     refusal.next);
+		else if (!node_runs_image(n, recipe))
+			why_evidence(r,
+				     "node %s runs no image: its agent (%s) is of an older version "
+				     "or not root",
+				     n->name, n->agent.version ? n->agent.version : "unknown");
 		else if (finding)
 			why_evidence(r, "node %s is not used: %s", n->name, finding);
 		else if (no && health_away(n) == 0 && !health_unlooked(n))
@@ -120,6 +125,7 @@ void why_waiting(const struct state *s, const struct job *j, const struct waitin
 	case WAITING_DIRECTORY: why_held(s, j, w->job, r); break;
 	case WAITING_TOO_LARGE:
 	case WAITING_STACK:
+	case WAITING_IMAGES:
 	case WAITING_NODES:
 	case WAITING_CAPACITY: why_room(s, j, w, r); break;
 	case WAITING_CHECKS: why_checks(j, r); break;

@@ -47,6 +47,10 @@ struct row {
 	bool reported;            /* what it does is an error or a warning */
 	struct recipe_set beside; /* what it does, it does to this */
 };
+#define IMAGE \
+	{ \
+		(char *)"engine.container.image", (char *)"dir:/i", NULL \
+	}
 static const struct row rows[] = {
 	{ "recipe", "2", COMMAND, .reported = true },
 	{ "name", "other", COMMAND },
@@ -61,7 +65,31 @@ static const struct row rows[] = {
 	{ "engine.strict_args", "true", COMMAND, .reported = true },
 	{ "engine.args_unchecked", "[mine]", MEGATRON, .reported = true,
 	  .beside = { (char *)"engine.args", (char *)"{mine: 1}", NULL } },
-	{ "engine.container", "image", MEGATRON, .reported = true },
+	{ "engine.container", "dir:/i", MEGATRON },
+	{ "engine.container.image", "dir:/j", MEGATRON },
+	{ "engine.container.mounts", "[/data:ro]", MEGATRON, .beside = IMAGE },
+	{ "engine.container.home", "true", MEGATRON, .beside = IMAGE },
+	{ "engine.container.writable", "tmpfs", MEGATRON, .beside = IMAGE },
+	{ "engine.container.shm", "host", MEGATRON, .beside = IMAGE },
+	{ "engine.container.env_drop", "[A_*]", MEGATRON, .beside = IMAGE },
+	{ "engine.container.user", "root", MEGATRON, .reported = true, .beside = IMAGE },
+	{ "engine.container.devices", "all", MEGATRON, .reported = true, .beside = IMAGE },
+	{ "engine.container.gpus", "2", MEGATRON, .reported = true, .beside = IMAGE },
+	{ "engine.container.runtime", "docker", MEGATRON, .reported = true, .beside = IMAGE },
+	{ "engine.container.pull", "always", MEGATRON, .reported = true, .beside = IMAGE },
+	{ "engine.container.auth", "{file: /c}", MEGATRON, .reported = true, .beside = IMAGE },
+	{ "engine.container.privileged", "true", MEGATRON, .reported = true, .beside = IMAGE },
+	{ "engine.container.cap_add", "[SYS_ADMIN]", MEGATRON, .reported = true, .beside = IMAGE },
+	{ "engine.container.security_opt", "[a]", MEGATRON, .reported = true, .beside = IMAGE },
+	{ "engine.container.network", "bridge", MEGATRON, .reported = true, .beside = IMAGE },
+	{ "engine.container.pid", "private", MEGATRON, .reported = true, .beside = IMAGE },
+	{ "engine.container.ipc", "private", MEGATRON, .reported = true, .beside = IMAGE },
+	{ "engine.container.ports", "[80]", MEGATRON, .reported = true, .beside = IMAGE },
+	{ "engine.container.entrypoint", "/e", MEGATRON, .reported = true, .beside = IMAGE },
+	{ "engine.container.command", "x", MEGATRON, .reported = true, .beside = IMAGE },
+	{ "engine.container.workdir", "/w", MEGATRON, .reported = true, .beside = IMAGE },
+	{ "engine.container.volumes", "[/a]", MEGATRON, .reported = true, .beside = IMAGE },
+	{ "engine.container.env", "{A: b}", MEGATRON, .reported = true, .beside = IMAGE },
 	{ "model", "llama3-8b", MEGATRON, .reported = true },
 	{ "model.layers", "16", MEGATRON },
 	{ "model.hidden", "1024", MEGATRON },

@@ -149,6 +149,7 @@ void world_hello(struct world *w, size_t toy)
 		g->vendor = mo_strdup("amd");
 		g->model = mo_strdup("mi300x");
 	}
+	h.info.images = t->images;
 	h.health = t->health != NULL;
 	toy_reports(t, false, &h.steps, &h.n_steps);
 	world_step(w, &(struct core_input){

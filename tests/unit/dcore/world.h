@@ -27,6 +27,7 @@ struct toy {
 	bool deaf;          /* sends nothing */
 	bool leaving;       /* its machine is going down */
 	bool token_expired; /* it speaks with a token that has expired */
+	bool images;        /* it can run images */
 	int64_t beat, gpus;
 	struct toy_step *steps;
 	size_t n_steps;

@@ -92,7 +92,7 @@ static void the_way_out(void **state)
 	assert_non_null(strstr(by_docker, "moe-agent inside the image (docs/first-day.md)"));
 	assert_non_null(strstr(by_srun, "outlive the job"));
 	assert_non_null(strstr(by_srun, "cluster.gpus"));
-	assert_non_null(strstr(by_key, "moe-agent inside the image (docs/first-day.md)"));
+	assert_non_null(strstr(by_key, "skopeo copy docker://IMAGE"));
 	assert_null(strstr(by_key, "command"));
 }
 

@@ -1,0 +1,227 @@
+/* See container_read.h. What each value means by itself is judged here; what it means beside
+ * checkpoint.dir is a rule (rules_container.c). */
+#include "lib/recipe/container_read.h"
+
+#include <string.h>
+
+#include "lib/base/desc.h"
+#include "lib/base/parse.h"
+#include "lib/recipe/keys.h"
+#include "lib/recipe/schema_scalar.h"
+
+#define UNPACK(tool) "unpack it on each node: " tool ", then write dir:/images/NAME"
+
+/* Images of other kinds, by what they begin with, and how each becomes a directory. */
+struct image_kind {
+	const char *begins, *unpacked;
+};
+static const struct image_kind image_kinds[] = {
+	{ "oci:", UNPACK("umoci unpack --image DIRECTORY:TAG /images/NAME") },
+	{ "squashfs:", UNPACK("unsquashfs -d /images/NAME FILE") },
+	{ "docker:", UNPACK("docker export $(docker create IMAGE) | tar -xC /images/NAME") },
+	{ "podman:", UNPACK("podman export $(podman create IMAGE) | tar -xC /images/NAME") },
+	/* a name of a registry */
+	{ "", UNPACK("skopeo copy docker://IMAGE oci:DIRECTORY:TAG && umoci unpack --image "
+		     "DIRECTORY:TAG /images/NAME") },
+};
+
+static const char *image_unpacked(const char *image)
+{
+	for (size_t i = 0;; i++)
+		if (mo_starts_with(image, image_kinds[i].begins) &&
+		    !mo_starts_with(image, "docker://"))
+			return image_kinds[i].unpacked;
+		else if (!*image_kinds[i].begins)
+			return image_kinds[i].unpacked;
+}
+
+static bool leads_up(const char *path)
+{
+	size_t n;
+
+	for (; *path; path += n + (path[n] == '/')) {
+		n = strcspn(path, "/");
+		if (n == 2 && path[0] == '.' && path[1] == '.')
+			return true;
+	}
+	return false;
+}
+
+/* Says what is wrong with a path of `what`. */
+static bool path_good(struct reader *r, const char *what, const struct ynode *v, const char *path)
+{
+	if (path[0] != '/')
+		errors_at(r->errors, v, "the nodes do not know your directory",
+			  "%s: '%.200s' is no absolute path", what, path);
+	else if (leads_up(path))
+		errors_at(r->errors, v, "write out where it leads", "%s: '%.200s' has a part '..'",
+			  what, path);
+	else
+		return true;
+	return false;
+}
+
+void key_read_image(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct recipe_container *c = r->bases[BASE_CONTAINER];
+	_cleanup_(mo_freep) char *text = NULL, *clean = NULL;
+
+	if (!value_text(r, k->path, v, &text))
+		return;
+	if (text[0] == '/') {
+		errors_at(r->errors, v, NULL,
+			  "%s: '%.200s': a directory with an unpacked image is written dir:%.200s",
+			  k->path, text, text);
+		return;
+	}
+	if (!mo_starts_with(text, "dir:")) {
+		errors_at(r->errors, v, image_unpacked(text),
+			  "%s: '%.200s' is not supported by this version: an image is a directory "
+			  "of each node, dir:PATH",
+			  k->path, text);
+		return;
+	}
+	if (!path_good(r, k->path, v, text + strlen("dir:")))
+		return;
+	clean = mo_path_clean(text + strlen("dir:"));
+	if (mo_streq(clean, "/"))
+		errors_at(r->errors, v, "leave engine.container out for the node's own files",
+			  "%s: / is no image", k->path);
+	else
+		c->image = mo_printf("dir:%s", clean);
+}
+
+/* /dev, /proc and /sys are the step's own, and the last says whose step it is. */
+const char *container_made(const char *path)
+{
+	static const char *const made[] = { "/proc", "/sys", "/dev", "/run/moe-step" };
+
+	for (size_t i = 0; i < ELEMENTSOF(made); i++)
+		if (path_lies_in(path, made[i]))
+			return made[i];
+	return NULL;
+}
+
+static bool target_good(struct reader *r, const char *what, const struct ynode *v,
+			const char *target)
+{
+	const char *made = container_made(target);
+
+	if (mo_streq(target, "/"))
+		errors_at(r->errors, v, "name a target in it: SOURCE:TARGET",
+			  "%s: '%.200s' would cover the whole image", what, v->text);
+	else if (made)
+		errors_at(r->errors, v, "leave it out, or name another target: SOURCE:TARGET",
+			  "%s: '%.200s': %s is made for each step", what, v->text, made);
+	return !made && !mo_streq(target, "/");
+}
+
+/* SOURCE[:TARGET][:ro]; false: it has another form. */
+static bool mount_split(const char *text, struct container_mount *ret)
+{
+	size_t n = strcspn(text, ":");
+	const char *rest = text[n] ? text + n + 1 : NULL, *target = text;
+	size_t n_target = n;
+
+	if (rest && !mo_streq(rest, "ro") && !mo_streq(rest, "rw")) {
+		target = rest;
+		n_target = strcspn(rest, ":");
+		rest = rest[n_target] ? rest + n_target + 1 : NULL;
+	}
+	if (!n || !n_target || (rest && !mo_streq(rest, "ro") && !mo_streq(rest, "rw")))
+		return false;
+	ret->source = mo_strndup(text, n);
+	ret->target = mo_strndup(target, n_target);
+	ret->readonly = mo_streq(rest, "ro");
+	return true;
+}
+
+static const struct container_mount *mount_at(const struct recipe_container *c, const char *target)
+{
+	for (size_t i = 0; i < c->n_mounts; i++)
+		if (mo_streq(c->mounts[i].target, target))
+			return &c->mounts[i];
+	return NULL;
+}
+
+static void clean(char **path)
+{
+	char *made = mo_path_clean(*path);
+
+	free(*path);
+	*path = made;
+}
+
+static void read_mount(struct reader *r, const char *what, const struct ynode *v)
+{
+	struct recipe_container *c = r->bases[BASE_CONTAINER];
+	struct container_mount m = { 0 };
+	_cleanup_(mo_freep) char *text = NULL;
+	const struct container_mount *other;
+
+	if (!value_text(r, what, v, &text))
+		return;
+	if (!mount_split(text, &m)) {
+		errors_at(r->errors, v, NULL,
+			  "%s: expected SOURCE[:TARGET][:ro], such as /data:ro or /nfs/me:/work, "
+			  "got '%.200s'",
+			  what, text);
+		return;
+	}
+	if (path_good(r, what, v, m.source) && path_good(r, what, v, m.target)) {
+		clean(&m.source);
+		clean(&m.target);
+		other = mount_at(c, m.target);
+		if (other)
+			errors_at(r->errors, v, "name another target: SOURCE:TARGET",
+				  "%s: %.200s is the target of %.200s already", what, m.target,
+				  other->source);
+		else if (target_good(r, what, v, m.target))
+			mo_desc_copy(&container_mount_desc,
+				     MO_ADD(c, mounts, &container_mount_desc), &m);
+	}
+	mo_desc_done(&container_mount_desc, &m);
+}
+
+void key_read_mounts(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	if (v->kind != YAML_LIST)
+		value_wrong(r, k->path, v, v->kind == YAML_SCALAR ? "write it as [a, b]" : NULL,
+			    "a list of SOURCE[:TARGET][:ro]");
+	for (size_t i = 0; v->kind == YAML_LIST && i < v->n; i++)
+		read_mount(r, k->path, v->items[i].value);
+}
+
+void key_read_shm(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct recipe_container *c = r->bases[BASE_CONTAINER];
+	int64_t bytes;
+
+	if (v->kind == YAML_SCALAR && mo_streq(v->text, "host"))
+		c->shm_bytes = 0;
+	else if (v->kind == YAML_SCALAR && mo_parse_size(v->text, &bytes) == 0 && bytes > 0)
+		c->shm_bytes = bytes;
+	else
+		value_wrong(r, k->path, v, "without it /dev/shm holds half of the node's memory",
+			    "a size such as 64G, or host");
+}
+
+void key_read_container(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct recipe_engine *e = &((struct recipe *)r->bases[BASE_RECIPE])->engine;
+	bool none =
+		v->kind == YAML_SCALAR && (mo_streq(v->text, "none") || mo_streq(v->text, "false"));
+
+	mo_desc_free(&recipe_container_desc, e->container);
+	e->container = none ? NULL : mo_desc_new(&recipe_container_desc);
+	r->bases[BASE_CONTAINER] = e->container;
+	if (none)
+		return;
+	schema_defaults(r, "engine.container.");
+	if (v->kind == YAML_MAP)
+		schema_read(r, "engine.container.", v);
+	else if (v->kind == YAML_SCALAR)
+		key_read_image(r, k, v);
+	else
+		value_wrong(r, k->path, v, NULL, "an image, or a mapping with image and mounts");
+}
