@@ -8,9 +8,10 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from controller import FakeAgent, Moed
-from lib import Suite, command_recipe, equal, need, wait_until
+from lib import Skipped, Suite, command_recipe, equal, need, wait_until
 from node_rig import SLEEP, Node, alive
 from rig import Rig
+from test_container import container, image_of
 
 suite = Suite()
 QUERY = [1000]
@@ -101,6 +102,47 @@ def where_it_runs():
 
 
 @suite.test
+def as_the_user_of_the_job():
+    """Its account and groups, no capability, also none that it could gain."""
+    if os.getuid() != 0:
+        raise Skipped("only root runs ranks of others")
+    with Node() as n:
+        os.chmod(n.dir, 0o777)
+        n.launch(SLEEP, user="nobody", workdir="/")
+        got = run(n, ["/bin/sh", "-c", "id; grep Cap /proc/self/status"])["out"]
+        with open("/proc/%d/status" % rank_pid(n)) as f:
+            caps = [line for line in f if line.startswith("Cap")]
+        need(got.startswith("uid=65534(nobody)") and "root" not in got, got)
+        equal(got.splitlines(True)[1:], caps, "capabilities, as the rank's")
+        need("CapEff:\t0000000000000000\n" in got and "CapPrm:\t0000000000000000\n" in got, got)
+        need("Permission denied" in run(n, ["cat", "/etc/shadow"])["err"], "what is root's")
+
+
+@suite.test
+def in_the_image():
+    """What the command sees, and the program itself, are the image's; all of it ends with the
+    step."""
+    for how in ("kill", "stepd"):
+        with Node() as n:
+            root = image_of(n, environment="OF_IMAGE=yes\n")
+            os.makedirs(n.dir + "/out")
+            mounts = [(n.dir + "/out", "/out", False)]
+            n.launch(SLEEP, workdir="/out", container=container(root, mounts))
+            look = "cat /of_image; echo $OF_IMAGE; pwd; ls %s/agent.log 2>&1" % n.dir
+            got = run(n, ["sh", "-c", look])
+            need(got["out"].startswith("of the image\nyes\n/out\n"), got)
+            need("cannot access" in got["out"] and got["code"], "the node's files: %s" % got)
+            ask(n, STAY, ms=600000)
+            wait_until(lambda: pids(n, "out/escaped"), 20, "it has left a process")
+            if how == "kill":
+                n.moed.order("kill", 1, 1)
+            else:
+                os.kill(n.stepd_pid(), signal.SIGKILL)
+            n.moed.wait_note(1, 1, "gone")
+            equal([p for p in pids(n, "out/escaped") if alive(p)], [], "of what it left live")
+
+
+@suite.test
 def deadline():
     with Node() as n:
         n.launch(SLEEP, n=1)
@@ -154,6 +196,22 @@ def ends_with_a_kill():
             wait_until(lambda: len(pids(n)) == 1, 20, "it has left a process")
             n.moed.order("kill", 1, 1)
             n.moed.wait_note(1, 1, "gone")
+            equal([p for p in pids(n) if alive(p)], [], "of what it left live")
+            need(answer(n, query), "it is answered")
+
+
+@suite.test
+def ends_with_its_ranks():
+    """A rank does not wait for those who look at it."""
+    for options in ([], ["use_cgroup=no"]):
+        with Node(options=options) as n:
+            n.launch(["/bin/sh", "-c", "until [ -e go ]; do sleep 0.05; done"])
+            query = ask(n, STAY, ms=600000)
+            wait_until(lambda: len(pids(n)) == 1, 20, "it has left a process")
+            with open(n.dir + "/go", "w"):
+                pass
+            n.moed.wait_note(1, 1, "gone")
+            equal(n.moed.note_list(1, 1, "exit")[0]["code"], 0, "how the rank ended")
             equal([p for p in pids(n) if alive(p)], [], "of what it left live")
             need(answer(n, query), "it is answered")
 
