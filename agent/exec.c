@@ -79,8 +79,8 @@ static const char *lost(struct execs *x, struct exec *e, int64_t now)
 		return "the step lost its supervisor, and the command ends with it";
 	/* whoever removes the question first has it */
 	if (now >= e->take_us && mo_remove_at(AT_FDCWD, e->ask, 0) == 0)
-		return "the step's supervisor does not take the command: it is older than the "
-		       "agent of its node; the job's next attempt has one that does";
+		return "the step's supervisor does not take the command: it hangs, or it is older "
+		       "than the agent of its node, and the job's next attempt has one that does";
 	return now >= e->end_us ? "nothing was heard of the command after its deadline" : NULL;
 }
 

@@ -234,6 +234,21 @@ def once_in_spite_of_a_new_agent():
 
 
 @suite.test
+def a_supervisor_that_does_not_take_it():
+    """It is told, and the command does not run later either."""
+    with Node() as n:
+        n.launch(SLEEP, n=1)
+        stepd = n.stepd_pid()
+        os.kill(stepd, signal.SIGSTOP)
+        try:
+            a = answer(n, ask(n, ["touch", n.dir + "/late"]))
+            need("does not take the command" in a["error"], a)
+        finally:
+            os.kill(stepd, signal.SIGCONT)
+        equal(run(n, ["ls", n.dir + "/late"])["code"], 2, "status of a look for what it would do")
+
+
+@suite.test
 def refusals():
     with Node() as n:
         n.launch(SLEEP, n=1)
