@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/core/image/oci.h"
 #include "agent/core/stepd/box.h"
 #include "agent/core/stepd/image_config.h"
 #include "agent/core/bind/bind.h"
@@ -19,6 +20,7 @@
 #include "agent/core/stepd/spool.h"
 #include "daemon/api_cluster.h"
 #include "daemon/api_events.h"
+#include "daemon/api_exec.h"
 #include "daemon/api_explain.h"
 #include "daemon/api_job_docs.h"
 #include "daemon/api_jobs.h"
@@ -40,6 +42,7 @@
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
 #include "lib/model/dryrun.h"
+#include "lib/model/exec.h"
 #include "lib/model/failure.h"
 #include "lib/model/gpu.h"
 #include "lib/model/klog.h"
@@ -102,6 +105,8 @@ static const struct {
 	D(command_desc),
 	D(sync_reply_desc),
 	D(query_answer_desc),
+	D(exec_ask_desc),
+	D(exec_result_desc),
 	D(token_trade_desc),
 	D(token_traded_desc),
 	D(line_rule_desc),
@@ -160,6 +165,9 @@ static const struct {
 	D(in_token_id_desc),
 	D(in_refused_desc),
 	D(in_resolve_desc),
+	D(in_exec_desc),
+	D(exec_body_desc),
+	D(exec_desc),
 	D(in_config_desc),
 	D(in_store_desc),
 	D(submit_desc),
@@ -190,6 +198,10 @@ static const struct {
 	D(image_variable_desc),
 	D(image_config_desc),
 	D(image_bundle_desc),
+	D(oci_index_desc),
+	D(oci_manifest_desc),
+	D(oci_config_desc),
+	D(saved_images_desc),
 	D(recipe_container_desc),
 	D(container_mount_desc),
 	D(stepd_order_desc),
