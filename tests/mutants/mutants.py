@@ -743,6 +743,13 @@ MUTANTS = [
         [unit("dcore", "test_incarnation")],
     ),
     (
+        "a launch with an image to an agent that cannot run one",
+        "command_for",
+        "!node_runs_image(n, &j->spec.recipe)",
+        "false",
+        [unit("dcore", "test_images")],
+    ),
+    (
         "an unknown step is ended",
         "stray_command",
         "return discarded ? CMD_KILL : -1;",
