@@ -2,22 +2,12 @@
  * them in the image, and both must mean the same directory. */
 #include "lib/recipe/rules_container.h"
 
-#include <string.h>
-
 #include "lib/recipe/container_read.h"
-
-/* Where the node has it. Caller frees. */
-static char *on_the_node(const struct container_mount *m, const char *path)
-{
-	const char *rest = path + strlen(m->target);
-
-	return mo_printf("%s%s", mo_streq(m->source, "/") ? "" : m->source, rest);
-}
 
 static void check_mount(struct rules *k, const struct ynode *place, const char *dir,
 			const struct container_mount *m)
 {
-	_cleanup_(mo_freep) char *source = on_the_node(m, dir);
+	_cleanup_(mo_freep) char *source = container_source(m, dir);
 
 	if (m->readonly)
 		errors_at(k->errors, place, "leave out its :ro",
