@@ -163,13 +163,17 @@ static void print_resume_args(struct json_object *words)
 /* engine.container, which moectl itself has read. */
 static void print_image(const struct recipe_container *c)
 {
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+
 	if (!c)
 		return;
-	printf("in the image %s, whose own variables come before those below", c->image);
+	mo_buf_printf(&b, "in the image %s, whose own variables come before those below", c->image);
 	for (size_t i = 0; i < c->n_mounts; i++)
-		printf("%s%s:%s%s", i ? ", " : "; it sees ", c->mounts[i].source,
-		       c->mounts[i].target, c->mounts[i].readonly ? ":ro" : "");
-	putchar('\n');
+		mo_buf_printf(&b, "%s%s:%s%s", i ? ", " : "; it sees ", c->mounts[i].source,
+			      c->mounts[i].target, c->mounts[i].readonly ? ":ro" : "");
+	_cleanup_(mo_freep) char *text = visible(b.data);
+
+	puts(text);
 }
 
 /* Whoever reads on must know whether these are his machines. */
