@@ -1,6 +1,8 @@
 /* engine.container: what is taken, what is refused, and what stands where with checkpoint.dir. */
+#include <errno.h>
 #include <string.h>
 
+#include "lib/recipe/argv.h"
 #include "tests/unit/recipe/read.h"
 
 static char *recipe_in(const char *container, const char *dir)
@@ -114,6 +116,26 @@ static void the_innermost_mount(void **state)
 	assert_int_equal(p.n_warnings, 0);
 }
 
+static void a_directory_for_each_user(void **state)
+{
+	_cleanup_(mo_freep) char *text =
+		recipe_in("{image: dir:/i, mounts: ['/nfs/{user}', '/h/{user}:/h']}",
+			  "'/nfs/{user}/c'");
+	_cleanup_(parsed_done) struct parsed p = { 0 };
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	const struct recipe_container *c = taken(text, &p);
+
+	assert_int_equal(p.n_warnings, 0);
+	assert_int_equal(recipe_for_user(&p.recipe, "a b", &err), -EINVAL);
+	assert_int_equal(recipe_for_user(&p.recipe, "ada", NULL), 1);
+	assert_string_equal(p.recipe.checkpoint.dir, "/nfs/ada/c");
+	assert_string_equal(c->mounts[0].source, "/nfs/ada");
+	assert_string_equal(c->mounts[0].target, "/nfs/ada");
+	assert_string_equal(c->mounts[1].source, "/h/ada");
+	assert_string_equal(c->mounts[1].target, "/h");
+	assert_int_equal(recipe_for_user(&p.recipe, "bob", NULL), 0);
+}
+
 struct bad {
 	const char *container, *dir, *said;
 };
@@ -182,6 +204,7 @@ int main(void)
 		cmocka_unit_test(shared_memory_of_the_node),
 		cmocka_unit_test(a_directory_in_no_mount),
 		cmocka_unit_test(the_innermost_mount),
+		cmocka_unit_test(a_directory_for_each_user),
 		cmocka_unit_test(what_is_refused),
 	};
 
