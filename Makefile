@@ -16,7 +16,7 @@ say = $(if $(V),,@echo '  $(1)')
 JOBS ?= $(shell nproc)
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-PKGS := libsystemd libcurl json-c libmicrohttpd gnutls libfyaml sqlite3 libpcre2-8
+PKGS := libsystemd libcurl json-c libmicrohttpd gnutls libfyaml sqlite3 libpcre2-8 libarchive
 PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
 	-Wwrite-strings -Wformat=2 -Wundef -Wno-unused-parameter -Wno-missing-field-initializers
@@ -55,7 +55,8 @@ obj = $(patsubst %.c,$(BUILD)/%.o,$(1))
 lib = $(foreach r,$(1),$(BUILD)/lib$(r).a)
 
 # program: its shell's sources, the rooms it links (in order) and libraries
-PROGRAMS := moed moe-agent moe-stepd moe-discover moe-ckpt moe-config moe-probe moe-namespace moectl
+PROGRAMS := moed moe-agent moe-stepd moe-discover moe-ckpt moe-config moe-probe moe-namespace \
+	moe-image moectl
 SRC_moed := $(wildcard daemon/*.c)
 ROOMS_moed := http loop store recipe dcore acore plan wire model base
 LIBS_moed := -lmicrohttpd -lsystemd -ljson-c -lsqlite3 -lfyaml -lpcre2-8 -lgnutls -lm
@@ -80,6 +81,9 @@ LIBS_moe-probe := -ljson-c -lfyaml -lpcre2-8 -lm
 SRC_moe-namespace := $(wildcard agent/namespace/*.c)
 ROOMS_moe-namespace := acore wire model base
 LIBS_moe-namespace = $(call archive,json-c) -lm
+SRC_moe-image := $(wildcard agent/image/*.c)
+ROOMS_moe-image := acore wire model base
+LIBS_moe-image := -larchive -lgnutls -ljson-c -lm
 SRC_moectl := $(wildcard cli/*.c)
 ROOMS_moectl := loop recipe dcore acore plan wire model base
 # a command is started for each word: what is found as an archive is linked in, as the dynamic

@@ -23,6 +23,7 @@
 #include "agent/fence.h"
 #include "agent/health.h"
 #include "agent/journal.h"
+#include "agent/layers.h"
 #include "agent/link.h"
 #include "agent/logs.h"
 #include "agent/messages.h"
@@ -223,6 +224,7 @@ static void start(struct manager *m)
 	for (size_t i = 0; i < m->n_steps; i++)
 		step_dir_connect(m->steps[i]);
 	logs_retain(m->logs);
+	layers_sweep(m->layers);
 	mo_loop_notify("READY=1");
 }
 
@@ -284,6 +286,7 @@ struct manager *manager_free(struct manager *m)
 	watch_free(m->watch);
 	scans_free(m);
 	logs_free(m->logs);
+	layers_free(m->layers);
 	link_free(m->link);
 	while (m->n_steps > 0)
 		step_dir_free(m->steps[--m->n_steps]);
@@ -368,7 +371,7 @@ static int open_parts(struct manager *m, struct mo_error *err)
 	if (mo_turn_new(m->loop, on_turn, m, &m->turn) < 0 ||
 	    mo_timer_new(m->loop, on_deadline, m, &m->deadline) < 0 ||
 	    discovery_new(m, &m->discovery) < 0 || logs_new(m, &m->logs) < 0 ||
-	    watch_new(m, &m->watch) < 0)
+	    layers_new(m, &m->layers) < 0 || watch_new(m, &m->watch) < 0)
 		return mo_error_set(err, -EIO, "timers: %s", strerror(errno));
 	r = fence_open(m, err);
 	return r < 0 ? r : link_new(m, &m->link, err);

@@ -18,6 +18,7 @@
 
 struct step_dir;
 struct starter;
+struct layers;
 struct logs;
 struct watch;
 struct scan;
@@ -43,6 +44,7 @@ struct manager {
 	struct fence *fence;
 	struct link *link;
 	struct logs *logs;
+	struct layers *layers;
 	struct watch *watch; /* NULL: health is off */
 	struct scan **scans;
 	size_t n_scans;

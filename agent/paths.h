@@ -4,5 +4,8 @@
 
 /* its step directory: lock, socket, journal */
 char *path_step(const struct agent_config *c, int64_t job, int64_t attempt);
+/* what its ranks write in their image, and where all of those lie */
+char *path_layer(const struct agent_config *c, int64_t job, int64_t attempt);
+char *path_layers(const struct agent_config *c);
 /* what its ranks wrote, which outlives the step */
 char *path_logs(const struct agent_config *c, int64_t job, int64_t attempt);

@@ -16,6 +16,7 @@
 #include "agent/ending.h"
 #include "agent/helper.h"
 #include "agent/journal.h"
+#include "agent/layers.h"
 #include "agent/messages.h"
 #include "agent/paths.h"
 #include "agent/queue.h"
@@ -98,6 +99,14 @@ static void log_note(const struct step_dir *d, const struct note *n)
 		       (long long)d->job, (long long)d->attempt, n->text ? n->text : "");
 }
 
+/* No process of it is left. */
+static void over(struct step_dir *d)
+{
+	d->gone = true;
+	if (d->spool.layer)
+		layers_remove(d->manager->layers, d->job, d->attempt);
+}
+
 static void on_note(void *arg, struct note *n)
 {
 	struct step_dir *d = arg;
@@ -111,7 +120,8 @@ static void on_note(void *arg, struct note *n)
 		d->exited[local] = true;
 	if (n->kind == NOTE_STOPPING)
 		ending_ask(d->manager);
-	d->gone |= n->kind == NOTE_GONE;
+	if (n->kind == NOTE_GONE)
+		over(d);
 	queue_event(d->manager, &e);
 	if (d->manager->n_queue >= QUEUE_DRAIN && !d->manager->draining)
 		mo_turn_now(d->manager->turn);
@@ -363,6 +373,8 @@ void step_dir_remove(struct step_dir *d)
 	if (r < 0)
 		mo_log(MO_WARNING, NULL, &w, "%s cannot be removed: %s", d->path, strerror(-r));
 	cgroup_remove(d);
+	if (d->spool.layer)
+		layers_remove(m->layers, d->job, d->attempt);
 	for (size_t i = 0; i < m->n_steps; i++)
 		if (m->steps[i] == d) {
 			memmove(&m->steps[i], &m->steps[i + 1],
@@ -409,6 +421,7 @@ static void fill_spool(struct step_dir *d, const struct command *c)
 	size_t n_others = 0;
 	_cleanup_(mo_freep) struct neighbour *others = neighbours(d, &n_others);
 	_cleanup_(mo_freep) char *random = mo_random_hex(8), *cgroup = cgroup_name(d);
+	_cleanup_(mo_freep) char *layer = path_layer(config, d->job, d->attempt);
 	_cleanup_(mo_freep) char *log_dir = path_logs(config, d->job, d->attempt);
 	_cleanup_(mo_freep) char *step_id = mo_printf("j%lld.a%lld.%s.%s", (long long)d->job,
 						      (long long)d->attempt, config->node, random);
@@ -419,6 +432,7 @@ static void fill_spool(struct step_dir *d, const struct command *c)
 		.log_dir = log_dir,
 		.cgroup = cgroup,
 		.tmpdir = config->tmpdir,
+		.layer = layer,
 		.info = &d->manager->info,
 		.devices_root = config->topology,
 		.allow_root = config->allow_root,
@@ -447,6 +461,8 @@ int step_dir_spool(struct step_dir *d, const struct command *c, struct mo_error 
 	int r = mo_mkdir(d->path, 0700) < 0 && errno != EEXIST       ? -errno
 		: mo_chmod(d->path, mo_uid() == 0 ? 0711 : 0700) < 0 ? -errno
 								     : open_dir(d);
+	if (r == 0 && d->spool.layer)
+		r = layers_make(d->manager->layers, d->job, d->attempt);
 	if (r == 0)
 		/* outlives the agent; a power loss ends the step with it, as the boot id shows */
 		r = mo_write_file(file, b.data, b.len, 0600, false);

@@ -33,9 +33,8 @@ void image_open(const struct box *b, struct image *ret)
 	mo_close(rootfs);
 }
 
-/* -ENOENT: none. Only a file of data is opened to be read: to open a FIFO or a device has effects
- * of its own. */
-static int read_in(int dir, const char *name, struct mo_buf *b)
+/* To open a FIFO or a device has effects of its own. */
+int image_file(int dir, const char *name, struct mo_buf *ret)
 {
 	_cleanup_(mo_closep) int place = kernel_open_in(dir, name, O_PATH | O_NOFOLLOW);
 	char path[64];
@@ -48,7 +47,7 @@ static int read_in(int dir, const char *name, struct mo_buf *b)
 	if (!S_ISREG(st.st_mode))
 		report_failure(EINVAL, "read %s of the image: it is no regular file", name);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", place);
-	int r = mo_read_file(path, IMAGE_CONFIG_BYTES_MAX, b);
+	int r = mo_read_file(path, IMAGE_CONFIG_BYTES_MAX, ret);
 
 	if (r == -EFBIG)
 		report_failure(EFBIG, "read %s of the image: it is larger than %d bytes", name,
@@ -76,7 +75,7 @@ void image_read(const struct image *image, struct image_config *ret)
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 
-	if (read_in(image->bundle >= 0 ? image->bundle : image->root, name, &b) < 0)
+	if (image_file(image->bundle >= 0 ? image->bundle : image->root, name, &b) < 0)
 		return;
 	mo_buf_str(&b, ""); /* of an empty file too */
 	int r = image->bundle >= 0 ? read_bundle(&b, ret, &err)

@@ -3,6 +3,7 @@
 #pragma once
 #include "agent/core/stepd/box.h"
 #include "agent/core/stepd/image_config.h"
+#include "lib/base/buf.h"
 
 /* O_PATH descriptors of directories */
 struct image {
@@ -10,6 +11,9 @@ struct image {
 	int bundle; /* of an OCI bundle (config.json beside rootfs); -1: the image is the root */
 };
 void image_open(const struct box *b, struct image *ret);
+/* Reads a file of data below the directory. -ENOENT: there is none. What is no regular file, and
+ * one that is larger than IMAGE_CONFIG_BYTES_MAX, ends the maker. */
+int image_file(int dir, const char *name, struct mo_buf *ret);
 /* A file that is not usable ends the maker: ranks would miss variables and fail in words that do
  * not name the cause. None: nothing is said. */
 void image_read(const struct image *image, struct image_config *ret);

@@ -7,6 +7,7 @@
 #include <sys/mount.h>
 
 #include "agent/core/stepd/namespace_words.h"
+#include "agent/namespace/account.h"
 #include "agent/namespace/devices.h"
 #include "agent/namespace/image.h"
 #include "agent/namespace/kernel.h"
@@ -79,6 +80,7 @@ struct outside {
 	struct mount proc, sys, marker;
 	struct devices devices;
 	struct mounts mounts;
+	struct mount passwd; /* copy -1: the image's own */
 };
 
 static void copy_outside(const struct box *b, const char *dir, struct outside *ret)
@@ -110,6 +112,9 @@ static void place_outside(struct outside *o, const struct box *b)
 	mount_place(&o->sys);
 	devices_place(&o->devices, b->shm_bytes);
 	place_run();
+	account_home(b);
+	if (o->passwd.copy >= 0)
+		mount_place(&o->passwd);
 	mounts_place(&o->mounts);
 	mount_place(&o->marker);
 }
@@ -154,10 +159,16 @@ char *root_make(const struct box *b, const char *dir)
 	user_begin(b);
 	image_open(b, &image);
 	char *said = said_by(&image);
+	_cleanup_(mo_buf_done) struct mo_buf passwd = { 0 };
 
+	account_read(b, &image, &passwd);
 	mounts_copy(b->mounts, b->n_mounts, who, &outside.mounts);
 	user_end();
 	_cleanup_(mo_closep) int root = assemble(b, image.root, dir);
+
+	outside.passwd.copy = -1;
+	if (passwd.len > 0)
+		account_copy(&passwd, dir, &outside.passwd);
 	int r = kernel_change_root(root);
 
 	if (r < 0)

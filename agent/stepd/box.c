@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "agent/core/stepd/box_image.h"
 #include "agent/core/stepd/box_make.h"
 #include "lib/base/fd.h"
 #include "lib/wire/encode.h"
@@ -65,19 +66,47 @@ static void find(const struct stepd *s, struct files *ret)
 	(void)add_all(ret, "", dev, "nvidia");
 }
 
-struct box *box_of(const struct stepd *s)
+static int fill_image(const struct stepd *s, struct box *b, struct mo_error *err)
+{
+	const char *there[BOX_NODE_FILES_MAX + 1] = { NULL };
+	_cleanup_(mo_freep) int64_t *groups = NULL;
+	size_t n = 0, n_groups = 0;
+
+	for (size_t i = 0; box_node_files[i]; i++)
+		if (mo_access(box_node_files[i], F_OK) == 0)
+			there[n++] = box_node_files[i];
+	for (int i = 0; i < s->who.n_groups; i++)
+		*MO_GROW(groups, n_groups) = s->who.groups[i];
+	const struct box_terms t = { .step_dir = s->dir,
+				     .uid = s->who.uid,
+				     .gid = s->who.gid,
+				     .groups = groups,
+				     .n_groups = n_groups,
+				     .user = s->who.user,
+				     .home = s->who.home,
+				     .there = there };
+
+	return box_image(&s->spool, &t, b, err);
+}
+
+int box_of(const struct stepd *s, struct box **ret, struct mo_error *err)
 {
 	_cleanup_(files_done) struct files here = { 0 };
 	struct box *b = mo_alloc(sizeof(*b));
+	int r = 0;
 
 	mo_desc_init(&box_desc, b);
 	b->shm_bytes = 0;
+	if (s->spool.launch.container)
+		r = fill_image(s, b, err);
 	find(s, &here);
 	box_devices(&s->spool, here.items, here.n, b);
-	if (box_asks(b))
-		return b;
+	if (r == 0 && box_asks(b)) {
+		*ret = b;
+		return 0;
+	}
 	mo_desc_free(&box_desc, b);
-	return NULL;
+	return r;
 }
 
 int box_write(const struct stepd *s)

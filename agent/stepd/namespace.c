@@ -9,6 +9,7 @@
 #include <sys/epoll.h>
 
 #include "agent/core/stepd/box.h"
+#include "agent/core/stepd/image_env.h"
 #include "agent/core/stepd/namespace_words.h"
 #include "agent/stepd/box.h"
 #include "agent/stepd/helper.h"
@@ -18,9 +19,11 @@
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
+#include "lib/wire/decode.h"
 
 #define DEADLINE_US 30000000
-#define ANSWER_MAX 512
+#define LINE_MAX_BYTES 512
+#define READ_BYTES 65536
 
 /* moe-namespace while it makes it. */
 struct maker {
@@ -28,8 +31,7 @@ struct maker {
 	struct source answer;
 	int life_fd; /* it ends when this is closed */
 	int64_t end_us;
-	char line[ANSWER_MAX];
-	size_t n;
+	struct mo_buf text;
 	bool over;
 };
 
@@ -66,7 +68,7 @@ static int take(struct stepd *s, const struct maker *m)
  * GPUs keep the numbers that they have on the node. */
 static bool does_without(const struct stepd *s, bool denied)
 {
-	return !s->box || (denied && !s->box->root);
+	return !s->spool.launch.container && (!s->box || denied);
 }
 
 /* problem: it has none, or not as asked. denied: the machine makes none for anybody. */
@@ -75,12 +77,15 @@ static void finish(struct stepd *s, struct maker *m, char *problem, bool denied)
 	struct note n;
 
 	m->over = true;
+	mo_buf_done(&m->text);
 	wake_unwatch(s, &m->answer);
 	m->life_fd = mo_close(m->life_fd);
 	mo_desc_init(&note_desc, &n);
 	bool ok = !problem || does_without(s, denied);
 
-	if (!ok)
+	if (!ok && s->spool.launch.container)
+		n.text = mo_printf("the image on %s: %s", s->spool.node, problem);
+	else if (!ok)
 		n.text = mo_printf("the ranks on %s cannot be kept to what is theirs: %s",
 				   s->spool.node, problem);
 	if (problem && ok) {
@@ -97,34 +102,66 @@ static void finish(struct stepd *s, struct maker *m, char *problem, bool denied)
 	stepd_queue(s, SE_NAMESPACE, &n)->ok = ok;
 }
 
+/* The second line, of an image; its end is there. */
+static char *take_image(struct stepd *s, const char *line, size_t n)
+{
+	_cleanup_(image_config_done) struct image_config image;
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+
+	mo_desc_init(&image_config_desc, &image);
+	int r = wire_decode(&image_config_desc, line, n, false, &image, &err);
+
+	if (r < 0)
+		return mo_printf("moe-namespace answered what it never says: %s",
+				 mo_error_text(&err, r));
+	image_apply(&image, &s->spool.launch);
+	return NULL;
+}
+
 static void judge(struct stepd *s, struct maker *m)
 {
+	const char *first = m->text.data ? m->text.data : "";
+	const char *end = memchr(first, '\n', m->text.len);
+	size_t n = end ? (size_t)(end - first) : 0; /* half a line says nothing */
+	const char *last = end ? memchr(end + 1, '\n', m->text.len - n - 1) : NULL;
 	int error;
-	char *problem = namespace_problem(m->line, m->n, &error);
-	bool denied = namespace_denied(m->line, m->n);
+	char *problem = namespace_problem(first, n, &error);
+	bool denied = namespace_denied(first, n);
 	int r = problem ? 0 : take(s, m);
 
 	if (r < 0)
 		problem = mo_printf("its number cannot be kept: %s", strerror(-r));
 	else if (!problem && s->box)
 		problem = box_verify(s, m->pid);
+	if (!problem && s->box && s->box->root)
+		problem = take_image(s, end + 1, last ? (size_t)(last - end - 1) : 0);
 	finish(s, m, problem, denied);
+}
+
+/* Its answer is complete: a line, and for an image a second one. */
+static bool is_complete(const struct stepd *s, const struct maker *m)
+{
+	const char *end = memchr(m->text.data, '\n', m->text.len);
+	size_t n = end ? (size_t)(end - m->text.data) : m->text.len;
+
+	if (!end)
+		return n >= LINE_MAX_BYTES;
+	if (!s->box || !s->box->root || n != 2)
+		return true;
+	return memchr(end + 1, '\n', m->text.len - n - 1) || m->text.len > IMAGE_CONFIG_JSON_MAX;
 }
 
 static void on_answer(struct stepd *s, struct source *source, uint32_t events)
 {
 	struct maker *m = source->owner;
-	ssize_t n = mo_read(source->fd, m->line + m->n, sizeof(m->line) - m->n);
-	const char *end;
+	char chunk[READ_BYTES];
+	ssize_t n = mo_read(source->fd, chunk, sizeof(chunk));
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
-	m->n += n > 0 ? (size_t)n : 0;
-	end = memchr(m->line, '\n', m->n);
-	if (!end && n > 0 && m->n < sizeof(m->line))
-		return;
-	m->n = end ? (size_t)(end - m->line) : 0; /* half a line says nothing */
-	judge(s, m);
+	mo_buf_add(&m->text, chunk, n > 0 ? (size_t)n : 0);
+	if (n <= 0 || is_complete(s, m))
+		judge(s, m);
 }
 
 void namespace_tick(struct stepd *s)
@@ -164,6 +201,22 @@ static int run(struct stepd *s, struct maker *m)
 	return m->pid < 0 ? m->pid : 0;
 }
 
+/* Who the ranks will be: an image and what is mounted in it are opened as he may. */
+static int ask(struct stepd *s, struct maker *m)
+{
+	const struct mo_identity_rule rule = { s->spool.allow_root, s->spool.min_uid };
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	int r = 0;
+
+	if (s->spool.launch.container)
+		r = mo_identity_resolve(s->spool.launch.user, &rule, &s->who, &err);
+	if (r == 0)
+		r = box_of(s, &s->box, &err);
+	if (r < 0)
+		finish(s, m, mo_strdup(mo_error_text(&err, r)), false);
+	return r;
+}
+
 void namespace_start(struct stepd *s)
 {
 	struct maker *m = s->maker = mo_alloc(sizeof(*m));
@@ -171,7 +224,8 @@ void namespace_start(struct stepd *s)
 
 	m->answer.fd = m->life_fd = -1;
 	m->end_us = mo_clock_boot_us() + DEADLINE_US;
-	s->box = box_of(s);
+	if (ask(s, m) < 0)
+		return;
 	if (!s->box) /* numbers are those of walls only where some are made */
 		s->spool.info.walls = false;
 	int r = write_in(s, "step_id", id);

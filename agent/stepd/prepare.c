@@ -151,7 +151,7 @@ static void compose(struct stepd *s, struct prepared *p, const struct rank *r)
 		.home = s->who.home,
 		.user = s->who.user,
 		.shell = s->who.shell,
-		.tmpdir = s->spool.tmpdir ? s->spool.tmpdir : "/tmp",
+		.tmpdir = s->spool.tmpdir && !s->spool.launch.container ? s->spool.tmpdir : "/tmp",
 		.ifname = p->ifname,
 	};
 	struct given *g = &p->given[r->local];

@@ -5,8 +5,8 @@
 #include "lib/model/limits.h"
 #include "lib/model/recipe.h"
 
-const char *const env_layer_names[_ENV_LAYER_N] = { "base",    "profile", "engine",
-						    "feature", "recipe",  "launch" };
+const char *const env_layer_names[_ENV_LAYER_N] = { "image",   "base",   "profile", "engine",
+						    "feature", "recipe", "launch" };
 
 static const struct mo_field env_item_fields[] = {
 	MO_D(env_item, name, MO_STR, "name of the variable"),

@@ -22,6 +22,7 @@ struct env_item {
 	int layer; /* enum env_layer */
 };
 enum env_layer {
+	ENV_IMAGE, /* what an image says of itself */
 	ENV_BASE,
 	ENV_PROFILE,
 	ENV_ENGINE,
@@ -79,7 +80,8 @@ struct launch {
 	char *workdir; /* NULL = the user's home */
 	/* the image whose files the ranks see; NULL = the node's own */
 	struct recipe_container *container;
-	/* base..recipe layers, already selected; the launch layer is added per rank on the node */
+	/* base..recipe layers, already selected; on the node the image's is added, and per rank the
+	 * launch layer */
 	struct env_item *env;
 	size_t n_env;
 	struct recipe_bind bind;

@@ -211,6 +211,7 @@ static void read_feature(struct reader *r, const struct key *k, const struct yno
 	}
 }
 
+/* from ENV_BASE on */
 static const char *const words_layer[] = { "base", "profile", "engine", "feature", NULL };
 static const char *const words_vendor[] = { "amd", "nvidia", NULL };
 static const struct key file_keys[] = {
@@ -261,6 +262,7 @@ static const struct env_file *profile_read(const char *name, struct mo_error *er
 		schema_read(&r, "", root);
 	else
 		errors_at(&errors, root, NULL, "an environment profile is a mapping");
+	file->profile.layer += ENV_BASE; /* no file says anything below it */
 	if (!errors.n && !file->profile.n_items && !file->n_limits)
 		errors_at(&errors, root, NULL, "missing key 'items', or 'limits'");
 	for (size_t i = 0; i < file->profile.n_items; i++) {

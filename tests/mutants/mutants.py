@@ -738,8 +738,8 @@ MUTANTS = [
     (
         "a launch beside an unknown step",
         "command_for",
-        "|| n->strays.any ? -1 : CMD_LAUNCH",
-        "? -1 : CMD_LAUNCH",
+        "n->agent.token_expired || n->strays.any",
+        "n->agent.token_expired",
         [unit("dcore", "test_incarnation")],
     ),
     (

@@ -220,8 +220,9 @@ static void takes_another(struct sim *s, const struct job *j)
 {
 	struct op *op;
 
-	if (j->state != JOB_QUEUED || j->restart_from == MO_NONE || j->restart_from == 0 ||
-	    j->run.n_places || !j->reason || !mo_starts_with(j->reason, "restart --from"))
+	if ((j->state != JOB_QUEUED && j->state != JOB_RECOVERING) || j->restart_from == MO_NONE ||
+	    j->restart_from == 0 || j->run.n_places || !j->reason ||
+	    !mo_starts_with(j->reason, "restart --from"))
 		return;
 	op = op_new(s, IN_RESTART);
 	op->job = j->id;

@@ -63,6 +63,8 @@ void spool_make(const struct command *c, const struct node_terms *terms,
 	mo_str_set(&ret->log_dir, terms->log_dir);
 	mo_str_set(&ret->cgroup, terms->cgroup);
 	mo_str_set(&ret->tmpdir, terms->tmpdir);
+	if (c->launch->container && c->launch->container->writable == WRITABLE_DISK)
+		mo_str_set(&ret->layer, terms->layer);
 	ret->allow_root = terms->allow_root && c->launch->allow_root;
 	ret->own_namespace = terms->own_namespace;
 	ret->min_uid = terms->min_uid;

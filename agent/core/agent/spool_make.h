@@ -7,6 +7,7 @@ struct node_terms {
 	const char *node, *boot_id, *step_id, *log_dir;
 	const char *cgroup; /* NULL: none */
 	const char *tmpdir;
+	const char *layer; /* for what ranks in an image write */
 	const struct nodeinfo *info;
 	const char *devices_root; /* NULL: / */
 	bool allow_root;          /* granted where the launch has it, too */

@@ -145,6 +145,46 @@ static void add_node_nics(struct list *l, const struct launch *launch, const str
 	mo_vec_clear(&env_item_desc, (void **)&items, &n);
 }
 
+static const struct env_item *of_image(const struct launch *launch, const char *name)
+{
+	for (size_t i = 0; launch->container && i < launch->n_env; i++)
+		if (launch->env[i].layer == ENV_IMAGE && mo_streq(launch->env[i].name, name))
+			return &launch->env[i];
+	return NULL;
+}
+
+/* The lowest layer. */
+static void add_image(struct list *l, const struct launch *launch)
+{
+	for (size_t i = 0; launch->container && i < launch->n_env; i++)
+		if (launch->env[i].layer == ENV_IMAGE)
+			add_item(l, &launch->env[i], NULL);
+}
+
+/* Where programs lie in an image only it knows: no file of this node's counts against it. */
+static bool image_knows(const struct launch *launch, const struct env_item *item)
+{
+	return item->layer == ENV_BASE && mo_streq(item->name, "PATH") && of_image(launch, "PATH");
+}
+
+/* Lists of directories that hold parts of the image's own program: what others say comes first,
+ * and the image's stays. */
+static void join_image(struct list *l, const struct launch *launch)
+{
+	static const char *const lists[] = { "LD_LIBRARY_PATH", "PYTHONPATH" };
+
+	for (size_t i = 0; i < ELEMENTSOF(lists); i++) {
+		const struct env_item *own = of_image(launch, lists[i]);
+		struct env_item *item = own ? find(l, lists[i]) : NULL;
+
+		if (!item || item->layer == ENV_IMAGE || !item->value || !own->value)
+			continue;
+		_cleanup_(mo_freep) char *both =
+			mo_printf("%s%s%s", item->value, *item->value ? ":" : "", own->value);
+		mo_str_set(&item->value, both);
+	}
+}
+
 static void add_layers(struct list *l, const struct launch *launch, const struct nodeinfo *info,
 		       const struct env_rank *r)
 {
@@ -152,7 +192,7 @@ static void add_layers(struct list *l, const struct launch *launch, const struct
 
 	for (int layer = ENV_BASE; layer < ENV_LAUNCH; layer++) {
 		for (size_t i = 0; i < launch->n_env; i++)
-			if (launch->env[i].layer == layer)
+			if (launch->env[i].layer == layer && !image_knows(launch, &launch->env[i]))
 				add_item(l, &launch->env[i], &who);
 		if (layer == ENV_PROFILE)
 			add_node_nics(l, launch, info, r);
@@ -257,12 +297,14 @@ void env_compose(const struct launch *launch, const struct nodeinfo *info,
 {
 	struct list l = { .items = items, .n = n_items, .from = *n_items };
 
+	add_image(&l, launch);
 	add_node_base(&l, b, r);
 	add_layers(&l, launch, info, r);
 	for (size_t i = 0; i < ELEMENTSOF(fallback); i++)
 		if (!find(&l, fallback[i].name))
 			set(&l, ENV_BASE, "built in", fallback[i].name, fallback[i].value,
 			    fallback[i].reason);
+	join_image(&l, launch);
 	note_kernarg(&l);
 	add_visibility(&l, launch, info);
 	add_launch(&l, launch, r);

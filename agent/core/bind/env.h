@@ -1,5 +1,5 @@
-/* The environment of one rank: layers base < profile (then what this node's NICs say) < engine <
- * feature < recipe, then the launch names, which nothing overrides. Pure. */
+/* The environment of one rank: layers image < base < profile (then what this node's NICs say) <
+ * engine < feature < recipe, then the launch names, which nothing overrides. Pure. */
 #pragma once
 #include "agent/core/bind/bind.h"
 #include "lib/base/error.h"

@@ -8,6 +8,8 @@ static const struct mo_field box_fields[] = {
 	MO_D(box, uid, MO_INT, "user who opens the image and the sources of mounts"),
 	MO_D(box, gid, MO_INT, "group who does"),
 	MO_D_LIST(box, groups, MO_INTS, "the other groups of that user"),
+	MO_D(box, user, MO_STR, "name of that account", .omit = true),
+	MO_D(box, home, MO_STR, "its directory, made where the image lacks it", .omit = true),
 	MO_D(box, shm_bytes, MO_INT, "size of a /dev/shm of its own; 0: the node's"),
 	MO_D_VEC(box, mounts, &container_mount_desc, "what of the node is seen"),
 	MO_D_LIST(box, walled, MO_STRS, "directories in which only `devices` are seen"),

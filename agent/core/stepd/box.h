@@ -12,6 +12,7 @@ struct box {
 	int64_t uid, gid; /* as whom the image and sources of mounts are opened */
 	int64_t *groups;  /* the other groups of that user */
 	size_t n_groups;
+	char *user, *home; /* name of the account, and its directory, which is made if missing */
 	/* of a /dev/shm of its own; 0: the node's */
 	int64_t shm_bytes;
 	struct container_mount *mounts; /* with a root only */

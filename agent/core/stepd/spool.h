@@ -21,7 +21,9 @@ struct spool {
 	char *log_dir; /* STATE/logs/j<job>/a<attempt> */
 	/* own cgroup2 directory; "unit" = the one stepd's unit runs in; NULL = none */
 	char *cgroup;
-	char *tmpdir;       /* TMPDIR of the ranks */
+	char *tmpdir; /* TMPDIR of the ranks */
+	/* directory for what they write in their image, outside of every mount; NULL = none */
+	char *layer;
 	bool allow_root;    /* ranks may run as root */
 	bool own_namespace; /* ranks get a mount namespace of the step, where one can be made */
 	/* least uid of other accounts; MO_NONE (an agent of an earlier version) and 0 = any */

@@ -52,7 +52,7 @@ void stepd_on_launch(struct stepd_core *s, const struct stepd_event *e, int64_t 
 		     struct stepd_out *out)
 {
 	mo_assert(s->state == NEW);
-	if (!s->own_namespace) {
+	if (!s->own_namespace && !s->launch.container) {
 		begin(s, now, out);
 		return;
 	}

@@ -202,6 +202,40 @@ static void test_precedence(void **state)
 	assert_string_equal(item(b, "API_KEY")->overrides, "*** (base)");
 }
 
+/* What the image says is below everything; lists keep its part, and its PATH is its own. */
+static void test_image(void **state)
+{
+	struct bed *b = *state;
+
+	layer(b, ENV_BASE, "PATH", "/usr/bin");
+	layer(b, ENV_IMAGE, "PATH", "/opt/venv/bin:/bin");
+	layer(b, ENV_IMAGE, "LD_LIBRARY_PATH", "/opt/rocm/lib");
+	layer(b, ENV_PROFILE, "LD_LIBRARY_PATH", "/site");
+	layer(b, ENV_RECIPE, "LD_LIBRARY_PATH", "/mine");
+	layer(b, ENV_IMAGE, "PYTHONPATH", "/opt/primus");
+	layer(b, ENV_IMAGE, "HOME", "/root");
+	layer(b, ENV_IMAGE, "RANK", "5");
+	layer(b, ENV_IMAGE, "OWN", "1");
+	compose(b);
+	assert_null(item(b, "OWN")); /* without an image nobody speaks for one */
+	mo_vec_clear(&env_item_desc, (void **)&b->items, &b->n);
+	b->launch.container = mo_desc_new(&recipe_container_desc);
+	compose(b);
+	has(b, "PATH", "/opt/venv/bin:/bin");
+	has(b, "LD_LIBRARY_PATH", "/mine:/opt/rocm/lib");
+	assert_string_equal(item(b, "LD_LIBRARY_PATH")->overrides, "/site (profile)");
+	has(b, "PYTHONPATH", "/opt/primus");
+	assert_int_equal(item(b, "PYTHONPATH")->layer, ENV_IMAGE);
+	has(b, "HOME", "/home/u");
+	assert_string_equal(item(b, "HOME")->overrides, "/root (image)");
+	has(b, "RANK", "9");
+	has(b, "OWN", "1");
+	layer(b, ENV_RECIPE, "PATH", "/asked");
+	mo_vec_clear(&env_item_desc, (void **)&b->items, &b->n);
+	compose(b);
+	has(b, "PATH", "/asked");
+}
+
 static void test_file_items_stay_unread(void **state)
 {
 	struct bed *b = *state;
@@ -263,9 +297,13 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(test_what_a_rank_gets),       T(test_visibility),
-		T(test_numbers_behind_walls),   T(test_precedence),
-		T(test_file_items_stay_unread), T(test_fresh_start_and_absent_things),
+		T(test_what_a_rank_gets),
+		T(test_visibility),
+		T(test_numbers_behind_walls),
+		T(test_precedence),
+		T(test_image),
+		T(test_file_items_stay_unread),
+		T(test_fresh_start_and_absent_things),
 		cmocka_unit_test(test_names),
 	};
 	return cmocka_run_group_tests_name("acore/env", tests, NULL, NULL);

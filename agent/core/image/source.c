@@ -1,0 +1,41 @@
+/* See source.h. */
+#include "agent/core/image/source.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "agent/core/image/oci.h"
+#include "lib/base/utf8.h"
+
+#define LAYOUT "oci:"
+#define SAVED "docker-archive:"
+
+void source_done(struct source *s)
+{
+	free(s->path);
+	free(s->tag);
+	*s = (struct source){ 0 };
+}
+
+int source_read(const char *text, struct source *ret, struct mo_error *err)
+{
+	*ret = (struct source){ 0 };
+	if (mo_starts_with(text, LAYOUT)) {
+		const char *path = text + strlen(LAYOUT), *slash = strrchr(path, '/');
+		const char *colon = strchr(slash ? slash : path, ':');
+
+		ret->kind = SOURCE_LAYOUT;
+		ret->path = colon ? mo_strndup(path, (size_t)(colon - path)) : mo_strdup(path);
+		ret->tag = colon && colon[1] ? mo_strdup(colon + 1) : NULL;
+	} else if (mo_starts_with(text, SAVED)) {
+		ret->kind = SOURCE_SAVED;
+		ret->path = mo_strdup(text + strlen(SAVED));
+	}
+	if (ret->path && *ret->path)
+		return 0;
+	source_done(ret);
+	return mo_error_set(err, IMAGE_REFUSED,
+			    "%.*s is no source of an image; write " LAYOUT "DIR[:TAG] or " SAVED
+			    "FILE",
+			    mo_utf8_shown(text, 200), text);
+}

@@ -1,0 +1,121 @@
+/* See place.h. */
+#include "agent/image/place.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/core/image/oci.h"
+#include "lib/base/fd.h"
+
+#define DIGEST_MAX 256
+
+/* What is at PLACE already. */
+static int look(const struct place *p, const char *digest, struct mo_error *err)
+{
+	_cleanup_(mo_freep) char *name = mo_path(p->path, "digest");
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+	struct stat st;
+	int r = mo_stat(p->path, &st);
+
+	if (r == -ENOENT)
+		return 0;
+	if (r == 0 && mo_read_file(name, DIGEST_MAX, &b) >= 0 &&
+	    strncmp(b.data ? b.data : "", digest, strlen(digest)) == 0)
+		return 1;
+	mo_error_set(err, IMAGE_REFUSED, "%s is there already, and is not this image (%s)", p->path,
+		     digest);
+	mo_error_hint(err, "remove it when no job uses it, or name another directory");
+	return IMAGE_REFUSED;
+}
+
+/* Of what a killed one left. */
+static int empty(struct place *p)
+{
+	_cleanup_(mo_dir_freep) struct mo_dir *names = mo_dir_open(p->dir, ".", O_NOFOLLOW);
+	const char *name;
+	int r = 0;
+
+	while (r == 0 && (name = mo_dir_next(names))) {
+		_cleanup_(mo_freep) char *path = mo_path(p->partial, "%s", name);
+
+		r = mo_rm_rf(path);
+	}
+	return r < 0 || (names && !errno) ? r : -errno;
+}
+
+/* Whether PLACE.partial still is the directory that is locked: another may have finished. */
+static bool is_ours(const struct place *p)
+{
+	struct stat here, there;
+
+	return mo_stat_fd(p->dir, &here) == 0 && mo_stat(p->partial, &there) == 0 &&
+	       here.st_ino == there.st_ino && here.st_dev == there.st_dev;
+}
+
+int place_begin(struct place *p, const char *path, const char *digest, struct mo_error *err)
+{
+	size_t n = strlen(path);
+
+	while (n > 1 && path[n - 1] == '/')
+		n--;
+	*p = (struct place){ .path = mo_strndup(path, n), .dir = -1 };
+	p->partial = mo_printf("%s.partial", p->path);
+	int r = look(p, digest, err);
+
+	if (r != 0)
+		return r;
+	r = mo_mkdir(p->partial, 0755);
+	if (r < 0 && r != -EEXIST)
+		return mo_error_set(err, r, "%s cannot be made: %s", p->partial, strerror(-r));
+	p->dir = mo_open_at(AT_FDCWD, p->partial, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	r = p->dir < 0 ? p->dir : mo_flock(p->dir);
+	if (r == 0 && is_ours(p))
+		r = empty(p);
+	else if (r == 0)
+		r = -EWOULDBLOCK;
+	if (r == 0)
+		return 0;
+	if (p->dir >= 0)
+		p->dir = mo_close(p->dir);
+	if (r == -EWOULDBLOCK)
+		return mo_error_set(err, r, "another process unpacks an image to %s now", p->path);
+	return mo_error_set(err, r, "%s cannot be emptied: %s", p->partial, strerror(-r));
+}
+
+/* The directory that PLACE is in. */
+static int sync_parent(const struct place *p)
+{
+	const char *slash = strrchr(p->path, '/');
+	_cleanup_(mo_freep) char *dir =
+		slash ? mo_strndup(p->path, (size_t)(slash - p->path) + 1) : mo_strdup(".");
+	_cleanup_(mo_closep) int fd = mo_open_at(AT_FDCWD, dir, O_RDONLY | O_DIRECTORY, 0);
+
+	return fd < 0 ? fd : mo_sync(fd, false);
+}
+
+int place_finish(struct place *p, struct mo_error *err)
+{
+	int r = syncfs(p->dir) < 0 ? -errno : 0;
+
+	if (r == 0 && renameat2(AT_FDCWD, p->partial, AT_FDCWD, p->path, RENAME_NOREPLACE) < 0)
+		r = -errno;
+	if (r < 0)
+		return mo_error_set(err, r, "%s cannot become %s: %s", p->partial, p->path,
+				    strerror(-r));
+	p->dir = mo_close(p->dir);
+	r = sync_parent(p);
+	return r < 0 ? mo_error_set(err, r, "%s cannot be written to the disk: %s", p->path,
+				    strerror(-r))
+		     : 0;
+}
+
+void place_end(struct place *p)
+{
+	if (p->dir >= 0)
+		(void)mo_rm_rf(p->partial);
+	mo_close(p->dir);
+	free(p->partial);
+	free(p->path);
+}

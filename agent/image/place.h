@@ -1,0 +1,15 @@
+/* Where an image is unpacked: PLACE.partial, which becomes PLACE when it is whole and on the disk.
+ * A process that is killed leaves only PLACE.partial, which the next one empties. */
+#pragma once
+#include "lib/base/error.h"
+
+struct place {
+	char *path, *partial;
+	int dir; /* PLACE.partial, locked; -1: not begun */
+};
+/* 1: PLACE is there and has this digest, 0: begun, and empty, or an error: also when another
+ * process is at work there. place_end() in any case. */
+int place_begin(struct place *p, const char *path, const char *digest, struct mo_error *err);
+int place_finish(struct place *p, struct mo_error *err);
+/* What is not finished is removed. */
+void place_end(struct place *p);

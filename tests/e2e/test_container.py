@@ -1,0 +1,296 @@
+#!/usr/bin/python3
+"""Ranks in an image (engine.container): what they see, what they are given, what is left of them.
+The image is a small tree into which the node's /usr is mounted; real agents and supervisors."""
+import json
+import os
+import pwd
+import signal
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib import Skipped, Suite, equal, need, wait_until
+from node_rig import Node, alive
+from test_namespace import ESCAPES, ranks
+
+suite = Suite()
+PY = "/usr/bin/python3"
+
+
+def image_of(n, name="image", environment=""):
+    """An unpacked root, which belongs to nobody in particular."""
+    if os.getuid() != 0:
+        raise Skipped("only root gives a job an image")
+    root = os.path.join(n.dir, name)
+    for d in ("etc", "usr", "tmp", "opt", "proc", "sys", "dev", "run", "root"):
+        os.makedirs(os.path.join(root, d))
+    os.chmod(n.dir, 0o711)
+    os.chmod(root + "/tmp", 0o1777)
+    for link in ("bin", "sbin", "lib", "lib64"):
+        os.symlink("usr/" + link, os.path.join(root, link))
+    for path, text in (("etc/environment", environment), ("of_image", "of the image\n")):
+        with open(os.path.join(root, path), "w") as f:
+            f.write(text)
+    return root
+
+
+def container(root, mounts=(), **over):
+    """launch.container; mounts: (source, target, readonly)."""
+    return dict(
+        {
+            "image": "dir:" + root,
+            "mounts": [
+                {"source": s, "target": t, "readonly": ro}
+                for s, t, ro in [("/usr", "/usr", True)] + list(mounts)
+            ],
+            "writable": "disk",
+            "shm_bytes": 64 << 20,
+        },
+        **over,
+    )
+
+
+def out_of(n):
+    """What a rank wrote into the directory that is mounted for it."""
+    with open(n.dir + "/out/said") as f:
+        return json.load(f)
+
+
+def say(n, code, user=None, **over):
+    """Runs a rank in the image that says a value, as JSON."""
+    os.makedirs(n.dir + "/out", exist_ok=True)
+    os.chmod(n.dir + "/out", 0o777)
+    mounts = over.pop("mounts", [])
+    root = over.pop("root", None) or image_of(n, environment=over.pop("environment", ""))
+    launch = {
+        k: over.pop(k)
+        for k in ("workdir", "items", "env", "n", "prepare", "prepare_hooks")
+        if k in over
+    }
+    attempt = len(n.attempts) + 1
+    n.launch(
+        [
+            "python3",
+            "-c",
+            "import json, os\ndef value():\n%s\n"
+            "json.dump(value(), open('/out/said', 'w'))" % code,
+        ],
+        attempt=attempt,
+        user=user,
+        wait="gone",
+        container=container(root, [(n.dir + "/out", "/out", False)] + mounts, **over),
+        **dict({"workdir": None}, **launch),
+    )
+    exits = n.moed.note_list(1, attempt, "exit")
+    need(exits and exits[0].get("code") == 0, "the rank ended: %s" % n.moed.note_list(1, attempt))
+    return out_of(n)
+
+
+def host_mounts():
+    with open("/proc/self/mounts") as f:
+        return f.read()
+
+
+def layers(n):
+    try:
+        return os.listdir(n.dir + "/state/layers")
+    except FileNotFoundError:
+        return []
+
+
+@suite.test
+def the_image_is_the_root():
+    with Node() as n:
+        before = host_mounts()
+        said = say(
+            n,
+            "  return [sorted(os.listdir('/')), open('/run/moe-step').read(),\n"
+            "    os.getcwd(), os.statvfs('/dev/shm').f_blocks * os.statvfs('/dev/shm').f_frsize]",
+        )
+        names = "bin dev etc lib lib64 of_image opt out proc root run sbin sys tmp usr".split()
+        need(said[0] == names or said[0] == names + ["var"], "the root holds %s" % said[0])
+        need(said[1].startswith("j1.a1.n0."), "marker: %s" % said[1])
+        equal(said[2:], ["/root", 64 << 20], "directory and bytes of /dev/shm")
+        equal(host_mounts(), before, "mounts of the node")
+        equal(n.moed.note_list(1, 1, "started")[0]["bind_verified"], True, "binding read back")
+
+
+@suite.test
+def the_image_speaks_first():
+    """Its variables are the lowest layer; its PATH is kept, its lists come last, and nothing that
+    only the launcher says is believed."""
+    with Node() as n:
+        said = say(
+            n,
+            "  return dict(os.environ)",
+            environment="PATH=/opt/own/bin:/usr/bin:/bin\nLD_LIBRARY_PATH=/opt/lib\nA=image\n"
+            'B="in quotes"\nRANK=77\nHSA_X=1\nHOME=/evil\nPYTHONPATH=/opt/py\n',
+            env=[("A", "recipe"), ("LD_LIBRARY_PATH", "/mine")],
+            items=[{"name": "PATH", "value": "/base", "layer": "base", "reason": "", "source": ""}],
+            env_drop=["HSA_*"],
+        )
+        for name, value in (
+            ("PATH", "/opt/own/bin:/usr/bin:/bin"),
+            ("LD_LIBRARY_PATH", "/mine:/opt/lib"),
+            ("PYTHONPATH", "/opt/py"),
+            ("A", "recipe"),
+            ("B", "in quotes"),
+            ("RANK", "0"),
+            ("HSA_X", None),
+            ("HOME", "/root"),
+        ):
+            equal(said.get(name), value, name)
+        with open(n.dir + "/state/logs/j1/a1/env.json") as f:
+            items = {i["name"]: i for i in json.load(f)["items"]}
+        equal(items["B"]["layer"], "image", "layer of what the image says")
+        need("dir:" in items["B"]["source"], "its source: %s" % items["B"])
+
+
+@suite.test
+def what_is_written_goes_with_the_step():
+    """Nothing of it is in the image, another job sees nothing of it, and it is gone afterwards."""
+    with Node() as n:
+        root = image_of(n)
+        write = "  open('/opt/x', 'w').write('1'); os.remove('/of_image')\n"
+        say(n, write + "  return 1", root=root)
+        said = say(n, "  return [os.path.exists('/opt/x'), os.path.exists('/of_image')]", root=root)
+        equal(said, [False, True], "what the second attempt sees")
+        need(not os.path.exists(root + "/opt/x"), "the image was written")
+        wait_until(lambda: not layers(n), 20, "the layers are removed")
+
+
+@suite.test
+def other_ways_to_write():
+    with Node() as n:
+        root = image_of(n)
+        attempt = (
+            "  try:\n    open('/opt/x', 'w')\n  except OSError as e:\n    return e.strerror\n"
+            "  open('/tmp/x', 'w')\n  return None"
+        )
+        equal(say(n, attempt, root=root, writable="tmpfs"), None, "in memory")
+        equal(layers(n), [], "directories on the disk")
+        equal(say(n, attempt, root=root, writable="no"), "Read-only file system", "nowhere")
+        write_tmp = "  open('/tmp/moe-of-%d' % os.getpid(), 'w').close()\n"
+        write_tmp += "  os.remove('/tmp/moe-of-%d' % os.getpid())\n  return 1"
+        equal(say(n, write_tmp, root=root, writable="no"), 1, "temporary files, nowhere else")
+
+
+@suite.test
+def as_the_user():
+    """Files are the user's outside, too; a home that the image lacks can be written."""
+    who = pwd.getpwnam("nobody")
+    with Node() as n:
+        said = say(
+            n,
+            "  open('/out/mine', 'w').close()\n"
+            "  open(os.environ['HOME'] + '/x', 'w').close()\n"
+            "  import getpass, pwd\n"
+            "  return [os.getuid(), os.getgid(), getpass.getuser(), pwd.getpwuid(os.getuid())[0],\n"
+            "    os.environ['HOME'], os.access('/opt', os.W_OK)]",
+            user="nobody",
+        )
+        equal(
+            said, [who.pw_uid, who.pw_gid, "nobody", "nobody", who.pw_dir, False], "who the rank is"
+        )
+        s = os.stat(n.dir + "/out/mine")
+        equal((s.st_uid, s.st_gid), (who.pw_uid, who.pw_gid), "owner of its file on the node")
+
+
+@suite.test
+def prepare_runs_in_the_image():
+    with Node() as n:
+        said = say(
+            n,
+            "  return [open('/opt/prepared').read(), os.environ['FROM_PREPARE']]",
+            prepare=["/bin/sh", "-c", "echo -n $PWD > /opt/prepared; echo env.FROM_PREPARE=yes"],
+            workdir="/opt",
+            prepare_hooks=True,
+        )
+        equal(said[0], "/opt", "where engine.prepare ran")
+
+
+@suite.test
+def escaped_in_an_image():
+    """No cgroup, no parent, no environment: found in the image after its supervisor was killed."""
+    with Node(options=["use_cgroup=no"]) as n:
+        root = image_of(n)
+        os.makedirs(n.dir + "/out")
+        n.launch(
+            ["python3"] + ESCAPES[1:],
+            n=4,
+            workdir="/out",
+            container=container(root, [(n.dir + "/out", "/out", False)]),
+        )
+
+        def escaped():
+            try:
+                return [int(line) for line in n.file("out/escaped").split()]
+            except FileNotFoundError:
+                return []
+
+        wait_until(lambda: len(escaped()) == 4, 20, "each rank leaves one")
+        os.kill(n.stepd_pid(), signal.SIGKILL)
+        n.moed.wait_note(1, 1, "gone")
+        equal([p for p in escaped() if alive(p)], [], "of those that escaped live")
+
+
+@suite.test
+def agents_come_and_go():
+    """The ranks live on in their image; what an agent before this one left is removed, and nothing
+    else."""
+    with Node() as n:
+        root = image_of(n)
+        n.launch(["sleep", "1000"], workdir=None, container=container(root))
+        pid = ranks(n)[0]
+        n.stop_agent()
+        os.makedirs(n.dir + "/state/layers/j9.a9/files/x")
+        os.makedirs(n.dir + "/state/layers/gone.0011/y")
+        n.start()
+        wait_until(lambda: layers(n) == ["j1.a1"], 20, "what is left is removed")
+        need(alive(pid), "the rank was killed")
+        need(os.path.exists("/proc/%d/root/of_image" % pid), "it is not in its image")
+        n.moed.order("kill", 1, 1)
+        n.moed.wait_note(1, 1, "gone")
+
+
+@suite.test
+def images_that_cannot_be_had():
+    """Nothing is started, and one line says what is wrong."""
+    with Node() as n:
+        root = image_of(n)
+        os.symlink("/etc", root + "/link")
+        os.mkfifo(n.dir + "/fifo")
+        for i, (text, over) in enumerate(
+            (
+                (
+                    "/no/such on this node as the user (uid 0): No such file",
+                    {"image": "dir:" + n.dir + "/no/such"},
+                ),
+                ("does not know images like oci:/x", {"image": "oci:/x"}),
+                ("/link: it is a symbolic link", {"more": [("/usr", "/link", False)]}),
+                ("/nowhere", {"more": [("/nowhere", "/x", False)]}),
+            )
+        ):
+            c = container(root, over.pop("more", []), **over)
+            n.launch(["true"], attempt=i + 1, workdir=None, container=c, wait="refused")
+            note = n.moed.note_list(1, i + 1, "refused")[0]
+            equal(note["cause"], "namespace", "cause")
+            need(text in note["text"], "text: %s" % note["text"])
+        n.launch(["no-such"], attempt=9, workdir=None, container=container(root), wait="refused")
+        wait_until(lambda: not layers(n), 20, "the layers are removed")
+
+
+@suite.test
+def no_image_without_a_namespace():
+    """A machine that makes no namespaces runs nothing on its own files instead."""
+    with Node() as n:
+        n.stop_agent()
+        n.own_helpers(**{"moe-namespace": "#!/bin/sh\necho '1 make a mount namespace' >&3\n"})
+        n.start()
+        root = image_of(n)
+        n.launch(["true"], workdir=None, container=container(root), wait="refused")
+        text = n.moed.note_list(1, 1, "refused")[0]["text"]
+        need("could not make a mount namespace: Operation not permitted" in text, text)
+
+
+if __name__ == "__main__":
+    sys.exit(1 if suite.main() else 0)

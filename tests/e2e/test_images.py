@@ -1,0 +1,446 @@
+#!/usr/bin/python3
+"""moe-image by itself: images of layouts and archives become directories; an evil or damaged one
+leaves nothing outside of them, and no half of itself."""
+import io
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import tarfile
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from image_rig import ARCHITECTURE, OCI, Layout, directory, entry, hardlink, layer, save, symlink
+from lib import BUILD, Suite, equal, need, wait_until
+
+suite = Suite()
+USER = 12345
+NODE, USAGE, REFUSED = 1, 2, 3
+
+
+class Place:
+    """A directory of the unpacking user with a layout, where images are unpacked to."""
+
+    def __enter__(self):
+        self.dir = tempfile.mkdtemp(prefix="moe-images-")
+        self.layout = Layout(self.path("layout"))
+        os.mkdir(self.path("images"))
+        self.outside = self.path("outside")
+        os.mkdir(self.outside)
+        with open(self.outside + "/secret", "w") as f:
+            f.write("of the node\n")
+        os.chmod(self.dir, 0o755)
+        if os.getuid() == 0:
+            for d in (self.path("images"), self.outside):
+                os.chown(d, USER, USER)
+        return self
+
+    def __exit__(self, *exc):
+        shutil.rmtree(self.dir)
+
+    def path(self, *parts):
+        return os.path.join(self.dir, *parts)
+
+    def command(self, source, *options, dest="x"):
+        return [BUILD + "/moe-image", "unpack", source, self.path("images", dest), *options]
+
+    def run(self, source, *options, dest="x"):
+        as_user = dict(user=USER, group=USER, extra_groups=[]) if os.getuid() == 0 else {}
+        return subprocess.run(
+            self.command(source, *options, dest=dest),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd="/",
+            **as_user,
+        )
+
+    def source(self, *layers, **more):
+        """oci: of a layout with one image."""
+        self.digest = self.layout.add(self.layout.manifest(layers, **more))
+        return "oci:" + self.layout.path
+
+    def unpacked(self, *layers, dest="x", **more):
+        """The root of an image that is whole."""
+        p = self.run(self.source(*layers, **more), dest=dest)
+        equal((p.returncode, p.stderr), (0, ""), "it ends with")
+        equal(p.stdout.splitlines()[-1], self.digest, "the last line")
+        equal(os.listdir(self.path("images")), [dest], "what is there")
+        return self.path("images", dest, "rootfs")
+
+    def refused(self, source, what, *options, code=REFUSED):
+        """It ends so with one line, and nothing of it stays."""
+        p = self.run(source, *options)
+        equal(p.returncode, code, "exit status (%s)" % p.stderr)
+        need(p.stderr.count("\n") == 1, "it says %r" % p.stderr)
+        need(what in p.stderr, "it says %r, not %r" % (p.stderr, what))
+        equal(os.listdir(self.path("images")), [], "what is there")
+        equal(os.listdir(self.outside), ["secret"], "what is outside")
+        equal(read(self.outside + "/secret"), "of the node\n", "what is outside")
+
+
+def read(path):
+    with open(path) as f:
+        return f.read()
+
+
+def tree(root):
+    """{path: text of a file, "-> target", or None for a directory}"""
+    found = {}
+    for at, dirs, names in os.walk(root):
+        for name in dirs + names:
+            path = os.path.join(at, name)
+            s = os.lstat(path)
+            found[os.path.relpath(path, root)] = (
+                "-> " + os.readlink(path)
+                if stat.S_ISLNK(s.st_mode)
+                else None
+                if stat.S_ISDIR(s.st_mode)
+                else read(path)
+            )
+    return found
+
+
+@suite.test
+def a_layout_becomes_a_bundle():
+    for pack in ("", "+gzip", "+zstd"):
+        with Place() as p:
+            root = p.unpacked(
+                layer(
+                    directory("etc"),
+                    entry("etc/name", "of the image\n"),
+                    entry("./bin/run", "#!\n", mode=0o755),
+                    symlink("sh", "/bin/run"),
+                    hardlink("again", "bin/run"),
+                    entry("g\u00fcn\u2603", "name"),
+                    entry("/absolute", "below the root"),
+                    directory("tmp", mode=0o1777),
+                ),
+                layer(entry("etc/name", "of the second\n"), directory("etc", mode=0o700)),
+                pack=pack,
+                config={"Env": ["PATH=/opt/bin:/bin", "EMPTY="], "WorkingDir": "/work"},
+            )
+            wanted = {
+                "etc": None,
+                "etc/name": "of the second\n",
+                "bin": None,
+                "bin/run": "#!\n",
+                "sh": "-> /bin/run",
+                "again": "#!\n",
+                "g\u00fcn\u2603": "name",
+                "absolute": "below the root",
+                "tmp": None,
+            }
+            equal(tree(root), wanted, "the tree")
+            run = os.stat(root + "/bin/run")
+            equal((run.st_mode & 0o7777, run.st_nlink), (0o755, 2), "mode and links")
+            equal(run.st_mtime, 1000000000, "time of change")
+            equal(os.stat(root + "/tmp").st_mode & 0o7777, 0o1777, "mode of tmp")
+            equal(os.stat(root + "/etc").st_mode & 0o7777, 0o700, "mode of etc")
+            equal(run.st_uid, USER if os.getuid() == 0 else os.getuid(), "owner")
+            equal(
+                json.loads(read(root + "/../config.json"))["process"],
+                {"env": ["PATH=/opt/bin:/bin", "EMPTY="], "cwd": "/work"},
+                "process of config.json",
+            )
+            equal(read(root + "/../digest"), p.digest + "\n", "digest")
+
+
+@suite.test
+def what_lower_layers_brought_is_taken_away():
+    with Place() as p:
+        root = p.unpacked(
+            layer(
+                entry("gone", "1"),
+                entry("dir/gone/deep/file", "1"),
+                entry("opaque/old", "1"),
+                entry("opaque/both/old", "1"),
+                entry("opaque/sub/old", "1"),
+                entry("stays", "1"),
+                entry("kind/file", "1"),
+                entry("became", "1"),
+                symlink("lib", "usr/lib"),
+                entry("usr/lib/a", "1"),
+            ),
+            layer(
+                entry(".wh.gone"),
+                entry("dir/.wh.gone"),
+                # before and behind what the same layer brings
+                entry("opaque/new", "2"),
+                entry("opaque/both/new", "2"),
+                entry("opaque/.wh..wh..opq"),
+                entry("opaque/late", "2"),
+                entry("stays", "2"),
+                entry(".wh.stays"),
+                entry("kind", "a file now"),
+                directory("became"),
+                entry("became/file", "2"),
+                entry("lib/b", "2"),
+                entry(".wh..wh.aufs"),
+                entry("never/.wh.was"),
+                entry(".wh.never"),
+            ),
+        )
+        wanted = {
+            "dir": None,
+            "opaque": None,
+            "opaque/new": "2",
+            "opaque/both": None,
+            "opaque/both/new": "2",
+            "opaque/late": "2",
+            "stays": "2",
+            "kind": "a file now",
+            "became": None,
+            "became/file": "2",
+            "lib": "-> usr/lib",
+            "usr": None,
+            "usr/lib": None,
+            "usr/lib/a": "1",
+            "usr/lib/b": "2",
+        }
+        equal(tree(root), wanted, "the tree")
+
+
+@suite.test
+def links_lead_nowhere_else():
+    with Place() as p:
+        # what links lead to is looked for in the image
+        root = p.unpacked(
+            layer(
+                symlink("abs", p.outside),
+                symlink("up", "../../../../../../../.." + p.outside),
+                symlink("proc", "/proc/self/root"),
+                directory(p.outside[1:]),
+                directory("proc2"),
+                symlink("file", p.outside + "/secret"),
+            ),
+            layer(
+                entry("abs/through-abs", "1"),
+                entry("up/through-up", "1"),
+                entry("file", "a file now"),
+                entry("abs/.wh.secret"),
+                entry(p.outside + "/.wh..wh..opq"),
+            ),
+        )
+        inside = tree(root + p.outside)
+        equal(inside, {"through-abs": "1", "through-up": "1"}, "what links led to")
+        equal(read(root + "/file"), "a file now", "what was a link")
+        equal(os.listdir(p.outside), ["secret"], "what is outside")
+
+
+@suite.test
+def evil_layers_are_refused():
+    def case(what, *entries, **more):
+        with Place() as p:
+            p.refused(p.source(layer(*[e(p) if callable(e) else e for e in entries])), what, **more)
+
+    case("leads upwards (..): ../x", entry("../x", "1"))
+    case("leads upwards (..): a/../../x", entry("a/../../x", "1"))
+    case("leads upwards", entry("f", "1"), hardlink("h", "../outside/secret"))
+    case("which is not there", lambda p: hardlink("h", p.outside + "/secret"))
+    case("which is not there", lambda p: symlink("s", p.outside), hardlink("h", "s/secret"))
+    case("which is a directory", directory("d"), hardlink("h", "d"))
+    case("a name in it has too many directories", entry("d/" * 200 + "f", "1"))
+    case("a name in it is too long", entry("n" * 300, "1"))
+    case("Not a directory", entry("f", "1"), entry("f/below", "1"))
+    case("Too many levels of symbolic links", symlink("a", "b"), symlink("b", "a"), entry("a/x"))
+    # a link to nothing is no directory
+    case("File exists", symlink("a", "nothing"), entry("a/x"))
+
+
+@suite.test
+def rights_and_devices_are_left_out():
+    with Place() as p:
+        device = entry("dev/sda", kind=tarfile.BLKTYPE)
+        device[0].devmajor = 8
+        root = p.unpacked(
+            layer(
+                entry("su", "1", mode=0o6755),
+                directory("sgid", mode=0o2775),
+                device,
+                entry("dev/null", kind=tarfile.CHRTYPE),
+                entry("fifo", kind=tarfile.FIFOTYPE),
+                entry("closed", "1", mode=0),
+                directory("shut", mode=0),
+                entry("shut/in", "1"),
+            )
+        )
+        equal(tree(root), {"su": "1", "sgid": None, "closed": "1", "shut": None, "shut/in": "1"})
+        modes = {n: os.stat(root + "/" + n).st_mode & 0o7777 for n in ("su", "sgid", "closed")}
+        equal(modes, {"su": 0o755, "sgid": 0o775, "closed": 0o400}, "modes")
+
+
+@suite.test
+def what_is_too_much_is_refused():
+    zeros = layer(entry("big", bytes(64 << 20)))
+    with Place() as p:  # 64 kB of gzip
+        p.refused(p.source(zeros), "more than 1048576 bytes; allow more", "--max-bytes", "1M")
+    with Place() as p:
+        info = tarfile.TarInfo("big")
+        info.size = 1 << 50
+        p.refused(p.source(info.tobuf() + bytes(1024)), "its files have more than")
+    with Place() as p:
+        many = layer(*[entry("%d/%d" % (i % 100, i)) for i in range(100000)])
+        equal(sum(len(f) for _, _, f in os.walk(p.unpacked(many))), 100000, "files")
+
+
+@suite.test
+def damaged_images_are_refused():
+    def case(what, damage):
+        with Place() as p:
+            source = p.source(layer(entry("f", bytes(range(256)) * 1000)))
+            manifest = p.layout.read(p.layout.index[0])
+            damage(p, p.layout, manifest, p.layout.file(manifest["layers"][0]))
+            p.refused(source, what)
+
+    def change(path, at, data):
+        with open(path, "r+b") as f:
+            f.seek(at)
+            f.write(data)
+
+    def again(layout, manifest, **top):
+        layout.index.clear()
+        layout.add(layout.blob(dict(manifest, **top), "manifest.v1+json"))
+
+    case("layer 1 of 1: ", lambda p, l, m, f: change(f, 200, b"damage"))
+    # what is behind the archive counts too
+    case("it is larger than the", lambda p, l, m, f: open(f, "ab").write(b"x"))
+    case("layer 1 of 1: ", lambda p, l, m, f: os.truncate(f, 300))
+    case("blobs/sha256/", lambda p, l, m, f: os.remove(f))
+    case("is no regular file", lambda p, l, m, f: (os.remove(f), os.mkfifo(f)))
+    case("its configuration: ", lambda p, l, m, f: change(l.file(m["config"]), 0, b"["))
+    case("its manifest: it is damaged", lambda p, l, m, f: change(l.file(l.index[0]), 1, b" "))
+    case("it is no OCI image layout", lambda p, l, m, f: os.remove(l.path + "/index.json"))
+    case("it has no image", lambda p, l, m, f: (l.index.clear(), l.write_index()))
+    case("names no configuration or no layers", lambda p, l, m, f: again(l, m, layers=[]))
+    case(
+        "a layer is no tar archive but 'text/plain'",
+        lambda p, l, m, f: again(l, m, layers=[dict(m["layers"][0], mediaType="text/plain")]),
+    )
+    case(
+        "a layer has no sha256 digest",
+        lambda p, l, m, f: again(l, m, layers=[dict(m["layers"][0], digest="sha256:../../x")]),
+    )
+    case(
+        "process.cwd is no absolute path",
+        lambda p, l, m, f: again(
+            l, m, config=l.blob({"config": {"WorkingDir": "work"}}, "config.v1+json")
+        ),
+    )
+
+
+@suite.test
+def the_image_of_this_node_is_taken():
+    with Place() as p:
+        l = p.layout
+        other = "s390x"
+        mine, theirs = (
+            l.manifest([layer(entry("of", a))], architecture=a) for a in (ARCHITECTURE, other)
+        )
+        inner = {
+            "schemaVersion": 2,
+            "manifests": [
+                dict(theirs, platform={"os": "linux", "architecture": other}),
+                dict(mine, platform={"os": "linux", "architecture": ARCHITECTURE}),
+                dict(mine, platform={"os": "unknown", "architecture": "unknown"}),
+            ],
+        }
+        l.add(l.blob(inner, "index.v1+json"), tag="both")
+        l.add(theirs, tag="theirs")
+        r = p.run("oci:%s:both" % l.path)
+        equal((r.returncode, r.stderr), (0, ""), "it ends with")
+        equal(read(p.path("images/x/rootfs/of")), ARCHITECTURE, "the image")
+        equal(read(p.path("images/x/digest")), mine["digest"] + "\n", "its digest")
+        shutil.rmtree(p.path("images/x"))
+        p.refused("oci:%s:theirs" % l.path, "it is for s390x, this node is " + ARCHITECTURE)
+        p.refused("oci:%s:other" % l.path, "no image with the tag other (there is: both, theirs)")
+        p.refused("oci:" + l.path, "it has 2 images for")
+        p.refused("oci:" + l.path, "name one by its tag, as in oci:DIR:TAG")
+
+
+@suite.test
+def what_docker_save_writes():
+    with Place() as p:
+        archive = p.path("saved.tar")
+        layers = [layer(entry("a", "1"), entry("b", "1")), layer(entry(".wh.a"), entry("c", "2"))]
+        digest = save(archive, layers)
+        r = p.run("docker-archive:" + archive)
+        equal((r.returncode, r.stderr), (0, ""), "it ends with")
+        equal(r.stdout.splitlines()[-1], digest, "the last line")
+        equal(tree(p.path("images/x/rootfs")), {"b": "1", "c": "2"}, "the tree")
+        process = json.loads(read(p.path("images/x/config.json")))["process"]
+        equal(process, {"env": ["A=1"], "cwd": "/w"}, "process of config.json")
+        shutil.rmtree(p.path("images/x"))
+        save(archive, layers, lie=True)
+        p.refused("docker-archive:" + archive, "layer 1 of 2: it is damaged")
+        save(archive, layers, copies=2)
+        p.refused("docker-archive:" + archive, "it has 2 images; save one alone")
+        save(archive, layers, architecture="s390x")
+        p.refused("docker-archive:" + archive, "it is for s390x")
+        with open(archive, "wb") as f:
+            f.write(layer(entry("other", "1")))
+        p.refused("docker-archive:" + archive, "has no manifest.json")
+        os.remove(archive)
+        p.refused("docker-archive:" + archive, "cannot be read as an archive")
+
+
+@suite.test
+def a_second_time_changes_nothing():
+    with Place() as p:
+        root = p.unpacked(layer(entry("f", "1")))
+        before = os.stat(root + "/f")
+        r = p.run("oci:" + p.layout.path)
+        equal((r.returncode, r.stdout), (0, p.digest + "\n"), "the same again")
+        equal(os.stat(root + "/f"), before, "its file")
+        p.layout.index.clear()
+        r = p.run(p.source(layer(entry("f", "2"))))
+        equal(r.returncode, REFUSED, "another at the same place")
+        need("is there already, and is not this image" in r.stderr, r.stderr)
+        equal(os.stat(root + "/f"), before, "its file")
+
+
+@suite.test
+def a_killed_one_leaves_nothing_half():
+    with Place() as p:
+        source = p.source(*[layer(*[entry("%d" % f, "1") for f in range(3000)])] * 3)
+        partial, whole = p.path("images/x.partial"), p.path("images/x")
+        as_user = dict(user=USER, group=USER, extra_groups=[]) if os.getuid() == 0 else {}
+        with open(os.devnull, "w") as null:
+            process = subprocess.Popen(p.command(source), stdout=null, cwd="/", **as_user)
+            wait_until(lambda: os.path.exists(partial + "/rootfs/100"), 30, "its files")
+            r = p.run(source)  # it is still at work, or has just ended
+            need(r.returncode == NODE and "another process" in r.stderr or r.returncode == 0, r)
+            process.kill()
+            process.wait()
+        if r.returncode == NODE:
+            need(os.path.exists(partial) or os.path.exists(whole), "what it left")
+            r = p.run(source)
+        equal(r.returncode, 0, "the next one ends with")
+        equal(os.listdir(p.path("images")), ["x"], "what is there")
+        equal(len(os.listdir(whole + "/rootfs")), 3000, "files")
+
+
+@suite.test
+def what_is_wrong_with_the_call():
+    with Place() as p:
+        p.refused("docker.io/x", "is no source of an image; write oci:DIR[:TAG] or docker-archive:")
+        p.refused("oci:/nowhere", "it cannot be opened: No such file or directory")
+        source = p.source(layer(entry("f", "1")))
+        for words in (["--what"], ["--max-bytes"], ["--max-bytes", "x"]):
+            r = p.run(source, *words)
+            equal(r.returncode, USAGE, "exit status of %s" % words)
+            need(r.stderr.startswith("usage: moe-image unpack"), r.stderr)
+        r = p.run(source, dest="missing/x")
+        equal(r.returncode, NODE, "no directory to unpack in")
+        need("missing/x.partial cannot be made: No such file" in r.stderr, r.stderr)
+        if os.getuid() == 0:
+            r = subprocess.run(p.command(source), stderr=subprocess.PIPE, text=True)
+            equal(r.returncode, NODE, "as root")
+            need("is not unpacked as root; name who shall own it with --user" in r.stderr, r.stderr)
+            r = subprocess.run(p.command(source, "--allow-root"), stdout=subprocess.PIPE, text=True)
+            equal(r.returncode, 0, "as root that may")
+
+
+sys.exit(1 if suite.main() else 0)
