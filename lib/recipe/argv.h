@@ -12,7 +12,7 @@
 #include "lib/model/engine.h"
 #include "lib/model/recipe.h"
 
-/* {user} in checkpoint.dir and in mounts of an image becomes the submitter's name, so that a recipe
+/* {user} in checkpoint.dir and in an image's mounts becomes the submitter's name, so that a recipe
  * for everybody gives each a directory of his own. 1 when it was there, 0 when not; -EINVAL with err when the name
  * (NULL: none) is none that a directory may have. */
 int recipe_for_user(struct recipe *r, const char *user, struct mo_error *err);
