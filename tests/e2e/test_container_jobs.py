@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""A recipe with an image (engine.container), from its submit to its end: real controller, agents and
+"""A recipe with an image (engine.container), from its submit to its end: real controller, agents,
 supervisors. The image is a small tree into which the node's /usr is mounted."""
 import os
 import signal
@@ -78,6 +78,23 @@ def a_recipe_with_an_image():
             {"a1.r%d" % i: "of the image /usr/bin/python3" for i in range(4)},
             "what ranks saw and saved",
         )
+
+
+@suite.test
+def variables_of_an_image():
+    rig, recipe = world()
+    with rig:
+        with open(rig.dir + "/image/etc/environment", "w") as f:
+            f.write("OF_IMAGE=1\n")
+        job = rig.submit(recipe, "--set", "cluster.gpus=400")
+        r = rig.run("explain", "env", job)
+        need("variables of the image, which come first, are left out" in r.stderr, r.stderr)
+        rig.run("cancel", job, "--now")
+        job = rig.submit(recipe, "--set", "engine.args=[--wait]")
+        wait_until(lambda: len(saved(rig)) == 4, 30, "all ranks run")
+        items = {e["name"]: e for e in rig.explain_env(job)["items"]}
+        need(items["OF_IMAGE"]["value"] == "1" and "image" in items["OF_IMAGE"]["source"], items)
+        rig.run("cancel", job, "--now")
 
 
 @suite.test
