@@ -2,6 +2,7 @@
  * them in the image, and both must mean the same directory. */
 #include "lib/recipe/rules_container.h"
 
+#include "lib/base/fd.h"
 #include "lib/recipe/container_read.h"
 
 static void check_mount(struct rules *k, const struct ynode *place, const char *dir,
@@ -21,6 +22,20 @@ static void check_mount(struct rules *k, const struct ynode *place, const char *
 			  dir, source);
 }
 
+/* A data file of ours, which each node has and the image has not. */
+static void check_entry(struct rules *k)
+{
+	const char *entry = k->recipe->engine.entry;
+	_cleanup_(mo_freep) char *file =
+		entry && entry[0] != '/' && !rules_leads_out(entry) ? mo_data_file(entry) : NULL;
+
+	if (file)
+		rules_warn(k, PLACE(k, "engine.entry"),
+			   "engine.entry: %s is moectl's own, and ranks look for it in the image, "
+			   "in engine.workdir: mount its directory and name it by its whole path",
+			   entry);
+}
+
 void rules_container(struct rules *k)
 {
 	const struct recipe_container *c = k->recipe->engine.container;
@@ -29,6 +44,8 @@ void rules_container(struct rules *k)
 	const struct container_mount *m = c && dir ? container_mount_of(c, dir) : NULL;
 	const char *made = c && dir ? container_made(dir) : NULL;
 
+	if (c)
+		check_entry(k);
 	if (!c || !dir)
 		return;
 	if (m)

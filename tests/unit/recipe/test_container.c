@@ -101,6 +101,18 @@ static void a_directory_in_no_mount(void **state)
 					      "has it: ranks see /c/{user} of the nodes"));
 }
 
+static void a_file_that_the_image_has_not(void **state)
+{
+	_cleanup_(parsed_done) struct parsed p = { 0 };
+
+	taken("recipe: 1\nname: a\ncluster: {gpus: 8}\nengine: {kind: torch, container: dir:/i, "
+	      "entry: engines/tiny_moe/train.py}\n",
+	      &p);
+	assert_int_equal(p.n_warnings, 1);
+	assert_non_null(strstr(p.warnings[0], "4:49: engine.entry: engines/tiny_moe/train.py is "
+					      "moectl's own"));
+}
+
 static void the_innermost_mount(void **state)
 {
 	_cleanup_(mo_freep) char *text = recipe_in("{image: dir:/i, mounts: [/nfs:ro, /nfs/me, "
@@ -204,6 +216,7 @@ int main(void)
 		cmocka_unit_test(the_nodes_own_files),
 		cmocka_unit_test(shared_memory_of_the_node),
 		cmocka_unit_test(a_directory_in_no_mount),
+		cmocka_unit_test(a_file_that_the_image_has_not),
 		cmocka_unit_test(the_innermost_mount),
 		cmocka_unit_test(a_directory_for_each_user),
 		cmocka_unit_test(what_is_refused),
