@@ -12,7 +12,9 @@
 #define UNPACK(source) \
 	"unpack it on each node: moe-image unpack " source " /images/NAME, then write " \
 	"dir:/images/NAME"
-#define COPY "skopeo copy docker://IMAGE oci:DIRECTORY:TAG, and " UNPACK("oci:DIRECTORY:TAG")
+#define FETCH \
+	"fetch it where its registry is reached: moe-image fetch docker://HOST/NAME:TAG " \
+	"DIRECTORY; " UNPACK("oci:DIRECTORY:TAG")
 
 /* Images of other kinds, by what they begin with, and how each becomes a directory. */
 struct image_kind {
@@ -21,13 +23,13 @@ struct image_kind {
 static const struct image_kind image_kinds[] = {
 	{ "oci:", UNPACK("oci:DIRECTORY:TAG") },
 	{ "docker-archive:", UNPACK("docker-archive:FILE") },
-	{ "docker://", COPY },
+	{ "docker://", FETCH },
 	{ "docker:", "docker save -o FILE IMAGE, and " UNPACK("docker-archive:FILE") },
 	{ "podman:", "podman save -o FILE IMAGE, and " UNPACK("docker-archive:FILE") },
 	{ "squashfs:", "unpack it on each node: unsquashfs -d /images/NAME FILE, then write "
 		       "dir:/images/NAME" },
 	/* a name of a registry */
-	{ "", COPY },
+	{ "", FETCH },
 };
 
 static const char *image_unpacked(const char *image)
