@@ -238,19 +238,16 @@ void launch_make(const struct state *s, const struct job *j, size_t i, struct la
 	for (size_t k = 0; j->run.resume < 0 && k < j->spec.engine.n_fresh; k++)
 		word(j, j->spec.engine.fresh[k], &ret->argv, &ret->n_argv);
 	prepare(&j->spec, ret);
-	const bool image = r->engine.container;
-
 	/* The files that count are those of the nodes: where nobody read them before, each node
 	 * judges its own before its ranks start; else the first one's are held against what the
 	 * submit read. A job that has trained is not judged there again, by rules that may be
-	 * newer: they are only read, and what changed is judged here (config.c). Those of an
-	 * image are seen by its ranks alone. */
-	if (!image && j->spec.engine.experiment && (i == 0 || !r->experiment_hash)) {
+	 * newer: they are only read, and what changed is judged here (config.c). */
+	if (j->spec.engine.experiment && (i == 0 || !r->experiment_hash)) {
 		ret->config = mo_strdup(j->spec.engine.experiment);
 		ret->recipe =
 			mo_strdup(j->progress.watermark == MO_NONE ? j->spec.recipe_text : NULL);
 	}
-	if (!image && i == 0) {
+	if (i == 0) {
 		inputs(&j->spec, ret);
 		judged_there(j, ret);
 	}
