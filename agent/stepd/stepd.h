@@ -109,6 +109,7 @@ struct stepd {
 	struct maker *maker;             /* moe-namespace, NULL before it is started */
 	struct box *box;                 /* what it is asked to make, NULL nothing */
 	int mnt_fd;                      /* where ranks enter, -1: the host's namespace */
+	int image_fd;                    /* a lock on their image, -1: none */
 	struct files *files;             /* the reader of their files, NULL before there is one */
 	struct asked *asked;             /* moe-config, NULL before it is asked */
 	/* engine.prepare while it runs: no rank, but with the same pipes */
