@@ -83,7 +83,7 @@ ROOMS_moe-namespace := acore wire model base
 LIBS_moe-namespace = $(call archive,json-c) -lm
 SRC_moe-image := $(wildcard agent/image/*.c)
 ROOMS_moe-image := acore wire model base
-LIBS_moe-image := -larchive -lgnutls -ljson-c -lm
+LIBS_moe-image := -larchive -lcurl -lgnutls -ljson-c -lm
 SRC_moectl := $(wildcard cli/*.c)
 ROOMS_moectl := loop recipe dcore acore plan wire model base
 # a command is started for each word: what is found as an archive is linked in, as the dynamic

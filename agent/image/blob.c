@@ -136,11 +136,20 @@ int blob_end(struct blob *b, const char *digest, char **ret_digest, struct mo_er
 	return 0;
 }
 
+int document_read(const char *text, size_t n, const struct mo_desc *desc, void *obj,
+		  struct mo_error *err)
+{
+	_cleanup_(mo_error_done) struct mo_error why = { 0 };
+
+	if (wire_affordable(text, n, &why) < 0 || wire_decode(desc, text, n, false, obj, &why) < 0)
+		return mo_error_set(err, IMAGE_REFUSED, "%s", mo_error_text(&why, -EINVAL));
+	return 0;
+}
+
 int blob_document(struct blob *b, const char *before, const char *after, const struct mo_desc *desc,
 		  void *obj, const char *digest, char **ret_digest, struct mo_error *err)
 {
 	_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
-	_cleanup_(mo_error_done) struct mo_error why = { 0 };
 	ssize_t n;
 
 	mo_buf_str(&text, before);
@@ -154,12 +163,7 @@ int blob_document(struct blob *b, const char *before, const char *after, const s
 	int r = blob_end(b, digest, ret_digest, err);
 
 	mo_buf_str(&text, after);
-	if (r < 0)
-		return r;
-	if (wire_affordable(text.data, text.len, &why) < 0 ||
-	    wire_decode(desc, text.data, text.len, false, obj, &why) < 0)
-		return mo_error_set(err, IMAGE_REFUSED, "%s", mo_error_text(&why, -EINVAL));
-	return 0;
+	return r < 0 ? r : document_read(text.data, text.len, desc, obj, err);
 }
 
 void blob_close(struct blob *b)

@@ -33,4 +33,7 @@ int blob_end(struct blob *b, const char *digest, char **ret_digest, struct mo_er
  * text come these two. ret_digest as above. */
 int blob_document(struct blob *b, const char *before, const char *after, const struct mo_desc *desc,
 		  void *obj, const char *digest, char **ret_digest, struct mo_error *err);
+/* A text as JSON of that description. 0, or IMAGE_REFUSED with err. */
+int document_read(const char *text, size_t n, const struct mo_desc *desc, void *obj,
+		  struct mo_error *err);
 void blob_close(struct blob *b);

@@ -9,7 +9,7 @@
 /* indexes that lie in indexes */
 #define DEEPEST 4
 
-static char *blob_name(const char *digest)
+char *layout_blob_name(const char *digest)
 {
 	return mo_printf("blobs/sha256/%s", digest + strlen("sha256:"));
 }
@@ -22,12 +22,11 @@ static int explain(const char *what, int r, struct mo_error *why, struct mo_erro
 	return r;
 }
 
-/* The document at d; its digest is valid. */
-static int read_document(int dir, const struct oci_descriptor *d, const char *what,
-			 const struct mo_desc *desc, void *obj, struct mo_error *err)
+int layout_document(int dir, const struct oci_descriptor *d, const char *what,
+		    const struct mo_desc *desc, void *obj, struct mo_error *err)
 {
 	_cleanup_(blob_close) struct blob b = { .fd = -1 };
-	_cleanup_(mo_freep) char *name = blob_name(d->digest);
+	_cleanup_(mo_freep) char *name = layout_blob_name(d->digest);
 	struct mo_error why = { 0 };
 	int r = blob_open(&b, dir, name, d->size, &why);
 
@@ -36,7 +35,7 @@ static int read_document(int dir, const struct oci_descriptor *d, const char *wh
 	return explain(what, r, &why, err);
 }
 
-static int read_index(int dir, struct oci_index *ret, struct mo_error *err)
+int layout_index(int dir, struct oci_index *ret, struct mo_error *err)
 {
 	_cleanup_(blob_close) struct blob b = { .fd = -1 };
 	struct mo_error why = { 0 };
@@ -63,7 +62,7 @@ static int find_manifest(int dir, const struct source *from, const char *archite
 	const char *tag = from->tag;
 
 	mo_desc_init(&oci_index_desc, &index);
-	int r = read_index(dir, &index, err);
+	int r = layout_index(dir, &index, err);
 
 	for (int depth = 0; r == 0; depth++) {
 		const struct oci_descriptor *d = oci_choose(&index, tag, architecture, err);
@@ -71,7 +70,8 @@ static int find_manifest(int dir, const struct source *from, const char *archite
 		r = d ? check_descriptor(d, err) : IMAGE_REFUSED;
 		if (r == 0 && !oci_is_index(d)) {
 			*ret_digest = mo_strdup(d->digest);
-			return read_document(dir, d, "its manifest", &oci_manifest_desc, ret, err);
+			return layout_document(dir, d, "its manifest", &oci_manifest_desc, ret,
+					       err);
 		}
 		if (r == 0 && depth == DEEPEST)
 			r = mo_error_set(err, IMAGE_REFUSED, "its indexes are nested too deep");
@@ -80,7 +80,7 @@ static int find_manifest(int dir, const struct source *from, const char *archite
 		_cleanup_(oci_index_done) struct oci_index inner;
 
 		mo_desc_init(&oci_index_desc, &inner);
-		r = read_document(dir, d, "an index of it", &oci_index_desc, &inner, err);
+		r = layout_document(dir, d, "an index of it", &oci_index_desc, &inner, err);
 		mo_desc_copy(&oci_index_desc, &index, &inner);
 		tag = NULL;
 	}
@@ -103,12 +103,12 @@ int layout_read(const struct source *from, const char *architecture, struct part
 	if (r == 0)
 		r = oci_manifest_check(&m, err);
 	if (r == 0)
-		r = read_document(ret->dir, m.config, "its configuration", &oci_config_desc,
-				  &ret->config, err);
+		r = layout_document(ret->dir, m.config, "its configuration", &oci_config_desc,
+				    &ret->config, err);
 	for (size_t i = 0; r == 0 && i < m.n_layers; i++) {
 		struct part *p = MO_GROW(ret->layers, ret->n_layers);
 
-		p->name = blob_name(m.layers[i].digest);
+		p->name = layout_blob_name(m.layers[i].digest);
 		p->digest = mo_strdup(m.layers[i].digest);
 		p->bytes = m.layers[i].size;
 	}

@@ -1,13 +1,17 @@
-/* moe-image: unpacks an image that lies on a disk into a directory in which steps can run, and is
- * gone. A program of its own, run by a user without rights: an image is somebody's, and its
- * archives are read by libraries.
- *   moe-image unpack SOURCE DEST [--max-bytes SIZE] [--user NAME] [--allow-root]
- * SOURCE: oci:DIR[:TAG] or docker-archive:FILE. DEST gets rootfs, config.json and digest; it is
- * there when the image is whole, or not at all. Run by root it becomes the user.
+/* moe-image: brings an image to this node as a directory in which steps can run, and is gone. A
+ * program of its own, run by a user without rights: an image is somebody's, and its archives are
+ * read by libraries.
+ *   moe-image fetch NAME DIR        from a registry into an OCI image layout
+ *   moe-image unpack SOURCE DEST    of a layout, or of what docker save wrote, into a directory
+ *   moe-image list DIR              which images of --by-digest there are, and
+ *   moe-image prune DIR             removes those that nobody has used for long
+ * NAME: docker://HOST/NAME[:TAG][@DIGEST]. SOURCE: oci:DIR[:TAG] or docker-archive:FILE. All are
+ * safe to be killed and started again: fetch goes on where it was, and DEST is there when it is
+ * whole, or not at all. Run by root it becomes the user.
  *
- * Standard output: one line per layer, then the image's digest. Exit 0; 1 with one line on stderr:
- * this node could not; 2: bad usage; 3 with one line: the image or its source is refused, and will
- * be again. */
+ * Standard output: how far it is, then the image's digest. Exit 0; 1 with one line on stderr: this
+ * node or the network could not; 2: bad usage; 3 with one line: the image or its source is refused,
+ * and will be again. */
 #include <errno.h>
 #include <locale.h>
 #include <stdio.h>
@@ -16,56 +20,30 @@
 #include <sys/stat.h>
 #include <sys/utsname.h>
 
+#include "agent/core/image/reference.h"
+#include "agent/image/args.h"
+#include "agent/image/cache.h"
+#include "agent/image/fetch.h"
 #include "agent/image/unpack.h"
 #include "lib/base/identity.h"
 #include "lib/base/line.h"
-#include "lib/base/parse.h"
 #include "lib/base/proc.h"
 
-#define BYTES_MAX (512LL << 30)
 /* of this process: files of somebody are read */
 #define MEMORY_MAX (4LL << 30)
+#define DOCKER "docker://"
 
-static const char usage[] = "usage: moe-image unpack SOURCE DEST [--max-bytes SIZE] [--user NAME] "
-			    "[--allow-root] | --version\n"
-			    "SOURCE: oci:DIR[:TAG] or docker-archive:FILE\n";
-
-struct wish {
-	const char *source, *dest, *user;
-	int64_t bytes_max;
-	bool allow_root;
-};
-
-/* false: it is no usage. */
-static bool read_args(int argc, char **argv, struct wish *w)
+static int become(const struct args *a, struct mo_error *err)
 {
-	if (argc < 4 || !mo_streq(argv[1], "unpack"))
-		return false;
-	w->source = argv[2];
-	w->dest = argv[3];
-	for (int i = 4; i < argc; i++) {
-		if (mo_streq(argv[i], "--allow-root"))
-			w->allow_root = true;
-		else if (mo_streq(argv[i], "--user") && i + 1 < argc)
-			w->user = argv[++i];
-		else if (!mo_streq(argv[i], "--max-bytes") || i + 1 >= argc ||
-			 mo_parse_size(argv[++i], &w->bytes_max) < 0)
-			return false;
-	}
-	return *w->dest != 0;
-}
-
-static int become(const struct wish *w, struct mo_error *err)
-{
-	struct mo_identity_rule rule = { w->allow_root, 0 };
+	struct mo_identity_rule rule = { a->allow_root, 0 };
 	_cleanup_(mo_identity_done) struct mo_identity who = { 0 };
 
-	if (!w->user && !w->allow_root && mo_uid() == 0) {
-		mo_error_set(err, -EPERM, "an image is not unpacked as root");
-		mo_error_hint(err, "name who shall own it with --user NAME");
+	if (!a->user && !a->allow_root && mo_uid() == 0) {
+		mo_error_set(err, -EPERM, "images are not brought as root");
+		mo_error_hint(err, "name who shall own them with --user NAME");
 		return -EPERM;
 	}
-	int r = mo_identity_resolve(w->user, &rule, &who, err);
+	int r = mo_identity_resolve(a->user, &rule, &who, err);
 
 	if (r < 0)
 		return r;
@@ -85,42 +63,70 @@ static void be_bounded(void)
 	setlocale(LC_CTYPE, "C.UTF-8");
 }
 
-static int run(const struct wish *w, struct mo_error *err)
+static int run_unpack(const struct args *a, const char *architecture, struct mo_error *err)
 {
 	_cleanup_(source_done) struct source from = { 0 };
-	struct utsname node;
-	int r = source_read(w->source, &from, err);
+	int r = source_read(a->source, &from, err);
 
-	if (r == 0)
-		r = become(w, err);
+	return r < 0 ? r : unpack(&from, architecture, a->dir, a->by_digest, a->bytes_max, err);
+}
+
+static int run_fetch(const struct args *a, const char *architecture, struct mo_error *err)
+{
+	_cleanup_(reference_done) struct reference from = { 0 };
+	struct fetch_wish wish = { a->auth_file, a->silence_s };
+
+	if (!mo_starts_with(a->source, DOCKER))
+		return mo_error_set(err, IMAGE_REFUSED,
+				    "it is no image of a registry; write " DOCKER "HOST/NAME:TAG");
+	int r = reference_read(a->source + strlen(DOCKER), a->mirrors, a->n_mirrors, &from, err);
+
+	return r < 0 ? r : fetch(&from, a->dir, architecture, &wish, err);
+}
+
+static int run(const struct args *a, struct mo_error *err)
+{
+	struct utsname node;
+	int r = become(a, err);
+
 	if (r < 0)
 		return r;
 	be_bounded();
 	uname(&node);
-	return unpack(&from, oci_architecture(node.machine), w->dest, w->bytes_max, err);
+	const char *architecture = oci_architecture(node.machine);
+
+	switch (a->verb) {
+	case VERB_FETCH: return run_fetch(a, architecture, err);
+	case VERB_UNPACK: return run_unpack(a, architecture, err);
+	case VERB_LIST: return cache_list(a->dir, err);
+	default: return cache_prune(a->dir, a->bytes_max, err);
+	}
 }
 
 int main(int argc, char **argv)
 {
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
-	struct wish w = { .bytes_max = BYTES_MAX };
+	struct args a;
+	int r;
 
 	if (argc == 2 && mo_streq(argv[1], "--version")) {
 		printf("moe-image %s\n", MO_VERSION);
 		return 0;
 	}
-	if (!read_args(argc, argv, &w)) {
-		fputs(usage, stderr);
+	bool known = args_read(argc, argv, &a);
+
+	r = known ? run(&a, &err) : 0;
+	args_done(&a);
+	if (!known) {
+		fputs(args_usage, stderr);
 		return 2;
 	}
-	int r = run(&w, &err);
-
 	if (r == 0)
 		return 0;
 	_cleanup_(mo_freep) char *line = mo_printf("%s%s%s", mo_error_text(&err, r),
 						   err.hint ? "; " : "", err.hint ? err.hint : "");
 	_cleanup_(mo_freep) char *plain = mo_line_plain_dup(line);
 
-	fprintf(stderr, "moe-image: %s: %s\n", w.source, plain);
+	fprintf(stderr, "moe-image: %s: %s\n", a.source ? a.source : a.dir, plain);
 	return r == IMAGE_REFUSED ? 3 : 1;
 }

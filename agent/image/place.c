@@ -9,8 +9,6 @@
 #include "agent/core/image/oci.h"
 #include "lib/base/fd.h"
 
-#define DIGEST_MAX 256
-
 /* What is at PLACE already. */
 static int look(const struct place *p, const char *digest, struct mo_error *err)
 {
@@ -21,9 +19,12 @@ static int look(const struct place *p, const char *digest, struct mo_error *err)
 
 	if (r == -ENOENT)
 		return 0;
-	if (r == 0 && mo_read_file(name, DIGEST_MAX, &b) >= 0 &&
-	    strncmp(b.data ? b.data : "", digest, strlen(digest)) == 0)
+	if (r == 0 && mo_read_file(name, PLACE_DIGEST_MAX, &b) >= 0 &&
+	    strncmp(b.data ? b.data : "", digest, strlen(digest)) == 0) {
+		/* it has been asked for; who does not own it does not look after it either */
+		(void)utimensat(AT_FDCWD, p->path, NULL, 0);
 		return 1;
+	}
 	mo_error_set(err, IMAGE_REFUSED, "%s is there already, and is not this image (%s)", p->path,
 		     digest);
 	mo_error_hint(err, "remove it when no job uses it, or name another directory");
@@ -45,13 +46,20 @@ static int empty(struct place *p)
 	return r < 0 || (names && !errno) ? r : -errno;
 }
 
-/* Whether PLACE.partial still is the directory that is locked: another may have finished. */
-static bool is_ours(const struct place *p)
+/* A directory, locked, and it has this name after that too: another may have renamed it. */
+static int open_locked(const char *path)
 {
+	_cleanup_(mo_closep) int dir =
+		mo_open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	struct stat here, there;
+	int r = dir < 0 ? dir : mo_flock(dir);
 
-	return mo_stat_fd(p->dir, &here) == 0 && mo_stat(p->partial, &there) == 0 &&
-	       here.st_ino == there.st_ino && here.st_dev == there.st_dev;
+	if (r < 0)
+		return r;
+	if (mo_stat_fd(dir, &here) < 0 || mo_stat(path, &there) < 0 ||
+	    here.st_ino != there.st_ino || here.st_dev != there.st_dev)
+		return -EWOULDBLOCK;
+	return TAKE_FD(dir);
 }
 
 int place_begin(struct place *p, const char *path, const char *digest, struct mo_error *err)
@@ -61,7 +69,7 @@ int place_begin(struct place *p, const char *path, const char *digest, struct mo
 	while (n > 1 && path[n - 1] == '/')
 		n--;
 	*p = (struct place){ .path = mo_strndup(path, n), .dir = -1 };
-	p->partial = mo_printf("%s.partial", p->path);
+	p->partial = mo_printf("%s" PLACE_PARTIAL, p->path);
 	int r = look(p, digest, err);
 
 	if (r != 0)
@@ -69,16 +77,11 @@ int place_begin(struct place *p, const char *path, const char *digest, struct mo
 	r = mo_mkdir(p->partial, 0755);
 	if (r < 0 && r != -EEXIST)
 		return mo_error_set(err, r, "%s cannot be made: %s", p->partial, strerror(-r));
-	p->dir = mo_open_at(AT_FDCWD, p->partial, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-	r = p->dir < 0 ? p->dir : mo_flock(p->dir);
-	if (r == 0 && is_ours(p))
-		r = empty(p);
-	else if (r == 0)
-		r = -EWOULDBLOCK;
+	p->dir = open_locked(p->partial);
+	r = p->dir < 0 ? p->dir : empty(p);
 	if (r == 0)
 		return 0;
-	if (p->dir >= 0)
-		p->dir = mo_close(p->dir);
+	p->dir = mo_close(p->dir);
 	if (r == -EWOULDBLOCK)
 		return mo_error_set(err, r, "another process unpacks an image to %s now", p->path);
 	return mo_error_set(err, r, "%s cannot be emptied: %s", p->partial, strerror(-r));
@@ -118,4 +121,18 @@ void place_end(struct place *p)
 	mo_close(p->dir);
 	free(p->partial);
 	free(p->path);
+}
+
+int place_remove(const char *path, const char *by_name, struct mo_error *err)
+{
+	_cleanup_(mo_closep) int dir = open_locked(path);
+	int r = MO_MIN(dir, 0);
+
+	if (r == -EWOULDBLOCK || r == -ENOTDIR)
+		return r;
+	if (r == 0 && !mo_streq(path, by_name))
+		r = mo_rename(path, by_name);
+	if (r == 0)
+		r = mo_rm_rf(by_name);
+	return r < 0 ? mo_error_set(err, r, "%s cannot be removed: %s", path, strerror(-r)) : 0;
 }

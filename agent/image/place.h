@@ -3,6 +3,9 @@
 #pragma once
 #include "lib/base/error.h"
 
+#define PLACE_PARTIAL ".partial"
+#define PLACE_DIGEST_MAX 256 /* bytes of the file `digest` */
+
 struct place {
 	char *path, *partial;
 	int dir; /* PLACE.partial, locked; -1: not begun */
@@ -13,3 +16,6 @@ int place_begin(struct place *p, const char *path, const char *digest, struct mo
 int place_finish(struct place *p, struct mo_error *err);
 /* What is not finished is removed. */
 void place_end(struct place *p);
+/* The directory, by another name first (or the same), so that half of it is never seen. -ENOTDIR,
+ * -EWOULDBLOCK: somebody holds a lock on it; or an error with err. */
+int place_remove(const char *path, const char *by_name, struct mo_error *err);

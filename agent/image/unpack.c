@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/core/image/cache.h"
 #include "agent/core/stepd/image_config.h"
 #include "agent/image/layer.h"
 #include "agent/image/place.h"
@@ -118,14 +119,19 @@ static int unpack_parts(const struct parts *parts, const char *dest, int64_t byt
 	return MO_MIN(r, 0);
 }
 
-int unpack(const struct source *from, const char *architecture, const char *dest, int64_t bytes_max,
-	   struct mo_error *err)
+int unpack(const struct source *from, const char *architecture, const char *dest, bool by_digest,
+	   int64_t bytes_max, struct mo_error *err)
 {
 	struct parts parts;
 	int r = parts_read(from, architecture, &parts, err);
 
-	if (r == 0)
-		r = unpack_parts(&parts, dest, bytes_max, err);
+	if (r == 0) {
+		_cleanup_(mo_freep) char *name = cache_name(parts.digest);
+		_cleanup_(mo_freep) char *path =
+			by_digest ? mo_path(dest, "%s", name) : mo_strdup(dest);
+
+		r = unpack_parts(&parts, path, bytes_max, err);
+	}
 	parts_done(&parts);
 	return r;
 }

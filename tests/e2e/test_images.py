@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """moe-image by itself: images of layouts and archives become directories; an evil or damaged one
 leaves nothing outside of them, and no half of itself."""
-import io
+import fcntl
 import json
 import os
 import shutil
@@ -422,6 +422,64 @@ def a_killed_one_leaves_nothing_half():
         equal(len(os.listdir(whole + "/rootfs")), 3000, "files")
 
 
+def said(*words):
+    """Lines of a command that succeeds."""
+    as_user = dict(user=USER, group=USER, extra_groups=[]) if os.getuid() == 0 else {}
+    p = subprocess.run(
+        [BUILD + "/moe-image", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd="/",
+        **as_user,
+    )
+    equal((p.returncode, p.stderr), (0, ""), "%s ends with" % (words,))
+    return p.stdout.splitlines()
+
+
+@suite.test
+def a_directory_of_images():
+    with Place() as p:
+        images, names = p.path("images"), []
+        for i in range(4):
+            p.layout.index.clear()
+            source = p.source(layer(entry("f", bytes(1 << 20)), entry("which", str(i))))
+            r = p.run(source, "--by-digest", dest="")
+            equal((r.returncode, r.stderr), (0, ""), "it ends with")
+            names.append(p.digest.replace(":", "-"))
+            # the second one was used longest ago
+            os.utime(p.path("images", names[i]), (1000, 1000 + (i - 1) % 4))
+        os.mkdir(p.path("images/by-hand"))
+        shutil.copy(p.path("images", names[0], "digest"), p.path("images/by-hand"))
+        order = [names[i] for i in (1, 2, 3, 0)]
+        listed = [line.split() for line in said("list", images)]
+        equal([words[0] for words in listed], order, "images, the longest unused first")
+        equal([words[2:] for words in listed][0], ["1970-01-01T00:16:40.000Z", "free"], "the first")
+        sizes = [int(words[1]) for words in listed]
+        need(all(1 << 20 <= n < 2 << 20 for n in sizes), "bytes: %s" % sizes)
+        # once more: it is the newest
+        before = os.stat(p.path("images", names[3], "rootfs/f"))
+        r = p.run(source, "--by-digest", dest="")
+        equal((r.returncode, r.stdout), (0, p.digest + "\n"), "the last one once more")
+        equal(os.stat(p.path("images", names[3], "rootfs/f")), before, "its file")
+        order = [names[i] for i in (1, 2, 0, 3)]
+        equal([line.split()[0] for line in said("list", images)], order, "images")
+        equal(said("prune", images, "--max-bytes", "1G")[:-1], [], "what goes of few")
+        user = os.open(p.path("images", names[1]), os.O_RDONLY)
+        fcntl.flock(user, fcntl.LOCK_SH)
+        os.mkdir(p.path("images/sha256-of-a-killed-one.partial"))
+        equal(said("list", images)[0].split()[3], "used", "the first")
+        if os.getuid() == 0:
+            os.chown(p.path("images/sha256-of-a-killed-one.partial"), USER, USER)
+        lines = said("prune", images, "--max-bytes", str(2 * sizes[0]))
+        equal([line.split()[::3] for line in lines[:-1]], [[n, "removed"] for n in order[1:3]])
+        equal(lines[-1], "2 images with %d bytes" % sum([sizes[0], sizes[2]]), "the last line")
+        equal(sorted(os.listdir(images)), sorted([names[1], names[3], "by-hand"]), "what is there")
+        os.close(user)
+        said("prune", images, "--max-bytes", "0")
+        equal(os.listdir(images), ["by-hand"], "what is there")
+
+
 @suite.test
 def what_is_wrong_with_the_call():
     with Place() as p:
@@ -431,14 +489,28 @@ def what_is_wrong_with_the_call():
         for words in (["--what"], ["--max-bytes"], ["--max-bytes", "x"]):
             r = p.run(source, *words)
             equal(r.returncode, USAGE, "exit status of %s" % words)
-            need(r.stderr.startswith("usage: moe-image unpack"), r.stderr)
+            need(r.stderr.startswith("usage: moe-image fetch"), r.stderr)
         r = p.run(source, dest="missing/x")
         equal(r.returncode, NODE, "no directory to unpack in")
         need("missing/x.partial cannot be made: No such file" in r.stderr, r.stderr)
+        for words in (
+            ["prune", p.dir],
+            ["list"],
+            ["list", p.dir, "--by-digest"],
+            ["forget", p.dir],
+        ):
+            r = subprocess.run([BUILD + "/moe-image", *words], stderr=subprocess.PIPE)
+            equal(r.returncode, USAGE, "exit status of %s" % words)
+        r = subprocess.run(
+            [BUILD + "/moe-image", "list", "/nowhere", "--allow-root"], stderr=subprocess.PIPE
+        )
+        equal(r.returncode, REFUSED, "exit status of no directory")
         if os.getuid() == 0:
             r = subprocess.run(p.command(source), stderr=subprocess.PIPE, text=True)
             equal(r.returncode, NODE, "as root")
-            need("is not unpacked as root; name who shall own it with --user" in r.stderr, r.stderr)
+            need(
+                "are not brought as root; name who shall own them with --user" in r.stderr, r.stderr
+            )
             r = subprocess.run(p.command(source, "--allow-root"), stdout=subprocess.PIPE, text=True)
             equal(r.returncode, 0, "as root that may")
 

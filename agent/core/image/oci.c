@@ -20,15 +20,18 @@ static const struct mo_field oci_descriptor_fields[] = {
 	MO_DN(oci_descriptor, media_type, "mediaType", MO_STR, "kind"),
 	MO_D(oci_descriptor, digest, MO_STR, "digest"),
 	MO_D(oci_descriptor, size, MO_INT, "bytes"),
-	MO_D_SUB(oci_descriptor, platform, MO_OPT, &oci_platform_desc, "what it runs on"),
-	MO_D_SUB(oci_descriptor, annotations, MO_OPT, &oci_annotations_desc, "notes"),
+	MO_D_SUB(oci_descriptor, platform, MO_OPT, &oci_platform_desc, "what it runs on",
+		 .omit = true),
+	MO_D_SUB(oci_descriptor, annotations, MO_OPT, &oci_annotations_desc, "notes", .omit = true),
 };
 static const struct mo_desc oci_descriptor_desc = MO_DESC(oci_descriptor, oci_descriptor_fields);
 static const struct mo_field oci_index_fields[] = {
+	MO_DN(oci_index, version, "schemaVersion", MO_INT, "version of its form", .omit = true),
 	MO_D_VEC(oci_index, manifests, &oci_descriptor_desc, "images"),
 };
 const struct mo_desc oci_index_desc = MO_DESC(oci_index, oci_index_fields);
 static const struct mo_field oci_manifest_fields[] = {
+	MO_DN(oci_manifest, media_type, "mediaType", MO_STR, "kind"),
 	MO_D_SUB(oci_manifest, config, MO_OPT, &oci_descriptor_desc, "configuration"),
 	MO_D_VEC(oci_manifest, layers, &oci_descriptor_desc, "layers, the lowest first"),
 };
@@ -82,6 +85,30 @@ bool oci_is_index(const struct oci_descriptor *d)
 {
 	return mo_streq(d->media_type, "application/vnd.oci.image.index.v1+json") ||
 	       mo_streq(d->media_type, "application/vnd.docker.distribution.manifest.list.v2+json");
+}
+
+void oci_index_put(struct oci_index *index, const char *tag, const char *digest, int64_t bytes,
+		   const char *media_type)
+{
+	struct oci_descriptor *d;
+
+	for (size_t i = index->n_manifests; i-- > 0;) {
+		const struct oci_annotations *a = index->manifests[i].annotations;
+
+		if (mo_streq(a ? a->tag : NULL, tag))
+			mo_vec_remove(&oci_descriptor_desc, index->manifests, &index->n_manifests,
+				      i);
+	}
+	index->version = OCI_INDEX_VERSION;
+	d = MO_ADD(index, manifests, &oci_descriptor_desc);
+	mo_str_set(&d->media_type,
+		   media_type ? media_type : "application/vnd.oci.image.manifest.v1+json");
+	mo_str_set(&d->digest, digest);
+	d->size = bytes;
+	if (!tag)
+		return;
+	d->annotations = mo_desc_new(&oci_annotations_desc);
+	mo_str_set(&d->annotations->tag, tag);
 }
 
 static bool is_tagged(const struct oci_descriptor *d, const char *tag)

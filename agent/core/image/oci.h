@@ -28,10 +28,13 @@ struct oci_descriptor {
 };
 /* index.json, an image index, a manifest list of Docker's. */
 struct oci_index {
+	int64_t version; /* of the form */
 	struct oci_descriptor *manifests;
 	size_t n_manifests;
 };
+#define OCI_INDEX_VERSION 2
 struct oci_manifest {
+	char *media_type; /* NULL: it does not say */
 	struct oci_descriptor *config;
 	struct oci_descriptor *layers; /* the lowest first */
 	size_t n_layers;
@@ -72,6 +75,9 @@ MO_DEFINE_DONE(saved_images)
 bool oci_digest_valid(const char *s);
 /* amd64 for the x86_64 of uname(2); what is unknown stays as it is. */
 const char *oci_architecture(const char *machine);
+/* The index names it so, and nothing else by this tag (NULL: by none). */
+void oci_index_put(struct oci_index *index, const char *tag, const char *digest, int64_t bytes,
+		   const char *media_type);
 bool oci_is_index(const struct oci_descriptor *d);
 /* The one that is meant: the tag (NULL: any) and the architecture. Else NULL, and err says what
  * there is. */

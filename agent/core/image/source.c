@@ -34,6 +34,10 @@ int source_read(const char *text, struct source *ret, struct mo_error *err)
 	if (ret->path && *ret->path)
 		return 0;
 	source_done(ret);
+	if (mo_starts_with(text, "docker://"))
+		return mo_error_set(err, IMAGE_REFUSED,
+				    "it is in a registry; fetch it first: moe-image fetch %.*s DIR",
+				    mo_utf8_shown(text, 200), text);
 	return mo_error_set(err, IMAGE_REFUSED,
 			    "%.*s is no source of an image; write " LAYOUT "DIR[:TAG] or " SAVED
 			    "FILE",

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/core/image/oci.h"
 #include "agent/core/stepd/box.h"
 #include "agent/core/stepd/image_config.h"
 #include "agent/core/bind/bind.h"
@@ -197,6 +198,10 @@ static const struct {
 	D(image_variable_desc),
 	D(image_config_desc),
 	D(image_bundle_desc),
+	D(oci_index_desc),
+	D(oci_manifest_desc),
+	D(oci_config_desc),
+	D(saved_images_desc),
 	D(recipe_container_desc),
 	D(container_mount_desc),
 	D(stepd_order_desc),

@@ -1,0 +1,88 @@
+/* See args.h. */
+#include "agent/image/args.h"
+
+#include <string.h>
+
+#include "lib/base/parse.h"
+
+#define UNPACKED_MAX (512LL << 30)
+#define SILENCE_S 60
+#define SECOND_US 1000000LL
+
+const char args_usage[] =
+	"usage: moe-image fetch docker://HOST/NAME[:TAG][@DIGEST] DIR [--auth FILE]\n"
+	"                 [--mirror FROM=TO] .. [--silence DURATION]\n"
+	"       moe-image unpack oci:DIR[:TAG]|docker-archive:FILE DEST [--by-digest]\n"
+	"                 [--max-bytes SIZE]\n"
+	"       moe-image list DIR\n"
+	"       moe-image prune DIR --max-bytes SIZE\n"
+	"       all: [--user NAME] [--allow-root]\n"
+	"       moe-image --version\n";
+
+static const char *const verbs[] = { [VERB_FETCH] = "fetch",
+				     [VERB_UNPACK] = "unpack",
+				     [VERB_LIST] = "list",
+				     [VERB_PRUNE] = "prune" };
+
+static bool read_silence(struct args *a, const char *value)
+{
+	int64_t us;
+
+	if (mo_parse_duration_us(value, &us) < 0 || us < SECOND_US)
+		return false;
+	a->silence_s = us / SECOND_US;
+	return true;
+}
+
+/* An option with its value; false: it is none of this verb. */
+static bool read_option(struct args *a, const char *name, const char *value)
+{
+	bool fetch = a->verb == VERB_FETCH;
+
+	if (mo_streq(name, "--user"))
+		a->user = value;
+	else if (mo_streq(name, "--auth") && fetch)
+		a->auth_file = value;
+	else if (mo_streq(name, "--mirror") && fetch && strchr(value, '='))
+		mo_strs_add(&a->mirrors, &a->n_mirrors, value);
+	else if (mo_streq(name, "--silence") && fetch)
+		return read_silence(a, value);
+	else if (mo_streq(name, "--max-bytes") && (a->verb == VERB_UNPACK || a->verb == VERB_PRUNE))
+		return mo_parse_size(value, &a->bytes_max) == 0;
+	else
+		return false;
+	return true;
+}
+
+bool args_read(int argc, char **argv, struct args *ret)
+{
+	int at = 2;
+
+	*ret = (struct args){ .silence_s = SILENCE_S, .bytes_max = UNPACKED_MAX };
+	ret->verb = argc > 2 ? mo_enum_parse(verbs, ELEMENTSOF(verbs), argv[1]) : -1;
+	if (ret->verb < 0)
+		return false;
+	if (ret->verb == VERB_PRUNE)
+		ret->bytes_max = MO_NONE;
+	if (ret->verb == VERB_FETCH || ret->verb == VERB_UNPACK)
+		ret->source = argv[at++];
+	if (at >= argc || !*argv[at] || *argv[at] == '-')
+		return false;
+	ret->dir = argv[at++];
+	for (; at < argc; at++) {
+		if (mo_streq(argv[at], "--allow-root"))
+			ret->allow_root = true;
+		else if (mo_streq(argv[at], "--by-digest") && ret->verb == VERB_UNPACK)
+			ret->by_digest = true;
+		else if (at + 1 == argc || !read_option(ret, argv[at], argv[at + 1]))
+			return false;
+		else
+			at++;
+	}
+	return ret->bytes_max != MO_NONE;
+}
+
+void args_done(struct args *a)
+{
+	mo_strs_clear(&a->mirrors, &a->n_mirrors);
+}

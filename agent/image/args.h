@@ -1,0 +1,27 @@
+/* The command line of moe-image. */
+#pragma once
+#include "lib/base/desc.h"
+
+enum verb {
+	VERB_FETCH,
+	VERB_UNPACK,
+	VERB_LIST,
+	VERB_PRUNE,
+};
+struct args {
+	int verb;              /* enum verb */
+	const char *source;    /* FETCH, UNPACK */
+	const char *dir;       /* where it goes, or the directory of images */
+	const char *user;      /* NULL: who runs it */
+	const char *auth_file; /* FETCH */
+	int64_t silence_s;     /* FETCH */
+	char **mirrors;        /* FETCH */
+	size_t n_mirrors;
+	int64_t bytes_max; /* UNPACK; PRUNE: MO_NONE until it is said */
+	bool by_digest;    /* UNPACK */
+	bool allow_root;
+};
+extern const char args_usage[];
+/* false: it is no usage. args_done() in any case. */
+bool args_read(int argc, char **argv, struct args *ret);
+void args_done(struct args *a);
