@@ -25,6 +25,7 @@
 #include "agent/journal.h"
 #include "agent/layers.h"
 #include "agent/link.h"
+#include "agent/exec.h"
 #include "agent/logs.h"
 #include "agent/messages.h"
 #include "agent/queue.h"
@@ -119,6 +120,7 @@ static void on_step_effect(struct manager *m, struct agent_effect *x, struct ste
 		       (long long)x->grace_us / 1000);
 		d->stop_logged = true;
 		step_dir_order(d, &(struct stepd_order){ .cmd = (char *)"stop",
+							 .exec = MO_NONE,
 							 .signal = x->signal,
 							 .grace_us = x->grace_us });
 		break;
@@ -128,6 +130,7 @@ static void on_step_effect(struct manager *m, struct agent_effect *x, struct ste
 		       (long long)x->attempt);
 		d->kill_logged = true;
 		step_dir_order(d, &(struct stepd_order){ .cmd = (char *)"kill",
+							 .exec = MO_NONE,
 							 .signal = MO_NONE,
 							 .grace_us = MO_NONE });
 		break;
@@ -145,7 +148,10 @@ static void carry_out(struct manager *m, struct agent_effect *x)
 	case AX_FENCE: save_fence(m, x); break;
 	case AX_SPOOL: spool(m, x); break;
 	case AX_SCAN: scan_start(m, x->command); break;
-	case AX_QUERY: logs_query(m->logs, x->command); break;
+	case AX_QUERY:
+		if (!exec_query(m->execs, x->command))
+			logs_query(m->logs, x->command);
+		break;
 	case AX_HELLO:
 		m->sync_due = m->urgent_due = false;
 		link_hello(m->link);
@@ -286,6 +292,7 @@ struct manager *manager_free(struct manager *m)
 	watch_free(m->watch);
 	scans_free(m);
 	logs_free(m->logs);
+	execs_free(m->execs);
 	layers_free(m->layers);
 	link_free(m->link);
 	while (m->n_steps > 0)
@@ -371,7 +378,8 @@ static int open_parts(struct manager *m, struct mo_error *err)
 	if (mo_turn_new(m->loop, on_turn, m, &m->turn) < 0 ||
 	    mo_timer_new(m->loop, on_deadline, m, &m->deadline) < 0 ||
 	    discovery_new(m, &m->discovery) < 0 || logs_new(m, &m->logs) < 0 ||
-	    layers_new(m, &m->layers) < 0 || watch_new(m, &m->watch) < 0)
+	    execs_new(m, &m->execs) < 0 || layers_new(m, &m->layers) < 0 ||
+	    watch_new(m, &m->watch) < 0)
 		return mo_error_set(err, -EIO, "timers: %s", strerror(errno));
 	r = fence_open(m, err);
 	return r < 0 ? r : link_new(m, &m->link, err);

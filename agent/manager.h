@@ -5,7 +5,7 @@
  *   <- fence, scan (checkpoints), sweep, discovery (this machine), ending (is it going down?)
  *   <- supervisor <- step_dir (one step: lock, socket, adoption), health (probes and checks)
  *   <- plain <- reserve, unit (ways to start a supervisor) <- start; controller (messages)
- *   <- link <- logs
+ *   <- link <- logs, exec
  *   <- manager (turn, effects, start-up).
  * Nothing calls the manager: a source queues, or sets a mark and arms the turn. */
 #pragma once
@@ -20,6 +20,7 @@ struct step_dir;
 struct starter;
 struct layers;
 struct logs;
+struct execs;
 struct watch;
 struct scan;
 struct fence;
@@ -44,6 +45,7 @@ struct manager {
 	struct fence *fence;
 	struct link *link;
 	struct logs *logs;
+	struct execs *execs;
 	struct layers *layers;
 	struct watch *watch; /* NULL: health is off */
 	struct scan **scans;

@@ -296,6 +296,7 @@ static void on_timer(void *arg)
 		d->answered = false;
 		word_is_due(d);
 		step_dir_order(d, &(struct stepd_order){ .cmd = (char *)"ping",
+							 .exec = MO_NONE,
 							 .signal = MO_NONE,
 							 .grace_us = MO_NONE });
 		mo_timer_in(d->timer, SILENT_US);

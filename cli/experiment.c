@@ -57,10 +57,10 @@ static int read_file(void *arg, const char *path, size_t most, struct mo_buf *re
 {
 	const struct there *p = arg;
 	const char *dir = p->in->recipe.engine.workdir;
-	_cleanup_(mo_freep) char *whole =
-		*path == '/' || !dir ? mo_strdup(path) : mo_printf("%s/%s", dir, path);
+	_cleanup_(mo_freep) char *whole = dir ? places_below(dir, path) : mo_strdup(path);
+	_cleanup_(mo_freep) char *seen = *whole == '/' ? places_seen(p->in, whole) : NULL;
 
-	return mo_read_file(whole, most, ret);
+	return mo_read_file(seen ? seen : whole, most, ret);
 }
 
 static const char *of_rank(const struct there *p, const char *name)
@@ -144,7 +144,8 @@ static int resolve(const struct recipe_input *in, struct experiment *ret,
 	}
 	/* An experiment of ours lies here without the engine's presets: that is no fault of
 	 * either. */
-	const char *dir = in->recipe.engine.workdir;
+	_cleanup_(mo_freep) char *dir =
+		in->recipe.engine.workdir ? places_seen(in, in->recipe.engine.workdir) : NULL;
 
 	if (dir && access(dir, F_OK) < 0 && errno == ENOENT)
 		r = mo_error_set(err, -ENOENT,

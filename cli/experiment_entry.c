@@ -28,7 +28,9 @@ int experiment_missing(const struct recipe_input *in, const char *file, int why)
 	_cleanup_(mo_freep) char *presets = workdir ? places_below(workdir, PLACES_PRESETS) : NULL;
 	bool none = why == -ENOENT || why == -ENOTDIR;
 
-	if (!file || !presets || access(presets, F_OK) < 0 || (!none && why != -EISDIR))
+	/* The other files of an image are not here. */
+	if (in->recipe.engine.container || !file || !presets || access(presets, F_OK) < 0 ||
+	    (!none && why != -EISDIR))
 		return 0;
 	/* engine.prepare may make it on the node. */
 	if (none && (in->recipe.engine.prepare || in->recipe.engine.n_prepare_argv ||

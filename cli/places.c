@@ -25,6 +25,22 @@ char *places_below(const char *dir, const char *path)
 	return *path == '/' ? mo_strdup(path) : mo_printf("%s/%s", dir, path);
 }
 
+char *places_seen(const struct recipe_input *in, const char *path)
+{
+	const struct recipe_container *c = in->recipe.engine.container;
+	const struct container_mount *m = c ? container_mount_of(c, path) : NULL;
+	const char *image = c ? c->image + strlen("dir:") : "";
+	_cleanup_(mo_freep) char *config = mo_printf("%s/config.json", image),
+				 *rootfs = mo_printf("%s/rootfs", image);
+
+	if (m)
+		return container_source(m, path);
+	return mo_printf("%s%s",
+			 c && access(config, F_OK) == 0 && access(rootfs, F_OK) == 0 ? rootfs
+										     : image,
+			 path);
+}
+
 /* A name of the directory that is like this one; NULL: none is. The caller frees it. */
 static char *like(const char *dir, const char *name)
 {
@@ -297,9 +313,12 @@ int places_check(struct cli *cli, const struct recipe_input *in)
 	_cleanup_(pass_done) struct pass l = { .in = in };
 
 	check_directory(&l, "checkpoint.dir", in->recipe.checkpoint.dir);
-	check_directory(&l, "engine.workdir", in->recipe.engine.workdir);
+	if (!in->recipe.engine.container)
+		check_directory(&l, "engine.workdir", in->recipe.engine.workdir);
 	if (recipe_errors_finish(&l.errors) < 0)
 		return recipe_input_refuse(cli, in, &l.errors);
+	if (in->recipe.engine.container) /* the other paths are the image's */
+		return 0;
 	if (workdir_here(&l))
 		check_tree(&l);
 	check_programs(&l);

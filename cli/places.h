@@ -10,6 +10,9 @@
 
 /* The path, below the directory unless it is absolute. Caller frees. */
 char *places_below(const char *dir, const char *path);
+/* Where this machine would have what a rank sees at an absolute path: in an image on a mount of it,
+ * or in the directory of the image. Caller frees. */
+char *places_seen(const struct recipe_input *in, const char *path);
 /* False only of a path that is surely not here: of one below a directory that is not here,
  * nothing can be said. */
 bool places_may_have(const struct recipe_input *in, const char *path);

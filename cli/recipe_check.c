@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "cli/experiment.h"
+#include "cli/places.h"
 #include "lib/recipe/engine_version.h"
 #include "lib/recipe/recipe_file.h"
 
@@ -25,9 +26,10 @@ static int parse(struct recipe_input *in, struct recipe_errors *errors)
 static bool in_tree(void *arg, const char *file)
 {
 	const struct recipe_input *in = arg;
-	_cleanup_(mo_freep) char *path = mo_printf("%s/%s", in->recipe.engine.workdir, file);
+	_cleanup_(mo_freep) char *path = places_below(in->recipe.engine.workdir, file);
+	_cleanup_(mo_freep) char *seen = places_seen(in, path);
 
-	return access(path, F_OK) == 0;
+	return access(seen, F_OK) == 0;
 }
 
 /* A tree that lies here and is of another version than the engine's file is read by the file of

@@ -108,6 +108,8 @@ static void print_job(struct cli *cli, struct json_object *j)
 	print_chosen(js_get(j, "plan.chosen"));
 	if (js_str(j, "prepare.text"))
 		line("prepare", js_str(j, "prepare.text"));
+	if (js_str(j, "image"))
+		line("image", js_str(j, "image"));
 	print_nodes(j);
 	if (checkpoint != MO_NONE)
 		printf("%-12s iteration %s%s  %s\n", "checkpoint", text_int(checkpoint),

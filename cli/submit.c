@@ -160,6 +160,22 @@ static void print_resume_args(struct json_object *words)
 		       i + 1 == js_len(words) ? "\n" : "");
 }
 
+/* engine.container, which moectl itself has read. */
+static void print_image(const struct recipe_container *c)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+
+	if (!c)
+		return;
+	mo_buf_printf(&b, "in the image %s, whose own variables come before those below", c->image);
+	for (size_t i = 0; i < c->n_mounts; i++)
+		mo_buf_printf(&b, "%s%s:%s%s", i ? ", " : "; it sees ", c->mounts[i].source,
+			      c->mounts[i].target, c->mounts[i].readonly ? ":ro" : "");
+	_cleanup_(mo_freep) char *text = visible(b.data);
+
+	puts(text);
+}
+
 /* Whoever reads on must know whether these are his machines. */
 static void print_placed(const struct cli *cli, struct json_object *doc, bool is_offline)
 {
@@ -183,7 +199,8 @@ static void print_placed(const struct cli *cli, struct json_object *doc, bool is
 	     "  launch knows them");
 }
 
-static void print_dryrun(const struct cli *cli, struct json_object *doc, bool is_offline)
+static void print_dryrun(const struct cli *cli, const struct recipe_input *in,
+			 struct json_object *doc, bool is_offline)
 {
 	static const struct column columns[] = {
 		{ ">RANK", "rank", CELL_INT },
@@ -204,6 +221,7 @@ static void print_dryrun(const struct cli *cli, struct json_object *doc, bool is
 		       json_object_get_boolean(js_get(plan, "fits")) ? "" : " (does NOT fit)",
 		       text_seconds(js_real(plan, "step_time_s.total")),
 		       text_percent(js_real(plan, "mfu")));
+	print_image(in->recipe.engine.container);
 	print_resume_args(js_get(doc, "resume_args"));
 	dryrun_print(cli, ranks);
 	print_table(cli, columns, ELEMENTSOF(columns), ranks);
@@ -237,7 +255,7 @@ static int dry_run(struct cli *cli, struct recipe_input *in, const char *text)
 	}
 	if (cli->json)
 		return print_answer(&a);
-	print_dryrun(cli, a.doc, is_offline);
+	print_dryrun(cli, in, a.doc, is_offline);
 	return CLI_OK;
 }
 

@@ -254,6 +254,22 @@ void link_query_env(struct manager *m, const char *node, int64_t job, int64_t at
 	link_wake(m, node);
 }
 
+void link_query_exec(struct manager *m, const char *node, const struct command *c,
+		     int64_t timeout_ms, link_answer_fn fn, void *arg)
+{
+	struct command *q = question_new(m->links->questions, manager_state(m)->epoch, node,
+					 timeout_ms * 1000, fn, arg, false);
+
+	q->job = c->job;
+	q->attempt = c->attempt;
+	q->rank = c->rank;
+	q->wait_ms = c->wait_ms;
+	q->what = mo_strdup(c->what);
+	for (size_t i = 0; i < c->n_argv; i++)
+		mo_strs_add(&q->argv, &q->n_argv, c->argv[i]);
+	link_wake(m, node);
+}
+
 void link_query_cancel(struct manager *m, int64_t id)
 {
 	question_cancel(m->links->questions, id);

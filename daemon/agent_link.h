@@ -35,4 +35,7 @@ int64_t link_query(struct manager *m, const char *node, int64_t job, int64_t att
 #define LINK_ENV_TIMEOUT_US (2 * 1000000LL)
 void link_query_env(struct manager *m, const char *node, int64_t job, int64_t attempt,
 		    link_answer_fn fn, void *arg);
+/* The same for a command beside a rank: what c says of it is copied. arg stays the caller's. */
+void link_query_exec(struct manager *m, const char *node, const struct command *c,
+		     int64_t timeout_ms, link_answer_fn fn, void *arg);
 void link_query_cancel(struct manager *m, int64_t id);

@@ -162,8 +162,12 @@ static void send_preview(struct manager *m, struct http_request *r, const struct
 	}
 	_cleanup_(mo_freep) char *note =
 		mo_printf("%s: this is what a launch gives; HOME, paths in the step's directory "
-			  "and the end of MOE_STEP are guessed, interfaces are left out%s",
-			  why, placed_note(e));
+			  "and the end of MOE_STEP are guessed, interfaces%s are left out%s",
+			  why,
+			  j->spec.recipe.engine.container
+				  ? " and the variables of the image, which come first,"
+				  : "",
+			  placed_note(e));
 	const struct explained_view from = { "preview", note, e };
 
 	send_env(r, &from, k->env, k->n_env);

@@ -7,6 +7,7 @@
 #include "daemon/api_cluster.h"
 #include "daemon/api_config.h"
 #include "daemon/api_events.h"
+#include "daemon/api_exec.h"
 #include "daemon/api_explain.h"
 #include "daemon/api_job_docs.h"
 #include "daemon/api_jobs.h"
@@ -69,6 +70,16 @@ const struct api_route api_routes[] = {
 	  "jobs",
 	  .answer = &job_view_desc,
 	  .body = &restart_body_desc },
+	{ { "POST", "/v1/jobs/{id}/exec", ROLE_USER, api_job_exec, SMALL, false },
+	  "Run a command beside a rank, as the job's user, for its owner and admins: "
+	  "{\"rank\":N,\"command\":[WORDS],\"timeout_s\":N}; four at once.",
+	  "jobs",
+	  .answer = &exec_desc,
+	  .body = &exec_body_desc },
+	{ { "GET", "/v1/jobs/{id}/exec/{exec}", ROLE_USER, api_job_exec_get, 0, false },
+	  "What came of such a command; kept for ten minutes.",
+	  "jobs",
+	  .answer = &exec_desc },
 	{ { "GET", "/v1/jobs/{id}/ranks", ROLE_VIEWER, api_job_ranks, 0, false },
 	  "Ranks of the current or last attempt.",
 	  "jobs",

@@ -6,6 +6,7 @@
 #include "daemon/agent_answer.h"
 #include "daemon/agent_link.h"
 #include "daemon/api.h"
+#include "daemon/exec.h"
 #include "daemon/node_config.h"
 #include "lib/wire/encode.h"
 
@@ -51,6 +52,8 @@ static void answer(struct manager *m, struct http_request *r, const struct input
 		api_job_doc(m, r, j, &b);
 	else if (in->answer == ANSWER_NODE && n)
 		api_node_doc(m, n, false, &b);
+	else if (in->answer == ANSWER_EXEC)
+		wire_encode(&exec_desc, execs_find(m, in->answer_text), &b);
 	else
 		mo_buf_str(&b, in->answer_text ? in->answer_text : "{}");
 	api_send(r, fx->reply->status, &b);
@@ -76,6 +79,9 @@ static void reply(struct manager *m, const struct input *in, const struct effect
 		reply_to_agent(m, in, fx);
 		return;
 	}
+	/* whether or not somebody still waits: what the event says is done */
+	if (in->answer == ANSWER_EXEC)
+		execs_decided(m, in->answer_text, fx->reply->status < 400);
 	r = http_find(m->http, (uint64_t)fx->request);
 	if (!r)
 		return;

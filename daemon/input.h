@@ -5,12 +5,12 @@
 #include "daemon/manager.h"
 
 /* What a successful FX_REPLY for this input looks like. */
-enum answer_kind { ANSWER_NONE, ANSWER_SUBMIT, ANSWER_JOB, ANSWER_NODE, ANSWER_TEXT };
+enum answer_kind { ANSWER_NONE, ANSWER_SUBMIT, ANSWER_JOB, ANSWER_NODE, ANSWER_TEXT, ANSWER_EXEC };
 struct input {
 	struct core_input core;
 	bool of_agent;      /* its answer goes to an agent (agent_answer.h) */
 	int answer;         /* enum answer_kind */
-	char *answer_text;  /* ANSWER_TEXT: the document */
+	char *answer_text;  /* ANSWER_TEXT: the document; ANSWER_EXEC: id of the command */
 	char *answer_node;  /* ANSWER_NODE: its name */
 	size_t effects_end; /* during the turn: its effects end here */
 };

@@ -20,6 +20,7 @@
 #include "daemon/auth.h"
 #include "daemon/begin.h"
 #include "daemon/core/state/clock.h"
+#include "daemon/exec.h"
 #include "daemon/forked.h"
 #include "daemon/input.h"
 #include "daemon/journal.h"
@@ -155,6 +156,7 @@ static int make_parts(struct manager *m, struct mo_error *err)
 		return r;
 	audit_new(m);
 	links_new(m);
+	execs_new(m);
 	streams_new(m);
 	queries_new(m);
 	helpers_new(m);
@@ -306,6 +308,7 @@ void manager_done(struct manager *m)
 	m->queries = queries_free(m->queries);
 	m->streams = streams_free(m->streams);
 	m->links = links_free(m->links);
+	m->execs = execs_free(m->execs);
 	m->auth = auth_free(m->auth);
 	m->audit = audit_free(m->audit);
 	mo_timer_free(m->deadline);

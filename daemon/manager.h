@@ -39,6 +39,7 @@ struct manager {
 	struct auth *auth;
 	struct audit *audit;
 	struct links *links;
+	struct execs *execs;
 	struct streams *streams;
 	struct queries *queries;
 	struct helpers *helpers;

@@ -1,6 +1,7 @@
 /* See visible.h. Lines of the ranks' output, and what is read in files of the user, come into
  * documents at two places: as evidence of incidents, and behind SAID in the reason of a job that
- * failed and in messages of events, whose data may have it once more as its last member `text`. */
+ * failed and in messages of events, whose data may have it once more as its last member `text`. The
+ * command of a job.exec is kept likewise: behind COMMAND_IS, and as the last member `command`. */
 #include "daemon/visible.h"
 #include <stdio.h>
 #include <string.h>
@@ -39,10 +40,17 @@ bool visible_to(struct manager *m, struct http_request *r, const struct job *j, 
 	return false;
 }
 
-/* Cuts it where a line of output begins. */
+/* Where a line of output begins, or a user's command; NULL: nowhere. */
+static char *others_words(char *text)
+{
+	char *said = text ? strstr(text, SAID) : NULL, *is = text ? strstr(text, COMMAND_IS) : NULL;
+
+	return said && is ? MO_MIN(said, is) : said ? said : is;
+}
+
 static void cut_said(char *text)
 {
-	char *said = text ? strstr(text, SAID) : NULL;
+	char *said = others_words(text);
 
 	if (said)
 		*said = 0;
@@ -117,23 +125,25 @@ void visible_report(const struct viewer *v, const struct job *j, struct report_v
 bool visible_event(const struct viewer *v, const struct state *s, const struct event *e)
 {
 	return e->job == MO_NONE || viewer_sees(v, NULL) || !e->message ||
-	       !strstr(e->message, SAID) || viewer_sees(v, job_find(s, e->job));
+	       !others_words(e->message) || viewer_sees(v, job_find(s, e->job));
 }
 
 struct event *visible_event_cut(const struct event *e)
 {
 	struct event *cut = mo_desc_dup(&event_desc, e);
-	char *data = cut->data ? strstr(cut->data, SAID) : NULL;
+	bool is_exec = mo_streq(e->type, event_registry[EVENT_JOB_EXEC].type);
+	const char *last = is_exec ? "\"command\":" : "\"text\":";
+	char *data = cut->data && !is_exec ? strstr(cut->data, SAID) : NULL;
 
 	cut_said(cut->message);
 	if (data)
 		memcpy(data, "\"}", 3); /* the reason is the last member (job_move) */
 	char *text = !data && cut->data && strlen(cut->message) < strlen(e->message)
-			     ? strstr(cut->data, "\"text\":")
+			     ? strstr(cut->data, last)
 			     : NULL;
 	if (text) {
 		*text = 0;
-		text = mo_printf("%s\"text\":null}", cut->data);
+		text = mo_printf("%s%snull}", cut->data, last);
 		free(cut->data);
 		cut->data = text;
 	}

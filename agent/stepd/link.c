@@ -7,6 +7,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 #include "agent/stepd/link.h"
+#include "agent/stepd/exec.h"
 #include "agent/stepd/sources.h"
 #include "agent/stepd/wake.h"
 #include "lib/base/clock.h"
@@ -65,6 +66,8 @@ static void obey(struct stepd *s, struct connection *c, const struct stepd_order
 		say_up(s, c);
 	else if (mo_streq(o->cmd, "kill"))
 		stepd_queue(s, SE_KILL, NULL);
+	else if (mo_streq(o->cmd, "exec"))
+		exec_order(s, o->exec);
 	else if (mo_streq(o->cmd, "stop")) {
 		struct stepd_event *e = stepd_queue(s, SE_STOP, NULL);
 		e->signal = o->signal;

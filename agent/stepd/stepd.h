@@ -3,9 +3,9 @@
  * struct stepd_event -> stepd_core_decide() -> effects -> notes of the turn in one write -> agents
  * notified. It owns its ranks: parent, subreaper, pipes, logs, pidfds, cgroup. Nothing in it waits
  * for the agent, and no rank ever waits for it longer than a pipe lasts. From below: wake (what
- * wakes it), sources (what a source may do) <- journal, link (agents), output, threads, process <-
- * tree, prepare <- ranks, hook, config <- loop (decides) <- begin. What they share stands here,
- * what each does in its own header. */
+ * wakes it), sources (what a source may do) <- journal, output, threads, process <- tree, prepare
+ * <- ranks, hook, config, exec <- link (agents) <- loop (decides) <- begin. What they share stands
+ * here, what each does in its own header. */
 #pragma once
 #include <signal.h>
 #include <sys/types.h>
@@ -29,6 +29,7 @@
 /* notes kept in memory while the journal cannot be written */
 #define STEPD_PENDING_MAX (16 * 1024 * 1024)
 #define STEPD_SEGMENT_BYTES (1024 * 1024)
+#define STEPD_EXECS_KEPT 16 /* commands beside the ranks that are remembered */
 
 struct stepd;
 struct source;
@@ -139,6 +140,9 @@ struct stepd {
 	char *cgroup;
 	int cgroup_fd, cgroup_procs_fd;
 	int64_t oom_kills;
+	/* ids of commands that were taken, the newest ones; 0 = none */
+	int64_t execs[STEPD_EXECS_KEPT];
+	size_t n_execs;
 	bool killing, empty_reported;
 	int64_t kill_since_us, kill_next_us, kill_step_us;
 	int64_t tick_at_us; /* when the tick timer is due; INT64_MAX off */

@@ -78,8 +78,7 @@ static void table_read(struct table *t)
 		t->items[i].ours = descends(t, &t->items[i]);
 }
 
-/* One pass over all processes. Returns how many living descendants were sent SIGKILL. */
-static size_t kill_descendants(void)
+size_t tree_kill_descendants(void)
 {
 	struct table t = { 0 };
 	size_t killed = 0;
@@ -185,7 +184,7 @@ void tree_tick(struct stepd *s)
 		return;
 	if (now >= s->kill_next_us) {
 		size_t passes = 0;
-		while (passes++ < PASSES_MAX && kill_descendants() > 0)
+		while (passes++ < PASSES_MAX && tree_kill_descendants() > 0)
 			continue;
 		if (now - s->kill_since_us > STUCK_AFTER_US)
 			tell_stuck(s);

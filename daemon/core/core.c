@@ -25,6 +25,7 @@
 #include "daemon/core/rules/config.h"
 #include "daemon/core/rules/cordon.h"
 #include "daemon/core/rules/events.h"
+#include "daemon/core/rules/exec.h"
 #include "daemon/core/rules/fleet.h"
 #include "daemon/core/rules/fleet_verbs.h"
 #include "daemon/core/rules/incarnation.h"
@@ -238,6 +239,7 @@ static void dispatch(struct turn *t)
 	case IN_CONFIG: config_judged(t); break;
 	case IN_RESOLVE: incarnation_resolve(t); break;
 	case IN_STORE: store_reported(t); break;
+	case IN_EXEC: job_exec(t); break;
 	default: assert(!"input type");
 	}
 }

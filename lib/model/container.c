@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "lib/base/buf.h"
+
 const char *const container_writable_names[_WRITABLE_N] = { "disk", "tmpfs", "no" };
 
 static const struct mo_field container_mount_fields[] = {
@@ -45,4 +47,10 @@ const struct container_mount *container_mount_of(const struct recipe_container *
 		    (!found || path_lies_in(c->mounts[i].target, found->target)))
 			found = &c->mounts[i];
 	return found;
+}
+
+char *container_source(const struct container_mount *m, const char *path)
+{
+	return mo_printf("%s%s", mo_streq(m->source, "/") ? "" : m->source,
+			 path + strlen(m->target));
 }

@@ -30,6 +30,8 @@ extern const struct mo_desc recipe_container_desc;
 
 /* Is the cleaned path `dir`, or something in it? */
 bool path_lies_in(const char *path, const char *dir);
+/* Where the node has a path that is on the mount. Caller frees. */
+char *container_source(const struct container_mount *m, const char *path);
 /* The mount that a path in the image is on; NULL: it is the image's own. */
 const struct container_mount *container_mount_of(const struct recipe_container *c,
 						 const char *path);

@@ -2,6 +2,7 @@
 #include "lib/model/message.h"
 
 #include "lib/base/desc_fit.h"
+#include "lib/model/exec.h"
 #include "lib/model/launch.h"
 #include "lib/model/limits.h"
 #include "lib/model/recipe.h"
@@ -213,13 +214,16 @@ static const struct mo_field command_fields[] = {
 	MO_D(command, parts, MO_INT, "how many parts there are", .omit = true),
 	MO_D(command, query, MO_INT, "query: id of the question", .omit = true),
 	MO_D(command, what, MO_STR,
-	     "query: env, what its ranks were given; without it the log of a rank", .omit = true,
-	     .max = 32),
+	     "query: env, what its ranks were given; exec, a command beside a rank; without it the "
+	     "log of a rank",
+	     .omit = true, .max = 32),
 	MO_D(command, rank, MO_INT, "query: number of the rank", .omit = true),
 	MO_D(command, offset, MO_INT, "query: byte of the log to begin at; -1 = the last lines",
 	     .omit = true),
 	MO_D(command, lines, MO_INT, "query: so many last lines", .omit = true),
 	MO_D(command, wait_ms, MO_INT, "query: milliseconds to wait for more", .omit = true),
+	MO_D_LIST(command, argv, MO_STRS, "query exec: the command", .omit = true,
+		  .max = EXEC_WORDS_MAX),
 };
 const struct mo_desc command_desc = MO_DESC(command, command_fields);
 

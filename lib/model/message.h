@@ -208,9 +208,12 @@ struct command {
 	/* QUERY: id of the question; not durable, asked again by the client */
 	int64_t query;
 	/* QUERY: NULL = log of a rank | env = what stepd recorded of its ranks' environments
-	 * (agent/core/bind/env_record.h as JSON) */
+	 * (agent/core/bind/env_record.h as JSON) | exec = a command (exec.h): exec_result */
 	char *what;
 	int64_t rank, offset, lines, wait_ms; /* QUERY: offset -1 = last `lines` lines */
+	/* QUERY exec: the command beside the rank; wait_ms: its deadline */
+	char **argv;
+	size_t n_argv;
 };
 struct sync_reply {
 	int64_t epoch, health; /* version stored; MO_NONE = none */

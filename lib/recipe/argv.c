@@ -315,21 +315,37 @@ void engine_resume_argv(const struct engine *e, const struct recipe *r, int64_t 
 	}
 }
 
-int recipe_for_user(struct recipe *r, const char *user, struct mo_error *err)
+/* {user} in the text; as recipe_for_user(). */
+static int put_user(const char *key, char **text, const char *user, struct mo_error *err)
 {
 	static const char word[] = "{user}";
 
-	if (!r->checkpoint.dir || !strstr(r->checkpoint.dir, word))
+	if (!*text || !strstr(*text, word))
 		return 0;
 	if (!mo_name_valid(user)) {
-		mo_error_hint(err, "name the directory itself: --set checkpoint.dir=/path");
+		mo_error_hint(err, "name the directory itself: --set %s=%s", key,
+			      mo_streq(key, "checkpoint.dir") ? "/path" : "[/path]");
 		return mo_error_set(err, -EINVAL,
-				    "checkpoint.dir: %s: the user '%s' has no name that a "
-				    "directory may have",
-				    word, user ? user : "");
+				    "%s: %s: the user '%s' has no name that a directory may have",
+				    key, word, user ? user : "");
 	}
-	char *dir = replace(r->checkpoint.dir, word, user);
-	free(r->checkpoint.dir);
-	r->checkpoint.dir = dir;
+	char *own = replace(*text, word, user);
+	free(*text);
+	*text = own;
 	return 1;
+}
+
+int recipe_for_user(struct recipe *r, const char *user, struct mo_error *err)
+{
+	struct recipe_container *c = r->engine.container;
+	int found = put_user("checkpoint.dir", &r->checkpoint.dir, user, err);
+
+	for (size_t i = 0; c && i < c->n_mounts && found >= 0; i++) {
+		static const char key[] = "engine.container.mounts";
+		int source = put_user(key, &c->mounts[i].source, user, err),
+		    target = source < 0 ? source : put_user(key, &c->mounts[i].target, user, err);
+
+		found = target < 0 ? target : found | source | target;
+	}
+	return found;
 }

@@ -12,9 +12,9 @@
 #include "lib/model/engine.h"
 #include "lib/model/recipe.h"
 
-/* {user} in checkpoint.dir becomes the submitter's name, so that a recipe for everybody gives
- * each a directory of his own. 1 when it was there, 0 when not; -EINVAL with err when the name
- * (NULL: none) is none that a directory may have. */
+/* {user} in checkpoint.dir and in an image's mounts becomes the submitter's name, so that a recipe
+ * for everybody gives each a directory of his own. 1 when it was there, 0 when not; -EINVAL with
+ * err when the name (NULL: none) is none that a directory may have. */
 int recipe_for_user(struct recipe *r, const char *user, struct mo_error *err);
 /* The interpreter: of the engine file where the recipe has none, which in an image is the first of
  * that name along the image's PATH. */

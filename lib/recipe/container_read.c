@@ -9,30 +9,36 @@
 #include "lib/recipe/keys.h"
 #include "lib/recipe/schema_scalar.h"
 
-#define UNPACK(tool) "unpack it on each node: " tool ", then write dir:/images/NAME"
+#define UNPACK(source) \
+	"unpack it on each node: moe-image unpack " source " /images/NAME, then write " \
+	"dir:/images/NAME"
+#define FETCH \
+	"fetch it where its registry is reached: moe-image fetch docker://HOST/NAME:TAG " \
+	"DIRECTORY; " UNPACK("oci:DIRECTORY:TAG")
 
 /* Images of other kinds, by what they begin with, and how each becomes a directory. */
 struct image_kind {
 	const char *begins, *unpacked;
 };
 static const struct image_kind image_kinds[] = {
-	{ "oci:", UNPACK("umoci unpack --image DIRECTORY:TAG /images/NAME") },
-	{ "squashfs:", UNPACK("unsquashfs -d /images/NAME FILE") },
-	{ "docker:", UNPACK("docker export $(docker create IMAGE) | tar -xC /images/NAME") },
-	{ "podman:", UNPACK("podman export $(podman create IMAGE) | tar -xC /images/NAME") },
+	{ "oci:", UNPACK("oci:DIRECTORY:TAG") },
+	{ "docker-archive:", UNPACK("docker-archive:FILE") },
+	{ "docker://", FETCH },
+	{ "docker:", "docker save -o FILE IMAGE, and " UNPACK("docker-archive:FILE") },
+	{ "podman:", "podman save -o FILE IMAGE, and " UNPACK("docker-archive:FILE") },
+	{ "squashfs:", "unpack it on each node: unsquashfs -d /images/NAME FILE, then write "
+		       "dir:/images/NAME" },
 	/* a name of a registry */
-	{ "", UNPACK("skopeo copy docker://IMAGE oci:DIRECTORY:TAG && umoci unpack --image "
-		     "DIRECTORY:TAG /images/NAME") },
+	{ "", FETCH },
 };
 
 static const char *image_unpacked(const char *image)
 {
-	for (size_t i = 0;; i++)
-		if (mo_starts_with(image, image_kinds[i].begins) &&
-		    !mo_starts_with(image, "docker://"))
-			return image_kinds[i].unpacked;
-		else if (!*image_kinds[i].begins)
-			return image_kinds[i].unpacked;
+	size_t i = 0;
+
+	while (!mo_starts_with(image, image_kinds[i].begins))
+		i++; /* all begin with nothing */
+	return image_kinds[i].unpacked;
 }
 
 static bool leads_up(const char *path)

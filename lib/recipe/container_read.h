@@ -15,8 +15,8 @@ const char *container_made(const char *path);
 #define CONTAINER_OF_THE_NODE \
 	"leave it out: ranks in an image keep the node's network, pids and IPC"
 #define CONTAINER_NO_RIGHTS \
-	"leave it out: ranks in an image run as the job's user, with no more and no less rights " \
-	"than without one"
+	"leave it out: ranks in an image run as the job's user, with the same rights as without " \
+	"one"
 #define CONTAINER_DEVICES "leave it out: ranks see the devices of the GPUs that the job has"
 #define CONTAINER_USER "leave it out: ranks run as the user who submits, in an image too"
 #define CONTAINER_RUNTIME "leave it out: moectl makes the container itself, without a runtime"

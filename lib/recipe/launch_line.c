@@ -265,7 +265,9 @@ static int read_launch(struct launch_line *l, char *const *words, size_t n, stru
 	if (accelerate)
 		return read_accelerate(l, words + at + 2, n - at - 2, err);
 	if (launch_among("docker podman nerdctl apptainer singularity enroot", name, strlen(name)))
-		return mo_error_set(err, -ENOTSUP, "%s: " IMAGE, name);
+		return mo_error_set(err, -ENOTSUP,
+				    "%s: give the command that runs in the container; " IMAGE,
+				    name);
 	return mo_error_set(err, -EINVAL,
 			    "'%.60s' starts no training that moectl knows: expected torchrun, "
 			    "primus-cli, deepspeed, accelerate launch, python, or srun before one "

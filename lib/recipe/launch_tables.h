@@ -10,8 +10,12 @@
 #define LOGS "moectl keeps the output of every rank: moectl logs JOB --rank R"
 #define BINDS "moectl binds each rank beside its GPU: bind in docs/recipe.md"
 #define IMAGE \
-	"containers are not part of a recipe here: run moe-agent inside the image " \
-	"(docs/first-day.md)"
+	"unpack the image on each node (moe-image) and write engine.container: {image: " \
+	"dir:PATH} (docs/recipe.md)"
+#define MOUNTS "write it as engine.container: {mounts: [SOURCE:TARGET]} (docs/recipe.md)"
+#define RIGHTS \
+	"ranks in an image (engine.container) have the node's network, the job's GPUs and the " \
+	"user's own rights"
 #define ACCELERATES \
 	"accelerate tells its ranks by variables ACCELERATE_..: write those that you need " \
 	"into env"

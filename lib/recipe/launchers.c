@@ -10,8 +10,7 @@
 #include "lib/base/buf.h"
 
 #define IMAGE_INSTEAD \
-	"start the program itself: install it on the nodes, or run moe-agent " \
-	"inside the image (docs/first-day.md)"
+	"start the program itself, in the image that engine.container names (docs/recipe.md)"
 #define IMAGE_HARMLESS \
 	" pull images image login logout info version ps inspect build load " \
 	"tag --version "

@@ -2,22 +2,13 @@
  * them in the image, and both must mean the same directory. */
 #include "lib/recipe/rules_container.h"
 
-#include <string.h>
-
+#include "lib/base/fd.h"
 #include "lib/recipe/container_read.h"
-
-/* Where the node has it. Caller frees. */
-static char *on_the_node(const struct container_mount *m, const char *path)
-{
-	const char *rest = path + strlen(m->target);
-
-	return mo_printf("%s%s", mo_streq(m->source, "/") ? "" : m->source, rest);
-}
 
 static void check_mount(struct rules *k, const struct ynode *place, const char *dir,
 			const struct container_mount *m)
 {
-	_cleanup_(mo_freep) char *source = on_the_node(m, dir);
+	_cleanup_(mo_freep) char *source = container_source(m, dir);
 
 	if (m->readonly)
 		errors_at(k->errors, place, "leave out its :ro",
@@ -31,6 +22,20 @@ static void check_mount(struct rules *k, const struct ynode *place, const char *
 			  dir, source);
 }
 
+/* A data file of ours, which each node has and the image has not. */
+static void check_entry(struct rules *k)
+{
+	const char *entry = k->recipe->engine.entry;
+	_cleanup_(mo_freep) char *file =
+		entry && entry[0] != '/' && !rules_leads_out(entry) ? mo_data_file(entry) : NULL;
+
+	if (file)
+		rules_warn(k, PLACE(k, "engine.entry"),
+			   "engine.entry: %s is moectl's own, and ranks look for it in the image, "
+			   "in engine.workdir: mount its directory and name it by its whole path",
+			   entry);
+}
+
 void rules_container(struct rules *k)
 {
 	const struct recipe_container *c = k->recipe->engine.container;
@@ -39,6 +44,8 @@ void rules_container(struct rules *k)
 	const struct container_mount *m = c && dir ? container_mount_of(c, dir) : NULL;
 	const char *made = c && dir ? container_made(dir) : NULL;
 
+	if (c)
+		check_entry(k);
 	if (!c || !dir)
 		return;
 	if (m)

@@ -890,6 +890,7 @@ def stepd():
 # other is the table in daemon/api_routes.c).
 OWN_ACTS = {"cancel", "pause", "resume", "restart"}
 OWN_READS = {"logs", "env", "config", "records"}  # visibility: owner
+OWNERS = {"exec"}  # of the owner and admins alone, and never an operator's
 WHO = [
     "none",
     "viewer",
@@ -974,6 +975,14 @@ def every_route_as_everybody():
                     elif method == "POST" and path.rsplit("/", 1)[1] in OWN_ACTS and whose == "own":
                         need(
                             status == 403 if who == "user" else status in (200, 202, 409, 422),
+                            where,
+                        )
+                    elif OWNERS & set(path.split("/")) and whose == "own":
+                        # 409: its rank does not run; 404: no such command; 422: no words
+                        need(
+                            status == 403
+                            if who in ("user", "operator")
+                            else status in (404, 409, 422),
                             where,
                         )
                     elif path.rsplit("/", 1)[1] in OWN_READS and whose == "own":

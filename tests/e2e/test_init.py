@@ -863,7 +863,7 @@ def a_script_that_is_not_there():
         )
         need(
             r.returncode == 2
-            and "docker: containers are not part of a recipe here: run moe-agent inside the image"
+            and "docker: give the command that runs in the container; unpack the image on each node"
             in r.stderr
             and r.stderr.count("\n") == 1,
             r.stderr,

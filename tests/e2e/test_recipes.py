@@ -751,6 +751,65 @@ def an_engine_that_no_source_names():
         )
 
 
+IN_IMAGE = """recipe: 1
+name: a
+engine:
+  kind: torchtitan
+  workdir: /w
+  container: {image: "dir:%s", mounts: ["%s:/w/exp:ro"]}
+  args: {job.config_file: t.toml}
+cluster: {gpus: 8}
+steps: 5
+checkpoint: {dir: /nfs/ckpt}
+"""
+
+
+@suite.test
+def an_image_has_its_own_files():
+    """Paths of a recipe with an image are the image's: its files are read on a mount of it, or
+    where the image lies."""
+    env = clean_env(MOE_URL="unix:/nonexistent/moed.sock")
+    with tempfile.TemporaryDirectory() as d:
+
+        def length(*words):
+            r = moectl("explain", "config", d + "/r.yaml", "--json", *words, env=env)
+            items = {i["key"]: i["value"] for i in json.loads(r.stdout)["items"]}
+            return items.get("training.seq_len")
+
+        for name, n in (("img/w", 2048), ("img/rootfs/w", 512), ("exp", 1024)):
+            os.makedirs(os.path.join(d, name))
+            with open(os.path.join(d, name, "t.toml"), "w") as f:
+                f.write('[model]\nname = "llama3"\n[training]\nseq_len = %d\n' % n)
+        with open(d + "/r.yaml", "w") as f:
+            f.write(IN_IMAGE % (d + "/img", d + "/exp"))
+        equal(length(), 2048, "in the image")
+        equal(length("--set", "engine.args.job.config_file=exp/t.toml"), 1024, "on the mount")
+        with open(d + "/img/config.json", "w") as f:
+            f.write("{}")
+        equal(length(), 512, "in the image of a bundle")
+        r = moectl("validate", d + "/r.yaml", env=env)
+        need(
+            "4:" not in r.stderr and "r.yaml:10:19: warning: checkpoint.dir: no mount" in r.stderr,
+            r,
+        )
+        r = moectl("submit", "--dry-run", d + "/r.yaml", env=env)
+        need(
+            "in the image dir:%s/img, whose own variables come before those below; it sees "
+            "%s/exp:/w/exp:ro\n" % (d, d) in r.stdout,
+            r.stdout,
+        )
+        need("\n  python3 -m torchtitan.train " in r.stdout, r.stdout)
+        for words, said in (
+            (["--set", "engine.container=rocm/primus:v26"], "an image is a directory of each node"),
+            (["--set", "engine.container.mounts=[/a:/proc]"], "/proc is made for each step"),
+            (["--set", "engine.container.privileged=true"], "with the same rights"),
+        ):
+            r = moectl("validate", d + "/r.yaml", *words, env=env, check=False)
+            need(r.returncode == 2 and said in r.stderr and words[1] in r.stderr, r)
+        r = moectl("validate", d + "/r.yaml", "--set", "engine.container=none", env=env)
+        need("checkpoint.dir" not in r.stderr, r)
+
+
 @suite.test
 def rules_are_documented():
     with open(os.path.join(ROOT, "docs/features.md")) as f:

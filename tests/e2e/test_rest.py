@@ -84,7 +84,9 @@ def answers_are_as_described(m):
     wait_until(lambda: m.get("/v1/jobs/" + job)["state"] == "running", 10, "the job runs")
     token = m.token("user", user="ada")
     link = m.ask("POST", "/v1/session/link", token=token["token"]).json["path"]
+    command = {"command": ["true"]}
     bodies = {
+        "exec": command,
         "drain": {"reason": "test"},
         "ack": {"learned": True},
         "fence": {"confirmed": True},
@@ -100,6 +102,7 @@ def answers_are_as_described(m):
         "{id}": {"jobs": job, "tokens": token["id"]},
         "{name}": {"nodes": "n1"},
         "{step}": {"steps": "j-99.a1"},
+        "{exec}": {"exec": m.ask("POST", "/v1/jobs/%s/exec" % job, command).json["id"]},
     }
     # in these states; each has the schema of cancel or drain
     refused = {

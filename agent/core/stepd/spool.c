@@ -40,10 +40,13 @@ static const struct mo_field spool_fields[] = {
 const struct mo_desc spool_desc = MO_DESC(spool, spool_fields);
 
 static const struct mo_field stepd_order_fields[] = {
-	MO_D(stepd_order, cmd, MO_STR, "stop, kill or ping", .max = 16),
+	MO_D(stepd_order, cmd, MO_STR, "stop, kill, ping or exec", .max = 16),
 	MO_D(stepd_order, signal, MO_INT, "number of the signal of a stop", .omit = true),
 	MO_D(stepd_order, grace_us, MO_INT,
 	     "time from that signal until ranks are killed, microseconds", .omit = true),
+	MO_D(stepd_order, exec, MO_INT,
+	     "exec: its id; what is to be run is exec.ID.ask in the step's directory",
+	     .omit = true),
 };
 const struct mo_desc stepd_order_desc = MO_DESC(stepd_order, stepd_order_fields);
 

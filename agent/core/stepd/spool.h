@@ -39,10 +39,11 @@ struct spool {
 extern const struct mo_desc spool_desc;
 
 /* What goes over stepd's socket, one JSON object per line. */
-/* agent -> stepd; cmd: stop (with signal and grace) | kill | ping */
+/* agent -> stepd; cmd: stop (with signal and grace) | kill | ping | exec */
 struct stepd_order {
 	char *cmd;
 	int64_t signal, grace_us;
+	int64_t exec; /* id: exec.ID.ask lies in the step's directory */
 };
 struct stepd_word {      /* stepd -> agent */
 	int64_t up;      /* stepd's pid: on connect and as the answer to ping */

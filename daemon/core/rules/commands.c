@@ -54,13 +54,11 @@ int command_for(const struct core *c, const struct job *j, const struct step *s)
 		return CMD_KILL;
 	if (over)
 		return -1;
+	if (j->state != JOB_STOPPING && !j->failure.decided && !node_runs_image(n, &j->spec.recipe))
+		return -1; /* its agent would start the ranks without the image */
 	if (j->state != JOB_STOPPING && !j->failure.decided)
-		/* an agent that does not know images would start the ranks without theirs; a step
-		 * that nobody knows may use the same GPUs */
-		return s->accepted || !node_runs_image(n, &j->spec.recipe) ||
-				       n->agent.token_expired || n->strays.any
-			       ? -1
-			       : CMD_LAUNCH;
+		/* a step that nobody knows may use the same GPUs */
+		return s->accepted || n->agent.token_expired || n->strays.any ? -1 : CMD_LAUNCH;
 	return j->failure.decided || j->intent_now || !s->accepted ? CMD_KILL : CMD_STOP;
 }
 

@@ -4,7 +4,7 @@
 const char *const core_input_type_names[_IN_N] = {
 	"start",   "clock",        "tick",       "late",    "submit",  "cancel", "pause", "resume",
 	"restart", "drain",        "undrain",    "ack",     "fence",   "hello",  "sync",  "news",
-	"token",   "token_revoke", "token_used", "refused", "resolve", "config", "store",
+	"token",   "token_revoke", "token_used", "refused", "resolve", "config", "store", "exec",
 };
 
 static const struct mo_field in_caller_fields[] = {
@@ -129,6 +129,14 @@ static const struct mo_field in_store_fields[] = {
 };
 const struct mo_desc in_store_desc = MO_DESC(in_store, in_store_fields);
 
+static const struct mo_field in_exec_fields[] = {
+	MO_D(in_exec, job, MO_INT, "number of the job"),
+	MO_D(in_exec, rank, MO_INT, "number of the rank"),
+	MO_D_LIST(in_exec, argv, MO_STRS, "the command and its arguments"),
+	MO_D(in_exec, admin, MO_BOOL, "who asks is an admin", .omit = true),
+};
+const struct mo_desc in_exec_desc = MO_DESC(in_exec, in_exec_fields);
+
 static const struct mo_field core_input_fields[] = {
 	MO_D_ENUM(core_input, type, core_input_type_names,
 		  "what the shell heard: names the member that says more; start and tick "
@@ -172,6 +180,8 @@ static const struct mo_field core_input_fields[] = {
 		 "the engine's own configuration was judged", .omit = true),
 	MO_D_SUB(core_input, store, MO_OPT, &in_store_desc,
 		 "what the shell tells of its store, or of a node", .omit = true),
+	MO_D_SUB(core_input, exec, MO_OPT, &in_exec_desc, "a command to run beside a rank",
+		 .omit = true),
 };
 const struct mo_desc core_input_desc = MO_DESC(core_input, core_input_fields);
 

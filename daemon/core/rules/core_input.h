@@ -31,6 +31,7 @@ enum core_input_type {
 	IN_RESOLVE,    /* what becomes of steps on which controller and node disagree */
 	IN_CONFIG,     /* the answer to FX_CONFIG */
 	IN_STORE,      /* the shell tells of its store, or of a node */
+	IN_EXEC,       /* a command beside a rank */
 	_IN_N
 };
 extern const char *const core_input_type_names[_IN_N];
@@ -110,6 +111,12 @@ struct in_store {
 	char *message;
 	char *node; /* NULL = of none */
 };
+struct in_exec {
+	int64_t job, rank;
+	char **argv;
+	size_t n_argv;
+	bool admin; /* who asks is one: beside ranks of other users' jobs too */
+};
 struct core_input {
 	int type;        /* enum core_input_type */
 	int64_t request; /* the shell's handle of whoever waits for the answer; 0 = nobody */
@@ -135,10 +142,11 @@ struct core_input {
 	struct in_resolve *resolve;
 	struct in_config *config;
 	struct in_store *store;
+	struct in_exec *exec;
 };
 extern const struct mo_desc core_input_desc, in_clock_desc, in_late_desc, in_cancel_desc,
 	in_pause_desc, in_resume_desc, in_restart_desc, in_drain_desc, in_undrain_desc, in_ack_desc,
 	in_fence_desc, in_hello_desc, in_sync_desc, in_token_id_desc, in_refused_desc,
-	in_resolve_desc, in_config_desc, in_store_desc;
+	in_resolve_desc, in_config_desc, in_store_desc, in_exec_desc;
 /* in need not be initialised; mo_desc_done(&core_input_desc, in) frees what it is given. */
 void core_input_init(struct core_input *in, int type);

@@ -7,5 +7,7 @@
 #define READING_PREFIX "reading: "
 /* What follows it, in a job's reason, is a line of its ranks' output. */
 #define SAID "; it said: "
+/* What follows it, in job.exec, is the command of a user. */
+#define COMMAND_IS "; it is: "
 /* How the reason of a job begins whose ranks ended well before its last iteration. */
 #define ENDED_EARLY "ended early at "

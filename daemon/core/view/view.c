@@ -62,6 +62,8 @@ static const struct mo_field job_view_fields[] = {
 	     .omit = true),
 	MO_D_SUB(job_view, waiting, MO_OPT, &waiting_desc, "what a job that waits is waiting for",
 		 .omit = true),
+	MO_D(job_view, image, MO_STR, "image whose files its ranks see (engine.container)",
+	     .omit = true),
 };
 const struct mo_desc job_view_desc = MO_DESC(job_view, job_view_fields);
 
@@ -199,6 +201,8 @@ void job_view(const struct state *s, const struct job *j, int64_t now, struct jo
 	if (checkpoint_unsaved(j, &unsaved))
 		ret->checkpoint_late = mo_printf("%s; %s", unsaved.text, unsaved.last_save);
 	ret->resumes_at = j->state == JOB_PAUSED && j->attempt > 0 ? checkpoint_next(j) : MO_NONE;
+	if (j->spec.recipe.engine.container)
+		ret->image = mo_strdup(j->spec.recipe.engine.container->image);
 	ret->user = mo_strdup(j->spec.user);
 	ret->priority = j->spec.recipe.priority;
 	ret->phase = j->progress.phase;

@@ -45,6 +45,7 @@ struct job_view {
 	char *checkpoint_late;
 	int64_t resumes_at;
 	struct waiting *waiting;
+	char *image;
 };
 struct count {
 	char *name;

@@ -20,6 +20,7 @@
 #include "agent/core/stepd/spool.h"
 #include "daemon/api_cluster.h"
 #include "daemon/api_events.h"
+#include "daemon/api_exec.h"
 #include "daemon/api_explain.h"
 #include "daemon/api_job_docs.h"
 #include "daemon/api_jobs.h"
@@ -41,6 +42,7 @@
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
 #include "lib/model/dryrun.h"
+#include "lib/model/exec.h"
 #include "lib/model/failure.h"
 #include "lib/model/gpu.h"
 #include "lib/model/klog.h"
@@ -103,6 +105,8 @@ static const struct {
 	D(command_desc),
 	D(sync_reply_desc),
 	D(query_answer_desc),
+	D(exec_ask_desc),
+	D(exec_result_desc),
 	D(token_trade_desc),
 	D(token_traded_desc),
 	D(line_rule_desc),
@@ -161,6 +165,9 @@ static const struct {
 	D(in_token_id_desc),
 	D(in_refused_desc),
 	D(in_resolve_desc),
+	D(in_exec_desc),
+	D(exec_body_desc),
+	D(exec_desc),
 	D(in_config_desc),
 	D(in_store_desc),
 	D(submit_desc),

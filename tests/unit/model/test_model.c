@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lib/model/engine.h"
+#include "lib/model/exec.h"
 #include "lib/model/job.h"
 #include "lib/model/launch.h"
 #include "lib/model/message.h"
@@ -113,6 +114,8 @@ static const struct mo_desc *const all[] = {
 	&numa_node_desc,
 	&node_finding_desc,
 	&nodeinfo_desc,
+	&exec_ask_desc,
+	&exec_result_desc,
 	&sample_desc,
 	&env_item_desc,
 	&launch_desc,

@@ -246,7 +246,7 @@ static const struct bad whole[] = {
 	{ "recipe: 1\nname: a\nengine: {kind: torch, entry: x, container: {image: y}}\ncluster: "
 	  "{gpus: 1}\n",
 	  "3:52 engine.container.image: 'y' is not supported by this version: an image is a "
-	  "directory of each node, dir:PATH [unpack it on each node: skopeo copy" },
+	  "directory of each node, dir:PATH [fetch it where its registry" },
 	{ "recipe: 1\nname: a\nengine: {kind: torch, entry: x, prepare: {y: z}}\ncluster: {gpus: "
 	  "1}\n",
 	  "3:42 engine.prepare: expected" },

@@ -1,6 +1,8 @@
 /* engine.container: what is taken, what is refused, and what stands where with checkpoint.dir. */
+#include <errno.h>
 #include <string.h>
 
+#include "lib/recipe/argv.h"
 #include "tests/unit/recipe/read.h"
 
 static char *recipe_in(const char *container, const char *dir)
@@ -99,6 +101,18 @@ static void a_directory_in_no_mount(void **state)
 					      "has it: ranks see /c/{user} of the nodes"));
 }
 
+static void a_file_that_the_image_has_not(void **state)
+{
+	_cleanup_(parsed_done) struct parsed p = { 0 };
+
+	taken("recipe: 1\nname: a\ncluster: {gpus: 8}\nengine: {kind: torch, container: dir:/i, "
+	      "entry: engines/tiny_moe/train.py}\n",
+	      &p);
+	assert_int_equal(p.n_warnings, 1);
+	assert_non_null(strstr(p.warnings[0], "4:49: engine.entry: engines/tiny_moe/train.py is "
+					      "moectl's own"));
+}
+
 static void the_innermost_mount(void **state)
 {
 	_cleanup_(mo_freep) char *text = recipe_in("{image: dir:/i, mounts: [/nfs:ro, /nfs/me, "
@@ -112,6 +126,26 @@ static void the_innermost_mount(void **state)
 	assert_string_equal(container_mount_of(c, "/nfs/more")->source, "/other");
 	assert_null(container_mount_of(c, "/nf"));
 	assert_int_equal(p.n_warnings, 0);
+}
+
+static void a_directory_for_each_user(void **state)
+{
+	_cleanup_(mo_freep) char *text =
+		recipe_in("{image: dir:/i, mounts: ['/nfs/{user}', '/h/{user}:/h']}",
+			  "'/nfs/{user}/c'");
+	_cleanup_(parsed_done) struct parsed p = { 0 };
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	const struct recipe_container *c = taken(text, &p);
+
+	assert_int_equal(p.n_warnings, 0);
+	assert_int_equal(recipe_for_user(&p.recipe, "a b", &err), -EINVAL);
+	assert_int_equal(recipe_for_user(&p.recipe, "ada", NULL), 1);
+	assert_string_equal(p.recipe.checkpoint.dir, "/nfs/ada/c");
+	assert_string_equal(c->mounts[0].source, "/nfs/ada");
+	assert_string_equal(c->mounts[0].target, "/nfs/ada");
+	assert_string_equal(c->mounts[1].source, "/h/ada");
+	assert_string_equal(c->mounts[1].target, "/h");
+	assert_int_equal(recipe_for_user(&p.recipe, "bob", NULL), 0);
 }
 
 struct bad {
@@ -128,12 +162,13 @@ static void what_is_refused(void **state)
 		{ "dir:i", "/c", "engine.container: 'i' is no absolute path" },
 		{ "dir:/i/../j", "/c", "engine.container: '/i/../j' has a part '..'" },
 		{ "dir:/./", "/c", "engine.container: / is no image" },
-		{ "docker.io/rocm/primus:v26.5", "/c", "skopeo copy docker://IMAGE" },
-		{ "docker://rocm/primus", "/c", "skopeo copy docker://IMAGE" },
-		{ "oci:/nfs/primus", "/c", "[unpack it on each node: umoci unpack" },
+		{ "docker.io/rocm/primus:v26.5", "/c", "moe-image fetch docker://HOST" },
+		{ "docker://rocm/primus", "/c", "moe-image fetch docker://HOST" },
+		{ "oci:/nfs/primus", "/c", "[unpack it on each node: moe-image unpack oci:" },
 		{ "squashfs:/nfs/p.sqsh", "/c", "unsquashfs -d" },
-		{ "docker:primus", "/c", "docker export" },
-		{ "podman:primus", "/c", "podman export" },
+		{ "docker:primus", "/c", "docker save -o FILE IMAGE, and unpack it on each node" },
+		{ "podman:primus", "/c", "podman save" },
+		{ "docker-archive:/p.tar", "/c", "moe-image unpack docker-archive:FILE" },
 		{ "{mounts: [/c]}", "/c", "9:14 missing key 'engine.container.image'" },
 		{ "{image: dir:/i, mount: [/c]}", "/c",
 		  "9:30 unknown key 'engine.container.mount' [did you mean 'mounts'?]" },
@@ -181,7 +216,9 @@ int main(void)
 		cmocka_unit_test(the_nodes_own_files),
 		cmocka_unit_test(shared_memory_of_the_node),
 		cmocka_unit_test(a_directory_in_no_mount),
+		cmocka_unit_test(a_file_that_the_image_has_not),
 		cmocka_unit_test(the_innermost_mount),
+		cmocka_unit_test(a_directory_for_each_user),
 		cmocka_unit_test(what_is_refused),
 	};
 

@@ -87,7 +87,7 @@ static void others(void **state)
 	is("primus-cli slurm srun -N 2 -- container --image rocm/primus:v26 -- direct --env A=1 -- "
 	   "train pretrain --config x.yaml",
 	   2, MO_NONE, "primus/cli/main.py|train|pretrain|--config|x.yaml",
-	   "--image rocm/primus:v26: containers");
+	   "--image rocm/primus:v26: unpack the image");
 	is("deepspeed --num_gpus=4 t.py --deepspeed_config ds.json", MO_NONE, 4,
 	   "t.py|--deepspeed_config|ds.json", "--local_rank=N: its launcher adds this word");
 	is("deepspeed --no_local_rank --include localhost:0,3 t.py", MO_NONE, MO_NONE, "t.py",

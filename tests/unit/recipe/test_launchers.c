@@ -89,10 +89,11 @@ static void the_way_out(void **state)
 				 *by_key = errors_text(&container.errors);
 
 	assert_non_null(strstr(by_docker, "outlive the job"));
-	assert_non_null(strstr(by_docker, "moe-agent inside the image (docs/first-day.md)"));
+	assert_non_null(
+		strstr(by_docker, "the image that engine.container names (docs/recipe.md)"));
 	assert_non_null(strstr(by_srun, "outlive the job"));
 	assert_non_null(strstr(by_srun, "cluster.gpus"));
-	assert_non_null(strstr(by_key, "skopeo copy docker://IMAGE"));
+	assert_non_null(strstr(by_key, "moe-image fetch docker://HOST/NAME:TAG DIRECTORY"));
 	assert_null(strstr(by_key, "command"));
 }
 
