@@ -139,7 +139,13 @@ def save(path, layers, architecture=ARCHITECTURE, copies=1, lie=False, pack=None
     with open(path, "wb") as f:
         f.write(
             layer(
-                *[entry(n, d) for n, d in zip(names, layers)],
+                *[
+                    # the same once more is a link
+                    symlink(n, "../" + names[layers.index(d)])
+                    if layers.index(d) < i and not pack
+                    else entry(n, d)
+                    for i, (n, d) in enumerate(zip(names, layers))
+                ],
                 entry(name, config),
                 entry("manifest.json", json.dumps(manifest)),
             )

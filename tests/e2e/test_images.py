@@ -373,6 +373,11 @@ def what_docker_save_writes():
         process = json.loads(read(p.path("images/x/config.json")))["process"]
         equal(process, {"env": ["A=1"], "cwd": "/w"}, "process of config.json")
         shutil.rmtree(p.path("images/x"))
+        save(archive, [layers[0], layers[1], layers[0]])
+        r = p.run("docker-archive:" + archive)
+        equal((r.returncode, r.stderr), (0, ""), "it ends with")
+        equal(tree(p.path("images/x/rootfs")), {"a": "1", "b": "1", "c": "2"}, "the tree")
+        shutil.rmtree(p.path("images/x"))
         save(archive, layers, pack="+gzip")
         r = p.run("docker-archive:" + archive)
         equal((r.returncode, r.stderr), (0, ""), "it ends with")
@@ -387,6 +392,16 @@ def what_docker_save_writes():
         p.refused("docker-archive:" + archive, "it has 2 images; save one alone")
         save(archive, layers, architecture="s390x")
         p.refused("docker-archive:" + archive, "it is for s390x")
+        for links in (
+            [symlink("manifest.json", "a"), symlink("a", "manifest.json")],
+            [symlink("manifest.json", "manifest.json")],
+        ):
+            with open(archive, "wb") as f:
+                f.write(layer(*links))
+            p.refused("docker-archive:" + archive, "is a link to a link")
+        with open(archive, "wb") as f:
+            f.write(layer(symlink("manifest.json", "../../../../etc/passwd")))
+        p.refused("docker-archive:" + archive, "has no etc/passwd")
         with open(archive, "wb") as f:
             f.write(layer(entry("other", "1")))
         p.refused("docker-archive:" + archive, "has no manifest.json")
