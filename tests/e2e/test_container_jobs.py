@@ -14,7 +14,7 @@ TRAIN = """import os, signal, sys, time
 d, rank = os.environ["MOE_CHECKPOINT_DIR"], os.environ["RANK"]
 with open("/etc/of_image") as f:
     said = f.read().strip()
-with open(os.path.join(d, "a%s.r%s" % (os.environ["MOE_ATTEMPT"], rank)), "w") as f:
+with open(os.path.join(d, "a%s.r%s.said" % (os.environ["MOE_ATTEMPT"], rank)), "w") as f:
     f.write("%s %s" % (said, sys.executable))
 if "--wait" in sys.argv:
     signal.pause()
@@ -75,7 +75,7 @@ def a_recipe_with_an_image():
         # files of the image, its interpreter along PATH, a directory of the nodes
         equal(
             saved(rig),
-            {"a1.r%d" % i: "of the image /usr/bin/python3" for i in range(4)},
+            {"a1.r%d.said" % i: "of the image /usr/bin/python3" for i in range(4)},
             "what ranks saw and saved",
         )
 
