@@ -69,6 +69,7 @@ void stepd_init(struct stepd *s)
 	*s = (struct stepd){ .lock_fd = -1,
 			     .cgroup_fd = -1,
 			     .mnt_fd = -1,
+			     .image_fd = -1,
 			     .heartbeat_fd = -1,
 			     .keeper_fd = -1,
 			     .cgroup_procs_fd = -1,
