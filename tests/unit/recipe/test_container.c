@@ -184,6 +184,8 @@ static void what_is_refused(void **state)
 		  "is the target of /c already" },
 		{ "{image: dir:/i, mounts: [/c, /d:/]}", "/c", "would cover the whole image" },
 		{ "{image: dir:/i, mounts: [/c, /proc/sys]}", "/c", "/proc is made for each step" },
+		{ "{image: dir:/i, mounts: [/c, /dev/shm]}", "/c",
+		  "[the node's own is engine.container.shm: host]" },
 		{ "{image: dir:/i, mounts: [/c, /a:/run/moe-step]}", "/c",
 		  "/run/moe-step is made for each step" },
 		{ "{image: dir:/i, mounts: [/c:ro]}", "/c/d",
