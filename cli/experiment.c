@@ -150,9 +150,10 @@ static int resolve(const struct recipe_input *in, struct experiment *ret,
 	if (dir && access(dir, F_OK) < 0 && errno == ENOENT)
 		r = mo_error_set(err, -ENOENT,
 				 "engine.workdir: %s: no such directory here; --set "
-				 "engine.workdir=DIR names the one of this machine, and of a job "
+				 "engine.workdir=DIR%s names the one of this machine, and of a job "
 				 "`moectl explain config JOB` shows what its node read",
-				 dir);
+				 dir,
+				 in->recipe.engine.container ? " --set engine.container=none" : "");
 	else
 		r = experiment_resolve(&world, command->words, command->n_words, ret, err);
 	if (ret_shell)

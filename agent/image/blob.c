@@ -54,12 +54,24 @@ static int archive_failure(struct archive *a, const char *path, struct mo_error 
 			    archive_error_string(a) ? archive_error_string(a) : "it ends too soon");
 }
 
-int blob_open_entry(struct blob *b, const char *archive, const char *name, struct mo_error *err)
+/* Where a link of an archive leads, by its text: a layer that is there twice lies there once. */
+static char *link_target(const char *name, const char *link)
+{
+	const char *slash = strrchr(name, '/');
+	_cleanup_(mo_freep) char *path =
+		mo_printf("/%.*s/%s", slash ? (int)(slash - name) : 0, name, link);
+	_cleanup_(mo_freep) char *clean = mo_path_clean(path);
+
+	return mo_strdup(clean + 1);
+}
+
+/* b->in is at the entry; *ret_link is where it leads, NULL: it is a file. */
+static int find_entry(struct blob *b, const char *archive, const char *name, char **ret_link,
+		      struct mo_error *err)
 {
 	struct archive_entry *e;
 	int r;
 
-	b->fd = -1;
 	b->in = archive_read_new();
 	archive_read_support_format_tar(b->in);
 	archive_read_support_filter_gzip(b->in);
@@ -67,19 +79,38 @@ int blob_open_entry(struct blob *b, const char *archive, const char *name, struc
 	if (archive_read_open_filename(b->in, archive, BLOCK_BYTES) != ARCHIVE_OK)
 		return archive_failure(b->in, archive, err);
 	while ((r = archive_read_next_header(b->in, &e)) == ARCHIVE_OK || r == ARCHIVE_WARN) {
-		const char *path = archive_entry_pathname(e);
+		const char *path = archive_entry_pathname(e), *link = archive_entry_symlink(e);
 
 		if (!path || !mo_streq(mo_starts_with(path, "./") ? path + 2 : path, name))
 			continue;
-		if (archive_entry_filetype(e) != AE_IFREG || archive_entry_hardlink(e))
+		b->bytes_said = archive_entry_size(e);
+		if (link)
+			*ret_link = link_target(name, link);
+		else if (archive_entry_filetype(e) != AE_IFREG || archive_entry_hardlink(e))
 			return mo_error_set(err, IMAGE_REFUSED, "%s in %s is no regular file", name,
 					    archive);
-		b->bytes_said = archive_entry_size(e);
-		return begin(b, err);
+		return 0;
 	}
 	if (r != ARCHIVE_EOF)
 		return archive_failure(b->in, archive, err);
 	return mo_error_set(err, IMAGE_REFUSED, "%s has no %s", archive, name);
+}
+
+int blob_open_entry(struct blob *b, const char *archive, const char *name, struct mo_error *err)
+{
+	_cleanup_(mo_freep) char *link = NULL, *further = NULL;
+	int r;
+
+	b->fd = -1;
+	r = find_entry(b, archive, name, &link, err);
+	if (r == 0 && link) {
+		archive_read_free(TAKE_PTR(b->in));
+		r = find_entry(b, archive, link, &further, err);
+	}
+	if (r == 0 && further)
+		return mo_error_set(err, IMAGE_REFUSED, "%s in %s is a link to a link", name,
+				    archive);
+	return r < 0 ? r : begin(b, err);
 }
 
 ssize_t blob_next(struct blob *b)

@@ -65,6 +65,15 @@ static bool is_image(int dir, const char *name)
 	return mo_streq(wanted, name);
 }
 
+/* For a moment only: who wants to use it waits for two seconds (agent/namespace/image.c). */
+static bool is_locked(int cache, const char *name)
+{
+	_cleanup_(mo_closep) int dir =
+		mo_open_at(cache, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+
+	return dir >= 0 && mo_flock(dir) < 0;
+}
+
 static void look(struct images *all, int cache, const char *name)
 {
 	_cleanup_(mo_closep) int dir =
@@ -77,7 +86,7 @@ static void look(struct images *all, int cache, const char *name)
 	c = MO_GROW(all->all, all->n);
 	*c = (struct cached){ .name = mo_strdup(name),
 			      .used_us = (int64_t)st.st_mtime * SECOND_US,
-			      .in_use = mo_flock(dir) < 0 };
+			      .in_use = is_locked(cache, name) };
 	c->bytes = bytes_below(dir, 0);
 }
 

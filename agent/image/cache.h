@@ -1,6 +1,6 @@
-/* A directory of images by their digests (unpack --by-digest). Who uses one holds a shared flock(2)
- * on its directory, and looks after that whether the directory still has its name; when it was last
- * used is the directory's time of change, which he sets. */
+/* A directory of images by their digests (unpack --by-digest). Who uses one, as a step does, holds
+ * a shared flock(2) on its directory, and looks after that whether the directory still has its
+ * name. Its age is the directory's time of change: unpack, asked for it once more, sets it. */
 #pragma once
 #include "lib/base/error.h"
 

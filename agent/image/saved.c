@@ -1,5 +1,4 @@
-/* See saved.h. Its layers are not compressed, so the digests of their bytes are those of the
- * configuration, whose own digest is the id of the image. */
+/* See saved.h. The digest of its configuration is the id of the image. */
 #include "agent/image/saved.h"
 
 #include <string.h>
@@ -26,6 +25,17 @@ static bool is_named_so(const char *name, const char *digest)
 	const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name;
 
 	return strncmp(last, digest + strlen("sha256:"), 64) == 0;
+}
+
+/* What the bytes of a layer have: by its name in an archive of Docker 25 and later, where it may be
+ * compressed; before, layers never were, and the configuration says it. */
+static char *layer_digest(const char *name, const char *diff_id)
+{
+	_cleanup_(mo_freep) char *digest = NULL;
+
+	if (mo_starts_with(name, "blobs/sha256/"))
+		digest = mo_printf("sha256:%s", name + strlen("blobs/sha256/"));
+	return oci_digest_valid(digest) ? TAKE_PTR(digest) : mo_strdup(diff_id);
 }
 
 static int read_image(const struct saved_image *image, struct parts *ret, struct mo_error *err)
@@ -59,7 +69,7 @@ static int read_image(const struct saved_image *image, struct parts *ret, struct
 			return mo_error_set(err, IMAGE_REFUSED, "a layer has no sha256 digest");
 		p = MO_GROW(ret->layers, ret->n_layers);
 		*p = (struct part){ .name = mo_strdup(image->layers[i]),
-				    .digest = mo_strdup(fs->diff_ids[i]),
+				    .digest = layer_digest(image->layers[i], fs->diff_ids[i]),
 				    .bytes = MO_NONE };
 	}
 	return 0;

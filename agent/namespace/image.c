@@ -4,15 +4,20 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include "agent/namespace/kernel.h"
 #include "agent/namespace/report.h"
+#include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/wire/cost.h"
 #include "lib/wire/decode.h"
 
 #define BUNDLE_CONFIG "config.json"
 #define ENVIRONMENT "etc/environment"
+#define LOCK_TRIES 100
+#define LOCK_REST_MS 20
 
 void image_open(const struct box *b, struct image *ret)
 {
@@ -31,6 +36,36 @@ void image_open(const struct box *b, struct image *ret)
 	}
 	mo_close(config);
 	mo_close(rootfs);
+}
+
+/* Shared, and nothing is written: moe-image, which removes what has no lock, waits for nobody and
+ * holds its own for a moment only. False: it is held all the time. */
+static bool lock_shared(int fd)
+{
+	for (int i = 0; i < LOCK_TRIES; i++) {
+		if (flock(fd, LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+			return true;
+		mo_clock_rest_ms(LOCK_REST_MS);
+	}
+	return false;
+}
+
+void image_lock(const struct box *b, const struct image *image)
+{
+	_cleanup_(mo_freep) char *path =
+		mo_printf("/proc/self/fd/%d", image->bundle >= 0 ? image->bundle : image->root);
+	_cleanup_(mo_closep) int fd = mo_open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
+	struct stat here, there;
+
+	if (fd < 0) /* the user may enter it, and not list it */
+		return;
+	if (!lock_shared(fd))
+		report_failure(EBUSY, "use the image %s: it is being removed", b->root);
+	if (mo_stat_fd(fd, &here) < 0 || mo_stat(b->root, &there) < 0 ||
+	    here.st_ino != there.st_ino || here.st_dev != there.st_dev)
+		report_failure(ESTALE, "use the image %s: it is being removed", b->root);
+	if (dup3(fd, BOX_IMAGE_FD, O_CLOEXEC) < 0)
+		report_failure(errno, "keep the lock on the image %s", b->root);
 }
 
 /* To open a FIFO or a device has effects of its own. */

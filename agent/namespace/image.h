@@ -11,6 +11,8 @@ struct image {
 	int bundle; /* of an OCI bundle (config.json beside rootfs); -1: the image is the root */
 };
 void image_open(const struct box *b, struct image *ret);
+/* A shared lock on what image_open() has opened, at BOX_IMAGE_FD until this process ends. */
+void image_lock(const struct box *b, const struct image *image);
 /* Reads a file of data below the directory. -ENOENT: there is none. What is no regular file, and
  * one that is larger than IMAGE_CONFIG_BYTES_MAX, ends the maker. */
 int image_file(int dir, const char *name, struct mo_buf *ret);

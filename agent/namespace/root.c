@@ -158,6 +158,7 @@ char *root_make(const struct box *b, const char *dir)
 	copy_outside(b, dir, &outside);
 	user_begin(b);
 	image_open(b, &image);
+	image_lock(b, &image);
 	char *said = said_by(&image);
 	_cleanup_(mo_buf_done) struct mo_buf passwd = { 0 };
 

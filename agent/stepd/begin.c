@@ -70,6 +70,7 @@ void stepd_init(struct stepd *s)
 			     .cgroup_fd = -1,
 			     .mnt_fd = -1,
 			     .root_fd = -1,
+			     .image_fd = -1,
 			     .heartbeat_fd = -1,
 			     .keeper_fd = -1,
 			     .cgroup_procs_fd = -1,

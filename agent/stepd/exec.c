@@ -18,20 +18,28 @@
 static bool was_taken(const struct stepd *s, int64_t id)
 {
 	for (size_t i = 0; i < STEPD_EXECS_KEPT; i++)
-		if (s->execs[i] == id)
+		if (s->execs[i].id == id)
 			return true;
 	return false;
 }
 
-/* What came of the oldest one was read long ago. */
-static void remember(struct stepd *s, int64_t id)
+/* In the place of the oldest one that is over, of which was read what came of it. NULL: all run. */
+static struct taken *remember(struct stepd *s, int64_t id)
 {
-	int64_t *place = &s->execs[s->n_execs++ % STEPD_EXECS_KEPT];
-	_cleanup_(mo_freep) char *old = mo_printf("exec.%lld.json", (long long)*place);
+	struct taken *place;
+	size_t tried = 0;
 
-	if (*place)
+	do
+		place = &s->execs[s->n_execs++ % STEPD_EXECS_KEPT];
+	while (place->pid && ++tried < STEPD_EXECS_KEPT);
+	if (place->pid)
+		return NULL;
+	_cleanup_(mo_freep) char *old = mo_printf("exec.%lld.json", (long long)place->id);
+
+	if (place->id)
 		mo_remove_at(s->dir_fd, old, 0);
-	*place = id;
+	*place = (struct taken){ .id = id };
+	return place;
 }
 
 static char *refusal(const struct stepd *s, const struct exec_ask *ask)
@@ -76,14 +84,35 @@ void exec_order(struct stepd *s, int64_t id)
 		mo_remove_at(s->dir_fd, name, 0);
 		return;
 	}
-	remember(s, id);
+	struct taken *t = remember(s, id);
 	int r = read_ask(s, name, &ask, &err);
 	if (r < 0)
 		why = mo_strdup(mo_error_text(&err, r));
 	else
-		why = refusal(s, &ask);
-	if (!why && (r = exec_run(s, &ask, result)) < 0)
-		why = mo_printf("it could not be started on %s: %s", s->spool.node, strerror(-r));
+		why = t ? refusal(s, &ask) : mo_strdup("too many commands run beside the ranks");
+	pid_t pid = why ? 0 : exec_run(s, &ask, result);
+	if (pid < 0)
+		why = mo_printf("it could not be started on %s: %s", s->spool.node, strerror(-pid));
 	if (why)
 		exec_leave_refusal(result, why);
+	if (t)
+		t->pid = MO_MAX(pid, 0);
+}
+
+bool exec_reaped(struct stepd *s, const siginfo_t *si)
+{
+	for (size_t i = 0; i < STEPD_EXECS_KEPT; i++) {
+		struct taken *t = &s->execs[i];
+		_cleanup_(mo_freep) char *result =
+			mo_path(s->dir, "exec.%lld.json", (long long)t->id);
+
+		if (!t->pid || t->pid != si->si_pid)
+			continue;
+		t->pid = 0;
+		if (mo_access(result, F_OK) < 0)
+			exec_leave_refusal(result, "the process that ran the command was killed: "
+						   "nothing is known of its end");
+		return true;
+	}
+	return false;
 }

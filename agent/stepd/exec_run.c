@@ -238,7 +238,7 @@ static void run(void *arg)
 	leave(x.result, &result);
 }
 
-int exec_run(const struct stepd *s, const struct exec_ask *ask, const char *result)
+pid_t exec_run(const struct stepd *s, const struct exec_ask *ask, const char *result)
 {
 	static const struct mo_identity as_this = { 0 };
 	struct run x = { .s = s, .ask = ask, .result = result, .cgroup_fd = -1, .mnt_fd = -1 };
@@ -253,11 +253,10 @@ int exec_run(const struct stepd *s, const struct exec_ask *ask, const char *resu
 		x.mnt_fd = PROCESS_FIRST_FD + n;
 		fds[n++] = s->mnt_fd;
 	}
-	pid_t pid = process_as(&(struct process_work){ .who = &as_this,
-						       .fds = fds,
-						       .n_fds = (size_t)n,
-						       .apart = true,
-						       .run = run,
-						       .arg = &x });
-	return MO_MIN(pid, 0);
+	return process_as(&(struct process_work){ .who = &as_this,
+						  .fds = fds,
+						  .n_fds = (size_t)n,
+						  .apart = true,
+						  .run = run,
+						  .arg = &x });
 }

@@ -3,7 +3,7 @@
 #include "agent/stepd/stepd.h"
 #include "lib/model/exec.h"
 
-/* Forks it; the file `result` is there when the command is over. 0, or a negative errno. */
-int exec_run(const struct stepd *s, const struct exec_ask *ask, const char *result);
+/* Forks it; the file `result` is there when the command is over. Its pid, or a negative errno. */
+pid_t exec_run(const struct stepd *s, const struct exec_ask *ask, const char *result);
 /* The same file for a command that does not run. */
 void exec_leave_refusal(const char *result, const char *why);

@@ -6,6 +6,7 @@
 #include "agent/core/text/lines.h"
 #include "agent/stepd/loop.h"
 #include "agent/stepd/config.h"
+#include "agent/stepd/exec.h"
 #include "agent/stepd/files.h"
 #include "agent/stepd/hook.h"
 #include "agent/stepd/journal.h"
@@ -144,7 +145,8 @@ static void reap(struct stepd *s)
 
 		if (mo_proc_wait(P_ALL, 0, &si, WEXITED | WNOHANG) < 0 || si.si_pid == 0)
 			return;
-		if (!hook_reaped(s, &si) && !files_reaped(s, &si) && !config_reaped(s, &si))
+		if (!hook_reaped(s, &si) && !files_reaped(s, &si) && !config_reaped(s, &si) &&
+		    !exec_reaped(s, &si))
 			ranks_reaped(s, &si);
 	}
 }

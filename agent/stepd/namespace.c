@@ -42,6 +42,20 @@ static int write_in(const struct stepd *s, const char *name, const char *text)
 	return mo_write_file(path, text, strlen(text), 0444, false);
 }
 
+/* There is none where the file system knows no locks (EBADF). */
+static void take_lock(struct stepd *s, const struct maker *m)
+{
+	s->image_fd = process_take_fd(m->pid, BOX_IMAGE_FD);
+	if (s->image_fd < 0 && s->image_fd != -EBADF)
+		mo_log(MO_WARNING, NULL,
+		       &(struct mo_log_where){ .job = s->spool.launch.job,
+					       .attempt = s->spool.launch.attempt,
+					       .rank = -1 },
+		       "the lock on the image %s could not be taken over (%s): do not remove it "
+		       "while the step runs",
+		       s->box->root, strerror(-s->image_fd));
+}
+
 /* Nothing of the job was started yet. */
 static int take(struct stepd *s, const struct maker *m)
 {
@@ -67,6 +81,8 @@ static int take(struct stepd *s, const struct maker *m)
 	r = write_in(s, "namespace", number);
 	if (r == 0)
 		s->mnt_fd = TAKE_FD(fd);
+	if (r == 0 && s->box && s->box->root)
+		take_lock(s, m);
 	return r;
 }
 

@@ -196,6 +196,14 @@ void process_kill(pid_t pid)
 	kill(pid, SIGKILL);
 }
 
+int process_take_fd(pid_t pid, int fd)
+{
+	_cleanup_(mo_closep) int process = mo_proc_open(pid);
+	long taken = process < 0 ? process : syscall(SYS_pidfd_getfd, process, fd, 0);
+
+	return process < 0 ? process : taken < 0 ? -errno : (int)taken;
+}
+
 int process_pipe(int bytes, int *ret_read, int *ret_write)
 {
 	int ends[2];

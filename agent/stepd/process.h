@@ -41,6 +41,8 @@ struct process_program {
 };
 pid_t process_program(const struct process_program *p); /* its pid, or a negative errno */
 void process_kill(pid_t pid); /* its end was not taken yet: the number is still its own */
+/* What is open as fd in a process of ours, with its locks; a negative errno. */
+int process_take_fd(pid_t pid, int fd);
 /* The reading end never waits. bytes: it shall hold so many, 0: as the kernel has it; where the
  * user may not have so many, fewer. 0, or a negative errno, and there is none. */
 int process_pipe(int bytes, int *ret_read, int *ret_write);

@@ -81,6 +81,12 @@ struct connection {
 	bool dead;
 };
 
+/* A command beside the ranks. */
+struct taken {
+	int64_t id; /* 0 = none */
+	pid_t pid;  /* of the process that runs it; 0 = it ended */
+};
+
 /* last: highest note added; written: highest in the file */
 struct journal {
 	int fd;
@@ -110,6 +116,7 @@ struct stepd {
 	struct box *box;                 /* what it is asked to make, NULL nothing */
 	int mnt_fd;                      /* where ranks enter, -1: the host's namespace */
 	int root_fd;                     /* O_PATH of its root where that is an image, else -1 */
+	int image_fd;                    /* a lock on their image, -1: none */
 	struct files *files;             /* the reader of their files, NULL before there is one */
 	struct asked *asked;             /* moe-config, NULL before it is asked */
 	/* engine.prepare while it runs: no rank, but with the same pipes */
@@ -140,8 +147,8 @@ struct stepd {
 	char *cgroup;
 	int cgroup_fd, cgroup_procs_fd;
 	int64_t oom_kills;
-	/* ids of commands that were taken, the newest ones; 0 = none */
-	int64_t execs[STEPD_EXECS_KEPT];
+	/* commands beside the ranks that were taken, the newest ones */
+	struct taken execs[STEPD_EXECS_KEPT];
 	size_t n_execs;
 	bool killing, empty_reported;
 	int64_t kill_since_us, kill_next_us, kill_step_us;

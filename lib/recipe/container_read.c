@@ -117,7 +117,10 @@ static bool target_good(struct reader *r, const char *what, const struct ynode *
 		errors_at(r->errors, v, "name a target in it: SOURCE:TARGET",
 			  "%s: '%.200s' would cover the whole image", what, v->text);
 	else if (made)
-		errors_at(r->errors, v, "leave it out, or name another target: SOURCE:TARGET",
+		errors_at(r->errors, v,
+			  path_lies_in(target, "/dev/shm")
+				  ? "the node's own is engine.container.shm: host"
+				  : "leave it out, or name another target: SOURCE:TARGET",
 			  "%s: '%.200s': %s is made for each step", what, v->text, made);
 	return !made && !mo_streq(target, "/");
 }

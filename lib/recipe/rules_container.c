@@ -46,6 +46,10 @@ void rules_container(struct rules *k)
 
 	if (c)
 		check_entry(k);
+	if (c && !dir)
+		rules_warn(k, PLACE(k, "engine.container"),
+			   "engine.container: without checkpoint.dir all that ranks write is gone "
+			   "with each attempt, but for what lies in a mount");
 	if (!c || !dir)
 		return;
 	if (m)

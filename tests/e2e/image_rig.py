@@ -117,8 +117,8 @@ class Layout:
             return json.load(f)
 
 
-def save(path, layers, architecture=ARCHITECTURE, copies=1, lie=False):
-    """What `docker save` writes; its id."""
+def save(path, layers, architecture=ARCHITECTURE, copies=1, lie=False, pack=None):
+    """What `docker save` writes; its id. pack: as Docker 25 and later do."""
     config = json.dumps(
         {
             "architecture": architecture,
@@ -129,13 +129,23 @@ def save(path, layers, architecture=ARCHITECTURE, copies=1, lie=False):
     ).encode()
     name = sha256(config).split(":")[1] + ".json"
     names = ["%d/layer.tar" % i for i in range(len(layers))]
+    if pack:
+        layers = [PACK[pack](d) for d in layers]
+        names = ["blobs/sha256/" + sha256(d).split(":")[1] for d in layers]
+        name = "blobs/sha256/" + sha256(config).split(":")[1]
     manifest = [{"Config": name, "RepoTags": ["x:1"], "Layers": names}] * copies
     if lie:
         layers = [d + bytes(512) for d in layers]
     with open(path, "wb") as f:
         f.write(
             layer(
-                *[entry(n, d) for n, d in zip(names, layers)],
+                *[
+                    # the same once more is a link
+                    symlink(n, "../" + names[layers.index(d)])
+                    if layers.index(d) < i and not pack
+                    else entry(n, d)
+                    for i, (n, d) in enumerate(zip(names, layers))
+                ],
                 entry(name, config),
                 entry("manifest.json", json.dumps(manifest)),
             )

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Ranks in an image (engine.container): what they see, what they are given, what is left of them.
 The image is a small tree into which the node's /usr is mounted; real agents and supervisors."""
+import fcntl
 import json
 import os
 import pwd
@@ -278,6 +279,32 @@ def agents_come_and_go():
         need(os.path.exists("/proc/%d/root/of_image" % pid), "it is not in its image")
         n.moed.order("kill", 1, 1)
         n.moed.wait_note(1, 1, "gone")
+
+
+@suite.test
+def the_image_is_locked_while_the_step_runs():
+    """So that moe-image prune leaves it there."""
+    with Node() as n:
+        root = image_of(n)
+        fd = os.open(root, os.O_RDONLY)
+
+        def is_locked():
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+            fcntl.flock(fd, fcntl.LOCK_UN)
+            return False
+
+        n.launch(["sleep", "1000"], workdir=None, container=container(root))
+        need(is_locked(), "nobody holds a lock on the image")
+        n.stop_agent()
+        n.start()
+        need(is_locked(), "nobody holds a lock when the agent has come again")
+        n.moed.order("kill", 1, 1)
+        n.moed.wait_note(1, 1, "gone")
+        wait_until(lambda: not is_locked(), 20, "the end of the lock")
+        os.close(fd)
 
 
 @suite.test

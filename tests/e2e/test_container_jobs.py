@@ -1,20 +1,23 @@
 #!/usr/bin/python3
 """A recipe with an image (engine.container), from its submit to its end: real controller, agents,
 supervisors. The image is a small tree into which the node's /usr is mounted."""
+import json
 import os
+import shutil
 import signal
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import Skipped, Suite, equal, need, wait_until
 from rig import Rig
+from test_engines import primus_recipe, primus_tree
 
 suite = Suite()
 TRAIN = """import os, signal, sys, time
 d, rank = os.environ["MOE_CHECKPOINT_DIR"], os.environ["RANK"]
 with open("/etc/of_image") as f:
     said = f.read().strip()
-with open(os.path.join(d, "a%s.r%s" % (os.environ["MOE_ATTEMPT"], rank)), "w") as f:
+with open(os.path.join(d, "a%s.r%s.said" % (os.environ["MOE_ATTEMPT"], rank)), "w") as f:
     f.write("%s %s" % (said, sys.executable))
 if "--wait" in sys.argv:
     signal.pause()
@@ -75,7 +78,7 @@ def a_recipe_with_an_image():
         # files of the image, its interpreter along PATH, a directory of the nodes
         equal(
             saved(rig),
-            {"a1.r%d" % i: "of the image /usr/bin/python3" for i in range(4)},
+            {"a1.r%d.said" % i: "of the image /usr/bin/python3" for i in range(4)},
             "what ranks saw and saved",
         )
 
@@ -108,6 +111,28 @@ def a_rank_in_an_image_is_killed():
         equal(rig.job(job)["attempt"], 2, "attempt")
         rig.run("cancel", job, "--now")
         equal(rig.wait_state(job, "cancelled")["attempt"], 2, "attempt")
+
+
+@suite.test
+def primus_in_an_image():
+    """The vendor's whole stack in the image: its experiment is read there by nodes, its hooks run
+    there, and what it saves is on the nodes."""
+    rig, recipe = world()
+    with rig:
+        tree = primus_tree("in-image")
+        shutil.copytree(tree, rig.dir + "/image/workspace/Primus", symlinks=True)
+        shutil.rmtree(os.path.dirname(tree))
+        job = json.loads(primus_recipe("/workspace/Primus", "in-image"))
+        job["engine"]["container"] = {"image": "dir:%s/image" % rig.dir, "mounts": ["/usr:ro"]}
+        job["checkpoint"] = {"dir": rig.dir + "/ckpt/root/e/checkpoints", "every": 2}
+        job = rig.submit(json.dumps(job))
+        done = rig.wait_state(job, ["completed", "failed"])
+        equal(done["state"], "completed", rig.run("why", job).stdout)
+        need("[prepare] " in rig.run("logs", job, "--rank", "0").stdout, "hooks were run")
+        items = {i["key"]: i for i in rig.json("explain", "config", job)["items"]}
+        need(items["moe_layer_freq"]["value"], items)
+        need(os.listdir(rig.dir + "/ckpt/root/e/checkpoints"), "nothing was saved")
+        need(not os.path.exists(rig.dir + "/image/workspace/Primus/data"), "the image was written")
 
 
 @suite.test

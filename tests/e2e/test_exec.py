@@ -234,6 +234,51 @@ def once_in_spite_of_a_new_agent():
 
 
 @suite.test
+def many_one_after_another():
+    """One that lasts is not forgotten over many that do not; what came of them is not piled up."""
+    with Node() as n:
+        n.launch(SLEEP, n=1)
+        query = ask(n, ["/bin/sh", "-c", "until [ -e go ]; do sleep 0.05; done"])
+        for i in range(40):
+            equal(run(n, ["echo", str(i)])["out"], "%d\n" % i, "of one")
+        with open(n.dir + "/go", "w"):
+            pass
+        equal(json.loads(answer(n, query)["text"])["code"], 0, "of the one that lasted")
+        left = [f for f in os.listdir(n.step_dir()) if f.startswith("exec.")]
+        need(len(left) <= 16, left)
+
+
+@suite.test
+def too_many_for_a_step():
+    with Node() as n:
+        n.launch(SLEEP, n=1)
+        wait = ["/bin/sh", "-c", "until [ -e go ]; do sleep 0.05; done"]
+        asked = [ask(n, wait) for _ in range(17)]
+        got = json.loads(answer(n, asked[-1])["text"])
+        need("too many" in got["error"], got)
+        with open(n.dir + "/go", "w"):
+            pass
+        equal([json.loads(answer(n, q)["text"])["code"] for q in asked[:-1]], [0] * 16, "codes")
+
+
+@suite.test
+def the_process_that_runs_it_is_killed():
+    """The command ends with it, and who asked hears of it at once; the rank does not."""
+    with Node() as n:
+        n.launch(SLEEP, n=1)
+        query = ask(n, ["/bin/sh", "-c", "echo $$ >> runs; exec sleep 1000"], ms=600000)
+        wait_until(lambda: pids(n, "runs"), 20, "it runs")
+        command = pids(n, "runs")[0]
+        with open("/proc/%d/stat" % command) as f:
+            os.kill(int(f.read().rsplit(")", 1)[1].split()[1]), signal.SIGKILL)
+        got = json.loads(answer(n, query)["text"])
+        need("was killed" in got["error"], got)
+        wait_until(lambda: not alive(command), 10, "the command ends")
+        equal(run(n, ["true"])["code"], 0, "the next one")
+        need(alive(rank_pid(n)), "the rank lives on")
+
+
+@suite.test
 def a_supervisor_that_does_not_take_it():
     """It is told, and the command does not run later either."""
     with Node() as n:
@@ -379,6 +424,38 @@ def not_too_many():
             pass
         equal([c.result(i)["code"] for i in ids], [0] * 4, "those that ran")
         equal(c.ask(wait).status, 202, "and there is room again")
+
+
+@suite.test
+def the_worst_output():
+    """As much as is kept of bytes that take the most room on their way."""
+    with Cluster(nodes=1) as c:
+        for byte, seen in ((1, "\x01"), (0, "\ufffd"), (255, "\ufffd")):
+            code = "import os; [os.write(f, bytes([%d]) * 300000) for f in (1, 2)]" % byte
+            a = c.ask({"command": [sys.executable, "-c", code]})
+            equal(a.status, 202, a.body)
+            got = c.result(a.json["id"])
+            equal(got["error"], None, byte)
+            need(got["out"] == got["err"] == seen * (256 * 1024), "bytes of %d" % byte)
+            need(got["out_cut"] and got["err_cut"], "it is said that there was more")
+
+
+@suite.test
+def a_controller_that_ends_meanwhile():
+    """The command goes on to its end on its node; what came of it nobody knows, and that is
+    said."""
+    with Cluster(nodes=1) as c:
+        script = "echo $$ > %s/runs; until [ -e %s/go ]; do sleep 0.05; done; touch %s/over"
+        a = c.ask({"command": ["sh", "-c", script % (c.dir, c.dir, c.dir)]})
+        wait_until(lambda: os.path.exists(c.dir + "/runs"), 20, "it runs")
+        c.kill(c.moed)
+        c.start_moed()
+        gone = c.look(a.json["id"])
+        need(gone.status == 404 and "start of the controller" in gone.detail, gone.body)
+        with open(c.dir + "/go", "w"):
+            pass
+        wait_until(lambda: os.path.exists(c.dir + "/over"), 20, "its end")
+        equal(len(c.events_of(c.asked, "job.exec")), 1, "the event is kept")
 
 
 @suite.test

@@ -2,6 +2,7 @@
 """moe-namespace by itself, with small trees as images: what the job sees, what it cannot do there,
 and that an evil image changes nothing on the node."""
 import ctypes
+import fcntl
 import hashlib
 import json
 import os
@@ -672,6 +673,31 @@ def killed_at_any_instant():
             i.process.wait()
             equal(read("/proc/self/mountinfo"), seen, "mounts that the node sees")
             equal(tree_hash(i.root, i.path("node")), before, "files of the node")
+
+
+def is_locked(path, how=fcntl.LOCK_EX):
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(fd, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False
+
+
+@suite.test
+def the_image_is_locked():
+    with Image() as i:
+        i.made()
+        need(is_locked(i.root), "nobody holds a lock on the image")
+        need(not is_locked(i.root, fcntl.LOCK_SH), "a second step could not use it")
+        i.end()
+        need(not is_locked(i.root), "the lock did not end with the maker")
+        remover = os.open(i.root, os.O_RDONLY)
+        fcntl.flock(remover, fcntl.LOCK_EX)
+        equal(i.start(), (16, "use the image %s: it is being removed" % i.root), "the maker says")
+        os.close(remover)
 
 
 @suite.test

@@ -373,12 +373,35 @@ def what_docker_save_writes():
         process = json.loads(read(p.path("images/x/config.json")))["process"]
         equal(process, {"env": ["A=1"], "cwd": "/w"}, "process of config.json")
         shutil.rmtree(p.path("images/x"))
+        save(archive, [layers[0], layers[1], layers[0]])
+        r = p.run("docker-archive:" + archive)
+        equal((r.returncode, r.stderr), (0, ""), "it ends with")
+        equal(tree(p.path("images/x/rootfs")), {"a": "1", "b": "1", "c": "2"}, "the tree")
+        shutil.rmtree(p.path("images/x"))
+        save(archive, layers, pack="+gzip")
+        r = p.run("docker-archive:" + archive)
+        equal((r.returncode, r.stderr), (0, ""), "it ends with")
+        equal(r.stdout.splitlines()[-1], digest, "the last line")
+        equal(tree(p.path("images/x/rootfs")), {"b": "1", "c": "2"}, "the tree")
+        shutil.rmtree(p.path("images/x"))
+        save(archive, layers, pack="+gzip", lie=True)
+        p.refused("docker-archive:" + archive, "layer 1 of 2: ")
         save(archive, layers, lie=True)
         p.refused("docker-archive:" + archive, "layer 1 of 2: it is damaged")
         save(archive, layers, copies=2)
         p.refused("docker-archive:" + archive, "it has 2 images; save one alone")
         save(archive, layers, architecture="s390x")
         p.refused("docker-archive:" + archive, "it is for s390x")
+        for links in (
+            [symlink("manifest.json", "a"), symlink("a", "manifest.json")],
+            [symlink("manifest.json", "manifest.json")],
+        ):
+            with open(archive, "wb") as f:
+                f.write(layer(*links))
+            p.refused("docker-archive:" + archive, "is a link to a link")
+        with open(archive, "wb") as f:
+            f.write(layer(symlink("manifest.json", "../../../../etc/passwd")))
+        p.refused("docker-archive:" + archive, "has no etc/passwd")
         with open(archive, "wb") as f:
             f.write(layer(entry("other", "1")))
         p.refused("docker-archive:" + archive, "has no manifest.json")

@@ -4,6 +4,10 @@
 #pragma once
 #include "lib/model/container.h"
 
+/* The maker's descriptor of the image's directory with a shared lock on it (flock(2)), if the file
+ * system knows locks: the supervisor takes it over, so that nobody removes the image of a step. */
+#define BOX_IMAGE_FD 100
+
 /* All paths absolute, on the node. */
 struct box {
 	char *root;       /* directory that becomes the root; NULL: the node's own stays */

@@ -108,9 +108,11 @@ static void a_file_that_the_image_has_not(void **state)
 	taken("recipe: 1\nname: a\ncluster: {gpus: 8}\nengine: {kind: torch, container: dir:/i, "
 	      "entry: engines/tiny_moe/train.py}\n",
 	      &p);
-	assert_int_equal(p.n_warnings, 1);
+	assert_int_equal(p.n_warnings, 2);
 	assert_non_null(strstr(p.warnings[0], "4:49: engine.entry: engines/tiny_moe/train.py is "
 					      "moectl's own"));
+	assert_non_null(strstr(p.warnings[1], "4:34: engine.container: without checkpoint.dir all "
+					      "that ranks write is gone"));
 }
 
 static void the_innermost_mount(void **state)
@@ -182,6 +184,8 @@ static void what_is_refused(void **state)
 		  "is the target of /c already" },
 		{ "{image: dir:/i, mounts: [/c, /d:/]}", "/c", "would cover the whole image" },
 		{ "{image: dir:/i, mounts: [/c, /proc/sys]}", "/c", "/proc is made for each step" },
+		{ "{image: dir:/i, mounts: [/c, /dev/shm]}", "/c",
+		  "[the node's own is engine.container.shm: host]" },
 		{ "{image: dir:/i, mounts: [/c, /a:/run/moe-step]}", "/c",
 		  "/run/moe-step is made for each step" },
 		{ "{image: dir:/i, mounts: [/c:ro]}", "/c/d",
