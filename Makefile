@@ -56,7 +56,7 @@ lib = $(foreach r,$(1),$(BUILD)/lib$(r).a)
 
 # program: its shell's sources, the rooms it links (in order) and libraries
 PROGRAMS := moed moe-agent moe-stepd moe-discover moe-ckpt moe-config moe-probe moe-namespace \
-	moe-image moectl
+	moe-image moe-runtime moectl
 SRC_moed := $(wildcard daemon/*.c)
 ROOMS_moed := http loop store recipe dcore acore plan wire model base
 LIBS_moed := -lmicrohttpd -lsystemd -ljson-c -lsqlite3 -lfyaml -lpcre2-8 -lgnutls -lm
@@ -84,6 +84,9 @@ LIBS_moe-namespace = $(call archive,json-c) -lm
 SRC_moe-image := $(wildcard agent/image/*.c)
 ROOMS_moe-image := acore wire model base
 LIBS_moe-image := -larchive -lcurl -lgnutls -ljson-c -lm
+SRC_moe-runtime := $(wildcard agent/runtime/*.c)
+ROOMS_moe-runtime := recipe acore wire model base
+LIBS_moe-runtime := -ljson-c -lfyaml -lpcre2-8 -lm
 SRC_moectl := $(wildcard cli/*.c)
 ROOMS_moectl := loop recipe dcore acore plan wire model base
 # a command is started for each word: what is found as an archive is linked in, as the dynamic

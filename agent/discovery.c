@@ -160,7 +160,7 @@ static void adopt(struct discovery *d, struct nodeinfo *info, const char *proble
 	_cleanup_(mo_freep) char *lacks =
 		discovery_says(&d->left, problem, d->known || (problem && m->info.cpus != MO_NONE));
 	settle_walls(m->config, info);
-	info->images = mo_uid() == 0;
+	info->images = mo_uid() == 0 || info->image_root;
 	bool changed = !mo_streq(lacks, d->lacks) || !mo_desc_equal(&nodeinfo_desc, info, &m->info);
 	mo_str_set(&d->lacks, lacks);
 	if (changed || !m->started) {

@@ -267,6 +267,12 @@ bool helper_is_late(const struct helper *h)
 	return h->late;
 }
 
+const char *helper_output(const struct helper *h, size_t *ret_n)
+{
+	*ret_n = h->out.len;
+	return h->out.data ? h->out.data : "";
+}
+
 pid_t helper_pid(const struct helper *h)
 {
 	return h->pid;

@@ -24,3 +24,5 @@ pid_t helper_pid(const struct helper *h);
 char *const *child_environment(void);
 /* Kills the child without calling fn. NULL allowed. */
 struct helper *helper_free(struct helper *h);
+/* Its standard output so far, which stays the helper's. */
+const char *helper_output(const struct helper *h, size_t *ret_n);

@@ -3,6 +3,7 @@
 #include "agent/layers.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 
 #include "agent/helper.h"
@@ -12,9 +13,15 @@
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
+#include "lib/base/rooted.h"
 
 #define GONE "gone."
-#define RM "/bin/rm"
+#define SHELL "/bin/sh"
+/* Who is not root enters a directory of its own only where its mode lets it: that of overlayfs has
+ * none. */
+#define RM \
+	"[ \"$(id -u)\" = 0 ] || chmod -R u+rwx -- \"$@\"; " \
+	"exec rm -rf --one-file-system -- \"$@\""
 #define RM_DEADLINE_US (INT64_C(3600) * 1000000)
 #define RM_OUT_MAX 4096
 #define RM_NAMES_MAX 256
@@ -65,7 +72,7 @@ static void list_gone(const struct layers *l, char ***argv, size_t *n)
 
 static void begin(struct layers *l)
 {
-	static const char *const words[] = { "rm", "-rf", "--one-file-system", "--" };
+	static const char *const words[] = { "sh", "-c", RM, "sh" };
 	char **argv = NULL;
 	size_t n = 0;
 	int r = 0;
@@ -80,7 +87,7 @@ static void begin(struct layers *l)
 	list_gone(l, &argv, &n);
 	if (n > ELEMENTSOF(words)) {
 		*MO_GROW(argv, n) = NULL;
-		r = helper_start(l->m->loop, RM, argv, RM_DEADLINE_US, RM_OUT_MAX, on_end, l,
+		r = helper_start(l->m->loop, SHELL, argv, RM_DEADLINE_US, RM_OUT_MAX, on_end, l,
 				 &l->rm);
 	}
 	for (size_t i = 0; i < n; i++)
@@ -119,6 +126,17 @@ void layers_remove(struct layers *l, int64_t job, int64_t attempt)
 	if (r < 0)
 		warn(path, strerror(-r));
 	begin(l);
+}
+
+bool layers_hold(const struct layers *l, int64_t job, int64_t attempt, const char *path)
+{
+	_cleanup_(mo_freep) char *layer = path_layer(l->m->config, job, attempt);
+	_cleanup_(mo_freep) char *files = mo_path(layer, "files");
+	_cleanup_(mo_closep) int root =
+		mo_open_at(AT_FDCWD, files, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
+	_cleanup_(mo_closep) int there = root < 0 ? -1 : mo_open_in_fs(root, path, O_PATH);
+
+	return there >= 0;
 }
 
 /* jN.aM of a step that is not here. */

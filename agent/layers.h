@@ -3,6 +3,7 @@
  * started, and removed by a process beside the agent: packages that engine.prepare installed there
  * are many files. */
 #pragma once
+#include <stdbool.h>
 #include <stdint.h>
 
 struct manager;
@@ -15,3 +16,6 @@ void layers_remove(struct layers *l, int64_t job, int64_t attempt);
 /* Once, when the steps of an agent before this one are known: those of others go, and what it did
  * not come to remove. */
 void layers_sweep(struct layers *l);
+/* Whether what the ranks of the step wrote into its layer is at this absolute path of the image, by
+ * no link that leads out of the layer: it is gone with the step. */
+bool layers_hold(const struct layers *l, int64_t job, int64_t attempt, const char *path);

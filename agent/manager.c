@@ -22,10 +22,13 @@
 #include "agent/ending.h"
 #include "agent/fence.h"
 #include "agent/health.h"
+#include "agent/images.h"
 #include "agent/journal.h"
 #include "agent/layers.h"
+#include "agent/runtimes.h"
 #include "agent/link.h"
 #include "agent/exec.h"
+#include "agent/image_check.h"
 #include "agent/logs.h"
 #include "agent/messages.h"
 #include "agent/queue.h"
@@ -148,8 +151,11 @@ static void carry_out(struct manager *m, struct agent_effect *x)
 	case AX_FENCE: save_fence(m, x); break;
 	case AX_SPOOL: spool(m, x); break;
 	case AX_SCAN: scan_start(m, x->command); break;
+	case AX_IMAGE: images_bring(m->images, x->image, x->command->image); break;
+	case AX_IMAGE_STOP: images_stop(m->images, x->image); break;
+	case AX_IMAGES_TIDY: images_tidy(m->images); break;
 	case AX_QUERY:
-		if (!exec_query(m->execs, x->command))
+		if (!exec_query(m->execs, x->command) && !image_query(m->image_asks, x->command))
 			logs_query(m->logs, x->command);
 		break;
 	case AX_HELLO:
@@ -231,6 +237,8 @@ static void start(struct manager *m)
 		step_dir_connect(m->steps[i]);
 	logs_retain(m->logs);
 	layers_sweep(m->layers);
+	images_tidy(m->images);
+	runtimes_sweep(m->runtimes);
 	mo_loop_notify("READY=1");
 }
 
@@ -271,8 +279,10 @@ static int make_directories(struct manager *m, struct mo_error *err)
 
 static int find_helpers(struct manager *m, struct mo_error *err)
 {
-	static const char *const names[] = { "moe-stepd", "moe-discover", "moe-ckpt", "moe-probe" };
-	char **paths[] = { &m->stepd_path, &m->discover_path, &m->ckpt_path, &m->probe_path };
+	static const char *const names[] = { "moe-stepd", "moe-discover", "moe-ckpt", "moe-probe",
+					     "moe-image" };
+	char **paths[] = { &m->stepd_path, &m->discover_path, &m->ckpt_path, &m->probe_path,
+			   &m->image_path };
 	for (size_t i = 0; i < ELEMENTSOF(names); i++) {
 		*paths[i] = mo_libexec(names[i]);
 		if (!*paths[i])
@@ -288,12 +298,15 @@ struct manager *manager_free(struct manager *m)
 {
 	if (!m)
 		return NULL;
+	image_asks_free(m->image_asks);
 	discovery_free(m->discovery);
 	watch_free(m->watch);
 	scans_free(m);
 	logs_free(m->logs);
 	execs_free(m->execs);
 	layers_free(m->layers);
+	images_free(m->images);
+	runtimes_free(m->runtimes);
 	link_free(m->link);
 	while (m->n_steps > 0)
 		step_dir_free(m->steps[--m->n_steps]);
@@ -313,6 +326,7 @@ struct manager *manager_free(struct manager *m)
 	free(m->discover_path);
 	free(m->ckpt_path);
 	free(m->probe_path);
+	free(m->image_path);
 	free(m->boot_id);
 	free(m->instance);
 	mo_close(m->lock_fd);
@@ -368,6 +382,7 @@ static int open_parts(struct manager *m, struct mo_error *err)
 	if (!m->boot_id)
 		return mo_error_set(err, -EIO, "/proc/sys/kernel/random/boot_id cannot be read");
 	tell_container();
+	image_asks_new(m, &m->image_asks);
 	m->core = agent_core_new(m->config->node, m->boot_id, m->instance);
 	r = starter_new(m, &m->starter, err);
 	if (r < 0)
@@ -375,11 +390,12 @@ static int open_parts(struct manager *m, struct mo_error *err)
 	m->cgroup_base = m->starter->in_units ? NULL : cgroup_find_base(m->config, &cgroup_err);
 	if (!m->starter->in_units && !m->cgroup_base && mo_streq(m->config->use_cgroup, "yes"))
 		return mo_error_set(err, -EIO, "%s", mo_error_text(&cgroup_err, -EIO));
+	runtimes_new(m, &m->runtimes);
 	if (mo_turn_new(m->loop, on_turn, m, &m->turn) < 0 ||
 	    mo_timer_new(m->loop, on_deadline, m, &m->deadline) < 0 ||
 	    discovery_new(m, &m->discovery) < 0 || logs_new(m, &m->logs) < 0 ||
 	    execs_new(m, &m->execs) < 0 || layers_new(m, &m->layers) < 0 ||
-	    watch_new(m, &m->watch) < 0)
+	    images_new(m, &m->images) < 0 || watch_new(m, &m->watch) < 0)
 		return mo_error_set(err, -EIO, "timers: %s", strerror(errno));
 	r = fence_open(m, err);
 	return r < 0 ? r : link_new(m, &m->link, err);

@@ -5,7 +5,7 @@
  *   <- fence, scan (checkpoints), sweep, discovery (this machine), ending (is it going down?)
  *   <- supervisor <- step_dir (one step: lock, socket, adoption), health (probes and checks)
  *   <- plain <- reserve, unit (ways to start a supervisor) <- start; controller (messages)
- *   <- link <- logs, exec
+ *   <- link <- logs, exec, image_check
  *   <- manager (turn, effects, start-up).
  * Nothing calls the manager: a source queues, or sets a mark and arms the turn. */
 #pragma once
@@ -19,8 +19,11 @@
 struct step_dir;
 struct starter;
 struct layers;
+struct images;
+struct runtimes;
 struct logs;
 struct execs;
+struct image_asks;
 struct watch;
 struct scan;
 struct fence;
@@ -32,7 +35,7 @@ struct manager {
 	sd_event *loop;
 	char *boot_id, *instance;
 	struct nodeinfo info;
-	char *stepd_path, *discover_path, *ckpt_path, *probe_path;
+	char *stepd_path, *discover_path, *ckpt_path, *probe_path, *image_path;
 	char *cgroup_base; /* own cgroup2 directory, NULL none */
 	int lock_fd;
 	struct agent_core *core;
@@ -46,7 +49,10 @@ struct manager {
 	struct link *link;
 	struct logs *logs;
 	struct execs *execs;
+	struct image_asks *image_asks;
 	struct layers *layers;
+	struct images *images;
+	struct runtimes *runtimes;
 	struct watch *watch; /* NULL: health is off */
 	struct scan **scans;
 	size_t n_scans;

@@ -90,6 +90,33 @@ static const struct mo_option options[] = {
 	  "network cards only, and its GPUs count from 0. auto: where the agent is root and has "
 	  "AMD GPUs. no: every job can open every GPU.",
 	  0, 0, auto_no },
+	{ "images_dir", MO_OPTION_PATH, AT(images_dir), NULL,
+	  "Directory of this node's own disk for images that jobs name (engine.container.image), "
+	  "each once. Default: images in state_dir.",
+	  0, 0, NULL },
+	{ "images_max", MO_OPTION_SIZE, AT(images_max), "200G",
+	  "Bytes that they may take: beyond it those go that no job has used for long, when no "
+	  "image is being brought. Images that are one user's (engine.container.auth) count by "
+	  "themselves.",
+	  0, INT64_MAX, NULL },
+	{ "image_user", MO_OPTION_NAME, AT(image_user), "moe-image",
+	  "Account that fetches, unpacks and owns them; one without rights. An archive or a "
+	  "directory that a job names as its image must be readable to it.",
+	  0, 0, NULL },
+	{ "registry_mirrors", MO_OPTION_STR, AT(registry_mirrors), NULL,
+	  "Where images of a registry are fetched instead, separated by commas, the first that "
+	  "fits: docker.io=mirror.example:5000/hub,quay.io/team=mirror.example:5000/team.",
+	  0, 0, NULL },
+	{ "runtimes", MO_OPTION_STR, AT(runtimes), NULL,
+	  "Container runtimes of whose stores jobs may use images (docker:NAME, podman:NAME), such "
+	  "as docker,podman. Every job may use every image of a store that is named. Default: "
+	  "none.",
+	  0, 0, NULL },
+	{ "squashfs", MO_OPTION_BOOL, AT(squashfs), "false",
+	  "Jobs may use images that are files with a squashfs (squashfs:FILE), which this node's "
+	  "kernel mounts. It then reads the structures of a file system that a user has made, and "
+	  "may change meanwhile: an error in the kernel's reader would be that user's way to root.",
+	  0, 0, NULL },
 	{ "tmpdir", MO_OPTION_PATH, AT(tmpdir), "/tmp", "TMPDIR of the ranks.", 0, 0, NULL },
 	{ "use_systemd", MO_OPTION_WORD, AT(use_systemd), "auto",
 	  "Start steps as transient systemd services. auto: where systemd runs and the agent is "
@@ -200,5 +227,7 @@ int agent_config_check(struct agent_config *c, struct mo_error *err)
 	    strlen(c->runtime_dir) > RUNTIME_DIR_MAX)
 		return mo_error_set(err, -EINVAL,
 				    "state_dir, runtime_dir and tmpdir must name directories");
+	if (!c->images_dir)
+		c->images_dir = mo_printf("%s/images", c->state_dir);
 	return c->node ? 0 : default_node(c, err);
 }

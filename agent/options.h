@@ -18,6 +18,11 @@ struct agent_config {
 	int64_t nofile, memlock_bytes, core_bytes;
 	int64_t memory_bytes, pids;
 	char *walls;
+	char *images_dir, *image_user;
+	int64_t images_max;
+	char *registry_mirrors;
+	char *runtimes;
+	bool squashfs;
 	char *tmpdir;
 	char *use_systemd, *use_cgroup;
 	int64_t discover_deadline_us, scan_deadline_us, verify_deadline_us, verify_bandwidth;

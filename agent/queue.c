@@ -13,6 +13,7 @@ void queue_event_done(struct agent_event *e)
 	mo_desc_free(&agent_welcome_desc, (void *)(uintptr_t)e->welcome);
 	mo_desc_free(&sync_reply_desc, (void *)(uintptr_t)e->reply);
 	mo_desc_free(&scan_result_desc, (void *)(uintptr_t)e->scan);
+	mo_desc_free(&image_report_desc, (void *)(uintptr_t)e->report);
 	free((void *)(uintptr_t)e->text);
 }
 

@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <string.h>
 #include "agent/helper.h"
+#include "agent/layers.h"
 #include "agent/queue.h"
+#include "agent/step_dir.h"
 #include "lib/wire/decode.h"
 #include "lib/wire/encode.h"
 
@@ -16,13 +18,14 @@ struct scan {
 	int64_t job, attempt;
 	int order; /* enum scan_order */
 	int64_t id;
-	char *dir;
+	char *dir, *doubt; /* of the order; NULL: nothing is in doubt */
 };
 
 static void scan_free(struct scan *s)
 {
 	helper_free(s->helper);
 	free(s->dir);
+	free(s->doubt);
 	free(s);
 }
 
@@ -50,6 +53,33 @@ static void deliver(struct scan *s, struct scan_result *result)
 	scan_free(s);
 }
 
+/* The job's attempt that runs here; NULL: none does. An order has a number of its own. */
+static const struct step_dir *newest_step(const struct manager *m, int64_t job)
+{
+	const struct step_dir *found = NULL;
+
+	for (size_t i = 0; i < m->n_steps; i++) {
+		const struct step_dir *d = m->steps[i];
+
+		if (d->job == job && !d->gone && (!found || d->attempt > found->attempt))
+			found = d;
+	}
+	return found;
+}
+
+/* moe-ckpt knows the node's files. What ranks in an image write into no mount is not among them,
+ * and is gone with the step, however it is named. */
+static void look_in_layer(const struct scan *s, struct scan_result *result)
+{
+	const struct step_dir *d = newest_step(s->m, s->job);
+	const struct recipe_container *c = d ? d->spool.launch.container : NULL;
+	_cleanup_(mo_freep) char *path = c && s->doubt ? mo_path_clean(s->doubt) : NULL;
+
+	if (path && *path == '/' && !result->place && result->n_items == 0 && d->spool.layer &&
+	    !container_mount_of(c, path) && layers_hold(s->m->layers, d->job, d->attempt, path))
+		mo_str_set(&result->place, "other");
+}
+
 static void on_scanned(void *arg, int status, const char *out, size_t n, const char *problem)
 {
 	struct scan *s = arg;
@@ -61,6 +91,8 @@ static void on_scanned(void *arg, int status, const char *out, size_t n, const c
 	if (r < 0)
 		result->error = mo_printf("checkpoint directory %s on %s: %s", s->dir,
 					  s->m->config->node, mo_error_text(&err, r));
+	else
+		look_in_layer(s, result);
 	deliver(s, result);
 }
 
@@ -73,7 +105,8 @@ void scan_start(struct manager *m, const struct command *c)
 			    .attempt = c->attempt,
 			    .order = c->order,
 			    .id = c->id,
-			    .dir = mo_strdup(c->dir) };
+			    .dir = mo_strdup(c->dir),
+			    .doubt = c->doubt ? mo_strdup(c->doubt) : NULL };
 	*MO_GROW(m->scans, m->n_scans) = s;
 	wire_encode(&command_desc, c, &order);
 	_cleanup_(mo_freep) char *bandwidth =

@@ -17,6 +17,7 @@
 #include "agent/helper.h"
 #include "agent/journal.h"
 #include "agent/layers.h"
+#include "agent/runtimes.h"
 #include "agent/messages.h"
 #include "agent/paths.h"
 #include "agent/queue.h"
@@ -105,6 +106,7 @@ static void over(struct step_dir *d)
 	d->gone = true;
 	if (d->spool.layer)
 		layers_remove(d->manager->layers, d->job, d->attempt);
+	runtimes_release(d->manager->runtimes, d);
 }
 
 static void on_note(void *arg, struct note *n)
@@ -434,6 +436,9 @@ static void fill_spool(struct step_dir *d, const struct command *c)
 		.cgroup = cgroup,
 		.tmpdir = config->tmpdir,
 		.layer = layer,
+		.images_dir = config->images_dir,
+		.runtimes = config->runtimes,
+		.squashfs = config->squashfs,
 		.info = &d->manager->info,
 		.devices_root = config->topology,
 		.allow_root = config->allow_root,

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cli/client.h"
+#include "cli/doctor_image.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/text.h"
@@ -337,11 +338,19 @@ static int no_such_node(struct cli *cli, const char *name)
 
 static int run(struct cli *cli, int argc, char **argv)
 {
-	const char *args[1] = { NULL };
-	int r = cli_options(cli, argc, argv, NULL, 0, args, 0, 1);
+	const char *args[1] = { NULL }, *image = NULL, *user = NULL;
+	const struct opt opts[] = { { "image", 0, OPT_STR, &image },
+				    { "user", 0, OPT_STR, &user } };
+	int r = cli_options(cli, argc, argv, opts, ELEMENTSOF(opts), args, 0, 1);
 
 	if (r)
 		return cli_stop(r);
+	if (image && !args[0])
+		return cli_misuse(cli, "--image is looked at by a node: name it");
+	if (user && !image)
+		return cli_misuse(cli, "--user says as whom an image is looked at: give --image");
+	if (image)
+		return doctor_image(cli, args[0], image, user);
 	struct doctor d = { .cli = cli, .node = args[0], .found = json_object_new_array() };
 	for (int i = 0; i < _DOC_N && !r; i++)
 		r = fetch(cli, &d, i);
@@ -360,9 +369,15 @@ static int run(struct cli *cli, int argc, char **argv)
 const struct verb verb_doctor = {
 	"doctor",
 	"Cluster",
-	"doctor [NODE]",
+	"doctor [NODE [--image IMAGE]]",
 	"what is not as it should be: tokens, nodes, versions, and what to do",
+	"  --image IMAGE   instead: would jobs in this image (dir:/PATH) run on NODE?\n"
+	"  --user NAME     with --image: looked at as this account of the node (admins)\n"
 	"States: ok, warn, crit (exit status 1), unknown (not allowed for you: tokens are for "
-	"admins).\n",
+	"admins).\n"
+	"With --image: ok, warn (jobs run, slower or not all), fail (exit status 1: they do not). "
+	"The image is read, nothing of it is executed.\n"
+	"Example:\n"
+	"  moectl doctor n1 --image dir:/srv/images/primus\n",
 	run,
 };

@@ -29,12 +29,15 @@ char *places_seen(const struct recipe_input *in, const char *path)
 {
 	const struct recipe_container *c = in->recipe.engine.container;
 	const struct container_mount *m = c ? container_mount_of(c, path) : NULL;
-	const char *image = c ? c->image + strlen("dir:") : "";
+	/* of a store nothing is said: there is no such path */
+	const char *image = !c                                 ? ""
+			    : mo_starts_with(c->image, "dir:") ? c->image + strlen("dir:")
+							       : c->image;
 	_cleanup_(mo_freep) char *config = mo_printf("%s/config.json", image),
 				 *rootfs = mo_printf("%s/rootfs", image);
 
 	if (m)
-		return container_source(m, path);
+		return container_on_node(c, path);
 	return mo_printf("%s%s",
 			 c && access(config, F_OK) == 0 && access(rootfs, F_OK) == 0 ? rootfs
 										     : image,
@@ -311,8 +314,9 @@ static void check_programs(struct pass *l)
 int places_check(struct cli *cli, const struct recipe_input *in)
 {
 	_cleanup_(pass_done) struct pass l = { .in = in };
+	_cleanup_(mo_freep) char *saves = recipe_save_dir(&in->recipe);
 
-	check_directory(&l, "checkpoint.dir", in->recipe.checkpoint.dir);
+	check_directory(&l, "checkpoint.dir", saves);
 	if (!in->recipe.engine.container)
 		check_directory(&l, "engine.workdir", in->recipe.engine.workdir);
 	if (recipe_errors_finish(&l.errors) < 0)

@@ -81,14 +81,13 @@ char *admit_plan(const struct state *s, const struct submit *spec)
 	return mo_buf_take(&b);
 }
 
-/* The job that saved to the same directory last. */
+/* The job that saved to the same directory (of the nodes) last. */
 static const struct job *saved_there(const struct state *s, const char *dir)
 {
 	const struct job *last = NULL;
 
 	for (size_t i = 0; dir && i < s->n_jobs; i++)
-		if (s->jobs[i]->n_checkpoints > 0 &&
-		    mo_streq(s->jobs[i]->spec.recipe.checkpoint.dir, dir) &&
+		if (s->jobs[i]->n_checkpoints > 0 && mo_streq(s->jobs[i]->saves.dir, dir) &&
 		    (!last || s->jobs[i]->id > last->id))
 			last = s->jobs[i];
 	return last;
@@ -97,8 +96,8 @@ static const struct job *saved_there(const struct state *s, const char *dir)
 void admit_warn_resume(const struct state *s, struct submit *spec)
 {
 	const struct recipe *r = &spec->recipe;
-	const struct job *j =
-		r->checkpoint.resume == RESUME_NEVER ? NULL : saved_there(s, r->checkpoint.dir);
+	_cleanup_(mo_freep) char *dir = recipe_save_dir(r);
+	const struct job *j = r->checkpoint.resume == RESUME_NEVER ? NULL : saved_there(s, dir);
 	_cleanup_(mo_freep) char *changed = j ? recipe_changed(&j->spec.recipe, r, &spec->engine)
 					      : NULL,
 				 *text = j ? checkpoint_no_resume(j, r) : NULL;

@@ -26,6 +26,7 @@
 #include "lib/wire/encode.h"
 
 #define QUERY_TIMEOUT_US (10 * 1000000LL)
+#define IMAGE_TIMEOUT_US (30 * 1000000LL) /* above the patience of the node */
 #define UNFIT_REPORTED_EVERY_US (60 * 1000000LL)
 
 struct link {
@@ -207,7 +208,7 @@ void link_welcome(struct manager *m, int64_t request, const char *node,
 
 	if (token_id) {
 		mo_str_set(&welcome->token, agent_token_hint(m, token_id));
-		welcome->orders = true;
+		welcome->orders = welcome->pulls = true;
 		send_doc(m, request, &agent_welcome_desc, welcome);
 	}
 	questions_again(m->links->questions, node);
@@ -267,6 +268,19 @@ void link_query_exec(struct manager *m, const char *node, const struct command *
 	q->what = mo_strdup(c->what);
 	for (size_t i = 0; i < c->n_argv; i++)
 		mo_strs_add(&q->argv, &q->n_argv, c->argv[i]);
+	link_wake(m, node);
+}
+
+void link_query_image(struct manager *m, const char *node, const struct command *c,
+		      link_answer_fn fn, void *arg)
+{
+	struct command *q = question_new(m->links->questions, manager_state(m)->epoch, node,
+					 IMAGE_TIMEOUT_US, fn, arg, true);
+
+	q->what = mo_strdup(c->what);
+	q->dir = mo_strdup(c->dir);
+	q->user = mo_strdup(c->user);
+	q->allow_root = c->allow_root;
 	link_wake(m, node);
 }
 

@@ -38,4 +38,8 @@ void link_query_env(struct manager *m, const char *node, int64_t job, int64_t at
 /* The same for a command beside a rank: what c says of it is copied. arg stays the caller's. */
 void link_query_exec(struct manager *m, const char *node, const struct command *c,
 		     int64_t timeout_ms, link_answer_fn fn, void *arg);
+/* The same for what of an image fits a node: dir, user and allow_root of c are copied. arg is taken
+ * as by link_query_env(). */
+void link_query_image(struct manager *m, const char *node, const struct command *c,
+		      link_answer_fn fn, void *arg);
 void link_query_cancel(struct manager *m, int64_t id);

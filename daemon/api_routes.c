@@ -10,6 +10,7 @@
 #include "daemon/api_exec.h"
 #include "daemon/api_explain.h"
 #include "daemon/api_job_docs.h"
+#include "daemon/api_image_check.h"
 #include "daemon/api_jobs.h"
 #include "daemon/api_logs.h"
 #include "daemon/api_metrics.h"
@@ -28,6 +29,7 @@
 #include "daemon/core/view/why_view.h"
 #include "daemon/effects.h"
 #include "daemon/web.h"
+#include "lib/model/image_check.h"
 #include "lib/model/limits.h"
 #include "lib/plan/plan_desc.h"
 
@@ -166,6 +168,12 @@ const struct api_route api_routes[] = {
 	  "Why the node is in its state.",
 	  "nodes",
 	  .answer = &why_view_desc },
+	{ { "GET", "/v1/nodes/{name}/image", ROLE_USER, api_nodes_image, 0, false },
+	  "Whether an image fits the node, asked of its agent: image=dir:/PATH, looked at as the "
+	  "caller; user= (admins) as somebody else. Nothing of the image is executed.",
+	  "nodes",
+	  "image user",
+	  .answer = &image_checks_desc },
 	{ { "GET", "/v1/drift", ROLE_VIEWER, api_stack_drift, 0, false },
 	  "What of the software differs among nodes with GPUs of one model.",
 	  "nodes",

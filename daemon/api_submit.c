@@ -40,7 +40,7 @@ static bool key_valid(const char *key)
 /* Ranks may run as root, or as a system account, only for an admin who is on this machine, or in
  * a cluster that moed itself made the tokens for; and only where nobody from elsewhere can reach
  * this controller: a cluster on one machine. */
-static bool may_be_root(const struct manager *m, const struct http_caller *c)
+bool api_may_be_root(const struct manager *m, const struct http_caller *c)
 {
 	const struct options *o = m->options;
 
@@ -237,7 +237,7 @@ static bool identify(const struct manager *m, struct http_request *r, struct sub
 			     err.hint ? err.hint : "");
 		return false;
 	}
-	spec->allow_root = may_be_root(m, c);
+	spec->allow_root = api_may_be_root(m, c);
 	if (key) {
 		mo_str_set(&spec->idempotency_key, key);
 		free(spec->digest);

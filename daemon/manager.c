@@ -130,6 +130,7 @@ static int open_state(struct manager *m, struct mo_error *err)
 	config.port_min = o->port_min;
 	config.port_max = o->port_max;
 	config.beat_us = o->beat_ms * 1000;
+	config.pull_parallel = o->pull_parallel;
 	config.suspect_us = o->suspect_ms * 1000;
 	config.down_us = o->down_ms * 1000;
 	config.exit_wait_us = o->exit_wait_us;

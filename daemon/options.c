@@ -50,6 +50,10 @@ static const struct mo_option items[] = {
 	  "cordon. "
 	  "0s: never.",
 	  .max = 3650LL * 86400 * 1000000 },
+	{ "pull_parallel", MO_OPTION_INT, O(pull_parallel), "32",
+	  "So many nodes fetch images at once, at most: what stands between a large job and its "
+	  "registry.",
+	  .min = 1, .max = 100000 },
 	{ "max_connections", MO_OPTION_INT, O(max_connections), "16000",
 	  "HTTP connections for each listener; bounded by LimitNOFILE too.", .min = 16,
 	  .max = 1000000 },

@@ -10,6 +10,8 @@ NUMAVM_PACKAGES := qemu-system-x86 busybox-static cpio binutils
 # for the packages and for booting machines that they are installed on; what needs them is skipped
 # by name where they cannot be had
 BOOTED_PACKAGES := debhelper lintian mmdebstrap systemd-container
+# for images in the store of podman, or in a file; likewise
+STORE_PACKAGES := podman runc squashfs-tools
 LINT_PACKAGES := clang-14 clang-tidy-14 clang-format-14 black libclang-rt-14-dev cppcheck \
 	codespell shellcheck valgrind
 
@@ -20,7 +22,7 @@ install_packages = missing=""; for p in $(1); do dpkg-query -W -f='$${Status}' $
 		DEBIAN_FRONTEND=noninteractive $(SUDO) apt-get install -y -q \
 		--no-install-recommends $$missing; }
 
-.PHONY: deps deps-test deps-numavm deps-booted deps-lint check-packages
+.PHONY: deps deps-test deps-numavm deps-booted deps-stores deps-lint check-packages
 deps:
 	@$(call install_packages,$(BUILD_PACKAGES))
 deps-numavm:
@@ -29,7 +31,10 @@ deps-numavm:
 deps-booted:
 	@$(call install_packages,$(BOOTED_PACKAGES)) || \
 		echo "deps: not installed: $(BOOTED_PACKAGES)"
-deps-test: deps deps-numavm deps-booted
+deps-stores:
+	@$(call install_packages,$(STORE_PACKAGES)) || \
+		echo "deps: not installed: $(STORE_PACKAGES)"
+deps-test: deps deps-numavm deps-booted deps-stores
 	@$(call install_packages,$(TEST_PACKAGES))
 	@# for the page test; not as packages of the list: other sources of node bring npm along and
 	@# conflict with Debian's

@@ -13,6 +13,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "agent/discover/users.h"
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
 #include "lib/topo/topo.h"
@@ -143,6 +144,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "moe-discover: %s\n", mo_error_text(&err, r));
 		return 1;
 	}
+	info.image_root = users_can_be_made();
 	wire_encode(&nodeinfo_desc, &info, &text);
 	mo_buf_str(&text, "\n");
 	mo_desc_done(&nodeinfo_desc, &info);

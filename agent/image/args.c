@@ -15,14 +15,17 @@ const char args_usage[] =
 	"       moe-image unpack oci:DIR[:TAG]|docker-archive:FILE DEST [--by-digest]\n"
 	"                 [--max-bytes SIZE]\n"
 	"       moe-image list DIR\n"
-	"       moe-image prune DIR --max-bytes SIZE\n"
+	"       moe-image prune DIR --max-bytes SIZE [--unused-for DURATION] [--own]\n"
+	"       moe-image pull IMAGE DIR [--digest DIGEST] [--never] [--own]\n"
+	"                 [--auth FILE] [--mirror FROM=TO] .. [--silence DURATION]\n"
 	"       all: [--user NAME] [--allow-root]\n"
 	"       moe-image --version\n";
 
 static const char *const verbs[] = { [VERB_FETCH] = "fetch",
 				     [VERB_UNPACK] = "unpack",
 				     [VERB_LIST] = "list",
-				     [VERB_PRUNE] = "prune" };
+				     [VERB_PRUNE] = "prune",
+				     [VERB_PULL] = "pull" };
 
 static bool read_silence(struct args *a, const char *value)
 {
@@ -37,7 +40,7 @@ static bool read_silence(struct args *a, const char *value)
 /* An option with its value; false: it is none of this verb. */
 static bool read_option(struct args *a, const char *name, const char *value)
 {
-	bool fetch = a->verb == VERB_FETCH;
+	bool pull = a->verb == VERB_PULL, fetch = a->verb == VERB_FETCH || pull;
 
 	if (mo_streq(name, "--user"))
 		a->user = value;
@@ -47,6 +50,10 @@ static bool read_option(struct args *a, const char *name, const char *value)
 		mo_strs_add(&a->mirrors, &a->n_mirrors, value);
 	else if (mo_streq(name, "--silence") && fetch)
 		return read_silence(a, value);
+	else if (mo_streq(name, "--digest") && pull)
+		a->digest = value;
+	else if (mo_streq(name, "--unused-for") && a->verb == VERB_PRUNE)
+		return mo_parse_duration_us(value, &a->unused_us) == 0;
 	else if (mo_streq(name, "--max-bytes") && (a->verb == VERB_UNPACK || a->verb == VERB_PRUNE))
 		return mo_parse_size(value, &a->bytes_max) == 0;
 	else
@@ -64,7 +71,7 @@ bool args_read(int argc, char **argv, struct args *ret)
 		return false;
 	if (ret->verb == VERB_PRUNE)
 		ret->bytes_max = MO_NONE;
-	if (ret->verb == VERB_FETCH || ret->verb == VERB_UNPACK)
+	if (ret->verb == VERB_FETCH || ret->verb == VERB_UNPACK || ret->verb == VERB_PULL)
 		ret->source = argv[at++];
 	if (at >= argc || !*argv[at] || *argv[at] == '-')
 		return false;
@@ -74,6 +81,11 @@ bool args_read(int argc, char **argv, struct args *ret)
 			ret->allow_root = true;
 		else if (mo_streq(argv[at], "--by-digest") && ret->verb == VERB_UNPACK)
 			ret->by_digest = true;
+		else if (mo_streq(argv[at], "--never") && ret->verb == VERB_PULL)
+			ret->never = true;
+		else if (mo_streq(argv[at], "--own") &&
+			 (ret->verb == VERB_PULL || ret->verb == VERB_PRUNE))
+			ret->own = true;
 		else if (at + 1 == argc || !read_option(ret, argv[at], argv[at + 1]))
 			return false;
 		else

@@ -7,18 +7,23 @@ enum verb {
 	VERB_UNPACK,
 	VERB_LIST,
 	VERB_PRUNE,
+	VERB_PULL,
 };
 struct args {
 	int verb;              /* enum verb */
-	const char *source;    /* FETCH, UNPACK */
+	const char *source;    /* FETCH, UNPACK, PULL */
 	const char *dir;       /* where it goes, or the directory of images */
 	const char *user;      /* NULL: who runs it */
-	const char *auth_file; /* FETCH */
-	int64_t silence_s;     /* FETCH */
-	char **mirrors;        /* FETCH */
+	const char *auth_file; /* FETCH, PULL, and likewise the next ones */
+	int64_t silence_s;
+	char **mirrors;
 	size_t n_mirrors;
-	int64_t bytes_max; /* UNPACK; PRUNE: MO_NONE until it is said */
-	bool by_digest;    /* UNPACK */
+	int64_t bytes_max;  /* UNPACK; PRUNE: MO_NONE until it is said */
+	bool by_digest;     /* UNPACK */
+	const char *digest; /* PULL: the one that is meant; NULL: any */
+	bool never;         /* PULL: only looks whether it is there */
+	bool own;           /* PULL, PRUNE: in a part of dir that is the user's alone */
+	int64_t unused_us;  /* PRUNE: newer ones stay */
 	bool allow_root;
 };
 extern const char args_usage[];

@@ -9,7 +9,9 @@
 #include "agent/core/image/entry.h"
 #include "agent/core/image/oci.h"
 #include "agent/image/place.h"
+#include "lib/base/clock.h"
 #include "lib/base/fd.h"
+#include "lib/model/image.h"
 #include "lib/base/parse.h"
 
 #define BLOCK 512 /* of st_blocks */
@@ -61,7 +63,7 @@ static bool is_image(int dir, const char *name)
 	    b.data[b.len - 1] != '\n')
 		return false;
 	b.data[b.len - 1] = 0;
-	wanted = cache_name(b.data);
+	wanted = image_dir_name(b.data);
 	return mo_streq(wanted, name);
 }
 
@@ -144,10 +146,15 @@ static int remove_partials(const char *path, struct mo_error *err)
 	return r;
 }
 
-int cache_prune(const char *path, int64_t bytes_max, struct mo_error *err)
+int cache_prune(const char *path, int64_t bytes_max, int64_t unused_us, struct mo_error *err)
 {
 	_cleanup_(images_done) struct images all = { 0 };
+	int64_t since = unused_us > 0 ? mo_clock_wall_us() - unused_us : INT64_MAX;
 	int r = read_cache(path, &all, err);
+
+	for (size_t i = 0; i < all.n; i++)
+		all.all[i].in_use |= all.all[i].used_us >= since;
+
 	int64_t bytes = r == 0 ? cache_choose(all.all, all.n, bytes_max) : 0;
 	size_t n = all.n;
 

@@ -9,9 +9,11 @@
 #include "agent/image/blob.h"
 #include "agent/image/download.h"
 #include "agent/image/layout.h"
+#include "agent/image/place.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/hex.h"
+#include "lib/model/image.h"
 #include "lib/wire/encode.h"
 
 /* indexes that lie in indexes */
@@ -193,6 +195,22 @@ static int name_image(const struct job *j, struct mo_error *err)
 	return put_file(j, "index.json", b.data, b.len, err);
 }
 
+static bool is_cached(const char *cache, const char *digest)
+{
+	_cleanup_(mo_freep) char *name = image_dir_name(digest), *path = mo_path(cache, "%s", name);
+
+	return place_has(path, digest);
+}
+
+static int fetch_missing(struct job *j, struct mo_error *err)
+{
+	int r = open_layout(j, err);
+
+	if (r == 0)
+		r = download_all(j, err);
+	return r < 0 ? r : name_image(j, err);
+}
+
 int fetch(const struct reference *from, const char *dir, const char *architecture,
 	  const struct fetch_wish *wish, struct mo_error *err)
 {
@@ -203,13 +221,13 @@ int fetch(const struct reference *from, const char *dir, const char *architectur
 
 	if (r == 0)
 		r = find_manifest(&j, err);
+	if (r == 0 && wish->tells) {
+		printf("image %s\n", j.digest);
+		fflush(stdout);
+	}
 	if (r == 0)
-		r = open_layout(&j, err);
-	if (r == 0)
-		r = download_all(&j, err);
-	if (r == 0)
-		r = name_image(&j, err);
-	if (r == 0)
+		r = wish->cache && is_cached(wish->cache, j.digest) ? 1 : fetch_missing(&j, err);
+	if (r >= 0)
 		printf("%s\n", j.digest);
 	registry_done(&j.registry);
 	oci_manifest_done(&j.manifest);

@@ -54,15 +54,33 @@ static int check_descriptor(const struct oci_descriptor *d, struct mo_error *err
 				      "its index names an image without a sha256 digest or a size");
 }
 
+/* The document of that digest as an index: its own, when it is one, or with it alone. */
+static int index_of(int dir, const char *digest, struct oci_index *ret, struct mo_error *err)
+{
+	struct oci_descriptor d = { .digest = (char *)(uintptr_t)digest, .size = MO_NONE };
+	_cleanup_(mo_freep) char *name = layout_blob_name(digest);
+	struct stat st;
+
+	if (fstatat(dir, name, &st, 0) < 0)
+		return mo_error_set(err, IMAGE_REFUSED, "it does not hold the image %s: %s", digest,
+				    strerror(errno));
+	int r = layout_document(dir, &d, "the image", &oci_index_desc, ret, err);
+
+	if (r == 0 && ret->n_manifests == 0)
+		oci_index_put(ret, NULL, digest, (int64_t)st.st_size, NULL);
+	return r;
+}
+
 /* From the index to the manifest that is meant: *ret, and its digest. */
 static int find_manifest(int dir, const struct source *from, const char *architecture,
 			 struct oci_manifest *ret, char **ret_digest, struct mo_error *err)
 {
 	_cleanup_(oci_index_done) struct oci_index index;
-	const char *tag = from->tag;
+	const char *tag = from->digest ? NULL : from->tag;
 
 	mo_desc_init(&oci_index_desc, &index);
-	int r = layout_index(dir, &index, err);
+	int r = from->digest ? index_of(dir, from->digest, &index, err)
+			     : layout_index(dir, &index, err);
 
 	for (int depth = 0; r == 0; depth++) {
 		const struct oci_descriptor *d = oci_choose(&index, tag, architecture, err);

@@ -5,6 +5,7 @@
  *   moe-image unpack SOURCE DEST    of a layout, or of what docker save wrote, into a directory
  *   moe-image list DIR              which images of --by-digest there are, and
  *   moe-image prune DIR             removes those that nobody has used for long
+ *   moe-image pull IMAGE DIR        both, into a directory of images: what the agent starts
  * NAME: docker://HOST/NAME[:TAG][@DIGEST]. SOURCE: oci:DIR[:TAG] or docker-archive:FILE. All are
  * safe to be killed and started again: fetch goes on where it was, and DEST is there when it is
  * whole, or not at all. Run by root it becomes the user.
@@ -13,27 +14,51 @@
  * node or the network could not; 2: bad usage; 3 with one line: the image or its source is refused,
  * and will be again. */
 #include <errno.h>
+#include <fcntl.h>
 #include <locale.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
-#include "agent/core/image/reference.h"
+#include "lib/model/reference.h"
 #include "agent/image/args.h"
 #include "agent/image/cache.h"
+#include "agent/image/failure.h"
 #include "agent/image/fetch.h"
+#include "agent/image/pull.h"
 #include "agent/image/unpack.h"
+#include "lib/base/fd.h"
 #include "lib/base/identity.h"
-#include "lib/base/line.h"
 #include "lib/base/proc.h"
 
 /* of this process: files of somebody are read */
 #define MEMORY_MAX (4LL << 30)
 #define DOCKER "docker://"
 
-static int become(const struct args *a, struct mo_error *err)
+/* DIR of all, or DIR/UID, which is the user's alone. Root makes it, whoever owns it then. */
+static int open_cache(const struct args *a, const struct mo_identity *who, char **ret,
+		      struct mo_error *err)
+{
+	*ret = a->own ? mo_path(a->dir, "%lld", (long long)who->uid) : mo_strdup(a->dir);
+	int r = mo_mkdir_p(a->dir, 0755);
+
+	if (r >= 0 && a->own && mo_mkdir(*ret, 0700) < 0 && errno != EEXIST)
+		r = -errno;
+	_cleanup_(mo_closep) int dir =
+		r < 0 ? r : mo_open_at(AT_FDCWD, *ret, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+
+	if (r >= 0 && dir < 0)
+		r = dir;
+	if (r >= 0 && who->change &&
+	    (fchown(dir, who->uid, who->gid) < 0 || fchmod(dir, a->own ? 0700 : 0755) < 0))
+		r = -errno;
+	return r < 0 ? mo_error_set(err, r, "%s cannot be made: %s", *ret, strerror(-r)) : 0;
+}
+
+static int become(const struct args *a, char **ret_cache, struct mo_error *err)
 {
 	struct mo_identity_rule rule = { a->allow_root, 0 };
 	_cleanup_(mo_identity_done) struct mo_identity who = { 0 };
@@ -45,6 +70,8 @@ static int become(const struct args *a, struct mo_error *err)
 	}
 	int r = mo_identity_resolve(a->user, &rule, &who, err);
 
+	if (r == 0 && (a->verb == VERB_PULL || a->verb == VERB_PRUNE))
+		r = open_cache(a, &who, ret_cache, err);
 	if (r < 0)
 		return r;
 	r = mo_identity_become(&who);
@@ -68,13 +95,15 @@ static int run_unpack(const struct args *a, const char *architecture, struct mo_
 	_cleanup_(source_done) struct source from = { 0 };
 	int r = source_read(a->source, &from, err);
 
-	return r < 0 ? r : unpack(&from, architecture, a->dir, a->by_digest, a->bytes_max, err);
+	const struct unpack_wish wish = { .by_digest = a->by_digest, .bytes_max = a->bytes_max };
+
+	return r < 0 ? r : unpack(&from, architecture, a->dir, &wish, err);
 }
 
 static int run_fetch(const struct args *a, const char *architecture, struct mo_error *err)
 {
 	_cleanup_(reference_done) struct reference from = { 0 };
-	struct fetch_wish wish = { a->auth_file, a->silence_s };
+	const struct fetch_wish wish = { .auth_file = a->auth_file, .silence_s = a->silence_s };
 
 	if (!mo_starts_with(a->source, DOCKER))
 		return mo_error_set(err, IMAGE_REFUSED,
@@ -86,8 +115,9 @@ static int run_fetch(const struct args *a, const char *architecture, struct mo_e
 
 static int run(const struct args *a, struct mo_error *err)
 {
+	_cleanup_(mo_freep) char *cache = NULL;
 	struct utsname node;
-	int r = become(a, err);
+	int r = become(a, &cache, err);
 
 	if (r < 0)
 		return r;
@@ -99,7 +129,8 @@ static int run(const struct args *a, struct mo_error *err)
 	case VERB_FETCH: return run_fetch(a, architecture, err);
 	case VERB_UNPACK: return run_unpack(a, architecture, err);
 	case VERB_LIST: return cache_list(a->dir, err);
-	default: return cache_prune(a->dir, a->bytes_max, err);
+	case VERB_PULL: return pull(a, cache, architecture, err);
+	default: return cache_prune(cache, a->bytes_max, a->unused_us, err);
 	}
 }
 
@@ -121,12 +152,7 @@ int main(int argc, char **argv)
 		fputs(args_usage, stderr);
 		return 2;
 	}
-	if (r == 0)
-		return 0;
-	_cleanup_(mo_freep) char *line = mo_printf("%s%s%s", mo_error_text(&err, r),
-						   err.hint ? "; " : "", err.hint ? err.hint : "");
-	_cleanup_(mo_freep) char *plain = mo_line_plain_dup(line);
-
-	fprintf(stderr, "moe-image: %s: %s\n", a.source ? a.source : a.dir, plain);
-	return r == IMAGE_REFUSED ? 3 : 1;
+	if (r >= 0) /* of pull: what its part has told already */
+		return r;
+	return failure_told(a.source ? a.source : a.dir, r, &err);
 }

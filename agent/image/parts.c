@@ -16,6 +16,10 @@ int parts_read(const struct source *from, const char *architecture, struct parts
 	int r = from->kind == SOURCE_LAYOUT ? layout_read(from, architecture, ret, err)
 					    : saved_read(from, ret, err);
 
+	if (r == 0 && from->digest && from->kind == SOURCE_SAVED &&
+	    !mo_streq(from->digest, ret->digest))
+		return mo_error_set(err, IMAGE_REFUSED, "it holds the image %s, and %s is meant",
+				    ret->digest, from->digest);
 	return r < 0 ? r : oci_config_check(&ret->config, architecture, err);
 }
 

@@ -9,22 +9,29 @@
 #include "agent/core/image/oci.h"
 #include "lib/base/fd.h"
 
+bool place_has(const char *path, const char *digest)
+{
+	_cleanup_(mo_freep) char *name = mo_path(path, "digest");
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+
+	if (mo_read_file(name, PLACE_DIGEST_MAX, &b) < 0 ||
+	    strncmp(b.data ? b.data : "", digest, strlen(digest)) != 0)
+		return false;
+	/* who does not own it does not look after it either */
+	(void)utimensat(AT_FDCWD, path, NULL, 0);
+	return true;
+}
+
 /* What is at PLACE already. */
 static int look(const struct place *p, const char *digest, struct mo_error *err)
 {
-	_cleanup_(mo_freep) char *name = mo_path(p->path, "digest");
-	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	struct stat st;
 	int r = mo_stat(p->path, &st);
 
 	if (r == -ENOENT)
 		return 0;
-	if (r == 0 && mo_read_file(name, PLACE_DIGEST_MAX, &b) >= 0 &&
-	    strncmp(b.data ? b.data : "", digest, strlen(digest)) == 0) {
-		/* it has been asked for; who does not own it does not look after it either */
-		(void)utimensat(AT_FDCWD, p->path, NULL, 0);
+	if (r == 0 && place_has(p->path, digest))
 		return 1;
-	}
 	mo_error_set(err, IMAGE_REFUSED, "%s is there already, and is not this image (%s)", p->path,
 		     digest);
 	mo_error_hint(err, "remove it when no job uses it, or name another directory");

@@ -10,6 +10,8 @@ struct place {
 	char *path, *partial;
 	int dir; /* PLACE.partial, locked; -1: not begun */
 };
+/* The directory is a whole image of that digest, which has been asked for now. */
+bool place_has(const char *path, const char *digest);
 /* 1: PLACE is there and has this digest, 0: begun, and empty, or an error: also when another
  * process is at work there. place_end() in any case. */
 int place_begin(struct place *p, const char *path, const char *digest, struct mo_error *err);

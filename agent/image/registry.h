@@ -1,7 +1,7 @@
 /* A registry (distribution specification 1.1): what it is asked for, with what it wants to see
  * before. */
 #pragma once
-#include "agent/core/image/reference.h"
+#include "lib/model/reference.h"
 #include "agent/image/http.h"
 
 struct registry {

@@ -12,6 +12,7 @@
 #include "agent/core/image/oci.h"
 #include "agent/image/inside.h"
 #include "lib/base/fd.h"
+#include "lib/base/rooted.h"
 #include "lib/base/utf8.h"
 
 /* A name in a directory. */
@@ -162,7 +163,7 @@ static int make_directory(int dir, const struct entry *e)
 
 static int make_hardlink(int root, int dir, const struct entry *e, struct mo_error *err)
 {
-	_cleanup_(mo_closep) int from = inside_open(root, e->link_dir, O_PATH | O_DIRECTORY);
+	_cleanup_(mo_closep) int from = mo_open_in_fs(root, e->link_dir, O_PATH | O_DIRECTORY);
 
 	if (from >= 0 && linkat(from, e->link, dir, e->name, 0) == 0)
 		return 0;
@@ -206,7 +207,7 @@ int tree_apply(struct tree *t, const struct entry *e, struct archive *data, int6
 
 	if (e->kind == ENTRY_NONE)
 		return 0;
-	dir = takes_away ? inside_open(t->root, e->dir, O_PATH | O_DIRECTORY)
+	dir = takes_away ? mo_open_in_fs(t->root, e->dir, O_PATH | O_DIRECTORY)
 			 : inside_directory(t->root, e->dir);
 	if (takes_away && (dir == -ENOENT || dir == -ENOTDIR))
 		return 0;

@@ -10,6 +10,7 @@
 #include "agent/image/layer.h"
 #include "agent/image/place.h"
 #include "lib/base/fd.h"
+#include "lib/model/image.h"
 #include "lib/wire/encode.h"
 
 static int write_text(const struct place *p, const char *name, const char *text, size_t n,
@@ -70,6 +71,18 @@ static int unpack_layer(const struct parts *parts, size_t i, struct tree *t, str
 	return r;
 }
 
+/* Of all layers, as the source says; MO_NONE: it does not. */
+static int64_t packed_bytes(const struct parts *parts)
+{
+	int64_t bytes = 0;
+
+	for (size_t i = 0; i < parts->n_layers; i++)
+		if (parts->layers[i].bytes == MO_NONE ||
+		    __builtin_add_overflow(bytes, parts->layers[i].bytes, &bytes))
+			return MO_NONE;
+	return bytes;
+}
+
 static int unpack_layers(const struct parts *parts, const struct place *p, int64_t bytes_max,
 			 struct mo_error *err)
 {
@@ -85,12 +98,17 @@ static int unpack_layers(const struct parts *parts, const struct place *p, int64
 		return mo_error_set(err, r, "%s/rootfs cannot be made: %s", p->partial,
 				    strerror(-r));
 	struct tree t = { .root = root };
+	int64_t done = 0, all = packed_bytes(parts);
 
 	for (size_t i = 0; r == 0 && i < parts->n_layers; i++) {
 		r = unpack_layer(parts, i, &t, &sum, err);
 		if (r == 0) {
 			printf("layer %zu of %zu: %lld bytes in %lld files so far\n", i + 1,
 			       parts->n_layers, (long long)sum.bytes, (long long)sum.entries);
+			done += parts->layers[i].bytes;
+			if (all != MO_NONE)
+				printf("unpacked %lld of %lld bytes\n", (long long)done,
+				       (long long)all);
 			fflush(stdout);
 		}
 	}
@@ -119,18 +137,22 @@ static int unpack_parts(const struct parts *parts, const char *dest, int64_t byt
 	return MO_MIN(r, 0);
 }
 
-int unpack(const struct source *from, const char *architecture, const char *dest, bool by_digest,
-	   int64_t bytes_max, struct mo_error *err)
+int unpack(const struct source *from, const char *architecture, const char *dest,
+	   const struct unpack_wish *wish, struct mo_error *err)
 {
 	struct parts parts;
 	int r = parts_read(from, architecture, &parts, err);
 
 	if (r == 0) {
-		_cleanup_(mo_freep) char *name = cache_name(parts.digest);
+		_cleanup_(mo_freep) char *name = image_dir_name(parts.digest);
 		_cleanup_(mo_freep) char *path =
-			by_digest ? mo_path(dest, "%s", name) : mo_strdup(dest);
+			wish->by_digest ? mo_path(dest, "%s", name) : mo_strdup(dest);
 
-		r = unpack_parts(&parts, path, bytes_max, err);
+		if (wish->tells) {
+			printf("image %s\n", parts.digest);
+			fflush(stdout);
+		}
+		r = unpack_parts(&parts, path, wish->bytes_max, err);
 	}
 	parts_done(&parts);
 	return r;

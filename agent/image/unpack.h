@@ -2,7 +2,12 @@
 #pragma once
 #include "agent/image/parts.h"
 
-/* Into dest, by_digest: into the directory of its digest in dest. 0, IMAGE_REFUSED, or another
- * negative errno; with err. Says on standard output how far it is. */
-int unpack(const struct source *from, const char *architecture, const char *dest, bool by_digest,
-	   int64_t bytes_max, struct mo_error *err);
+struct unpack_wish {
+	bool by_digest;    /* into the directory of its digest in dest */
+	int64_t bytes_max; /* of its files */
+	bool tells;        /* which image it is, before it is unpacked */
+};
+/* Into dest. 0, IMAGE_REFUSED, or another negative errno; with err. Says on standard output how
+ * far it is, and last the digest. */
+int unpack(const struct source *from, const char *architecture, const char *dest,
+	   const struct unpack_wish *wish, struct mo_error *err);

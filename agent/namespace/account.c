@@ -9,6 +9,7 @@
 #include "agent/namespace/kernel.h"
 #include "agent/namespace/report.h"
 #include "agent/namespace/targets.h"
+#include "agent/namespace/user.h"
 #include "lib/base/fd.h"
 
 #define PASSWD "/etc/passwd"
@@ -25,8 +26,8 @@ void account_read(const struct box *b, const struct image *image, struct mo_buf 
 
 	if (!is_field(b->user))
 		return;
-	mo_buf_printf(ret, "%s:x:%lld:%lld::%s:/bin/sh\n", b->user, (long long)b->uid,
-		      (long long)b->gid, is_field(b->home) ? b->home : "/");
+	mo_buf_printf(ret, "%s:x:%u:%u::%s:/bin/sh\n", b->user, user_inside_uid(b),
+		      user_inside_gid(b), is_field(b->home) ? b->home : "/");
 	if (image_file(image->root, &PASSWD[1], &own) == 0)
 		mo_buf_add(ret, own.data, own.len);
 }
@@ -55,7 +56,7 @@ void account_home(const struct box *b)
 	_cleanup_(mo_closep) int home =
 		mo_open_at(AT_FDCWD, b->home, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 
-	if (home < 0 || mo_chown_fd(home, (uid_t)b->uid, (gid_t)b->gid) < 0 ||
+	if (home < 0 || mo_chown_fd(home, user_inside_uid(b), user_inside_gid(b)) < 0 ||
 	    mo_chmod_fd(home, 0700) < 0)
 		report_failure(errno, "give %s to the user", b->home);
 }

@@ -89,15 +89,18 @@ static void place_shm(struct devices *d, int64_t bytes)
 		mount_new("tmpfs", "/dev/shm", MS_NODEV, options);
 }
 
-void devices_place(struct devices *d, int64_t shm_bytes)
+void devices_place(struct devices *d, const struct box *b)
 {
 	/* a device of the tmpfs itself would open nowhere: those that do are mounts on it */
 	mount_new("tmpfs", "/dev", MS_NODEV | MS_NOEXEC, "mode=0755,size=1m");
 	target_own("/dev");
 	make_links();
-	/* group 5: terminals, as every distribution numbers it */
-	mount_new("devpts", "/dev/pts", MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620,gid=5");
-	place_shm(d, shm_bytes);
+	/* group 5: terminals, as every distribution numbers it; in a user namespace it is nobody's
+	 */
+	mount_new("devpts", "/dev/pts", MS_NOEXEC,
+		  b->users > BOX_NODE ? "newinstance,ptmxmode=0666,mode=0620"
+				      : "newinstance,ptmxmode=0666,mode=0620,gid=5");
+	place_shm(d, b->shm_bytes);
 	if (d->queues.copy >= 0)
 		mount_place(&d->queues);
 	mounts_place(&d->wanted);

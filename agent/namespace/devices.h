@@ -12,7 +12,7 @@ struct devices {
 void devices_copy(const struct box *b, struct devices *ret);
 /* /dev of the image: nothing of the image's own, nothing of the node's but what was copied, links,
  * terminals of its own, shm of box's size or the node's. */
-void devices_place(struct devices *d, int64_t shm_bytes);
+void devices_place(struct devices *d, const struct box *b);
 
 /* Each of box's walled directories, where the node has it: empty but for devices of the box. */
 void walls_make(const struct box *b);

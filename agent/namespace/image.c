@@ -5,10 +5,12 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/file.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
 #include "agent/namespace/kernel.h"
 #include "agent/namespace/report.h"
+#include "agent/namespace/user.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/wire/cost.h"
@@ -19,14 +21,67 @@
 #define LOCK_TRIES 100
 #define LOCK_REST_MS 20
 
-void image_open(const struct box *b, struct image *ret)
+/* Mounted for a moment where nothing else is, so that the highest of the layers that have a file is
+ * read. */
+static int open_merged(const struct image *image, const char *dir)
 {
-	*ret = (struct image){ .bundle = -1 };
-	ret->root = b->root[0] != '/' ? -EINVAL
-				      : mo_open_at(AT_FDCWD, b->root, O_PATH | O_DIRECTORY, 0);
+	_cleanup_(mo_freep) char *lower = image_lower(image);
+	_cleanup_(mo_freep) char *options = mo_printf("lowerdir=%s", lower);
+
+	if (mount("overlay", dir, "overlay", MS_RDONLY | MS_NOSUID | MS_NODEV, options) < 0)
+		report_failure(errno, "mount the %zu layers of the image", image->n_layers);
+	int fd = mo_open_at(AT_FDCWD, dir, O_PATH | O_DIRECTORY, 0);
+
+	if (umount2(dir, MNT_DETACH) < 0)
+		report_failure(errno, "unmount the layers of the image");
+	return fd;
+}
+
+void image_stack(const struct runtime_image *stored, const char *dir, struct image *ret)
+{
+	*ret = (struct image){ .bundle = -1,
+			       .mount = -1,
+			       .layers = mo_alloc_array(stored->n_layers, sizeof(int)),
+			       .n_layers = stored->n_layers };
+	for (size_t i = 0; i < stored->n_layers; i++) {
+		const char *path = stored->layers[i];
+
+		ret->layers[i] = mo_open_at(AT_FDCWD, path, O_PATH | O_DIRECTORY, 0);
+		if (ret->layers[i] < 0)
+			report_failure(-ret->layers[i], "open the layer %s of the image", path);
+	}
+	/* one is no stack: the kernel asks for two */
+	ret->root = ret->n_layers == 1 ? fcntl(ret->layers[0], F_DUPFD_CLOEXEC, 0)
+				       : open_merged(ret, dir);
 	if (ret->root < 0)
-		report_failure(-ret->root, "open the image %s on this node as the user (uid %lld)",
-			       b->root, (long long)b->uid);
+		report_failure(EIO, "open the image");
+}
+
+char *image_lower(const struct image *image)
+{
+	struct mo_buf b = { 0 };
+
+	if (image->n_layers == 0)
+		return mo_printf("/proc/self/fd/%d", image->root);
+	for (size_t i = 0; i < image->n_layers; i++)
+		mo_buf_printf(&b, "%s/proc/self/fd/%d", i ? ":" : "", image->layers[i]);
+	return mo_buf_take(&b);
+}
+
+void image_close(struct image *image)
+{
+	for (size_t i = 0; i < image->n_layers; i++)
+		mo_close(image->layers[i]);
+	free(image->layers);
+	mo_close(image->root);
+	mo_close(image->bundle);
+	mo_close(image->mount);
+	*image = (struct image){ .root = -1, .mount = -1, .bundle = -1 };
+}
+
+/* The image's root is where its directory says. */
+static void find_root(struct image *ret)
+{
 	int config = kernel_open_in(ret->root, BUNDLE_CONFIG, O_PATH | O_NOFOLLOW);
 	int rootfs = kernel_open_in(ret->root, "rootfs", O_PATH | O_DIRECTORY | O_NOFOLLOW);
 
@@ -36,6 +91,26 @@ void image_open(const struct box *b, struct image *ret)
 	}
 	mo_close(config);
 	mo_close(rootfs);
+}
+
+void image_open_at(int mount, struct image *ret)
+{
+	*ret = (struct image){ .bundle = -1, .mount = mount };
+	ret->root = fcntl(mount, F_DUPFD_CLOEXEC, 0);
+	if (ret->root < 0)
+		report_failure(errno, "open the image");
+	find_root(ret);
+}
+
+void image_open(const struct box *b, struct image *ret)
+{
+	*ret = (struct image){ .bundle = -1, .mount = -1 };
+	ret->root = b->root[0] != '/' ? -EINVAL
+				      : mo_open_at(AT_FDCWD, b->root, O_PATH | O_DIRECTORY, 0);
+	if (ret->root < 0)
+		report_failure(-ret->root, "open the image %s on this node as the user (uid %lld)",
+			       b->root, (long long)b->uid);
+	find_root(ret);
 }
 
 /* Shared, and nothing is written: moe-image, which removes what has no lock, waits for nobody and
@@ -66,6 +141,49 @@ void image_lock(const struct box *b, const struct image *image)
 		report_failure(ESTALE, "use the image %s: it is being removed", b->root);
 	if (dup3(fd, BOX_IMAGE_FD, O_CLOEXEC) < 0)
 		report_failure(errno, "keep the lock on the image %s", b->root);
+}
+
+/* Made by that account, and nobody else can put something in its place. */
+static bool is_of(int fd, uid_t owner, bool directory)
+{
+	struct stat st;
+
+	return fd >= 0 && mo_stat_fd(fd, &st) == 0 && st.st_uid == owner &&
+	       (directory ? S_ISDIR(st.st_mode) : S_ISREG(st.st_mode)) && !(st.st_mode & 022);
+}
+
+bool image_is_lent(const struct box *b, const struct image *image)
+{
+	int64_t below = b->shared_below == MO_NONE ? 1 : MO_MAX(b->shared_below, 1);
+	struct stat st;
+
+	if (mo_stat_fd(image->root, &st) < 0)
+		report_failure(errno, "look at the image %s", b->root);
+	if (st.st_uid == user_uid(b))
+		return false;
+	if (user_is_alone())
+		report_failure(EACCES,
+			       "use the image %s: it is another account's, and the agent is not "
+			       "root; unpack it as uid %lld",
+			       b->root, (long long)b->uid);
+	_cleanup_(mo_closep) int config =
+		image->bundle < 0
+			? -1
+			: kernel_open_in(image->bundle, BUNDLE_CONFIG, O_PATH | O_NOFOLLOW);
+
+	if (st.st_uid >= below)
+		report_failure(EACCES,
+			       "be root in the image %s: it belongs to uid %u; unpack it as the "
+			       "user (uid %lld), or as root",
+			       b->root, (unsigned)st.st_uid, (long long)b->uid);
+	if (!is_of(image->bundle, st.st_uid, true) || !is_of(config, st.st_uid, false) ||
+	    !is_of(image->root, st.st_uid, true))
+		report_failure(EACCES,
+			       "be root in the image %s: its files would become the user's, and "
+			       "uid %u shares only bundles (config.json beside rootfs) that nobody "
+			       "else can write; moe-image makes one",
+			       b->root, (unsigned)st.st_uid);
+	return true;
 }
 
 /* To open a FIFO or a device has effects of its own. */

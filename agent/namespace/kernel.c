@@ -10,12 +10,19 @@
 #include <unistd.h>
 
 #include "agent/namespace/report.h"
+#include "lib/base/file.h"
 #include "lib/base/rooted.h"
 
-#define COPY_TREE 1        /* OPEN_TREE_CLONE */
-#define RECURSIVE 0x8000   /* AT_RECURSIVE */
-#define FROM_EMPTY_PATH 4  /* MOVE_MOUNT_F_EMPTY_PATH */
+#define COPY_TREE 1       /* OPEN_TREE_CLONE */
+#define RECURSIVE 0x8000  /* AT_RECURSIVE */
+#define FROM_EMPTY_PATH 4 /* MOVE_MOUNT_F_EMPTY_PATH */
+#define CLOSE_ON_EXEC 1   /* FSOPEN_CLOEXEC, FSMOUNT_CLOEXEC */
+#define SET_FLAG 0        /* FSCONFIG_SET_FLAG, SET_STRING, CMD_CREATE */
+#define SET_STRING 1
+#define CREATE 6
 #define TO_EMPTY_PATH 0x40 /* MOVE_MOUNT_T_EMPTY_PATH */
+
+#define MAP_OWNERS 0x100000 /* MOUNT_ATTR_IDMAP */
 
 struct flags { /* mount_attr */
 	uint64_t set, clear, propagation, userns_fd;
@@ -36,6 +43,35 @@ int kernel_copy_mount(const char *path, bool deep)
 	unsigned flags = COPY_TREE | O_CLOEXEC | (deep ? RECURSIVE : 0);
 
 	return known(syscall(SYS_open_tree, AT_FDCWD, path, flags), "open_tree");
+}
+
+int kernel_mount(const char *type, const char *source)
+{
+	_cleanup_(mo_closep) int fs = known(syscall(SYS_fsopen, type, CLOSE_ON_EXEC), "fsopen");
+
+	if (fs < 0)
+		return fs;
+	if (syscall(SYS_fsconfig, fs, SET_FLAG, "ro", NULL, 0) < 0 ||
+	    syscall(SYS_fsconfig, fs, SET_STRING, "source", source, 0) < 0 ||
+	    syscall(SYS_fsconfig, fs, CREATE, NULL, NULL, 0) < 0)
+		return -errno;
+	return known(syscall(SYS_fsmount, fs, CLOSE_ON_EXEC,
+			     FLAG_RDONLY | FLAG_NOSUID | FLAG_NODEV),
+		     "fsmount");
+}
+
+int kernel_copy_open(int fd)
+{
+	return known(syscall(SYS_open_tree, fd, "", COPY_TREE | O_CLOEXEC | AT_EMPTY_PATH),
+		     "open_tree");
+}
+
+int kernel_map_owners(int copy, int user_namespace)
+{
+	struct flags f = { .set = MAP_OWNERS, .userns_fd = (uint64_t)user_namespace };
+
+	return known(syscall(SYS_mount_setattr, copy, "", AT_EMPTY_PATH, &f, sizeof(f)),
+		     "mount_setattr");
 }
 
 int kernel_place(int copy, int target)

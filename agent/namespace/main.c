@@ -28,6 +28,8 @@
 #include "agent/namespace/devices.h"
 #include "agent/namespace/report.h"
 #include "agent/namespace/root.h"
+#include "agent/namespace/store.h"
+#include "agent/namespace/user.h"
 #include "lib/base/fd.h"
 #include "lib/wire/decode.h"
 
@@ -83,19 +85,25 @@ int main(int argc, char *argv[])
 		return 2;
 	}
 	_cleanup_(box_done) struct box box;
+	_cleanup_(runtime_image_done) struct runtime_image stored;
 	_cleanup_(mo_freep) char *said = NULL;
 	bool asked = read_box(argv[1], &box);
 
 	umask(022);
+	mo_desc_init(&runtime_image_desc, &stored);
+	if (asked && box.runtime)
+		store_ask(&box, &stored);
 	/* targets are resolved in the working directory (targets.c) */
 	if (chdir("/") < 0)
 		report_failure(errno, "enter the root");
-	if (unshare(CLONE_NEWNS) < 0)
+	if (asked && box.users > BOX_NODE && geteuid() != 0)
+		user_enter_alone(&box);
+	else if (unshare(CLONE_NEWNS) < 0)
 		report_failure(errno, NAMESPACE_MAKE);
 	if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
 		report_failure(errno, "keep its mounts from the host");
 	if (asked && box.root)
-		said = root_make(&box, argv[1]);
+		said = root_make(&box, &stored, argv[1]);
 	else {
 		if (asked)
 			walls_make(&box);

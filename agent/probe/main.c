@@ -2,7 +2,8 @@
  * (struct probe). A program of its own, one process per device, because a read of a wedged GPU
  * can hang for as long as its driver does: the agent kills it at a deadline and then knows which
  * device it was. Exit 0 with a probe (its `problem` says what could not be read), 1 with one
- * line on stderr, 2 for bad usage. It changes nothing. Keys of the readings: docs/health.md. */
+ * line on stderr, 2 for bad usage. `image` says instead whether an image fits (struct
+ * image_checks). It changes nothing. Keys of the readings: docs/health.md. */
 #include <errno.h>
 #include <getopt.h>
 #include <signal.h>
@@ -13,6 +14,7 @@
 
 #include "agent/core/health/reading.h"
 #include "agent/core/health/sysfs_text.h"
+#include "agent/probe/probe_image.h"
 #include "agent/probe/probe_pass.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
@@ -23,6 +25,8 @@ static const char usage[] =
 	"usage: moe-probe [--root DIR] gpu [--sensors] BDF | nic NAME | host [--disk DIR]... "
 	"[--limits-of PID] [--leave-out BDF]... | klog [--since SEQ] | stack\n"
 	"       moe-probe checks: the health checks of config/health instead, as JSON\n"
+	"       moe-probe image [--user NAME] [--min-uid UID] [--allow-root] [--layers DIR] "
+	"[--cgroup] dir:PATH: whether the image fits this node, as JSON\n"
 	"  --root DIR       read below DIR instead of this machine's sys, proc and dev\n"
 	"  --sensors        only what changes from second to second: temperatures, power, clocks, "
 	"activity, memory in use\n"
@@ -30,6 +34,10 @@ static const char usage[] =
 	"  --limits-of PID  resource limits of that process instead of this one\n"
 	"  --leave-out BDF  a GPU that does not answer: the driver is not asked for it\n"
 	"  --since SEQ      only records of the kernel's log behind number SEQ\n"
+	"  --user NAME      as whom the image is looked at; --min-uid and --allow-root as in "
+	"agent.yaml\n"
+	"  --layers DIR     where what ranks write in an image goes; --cgroup: steps have control "
+	"groups\n"
 	"  --version\n";
 
 enum {
@@ -39,6 +47,11 @@ enum {
 	OPT_LIMITS,
 	OPT_LEAVE_OUT,
 	OPT_SINCE,
+	OPT_USER,
+	OPT_MIN_UID,
+	OPT_ALLOW_ROOT,
+	OPT_LAYERS,
+	OPT_CGROUP,
 	OPT_VERSION,
 	OPT_HELP
 };
@@ -46,6 +59,7 @@ enum {
 struct request {
 	const char *root, *area, *object;
 	struct host_options host;
+	struct image_options image;
 	int64_t since;
 	bool sensors;
 	char bdf[16];
@@ -62,10 +76,25 @@ static bool name_is_safe(const char *s)
 	return *s && *s != '.' && !strchr(s, '/') && strlen(s) <= 255;
 }
 
+static int check_image(struct request *q, int n, char **words)
+{
+	_cleanup_(mo_freep) char *problem = n == 2 ? image_check_problem(words[1]) : NULL;
+
+	if (n != 2)
+		fputs(usage, stderr);
+	else if (problem)
+		fprintf(stderr, "moe-probe: %s\n", problem);
+	q->area = words[0];
+	q->image.image = words[1];
+	return n == 2 && !problem ? 0 : 2;
+}
+
 static int check_area(struct request *q, int n, char **words)
 {
 	bool one = n > 0 && (mo_streq(words[0], "gpu") || mo_streq(words[0], "nic"));
 
+	if (n > 0 && mo_streq(words[0], "image"))
+		return check_image(q, n, words);
 	if (n == 1 && mo_streq(words[0], "checks")) {
 		q->area = words[0];
 		return 0;
@@ -104,6 +133,11 @@ static int parse(int argc, char **argv, struct request *q)
 		{ "limits-of", required_argument, NULL, OPT_LIMITS },
 		{ "leave-out", required_argument, NULL, OPT_LEAVE_OUT },
 		{ "since", required_argument, NULL, OPT_SINCE },
+		{ "user", required_argument, NULL, OPT_USER },
+		{ "min-uid", required_argument, NULL, OPT_MIN_UID },
+		{ "allow-root", no_argument, NULL, OPT_ALLOW_ROOT },
+		{ "layers", required_argument, NULL, OPT_LAYERS },
+		{ "cgroup", no_argument, NULL, OPT_CGROUP },
 		{ "version", no_argument, NULL, OPT_VERSION },
 		{ "help", no_argument, NULL, OPT_HELP },
 		{ 0 },
@@ -123,6 +157,14 @@ static int parse(int argc, char **argv, struct request *q)
 		case OPT_SINCE:
 			if (mo_parse_i64(optarg, 0, INT64_MAX / 2, &q->since) < 0)
 				return bad_number("--since", optarg);
+			break;
+		case OPT_USER: q->image.user = optarg; break;
+		case OPT_ALLOW_ROOT: q->image.rule.allow_root = true; break;
+		case OPT_LAYERS: q->image.layers = optarg; break;
+		case OPT_CGROUP: q->image.cgroup = true; break;
+		case OPT_MIN_UID:
+			if (mo_parse_i64(optarg, 0, UINT32_MAX, &q->image.rule.min_uid) < 0)
+				return bad_number("--min-uid", optarg);
 			break;
 		case OPT_VERSION: printf("moe-probe %s\n", MO_VERSION); return -1;
 		case OPT_HELP:
@@ -166,6 +208,8 @@ static int answer(const struct request *q, struct mo_buf *text, struct mo_error 
 
 	if (mo_streq(q->area, "checks"))
 		return probe_checks(text, err);
+	if (mo_streq(q->area, "image"))
+		return probe_image(q->root, &q->image, text, err);
 	mo_desc_init(&probe_desc, &p);
 	int r = run(q, &p, err);
 	if (r == 0)

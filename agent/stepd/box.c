@@ -84,6 +84,7 @@ static int fill_image(const struct stepd *s, struct box *b, struct mo_error *err
 				     .n_groups = n_groups,
 				     .user = s->who.user,
 				     .home = s->who.home,
+				     .unprivileged = mo_uid() != 0,
 				     .there = there };
 
 	return box_image(&s->spool, &t, b, err);

@@ -5,11 +5,13 @@
 #include <fcntl.h>
 #include <linux/mempolicy.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "lib/base/fd.h"
+#include "lib/base/userns.h"
 
 const char *const child_step_names[_CHILD_STEP_N] = {
 	"start",
@@ -25,9 +27,22 @@ const char *const child_step_names[_CHILD_STEP_N] = {
 	"execute",
 };
 
+char *child_problem(const struct child_failure *f, const char *object)
+{
+	int step = f->step > CHILD_NONE && f->step < _CHILD_STEP_N ? f->step : CHILD_NONE;
+	char *found = child_found_problem(&f->found, object);
+
+	return found ? found
+		     : mo_printf("could not %s%s%s: %s", child_step_names[step], *object ? " " : "",
+				 object, strerror(f->error));
+}
+
 static _Noreturn void fail(const struct child_plan *p, enum child_step step, int error)
 {
-	struct child_failure f = { (int32_t)step, (int32_t)error };
+	struct child_failure f = { .step = (int32_t)step, .error = (int32_t)error };
+
+	if (step == CHILD_EXEC && p->in_image)
+		child_look(p, &f.found);
 	ssize_t n = mo_write(p->report_fd, &f, sizeof(f));
 	_exit(n == sizeof(f) ? 127 : 126);
 }
@@ -83,6 +98,23 @@ static int set_memory(const struct child_plan *p)
 	return (int)r;
 }
 
+/* Checked and read back: a drop that failed never ends in an exec (CVE-2019-19728). */
+static void become(const struct child_plan *p)
+{
+	int e;
+
+	if (p->user_fd > 0 && p->mnt_fd >= 0) {
+		e = mo_userns_become(p->user_fd, p->mnt_fd, p->who);
+	} else {
+		/* as who may: the user may not; its root and directory are the namespace's then */
+		if (p->mnt_fd >= 0 && setns(p->mnt_fd, CLONE_NEWNS) < 0)
+			fail(p, CHILD_NAMESPACE, errno);
+		e = mo_identity_become(p->who);
+	}
+	if (e < 0)
+		fail(p, CHILD_USER, -e);
+}
+
 _Noreturn void child_run(const struct child_plan *plan)
 {
 	struct child_plan own = *plan, *p = &own;
@@ -90,13 +122,7 @@ _Noreturn void child_run(const struct child_plan *plan)
 	if (p->cgroup_fd >= 0 && mo_write(p->cgroup_fd, "0\n", 2) != 2)
 		fail(p, CHILD_CGROUP, errno);
 	reset_signals(p);
-	/* as who may: the user may not; its root and directory are the namespace's then */
-	if (p->mnt_fd >= 0 && setns(p->mnt_fd, CLONE_NEWNS) < 0)
-		fail(p, CHILD_NAMESPACE, errno);
-	/* checked and read back: a drop that failed never ends in an exec (CVE-2019-19728) */
-	int e = mo_identity_become(p->who);
-	if (e < 0)
-		fail(p, CHILD_USER, -e);
+	become(p);
 	/* no program that it runs makes it another user: sudo, a set-user-id file of a mount */
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		fail(p, CHILD_USER, errno);

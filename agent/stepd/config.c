@@ -113,6 +113,8 @@ static int ask(struct stepd *s, const struct prepared *p, const char *path, stru
 	plan.parent = mo_proc_self();
 	if (s->root_fd >= 0) { /* it is no program of the image, and has our own data files */
 		plan.mnt_fd = -1;
+		plan.in_image = false;
+		plan.user_fd = 0;
 		plan.root_fd = s->root_fd;
 		plan.workdir = "/";
 	}

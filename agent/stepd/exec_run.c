@@ -31,6 +31,7 @@ struct run {
 	const struct exec_ask *ask;
 	const char *result;
 	int lock_fd, cgroup_fd, mnt_fd; /* the last two: -1 where the step has none */
+	int user_fd;                    /* 0: none */
 };
 struct child {
 	pid_t pid;
@@ -99,6 +100,8 @@ static int start(const struct run *x, char **env, struct child *c)
 		.report_fd = report,
 		.cgroup_fd = x->cgroup_fd,
 		.mnt_fd = x->mnt_fd,
+		.in_image = x->s->spool.launch.container != NULL,
+		.user_fd = x->user_fd,
 		.parent = mo_proc_self(),
 		.who = &x->s->who,
 		.mem_policy = -1,
@@ -190,8 +193,9 @@ static char *failure_words(const struct run *x, const struct child_failure *f)
 	int step = f->step > CHILD_NONE && f->step < _CHILD_STEP_N ? f->step : CHILD_NONE;
 	const char *object = step == CHILD_EXEC ? x->ask->argv[0] : "";
 
-	return mo_printf("the command on %s could not %s%s%s: %s", x->s->spool.node,
-			 child_step_names[step], *object ? " " : "", object, strerror(f->error));
+	_cleanup_(mo_freep) char *why = child_problem(f, object);
+
+	return mo_printf("the command on %s %s", x->s->spool.node, why);
 }
 
 static void fill(const struct run *x, struct child *c, bool over, const siginfo_t *si,
@@ -242,7 +246,7 @@ pid_t exec_run(const struct stepd *s, const struct exec_ask *ask, const char *re
 {
 	static const struct mo_identity as_this = { 0 };
 	struct run x = { .s = s, .ask = ask, .result = result, .cgroup_fd = -1, .mnt_fd = -1 };
-	int fds[3] = { s->lock_fd }, n = 1;
+	int fds[4] = { s->lock_fd }, n = 1;
 
 	x.lock_fd = PROCESS_FIRST_FD;
 	if (s->cgroup_procs_fd >= 0) {
@@ -252,6 +256,10 @@ pid_t exec_run(const struct stepd *s, const struct exec_ask *ask, const char *re
 	if (s->mnt_fd >= 0) {
 		x.mnt_fd = PROCESS_FIRST_FD + n;
 		fds[n++] = s->mnt_fd;
+	}
+	if (s->user_fd > 0) {
+		x.user_fd = PROCESS_FIRST_FD + n;
+		fds[n++] = s->user_fd;
 	}
 	return process_as(&(struct process_work){ .who = &as_this,
 						  .fds = fds,

@@ -233,6 +233,7 @@ void heartbeat_start(struct stepd *s)
 						       .apart = true,
 						       /* the files lie in the ranks' image */
 						       .mnt_fd = s->root_fd >= 0 ? s->mnt_fd : 0,
+						       .user_fd = s->user_fd,
 						       .run = follow,
 						       .arg = &arg });
 	for (size_t i = 0; i < n; i++)

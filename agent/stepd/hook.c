@@ -77,9 +77,11 @@ static void hook_died(struct stepd *s, const siginfo_t *si)
 	output_close(s, h);
 	bool exited = si->si_code == CLD_EXITED;
 	int step = f.step > 0 && f.step < _CHILD_STEP_N ? f.step : 0;
+	_cleanup_(mo_freep) char *found = child_found_problem(&f.found, s->spool.launch.prepare[0]);
 	const struct hook_end end = { .node = s->spool.node,
 				      .program = s->spool.launch.prepare[0],
 				      .step = unstarted ? child_step_names[step] : NULL,
+				      .found = found,
 				      .error = f.error,
 				      .code = exited ? si->si_status : 0,
 				      .signal = exited ? 0 : si->si_status };

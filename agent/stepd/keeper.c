@@ -22,7 +22,7 @@ static char *order_of(const struct launch *l)
 	struct command c;
 	mo_desc_init(&command_desc, &c);
 	c.kind = CMD_SCAN;
-	c.dir = mo_strdup(l->checkpoint_dir);
+	c.dir = container_on_node(l->container, l->checkpoint_dir);
 	c.layout = mo_desc_dup(&ckpt_layout_desc, l->keep);
 	wire_encode(&command_desc, &c, &text);
 	mo_desc_done(&command_desc, &c);

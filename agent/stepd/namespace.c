@@ -56,6 +56,16 @@ static void take_lock(struct stepd *s, const struct maker *m)
 		       s->box->root, strerror(-s->image_fd));
 }
 
+/* Where the users of the box are not the node's: the namespace of theirs. */
+static int take_users(struct stepd *s, const struct maker *m)
+{
+	_cleanup_(mo_freep) char *path = mo_printf("/proc/%d/ns/user", (int)m->pid);
+	int fd = mo_open_at(AT_FDCWD, path, O_RDONLY, 0);
+
+	s->user_fd = MO_MAX(fd, 0);
+	return MO_MIN(fd, 0);
+}
+
 /* Nothing of the job was started yet. */
 static int take(struct stepd *s, const struct maker *m)
 {
@@ -77,11 +87,15 @@ static int take(struct stepd *s, const struct maker *m)
 		if (s->root_fd < 0)
 			return s->root_fd;
 	}
+	if (s->box && s->box->users > BOX_NODE)
+		r = take_users(s, m);
+	if (r < 0)
+		return r;
 	number = mo_printf("%llu\n", (unsigned long long)st.st_ino);
 	r = write_in(s, "namespace", number);
 	if (r == 0)
 		s->mnt_fd = TAKE_FD(fd);
-	if (r == 0 && s->box && s->box->root)
+	if (r == 0 && s->box && s->box->root && !s->box->runtime && !s->box->squashfs)
 		take_lock(s, m);
 	return r;
 }

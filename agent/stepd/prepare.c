@@ -8,6 +8,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include "agent/core/bind/env.h"
+#include "agent/core/stepd/box.h"
 #include "agent/stepd/child.h"
 #include "agent/stepd/output.h"
 #include "lib/base/clock.h"
@@ -149,7 +150,7 @@ static void compose(struct stepd *s, struct prepared *p, const struct rank *r)
 		.notify_socket = socket,
 		.error_file = error_file,
 		.home = s->who.home,
-		.user = s->who.user,
+		.user = s->box && s->box->user ? s->box->user : s->who.user,
 		.shell = s->who.shell,
 		.tmpdir = s->spool.tmpdir && !s->spool.launch.container ? s->spool.tmpdir : "/tmp",
 		.ifname = p->ifname,
@@ -288,6 +289,8 @@ static int prepare_rank(struct stepd *s, struct prepared *p, size_t i, const cha
 				  .report_fd = -1,
 				  .cgroup_fd = s->cgroup_procs_fd,
 				  .mnt_fd = s->mnt_fd,
+				  .in_image = l->container != NULL,
+				  .user_fd = s->user_fd,
 				  .parent = mo_proc_self(),
 				  .who = &s->who };
 	*ret_cause = "bind";

@@ -19,6 +19,7 @@
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
 #include "lib/base/proc.h"
+#include "lib/base/userns.h"
 
 /* Born in the ranks' cgroup where the kernel can (Linux 5.7): moving a process costs an RCU
  * grace period, 10 to 50 ms. Else the child moves itself. glibc's fork() does nothing that a
@@ -119,15 +120,17 @@ static _Noreturn void run_as(const struct process_work *w, pid_t parent)
 	sigset_t none;
 
 	sigemptyset(&none);
-	if (w->mnt_fd > 0 && setns(w->mnt_fd, CLONE_NEWNS) < 0)
+	if (w->mnt_fd > 0 && w->user_fd <= 0 && setns(w->mnt_fd, CLONE_NEWNS) < 0)
 		_exit(EINVAL);
+	if (w->user_fd > 0 && mo_userns_become(w->user_fd, w->mnt_fd, w->who) < 0)
+		_exit(EPERM);
 	if (keep_only(w->fds, w->n_fds) < 0)
 		_exit(EMFILE);
 	if (w->apart)
 		setsid();
 	if (w->apart && sigprocmask(SIG_SETMASK, &none, NULL) < 0)
 		_exit(EINVAL);
-	if (mo_identity_become(w->who) < 0)
+	if (w->user_fd <= 0 && mo_identity_become(w->who) < 0)
 		_exit(EPERM);
 	/* after the change of user, which clears it */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)

@@ -22,8 +22,9 @@ struct process_work {
 	/* all that it has besides 0, 1 and 2: from PROCESS_FIRST_FD on, in this order */
 	const int *fds;
 	size_t n_fds;
-	bool apart; /* a session of its own, and every signal reaches it */
-	int mnt_fd; /* a mount namespace that it enters; 0: it stays */
+	bool apart;  /* a session of its own, and every signal reaches it */
+	int mnt_fd;  /* a mount namespace that it enters; 0: it stays */
+	int user_fd; /* and the user namespace of that one; 0: this process' own */
 	void (*run)(void *arg);
 	void *arg;
 };

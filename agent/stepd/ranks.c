@@ -51,9 +51,9 @@ static void on_child_failure(struct stepd *s, struct rank *r, const struct child
 			     : step == CHILD_WORKDIR  ? l->workdir ? l->workdir : s->who.home
 			     : step == CHILD_AFFINITY ? s->spool.binds[r->local].cpus
 						      : "";
+	_cleanup_(mo_freep) char *why = child_problem(f, object);
 	_cleanup_(mo_freep) char *text =
-		mo_printf("rank %lld on %s could not %s%s%s: %s", (long long)r->rank, s->spool.node,
-			  child_step_names[step], object[0] ? " " : "", object, strerror(f->error));
+		mo_printf("rank %lld on %s %s", (long long)r->rank, s->spool.node, why);
 	r->failed = true;
 	start_failed(s, r, causes[step] ? causes[step] : "exec", f->error, text);
 }

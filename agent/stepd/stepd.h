@@ -115,6 +115,7 @@ struct stepd {
 	struct maker *maker;             /* moe-namespace, NULL before it is started */
 	struct box *box;                 /* what it is asked to make, NULL nothing */
 	int mnt_fd;                      /* where ranks enter, -1: the host's namespace */
+	int user_fd;                     /* the user namespace of that one, 0: the node's */
 	int root_fd;                     /* O_PATH of its root where that is an image, else -1 */
 	int image_fd;                    /* a lock on their image, -1: none */
 	struct files *files;             /* the reader of their files, NULL before there is one */

@@ -50,6 +50,7 @@ const struct core_config core_config_default = {
 	.down_us = 10000000,
 	.exit_wait_us = 300LL * 1000000,
 	.learn_us = 7 * 86400LL * 1000000,
+	.pull_parallel = 32,
 };
 
 struct core *core_new(const struct core_config *config)

@@ -200,14 +200,37 @@ struct victims {
 	size_t found;
 };
 
+static bool is_dead(pid_t tid)
+{
+	struct mo_proc p;
+
+	return mo_proc_read(tid, &p) < 0 || p.state == 'Z' || p.state == 'X';
+}
+
+/* One that lives of the process whose first thread has ended, which the kernel shows as a zombie
+ * without environment and namespaces as long as others run; 0: none does. */
+static pid_t living_thread(pid_t pid)
+{
+	_cleanup_(mo_freep) char *path = mo_printf("/proc/%d/task", (int)pid);
+	_cleanup_(mo_dir_freep) struct mo_dir *d = mo_dir_open(AT_FDCWD, path, 0);
+
+	for (const char *name; d && (name = mo_dir_next(d));) {
+		int64_t tid;
+		if (mo_parse_i64(name, 1, INT32_MAX, &tid) == 0 && !is_dead((pid_t)tid))
+			return (pid_t)tid;
+	}
+	return 0;
+}
+
 static int kill_if(void *arg, pid_t pid)
 {
 	struct victims *v = arg;
 	struct mo_proc p;
-	if (pid == mo_proc_self() || mo_proc_read(pid, &p) < 0 || p.state == 'Z' || p.state == 'X')
+	if (pid == mo_proc_self() || mo_proc_read(pid, &p) < 0 || p.state == 'X')
 		return 0;
+	pid_t tid = p.state == 'Z' ? living_thread(pid) : pid;
 	/* Asked after the start time was read: a reused pid is noticed by mo_proc_kill. */
-	if (v->is(v, pid)) {
+	if (tid && v->is(v, tid)) {
 		mo_proc_kill(pid, p.start_time);
 		v->found++;
 	}

@@ -157,6 +157,8 @@ static const struct mo_field engine_checks_fields[] = {
 	MO_D_VEC(engine_checks, rules, &engine_rule_desc, "what does not go together"),
 	MO_D_LIST(engine_checks, keys, MO_STRS, "flags that it knows, without dashes"),
 	MO_D_LIST(engine_checks, layout_flags, MO_STRS, "flags that say how layers are divided"),
+	MO_D_LIST(engine_checks, outputs, MO_STRS, "flags that name a directory it writes to",
+		  .omit = true),
 	MO_D_LIST(engine_checks, data_parallel, MO_STRS, "flags of replicas and of shards",
 		  .omit = true),
 	MO_D_LIST(engine_checks, keys_older, MO_STRS, "flags of earlier releases that are gone",

@@ -262,6 +262,9 @@ struct engine_checks {
 	/* flags that divide layers which do not divide evenly */
 	char **layout_flags;
 	size_t n_layout_flags;
+	/* flags that name a directory which the engine writes to, beside its checkpoints */
+	char **outputs;
+	size_t n_outputs;
 	/* flags of replicas and of shards: dp is both */
 	char **data_parallel;
 	size_t n_data_parallel;

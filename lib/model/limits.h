@@ -77,3 +77,4 @@
 #define MO_READINGS_MAX 512  /* of one probe */
 /* bytes of a path, or of one reason, that a node tells */
 #define MO_TEXT_MAX 4096
+#define MO_IMAGES_PER_NODE_MAX 64 /* that are brought, or wait for it */

@@ -9,8 +9,8 @@
 
 const char *const step_state_names[_STEP_STATE_N] = { "spooled",  "starting", "running",
 						      "stopping", "gone",     "hung" };
-const char *const command_kind_names[_COMMAND_KIND_N] = { "launch", "stop",  "kill", "forget",
-							  "scan",   "query", "check" };
+const char *const command_kind_names[_COMMAND_KIND_N] = { "launch", "stop",  "kill",  "forget",
+							  "scan",   "query", "check", "image" };
 
 const char *const scan_order_names[_ORDER_N] = { "scan", "verify", "prune", "last_scan" };
 
@@ -77,6 +77,7 @@ static const struct mo_field agent_welcome_fields[] = {
 	     "renew, unbound or expired: what is to be done about the token", .omit = true,
 	     .max = 32),
 	MO_D(agent_welcome, orders, MO_BOOL, "answers may carry order and id", .omit = true),
+	MO_D(agent_welcome, pulls, MO_BOOL, "syncs may carry pulls and images", .omit = true),
 };
 const struct mo_desc agent_welcome_desc = MO_DESC(agent_welcome, agent_welcome_fields);
 
@@ -168,6 +169,9 @@ static const struct mo_field agent_sync_fields[] = {
 	MO_D_VEC(agent_sync, nics, &nic_sensors_desc, "readings of RDMA cards since the last sync",
 		 .omit = true, .max = MO_GPUS_PER_NODE_MAX),
 	MO_D(agent_sync, leaving, MO_BOOL, "its machine is going down in order", .omit = true),
+	MO_D(agent_sync, pulls, MO_BOOL, "it brings images when it is told to", .omit = true),
+	MO_D_VEC(agent_sync, images, &image_report_desc, "images that it was told to bring",
+		 .omit = true, .max = MO_IMAGES_PER_NODE_MAX),
 };
 const struct mo_desc agent_sync_desc = MO_DESC(agent_sync, agent_sync_fields);
 
@@ -185,10 +189,11 @@ static const struct mo_field command_fields[] = {
 		 .omit = true),
 	MO_D(command, signal, MO_INT, "stop: signal for the main processes", .omit = true),
 	MO_D(command, grace_us, MO_INT, "stop: microseconds until SIGKILL", .omit = true),
-	MO_D(command, dir, MO_STR, "scan: the checkpoint directory", .omit = true),
+	MO_D(command, dir, MO_STR, "scan: the checkpoint directory; query image: the image",
+	     .omit = true),
 	MO_D_SUB(command, layout, MO_OPT, &ckpt_layout_desc,
 		 "scan: where checkpoints lie in it and when one is complete", .omit = true),
-	MO_D(command, user, MO_STR, "scan: whose process scans", .omit = true),
+	MO_D(command, user, MO_STR, "whose process scans, or looks at the image", .omit = true),
 	MO_D(command, level, MO_STR, "scan: what is checked: marker, sizes or crc", .omit = true),
 	MO_D(command, allow_root, MO_BOOL, "scan: the submitter may run ranks as root",
 	     .omit = true),
@@ -214,8 +219,8 @@ static const struct mo_field command_fields[] = {
 	MO_D(command, parts, MO_INT, "how many parts there are", .omit = true),
 	MO_D(command, query, MO_INT, "query: id of the question", .omit = true),
 	MO_D(command, what, MO_STR,
-	     "query: env, what its ranks were given; exec, a command beside a rank; without it the "
-	     "log of a rank",
+	     "query: env, what its ranks were given; exec, a command beside a rank; image, whether "
+	     "the image `dir` fits; without it the log of a rank",
 	     .omit = true, .max = 32),
 	MO_D(command, rank, MO_INT, "query: number of the rank", .omit = true),
 	MO_D(command, offset, MO_INT, "query: byte of the log to begin at; -1 = the last lines",
@@ -224,6 +229,8 @@ static const struct mo_field command_fields[] = {
 	MO_D(command, wait_ms, MO_INT, "query: milliseconds to wait for more", .omit = true),
 	MO_D_LIST(command, argv, MO_STRS, "query exec: the command", .omit = true,
 		  .max = EXEC_WORDS_MAX),
+	MO_D_SUB(command, image, MO_OPT, &image_order_desc, "image: what the node is to have",
+		 .omit = true),
 };
 const struct mo_desc command_desc = MO_DESC(command, command_fields);
 

@@ -14,6 +14,7 @@
 #pragma once
 #include "lib/base/desc.h"
 #include "lib/model/health.h"
+#include "lib/model/image.h"
 #include "lib/model/launch.h"
 #include "lib/model/nodeinfo.h"
 #include "lib/model/note.h"
@@ -80,6 +81,7 @@ struct agent_welcome {
 	struct nodeinfo *info;
 	char *token;
 	bool orders;
+	bool pulls; /* syncs may say `pulls`, and report images */
 };
 
 /* Result of a checkpoint scan (one for each scan command that is due). */
@@ -146,6 +148,9 @@ struct agent_sync {
 	struct nic_sensors *nics;
 	size_t n_nics;
 	bool leaving; /* no new work, and its jobs move */
+	bool pulls;   /* it obeys IMAGE */
+	struct image_report *images;
+	size_t n_images; /* all that are ordered */
 };
 enum command_kind {
 	CMD_LAUNCH,
@@ -155,6 +160,7 @@ enum command_kind {
 	CMD_SCAN,
 	CMD_QUERY,
 	CMD_CHECK,
+	CMD_IMAGE,
 	_COMMAND_KIND_N
 };
 extern const char *const command_kind_names[_COMMAND_KIND_N];
@@ -214,6 +220,7 @@ struct command {
 	/* QUERY exec: the command beside the rank; wait_ms: its deadline */
 	char **argv;
 	size_t n_argv;
+	struct image_order *image; /* IMAGE */
 };
 struct sync_reply {
 	int64_t epoch, health; /* version stored; MO_NONE = none */

@@ -84,6 +84,8 @@ static const struct mo_field nodeinfo_fields[] = {
 	     "a step that has some of the GPUs sees the device files of these only", .omit = true),
 	MO_D(nodeinfo, images, MO_BOOL, "it can run a step in an image (engine.container)",
 	     .omit = true),
+	MO_D(nodeinfo, image_root, MO_BOOL,
+	     "a step can be root in its image (engine.container.user)", .omit = true),
 	MO_D(nodeinfo, driver, MO_STR, "version of the GPU driver; null: none"),
 	MO_D(nodeinfo, cpu_model, MO_STR, "model of its CPUs", .omit = true),
 	MO_D(nodeinfo, sockets, MO_INT, "sockets with a CPU", .omit = true),

@@ -65,6 +65,8 @@ struct nodeinfo {
 	bool walls;
 	/* its agent takes launches with a container: it is root, and the kernel can */
 	bool images;
+	/* and with engine.container.user: root, for the kernel gives user namespaces */
+	bool image_root;
 	char *driver, *cpu_model;
 	int64_t sockets; /* cpu_nps = NUMA nodes with memory / sockets */
 	struct node_finding *findings;

@@ -237,6 +237,11 @@ char *recipe_entry_path(const struct recipe *r)
 	return mo_printf("%s/%s", dir, entry);
 }
 
+char *recipe_save_dir(const struct recipe *r)
+{
+	return container_on_node(r->engine.container, r->checkpoint.dir);
+}
+
 static void add_sizes(struct mo_buf *b, const char *what, const int64_t *sizes, size_t n)
 {
 	mo_buf_printf(b, ", %s", what);

@@ -161,6 +161,9 @@ bool recipe_leaves(const struct recipe *r, const char *path);
 void recipe_take_read(struct recipe *to, const struct recipe *read);
 /* Where engine.entry lies, by engine.workdir; NULL: there is none. The caller frees it. */
 char *recipe_entry_path(const struct recipe *r);
+/* checkpoint.dir as the nodes have it, cleaned, whose path in an image may be another one; NULL:
+ * the recipe has none. The caller frees it. */
+char *recipe_save_dir(const struct recipe *r);
 /* What tells models apart: the catalogue's name, else all that an inline one gives. NULL without
  * a model; the caller frees. */
 char *recipe_model_key(const struct recipe_model *m);

@@ -6,40 +6,11 @@
 
 #include "lib/base/desc.h"
 #include "lib/base/parse.h"
+#include "lib/model/image.h"
+#include "lib/model/reference.h"
+#include "lib/model/runtime.h"
 #include "lib/recipe/keys.h"
 #include "lib/recipe/schema_scalar.h"
-
-#define UNPACK(source) \
-	"unpack it on each node: moe-image unpack " source " /images/NAME, then write " \
-	"dir:/images/NAME"
-#define FETCH \
-	"fetch it where its registry is reached: moe-image fetch docker://HOST/NAME:TAG " \
-	"DIRECTORY; " UNPACK("oci:DIRECTORY:TAG")
-
-/* Images of other kinds, by what they begin with, and how each becomes a directory. */
-struct image_kind {
-	const char *begins, *unpacked;
-};
-static const struct image_kind image_kinds[] = {
-	{ "oci:", UNPACK("oci:DIRECTORY:TAG") },
-	{ "docker-archive:", UNPACK("docker-archive:FILE") },
-	{ "docker://", FETCH },
-	{ "docker:", "docker save -o FILE IMAGE, and " UNPACK("docker-archive:FILE") },
-	{ "podman:", "podman save -o FILE IMAGE, and " UNPACK("docker-archive:FILE") },
-	{ "squashfs:", "unpack it on each node: unsquashfs -d /images/NAME FILE, then write "
-		       "dir:/images/NAME" },
-	/* a name of a registry */
-	{ "", FETCH },
-};
-
-static const char *image_unpacked(const char *image)
-{
-	size_t i = 0;
-
-	while (!mo_starts_with(image, image_kinds[i].begins))
-		i++; /* all begin with nothing */
-	return image_kinds[i].unpacked;
-}
 
 static bool leads_up(const char *path)
 {
@@ -67,34 +38,101 @@ static bool path_good(struct reader *r, const char *what, const struct ynode *v,
 	return false;
 }
 
-void key_read_image(struct reader *r, const struct key *k, const struct ynode *v)
+static void read_dir(struct reader *r, const struct key *k, const struct ynode *v, const char *path)
 {
 	struct recipe_container *c = r->bases[BASE_CONTAINER];
-	_cleanup_(mo_freep) char *text = NULL, *clean = NULL;
+	_cleanup_(mo_freep) char *clean = NULL;
+
+	if (!path_good(r, k->path, v, path))
+		return;
+	clean = mo_path_clean(path);
+	if (mo_streq(clean, "/"))
+		errors_at(r->errors, v, "leave engine.container out for the node's own files",
+			  "%s: / is no image", k->path);
+	else
+		c->image = mo_printf(IMAGE_DIR "%s", clean);
+}
+
+/* What lies on the nodes, or on what they share, and is unpacked from there. */
+static void read_path(struct reader *r, const struct key *k, const struct ynode *v,
+		      const char *text, const char *kind)
+{
+	struct recipe_container *c = r->bases[BASE_CONTAINER];
+
+	if (path_good(r, k->path, v, text + strlen(kind)))
+		c->image = mo_strdup(text);
+}
+
+/* Of a registry; the text stays as it was written. */
+static void read_name(struct reader *r, const struct key *k, const struct ynode *v,
+		      const char *text)
+{
+	struct recipe_container *c = r->bases[BASE_CONTAINER];
+	size_t n = mo_starts_with(text, IMAGE_REGISTRY) ? strlen(IMAGE_REGISTRY) : 0;
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	_cleanup_(reference_done) struct reference name = { 0 };
+
+	if (reference_read(text + n, NULL, 0, &name, &err) < 0)
+		errors_at(r->errors, v,
+			  "others are oci:DIR[:TAG], docker-archive:FILE and dir:PATH", "%s: %s",
+			  k->path, mo_error_text(&err, IMAGE_REFUSED));
+	else
+		c->image = mo_strdup(text);
+}
+
+/* An image that a runtime of each node has. */
+static void read_stored(struct reader *r, const struct key *k, const struct ynode *v,
+			const char *text, const char *name)
+{
+	struct recipe_container *c = r->bases[BASE_CONTAINER];
+
+	if (runtime_image_valid(name))
+		c->image = mo_strdup(text);
+	else
+		errors_at(r->errors, v,
+			  "write it as `docker images` shows it: docker:rocm/primus:v26.5",
+			  "%s: '%.200s' names no image", k->path, text);
+}
+
+/* A file that each node has. */
+static void read_squashfs(struct reader *r, const struct key *k, const struct ynode *v,
+			  const char *path)
+{
+	struct recipe_container *c = r->bases[BASE_CONTAINER];
+
+	if (path_good(r, k->path, v, path)) {
+		_cleanup_(mo_freep) char *clean = mo_path_clean(path);
+		c->image = mo_printf("squashfs:%s", clean);
+	}
+}
+
+void key_read_image(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	_cleanup_(mo_freep) char *text = NULL;
+	const char *name;
 
 	if (!value_text(r, k->path, v, &text))
 		return;
+	if (image_source(text) == IMAGE_OF_NODE && runtime_of_image(text, &name)) {
+		read_stored(r, k, v, text, name);
+		return;
+	}
 	if (text[0] == '/') {
 		errors_at(r->errors, v, NULL,
 			  "%s: '%.200s': a directory with an unpacked image is written dir:%.200s",
 			  k->path, text, text);
 		return;
 	}
-	if (!mo_starts_with(text, "dir:")) {
-		errors_at(r->errors, v, image_unpacked(text),
-			  "%s: '%.200s' is not supported by this version: an image is a directory "
-			  "of each node, dir:PATH",
-			  k->path, text);
+	if (mo_starts_with(text, "squashfs:")) {
+		read_squashfs(r, k, v, text + strlen("squashfs:"));
 		return;
 	}
-	if (!path_good(r, k->path, v, text + strlen("dir:")))
-		return;
-	clean = mo_path_clean(text + strlen("dir:"));
-	if (mo_streq(clean, "/"))
-		errors_at(r->errors, v, "leave engine.container out for the node's own files",
-			  "%s: / is no image", k->path);
-	else
-		c->image = mo_printf("dir:%s", clean);
+	switch (image_source(text)) {
+	case IMAGE_OF_DIR: read_dir(r, k, v, text + strlen(IMAGE_DIR)); break;
+	case IMAGE_OF_LAYOUT: read_path(r, k, v, text, IMAGE_LAYOUT); break;
+	case IMAGE_OF_ARCHIVE: read_path(r, k, v, text, IMAGE_SAVED); break;
+	default: read_name(r, k, v, text);
+	}
 }
 
 /* /dev, /proc and /sys are the step's own, and the last says whose step it is. */
@@ -168,6 +206,10 @@ static void read_mount(struct reader *r, const char *what, const struct ynode *v
 	_cleanup_(mo_freep) char *text = NULL;
 	const struct container_mount *other;
 
+	if (v->kind != YAML_SCALAR) {
+		value_wrong(r, what, v, "write it as SOURCE:TARGET", "a text SOURCE[:TARGET][:ro]");
+		return;
+	}
 	if (!value_text(r, what, v, &text))
 		return;
 	if (!mount_split(text, &m)) {
@@ -194,9 +236,11 @@ static void read_mount(struct reader *r, const char *what, const struct ynode *v
 
 void key_read_mounts(struct reader *r, const struct key *k, const struct ynode *v)
 {
+	_cleanup_(mo_freep) char *hint =
+		v->kind == YAML_SCALAR ? mo_printf("write it as [%.200s]", v->text) : NULL;
+
 	if (v->kind != YAML_LIST)
-		value_wrong(r, k->path, v, v->kind == YAML_SCALAR ? "write it as [a, b]" : NULL,
-			    "a list of SOURCE[:TARGET][:ro]");
+		value_wrong(r, k->path, v, hint, "a list of SOURCE[:TARGET][:ro]");
 	for (size_t i = 0; v->kind == YAML_LIST && i < v->n; i++)
 		read_mount(r, k->path, v->items[i].value);
 }

@@ -18,10 +18,13 @@ const char *container_made(const char *path);
 	"leave it out: ranks in an image run as the job's user, with the same rights as without " \
 	"one"
 #define CONTAINER_DEVICES "leave it out: ranks see the devices of the GPUs that the job has"
-#define CONTAINER_USER "leave it out: ranks run as the user who submits, in an image too"
 #define CONTAINER_RUNTIME "leave it out: moectl makes the container itself, without a runtime"
-#define CONTAINER_PULL "leave it out: images are not pulled; they lie on the nodes"
 #define CONTAINER_PROGRAM \
 	"leave it out: what runs in the image is engine.entry or engine.argv, in engine.workdir"
 #define CONTAINER_VOLUMES "write them as engine.container.mounts: [/data:ro, /nfs/me:/work]"
+#define CONTAINER_GROUPS "leave it out: ranks have the groups that their user has on the node"
+#define CONTAINER_LIMITS \
+	"leave it out: limits are those of the nodes, nofile, memlock and pids of their " \
+	"agent.yaml"
+#define CONTAINER_SHM "write it as engine.container.shm: 64G"
 #define CONTAINER_ENV "write variables into env of the recipe"

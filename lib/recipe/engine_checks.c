@@ -179,6 +179,13 @@ void engine_layout_flags_read(struct reader *r, const struct key *k, const struc
 	value_list(r, k->path, v, &c->layout_flags, &c->n_layout_flags);
 }
 
+void engine_outputs_read(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct engine_checks *c = engine_checks_of(r->bases[0]);
+
+	value_list(r, k->path, v, &c->outputs, &c->n_outputs);
+}
+
 void engine_data_parallel_read(struct reader *r, const struct key *k, const struct ynode *v)
 {
 	struct engine_checks *c = engine_checks_of(r->bases[0]);

@@ -9,6 +9,7 @@ void engine_missing_read(struct reader *r, const struct key *k, const struct yno
 void engine_keys_read(struct reader *r, const struct key *k, const struct ynode *v);
 void engine_keys_older_read(struct reader *r, const struct key *k, const struct ynode *v);
 void engine_layout_flags_read(struct reader *r, const struct key *k, const struct ynode *v);
+void engine_outputs_read(struct reader *r, const struct key *k, const struct ynode *v);
 void engine_data_parallel_read(struct reader *r, const struct key *k, const struct ynode *v);
 void engine_keys_source_read(struct reader *r, const struct key *k, const struct ynode *v);
 void engine_keys_complete_read(struct reader *r, const struct key *k, const struct ynode *v);

@@ -289,6 +289,7 @@ static const struct key engine_keys[] = {
 	CUSTOM("keys", engine_keys_read),
 	CUSTOM("keys_older", engine_keys_older_read),
 	CUSTOM("layout_flags", engine_layout_flags_read),
+	CUSTOM("outputs", engine_outputs_read),
 	CUSTOM("data_parallel", engine_data_parallel_read),
 	CUSTOM("keys_source", engine_keys_source_read),
 	CUSTOM("keys_complete", engine_keys_complete_read),

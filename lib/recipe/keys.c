@@ -24,6 +24,8 @@ static const char *const words_schedule[] = { "1f1b",   "interleaved", "zb1p",  
 static const char *const words_precision[] = { "bf16", "fp16", "fp8", "mxfp8", "nvfp4", NULL };
 static const char *const words_recompute[] = { "none", "selective", "full", NULL };
 static const char *const words_attention[] = { "flash", "unfused", NULL };
+static const char *const words_pull[] = { "missing", "never", NULL };
+static const char *const words_user[] = { "self", "root", NULL };
 static const char *const words_writable[] = { "disk", "tmpfs", "no", NULL };
 static const char *const words_cpu[] = { "numa", "none", NULL };
 static const char *const words_memory[] = { "preferred", "bind", "interleave", "none", NULL };
@@ -129,29 +131,35 @@ static const struct key recipe_keys[] = {
 	CUSTOM("engine.container", key_read_container),
 	CUSTOM("engine.container.image", key_read_image, .required = true),
 	CUSTOM("engine.container.mounts", key_read_mounts),
+	C("pull", KEY_ENUM, pull, WORDS(words_pull)),
+	MAP("engine.container.auth"),
+	C("auth.file", KEY_PATH, auth_file),
 	C("home", KEY_BOOL, home, DEF(0)),
+	C("user", KEY_ENUM, user, WORDS(words_user), DEF(CONTAINER_SELF)),
 	C("writable", KEY_ENUM, writable, WORDS(words_writable), DEF(WRITABLE_DISK)),
 	CUSTOM("engine.container.shm", key_read_shm),
 	C("env_drop", KEY_LIST, env_drop,
 	  .count_offset = offsetof(struct recipe_container, n_env_drop)),
-	NOT_HERE("user", "self", CONTAINER_USER),
 	NOT_HERE("devices", "job", CONTAINER_DEVICES),
 	NOT_HERE("gpus", "all", CONTAINER_DEVICES),
 	NOT_HERE("runtime", "builtin", CONTAINER_RUNTIME),
-	NOT_HERE("pull", "never|missing", CONTAINER_PULL),
-	NOT_HERE("auth", NULL, CONTAINER_PULL),
 	NOT_HERE("privileged", NULL, CONTAINER_NO_RIGHTS),
 	NOT_HERE("cap_add", NULL, CONTAINER_NO_RIGHTS),
 	NOT_HERE("security_opt", NULL, CONTAINER_NO_RIGHTS),
+	NOT_HERE("group_add", NULL, CONTAINER_GROUPS),
+	NOT_HERE("ulimits", NULL, CONTAINER_LIMITS),
+	NOT_HERE("shm_size", NULL, CONTAINER_SHM),
 	NOT_HERE("network", "host", CONTAINER_OF_THE_NODE),
 	NOT_HERE("pid", "host", CONTAINER_OF_THE_NODE),
 	NOT_HERE("ipc", "host", CONTAINER_OF_THE_NODE),
 	NOT_HERE("ports", NULL, CONTAINER_OF_THE_NODE),
+	NOT_HERE("hostname", NULL, CONTAINER_OF_THE_NODE),
 	NOT_HERE("entrypoint", NULL, CONTAINER_PROGRAM),
 	NOT_HERE("command", NULL, CONTAINER_PROGRAM),
 	NOT_HERE("workdir", NULL, CONTAINER_PROGRAM),
 	NOT_HERE("volumes", NULL, CONTAINER_VOLUMES),
 	NOT_HERE("env", NULL, CONTAINER_ENV),
+	NOT_HERE("env_file", NULL, CONTAINER_ENV),
 	CUSTOM("model", read_model),
 	M("layers", KEY_INT, layers, RANGE(1, 10000), .required = true),
 	M("hidden", KEY_INT, hidden, RANGE(1, 1 << 20), .required = true),

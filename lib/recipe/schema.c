@@ -295,6 +295,17 @@ static bool misspelt(const struct reader *r, const char *prefix, const struct yn
 	return false;
 }
 
+/* What to do instead of a key that is never taken: who is told its name would be refused once more.
+ * NULL: it is taken. */
+static const char *refused_for(const struct reader *r, const char *prefix, const char *name)
+{
+	for (size_t i = 0; i < r->n_keys; i++)
+		if (r->keys[i].type == KEY_REFUSED &&
+		    mo_streq(child_name(r->keys[i].path, prefix), name))
+			return r->keys[i].instead;
+	return NULL;
+}
+
 static void unknown_key(struct reader *r, const char *prefix, const struct ynode *key)
 {
 	const char *near = meant(r, prefix, key);
@@ -303,7 +314,10 @@ static void unknown_key(struct reader *r, const char *prefix, const struct ynode
 		no_blank(r, key, prefix, near);
 		return;
 	}
-	_cleanup_(mo_freep) char *hint = near ? mo_printf("did you mean '%s'?", near) : NULL;
+	const char *instead = near ? refused_for(r, prefix, near) : NULL;
+	_cleanup_(mo_freep) char *hint = instead ? mo_strdup(instead)
+					 : near  ? mo_printf("did you mean '%s'?", near)
+						 : NULL;
 
 	for (size_t i = 0; !hint && i < r->n_keys; i++) { /* right word, wrong place */
 		const char *last = strrchr(r->keys[i].path, '.');

@@ -20,6 +20,7 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../e2e"))
+import container
 import lib
 from lib import BUILD, Failed, command_recipe, wait_until
 
@@ -252,6 +253,65 @@ def bench_launch(n):
     report("launch", "floor_posix_spawn_8", floor, "ms")
 
 
+def launch_ms(api, text, path):
+    """From the POST to the last of 8 ranks in main(); then the job is ended."""
+    t0 = time.time_ns()
+    job = api.submit(text)
+    got = wait_until(lambda: starts(path, 1, 8), 20, "8 ranks")
+    api.state(job, ["running"])
+    api.end(job)
+    return (max(got) - t0) / 1e6
+
+
+def container_peer(client, root, n):
+    """From the start of 8 clients to the last rank in main()."""
+    samples = []
+    for i in range(n):
+        path, t0 = fresh("container/start"), time.time_ns()
+        name = "moe-bench-%d-%d" % (os.getpid(), i)
+        out = os.path.dirname(path)
+        clients = container.start(client, name, root, out, ["/rank", path, "exit"], 8)
+        got = wait_until(lambda: starts(path, 1, 8), 60, "ranks of " + client)
+        samples.append((max(got) - t0) / 1e6)
+        for p in clients:
+            p.wait()
+    return samples
+
+
+def bench_container(n):
+    """Submit -> all 8 ranks in main() with an image and without one, in turn; the pair's difference
+    is what the image adds. Beside it 8 clients of each runtime that starts here."""
+    if os.getuid() != 0:
+        raise Failed("only root gives a job an image")
+    root = container.image(os.path.join(OUT, "image"), TINY)
+    out = os.path.join(OUT, "run-container")
+    os.mkdir(out)
+    inside, outside = [], []
+    with Cluster(os.path.join(OUT, "c8"), nodes=1, gpus_per_node=8) as c:
+        api = Api(c)
+        for i in range(2 * n + 2):
+            path = fresh("container/start")
+            doc = json.loads(recipe("container-%d" % i, path))
+            if i % 2:
+                doc["engine"]["argv"][0] = "/rank"
+                doc["engine"]["container"] = {"image": "dir:" + root, "mounts": [out]}
+            ms = launch_ms(api, json.dumps(doc), path)
+            if i >= 2:  # the first of each reads programs from the disk
+                (inside if i % 2 else outside).append(ms)
+    added = [a - b for a, b in zip(inside, outside)]
+    report("container", "post_to_8_ranks_in_an_image", inside, "ms", "without an image", outside)
+    report("container", "added_by_the_image", added, "ms")
+    for client in container.CLIENTS:
+        why = container.absent(client, "moe-bench-%d" % os.getpid(), root, out)
+        if why:
+            print("SKIP %s: %s" % (client, why), flush=True)
+            continue
+        peer = container_peer(client, root, max(5, n // 6))
+        report(
+            "container", "8_ranks_by_" + client, peer, "ms", "post_to_8_ranks_in_an_image", inside
+        )
+
+
 def bench_restart(n):
     """Rows 6 and 7: kill -9 of one rank -> every other rank gone, and -> all 8 ranks of the next
     attempt in main()."""
@@ -416,7 +476,7 @@ def bench_lines(n):
         if f.endswith(".yaml")
     )
     samples = {}
-    for i in range(max(5, n // 3)):
+    for i in range(max(5, n // 6)):
         r = subprocess.run(
             [
                 os.path.join(BUILD, "tests/bench/lines"),
@@ -672,6 +732,7 @@ def bench_plan_binding(n):
 
 BENCHES = {
     "launch": bench_launch,
+    "container": bench_container,
     "restart": bench_restart,
     "footprint": bench_footprint,
     "lines": bench_lines,

@@ -108,6 +108,8 @@ class Node:
             "moe-config",
             "moe-probe",
             "moe-namespace",
+            "moe-image",
+            "moe-runtime",
         ):
             if name not in scripts:
                 shutil.copy(os.path.join(BUILD, name), self.bin)

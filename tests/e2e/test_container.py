@@ -57,8 +57,8 @@ def out_of(n):
         return json.load(f)
 
 
-def say(n, code, user=None, **over):
-    """Runs a rank in the image that says a value, as JSON."""
+def say(n, code, user=None, inside="self", **over):
+    """Runs a rank in the image that says a value, as JSON. inside: who it is there."""
     os.makedirs(n.dir + "/out", exist_ok=True)
     os.chmod(n.dir + "/out", 0o777)
     mounts = over.pop("mounts", [])
@@ -79,7 +79,9 @@ def say(n, code, user=None, **over):
         attempt=attempt,
         user=user,
         wait="gone",
-        container=container(root, [(n.dir + "/out", "/out", False)] + mounts, **over),
+        container=container(
+            root, [(n.dir + "/out", "/out", False)] + mounts, **dict({"user": inside}, **over)
+        ),
         **dict({"workdir": None}, **launch),
     )
     exits = n.moed.note_list(1, attempt, "exit")
@@ -195,6 +197,21 @@ def as_the_user():
         )
         s = os.stat(n.dir + "/out/mine")
         equal((s.st_uid, s.st_gid), (who.pw_uid, who.pw_gid), "owner of its file on the node")
+
+
+@suite.test
+def ends_with_its_supervisor():
+    """A rank of a user, with no agent that could kill it and in no control group."""
+    with Node(options=["use_cgroup=no"]) as n:
+        root = image_of(n)
+        c = container(root)
+        n.launch(["sleep", "1000"], user="nobody", workdir=None, container=c)
+        pid, stepd = ranks(n)[0], n.stepd_pid()
+        n.stop_agent()
+        os.kill(stepd, signal.SIGKILL)
+        wait_until(lambda: not alive(pid), 20, "its end")
+        n.start()
+        n.moed.wait_note(1, 1, "gone")
 
 
 @suite.test
@@ -448,6 +465,7 @@ def heartbeats_are_read_in_the_image():
                 "python": "/opt/titan.py",
                 "workdir": "/opt",
                 "args": {"dump_folder": "dump"},
+                "args_unchecked": ["dump_folder"],
                 "container": {"image": "dir:" + rig.image, "mounts": ["/usr:ro"]},
             },
             "cluster": {"gpus": 2},

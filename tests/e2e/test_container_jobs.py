@@ -10,6 +10,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import Skipped, Suite, equal, need, wait_until
 from rig import Rig
+from test_doctor_image import AARCH64, LOADER, MACHINE, X86_64, elf
 from test_engines import primus_recipe, primus_tree
 
 suite = Suite()
@@ -135,6 +136,96 @@ def primus_in_an_image():
         need(not os.path.exists(rig.dir + "/image/workspace/Primus/data"), "the image was written")
 
 
+MEGATRON = """import os, sys, time
+to, rank = sys.argv[sys.argv.index("--save") + 1], os.environ["RANK"]
+if os.path.exists("/work/elsewhere"):
+    to = open("/work/elsewhere").read().strip()
+for i in range(1, 1000):
+    time.sleep(0.05)
+    d = "%s/iter_%07d" % (to, i)
+    os.makedirs(d, exist_ok=True)
+    open(d + "/%s" % rank, "w").close()
+    if rank == "0":
+        print("  successfully saved checkpoint from iteration %7d to %s" % (i, to), flush=True)
+"""
+
+
+@suite.test
+def saves_into_the_layer_of_the_image():
+    """Gone with the attempt, so the first one ends the job, and says where it lies and what to do;
+    a link of the image to the mount is no such place."""
+    rig, _ = world()
+    with rig:
+        mounted = rig.dir + "/mounted"
+        os.makedirs(mounted)
+        with open(rig.dir + "/image/work/pretrain_gpt.py", "w") as f:
+            f.write(MEGATRON)
+        os.symlink(mounted, rig.dir + "/image/work/link")
+        recipe = {
+            "recipe": 1,
+            "name": "layer",
+            "engine": {
+                "kind": "megatron-lm",
+                "workdir": "/work",
+                "container": {"image": "dir:%s/image" % rig.dir, "mounts": ["/usr:ro", mounted]},
+            },
+            "cluster": {"gpus": 2},
+            "checkpoint": {"dir": rig.dir + "/ckpt", "every": 10},
+            "steps": 1000,
+        }
+        with open(rig.dir + "/image/work/elsewhere", "w") as f:
+            f.write("/opt/saved\n")
+        job = rig.submit(json.dumps(recipe))
+        doc = rig.wait_state(job, ["failed", "completed"])
+        need("it lies in the image's scratch layer" in doc["reason"], doc["reason"])
+        equal(doc["attempt"], 1, "attempt")
+        with open(rig.dir + "/image/work/elsewhere", "w") as f:
+            f.write("/work/link/saved\n")
+        job = rig.submit(json.dumps(dict(recipe, name="link")))
+        wait_until(lambda: rig.events_of(job, "checkpoint.elsewhere"), 30, "the first save")
+        wait_until(lambda: len(os.listdir(mounted + "/saved")) > 20, 30, "more saves")
+        equal(rig.job(job)["state"], "running", rig.job(job)["reason"])
+        rig.run("cancel", job, "--now")
+
+
+@suite.test
+def saves_at_another_path():
+    """checkpoint.dir is what ranks see; checkpoints are found on the nodes, where it lies."""
+    rig, recipe = world()
+    with rig:
+        tree = primus_tree("moved")
+        shutil.copytree(tree, rig.dir + "/image/workspace/Primus", symlinks=True)
+        shutil.rmtree(os.path.dirname(tree))
+        mounts, saves = ["/usr:ro", rig.dir + "/nfs:/workspace/exp"], rig.dir + "/nfs/root/e"
+        os.mkdir(rig.dir + "/nfs")
+        job = json.loads(primus_recipe("/workspace/Primus", "moved"))
+        job["engine"]["container"] = {"image": "dir:%s/image" % rig.dir, "mounts": mounts}
+        job["checkpoint"] = {"dir": "/workspace/exp/root/e/checkpoints", "every": 2}
+        first = rig.submit(json.dumps(job))
+        done = rig.wait_state(first, ["completed", "failed"])
+        equal(done["state"], "completed", rig.run("why", first).stdout)
+        need(os.listdir(saves + "/checkpoints"), "saved on the nodes")
+        wait_until(
+            lambda: {c["state"] for c in rig.json("checkpoints", first)["items"]} == {"verified"},
+            60,
+            "the files are read on a node",
+        )
+        found = rig.json("checkpoints", first)["items"]
+        equal([c["iteration"] for c in found], [2, 4], found)
+        need(all(c["path"].startswith(saves) for c in found), found)
+        job["steps"] = 6
+        again = rig.submit(json.dumps(job))
+        done = rig.wait_state(again, ["completed", "failed"])
+        equal(done["state"], "completed", rig.run("why", again).stdout)
+        equal(done["resume"], 4, "it goes on from there")
+        job["cluster"]["gpus"] = 8
+        waits = rig.submit(json.dumps(job))
+        job["engine"].pop("container")
+        job["checkpoint"]["dir"] = saves + "/checkpoints"
+        r = rig.run("submit", "-", stdin=json.dumps(job), check=False)
+        need(r.returncode != 0 and "is that of %s" % waits in r.stderr, r.stderr)
+
+
 @suite.test
 def what_is_not_in_the_image():
     rig, recipe = world()
@@ -152,6 +243,42 @@ def what_is_not_in_the_image():
                 "%s: %s" % (key, rig.run("why", job).stdout),
             )
         equal(saved(rig), {}, "nothing was saved")
+
+
+@suite.test
+def programs_that_cannot_be_executed():
+    """The words of `moectl doctor NODE --image`, for ranks and commands beside them."""
+    rig, recipe = world()
+    with rig:
+        for name, data in (
+            ("opt/other/python3", elf(AARCH64 if MACHINE == X86_64 else X86_64)),
+            ("opt/bare/python3", elf(MACHINE)),
+            ("opt/script/python3", b"#!/no/such/shell\n"),
+            ("opt/closed/python3", b"#!/bin/sh\n"),
+        ):
+            os.makedirs(os.path.dirname(rig.dir + "/image/" + name))
+            with open(rig.dir + "/image/" + name, "wb") as f:
+                f.write(data)
+            os.chmod(rig.dir + "/image/" + name, 0o755 if "closed" not in name else 0o644)
+        cannot = "cannot execute %s in the image: "
+        for key, program, said in (
+            ("engine.python", "/opt/none/python3", "not there; the image has /usr/bin/python3"),
+            ("engine.python", "python9", "in none of the directories /"),
+            ("engine.python", "/opt/other/python3", "it is for "),
+            ("engine.python", "/opt/bare/python3", "it is executed by %s, which is" % LOADER),
+            ("engine.python", "/opt/script/python3", "it is executed by /no/such/shell, which is"),
+            ("engine.python", "/opt/closed/python3", "the user may not execute it"),
+        ):
+            job = rig.submit(recipe, "--set", "%s=%s" % (key, program))
+            end = rig.wait_state(job, ["completed", "failed"])
+            equal(end["state"], "failed", program)
+            why = rig.run("why", job).stdout
+            need(cannot % program + said in why, "%s: %s" % (program, why))
+        job = rig.submit(recipe, "--set", "engine.args=[--wait]")
+        wait_until(lambda: len(saved(rig)) == 4, 30, "all ranks run")
+        r = rig.run("exec", job, "--", "/opt/other/python3", check=False)
+        need(cannot % "/opt/other/python3" + "it is for " in r.stderr, r.stderr)
+        rig.run("cancel", job, "--now")
 
 
 if __name__ == "__main__":

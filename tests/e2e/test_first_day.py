@@ -1,14 +1,15 @@
 #!/usr/bin/python3
-"""docs/first-day.md, done: every command as it stands there, and what it prints. The machine is a
-set of namespaces (mount, pid, net, ipc, uts), so that its paths, its port and its processes are
-its own; docker is tests/fake/docker.py, the image an unpacked directory, Primus
-tests/fake/primus, the GPUs are fake slots, and systemctl starts what it is told to. Needs root.
+"""docs/first-day.md and docs/agent-in-image.md, done: every command as it stands there, and what
+it prints. The machine is a set of namespaces (mount, pid, net, ipc, uts), so that its paths, its
+port and its processes are its own; docker is tests/fake/docker.py, the image an unpacked
+directory, Primus tests/fake/primus, the GPUs are fake slots, and systemctl starts what it is told
+to. Needs root.
 
 In the document a line of a block that begins with `$ ` is a command of ada's, one with `# ` root's;
 `\\` at its end goes on, and <<END brings lines up to END. What follows is what it prints: runs of
 digits are as good as others, blanks as well, `...` in a line stands for anything, and a line `...`
 for any lines. <!-- until COMMAND prints PATTERN --> waits. Usage: test_first_day.py [--show]:
-prints what each command printed."""
+prints what each command printed; `agent-in-image` does the other page."""
 import os
 import re
 import shutil
@@ -23,7 +24,9 @@ sys.path.insert(0, HERE)
 from lib import BUILD, ROOT, Failed, Suite, need, wait_until  # noqa: E402
 
 suite = Suite()
-DOC = os.path.join(ROOT, "docs/first-day.md")
+# which of both: the name of an argument
+NAME = "agent-in-image" if "agent-in-image" in sys.argv else "first-day"
+DOC = os.path.join(ROOT, "docs", NAME + ".md")
 SHOW = "--show" in sys.argv
 INSIDE = "MOE_FIRST_DAY"
 PYTHON = os.path.realpath("/usr/bin/python3")
@@ -56,7 +59,11 @@ IN_IMAGE = (
     "printenv",
 )
 SYSTEMCTL = """#!/bin/sh
-# enable --now moed: there is no systemd on this machine; what its unit would do
+# enable --now UNIT: there is no systemd on this machine; what the unit would do
+if [ "$*" = "enable --now moe-agent" ]; then
+    setsid /usr/local/libexec/moe/moe-agent </dev/null >>/var/log/moe-agent.log 2>&1 &
+    exit
+fi
 [ "$*" = "enable --now moed" ] || { echo "systemctl (a stand-in): $*" >&2; exit 1; }
 install -d -o moe -g moe /run/moe
 setsid setpriv --reuid moe --regid moe --clear-groups /usr/local/libexec/moe/moed </dev/null\
@@ -234,6 +241,7 @@ def machine():
     copy_to("/usr/local/bin/docker", os.path.join(ROOT, "tests/fake/docker.py"))
     make_image("/var/lib/docker/images/rocm/primus:v26.5")
     tree("/srv/Primus")
+    tree("/var/lib/docker/images/rocm/primus:v26.5/workspace/Primus")
     for d in ("/home/ada", "/srv/ckpt"):
         os.makedirs(d, exist_ok=True)
         os.chown(d, 4242, 4242)
@@ -346,8 +354,9 @@ def as_it_stands_there():
                 % ("$" if user == "ada" else "#", command, out, status, time.monotonic() - begin),
                 flush=True,
             )
-        if command.startswith("cat >/opt/moe/agent.yaml"):
-            with open("/opt/moe/agent.yaml", "a") as f:  # the machine of the test has no GPU
+        m = re.match(r"cat >(/\S+/agent.yaml) ", command)
+        if m:
+            with open(m.group(1), "a") as f:  # the machine of the test has no GPU
                 f.write("gpus: 8\nonly_fake_gpus: true\n")
         if is_output(out, wanted):
             continue
@@ -399,5 +408,5 @@ if __name__ == "__main__":
                 env=dict(os.environ, **{INSIDE: "1"}),
             ).returncode
         )
-    sys.argv = [a for a in sys.argv if a != "--show"]
+    sys.argv = [a for a in sys.argv if a not in ("--show", NAME)]
     sys.exit(1 if suite.main() else 0)

@@ -104,8 +104,10 @@ def answers_are_as_described(m):
         "{step}": {"steps": "j-99.a1"},
         "{exec}": {"exec": m.ask("POST", "/v1/jobs/%s/exec" % job, command).json["id"]},
     }
-    # in these states; each has the schema of cancel or drain
+    # in these states; each has the schema of cancel or drain, but for what an agent that looks at
+    # images answers (test_doctor_image.py)
     refused = {
+        ("GET", "/v1/nodes/{name}/image"),
         ("POST", "/v1/jobs/{id}/restart"),
         ("POST", "/v1/jobs/{id}/resume"),
         ("POST", "/v1/nodes/{name}/fence"),

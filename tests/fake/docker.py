@@ -1,14 +1,17 @@
 #!/usr/bin/python3
-"""What docker does of the few things docs/first-day.md asks of it, without docker: an image is an
-unpacked directory, a container a mount namespace with that directory as its root and the host's
+"""What docker does of the few things docs/agent-in-image.md asks of it, without docker: an image is
+an unpacked directory, a container a mount namespace with that directory as its root and the host's
 pid, net and ipc namespaces. As with docker, everything that a container started is killed when
 its first process ends (there by its cgroup, here by its mount namespace). run, exec, stop,
-start, logs; $DOCKER_DIR/images/NAME are the images."""
+start, logs, save; $DOCKER_DIR/images/NAME are the images."""
+import hashlib
 import json
 import os
 import signal
 import subprocess
 import sys
+import tarfile
+import tempfile
 import time
 
 TOP = os.environ.get("DOCKER_DIR", "/var/lib/docker")
@@ -163,6 +166,31 @@ def stop(name):
     print(name)
 
 
+def save(to, image):
+    """One layer, as docker before 25 writes it."""
+    with tempfile.TemporaryDirectory() as d:
+        layer = os.path.join(d, "layer.tar")
+        with tarfile.open(layer, "w") as t:
+            t.add(os.path.join(TOP, "images", image), arcname=".")
+        with open(layer, "rb") as f:
+            digest = "sha256:" + hashlib.sha256(f.read()).hexdigest()
+        config = {
+            "architecture": {"x86_64": "amd64", "aarch64": "arm64"}[os.uname().machine],
+            "os": "linux",
+            "config": {"Env": ["PATH=/usr/local/bin:/usr/bin:/bin"], "WorkingDir": "/workspace"},
+            "rootfs": {"type": "layers", "diff_ids": [digest]},
+        }
+        text = json.dumps(config)
+        named = hashlib.sha256(text.encode()).hexdigest() + ".json"
+        manifest = [{"Config": named, "RepoTags": [image], "Layers": ["layer.tar"]}]
+        for name, what in ((named, text), ("manifest.json", json.dumps(manifest))):
+            with open(os.path.join(d, name), "w") as f:
+                f.write(what)
+        with tarfile.open(to, "w") as t:
+            for name in os.listdir(d):
+                t.add(os.path.join(d, name), arcname=name)
+
+
 def main(verb, words):
     if verb == "run":
         run(words)
@@ -183,6 +211,8 @@ def main(verb, words):
     elif verb == "start":
         launch(words[0])
         print(words[0])
+    elif verb == "save" and words[0] == "-o":
+        save(words[1], words[2])
     elif verb == "logs":
         sys.stdout.write(read(place(words[0], "log")))
     else:

@@ -7,7 +7,7 @@
 #include "agent/core/image/challenge.h"
 #include "agent/core/image/entry.h"
 #include "agent/core/image/oci.h"
-#include "agent/core/image/reference.h"
+#include "lib/model/reference.h"
 #include "agent/core/image/source.h"
 #include "lib/wire/cost.h"
 #include "lib/wire/decode.h"

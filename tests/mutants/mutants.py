@@ -80,8 +80,8 @@ MUTANTS = [
     ),
     (
         "links of an image lead to the node",
-        "inside_open",
-        "NO_MOUNTS | NO_MAGIC_LINKS | IN_ROOT",
+        "open_in",
+        "IN_ROOT | NO_MAGIC_LINKS | resolve",
         "0",
         [e2e("test_images.py", "links_lead_nowhere_else")],
     ),
@@ -114,6 +114,27 @@ MUTANTS = [
         [e2e("test_container.py", "the_image_is_locked_while_the_step_runs")],
     ),
     (
+        "why a program of an image cannot be executed",
+        "child_look",
+        "look_elsewhere(p->argv[0], ret);",
+        "",
+        [e2e("test_container_jobs.py", "programs_that_cannot_be_executed")],
+    ),
+    (
+        "image looked at as root",
+        "probe_image",
+        "r = become(o, &who, err);",
+        "r = mo_identity_resolve(o->user, &o->rule, &who, err);",
+        [e2e("test_doctor_image.py", "devices_of_others")],
+    ),
+    (
+        "image of another machine fits",
+        "why",
+        "f->machine && f->own && f->machine != f->own",
+        "f->machine && !f->own",
+        [unit("model", "test_program")],
+    ),
+    (
         "namespace known by its number alone",
         "is_inside",
         "mo_streq(b.data, v->text)",
@@ -122,10 +143,72 @@ MUTANTS = [
     ),
     (
         "namespace not entered",
-        "child_run",
+        "become",
         "if (p->mnt_fd >= 0 && setns(p->mnt_fd, CLONE_NEWNS) < 0)",
         "if (p->mnt_fd < -1)",
         [e2e("test_namespace.py", "escaped_of_a_killed_supervisor")],
+    ),
+    (
+        "engine.prepare not in the namespace",
+        "hook_fork",
+        "plan.mem_policy = -1;",
+        "plan.mem_policy = plan.mnt_fd = -1;",
+        [e2e("test_container.py", "prepare_runs_in_the_image")],
+    ),
+    (
+        "bound to the supervisor before the change of user",
+        "child_run",
+        "become(p);\n"
+        "\t/* no program that it runs makes it another user: sudo, a set-user-id file of a mount "
+        "*/\n"
+        "\tif (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)\n"
+        "\t\tfail(p, CHILD_USER, errno);\n"
+        "\t/* After the change of user, which clears it; then the parent may have died before it "
+        "was\n"
+        "\t * set. */\n"
+        "\tif (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)\n"
+        "\t\tfail(p, CHILD_PARENT, errno);",
+        "if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)\n"
+        "\t\tfail(p, CHILD_PARENT, errno);\n"
+        "\tbecome(p);\n"
+        "\tif (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)\n"
+        "\t\tfail(p, CHILD_USER, errno);",
+        [e2e("test_container.py", "ends_with_its_supervisor")],
+    ),
+    (
+        "saves into the layer of an image go on",
+        "look_in_layer",
+        "!container_mount_of(c, path) &&",
+        "!c->image &&",
+        [e2e("test_container_jobs.py", "saves_into_the_layer_of_the_image")],
+    ),
+    (
+        "what an engine writes may lie in no mount",
+        "check_outputs",
+        "if (path && !container_mount_of(c, path)",
+        "if (!path && !container_mount_of(c, path)",
+        [unit("recipe", "test_container")],
+    ),
+    (
+        "layer of a step not removed",
+        "layers_remove",
+        "int r = put_away(l, path);",
+        "int r = path ? 0 : -ENOENT;",
+        [e2e("test_container.py", "what_is_written_goes_with_the_step")],
+    ),
+    (
+        "process without its first thread taken for dead",
+        "kill_if",
+        "p.state == 'Z' ? living_thread(pid) : pid",
+        "p.state == 'Z' ? living_thread(-1) : pid",
+        [unit("base", "test_proc")],
+    ),
+    (
+        "bytes of a registry not compared",
+        "has_digest",
+        'return mo_streq(hex, digest + strlen("sha256:"));',
+        "return hex[0] && digest;",
+        [e2e("test_registries.py", "other_bytes_are_refused")],
     ),
     (
         "command beside a rank not in its namespace",
@@ -156,11 +239,67 @@ MUTANTS = [
         [unit("dcore", "test_exec")],
     ),
     (
+        "root in an image may change its root",
+        "drop_rights",
+        "cap < 64; cap++)",
+        "cap < 0; cap++)",
+        [e2e("test_container_root.py", "nothing_is_gained_outside")],
+    ),
+    (
+        "groups of the account left outside of its image",
+        "mo_userns_become",
+        "setgroups((size_t)who->n_groups, who->groups) < 0",
+        "setgroups(0, NULL) < 0",
+        [e2e("test_container_root.py", "devices_by_group")],
+    ),
+    (
+        "any directory of root's becomes the user's",
+        "image_is_lent",
+        "if (!is_of(image->bundle, st.st_uid, true) ||",
+        "if (false && ",
+        [e2e("test_container_root.py", "images_that_are_not_shared")],
+    ),
+    (
+        "root in an image on a node that cannot",
+        "node_runs_image",
+        "c->user != CONTAINER_ROOT || ",
+        "true || ",
+        [unit("dcore", "test_images")],
+    ),
+    (
+        "heartbeats read without the rights of the image",
+        "heartbeat_start",
+        ".user_fd = s->user_fd,",
+        ".user_fd = 0,",
+        [e2e("test_container_root.py", "heartbeats_are_read")],
+    ),
+    (
         "image without nosuid",
         "assemble",
-        'mount("overlay", root, "overlay", MS_NOSUID | MS_NODEV, options)',
-        'mount("overlay", root, "overlay", MS_NODEV, options)',
+        'mount("overlay", ROOT, "overlay", MS_NOSUID | MS_NODEV, options)',
+        'mount("overlay", ROOT, "overlay", MS_NODEV, options)',
         [e2e("test_image_root.py", "set_user_id_gives_nothing")],
+    ),
+    (
+        "every runtime allowed",
+        "is_allowed",
+        "if (mo_streq(s->runtimes[i], runtime))",
+        "if (true)",
+        [unit("acore", "test_box_image")],
+    ),
+    (
+        "squashfs opened as root",
+        "open_squash",
+        "\tuser_begin(b);\n\t_cleanup_(mo_closep) int file = squash_open(b);",
+        "\t_cleanup_(mo_closep) int file = squash_open(b);",
+        [e2e("test_squashfs.py", "a_file_of_somebody_else")],
+    ),
+    (
+        "kept for all that is not known",
+        "is_left",
+        "return dir && mo_access(dir, F_OK) < 0 && errno == ENOENT;",
+        "return dir != NULL;",
+        [e2e("test_stores.py", "what_an_agent_before_left")],
     ),
     (
         "mounts opened as root",
@@ -710,8 +849,8 @@ MUTANTS = [
     (
         "a second job takes the directory",
         "dir_taken",
-        "!mo_streq(j->saves.by_config, clean)) || (!j->attempt &&",
-        "!mo_streq(j->saves.by_config, clean)) || (j->attempt >= 0 &&",
+        "!mo_streq(j->saves.by_config, dir)) || (!j->attempt &&",
+        "!mo_streq(j->saves.by_config, dir)) || (j->attempt >= 0 &&",
         [unit("dcore", "test_checkpoints")],
     ),
     (
@@ -828,9 +967,9 @@ MUTANTS = [
     ),
     (
         "checkpoints go where the nodes do not look",
-        "check_mount",
-        "!mo_streq(source, dir)",
-        "false",
+        "container_on_node",
+        "c && clean && *clean == '/' ? container_mount_of(c, clean) : NULL",
+        "NULL",
         [unit("recipe", "test_container")],
     ),
     (

@@ -11,7 +11,7 @@ import sys
 import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-PROGRAMS = "moed moe-agent moe-stepd moe-discover moe-ckpt moe-probe moectl".split()
+PROGRAMS = "moed moe-agent moe-stepd moe-discover moe-ckpt moe-image moe-probe moectl".split()
 FAKES = "touch noaffinity".split()
 PYTHON = "/usr/bin/python3"
 FILES = {

@@ -110,6 +110,7 @@ static void hello(struct sim *s, int node)
 	m->hello->health = true;
 	m->hello->address = mo_printf("10.0.0.%d", node);
 	m->hello->info.images = runs_images(s, node);
+	m->hello->info.image_root = m->hello->info.images;
 	for (int64_t i = 0; i < GPUS; i++) {
 		struct gpu_slot *g = MO_ADD(&m->hello->info, gpus, &gpu_slot_desc);
 

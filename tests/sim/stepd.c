@@ -111,6 +111,13 @@ static void kill_all(struct sim *s, struct simstep *st)
 
 static void fork_all(struct sim *s, struct simstep *st)
 {
+	/* those of a supervisor that died before its first note: none of them had begun */
+	for (size_t i = 0; i < st->n_procs; i++)
+		if (st->procs[i].alive)
+			sim_violation(s, "rank %lld of j-%lld attempt %lld is started twice",
+				      (long long)st->procs[i].rank, (long long)st->job,
+				      (long long)st->attempt);
+	free(st->procs);
 	st->forked = true;
 	st->n_procs = (size_t)st->launch.n_local;
 	st->procs = mo_alloc_array(st->n_procs, sizeof(*st->procs));

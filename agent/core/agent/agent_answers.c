@@ -4,6 +4,7 @@
 #include "agent/core/agent/agent_command.h"
 #include "agent/core/agent/agent_fence.h"
 #include "agent/core/agent/agent_steps.h"
+#include "agent/core/agent/images.h"
 #include "agent/core/agent/link.h"
 #include "lib/base/assert.h"
 
@@ -26,8 +27,9 @@ static void on_ack(struct agent_core *s, const struct step_ack *a, struct agent_
 }
 
 /* The controller has what the sync carried. */
-static void on_sync_taken(struct agent_core *s, const struct sync_reply *r)
+static void on_sync_taken(struct agent_core *s, const struct sync_reply *r, struct agent_out *out)
 {
+	agent_core_images_due(s, r, out);
 	for (size_t i = 0; i < s->n_steps; i++)
 		for (size_t k = 0; k < s->steps[i]->n_ranks; k++)
 			s->steps[i]->ranks[k].acked = s->steps[i]->ranks[k].sent;
@@ -78,7 +80,7 @@ void agent_core_on_reply(struct agent_core *s, const struct agent_event *ev, int
 	bool refused = s->n_steps > n_before && s->steps[s->n_steps - 1]->phase == AS_REFUSED;
 	if (ev->ok) {
 		if (r->epoch >= s->epoch)
-			on_sync_taken(s, r);
+			on_sync_taken(s, r, out);
 		next_sync(s, now, out);
 	} else {
 		s->urgent_out = false;

@@ -5,6 +5,7 @@
 #include "agent/core/agent/agent_fence.h"
 #include "agent/core/agent/agent_life.h"
 #include "agent/core/agent/agent_steps.h"
+#include "agent/core/agent/images.h"
 #include "agent/core/agent/link.h"
 
 #include <string.h>
@@ -172,6 +173,7 @@ void agent_core_command(struct agent_core *s, const struct command *c, int64_t n
 	case CMD_KILL: on_stop(s, c, now, out); break;
 	case CMD_FORGET: on_forget(s, c, out); break;
 	case CMD_SCAN: on_scan(s, c, out); break;
+	case CMD_IMAGE: agent_core_image(s, c, now, out); break;
 	case CMD_QUERY: on_query(s, c, now, out); break;
 	}
 }

@@ -19,6 +19,7 @@
 #include "agent/core/agent/agent_fence.h"
 #include "agent/core/agent/agent_life.h"
 #include "agent/core/agent/agent_steps.h"
+#include "agent/core/agent/images.h"
 #include "agent/core/agent/link.h"
 #include "lib/base/assert.h"
 
@@ -51,6 +52,7 @@ struct agent_core *agent_core_free(struct agent_core *s)
 	free(s->steps);
 	free(s->scans);
 	free(s->fence);
+	agent_core_images_done(s);
 	free(s->node);
 	free(s->boot_id);
 	free(s->instance);
@@ -87,6 +89,7 @@ static void on_tick(struct agent_core *s, int64_t now, struct agent_out *out)
 		s->urgent_out = false;
 	if (s->link == LINK_UP && now >= s->sync_due)
 		agent_core_send_sync(s, now, out);
+	agent_core_images_tick(s, now, out);
 	for (size_t i = 0; i < s->n_steps; i++)
 		if (s->steps[i]->phase == AS_WRITING && now >= s->steps[i]->retry_at)
 			agent_step_write_last(s->steps[i], now, out);
@@ -107,6 +110,7 @@ void agent_core_decide(struct agent_core *s, const struct agent_event *e, int64_
 	case AE_WELCOME: agent_core_on_welcome(s, e->welcome, now_us, out); break;
 	case AE_REPLY: agent_core_on_reply(s, e, now_us, out); break;
 	case AE_SCANNED: agent_core_scanned(s, e->scan, now_us, out); break;
+	case AE_IMAGE: agent_core_image_news(s, e, now_us, out); break;
 	case AE_CHECKED: agent_core_checked(s, now_us, out); break;
 	case AE_NO_ANSWER: agent_core_on_no_answer(s, e->ok, now_us, out); break;
 	case AE_TICK: on_tick(s, now_us, out); break;
@@ -122,6 +126,7 @@ int64_t agent_core_deadline(const struct agent_core *s)
 		d = s->link_at;
 	if (s->link == LINK_UP)
 		d = s->sync_out ? s->sync_sent + s->beat_us + ANSWER_SLACK_US : s->sync_due;
+	d = MO_MIN(d, agent_core_images_deadline(s));
 	if (s->urgent_out)
 		d = MO_MIN(d, s->urgent_sent + ANSWER_SLACK_US);
 	for (size_t i = 0; i < s->n_steps; i++)

@@ -33,6 +33,9 @@ enum agent_event_type {
 	AE_REREAD,
 	AE_PROGRESS, /* job, attempt, progress of one rank */
 	AE_SCANNED,  /* scan result of the helper */
+	/* image, report: how far it is: digest, done, total, unpacking; ok: that was the end of it:
+	 * ready, or error and refused */
+	AE_IMAGE,
 	/* health_awaited(): the shell adds what is known of health to the next urgent message */
 	AE_CHECKED,
 	/* ok: the hello or sync failed: moed does not answer or says hello again; !ok: an urgent
@@ -53,6 +56,8 @@ struct agent_event {
 	const struct agent_welcome *welcome;
 	const struct sync_reply *reply;
 	const struct scan_result *scan;
+	int64_t image; /* number of AX_IMAGE */
+	const struct image_report *report;
 };
 enum agent_effect_type {
 	/* job, attempt, epoch: save before the next effect: never again act on a lower epoch,
@@ -69,8 +74,11 @@ enum agent_effect_type {
 	AX_SWEEP,
 	/* job, attempt, note: continue the journal of a dead stepd (n given), then AE_NOTE */
 	AX_WRITE_NOTE,
-	AX_SCAN,  /* command: run the checkpoint helper, then AE_SCANNED */
-	AX_QUERY, /* command: logs */
+	AX_SCAN,        /* command: run the checkpoint helper, then AE_SCANNED */
+	AX_IMAGE,       /* image, command->image: bring it, then AE_IMAGE */
+	AX_IMAGE_STOP,  /* image: it is not wanted any more */
+	AX_IMAGES_TIDY, /* none is wanted: what killed ones left goes, and what takes too much */
+	AX_QUERY,       /* command: logs */
 	/* job, attempt: read the journal again from its beginning: AE_REREAD, then AE_NOTE of each
 	 * line */
 	AX_REREAD,
@@ -83,6 +91,7 @@ enum agent_effect_type {
 struct agent_effect {
 	int type;
 	int64_t job, attempt, epoch, signal, grace_us;
+	int64_t image; /* number of this try's image */
 	struct command *command;
 	struct note *note;
 };

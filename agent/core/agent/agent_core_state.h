@@ -25,6 +25,15 @@ struct scan {
 	bool wanted, done, sent;
 	struct scan_result result;
 };
+/* An image that is ordered. going: a helper is at it; urgent: not told yet */
+struct pull {
+	int64_t id;
+	struct image_order order;
+	struct image_report report;
+	int64_t job; /* the newest that wants it */
+	bool going, urgent;
+	int64_t retry_at; /* INT64_MAX: none is due */
+};
 struct query {
 	int64_t id, at;
 };
@@ -38,6 +47,9 @@ struct agent_core {
 	size_t n_steps;
 	struct scan *scans;
 	size_t n_scans;
+	struct pull *pulls;
+	size_t n_pulls;
+	int64_t pulls_so_far;
 	struct query queries[QUERIES_MAX];
 	size_t next_query;
 	enum link link;

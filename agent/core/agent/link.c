@@ -2,6 +2,7 @@
  * beside it for what is urgent. Called by agent_core.c. */
 #include "agent/core/agent/link.h"
 #include "agent/core/agent/agent_steps.h"
+#include "agent/core/agent/images.h"
 #include "agent/core/stepd/stepd_core.h"
 #include "lib/base/assert.h"
 
@@ -46,7 +47,7 @@ bool agent_core_has_urgent(const struct agent_core *s)
 	for (size_t i = 0; i < s->n_scans; i++)
 		if (s->scans[i].done && !s->scans[i].sent)
 			return true;
-	return s->checked;
+	return s->checked || agent_core_images_urgent(s);
 }
 
 void agent_core_send_sync(struct agent_core *s, int64_t now, struct agent_out *out)

@@ -1,6 +1,7 @@
 /* What the agent sends: hello, sync, urgent. Called by the shell when agent_core_decide asked for
  * it. */
 #include "agent/core/agent/agent_core_state.h"
+#include "agent/core/agent/images.h"
 #include "agent/core/agent/link.h"
 #include "agent/core/stepd/stepd_core.h"
 #include "lib/base/assert.h"
@@ -107,6 +108,7 @@ void agent_core_sync(struct agent_core *s, struct agent_sync *ret)
 		if (scan->done && !add_scan(scan, &bytes, ret))
 			break;
 	}
+	agent_core_images_report(s, ret);
 }
 
 bool agent_core_urgent(struct agent_core *s, struct agent_sync *ret)
@@ -127,7 +129,8 @@ bool agent_core_urgent(struct agent_core *s, struct agent_sync *ret)
 	for (size_t i = 0; i < s->n_scans; i++)
 		if (s->scans[i].done && !s->scans[i].sent)
 			s->scans[i].sent = add_scan(&s->scans[i], &bytes, ret);
-	bool checked = s->checked;
+	bool checked = s->checked || agent_core_images_urgent(s);
 	s->checked = false;
+	agent_core_images_report(s, ret);
 	return count > 0 || ret->n_scans > 0 || checked;
 }

@@ -1,6 +1,8 @@
 /* See spool_make.h. */
 #include "agent/core/agent/spool_make.h"
 
+#include <string.h>
+
 #include "agent/core/bind/bind_launch.h"
 #include "lib/base/idset.h"
 #include "lib/model/launch.h"
@@ -47,6 +49,17 @@ static int64_t share(int64_t all, const struct launch *l, const struct nodeinfo 
 	return MO_MAX(1, all / of * n + all % of * n / of);
 }
 
+static void allow_runtimes(const char *list, struct spool *s)
+{
+	for (size_t n; list && *list; list += n + strspn(list + n, ", ")) {
+		n = strcspn(list, ", ");
+		_cleanup_(mo_freep) char *name = mo_strndup(list, n);
+
+		if (n)
+			mo_strs_add(&s->runtimes, &s->n_runtimes, name);
+	}
+}
+
 void spool_make(const struct command *c, const struct node_terms *terms,
 		const struct neighbour *others, size_t n_others, struct spool *ret)
 {
@@ -65,6 +78,10 @@ void spool_make(const struct command *c, const struct node_terms *terms,
 	mo_str_set(&ret->tmpdir, terms->tmpdir);
 	if (c->launch->container && c->launch->container->writable == WRITABLE_DISK)
 		mo_str_set(&ret->layer, terms->layer);
+	if (c->launch->container && c->launch->container->digest)
+		mo_str_set(&ret->images_dir, terms->images_dir);
+	ret->squashfs = terms->squashfs;
+	allow_runtimes(terms->runtimes, ret);
 	ret->allow_root = terms->allow_root && c->launch->allow_root;
 	ret->own_namespace = terms->own_namespace;
 	ret->min_uid = terms->min_uid;

@@ -8,9 +8,12 @@ struct node_terms {
 	const char *cgroup; /* NULL: none */
 	const char *tmpdir;
 	const char *layer; /* for what ranks in an image write */
+	const char *images_dir;
+	const char *runtimes; /* of agent.yaml: names between commas; NULL: none */
 	const struct nodeinfo *info;
 	const char *devices_root; /* NULL: / */
 	bool allow_root;          /* granted where the launch has it, too */
+	bool squashfs;            /* of agent.yaml */
 	bool own_namespace;       /* this agent's supervisors may make one */
 	int64_t min_uid, log_bytes, nofile, memlock_bytes, core_bytes;
 	/* of a step that has all GPUs; -1: no limit */

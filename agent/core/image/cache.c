@@ -3,15 +3,6 @@
 
 #include <string.h>
 
-char *cache_name(const char *digest)
-{
-	char *name = mo_strdup(digest);
-
-	for (char *s = name; (s = strchr(s, ':')); s++)
-		*s = '-';
-	return name;
-}
-
 static int by_use(const void *a, const void *b)
 {
 	const struct cached *x = a, *y = b;

@@ -10,8 +10,6 @@ struct cached {
 	bool in_use;
 	bool goes; /* cache_choose() says so */
 };
-/* sha256-HEX of sha256:HEX; caller frees. */
-char *cache_name(const char *digest);
 /* By time of use, the oldest first. */
 void cache_sort(struct cached *all, size_t n);
 /* Sorted ones: the oldest go that are not in use, until the rest takes no more than max. What the

@@ -66,14 +66,6 @@ static const struct mo_field saved_images_fields[] = {
 };
 const struct mo_desc saved_images_desc = MO_DESC(saved_images, saved_images_fields);
 
-bool oci_digest_valid(const char *s)
-{
-	static const char digits[] = "0123456789abcdef";
-
-	return s && strlen(s) == OCI_DIGEST_LENGTH && mo_starts_with(s, "sha256:") &&
-	       strspn(s + 7, digits) == 64;
-}
-
 const char *oci_architecture(const char *machine)
 {
 	if (mo_streq(machine, "x86_64"))

@@ -6,13 +6,10 @@
 
 #include "lib/base/desc.h"
 #include "lib/base/error.h"
+#include "lib/model/reference.h"
 
 #define OCI_DOCUMENT_MAX (4LL * 1024 * 1024) /* bytes of each of them */
 #define OCI_LAYERS_MAX 512
-#define OCI_DIGEST_LENGTH 71 /* "sha256:" and 64 digits */
-/* Of an error, that asking again ends the same: the image, its source, or what was asked for. Any
- * other errno is a failure of this node or of the network. */
-#define IMAGE_REFUSED (-EBADMSG)
 
 struct oci_platform {
 	char *os, *architecture; /* as Go names them: linux, amd64 */
@@ -71,8 +68,6 @@ MO_DEFINE_DONE(oci_manifest)
 MO_DEFINE_DONE(oci_config)
 MO_DEFINE_DONE(saved_images)
 
-/* "sha256:" and 64 small hexadecimal digits. */
-bool oci_digest_valid(const char *s);
 /* amd64 for the x86_64 of uname(2); what is unknown stays as it is. */
 const char *oci_architecture(const char *machine);
 /* The index names it so, and nothing else by this tag (NULL: by none). */

@@ -8,14 +8,29 @@
  * system knows locks: the supervisor takes it over, so that nobody removes the image of a step. */
 #define BOX_IMAGE_FD 100
 
+/* Who is who in the box. The others: a user namespace in which only the user of the box is, as root
+ * or under the number that it has on the node. */
+enum box_users { BOX_NODE, BOX_ROOT, BOX_SELF, _BOX_USERS_N };
+extern const char *const box_users_names[_BOX_USERS_N];
+
 /* All paths absolute, on the node. */
 struct box {
-	char *root;       /* directory that becomes the root; NULL: the node's own stays */
-	int writable;     /* of the root: enum container_writable */
+	/* directory that becomes the root, or with a runtime the image as the recipe names it;
+	 * NULL: the node's own stays */
+	char *root;
+	/* whose store the image is in, by its name in config/runtimes; NULL: it is a directory */
+	char *runtime;
+	bool squashfs;       /* root is a file that holds one */
+	char *stored, *step; /* with a runtime: its name of the image, and the step's id */
+	int writable;        /* of the root: enum container_writable */
 	char *upper;      /* empty directory of the step for what is written; WRITABLE_DISK only */
 	int64_t uid, gid; /* as whom the image and sources of mounts are opened */
 	int64_t *groups;  /* the other groups of that user */
 	size_t n_groups;
+	int users; /* enum box_users; -1: BOX_NODE */
+	/* BOX_ROOT: images of accounts with lower uids are for everybody, and may become the
+	 * user's; MO_NONE: root's only */
+	int64_t shared_below;
 	char *user, *home; /* name of the account, and its directory, which is made if missing */
 	/* of a /dev/shm of its own; 0: the node's */
 	int64_t shm_bytes;

@@ -4,7 +4,11 @@
 #include <errno.h>
 #include <string.h>
 
-#define KIND "dir:"
+#include "lib/model/image.h"
+#include "lib/model/runtime.h"
+
+#define KIND IMAGE_DIR
+#define SQUASHFS "squashfs:"
 /* where the node does not say how much memory it has */
 #define SHM_BYTES_DEFAULT (INT64_C(64) << 30)
 
@@ -55,30 +59,102 @@ static int64_t shm_bytes(const struct spool *s)
 	return s->info.mem_bytes > 1 ? s->info.mem_bytes / 2 : SHM_BYTES_DEFAULT;
 }
 
+/* One that was fetched with a user's passwords is that user's alone. */
+static char *image_root(const struct spool *s, const struct box_terms *t)
+{
+	_cleanup_(mo_freep) char *name = image_dir_name(s->launch.container->digest);
+
+	return s->launch.container->auth_file
+		       ? mo_printf("%s/%lld/%s", s->images_dir, (long long)t->uid, name)
+		       : mo_printf("%s/%s", s->images_dir, name);
+}
+
+static bool is_allowed(const struct spool *s, const char *runtime)
+{
+	for (size_t i = 0; i < s->n_runtimes; i++)
+		if (mo_streq(s->runtimes[i], runtime))
+			return true;
+	return false;
+}
+
+/* Where the image is. */
+static int add_squashfs(const struct spool *s, const char *path, struct box *b,
+			struct mo_error *err)
+{
+	if (!s->squashfs)
+		return mo_error_set(err, -EINVAL,
+				    "engine.container: %s mounts no images of users: set "
+				    "`squashfs: "
+				    "true` in its agent.yaml, or say dir:/PATH",
+				    s->node);
+	b->root = mo_strdup(path);
+	b->squashfs = true;
+	return 0;
+}
+
+static int add_root(const struct spool *s, struct box *b, struct mo_error *err)
+{
+	const char *image = s->launch.container->image, *name = NULL;
+	const char *runtime = image ? runtime_of_image(image, &name) : NULL;
+
+	if (image && mo_starts_with(image, SQUASHFS "/"))
+		return add_squashfs(s, image + strlen(SQUASHFS), b, err);
+	if (!image || (runtime ? !runtime_image_valid(name) : !mo_starts_with(image, KIND "/")))
+		return mo_error_set(err, -EINVAL,
+				    "engine.container: the agent on %s does not know images like "
+				    "%s; say dir:/PATH, or install a newer agent",
+				    s->node, image ? image : "none");
+	b->root = mo_strdup(runtime ? image : image + strlen(KIND));
+	if (!runtime)
+		return 0;
+	if (!is_allowed(s, runtime))
+		return mo_error_set(err, -EINVAL,
+				    "engine.container: %s does not use the images of %s: name it "
+				    "in "
+				    "`runtimes` of its agent.yaml, or say dir:/PATH",
+				    s->node, runtime);
+	b->runtime = mo_strdup(runtime);
+	b->stored = mo_strdup(name);
+	b->step = mo_strdup(s->step_id);
+	return 0;
+}
+
+/* Who is root on the node anyway needs no namespace to be it in the image. */
+static void add_user(const struct spool *s, const struct box_terms *t, struct box *b)
+{
+	b->uid = t->uid;
+	b->gid = t->gid;
+	for (size_t i = 0; i < t->n_groups; i++)
+		*MO_GROW(b->groups, b->n_groups) = t->groups[i];
+	b->users = s->launch.container->user == CONTAINER_ROOT && t->uid != 0 ? BOX_ROOT
+		   : t->unprivileged                                          ? BOX_SELF
+									      : BOX_NODE;
+	b->user = mo_strdup(b->users == BOX_ROOT ? "root" : t->user);
+	b->home = mo_strdup(t->home);
+	b->shared_below = s->min_uid;
+}
+
 int box_image(const struct spool *s, const struct box_terms *t, struct box *ret,
 	      struct mo_error *err)
 {
 	const struct recipe_container *c = s->launch.container;
 
-	if (!s->own_namespace)
+	if (!s->info.images)
 		return mo_error_set(err, -EINVAL,
-				    "engine.container: the agent on %s is not root, and only root "
-				    "gives a job an image",
+				    "engine.container: the agent on %s is not root, and that "
+				    "machine gives others no user namespaces; without them only "
+				    "root gives a job an image",
 				    s->node);
-	if (!c->image || !mo_starts_with(c->image, KIND "/"))
-		return mo_error_set(err, -EINVAL,
-				    "engine.container: the agent on %s does not know images like "
-				    "%s; say dir:/PATH, or install a newer agent",
-				    s->node, c->image ? c->image : "none");
-	ret->root = mo_strdup(c->image + strlen(KIND));
+	bool brought = s->images_dir && image_digest_valid(c->digest);
+	int r = brought ? 0 : add_root(s, ret, err);
+
+	if (brought)
+		ret->root = image_root(s, t);
+	if (r < 0)
+		return r;
 	ret->writable = c->writable;
 	ret->upper = c->writable == WRITABLE_DISK ? mo_strdup(s->layer) : NULL;
-	ret->uid = t->uid;
-	ret->gid = t->gid;
-	ret->user = mo_strdup(t->user);
-	ret->home = mo_strdup(t->home);
-	for (size_t i = 0; i < t->n_groups; i++)
-		*MO_GROW(ret->groups, ret->n_groups) = t->groups[i];
+	add_user(s, t, ret);
 	ret->shm_bytes = shm_bytes(s);
 	add_mounts(s, t, ret);
 	return 0;

@@ -12,6 +12,8 @@ struct box_terms {
 	const int64_t *groups; /* the other ones */
 	size_t n_groups;
 	const char *user, *home; /* name and home of that account */
+	/* this process has rights over that account only, which is its own */
+	bool unprivileged;
 	/* paths that exist on the node; up to a NULL */
 	const char *const *there;
 };

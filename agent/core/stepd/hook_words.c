@@ -10,6 +10,8 @@
 
 char *hook_problem(const struct hook_end *e)
 {
+	if (e->step && e->found)
+		return mo_printf("engine.prepare on %s %s", e->node, e->found);
 	if (e->step)
 		return mo_printf("engine.prepare on %s could not %s (%s): %s", e->node, e->step,
 				 e->program, strerror(e->error));

@@ -6,6 +6,7 @@
  * Else code: of its exit, or signal > 0. */
 struct hook_end {
 	const char *node, *program, *step;
+	const char *found; /* with step: what is wrong with the program; NULL: unknown */
 	int error, code, signal;
 };
 /* Why no rank can start; NULL: it ended as it should. Caller frees. */

@@ -16,6 +16,7 @@ const struct mo_desc image_variable_desc = MO_DESC(image_variable, image_variabl
 static const struct mo_field image_config_fields[] = {
 	MO_D_VEC(image_config, env, &image_variable_desc, "variables that its programs expect"),
 	MO_D(image_config, workdir, MO_STR, "directory that they are started in"),
+	MO_D(image_config, digest, MO_STR, "of its manifest, or id: and its id", .omit = true),
 };
 const struct mo_desc image_config_desc = MO_DESC(image_config, image_config_fields);
 

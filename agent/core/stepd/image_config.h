@@ -19,6 +19,7 @@ struct image_config {
 	struct image_variable *env;
 	size_t n_env;
 	char *workdir; /* absolute; NULL: the image does not say */
+	char *digest;  /* of its manifest, or id: and its id; NULL: it is not known */
 };
 extern const struct mo_desc image_variable_desc, image_config_desc;
 MO_DEFINE_DONE(image_config)

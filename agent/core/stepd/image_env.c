@@ -24,7 +24,9 @@ void image_apply(const struct image_config *image, struct launch *l)
 		item->name = mo_strdup(image->env[i].name);
 		item->value = mo_strdup(image->env[i].value);
 		item->layer = ENV_IMAGE;
-		item->source = mo_printf("image %s", l->container->image);
+		item->source =
+			mo_printf("image %s%s%s", l->container->image, image->digest ? " " : "",
+				  image->digest ? image->digest : "");
 		item->reason = mo_strdup("the image says it of its programs");
 	}
 	if (!l->workdir && image->workdir)

@@ -24,6 +24,12 @@ struct spool {
 	char *tmpdir; /* TMPDIR of the ranks */
 	/* directory for what they write in their image, outside of every mount; NULL = none */
 	char *layer;
+	/* where the image lies by its digest that the launch names; NULL = it names none */
+	char *images_dir;
+	/* container runtimes of whose stores images may be used (agent.yaml, runtimes) */
+	char **runtimes;
+	size_t n_runtimes;
+	bool squashfs;      /* users' files with a squashfs may be mounted */
 	bool allow_root;    /* ranks may run as root */
 	bool own_namespace; /* ranks get a mount namespace of the step, where one can be made */
 	/* least uid of other accounts; MO_NONE (an agent of an earlier version) and 0 = any */

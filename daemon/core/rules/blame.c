@@ -201,9 +201,26 @@ const char *blame_class(const struct job *j, const struct blame *b)
 	return "transient";
 }
 
+/* In no mount of its image. */
+static bool saved_in_layer(const struct job *j)
+{
+	const struct recipe_container *c = j->spec.recipe.engine.container;
+	_cleanup_(mo_freep) char *path = c ? mo_path_clean(j->saves.elsewhere) : NULL;
+
+	return path && !container_mount_of(c, path) &&
+	       !path_lies_in(path, j->spec.recipe.checkpoint.dir);
+}
+
 /* Both places, and the ways on. Caller frees. */
 char *blame_elsewhere(const struct job *j)
 {
+	if (saved_in_layer(j))
+		return mo_printf("the engine saved to %s, and not to checkpoint.dir %s: it lies in "
+				 "the image's scratch layer, which is gone with the attempt; let "
+				 "the engine save to checkpoint.dir, or mount %s "
+				 "(engine.container.mounts) and name it as checkpoint.dir",
+				 j->saves.elsewhere, j->spec.recipe.checkpoint.dir,
+				 j->saves.elsewhere);
 	return mo_printf("the engine saved to %s, and not to checkpoint.dir %s: nothing there "
 			 "would be resumed; a new submit with --set checkpoint.dir of the place "
 			 "where it saves goes on from there",

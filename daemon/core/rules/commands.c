@@ -11,6 +11,7 @@
  *   gone, everything applied, attempt over                      FORGET
  *   never stored, an operator wants it ended (moectl resolve)   KILL, then FORGET
  *   failed, the next attempt waits for the node's checks        CHECK
+ *   the job that is to be placed there has an image             IMAGE
  * SCANs that verify a checkpoint after its save go to the nodes that verify.c names. And one
  * SCAN by the node of rank 0 when a job is completed, or is over while checkpoint.keep was
  * removing (checkpoint_end_node), beside those that schedule.c and checkpoint.keep want. What
@@ -22,6 +23,7 @@
 
 #include "daemon/core/rules/acks.h"
 #include "daemon/core/rules/cordon.h"
+#include "daemon/core/rules/images.h"
 #include "daemon/core/rules/launch.h"
 #include "daemon/core/rules/strays.h"
 #include "daemon/core/rules/turn.h"
@@ -106,7 +108,7 @@ static struct command *add_scan(const struct core *c, const struct job *j, int o
 	mo_assert(order >= 0 && order < _ORDER_N && id >= 0);
 	k->order = order;
 	k->id = id;
-	k->dir = mo_strdup(j->spec.recipe.checkpoint.dir);
+	k->dir = mo_strdup(j->saves.dir);
 	k->named = checkpoint_named(j);
 	k->layout = mo_desc_dup(&ckpt_layout_desc, &j->spec.engine.layout);
 	k->user = mo_strdup(j->spec.user);
@@ -271,6 +273,11 @@ static uint64_t due(const struct core *c, const char *node, const struct live *l
 
 		hash = j ? mix_scan(hash, ORDER_SCAN, j->id, job_next_attempt(j)) : hash;
 	}
+	for (size_t i = 0; i < l->n_pulls; i++) {
+		const struct job *j = job_find(&c->state, l->pulls[i]);
+
+		hash = j ? mix(hash, CMD_IMAGE, j->id, j->image.digest != NULL) : hash;
+	}
 	for (size_t i = 0; i < l->n_checks; i++) {
 		const struct job *j = job_find(&c->state, l->checks[i]);
 
@@ -320,6 +327,12 @@ void core_sync_reply(struct core *c, const char *node, struct sync_reply *ret)
 
 		if (j)
 			add_scan_before(c, j, node, ret);
+	}
+	for (size_t i = 0; i < l->n_pulls; i++) {
+		const struct job *j = job_find(&c->state, l->pulls[i]);
+
+		if (j)
+			add(c, ret, CMD_IMAGE, j->id, MO_NONE, node)->image = image_order_new(j);
 	}
 	for (size_t i = 0; i < l->n_checks; i++) {
 		const struct job *j = job_find(&c->state, l->checks[i]);

@@ -45,6 +45,15 @@ static const struct job *saver_of(const struct state *s, const struct job *j, co
 	return NULL;
 }
 
+/* What the engine's configuration names is a path in the job's image. */
+static void name_on_node(const struct job *j, struct config_read *c)
+{
+	char *dir = container_on_node(j->spec.recipe.engine.container, c->directory);
+
+	free(c->directory);
+	c->directory = dir;
+}
+
 static void refuse_shared(const struct state *s, const struct job *j, struct config_read *c)
 {
 	const struct job *k = c->refused ? NULL : saver_of(s, j, c->directory);
@@ -190,6 +199,7 @@ void config_judged(struct turn *t)
 	r.config = mo_desc_dup(&config_read_desc, in->read);
 	cut_texts(r.config);
 	let_train(t, j, r.config);
+	name_on_node(j, r.config);
 	refuse_shared(&t->core->state, j, r.config);
 	if (r.config->unjudged)
 		mo_strs_add(&r.config->warnings, &r.config->n_warnings, r.config->unjudged);

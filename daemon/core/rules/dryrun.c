@@ -68,6 +68,7 @@ void dryrun_cluster(const struct recipe *r, struct state *s)
 		node->info.hostname = mo_strdup(node->name);
 		node->info.cpus = NODE_CORES * 2;
 		node->info.images = true;
+		node->info.image_root = true;
 		for (int64_t k = 0; k < NODE_NUMA; k++)
 			numa_add(&node->info, k);
 		for (int64_t k = 0; k < per; k++)

@@ -7,6 +7,7 @@
 
 #include "daemon/core/rules/cordon.h"
 #include "daemon/core/rules/events.h"
+#include "daemon/core/rules/images.h"
 #include "daemon/core/rules/incarnation.h"
 #include "daemon/core/rules/proof.h"
 #include "daemon/core/rules/readings.h"
@@ -245,6 +246,8 @@ void fleet_sync(struct turn *t)
 		health_sensed(t, s);
 	for (size_t i = 0; i < s->n_scans; i++)
 		fleet_scanned(t, s->node, &s->scans[i]);
+	if (fresh || urgent)
+		images_reported(t, s);
 	if (!urgent)
 		wake_node(t->core, s->node); /* what became due while no sync was held */
 	turn_answer(t, urgent ? FX_ACK : FX_HOLD, s->node);

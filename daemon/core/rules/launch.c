@@ -190,14 +190,16 @@ static void judged_there(const struct job *j, struct launch *ret)
 }
 
 /* With checkpoint.dir in it, whether the recipe mounts it or not. */
-static void container(const struct recipe *r, struct launch *ret)
+static void container(const struct job *j, struct launch *ret)
 {
+	const struct recipe *r = &j->spec.recipe;
 	const char *dir = r->checkpoint.dir;
 	struct container_mount *m;
 
 	if (!r->engine.container)
 		return;
 	ret->container = mo_desc_dup(&recipe_container_desc, r->engine.container);
+	ret->container->digest = mo_strdup(j->image.digest);
 	if (!dir || container_mount_of(ret->container, dir))
 		return;
 	m = MO_ADD(ret->container, mounts, &container_mount_desc);
@@ -252,7 +254,7 @@ void launch_make(const struct state *s, const struct job *j, size_t i, struct la
 		judged_there(j, ret);
 	}
 	ret->workdir = mo_strdup(r->engine.workdir);
-	container(r, ret);
+	container(j, ret);
 	environment(j, n, p, ret);
 	mo_desc_copy(&recipe_bind_desc, &ret->bind, &r->bind);
 	ret->checkpoint_dir = mo_strdup(r->checkpoint.dir);

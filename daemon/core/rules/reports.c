@@ -15,17 +15,23 @@
 #include "daemon/core/state/checkpoint.h"
 #include "daemon/core/state/incarnation.h"
 
-/* An engine may print its directory with links resolved: it means checkpoint.dir all the same. */
-static void name_place(const struct job *j, struct note *n)
+static void rename_place(struct note *n, char *path)
 {
-	char *path = n->kind == NOTE_CHECKPOINT || n->kind == NOTE_SAVING
-			     ? checkpoint_as_named(j, n->path)
-			     : NULL;
-
 	if (!path)
 		return;
 	free(n->path);
 	n->path = path;
+}
+
+/* An engine prints its directory as it sees it: in its image, and perhaps with links resolved. It
+ * means checkpoint.dir of the nodes all the same. */
+static void name_place(const struct job *j, struct note *n)
+{
+	if (n->kind != NOTE_CHECKPOINT && n->kind != NOTE_SAVING)
+		return;
+	if (j->spec.recipe.engine.container)
+		rename_place(n, container_on_node(j->spec.recipe.engine.container, n->path));
+	rename_place(n, checkpoint_as_named(j, n->path));
 }
 
 /* An announcement without a number means the iteration reached then: said in the record, so that

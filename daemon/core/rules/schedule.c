@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "daemon/core/rules/events.h"
+#include "daemon/core/rules/images.h"
 #include "daemon/core/rules/incarnation.h"
 #include "daemon/core/rules/place.h"
 #include "daemon/core/rules/resume.h"
@@ -149,7 +150,7 @@ static bool scan(struct turn *t, const struct candidate *k, const char *node)
 	if (again && checkpoint_choose(j, &resume, &err) == 1) {
 		w = found_wrong(j, &err);
 	} else {
-		w.dir = mo_strdup(j->spec.recipe.checkpoint.dir);
+		w.dir = mo_strdup(j->saves.dir);
 		w.node = mo_strdup(node);
 	}
 	if (!again)
@@ -170,6 +171,17 @@ static bool start_or_scan(struct turn *t, const struct candidate *k, struct slot
 	int64_t resume;
 	int result;
 
+	switch (images_wait(t, j, places, n_places, &w)) {
+	case IMAGES_READY: break;
+	case IMAGES_WAIT:
+		slots_take(slots, &t->core->state, places, n_places);
+		return waits(t, k, &w);
+	case IMAGES_STAY: return waits(t, k, &w);
+	case IMAGES_NEVER:
+		job_move(t, k->id, T_GIVE_UP, false, 0, w.error);
+		waiting_done(&w);
+		return true;
+	}
 	if (j->spec.recipe.checkpoint.dir && !scan_fresh(j, t->now)) {
 		slots_take(slots, &t->core->state, places, n_places);
 		return scan(t, k, places[0].node);
@@ -273,7 +285,7 @@ static bool judge_waiting(struct turn *t, const struct candidate *k, struct slot
  * changed. */
 static bool only_fresh(const struct core *c)
 {
-	if (c->n_scanning || c->n_checking)
+	if (c->n_scanning || c->n_checking || c->n_pulling)
 		/* slots are set aside for a job whose checkpoints are scanned or that waits for
 		 * checks */
 		return false;
@@ -311,6 +323,8 @@ bool schedule(struct turn *t)
 		c->n_scanning -= c->lives[i].n_scans;
 		c->lives[i].n_scans = 0;
 	}
+	if (all)
+		images_pass(c);
 	c->blocked = c->blocked && !all;
 	c->n_checking = all ? 0 : c->n_checking;
 	if (n == 0)

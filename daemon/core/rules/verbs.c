@@ -68,19 +68,17 @@ static bool no_room_for_text(struct turn *t, const struct submit *spec)
  * (schedule.c). True after 409. */
 static bool dir_taken(struct turn *t, const char *dir)
 {
-	_cleanup_(mo_freep) char *clean = mo_path_clean(dir);
-
-	for (size_t i = 0; clean && i < t->core->n_unfinished; i++) {
+	for (size_t i = 0; dir && i < t->core->n_unfinished; i++) {
 		const struct job *j = job_find(&t->core->state, t->core->unfinished[i]);
 
-		if ((!mo_streq(j->saves.dir, clean) && !mo_streq(j->saves.by_config, clean)) ||
+		if ((!mo_streq(j->saves.dir, dir) && !mo_streq(j->saves.by_config, dir)) ||
 		    (!j->attempt && !mo_streq(j->spec.user, t->input->submit->user)))
 			continue;
 		turn_reply(t, 409, MO_NONE,
 			   "checkpoint.dir: %s is that of j-%lld (%s), which is %s: give this job "
 			   "another one (--set checkpoint.dir=/path), or submit it when j-%lld has "
 			   "ended: it then resumes from there",
-			   clean, (long long)j->id, j->spec.recipe.name ? j->spec.recipe.name : "?",
+			   dir, (long long)j->id, j->spec.recipe.name ? j->spec.recipe.name : "?",
 			   job_state_names[j->state], (long long)j->id);
 		return true;
 	}
@@ -111,11 +109,9 @@ static const char *nested(const char *dir, const struct job *j)
  * naming the one above. True after 409; *ret_warning: the caller's. */
 static bool dir_nested(struct turn *t, const char *dir, char **ret_warning)
 {
-	_cleanup_(mo_freep) char *clean = mo_path_clean(dir);
-
-	for (size_t i = 0; clean && i < t->core->n_unfinished; i++) {
+	for (size_t i = 0; dir && i < t->core->n_unfinished; i++) {
 		const struct job *j = job_find(&t->core->state, t->core->unfinished[i]);
-		const char *how = nested(clean, j), *name = j->spec.recipe.name;
+		const char *how = nested(dir, j), *name = j->spec.recipe.name;
 		bool own = mo_streq(j->spec.user, t->input->submit->user);
 
 		if (!how || (!own && *ret_warning))
@@ -123,7 +119,7 @@ static bool dir_nested(struct turn *t, const char *dir, char **ret_warning)
 		_cleanup_(mo_freep) char *text =
 			mo_printf("checkpoint.dir: %s %s that of j-%lld (%s%s), which is %s: what "
 				  "one of them saves or removes there the other takes for its own",
-				  clean, how, (long long)j->id, name ? name : "?",
+				  dir, how, (long long)j->id, name ? name : "?",
 				  own ? "" : ", another user's", job_state_names[j->state]);
 
 		if (!own) {
@@ -162,7 +158,7 @@ void job_submit(struct turn *t)
 	const struct submit *spec = t->input->submit;
 	int64_t id = t->core->state.next_job;
 	const struct idem *known;
-	_cleanup_(mo_freep) char *warning = NULL;
+	_cleanup_(mo_freep) char *dir = recipe_save_dir(&spec->recipe), *warning = NULL;
 	struct record r;
 
 	known = spec->idempotency_key
@@ -182,9 +178,8 @@ void job_submit(struct turn *t)
 		turn_reply(t, 422, MO_NONE, "cluster.gpus: must be 1 to %d", MO_RANKS_MAX);
 		return;
 	}
-	if (no_room(t, spec->user) || no_room_for_text(t, spec) ||
-	    dir_taken(t, spec->recipe.checkpoint.dir) ||
-	    dir_nested(t, spec->recipe.checkpoint.dir, &warning))
+	if (no_room(t, spec->user) || no_room_for_text(t, spec) || dir_taken(t, dir) ||
+	    dir_nested(t, dir, &warning))
 		return;
 	_cleanup_(mo_freep) char *named = name_taken(t, spec->recipe.name);
 

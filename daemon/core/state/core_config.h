@@ -11,4 +11,5 @@ struct core_config {
 	int64_t exit_wait_us; /* one rank's exit 0 waits 300 s for the rest */
 	/* health.learn, 7 days from when a node is first heard; 0 = none */
 	int64_t learn_us;
+	int64_t pull_parallel; /* nodes that are brought images at once */
 };

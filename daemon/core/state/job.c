@@ -243,6 +243,10 @@ static const struct mo_field job_fields[] = {
 	      .omit = true),
 	MO_DP_VEC(job, scan, passed_over, "passed_over", &unread_state_desc,
 		  "those over which an attempt was ordered to start afresh", .omit = true),
+	MO_DP(job, image, digest, "image_digest", MO_STR,
+	      "the image that all its attempts have (engine.container)", .omit = true),
+	MO_DP(job, image, node, "image_node", MO_STR, "node that said so", .omit = true),
+	MO_DP(job, image, at, "image_at", MO_TIME, "when", .omit = true),
 };
 const struct mo_desc job_desc = MO_DESC(job, job_fields);
 

@@ -114,6 +114,12 @@ struct job_scan {
 	struct unread_state *passed_over;
 	size_t n_passed_over;
 };
+/* engine.container: the image that its first attempt was given, and all later ones are. */
+struct job_image {
+	char *digest; /* NULL: no node has said yet which one the recipe means, or it is a dir: */
+	char *node;   /* that did */
+	int64_t at;
+};
 /* Where and how often it saves. An iteration beside a directory is that of the save. */
 struct job_saves {
 	char *dir; /* mo_path_clean() of the recipe's, to compare with other jobs' */
@@ -232,6 +238,7 @@ struct job {
 	struct job_counts counts;
 	struct job_config config;
 	struct job_scan scan;
+	struct job_image image;
 	struct job_saves saves;
 	struct checkpoint *checkpoints;
 	size_t n_checkpoints;

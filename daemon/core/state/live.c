@@ -86,6 +86,8 @@ static void live_done(struct live *l)
 	free(l->strays);
 	free(l->tellers);
 	free(l->scans);
+	free(l->pulls);
+	mo_vec_clear(&image_report_desc, (void **)&l->images, &l->n_images);
 	free(l->checks);
 	mo_vec_clear(&gpu_sensors_desc, (void **)&l->sensors, &l->n_sensors);
 	mo_vec_clear(&nic_sensors_desc, (void **)&l->nics, &l->n_nics);

@@ -31,7 +31,13 @@ struct live {
 	struct stray *strays;
 	size_t n_strays;
 	int64_t *scans;
-	size_t n_scans;         /* jobs whose scan is asked from this node */
+	size_t n_scans; /* jobs whose scan is asked from this node */
+	int64_t *pulls;
+	size_t n_pulls;              /* jobs whose image it is to have */
+	bool pulled;                 /* it was to have some after the pass before */
+	bool brings;                 /* its agent does that (agent_sync.pulls) */
+	struct image_report *images; /* what it said of them last */
+	size_t n_images;
 	uint64_t commands_sent; /* hash of the commands of the last reply */
 	int64_t *checks;
 	size_t n_checks; /* jobs that wait for on-failure checks here */
@@ -105,6 +111,7 @@ struct core {
 	size_t n_idem_heads;        /* idems.c */
 	size_t n_draining;          /* nodes whose drain is not done */
 	size_t n_scanning;          /* scans wanted of all nodes */
+	size_t n_pulling;           /* images wanted of all nodes */
 	size_t n_checking;          /* jobs that were given slots and wait for checks */
 	size_t n_cordoned;          /* nodes that a finding drains; */
 	size_t n_cordoned_hardware; /* of these, for proven hardware */

@@ -75,5 +75,7 @@ const struct mo_desc node_desc = MO_DESC(node, node_fields);
 
 bool node_runs_image(const struct node *n, const struct recipe *r)
 {
-	return !r->engine.container || n->info.images;
+	const struct recipe_container *c = r->engine.container;
+
+	return !c || (n->info.images && (c->user != CONTAINER_ROOT || n->info.image_root));
 }

@@ -9,7 +9,7 @@ const char *const record_type_names[_REC_N] = {
 	"notes",      "fail",     "gone",  "forgotten", "node",       "node_state", "drain",
 	"wait_node",  "strange",  "hung",  "incident",  "checkpoint", "token",      "token_revoked",
 	"event",      "health",   "check", "measured",  "clock",      "token_used", "node_token",
-	"ack",        "restored", "obeys", "discard",   "leaving",    "config",
+	"ack",        "restored", "obeys", "discard",   "leaving",    "config",     "image",
 };
 static const char *const follows_names[_FOLLOWS_N] = { "nothing", "failure", "busy_ports" };
 static const char *const drain_step_names[_DRAIN_STEP_N] = { "off", "on", "done" };
@@ -214,6 +214,11 @@ static const struct mo_field rec_leaving_fields[] = {
 };
 static const struct mo_desc rec_leaving_desc = MO_DESC(rec_leaving, rec_leaving_fields);
 
+static const struct mo_field rec_image_fields[] = {
+	MO_D(rec_image, digest, MO_STR, "digest of the image that the job has from now on"),
+};
+static const struct mo_desc rec_image_desc = MO_DESC(rec_image, rec_image_fields);
+
 static const struct mo_field record_fields[] = {
 	MO_DN(record, version, "v", MO_INT, "version of the form of records"),
 	MO_D_ENUM(record, type, record_type_names,
@@ -289,6 +294,8 @@ static const struct mo_field record_fields[] = {
 	MO_D_SUB(record, config, MO_OPT, &config_read_desc,
 		 "the judgement of the engine's own configuration, as the node read it",
 		 .omit = true),
+	MO_D_SUB(record, image, MO_OPT, &rec_image_desc, "image: which one a recipe names",
+		 .omit = true),
 };
 const struct mo_desc record_desc = MO_DESC(record, record_fields);
 
@@ -330,6 +337,7 @@ static const struct member {
 	MEMBER(REC_OBEYS, obeys, &rec_obeys_desc),
 	MEMBER(REC_LEAVING, leaving, &rec_leaving_desc),
 	MEMBER(REC_CONFIG, config, NULL),
+	MEMBER(REC_IMAGE, image, &rec_image_desc),
 #undef MEMBER
 };
 

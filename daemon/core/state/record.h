@@ -45,6 +45,7 @@ enum record_type {
 	REC_LEAVING,  /* node */
 	/* attempt, node: what that node read of the engine's own configuration was judged */
 	REC_CONFIG,
+	REC_IMAGE, /* node: what the recipe names is that image, from now on */
 	_REC_N
 };
 extern const char *const record_type_names[_REC_N];
@@ -169,6 +170,9 @@ struct rec_restored {
 struct rec_obeys {
 	int64_t epoch; /* that the node's agent obeyed, above ours */
 };
+struct rec_image {
+	char *digest;
+};
 /* The node's machine is going down in order, or does not after all. */
 struct rec_leaving {
 	bool leaving;
@@ -214,6 +218,7 @@ struct record {
 	struct rec_obeys *obeys;
 	struct rec_leaving *leaving;
 	struct config_read *config;
+	struct rec_image *image;
 };
 extern const struct mo_desc rec_incident_desc, rec_measured_desc, record_desc;
 

@@ -15,6 +15,7 @@ const char *const waiting_code_names[_WAITING_N] = {
 	[WAITING_IMAGES] = "no-images",
 	[WAITING_NODES] = "nodes-away",
 	[WAITING_CAPACITY] = "capacity",
+	[WAITING_IMAGE] = "image",
 	[WAITING_SCAN] = "checkpoint-scan",
 	[WAITING_CHECKS] = "health-checks",
 	[WAITING_UNREAD] = "checkpoint-unread",
@@ -55,6 +56,9 @@ const struct waiting_kind waiting_kinds[] = {
 	[WAITING_CAPACITY] = { "waits for 64 GPUs, 16 are free",
 			       "it starts when so many are free at once; no job behind it goes "
 			       "before" },
+	[WAITING_IMAGE] = { "image 12.4 of 31.0 GB on NODE, 3 more nodes need it",
+			    "it starts when all of its nodes have the image; one that cannot be "
+			    "had is said with the line of the node" },
 	[WAITING_SCAN] = { "looks for checkpoints in DIR from node NODE",
 			   "it starts when the node has answered" },
 	[WAITING_CHECKS] = { "waits for on-failure checks of NODE",
@@ -91,6 +95,11 @@ static const struct mo_field waiting_fields[] = {
 	MO_D(waiting, nodes, MO_INT, "how many nodes it waits for", .omit = true),
 	MO_D(waiting, gpu, MO_STR, "GPU model that it asks for", .omit = true),
 	MO_D(waiting, dir, MO_STR, "its checkpoint.dir", .omit = true),
+	MO_D(waiting, image, MO_STR, "image that is brought to its nodes", .omit = true),
+	MO_D(waiting, done, MO_INT, "bytes of it that the node has, or has unpacked", .omit = true),
+	MO_D(waiting, size, MO_INT, "bytes of all of it", .omit = true),
+	MO_D(waiting, unpacking, MO_BOOL, "it is being unpacked there", .omit = true),
+	MO_D(waiting, error, MO_STR, "why the node does not have it yet", .omit = true),
 };
 const struct mo_desc waiting_desc = MO_DESC(waiting, waiting_fields);
 
@@ -105,7 +114,9 @@ struct waiting waiting_make(int code)
 				 .usable = MO_NONE,
 				 .total = MO_NONE,
 				 .until = MO_NONE,
-				 .nodes = MO_NONE };
+				 .nodes = MO_NONE,
+				 .done = MO_NONE,
+				 .size = MO_NONE };
 }
 
 void waiting_done(struct waiting *w)
@@ -114,6 +125,8 @@ void waiting_done(struct waiting *w)
 	free(w->node);
 	free(w->gpu);
 	free(w->dir);
+	free(w->image);
+	free(w->error);
 	*w = waiting_make(WAITING_NOT);
 }
 
@@ -125,6 +138,8 @@ static struct waiting copy_of(const struct waiting *w)
 	copy.node = mo_strdup(w->node);
 	copy.gpu = mo_strdup(w->gpu);
 	copy.dir = mo_strdup(w->dir);
+	copy.image = mo_strdup(w->image);
+	copy.error = mo_strdup(w->error);
 	return copy;
 }
 
@@ -176,6 +191,26 @@ static char *checks_text(const struct waiting *w)
 	return mo_printf("waits for on-failure checks of %s%s", w->node, more);
 }
 
+static double gigabytes(int64_t bytes)
+{
+	return (double)bytes / 1e9;
+}
+
+static char *image_text(const struct waiting *w)
+{
+	_cleanup_(mo_freep) char *more =
+		w->nodes > 1 ? mo_printf(", %lld more node%s need it", (long long)w->nodes - 1,
+					 plural(w->nodes - 1))
+			     : mo_strdup("");
+
+	if (w->error)
+		return mo_printf("image %s on %s: %s%s", w->image, w->node, w->error, more);
+	if (w->size == MO_NONE || w->done == MO_NONE)
+		return mo_printf("image %s on %s%s", w->image, w->node, more);
+	return mo_printf("image %s%.1f of %.1f GB on %s%s", w->unpacking ? "unpacked " : "",
+			 gigabytes(w->done), gigabytes(w->size), w->node, more);
+}
+
 static char *not_gone_text(const struct waiting *w)
 {
 	_cleanup_(mo_freep) char *more = and_more(w);
@@ -206,6 +241,7 @@ char *waiting_text(const struct waiting *w)
 				 plural(w->needs), (long long)w->free, are(w->free));
 	case WAITING_SCAN:
 		return mo_printf("looks for checkpoints in %s from node %s", w->dir, w->node);
+	case WAITING_IMAGE: return image_text(w);
 	case WAITING_CHECKS: return checks_text(w);
 	case WAITING_SILENT:
 		return mo_printf("node %s is silent and no iteration advances: waiting for its "
@@ -224,6 +260,7 @@ char *waiting_recorded(const struct waiting *w)
 	case WAITING_CAPACITY:
 		return mo_printf("waits for %lld free GPU%s", (long long)w->needs,
 				 plural(w->needs));
+	case WAITING_IMAGE: return mo_printf("waits for the image %s", w->image);
 	case WAITING_CHECKS:
 		return mo_printf("waits for on-failure checks of %s%s", w->node,
 				 w->nodes > 1 ? " and others" : "");
@@ -338,6 +375,11 @@ void queue_set(struct queue *q, size_t at, struct waiting *w)
 	q->items[at] = *w;
 	q->items[at].waiter = id;
 	*w = waiting_make(WAITING_NOT);
+}
+
+struct waiting *queue_edit(struct queue *q, int64_t id)
+{
+	return (struct waiting *)(uintptr_t)queue_find(q, id);
 }
 
 const struct waiting *queue_find(const struct queue *q, int64_t id)

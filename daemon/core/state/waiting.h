@@ -18,9 +18,11 @@ enum waiting_code {
 	WAITING_TOO_LARGE, /* needs, total: of the whole cluster; gpu, excludes */
 	/* needs, usable, total; as the next, among nodes with the same software */
 	WAITING_STACK,
-	WAITING_IMAGES,     /* the same, among nodes that can run an image */
-	WAITING_NODES,      /* needs, usable: on nodes that take work, total */
-	WAITING_CAPACITY,   /* needs, free */
+	WAITING_IMAGES,   /* the same, among nodes that can run an image */
+	WAITING_NODES,    /* needs, usable: on nodes that take work, total */
+	WAITING_CAPACITY, /* needs, free */
+	/* image, node, nodes: that have it not; done, size: bytes there, error */
+	WAITING_IMAGE,
 	WAITING_SCAN,       /* dir, node: that scans */
 	WAITING_CHECKS,     /* node, nodes */
 	WAITING_UNREAD,     /* text */
@@ -38,6 +40,9 @@ struct waiting {
 	char *text;
 	int64_t job, attempt, needs, free, usable, total, until, nodes;
 	char *node, *gpu, *dir;
+	char *image, *error;
+	int64_t done, size; /* bytes; unpacking: read of those that were fetched */
+	bool unpacking;
 	const char *how;
 	bool excludes;
 	int64_t waiter; /* who waits */
@@ -73,5 +78,7 @@ struct queue {
 void queue_clear(struct queue *q);
 /* the highest so far; where it stands */
 size_t queue_add(struct queue *q, int64_t id);
-void queue_set(struct queue *q, size_t at, struct waiting *w);       /* takes what w owns */
+void queue_set(struct queue *q, size_t at, struct waiting *w); /* takes what w owns */
+/* the same, for who knows more of it by now */
+struct waiting *queue_edit(struct queue *q, int64_t id);
 const struct waiting *queue_find(const struct queue *q, int64_t id); /* NULL = not judged */

@@ -86,6 +86,20 @@ static int on_checkpoint(struct core *c, const struct record *r)
 	return 0;
 }
 
+/* The first one stays. */
+static int on_image(struct core *c, const struct record *r)
+{
+	struct job *j = record_job(&c->owned, r);
+
+	if (!j || !r->image->digest || j->image.digest)
+		return -EINVAL;
+	j->image.digest = mo_strdup(r->image->digest);
+	j->image.node = mo_strdup(r->node);
+	j->image.at = r->time;
+	c->queue_dirty = true;
+	return 0;
+}
+
 static int on_event(struct core *c, const struct record *r)
 {
 	struct state *s = &c->owned;
@@ -154,6 +168,7 @@ static int (*const updates[_REC_N])(struct core *c, const struct record *r) = {
 	[REC_OBEYS] = update_obeys,
 	[REC_DISCARD] = update_discard,
 	[REC_CONFIG] = update_config,
+	[REC_IMAGE] = on_image,
 };
 
 int core_update(struct core *c, const struct record *r)

@@ -16,7 +16,7 @@ static void job_init(struct core *c, struct job *j, int64_t id, const struct sub
 {
 	j->id = id;
 	shared_pool_copy(&c->shared, &j->spec, spec);
-	j->saves.dir = mo_path_clean(spec->recipe.checkpoint.dir);
+	j->saves.dir = recipe_save_dir(&spec->recipe);
 	j->state = JOB_QUEUED;
 	j->intent = INTENT_NONE;
 	j->counts.dead = j->counts.trouble = j->counts.exited = j->counts.silent =

@@ -47,7 +47,7 @@ static bool says_saves(const struct engine *e)
 /* What is known of the last save. */
 static char *last_save(const struct job *j, const struct checkpoint *c)
 {
-	const char *kind = j->spec.recipe.engine.kind, *dir = j->spec.recipe.checkpoint.dir;
+	const char *kind = j->spec.recipe.engine.kind, *dir = j->saves.dir;
 
 	if (j->saves.refused && (!c || j->saves.refused_at >= c->iteration))
 		return mo_printf("the save announced at iteration %lld was refused: it went to %s, "

@@ -202,7 +202,9 @@ void job_view(const struct state *s, const struct job *j, int64_t now, struct jo
 		ret->checkpoint_late = mo_printf("%s; %s", unsaved.text, unsaved.last_save);
 	ret->resumes_at = j->state == JOB_PAUSED && j->attempt > 0 ? checkpoint_next(j) : MO_NONE;
 	if (j->spec.recipe.engine.container)
-		ret->image = mo_strdup(j->spec.recipe.engine.container->image);
+		ret->image = mo_printf("%s%s%s", j->spec.recipe.engine.container->image,
+				       j->image.digest ? " " : "",
+				       j->image.digest ? j->image.digest : "");
 	ret->user = mo_strdup(j->spec.user);
 	ret->priority = j->spec.recipe.priority;
 	ret->phase = j->progress.phase;

@@ -10,6 +10,25 @@
 #include "daemon/core/view/why_reason.h"
 #include "daemon/core/view/why_view.h"
 
+static void why_image(const struct node *n, struct why_reason *r)
+{
+	const char *agent = n->agent.version ? n->agent.version : "unknown";
+
+	if (!n->info.images)
+		why_evidence(r,
+			     "node %s runs no image: its agent (%s) is of an older version or not "
+			     "root",
+			     n->name, agent);
+	else
+		why_evidence(r,
+			     "node %s has no root in an image (engine.container.user): its agent "
+			     "(%s) is "
+			     "of an older version, or its kernel gives no user namespaces with an "
+			     "overlay "
+			     "(sysctl user.max_user_namespaces; Linux 5.11)",
+			     n->name, agent);
+}
+
 static void unfit_nodes(const struct state *s, const struct recipe *recipe, struct why_reason *r)
 {
 	for (size_t i = 0; i < s->n_nodes; i++) {
@@ -24,10 +43,7 @@ static void unfit_nodes(const struct state *s, const struct recipe *recipe, stru
 				     n->drain.cordon && n->drain.reason ? n->drain.reason : "",
 				     refusal.next);
 		else if (!node_runs_image(n, recipe))
-			why_evidence(r,
-				     "node %s runs no image: its agent (%s) is of an older version "
-				     "or not root",
-				     n->name, n->agent.version ? n->agent.version : "unknown");
+			why_image(n, r);
 		else if (finding)
 			why_evidence(r, "node %s is not used: %s", n->name, finding);
 		else if (no && health_away(n) == 0 && !health_unlooked(n))
@@ -75,7 +91,7 @@ static void why_held(const struct state *s, const struct job *j, int64_t id, str
 	if (holder)
 		why_evidence(r, "j-%lld (%s) is %s and saves to %s", (long long)id,
 			     holder->spec.recipe.name, job_state_names[holder->state],
-			     j->spec.recipe.checkpoint.dir);
+			     j->saves.dir);
 }
 
 static void why_room(const struct state *s, const struct job *j, const struct waiting *w,

@@ -28,7 +28,7 @@ static int setup(void **state)
 	b->c->image = mo_strdup("dir:/images/primus");
 	b->c->writable = WRITABLE_DISK;
 	b->c->shm_bytes = MO_NONE;
-	b->spool.own_namespace = true;
+	b->spool.info.images = true;
 	b->spool.node = mo_strdup("n0");
 	b->spool.layer = mo_strdup("/state/layers/j1.a1");
 	b->spool.info.mem_bytes = 1000;
@@ -137,6 +137,53 @@ static void refused(struct bed *b, const char *text)
 	mo_error_done(&err);
 }
 
+static void test_root(void **state)
+{
+	struct bed *b = *state;
+
+	b->c->user = CONTAINER_ROOT;
+	b->spool.min_uid = 500;
+	make(b);
+	assert_int_equal(b->box.users, BOX_ROOT);
+	assert_int_equal(b->box.uid, 1000);
+	assert_string_equal(b->box.user, "root");
+	assert_string_equal(b->box.home, "/home/u");
+	assert_int_equal(b->box.shared_below, 500);
+}
+
+/* Who is root on the node is so inside, without a namespace. */
+static void test_root_anyway(void **state)
+{
+	struct bed *b = *state;
+
+	b->c->user = CONTAINER_ROOT;
+	b->terms.uid = 0;
+	b->terms.user = "root";
+	make(b);
+	assert_int_equal(b->box.users, BOX_NODE);
+}
+
+/* Of an earlier version, whose recipes do not say it. */
+static void test_self(void **state)
+{
+	struct bed *b = *state;
+
+	b->c->user = -1;
+	make(b);
+	assert_int_equal(b->box.users, BOX_NODE);
+	assert_string_equal(b->box.user, "u");
+}
+
+static void test_unprivileged(void **state)
+{
+	struct bed *b = *state;
+
+	b->terms.unprivileged = true;
+	make(b);
+	assert_int_equal(b->box.users, BOX_SELF);
+	assert_string_equal(b->box.user, "u");
+}
+
 static void test_refused(void **state)
 {
 	struct bed *b = *state;
@@ -147,8 +194,43 @@ static void test_refused(void **state)
 	refused(b, "does not know images like none");
 	mo_str_set(&b->c->image, "dir:relative");
 	refused(b, "dir:relative");
-	b->spool.own_namespace = false;
+	b->spool.info.images = false;
 	refused(b, "the agent on n0 is not root");
+}
+
+static void test_of_a_store(void **state)
+{
+	struct bed *b = *state;
+
+	mo_str_set(&b->c->image, "podman:x:1");
+	b->spool.step_id = mo_strdup("j1.a1.n0.0123456789abcdef");
+	refused(b, "n0 does not use the images of podman");
+	mo_strs_add(&b->spool.runtimes, &b->spool.n_runtimes, "docker");
+	refused(b, "name it in `runtimes` of its agent.yaml");
+	mo_strs_add(&b->spool.runtimes, &b->spool.n_runtimes, "podman");
+	mo_str_set(&b->box.root, NULL);
+	make(b);
+	assert_string_equal(b->box.root, "podman:x:1");
+	assert_string_equal(b->box.runtime, "podman");
+	assert_string_equal(b->box.stored, "x:1");
+	assert_string_equal(b->box.step, b->spool.step_id);
+	mo_str_set(&b->c->image, "podman:-x");
+	refused(b, "does not know images like podman:-x");
+}
+
+static void test_of_a_file(void **state)
+{
+	struct bed *b = *state;
+
+	mo_str_set(&b->c->image, "squashfs:/nfs/p.sqsh");
+	refused(b, "set `squashfs: true` in its agent.yaml");
+	b->spool.squashfs = true;
+	make(b);
+	assert_string_equal(b->box.root, "/nfs/p.sqsh");
+	assert_true(b->box.squashfs);
+	assert_null(b->box.runtime);
+	mo_str_set(&b->c->image, "squashfs:p.sqsh");
+	refused(b, "does not know images like squashfs:p.sqsh");
 }
 
 static void say(struct image_config *c, const char *name, const char *value)
@@ -179,7 +261,9 @@ static void test_image_speaks(void **state)
 	assert_string_equal(l->env[1].name, "MY_HSA_X");
 	assert_string_equal(l->workdir, "/workspace");
 	mo_str_set(&l->workdir, "/mine");
+	c.digest = mo_strdup("sha256:77");
 	image_apply(&c, l);
+	assert_string_equal(l->env[3].source, "image dir:/images/primus sha256:77");
 	assert_string_equal(l->workdir, "/mine");
 	mo_desc_done(&image_config_desc, &c);
 }
@@ -188,8 +272,17 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(test_box),     T(test_asked_for_counts), T(test_nowhere_to_write),
-		T(test_refused), T(test_image_speaks),
+		T(test_box),
+		T(test_asked_for_counts),
+		T(test_nowhere_to_write),
+		T(test_refused),
+		T(test_image_speaks),
+		T(test_of_a_store),
+		T(test_of_a_file),
+		T(test_root),
+		T(test_self),
+		T(test_root_anyway),
+		T(test_unprivileged),
 	};
 
 	return cmocka_run_group_tests_name("acore/box_image", tests, NULL, NULL);

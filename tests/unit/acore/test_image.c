@@ -4,10 +4,11 @@
 #include <string.h>
 
 #include "agent/core/image/cache.h"
+#include "lib/model/image.h"
 #include "agent/core/image/challenge.h"
 #include "agent/core/image/entry.h"
 #include "agent/core/image/oci.h"
-#include "agent/core/image/reference.h"
+#include "lib/model/reference.h"
 #include "agent/core/image/source.h"
 #include "lib/wire/decode.h"
 #include "lib/wire/encode.h"
@@ -300,7 +301,7 @@ static void test_cache(void **state)
 	going(69, "abc", 40);
 	going(0, "abc", 40);
 	assert_int_equal(cache_choose(NULL, 0, 0), 0);
-	_cleanup_(mo_freep) char *name = cache_name("id:sha256:12");
+	_cleanup_(mo_freep) char *name = image_dir_name("id:sha256:12");
 
 	assert_string_equal(name, "id-sha256-12");
 }

@@ -82,10 +82,19 @@ static void test_hook(void **state)
 	assert_string_equal(why, "engine.prepare on n1 was ended by signal 9");
 	assert_int_equal(hook_code(&e), 0);
 	free(why);
-	e = (struct hook_end){ "n1", "/bin/fetch", "execute", ENOENT, 127, 0 };
+	e = (struct hook_end){ .node = "n1",
+			       .program = "/bin/fetch",
+			       .step = "execute",
+			       .error = ENOENT,
+			       .code = 127 };
 	why = hook_problem(&e);
 	assert_non_null(strstr(why, "could not execute (/bin/fetch)"));
 	assert_int_equal(hook_code(&e), ENOENT);
+	free(why);
+	e.found = "cannot execute /bin/fetch in the image: not there";
+	why = hook_problem(&e);
+	assert_string_equal(why, "engine.prepare on n1 cannot execute /bin/fetch in the image: not "
+				 "there");
 	free(why);
 	mo_desc_init(&note_desc, &n);
 	n.text = mo_strdup("it failed");

@@ -4,8 +4,10 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -62,55 +64,84 @@ static void test_of_the_living(void **state)
 	assert_int_equal(seen, -1);
 }
 
-/* A child in a mount namespace of its own; *ret_mnt: its number. */
-static pid_t apart(uint64_t *ret_mnt)
+static uint64_t own_namespace(void)
+{
+	struct stat st;
+
+	return stat("/proc/thread-self/ns/mnt", &st) == 0 ? st.st_ino : 0;
+}
+
+static _Noreturn void say_and_stay(int fd, uint64_t number)
+{
+	if (write(fd, &number, sizeof(number)) == sizeof(number))
+		pause();
+	_exit(1);
+}
+
+static void *outlive(void *arg)
+{
+	struct mo_proc p = { 0 };
+
+	while (mo_proc_read(getpid(), &p) == 0 && p.state != 'Z')
+		sched_yield();
+	say_and_stay((int)(intptr_t)arg, own_namespace());
+}
+
+/* A child in a mount namespace of its own, whose number it says; 0: none can be made. headless: its
+ * first thread has ended, and another goes on. */
+static pid_t apart(bool headless, uint64_t *ret_mnt)
 {
 	int ready[2];
-	char c;
+	pthread_t t;
 	assert_int_equal(pipe(ready), 0);
 	pid_t pid = fork();
 	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* of a test that fails nothing is left */
 		bool made = unshare(CLONE_NEWNS) == 0;
-		if (write(ready[1], made ? "y" : "n", 1) == 1)
-			pause();
+		if (!made || !headless)
+			say_and_stay(ready[1], made ? own_namespace() : 0);
+		if (pthread_create(&t, NULL, outlive, (void *)(intptr_t)ready[1]) == 0)
+			pthread_exit(NULL);
 		_exit(1);
 	}
-	assert_int_equal(read(ready[0], &c, 1), 1);
+	assert_int_equal(read(ready[0], ret_mnt, sizeof(*ret_mnt)), sizeof(*ret_mnt));
 	close(ready[0]);
 	close(ready[1]);
-	_cleanup_(mo_freep) char *path = mo_printf("/proc/%d/ns/mnt", (int)pid);
-	struct stat st;
-	assert_int_equal(stat(path, &st), 0);
-	*ret_mnt = st.st_ino;
-	if (c == 'n') {
-		kill(pid, SIGKILL);
-		waitpid(pid, NULL, 0);
-		return 0;
-	}
 	return pid;
 }
 
 /* Both must be right: the number, and what the marker reads there. */
-static void test_kill_in(void **state)
+static void check_kill_in(bool headless)
 {
 	char marker[] = "/tmp/moe-test-proc-XXXXXX";
 	int fd = mkstemp(marker), status;
 	uint64_t mnt;
 	assert_int_equal(write(fd, "j1.a1\n", 6), 6);
 	close(fd);
-	pid_t pid = apart(&mnt);
-	if (!pid) { /* who runs this may make none */
-		unlink(marker);
-		return;
+	pid_t pid = apart(headless, &mnt);
+	if (mnt) {
+		assert_int_equal(mo_proc_kill_in(mnt, marker, "j1.a2\n"), 0);
+		assert_int_equal(mo_proc_kill_in(mnt, "/nonexistent", "j1.a1\n"), 0);
+		assert_int_equal(waitpid(pid, &status, WNOHANG), 0);
+		assert_int_equal(mo_proc_kill_in(mnt, marker, "j1.a1\n"), 1);
+	} else { /* who runs this may make none */
+		kill(pid, SIGKILL);
 	}
-	assert_int_equal(mo_proc_kill_in(mnt, marker, "j1.a2\n"), 0);
-	assert_int_equal(mo_proc_kill_in(mnt, "/nonexistent", "j1.a1\n"), 0);
-	assert_int_equal(waitpid(pid, &status, WNOHANG), 0);
-	assert_int_equal(mo_proc_kill_in(mnt, marker, "j1.a1\n"), 1);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(WTERMSIG(status), SIGKILL);
-	assert_int_equal(mo_proc_kill_in(mnt, marker, "j1.a1\n"), 0);
+	assert_int_equal(mnt ? mo_proc_kill_in(mnt, marker, "j1.a1\n") : 0, 0);
 	unlink(marker);
+}
+
+static void test_kill_in(void **state)
+{
+	check_kill_in(false);
+}
+
+/* It must not be taken for a zombie: what its other threads hold, it holds. */
+static void test_kill_headless(void **state)
+{
+	check_kill_in(true);
 }
 
 int main(void)
@@ -119,6 +150,7 @@ int main(void)
 		cmocka_unit_test(test_exit_status),
 		cmocka_unit_test(test_of_the_living),
 		cmocka_unit_test(test_kill_in),
+		cmocka_unit_test(test_kill_headless),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,9 +10,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/core/agent/fence_book.h"
 #include "agent/core/image/oci.h"
 #include "agent/core/stepd/box.h"
 #include "agent/core/stepd/image_config.h"
+#include "agent/core/stepd/runtime_image.h"
+#include "lib/model/runtime.h"
 #include "agent/core/bind/bind.h"
 #include "agent/core/agent/discovery.h"
 #include "agent/core/bind/env_record.h"
@@ -35,6 +38,9 @@
 #include "daemon/core/view/report.h"
 #include "daemon/core/view/stack_drift.h"
 #include "daemon/core/state/interval.h"
+#include "daemon/core/state/record.h"
+#include "daemon/core/state/record_v1.h"
+#include "daemon/core/state/waiting.h"
 #include "daemon/core/view/lemon.h"
 #include "daemon/core/view/view_node.h"
 #include "daemon/core/view/why_view.h"
@@ -45,6 +51,7 @@
 #include "lib/model/exec.h"
 #include "lib/model/failure.h"
 #include "lib/model/gpu.h"
+#include "lib/model/image_check.h"
 #include "lib/model/klog.h"
 #include "lib/model/launch.h"
 #include "lib/model/recipe.h"
@@ -60,6 +67,13 @@ static const struct {
 	const char *name;
 	const struct mo_desc *desc;
 } all[] = {
+	D(fence_file_desc),
+	D(image_order_desc),
+	D(image_report_desc),
+	D(rec_incident_desc),
+	D(rec_measured_desc),
+	D(record_v1_desc),
+	D(waiting_desc),
 	D(kv_desc),
 	D(event_about_desc),
 	D(recipe_desc),
@@ -105,6 +119,11 @@ static const struct {
 	D(command_desc),
 	D(sync_reply_desc),
 	D(query_answer_desc),
+	D(image_check_desc),
+	D(image_checks_desc),
+	D(amdgpu_release_desc),
+	D(rdma_provider_desc),
+	D(image_fits_desc),
 	D(exec_ask_desc),
 	D(exec_result_desc),
 	D(token_trade_desc),
@@ -196,6 +215,9 @@ static const struct {
 	D(spool_desc),
 	D(box_desc),
 	D(image_variable_desc),
+	D(runtime_desc),
+	D(runtime_image_desc),
+	D(runtime_config_desc),
 	D(image_config_desc),
 	D(image_bundle_desc),
 	D(oci_index_desc),
@@ -539,8 +561,10 @@ static void check_listed(const char *file, const char *text)
 
 static void test_all_are_listed(void **state)
 {
-	static const char *const patterns[] = { "/lib/*/*.h", "/daemon/*.h",  "/daemon/core/*.h",
-						"/agent/*.h", "/agent/*/*.h", "/cli/*.h" };
+	static const char *const patterns[] = { "/lib/*/*.h",        "/daemon/*.h",
+						"/daemon/core/*.h",  "/daemon/core/*/*.h",
+						"/agent/*.h",        "/agent/*/*.h",
+						"/agent/core/*/*.h", "/cli/*.h" };
 	glob_t found = { 0 };
 
 	for (size_t i = 0; i < ELEMENTSOF(patterns); i++) {

@@ -3,27 +3,38 @@
 
 #include <signal.h>
 
-static void submit(struct saver *o, int64_t resume, int64_t keep, bool announces, const char *saved)
+static void recipe_of(struct submit *ret, int64_t resume, int64_t keep, bool announces,
+		      const char *saved)
 {
-	struct submit spec;
-
-	world_init(&o->w, 1, 2);
-	world_recipe(&spec, 2);
-	spec.recipe.checkpoint.dir = mo_strdup("/ckpt");
-	spec.recipe.checkpoint.resume = resume;
-	spec.recipe.checkpoint.keep = keep;
-	spec.recipe.parallelism.tp = spec.recipe.parallelism.pp = spec.recipe.parallelism.ep = 1;
-	mo_strs_add(&spec.engine.resume, &spec.engine.n_resume, "--load={dir}/{iteration}");
-	mo_strs_add(&spec.engine.fresh, &spec.engine.n_fresh, "--fresh");
-	spec.engine.layout.announced_is_complete = announces;
+	world_recipe(ret, 2);
+	ret->recipe.checkpoint.dir = mo_strdup("/ckpt");
+	ret->recipe.checkpoint.resume = resume;
+	ret->recipe.checkpoint.keep = keep;
+	ret->recipe.parallelism.tp = ret->recipe.parallelism.pp = ret->recipe.parallelism.ep = 1;
+	mo_strs_add(&ret->engine.resume, &ret->engine.n_resume, "--load={dir}/{iteration}");
+	mo_strs_add(&ret->engine.fresh, &ret->engine.n_fresh, "--fresh");
+	ret->engine.layout.announced_is_complete = announces;
 	if (saved) {
-		struct line_rule *rule = MO_ADD(&spec.engine, rules, &line_rule_desc);
+		struct line_rule *rule = MO_ADD(&ret->engine, rules, &line_rule_desc);
 
 		rule->kind = LINE_SAVED;
 		rule->pattern = mo_strdup(saved);
 	}
-	o->id = world_submit(&o->w, &spec);
-	mo_desc_done(&submit_desc, &spec);
+}
+
+static void begin(struct saver *o, struct submit *spec)
+{
+	world_init(&o->w, 1, 2);
+	o->id = world_submit(&o->w, spec);
+	mo_desc_done(&submit_desc, spec);
+}
+
+static void submit(struct saver *o, int64_t resume, int64_t keep, bool announces, const char *saved)
+{
+	struct submit spec;
+
+	recipe_of(&spec, resume, keep, announces, saved);
+	begin(o, &spec);
 }
 
 int saver_setup(void **state)
@@ -60,6 +71,24 @@ void saver_tells_end(struct saver *o)
 {
 	world_done(&o->w);
 	submit(o, -1, 0, false, "saved to (?<path>/.*)");
+}
+
+void saver_in_image(struct saver *o)
+{
+	struct submit spec;
+	struct container_mount *m;
+
+	world_done(&o->w);
+	recipe_of(&spec, -1, 0, true, NULL);
+	mo_str_set(&spec.recipe.checkpoint.dir, "/work/c");
+	spec.recipe.engine.container = mo_desc_new(&recipe_container_desc);
+	spec.recipe.engine.container->image = mo_strdup("dir:/image");
+	m = MO_ADD(spec.recipe.engine.container, mounts, &container_mount_desc);
+	m->source = mo_strdup("/ckpt");
+	m->target = mo_strdup("/work/c");
+	begin(o, &spec);
+	o->w.toys[0].images = true;
+	world_hello(&o->w, 0);
 }
 
 const struct job *saver_job(const struct saver *o)

@@ -17,6 +17,8 @@ void saver_again(struct saver *o, int64_t resume, int64_t keep);
 void saver_strict(struct saver *o);
 /* as saver_strict(), and its lines say of each save that it ended, and where */
 void saver_tells_end(struct saver *o);
+/* in an image, whose /work/c is /ckpt of the nodes */
+void saver_in_image(struct saver *o);
 
 void saver_run(struct saver *o, int64_t seconds);
 /* announced, and it lies there complete */

@@ -370,6 +370,34 @@ static void a_save_in_its_real_place_is_taken(void **state)
 	}
 }
 
+/* Ranks name what they see, orders what the node has. */
+static void a_save_in_an_image(void **state)
+{
+	struct saver *o = *state;
+	const struct toy *t = &o->w.toys[0];
+	int64_t iteration;
+	bool launched = false;
+
+	saver_in_image(o);
+	saver_run(o, 3);
+	assert_int_equal(saver_job(o)->state, JOB_RUNNING);
+	for (size_t i = 0; i < t->n_log; i++) {
+		assert_true(t->log[i].kind != CMD_SCAN || mo_streq(t->log[i].dir, "/ckpt"));
+		launched |=
+			t->log[i].launch && mo_streq(t->log[i].launch->checkpoint_dir, "/work/c");
+	}
+	assert_true(launched);
+	world_iteration(&o->w, 0, o->id, 5);
+	saved(o, 5, "/work/c/iter_0000005");
+	saver_run(o, 1);
+	assert_string_equal(saver_job(o)->checkpoints[0].path, "/ckpt/iter_0000005");
+	assert_int_equal(saver_state(o, 5), CKPT_COMPLETE);
+	saved(o, 6, "/work/cc/6");
+	saver_run(o, 1);
+	assert_int_equal(saver_job(o)->n_checkpoints, 1);
+	assert_int_equal(events_of(o, "checkpoint.refused", &iteration), 1);
+}
+
 /* What a node says that the directory is, and is none: it does not make every path one of ours. */
 static void a_real_place_of_a_nodes_making(void **state)
 {
@@ -473,6 +501,7 @@ int main(void)
 		T(a_save_in_its_place_is_taken),
 		T(a_save_in_its_real_place_is_taken),
 		T(a_real_place_of_a_nodes_making),
+		T(a_save_in_an_image),
 		T(event_and_ledger_name_one_iteration),
 		T(a_path_without_iteration),
 		T(the_ledger_is_bounded),

@@ -678,8 +678,7 @@ static void a_directory_belongs_to_one_unfinished_job(void **state)
 	mo_desc_init(&why_view_desc, &why);
 	job_why(core_state(o->w.core), world_job(&o->w, other), o->w.now, &why);
 	assert_string_equal(why.reasons[0].code, "checkpoint-in-use");
-	assert_string_equal(why.reasons[0].evidence[0],
-			    "j-1 (job) is running and saves to /x/..//ckpt/");
+	assert_string_equal(why.reasons[0].evidence[0], "j-1 (job) is running and saves to /ckpt");
 	mo_desc_done(&why_view_desc, &why);
 	world_verb(&o->w, IN_PAUSE, o->id);
 	saver_run(o, 3);

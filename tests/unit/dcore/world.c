@@ -150,6 +150,7 @@ void world_hello(struct world *w, size_t toy)
 		g->model = mo_strdup("mi300x");
 	}
 	h.info.images = t->images;
+	h.info.image_root = t->image_root;
 	h.health = t->health != NULL;
 	toy_reports(t, false, &h.steps, &h.n_steps);
 	world_step(w, &(struct core_input){

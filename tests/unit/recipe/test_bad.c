@@ -243,10 +243,10 @@ static const struct bad whole[] = {
 	{ "recipe: 1\nname: a\nengine: {kind: commandd, argv: [x]}\ncluster: {gpus: 1}\n",
 	  "3:16 engine.kind: unknown engine 'commandd': there is no config/engines/commandd.yaml "
 	  "[did you mean 'command'? there are: " },
-	{ "recipe: 1\nname: a\nengine: {kind: torch, entry: x, container: {image: y}}\ncluster: "
+	{ "recipe: 1\nname: a\nengine: {kind: torch, entry: x, container: {image: "
+	  "'-y'}}\ncluster: "
 	  "{gpus: 1}\n",
-	  "3:52 engine.container.image: 'y' is not supported by this version: an image is a "
-	  "directory of each node, dir:PATH [fetch it where its registry" },
+	  "3:52 engine.container.image: -y is no name of an image; write HOST/NAME:TAG or" },
 	{ "recipe: 1\nname: a\nengine: {kind: torch, entry: x, prepare: {y: z}}\ncluster: {gpus: "
 	  "1}\n",
 	  "3:42 engine.prepare: expected" },

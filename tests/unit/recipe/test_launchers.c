@@ -82,7 +82,7 @@ static void the_way_out(void **state)
 		      NULL);
 	_cleanup_(parsed_done) struct parsed container =
 		parse("recipe: 1\nname: a\nengine: {kind: torch, entry: x, container: "
-		      "image}\ncluster: {gpus: 1}\n",
+		      "-image}\ncluster: {gpus: 1}\n",
 		      NULL);
 	_cleanup_(mo_freep) char *by_docker = errors_text(&docker.errors),
 				 *by_srun = errors_text(&srun.errors),
@@ -93,7 +93,7 @@ static void the_way_out(void **state)
 		strstr(by_docker, "the image that engine.container names (docs/recipe.md)"));
 	assert_non_null(strstr(by_srun, "outlive the job"));
 	assert_non_null(strstr(by_srun, "cluster.gpus"));
-	assert_non_null(strstr(by_key, "moe-image fetch docker://HOST/NAME:TAG DIRECTORY"));
+	assert_non_null(strstr(by_key, "is no name of an image; write HOST/NAME:TAG"));
 	assert_null(strstr(by_key, "command"));
 }
 

@@ -24,6 +24,7 @@ static const struct agent_config config = { .controller = (char *)"http://moed",
 					    .token_file = (char *)"/etc/moe/token",
 					    .node = (char *)"n1",
 					    .state_dir = (char *)STATE,
+					    .images_dir = (char *)STATE "/images",
 					    .runtime_dir = (char *)RUN,
 					    .log_bytes = 1 << 20,
 					    .logs_kept = 10,
@@ -297,7 +298,8 @@ static int setup(void **state)
 	seam_on_start = stepd_start;
 	seam_put(BOOT, "boot-1\n");
 	seam_put("/etc/moe/token", "moe_agent_0123456789\n");
-	const char *const helpers[] = { "moe-stepd", "moe-discover", "moe-ckpt", "moe-probe" };
+	const char *const helpers[] = { "moe-stepd", "moe-discover", "moe-ckpt", "moe-probe",
+					"moe-image" };
 	for (size_t i = 0; i < ELEMENTSOF(helpers); i++) {
 		_cleanup_(mo_freep) char *path = mo_printf("/usr/lib/moe/%s", helpers[i]);
 		seam_put(path, "");

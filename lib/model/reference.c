@@ -1,15 +1,22 @@
 /* See reference.h. */
-#include "agent/core/image/reference.h"
+#include "lib/model/reference.h"
 
 #include <ctype.h>
 #include <string.h>
 
-#include "agent/core/image/oci.h"
 #include "lib/base/utf8.h"
 
 #define DOCKER "docker.io"
 #define NAME_MAX_BYTES 255
 #define TAG_MAX_BYTES 128
+
+bool oci_digest_valid(const char *s)
+{
+	static const char digits[] = "0123456789abcdef";
+
+	return s && strlen(s) == OCI_DIGEST_LENGTH && mo_starts_with(s, "sha256:") &&
+	       strspn(s + 7, digits) == 64;
+}
 
 void reference_done(struct reference *r)
 {

@@ -1,7 +1,17 @@
 /* The name of an image in a registry, as users of Docker write it, and where it is asked for.
  * Pure. */
 #pragma once
+#include <errno.h>
+
 #include "lib/base/error.h"
+
+#define OCI_DIGEST_LENGTH 71 /* "sha256:" and 64 digits */
+/* Of an error, that asking again ends the same: the image, its source, or what was asked for. Any
+ * other errno is a failure of this node or of the network. */
+#define IMAGE_REFUSED (-EBADMSG)
+
+/* "sha256:" and 64 small hexadecimal digits. */
+bool oci_digest_valid(const char *s);
 
 struct reference {
 	char *host; /* with :PORT, if any */

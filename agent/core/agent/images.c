@@ -1,0 +1,176 @@
+/* See images.h. One order is one pull, however many jobs want it; a pull that began without a
+ * digest is the one that a later order means by the digest that it found. */
+#include "agent/core/agent/images.h"
+
+#include <string.h>
+
+#include "agent/core/agent/link.h"
+#include "lib/base/assert.h"
+#include "lib/model/limits.h"
+
+#define RETRY_US 2000000LL /* after a failure that may pass; doubled by each */
+#define RETRY_MAX_US (300 * 1000000LL)
+
+static bool means(const struct pull *p, const struct image_order *o)
+{
+	return image_answers(&p->report, o) ||
+	       (mo_streq(p->order.image, o->image) && mo_streq(p->order.user, o->user) &&
+		mo_streq(p->order.digest, o->digest));
+}
+
+static void begin(struct pull *p, struct agent_out *out)
+{
+	struct agent_effect *x = agent_effect(out, AX_IMAGE, 0, 0);
+
+	mo_assert(!p->going && !p->report.ready);
+	p->going = true;
+	p->report.job = p->job;
+	p->retry_at = INT64_MAX;
+	x->image = p->id;
+	x->command = mo_desc_new(&command_desc);
+	x->command->kind = CMD_IMAGE;
+	x->command->image = mo_desc_dup(&image_order_desc, &p->order);
+}
+
+static void drop(struct agent_core *s, size_t i)
+{
+	mo_desc_done(&image_order_desc, &s->pulls[i].order);
+	mo_desc_done(&image_report_desc, &s->pulls[i].report);
+	memmove(&s->pulls[i], &s->pulls[i + 1], (s->n_pulls - i - 1) * sizeof(*s->pulls));
+	s->n_pulls--;
+}
+
+void agent_core_image(struct agent_core *s, const struct command *c, int64_t now,
+		      struct agent_out *out)
+{
+	if (c->epoch < s->epoch || !c->image || !c->image->image)
+		return;
+	for (size_t i = 0; i < s->n_pulls; i++) {
+		struct pull *p = &s->pulls[i];
+
+		if (!means(p, c->image))
+			continue;
+		if (c->job > p->job && !p->going && !p->report.ready)
+			p->retry_at = now; /* what an earlier job was refused may be mended */
+		p->job = MO_MAX(p->job, c->job);
+		if (c->image->digest && !p->order.digest) /* tries after this one know it */
+			p->order.digest = mo_strdup(c->image->digest);
+		return;
+	}
+	if (s->n_pulls >= MO_IMAGES_PER_NODE_MAX)
+		return;
+	struct pull *p = MO_GROW(s->pulls, s->n_pulls);
+
+	*p = (struct pull){ .id = ++s->pulls_so_far, .job = c->job, .retry_at = INT64_MAX };
+	mo_desc_init(&image_order_desc, &p->order);
+	mo_desc_copy(&image_order_desc, &p->order, c->image);
+	mo_desc_init(&image_report_desc, &p->report);
+	p->report.image = mo_strdup(c->image->image);
+	p->report.user = mo_strdup(c->image->user);
+	p->report.digest = mo_strdup(c->image->digest);
+	begin(p, out);
+}
+
+void agent_core_images_due(struct agent_core *s, const struct sync_reply *r, struct agent_out *out)
+{
+	size_t before = s->n_pulls;
+
+	for (size_t i = s->n_pulls; i-- > 0;) {
+		bool due = false;
+
+		for (size_t k = 0; k < r->n_commands && !due; k++)
+			due = r->commands[k].kind == CMD_IMAGE && r->commands[k].image &&
+			      means(&s->pulls[i], r->commands[k].image);
+		if (due)
+			continue;
+		if (s->pulls[i].going)
+			agent_effect(out, AX_IMAGE_STOP, 0, 0)->image = s->pulls[i].id;
+		drop(s, i);
+	}
+	if (before > 0 && s->n_pulls == 0)
+		agent_effect(out, AX_IMAGES_TIDY, 0, 0);
+}
+
+static void ended(struct pull *p, const struct image_report *now_is, int64_t now)
+{
+	struct image_report *r = &p->report;
+	int64_t wait = RETRY_US << MO_MIN(r->tries == MO_NONE ? 0 : r->tries, 8);
+
+	p->going = false;
+	p->urgent = true;
+	r->ready = now_is->ready;
+	r->refused = now_is->refused;
+	mo_str_set(&r->error, now_is->error);
+	if (r->ready)
+		return;
+	r->tries = MO_MAX(r->tries, 0) + 1;
+	r->unpacking = false;
+	p->retry_at = now + (r->refused ? RETRY_MAX_US : MO_MIN(wait, RETRY_MAX_US));
+	if (p->job > r->job) /* who came meanwhile is owed a try */
+		p->retry_at = now;
+}
+
+void agent_core_image_news(struct agent_core *s, const struct agent_event *e, int64_t now,
+			   struct agent_out *out)
+{
+	const struct image_report *is = e->report;
+
+	for (size_t i = 0; i < s->n_pulls; i++) {
+		struct pull *p = &s->pulls[i];
+
+		if (p->id != e->image || !p->going)
+			continue;
+		if (is->digest && !mo_streq(is->digest, p->report.digest)) {
+			mo_str_set(&p->report.digest, is->digest);
+			p->urgent = true;
+		}
+		p->report.done = is->done;
+		p->report.total = is->total;
+		p->report.unpacking = is->unpacking;
+		if (e->ok)
+			ended(p, is, now);
+		if (p->urgent)
+			agent_core_send_urgent(s, now, out);
+		return;
+	}
+}
+
+void agent_core_images_tick(struct agent_core *s, int64_t now, struct agent_out *out)
+{
+	for (size_t i = 0; i < s->n_pulls; i++)
+		if (!s->pulls[i].going && now >= s->pulls[i].retry_at)
+			begin(&s->pulls[i], out);
+}
+
+int64_t agent_core_images_deadline(const struct agent_core *s)
+{
+	int64_t d = INT64_MAX;
+
+	for (size_t i = 0; i < s->n_pulls; i++)
+		d = MO_MIN(d, s->pulls[i].retry_at);
+	return d;
+}
+
+bool agent_core_images_urgent(const struct agent_core *s)
+{
+	for (size_t i = 0; i < s->n_pulls; i++)
+		if (s->pulls[i].urgent)
+			return true;
+	return false;
+}
+
+void agent_core_images_report(struct agent_core *s, struct agent_sync *ret)
+{
+	for (size_t i = 0; i < s->n_pulls; i++) {
+		mo_desc_copy(&image_report_desc, MO_ADD(ret, images, &image_report_desc),
+			     &s->pulls[i].report);
+		s->pulls[i].urgent = false; /* syncs carry it again */
+	}
+}
+
+void agent_core_images_done(struct agent_core *s)
+{
+	while (s->n_pulls > 0)
+		drop(s, s->n_pulls - 1);
+	free(s->pulls);
+}

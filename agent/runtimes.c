@@ -1,0 +1,163 @@
+/* See runtimes.h. One helper at a time: runtimes lock their stores anyway. */
+#include "agent/runtimes.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "agent/helper.h"
+#include "agent/manager.h"
+#include "agent/starter.h"
+#include "agent/step_dir.h"
+#include "lib/base/fd.h"
+#include "lib/base/log.h"
+#include "lib/model/runtime.h"
+
+#define DEADLINE_US (INT64_C(120) * 1000000)
+#define OUT_MAX 65536
+#define SYSTEMD_RUN "/usr/bin/systemd-run"
+
+/* Words of a moe-runtime that is to be run. */
+struct order {
+	char **argv;
+	size_t n_argv;
+	size_t name; /* of the runtime, among them; the verb comes before it, what behind it */
+};
+
+struct runtimes {
+	struct manager *m;
+	char *program; /* NULL: it is missing */
+	struct helper *helper;
+	struct order *orders; /* the first is being run while there is a helper */
+	size_t n_orders;
+};
+
+static void begin(struct runtimes *r);
+
+static void drop_first(struct runtimes *r)
+{
+	mo_strs_clear(&r->orders[0].argv, &r->orders[0].n_argv);
+	memmove(r->orders, r->orders + 1, --r->n_orders * sizeof(*r->orders));
+}
+
+static void warn(const struct order *o, const char *why)
+{
+	mo_log(MO_WARNING, NULL, NULL,
+	       "%s still keeps what it kept for steps that are gone (%s %s): %s; it is tried again "
+	       "at the agent's next start",
+	       o->argv[o->name], o->argv[o->name - 1], o->argv[o->name + 1], why);
+}
+
+static void on_end(void *arg, int status, const char *out, size_t n, const char *problem)
+{
+	struct runtimes *r = arg;
+	/* "ERRNO WHAT" */
+	const char *space = n > 0 ? memchr(out, ' ', n) : NULL;
+	size_t said = space ? n - (size_t)(space + 1 - out) : 0;
+	_cleanup_(mo_freep) char *what = said ? mo_strndup(space + 1, said - 1) : NULL;
+
+	r->helper = NULL; /* frees itself */
+	if (problem)
+		warn(&r->orders[0], what ? what : problem);
+	drop_first(r);
+	begin(r);
+}
+
+static void begin(struct runtimes *r)
+{
+	while (!r->helper && r->n_orders > 0) {
+		struct order *o = &r->orders[0];
+		_cleanup_(mo_freep) char **argv = mo_alloc_array(o->n_argv + 1, sizeof(*argv));
+
+		memcpy(argv, o->argv, o->n_argv * sizeof(*argv));
+		const char *path = r->m->starter->in_units ? SYSTEMD_RUN : r->program;
+		int e = path ? helper_start_group(r->m->loop, path, argv, DEADLINE_US, OUT_MAX,
+						  on_end, r, &r->helper)
+			     : -ENOENT;
+		if (e < 0) {
+			warn(o, strerror(-e));
+			drop_first(r);
+		}
+	}
+}
+
+/* An agent that is a service of systemd's has fewer rights than a runtime needs, and its
+ * supervisors are services of their own: so is this. */
+static void add_service(struct order *o)
+{
+	static const char *const words[] = { "systemd-run", "--quiet", "--collect", "--wait",
+					     "--pipe" };
+
+	for (size_t i = 0; i < ELEMENTSOF(words); i++)
+		mo_strs_add(&o->argv, &o->n_argv, words[i]);
+}
+
+static struct order *order(struct runtimes *r, const char *verb, const char *name, const char *what)
+{
+	struct order *o = MO_GROW(r->orders, r->n_orders);
+
+	*o = (struct order){ 0 };
+	if (r->m->starter->in_units)
+		add_service(o);
+	o->name = o->n_argv + 2;
+	mo_strs_add(&o->argv, &o->n_argv, r->program ? r->program : "moe-runtime");
+	mo_strs_add(&o->argv, &o->n_argv, verb);
+	mo_strs_add(&o->argv, &o->n_argv, name);
+	mo_strs_add(&o->argv, &o->n_argv, what);
+	return o;
+}
+
+void runtimes_release(struct runtimes *r, const struct step_dir *d)
+{
+	const struct recipe_container *c = d->spool.launch.container;
+	const char *image, *name = c && c->image ? runtime_of_image(c->image, &image) : NULL;
+
+	/* of one that was refused nothing is kept */
+	for (size_t i = 0; name && i < d->spool.n_runtimes; i++)
+		if (mo_streq(d->spool.runtimes[i], name))
+			order(r, "release", name, d->spool.step_id);
+	begin(r);
+}
+
+static void sweep(struct runtimes *r, const char *name)
+{
+	struct order *o = order(r, "sweep", name, r->m->config->node);
+
+	_cleanup_(mo_freep) char *steps = mo_path(r->m->config->runtime_dir, "steps");
+
+	mo_strs_add(&o->argv, &o->n_argv, steps);
+}
+
+void runtimes_sweep(struct runtimes *r)
+{
+	const char *list = r->m->config->runtimes;
+
+	for (size_t n; list && *list; list += n + strspn(list + n, ", ")) {
+		n = strcspn(list, ", ");
+		_cleanup_(mo_freep) char *name = mo_strndup(list, n);
+
+		if (n)
+			sweep(r, name);
+	}
+	begin(r);
+}
+
+struct runtimes *runtimes_free(struct runtimes *r)
+{
+	if (!r)
+		return NULL;
+	helper_free(r->helper);
+	while (r->n_orders > 0)
+		drop_first(r);
+	free(r->orders);
+	free(r->program);
+	free(r);
+	return NULL;
+}
+
+void runtimes_new(struct manager *m, struct runtimes **ret)
+{
+	struct runtimes *r = *ret = mo_alloc(sizeof(*r));
+
+	r->m = m;
+	r->program = mo_libexec("moe-runtime");
+}

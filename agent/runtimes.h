@@ -1,0 +1,15 @@
+/* What container runtimes of the site's keep for steps whose images are in their stores
+ * (moe-runtime). It is given up when no process of the step is left, by a process beside the agent:
+ * a runtime may hang. */
+#pragma once
+
+struct manager;
+struct step_dir;
+struct runtimes;
+void runtimes_new(struct manager *m, struct runtimes **ret);
+struct runtimes *runtimes_free(struct runtimes *r);
+/* No process of the step is left; also of one that has its image from elsewhere. */
+void runtimes_release(struct runtimes *r, const struct step_dir *d);
+/* Once, when the steps of an agent before this one are known: what is kept for others of this node
+ * is given up. */
+void runtimes_sweep(struct runtimes *r);

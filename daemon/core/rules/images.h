@@ -1,0 +1,24 @@
+/* Images that jobs name and nodes do not have: a phase before an attempt, as the scan of its
+ * checkpoints is one. The first of the job's nodes says which image the name means; that digest is
+ * the job's from then on. All nodes of the attempt are to have it before it begins. */
+#pragma once
+#include "daemon/core/rules/turn_io.h"
+#include "daemon/core/state/live.h"
+
+struct turn;
+
+enum images {
+	IMAGES_READY, /* all places have it, or the job needs none */
+	IMAGES_WAIT,  /* they are being brought: the places are the job's meanwhile */
+	IMAGES_STAY,  /* one is refused, of a job that has run: a person is needed */
+	IMAGES_NEVER, /* one is refused, of a job that never ran: why is in error */
+};
+/* Asks these nodes for what is missing. ret: made unless READY, the caller's. */
+int images_wait(struct turn *t, const struct job *j, const struct place *places, size_t n,
+		struct waiting *ret);
+/* A pass over the whole queue begins: what it does not ask for is not wanted any more. */
+void images_pass(struct core *c);
+/* A node has spoken. */
+void images_reported(struct turn *t, const struct agent_sync *s);
+/* What is ordered of a node for the job. Caller frees. */
+struct image_order *image_order_new(const struct job *j);
