@@ -73,10 +73,17 @@ MUTANTS = [
     ),
     (
         "fourth net ignored",
-        "kill_found",
-        "(number ? mo_proc_kill_in(number, NAMESPACE_MARKER, id) : 0)",
-        "(number && *id ? 0 : 0)",
+        "hunt",
+        "d->hunt.mnt = namespace_of(d);",
+        "d->hunt.mnt = namespace_of(d) * 0;",
         [e2e("test_namespace.py", "escaped_of_a_killed_supervisor")],
+    ),
+    (
+        "who closes its devices yet is gone",
+        "lives",
+        "p.state != 'Z' || living_thread(p.pid)",
+        "!p.ending",
+        [unit("base", "test_proc")],
     ),
     (
         "links of an image lead to the node",
