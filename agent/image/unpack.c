@@ -59,7 +59,7 @@ static int unpack_layer(const struct parts *parts, size_t i, struct tree *t, str
 	int r = parts_open(parts, i, &b, &why);
 
 	if (r == 0)
-		r = layer_unpack(&b, t, sum, &why);
+		r = layer_unpack(&b, parts->layers[i].unpacked, t, sum, &why);
 	if (r == 0)
 		r = blob_end(&b, parts->layers[i].digest, NULL, &why);
 	if (r < 0)

@@ -104,6 +104,13 @@ MUTANTS = [
         "blob_end",
         "if (digest && !mo_streq(seen, digest))",
         "if (false)",
+        [e2e("test_images.py", "damaged_images_are_refused")],
+    ),
+    (
+        "unpacked bytes of a layer not compared",
+        "layer_unpack",
+        "if (r == 0 && digest)",
+        "if (false)",
         [e2e("test_images.py", "what_docker_save_writes")],
     ),
     (
