@@ -288,6 +288,20 @@ MUTANTS = [
         [e2e("test_container_root.py", "heartbeats_are_read")],
     ),
     (
+        "images for all jobs are open to all users",
+        "open_cache",
+        "fchmod(dir, 0700)",
+        "fchmod(dir, 0755)",
+        [e2e("test_pulls.py", "an_image_of_a_shared_directory")],
+    ),
+    (
+        "link in place of a brought image followed",
+        "image_open",
+        "(b->brought ? O_NOFOLLOW : 0)",
+        "0",
+        [e2e("test_image_root.py", "a_brought_image_is_out_of_reach")],
+    ),
+    (
         "image without nosuid",
         "assemble",
         'mount("overlay", ROOT, "overlay", MS_NOSUID | MS_NODEV, options)',
