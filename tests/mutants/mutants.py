@@ -288,6 +288,13 @@ MUTANTS = [
         [e2e("test_container_root.py", "heartbeats_are_read")],
     ),
     (
+        "a password without TLS to where a registry wants it",
+        "set_up",
+        "t->http->plain && is_loopback(q->url)",
+        "t->http->plain",
+        [e2e("test_registries.py", "a_password_goes_without_tls_to_this_machine_only")],
+    ),
+    (
         "images for all jobs are open to all users",
         "open_cache",
         "fchmod(dir, 0700)",
