@@ -7,7 +7,7 @@ static int read_document(const char *archive, const char *name, const char *befo
 			 const char *after, const struct mo_desc *desc, void *obj,
 			 char **ret_digest, struct mo_error *err)
 {
-	_cleanup_(blob_close) struct blob b = { .fd = -1 };
+	_cleanup_(blob_close) struct blob b = { .fd = -1, .of = -1 };
 	struct mo_error why = { 0 };
 	int r = blob_open_entry(&b, archive, name, &why);
 

@@ -411,7 +411,9 @@ def what_docker_save_writes():
             f.write(layer(entry("other", "1")))
         p.refused("docker-archive:" + archive, "has no manifest.json")
         os.remove(archive)
-        p.refused("docker-archive:" + archive, "cannot be read as an archive")
+        p.refused("docker-archive:" + archive, "cannot be opened: No such file")
+        os.mkfifo(archive)
+        p.refused("docker-archive:" + archive, "is no regular file")
 
 
 @suite.test
