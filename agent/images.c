@@ -2,6 +2,7 @@
 #include "agent/images.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/wait.h>
 
@@ -34,7 +35,8 @@ struct images {
 	size_t n;
 	struct mo_timer *timer;
 	struct helper *tidy;
-	bool tidy_again;
+	char **untidy; /* directories that it has not come to; the last is the next */
+	size_t n_untidy;
 };
 
 static void forget(struct images *all, struct bringing *b)
@@ -106,7 +108,7 @@ static void add(char ***argv, size_t *n, const char *word, const char *value)
 static void add_user(const struct agent_config *c, const struct image_order *o, char ***argv,
 		     size_t *n)
 {
-	bool own = o && o->user;
+	bool own = o->user != NULL;
 
 	if (mo_uid() != 0)
 		return;
@@ -162,6 +164,12 @@ static void words_free(char **argv, size_t n)
 	free(argv);
 }
 
+static void stop_tidying(struct images *all)
+{
+	all->tidy = helper_free(all->tidy);
+	mo_strs_clear(&all->untidy, &all->n_untidy);
+}
+
 void images_bring(struct images *all, int64_t number, const struct image_order *order)
 {
 	struct bringing *b = mo_alloc(sizeof(*b));
@@ -172,6 +180,8 @@ void images_bring(struct images *all, int64_t number, const struct image_order *
 				.number = number,
 				.image = mo_strdup(order->image),
 				.user = mo_strdup(order->user) };
+	/* it takes away what nobody holds: also what was fetched and is about to be unpacked */
+	stop_tidying(all);
 	*MO_GROW(all->items, all->n) = b;
 	int r = start(all, argv, DEADLINE_US, on_brought, b, &b->helper);
 
@@ -191,6 +201,8 @@ void images_stop(struct images *all, int64_t number)
 		}
 }
 
+static void tidy_next(struct images *all);
+
 static void on_tidied(void *arg, int status, const char *out, size_t n, const char *problem)
 {
 	struct images *all = arg;
@@ -199,32 +211,61 @@ static void on_tidied(void *arg, int status, const char *out, size_t n, const ch
 	if (problem)
 		mo_log(MO_WARNING, NULL, NULL, "images_dir %s: %s", all->m->config->images_dir,
 		       problem);
-	if (all->tidy_again)
-		images_tidy(all);
+	tidy_next(all);
 }
 
-void images_tidy(struct images *all)
+static int prune(struct images *all, const char *dir)
 {
 	const struct agent_config *c = all->m->config;
-	_cleanup_(mo_freep) char *shared = mo_path(c->images_dir, IMAGE_SHARED);
 	_cleanup_(mo_freep) char *bytes = mo_printf("%lld", (long long)c->images_max);
 	char **argv = NULL;
 	size_t n = 0;
 
-	all->tidy_again = all->tidy != NULL;
-	if (all->tidy || all->n > 0 || mo_access(shared, F_OK) < 0)
-		return;
 	add(&argv, &n, "moe-image", "prune");
-	add(&argv, &n, shared, NULL);
+	add(&argv, &n, dir, NULL);
 	add(&argv, &n, "--max-bytes", bytes);
 	add(&argv, &n, "--unused-for", TIDY_UNUSED);
-	add_user(c, NULL, &argv, &n);
+	if (c->allow_root)
+		add(&argv, &n, "--allow-root", NULL);
 	*MO_GROW(argv, n) = NULL;
 	int r = start(all, argv, TIDY_DEADLINE_US, on_tidied, all, &all->tidy);
 
 	words_free(argv, n);
-	if (r < 0)
-		on_tidied(all, 0, "", 0, strerror(-r));
+	return r;
+}
+
+static void tidy_next(struct images *all)
+{
+	while (!all->tidy && all->n_untidy > 0) {
+		_cleanup_(mo_freep) char *dir = all->untidy[--all->n_untidy];
+		int r = prune(all, dir);
+
+		if (r < 0)
+			mo_log(MO_WARNING, NULL, NULL, "images_dir %s: %s", dir, strerror(-r));
+	}
+}
+
+/* What is for all jobs, and what is one user's: each is bounded by itself. A user can keep that
+ * which runs as he waiting: the first is that for all jobs. */
+void images_tidy(struct images *all)
+{
+	const char *top = all->m->config->images_dir, *name;
+
+	if (all->n > 0)
+		return;
+	stop_tidying(all);
+	_cleanup_(mo_dir_freep) struct mo_dir *d = mo_dir_open(AT_FDCWD, top, 0);
+	_cleanup_(mo_freep) char *shared = mo_path(top, IMAGE_SHARED);
+
+	while (d && (name = mo_dir_next(d))) {
+		_cleanup_(mo_freep) char *own = mo_path(top, "%s", name);
+
+		if (strspn(name, "0123456789") == strlen(name))
+			mo_strs_add(&all->untidy, &all->n_untidy, own);
+	}
+	if (mo_access(shared, F_OK) == 0)
+		mo_strs_add(&all->untidy, &all->n_untidy, shared);
+	tidy_next(all);
 }
 
 struct images *images_free(struct images *all)
@@ -234,7 +275,7 @@ struct images *images_free(struct images *all)
 	while (all->n > 0)
 		forget(all, all->items[0]);
 	free(all->items);
-	helper_free(all->tidy);
+	stop_tidying(all);
 	mo_timer_free(all->timer);
 	free(all);
 	return NULL;

@@ -15,7 +15,7 @@ const char args_usage[] =
 	"       moe-image unpack oci:DIR[:TAG]|docker-archive:FILE DEST [--by-digest]\n"
 	"                 [--max-bytes SIZE]\n"
 	"       moe-image list DIR\n"
-	"       moe-image prune DIR --max-bytes SIZE [--unused-for DURATION] [--own]\n"
+	"       moe-image prune DIR --max-bytes SIZE [--unused-for DURATION]\n"
 	"       moe-image pull IMAGE DIR [--digest DIGEST] [--never] [--own]\n"
 	"                 [--auth FILE] [--mirror FROM=TO] .. [--silence DURATION]\n"
 	"       all: [--user NAME] [--allow-root]\n"
@@ -83,8 +83,7 @@ bool args_read(int argc, char **argv, struct args *ret)
 			ret->by_digest = true;
 		else if (mo_streq(argv[at], "--never") && ret->verb == VERB_PULL)
 			ret->never = true;
-		else if (mo_streq(argv[at], "--own") &&
-			 (ret->verb == VERB_PULL || ret->verb == VERB_PRUNE))
+		else if (mo_streq(argv[at], "--own") && ret->verb == VERB_PULL)
 			ret->own = true;
 		else if (at + 1 == argc || !read_option(ret, argv[at], argv[at + 1]))
 			return false;

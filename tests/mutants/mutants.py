@@ -295,6 +295,13 @@ MUTANTS = [
         [e2e("test_registries.py", "a_password_goes_without_tls_to_this_machine_only")],
     ),
     (
+        "images of one user are never too many",
+        "images_tidy",
+        "mo_strs_add(&all->untidy, &all->n_untidy, own);",
+        ";",
+        [e2e("test_pulls.py", "images_of_users_are_bounded_too")],
+    ),
+    (
         "images for all jobs are open to all users",
         "open_cache",
         "fchmod(dir, 0700)",
