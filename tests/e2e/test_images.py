@@ -479,6 +479,8 @@ def a_directory_of_images():
             names.append(p.digest.replace(":", "-"))
             # the second one was used longest ago
             os.utime(p.path("images", names[i]), (1000, 1000 + (i - 1) % 4))
+        os.mkdir(p.path("images/a-fifo"))
+        os.mkfifo(p.path("images/a-fifo/digest"))
         os.mkdir(p.path("images/by-hand"))
         shutil.copy(p.path("images", names[0], "digest"), p.path("images/by-hand"))
         order = [names[i] for i in (1, 2, 3, 0)]
@@ -504,10 +506,10 @@ def a_directory_of_images():
         lines = said("prune", images, "--max-bytes", str(2 * sizes[0]))
         equal([line.split()[::3] for line in lines[:-1]], [[n, "removed"] for n in order[1:3]])
         equal(lines[-1], "2 images with %d bytes" % sum([sizes[0], sizes[2]]), "the last line")
-        equal(sorted(os.listdir(images)), sorted([names[1], names[3], "by-hand"]), "what is there")
+        equal(sorted(os.listdir(images)), sorted([names[1], names[3], "a-fifo", "by-hand"]), "what is there")
         os.close(user)
         said("prune", images, "--max-bytes", "0")
-        equal(os.listdir(images), ["by-hand"], "what is there")
+        equal(sorted(os.listdir(images)), ["a-fifo", "by-hand"], "what is there")
 
 
 @suite.test
