@@ -151,8 +151,8 @@ MUTANTS = [
     (
         "namespace known by its number alone",
         "is_inside",
-        "mo_streq(b.data, v->text)",
-        "v->text",
+        "mo_streq(b.data, h->text)",
+        "h->text",
         [unit("base", "test_proc")],
     ),
     (
