@@ -9,6 +9,8 @@
 #include "agent/core/image/progress.h"
 #include "agent/helper.h"
 #include "agent/queue.h"
+#include "agent/service.h"
+#include "agent/starter.h"
 #include "lib/base/fd.h"
 #include "lib/base/identity.h"
 #include "lib/base/log.h"
@@ -17,6 +19,8 @@
 #define LOOK_US 500000 /* how far they are */
 #define DEADLINE_US (12 * 3600 * 1000000LL)
 #define TIDY_DEADLINE_US (3600 * 1000000LL)
+#define MAKE_DEADLINE_US (60 * 1000000LL)
+#define MAKE_OUT_MAX 4096
 #define OUT_MAX (8 * 1024 * 1024) /* a line each second, and two for each layer */
 #define EXIT_REFUSED 3
 /* what was asked for a moment ago, a step may be about to lock */
@@ -26,6 +30,8 @@ struct bringing {
 	struct images *all;
 	int64_t number;
 	char *image, *user;
+	char **argv; /* of the pull */
+	size_t n_argv;
 	size_t seen; /* bytes of its output that were reported */
 	struct helper *helper;
 };
@@ -39,6 +45,13 @@ struct images {
 	size_t n_untidy;
 };
 
+static void words_free(char **argv, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		free(argv[i]);
+	free(argv);
+}
+
 static void forget(struct images *all, struct bringing *b)
 {
 	for (size_t i = 0; i < all->n; i++)
@@ -47,6 +60,7 @@ static void forget(struct images *all, struct bringing *b)
 	helper_free(b->helper);
 	free(b->image);
 	free(b->user);
+	words_free(b->argv, b->n_argv);
 	free(b);
 }
 
@@ -135,33 +149,72 @@ static int start(struct images *all, char **argv, int64_t deadline_us, helper_fn
 				  arg, ret);
 }
 
+/* Where it is brought to, and whose it is. */
+static void add_place(const struct agent_config *c, const struct image_order *o, char ***argv,
+		      size_t *n)
+{
+	_cleanup_(mo_freep) char *shared = mo_path(c->images_dir, IMAGE_SHARED);
+
+	add(argv, n, o->user ? c->images_dir : shared, o->user ? "--own" : NULL);
+	add_user(c, o, argv, n);
+}
+
 static char **words_of(const struct agent_config *c, const struct image_order *o, size_t *n)
 {
 	char **argv = NULL;
 
-	_cleanup_(mo_freep) char *shared = mo_path(c->images_dir, IMAGE_SHARED);
-
 	add(&argv, n, "moe-image", "pull");
-	add(&argv, n, o->image, o->user ? c->images_dir : shared);
+	add(&argv, n, o->image, NULL);
+	add_place(c, o, &argv, n);
 	if (o->digest)
 		add(&argv, n, "--digest", o->digest);
 	if (o->pull == PULL_NEVER)
 		add(&argv, n, "--never", NULL);
-	if (o->user)
-		add(&argv, n, "--own", NULL);
 	if (o->auth_file)
 		add(&argv, n, "--auth", o->auth_file);
 	add_mirrors(c->registry_mirrors, &argv, n);
-	add_user(c, o, &argv, n);
 	*MO_GROW(argv, *n) = NULL;
 	return argv;
 }
 
-static void words_free(char **argv, size_t n)
+static void pull(struct bringing *b)
 {
-	for (size_t i = 0; i < n; i++)
-		free(argv[i]);
-	free(argv);
+	int r = start(b->all, b->argv, DEADLINE_US, on_brought, b, &b->helper);
+
+	if (r < 0)
+		on_brought(b, 0, "", 0, strerror(-r));
+	else
+		mo_timer_in(b->all->timer, LOOK_US);
+}
+
+static void on_made(void *arg, int status, const char *out, size_t n, const char *problem)
+{
+	struct bringing *b = arg;
+
+	b->helper = NULL; /* frees itself */
+	if (problem)
+		on_brought(b, 0, "", 0, problem);
+	else
+		pull(b);
+}
+
+/* The directory is another account's: only root with all rights gives it to it. */
+static void make_place(struct bringing *b, const struct image_order *o)
+{
+	const struct manager *m = b->all->m;
+	char **argv = NULL;
+	size_t n = 0;
+
+	service_words(m, m->image_path, &argv, &n);
+	add(&argv, &n, "make", NULL);
+	add_place(m->config, o, &argv, &n);
+	*MO_GROW(argv, n) = NULL;
+	int r = helper_start_group(m->loop, service_path(m, m->image_path), argv, MAKE_DEADLINE_US,
+				   MAKE_OUT_MAX, on_made, b, &b->helper);
+
+	words_free(argv, n);
+	if (r < 0)
+		on_brought(b, 0, "", 0, strerror(-r));
 }
 
 static void stop_tidying(struct images *all)
@@ -173,23 +226,19 @@ static void stop_tidying(struct images *all)
 void images_bring(struct images *all, int64_t number, const struct image_order *order)
 {
 	struct bringing *b = mo_alloc(sizeof(*b));
-	size_t n = 0;
-	char **argv = words_of(all->m->config, order, &n);
 
 	*b = (struct bringing){ .all = all,
 				.number = number,
 				.image = mo_strdup(order->image),
 				.user = mo_strdup(order->user) };
+	b->argv = words_of(all->m->config, order, &b->n_argv);
 	/* it takes away what nobody holds: also what was fetched and is about to be unpacked */
 	stop_tidying(all);
 	*MO_GROW(all->items, all->n) = b;
-	int r = start(all, argv, DEADLINE_US, on_brought, b, &b->helper);
-
-	words_free(argv, n);
-	if (r < 0)
-		on_brought(b, 0, "", 0, strerror(-r));
+	if (all->m->starter->in_units)
+		make_place(b, order);
 	else
-		mo_timer_in(all->timer, LOOK_US);
+		pull(b);
 }
 
 void images_stop(struct images *all, int64_t number)

@@ -8,6 +8,7 @@ enum verb {
 	VERB_LIST,
 	VERB_PRUNE,
 	VERB_PULL,
+	VERB_MAKE,
 };
 struct args {
 	int verb;              /* enum verb */
@@ -22,7 +23,7 @@ struct args {
 	bool by_digest;     /* UNPACK */
 	const char *digest; /* PULL: the one that is meant; NULL: any */
 	bool never;         /* PULL: only looks whether it is there */
-	bool own;           /* PULL: in a part of dir that is the user's alone */
+	bool own;           /* PULL, MAKE: in a part of dir that is the user's alone */
 	int64_t unused_us;  /* PRUNE: newer ones stay */
 	bool allow_root;
 };

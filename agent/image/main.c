@@ -6,6 +6,7 @@
  *   moe-image list DIR              which images of --by-digest there are, and
  *   moe-image prune DIR             removes those that nobody has used for long
  *   moe-image pull IMAGE DIR        both, into a directory of images: what the agent starts
+ *   moe-image make DIR              that directory, with more rights than an agent may have
  * NAME: docker://HOST/NAME[:TAG][@DIGEST]. SOURCE: oci:DIR[:TAG] or docker-archive:FILE. All are
  * safe to be killed and started again: fetch goes on where it was, and DEST is there when it is
  * whole, or not at all. Run by root it becomes the user, and to prune who owns DIR.
@@ -51,9 +52,14 @@ static int open_cache(const struct args *a, const struct mo_identity *who, char 
 	_cleanup_(mo_closep) int dir =
 		r < 0 ? r : mo_open_at(AT_FDCWD, *ret, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 
+	struct stat st;
+
 	if (r >= 0 && dir < 0)
 		r = dir;
-	if (r >= 0 &&
+	/* who has few rights only looks */
+	bool made = r >= 0 && mo_stat_fd(dir, &st) == 0 && st.st_uid == who->uid &&
+		    (st.st_mode & 07777) == 0700;
+	if (r >= 0 && !made &&
 	    ((who->change && fchown(dir, who->uid, who->gid) < 0) || fchmod(dir, 0700) < 0))
 		r = -errno;
 	return r < 0 ? mo_error_set(err, r, "%s cannot be made: %s", *ret, strerror(-r)) : 0;
@@ -88,7 +94,7 @@ static int become(const struct args *a, char **ret_cache, struct mo_error *err)
 	}
 	if (r == 0 && !owner)
 		r = mo_identity_resolve(a->user, &rule, &who, err);
-	if (r == 0 && a->verb == VERB_PULL)
+	if (r == 0 && (a->verb == VERB_PULL || a->verb == VERB_MAKE))
 		r = open_cache(a, &who, ret_cache, err);
 	if (r < 0)
 		return r;
@@ -147,6 +153,7 @@ static int run(const struct args *a, struct mo_error *err)
 	case VERB_FETCH: return run_fetch(a, architecture, err);
 	case VERB_UNPACK: return run_unpack(a, architecture, err);
 	case VERB_LIST: return cache_list(a->dir, err);
+	case VERB_MAKE: return 0;
 	case VERB_PULL: return pull(a, cache, architecture, err);
 	default: return cache_prune(a->dir, a->bytes_max, a->unused_us, err);
 	}
