@@ -302,6 +302,20 @@ MUTANTS = [
         [e2e("test_pulls.py", "images_of_users_are_bounded_too")],
     ),
     (
+        "marker below a directory of the user's",
+        "check_run",
+        "st.st_uid != root || st.st_mode & 022",
+        "false",
+        [e2e("test_image_root.py", "marker_cannot_be_forged")],
+    ),
+    (
+        "what a process put in the marker's place is opened",
+        "read_below_root",
+        "!S_ISREG(st.st_mode)",
+        "false",
+        [unit("base", "test_proc")],
+    ),
+    (
         "images for all jobs are open to all users",
         "open_cache",
         "fchmod(dir, 0700)",
