@@ -729,7 +729,9 @@ def a_brought_image_is_out_of_reach():
         os.chmod(i.path("shared"), 0o700)
         os.rename(i.root, i.path("shared/it"))
         i.box["root"] = i.path("shared/it")
-        refused(i, 13, "open the image %s on this node as the user (uid %d)" % (i.box["root"], USER))
+        refused(
+            i, 13, "open the image %s on this node as the user (uid %d)" % (i.box["root"], USER)
+        )
         i.box["brought"] = True
         i.made()
         equal(i.config["env"], [{"name": "A", "value": "1"}], "what it says")

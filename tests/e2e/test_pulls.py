@@ -318,7 +318,9 @@ def images_of_users_are_bounded_too():
     with w:
         for user in ("1234", "shared"):
             wait_until(
-                lambda: os.listdir("%s/%s" % (own, user)) == ["by-hand"], 20, "what stays of " + user
+                lambda: os.listdir("%s/%s" % (own, user)) == ["by-hand"],
+                20,
+                "what stays of " + user,
             )
 
 

@@ -212,7 +212,7 @@ MUTANTS = [
     ),
     (
         "process without its first thread taken for dead",
-        "kill_if",
+        "look_at",
         "p.state == 'Z' ? living_thread(pid) : pid",
         "p.state == 'Z' ? living_thread(-1) : pid",
         [unit("base", "test_proc")],
@@ -381,7 +381,7 @@ MUTANTS = [
     (
         "marker below the job's mounts",
         "place_outside",
-        "mounts_place(&o->mounts);\n\tmount_place(&o->marker);",
+        "mounts_place(&o->mounts);\n\tcheck_run(b);\n\tmount_place(&o->marker);",
         "mount_place(&o->marker);\n\tmounts_place(&o->mounts);",
         [e2e("test_image_root.py", "marker_cannot_be_forged")],
     ),
