@@ -1014,6 +1014,27 @@ MUTANTS = [
         "if (begin_there(dir) || dir)",
         [e2e("test_incarnation.py", "test_no_state_is_no_start")],
     ),
+    (
+        "start keeps its ballast",
+        "ballast_before_start",
+        "(void)ballast_release(dir);",
+        ";",
+        [unit("store", "test_store")],
+    ),
+    (
+        "damaged fence of this boot begun anew",
+        "fence_book_anew",
+        "!b->boot.boot_id || mo_streq(b->boot.boot_id, boot_id)",
+        "!b->boot.boot_id && boot_id",
+        [unit("seams/agent", "test_agent")],
+    ),
+    (
+        "epoch forgotten with a damaged fence",
+        "fence_book_anew",
+        "b->file.epoch = MO_MAX(b->file.epoch, b->boot.epoch);",
+        ";",
+        [unit("seams/agent", "test_agent")],
+    ),
 ]
 
 
