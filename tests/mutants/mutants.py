@@ -1035,6 +1035,22 @@ MUTANTS = [
         ";",
         [unit("seams/agent", "test_agent")],
     ),
+    (
+        "step without its entry taken for none",
+        "adopt",
+        "step_left_read(d)",
+        "STEP_LEFT_NOTHING",
+        [e2e("test_namespace.py", "escaped_of_a_step_without_its_entry")],
+    ),
+    (
+        "step of which nothing is known proved",
+        "step_sweep",
+        "if (!d->spool.step_id)",
+        "if (d->sweeping)",
+        [e2e(
+                "test_namespace.py", "nothing_proves_a_step_of_which_nothing_is_known"
+            )],
+    ),
 ]
 
 
