@@ -1021,6 +1021,43 @@ MUTANTS = [
         "if (begin_there(dir) || dir)",
         [e2e("test_incarnation.py", "test_no_state_is_no_start")],
     ),
+    (
+        "start keeps its ballast",
+        "ballast_before_start",
+        "(void)ballast_release(dir);",
+        ";",
+        [unit("store", "test_store")],
+    ),
+    (
+        "damaged fence of this boot begun anew",
+        "fence_book_anew",
+        "!b->boot.boot_id || mo_streq(b->boot.boot_id, boot_id)",
+        "!b->boot.boot_id && boot_id",
+        [unit("seams/agent", "test_agent")],
+    ),
+    (
+        "epoch forgotten with a damaged fence",
+        "fence_book_anew",
+        "b->file.epoch = MO_MAX(b->file.epoch, b->boot.epoch);",
+        ";",
+        [unit("seams/agent", "test_agent")],
+    ),
+    (
+        "step without its entry taken for none",
+        "adopt",
+        "step_left_read(d)",
+        "STEP_LEFT_NOTHING",
+        [e2e("test_namespace.py", "escaped_of_a_step_without_its_entry")],
+    ),
+    (
+        "step of which nothing is known proved",
+        "step_sweep",
+        "if (!d->spool.step_id)",
+        "if (d->sweeping)",
+        [e2e(
+                "test_namespace.py", "nothing_proves_a_step_of_which_nothing_is_known"
+            )],
+    ),
 ]
 
 
