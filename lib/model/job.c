@@ -91,6 +91,8 @@ static const struct mo_field checkpoint_fields[] = {
 	CHECKPOINT_FIELDS MO_D(checkpoint, manifest, MO_STR,
 			       "digest of its files as they were verified; unset: not verified",
 			       .omit = true, .max = 64),
+	MO_D(checkpoint, announced, MO_BOOL, "the engine said that this save is complete",
+	     .omit = true),
 };
 const struct mo_desc checkpoint_view_desc = { .name = "checkpoint",
 					      .size = sizeof(struct checkpoint),

@@ -86,6 +86,9 @@ struct checkpoint {
 	/* digest of its files as they were verified (agent/core/ckpt/manifest.h), NULL = not
 	 * verified; not shown */
 	char *manifest;
+	/* the engine said that it is complete: of this save, and in whatever state it is by now;
+	 * not shown */
+	bool announced;
 };
 /* Event of the REST interface. data: a JSON object as text. */
 struct event {

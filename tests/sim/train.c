@@ -246,12 +246,13 @@ void train_scan(struct sim *s, const struct command *order, struct scan_result *
 				    (long long)t->files[i].iteration);
 		f->bytes = 1000;
 		f->complete = t->files[i].complete;
-		f->reason = f->complete ? NULL : mo_strdup("no COMPLETE file");
+		f->reason = f->complete ? NULL : mo_strdup("COMPLETE is empty");
 		f->saved_at = t->files[i].changed_at;
 		f->manifest = f->complete ? mo_printf("%lld", (long long)t->files[i].stamp) : NULL;
 		f->level = f->complete ? mo_strdup(order->level) : NULL;
 		for (size_t k = 0; k < order->n_known; k++)
 			if (order->known[k].iteration == f->iteration && f->complete &&
+			    order->known[k].manifest &&
 			    !mo_streq(order->known[k].manifest, f->manifest)) {
 				f->complete = false;
 				mo_str_set(&f->reason, "a file changed since it was verified");

@@ -10,6 +10,12 @@ bool checkpoint_usable(const struct checkpoint *c)
 	return c->state == CKPT_COMPLETE || c->state == CKPT_VERIFIED || c->state == CKPT_PINNED;
 }
 
+bool checkpoint_announced(const struct job *j, const struct checkpoint *c)
+{
+	return j->spec.engine.layout.announced_is_complete &&
+	       (c->announced || c->state == CKPT_COMPLETE);
+}
+
 const struct checkpoint *checkpoint_find(const struct job *j, int64_t iteration)
 {
 	mo_assert(j->checkpoints || j->n_checkpoints == 0);

@@ -84,6 +84,7 @@ static void begin_anew(const struct job *j, struct checkpoint *c)
 	mo_str_set(&c->fixed, NULL);
 	mo_str_set(&c->held, NULL);
 	mo_str_set(&c->manifest, NULL);
+	c->announced = false;
 }
 
 /* It saves in checkpoint.dir too: what goes elsewhere is one more. */
@@ -133,6 +134,7 @@ void checkpoint_note(struct job *j, const struct note *n, int64_t time)
 	}
 	c->state = CKPT_COMPLETE;
 	c->saved_at = time;
+	c->announced = true;
 	mo_str_set(&c->level, "announced");
 	write_over(j, iteration);
 	verify_begin(j);
@@ -194,9 +196,23 @@ static void still_superseded(const struct job *j, struct checkpoint *c, int64_t 
 			      (long long)MO_MAX(MO_MAX(j->progress.iteration, j->run.resume), 0));
 }
 
+/* An agent of before asks an announced one for its marker too, and looks no further. */
+static bool only_unmarked(const struct job *j, const struct found_checkpoint *f)
+{
+	const struct ckpt_layout *l = &j->spec.engine.layout;
+
+	for (size_t i = 0; !f->complete && f->bytes > 0 && i < l->n_markers; i++) {
+		_cleanup_(mo_freep) char *missing = mo_printf("%s is missing", l->markers[i]);
+
+		if (mo_streq(f->reason, missing))
+			return true;
+	}
+	return false;
+}
+
 static void judge(struct job *j, const struct found_checkpoint *f, int64_t time)
 {
-	bool is_new, announced;
+	bool is_new;
 	struct checkpoint *c = find_or_add(j, f->iteration, &is_new);
 
 	if (checkpoint_removing(c))
@@ -215,13 +231,11 @@ static void judge(struct job *j, const struct found_checkpoint *f, int64_t time)
 	}
 	if (is_new && j->attempt > 0)
 		c->attempt = j->attempt; /* earlier scans did not see it: this job wrote it */
-	announced = c->state == CKPT_COMPLETE && c->saved_at != MO_NONE &&
-		    j->spec.engine.layout.announced_is_complete && f->bytes > 0;
 	if (f->path)
 		mo_str_set(&c->path, f->path);
 	c->bytes = f->bytes;
 	if ((c->state == CKPT_SUPERSEDED && f->saved_at <= c->saved_at) ||
-	    (announced && !f->complete))
+	    (checkpoint_announced(j, c) && only_unmarked(j, f)))
 		return;
 	if (c->state == CKPT_SUPERSEDED && j->restart_from != f->iteration &&
 	    beyond_attempt(j, f->iteration)) {

@@ -156,7 +156,11 @@ static void toy_scan(struct world *w, size_t toy, const struct command *c, struc
 			continue;
 		}
 		for (size_t k = 0; k < c->n_known; k++)
-			if (c->known[k].iteration == f->iteration) {
+			if (c->known[k].iteration == f->iteration && !c->known[k].manifest) {
+				if (c->known[k].complete && !w->old_agents &&
+				    mo_streq(f->reason, "COMPLETE is missing"))
+					f->complete = true;
+			} else if (c->known[k].iteration == f->iteration) {
 				known = true;
 				f->complete &= mo_streq(c->known[k].manifest, f->manifest);
 			}
