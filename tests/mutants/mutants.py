@@ -400,8 +400,8 @@ MUTANTS = [
     (
         "cut index taken",
         "walk",
-        'return w->depth == 0 && w->n_marks == 0 ? w->at == w->n ? NULL : "something lies '
-        'behind its end" : garbage;\n	}\n	return cut;',
+        "return w->depth == 0 && w->n_marks == 0 ? w->at == w->n ? NULL : \"something lies "
+        "behind its end\" : garbage;\n	}\n	return cut;",
         "return NULL;\n	}\n	return NULL;",
         [
             unit("acore", "test_ckpt_formats"),
@@ -428,8 +428,8 @@ MUTANTS = [
     (
         "zeros taken for a shard",
         "torch_damage",
-        'return mo_strdup(only_zeros(head, n) ? "it holds zeros" : "it is no file of '
-        'torch.save");',
+        "return mo_strdup(only_zeros(head, n) ? \"it holds zeros\" : \"it is no file of "
+        "torch.save\");",
         "return NULL;",
         [e2e("test_checkpoints.py", "damaged_torchtitan")],
     ),
@@ -505,8 +505,8 @@ MUTANTS = [
     (
         "manifest not compared",
         "add_known",
-        "if (!c->manifest || c->state",
-        "if (c->manifest || c->state",
+        "f->manifest = mo_strdup(c->manifest);",
+        "f->manifest = NULL;",
         [unit("dcore", "test_verify"), SIM],
     ),
     (
@@ -582,7 +582,7 @@ MUTANTS = [
     (
         "spool entry removed last",
         "step_dir_remove",
-        'mo_remove_at(d->fd, "launch.json", 0);',
+        "mo_remove_at(d->fd, \"launch.json\", 0);",
         ";",
         [e2e("test_faults.py", "agent_killed_while_it_forgets_a_step")],
     ),
@@ -597,8 +597,8 @@ MUTANTS = [
     (
         "finding stops the job",
         "health_cordon",
-        'r.drain->when = mo_strdup("idle");',
-        'r.drain->when = mo_strdup("now");',
+        "r.drain->when = mo_strdup(\"idle\");",
+        "r.drain->when = mo_strdup(\"now\");",
         [unit("dcore", "test_health"), SIM],
     ),
     (
@@ -696,7 +696,7 @@ MUTANTS = [
         "a hook chooses what is resumed",
         "decides",
         "return (flag_same(extra->key, flag) && !on_command(l, extra)) ||",
-        'return mo_streq(extra->key, "") ||',
+        "return mo_streq(extra->key, \"\") ||",
         [unit("acore", "test_prepare"), e2e("test_engines.py", "prepare")],
     ),
     (
@@ -716,8 +716,8 @@ MUTANTS = [
     (
         "1 is not true",
         "bool_holds",
-        '{ "true", "1",',
-        '{ "true", "true",',
+        "{ \"true\", \"1\",",
+        "{ \"true\", \"true\",",
         [unit("recipe", "test_rules")],
     ),
     (
@@ -863,8 +863,8 @@ MUTANTS = [
     (
         "a word of the engine's main stays a flag",
         "hooks_apply",
-        'itself ? mo_printf("%s=%s"',
-        '!l ? mo_printf("%s=%s"',
+        "itself ? mo_printf(\"%s=%s\"",
+        "!l ? mo_printf(\"%s=%s\"",
         [unit("acore", "test_prepare")],
     ),
     (
