@@ -219,15 +219,15 @@ static char *verify(const struct scan *s, struct ckpt_entry *e, enum ckpt_level 
 	return NULL;
 }
 
-/* Offline: its content against the checksums of its manifest. What was copied has other times
- * and inodes. */
+/* Its content, or this node's part of it, against the checksums of its manifest. Offline what was
+ * copied has other times and inodes. */
 static char *compare_checksums(const struct scan *s, struct ckpt_entry *e, enum ckpt_level *reached,
 			       char **note)
 {
 	struct checksums c = { .dir_fd = s->dir_fd,
 			       .entry = e->name,
-			       .part = 0,
-			       .parts = 1,
+			       .part = s->order->parts > 1 ? s->order->part : 0,
+			       .parts = s->order->parts > 1 ? s->order->parts : 1,
 			       .bandwidth = s->bandwidth };
 	struct ckpt_file *was = NULL;
 	size_t n = 0, n_summed = 0;
@@ -244,7 +244,8 @@ static char *compare_checksums(const struct scan *s, struct ckpt_entry *e, enum 
 		reason = manifest_difference(was, n, e->files, e->n_files, true);
 		reason = reason ? reason : checksums_make(&c, e->files, e->n_files);
 		for (size_t i = 0; i < n && !reason; i++)
-			if (was[i].crc != e->files[i].crc)
+			if (manifest_part(was[i].name, c.parts) == c.part &&
+			    was[i].crc != e->files[i].crc)
 				reason = mo_printf("%s: its content is not what was verified "
 						   "(CRC32C %08llx, it was %08llx)",
 						   e->files[i].name,
@@ -280,6 +281,7 @@ static void examine(struct scan *s, struct ckpt_entry *e, struct scan_result *re
 				   s->n_whole < THOROUGH || (told && told->level));
 	enum ckpt_level reached =
 		s->level == LEVEL_MARKER || !thorough ? LEVEL_MARKER : LEVEL_SIZES;
+	enum ckpt_level compared = LEVEL_MARKER; /* of what is known, nothing else is looked at */
 	char *reason, *note = NULL;
 
 	question.announced |= told && told->complete;
@@ -290,6 +292,8 @@ static void examine(struct scan *s, struct ckpt_entry *e, struct scan_result *re
 		reason = mo_streq(digest, known->manifest)
 				 ? ckpt_judge_tracker(s->rules, e, &s->question)
 				 : what_changed(s, e);
+		if (!reason && only && mo_streq(known->level, "crc"))
+			reason = compare_checksums(s, e, &compared, &note);
 	} else {
 		reason = ckpt_judge(s->rules, e, &question);
 		known = NULL;
@@ -303,8 +307,8 @@ static void examine(struct scan *s, struct ckpt_entry *e, struct scan_result *re
 	report(s, e, reason, ret);
 	struct found_checkpoint *f = &ret->items[ret->n_items - 1];
 	s->n_whole += f->complete;
-	if (f->complete && !known)
-		mo_str_set(&f->level, ckpt_level_names[reached]);
+	if (f->complete && (!known || compared == LEVEL_CRC))
+		mo_str_set(&f->level, ckpt_level_names[known ? compared : reached]);
 	if (f->complete && (known || thorough))
 		/* what was not opened is judged again when it is among the newest */
 		mo_str_set(&f->manifest, digest);

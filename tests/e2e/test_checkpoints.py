@@ -221,7 +221,7 @@ def what_does_not_reshard_is_not_tried():
         )
         program = os.path.join(top, "program")
         with open(program, "w") as f:
-            f.write('#!/bin/sh\necho "$@" > %s/words\nexec sleep 1000\n' % top)
+            f.write("#!/bin/sh\necho \"$@\" > %s/words\nexec sleep 1000\n" % top)
         os.chmod(program, 0o755)
 
         def submit(pp):
@@ -401,7 +401,7 @@ def a_directory_that_is_one_checkpoint():
 def a_job_waits_beside_checkpoints_that_it_does_not_read():
     with tempfile.TemporaryDirectory() as top, Cluster(nodes=1, gpus_per_node=2) as c:
         program, words = os.path.join(top, "program"), os.path.join(top, "words")
-        fixtures.write(program, '#!/bin/sh\necho "$@" > %s\nexec sleep 1000\n' % words)
+        fixtures.write(program, "#!/bin/sh\necho \"$@\" > %s\nexec sleep 1000\n" % words)
         os.chmod(program, 0o755)
         kept = os.path.join(top, "kept")
         fixtures.ENGINES["primus-megatron"].build(kept)
@@ -1060,6 +1060,93 @@ def what_was_announced_last_is_looked_at_before_it_is_resumed():
             )
             torn = [c for c in rig.json("checkpoints", job)["items"] if c["iteration"] == 20][0]
             equal((torn["state"], torn["reason"]), ("torn", "COMPLETE is empty"), kind)
+    finally:
+        rig.down(check=False)
+
+
+# 20 is verified, then one bit of it turns; whoever loads it dies, whoever does not trains on
+ROTTING = """import os, signal, sys, time
+sys.path.insert(0, {fixtures!r})
+import checkpoints as f
+engine, top, out = f.ENGINES["torch"], os.environ["MOE_CHECKPOINT_DIR"], {out!r}
+resume = int(os.environ["MOE_RESUME_ITERATION"])
+with open(out, "a") as o:
+    o.write("%d\\n" % resume)
+if resume == 20:
+    sys.exit("ValueError: the optimizer's state of layer 3 is not finite")
+for i in (10, 20) if resume < 0 else ():
+    engine.save(top, i, 1)
+    print("step %d loss 2.0\\nsaved checkpoint %d %s" % (i, i, engine.at(top, i)), flush=True)
+while resume < 0 and not os.path.exists(out + ".go"):
+    time.sleep(0.01)
+if resume < 0:
+    f.flip(engine.at(top, 20, "rank_0.safetensors"))
+    os.kill(os.getpid(), signal.SIGSEGV)
+while True:
+    resume += 1
+    print("step %d loss 2.0" % resume, flush=True)
+    time.sleep(0.1)
+"""
+
+
+@suite.test
+def what_attempts_die_of_is_not_loaded_for_ever():
+    """A shard of the right size and time that cannot be loaded: after the second death the one
+    before is taken; with checksums the rot is named, without any nothing is claimed. A person may
+    take it again."""
+    from lib import command_recipe
+    from rig import Rig
+
+    rig = Rig(nodes=1, gpus_per_node=2)
+    try:
+        rig.up()
+        jobs = {}
+        for level in ("crc", "sizes"):
+            out = os.path.join(rig.dir, level + ".out")
+            program = ROTTING.format(fixtures=os.path.join(ROOT, "tests/fixtures"), out=out)
+            recipe = command_recipe(
+                "rots-" + level,
+                ["/usr/bin/python3", "-c", program],
+                gpus=1,
+                steps=100000,
+                checkpoint={"dir": os.path.join(rig.dir, level), "every": 10, "verify": level},
+            )
+            jobs[level] = rig.submit(recipe)
+
+        def ledger(level):
+            return {c["iteration"]: c for c in rig.json("checkpoints", jobs[level])["items"]}
+
+        def resumed(level):
+            with open(os.path.join(rig.dir, level + ".out")) as f:
+                return f.read().split()
+
+        for level in jobs:
+            wait_until(
+                lambda: {i: (c["state"], c["level"]) for i, c in ledger(level).items()}
+                == {10: ("verified", level), 20: ("verified", level)},
+                20,
+                "%s: both are verified" % level,
+            )
+            open(os.path.join(rig.dir, level + ".out.go"), "w").close()
+        wait_until(lambda: resumed("sizes") == ["-1", "20", "20", "10"], 40, "the one before")
+        wait_until(lambda: resumed("crc")[-1] == "10", 40, "crc: the one before")
+        need(resumed("crc") in (["-1", "20", "10"], ["-1", "20", "20", "10"]), resumed("crc"))
+        wait_until(lambda: ledger("crc")[20]["state"] == "torn", 20, "its content was compared")
+        reason = ledger("crc")[20]["reason"]
+        need("rank_0.safetensors: its content is not what was verified (CRC32C" in reason, reason)
+        c = ledger("sizes")[20]
+        equal((c["state"], c["failed_loads"]), ("suspect", 2), "suspect")
+        for word in ("attempt 2 loaded it", "exit code 1", "layer 3 is not finite", "attempt 3"):
+            need(word in c["reason"], c["reason"])
+        need("its content" not in c["reason"], c["reason"])
+        why = rig.run("why", jobs["sizes"]).stdout
+        need("checkpoint 20 is suspect" in why and "layer 3 is not finite" in why, why)
+        rig.run("restart", jobs["sizes"], "--from", "20")
+        wait_until(
+            lambda: resumed("sizes") == ["-1", "20", "20", "10", "20", "10"],
+            40,
+            "named it is taken, once",
+        )
     finally:
         rig.down(check=False)
 

@@ -70,6 +70,7 @@ static void end_all(struct sim *s, struct attempt *a)
 void train_started(struct sim *s, struct proc *p)
 {
 	struct attempt *a = attempt_of(s, p);
+	struct file *f;
 
 	a->ranks[p->rank] = p;
 	a->n_started++;
@@ -82,6 +83,12 @@ void train_started(struct sim *s, struct proc *p)
 	}
 	for (int64_t r = 0; r < a->world; r++)
 		say(s, a, r, SE_PHASE, MO_NONE, a->resume >= 0 ? PHASE_LOAD : PHASE_INIT);
+	f = a->resume >= 0 ? train_file(s, a->job, a->resume) : NULL;
+	if (f && f->rotten) {
+		sim_harm(s, a->job, a->number);
+		sim_at(s, s->now + sim_between(s, 300 * MS, 2 * S), K_EXIT, 0, 1, a, NULL);
+		return;
+	}
 	a->training = true;
 	sim_at(s, s->now + sim_between(s, 300 * MS, 2 * S), K_ITERATE, a->iteration + 1, 0, a,
 	       NULL);

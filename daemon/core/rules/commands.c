@@ -137,7 +137,8 @@ static void add_known(const struct job *j, struct command *k)
 
 		if (c->state == CKPT_SUPERSEDED || c->state == CKPT_DELETED)
 			continue;
-		close = c->iteration <= limit && checkpoint_usable(c) && n_close++ < CLOSE_MAX;
+		close = c->iteration <= limit && (checkpoint_usable(c) || c->iteration == limit) &&
+			n_close++ < CLOSE_MAX;
 		if (!c->manifest && !announced && !close)
 			continue;
 		f = MO_ADD(k, known, &found_checkpoint_desc);

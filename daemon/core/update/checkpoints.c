@@ -20,7 +20,7 @@
 static const char overwritten[] = "a later save wrote over it";
 
 /* At the limit the oldest entry that is of no use goes, else the oldest. A superseded one is of
- * use: forgotten, it would be found as if new. */
+ * use, and a suspect one: forgotten, it would be found as if new. */
 static void make_room(struct job *j)
 {
 	size_t victim = 0;
@@ -29,7 +29,8 @@ static void make_room(struct job *j)
 		return;
 	for (size_t i = 0; i < j->n_checkpoints; i++)
 		if (!checkpoint_usable(&j->checkpoints[i]) &&
-		    j->checkpoints[i].state != CKPT_SUPERSEDED) {
+		    j->checkpoints[i].state != CKPT_SUPERSEDED &&
+		    j->checkpoints[i].state != CKPT_SUSPECT) {
 			victim = i;
 			break;
 		}
@@ -84,7 +85,8 @@ static void begin_anew(const struct job *j, struct checkpoint *c)
 	mo_str_set(&c->fixed, NULL);
 	mo_str_set(&c->held, NULL);
 	mo_str_set(&c->manifest, NULL);
-	c->announced = false;
+	c->announced = c->compared = false;
+	c->failed_loads = MO_NONE;
 }
 
 /* It saves in checkpoint.dir too: what goes elsewhere is one more. */
@@ -210,6 +212,15 @@ static bool only_unmarked(const struct job *j, const struct found_checkpoint *f)
 	return false;
 }
 
+/* Attempts died that loaded it, and it is what they loaded. */
+static bool still_blamed(const struct checkpoint *c, const struct found_checkpoint *f)
+{
+	if (c->failed_loads == MO_NONE || !f->complete)
+		return false;
+	return c->manifest ? mo_streq(f->manifest, c->manifest)
+			   : f->saved_at == MO_NONE || f->saved_at <= c->saved_at;
+}
+
 static void judge(struct job *j, const struct found_checkpoint *f, int64_t time)
 {
 	bool is_new;
@@ -247,6 +258,14 @@ static void judge(struct job *j, const struct found_checkpoint *f, int64_t time)
 	if (f->fixed)
 		mo_str_set(&c->fixed, f->fixed);
 	mo_str_set(&c->held, f->held);
+	if (still_blamed(c, f)) {
+		/* torn: by its content, of which this scan knows nothing */
+		if (c->state != CKPT_SUSPECT && !(c->state == CKPT_TORN && c->compared))
+			c->state = CKPT_VERIFIED;
+		return;
+	}
+	c->failed_loads = MO_NONE;
+	c->compared = false;
 	mo_str_set(&c->reason, f->complete ? (j->spec.engine.layout.unnumbered ? f->reason : NULL)
 			       : f->reason ? f->reason
 					   : "incomplete");
@@ -342,6 +361,20 @@ void checkpoint_supersede(struct job *j, int64_t resume, int64_t attempt, int64_
 		c->reason = mo_printf("attempt %lld went back to %lld", (long long)attempt,
 				      (long long)MO_MAX(resume, 0));
 	}
+}
+
+/* An attempt made an iteration of its own from it: what was held against it was not its fault. */
+void checkpoint_loaded(struct job *j)
+{
+	struct checkpoint *c = checkpoint_edit(j, j->run.resume);
+
+	if (!c || c->failed_loads == MO_NONE || c->state == CKPT_TORN)
+		return;
+	c->failed_loads = MO_NONE;
+	c->compared = false;
+	mo_str_set(&c->reason, NULL);
+	if (c->state == CKPT_SUSPECT)
+		c->state = CKPT_VERIFIED;
 }
 
 /* An engine that announces nothing saves the same iterations again on its way. What the attempt
