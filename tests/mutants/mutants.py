@@ -104,6 +104,13 @@ MUTANTS = [
         "blob_end",
         "if (digest && !mo_streq(seen, digest))",
         "if (false)",
+        [e2e("test_images.py", "damaged_images_are_refused")],
+    ),
+    (
+        "unpacked bytes of a layer not compared",
+        "layer_unpack",
+        "if (r == 0 && digest)",
+        "if (false)",
         [e2e("test_images.py", "what_docker_save_writes")],
     ),
     (
@@ -279,6 +286,27 @@ MUTANTS = [
         ".user_fd = s->user_fd,",
         ".user_fd = 0,",
         [e2e("test_container_root.py", "heartbeats_are_read")],
+    ),
+    (
+        "a password without TLS to where a registry wants it",
+        "set_up",
+        "t->http->plain && is_loopback(q->url)",
+        "t->http->plain",
+        [e2e("test_registries.py", "a_password_goes_without_tls_to_this_machine_only")],
+    ),
+    (
+        "images for all jobs are open to all users",
+        "open_cache",
+        "fchmod(dir, 0700)",
+        "fchmod(dir, 0755)",
+        [e2e("test_pulls.py", "an_image_of_a_shared_directory")],
+    ),
+    (
+        "link in place of a brought image followed",
+        "image_open",
+        "(b->brought ? O_NOFOLLOW : 0)",
+        "0",
+        [e2e("test_image_root.py", "a_brought_image_is_out_of_reach")],
     ),
     (
         "image without nosuid",
