@@ -54,4 +54,6 @@ void step_dir_lost(struct step_dir *d, const char *text);
 void step_dir_started(struct step_dir *d, const char *problem);
 /* The start failed in that way: nothing was started, or what was is heard of by its lock. */
 void step_dir_start_failed(struct step_dir *d, const char *text);
+/* "unit", its own cgroup2 directory, or NULL: none; caller frees. */
+char *step_cgroup(const struct step_dir *d);
 void step_dir_remove(struct step_dir *d); /* from disk too; frees d */

@@ -53,7 +53,7 @@ static void pass(void *arg)
 	struct step_dir *d = arg;
 	size_t found = 0;
 	bool empty = cgroup_kill(d);
-	for (int i = 0; d->spool.step_id && i < PASSES_MAX; i++) {
+	for (int i = 0; i < PASSES_MAX; i++) {
 		found = hunt(d);
 		if (found == 0)
 			break;
@@ -81,6 +81,18 @@ void step_sweep(struct step_dir *d)
 {
 	if (d->sweeping)
 		return;
+	if (!d->spool.step_id) {
+		mo_log(MO_ERR, NULL,
+		       &(struct mo_log_where){ .job = d->job,
+					       .attempt = d->attempt,
+					       .rank = -1,
+					       .node = d->manager->config->node },
+		       "%s: its supervisor is dead, and neither launch.json nor step_id says which "
+		       "processes are of the step: its job waits; look for them, and boot the node "
+		       "or fence it once it is powered off",
+		       d->path);
+		return;
+	}
 	if (!d->sweep_timer && mo_timer_new(d->manager->loop, pass, d, &d->sweep_timer) < 0)
 		abort(); /* timers take no descriptor: only memory can be missing */
 	d->sweeping = true;

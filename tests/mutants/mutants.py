@@ -561,8 +561,8 @@ MUTANTS = [
     (
         "manifest not compared",
         "add_known",
-        "if (!c->manifest || c->state",
-        "if (c->manifest || c->state",
+        "f->manifest = mo_strdup(c->manifest);",
+        "f->manifest = NULL;",
         [unit("dcore", "test_verify"), SIM],
     ),
     (
@@ -1057,6 +1057,48 @@ MUTANTS = [
         [unit("dcore", "test_incarnation")],
     ),
     (
+        "an announcement outlives what the scan found",
+        "only_unmarked",
+        "if (mo_streq(f->reason, missing))",
+        "if (missing)",
+        [unit("dcore", "test_rotten"), SIM],
+    ),
+    (
+        "a checkpoint is loaded until the job fails",
+        "suspect_blame",
+        "if (k->failed_loads >= LOADS_MAX)",
+        "if (k->failed_loads > 99)",
+        [unit("dcore", "test_suspect")],
+    ),
+    (
+        "whoever was killed speaks against the checkpoint",
+        "died_of_it",
+        "somebody_sent(b->rank->exit))",
+        "false)",
+        [unit("dcore", "test_suspect")],
+    ),
+    (
+        "a suspect is whole again when it is looked at",
+        "still_blamed",
+        "if (c->failed_loads == MO_NONE || !f->complete)",
+        "if (c)",
+        [unit("dcore", "test_suspect"), SIM],
+    ),
+    (
+        "with none but suspects a fresh start",
+        "newest_or_fresh",
+        "if (unread || suspect)",
+        "if (unread)",
+        [unit("dcore", "test_suspect")],
+    ),
+    (
+        "rot behind a death is read and not compared",
+        "examine",
+        "if (!reason && only && mo_streq(known->level, \"crc\"))",
+        "if (false)",
+        [e2e("test_checkpoints.py", "what_attempts_die_of_is_not_loaded_for_ever")],
+    ),
+    (
         "acknowledged to the lost controller, sent to no other",
         "agent_core_on_welcome",
         "rewind_all(s, w, out);",
@@ -1069,6 +1111,43 @@ MUTANTS = [
         "if (begin_there(dir))",
         "if (begin_there(dir) || dir)",
         [e2e("test_incarnation.py", "test_no_state_is_no_start")],
+    ),
+    (
+        "start keeps its ballast",
+        "ballast_before_start",
+        "(void)ballast_release(dir);",
+        ";",
+        [unit("store", "test_store")],
+    ),
+    (
+        "damaged fence of this boot begun anew",
+        "fence_book_anew",
+        "!b->boot.boot_id || mo_streq(b->boot.boot_id, boot_id)",
+        "!b->boot.boot_id && boot_id",
+        [unit("seams/agent", "test_agent")],
+    ),
+    (
+        "epoch forgotten with a damaged fence",
+        "fence_book_anew",
+        "b->file.epoch = MO_MAX(b->file.epoch, b->boot.epoch);",
+        ";",
+        [unit("seams/agent", "test_agent")],
+    ),
+    (
+        "step without its entry taken for none",
+        "adopt",
+        "step_left_read(d)",
+        "STEP_LEFT_NOTHING",
+        [e2e("test_namespace.py", "escaped_of_a_step_without_its_entry")],
+    ),
+    (
+        "step of which nothing is known proved",
+        "step_sweep",
+        "if (!d->spool.step_id)",
+        "if (d->sweeping)",
+        [e2e(
+                "test_namespace.py", "nothing_proves_a_step_of_which_nothing_is_known"
+            )],
     ),
 ]
 
