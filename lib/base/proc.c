@@ -249,8 +249,8 @@ static bool is_inside(const struct mo_hunt *h, pid_t pid)
 	       read_below_root(pid, h->marker, &b) >= 0 && b.data && mo_streq(b.data, h->text);
 }
 
-/* In do_exit() of the kernel devices are closed by exit_task_work(), behind exit_mm(), exit_fs() and
- * exit_task_namespaces(): ENOENT then. Processes that the caller may not look into: EACCES. */
+/* In do_exit() of the kernel devices are closed by exit_task_work(), behind exit_mm(), exit_fs()
+ * and exit_task_namespaces(): ENOENT then. Processes that the caller may not look into: EACCES. */
 static bool may_be_ours(pid_t tid)
 {
 	_cleanup_(mo_freep) char *ns = mo_printf("/proc/%d/ns/mnt", (int)tid);

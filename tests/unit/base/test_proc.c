@@ -135,8 +135,8 @@ static void hunt(uint64_t mnt, const char *marker, const char *text)
 	mo_hunt_done(&h);
 }
 
-/* Both must be right: the number, and what the marker reads there; and at the hunt's end it is dead,
- * with all that it held. */
+/* Both must be right: the number, and what the marker reads there; and at the hunt's end it is
+ * dead, with all that it held. */
 static void check_kill_in(bool headless)
 {
 	char marker[] = "/tmp/moe-test-proc-XXXXXX";
