@@ -7,6 +7,7 @@
 
 #include "agent/core/image/progress.h"
 #include "agent/helper.h"
+#include "agent/image_asks.h"
 #include "agent/queue.h"
 #include "lib/base/fd.h"
 #include "lib/base/identity.h"
@@ -171,11 +172,14 @@ void images_bring(struct images *all, int64_t number, const struct image_order *
 				.image = mo_strdup(order->image),
 				.user = mo_strdup(order->user) };
 	*MO_GROW(all->items, all->n) = b;
-	int r = start(all, argv, DEADLINE_US, on_brought, b, &b->helper);
+	int r = image_asks_remove(all->m->image_asks)
+			? -EBUSY
+			: start(all, argv, DEADLINE_US, on_brought, b, &b->helper);
 
 	words_free(argv, n);
 	if (r < 0)
-		on_brought(b, 0, "", 0, strerror(-r));
+		on_brought(b, 0, "", 0,
+			   r == -EBUSY ? "an image is being removed there" : strerror(-r));
 	else
 		mo_timer_in(all->timer, LOOK_US);
 }

@@ -107,6 +107,27 @@ MUTANTS = [
         [e2e("test_images.py", "what_lower_layers_brought_is_taken_away")],
     ),
     (
+        "images that are about to be used go",
+        "is_kept",
+        "return true;",
+        "return false;",
+        [e2e("test_image_command.py", "what_a_job_waits_for_stays")],
+    ),
+    (
+        "images of a user looked at as root",
+        "look",
+        "mo_identity_become(&s->owner);",
+        "0;",
+        [e2e("test_image_command.py", "of_one_user_alone")],
+    ),
+    (
+        "images brought for people past the limit",
+        "ask",
+        "!images_may_ask(t, l, r && r->ready)",
+        "false",
+        [unit("dcore", "test_prefetch")],
+    ),
+    (
         "lock on the image ends with its maker",
         "process_take_fd",
         "taken < 0 ? -errno : (int)taken",

@@ -168,6 +168,20 @@ void agent_core_images_report(struct agent_core *s, struct agent_sync *ret)
 	}
 }
 
+bool agent_core_images(const struct agent_core *s, char ***ret, size_t *n_ret)
+{
+	bool known = true;
+
+	for (size_t i = 0; i < s->n_pulls; i++) {
+		const struct pull *p = &s->pulls[i];
+
+		if (p->report.digest)
+			mo_strs_add(ret, n_ret, p->report.digest);
+		known &= p->report.digest || !p->going;
+	}
+	return known;
+}
+
 void agent_core_images_done(struct agent_core *s)
 {
 	while (s->n_pulls > 0)

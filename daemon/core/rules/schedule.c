@@ -11,6 +11,7 @@
 #include "daemon/core/rules/images.h"
 #include "daemon/core/rules/incarnation.h"
 #include "daemon/core/rules/place.h"
+#include "daemon/core/rules/prefetch.h"
 #include "daemon/core/rules/resume.h"
 #include "daemon/core/rules/slots.h"
 #include "daemon/core/rules/transitions.h"
@@ -327,12 +328,14 @@ bool schedule(struct turn *t)
 		images_pass(c);
 	c->blocked = c->blocked && !all;
 	c->n_checking = all ? 0 : c->n_checking;
-	if (n == 0)
-		return false;
-	qsort(queue, n, sizeof(*queue), queue_order);
-	slots_init(&c->state, &slots);
-	for (size_t i = 0; i < n; i++)
-		emitted |= judge_waiting(t, &queue[i], &slots);
-	slots_done(&slots);
+	if (n > 0) {
+		qsort(queue, n, sizeof(*queue), queue_order);
+		slots_init(&c->state, &slots);
+		for (size_t i = 0; i < n; i++)
+			emitted |= judge_waiting(t, &queue[i], &slots);
+		slots_done(&slots);
+	}
+	if (all)
+		prefetch_pass(t); /* jobs come first */
 	return emitted;
 }

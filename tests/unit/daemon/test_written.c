@@ -52,6 +52,7 @@
 #include "lib/model/failure.h"
 #include "lib/model/gpu.h"
 #include "lib/model/image_check.h"
+#include "lib/model/image_stored.h"
 #include "lib/model/klog.h"
 #include "lib/model/launch.h"
 #include "lib/model/recipe.h"
@@ -121,6 +122,7 @@ static const struct {
 	D(query_answer_desc),
 	D(image_check_desc),
 	D(image_checks_desc),
+	D(image_stored_desc),
 	D(amdgpu_release_desc),
 	D(rdma_provider_desc),
 	D(image_fits_desc),
@@ -185,6 +187,8 @@ static const struct {
 	D(in_refused_desc),
 	D(in_resolve_desc),
 	D(in_exec_desc),
+	D(in_prefetch_desc),
+	D(in_images_remove_desc),
 	D(exec_body_desc),
 	D(exec_desc),
 	D(in_config_desc),
