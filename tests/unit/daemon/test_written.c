@@ -24,6 +24,9 @@
 #include "daemon/api_cluster.h"
 #include "daemon/api_events.h"
 #include "daemon/api_exec.h"
+#include "daemon/api_images.h"
+#include "daemon/core/state/prefetch.h"
+#include "daemon/images.h"
 #include "daemon/api_explain.h"
 #include "daemon/api_job_docs.h"
 #include "daemon/api_jobs.h"
@@ -190,6 +193,9 @@ static const struct {
 	D(in_prefetch_desc),
 	D(in_images_remove_desc),
 	D(exec_body_desc),
+	D(image_pull_body_desc),
+	D(images_view_desc),
+	D(prefetch_desc),
 	D(exec_desc),
 	D(in_config_desc),
 	D(in_store_desc),
