@@ -1,5 +1,5 @@
-/* See image_asks.h. What is removed is none that a step has or that a job waits for: who may lock it
- * a moment later is known here, and what comes meanwhile is brought after that. */
+/* See image_asks.h. What is removed is none that a step has or that a job waits for: who may lock
+ * it a moment later is known here, and what comes meanwhile is brought after that. */
 #include "agent/image_asks.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
-/* Questions about images: `moectl doctor NODE --image`, for which moe-probe looks, and `moectl image
- * list` and `rm`, for which moe-image does; each in a process of its own with a deadline; here only
- * its start and its answer. */
+/* Questions about images: `moectl doctor NODE --image`, for which moe-probe looks, and `moectl
+ * image list` and `rm`, for which moe-image does; each in a process of its own with a deadline;
+ * here only its start and its answer. */
 #pragma once
 #include "agent/manager.h"
 

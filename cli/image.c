@@ -1,5 +1,5 @@
-/* image pull|list|rm: images that nodes are to have before a job needs them, have, and need not have
- * any more. The nodes know; here they are asked through the controller. */
+/* image pull|list|rm: images that nodes are to have before a job needs them, have, and need not
+ * have any more. The nodes know; here they are asked through the controller. */
 #include "cli/image.h"
 
 #include <json-c/json.h>

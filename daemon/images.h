@@ -24,8 +24,8 @@ extern const struct mo_desc images_view_desc;
 struct image_questions;
 void image_questions_new(struct manager *m);
 struct image_questions *image_questions_free(struct image_questions *q);
-/* The request will be answered. what: a digest or a name that goes; NULL: nothing does. nodes: none,
- * all. Its id; 0: too many are under way. */
+/* The request will be answered. what: a digest or a name that goes; NULL: nothing does. nodes:
+ * none, all. Its id; 0: too many are under way. */
 int64_t image_questions_add(struct manager *m, uint64_t request, const char *what,
 			    char *const *nodes, size_t n_nodes);
 /* Its nodes are asked now. */

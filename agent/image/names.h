@@ -1,5 +1,5 @@
-/* By which names an image was asked for: the file `names` in its directory, a line each, for people.
- * Nothing depends on it. */
+/* By which names an image was asked for: the file `names` in its directory, a line each, for
+ * people. Nothing depends on it. */
 #pragma once
 #include "lib/base/desc.h"
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""moectl image: images are brought before a job needs them, seen, and removed where nobody uses them,
-by real controllers, agents and moe-image."""
+"""moectl image: images are brought before a job needs them, seen, and removed where nobody uses
+them, by real controllers, agents and moe-image."""
 import base64
 import fcntl
 import json

@@ -128,6 +128,20 @@ MUTANTS = [
         [unit("dcore", "test_prefetch")],
     ),
     (
+        "nodes kept for an image are queue time",
+        "ledger_category",
+        "j->image.waits ? GPU_IMAGE : GPU_QUEUE",
+        "GPU_QUEUE",
+        [unit("dcore", "test_image_waits")],
+    ),
+    (
+        "a restart waits for its image without a word",
+        "waterfall_image",
+        "pass(j, MO_MAX(time, j->waterfall.at));",
+        "j->waterfall.at = time;",
+        [unit("dcore", "test_image_waits")],
+    ),
+    (
         "lock on the image ends with its maker",
         "process_take_fd",
         "taken < 0 ? -errno : (int)taken",

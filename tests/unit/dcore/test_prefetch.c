@@ -2,6 +2,7 @@
  * pull_parallel, and that each order ends. */
 #include "tests/unit/dcore/world.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "daemon/core/rules/images.h"
@@ -183,7 +184,7 @@ static void jobs_come_first(void **state)
 	make(&w, 2, 1);
 	for (size_t i = 0; i < 2; i++) {
 		w.toys[i].images = true;
-		strcpy(w.toys[i].instance, "again");
+		snprintf(w.toys[i].instance, sizeof(w.toys[i].instance), "again");
 		world_hello(&w, i);
 	}
 	const struct prefetch *p = pull(&w, NULL, 0);
