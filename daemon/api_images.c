@@ -117,7 +117,7 @@ static char *problem_of(const struct image_pull_body *b)
 
 	if (!b->image || !*b->image || *b->image == '-')
 		return mo_strdup("image: is missing: name one as a recipe does");
-	if (source == IMAGE_OF_DIR || source == IMAGE_OF_NODE)
+	if (image_lies_there(b->image ? b->image : IMAGE_DIR) || source == IMAGE_OF_STORE)
 		return mo_printf("image: %.200s lies on the nodes already or does not: nothing is "
 				 "brought for it",
 				 b->image);

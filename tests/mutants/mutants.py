@@ -142,6 +142,20 @@ MUTANTS = [
         [unit("dcore", "test_image_waits")],
     ),
     (
+        "digest of a store not compared",
+        "agent_core_image_news",
+        "!mo_streq(is->digest, p->order.digest)",
+        "false",
+        [e2e("test_stores.py", "one_name_and_two_images")],
+    ),
+    (
+        "digest of a store not compared by a step",
+        "store_ask",
+        "!mo_streq(ret->digest, b->digest)",
+        "false",
+        [e2e("test_stores.py", "a_name_that_moves_before_the_step")],
+    ),
+    (
         "lock on the image ends with its maker",
         "process_take_fd",
         "taken < 0 ? -errno : (int)taken",

@@ -9,6 +9,7 @@ static const struct mo_field box_fields[] = {
 	     .omit = true),
 	MO_D(box, squashfs, MO_BOOL, "the root is a file with a squashfs in it", .omit = true),
 	MO_D(box, stored, MO_STR, "its name there", .omit = true),
+	MO_D(box, digest, MO_STR, "digest of the one that is meant; null: any", .omit = true),
 	MO_D(box, step, MO_STR, "id of the step that it is kept for", .omit = true),
 	MO_D_ENUM(box, writable, container_writable_names, "where files of no mount go"),
 	MO_D(box, upper, MO_STR, "directory for what is written there", .omit = true),

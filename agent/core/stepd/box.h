@@ -22,6 +22,7 @@ struct box {
 	char *runtime;
 	bool squashfs;       /* root is a file that holds one */
 	char *stored, *step; /* with a runtime: its name of the image, and the step's id */
+	char *digest;        /* with a runtime: of the image that is meant; NULL: of any */
 	int writable;        /* of the root: enum container_writable */
 	char *upper;      /* empty directory of the step for what is written; WRITABLE_DISK only */
 	int64_t uid, gid; /* as whom the image and sources of mounts are opened */

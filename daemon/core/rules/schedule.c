@@ -53,8 +53,8 @@ bool scan_fresh(const struct job *j, int64_t now)
 	       now - j->scan.at <= SCAN_FRESH_US;
 }
 
-/* The job waits for w, which is taken; image: places are kept for it until they have its image. True
- * when that is another reason than the recorded one. */
+/* The job waits for w, which is taken; image: places are kept for it until they have its image.
+ * True when that is another reason than the recorded one. */
 static bool waits_for(struct turn *t, const struct candidate *k, struct waiting *w, bool image)
 {
 	const struct job *j = job_find(&t->core->state, k->id);
