@@ -8,13 +8,17 @@
 
 #include "agent/core/image/progress.h"
 #include "agent/helper.h"
+#include "agent/image_asks.h"
 #include "agent/queue.h"
+#include "agent/runtimes.h"
 #include "agent/service.h"
 #include "agent/starter.h"
 #include "lib/base/fd.h"
 #include "lib/base/identity.h"
 #include "lib/base/log.h"
+#include "lib/base/parse.h"
 #include "lib/loop/loop.h"
+#include "lib/model/runtime.h"
 
 #define LOOK_US 500000 /* how far they are */
 #define DEADLINE_US (12 * 3600 * 1000000LL)
@@ -223,6 +227,38 @@ static void stop_tidying(struct images *all)
 	mo_strs_clear(&all->untidy, &all->n_untidy);
 }
 
+/* "ERRNO WHAT": what the runtime was asked and has not, it will not have a moment later. */
+static void on_told(void *arg, int status, const char *out, size_t n, const char *problem)
+{
+	const char *space = problem && n > 0 ? memchr(out, ' ', n) : NULL;
+	size_t said = space ? n - (size_t)(space + 1 - out) : 0;
+	_cleanup_(mo_freep) char *what = said ? mo_strndup(space + 1, said - 1) : NULL;
+	_cleanup_(mo_freep) char *number = space ? mo_strndup(out, (size_t)(space - out)) : NULL;
+	int64_t error = 0;
+
+	if (number && mo_parse_i64(number, 1, MO_FIT_INT, &error) == 0 && error == ENOENT)
+		status = W_EXITCODE(EXIT_REFUSED, 0);
+	on_brought(arg, status, problem ? "" : out, problem ? 0 : n, what ? what : problem);
+}
+
+/* Which image its name is in the store of a runtime here. */
+static void ask_store(struct images *all, struct bringing *b, const char *runtime, const char *name)
+{
+	if (!runtimes_allowed(all->m->runtimes, runtime)) {
+		_cleanup_(mo_freep) char *why =
+			mo_printf("%s does not use the images of %s: name it in `runtimes` of its "
+				  "agent.yaml, or say dir:/PATH",
+				  all->m->config->node, runtime);
+
+		on_brought(b, W_EXITCODE(EXIT_REFUSED, 0), "", 0, why);
+		return;
+	}
+	int r = runtimes_digest(all->m->runtimes, runtime, name, on_told, b, &b->helper);
+
+	if (r < 0)
+		on_brought(b, 0, "", 0, strerror(-r));
+}
+
 void images_bring(struct images *all, int64_t number, const struct image_order *order)
 {
 	struct bringing *b = mo_alloc(sizeof(*b));
@@ -235,7 +271,13 @@ void images_bring(struct images *all, int64_t number, const struct image_order *
 	/* it takes away what nobody holds: also what was fetched and is about to be unpacked */
 	stop_tidying(all);
 	*MO_GROW(all->items, all->n) = b;
-	if (all->m->starter->in_units)
+	const char *name, *runtime = runtime_of_image(order->image, &name);
+
+	if (runtime)
+		ask_store(all, b, runtime, name);
+	else if (image_asks_remove(all->m->image_asks))
+		on_brought(b, 0, "", 0, "an image is being removed there");
+	else if (all->m->starter->in_units)
 		make_place(b, order);
 	else
 		pull(b);

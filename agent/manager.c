@@ -28,7 +28,7 @@
 #include "agent/runtimes.h"
 #include "agent/link.h"
 #include "agent/exec.h"
-#include "agent/image_check.h"
+#include "agent/image_asks.h"
 #include "agent/logs.h"
 #include "agent/messages.h"
 #include "agent/queue.h"

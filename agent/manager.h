@@ -5,7 +5,7 @@
  *   <- fence, scan (checkpoints), sweep, discovery (this machine), ending (is it going down?)
  *   <- supervisor <- step_dir (one step: lock, socket, adoption), health (probes and checks)
  *   <- plain <- reserve, unit (ways to start a supervisor) <- start; controller (messages)
- *   <- link <- logs, exec, image_check
+ *   <- link <- logs, exec, image_asks
  *   <- manager (turn, effects, start-up).
  * Nothing calls the manager: a source queues, or sets a mark and arms the turn. */
 #pragma once

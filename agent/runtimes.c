@@ -13,6 +13,7 @@
 #include "lib/model/runtime.h"
 
 #define DEADLINE_US (INT64_C(120) * 1000000)
+#define ASK_DEADLINE_US (INT64_C(30) * 1000000) /* above that of moe-runtime */
 #define OUT_MAX 65536
 
 /* Words of a moe-runtime that is to be run. */
@@ -90,6 +91,38 @@ static struct order *order(struct runtimes *r, const char *verb, const char *nam
 	mo_strs_add(&o->argv, &o->n_argv, name);
 	mo_strs_add(&o->argv, &o->n_argv, what);
 	return o;
+}
+
+bool runtimes_allowed(const struct runtimes *r, const char *name)
+{
+	const char *list = r->m->config->runtimes;
+
+	for (size_t n; list && *list; list += n + strspn(list + n, ", ")) {
+		n = strcspn(list, ", ");
+		if (n == strlen(name) && strncmp(list, name, n) == 0)
+			return true;
+	}
+	return false;
+}
+
+int runtimes_digest(struct runtimes *r, const char *name, const char *image, helper_fn fn,
+		    void *arg, struct helper **ret)
+{
+	struct order o = { 0 };
+	const char *path = service_path(r->m, r->program);
+
+	service_words(r->m, r->program ? r->program : "moe-runtime", &o.argv, &o.n_argv);
+	mo_strs_add(&o.argv, &o.n_argv, "digest");
+	mo_strs_add(&o.argv, &o.n_argv, name);
+	mo_strs_add(&o.argv, &o.n_argv, image);
+	size_t n = o.n_argv;
+
+	*MO_GROW(o.argv, o.n_argv) = NULL;
+	int e = path ? helper_start_group(r->m->loop, path, o.argv, ASK_DEADLINE_US, OUT_MAX, fn,
+					  arg, ret)
+		     : -ENOENT;
+	mo_strs_clear(&o.argv, &n);
+	return e;
 }
 
 void runtimes_release(struct runtimes *r, const struct step_dir *d)

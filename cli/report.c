@@ -12,9 +12,9 @@
 
 static void print_ledger(struct json_object *report)
 {
-	static const char *const parts[] = { "productive", "queue",     "launch", "init",
-					     "load",       "recompute", "save",   "hang",
-					     "detect",     "drain",     "idle" };
+	static const char *const parts[] = { "productive", "queue",  "image",     "launch",
+					     "init",       "load",   "recompute", "save",
+					     "hang",       "detect", "drain",     "idle" };
 	double total = js_real(report, "gpu_seconds.total");
 	printf("GPU time     %s GPU-s\n", text_real(total, 1));
 	for (size_t i = 0; i < ELEMENTSOF(parts); i++) {
@@ -39,8 +39,8 @@ static void print_ledger(struct json_object *report)
 /* unknown: iterations were lost, and how long it took to do them again is not known, or not yet. */
 static void print_waterfall(struct json_object *w, bool unknown)
 {
-	static const char *const phases[] = { "detect", "stop", "place",    "launch",
-					      "init",   "load", "recompute" };
+	static const char *const phases[] = { "detect", "stop", "place", "image",
+					      "launch", "init", "load",  "recompute" };
 	double total = 0, at = 0;
 	for (size_t i = 0; i < ELEMENTSOF(phases); i++)
 		total += js_real(w, phases[i]) > 0 ? js_real(w, phases[i]) : 0;

@@ -47,25 +47,34 @@ static void on_answer(void *arg, const struct query_answer *a, const char *why)
 		api_send_doc(r, 200, &image_checks_desc, &checks);
 }
 
+bool api_caller_account(struct manager *m, struct http_request *r)
+{
+	const struct http_caller *c = http_caller(r);
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+
+	if (!c->user)
+		http_problem(r, 422, "user: this token is nobody's: name an account of the node");
+	else if (mo_streq(c->user, "root") && !api_may_be_root(m, c))
+		http_problem(r, 422,
+			     "user: root runs no jobs: name the account whose jobs are meant");
+	else if (!api_may_be_root(m, c) && auth_account(m, c, &err) < 0)
+		http_problem(r, 403, "%s", err.text);
+	else
+		return true;
+	return false;
+}
+
 /* As whom it is looked at: the caller, or whom an admin names. NULL after a 4xx was sent. */
 static const char *user_of(struct manager *m, struct http_request *r)
 {
 	const struct http_caller *c = http_caller(r);
 	const char *user = http_query(r, "user");
-	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 
 	if (user && !mo_streq(user, c->user) && c->role != ROLE_ADMIN)
 		http_problem(r, 403, "user: only an admin looks as somebody else");
 	else if (user && !mo_name_valid(user))
 		http_problem(r, 400, "user=%.40s: is not the name of an account", user);
-	else if (!user && !c->user)
-		http_problem(r, 422, "user: this token is nobody's: name an account of the node");
-	else if (!user && mo_streq(c->user, "root") && !api_may_be_root(m, c))
-		http_problem(r, 422,
-			     "user: root runs no jobs: name the account whose jobs are meant");
-	else if (!user && !api_may_be_root(m, c) && auth_account(m, c, &err) < 0)
-		http_problem(r, 403, "%s", err.text);
-	else
+	else if (user || api_caller_account(m, r))
 		return user ? user : c->user;
 	return NULL;
 }

@@ -11,6 +11,7 @@
 #include "daemon/api_explain.h"
 #include "daemon/api_job_docs.h"
 #include "daemon/api_image_check.h"
+#include "daemon/api_images.h"
 #include "daemon/api_jobs.h"
 #include "daemon/api_logs.h"
 #include "daemon/api_metrics.h"
@@ -28,6 +29,7 @@
 #include "daemon/core/view/view_node.h"
 #include "daemon/core/view/why_view.h"
 #include "daemon/effects.h"
+#include "daemon/images.h"
 #include "daemon/web.h"
 #include "lib/model/image_check.h"
 #include "lib/model/limits.h"
@@ -174,6 +176,30 @@ const struct api_route api_routes[] = {
 	  "nodes",
 	  "image user",
 	  .answer = &image_checks_desc },
+	{ { "GET", "/v1/images", ROLE_VIEWER, api_images_list, 0, false },
+	  "Images that nodes have, asked of their agents, and those that people have brought "
+	  "there: "
+	  "node= one or several, with commas. Nodes that could not be asked are named.",
+	  "nodes",
+	  "node",
+	  .answer = &images_view_desc },
+	{ { "POST", "/v1/images/pull", ROLE_USER, api_images_pull, B, false },
+	  "Have an image brought to nodes before a job needs it: {\"image\":NAME,\"nodes\":[NAMES],"
+	  "\"auth\":FILE}; without nodes to all that are up. A start of the controller ends it; "
+	  "nodes keep what they have.",
+	  "nodes",
+	  .answer = &prefetch_desc,
+	  .body = &image_pull_body_desc },
+	{ { "GET", "/v1/images/pull/{pull}", ROLE_VIEWER, api_images_pull_get, 0, false },
+	  "How far such an order is.",
+	  "nodes",
+	  .answer = &prefetch_desc },
+	{ { "DELETE", "/v1/images", ROLE_OPERATOR, api_images_remove, 0, false },
+	  "Remove an image from nodes: image=DIGEST or NAME, nodes=, with commas (not given: all). "
+	  "What is in use stays, and who uses it is named.",
+	  "nodes",
+	  "image nodes",
+	  .answer = &images_view_desc },
 	{ { "GET", "/v1/drift", ROLE_VIEWER, api_stack_drift, 0, false },
 	  "What of the software differs among nodes with GPUs of one model.",
 	  "nodes",

@@ -6,7 +6,9 @@
 #include "daemon/agent_answer.h"
 #include "daemon/agent_link.h"
 #include "daemon/api.h"
+#include "daemon/core/rules/prefetch.h"
 #include "daemon/exec.h"
+#include "daemon/images.h"
 #include "daemon/node_config.h"
 #include "lib/wire/encode.h"
 
@@ -54,6 +56,8 @@ static void answer(struct manager *m, struct http_request *r, const struct input
 		api_node_doc(m, n, false, &b);
 	else if (in->answer == ANSWER_EXEC)
 		wire_encode(&exec_desc, execs_find(m, in->answer_text), &b);
+	else if (in->answer == ANSWER_PREFETCH)
+		wire_encode(&prefetch_desc, prefetch_find(m->core, fx->job), &b);
 	else
 		mo_buf_str(&b, in->answer_text ? in->answer_text : "{}");
 	api_send(r, fx->reply->status, &b);
@@ -82,6 +86,12 @@ static void reply(struct manager *m, const struct input *in, const struct effect
 	/* whether or not somebody still waits: what the event says is done */
 	if (in->answer == ANSWER_EXEC)
 		execs_decided(m, in->answer_text, fx->reply->status < 400);
+	if (in->answer == ANSWER_IMAGES && fx->reply->status < 400) {
+		image_questions_ask(m, in->answer_id);
+		return;
+	}
+	if (in->answer == ANSWER_IMAGES)
+		image_questions_drop(m, in->answer_id);
 	r = http_find(m->http, (uint64_t)fx->request);
 	if (!r)
 		return;

@@ -5,13 +5,23 @@
 #include "daemon/manager.h"
 
 /* What a successful FX_REPLY for this input looks like. */
-enum answer_kind { ANSWER_NONE, ANSWER_SUBMIT, ANSWER_JOB, ANSWER_NODE, ANSWER_TEXT, ANSWER_EXEC };
+enum answer_kind {
+	ANSWER_NONE,
+	ANSWER_SUBMIT,
+	ANSWER_JOB,
+	ANSWER_NODE,
+	ANSWER_TEXT,
+	ANSWER_EXEC,
+	ANSWER_PREFETCH,
+	ANSWER_IMAGES, /* the answers of nodes, later */
+};
 struct input {
 	struct core_input core;
 	bool of_agent;      /* its answer goes to an agent (agent_answer.h) */
 	int answer;         /* enum answer_kind */
 	char *answer_text;  /* ANSWER_TEXT: the document; ANSWER_EXEC: id of the command */
 	char *answer_node;  /* ANSWER_NODE: its name */
+	int64_t answer_id;  /* ANSWER_IMAGES: of the question (images.h) */
 	size_t effects_end; /* during the turn: its effects end here */
 };
 /* How somebody was known: "socket", "token 1f2e3d4c from 10.0.0.7"; caller frees. */

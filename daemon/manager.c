@@ -22,6 +22,7 @@
 #include "daemon/begin.h"
 #include "daemon/core/state/clock.h"
 #include "daemon/exec.h"
+#include "daemon/images.h"
 #include "daemon/forked.h"
 #include "daemon/input.h"
 #include "daemon/journal.h"
@@ -190,6 +191,7 @@ static int make_parts(struct manager *m, struct mo_error *err)
 	audit_new(m);
 	links_new(m);
 	execs_new(m);
+	image_questions_new(m);
 	streams_new(m);
 	queries_new(m);
 	helpers_new(m);
@@ -323,6 +325,7 @@ void manager_done(struct manager *m)
 	m->streams = streams_free(m->streams);
 	m->links = links_free(m->links);
 	m->execs = execs_free(m->execs);
+	m->image_questions = image_questions_free(m->image_questions);
 	m->auth = auth_free(m->auth);
 	m->audit = audit_free(m->audit);
 	mo_timer_free(m->deadline);

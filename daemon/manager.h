@@ -40,6 +40,7 @@ struct manager {
 	struct audit *audit;
 	struct links *links;
 	struct execs *execs;
+	struct image_questions *image_questions;
 	struct streams *streams;
 	struct queries *queries;
 	struct helpers *helpers;

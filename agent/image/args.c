@@ -16,6 +16,7 @@ const char args_usage[] =
 	"                 [--max-bytes SIZE]\n"
 	"       moe-image list DIR\n"
 	"       moe-image prune DIR --max-bytes SIZE [--unused-for DURATION]\n"
+	"       moe-image stock DIR [--remove DIGEST|NAME [--keep DIGEST] ..]\n"
 	"       moe-image pull IMAGE DIR [--digest DIGEST] [--never] [--own]\n"
 	"                 [--auth FILE] [--mirror FROM=TO] .. [--silence DURATION]\n"
 	"       moe-image make DIR [--own]\n"
@@ -24,7 +25,8 @@ const char args_usage[] =
 
 static const char *const verbs[] = {
 	[VERB_FETCH] = "fetch", [VERB_UNPACK] = "unpack", [VERB_LIST] = "list",
-	[VERB_PRUNE] = "prune", [VERB_PULL] = "pull",     [VERB_MAKE] = "make"
+	[VERB_PRUNE] = "prune", [VERB_PULL] = "pull",     [VERB_MAKE] = "make",
+	[VERB_STOCK] = "stock"
 };
 
 static bool read_silence(struct args *a, const char *value)
@@ -52,6 +54,10 @@ static bool read_option(struct args *a, const char *name, const char *value)
 		return read_silence(a, value);
 	else if (mo_streq(name, "--digest") && pull)
 		a->digest = value;
+	else if (mo_streq(name, "--remove") && a->verb == VERB_STOCK)
+		a->removes = value;
+	else if (mo_streq(name, "--keep") && a->verb == VERB_STOCK)
+		mo_strs_add(&a->keeps, &a->n_keeps, value);
 	else if (mo_streq(name, "--unused-for") && a->verb == VERB_PRUNE)
 		return mo_parse_duration_us(value, &a->unused_us) == 0;
 	else if (mo_streq(name, "--max-bytes") && (a->verb == VERB_UNPACK || a->verb == VERB_PRUNE))
@@ -97,4 +103,5 @@ bool args_read(int argc, char **argv, struct args *ret)
 void args_done(struct args *a)
 {
 	mo_strs_clear(&a->mirrors, &a->n_mirrors);
+	mo_strs_clear(&a->keeps, &a->n_keeps);
 }

@@ -9,6 +9,7 @@ enum verb {
 	VERB_PRUNE,
 	VERB_PULL,
 	VERB_MAKE,
+	VERB_STOCK,
 };
 struct args {
 	int verb;              /* enum verb */
@@ -19,12 +20,15 @@ struct args {
 	int64_t silence_s;
 	char **mirrors;
 	size_t n_mirrors;
-	int64_t bytes_max;  /* UNPACK; PRUNE: MO_NONE until it is said */
-	bool by_digest;     /* UNPACK */
-	const char *digest; /* PULL: the one that is meant; NULL: any */
-	bool never;         /* PULL: only looks whether it is there */
-	bool own;           /* PULL, MAKE: in a part of dir that is the user's alone */
-	int64_t unused_us;  /* PRUNE: newer ones stay */
+	int64_t bytes_max;   /* UNPACK; PRUNE: MO_NONE until it is said */
+	bool by_digest;      /* UNPACK */
+	const char *digest;  /* PULL: the one that is meant; NULL: any */
+	bool never;          /* PULL: only looks whether it is there */
+	const char *removes; /* STOCK: a digest or a name, which goes; NULL: nothing does */
+	char **keeps;        /* STOCK: digests that stay */
+	size_t n_keeps;
+	bool own;          /* PULL, MAKE: in a part of dir that is the user's alone */
+	int64_t unused_us; /* PRUNE: newer ones stay */
 	bool allow_root;
 };
 extern const char args_usage[];

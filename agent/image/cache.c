@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/core/image/cache.h"
 #include "agent/core/image/entry.h"
 #include "agent/core/image/oci.h"
 #include "agent/image/place.h"
@@ -17,12 +16,7 @@
 #define BLOCK 512 /* of st_blocks */
 #define SECOND_US 1000000LL
 
-struct images {
-	struct cached *all;
-	size_t n;
-};
-
-static void images_done(struct images *i)
+void images_done(struct images *i)
 {
 	for (size_t k = 0; k < i->n; k++)
 		free(i->all[k].name);
@@ -91,7 +85,7 @@ static void look(struct images *all, int cache, const char *name)
 	c->bytes = bytes_below(dir, 0);
 }
 
-static int read_cache(const char *path, struct images *ret, struct mo_error *err)
+int cache_read(const char *path, struct images *ret, struct mo_error *err)
 {
 	_cleanup_(mo_dir_freep) struct mo_dir *names = mo_dir_open(AT_FDCWD, path, 0);
 	const char *name;
@@ -117,7 +111,7 @@ static void say(const struct cached *c, const char *what)
 int cache_list(const char *path, struct mo_error *err)
 {
 	_cleanup_(images_done) struct images all = { 0 };
-	int r = read_cache(path, &all, err);
+	int r = cache_read(path, &all, err);
 
 	for (size_t i = 0; r == 0 && i < all.n; i++)
 		say(&all.all[i], all.all[i].in_use ? "used" : "free");
@@ -145,11 +139,19 @@ static int remove_partials(const char *path, struct mo_error *err)
 	return r;
 }
 
+int cache_remove(const char *path, const char *name, struct mo_error *err)
+{
+	_cleanup_(mo_freep) char *there = mo_path(path, "%s", name);
+	_cleanup_(mo_freep) char *partial = mo_printf("%s" PLACE_PARTIAL, there);
+
+	return place_remove(there, partial, err);
+}
+
 int cache_prune(const char *path, int64_t bytes_max, int64_t unused_us, struct mo_error *err)
 {
 	_cleanup_(images_done) struct images all = { 0 };
 	int64_t since = unused_us > 0 ? mo_clock_wall_us() - unused_us : INT64_MAX;
-	int r = read_cache(path, &all, err);
+	int r = cache_read(path, &all, err);
 
 	for (size_t i = 0; i < all.n; i++)
 		all.all[i].in_use |= all.all[i].used_us >= since;
@@ -159,12 +161,10 @@ int cache_prune(const char *path, int64_t bytes_max, int64_t unused_us, struct m
 
 	for (size_t i = 0; r == 0 && i < all.n; i++) {
 		struct cached *c = &all.all[i];
-		_cleanup_(mo_freep) char *name = mo_path(path, "%s", c->name);
-		_cleanup_(mo_freep) char *partial = mo_printf("%s" PLACE_PARTIAL, name);
 
 		if (!c->goes)
 			continue;
-		r = place_remove(name, partial, err);
+		r = cache_remove(path, c->name, err);
 		n -= r == 0;
 		if (r == 0)
 			say(c, "removed");

@@ -2,7 +2,18 @@
  * a shared flock(2) on its directory, and looks after that whether the directory still has its
  * name. Its age is the directory's time of change: unpack, asked for it once more, sets it. */
 #pragma once
+#include "agent/core/image/cache.h"
 #include "lib/base/error.h"
+
+struct images {
+	struct cached *all; /* by time of use, the oldest first */
+	size_t n;
+};
+/* 0, or an error with err; images_done() in any case. */
+int cache_read(const char *path, struct images *ret, struct mo_error *err);
+void images_done(struct images *i);
+/* One of them goes, unless somebody holds a lock on it: -EWOULDBLOCK. */
+int cache_remove(const char *path, const char *name, struct mo_error *err);
 
 /* One line for each: digest, bytes, time of last use, used or free. 0, or an error with err. */
 int cache_list(const char *path, struct mo_error *err);

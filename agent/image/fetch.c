@@ -9,6 +9,7 @@
 #include "agent/image/blob.h"
 #include "agent/image/download.h"
 #include "agent/image/layout.h"
+#include "agent/image/names.h"
 #include "agent/image/place.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
@@ -195,11 +196,15 @@ static int name_image(const struct job *j, struct mo_error *err)
 	return put_file(j, "index.json", b.data, b.len, err);
 }
 
-static bool is_cached(const char *cache, const char *digest)
+static bool is_cached(const struct fetch_wish *wish, const char *digest)
 {
-	_cleanup_(mo_freep) char *name = image_dir_name(digest), *path = mo_path(cache, "%s", name);
+	_cleanup_(mo_freep) char *name = image_dir_name(digest),
+				 *path = mo_path(wish->cache, "%s", name);
+	bool has = place_has(path, digest);
 
-	return place_has(path, digest);
+	if (has)
+		names_add(path, wish->name);
+	return has;
 }
 
 static int fetch_missing(struct job *j, struct mo_error *err)
@@ -226,7 +231,7 @@ int fetch(const struct reference *from, const char *dir, const char *architectur
 		fflush(stdout);
 	}
 	if (r == 0)
-		r = wish->cache && is_cached(wish->cache, j.digest) ? 1 : fetch_missing(&j, err);
+		r = wish->cache && is_cached(wish, j.digest) ? 1 : fetch_missing(&j, err);
 	if (r >= 0)
 		printf("%s\n", j.digest);
 	registry_done(&j.registry);

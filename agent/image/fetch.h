@@ -6,8 +6,8 @@ struct fetch_wish {
 	const char *auth_file; /* NULL: nobody's */
 	int64_t silence_s;     /* without a byte, and a try has failed */
 	/* directory of images by their digests: what lies there is not fetched; NULL: none */
-	const char *cache;
-	bool tells; /* which image it is, before it is fetched */
+	const char *cache, *name; /* with cache: by which it was asked for (names.h) */
+	bool tells;               /* which image it is, before it is fetched */
 };
 /* dir is made where it is missing, and may hold other images. What is in it already is not asked
  * for again, and a blob that was cut goes on where it ended. Its index names the image when all of

@@ -5,6 +5,7 @@
  *   moe-image unpack SOURCE DEST    of a layout, or of what docker save wrote, into a directory
  *   moe-image list DIR              which images of --by-digest there are, and
  *   moe-image prune DIR             removes those that nobody has used for long
+ *   moe-image stock DIR             the same for the agent, which asks for everybody's images
  *   moe-image pull IMAGE DIR        both, into a directory of images: what the agent starts
  *   moe-image make DIR              that directory, with more rights than an agent may have
  * NAME: docker://HOST/NAME[:TAG][@DIGEST]. SOURCE: oci:DIR[:TAG] or docker-archive:FILE. All are
@@ -30,6 +31,7 @@
 #include "agent/image/failure.h"
 #include "agent/image/fetch.h"
 #include "agent/image/pull.h"
+#include "agent/image/stock.h"
 #include "agent/image/unpack.h"
 #include "lib/base/fd.h"
 #include "lib/base/identity.h"
@@ -141,7 +143,7 @@ static int run(const struct args *a, struct mo_error *err)
 {
 	_cleanup_(mo_freep) char *cache = NULL;
 	struct utsname node;
-	int r = become(a, &cache, err);
+	int r = a->verb == VERB_STOCK ? 0 : become(a, &cache, err); /* it becomes several */
 
 	if (r < 0)
 		return r;
@@ -154,6 +156,7 @@ static int run(const struct args *a, struct mo_error *err)
 	case VERB_UNPACK: return run_unpack(a, architecture, err);
 	case VERB_LIST: return cache_list(a->dir, err);
 	case VERB_MAKE: return 0;
+	case VERB_STOCK: return stock(a, err);
 	case VERB_PULL: return pull(a, cache, architecture, err);
 	default: return cache_prune(a->dir, a->bytes_max, a->unused_us, err);
 	}

@@ -2,25 +2,21 @@
  * forked here, does its part, and is gone. */
 #include "agent/image/pull.h"
 
-#include <errno.h>
 #include <gnutls/crypto.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <unistd.h>
 
 #include "agent/core/image/oci.h"
-#include "agent/image/failure.h"
+#include "agent/image/apart.h"
 #include "agent/image/fetch.h"
+#include "agent/image/names.h"
 #include "agent/image/place.h"
 #include "agent/image/unpack.h"
 #include "lib/base/fd.h"
 #include "lib/base/hex.h"
-#include "lib/base/proc.h"
 #include "lib/model/image.h"
-
-#define CACHED 4 /* exit status of a part: the image is there already */
 
 struct pull {
 	const struct args *args;
@@ -30,51 +26,27 @@ struct pull {
 	struct source source;  /* what is unpacked */
 };
 
-static int do_fetch(const struct pull *p, struct mo_error *err)
+static int do_fetch(const void *arg, struct mo_error *err)
 {
+	const struct pull *p = arg;
 	const struct fetch_wish wish = { .auth_file = p->args->auth_file,
 					 .silence_s = p->args->silence_s,
 					 .cache = p->cache,
+					 .name = p->args->source,
 					 .tells = true };
 
 	return fetch(&p->from, p->layout, p->architecture, &wish, err);
 }
 
-static int do_unpack(const struct pull *p, struct mo_error *err)
+static int do_unpack(const void *arg, struct mo_error *err)
 {
+	const struct pull *p = arg;
 	const struct unpack_wish wish = { .by_digest = true,
 					  .bytes_max = p->args->bytes_max,
-					  .tells = !p->layout };
+					  .tells = !p->layout,
+					  .name = p->args->source };
 
 	return unpack(&p->source, p->architecture, p->cache, &wish, err);
-}
-
-/* The exit status of a process that does it. */
-static int run_apart(const struct pull *p, int (*part)(const struct pull *, struct mo_error *),
-		     struct mo_error *err)
-{
-	pid_t parent = mo_proc_self();
-	siginfo_t end = { 0 };
-
-	fflush(stdout);
-	pid_t pid = fork();
-
-	if (pid < 0)
-		return mo_error_set(err, -errno, "no process can be started: %s", strerror(errno));
-	if (pid == 0) {
-		struct mo_error why = { 0 };
-		int r = prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent ? -ECHILD
-										    : part(p, &why);
-
-		r = r < 0 ? failure_told(p->args->source, r, &why) : r > 0 ? CACHED : 0;
-		fflush(stdout);
-		_exit(r);
-	}
-	int r = mo_proc_wait(P_PID, pid, &end, WEXITED);
-
-	if (r == 0 && end.si_code != CLD_EXITED)
-		return mo_error_set(err, -EIO, "it was killed by signal %d", end.si_status);
-	return r < 0 ? mo_error_set(err, r, "it was lost: %s", strerror(-r)) : end.si_status;
 }
 
 /* One for each name and digest, so that a killed one is gone on with; its end lets what looks for
@@ -129,12 +101,12 @@ static int bring(struct pull *p, struct mo_error *err)
 	int r = read_source(p, err);
 
 	if (r == 0 && p->layout)
-		r = run_apart(p, do_fetch, err);
+		r = apart(p->args->source, do_fetch, p, err);
 	if (r == 0)
-		r = run_apart(p, do_unpack, err);
-	if (p->layout && (r == 0 || r == CACHED))
+		r = apart(p->args->source, do_unpack, p, err);
+	if (p->layout && (r == 0 || r == APART_MORE))
 		(void)mo_rm_rf(p->layout);
-	return r == CACHED ? 0 : r;
+	return r == APART_MORE ? 0 : r;
 }
 
 /* What is asked for may be a digest by itself. */
@@ -154,6 +126,7 @@ int pull(const struct args *a, const char *cache, const char *architecture, stru
 
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody waits for it then */
 	if (path && place_has(path, digest)) {
+		names_add(path, a->source);
 		printf("image %s\n%s\n", digest, digest);
 		return 0;
 	}

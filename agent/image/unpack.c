@@ -8,6 +8,7 @@
 #include "agent/core/image/cache.h"
 #include "agent/core/stepd/image_config.h"
 #include "agent/image/layer.h"
+#include "agent/image/names.h"
 #include "agent/image/place.h"
 #include "lib/base/fd.h"
 #include "lib/model/image.h"
@@ -153,6 +154,8 @@ int unpack(const struct source *from, const char *architecture, const char *dest
 			fflush(stdout);
 		}
 		r = unpack_parts(&parts, path, wish->bytes_max, err);
+		if (r == 0 && wish->name)
+			names_add(path, wish->name);
 	}
 	parts_done(&parts);
 	return r;

@@ -6,6 +6,7 @@ struct unpack_wish {
 	bool by_digest;    /* into the directory of its digest in dest */
 	int64_t bytes_max; /* of its files */
 	bool tells;        /* which image it is, before it is unpacked */
+	const char *name;  /* by which it was asked for (names.h); NULL: by none */
 };
 /* Into dest. 0, IMAGE_REFUSED, or another negative errno; with err. Says on standard output how
  * far it is, and last the digest. */

@@ -90,6 +90,9 @@ void store_ask(const struct box *b, struct runtime_image *ret)
 
 	if (r == 0 && ret->n_layers == 0)
 		r = -EBADMSG;
+	if (r == 0 && b->digest && !mo_streq(ret->digest, b->digest))
+		r = mo_error_set(&err, -ENOENT, "this node has %s, the job has %s", ret->digest,
+				 b->digest);
 	if (r < 0)
 		report_failure(-r, "use %s: %s", b->root, mo_error_text(&err, r));
 }

@@ -4,6 +4,7 @@
  *
  * moe-runtime hold NAME IMAGE STEP: keeps the image from being removed, by a container of the
  *   step's that is never started, and says what the image is: JSON of struct runtime_image.
+ * moe-runtime digest NAME IMAGE: which image that name is here, and keeps nothing.
  * moe-runtime release NAME STEP: ends that. No process of the step is left.
  * moe-runtime sweep NAME NODE STEPSDIR: the same for all steps of the node that have no directory
  *   there: what an agent before this one did not come to. A step has its directory before
@@ -112,6 +113,18 @@ static int hold(struct asking *a, struct mo_error *err)
 	return 0;
 }
 
+static int digest(struct asking *a, struct mo_error *err)
+{
+	_cleanup_(runtime_image_done) struct runtime_image image;
+
+	mo_desc_init(&runtime_image_desc, &image);
+	int r = resolve(a, &image, err);
+
+	if (r == 0)
+		printf("%s\n", image.digest);
+	return r;
+}
+
 /* Surely: a directory that cannot be looked at counts as there. */
 static bool is_left(const char *step, const char *node, const char *steps)
 {
@@ -142,15 +155,18 @@ static int run(char *argv[], struct mo_error *err)
 {
 	struct asking a = { 0 };
 	const char *verb = argv[1];
-	bool holds = mo_streq(verb, "hold");
+	bool holds = mo_streq(verb, "hold"), tells = mo_streq(verb, "digest");
 
-	a.end_us = mo_clock_boot_us() + (holds ? HOLD_DEADLINE_US : RELEASE_DEADLINE_US);
+	a.end_us = mo_clock_boot_us() + (holds || tells ? HOLD_DEADLINE_US : RELEASE_DEADLINE_US);
 	mo_desc_init(&runtime_desc, &a.runtime);
 	int r = runtime_load(argv[2], &a.runtime, err);
 
 	if (r == 0 && holds) {
 		a.words = (struct runtime_words){ .image = argv[3], .step = argv[4] };
 		r = hold(&a, err);
+	} else if (r == 0 && tells) {
+		a.words.image = argv[3];
+		r = digest(&a, err);
 	} else if (r == 0 && mo_streq(verb, "release")) {
 		a.words.step = argv[3];
 		r = ASK(&a, release, err);
@@ -171,10 +187,13 @@ int main(int argc, char *argv[])
 	}
 	if (argc < 4 ||
 	    !(strcmp(argv[1], "hold") == 0      ? argc == 5 && runtime_image_valid(argv[3])
+	      : strcmp(argv[1], "digest") == 0  ? argc == 4 && runtime_image_valid(argv[3])
 	      : strcmp(argv[1], "release") == 0 ? argc == 4
 						: strcmp(argv[1], "sweep") == 0 && argc == 5)) {
-		fprintf(stderr, "usage: moe-runtime hold NAME IMAGE STEP | release NAME STEP | "
-				"sweep NAME NODE STEPSDIR (the agent starts it)\n");
+		fprintf(stderr,
+			"usage: moe-runtime hold NAME IMAGE STEP | digest NAME IMAGE | release "
+			"NAME STEP | "
+			"sweep NAME NODE STEPSDIR (the agent starts it)\n");
 		return 2;
 	}
 	prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -29,7 +29,9 @@
 #include "daemon/core/rules/fleet.h"
 #include "daemon/core/rules/fleet_verbs.h"
 #include "daemon/core/rules/incarnation.h"
+#include "daemon/core/rules/images.h"
 #include "daemon/core/rules/jobs.h"
+#include "daemon/core/rules/prefetch.h"
 #include "daemon/core/rules/schedule.h"
 #include "daemon/core/rules/silence.h"
 #include "daemon/core/rules/tokens.h"
@@ -78,6 +80,7 @@ void core_free(struct core *c)
 	mo_desc_done(&state_desc, &c->owned);
 	free(c->idem_heads);
 	talkers_clear(c);
+	prefetches_clear(c);
 	free(c->unfinished);
 	free(c->ending);
 	queue_clear(&c->queue);
@@ -193,6 +196,7 @@ static void clock_read(struct turn *t)
 			live_shift(&c->lives[i], in->shift_us);
 		c->tell_until += in->shift_us;
 		c->talkers_until += in->shift_us;
+		prefetches_shift(c, in->shift_us);
 		if (c->liveness_at != INT64_MAX)
 			c->liveness_at += in->shift_us;
 		c->jobs_at = t->now;
@@ -241,6 +245,8 @@ static void dispatch(struct turn *t)
 	case IN_RESOLVE: incarnation_resolve(t); break;
 	case IN_STORE: store_reported(t); break;
 	case IN_EXEC: job_exec(t); break;
+	case IN_PREFETCH: prefetch_begin(t); break;
+	case IN_IMAGES_REMOVE: images_remove(t); break;
 	default: assert(!"input type");
 	}
 }

@@ -10,6 +10,7 @@ const CATEGORIES = [
   ['load', '#5b7fb5'],
   ['init', '#8a6fb0'],
   ['save', '#3c9aa8'],
+  ['image', '#4d6b8a'],
   ['launch', '#9aa7b5'],
   ['detect', '#b5473c'],
   ['hang', '#7d1f1f'],

@@ -16,8 +16,8 @@ static const struct {
 } sources[] = {
 	{ IMAGE_DIR, IMAGE_OF_DIR },       { IMAGE_LAYOUT, IMAGE_OF_LAYOUT },
 	{ IMAGE_SAVED, IMAGE_OF_ARCHIVE }, { IMAGE_REGISTRY, IMAGE_OF_REGISTRY },
-	{ "docker:", IMAGE_OF_NODE },      { "podman:", IMAGE_OF_NODE },
-	{ "squashfs:", IMAGE_OF_NODE },
+	{ "docker:", IMAGE_OF_STORE },     { "podman:", IMAGE_OF_STORE },
+	{ "squashfs:", IMAGE_OF_FILE },
 };
 
 int image_source(const char *image)
@@ -32,7 +32,7 @@ bool image_lies_there(const char *image)
 {
 	int source = image_source(image);
 
-	return source == IMAGE_OF_DIR || source == IMAGE_OF_NODE;
+	return source == IMAGE_OF_DIR || source == IMAGE_OF_FILE;
 }
 
 static const struct mo_field image_order_fields[] = {

@@ -17,10 +17,11 @@ enum image_source {
 	IMAGE_OF_LAYOUT,   /* an OCI image layout: DIR[:TAG] */
 	IMAGE_OF_ARCHIVE,  /* what docker save writes */
 	IMAGE_OF_REGISTRY, /* a name, with or without docker:// */
-	IMAGE_OF_NODE,     /* in a store or a file that each node has */
+	IMAGE_OF_STORE,    /* in the store of a runtime of each node: asked for, and not brought */
+	IMAGE_OF_FILE,     /* a squashfs that each node has */
 };
 int image_source(const char *image);
-/* Nothing is brought: DIR or NODE. */
+/* No node is asked for it before a step: DIR or FILE. */
 bool image_lies_there(const char *image);
 /* engine.container.pull: what the node lacks is brought, or nothing is. */
 enum image_pull { PULL_MISSING, PULL_NEVER, _IMAGE_PULL_N };

@@ -107,7 +107,7 @@ struct event {
 };
 /* ms outside; kept in ms */
 struct waterfall {
-	int64_t detect, stop, place, launch, init, load, recompute;
+	int64_t detect, stop, place, image, launch, init, load, recompute;
 };
 struct incident {
 	int64_t time, attempt;
@@ -133,6 +133,7 @@ enum ledger_category {
 	GPU_DETECT,
 	GPU_DRAIN,
 	GPU_IDLE,
+	GPU_IMAGE,
 	_GPU_CATEGORY_N
 };
 

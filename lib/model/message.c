@@ -189,7 +189,9 @@ static const struct mo_field command_fields[] = {
 		 .omit = true),
 	MO_D(command, signal, MO_INT, "stop: signal for the main processes", .omit = true),
 	MO_D(command, grace_us, MO_INT, "stop: microseconds until SIGKILL", .omit = true),
-	MO_D(command, dir, MO_STR, "scan: the checkpoint directory; query image: the image",
+	MO_D(command, dir, MO_STR,
+	     "scan: the checkpoint directory; query image: the image; query images_remove: its "
+	     "digest or a name",
 	     .omit = true),
 	MO_D_SUB(command, layout, MO_OPT, &ckpt_layout_desc,
 		 "scan: where checkpoints lie in it and when one is complete", .omit = true),
@@ -220,7 +222,8 @@ static const struct mo_field command_fields[] = {
 	MO_D(command, query, MO_INT, "query: id of the question", .omit = true),
 	MO_D(command, what, MO_STR,
 	     "query: env, what its ranks were given; exec, a command beside a rank; image, whether "
-	     "the image `dir` fits; without it the log of a rank",
+	     "the image `dir` fits; images, which ones it has; images_remove; without it the log "
+	     "of a rank",
 	     .omit = true, .max = 32),
 	MO_D(command, rank, MO_INT, "query: number of the rank", .omit = true),
 	MO_D(command, offset, MO_INT, "query: byte of the log to begin at; -1 = the last lines",

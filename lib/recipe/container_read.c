@@ -114,7 +114,7 @@ void key_read_image(struct reader *r, const struct key *k, const struct ynode *v
 
 	if (!value_text(r, k->path, v, &text))
 		return;
-	if (image_source(text) == IMAGE_OF_NODE && runtime_of_image(text, &name)) {
+	if (runtime_of_image(text, &name)) {
 		read_stored(r, k, v, text, name);
 		return;
 	}

@@ -40,8 +40,8 @@ static void check_pull(struct rules *k)
 	const struct recipe_container *c = k->recipe->engine.container;
 	int source = image_source(c->image ? c->image : IMAGE_DIR);
 
-	if (c->pull == PULL_NEVER && source != IMAGE_OF_DIR && source != IMAGE_OF_NODE &&
-	    !strstr(c->image, "@sha256:"))
+	if (c->pull == PULL_NEVER && source != IMAGE_OF_DIR && source != IMAGE_OF_STORE &&
+	    source != IMAGE_OF_FILE && !strstr(c->image, "@sha256:"))
 		errors_at(k->errors, PLACE(k, "engine.container.pull"),
 			  "write the image as NAME@sha256:DIGEST",
 			  "engine.container.pull: never: %.200s names no digest, and only its "

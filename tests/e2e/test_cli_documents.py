@@ -26,7 +26,9 @@ EVENT = "seq time type job node rank attempt message data".split()
 ENV = "name value reason source overrides".split()
 WHY = "verdict since reasons next".split()
 REPORT = "wall_s gpu_seconds ettr goodput mfu restarts incidents".split()
-LEDGER = "total productive queue launch init load recompute save hang detect drain idle".split()
+LEDGER = (
+    "total productive queue image launch init load recompute save hang detect drain idle".split()
+)
 INCIDENT = (
     "time attempt class first_rank node cause evidence action lost_iterations waterfall_ms".split()
 )

@@ -73,7 +73,7 @@ class Store(Node):
         r = subprocess.run(self.words + list(argv), capture_output=True, text=True)
         return r.returncode, r.stdout.strip(), r.stderr.strip()
 
-    def rank(self, image, code="", wait="gone", attempt=1, job=1):
+    def rank(self, image, code="", wait="gone", attempt=1, job=1, digest=None):
         self.launch(
             ["python3", "-c", code],
             job=job,
@@ -82,6 +82,7 @@ class Store(Node):
             workdir=None,
             container={
                 "image": "%s:%s" % (self.name, image),
+                **({"digest": digest} if digest else {}),
                 "mounts": [
                     {"source": "/usr", "target": "/usr", "readonly": True},
                     {"source": self.dir + "/out", "target": "/out", "readonly": False},
@@ -91,8 +92,8 @@ class Store(Node):
             },
         )
 
-    def refused(self, image, *words, attempt=1):
-        self.rank(image, wait="refused", attempt=attempt)
+    def refused(self, image, *words, attempt=1, digest=None):
+        self.rank(image, wait="refused", attempt=attempt, digest=digest)
         note = self.moed.note_list(1, attempt, "refused")[0]
         for w in words:
             need(w in note["text"], "%s: %s" % (w, note))
@@ -204,7 +205,8 @@ def a_recipe_names_the_store():
         with rig:
             job = rig.submit(RECIPE % (name, rig.dir))
             done = rig.wait_state(job, ["completed", "failed"])
-            equal([done["state"], done["image"]], ["completed", "podman:" + name], done["reason"])
+            equal(done["state"], "completed", done["reason"])
+            need(done["image"].startswith("podman:%s sha256:" % name), done["image"])
             equal(saved(rig)["a1.r0.said"], "stored /usr/bin/python3", "what a rank saw")
             sources = [i["source"] for i in rig.explain_env(job)["items"] if i["name"] == "A"]
             need("image podman:%s sha256:" % name in sources[0], sources)
@@ -215,6 +217,56 @@ def a_recipe_names_the_store():
     finally:
         unmount(n)
         shutil.rmtree(n.dir)
+
+
+C, D = "sha256:" + "c" * 64, "sha256:" + "d" * 64
+SLEEPS = """recipe: 1
+name: sleeps
+engine:
+  kind: command
+  argv: [python3, -c, "import time; time.sleep(9999)"]
+  container: {image: "docker:x:1", mounts: ["/usr:ro"]}
+cluster: {gpus: 4}
+"""
+
+
+@suite.test
+def one_name_and_two_images():
+    """The first node's word is the job's: a node that has another image under the name is refused,
+    also after the name has moved."""
+    n, m = fake(resolve=C), fake(resolve=D)
+    rig = Rig(nodes=2, agent={"runtimes": "docker"})
+    rig.agent_env = n.env
+    said = "node-1 has id:%s, the job has id:%s" % (D, C)
+    try:
+        with rig:
+            rig.kill(rig.agents["node-1"])
+            rig.agent_env = m.env
+            rig.start_agent("node-1")
+            job = rig.submit(SLEEPS)
+            end = rig.wait_state(job, ["completed", "failed"])
+            equal([end["state"], end["attempt"]], ["failed", 0], end["reason"])
+            need(said in end["reason"], end["reason"])
+            told(m, resolve=C)
+            job = rig.submit(SLEEPS)
+            rig.wait_state(job, "running")
+            need(rig.job(job)["image"].endswith("id:" + C), rig.job(job)["image"])
+            told(m, resolve=D)
+            os.kill(rig.rank_pids(job)[0], signal.SIGKILL)
+            wait_until(lambda: said in (rig.job(job)["reason"] or ""), 30, "it is noticed")
+            equal(rig.job(job)["attempt"], 1, "no rank was started")
+            equal(rig.events_of(job, "image.resolved")[0]["data"]["digest"], "id:" + C, "digest")
+            rig.run("cancel", job)
+    finally:
+        shutil.rmtree(n.dir)
+        shutil.rmtree(m.dir)
+
+
+@suite.test
+def a_name_that_moves_before_the_step():
+    with fake() as n:
+        note = n.refused("x:1", "this node has id:" + C, "the job has id:" + D, digest="id:" + D)
+        equal(note["cause"], "image", "cause")
 
 
 @suite.test

@@ -114,5 +114,8 @@ bool agent_core_has_urgent(const struct agent_core *s);
 /* unacknowledged notes up to the last urgent one, scans not sent yet; false = nothing urgent,
  * health neither */
 bool agent_core_urgent(struct agent_core *s, struct agent_sync *ret);
+/* Digests of the images that the controller wants here now. False: of one that is being brought it
+ * is not known yet. */
+bool agent_core_images(const struct agent_core *s, char ***ret, size_t *n_ret);
 /* highest acknowledged note: journal segments up to it may be deleted; 0 none */
 int64_t agent_core_through(const struct agent_core *s, int64_t job, int64_t attempt);

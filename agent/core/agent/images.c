@@ -114,6 +114,19 @@ static void ended(struct pull *p, const struct image_report *now_is, int64_t now
 		p->retry_at = now;
 }
 
+/* It is not the one that was ordered: the name means another one here. */
+static void be_other(struct agent_core *s, struct pull *p, const struct image_report *is,
+		     int64_t now)
+{
+	struct image_report *refused = mo_desc_new(&image_report_desc);
+
+	refused->refused = true;
+	refused->error =
+		mo_printf("node %s has %s, the job has %s", s->node, is->digest, p->order.digest);
+	ended(p, refused, now);
+	mo_desc_free(&image_report_desc, refused);
+}
+
 void agent_core_image_news(struct agent_core *s, const struct agent_event *e, int64_t now,
 			   struct agent_out *out)
 {
@@ -124,6 +137,12 @@ void agent_core_image_news(struct agent_core *s, const struct agent_event *e, in
 
 		if (p->id != e->image || !p->going)
 			continue;
+		if (e->ok && is->digest && p->order.digest &&
+		    !mo_streq(is->digest, p->order.digest)) {
+			be_other(s, p, is, now);
+			agent_core_send_urgent(s, now, out);
+			return;
+		}
 		if (is->digest && !mo_streq(is->digest, p->report.digest)) {
 			mo_str_set(&p->report.digest, is->digest);
 			p->urgent = true;
@@ -170,6 +189,20 @@ void agent_core_images_report(struct agent_core *s, struct agent_sync *ret)
 			     &s->pulls[i].report);
 		s->pulls[i].urgent = false; /* syncs carry it again */
 	}
+}
+
+bool agent_core_images(const struct agent_core *s, char ***ret, size_t *n_ret)
+{
+	bool known = true;
+
+	for (size_t i = 0; i < s->n_pulls; i++) {
+		const struct pull *p = &s->pulls[i];
+
+		if (p->report.digest)
+			mo_strs_add(ret, n_ret, p->report.digest);
+		known &= p->report.digest || !p->going;
+	}
+	return known;
 }
 
 void agent_core_images_done(struct agent_core *s)

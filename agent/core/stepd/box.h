@@ -23,6 +23,7 @@ struct box {
 	bool squashfs;       /* root is a file that holds one */
 	bool brought;        /* root is for all jobs, below a directory that no user enters */
 	char *stored, *step; /* with a runtime: its name of the image, and the step's id */
+	char *digest;        /* with a runtime: of the image that is meant; NULL: of any */
 	int writable;        /* of the root: enum container_writable */
 	char *upper;      /* empty directory of the step for what is written; WRITABLE_DISK only */
 	int64_t uid, gid; /* as whom the image and sources of mounts are opened */

@@ -115,6 +115,7 @@ static int add_root(const struct spool *s, struct box *b, struct mo_error *err)
 				    s->node, runtime);
 	b->runtime = mo_strdup(runtime);
 	b->stored = mo_strdup(name);
+	b->digest = mo_strdup(s->launch.container->digest);
 	b->step = mo_strdup(s->step_id);
 	return 0;
 }
@@ -145,7 +146,8 @@ int box_image(const struct spool *s, const struct box_terms *t, struct box *ret,
 				    "machine gives others no user namespaces; without them only "
 				    "root gives a job an image",
 				    s->node);
-	bool brought = s->images_dir && image_digest_valid(c->digest);
+	bool brought = s->images_dir && image_digest_valid(c->digest) &&
+		       image_source(c->image) != IMAGE_OF_STORE;
 	int r = brought ? 0 : add_root(s, ret, err);
 
 	if (brought)

@@ -12,6 +12,7 @@
  *   never stored, an operator wants it ended (moectl resolve)   KILL, then FORGET
  *   failed, the next attempt waits for the node's checks        CHECK
  *   the job that is to be placed there has an image             IMAGE
+ *   somebody wants an image there before a job does             IMAGE, of no job
  * SCANs that verify a checkpoint after its save go to the nodes that verify.c names. And one
  * SCAN by the node of rank 0 when a job is completed, or is over while checkpoint.keep was
  * removing (checkpoint_end_node), beside those that schedule.c and checkpoint.keep want. What
@@ -25,6 +26,7 @@
 #include "daemon/core/rules/cordon.h"
 #include "daemon/core/rules/images.h"
 #include "daemon/core/rules/launch.h"
+#include "daemon/core/rules/prefetch.h"
 #include "daemon/core/rules/strays.h"
 #include "daemon/core/rules/turn.h"
 #include "daemon/core/rules/unread.h"
@@ -294,6 +296,11 @@ static uint64_t due(const struct core *c, const char *node, const struct live *l
 
 		hash = j ? mix(hash, CMD_IMAGE, j->id, j->image.digest != NULL) : hash;
 	}
+	for (size_t i = 0; i < l->n_prefetches; i++) {
+		const struct prefetch *p = prefetch_find(c, l->prefetches[i]);
+
+		hash = p ? mix(hash, CMD_IMAGE, -p->id, p->order.digest != NULL) : hash;
+	}
 	for (size_t i = 0; i < l->n_checks; i++) {
 		const struct job *j = job_find(&c->state, l->checks[i]);
 
@@ -349,6 +356,13 @@ void core_sync_reply(struct core *c, const char *node, struct sync_reply *ret)
 
 		if (j)
 			add(c, ret, CMD_IMAGE, j->id, MO_NONE, node)->image = image_order_new(j);
+	}
+	for (size_t i = 0; i < l->n_prefetches; i++) {
+		const struct prefetch *p = prefetch_find(c, l->prefetches[i]);
+
+		if (p)
+			add(c, ret, CMD_IMAGE, MO_NONE, MO_NONE, node)->image =
+				mo_desc_dup(&image_order_desc, &p->order);
 	}
 	for (size_t i = 0; i < l->n_checks; i++) {
 		const struct job *j = job_find(&c->state, l->checks[i]);

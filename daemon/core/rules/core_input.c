@@ -2,9 +2,10 @@
 #include "daemon/core/rules/core_input.h"
 
 const char *const core_input_type_names[_IN_N] = {
-	"start",   "clock",        "tick",       "late",    "submit",  "cancel", "pause", "resume",
-	"restart", "drain",        "undrain",    "ack",     "fence",   "hello",  "sync",  "news",
-	"token",   "token_revoke", "token_used", "refused", "resolve", "config", "store", "exec",
+	"start",  "clock",   "tick",  "late",         "submit",        "cancel",  "pause",
+	"resume", "restart", "drain", "undrain",      "ack",           "fence",   "hello",
+	"sync",   "news",    "token", "token_revoke", "token_used",    "refused", "resolve",
+	"config", "store",   "exec",  "prefetch",     "images_remove",
 };
 
 static const struct mo_field in_caller_fields[] = {
@@ -137,6 +138,21 @@ static const struct mo_field in_exec_fields[] = {
 };
 const struct mo_desc in_exec_desc = MO_DESC(in_exec, in_exec_fields);
 
+static const struct mo_field in_prefetch_fields[] = {
+	MO_D(in_prefetch, image, MO_STR, "the image, as a recipe says it"),
+	MO_D(in_prefetch, auth_file, MO_STR, "the caller's file with passwords, on the nodes",
+	     .omit = true),
+	MO_D_LIST(in_prefetch, nodes, MO_STRS, "names of the nodes; none: all that are up"),
+	MO_D(in_prefetch, allow_root, MO_BOOL, "the caller may be root on nodes", .omit = true),
+};
+const struct mo_desc in_prefetch_desc = MO_DESC(in_prefetch, in_prefetch_fields);
+
+static const struct mo_field in_images_remove_fields[] = {
+	MO_D(in_images_remove, what, MO_STR, "digest of the image, or a name of it"),
+	MO_D_LIST(in_images_remove, nodes, MO_STRS, "names of the nodes; none: all"),
+};
+const struct mo_desc in_images_remove_desc = MO_DESC(in_images_remove, in_images_remove_fields);
+
 static const struct mo_field core_input_fields[] = {
 	MO_D_ENUM(core_input, type, core_input_type_names,
 		  "what the shell heard: names the member that says more; start and tick "
@@ -182,6 +198,10 @@ static const struct mo_field core_input_fields[] = {
 		 "what the shell tells of its store, or of a node", .omit = true),
 	MO_D_SUB(core_input, exec, MO_OPT, &in_exec_desc, "a command to run beside a rank",
 		 .omit = true),
+	MO_D_SUB(core_input, prefetch, MO_OPT, &in_prefetch_desc,
+		 "an image that nodes are to have before a job needs it", .omit = true),
+	MO_D_SUB(core_input, images_remove, MO_OPT, &in_images_remove_desc,
+		 "images that are to go from nodes", .omit = true),
 };
 const struct mo_desc core_input_desc = MO_DESC(core_input, core_input_fields);
 

@@ -26,12 +26,14 @@ enum core_input_type {
 	IN_URGENT, /* the same message: what somebody waits for: urgent notes, scans, health */
 	IN_TOKEN,
 	IN_TOKEN_REVOKE,
-	IN_TOKEN_USED, /* the first word of a node with it */
-	IN_REFUSED,    /* somebody was refused what he asked for */
-	IN_RESOLVE,    /* what becomes of steps on which controller and node disagree */
-	IN_CONFIG,     /* the answer to FX_CONFIG */
-	IN_STORE,      /* the shell tells of its store, or of a node */
-	IN_EXEC,       /* a command beside a rank */
+	IN_TOKEN_USED,    /* the first word of a node with it */
+	IN_REFUSED,       /* somebody was refused what he asked for */
+	IN_RESOLVE,       /* what becomes of steps on which controller and node disagree */
+	IN_CONFIG,        /* the answer to FX_CONFIG */
+	IN_STORE,         /* the shell tells of its store, or of a node */
+	IN_EXEC,          /* a command beside a rank */
+	IN_PREFETCH,      /* nodes are to have an image before a job needs it */
+	IN_IMAGES_REMOVE, /* images are to go from nodes */
 	_IN_N
 };
 extern const char *const core_input_type_names[_IN_N];
@@ -117,6 +119,17 @@ struct in_exec {
 	size_t n_argv;
 	bool admin; /* who asks is one: beside ranks of other users' jobs too */
 };
+struct in_prefetch {
+	char *image, *auth_file; /* as in a recipe; auth_file NULL = none */
+	char **nodes;
+	size_t n_nodes; /* none: all that are up */
+	bool allow_root;
+};
+struct in_images_remove {
+	char *what; /* a digest, or a name */
+	char **nodes;
+	size_t n_nodes; /* none: all */
+};
 struct core_input {
 	int type;        /* enum core_input_type */
 	int64_t request; /* the shell's handle of whoever waits for the answer; 0 = nobody */
@@ -143,10 +156,13 @@ struct core_input {
 	struct in_config *config;
 	struct in_store *store;
 	struct in_exec *exec;
+	struct in_prefetch *prefetch;
+	struct in_images_remove *images_remove;
 };
 extern const struct mo_desc core_input_desc, in_clock_desc, in_late_desc, in_cancel_desc,
 	in_pause_desc, in_resume_desc, in_restart_desc, in_drain_desc, in_undrain_desc, in_ack_desc,
 	in_fence_desc, in_hello_desc, in_sync_desc, in_token_id_desc, in_refused_desc,
-	in_resolve_desc, in_config_desc, in_store_desc, in_exec_desc;
+	in_resolve_desc, in_config_desc, in_store_desc, in_exec_desc, in_prefetch_desc,
+	in_images_remove_desc;
 /* in need not be initialised; mo_desc_done(&core_input_desc, in) frees what it is given. */
 void core_input_init(struct core_input *in, int type);

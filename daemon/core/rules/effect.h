@@ -6,7 +6,8 @@
 #include "lib/model/message.h"
 
 enum effect_type {
-	FX_REPLY,   /* request, reply; job: the one that was submitted or changed */
+	/* request, reply; job: the one that was submitted or changed; of IN_PREFETCH its number */
+	FX_REPLY,
 	FX_WELCOME, /* request, node, welcome */
 	/* request, node: answer urgent notes at once: {epoch, acks} of core_sync_reply() */
 	FX_ACK,

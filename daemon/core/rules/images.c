@@ -3,6 +3,7 @@
 #include "daemon/core/rules/images.h"
 
 #include "daemon/core/rules/events.h"
+#include "daemon/core/rules/prefetch.h"
 #include "daemon/core/rules/turn.h"
 #include "daemon/core/update/wake.h"
 #include "lib/base/assert.h"
@@ -39,14 +40,31 @@ static const struct image_report *report_of(const struct live *l, const struct i
 	return NULL;
 }
 
-/* It was asked for some, and has not all of them. */
-static bool is_busy(const struct live *l)
+static bool lacks(const struct live *l, const struct image_order *o)
 {
-	bool busy = l->n_images < l->n_pulls;
+	const struct image_report *r = report_of(l, o, MO_NONE);
 
-	for (size_t i = 0; i < l->n_images; i++)
-		busy |= !l->images[i].ready;
-	return l->n_pulls > 0 && busy;
+	return !r || !r->ready;
+}
+
+/* It was asked for some, and has not all of them. */
+static bool is_busy(const struct core *c, const struct live *l)
+{
+	bool busy = false;
+
+	for (size_t i = 0; i < l->n_pulls && !busy; i++) {
+		const struct job *j = job_find(&c->state, l->pulls[i]);
+		struct image_order *o = j ? image_order_new(j) : NULL;
+
+		busy = o && lacks(l, o);
+		mo_desc_free(&image_order_desc, o);
+	}
+	for (size_t i = 0; i < l->n_prefetches && !busy; i++) {
+		const struct prefetch *p = prefetch_find(c, l->prefetches[i]);
+
+		busy = p && lacks(l, &p->order);
+	}
+	return busy;
 }
 
 void images_pass(struct core *c)
@@ -55,10 +73,24 @@ void images_pass(struct core *c)
 	for (size_t i = 0; i < c->state.n_nodes; i++) {
 		struct live *l = &c->lives[i];
 
-		l->pulled = is_busy(l);
+		l->pulled = is_busy(c, l);
 		c->n_pulling += l->pulled;
-		l->n_pulls = 0;
+		l->n_pulls = l->n_prefetches = 0;
 	}
+}
+
+bool images_may_ask(struct turn *t, struct live *l, bool ready)
+{
+	struct core *c = t->core;
+
+	if (ready || l->pulled || l->n_pulls > 0 || l->n_prefetches > 0)
+		return true;
+	if ((int64_t)c->n_pulling >= c->config.pull_parallel) {
+		turn_deadline(t, t->now + LEFT_OUT_US);
+		return false;
+	}
+	c->n_pulling++;
+	return true;
 }
 
 /* false: enough others are busy. */
@@ -67,13 +99,8 @@ static bool want(struct turn *t, const struct job *j, const char *node, bool rea
 	struct core *c = t->core;
 	struct live *l = core_live(c, node);
 
-	if (!ready && !l->pulled && l->n_pulls == 0) {
-		if ((int64_t)c->n_pulling >= c->config.pull_parallel) {
-			turn_deadline(t, t->now + LEFT_OUT_US);
-			return false;
-		}
-		c->n_pulling++;
-	}
+	if (!images_may_ask(t, l, ready))
+		return false;
 	ids_add(&l->pulls, &l->n_pulls, j->id);
 	wake_node(c, node);
 	return true;
@@ -206,8 +233,59 @@ void images_reported(struct turn *t, const struct agent_sync *s)
 	for (size_t i = 0; i < s->n_images; i++)
 		mo_desc_copy(&image_report_desc, MO_ADD(l, images, &image_report_desc),
 			     &s->images[i]);
+	prefetch_heard(t, s->node, news);
 	if (news && t->core->n_unfinished > 0)
 		t->core->queue_dirty = true;
 	else
 		say_progress(t, s->node, l);
+}
+
+bool images_known(const struct core *c, const char *node)
+{
+	const struct live *l = live_of(c, node);
+
+	return l && l->brings;
+}
+
+static void add_job(const struct core *c, int64_t id, const char *digest, char ***ret,
+		    size_t *n_ret)
+{
+	const struct job *j = job_find(&c->state, id);
+	_cleanup_(mo_freep) char *text = mo_printf("j-%lld", (long long)id);
+
+	if (!j || job_state_final(j->state) || !mo_streq(j->image.digest, digest))
+		return;
+	for (size_t i = 0; i < *n_ret; i++)
+		if (mo_streq((*ret)[i], text))
+			return;
+	mo_strs_add(ret, n_ret, text);
+}
+
+void images_jobs(const struct core *c, const char *node, const char *digest, char ***ret,
+		 size_t *n_ret)
+{
+	const struct live *l = live_of(c, node);
+
+	for (size_t i = 0; l && digest && i < l->n_jobs; i++)
+		add_job(c, l->jobs[i], digest, ret, n_ret);
+	for (size_t i = 0; l && digest && i < l->n_pulls; i++)
+		add_job(c, l->pulls[i], digest, ret, n_ret);
+}
+
+void images_remove(struct turn *t)
+{
+	const struct in_images_remove *in = t->input->images_remove;
+
+	for (size_t i = 0; i < in->n_nodes; i++)
+		if (!node_find(&t->core->state, in->nodes[i])) {
+			turn_reply(t, 404, MO_NONE, "node %s: no such node; see 'moectl nodes'",
+				   in->nodes[i]);
+			return;
+		}
+	audit_emit(t, EVENT_AUDIT_IMAGES_REMOVED, in->n_nodes == 1 ? in->nodes[0] : NULL,
+		   "%s has image %s removed from %s%s",
+		   t->input->by.user ? t->input->by.user : "somebody", in->what,
+		   in->n_nodes ? in->nodes[0] : "all nodes",
+		   in->n_nodes > 1 ? " and other nodes" : "");
+	turn_reply(t, 200, MO_NONE, NULL);
 }

@@ -18,6 +18,16 @@ int images_wait(struct turn *t, const struct job *j, const struct place *places,
 		struct waiting *ret);
 /* A pass over the whole queue begins: what it does not ask for is not wanted any more. */
 void images_pass(struct core *c);
+/* May it be asked now? ready: it has what is asked for. False: enough others are busy; the turn
+ * comes again. */
+bool images_may_ask(struct turn *t, struct live *l, bool ready);
+/* IN_IMAGES_REMOVE: answered with 200 when the nodes exist; the shell then asks them. */
+void images_remove(struct turn *t);
+/* Its agent knows what images are. */
+bool images_known(const struct core *c, const char *node);
+/* Ids ("j-7") of jobs that have this image on the node, or are about to; appended. */
+void images_jobs(const struct core *c, const char *node, const char *digest, char ***ret,
+		 size_t *n_ret);
 /* A node has spoken. */
 void images_reported(struct turn *t, const struct agent_sync *s);
 /* What is ordered of a node for the job. Caller frees. */

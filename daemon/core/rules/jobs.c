@@ -85,7 +85,7 @@ static bool judge_silence(struct turn *t, int64_t id)
 	if (j->failure.waiting_node && (!silent || advances)) {
 		wait_node(t, id, false);
 		if (!try_move(t, id, T_NODE_BACK, NULL))
-			job_reason(t, id, NULL);
+			job_reason(t, id, NULL, false);
 		return true;
 	}
 	return false;

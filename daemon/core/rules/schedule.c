@@ -11,6 +11,7 @@
 #include "daemon/core/rules/images.h"
 #include "daemon/core/rules/incarnation.h"
 #include "daemon/core/rules/place.h"
+#include "daemon/core/rules/prefetch.h"
 #include "daemon/core/rules/resume.h"
 #include "daemon/core/rules/slots.h"
 #include "daemon/core/rules/transitions.h"
@@ -52,18 +53,26 @@ bool scan_fresh(const struct job *j, int64_t now)
 	       now - j->scan.at <= SCAN_FRESH_US;
 }
 
-/* The job waits for w, which is taken. True when that is another reason than the recorded one. */
-static bool waits(struct turn *t, const struct candidate *k, struct waiting *w)
+/* The job waits for w, which is taken; image: places are kept for it until they have its image.
+ * True when that is another reason than the recorded one. */
+static bool waits_for(struct turn *t, const struct candidate *k, struct waiting *w, bool image)
 {
 	const struct job *j = job_find(&t->core->state, k->id);
 	_cleanup_(mo_freep) char *reason = waiting_recorded(w);
 
 	mo_assert(j && w);
 	queue_set(&t->core->queue, k->at, w);
-	if (!reason || mo_streq(j->reason, reason))
+	bool same = !reason || mo_streq(j->reason, reason);
+
+	if (same && j->image.waits == image)
 		return false;
-	job_reason(t, k->id, reason);
+	job_reason(t, k->id, same ? j->reason : reason, image);
 	return true;
+}
+
+static bool waits(struct turn *t, const struct candidate *k, struct waiting *w)
+{
+	return waits_for(t, k, w, false);
 }
 
 static void place_job(struct turn *t, int64_t id, struct place *places, size_t n_places,
@@ -153,7 +162,7 @@ static bool scan(struct turn *t, const struct candidate *k, const char *node)
 		w.dir = mo_strdup(j->saves.dir);
 		w.node = mo_strdup(node);
 	}
-	if (!again)
+	if (!again || j->image.waits)
 		return waits(t, k, &w);
 	queue_set(&t->core->queue, k->at, &w); /* judged before: what was recorded then stays */
 	return false;
@@ -175,7 +184,7 @@ static bool start_or_scan(struct turn *t, const struct candidate *k, struct slot
 	case IMAGES_READY: break;
 	case IMAGES_WAIT:
 		slots_take(slots, &t->core->state, places, n_places);
-		return waits(t, k, &w);
+		return waits_for(t, k, &w, true);
 	case IMAGES_STAY: return waits(t, k, &w);
 	case IMAGES_NEVER:
 		job_move(t, k->id, T_GIVE_UP, false, 0, w.error);
@@ -327,12 +336,14 @@ bool schedule(struct turn *t)
 		images_pass(c);
 	c->blocked = c->blocked && !all;
 	c->n_checking = all ? 0 : c->n_checking;
-	if (n == 0)
-		return false;
-	qsort(queue, n, sizeof(*queue), queue_order);
-	slots_init(&c->state, &slots);
-	for (size_t i = 0; i < n; i++)
-		emitted |= judge_waiting(t, &queue[i], &slots);
-	slots_done(&slots);
+	if (n > 0) {
+		qsort(queue, n, sizeof(*queue), queue_order);
+		slots_init(&c->state, &slots);
+		for (size_t i = 0; i < n; i++)
+			emitted |= judge_waiting(t, &queue[i], &slots);
+		slots_done(&slots);
+	}
+	if (all)
+		prefetch_pass(t); /* jobs come first */
 	return emitted;
 }

@@ -221,7 +221,7 @@ void job_move(struct turn *t, int64_t id, int trigger, bool over, int follows, c
 		   why ? ": " : "", why ? why : "");
 }
 
-void job_reason(struct turn *t, int64_t id, const char *reason)
+void job_reason(struct turn *t, int64_t id, const char *reason, bool image)
 {
 	const struct job *j = job_find(&t->core->state, id);
 	struct record r;
@@ -231,6 +231,7 @@ void job_reason(struct turn *t, int64_t id, const char *reason)
 	r.transition->state = j->state;
 	r.transition->reason = mo_strdup(reason);
 	r.transition->follows = FOLLOWS_NOTHING;
+	r.transition->image = image;
 	turn_emit(t, &r);
 }
 

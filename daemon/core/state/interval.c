@@ -40,7 +40,7 @@ static double gpu_days(const struct job *j)
 	int64_t us = 0;
 
 	for (size_t i = 0; i < j->n_ledger; i++)
-		us += i == GPU_QUEUE || i == GPU_IDLE ? 0 : j->ledger[i];
+		us += i == GPU_QUEUE || i == GPU_IDLE || i == GPU_IMAGE ? 0 : j->ledger[i];
 	return (double)us / DAY_US;
 }
 

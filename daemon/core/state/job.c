@@ -247,6 +247,8 @@ static const struct mo_field job_fields[] = {
 	      "the image that all its attempts have (engine.container)", .omit = true),
 	MO_DP(job, image, node, "image_node", MO_STR, "node that said so", .omit = true),
 	MO_DP(job, image, at, "image_at", MO_TIME, "when", .omit = true),
+	MO_DP(job, image, waits, "image_waits", MO_BOOL,
+	      "places are kept for it until they have the image", .omit = true),
 };
 const struct mo_desc job_desc = MO_DESC(job, job_fields);
 

@@ -119,6 +119,7 @@ struct job_image {
 	char *digest; /* NULL: no node has said yet which one the recipe means, or it is a dir: */
 	char *node;   /* that did */
 	int64_t at;
+	bool waits; /* its next places are kept for it until they have it */
 };
 /* Where and how often it saves. An iteration beside a directory is that of the save. */
 struct job_saves {

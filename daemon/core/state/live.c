@@ -87,6 +87,7 @@ static void live_done(struct live *l)
 	free(l->tellers);
 	free(l->scans);
 	free(l->pulls);
+	free(l->prefetches);
 	mo_vec_clear(&image_report_desc, (void **)&l->images, &l->n_images);
 	free(l->checks);
 	mo_vec_clear(&gpu_sensors_desc, (void **)&l->sensors, &l->n_sensors);

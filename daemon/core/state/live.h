@@ -10,6 +10,7 @@
  * after a start, and in every replay, the same records lead to the same state without it. */
 #pragma once
 #include "daemon/core/state/core_config.h"
+#include "daemon/core/state/prefetch.h"
 #include "daemon/core/state/shared.h"
 #include "daemon/core/state/state.h"
 #include "daemon/core/state/waiting.h"
@@ -33,7 +34,9 @@ struct live {
 	int64_t *scans;
 	size_t n_scans; /* jobs whose scan is asked from this node */
 	int64_t *pulls;
-	size_t n_pulls;              /* jobs whose image it is to have */
+	size_t n_pulls; /* jobs whose image it is to have */
+	int64_t *prefetches;
+	size_t n_prefetches;         /* of struct core, which it is to serve */
 	bool pulled;                 /* it was to have some after the pass before */
 	bool brings;                 /* its agent does that (agent_sync.pulls) */
 	struct image_report *images; /* what it said of them last */
@@ -108,10 +111,13 @@ struct core {
 	char **wake_nodes;
 	size_t n_wake_nodes; /* nodes whose commands may have changed */
 	uint32_t *idem_heads;
-	size_t n_idem_heads;        /* idems.c */
-	size_t n_draining;          /* nodes whose drain is not done */
-	size_t n_scanning;          /* scans wanted of all nodes */
-	size_t n_pulling;           /* images wanted of all nodes */
+	size_t n_idem_heads; /* idems.c */
+	size_t n_draining;   /* nodes whose drain is not done */
+	size_t n_scanning;   /* scans wanted of all nodes */
+	size_t n_pulling;    /* images wanted of all nodes */
+	struct prefetch **prefetches;
+	size_t n_prefetches;        /* ascending id: those that go on, and the newest that ended */
+	int64_t n_prefetched;       /* that there were so far */
 	size_t n_checking;          /* jobs that were given slots and wait for checks */
 	size_t n_cordoned;          /* nodes that a finding drains; */
 	size_t n_cordoned_hardware; /* of these, for proven hardware */

@@ -42,14 +42,14 @@ static int training(const struct job *j)
 int ledger_category(const struct job *j)
 {
 	switch (j->state) {
-	case JOB_QUEUED: return GPU_QUEUE;
+	case JOB_QUEUED: return j->image.waits ? GPU_IMAGE : GPU_QUEUE;
 	case JOB_PAUSED: return GPU_IDLE;
 	case JOB_STOPPING: return GPU_DRAIN;
 	case JOB_RECOVERING:
 		if (j->failure.waiting_node || j->failure.decided)
 			return GPU_DETECT;
 		if (j->run.n_places == 0)
-			return GPU_LAUNCH;
+			return j->image.waits ? GPU_IMAGE : GPU_LAUNCH;
 		break;
 	default: break;
 	}

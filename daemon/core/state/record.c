@@ -30,6 +30,8 @@ static const struct mo_field rec_job_fields[] = {
 	     .omit = true),
 	MO_D_ENUM(rec_job, follows, follows_names, "what the next attempt comes after",
 		  .omit = true),
+	MO_D(rec_job, image, MO_BOOL, "places are kept for it until they have its image",
+	     .omit = true),
 };
 static const struct mo_desc rec_job_desc = MO_DESC(rec_job, rec_job_fields);
 

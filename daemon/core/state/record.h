@@ -61,6 +61,7 @@ struct rec_job {
 	char *reason;
 	bool attempt_over; /* its GPUs are free */
 	int follows;       /* what the next attempt comes after */
+	bool image;        /* places are kept for it until they have its image */
 };
 struct rec_intent {
 	int intent; /* enum intent */

@@ -27,6 +27,8 @@ void core_reindex(struct core *c)
 	for (size_t i = 0; i < c->owned.n_jobs; i++) {
 		struct job *j = c->owned.jobs[i];
 
+		while (j->n_ledger < _GPU_CATEGORY_N) /* of a version with fewer */
+			mo_ints_add(&j->ledger, &j->n_ledger, 0);
 		shared_pool_take(&c->shared, &j->spec);
 		retained_count(c, j);
 		if (!job_state_final(j->state))

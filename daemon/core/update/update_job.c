@@ -51,6 +51,7 @@ int update_job(struct core *c, const struct record *r)
 	if (!j || k->state < 0 || k->state >= _JOB_STATE_N)
 		return -EINVAL;
 	ledger_charge(j, r->time);
+	waterfall_image(j, k->image, r->time);
 	if (j->state != k->state || k->attempt_over)
 		c->queue_dirty = true;
 	if (j->state != k->state)

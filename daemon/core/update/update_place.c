@@ -62,6 +62,7 @@ int update_place(struct core *c, const struct record *r)
 	if (!j || r->attempt <= j->attempt || k->n_places == 0 || k->n_boot_ids != k->n_places)
 		return -EINVAL;
 	ledger_charge(j, r->time);
+	waterfall_image(j, false, r->time);
 	job_clear_attempt(j);
 	checks_over(c, j);
 	ids_add(&c->owned.holders, &c->owned.n_holders, j->id);

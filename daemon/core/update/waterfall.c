@@ -54,6 +54,23 @@ static int64_t stage_end(const struct job *j, const struct seen *s, bool first)
 		       : ended(j, s, MO_MAX(s->from, j->waterfall.lost_mark));
 }
 
+/* Time until there are places is for the image, or for anything else, in turns. */
+static void pass(struct job *j, int64_t end)
+{
+	struct waterfall *w = &j->incidents[j->n_incidents - 1].waterfall;
+	int64_t *part = j->image.waits ? &w->image : &w->place;
+
+	*part = MO_MAX(*part, 0) + (end - j->waterfall.at) / 1000;
+	j->waterfall.at = end;
+}
+
+void waterfall_image(struct job *j, bool waits, int64_t time)
+{
+	if (j->image.waits != waits && j->waterfall.stage == 1 && j->n_incidents > 0)
+		pass(j, MO_MAX(time, j->waterfall.at));
+	j->image.waits = waits;
+}
+
 static void measure(struct job *j, const struct seen *s)
 {
 	bool first = j->waterfall.stage < 5;
@@ -67,14 +84,18 @@ static void measure(struct job *j, const struct seen *s)
 		return;
 	}
 	w = &j->incidents[j->n_incidents - 1].waterfall;
-	slot[1] = &w->place, slot[2] = &w->launch, slot[3] = &w->init, slot[4] = &w->load,
+	slot[1] = NULL, slot[2] = &w->launch, slot[3] = &w->init, slot[4] = &w->load,
 	slot[5] = &w->recompute;
 	while (j->waterfall.stage <= 5 && stage_over(j)) {
 		int64_t end = stage_end(j, s, first);
 		if (end != MO_NONE) {
 			end = MO_MAX(end, j->waterfall.at);
-			*slot[j->waterfall.stage] = (end - j->waterfall.at) / 1000;
-			j->waterfall.at = end;
+			if (j->waterfall.stage == 1) {
+				pass(j, end);
+			} else {
+				*slot[j->waterfall.stage] = (end - j->waterfall.at) / 1000;
+				j->waterfall.at = end;
+			}
 		}
 		j->waterfall.stage++;
 	}

@@ -4,6 +4,8 @@
 #pragma once
 #include "daemon/core/state/state.h"
 
+/* Before a change of j: places are kept for its image from now on, or are not. */
+void waterfall_image(struct job *j, bool waits, int64_t time);
 /* After a change of j: measures the last incident. */
 void waterfall_changed(struct job *j, int64_t time);
 /* After a sample: iterations from+1 .. j->iteration were done until at, each in step_ms

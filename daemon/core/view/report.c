@@ -14,6 +14,8 @@ static const struct mo_field report_seconds_fields[] = {
 	     "GPU-seconds from submit to end: the sum of those below"),
 	MO_D(report_seconds, productive, MO_REAL, "first pass of iterations"),
 	MO_D(report_seconds, queue, MO_REAL, "waiting for GPUs"),
+	MO_D(report_seconds, image, MO_REAL,
+	     "its GPUs were kept for it until their nodes had its image"),
 	MO_D(report_seconds, launch, MO_REAL, "starting processes, engine.prepare included"),
 	MO_D(report_seconds, init, MO_REAL,
 	     "until the engine loads its checkpoint or begins the first iteration"),
@@ -72,6 +74,7 @@ void job_report(const struct state *s, const struct job *j, int64_t now, struct 
 		[GPU_DETECT] = &g->detect,
 		[GPU_DRAIN] = &g->drain,
 		[GPU_IDLE] = &g->idle,
+		[GPU_IMAGE] = &g->image,
 	};
 	int64_t ledger[_GPU_CATEGORY_N],
 		total = 0, end = j->ended_at != MO_NONE ? j->ended_at : MO_MAX(now, j->ledger_at);

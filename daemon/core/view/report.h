@@ -4,8 +4,8 @@
 #include "daemon/core/view/prepare.h"
 
 struct report_seconds {
-	double total, productive, queue, launch, init, load, recompute, save, hang, detect, drain,
-		idle;
+	double total, productive, queue, image, launch, init, load, recompute, save, hang, detect,
+		drain, idle;
 };
 struct report_view {
 	double wall_s;

@@ -24,6 +24,9 @@
 #include "daemon/api_cluster.h"
 #include "daemon/api_events.h"
 #include "daemon/api_exec.h"
+#include "daemon/api_images.h"
+#include "daemon/core/state/prefetch.h"
+#include "daemon/images.h"
 #include "daemon/api_explain.h"
 #include "daemon/api_job_docs.h"
 #include "daemon/api_jobs.h"
@@ -52,6 +55,7 @@
 #include "lib/model/failure.h"
 #include "lib/model/gpu.h"
 #include "lib/model/image_check.h"
+#include "lib/model/image_stored.h"
 #include "lib/model/klog.h"
 #include "lib/model/launch.h"
 #include "lib/model/recipe.h"
@@ -121,6 +125,7 @@ static const struct {
 	D(query_answer_desc),
 	D(image_check_desc),
 	D(image_checks_desc),
+	D(image_stored_desc),
 	D(amdgpu_release_desc),
 	D(rdma_provider_desc),
 	D(image_fits_desc),
@@ -185,7 +190,12 @@ static const struct {
 	D(in_refused_desc),
 	D(in_resolve_desc),
 	D(in_exec_desc),
+	D(in_prefetch_desc),
+	D(in_images_remove_desc),
 	D(exec_body_desc),
+	D(image_pull_body_desc),
+	D(images_view_desc),
+	D(prefetch_desc),
 	D(exec_desc),
 	D(in_config_desc),
 	D(in_store_desc),

@@ -184,9 +184,22 @@ static void toy_scan(struct world *w, size_t toy, const struct command *c, struc
 	w->verified[w->n_verified++].parts = c->parts;
 }
 
+/* What it says of an image that it is ordered: of which one that is, as the order or it knows. */
+static void toy_image(struct toy *t, const struct command *c)
+{
+	struct image_report *r = MO_ADD(t, ordered, &image_report_desc);
+
+	mo_desc_copy(&image_report_desc, r, &t->image);
+	r->image = mo_strdup(c->image->image);
+	r->user = mo_strdup(c->image->user);
+	r->digest = mo_strdup(c->image->digest ? c->image->digest : t->image.digest);
+	r->job = c->job;
+}
+
 void toy_obey(struct world *w, struct toy *t, struct agent_sync *sync, const struct sync_reply *r)
 {
 	t->health_acked = r->health;
+	mo_vec_clear(&image_report_desc, (void **)&t->ordered, &t->n_ordered);
 	toy_forget_checks(t, r);
 	for (size_t i = 0; i < r->n_acks; i++) {
 		struct toy_step *s = toy_step_of(t, r->acks[i].job, r->acks[i].attempt);
@@ -218,6 +231,7 @@ void toy_obey(struct world *w, struct toy *t, struct agent_sync *sync, const str
 					 MO_ADD(sync, scans, &scan_result_desc));
 			break;
 		case CMD_CHECK: toy_check(w, t, c); break;
+		case CMD_IMAGE: toy_image(t, c); break;
 		default: fail_msg("command kind %d", c->kind);
 		}
 	}
@@ -231,6 +245,10 @@ void toy_sync(const struct world *w, struct toy *t, struct agent_sync *sync)
 	sync->instance = mo_strdup(t->instance);
 	sync->epoch = core_state(w->core)->epoch;
 	sync->beat = ++t->beat;
+	sync->pulls = t->brings;
+	for (size_t i = 0; i < t->n_ordered; i++)
+		mo_desc_copy(&image_report_desc, MO_ADD(sync, images, &image_report_desc),
+			     &t->ordered[i]);
 }
 
 void world_lose_spool(struct world *w, size_t toy)

@@ -214,6 +214,8 @@ void world_done(struct world *w)
 		free(w->toys[i].steps);
 		mo_desc_free(&node_health_desc, w->toys[i].health);
 		mo_vec_clear(&command_desc, (void **)&w->toys[i].log, &w->toys[i].n_log);
+		mo_vec_clear(&image_report_desc, (void **)&w->toys[i].ordered,
+			     &w->toys[i].n_ordered);
 	}
 	core_out_done(&w->out);
 	core_free(w->core);

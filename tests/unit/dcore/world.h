@@ -29,6 +29,11 @@ struct toy {
 	bool token_expired; /* it speaks with a token that has expired */
 	bool images;        /* it can run images */
 	bool image_root;    /* as root in them */
+	/* it brings images: what it says of each that it is ordered, and which these are */
+	bool brings;
+	struct image_report image;
+	struct image_report *ordered;
+	size_t n_ordered;
 	int64_t beat, gpus;
 	struct toy_step *steps;
 	size_t n_steps;
