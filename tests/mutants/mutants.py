@@ -73,10 +73,17 @@ MUTANTS = [
     ),
     (
         "fourth net ignored",
-        "kill_found",
-        "(number ? mo_proc_kill_in(number, NAMESPACE_MARKER, id) : 0)",
-        "(number && *id ? 0 : 0)",
+        "hunt",
+        "d->hunt.mnt = namespace_of(d);",
+        "d->hunt.mnt = namespace_of(d) * 0;",
         [e2e("test_namespace.py", "escaped_of_a_killed_supervisor")],
+    ),
+    (
+        "who closes its devices yet is gone",
+        "lives",
+        "p.state != 'Z' || living_thread(p.pid)",
+        "!p.ending",
+        [unit("base", "test_proc")],
     ),
     (
         "links of an image lead to the node",
@@ -96,6 +103,13 @@ MUTANTS = [
         "bytes of a layer not compared",
         "blob_end",
         "if (digest && !mo_streq(seen, digest))",
+        "if (false)",
+        [e2e("test_images.py", "damaged_images_are_refused")],
+    ),
+    (
+        "unpacked bytes of a layer not compared",
+        "layer_unpack",
+        "if (r == 0 && digest)",
         "if (false)",
         [e2e("test_images.py", "what_docker_save_writes")],
     ),
@@ -272,6 +286,27 @@ MUTANTS = [
         ".user_fd = s->user_fd,",
         ".user_fd = 0,",
         [e2e("test_container_root.py", "heartbeats_are_read")],
+    ),
+    (
+        "a password without TLS to where a registry wants it",
+        "set_up",
+        "t->http->plain && is_loopback(q->url)",
+        "t->http->plain",
+        [e2e("test_registries.py", "a_password_goes_without_tls_to_this_machine_only")],
+    ),
+    (
+        "images for all jobs are open to all users",
+        "open_cache",
+        "fchmod(dir, 0700)",
+        "fchmod(dir, 0755)",
+        [e2e("test_pulls.py", "an_image_of_a_shared_directory")],
+    ),
+    (
+        "link in place of a brought image followed",
+        "image_open",
+        "(b->brought ? O_NOFOLLOW : 0)",
+        "0",
+        [e2e("test_image_root.py", "a_brought_image_is_out_of_reach")],
     ),
     (
         "image without nosuid",
@@ -1069,6 +1104,43 @@ MUTANTS = [
         "if (begin_there(dir))",
         "if (begin_there(dir) || dir)",
         [e2e("test_incarnation.py", "test_no_state_is_no_start")],
+    ),
+    (
+        "start keeps its ballast",
+        "ballast_before_start",
+        "(void)ballast_release(dir);",
+        ";",
+        [unit("store", "test_store")],
+    ),
+    (
+        "damaged fence of this boot begun anew",
+        "fence_book_anew",
+        "!b->boot.boot_id || mo_streq(b->boot.boot_id, boot_id)",
+        "!b->boot.boot_id && boot_id",
+        [unit("seams/agent", "test_agent")],
+    ),
+    (
+        "epoch forgotten with a damaged fence",
+        "fence_book_anew",
+        "b->file.epoch = MO_MAX(b->file.epoch, b->boot.epoch);",
+        ";",
+        [unit("seams/agent", "test_agent")],
+    ),
+    (
+        "step without its entry taken for none",
+        "adopt",
+        "step_left_read(d)",
+        "STEP_LEFT_NOTHING",
+        [e2e("test_namespace.py", "escaped_of_a_step_without_its_entry")],
+    ),
+    (
+        "step of which nothing is known proved",
+        "step_sweep",
+        "if (!d->spool.step_id)",
+        "if (d->sweeping)",
+        [e2e(
+                "test_namespace.py", "nothing_proves_a_step_of_which_nothing_is_known"
+            )],
     ),
 ]
 
