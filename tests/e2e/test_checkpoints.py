@@ -709,12 +709,7 @@ def an_announced_one_needs_no_marker(top):
     found = ask(order(top, known=known))
     equal(
         {i: c["reason"] for i, c in found.items() if i != 30},
-        {
-            10: None,
-            20: "COMPLETE is empty",
-            40: "it holds nothing",
-            50: "COMPLETE is missing",
-        },
+        {10: None, 20: "COMPLETE is empty", 40: "it holds nothing", 50: "COMPLETE is missing"},
         "announced, all but 50",
     )
     need(not found[30]["complete"] and "model.pt" in found[30]["reason"], found[30])

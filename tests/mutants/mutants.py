@@ -1138,9 +1138,7 @@ MUTANTS = [
         "step_sweep",
         "if (!d->spool.step_id)",
         "if (d->sweeping)",
-        [e2e(
-                "test_namespace.py", "nothing_proves_a_step_of_which_nothing_is_known"
-            )],
+        [e2e("test_namespace.py", "nothing_proves_a_step_of_which_nothing_is_known")],
     ),
 ]
 
