@@ -105,10 +105,15 @@ const struct verb verb_pause = { "pause",     "Act",
 const struct verb verb_resume = { "resume",     "Act",
 				  "resume JOB", "continue a paused job from its newest checkpoint",
 				  NULL,         run_resume };
-const struct verb verb_restart = { "restart",
-				   "Act",
-				   "restart JOB [--from ITER]",
-				   "stop as planned and start again from a checkpoint",
-				   "  --from ITER   from the checkpoint of this iteration "
-				   "(default: the newest usable one); 0 starts afresh\n",
-				   run_restart };
+const struct verb verb_restart = {
+	"restart",
+	"Act",
+	"restart JOB [--from ITER]",
+	"start again from a checkpoint; also a failed job",
+	"  --from ITER   from the checkpoint of this iteration "
+	"(default: the newest usable one); 0 starts afresh\n"
+	"A running job is stopped as planned first. A failed one goes on "
+	"with its id,\nhistory and ledger, a completed one with --from "
+	"only; a cancelled one never does.\n",
+	run_restart
+};

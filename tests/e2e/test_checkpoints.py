@@ -709,12 +709,7 @@ def an_announced_one_needs_no_marker(top):
     found = ask(order(top, known=known))
     equal(
         {i: c["reason"] for i, c in found.items() if i != 30},
-        {
-            10: None,
-            20: "COMPLETE is empty",
-            40: "it holds nothing",
-            50: "COMPLETE is missing",
-        },
+        {10: None, 20: "COMPLETE is empty", 40: "it holds nothing", 50: "COMPLETE is missing"},
         "announced, all but 50",
     )
     need(not found[30]["complete"] and "model.pt" in found[30]["reason"], found[30])
@@ -1146,6 +1141,62 @@ def what_attempts_die_of_is_not_loaded_for_ever():
             lambda: resumed("sizes") == ["-1", "20", "20", "10", "20", "10"],
             40,
             "named it is taken, once",
+        )
+    finally:
+        rig.down(check=False)
+
+
+FAILING = """import os, sys
+sys.path.insert(0, {fixtures!r})
+import checkpoints as f
+engine, top, out = f.ENGINES["torch"], os.environ["MOE_CHECKPOINT_DIR"], {out!r}
+resume = int(os.environ["MOE_RESUME_ITERATION"])
+with open(out, "a") as o:
+    o.write("%d\\n" % resume)
+for i in range(max(resume, 0) + 1, 31):
+    print("step %d loss 2.0" % i, flush=True)
+    if i in (10, 20):
+        engine.save(top, i, 1)
+        print("saved checkpoint %d %s" % (i, engine.at(top, i)), flush=True)
+    if i == 25 and not os.path.exists(out + ".mended"):
+        sys.exit("the data of step 25 is not there")
+"""
+
+
+@suite.test
+def a_failed_job_goes_on_by_its_id():
+    from lib import command_recipe
+    from rig import Rig
+
+    rig = Rig(nodes=1, gpus_per_node=1)
+    try:
+        rig.up()
+        out = os.path.join(rig.dir, "out")
+        program = FAILING.format(fixtures=os.path.join(ROOT, "tests/fixtures"), out=out)
+        job = rig.submit(
+            command_recipe(
+                "mended",
+                ["/usr/bin/python3", "-c", program],
+                gpus=1,
+                steps=30,
+                checkpoint={"dir": os.path.join(rig.dir, "ckpt"), "every": 10},
+            )
+        )
+        wait_until(lambda: rig.json("status", job)["state"] == "failed", 60, "it fails")
+        failed = rig.json("status", job)
+        open(out + ".mended", "w").close()
+        rig.run("restart", job, "--from", "10")
+        wait_until(lambda: rig.json("status", job)["state"] == "completed", 60, "it goes on")
+        done = rig.json("status", job)
+        with open(out) as f:
+            equal(f.read().split(), ["-1", "20", "20", "10"], "resumed from")
+        equal(done["attempt"], failed["attempt"] + 1, "attempts ascend")
+        equal(done["created_at"], failed["created_at"], "it is the same job")
+        equal(len(rig.json("report", job)["incidents"]), 3, "its incidents")
+        said = rig.run("restart", job, check=False)
+        need(
+            said.returncode != 0 and "name the checkpoint" in said.stderr,
+            "%s %s" % (said.stdout, said.stderr),
         )
     finally:
         rig.down(check=False)

@@ -1148,6 +1148,20 @@ MUTANTS = [
         [e2e("test_checkpoints.py", "what_attempts_die_of_is_not_loaded_for_ever")],
     ),
     (
+        "a failed job begins again in another's directory",
+        "stays_over",
+        "if (other) {",
+        "if (other && !j) {",
+        [unit("dcore", "test_again")],
+    ),
+    (
+        "the time that a job was over is charged to it",
+        "begin_again",
+        "j->ledger_at = j->waterfall.gone_at = time;",
+        "j->waterfall.gone_at = time;",
+        [unit("dcore", "test_again"), SIM],
+    ),
+    (
         "acknowledged to the lost controller, sent to no other",
         "agent_core_on_welcome",
         "rewind_all(s, w, out);",
@@ -1194,9 +1208,7 @@ MUTANTS = [
         "step_sweep",
         "if (!d->spool.step_id)",
         "if (d->sweeping)",
-        [e2e(
-                "test_namespace.py", "nothing_proves_a_step_of_which_nothing_is_known"
-            )],
+        [e2e("test_namespace.py", "nothing_proves_a_step_of_which_nothing_is_known")],
     ),
 ]
 

@@ -142,8 +142,8 @@ void wall_check(struct sim *s, const struct record *r)
 			      (long long)j->id, (long long)((s->now - t->started) / S),
 			      (long long)(j->spec.recipe.time_limit_us / S));
 	if (r->type == REC_JOB && job_state_final(j->state) &&
-	    j->ended_at - j->created_at > s->now - t->submitted + 2 * S)
+	    job_age(j, j->ended_at) > s->now - t->submitted + 2 * S)
 		sim_violation(s, "j-%lld is charged for %lld s, it took %lld s", (long long)j->id,
-			      (long long)((j->ended_at - j->created_at) / S),
+			      (long long)(job_age(j, j->ended_at) / S),
 			      (long long)((s->now - t->submitted) / S));
 }

@@ -109,17 +109,17 @@ static bool judge_checkpoints(struct turn *t, int64_t id)
 static bool judge_time(struct turn *t, int64_t id)
 {
 	const struct job *j = job_find(&t->core->state, id);
-	int64_t limit = j->spec.recipe.time_limit_us;
+	int64_t limit = j->spec.recipe.time_limit_us, until = job_time_up(j);
 	_cleanup_(mo_freep) char *reason = NULL;
 	int next;
 
-	if (limit == MO_NONE || limit <= 0 || j->started_at == MO_NONE)
+	if (until == INT64_MAX)
 		return false;
 	next = job_row_find(j, T_TIME_LIMIT)->next;
 	if (next < 0)
 		return false;
-	if (t->now < j->started_at + limit) {
-		turn_deadline(t, j->started_at + limit);
+	if (t->now < until) {
+		turn_deadline(t, until);
 		return false;
 	}
 	reason = mo_printf("time limit of %lld s reached", (long long)(limit / 1000000));

@@ -14,7 +14,9 @@
  *   the engine saved, and not to checkpoint.dir: user_error, failed at its first save: nothing of
  *     it would be resumed
  *   all ranks end 0 before the last iteration: failed, ended early
- *   an exit that a planned stop by a machine explains: next attempt, no restart counted */
+ *   an exit that a planned stop by a machine explains: next attempt, no restart counted
+ *   twice in a row while a checkpoint was loaded, and nothing else explains it: the next attempt
+ *     takes the one before (suspect.c) */
 #include "daemon/core/rules/policy.h"
 
 #include "daemon/core/rules/blame.h"

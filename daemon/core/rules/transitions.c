@@ -41,7 +41,7 @@ const char *const job_guard_names[_GUARD_N] = {
 		IGNORE(s, T_NODE_DOWN), IGNORE(s, T_NODE_BACK), IGNORE(s, T_RETRY), \
 		IGNORE(s, T_GIVE_UP), IGNORE(s, T_COMPLETED), IGNORE(s, T_STOPPED), \
 		IGNORE(s, T_TIME_LIMIT), IGNORE(s, T_DRAIN), REFUSE(s, V_CANCEL, why), \
-		REFUSE(s, V_PAUSE, why), REFUSE(s, V_RESUME, why), REFUSE(s, V_RESTART, why)
+		REFUSE(s, V_PAUSE, why), REFUSE(s, V_RESUME, why)
 #define LAUNCHED(s) \
 	IGNORE(s, T_PLACED), IGNORE(s, T_ITERATION), ROW(s, T_FAILED, ALWAYS, JOB_RECOVERING), \
 		ROW(s, T_NODE_DOWN, ALWAYS, JOB_RECOVERING), IGNORE(s, T_NODE_BACK), \
@@ -140,9 +140,14 @@ const struct job_row job_rows[] = {
 	ROW(PAUSED, V_RESUME, ALWAYS, JOB_QUEUED),
 	REFUSE(PAUSED, V_RESTART, "it is paused; say 'moectl resume' first"),
 
-	FINAL(COMPLETED, "it is completed; submit it again to run it again"),
-	FINAL(FAILED, "it has failed; submit it again to run it again"),
+	FINAL(COMPLETED, "it is completed; 'moectl restart JOB --from N' trains again from there"),
+	ROW(COMPLETED, V_RESTART, ALWAYS, JOB_QUEUED),
+	FINAL(FAILED, "it has failed; 'moectl restart JOB' runs it again"),
+	ROW(FAILED, V_RESTART, ALWAYS, JOB_QUEUED),
 	FINAL(CANCELLED, "it is cancelled; a cancelled job never starts again"),
+	REFUSE(CANCELLED, V_RESTART,
+	       "it is cancelled; a cancelled job never starts again: submit it again, it resumes "
+	       "from what lies in its checkpoint.dir"),
 };
 const size_t n_job_rows = ELEMENTSOF(job_rows);
 

@@ -16,7 +16,7 @@
 
 /* A user may have as many unfinished jobs as there is still room for, so that the next one
  * always finds half of what the one before found. True after 429. */
-static bool no_room(struct turn *t, const char *user)
+static bool no_room(struct turn *t, const char *what, const char *user)
 {
 	const struct core *c = t->core;
 	size_t room = c->n_unfinished < MO_JOBS_ACTIVE_MAX ? MO_JOBS_ACTIVE_MAX - c->n_unfinished
@@ -28,19 +28,19 @@ static bool no_room(struct turn *t, const char *user)
 		own += mo_streq(job_find(&c->state, c->unfinished[i])->spec.user, user);
 	if (room == 0)
 		turn_reply(t, 429, MO_NONE,
-			   "submit: there are %d unfinished jobs; wait for some to end, or cancel "
+			   "%s: there are %d unfinished jobs; wait for some to end, or cancel "
 			   "some",
-			   MO_JOBS_ACTIVE_MAX);
+			   what, MO_JOBS_ACTIVE_MAX);
 	else if (own >= room)
 		turn_reply(t, 429, MO_NONE,
-			   "submit: %s has %zu unfinished jobs, and there is room for %zu more of "
+			   "%s: %s has %zu unfinished jobs, and there is room for %zu more of "
 			   "all users; wait for some to end, or cancel some",
-			   user ? user : "nobody", own, room);
+			   what, user ? user : "nobody", own, room);
 	return room == 0 || own >= room;
 }
 
 /* The same for the bytes of their recipes, with what was read of experiments. */
-static bool no_room_for_text(struct turn *t, const struct submit *spec)
+static bool no_room_for_text(struct turn *t, const char *what, const struct submit *spec)
 {
 	const struct core *c = t->core;
 	int64_t room = MO_MAX(MO_ACTIVE_TEXTS_MAX - c->active_bytes, 0), own = 0;
@@ -55,9 +55,9 @@ static bool no_room_for_text(struct turn *t, const struct submit *spec)
 	if (want <= room && own + want <= room)
 		return false;
 	turn_reply(t, 429, MO_NONE,
-		   "submit: the recipes of unfinished jobs, with their experiments, take %lld of "
+		   "%s: the recipes of unfinished jobs, with their experiments, take %lld of "
 		   "%lld MiB (%lld of %s); wait for some to end, or cancel some",
-		   (long long)(c->active_bytes >> 20), MO_ACTIVE_TEXTS_MAX >> 20,
+		   what, (long long)(c->active_bytes >> 20), MO_ACTIVE_TEXTS_MAX >> 20,
 		   (long long)(own >> 20), spec->user ? spec->user : "nobody");
 	return true;
 }
@@ -178,8 +178,8 @@ void job_submit(struct turn *t)
 		turn_reply(t, 422, MO_NONE, "cluster.gpus: must be 1 to %d", MO_RANKS_MAX);
 		return;
 	}
-	if (no_room(t, spec->user) || no_room_for_text(t, spec) || dir_taken(t, dir) ||
-	    dir_nested(t, dir, &warning))
+	if (no_room(t, "submit", spec->user) || no_room_for_text(t, "submit", spec) ||
+	    dir_taken(t, dir) || dir_nested(t, dir, &warning))
 		return;
 	_cleanup_(mo_freep) char *named = name_taken(t, spec->recipe.name);
 
@@ -229,6 +229,53 @@ static bool from_is_usable(struct turn *t, const struct job *j)
 	return true;
 }
 
+/* Its directory, or one above or below it, is another unfinished job's by now. */
+static const struct job *now_in_its_directory(const struct core *c, const struct job *j)
+{
+	const char *dir = j->saves.dir ? j->saves.dir : j->saves.by_config;
+
+	for (size_t i = 0; dir && i < c->n_unfinished; i++) {
+		const struct job *k = job_find(&c->state, c->unfinished[i]);
+
+		if (mo_streq(k->saves.dir, dir) || mo_streq(k->saves.by_config, dir) ||
+		    (mo_streq(k->spec.user, j->spec.user) && nested(dir, k)))
+			return k;
+	}
+	return NULL;
+}
+
+/* A job that is over begins again as it was submitted, with its id, history and ledger. True after
+ * an answer that says why it cannot. */
+static bool stays_over(struct turn *t, const struct job *j)
+{
+	const struct job *other = now_in_its_directory(t->core, j);
+	const char *cannot = NULL;
+
+	if (j->state == JOB_COMPLETED && t->input->restart->from_iteration == MO_NONE)
+		cannot = "it is completed: name the checkpoint that it is to train again from "
+			 "(--from N), or submit it with more steps";
+	else if (job_time_up(j) <= j->ended_at)
+		cannot = "its time limit is used up: submit it again with another one, it resumes "
+			 "from what lies in its checkpoint.dir";
+	else if (j->let_go != MO_NONE && j->spec.n_argv == 0)
+		cannot = "what it was submitted with is not kept any more: submit it again, it "
+			 "resumes from what lies in its checkpoint.dir";
+	if (cannot) {
+		turn_reply(t, 409, j->id, "job j-%lld: cannot restart it: %s", (long long)j->id,
+			   cannot);
+		return true;
+	}
+	if (other) {
+		turn_reply(t, 409, j->id,
+			   "job j-%lld: cannot restart it: its checkpoint.dir is that of j-%lld "
+			   "(%s), or lies in it: restart it when j-%lld has ended",
+			   (long long)j->id, (long long)other->id, job_state_names[other->state],
+			   (long long)other->id);
+		return true;
+	}
+	return no_room(t, "restart", j->spec.user) || no_room_for_text(t, "restart", &j->spec);
+}
+
 /* That the verb is about. */
 static int64_t verb_job(const struct core_input *in)
 {
@@ -272,7 +319,8 @@ void job_verb(struct turn *t, int trigger)
 			   job_trigger_names[trigger], row->text);
 		return;
 	}
-	if (trigger == V_RESTART && !from_is_usable(t, j))
+	if (trigger == V_RESTART &&
+	    ((job_state_final(j->state) && stays_over(t, j)) || !from_is_usable(t, j)))
 		return;
 	before = j->state;
 	if (trigger == V_RESUME) {

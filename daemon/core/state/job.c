@@ -110,6 +110,8 @@ static const struct mo_field job_fields[] = {
 	MO_D(job, state_since, MO_INT, "when its state last changed, us"),
 	MO_D(job, queued_since, MO_INT, "when it last came into the queue, us"),
 	MO_D(job, not_before, MO_INT, "earliest time of the next attempt, us"),
+	MO_D(job, over_us, MO_INT, "how long it was over before it was restarted, us",
+	     .omit = true),
 	MO_DP_VEC(job, run, places, "places", &place_desc,
 		  "nodes of the current attempt with their ranks; empty while queued"),
 	MO_DP(job, run, port, "port", MO_INT,
@@ -331,6 +333,25 @@ int64_t job_world(const struct job *j)
 	if (j->spec.engine.processes != PROCESS_PER_NODE)
 		return job_gpus(j);
 	return (int64_t)(j->run.n_places ? j->run.n_places : j->run.n_ranks ? j->run.n_ranks : 1);
+}
+
+static int64_t over_us(const struct job *j)
+{
+	return j->over_us == MO_NONE ? 0 : j->over_us;
+}
+
+int64_t job_age(const struct job *j, int64_t end)
+{
+	return end - j->created_at - over_us(j);
+}
+
+int64_t job_time_up(const struct job *j)
+{
+	int64_t limit = j->spec.recipe.time_limit_us;
+
+	return limit == MO_NONE || limit <= 0 || j->started_at == MO_NONE
+		       ? INT64_MAX
+		       : j->started_at + limit + over_us(j);
 }
 
 bool step_dead(const struct step *s)

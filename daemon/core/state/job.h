@@ -233,6 +233,9 @@ struct job {
 	char *reason;
 	int64_t created_at, started_at, ended_at, state_since, queued_since;
 	int64_t not_before; /* recovery.grace: next attempt not earlier */
+	/* how long it was over, before somebody restarted it: no part of its time limit and of its
+	 * ledger; MO_NONE never */
+	int64_t over_us;
 	struct job_run run;
 	struct step *steps; /* of all attempts, until their agents forgot them */
 	size_t n_steps;
@@ -282,4 +285,8 @@ const struct step *step_next(const struct job *j, const char *node, int64_t afte
 const struct place *place_of(const struct job *j, const char *node);
 /* no process of it runs user code any more: proved */
 bool step_dead(const struct step *s);
+/* of the time from its submit to `end`, what it was not over */
+int64_t job_age(const struct job *j, int64_t end);
+/* when its time limit is reached; INT64_MAX: it has none, or it has not begun */
+int64_t job_time_up(const struct job *j);
 bool job_live(const struct job *j); /* some step is not proved dead */

@@ -15,7 +15,7 @@ static bool unfinished(const struct job *j)
 /* The GPU time of a job is all accounted for: what its categories add up to is what has passed. */
 static char *job_ledger(const struct core *c, const struct job *j)
 {
-	int64_t sum = 0, total = job_gpus(j) * (j->ledger_at - j->created_at);
+	int64_t sum = 0, total = job_gpus(j) * job_age(j, j->ledger_at);
 
 	for (size_t i = 0; i < j->n_ledger; i++) {
 		if (j->ledger[i] < 0)

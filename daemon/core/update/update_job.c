@@ -13,6 +13,7 @@
 #include "daemon/core/update/retained.h"
 #include "daemon/core/update/update_node.h"
 #include "daemon/core/update/waterfall.h"
+#include "lib/base/assert.h"
 #include "lib/model/limits.h"
 
 /* completed jobs whose last scan is waited for; a node that does not answer keeps one here */
@@ -43,13 +44,30 @@ static void end_scan_due(struct core *c, struct job *j)
 	ids_add(&c->ending, &c->n_ending, j->id);
 }
 
+/* A person restarts what was over: the time since then is nobody's. By whose clock it was over is
+ * not known any more, so it may be negative. */
+static void begin_again(struct core *c, struct job *j, int64_t time)
+{
+	mo_assert(!job_state_final(j->state) && !job_live(j) && j->run.n_places == 0);
+	j->over_us = (j->over_us == MO_NONE ? 0 : j->over_us) + time - j->ended_at;
+	j->ended_at = MO_NONE;
+	j->ledger_at = j->waterfall.gone_at = time;
+	j->not_before = 0;
+	retained_count(c, j);
+	ids_add(&c->unfinished, &c->n_unfinished, j->id);
+	ids_remove(c->ending, &c->n_ending, j->id);
+	j->scan.at_end = false;
+}
+
 int update_job(struct core *c, const struct record *r)
 {
 	struct job *j = record_job(&c->owned, r);
 	const struct rec_job *k = r->transition;
+	bool again;
 
 	if (!j || k->state < 0 || k->state >= _JOB_STATE_N)
 		return -EINVAL;
+	again = job_state_final(j->state) && !job_state_final(k->state);
 	ledger_charge(j, r->time);
 	waterfall_image(j, k->image, r->time);
 	if (j->state != k->state || k->attempt_over)
@@ -61,6 +79,8 @@ int update_job(struct core *c, const struct record *r)
 		j->after_failure = false;
 	}
 	j->state = k->state;
+	if (again)
+		begin_again(c, j, r->time);
 	mo_str_set(&j->reason, k->reason);
 	if (k->attempt_over) {
 		attempt_over(j);

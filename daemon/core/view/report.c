@@ -95,7 +95,7 @@ void job_report(const struct state *s, const struct job *j, int64_t now, struct 
 	}
 	g->total = (double)total / 1e6;
 	counted = g->total - g->queue - g->idle;
-	ret->wall_s = (double)(end - j->created_at) / 1e6;
+	ret->wall_s = (double)job_age(j, end) / 1e6;
 	ret->ettr = counted > 0 ? g->productive / counted : MO_NONE_F;
 	ret->goodput = g->total > 0 ? g->productive / g->total : MO_NONE_F;
 	ret->mfu = mean_mfu(j);

@@ -57,9 +57,9 @@ static const char *next_of_failed(const struct job *j)
 		       "says what they did last), or give the steps that it makes, and submit it "
 		       "again";
 	if (retained)
-		return "mend what ended it, then submit it again: that goes on from its last "
+		return "mend what ended it, then 'moectl restart JOB': that goes on from its last "
 		       "checkpoint";
-	return "mend what ended it, then submit it again";
+	return "mend what ended it, then 'moectl restart JOB', or submit it again";
 }
 
 /* No scan was made when nothing was announced: what a script saved without a word is not denied. */

@@ -82,6 +82,16 @@ void saver_compares(struct saver *o)
 	o->w.verify = true;
 }
 
+void saver_limited(struct saver *o, int64_t limit_us)
+{
+	struct submit spec;
+
+	world_done(&o->w);
+	recipe_of(&spec, -1, 0, true, NULL);
+	spec.recipe.time_limit_us = limit_us;
+	begin(o, &spec);
+}
+
 void saver_strict(struct saver *o)
 {
 	world_done(&o->w);

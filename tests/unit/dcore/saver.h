@@ -17,6 +17,8 @@ void saver_again(struct saver *o, int64_t resume, int64_t keep);
 void saver_marked(struct saver *o);
 /* the same, with checkpoint.verify: crc, and nodes that do verify */
 void saver_compares(struct saver *o);
+/* the same, with a time limit */
+void saver_limited(struct saver *o, int64_t limit_us);
 /* the same, of an engine whose checkpoints are judged by its layout alone */
 void saver_strict(struct saver *o);
 /* as saver_strict(), and its lines say of each save that it ended, and where */
