@@ -1047,9 +1047,28 @@ MUTANTS = [
         "step_sweep",
         "if (!d->spool.step_id)",
         "if (d->sweeping)",
-        [e2e(
-                "test_namespace.py", "nothing_proves_a_step_of_which_nothing_is_known"
-            )],
+        [e2e("test_namespace.py", "nothing_proves_a_step_of_which_nothing_is_known")],
+    ),
+    (
+        "standing counted productive",
+        "ledger_charge_train",
+        "charge_beyond(j, time, explained, GPU_HANG);",
+        ";",
+        [unit("dcore", "test_standing")],
+    ),
+    (
+        "standing shown as productive",
+        "standing_us",
+        "now - since > explained ? now - since - explained : 0",
+        "now < since ? now - since - explained : 0",
+        [unit("dcore", "test_standing")],
+    ),
+    (
+        "queue in the GPU time",
+        "job_report",
+        "total += i == GPU_QUEUE ? 0 : ledger[i];",
+        "total += ledger[i];",
+        [unit("dcore", "test_standing")],
     ),
 ]
 
