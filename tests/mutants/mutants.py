@@ -1070,6 +1070,20 @@ MUTANTS = [
         "total += ledger[i];",
         [unit("dcore", "test_standing")],
     ),
+    (
+        "overdue iteration is nothing to do",
+        "next_of_iteration",
+        "now - since <= limit",
+        "now > 0",
+        [unit("dcore", "test_overdue")],
+    ),
+    (
+        "stopped supervisor told late",
+        "on_word",
+        "mo_timer_in(d->timer, PING_US);",
+        "mo_timer_in(d->timer, 5 * PING_US);",
+        [unit("seams/agent", "test_agent")],
+    ),
 ]
 
 
