@@ -1084,6 +1084,13 @@ MUTANTS = [
         "mo_timer_in(d->timer, 5 * PING_US);",
         [unit("seams/agent", "test_agent")],
     ),
+    (
+        "cordon of hardware lifted by itself",
+        "cordon_lift",
+        "!mo_starts_with(cordon, DISK_FULL)",
+        "!cordon[0]",
+        [unit("dcore", "test_health")],
+    ),
 ]
 
 
