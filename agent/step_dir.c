@@ -72,6 +72,7 @@ struct step_dir *step_dir_free(struct step_dir *d)
 	mo_buf_done(&d->in);
 	mo_timer_free(d->timer);
 	mo_timer_free(d->sweep_timer);
+	mo_hunt_done(&d->hunt);
 	helper_free(d->starter);
 	journal_done(&d->journal);
 	mo_desc_done(&spool_desc, &d->spool);

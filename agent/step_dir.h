@@ -3,6 +3,7 @@
 #include "agent/core/stepd/spool.h"
 #include "agent/journal.h"
 #include "agent/manager.h"
+#include "lib/base/proc.h"
 
 struct supervisor;
 struct step_dir {
@@ -31,6 +32,7 @@ struct step_dir {
 	struct mo_timer *sweep_timer;
 	int64_t sweep_step_us;
 	bool sweeping;
+	struct mo_hunt hunt;
 };
 
 /* NULL: there is none. */
