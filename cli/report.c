@@ -10,28 +10,29 @@
 #include "cli/text.h"
 #include "cli/value.h"
 
+static const char *const categories[] = { "productive", "launch", "init",   "load",  "recompute",
+					  "save",       "hang",   "detect", "drain", "idle" };
+
 static void print_ledger(struct json_object *report)
 {
-	static const char *const parts[] = { "productive", "launch", "init",   "load",  "recompute",
-					     "save",       "hang",   "detect", "drain", "idle" };
 	double total = js_real(report, "gpu_seconds.total"),
 	       queue = js_real(report, "gpu_seconds.queue");
 	printf("GPU time     %s GPU-s", text_real(total, 1));
 	if (queue > 0)
 		printf(", after %s in the queue, which is none", text_real(queue, 1));
 	putchar('\n');
-	for (size_t i = 0; i < ELEMENTSOF(parts); i++) {
-		_cleanup_(mo_freep) char *path = mo_printf("gpu_seconds.%s", parts[i]);
+	for (size_t i = 0; i < ELEMENTSOF(categories); i++) {
+		_cleanup_(mo_freep) char *path = mo_printf("gpu_seconds.%s", categories[i]);
 		double v = js_real(report, path);
-		if (v == MO_NONE_F || (v == 0 && strcmp(parts[i], "productive")))
+		if (v == MO_NONE_F || (v == 0 && strcmp(categories[i], "productive")))
 			continue;
 		int bar = total > 0 ? (int)(v / total * 40 + 0.5) : 0;
-		printf("  %-11s%12s  %6.2f %%%s", parts[i], text_real(v, 1),
+		printf("  %-11s%12s  %6.2f %%%s", categories[i], text_real(v, 1),
 		       total > 0 ? v / total * 100 : 0.0, bar ? "  " : "");
 		for (int k = 0; k < bar; k++)
 			putchar('#');
 		putchar('\n');
-		if (!strcmp(parts[i], "launch") && js_real(report, "prepare.gpu_s") > 0)
+		if (!strcmp(categories[i], "launch") && js_real(report, "prepare.gpu_s") > 0)
 			printf("    prepare%14s  %6.2f %%  engine.prepare: %s\n",
 			       text_real(js_real(report, "prepare.gpu_s"), 1),
 			       total > 0 ? js_real(report, "prepare.gpu_s") / total * 100 : 0.0,
@@ -138,8 +139,13 @@ static void print_csv(struct json_object *r)
 	puts("what,attempt,name,value");
 	for (size_t i = 0; i < ELEMENTSOF(figures); i++)
 		csv_line("figure", "", figures[i], js_real(r, figures[i]));
-	json_object_object_foreach(js_get(r, "gpu_seconds"), name, seconds)
-		csv_line("gpu_seconds", "", name, json_object_get_double(seconds));
+	csv_line("gpu_seconds", "", "total", js_real(r, "gpu_seconds.total"));
+	csv_line("gpu_seconds", "", "queue", js_real(r, "gpu_seconds.queue"));
+	for (size_t i = 0; i < ELEMENTSOF(categories); i++) {
+		_cleanup_(mo_freep) char *path = mo_printf("gpu_seconds.%s", categories[i]);
+
+		csv_line("gpu_seconds", "", categories[i], js_real(r, path));
+	}
 	for (size_t i = 0; i < js_len(parts); i++) {
 		csv_line("restart_p50_ms", "", js_str(js_at(parts, i), "part"),
 			 js_real(js_at(parts, i), "p50_ms"));

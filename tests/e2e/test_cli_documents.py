@@ -122,6 +122,7 @@ def check_human(c, job, state):
         ["events"],
         ["checkpoints"],
         ["report"],
+        ["report", "--csv"],
         ["why"],
         ["explain", "env"],
         ["explain", "bind"],

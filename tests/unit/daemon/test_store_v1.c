@@ -135,8 +135,8 @@ static void equal(const struct core *a, const struct core *b)
 		fail_msg("the state differs at %s", diff);
 }
 
-/* Without what that version did not keep: marks of ledgers, and how long the last iteration of a
- * failed attempt was under way. */
+/* Without what that version did not keep: marks of ledgers, how long the last iteration of a failed
+ * attempt was under way, and which checkpoints were announced. */
 static struct core *as_then(struct core *core)
 {
 	const struct state *s = core_state(core);
@@ -146,6 +146,8 @@ static struct core *as_then(struct core *core)
 
 		mo_vec_clear(&ledger_mark_desc, (void **)&j->ledger_marks, &j->n_ledger_marks);
 		j->failure.unfinished_us = MO_NONE;
+		for (size_t k = 0; k < j->n_checkpoints; k++)
+			j->checkpoints[k].announced = false;
 	}
 	return core;
 }
