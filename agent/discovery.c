@@ -15,6 +15,7 @@
 #include "agent/helper.h"
 #include "agent/messages.h"
 #include "agent/queue.h"
+#include "agent/service.h"
 #include "agent/stuck.h"
 #include "lib/base/fd.h"
 #include "lib/base/identity.h"
@@ -160,6 +161,7 @@ static void adopt(struct discovery *d, struct nodeinfo *info, const char *proble
 	_cleanup_(mo_freep) char *lacks =
 		discovery_says(&d->left, problem, d->known || (problem && m->info.cpus != MO_NONE));
 	settle_walls(m->config, info);
+	info->image_root |= service_makes_users(m);
 	info->images = mo_uid() == 0 || info->image_root;
 	bool changed = !mo_streq(lacks, d->lacks) || !mo_desc_equal(&nodeinfo_desc, info, &m->info);
 	mo_str_set(&d->lacks, lacks);

@@ -2,12 +2,15 @@
 #include "agent/images.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/wait.h>
 
 #include "agent/core/image/progress.h"
 #include "agent/helper.h"
 #include "agent/queue.h"
+#include "agent/service.h"
+#include "agent/starter.h"
 #include "lib/base/fd.h"
 #include "lib/base/identity.h"
 #include "lib/base/log.h"
@@ -16,6 +19,8 @@
 #define LOOK_US 500000 /* how far they are */
 #define DEADLINE_US (12 * 3600 * 1000000LL)
 #define TIDY_DEADLINE_US (3600 * 1000000LL)
+#define MAKE_DEADLINE_US (60 * 1000000LL)
+#define MAKE_OUT_MAX 4096
 #define OUT_MAX (8 * 1024 * 1024) /* a line each second, and two for each layer */
 #define EXIT_REFUSED 3
 /* what was asked for a moment ago, a step may be about to lock */
@@ -25,6 +30,8 @@ struct bringing {
 	struct images *all;
 	int64_t number;
 	char *image, *user;
+	char **argv; /* of the pull */
+	size_t n_argv;
 	size_t seen; /* bytes of its output that were reported */
 	struct helper *helper;
 };
@@ -34,8 +41,16 @@ struct images {
 	size_t n;
 	struct mo_timer *timer;
 	struct helper *tidy;
-	bool tidy_again;
+	char **untidy; /* directories that it has not come to; the last is the next */
+	size_t n_untidy;
 };
+
+static void words_free(char **argv, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		free(argv[i]);
+	free(argv);
+}
 
 static void forget(struct images *all, struct bringing *b)
 {
@@ -45,6 +60,7 @@ static void forget(struct images *all, struct bringing *b)
 	helper_free(b->helper);
 	free(b->image);
 	free(b->user);
+	words_free(b->argv, b->n_argv);
 	free(b);
 }
 
@@ -106,7 +122,7 @@ static void add(char ***argv, size_t *n, const char *word, const char *value)
 static void add_user(const struct agent_config *c, const struct image_order *o, char ***argv,
 		     size_t *n)
 {
-	bool own = o && o->user;
+	bool own = o->user != NULL;
 
 	if (mo_uid() != 0)
 		return;
@@ -133,53 +149,96 @@ static int start(struct images *all, char **argv, int64_t deadline_us, helper_fn
 				  arg, ret);
 }
 
+/* Where it is brought to, and whose it is. */
+static void add_place(const struct agent_config *c, const struct image_order *o, char ***argv,
+		      size_t *n)
+{
+	_cleanup_(mo_freep) char *shared = mo_path(c->images_dir, IMAGE_SHARED);
+
+	add(argv, n, o->user ? c->images_dir : shared, o->user ? "--own" : NULL);
+	add_user(c, o, argv, n);
+}
+
 static char **words_of(const struct agent_config *c, const struct image_order *o, size_t *n)
 {
 	char **argv = NULL;
 
-	_cleanup_(mo_freep) char *shared = mo_path(c->images_dir, IMAGE_SHARED);
-
 	add(&argv, n, "moe-image", "pull");
-	add(&argv, n, o->image, o->user ? c->images_dir : shared);
+	add(&argv, n, o->image, NULL);
+	add_place(c, o, &argv, n);
 	if (o->digest)
 		add(&argv, n, "--digest", o->digest);
 	if (o->pull == PULL_NEVER)
 		add(&argv, n, "--never", NULL);
-	if (o->user)
-		add(&argv, n, "--own", NULL);
 	if (o->auth_file)
 		add(&argv, n, "--auth", o->auth_file);
 	add_mirrors(c->registry_mirrors, &argv, n);
-	add_user(c, o, &argv, n);
 	*MO_GROW(argv, *n) = NULL;
 	return argv;
 }
 
-static void words_free(char **argv, size_t n)
+static void pull(struct bringing *b)
 {
-	for (size_t i = 0; i < n; i++)
-		free(argv[i]);
-	free(argv);
+	int r = start(b->all, b->argv, DEADLINE_US, on_brought, b, &b->helper);
+
+	if (r < 0)
+		on_brought(b, 0, "", 0, strerror(-r));
+	else
+		mo_timer_in(b->all->timer, LOOK_US);
+}
+
+static void on_made(void *arg, int status, const char *out, size_t n, const char *problem)
+{
+	struct bringing *b = arg;
+
+	b->helper = NULL; /* frees itself */
+	if (problem)
+		on_brought(b, 0, "", 0, problem);
+	else
+		pull(b);
+}
+
+/* The directory is another account's: only root with all rights gives it to it. */
+static void make_place(struct bringing *b, const struct image_order *o)
+{
+	const struct manager *m = b->all->m;
+	char **argv = NULL;
+	size_t n = 0;
+
+	service_words(m, m->image_path, &argv, &n);
+	add(&argv, &n, "make", NULL);
+	add_place(m->config, o, &argv, &n);
+	*MO_GROW(argv, n) = NULL;
+	int r = helper_start_group(m->loop, service_path(m, m->image_path), argv, MAKE_DEADLINE_US,
+				   MAKE_OUT_MAX, on_made, b, &b->helper);
+
+	words_free(argv, n);
+	if (r < 0)
+		on_brought(b, 0, "", 0, strerror(-r));
+}
+
+static void stop_tidying(struct images *all)
+{
+	all->tidy = helper_free(all->tidy);
+	mo_strs_clear(&all->untidy, &all->n_untidy);
 }
 
 void images_bring(struct images *all, int64_t number, const struct image_order *order)
 {
 	struct bringing *b = mo_alloc(sizeof(*b));
-	size_t n = 0;
-	char **argv = words_of(all->m->config, order, &n);
 
 	*b = (struct bringing){ .all = all,
 				.number = number,
 				.image = mo_strdup(order->image),
 				.user = mo_strdup(order->user) };
+	b->argv = words_of(all->m->config, order, &b->n_argv);
+	/* it takes away what nobody holds: also what was fetched and is about to be unpacked */
+	stop_tidying(all);
 	*MO_GROW(all->items, all->n) = b;
-	int r = start(all, argv, DEADLINE_US, on_brought, b, &b->helper);
-
-	words_free(argv, n);
-	if (r < 0)
-		on_brought(b, 0, "", 0, strerror(-r));
+	if (all->m->starter->in_units)
+		make_place(b, order);
 	else
-		mo_timer_in(all->timer, LOOK_US);
+		pull(b);
 }
 
 void images_stop(struct images *all, int64_t number)
@@ -191,6 +250,8 @@ void images_stop(struct images *all, int64_t number)
 		}
 }
 
+static void tidy_next(struct images *all);
+
 static void on_tidied(void *arg, int status, const char *out, size_t n, const char *problem)
 {
 	struct images *all = arg;
@@ -199,32 +260,61 @@ static void on_tidied(void *arg, int status, const char *out, size_t n, const ch
 	if (problem)
 		mo_log(MO_WARNING, NULL, NULL, "images_dir %s: %s", all->m->config->images_dir,
 		       problem);
-	if (all->tidy_again)
-		images_tidy(all);
+	tidy_next(all);
 }
 
-void images_tidy(struct images *all)
+static int prune(struct images *all, const char *dir)
 {
 	const struct agent_config *c = all->m->config;
-	_cleanup_(mo_freep) char *shared = mo_path(c->images_dir, IMAGE_SHARED);
 	_cleanup_(mo_freep) char *bytes = mo_printf("%lld", (long long)c->images_max);
 	char **argv = NULL;
 	size_t n = 0;
 
-	all->tidy_again = all->tidy != NULL;
-	if (all->tidy || all->n > 0 || mo_access(shared, F_OK) < 0)
-		return;
 	add(&argv, &n, "moe-image", "prune");
-	add(&argv, &n, shared, NULL);
+	add(&argv, &n, dir, NULL);
 	add(&argv, &n, "--max-bytes", bytes);
 	add(&argv, &n, "--unused-for", TIDY_UNUSED);
-	add_user(c, NULL, &argv, &n);
+	if (c->allow_root)
+		add(&argv, &n, "--allow-root", NULL);
 	*MO_GROW(argv, n) = NULL;
 	int r = start(all, argv, TIDY_DEADLINE_US, on_tidied, all, &all->tidy);
 
 	words_free(argv, n);
-	if (r < 0)
-		on_tidied(all, 0, "", 0, strerror(-r));
+	return r;
+}
+
+static void tidy_next(struct images *all)
+{
+	while (!all->tidy && all->n_untidy > 0) {
+		_cleanup_(mo_freep) char *dir = all->untidy[--all->n_untidy];
+		int r = prune(all, dir);
+
+		if (r < 0)
+			mo_log(MO_WARNING, NULL, NULL, "images_dir %s: %s", dir, strerror(-r));
+	}
+}
+
+/* What is for all jobs, and what is one user's: each is bounded by itself. A user can keep that
+ * which runs as he waiting: the first is that for all jobs. */
+void images_tidy(struct images *all)
+{
+	const char *top = all->m->config->images_dir, *name;
+
+	if (all->n > 0)
+		return;
+	stop_tidying(all);
+	_cleanup_(mo_dir_freep) struct mo_dir *d = mo_dir_open(AT_FDCWD, top, 0);
+	_cleanup_(mo_freep) char *shared = mo_path(top, IMAGE_SHARED);
+
+	while (d && (name = mo_dir_next(d))) {
+		_cleanup_(mo_freep) char *own = mo_path(top, "%s", name);
+
+		if (strspn(name, "0123456789") == strlen(name))
+			mo_strs_add(&all->untidy, &all->n_untidy, own);
+	}
+	if (mo_access(shared, F_OK) == 0)
+		mo_strs_add(&all->untidy, &all->n_untidy, shared);
+	tidy_next(all);
 }
 
 struct images *images_free(struct images *all)
@@ -234,7 +324,7 @@ struct images *images_free(struct images *all)
 	while (all->n > 0)
 		forget(all, all->items[0]);
 	free(all->items);
-	helper_free(all->tidy);
+	stop_tidying(all);
 	mo_timer_free(all->timer);
 	free(all);
 	return NULL;

@@ -9,6 +9,7 @@
 #include "agent/helper.h"
 #include "agent/manager.h"
 #include "agent/paths.h"
+#include "agent/service.h"
 #include "agent/step_dir.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
@@ -72,9 +73,9 @@ static void list_gone(const struct layers *l, char ***argv, size_t *n)
 
 static void begin(struct layers *l)
 {
-	static const char *const words[] = { "sh", "-c", RM, "sh" };
+	static const char *const words[] = { "-c", RM, "sh" };
 	char **argv = NULL;
-	size_t n = 0;
+	size_t n = 0, n_words;
 	int r = 0;
 
 	if (l->rm) {
@@ -82,13 +83,15 @@ static void begin(struct layers *l)
 		return;
 	}
 	l->again = false;
+	service_words(l->m, SHELL, &argv, &n);
 	for (size_t i = 0; i < ELEMENTSOF(words); i++)
 		mo_strs_add(&argv, &n, words[i]);
+	n_words = n;
 	list_gone(l, &argv, &n);
-	if (n > ELEMENTSOF(words)) {
+	if (n > n_words) {
 		*MO_GROW(argv, n) = NULL;
-		r = helper_start(l->m->loop, SHELL, argv, RM_DEADLINE_US, RM_OUT_MAX, on_end, l,
-				 &l->rm);
+		r = helper_start(l->m->loop, service_path(l->m, SHELL), argv, RM_DEADLINE_US,
+				 RM_OUT_MAX, on_end, l, &l->rm);
 	}
 	for (size_t i = 0; i < n; i++)
 		free(argv[i]);

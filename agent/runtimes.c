@@ -6,7 +6,7 @@
 
 #include "agent/helper.h"
 #include "agent/manager.h"
-#include "agent/starter.h"
+#include "agent/service.h"
 #include "agent/step_dir.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
@@ -14,7 +14,6 @@
 
 #define DEADLINE_US (INT64_C(120) * 1000000)
 #define OUT_MAX 65536
-#define SYSTEMD_RUN "/usr/bin/systemd-run"
 
 /* Words of a moe-runtime that is to be run. */
 struct order {
@@ -69,7 +68,7 @@ static void begin(struct runtimes *r)
 		_cleanup_(mo_freep) char **argv = mo_alloc_array(o->n_argv + 1, sizeof(*argv));
 
 		memcpy(argv, o->argv, o->n_argv * sizeof(*argv));
-		const char *path = r->m->starter->in_units ? SYSTEMD_RUN : r->program;
+		const char *path = service_path(r->m, r->program);
 		int e = path ? helper_start_group(r->m->loop, path, argv, DEADLINE_US, OUT_MAX,
 						  on_end, r, &r->helper)
 			     : -ENOENT;
@@ -80,26 +79,13 @@ static void begin(struct runtimes *r)
 	}
 }
 
-/* An agent that is a service of systemd's has fewer rights than a runtime needs, and its
- * supervisors are services of their own: so is this. */
-static void add_service(struct order *o)
-{
-	static const char *const words[] = { "systemd-run", "--quiet", "--collect", "--wait",
-					     "--pipe" };
-
-	for (size_t i = 0; i < ELEMENTSOF(words); i++)
-		mo_strs_add(&o->argv, &o->n_argv, words[i]);
-}
-
 static struct order *order(struct runtimes *r, const char *verb, const char *name, const char *what)
 {
 	struct order *o = MO_GROW(r->orders, r->n_orders);
 
 	*o = (struct order){ 0 };
-	if (r->m->starter->in_units)
-		add_service(o);
-	o->name = o->n_argv + 2;
-	mo_strs_add(&o->argv, &o->n_argv, r->program ? r->program : "moe-runtime");
+	service_words(r->m, r->program ? r->program : "moe-runtime", &o->argv, &o->n_argv);
+	o->name = o->n_argv + 1;
 	mo_strs_add(&o->argv, &o->n_argv, verb);
 	mo_strs_add(&o->argv, &o->n_argv, name);
 	mo_strs_add(&o->argv, &o->n_argv, what);

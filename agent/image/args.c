@@ -15,17 +15,17 @@ const char args_usage[] =
 	"       moe-image unpack oci:DIR[:TAG]|docker-archive:FILE DEST [--by-digest]\n"
 	"                 [--max-bytes SIZE]\n"
 	"       moe-image list DIR\n"
-	"       moe-image prune DIR --max-bytes SIZE [--unused-for DURATION] [--own]\n"
+	"       moe-image prune DIR --max-bytes SIZE [--unused-for DURATION]\n"
 	"       moe-image pull IMAGE DIR [--digest DIGEST] [--never] [--own]\n"
 	"                 [--auth FILE] [--mirror FROM=TO] .. [--silence DURATION]\n"
+	"       moe-image make DIR [--own]\n"
 	"       all: [--user NAME] [--allow-root]\n"
 	"       moe-image --version\n";
 
-static const char *const verbs[] = { [VERB_FETCH] = "fetch",
-				     [VERB_UNPACK] = "unpack",
-				     [VERB_LIST] = "list",
-				     [VERB_PRUNE] = "prune",
-				     [VERB_PULL] = "pull" };
+static const char *const verbs[] = {
+	[VERB_FETCH] = "fetch", [VERB_UNPACK] = "unpack", [VERB_LIST] = "list",
+	[VERB_PRUNE] = "prune", [VERB_PULL] = "pull",     [VERB_MAKE] = "make"
+};
 
 static bool read_silence(struct args *a, const char *value)
 {
@@ -84,7 +84,7 @@ bool args_read(int argc, char **argv, struct args *ret)
 		else if (mo_streq(argv[at], "--never") && ret->verb == VERB_PULL)
 			ret->never = true;
 		else if (mo_streq(argv[at], "--own") &&
-			 (ret->verb == VERB_PULL || ret->verb == VERB_PRUNE))
+			 (ret->verb == VERB_PULL || ret->verb == VERB_MAKE))
 			ret->own = true;
 		else if (at + 1 == argc || !read_option(ret, argv[at], argv[at + 1]))
 			return false;

@@ -8,12 +8,13 @@ enum verb {
 	VERB_LIST,
 	VERB_PRUNE,
 	VERB_PULL,
+	VERB_MAKE,
 };
 struct args {
 	int verb;              /* enum verb */
 	const char *source;    /* FETCH, UNPACK, PULL */
 	const char *dir;       /* where it goes, or the directory of images */
-	const char *user;      /* NULL: who runs it */
+	const char *user;      /* NULL: who runs it, or PRUNE by root: who owns dir */
 	const char *auth_file; /* FETCH, PULL, and likewise the next ones */
 	int64_t silence_s;
 	char **mirrors;
@@ -22,7 +23,7 @@ struct args {
 	bool by_digest;     /* UNPACK */
 	const char *digest; /* PULL: the one that is meant; NULL: any */
 	bool never;         /* PULL: only looks whether it is there */
-	bool own;           /* PULL, PRUNE: in a part of dir that is the user's alone */
+	bool own;           /* PULL, MAKE: in a part of dir that is the user's alone */
 	int64_t unused_us;  /* PRUNE: newer ones stay */
 	bool allow_root;
 };

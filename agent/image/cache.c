@@ -59,8 +59,7 @@ static bool is_image(int dir, const char *name)
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	_cleanup_(mo_freep) char *wanted = NULL;
 
-	if (mo_read_file_at(dir, "digest", PLACE_DIGEST_MAX, &b) < 0 || b.len == 0 ||
-	    b.data[b.len - 1] != '\n')
+	if (place_digest(dir, ".", &b) < 0 || b.len == 0 || b.data[b.len - 1] != '\n')
 		return false;
 	b.data[b.len - 1] = 0;
 	wanted = image_dir_name(b.data);

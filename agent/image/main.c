@@ -6,9 +6,10 @@
  *   moe-image list DIR              which images of --by-digest there are, and
  *   moe-image prune DIR             removes those that nobody has used for long
  *   moe-image pull IMAGE DIR        both, into a directory of images: what the agent starts
+ *   moe-image make DIR              that directory, with more rights than an agent may have
  * NAME: docker://HOST/NAME[:TAG][@DIGEST]. SOURCE: oci:DIR[:TAG] or docker-archive:FILE. All are
  * safe to be killed and started again: fetch goes on where it was, and DEST is there when it is
- * whole, or not at all. Run by root it becomes the user.
+ * whole, or not at all. Run by root it becomes the user, and to prune who owns DIR.
  *
  * Standard output: how far it is, then the image's digest. Exit 0; 1 with one line on stderr: this
  * node or the network could not; 2: bad usage; 3 with one line: the image or its source is refused,
@@ -44,7 +45,6 @@ static int open_cache(const struct args *a, const struct mo_identity *who, char 
 		      struct mo_error *err)
 {
 	*ret = a->own ? mo_path(a->dir, "%lld", (long long)who->uid) : mo_strdup(a->dir);
-	bool makes = a->own || a->verb == VERB_PULL;
 	int r = mo_mkdir_p(a->dir, 0755);
 
 	if (r >= 0 && a->own && mo_mkdir(*ret, 0700) < 0 && errno != EEXIST)
@@ -52,27 +52,49 @@ static int open_cache(const struct args *a, const struct mo_identity *who, char 
 	_cleanup_(mo_closep) int dir =
 		r < 0 ? r : mo_open_at(AT_FDCWD, *ret, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 
+	struct stat st;
+
 	if (r >= 0 && dir < 0)
 		r = dir;
-	if (r >= 0 && makes &&
+	/* who has few rights only looks */
+	bool made = r >= 0 && mo_stat_fd(dir, &st) == 0 && st.st_uid == who->uid &&
+		    (st.st_mode & 07777) == 0700;
+	if (r >= 0 && !made &&
 	    ((who->change && fchown(dir, who->uid, who->gid) < 0) || fchmod(dir, 0700) < 0))
 		r = -errno;
 	return r < 0 ? mo_error_set(err, r, "%s cannot be made: %s", *ret, strerror(-r)) : 0;
+}
+
+/* Who owns the directory, which may be an account that is known no more. */
+static int find_owner(const char *dir, struct mo_identity *ret, struct mo_error *err)
+{
+	struct stat st;
+	int r = mo_stat(dir, &st);
+
+	if (r < 0)
+		return mo_error_set(err, r, "it cannot be read: %s", strerror(-r));
+	*ret = (struct mo_identity){ .change = st.st_uid != mo_uid(),
+				     .uid = st.st_uid,
+				     .gid = st.st_gid,
+				     .user = mo_printf("%u", (unsigned)st.st_uid) };
+	return 0;
 }
 
 static int become(const struct args *a, char **ret_cache, struct mo_error *err)
 {
 	struct mo_identity_rule rule = { a->allow_root, 0 };
 	_cleanup_(mo_identity_done) struct mo_identity who = { 0 };
+	bool owner = a->verb == VERB_PRUNE && !a->user && mo_uid() == 0;
+	int r = owner ? find_owner(a->dir, &who, err) : 0;
 
-	if (!a->user && !a->allow_root && mo_uid() == 0) {
+	if (r == 0 && !a->user && !a->allow_root && mo_uid() == 0 && !who.change) {
 		mo_error_set(err, -EPERM, "images are not brought as root");
 		mo_error_hint(err, "name who shall own them with --user NAME");
 		return -EPERM;
 	}
-	int r = mo_identity_resolve(a->user, &rule, &who, err);
-
-	if (r == 0 && (a->verb == VERB_PULL || a->verb == VERB_PRUNE))
+	if (r == 0 && !owner)
+		r = mo_identity_resolve(a->user, &rule, &who, err);
+	if (r == 0 && (a->verb == VERB_PULL || a->verb == VERB_MAKE))
 		r = open_cache(a, &who, ret_cache, err);
 	if (r < 0)
 		return r;
@@ -131,8 +153,9 @@ static int run(const struct args *a, struct mo_error *err)
 	case VERB_FETCH: return run_fetch(a, architecture, err);
 	case VERB_UNPACK: return run_unpack(a, architecture, err);
 	case VERB_LIST: return cache_list(a->dir, err);
+	case VERB_MAKE: return 0;
 	case VERB_PULL: return pull(a, cache, architecture, err);
-	default: return cache_prune(cache, a->bytes_max, a->unused_us, err);
+	default: return cache_prune(a->dir, a->bytes_max, a->unused_us, err);
 	}
 }
 

@@ -2,6 +2,7 @@
 #include "agent/image/place.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,12 +10,20 @@
 #include "agent/core/image/oci.h"
 #include "lib/base/fd.h"
 
-bool place_has(const char *path, const char *digest)
+int place_digest(int at, const char *path, struct mo_buf *ret)
 {
 	_cleanup_(mo_freep) char *name = mo_path(path, "digest");
+	/* in a user's directory it may be a FIFO */
+	_cleanup_(mo_closep) int fd = mo_open_at(at, name, O_RDONLY | O_NONBLOCK, 0);
+
+	return fd < 0 ? fd : mo_read_fd(fd, PLACE_DIGEST_MAX, ret);
+}
+
+bool place_has(const char *path, const char *digest)
+{
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 
-	if (mo_read_file(name, PLACE_DIGEST_MAX, &b) < 0 ||
+	if (place_digest(AT_FDCWD, path, &b) < 0 ||
 	    strncmp(b.data ? b.data : "", digest, strlen(digest)) != 0)
 		return false;
 	/* who does not own it does not look after it either */

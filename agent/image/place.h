@@ -1,6 +1,7 @@
 /* Where an image is unpacked: PLACE.partial, which becomes PLACE when it is whole and on the disk.
  * A process that is killed leaves only PLACE.partial, which the next one empties. */
 #pragma once
+#include "lib/base/buf.h"
 #include "lib/base/error.h"
 
 #define PLACE_PARTIAL ".partial"
@@ -10,6 +11,9 @@ struct place {
 	char *path, *partial;
 	int dir; /* PLACE.partial, locked; -1: not begun */
 };
+/* What the file `digest` in a directory says: a digest and a line's end, if it is one. 0, or a
+ * negative errno. */
+int place_digest(int at, const char *path, struct mo_buf *ret);
 /* The directory is a whole image of that digest, which has been asked for now. */
 bool place_has(const char *path, const char *digest);
 /* 1: PLACE is there and has this digest, 0: begun, and empty, or an error: also when another

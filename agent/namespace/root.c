@@ -186,6 +186,20 @@ static void place_run(void)
 	target_own("/run");
 }
 
+/* A mount of the box covers /run: who could rename or remove what lies in it on the node would take
+ * the marker away. */
+static void check_run(const struct box *b)
+{
+	uid_t root = b->users > BOX_NODE ? NOBODY : 0;
+	struct stat st;
+
+	if (mo_stat("/run", &st) < 0)
+		report_failure(errno, "look at /run in the image");
+	if (!target_is_own(&st) && (st.st_uid != root || st.st_mode & 022))
+		report_failure(EACCES, "enter " NAMESPACE_MARKER
+				       ": what is mounted on /run is not root's alone");
+}
+
 /* /run is the root user's, and a place that something is mounted on cannot be renamed: the marker
  * stays, whoever owns the image. It comes last, so that no mount of the box lies over it. */
 static void place_outside(struct outside *o, const struct box *b)
@@ -199,6 +213,7 @@ static void place_outside(struct outside *o, const struct box *b)
 	if (o->passwd.copy >= 0)
 		mount_place(&o->passwd);
 	mounts_place(&o->mounts);
+	check_run(b);
 	mount_place(&o->marker);
 }
 

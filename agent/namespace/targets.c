@@ -25,16 +25,19 @@ void target_own(const char *path)
 	own[n_own++] = st.st_dev;
 }
 
+bool target_is_own(const struct stat *st)
+{
+	for (size_t i = 0; i < n_own; i++)
+		if (own[i] == st->st_dev)
+			return true;
+	return false;
+}
+
 static bool is_own(int dir)
 {
 	struct stat st;
 
-	if (mo_stat_fd(dir, &st) < 0)
-		return false;
-	for (size_t i = 0; i < n_own; i++)
-		if (own[i] == st.st_dev)
-			return true;
-	return false;
+	return mo_stat_fd(dir, &st) == 0 && target_is_own(&st);
 }
 
 /* The name in the directory, made. */

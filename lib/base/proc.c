@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
+#include "lib/base/rooted.h"
 
 /* PIDFD_GET_INFO of <linux/pidfd.h>, Linux 6.13; the exit code since 6.15. Older ones refuse the
  * call. */
@@ -218,19 +219,38 @@ static pid_t living_thread(pid_t pid)
 	return 0;
 }
 
+/* A file of data below the root of the process, which it may have changed to a directory of its
+ * own: what lies there can be a FIFO, or a link to a device of the node, which to open has effects.
+ */
+static int read_below_root(pid_t pid, const char *path, struct mo_buf *ret)
+{
+	_cleanup_(mo_freep) char *top = mo_printf("/proc/%d/root", (int)pid);
+	_cleanup_(mo_closep) int root = mo_open_at(AT_FDCWD, top, O_PATH | O_DIRECTORY, 0);
+	_cleanup_(mo_closep) int place =
+		root < 0 ? root : mo_open_in(root, path, O_PATH | O_NOFOLLOW);
+	char self[64];
+	struct stat st;
+
+	if (place < 0)
+		return place;
+	if (mo_stat_fd(place, &st) < 0 || !S_ISREG(st.st_mode))
+		return -EINVAL;
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", place);
+	return mo_read_file(self, MARKER_MAX, ret);
+}
+
 static bool is_inside(const struct mo_hunt *h, pid_t pid)
 {
 	_cleanup_(mo_freep) char *ns = mo_printf("/proc/%d/ns/mnt", (int)pid);
-	_cleanup_(mo_freep) char *marker = mo_printf("/proc/%d/root%s", (int)pid, h->marker);
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	struct stat st;
 
 	return mo_stat(ns, &st) == 0 && (uint64_t)st.st_ino == h->mnt &&
-	       mo_read_file(marker, MARKER_MAX, &b) >= 0 && b.data && mo_streq(b.data, h->text);
+	       read_below_root(pid, h->marker, &b) >= 0 && b.data && mo_streq(b.data, h->text);
 }
 
-/* In do_exit() of the kernel devices are closed by exit_task_work(), behind exit_mm(), exit_fs() and
- * exit_task_namespaces(): ENOENT then. Processes that the caller may not look into: EACCES. */
+/* In do_exit() of the kernel devices are closed by exit_task_work(), behind exit_mm(), exit_fs()
+ * and exit_task_namespaces(): ENOENT then. Processes that the caller may not look into: EACCES. */
 static bool may_be_ours(pid_t tid)
 {
 	_cleanup_(mo_freep) char *ns = mo_printf("/proc/%d/ns/mnt", (int)tid);

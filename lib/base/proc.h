@@ -37,9 +37,9 @@ int mo_proc_each(int (*fn)(void *arg, pid_t pid), void *arg);
 /* SIGKILL to pid if it still is the process that started at start_time. 1 = sent, 0 = already
  * gone. */
 int mo_proc_kill(pid_t pid, int64_t start_time);
-/* Whom passes look for: every process (but the caller) whose environment holds `assignment`, or that
- * is in the mount namespace `mnt` (0: none) if the file `marker` in it reads `text`: numbers are
- * given away again. What they point to is the caller's; `seen` is freed by mo_hunt_done(). */
+/* Whom passes look for: every process (but the caller) whose environment holds `assignment`, or
+ * that is in the mount namespace `mnt` (0: none) if the file `marker` in it reads `text`: numbers
+ * are given away again. What they point to is the caller's; `seen` is freed by mo_hunt_done(). */
 struct mo_hunt {
 	const char *assignment, *marker, *text;
 	uint64_t mnt;

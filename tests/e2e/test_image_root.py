@@ -591,6 +591,7 @@ def marker_cannot_be_forged():
             need(isinstance(i.inside(attempt), str), what + " is possible")
         equal(i.inside(lambda: read("/run/moe-step")), mark, "the marker")
     with Image() as i:
+        os.chown(i.path("node"), 0, 0)
         i.mount(i.path("node"), "/run")
         refused(
             i,
@@ -598,6 +599,20 @@ def marker_cannot_be_forged():
             "enter /run/moe-step: moe-step is missing there, and what comes from the node is not "
             "changed; make it on the node",
         )
+    # what the user could take away on the node, by whatever name it comes to lie there
+    alone = "enter /run/moe-step: what is mounted on /run is not root's alone"
+    for target in ("/run", "/same/run"):
+        for owner, mode in ((USER, 0o755), (0, 0o775), (0, 0o1777), (0, 0o755)):
+            with Image() as i:
+                os.symlink(".", i.path("image/same"))
+                i.write("node/moe-step", "")
+                os.chown(i.path("node"), owner, USER)
+                os.chmod(i.path("node"), mode)
+                i.mount(i.path("node"), target)
+                if mode == 0o755 and owner == 0:
+                    i.made()
+                else:
+                    refused(i, 13, alone)
     for target in ("/", "//", "/etc/..", "data"):
         with Image() as i:
             i.mount(i.path("node"), target)
@@ -714,7 +729,9 @@ def a_brought_image_is_out_of_reach():
         os.chmod(i.path("shared"), 0o700)
         os.rename(i.root, i.path("shared/it"))
         i.box["root"] = i.path("shared/it")
-        refused(i, 13, "open the image %s on this node as the user (uid %d)" % (i.box["root"], USER))
+        refused(
+            i, 13, "open the image %s on this node as the user (uid %d)" % (i.box["root"], USER)
+        )
         i.box["brought"] = True
         i.made()
         equal(i.config["env"], [{"name": "A", "value": "1"}], "what it says")

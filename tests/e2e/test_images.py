@@ -13,10 +13,11 @@ import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from image_rig import ARCHITECTURE, OCI, Layout, directory, entry, hardlink, layer, save, symlink
-from lib import BUILD, Suite, equal, need, wait_until
+from lib import BUILD, ROOT, Skipped, Suite, equal, need, wait_until
 
 suite = Suite()
 USER = 12345
+NOBODY = 65534
 NODE, USAGE, REFUSED = 1, 2, 3
 
 
@@ -479,6 +480,8 @@ def a_directory_of_images():
             names.append(p.digest.replace(":", "-"))
             # the second one was used longest ago
             os.utime(p.path("images", names[i]), (1000, 1000 + (i - 1) % 4))
+        os.mkdir(p.path("images/a-fifo"))
+        os.mkfifo(p.path("images/a-fifo/digest"))
         os.mkdir(p.path("images/by-hand"))
         shutil.copy(p.path("images", names[0], "digest"), p.path("images/by-hand"))
         order = [names[i] for i in (1, 2, 3, 0)]
@@ -504,10 +507,39 @@ def a_directory_of_images():
         lines = said("prune", images, "--max-bytes", str(2 * sizes[0]))
         equal([line.split()[::3] for line in lines[:-1]], [[n, "removed"] for n in order[1:3]])
         equal(lines[-1], "2 images with %d bytes" % sum([sizes[0], sizes[2]]), "the last line")
-        equal(sorted(os.listdir(images)), sorted([names[1], names[3], "by-hand"]), "what is there")
+        left = sorted([names[1], names[3], "a-fifo", "by-hand"])
+        equal(sorted(os.listdir(images)), left, "what is there")
         os.close(user)
         said("prune", images, "--max-bytes", "0")
-        equal(os.listdir(images), ["by-hand"], "what is there")
+        equal(sorted(os.listdir(images)), ["a-fifo", "by-hand"], "what is there")
+
+
+@suite.test
+def with_the_rights_of_the_agents_service():
+    """What the unit of the packages leaves to root, and so to what the agent starts."""
+    if os.getuid() != 0:
+        raise Skipped("only root has rights to lose")
+    with open(ROOT + "/units/moe-agent.service") as f:
+        line = [s for s in f if s.startswith("CapabilityBoundingSet=")][0]
+    caps = [w.lower().replace("cap_", "+") for w in line.strip().split("=")[1].split()]
+    few = ["setpriv", "--bounding-set", ",".join(["-all"] + caps), "--no-new-privs"]
+
+    def run(rights, *words):
+        p = subprocess.run([*rights, BUILD + "/moe-image", *words], capture_output=True, text=True)
+        return p.returncode, p.stderr
+
+    with Place() as p:
+        source = p.source(layer(entry("f", "1")))
+        for options in (["--user", "nobody"], ["--user", "nobody", "--own"]):
+            dir = p.path("all/shared" if len(options) == 2 else "all")
+            images = dir if len(options) == 2 else p.path("all", str(NOBODY))
+            status, said = run(few, "pull", source, dir, *options)
+            equal(status, NODE, "it cannot give the directory away: " + said)
+            equal(run([], "make", dir, *options), (0, ""), "who may makes it")
+            equal(run(few, "pull", source, dir, *options), (0, ""), "it pulls then")
+            equal(os.listdir(images), [p.digest.replace(":", "-")], "what is there")
+            equal(run(few, "prune", images, "--max-bytes", "0"), (0, ""), "it prunes")
+            equal(os.listdir(images), [], "what is there then")
 
 
 @suite.test

@@ -191,8 +191,11 @@ class Round:
                     "iteration 12, and every rank's start",
                 )
                 pid = self.rng.choice(sorted(self.ranks(name).values()))
-                os.kill(pid, signal.SIGKILL)
-                restarts = 1
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                    restarts = 1
+                except ProcessLookupError:
+                    pass  # all was trained before this slow look at it
                 time.sleep(self.rng.random() * 0.06)
             else:
                 time.sleep(self.rng.random() * self.steps * STEP_MS / 1000 * 1.2)

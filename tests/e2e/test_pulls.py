@@ -299,6 +299,32 @@ def a_registry_that_asks_who():
 
 
 @suite.test
+def images_of_users_are_bounded_too():
+    w = World(agent={"images_max": "1M"}, nodes=1)
+    own = w.dir + "/state/node-0/images"
+    old = "sha256-" + "0" * 64
+    for user, owner in (("1234", 1234), ("shared", 65534)):
+        for name in (old, "by-hand"):
+            os.makedirs("%s/%s/%s" % (own, user, name))
+            with open("%s/%s/%s/digest" % (own, user, name), "w") as f:
+                f.write(old.replace("-", ":") + "\n")
+            with open("%s/%s/%s/rootfs" % (own, user, name), "wb") as f:
+                f.write(b"x" * (2 << 20))
+        for at, _, names in os.walk("%s/%s" % (own, user)):
+            for path in [at] + [at + "/" + n for n in names]:
+                os.chown(path, owner, owner)
+        os.chmod("%s/%s" % (own, user), 0o700)
+        os.utime("%s/%s/%s" % (own, user, old), (1, 1))
+    with w:
+        for user in ("1234", "shared"):
+            wait_until(
+                lambda: os.listdir("%s/%s" % (own, user)) == ["by-hand"],
+                20,
+                "what stays of " + user,
+            )
+
+
+@suite.test
 def few_nodes_at_once():
     w = World(moed={"pull_parallel": 1})
     with w, Registry(w.layout, w.first) as r:

@@ -151,8 +151,8 @@ MUTANTS = [
     (
         "namespace known by its number alone",
         "is_inside",
-        "mo_streq(b.data, v->text)",
-        "v->text",
+        "mo_streq(b.data, h->text)",
+        "h->text",
         [unit("base", "test_proc")],
     ),
     (
@@ -212,7 +212,7 @@ MUTANTS = [
     ),
     (
         "process without its first thread taken for dead",
-        "kill_if",
+        "look_at",
         "p.state == 'Z' ? living_thread(pid) : pid",
         "p.state == 'Z' ? living_thread(-1) : pid",
         [unit("base", "test_proc")],
@@ -295,6 +295,27 @@ MUTANTS = [
         [e2e("test_registries.py", "a_password_goes_without_tls_to_this_machine_only")],
     ),
     (
+        "images of one user are never too many",
+        "images_tidy",
+        "mo_strs_add(&all->untidy, &all->n_untidy, own);",
+        ";",
+        [e2e("test_pulls.py", "images_of_users_are_bounded_too")],
+    ),
+    (
+        "marker below a directory of the user's",
+        "check_run",
+        "st.st_uid != root || st.st_mode & 022",
+        "false",
+        [e2e("test_image_root.py", "marker_cannot_be_forged")],
+    ),
+    (
+        "what a process put in the marker's place is opened",
+        "read_below_root",
+        "!S_ISREG(st.st_mode)",
+        "false",
+        [unit("base", "test_proc")],
+    ),
+    (
         "images for all jobs are open to all users",
         "open_cache",
         "fchmod(dir, 0700)",
@@ -360,7 +381,7 @@ MUTANTS = [
     (
         "marker below the job's mounts",
         "place_outside",
-        "mounts_place(&o->mounts);\n\tmount_place(&o->marker);",
+        "mounts_place(&o->mounts);\n\tcheck_run(b);\n\tmount_place(&o->marker);",
         "mount_place(&o->marker);\n\tmounts_place(&o->mounts);",
         [e2e("test_image_root.py", "marker_cannot_be_forged")],
     ),

@@ -135,8 +135,8 @@ static void hunt(uint64_t mnt, const char *marker, const char *text)
 	mo_hunt_done(&h);
 }
 
-/* Both must be right: the number, and what the marker reads there; and at the hunt's end it is dead,
- * with all that it held. */
+/* Both must be right: the number, and what the marker reads there; and at the hunt's end it is
+ * dead, with all that it held. */
 static void check_kill_in(bool headless)
 {
 	char marker[] = "/tmp/moe-test-proc-XXXXXX";
@@ -160,6 +160,38 @@ static void check_kill_in(bool headless)
 	unlink(marker);
 }
 
+/* What a process has put in the marker's place keeps nobody waiting, and no link of it is followed:
+ * who looks is root. */
+static void test_kill_in_evil(void **state)
+{
+	char dir[] = "/tmp/moe-test-proc-XXXXXX";
+	uint64_t mnt;
+	int status;
+
+	assert_non_null(mkdtemp(dir));
+	_cleanup_(mo_freep) char *fifo = mo_printf("%s/fifo", dir),
+				 *real = mo_printf("%s/real", dir),
+				 *link = mo_printf("%s/link", dir);
+	pid_t pid = apart(false, &mnt);
+
+	assert_int_equal(mkfifo(fifo, 0600), 0);
+	assert_true(mo_write_file(real, "j1.a1\n", 6, 0600, false) >= 0);
+	assert_int_equal(symlink("real", link), 0);
+	alarm(60);
+	if (mnt) {
+		hunt(mnt, fifo, "j1.a1\n");
+		hunt(mnt, link, "j1.a1\n");
+	}
+	alarm(0);
+	assert_int_equal(waitpid(pid, &status, WNOHANG), 0);
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	unlink(fifo);
+	unlink(link);
+	unlink(real);
+	rmdir(dir);
+}
+
 static void test_kill_in(void **state)
 {
 	check_kill_in(false);
@@ -174,9 +206,8 @@ static void test_kill_headless(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_exit_status),
-		cmocka_unit_test(test_of_the_living),
-		cmocka_unit_test(test_kill_in),
+		cmocka_unit_test(test_exit_status),   cmocka_unit_test(test_of_the_living),
+		cmocka_unit_test(test_kill_in_evil),  cmocka_unit_test(test_kill_in),
 		cmocka_unit_test(test_kill_headless),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
