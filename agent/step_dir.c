@@ -35,8 +35,9 @@
 #include "lib/wire/decode.h"
 #include "lib/wire/encode.h"
 
-#define SILENT_US 5000000
-#define PING_US 10000000
+/* together 5 s: so long may a supervisor stand before it is told of */
+#define SILENT_US 3000000
+#define PING_US 2000000
 #define RETRY_US 20000
 #define RETRY_SILENT_US 1000000
 #define WORDS_MAX (1024 * 1024) /* unread bytes of one stepd */

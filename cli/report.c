@@ -10,25 +10,30 @@
 #include "cli/text.h"
 #include "cli/value.h"
 
+static const char *const categories[] = { "productive", "image",     "launch", "init",
+					  "load",       "recompute", "save",   "hang",
+					  "detect",     "drain",     "idle" };
+
 static void print_ledger(struct json_object *report)
 {
-	static const char *const parts[] = { "productive", "queue",  "image",     "launch",
-					     "init",       "load",   "recompute", "save",
-					     "hang",       "detect", "drain",     "idle" };
-	double total = js_real(report, "gpu_seconds.total");
-	printf("GPU time     %s GPU-s\n", text_real(total, 1));
-	for (size_t i = 0; i < ELEMENTSOF(parts); i++) {
-		_cleanup_(mo_freep) char *path = mo_printf("gpu_seconds.%s", parts[i]);
+	double total = js_real(report, "gpu_seconds.total"),
+	       queue = js_real(report, "gpu_seconds.queue");
+	printf("GPU time     %s GPU-s", text_real(total, 1));
+	if (queue > 0)
+		printf(", after %s in the queue, which is none", text_real(queue, 1));
+	putchar('\n');
+	for (size_t i = 0; i < ELEMENTSOF(categories); i++) {
+		_cleanup_(mo_freep) char *path = mo_printf("gpu_seconds.%s", categories[i]);
 		double v = js_real(report, path);
-		if (v == MO_NONE_F || (v == 0 && strcmp(parts[i], "productive")))
+		if (v == MO_NONE_F || (v == 0 && strcmp(categories[i], "productive")))
 			continue;
 		int bar = total > 0 ? (int)(v / total * 40 + 0.5) : 0;
-		printf("  %-11s%12s  %6.2f %%%s", parts[i], text_real(v, 1),
+		printf("  %-11s%12s  %6.2f %%%s", categories[i], text_real(v, 1),
 		       total > 0 ? v / total * 100 : 0.0, bar ? "  " : "");
 		for (int k = 0; k < bar; k++)
 			putchar('#');
 		putchar('\n');
-		if (!strcmp(parts[i], "launch") && js_real(report, "prepare.gpu_s") > 0)
+		if (!strcmp(categories[i], "launch") && js_real(report, "prepare.gpu_s") > 0)
 			printf("    prepare%14s  %6.2f %%  engine.prepare: %s\n",
 			       text_real(js_real(report, "prepare.gpu_s"), 1),
 			       total > 0 ? js_real(report, "prepare.gpu_s") / total * 100 : 0.0,
@@ -36,11 +41,12 @@ static void print_ledger(struct json_object *report)
 	}
 }
 
+static const char *const phases[] = { "unfinished", "detect", "stop", "place",    "image",
+				      "launch",     "init",   "load", "recompute" };
+
 /* unknown: iterations were lost, and how long it took to do them again is not known, or not yet. */
-static void print_waterfall(struct json_object *w, bool unknown)
+static void print_waterfall(struct json_object *w, const char *open, bool unknown)
 {
-	static const char *const phases[] = { "detect", "stop", "place", "image",
-					      "launch", "init", "load",  "recompute" };
 	double total = 0, at = 0;
 	for (size_t i = 0; i < ELEMENTSOF(phases); i++)
 		total += js_real(w, phases[i]) > 0 ? js_real(w, phases[i]) : 0;
@@ -52,13 +58,14 @@ static void print_waterfall(struct json_object *w, bool unknown)
 		printf("      %-10s %9s  |", phases[i], text_seconds(v / 1000));
 		for (int k = 0; k < 37; k++)
 			putchar(k < from || k > to || v <= 0 ? ' ' : '=');
-		puts("|");
+		puts(open && !strcmp(open, phases[i]) ? "|  still open" : "|");
 		at += v;
 	}
 	if (unknown && total > 0)
 		printf("      %-10s %9s\n", "recompute", "not known");
 	if (total > 0)
-		printf("      %-10s %9s\n", "total", text_seconds(total / 1000));
+		printf("      %-10s %9s%s\n", "total", text_seconds(total / 1000),
+		       open ? " so far" : "");
 }
 
 static void print_incidents(const struct cli *cli, struct json_object *incidents)
@@ -80,9 +87,79 @@ static void print_incidents(const struct cli *cli, struct json_object *incidents
 		if (js_int(k, "lost_iterations") != MO_NONE)
 			printf("    lost    %s iterations\n",
 			       text_int(js_int(k, "lost_iterations")));
-		print_waterfall(js_get(k, "waterfall_ms"),
+		print_waterfall(js_get(k, "waterfall_ms"), js_str(k, "open"),
 				js_int(k, "lost_iterations") > 0 &&
 					js_real(k, "waterfall_ms.recompute") == MO_NONE_F);
+	}
+}
+
+/* Of several restarts; of one its own waterfall says the same. */
+static void print_restarts(struct json_object *parts)
+{
+	if (js_int(js_at(parts, 0), "n") < 2)
+		return;
+	printf("\nrestarts     %-10s %9s %9s\n", "", "p50", "p95");
+	for (size_t i = 0; i < js_len(parts); i++) {
+		struct json_object *p = js_at(parts, i);
+
+		if (js_int(p, "n") > 0)
+			printf("             %-10s %9s %9s  of %s\n", js_str(p, "part"),
+			       text_seconds(js_real(p, "p50_ms") / 1000),
+			       text_seconds(js_real(p, "p95_ms") / 1000), text_int(js_int(p, "n")));
+	}
+}
+
+static void print_figures(struct json_object *r)
+{
+	if (js_real(r, "ettr_hour") != MO_NONE_F)
+		printf("last hour    ETTR %s\n", text_percent(js_real(r, "ettr_hour")));
+	if (js_real(r, "gpu_seconds.recompute") > 0)
+		printf("what if      with per-iteration saves, at no cost, this run would be at "
+		       "ETTR "
+		       "%s\n",
+		       text_percent(js_real(r, "ettr_saving_each")));
+	if (js_real(r, "overdue_s") > 0)
+		printf("overdue      the iteration under way, by %s: counted as hang\n",
+		       text_seconds(js_real(r, "overdue_s")));
+}
+
+/* what,attempt,name,value: an empty value is not known. */
+static void csv_line(const char *what, const char *attempt, const char *name, double value)
+{
+	printf(value == MO_NONE_F ? "%s,%s,%s,\n" : "%s,%s,%s,%.15g\n", what, attempt, name, value);
+}
+
+static void print_csv(struct json_object *r)
+{
+	static const char *const figures[] = { "wall_s",    "ettr",
+					       "ettr_hour", "ettr_saving_each",
+					       "overdue_s", "goodput",
+					       "mfu",       "restarts" };
+	struct json_object *parts = js_get(r, "restart_parts"), *incidents = js_get(r, "incidents");
+
+	puts("what,attempt,name,value");
+	for (size_t i = 0; i < ELEMENTSOF(figures); i++)
+		csv_line("figure", "", figures[i], js_real(r, figures[i]));
+	csv_line("gpu_seconds", "", "total", js_real(r, "gpu_seconds.total"));
+	csv_line("gpu_seconds", "", "queue", js_real(r, "gpu_seconds.queue"));
+	for (size_t i = 0; i < ELEMENTSOF(categories); i++) {
+		_cleanup_(mo_freep) char *path = mo_printf("gpu_seconds.%s", categories[i]);
+
+		csv_line("gpu_seconds", "", categories[i], js_real(r, path));
+	}
+	for (size_t i = 0; i < js_len(parts); i++) {
+		csv_line("restart_p50_ms", "", js_str(js_at(parts, i), "part"),
+			 js_real(js_at(parts, i), "p50_ms"));
+		csv_line("restart_p95_ms", "", js_str(js_at(parts, i), "part"),
+			 js_real(js_at(parts, i), "p95_ms"));
+	}
+	for (size_t i = 0; i < js_len(incidents); i++) {
+		_cleanup_(mo_freep) char *attempt =
+			mo_strdup(text_int(js_int(js_at(incidents, i), "attempt")));
+		struct json_object *w = js_get(js_at(incidents, i), "waterfall_ms");
+
+		for (size_t k = 0; k < ELEMENTSOF(phases); k++)
+			csv_line("waterfall_ms", attempt, phases[k], js_real(w, phases[k]));
 	}
 }
 
@@ -93,7 +170,9 @@ static void print_report(const struct cli *cli, const char *id, struct json_obje
 	       text_int(js_int(r, "restarts")), js_int(r, "restarts") == 1 ? "" : "s",
 	       text_percent(js_real(r, "ettr")), text_percent(js_real(r, "goodput")),
 	       text_percent(js_real(r, "mfu")));
+	print_figures(r);
 	print_ledger(r);
+	print_restarts(js_get(r, "restart_parts"));
 	print_incidents(cli, js_get(r, "incidents"));
 	if (!js_len(js_get(r, "incidents")))
 		puts("\nno incidents");
@@ -102,8 +181,9 @@ static void print_report(const struct cli *cli, const char *id, struct json_obje
 static int run(struct cli *cli, int argc, char **argv)
 {
 	const char *args[1] = { NULL };
-	bool anchor = false;
-	const struct opt opts[] = { { "anchor", 0, OPT_FLAG, &anchor } };
+	bool anchor = false, csv = false;
+	const struct opt opts[] = { { "anchor", 0, OPT_FLAG, &anchor },
+				    { "csv", 0, OPT_FLAG, &csv } };
 	_cleanup_(answer_done) struct answer a = { 0 };
 	_cleanup_(mo_freep) char *id = NULL;
 	int r = cli_options(cli, argc, argv, opts, ELEMENTSOF(opts), args, 0, 1);
@@ -118,6 +198,10 @@ static int run(struct cli *cli, int argc, char **argv)
 		return r;
 	if (cli->json || anchor)
 		return print_answer(&a);
+	if (csv) {
+		print_csv(a.doc);
+		return CLI_OK;
+	}
 	print_report(cli, id, a.doc);
 	return CLI_OK;
 }
@@ -125,10 +209,14 @@ static int run(struct cli *cli, int argc, char **argv)
 const struct verb verb_report = {
 	"report",
 	"Look",
-	"report JOB [--anchor] | --anchor",
+	"report JOB [--csv] [--anchor] | --anchor",
 	"GPU time by category, ETTR, incidents and what each restart cost",
 	"  --anchor   the measured step time and memory in the form that `moectl plan --anchor` "
 	"reads; without JOB of all runs that calibrate the controller's plans\n"
+	"  --csv      what,attempt,name,value: figures, GPU-seconds, waterfalls\n"
+	"\"hang\": what no iteration explains, beyond 3 times the recent one and 10 s; \"queue\" "
+	"is no "
+	"GPU time. "
 	"\"detect\" of the GPU time: the unfinished iteration and the time until every rank is "
 	"proved gone; in a waterfall: from the first death until it was known.\n",
 	run,

@@ -15,7 +15,6 @@ const CATEGORIES = [
   ['detect', '#b5473c'],
   ['hang', '#7d1f1f'],
   ['drain', '#776a52'],
-  ['queue', '#c5ccd4'],
   ['idle', '#68737f'],
 ];
 
@@ -320,7 +319,8 @@ function drawLedger(report) {
   $('ledger-key').replaceChildren(...key);
   setText(
     'ledger-text',
-    `${number(g.total, 1)} GPU-seconds, ` +
+    `${number(g.total, 1)} GPU-seconds` +
+      (g.queue > 0 ? ` after ${number(g.queue, 1)} in the queue, ` : ', ') +
       `ETTR ${report.ettr === null ? '-' : number(report.ettr * 100, 1) + ' %'}, ` +
       `restarts ${report.restarts}`,
   );

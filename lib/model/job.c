@@ -120,6 +120,10 @@ static const struct mo_field event_fields[] = {
 const struct mo_desc event_desc = MO_DESC(event, event_fields);
 
 static const struct mo_field waterfall_fields[] = {
+	MO_D(waterfall, unfinished, MO_INT,
+	     "from the last iteration until the death of the first rank: an iteration that nobody "
+	     "has; null of an earlier version",
+	     .omit = true),
 	MO_D(waterfall, detect, MO_INT,
 	     "from the death of the first rank until the controller knew"),
 	MO_D(waterfall, stop, MO_INT, "until every rank is proved gone"),
@@ -129,7 +133,7 @@ static const struct mo_field waterfall_fields[] = {
 	MO_D(waterfall, launch, MO_INT, "until its processes run"),
 	MO_D(waterfall, init, MO_INT, "until it loads its checkpoint"),
 	MO_D(waterfall, load, MO_INT, "until its first iteration begins"),
-	MO_D(waterfall, recompute, MO_INT, "until it is where it was; null while that lasts"),
+	MO_D(waterfall, recompute, MO_INT, "until it is where it was"),
 };
 const struct mo_desc waterfall_desc = MO_DESC(waterfall, waterfall_fields);
 
@@ -144,7 +148,11 @@ static const struct mo_field incident_fields[] = {
 	MO_D(incident, action, MO_STR, "what the controller did about it"),
 	MO_D(incident, lost_iterations, MO_INT, "iterations that were undone"),
 	MO_DN(incident, waterfall, "waterfall_ms", MO_STRUCT,
-	      "how long the restart took, by part, milliseconds", .sub = &waterfall_desc),
+	      "how long the restart took, by part, milliseconds; of the part that is open what it "
+	      "took so far, null: it did not begin, or how long it took is not known",
+	      .sub = &waterfall_desc),
+	MO_D(incident, open, MO_STR, "part of the waterfall that still lasts; null: none does",
+	     .omit = true),
 };
 const struct mo_desc incident_desc = MO_DESC(incident, incident_fields);
 

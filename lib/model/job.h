@@ -107,7 +107,7 @@ struct event {
 };
 /* ms outside; kept in ms */
 struct waterfall {
-	int64_t detect, stop, place, image, launch, init, load, recompute;
+	int64_t unfinished, detect, stop, place, image, launch, init, load, recompute;
 };
 struct incident {
 	int64_t time, attempt;
@@ -119,6 +119,7 @@ struct incident {
 	char *action;
 	int64_t lost_iterations;
 	struct waterfall waterfall;
+	char *open; /* phase that lasts: what it took so far is in the waterfall; views only */
 };
 /* GPU-microseconds per category; they add up to total exactly. Shown as GPU seconds. */
 enum ledger_category {

@@ -46,7 +46,7 @@ enum step_state {
 extern const char *const step_state_names[_STEP_STATE_N];
 struct step_report {
 	int64_t job, attempt;
-	int state; /* enum step_state; HUNG = lock held, no answer in 5 s */
+	int state; /* enum step_state; HUNG = lock held, no answer for 5 s */
 	int64_t written;
 	struct note *notes;
 	size_t n_notes;

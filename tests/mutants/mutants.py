@@ -1210,6 +1210,48 @@ MUTANTS = [
         "if (d->sweeping)",
         [e2e("test_namespace.py", "nothing_proves_a_step_of_which_nothing_is_known")],
     ),
+    (
+        "standing counted productive",
+        "ledger_charge_train",
+        "charge_beyond(j, time, explained, GPU_HANG);",
+        ";",
+        [unit("dcore", "test_standing")],
+    ),
+    (
+        "standing shown as productive",
+        "standing_us",
+        "now - since > explained ? now - since - explained : 0",
+        "now < since ? now - since - explained : 0",
+        [unit("dcore", "test_standing")],
+    ),
+    (
+        "queue in the GPU time",
+        "job_report",
+        "total += i == GPU_QUEUE ? 0 : ledger[i];",
+        "total += ledger[i];",
+        [unit("dcore", "test_standing")],
+    ),
+    (
+        "overdue iteration is nothing to do",
+        "next_of_iteration",
+        "now - since <= limit",
+        "now > 0",
+        [unit("dcore", "test_overdue")],
+    ),
+    (
+        "stopped supervisor told late",
+        "on_word",
+        "mo_timer_in(d->timer, PING_US);",
+        "mo_timer_in(d->timer, 5 * PING_US);",
+        [unit("seams/agent", "test_agent")],
+    ),
+    (
+        "cordon of hardware lifted by itself",
+        "cordon_lift",
+        "!mo_starts_with(cordon, DISK_FULL)",
+        "!cordon[0]",
+        [unit("dcore", "test_health")],
+    ),
 ]
 
 

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "daemon/core/rules/cordon_lift.h"
 #include "daemon/core/rules/events.h"
 #include "daemon/core/rules/learn.h"
 #include "daemon/core/rules/turn.h"
@@ -240,6 +241,7 @@ static size_t cordoned_like(const struct core *c, const struct check_result *fin
 
 void health_cordon(struct turn *t, const char *node)
 {
+	cordon_lift(t, node);
 	const struct node *n = node_find(&t->core->state, node);
 	const struct check_result *finding = n->drain.asked ? NULL : health_cordon_reason(n);
 	struct live *l = core_live(t->core, node);

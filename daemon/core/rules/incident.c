@@ -55,6 +55,8 @@ void incident_emit(struct turn *t, const struct job *j, const struct blame *b, c
 		if (mo_starts_with(j->failure.evidence[i], READING_PREFIX))
 			mo_strs_add(&inc->evidence, &inc->n_evidence, j->failure.evidence[i]);
 	inc->action = mo_strdup(action);
+	if (j->failure.unfinished_us != MO_NONE)
+		inc->waterfall.unfinished = j->failure.unfinished_us / 1000;
 	inc->waterfall.detect = j->failure.detect_us / 1000;
 	inc->waterfall.stop = (t->now - j->failure.at) / 1000;
 	turn_emit(t, &r);

@@ -62,7 +62,7 @@ static bool wait_node(struct turn *t, int64_t id, bool wait)
 static bool judge_silence(struct turn *t, int64_t id)
 {
 	const struct job *j = job_find(&t->core->state, id);
-	int64_t heard = 0, limit = MO_MAX(STALL_MIN_US, 3 * samples_step_us(j));
+	int64_t heard = 0, limit = progress_limit_us(j, 1);
 	const char *silent = j->counts.silent > 0 ? silent_node(&t->core->state, j, &heard) : NULL;
 	int64_t progress_at = job_progress_at(&t->core->state, j);
 	bool advances = silent && progress_at > heard && t->now - progress_at <= limit;

@@ -128,6 +128,8 @@ static void shift_job(struct job *j, int64_t shift)
 
 	for (size_t i = 0; i < ELEMENTSOF(marks); i++)
 		move(marks[i], shift);
+	for (size_t i = 0; i < j->n_ledger_marks; i++)
+		move(&j->ledger_marks[i].at, shift);
 }
 
 static void shift_node(const struct state *s, struct node *n, int64_t shift, int64_t now)

@@ -34,6 +34,12 @@ static const struct mo_field prepared_fields[] = {
 	MO_D(prepared, ms, MO_INT, "milliseconds that it took there"),
 };
 const struct mo_desc prepared_desc = MO_DESC(prepared, prepared_fields);
+static const struct mo_field ledger_mark_fields[] = {
+	MO_D(ledger_mark, at, MO_INT, "moment, us"),
+	MO_D(ledger_mark, productive, MO_INT, "GPU-microseconds of first passes until then"),
+	MO_D(ledger_mark, held, MO_INT, "GPU-microseconds until then but queue and idle"),
+};
+const struct mo_desc ledger_mark_desc = MO_DESC(ledger_mark, ledger_mark_fields);
 static const struct mo_field place_fields[] = {
 	MO_D(place, node, MO_STR, "name of the node"),
 	MO_D(place, first_rank, MO_INT, "lowest rank there"),
@@ -161,6 +167,8 @@ static const struct mo_field job_fields[] = {
 	MO_D_LIST(job, ledger, MO_INTS,
 		  "GPU-microseconds of each category, which add up to the total"),
 	MO_D(job, ledger_at, MO_INT, "until when they are charged, us"),
+	MO_D_VEC(job, ledger_marks, &ledger_mark_desc,
+		 "what the ledger was at moments of the last hour, oldest first", .omit = true),
 	MO_D(job, after_failure, MO_BOOL, "the next attempt counts as a restart"),
 	MO_DP(job, scan, at, "scan_at", MO_INT,
 	      "when checkpoint.dir was last scanned, us; MO_NONE: that is due again"),
@@ -214,6 +222,9 @@ static const struct mo_field job_fields[] = {
 	      "iteration that the failed attempt had reached: recomputing ends there"),
 	MO_DP(job, failure, detect_us, "detect_us", MO_INT,
 	      "age of the first death when it was reported, us"),
+	MO_DP(job, failure, unfinished_us, "unfinished_us", MO_INT,
+	      "from the last iteration, or the last change of the phase, to that death, us",
+	      .omit = true),
 	MO_DP(job, waterfall, gone_at, "gone_at", MO_INT,
 	      "when all steps of the last attempt were proved gone, us"),
 	MO_D(job, unheard, MO_BOOL,

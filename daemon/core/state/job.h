@@ -177,10 +177,11 @@ struct job_failure {
 	char *node, *class, *cause;
 	char **evidence;
 	size_t n_evidence;
-	int64_t exit_mono_ns; /* of the first dead rank, on its node */
-	int64_t exit0_at;     /* first rank that ended 0: the rest has 300 s */
-	int64_t detect_us;    /* age of the first death when it was reported */
-	bool waiting_node;    /* recovering because a node is down, nothing killed */
+	int64_t exit_mono_ns;  /* of the first dead rank, on its node */
+	int64_t exit0_at;      /* first rank that ended 0: the rest has 300 s */
+	int64_t detect_us;     /* age of the first death when it was reported */
+	int64_t unfinished_us; /* from the last charge of the ledger to that death */
+	bool waiting_node;     /* recovering because a node is down, nothing killed */
 };
 /* Failures in a row, without a new checkpoint between. */
 struct job_streak {
@@ -210,6 +211,10 @@ struct job_counts {
 	int64_t silent;    /* not dead, on a node that is down */
 	int64_t drained;   /* on a node with a drain */
 	int64_t forgotten; /* over all attempts: still in steps, to be swept together */
+};
+/* The sums of a ledger at a moment, GPU-microseconds. */
+struct ledger_mark {
+	int64_t at, productive, held; /* held: all but queue and idle */
 };
 /* What of the last incident's waterfall is being measured (waterfall.c), since when. */
 struct job_waterfall {
@@ -258,6 +263,9 @@ struct job {
 	int64_t *ledger;
 	size_t n_ledger;
 	int64_t ledger_at;
+	/* what it was at some moments of the last hour, oldest first (ledger.c) */
+	struct ledger_mark *ledger_marks;
+	size_t n_ledger_marks;
 	/* of engine.prepare of all attempts, in ledger[GPU_LAUNCH]; MO_NONE: none */
 	int64_t prepare_us;
 	/* a step of some attempt ended without having reported everything: the job may have gone
@@ -270,6 +278,7 @@ struct job {
 	int64_t let_go;
 };
 extern const struct mo_desc config_read_desc, prepared_desc, place_desc, step_desc, job_desc;
+extern const struct mo_desc ledger_mark_desc;
 
 int64_t job_next_attempt(const struct job *j);
 /* ranks: as many as GPUs, or as nodes when the engine runs one process per node */

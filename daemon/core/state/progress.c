@@ -28,6 +28,30 @@ int64_t samples_step_us(const struct job *j)
 	return n ? (int64_t)(ms[n / 2] * 1000.0) : 0;
 }
 
+int64_t progress_limit_us(const struct job *j, int64_t n)
+{
+	double limit = (double)STALL_STEPS * (double)samples_step_us(j) * (double)n;
+
+	return limit > 1e15 ? (int64_t)1e15 : MO_MAX(STALL_MIN_US, (int64_t)limit);
+}
+
+int64_t progress_explains_us(const struct job *j, int64_t n)
+{
+	return j->progress.iteration == MO_NONE || j->progress.phase == PHASE_EVAL ||
+			       samples_step_us(j) == 0
+		       ? INT64_MAX
+		       : progress_limit_us(j, n);
+}
+
+int64_t ledger_held(const int64_t *ledger)
+{
+	int64_t sum = 0;
+
+	for (int i = 0; i < _GPU_CATEGORY_N; i++)
+		sum += i == GPU_QUEUE || i == GPU_IDLE ? 0 : ledger[i];
+	return sum;
+}
+
 static int training(const struct job *j)
 {
 	switch (j->progress.phase) {

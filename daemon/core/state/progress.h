@@ -8,5 +8,17 @@
 /* Recent time of an iteration: the median of the newest samples of the newest attempt that has
  * any; 0 unknown. */
 int64_t samples_step_us(const struct job *j);
+/* An iteration moves on within this many times the recent one: a collection of garbage, a slow read
+ * or a busy link cost less, and who looks at a job that stands longer calls it standing; */
+#define STALL_STEPS 3
+#define STALL_MIN_US (10 * 1000000LL) /* and within this, which hides a beat or two */
+/* So long may n iterations take before the job counts as standing. */
+int64_t progress_limit_us(const struct job *j, int64_t n);
+/* The same of the time that a ledger takes for training, after the last iteration or the last
+ * change of the phase; INT64_MAX: nobody knows how long, as of the first iteration of an attempt,
+ * which compiles, and of an evaluation. */
+int64_t progress_explains_us(const struct job *j, int64_t n);
+/* What of a ledger the job had GPUs for: not the time in the queue, nor that of a pause. */
+int64_t ledger_held(const int64_t *ledger);
 /* enum ledger_category, -1 = training: open until it is known what the time bought. */
 int ledger_category(const struct job *j);

@@ -2,25 +2,53 @@
  * category of the phase before, in whole GPU-microseconds, so that the categories add up to the
  * total exactly. While a job trains the category is open until it is known what the time bought:
  * a first pass of iterations (productive), a repeated one (recompute), or nothing (the rule that
- * ended it says what). Called by update.c and its parts only. */
+ * ended it says what). Of that time only so much is open as iterations explain (progress.h): what
+ * goes beyond it is GPU_HANG whether the job goes on at last or not. Called by update.c and its
+ * parts only. */
 #include "daemon/core/update/ledger.h"
 
 #include "daemon/core/state/progress.h"
 #include "lib/base/assert.h"
+
+#define MARK_US (300 * 1000000LL)
+#define MARKS_MAX 14 /* the oldest is never younger than an hour */
+
+/* Before the ledger moves on. */
+static void mark(struct job *j)
+{
+	size_t n = j->n_ledger_marks;
+
+	if (n > 0 && j->ledger_at < j->ledger_marks[n - 1].at + MARK_US)
+		return;
+	if (n == MARKS_MAX)
+		mo_vec_remove(&ledger_mark_desc, j->ledger_marks, &j->n_ledger_marks, 0);
+	*MO_ADD(j, ledger_marks, &ledger_mark_desc) =
+		(struct ledger_mark){ .at = j->ledger_at,
+				      .productive = j->ledger[GPU_PRODUCTIVE],
+				      .held = ledger_held(j->ledger) };
+}
 
 void ledger_charge_as(struct job *j, int64_t time, int category)
 {
 	assert(category >= 0 && category < _GPU_CATEGORY_N);
 	if (job_state_final(j->state) || time <= j->ledger_at)
 		return;
+	mark(j);
 	j->ledger[category] += job_gpus(j) * (time - j->ledger_at);
 	j->ledger_at = time;
 }
 
-/* Iterations from+1 .. to were done since ledger_at; those up to the watermark for the second
- * time. */
-void ledger_charge_train(struct job *j, int64_t time, int64_t from, int64_t to)
+/* Of the time since ledger_at what goes beyond `explained`; the rest stays to be charged. */
+static void charge_beyond(struct job *j, int64_t time, int64_t explained, int category)
 {
+	if (time > j->ledger_at && time - j->ledger_at > explained)
+		ledger_charge_as(j, time - explained, category);
+}
+
+/* Those up to the watermark for the second time. */
+void ledger_charge_train(struct job *j, int64_t time, int64_t from, int64_t to, int64_t explained)
+{
+	charge_beyond(j, time, explained, GPU_HANG);
 	int64_t total = job_gpus(j) * MO_MAX(0, time - j->ledger_at), again;
 
 	if (job_state_final(j->state) || to <= from || j->progress.watermark == MO_NONE ||
@@ -31,6 +59,7 @@ void ledger_charge_train(struct job *j, int64_t time, int64_t from, int64_t to)
 	again = (int64_t)((__int128)total * (MO_MIN(j->progress.watermark, to) - from) /
 			  (to - from));
 	mo_assert(again >= 0 && again <= total);
+	mark(j);
 	j->ledger[GPU_RECOMPUTE] += again;
 	j->ledger[GPU_PRODUCTIVE] += total - again;
 	j->ledger_at = MO_MAX(j->ledger_at, time);
@@ -43,7 +72,24 @@ void ledger_charge(struct job *j, int64_t time)
 							 : MO_MAX(j->run.resume, 0)) +
 		       1;
 
-	if (category < 0)
+	if (category < 0) {
+		charge_beyond(j, time, progress_explains_us(j, 1), GPU_HANG);
 		category = next > j->progress.watermark ? GPU_PRODUCTIVE : GPU_RECOMPUTE;
+	}
 	ledger_charge_as(j, time, category);
+}
+
+void ledger_charge_failed(struct job *j, int64_t time)
+{
+	int category = ledger_category(j);
+
+	if (category < 0)
+		charge_beyond(j, time, progress_explains_us(j, 1), GPU_HANG);
+	ledger_charge_as(j, time, category < 0 ? GPU_DETECT : category);
+}
+
+void ledger_charge_saved(struct job *j, int64_t time)
+{
+	if (ledger_category(j) < 0)
+		charge_beyond(j, time, progress_explains_us(j, 1), GPU_SAVE);
 }

@@ -68,7 +68,9 @@ int update_job(struct core *c, const struct record *r)
 	if (!j || k->state < 0 || k->state >= _JOB_STATE_N)
 		return -EINVAL;
 	again = job_state_final(j->state) && !job_state_final(k->state);
-	ledger_charge(j, r->time);
+	/* another reason is no progress: what is open stays open */
+	if (j->state != k->state || k->attempt_over || ledger_category(j) >= 0)
+		ledger_charge(j, r->time);
 	waterfall_image(j, k->image, r->time);
 	if (j->state != k->state || k->attempt_over)
 		c->queue_dirty = true;
@@ -140,8 +142,9 @@ int update_fail(struct core *c, const struct record *r)
 
 	if (!j || r->attempt != j->attempt)
 		return -EINVAL;
-	/* an iteration that was not finished is no first pass */
-	ledger_charge_as(j, r->time, ledger_category(j) < 0 ? GPU_DETECT : ledger_category(j));
+	j->failure.unfinished_us =
+		ledger_category(j) < 0 ? MO_MAX(0, r->time - j->ledger_at - k->told_after_us) : 0;
+	ledger_charge_failed(j, r->time);
 	j->failure.decided = true;
 	j->failure.at = r->time;
 	j->failure.rank = k->first_rank;

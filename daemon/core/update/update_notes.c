@@ -135,6 +135,8 @@ static void on_sample(struct job *j, const struct step *st, const struct note *n
 	int64_t iteration = n->sample->iteration, from = j->progress.iteration != MO_NONE
 								 ? j->progress.iteration
 								 : MO_MAX(j->run.resume, 0);
+	int64_t to = n->time != MO_NONE ? iteration : MO_MAX(iteration, highest);
+	int64_t explained = progress_explains_us(j, MO_MAX(to - from, 1));
 
 	samples_add(j, n->sample, attempt, sample_time);
 	if (k) {
@@ -148,8 +150,7 @@ static void on_sample(struct job *j, const struct step *st, const struct note *n
 		checkpoint_loaded(j);
 	j->progress.phase = PHASE_TRAIN;
 	if (ledger_category(j) < 0)
-		ledger_charge_train(j, at, from,
-				    n->time != MO_NONE ? iteration : MO_MAX(iteration, highest));
+		ledger_charge_train(j, at, from, to, explained);
 	j->progress.iteration = iteration;
 	j->progress.at = time;
 	j->progress.watermark = MO_MAX(j->progress.watermark, iteration);
@@ -182,6 +183,8 @@ static void on_current(struct job *j, struct step *st, const struct note *n, con
 	case NOTE_CHECKPOINT:
 		if (j->progress.phase == PHASE_SAVE)
 			phase_set(j, PHASE_TRAIN, at);
+		else
+			ledger_charge_saved(j, at);
 		checkpoint_note(j, n, r->time);
 		break;
 	case NOTE_REFUSED: prepared_add(j, st, n); break;

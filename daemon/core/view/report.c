@@ -5,15 +5,17 @@
 #include <math.h>
 #include <string.h>
 
+#include "daemon/core/state/heard.h"
 #include "daemon/core/state/progress.h"
 #include "daemon/core/view/prepare.h"
 #include "daemon/core/view/report.h"
 
 static const struct mo_field report_seconds_fields[] = {
 	MO_D(report_seconds, total, MO_REAL,
-	     "GPU-seconds from submit to end: the sum of those below"),
+	     "GPU-seconds from submit to end: the sum of those below but queue"),
 	MO_D(report_seconds, productive, MO_REAL, "first pass of iterations"),
-	MO_D(report_seconds, queue, MO_REAL, "waiting for GPUs"),
+	MO_D(report_seconds, queue, MO_REAL,
+	     "waiting for GPUs, times the GPUs that it waits for: no GPU time, beside the total"),
 	MO_D(report_seconds, image, MO_REAL,
 	     "its GPUs were kept for it until their nodes had its image"),
 	MO_D(report_seconds, launch, MO_REAL, "starting processes, engine.prepare included"),
@@ -22,7 +24,8 @@ static const struct mo_field report_seconds_fields[] = {
 	MO_D(report_seconds, load, MO_REAL, "loading a checkpoint"),
 	MO_D(report_seconds, recompute, MO_REAL, "iterations that a failure had undone"),
 	MO_D(report_seconds, save, MO_REAL, "saving checkpoints while training waits"),
-	MO_D(report_seconds, hang, MO_REAL, "no progress, until that was noticed"),
+	MO_D(report_seconds, hang, MO_REAL,
+	     "standing: what no iteration explains, 3 times the recent one and 10 s"),
 	MO_D(report_seconds, detect, MO_REAL,
 	     "the unfinished iteration and the end of a failed attempt"),
 	MO_D(report_seconds, drain, MO_REAL, "ending an attempt as planned"),
@@ -35,9 +38,17 @@ static const struct mo_field report_view_fields[] = {
 		 "where the GPU-seconds went"),
 	MO_D(report_view, ettr, MO_REAL,
 	     "productive share of the time in which it had GPUs, 0 to 1"),
+	MO_D(report_view, ettr_hour, MO_REAL,
+	     "the same of the last hour, to five minutes; null: it had no GPUs in it"),
+	MO_D(report_view, ettr_saving_each, MO_REAL,
+	     "ettr if each iteration had been saved at no cost: without recompute"),
+	MO_D(report_view, overdue_s, MO_REAL,
+	     "by how much the iteration under way is overdue: it counts as hang until it is done"),
 	MO_D(report_view, goodput, MO_REAL, "productive share of all GPU-seconds, 0 to 1"),
 	MO_D(report_view, mfu, MO_REAL, "mean share of the GPUs' peak, 0 to 1"),
 	MO_D(report_view, restarts, MO_INT, "how often it was started again after a failure"),
+	MO_D_VEC(report_view, restart_parts, &restart_part_desc,
+		 "what its restarts took, by part of the waterfall; empty: there was none"),
 	MO_D_VEC(report_view, incidents, &incident_desc, "its failures, oldest first"),
 	MO_D_SUB(report_view, prepare, MO_OPT, &prepare_view_desc,
 		 "what engine.prepare took; its gpu_s are part of gpu_seconds.launch",
@@ -57,6 +68,31 @@ static double mean_mfu(const struct job *j)
 			n++;
 		}
 	return n ? sum / (double)n : MO_NONE_F;
+}
+
+/* By how much an iteration is overdue: not before it is done is that anything else. */
+static int64_t standing_us(const struct state *s, const struct job *j, int64_t now)
+{
+	int64_t since = MO_MAX(j->ledger_at, job_progress_at(s, j)),
+		explained = progress_explains_us(j, 1);
+
+	return ledger_category(j) < 0 && now - since > explained ? now - since - explained : 0;
+}
+
+#define HOUR_US (3600 * 1000000LL)
+
+/* Since the newest mark that is an hour old, or since the first: a younger job's submit, or an
+ * update from a version without marks. */
+static double of_last_hour(const struct job *j, int64_t end, const int64_t *ledger)
+{
+	const struct ledger_mark *m = j->n_ledger_marks ? &j->ledger_marks[0] : NULL;
+
+	for (size_t i = 0; i < j->n_ledger_marks && j->ledger_marks[i].at <= end - HOUR_US; i++)
+		m = &j->ledger_marks[i];
+	int64_t held = m ? ledger_held(ledger) - m->held : 0;
+
+	return held > 0 ? (double)(ledger[GPU_PRODUCTIVE] - m->productive) / (double)held
+			: MO_NONE_F;
 }
 
 void job_report(const struct state *s, const struct job *j, int64_t now, struct report_view *ret)
@@ -79,24 +115,31 @@ void job_report(const struct state *s, const struct job *j, int64_t now, struct 
 	int64_t ledger[_GPU_CATEGORY_N],
 		total = 0, end = j->ended_at != MO_NONE ? j->ended_at : MO_MAX(now, j->ledger_at);
 	int open = ledger_category(j);
+	int64_t stands;
 	double counted;
 
-	(void)s;
 	memcpy(ledger, j->ledger, sizeof(ledger));
 	if (open < 0) /* the iteration under way: a first pass, or below the watermark again */
 		open = MO_MAX(j->progress.iteration, j->run.resume) + 1 > j->progress.watermark
 			       ? GPU_PRODUCTIVE
 			       : GPU_RECOMPUTE;
-	if (!job_state_final(j->state))
-		ledger[open] += job_gpus(j) * MO_MAX(0, end - j->ledger_at);
+	stands = MO_MIN(standing_us(s, j, end), MO_MAX(0, end - j->ledger_at));
+	if (!job_state_final(j->state)) {
+		ledger[GPU_HANG] += job_gpus(j) * stands;
+		ledger[open] += job_gpus(j) * (MO_MAX(0, end - j->ledger_at) - stands);
+	}
 	for (int i = 0; i < _GPU_CATEGORY_N; i++) {
 		*slots[i] = (double)ledger[i] / 1e6;
-		total += ledger[i];
+		total += i == GPU_QUEUE ? 0 : ledger[i];
 	}
 	g->total = (double)total / 1e6;
-	counted = g->total - g->queue - g->idle;
+	counted = g->total - g->idle;
 	ret->wall_s = (double)job_age(j, end) / 1e6;
 	ret->ettr = counted > 0 ? g->productive / counted : MO_NONE_F;
+	ret->ettr_hour = of_last_hour(j, end, ledger);
+	ret->ettr_saving_each =
+		counted > g->recompute ? g->productive / (counted - g->recompute) : MO_NONE_F;
+	ret->overdue_s = (double)stands / 1e6;
 	ret->goodput = g->total > 0 ? g->productive / g->total : MO_NONE_F;
 	ret->mfu = mean_mfu(j);
 	ret->restarts = j->restarts;
@@ -104,4 +147,7 @@ void job_report(const struct state *s, const struct job *j, int64_t now, struct 
 	for (size_t i = 0; i < j->n_incidents; i++)
 		mo_desc_copy(&incident_desc, MO_ADD(ret, incidents, &incident_desc),
 			     &j->incidents[i]);
+	if (ret->n_incidents > 0)
+		restart_open(j, end, &ret->incidents[ret->n_incidents - 1]);
+	ret->restart_parts = restart_parts(ret->incidents, ret->n_incidents, &ret->n_restart_parts);
 }

@@ -2,6 +2,7 @@
 #pragma once
 #include "daemon/core/state/state.h"
 #include "daemon/core/view/prepare.h"
+#include "daemon/core/view/restarts.h"
 
 struct report_seconds {
 	double total, productive, queue, image, launch, init, load, recompute, save, hang, detect,
@@ -10,8 +11,11 @@ struct report_seconds {
 struct report_view {
 	double wall_s;
 	struct report_seconds gpu_seconds;
-	double ettr, goodput, mfu;
+	double overdue_s;
+	double ettr, ettr_hour, ettr_saving_each, goodput, mfu;
 	int64_t restarts;
+	struct restart_part *restart_parts;
+	size_t n_restart_parts;
 	struct incident *incidents;
 	size_t n_incidents;
 	struct prepare_view *prepare;

@@ -14,6 +14,7 @@
 #include "daemon/core/view/prepare.h"
 #include "daemon/core/view/unsaved.h"
 #include "daemon/core/view/why_next.h"
+#include "daemon/core/view/why_overdue.h"
 #include "daemon/core/view/why_reason.h"
 #include "daemon/core/view/why_view.h"
 #include "daemon/core/view/why_waiting.h"
@@ -268,6 +269,7 @@ void job_why(const struct state *s, const struct job *j, int64_t now, struct why
 	_cleanup_(waiting_done) struct waiting w;
 	bool waits = waiting_of(s, j, now, &w);
 	_cleanup_(mo_freep) char *why = waits ? waiting_reason(&w, j) : mo_strdup(j->reason);
+	_cleanup_(mo_freep) char *overdue = NULL;
 	const char *suspect = NULL;
 
 	ret->verdict =
@@ -292,6 +294,7 @@ void job_why(const struct state *s, const struct job *j, int64_t now, struct why
 			why_reason(ret, "progress", "iteration %lld, %lld ms ago",
 				   (long long)j->progress.iteration,
 				   (long long)((now - job_progress_at(s, j)) / 1000));
+		overdue = why_overdue(s, j, now, ret);
 		why_unsaved(j, ret);
 		why_beyond(j, ret);
 		why_interval(s, j, ret);
@@ -315,10 +318,11 @@ void job_why(const struct state *s, const struct job *j, int64_t now, struct why
 	if (ret->n_reasons == 0)
 		why_reason(ret, job_state_names[j->state], "%s",
 			   j->reason ? j->reason : job_state_names[j->state]);
-	ret->next = suspect ? mo_printf("it runs on until a rank fails; 'moectl drain %s --when "
-					"checkpoint --reason ...' moves it after its next "
-					"checkpoint, 'moectl node %s' shows the findings",
-					suspect, suspect)
+	ret->next = overdue   ? TAKE_PTR(overdue)
+		    : suspect ? mo_printf("it runs on until a rank fails; 'moectl drain %s --when "
+					  "checkpoint --reason ...' moves it after its next "
+					  "checkpoint, 'moectl node %s' shows the findings",
+					  suspect, suspect)
 		    : j->state == JOB_RUNNING ? why_next_of_running(j)
 					      : mo_strdup(why_next(j, &w));
 }

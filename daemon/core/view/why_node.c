@@ -29,7 +29,7 @@ static bool makes_no_progress(const struct state *s, const struct job *j, int64_
 		    !step_dead(&j->steps[i]))
 			return true;
 	if (j->state == JOB_RUNNING && j->progress.iteration != MO_NONE)
-		return now - job_progress_at(s, j) > MO_MAX(STALL_MIN_US, 3 * samples_step_us(j));
+		return now - job_progress_at(s, j) > progress_limit_us(j, 1);
 	return j->state == JOB_RUNNING ? now - j->state_since > NO_ITERATION_US
 				       : j->failure.decided || j->failure.waiting_node;
 }

@@ -135,6 +135,23 @@ static void equal(const struct core *a, const struct core *b)
 		fail_msg("the state differs at %s", diff);
 }
 
+/* Without what that version did not keep: marks of ledgers, how long the last iteration of a failed
+ * attempt was under way, and which checkpoints were announced. */
+static struct core *as_then(struct core *core)
+{
+	const struct state *s = core_state(core);
+
+	for (size_t i = 0; i < s->n_jobs; i++) {
+		struct job *j = s->jobs[i];
+
+		mo_vec_clear(&ledger_mark_desc, (void **)&j->ledger_marks, &j->n_ledger_marks);
+		j->failure.unfinished_us = MO_NONE;
+		for (size_t k = 0; k < j->n_checkpoints; k++)
+			j->checkpoints[k].announced = false;
+	}
+	return core;
+}
+
 /* What the version that wrote it had at its end. */
 static struct core *recorded(void)
 {
@@ -188,7 +205,7 @@ static void its_log_is_the_state_that_was(void **state)
 
 	append(b, &b->log);
 	_cleanup_(core_freep) struct core *now = starts(b), *then = recorded();
-	equal(then, now);
+	equal(then, as_then(now));
 	/* both could have lost the same: by what is known of it */
 	const struct state *s = core_state(now);
 	assert_int_equal(s->n_jobs, 7);
@@ -213,7 +230,7 @@ static void its_snapshot_and_log_are_the_same_state(void **state)
 	put_snapshot(b, snapshot, strlen(snapshot));
 	append(b, &after);
 	_cleanup_(core_freep) struct core *now = starts(b), *then = recorded();
-	equal(then, now);
+	equal(then, as_then(now));
 }
 
 /* One event, stored as a turn does it. */
@@ -388,7 +405,7 @@ static void two_records_swapped(void **state)
 	}
 	assert_true(n_refused > 0 && n_refused < b->log.n - 1);
 	_cleanup_(core_freep) struct core *now = starts(b), *then = recorded();
-	equal(then, now);
+	equal(then, as_then(now));
 }
 
 #define T(test) cmocka_unit_test_setup_teardown(test, setup, teardown)

@@ -72,6 +72,7 @@ static const struct {
 	const struct mo_desc *desc;
 } all[] = {
 	D(fence_file_desc),
+	D(fence_boot_desc),
 	D(image_order_desc),
 	D(image_report_desc),
 	D(rec_incident_desc),
@@ -202,6 +203,7 @@ static const struct {
 	D(submit_desc),
 	D(engine_own_desc),
 	D(place_desc),
+	D(ledger_mark_desc),
 	D(step_desc),
 	D(job_desc),
 	D(node_desc),
@@ -221,6 +223,7 @@ static const struct {
 	D(cluster_view_desc),
 	D(why_view_desc),
 	D(report_view_desc),
+	D(restart_part_desc),
 	D(record_desc),
 	D(spool_desc),
 	D(box_desc),

@@ -406,6 +406,53 @@ static void sensors_vanish(void **state)
 	world_done(&w);
 }
 
+/* A full disk: when there is room again, more than what warns, the cordon ends by itself, and
+ * cordons anew when it fills again. What else was found keeps the node away. */
+static void room_on_a_disk_ends_its_cordon(void **state)
+{
+	struct world w;
+
+	world_init_telling(&w, 3, 4);
+	for (int round = 0; round < 2; round++) {
+		world_finding(&w, 0, "host.disk", CHECK_CRIT, ACTION_CORDON);
+		world_run(&w, 20 * S);
+		assert_int_equal(world_cordoned(&w), 1);
+		world_finding(&w, 0, "host.disk", CHECK_WARN, ACTION_CORDON);
+		world_run(&w, 20 * S);
+		assert_int_equal(world_cordoned(&w), 1);
+		world_finding(&w, 0, "host.disk", CHECK_OK, ACTION_CORDON);
+		world_run(&w, 20 * S);
+		assert_int_equal(world_cordoned(&w), 0);
+		assert_int_equal(world_events(&w, "node.undrained"), round + 1);
+	}
+	world_finding(&w, 0, "host.disk", CHECK_CRIT, ACTION_CORDON);
+	world_run(&w, 20 * S);
+	world_finding(&w, 0, "gpu.ras_ue", CHECK_CRIT, ACTION_CORDON);
+	world_finding(&w, 0, "host.disk", CHECK_OK, ACTION_CORDON);
+	world_run(&w, 20 * S);
+	assert_int_equal(world_cordoned(&w), 1);
+	assert_non_null(strstr(world_node(&w, 0)->drain.reason, "gpu.ras_ue"));
+	world_finding(&w, 0, "gpu.ras_ue", CHECK_OK, ACTION_CORDON);
+	world_run(&w, 20 * S);
+	assert_int_equal(world_cordoned(&w), 1); /* that one is a person's */
+	world_done(&w);
+}
+
+/* Nor does an operator's drain. */
+static void room_on_a_disk_ends_no_drain(void **state)
+{
+	struct world w;
+
+	world_init_telling(&w, 2, 4);
+	world_finding(&w, 0, "host.disk", CHECK_CRIT, ACTION_CORDON);
+	world_run(&w, 20 * S);
+	world_node_verb(&w, IN_DRAIN, 0, "idle");
+	world_finding(&w, 0, "host.disk", CHECK_OK, ACTION_CORDON);
+	world_run(&w, 20 * S);
+	assert_true(world_node(&w, 0)->drain.asked);
+	world_done(&w);
+}
+
 static void a_node_shows_it(void **state)
 {
 	struct world w;
@@ -448,6 +495,8 @@ int main(void)
 		cmocka_unit_test(more_errors_after_an_undrain_cordon_again),
 		cmocka_unit_test(nodes_that_fail_more_often_show_it),
 		cmocka_unit_test(sensors_vanish),
+		cmocka_unit_test(room_on_a_disk_ends_its_cordon),
+		cmocka_unit_test(room_on_a_disk_ends_no_drain),
 		cmocka_unit_test(a_node_shows_it),
 	};
 

@@ -219,8 +219,8 @@ static void test_documented(void **state)
 					  "attempt reason fixed held failed_loads");
 	check_keys(&event_desc, "seq time type job node rank attempt message data");
 	check_keys(&incident_desc, "time attempt class first_rank node cause evidence action "
-				   "lost_iterations waterfall_ms");
-	check_keys(&waterfall_desc, "detect stop place launch init load recompute");
+				   "lost_iterations waterfall_ms open");
+	check_keys(&waterfall_desc, "unfinished detect stop place launch init load recompute");
 }
 
 static void test_merge(void **state)

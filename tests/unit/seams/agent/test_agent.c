@@ -42,6 +42,7 @@ static struct {
 	int64_t stored;               /* notes that it has on disk */
 	bool launch, kill;            /* is wanted */
 	size_t hellos, exits, gone, lost, refused, running;
+	bool hung;         /* its supervisor does not answer, by the last sync */
 	bool told_of_step; /* the last hello or sync named the step */
 } moed;
 
@@ -124,6 +125,7 @@ static void answer_sync(uint64_t id, const char *json)
 		struct step_ack *a = MO_ADD(&r, acks, &step_ack_desc);
 
 		take_notes(&s.steps[i]);
+		moed.hung = s.steps[i].state == STEP_HUNG;
 		a->job = 7;
 		a->attempt = 1;
 		a->through = moed.stored;
@@ -384,6 +386,10 @@ static void test_supervisor_hangs(void **state)
 	moed.launch = true;
 	assert_int_equal(start(), 0);
 	run(2 * S);
+	run(2 * S);
+	assert_false(moed.hung);
+	run(3 * S); /* since its last word: two more than that were heard */
+	assert_true(moed.hung);
 	seam_close(stepd.link);
 	seam_close(stepd.listener);
 	stepd.link = -1;
