@@ -219,7 +219,7 @@ static void test_documented(void **state)
 					  "attempt reason fixed held");
 	check_keys(&event_desc, "seq time type job node rank attempt message data");
 	check_keys(&incident_desc, "time attempt class first_rank node cause evidence action "
-				   "lost_iterations waterfall_ms");
+				   "rule why gpu iteration elsewhere lost_iterations waterfall_ms");
 	check_keys(&waterfall_desc, "detect stop place launch init load recompute");
 }
 
