@@ -21,6 +21,7 @@ struct box {
 	/* whose store the image is in, by its name in config/runtimes; NULL: it is a directory */
 	char *runtime;
 	bool squashfs;       /* root is a file that holds one */
+	bool brought;        /* root is for all jobs, below a directory that no user enters */
 	char *stored, *step; /* with a runtime: its name of the image, and the step's id */
 	int writable;        /* of the root: enum container_writable */
 	char *upper;      /* empty directory of the step for what is written; WRITABLE_DISK only */

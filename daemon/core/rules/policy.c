@@ -15,6 +15,7 @@
 #include "daemon/core/rules/incident.h"
 #include "daemon/core/rules/remedy.h"
 #include "daemon/core/rules/resume.h"
+#include "daemon/core/rules/suspect.h"
 #include "daemon/core/rules/transitions.h"
 #include "daemon/core/rules/turn.h"
 #include "daemon/core/rules/words.h"
@@ -170,27 +171,40 @@ static char *give_up_reason(const struct job *j, const struct verdict *v, const 
 	return spent ? mo_printf("%s: %s%s", spent, f->cause, line) : NULL;
 }
 
-/* What happened and what follows, for a job that goes on. */
-static char *retry_reason(const struct job *j, const struct verdict *v, const struct failing *f,
-			  const struct remedy *d, const struct budget *budget, bool at_once)
+/* Who died, and of what. Caller frees. */
+static char *what_happened(const struct verdict *v, const struct failing *f)
 {
-	_cleanup_(mo_freep) char *count = NULL, *what = NULL;
-	bool away = d->action == DO_ELSEWHERE || d->action == DO_CORDON;
-
 	if (v->blame.rank)
-		what = mo_printf("rank %lld on %s died: %s", (long long)v->blame.rank->rank,
+		return mo_printf("rank %lld on %s died: %s", (long long)v->blame.rank->rank,
 				 f->node, f->cause);
-	else
-		what = mo_printf("%s%s%s", f->cause, f->node ? " on " : "", f->node ? f->node : "");
+	return mo_printf("%s%s%s", f->cause, f->node ? " on " : "", f->node ? f->node : "");
+}
+
+/* What happened and what follows, for a job that goes on. */
+static char *retry_reason(const struct job *j, const char *what, const struct verdict *v,
+			  const struct failing *f, const struct remedy *d,
+			  const struct budget *budget)
+{
+	bool away = d->action == DO_ELSEWHERE || d->action == DO_CORDON;
+	_cleanup_(mo_freep) char *count = NULL, *next = suspect_next(j);
+
 	if (d->action == DO_WAIT)
 		return mo_printf("%s; %s: it is tried again until that is mended, and no failure "
 				 "is counted",
 				 what, v->why ? v->why : f->class);
 	if (budget->any > 1)
 		count = streak_budget_text(j, budget, d->budget == BUDGET_PATIENT);
-	return mo_printf("%s%s%s%s%s%s", what, at_once ? "; the next attempt is prepared" : "",
+	return mo_printf("%s; %s%s%s%s%s", what, next,
 			 away && f->node ? ", elsewhere than on " : "",
 			 away && f->node ? f->node : "", count ? "; " : "", count ? count : "");
+}
+
+/* It may have died of what it loaded: its own words, a crash, or none. */
+static bool speaks_of_load(const struct verdict *v)
+{
+	return v->class == FAIL_USER_ERROR || v->class == FAIL_SUSPECT ||
+	       v->class == FAIL_NUMERICAL || mo_streq(v->rule, "torn-checkpoint") ||
+	       (v->class == FAIL_TRANSIENT && v->n_lines == 0);
 }
 
 /* Busy ports are no failure: nothing was wrong with the job. One that is busy every time is the
@@ -231,7 +245,8 @@ static void after_failure(struct turn *t, int64_t id)
 	const struct job *j = job_find(&t->core->state, id);
 	struct blame root = blame_root(j);
 	const struct step *outside = blame_outside(j, &root);
-	_cleanup_(mo_freep) char *cause = NULL, *reason = NULL, *end = NULL, *node = NULL;
+	_cleanup_(mo_freep) char *cause = NULL, *reason = NULL, *end = NULL, *node = NULL,
+				 *what = NULL;
 	_cleanup_(verdict_done) struct verdict v = { 0 };
 
 	mo_assert(id > 0);
@@ -253,9 +268,8 @@ static void after_failure(struct turn *t, int64_t id)
 	int64_t pause = away && v.class == FAIL_NODE_FAULT ? 0 : streak_pause(j, &f);
 
 	end = give_up_reason(j, &v, &f, &d, &budget);
-	if (!end)
-		reason = retry_reason(j, &v, &f, &d, &budget, pause == 0);
-	node = mo_strdup(f.node);
+	f.node = node = mo_strdup(f.node);
+	what = what_happened(&v, &f);
 	incident_emit(t, j,
 		      &(struct incident_of){ .verdict = &v,
 					     .cause = cause,
@@ -264,12 +278,16 @@ static void after_failure(struct turn *t, int64_t id)
 					     .elsewhere = !end && away,
 					     .uncounted = d.budget == BUDGET_UNLIMITED,
 					     .in_a_row = budget.same });
+	if (speaks_of_load(&v))
+		suspect_blame(t, id, &v.blame, cause);
 	if (d.action == DO_CORDON)
 		elsewhere_cordon(t, id, node, v.n_lines ? v.lines[0] : cause);
+	end = end ? end : suspect_give_up(j, cause);
 	if (end) {
 		job_move(t, id, T_GIVE_UP, true, 0, end);
 		return;
 	}
+	reason = retry_reason(j, what, &v, &f, &d, &budget);
 	health_check_begin(t, id);
 	job_retry(t, id, pause, reason);
 }
