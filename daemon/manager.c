@@ -20,6 +20,7 @@
 #include "daemon/audit.h"
 #include "daemon/auth.h"
 #include "daemon/begin.h"
+#include "daemon/core/rules/classify.h"
 #include "daemon/core/state/clock.h"
 #include "daemon/exec.h"
 #include "daemon/images.h"
@@ -39,6 +40,7 @@
 #include "lib/base/fd.h"
 #include "lib/loop/loop.h"
 #include "lib/model/limits.h"
+#include "lib/recipe/failures_file.h"
 
 static bool given(const char *s)
 {
@@ -148,6 +150,20 @@ static void on_pulse(void *arg)
 	mo_turn_arm(m->turn);
 }
 
+/* Without them it would take broken hardware for an error of its user. */
+static int signatures_load(struct manager *m, struct mo_error *err)
+{
+	struct failure_rules rules;
+	int r;
+
+	mo_desc_init(&failure_rules_desc, &rules);
+	r = failures_load(&rules, err);
+	if (r >= 0)
+		r = classifier_new(&rules, &m->signatures, err);
+	mo_desc_done(&failure_rules_desc, &rules);
+	return r;
+}
+
 static int open_state(struct manager *m, struct mo_error *err)
 {
 	const struct options *o = m->options;
@@ -168,7 +184,11 @@ static int open_state(struct manager *m, struct mo_error *err)
 	config.down_us = o->down_ms * 1000;
 	config.exit_wait_us = o->exit_wait_us;
 	config.learn_us = o->learn_us;
+	r = signatures_load(m, err);
+	if (r < 0)
+		return r;
 	m->core = core_new(&config);
+	core_signatures(m->core, m->signatures);
 	m->journal = journal_new();
 	r = journal_replay(m->journal, m->core, m->store, err);
 	if (r < 0)
@@ -332,6 +352,7 @@ void manager_done(struct manager *m)
 	mo_timer_free(m->pulse);
 	mo_turn_free(m->turn);
 	core_free(m->core);
+	m->signatures = classifier_free(m->signatures);
 	m->journal = journal_free(m->journal);
 	store_free(m->store);
 	for (size_t i = 0; m->host_names && m->host_names[i]; i++)

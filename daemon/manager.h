@@ -24,6 +24,7 @@ struct manager {
 	sd_event *loop;
 	struct store *store;
 	struct core *core;
+	struct classifier *signatures; /* of failures; the core's too */
 	struct journal *journal;
 	struct mo_coretime time;
 	char *boot_id;

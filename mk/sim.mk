@@ -1,10 +1,10 @@
 # The simulator: make sim SEED=n (one run; STEPS=1 shows every step), make sim-many SEEDS=1-200
 # (fails when a fault or a transition never happened)
-SIM_SRC := $(wildcard tests/sim/*.c) tests/unit/asserting.c
-SIM_ROOMS := dcore acore plan wire model base
+SIM_SRC := $(wildcard tests/sim/*.c) tests/unit/asserting.c tests/signatures.c
+SIM_ROOMS := recipe dcore acore plan wire model base
 $(BUILD)/sim: $(call obj,$(SIM_SRC)) $(call lib,$(SIM_ROOMS))
 	$(CC) $(LDFLAGS_ALL) -o $@ $(call obj,$(SIM_SRC)) -Wl,--start-group \
-		$(call lib,$(SIM_ROOMS)) -Wl,--end-group -ljson-c -lpcre2-8 -lm
+		$(call lib,$(SIM_ROOMS)) -Wl,--end-group -ljson-c -lfyaml -lpcre2-8 -lm
 
 SEED ?= 1
 SEEDS ?= 1-200

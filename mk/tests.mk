@@ -10,7 +10,7 @@ UNIT_ROOMS_loop := loop base
 UNIT_ROOMS_http := http loop wire model base
 UNIT_ROOMS_store := store model base
 UNIT_ROOMS_topo := topo model base
-UNIT_ROOMS_dcore := dcore plan wire model base
+UNIT_ROOMS_dcore := recipe dcore plan wire model base
 UNIT_ROOMS_acore := acore wire model base
 UNIT_ROOMS_health := recipe acore dcore plan wire model base
 UNIT_ROOMS_engine := recipe acore wire model base
@@ -35,8 +35,10 @@ UNIT_SHELL_agent := $(filter-out agent/main.c,$(SRC_moe-agent))
 UNIT_SHELL_stepd := $(filter-out agent/stepd/main.c,$(SRC_moe-stepd))
 UNIT_SHELL_cli := $(filter-out cli/main.c,$(SRC_moectl))
 # a bed of another room
+UNIT_BED_dcore := tests/signatures.c
 UNIT_BED_plan := tests/unit/recipe/read.c
-UNIT_BED_cli := $(addprefix tests/unit/dcore/,world.c world_check.c world_health.c toy.c)
+UNIT_BED_cli := $(addprefix tests/unit/dcore/,world.c world_check.c world_health.c toy.c) \
+	tests/signatures.c
 UNIT_BED_seams := $(UNIT_BED_cli)
 UNIT_BED_seams/stepd := $(addprefix tests/unit/seams/,time.c disk.c streams.c people.c)
 UNIT_BED_seams/agent := $(UNIT_BED_seams/stepd)

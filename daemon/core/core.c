@@ -96,6 +96,11 @@ void core_free(struct core *c)
 	free(c);
 }
 
+void core_signatures(struct core *c, const struct classifier *signatures)
+{
+	c->signatures = signatures;
+}
+
 const struct state *core_state(const struct core *c)
 {
 	return &c->state;

@@ -29,6 +29,10 @@ extern const struct core_config core_config_default;
 struct core *core_new(const struct core_config *config);
 void core_free(struct core *core);
 MO_DEFINE_CLEANUP(struct core, core_free)
+/* What lines of ranks and kernels mean; it stays the caller's and is used until core_free(). Only
+ * decisions use it: a replay does without. */
+struct classifier;
+void core_signatures(struct core *core, const struct classifier *signatures);
 const struct state *core_state(const struct core *core);
 /* Takes over a decoded snapshot (state is emptied). */
 void core_load(struct core *core, struct state *state);

@@ -7,6 +7,9 @@ const char *const failure_class_names[_FAILURE_CLASS_N] = { "user_error", "trans
 							    "storage",    "collateral", "preempted",
 							    "ok" };
 _Static_assert(ELEMENTSOF(failure_class_names) == _FAILURE_CLASS_N, "a name for each class");
+const char *const failure_action_names[_FAILURE_ACTION_N] = { "stop", "retry", "elsewhere", "wait",
+							      "cordon" };
+_Static_assert(ELEMENTSOF(failure_action_names) == _FAILURE_ACTION_N, "a name for each action");
 const char *const failure_source_names[_FAILURE_SOURCE_N] = { "any", "log", "kernel", "exit" };
 _Static_assert(ELEMENTSOF(failure_source_names) == _FAILURE_SOURCE_N, "a name for each source");
 
@@ -52,6 +55,8 @@ static const struct mo_field failure_verdict_fields[] = {
 	MO_D_VEC(failure_verdict, evidence, &failure_evidence_desc, "lines that it rests on"),
 	MO_D(failure_verdict, first_rank, MO_INT,
 	     "number of the rank that failed first; unset: the lines do not tell"),
+	MO_D(failure_verdict, rule, MO_STR, "id of the deciding rule; unset: none decided",
+	     .omit = true),
 	MO_D(failure_verdict, why, MO_STR, "what the deciding rule says; unset: none decided"),
 };
 const struct mo_desc failure_verdict_desc = MO_DESC(failure_verdict, failure_verdict_fields);

@@ -17,6 +17,16 @@ enum failure_class {
 	_FAILURE_CLASS_N
 };
 extern const char *const failure_class_names[_FAILURE_CLASS_N];
+/* What follows a failure of a class (daemon/core/rules/remedy.h; recovery.on of a recipe). */
+enum failure_action {
+	DO_STOP,      /* no further attempt */
+	DO_RETRY,     /* the next attempt, on whatever nodes */
+	DO_ELSEWHERE, /* without the node where it began, if there is room */
+	DO_WAIT,      /* for what is outside the job: such failures are not counted */
+	DO_CORDON,    /* elsewhere, and the node takes no work any more */
+	_FAILURE_ACTION_N
+};
+extern const char *const failure_action_names[_FAILURE_ACTION_N];
 /* Where a line was read: the program's output, the kernel's log, or the exit status as text
  * ("exit:1", "signal:9"). */
 enum failure_source { FROM_ANY, FROM_LOG, FROM_KERNEL, FROM_EXIT, _FAILURE_SOURCE_N };
@@ -59,7 +69,7 @@ struct failure_verdict {
 	struct failure_evidence *evidence;
 	size_t n_evidence;
 	int64_t first_rank; /* MO_NONE: the lines do not tell */
-	char *why;          /* of the deciding rule; NULL: none decided */
+	char *rule, *why;   /* of the deciding rule; NULL: none decided */
 };
 extern const struct mo_desc failure_rule_desc, failure_rules_desc, failure_evidence_desc,
 	failure_verdict_desc;

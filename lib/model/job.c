@@ -146,6 +146,12 @@ static const struct mo_field incident_fields[] = {
 	MO_D(incident, cause, MO_STR, "what happened"),
 	MO_D_LIST(incident, evidence, MO_STRS, "what that rests on"),
 	MO_D(incident, action, MO_STR, "what the controller did about it"),
+	MO_D(incident, rule, MO_STR, "signature whose lines decided the class", .omit = true),
+	MO_D(incident, why, MO_STR, "what such a line means", .omit = true),
+	MO_D(incident, gpu, MO_INT, "GPU of that rank on its node", .omit = true),
+	MO_D(incident, iteration, MO_INT, "highest iteration of the job by then", .omit = true),
+	MO_D(incident, elsewhere, MO_BOOL, "the next attempts avoid the node if they can",
+	     .omit = true),
 	MO_D(incident, lost_iterations, MO_INT, "iterations that were undone"),
 	MO_DN(incident, waterfall, "waterfall_ms", MO_STRUCT,
 	      "how long the restart took, by part, milliseconds; of the part that is open what it "

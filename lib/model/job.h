@@ -117,6 +117,11 @@ struct incident {
 	char **evidence;
 	size_t n_evidence;
 	char *action;
+	/* signature that decided, what it means; NULL: the exit or the node's end did */
+	char *rule, *why;
+	int64_t gpu;       /* slot of first_rank; MO_NONE none */
+	int64_t iteration; /* highest that the job had reached; MO_NONE none */
+	bool elsewhere;    /* the next attempts avoid the node */
 	int64_t lost_iterations;
 	struct waterfall waterfall;
 	char *open; /* phase that lasts: what it took so far is in the waterfall; views only */

@@ -132,6 +132,12 @@ struct recipe {
 	/* recovery.lease, .grace (pause before the next attempt), .max_cycles_without_progress
 	 * (default 3) */
 	int64_t lease_us, grace_us, max_cycles;
+	/* recovery.backoff: the longest pause after failures in a row; 0 = none; MO_NONE: a
+	 * recipe of before there was one: the default */
+	int64_t backoff_us;
+	/* recovery.on: class of failure = action (lib/model/failure.h) */
+	struct kv *on;
+	size_t n_on;
 	int64_t priority;      /* default 50, 0..100 */
 	int64_t time_limit_us; /* MO_NONE = none */
 	/* Paths that the recipe leaves to the engine's own experiment: the command does not say

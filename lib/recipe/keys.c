@@ -12,6 +12,7 @@
 #include "lib/recipe/key_readers.h"
 #include "lib/recipe/left_read.h"
 #include "lib/recipe/model_file.h"
+#include "lib/recipe/recovery_read.h"
 
 const char *const engine_kinds[8] = { "primus-megatron", "megatron-lm", "torchtitan", "maxtext",
 				      "deepspeed",       "torch",       "command",    NULL };
@@ -264,6 +265,8 @@ static const struct key recipe_keys[] = {
 	F("recovery.lease", KEY_DURATION, lease_us, .min = 1, DEF(30LL * 1000000)),
 	F("recovery.grace", KEY_DURATION, grace_us, DEF(0)),
 	F("recovery.max_cycles_without_progress", KEY_INT, max_cycles, RANGE(1, 1000), DEF(3)),
+	F("recovery.backoff", KEY_DURATION, backoff_us, DEF(300LL * 1000000)),
+	CUSTOM("recovery.on", recovery_read_on),
 	REFUSED("recovery.hang",
 		"leave it out; watch 'moectl status JOB' and use 'moectl restart JOB'"),
 	CUSTOM("recovery.loss_spike", key_read_loss_spike),

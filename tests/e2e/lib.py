@@ -226,7 +226,8 @@ class Cluster:
 
 
 def command_recipe(name, argv, gpus=1, **top):
-    """A recipe of kind command as text; top: further top-level keys (JSON is YAML)."""
+    """A recipe of kind command as text, without pauses between attempts; top: further top-level
+    keys (JSON is YAML)."""
     doc = {
         "recipe": 1,
         "name": name,
@@ -234,6 +235,7 @@ def command_recipe(name, argv, gpus=1, **top):
         "cluster": {"gpus": gpus},
     }
     doc.update(top)
+    doc["recovery"] = dict({"backoff": 0}, **top.get("recovery", {}))
     return json.dumps(doc)
 
 

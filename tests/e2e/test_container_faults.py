@@ -197,7 +197,7 @@ class Faults(Rig):
             "cluster": {"gpus": 4},
             "checkpoint": {"dir": self.saved, "every": SAVE_EVERY},
             "env": {"TRUTH": self.truth},
-            "recovery": {"max_cycles_without_progress": 100},
+            "recovery": {"max_cycles_without_progress": 100, "backoff": 0},
             "stop": {"grace": "2s"},
         }
         return self.submit(json.dumps(dict(recipe, **top)))

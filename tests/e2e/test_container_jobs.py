@@ -32,7 +32,7 @@ engine:
   container: {image: "dir:%s", mounts: ["/usr:ro"]}
 cluster: {gpus: 4}
 checkpoint: {dir: "%s"}
-recovery: {max_cycles_without_progress: 3}
+recovery: {max_cycles_without_progress: 3, backoff: 0}
 """
 
 

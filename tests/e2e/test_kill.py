@@ -69,6 +69,7 @@ class Round:
                 "engine: {kind: command, argv: [%s, --steps, '%d', --step-ms, '%d', --save-every, "
                 "'10', --stay, '%d', --truth, %s, --child]}\n"
                 "cluster: {gpus: 4}\nsteps: %d\ncheckpoint: {dir: %s, every: 10}\n"
+                "recovery: {backoff: 0}\n"
                 % (
                     self.seed,
                     RANK,

@@ -33,7 +33,7 @@ engine:
   container: {image: "%s", mounts: ["/usr:ro"]}
 cluster: {gpus: 4}
 checkpoint: {dir: "%s/ckpt"}
-recovery: {max_cycles_without_progress: 3}
+recovery: {max_cycles_without_progress: 3, backoff: 0}
 stop: {grace: 2s}
 """
 

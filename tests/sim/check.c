@@ -56,6 +56,10 @@ static void check_place(struct sim *s, const struct record *r)
 
 	if (s->ctl.blurred)
 		sure = INT64_MIN;
+	if (r->time < j->not_before)
+		sim_violation(s, "attempt %lld of j-%lld begins %lld ms within its pause",
+			      (long long)r->attempt, (long long)r->job,
+			      (long long)(j->not_before - r->time) / 1000);
 	if (t->live > 0)
 		sim_violation(s,
 			      "attempt %lld of j-%lld begins while %lld processes of an earlier "

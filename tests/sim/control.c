@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/signatures.h"
+
 #define ANSWERED -1 /* node of a message whose answer left */
 
 void message_free(struct message *m)
@@ -123,6 +125,7 @@ void control_start(struct sim *s)
 		s->ctl.shadow = core_new(&core_config_default);
 	past_restore(s);
 	s->ctl.core = core_new(&core_config_default);
+	core_signatures(s->ctl.core, test_signatures());
 	mo_desc_init(&state_desc, &copy);
 	mo_desc_copy(&state_desc, &copy, core_state(s->ctl.shadow));
 	core_load(s->ctl.core, &copy);
@@ -383,6 +386,7 @@ void control_turn(struct sim *s)
 		/* nothing of this turn ever happened: the stored state is older than the core's */
 		core_free(s->ctl.core);
 		s->ctl.core = core_new(&core_config_default);
+		core_signatures(s->ctl.core, test_signatures());
 		struct state copy;
 		mo_desc_init(&state_desc, &copy);
 		mo_desc_copy(&state_desc, &copy, core_state(s->ctl.shadow));

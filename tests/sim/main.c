@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/core/rules/remedy.h"
 #include "lib/base/parse.h"
 
 #define FAULT_TIME (150 * S)
@@ -257,6 +258,26 @@ static void waits(void)
 		       waiting_kinds[i].next);
 }
 
+/* What follows which failure. */
+static void failures(void)
+{
+	printf("\n# What follows a failure\nBy the class of the verdict (`moectl why`, "
+	       "[failures](failures.md#classes-of-failures)); the first row of a class whose "
+	       "condition holds is taken. `recovery.on` of a recipe replaces the action of a "
+	       "class, "
+	       "but in the first row. The budget is what ends the job: failures in a row without a "
+	       "new checkpoint (`recovery.max_cycles_without_progress`), or those and an hour of "
+	       "them. Made from the rows in `daemon/core/rules/remedy.c`.\n\n"
+	       "| class | condition | action | budget |\n|--|--|--|--|\n");
+	for (size_t i = 0; i < n_remedies; i++) {
+		const struct remedy *d = &remedies[i];
+
+		printf("| `%s` | %s | `%s` | %s |\n", failure_class_names[d->class],
+		       remedy_when_names[d->when], failure_action_names[d->action],
+		       d->action == DO_STOP ? "" : remedy_budget_names[d->budget]);
+	}
+}
+
 static void step_states(void)
 {
 	printf("\n# States of a step\nA job's attempt on one node, as its supervisor (moe-stepd) "
@@ -302,6 +323,7 @@ static void states(void)
 		}
 	}
 	waits();
+	failures();
 	step_states();
 }
 

@@ -7,7 +7,7 @@
 #include "daemon/core/rules/words.h"
 #include "lib/base/buf.h"
 
-static bool by_us(const struct rank *k)
+bool blame_by_us(const struct rank *k)
 {
 	return k->exit &&
 	       (mo_streq(k->exit->cause, "killed") || mo_streq(k->exit->cause, "stopped"));
@@ -22,7 +22,7 @@ static int64_t signal_of(const struct rank *k)
 	return k->exit->code > 128 && k->exit->code <= 128 + 64 ? k->exit->code - 128 : 0;
 }
 
-static bool bad(const struct rank *k)
+bool blame_bad(const struct rank *k)
 {
 	return k->exit && k->exit->code != 0;
 }
@@ -37,7 +37,7 @@ static const struct rank *first_death(const struct job *j, const struct step *st
 	     r < st->first_rank + st->n_ranks && (uint64_t)r < j->run.n_ranks; r++) {
 		const struct rank *k = &j->run.ranks[r];
 
-		if (!bad(k) || (!also_by_us && by_us(k)))
+		if (!blame_bad(k) || (!also_by_us && blame_by_us(k)))
 			continue;
 		if (!first ||
 		    (k->exit_mono_ns != MO_NONE &&
@@ -45,6 +45,11 @@ static const struct rank *first_death(const struct job *j, const struct step *st
 			first = k;
 	}
 	return first;
+}
+
+const struct rank *blame_first(const struct job *j, const struct step *st)
+{
+	return first_death(j, st, false);
 }
 
 /* Its node reported how it ended. The ranks of a step that is gone are closed without that, also
@@ -175,19 +180,6 @@ bool blame_refused_user(const struct step *st)
 	return mo_enum_parse(causes, ELEMENTSOF(causes), st->refused_cause) >= 0;
 }
 
-/* The program could not bind: its port was taken between the check of it and the bind. Only while
- * nothing was trained yet. */
-bool blame_port_busy(const struct job *j, const struct blame *b)
-{
-	if (b->kind != B_EXIT || j->progress.watermark != MO_NONE)
-		return false;
-	for (size_t i = 0; i < b->rank->n_tail; i++)
-		if (strcasestr(b->rank->tail[i], "address already in use") ||
-		    strstr(b->rank->tail[i], "EADDRINUSE"))
-			return true;
-	return false;
-}
-
 const char *blame_class(const struct job *j, const struct blame *b)
 {
 	if (b->kind == B_ELSEWHERE || b->kind == B_CONFIG ||
@@ -245,8 +237,6 @@ void blame_evidence(const struct job *j, const struct blame *b, char ***texts, s
 		mo_strs_add(texts, n, b->step->refused_text);
 	if (b->kind == B_NODE && b->step && b->step->gone_how)
 		mo_strs_add(texts, n, b->step->gone_how);
-	for (size_t i = 0; b->rank && i < b->rank->n_tail; i++)
-		mo_strs_add(texts, n, b->rank->tail[i]);
 }
 
 /* The step that was stopped on its machine, when that explains the end: peers of stopped ranks

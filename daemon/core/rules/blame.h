@@ -31,6 +31,12 @@ struct blame {
  * yet. */
 struct blame blame_find(const struct job *j, int64_t now, int64_t exit_wait_us);
 struct blame blame_root(const struct job *j);
+/* Its exit is not 0. */
+bool blame_bad(const struct rank *k);
+/* It ended because we wanted it to. */
+bool blame_by_us(const struct rank *k);
+/* The first bad death of the step that was not by us; NULL: none. */
+const struct rank *blame_first(const struct job *j, const struct step *st);
 /* The step that was stopped on its machine, when that explains the end; NULL = it does not. */
 const struct step *blame_outside(const struct job *j, const struct blame *b);
 /* "exit code 1", "signal 9 SIGKILL", "node-lost" ... Caller frees. */
@@ -39,10 +45,8 @@ char *blame_cause(const struct job *j, const struct blame *b);
 const char *blame_class(const struct job *j, const struct blame *b);
 /* The launch was refused for what the user gave. */
 bool blame_refused_user(const struct step *st);
-/* The program says that it could not bind, and nothing was trained yet. */
-bool blame_port_busy(const struct job *j, const struct blame *b);
 /* Of B_ELSEWHERE: both places, and the ways on. Of B_CONFIG: what the files break. Caller frees. */
 char *blame_elsewhere(const struct job *j);
 char *blame_config(const struct job *j);
-/* Appends the lines that show it: of the refusal, the proof, or the last ones of the rank. */
+/* Appends what shows it without a word of the ranks: of the refusal, the proof. */
 void blame_evidence(const struct job *j, const struct blame *b, char ***texts, size_t *n);

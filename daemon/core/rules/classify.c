@@ -13,6 +13,7 @@
 
 #define EVIDENCE_MAX 5     /* lines of the deciding rule that are shown */
 #define EVIDENCE_BYTES 400 /* of one of them */
+#define MATCH_LIMIT 100000 /* steps at one line: a program's output can hold up nobody */
 
 struct compiled {
 	pcre2_code *match, *unless;
@@ -22,6 +23,7 @@ struct classifier {
 	struct compiled *compiled;
 	pcre2_code *progress, *rank, *collective;
 	pcre2_match_data *data;
+	pcre2_match_context *context;
 };
 
 static pcre2_code *compile(const char *pattern, struct mo_error *err, int *r)
@@ -68,8 +70,10 @@ int classifier_new(const struct failure_rules *rules, struct classifier **ret, s
 			compile_any(rules->rules[i].unless, rules->rules[i].n_unless, err, &r);
 	}
 	c->data = pcre2_match_data_create(64, NULL);
-	if (!c->data)
+	c->context = pcre2_match_context_create(NULL);
+	if (!c->data || !c->context)
 		abort();
+	pcre2_set_match_limit(c->context, MATCH_LIMIT);
 	if (r < 0)
 		return r;
 	*ret = TAKE_PTR(c);
@@ -89,6 +93,7 @@ struct classifier *classifier_free(struct classifier *c)
 	pcre2_code_free(c->rank);
 	pcre2_code_free(c->collective);
 	pcre2_match_data_free(c->data);
+	pcre2_match_context_free(c->context);
 	mo_desc_done(&failure_rules_desc, &c->rules);
 	free(c);
 	return NULL;
@@ -96,7 +101,7 @@ struct classifier *classifier_free(struct classifier *c)
 
 static bool matches(const struct classifier *c, const pcre2_code *re, const char *line, size_t n)
 {
-	return re && pcre2_match(re, (PCRE2_SPTR)line, n, 0, 0, c->data, NULL) > 0;
+	return re && pcre2_match(re, (PCRE2_SPTR)line, n, 0, 0, c->data, c->context) > 0;
 }
 
 /* Number in the named group (of several with this name the one that took part); MO_NONE. */
@@ -261,7 +266,7 @@ void classify(const struct classifier *c, const struct classify_input *in,
 	      struct failure_verdict *ret)
 {
 	struct scan s = { .c = c,
-			  .progress = -1,
+			  .progress = MO_MAX(in->iteration, -1),
 			  .best_order = INT64_MAX,
 			  .exited_ok = in->code == 0 && in->signal == MO_NONE,
 			  .ret = ret };
@@ -272,8 +277,14 @@ void classify(const struct classifier *c, const struct classify_input *in,
 	ret->class = !s.best                            ? FAIL_OK
 		     : s.best_late && s.best->late >= 0 ? s.best->late
 							: s.best->class;
+	mo_str_set(&ret->rule, s.best ? s.best->id : NULL);
 	mo_str_set(&ret->why, s.best ? s.best->why : NULL);
 	if (ret->class == FAIL_HANG)
 		ret->first_rank = lagging_rank(&s);
 	free(s.lags);
+}
+
+bool classify_progress(const struct classifier *c, const char *line)
+{
+	return matches(c, c->progress, line, strlen(line));
 }

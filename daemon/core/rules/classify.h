@@ -1,5 +1,5 @@
 /* What kind of failure was it? Pure: rules and texts in, verdict with evidence out. Callers:
- * moectl classify; the recovery policy with the last lines of the first dead rank. Order of the
+ * moectl classify; verdict.c with the last lines of the ranks that ended. Order of the
  * rules: kernel and runtime statements beat what a program says of itself, which beats what its
  * peers say; collateral is never primary while anything else matches. */
 #pragma once
@@ -17,7 +17,10 @@ struct classify_input {
 	const char *log, *kernel; /* whole texts, NULL = not given */
 	size_t n_log, n_kernel;
 	int64_t code, signal; /* exit status, MO_NONE = not known */
+	int64_t iteration;    /* that it is known to have reached, whatever the log shows */
 };
 /* ret must be initialised. FAIL_OK when nothing matches and the exit status (if known) is 0. */
 void classify(const struct classifier *c, const struct classify_input *in,
 	      struct failure_verdict *ret);
+/* The line tells of an iteration: what stands before it did not end the program. */
+bool classify_progress(const struct classifier *c, const char *line);

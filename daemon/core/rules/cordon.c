@@ -234,9 +234,14 @@ static size_t cordon_cap(const struct core *c)
 
 /* Two budgets of one size: what a program can cause, or a line of a log says, never uses up that
  * of broken hardware. */
-static size_t cordoned_like(const struct core *c, const struct check_result *finding)
+static size_t cordoned_like(const struct core *c, bool hardware)
 {
-	return finding->hardware ? c->n_cordoned_hardware : c->n_cordoned - c->n_cordoned_hardware;
+	return hardware ? c->n_cordoned_hardware : c->n_cordoned - c->n_cordoned_hardware;
+}
+
+bool cordon_room(const struct core *c, bool hardware)
+{
+	return cordoned_like(c, hardware) < cordon_cap(c);
 }
 
 void health_cordon(struct turn *t, const char *node)
@@ -254,13 +259,14 @@ void health_cordon(struct turn *t, const char *node)
 		return;
 	}
 	text = mo_printf("%s: %s", name, finding->text ? finding->text : "CRIT");
-	if (cordoned_like(t->core, finding) >= cordon_cap(t->core)) {
+	if (!cordon_room(t->core, finding->hardware)) {
 		if (!l->capped && may_tell_health(t, l))
 			event_emit(t, EVENT_HEALTH_CORDON_CAPPED, MO_NONE, node, MO_NONE, MO_NONE,
 				   NULL,
 				   "node %s is not cordoned: %zu of %zu nodes are already because "
 				   "of %s, which is the most that happens by itself; %s",
-				   node, cordoned_like(t->core, finding), t->core->state.n_nodes,
+				   node, cordoned_like(t->core, finding->hardware),
+				   t->core->state.n_nodes,
 				   finding->hardware ? "broken hardware"
 						     : "findings that prove no broken hardware",
 				   text);

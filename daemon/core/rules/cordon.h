@@ -21,6 +21,9 @@ bool health_check_due(const struct core *c, const struct job *j, const char *nod
 /* CRIT findings of the attempt's nodes. */
 void health_evidence(const struct state *s, const struct job *j, char ***texts, size_t *n_texts);
 
+/* One more node may be cordoned without a person: of those with hardware that is proved broken, or
+ * of the others. */
+bool cordon_room(const struct core *c, bool hardware);
 /* Changes of findings that were not reported as events since the start. */
 int64_t core_health_muted(const struct core *c);
 /* Nodes that are drained because of a finding. */

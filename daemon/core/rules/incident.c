@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "daemon/core/rules/blame.h"
 #include "daemon/core/rules/cordon.h"
 #include "daemon/core/rules/readings.h"
 #include "daemon/core/rules/turn.h"
@@ -25,36 +24,39 @@ void incident_readings(const struct turn *t, const struct job *j, char ***texts,
 	free(lines);
 }
 
-void incident_emit(struct turn *t, const struct job *j, const struct blame *b, const char *cause,
-		   const char *class, const char *action)
+void incident_emit(struct turn *t, const struct job *j, const struct incident_of *of)
 {
-	_cleanup_(mo_freep) char *signature = mo_printf("%s: %s", class, cause);
-	int64_t newest = state_newest_checkpoint(j);
+	const struct verdict *v = of->verdict;
+	const struct blame *b = &v->blame;
+	bool users = v->class == FAIL_USER_ERROR;
 	struct incident *inc;
 	struct record r;
 
 	record_init(&r, REC_INCIDENT);
 	r.job = j->id;
-	r.incident->newest_checkpoint = newest;
-	r.incident->in_a_row =
-		mo_streq(signature, j->streak.signature) && newest == j->streak.checkpoint
-			? j->streak.same + 1
-			: 1;
-	r.incident->signature = mo_strdup(signature);
+	r.incident->newest_checkpoint = state_newest_checkpoint(j);
+	r.incident->in_a_row = of->in_a_row;
+	r.incident->uncounted = of->uncounted;
+	r.incident->signature = verdict_signature(v, of->cause);
 	inc = &r.incident->details;
 	inc->time = j->failure.at;
 	inc->attempt = j->attempt;
-	inc->class = mo_strdup(class);
+	inc->class = mo_strdup(failure_class_names[v->class]);
 	inc->first_rank = b->rank ? b->rank->rank : MO_NONE;
+	inc->gpu = b->rank ? b->rank->gpu : MO_NONE;
 	inc->node = mo_strdup(b->step ? b->step->node : j->failure.node);
-	inc->cause = mo_strdup(cause);
-	blame_evidence(j, b, &inc->evidence, &inc->n_evidence);
-	if (!mo_streq(class, "user_error"))
+	inc->cause = mo_strdup(of->cause);
+	inc->rule = mo_strdup(v->n_lines ? v->rule : NULL);
+	inc->why = mo_strdup(v->n_lines ? v->why : NULL);
+	inc->iteration = j->progress.watermark;
+	inc->elsewhere = of->elsewhere;
+	verdict_evidence(t->core, j, v, &inc->evidence, &inc->n_evidence);
+	if (!users)
 		health_evidence(&t->core->state, j, &inc->evidence, &inc->n_evidence);
-	for (size_t i = 0; i < j->failure.n_evidence && !mo_streq(class, "user_error"); i++)
+	for (size_t i = 0; i < j->failure.n_evidence && !users; i++)
 		if (mo_starts_with(j->failure.evidence[i], READING_PREFIX))
 			mo_strs_add(&inc->evidence, &inc->n_evidence, j->failure.evidence[i]);
-	inc->action = mo_strdup(action);
+	inc->action = mo_strdup(of->action);
 	if (j->failure.unfinished_us != MO_NONE)
 		inc->waterfall.unfinished = j->failure.unfinished_us / 1000;
 	inc->waterfall.detect = j->failure.detect_us / 1000;

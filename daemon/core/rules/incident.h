@@ -2,13 +2,21 @@
  * reasons that come from the ranks' output. Called by policy.c, which has decided by then;
  * nothing here decides. */
 #pragma once
-#include "daemon/core/rules/blame.h"
+#include "daemon/core/rules/verdict.h"
 
 struct turn;
 
-/* REC_INCIDENT: action is what follows, in one word. The job is found anew behind it. */
-void incident_emit(struct turn *t, const struct job *j, const struct blame *b, const char *cause,
-		   const char *class, const char *action);
+/* A failure of which everything is known. */
+struct incident_of {
+	const struct verdict *verdict;
+	const char *cause;
+	const char *action; /* what follows, in one word */
+	bool elsewhere;     /* the next attempts avoid its node */
+	bool uncounted;     /* it is none of those that stop the job */
+	int64_t in_a_row;   /* of its kind */
+};
+/* REC_INCIDENT. The job is found anew behind it. */
+void incident_emit(struct turn *t, const struct job *j, const struct incident_of *of);
 /* What the GPUs and cards did, as evidence; before the rest of the ranks is killed. */
 void incident_readings(const struct turn *t, const struct job *j, char ***texts, size_t *n_texts);
 /* "; it said: " and the line that tells why the rank ended, or an empty text. Caller frees. */

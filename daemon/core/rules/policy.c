@@ -3,25 +3,19 @@
  *   a port of the job is busy, before the launch or by the last lines of an exit before the first
  *     iteration: next attempt on other ports, no restart counted (by lines PORT_SAID_MAX times in
  *     a row)
- *   refused (bind, exec, user, workdir, prepare, config), or a node's configuration breaks rules
- *     (config.c): user_error, failed
- *   the first-dead rank exits non-zero by itself before the job's first iteration: user_error,
- *     failed
- *   supervisor lost, signal, an exit of 128 + a signal, later non-zero exit, a rank that does not
- *     end after another ended 0: transient, next attempt, unless it failed the same way max_cycles
- *     times without a new checkpoint
- *   boot id changed, fence: node_fault, the same
- *   the engine saved, and not to checkpoint.dir: user_error, failed at its first save: nothing of
- *     it would be resumed
- *   all ranks end 0 before the last iteration: failed, ended early
  *   an exit that a planned stop by a machine explains: next attempt, no restart counted
+ *   all ranks end 0 before the last iteration: failed, ended early
  *   twice in a row while a checkpoint was loaded, and nothing else explains it: the next attempt
- *     takes the one before (suspect.c) */
+ *     takes the one before (suspect.c)
+ *   else by the class of the verdict (verdict.h), as the table of remedy.c says, with a pause that
+ *     grows with failures of one kind in a row, and until their budget is spent (streak.h) */
 #include "daemon/core/rules/policy.h"
 
 #include "daemon/core/rules/blame.h"
 #include "daemon/core/rules/cordon.h"
+#include "daemon/core/rules/elsewhere.h"
 #include "daemon/core/rules/incident.h"
+#include "daemon/core/rules/remedy.h"
 #include "daemon/core/rules/resume.h"
 #include "daemon/core/rules/suspect.h"
 #include "daemon/core/rules/transitions.h"
@@ -32,8 +26,6 @@
 
 #define PORT_TRIES_MAX 50 /* attempts in a row that find their ports busy */
 #define PORT_SAID_MAX 5   /* a port that is the program's own is busy every time */
-/* failures in a row without a new checkpoint, each different: at most this times max_cycles */
-#define CYCLES_FACTOR 3
 
 bool policy_all_dead(const struct job *j)
 {
@@ -56,6 +48,7 @@ bool policy_fail(struct turn *t, int64_t id)
 	const struct job *j = job_find(&t->core->state, id);
 	int64_t wait = t->core->config.exit_wait_us;
 	_cleanup_(mo_freep) char *cause = NULL, *reason = NULL;
+	_cleanup_(verdict_done) struct verdict v = { 0 };
 	struct blame b;
 	struct record r;
 
@@ -68,16 +61,18 @@ bool policy_fail(struct turn *t, int64_t id)
 			turn_deadline(t, j->failure.exit0_at + wait);
 		return false;
 	}
+	v = verdict_of(t->core, j, &b);
+	b = v.blame;
 	cause = blame_cause(j, &b);
 	record_init(&r, REC_FAIL);
 	r.job = id;
 	r.attempt = j->attempt;
 	r.fail->first_rank = b.rank ? b.rank->rank : MO_NONE;
 	r.node = mo_strdup(b.step ? b.step->node : NULL);
-	r.fail->class = mo_strdup(blame_class(j, &b));
+	r.fail->class = mo_strdup(failure_class_names[v.class]);
 	r.fail->cause = mo_strdup(cause);
 	r.fail->told_after_us = age_us(t, &b);
-	blame_evidence(j, &b, &r.fail->evidence, &r.fail->n_evidence);
+	verdict_evidence(t->core, j, &v, &r.fail->evidence, &r.fail->n_evidence);
 	incident_readings(t, j, &r.fail->evidence, &r.fail->n_evidence);
 	if (b.rank && b.step)
 		reason = mo_printf("rank %lld on %s died: %s", (long long)b.rank->rank,
@@ -135,43 +130,126 @@ char *policy_beyond_steps(const struct job *j)
 			 (long long)j->progress.iteration, (long long)steps);
 }
 
-/* NULL = another attempt follows. */
-static char *give_up_reason(const struct job *j, const struct blame *b, const char *cause,
-			    const char *class)
+/* Why an attempt of this kind ends the job at once. */
+static char *stop_reason(const struct job *j, const struct verdict *v, const struct failing *f,
+			 const struct remedy *d)
 {
-	int64_t limit = j->spec.recipe.max_cycles > 0 ? j->spec.recipe.max_cycles : 3;
+	const struct blame *b = &v->blame;
 	_cleanup_(mo_freep) char *line = incident_said(b);
+	const char *other = remedy_elsewhere_too(j, f);
 
 	if (b->kind == B_ELSEWHERE || b->kind == B_CONFIG)
 		return b->kind == B_CONFIG ? blame_config(j) : blame_elsewhere(j);
 	if (b->kind == B_REFUSED && blame_refused_user(b->step))
-		return b->step->refused_text ? mo_printf("%s on %s" SAID "%s", cause, b->step->node,
-							 b->step->refused_text)
-					     : mo_printf("%s on %s: the launch was refused", cause,
-							 b->step->node);
-	if (mo_streq(class, "user_error") && b->rank)
+		return b->step->refused_text ? mo_printf("%s on %s" SAID "%s", f->cause,
+							 b->step->node, b->step->refused_text)
+					     : mo_printf("%s on %s: the launch was refused",
+							 f->cause, b->step->node);
+	if (d->when == WHEN_EVERYWHERE && other)
+		return mo_printf("%s on %s as on %s before: it is the program or its data, no "
+				 "node%s",
+				 f->cause, f->node, other, line);
+	if (v->class == FAIL_USER_ERROR && b->rank && j->progress.watermark == MO_NONE)
 		return mo_printf("rank %lld ended with %s before the first iteration, which means: "
 				 "%s%s",
-				 (long long)b->rank->rank, cause, incident_exit_meaning(b->rank),
+				 (long long)b->rank->rank, f->cause, incident_exit_meaning(b->rank),
 				 line);
-	if (j->streak.same >= limit)
-		return mo_printf("failed the same way %lld times without a new checkpoint: %s%s",
-				 (long long)j->streak.same, cause, line);
-	if (j->streak.cycles >= limit * CYCLES_FACTOR)
-		return mo_printf("failed %lld times without a new checkpoint, the last time: %s%s",
-				 (long long)j->streak.cycles, cause, line);
-	return NULL;
+	return mo_printf("%s%s%s, and %s stops the job (recovery.on)%s", f->cause,
+			 f->node ? " on " : "", f->node ? f->node : "", f->class, line);
+}
+
+/* NULL = another attempt follows. */
+static char *give_up_reason(const struct job *j, const struct verdict *v, const struct failing *f,
+			    const struct remedy *d, const struct budget *budget)
+{
+	_cleanup_(mo_freep) char *spent = NULL, *line = NULL;
+
+	if (d->action == DO_STOP)
+		return stop_reason(j, v, f, d);
+	if (d->budget == BUDGET_UNLIMITED)
+		return NULL;
+	spent = streak_spent(j, budget, d->budget == BUDGET_PATIENT);
+	line = incident_said(&v->blame);
+	return spent ? mo_printf("%s: %s%s", spent, f->cause, line) : NULL;
+}
+
+/* Who died, and of what. Caller frees. */
+static char *what_happened(const struct verdict *v, const struct failing *f)
+{
+	if (v->blame.rank)
+		return mo_printf("rank %lld on %s died: %s", (long long)v->blame.rank->rank,
+				 f->node, f->cause);
+	return mo_printf("%s%s%s", f->cause, f->node ? " on " : "", f->node ? f->node : "");
+}
+
+/* What happened and what follows, for a job that goes on. */
+static char *retry_reason(const struct job *j, const char *what, const struct verdict *v,
+			  const struct failing *f, const struct remedy *d,
+			  const struct budget *budget)
+{
+	bool away = d->action == DO_ELSEWHERE || d->action == DO_CORDON;
+	_cleanup_(mo_freep) char *count = NULL, *next = suspect_next(j);
+
+	if (d->action == DO_WAIT)
+		return mo_printf("%s; %s: it is tried again until that is mended, and no failure "
+				 "is counted",
+				 what, v->why ? v->why : f->class);
+	if (budget->any > 1)
+		count = streak_budget_text(j, budget, d->budget == BUDGET_PATIENT);
+	return mo_printf("%s; %s%s%s%s%s", what, next,
+			 away && f->node ? ", elsewhere than on " : "",
+			 away && f->node ? f->node : "", count ? "; " : "", count ? count : "");
+}
+
+/* It may have died of what it loaded: its own words, a crash, or none. */
+static bool speaks_of_load(const struct verdict *v)
+{
+	return v->class == FAIL_USER_ERROR || v->class == FAIL_SUSPECT ||
+	       v->class == FAIL_NUMERICAL || mo_streq(v->rule, "torn-checkpoint") ||
+	       (v->class == FAIL_TRANSIENT && v->n_lines == 0);
+}
+
+/* Busy ports are no failure: nothing was wrong with the job. One that is busy every time is the
+ * program's own. */
+static bool ports_were_busy(struct turn *t, const struct job *j, struct verdict *v)
+{
+	_cleanup_(mo_freep) char *reason = NULL;
+	const struct blame *b = &v->blame;
+	bool said = j->progress.watermark == MO_NONE && mo_streq(v->rule, "port"),
+	     refused = b->kind == B_REFUSED && mo_streq(b->step->refused_cause, "port-busy");
+	int64_t tries = refused ? PORT_TRIES_MAX : PORT_SAID_MAX;
+
+	if (!b->step || (!said && !refused))
+		return false;
+	if (j->streak.ports_busy + 1 >= tries) {
+		v->class = said ? FAIL_USER_ERROR : v->class;
+		return false;
+	}
+	reason = mo_printf("ports from %lld on %s were busy; the next ones are tried",
+			   (long long)j->run.port, b->step->node);
+	job_move(t, j->id, T_RETRY, true, FOLLOWS_BUSY_PORTS, reason);
+	return true;
+}
+
+static struct failing failing_of(const struct job *j, const struct verdict *v, const char *cause)
+{
+	return (struct failing){
+		.class = failure_class_names[v->class],
+		.rule = v->n_lines ? v->rule : NULL,
+		.cause = cause,
+		.node = v->blame.step ? v->blame.step->node : j->failure.node,
+		.at = j->failure.at,
+	};
 }
 
 static void after_failure(struct turn *t, int64_t id)
 {
 	const struct job *j = job_find(&t->core->state, id);
-	struct blame b = blame_root(j);
-	_cleanup_(mo_freep) char *cause = blame_cause(j, &b),
-				 *class = mo_strdup(b.kind ? blame_class(j, &b) : j->failure.class),
-				 *reason = NULL, *next = NULL;
-	const struct step *outside = blame_outside(j, &b);
-	int64_t tries = 0;
+	struct blame root = blame_root(j);
+	const struct step *outside = blame_outside(j, &root);
+	_cleanup_(mo_freep) char *cause = NULL, *reason = NULL, *end = NULL, *node = NULL,
+				 *what = NULL;
+	_cleanup_(verdict_done) struct verdict v = { 0 };
 
 	mo_assert(id > 0);
 	if (outside) {
@@ -181,34 +259,39 @@ static void after_failure(struct turn *t, int64_t id)
 		job_move(t, id, T_RETRY, true, 0, reason);
 		return;
 	}
-	if (b.kind == B_REFUSED && mo_streq(cause, "port-busy"))
-		tries = PORT_TRIES_MAX;
-	else if (blame_port_busy(j, &b))
-		tries = PORT_SAID_MAX;
-	if (b.step && j->streak.ports_busy + 1 < tries) {
-		reason = mo_printf("ports from %lld on %s were busy; the next ones are tried",
-				   (long long)j->run.port, b.step->node);
-		job_move(t, id, T_RETRY, true, FOLLOWS_BUSY_PORTS, reason);
+	v = verdict_of(t->core, j, &root);
+	if (ports_were_busy(t, j, &v))
+		return;
+	cause = blame_cause(j, &v.blame);
+	struct failing f = failing_of(j, &v, cause);
+	struct remedy d = remedy_of(j, &v, &f);
+	struct budget budget = streak_budget(j, &f, state_newest_checkpoint(j));
+	bool away = d.action == DO_ELSEWHERE || d.action == DO_CORDON;
+	int64_t pause = away && v.class == FAIL_NODE_FAULT ? 0 : streak_pause(j, &f);
+
+	end = give_up_reason(j, &v, &f, &d, &budget);
+	f.node = node = mo_strdup(f.node);
+	what = what_happened(&v, &f);
+	incident_emit(t, j,
+		      &(struct incident_of){ .verdict = &v,
+					     .cause = cause,
+					     .action =
+						     end ? "stop" : failure_action_names[d.action],
+					     .elsewhere = !end && away,
+					     .uncounted = d.budget == BUDGET_UNLIMITED,
+					     .in_a_row = budget.same });
+	if (speaks_of_load(&v))
+		suspect_blame(t, id, &v.blame, cause);
+	if (d.action == DO_CORDON)
+		elsewhere_cordon(t, id, node, v.n_lines ? v.lines[0] : cause);
+	end = end ? end : suspect_give_up(j, cause);
+	if (end) {
+		job_move(t, id, T_GIVE_UP, true, 0, end);
 		return;
 	}
-	incident_emit(t, j, &b, cause, class, "stop");
-	suspect_blame(t, id, &b, cause);
-	b = blame_root(j);
-	reason = give_up_reason(j, &b, cause, class);
-	reason = reason ? reason : suspect_give_up(j, cause);
-	if (reason) {
-		job_move(t, id, T_GIVE_UP, true, 0, reason);
-		return;
-	}
-	next = suspect_next(j);
-	if (b.rank)
-		reason = mo_printf("rank %lld on %s died: %s; %s", (long long)b.rank->rank,
-				   b.step->node, cause, next);
-	else
-		reason = mo_printf("%s%s%s; %s", cause, b.step ? " on " : "",
-				   b.step ? b.step->node : "", next);
+	reason = retry_reason(j, what, &v, &f, &d, &budget);
 	health_check_begin(t, id);
-	job_move(t, id, T_RETRY, true, FOLLOWS_FAILURE, reason);
+	job_retry(t, id, pause, reason);
 }
 
 static void after_stop(struct turn *t, int64_t id)
@@ -225,13 +308,22 @@ static void after_stop(struct turn *t, int64_t id)
 		return;
 	}
 	if (j->failure.decided) {
-		struct blame b = blame_root(j);
-		_cleanup_(mo_freep) char *cause = blame_cause(j, &b);
+		struct blame root = blame_root(j);
 
-		if (!blame_outside(j, &b))
-			incident_emit(t, j, &b, cause,
-				      b.kind ? blame_class(j, &b) : j->failure.class,
-				      intent_names[j->intent]);
+		if (!blame_outside(j, &root)) {
+			_cleanup_(verdict_done) struct verdict v = verdict_of(t->core, j, &root);
+			_cleanup_(mo_freep) char *cause = blame_cause(j, &v.blame);
+			struct failing f = failing_of(j, &v, cause);
+
+			incident_emit(t, j,
+				      &(struct incident_of){
+					      .verdict = &v,
+					      .cause = cause,
+					      .action = intent_names[j->intent],
+					      .in_a_row = streak_budget(j, &f,
+									state_newest_checkpoint(j))
+								  .same });
+		}
 	}
 	job_move(t, id, T_STOPPED, true, 0, reason);
 }

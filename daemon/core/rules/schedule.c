@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "daemon/core/rules/elsewhere.h"
 #include "daemon/core/rules/events.h"
 #include "daemon/core/rules/images.h"
 #include "daemon/core/rules/incarnation.h"
@@ -243,7 +244,10 @@ static bool held(struct turn *t, const struct job *j, struct waiting *ret)
 
 	if (t->now < j->not_before) {
 		turn_deadline(t, j->not_before);
-		*ret = waiting_make(WAITING_GRACE);
+		*ret = waiting_make(j->not_before - j->waterfall.gone_at >
+						    MO_MAX(j->spec.recipe.grace_us, 0)
+					    ? WAITING_PAUSE
+					    : WAITING_GRACE);
 		ret->until = j->not_before;
 		return true;
 	}
@@ -277,7 +281,7 @@ static bool judge_waiting(struct turn *t, const struct candidate *k, struct slot
 
 	if (held(t, j, &w))
 		return waits(t, k, &w);
-	if (place_in(&c->state, slots, &j->spec.recipe, &places, &n_places, &w) != 0) {
+	if (elsewhere_place(&c->state, slots, j, &places, &n_places, &w) != 0) {
 		c->blocked = w.usable >= job_gpus(j);
 		c->blocked_id = k->id;
 		c->blocked_priority =

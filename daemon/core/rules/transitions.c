@@ -197,7 +197,8 @@ static enum event_type event_of(int state)
 	return types[state];
 }
 
-void job_move(struct turn *t, int64_t id, int trigger, bool over, int follows, const char *reason)
+static void move(struct turn *t, int64_t id, int trigger, const struct rec_job *how,
+		 const char *reason)
 {
 	const struct job *j = job_find(&t->core->state, id);
 	const struct job_row *row = job_row_find(j, trigger);
@@ -211,8 +212,9 @@ void job_move(struct turn *t, int64_t id, int trigger, bool over, int follows, c
 	r.job = id;
 	r.transition->state = row->next;
 	r.transition->reason = mo_strdup(why);
-	r.transition->attempt_over = over;
-	r.transition->follows = follows;
+	r.transition->attempt_over = how->attempt_over;
+	r.transition->follows = how->follows;
+	r.transition->pause_us = how->pause_us;
 	turn_emit(t, &r);
 	mo_assert((int)j->state == row->next);
 	if (row->next == before || row->next == JOB_STARTING)
@@ -224,6 +226,22 @@ void job_move(struct turn *t, int64_t id, int trigger, bool over, int follows, c
 		   data_end(&b), "%s %s%s%s", j->spec.recipe.name,
 		   row->next == JOB_QUEUED ? "is queued again" : job_state_names[row->next],
 		   why ? ": " : "", why ? why : "");
+}
+
+void job_move(struct turn *t, int64_t id, int trigger, bool over, int follows, const char *reason)
+{
+	move(t, id, trigger,
+	     &(struct rec_job){ .attempt_over = over, .follows = follows, .pause_us = MO_NONE },
+	     reason);
+}
+
+void job_retry(struct turn *t, int64_t id, int64_t pause_us, const char *reason)
+{
+	move(t, id, T_RETRY,
+	     &(struct rec_job){ .attempt_over = true,
+				.follows = FOLLOWS_FAILURE,
+				.pause_us = pause_us > 0 ? pause_us : MO_NONE },
+	     reason);
 }
 
 void job_reason(struct turn *t, int64_t id, const char *reason, bool image)

@@ -204,6 +204,8 @@ static const struct mo_field job_fields[] = {
 	      "attempts in a row that found their ports busy"),
 	MO_DP(job, streak, cycles, "cycles", MO_INT,
 	      "failures in a row, of any signature, without a new checkpoint between"),
+	MO_DP(job, streak, since, "streak_since", MO_INT,
+	      "a person restarted it, us: failures before do not count", .omit = true),
 	MO_DP(job, counts, started, "n_started", MO_INT, "steps of the attempt that said they run"),
 	MO_DP(job, counts, dead, "n_dead", MO_INT,
 	      "steps of the attempt whose ranks are proved dead"),

@@ -190,6 +190,7 @@ struct job_streak {
 	int64_t checkpoint; /* the newest complete one at the last of them */
 	int64_t cycles;     /* of whatever signature */
 	int64_t ports_busy; /* attempts in a row that found their ports busy */
+	int64_t since;      /* failures before it do not count: a person dealt with them */
 };
 /* On-failure checks before the next attempt (cordon.c): nodes that were asked after `attempt`
  * and did not answer yet, those that did, until when they are waited for; both empty = no wait. */

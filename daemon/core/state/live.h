@@ -84,6 +84,8 @@ struct talker {
 };
 struct core {
 	struct core_config config;
+	/* the shell's (core_signatures()); NULL: what ranks said is not read */
+	const struct classifier *signatures;
 	/* One and the same: `owned` is for those who make, change and index it (state/live.c,
 	 * update, core.c, aside.c). */
 	union {

@@ -30,6 +30,8 @@ static const struct mo_field rec_job_fields[] = {
 	     .omit = true),
 	MO_D_ENUM(rec_job, follows, follows_names, "what the next attempt comes after",
 		  .omit = true),
+	MO_D(rec_job, pause_us, MO_INT, "microseconds until the next attempt; unset: at once",
+	     .omit = true),
 	MO_D(rec_job, image, MO_BOOL, "places are kept for it until they have its image",
 	     .omit = true),
 };
@@ -137,6 +139,7 @@ static const struct mo_field rec_incident_fields[] = {
 	     .omit = true),
 	MO_D(rec_incident, newest_checkpoint, MO_INT,
 	     "iteration of the newest complete checkpoint; unset: there is none", .omit = true),
+	MO_D(rec_incident, uncounted, MO_BOOL, "such failures do not stop the job", .omit = true),
 };
 const struct mo_desc rec_incident_desc = MO_DESC(rec_incident, rec_incident_fields);
 

@@ -62,6 +62,7 @@ struct rec_job {
 	bool attempt_over; /* its GPUs are free */
 	int follows;       /* what the next attempt comes after */
 	bool image;        /* places are kept for it until they have its image */
+	int64_t pause_us;  /* until it may; MO_NONE none */
 };
 struct rec_intent {
 	int intent; /* enum intent */
@@ -124,6 +125,7 @@ struct rec_incident {
 	char *signature;
 	int64_t in_a_row;          /* failures with it */
 	int64_t newest_checkpoint; /* complete */
+	bool uncounted;            /* the job waits for what is outside it */
 };
 /* put_out: a node's, by hand: its name is out */
 struct rec_token_revoked {

@@ -7,6 +7,7 @@
 const char *const waiting_code_names[_WAITING_N] = {
 	[WAITING_NOT] = "queue",
 	[WAITING_GRACE] = "grace",
+	[WAITING_PAUSE] = "pause",
 	[WAITING_RESTORED] = "restored",
 	[WAITING_BEHIND] = "behind",
 	[WAITING_DIRECTORY] = "checkpoint-in-use",
@@ -28,6 +29,9 @@ const struct waiting_kind waiting_kinds[] = {
 	[WAITING_NOT] = { "it is about to be placed", "it starts when the reasons above are gone" },
 	[WAITING_GRACE] = { "not before TIME (recovery.grace)",
 			    "the next attempt starts by itself then" },
+	[WAITING_PAUSE] = { "next attempt in 14 s: what happened, and how often in a row",
+			    "the next attempt starts by itself then; 'moectl restart' does not "
+			    "wait, recovery.backoff is the longest pause" },
 	[WAITING_RESTORED] = { "the state was restored from a backup and NODE was not heard since "
 			       "...",
 			       "it starts when each node of the backup was heard, or is fenced "
@@ -91,6 +95,7 @@ static const struct mo_field waiting_fields[] = {
 	MO_D(waiting, usable, MO_INT, "GPUs on nodes that take work", .omit = true),
 	MO_D(waiting, total, MO_INT, "GPUs of the cluster that it could have", .omit = true),
 	MO_D(waiting, until, MO_TIME, "when the wait ends", .omit = true),
+	MO_D(waiting, left, MO_INT, "seconds until then", .omit = true),
 	MO_D(waiting, node, MO_STR, "first of the nodes that it waits for", .omit = true),
 	MO_D(waiting, nodes, MO_INT, "how many nodes it waits for", .omit = true),
 	MO_D(waiting, gpu, MO_STR, "GPU model that it asks for", .omit = true),
@@ -114,6 +119,7 @@ struct waiting waiting_make(int code)
 				 .usable = MO_NONE,
 				 .total = MO_NONE,
 				 .until = MO_NONE,
+				 .left = MO_NONE,
 				 .nodes = MO_NONE,
 				 .done = MO_NONE,
 				 .size = MO_NONE };
@@ -226,6 +232,8 @@ char *waiting_text(const struct waiting *w)
 	switch (w->code) {
 	case WAITING_GRACE:
 		return mo_printf("not before %s (recovery.grace)", mo_time_format(w->until, time));
+	case WAITING_PAUSE:
+		return mo_printf("next attempt in %lld s", (long long)MO_MAX(w->left, 0));
 	case WAITING_BEHIND:
 		return mo_printf("behind j-%lld, which needs %lld GPU%s, %lld %s free",
 				 (long long)w->job, (long long)w->needs, plural(w->needs),
@@ -255,7 +263,8 @@ char *waiting_text(const struct waiting *w)
 char *waiting_recorded(const struct waiting *w)
 {
 	switch (w->code) {
-	case WAITING_GRACE: return NULL;
+	case WAITING_GRACE:
+	case WAITING_PAUSE: return NULL;
 	case WAITING_BEHIND: return mo_strdup("waits behind a job ahead of it in the queue");
 	case WAITING_CAPACITY:
 		return mo_printf("waits for %lld free GPU%s", (long long)w->needs,
@@ -277,6 +286,8 @@ char *waiting_reason(const struct waiting *w, const struct job *j)
 	text = waiting_text(w);
 	if (j->reason && w->code == WAITING_GRACE)
 		return mo_printf("%s, %s", j->reason, text);
+	if (j->reason && w->code == WAITING_PAUSE)
+		return mo_printf("%s: %s", text, j->reason);
 	return TAKE_PTR(text);
 }
 
@@ -340,9 +351,11 @@ bool waiting_of(const struct state *s, const struct job *j, int64_t now, struct 
 	*ret = waiting_make(WAITING_NOT);
 	found = j->run.n_places == 0 && s->queue ? queue_find(s->queue, j->id) : NULL;
 	if (!found || found->code == WAITING_NOT ||
-	    (found->code == WAITING_GRACE && now >= found->until))
+	    ((found->code == WAITING_GRACE || found->code == WAITING_PAUSE) && now >= found->until))
 		return false;
 	*ret = copy_of(found);
+	if (ret->until != MO_NONE)
+		ret->left = (ret->until - now + 999999) / 1000000;
 	return true;
 }
 

@@ -12,6 +12,7 @@
 enum waiting_code {
 	WAITING_NOT,       /* for nothing that is known: it is about to be placed */
 	WAITING_GRACE,     /* until */
+	WAITING_PAUSE,     /* until, left: after failures in a row */
 	WAITING_RESTORED,  /* text */
 	WAITING_BEHIND,    /* job, and what that one needs and is free for it */
 	WAITING_DIRECTORY, /* job: has the checkpoint.dir */
@@ -41,6 +42,7 @@ struct waiting {
 	int64_t job, attempt, needs, free, usable, total, until, nodes;
 	char *node, *gpu, *dir;
 	char *image, *error;
+	int64_t left;       /* seconds until `until`, of whoever asks */
 	int64_t done, size; /* bytes; unpacking: read of those that were fetched */
 	bool unpacking;
 	const char *how;

@@ -92,8 +92,7 @@ int update_job(struct core *c, const struct record *r)
 	if (k->follows == FOLLOWS_FAILURE) {
 		j->after_failure = true;
 		j->streak.ports_busy = 0;
-		j->not_before =
-			r->time + (j->spec.recipe.grace_us > 0 ? j->spec.recipe.grace_us : 0);
+		j->not_before = r->time + MO_MAX(MO_MAX(j->spec.recipe.grace_us, k->pause_us), 0);
 	} else if (k->follows == FOLLOWS_BUSY_PORTS) {
 		j->streak.ports_busy++;
 	}
@@ -129,6 +128,8 @@ int update_intent(struct core *c, const struct record *r)
 	/* a person dealt with it: the count of equal failures begins anew */
 	if (k->intent == INTENT_RESTART) {
 		j->streak.same = j->streak.cycles = 0;
+		j->streak.since = r->time;
+		j->not_before = 0;
 		mo_str_set(&j->streak.signature, NULL);
 	}
 	c->queue_dirty = true;
@@ -188,13 +189,15 @@ int update_incident(struct core *c, const struct record *r)
 	if (j->n_incidents >= MO_INCIDENTS_MAX)
 		mo_vec_remove(&incident_desc, j->incidents, &j->n_incidents, 0);
 	mo_desc_copy(&incident_desc, MO_ADD(j, incidents, &incident_desc), &k->details);
+	j->waterfall.stage = 1;
+	j->waterfall.at = r->time;
+	if (k->uncounted)
+		return 0;
 	j->streak.cycles = j->streak.cycles > 0 && j->streak.checkpoint == k->newest_checkpoint
 				   ? j->streak.cycles + 1
 				   : 1;
 	j->streak.same = k->in_a_row;
 	mo_str_set(&j->streak.signature, k->signature);
 	j->streak.checkpoint = k->newest_checkpoint;
-	j->waterfall.stage = 1;
-	j->waterfall.at = r->time;
 	return 0;
 }

@@ -13,6 +13,7 @@
 #include "daemon/core/state/token.h"
 #include "daemon/core/view/prepare.h"
 #include "daemon/core/view/unsaved.h"
+#include "daemon/core/view/why_incident.h"
 #include "daemon/core/view/why_next.h"
 #include "daemon/core/view/why_overdue.h"
 #include "daemon/core/view/why_reason.h"
@@ -140,22 +141,6 @@ static const char *why_slots(const struct state *s, const struct job *j, struct 
 	return first;
 }
 
-static void why_incident(const struct job *j, struct why_view *w)
-{
-	const struct incident *inc = j->n_incidents ? &j->incidents[j->n_incidents - 1] : NULL;
-	struct why_reason *r;
-
-	if (!inc)
-		return;
-	r = why_reason(w, inc->class ? inc->class : "failure", "attempt %lld: %s%s%s",
-		       (long long)inc->attempt, inc->cause ? inc->cause : "failed",
-		       inc->node ? " on " : "", inc->node ? inc->node : "");
-	if (inc->first_rank != MO_NONE)
-		why_evidence(r, "rank %lld died first", (long long)inc->first_rank);
-	for (size_t i = 0; i < inc->n_evidence; i++)
-		why_evidence(r, "%s", inc->evidence[i]);
-}
-
 static void why_interval(const struct state *s, const struct job *j, struct why_view *w)
 {
 	struct interval i;
@@ -259,7 +244,7 @@ static void why_recovering(const struct state *s, const struct job *j, const str
 	why_silent(s, j, now, ret);
 	why_prepare(j, now, ret);
 	why_slots(s, j, ret);
-	why_incident(j, ret);
+	why_incident(s, j, ret);
 	if (waits_for_places(j, w))
 		why_waiting(s, j, w, now, ret);
 }
@@ -306,7 +291,7 @@ void job_why(const struct state *s, const struct job *j, int64_t now, struct why
 		break;
 	case JOB_FAILED:
 		if (why_ended_by(j))
-			why_incident(j, ret);
+			why_incident(s, j, ret);
 		break;
 	default: break;
 	}

@@ -187,6 +187,8 @@ static const struct row rows[] = {
 	{ "recovery.lease", "40s", COMMAND, .reported = true },
 	{ "recovery.grace", "9s", STORY },
 	{ "recovery.max_cycles_without_progress", "5", STORY },
+	{ "recovery.backoff", "3s", STORY },
+	{ "recovery.on", "{suspect: stop}", STORY },
 	{ "recovery.hang", "kill", COMMAND, .reported = true },
 	{ "recovery.loss_spike", "back", COMMAND, .reported = true },
 	{ "health", "{preflight: none}", STORY },

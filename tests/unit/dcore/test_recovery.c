@@ -326,7 +326,7 @@ static void exit_1_after_a_peers_death_is_not(void **state)
 	w.toys[1].deaf = false;
 	world_run(&w, 2 * S);
 	assert_int_equal(world_job(&w, id)->attempt, 2);
-	assert_string_equal(world_job(&w, id)->incidents[0].class, "transient");
+	assert_string_equal(world_job(&w, id)->incidents[0].class, "suspect");
 	assert_int_equal(world_job(&w, id)->incidents[0].first_rank, 1);
 	world_done(&w);
 }

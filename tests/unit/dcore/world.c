@@ -9,6 +9,7 @@
 #include "lib/model/orders.h"
 #include "lib/wire/decode.h"
 #include "lib/wire/encode.h"
+#include "tests/signatures.h"
 
 void *written_and_read(const struct mo_desc *d, const char *what, const void *obj)
 {
@@ -177,6 +178,7 @@ void world_crash(struct world *w)
 {
 	core_free(w->core);
 	w->core = w->shadow;
+	core_signatures(w->core, test_signatures());
 	w->shadow = core_new(&core_config_default);
 	struct state copy;
 	mo_desc_init(&state_desc, &copy);
@@ -192,6 +194,7 @@ void world_init(struct world *w, size_t n_nodes, int64_t gpus)
 	mo_desc_init(&scan_result_desc, &w->scan);
 	w->scan.writable = true;
 	w->core = core_new(&core_config_default);
+	core_signatures(w->core, test_signatures());
 	w->shadow = core_new(&core_config_default);
 	w->now = 1000 * S;
 	w->n_toys = n_nodes;
@@ -249,7 +252,7 @@ void world_recipe(struct submit *ret, int64_t gpus)
 	ret->recipe.stop_signal = SIGTERM;
 	ret->recipe.stop_grace_us = 120 * S;
 	ret->recipe.max_cycles = 3;
-	ret->recipe.grace_us = 0;
+	ret->recipe.grace_us = ret->recipe.backoff_us = 0;
 	ret->engine.kind = mo_strdup("torch");
 	mo_strs_add(&ret->argv, &ret->n_argv, "/bin/train");
 }

@@ -218,9 +218,11 @@ static void test_documented(void **state)
 	check_keys(&checkpoint_view_desc, "iteration path state level bytes saved_at verified_at "
 					  "attempt reason fixed held failed_loads");
 	check_keys(&event_desc, "seq time type job node rank attempt message data");
-	check_keys(&incident_desc, "time attempt class first_rank node cause evidence action "
-				   "lost_iterations waterfall_ms open");
-	check_keys(&waterfall_desc, "unfinished detect stop place launch init load recompute");
+	check_keys(&incident_desc,
+		   "time attempt class first_rank node cause evidence action "
+		   "rule why gpu iteration elsewhere lost_iterations waterfall_ms open");
+	check_keys(&waterfall_desc,
+		   "unfinished detect stop place image launch init load recompute");
 }
 
 static void test_merge(void **state)

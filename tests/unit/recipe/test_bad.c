@@ -155,6 +155,12 @@ static const struct bad refused[] = {
 					      "spare, shrink, got 'weit' [did you mean 'wait'?]" },
 	{ "recovery: {hang: 300s}\n",
 	  "5:18 recovery.hang: '300s' is not supported by this version" },
+	{ "recovery: {on: {oom: retry}}\n",
+	  "5:22 recovery.on.oom: there is no such class of failures; they are user_error, "
+	  "transient, suspect, node_fault, hang, numerical, storage, collateral, preempted" },
+	{ "recovery: {on: {storage: pray}}\n",
+	  "5:26 recovery.on.storage: expected one of stop, retry, elsewhere, wait, cordon, got "
+	  "'pray'" },
 	{ "recovery: {loss_spike: {action: rollback, factor: 3}}\n",
 	  "5:33 recovery.loss_spike: 'rollback' is not supported by this version" },
 	{ "health: {preflight: [gpu.ras_eu]}\n",
