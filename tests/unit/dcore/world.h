@@ -29,6 +29,7 @@ struct toy {
 	bool token_expired; /* it speaks with a token that has expired */
 	bool images;        /* it can run images */
 	bool image_root;    /* as root in them */
+	bool holds;         /* docker may start containers of them */
 	int64_t beat, gpus;
 	struct toy_step *steps;
 	size_t n_steps;
