@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 from image_rig import directory, entry, layer, save, symlink
-from lib import PATIENCE, ROOT, Daemon, Skipped, wait_until
+from lib import BUILD, PATIENCE, ROOT, Daemon, Skipped, wait_until
 
 TREE = [directory(d) for d in "etc usr opt tmp w proc sys dev run root".split()]
 TREE += [symlink(name, "usr/" + name) for name in ("bin", "sbin", "lib", "lib64")]
@@ -64,8 +64,9 @@ class Runtime:
 
 
 def programs(*names):
-    """Where they are, also where only root looks."""
+    """Where they are, also where only root looks, and what `make deps-stores` has unpacked."""
     path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
+    path += ":%s/docker/usr/bin:%s/docker/usr/sbin" % (BUILD, BUILD)
     found = [shutil.which(n, path=path) for n in names]
     for name, where in zip(names, found):
         if not where:
