@@ -2,6 +2,8 @@
  * anything is started, so that after any crash this node still refuses stale commands. The core
  * keeps the truth; this is its copy on disk:
  *   STATE/fence.json   the epoch and the jobs. A new epoch is synced: it must survive power loss.
+ *   STATE/fence-boot.json  the boot that it is of, and the epoch once more: where a lost power has
+ *                      emptied the others, a new boot proves that nothing of before is under way
  *   STATE/fence.log    a line "JOB ATTEMPT" for each launch since. It need only survive the
  *                      agent: after a power loss the boot id has changed, and launches are never
  *                      repeated to another
@@ -24,7 +26,8 @@
 #define FENCE_BYTES_MAX (64 * 1024 * 1024)
 
 struct fence {
-	char *path;
+	char *path, *boot_path;
+	const char *boot_id; /* the manager's */
 	struct fence_book book;
 	int log; /* fence.log, for appending */
 };
@@ -36,20 +39,27 @@ struct fence *fence_free(struct fence *f)
 	fence_book_done(&f->book);
 	mo_close(f->log);
 	free(f->path);
+	free(f->boot_path);
 	free(f);
 	return NULL;
 }
 
-static int read_json(struct fence *f, struct mo_error *err)
+static int read_described(const char *path, const struct mo_desc *desc, void *ret,
+			  struct mo_error *err)
 {
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+	int r = mo_read_file(path, FENCE_BYTES_MAX, &b);
+
+	return r < 0 ? r : wire_decode(desc, b.data ? b.data : "", b.len, false, ret, err);
+}
+
+static int read_json(struct fence *f, struct mo_error *err)
+{
 	_cleanup_(mo_error_done) struct mo_error e = { 0 };
-	int r = mo_read_file(f->path, FENCE_BYTES_MAX, &b);
+	int r = read_described(f->path, &fence_file_desc, &f->book.file, &e);
+
 	if (r == -ENOENT)
 		return 0;
-	if (r == 0)
-		r = wire_decode(&fence_file_desc, b.data ? b.data : "", b.len, false, &f->book.file,
-				&e);
 	return r < 0 ? mo_error_set(err, r,
 				    "%s: %s; it protects against stale commands: restore it, or "
 				    "remove it when no step of this node can still be ordered by "
@@ -90,13 +100,35 @@ static int read_log(struct fence *f, const char *path, struct mo_error *err)
 	return 0;
 }
 
-static int write_json(struct fence *f)
+static int write_described(const char *path, const struct mo_desc *desc, const void *what)
 {
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 
-	wire_encode(&fence_file_desc, &f->book.file, &b);
-	int r = mo_write_file(f->path, b.data, b.len, 0600, true);
+	wire_encode(desc, what, &b);
+	return mo_write_file(path, b.data, b.len, 0600, true);
+}
 
+/* Before the fence: never does a file of an earlier boot say that a fence of this one is over. */
+static int write_boot(struct fence *f)
+{
+	if (!fence_book_boot_due(&f->book, f->boot_id))
+		return 0;
+	struct fence_boot now = { .boot_id = (char *)f->boot_id, .epoch = f->book.file.epoch };
+	int r = write_described(f->boot_path, &fence_boot_desc, &now);
+
+	if (r < 0)
+		return r;
+	mo_str_set(&f->book.boot.boot_id, now.boot_id);
+	f->book.boot.epoch = now.epoch;
+	return 0;
+}
+
+static int write_json(struct fence *f)
+{
+	int r = write_boot(f);
+
+	if (r == 0)
+		r = write_described(f->path, &fence_file_desc, &f->book.file);
 	if (r < 0)
 		return r;
 	fence_book_wrote(&f->book, mo_truncate(f->log, 0) == 0 ? 0 : f->book.log_bytes);
@@ -117,19 +149,43 @@ static int append(struct fence *f, int64_t job, int64_t attempt)
 	return r;
 }
 
+/* What is damaged on the boot that wrote it is refused: an order of before may be under way. */
+static int read_all(struct fence *f, const char *log, struct mo_error *err)
+{
+	_cleanup_(mo_error_done) struct mo_error e = { 0 };
+
+	if (read_described(f->boot_path, &fence_boot_desc, &f->book.boot, NULL) < 0) {
+		mo_desc_done(&fence_boot_desc, &f->book.boot);
+		mo_desc_init(&fence_boot_desc, &f->book.boot);
+	}
+	int r = read_json(f, &e);
+	if (r == 0)
+		r = read_log(f, log, &e);
+	f->book.unsaved |= fence_book_boot_due(&f->book, f->boot_id);
+	if (r >= 0)
+		return 0;
+	if (!fence_book_anew(&f->book, f->boot_id))
+		return mo_error_set(err, r, "%s", mo_error_text(&e, r));
+	mo_log(MO_WARNING, NULL, NULL,
+	       "%s; the node has booted since, so that nothing of before runs: it begins anew with "
+	       "epoch %lld",
+	       mo_error_text(&e, r), (long long)f->book.file.epoch);
+	return 0;
+}
+
 int fence_open(struct manager *m, struct mo_error *err)
 {
 	_cleanup_(mo_freep) char *log = mo_path(m->config->state_dir, "fence.log");
 	struct fence *f = mo_alloc(sizeof(*f));
 	m->fence = f;
 	f->path = mo_path(m->config->state_dir, "fence.json");
+	f->boot_path = mo_path(m->config->state_dir, "fence-boot.json");
+	f->boot_id = m->boot_id;
 	fence_book_init(&f->book);
 	f->log = mo_open_at(AT_FDCWD, log, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0600);
 	if (f->log < 0)
 		return mo_error_set(err, -errno, "%s: %s", log, strerror(errno));
-	int r = read_json(f, err);
-	if (r == 0)
-		r = read_log(f, log, err);
+	int r = read_all(f, log, err);
 	if (r < 0)
 		return r;
 	if (f->book.unsaved && (r = write_json(f)) < 0)

@@ -137,8 +137,10 @@ static char **words_of(const struct agent_config *c, const struct image_order *o
 {
 	char **argv = NULL;
 
+	_cleanup_(mo_freep) char *shared = mo_path(c->images_dir, IMAGE_SHARED);
+
 	add(&argv, n, "moe-image", "pull");
-	add(&argv, n, o->image, c->images_dir);
+	add(&argv, n, o->image, o->user ? c->images_dir : shared);
 	if (o->digest)
 		add(&argv, n, "--digest", o->digest);
 	if (o->pull == PULL_NEVER)
@@ -204,15 +206,16 @@ static void on_tidied(void *arg, int status, const char *out, size_t n, const ch
 void images_tidy(struct images *all)
 {
 	const struct agent_config *c = all->m->config;
+	_cleanup_(mo_freep) char *shared = mo_path(c->images_dir, IMAGE_SHARED);
 	_cleanup_(mo_freep) char *bytes = mo_printf("%lld", (long long)c->images_max);
 	char **argv = NULL;
 	size_t n = 0;
 
 	all->tidy_again = all->tidy != NULL;
-	if (all->tidy || all->n > 0 || mo_access(c->images_dir, F_OK) < 0)
+	if (all->tidy || all->n > 0 || mo_access(shared, F_OK) < 0)
 		return;
 	add(&argv, &n, "moe-image", "prune");
-	add(&argv, &n, c->images_dir, NULL);
+	add(&argv, &n, shared, NULL);
 	add(&argv, &n, "--max-bytes", bytes);
 	add(&argv, &n, "--unused-for", TIDY_UNUSED);
 	add_user(c, NULL, &argv, &n);

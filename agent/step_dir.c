@@ -22,6 +22,7 @@
 #include "agent/paths.h"
 #include "agent/queue.h"
 #include "agent/starter.h"
+#include "agent/step_left.h"
 #include "agent/supervisor.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
@@ -70,6 +71,7 @@ struct step_dir *step_dir_free(struct step_dir *d)
 	mo_buf_done(&d->in);
 	mo_timer_free(d->timer);
 	mo_timer_free(d->sweep_timer);
+	mo_hunt_done(&d->hunt);
 	helper_free(d->starter);
 	journal_done(&d->journal);
 	mo_desc_done(&spool_desc, &d->spool);
@@ -407,7 +409,7 @@ static struct neighbour *neighbours(const struct step_dir *self, size_t *ret_n)
 	return all;
 }
 
-static char *cgroup_name(const struct step_dir *d)
+char *step_cgroup(const struct step_dir *d)
 {
 	const struct manager *m = d->manager;
 
@@ -423,7 +425,7 @@ static void fill_spool(struct step_dir *d, const struct command *c)
 	const struct agent_config *config = d->manager->config;
 	size_t n_others = 0;
 	_cleanup_(mo_freep) struct neighbour *others = neighbours(d, &n_others);
-	_cleanup_(mo_freep) char *random = mo_random_hex(8), *cgroup = cgroup_name(d);
+	_cleanup_(mo_freep) char *random = mo_random_hex(8), *cgroup = step_cgroup(d);
 	_cleanup_(mo_freep) char *layer = path_layer(config, d->job, d->attempt);
 	_cleanup_(mo_freep) char *log_dir = path_logs(config, d->job, d->attempt);
 	_cleanup_(mo_freep) char *step_id = mo_printf("j%lld.a%lld.%s.%s", (long long)d->job,
@@ -493,7 +495,6 @@ static int load(struct step_dir *d)
 		r = mo_error_set(&err, -EINVAL, "it is of another step");
 	if (r < 0 && r != -ENOENT)
 		mo_log(MO_ERR, NULL, &w, "%s/launch.json: %s", d->path, mo_error_text(&err, r));
-	loaded(d);
 	return r;
 }
 
@@ -501,14 +502,15 @@ static void adopt(struct manager *m, int64_t job, int64_t attempt)
 {
 	struct step_dir *d = step_dir_new(m, job, attempt);
 	struct mo_log_where w = where(d);
-	int r = load(d);
+	enum step_left left = load(d) < 0 ? step_left_read(d) : STEP_LEFT_ID;
 	bool held = !take_lock(d);
-	/* the agent died before the entry was complete: nothing was started */
-	if (r < 0 && !held) {
+	loaded(d);
+	if (left == STEP_LEFT_NOTHING && !held) {
 		step_dir_remove(d);
 		return;
 	}
-	bool same = d->spool.boot_id ? mo_streq(d->spool.boot_id, m->boot_id) : held;
+	/* of which boot an unknown one is nothing says: it is not taken for one that is over */
+	bool same = !d->spool.boot_id || mo_streq(d->spool.boot_id, m->boot_id);
 	struct launch *l = mo_desc_dup(&launch_desc, &d->spool.launch);
 	struct agent_event e = { .type = AE_SPOOLED_STEP,
 				 .job = job,

@@ -3,6 +3,7 @@
 #include "agent/core/stepd/spool.h"
 #include "agent/journal.h"
 #include "agent/manager.h"
+#include "lib/base/proc.h"
 
 struct supervisor;
 struct step_dir {
@@ -31,6 +32,7 @@ struct step_dir {
 	struct mo_timer *sweep_timer;
 	int64_t sweep_step_us;
 	bool sweeping;
+	struct mo_hunt hunt;
 };
 
 /* NULL: there is none. */
@@ -52,4 +54,6 @@ void step_dir_lost(struct step_dir *d, const char *text);
 void step_dir_started(struct step_dir *d, const char *problem);
 /* The start failed in that way: nothing was started, or what was is heard of by its lock. */
 void step_dir_start_failed(struct step_dir *d, const char *text);
+/* "unit", its own cgroup2 directory, or NULL: none; caller frees. */
+char *step_cgroup(const struct step_dir *d);
 void step_dir_remove(struct step_dir *d); /* from disk too; frees d */

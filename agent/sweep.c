@@ -35,15 +35,17 @@ static uint64_t namespace_of(const struct step_dir *d)
 	return mo_parse_i64(b.data, 1, INT64_MAX, &number) == 0 ? (uint64_t)number : 0;
 }
 
-/* One scan of both nets: how many were found. */
-static size_t kill_found(const struct step_dir *d)
+/* Both nets: how many of the step are not dead yet. */
+static size_t hunt(struct step_dir *d)
 {
 	_cleanup_(mo_freep) char *mark = mo_printf("MOE_STEP=%s", d->spool.step_id);
 	_cleanup_(mo_freep) char *id = mo_printf("%s\n", d->spool.step_id);
-	uint64_t number = namespace_of(d);
 
-	return mo_proc_kill_env(mark) +
-	       (number ? mo_proc_kill_in(number, NAMESPACE_MARKER, id) : 0);
+	d->hunt.assignment = mark;
+	d->hunt.mnt = namespace_of(d);
+	d->hunt.marker = NAMESPACE_MARKER;
+	d->hunt.text = id;
+	return mo_hunt_pass(&d->hunt);
 }
 
 static void pass(void *arg)
@@ -51,14 +53,15 @@ static void pass(void *arg)
 	struct step_dir *d = arg;
 	size_t found = 0;
 	bool empty = cgroup_kill(d);
-	for (int i = 0; d->spool.step_id && i < PASSES_MAX; i++) {
-		found = kill_found(d);
+	for (int i = 0; i < PASSES_MAX; i++) {
+		found = hunt(d);
 		if (found == 0)
 			break;
 	}
 	if (found == 0 && empty) {
 		struct agent_event e = { .type = AE_SWEPT, .job = d->job, .attempt = d->attempt };
 		d->sweeping = false;
+		mo_hunt_done(&d->hunt);
 		cgroup_remove(d);
 		queue_event(d->manager, &e);
 		return;
@@ -78,6 +81,18 @@ void step_sweep(struct step_dir *d)
 {
 	if (d->sweeping)
 		return;
+	if (!d->spool.step_id) {
+		mo_log(MO_ERR, NULL,
+		       &(struct mo_log_where){ .job = d->job,
+					       .attempt = d->attempt,
+					       .rank = -1,
+					       .node = d->manager->config->node },
+		       "%s: its supervisor is dead, and neither launch.json nor step_id says which "
+		       "processes are of the step: its job waits; look for them, and boot the node "
+		       "or fence it once it is powered off",
+		       d->path);
+		return;
+	}
 	if (!d->sweep_timer && mo_timer_new(d->manager->loop, pass, d, &d->sweep_timer) < 0)
 		abort(); /* timers take no descriptor: only memory can be missing */
 	d->sweeping = true;

@@ -10,6 +10,7 @@
  * that says what to do. */
 #include "daemon/manager.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 #include "daemon/agent_link.h"
@@ -104,12 +105,43 @@ static void on_deadline(void *arg)
 	mo_turn_arm(m->turn);
 }
 
+/* STATE/address: what is listened on, 0.0.0.0 included: only the caller knows by which name he
+ * gets here. Written only when it listens. A full disk keeps nobody from starting: the file of
+ * an earlier start, which may name another port, goes. */
+static int write_address(struct manager *m, struct mo_error *err)
+{
+	const struct options *o = m->options;
+	_cleanup_(mo_freep) char *path = mo_path(o->state_dir, "address");
+	const char *host = given(o->listen) ? o->listen : "127.0.0.1";
+	const char *scheme = given(o->tls_cert) ? "https" : "http";
+
+	free(m->url);
+	if (o->port < 0)
+		m->url = mo_printf("unix:%s", o->unix_socket);
+	else
+		m->url = mo_printf(strchr(host, ':') ? "%s://[%s]:%lld" : "%s://%s:%lld", scheme,
+				   host, (long long)http_server_port(m->http));
+	_cleanup_(mo_freep) char *line = mo_printf("%s\n", m->url);
+	int r = mo_write_file(path, line, strlen(line), 0644, false);
+	m->address_due = r == -ENOSPC || r == -EDQUOT;
+	if (!m->address_due)
+		return r < 0 ? mo_error_set(err, r, "%s: %s", path, strerror(-r)) : 0;
+	(void)mo_remove_at(AT_FDCWD, path, 0);
+	mo_log(MO_ERR, NULL, NULL,
+	       "%s: %s: it is written when there is room again; until then clients of this machine "
+	       "find %s only by MOE_URL",
+	       path, strerror(-r), m->url);
+	return 0;
+}
+
 /* The turn that it arms checks for lateness and feeds the watchdog. */
 static void on_pulse(void *arg)
 {
 	struct manager *m = arg;
 
 	disk_check(m);
+	if (m->address_due && !m->store_full)
+		(void)write_address(m, NULL);
 	check_clock(m);
 	auth_bootstrap_renew(m);
 	mo_turn_arm(m->turn);
@@ -246,25 +278,6 @@ static int listen_all(struct manager *m, struct mo_error *err)
 		.on_wrong = on_wrong,
 	};
 	return http_server_new(m->loop, &config, &m->http, err);
-}
-
-/* STATE/address: what is listened on, 0.0.0.0 included: only the caller knows by which name he
- * gets here. Written only when it listens. */
-static int write_address(struct manager *m, struct mo_error *err)
-{
-	const struct options *o = m->options;
-	_cleanup_(mo_freep) char *path = mo_path(o->state_dir, "address");
-	const char *host = given(o->listen) ? o->listen : "127.0.0.1";
-	const char *scheme = given(o->tls_cert) ? "https" : "http";
-
-	if (o->port < 0)
-		m->url = mo_printf("unix:%s", o->unix_socket);
-	else
-		m->url = mo_printf(strchr(host, ':') ? "%s://[%s]:%lld" : "%s://%s:%lld", scheme,
-				   host, (long long)http_server_port(m->http));
-	_cleanup_(mo_freep) char *line = mo_printf("%s\n", m->url);
-	int r = mo_write_file(path, line, strlen(line), 0644, false);
-	return r < 0 ? mo_error_set(err, r, "%s: %s", path, strerror(-r)) : 0;
 }
 
 int manager_open(struct manager *m, sd_event *loop, const struct options *o, struct mo_error *err)

@@ -59,6 +59,7 @@ struct manager {
 	bool store_full;          /* submits get 507 */
 	bool fatal;               /* the store failed: nothing may be sent any more */
 	char *url;                /* as in STATE/address */
+	bool address_due;         /* the disk had no room for that file */
 	struct http_route *routes;
 	char **host_names; /* NULL-terminated, or NULL */
 };

@@ -1,5 +1,6 @@
 /* See scan.h. One entry's files are in memory at a time. What is asked of an entry:
  *   it was verified before (order->known)   is its manifest the same? nothing is read of it
+ *   it was announced (order->known too)     is it whole? it needs no marker
  *   after its save (order->only)            is it whole, and at level crc: checksums of this
  *                                           node's part of its files
  *   else                                    is it whole? offline at level crc: are its checksums
@@ -165,6 +166,16 @@ static const struct found_checkpoint *known_of(const struct scan *s, const struc
 	return NULL;
 }
 
+/* What the order says of it beside a manifest: announced, to be opened. */
+static const struct found_checkpoint *told_of(const struct scan *s, const struct ckpt_entry *e)
+{
+	for (size_t i = 0; i < s->order->n_known; i++)
+		if (s->order->known[i].iteration == e->iteration && !s->order->known[i].manifest &&
+		    meant(s, s->order->known[i].path, e))
+			return &s->order->known[i];
+	return NULL;
+}
+
 /* It is not as it was verified: which file? */
 static char *what_changed(const struct scan *s, const struct ckpt_entry *e)
 {
@@ -208,15 +219,15 @@ static char *verify(const struct scan *s, struct ckpt_entry *e, enum ckpt_level 
 	return NULL;
 }
 
-/* Offline: its content against the checksums of its manifest. What was copied has other times
- * and inodes. */
+/* Its content, or this node's part of it, against the checksums of its manifest. Offline what was
+ * copied has other times and inodes. */
 static char *compare_checksums(const struct scan *s, struct ckpt_entry *e, enum ckpt_level *reached,
 			       char **note)
 {
 	struct checksums c = { .dir_fd = s->dir_fd,
 			       .entry = e->name,
-			       .part = 0,
-			       .parts = 1,
+			       .part = s->order->parts > 1 ? s->order->part : 0,
+			       .parts = s->order->parts > 1 ? s->order->parts : 1,
 			       .bandwidth = s->bandwidth };
 	struct ckpt_file *was = NULL;
 	size_t n = 0, n_summed = 0;
@@ -233,7 +244,8 @@ static char *compare_checksums(const struct scan *s, struct ckpt_entry *e, enum 
 		reason = manifest_difference(was, n, e->files, e->n_files, true);
 		reason = reason ? reason : checksums_make(&c, e->files, e->n_files);
 		for (size_t i = 0; i < n && !reason; i++)
-			if (was[i].crc != e->files[i].crc)
+			if (manifest_part(was[i].name, c.parts) == c.part &&
+			    was[i].crc != e->files[i].crc)
 				reason = mo_printf("%s: its content is not what was verified "
 						   "(CRC32C %08llx, it was %08llx)",
 						   e->files[i].name,
@@ -262,14 +274,17 @@ static void keep_manifest(const struct scan *s, const struct ckpt_entry *e)
 
 static void examine(struct scan *s, struct ckpt_entry *e, struct scan_result *ret)
 {
-	const struct found_checkpoint *known = known_of(s, e);
+	const struct found_checkpoint *known = known_of(s, e), *told = told_of(s, e);
+	struct ckpt_question question = s->question;
 	bool offline = s->order->job == MO_NONE, only = s->order->only != MO_NONE;
-	bool thorough =
-		!known && (offline || only || s->level == LEVEL_MARKER || s->n_whole < THOROUGH);
+	bool thorough = !known && (offline || only || s->level == LEVEL_MARKER ||
+				   s->n_whole < THOROUGH || (told && told->level));
 	enum ckpt_level reached =
 		s->level == LEVEL_MARKER || !thorough ? LEVEL_MARKER : LEVEL_SIZES;
+	enum ckpt_level compared = LEVEL_MARKER; /* of what is known, nothing else is looked at */
 	char *reason, *note = NULL;
 
+	question.announced |= told && told->complete;
 	ckpt_entry_read(s->dir_fd, s->order->layout, s->rules, s->level, !known, thorough, e);
 	_cleanup_(mo_freep) char *digest =
 		e->directory ? manifest_digest(e->files, e->n_files) : NULL;
@@ -277,8 +292,10 @@ static void examine(struct scan *s, struct ckpt_entry *e, struct scan_result *re
 		reason = mo_streq(digest, known->manifest)
 				 ? ckpt_judge_tracker(s->rules, e, &s->question)
 				 : what_changed(s, e);
+		if (!reason && only && mo_streq(known->level, "crc"))
+			reason = compare_checksums(s, e, &compared, &note);
 	} else {
-		reason = ckpt_judge(s->rules, e, &s->question);
+		reason = ckpt_judge(s->rules, e, &question);
 		known = NULL;
 		if (!reason && e->directory && only)
 			reason = verify(s, e, &reached);
@@ -290,8 +307,8 @@ static void examine(struct scan *s, struct ckpt_entry *e, struct scan_result *re
 	report(s, e, reason, ret);
 	struct found_checkpoint *f = &ret->items[ret->n_items - 1];
 	s->n_whole += f->complete;
-	if (f->complete && !known)
-		mo_str_set(&f->level, ckpt_level_names[reached]);
+	if (f->complete && (!known || compared == LEVEL_CRC))
+		mo_str_set(&f->level, ckpt_level_names[known ? compared : reached]);
 	if (f->complete && (known || thorough))
 		/* what was not opened is judged again when it is among the newest */
 		mo_str_set(&f->manifest, digest);
@@ -349,10 +366,11 @@ static void report_missing(const struct scan *s, struct scan_result *ret)
 static bool is_beside(struct scan *s, const struct ckpt_entry *e)
 {
 	const struct command *o = s->order;
+	const struct found_checkpoint *told = told_of(s, e);
 	bool empty;
 
 	if (!o->layout->announced_is_complete || o->layout->given || o->only != MO_NONE ||
-	    known_of(s, e))
+	    known_of(s, e) || (told && told->complete))
 		return false;
 	if (!unread_is_beside(s->dir_fd, e->name, s->rules, &empty))
 		return false;

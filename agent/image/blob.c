@@ -30,22 +30,29 @@ static bool is_refusal(int r)
 	       r == -ENAMETOOLONG;
 }
 
-int blob_open(struct blob *b, int at, const char *name, int64_t bytes_said, struct mo_error *err)
+/* A FIFO in its place keeps nobody waiting. A descriptor, or an error. */
+static int open_file(int at, const char *name, struct mo_error *err)
 {
+	_cleanup_(mo_closep) int fd = mo_open_at(at, name, O_RDONLY | O_NONBLOCK, 0);
 	struct stat st;
 
-	b->fd = mo_open_at(at, name, O_RDONLY | O_NONBLOCK, 0);
-	b->bytes_said = bytes_said;
-	if (b->fd < 0)
-		return mo_error_set(err, is_refusal(b->fd) ? IMAGE_REFUSED : b->fd,
-				    "%s cannot be opened: %s", name, strerror(-b->fd));
-	int r = mo_stat_fd(b->fd, &st);
+	if (fd < 0)
+		return mo_error_set(err, is_refusal(fd) ? IMAGE_REFUSED : fd,
+				    "%s cannot be opened: %s", name, strerror(-fd));
+	int r = mo_stat_fd(fd, &st);
 
 	if (r < 0)
 		return mo_error_set(err, r, "%s cannot be looked at: %s", name, strerror(-r));
 	if (!S_ISREG(st.st_mode))
 		return mo_error_set(err, IMAGE_REFUSED, "%s is no regular file", name);
-	return begin(b, err);
+	return TAKE_FD(fd);
+}
+
+int blob_open(struct blob *b, int at, const char *name, int64_t bytes_said, struct mo_error *err)
+{
+	b->bytes_said = bytes_said;
+	b->fd = open_file(at, name, err);
+	return b->fd < 0 ? b->fd : begin(b, err);
 }
 
 static int archive_failure(struct archive *a, const char *path, struct mo_error *err)
@@ -76,7 +83,10 @@ static int find_entry(struct blob *b, const char *archive, const char *name, cha
 	archive_read_support_format_tar(b->in);
 	archive_read_support_filter_gzip(b->in);
 	archive_read_support_filter_zstd(b->in);
-	if (archive_read_open_filename(b->in, archive, BLOCK_BYTES) != ARCHIVE_OK)
+	b->of = open_file(AT_FDCWD, archive, err);
+	if (b->of < 0)
+		return b->of;
+	if (archive_read_open_fd(b->in, b->of, BLOCK_BYTES) != ARCHIVE_OK)
 		return archive_failure(b->in, archive, err);
 	while ((r = archive_read_next_header(b->in, &e)) == ARCHIVE_OK || r == ARCHIVE_WARN) {
 		const char *path = archive_entry_pathname(e), *link = archive_entry_symlink(e);
@@ -101,10 +111,11 @@ int blob_open_entry(struct blob *b, const char *archive, const char *name, struc
 	_cleanup_(mo_freep) char *link = NULL, *further = NULL;
 	int r;
 
-	b->fd = -1;
+	b->fd = b->of = -1;
 	r = find_entry(b, archive, name, &link, err);
 	if (r == 0 && link) {
 		archive_read_free(TAKE_PTR(b->in));
+		b->of = mo_close(b->of);
 		r = find_entry(b, archive, link, &further, err);
 	}
 	if (r == 0 && further)
@@ -203,6 +214,7 @@ void blob_close(struct blob *b)
 		mo_close(b->fd);
 	if (b->in)
 		archive_read_free(b->in);
+	mo_close(b->of);
 	if (b->hash)
 		gnutls_hash_deinit(b->hash, NULL);
 	mo_error_done(&b->err);

@@ -11,6 +11,7 @@ struct archive;
 struct blob {
 	int fd;             /* -1: of `in` */
 	struct archive *in; /* where the entry is that is read */
+	int of;             /* the archive's file; -1: none */
 	gnutls_hash_hd_t hash;
 	int64_t bytes; /* that were read */
 	/* that it must have; MO_NONE: it is not known */

@@ -8,6 +8,7 @@
 
 #include "agent/core/image/oci.h"
 #include "lib/base/fd.h"
+#include "lib/model/reference.h"
 
 #define CONNECT_S 30L
 #define LINKS_MAX 5L
@@ -83,6 +84,20 @@ static size_t on_body(char *data, size_t size, size_t n, void *arg)
 	return t->failed < 0 ? 0 : n;
 }
 
+/* A registry says where its tokens are, and a password goes there. */
+static bool is_loopback(const char *url)
+{
+	CURLU *u = curl_url();
+	char *host = NULL;
+	bool found = u && curl_url_set(u, CURLUPART_URL, url, 0) == CURLUE_OK &&
+		     curl_url_get(u, CURLUPART_HOST, &host, 0) == CURLUE_OK &&
+		     reference_is_loopback(&(struct reference){ .host = host });
+
+	curl_free(host);
+	curl_url_cleanup(u);
+	return found;
+}
+
 static void limit_protocols(CURL *easy, bool plain)
 {
 #if LIBCURL_VERSION_NUM >= 0x075500
@@ -118,7 +133,7 @@ static struct curl_slist *set_up(struct transfer *t)
 	curl_easy_setopt(easy, CURLOPT_HEADERDATA, t);
 	curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
 	curl_easy_setopt(easy, CURLOPT_WRITEDATA, t);
-	limit_protocols(easy, t->http->plain);
+	limit_protocols(easy, t->http->plain && is_loopback(q->url));
 	if (q->from > 0) {
 		snprintf(range, sizeof(range), "%lld-", (long long)q->from);
 		curl_easy_setopt(easy, CURLOPT_RANGE, range);

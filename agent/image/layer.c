@@ -7,14 +7,37 @@
 #include <string.h>
 
 #include "agent/core/image/oci.h"
-#include "lib/base/utf8.h"
+#include "lib/base/hex.h"
 
-static la_ssize_t give(struct archive *a, void *of, const void **ret)
+/* The archive's bytes, unpacked: of them a configuration knows the digest. */
+struct plain {
+	struct archive *packed;
+	gnutls_hash_hd_t hash; /* NULL: nobody asks */
+	int64_t bytes;
+	char piece[64 * 1024];
+};
+
+static la_ssize_t give_packed(struct archive *a, void *of, const void **ret)
 {
 	struct blob *b = of;
 
 	*ret = b->piece;
 	return blob_next(b);
+}
+
+static la_ssize_t give(struct archive *a, void *of, const void **ret)
+{
+	struct plain *p = of;
+	la_ssize_t n = archive_read_data(p->packed, p->piece, sizeof(p->piece));
+	const char *why = archive_error_string(p->packed);
+
+	*ret = p->piece;
+	if (n < 0 && a)
+		archive_set_error(a, EIO, "%s", why ? why : "its bytes are damaged");
+	if (n > 0 && p->hash)
+		gnutls_hash(p->hash, p->piece, (size_t)n);
+	p->bytes += MO_MAX(n, 0);
+	return n;
 }
 
 static enum entry_kind kind_of(struct archive_entry *e)
@@ -51,21 +74,56 @@ static int take(struct archive *a, struct archive_entry *e, struct tree *t, stru
 	return r < 0 ? r : tree_apply(t, &entry, a, said.bytes, archive_entry_mtime(e), err);
 }
 
-static struct archive *open_archive(struct blob *b)
+static int open_plain(struct blob *b, bool hashed, struct plain *p, struct mo_error *err)
 {
-	struct archive *a = archive_read_new();
+	struct archive_entry *e;
 
-	archive_read_support_format_tar(a);
-	archive_read_support_filter_gzip(a);
-	archive_read_support_filter_zstd(a);
-	(void)archive_read_open(a, b, NULL, give, NULL);
-	return a;
+	p->packed = archive_read_new();
+	archive_read_support_format_raw(p->packed);
+	archive_read_support_filter_gzip(p->packed);
+	archive_read_support_filter_zstd(p->packed);
+	if (hashed && gnutls_hash_init(&p->hash, GNUTLS_DIG_SHA256) != 0)
+		return mo_error_set(err, -EIO, "sha256 cannot be computed");
+	if (archive_read_open(p->packed, b, NULL, give_packed, NULL) != ARCHIVE_OK ||
+	    archive_read_next_header(p->packed, &e) != ARCHIVE_OK)
+		return mo_error_set(err, IMAGE_REFUSED, "it is no whole tar archive");
+	return 0;
 }
 
-int layer_unpack(struct blob *b, struct tree *t, struct entry_sum *sum, struct mo_error *err)
+static void close_plain(struct plain *p)
 {
-	struct archive *a = open_archive(b);
-	struct mo_error why = { 0 };
+	archive_read_free(p->packed);
+	if (p->hash)
+		gnutls_hash_deinit(p->hash, NULL);
+}
+
+/* Behind the last entry comes little; what unpacks to more than an image may have is no tar. */
+static int compare(struct plain *p, const char *digest, int64_t bytes_max, struct mo_error *err)
+{
+	int64_t before = p->bytes;
+	unsigned char sum[32];
+	char hex[2 * sizeof(sum) + 1];
+	const void *unused;
+	la_ssize_t n;
+
+	while ((n = give(NULL, p, &unused)) > 0)
+		if (p->bytes - before > bytes_max)
+			return mo_error_set(err, IMAGE_REFUSED, "it does not end");
+	if (n < 0)
+		return mo_error_set(err, IMAGE_REFUSED, "it is no whole tar archive: %s",
+				    archive_error_string(p->packed));
+	gnutls_hash_output(p->hash, sum);
+	mo_hex(sum, sizeof(sum), hex);
+	if (!mo_streq(hex, digest + strlen("sha256:")))
+		return mo_error_set(err, IMAGE_REFUSED,
+				    "it is damaged: its bytes have the digest sha256:%s, not %s",
+				    hex, digest);
+	return 0;
+}
+
+static int unpack_entries(struct archive *a, struct tree *t, struct entry_sum *sum,
+			  struct mo_error *err)
+{
 	struct archive_entry *e;
 	int r = 0, seen = ARCHIVE_OK;
 
@@ -73,11 +131,29 @@ int layer_unpack(struct blob *b, struct tree *t, struct entry_sum *sum, struct m
 		seen = archive_read_next_header(a, &e);
 		if (seen != ARCHIVE_OK && seen != ARCHIVE_WARN)
 			break;
-		r = take(a, e, t, sum, &why);
+		r = take(a, e, t, sum, err);
 	}
 	if (r == 0 && seen != ARCHIVE_EOF)
-		r = mo_error_set(&why, IMAGE_REFUSED, "it is no whole tar archive: %s",
+		r = mo_error_set(err, IMAGE_REFUSED, "it is no whole tar archive: %s",
 				 archive_error_string(a) ? archive_error_string(a) : "");
+	return r;
+}
+
+int layer_unpack(struct blob *b, const char *digest, struct tree *t, struct entry_sum *sum,
+		 struct mo_error *err)
+{
+	_cleanup_(close_plain) struct plain p = { 0 };
+	struct archive *a = archive_read_new();
+	struct mo_error why = { 0 };
+	int r = open_plain(b, digest != NULL, &p, &why);
+
+	archive_read_support_format_tar(a);
+	if (r == 0) {
+		(void)archive_read_open(a, &p, NULL, give, NULL);
+		r = unpack_entries(a, t, sum, &why);
+	}
+	if (r == 0 && digest)
+		r = compare(&p, digest, sum->bytes_max, &why);
 	/* what the library says of bytes that could not be read is not the cause */
 	if (b->failed)
 		r = mo_error_set(err, b->failed, "%s", mo_error_text(&b->err, b->failed));

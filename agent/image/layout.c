@@ -25,7 +25,7 @@ static int explain(const char *what, int r, struct mo_error *why, struct mo_erro
 int layout_document(int dir, const struct oci_descriptor *d, const char *what,
 		    const struct mo_desc *desc, void *obj, struct mo_error *err)
 {
-	_cleanup_(blob_close) struct blob b = { .fd = -1 };
+	_cleanup_(blob_close) struct blob b = { .fd = -1, .of = -1 };
 	_cleanup_(mo_freep) char *name = layout_blob_name(d->digest);
 	struct mo_error why = { 0 };
 	int r = blob_open(&b, dir, name, d->size, &why);
@@ -37,7 +37,7 @@ int layout_document(int dir, const struct oci_descriptor *d, const char *what,
 
 int layout_index(int dir, struct oci_index *ret, struct mo_error *err)
 {
-	_cleanup_(blob_close) struct blob b = { .fd = -1 };
+	_cleanup_(blob_close) struct blob b = { .fd = -1, .of = -1 };
 	struct mo_error why = { 0 };
 	int r = blob_open(&b, dir, "index.json", MO_NONE, &why);
 

@@ -38,11 +38,13 @@
 #define MEMORY_MAX (4LL << 30)
 #define DOCKER "docker://"
 
-/* DIR of all, or DIR/UID, which is the user's alone. Root makes it, whoever owns it then. */
+/* DIR, or DIR/UID. Root makes it, whoever owns it then. Where images are brought to, nobody else
+ * enters: what all may write in an image, other users of the node would. */
 static int open_cache(const struct args *a, const struct mo_identity *who, char **ret,
 		      struct mo_error *err)
 {
 	*ret = a->own ? mo_path(a->dir, "%lld", (long long)who->uid) : mo_strdup(a->dir);
+	bool makes = a->own || a->verb == VERB_PULL;
 	int r = mo_mkdir_p(a->dir, 0755);
 
 	if (r >= 0 && a->own && mo_mkdir(*ret, 0700) < 0 && errno != EEXIST)
@@ -52,8 +54,8 @@ static int open_cache(const struct args *a, const struct mo_identity *who, char 
 
 	if (r >= 0 && dir < 0)
 		r = dir;
-	if (r >= 0 && who->change &&
-	    (fchown(dir, who->uid, who->gid) < 0 || fchmod(dir, a->own ? 0700 : 0755) < 0))
+	if (r >= 0 && makes &&
+	    ((who->change && fchown(dir, who->uid, who->gid) < 0) || fchmod(dir, 0700) < 0))
 		r = -errno;
 	return r < 0 ? mo_error_set(err, r, "%s cannot be made: %s", *ret, strerror(-r)) : 0;
 }

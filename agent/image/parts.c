@@ -29,6 +29,7 @@ void parts_done(struct parts *p)
 	for (size_t i = 0; i < p->n_layers; i++) {
 		free(p->layers[i].name);
 		free(p->layers[i].digest);
+		free(p->layers[i].unpacked);
 	}
 	free(p->layers);
 	free(p->archive);

@@ -5,8 +5,9 @@
 #include "agent/image/blob.h"
 
 struct part {
-	char *name;    /* of its file, or of its entry in the archive */
-	char *digest;  /* of its bytes */
+	char *name; /* of its file, or of its entry in the archive */
+	/* of its bytes, and of those unpacked: one at least */
+	char *digest, *unpacked;
 	int64_t bytes; /* MO_NONE: not known before */
 };
 struct parts {

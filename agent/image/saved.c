@@ -7,7 +7,7 @@ static int read_document(const char *archive, const char *name, const char *befo
 			 const char *after, const struct mo_desc *desc, void *obj,
 			 char **ret_digest, struct mo_error *err)
 {
-	_cleanup_(blob_close) struct blob b = { .fd = -1 };
+	_cleanup_(blob_close) struct blob b = { .fd = -1, .of = -1 };
 	struct mo_error why = { 0 };
 	int r = blob_open_entry(&b, archive, name, &why);
 
@@ -25,17 +25,6 @@ static bool is_named_so(const char *name, const char *digest)
 	const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name;
 
 	return strncmp(last, digest + strlen("sha256:"), 64) == 0;
-}
-
-/* What the bytes of a layer have: by its name in an archive of Docker 25 and later, where it may be
- * compressed; before, layers never were, and the configuration says it. */
-static char *layer_digest(const char *name, const char *diff_id)
-{
-	_cleanup_(mo_freep) char *digest = NULL;
-
-	if (mo_starts_with(name, "blobs/sha256/"))
-		digest = mo_printf("sha256:%s", name + strlen("blobs/sha256/"));
-	return oci_digest_valid(digest) ? TAKE_PTR(digest) : mo_strdup(diff_id);
 }
 
 static int read_image(const struct saved_image *image, struct parts *ret, struct mo_error *err)
@@ -68,8 +57,9 @@ static int read_image(const struct saved_image *image, struct parts *ret, struct
 		if (!image->layers[i] || !oci_digest_valid(fs->diff_ids[i]))
 			return mo_error_set(err, IMAGE_REFUSED, "a layer has no sha256 digest");
 		p = MO_GROW(ret->layers, ret->n_layers);
+		/* what the layer is called the archive says, and not the image */
 		*p = (struct part){ .name = mo_strdup(image->layers[i]),
-				    .digest = layer_digest(image->layers[i], fs->diff_ids[i]),
+				    .unpacked = mo_strdup(fs->diff_ids[i]),
 				    .bytes = MO_NONE };
 	}
 	return 0;

@@ -54,12 +54,12 @@ static int write_config(const struct place *p, const struct oci_config *c, struc
 static int unpack_layer(const struct parts *parts, size_t i, struct tree *t, struct entry_sum *sum,
 			struct mo_error *err)
 {
-	_cleanup_(blob_close) struct blob b = { .fd = -1 };
+	_cleanup_(blob_close) struct blob b = { .fd = -1, .of = -1 };
 	struct mo_error why = { 0 };
 	int r = parts_open(parts, i, &b, &why);
 
 	if (r == 0)
-		r = layer_unpack(&b, t, sum, &why);
+		r = layer_unpack(&b, parts->layers[i].unpacked, t, sum, &why);
 	if (r == 0)
 		r = blob_end(&b, parts->layers[i].digest, NULL, &why);
 	if (r < 0)

@@ -102,17 +102,6 @@ void image_open_at(int mount, struct image *ret)
 	find_root(ret);
 }
 
-void image_open(const struct box *b, struct image *ret)
-{
-	*ret = (struct image){ .bundle = -1, .mount = -1 };
-	ret->root = b->root[0] != '/' ? -EINVAL
-				      : mo_open_at(AT_FDCWD, b->root, O_PATH | O_DIRECTORY, 0);
-	if (ret->root < 0)
-		report_failure(-ret->root, "open the image %s on this node as the user (uid %lld)",
-			       b->root, (long long)b->uid);
-	find_root(ret);
-}
-
 /* Shared, and nothing is written: moe-image, which removes what has no lock, waits for nobody and
  * holds its own for a moment only. False: it is held all the time. */
 static bool lock_shared(int fd)
@@ -125,7 +114,7 @@ static bool lock_shared(int fd)
 	return false;
 }
 
-void image_lock(const struct box *b, const struct image *image)
+static void lock(const struct box *b, const struct image *image)
 {
 	_cleanup_(mo_freep) char *path =
 		mo_printf("/proc/self/fd/%d", image->bundle >= 0 ? image->bundle : image->root);
@@ -141,6 +130,22 @@ void image_lock(const struct box *b, const struct image *image)
 		report_failure(ESTALE, "use the image %s: it is being removed", b->root);
 	if (dup3(fd, BOX_IMAGE_FD, O_CLOEXEC) < 0)
 		report_failure(errno, "keep the lock on the image %s", b->root);
+}
+
+void image_open(const struct box *b, struct image *ret)
+{
+	int flags = O_PATH | O_DIRECTORY | (b->brought ? O_NOFOLLOW : 0);
+
+	*ret = (struct image){ .bundle = -1, .mount = -1 };
+	ret->root = b->root[0] != '/' ? -EINVAL : mo_open_at(AT_FDCWD, b->root, flags, 0);
+	if (ret->root < 0 && b->brought)
+		report_failure(-ret->root, "open the image %s, which was brought to this node",
+			       b->root);
+	if (ret->root < 0)
+		report_failure(-ret->root, "open the image %s on this node as the user (uid %lld)",
+			       b->root, (long long)b->uid);
+	find_root(ret);
+	lock(b, ret);
 }
 
 /* Made by that account, and nobody else can put something in its place. */

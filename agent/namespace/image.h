@@ -1,4 +1,4 @@
-/* The image on the node, and what it says about itself. Everything here is read as the user of the
+/* The image on the node, and what it says about itself. Everything in it is read as the user of the
  * box: the image is the user's, or one that the user can reach. */
 #pragma once
 #include "agent/core/stepd/box.h"
@@ -17,14 +17,14 @@ struct image {
 /* Of a store: as root, who owns it; which of its images may be used the agent has said. dir: where
  * something can be mounted in this namespace. The user's, then, is all that is read of it. */
 void image_stack(const struct runtime_image *stored, const char *dir, struct image *ret);
+/* As the user, but what was brought: that no user reaches, and it is opened as root. A shared lock
+ * is on it, at BOX_IMAGE_FD, until this process ends. */
 void image_open(const struct box *b, struct image *ret);
 /* The same of what is mounted at, which is taken. */
 void image_open_at(int mount, struct image *ret);
 /* What overlayfs is given as its lower directories. Caller frees. */
 char *image_lower(const struct image *image);
 void image_close(struct image *image);
-/* A shared lock on what image_open() has opened, at BOX_IMAGE_FD until this process ends. */
-void image_lock(const struct box *b, const struct image *image);
 /* Box's user becomes the owner of the image's files: ends the maker unless they are his, or an
  * account of the node's own shares them, by a bundle that nobody else could have made. True: they
  * are not his. */

@@ -244,6 +244,25 @@ static int open_squash(const struct box *b)
 	return squash_mount(b, file);
 }
 
+/* From here on this process is the user. */
+static void open_image(const struct box *b, const struct runtime_image *stored, const char *dir,
+		       struct image *ret, struct holder *holder)
+{
+	int file = b->squashfs ? open_squash(b) : -1;
+
+	if (b->holder)
+		holder_find(b, stored, ret, holder);
+	else if (b->runtime)
+		image_stack(stored, dir, ret);
+	else if (b->brought)
+		image_open(b, ret);
+	user_begin(b);
+	if (b->squashfs)
+		image_open_at(file, ret);
+	else if (!b->runtime && !b->brought)
+		image_open(b, ret);
+}
+
 static void check(const struct box *b)
 {
 	if (user_is_alone() && b->uid == NOBODY)
@@ -292,19 +311,7 @@ char *root_make(const struct box *b, const struct runtime_image *stored, const c
 
 	check(b);
 	copy_outside(b, dir, &outside);
-	if (b->holder)
-		holder_find(b, stored, &image, &holder);
-	else if (b->runtime)
-		image_stack(stored, dir, &image);
-	int file = b->squashfs ? open_squash(b) : -1;
-
-	user_begin(b);
-	if (b->squashfs)
-		image_open_at(file, &image);
-	else if (!b->runtime) {
-		image_open(b, &image);
-		image_lock(b, &image);
-	}
+	open_image(b, stored, dir, &image, &holder);
 	char *said = said_by(&image, stored);
 	_cleanup_(mo_buf_done) struct mo_buf passwd = { 0 };
 

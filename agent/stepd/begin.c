@@ -83,12 +83,25 @@ void stepd_init(struct stepd *s)
 	mo_desc_init(&spool_desc, &s->spool);
 }
 
+/* Before anything is forked: where the spool entry is lost, an agent finds by it what is of the
+ * step; the marker of its namespace is a mount of this file. */
+static int write_id(struct stepd *s, struct mo_error *err)
+{
+	_cleanup_(mo_freep) char *path = mo_path(s->dir, "step_id");
+	_cleanup_(mo_freep) char *id = mo_printf("%s\n", s->spool.step_id);
+	int r = mo_write_file(path, id, strlen(id), 0444, false);
+
+	return r < 0 ? mo_error_set(err, r, "%s: %s", path, strerror(-r)) : 0;
+}
+
 int stepd_open(struct stepd *s, struct mo_error *err)
 {
 	int r = stepd_open_loop(s, err);
 
 	if (r == 0)
 		r = load_spool(s, err);
+	if (r == 0)
+		r = write_id(s, err);
 	if (r == 0)
 		r = make_ranks(s, err);
 	if (r < 0)

@@ -287,7 +287,6 @@ static int ask(struct stepd *s, struct maker *m)
 void namespace_start(struct stepd *s)
 {
 	struct maker *m = s->maker = mo_alloc(sizeof(*m));
-	_cleanup_(mo_freep) char *id = mo_printf("%s\n", s->spool.step_id);
 	_cleanup_(mo_freep) char *life = mo_path(s->dir, BOX_LIFE);
 
 	m->answer.fd = m->life_fd = -1;
@@ -296,10 +295,8 @@ void namespace_start(struct stepd *s)
 		return;
 	if (!s->box) /* numbers are those of walls only where some are made */
 		s->spool.info.walls = false;
-	int r = write_in(s, "step_id", id);
+	int r = s->box ? box_write(s) : 0;
 
-	if (r == 0 && s->box)
-		r = box_write(s);
 	if (r == 0 && s->box && s->box->holder)
 		r = s->life_fd = process_fifo(life);
 	if (r >= 0)

@@ -21,7 +21,10 @@ struct pidfd_info {
 };
 #define PIDFD_GET_INFO _IOWR(0xFF, 11, struct pidfd_info)
 #define PIDFD_INFO_EXIT (1u << 3)
-#define STAT_EXIT_CODE 49 /* field 52 of /proc/PID/stat, counted from its state */
+/* fields of /proc/PID/stat, counted from its state, the third */
+#define STAT_FLAGS 6
+#define STAT_EXIT_CODE 49
+#define FLAG_EXITING 0x4 /* PF_EXITING of <linux/sched.h> */
 
 /* environments are at most a quarter of the stack limit; a larger one is not ours */
 #define PROC_FILE_MAX (8 * 1024 * 1024)
@@ -107,6 +110,7 @@ int mo_proc_read(pid_t pid, struct mo_proc *ret)
 	*ret = (struct mo_proc){ .pid = pid,
 				 .state = end[2],
 				 .ppid = (pid_t)field(end + 2, 1),
+				 .ending = field(end + 2, STAT_FLAGS) & FLAG_EXITING,
 				 .start_time = field(end + 2, 19) };
 	return 0;
 }
@@ -192,14 +196,6 @@ int mo_proc_kill(pid_t pid, int64_t start_time)
 	return syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0) == 0;
 }
 
-/* Whom a pass kills. */
-struct victims {
-	bool (*is)(const struct victims *v, pid_t pid);
-	const char *assignment, *marker, *text;
-	uint64_t mnt;
-	size_t found;
-};
-
 static bool is_dead(pid_t tid)
 {
 	struct mo_proc p;
@@ -222,47 +218,101 @@ static pid_t living_thread(pid_t pid)
 	return 0;
 }
 
-static int kill_if(void *arg, pid_t pid)
+static bool is_inside(const struct mo_hunt *h, pid_t pid)
 {
-	struct victims *v = arg;
+	_cleanup_(mo_freep) char *ns = mo_printf("/proc/%d/ns/mnt", (int)pid);
+	_cleanup_(mo_freep) char *marker = mo_printf("/proc/%d/root%s", (int)pid, h->marker);
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+	struct stat st;
+
+	return mo_stat(ns, &st) == 0 && (uint64_t)st.st_ino == h->mnt &&
+	       mo_read_file(marker, MARKER_MAX, &b) >= 0 && b.data && mo_streq(b.data, h->text);
+}
+
+/* In do_exit() of the kernel devices are closed by exit_task_work(), behind exit_mm(), exit_fs() and
+ * exit_task_namespaces(): ENOENT then. Processes that the caller may not look into: EACCES. */
+static bool may_be_ours(pid_t tid)
+{
+	_cleanup_(mo_freep) char *ns = mo_printf("/proc/%d/ns/mnt", (int)tid);
 	struct mo_proc p;
+	struct stat st;
+
+	if (mo_proc_read(tid, &p) < 0 || !p.ending)
+		return false;
+	return mo_stat(ns, &st) == 0 || errno == ENOENT;
+}
+
+static bool same_process(const struct mo_proc *a, const struct mo_proc *b)
+{
+	return a->pid == b->pid && a->start_time == b->start_time;
+}
+
+static void see(struct mo_hunt *h, const struct mo_proc *p)
+{
+	for (size_t i = 0; i < h->n_seen; i++)
+		if (same_process(&h->seen[i], p))
+			return;
+	*MO_GROW(h->seen, h->n_seen) = *p;
+}
+
+struct pass {
+	struct mo_hunt *h;
+	struct mo_proc *ending;
+	size_t n_ending, found;
+};
+
+static int look_at(void *arg, pid_t pid)
+{
+	struct pass *pass = arg;
+	struct mo_hunt *h = pass->h;
+	struct mo_proc p;
+
 	if (pid == mo_proc_self() || mo_proc_read(pid, &p) < 0 || p.state == 'X')
 		return 0;
 	pid_t tid = p.state == 'Z' ? living_thread(pid) : pid;
+
+	if (!tid)
+		return 0;
 	/* Asked after the start time was read: a reused pid is noticed by mo_proc_kill. */
-	if (tid && v->is(v, tid)) {
+	if ((h->assignment && mo_proc_has_env(tid, h->assignment)) ||
+	    (h->mnt && is_inside(h, tid))) {
 		mo_proc_kill(pid, p.start_time);
-		v->found++;
+		see(h, &p);
+		pass->found++;
+	} else if (may_be_ours(tid)) {
+		*MO_GROW(pass->ending, pass->n_ending) = p;
 	}
 	return 0;
 }
 
-static bool has_env(const struct victims *v, pid_t pid)
+static bool lives(const struct mo_proc *was)
 {
-	return mo_proc_has_env(pid, v->assignment);
+	struct mo_proc p;
+
+	if (mo_proc_read(was->pid, &p) < 0 || !same_process(was, &p) || p.state == 'X')
+		return false;
+	return p.state != 'Z' || living_thread(p.pid);
 }
 
-static bool is_inside(const struct victims *v, pid_t pid)
+size_t mo_hunt_pass(struct mo_hunt *h)
 {
-	_cleanup_(mo_freep) char *ns = mo_printf("/proc/%d/ns/mnt", (int)pid);
-	_cleanup_(mo_freep) char *marker = mo_printf("/proc/%d/root%s", (int)pid, v->marker);
-	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
-	struct stat st;
+	struct pass pass = { .h = h };
+	size_t n = 0;
 
-	return mo_stat(ns, &st) == 0 && (uint64_t)st.st_ino == v->mnt &&
-	       mo_read_file(marker, MARKER_MAX, &b) >= 0 && b.data && mo_streq(b.data, v->text);
+	mo_proc_each(look_at, &pass);
+	for (size_t i = 0; i < pass.n_ending && (!h->begun || pass.found > 0); i++)
+		see(h, &pass.ending[i]);
+	free(pass.ending);
+	h->begun = true;
+	for (size_t i = 0; i < h->n_seen; i++)
+		if (lives(&h->seen[i]))
+			h->seen[n++] = h->seen[i];
+	h->n_seen = n;
+	return n;
 }
 
-size_t mo_proc_kill_env(const char *assignment)
+void mo_hunt_done(struct mo_hunt *h)
 {
-	struct victims v = { .is = has_env, .assignment = assignment };
-	mo_proc_each(kill_if, &v);
-	return v.found;
-}
-
-size_t mo_proc_kill_in(uint64_t mnt, const char *marker, const char *text)
-{
-	struct victims v = { .is = is_inside, .mnt = mnt, .marker = marker, .text = text };
-	mo_proc_each(kill_if, &v);
-	return v.found;
+	free(h->seen);
+	*h = (struct mo_hunt){ 0 };
 }

@@ -9,6 +9,7 @@
 struct mo_proc {
 	pid_t pid, ppid;
 	char state;
+	bool ending;        /* it runs no code of its own any more */
 	int64_t start_time; /* field 22 of /proc/PID/stat */
 };
 pid_t mo_proc_self(void);
@@ -36,12 +37,22 @@ int mo_proc_each(int (*fn)(void *arg, pid_t pid), void *arg);
 /* SIGKILL to pid if it still is the process that started at start_time. 1 = sent, 0 = already
  * gone. */
 int mo_proc_kill(pid_t pid, int64_t start_time);
-/* One pass: SIGKILL to every process (but the caller) whose environment holds assignment.
- * Returns how many living ones (not zombies) were found. */
-size_t mo_proc_kill_env(const char *assignment);
-/* The same for every process in the mount namespace of that number, if the file `marker` in it
- * reads `text`: numbers are given away again. */
-size_t mo_proc_kill_in(uint64_t mnt, const char *marker, const char *text);
+/* Whom passes look for: every process (but the caller) whose environment holds `assignment`, or that
+ * is in the mount namespace `mnt` (0: none) if the file `marker` in it reads `text`: numbers are
+ * given away again. What they point to is the caller's; `seen` is freed by mo_hunt_done(). */
+struct mo_hunt {
+	const char *assignment, *marker, *text;
+	uint64_t mnt;
+	struct mo_proc *seen; /* found and not dead yet */
+	size_t n_seen;
+	bool begun;
+};
+/* One pass: SIGKILL to those that are found. Returns how many are not dead (zombies) yet, of all
+ * that were found since the first pass. A process that is ending loses its environment first, then
+ * its namespace, and closes its devices last: those that were ending when the hunt began, or while
+ * it found any, may be what is hunted, and are waited for. */
+size_t mo_hunt_pass(struct mo_hunt *h);
+void mo_hunt_done(struct mo_hunt *h);
 /* How the process of pidfd, which is dead, ended: a status as of waitpid(), whosever child it was.
  * -ENODATA: nobody can say any more (reaped by another, and the kernel older than 6.15). */
 int mo_proc_exit_status(int pidfd, pid_t pid, int *ret_status);

@@ -7,6 +7,8 @@
 #define IMAGE_LAYOUT "oci:"
 #define IMAGE_SAVED "docker-archive:"
 #define IMAGE_REGISTRY "docker://"
+/* Of a node's directory of images: those for all jobs. Those of one user are in UID. */
+#define IMAGE_SHARED "shared"
 
 /* What an image of a recipe is, by what it begins with. Others than DIR are brought to a node's
  * directory of images before a step starts. */

@@ -11,9 +11,9 @@ const char *const job_state_names[_JOB_STATE_N] = {
 const char *const rank_state_names[_RANK_STATE_N] = { "waiting", "running", "exited", "lost" };
 const char *const node_state_names[_NODE_STATE_N] = { "up", "suspect", "down", "draining",
 						      "drained" };
-const char *const checkpoint_state_names[_CKPT_STATE_N] = { "saving", "complete",   "verified",
-							    "torn",   "superseded", "pinned",
-							    "deleted" };
+const char *const checkpoint_state_names[_CKPT_STATE_N] = { "saving",  "complete",   "verified",
+							    "torn",    "superseded", "pinned",
+							    "deleted", "suspect" };
 const char *const job_prefix[1] = { "j" };
 
 static const struct mo_field rank_coords_fields[] = {
@@ -85,12 +85,20 @@ const struct mo_desc rank_desc = MO_DESC(rank, rank_fields);
 		     .omit = true, .max = 128), \
 		MO_D(checkpoint, held, MO_STR, \
 		     "why the engine cannot load it as it lies there, though it is whole", \
+		     .omit = true), \
+		MO_D(checkpoint, failed_loads, MO_INT, \
+		     "attempts in a row that loaded it and died before a new iteration", \
 		     .omit = true),
 static const struct mo_field checkpoint_view_fields[] = { CHECKPOINT_FIELDS };
 static const struct mo_field checkpoint_fields[] = {
 	CHECKPOINT_FIELDS MO_D(checkpoint, manifest, MO_STR,
 			       "digest of its files as they were verified; unset: not verified",
 			       .omit = true, .max = 64),
+	MO_D(checkpoint, announced, MO_BOOL, "the engine said that this save is complete",
+	     .omit = true),
+	MO_D(checkpoint, compared, MO_BOOL,
+	     "its content was compared with its checksums since an attempt died that loaded it",
+	     .omit = true),
 };
 const struct mo_desc checkpoint_view_desc = { .name = "checkpoint",
 					      .size = sizeof(struct checkpoint),

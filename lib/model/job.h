@@ -40,6 +40,7 @@ enum checkpoint_state {
 	CKPT_SUPERSEDED,
 	CKPT_PINNED,
 	CKPT_DELETED,
+	CKPT_SUSPECT,
 	_CKPT_STATE_N
 };
 extern const char *const checkpoint_state_names[_CKPT_STATE_N];
@@ -86,6 +87,14 @@ struct checkpoint {
 	/* digest of its files as they were verified (agent/core/ckpt/manifest.h), NULL = not
 	 * verified; not shown */
 	char *manifest;
+	/* the engine said that it is complete: of this save, and in whatever state it is by now;
+	 * not shown */
+	bool announced;
+	/* attempts in a row that loaded it and died before a new iteration, of nothing else that
+	 * is known; MO_NONE = none. At the second it is suspect */
+	int64_t failed_loads;
+	/* its content was read and compared since; not shown */
+	bool compared;
 };
 /* Event of the REST interface. data: a JSON object as text. */
 struct event {

@@ -192,8 +192,9 @@ struct command {
 	struct found_checkpoint *prune;
 	size_t n_prune;
 	/* CHECK: job, attempt: run the on-failure checks; due until node_health.checked names it */
-	/* SCAN: iteration and manifest of what was verified: its manifest is compared, nothing
-	 * else */
+	/* SCAN: what is known of an iteration. manifest: it was verified, that is compared and
+	 * nothing else; else complete: the engine announced it (and path: where), level: it may be
+	 * resumed from, its files are opened */
 	struct found_checkpoint *known;
 	size_t n_known;
 	/* SCAN: verify this iteration alone, after its save; MO_NONE = scan all */

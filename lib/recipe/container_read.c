@@ -74,8 +74,9 @@ static void read_name(struct reader *r, const struct key *k, const struct ynode 
 
 	if (reference_read(text + n, NULL, 0, &name, &err) < 0)
 		errors_at(r->errors, v,
-			  "others are oci:DIR[:TAG], docker-archive:FILE and dir:PATH", "%s: %s",
-			  k->path, mo_error_text(&err, IMAGE_REFUSED));
+			  "others are oci:DIR[:TAG], docker-archive:FILE, dir:PATH, "
+			  "squashfs:FILE, docker:NAME and podman:NAME",
+			  "%s: %s", k->path, mo_error_text(&err, IMAGE_REFUSED));
 	else
 		c->image = mo_strdup(text);
 }

@@ -12,6 +12,8 @@
 #include "lib/base/util.h"
 
 #define BALLAST_BYTES (16LL << 20)
+/* the log's full length (log_whole.h), the index beside it and small files */
+#define BALLAST_START_MIN (8LL << 20)
 
 bool ballast_there(const char *dir)
 {
@@ -26,6 +28,14 @@ bool ballast_release(const char *dir)
 	_cleanup_(mo_freep) char *path = mo_path(dir, "ballast");
 
 	return mo_remove_at(AT_FDCWD, path, 0) == 0;
+}
+
+void ballast_before_start(const char *dir)
+{
+	struct statvfs v;
+
+	if (mo_space(dir, &v) >= 0 && (int64_t)v.f_bavail * (int64_t)v.f_frsize < BALLAST_START_MIN)
+		(void)ballast_release(dir);
 }
 
 int ballast_make(const char *dir)

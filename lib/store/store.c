@@ -100,6 +100,7 @@ int store_open(const char *dir, struct store **ret, struct mo_error *err)
 				    "%s: %s: make the state directory writable or choose another "
 				    "state_dir",
 				    lock, strerror(-s->lock));
+	ballast_before_start(dir);
 	r = database_open(&s->database, s->dir, err);
 	if (r >= 0)
 		r = prepare(s, err);

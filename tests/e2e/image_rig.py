@@ -117,8 +117,9 @@ class Layout:
             return json.load(f)
 
 
-def save(path, layers, architecture=ARCHITECTURE, copies=1, lie=False, pack=None):
-    """What `docker save` writes; its id. pack: as Docker 25 and later do."""
+def save(path, layers, architecture=ARCHITECTURE, copies=1, lie=False, pack=None, instead=None):
+    """What `docker save` writes; its id. pack: as Docker 25 and later do. instead: layers that are
+    there in place of those that the image has."""
     config = json.dumps(
         {
             "architecture": architecture,
@@ -128,6 +129,7 @@ def save(path, layers, architecture=ARCHITECTURE, copies=1, lie=False, pack=None
         }
     ).encode()
     name = sha256(config).split(":")[1] + ".json"
+    layers = instead or layers
     names = ["%d/layer.tar" % i for i in range(len(layers))]
     if pack:
         layers = [PACK[pack](d) for d in layers]

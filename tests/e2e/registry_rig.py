@@ -18,6 +18,7 @@ class Registry(http.server.ThreadingHTTPServer):
         self.layout = layout
         self.tags = {"v1": manifest["digest"]}
         self.user = None  # "name:password": only with a token that these two got
+        self.realm = None  # where tokens are; here
         self.basic = False  # only with these two, and no token
         self.tokens_hold = 1 << 30  # requests
         self.cut = []  # bytes after which the next answers with blobs end
@@ -67,7 +68,8 @@ class Answer(http.server.BaseHTTPRequestHandler):
         if path.path == "/token":
             return self.token(parse_qs(path.query), authorization)
         if s.user and not self.may(authorization):
-            challenge = 'Bearer realm="http://%s/token",service="s, \\"x\\"",scope="pull"' % s.host
+            realm = s.realm or "http://%s/token" % s.host
+            challenge = 'Bearer realm="%s",service="s, \\"x\\"",scope="pull"' % realm
             if s.basic:
                 challenge = 'Basic realm="r"'
             return self.reply(401, WWW_Authenticate=challenge)

@@ -688,6 +688,53 @@ def what_was_not_opened_is_opened_later(top):
 
 
 @in_directory
+def an_announced_one_needs_no_marker(top):
+    """The word of the engine is its marker, before an attempt too, and excuses nothing else: an
+    empty marker, a cut file, a directory that holds nothing."""
+
+    def entry(i, **files):
+        for name, data in files.items():
+            fixtures.write(os.path.join(top, str(i), name), data)
+
+    whole = fixtures.archive()
+    entry(10, **{"model.pt": whole})
+    entry(20, **{"model.pt": whole, "COMPLETE": b""})
+    entry(30, **{"model.pt": whole[:-8]})
+    os.makedirs(os.path.join(top, "40"))
+    entry(50, **{"model.pt": whole})
+    known = [
+        {"iteration": i, "complete": True, "path": os.path.join(top, str(i))}
+        for i in (10, 20, 30, 40)
+    ]
+    found = ask(order(top, known=known))
+    equal(
+        {i: c["reason"] for i, c in found.items() if i != 30},
+        {
+            10: None,
+            20: "COMPLETE is empty",
+            40: "it holds nothing",
+            50: "COMPLETE is missing",
+        },
+        "announced, all but 50",
+    )
+    need(not found[30]["complete"] and "model.pt" in found[30]["reason"], found[30])
+    found = ask(order(top, known=[{"iteration": 10, "complete": True, "path": top + "/x10"}]))
+    equal(found[10]["reason"], "COMPLETE is missing", "another one was announced")
+
+
+@in_directory
+def what_may_be_resumed_from_is_opened(top):
+    """An older one, behind two whole ones, of which the order says how closely it is looked at."""
+    engine = fixtures.ENGINES["torch"]
+    for i in (10, 20, 30):
+        engine.save(top, i, 4)
+    fixtures.write(engine.at(top, 10, "model.pt"), fixtures.archive()[:-8])
+    equal(ask(order(top))[10]["level"], "marker", "not opened")
+    found = ask(order(top, known=[{"iteration": 10, "level": "sizes"}]))
+    need(not found[10]["complete"] and "model.pt" in found[10]["reason"], found[10])
+
+
+@in_directory
 def shards_must_fit_the_world(top):
     for kind, words in (
         ("deepspeed", "4 ranks wrote it, the job has 8"),
@@ -960,6 +1007,148 @@ def recovery_passes_over_damage():
         finally:
             rig.down(check=False)
             os.environ.pop("TEST_DATA_DIR")
+
+
+ANNOUNCER = """import os, signal, sys
+sys.path.insert(0, {fixtures!r})
+import checkpoints as f
+engine, top = f.ENGINES["torch"], os.environ["MOE_CHECKPOINT_DIR"]
+resume = int(os.environ["MOE_RESUME_ITERATION"])
+with open({out!r}, "a") as o:
+    o.write("%d\\n" % resume)
+for i in (10, 20) if resume < 0 else ():
+    engine.save(top, i, 1)
+    if i == 20:
+        f.write(engine.at(top, 20, "COMPLETE"), "")
+    print("step %d loss 2.0\\nsaved checkpoint %d %s" % (i, i, engine.at(top, i)), flush=True)
+if resume < 0:
+    os.kill(os.getpid(), signal.SIGKILL)
+print("step %d loss 2.0" % (resume + 10), flush=True)
+"""
+
+
+@suite.test
+def what_was_announced_last_is_looked_at_before_it_is_resumed():
+    """The job dies with its announcement, before anybody verified it, and its marker is empty: the
+    one before is taken, of the two kinds of engine where the word is the marker."""
+    from lib import command_recipe
+    from rig import Rig
+
+    rig = Rig(nodes=1, gpus_per_node=1)
+    try:
+        rig.up()
+        for kind in ("command", "torch"):
+            out, script = os.path.join(rig.dir, kind + ".out"), os.path.join(rig.dir, kind + ".py")
+            with open(script, "w") as f:
+                f.write(ANNOUNCER.format(fixtures=os.path.join(ROOT, "tests/fixtures"), out=out))
+            recipe = json.loads(
+                command_recipe(
+                    "a-" + kind,
+                    ["/usr/bin/python3", script],
+                    gpus=1,
+                    steps=20,
+                    checkpoint={"dir": os.path.join(rig.dir, kind), "every": 10},
+                )
+            )
+            if kind == "torch":
+                recipe["engine"] = {"kind": "torch", "entry": script}
+            job = rig.submit(json.dumps(recipe))
+            wait_until(
+                lambda: os.path.exists(out) and open(out).read().split() == ["-1", "10"],
+                40,
+                "%s: resumed from 10" % kind,
+            )
+            torn = [c for c in rig.json("checkpoints", job)["items"] if c["iteration"] == 20][0]
+            equal((torn["state"], torn["reason"]), ("torn", "COMPLETE is empty"), kind)
+    finally:
+        rig.down(check=False)
+
+
+# 20 is verified, then one bit of it turns; whoever loads it dies, whoever does not trains on
+ROTTING = """import os, signal, sys, time
+sys.path.insert(0, {fixtures!r})
+import checkpoints as f
+engine, top, out = f.ENGINES["torch"], os.environ["MOE_CHECKPOINT_DIR"], {out!r}
+resume = int(os.environ["MOE_RESUME_ITERATION"])
+with open(out, "a") as o:
+    o.write("%d\\n" % resume)
+if resume == 20:
+    sys.exit("ValueError: the optimizer's state of layer 3 is not finite")
+for i in (10, 20) if resume < 0 else ():
+    engine.save(top, i, 1)
+    print("step %d loss 2.0\\nsaved checkpoint %d %s" % (i, i, engine.at(top, i)), flush=True)
+while resume < 0 and not os.path.exists(out + ".go"):
+    time.sleep(0.01)
+if resume < 0:
+    f.flip(engine.at(top, 20, "rank_0.safetensors"))
+    os.kill(os.getpid(), signal.SIGSEGV)
+while True:
+    resume += 1
+    print("step %d loss 2.0" % resume, flush=True)
+    time.sleep(0.1)
+"""
+
+
+@suite.test
+def what_attempts_die_of_is_not_loaded_for_ever():
+    """A shard of the right size and time that cannot be loaded: after the second death the one
+    before is taken; with checksums the rot is named, without any nothing is claimed. A person may
+    take it again."""
+    from lib import command_recipe
+    from rig import Rig
+
+    rig = Rig(nodes=1, gpus_per_node=2)
+    try:
+        rig.up()
+        jobs = {}
+        for level in ("crc", "sizes"):
+            out = os.path.join(rig.dir, level + ".out")
+            program = ROTTING.format(fixtures=os.path.join(ROOT, "tests/fixtures"), out=out)
+            recipe = command_recipe(
+                "rots-" + level,
+                ["/usr/bin/python3", "-c", program],
+                gpus=1,
+                steps=100000,
+                checkpoint={"dir": os.path.join(rig.dir, level), "every": 10, "verify": level},
+            )
+            jobs[level] = rig.submit(recipe)
+
+        def ledger(level):
+            return {c["iteration"]: c for c in rig.json("checkpoints", jobs[level])["items"]}
+
+        def resumed(level):
+            with open(os.path.join(rig.dir, level + ".out")) as f:
+                return f.read().split()
+
+        for level in jobs:
+            wait_until(
+                lambda: {i: (c["state"], c["level"]) for i, c in ledger(level).items()}
+                == {10: ("verified", level), 20: ("verified", level)},
+                20,
+                "%s: both are verified" % level,
+            )
+            open(os.path.join(rig.dir, level + ".out.go"), "w").close()
+        wait_until(lambda: resumed("sizes") == ["-1", "20", "20", "10"], 40, "the one before")
+        wait_until(lambda: resumed("crc")[-1] == "10", 40, "crc: the one before")
+        need(resumed("crc") in (["-1", "20", "10"], ["-1", "20", "20", "10"]), resumed("crc"))
+        wait_until(lambda: ledger("crc")[20]["state"] == "torn", 20, "its content was compared")
+        reason = ledger("crc")[20]["reason"]
+        need("rank_0.safetensors: its content is not what was verified (CRC32C" in reason, reason)
+        c = ledger("sizes")[20]
+        equal((c["state"], c["failed_loads"]), ("suspect", 2), "suspect")
+        for word in ("attempt 2 loaded it", "exit code 1", "layer 3 is not finite", "attempt 3"):
+            need(word in c["reason"], c["reason"])
+        need("its content" not in c["reason"], c["reason"])
+        why = rig.run("why", jobs["sizes"]).stdout
+        need("checkpoint 20 is suspect" in why and "layer 3 is not finite" in why, why)
+        rig.run("restart", jobs["sizes"], "--from", "20")
+        wait_until(
+            lambda: resumed("sizes") == ["-1", "20", "20", "10", "20", "10"],
+            40,
+            "named it is taken, once",
+        )
+    finally:
+        rig.down(check=False)
 
 
 if __name__ == "__main__":

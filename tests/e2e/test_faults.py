@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """What breaks underneath: supervisors, nodes, ports, disks, checkpoints, programs that fail. Each
 case says what must happen, and what must not."""
+import contextlib
 import functools
 import json
 import os
@@ -877,12 +878,11 @@ def fill(path):
                 continue
 
 
-@test
-def full_state_disk(rig):
-    """Ballast is given up and running jobs still record; submits get 507; event store.full; once
-    there is room, all is well again and the ballast is back."""
+@contextlib.contextmanager
+def small_disk(rig):
+    """A file system of 112 MiB."""
     mount = os.path.join(rig.dir, "disk")
-    os.makedirs(mount)
+    os.makedirs(mount, exist_ok=True)
     if (
         os.geteuid() != 0
         or subprocess.call(
@@ -892,6 +892,16 @@ def full_state_disk(rig):
     ):
         raise Skipped("a small file system cannot be mounted here")
     try:
+        yield mount
+    finally:
+        subprocess.call(["umount", "-l", mount])
+
+
+@test
+def full_state_disk(rig):
+    """Ballast is given up and running jobs still record; submits get 507; event store.full; once
+    there is room, all is well again and the ballast is back."""
+    with small_disk(rig) as mount:
         with Rig(nodes=1, state_dir=os.path.join(mount, "moed")) as r:
             ballast = os.path.join(r.state_dir, "ballast")
             equal(os.path.getsize(ballast), 16 << 20, "ballast")
@@ -964,8 +974,45 @@ def full_state_disk(rig):
             )[0]
             kill_now(r, job)
             r.wait_state(again.json["id"], "completed")
-    finally:
-        subprocess.call(["umount", "-l", mount])
+
+
+@test
+def start_on_a_full_state_disk(rig):
+    """The ballast is there for this: given up before anything is written, by a moed that was killed
+    as by one that ended. Nothing acknowledged is lost, and it says that submits are refused. A disk
+    that is full without ballast keeps no moed from starting; its address is written later."""
+    with small_disk(rig) as mount, Rig(nodes=1, state_dir=os.path.join(mount, "moed")) as r:
+        ballast, address = (os.path.join(r.state_dir, x) for x in ("ballast", "address"))
+        for how in (signal.SIGKILL, signal.SIGTERM):
+            wait_until(lambda: os.path.exists(ballast), 60, "the ballast")
+            job = r.submit(rank_recipe(r, "begins-%d" % how, gpus=2))
+            r.wait_iteration(job, 5)
+            r.kill(r.moed, how)
+            fill(os.path.join(mount, "junk"))
+            r.start_moed()
+            need(not os.path.exists(ballast), "the ballast lies there, and the disk is full")
+            r.wait_iteration(job, r.job(job)["iteration"] + 5)
+            equal((r.job(job)["attempt"], r.job(job)["restarts"]), (1, 0), "attempt and restarts")
+            a = r.http(
+                "POST",
+                "/v1/jobs",
+                command_recipe("more", ["/bin/true"]),
+                content_type="application/yaml",
+            )
+            equal(a.status, 507, "a submit: %s" % a.body)
+            need(
+                any(e["type"] == "store.full" for e in r.json("events")["items"]),
+                "no event store.full",
+            )
+            fill(os.path.join(mount, "more"))
+            r.kill(r.moed)
+            r.start_moed()
+            r.wait_iteration(job, r.job(job)["iteration"] + 5)
+            need(not os.path.exists(address), "an address that is not its own")
+            for name in ("junk", "more"):
+                os.remove(os.path.join(mount, name))
+            wait_until(lambda: os.path.exists(address), 60, "its address")
+            kill_now(r, job)
 
 
 def main():

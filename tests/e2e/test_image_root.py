@@ -701,6 +701,35 @@ def the_image_is_locked():
 
 
 @suite.test
+def a_brought_image_is_out_of_reach():
+    """All see its files, and nobody on the node enters it; its account cannot have another one
+    opened."""
+    with Image() as i:
+        i.write("image/config.json", json.dumps({"process": {"env": ["A=1"]}}))
+        os.makedirs(i.path("image/rootfs/all"))
+        os.makedirs(i.path("image/rootfs/bin"))
+        i.write("image/rootfs/bin/x", "of the image\n")
+        os.chmod(i.path("image/rootfs/all"), 0o777)
+        os.mkdir(i.path("shared"))
+        os.chmod(i.path("shared"), 0o700)
+        os.rename(i.root, i.path("shared/it"))
+        i.box["root"] = i.path("shared/it")
+        refused(i, 13, "open the image %s on this node as the user (uid %d)" % (i.box["root"], USER))
+        i.box["brought"] = True
+        i.made()
+        equal(i.config["env"], [{"name": "A", "value": "1"}], "what it says")
+        equal(i.inside(lambda: read("/bin/x")), "of the image\n", "a file of it")
+        equal(i.inside(lambda: write("/all/own")), 1, "writing where all may")
+        equal(os.listdir(i.path("shared/it/rootfs/all")), [], "what the image has then")
+        need(is_locked(i.box["root"]), "nobody holds a lock on the image")
+    with Image() as i:
+        os.symlink("/etc", i.path("link"))
+        i.box.update(root=i.path("link"), brought=True)
+        what = "open the image %s, which was brought to this node" % i.path("link")
+        refused(i, 20, what)
+
+
+@suite.test
 def boxes_that_are_none():
     def case(what, **box):
         with Image(**box) as i:

@@ -384,9 +384,14 @@ def what_docker_save_writes():
         equal(r.stdout.splitlines()[-1], digest, "the last line")
         equal(tree(p.path("images/x/rootfs")), {"b": "1", "c": "2"}, "the tree")
         shutil.rmtree(p.path("images/x"))
-        save(archive, layers, pack="+gzip", lie=True)
-        p.refused("docker-archive:" + archive, "layer 1 of 2: ")
         save(archive, layers, lie=True)
+        p.refused("docker-archive:" + archive, "layer 1 of 2: it is damaged")
+        # of another's configuration, and so of his image's digest, with layers of its own
+        for pack in (None, "", "+gzip", "+zstd"):
+            save(archive, layers, pack=pack, instead=[layer(entry("evil", "1")), layers[1]])
+            p.refused("docker-archive:" + archive, "layer 1 of 2: it is damaged")
+        # and bytes behind the last entry count
+        save(archive, layers, pack="+gzip", instead=[layers[0] + b"x" * 512, layers[1]])
         p.refused("docker-archive:" + archive, "layer 1 of 2: it is damaged")
         save(archive, layers, copies=2)
         p.refused("docker-archive:" + archive, "it has 2 images; save one alone")
@@ -406,7 +411,9 @@ def what_docker_save_writes():
             f.write(layer(entry("other", "1")))
         p.refused("docker-archive:" + archive, "has no manifest.json")
         os.remove(archive)
-        p.refused("docker-archive:" + archive, "cannot be read as an archive")
+        p.refused("docker-archive:" + archive, "cannot be opened: No such file")
+        os.mkfifo(archive)
+        p.refused("docker-archive:" + archive, "is no regular file")
 
 
 @suite.test

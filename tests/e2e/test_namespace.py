@@ -63,6 +63,79 @@ def escaped_of_a_killed_supervisor():
         equal([p for p in pids if alive(p)], [], "of those that escaped live")
 
 
+def entry_is_lost(n, text, forgets=()):
+    """The agent is away while the supervisor dies and the spool entry is damaged; then it is
+    back."""
+    stepd, step = n.stepd_pid(), n.step_dir()
+    n.stop_agent()
+    os.kill(stepd, signal.SIGKILL)
+    wait_until(lambda: not alive(stepd), 20, "the supervisor's end")
+    with open(step + "/launch.json", "w") as f:
+        f.write(text)
+    for name in forgets:
+        os.remove(step + "/" + name)
+    n.start()
+
+
+@suite.test
+def escaped_of_a_step_without_its_entry():
+    """launch.json is empty or half of it is there, and its supervisor is dead: what lies beside it
+    finds all that is left, and the journal reaches the controller with the ranks' ends."""
+    as_root()
+    for text in ("", '{"step_id":"j1.a1'):
+        with Node(options=["use_cgroup=no"]) as n:
+            n.launch(ESCAPES, n=4)
+            wait_until(lambda: len(escaped(n)) == 4, 20, "each rank leaves one")
+            pids = escaped(n) + ranks(n)
+            entry_is_lost(n, text)
+            n.moed.wait_note(1, 1, "gone")
+            equal([p for p in pids if alive(p)], [], "processes of the step")
+            equal(len(n.moed.note_list(1, 1, "started")), 4, "starts that the controller knows")
+            equal(len(n.moed.note_list(1, 1, "exit")), 4, "ends")
+
+
+@suite.test
+def nothing_proves_a_step_of_which_nothing_is_known():
+    """Neither the entry nor the id, but notes: something was started, and its end is not said."""
+    as_root()
+    with Node(options=["use_cgroup=no"]) as n:
+        n.launch(ESCAPES, n=1)
+        wait_until(lambda: len(escaped(n)) == 1, 20)
+        with open(n.step_dir() + "/launch.json") as f:
+            whole = f.read()
+        with open(n.step_dir() + "/step_id") as f:
+            name = f.read()
+        entry_is_lost(n, "", ["step_id"])
+        wait_until(lambda: "neither launch.json nor step_id" in n.log(), 20, "a line in the log")
+        equal([s["job"] for s in n.moed.hellos[-1]["steps"]], [1], "steps of the hello")
+        equal(n.moed.note_list(1, 1, "gone"), [], "the step's end")
+        need(alive(escaped(n)[0]), "something was killed")
+        n.stop_agent()
+        for file, text in (("launch.json", whole), ("step_id", name)):
+            with open(n.step_dir() + "/" + file, "w") as f:
+                f.write(text)
+        n.start()
+        n.moed.wait_note(1, 1, "gone")
+        need(not alive(escaped(n)[0]), "it lives")
+
+
+@suite.test
+def escaped_of_an_attempt_that_ends():
+    """Neither cgroup2 nor systemd: the supervisor is the parent of whatever lost its own, and no
+    attempt is over before it, however it ends."""
+    with Node(options=["use_cgroup=no", "use_systemd=no"]) as n:
+        for attempt, end in ((1, "kill"), (2, "stop"), (3, None)):
+            n.launch(ESCAPES, n=2, attempt=attempt)
+            wait_until(lambda: len(escaped(n)) == 2 * attempt, 20, "each rank leaves one")
+            if end:
+                n.moed.order(end, 1, attempt)
+            else:
+                os.kill(ranks(n, attempt)[0], signal.SIGKILL)
+                os.kill(ranks(n, attempt)[1], signal.SIGKILL)
+            n.moed.wait_note(1, attempt, "gone")
+            equal([p for p in escaped(n) if alive(p)], [], "of those that escaped live")
+
+
 @suite.test
 def neighbours_live_on():
     """A process in the same place of another step, or in a namespace that only has the marker of

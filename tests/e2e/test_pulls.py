@@ -87,7 +87,7 @@ class World(Rig):
 
     def images(self, node):
         """Names in its directory of images."""
-        d = "%s/state/node-%d/images" % (self.dir, node)
+        d = "%s/state/node-%d/images/shared" % (self.dir, node)
         return sorted(os.listdir(d)) if os.path.isdir(d) else []
 
     def pulling(self):
@@ -121,6 +121,9 @@ def an_image_of_a_shared_directory():
             wait_until(
                 lambda: w.images(i) == [name], 10, "only the image is left: %s" % w.images(i)
             )
+            # what all may write in an image, only its jobs see
+            shared = os.stat("%s/state/node-%d/images/shared" % (w.dir, i))
+            equal(shared.st_mode & 0o777, 0o700, "nobody else enters it")
         events = [e for e in w.json("events", job)["items"] if e["type"] == "image.resolved"]
         equal(len(events), 1, "image.resolved")
         equal(events[0]["data"]["digest"], w.first["digest"], "digest")
@@ -292,7 +295,7 @@ def a_registry_that_asks_who():
             own = "%s/state/node-%d/images/0" % (w.dir, i)
             equal(os.stat(own).st_mode & 0o777, 0o700, "nobody else enters it")
             need(w.first["digest"].replace(":", "-") in os.listdir(own), "it is there")
-            equal(w.images(i), ["0"], "nothing of it is shared")
+            equal(w.images(i), [], "nothing of it is shared")
 
 
 @suite.test

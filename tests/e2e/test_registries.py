@@ -180,6 +180,14 @@ def who_may():
 
 
 @suite.test
+def a_password_goes_without_tls_to_this_machine_only():
+    for realm in ("registry.invalid", "localhost:80@registry.invalid", "127.0.0.1.invalid"):
+        with World() as w:
+            w.registry.user, w.registry.realm = "me:secret", "http://%s/token" % realm
+            w.refused('Protocol "http" ', None, "--auth", w.login("me:secret"))
+
+
+@suite.test
 def what_authorizes_goes_nowhere_else():
     with World() as w, Registry(w.layout, w.manifest) as store:
         w.registry.user = "me:secret"

@@ -92,6 +92,13 @@ static void check_place(struct sim *s, const struct record *r)
 			      "was asked for",
 			      (long long)r->attempt, (long long)r->job, (long long)r->place->resume,
 			      (long long)t->from);
+	if (checkpoint_named_suspect(j, r->place->resume) &&
+	    !(t->from_asked && t->from == r->place->resume))
+		sim_violation(s,
+			      "attempt %lld of j-%lld resumes from checkpoint %lld, which is "
+			      "suspect",
+			      (long long)r->attempt, (long long)r->job,
+			      (long long)r->place->resume);
 	if (f && f->given_up && !f->named && !came_to(s, r->job, f->iteration))
 		sim_violation(s,
 			      "attempt %lld of j-%lld resumes from checkpoint %lld, behind which "
@@ -322,6 +329,8 @@ void check_records(struct sim *s, const struct core_out *out)
 			hear_from(s, r);
 		if (r->type == REC_NOTES)
 			hear_saves(s, r);
+		if (r->type == REC_CHECKPOINT)
+			s->fault_counts[F_SUSPECT] += r->checkpoint->state == CKPT_SUSPECT;
 		if (r->type == REC_SUBMIT)
 			sim_job(s, r->job)->stored = true;
 		if (r->type == REC_PLACE)
@@ -559,7 +568,7 @@ bool check_waits(struct sim *s, const struct job *j)
 	    j->run.n_places || !j->reason || !strstr(j->reason, "--from 0"))
 		return false;
 	for (size_t i = 0; i < t->n_files; i++)
-		if (usable(s, t, &t->files[i]))
+		if (usable(s, t, &t->files[i]) && !t->files[i].rotten)
 			return false;
 	return true;
 }

@@ -470,6 +470,8 @@ static void recipe_of(struct sim *s, const struct op *op, struct submit *spec)
 	if (h >> 36 & 7)
 		spec->recipe.steps = (int64_t)(20 + (h >> 40) % 60);
 	spec->engine.kind = mo_strdup("torch");
+	mo_strs_add(&spec->engine.layout.markers, &spec->engine.layout.n_markers, "COMPLETE");
+	spec->engine.layout.announced_is_complete = op->key % 3 == 2;
 	spec->engine.metrics_rank = (int)((h >> 52) % 2);
 	mo_strs_add(&spec->argv, &spec->n_argv, "/bin/train");
 	if (op->key % 3 == 1) {

@@ -128,6 +128,25 @@ static void altered(struct sim *s)
 	f->was = f->stamp++;
 }
 
+/* It looks whole, and whoever loads it dies; the attempt that wrote it does so now. */
+static void rotten(struct sim *s)
+{
+	struct attempt *a = some_attempt(s);
+	struct truth *t = a ? sim_job(s, a->job) : NULL;
+	struct file *f = t && t->n_files ? &t->files[t->n_files - 1] : NULL;
+
+	if (!f || !f->complete || f->rotten)
+		return;
+	count(s, F_ROTTEN);
+	f->rotten = true;
+	for (int64_t r = 0; r < a->world; r++)
+		if (a->ranks[r] && a->ranks[r]->alive && !a->ranks[r]->stuck) {
+			sim_harm(s, a->job, a->number);
+			proc_end(s, a->ranks[r], MO_NONE, SIGSEGV);
+			return;
+		}
+}
+
 static void on_controller(struct sim *s, int fault)
 {
 	if (!s->ctl.up || s->ctl.paused_until > s->now)
@@ -174,7 +193,7 @@ void fault_happen(struct sim *s)
 		{ F_ALTERED, 6 },         { F_CHECK_CRIT, 4 },        { F_CHECK_OK, 6 },
 		{ F_CHECK_MASS, 1 },      { F_CLOCK_AHEAD, 1 },       { F_CLOCK_SET, 2 },
 		{ F_BACKUP, 2 },          { F_RESTORE, 1 },           { F_STOPPED_OUTSIDE, 3 },
-		{ F_SHUTDOWN, 4 },        { F_SHUTDOWN_GIVEN_UP, 1 },
+		{ F_SHUTDOWN, 4 },        { F_SHUTDOWN_GIVEN_UP, 1 }, { F_ROTTEN, 5 },
 	};
 	int64_t pick = -1;
 
@@ -205,6 +224,7 @@ void fault_happen(struct sim *s)
 				count(s, F_RESTORE);
 			break;
 		case F_ALTERED: altered(s); break;
+		case F_ROTTEN: rotten(s); break;
 		case F_CHECK_CRIT:
 		case F_CHECK_OK:
 		case F_CHECK_MASS: on_health(s, table[i].fault); break;
@@ -251,7 +271,7 @@ void fault_bring_back(struct sim *s)
 void fault_repair_job(struct sim *s, struct truth *t)
 {
 	for (size_t i = 0; i < t->n_files && !t->unrepaired; i++)
-		if (!t->files[i].complete && !t->files[i].altered)
+		if ((!t->files[i].complete || t->files[i].rotten) && !t->files[i].altered)
 			repair(s, t->id, &t->files[i], t->files[i].stamp);
 }
 

@@ -55,6 +55,8 @@ enum fault {
 	F_UNKILLABLE,
 	F_TORN,
 	F_ALTERED,
+	F_ROTTEN,
+	F_SUSPECT,
 	F_VERIFIED,
 	F_SCAN_FAILS,
 	F_OLD_SPOOL,
@@ -194,7 +196,8 @@ struct attempt {
 struct file {
 	int64_t iteration;
 	bool complete, torn, given_up, altered;
-	bool named; /* and came back to it by name since: it may be taken, at once or later */
+	bool rotten; /* whoever loads it dies */
+	bool named;  /* and came back to it by name since: it may be taken, at once or later */
 	int64_t changed_at, altered_at, stamp, was;
 };
 struct truth { /* of one job id */

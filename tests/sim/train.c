@@ -70,6 +70,7 @@ static void end_all(struct sim *s, struct attempt *a)
 void train_started(struct sim *s, struct proc *p)
 {
 	struct attempt *a = attempt_of(s, p);
+	struct file *f;
 
 	a->ranks[p->rank] = p;
 	a->n_started++;
@@ -82,6 +83,12 @@ void train_started(struct sim *s, struct proc *p)
 	}
 	for (int64_t r = 0; r < a->world; r++)
 		say(s, a, r, SE_PHASE, MO_NONE, a->resume >= 0 ? PHASE_LOAD : PHASE_INIT);
+	f = a->resume >= 0 ? train_file(s, a->job, a->resume) : NULL;
+	if (f && f->rotten) {
+		sim_harm(s, a->job, a->number);
+		sim_at(s, s->now + sim_between(s, 300 * MS, 2 * S), K_EXIT, 0, 1, a, NULL);
+		return;
+	}
 	a->training = true;
 	sim_at(s, s->now + sim_between(s, 300 * MS, 2 * S), K_ITERATE, a->iteration + 1, 0, a,
 	       NULL);
@@ -246,12 +253,13 @@ void train_scan(struct sim *s, const struct command *order, struct scan_result *
 				    (long long)t->files[i].iteration);
 		f->bytes = 1000;
 		f->complete = t->files[i].complete;
-		f->reason = f->complete ? NULL : mo_strdup("no COMPLETE file");
+		f->reason = f->complete ? NULL : mo_strdup("COMPLETE is empty");
 		f->saved_at = t->files[i].changed_at;
 		f->manifest = f->complete ? mo_printf("%lld", (long long)t->files[i].stamp) : NULL;
 		f->level = f->complete ? mo_strdup(order->level) : NULL;
 		for (size_t k = 0; k < order->n_known; k++)
 			if (order->known[k].iteration == f->iteration && f->complete &&
+			    order->known[k].manifest &&
 			    !mo_streq(order->known[k].manifest, f->manifest)) {
 				f->complete = false;
 				mo_str_set(&f->reason, "a file changed since it was verified");

@@ -2,6 +2,8 @@
  * answered, and fence only what is truly off. */
 #include "tests/sim/sim.h"
 
+#include <string.h>
+
 static struct op *op_new(struct sim *s, int type)
 {
 	struct op *op = mo_alloc(sizeof(*op));
@@ -230,6 +232,26 @@ static void takes_another(struct sim *s, const struct job *j)
 	send_op(s, op);
 }
 
+/* "checkpoint 20 is suspect": attempts died of it. Who reads that mends it, and names it. */
+static void names_suspect(struct sim *s, const struct job *j)
+{
+	const struct checkpoint *c = NULL;
+	struct op *op;
+
+	if ((j->state != JOB_QUEUED && j->state != JOB_RECOVERING) || j->run.n_places ||
+	    !j->reason || !strstr(j->reason, " is suspect, and no other one is left") ||
+	    sim_job(s, j->id)->unrepaired)
+		return;
+	fault_repair_job(s, sim_job(s, j->id));
+	for (size_t i = 0; i < j->n_checkpoints; i++)
+		if (j->checkpoints[i].state == CKPT_SUSPECT)
+			c = &j->checkpoints[i];
+	op = op_new(s, IN_RESTART);
+	op->job = j->id;
+	op->value = c ? c->iteration : MO_NONE;
+	send_op(s, op);
+}
+
 /* "every checkpoint is damaged": left half-written by an attempt that this controller never stored
  * and that somebody had killed. Who reads that repairs them. */
 static void repairs(struct sim *s, const struct job *j)
@@ -247,6 +269,7 @@ void user_settle(struct sim *s)
 	fault_bring_back(s);
 	for (size_t i = 0; i < st->n_jobs; i++) {
 		takes_another(s, st->jobs[i]);
+		names_suspect(s, st->jobs[i]);
 		repairs(s, st->jobs[i]);
 	}
 	for (int n = 0; n < NODES; n++) {

@@ -19,16 +19,24 @@ static const struct mo_field fence_file_fields[] = {
 };
 const struct mo_desc fence_file_desc = MO_DESC(fence_file, fence_file_fields);
 
+static const struct mo_field fence_boot_fields[] = {
+	MO_D(fence_boot, boot_id, MO_STR, "boot in which the fence was written last", .max = 64),
+	MO_D(fence_boot, epoch, MO_INT, "highest epoch of a controller that was seen by then"),
+};
+const struct mo_desc fence_boot_desc = MO_DESC(fence_boot, fence_boot_fields);
+
 void fence_book_init(struct fence_book *b)
 {
 	*b = (struct fence_book){ 0 };
 	mo_desc_init(&fence_file_desc, &b->file);
-	b->file.epoch = 0;
+	mo_desc_init(&fence_boot_desc, &b->boot);
+	b->file.epoch = b->boot.epoch = 0;
 }
 
 void fence_book_done(struct fence_book *b)
 {
 	mo_desc_done(&fence_file_desc, &b->file);
+	mo_desc_done(&fence_boot_desc, &b->boot);
 }
 
 /* True when it changed. */
@@ -53,6 +61,20 @@ static bool raise_job(struct fence_file *f, int64_t job, int64_t attempt)
 void fence_book_read(struct fence_book *b, int64_t job, int64_t attempt)
 {
 	raise_job(&b->file, job, attempt);
+}
+
+bool fence_book_anew(struct fence_book *b, const char *boot_id)
+{
+	if (!b->boot.boot_id || mo_streq(b->boot.boot_id, boot_id))
+		return false;
+	b->file.epoch = MO_MAX(b->file.epoch, b->boot.epoch);
+	b->unsaved = b->unsynced = true;
+	return true;
+}
+
+bool fence_book_boot_due(const struct fence_book *b, const char *boot_id)
+{
+	return !mo_streq(b->boot.boot_id, boot_id) || b->boot.epoch < b->file.epoch;
 }
 
 enum fence_write fence_book_raise(struct fence_book *b, int64_t job, int64_t attempt, int64_t epoch)

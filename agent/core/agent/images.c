@@ -24,6 +24,10 @@ static void begin(struct pull *p, struct agent_out *out)
 
 	mo_assert(!p->going && !p->report.ready);
 	p->going = true;
+	if (p->job > p->report.job) { /* that failure was an earlier job's */
+		mo_str_set(&p->report.error, NULL);
+		p->report.refused = false;
+	}
 	p->report.job = p->job;
 	p->retry_at = INT64_MAX;
 	x->image = p->id;

@@ -128,6 +128,14 @@ static const struct ckpt_marker *lister(const struct ckpt_entry *e)
 	return NULL;
 }
 
+static bool holds_nothing(const struct ckpt_entry *e)
+{
+	for (size_t i = 0; i < e->n_files; i++)
+		if (e->files[i].bytes > 0)
+			return false;
+	return true;
+}
+
 static char *judge_markers(const struct judging *j)
 {
 	const struct ckpt_entry *e = j->e;
@@ -136,8 +144,10 @@ static char *judge_markers(const struct judging *j)
 	char *reason = NULL;
 
 	for (size_t i = 0; i < e->n_markers && !reason; i++) {
-		if (!e->markers[i].present && excused)
+		if (!e->markers[i].present && excused) {
+			reason = holds_nothing(e) ? mo_strdup("it holds nothing") : NULL;
 			continue;
+		}
 		reason = judge_marker(j, &e->markers[i]);
 		contains |= e->markers[i].contains;
 		present |= e->markers[i].present;

@@ -8,6 +8,8 @@ static const struct mo_field box_fields[] = {
 	MO_D(box, runtime, MO_STR, "runtime that has the image in its store; null: none",
 	     .omit = true),
 	MO_D(box, squashfs, MO_BOOL, "the root is a file with a squashfs in it", .omit = true),
+	MO_D(box, brought, MO_BOOL,
+	     "the root is where only the node's own account for images enters", .omit = true),
 	MO_D(box, stored, MO_STR, "its name there", .omit = true),
 	MO_D(box, step, MO_STR, "id of the step that it is kept for", .omit = true),
 	MO_D(box, holder, MO_BOOL, "that runtime starts a container of the image", .omit = true),

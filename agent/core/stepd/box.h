@@ -26,6 +26,7 @@ struct box {
 	/* whose store the image is in, by its name in config/runtimes; NULL: it is a directory */
 	char *runtime;
 	bool squashfs;       /* root is a file that holds one */
+	bool brought;        /* root is for all jobs, below a directory that no user enters */
 	char *stored, *step; /* with a runtime: its name of the image, and the step's id */
 	bool holder;         /* the runtime starts a container of it, whose root becomes the root */
 	int writable;        /* of the root: enum container_writable */

@@ -60,13 +60,13 @@ static int64_t shm_bytes(const struct spool *s)
 }
 
 /* One that was fetched with a user's passwords is that user's alone. */
-static char *image_root(const struct spool *s, const struct box_terms *t)
+static void add_brought(const struct spool *s, const struct box_terms *t, struct box *b)
 {
 	_cleanup_(mo_freep) char *name = image_dir_name(s->launch.container->digest);
 
-	return s->launch.container->auth_file
-		       ? mo_printf("%s/%lld/%s", s->images_dir, (long long)t->uid, name)
-		       : mo_printf("%s/%s", s->images_dir, name);
+	b->brought = !s->launch.container->auth_file;
+	b->root = b->brought ? mo_printf("%s/" IMAGE_SHARED "/%s", s->images_dir, name)
+			     : mo_printf("%s/%lld/%s", s->images_dir, (long long)t->uid, name);
 }
 
 static bool is_allowed(const struct spool *s, const char *runtime)
@@ -163,7 +163,7 @@ int box_image(const struct spool *s, const struct box_terms *t, struct box *ret,
 	int r = brought ? 0 : add_root(s, ret, err);
 
 	if (brought)
-		ret->root = image_root(s, t);
+		add_brought(s, t, ret);
 	if (r == 0)
 		r = check_holder(s, ret, err);
 	if (r < 0)

@@ -1,6 +1,9 @@
 /* See spool.h. */
 #include "agent/core/stepd/spool.h"
 
+#include <string.h>
+
+#include "lib/base/buf.h"
 #include "lib/model/launch.h"
 #include "lib/model/recipe.h"
 
@@ -42,6 +45,14 @@ static const struct mo_field spool_fields[] = {
 	     "processes and threads of all ranks together; -1: unlimited, null: left as it is"),
 };
 const struct mo_desc spool_desc = MO_DESC(spool, spool_fields);
+
+bool spool_id_fits(const char *id, int64_t job, int64_t attempt, const char *node)
+{
+	_cleanup_(mo_freep) char *start =
+		mo_printf("j%lld.a%lld.%s.", (long long)job, (long long)attempt, node);
+
+	return mo_starts_with(id, start) && id[strlen(start)];
+}
 
 static const struct mo_field stepd_order_fields[] = {
 	MO_D(stepd_order, cmd, MO_STR, "stop, kill, ping or exec", .max = 16),

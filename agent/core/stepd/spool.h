@@ -43,6 +43,8 @@ struct spool {
 	int64_t memory_bytes, pids;
 };
 extern const struct mo_desc spool_desc;
+/* The id is of this step. */
+bool spool_id_fits(const char *id, int64_t job, int64_t attempt, const char *node);
 
 /* What goes over stepd's socket, one JSON object per line. */
 /* agent -> stepd; cmd: stop (with signal and grace) | kill | ping | exec */

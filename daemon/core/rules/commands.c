@@ -36,8 +36,10 @@
 #include "lib/model/launch.h"
 #include "lib/model/recipe.h"
 
-/* manifests in one scan order; older checkpoints are judged anew */
+/* in one scan order; older checkpoints are judged anew */
 #define KNOWN_MAX 256
+/* and that are opened, beside the newest whole ones that the node sees */
+#define CLOSE_MAX 4
 
 int command_for(const struct core *c, const struct job *j, const struct step *s)
 {
@@ -121,18 +123,32 @@ static struct command *add_scan(const struct core *c, const struct job *j, int o
 }
 
 /* What was verified: only its manifest is compared. Superseded ones are scanned anew: they may
- * be written again. */
+ * be written again. Of what was announced the engine's word counts as a marker; and the newest of
+ * those that may be resumed from are opened, however many lie behind them. */
 static void add_known(const struct job *j, struct command *k)
 {
+	int64_t limit = j->restart_from == MO_NONE ? INT64_MAX : j->restart_from;
+	int n_close = 0;
+
 	for (size_t i = j->n_checkpoints; i > 0 && k->n_known < KNOWN_MAX; i--) {
 		const struct checkpoint *c = &j->checkpoints[i - 1];
+		bool announced = checkpoint_announced(j, c), close;
 		struct found_checkpoint *f;
 
-		if (!c->manifest || c->state == CKPT_SUPERSEDED || c->state == CKPT_DELETED)
+		if (c->state == CKPT_SUPERSEDED || c->state == CKPT_DELETED)
+			continue;
+		close = c->iteration <= limit && (checkpoint_usable(c) || c->iteration == limit) &&
+			n_close++ < CLOSE_MAX;
+		if (!c->manifest && !announced && !close)
 			continue;
 		f = MO_ADD(k, known, &found_checkpoint_desc);
 		f->iteration = c->iteration;
 		f->manifest = mo_strdup(c->manifest);
+		if (c->manifest)
+			continue;
+		f->complete = announced;
+		f->path = announced ? mo_strdup(c->path) : NULL;
+		f->level = close ? mo_strdup(k->level) : NULL;
 	}
 }
 

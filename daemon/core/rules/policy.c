@@ -21,6 +21,7 @@
 #include "daemon/core/rules/cordon.h"
 #include "daemon/core/rules/incident.h"
 #include "daemon/core/rules/resume.h"
+#include "daemon/core/rules/suspect.h"
 #include "daemon/core/rules/transitions.h"
 #include "daemon/core/rules/turn.h"
 #include "daemon/core/rules/words.h"
@@ -166,7 +167,7 @@ static void after_failure(struct turn *t, int64_t id)
 	struct blame b = blame_root(j);
 	_cleanup_(mo_freep) char *cause = blame_cause(j, &b),
 				 *class = mo_strdup(b.kind ? blame_class(j, &b) : j->failure.class),
-				 *reason = NULL;
+				 *reason = NULL, *next = NULL;
 	const struct step *outside = blame_outside(j, &b);
 	int64_t tries = 0;
 
@@ -189,18 +190,21 @@ static void after_failure(struct turn *t, int64_t id)
 		return;
 	}
 	incident_emit(t, j, &b, cause, class, "stop");
+	suspect_blame(t, id, &b, cause);
 	b = blame_root(j);
 	reason = give_up_reason(j, &b, cause, class);
+	reason = reason ? reason : suspect_give_up(j, cause);
 	if (reason) {
 		job_move(t, id, T_GIVE_UP, true, 0, reason);
 		return;
 	}
+	next = suspect_next(j);
 	if (b.rank)
-		reason = mo_printf("rank %lld on %s died: %s; the next attempt is prepared",
-				   (long long)b.rank->rank, b.step->node, cause);
+		reason = mo_printf("rank %lld on %s died: %s; %s", (long long)b.rank->rank,
+				   b.step->node, cause, next);
 	else
-		reason = mo_printf("%s%s%s; the next attempt is prepared", cause,
-				   b.step ? " on " : "", b.step ? b.step->node : "");
+		reason = mo_printf("%s%s%s; %s", cause, b.step ? " on " : "",
+				   b.step ? b.step->node : "", next);
 	health_check_begin(t, id);
 	job_move(t, id, T_RETRY, true, FOLLOWS_FAILURE, reason);
 }

@@ -63,15 +63,36 @@ static const struct checkpoint *damaged(const struct job *j, bool own_only)
 	return NULL;
 }
 
+/* Why nothing is left to resume from, with the ways on; NULL = it is no suspect that is in the
+ * way. Caller frees. */
+static char *suspect_waits(const struct job *j, bool own_only)
+{
+	const struct checkpoint *c = NULL;
+	_cleanup_(mo_freep) char *afresh = checkpoint_afresh(j);
+
+	for (size_t i = 0; i < j->n_checkpoints; i++)
+		if (j->checkpoints[i].state == CKPT_SUSPECT &&
+		    (!own_only || j->checkpoints[i].attempt != MO_NONE))
+			c = &j->checkpoints[i];
+	if (!c)
+		return NULL;
+	return mo_printf("checkpoint %lld in %s is suspect, and no other one is left: %s; 'moectl "
+			 "restart j-%lld --from %lld' takes it again, or %s",
+			 (long long)c->iteration, j->spec.recipe.checkpoint.dir,
+			 c->reason ? c->reason : "attempts died that loaded it", (long long)j->id,
+			 (long long)c->iteration, afresh);
+}
+
 static int newest_or_fresh(const struct job *j, bool own_only, int64_t *ret, struct mo_error *err)
 {
 	int64_t newest = checkpoint_newest_at_most(j, INT64_MAX, own_only);
 	const struct checkpoint *bad = damaged(j, own_only);
 	_cleanup_(mo_freep) char *unread = newest == MO_NONE ? checkpoint_unread_text(j) : NULL;
 	_cleanup_(mo_freep) char *afresh = checkpoint_afresh(j);
+	_cleanup_(mo_freep) char *suspect = newest == MO_NONE ? suspect_waits(j, own_only) : NULL;
 
-	if (unread)
-		return mo_error_set(err, 1, "%s", unread);
+	if (unread || suspect)
+		return mo_error_set(err, 1, "%s", suspect ? suspect : unread);
 	if (newest == MO_NONE && bad)
 		return mo_error_set(err, 1,
 				    "every checkpoint in %s is damaged; the newest, %lld: %s; "
@@ -87,10 +108,15 @@ static int exactly(const struct job *j, int64_t wanted, int64_t *ret, struct mo_
 {
 	const struct checkpoint *c = checkpoint_find(j, wanted);
 
+	_cleanup_(mo_freep) char *suspect =
+		c && c->state == CKPT_SUSPECT ? suspect_waits(j, false) : NULL;
+
 	if (c && checkpoint_usable(c)) {
 		*ret = wanted;
 		return 0;
 	}
+	if (suspect)
+		return mo_error_set(err, 1, "%s", suspect);
 	return mo_error_set(err, 2,
 			    "checkpoint.resume: %lld: there is no complete checkpoint of that "
 			    "iteration in %s%s%s",
@@ -134,6 +160,10 @@ static int choose(const struct job *j, int64_t *ret, struct mo_error *err)
 				    "checkpoint.dir %s is not writable by %s; make it so or name "
 				    "another one",
 				    r->dir, j->spec.user ? j->spec.user : "the job's user");
+	if (j->restart_from != MO_NONE && checkpoint_named_suspect(j, j->restart_from)) {
+		*ret = j->restart_from;
+		return 0;
+	}
 	if (j->restart_from != MO_NONE) {
 		newest = checkpoint_newest_at_most(j, j->restart_from, false);
 		if (newest == MO_NONE && j->restart_from > 0)

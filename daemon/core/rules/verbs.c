@@ -214,7 +214,8 @@ static bool from_is_usable(struct turn *t, const struct job *j)
 				    : "the recipe has no checkpoint.dir");
 		return false;
 	}
-	if (checkpoint_newest_at_most(j, from, false) == MO_NONE) {
+	if (checkpoint_newest_at_most(j, from, false) == MO_NONE &&
+	    !checkpoint_named_suspect(j, from)) {
 		turn_reply(t, 409, j->id,
 			   "job j-%lld: restart --from %lld: no complete checkpoint at or before "
 			   "it %s; take one of 'moectl checkpoints j-%lld', or --from 0 to start "

@@ -10,6 +10,18 @@ bool checkpoint_usable(const struct checkpoint *c)
 	return c->state == CKPT_COMPLETE || c->state == CKPT_VERIFIED || c->state == CKPT_PINNED;
 }
 
+bool checkpoint_compares(const struct checkpoint *c)
+{
+	return c->failed_loads != MO_NONE && !c->compared && c->manifest &&
+	       mo_streq(c->level, "crc") && (c->state == CKPT_VERIFIED || c->state == CKPT_SUSPECT);
+}
+
+bool checkpoint_announced(const struct job *j, const struct checkpoint *c)
+{
+	return j->spec.engine.layout.announced_is_complete &&
+	       (c->announced || c->state == CKPT_COMPLETE);
+}
+
 const struct checkpoint *checkpoint_find(const struct job *j, int64_t iteration)
 {
 	mo_assert(j->checkpoints || j->n_checkpoints == 0);
@@ -17,6 +29,13 @@ const struct checkpoint *checkpoint_find(const struct job *j, int64_t iteration)
 		if (j->checkpoints[i - 1].iteration == iteration)
 			return &j->checkpoints[i - 1];
 	return NULL;
+}
+
+bool checkpoint_named_suspect(const struct job *j, int64_t iteration)
+{
+	const struct checkpoint *c = checkpoint_find(j, iteration);
+
+	return c && c->state == CKPT_SUSPECT;
 }
 
 /* Digits at the end of the name, MO_NONE without: the iteration of a path announced without one. */

@@ -20,7 +20,7 @@
 static const char overwritten[] = "a later save wrote over it";
 
 /* At the limit the oldest entry that is of no use goes, else the oldest. A superseded one is of
- * use: forgotten, it would be found as if new. */
+ * use, and a suspect one: forgotten, it would be found as if new. */
 static void make_room(struct job *j)
 {
 	size_t victim = 0;
@@ -29,7 +29,8 @@ static void make_room(struct job *j)
 		return;
 	for (size_t i = 0; i < j->n_checkpoints; i++)
 		if (!checkpoint_usable(&j->checkpoints[i]) &&
-		    j->checkpoints[i].state != CKPT_SUPERSEDED) {
+		    j->checkpoints[i].state != CKPT_SUPERSEDED &&
+		    j->checkpoints[i].state != CKPT_SUSPECT) {
 			victim = i;
 			break;
 		}
@@ -84,6 +85,8 @@ static void begin_anew(const struct job *j, struct checkpoint *c)
 	mo_str_set(&c->fixed, NULL);
 	mo_str_set(&c->held, NULL);
 	mo_str_set(&c->manifest, NULL);
+	c->announced = c->compared = false;
+	c->failed_loads = MO_NONE;
 }
 
 /* It saves in checkpoint.dir too: what goes elsewhere is one more. */
@@ -133,6 +136,7 @@ void checkpoint_note(struct job *j, const struct note *n, int64_t time)
 	}
 	c->state = CKPT_COMPLETE;
 	c->saved_at = time;
+	c->announced = true;
 	mo_str_set(&c->level, "announced");
 	write_over(j, iteration);
 	verify_begin(j);
@@ -194,9 +198,32 @@ static void still_superseded(const struct job *j, struct checkpoint *c, int64_t 
 			      (long long)MO_MAX(MO_MAX(j->progress.iteration, j->run.resume), 0));
 }
 
+/* An agent of before asks an announced one for its marker too, and looks no further. */
+static bool only_unmarked(const struct job *j, const struct found_checkpoint *f)
+{
+	const struct ckpt_layout *l = &j->spec.engine.layout;
+
+	for (size_t i = 0; !f->complete && f->bytes > 0 && i < l->n_markers; i++) {
+		_cleanup_(mo_freep) char *missing = mo_printf("%s is missing", l->markers[i]);
+
+		if (mo_streq(f->reason, missing))
+			return true;
+	}
+	return false;
+}
+
+/* Attempts died that loaded it, and it is what they loaded. */
+static bool still_blamed(const struct checkpoint *c, const struct found_checkpoint *f)
+{
+	if (c->failed_loads == MO_NONE || !f->complete)
+		return false;
+	return c->manifest ? mo_streq(f->manifest, c->manifest)
+			   : f->saved_at == MO_NONE || f->saved_at <= c->saved_at;
+}
+
 static void judge(struct job *j, const struct found_checkpoint *f, int64_t time)
 {
-	bool is_new, announced;
+	bool is_new;
 	struct checkpoint *c = find_or_add(j, f->iteration, &is_new);
 
 	if (checkpoint_removing(c))
@@ -215,13 +242,11 @@ static void judge(struct job *j, const struct found_checkpoint *f, int64_t time)
 	}
 	if (is_new && j->attempt > 0)
 		c->attempt = j->attempt; /* earlier scans did not see it: this job wrote it */
-	announced = c->state == CKPT_COMPLETE && c->saved_at != MO_NONE &&
-		    j->spec.engine.layout.announced_is_complete && f->bytes > 0;
 	if (f->path)
 		mo_str_set(&c->path, f->path);
 	c->bytes = f->bytes;
 	if ((c->state == CKPT_SUPERSEDED && f->saved_at <= c->saved_at) ||
-	    (announced && !f->complete))
+	    (checkpoint_announced(j, c) && only_unmarked(j, f)))
 		return;
 	if (c->state == CKPT_SUPERSEDED && j->restart_from != f->iteration &&
 	    beyond_attempt(j, f->iteration)) {
@@ -233,6 +258,14 @@ static void judge(struct job *j, const struct found_checkpoint *f, int64_t time)
 	if (f->fixed)
 		mo_str_set(&c->fixed, f->fixed);
 	mo_str_set(&c->held, f->held);
+	if (still_blamed(c, f)) {
+		/* torn: by its content, of which this scan knows nothing */
+		if (c->state != CKPT_SUSPECT && !(c->state == CKPT_TORN && c->compared))
+			c->state = CKPT_VERIFIED;
+		return;
+	}
+	c->failed_loads = MO_NONE;
+	c->compared = false;
 	mo_str_set(&c->reason, f->complete ? (j->spec.engine.layout.unnumbered ? f->reason : NULL)
 			       : f->reason ? f->reason
 					   : "incomplete");
@@ -328,6 +361,20 @@ void checkpoint_supersede(struct job *j, int64_t resume, int64_t attempt, int64_
 		c->reason = mo_printf("attempt %lld went back to %lld", (long long)attempt,
 				      (long long)MO_MAX(resume, 0));
 	}
+}
+
+/* An attempt made an iteration of its own from it: what was held against it was not its fault. */
+void checkpoint_loaded(struct job *j)
+{
+	struct checkpoint *c = checkpoint_edit(j, j->run.resume);
+
+	if (!c || c->failed_loads == MO_NONE || c->state == CKPT_TORN)
+		return;
+	c->failed_loads = MO_NONE;
+	c->compared = false;
+	mo_str_set(&c->reason, NULL);
+	if (c->state == CKPT_SUSPECT)
+		c->state = CKPT_VERIFIED;
 }
 
 /* An engine that announces nothing saves the same iterations again on its way. What the attempt

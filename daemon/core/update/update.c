@@ -82,6 +82,11 @@ static int on_checkpoint(struct core *c, const struct record *r)
 
 	if (!k)
 		return -EINVAL;
+	/* the next attempt loads another one: what follows is no repetition */
+	if (r->checkpoint->state == CKPT_SUSPECT && k->state != CKPT_SUSPECT) {
+		j->streak.same = j->streak.cycles = 0;
+		mo_str_set(&j->streak.signature, NULL);
+	}
 	mo_desc_copy(&checkpoint_desc, k, r->checkpoint);
 	return 0;
 }

@@ -144,6 +144,8 @@ static void on_sample(struct job *j, const struct step *st, const struct note *n
 	if (iteration <= j->progress.iteration)
 		return;
 	charge_until_began(j, n->sample, at);
+	if (j->progress.iteration <= j->run.resume && iteration > j->run.resume)
+		checkpoint_loaded(j);
 	j->progress.phase = PHASE_TRAIN;
 	if (ledger_category(j) < 0)
 		ledger_charge_train(j, at, from,

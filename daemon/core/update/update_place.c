@@ -10,6 +10,7 @@
 #include "daemon/core/update/edit.h"
 #include "daemon/core/update/ledger.h"
 #include "daemon/core/update/update_node.h"
+#include "daemon/core/update/verify.h"
 #include "daemon/core/update/waterfall.h"
 
 static void rank_init(const struct job *j, const struct node *n, struct rank *k,
@@ -107,6 +108,7 @@ int update_place(struct core *c, const struct record *r)
 			rank_init(j, n, MO_ADD(&j->run, ranks, &rank_desc), &k->places[i], n_rank);
 	}
 	waterfall_changed(j, r->time);
+	verify_begin(j);
 	c->queue_dirty = true;
 	return 0;
 }

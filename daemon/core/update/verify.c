@@ -3,7 +3,8 @@
  * in parts spread over the nodes, then put together on one; at other levels one scan is all.
  * Which node does what follows from the state: a node that is down passes its part on. An answer
  * that is no judgement (the helper failed, was late) leaves the checkpoint as it was announced:
- * it is judged before the next attempt. Changes are made by update.c's calls only. */
+ * it is judged before the next attempt. One that attempts died of is read once more, where there
+ * are checksums of after its save, and compared. Changes are made by update.c's calls only. */
 #include "daemon/core/update/verify.h"
 
 #include <string.h>
@@ -33,6 +34,14 @@ static bool wanted(const struct job *j, const struct checkpoint *c)
 	       !c->reason;
 }
 
+static void begin(struct job *j, int64_t iteration, bool in_parts)
+{
+	j->verify.iteration = iteration;
+	j->verify.serial++;
+	j->verify.parts = in_parts ? MO_MIN((int64_t)j->run.n_places, PARTS_MAX) : 1;
+	j->verify.done = 0;
+}
+
 void verify_begin(struct job *j)
 {
 	if (j->spec.engine.layout.unnumbered)
@@ -42,23 +51,20 @@ void verify_begin(struct job *j)
 	    !j->saves.dir)
 		return;
 	if (j->saves.doubt) {
-		j->verify.iteration = j->saves.doubt_at;
-		j->verify.serial++;
-		j->verify.parts = 1;
-		j->verify.done = 0;
+		begin(j, j->saves.doubt_at, false);
 		return;
 	}
-	for (size_t i = j->n_checkpoints; i > 0; i--) {
-		if (!wanted(j, &j->checkpoints[i - 1]))
-			continue;
-		j->verify.iteration = j->checkpoints[i - 1].iteration;
-		j->verify.serial++;
-		j->verify.parts = mo_streq(j->spec.recipe.checkpoint.verify, "crc")
-					  ? MO_MIN((int64_t)j->run.n_places, PARTS_MAX)
-					  : 1;
-		j->verify.done = 0;
-		return;
-	}
+	for (size_t i = j->n_checkpoints; i > 0; i--)
+		if (wanted(j, &j->checkpoints[i - 1])) {
+			begin(j, j->checkpoints[i - 1].iteration,
+			      mo_streq(j->spec.recipe.checkpoint.verify, "crc"));
+			return;
+		}
+	for (size_t i = j->n_checkpoints; i > 0; i--)
+		if (checkpoint_compares(&j->checkpoints[i - 1])) {
+			begin(j, j->checkpoints[i - 1].iteration, true);
+			return;
+		}
 	mo_assert(j->verify.iteration == MO_NONE); /* nothing is wanted */
 }
 
@@ -125,6 +131,14 @@ void verify_command(const struct job *j, int64_t part, struct command *ret)
 	ret->announced = true;
 	ret->part = part;
 	ret->parts = j->verify.parts;
+	if (c && !j->saves.doubt && checkpoint_compares(c)) {
+		struct found_checkpoint *f = MO_ADD(ret, known, &found_checkpoint_desc);
+
+		/* an agent of before compares the manifest alone, and says no level */
+		f->iteration = c->iteration;
+		f->manifest = mo_strdup(c->manifest);
+		f->level = mo_strdup("crc");
+	}
 }
 
 bool verify_awaits(const struct job *j, const struct scan_result *r)
@@ -161,6 +175,29 @@ static void judged(struct checkpoint *c, const struct found_checkpoint *f, int64
 	mo_str_set(&c->fixed, f->fixed);
 }
 
+/* What attempts died of that loaded it: its content, or not? */
+static void was_compared(struct checkpoint *c, const struct scan_result *r,
+			 const struct found_checkpoint *f)
+{
+	_cleanup_(mo_freep) char *before = c->reason;
+	const char *why = r->error         ? r->error
+			  : f && f->reason ? f->reason
+					   : "its agent is of before";
+
+	c->reason = NULL;
+	c->compared = true;
+	if (!r->error && (!f || !f->complete)) {
+		c->state = CKPT_TORN;
+		mo_str_set(&c->reason, f && f->reason ? f->reason : "not found in checkpoint.dir");
+	} else if (f && f->complete && mo_streq(f->level, "crc")) {
+		c->reason = mo_printf("%s; its content is as it was verified (CRC32C)",
+				      before ? before : "suspected");
+	} else {
+		c->reason = mo_printf("%s; its content was not compared: %.*s",
+				      before ? before : "suspected", mo_utf8_shown(why, 300), why);
+	}
+}
+
 void verify_result(struct job *j, const struct scan_result *r, int64_t time)
 {
 	struct checkpoint *c = checkpoint_edit(j, j->verify.iteration);
@@ -178,12 +215,14 @@ void verify_result(struct job *j, const struct scan_result *r, int64_t time)
 	mo_assert(j->verify.parts <= PARTS_MAX);
 	while (r->id != verify_id(j, part))
 		part++;
-	if (c && c->state == CKPT_COMPLETE && !r->error && f && f->complete &&
-	    part < j->verify.parts && j->verify.parts > 1) {
+	if (c && (c->state == CKPT_COMPLETE || checkpoint_compares(c)) && !r->error && f &&
+	    f->complete && part < j->verify.parts && j->verify.parts > 1) {
 		j->verify.done |= 1LL << part;
 		return;
 	}
-	if (c && c->state == CKPT_COMPLETE && r->error)
+	if (c && checkpoint_compares(c))
+		was_compared(c, r, f);
+	else if (c && c->state == CKPT_COMPLETE && r->error)
 		failed(c, r->error);
 	else if (c && c->state == CKPT_COMPLETE)
 		judged(c, f, time);

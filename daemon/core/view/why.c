@@ -19,7 +19,7 @@
 #include "daemon/core/view/why_waiting.h"
 
 /* a job that runs so long without its first iteration makes no progress */
-#define SLOTS_MAX 20 /* ranks whose GPUs are named in one answer */
+#define SHOWN_MAX 20 /* ranks whose GPUs, or checkpoints, that are named in one answer */
 
 /* Steps that are not proved dead, and why that is not known. */
 static void why_not_gone(const struct state *s, const struct job *j, const struct waiting *w,
@@ -128,7 +128,7 @@ static const char *why_slots(const struct state *s, const struct job *j, struct 
 			if (!slot_health(n, p->gpus[k], &h) || !slot_matters(&h))
 				continue;
 			first = first ? first : n->name;
-			if (shown++ < SLOTS_MAX)
+			if (shown++ < SHOWN_MAX)
 				why_slot(p, k, n, &h, w);
 			else
 				more++;
@@ -175,6 +175,25 @@ static void why_fixed(const struct job *j, struct why_view *w)
 		why_reason(w, "checkpoint-fixed",
 			   "its checkpoints do not reshard: a resume needs %s, as they were saved",
 			   c->fixed);
+}
+
+/* What attempts died of that loaded it; the newest first. */
+static void why_suspect(const struct job *j, struct why_view *w)
+{
+	for (size_t i = j->n_checkpoints, n = 0; i > 0 && n < SHOWN_MAX; i--) {
+		const struct checkpoint *c = &j->checkpoints[i - 1];
+
+		if (c->failed_loads == MO_NONE ||
+		    (c->state != CKPT_SUSPECT && !checkpoint_usable(c)))
+			continue;
+		n++;
+		why_evidence(why_reason(w, "checkpoint-suspect",
+					c->state == CKPT_SUSPECT
+						? "checkpoint %lld is suspect, and not resumed from"
+						: "checkpoint %lld is loaded once more",
+					(long long)c->iteration),
+			     "%s", c->reason ? c->reason : "attempts died that loaded it");
+	}
 }
 
 static void why_elsewhere(const struct job *j, struct why_view *w)
@@ -290,6 +309,8 @@ void job_why(const struct state *s, const struct job *j, int64_t now, struct why
 	}
 	why_elsewhere(j, ret);
 	why_config(j, ret);
+	if (j->state != JOB_COMPLETED)
+		why_suspect(j, ret);
 	why_fixed(j, ret);
 	if (ret->n_reasons == 0)
 		why_reason(ret, job_state_names[j->state], "%s",

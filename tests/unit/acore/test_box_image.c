@@ -184,6 +184,30 @@ static void test_unprivileged(void **state)
 	assert_string_equal(b->box.user, "u");
 }
 
+/* What no user may enter is opened as root; a user's own image he opens himself. */
+static void test_brought(void **state)
+{
+	struct bed *b = *state;
+	_cleanup_(mo_freep) char *hex =
+		mo_strdup("0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef");
+	_cleanup_(mo_freep) char *shared = mo_printf("/state/images/shared/sha256-%s", hex),
+				 *own = mo_printf("/state/images/1000/sha256-%s", hex);
+
+	make(b);
+	assert_false(b->box.brought);
+	mo_desc_done(&box_desc, &b->box);
+	b->spool.images_dir = mo_strdup("/state/images");
+	b->c->digest = mo_printf("sha256:%s", hex);
+	make(b);
+	assert_string_equal(b->box.root, shared);
+	assert_true(b->box.brought);
+	mo_desc_done(&box_desc, &b->box);
+	b->c->auth_file = mo_strdup("/home/u/auth.json");
+	make(b);
+	assert_string_equal(b->box.root, own);
+	assert_false(b->box.brought);
+}
+
 static void test_refused(void **state)
 {
 	struct bed *b = *state;
@@ -292,10 +316,19 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(test_box),     T(test_asked_for_counts), T(test_nowhere_to_write),
-		T(test_refused), T(test_image_speaks),     T(test_of_a_store),
-		T(test_held),    T(test_of_a_file),        T(test_root),
-		T(test_self),    T(test_root_anyway),      T(test_unprivileged),
+		T(test_box),
+		T(test_asked_for_counts),
+		T(test_nowhere_to_write),
+		T(test_brought),
+		T(test_refused),
+		T(test_image_speaks),
+		T(test_of_a_store),
+		T(test_held),
+		T(test_of_a_file),
+		T(test_root),
+		T(test_self),
+		T(test_root_anyway),
+		T(test_unprivileged),
 	};
 
 	return cmocka_run_group_tests_name("acore/box_image", tests, NULL, NULL);

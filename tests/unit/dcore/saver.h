@@ -13,6 +13,10 @@ int saver_setup(void **state);
 int saver_teardown(void **state);
 /* the same with another recipe, from the beginning */
 void saver_again(struct saver *o, int64_t resume, int64_t keep);
+/* the same, of an engine that marks its saves with COMPLETE, or announces them */
+void saver_marked(struct saver *o);
+/* the same, with checkpoint.verify: crc, and nodes that do verify */
+void saver_compares(struct saver *o);
 /* the same, of an engine whose checkpoints are judged by its layout alone */
 void saver_strict(struct saver *o);
 /* as saver_strict(), and its lines say of each save that it ended, and where */

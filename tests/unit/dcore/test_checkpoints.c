@@ -254,18 +254,6 @@ static void recovery_takes_the_newest_complete(void **state)
 	assert_int_equal(saver_job(o)->incidents[0].lost_iterations, 10);
 }
 
-static void an_announced_one_counts_without_marker(void **state)
-{
-	struct saver *o = *state;
-
-	saver_run(o, 2);
-	saver_save(o, 10);
-	/* no COMPLETE file, but the engine announced it and bytes are there */
-	o->w.scan.items[0].complete = false;
-	saver_crash(o);
-	assert_int_equal(saver_job(o)->run.resume, 10);
-}
-
 static void lost_checkpoints_are_not_a_fresh_start(void **state)
 {
 	struct saver *o = *state;
@@ -844,7 +832,6 @@ int main(void)
 		cmocka_unit_test(experts_of_the_command_are_not_guessed),
 		T(unwritable_and_unreadable),
 		T(recovery_takes_the_newest_complete),
-		T(an_announced_one_counts_without_marker),
 		T(lost_checkpoints_are_not_a_fresh_start),
 		T(an_unfinished_first_save_is_no_loss),
 		T(restart_from_takes_the_newest_at_most),

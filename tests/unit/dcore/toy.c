@@ -156,7 +156,17 @@ static void toy_scan(struct world *w, size_t toy, const struct command *c, struc
 			continue;
 		}
 		for (size_t k = 0; k < c->n_known; k++)
-			if (c->known[k].iteration == f->iteration) {
+			if (c->known[k].iteration == f->iteration && !c->known[k].manifest) {
+				if (c->known[k].complete && !w->old_agents &&
+				    mo_streq(f->reason, "COMPLETE is missing"))
+					f->complete = true;
+			} else if (c->known[k].iteration == f->iteration &&
+				   mo_streq(c->known[k].level, "crc") && !w->old_agents) {
+				f->complete &= f->iteration != w->rotten;
+				mo_str_set(&f->reason, f->complete ? NULL
+								   : "its content is not what was "
+								     "verified");
+			} else if (c->known[k].iteration == f->iteration) {
 				known = true;
 				f->complete &= mo_streq(c->known[k].manifest, f->manifest);
 			}

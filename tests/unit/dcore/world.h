@@ -58,6 +58,7 @@ struct world {
 	bool no_kill;            /* toys do not end what they are told to */
 	struct scan_result scan; /* what every scan finds */
 	bool no_scan;
+	int64_t rotten;     /* iteration whose content is not what was verified; 0 = none */
 	bool prune_fails;   /* what an order removes stays there */
 	bool verify;        /* orders to verify after a save are answered too */
 	int64_t n_verified; /* how many were; by node and part: */

@@ -216,7 +216,7 @@ static void test_documented(void **state)
 	check_keys(&rank_coords_desc, "tp pp ep cp dp");
 	check_keys(&rank_exit_desc, "code signal cause");
 	check_keys(&checkpoint_view_desc, "iteration path state level bytes saved_at verified_at "
-					  "attempt reason fixed held");
+					  "attempt reason fixed held failed_loads");
 	check_keys(&event_desc, "seq time type job node rank attempt message data");
 	check_keys(&incident_desc, "time attempt class first_rank node cause evidence action "
 				   "lost_iterations waterfall_ms");

@@ -137,12 +137,13 @@ int mo_proc_kill(pid_t pid, int64_t start_time)
 /* Memory is never short here. */
 void mo_proc_go_first(void) {}
 
-size_t mo_proc_kill_env(const char *assignment)
+/* Nobody here has a namespace of a step, and who is killed is dead at once. */
+size_t mo_hunt_pass(struct mo_hunt *h)
 {
 	size_t n = 0;
 
 	for (int i = 0; i < n_processes; i++)
-		if (!table[i].dead && mo_streq(table[i].env, assignment)) {
+		if (!table[i].dead && mo_streq(table[i].env, h->assignment)) {
 			n++;
 			if (seam_acts())
 				kill_it(&table[i]);
@@ -150,11 +151,7 @@ size_t mo_proc_kill_env(const char *assignment)
 	return n;
 }
 
-/* Nobody here has a namespace of a step. */
-size_t mo_proc_kill_in(uint64_t mnt, const char *marker, const char *text)
-{
-	return 0;
-}
+void mo_hunt_done(struct mo_hunt *h) {}
 
 static bool is_waited_for(const struct seam_process *p, idtype_t type, int64_t id)
 {

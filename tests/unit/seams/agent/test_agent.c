@@ -473,6 +473,42 @@ static void test_power_loss(void **state)
 	assert_int_equal(stepd.starts, 0);
 }
 
+/* What protects was emptied, by whatever: on the boot that wrote it that is refused in one line; a
+ * new boot proves that nothing of before is under way, and the epoch is still known. */
+static void test_emptied_fence(void **state)
+{
+	static const char *const emptied[] = { STATE "/fence.json", STATE "/fence.log" };
+
+	for (size_t i = 0; i < ELEMENTSOF(emptied); i++) {
+		moed.launch = true;
+		assert_int_equal(start(), 0);
+		run(2 * S);
+		stepd_dies();
+		for (int rank = 0; rank < N_RANKS; rank++)
+			seam_process_ends(stepd.pids[rank], 9);
+		end();
+		seam_put(emptied[i], i ? "7 1\n\001\n" : "");
+		assert_true(start() < 0);
+		end();
+		seam_remove("/run");
+		setup(state);
+		seam_remove(BOOT);
+		seam_put(BOOT, "boot-2\n");
+		moed.epoch = moed.command_epoch = 2; /* before the one that it obeyed */
+		moed.launch = true;
+		assert_int_equal(start(), 0);
+		run(3 * S);
+		assert_int_equal(stepd.starts, 0);
+		assert_int_equal(moed.refused, 1);
+		end();
+		seam_put(emptied[i], i ? "\001\n" : ""); /* it is of this boot by now */
+		assert_true(start() < 0);
+		end();
+		teardown(state);
+		setup(state);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -483,6 +519,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_disk_full, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_crash, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_power_loss, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_emptied_fence, setup, teardown),
 	};
 
 	unsetenv("MOE_BOOT_ID");
