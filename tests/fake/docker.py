@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 """What docker does of the few things that docs/agent-in-image.md and config/runtimes/docker.yaml
-ask of it, without docker: an image is an unpacked directory, a container a mount namespace with that
-directory as its root and the host's pid, net and ipc namespaces. As with docker, everything that a
-container started is killed when its first process ends (there by its cgroup, here by its mount
-namespace). run, exec, stop, start, logs, save, image inspect, container inspect, ps, rm, rmi;
+ask of it, without docker: an image is an unpacked directory, a container a mount namespace with
+that directory as its root and the host's pid, net and ipc namespaces. As with docker, everything
+that a container started is killed when its first process ends (there by its cgroup, here by its
+mount namespace). run, exec, stop, start, logs, save, image inspect, container inspect, ps, rm, rmi;
 $DOCKER_DIR/images/NAME are the images. $DOCKER_DIR/says/VERB is said instead, by VERB.fails it
 fails, with VERB.hangs it never ends; asked/VERB is what was asked last."""
 import hashlib
