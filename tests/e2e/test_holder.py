@@ -136,7 +136,7 @@ def each(*kinds):
     return register
 
 
-@each(Docker, Podman, Fake)
+@each(Docker, Podman)
 def a_rank_in_it(kind):
     with Held(kind) as n:
         said = n.look()
@@ -169,6 +169,11 @@ def a_rank_in_it(kind):
         wait_until(lambda: not n.of_steps(), 30, "nothing is kept")
         need(not alive(holder), "its process lives")
         equal(n.runtime.ask("rmi", n.runtime.image)[0], 0, "rmi afterwards")
+
+
+@suite.test
+def a_rank_in_it_everywhere():
+    a_rank_in_it(Fake)
 
 
 @each(Docker, Podman)

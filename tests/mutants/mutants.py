@@ -341,14 +341,14 @@ MUTANTS = [
         "process_fifo",
         "O_RDWR | O_CLOEXEC",
         "O_RDWR",
-        [e2e("test_holder.py", "a_rank_in_it_fake")],
+        [e2e("test_holder.py", "a_rank_in_it_everywhere")],
     ),
     (
         "container without nosuid",
         "holder_enter",
         "FLAG_NOSUID | FLAG_NODEV",
         "FLAG_NODEV",
-        [e2e("test_holder.py", "a_rank_in_it_fake")],
+        [e2e("test_holder.py", "a_rank_in_it_everywhere")],
     ),
     (
         "container on a node that starts none",
