@@ -200,10 +200,3 @@ class Fake(Runtime):
 
     def untold(self):
         shutil.rmtree(self.dir + "/docker/says", ignore_errors=True)
-
-    def asked(self, verb):
-        try:
-            with open("%s/docker/asked/%s" % (self.dir, verb)) as f:
-                return f.read().split("\n")[:-1]
-        except FileNotFoundError:
-            return None
