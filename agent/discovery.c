@@ -21,6 +21,7 @@
 #include "lib/base/identity.h"
 #include "lib/base/log.h"
 #include "lib/loop/loop.h"
+#include "lib/model/runtime.h"
 #include "lib/wire/decode.h"
 #include "lib/wire/encode.h"
 
@@ -163,6 +164,8 @@ static void adopt(struct discovery *d, struct nodeinfo *info, const char *proble
 	settle_walls(m->config, info);
 	info->image_root |= service_makes_users(m);
 	info->images = mo_uid() == 0 || info->image_root;
+	if (mo_uid() == 0)
+		runtime_list(m->config->runtimes, &info->holders, &info->n_holders);
 	bool changed = !mo_streq(lacks, d->lacks) || !mo_desc_equal(&nodeinfo_desc, info, &m->info);
 	mo_str_set(&d->lacks, lacks);
 	if (changed || !m->started) {

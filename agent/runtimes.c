@@ -148,15 +148,13 @@ static void sweep(struct runtimes *r, const char *name)
 
 void runtimes_sweep(struct runtimes *r)
 {
-	const char *list = r->m->config->runtimes;
+	char **names = NULL;
+	size_t n = 0;
 
-	for (size_t n; list && *list; list += n + strspn(list + n, ", ")) {
-		n = strcspn(list, ", ");
-		_cleanup_(mo_freep) char *name = mo_strndup(list, n);
-
-		if (n)
-			sweep(r, name);
-	}
+	runtime_list(r->m->config->runtimes, &names, &n);
+	for (size_t i = 0; i < n; i++)
+		sweep(r, names[i]);
+	mo_strs_clear(&names, &n);
 	begin(r);
 }
 

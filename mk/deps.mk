@@ -12,6 +12,8 @@ NUMAVM_PACKAGES := qemu-system-x86 busybox-static cpio binutils
 BOOTED_PACKAGES := debhelper lintian mmdebstrap systemd-container
 # for images in the store of podman, or in a file; likewise
 STORE_PACKAGES := podman runc squashfs-tools
+# unpacked in the build: installed they would start a daemon, which changes the machine's network
+DOCKER_PACKAGES := docker.io containerd
 LINT_PACKAGES := clang-14 clang-tidy-14 clang-format-14 black libclang-rt-14-dev cppcheck \
 	codespell shellcheck valgrind
 
@@ -34,6 +36,11 @@ deps-booted:
 deps-stores:
 	@$(call install_packages,$(STORE_PACKAGES)) || \
 		echo "deps: not installed: $(STORE_PACKAGES)"
+	@command -v dockerd >/dev/null || [ -x $(BUILD)/docker/usr/sbin/dockerd ] || { \
+		mkdir -p $(BUILD)/docker && cd $(BUILD)/docker && \
+		apt-get download -q $(DOCKER_PACKAGES) && \
+		for p in *.deb; do dpkg -x "$$p" . || exit; done; } || \
+		echo "deps: not unpacked: $(DOCKER_PACKAGES)"
 deps-test: deps deps-numavm deps-booted deps-stores
 	@$(call install_packages,$(TEST_PACKAGES))
 	@# for the page test; not as packages of the list: other sources of node bring npm along and

@@ -92,7 +92,7 @@ int main(int argc, char *argv[])
 	umask(022);
 	mo_desc_init(&runtime_image_desc, &stored);
 	if (asked && box.runtime)
-		store_ask(&box, &stored);
+		store_ask(&box, argv[1], &stored);
 	/* targets are resolved in the working directory (targets.c) */
 	if (chdir("/") < 0)
 		report_failure(errno, "enter the root");

@@ -10,6 +10,7 @@
 #include "agent/core/stepd/namespace_words.h"
 #include "agent/namespace/account.h"
 #include "agent/namespace/devices.h"
+#include "agent/namespace/holder.h"
 #include "agent/namespace/image.h"
 #include "agent/namespace/kernel.h"
 #include "agent/namespace/mounts.h"
@@ -106,21 +107,28 @@ static void place_image(const struct box *b, const struct image *image)
 		place_directory(b, image);
 }
 
-/* The step's directory is covered, in this namespace, by one that this process is in from now on:
- * the root is put together there, out of everybody's sight, and leaves it when it becomes the root.
+/* The step's directory is covered, in this namespace, by one that this process is in from then on.
+ */
+static void cover_directory(const struct box *b, const char *dir)
+{
+	_cleanup_(mo_freep) char *options =
+		mo_printf("mode=0700,uid=%lld,gid=%lld",
+			  b->users > BOX_NODE ? (long long)user_uid(b) : 0,
+			  b->users > BOX_NODE ? (long long)user_gid(b) : 0);
+
+	if (mount("tmpfs", dir, "tmpfs", MS_NOSUID | MS_NODEV, options) < 0 || chdir(dir) < 0)
+		report_failure(errno, "mount a tmpfs on the step's directory");
+}
+
+/* The root is put together there, out of everybody's sight, and leaves it when it becomes the root.
  */
 static void cover(const struct box *b, const struct image *image, const char *dir)
 {
 	_cleanup_(mo_closep) int disk =
 		b->writable == WRITABLE_DISK ? open_dir(AT_FDCWD, b->upper) : -1;
-	_cleanup_(mo_freep) char *options =
-		mo_printf("mode=0700,uid=%lld,gid=%lld",
-			  b->users > BOX_NODE ? (long long)user_uid(b) : 0,
-			  b->users > BOX_NODE ? (long long)user_gid(b) : 0);
 	static const char *const names[] = { IMAGE, LAYER, ROOT };
 
-	if (mount("tmpfs", dir, "tmpfs", MS_NOSUID | MS_NODEV, options) < 0 || chdir(dir) < 0)
-		report_failure(errno, "mount a tmpfs on the step's directory");
+	cover_directory(b, dir);
 	for (size_t i = 0; i < ELEMENTSOF(names); i++)
 		make_dir(AT_FDCWD, names[i], 0755);
 	place_image(b, image);
@@ -233,7 +241,7 @@ static char *said_by(const struct image *image, const struct runtime_image *stor
 	struct mo_buf b = { 0 };
 
 	mo_desc_init(&image_config_desc, &config);
-	if (image->n_layers > 0)
+	if (stored->id)
 		store_config(stored, &config);
 	else
 		image_read(image, &config);
@@ -253,11 +261,13 @@ static int open_squash(const struct box *b)
 
 /* From here on this process is the user. */
 static void open_image(const struct box *b, const struct runtime_image *stored, const char *dir,
-		       struct image *ret)
+		       struct image *ret, struct holder *holder)
 {
 	int file = b->squashfs ? open_squash(b) : -1;
 
-	if (b->runtime)
+	if (b->holder)
+		holder_find(b, stored, ret, holder);
+	else if (b->runtime)
 		image_stack(stored, dir, ret);
 	else if (b->brought)
 		image_open(b, ret);
@@ -282,8 +292,29 @@ static void check(const struct box *b)
 			       b->root);
 	if (b->uid < 0 || b->uid >= UINT32_MAX || b->gid < 0 || b->gid >= UINT32_MAX)
 		report_failure(EINVAL, "read the box: it names no user");
-	if (b->writable < 0 || (b->writable == WRITABLE_DISK && !b->upper))
+	if (b->holder && (!b->runtime || b->users > BOX_NODE || b->writable != WRITABLE_DISK))
+		report_failure(EOPNOTSUPP,
+			       "use the image %s: no container of a runtime is what is asked for",
+			       b->root);
+	if (b->writable < 0 || (b->writable == WRITABLE_DISK && !b->upper && !b->holder))
 		report_failure(EINVAL, "read the box: it has no place for what the step writes");
+}
+
+/* What is between this process's root and the one that everybody sees. */
+static void become_root(const struct box *b, const struct image *image, struct holder *holder)
+{
+	if (b->holder) {
+		holder_enter(holder);
+		return;
+	}
+	_cleanup_(mo_closep) int users = user_namespace(b);
+
+	user_enter(b, users);
+	_cleanup_(mo_closep) int root = assemble(b, image);
+	int r = kernel_change_root(root);
+
+	if (r < 0)
+		report_failure(-r, "make the image the root");
 }
 
 char *root_make(const struct box *b, const struct runtime_image *stored, const char *dir)
@@ -291,28 +322,25 @@ char *root_make(const struct box *b, const struct runtime_image *stored, const c
 	_cleanup_(mo_freep) char *who = mo_printf("the user (uid %lld)", (long long)b->uid);
 	struct outside outside;
 	struct image image;
+	struct holder holder = { .mnt = -1 };
 
 	check(b);
 	copy_outside(b, dir, &outside);
-	open_image(b, stored, dir, &image);
+	open_image(b, stored, dir, &image, &holder);
 	char *said = said_by(&image, stored);
 	_cleanup_(mo_buf_done) struct mo_buf passwd = { 0 };
 
 	account_read(b, &image, &passwd);
 	mounts_copy(b->mounts, b->n_mounts, who, &outside.mounts);
 	user_end();
-	cover(b, &image, dir);
+	if (b->holder)
+		cover_directory(b, dir);
+	else
+		cover(b, &image, dir);
 	outside.passwd.copy = -1;
 	if (passwd.len > 0)
 		account_copy(&passwd, dir, &outside.passwd);
-	_cleanup_(mo_closep) int users = user_namespace(b);
-
-	user_enter(b, users);
-	_cleanup_(mo_closep) int root = assemble(b, &image);
-	int r = kernel_change_root(root);
-
-	if (r < 0)
-		report_failure(-r, "make the image the root");
+	become_root(b, &image, &holder);
 	image_close(&image);
 	place_outside(&outside, b);
 	if (b->writable == WRITABLE_NO)

@@ -16,11 +16,15 @@
 
 /* In the child; the descriptors of the maker are closed: what a runtime leaves behind must not hold
  * the supervisor's pipes open. */
-static _Noreturn void become(const char *path, const struct box *b, int out)
+static _Noreturn void become(const char *path, const struct box *b, const char *dir, int out)
 {
-	char *argv[] = {
-		(char *)"moe-runtime", (char *)"hold", b->runtime, b->stored, b->step, NULL
-	};
+	char *argv[] = { (char *)"moe-runtime",
+			 (char *)(b->holder ? "start" : "hold"),
+			 b->runtime,
+			 b->stored,
+			 b->step,
+			 (char *)(b->holder ? dir : NULL),
+			 NULL };
 	int null = mo_open_at(AT_FDCWD, "/dev/null", O_RDONLY, 0);
 
 	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 ||
@@ -60,7 +64,7 @@ static _Noreturn void refuse(const struct box *b, const struct mo_buf *said)
 		       said->data + space + 1);
 }
 
-void store_ask(const struct box *b, struct runtime_image *ret)
+void store_ask(const struct box *b, const char *dir, struct runtime_image *ret)
 {
 	_cleanup_(mo_freep) char *path = mo_libexec("moe-runtime");
 	_cleanup_(mo_buf_done) struct mo_buf said = { 0 };
@@ -76,7 +80,7 @@ void store_ask(const struct box *b, struct runtime_image *ret)
 	pid_t pid = fork();
 
 	if (pid == 0)
-		become(path, b, ends[1]);
+		become(path, b, dir, ends[1]);
 	if (pid < 0)
 		report_failure(errno, "start moe-runtime");
 	mo_close(ends[1]);
@@ -88,7 +92,7 @@ void store_ask(const struct box *b, struct runtime_image *ret)
 		refuse(b, &said);
 	int r = wire_decode(&runtime_image_desc, said.data, strlen(said.data), false, ret, &err);
 
-	if (r == 0 && ret->n_layers == 0)
+	if (r == 0 && (b->holder ? ret->pid < 2 : ret->n_layers == 0))
 		r = -EBADMSG;
 	if (r == 0 && b->digest && !mo_streq(ret->digest, b->digest))
 		r = mo_error_set(&err, -ENOENT, "this node has %s, the job has %s", ret->digest,

@@ -5,7 +5,9 @@
  * moe-runtime hold NAME IMAGE STEP: keeps the image from being removed, by a container of the
  *   step's that is never started, and says what the image is: JSON of struct runtime_image.
  * moe-runtime digest NAME IMAGE: which image that name is here, and keeps nothing.
- * moe-runtime release NAME STEP: ends that. No process of the step is left.
+ * moe-runtime start NAME IMAGE STEP DIR: starts a container of it for the step, whose only process
+ *   is moe-hold and ends with DIR/life (decision 023), and says the same with that process.
+ * moe-runtime release NAME STEP: ends either. No process of the step is left.
  * moe-runtime sweep NAME NODE STEPSDIR: the same for all steps of the node that have no directory
  *   there: what an agent before this one did not come to. A step has its directory before
  *   something is kept for it, so one that begins meanwhile is not met.
@@ -72,20 +74,54 @@ static int read_config(const struct asking *a, struct runtime_image *ret, struct
 	return 0;
 }
 
-/* What the runtime has refused is the image's name; all else is this node's. */
+/* What a runtime that answers has refused is the image's name; all else is this node's. */
 static int resolve(struct asking *a, struct runtime_image *ret, struct mo_error *err)
 {
 	_cleanup_(mo_error_done) struct mo_error why = { 0 };
 	int r = ASK(a, resolve, &why);
 
-	if (r == -EREMOTEIO)
+	if (r == -EREMOTEIO) {
+		r = ASK(a, kept, err);
+		if (r < 0)
+			return r;
 		return mo_error_set(err, -ENOENT, "%s has no image %s on this node (%s)",
-				    a->runtime.name, a->words.image, mo_error_text(&why, r));
+				    a->runtime.name, a->words.image,
+				    mo_error_text(&why, -EREMOTEIO));
+	}
 	if (r < 0)
 		return mo_error_set(err, r == -ENOENT ? -ENOPKG : r, "%s", mo_error_text(&why, r));
 	r = runtime_image_resolved(a->answer.data, ret, err);
 	a->words.id = ret->id;
 	return r;
+}
+
+static int keep_layers(struct asking *a, struct runtime_image *ret, struct mo_error *err)
+{
+	int r = ASK(a, keep, err);
+
+	if (r == 0)
+		r = ASK(a, layers, err);
+	return r < 0 ? r : runtime_image_layers(a->answer.data, ret, err);
+}
+
+static int start(struct asking *a, struct runtime_image *ret, struct mo_error *err)
+{
+	_cleanup_(mo_freep) char *program = mo_libexec("moe-hold");
+
+	if (!program)
+		return mo_error_set(err, -ENOPKG, "moe-hold is missing");
+	if (a->runtime.n_start == 0 || a->runtime.n_pid == 0)
+		return mo_error_set(err, -ENOTSUP,
+				    "the file runtimes/%s.yaml of this node has no `holder`: start "
+				    "and pid",
+				    a->runtime.name);
+	a->words.hold = program;
+	int r = ASK(a, start, err);
+
+	a->words.hold = NULL;
+	if (r == 0)
+		r = ASK(a, pid, err);
+	return r < 0 ? r : runtime_image_pid(a->answer.data, ret, err);
 }
 
 static int hold(struct asking *a, struct mo_error *err)
@@ -101,11 +137,7 @@ static int hold(struct asking *a, struct mo_error *err)
 	if (r == 0)
 		r = read_config(a, &image, err);
 	if (r == 0)
-		r = ASK(a, keep, err);
-	if (r == 0)
-		r = ASK(a, layers, err);
-	if (r == 0)
-		r = runtime_image_layers(a->answer.data, &image, err);
+		r = a->words.dir ? start(a, &image, err) : keep_layers(a, &image, err);
 	if (r < 0)
 		return r;
 	wire_encode(&runtime_image_desc, &image, &out);
@@ -155,14 +187,17 @@ static int run(char *argv[], struct mo_error *err)
 {
 	struct asking a = { 0 };
 	const char *verb = argv[1];
-	bool holds = mo_streq(verb, "hold"), tells = mo_streq(verb, "digest");
+	bool starts = mo_streq(verb, "start"), holds = starts || mo_streq(verb, "hold"),
+	     tells = mo_streq(verb, "digest");
 
 	a.end_us = mo_clock_boot_us() + (holds || tells ? HOLD_DEADLINE_US : RELEASE_DEADLINE_US);
 	mo_desc_init(&runtime_desc, &a.runtime);
 	int r = runtime_load(argv[2], &a.runtime, err);
 
 	if (r == 0 && holds) {
-		a.words = (struct runtime_words){ .image = argv[3], .step = argv[4] };
+		a.words = (struct runtime_words){ .image = argv[3],
+						  .step = argv[4],
+						  .dir = starts ? argv[5] : NULL };
 		r = hold(&a, err);
 	} else if (r == 0 && tells) {
 		a.words.image = argv[3];
@@ -177,6 +212,25 @@ static int run(char *argv[], struct mo_error *err)
 	return r;
 }
 
+static bool are_good(int argc, char *argv[])
+{
+	static const struct {
+		const char *verb;
+		int argc;
+		bool image;
+	} rows[] = { { "hold", 5, true },
+		     { "start", 6, true },
+		     { "digest", 4, true },
+		     { "release", 4, false },
+		     { "sweep", 5, false } };
+
+	for (size_t i = 0; argc > 1 && i < ELEMENTSOF(rows); i++)
+		if (mo_streq(argv[1], rows[i].verb))
+			return argc == rows[i].argc &&
+			       (!rows[i].image || runtime_image_valid(argv[3]));
+	return false;
+}
+
 int main(int argc, char *argv[])
 {
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
@@ -185,15 +239,12 @@ int main(int argc, char *argv[])
 		printf("moe-runtime %s\n", MO_VERSION);
 		return 0;
 	}
-	if (argc < 4 ||
-	    !(strcmp(argv[1], "hold") == 0      ? argc == 5 && runtime_image_valid(argv[3])
-	      : strcmp(argv[1], "digest") == 0  ? argc == 4 && runtime_image_valid(argv[3])
-	      : strcmp(argv[1], "release") == 0 ? argc == 4
-						: strcmp(argv[1], "sweep") == 0 && argc == 5)) {
+	if (!are_good(argc, argv)) {
 		fprintf(stderr,
-			"usage: moe-runtime hold NAME IMAGE STEP | digest NAME IMAGE | release "
-			"NAME STEP | "
-			"sweep NAME NODE STEPSDIR (the agent starts it)\n");
+			"usage: moe-runtime hold NAME IMAGE STEP | start NAME IMAGE STEP DIR "
+			"| digest NAME IMAGE | release NAME STEP | sweep NAME NODE STEPSDIR (the "
+			"agent starts "
+			"it)\n");
 		return 2;
 	}
 	prctl(PR_SET_PDEATHSIG, SIGKILL);

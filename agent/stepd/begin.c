@@ -71,6 +71,8 @@ void stepd_init(struct stepd *s)
 			     .mnt_fd = -1,
 			     .root_fd = -1,
 			     .image_fd = -1,
+			     .holder = { .fd = -1 },
+			     .life_fd = -1,
 			     .heartbeat_fd = -1,
 			     .keeper_fd = -1,
 			     .cgroup_procs_fd = -1,

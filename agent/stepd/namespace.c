@@ -56,6 +56,28 @@ static void take_lock(struct stepd *s, const struct maker *m)
 		       s->box->root, strerror(-s->image_fd));
 }
 
+/* It is no rank: what they have entered stays. */
+static void on_holder_end(struct stepd *s, struct source *source, uint32_t events)
+{
+	wake_unwatch(s, source);
+	if (!s->killing)
+		mo_log(MO_WARNING, NULL,
+		       &(struct mo_log_where){ .job = s->spool.launch.job,
+					       .attempt = s->spool.launch.attempt,
+					       .rank = -1 },
+		       "the container of %s that holds the image %s has ended; its ranks go on, do "
+		       "not remove the container or the image while they do",
+		       s->box->runtime, s->box->root);
+}
+
+static int take_holder(struct stepd *s, const struct maker *m)
+{
+	int fd = process_take_fd(m->pid, BOX_HOLDER_FD);
+
+	s->holder = (struct source){ .fd = fd, .fn = on_holder_end, .owner = s };
+	return fd < 0 ? fd : wake_watch(s, &s->holder, EPOLLIN);
+}
+
 /* Where the users of the box are not the node's: the namespace of theirs. */
 static int take_users(struct stepd *s, const struct maker *m)
 {
@@ -95,6 +117,8 @@ static int take(struct stepd *s, const struct maker *m)
 	r = write_in(s, "namespace", number);
 	if (r == 0)
 		s->mnt_fd = TAKE_FD(fd);
+	if (r == 0 && s->box && s->box->holder)
+		r = take_holder(s, m);
 	if (r == 0 && s->box && s->box->root && !s->box->runtime && !s->box->squashfs)
 		take_lock(s, m);
 	return r;
@@ -263,6 +287,7 @@ static int ask(struct stepd *s, struct maker *m)
 void namespace_start(struct stepd *s)
 {
 	struct maker *m = s->maker = mo_alloc(sizeof(*m));
+	_cleanup_(mo_freep) char *life = mo_path(s->dir, BOX_LIFE);
 
 	m->answer.fd = m->life_fd = -1;
 	m->end_us = mo_clock_boot_us() + DEADLINE_US;
@@ -272,7 +297,9 @@ void namespace_start(struct stepd *s)
 		s->spool.info.walls = false;
 	int r = s->box ? box_write(s) : 0;
 
-	if (r == 0)
+	if (r == 0 && s->box && s->box->holder)
+		r = s->life_fd = process_fifo(life);
+	if (r >= 0)
 		r = run(s, m);
 	if (r < 0)
 		finish(s, m, mo_printf("moe-namespace could not be started: %s", strerror(-r)),

@@ -228,6 +228,13 @@ int process_pipe(int bytes, int *ret_read, int *ret_write)
 	return 0;
 }
 
+int process_fifo(const char *path)
+{
+	int fd = mkfifo(path, 0600) < 0 ? -1 : open(path, O_RDWR | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
 int process_input(const char *text)
 {
 	_cleanup_(mo_closep) int fd = memfd_create("input", MFD_CLOEXEC);

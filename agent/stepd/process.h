@@ -44,6 +44,9 @@ pid_t process_program(const struct process_program *p); /* its pid, or a negativ
 void process_kill(pid_t pid); /* its end was not taken yet: the number is still its own */
 /* What is open as fd in a process of ours, with its locks; a negative errno. */
 int process_take_fd(pid_t pid, int fd);
+/* A FIFO of that name, made and open for this process alone: who reads it has its end of file when
+ * this process ends. The descriptor, or a negative errno. */
+int process_fifo(const char *path);
 /* The reading end never waits. bytes: it shall hold so many, 0: as the kernel has it; where the
  * user may not have so many, fewer. 0, or a negative errno, and there is none. */
 int process_pipe(int bytes, int *ret_read, int *ret_write);

@@ -118,8 +118,12 @@ struct stepd {
 	int user_fd;                     /* the user namespace of that one, 0: the node's */
 	int root_fd;                     /* O_PATH of its root where that is an image, else -1 */
 	int image_fd;                    /* a lock on their image, -1: none */
-	struct files *files;             /* the reader of their files, NULL before there is one */
-	struct asked *asked;             /* moe-config, NULL before it is asked */
+	/* where a container of a runtime holds that image: its process, and what ends it with this
+	 * process */
+	struct source holder;
+	int life_fd;
+	struct files *files; /* the reader of their files, NULL before there is one */
+	struct asked *asked; /* moe-config, NULL before it is asked */
 	/* engine.prepare while it runs: no rank, but with the same pipes */
 	struct rank hook;
 	struct hooks hooks;

@@ -30,7 +30,10 @@ struct recipe_container {
 	char *digest;
 	struct container_mount *mounts;
 	size_t n_mounts;
-	bool home;         /* the user's home is there too */
+	bool home; /* the user's home is there too */
+	/* the node's container runtime that starts a container of the image, which the ranks enter
+	 * (enum of runtime_names); NULL: moe-namespace makes one, without a runtime */
+	char *runtime;
 	int user;          /* enum container_user; -1, of an earlier version: self */
 	int writable;      /* enum container_writable */
 	int64_t shm_bytes; /* size of its own /dev/shm; 0: the node's, MO_NONE: half the memory */

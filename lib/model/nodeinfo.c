@@ -86,6 +86,10 @@ static const struct mo_field nodeinfo_fields[] = {
 	     .omit = true),
 	MO_D(nodeinfo, image_root, MO_BOOL,
 	     "a step can be root in its image (engine.container.user)", .omit = true),
+	MO_D_LIST(nodeinfo, holders, MO_STRS,
+		  "container runtimes that may start a step's container "
+		  "(engine.container.runtime)",
+		  .omit = true),
 	MO_D(nodeinfo, driver, MO_STR, "version of the GPU driver; null: none"),
 	MO_D(nodeinfo, cpu_model, MO_STR, "model of its CPUs", .omit = true),
 	MO_D(nodeinfo, sockets, MO_INT, "sockets with a CPU", .omit = true),

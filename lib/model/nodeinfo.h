@@ -67,6 +67,9 @@ struct nodeinfo {
 	bool images;
 	/* and with engine.container.user: root, for the kernel gives user namespaces */
 	bool image_root;
+	/* container runtimes that it lets start a step's container (engine.container.runtime) */
+	char **holders;
+	size_t n_holders;
 	char *driver, *cpu_model;
 	int64_t sockets; /* cpu_nps = NUMA nodes with memory / sockets */
 	struct node_finding *findings;

@@ -16,7 +16,9 @@ static const struct mo_field runtime_fields[] = {
 	MO_D_LIST(runtime, keep, MO_STRS, "keeps it from being removed"),
 	MO_D_LIST(runtime, layers, MO_STRS, "says its directories"),
 	MO_D_LIST(runtime, kept, MO_STRS, "says the steps for which something is kept"),
-	MO_D_LIST(runtime, release, MO_STRS, "ends that"),
+	MO_D_LIST(runtime, release, MO_STRS, "ends that, and a container that was started"),
+	MO_D_LIST(runtime, start, MO_STRS, "starts a container that holds the image"),
+	MO_D_LIST(runtime, pid, MO_STRS, "says its process"),
 };
 const struct mo_desc runtime_desc = MO_DESC(runtime, runtime_fields);
 
@@ -25,7 +27,11 @@ static bool find(const char *name, size_t n, const struct runtime_words *known, 
 {
 	const struct {
 		const char *name, *value;
-	} rows[] = { { "image", known->image }, { "id", known->id }, { "step", known->step } };
+	} rows[] = { { "image", known->image },
+		     { "id", known->id },
+		     { "step", known->step },
+		     { "dir", known->dir },
+		     { "hold", known->hold } };
 
 	for (size_t i = 0; i < ELEMENTSOF(rows); i++)
 		if (strlen(rows[i].name) == n && memcmp(rows[i].name, name, n) == 0) {
@@ -53,7 +59,8 @@ static char *expand(const char *word, const struct runtime_words *known, struct 
 			if (!at[1 + n])
 				return mo_strdup("{ is not closed by }");
 			if (!find(at + 1, n, known, &value))
-				return mo_printf("{%.*s} is none of {image}, {id}, {step}",
+				return mo_printf("{%.*s} is none of {image}, {id}, {step}, "
+						 "{dir}, {hold}",
 						 (int)MO_MIN(n, 64U), at + 1);
 			if (!value)
 				return mo_printf("{%.*s} is not known to this command", (int)n,
@@ -105,6 +112,17 @@ const char *runtime_of_image(const char *image, const char **ret_name)
 		}
 	}
 	return NULL;
+}
+
+void runtime_list(const char *list, char ***ret, size_t *n_ret)
+{
+	for (size_t n; list && *list; list += n + strspn(list + n, ", ")) {
+		n = strcspn(list, ", ");
+		_cleanup_(mo_freep) char *name = mo_strndup(list, n);
+
+		if (n)
+			mo_strs_add(ret, n_ret, name);
+	}
 }
 
 bool runtime_image_valid(const char *text)

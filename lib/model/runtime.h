@@ -1,5 +1,6 @@
-/* A container runtime of the site's, of whose store images are used in place: the commands that are
- * put to it. A plain value, read from config/runtimes/NAME.yaml by lib/recipe. */
+/* A container runtime of the site's, of whose store images are used in place, or which starts a
+ * container of them: the commands that are put to it. A plain value, read from
+ * config/runtimes/NAME.yaml by lib/recipe. */
 #pragma once
 #include "lib/base/desc.h"
 
@@ -8,6 +9,8 @@ struct runtime_words {
 	const char *image; /* as the recipe names it */
 	const char *id;    /* the runtime's own name of it */
 	const char *step;  /* of the spool entry */
+	const char *dir;   /* of the step, on the node */
+	const char *hold;  /* moe-hold there: the container's only process */
 };
 
 /* Each the words of one command. */
@@ -15,6 +18,9 @@ struct runtime {
 	char *name;
 	char **resolve, **config, **keep, **layers, **kept, **release;
 	size_t n_resolve, n_config, n_keep, n_layers, n_kept, n_release;
+	/* starts a container of the image, and says the process in it; of none: it starts none */
+	char **start, **pid;
+	size_t n_start, n_pid;
 };
 extern const struct mo_desc runtime_desc;
 MO_DEFINE_DONE(runtime)
@@ -31,6 +37,8 @@ char **runtime_command(char *const *words, size_t n, const struct runtime_words 
 const char *runtime_of_image(const char *image, const char **ret_name);
 /* All that there are; up to a NULL. */
 extern const char *const runtime_names[];
+/* Appends the names of a list as agent.yaml has it, between commas; NULL: none. */
+void runtime_list(const char *list, char ***ret, size_t *n_ret);
 /* Whether text can be the name of an image in a store: it is no option, and nothing but letters,
  * digits and . _ / : @ - */
 bool runtime_image_valid(const char *text);

@@ -246,6 +246,25 @@ void key_read_mounts(struct reader *r, const struct key *k, const struct ynode *
 		read_mount(r, k->path, v->items[i].value);
 }
 
+void key_read_runtime(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct recipe_container *c = r->bases[BASE_CONTAINER];
+	const char *text = v->kind == YAML_SCALAR ? v->text : "";
+	bool known = mo_streq(text, "builtin");
+
+	mo_str_set(&c->runtime, NULL);
+	for (size_t i = 0; runtime_names[i]; i++)
+		if (mo_streq(text, runtime_names[i])) {
+			mo_str_set(&c->runtime, text);
+			known = true;
+		}
+	if (!known)
+		value_wrong(r, k->path, v,
+			    "without it moectl makes the container itself; a runtime only where a "
+			    "site insists on it",
+			    "builtin, docker or podman");
+}
+
 void key_read_shm(struct reader *r, const struct key *k, const struct ynode *v)
 {
 	struct recipe_container *c = r->bases[BASE_CONTAINER];

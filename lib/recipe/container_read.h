@@ -6,6 +6,7 @@
 void key_read_container(struct reader *r, const struct key *k, const struct ynode *v);
 void key_read_image(struct reader *r, const struct key *k, const struct ynode *v);
 void key_read_mounts(struct reader *r, const struct key *k, const struct ynode *v);
+void key_read_runtime(struct reader *r, const struct key *k, const struct ynode *v);
 void key_read_shm(struct reader *r, const struct key *k, const struct ynode *v);
 /* The directory or file that each step has of its own and that the cleaned path lies in; NULL: in
  * none. */
@@ -18,7 +19,6 @@ const char *container_made(const char *path);
 	"leave it out: ranks in an image run as the job's user, with the same rights as without " \
 	"one"
 #define CONTAINER_DEVICES "leave it out: ranks see the devices of the GPUs that the job has"
-#define CONTAINER_RUNTIME "leave it out: moectl makes the container itself, without a runtime"
 #define CONTAINER_PROGRAM \
 	"leave it out: what runs in the image is engine.entry or engine.argv, in engine.workdir"
 #define CONTAINER_VOLUMES "write them as engine.container.mounts: [/data:ro, /nfs/me:/work]"

@@ -7,6 +7,7 @@
 
 #include "lib/base/fd.h"
 #include "lib/model/image.h"
+#include "lib/model/runtime.h"
 #include "lib/recipe/args.h"
 #include "lib/recipe/container_read.h"
 
@@ -50,6 +51,43 @@ static void check_pull(struct rules *k)
 	if (c->auth_file && source != IMAGE_OF_REGISTRY)
 		errors_at(k->errors, PLACE(k, "engine.container.auth"), "leave it out",
 			  "engine.container.auth: %.200s is in no registry", c->image);
+}
+
+/* What a container of the site's runtime can be: an image of its own store, written to by it. */
+static void check_runtime(struct rules *k, const struct recipe_container *c)
+{
+	const struct ynode *place = PLACE(k, "engine.container.runtime");
+	const char *name, *of = c->image ? runtime_of_image(c->image, &name) : NULL;
+
+	if (!c->runtime)
+		return;
+	if (c->image && !mo_streq(of, c->runtime)) {
+		_cleanup_(mo_freep) char *hint =
+			mo_printf("write engine.container.image: %s:NAME, for an image that each "
+				  "node has "
+				  "(%s pull NAME), or leave out engine.container.runtime",
+				  c->runtime, c->runtime);
+		errors_at(k->errors, place, hint,
+			  "engine.container.runtime: %s starts containers of images in its own "
+			  "store "
+			  "only, and %.200s is not one",
+			  c->runtime, c->image);
+	}
+	if (c->user == CONTAINER_ROOT)
+		errors_at(k->errors, place,
+			  "leave out engine.container.runtime (moectl then makes the container, "
+			  "also "
+			  "of this image unpacked), or engine.container.user",
+			  "engine.container.runtime: in a container of %s ranks are the job's "
+			  "user, "
+			  "not root (engine.container.user)",
+			  c->runtime);
+	if (c->writable != WRITABLE_DISK)
+		errors_at(k->errors, place,
+			  "leave out engine.container.writable, or engine.container.runtime",
+			  "engine.container.runtime: what ranks write in a container of %s lies on "
+			  "its disk (engine.container.writable: disk)",
+			  c->runtime);
 }
 
 /* Where the path is in the image; NULL: nobody knows yet. Caller frees. */
@@ -102,6 +140,7 @@ void rules_container(struct rules *k)
 	if (c) {
 		check_entry(k);
 		check_pull(k);
+		check_runtime(k, c);
 		check_outputs(k, c);
 	}
 	if (c && !dir)

@@ -11,13 +11,15 @@
 #define WORDS_MAX 64
 
 /* What is known to a command: key.max. */
-enum { KNOWS_IMAGE = 1, KNOWS_ID = 2, KNOWS_STEP = 4 };
+enum { KNOWS_IMAGE = 1, KNOWS_ID = 2, KNOWS_STEP = 4, KNOWS_PLACES = 8 };
 
 static void read_command(struct reader *r, const struct key *k, const struct ynode *v)
 {
 	const struct runtime_words known = { .image = k->max & KNOWS_IMAGE ? "" : NULL,
 					     .id = k->max & KNOWS_ID ? "" : NULL,
-					     .step = k->max & KNOWS_STEP ? "" : NULL };
+					     .step = k->max & KNOWS_STEP ? "" : NULL,
+					     .dir = k->max & KNOWS_PLACES ? "" : NULL,
+					     .hold = k->max & KNOWS_PLACES ? "" : NULL };
 	char ***to = (char ***)((char *)r->bases[k->base] + k->offset);
 	size_t *n = (size_t *)((char *)r->bases[k->base] + k->count_offset);
 
@@ -34,9 +36,9 @@ static void read_command(struct reader *r, const struct key *k, const struct yno
 	}
 }
 
-#define COMMAND(f, known) \
+#define COMMAND(p, f, known) \
 	{ \
-		.path = #f, .type = KEY_CUSTOM, .read = read_command, .required = true, \
+		.path = (p), .type = KEY_CUSTOM, .read = read_command, .required = true, \
 		.offset = offsetof(struct runtime, f), \
 		.count_offset = offsetof(struct runtime, n_##f), .max = (known) \
 	}
@@ -53,12 +55,16 @@ static const struct key file_keys[] = {
 	  .type = KEY_NAME,
 	  .offset = offsetof(struct runtime, name),
 	  .required = true },
-	COMMAND(resolve, KNOWS_IMAGE),
-	COMMAND(config, KNOWS_IMAGE | KNOWS_ID),
-	COMMAND(keep, KNOWS_IMAGE | KNOWS_ID | KNOWS_STEP),
-	COMMAND(layers, KNOWS_IMAGE | KNOWS_ID | KNOWS_STEP),
-	COMMAND(kept, 0),
-	COMMAND(release, KNOWS_STEP),
+	COMMAND("resolve", resolve, KNOWS_IMAGE),
+	COMMAND("config", config, KNOWS_IMAGE | KNOWS_ID),
+	COMMAND("keep", keep, KNOWS_IMAGE | KNOWS_ID | KNOWS_STEP),
+	COMMAND("layers", layers, KNOWS_IMAGE | KNOWS_ID | KNOWS_STEP),
+	COMMAND("kept", kept, 0),
+	COMMAND("release", release, KNOWS_STEP),
+	/* a site's copy of an earlier version has none */
+	{ .path = "holder", .type = KEY_MAP },
+	COMMAND("holder.start", start, KNOWS_IMAGE | KNOWS_ID | KNOWS_STEP | KNOWS_PLACES),
+	COMMAND("holder.pid", pid, KNOWS_IMAGE | KNOWS_ID | KNOWS_STEP),
 };
 
 static void read_file(const struct ynode *root, struct runtime *ret, struct recipe_errors *errors)

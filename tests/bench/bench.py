@@ -22,7 +22,10 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../e2e"))
 import container
 import lib
-from lib import BUILD, Failed, command_recipe, wait_until
+from image_rig import entry
+from lib import BUILD, Failed, Skipped, command_recipe, wait_until
+from rig import Rig
+from runtime_rig import Docker, Podman
 
 TINY = os.path.join(BUILD, "tests/fake/tiny")
 LOAD = os.path.join(BUILD, "tests/bench/load")
@@ -310,6 +313,59 @@ def bench_container(n):
         report(
             "container", "8_ranks_by_" + client, peer, "ms", "post_to_8_ranks_in_an_image", inside
         )
+
+
+def held_ms(rig, runtime, out, n):
+    """Three of each in turn: without an image, of the runtime's store, in a container that it
+    starts. The one before is given up meanwhile."""
+    api, ms = Api(rig), ([], [], [])
+    for i in range(3 * (n + 1)):
+        path, kind = fresh("held/start"), i % 3
+        doc = json.loads(recipe("held-%d" % i, path))
+        if kind:
+            image = "%s:%s" % (runtime.name, runtime.image)
+            doc["engine"]["argv"][0] = "/rank"
+            doc["engine"]["container"] = {"image": image, "mounts": [out]}
+        if kind == 2:
+            doc["engine"]["container"]["runtime"] = runtime.name
+        took = launch_ms(api, json.dumps(doc), path)
+        if i >= 3:
+            ms[kind].append(took)
+        wait_until(lambda: not runtime.containers(), 30, "the container is given up")
+    return ms
+
+
+def bench_holder(n):
+    """Submit -> all 8 ranks in main() in a container that docker or podman starts, where these
+    start here."""
+    if os.getuid() != 0:
+        raise Failed("only root gives a job an image")
+    out = os.path.join(OUT, "run-held")
+    os.mkdir(out)
+    with open(TINY, "rb") as f:
+        program = entry("rank", f.read(), mode=0o755)
+    for kind in (Docker, Podman):
+        rig = Rig(nodes=1, gpus_per_node=8, agent={"runtimes": kind.name})
+        runtime = None
+        try:
+            runtime = kind(rig.dir)
+            runtime.write()
+            runtime.up()
+            runtime.load([program])
+            rig.agent_env = runtime.env()
+            with rig:
+                without, stored, held = held_ms(rig, runtime, out, max(5, n // 3))
+        except Skipped as e:
+            print("SKIP %s: %s" % (kind.name, e), flush=True)
+            continue
+        finally:
+            if runtime:
+                runtime.down()
+        name = "post_to_8_ranks_held_by_" + kind.name
+        report("holder", name, held, "ms", "without an image", without)
+        report("holder", "post_to_8_ranks_in_the_store_of_" + kind.name, stored, "ms")
+        added = [a - b for a, b in zip(held, without)]
+        report("holder", "added_by_the_container_of_" + kind.name, added, "ms")
 
 
 def bench_restart(n):
@@ -733,6 +789,7 @@ def bench_plan_binding(n):
 BENCHES = {
     "launch": bench_launch,
     "container": bench_container,
+    "holder": bench_holder,
     "restart": bench_restart,
     "footprint": bench_footprint,
     "lines": bench_lines,

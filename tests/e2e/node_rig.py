@@ -110,6 +110,7 @@ class Node:
             "moe-namespace",
             "moe-image",
             "moe-runtime",
+            "moe-hold",
         ):
             if name not in scripts:
                 shutil.copy(os.path.join(BUILD, name), self.bin)

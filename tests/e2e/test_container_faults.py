@@ -165,7 +165,11 @@ class Faults(Rig):
                 shutil.copy(os.path.join(BUILD, name), self.bin)
         with open(self.bin + "/moe-namespace", "w") as f:
             f.write(MAKER % {"dir": self.dir, "real": os.path.abspath(BUILD)})
+        self.make_image()
+
+    def make_image(self):
         self.image = image_of(self)
+        self.container = {"image": "dir:" + self.image}
         with open(self.image + "/opt/rank.py", "w") as f:
             f.write(RANK)
 
@@ -183,6 +187,7 @@ class Faults(Rig):
                 runtime_dir=dirs["run"],
                 use_cgroup="yes" if node == "node-0" else "no",
             ),
+            **self.agent_env,
         )
 
     def train(self, name="faults", **top):
@@ -192,7 +197,7 @@ class Faults(Rig):
             "engine": {
                 "kind": "command",
                 "argv": ["/usr/bin/python3", "-I", "-S", "/opt/rank.py"],
-                "container": {"image": "dir:" + self.image, "mounts": ["/usr:ro", self.truth]},
+                "container": dict(self.container, mounts=["/usr:ro", self.truth]),
             },
             "cluster": {"gpus": 4},
             "checkpoint": {"dir": self.saved, "every": SAVE_EVERY},
@@ -207,7 +212,7 @@ class Faults(Rig):
         return {
             "kind": "command",
             "argv": ["/bin/sh", "-c", text],
-            "container": {"image": "dir:" + self.image, "mounts": ["/usr:ro"]},
+            "container": dict(self.container, mounts=["/usr:ro"]),
         }
 
     def lines(self, name):

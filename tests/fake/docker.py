@@ -1,12 +1,15 @@
 #!/usr/bin/python3
-"""What docker does of the few things docs/agent-in-image.md asks of it, without docker: an image is
-an unpacked directory, a container a mount namespace with that directory as its root and the host's
-pid, net and ipc namespaces. As with docker, everything that a container started is killed when
-its first process ends (there by its cgroup, here by its mount namespace). run, exec, stop,
-start, logs, save; $DOCKER_DIR/images/NAME are the images."""
+"""What docker does of the few things that docs/agent-in-image.md and config/runtimes/docker.yaml
+ask of it, without docker: an image is an unpacked directory, a container a mount namespace with
+that directory as its root and the host's pid, net and ipc namespaces. As with docker, everything
+that a container started is killed when its first process ends (there by its cgroup, here by its
+mount namespace). run, exec, stop, start, logs, save, image inspect, container inspect, ps, rm, rmi;
+$DOCKER_DIR/images/NAME are the images. $DOCKER_DIR/says/VERB is said instead, by VERB.fails it
+fails, with VERB.hangs it never ends."""
 import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,8 +19,16 @@ import time
 
 TOP = os.environ.get("DOCKER_DIR", "/var/lib/docker")
 # taken, and what they ask for is so here
-FLAGS = ("-d", "--privileged")
+FLAGS = ("-d", "--detach", "--privileged", "--no-healthcheck")
 VALUED = (
+    "--label",
+    "--mount",
+    "--entrypoint",
+    "--uts",
+    "--user",
+    "--workdir",
+    "--cap-drop",
+    "--log-driver",
     "--name",
     "--pid",
     "--network",
@@ -119,8 +130,16 @@ def launch(name):
     os._exit(0)
 
 
+def bind_of(value):
+    """FROM:TO[:ro] of type=bind,source=FROM,target=TO[,readonly]"""
+    words = dict((w.split("=", 1) + [""])[:2] for w in value.split(","))
+    if not os.path.exists(words["source"]):
+        fail("bind source path does not exist: %s" % words["source"])
+    return "%s:%s%s" % (words["source"], words["target"], ":ro" if "readonly" in words else "")
+
+
 def run(words):
-    name, binds = None, []
+    name, binds, label, first = None, [], "", []
     while words and words[0].startswith("-"):
         word = words.pop(0)
         option, _, value = word.partition("=")
@@ -135,6 +154,13 @@ def run(words):
             fail("%s: only host is known here" % word)
         elif option == "-v":
             binds.append(value)
+        elif option == "--mount":
+            binds.append(bind_of(value))
+        elif option == "--label":
+            label = value
+        elif option == "--entrypoint":
+            first = [value]
+    words[0] = names().get(words[0], words[0])
     image = os.path.join(TOP, "images", words.pop(0))
     if not os.path.isdir(image):
         fail("no image %s" % image)
@@ -143,9 +169,71 @@ def run(words):
     os.makedirs(place(name))
     subprocess.run(["cp", "-a", image, place(name, "root")], check=True)
     with open(place(name, "spec"), "w") as f:
-        json.dump({"binds": binds, "command": words}, f)
+        json.dump({"binds": binds, "command": first + words, "label": label}, f)
     launch(name)
     print("3f0c5be4a1d2" * 5 + "3f0c")
+
+
+def id_of(image):
+    return hashlib.sha256(image.encode()).hexdigest()
+
+
+def names():
+    """Of images, by their ids."""
+    top = os.path.join(TOP, "images")
+    return {id_of(i): i for i in os.listdir(top)} if os.path.isdir(top) else {}
+
+
+def inspect_image(how, image):
+    image = names().get(image, image)
+    if not os.path.isdir(os.path.join(TOP, "images", image)):
+        fail("No such image: %s" % image)
+    print('{"Env": ["A=1"], "WorkingDir": "/w"}' if "json" in how else "sha256:" + id_of(image))
+
+
+def inspect_container(name):
+    if not os.path.exists(place(name, "spec")):
+        fail("No such container: %s" % name)
+    print(first_of(name)[0] if os.path.exists(place(name, "pid")) else 0)
+
+
+def ps(labels):
+    top = os.path.join(TOP, "containers")
+    for name in os.listdir(top) if os.path.isdir(top) else []:
+        if os.path.exists(place(name, "spec")):
+            print(json.loads(read(place(name, "spec")))["label"][9:] if labels else name)
+
+
+def rm(name):
+    if not os.path.exists(place(name)):
+        fail("No such container: %s" % name)
+    end = time.monotonic() + 10
+    while os.path.exists(place(name, "pid")) and time.monotonic() < end:
+        left = members(first_of(name)[1])
+        for pid in left:
+            os.kill(pid, signal.SIGKILL)
+        if not left:  # and nobody looked after it
+            break
+        time.sleep(0.01)
+    shutil.rmtree(place(name))
+
+
+def rmi(image):
+    for name in os.listdir(os.path.join(TOP, "containers")):
+        fail("conflict: container %s is using its referenced image" % name)
+    shutil.rmtree(os.path.join(TOP, "images", image))
+
+
+def told(verb):
+    """What the test wants instead, or before."""
+    says = os.path.join(TOP, "says", verb)
+    while os.path.exists(says + ".hangs"):
+        time.sleep(1)
+    if os.path.exists(says + ".fails"):
+        fail(read(says + ".fails"))
+    if os.path.exists(says):
+        sys.stdout.write(read(says))
+        sys.exit(0)
 
 
 def first_of(name):
@@ -192,8 +280,21 @@ def save(to, image):
 
 
 def main(verb, words):
+    if verb in ("image", "container"):
+        verb, words = "%s %s" % (verb, words[0]), words[1:]
+    told({"container inspect": "pid", "image inspect": "resolve"}.get(verb, verb))
     if verb == "run":
         run(words)
+    elif verb == "image inspect":
+        inspect_image(words[1], words[-1])
+    elif verb == "container inspect":
+        inspect_container(words[-1])
+    elif verb == "ps":
+        ps("label=moe.step" in words)
+    elif verb == "rm":
+        rm(words[-1])
+    elif verb == "rmi":
+        rmi(words[-1])
     elif verb == "exec":
         pid, _ = first_of(words[0])
         os.execvp(

@@ -7,6 +7,7 @@
 #include "lib/base/idset.h"
 #include "lib/model/launch.h"
 #include "lib/model/recipe.h"
+#include "lib/model/runtime.h"
 
 char *spool_taken(const struct neighbour *others, size_t n)
 {
@@ -49,17 +50,6 @@ static int64_t share(int64_t all, const struct launch *l, const struct nodeinfo 
 	return MO_MAX(1, all / of * n + all % of * n / of);
 }
 
-static void allow_runtimes(const char *list, struct spool *s)
-{
-	for (size_t n; list && *list; list += n + strspn(list + n, ", ")) {
-		n = strcspn(list, ", ");
-		_cleanup_(mo_freep) char *name = mo_strndup(list, n);
-
-		if (n)
-			mo_strs_add(&s->runtimes, &s->n_runtimes, name);
-	}
-}
-
 void spool_make(const struct command *c, const struct node_terms *terms,
 		const struct neighbour *others, size_t n_others, struct spool *ret)
 {
@@ -76,12 +66,13 @@ void spool_make(const struct command *c, const struct node_terms *terms,
 	mo_str_set(&ret->log_dir, terms->log_dir);
 	mo_str_set(&ret->cgroup, terms->cgroup);
 	mo_str_set(&ret->tmpdir, terms->tmpdir);
-	if (c->launch->container && c->launch->container->writable == WRITABLE_DISK)
+	if (c->launch->container && c->launch->container->writable == WRITABLE_DISK &&
+	    !c->launch->container->runtime)
 		mo_str_set(&ret->layer, terms->layer);
 	if (c->launch->container && c->launch->container->digest)
 		mo_str_set(&ret->images_dir, terms->images_dir);
 	ret->squashfs = terms->squashfs;
-	allow_runtimes(terms->runtimes, ret);
+	runtime_list(terms->runtimes, &ret->runtimes, &ret->n_runtimes);
 	ret->allow_root = terms->allow_root && c->launch->allow_root;
 	ret->own_namespace = terms->own_namespace;
 	ret->min_uid = terms->min_uid;

@@ -13,6 +13,7 @@ static const struct mo_field box_fields[] = {
 	MO_D(box, stored, MO_STR, "its name there", .omit = true),
 	MO_D(box, digest, MO_STR, "digest of the one that is meant; null: any", .omit = true),
 	MO_D(box, step, MO_STR, "id of the step that it is kept for", .omit = true),
+	MO_D(box, holder, MO_BOOL, "that runtime starts a container of the image", .omit = true),
 	MO_D_ENUM(box, writable, container_writable_names, "where files of no mount go"),
 	MO_D(box, upper, MO_STR, "directory for what is written there", .omit = true),
 	MO_D(box, uid, MO_INT, "user who opens the image and the sources of mounts"),

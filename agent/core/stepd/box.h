@@ -7,6 +7,11 @@
 /* The maker's descriptor of the image's directory with a shared lock on it (flock(2)), if the file
  * system knows locks: the supervisor takes it over, so that nobody removes the image of a step. */
 #define BOX_IMAGE_FD 100
+/* Of a box with a holder: the maker's pidfd of the container's process. */
+#define BOX_HOLDER_FD 101
+/* In the step's directory, then: the FIFO that this process waits on, and that the supervisor alone
+ * holds open. */
+#define BOX_LIFE "life"
 
 /* Who is who in the box. The others: a user namespace in which only the user of the box is, as root
  * or under the number that it has on the node. */
@@ -24,6 +29,7 @@ struct box {
 	bool brought;        /* root is for all jobs, below a directory that no user enters */
 	char *stored, *step; /* with a runtime: its name of the image, and the step's id */
 	char *digest;        /* with a runtime: of the image that is meant; NULL: of any */
+	bool holder;         /* the runtime starts a container of it, whose root becomes the root */
 	int writable;        /* of the root: enum container_writable */
 	char *upper;      /* empty directory of the step for what is written; WRITABLE_DISK only */
 	int64_t uid, gid; /* as whom the image and sources of mounts are opened */

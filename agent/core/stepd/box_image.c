@@ -113,6 +113,7 @@ static int add_root(const struct spool *s, struct box *b, struct mo_error *err)
 				    "in "
 				    "`runtimes` of its agent.yaml, or say dir:/PATH",
 				    s->node, runtime);
+	b->holder = s->launch.container->runtime != NULL;
 	b->runtime = mo_strdup(runtime);
 	b->stored = mo_strdup(name);
 	b->digest = mo_strdup(s->launch.container->digest);
@@ -135,6 +136,19 @@ static void add_user(const struct spool *s, const struct box_terms *t, struct bo
 	b->shared_below = s->min_uid;
 }
 
+/* What no recipe that was checked asks for. */
+static int check_holder(const struct spool *s, const struct box *b, struct mo_error *err)
+{
+	const struct recipe_container *c = s->launch.container;
+
+	if (!c->runtime || (b->holder && mo_streq(b->runtime, c->runtime)))
+		return 0;
+	return mo_error_set(err, -EINVAL,
+			    "engine.container.runtime: %s starts containers of images in its own "
+			    "store only; say %s:NAME",
+			    c->runtime, c->runtime);
+}
+
 int box_image(const struct spool *s, const struct box_terms *t, struct box *ret,
 	      struct mo_error *err)
 {
@@ -152,10 +166,12 @@ int box_image(const struct spool *s, const struct box_terms *t, struct box *ret,
 
 	if (brought)
 		add_brought(s, t, ret);
+	if (r == 0)
+		r = check_holder(s, ret, err);
 	if (r < 0)
 		return r;
 	ret->writable = c->writable;
-	ret->upper = c->writable == WRITABLE_DISK ? mo_strdup(s->layer) : NULL;
+	ret->upper = c->writable == WRITABLE_DISK && !ret->holder ? mo_strdup(s->layer) : NULL;
 	add_user(s, t, ret);
 	ret->shm_bytes = shm_bytes(s);
 	add_mounts(s, t, ret);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "lib/base/parse.h"
 #include "lib/base/utf8.h"
 
 #define HEX "0123456789abcdef"
@@ -19,6 +20,8 @@ static const struct mo_field runtime_image_fields[] = {
 	MO_D_LIST(runtime_image, layers, MO_STRS, "directories, the highest first"),
 	MO_D_LIST(runtime_image, env, MO_STRS, "NAME=VALUE"),
 	MO_D(runtime_image, workdir, MO_STR, "directory that its programs are started in"),
+	MO_D(runtime_image, pid, MO_INT, "process of its container; null: none was started",
+	     .omit = true),
 };
 const struct mo_desc runtime_image_desc = MO_DESC(runtime_image, runtime_image_fields);
 
@@ -101,6 +104,21 @@ int runtime_image_layers(const char *text, struct runtime_image *ret, struct mo_
 			return no_answer("absolute paths of at most 200 layers", text, err);
 		mo_strs_add(&ret->layers, &ret->n_layers, path);
 	}
+	return 0;
+}
+
+int runtime_image_pid(const char *text, struct runtime_image *ret, struct mo_error *err)
+{
+	const char *at = text;
+	_cleanup_(mo_freep) char *word = next_word(&at), *more = next_word(&at);
+	int64_t pid = 0;
+
+	if (!word || more || mo_parse_i64(word, 0, INT32_MAX, &pid) < 0)
+		return no_answer("the number of a process", text, err);
+	if (pid <= 1)
+		return mo_error_set(err, -ESRCH, "its container has no process (%lld)",
+				    (long long)pid);
+	ret->pid = pid;
 	return 0;
 }
 

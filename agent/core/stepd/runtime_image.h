@@ -16,6 +16,7 @@ struct runtime_image {
 	char **env; /* NAME=VALUE, not looked at */
 	size_t n_env;
 	char *workdir;
+	int64_t pid; /* of a container that was started, instead of layers; MO_NONE: none was */
 };
 extern const struct mo_desc runtime_image_desc;
 MO_DEFINE_DONE(runtime_image)
@@ -34,6 +35,8 @@ MO_DEFINE_DONE(runtime_config)
 int runtime_image_resolved(const char *text, struct runtime_image *ret, struct mo_error *err);
 /* "DRIVER DIRECTORY[:DIRECTORY]..."; -ENOTSUP: the store has no layers that the kernel stacks. */
 int runtime_image_layers(const char *text, struct runtime_image *ret, struct mo_error *err);
+/* A process; what is no number, and 0, which a runtime says of one that has ended, is refused. */
+int runtime_image_pid(const char *text, struct runtime_image *ret, struct mo_error *err);
 /* The name of a step's directory, jJOB.aATTEMPT, where the step is of this node; NULL: it is not,
  * or is no step's id. Caller frees. step: j<job>.a<attempt>.<node>.<16 hex>. */
 char *runtime_step_dir(const char *step, const char *node);

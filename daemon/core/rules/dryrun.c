@@ -10,6 +10,7 @@
 #include "lib/base/buf.h"
 #include "lib/model/launch.h"
 #include "lib/model/recipe.h"
+#include "lib/model/runtime.h"
 
 #define NODE_GPUS 8 /* of an MI300X/MI325X/MI350X/MI355X platform */
 /* two sockets of 48 cores, two threads each: the smaller of the usual hosts */
@@ -69,6 +70,8 @@ void dryrun_cluster(const struct recipe *r, struct state *s)
 		node->info.cpus = NODE_CORES * 2;
 		node->info.images = true;
 		node->info.image_root = true;
+		for (size_t k = 0; runtime_names[k]; k++)
+			mo_strs_add(&node->info.holders, &node->info.n_holders, runtime_names[k]);
 		for (int64_t k = 0; k < NODE_NUMA; k++)
 			numa_add(&node->info, k);
 		for (int64_t k = 0; k < per; k++)

@@ -73,9 +73,19 @@ static const struct mo_field node_fields[] = {
 };
 const struct mo_desc node_desc = MO_DESC(node, node_fields);
 
+/* Its agent lets that runtime start containers, and knows how the ranks enter one. */
+static bool holds(const struct node *n, const char *runtime)
+{
+	for (size_t i = 0; i < n->info.n_holders; i++)
+		if (mo_streq(n->info.holders[i], runtime))
+			return true;
+	return false;
+}
+
 bool node_runs_image(const struct node *n, const struct recipe *r)
 {
 	const struct recipe_container *c = r->engine.container;
 
-	return !c || (n->info.images && (c->user != CONTAINER_ROOT || n->info.image_root));
+	return !c || (n->info.images && (c->user != CONTAINER_ROOT || n->info.image_root) &&
+		      (!c->runtime || holds(n, c->runtime)));
 }

@@ -10,7 +10,7 @@
 #include "daemon/core/view/why_reason.h"
 #include "daemon/core/view/why_view.h"
 
-static void why_image(const struct node *n, struct why_reason *r)
+static void why_image(const struct node *n, const struct recipe_container *c, struct why_reason *r)
 {
 	const char *agent = n->agent.version ? n->agent.version : "unknown";
 
@@ -19,7 +19,7 @@ static void why_image(const struct node *n, struct why_reason *r)
 			     "node %s runs no image: its agent (%s) is of an older version or not "
 			     "root",
 			     n->name, agent);
-	else
+	else if (c->user == CONTAINER_ROOT && !n->info.image_root)
 		why_evidence(r,
 			     "node %s has no root in an image (engine.container.user): its agent "
 			     "(%s) is "
@@ -27,6 +27,13 @@ static void why_image(const struct node *n, struct why_reason *r)
 			     "overlay "
 			     "(sysctl user.max_user_namespaces; Linux 5.11)",
 			     n->name, agent);
+	else
+		why_evidence(r,
+			     "node %s lets %s start no container (engine.container.runtime): its "
+			     "agent (%s) is of an older version, or `runtimes` of its agent.yaml "
+			     "does "
+			     "not name it",
+			     n->name, c->runtime, agent);
 }
 
 static void unfit_nodes(const struct state *s, const struct recipe *recipe, struct why_reason *r)
@@ -43,7 +50,7 @@ static void unfit_nodes(const struct state *s, const struct recipe *recipe, stru
 				     n->drain.cordon && n->drain.reason ? n->drain.reason : "",
 				     refusal.next);
 		else if (!node_runs_image(n, recipe))
-			why_image(n, r);
+			why_image(n, recipe->engine.container, r);
 		else if (finding)
 			why_evidence(r, "node %s is not used: %s", n->name, finding);
 		else if (no && health_away(n) == 0 && !health_unlooked(n))

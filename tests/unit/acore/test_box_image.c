@@ -242,6 +242,26 @@ static void test_of_a_store(void **state)
 	refused(b, "does not know images like podman:-x");
 }
 
+/* A container of the runtime's is asked for of its own images only. */
+static void test_held(void **state)
+{
+	struct bed *b = *state;
+
+	b->spool.step_id = mo_strdup("j1.a1.n0.0123456789abcdef");
+	mo_strs_add(&b->spool.runtimes, &b->spool.n_runtimes, "podman");
+	b->c->runtime = mo_strdup("podman");
+	refused(b, "podman starts containers of images in its own store only; say podman:NAME");
+	mo_str_set(&b->c->image, "podman:x:1");
+	mo_str_set(&b->c->runtime, "docker");
+	mo_str_set(&b->box.root, NULL);
+	refused(b, "docker starts containers of images in its own store only");
+	mo_str_set(&b->c->runtime, "podman");
+	make(b);
+	assert_true(b->box.holder);
+	assert_string_equal(b->box.runtime, "podman");
+	assert_null(b->box.upper);
+}
+
 static void test_of_a_file(void **state)
 {
 	struct bed *b = *state;
@@ -296,10 +316,19 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(test_box),        T(test_asked_for_counts), T(test_nowhere_to_write),
-		T(test_brought),    T(test_refused),          T(test_image_speaks),
-		T(test_of_a_store), T(test_of_a_file),        T(test_root),
-		T(test_self),       T(test_root_anyway),      T(test_unprivileged),
+		T(test_box),
+		T(test_asked_for_counts),
+		T(test_nowhere_to_write),
+		T(test_brought),
+		T(test_refused),
+		T(test_image_speaks),
+		T(test_of_a_store),
+		T(test_held),
+		T(test_of_a_file),
+		T(test_root),
+		T(test_self),
+		T(test_root_anyway),
+		T(test_unprivileged),
 	};
 
 	return cmocka_run_group_tests_name("acore/box_image", tests, NULL, NULL);

@@ -115,12 +115,30 @@ static void step_dirs(void **state)
 	}
 }
 
+static void processes(void **state)
+{
+	static const struct {
+		const char *text;
+		int result;
+	} rows[] = { { "4711\n", 0 },     { "0\n", -ESRCH },          { "1", -ESRCH },
+		     { "", -EBADMSG },    { "<no value>", -EBADMSG }, { "-5", -EBADMSG },
+		     { "7 8", -EBADMSG }, { "4294967296", -EBADMSG } };
+
+	for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+		struct runtime_image image;
+
+		mo_desc_init(&runtime_image_desc, &image);
+		assert_int_equal(runtime_image_pid(rows[i].text, &image, NULL), rows[i].result);
+		assert_int_equal(image.pid, rows[i].result == 0 ? 4711 : MO_NONE);
+		mo_desc_done(&runtime_image_desc, &image);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(resolved),
-		cmocka_unit_test(layers),
-		cmocka_unit_test(too_many),
+		cmocka_unit_test(resolved),  cmocka_unit_test(layers),
+		cmocka_unit_test(processes), cmocka_unit_test(too_many),
 		cmocka_unit_test(step_dirs),
 	};
 

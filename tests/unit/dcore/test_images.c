@@ -96,6 +96,33 @@ static void root_waits_for_nodes_that_can(void **state)
 	world_done(&w);
 }
 
+/* Nor would it let the runtime start a container. */
+static void a_runtime_waits_for_nodes_that_let_it(void **state)
+{
+	struct world w;
+	struct submit spec;
+
+	world_init(&w, 2, 2);
+	can(&w, 0, true);
+	can(&w, 1, true);
+	world_recipe(&spec, 2);
+	spec.recipe.engine.container = mo_desc_new(&recipe_container_desc);
+	spec.recipe.engine.container->image = mo_strdup("docker:i");
+	spec.recipe.engine.container->runtime = mo_strdup("docker");
+	int64_t id = world_submit(&w, &spec);
+
+	mo_desc_done(&submit_desc, &spec);
+	world_run(&w, S);
+	world_why_has(&w, id, "node n0 lets docker start no container (engine.container.runtime)");
+	w.toys[1].holds = true;
+	can(&w, 1, true);
+	world_run(&w, S);
+	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
+	assert_non_null(place_of(world_job(&w, id), "n1"));
+	assert_string_equal(launch_of(&w, 1)->container->runtime, "docker");
+	world_done(&w);
+}
+
 /* Too few nodes take work: what they can run is not what it waits for. */
 static void nodes_away_are_said_before(void **state)
 {
@@ -180,6 +207,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(it_waits_for_nodes_that_can),
 		cmocka_unit_test(root_waits_for_nodes_that_can),
+		cmocka_unit_test(a_runtime_waits_for_nodes_that_let_it),
 		cmocka_unit_test(nodes_away_are_said_before),
 		cmocka_unit_test(an_agent_of_before_gets_no_launch),
 		cmocka_unit_test(the_launch_mounts_checkpoints),

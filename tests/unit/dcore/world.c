@@ -152,6 +152,8 @@ void world_hello(struct world *w, size_t toy)
 	}
 	h.info.images = t->images;
 	h.info.image_root = t->image_root;
+	if (t->holds)
+		mo_strs_add(&h.info.holders, &h.info.n_holders, "docker");
 	h.health = t->health != NULL;
 	toy_reports(t, false, &h.steps, &h.n_steps);
 	world_step(w, &(struct core_input){

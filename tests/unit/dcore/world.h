@@ -34,6 +34,7 @@ struct toy {
 	struct image_report image;
 	struct image_report *ordered;
 	size_t n_ordered;
+	bool holds; /* docker may start containers of them */
 	int64_t beat, gpus;
 	struct toy_step *steps;
 	size_t n_steps;

@@ -254,6 +254,18 @@ static void what_is_refused(void **state)
 		  "leave it out: ranks in an image run" },
 		{ "{image: dir:/i, volumes: [/a]}", "/c", "engine.container.mounts: [/data:ro" },
 		{ "{image: dir:/i, user: alice}", "/c", "user" },
+		{ "{image: 'docker:x', runtime: runc}", "/c",
+		  "9:43 engine.container.runtime: expected builtin, docker or podman" },
+		{ "{image: rocm/primus, runtime: docker}", "/c",
+		  "docker starts containers of images in its own store only, and rocm/primus is "
+		  "not one [write engine.container.image: docker:NAME" },
+		{ "{image: 'podman:x', runtime: docker}", "/c", "and podman:x is not one" },
+		{ "{image: 'squashfs:/i', runtime: podman}", "/c", "(podman pull NAME)" },
+		{ "{image: 'docker:x', runtime: docker, user: root}", "/c",
+		  "in a container of docker ranks are the job's user" },
+		{ "{image: 'docker:x', runtime: docker, writable: tmpfs}", "/c",
+		  "lies on its disk (engine.container.writable: disk)" },
+		{ "{image: 'docker:x', runtime: docker, writable: no}", "/c", "lies on its disk" },
 	};
 
 	for (size_t i = 0; i < ELEMENTSOF(rows); i++) {

@@ -22,6 +22,8 @@ static void shipped(void **state)
 		if (runtime_load(runtime_names[i], &runtime, &err) < 0)
 			fail_msg("%s", mo_error_text(&err, -1));
 		assert_string_equal(runtime.resolve[0], runtime_names[i]);
+		assert_string_equal(runtime.start[0], runtime_names[i]);
+		assert_string_equal(runtime.pid[0], runtime_names[i]);
 		mo_desc_done(&runtime_desc, &runtime);
 	}
 }
@@ -41,6 +43,7 @@ static void commands(void **state)
 	assert_string_equal(argv[2], "{{.A}}:j1.a1{{.B}}");
 	assert_null(argv[3]);
 	mo_strs_clear(&argv, &n);
+	assert_int_equal(runtime.n_start, 0); /* a site's file of before */
 	mo_desc_done(&runtime_desc, &runtime);
 }
 
@@ -58,11 +61,15 @@ static void refused(void **state)
 		{ "kept: [r, ps]", "kept: [r, '']", "kept: an empty word", 7 },
 		{ "kept: [r, ps]", "kept: [r, '{step}']", "{step} is not known to this command",
 		  7 },
-		{ "rm, '{step}'", "rm, '{steps}'", "{steps} is none of {image}, {id}, {step}", 8 },
+		{ "rm, '{step}'", "rm, '{steps}'",
+		  "{steps} is none of {image}, {id}, {step}, {dir}, {hold}", 8 },
 		{ "rm, '{step}'", "rm, '{step'", "{ is not closed by }", 8 },
 		{ "{{.B}}", "{{.B}", "{{ is not closed by }}", 6 },
 		{ "'{image}'", "'{id}'", "resolve: {id} is not known to this command", 3 },
 		{ "kept:", "kept: [r]\nstop:", "unknown key 'stop'", 8 },
+		{ "kept:", "holder: {pid: [r]}\nkept:", "missing key 'holder.start'", 7 },
+		{ "kept:", "holder: {start: [r], pid: [r, '{hold}']}\nkept:",
+		  "holder.pid: {hold} is not known to this command", 7 },
 	};
 
 	for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -83,6 +90,19 @@ static void refused(void **state)
 	}
 }
 
+static void lists(void **state)
+{
+	char **names = NULL;
+	size_t n = 0;
+
+	runtime_list(NULL, &names, &n);
+	assert_int_equal(n, 0);
+	runtime_list("docker, podman,", &names, &n);
+	assert_int_equal(n, 2);
+	assert_string_equal(names[1], "podman");
+	mo_strs_clear(&names, &n);
+}
+
 static void names(void **state)
 {
 	assert_true(runtime_image_valid("r.example:5000/a/b_c:v1.2@sha256:0a"));
@@ -95,10 +115,8 @@ static void names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(shipped),
-		cmocka_unit_test(commands),
-		cmocka_unit_test(refused),
-		cmocka_unit_test(names),
+		cmocka_unit_test(shipped), cmocka_unit_test(commands), cmocka_unit_test(refused),
+		cmocka_unit_test(names),   cmocka_unit_test(lists),
 	};
 
 	return cmocka_run_group_tests_name("recipe/runtime_file", tests, NULL, NULL);

@@ -123,6 +123,11 @@ int process_pipe(int bytes, int *ret_read, int *ret_write)
 	return 0;
 }
 
+int process_fifo(const char *path)
+{
+	return -ENOSYS;
+}
+
 int process_input(const char *text)
 {
 	return -ENOSYS;
