@@ -21,6 +21,8 @@ static int64_t submit_image(struct world *w, int64_t gpus)
 }
 
 /* Its agent is started anew, and can run images or not. */
+#define DIGEST "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+
 static void can(struct world *w, size_t toy, bool yes)
 {
 	static int starts;
@@ -114,7 +116,12 @@ static void a_runtime_waits_for_nodes_that_let_it(void **state)
 	mo_desc_done(&submit_desc, &spec);
 	world_run(&w, S);
 	world_why_has(&w, id, "node n0 lets docker start no container (engine.container.runtime)");
-	w.toys[1].holds = true;
+	w.toys[1].holds = w.toys[1].brings = true;
+	w.toys[1].image = (struct image_report){ .digest = (char *)DIGEST,
+						 .ready = true,
+						 .done = MO_NONE,
+						 .total = MO_NONE,
+						 .tries = MO_NONE };
 	can(&w, 1, true);
 	world_run(&w, S);
 	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);

@@ -4,11 +4,14 @@
 #include "tests/unit/seams/bed.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include "daemon/core/state/state.h"
 #include "daemon/begin.h"
 #include "daemon/journal.h"
 #include "daemon/turn.h"
+#include "lib/base/fd.h"
 #include "lib/model/message.h"
 #include "lib/wire/decode.h"
 #include "tests/unit/dcore/world.h"
@@ -54,8 +57,23 @@ static void begin(void)
 	journal_free(journal);
 }
 
+/* Of the real disk. */
+static void put_shipped(const char *name)
+{
+	_cleanup_(mo_freep) char *path = mo_path(MO_SOURCE_DIR "/config", "%s", name);
+	char text[65536];
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = read(fd, text, sizeof(text) - 1);
+
+	assert_true(n > 0);
+	close(fd);
+	text[n] = '\0';
+	seam_put(path, text);
+}
+
 static int setup(void **state)
 {
+	put_shipped("failures/signatures.yaml");
 	seam_put(DIR "/moe.db", "");
 	seam_put("/proc/sys/kernel/random/boot_id", "0123-4567\n");
 	beat = 0;
