@@ -57,7 +57,7 @@ static void begin(void)
 	journal_free(journal);
 }
 
-/* Of the real disk. */
+/* Of the real disk, to where a site has its own. */
 static void put_shipped(const char *name)
 {
 	_cleanup_(mo_freep) char *path = mo_path(MO_SOURCE_DIR "/config", "%s", name);
@@ -68,7 +68,9 @@ static void put_shipped(const char *name)
 	assert_true(n > 0);
 	close(fd);
 	text[n] = '\0';
-	seam_put(path, text);
+	_cleanup_(mo_freep) char *site = mo_path(MO_SYSCONFDIR "/moe", "%s", name);
+
+	seam_put(site, text);
 }
 
 static int setup(void **state)
