@@ -230,15 +230,21 @@ static void stop_tidying(struct images *all)
 /* "ERRNO WHAT": what the runtime was asked and has not, it will not have a moment later. */
 static void on_told(void *arg, int status, const char *out, size_t n, const char *problem)
 {
-	const char *space = problem && n > 0 ? memchr(out, ' ', n) : NULL;
-	size_t said = space ? n - (size_t)(space + 1 - out) : 0;
-	_cleanup_(mo_freep) char *what = said ? mo_strndup(space + 1, said - 1) : NULL;
-	_cleanup_(mo_freep) char *number = space ? mo_strndup(out, (size_t)(space - out)) : NULL;
+	_cleanup_(mo_freep) char *said = mo_strndup(out, n);
+	char *what = strchr(said, ' ');
 	int64_t error = 0;
 
-	if (number && mo_parse_i64(number, 1, MO_FIT_INT, &error) == 0 && error == ENOENT)
+	if (!problem) {
+		on_brought(arg, status, out, n, NULL);
+		return;
+	}
+	if (what)
+		*what++ = '\0';
+	if (what && mo_parse_i64(said, 1, MO_FIT_INT, &error) == 0 && error == ENOENT)
 		status = W_EXITCODE(EXIT_REFUSED, 0);
-	on_brought(arg, status, problem ? "" : out, problem ? 0 : n, what ? what : problem);
+	if (what)
+		what[strcspn(what, "\n")] = '\0';
+	on_brought(arg, status, "", 0, what && *what ? what : problem);
 }
 
 /* Which image its name is in the store of a runtime here. */

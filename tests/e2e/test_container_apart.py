@@ -21,7 +21,8 @@ paths = ["/opt/x", "/tmp/x", "/dev/shm/x"]
 seen = [p for p in paths if os.path.exists(p)]
 for p in paths:
     open(p, "w").write("mine")
-json.dump(seen, open("/out/" + os.environ["MOE_STEP"].split(".")[0] + os.environ["MOE_ATTEMPT"], "w"))
+name = os.environ["MOE_STEP"].split(".")[0] + os.environ["MOE_ATTEMPT"]
+json.dump(seen, open("/out/" + name, "w"))
 time.sleep(9999)
 """
 

@@ -646,9 +646,7 @@ def full_disk_before_the_first_iteration(rig):
         "echo 'OSError: [Errno 28] No space left on device' >&2; exit 1" % (room, RANK)
     )
     job = rig.submit(
-        command_recipe(
-            "full", ["/bin/sh", "-c", script], gpus=2, recovery={"backoff": "300s"}
-        )
+        command_recipe("full", ["/bin/sh", "-c", script], gpus=2, recovery={"backoff": "300s"})
     )
     wait_until(lambda: len(incidents(rig, job)) > 1, 60, "the second failure")
     one = incidents(rig, job)[-1]

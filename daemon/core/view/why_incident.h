@@ -1,5 +1,5 @@
-/* What `moectl why` tells of a job's newest failure: who was first, by which evidence, what was done
- * about it and what is to be done. */
+/* What `moectl why` tells of a job's newest failure: who was first, by which evidence, what was
+ * done about it and what is to be done. */
 #pragma once
 #include "daemon/core/state/state.h"
 #include "daemon/core/view/why_view.h"

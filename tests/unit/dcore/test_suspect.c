@@ -209,6 +209,8 @@ static void its_content_is_compared(void **state)
 	for (size_t i = 0; i < t->n_log; i++)
 		if (t->log[i].kind == CMD_SCAN && t->log[i].only == 20)
 			c = &t->log[i];
+	if (!c)
+		fail_msg("no scan of it");
 	assert_int_equal(c->n_known, 1);
 	assert_string_equal(c->known[0].level, "crc");
 	assert_string_equal(c->known[0].manifest, "m20");
