@@ -230,7 +230,7 @@ static void stop_tidying(struct images *all)
 /* "ERRNO WHAT": what the runtime was asked and has not, it will not have a moment later. */
 static void on_told(void *arg, int status, const char *out, size_t n, const char *problem)
 {
-	_cleanup_(mo_freep) char *said = mo_strndup(out, n);
+	_cleanup_(mo_freep) char *said = mo_strndup(n > 0 ? out : "", n);
 	char *what = strchr(said, ' ');
 	int64_t error = 0;
 
