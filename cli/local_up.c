@@ -159,7 +159,7 @@ static int write_agent(const struct local *l, int64_t i, const char *node, const
 			      (long long)(first + l->gpus_per_node - 1));
 	}
 	if (geteuid() == 0)
-		mo_buf_str(&b, "allow_root: true\n");
+		mo_buf_str(&b, "allow_root: true\nimage_user: root\n");
 	if (l->topology)
 		mo_buf_printf(&b, "topology: %s\n", l->topology);
 	else if (cpus)
