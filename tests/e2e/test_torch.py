@@ -396,7 +396,7 @@ def rules_of_a_recipe_are_tried():
     )
     equal(
         sorted(json.loads(moectl("classify", "--log", log, "--json").stdout)),
-        ["class", "evidence", "first_rank", "why"],
+        ["class", "evidence", "first_rank", "rule", "why"],
         "without a recipe",
     )
     need(
