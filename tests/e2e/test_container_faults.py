@@ -104,6 +104,8 @@ while not os.path.exists(truth + "/enough"):
         f.write(state)
     os.rename(part + ".new", part)
     while rank == 0 and not all(os.path.exists("%s/%d" % (path, r)) for r in range(4)):
+        if os.path.exists(truth + "/enough"):
+            sys.exit()  # another one has ended before this save
         time.sleep(0.002)
     if rank == 0:
         with open(path + "/COMPLETE", "w") as f:

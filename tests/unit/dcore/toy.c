@@ -190,9 +190,10 @@ static void toy_image(struct toy *t, const struct command *c)
 	struct image_report *r = MO_ADD(t, ordered, &image_report_desc);
 
 	mo_desc_copy(&image_report_desc, r, &t->image);
-	r->image = mo_strdup(c->image->image);
-	r->user = mo_strdup(c->image->user);
-	r->digest = mo_strdup(c->image->digest ? c->image->digest : t->image.digest);
+	mo_str_set(&r->image, c->image->image);
+	mo_str_set(&r->user, c->image->user);
+	if (c->image->digest)
+		mo_str_set(&r->digest, c->image->digest);
 	r->job = c->job;
 }
 
