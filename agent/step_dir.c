@@ -118,11 +118,12 @@ static void on_note(void *arg, struct note *n)
 	if (!d->manager->adopting) /* an earlier agent has logged those */
 		log_note(d, n);
 	struct agent_event e = { .type = AE_NOTE, .job = d->job, .attempt = d->attempt, .note = n };
-	int64_t local = n->kind == NOTE_EXIT && n->rank != MO_NONE
-				? n->rank - d->spool.launch.first_rank
-				: -1;
-	if (local >= 0 && (size_t)local < d->n_exited)
-		d->exited[local] = true;
+	/* whose spool entry is lost has no first rank */
+	int64_t first = d->spool.launch.first_rank;
+
+	if (n->kind == NOTE_EXIT && first != MO_NONE && n->rank >= first &&
+	    (size_t)(n->rank - first) < d->n_exited)
+		d->exited[n->rank - first] = true;
 	if (n->kind == NOTE_STOPPING)
 		ending_ask(d->manager);
 	if (n->kind == NOTE_GONE)

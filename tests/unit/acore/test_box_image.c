@@ -135,6 +135,8 @@ static void refused(struct bed *b, const char *text)
 	if (!strstr(mo_error_text(&err, -1), text))
 		fail_msg("'%s' lacks '%s'", mo_error_text(&err, -1), text);
 	mo_error_done(&err);
+	mo_desc_done(&box_desc, &b->box);
+	mo_desc_init(&box_desc, &b->box);
 }
 
 static void test_root(void **state)
