@@ -1679,7 +1679,8 @@ def classification(_):
         if status:
             words += ["--exit", status]
         doc = json.loads(moectl(*words).stdout)
-        equal(sorted(doc), ["class", "evidence", "first_rank", "why"], "keys of classify")
+        keys = ["class", "evidence", "first_rank"] + ["rule"] * (wanted != "ok") + ["why"]
+        equal(sorted(doc), keys, "keys of classify")
         equal((doc["class"], doc["first_rank"]), (wanted, rank), "class of %r" % (text or status))
         for e in doc["evidence"]:
             equal(sorted(e), ["line", "source", "text"], "keys of evidence")

@@ -650,6 +650,7 @@ def what_cannot_resume_is_said_at_submit():
                 "steps": 5,
                 "model": {"layers": layers, "hidden": 64, "heads": 4, "ffn": 128, "vocab": 100},
                 "checkpoint": dict({"dir": out, "every": 5}, **checkpoint),
+                "recovery": {"backoff": 0},
             }
             r = c.run("submit", write("acme.json", json.dumps(doc)))
             # a directory belongs to one unfinished job
