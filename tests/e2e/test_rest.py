@@ -97,16 +97,19 @@ def answers_are_as_described(m):
         "tokens": {"role": "viewer"},
         "use": {"code": link.partition("=")[2]},
         "session": "{}",
+        "pull": {"image": "r/a:v1"},
     }
     paths = {
         "{id}": {"jobs": job, "tokens": token["id"]},
         "{name}": {"nodes": "n1"},
         "{step}": {"steps": "j-99.a1"},
         "{exec}": {"exec": m.ask("POST", "/v1/jobs/%s/exec" % job, command).json["id"]},
+        "{pull}": {"pull": m.ask("POST", "/v1/images/pull", bodies["pull"]).json["id"]},
     }
-    # in these states; each has the schema of cancel or drain, but for what an agent that looks at
-    # images answers (test_doctor_image.py)
+    # in these states; each has the schema of cancel or drain, but for what agents that look at
+    # images and remove them answer (test_doctor_image.py, test_image_command.py)
     refused = {
+        ("DELETE", "/v1/images"),
         ("GET", "/v1/nodes/{name}/image"),
         ("POST", "/v1/jobs/{id}/restart"),
         ("POST", "/v1/jobs/{id}/resume"),
