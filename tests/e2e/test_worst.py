@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """The worst that a peer can send, of each kind, while another client asks: no callback of the
 controller takes more than 50 ms of CPU time (of a good core), and its memory does not grow by
-64 MB. CPU time of the thread, as moed itself measures it (moe_loop_longest_callback_seconds), hardly depends on
-what else the machine does. Figures are printed for docs/measured.md."""
+64 MB. CPU time of the thread, as moed itself measures it (moe_loop_longest_callback_seconds),
+hardly depends on what else the machine does. Figures are printed for docs/measured.md."""
 import contextlib
 import json
 import os
