@@ -136,7 +136,10 @@ static void on_sample(struct job *j, const struct step *st, const struct note *n
 								 ? j->progress.iteration
 								 : MO_MAX(j->run.resume, 0);
 	int64_t to = n->time != MO_NONE ? iteration : MO_MAX(iteration, highest);
-	int64_t explained = progress_explains_us(j, MO_MAX(to - from, 1));
+	/* by the samples before this one */
+	int64_t explained = iteration > j->progress.iteration
+				    ? progress_explains_us(j, MO_MAX(to - from, 1))
+				    : 0;
 
 	samples_add(j, n->sample, attempt, sample_time);
 	if (k) {
