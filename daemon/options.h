@@ -9,6 +9,7 @@ struct options {
 	int64_t port_min, port_max; /* rank_ports */
 	int64_t beat_ms, suspect_ms, down_ms, exit_wait_us;
 	int64_t pull_parallel, learn_us; /* health.learn */
+	char *fence_command;
 	int64_t max_connections, idle_timeout_us;
 	char *bootstrap_tokens, *visibility;
 	bool debug;

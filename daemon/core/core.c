@@ -31,6 +31,7 @@
 #include "daemon/core/rules/incarnation.h"
 #include "daemon/core/rules/images.h"
 #include "daemon/core/rules/jobs.h"
+#include "daemon/core/rules/power.h"
 #include "daemon/core/rules/prefetch.h"
 #include "daemon/core/rules/schedule.h"
 #include "daemon/core/rules/silence.h"
@@ -252,6 +253,7 @@ static void dispatch(struct turn *t)
 	case IN_EXEC: job_exec(t); break;
 	case IN_PREFETCH: prefetch_begin(t); break;
 	case IN_IMAGES_REMOVE: images_remove(t); break;
+	case IN_POWER: power_answered(t); break;
 	default: assert(!"input type");
 	}
 }
@@ -283,8 +285,10 @@ void core_decide(struct core *c, const struct core_input *in, int64_t now, struc
 
 	assert(in->type >= 0 && in->type < _IN_N && out);
 	dispatch(&t);
-	if (in->type == IN_TICK && now >= c->liveness_at)
+	if (in->type == IN_TICK && now >= c->liveness_at) {
 		fleet_silence(&t);
+		power_pass(&t);
+	}
 	if (now >= c->jobs_at) {
 		c->jobs_at = INT64_MAX;
 		for (size_t i = 0; i < c->n_unfinished; i++)

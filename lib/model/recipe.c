@@ -165,7 +165,7 @@ static const struct mo_field recipe_fields[] = {
 	MO_D(recipe, stop_signal, MO_INT, "number of the signal of a planned stop"),
 	MO_D(recipe, stop_grace_us, MO_INT,
 	     "time from that signal until ranks are killed, microseconds"),
-	MO_D(recipe, on_node_loss, MO_STR, "wait, the only one that is supported"),
+	MO_D(recipe, on_node_loss, MO_STR, "wait, or spare: the site's fence_command may power it off"),
 	MO_D(recipe, lease_us, MO_INT,
 	     "lease of a lost node, microseconds; without effect while it waits"),
 	MO_D(recipe, grace_us, MO_INT, "pause before the next attempt, microseconds"),

@@ -259,10 +259,10 @@ static const struct key recipe_keys[] = {
 	F("stop.grace", KEY_DURATION, stop_grace_us, DEF(120LL * 1000000)),
 	MAP("recovery"),
 	F("recovery.on_node_loss", KEY_WORD, on_node_loss, WORDS(words_node_loss),
-	  .text_def = "wait", .refused = "spare|shrink",
-	  .instead =
-		  "use wait: the job waits for its node, or for 'moectl fence NODE --confirmed'"),
-	F("recovery.lease", KEY_DURATION, lease_us, .min = 1, DEF(30LL * 1000000)),
+	  .text_def = "wait", .refused = "shrink",
+	  .instead = "use wait: the job waits for its node, or for 'moectl fence NODE "
+		     "--confirmed'; or spare, where the site's fence_command proves it off"),
+	F("recovery.lease", KEY_DURATION, lease_us, .min = 1, DEF(120LL * 1000000)),
 	F("recovery.grace", KEY_DURATION, grace_us, DEF(0)),
 	F("recovery.max_cycles_without_progress", KEY_INT, max_cycles, RANGE(1, 1000), DEF(3)),
 	F("recovery.backoff", KEY_DURATION, backoff_us, DEF(300LL * 1000000)),

@@ -53,6 +53,7 @@ struct live {
 	int64_t n_muted; /* changes since the last event that were not reported */
 	bool capped;     /* it was reported that it is not cordoned */
 	bool held;       /* the same, because it is new */
+	bool powering;   /* the shell was told to run fence_command for it (power.c) */
 	/* newest of each GPU, and of each card */
 	struct gpu_sensors *sensors;
 	size_t n_sensors;

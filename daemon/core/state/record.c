@@ -5,11 +5,12 @@
 #include "lib/base/assert.h"
 
 const char *const record_type_names[_REC_N] = {
-	"controller", "submit",   "job",   "intent",    "scan",       "place",      "accept",
-	"notes",      "fail",     "gone",  "forgotten", "node",       "node_state", "drain",
-	"wait_node",  "strange",  "hung",  "incident",  "checkpoint", "token",      "token_revoked",
-	"event",      "health",   "check", "measured",  "clock",      "token_used", "node_token",
-	"ack",        "restored", "obeys", "discard",   "leaving",    "config",     "image",
+	"controller", "submit",  "job",           "intent",     "scan",      "place",
+	"accept",     "notes",   "fail",          "gone",       "forgotten", "node",
+	"node_state", "drain",   "wait_node",     "strange",    "hung",      "incident",
+	"checkpoint", "token",   "token_revoked", "event",      "health",    "check",
+	"measured",   "clock",   "token_used",    "node_token", "ack",       "restored",
+	"obeys",      "discard", "leaving",       "config",     "image",     "power",
 };
 static const char *const follows_names[_FOLLOWS_N] = { "nothing", "failure", "busy_ports" };
 static const char *const drain_step_names[_DRAIN_STEP_N] = { "off", "on", "done" };
@@ -213,6 +214,13 @@ static const struct mo_field rec_obeys_fields[] = {
 };
 static const struct mo_desc rec_obeys_desc = MO_DESC(rec_obeys, rec_obeys_fields);
 
+static const struct mo_field rec_power_fields[] = {
+	MO_D_ENUM(rec_power, step, power_step_names,
+		  "what the site's fence_command was asked, or said, about the silent node"),
+	MO_D(rec_power, text, MO_STR, "what it said; unset: it was not asked yet", .omit = true),
+};
+static const struct mo_desc rec_power_desc = MO_DESC(rec_power, rec_power_fields);
+
 static const struct mo_field rec_leaving_fields[] = {
 	MO_D(rec_leaving, leaving, MO_BOOL,
 	     "the node's machine is going down in order; false: it does not after all")
@@ -301,6 +309,8 @@ static const struct mo_field record_fields[] = {
 		 .omit = true),
 	MO_D_SUB(record, image, MO_OPT, &rec_image_desc, "image: which one a recipe names",
 		 .omit = true),
+	MO_D_SUB(record, power, MO_OPT, &rec_power_desc,
+		 "whether a silent node was powered off by the site's command", .omit = true),
 };
 const struct mo_desc record_desc = MO_DESC(record, record_fields);
 
@@ -343,6 +353,7 @@ static const struct member {
 	MEMBER(REC_LEAVING, leaving, &rec_leaving_desc),
 	MEMBER(REC_CONFIG, config, NULL),
 	MEMBER(REC_IMAGE, image, &rec_image_desc),
+	MEMBER(REC_POWER, power, &rec_power_desc),
 #undef MEMBER
 };
 

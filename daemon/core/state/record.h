@@ -46,6 +46,7 @@ enum record_type {
 	/* attempt, node: what that node read of the engine's own configuration was judged */
 	REC_CONFIG,
 	REC_IMAGE, /* node: what the recipe names is that image, from now on */
+	REC_POWER, /* node */
 	_REC_N
 };
 extern const char *const record_type_names[_REC_N];
@@ -177,6 +178,11 @@ struct rec_image {
 	char *digest;
 };
 /* The node's machine is going down in order, or does not after all. */
+/* enum power_step; text: what the command said */
+struct rec_power {
+	int step;
+	char *text;
+};
 struct rec_leaving {
 	bool leaving;
 };
@@ -222,6 +228,7 @@ struct record {
 	struct rec_leaving *leaving;
 	struct config_read *config;
 	struct rec_image *image;
+	struct rec_power *power;
 };
 extern const struct mo_desc rec_incident_desc, rec_measured_desc, record_desc;
 

@@ -33,6 +33,7 @@
 #include "daemon/core/update/update_job.h"
 #include "daemon/core/update/update_node.h"
 #include "daemon/core/update/update_place.h"
+#include "daemon/core/update/update_power.h"
 #include "daemon/core/update/update_step.h"
 #include "daemon/core/update/update_submit.h"
 #include "daemon/core/update/update_tokens.h"
@@ -173,6 +174,7 @@ static int (*const updates[_REC_N])(struct core *c, const struct record *r) = {
 	[REC_DISCARD] = update_discard,
 	[REC_CONFIG] = update_config,
 	[REC_IMAGE] = on_image,
+	[REC_POWER] = update_power,
 };
 
 int core_update(struct core *c, const struct record *r)

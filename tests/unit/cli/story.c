@@ -62,6 +62,17 @@ static void save(struct world *w, int64_t id, int64_t iteration)
 	world_run(w, 2 * S);
 }
 
+/* Long enough for the shortest lease; nobody answers for fence_command. */
+static void fall_silent(struct world *w, int64_t id)
+{
+	size_t toy = node_of(w, id);
+
+	w->toys[toy].deaf = true;
+	world_run(w, 16 * S);
+	w->toys[toy].deaf = false;
+	world_run(w, 3 * S);
+}
+
 static void live(struct world *w, int64_t blocker, int64_t rival, int64_t id)
 {
 	world_run(w, 2 * S);
@@ -71,6 +82,7 @@ static void live(struct world *w, int64_t blocker, int64_t rival, int64_t id)
 	world_run(w, 5 * S);
 	for (int64_t i = 1; i <= 5; i++)
 		save(w, id, 10 + 5 * i);
+	fall_silent(w, id);
 	for (size_t i = 0; i < ELEMENTSOF(deaths); i++) {
 		if (lives(w, id)) {
 			world_iteration(w, node_of(w, id), id, 36);
@@ -121,6 +133,7 @@ char *story_of(const struct submit *spec)
 
 	world_init_telling(&w, 4, 8);
 	w.verify = true;
+	w.core->config.powers_off = true;
 	found(&w, 5);
 	found(&w, 10);
 	world_finding(&w, 3, "gpu.ras_ue", CHECK_CRIT, ACTION_WARN);

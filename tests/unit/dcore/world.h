@@ -34,7 +34,7 @@ struct toy {
 	struct image_report image;
 	struct image_report *ordered;
 	size_t n_ordered;
-	bool holds; /* docker may start containers of them */
+	const char *holds; /* this runtime may start containers of them */
 	int64_t beat, gpus;
 	struct toy_step *steps;
 	size_t n_steps;
@@ -77,6 +77,7 @@ struct world {
 	bool old_agents;
 	bool no_check; /* toys do not make their on-failure checks */
 	int64_t n_records;
+	int64_t n_powers; /* how often a node was to be powered off */
 	struct record_log *log; /* every record from here on; NULL: nobody asks */
 };
 void world_init(struct world *w, size_t n_nodes, int64_t gpus);

@@ -147,8 +147,6 @@ static const struct bad refused[] = {
 	{ "features: [a2a]\n", "5:11 features: expected a mapping" },
 	{ "features: {gruped_gemm: turbo}\n",
 	  "5:12 unknown key 'features.gruped_gemm' [did you mean 'grouped_gemm'?]" },
-	{ "recovery: {on_node_loss: spare}\n",
-	  "5:26 recovery.on_node_loss: 'spare' is not supported by this version: use wait" },
 	{ "recovery: {on_node_loss: shrink}\n",
 	  "5:26 recovery.on_node_loss: 'shrink' is not supported by this version" },
 	{ "recovery: {on_node_loss: weit}\n", "5:26 recovery.on_node_loss: expected one of wait, "
