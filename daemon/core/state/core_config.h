@@ -12,4 +12,7 @@ struct core_config {
 	/* health.learn, 7 days from when a node is first heard; 0 = none */
 	int64_t learn_us;
 	int64_t pull_parallel; /* nodes that are brought images at once */
+	/* floors of the times after which a job counts as hanging, in percent of those of
+	 * hang_limits.c */
+	int64_t hang_percent;
 };

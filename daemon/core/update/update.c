@@ -28,6 +28,7 @@
 #include "daemon/core/update/measured.h"
 #include "daemon/core/update/ring.h"
 #include "daemon/core/update/update_config.h"
+#include "daemon/core/update/update_hang.h"
 #include "daemon/core/update/update_incarnation.h"
 #include "daemon/core/update/update_job.h"
 #include "daemon/core/update/update_node.h"
@@ -174,6 +175,7 @@ static int (*const updates[_REC_N])(struct core *c, const struct record *r) = {
 	[REC_DISCARD] = update_discard,
 	[REC_CONFIG] = update_config,
 	[REC_IMAGE] = on_image,
+	[REC_HANG] = update_hang,
 };
 
 int core_update(struct core *c, const struct record *r)
