@@ -114,7 +114,7 @@ def a_slow_save_is_no_hang(rig):
     job = submit(rig, "saves", "auto", at=60, how="write")
     wait_until(lambda: "suspected" in types(rig, job), 30, "the suspicion")
     equal(rig.wait_state(job, "completed")["attempt"], 1, "attempts")
-    wait_until(lambda: types(rig, job)[-1] == "cleared", 20, "that it moved on")
+    need("cleared" in types(rig, job), types(rig, job))
     need("confirmed" not in types(rig, job), types(rig, job))
 
 
@@ -132,8 +132,8 @@ def report_tells_and_off_says_nothing(rig):
             os.kill(pid, signal.SIGCONT)
     for job in (told, silent):
         equal(rig.wait_state(job, "completed")["attempt"], 1, "attempts")
-    wait_until(lambda: types(rig, told)[-1] == "cleared", 20, "that it moved on")
-    equal(events(rig, told)[-1]["data"]["wrong"], 1, "wrong verdicts")
+    wrong = [e["data"]["wrong"] for e in events(rig, told) if e["data"].get("was") == "confirmed"]
+    equal(wrong, [1], "wrong verdicts")
     equal(types(rig, silent), [], "events of a job that asks for none")
 
 
