@@ -199,6 +199,7 @@ static int open_state(struct manager *m, struct mo_error *err)
 	config.pull_parallel = o->pull_parallel;
 	config.suspect_us = o->suspect_ms * 1000;
 	config.down_us = o->down_ms * 1000;
+	config.hang_percent = o->hang_percent;
 	config.exit_wait_us = o->exit_wait_us;
 	config.learn_us = o->learn_us;
 	config.powers_off = given(o->fence_command);

@@ -46,6 +46,10 @@ static const struct mo_option items[] = {
 	{ "exit_wait", MO_OPTION_DURATION, O(exit_wait_us), "300s",
 	  "One rank's exit 0 waits this long for the others.", .min = 1000000,
 	  .max = 86400LL * 1000000 },
+	{ "hang_percent", MO_OPTION_INT, O(hang_percent), "100",
+	  "Least times after which a job counts as hanging (docs/failures.md), in percent of what "
+	  "is documented: more where file systems or compilers are slow.",
+	  .min = 1, .max = 100000 },
 	{ "health.learn", MO_OPTION_DURATION, O(learn_us), "7d",
 	  "So long, from when a node is first heard or until 'moectl ack NODE', findings of checks "
 	  "that never met real hardware of its kind (docs/health.md) are reported and do not "

@@ -173,6 +173,8 @@ static const struct mo_field recipe_fields[] = {
 	     "failures of one kind without a new checkpoint that stop the job"),
 	MO_D(recipe, backoff_us, MO_INT,
 	     "longest pause after failures in a row, microseconds; 0: none", .omit = true),
+	MO_D(recipe, hang, MO_STR,
+	     "what follows when nothing moves: auto, the attempt ends; report; off", .omit = true),
 	MO_D_VEC(recipe, on, &kv_desc, "what follows a failure, by its class", .omit = true),
 	MO_D(recipe, priority, MO_INT, "0 to 100, higher first"),
 	MO_D(recipe, time_limit_us, MO_INT,

@@ -135,6 +135,8 @@ struct recipe {
 	/* recovery.backoff: the longest pause after failures in a row; 0 = none; MO_NONE: a
 	 * recipe of before there was one: the default */
 	int64_t backoff_us;
+	/* recovery.hang: auto, report or off; NULL: a recipe of before there was one, report */
+	char *hang;
 	/* recovery.on: class of failure = action (lib/model/failure.h) */
 	struct kv *on;
 	size_t n_on;

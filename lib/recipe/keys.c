@@ -45,6 +45,7 @@ const char *const signal_words[] = { "TERM",    "INT",     "HUP",    "QUIT",   "
 				     "SIGUSR1", "SIGUSR2", NULL };
 const int64_t signal_values[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2,
 				  SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 };
+static const char *const words_hang[] = { "auto", "report", "off", NULL };
 static const char *const words_node_loss[] = { "wait", "spare", "shrink", NULL };
 
 static void read_model(struct reader *r, const struct key *k, const struct ynode *v)
@@ -267,8 +268,7 @@ static const struct key recipe_keys[] = {
 	F("recovery.max_cycles_without_progress", KEY_INT, max_cycles, RANGE(1, 1000), DEF(3)),
 	F("recovery.backoff", KEY_DURATION, backoff_us, DEF(300LL * 1000000)),
 	CUSTOM("recovery.on", recovery_read_on),
-	REFUSED("recovery.hang",
-		"leave it out; watch 'moectl status JOB' and use 'moectl restart JOB'"),
+	F("recovery.hang", KEY_WORD, hang, WORDS(words_hang), .text_def = "auto"),
 	CUSTOM("recovery.loss_spike", key_read_loss_spike),
 	MAP("health"),
 	CUSTOM("health.preflight", key_read_preflight),

@@ -74,7 +74,9 @@ bool policy_fail(struct turn *t, int64_t id)
 	r.fail->told_after_us = age_us(t, &b);
 	verdict_evidence(t->core, j, &v, &r.fail->evidence, &r.fail->n_evidence);
 	incident_readings(t, j, &r.fail->evidence, &r.fail->n_evidence);
-	if (b.rank && b.step)
+	if (b.kind == B_HANG)
+		reason = mo_strdup(j->hang.text);
+	else if (b.rank && b.step)
 		reason = mo_printf("rank %lld on %s died: %s", (long long)b.rank->rank,
 				   b.step->node, cause);
 	else if (b.kind == B_ELSEWHERE)
@@ -174,8 +176,10 @@ static char *give_up_reason(const struct job *j, const struct verdict *v, const 
 }
 
 /* Who died, and of what. Caller frees. */
-static char *what_happened(const struct verdict *v, const struct failing *f)
+static char *what_happened(const struct job *j, const struct verdict *v, const struct failing *f)
 {
+	if (v->blame.kind == B_HANG)
+		return mo_strdup(j->hang.text);
 	if (v->blame.rank)
 		return mo_printf("rank %lld on %s died: %s", (long long)v->blame.rank->rank,
 				 f->node, f->cause);
@@ -271,7 +275,7 @@ static void after_failure(struct turn *t, int64_t id)
 
 	end = give_up_reason(j, &v, &f, &d, &budget);
 	f.node = node = mo_strdup(f.node);
-	what = what_happened(&v, &f);
+	what = what_happened(j, &v, &f);
 	incident_emit(t, j,
 		      &(struct incident_of){ .verdict = &v,
 					     .cause = cause,

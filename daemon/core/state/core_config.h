@@ -14,4 +14,7 @@ struct core_config {
 	int64_t learn_us;
 	int64_t pull_parallel; /* nodes that are brought images at once */
 	bool powers_off;       /* the site has a fence_command */
+	/* floors of the times after which a job counts as hanging, in percent of those of
+	 * hang_limits.c */
+	int64_t hang_percent;
 };

@@ -47,6 +47,7 @@ enum record_type {
 	REC_CONFIG,
 	REC_IMAGE, /* node: what the recipe names is that image, from now on */
 	REC_POWER, /* node */
+	REC_HANG,  /* attempt: whether it hangs */
 	_REC_N
 };
 extern const char *const record_type_names[_REC_N];
@@ -177,12 +178,20 @@ struct rec_obeys {
 struct rec_image {
 	char *digest;
 };
-/* The node's machine is going down in order, or does not after all. */
+struct rec_hang {
+	int stage; /* enum hang_stage */
+	int64_t since, rank;
+	bool acts;
+	char *text;
+	char **evidence;
+	size_t n_evidence;
+};
 /* enum power_step; text: what the command said */
 struct rec_power {
 	int step;
 	char *text;
 };
+/* The node's machine is going down in order, or does not after all. */
 struct rec_leaving {
 	bool leaving;
 };
@@ -229,6 +238,7 @@ struct record {
 	struct config_read *config;
 	struct rec_image *image;
 	struct rec_power *power;
+	struct rec_hang *hang;
 };
 extern const struct mo_desc rec_incident_desc, rec_measured_desc, record_desc;
 

@@ -233,6 +233,22 @@ static void why_elsewhere(const struct job *j, struct why_view *w)
 	why_evidence(r, "checkpoint.dir is %s", j->spec.recipe.checkpoint.dir);
 }
 
+/* What was judged of it, and how often that was right. */
+static void why_hang(const struct job *j, struct why_view *w)
+{
+	struct why_reason *r;
+
+	if (j->hang.stage < 0)
+		return;
+	r = why_reason(w, j->hang.stage == HANG_CONFIRMED ? "hang-confirmed" : "hang-suspected",
+		       "%s", j->hang.text ? j->hang.text : "nothing moves");
+	for (size_t i = 0; i < j->hang.n_evidence; i++)
+		why_evidence(r, "%s", j->hang.evidence[i]);
+	if (j->hang.n_wrong > 0)
+		why_evidence(r, "%lld of its %lld verdicts of a hang were wrong so far",
+			     (long long)j->hang.n_wrong, (long long)j->hang.n_confirmed);
+}
+
 static void why_unsaved(const struct job *j, struct why_view *w)
 {
 	_cleanup_(checkpoint_unsaved_done) struct unsaved u;
@@ -334,6 +350,7 @@ void job_why(const struct state *s, const struct job *j, int64_t now, struct why
 		break;
 	default: break;
 	}
+	why_hang(j, ret);
 	if (!job_state_final(j->state))
 		why_space(j, ret);
 	why_elsewhere(j, ret);

@@ -1,6 +1,6 @@
 /* See story.h: four nodes, of which one has a finding; the job waits behind another one for the
- * nodes that a third one keeps busy; it finds checkpoints of before, trains and saves, and then
- * only dies. */
+ * nodes that a third one keeps busy; it finds checkpoints of before, trains and saves, stands,
+ * and then only dies. */
 #include "tests/unit/cli/story.h"
 
 #include <signal.h>
@@ -83,6 +83,7 @@ static void live(struct world *w, int64_t blocker, int64_t rival, int64_t id)
 	for (int64_t i = 1; i <= 5; i++)
 		save(w, id, 10 + 5 * i);
 	fall_silent(w, id);
+	world_run(w, 12 * S); /* an iteration is overdue */
 	for (size_t i = 0; i < ELEMENTSOF(deaths); i++) {
 		if (lives(w, id)) {
 			world_iteration(w, node_of(w, id), id, 36);
@@ -132,6 +133,7 @@ char *story_of(const struct submit *spec)
 	char *text;
 
 	world_init_telling(&w, 4, 8);
+	w.core->config.hang_percent = 1;
 	w.verify = true;
 	w.core->config.powers_off = true;
 	found(&w, 5);

@@ -191,7 +191,7 @@ static const struct row rows[] = {
 	{ "recovery.max_cycles_without_progress", "5", STORY },
 	{ "recovery.backoff", "3s", STORY },
 	{ "recovery.on", "{suspect: stop}", STORY },
-	{ "recovery.hang", "kill", COMMAND, .reported = true },
+	{ "recovery.hang", "off", STORY },
 	{ "recovery.loss_spike", "back", COMMAND, .reported = true },
 	{ "health", "{preflight: none}", STORY },
 	{ "experiment", "{values: {parallelism.tp: 3, parallelism.etp: 1, parallelism.cp: 1}}",

@@ -95,6 +95,7 @@ void world_beat(struct world *w, size_t toy)
 
 		toy_sync(w, t, &sync);
 		toy_reports(t, true, &sync.steps, &sync.n_steps);
+		toy_tell_motion(w, t, &sync);
 		sync.scans = scans, sync.n_scans = n_scans;
 		if (w->old_agents)
 			answers_from_wire(&sync);

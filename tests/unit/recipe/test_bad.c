@@ -152,7 +152,7 @@ static const struct bad refused[] = {
 	{ "recovery: {on_node_loss: weit}\n", "5:26 recovery.on_node_loss: expected one of wait, "
 					      "spare, shrink, got 'weit' [did you mean 'wait'?]" },
 	{ "recovery: {hang: 300s}\n",
-	  "5:18 recovery.hang: '300s' is not supported by this version" },
+	  "5:18 recovery.hang: expected one of auto, report, off, got '300s'" },
 	{ "recovery: {on: {oom: retry}}\n",
 	  "5:22 recovery.on.oom: there is no such class of failures; they are user_error, "
 	  "transient, suspect, node_fault, hang, numerical, storage, collateral, preempted" },
