@@ -359,7 +359,7 @@ MUTANTS = [
     ),
     (
         "what a process put in the marker's place is opened",
-        "read_below_root",
+        "mo_open_plain_in",
         "!S_ISREG(st.st_mode)",
         "false",
         [unit("base", "test_proc")],
@@ -394,16 +394,23 @@ MUTANTS = [
     ),
     (
         "container of another step entered",
-        "check_marker",
-        "if (r < 0 || !mo_streq(said.data, id))",
-        "if (r < 0)",
+        "is_marked",
+        "return r == 0 && mo_streq(said.data, s->marker);",
+        "return r == 0;",
         [e2e("test_holder.py", "a_process_that_is_not_its")],
     ),
     (
         "container's process believed",
-        "check_program",
-        "if (same_file(exe, own))",
-        "if (true)",
+        "is_hold",
+        "return same_file(exe, s->program);",
+        "return true;",
+        [e2e("test_holder.py", "a_process_that_is_not_its")],
+    ),
+    (
+        "container with users of its own entered",
+        "look",
+        "s->why = wrong_spaces(pid);",
+        "s->why = NULL;",
         [e2e("test_holder.py", "a_process_that_is_not_its")],
     ),
     (
