@@ -130,7 +130,11 @@ static void add_user(const struct agent_config *c, const struct image_order *o, 
 
 	if (mo_uid() != 0)
 		return;
+	_cleanup_(mo_freep) char *min_uid = mo_printf("%lld", (long long)c->min_uid);
+
 	add(argv, n, "--user", own ? o->user : c->image_user);
+	if (own) /* images for all are a system account's */
+		add(argv, n, "--min-uid", min_uid);
 	if (c->allow_root && (!own || o->allow_root))
 		add(argv, n, "--allow-root", NULL);
 }
@@ -197,7 +201,7 @@ static void on_made(void *arg, int status, const char *out, size_t n, const char
 
 	b->helper = NULL; /* frees itself */
 	if (problem)
-		on_brought(b, 0, "", 0, problem);
+		on_brought(b, status, "", 0, problem);
 	else
 		pull(b);
 }

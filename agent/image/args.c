@@ -20,7 +20,7 @@ const char args_usage[] =
 	"       moe-image pull IMAGE DIR [--digest DIGEST] [--never] [--own]\n"
 	"                 [--auth FILE] [--mirror FROM=TO] .. [--silence DURATION]\n"
 	"       moe-image make DIR [--own]\n"
-	"       all: [--user NAME] [--allow-root]\n"
+	"       pull, make: [--min-uid UID]; all: [--user NAME] [--allow-root]\n"
 	"       moe-image --version\n";
 
 static const char *const verbs[] = {
@@ -54,6 +54,8 @@ static bool read_option(struct args *a, const char *name, const char *value)
 		return read_silence(a, value);
 	else if (mo_streq(name, "--digest") && pull)
 		a->digest = value;
+	else if (mo_streq(name, "--min-uid") && (pull || a->verb == VERB_MAKE))
+		return mo_parse_i64(value, 0, UINT32_MAX, &a->min_uid) == 0;
 	else if (mo_streq(name, "--remove") && a->verb == VERB_STOCK)
 		a->removes = value;
 	else if (mo_streq(name, "--keep") && a->verb == VERB_STOCK)

@@ -28,6 +28,7 @@ struct args {
 	char **keeps;        /* STOCK: digests that stay */
 	size_t n_keeps;
 	bool own;          /* PULL, MAKE: in a part of dir that is the user's alone */
+	int64_t min_uid;   /* PULL, MAKE: user is no system account, as of steps; 0: it may be */
 	int64_t unused_us; /* PRUNE: newer ones stay */
 	bool allow_root;
 };

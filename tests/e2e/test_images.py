@@ -543,6 +543,22 @@ def with_the_rights_of_the_agents_service():
 
 
 @suite.test
+def a_system_account_brings_none():
+    """Where the site says so (min_uid), as of its ranks: nothing is made for it."""
+    if os.getuid() != 0:
+        raise Skipped("only root becomes somebody else")
+    with Place() as p:
+        source = p.source(layer(entry("f", "1")))
+        for verb in (["make", p.path("all")], ["pull", source, p.path("all")]):
+            for user, what in (("daemon", "below min_uid 1000"), ("nobody", "shell")):
+                words = [*verb, "--own", "--user", user, "--min-uid", "1000"]
+                r = subprocess.run([BUILD + "/moe-image", *words], capture_output=True, text=True)
+                equal(r.returncode, REFUSED, r.stderr)
+                need(what in r.stderr and r.stderr.count("\n") == 1, r.stderr)
+        need(not os.path.exists(p.path("all")), "something was made")
+
+
+@suite.test
 def what_is_wrong_with_the_call():
     with Place() as p:
         p.refused("docker.io/x", "is no source of an image; write oci:DIR[:TAG] or docker-archive:")

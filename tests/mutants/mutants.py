@@ -393,6 +393,20 @@ MUTANTS = [
         [unit("acore", "test_pulls")],
     ),
     (
+        "images brought as a system account",
+        "add_user",
+        "if (own) /* images for all are a system account's */",
+        "if (!own)",
+        [e2e("test_agent_start.py", "bad_users")],
+    ),
+    (
+        "directory of images made for a system account",
+        "become",
+        "r = IMAGE_REFUSED;",
+        "r = 0;",
+        [e2e("test_images.py", "a_system_account_brings_none")],
+    ),
+    (
         "credentials read from a FIFO",
         "mo_secret_read_file",
         "O_NONBLOCK | O_NOCTTY",
