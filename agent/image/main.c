@@ -163,7 +163,7 @@ static int run(const struct args *a, struct mo_error *err)
 	case VERB_MAKE: return 0;
 	case VERB_STOCK: return stock(a, err);
 	case VERB_PULL: return pull(a, cache, architecture, err);
-	default: return cache_prune(a->dir, a->bytes_max, a->unused_us, err);
+	default: return cache_prune(a, err);
 	}
 }
 

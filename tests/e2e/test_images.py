@@ -5,15 +5,18 @@ import fcntl
 import json
 import os
 import shutil
+import signal
 import stat
 import subprocess
 import sys
 import tarfile
 import tempfile
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from image_rig import ARCHITECTURE, OCI, Layout, directory, entry, hardlink, layer, save, symlink
 from lib import BUILD, ROOT, Skipped, Suite, equal, need, wait_until
+from registry_rig import Registry
 
 suite = Suite()
 USER = 12345
@@ -453,7 +456,7 @@ def a_killed_one_leaves_nothing_half():
         equal(len(os.listdir(whole + "/rootfs")), 3000, "files")
 
 
-def said(*words):
+def said(*words, **more):
     """Lines of a command that succeeds."""
     as_user = dict(user=USER, group=USER, extra_groups=[]) if os.getuid() == 0 else {}
     p = subprocess.run(
@@ -463,6 +466,7 @@ def said(*words):
         text=True,
         cwd="/",
         **as_user,
+        **more,
     )
     equal((p.returncode, p.stderr), (0, ""), "%s ends with" % (words,))
     return p.stdout.splitlines()
@@ -512,6 +516,67 @@ def a_directory_of_images():
         os.close(user)
         said("prune", images, "--max-bytes", "0")
         equal(sorted(os.listdir(images)), ["a-fifo", "by-hand"], "what is there")
+
+
+def pulls(source, dir, **more):
+    as_user = dict(user=USER, group=USER, extra_groups=[]) if os.getuid() == 0 else {}
+    return subprocess.Popen(
+        [BUILD + "/moe-image", "pull", source, dir],
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+        text=True,
+        cwd="/",
+        **as_user,
+        **more,
+    )
+
+
+@suite.test
+def pruned_while_it_is_unpacked():
+    """What was fetched is not taken away below it."""
+    with Place() as p:
+        bulk = layer(entry("bulk", bytes(100 << 20)))
+        with Registry(p.layout, p.layout.manifest([bulk])) as r:
+            dir = p.path("images")
+            pull = pulls(r.host + "/n/a/me:v1", dir)
+            wait_until(lambda: pull.stdout.readline().startswith("unpacked"), 30, "it unpacks")
+            os.killpg(pull.pid, signal.SIGSTOP)
+            there = os.listdir(dir)
+            equal(len([n for n in there if n.startswith("fetch-")]), 1, "what is there: %s" % there)
+            equal(said("prune", dir, "--max-bytes", "0"), ["0 images with 0 bytes"], "what goes")
+            equal(sorted(os.listdir(dir)), sorted(there), "what is there then")
+            os.killpg(pull.pid, signal.SIGCONT)
+            pull.stdout.read()
+            equal(pull.wait(60), 0, "its end")
+            equal(len(os.listdir(dir)), 1, "the image")
+
+
+@suite.test
+def a_file_system_without_locks():
+    """Images come, one is named that a step has, and what was used within a day stays."""
+    env = dict(os.environ, LD_PRELOAD=BUILD + "/tests/fake/preload/nolocks.so")
+    with Place() as p:
+        dir, names = p.path("images"), []
+        for i in range(4):
+            p.layout.index.clear()
+            pull = pulls(p.source(layer(entry("f", str(i)))), dir, env=env)
+            pull.stdout.read()
+            equal(pull.wait(60), 0, "its end")
+            names.append(p.digest.replace(":", "-"))
+        old = time.time() - 25 * 3600
+        for name in names[:2]:
+            os.utime("%s/%s" % (dir, name), (old, old))
+        for name, used in (("a.partial", None), ("b.partial", (old, old))):
+            os.mkdir("%s/%s" % (dir, name))
+            if os.getuid() == 0:
+                os.chown("%s/%s" % (dir, name), USER, USER)
+            os.utime("%s/%s" % (dir, name), used)
+        keep = ["--keep", names[0].replace("-", ":")]
+        lines = said("prune", dir, "--max-bytes", "0", *keep, env=env)
+        equal(lines[0], "no locks in %s: what was used within a day stays" % dir, "the first line")
+        equal([line.split()[::3] for line in lines[1:-1]], [[names[1], "removed"]], "what goes")
+        left = sorted([names[0], *names[2:], "a.partial"])
+        equal(sorted(os.listdir(dir)), left, "what is there")
 
 
 @suite.test
