@@ -159,7 +159,7 @@ int cache_remove(const char *path, const char *name, struct mo_error *err)
 	return place_remove(there, partial, err);
 }
 
-static bool is_kept(const struct args *a, const char *name)
+bool cache_keeps(const struct args *a, const char *name)
 {
 	for (size_t i = 0; i < a->n_keeps; i++) {
 		_cleanup_(mo_freep) char *kept = image_dir_name(a->keeps[i]);
@@ -190,7 +190,7 @@ int cache_prune(const struct args *a, struct mo_error *err)
 	if (!locks)
 		printf(CACHE_LOCKLESS "%s: what was used within a day stays\n", path);
 	for (size_t i = 0; i < all.n; i++)
-		all.all[i].in_use |= all.all[i].used_us >= since || is_kept(a, all.all[i].name);
+		all.all[i].in_use |= all.all[i].used_us >= since || cache_keeps(a, all.all[i].name);
 
 	int64_t bytes = r == 0 ? cache_choose(all.all, all.n, a->bytes_max) : 0;
 	size_t n = all.n;

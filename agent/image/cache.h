@@ -13,6 +13,8 @@ struct images {
 /* 0, or an error with err; images_done() in any case. */
 int cache_read(const char *path, struct images *ret, struct mo_error *err);
 void images_done(struct images *i);
+/* It is one of a->keeps. */
+bool cache_keeps(const struct args *a, const char *name);
 /* One of them goes, unless somebody holds a lock on it: -EWOULDBLOCK. */
 int cache_remove(const char *path, const char *name, struct mo_error *err);
 

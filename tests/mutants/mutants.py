@@ -122,7 +122,7 @@ MUTANTS = [
     ),
     (
         "images that are about to be used go",
-        "is_kept",
+        "cache_keeps",
         "return true;",
         "return false;",
         [e2e("test_image_command.py", "what_a_job_waits_for_stays")],
@@ -409,7 +409,7 @@ MUTANTS = [
     (
         "images of steps pruned where there are no locks",
         "cache_prune",
-        "|| is_kept(a, all.all[i].name)",
+        "|| cache_keeps(a, all.all[i].name)",
         "",
         [e2e("test_images.py", "a_file_system_without_locks")],
     ),
