@@ -514,14 +514,17 @@ def a_directory_of_images():
         left = sorted([names[1], names[3], "a-fifo", "by-hand"])
         equal(sorted(os.listdir(images)), left, "what is there")
         os.close(user)
+        said("prune", images, "--max-bytes", "0", "--unused-for", "1h")
+        left = sorted([names[3], "a-fifo", "by-hand"])
+        equal(sorted(os.listdir(images)), left, "what was used a moment ago stays")
         said("prune", images, "--max-bytes", "0")
         equal(sorted(os.listdir(images)), ["a-fifo", "by-hand"], "what is there")
 
 
-def pulls(source, dir, **more):
+def pulls(source, dir, *words, **more):
     as_user = dict(user=USER, group=USER, extra_groups=[]) if os.getuid() == 0 else {}
     return subprocess.Popen(
-        [BUILD + "/moe-image", "pull", source, dir],
+        [BUILD + "/moe-image", "pull", source, dir, *words],
         stdout=subprocess.PIPE,
         start_new_session=True,
         text=True,
@@ -529,6 +532,20 @@ def pulls(source, dir, **more):
         **as_user,
         **more,
     )
+
+
+@suite.test
+def only_what_is_there_already():
+    with Place() as p:
+        source, dir = p.source(layer(entry("f", "1"))), p.path("images")
+        only = ["--never", "--digest", p.digest]
+        pull = pulls(source, dir, *only, stderr=subprocess.PIPE)
+        need("it is not in %s, and pull: never" % dir in pull.communicate()[1], "it says")
+        equal((pull.returncode, os.listdir(dir)), (REFUSED, []), "its end, and what is there")
+        for words in ([], only):
+            pull = pulls(source, dir, *words)
+            equal(pull.communicate()[0].splitlines()[-1], p.digest, "it says")
+            equal(pull.returncode, 0, "its end")
 
 
 @suite.test

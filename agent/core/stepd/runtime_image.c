@@ -8,6 +8,7 @@
 
 #define HEX "0123456789abcdef"
 #define DIGITS "0123456789"
+#define BLANKS " \t\r\n"
 #define SHA256 "sha256:"
 #define SHA256_DIGITS 64
 #define ID_DIGITS_MIN 12
@@ -51,11 +52,8 @@ static bool is_hex(const char *s, size_t least, size_t most)
 /* The next word of *at, which is moved behind it; NULL: there is none. Caller frees. */
 static char *next_word(const char **at)
 {
-	const char *begin = *at + strspn(*at, " \t\r\n");
-	size_t n = strcspn(begin, " \t\r\n");
-
-	*at = begin + n;
-	return n ? mo_strndup(begin, n) : NULL;
+	*at += strspn(*at, BLANKS);
+	return **at ? mo_part(at, BLANKS) : NULL;
 }
 
 /* The line at *at, which ends there; *at is moved behind it. */
@@ -107,9 +105,8 @@ int runtime_image_layers(const char *line, struct runtime_image *ret, struct mo_
 		return mo_error_set(err, -ENOTSUP,
 				    "its store (%.*s) has no layers that can be used in place",
 				    driver ? mo_utf8_shown(driver, 64) : 0, driver ? driver : "");
-	for (size_t n; *at; at += n + (at[n] == ':')) {
-		n = strcspn(at, ":");
-		_cleanup_(mo_freep) char *path = mo_strndup(at, n);
+	while (*at) {
+		_cleanup_(mo_freep) char *path = mo_part(&at, ":");
 
 		if (path[0] != '/' || ret->n_layers == RUNTIME_LAYERS_MAX)
 			return no_answer("absolute paths of at most 200 layers", line, err);
