@@ -394,8 +394,8 @@ static int open_parts(struct manager *m, struct mo_error *err)
 	    mo_timer_new(m->loop, on_deadline, m, &m->deadline) < 0 ||
 	    discovery_new(m, &m->discovery) < 0 || logs_new(m, &m->logs) < 0 ||
 	    execs_new(m, &m->execs) < 0 || layers_new(m, &m->layers) < 0 ||
-	    runtimes_new(m, &m->runtimes) < 0 ||
-	    images_new(m, &m->images) < 0 || watch_new(m, &m->watch) < 0)
+	    runtimes_new(m, &m->runtimes) < 0 || images_new(m, &m->images) < 0 ||
+	    watch_new(m, &m->watch) < 0)
 		return mo_error_set(err, -EIO, "timers: %s", strerror(errno));
 	r = fence_open(m, err);
 	return r < 0 ? r : link_new(m, &m->link, err);

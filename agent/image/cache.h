@@ -20,7 +20,7 @@ int cache_remove(const char *path, const char *name, struct mo_error *err);
 
 /* One line for each: digest, bytes, time of last use, used or free. 0, or an error with err. */
 int cache_list(const char *path, struct mo_error *err);
-/* Removes the longest unused ones of a->dir until the rest takes no more than a->bytes_max, and what
- * killed ones left; never one that is used, is in a->keeps, or was asked for within a->unused_us;
- * without locks, within a day. One line for each, and one of what is there then. */
+/* Removes the longest unused ones of a->dir until the rest takes no more than a->bytes_max, and
+ * what killed ones left; never one that is used, is in a->keeps, or was asked for within
+ * a->unused_us; without locks, within a day. One line for each, and one of what is there then. */
 int cache_prune(const struct args *a, struct mo_error *err);

@@ -340,7 +340,8 @@ def kills(kind):
         wait_until(lambda: not rig.of_steps(1 << 30), 60, "the end of all containers")
 
 
-# what it starts instead of a container: the words of the way in, then moe-hold in what looks like one
+# what it starts instead of a container: the words of the way in, then moe-hold in what looks like
+# one
 LIAR = """#!/bin/sh
 if [ "$1" != run ]; then exec %(client)s "$@"; fi
 [ ! -e %(dir)s/way ] || setsid $(cat %(dir)s/way) sh -ec 'mkdir -p %(dir)s/top

@@ -23,7 +23,7 @@ static void shipped(void **state)
 			fail_msg("%s", mo_error_text(&err, -1));
 		assert_string_equal(runtime.image[0], runtime_names[i]);
 		assert_string_equal(runtime.start[0], runtime_names[i]);
-		/* one line for each of what is asked in one command, as runtime_answer_read() has it */
+		/* a line for each of what is asked, as runtime_answer_read() has it */
 		const char *format = runtime.image[runtime.n_image - 2];
 		const char *layers = strstr(format, "}}\n{{with .GraphDriver}}");
 
