@@ -26,6 +26,9 @@ const char *checkpoint_entry_path(const struct job *j, const char *path);
 /* where a completed job's checkpoints are to be scanned once more, NULL = nowhere */
 const char *checkpoint_end_node(const struct job *j);
 bool checkpoint_usable(const struct checkpoint *c);
+/* deleted with this reason: by checkpoint.keep, and no node has said that it is gone */
+extern const char checkpoint_removing_text[];
+bool checkpoint_removing(const struct checkpoint *c);
 /* the engine's word counts as its marker */
 bool checkpoint_announced(const struct job *j, const struct checkpoint *c);
 /* its content is to be compared with the checksums that were made after its save: it is suspected
