@@ -60,6 +60,8 @@ static int look(struct image_ask *k, const struct command *c)
 			 (char *)"image",
 			 (char *)"--layers",
 			 layers,
+			 (char *)"--images",
+			 config->images_dir,
 			 (char *)"--min-uid",
 			 min_uid,
 			 (char *)"--user",
@@ -68,7 +70,7 @@ static int look(struct image_ask *k, const struct command *c)
 			 NULL,
 			 NULL,
 			 NULL };
-	size_t n = 9;
+	size_t n = 11;
 
 	if (config->allow_root && c->allow_root)
 		argv[n++] = (char *)"--allow-root";
@@ -78,8 +80,7 @@ static int look(struct image_ask *k, const struct command *c)
 			    &k->helper);
 }
 
-/* Those that steps have, or that the controller wants here. False: of one it is not known. */
-static bool wanted(const struct manager *m, char ***ret, size_t *n_ret)
+bool image_asks_wanted(const struct manager *m, char ***ret, size_t *n_ret)
 {
 	for (size_t i = 0; i < m->n_steps; i++) {
 		const struct recipe_container *c = m->steps[i]->spool.launch.container;
@@ -100,7 +101,7 @@ static int stock(struct image_ask *k, const struct command *c)
 	mo_strs_add(&argv, &n, "stock");
 	mo_strs_add(&argv, &n, m->config->images_dir);
 	k->removes = mo_streq(c->what, IMAGES_REMOVE_WHAT);
-	int r = k->removes && !wanted(m, &keep, &n_keep) ? -EBUSY : 0;
+	int r = k->removes && !image_asks_wanted(m, &keep, &n_keep) ? -EBUSY : 0;
 
 	if (k->removes) {
 		mo_strs_add(&argv, &n, "--remove");

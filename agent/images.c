@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "agent/core/image/cache.h"
 #include "agent/core/image/progress.h"
 #include "agent/helper.h"
 #include "agent/image_asks.h"
@@ -45,6 +46,7 @@ struct images {
 	size_t n;
 	struct mo_timer *timer;
 	struct helper *tidy;
+	bool lockless; /* and it was said */
 	char **untidy; /* directories that it has not come to; the last is the next */
 	size_t n_untidy;
 };
@@ -130,7 +132,11 @@ static void add_user(const struct agent_config *c, const struct image_order *o, 
 
 	if (mo_uid() != 0)
 		return;
+	_cleanup_(mo_freep) char *min_uid = mo_printf("%lld", (long long)c->min_uid);
+
 	add(argv, n, "--user", own ? o->user : c->image_user);
+	if (own) /* images for all are a system account's */
+		add(argv, n, "--min-uid", min_uid);
 	if (c->allow_root && (!own || o->allow_root))
 		add(argv, n, "--allow-root", NULL);
 }
@@ -197,7 +203,7 @@ static void on_made(void *arg, int status, const char *out, size_t n, const char
 
 	b->helper = NULL; /* frees itself */
 	if (problem)
-		on_brought(b, 0, "", 0, problem);
+		on_brought(b, status, "", 0, problem);
 	else
 		pull(b);
 }
@@ -303,11 +309,19 @@ static void tidy_next(struct images *all);
 static void on_tidied(void *arg, int status, const char *out, size_t n, const char *problem)
 {
 	struct images *all = arg;
+	_cleanup_(mo_freep) char *text = mo_strndup(out, n);
 
 	all->tidy = NULL; /* frees itself */
 	if (problem)
 		mo_log(MO_WARNING, NULL, NULL, "images_dir %s: %s", all->m->config->images_dir,
 		       problem);
+	if (!all->lockless && mo_starts_with(text, CACHE_LOCKLESS)) {
+		all->lockless = true;
+		mo_log(MO_WARNING, NULL, NULL,
+		       "images_dir %s: its file system has no locks (flock), by which images in "
+		       "use are known: those of steps here stay, and what was used within a day",
+		       all->m->config->images_dir);
+	}
 	tidy_next(all);
 }
 
@@ -315,13 +329,17 @@ static int prune(struct images *all, const char *dir)
 {
 	const struct agent_config *c = all->m->config;
 	_cleanup_(mo_freep) char *bytes = mo_printf("%lld", (long long)c->images_max);
-	char **argv = NULL;
-	size_t n = 0;
+	char **argv = NULL, **kept = NULL;
+	size_t n = 0, n_kept = 0;
 
+	(void)image_asks_wanted(all->m, &kept, &n_kept); /* nothing is being brought */
 	add(&argv, &n, "moe-image", "prune");
 	add(&argv, &n, dir, NULL);
 	add(&argv, &n, "--max-bytes", bytes);
 	add(&argv, &n, "--unused-for", TIDY_UNUSED);
+	for (size_t i = 0; i < n_kept; i++)
+		add(&argv, &n, "--keep", kept[i]);
+	mo_strs_clear(&kept, &n_kept);
 	if (c->allow_root)
 		add(&argv, &n, "--allow-root", NULL);
 	*MO_GROW(argv, n) = NULL;

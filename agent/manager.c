@@ -392,12 +392,12 @@ static int open_parts(struct manager *m, struct mo_error *err)
 	m->cgroup_base = m->starter->in_units ? NULL : cgroup_find_base(m->config, &cgroup_err);
 	if (!m->starter->in_units && !m->cgroup_base && mo_streq(m->config->use_cgroup, "yes"))
 		return mo_error_set(err, -EIO, "%s", mo_error_text(&cgroup_err, -EIO));
-	runtimes_new(m, &m->runtimes);
 	if (mo_turn_new(m->loop, on_turn, m, &m->turn) < 0 ||
 	    mo_timer_new(m->loop, on_deadline, m, &m->deadline) < 0 ||
 	    discovery_new(m, &m->discovery) < 0 || logs_new(m, &m->logs) < 0 ||
 	    execs_new(m, &m->execs) < 0 || layers_new(m, &m->layers) < 0 ||
-	    images_new(m, &m->images) < 0 || watch_new(m, &m->watch) < 0)
+	    runtimes_new(m, &m->runtimes) < 0 || images_new(m, &m->images) < 0 ||
+	    watch_new(m, &m->watch) < 0)
 		return mo_error_set(err, -EIO, "timers: %s", strerror(errno));
 	r = fence_open(m, err);
 	return r < 0 ? r : link_new(m, &m->link, err);

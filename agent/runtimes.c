@@ -10,17 +10,22 @@
 #include "agent/step_dir.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
+#include "lib/loop/loop.h"
 #include "lib/model/runtime.h"
 
 #define DEADLINE_US (INT64_C(120) * 1000000)
 #define ASK_DEADLINE_US (INT64_C(30) * 1000000) /* above that of moe-runtime */
 #define OUT_MAX 65536
+/* of what could not be given up: doubled by each that fails */
+#define RETRY_US (INT64_C(10) * 1000000)
+#define TRIES 6
 
 /* Words of a moe-runtime that is to be run. */
 struct order {
 	char **argv;
 	size_t n_argv;
 	size_t name; /* of the runtime, among them; the verb comes before it, what behind it */
+	int tries;   /* that failed */
 };
 
 struct runtimes {
@@ -29,22 +34,55 @@ struct runtimes {
 	struct helper *helper;
 	struct order *orders; /* the first is being run while there is a helper */
 	size_t n_orders;
+	struct order *later; /* that failed */
+	size_t n_later;
+	struct mo_timer *timer;
 };
 
 static void begin(struct runtimes *r);
 
-static void drop_first(struct runtimes *r)
+static void order_done(struct order *o)
 {
-	mo_strs_clear(&r->orders[0].argv, &r->orders[0].n_argv);
-	memmove(r->orders, r->orders + 1, --r->n_orders * sizeof(*r->orders));
+	mo_strs_clear(&o->argv, &o->n_argv);
 }
 
-static void warn(const struct order *o, const char *why)
+static struct order take_first(struct runtimes *r)
 {
+	struct order o = r->orders[0];
+
+	memmove(r->orders, r->orders + 1, --r->n_orders * sizeof(*r->orders));
+	return o;
+}
+
+/* A runtime whose client was killed may make a container after it was told to remove it. */
+static void failed(struct runtimes *r, struct order o, const char *why)
+{
+	int64_t wait_us = RETRY_US << o.tries;
+	_cleanup_(mo_freep) char *when =
+		++o.tries < TRIES ? mo_printf("in %lld s", (long long)(wait_us / 1000000))
+				  : mo_strdup("at the agent's next start");
+
 	mo_log(MO_WARNING, NULL, NULL,
 	       "%s still keeps what it kept for steps that are gone (%s %s): %s; it is tried again "
-	       "at the agent's next start",
-	       o->argv[o->name], o->argv[o->name - 1], o->argv[o->name + 1], why);
+	       "%s",
+	       o.argv[o.name], o.argv[o.name - 1], o.argv[o.name + 1], why, when);
+	if (o.tries == TRIES) {
+		order_done(&o);
+		return;
+	}
+	*MO_GROW(r->later, r->n_later) = o;
+	mo_timer_in(r->timer, wait_us);
+}
+
+/* Whatever of it failed last: one timer serves all. */
+static void on_due(void *arg)
+{
+	struct runtimes *r = arg;
+
+	for (size_t i = 0; i < r->n_later; i++)
+		*MO_GROW(r->orders, r->n_orders) = r->later[i];
+	r->n_later = 0;
+	begin(r);
 }
 
 static void on_end(void *arg, int status, const char *out, size_t n, const char *problem)
@@ -56,9 +94,12 @@ static void on_end(void *arg, int status, const char *out, size_t n, const char 
 	_cleanup_(mo_freep) char *what = said ? mo_strndup(space + 1, said - 1) : NULL;
 
 	r->helper = NULL; /* frees itself */
+	struct order o = take_first(r);
+
 	if (problem)
-		warn(&r->orders[0], what ? what : problem);
-	drop_first(r);
+		failed(r, o, what ? what : problem);
+	else
+		order_done(&o);
 	begin(r);
 }
 
@@ -73,10 +114,8 @@ static void begin(struct runtimes *r)
 		int e = path ? helper_start_group(r->m->loop, path, argv, DEADLINE_US, OUT_MAX,
 						  on_end, r, &r->helper)
 			     : -ENOENT;
-		if (e < 0) {
-			warn(o, strerror(-e));
-			drop_first(r);
-		}
+		if (e < 0)
+			failed(r, take_first(r), strerror(-e));
 	}
 }
 
@@ -163,18 +202,23 @@ struct runtimes *runtimes_free(struct runtimes *r)
 	if (!r)
 		return NULL;
 	helper_free(r->helper);
-	while (r->n_orders > 0)
-		drop_first(r);
+	mo_timer_free(r->timer);
+	for (size_t i = 0; i < r->n_orders; i++)
+		order_done(&r->orders[i]);
+	for (size_t i = 0; i < r->n_later; i++)
+		order_done(&r->later[i]);
 	free(r->orders);
+	free(r->later);
 	free(r->program);
 	free(r);
 	return NULL;
 }
 
-void runtimes_new(struct manager *m, struct runtimes **ret)
+int runtimes_new(struct manager *m, struct runtimes **ret)
 {
 	struct runtimes *r = *ret = mo_alloc(sizeof(*r));
 
 	r->m = m;
 	r->program = mo_libexec("moe-runtime");
+	return mo_timer_new(m->loop, on_due, r, &r->timer);
 }

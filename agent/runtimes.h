@@ -1,13 +1,13 @@
 /* What container runtimes of the site's keep for steps whose images are in their stores
  * (moe-runtime). It is given up when no process of the step is left, by a process beside the agent:
- * a runtime may hang. */
+ * a runtime may hang. What fails is tried some minutes long. */
 #pragma once
 #include "agent/helper.h"
 
 struct manager;
 struct step_dir;
 struct runtimes;
-void runtimes_new(struct manager *m, struct runtimes **ret);
+int runtimes_new(struct manager *m, struct runtimes **ret);
 struct runtimes *runtimes_free(struct runtimes *r);
 /* agent.yaml names it: images of its store are used here. */
 bool runtimes_allowed(const struct runtimes *r, const char *name);

@@ -15,12 +15,12 @@ const char args_usage[] =
 	"       moe-image unpack oci:DIR[:TAG]|docker-archive:FILE DEST [--by-digest]\n"
 	"                 [--max-bytes SIZE]\n"
 	"       moe-image list DIR\n"
-	"       moe-image prune DIR --max-bytes SIZE [--unused-for DURATION]\n"
+	"       moe-image prune DIR --max-bytes SIZE [--unused-for DURATION] [--keep DIGEST] ..\n"
 	"       moe-image stock DIR [--remove DIGEST|NAME [--keep DIGEST] ..]\n"
 	"       moe-image pull IMAGE DIR [--digest DIGEST] [--never] [--own]\n"
 	"                 [--auth FILE] [--mirror FROM=TO] .. [--silence DURATION]\n"
 	"       moe-image make DIR [--own]\n"
-	"       all: [--user NAME] [--allow-root]\n"
+	"       pull, make: [--min-uid UID]; all: [--user NAME] [--allow-root]\n"
 	"       moe-image --version\n";
 
 static const char *const verbs[] = {
@@ -54,9 +54,11 @@ static bool read_option(struct args *a, const char *name, const char *value)
 		return read_silence(a, value);
 	else if (mo_streq(name, "--digest") && pull)
 		a->digest = value;
+	else if (mo_streq(name, "--min-uid") && (pull || a->verb == VERB_MAKE))
+		return mo_parse_i64(value, 0, UINT32_MAX, &a->min_uid) == 0;
 	else if (mo_streq(name, "--remove") && a->verb == VERB_STOCK)
 		a->removes = value;
-	else if (mo_streq(name, "--keep") && a->verb == VERB_STOCK)
+	else if (mo_streq(name, "--keep") && (a->verb == VERB_STOCK || a->verb == VERB_PRUNE))
 		mo_strs_add(&a->keeps, &a->n_keeps, value);
 	else if (mo_streq(name, "--unused-for") && a->verb == VERB_PRUNE)
 		return mo_parse_duration_us(value, &a->unused_us) == 0;

@@ -25,9 +25,10 @@ struct args {
 	const char *digest;  /* PULL: the one that is meant; NULL: any */
 	bool never;          /* PULL: only looks whether it is there */
 	const char *removes; /* STOCK: a digest or a name, which goes; NULL: nothing does */
-	char **keeps;        /* STOCK: digests that stay */
+	char **keeps;        /* STOCK, PRUNE: digests that stay */
 	size_t n_keeps;
 	bool own;          /* PULL, MAKE: in a part of dir that is the user's alone */
+	int64_t min_uid;   /* PULL, MAKE: user is no system account, as of steps; 0: it may be */
 	int64_t unused_us; /* PRUNE: newer ones stay */
 	bool allow_root;
 };

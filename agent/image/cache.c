@@ -15,6 +15,7 @@
 
 #define BLOCK 512 /* of st_blocks */
 #define SECOND_US 1000000LL
+#define DAY_US (24 * 3600 * SECOND_US)
 
 void images_done(struct images *i)
 {
@@ -65,8 +66,9 @@ static bool is_locked(int cache, const char *name)
 {
 	_cleanup_(mo_closep) int dir =
 		mo_open_at(cache, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	int r = dir < 0 ? 0 : mo_flock(dir);
 
-	return dir >= 0 && mo_flock(dir) < 0;
+	return r < 0 && !mo_flock_lacks(r);
 }
 
 static void look(struct images *all, int cache, const char *name)
@@ -118,8 +120,17 @@ int cache_list(const char *path, struct mo_error *err)
 	return r;
 }
 
+/* What has no lock may be at work. */
+static bool is_young(int dir, const char *name, int64_t since)
+{
+	struct stat st;
+
+	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       (int64_t)st.st_mtime * SECOND_US >= since;
+}
+
 /* What is left of killed ones. */
-static int remove_partials(const char *path, struct mo_error *err)
+static int remove_partials(const char *path, int64_t since, struct mo_error *err)
 {
 	_cleanup_(mo_dir_freep) struct mo_dir *names = mo_dir_open(AT_FDCWD, path, 0);
 	static const char end[] = PLACE_PARTIAL;
@@ -130,7 +141,8 @@ static int remove_partials(const char *path, struct mo_error *err)
 		size_t n = strlen(name), n_end = strlen(end);
 		_cleanup_(mo_freep) char *there = NULL;
 
-		if (n <= n_end || !mo_streq(name + n - n_end, end))
+		if (n <= n_end || !mo_streq(name + n - n_end, end) ||
+		    is_young(mo_dir_fd(names), name, since))
 			continue;
 		there = mo_path(path, "%s", name);
 		r = place_remove(there, there, err);
@@ -147,16 +159,40 @@ int cache_remove(const char *path, const char *name, struct mo_error *err)
 	return place_remove(there, partial, err);
 }
 
-int cache_prune(const char *path, int64_t bytes_max, int64_t unused_us, struct mo_error *err)
+bool cache_keeps(const struct args *a, const char *name)
+{
+	for (size_t i = 0; i < a->n_keeps; i++) {
+		_cleanup_(mo_freep) char *kept = image_dir_name(a->keeps[i]);
+
+		if (mo_streq(kept, name))
+			return true;
+	}
+	return false;
+}
+
+/* An empty directory shows it as well as an image. */
+static bool has_locks(const char *path)
+{
+	_cleanup_(mo_closep) int dir = mo_open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
+
+	return dir < 0 || !mo_flock_lacks(mo_flock(dir));
+}
+
+int cache_prune(const struct args *a, struct mo_error *err)
 {
 	_cleanup_(images_done) struct images all = { 0 };
+	const char *path = a->dir;
+	bool locks = has_locks(path);
+	int64_t unused_us = locks ? a->unused_us : MO_MAX(a->unused_us, DAY_US);
 	int64_t since = unused_us > 0 ? mo_clock_wall_us() - unused_us : INT64_MAX;
 	int r = cache_read(path, &all, err);
 
+	if (!locks)
+		printf(CACHE_LOCKLESS "%s: what was used within a day stays\n", path);
 	for (size_t i = 0; i < all.n; i++)
-		all.all[i].in_use |= all.all[i].used_us >= since;
+		all.all[i].in_use |= all.all[i].used_us >= since || cache_keeps(a, all.all[i].name);
 
-	int64_t bytes = r == 0 ? cache_choose(all.all, all.n, bytes_max) : 0;
+	int64_t bytes = r == 0 ? cache_choose(all.all, all.n, a->bytes_max) : 0;
 	size_t n = all.n;
 
 	for (size_t i = 0; r == 0 && i < all.n; i++) {
@@ -174,7 +210,7 @@ int cache_prune(const char *path, int64_t bytes_max, int64_t unused_us, struct m
 		}
 	}
 	if (r == 0)
-		r = remove_partials(path, err);
+		r = remove_partials(path, locks ? INT64_MAX : since, err);
 	if (r == 0)
 		printf("%zu images with %lld bytes\n", n, (long long)bytes);
 	return r;

@@ -37,7 +37,7 @@ int credentials_read(const char *path, const char *host, char **ret, struct mo_e
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	struct json_object *json = NULL, *auths = NULL;
 	const char *auth = NULL;
-	int r = mo_secret_read(path, BYTES_MAX, &b, &why);
+	int r = mo_secret_read_file(path, BYTES_MAX, &b, &why);
 
 	if (r < 0)
 		return mo_error_set(err, IMAGE_REFUSED, "%s", mo_error_text(&why, r));

@@ -106,6 +106,7 @@ static int open_layout(struct job *j, struct mo_error *err)
 	if (r >= 0) {
 		j->layout = mo_open_at(AT_FDCWD, j->dir, O_RDONLY | O_DIRECTORY, 0);
 		r = j->layout < 0 ? j->layout : mo_flock(j->layout);
+		r = mo_flock_lacks(r) ? 0 : r;
 	}
 	if (r == -EWOULDBLOCK)
 		return mo_error_set(err, r, "another process fetches an image to %s now", j->dir);

@@ -84,7 +84,8 @@ static int find_owner(const char *dir, struct mo_identity *ret, struct mo_error 
 
 static int become(const struct args *a, char **ret_cache, struct mo_error *err)
 {
-	struct mo_identity_rule rule = { a->allow_root, 0 };
+	const struct mo_identity_rule any = { a->allow_root, 0 };
+	const struct mo_identity_rule rule = { a->allow_root, a->min_uid };
 	_cleanup_(mo_identity_done) struct mo_identity who = { 0 };
 	bool owner = a->verb == VERB_PRUNE && !a->user && mo_uid() == 0;
 	int r = owner ? find_owner(a->dir, &who, err) : 0;
@@ -95,7 +96,11 @@ static int become(const struct args *a, char **ret_cache, struct mo_error *err)
 		return -EPERM;
 	}
 	if (r == 0 && !owner)
-		r = mo_identity_resolve(a->user, &rule, &who, err);
+		r = mo_identity_resolve(a->user, &any, &who, err);
+	/* as of its ranks, it will be refused again */
+	if (r == 0 && a->min_uid > 0 && who.change && !a->allow_root &&
+	    mo_identity_system(&who, &rule, err) < 0)
+		r = IMAGE_REFUSED;
 	if (r == 0 && (a->verb == VERB_PULL || a->verb == VERB_MAKE))
 		r = open_cache(a, &who, ret_cache, err);
 	if (r < 0)
@@ -158,7 +163,7 @@ static int run(const struct args *a, struct mo_error *err)
 	case VERB_MAKE: return 0;
 	case VERB_STOCK: return stock(a, err);
 	case VERB_PULL: return pull(a, cache, architecture, err);
-	default: return cache_prune(a->dir, a->bytes_max, a->unused_us, err);
+	default: return cache_prune(a, err);
 	}
 }
 

@@ -62,15 +62,15 @@ static int empty(struct place *p)
 	return r < 0 || (names && !errno) ? r : -errno;
 }
 
-/* A directory, locked, and it has this name after that too: another may have renamed it. */
-static int open_locked(const char *path)
+/* It has this name after that too: another may have renamed it. */
+int place_lock(const char *path)
 {
 	_cleanup_(mo_closep) int dir =
 		mo_open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	struct stat here, there;
 	int r = dir < 0 ? dir : mo_flock(dir);
 
-	if (r < 0)
+	if (r < 0 && !mo_flock_lacks(r))
 		return r;
 	if (mo_stat_fd(dir, &here) < 0 || mo_stat(path, &there) < 0 ||
 	    here.st_ino != there.st_ino || here.st_dev != there.st_dev)
@@ -93,7 +93,7 @@ int place_begin(struct place *p, const char *path, const char *digest, struct mo
 	r = mo_mkdir(p->partial, 0755);
 	if (r < 0 && r != -EEXIST)
 		return mo_error_set(err, r, "%s cannot be made: %s", p->partial, strerror(-r));
-	p->dir = open_locked(p->partial);
+	p->dir = place_lock(p->partial);
 	r = p->dir < 0 ? p->dir : empty(p);
 	if (r == 0)
 		return 0;
@@ -141,7 +141,7 @@ void place_end(struct place *p)
 
 int place_remove(const char *path, const char *by_name, struct mo_error *err)
 {
-	_cleanup_(mo_closep) int dir = open_locked(path);
+	_cleanup_(mo_closep) int dir = place_lock(path);
 	int r = MO_MIN(dir, 0);
 
 	if (r == -EWOULDBLOCK || r == -ENOTDIR)

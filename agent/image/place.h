@@ -16,6 +16,10 @@ struct place {
 int place_digest(int at, const char *path, struct mo_buf *ret);
 /* The directory is a whole image of that digest, which has been asked for now. */
 bool place_has(const char *path, const char *digest);
+/* Locks a directory: nobody else prunes it or is at work in it. A descriptor; -EWOULDBLOCK: another
+ * has it, or it has not its name any more; or a negative errno. Where the file system has no locks,
+ * as if it were locked. */
+int place_lock(const char *path);
 /* 1: PLACE is there and has this digest, 0: begun, and empty, or an error: also when another
  * process is at work there. place_end() in any case. */
 int place_begin(struct place *p, const char *path, const char *digest, struct mo_error *err);

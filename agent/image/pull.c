@@ -102,6 +102,12 @@ static int bring(struct pull *p, struct mo_error *err)
 
 	if (r == 0 && p->layout)
 		r = apart(p->args->source, do_fetch, p, err);
+	/* what is unpacked from it must not be pruned meanwhile */
+	_cleanup_(mo_closep) int layout = r == 0 && p->layout ? place_lock(p->layout) : -1;
+
+	if (r == 0 && p->layout && layout < 0)
+		r = mo_error_set(err, layout, "%s, which was fetched, is another's: %s", p->layout,
+				 strerror(-layout));
 	if (r == 0)
 		r = apart(p->args->source, do_unpack, p, err);
 	if (p->layout && (r == 0 || r == APART_MORE))

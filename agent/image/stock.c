@@ -44,14 +44,6 @@ static bool is_meant(const struct image_stored *i, const char *what)
 	return is;
 }
 
-static bool is_kept(const struct args *a, const char *digest)
-{
-	for (size_t i = 0; i < a->n_keeps; i++)
-		if (mo_streq(a->keeps[i], digest))
-			return true;
-	return false;
-}
-
 static void take_away(const struct shelf *s, const char *name, struct image_stored *i)
 {
 	struct mo_error why = { 0 };
@@ -76,7 +68,7 @@ static void tell(const struct shelf *s, int dir, const struct cached *c)
 	i.bytes = c->bytes;
 	i.used_at = c->used_us;
 	i.user = mo_strdup(s->user);
-	i.in_use = c->in_use || is_kept(s->args, i.digest);
+	i.in_use = c->in_use || cache_keeps(s->args, c->name);
 	names_read(image, &i.names, &i.n_names);
 	image = mo_close(image);
 	if (is_meant(&i, s->args->removes)) {

@@ -14,15 +14,18 @@
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/proc.h"
+#include "lib/base/rooted.h"
 
 /* A runtime may say that a container runs before the kernel has executed its program. */
 #define EXEC_TRIES 200
 #define EXEC_REST_MS 10
+#define MARKER_MAX 4096
 
-/* A process that a runtime has named. */
-struct named {
-	pid_t pid;
-	const char *runtime;
+struct search {
+	const char *program; /* moe-hold of this node, which lies in no image */
+	const char *marker;  /* what the step's has in it */
+	const char *why;     /* it is not one that is this step's; NULL: there is none */
+	int pidfd, root, mnt;
 };
 
 static bool same_file(const char *a, const char *b)
@@ -33,9 +36,9 @@ static bool same_file(const char *a, const char *b)
 	       x.st_dev == y.st_dev;
 }
 
-static char *place_of(const struct named *p, const char *name)
+static char *place_of(pid_t pid, const char *name)
 {
-	return mo_printf("/proc/%d/%s", (int)p->pid, name);
+	return mo_printf("/proc/%d/%s", (int)pid, name);
 }
 
 static bool has_ended(int pidfd)
@@ -45,78 +48,76 @@ static bool has_ended(int pidfd)
 	return poll(&life, 1, 0) != 0;
 }
 
-/* Its program is the file that was given to the runtime, which lies in no image. */
-static void check_program(const struct named *p, int pidfd)
+static bool is_hold(const struct search *s, pid_t pid)
 {
-	_cleanup_(mo_freep) char *exe = place_of(p, "exe");
-	_cleanup_(mo_freep) char *own = mo_libexec("moe-hold");
+	_cleanup_(mo_freep) char *exe = place_of(pid, "exe");
 
-	for (int i = 0; own && i < EXEC_TRIES && !has_ended(pidfd); i++) {
-		if (same_file(exe, own))
-			return;
-		mo_clock_rest_ms(EXEC_REST_MS);
-	}
-	report_failure(EBADMSG, "enter the container of %s: its process %d %s", p->runtime,
-		       (int)p->pid, has_ended(pidfd) ? "has ended" : "is not moe-hold");
+	return same_file(exe, s->program);
 }
 
-/* The node's own is that of the supervisor. */
-static void check_spaces(const struct named *p)
-{
-	const struct named supervisor = { .pid = getppid() };
-	_cleanup_(mo_freep) char *node = place_of(&supervisor, "ns/mnt");
-	_cleanup_(mo_freep) char *mnt = place_of(p, "ns/mnt"), *user = place_of(p, "ns/user");
-
-	if (same_file(mnt, node))
-		report_failure(EBADMSG, "enter the container of %s: its process %d is in none",
-			       p->runtime, (int)p->pid);
-	if (!same_file(user, "/proc/self/ns/user"))
-		report_failure(EBADMSG,
-			       "enter the container of %s: its process %d has users of its own "
-			       "(userns-remap)",
-			       p->runtime, (int)p->pid);
-}
-
-static void check_marker(const struct named *p, const struct box *b, int root)
+static bool is_marked(const struct search *s, int root)
 {
 	_cleanup_(mo_buf_done) struct mo_buf said = { 0 };
-	_cleanup_(mo_freep) char *id = mo_printf("%s\n", b->step);
-	int r = image_file(root, &NAMESPACE_MARKER[1], &said);
+	int r = mo_read_in(root, &NAMESPACE_MARKER[1], O_NOFOLLOW, MARKER_MAX, &said);
 
 	mo_buf_str(&said, "");
-	size_t shown = strcspn(said.data, "\n");
+	return r == 0 && mo_streq(said.data, s->marker);
+}
 
-	if (r < 0 || !mo_streq(said.data, id))
-		report_failure(EBADMSG,
-			       "enter the container of %s: its process %d is not this step's: "
-			       "its " NAMESPACE_MARKER " says '%.*s'",
-			       p->runtime, (int)p->pid, (int)shown, said.data);
+/* What keeps the step out of its spaces; NULL: nothing. The node's own are the supervisor's. */
+static const char *wrong_spaces(pid_t pid)
+{
+	_cleanup_(mo_freep) char *mnt = place_of(pid, "ns/mnt"), *user = place_of(pid, "ns/user");
+	_cleanup_(mo_freep) char *node = place_of(getppid(), "ns/mnt");
+
+	if (same_file(mnt, node))
+		return "its process is in none";
+	return same_file(user, "/proc/self/ns/user")
+		       ? NULL
+		       : "its process has users of its own (userns-remap)";
 }
 
 /* What is opened belongs to one process: it lives before and after. */
-void holder_find(const struct box *b, const struct runtime_image *stored, struct image *ret,
-		 struct holder *holder)
+static int look(void *arg, pid_t pid)
 {
-	const struct named p = { .pid = (pid_t)stored->pid, .runtime = b->runtime };
-	_cleanup_(mo_closep) int pidfd = mo_proc_open(p.pid);
-	_cleanup_(mo_freep) char *root = place_of(&p, "root"), *mnt = place_of(&p, "ns/mnt");
+	struct search *s = arg;
+	_cleanup_(mo_freep) char *mnt_path = place_of(pid, "ns/mnt"),
+				 *root_path = place_of(pid, "root");
 
-	if (pidfd < 0)
-		report_failure(-pidfd, "enter the container of %s: its process %d does not run",
-			       p.runtime, (int)p.pid);
-	check_program(&p, pidfd);
-	check_spaces(&p);
-	*ret = (struct image){ .bundle = -1, .mount = -1 };
-	ret->root = mo_open_at(AT_FDCWD, root, O_PATH | O_DIRECTORY, 0);
-	holder->mnt = mo_open_at(AT_FDCWD, mnt, O_RDONLY, 0);
-	if (ret->root < 0 || holder->mnt < 0)
-		report_failure(errno, "open the container of %s", p.runtime);
-	check_marker(&p, b, ret->root);
-	if (has_ended(pidfd))
-		report_failure(ESRCH, "enter the container of %s: its process %d has ended",
-			       p.runtime, (int)p.pid);
-	if (dup3(pidfd, BOX_HOLDER_FD, O_CLOEXEC) < 0)
+	if (!is_hold(s, pid))
+		return 0;
+	_cleanup_(mo_closep) int pidfd = mo_proc_open(pid);
+	_cleanup_(mo_closep) int root = mo_open_at(AT_FDCWD, root_path, O_PATH | O_DIRECTORY, 0);
+	_cleanup_(mo_closep) int mnt = mo_open_at(AT_FDCWD, mnt_path, O_RDONLY, 0);
+
+	if (pidfd < 0 || root < 0 || mnt < 0 || !is_marked(s, root) || !is_hold(s, pid))
+		return 0;
+	s->why = wrong_spaces(pid);
+	if (s->why || has_ended(pidfd))
+		return 0;
+	s->pidfd = TAKE_FD(pidfd);
+	s->root = TAKE_FD(root);
+	s->mnt = TAKE_FD(mnt);
+	return 1;
+}
+
+void holder_find(const struct box *b, struct image *ret, struct holder *holder)
+{
+	_cleanup_(mo_freep) char *program = mo_libexec("moe-hold");
+	_cleanup_(mo_freep) char *marker = mo_printf("%s\n", b->step);
+	struct search s = { .program = program, .marker = marker, .pidfd = -1 };
+
+	for (int i = 0; program && i < EXEC_TRIES && s.pidfd < 0; i++)
+		if (mo_proc_each(look, &s) == 0)
+			mo_clock_rest_ms(EXEC_REST_MS);
+	if (s.pidfd < 0)
+		report_failure(EBADMSG, "enter the container of %s: %s", b->runtime,
+			       s.why ? s.why : "no moe-hold of this step runs");
+	*ret = (struct image){ .bundle = -1, .mount = -1, .root = s.root };
+	holder->mnt = s.mnt;
+	if (dup3(s.pidfd, BOX_HOLDER_FD, O_CLOEXEC) < 0)
 		report_failure(errno, "keep the process of the container");
+	mo_close(s.pidfd);
 }
 
 void holder_enter(struct holder *holder)

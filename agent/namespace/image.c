@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/file.h>
 #include <sys/mount.h>
 #include <unistd.h>
@@ -13,6 +12,7 @@
 #include "agent/namespace/user.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
+#include "lib/base/rooted.h"
 #include "lib/wire/cost.h"
 #include "lib/wire/decode.h"
 
@@ -191,22 +191,14 @@ bool image_is_lent(const struct box *b, const struct image *image)
 	return true;
 }
 
-/* To open a FIFO or a device has effects of its own. */
 int image_file(int dir, const char *name, struct mo_buf *ret)
 {
-	_cleanup_(mo_closep) int place = kernel_open_in(dir, name, O_PATH | O_NOFOLLOW);
-	char path[64];
-	struct stat st;
+	int r = mo_read_in(dir, name, O_NOFOLLOW, IMAGE_CONFIG_BYTES_MAX, ret);
 
-	if (place == -ENOENT || place == -ENOTDIR) /* /etc may be missing too */
+	if (r == -ENOENT || r == -ENOTDIR) /* /etc may be missing too */
 		return -ENOENT;
-	if (place < 0 || mo_stat_fd(place, &st) < 0)
-		report_failure(errno, "read %s of the image", name);
-	if (!S_ISREG(st.st_mode))
+	if (r == -EINVAL)
 		report_failure(EINVAL, "read %s of the image: it is no regular file", name);
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", place);
-	int r = mo_read_file(path, IMAGE_CONFIG_BYTES_MAX, ret);
-
 	if (r == -EFBIG)
 		report_failure(EFBIG, "read %s of the image: it is larger than %d bytes", name,
 			       IMAGE_CONFIG_BYTES_MAX);

@@ -266,7 +266,7 @@ static void open_image(const struct box *b, const struct runtime_image *stored, 
 	int file = b->squashfs ? open_squash(b) : -1;
 
 	if (b->holder)
-		holder_find(b, stored, ret, holder);
+		holder_find(b, ret, holder);
 	else if (b->runtime)
 		image_stack(stored, dir, ret);
 	else if (b->brought)

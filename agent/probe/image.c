@@ -21,21 +21,6 @@
 #define PATH_DEFAULT "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #define LINE_BYTES_MAX 256
 
-/* To open a FIFO or a device has effects of its own: looked at first. A descriptor, or negative. */
-static int open_plain(int root, const char *path)
-{
-	_cleanup_(mo_closep) int place = mo_open_in(root, path, O_PATH);
-	char self[64];
-	struct stat st;
-
-	if (place < 0)
-		return place;
-	if (mo_stat_fd(place, &st) < 0 || !S_ISREG(st.st_mode))
-		return -EINVAL;
-	snprintf(self, sizeof(self), "/proc/self/fd/%d", place);
-	return mo_open_at(AT_FDCWD, self, O_RDONLY, 0);
-}
-
 static bool is_there(int root, const char *path)
 {
 	_cleanup_(mo_closep) int fd = mo_open_in(root, path, O_PATH);
@@ -45,7 +30,7 @@ static bool is_there(int root, const char *path)
 
 size_t fit_read_head(int root, const char *path, char ret[PROGRAM_HEAD_BYTES])
 {
-	_cleanup_(mo_closep) int fd = open_plain(root, path);
+	_cleanup_(mo_closep) int fd = mo_open_plain_in(root, path, 0);
 	ssize_t n = fd < 0 ? -1 : mo_read_at(fd, ret, PROGRAM_HEAD_BYTES, 0);
 
 	return n > 0 ? (size_t)n : 0;
@@ -130,13 +115,11 @@ static void read_config(int dir, const char *name, bool bundle, struct fit_image
 	_cleanup_(image_config_done) struct image_config config;
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
-	_cleanup_(mo_closep) int fd = open_plain(dir, name);
+	int r = mo_read_in(dir, name, 0, IMAGE_CONFIG_BYTES_MAX, &b);
 
 	mo_desc_init(&image_config_desc, &config);
-	if (fd == -ENOENT || fd == -ENOTDIR)
+	if (r == -ENOENT || r == -ENOTDIR)
 		return;
-	int r = fd < 0 ? fd : mo_read_fd(fd, IMAGE_CONFIG_BYTES_MAX, &b);
-
 	mo_buf_str(&b, "");
 	if (r == 0)
 		r = bundle ? decode_bundle(&b, &config, &err)
@@ -152,7 +135,7 @@ static void read_config(int dir, const char *name, bool bundle, struct fit_image
 
 static char *read_line(int root, const char *path)
 {
-	_cleanup_(mo_closep) int fd = open_plain(root, path);
+	_cleanup_(mo_closep) int fd = mo_open_plain_in(root, path, 0);
 	char text[LINE_BYTES_MAX];
 	ssize_t n = fd < 0 ? -1 : mo_read_at(fd, text, sizeof(text) - 1, 0);
 

@@ -51,6 +51,18 @@ static void read_space(const char *layers, struct fit_node *n)
 	n->layers_readonly = (v.f_flag & ST_RDONLY) != 0;
 }
 
+/* Where there is no such directory yet, nothing is said. */
+static void read_locks(const char *images, struct fit_node *n)
+{
+	_cleanup_(mo_closep) int dir =
+		images ? mo_open_at(AT_FDCWD, images, O_RDONLY | O_DIRECTORY, 0) : -1;
+
+	if (dir < 0)
+		return;
+	n->images = mo_strdup(images);
+	n->no_locks = mo_flock_lacks(mo_flock(dir));
+}
+
 static void read_cards(struct probe_pass *l, struct fit_node *n)
 {
 	struct pass_names names = pass_list(l, true, "sys/class/infiniband");
@@ -82,6 +94,7 @@ void fit_read_node(struct probe_pass *l, const struct image_options *o, struct f
 	ret->mem_bytes = memory(l);
 	ret->memlock_bytes = memlock();
 	read_space(o->layers, ret);
+	read_locks(o->images, ret);
 	read_cards(l, ret);
 	const char *s = pass_root(l, "proc/filesystems");
 	ret->overlay = s && strstr(s, "\toverlay\n");

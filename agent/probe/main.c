@@ -26,7 +26,7 @@ static const char usage[] =
 	"[--limits-of PID] [--leave-out BDF]... | klog [--since SEQ] | stack\n"
 	"       moe-probe checks: the health checks of config/health instead, as JSON\n"
 	"       moe-probe image [--user NAME] [--min-uid UID] [--allow-root] [--layers DIR] "
-	"[--cgroup] dir:PATH: whether the image fits this node, as JSON\n"
+	"[--images DIR] [--cgroup] dir:PATH: whether the image fits this node, as JSON\n"
 	"  --root DIR       read below DIR instead of this machine's sys, proc and dev\n"
 	"  --sensors        only what changes from second to second: temperatures, power, clocks, "
 	"activity, memory in use\n"
@@ -36,8 +36,8 @@ static const char usage[] =
 	"  --since SEQ      only records of the kernel's log behind number SEQ\n"
 	"  --user NAME      as whom the image is looked at; --min-uid and --allow-root as in "
 	"agent.yaml\n"
-	"  --layers DIR     where what ranks write in an image goes; --cgroup: steps have control "
-	"groups\n"
+	"  --layers DIR     where what ranks write in an image goes; --images DIR: those that were "
+	"brought; --cgroup: steps have control groups\n"
 	"  --version\n";
 
 enum {
@@ -51,6 +51,7 @@ enum {
 	OPT_MIN_UID,
 	OPT_ALLOW_ROOT,
 	OPT_LAYERS,
+	OPT_IMAGES,
 	OPT_CGROUP,
 	OPT_VERSION,
 	OPT_HELP
@@ -137,6 +138,7 @@ static int parse(int argc, char **argv, struct request *q)
 		{ "min-uid", required_argument, NULL, OPT_MIN_UID },
 		{ "allow-root", no_argument, NULL, OPT_ALLOW_ROOT },
 		{ "layers", required_argument, NULL, OPT_LAYERS },
+		{ "images", required_argument, NULL, OPT_IMAGES },
 		{ "cgroup", no_argument, NULL, OPT_CGROUP },
 		{ "version", no_argument, NULL, OPT_VERSION },
 		{ "help", no_argument, NULL, OPT_HELP },
@@ -161,6 +163,7 @@ static int parse(int argc, char **argv, struct request *q)
 		case OPT_USER: q->image.user = optarg; break;
 		case OPT_ALLOW_ROOT: q->image.rule.allow_root = true; break;
 		case OPT_LAYERS: q->image.layers = optarg; break;
+		case OPT_IMAGES: q->image.images = optarg; break;
 		case OPT_CGROUP: q->image.cgroup = true; break;
 		case OPT_MIN_UID:
 			if (mo_parse_i64(optarg, 0, UINT32_MAX, &q->image.rule.min_uid) < 0)

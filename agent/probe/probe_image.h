@@ -7,6 +7,7 @@
 struct image_options {
 	const char *image, *user; /* user NULL: this process' own */
 	const char *layers;       /* NULL: unknown */
+	const char *images;       /* likewise */
 	struct mo_identity_rule rule;
 	bool cgroup; /* steps get a control group */
 };

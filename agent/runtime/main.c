@@ -6,7 +6,7 @@
  *   step's that is never started, and says what the image is: JSON of struct runtime_image.
  * moe-runtime digest NAME IMAGE: which image that name is here, and keeps nothing.
  * moe-runtime start NAME IMAGE STEP DIR: starts a container of it for the step, whose only process
- *   is moe-hold and ends with DIR/life (decision 023), and says the same with that process.
+ *   is moe-hold and ends with DIR/life (decision 023), and says the same without directories.
  * moe-runtime release NAME STEP: ends either. No process of the step is left.
  * moe-runtime sweep NAME NODE STEPSDIR: the same for all steps of the node that have no directory
  *   there: what an agent before this one did not come to. A step has its directory before
@@ -55,14 +55,14 @@ static int ask(struct asking *a, char *const *words, size_t n, struct mo_error *
 }
 #define ASK(a, f, err) ask(a, (a)->runtime.f, (a)->runtime.n_##f, err)
 
-static int read_config(const struct asking *a, struct runtime_image *ret, struct mo_error *err)
+static int read_config(const struct asking *a, const char *text, struct runtime_image *ret,
+		       struct mo_error *err)
 {
 	_cleanup_(runtime_config_done) struct runtime_config c;
 	_cleanup_(mo_error_done) struct mo_error why = { 0 };
 
 	mo_desc_init(&runtime_config_desc, &c);
-	int r = wire_decode(&runtime_config_desc, a->answer.data, strlen(a->answer.data), false, &c,
-			    &why);
+	int r = wire_decode(&runtime_config_desc, text, strlen(text), false, &c, &why);
 
 	if (r < 0)
 		return mo_error_set(err, -EBADMSG, "%s says of the image what is no JSON: %s",
@@ -75,10 +75,10 @@ static int read_config(const struct asking *a, struct runtime_image *ret, struct
 }
 
 /* What a runtime that answers has refused is the image's name; all else is this node's. */
-static int resolve(struct asking *a, struct runtime_image *ret, struct mo_error *err)
+static int ask_image(struct asking *a, struct runtime_answer *ret, struct mo_error *err)
 {
 	_cleanup_(mo_error_done) struct mo_error why = { 0 };
-	int r = ASK(a, resolve, &why);
+	int r = ASK(a, image, &why);
 
 	if (r == -EREMOTEIO) {
 		r = ASK(a, kept, err);
@@ -90,54 +90,46 @@ static int resolve(struct asking *a, struct runtime_image *ret, struct mo_error 
 	}
 	if (r < 0)
 		return mo_error_set(err, r == -ENOENT ? -ENOPKG : r, "%s", mo_error_text(&why, r));
-	r = runtime_image_resolved(a->answer.data, ret, err);
-	a->words.id = ret->id;
-	return r;
+	runtime_answer_read(a->answer.data, ret);
+	return 0;
 }
 
-static int keep_layers(struct asking *a, struct runtime_image *ret, struct mo_error *err)
-{
-	int r = ASK(a, keep, err);
-
-	if (r == 0)
-		r = ASK(a, layers, err);
-	return r < 0 ? r : runtime_image_layers(a->answer.data, ret, err);
-}
-
-static int start(struct asking *a, struct runtime_image *ret, struct mo_error *err)
+static int start(struct asking *a, struct mo_error *err)
 {
 	_cleanup_(mo_freep) char *program = mo_libexec("moe-hold");
 
 	if (!program)
 		return mo_error_set(err, -ENOPKG, "moe-hold is missing");
-	if (a->runtime.n_start == 0 || a->runtime.n_pid == 0)
+	if (a->runtime.n_start == 0)
 		return mo_error_set(err, -ENOTSUP,
-				    "the file runtimes/%s.yaml of this node has no `holder`: start "
-				    "and pid",
+				    "the file runtimes/%s.yaml of this node has no `start`",
 				    a->runtime.name);
 	a->words.hold = program;
 	int r = ASK(a, start, err);
 
 	a->words.hold = NULL;
-	if (r == 0)
-		r = ASK(a, pid, err);
-	return r < 0 ? r : runtime_image_pid(a->answer.data, ret, err);
+	return r;
 }
 
+/* Its directories are of the image that is kept then: its id is a digest of them. */
 static int hold(struct asking *a, struct mo_error *err)
 {
 	_cleanup_(runtime_image_done) struct runtime_image image;
 	_cleanup_(mo_buf_done) struct mo_buf out = { 0 };
+	struct runtime_answer said;
 
 	mo_desc_init(&runtime_image_desc, &image);
-	int r = resolve(a, &image, err);
+	int r = ask_image(a, &said, err);
 
 	if (r == 0)
-		r = ASK(a, config, err);
+		r = runtime_image_names(said.names, &image, err);
 	if (r == 0)
-		r = read_config(a, &image, err);
+		r = read_config(a, said.config, &image, err);
+	if (r == 0 && !a->words.dir)
+		r = runtime_image_layers(said.layers, &image, err);
+	a->words.id = image.id;
 	if (r == 0)
-		r = a->words.dir ? start(a, &image, err) : keep_layers(a, &image, err);
+		r = a->words.dir ? start(a, err) : ASK(a, keep, err);
 	if (r < 0)
 		return r;
 	wire_encode(&runtime_image_desc, &image, &out);
@@ -148,10 +140,13 @@ static int hold(struct asking *a, struct mo_error *err)
 static int digest(struct asking *a, struct mo_error *err)
 {
 	_cleanup_(runtime_image_done) struct runtime_image image;
+	struct runtime_answer said;
 
 	mo_desc_init(&runtime_image_desc, &image);
-	int r = resolve(a, &image, err);
+	int r = ask_image(a, &said, err);
 
+	if (r == 0)
+		r = runtime_image_names(said.names, &image, err);
 	if (r == 0)
 		printf("%s\n", image.digest);
 	return r;

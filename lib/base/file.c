@@ -79,6 +79,11 @@ int mo_flock(int fd)
 	return result(flock(fd, LOCK_EX | LOCK_NB));
 }
 
+bool mo_flock_lacks(int result)
+{
+	return result == -ENOLCK || result == -EOPNOTSUPP || result == -ENOSYS;
+}
+
 int mo_stat(const char *path, struct stat *ret)
 {
 	return result(stat(path, ret));

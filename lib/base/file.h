@@ -33,6 +33,8 @@ int mo_allocate(int fd, int64_t bytes); /* from 0 on */
  * the times. */
 int mo_sync(int fd, bool data_only);
 int mo_flock(int fd); /* exclusive; -EWOULDBLOCK */
+/* What it returns where the file system has no locks, as NFS and Lustre may be mounted. */
+bool mo_flock_lacks(int result);
 int mo_stat(const char *path, struct stat *ret);
 int mo_stat_fd(int fd, struct stat *ret);
 /* F_OK, R_OK, W_OK, X_OK */

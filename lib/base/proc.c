@@ -232,23 +232,13 @@ static pid_t living_thread(pid_t pid)
 }
 
 /* A file of data below the root of the process, which it may have changed to a directory of its
- * own: what lies there can be a FIFO, or a link to a device of the node, which to open has effects.
- */
+ * own. */
 static int read_below_root(pid_t pid, const char *path, struct mo_buf *ret)
 {
 	_cleanup_(mo_freep) char *top = mo_printf("/proc/%d/root", (int)pid);
 	_cleanup_(mo_closep) int root = mo_open_at(AT_FDCWD, top, O_PATH | O_DIRECTORY, 0);
-	_cleanup_(mo_closep) int place =
-		root < 0 ? root : mo_open_in(root, path, O_PATH | O_NOFOLLOW);
-	char self[64];
-	struct stat st;
 
-	if (place < 0)
-		return place;
-	if (mo_stat_fd(place, &st) < 0 || !S_ISREG(st.st_mode))
-		return -EINVAL;
-	snprintf(self, sizeof(self), "/proc/self/fd/%d", place);
-	return mo_read_file(self, MARKER_MAX, ret);
+	return root < 0 ? root : mo_read_in(root, path, O_NOFOLLOW, MARKER_MAX, ret);
 }
 
 static bool is_inside(const struct mo_hunt *h, pid_t pid)

@@ -27,9 +27,9 @@ static int check(const char *path, int fd, struct mo_error *err)
 			    (unsigned)(st.st_mode & 07777), path);
 }
 
-static int open_checked(const char *path, struct mo_error *err)
+static int open_checked(const char *path, int flags, struct mo_error *err)
 {
-	int fd = mo_open_at(AT_FDCWD, path, O_RDONLY, 0);
+	int fd = mo_open_at(AT_FDCWD, path, O_RDONLY | flags, 0);
 
 	if (fd < 0)
 		return mo_error_set(err, -errno, "%s: %s", path, strerror(errno));
@@ -43,20 +43,37 @@ static int open_checked(const char *path, struct mo_error *err)
 
 int mo_secret_check(const char *path, struct mo_error *err)
 {
-	int fd = open_checked(path, err);
+	int fd = open_checked(path, 0, err);
 
 	mo_close(fd);
 	return MO_MIN(fd, 0);
 }
 
+static int read_checked(int fd, const char *path, size_t max, struct mo_buf *b,
+			struct mo_error *err)
+{
+	int r = mo_read_fd(fd, max, b);
+
+	return r < 0 ? mo_error_set(err, r, "%s: %s", path, strerror(-r)) : 0;
+}
+
 int mo_secret_read(const char *path, size_t max, struct mo_buf *b, struct mo_error *err)
 {
-	_cleanup_(mo_closep) int fd = open_checked(path, err);
+	_cleanup_(mo_closep) int fd = open_checked(path, 0, err);
+
+	return fd < 0 ? fd : read_checked(fd, path, max, b, err);
+}
+
+int mo_secret_read_file(const char *path, size_t max, struct mo_buf *b, struct mo_error *err)
+{
+	_cleanup_(mo_closep) int fd = open_checked(path, O_NONBLOCK | O_NOCTTY, err);
+	struct stat st;
 
 	if (fd < 0)
 		return fd;
-	int r = mo_read_fd(fd, max, b);
-	return r < 0 ? mo_error_set(err, r, "%s: %s", path, strerror(-r)) : 0;
+	if (mo_stat_fd(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return mo_error_set(err, -EINVAL, "%s: it is no regular file", path);
+	return read_checked(fd, path, max, b, err);
 }
 
 int mo_token_read(const char *path, char **ret, struct mo_error *err)

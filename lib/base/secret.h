@@ -11,5 +11,8 @@
 int mo_secret_check(const char *path, struct mo_error *err);
 /* The whole file, after that check on the very file that is read. */
 int mo_secret_read(const char *path, size_t max, struct mo_buf *b, struct mo_error *err);
+/* The same of a regular file (-EINVAL: another kind), which is not waited for: it is somebody
+ * else's. */
+int mo_secret_read_file(const char *path, size_t max, struct mo_buf *b, struct mo_error *err);
 /* The token in such a file: its first word. Never empty; caller frees. */
 int mo_token_read(const char *path, char **ret, struct mo_error *err);

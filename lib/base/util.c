@@ -115,6 +115,15 @@ void *mo_grow_raw(void **array, size_t *n, size_t size)
 	return element;
 }
 
+char *mo_part(const char **at, const char *separators)
+{
+	const char *begin = *at;
+	size_t n = strcspn(begin, separators);
+
+	*at = begin + n + (begin[n] != '\0');
+	return mo_strndup(begin, n);
+}
+
 char *mo_path_clean(const char *path)
 {
 	char *out;

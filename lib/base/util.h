@@ -61,6 +61,9 @@ void *mo_alloc_array(size_t n, size_t size) __attribute__((malloc, returns_nonnu
 void *mo_realloc_array(void *p, size_t n, size_t size) __attribute__((returns_nonnull));
 char *mo_strdup(const char *s); /* NULL in, NULL out */
 char *mo_strndup(const char *s, size_t n);
+/* A copy of what stands at *at up to one of the separators, or to the end; *at is moved behind that
+ * one. */
+char *mo_part(const char **at, const char *separators);
 /* caller frees */
 char *mo_printf(const char *fmt, ...) _printf_(1, 2) __attribute__((returns_nonnull));
 char *mo_vprintf(const char *fmt, va_list ap) _printf_(1, 0) __attribute__((returns_nonnull));

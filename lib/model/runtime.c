@@ -11,14 +11,11 @@
 
 static const struct mo_field runtime_fields[] = {
 	MO_D(runtime, name, MO_STR, "of the runtime, and of its file"),
-	MO_D_LIST(runtime, resolve, MO_STRS, "says an image's digest and id"),
-	MO_D_LIST(runtime, config, MO_STRS, "says its variables and directory"),
+	MO_D_LIST(runtime, image, MO_STRS, "says an image's id, directories, variables"),
 	MO_D_LIST(runtime, keep, MO_STRS, "keeps it from being removed"),
-	MO_D_LIST(runtime, layers, MO_STRS, "says its directories"),
 	MO_D_LIST(runtime, kept, MO_STRS, "says the steps for which something is kept"),
 	MO_D_LIST(runtime, release, MO_STRS, "ends that, and a container that was started"),
 	MO_D_LIST(runtime, start, MO_STRS, "starts a container that holds the image"),
-	MO_D_LIST(runtime, pid, MO_STRS, "says its process"),
 };
 const struct mo_desc runtime_desc = MO_DESC(runtime, runtime_fields);
 

@@ -16,11 +16,10 @@ struct runtime_words {
 /* Each the words of one command. */
 struct runtime {
 	char *name;
-	char **resolve, **config, **keep, **layers, **kept, **release;
-	size_t n_resolve, n_config, n_keep, n_layers, n_kept, n_release;
-	/* starts a container of the image, and says the process in it; of none: it starts none */
-	char **start, **pid;
-	size_t n_start, n_pid;
+	char **image, **keep, **kept, **release;
+	size_t n_image, n_keep, n_kept, n_release;
+	char **start; /* a container of the image; none: it starts none */
+	size_t n_start;
 };
 extern const struct mo_desc runtime_desc;
 MO_DEFINE_DONE(runtime)

@@ -36,9 +36,9 @@ static void read_command(struct reader *r, const struct key *k, const struct yno
 	}
 }
 
-#define COMMAND(p, f, known) \
+#define COMMAND(p, f, known, must) \
 	{ \
-		.path = (p), .type = KEY_CUSTOM, .read = read_command, .required = true, \
+		.path = (p), .type = KEY_CUSTOM, .read = read_command, .required = (must), \
 		.offset = offsetof(struct runtime, f), \
 		.count_offset = offsetof(struct runtime, n_##f), .max = (known) \
 	}
@@ -55,16 +55,11 @@ static const struct key file_keys[] = {
 	  .type = KEY_NAME,
 	  .offset = offsetof(struct runtime, name),
 	  .required = true },
-	COMMAND("resolve", resolve, KNOWS_IMAGE),
-	COMMAND("config", config, KNOWS_IMAGE | KNOWS_ID),
-	COMMAND("keep", keep, KNOWS_IMAGE | KNOWS_ID | KNOWS_STEP),
-	COMMAND("layers", layers, KNOWS_IMAGE | KNOWS_ID | KNOWS_STEP),
-	COMMAND("kept", kept, 0),
-	COMMAND("release", release, KNOWS_STEP),
-	/* a site's copy of an earlier version has none */
-	{ .path = "holder", .type = KEY_MAP },
-	COMMAND("holder.start", start, KNOWS_IMAGE | KNOWS_ID | KNOWS_STEP | KNOWS_PLACES),
-	COMMAND("holder.pid", pid, KNOWS_IMAGE | KNOWS_ID | KNOWS_STEP),
+	COMMAND("image", image, KNOWS_IMAGE, true),
+	COMMAND("keep", keep, KNOWS_IMAGE | KNOWS_ID | KNOWS_STEP, true),
+	COMMAND("kept", kept, 0, true),
+	COMMAND("release", release, KNOWS_STEP, true),
+	COMMAND("start", start, KNOWS_IMAGE | KNOWS_ID | KNOWS_STEP | KNOWS_PLACES, false),
 };
 
 static void read_file(const struct ynode *root, struct runtime *ret, struct recipe_errors *errors)

@@ -3,6 +3,8 @@ network of ours. To be used in mount, PID and network namespaces of one's own (t
 started in them), so that nothing is left of them when the caller ends, however it ends. What is
 not as on iron: one kernel for all, its boot id and clock; limits of memory and CPU are not
 enforced."""
+import contextlib
+import ctypes
 import os
 import re
 import shlex
@@ -52,6 +54,13 @@ def run(*words, **more):
     return subprocess.run(
         words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=True, **more
     ).stdout
+
+
+def join(namespace):
+    """The network namespace of an open file, by this thread."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.setns(namespace.fileno(), 0x40000000) != 0:
+        raise OSError(ctypes.get_errno(), "setns")
 
 
 def cgroup_hierarchies():
@@ -193,6 +202,16 @@ class Machine:
                     pass
             at = below
         return None
+
+    @contextlib.contextmanager
+    def network(self):
+        """What is bound in here is bound in the machine's network."""
+        with open("/proc/self/ns/net") as own, open("/proc/%d/ns/net" % self.init()) as its:
+            join(its)
+            try:
+                yield
+            finally:
+                join(own)
 
     def enter(self, *words):
         pid = self.init()

@@ -14,7 +14,9 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from machines import Machine, Network  # noqa: E402
+from image_rig import Layout, directory, entry, layer, symlink  # noqa: E402
 from lib import BUILD, ROOT, Failed, Suite, equal, need, wait_until  # noqa: E402
+from registry_rig import Registry  # noqa: E402
 
 suite = Suite()
 DIR = os.path.abspath(sys.argv.pop(1))
@@ -33,6 +35,20 @@ checkpoint: {dir: %(dir)s/ckpt, every: 50}
 stop: {grace: 300s}
 steps: 1000000
 """
+
+IN_IMAGE = """recipe: 1
+name: imaged
+engine:
+  kind: command
+  argv: [fake-rank, --steps, "1000000", --step-ms, "20", --save-every, "50", --truth, /out]
+  container: {image: "127.0.0.1:5000/n/a/me:v1", user: root, mounts: ["/usr:ro",\
+ "/home/ada/imaged:/out"]}
+cluster: {gpus: 4}
+checkpoint: {dir: /out/ckpt, every: 50}
+recovery: {backoff: 0}
+steps: 1000000
+"""
+IMAGES = "/var/lib/moe-agent/images"
 
 
 class World:
@@ -416,12 +432,12 @@ def a_clock_that_was_ahead_is_put_right(w):
     need(charged < 4 * (time.monotonic() - began + 600), "%g GPU seconds are charged" % charged)
 
 
-def saved_iteration(w):
+def saved_iteration(w, name="long"):
     return wait_until(
         lambda: max(
             [
                 c["iteration"]
-                for c in json.loads(w.head.out("moectl checkpoints long --json"))["items"]
+                for c in json.loads(w.head.out("moectl checkpoints %s --json" % name))["items"]
                 if c["state"] in ("complete", "verified")
             ]
             or [0]
@@ -565,6 +581,78 @@ def a_lost_state_is_restored_under_the_job(w):
         60,
         "no rank is left",
     )
+
+
+def image_for_ranks(path):
+    """A layout with what lets the programs of a node run that are mounted into it."""
+    layout = Layout(path)
+    dirs = [directory(d) for d in ("etc", "usr", "out", "proc", "sys", "dev", "run", "tmp")]
+    links = [symlink(d, "usr/" + d) for d in ("bin", "sbin", "lib", "lib64")]
+    files = [entry("etc/of_image", "brought\n", mode=0o600)]
+    env = {"Env": ["PATH=/usr/local/bin:/usr/bin"]}
+    return layout, layout.manifest([layer(*dirs, *links, *files)], config=env)
+
+
+@suite.test
+def a_job_runs_in_an_image(w):
+    """Brought from a registry on the loopback of each machine by the agent of the packages, whose
+    unit has few rights; as root inside. A supervisor is killed, and in the end nothing is left."""
+    layout, manifest = image_for_ranks(os.path.join(w.head.work, "registry"))
+    nodes, registries, mounts = (w.head, w.node), [], {}
+    where = "cat /proc/1/mountinfo /proc/$(systemctl show -P MainPID moe-agent)/mountinfo"
+    for m in nodes:
+        # of their own, as on iron: the root of these machines is an overlay itself
+        for d in ("images", "layers"):
+            m.sh("mkdir -p {0} && mount -t tmpfs none {0}".format("/var/lib/moe-agent/" + d))
+        m.sh("mkdir ~/imaged", user="ada")
+        mounts[m.name] = m.out(where)
+        with m.network():
+            registries.append(Registry(layout, manifest, 5000).__enter__())
+    w.head.write("/home/ada/imaged.yaml", IN_IMAGE)
+    w.head.sh("moectl submit imaged.yaml", user="ada")
+    moves(w.head, "imaged")
+    need(manifest["digest"] in job_of(w.head, "imaged")["image"], "the image of the job")
+    for m in nodes:
+        equal(m.out("ps -o user= -C fake-rank").split(), ["ada", "ada"], "whose ranks they are")
+        root = "/proc/%d/root/etc/of_image" % ranks(m)[0]
+        equal(m.out("cat " + root), "brought", "their image")
+        equal(
+            m.out("stat -c '%%U %%a' %s/shared" % IMAGES), "moe-image 700", "who enters the images"
+        )
+        need("moe-step-" in m.out("cat /proc/%d/cgroup" % ranks(m)[0]), "a unit of its own")
+    saw = w.head.out("moectl exec imaged 3 -- sh -c 'id -u; cat /etc/of_image'", user="ada")
+    equal(saw.split()[:2], ["0", "brought"], "who is root inside, and sees what only root may")
+    saved = saved_iteration(w, "imaged")
+    w.node.sh("kill -9 $(ps -o ppid= -p %d)" % ranks(w.node)[0])
+    wait_until(
+        lambda: job_of(w.head, "imaged")["attempt"] == 2
+        and job_of(w.head, "imaged")["state"] == "running",
+        60,
+        "it runs again",
+    )
+    moves(w.head, "imaged")
+    need(iteration(w.head, "imaged") > saved, "it began again before iteration %d" % saved)
+    used = [line.split()[-1] for line in w.head.out("moectl image list").splitlines()[1:]]
+    equal(used, [job_of(w.head, "imaged")["id"]] * 2, "who uses the images of both")
+    fits = w.head.sh("moectl doctor node1 --image dir:/ --user ada", check=False).stdout
+    need(re.search(r"image.python +ok", fits), "the agent looks into an image: %s" % fits)
+    w.head.sh("moectl cancel imaged", user="ada")
+    wait_until(lambda: not ranks(w.head) + ranks(w.node), 60, "no rank is left")
+    for m in nodes:
+        wait_until(lambda: not m.out("ls -A /var/lib/moe-agent/layers"), 30, "no layer is left")
+        equal(m.out(where), mounts[m.name], "mounts of %s" % m.name)
+        need("moe" not in m.out("systemctl list-units --failed --plain"), "no unit has failed")
+    for r in registries:
+        r.__exit__()
+    # by the agent, and by hand
+    w.node.write("/etc/moe/agent.d/images.yaml", "images_max: 1\n")
+    w.node.sh("touch -d @1 %s/shared/sha256-* && systemctl restart moe-agent" % IMAGES)
+    wait_until(lambda: not w.node.out("ls %s/shared" % IMAGES), 30, "the agent prunes")
+    said = w.head.out("/usr/libexec/moe/moe-image prune %s/shared --max-bytes 0" % IMAGES)
+    need("removed" in said and "0 images with 0 bytes" in said, said)
+    for m in nodes:
+        m.sh("umount -l /var/lib/moe-agent/images /var/lib/moe-agent/layers")
+    os.unlink(w.node.root + "/etc/moe/agent.d/images.yaml")
 
 
 @suite.test

@@ -28,6 +28,7 @@ class FakeMoed:
         self.keep_health = True  # acknowledge node_health
         self.sensors = {}  # node -> slot -> values
         self.syncs = 0
+        self.images = []  # of the newest message that says some
         self.leaving = []  # each change of what syncs and news say of it
         self.refuse = None  # HTTP status for everything
         self.forget_notes = False  # acknowledge nothing
@@ -96,6 +97,7 @@ class FakeMoed:
                 self.progress.setdefault(key, {})[p["rank"]] = p
         for scan in doc.get("scans", []):
             self.scans.append(scan)
+        self.images = doc.get("images", self.images)
         if isinstance(doc.get("health"), dict):  # a hello says true: it will come
             self.healths.append(doc["health"])
             if self.keep_health:

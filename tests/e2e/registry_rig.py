@@ -13,8 +13,8 @@ class Registry(http.server.ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, layout, manifest):
-        super().__init__(("127.0.0.1", 0), Answer)
+    def __init__(self, layout, manifest, port=0):
+        super().__init__(("127.0.0.1", port), Answer)
         self.layout = layout
         self.tags = {"v1": manifest["digest"]}
         self.user = None  # "name:password": only with a token that these two got

@@ -151,6 +151,13 @@ def bad_users():
         )
         result = n.moed.wait(lambda: n.moed.scans and n.moed.scans[-1], 10, "scan result")
         need("system account" in result["error"], "a scan as a system account: %s" % result)
+        image = {"image": "oci:/nowhere", "user": "daemon", "auth_file": n.dir + "/none"}
+        n.moed.order("image", 1, None, image=image)
+        report = n.moed.wait(
+            lambda: [i for i in n.moed.images if i.get("error")], 10, "report of an image"
+        )[0]
+        need("'daemon' is a system account" in report["error"], "an image as such: %s" % report)
+        equal(report["refused"], True, "it will be refused again")
     with Node(options=["min_uid=0"]) as n:
         os.chmod(n.dir, 0o777)
         n.launch(["/usr/bin/id", "-un"], user="daemon", allow_root=False, wait="gone")

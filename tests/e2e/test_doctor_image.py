@@ -59,7 +59,7 @@ class Image:
         os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
         os.symlink(to, self.path(name))
 
-    def look(self, *options, root=None):
+    def look(self, *options, root=None, **more):
         """{check: (state, text, next)} of moe-probe itself, as this user."""
         own = [] if os.getuid() else ["--allow-root"]
         r = subprocess.run(
@@ -70,6 +70,7 @@ class Image:
             stderr=subprocess.PIPE,
             text=True,
             timeout=60,
+            **more,
         )
         equal((r.returncode, r.stderr), (0, ""), "moe-probe")
         rows = json.loads(r.stdout)["items"]
@@ -112,6 +113,15 @@ class Machine:
         os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
         with open(self.path(name), "w") as f:
             f.write(text)
+
+
+@suite.test
+def locks_of_the_directory_of_images():
+    without = dict(os.environ, LD_PRELOAD=BUILD + "/tests/fake/preload/nolocks.so")
+    with Image() as i:
+        need("node.locks" not in i.look("--images", "/nowhere"), "it is not there yet")
+        equal(i.look("--images", "/tmp")["node.locks"][0], "ok", "with locks")
+        equal(i.look("--images", "/tmp", env=without)["node.locks"][0], "warn", "without locks")
 
 
 @suite.test

@@ -3,6 +3,7 @@
 podman themselves where they start here, and with a program that lies, hangs and fails."""
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -339,51 +340,62 @@ def kills(kind):
         wait_until(lambda: not rig.of_steps(1 << 30), 60, "the end of all containers")
 
 
+# what it starts instead of a container: the words of the way in, then moe-hold in what looks like
+# one
+LIAR = """#!/bin/sh
+if [ "$1" != run ]; then exec %(client)s "$@"; fi
+[ ! -e %(dir)s/way ] || setsid $(cat %(dir)s/way) sh -ec 'mkdir -p %(dir)s/top
+mount --bind %(dir)s/top /run; : >/run/moe-step; mount --bind %(dir)s/id /run/moe-step
+: >%(dir)s/there; exec %(dir)s/hold %(dir)s/other' </dev/null >/dev/null 2>&1 &
+[ ! -e %(dir)s/way ] || while [ ! -e %(dir)s/there ]; do sleep 0.01; done
+echo started
+"""
+
+
 @suite.test
 def a_process_that_is_not_its():
-    """The pid of a runtime proves nothing: nothing is mounted where it leads, and no rank runs."""
+    """A runtime's word that a container runs proves nothing: nothing is mounted anywhere else, no
+    rank runs, and nobody's process is killed."""
     with Held(Fake) as n:
-        life, hold = n.dir + "/other", BUILD + "/moe-hold"
-        os.mkfifo(life)
-        mine = 'echo "$0" >%s; : >/run/moe-step; mount --bind %s /run/moe-step; exec %s %s' % (
-            n.dir + "/id",
-            n.dir + "/id",
-            hold,
-            life,
+        hold = BUILD + "/moe-hold"
+        os.mkfifo(n.dir + "/other")
+        shutil.copy(hold, n.dir + "/copy")
+        n.runtime.words = [n.dir + "/liar"]
+        n.runtime.write()
+        with open(n.dir + "/liar", "w") as f:
+            f.write(LIAR % {"dir": n.dir, "client": n.dir + "/client"})
+        os.chmod(n.dir + "/liar", 0o755)
+        # others may test beside us
+        mounts = lambda: [m for m in host_mounts().splitlines() if "/moe-" not in m or n.dir in m]
+        hosts = mounts()
+        none = "no moe-hold of this step runs"
+        ways = (
+            (None, None, None, none),  # the runtime started nothing
+            ("unshare -m", "another's", hold, none),
+            ("unshare -m", None, n.dir + "/copy", none),
+            ("unshare -Urm", None, hold, "has users of its own (userns-remap)"),
         )
-        with open(os.open(life, os.O_RDWR), "w"):
-            others = [
-                subprocess.Popen(words)
-                for words in (
-                    ["sleep", "1000"],
-                    [hold, life],
-                    ["unshare", "-m", "sh", "-c", mine, STEP % ("j2", "n0")],
-                )
-            ]
-            hosts = host_mounts()
-            try:
-                for i, (pid, text) in enumerate(
-                    (
-                        (others[0].pid, "is not moe-hold"),
-                        (others[1].pid, "is in none"),
-                        (others[2].pid, "not this step's: its /run/moe-step says 'j2.a1.n0."),
-                        (1, "has no process (1)"),
-                        (0, "has no process (0)"),
-                        (2147483647, "does not run"),
-                        ("<no value>", "expected the number of a process"),
-                    )
-                ):
-                    n.runtime.told(pid="%s\n" % pid)
-                    note = n.refused(text, attempt=i + 1)
-                    equal(note["cause"], "namespace", "cause of %s" % note["text"])
-                    equal(host_mounts(), hosts, "mounts of the node")
-                for p in others:
-                    need(alive(p.pid), "somebody's process was killed")
-            finally:
-                n.runtime.untold()
-                for p in others:
-                    p.kill()
-                    p.wait()
+        with open(os.open(n.dir + "/other", os.O_RDWR), "w"):
+            other = subprocess.Popen(["unshare", "-m", hold, n.dir + "/other"])
+            for i, (way, mark, program, text) in enumerate(ways):
+                for name in ("way", "there", "id", "hold"):
+                    if os.path.lexists("%s/%s" % (n.dir, name)):
+                        os.remove("%s/%s" % (n.dir, name))
+                if way:
+                    with open(n.dir + "/way", "w") as f:
+                        f.write(way)
+                    os.symlink(program, n.dir + "/hold")
+                    if mark:
+                        with open(n.dir + "/id", "w") as f:
+                            f.write(STEP % ("j2", "n0") + "\n")
+                    else:
+                        os.symlink(n.step_dir(attempt=i + 1) + "/step_id", n.dir + "/id")
+                note = n.refused("enter the container of docker", text, attempt=i + 1)
+                equal(note["cause"], "namespace", "cause of %s" % note["text"])
+                equal(mounts(), hosts, "mounts of the node")
+            need(alive(other.pid), "somebody's process was killed")
+            other.kill()
+            other.wait()
         need(not os.path.exists(n.dir + "/out/said"), "a rank ran")
 
 
@@ -393,11 +405,11 @@ def what_fails_is_named():
         n.runtime.told(run_fails="OCI runtime: no space left")
         n.refused("client says: docker (a stand-in): OCI runtime: no space left")
         n.runtime.untold()
-        n.runtime.told(resolve_fails="cannot connect", ps_fails="cannot connect to the daemon")
+        n.runtime.told(image_fails="cannot connect", ps_fails="cannot connect to the daemon")
         note = n.refused("cannot connect to the daemon", attempt=2)
         equal(note["cause"], "namespace", "the image may be there")
         n.runtime.untold()
-        n.runtime.told(resolve_fails="no such image")
+        n.runtime.told(image_fails="no such image")
         note = n.refused("docker has no image x:1 on this node", "no such image", attempt=3)
         equal(note["cause"], "image", "cause")
         n.runtime.untold()
@@ -406,8 +418,8 @@ def what_fails_is_named():
         need("the image on n0" in note["text"], note)
         n.runtime.untold()
         n.refused("starts containers of images in its own store only", attempt=5, runtime="podman")
-        n.runtime.write(lambda text: text.replace("holder:", "x:").split("x:")[0] + WITHOUT)
-        n.refused("has no `holder`", attempt=6)
+        n.runtime.write(lambda text: text.split("start:")[0] + WITHOUT)
+        n.refused("has no `start`", attempt=6)
         n.runtime.words = [n.dir + "/missing"]
         n.runtime.write()
         n.refused("is not installed", attempt=7)

@@ -5,15 +5,18 @@ import fcntl
 import json
 import os
 import shutil
+import signal
 import stat
 import subprocess
 import sys
 import tarfile
 import tempfile
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from image_rig import ARCHITECTURE, OCI, Layout, directory, entry, hardlink, layer, save, symlink
 from lib import BUILD, ROOT, Skipped, Suite, equal, need, wait_until
+from registry_rig import Registry
 
 suite = Suite()
 USER = 12345
@@ -453,7 +456,7 @@ def a_killed_one_leaves_nothing_half():
         equal(len(os.listdir(whole + "/rootfs")), 3000, "files")
 
 
-def said(*words):
+def said(*words, **more):
     """Lines of a command that succeeds."""
     as_user = dict(user=USER, group=USER, extra_groups=[]) if os.getuid() == 0 else {}
     p = subprocess.run(
@@ -463,6 +466,7 @@ def said(*words):
         text=True,
         cwd="/",
         **as_user,
+        **more,
     )
     equal((p.returncode, p.stderr), (0, ""), "%s ends with" % (words,))
     return p.stdout.splitlines()
@@ -510,8 +514,86 @@ def a_directory_of_images():
         left = sorted([names[1], names[3], "a-fifo", "by-hand"])
         equal(sorted(os.listdir(images)), left, "what is there")
         os.close(user)
+        said("prune", images, "--max-bytes", "0", "--unused-for", "1h")
+        left = sorted([names[3], "a-fifo", "by-hand"])
+        equal(sorted(os.listdir(images)), left, "what was used a moment ago stays")
         said("prune", images, "--max-bytes", "0")
         equal(sorted(os.listdir(images)), ["a-fifo", "by-hand"], "what is there")
+
+
+def pulls(source, dir, *words, **more):
+    as_user = dict(user=USER, group=USER, extra_groups=[]) if os.getuid() == 0 else {}
+    return subprocess.Popen(
+        [BUILD + "/moe-image", "pull", source, dir, *words],
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+        text=True,
+        cwd="/",
+        **as_user,
+        **more,
+    )
+
+
+@suite.test
+def only_what_is_there_already():
+    with Place() as p:
+        source, dir = p.source(layer(entry("f", "1"))), p.path("images")
+        only = ["--never", "--digest", p.digest]
+        pull = pulls(source, dir, *only, stderr=subprocess.PIPE)
+        need("it is not in %s, and pull: never" % dir in pull.communicate()[1], "it says")
+        equal((pull.returncode, os.listdir(dir)), (REFUSED, []), "its end, and what is there")
+        for words in ([], only):
+            pull = pulls(source, dir, *words)
+            equal(pull.communicate()[0].splitlines()[-1], p.digest, "it says")
+            equal(pull.returncode, 0, "its end")
+
+
+@suite.test
+def pruned_while_it_is_unpacked():
+    """What was fetched is not taken away below it."""
+    with Place() as p:
+        bulk = layer(entry("bulk", bytes(100 << 20)))
+        with Registry(p.layout, p.layout.manifest([bulk])) as r:
+            dir = p.path("images")
+            pull = pulls(r.host + "/n/a/me:v1", dir)
+            wait_until(lambda: pull.stdout.readline().startswith("unpacked"), 30, "it unpacks")
+            os.killpg(pull.pid, signal.SIGSTOP)
+            there = os.listdir(dir)
+            equal(len([n for n in there if n.startswith("fetch-")]), 1, "what is there: %s" % there)
+            equal(said("prune", dir, "--max-bytes", "0"), ["0 images with 0 bytes"], "what goes")
+            equal(sorted(os.listdir(dir)), sorted(there), "what is there then")
+            os.killpg(pull.pid, signal.SIGCONT)
+            pull.stdout.read()
+            equal(pull.wait(60), 0, "its end")
+            equal(len(os.listdir(dir)), 1, "the image")
+
+
+@suite.test
+def a_file_system_without_locks():
+    """Images come, one is named that a step has, and what was used within a day stays."""
+    env = dict(os.environ, LD_PRELOAD=BUILD + "/tests/fake/preload/nolocks.so")
+    with Place() as p:
+        dir, names = p.path("images"), []
+        for i in range(4):
+            p.layout.index.clear()
+            pull = pulls(p.source(layer(entry("f", str(i)))), dir, env=env)
+            pull.stdout.read()
+            equal(pull.wait(60), 0, "its end")
+            names.append(p.digest.replace(":", "-"))
+        old = time.time() - 25 * 3600
+        for name in names[:2]:
+            os.utime("%s/%s" % (dir, name), (old, old))
+        for name, used in (("a.partial", None), ("b.partial", (old, old))):
+            os.mkdir("%s/%s" % (dir, name))
+            if os.getuid() == 0:
+                os.chown("%s/%s" % (dir, name), USER, USER)
+            os.utime("%s/%s" % (dir, name), used)
+        keep = ["--keep", names[0].replace("-", ":")]
+        lines = said("prune", dir, "--max-bytes", "0", *keep, env=env)
+        equal(lines[0], "no locks in %s: what was used within a day stays" % dir, "the first line")
+        equal([line.split()[::3] for line in lines[1:-1]], [[names[1], "removed"]], "what goes")
+        left = sorted([names[0], *names[2:], "a.partial"])
+        equal(sorted(os.listdir(dir)), left, "what is there")
 
 
 @suite.test
@@ -540,6 +622,22 @@ def with_the_rights_of_the_agents_service():
             equal(os.listdir(images), [p.digest.replace(":", "-")], "what is there")
             equal(run(few, "prune", images, "--max-bytes", "0"), (0, ""), "it prunes")
             equal(os.listdir(images), [], "what is there then")
+
+
+@suite.test
+def a_system_account_brings_none():
+    """Where the site says so (min_uid), as of its ranks: nothing is made for it."""
+    if os.getuid() != 0:
+        raise Skipped("only root becomes somebody else")
+    with Place() as p:
+        source = p.source(layer(entry("f", "1")))
+        for verb in (["make", p.path("all")], ["pull", source, p.path("all")]):
+            for user, what in (("daemon", "below min_uid 1000"), ("nobody", "shell")):
+                words = [*verb, "--own", "--user", user, "--min-uid", "1000"]
+                r = subprocess.run([BUILD + "/moe-image", *words], capture_output=True, text=True)
+                equal(r.returncode, REFUSED, r.stderr)
+                need(what in r.stderr and r.stderr.count("\n") == 1, r.stderr)
+        need(not os.path.exists(p.path("all")), "something was made")
 
 
 @suite.test

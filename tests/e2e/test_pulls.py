@@ -19,8 +19,10 @@ TRAIN = """import os, signal, sys
 d, rank = os.environ["MOE_CHECKPOINT_DIR"], os.environ["RANK"]
 with open("/etc/of_image") as f:
     said = f.read().strip()
-with open(os.path.join(d, "a%s.r%s.said" % (os.environ["MOE_ATTEMPT"], rank)), "w") as f:
+name = os.path.join(d, "a%s.r%s.said" % (os.environ["MOE_ATTEMPT"], rank))
+with open(name + ".new", "w") as f:
     f.write(said)
+os.rename(name + ".new", name)
 if "--wait" in sys.argv:
     signal.pause()
 """

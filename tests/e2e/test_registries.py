@@ -11,7 +11,7 @@ import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from image_rig import ARCHITECTURE, Layout, entry, layer
-from lib import BUILD, Suite, clean_env, equal, need, wait_until
+from lib import BUILD, PATIENCE, Suite, clean_env, equal, need, wait_until
 from registry_rig import Registry
 
 suite = Suite()
@@ -69,6 +69,7 @@ class World:
             text=True,
             cwd="/",
             env=clean_env(),
+            timeout=60 * PATIENCE,
             **AS_USER,
         )
 
@@ -177,6 +178,17 @@ def who_may():
         w.refused("others", None, "--auth", w.auth("{}", 0o644))
         w.refused("No such file", None, "--auth", "/nowhere")
         equal(w.registry.seen, [], "what was asked")
+
+
+@suite.test
+def credentials_in_what_is_no_file():
+    """Nobody writes to a FIFO, and a pull that waits keeps others waiting."""
+    with World() as w:
+        fifo = w.dir + "/mine/fifo"
+        os.mkfifo(fifo, 0o600)
+        if AS_USER:
+            os.chown(fifo, AS_USER["user"], AS_USER["group"])
+        w.refused("fifo: it is no regular file", None, "--auth", fifo)
 
 
 @suite.test

@@ -23,18 +23,18 @@ LAYERS = [
     layer(entry("said", "upper\n"), entry(".wh.gone")),
     layer(entry("etc/passwd", "of_image:x:7:7::/:/bin/sh\n")),
 ]
-# says what stands in DIR/VERB, once it has written down what it was asked
+# says what stands in DIR/VERB, once it has written down what it was asked; of an image three lines
 FAKE = """#!/bin/sh
 d=%s
 case "$1 $2" in
-"image inspect") case "$4" in *json*) v=config;; *) v=resolve;; esac;;
+"image inspect") v=image;;
 "create "*) v=keep;;
-"container inspect") v=layers;;
 "ps "*) v=kept;;
 *) v=release;;
 esac
 for w in "$@"; do printf '%%s\\n' "$w"; done >$d/asked.$v
 if [ -e $d/$v.hangs ]; then : >$d/hanging; while :; do sleep 1; done; fi
+[ $v != image ] || cat $d/names $d/layers $d/config
 [ ! -e $d/$v ] || cat $d/$v
 [ ! -e $d/$v.fails ] || { cat $d/$v.fails >&2; exit 125; }
 """
@@ -126,7 +126,7 @@ def fake(**says):
         os.makedirs(lower + "/" + name)
     for name in ("bin", "sbin", "lib", "lib64"):
         os.symlink("usr/" + name, lower + "/" + name)
-    told(n, resolve="sha256:" + "c" * 64, config="{}", layers="overlay2 " + lower)
+    told(n, names="sha256:" + "c" * 64, config="{}", layers="overlay2 " + lower)
     told(n, **says)
     return n
 
@@ -234,7 +234,7 @@ cluster: {gpus: 4}
 def one_name_and_two_images():
     """The first node's word is the job's: a node that has another image under the name is refused,
     also after the name has moved."""
-    n, m = fake(resolve=C), fake(resolve=D)
+    n, m = fake(names=C), fake(names=D)
     rig = Rig(nodes=2, agent={"runtimes": "docker"})
     rig.agent_env = n.env
     said = "node-1 has id:%s, the job has id:%s" % (D, C)
@@ -247,11 +247,11 @@ def one_name_and_two_images():
             end = rig.wait_state(job, ["completed", "failed"])
             equal([end["state"], end["attempt"]], ["failed", 0], end["reason"])
             need(said in end["reason"], end["reason"])
-            told(m, resolve=C)
+            told(m, names=C)
             job = rig.submit(SLEEPS)
             rig.wait_state(job, "running")
             need(rig.job(job)["image"].endswith("id:" + C), rig.job(job)["image"])
-            told(m, resolve=D)
+            told(m, names=D)
             os.kill(rig.rank_pids(job)[0], signal.SIGKILL)
             wait_until(lambda: said in (rig.job(job)["reason"] or ""), 30, "it is noticed")
             equal(rig.job(job)["attempt"], 1, "no rank was started")
@@ -327,7 +327,7 @@ def who_may():
 @suite.test
 def what_docker_is_asked():
     n = fake(
-        resolve="r.example/x@sha256:%s sha256:%s" % ("d" * 64, "c" * 64),
+        names="r.example/x@sha256:%s sha256:%s" % ("d" * 64, "c" * 64),
         config=json.dumps({"Env": ["A=2", "=x", "B"], "WorkingDir": "/etc", "Cmd": ["sh"]}),
     )
     with n:
@@ -340,14 +340,25 @@ def what_docker_is_asked():
         wait_until(lambda: asked(n, "release"), 20, "given up")
         step = asked(n, "release")[-1]
         need(step.startswith("moe-j1.a1.n0."), step)
-        equal(asked(n, "resolve")[-1], "x:1", "resolve")
-        equal(asked(n, "config")[-1], "c" * 64, "configuration of what was resolved")
+        equal(asked(n, "image")[-1], "x:1", "image")
         equal(
             asked(n, "keep"),
             ["create", "--name", step, "--label", "moe.step=" + step[4:], "c" * 64, "true"],
             "keep",
         )
-        equal(asked(n, "layers")[-1], step, "layers")
+
+
+@suite.test
+def what_is_not_given_up_at_once():
+    """A daemon that was busy, or whose client was killed: it is asked again."""
+    n = fake(release_fails="Error: busy")
+    with n:
+        n.rank("x:1", "pass")
+        wait_until(lambda: "Error: busy; it is tried again in" in n.log(), 20, "it is said")
+        first = asked(n, "release")
+        os.remove(n.dir + "/asked.release")
+        os.remove(n.dir + "/release.fails")
+        wait_until(lambda: asked(n, "release") == first, 20, "it is given up later")
 
 
 @suite.test
@@ -356,20 +367,20 @@ def a_runtime_that_lies():
     with n:
         for i, (says, words) in enumerate(
             (
-                ({"resolve": "x; rm -rf /"}, ["expected an image's digest and its id"]),
-                ({"resolve": ""}, ["expected an image's digest"]),
+                ({"names": "x; rm -rf /"}, ["expected an image's digest and its id"]),
+                ({"names": ""}, ["expected an image's digest"]),
                 ({"config": "<html>"}, ["what is no JSON"]),
                 ({"layers": "vfs "}, ["its store (vfs) has no layers"]),
                 ({"layers": "overlay2 <no value>"}, ["has no layers that can be used in place"]),
                 ({"layers": "overlay2 /:etc"}, ["absolute paths"]),
                 ({"layers": "overlay2 /nonexistent/layer"}, ["open the layer /nonexistent/layer"]),
-                ({"layers": ""}, ["a storage driver"]),
+                ({"layers": ""}, ["its store () has no layers"]),
                 ({"keep_fails": "Error: no space left"}, ["docker says: Error: no space left"]),
             )
         ):
             if i:
                 os.remove(n.dir + "/keep.fails") if os.path.exists(n.dir + "/keep.fails") else 0
-            told(n, resolve="c" * 64, config="{}", layers="overlay2 " + n.dir + "/lower")
+            told(n, names="c" * 64, config="{}", layers="overlay2 " + n.dir + "/lower")
             told(n, **says)
             n.refused(
                 "x:1",
@@ -415,7 +426,7 @@ def its_data_file_is_read_strictly():
             with open(path, "w") as f:
                 f.write(whole.replace(old, new))
             n.refused("x:1", path, *words, attempt=i + 1)
-        equal(asked(n, "resolve"), None, "nothing was asked")
+        equal(asked(n, "image"), None, "nothing was asked")
 
 
 @suite.test

@@ -188,7 +188,9 @@ def inspect_image(how, image):
     image = names().get(image, image)
     if not os.path.isdir(os.path.join(TOP, "images", image)):
         fail("No such image: %s" % image)
-    print('{"Env": ["A=1"], "WorkingDir": "/w"}' if "json" in how else "sha256:" + id_of(image))
+    print("sha256:" + id_of(image))
+    if "json" in how:
+        print('\n{"Env": ["A=1"], "WorkingDir": "/w"}')
 
 
 def inspect_container(name):
@@ -282,7 +284,7 @@ def save(to, image):
 def main(verb, words):
     if verb in ("image", "container"):
         verb, words = "%s %s" % (verb, words[0]), words[1:]
-    told({"container inspect": "pid", "image inspect": "resolve"}.get(verb, verb))
+    told({"image inspect": "image"}.get(verb, verb))
     if verb == "run":
         run(words)
     elif verb == "image inspect":

@@ -27,8 +27,8 @@ static void read_file(const char *text, size_t n)
 
 	mo_desc_init(&runtime_desc, &runtime);
 	if (runtime_parse(text, n, &runtime, &errors) == 0) {
-		use(runtime.resolve, runtime.n_resolve);
-		use(runtime.layers, runtime.n_layers);
+		use(runtime.image, runtime.n_image);
+		use(runtime.keep, runtime.n_keep);
 		use(runtime.release, runtime.n_release);
 	} else if (!errors.n) {
 		abort();
@@ -41,11 +41,14 @@ static void read_answers(const char *text)
 {
 	struct mo_error err = { 0 };
 	struct runtime_image image;
+	struct runtime_answer answer;
+	_cleanup_(mo_freep) char *lines = mo_strdup(text);
 
+	runtime_answer_read(lines, &answer);
 	mo_desc_init(&runtime_image_desc, &image);
-	if (runtime_image_resolved(text, &image, &err) == 0 && (!image.id || !image.digest))
+	if (runtime_image_names(answer.names, &image, &err) == 0 && (!image.id || !image.digest))
 		abort();
-	if (runtime_image_layers(text, &image, &err) == 0 && !image.n_layers)
+	if (runtime_image_layers(answer.layers, &image, &err) == 0 && !image.n_layers)
 		abort();
 	for (size_t i = 0; i < image.n_layers; i++)
 		if (image.layers[i][0] != '/')

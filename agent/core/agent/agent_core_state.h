@@ -33,6 +33,8 @@ struct pull {
 	int64_t job; /* the newest that wants it */
 	bool going, urgent;
 	int64_t retry_at; /* INT64_MAX: none is due */
+	/* going: since when it brings nothing worth mentioning more than these bytes */
+	int64_t moved_at, moved_bytes;
 };
 struct query {
 	int64_t id, at;

@@ -10,6 +10,11 @@
 
 #define RETRY_US 2000000LL /* after a failure that may pass; doubled by each */
 #define RETRY_MAX_US (300 * 1000000LL)
+/* A try that brings less has failed: it would keep others from the registry for hours. Longer than
+ * a disk needs to take what was unpacked. */
+#define MOVED_BYTES (16 * 1000000LL)
+#define STILL_MIN 30
+#define STILL_US (STILL_MIN * 60 * 1000000LL)
 
 static bool means(const struct pull *p, const struct image_order *o)
 {
@@ -18,7 +23,7 @@ static bool means(const struct pull *p, const struct image_order *o)
 		mo_streq(p->order.digest, o->digest));
 }
 
-static void begin(struct pull *p, struct agent_out *out)
+static void begin(struct pull *p, int64_t now, struct agent_out *out)
 {
 	struct agent_effect *x = agent_effect(out, AX_IMAGE, 0, 0);
 
@@ -30,6 +35,8 @@ static void begin(struct pull *p, struct agent_out *out)
 	}
 	p->report.job = p->job;
 	p->retry_at = INT64_MAX;
+	p->moved_at = now;
+	p->moved_bytes = 0;
 	x->image = p->id;
 	x->command = mo_desc_new(&command_desc);
 	x->command->kind = CMD_IMAGE;
@@ -72,7 +79,7 @@ void agent_core_image(struct agent_core *s, const struct command *c, int64_t now
 	p->report.image = mo_strdup(c->image->image);
 	p->report.user = mo_strdup(c->image->user);
 	p->report.digest = mo_strdup(c->image->digest);
-	begin(p, out);
+	begin(p, now, out);
 }
 
 void agent_core_images_due(struct agent_core *s, const struct sync_reply *r, struct agent_out *out)
@@ -114,6 +121,28 @@ static void ended(struct pull *p, const struct image_report *now_is, int64_t now
 		p->retry_at = now;
 }
 
+/* Another stage, or enough bytes more. */
+static bool has_moved(const struct pull *p, const struct image_report *is)
+{
+	const struct image_report *was = &p->report;
+
+	return !mo_streq(is->digest, was->digest) || is->unpacking != was->unpacking ||
+	       is->done < p->moved_bytes || is->done - p->moved_bytes >= MOVED_BYTES;
+}
+
+/* A registry that trickles, a file that nobody writes to, a disk that hangs. */
+static void end_still(struct pull *p, int64_t now, struct agent_out *out)
+{
+	struct image_report *failed = mo_desc_new(&image_report_desc);
+
+	agent_effect(out, AX_IMAGE_STOP, 0, 0)->image = p->id;
+	failed->error = mo_printf("less than %lld MB of it %s in %d min: that try was ended",
+				  MOVED_BYTES / 1000000,
+				  p->report.unpacking ? "were unpacked" : "came", STILL_MIN);
+	ended(p, failed, now);
+	mo_desc_free(&image_report_desc, failed);
+}
+
 /* It is not the one that was ordered: the name means another one here. */
 static void be_other(struct agent_core *s, struct pull *p, const struct image_report *is,
 		     int64_t now)
@@ -143,6 +172,10 @@ void agent_core_image_news(struct agent_core *s, const struct agent_event *e, in
 			agent_core_send_urgent(s, now, out);
 			return;
 		}
+		if (has_moved(p, is)) {
+			p->moved_at = now;
+			p->moved_bytes = MO_MAX(is->done, 0);
+		}
 		if (is->digest && !mo_streq(is->digest, p->report.digest)) {
 			mo_str_set(&p->report.digest, is->digest);
 			p->urgent = true;
@@ -160,17 +193,27 @@ void agent_core_image_news(struct agent_core *s, const struct agent_event *e, in
 
 void agent_core_images_tick(struct agent_core *s, int64_t now, struct agent_out *out)
 {
-	for (size_t i = 0; i < s->n_pulls; i++)
-		if (!s->pulls[i].going && now >= s->pulls[i].retry_at)
-			begin(&s->pulls[i], out);
+	for (size_t i = 0; i < s->n_pulls; i++) {
+		struct pull *p = &s->pulls[i];
+
+		if (!p->going && now >= p->retry_at)
+			begin(p, now, out);
+		else if (p->going && now >= p->moved_at + STILL_US) {
+			end_still(p, now, out);
+			agent_core_send_urgent(s, now, out);
+		}
+	}
 }
 
 int64_t agent_core_images_deadline(const struct agent_core *s)
 {
 	int64_t d = INT64_MAX;
 
-	for (size_t i = 0; i < s->n_pulls; i++)
-		d = MO_MIN(d, s->pulls[i].retry_at);
+	for (size_t i = 0; i < s->n_pulls; i++) {
+		const struct pull *p = &s->pulls[i];
+
+		d = MO_MIN(d, p->going ? p->moved_at + STILL_US : p->retry_at);
+	}
 	return d;
 }
 

@@ -64,15 +64,13 @@ static int64_t nearest_with(const struct nodeinfo *info, int64_t numa,
 	if (!own || has(own))
 		return own ? numa : MO_NONE;
 	for (const char *p = own->distances; p && *p && i < info->n_numa; i++) {
-		size_t n = strcspn(p, " ");
-		_cleanup_(mo_freep) char *word = mo_strndup(p, n);
+		_cleanup_(mo_freep) char *word = mo_part(&p, " ");
 		int64_t distance;
 		if (mo_parse_i64(word, 0, INT32_MAX, &distance) == 0 && has(&info->numa[i]) &&
 		    distance < best_distance) {
 			best_distance = distance;
 			best = &info->numa[i];
 		}
-		p += n;
 		p += strspn(p, " ");
 	}
 	return best ? best->id : MO_NONE;

@@ -26,8 +26,7 @@ static int each_group(const char *text, int (*fn)(void *arg, const struct mo_ids
 		      void *arg)
 {
 	for (const char *p = text; p && *p;) {
-		size_t n = strcspn(p, ";");
-		_cleanup_(mo_freep) char *part = mo_strndup(p, n);
+		_cleanup_(mo_freep) char *part = mo_part(&p, ";");
 		_cleanup_(mo_idset_done) struct mo_idset set = { 0 };
 		int r = mo_idset_parse(part, &set);
 
@@ -35,7 +34,6 @@ static int each_group(const char *text, int (*fn)(void *arg, const struct mo_ids
 			r = fn(arg, &set);
 		if (r < 0)
 			return r;
-		p += n + (p[n] == ';');
 	}
 	return 0;
 }

@@ -64,10 +64,8 @@ static size_t groups_touched(const char *groups, const struct mo_idset *cpus, ch
 	size_t n = 0;
 
 	for (const char *p = groups; p && *p;) {
-		size_t len = strcspn(p, ";");
-		_cleanup_(mo_freep) char *text = mo_strndup(p, len);
+		_cleanup_(mo_freep) char *text = mo_part(&p, ";");
 		_cleanup_(mo_idset_done) struct mo_idset group = { 0 };
-		p += len + (p[len] == ';');
 		if (mo_idset_parse(text, &group) < 0 || mo_idset_count(&group) == 0)
 			continue;
 		++*ret_all;

@@ -3,6 +3,9 @@
 #pragma once
 #include "lib/base/util.h"
 
+/* Of a directory whose file system has none: with it begins the line that says so. */
+#define CACHE_LOCKLESS "no locks in "
+
 struct cached {
 	char *name; /* of the directory */
 	int64_t bytes;

@@ -37,6 +37,7 @@ void fit_done(struct fit *f)
 	free(f->node.kernel);
 	free(f->node.layers);
 	free(f->node.layers_error);
+	free(f->node.images);
 	free(f->image.error);
 	free(f->image.config);
 	free(f->image.path);

@@ -26,6 +26,8 @@ struct fit_node {
 	char *layers;                     /* directory for what ranks write */
 	char *layers_error;               /* why its space is not known; NULL */
 	int64_t layers_free;
+	char *images;  /* directory of images; NULL: unknown */
+	bool no_locks; /* its file system has none */
 	bool layers_readonly, overlay, userns, userns_restricted, cgroup2;
 };
 /* A program of the image; see struct program_found. */

@@ -119,6 +119,19 @@ static void space(const struct fit *f, struct image_checks *to)
 			n->layers_readonly ? "read-only, " : "", size);
 }
 
+static void locks(const struct fit *f, struct image_checks *to)
+{
+	const struct fit_node *n = &f->node;
+
+	if (n->images)
+		fit_say(to, "node.locks", n->no_locks ? IMAGE_WARN : IMAGE_OK,
+			n->no_locks ? "mount it with locks, or name another images_dir" : NULL,
+			n->no_locks ? "the file system of %s has no locks: an image in use is "
+				      "known by its step here, or by its last day"
+				    : "images in use are locked in %s",
+			n->images);
+}
+
 static void namespaces(const struct fit *f, struct image_checks *to)
 {
 	const struct fit_node *n = &f->node;
@@ -174,6 +187,7 @@ void fit_node_rows(const struct fit *f, struct image_checks *to)
 	shm(f, to);
 	memlock(f, to);
 	space(f, to);
+	locks(f, to);
 	namespaces(f, to);
 	userns(f, to);
 	fourth_net(f, to);

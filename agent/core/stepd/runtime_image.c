@@ -4,11 +4,11 @@
 #include <errno.h>
 #include <string.h>
 
-#include "lib/base/parse.h"
 #include "lib/base/utf8.h"
 
 #define HEX "0123456789abcdef"
 #define DIGITS "0123456789"
+#define BLANKS " \t\r\n"
 #define SHA256 "sha256:"
 #define SHA256_DIGITS 64
 #define ID_DIGITS_MIN 12
@@ -20,8 +20,6 @@ static const struct mo_field runtime_image_fields[] = {
 	MO_D_LIST(runtime_image, layers, MO_STRS, "directories, the highest first"),
 	MO_D_LIST(runtime_image, env, MO_STRS, "NAME=VALUE"),
 	MO_D(runtime_image, workdir, MO_STR, "directory that its programs are started in"),
-	MO_D(runtime_image, pid, MO_INT, "process of its container; null: none was started",
-	     .omit = true),
 };
 const struct mo_desc runtime_image_desc = MO_DESC(runtime_image, runtime_image_fields);
 
@@ -32,12 +30,10 @@ static const struct mo_field runtime_config_fields[] = {
 };
 const struct mo_desc runtime_config_desc = MO_DESC(runtime_config, runtime_config_fields);
 
-static int no_answer(const char *expected, const char *text, struct mo_error *err)
+static int no_answer(const char *expected, const char *line, struct mo_error *err)
 {
-	size_t n = strcspn(text, "\n");
-
 	return mo_error_set(err, -EBADMSG, "expected %s, got '%.*s'", expected,
-			    mo_utf8_shown(text, (int)MO_MIN(n, 200U)), text);
+			    mo_utf8_shown(line, (int)MO_MIN(strlen(line), 200U)), line);
 }
 
 /* HEX of sha256:HEX, or all of it. */
@@ -56,17 +52,32 @@ static bool is_hex(const char *s, size_t least, size_t most)
 /* The next word of *at, which is moved behind it; NULL: there is none. Caller frees. */
 static char *next_word(const char **at)
 {
-	const char *begin = *at + strspn(*at, " \t\r\n");
-	size_t n = strcspn(begin, " \t\r\n");
-
-	*at = begin + n;
-	return n ? mo_strndup(begin, n) : NULL;
+	*at += strspn(*at, BLANKS);
+	return **at ? mo_part(at, BLANKS) : NULL;
 }
 
-int runtime_image_resolved(const char *text, struct runtime_image *ret, struct mo_error *err)
+/* The line at *at, which ends there; *at is moved behind it. */
+static const char *next_line(char **at)
+{
+	char *line = *at, *end = strchr(line, '\n');
+
+	if (end)
+		*end++ = '\0';
+	*at = end ? end : line + strlen(line);
+	return line;
+}
+
+void runtime_answer_read(char *text, struct runtime_answer *ret)
+{
+	ret->names = next_line(&text);
+	ret->layers = next_line(&text);
+	ret->config = text;
+}
+
+int runtime_image_names(const char *line, struct runtime_image *ret, struct mo_error *err)
 {
 	_cleanup_(mo_freep) char *last = NULL, *digest = NULL;
-	const char *at = text;
+	const char *at = line;
 
 	for (char *word; (word = next_word(&at)); last = word) {
 		const char *sign = last ? strrchr(last, '@') : NULL, *d = sign ? sign + 1 : last;
@@ -77,48 +88,30 @@ int runtime_image_resolved(const char *text, struct runtime_image *ret, struct m
 		free(last);
 	}
 	if (!last || !is_hex(digits_of(last), ID_DIGITS_MIN, SHA256_DIGITS))
-		return no_answer("an image's digest and its id", text, err);
+		return no_answer("an image's digest and its id", line, err);
 	mo_str_set(&ret->id, digits_of(last));
 	free(ret->digest);
 	ret->digest = digest ? TAKE_PTR(digest) : mo_printf("id:" SHA256 "%s", ret->id);
 	return 0;
 }
 
-int runtime_image_layers(const char *text, struct runtime_image *ret, struct mo_error *err)
+int runtime_image_layers(const char *line, struct runtime_image *ret, struct mo_error *err)
 {
-	const char *at = text;
+	const char *at = line;
 	_cleanup_(mo_freep) char *driver = next_word(&at);
 
-	if (!driver)
-		return no_answer("a storage driver and directories", text, err);
 	at += strspn(at, " \t");
-	if (!mo_starts_with(driver, "overlay") || *at != '/')
+	if (!driver || !mo_starts_with(driver, "overlay") || *at != '/')
 		return mo_error_set(err, -ENOTSUP,
 				    "its store (%.*s) has no layers that can be used in place",
-				    mo_utf8_shown(driver, 64), driver);
-	for (size_t n; *at && *at != '\n'; at += n + (at[n] == ':')) {
-		n = strcspn(at, ":\n");
-		_cleanup_(mo_freep) char *path = mo_strndup(at, n);
+				    driver ? mo_utf8_shown(driver, 64) : 0, driver ? driver : "");
+	while (*at) {
+		_cleanup_(mo_freep) char *path = mo_part(&at, ":");
 
 		if (path[0] != '/' || ret->n_layers == RUNTIME_LAYERS_MAX)
-			return no_answer("absolute paths of at most 200 layers", text, err);
+			return no_answer("absolute paths of at most 200 layers", line, err);
 		mo_strs_add(&ret->layers, &ret->n_layers, path);
 	}
-	return 0;
-}
-
-int runtime_image_pid(const char *text, struct runtime_image *ret, struct mo_error *err)
-{
-	const char *at = text;
-	_cleanup_(mo_freep) char *word = next_word(&at), *more = next_word(&at);
-	int64_t pid = 0;
-
-	if (!word || more || mo_parse_i64(word, 0, INT32_MAX, &pid) < 0)
-		return no_answer("the number of a process", text, err);
-	if (pid <= 1)
-		return mo_error_set(err, -ESRCH, "its container has no process (%lld)",
-				    (long long)pid);
-	ret->pid = pid;
 	return 0;
 }
 

@@ -16,7 +16,6 @@ struct runtime_image {
 	char **env; /* NAME=VALUE, not looked at */
 	size_t n_env;
 	char *workdir;
-	int64_t pid; /* of a container that was started, instead of layers; MO_NONE: none was */
 };
 extern const struct mo_desc runtime_image_desc;
 MO_DEFINE_DONE(runtime_image)
@@ -30,13 +29,17 @@ struct runtime_config {
 extern const struct mo_desc runtime_config_desc;
 MO_DEFINE_DONE(runtime_config)
 
-/* Each 0, or -EBADMSG with err. text ends with a NUL.
- * "[DIGEST | NAME@DIGEST]... ID" */
-int runtime_image_resolved(const char *text, struct runtime_image *ret, struct mo_error *err);
-/* "DRIVER DIRECTORY[:DIRECTORY]..."; -ENOTSUP: the store has no layers that the kernel stacks. */
-int runtime_image_layers(const char *text, struct runtime_image *ret, struct mo_error *err);
-/* A process; what is no number, and 0, which a runtime says of one that has ended, is refused. */
-int runtime_image_pid(const char *text, struct runtime_image *ret, struct mo_error *err);
+/* Three lines, of which an answer may lack some: those are empty. text is cut. */
+struct runtime_answer {
+	const char *names;  /* [DIGEST | NAME@DIGEST]... ID */
+	const char *layers; /* DRIVER DIRECTORY[:DIRECTORY]... */
+	const char *config; /* JSON of struct runtime_config; what follows it belongs to it */
+};
+void runtime_answer_read(char *text, struct runtime_answer *ret);
+/* Its names; 0, or -EBADMSG with err. */
+int runtime_image_names(const char *line, struct runtime_image *ret, struct mo_error *err);
+/* Its layers likewise; -ENOTSUP: the store has none that the kernel stacks. */
+int runtime_image_layers(const char *line, struct runtime_image *ret, struct mo_error *err);
 /* The name of a step's directory, jJOB.aATTEMPT, where the step is of this node; NULL: it is not,
  * or is no step's id. Caller frees. step: j<job>.a<attempt>.<node>.<16 hex>. */
 char *runtime_step_dir(const char *step, const char *node);

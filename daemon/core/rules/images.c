@@ -40,14 +40,16 @@ static const struct image_report *report_of(const struct live *l, const struct i
 	return NULL;
 }
 
-static bool lacks(const struct live *l, const struct image_order *o)
+/* It is at it, or has not said that it is not. What failed may be tried this moment; what is
+ * refused costs its source a question every few minutes. */
+static bool fetches(const struct live *l, const struct image_order *o)
 {
 	const struct image_report *r = report_of(l, o, MO_NONE);
 
-	return !r || !r->ready;
+	return !r || !(r->ready || r->refused);
 }
 
-/* It was asked for some, and has not all of them. */
+/* It was asked for some, and brings one of them still. */
 static bool is_busy(const struct core *c, const struct live *l)
 {
 	bool busy = false;
@@ -56,13 +58,13 @@ static bool is_busy(const struct core *c, const struct live *l)
 		const struct job *j = job_find(&c->state, l->pulls[i]);
 		struct image_order *o = j ? image_order_new(j) : NULL;
 
-		busy = o && lacks(l, o);
+		busy = o && fetches(l, o);
 		mo_desc_free(&image_order_desc, o);
 	}
 	for (size_t i = 0; i < l->n_prefetches && !busy; i++) {
 		const struct prefetch *p = prefetch_find(c, l->prefetches[i]);
 
-		busy = p && lacks(l, &p->order);
+		busy = p && fetches(l, &p->order);
 	}
 	return busy;
 }
@@ -79,11 +81,11 @@ void images_pass(struct core *c)
 	}
 }
 
-bool images_may_ask(struct turn *t, struct live *l, bool ready)
+bool images_may_ask(struct turn *t, struct live *l, bool idle)
 {
 	struct core *c = t->core;
 
-	if (ready || l->pulled || l->n_pulls > 0 || l->n_prefetches > 0)
+	if (idle || l->pulled || l->n_pulls > 0 || l->n_prefetches > 0)
 		return true;
 	if ((int64_t)c->n_pulling >= c->config.pull_parallel) {
 		turn_deadline(t, t->now + LEFT_OUT_US);
@@ -94,12 +96,12 @@ bool images_may_ask(struct turn *t, struct live *l, bool ready)
 }
 
 /* false: enough others are busy. */
-static bool want(struct turn *t, const struct job *j, const char *node, bool ready)
+static bool want(struct turn *t, const struct job *j, const char *node, bool idle)
 {
 	struct core *c = t->core;
 	struct live *l = core_live(c, node);
 
-	if (!images_may_ask(t, l, ready))
+	if (!images_may_ask(t, l, idle))
 		return false;
 	ids_add(&l->pulls, &l->n_pulls, j->id);
 	wake_node(c, node);
@@ -176,7 +178,7 @@ int images_wait(struct turn *t, const struct job *j, const struct place *places,
 		const struct image_report *r = report_of(l, o, j->id);
 		bool ready = o->digest && r && r->ready;
 
-		if (l->brings && !want(t, j, places[i].node, ready))
+		if (l->brings && !want(t, j, places[i].node, ready || (r && r->refused)))
 			r = NULL;
 		if (!ready)
 			choose(ret, places[i].node, l, r);

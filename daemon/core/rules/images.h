@@ -18,9 +18,9 @@ int images_wait(struct turn *t, const struct job *j, const struct place *places,
 		struct waiting *ret);
 /* A pass over the whole queue begins: what it does not ask for is not wanted any more. */
 void images_pass(struct core *c);
-/* May it be asked now? ready: it has what is asked for. False: enough others are busy; the turn
- * comes again. */
-bool images_may_ask(struct turn *t, struct live *l, bool ready);
+/* May it be asked now? idle: it has what is asked for, or was refused it. False: enough others are
+ * busy; the turn comes again. */
+bool images_may_ask(struct turn *t, struct live *l, bool idle);
 /* IN_IMAGES_REMOVE: answered with 200 when the nodes exist; the shell then asks them. */
 void images_remove(struct turn *t);
 /* Its agent knows what images are. */

@@ -204,6 +204,13 @@ static void test_limits(void **state)
 	b.f.node.layers_readonly = true;
 	expect(&b, "node.space", IMAGE_FAIL, "read-only, 1024.0 GiB free");
 	begin(&b);
+	b.f.node.images = mo_strdup("/var/i");
+	expect(&b, "node.locks", IMAGE_OK, "locked in /var/i");
+	begin(&b);
+	b.f.node.images = mo_strdup("/var/i");
+	b.f.node.no_locks = true;
+	expect(&b, "node.locks", IMAGE_WARN, "the file system of /var/i has no locks");
+	begin(&b);
 	b.f.node.root = false;
 	expect(&b, "node.namespace", IMAGE_FAIL, "its agent is not root");
 	begin(&b);

@@ -4,6 +4,8 @@
 
 #include "lib/model/image.h"
 
+#define S 1000000LL
+
 static void want(struct bed *b, int64_t job)
 {
 	struct command c;
@@ -82,11 +84,59 @@ static void the_same_job_keeps_the_reason(void **state)
 	assert_string_equal(told(b), "7 the password is wrong refused");
 }
 
+static void moves(struct bed *b, int64_t done, bool unpacking)
+{
+	struct image_report r;
+	struct agent_event e = { .type = AE_IMAGE, .image = 1, .report = &r };
+
+	mo_desc_init(&image_report_desc, &r);
+	r.done = done;
+	r.total = 100 * 1000000;
+	r.unpacking = unpacking;
+	agent_core_image_news(b->core, &e, b->now, &b->out);
+	mo_desc_done(&image_report_desc, &r);
+}
+
+static void pass(struct bed *b, int64_t minutes)
+{
+	b->now += minutes * 60 * S;
+	agent_core_images_tick(b->core, b->now, &b->out);
+}
+
+/* What moves may take long; what trickles is a failed try, and another one follows. */
+static void a_try_that_stands_still_has_failed(void **state)
+{
+	struct bed *b = *state;
+
+	want(b, 7);
+	said(b);
+	for (int i = 1; i <= 4; i++) {
+		pass(b, 29);
+		moves(b, i * 17 * 1000000, false);
+	}
+	pass(b, 29);
+	moves(b, 0, true); /* it counts anew */
+	pass(b, 29);
+	moves(b, 15 * 1000000, true);
+	assert_string_equal(said(b), "");
+	assert_string_equal(told(b), "7 -");
+	assert_int_equal(agent_core_images_deadline(b->core), b->now + 60 * S);
+	pass(b, 1);
+	assert_string_equal(said(b), "image_stop");
+	assert_string_equal(told(b),
+			    "7 less than 16 MB of it were unpacked in 30 min: that try was ended");
+	moves(b, 99 * 1000000, true); /* of the one that was ended */
+	assert_string_equal(said(b), "");
+	pass(b, 1);
+	assert_string_equal(said(b), "image");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(a_later_job_is_not_refused_before_its_try),
 		T(the_same_job_keeps_the_reason),
+		T(a_try_that_stands_still_has_failed),
 	};
 
 	return cmocka_run_group_tests_name("acore/pulls", tests, NULL, NULL);

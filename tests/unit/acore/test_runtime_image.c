@@ -11,7 +11,7 @@
 #define A64 A16 A16 A16 A16
 #define B64 "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
 
-static void resolved(void **state)
+static void names(void **state)
 {
 	static const struct {
 		const char *text, *id, *digest; /* id NULL: refused */
@@ -33,7 +33,7 @@ static void resolved(void **state)
 		struct runtime_image image;
 
 		mo_desc_init(&runtime_image_desc, &image);
-		int r = runtime_image_resolved(rows[i].text, &image, &err);
+		int r = runtime_image_names(rows[i].text, &image, &err);
 
 		assert_int_equal(r, rows[i].id ? 0 : -EBADMSG);
 		if (rows[i].id) {
@@ -54,14 +54,20 @@ static int layers_of(const char *text, struct runtime_image *ret)
 
 static void layers(void **state)
 {
-	static const char *const none[] = { "vfs ", "overlay2 <no value>", "overlay", "btrfs /a" };
-	static const char *const bad[] = { "", "\n", "overlay /a:b", "overlay /a::/b" };
+	static const char *const none[] = { "vfs ", "overlay2 <no value>", "overlay", "btrfs /a",
+					    "",     "overlay2 :",          ":" };
+	static const char *const bad[] = { "overlay /a:b", "overlay /a::/b",
+					   "overlay /a:<no value>" };
 	struct runtime_image image;
 
-	assert_int_equal(layers_of("overlay2 /a b:/c\n", &image), 0);
+	assert_int_equal(layers_of("overlay2 /a b:/c", &image), 0);
 	assert_int_equal(image.n_layers, 2);
 	assert_string_equal(image.layers[0], "/a b");
 	assert_string_equal(image.layers[1], "/c");
+	mo_desc_done(&runtime_image_desc, &image);
+	/* of one layer there is none below */
+	assert_int_equal(layers_of("overlay2 /a:", &image), 0);
+	assert_int_equal(image.n_layers, 1);
 	mo_desc_done(&runtime_image_desc, &image);
 	for (size_t i = 0; i < ELEMENTSOF(none); i++) {
 		assert_int_equal(layers_of(none[i], &image), -ENOTSUP);
@@ -115,31 +121,31 @@ static void step_dirs(void **state)
 	}
 }
 
-static void processes(void **state)
+static void answers(void **state)
 {
 	static const struct {
-		const char *text;
-		int result;
-	} rows[] = { { "4711\n", 0 },     { "0\n", -ESRCH },          { "1", -ESRCH },
-		     { "", -EBADMSG },    { "<no value>", -EBADMSG }, { "-5", -EBADMSG },
-		     { "7 8", -EBADMSG }, { "4294967296", -EBADMSG } };
+		const char *text, *names, *layers, *config;
+	} rows[] = { { "a b\noverlay /c\n{\"E\": 1}\n", "a b", "overlay /c", "{\"E\": 1}\n" },
+		     { "a\n\n{\n}\n", "a", "", "{\n}\n" },
+		     { "a", "a", "", "" },
+		     { "", "", "", "" } };
 
 	for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
-		struct runtime_image image;
+		_cleanup_(mo_freep) char *text = mo_strdup(rows[i].text);
+		struct runtime_answer answer;
 
-		mo_desc_init(&runtime_image_desc, &image);
-		assert_int_equal(runtime_image_pid(rows[i].text, &image, NULL), rows[i].result);
-		assert_int_equal(image.pid, rows[i].result == 0 ? 4711 : MO_NONE);
-		mo_desc_done(&runtime_image_desc, &image);
+		runtime_answer_read(text, &answer);
+		assert_string_equal(answer.names, rows[i].names);
+		assert_string_equal(answer.layers, rows[i].layers);
+		assert_string_equal(answer.config, rows[i].config);
 	}
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(resolved),  cmocka_unit_test(layers),
-		cmocka_unit_test(processes), cmocka_unit_test(too_many),
-		cmocka_unit_test(step_dirs),
+		cmocka_unit_test(names),    cmocka_unit_test(layers),    cmocka_unit_test(answers),
+		cmocka_unit_test(too_many), cmocka_unit_test(step_dirs),
 	};
 
 	return cmocka_run_group_tests_name("acore/runtime_image", tests, NULL, NULL);

@@ -204,6 +204,42 @@ static void jobs_come_first(void **state)
 	world_done(&w);
 }
 
+/* A job that has run waits for an image that is refused: others are brought theirs meanwhile. */
+static void what_is_refused_is_no_work(void **state)
+{
+	struct world w;
+	struct submit spec;
+	char *other[] = { (char *)"n1" };
+
+	make(&w, 2, 1);
+	w.toys[0].images = true;
+	snprintf(w.toys[0].instance, sizeof(w.toys[0].instance), "again");
+	world_hello(&w, 0);
+	world_recipe(&spec, 2);
+	spec.recipe.engine.container = mo_desc_new(&recipe_container_desc);
+	spec.recipe.engine.container->image = mo_strdup("r/b:v1");
+	int64_t job = world_submit(&w, &spec);
+
+	mo_desc_done(&submit_desc, &spec);
+	it_knows(&w, 0, true);
+	world_run(&w, 5 * S);
+	assert_int_equal(world_job(&w, job)->state, JOB_RUNNING);
+	it_knows(&w, 0, false);
+	w.toys[0].image.error = (char *)"no answer";
+	w.toys[0].image.job = job;
+	world_iteration(&w, 0, job, 10);
+	world_exit(&w, 0, job, 0, 0, 9);
+	world_run(&w, 60 * S);
+	assert_int_equal(world_job(&w, job)->attempt, 1);
+	assert_non_null(pull(&w, other, 1));
+	world_run(&w, 5 * S);
+	assert_int_equal(w.toys[1].n_ordered, 0); /* it may be at it again */
+	w.toys[0].image.refused = true;
+	world_run(&w, 5 * S);
+	assert_int_equal(w.toys[1].n_ordered, 1);
+	world_done(&w);
+}
+
 static void removal_is_told(void **state)
 {
 	struct world w;
@@ -235,6 +271,7 @@ int main(void)
 		cmocka_unit_test(it_ends_with_its_time),
 		cmocka_unit_test(what_is_refused),
 		cmocka_unit_test(jobs_come_first),
+		cmocka_unit_test(what_is_refused_is_no_work),
 		cmocka_unit_test(removal_is_told),
 	};
 
