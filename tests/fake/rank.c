@@ -2,8 +2,8 @@
  * notify socket, prints a line that the torch rules read, saves checkpoints, and keeps a record of
  * its own life outside the system under test: TRUTH/rank-R.lock is held by flock for life (a second
  * live process of the rank writes DUPLICATE), TRUTH/starts gets one line per start. Options:
- * --steps N --step-ms M --save-every K --save-bytes B --truth DIR --child (a child that ignores SIGTERM and calls
- * setsid) --exit ITER:CODE:RANK (exit by itself, first attempt only) --hold-start FILE (waits until
+ * --steps N --step-ms M --save-every K --save-bytes B --truth DIR --child (a child that ignores
+ * SIGTERM and calls setsid) --exit ITER:CODE:RANK (exit by itself, first attempt only) --hold-start FILE (waits until
  * FILE exists before the first iteration) --stay ITER (the first attempt goes no further: on
  * however slow a machine it is killed there). */
 #include <errno.h>
