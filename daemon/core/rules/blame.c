@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <string.h>
 
+#include "daemon/core/rules/numbers.h"
 #include "daemon/core/rules/words.h"
 #include "lib/base/buf.h"
 
@@ -90,6 +91,8 @@ struct blame blame_find(const struct job *j, int64_t now, int64_t exit_wait_us)
 		return (struct blame){ .kind = B_ELSEWHERE };
 	if (j->config.refused)
 		return (struct blame){ .kind = B_CONFIG };
+	if (numbers_fault(j))
+		return (struct blame){ .kind = B_NUMBERS };
 	for (size_t i = 0; j->counts.trouble > 0 && i < j->n_steps; i++) {
 		struct blame b = { 0 };
 
@@ -117,6 +120,8 @@ struct blame blame_root(const struct job *j)
 		return (struct blame){ .kind = B_ELSEWHERE };
 	if (j->config.refused)
 		return (struct blame){ .kind = B_CONFIG };
+	if (numbers_fault(j))
+		return (struct blame){ .kind = B_NUMBERS };
 	for (size_t i = 0; i < j->n_steps; i++) {
 		struct blame b = { 0 };
 
@@ -150,6 +155,7 @@ char *blame_cause(const struct job *j, const struct blame *b)
 	case B_LATE: return mo_strdup("exit-wait");
 	case B_ELSEWHERE: return mo_strdup("saved elsewhere");
 	case B_CONFIG: return mo_strdup("config");
+	case B_NUMBERS: return numbers_cause(j);
 	case B_EXIT:
 	case B_SIGNAL: break;
 	default: return mo_strdup(j->failure.cause ? j->failure.cause : "unknown");
@@ -187,6 +193,8 @@ const char *blame_class(const struct job *j, const struct blame *b)
 		return "user_error";
 	if (b->kind == B_NODE)
 		return "node_fault";
+	if (b->kind == B_NUMBERS)
+		return "numerical";
 	if (b->kind == B_EXIT && b->rank && j->progress.watermark == MO_NONE &&
 	    b->rank->exit->code > 0 && !mo_streq(b->rank->exit->cause, "oom"))
 		return "user_error";
@@ -237,6 +245,8 @@ void blame_evidence(const struct job *j, const struct blame *b, char ***texts, s
 		mo_strs_add(texts, n, b->step->refused_text);
 	if (b->kind == B_NODE && b->step && b->step->gone_how)
 		mo_strs_add(texts, n, b->step->gone_how);
+	if (b->kind == B_NUMBERS)
+		numbers_evidence(j, texts, n);
 }
 
 /* The step that was stopped on its machine, when that explains the end: peers of stopped ranks

@@ -41,6 +41,7 @@
 #include "daemon/core/view/report.h"
 #include "daemon/core/view/stack_drift.h"
 #include "daemon/core/state/interval.h"
+#include "daemon/core/state/numbers.h"
 #include "daemon/core/state/record.h"
 #include "daemon/core/state/record_v1.h"
 #include "daemon/core/state/waiting.h"
@@ -212,6 +213,7 @@ static const struct {
 	D(state_desc),
 	D(promise_desc),
 	D(measured_desc),
+	D(numbers_desc),
 	D(config_read_desc),
 	D(prepared_desc),
 	D(prepare_view_desc),
