@@ -42,6 +42,7 @@ struct link {
 	int trade_status;                    /* of the last one: a refusal is said once */
 	uint64_t hello, sync, urgent, trade; /* calls under way, 0 = none */
 	bool pulls;                          /* and that syncs may say so, and report images */
+	bool space;                          /* and that scans may say free_bytes */
 	bool orders;                         /* the welcome said that answers may name theirs */
 	bool sync_leaving, urgent_leaving;   /* what they say of this machine: that it goes down */
 	/* what was logged of it: each kind once, not at each try */
@@ -264,6 +265,7 @@ static void on_hello(void *arg, int status, const char *body, size_t n, const ch
 	token_hint(l, w->token);
 	l->orders = w->orders;
 	l->pulls = w->pulls;
+	l->space = w->space;
 	mo_log(MO_NOTICE, MSG_CONNECTED,
 	       &(struct mo_log_where){ .rank = -1, .node = l->m->config->node },
 	       "connected to %s as %s, epoch %lld", l->m->config->controller, l->m->config->node,
@@ -362,7 +364,7 @@ void link_sync(struct link *l)
 	give_up(l, &l->sync);
 	mo_desc_init(&agent_sync_desc, &s);
 	agent_core_sync(l->m->core, &s);
-	answers_to_wire(&s, l->orders);
+	answers_to_wire(&s, l->orders, l->space);
 	watch_sync(l->m->watch, &s);
 	s.leaving = l->sync_leaving = l->m->end.leaving;
 	s.mono_ns = mo_clock_mono_ns();
@@ -379,7 +381,7 @@ void link_urgent(struct link *l)
 	give_up(l, &l->urgent);
 	mo_desc_init(&agent_sync_desc, &s);
 	bool any = agent_core_urgent(l->m->core, &s);
-	answers_to_wire(&s, l->orders);
+	answers_to_wire(&s, l->orders, l->space);
 	s.leaving = l->urgent_leaving = l->m->end.leaving;
 	s.pulls = l->pulls && l->m->info.images;
 	watch_urgent(l->m->watch, &s);

@@ -56,7 +56,7 @@ static int decide(const struct classify_input *in, struct failure_verdict *ret)
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	_cleanup_(classifier_freep) struct classifier *c = NULL;
 	mo_desc_init(&failure_rules_desc, &rules);
-	int r = failures_load(&rules, &err);
+	int r = failures_load(false, &rules, &err);
 	if (r >= 0)
 		r = classifier_new(&rules, &c, &err);
 	if (r < 0)

@@ -119,6 +119,11 @@ static void print_job(struct cli *cli, struct json_object *j)
 		line("checkpoint", "none yet");
 	if (js_str(j, "checkpoint_late"))
 		line("saves", js_str(j, "checkpoint_late"));
+	if (js_int(j, "checkpoints_fit") != MO_NONE)
+		printf("%-12s %s free, %s more checkpoint%s of the newest one's size\n", "room",
+		       text_bytes(js_int(j, "checkpoint_free_bytes")),
+		       text_int(js_int(j, "checkpoints_fit")),
+		       js_int(j, "checkpoints_fit") == 1 ? "" : "s");
 	print_resume(j);
 	if (js_str(j, "checkpoint_every.text"))
 		line("interval", js_str(j, "checkpoint_every.text"));

@@ -79,6 +79,12 @@ static double tflops_of(const struct job *j)
 {
 	return j->progress.shown.tflops_per_gpu;
 }
+static double free_of(const struct job *j)
+{
+	int64_t n = j->progress.shown.checkpoint_free_bytes;
+
+	return n == MO_NONE ? MO_NONE_F : (double)n;
+}
 static double mfu_of(const struct job *j)
 {
 	return j->progress.shown.mfu;
@@ -108,6 +114,8 @@ static void jobs(struct manager *m, struct mo_buf *b)
 		{ "moe_job_tokens_per_second_per_gpu", "gauge", "Throughput.", tokens_of },
 		{ "moe_job_tflops_per_gpu", "gauge", "Throughput.", tflops_of },
 		{ "moe_job_mfu", "gauge", "Model FLOPs utilization, a fraction.", mfu_of },
+		{ "moe_job_checkpoint_free_bytes", "gauge",
+		  "Free where its checkpoints lie, when a node last looked.", free_of },
 	};
 	const struct state *s = manager_state(m);
 

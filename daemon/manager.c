@@ -150,18 +150,34 @@ static void on_pulse(void *arg)
 	mo_turn_arm(m->turn);
 }
 
-/* Without them it would take broken hardware for an error of its user. */
-static int signatures_load(struct manager *m, struct mo_error *err)
+static int signatures_read(struct manager *m, bool shipped, struct mo_error *err)
 {
 	struct failure_rules rules;
 	int r;
 
 	mo_desc_init(&failure_rules_desc, &rules);
-	r = failures_load(&rules, err);
+	r = failures_load(shipped, &rules, err);
 	if (r >= 0)
 		r = classifier_new(&rules, &m->signatures, err);
 	mo_desc_done(&failure_rules_desc, &rules);
 	return r;
+}
+
+/* Without them it would take broken hardware for an error of its user. A slip in the site's file
+ * keeps no controller from its jobs: those that it came with are there for that. */
+static int signatures_load(struct manager *m, struct mo_error *err)
+{
+	_cleanup_(mo_error_done) struct mo_error site = { 0 };
+
+	if (signatures_read(m, false, &site) >= 0)
+		return 0;
+	if (signatures_read(m, true, err) < 0)
+		return -EINVAL;
+	mo_log(MO_ERR, NULL, NULL,
+	       "%s: the signatures of failures that came with this version are used instead; "
+	       "repair the file and restart moed",
+	       site.text);
+	return 0;
 }
 
 static int open_state(struct manager *m, struct mo_error *err)

@@ -16,7 +16,7 @@ const struct classifier *test_signatures(void)
 	if (made)
 		return made;
 	mo_desc_init(&failure_rules_desc, &rules);
-	if (failures_load(&rules, &err) < 0 || classifier_new(&rules, &made, &err) < 0) {
+	if (failures_load(false, &rules, &err) < 0 || classifier_new(&rules, &made, &err) < 0) {
 		fprintf(stderr, "%s\n", mo_error_text(&err, -1));
 		abort();
 	}

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -112,6 +113,16 @@ static char *real_directory(const char *dir)
 	return real && !mo_streq(real, clean) ? TAKE_PTR(real) : NULL;
 }
 
+/* For this user, in its file system: MO_NONE where that does not say. */
+static int64_t free_bytes(const char *dir)
+{
+	struct statvfs s;
+
+	if (statvfs(dir, &s) < 0 || s.f_blocks == 0 || s.f_frsize == 0)
+		return MO_NONE;
+	return s.f_bavail > INT64_MAX / s.f_frsize ? INT64_MAX : (int64_t)(s.f_bavail * s.f_frsize);
+}
+
 /* What is wrong with the directory is part of the result; what is wrong with the order or the
  * user is not. */
 static int scan(const struct command *order, const struct mo_identity_rule *rule, int64_t bandwidth,
@@ -141,6 +152,7 @@ static int scan(const struct command *order, const struct mo_identity_rule *rule
 	if (r == 0 || forbidden) {
 		mo_error_done(&problem);
 		ret->real = real_directory(order->dir);
+		ret->free_bytes = free_bytes(order->dir);
 		r = scan_directory(order, level, bandwidth, ret, &problem);
 		if (r == 0 && order->only == MO_NONE)
 			unread_find(order, ret);

@@ -78,6 +78,7 @@ static const struct mo_field agent_welcome_fields[] = {
 	     .max = 32),
 	MO_D(agent_welcome, orders, MO_BOOL, "answers may carry order and id", .omit = true),
 	MO_D(agent_welcome, pulls, MO_BOOL, "syncs may carry pulls and images", .omit = true),
+	MO_D(agent_welcome, space, MO_BOOL, "results of scans may say free_bytes", .omit = true),
 };
 const struct mo_desc agent_welcome_desc = MO_DESC(agent_welcome, agent_welcome_fields);
 
@@ -122,6 +123,8 @@ static const struct mo_field scan_result_fields[] = {
 	MO_D(scan_result, id, MO_INT, "id of that order", .omit = true),
 	MO_D(scan_result, error, MO_STR, "why it failed; null: it did not", .most = MO_TEXT_MAX),
 	MO_D(scan_result, writable, MO_BOOL, "the directory can be written"),
+	MO_D(scan_result, free_bytes, MO_INT, "bytes that are free there for the job's user",
+	     .omit = true, .most = MO_FIT_INT),
 	MO_D(scan_result, real, MO_STR,
 	     "the directory with every link resolved, where that is another text", .omit = true,
 	     .most = MO_TEXT_MAX),

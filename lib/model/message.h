@@ -82,6 +82,7 @@ struct agent_welcome {
 	char *token;
 	bool orders;
 	bool pulls; /* syncs may say `pulls`, and report images */
+	bool space; /* scan results may say free_bytes */
 };
 
 /* Result of a checkpoint scan (one for each scan command that is due). */
@@ -125,6 +126,7 @@ struct scan_result {
 	int64_t id;
 	char *error;
 	bool writable;
+	int64_t free_bytes; /* there, for the job's user; MO_NONE unknown */
 	char *real;
 	char *place; /* NULL = nobody asked, or it is not known */
 	char *alias;

@@ -66,7 +66,7 @@ void orders_from_wire(struct sync_reply *reply)
 	}
 }
 
-void answers_to_wire(struct agent_sync *sync, bool named)
+void answers_to_wire(struct agent_sync *sync, bool named, bool space)
 {
 	for (size_t i = 0; i < sync->n_scans; i++) {
 		struct scan_result *s = &sync->scans[i];
@@ -76,6 +76,8 @@ void answers_to_wire(struct agent_sync *sync, bool named)
 			s->order = -1;
 			s->id = MO_NONE;
 		}
+		if (!space)
+			s->free_bytes = MO_NONE;
 	}
 }
 

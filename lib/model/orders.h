@@ -15,9 +15,10 @@
 void orders_to_wire(struct sync_reply *reply);
 /* Agent: a reply has come in. */
 void orders_from_wire(struct sync_reply *reply);
-/* Agent: its sync or urgent message is about to leave. named: the controller's welcome said that it
- * knows orders; one of before refuses a message with keys that it does not know. */
-void answers_to_wire(struct agent_sync *sync, bool named);
+/* Agent: its sync or urgent message is about to leave. named, space: the controller's welcome said
+ * that it knows orders, and free_bytes; one of before refuses a message with keys that it does not
+ * know. */
+void answers_to_wire(struct agent_sync *sync, bool named, bool space);
 /* Controller: a sync or urgent message has come in. */
 void answers_from_wire(struct agent_sync *sync);
 /* One answer alone, as records keep it. */

@@ -7,6 +7,7 @@
 #include <pcre2.h>
 #include <string.h>
 
+#include "lib/base/fd.h"
 #include "lib/recipe/catalogue.h"
 #include "lib/recipe/schema.h"
 #include "lib/recipe/schema_scalar.h"
@@ -129,12 +130,15 @@ int failures_parse(const char *text, size_t n, struct failure_rules *ret,
 	return recipe_errors_finish(errors);
 }
 
-int failures_load(struct failure_rules *ret, struct mo_error *err)
+int failures_load(bool shipped, struct failure_rules *ret, struct mo_error *err)
 {
+	static const char what[] = "failure signatures";
 	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
-	_cleanup_(mo_freep) char *path = NULL;
+	_cleanup_(mo_freep) char *path =
+		shipped ? mo_data_shipped("failures/signatures.yaml") : NULL;
 	const struct ynode *root =
-		catalogue_open("failures", "failure signatures", "signatures", &path, err);
+		path ? catalogue_tree(path, what, err)
+		     : catalogue_open("failures", what, "signatures", &path, err);
 	if (!root)
 		return -EINVAL;
 	read_file(root, ret, &errors);

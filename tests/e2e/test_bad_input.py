@@ -11,9 +11,11 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from controller import Moed  # noqa: E402
 from lib import (
     MOECTL,
     PATIENCE,
+    ROOT,
     Skipped,
     Suite,
     clean_env,
@@ -735,6 +737,29 @@ def port_of_the_controller_in_use(rig):
     )
     listener.close()
     same_state(rig, before, "ports in use")
+
+
+@suite.test
+def a_slip_in_the_signatures_keeps_no_controller_from_its_jobs(rig):
+    data = os.path.join(rig.dir, "data")
+    signatures = os.path.join(data, "failures/signatures.yaml")
+    shutil.copytree(os.path.join(ROOT, "config"), data)
+    with open(signatures, "a") as f:
+        f.write("rules: [{id: mine, match: ['(never closed']}]\n")
+    os.environ["TEST_DATA_DIR"] = data
+    try:
+        with Moed() as moed:
+            moed.get("/v1/cluster")
+            with open(os.path.join(moed.dir, "log")) as f:
+                text = f.read()
+            need(
+                re.search(
+                    re.escape(signatures) + r":\d+:\d+: .*came with this version.*repair", text
+                ),
+                text,
+            )
+    finally:
+        os.environ.pop("TEST_DATA_DIR")
 
 
 @suite.test

@@ -1042,6 +1042,32 @@ def start_on_a_full_state_disk(rig):
             kill_now(r, job)
 
 
+@test
+def checkpoints_that_will_not_fit(rig):
+    """Told after the first save, long before one fails: by an event, why, status and a metric."""
+    with small_disk(rig) as mount:
+        saves = {"dir": os.path.join(mount, "ckpt"), "every": 10}
+        words = ["--stay", str(STAYS), "--save-bytes", str(20 << 20)]
+        job = rig.submit(
+            rank_recipe(rig, "large", steps=100, save=10, extra=words, checkpoint=saves)
+        )
+        told = wait_until(lambda: rig.events_of(job, "checkpoint.space"), 60, "checkpoint.space")
+        equal(len(told), 1, "events")
+        text = "4 more checkpoints of 21.0 MB fit in %s" % saves["dir"]
+        need(text in told[0]["message"] and ", and 9 are due" in told[0]["message"], told[0])
+        equal((told[0]["data"]["fits"], told[0]["data"]["due"]), (4, 9), "data")
+        why = rig.run("why", job).stdout
+        need(text in why and "make room in %s" % saves["dir"] in why, why)
+        need("4 more checkpoints" in rig.run("status", job).stdout, "status")
+        doc = rig.job(job)
+        equal(doc["checkpoints_fit"], 4, "the job's document")
+        need(
+            "moe_job_checkpoint_free_bytes{" in rig.http("GET", "/metrics").body.decode(), "metrics"
+        )
+        equal((doc["state"], doc["restarts"]), ("running", 0), "state and restarts")
+        kill_now(rig, job)
+
+
 def main():
     with Rig(moed=SILENT_SOON) as rig:
         return suite.main(rig)

@@ -2,8 +2,8 @@
  * notify socket, prints a line that the torch rules read, saves checkpoints, and keeps a record of
  * its own life outside the system under test: TRUTH/rank-R.lock is held by flock for life (a second
  * live process of the rank writes DUPLICATE), TRUTH/starts gets one line per start. Options:
- * --steps N --step-ms M --save-every K --truth DIR --child (a child that ignores SIGTERM and calls
- * setsid) --exit ITER:CODE:RANK (exit by itself, first attempt only) --hold-start FILE (waits until
+ * --steps N --step-ms M --save-every K --save-bytes B --truth DIR --child (a child that ignores
+ * SIGTERM and calls setsid) --exit ITER:CODE:RANK (exit by itself, first attempt only) --hold-start FILE (waits until
  * FILE exists before the first iteration) --stay ITER (the first attempt goes no further: on
  * however slow a machine it is killed there) --loss FROM:TO:VALUE:ATTEMPTS (the loss from one
  * iteration to another in the first attempts). */
@@ -31,7 +31,7 @@ const char *__asan_default_options(void)
 }
 
 struct options {
-	long steps, step_ms, save_every, exit_iter, exit_code, exit_rank, stay;
+	long steps, step_ms, save_every, save_bytes, exit_iter, exit_code, exit_rank, stay;
 	long loss_from, loss_to, loss_attempts;
 	double loss;
 	const char *truth, *hold;
@@ -110,6 +110,15 @@ static void start_child(const struct options *o)
 		pause();
 }
 
+static void fill(const char *path, long bytes)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+
+	if (fd < 0 || posix_fallocate(fd, 0, bytes))
+		_exit(95);
+	close(fd);
+}
+
 /* Marker last, as the torch layout demands. */
 static void save(const struct options *o, long iteration)
 {
@@ -122,6 +131,10 @@ static void save(const struct options *o, long iteration)
 	mkdir(dir, 0755);
 	snprintf(path, sizeof path, "%s/iter_%07ld", dir, iteration);
 	mkdir(path, 0755);
+	if (o->save_bytes) {
+		snprintf(file, sizeof file, "%s/state", path);
+		fill(file, o->save_bytes);
+	}
 	snprintf(file, sizeof file, "%s/COMPLETE", path);
 	int fd = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
 	if (fd < 0 || write(fd, "{}\n", 3) != 3)
@@ -152,6 +165,8 @@ static int parse(int argc, char **argv, struct options *o)
 			o->step_ms = strtol(v, NULL, 10);
 		else if (!strcmp(argv[i], "--save-every"))
 			o->save_every = strtol(v, NULL, 10);
+		else if (!strcmp(argv[i], "--save-bytes"))
+			o->save_bytes = strtol(v, NULL, 10);
 		else if (!strcmp(argv[i], "--truth"))
 			o->truth = v;
 		else if (!strcmp(argv[i], "--stay"))
@@ -180,9 +195,10 @@ int main(int argc, char **argv)
 	     first = env_long("MOE_ATTEMPT", 1) == 1;
 	char text[512];
 	if (parse(argc, argv, &o) < 0) {
-		fprintf(stderr, "usage: rank [--steps N] [--step-ms M] [--save-every K] [--truth "
-				"DIR] [--child] [--exit ITER:CODE:RANK] [--hold-start FILE] "
-				"[--stay ITER] [--loss FROM:TO:VALUE:ATTEMPTS]\n");
+		fprintf(stderr, "usage: rank [--steps N] [--step-ms M] [--save-every K] "
+				"[--save-bytes B] [--truth DIR] [--child] [--exit ITER:CODE:RANK] "
+				"[--hold-start FILE] [--stay ITER] "
+				"[--loss FROM:TO:VALUE:ATTEMPTS]\n");
 		return 2;
 	}
 	signal(SIGTERM, on_term);

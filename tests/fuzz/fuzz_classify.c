@@ -18,7 +18,7 @@ static struct classifier *shipped(void)
 	if (c)
 		return c;
 	mo_desc_init(&failure_rules_desc, &rules);
-	if (failures_load(&rules, NULL) < 0 || classifier_new(&rules, &c, NULL) < 0)
+	if (failures_load(false, &rules, NULL) < 0 || classifier_new(&rules, &c, NULL) < 0)
 		abort();
 	mo_desc_done(&failure_rules_desc, &rules);
 	return c;

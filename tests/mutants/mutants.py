@@ -1162,6 +1162,27 @@ MUTANTS = [
         [unit("dcore", "test_suspect")],
     ),
     (
+        "scarce room is told with each save",
+        "space_event",
+        "j->saves.space_told > told_before",
+        "s.level > SPACE_ENOUGH",
+        [unit("dcore", "test_space")],
+    ),
+    (
+        "what checkpoint.keep removes takes room for ever",
+        "removed_soon",
+        "n += checkpoint_removing(&j->checkpoints[i]);",
+        "n += 0;",
+        [unit("dcore", "test_space")],
+    ),
+    (
+        "a controller of before is told what is free",
+        "answers_to_wire",
+        "if (!space)",
+        "if (false)",
+        [unit("wire", "test_orders")],
+    ),
+    (
         "a suspect is whole again when it is looked at",
         "still_blamed",
         "return c->failed_loads != MO_NONE && f->complete && as_known(c, f);",

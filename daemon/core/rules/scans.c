@@ -8,6 +8,7 @@
 #include "daemon/core/rules/schedule.h"
 #include "daemon/core/rules/turn.h"
 #include "daemon/core/state/checkpoint.h"
+#include "daemon/core/state/space.h"
 #include "lib/base/buf.h"
 #include "lib/model/limits.h"
 
@@ -86,12 +87,31 @@ static void scanned(struct turn *t, const struct job *j, const struct scan_resul
 		record_scan(t, j, scan);
 }
 
+/* Once for each step down. */
+static void space_event(struct turn *t, const struct job *j, int64_t told_before)
+{
+	struct space s = space_of(j);
+	_cleanup_(mo_freep) char *text =
+		j->saves.space_told > told_before ? space_text(j, &s) : NULL;
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+
+	if (!text)
+		return;
+	data_int(&b, "free_bytes", s.free);
+	data_int(&b, "bytes", s.size);
+	data_int(&b, "fits", s.fits);
+	data_int(&b, "due", s.due);
+	event_emit(t, EVENT_CHECKPOINT_SPACE, j->id, NULL, MO_NONE, j->attempt, data_end(&b), "%s",
+		   text);
+}
+
 void fleet_scanned(struct turn *t, const char *node, const struct scan_result *scan)
 {
 	const struct job *j = job_find(&t->core->state, scan->job);
 
 	if (!j || !scan_asked(t->core, j, node, scan))
 		return;
+	int64_t told = j->saves.space_told;
 	switch (scan->order) {
 	case ORDER_VERIFY:
 		/* one record for each part: what is left to do follows from the state */
@@ -103,4 +123,5 @@ void fleet_scanned(struct turn *t, const char *node, const struct scan_result *s
 		break;
 	default: scanned(t, j, scan);
 	}
+	space_event(t, j, told);
 }

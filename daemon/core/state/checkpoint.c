@@ -5,6 +5,13 @@
 
 #include "lib/base/assert.h"
 
+const char checkpoint_removing_text[] = "being removed: checkpoint.keep holds newer ones";
+
+bool checkpoint_removing(const struct checkpoint *c)
+{
+	return c->state == CKPT_DELETED && mo_streq(c->reason, checkpoint_removing_text);
+}
+
 bool checkpoint_usable(const struct checkpoint *c)
 {
 	return !c->tainted &&

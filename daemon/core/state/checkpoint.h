@@ -30,6 +30,9 @@ bool checkpoint_usable(const struct checkpoint *c);
 bool checkpoint_tainted(const struct checkpoint *c);
 /* as people are shown it; what it points at stays c's */
 struct checkpoint checkpoint_shown(const struct checkpoint *c);
+/* deleted with this reason: by checkpoint.keep, and no node has said that it is gone */
+extern const char checkpoint_removing_text[];
+bool checkpoint_removing(const struct checkpoint *c);
 /* the engine's word counts as its marker */
 bool checkpoint_announced(const struct job *j, const struct checkpoint *c);
 /* its content is to be compared with the checksums that were made after its save: it is suspected

@@ -192,6 +192,10 @@ static const struct mo_field job_fields[] = {
 	MO_DP(job, saves, every, "every", MO_INT,
 	      "iterations between checkpoints, chosen by moed; 0: the recipe's"),
 	MO_DP(job, saves, n, "n_saves", MO_INT, "how many saves the ledger has the time of"),
+	MO_DP(job, saves, space_told, "space_told", MO_INT,
+	      "how scarce the room for its checkpoints is: 2 low, 3 full, as was told; MO_NONE: "
+	      "nothing was",
+	      .omit = true),
 	MO_DP(job, progress, left_out, "left_out", MO_INT,
 	      "iterations without a sample as they came too fast; MO_NONE: none"),
 	MO_DP(job, progress, spike, "spike", MO_INT,

@@ -146,6 +146,8 @@ struct job_saves {
 	 * recipe's */
 	int64_t every;
 	int64_t n; /* whose time is in ledger[GPU_SAVE] */
+	/* enum space_level that was told, until there is enough again; MO_NONE none */
+	int64_t space_told;
 };
 /* Verification of the newest announced checkpoint, under way (verify.c). */
 struct job_verify {

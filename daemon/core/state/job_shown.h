@@ -8,6 +8,7 @@
 struct job_shown {
 	double loss;
 	double tokens_per_s_per_gpu, tflops_per_gpu, mfu;
+	int64_t checkpoint_free_bytes, checkpoints_fit;
 };
 
 /* Their rows, T being a struct that has a struct job_shown as PART. */
@@ -18,4 +19,9 @@ struct job_shown {
 		MO_DP(T, PART, tflops_per_gpu, "tflops_per_gpu", MO_REAL, \
 		      "newest throughput, 10^12 operations of the model a second of one GPU"), \
 		MO_DP(T, PART, mfu, "mfu", MO_REAL, \
-		      "share of the GPUs' peak that the model's operations use, 0 to 1")
+		      "share of the GPUs' peak that the model's operations use, 0 to 1"), \
+		MO_DP(T, PART, checkpoint_free_bytes, "checkpoint_free_bytes", MO_INT, \
+		      "what was free where its checkpoints lie when a node last looked, bytes", \
+		      .omit = true), \
+		MO_DP(T, PART, checkpoints_fit, "checkpoints_fit", MO_INT, \
+		      "how many more of the newest one's size fit there", .omit = true)

@@ -1,11 +1,10 @@
-/* See checkpoint_keep.h. What is to go is `deleted` with the reason `removing` until the node of
+/* See checkpoint_keep.h. What is to go is `deleted` with a reason of its own until the node of
  * rank 0 says that it is gone. Rules ask for the surplus and order its removal by a record; the
  * answers come as scans. */
 #include "daemon/core/update/checkpoint_keep.h"
 
 #include "daemon/core/state/checkpoint.h"
 
-static const char removing[] = "being removed: checkpoint.keep holds newer ones";
 static const char left_alone[] = "outside checkpoint.dir: not removed by checkpoint.keep";
 static const char removed[] = "checkpoint.keep held newer ones";
 
@@ -54,12 +53,7 @@ void checkpoint_remove(const struct job *j, struct checkpoint *c)
 		return;
 	}
 	c->state = CKPT_DELETED;
-	mo_str_set(&c->reason, removing);
-}
-
-bool checkpoint_removing(const struct checkpoint *c)
-{
-	return c->state == CKPT_DELETED && mo_streq(c->reason, removing);
+	mo_str_set(&c->reason, checkpoint_removing_text);
 }
 
 bool checkpoint_any_removing(const struct job *j)

@@ -5,7 +5,6 @@
 const struct checkpoint *checkpoint_surplus(const struct job *j);
 /* what lies outside checkpoint.dir stays as it is, with the reason */
 void checkpoint_remove(const struct job *j, struct checkpoint *c);
-bool checkpoint_removing(const struct checkpoint *c);
 bool checkpoint_any_removing(const struct job *j);
 /* r: the scan at the end, NULL = there is none */
 void checkpoint_removal_over(struct job *j, const struct scan_result *r);

@@ -27,6 +27,7 @@
 #include "daemon/core/update/edit.h"
 #include "daemon/core/update/measured.h"
 #include "daemon/core/update/ring.h"
+#include "daemon/core/update/space.h"
 #include "daemon/core/update/update_config.h"
 #include "daemon/core/update/update_incarnation.h"
 #include "daemon/core/update/update_job.h"
@@ -56,22 +57,20 @@ static int on_scan(struct core *c, const struct record *r)
 
 	if (!j)
 		return -EINVAL;
-	if (r->scan->order == ORDER_PRUNE) {
-		checkpoint_pruned(j, r->scan);
-		return 0;
-	}
-	if (r->scan->order == ORDER_VERIFY) {
-		verify_result(j, r->scan, r->time);
-		return 0;
-	}
-	checkpoint_scan(j, r->scan, r->time);
-	if (j->scan.at_end) {
+	switch (r->scan->order) {
+	case ORDER_PRUNE: checkpoint_pruned(j, r->scan); break;
+	case ORDER_VERIFY: verify_result(j, r->scan, r->time); break;
+	default:
+		checkpoint_scan(j, r->scan, r->time);
+		if (!j->scan.at_end) {
+			c->queue_dirty = true;
+			break;
+		}
 		j->scan.at_end = false;
 		checkpoint_removal_over(j, r->scan);
 		ids_remove(c->ending, &c->n_ending, j->id);
-		return 0;
 	}
-	c->queue_dirty = true;
+	space_measured(j, r->scan);
 	return 0;
 }
 

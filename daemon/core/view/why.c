@@ -10,6 +10,7 @@
 #include "daemon/core/state/health.h"
 #include "daemon/core/state/heard.h"
 #include "daemon/core/state/slot_health.h"
+#include "daemon/core/state/space.h"
 #include "daemon/core/state/token.h"
 #include "daemon/core/view/prepare.h"
 #include "daemon/core/view/unsaved.h"
@@ -183,6 +184,15 @@ static void why_suspect(const struct job *j, struct why_view *w)
 	}
 }
 
+static void why_space(const struct job *j, struct why_view *w)
+{
+	struct space s = space_of(j);
+	_cleanup_(mo_freep) char *text = space_text(j, &s);
+
+	if (text)
+		why_reason(w, "checkpoint-space", "%s", text);
+}
+
 static void why_elsewhere(const struct job *j, struct why_view *w)
 {
 	struct why_reason *r = NULL;
@@ -297,6 +307,8 @@ void job_why(const struct state *s, const struct job *j, int64_t now, struct why
 		break;
 	default: break;
 	}
+	if (!job_state_final(j->state))
+		why_space(j, ret);
 	why_elsewhere(j, ret);
 	why_config(j, ret);
 	if (j->state != JOB_COMPLETED)

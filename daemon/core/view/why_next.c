@@ -7,6 +7,7 @@
 #include "daemon/core/rules/policy.h"
 #include "daemon/core/rules/unread.h"
 #include "daemon/core/rules/words.h"
+#include "daemon/core/state/space.h"
 #include "daemon/core/view/unsaved.h"
 
 /* The failure that ended the job; NULL: it ended otherwise, whatever earlier attempts met. */
@@ -103,7 +104,9 @@ char *why_next_of_running(const struct job *j)
 	_cleanup_(checkpoint_unsaved_done) struct unsaved u;
 
 	if (!checkpoint_unsaved(j, &u))
-		return mo_strdup("nothing to do");
+		return space_of(j).level < SPACE_LOW
+			       ? mo_strdup("nothing to do")
+			       : mo_printf("make room in %s before its saves fail", j->saves.dir);
 	_cleanup_(mo_freep) char *back = u.base > 0 ? mo_printf("iteration %lld", (long long)u.base)
 						    : mo_strdup("the beginning");
 

@@ -16,7 +16,7 @@ static int setup(void **state)
 	struct failure_rules rules;
 	struct mo_error err = { 0 };
 	mo_desc_init(&failure_rules_desc, &rules);
-	if (failures_load(&rules, &err) < 0 || classifier_new(&rules, &classifier, &err) < 0)
+	if (failures_load(false, &rules, &err) < 0 || classifier_new(&rules, &classifier, &err) < 0)
 		fprintf(stderr, "%s\n", mo_error_text(&err, -1));
 	mo_desc_done(&failure_rules_desc, &rules);
 	mo_error_done(&err);

@@ -61,6 +61,18 @@ void saver_again(struct saver *o, int64_t resume, int64_t keep)
 	o->w.verify = keep > 0; /* what is being verified is not removed */
 }
 
+void saver_steps(struct saver *o, int64_t steps, int64_t every, int64_t keep)
+{
+	struct submit spec;
+
+	world_done(&o->w);
+	recipe_of(&spec, -1, keep, true, NULL);
+	spec.recipe.steps = steps;
+	spec.recipe.checkpoint.every = every;
+	begin(o, &spec);
+	o->w.verify = true;
+}
+
 void saver_marked(struct saver *o)
 {
 	struct submit spec;

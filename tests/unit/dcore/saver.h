@@ -13,6 +13,8 @@ int saver_setup(void **state);
 int saver_teardown(void **state);
 /* the same with another recipe, from the beginning */
 void saver_again(struct saver *o, int64_t resume, int64_t keep);
+/* the same, that makes so many steps; nodes verify */
+void saver_steps(struct saver *o, int64_t steps, int64_t every, int64_t keep);
 /* the same, of an engine that marks its saves with COMPLETE, or announces them */
 void saver_marked(struct saver *o);
 /* the same, with checkpoint.verify: crc, and nodes that do verify */

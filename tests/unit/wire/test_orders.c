@@ -76,6 +76,7 @@ static void answer(const struct command *c, struct agent_sync *ret)
 	s->attempt = c->attempt;
 	s->order = c->order;
 	s->id = c->id;
+	s->free_bytes = 5;
 }
 
 static void both_know_orders(void **state)
@@ -90,7 +91,8 @@ static void both_know_orders(void **state)
 		orders_from_wire(&r);
 		assert_order(x, r.commands[0].order, r.commands[0].id, r.commands[0].attempt);
 		answer(&r.commands[0], &s);
-		answers_to_wire(&s, true);
+		answers_to_wire(&s, true, true);
+		assert_int_equal(s.scans[0].free_bytes, 5);
 		over_the_wire(&agent_sync_desc, &s, x->text, true);
 		answers_from_wire(&s);
 		assert_order(x, s.scans[0].order, s.scans[0].id, s.scans[0].attempt);
@@ -136,7 +138,8 @@ static void a_controller_of_before(void **state)
 		orders_from_wire(&r);
 		assert_order(x, r.commands[0].order, r.commands[0].id, r.commands[0].attempt);
 		answer(&r.commands[0], &s);
-		answers_to_wire(&s, false);
+		answers_to_wire(&s, false, false);
+		assert_int_equal(s.scans[0].free_bytes, MO_NONE);
 		over_the_wire(&agent_sync_desc, &s, x->text, false);
 		assert_int_equal(s.scans[0].attempt, x->number);
 		mo_desc_done(&sync_reply_desc, &r);
