@@ -1274,6 +1274,13 @@ MUTANTS = [
         [unit("dcore", "test_numbers")],
     ),
     (
+        "the next job takes what the one before knows to be tainted",
+        "numbers_inherit",
+        "checkpoint_tainted(theirs) && !c->tainted",
+        "false",
+        [unit("dcore", "test_numbers")],
+    ),
+    (
         "what a scan finds of a bad time is taken for good",
         "judge",
         "if ((is_new && j->attempt > 0) || (f->complete && !as_known(c, f)))",

@@ -4,6 +4,7 @@
 #include "daemon/core/state/checkpoint.h"
 #include "lib/base/assert.h"
 
+#define CLOCKS_OFF_US (60 * 1000000LL) /* a file system's and the controller's */
 #define QUIET 100 /* iterations: a loss that is bad now and then is told of once in so many */
 
 /* An engine that leaves a NaN out may as well print its loss under another name. */
@@ -109,6 +110,36 @@ void numbers_sample(struct job *j, size_t at)
 		good(j, n, s->iteration, first);
 	else
 		bad(j, n, s, kind, usual);
+}
+
+/* The other job's entry is of these files. */
+static bool same_files(const struct checkpoint *theirs, const struct checkpoint *found)
+{
+	if (!mo_streq(theirs->path, found->path))
+		return false;
+	return theirs->manifest && found->manifest
+		       ? mo_streq(theirs->manifest, found->manifest)
+		       : theirs->saved_at != MO_NONE &&
+				 found->saved_at <= theirs->saved_at + CLOCKS_OFF_US;
+}
+
+void numbers_inherit(const struct state *s, struct job *j)
+{
+	for (size_t i = 0; j->attempt == 0 && i < s->n_jobs; i++) {
+		const struct job *k = s->jobs[i];
+
+		for (size_t at = 0;
+		     k != j && mo_streq(k->saves.dir, j->saves.dir) && at < j->n_checkpoints;
+		     at++) {
+			struct checkpoint *c = &j->checkpoints[at];
+			const struct checkpoint *theirs = checkpoint_find(k, c->iteration);
+
+			if (theirs && checkpoint_tainted(theirs) && !c->tainted &&
+			    same_files(theirs, c))
+				c->tainted =
+					mo_printf("j-%lld: %s", (long long)k->id, theirs->tainted);
+		}
+	}
 }
 
 int64_t numbers_rollbacks(const struct job *j)

@@ -6,6 +6,8 @@
 void numbers_sample(struct job *j, size_t at);
 /* The attempt at hand saved it: tainted or not. */
 void numbers_mark(const struct job *j, struct checkpoint *c);
+/* Before its first attempt: what it found was saved by another job, which knows of it. */
+void numbers_inherit(const struct state *s, struct job *j);
 /* How often the job went back from where its loss is bad now: it is past a place when a good
  * checkpoint lies behind it. */
 int64_t numbers_rollbacks(const struct job *j);

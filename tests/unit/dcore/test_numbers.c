@@ -471,6 +471,33 @@ static void what_a_scan_finds_is_tainted(void **state)
 	assert_int_equal(events(o, "checkpoint.tainted"), 1);
 }
 
+/* The next job in that directory begins with a ledger of its own, and knows it all the same; files
+ * that somebody wrote since are others. */
+static void the_next_job_knows_it(void **state)
+{
+	struct saver *o = *state;
+	struct submit spec;
+
+	for (int again = 0; again < 2; again++) {
+		saver_losses(o, NULL, MO_NONE_F, 0);
+		begun(o);
+		losses(o, 25, 27, NAN);
+		save(o, 26);
+		losses(o, 27, 35, NAN);
+		saver_run(o, 5);
+		assert_int_equal(saver_job(o)->state, JOB_FAILED);
+		for (size_t i = 0; again && i < o->w.scan.n_items; i++)
+			o->w.scan.items[i].saved_at = o->w.now + 100 * S;
+		mo_desc_init(&submit_desc, &spec);
+		mo_desc_copy(&submit_desc, &spec, &saver_job(o)->spec);
+		o->id = world_submit(&o->w, &spec);
+		mo_desc_done(&submit_desc, &spec);
+		saver_run(o, 3);
+		saver_resumed(o, 1, again ? 26 : 20);
+		assert_int_equal(tainted(o, 26), !again);
+	}
+}
+
 /* checkpoint.keep neither removes the good one nor counts those that are of no use. */
 static void keep_leaves_the_good_one(void **state)
 {
@@ -507,6 +534,7 @@ int main(void)
 		T(only_news_is_judged),
 		T(all_tainted_waits_for_a_person),
 		T(what_a_scan_finds_is_tainted),
+		T(the_next_job_knows_it),
 		T(keep_leaves_the_good_one),
 	};
 
