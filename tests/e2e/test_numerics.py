@@ -18,9 +18,7 @@ def losing(rig, name, loss, steps=60, **top):
     argv = [RANK, "--steps", str(steps), "--step-ms", "20", "--save-every", str(SAVES)]
     argv += ["--truth", truth, "--loss", loss]
     checkpoint = {"dir": os.path.join(truth, "ckpt"), "every": SAVES}
-    return rig.submit(
-        command_recipe(name, argv, gpus=2, steps=steps, checkpoint=checkpoint, **top)
-    )
+    return rig.submit(command_recipe(name, argv, gpus=2, steps=steps, checkpoint=checkpoint, **top))
 
 
 def starts(rig, name):

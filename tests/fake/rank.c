@@ -3,10 +3,10 @@
  * its own life outside the system under test: TRUTH/rank-R.lock is held by flock for life (a second
  * live process of the rank writes DUPLICATE), TRUTH/starts gets one line per start. Options:
  * --steps N --step-ms M --save-every K --save-bytes B --truth DIR --child (a child that ignores
- * SIGTERM and calls setsid) --exit ITER:CODE:RANK (exit by itself, first attempt only) --hold-start FILE (waits until
- * FILE exists before the first iteration) --stay ITER (the first attempt goes no further: on
- * however slow a machine it is killed there) --loss FROM:TO:VALUE:ATTEMPTS (the loss from one
- * iteration to another in the first attempts). */
+ * SIGTERM and calls setsid) --exit ITER:CODE:RANK (exit by itself, first attempt only) --hold-start
+ * FILE (waits until FILE exists before the first iteration) --stay ITER (the first attempt goes no
+ * further: on however slow a machine it is killed there) --loss FROM:TO:VALUE:ATTEMPTS (the loss
+ * from one iteration to another in the first attempts). */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
