@@ -42,6 +42,7 @@ struct link {
 	int trade_status;                    /* of the last one: a refusal is said once */
 	uint64_t hello, sync, urgent, trade; /* calls under way, 0 = none */
 	bool pulls;                          /* and that syncs may say so, and report images */
+	bool motion;                         /* the same of what moves */
 	bool space;                          /* and that scans may say free_bytes */
 	bool orders;                         /* the welcome said that answers may name theirs */
 	bool sync_leaving, urgent_leaving;   /* what they say of this machine: that it goes down */
@@ -265,6 +266,7 @@ static void on_hello(void *arg, int status, const char *body, size_t n, const ch
 	token_hint(l, w->token);
 	l->orders = w->orders;
 	l->pulls = w->pulls;
+	l->motion = w->motion;
 	l->space = w->space;
 	mo_log(MO_NOTICE, MSG_CONNECTED,
 	       &(struct mo_log_where){ .rank = -1, .node = l->m->config->node },
@@ -369,6 +371,7 @@ void link_sync(struct link *l)
 	s.leaving = l->sync_leaving = l->m->end.leaving;
 	s.mono_ns = mo_clock_mono_ns();
 	s.pulls = l->pulls && l->m->info.images;
+	s.motion = l->motion;
 	l->sync = post(l, "/v1/agent/sync", &agent_sync_desc, &s, SYNC_TIMEOUT_MS, on_sync);
 	mo_desc_done(&agent_sync_desc, &s);
 	if (!l->sync)

@@ -31,6 +31,7 @@
 #include "agent/image_asks.h"
 #include "agent/logs.h"
 #include "agent/messages.h"
+#include "agent/motion.h"
 #include "agent/queue.h"
 #include "agent/scan.h"
 #include "agent/start.h"
@@ -140,6 +141,7 @@ static void on_step_effect(struct manager *m, struct agent_effect *x, struct ste
 	case AX_SWEEP: step_sweep(d); break;
 	case AX_WRITE_NOTE: write_note(m, d, x->note); break;
 	case AX_REREAD: step_dir_reread(d); break;
+	case AX_MOTION: motion_look(d); break;
 	case AX_FORGET: d->forgotten = true; break;
 	}
 }

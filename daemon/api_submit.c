@@ -55,6 +55,11 @@ static bool admit_new(const struct manager *m, struct submit *spec, char **ret_w
 	bool ok = spec_admit(m, spec, ret_why);
 
 	admit_warn_too_large(manager_state(m), spec);
+	if (mo_streq(spec->recipe.on_node_loss, "spare") &&
+	    (!m->options->fence_command || !*m->options->fence_command))
+		mo_strs_add(&spec->warnings, &spec->n_warnings,
+			    "recovery.on_node_loss: spare is as wait here: this controller has no "
+			    "fence_command that could prove a silent node off");
 	return ok;
 }
 

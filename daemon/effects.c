@@ -8,6 +8,7 @@
 #include "daemon/api.h"
 #include "daemon/core/rules/prefetch.h"
 #include "daemon/exec.h"
+#include "daemon/fence.h"
 #include "daemon/images.h"
 #include "daemon/node_config.h"
 #include "lib/wire/encode.h"
@@ -123,6 +124,7 @@ void effect_do(struct manager *m, struct input *in, const struct effect *fx)
 	case FX_HOLD: link_hold(m, fx->request, fx->node, in->core.sync->message->instance); break;
 	case FX_WAKE: link_wake(m, fx->node); break;
 	case FX_CONFIG: node_config_ask(m, fx->job); break;
+	case FX_POWER: fence_run(m, fx->node); break;
 	/* to the streams all of a turn at once: streams_flush() */
 	case FX_EVENT: log_event(&event_registry[fx->event->type], fx->event->event); break;
 	}

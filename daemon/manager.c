@@ -23,6 +23,7 @@
 #include "daemon/core/rules/classify.h"
 #include "daemon/core/state/clock.h"
 #include "daemon/exec.h"
+#include "daemon/fence.h"
 #include "daemon/images.h"
 #include "daemon/forked.h"
 #include "daemon/input.h"
@@ -198,8 +199,10 @@ static int open_state(struct manager *m, struct mo_error *err)
 	config.pull_parallel = o->pull_parallel;
 	config.suspect_us = o->suspect_ms * 1000;
 	config.down_us = o->down_ms * 1000;
+	config.hang_percent = o->hang_percent;
 	config.exit_wait_us = o->exit_wait_us;
 	config.learn_us = o->learn_us;
+	config.powers_off = given(o->fence_command);
 	r = signatures_load(m, err);
 	if (r < 0)
 		return r;
@@ -231,6 +234,7 @@ static int make_parts(struct manager *m, struct mo_error *err)
 	streams_new(m);
 	queries_new(m);
 	helpers_new(m);
+	fences_new(m);
 	forks_new(m);
 	node_configs_new(m);
 	snapshots_new(m);
@@ -357,6 +361,7 @@ void manager_done(struct manager *m)
 	m->node_configs = node_configs_free(m->node_configs);
 	m->forks = forks_free(m->forks);
 	m->helpers = helpers_free(m->helpers);
+	m->fences = fences_free(m->fences);
 	m->queries = queries_free(m->queries);
 	m->streams = streams_free(m->streams);
 	m->links = links_free(m->links);

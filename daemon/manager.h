@@ -45,6 +45,7 @@ struct manager {
 	struct streams *streams;
 	struct queries *queries;
 	struct helpers *helpers;
+	struct fences *fences;
 	struct specs *specs;
 	struct signins *signins;
 	struct quotas *quotas;

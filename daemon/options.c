@@ -2,7 +2,9 @@
 #include "daemon/options.h"
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 #include "lib/base/address.h"
+#include "lib/base/fd.h"
 #include "lib/base/secret.h"
 
 static const char *const visibility_words[] = { "owner", "all", NULL };
@@ -44,6 +46,10 @@ static const struct mo_option items[] = {
 	{ "exit_wait", MO_OPTION_DURATION, O(exit_wait_us), "300s",
 	  "One rank's exit 0 waits this long for the others.", .min = 1000000,
 	  .max = 86400LL * 1000000 },
+	{ "hang_percent", MO_OPTION_INT, O(hang_percent), "100",
+	  "Least times after which a job counts as hanging (docs/failures.md), in percent of what "
+	  "is documented: more where file systems or compilers are slow.",
+	  .min = 1, .max = 100000 },
 	{ "health.learn", MO_OPTION_DURATION, O(learn_us), "7d",
 	  "So long, from when a node is first heard or until 'moectl ack NODE', findings of checks "
 	  "that never met real hardware of its kind (docs/health.md) are reported and do not "
@@ -54,6 +60,10 @@ static const struct mo_option items[] = {
 	  "So many nodes fetch images at once, at most: what stands between a large job and its "
 	  "registry.",
 	  .min = 1, .max = 100000 },
+	{ "fence_command", MO_OPTION_PATH, O(fence_command), NULL,
+	  "Program of the site that powers a silent node off, for jobs with on_node_loss: spare: "
+	  "called with the node's name, within two minutes; its exit status 0 says that the machine "
+	  "is off, which it has read back. Empty: none." },
 	{ "max_connections", MO_OPTION_INT, O(max_connections), "16000",
 	  "HTTP connections for each listener; bounded by LimitNOFILE too.", .min = 16,
 	  .max = 1000000 },
@@ -113,6 +123,9 @@ int options_check(const struct options *o, bool *ret_plain, struct mo_error *err
 				    (long long)o->down_ms, (long long)o->suspect_ms);
 	if (o->port_max - o->port_min < 3)
 		return mo_error_set(err, -EINVAL, "rank_ports: at least four ports are needed");
+	if (!empty(o->fence_command) && mo_access(o->fence_command, X_OK) < 0)
+		return mo_error_set(err, -EINVAL, "fence_command: %s: %s", o->fence_command,
+				    strerror(errno));
 	bool plain = !options_loopback(o) && empty(o->tls_cert);
 	if (plain && strcmp(o->tls, "off") != 0)
 		return mo_error_set(err, -EINVAL,

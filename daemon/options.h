@@ -8,7 +8,8 @@ struct options {
 	char *tls, *tls_cert, *tls_key, *host_names;
 	int64_t port_min, port_max; /* rank_ports */
 	int64_t beat_ms, suspect_ms, down_ms, exit_wait_us;
-	int64_t pull_parallel, learn_us; /* health.learn */
+	int64_t pull_parallel, hang_percent, learn_us; /* health.learn */
+	char *fence_command;
 	int64_t max_connections, idle_timeout_us;
 	char *bootstrap_tokens, *visibility;
 	bool debug;

@@ -28,9 +28,11 @@
 #include "daemon/core/rules/exec.h"
 #include "daemon/core/rules/fleet.h"
 #include "daemon/core/rules/fleet_verbs.h"
+#include "daemon/core/rules/hang.h"
 #include "daemon/core/rules/incarnation.h"
 #include "daemon/core/rules/images.h"
 #include "daemon/core/rules/jobs.h"
+#include "daemon/core/rules/power.h"
 #include "daemon/core/rules/prefetch.h"
 #include "daemon/core/rules/schedule.h"
 #include "daemon/core/rules/silence.h"
@@ -53,6 +55,7 @@ const struct core_config core_config_default = {
 	.exit_wait_us = 300LL * 1000000,
 	.learn_us = 7 * 86400LL * 1000000,
 	.pull_parallel = 32,
+	.hang_percent = 100,
 };
 
 struct core *core_new(const struct core_config *config)
@@ -66,7 +69,7 @@ struct core *core_new(const struct core_config *config)
 	c->owned.next_port = config->port_min;
 	c->owned.next_event_seq = 1;
 	c->owned.time = 0;
-	c->liveness_at = c->jobs_at = INT64_MAX;
+	c->liveness_at = c->jobs_at = c->hangs_at = INT64_MAX;
 	core_reindex(c);
 	return c;
 }
@@ -154,7 +157,7 @@ static void start(struct turn *t)
 	for (size_t i = 0; i < c->state.n_nodes; i++)
 		/* nobody could be heard while there was no controller */
 		c->lives[i].heard_at = t->now;
-	c->liveness_at = t->now;
+	c->liveness_at = c->heard_from = t->now;
 	for (size_t i = 0; i < c->n_unfinished; i++) {
 		const struct job *j = job_find(&c->state, c->unfinished[i]);
 
@@ -204,7 +207,7 @@ static void clock_read(struct turn *t)
 		prefetches_shift(c, in->shift_us);
 		if (c->liveness_at != INT64_MAX)
 			c->liveness_at += in->shift_us;
-		c->jobs_at = t->now;
+		c->jobs_at = c->hangs_at = c->heard_from = t->now;
 	}
 	if (in->told)
 		event_emit(t, EVENT_CONTROLLER_CLOCK, MO_NONE, NULL, MO_NONE, MO_NONE, NULL, "%s",
@@ -252,6 +255,7 @@ static void dispatch(struct turn *t)
 	case IN_EXEC: job_exec(t); break;
 	case IN_PREFETCH: prefetch_begin(t); break;
 	case IN_IMAGES_REMOVE: images_remove(t); break;
+	case IN_POWER: power_answered(t); break;
 	default: assert(!"input type");
 	}
 }
@@ -283,14 +287,18 @@ void core_decide(struct core *c, const struct core_input *in, int64_t now, struc
 
 	assert(in->type >= 0 && in->type < _IN_N && out);
 	dispatch(&t);
-	if (in->type == IN_TICK && now >= c->liveness_at)
+	if (in->type == IN_TICK && now >= c->liveness_at) {
 		fleet_silence(&t);
+		power_pass(&t);
+	}
 	if (now >= c->jobs_at) {
 		c->jobs_at = INT64_MAX;
 		for (size_t i = 0; i < c->n_unfinished; i++)
 			core_touch(c, c->unfinished[i]);
 		c->queue_dirty = true;
 	}
+	if (now >= c->hangs_at)
+		hang_judge_all(c);
 	act(&t);
 	commands_wake(&t);
 	/* the next turn begins with nothing left to visit */
@@ -299,5 +307,5 @@ void core_decide(struct core *c, const struct core_input *in, int64_t now, struc
 
 int64_t core_deadline(const struct core *c)
 {
-	return MO_MIN(c->liveness_at, c->jobs_at);
+	return MO_MIN(MO_MIN(c->liveness_at, c->jobs_at), c->hangs_at);
 }

@@ -24,6 +24,7 @@ struct pidfd_info {
 #define PIDFD_INFO_EXIT (1u << 3)
 /* fields of /proc/PID/stat, counted from its state, the third */
 #define STAT_FLAGS 6
+#define STAT_UTIME 11
 #define STAT_EXIT_CODE 49
 #define FLAG_EXITING 0x4 /* PF_EXITING of <linux/sched.h> */
 
@@ -48,6 +49,16 @@ static int64_t field(const char *s, int n)
 	int64_t v = -1;
 	_cleanup_(mo_freep) char *word = s ? mo_strndup(s, strcspn(s, " \n")) : NULL;
 	return word && mo_parse_i64(word, INT64_MIN, INT64_MAX, &v) == 0 ? v : -1;
+}
+
+/* utime, stime, and the same of children that were waited for */
+static int64_t cpu_us(const char *s)
+{
+	int64_t ticks = 0;
+
+	for (int n = STAT_UTIME; n < STAT_UTIME + 4; n++)
+		ticks += MO_MAX(field(s, n), 0);
+	return ticks * (1000000 / MO_MAX(sysconf(_SC_CLK_TCK), 1));
 }
 
 int mo_proc_open(pid_t pid)
@@ -112,7 +123,8 @@ int mo_proc_read(pid_t pid, struct mo_proc *ret)
 				 .state = end[2],
 				 .ppid = (pid_t)field(end + 2, 1),
 				 .ending = field(end + 2, STAT_FLAGS) & FLAG_EXITING,
-				 .start_time = field(end + 2, 19) };
+				 .start_time = field(end + 2, 19),
+				 .cpu_us = cpu_us(end + 2) };
 	return 0;
 }
 

@@ -11,6 +11,7 @@ struct mo_proc {
 	char state;
 	bool ending;        /* it runs no code of its own any more */
 	int64_t start_time; /* field 22 of /proc/PID/stat */
+	int64_t cpu_us;     /* that it used, with its children that ended */
 };
 pid_t mo_proc_self(void);
 int mo_proc_read(pid_t pid, struct mo_proc *ret); /* -ESRCH when gone */

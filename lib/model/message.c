@@ -9,8 +9,9 @@
 
 const char *const step_state_names[_STEP_STATE_N] = { "spooled",  "starting", "running",
 						      "stopping", "gone",     "hung" };
-const char *const command_kind_names[_COMMAND_KIND_N] = { "launch", "stop",  "kill",  "forget",
-							  "scan",   "query", "check", "image" };
+const char *const command_kind_names[_COMMAND_KIND_N] = { "launch", "stop",  "kill",
+							  "forget", "scan",  "query",
+							  "check",  "image", "motion" };
 
 const char *const scan_order_names[_ORDER_N] = { "scan", "verify", "prune", "last_scan" };
 
@@ -24,6 +25,27 @@ static const struct mo_field rank_progress_fields[] = {
 };
 const struct mo_desc rank_progress_desc = MO_DESC(rank_progress, rank_progress_fields);
 
+const char *const process_state_names[_PROCESS_STATE_N] = { "runs", "waits", "stopped" };
+
+#define AGE_MS (1LL << 40)
+static const struct mo_field rank_motion_fields[] = {
+	MO_D(rank_motion, rank, MO_INT, "number of the rank", .most = MO_RANKS_MAX),
+	MO_D(rank_motion, watched_ms, MO_INT,
+	     "milliseconds since the agent began to look; no other is more", .most = AGE_MS),
+	MO_D(rank_motion, log_ms, MO_INT,
+	     "since it last wrote to its log; null, as in the rest: that cannot be read",
+	     .most = AGE_MS),
+	MO_D(rank_motion, io_ms, MO_INT, "since its processes last read or wrote a good deal",
+	     .most = AGE_MS),
+	MO_D(rank_motion, cpu_ms, MO_INT, "since its processes last used the processor",
+	     .most = AGE_MS),
+	MO_D(rank_motion, net_ms, MO_INT,
+	     "since RDMA cards of the node last moved what its ranks send", .most = AGE_MS),
+	MO_D_ENUM(rank_motion, state, process_state_names,
+		  "of its main process: stopped by a signal, or waits in the kernel", .omit = true),
+};
+const struct mo_desc rank_motion_desc = MO_DESC(rank_motion, rank_motion_fields);
+
 static const struct mo_field step_report_fields[] = {
 	MO_D(step_report, job, MO_INT, "number of the job"),
 	MO_D(step_report, attempt, MO_INT, "number of the attempt"),
@@ -35,6 +57,9 @@ static const struct mo_field step_report_fields[] = {
 		 .max = MO_NOTES_PER_SYNC),
 	MO_D_VEC(step_report, progress, &rank_progress_desc,
 		 "ranks whose progress changed since the last acknowledged beat", .omit = true,
+		 .max = MO_GPUS_PER_NODE_MAX),
+	MO_D_VEC(step_report, motion, &rank_motion_desc,
+		 "what moves of its ranks, while that is asked", .omit = true,
 		 .max = MO_GPUS_PER_NODE_MAX),
 };
 const struct mo_desc step_report_desc = MO_DESC(step_report, step_report_fields);
@@ -78,6 +103,7 @@ static const struct mo_field agent_welcome_fields[] = {
 	     .max = 32),
 	MO_D(agent_welcome, orders, MO_BOOL, "answers may carry order and id", .omit = true),
 	MO_D(agent_welcome, pulls, MO_BOOL, "syncs may carry pulls and images", .omit = true),
+	MO_D(agent_welcome, motion, MO_BOOL, "syncs may carry motion", .omit = true),
 	MO_D(agent_welcome, space, MO_BOOL, "results of scans may say free_bytes", .omit = true),
 };
 const struct mo_desc agent_welcome_desc = MO_DESC(agent_welcome, agent_welcome_fields);
@@ -173,6 +199,8 @@ static const struct mo_field agent_sync_fields[] = {
 		 .omit = true, .max = MO_GPUS_PER_NODE_MAX),
 	MO_D(agent_sync, leaving, MO_BOOL, "its machine is going down in order", .omit = true),
 	MO_D(agent_sync, pulls, MO_BOOL, "it brings images when it is told to", .omit = true),
+	MO_D(agent_sync, motion, MO_BOOL, "it tells what moves of ranks when it is asked",
+	     .omit = true),
 	MO_D_VEC(agent_sync, images, &image_report_desc, "images that it was told to bring",
 		 .omit = true, .max = MO_IMAGES_PER_NODE_MAX),
 };

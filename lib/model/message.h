@@ -33,6 +33,24 @@ struct rank_progress {
 };
 extern const struct mo_desc rank_progress_desc;
 
+/* What moved of one local rank, asked for while its job is overdue (CMD_MOTION): milliseconds since
+ * then, at most as long as the agent looked (watched_ms); MO_NONE = that cannot be read here. */
+enum process_state {
+	PROCESS_RUNS,
+	PROCESS_WAITS,   /* for a disk or a device, D: it takes no signal */
+	PROCESS_STOPPED, /* by a signal, T */
+	_PROCESS_STATE_N
+};
+extern const char *const process_state_names[_PROCESS_STATE_N];
+struct rank_motion {
+	int64_t rank, watched_ms;
+	int64_t log_ms, io_ms; /* bytes in its log; bytes that its processes read and wrote */
+	int64_t cpu_ms;        /* its processes used the processor */
+	int64_t net_ms;        /* RDMA cards of the node moved what the step's ranks send */
+	int state;             /* enum process_state of its main process, -1 = not known */
+};
+extern const struct mo_desc rank_motion_desc;
+
 /* What an agent says of one step it knows. */
 enum step_state {
 	STEP_SPOOLED,
@@ -52,6 +70,8 @@ struct step_report {
 	size_t n_notes;
 	struct rank_progress *progress;
 	size_t n_progress;
+	struct rank_motion *motion;
+	size_t n_motion; /* while MOTION is due */
 };
 struct agent_hello {
 	char *node, *boot_id, *instance;
@@ -81,8 +101,9 @@ struct agent_welcome {
 	struct nodeinfo *info;
 	char *token;
 	bool orders;
-	bool pulls; /* syncs may say `pulls`, and report images */
-	bool space; /* scan results may say free_bytes */
+	bool pulls;  /* syncs may say `pulls`, and report images */
+	bool motion; /* syncs may say `motion`, and report it */
+	bool space;  /* scan results may say free_bytes */
 };
 
 /* Result of a checkpoint scan (one for each scan command that is due). */
@@ -151,6 +172,7 @@ struct agent_sync {
 	size_t n_nics;
 	bool leaving; /* no new work, and its jobs move */
 	bool pulls;   /* it obeys IMAGE */
+	bool motion;  /* it obeys MOTION */
 	struct image_report *images;
 	size_t n_images; /* all that are ordered */
 };
@@ -163,6 +185,7 @@ enum command_kind {
 	CMD_QUERY,
 	CMD_CHECK,
 	CMD_IMAGE,
+	CMD_MOTION, /* job, attempt: report what moves of its ranks, while it is due */
 	_COMMAND_KIND_N
 };
 extern const char *const command_kind_names[_COMMAND_KIND_N];

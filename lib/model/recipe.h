@@ -128,7 +128,7 @@ struct recipe {
 	/* signal number, default the engine's, else SIGTERM */
 	int64_t stop_signal;
 	int64_t stop_grace_us; /* default 120 s */
-	char *on_node_loss;    /* wait */
+	char *on_node_loss;    /* wait, spare */
 	/* recovery.lease, .grace (pause before the next attempt), .max_cycles_without_progress
 	 * (default 3) */
 	int64_t lease_us, grace_us, max_cycles;
@@ -140,6 +140,8 @@ struct recipe {
 	char *loss_action;
 	double loss_factor;
 	int64_t max_rollbacks;
+	/* recovery.hang: auto, report or off; NULL: a recipe of before there was one, report */
+	char *hang;
 	/* recovery.on: class of failure = action (lib/model/failure.h) */
 	struct kv *on;
 	size_t n_on;

@@ -46,6 +46,7 @@ const char *const signal_words[] = { "TERM",    "INT",     "HUP",    "QUIT",   "
 const int64_t signal_values[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2,
 				  SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 };
 static const char *const words_loss_action[] = { "none", "report", "rollback", NULL };
+static const char *const words_hang[] = { "auto", "report", "off", NULL };
 static const char *const words_node_loss[] = { "wait", "spare", "shrink", NULL };
 
 static void read_model(struct reader *r, const struct key *k, const struct ynode *v)
@@ -260,16 +261,15 @@ static const struct key recipe_keys[] = {
 	F("stop.grace", KEY_DURATION, stop_grace_us, DEF(120LL * 1000000)),
 	MAP("recovery"),
 	F("recovery.on_node_loss", KEY_WORD, on_node_loss, WORDS(words_node_loss),
-	  .text_def = "wait", .refused = "spare|shrink",
-	  .instead =
-		  "use wait: the job waits for its node, or for 'moectl fence NODE --confirmed'"),
-	F("recovery.lease", KEY_DURATION, lease_us, .min = 1, DEF(30LL * 1000000)),
+	  .text_def = "wait", .refused = "shrink",
+	  .instead = "use wait: the job waits for its node, or for 'moectl fence NODE "
+		     "--confirmed'; or spare, where the site's fence_command proves it off"),
+	F("recovery.lease", KEY_DURATION, lease_us, .min = 1, DEF(120LL * 1000000)),
 	F("recovery.grace", KEY_DURATION, grace_us, DEF(0)),
 	F("recovery.max_cycles_without_progress", KEY_INT, max_cycles, RANGE(1, 1000), DEF(3)),
 	F("recovery.backoff", KEY_DURATION, backoff_us, DEF(300LL * 1000000)),
 	CUSTOM("recovery.on", recovery_read_on),
-	REFUSED("recovery.hang",
-		"leave it out; watch 'moectl status JOB' and use 'moectl restart JOB'"),
+	F("recovery.hang", KEY_WORD, hang, WORDS(words_hang), .text_def = "auto"),
 	CUSTOM("recovery.loss_spike", key_read_loss_spike),
 	F("recovery.loss_spike.action", KEY_WORD, loss_action, WORDS(words_loss_action)),
 	F("recovery.loss_spike.factor", KEY_REAL, loss_factor, RANGE(1, 1000)),

@@ -78,7 +78,7 @@ RECIPES = [
     ("unknown model", GOOD + "model: deepseek-v2-light\n", 5, "deepseek-v2-light"),
     (
         "not built yet",
-        GOOD + "recovery: {on_node_loss: spare}\n",
+        GOOD + "recovery: {on_node_loss: shrink}\n",
         5,
         "not supported by this version",
     ),

@@ -413,6 +413,73 @@ def fenced_node(rig):
 
 
 @test
+def powered_off_by_the_site(rig):
+    """A machine that stands, alive: the site's command ends what runs there and says so; the next
+    attempt starts elsewhere, once."""
+    command = os.path.join(rig.dir, "fence")
+    with open(command, "w") as f:
+        f.write(
+            "#!/bin/sh\n"
+            'echo "$1 $MOE_NODE_BOOT_ID" >>%s/fenced\n'
+            "kill -9 $(cat %s/pids)\n"
+            "echo power of $1 is off\n" % (rig.dir, rig.dir)
+        )
+    os.chmod(command, 0o755)
+    with Rig(moed=dict(SILENT_SOON, fence_command=command)) as r:
+        recovery = {"on_node_loss": "spare", "lease": "1s"}
+        job = r.submit(rank_recipe(r, "powered", gpus=2, save=10, recovery=recovery))
+        r.wait_iteration(job, 25)
+        node = r.json("ranks", job)["items"][0]["node"]
+        pids = r.stepd_of(job) + list(r.rank_pids(job).values())
+        with open(os.path.join(rig.dir, "pids"), "w") as f:
+            f.write(" ".join(str(p) for p in pids))
+        for p in [r.agents[node].pid] + pids:
+            os.kill(p, signal.SIGSTOP)
+        wait_until(lambda: r.job(job)["attempt"] == 2, 60, "the second attempt")
+        r.wait_iteration(job, 35)
+        need(node not in r.job(job)["nodes"], "it is placed on %s again" % node)
+        with open(os.path.join(rig.dir, "fenced")) as f:
+            asked = f.read().split()
+        equal(asked[0::2], [node], "asked for")
+        kinds = [e["type"] for e in r.json("events")["items"]]
+        for kind in ("node.power_asked", "node.fenced"):
+            equal(kinds.count(kind), 1, kind)
+        equal(incidents(r, job)[0]["class"], "node_fault", "class")
+        equal(lines(r, "powered", "duplicates"), [], "duplicates")
+        os.kill(r.agents[node].pid, signal.SIGCONT)
+        wait_until(lambda: node_state(r, node) == "up", 30, "the node comes back")
+        kill_now(r, job)
+
+
+@test
+def a_command_that_fails_is_no_proof(rig):
+    """Neither its exit status nor a signal; why says what it printed."""
+    for end, said in (
+        ("echo no route to the BMC; exit 3", "exit status 3: no route to the BMC"),
+        ("kill -9 $$", "ended by signal 9"),
+    ):
+        command = os.path.join(rig.dir, "fence")
+        with open(command, "w") as f:
+            f.write("#!/bin/sh\n%s\n" % end)
+        os.chmod(command, 0o755)
+        with Rig(moed=dict(SILENT_SOON, fence_command=command)) as r:
+            recovery = {"on_node_loss": "spare", "lease": "1s"}
+            job = r.submit(rank_recipe(r, "unproved", gpus=2, recovery=recovery))
+            r.wait_iteration(job, 5)
+            node = r.json("ranks", job)["items"][0]["node"]
+            stopped = [r.agents[node].pid] + r.stepd_of(job) + list(r.rank_pids(job).values())
+            for p in stopped:
+                os.kill(p, signal.SIGSTOP)
+            wait_until(lambda: said in r.run("why", job).stdout, 60, "why says %r" % said)
+            equal(r.job(job)["attempt"], 1, "attempt")
+            for p in stopped:
+                os.kill(p, signal.SIGCONT)
+            wait_until(lambda: node_state(r, node) == "up", 30, "the node comes back")
+            wait_until(lambda: r.job(job)["state"] == "running", 30, "the same attempt runs")
+            kill_now(r, job)
+
+
+@test
 def rebooted_node(rig):
     """A new boot id proves the steps of the old one dead: the next attempt starts by itself, on
     that very node if need be."""

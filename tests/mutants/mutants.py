@@ -13,6 +13,7 @@ Usage: mutants.py --places | [NAME ...]
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -70,6 +71,55 @@ MUTANTS = [
         "return j->run.n_places > 0 && (j->failure.decided || j->counts.dead == "
         "(int64_t)j->run.n_places);",
         [SIM],
+    ),
+    (
+        "what moves beside the iterations counts for nothing",
+        "hang_judge",
+        "v.quiet_us = MO_MIN(v.quiet_us, MO_MIN(k.written, k.network));",
+        "",
+        [unit("dcore", "test_hang"), SIM],
+    ),
+    (
+        "a rank that nobody sees hangs too",
+        "hang_act",
+        "v.sure && v.unseen == 0 &&",
+        "",
+        [unit("dcore", "test_hang")],
+    ),
+    (
+        "a verdict that is only to be told ends the attempt",
+        "hang_act",
+        'mo_streq(j->spec.recipe.hang, "auto")',
+        "true",
+        [unit("dcore", "test_hang")],
+    ),
+    (
+        "a disk that hangs is a rank that does",
+        "limit_of",
+        "v->waits ? MO_MAX(limit, l->slow) : limit",
+        "limit",
+        [unit("dcore", "test_hang")],
+    ),
+    (
+        "what it survived it may not do again",
+        "hang_limits_of",
+        "l.two = MO_MAX(MO_MAX(5 * p99, 2 * longest),",
+        "l.two = MO_MAX(MO_MAX(5 * p99, 0),",
+        [unit("dcore", "test_hang")],
+    ),
+    (
+        "the time before the controller was there counts",
+        "hang_act",
+        "t->core->heard_from",
+        "0",
+        [unit("dcore", "test_hang")],
+    ),
+    (
+        "a reading that comes late says that nothing moved",
+        "motion_take",
+        "passed > LATE_US || passed < 0",
+        "false",
+        [unit("acore", "test_motion")],
     ),
     (
         "fourth net ignored",
@@ -1162,6 +1212,41 @@ MUTANTS = [
         [unit("dcore", "test_suspect")],
     ),
     (
+        "nodes are powered off for jobs that wait",
+        "power_wanted",
+        'mo_streq(j->spec.recipe.on_node_loss, "spare")',
+        "j != NULL",
+        [unit("dcore", "test_power")],
+    ),
+    (
+        "nodes are powered off however many are silent",
+        "too_many_silent",
+        "n > MO_MAX((size_t)1, s->n_nodes / 10)",
+        "n > s->n_nodes",
+        [unit("dcore", "test_power")],
+    ),
+    (
+        "a node that was heard meanwhile is taken for off",
+        "power_answered",
+        "n->power.step != POWER_ASKED || ",
+        "",
+        [unit("dcore", "test_power")],
+    ),
+    (
+        "an answer about another boot is taken",
+        "power_answered",
+        " || !mo_streq(n->boot.id, in->boot_id)",
+        "",
+        [unit("dcore", "test_power")],
+    ),
+    (
+        "a command that failed is proof",
+        "on_exit_status",
+        "si->si_code == CLD_EXITED && si->si_status == 0",
+        "si->si_code == CLD_EXITED",
+        [e2e("test_faults.py", "a_command_that_fails_is_no_proof")],
+    ),
+    (
         "scarce room is told with each save",
         "space_event",
         "j->saves.space_told > told_before",
@@ -1628,22 +1713,27 @@ def run(command, timeout=120):
         log.write("$ %s\n" % command)
         log.flush()
         env = {k: v for k, v in os.environ.items() if k not in ("BUILD", "MAKEFLAGS", "MFLAGS")}
+        shell = subprocess.Popen(
+            ["/bin/sh", "-c", command],
+            cwd=TREE,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env=env,
+            start_new_session=True,
+        )
         try:
-            return (
-                subprocess.run(
-                    ["/bin/sh", "-c", command],
-                    cwd=TREE,
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=log,
-                    env=env,
-                    timeout=timeout,
-                ).returncode
-                == 0
-            )
+            return shell.wait(timeout) == 0
         except subprocess.TimeoutExpired:
             log.write("not finished in %d s\n" % timeout)
             return None
+        finally:
+            # what a mutant leaves behind would run for ever
+            try:
+                os.killpg(shell.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            shell.wait()
 
 
 def make(targets):

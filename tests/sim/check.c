@@ -324,6 +324,20 @@ static void hear_from(struct sim *s, const struct record *r)
 		f->named = true;
 }
 
+/* No attempt is ended that moves, however slowly. */
+static void check_hang(struct sim *s, const struct record *r)
+{
+	struct attempt *a = sim_attempt(s, r->job, r->attempt);
+
+	if (!r->hang->acts)
+		return;
+	s->fault_counts[F_HANG]++;
+	if (a && train_runs(a))
+		sim_violation(s, "attempt %lld of j-%lld hangs by its verdict (%s), and it runs",
+			      (long long)r->attempt, (long long)r->job,
+			      r->hang->text ? r->hang->text : "?");
+}
+
 void check_records(struct sim *s, const struct core_out *out)
 {
 	for (size_t i = 0; i < out->n_records; i++) {
@@ -343,6 +357,8 @@ void check_records(struct sim *s, const struct core_out *out)
 			check_fail(s, r);
 		if (r->type == REC_JOB)
 			check_final(s, r);
+		if (r->type == REC_HANG)
+			check_hang(s, r);
 		if (r->type == REC_NODE_STATE || r->type == REC_HUNG)
 			check_verdict(s, r);
 		_cleanup_(mo_freep) char *wrong =

@@ -122,9 +122,9 @@ void control_start(struct sim *s)
 	if (s->ctl.up)
 		return;
 	if (!s->ctl.shadow)
-		s->ctl.shadow = core_new(&core_config_default);
+		s->ctl.shadow = sim_core();
 	past_restore(s);
-	s->ctl.core = core_new(&core_config_default);
+	s->ctl.core = sim_core();
 	core_signatures(s->ctl.core, test_signatures());
 	mo_desc_init(&state_desc, &copy);
 	mo_desc_copy(&state_desc, &copy, core_state(s->ctl.shadow));
@@ -385,7 +385,7 @@ void control_turn(struct sim *s)
 	if (out.n_records && sim_fault(s, F_CRASH_BEFORE_STORE, 0.0006)) {
 		/* nothing of this turn ever happened: the stored state is older than the core's */
 		core_free(s->ctl.core);
-		s->ctl.core = core_new(&core_config_default);
+		s->ctl.core = sim_core();
 		core_signatures(s->ctl.core, test_signatures());
 		struct state copy;
 		mo_desc_init(&state_desc, &copy);
@@ -452,6 +452,7 @@ static void recipe_of(struct sim *s, const struct op *op, struct submit *spec)
 	spec->recipe.stop_signal = 15;
 	spec->recipe.stop_grace_us = (int64_t)(1 + (h >> 16) % 10) * S;
 	spec->recipe.max_cycles = 3;
+	spec->recipe.hang = mo_strdup("auto");
 	spec->recipe.grace_us = h >> 24 & 7 ? 0 : 3 * S;
 	/* 5: there is none */
 	spec->recipe.checkpoint.resume = (h >> 28 & 15) == 1 ? -2 : (h >> 28 & 15) == 2 ? 5 : -1;

@@ -25,7 +25,7 @@ static struct proc *some_proc(struct sim *s)
 	for (int tries = 0; a && tries < 8; tries++) {
 		struct proc *p = a->ranks[sim_random(s) % (uint64_t)a->world];
 
-		if (p && p->alive && !p->stuck)
+		if (p && p->alive && !p->stuck && !p->frozen)
 			return p;
 	}
 	return NULL;
@@ -42,8 +42,10 @@ static void on_process(struct sim *s, int fault)
 	static const int signals[] = { SIGKILL, SIGSEGV, SIGABRT, SIGBUS },
 			 codes[] = { 1, 1, 2, 3, 127, 128 + SIGSEGV, 255 };
 	struct proc *p = some_proc(s);
+	struct attempt *a = p ? sim_attempt(s, p->step->job, p->step->attempt) : NULL;
 
 	if (!p || (fault == F_STEPD_HANG && p->step->hung) ||
+	    ((fault == F_RANK_STOPPED || fault == F_SLOW) && !(a && train_runs(a))) ||
 	    (fault == F_STOPPED_OUTSIDE && p->step->outside_at))
 		return;
 	count(s, fault);
@@ -55,6 +57,8 @@ static void on_process(struct sim *s, int fault)
 		proc_end(s, p, codes[sim_random(s) % ELEMENTSOF(codes)], MO_NONE);
 		break;
 	case F_RANK_EXIT_0: proc_end(s, p, 0, MO_NONE); break;
+	case F_RANK_STOPPED: p->frozen = true; break;
+	case F_SLOW: a->slow_until = s->now + sim_between(s, 5 * S, 150 * S); break;
 	case F_STEPD_KILL: stepd_kill(s, p->step); break;
 	case F_STEPD_HANG: stepd_hang(s, p->step, sim_between(s, 2 * S, 25 * S)); break;
 	case F_STOPPED_OUTSIDE:
@@ -186,14 +190,32 @@ void fault_happen(struct sim *s)
 	static const struct {
 		int fault, weight;
 	} table[] = {
-		{ F_RANK_SIGNAL, 8 },     { F_RANK_EXIT_1, 4 },       { F_RANK_EXIT_0, 1 },
-		{ F_STEPD_KILL, 4 },      { F_STEPD_HANG, 3 },        { F_AGENT_KILL, 8 },
-		{ F_REBOOT, 4 },          { F_POWER_OFF, 2 },         { F_PARTITION, 4 },
-		{ F_CONTROLLER_KILL, 3 }, { F_CONTROLLER_PAUSE, 1 },  { F_TORN, 3 },
-		{ F_ALTERED, 6 },         { F_CHECK_CRIT, 4 },        { F_CHECK_OK, 6 },
-		{ F_CHECK_MASS, 1 },      { F_CLOCK_AHEAD, 1 },       { F_CLOCK_SET, 2 },
-		{ F_BACKUP, 2 },          { F_RESTORE, 1 },           { F_STOPPED_OUTSIDE, 3 },
-		{ F_SHUTDOWN, 4 },        { F_SHUTDOWN_GIVEN_UP, 1 }, { F_ROTTEN, 5 },
+		{ F_RANK_SIGNAL, 8 },
+		{ F_RANK_EXIT_1, 4 },
+		{ F_RANK_EXIT_0, 1 },
+		{ F_STEPD_KILL, 4 },
+		{ F_STEPD_HANG, 3 },
+		{ F_AGENT_KILL, 8 },
+		{ F_REBOOT, 4 },
+		{ F_POWER_OFF, 2 },
+		{ F_PARTITION, 4 },
+		{ F_CONTROLLER_KILL, 3 },
+		{ F_CONTROLLER_PAUSE, 1 },
+		{ F_TORN, 3 },
+		{ F_ALTERED, 6 },
+		{ F_CHECK_CRIT, 4 },
+		{ F_CHECK_OK, 6 },
+		{ F_CHECK_MASS, 1 },
+		{ F_CLOCK_AHEAD, 1 },
+		{ F_CLOCK_SET, 2 },
+		{ F_BACKUP, 2 },
+		{ F_RESTORE, 1 },
+		{ F_STOPPED_OUTSIDE, 3 },
+		{ F_SHUTDOWN, 4 },
+		{ F_SHUTDOWN_GIVEN_UP, 1 },
+		{ F_ROTTEN, 5 },
+		{ F_RANK_STOPPED, 2 },
+		{ F_SLOW, 3 },
 	};
 	int64_t pick = -1;
 

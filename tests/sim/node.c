@@ -1,6 +1,7 @@
 /* moe-agent's shell in virtual time: its link, its disk (spool entries, fence), and the node around
  * it, which may lose power. The agent may die between any two effects. */
 #include "tests/sim/sim.h"
+#include "agent/core/agent/motion.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -223,6 +224,7 @@ static void sync_message(struct sim *s, int node, bool urgent)
 	}
 	add_health(s, &s->nodes[node], m->sync);
 	m->sync->leaving = s->nodes[node].leaving;
+	m->sync->motion = true;
 	send_message(s, node, m);
 }
 
@@ -389,6 +391,20 @@ static void reread(struct sim *s, const struct simstep *st)
 	}
 }
 
+static void look(struct sim *s, int node, const struct agent_effect *x)
+{
+	struct agent_event e = { .type = AE_MOTION, .job = x->job, .attempt = x->attempt };
+	struct attempt *a = sim_attempt(s, x->job, x->attempt);
+	struct motion_reading *ranks =
+		agent_core_ranks(s->nodes[node].agent, x->job, x->attempt, &e.n_readings);
+
+	for (size_t i = 0; a && i < e.n_readings; i++)
+		train_motion(s, a, &ranks[i]);
+	e.readings = ranks;
+	agent_event(s, node, &e);
+	free(ranks);
+}
+
 static void run_effect(struct sim *s, int node, const struct agent_effect *x)
 {
 	struct simstep *st = x->job > 0 ? step_of(s, node, x->job, x->attempt) : NULL;
@@ -416,6 +432,7 @@ static void run_effect(struct sim *s, int node, const struct agent_effect *x)
 			reread(s, st);
 		break;
 	case AX_SCAN: scan(s, node, x); break;
+	case AX_MOTION: look(s, node, x); break;
 	case AX_FORGET:
 		if (st)
 			st->spooled = false;

@@ -26,8 +26,11 @@ enum fault {
 	F_RANK_SIGNAL,
 	F_RANK_EXIT_1,
 	F_RANK_EXIT_0,
+	F_RANK_STOPPED, /* and the attempt stands until it is ended */
 	F_STEPD_KILL,
 	F_STEPD_HANG,
+	F_SLOW,
+	F_HANG,
 	F_AGENT_KILL,
 	F_REBOOT,
 	F_POWER_OFF,
@@ -120,6 +123,7 @@ struct proc {
 	struct simstep *step;
 	int64_t rank, gpu, pid;
 	bool started, alive, stuck, reported;
+	bool frozen; /* stopped by a signal */
 	int64_t code, signal, stuck_until;
 	bool child;
 };
@@ -188,7 +192,8 @@ struct attempt {
 	int64_t n_started, n_alive, broken_at;
 	/* cut: samples of it went with a lost controller */
 	bool training, ending, lossy, cut;
-	int64_t saving; /* iteration being saved, 0 none */
+	int64_t slow_until; /* it stands until then, and its files grow */
+	int64_t saving;     /* iteration being saved, 0 none */
 };
 /* A checkpoint in the shared file system. given_up: a user went back behind it since; stamp: what
  * its manifest would say; altered: its files changed after the controller had their manifest, whose
@@ -346,6 +351,8 @@ void sim_trace(struct sim *s, const char *fmt, ...) _printf_(2, 3);
 _Noreturn void sim_violation(struct sim *s, const char *fmt, ...) _printf_(2, 3);
 struct truth *sim_job(struct sim *s, int64_t id);
 /* the newest of its job */
+/* Its least times of a hang are a tenth: a run is minutes long. */
+struct core *sim_core(void);
 struct attempt *sim_attempt(struct sim *s, int64_t job, int64_t number);
 struct attempt *sim_past_attempt(const struct sim *s, int64_t job, int64_t number);
 void sim_harm(struct sim *s, int64_t job, int64_t attempt);
@@ -413,6 +420,8 @@ void train_started(struct sim *s, struct proc *p);
 void train_ended(struct sim *s, struct proc *p);
 void train_iterate(struct sim *s, struct attempt *a, int64_t iteration);
 void train_saved(struct sim *s, struct attempt *a, int64_t iteration);
+bool train_runs(const struct attempt *a);
+void train_motion(const struct sim *s, const struct attempt *a, struct motion_reading *r);
 void train_exit(struct sim *s, struct attempt *a, int64_t rank, int64_t code);
 struct file *train_file(struct sim *s, int64_t job, int64_t iteration);
 /* since the controller had its manifest, which said *ret_was */

@@ -262,7 +262,8 @@ static void signal_ranks(struct sim *s, struct simstep *st)
 {
 	for (size_t i = 0; i < st->n_procs; i++)
 		/* some ignore it until the grace is over */
-		if (st->procs[i].alive && !st->procs[i].stuck && !sim_chance(s, 0.15))
+		if (st->procs[i].alive && !st->procs[i].stuck && !st->procs[i].frozen &&
+		    !sim_chance(s, 0.15))
 			sim_at(s, s->now + sim_between(s, MS, 2 * S), K_EXIT, st->procs[i].rank,
 			       sim_chance(s, 0.5) ? 143 : 0, sim_attempt(s, st->job, st->attempt),
 			       NULL);

@@ -1,6 +1,7 @@
 /* What the ranks do in truth: an attempt iterates while all its ranks live, saves checkpoints to
  * the shared file system, ends with exit 0; a dead rank stops everybody, and some die after it. */
 #include "tests/sim/sim.h"
+#include "agent/core/agent/motion.h"
 
 #include <stdlib.h>
 
@@ -162,15 +163,39 @@ static void next(struct sim *s, struct attempt *a)
 static bool runs(const struct attempt *a)
 {
 	for (int64_t r = 0; r < a->world; r++)
-		if (!a->ranks[r] || !a->ranks[r]->alive || a->ranks[r]->stuck)
+		if (!a->ranks[r] || !a->ranks[r]->alive || a->ranks[r]->stuck ||
+		    a->ranks[r]->frozen)
 			return false;
 	return !a->ending;
+}
+
+bool train_runs(const struct attempt *a)
+{
+	return a->training && runs(a);
+}
+
+/* In truth: each iteration prints, a slow one writes; who waits for a peer spins. */
+void train_motion(const struct sim *s, const struct attempt *a, struct motion_reading *r)
+{
+	const struct proc *p = r->rank < a->world ? a->ranks[r->rank] : NULL;
+	bool slow = runs(a) && a->slow_until > s->now;
+
+	if (!p || !p->alive)
+		return;
+	r->log_bytes = a->iteration * 100;
+	r->io_bytes = slow ? s->now * 10 : 0;
+	r->cpu_us = p->frozen ? 0 : s->now;
+	r->state = p->stuck ? PROCESS_WAITS : p->frozen ? PROCESS_STOPPED : PROCESS_RUNS;
 }
 
 void train_iterate(struct sim *s, struct attempt *a, int64_t iteration)
 {
 	if (!runs(a) || iteration != a->iteration + 1)
 		return;
+	if (a->slow_until > s->now) {
+		sim_at(s, a->slow_until, K_ITERATE, iteration, 0, a, NULL);
+		return;
+	}
 	a->iteration = iteration;
 	for (int64_t r = 0; r < a->world; r++) {
 		say(s, a, r, SE_SAMPLE, iteration, PHASE_NONE);
@@ -210,7 +235,8 @@ void train_saved(struct sim *s, struct attempt *a, int64_t iteration)
 
 void train_exit(struct sim *s, struct attempt *a, int64_t rank, int64_t code)
 {
-	if (a && a->ranks[rank] && a->ranks[rank]->alive && !a->ranks[rank]->stuck)
+	if (a && a->ranks[rank] && a->ranks[rank]->alive && !a->ranks[rank]->stuck &&
+	    !a->ranks[rank]->frozen)
 		proc_end(s, a->ranks[rank], code, MO_NONE);
 }
 

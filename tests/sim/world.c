@@ -6,8 +6,9 @@
 
 /* clang-format off */
 const char *const fault_names[_FAULT_N] = {
-	"rank dies by a signal", "rank exits 1", "rank exits 0 early", "stepd killed",
-	"stepd stopped", "agent killed", "node reboots", "node loses power", "node cut off",
+	"rank dies by a signal", "rank exits 1", "rank exits 0 early",
+	"rank stopped", "stepd killed", "stepd stopped", "attempt stands, and moves",
+	"hang confirmed", "agent killed", "node reboots", "node loses power", "node cut off",
 	"controller killed", "controller paused", "controller dies with its machine",
 	"controller dies before the store", "controller dies between store and reply",
 	"controller dies between replies", "agent dies between effects",
@@ -171,6 +172,14 @@ void sim_harm(struct sim *s, int64_t job, int64_t attempt)
 	struct truth *t = sim_job(s, job);
 
 	t->harmed = MO_MAX(t->harmed, attempt);
+}
+
+struct core *sim_core(void)
+{
+	struct core_config config = core_config_default;
+
+	config.hang_percent = 10;
+	return core_new(&config);
 }
 
 struct attempt *sim_attempt(struct sim *s, int64_t job, int64_t number)

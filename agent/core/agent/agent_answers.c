@@ -30,6 +30,7 @@ static void on_ack(struct agent_core *s, const struct step_ack *a, struct agent_
 static void on_sync_taken(struct agent_core *s, const struct sync_reply *r, struct agent_out *out)
 {
 	agent_core_images_due(s, r, out);
+	agent_core_motion_due(s, r);
 	for (size_t i = 0; i < s->n_steps; i++)
 		for (size_t k = 0; k < s->steps[i]->n_ranks; k++)
 			s->steps[i]->ranks[k].acked = s->steps[i]->ranks[k].sent;

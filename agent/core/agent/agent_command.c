@@ -175,5 +175,6 @@ void agent_core_command(struct agent_core *s, const struct command *c, int64_t n
 	case CMD_SCAN: on_scan(s, c, out); break;
 	case CMD_IMAGE: agent_core_image(s, c, now, out); break;
 	case CMD_QUERY: on_query(s, c, now, out); break;
+	case CMD_MOTION: agent_core_motion(s, c, now, out); break;
 	}
 }

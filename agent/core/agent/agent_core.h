@@ -10,6 +10,7 @@
 #include "lib/model/message.h"
 
 struct agent_core;
+struct motion_reading;
 enum agent_event_type {
 	/* start-up: a step found in the spool; lock_held, boot_same, notes read so far */
 	AE_SPOOLED_STEP,
@@ -32,6 +33,7 @@ enum agent_event_type {
 	/* job, attempt: AE_NOTEs from here on are the journal's from its beginning (AX_REREAD) */
 	AE_REREAD,
 	AE_PROGRESS, /* job, attempt, progress of one rank */
+	AE_MOTION,   /* job, attempt, readings of its ranks (AX_MOTION) */
 	AE_SCANNED,  /* scan result of the helper */
 	/* image, report: how far it is: digest, done, total, unpacking; ok: that was the end of it:
 	 * ready, or error and refused */
@@ -58,6 +60,8 @@ struct agent_event {
 	const struct scan_result *scan;
 	int64_t image; /* number of AX_IMAGE */
 	const struct image_report *report;
+	const struct motion_reading *readings;
+	size_t n_readings;
 };
 enum agent_effect_type {
 	/* job, attempt, epoch: save before the next effect: never again act on a lower epoch,
@@ -82,6 +86,7 @@ enum agent_effect_type {
 	/* job, attempt: read the journal again from its beginning: AE_REREAD, then AE_NOTE of each
 	 * line */
 	AX_REREAD,
+	AX_MOTION, /* job, attempt: read what its ranks did (agent_core_ranks()), then AE_MOTION */
 	AX_FORGET, /* job, attempt: remove spool entry and step directory (logs stay) */
 	AX_HELLO,  /* send hello (agent_core_hello fills the steps) */
 	AX_SYNC,   /* send the next sync (agent_core_sync) */

@@ -2,6 +2,7 @@
  * acknowledged, what was asked of it. Only for agent_core.c and report.c. */
 #pragma once
 #include "agent/core/agent/agent_core.h"
+#include "agent/core/agent/motion.h"
 #include "lib/model/limits.h"
 
 /* unacknowledged notes in memory while no controller answers; above it every second sample of
@@ -25,6 +26,7 @@ struct agent_step_rank {
 	bool started, exited;
 	int64_t pid;
 	struct rank_progress now, sent, acked;
+	struct motion_marks motion;
 };
 struct agent_step {
 	int64_t job, attempt;
@@ -49,6 +51,7 @@ struct agent_step {
 	bool never_started; /* found at start-up without lock and notes */
 	bool known;         /* false: the controller never stored it */
 	char *text;         /* why stepd was lost, when known */
+	int64_t looked_at;  /* AX_MOTION was last out; 0 never */
 	int64_t retry_at;   /* AS_WRITING: write again what has not come back */
 };
 struct agent_step *agent_step_new(int64_t job, int64_t attempt, const struct launch *l);

@@ -99,6 +99,9 @@ void agent_core_sync(struct agent_core *s, struct agent_sync *ret)
 			if (!mo_desc_equal(&rank_progress_desc, &rank->now, &rank->acked))
 				mo_desc_copy(&rank_progress_desc,
 					     MO_ADD(r, progress, &rank_progress_desc), &rank->now);
+			struct rank_motion motion;
+			if (!rank->exited && motion_tell(&rank->motion, rank->now.rank, &motion))
+				*MO_ADD(r, motion, &rank_motion_desc) = motion;
 		}
 	}
 	bytes = 0; /* of scans; another one begins each time, here too */

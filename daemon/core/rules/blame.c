@@ -84,6 +84,23 @@ static struct blame blame_step(const struct job *j, const struct step *st, bool 
 	return b;
 }
 
+/* The verdict that ended the attempt, and who stood out. */
+static struct blame blame_hang(const struct job *j)
+{
+	struct blame b = { .kind = B_HANG };
+
+	if (j->hang.rank != MO_NONE) {
+		b.rank = &j->run.ranks[j->hang.rank];
+		b.step = step_find(j, j->attempt, b.rank->node);
+	}
+	return b;
+}
+
+static bool ended_by_hang(const struct job *j)
+{
+	return j->hang.stage == HANG_CONFIRMED && j->hang.acts;
+}
+
 /* First evidence, in the order of steps; a late exit when there is none. */
 struct blame blame_find(const struct job *j, int64_t now, int64_t exit_wait_us)
 {
@@ -104,7 +121,7 @@ struct blame blame_find(const struct job *j, int64_t now, int64_t exit_wait_us)
 	if (j->failure.exit0_at != MO_NONE && j->counts.exited < (int64_t)j->run.n_ranks &&
 	    now >= j->failure.exit0_at + exit_wait_us)
 		return (struct blame){ .kind = B_LATE };
-	return (struct blame){ 0 };
+	return ended_by_hang(j) ? blame_hang(j) : (struct blame){ 0 };
 }
 
 /* With every exit known: what is found late but explains the rest (refused, supervisor, node)
@@ -134,6 +151,8 @@ struct blame blame_root(const struct job *j)
 		if (b.kind > best.kind)
 			best = b;
 	}
+	if (best.kind == B_NONE && ended_by_hang(j))
+		return blame_hang(j);
 	if (best.kind >= B_NODE)
 		return best;
 	if (best.kind == B_SIGNAL && first.kind == B_EXIT && signal_of(best.rank) != SIGABRT &&
@@ -153,6 +172,7 @@ char *blame_cause(const struct job *j, const struct blame *b)
 	case B_NODE: return mo_strdup("node-lost");
 	case B_ENDED: return mo_strdup("ended without exit status");
 	case B_LATE: return mo_strdup("exit-wait");
+	case B_HANG: return mo_strdup("hang");
 	case B_ELSEWHERE: return mo_strdup("saved elsewhere");
 	case B_CONFIG: return mo_strdup("config");
 	case B_NUMBERS: return numbers_cause(j);
@@ -195,6 +215,8 @@ const char *blame_class(const struct job *j, const struct blame *b)
 		return "node_fault";
 	if (b->kind == B_NUMBERS)
 		return "numerical";
+	if (b->kind == B_HANG)
+		return "hang";
 	if (b->kind == B_EXIT && b->rank && j->progress.watermark == MO_NONE &&
 	    b->rank->exit->code > 0 && !mo_streq(b->rank->exit->cause, "oom"))
 		return "user_error";
@@ -243,6 +265,8 @@ void blame_evidence(const struct job *j, const struct blame *b, char ***texts, s
 		mo_strs_add(texts, n, place);
 	if (b->kind == B_REFUSED && b->step && b->step->refused_text)
 		mo_strs_add(texts, n, b->step->refused_text);
+	for (size_t i = 0; b->kind == B_HANG && i < j->hang.n_evidence; i++)
+		mo_strs_add(texts, n, j->hang.evidence[i]);
 	if (b->kind == B_NODE && b->step && b->step->gone_how)
 		mo_strs_add(texts, n, b->step->gone_how);
 	if (b->kind == B_NUMBERS)

@@ -11,6 +11,7 @@
 enum blame_kind {
 	B_NONE,
 	B_LATE,
+	B_HANG, /* nothing moved (hang.c): nobody died of it */
 	B_ENDED,
 	B_EXIT,
 	B_SIGNAL,
@@ -42,7 +43,7 @@ const struct rank *blame_first(const struct job *j, const struct step *st);
 const struct step *blame_outside(const struct job *j, const struct blame *b);
 /* "exit code 1", "signal 9 SIGKILL", "node-lost" ... Caller frees. */
 char *blame_cause(const struct job *j, const struct blame *b);
-/* enum failure class by name: user_error, node_fault, transient. */
+/* enum failure class by name: user_error, node_fault, hang, transient. */
 const char *blame_class(const struct job *j, const struct blame *b);
 /* The launch was refused for what the user gave. */
 bool blame_refused_user(const struct step *st);

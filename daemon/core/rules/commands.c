@@ -13,6 +13,7 @@
  *   failed, the next attempt waits for the node's checks        CHECK
  *   the job that is to be placed there has an image             IMAGE
  *   somebody wants an image there before a job does             IMAGE, of no job
+ *   may hang, and the attempt goes on                           MOTION, to agents that know it
  * SCANs that verify a checkpoint after its save go to the nodes that verify.c names. And one
  * SCAN by the node of rank 0 when a job is completed, or is over while checkpoint.keep was
  * removing (checkpoint_end_node), beside those that schedule.c and checkpoint.keep want. What
@@ -24,6 +25,7 @@
 
 #include "daemon/core/rules/acks.h"
 #include "daemon/core/rules/cordon.h"
+#include "daemon/core/rules/hang.h"
 #include "daemon/core/rules/images.h"
 #include "daemon/core/rules/launch.h"
 #include "daemon/core/rules/prefetch.h"
@@ -279,6 +281,8 @@ static uint64_t due(const struct core *c, const char *node, const struct live *l
 
 			if (kind >= 0)
 				hash = mix(hash, kind, j->id, st->attempt);
+			if (hang_asks(c, j, st))
+				hash = mix(hash, CMD_MOTION, j->id, st->attempt);
 		}
 		if (j && prune_id(j, node) != MO_NONE)
 			hash = mix_scan(hash, ORDER_PRUNE, j->id, prune_id(j, node));
@@ -338,8 +342,11 @@ void core_sync_reply(struct core *c, const char *node, struct sync_reply *ret)
 		const struct job *j = job_find(&c->state, l->jobs[i]);
 
 		for (const struct step *st = j ? step_next(j, node, -1) : NULL; st;
-		     st = step_next(j, node, st->attempt))
+		     st = step_next(j, node, st->attempt)) {
 			add_step(c, j, st, ret);
+			if (hang_asks(c, j, st))
+				add(c, ret, CMD_MOTION, j->id, st->attempt, node);
+		}
 		if (j)
 			add_prune(c, j, node, ret);
 		if (j)

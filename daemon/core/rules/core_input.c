@@ -5,7 +5,7 @@ const char *const core_input_type_names[_IN_N] = {
 	"start",  "clock",   "tick",  "late",         "submit",        "cancel",  "pause",
 	"resume", "restart", "drain", "undrain",      "ack",           "fence",   "hello",
 	"sync",   "news",    "token", "token_revoke", "token_used",    "refused", "resolve",
-	"config", "store",   "exec",  "prefetch",     "images_remove",
+	"config", "store",   "exec",  "prefetch",     "images_remove", "power",
 };
 
 static const struct mo_field in_caller_fields[] = {
@@ -153,6 +153,14 @@ static const struct mo_field in_images_remove_fields[] = {
 };
 const struct mo_desc in_images_remove_desc = MO_DESC(in_images_remove, in_images_remove_fields);
 
+static const struct mo_field in_power_fields[] = {
+	MO_D(in_power, node, MO_STR, "name of the node"),
+	MO_D(in_power, boot_id, MO_STR, "of the boot that it was in when the command was run"),
+	MO_D(in_power, off, MO_BOOL, "the command says that it is off"),
+	MO_D(in_power, text, MO_STR, "what the command said, or why it did not run"),
+};
+const struct mo_desc in_power_desc = MO_DESC(in_power, in_power_fields);
+
 static const struct mo_field core_input_fields[] = {
 	MO_D_ENUM(core_input, type, core_input_type_names,
 		  "what the shell heard: names the member that says more; start and tick "
@@ -202,6 +210,8 @@ static const struct mo_field core_input_fields[] = {
 		 "an image that nodes are to have before a job needs it", .omit = true),
 	MO_D_SUB(core_input, images_remove, MO_OPT, &in_images_remove_desc,
 		 "images that are to go from nodes", .omit = true),
+	MO_D_SUB(core_input, power, MO_OPT, &in_power_desc,
+		 "what the site's fence_command did about a silent node", .omit = true),
 };
 const struct mo_desc core_input_desc = MO_DESC(core_input, core_input_fields);
 

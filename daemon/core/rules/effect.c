@@ -4,7 +4,7 @@
 #include "lib/model/event_type.h"
 
 const char *const effect_type_names[_FX_N] = {
-	"reply", "welcome", "ack", "hold", "wake", "config", "event",
+	"reply", "welcome", "ack", "hold", "wake", "config", "power", "event",
 };
 
 static const struct mo_field effect_reply_fields[] = {

@@ -153,6 +153,14 @@ static void nothing_left(struct turn *t, const char *name)
 	turn_emit(t, &r);
 }
 
+void fleet_fenced(struct turn *t, const struct node *n, const char *how)
+{
+	event_emit(t, EVENT_NODE_FENCED, MO_NONE, n->name, MO_NONE, MO_NONE, NULL,
+		   "node %s %s: its ranks are taken for dead", n->name, how);
+	proof_node(t, n->name, NULL, how);
+	nothing_left(t, n->name);
+}
+
 static void fence(struct turn *t, const struct node *n)
 {
 	_cleanup_(mo_freep) char *how =
@@ -177,10 +185,7 @@ static void fence(struct turn *t, const struct node *n)
 	}
 	audit_emit(t, EVENT_AUDIT_FENCED, n->name,
 		   "fenced node %s (boot %s): its ranks are taken for dead", n->name, n->boot.id);
-	event_emit(t, EVENT_NODE_FENCED, MO_NONE, n->name, MO_NONE, MO_NONE, NULL,
-		   "node %s %s: its ranks are taken for dead", n->name, how);
-	proof_node(t, n->name, NULL, how);
-	nothing_left(t, n->name);
+	fleet_fenced(t, n, how);
 	turn_reply(t, 200, MO_NONE, NULL);
 }
 

@@ -7,6 +7,7 @@
 #include "daemon/core/rules/plan_drift.h"
 #include "daemon/core/rules/config.h"
 #include "daemon/core/rules/cordon.h"
+#include "daemon/core/rules/hang.h"
 #include "daemon/core/rules/policy.h"
 #include "daemon/core/rules/transitions.h"
 #include "daemon/core/rules/turn.h"
@@ -197,7 +198,7 @@ bool job_act(struct turn *t, int64_t id)
 	if (!j || job_state_final(j->state))
 		return false;
 	if (j->run.n_places > 0) {
-		if (judge_outside(t, id) || policy_fail(t, id))
+		if (judge_outside(t, id) || hang_act(t, id) || policy_fail(t, id))
 			return true;
 		if (policy_all_dead(j) && !config_awaited(j) &&
 		    !doubt_awaited(&t->core->state, j)) {

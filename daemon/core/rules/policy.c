@@ -77,7 +77,9 @@ bool policy_fail(struct turn *t, int64_t id)
 	r.fail->told_after_us = age_us(t, &b);
 	verdict_evidence(t->core, j, &v, &r.fail->evidence, &r.fail->n_evidence);
 	incident_readings(t, j, &r.fail->evidence, &r.fail->n_evidence);
-	if (b.rank && b.step)
+	if (b.kind == B_HANG)
+		reason = mo_strdup(j->hang.text);
+	else if (b.rank && b.step)
 		reason = mo_printf("rank %lld on %s died: %s", (long long)b.rank->rank,
 				   b.step->node, cause);
 	else if (b.kind == B_ELSEWHERE)
@@ -185,6 +187,8 @@ static char *what_happened(const struct job *j, const struct verdict *v, const s
 {
 	if (v->blame.kind == B_NUMBERS)
 		return numbers_text(j);
+	if (v->blame.kind == B_HANG)
+		return mo_strdup(j->hang.text);
 	if (v->blame.rank)
 		return mo_printf("rank %lld on %s died: %s", (long long)v->blame.rank->rank,
 				 f->node, f->cause);

@@ -51,7 +51,7 @@ static void apply_notes(struct turn *t, int64_t id, const char *node, const stru
 	const struct step *st = step_find(j, rep->attempt, node);
 	int64_t through = st->through, iteration = j->progress.iteration,
 		episodes = numbers_episodes(j);
-	bool refused = j->saves.path_refused, due = j->config.due;
+	bool refused = j->saves.path_refused, due = j->config.due, word = false;
 	const struct note *notes;
 	size_t n_notes;
 	struct record r;
@@ -62,6 +62,7 @@ static void apply_notes(struct turn *t, int64_t id, const char *node, const stru
 			continue;
 		through = rep->notes[i].n;
 		mo_desc_copy(&note_desc, MO_ADD(&r, notes, &note_desc), &rep->notes[i]);
+		word |= rep->notes[i].kind != NOTE_SAMPLE;
 		name_place(j, &r.notes[r.n_notes - 1]);
 		name_iteration(j, &r.notes[r.n_notes - 1], rep->attempt, &iteration);
 		if (rep->notes[i].kind == NOTE_GONE)
@@ -75,6 +76,8 @@ static void apply_notes(struct turn *t, int64_t id, const char *node, const stru
 	notes = r.notes; /* the record's from now on, which lives as long as the turn */
 	n_notes = r.n_notes;
 	turn_emit(t, &r);
+	if (word && rep->attempt == j->attempt)
+		core_word(t->core, j, t->now);
 	if (j->config.due && !due)
 		config_ask(t, j);
 	numbers_tell(t, id, episodes);
@@ -126,6 +129,18 @@ static void progress(struct turn *t, const struct job *j, const struct step *st,
 			continue;
 		if (j->failure.waiting_node)
 			core_touch(t->core, j->id);
+	}
+}
+
+static void motion(struct turn *t, const struct job *j, const struct step *st,
+		   const struct step_report *rep)
+{
+	for (size_t i = 0; i < rep->n_motion && st->attempt == j->attempt; i++) {
+		const struct rank_motion *m = &rep->motion[i];
+
+		if (m->rank >= st->first_rank && m->rank < st->first_rank + st->n_ranks &&
+		    (uint64_t)m->rank < j->run.n_ranks)
+			core_motion(t->core, j, m, t->now);
 	}
 }
 
@@ -183,6 +198,8 @@ static void known_step(struct turn *t, int64_t id, const struct step_report *rep
 		apply_notes(t, id, node, rep);
 	st = step_find(j, rep->attempt, node);
 	progress(t, j, st, rep);
+	if (fresh)
+		motion(t, j, st, rep);
 	if (fresh && is_refusal_alone(st, rep)) {
 		if (!st->missing)
 			hung(t, id, rep, node, true, EVENT_STEP_MISSING,

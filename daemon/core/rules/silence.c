@@ -72,6 +72,8 @@ void fleet_late(struct core *c, int64_t by, int64_t now)
 {
 	if (by <= 0)
 		return;
+	if (by >= c->config.down_us)
+		c->heard_from = now;
 	for (size_t i = 0; i < c->state.n_nodes; i++)
 		c->lives[i].heard_at =
 			c->state.nodes[i]->state == NODE_UP && by >= c->config.down_us

@@ -124,7 +124,8 @@ static void shift_job(struct job *j, int64_t shift)
 				   &j->queued_since, &j->not_before,       &j->progress.at,
 				   &j->failure.at,   &j->failure.exit0_at, &j->ledger_at,
 				   &j->scan.at,      &j->waterfall.at,     &j->waterfall.gone_at,
-				   &j->checks.until, &j->streak.since };
+				   &j->checks.until, &j->streak.since,     &j->hang.at,
+				   &j->hang.since };
 
 	for (size_t i = 0; i < ELEMENTSOF(marks); i++)
 		move(marks[i], shift);

@@ -1,6 +1,7 @@
 /* The times and limits by which a core decides, as its shell sets them once (core_config_default in
  * core.h); they are the same at a replay, so what they change must be in a record. */
 #pragma once
+#include <stdbool.h>
 #include <stdint.h>
 
 struct core_config {
@@ -12,4 +13,8 @@ struct core_config {
 	/* health.learn, 7 days from when a node is first heard; 0 = none */
 	int64_t learn_us;
 	int64_t pull_parallel; /* nodes that are brought images at once */
+	bool powers_off;       /* the site has a fence_command */
+	/* floors of the times after which a job counts as hanging, in percent of those of
+	 * hang_limits.c */
+	int64_t hang_percent;
 };

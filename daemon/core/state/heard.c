@@ -43,6 +43,13 @@ int64_t job_progress_at(const struct state *s, const struct job *j)
 	return b ? MO_MAX(j->progress.at, b->advanced_at) : j->progress.at;
 }
 
+int64_t job_word_at(const struct state *s, const struct job *j)
+{
+	const struct job_beats *b = beats_of(s, j);
+
+	return b ? b->word_at : MO_NONE;
+}
+
 void rank_progress_of(const struct state *s, const struct job *j, size_t rank,
 		      int64_t *ret_iteration, double *ret_step_ms)
 {
@@ -54,4 +61,15 @@ void rank_progress_of(const struct state *s, const struct job *j, size_t rank,
 	*ret_step_ms = k && k->step_ms != MO_NONE_F && k->iteration >= reported->iteration
 			       ? k->step_ms
 			       : reported->step_ms;
+}
+
+const struct rank_motion *rank_motion_of(const struct state *s, const struct job *j, size_t rank,
+					 int64_t *ret_at)
+{
+	const struct job_beats *b = beats_of(s, j);
+
+	if (!b || b->ranks[rank].motion_at == MO_NONE)
+		return NULL;
+	*ret_at = b->ranks[rank].motion_at;
+	return &b->ranks[rank].motion;
 }

@@ -8,8 +8,13 @@
 int64_t node_heard_at(const struct state *s, const struct node *n);
 /* Core time of the job's newest iteration, by records or beats. */
 int64_t job_progress_at(const struct state *s, const struct job *j);
+/* Of the last word of its attempt's engine that is no iteration; MO_NONE: none was heard. */
+int64_t job_word_at(const struct state *s, const struct job *j);
 /* Of the rank at this place in job.ranks: the newest of records and beats. */
 void rank_progress_of(const struct state *s, const struct job *j, size_t rank,
 		      int64_t *ret_iteration, double *ret_step_ms);
+/* What its node said last that moves of it, and when; NULL: nothing. */
+const struct rank_motion *rank_motion_of(const struct state *s, const struct job *j, size_t rank,
+					 int64_t *ret_at);
 /* First of these whose job is not below. */
 size_t beats_place(const struct job_beats *beats, size_t n, int64_t job);

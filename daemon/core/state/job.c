@@ -10,6 +10,8 @@
 const char *const intent_names[_INTENT_N] = { "none",    "cancel", "pause",
 					      "restart", "drain",  "time-limit" };
 
+const char *const hang_stage_names[_HANG_STAGE_N] = { "suspected", "confirmed" };
+
 static const struct mo_field config_read_fields[] = {
 	MO_D(config_read, hash, MO_STR, "of the files there", .omit = true),
 	MO_D(config_read, refused, MO_STR,
@@ -269,6 +271,22 @@ static const struct mo_field job_fields[] = {
 	      "the image that all its attempts have (engine.container)", .omit = true),
 	MO_DP(job, image, node, "image_node", MO_STR, "node that said so", .omit = true),
 	MO_DP(job, image, at, "image_at", MO_TIME, "when", .omit = true),
+	MO_DP_ENUM(job, hang, stage, "hang", hang_stage_names,
+		   "whether the attempt hangs, as it was judged; null: something moves",
+		   .omit = true),
+	MO_DP(job, hang, at, "hang_at", MO_INT, "when it was judged so, us", .omit = true),
+	MO_DP(job, hang, since, "hang_since", MO_INT, "since when nothing moves, us", .omit = true),
+	MO_DP(job, hang, acts, "hang_acts", MO_BOOL, "confirmed, and the attempt ends by it",
+	      .omit = true),
+	MO_DP(job, hang, rank, "hang_rank", MO_INT, "rank that stands out; MO_NONE: none does",
+	      .omit = true),
+	MO_DP(job, hang, text, "hang_text", MO_STR, "what it is, for a person", .omit = true),
+	MO_DP_LIST(job, hang, evidence, "hang_evidence", MO_STRS, "what shows it, a line each",
+		   .omit = true),
+	MO_DP(job, hang, n_confirmed, "hangs_confirmed", MO_INT, "verdicts of all attempts",
+	      .omit = true),
+	MO_DP(job, hang, n_wrong, "hangs_wrong", MO_INT, "of these, after which it moved on",
+	      .omit = true),
 	MO_DP(job, image, waits, "image_waits", MO_BOOL,
 	      "places are kept for it until they have the image", .omit = true),
 };

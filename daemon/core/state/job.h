@@ -187,6 +187,25 @@ struct job_failure {
 	int64_t unfinished_us; /* from the last charge of the ledger to that death */
 	bool waiting_node;     /* recovering because a node is down, nothing killed */
 };
+/* Whether the attempt hangs, as it was judged (rules/hang.c). */
+enum hang_stage {
+	HANG_NONE = -1,
+	HANG_SUSPECTED, /* its nodes are asked what moves, nothing else */
+	HANG_CONFIRMED,
+	_HANG_STAGE_N
+};
+extern const char *const hang_stage_names[_HANG_STAGE_N];
+struct job_hang {
+	int stage;
+	int64_t at, since; /* judged so; since when nothing moves */
+	bool acts;         /* confirmed, and the attempt ends by it */
+	int64_t rank;      /* the one that stands out; MO_NONE: none does */
+	char *text;
+	char **evidence;
+	size_t n_evidence;
+	/* of all attempts: confirmed, and of these, those after which it moved on */
+	int64_t n_confirmed, n_wrong;
+};
 /* Failures in a row, without a new checkpoint between. */
 struct job_streak {
 	int64_t same; /* of the same signature */
@@ -259,6 +278,7 @@ struct job {
 	struct job_verify verify;
 	struct job_progress progress;
 	struct job_failure failure;
+	struct job_hang hang;
 	struct job_streak streak;
 	struct job_checks checks;
 	struct incident *incidents;

@@ -128,9 +128,13 @@ void core_lives_clear(struct core *c)
 static void beats_begin(struct job_beats *b, const struct job *j)
 {
 	free(b->ranks);
-	*b = (struct job_beats){ .job = j->id, .attempt = j->attempt, .advanced_at = MO_NONE };
+	*b = (struct job_beats){
+		.job = j->id, .attempt = j->attempt, .advanced_at = MO_NONE, .word_at = MO_NONE
+	};
 	for (size_t i = 0; i < j->run.n_ranks; i++)
-		*MO_GROW(b->ranks, b->n_ranks) = (struct rank_beat){ MO_NONE, MO_NONE_F };
+		*MO_GROW(b->ranks, b->n_ranks) = (struct rank_beat){ .iteration = MO_NONE,
+								     .step_ms = MO_NONE_F,
+								     .motion_at = MO_NONE };
 }
 
 /* Of this attempt; made when there is none. */
@@ -173,6 +177,30 @@ bool core_beat(struct core *c, const struct job *j, int64_t rank, int64_t iterat
 	return true;
 }
 
+void core_motion(struct core *c, const struct job *j, const struct rank_motion *m, int64_t now)
+{
+	struct job_beats *b = beats_get(c, j);
+
+	assert(m->rank >= 0 && (size_t)m->rank < j->run.n_ranks);
+	b->ranks[m->rank].motion = *m;
+	b->ranks[m->rank].motion_at = now;
+}
+
+void core_word(struct core *c, const struct job *j, int64_t now)
+{
+	beats_get(c, j)->word_at = now;
+}
+
+bool core_judge(struct core *c, const struct job *j, int64_t now, int64_t every)
+{
+	struct job_beats *b = beats_get(c, j);
+
+	if (b->judged_at && now - b->judged_at < every)
+		return false;
+	b->judged_at = now;
+	return true;
+}
+
 void core_beats_drop(struct core *c, int64_t job)
 {
 	size_t at = beats_place(c->beats, c->n_beats, job);
@@ -192,4 +220,11 @@ void core_live_shift(struct core *c, int64_t shift)
 	for (size_t i = 0; i < c->n_beats; i++)
 		if (c->beats[i].advanced_at != MO_NONE)
 			c->beats[i].advanced_at += shift;
+	for (size_t i = 0; i < c->n_beats; i++) {
+		c->beats[i].judged_at = 0;
+		if (c->beats[i].word_at != MO_NONE)
+			c->beats[i].word_at += shift;
+		for (size_t k = 0; k < c->beats[i].n_ranks; k++)
+			c->beats[i].ranks[k].motion_at = MO_NONE;
+	}
 }

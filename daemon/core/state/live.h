@@ -39,6 +39,7 @@ struct live {
 	size_t n_prefetches;         /* of struct core, which it is to serve */
 	bool pulled;                 /* it was to have some after the pass before */
 	bool brings;                 /* its agent does that (agent_sync.pulls) */
+	bool tells_motion;           /* its agent does (agent_sync.motion) */
 	struct image_report *images; /* what it said of them last */
 	size_t n_images;
 	uint64_t commands_sent; /* hash of the commands of the last reply */
@@ -53,6 +54,7 @@ struct live {
 	int64_t n_muted; /* changes since the last event that were not reported */
 	bool capped;     /* it was reported that it is not cordoned */
 	bool held;       /* the same, because it is new */
+	bool powering;   /* the shell was told to run fence_command for it (power.c) */
 	/* newest of each GPU, and of each card */
 	struct gpu_sensors *sensors;
 	size_t n_sensors;
@@ -67,9 +69,13 @@ struct live {
 struct rank_beat {
 	int64_t iteration;
 	double step_ms;
+	struct rank_motion motion;
+	int64_t motion_at; /* when that was heard; MO_NONE never */
 };
 struct job_beats {
 	int64_t job, attempt, advanced_at;
+	int64_t word_at;   /* last word of its engine that is no iteration; MO_NONE none */
+	int64_t judged_at; /* whether it hangs (hang.c); 0 never */
 	struct rank_beat *ranks;
 	size_t n_ranks;
 };
@@ -142,6 +148,10 @@ struct core {
 	struct queue queue;  /* what every waiting job waits for, by the last pass */
 	int64_t liveness_at; /* no node's silence can matter before; a lower bound */
 	int64_t jobs_at;     /* next deadline of any job or of the queue */
+	int64_t hangs_at;    /* when a job may be overdue next, or is to be judged again */
+	/* nobody is overdue for the time before: this process did not hear of it, or its clock was
+	 * set */
+	int64_t heard_from;
 };
 
 /* the rules visit it in this turn */
@@ -158,6 +168,12 @@ bool job_is_out(const struct state *s, int64_t job);
  * reported), as a beat reported it. True when it advances the rank. */
 bool core_beat(struct core *c, const struct job *j, int64_t rank, int64_t iteration, double step_ms,
 	       int64_t now);
+/* What its node says that moves of a rank of the job's present attempt. */
+void core_motion(struct core *c, const struct job *j, const struct rank_motion *m, int64_t now);
+/* Its engine said something that is no iteration. */
+void core_word(struct core *c, const struct job *j, int64_t now);
+/* It is judged now whether the job hangs. False: that was done less than `every` ago. */
+bool core_judge(struct core *c, const struct job *j, int64_t now, int64_t every);
 void core_beats_drop(struct core *c, int64_t job); /* the job has no ranks any more */
 /* with the clock: when nodes were heard and jobs advanced */
 void core_live_shift(struct core *c, int64_t shift);

@@ -4,6 +4,8 @@
 #include "lib/model/limits.h"
 #include "lib/model/recipe.h"
 
+const char *const power_step_names[_POWER_N] = { "asked", "failed", "held", "off" };
+
 static const struct mo_field node_fields[] = {
 	MO_D(node, name, MO_STR, "by which it is known"),
 	MO_DP(node, boot, id, "boot_id", MO_STR, "which boot of its machine this is"),
@@ -37,6 +39,11 @@ static const struct mo_field node_fields[] = {
 	      .omit = true),
 	MO_DP(node, agent, tells_health, "tells_health", MO_BOOL, "its agent tells of its health",
 	      .omit = true),
+	MO_DP_ENUM(node, power, step, "power", power_step_names,
+		   "what fence_command was asked about its silence, and said", .omit = true),
+	MO_DP(node, power, tries, "power_tries", MO_INT, "how often it was asked", .omit = true),
+	MO_DP(node, power, at, "power_at", MO_TIME, "when that was", .omit = true),
+	MO_DP(node, power, text, "power_text", MO_STR, "what it said", .omit = true),
 	MO_D_SUB(node, health, MO_OPT, &node_health_desc,
 		 "newest word of its agent in this boot; null: none yet", .omit = true),
 	MO_DP(node, drain, cordon, "cordon", MO_STR,

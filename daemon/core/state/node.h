@@ -39,6 +39,21 @@ struct node_drain {
 	char *cordon;
 	bool hardware; /* the finding of `cordon` proves broken hardware */
 };
+/* What the site's fence_command was asked to do about its silence (rules/power.c); until it is
+ * heard again. */
+enum power_step {
+	POWER_ASKED,  /* the command runs, or is run again by the next start */
+	POWER_FAILED, /* it said that the machine is not off; `text` */
+	POWER_HELD,   /* it was not asked: too many are silent at once */
+	POWER_OFF,    /* it said that the machine is off */
+	_POWER_N
+};
+extern const char *const power_step_names[_POWER_N];
+struct node_power {
+	int step;          /* -1 none */
+	int64_t tries, at; /* at: of the newest step; MO_NONE none */
+	char *text;
+};
 /* Steps there that moed never stored. */
 struct node_strays {
 	bool any; /* it gets no work */
@@ -83,6 +98,7 @@ struct node {
 	struct node_boot boot;
 	struct node_agent agent;
 	struct node_drain drain;
+	struct node_power power;
 	struct node_strays strays;
 	struct node_health *health; /* newest word of the agent in this boot; NULL = none yet */
 	struct node_findings findings;

@@ -10,6 +10,7 @@ const char *const record_type_names[_REC_N] = {
 	"wait_node",  "strange",  "hung",  "incident",  "checkpoint", "token",      "token_revoked",
 	"event",      "health",   "check", "measured",  "clock",      "token_used", "node_token",
 	"ack",        "restored", "obeys", "discard",   "leaving",    "config",     "image",
+	"power",      "hang",
 };
 static const char *const follows_names[_FOLLOWS_N] = { "nothing", "failure", "busy_ports" };
 static const char *const drain_step_names[_DRAIN_STEP_N] = { "off", "on", "done" };
@@ -213,6 +214,13 @@ static const struct mo_field rec_obeys_fields[] = {
 };
 static const struct mo_desc rec_obeys_desc = MO_DESC(rec_obeys, rec_obeys_fields);
 
+static const struct mo_field rec_power_fields[] = {
+	MO_D_ENUM(rec_power, step, power_step_names,
+		  "what the site's fence_command was asked, or said, about the silent node"),
+	MO_D(rec_power, text, MO_STR, "what it said; unset: it was not asked yet", .omit = true),
+};
+static const struct mo_desc rec_power_desc = MO_DESC(rec_power, rec_power_fields);
+
 static const struct mo_field rec_leaving_fields[] = {
 	MO_D(rec_leaving, leaving, MO_BOOL,
 	     "the node's machine is going down in order; false: it does not after all")
@@ -223,6 +231,18 @@ static const struct mo_field rec_image_fields[] = {
 	MO_D(rec_image, digest, MO_STR, "digest of the image that the job has from now on"),
 };
 static const struct mo_desc rec_image_desc = MO_DESC(rec_image, rec_image_fields);
+
+static const struct mo_field rec_hang_fields[] = {
+	MO_D_ENUM(rec_hang, stage, hang_stage_names,
+		  "suspected or confirmed; unset: something moved", .omit = true),
+	MO_D(rec_hang, since, MO_TIME, "since when nothing moves", .omit = true),
+	MO_D(rec_hang, rank, MO_INT, "number of the rank that stands out; unset: none does",
+	     .omit = true),
+	MO_D(rec_hang, acts, MO_BOOL, "the attempt ends by it", .omit = true),
+	MO_D(rec_hang, text, MO_STR, "what it is, in words", .omit = true),
+	MO_D_LIST(rec_hang, evidence, MO_STRS, "what shows it, a line each", .omit = true),
+};
+static const struct mo_desc rec_hang_desc = MO_DESC(rec_hang, rec_hang_fields);
 
 static const struct mo_field record_fields[] = {
 	MO_DN(record, version, "v", MO_INT, "version of the form of records"),
@@ -301,6 +321,9 @@ static const struct mo_field record_fields[] = {
 		 .omit = true),
 	MO_D_SUB(record, image, MO_OPT, &rec_image_desc, "image: which one a recipe names",
 		 .omit = true),
+	MO_D_SUB(record, power, MO_OPT, &rec_power_desc,
+		 "whether a silent node was powered off by the site's command", .omit = true),
+	MO_D_SUB(record, hang, MO_OPT, &rec_hang_desc, "whether the attempt hangs", .omit = true),
 };
 const struct mo_desc record_desc = MO_DESC(record, record_fields);
 
@@ -343,6 +366,8 @@ static const struct member {
 	MEMBER(REC_LEAVING, leaving, &rec_leaving_desc),
 	MEMBER(REC_CONFIG, config, NULL),
 	MEMBER(REC_IMAGE, image, &rec_image_desc),
+	MEMBER(REC_POWER, power, &rec_power_desc),
+	MEMBER(REC_HANG, hang, &rec_hang_desc),
 #undef MEMBER
 };
 

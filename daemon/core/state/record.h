@@ -46,6 +46,8 @@ enum record_type {
 	/* attempt, node: what that node read of the engine's own configuration was judged */
 	REC_CONFIG,
 	REC_IMAGE, /* node: what the recipe names is that image, from now on */
+	REC_POWER, /* node */
+	REC_HANG,  /* attempt: whether it hangs */
 	_REC_N
 };
 extern const char *const record_type_names[_REC_N];
@@ -176,6 +178,19 @@ struct rec_obeys {
 struct rec_image {
 	char *digest;
 };
+struct rec_hang {
+	int stage; /* enum hang_stage */
+	int64_t since, rank;
+	bool acts;
+	char *text;
+	char **evidence;
+	size_t n_evidence;
+};
+/* enum power_step; text: what the command said */
+struct rec_power {
+	int step;
+	char *text;
+};
 /* The node's machine is going down in order, or does not after all. */
 struct rec_leaving {
 	bool leaving;
@@ -222,6 +237,8 @@ struct record {
 	struct rec_leaving *leaving;
 	struct config_read *config;
 	struct rec_image *image;
+	struct rec_power *power;
+	struct rec_hang *hang;
 };
 extern const struct mo_desc rec_incident_desc, rec_measured_desc, record_desc;
 

@@ -30,10 +30,12 @@
 #include "daemon/core/update/ring.h"
 #include "daemon/core/update/space.h"
 #include "daemon/core/update/update_config.h"
+#include "daemon/core/update/update_hang.h"
 #include "daemon/core/update/update_incarnation.h"
 #include "daemon/core/update/update_job.h"
 #include "daemon/core/update/update_node.h"
 #include "daemon/core/update/update_place.h"
+#include "daemon/core/update/update_power.h"
 #include "daemon/core/update/update_step.h"
 #include "daemon/core/update/update_submit.h"
 #include "daemon/core/update/update_tokens.h"
@@ -175,6 +177,8 @@ static int (*const updates[_REC_N])(struct core *c, const struct record *r) = {
 	[REC_DISCARD] = update_discard,
 	[REC_CONFIG] = update_config,
 	[REC_IMAGE] = on_image,
+	[REC_POWER] = update_power,
+	[REC_HANG] = update_hang,
 };
 
 int core_update(struct core *c, const struct record *r)

@@ -8,6 +8,7 @@
 #include "daemon/core/state/health.h"
 #include "daemon/core/update/attempt.h"
 #include "daemon/core/update/edit.h"
+#include "daemon/core/update/update_power.h"
 #include "lib/base/assert.h"
 
 /* replaced boots and agent instances remembered per node */
@@ -138,7 +139,6 @@ static void count_steps(struct core *c, const char *node, const struct live *l, 
 	}
 }
 
-/* Ranks of a silent node are shown as lost; their job is judged again. */
 int update_node_state(struct core *c, const struct record *r)
 {
 	struct node *n = node_edit(&c->owned, r->node);
@@ -150,6 +150,8 @@ int update_node_state(struct core *c, const struct record *r)
 	n->state = r->node_state->state;
 	count_steps(c, r->node, l, 1);
 	mo_str_set(&n->reason, r->node_state->reason);
+	if (n->state == NODE_UP)
+		power_forget(n);
 	for (size_t i = 0; i < l->n_checks; i++)
 		core_touch(c, l->checks[i]);
 	for (size_t i = 0; i < l->n_jobs; i++) {

@@ -29,6 +29,7 @@ void wake_changed(struct core *c, const struct record *r)
 	case REC_JOB:
 	case REC_PLACE:
 	case REC_FAIL:
+	case REC_HANG:
 	case REC_INTENT: ids_add(&c->wake_jobs, &c->n_wake_jobs, r->job); break;
 	case REC_NOTES:
 	case REC_GONE:

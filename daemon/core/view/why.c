@@ -21,6 +21,7 @@
 #include "daemon/core/view/why_reason.h"
 #include "daemon/core/view/why_view.h"
 #include "daemon/core/view/why_waiting.h"
+#include "lib/base/parse.h"
 
 /* a job that runs so long without its first iteration makes no progress */
 #define SHOWN_MAX 20 /* ranks whose GPUs, or checkpoints, that are named in one answer */
@@ -47,6 +48,31 @@ static void why_not_gone(const struct state *s, const struct job *j, const struc
 	}
 }
 
+/* What the site's command was asked about it, and said. */
+static void why_power(const struct node *n, struct why_reason *r)
+{
+	char at[32];
+
+	switch (n->power.step) {
+	case POWER_ASKED:
+		why_evidence(r, "fence_command was asked to power it off at %s (try %lld)%s%s",
+			     mo_time_format(n->power.at, at), (long long)n->power.tries,
+			     n->power.text ? "; the try before: " : "",
+			     n->power.text ? n->power.text : "");
+		break;
+	case POWER_FAILED:
+		why_evidence(r, "fence_command did not power it off at %s (try %lld): %s",
+			     mo_time_format(n->power.at, at), (long long)n->power.tries,
+			     n->power.text ? n->power.text : "it said nothing");
+		break;
+	case POWER_HELD:
+		why_evidence(r, "it is not powered off: more than a tenth of all nodes are silent "
+				"at once");
+		break;
+	default: break;
+	}
+}
+
 static void why_silent(const struct state *s, const struct job *j, int64_t now, struct why_view *w)
 {
 	for (size_t i = 0; i < j->n_steps; i++) {
@@ -55,11 +81,14 @@ static void why_silent(const struct state *s, const struct job *j, int64_t now, 
 
 		if (step_dead(st) || !n)
 			continue;
-		if (n->state != NODE_UP)
-			why_evidence(why_reason(w, "node-silent", "node %s is %s", n->name,
-						node_state_names[n->state]),
-				     "last heard %lld ms ago; silence is not proof of death",
+		if (n->state != NODE_UP) {
+			struct why_reason *r = why_reason(w, "node-silent", "node %s is %s",
+							  n->name, node_state_names[n->state]);
+
+			why_evidence(r, "last heard %lld ms ago; silence is not proof of death",
 				     (long long)((now - node_heard_at(s, n)) / 1000));
+			why_power(n, r);
+		}
 		if (token_shut_out(s, n->name))
 			why_reason(w, "token-revoked",
 				   "the agent of node %s is refused, its token was revoked: moectl "
@@ -205,6 +234,22 @@ static void why_elsewhere(const struct job *j, struct why_view *w)
 	why_evidence(r, "checkpoint.dir is %s", j->spec.recipe.checkpoint.dir);
 }
 
+/* What was judged of it, and how often that was right. */
+static void why_hang(const struct job *j, struct why_view *w)
+{
+	struct why_reason *r;
+
+	if (j->hang.stage < 0)
+		return;
+	r = why_reason(w, j->hang.stage == HANG_CONFIRMED ? "hang-confirmed" : "hang-suspected",
+		       "%s", j->hang.text ? j->hang.text : "nothing moves");
+	for (size_t i = 0; i < j->hang.n_evidence; i++)
+		why_evidence(r, "%s", j->hang.evidence[i]);
+	if (j->hang.n_wrong > 0)
+		why_evidence(r, "%lld of its %lld verdicts of a hang were wrong so far",
+			     (long long)j->hang.n_wrong, (long long)j->hang.n_confirmed);
+}
+
 static void why_unsaved(const struct job *j, struct why_view *w)
 {
 	_cleanup_(checkpoint_unsaved_done) struct unsaved u;
@@ -307,6 +352,7 @@ void job_why(const struct state *s, const struct job *j, int64_t now, struct why
 		break;
 	default: break;
 	}
+	why_hang(j, ret);
 	if (!job_state_final(j->state))
 		why_space(j, ret);
 	why_elsewhere(j, ret);

@@ -43,7 +43,9 @@ static void who_was_first(const struct state *s, const struct job *j, const stru
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	const char *bdf = bdf_of(s, inc);
 
-	mo_buf_printf(&b, "rank %lld died first", (long long)inc->first_rank);
+	mo_buf_printf(&b,
+		      mo_streq(inc->cause, "hang") ? "rank %lld stood out" : "rank %lld died first",
+		      (long long)inc->first_rank);
 	add_coords(&b, j, inc->first_rank);
 	if (inc->gpu != MO_NONE && inc->node)
 		mo_buf_printf(&b, ", GPU %lld%s%s of %s", (long long)inc->gpu, bdf ? " " : "",

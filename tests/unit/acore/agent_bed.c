@@ -29,8 +29,8 @@ const char *said(struct bed *b)
 	static const char *const names[] = { "fence",  "spool",      "start",       "stop",
 					     "kill",   "sweep",      "write",       "scan",
 					     "image",  "image_stop", "images_tidy", "query",
-					     "reread", "forget",     "hello",       "sync",
-					     "news" };
+					     "reread", "motion",     "forget",      "hello",
+					     "sync",   "news" };
 	static char text[4096];
 	size_t n = 0;
 

@@ -1,6 +1,6 @@
 /* See story.h: four nodes, of which one has a finding; the job waits behind another one for the
- * nodes that a third one keeps busy; it finds checkpoints of before, trains and saves, its loss
- * goes bad, and then it only dies. */
+ * nodes that a third one keeps busy; it finds checkpoints of before, trains and saves, stands, its
+ * loss goes bad, and then it only dies. */
 #include "tests/unit/cli/story.h"
 
 #include <math.h>
@@ -87,6 +87,17 @@ static void loses(struct world *w, int64_t id)
 	world_run(w, 10 * S);
 }
 
+/* Long enough for the shortest lease; nobody answers for fence_command. */
+static void fall_silent(struct world *w, int64_t id)
+{
+	size_t toy = node_of(w, id);
+
+	w->toys[toy].deaf = true;
+	world_run(w, 16 * S);
+	w->toys[toy].deaf = false;
+	world_run(w, 3 * S);
+}
+
 static void live(struct world *w, int64_t blocker, int64_t rival, int64_t id)
 {
 	world_run(w, 2 * S);
@@ -96,6 +107,8 @@ static void live(struct world *w, int64_t blocker, int64_t rival, int64_t id)
 	world_run(w, 5 * S);
 	for (int64_t i = 1; i <= 5; i++)
 		save(w, id, 10 + 5 * i);
+	fall_silent(w, id);
+	world_run(w, 12 * S); /* an iteration is overdue */
 	loses(w, id);
 	for (size_t i = 0; i < ELEMENTSOF(deaths); i++) {
 		if (lives(w, id)) {
@@ -146,7 +159,9 @@ char *story_of(const struct submit *spec)
 	char *text;
 
 	world_init_telling(&w, 4, 8);
+	w.core->config.hang_percent = 1;
 	w.verify = true;
+	w.core->config.powers_off = true;
 	found(&w, 5);
 	found(&w, 10);
 	world_finding(&w, 3, "gpu.ras_ue", CHECK_CRIT, ACTION_WARN);

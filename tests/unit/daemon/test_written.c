@@ -113,6 +113,7 @@ static const struct {
 	D(launch_desc),
 	D(recipe_bind_desc),
 	D(rank_progress_desc),
+	D(rank_motion_desc),
 	D(found_checkpoint_desc),
 	D(unread_state_desc),
 	D(step_report_desc),

@@ -105,6 +105,7 @@ static void a_runtime_waits_for_nodes_that_let_it(void **state)
 	struct submit spec;
 
 	world_init(&w, 2, 2);
+	w.toys[0].holds = "podman";
 	can(&w, 0, true);
 	can(&w, 1, true);
 	world_recipe(&spec, 2);
@@ -116,7 +117,8 @@ static void a_runtime_waits_for_nodes_that_let_it(void **state)
 	mo_desc_done(&submit_desc, &spec);
 	world_run(&w, S);
 	world_why_has(&w, id, "node n0 lets docker start no container (engine.container.runtime)");
-	w.toys[1].holds = w.toys[1].brings = true;
+	w.toys[1].holds = "docker";
+	w.toys[1].brings = true;
 	w.toys[1].image = (struct image_report){ .digest = (char *)DIGEST,
 						 .ready = true,
 						 .done = MO_NONE,

@@ -197,11 +197,50 @@ static void toy_image(struct toy *t, const struct command *c)
 	r->job = c->job;
 }
 
+/* It looks as long as it is asked in each answer. */
+static void toy_watch(const struct world *w, struct toy *t, const struct sync_reply *r)
+{
+	bool asked = false;
+
+	for (size_t i = 0; i < r->n_commands; i++)
+		asked |= r->commands[i].kind == CMD_MOTION;
+	if (!asked)
+		t->watched_since = 0;
+	else if (!t->watched_since)
+		t->watched_since = w->now;
+}
+
+static int64_t motion_age_ms(const struct world *w, const struct toy *t, int64_t at)
+{
+	return at == MO_NONE     ? MO_NONE
+	       : at == INT64_MAX ? 0
+				 : MO_MIN(MO_MAX(w->now - at, 0), w->now - t->watched_since) / 1000;
+}
+
+void toy_tell_motion(const struct world *w, const struct toy *t, struct agent_sync *sync)
+{
+	sync->motion = t->tells_motion;
+	for (size_t i = 0; t->watched_since && i < sync->n_steps; i++)
+		for (int64_t r = 0; r < t->steps[i].n_ranks; r++) {
+			const struct toy_motion *from = &t->moves[r];
+			struct rank_motion *m = MO_ADD(&sync->steps[i], motion, &rank_motion_desc);
+
+			m->rank = t->steps[i].first_rank + r;
+			m->watched_ms = (w->now - t->watched_since) / 1000;
+			m->log_ms = motion_age_ms(w, t, from->log_at);
+			m->io_ms = motion_age_ms(w, t, from->io_at);
+			m->cpu_ms = motion_age_ms(w, t, from->cpu_at);
+			m->net_ms = motion_age_ms(w, t, from->net_at);
+			m->state = from->state;
+		}
+}
+
 void toy_obey(struct world *w, struct toy *t, struct agent_sync *sync, const struct sync_reply *r)
 {
 	t->health_acked = r->health;
 	mo_vec_clear(&image_report_desc, (void **)&t->ordered, &t->n_ordered);
 	toy_forget_checks(t, r);
+	toy_watch(w, t, r);
 	for (size_t i = 0; i < r->n_acks; i++) {
 		struct toy_step *s = toy_step_of(t, r->acks[i].job, r->acks[i].attempt);
 
@@ -233,6 +272,7 @@ void toy_obey(struct world *w, struct toy *t, struct agent_sync *sync, const str
 			break;
 		case CMD_CHECK: toy_check(w, t, c); break;
 		case CMD_IMAGE: toy_image(t, c); break;
+		case CMD_MOTION: break;
 		default: fail_msg("command kind %d", c->kind);
 		}
 	}

@@ -51,6 +51,8 @@ void world_step(struct world *w, const struct core_input *in)
 			free(w->reply_text);
 			w->reply_text = mo_strdup(w->out.effects[i].reply->text);
 		}
+	for (size_t i = 0; i < w->out.n_effects; i++)
+		w->n_powers += w->out.effects[i].type == FX_POWER;
 	world_check(w);
 }
 
@@ -93,6 +95,7 @@ void world_beat(struct world *w, size_t toy)
 
 		toy_sync(w, t, &sync);
 		toy_reports(t, true, &sync.steps, &sync.n_steps);
+		toy_tell_motion(w, t, &sync);
 		sync.scans = scans, sync.n_scans = n_scans;
 		if (w->old_agents)
 			answers_from_wire(&sync);
@@ -153,7 +156,7 @@ void world_hello(struct world *w, size_t toy)
 	h.info.images = t->images;
 	h.info.image_root = t->image_root;
 	if (t->holds)
-		mo_strs_add(&h.info.holders, &h.info.n_holders, "docker");
+		mo_strs_add(&h.info.holders, &h.info.n_holders, t->holds);
 	h.health = t->health != NULL;
 	toy_reports(t, false, &h.steps, &h.n_steps);
 	world_step(w, &(struct core_input){

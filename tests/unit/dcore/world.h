@@ -22,6 +22,11 @@ struct toy_step {
 	struct note *notes;
 	size_t n_notes;
 };
+/* When a rank last did what: MO_NONE cannot be read, INT64_MAX does it all the time. */
+struct toy_motion {
+	int64_t log_at, io_at, cpu_at, net_at;
+	int state; /* enum process_state */
+};
 struct toy {
 	char name[32], boot[32], instance[32];
 	bool deaf;          /* sends nothing */
@@ -34,7 +39,11 @@ struct toy {
 	struct image_report image;
 	struct image_report *ordered;
 	size_t n_ordered;
-	bool holds; /* docker may start containers of them */
+	const char *holds; /* this runtime may start containers of them */
+	/* it tells what moves of its ranks when it is asked, as it is since then; 0: nobody asks */
+	bool tells_motion;
+	int64_t watched_since;
+	struct toy_motion moves[8]; /* of its ranks, in their order */
 	int64_t beat, gpus;
 	struct toy_step *steps;
 	size_t n_steps;
@@ -77,6 +86,7 @@ struct world {
 	bool old_agents;
 	bool no_check; /* toys do not make their on-failure checks */
 	int64_t n_records;
+	int64_t n_powers; /* how often a node was to be powered off */
 	struct record_log *log; /* every record from here on; NULL: nobody asks */
 };
 void world_init(struct world *w, size_t n_nodes, int64_t gpus);

@@ -147,14 +147,12 @@ static const struct bad refused[] = {
 	{ "features: [a2a]\n", "5:11 features: expected a mapping" },
 	{ "features: {gruped_gemm: turbo}\n",
 	  "5:12 unknown key 'features.gruped_gemm' [did you mean 'grouped_gemm'?]" },
-	{ "recovery: {on_node_loss: spare}\n",
-	  "5:26 recovery.on_node_loss: 'spare' is not supported by this version: use wait" },
 	{ "recovery: {on_node_loss: shrink}\n",
 	  "5:26 recovery.on_node_loss: 'shrink' is not supported by this version" },
 	{ "recovery: {on_node_loss: weit}\n", "5:26 recovery.on_node_loss: expected one of wait, "
 					      "spare, shrink, got 'weit' [did you mean 'wait'?]" },
 	{ "recovery: {hang: 300s}\n",
-	  "5:18 recovery.hang: '300s' is not supported by this version" },
+	  "5:18 recovery.hang: expected one of auto, report, off, got '300s'" },
 	{ "recovery: {on: {oom: retry}}\n",
 	  "5:22 recovery.on.oom: there is no such class of failures; they are user_error, "
 	  "transient, suspect, node_fault, hang, numerical, storage, collateral, preempted" },

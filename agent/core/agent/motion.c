@@ -1,0 +1,168 @@
+/* See motion.h. */
+#include "agent/core/agent/motion.h"
+
+#include <stdlib.h>
+
+#include "agent/core/agent/agent_steps.h"
+#include "agent/core/agent/link.h"
+#include "lib/base/assert.h"
+
+/* A program that waits uses its processors a little: threads that look every second whether there
+ * is something to do. */
+#define CPU_SHARE 20
+/* and programs beside it read /proc, or write a line about it: less than that a second */
+#define IO_BYTES_PER_S 65536
+/* between two readings */
+#define LATE_US (10 * 1000000LL)
+#define ANCESTORS_MAX 64
+
+static int by_pid(const void *a, const void *b)
+{
+	int64_t x = ((const struct motion_process *)a)->pid,
+		y = ((const struct motion_process *)b)->pid;
+
+	return (x > y) - (x < y);
+}
+
+static bool is_rank(const struct motion_reading *ranks, size_t n, int64_t pid)
+{
+	for (size_t i = 0; i < n; i++)
+		if (ranks[i].pid == pid)
+			return true;
+	return false;
+}
+
+void motion_trees(struct motion_process *all, size_t n, const struct motion_reading *ranks,
+		  size_t n_ranks)
+{
+	qsort(all, n, sizeof(*all), by_pid);
+	for (size_t i = 0; i < n; i++) {
+		const struct motion_process *p = &all[i];
+
+		all[i].root = 0;
+		for (int depth = 0; p && depth < ANCESTORS_MAX; depth++) {
+			if (is_rank(ranks, n_ranks, p->pid)) {
+				all[i].root = p->pid;
+				break;
+			}
+			p = bsearch(&(struct motion_process){ .pid = p->ppid }, all, n,
+				    sizeof(*all), by_pid);
+		}
+	}
+}
+
+int motion_state(char state)
+{
+	switch (state) {
+	case 'D': return PROCESS_WAITS;
+	case 'T': return PROCESS_STOPPED;
+	default: return PROCESS_RUNS; /* also one that a debugger holds */
+	}
+}
+
+/* least: so much more is moving. */
+static void mark(struct motion_mark *m, int64_t value, int64_t least, bool begins, int64_t now)
+{
+	bool moved = begins || m->value == MO_NONE || value < m->value || value - m->value >= least;
+
+	if (value != MO_NONE && moved)
+		m->moved_at = now;
+	m->value = value;
+}
+
+void motion_take(struct motion_marks *m, const struct motion_reading *r, int64_t now)
+{
+	int64_t passed = now - m->at;
+	bool begins = !m->since || passed > LATE_US || passed < 0;
+
+	if (begins)
+		m->since = now;
+	mark(&m->log, r->log_bytes, 1, begins, now);
+	mark(&m->io, r->io_bytes, MO_MAX(IO_BYTES_PER_S * passed / 1000000, 1), begins, now);
+	mark(&m->cpu, r->cpu_us, MO_MAX(passed / CPU_SHARE, 1), begins, now);
+	mark(&m->net, r->net_bytes, MO_MAX(IO_BYTES_PER_S * passed / 1000000, 1), begins, now);
+	m->state = r->state;
+	m->at = now;
+}
+
+static int64_t age_ms(const struct motion_marks *m, const struct motion_mark *k)
+{
+	return k->value == MO_NONE ? MO_NONE : (m->at - k->moved_at) / 1000;
+}
+
+bool motion_tell(const struct motion_marks *m, int64_t rank, struct rank_motion *ret)
+{
+	if (!m->since)
+		return false;
+	mo_assert(m->at >= m->since);
+	*ret = (struct rank_motion){ .rank = rank,
+				     .watched_ms = (m->at - m->since) / 1000,
+				     .log_ms = age_ms(m, &m->log),
+				     .io_ms = age_ms(m, &m->io),
+				     .cpu_ms = age_ms(m, &m->cpu),
+				     .net_ms = age_ms(m, &m->net),
+				     .state = m->state };
+	return true;
+}
+
+/* ---- what is asked ---- */
+
+void agent_core_motion(struct agent_core *s, const struct command *c, int64_t now,
+		       struct agent_out *out)
+{
+	struct agent_step *e = agent_core_find(s, c->job, c->attempt);
+
+	if (c->epoch < s->epoch || !e || (e->phase != AS_UP && e->phase != AS_HUNG) ||
+	    (e->looked_at && now - e->looked_at < s->beat_us / 2))
+		return;
+	e->looked_at = now;
+	agent_effect(out, AX_MOTION, c->job, c->attempt);
+}
+
+struct motion_reading *agent_core_ranks(const struct agent_core *s, int64_t job, int64_t attempt,
+					size_t *ret_n)
+{
+	const struct agent_step *e = agent_core_find(s, job, attempt);
+	struct motion_reading *ranks = mo_alloc_array(e ? e->n_ranks + 1 : 1, sizeof(*ranks));
+
+	*ret_n = 0;
+	for (size_t i = 0; e && i < e->n_ranks; i++) {
+		const struct agent_step_rank *r = &e->ranks[i];
+
+		if (r->started && !r->exited && r->pid > 0)
+			ranks[(*ret_n)++] = (struct motion_reading){
+				.rank = e->first_rank + (int64_t)i,
+				.pid = r->pid,
+				.log_bytes = MO_NONE,
+				.io_bytes = MO_NONE,
+				.cpu_us = MO_NONE,
+				.net_bytes = MO_NONE,
+				.state = -1,
+			};
+	}
+	return ranks;
+}
+
+void agent_step_motion(struct agent_step *e, const struct agent_event *ev, int64_t now)
+{
+	for (size_t i = 0; i < ev->n_readings; i++) {
+		int64_t at = ev->readings[i].rank - e->first_rank;
+
+		if (at >= 0 && (size_t)at < e->n_ranks)
+			motion_take(&e->ranks[at].motion, &ev->readings[i], now);
+	}
+}
+
+void agent_core_motion_due(struct agent_core *s, const struct sync_reply *r)
+{
+	for (size_t i = 0; i < s->n_steps; i++) {
+		struct agent_step *e = s->steps[i];
+		bool due = false;
+
+		for (size_t k = 0; k < r->n_commands; k++)
+			due |= r->commands[k].kind == CMD_MOTION && r->commands[k].job == e->job &&
+			       r->commands[k].attempt == e->attempt;
+		for (size_t k = 0; !due && k < e->n_ranks; k++)
+			e->ranks[k].motion.since = 0;
+	}
+}

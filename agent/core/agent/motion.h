@@ -1,0 +1,53 @@
+/* What moves of the ranks of a step, from readings of their processes: "it last did that N ms ago",
+ * by kind. Looked at only while the controller asks (CMD_MOTION), which it does for a job that is
+ * overdue. Pure; agent/motion.c reads, and so does the simulator.
+ *
+ * A reading that is lower than the one before counts as moved: processes came and went. One that
+ * comes late says nothing of the time between: everything begins anew. */
+#pragma once
+#include "lib/model/message.h"
+
+struct agent_core;
+struct agent_event;
+struct agent_out;
+struct agent_step;
+
+/* One process as /proc shows it. */
+struct motion_process {
+	int64_t pid, ppid, cpu_us;
+	int64_t root; /* pid of the rank that it descends from, or is; 0: of none */
+	char state;
+};
+/* Of one rank; MO_NONE: that cannot be read. */
+struct motion_reading {
+	int64_t rank, pid;
+	int64_t log_bytes, io_bytes, cpu_us, net_bytes;
+	int state; /* enum process_state of its main process; -1 */
+};
+struct motion_mark {
+	int64_t value, moved_at; /* MO_NONE: cannot be read */
+};
+struct motion_marks {
+	int64_t since, at; /* looked at since then, last then; 0: not looked at */
+	struct motion_mark log, io, cpu, net;
+	int state;
+};
+
+/* Sets root of each by the ranks' pids; sorts them. */
+void motion_trees(struct motion_process *all, size_t n, const struct motion_reading *ranks,
+		  size_t n_ranks);
+int motion_state(char state); /* enum process_state */
+void motion_take(struct motion_marks *m, const struct motion_reading *r, int64_t now);
+/* False: it is not looked at. */
+bool motion_tell(const struct motion_marks *m, int64_t rank, struct rank_motion *ret);
+
+/* A command: has the shell look (AX_MOTION), no more often than twice a beat. */
+void agent_core_motion(struct agent_core *s, const struct command *c, int64_t now,
+		       struct agent_out *out);
+/* The ranks that are to be looked at, without values: rank and pid. Caller frees. */
+struct motion_reading *agent_core_ranks(const struct agent_core *s, int64_t job, int64_t attempt,
+					size_t *ret_n);
+/* AE_MOTION */
+void agent_step_motion(struct agent_step *e, const struct agent_event *ev, int64_t now);
+/* The reply to a sync names what is still asked. */
+void agent_core_motion_due(struct agent_core *s, const struct sync_reply *r);

@@ -1,0 +1,110 @@
+/* What the ranks of a step did since the last reading: bytes of their logs, and of their processes'
+ * reads and writes, time on processors (AX_MOTION, agent/core/agent/motion.h). All of it is the
+ * kernel's own memory and the agent's own disk: nothing that a device or a file system of users
+ * could hold up. Asked only for a job that is overdue. */
+#include "agent/motion.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+#include "agent/core/agent/motion.h"
+#include "agent/paths.h"
+#include "agent/queue.h"
+#include "agent/step_dir.h"
+#include "lib/base/fd.h"
+#include "lib/base/parse.h"
+#include "lib/base/proc.h"
+
+#define IO_TEXT_MAX 4096
+
+struct seen {
+	struct motion_process *all;
+	size_t n;
+};
+
+static int see(void *arg, pid_t pid)
+{
+	struct seen *s = arg;
+	struct mo_proc p;
+
+	if (mo_proc_read(pid, &p) == 0)
+		*MO_GROW(s->all, s->n) = (struct motion_process){
+			.pid = p.pid, .ppid = p.ppid, .cpu_us = p.cpu_us, .state = p.state
+		};
+	return 0;
+}
+
+/* What follows the key in the text of /proc/PID/io; MO_NONE. */
+static int64_t io_value(const char *text, const char *key)
+{
+	const char *at = strstr(text, key);
+	_cleanup_(mo_freep) char *word =
+		at ? mo_strndup(at + strlen(key), strcspn(at + strlen(key), "\n")) : NULL;
+	int64_t v;
+
+	return word && mo_parse_i64(word, 0, INT64_MAX, &v) == 0 ? v : MO_NONE;
+}
+
+/* Bytes that the process read and wrote, by calls of any kind but those of sockets; MO_NONE: they
+ * are not ours to read. */
+static int64_t io_of(int64_t pid)
+{
+	_cleanup_(mo_freep) char *path = mo_printf("/proc/%lld/io", (long long)pid);
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+	int64_t in, out;
+
+	if (mo_read_file(path, IO_TEXT_MAX, &b) < 0 || !b.data)
+		return MO_NONE;
+	in = io_value(b.data, "rchar: ");
+	out = io_value(b.data, "wchar: ");
+	return in == MO_NONE || out == MO_NONE ? MO_NONE : in + out;
+}
+
+static int64_t log_of(const struct step_dir *d, int64_t rank)
+{
+	_cleanup_(mo_freep) char *dir = path_logs(d->manager->config, d->job, d->attempt);
+	_cleanup_(mo_freep) char *path = mo_path(dir, "rank-%lld.log", (long long)rank);
+	struct stat st;
+
+	return mo_stat(path, &st) == 0 ? st.st_size : MO_NONE;
+}
+
+/* Its process and those below. */
+static void add(struct motion_reading *r, const struct motion_process *p)
+{
+	int64_t io = io_of(p->pid);
+
+	if (p->pid == r->pid) {
+		r->state = motion_state(p->state);
+		r->io_bytes = io;
+		r->cpu_us = 0;
+	} else if (io != MO_NONE && r->io_bytes != MO_NONE) {
+		r->io_bytes += io;
+	}
+}
+
+void motion_look(struct step_dir *d)
+{
+	struct agent_event e = { .type = AE_MOTION, .job = d->job, .attempt = d->attempt };
+	struct motion_reading *ranks =
+		agent_core_ranks(d->manager->core, d->job, d->attempt, &e.n_readings);
+	struct seen s = { 0 };
+
+	mo_proc_each(see, &s);
+	motion_trees(s.all, s.n, ranks, e.n_readings);
+	for (size_t i = 0; i < e.n_readings; i++) {
+		ranks[i].log_bytes = log_of(d, ranks[i].rank);
+		/* itself first: what cannot be read of it is not made up by its children */
+		for (int pass = 0; pass < 2; pass++)
+			for (size_t k = 0; k < s.n; k++)
+				if (s.all[k].root == ranks[i].pid &&
+				    (s.all[k].pid == ranks[i].pid) == (pass == 0))
+					add(&ranks[i], &s.all[k]);
+		for (size_t k = 0; k < s.n && ranks[i].cpu_us != MO_NONE; k++)
+			if (s.all[k].root == ranks[i].pid)
+				ranks[i].cpu_us += s.all[k].cpu_us;
+	}
+	free(s.all);
+	e.readings = ranks;
+	queue_event(d->manager, &e);
+}

@@ -1,0 +1,282 @@
+/* See hang_judge.h. */
+#include "daemon/core/rules/hang_judge.h"
+
+#include "daemon/core/state/heard.h"
+#include "daemon/core/state/slot_health.h"
+#include "lib/base/buf.h"
+
+const char *const hang_state_names[_HANG_STATE_N] = {
+	"importing",        "compiling",  "loading",  "stepping", "saving",
+	"collective-stuck", "host-stuck", "gpu-hung", "unseen",
+};
+
+/* One rank as it was heard, in microseconds ago; INT64_MAX: that cannot be read. */
+struct seen {
+	bool fresh;
+	int64_t written, network, processors;
+	int process; /* enum process_state */
+	int64_t iteration;
+};
+
+static int64_t age_us(int64_t ms, int64_t heard_ago)
+{
+	return ms == MO_NONE ? INT64_MAX : ms * 1000 + heard_ago;
+}
+
+static struct seen look(const struct state *s, const struct job *j, size_t rank, int64_t now,
+			int64_t fresh_us)
+{
+	int64_t at = MO_NONE;
+	const struct rank_motion *m = rank_motion_of(s, j, rank, &at);
+	struct seen k = { .fresh = m && now - at <= fresh_us, .process = -1 };
+	double step_ms;
+
+	rank_progress_of(s, j, rank, &k.iteration, &step_ms);
+	k.written = k.network = k.processors = INT64_MAX;
+	if (!k.fresh)
+		return k;
+	k.written = MO_MIN(age_us(m->log_ms, now - at), age_us(m->io_ms, now - at));
+	k.network = age_us(m->net_ms, now - at);
+	k.processors = age_us(m->cpu_ms, now - at);
+	k.process = m->state;
+	return k;
+}
+
+static bool known(int64_t age)
+{
+	return age != INT64_MAX;
+}
+
+/* What it does while it moves. */
+static int state_of_moving(const struct job *j)
+{
+	switch (j->progress.phase) {
+	case PHASE_LOAD: return RANK_LOADING;
+	case PHASE_SAVE: return RANK_SAVING;
+	case PHASE_TRAIN:
+	case PHASE_EVAL: return j->progress.iteration == MO_NONE ? RANK_COMPILING : RANK_STEPPING;
+	default: return j->progress.iteration == MO_NONE ? RANK_IMPORTING : RANK_STEPPING;
+	}
+}
+
+static bool gpu_hangs(const struct state *s, const struct rank *k)
+{
+	const struct node *n = node_find(s, k->node);
+	struct slot_health h;
+
+	return n && slot_health(n, k->gpu, &h) && slot_matters(&h);
+}
+
+static int state_of(const struct state *s, const struct job *j, size_t rank, const struct seen *k,
+		    const struct hang_limits *l)
+{
+	int64_t moved = MO_MIN(k->written, k->network);
+
+	if (!k->fresh)
+		return RANK_UNSEEN;
+	if (k->process == PROCESS_STOPPED)
+		return RANK_HOST_STUCK;
+	if (moved < l->suspect || (l->busy && k->processors < l->suspect))
+		return state_of_moving(j);
+	if (gpu_hangs(s, &j->run.ranks[rank]))
+		return RANK_GPU_HUNG;
+	if (k->process == PROCESS_WAITS || (known(k->processors) && k->processors >= l->suspect))
+		return RANK_HOST_STUCK;
+	return known(k->processors) ? RANK_COLLECTIVE_STUCK : RANK_UNSEEN;
+}
+
+/* Who stands out: the first that is stopped, waits, or has a broken GPU; the first of the few that
+ * are behind in iterations; the first of the few that sleep while the rest spins; the one that
+ * spins while the rest sleeps. Of many alike none does. */
+struct odd {
+	size_t n; /* ranks that were seen */
+	int64_t first[_HANG_STATE_N];
+	int64_t stopped, waits;
+	int64_t lowest, highest, behind; /* iterations; the first with the lowest */
+	size_t n_lowest;
+};
+
+static void odd_add(struct odd *o, size_t rank, const struct seen *k, int state)
+{
+	int64_t it = MO_MAX(k->iteration, 0);
+
+	o->n++;
+	if (o->first[state] == MO_NONE)
+		o->first[state] = (int64_t)rank;
+	if (k->process == PROCESS_STOPPED && o->stopped == MO_NONE)
+		o->stopped = (int64_t)rank;
+	if (k->process == PROCESS_WAITS && o->waits == MO_NONE)
+		o->waits = (int64_t)rank;
+	if (o->n == 1 || it < o->lowest) {
+		o->lowest = it;
+		o->behind = (int64_t)rank;
+		o->n_lowest = 0;
+	}
+	o->n_lowest += it == o->lowest;
+	o->highest = o->n == 1 ? it : MO_MAX(o->highest, it);
+}
+
+static void odd_choose(const struct odd *o, struct hang_verdict *v)
+{
+	size_t asleep = v->states[RANK_HOST_STUCK], spin = v->states[RANK_COLLECTIVE_STUCK];
+
+	v->odd = RANK_HOST_STUCK;
+	if (o->stopped != MO_NONE) {
+		v->rank = o->stopped;
+	} else if (o->first[RANK_GPU_HUNG] != MO_NONE) {
+		v->rank = o->first[RANK_GPU_HUNG];
+		v->odd = RANK_GPU_HUNG;
+	} else if (o->waits != MO_NONE) {
+		v->rank = o->waits;
+	} else if (o->n > 1 && o->lowest < o->highest && o->n_lowest * 2 <= o->n &&
+		   o->n_lowest < o->n) {
+		v->rank = o->behind;
+		v->behind = true;
+	} else if (asleep && asleep < spin) {
+		v->rank = o->first[RANK_HOST_STUCK];
+	} else if (spin == 1 && asleep > 1) {
+		v->rank = o->first[RANK_COLLECTIVE_STUCK];
+		v->odd = RANK_COLLECTIVE_STUCK;
+	}
+}
+
+static int64_t limit_of(const struct hang_limits *l, const struct hang_verdict *v)
+{
+	int kinds = v->written + v->network + v->processors;
+	int64_t limit = kinds >= 2                                    ? l->two
+			: kinds == 1 && (v->network || v->processors) ? l->one
+								      : l->written;
+
+	/* the disk may come back */
+	return v->waits ? MO_MAX(limit, l->slow) : limit;
+}
+
+struct hang_verdict hang_judge(const struct state *s, const struct job *j,
+			       const struct hang_limits *l, int64_t since, int64_t now,
+			       int64_t fresh_us)
+{
+	struct hang_verdict v = { .rank = MO_NONE, .overdue_us = now - since };
+	struct odd o = { .stopped = MO_NONE, .waits = MO_NONE };
+	bool written = true, network = true, processors = true;
+	int64_t used = INT64_MAX;
+
+	v.quiet_us = v.overdue_us;
+	for (int i = 0; i < _HANG_STATE_N; i++)
+		o.first[i] = MO_NONE;
+	for (size_t i = 0; i < j->run.n_ranks; i++) {
+		struct seen k;
+		int state;
+
+		if (j->run.ranks[i].exit)
+			continue;
+		k = look(s, j, i, now, fresh_us);
+		state = state_of(s, j, i, &k, l);
+		v.states[state]++;
+		v.unseen += !k.fresh;
+		odd_add(&o, i, &k, state);
+		written &= known(k.written);
+		network &= known(k.network);
+		processors &= known(k.processors);
+		used = MO_MIN(used, k.processors);
+		v.stopped |= k.process == PROCESS_STOPPED;
+		v.waits |= k.process == PROCESS_WAITS;
+		v.quiet_us = MO_MIN(v.quiet_us, MO_MIN(k.written, k.network));
+	}
+	/* peers of one that is stopped spin, whatever they did before */
+	if (l->busy && !v.stopped)
+		v.quiet_us = MO_MIN(v.quiet_us, used);
+	v.written = written && v.unseen == 0 && o.n > 0;
+	v.network = network && v.unseen == 0 && o.n > 0;
+	v.processors = v.unseen == 0 && o.n > 0 && (v.stopped || (processors && used >= l->two));
+	v.sure = v.written || v.network || v.processors;
+	v.limit_us = limit_of(l, &v);
+	odd_choose(&o, &v);
+	v.stage = v.overdue_us < l->suspect ? HANG_NONE
+		  : v.quiet_us < v.limit_us ? HANG_SUSPECTED
+					    : HANG_CONFIRMED;
+	return v;
+}
+
+/* ---- words ---- */
+
+static void add_size(struct mo_buf *b, const char *name, int64_t at, int64_t size)
+{
+	if (size > 1)
+		mo_buf_printf(b, "%s%s %lld", b->len ? ", " : "", name, (long long)at);
+}
+
+/* "rank 3 on n2 (tp 0, pp 1)" */
+static char *rank_words(const struct job *j, int64_t rank)
+{
+	const struct recipe_parallelism *p = &j->spec.recipe.parallelism;
+	const struct rank *k = &j->run.ranks[rank];
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+
+	if (k->coords) {
+		add_size(&b, "tp", k->coords->tp, p->tp);
+		add_size(&b, "pp", k->coords->pp, p->pp);
+		add_size(&b, "ep", k->coords->ep, p->ep);
+		add_size(&b, "cp", k->coords->cp, p->cp);
+		add_size(&b, "dp", k->coords->dp, p->dp);
+	}
+	return mo_printf("rank %lld on %s%s%s%s", (long long)rank, k->node, b.len ? " (" : "",
+			 b.len ? b.data : "", b.len ? ")" : "");
+}
+
+static long long seconds(int64_t us)
+{
+	return (long long)(us / 1000000);
+}
+
+char *hang_text(const struct job *j, const struct hang_verdict *v)
+{
+	_cleanup_(mo_freep) char *who = v->rank == MO_NONE ? NULL : rank_words(j, v->rank);
+
+	return mo_printf("nothing moves for %lld s%s%s%s%s", seconds(v->quiet_us), who ? ": " : "",
+			 who ? who : "",
+			 !who        ? ""
+			 : v->behind ? " is behind the others"
+				     : " is ",
+			 !who || v->behind ? "" : hang_state_names[v->odd]);
+}
+
+void hang_evidence(const struct job *j, const struct hang_limits *l, const struct hang_verdict *v,
+		   char ***texts, size_t *n)
+{
+	_cleanup_(mo_buf_done) struct mo_buf states = { 0 };
+	_cleanup_(mo_freep) char *who = v->rank == MO_NONE ? NULL : rank_words(j, v->rank);
+
+	if (l->p99 == MO_NONE)
+		mo_strs_printf(texts, n,
+			       "no iteration and no word of the engine for %lld s; %lld s are "
+			       "allowed for what it does",
+			       seconds(v->overdue_us), seconds(l->suspect));
+	else
+		mo_strs_printf(texts, n, "no iteration for %lld s; 99 of 100 took less than %.3g s",
+			       seconds(v->overdue_us), (double)l->p99 / 1e6);
+	if (v->written)
+		mo_strs_printf(texts, n, "no rank wrote to its log or to files for %lld s",
+			       seconds(v->quiet_us));
+	if (v->network)
+		mo_strs_printf(texts, n, "no card of the network moved anything for %lld s",
+			       seconds(v->quiet_us));
+	if (v->stopped)
+		mo_strs_printf(texts, n, "%s is stopped by a signal (T)", who);
+	else if (v->processors)
+		mo_strs_printf(texts, n, "no rank used its processors");
+	if (v->waits)
+		mo_strs_printf(texts, n,
+			       "a rank waits in the kernel, as for a disk (D): %lld s "
+			       "are allowed for that",
+			       seconds(l->slow));
+	if (v->unseen)
+		mo_strs_printf(texts, n, "%zu ranks cannot be seen: their agents do not tell",
+			       v->unseen);
+	else if (!v->sure)
+		mo_strs_printf(texts, n, "nothing can be read of the ranks beside what they print");
+	for (int i = 0; i < _HANG_STATE_N; i++)
+		if (v->states[i])
+			mo_buf_printf(&states, "%s%zu %s", states.len ? ", " : "", v->states[i],
+				      hang_state_names[i]);
+	mo_strs_printf(texts, n, "ranks: %s", states.len ? states.data : "none is left");
+}

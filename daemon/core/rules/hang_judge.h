@@ -1,0 +1,49 @@
+/* Whether an attempt hangs, by what its nodes say of its ranks (struct rank_motion): the evidence,
+ * what stands out, and in which words. Pure: it reads the state and what beats told, and emits
+ * nothing; called by hang.c.
+ *
+ * What moves: iterations and words of the engine; bytes into logs and files; what cards of the
+ * network moved. Processors only while it imports, loads or compiles: a stuck collective spins.
+ * What cannot be read is no evidence, neither for nor against; but where a rank can be read by
+ * nobody it may move unseen, and the verdict is only told. */
+#pragma once
+#include "daemon/core/rules/hang_limits.h"
+
+enum hang_state {
+	RANK_IMPORTING,
+	RANK_COMPILING,
+	RANK_LOADING,
+	RANK_STEPPING,
+	RANK_SAVING,
+	RANK_COLLECTIVE_STUCK, /* its processors are busy, and nothing comes of it */
+	RANK_HOST_STUCK,       /* stopped, waits in the kernel, or asleep */
+	RANK_GPU_HUNG,         /* its GPU has a finding, and it does nothing */
+	RANK_UNSEEN,           /* nobody can read it */
+	_HANG_STATE_N
+};
+extern const char *const hang_state_names[_HANG_STATE_N];
+
+struct hang_verdict {
+	int stage;          /* enum hang_stage */
+	bool sure;          /* there is evidence beside the iterations, and of every rank */
+	int64_t overdue_us; /* since the last iteration or word */
+	int64_t quiet_us;   /* since anything moved */
+	int64_t limit_us;   /* after which that is confirmed */
+	bool written, network, processors; /* kinds of evidence that nothing moves */
+	bool stopped, waits;               /* some rank's main process does */
+	size_t unseen;                     /* ranks of which nobody tells */
+	size_t states[_HANG_STATE_N];
+	int64_t rank; /* that stands out; MO_NONE: none does */
+	int odd;      /* enum hang_state of it */
+	bool behind;  /* because its iteration is the lowest */
+};
+/* since: last iteration or word. fresh_us: what was heard earlier than that is not known any
+ * more. */
+struct hang_verdict hang_judge(const struct state *s, const struct job *j,
+			       const struct hang_limits *l, int64_t since, int64_t now,
+			       int64_t fresh_us);
+/* "nothing moves for 34 s: rank 3 on n2 (pp 1) is stopped"; caller frees. */
+char *hang_text(const struct job *j, const struct hang_verdict *v);
+/* Lines that show it, appended. */
+void hang_evidence(const struct job *j, const struct hang_limits *l, const struct hang_verdict *v,
+		   char ***texts, size_t *n);

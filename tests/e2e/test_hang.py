@@ -1,0 +1,142 @@
+#!/usr/bin/python3
+"""Jobs in which nothing moves, and those that only look so: real daemons, ranks that stop, spin and
+write. The least times are a hundredth of those of life (hang_percent)."""
+import os
+import signal
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib import Suite, command_recipe, equal, need, wait_until
+from rig import Rig
+
+suite = Suite()
+test = suite.test
+# Each iteration all ranks wait for each other, as in a collective: busily. After iteration AT the
+# first attempt does what HOW says.
+RANK = r"""
+import os, socket, sys, time
+shared, steps, at, how = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+attempt = int(os.environ["MOE_ATTEMPT"])
+told = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+told.connect(os.environ["MOE_NOTIFY_SOCKET"])
+place = os.path.join(shared, "%d.%%d" % attempt)
+done = os.open(place % rank, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+
+def reached(r):
+    return os.path.exists(place % r) and os.path.getsize(place % r)
+
+def write_for(seconds):
+    until = time.monotonic() + seconds
+    with open(os.path.join(shared, "state.%d" % rank), "wb", buffering=0) as f:
+        while time.monotonic() < until:
+            f.seek(0)
+            f.write(bytes(1 << 20))
+            time.sleep(0.1)
+
+for i in range(1, steps + 1):
+    if attempt == 1 and i == at + 1:
+        if how == "spin" and rank == 0:
+            while True:
+                pass
+        if how == "write":
+            write_for(6)
+    time.sleep(0.02)
+    os.write(done, b".")
+    while any(reached(r) < i for r in range(world)):
+        pass
+    told.send(b"ITERATION=%d\nSTEP_MS=20" % i)
+"""
+
+
+def submit(rig, name, hang, steps=200, at=0, how="-"):
+    shared = tempfile.mkdtemp(prefix=name + "-", dir=rig.dir)
+    argv = [sys.executable, "-c", RANK, shared, str(steps), str(at), how]
+    return rig.submit(command_recipe(name, argv, gpus=2, steps=steps, recovery={"hang": hang}))
+
+
+def events(rig, job):
+    return [e for e in rig.json("events", job)["items"] if e["type"].startswith("hang.")]
+
+
+def types(rig, job):
+    return [e["type"].removeprefix("hang.") for e in events(rig, job)]
+
+
+def stop_one(rig, job):
+    """Rank 1 stands still from now on."""
+    rig.wait_iteration(job, 40)
+    pid = rig.json("ranks", job)["items"][1]["pid"]
+    os.kill(pid, signal.SIGSTOP)
+    return pid
+
+
+def evidence(rig, job):
+    why = rig.json("why", job)
+    return "\n".join("%s\n%s" % (r["text"], "\n".join(r["evidence"])) for r in why["reasons"])
+
+
+@test
+def a_stopped_rank_is_named_and_its_job_goes_on(rig):
+    job = submit(rig, "stopped", "auto", steps=400)
+    pid = stop_one(rig, job)
+    wait_until(lambda: rig.job(job)["attempt"] == 2, 60, "the next attempt")
+    need(not os.path.exists("/proc/%d" % pid), "the stopped rank was not ended")
+    [incident] = rig.json("report", job)["incidents"]
+    equal((incident["class"], incident["first_rank"]), ("hang", 1), "what it was")
+    text = "\n".join(incident["evidence"])
+    need("rank 1 on node-0 (dp 1) is stopped by a signal" in text, text)
+    need("no rank wrote to its log" in text, text)
+    seen = events(rig, job)
+    equal([e["type"] for e in seen][-2:], ["hang.suspected", "hang.confirmed"], "events")
+    equal((seen[-1]["rank"], seen[-1]["data"]["acts"]), (1, 1), "the last event")
+    need("1 host-stuck" in seen[-1]["data"]["states"], seen[-1]["data"])
+    equal(rig.wait_state(job, "completed")["restarts"], 1, "restarts")
+    need(rig.json("report", job)["gpu_seconds"]["hang"] > 0, "no seconds of hang in the ledger")
+
+
+@test
+def spinning_is_suspected_and_ends_late(rig):
+    """It may be an evaluation that nobody announced: only its output says anything."""
+    job = submit(rig, "spins", "auto", at=60, how="spin")
+    wait_until(lambda: "suspected" in types(rig, job), 30, "the suspicion")
+    wait_until(lambda: "collective-stuck" in evidence(rig, job), 30, "that it spins")
+    wait_until(lambda: rig.job(job)["attempt"] == 2, 60, "the next attempt")
+    confirmed = [e for e in events(rig, job) if e["type"] == "hang.confirmed"]
+    equal(len(confirmed), 1, "verdicts")
+    need(confirmed[0]["data"]["limit_s"] >= 9, confirmed[0]["data"])
+    rig.wait_state(job, "completed")
+
+
+@test
+def a_slow_save_is_no_hang(rig):
+    job = submit(rig, "saves", "auto", at=60, how="write")
+    wait_until(lambda: "suspected" in types(rig, job), 30, "the suspicion")
+    equal(rig.wait_state(job, "completed")["attempt"], 1, "attempts")
+    need("cleared" in types(rig, job), types(rig, job))
+    need("confirmed" not in types(rig, job), types(rig, job))
+
+
+@test
+def report_tells_and_off_says_nothing(rig):
+    told, silent = (submit(rig, name, name, steps=400) for name in ("report", "off"))
+    pids = [stop_one(rig, job) for job in (told, silent)]
+    try:
+        wait_until(lambda: "confirmed" in types(rig, told), 60, "the verdict")
+        need("recovery.hang is report" in evidence(rig, told), evidence(rig, told))
+        for pid in pids:
+            need(os.path.exists("/proc/%d" % pid), "a rank was ended")
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+    for job in (told, silent):
+        equal(rig.wait_state(job, "completed")["attempt"], 1, "attempts")
+    wrong = [e["data"]["wrong"] for e in events(rig, told) if e["data"].get("was") == "confirmed"]
+    equal(wrong, [1], "wrong verdicts")
+    equal(types(rig, silent), [], "events of a job that asks for none")
+
+
+if __name__ == "__main__":
+    with Rig(nodes=1, gpus_per_node=4, moed={"hang_percent": 1}) as world:
+        sys.exit(suite.main(world))
