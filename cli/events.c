@@ -19,13 +19,14 @@ static void print_event(const struct cli *cli, struct json_object *e)
 {
 	const char *type = text_or(js_str(e, "type")), *job = js_str(e, "job"),
 		   *node = js_str(e, "node");
-	const char *code =
-		strstr(type, "fail") || strstr(type, "lost") || strstr(type, "torn") ||
-				strstr(type, "down")
-			? "31"
-		: strstr(type, "exited") || strstr(type, "recover") || strstr(type, "suspect")
-			? "33"
-			: NULL;
+	const char *code = strstr(type, "fail") || strstr(type, "lost") || strstr(type, "torn") ||
+					   strstr(type, "down")
+				   ? "31"
+			   : strstr(type, "exited") || strstr(type, "recover") ||
+					   strstr(type, "suspect") || strstr(type, "tainted") ||
+					   mo_starts_with(type, "loss.")
+				   ? "33"
+				   : NULL;
 	printf("%s  %s%*s", text_clock(js_str(e, "time")), paint(cli, code, type),
 	       MO_MAX(20 - (int)strlen(type), 0), "");
 	if (job)

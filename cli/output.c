@@ -100,7 +100,7 @@ static const char *state_code(const char *s)
 		{ "superseded", "2" },  { "deleted", "2" },    { "cancelled", "2" },
 		{ "failed", "31" },     { "down", "31" },      { "torn", "31" },
 		{ "lost", "31" },       { "ok", "32" },        { "warn", "33" },
-		{ "crit", "31" },       { "unknown", "36" },
+		{ "crit", "31" },       { "unknown", "36" },   { "tainted", "33" },
 	};
 	for (size_t i = 0; i < ELEMENTSOF(codes); i++)
 		if (!strcmp(codes[i].state, s))

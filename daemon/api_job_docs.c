@@ -8,6 +8,7 @@
 #include "daemon/api.h"
 #include "daemon/api_config.h"
 #include "daemon/core/rules/plan_drift.h"
+#include "daemon/core/state/checkpoint.h"
 #include "daemon/core/state/heard.h"
 #include "daemon/core/state/slot_health.h"
 #include "daemon/core/view/report.h"
@@ -110,6 +111,7 @@ void api_job_checkpoints(void *arg, struct http_request *r)
 {
 	const struct job *j = api_job(arg, r);
 	_cleanup_(list_done) struct list l = { 0 };
+	struct checkpoint shown;
 	size_t first = 0;
 	int64_t after;
 
@@ -124,8 +126,8 @@ void api_job_checkpoints(void *arg, struct http_request *r)
 			continue;
 		if (!list_room(&l))
 			break;
-		list_add_numbered(&l, &checkpoint_view_desc, &j->checkpoints[i],
-				  j->checkpoints[i].iteration);
+		shown = checkpoint_shown(&j->checkpoints[i]);
+		list_add_numbered(&l, &checkpoint_view_desc, &shown, shown.iteration);
 	}
 	list_send(r, &l);
 }

@@ -62,8 +62,8 @@ static const struct mo_option items[] = {
 	  .min = 1, .max = 100000 },
 	{ "fence_command", MO_OPTION_PATH, O(fence_command), NULL,
 	  "Program of the site that powers a silent node off, for jobs with on_node_loss: spare: "
-	  "called with the node's name, within two minutes; its exit status 0 says that the machine "
-	  "is off, which it has read back. Empty: none." },
+	  "called with the node's name, within two minutes; its exit status 0 says that the "
+	  "machine is off, which it has read back. Empty: none." },
 	{ "max_connections", MO_OPTION_INT, O(max_connections), "16000",
 	  "HTTP connections for each listener; bounded by LimitNOFILE too.", .min = 16,
 	  .max = 1000000 },

@@ -13,7 +13,7 @@ const char *const node_state_names[_NODE_STATE_N] = { "up", "suspect", "down", "
 						      "drained" };
 const char *const checkpoint_state_names[_CKPT_STATE_N] = { "saving",  "complete",   "verified",
 							    "torn",    "superseded", "pinned",
-							    "deleted", "suspect" };
+							    "deleted", "suspect",    "tainted" };
 const char *const job_prefix[1] = { "j" };
 
 static const struct mo_field rank_coords_fields[] = {
@@ -94,6 +94,8 @@ static const struct mo_field checkpoint_fields[] = {
 	CHECKPOINT_FIELDS MO_D(checkpoint, manifest, MO_STR,
 			       "digest of its files as they were verified; unset: not verified",
 			       .omit = true, .max = 64),
+	MO_D(checkpoint, tainted, MO_STR, "what was wrong with the loss when it was saved",
+	     .omit = true),
 	MO_D(checkpoint, announced, MO_BOOL, "the engine said that this save is complete",
 	     .omit = true),
 	MO_D(checkpoint, compared, MO_BOOL,

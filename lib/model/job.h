@@ -41,6 +41,7 @@ enum checkpoint_state {
 	CKPT_PINNED,
 	CKPT_DELETED,
 	CKPT_SUSPECT,
+	CKPT_TAINTED, /* shown only: tainted, and else of use */
 	_CKPT_STATE_N
 };
 extern const char *const checkpoint_state_names[_CKPT_STATE_N];
@@ -90,6 +91,9 @@ struct checkpoint {
 	/* the engine said that it is complete: of this save, and in whatever state it is by now;
 	 * not shown */
 	bool announced;
+	/* what was wrong with the loss when it was saved; NULL: nothing. It is of no use then,
+	 * whatever its state */
+	char *tainted;
 	/* attempts in a row that loaded it and died before a new iteration, of nothing else that
 	 * is known; MO_NONE = none. At the second it is suspect */
 	int64_t failed_loads;

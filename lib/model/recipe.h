@@ -135,6 +135,11 @@ struct recipe {
 	/* recovery.backoff: the longest pause after failures in a row; 0 = none; MO_NONE: a
 	 * recipe of before there was one: the default */
 	int64_t backoff_us;
+	/* recovery.loss_spike.action, .factor, .max: none, report, rollback; NULL, MO_NONE_F,
+	 * MO_NONE: the default (daemon/core/state/numbers.h) */
+	char *loss_action;
+	double loss_factor;
+	int64_t max_rollbacks;
 	/* recovery.hang: auto, report or off; NULL: a recipe of before there was one, report */
 	char *hang;
 	/* recovery.on: class of failure = action (lib/model/failure.h) */

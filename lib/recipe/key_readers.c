@@ -187,20 +187,17 @@ void key_read_env(struct reader *r, const struct key *k, const struct ynode *v)
 
 void key_read_loss_spike(struct reader *r, const struct key *k, const struct ynode *v)
 {
-	const struct ynode *action = v->kind == YAML_MAP ? ynode_get(v, "action") : v;
+	struct recipe *recipe = r->bases[BASE_RECIPE];
 
-	if (v->kind == YAML_LIST || (v->kind == YAML_MAP && v->n > 0 && !action) ||
-	    (action && action->kind != YAML_SCALAR)) {
+	if (v->kind == YAML_MAP)
+		schema_read(r, "recovery.loss_spike.", v);
+	else if (v->kind == YAML_LIST ||
+		 (!ynode_is_null(v) && !mo_streq(v->text, "none") && !mo_streq(v->text, "false")))
 		errors_at(r->errors, v, NULL,
-			  "recovery.loss_spike: expected none or {action: none}");
-		return;
-	}
-	if (action && !mo_streq(action->text, "none") && !mo_streq(action->text, "false") &&
-	    !ynode_is_null(action))
-		errors_at(r->errors, action, NULL,
-			  "recovery.loss_spike: '%.60s' is not supported by this version: leave it "
-			  "out and go back by hand with 'moectl restart JOB --from ITER'",
-			  action->text);
+			  "recovery.loss_spike: expected none, or a mapping such as {action: "
+			  "rollback}");
+	else if (recipe && !ynode_is_null(v))
+		mo_str_set(&recipe->loss_action, "none");
 }
 
 /* The checks that are installed here; site.yaml of the nodes may know more, so without any

@@ -45,6 +45,7 @@ const char *const signal_words[] = { "TERM",    "INT",     "HUP",    "QUIT",   "
 				     "SIGUSR1", "SIGUSR2", NULL };
 const int64_t signal_values[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2,
 				  SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 };
+static const char *const words_loss_action[] = { "none", "report", "rollback", NULL };
 static const char *const words_hang[] = { "auto", "report", "off", NULL };
 static const char *const words_node_loss[] = { "wait", "spare", "shrink", NULL };
 
@@ -270,6 +271,9 @@ static const struct key recipe_keys[] = {
 	CUSTOM("recovery.on", recovery_read_on),
 	F("recovery.hang", KEY_WORD, hang, WORDS(words_hang), .text_def = "auto"),
 	CUSTOM("recovery.loss_spike", key_read_loss_spike),
+	F("recovery.loss_spike.action", KEY_WORD, loss_action, WORDS(words_loss_action)),
+	F("recovery.loss_spike.factor", KEY_REAL, loss_factor, RANGE(1, 1000)),
+	F("recovery.loss_spike.max", KEY_INT, max_rollbacks, RANGE(0, 1000), DEF(MO_NONE)),
 	MAP("health"),
 	CUSTOM("health.preflight", key_read_preflight),
 	F("priority", KEY_INT, priority, RANGE(0, 100), DEF(50)),

@@ -3,9 +3,10 @@
  * its own life outside the system under test: TRUTH/rank-R.lock is held by flock for life (a second
  * live process of the rank writes DUPLICATE), TRUTH/starts gets one line per start. Options:
  * --steps N --step-ms M --save-every K --save-bytes B --truth DIR --child (a child that ignores
- * SIGTERM and calls setsid) --exit ITER:CODE:RANK (exit by itself, first attempt only) --hold-start FILE (waits until
- * FILE exists before the first iteration) --stay ITER (the first attempt goes no further: on
- * however slow a machine it is killed there). */
+ * SIGTERM and calls setsid) --exit ITER:CODE:RANK (exit by itself, first attempt only) --hold-start
+ * FILE (waits until FILE exists before the first iteration) --stay ITER (the first attempt goes no
+ * further: on however slow a machine it is killed there) --loss FROM:TO:VALUE:ATTEMPTS (the loss
+ * from one iteration to another in the first attempts). */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -31,6 +32,8 @@ const char *__asan_default_options(void)
 
 struct options {
 	long steps, step_ms, save_every, save_bytes, exit_iter, exit_code, exit_rank, stay;
+	long loss_from, loss_to, loss_attempts;
+	double loss;
 	const char *truth, *hold;
 	bool child;
 };
@@ -174,6 +177,10 @@ static int parse(int argc, char **argv, struct options *o)
 			if (sscanf(v, "%ld:%ld:%ld", &o->exit_iter, &o->exit_code, &o->exit_rank) !=
 			    3)
 				return -1;
+		} else if (!strcmp(argv[i], "--loss")) {
+			if (sscanf(v, "%ld:%ld:%lf:%ld", &o->loss_from, &o->loss_to, &o->loss,
+				   &o->loss_attempts) != 4)
+				return -1;
 		} else
 			return -1;
 		i++;
@@ -190,8 +197,8 @@ int main(int argc, char **argv)
 	if (parse(argc, argv, &o) < 0) {
 		fprintf(stderr, "usage: rank [--steps N] [--step-ms M] [--save-every K] "
 				"[--save-bytes B] [--truth DIR] [--child] [--exit ITER:CODE:RANK] "
-				"[--hold-start FILE] "
-				"[--stay ITER]\n");
+				"[--hold-start FILE] [--stay ITER] "
+				"[--loss FROM:TO:VALUE:ATTEMPTS]\n");
 		return 2;
 	}
 	signal(SIGTERM, on_term);
@@ -210,6 +217,9 @@ int main(int argc, char **argv)
 		}
 		wait_ms(o.step_ms);
 		double loss = 1.0 + 4.0 / (1.0 + (double)i / 10.0);
+		if (i >= o.loss_from && i <= o.loss_to &&
+		    env_long("MOE_ATTEMPT", 1) <= o.loss_attempts)
+			loss = o.loss;
 		snprintf(text, sizeof text, "ITERATION=%ld\nLOSS=%.6f\nSTEP_MS=%ld.0\nTOKENS=%d", i,
 			 loss, o.step_ms, 4096);
 		notify(text);

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <string.h>
 
+#include "daemon/core/rules/numbers.h"
 #include "daemon/core/rules/words.h"
 #include "lib/base/buf.h"
 
@@ -107,6 +108,8 @@ struct blame blame_find(const struct job *j, int64_t now, int64_t exit_wait_us)
 		return (struct blame){ .kind = B_ELSEWHERE };
 	if (j->config.refused)
 		return (struct blame){ .kind = B_CONFIG };
+	if (numbers_fault(j))
+		return (struct blame){ .kind = B_NUMBERS };
 	for (size_t i = 0; j->counts.trouble > 0 && i < j->n_steps; i++) {
 		struct blame b = { 0 };
 
@@ -134,6 +137,8 @@ struct blame blame_root(const struct job *j)
 		return (struct blame){ .kind = B_ELSEWHERE };
 	if (j->config.refused)
 		return (struct blame){ .kind = B_CONFIG };
+	if (numbers_fault(j))
+		return (struct blame){ .kind = B_NUMBERS };
 	for (size_t i = 0; i < j->n_steps; i++) {
 		struct blame b = { 0 };
 
@@ -170,6 +175,7 @@ char *blame_cause(const struct job *j, const struct blame *b)
 	case B_HANG: return mo_strdup("hang");
 	case B_ELSEWHERE: return mo_strdup("saved elsewhere");
 	case B_CONFIG: return mo_strdup("config");
+	case B_NUMBERS: return numbers_cause(j);
 	case B_EXIT:
 	case B_SIGNAL: break;
 	default: return mo_strdup(j->failure.cause ? j->failure.cause : "unknown");
@@ -207,6 +213,8 @@ const char *blame_class(const struct job *j, const struct blame *b)
 		return "user_error";
 	if (b->kind == B_NODE)
 		return "node_fault";
+	if (b->kind == B_NUMBERS)
+		return "numerical";
 	if (b->kind == B_HANG)
 		return "hang";
 	if (b->kind == B_EXIT && b->rank && j->progress.watermark == MO_NONE &&
@@ -261,6 +269,8 @@ void blame_evidence(const struct job *j, const struct blame *b, char ***texts, s
 		mo_strs_add(texts, n, j->hang.evidence[i]);
 	if (b->kind == B_NODE && b->step && b->step->gone_how)
 		mo_strs_add(texts, n, b->step->gone_how);
+	if (b->kind == B_NUMBERS)
+		numbers_evidence(j, texts, n);
 }
 
 /* The step that was stopped on its machine, when that explains the end: peers of stopped ranks

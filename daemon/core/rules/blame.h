@@ -18,6 +18,7 @@ enum blame_kind {
 	B_NODE,
 	B_LOST,
 	B_REFUSED,
+	B_NUMBERS, /* of the losses: no rank died */
 	B_CONFIG,
 	B_ELSEWHERE
 };

@@ -18,7 +18,8 @@ enum effect_type {
 	/* job: judge what its node read of the engine's own configuration (job.config):
 	 * IN_CONFIG; again at the next start */
 	FX_CONFIG,
-	FX_POWER, /* node: power it off by the site's fence_command: IN_POWER; again at the next start */
+	/* node: power it off by the site's fence_command: IN_POWER; again at the next start */
+	FX_POWER,
 	FX_EVENT, /* event: for the log; the streams read state */
 	_FX_N
 };

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "daemon/core/rules/events.h"
+#include "daemon/core/rules/numbers.h"
 #include "daemon/core/rules/turn.h"
 #include "daemon/core/rules/words.h"
 #include "daemon/core/state/checkpoint.h"
@@ -86,6 +87,7 @@ void note_event(struct turn *t, const struct job *j, const struct step *st, cons
 	const char *path = checkpoint_entry_path(j, n->path);
 	bool ours = mo_streq(n->cause, "killed") || mo_streq(n->cause, "stopped");
 	int64_t iteration = checkpoint_iteration(n, j->progress.iteration);
+	const struct checkpoint *c;
 
 	switch (n->kind) {
 	case NOTE_EXIT:
@@ -108,6 +110,9 @@ void note_event(struct turn *t, const struct job *j, const struct step *st, cons
 		event_emit(t, EVENT_CHECKPOINT_SAVED, j->id, st->node, MO_NONE, st->attempt,
 			   data_end(&b), "checkpoint %lld saved%s%s", (long long)iteration,
 			   path ? ": " : "", path ? path : "");
+		c = checkpoint_find(j, iteration);
+		if (c && checkpoint_tainted(c))
+			numbers_tell_tainted(t, j->id, c);
 		if (j->spec.engine.layout.unnumbered && n->text)
 			event_emit(t, EVENT_CHECKPOINT_UNKEPT, j->id, st->node, MO_NONE,
 				   st->attempt, NULL,

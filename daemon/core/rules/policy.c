@@ -4,6 +4,8 @@
  *     iteration: next attempt on other ports, no restart counted (by lines PORT_SAID_MAX times in
  *     a row)
  *   an exit that a planned stop by a machine explains: next attempt, no restart counted
+ *   losses that are no numbers, or far too high, and stay so: a failure of class numerical, though
+ *     no rank died (numbers.c)
  *   all ranks end 0 before the last iteration: failed, ended early
  *   twice in a row while a checkpoint was loaded, and nothing else explains it: the next attempt
  *     takes the one before (suspect.c)
@@ -15,6 +17,7 @@
 #include "daemon/core/rules/cordon.h"
 #include "daemon/core/rules/elsewhere.h"
 #include "daemon/core/rules/incident.h"
+#include "daemon/core/rules/numbers.h"
 #include "daemon/core/rules/remedy.h"
 #include "daemon/core/rules/resume.h"
 #include "daemon/core/rules/suspect.h"
@@ -83,6 +86,8 @@ bool policy_fail(struct turn *t, int64_t id)
 		reason = blame_elsewhere(j);
 	else if (b.kind == B_CONFIG)
 		reason = blame_config(j);
+	else if (b.kind == B_NUMBERS)
+		reason = numbers_text(j);
 	else
 		reason = mo_printf("%s%s%s", cause,
 				   b.step ? " on "
@@ -147,6 +152,8 @@ static char *stop_reason(const struct job *j, const struct verdict *v, const str
 							 b->step->node, b->step->refused_text)
 					     : mo_printf("%s on %s: the launch was refused",
 							 f->cause, b->step->node);
+	if (d->when == WHEN_WENT_BACK)
+		return numbers_stop(j);
 	if (d->when == WHEN_EVERYWHERE && other)
 		return mo_printf("%s on %s as on %s before: it is the program or its data, no "
 				 "node%s",
@@ -178,6 +185,8 @@ static char *give_up_reason(const struct job *j, const struct verdict *v, const 
 /* Who died, and of what. Caller frees. */
 static char *what_happened(const struct job *j, const struct verdict *v, const struct failing *f)
 {
+	if (v->blame.kind == B_NUMBERS)
+		return numbers_text(j);
 	if (v->blame.kind == B_HANG)
 		return mo_strdup(j->hang.text);
 	if (v->blame.rank)
@@ -192,7 +201,9 @@ static char *retry_reason(const struct job *j, const char *what, const struct ve
 			  const struct budget *budget)
 {
 	bool away = d->action == DO_ELSEWHERE || d->action == DO_CORDON;
-	_cleanup_(mo_freep) char *count = NULL, *next = suspect_next(j);
+	_cleanup_(mo_freep) char *count = NULL, *next = v->blame.kind == B_NUMBERS
+								? numbers_next(j)
+								: suspect_next(j);
 
 	if (d->action == DO_WAIT)
 		return mo_printf("%s; %s: it is tried again until that is mended, and no failure "

@@ -1,6 +1,7 @@
 /* See remedy.h. */
 #include "daemon/core/rules/remedy.h"
 
+#include "daemon/core/rules/numbers.h"
 #include "lib/base/assert.h"
 
 const char *const remedy_when_names[_WHEN_N] = {
@@ -12,6 +13,7 @@ const char *const remedy_when_names[_WHEN_N] = {
 	"the node is in another boot, or fenced",
 	"the node's kernel or checks say so too",
 	"the failure before began on the same node",
+	"a loss that stays bad, and it went back from there recovery.loss_spike.max times",
 	"the same before on another node, which this attempt did without",
 };
 const char *const remedy_budget_names[_BUDGET_N] = { "count", "count and time", "none" };
@@ -30,9 +32,10 @@ const struct remedy remedies[] = {
 	ROW(NODE_FAULT, REBOOTED, RETRY, PATIENT),  ROW(NODE_FAULT, PROVED, CORDON, PATIENT),
 	ROW(NODE_FAULT, EVERYWHERE, STOP, LIMITED), ROW(NODE_FAULT, ALWAYS, ELSEWHERE, PATIENT),
 	ROW(HANG, AGAIN, ELSEWHERE, PATIENT),       ROW(HANG, ALWAYS, RETRY, PATIENT),
-	ROW(NUMERICAL, EVERYWHERE, STOP, LIMITED),  ROW(NUMERICAL, AGAIN, ELSEWHERE, LIMITED),
-	ROW(NUMERICAL, ALWAYS, RETRY, LIMITED),     ROW(STORAGE, ALWAYS, WAIT, UNLIMITED),
-	ROW(COLLATERAL, ALWAYS, RETRY, PATIENT),    ROW(PREEMPTED, ALWAYS, RETRY, PATIENT),
+	ROW(NUMERICAL, WENT_BACK, STOP, LIMITED),   ROW(NUMERICAL, EVERYWHERE, STOP, LIMITED),
+	ROW(NUMERICAL, AGAIN, ELSEWHERE, LIMITED),  ROW(NUMERICAL, ALWAYS, RETRY, LIMITED),
+	ROW(STORAGE, ALWAYS, WAIT, UNLIMITED),      ROW(COLLATERAL, ALWAYS, RETRY, PATIENT),
+	ROW(PREEMPTED, ALWAYS, RETRY, PATIENT),
 };
 const size_t n_remedies = ELEMENTSOF(remedies);
 
@@ -60,6 +63,7 @@ static bool holds(const struct job *j, const struct verdict *v, const struct fai
 	case WHEN_AGAIN:
 		return f->node && streak_begin(j, f) < j->n_incidents &&
 		       mo_streq(j->incidents[j->n_incidents - 1].node, f->node);
+	case WHEN_WENT_BACK: return v->blame.kind == B_NUMBERS && numbers_spent(j);
 	case WHEN_EVERYWHERE: return remedy_elsewhere_too(j, f);
 	default: return false;
 	}

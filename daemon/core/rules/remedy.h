@@ -15,6 +15,7 @@ enum remedy_when {
 	WHEN_REBOOTED,   /* the node is in another boot, or fenced */
 	WHEN_PROVED,     /* the node's kernel or checks say so too */
 	WHEN_AGAIN,      /* the failure before began on the same node */
+	WHEN_WENT_BACK,  /* from the same iterations, as often as it may */
 	WHEN_EVERYWHERE, /* the same before on another node, which this attempt did without */
 	_WHEN_N
 };

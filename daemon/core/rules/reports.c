@@ -10,6 +10,7 @@
 #include "daemon/core/rules/config.h"
 #include "daemon/core/rules/events.h"
 #include "daemon/core/rules/note_events.h"
+#include "daemon/core/rules/numbers.h"
 #include "daemon/core/rules/strays.h"
 #include "daemon/core/rules/turn.h"
 #include "daemon/core/state/checkpoint.h"
@@ -48,7 +49,8 @@ static void apply_notes(struct turn *t, int64_t id, const char *node, const stru
 {
 	const struct job *j = job_find(&t->core->state, id);
 	const struct step *st = step_find(j, rep->attempt, node);
-	int64_t through = st->through, iteration = j->progress.iteration;
+	int64_t through = st->through, iteration = j->progress.iteration,
+		episodes = numbers_episodes(j);
 	bool refused = j->saves.path_refused, due = j->config.due, word = false;
 	const struct note *notes;
 	size_t n_notes;
@@ -78,6 +80,7 @@ static void apply_notes(struct turn *t, int64_t id, const char *node, const stru
 		core_word(t->core, j, t->now);
 	if (j->config.due && !due)
 		config_ask(t, j);
+	numbers_tell(t, id, episodes);
 	for (size_t i = 0; i < n_notes; i++) {
 		const struct step *st_now = step_find(j, rep->attempt, node);
 

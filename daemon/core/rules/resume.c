@@ -63,24 +63,27 @@ static const struct checkpoint *damaged(const struct job *j, bool own_only)
 	return NULL;
 }
 
-/* Why nothing is left to resume from, with the ways on; NULL = it is no suspect that is in the
- * way. Caller frees. */
+/* Why nothing is left to resume from, with the ways on; NULL = no suspect and no tainted one is in
+ * the way. Caller frees. */
 static char *suspect_waits(const struct job *j, bool own_only)
 {
 	const struct checkpoint *c = NULL;
+	struct checkpoint shown;
 	_cleanup_(mo_freep) char *afresh = checkpoint_afresh(j);
 
 	for (size_t i = 0; i < j->n_checkpoints; i++)
-		if (j->checkpoints[i].state == CKPT_SUSPECT &&
+		if (checkpoint_named_suspect(j, j->checkpoints[i].iteration) &&
 		    (!own_only || j->checkpoints[i].attempt != MO_NONE))
 			c = &j->checkpoints[i];
 	if (!c)
 		return NULL;
-	return mo_printf("checkpoint %lld in %s is suspect, and no other one is left: %s; 'moectl "
+	shown = checkpoint_shown(c);
+	return mo_printf("checkpoint %lld in %s is %s, and no other one is left: %s; 'moectl "
 			 "restart j-%lld --from %lld' takes it again, or %s",
 			 (long long)c->iteration, j->spec.recipe.checkpoint.dir,
-			 c->reason ? c->reason : "attempts died that loaded it", (long long)j->id,
-			 (long long)c->iteration, afresh);
+			 checkpoint_state_names[shown.state],
+			 shown.reason ? shown.reason : "attempts died that loaded it",
+			 (long long)j->id, (long long)c->iteration, afresh);
 }
 
 static int newest_or_fresh(const struct job *j, bool own_only, int64_t *ret, struct mo_error *err)
@@ -109,7 +112,7 @@ static int exactly(const struct job *j, int64_t wanted, int64_t *ret, struct mo_
 	const struct checkpoint *c = checkpoint_find(j, wanted);
 
 	_cleanup_(mo_freep) char *suspect =
-		c && c->state == CKPT_SUSPECT ? suspect_waits(j, false) : NULL;
+		checkpoint_named_suspect(j, wanted) ? suspect_waits(j, false) : NULL;
 
 	if (c && checkpoint_usable(c)) {
 		*ret = wanted;

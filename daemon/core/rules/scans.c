@@ -4,8 +4,10 @@
 
 #include "daemon/core/rules/commands.h"
 #include "daemon/core/rules/events.h"
+#include "daemon/core/rules/numbers.h"
 #include "daemon/core/rules/schedule.h"
 #include "daemon/core/rules/turn.h"
+#include "daemon/core/state/checkpoint.h"
 #include "daemon/core/state/space.h"
 #include "lib/base/buf.h"
 #include "lib/model/limits.h"
@@ -22,6 +24,8 @@ static void scan_event(struct turn *t, int64_t id, const struct checkpoint *c)
 	bool torn = c->state == CKPT_TORN;
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 
+	if (checkpoint_tainted(c))
+		numbers_tell_tainted(t, id, c);
 	if (!torn && c->state != CKPT_VERIFIED)
 		return;
 	data_int(&b, "iteration", c->iteration);
@@ -44,7 +48,7 @@ static void scan_events(struct turn *t, int64_t id, const struct known *before, 
 		while (k < n_before && before[k].iteration < c->iteration)
 			k++;
 		if (k == n_before || before[k].iteration != c->iteration ||
-		    before[k].state != c->state)
+		    before[k].state != checkpoint_shown(c).state)
 			scan_event(t, id, c);
 	}
 }
@@ -67,7 +71,8 @@ static void record_scan(struct turn *t, const struct job *j, const struct scan_r
 	_cleanup_(mo_freep) struct known *before = mo_alloc_array(n_before + 1, sizeof(*before));
 
 	for (size_t i = 0; i < n_before; i++)
-		before[i] = (struct known){ j->checkpoints[i].iteration, j->checkpoints[i].state };
+		before[i] = (struct known){ j->checkpoints[i].iteration,
+					    checkpoint_shown(&j->checkpoints[i]).state };
 	scan_record(t, scan);
 	scan_events(t, scan->job, before, n_before);
 }

@@ -182,7 +182,8 @@ static size_t choose_ranks(const struct job *j, const struct blame *b, const str
 static bool settled(const struct blame *b)
 {
 	return b->kind == B_REFUSED || b->kind == B_CONFIG || b->kind == B_ELSEWHERE ||
-	       b->kind == B_NODE || b->kind == B_LOST || b->kind == B_HANG ||
+	       b->kind == B_NODE || b->kind == B_LOST || b->kind == B_NUMBERS ||
+	       b->kind == B_HANG ||
 	       (b->rank && b->rank->exit && mo_streq(b->rank->exit->cause, "oom"));
 }
 

@@ -14,7 +14,25 @@ bool checkpoint_removing(const struct checkpoint *c)
 
 bool checkpoint_usable(const struct checkpoint *c)
 {
-	return c->state == CKPT_COMPLETE || c->state == CKPT_VERIFIED || c->state == CKPT_PINNED;
+	return !c->tainted &&
+	       (c->state == CKPT_COMPLETE || c->state == CKPT_VERIFIED || c->state == CKPT_PINNED);
+}
+
+bool checkpoint_tainted(const struct checkpoint *c)
+{
+	return c->tainted &&
+	       (c->state == CKPT_COMPLETE || c->state == CKPT_VERIFIED || c->state == CKPT_PINNED);
+}
+
+struct checkpoint checkpoint_shown(const struct checkpoint *c)
+{
+	struct checkpoint shown = *c;
+
+	if (checkpoint_tainted(c)) {
+		shown.state = CKPT_TAINTED;
+		shown.reason = c->tainted;
+	}
+	return shown;
 }
 
 bool checkpoint_compares(const struct checkpoint *c)
@@ -42,7 +60,7 @@ bool checkpoint_named_suspect(const struct job *j, int64_t iteration)
 {
 	const struct checkpoint *c = checkpoint_find(j, iteration);
 
-	return c && c->state == CKPT_SUSPECT;
+	return c && (c->state == CKPT_SUSPECT || checkpoint_tainted(c));
 }
 
 /* Digits at the end of the name, MO_NONE without: the iteration of a path announced without one. */

@@ -26,6 +26,10 @@ const char *checkpoint_entry_path(const struct job *j, const char *path);
 /* where a completed job's checkpoints are to be scanned once more, NULL = nowhere */
 const char *checkpoint_end_node(const struct job *j);
 bool checkpoint_usable(const struct checkpoint *c);
+/* whole, and saved when the loss was bad */
+bool checkpoint_tainted(const struct checkpoint *c);
+/* as people are shown it; what it points at stays c's */
+struct checkpoint checkpoint_shown(const struct checkpoint *c);
 /* deleted with this reason: by checkpoint.keep, and no node has said that it is gone */
 extern const char checkpoint_removing_text[];
 bool checkpoint_removing(const struct checkpoint *c);
@@ -34,7 +38,7 @@ bool checkpoint_announced(const struct job *j, const struct checkpoint *c);
 /* its content is to be compared with the checksums that were made after its save: it is suspected
  * and nobody has yet */
 bool checkpoint_compares(const struct checkpoint *c);
-/* a person may take it all the same, by this name alone */
+/* suspect or tainted: a person may take it all the same, by this name alone */
 bool checkpoint_named_suspect(const struct job *j, int64_t iteration);
 int64_t checkpoint_newest_at_most(const struct job *j, int64_t limit, bool own_only);
 /* NULL: the scan did not see it */

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "daemon/core/state/numbers.h"
 #include "lib/base/util.h"
 #include "lib/model/limits.h"
 
@@ -201,6 +202,8 @@ static const struct mo_field job_fields[] = {
 	      "iterations without a sample as they came too fast; MO_NONE: none"),
 	MO_DP(job, progress, spike, "spike", MO_INT,
 	      "iteration of the newest loss that is no number or far too high; MO_NONE: none"),
+	MO_DP_SUB(job, progress, numbers, "numbers", MO_OPT, &numbers_desc,
+		  "what the losses say of the model; null: none was said yet", .omit = true),
 	MO_DP(job, verify, iteration, "verify", MO_INT,
 	      "iteration of the checkpoint that is being verified; MO_NONE: none"),
 	MO_DP(job, verify, serial, "verify_serial", MO_INT, "how many verifications were begun"),
@@ -394,7 +397,8 @@ int64_t state_newest_checkpoint(const struct job *j)
 	for (size_t i = 0; i < j->n_checkpoints; i++) {
 		const struct checkpoint *c = &j->checkpoints[i];
 
-		if ((c->state == CKPT_COMPLETE || c->state == CKPT_VERIFIED ||
+		if (!c->tainted &&
+		    (c->state == CKPT_COMPLETE || c->state == CKPT_VERIFIED ||
 		     c->state == CKPT_PINNED) &&
 		    c->iteration > newest)
 			newest = c->iteration;

@@ -156,6 +156,7 @@ struct job_verify {
 	int64_t serial;      /* how many there were so far */
 	int64_t parts, done; /* done: which of the parts are, a bit each */
 };
+struct numbers;
 struct job_progress {
 	int64_t iteration; /* newest of this attempt, MO_NONE none */
 	int64_t watermark; /* highest ever: below it again = recompute */
@@ -168,6 +169,7 @@ struct job_progress {
 	/* iteration of the newest loss that was no number, or far above those before it; MO_NONE
 	 * none */
 	int64_t spike;
+	struct numbers *numbers; /* what the losses say; NULL: none was said yet */
 	/* iterations without a sample because they came too fast, of all attempts; MO_NONE none */
 	int64_t left_out;
 	struct measured *measured; /* NULL: nothing to set against the promise yet */

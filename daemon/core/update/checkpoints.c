@@ -13,6 +13,7 @@
 #include "daemon/core/update/checkpoint_keep.h"
 #include "daemon/core/update/doubt.h"
 #include "daemon/core/update/edit.h"
+#include "daemon/core/update/numbers.h"
 #include "daemon/core/update/verify.h"
 #include "lib/base/assert.h"
 #include "lib/model/limits.h"
@@ -87,6 +88,7 @@ static void begin_anew(const struct job *j, struct checkpoint *c)
 	mo_str_set(&c->manifest, NULL);
 	c->announced = c->compared = false;
 	c->failed_loads = MO_NONE;
+	numbers_mark(j, c);
 }
 
 /* It saves in checkpoint.dir too: what goes elsewhere is one more. */
@@ -212,13 +214,17 @@ static bool only_unmarked(const struct job *j, const struct found_checkpoint *f)
 	return false;
 }
 
+/* What is known of the entry is of these files. */
+static bool as_known(const struct checkpoint *c, const struct found_checkpoint *f)
+{
+	return c->manifest ? mo_streq(f->manifest, c->manifest)
+			   : f->saved_at == MO_NONE || f->saved_at <= c->saved_at;
+}
+
 /* Attempts died that loaded it, and it is what they loaded. */
 static bool still_blamed(const struct checkpoint *c, const struct found_checkpoint *f)
 {
-	if (c->failed_loads == MO_NONE || !f->complete)
-		return false;
-	return c->manifest ? mo_streq(f->manifest, c->manifest)
-			   : f->saved_at == MO_NONE || f->saved_at <= c->saved_at;
+	return c->failed_loads != MO_NONE && f->complete && as_known(c, f);
 }
 
 static void judge(struct job *j, const struct found_checkpoint *f, int64_t time)
@@ -242,6 +248,9 @@ static void judge(struct job *j, const struct found_checkpoint *f, int64_t time)
 	}
 	if (is_new && j->attempt > 0)
 		c->attempt = j->attempt; /* earlier scans did not see it: this job wrote it */
+	if ((is_new && j->attempt > 0) || (f->complete && !as_known(c, f)))
+		/* saved, or saved again, by the last attempt, which announced nothing */
+		numbers_mark(j, c);
 	if (f->path)
 		mo_str_set(&c->path, f->path);
 	c->bytes = f->bytes;

@@ -4,14 +4,13 @@
 
 #include <math.h>
 
-#include "daemon/core/state/progress.h"
+#include "daemon/core/update/numbers.h"
 #include "lib/base/assert.h"
 #include "lib/model/limits.h"
 
 /* samples behind the newest; what comes later than that is of no use, and each would move all
  * behind it */
 #define LATE_MAX 512
-#define SPIKE 3.0
 
 /* Above the limit every second one of the older half goes: recent iterations stay complete, old
  * ones get coarser. Samples own nothing. */
@@ -50,42 +49,6 @@ static void derive(const struct job *j, struct sample *s, const struct sample *b
 		s->mfu = s->tflops_per_gpu / j->spec.peak_tflops;
 }
 
-/* A loss that is no number, or more than SPIKE times the mean of those before it in this
- * attempt. */
-static bool is_spike(const struct job *j, const struct sample *s)
-{
-	double sum = 0;
-	int n = 0;
-
-	if (s->loss == MO_NONE_F)
-		return s->nan != MO_NONE && s->nan > 0;
-	if (!isfinite(s->loss))
-		return true;
-	for (const struct sample *b = s; b > j->progress.samples && n < SAMPLES_RECENT;) {
-		b--;
-		if (b->attempt != s->attempt)
-			break;
-		if (b->loss != MO_NONE_F && isfinite(b->loss)) {
-			sum += b->loss;
-			n++;
-		}
-	}
-	return n >= SAMPLES_RECENT / 2 && sum > 0 && s->loss > SPIKE * sum / n;
-}
-
-/* The first of a row of bad ones counts: what is saved behind it is no better. */
-static void note_spike(struct job *j, size_t at)
-{
-	const struct sample *s = &j->progress.samples[at];
-
-	mo_assert(at < j->progress.n_samples);
-	if (!is_spike(j, s))
-		return;
-	if (j->progress.spike == MO_NONE || s->iteration < j->progress.spike ||
-	    (s->iteration - j->progress.spike > SAMPLES_RECENT && at > 0 && !is_spike(j, s - 1)))
-		j->progress.spike = s->iteration;
-}
-
 static void newest(struct job *j, const struct sample *s)
 {
 	if (s->loss != MO_NONE_F)
@@ -117,6 +80,7 @@ void samples_add(struct job *j, const struct sample *reported, int64_t attempt, 
 			sample_merge(old, reported);
 			if (at == j->progress.n_samples)
 				newest(j, old);
+			numbers_sample(j, at - 1);
 			return;
 		}
 	}
@@ -131,7 +95,7 @@ void samples_add(struct job *j, const struct sample *reported, int64_t attempt, 
 	derive(j, s, at > 0 ? s - 1 : NULL);
 	if (at == j->progress.n_samples - 1)
 		newest(j, s);
-	note_spike(j, at);
+	numbers_sample(j, at);
 	if (j->progress.n_samples > MO_SAMPLES_MAX)
 		thin(j);
 }

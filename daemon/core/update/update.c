@@ -26,6 +26,7 @@
 #include "daemon/core/update/checkpoints.h"
 #include "daemon/core/update/edit.h"
 #include "daemon/core/update/measured.h"
+#include "daemon/core/update/numbers.h"
 #include "daemon/core/update/ring.h"
 #include "daemon/core/update/space.h"
 #include "daemon/core/update/update_config.h"
@@ -64,6 +65,7 @@ static int on_scan(struct core *c, const struct record *r)
 	case ORDER_VERIFY: verify_result(j, r->scan, r->time); break;
 	default:
 		checkpoint_scan(j, r->scan, r->time);
+		numbers_inherit(&c->owned, j);
 		if (!j->scan.at_end) {
 			c->queue_dirty = true;
 			break;

@@ -10,6 +10,7 @@
 #include "daemon/core/update/checkpoints.h"
 #include "daemon/core/update/edit.h"
 #include "daemon/core/update/ledger.h"
+#include "daemon/core/update/numbers.h"
 #include "daemon/core/update/retained.h"
 #include "daemon/core/update/update_node.h"
 #include "daemon/core/update/waterfall.h"
@@ -129,6 +130,7 @@ int update_intent(struct core *c, const struct record *r)
 	if (k->intent == INTENT_RESTART) {
 		j->streak.same = j->streak.cycles = 0;
 		j->streak.since = r->time;
+		numbers_forgive(j);
 		j->not_before = 0;
 		mo_str_set(&j->streak.signature, NULL);
 	}
@@ -189,6 +191,8 @@ int update_incident(struct core *c, const struct record *r)
 	if (j->n_incidents >= MO_INCIDENTS_MAX)
 		mo_vec_remove(&incident_desc, j->incidents, &j->n_incidents, 0);
 	mo_desc_copy(&incident_desc, MO_ADD(j, incidents, &incident_desc), &k->details);
+	if (mo_streq(k->details.class, "numerical") && numbers_fault(j))
+		numbers_went_back(j);
 	j->waterfall.stage = 1;
 	j->waterfall.at = r->time;
 	if (k->uncounted)

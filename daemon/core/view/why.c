@@ -15,6 +15,7 @@
 #include "daemon/core/view/prepare.h"
 #include "daemon/core/view/unsaved.h"
 #include "daemon/core/view/why_incident.h"
+#include "daemon/core/view/why_loss.h"
 #include "daemon/core/view/why_next.h"
 #include "daemon/core/view/why_overdue.h"
 #include "daemon/core/view/why_reason.h"
@@ -335,6 +336,7 @@ void job_why(const struct state *s, const struct job *j, int64_t now, struct why
 				   (long long)j->progress.iteration,
 				   (long long)((now - job_progress_at(s, j)) / 1000));
 		overdue = why_overdue(s, j, now, ret);
+		why_loss(j, ret);
 		why_unsaved(j, ret);
 		why_beyond(j, ret);
 		why_interval(s, j, ret);
@@ -357,6 +359,7 @@ void job_why(const struct state *s, const struct job *j, int64_t now, struct why
 	why_config(j, ret);
 	if (j->state != JOB_COMPLETED)
 		why_suspect(j, ret);
+	why_tainted(j, ret);
 	why_fixed(j, ret);
 	if (ret->n_reasons == 0)
 		why_reason(ret, job_state_names[j->state], "%s",

@@ -1,8 +1,9 @@
 /* See story.h: four nodes, of which one has a finding; the job waits behind another one for the
- * nodes that a third one keeps busy; it finds checkpoints of before, trains and saves, stands,
- * and then only dies. */
+ * nodes that a third one keeps busy; it finds checkpoints of before, trains and saves, stands, its
+ * loss goes bad, and then it only dies. */
 #include "tests/unit/cli/story.h"
 
+#include <math.h>
 #include <signal.h>
 
 #include "tests/unit/dcore/world.h"
@@ -62,6 +63,30 @@ static void save(struct world *w, int64_t id, int64_t iteration)
 	world_run(w, 2 * S);
 }
 
+static void said_losses(struct world *w, int64_t id, int64_t from, int64_t to, double loss)
+{
+	for (int64_t i = from; i < to && lives(w, id); i++) {
+		struct note *n = world_note(w, node_of(w, id), id, NOTE_SAMPLE);
+
+		n->sample = mo_desc_new(&sample_desc);
+		n->sample->iteration = i;
+		n->sample->loss = loss;
+	}
+	world_run(w, 2 * S);
+}
+
+/* One that is twice as high and comes back, one that stays high, and one that is no number. */
+static void loses(struct world *w, int64_t id)
+{
+	said_losses(w, id, 36, 60, 1.0);
+	said_losses(w, id, 60, 61, 2.5);
+	said_losses(w, id, 61, 90, 1.0);
+	said_losses(w, id, 90, 110, 9.0);
+	world_run(w, 10 * S);
+	said_losses(w, id, 110, 120, NAN);
+	world_run(w, 10 * S);
+}
+
 /* Long enough for the shortest lease; nobody answers for fence_command. */
 static void fall_silent(struct world *w, int64_t id)
 {
@@ -84,6 +109,7 @@ static void live(struct world *w, int64_t blocker, int64_t rival, int64_t id)
 		save(w, id, 10 + 5 * i);
 	fall_silent(w, id);
 	world_run(w, 12 * S); /* an iteration is overdue */
+	loses(w, id);
 	for (size_t i = 0; i < ELEMENTSOF(deaths); i++) {
 		if (lives(w, id)) {
 			world_iteration(w, node_of(w, id), id, 36);

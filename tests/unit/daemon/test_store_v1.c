@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "daemon/core/update/check.h"
+#include "daemon/core/state/numbers.h"
 #include "daemon/journal.h"
 #include "daemon/journal_replay.h"
 #include "lib/base/fd.h"
@@ -136,7 +137,7 @@ static void equal(const struct core *a, const struct core *b)
 }
 
 /* Without what that version did not keep: marks of ledgers, how long the last iteration of a failed
- * attempt was under way, and which checkpoints were announced. */
+ * attempt was under way, which checkpoints were announced, and what losses say. */
 static struct core *as_then(struct core *core)
 {
 	const struct state *s = core_state(core);
@@ -146,6 +147,8 @@ static struct core *as_then(struct core *core)
 
 		mo_vec_clear(&ledger_mark_desc, (void **)&j->ledger_marks, &j->n_ledger_marks);
 		j->failure.unfinished_us = MO_NONE;
+		mo_desc_free(&numbers_desc, j->progress.numbers);
+		j->progress.numbers = NULL;
 		for (size_t k = 0; k < j->n_checkpoints; k++)
 			j->checkpoints[k].announced = false;
 	}

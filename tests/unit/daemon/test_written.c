@@ -41,6 +41,7 @@
 #include "daemon/core/view/report.h"
 #include "daemon/core/view/stack_drift.h"
 #include "daemon/core/state/interval.h"
+#include "daemon/core/state/numbers.h"
 #include "daemon/core/state/record.h"
 #include "daemon/core/state/record_v1.h"
 #include "daemon/core/state/waiting.h"
@@ -194,6 +195,7 @@ static const struct {
 	D(in_exec_desc),
 	D(in_prefetch_desc),
 	D(in_images_remove_desc),
+	D(in_power_desc),
 	D(exec_body_desc),
 	D(image_pull_body_desc),
 	D(images_view_desc),
@@ -213,6 +215,7 @@ static const struct {
 	D(state_desc),
 	D(promise_desc),
 	D(measured_desc),
+	D(numbers_desc),
 	D(config_read_desc),
 	D(prepared_desc),
 	D(prepare_view_desc),

@@ -116,6 +116,31 @@ void saver_tells_end(struct saver *o)
 	submit(o, -1, 0, false, "saved to (?<path>/.*)");
 }
 
+void saver_losses(struct saver *o, const char *action, double factor, int64_t max)
+{
+	struct submit spec;
+
+	world_done(&o->w);
+	recipe_of(&spec, -1, 0, true, NULL);
+	mo_str_set(&spec.recipe.loss_action, action);
+	spec.recipe.loss_factor = factor;
+	spec.recipe.max_rollbacks = max;
+	begin(o, &spec);
+}
+
+void saver_leaves_nan_out(struct saver *o)
+{
+	struct submit spec;
+	struct line_rule *rule;
+
+	world_done(&o->w);
+	recipe_of(&spec, -1, 0, true, NULL);
+	rule = MO_ADD(&spec.engine, rules, &line_rule_desc);
+	rule->kind = LINE_SAMPLE;
+	rule->missing_loss_is_nan = true;
+	begin(o, &spec);
+}
+
 void saver_in_image(struct saver *o)
 {
 	struct submit spec;

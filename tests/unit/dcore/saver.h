@@ -25,6 +25,10 @@ void saver_limited(struct saver *o, int64_t limit_us);
 void saver_strict(struct saver *o);
 /* as saver_strict(), and its lines say of each save that it ended, and where */
 void saver_tells_end(struct saver *o);
+/* recovery.loss_spike; NULL, MO_NONE_F, MO_NONE: not said */
+void saver_losses(struct saver *o, const char *action, double factor, int64_t max);
+/* of an engine that prints no loss when it is NaN */
+void saver_leaves_nan_out(struct saver *o);
 /* in an image, whose /work/c is /ckpt of the nodes */
 void saver_in_image(struct saver *o);
 

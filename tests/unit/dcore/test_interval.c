@@ -254,11 +254,11 @@ static void a_row_of_bad_losses_is_one_spike(void **state)
 
 	begin(&o, false, "--save-interval", 0);
 	for (int64_t i = 5; i < 70; i++)
-		iterate(&o, i, i < 20 ? 2.0 : i < 45 ? NAN : i == 65 ? 40.0 : 2.0);
+		iterate(&o, i, i < 20 ? 2.0 : i < 24 ? NAN : i == 65 ? 40.0 : 2.0);
 	assert_int_equal(job(&o)->progress.spike, 65);
 	world_done(&o.w);
 	begin(&o, false, "--save-interval", 0);
-	for (int64_t i = 5; i < 60; i++)
+	for (int64_t i = 5; i < 24; i++)
 		iterate(&o, i, i < 20 ? 2.0 : INFINITY);
 	assert_int_equal(job(&o)->progress.spike, 20);
 	world_done(&o.w);

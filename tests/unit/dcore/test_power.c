@@ -1,4 +1,4 @@
-/* Silent nodes and the site's fence_command: whom it is asked for, and what follows what it says. */
+/* Silent nodes and the site's fence_command: for whom it is asked, and what follows its answer. */
 #include "tests/unit/dcore/world.h"
 
 #define MINUTE (60 * S)

@@ -86,7 +86,7 @@ struct world {
 	bool old_agents;
 	bool no_check; /* toys do not make their on-failure checks */
 	int64_t n_records;
-	int64_t n_powers; /* how often a node was to be powered off */
+	int64_t n_powers;       /* how often a node was to be powered off */
 	struct record_log *log; /* every record from here on; NULL: nobody asks */
 };
 void world_init(struct world *w, size_t n_nodes, int64_t gpus);

@@ -159,8 +159,16 @@ static const struct bad refused[] = {
 	{ "recovery: {on: {storage: pray}}\n",
 	  "5:26 recovery.on.storage: expected one of stop, retry, elsewhere, wait, cordon, got "
 	  "'pray'" },
-	{ "recovery: {loss_spike: {action: rollback, factor: 3}}\n",
-	  "5:33 recovery.loss_spike: 'rollback' is not supported by this version" },
+	{ "recovery: {loss_spike: rollback}\n",
+	  "5:24 recovery.loss_spike: expected none, or a mapping such as {action: rollback}" },
+	{ "recovery: {loss_spike: [none]}\n", "5:24 recovery.loss_spike: expected none" },
+	{ "recovery: {loss_spike: {action: rolback}}\n",
+	  "5:33 recovery.loss_spike.action: expected one of none, report, rollback, got 'rolback' "
+	  "[did you mean 'rollback'?]" },
+	{ "recovery: {loss_spike: {factor: 0.5}}\n", "5:33 recovery.loss_spike.factor: " },
+	{ "recovery: {loss_spike: {facter: 2}}\n",
+	  "5:25 unknown key 'recovery.loss_spike.facter' [did you mean 'factor'?]" },
+	{ "recovery: {loss_spike: {skip: 10}}\n", "5:25 unknown key 'recovery.loss_spike.skip'" },
 	{ "health: {preflight: [gpu.ras_eu]}\n",
 	  "5:22 health.preflight: there is no check 'gpu.ras_eu' [did you mean 'gpu.ras_ue'?]" },
 	{ "health: {preflight: [gpu.ras_ue, stack.sam]}\n",

@@ -116,6 +116,7 @@ static void test_every_key(void **state)
 	must(&p);
 	assert_int_equal(r->backoff_us, 20 * 1000000LL);
 	assert_int_equal(r->n_on, 2);
+	assert_string_equal(r->loss_action, "none");
 	assert_string_equal(r->on[1].key, "hang");
 	assert_string_equal(r->on[1].value, "elsewhere");
 	assert_int_equal(r->engine.n_args, 4);

@@ -1,0 +1,114 @@
+/* See numbers.h. */
+#include "daemon/core/rules/numbers.h"
+
+#include "daemon/core/rules/events.h"
+#include "daemon/core/rules/turn.h"
+#include "daemon/core/state/checkpoint.h"
+#include "daemon/core/update/numbers.h"
+#include "lib/base/assert.h"
+#include "lib/base/buf.h"
+
+int64_t numbers_episodes(const struct job *j)
+{
+	return j->progress.numbers ? j->progress.numbers->episodes : 0;
+}
+
+void numbers_tell_tainted(struct turn *t, int64_t id, const struct checkpoint *c)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+
+	data_int(&b, "iteration", c->iteration);
+	data_str(&b, "path", c->path);
+	data_str(&b, "reason", c->tainted);
+	event_emit(t, EVENT_CHECKPOINT_TAINTED, id, NULL, MO_NONE, c->attempt, data_end(&b),
+		   "checkpoint %lld is tainted: %s", (long long)c->iteration, c->tainted);
+}
+
+/* What was saved before anybody knew; what is saved from now on tells of itself. */
+static void tell_saved(struct turn *t, int64_t id)
+{
+	const struct job *j = job_find(&t->core->state, id);
+
+	for (size_t i = 0; i < j->n_checkpoints; i++)
+		if (checkpoint_tainted(&j->checkpoints[i]) &&
+		    j->checkpoints[i].iteration < j->progress.numbers->since &&
+		    numbers_taint(j, j->checkpoints[i].iteration))
+			numbers_tell_tainted(t, id, &j->checkpoints[i]);
+}
+
+void numbers_tell(struct turn *t, int64_t id, int64_t episodes)
+{
+	const struct job *j = job_find(&t->core->state, id);
+	const struct numbers *n = j->progress.numbers;
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+	_cleanup_(mo_freep) char *text = NULL;
+
+	if (!n || n->episodes == episodes)
+		return;
+	text = numbers_text(j);
+	data_int(&b, "iteration", n->since);
+	if (n->usual != MO_NONE_F) {
+		data_real(&b, "loss", n->loss);
+		data_real(&b, "usual", n->usual);
+	}
+	event_emit(t, n->usual != MO_NONE_F ? EVENT_LOSS_SPIKE : EVENT_LOSS_NAN, id, NULL, MO_NONE,
+		   n->attempt, data_end(&b), "%s%s", text,
+		   n->trusted ? "" : ", or the engine prints none");
+	tell_saved(t, id);
+}
+
+bool numbers_spent(const struct job *j)
+{
+	int64_t max = j->spec.recipe.max_rollbacks;
+
+	return numbers_rollbacks(j) >= (max == MO_NONE ? NUMBERS_ROLLBACKS_MAX : max);
+}
+
+char *numbers_cause(const struct job *j)
+{
+	mo_assert(j->progress.numbers);
+	return mo_strdup(j->progress.numbers->kind == NUMBER_SPIKE ? "loss too high" : "loss NaN");
+}
+
+char *numbers_next(const struct job *j)
+{
+	int64_t newest = checkpoint_newest_at_most(j, INT64_MAX, false);
+
+	if (newest == MO_NONE)
+		return mo_strdup("the next attempt is prepared");
+	return mo_printf("the job goes back to checkpoint %lld, the newest of before",
+			 (long long)newest);
+}
+
+char *numbers_stop(const struct job *j)
+{
+	int64_t times = numbers_rollbacks(j);
+	_cleanup_(mo_freep) char *text = numbers_text(j),
+				 *back = mo_printf(", and the job went back from there %lld time%s "
+						   "before: it is the data or the model",
+						   (long long)times, times == 1 ? "" : "s");
+
+	return mo_printf("%s%s ('moectl metrics j-%lld'); 'moectl restart j-%lld --from ITER' "
+			 "goes further back",
+			 text, times ? back : "", (long long)j->id, (long long)j->id);
+}
+
+void numbers_evidence(const struct job *j, char ***texts, size_t *n_texts)
+{
+	const struct numbers *n = j->progress.numbers;
+	_cleanup_(mo_freep) char *text = numbers_text(j), *row = NULL;
+
+	row = mo_printf("%lld in a row; the last good one was of iteration %lld", (long long)n->row,
+			(long long)n->good);
+	mo_strs_add(texts, n_texts, text);
+	mo_strs_add(texts, n_texts, row);
+	for (size_t i = 0; i < j->n_checkpoints; i++) {
+		const struct checkpoint *c = &j->checkpoints[i];
+		_cleanup_(mo_freep) char *line = NULL;
+
+		if (!checkpoint_tainted(c) || !numbers_taint(j, c->iteration))
+			continue;
+		line = mo_printf("checkpoint %lld is tainted", (long long)c->iteration);
+		mo_strs_add(texts, n_texts, line);
+	}
+}
