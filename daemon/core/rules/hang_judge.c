@@ -89,31 +89,35 @@ static int state_of(const struct state *s, const struct job *j, size_t rank, con
  * are behind in iterations; the first of the few that sleep while the rest spins; the one that
  * spins while the rest sleeps. Of many alike none does. */
 struct odd {
-	size_t n; /* ranks that were seen */
+	size_t n_ranks;
 	int64_t first[_HANG_STATE_N];
 	int64_t stopped, waits;
-	int64_t lowest, highest, behind; /* iterations; the first with the lowest */
-	size_t n_lowest;
+	/* of those that tell their iterations: of many engines one rank alone does */
+	size_t n_told, n_lowest;
+	int64_t lowest, highest, behind; /* behind: the first with the lowest */
 };
 
 static void odd_add(struct odd *o, size_t rank, const struct seen *k, int state)
 {
-	int64_t it = MO_MAX(k->iteration, 0);
+	int64_t it = k->iteration;
 
-	o->n++;
+	o->n_ranks++;
 	if (o->first[state] == MO_NONE)
 		o->first[state] = (int64_t)rank;
 	if (k->process == PROCESS_STOPPED && o->stopped == MO_NONE)
 		o->stopped = (int64_t)rank;
 	if (k->process == PROCESS_WAITS && o->waits == MO_NONE)
 		o->waits = (int64_t)rank;
-	if (o->n == 1 || it < o->lowest) {
+	if (it == MO_NONE)
+		return;
+	o->n_told++;
+	if (o->n_told == 1 || it < o->lowest) {
 		o->lowest = it;
 		o->behind = (int64_t)rank;
 		o->n_lowest = 0;
 	}
 	o->n_lowest += it == o->lowest;
-	o->highest = o->n == 1 ? it : MO_MAX(o->highest, it);
+	o->highest = o->n_told == 1 ? it : MO_MAX(o->highest, it);
 }
 
 static void odd_choose(const struct odd *o, struct hang_verdict *v)
@@ -128,8 +132,7 @@ static void odd_choose(const struct odd *o, struct hang_verdict *v)
 		v->odd = RANK_GPU_HUNG;
 	} else if (o->waits != MO_NONE) {
 		v->rank = o->waits;
-	} else if (o->n > 1 && o->lowest < o->highest && o->n_lowest * 2 <= o->n &&
-		   o->n_lowest < o->n) {
+	} else if (o->n_told > 1 && o->lowest < o->highest && o->n_lowest * 2 <= o->n_told) {
 		v->rank = o->behind;
 		v->behind = true;
 	} else if (asleep && asleep < spin) {
@@ -185,9 +188,10 @@ struct hang_verdict hang_judge(const struct state *s, const struct job *j,
 	/* peers of one that is stopped spin, whatever they did before */
 	if (l->busy && !v.stopped)
 		v.quiet_us = MO_MIN(v.quiet_us, used);
-	v.written = written && v.unseen == 0 && o.n > 0;
-	v.network = network && v.unseen == 0 && o.n > 0;
-	v.processors = v.unseen == 0 && o.n > 0 && (v.stopped || (processors && used >= l->two));
+	v.written = written && v.unseen == 0 && o.n_ranks > 0;
+	v.network = network && v.unseen == 0 && o.n_ranks > 0;
+	v.processors =
+		v.unseen == 0 && o.n_ranks > 0 && (v.stopped || (processors && used >= l->two));
 	v.sure = v.written || v.network || v.processors;
 	v.limit_us = limit_of(l, &v);
 	odd_choose(&o, &v);

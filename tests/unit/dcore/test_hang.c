@@ -131,6 +131,8 @@ static void spinning_alone_takes_a_quarter_of_an_hour(void **state)
 	world_run(&w, 2 * MINUTE);
 	expect(&w, 1, 1, 0);
 	assert_int_equal(world_job(&w, id)->attempt, 2);
+	/* one of the two tells its iterations: the other is not behind */
+	assert_int_equal(world_job(&w, id)->incidents[0].first_rank, MO_NONE);
 	world_done(&w);
 }
 
