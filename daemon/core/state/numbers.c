@@ -114,11 +114,17 @@ bool numbers_goes_back(const struct job *j)
 	return mo_streq(j->spec.recipe.loss_action, "rollback");
 }
 
+/* Who submitted it could not know that this ends an attempt; recovery.hang came with it. */
+bool numbers_only_told(const struct job *j)
+{
+	return !j->spec.recipe.hang;
+}
+
 bool numbers_fault(const struct job *j)
 {
 	const struct numbers *n = j->progress.numbers;
 
-	if (!numbers_bad(j) || !n->trusted || n->attempt != j->attempt || j->run.n_places == 0)
+	if (numbers_only_told(j) || !numbers_bad(j) || !n->trusted || n->attempt != j->attempt || j->run.n_places == 0)
 		return false;
 	return n->kind == NUMBER_NAN ? n->row >= NUMBERS_NAN_STAYS
 				     : numbers_goes_back(j) && n->row >= NUMBERS_SPIKE_STAYS;

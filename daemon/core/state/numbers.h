@@ -55,6 +55,8 @@ bool numbers_bad(const struct job *j);
 bool numbers_taint(const struct job *j, int64_t iteration);
 /* A spike that stays does, by the recipe. */
 bool numbers_goes_back(const struct job *j);
+/* Its recipe is of a version before: the job never goes back by itself. */
+bool numbers_only_told(const struct job *j);
 /* The episode stays, and the job goes back. */
 bool numbers_fault(const struct job *j);
 /* What is wrong with the loss of the newest episode, and since when. Caller frees. */

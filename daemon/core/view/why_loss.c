@@ -37,6 +37,11 @@ void why_loss(const struct job *j, struct why_view *w)
 	if (!n->trusted)
 		why_evidence(r, "or the engine prints none: no checkpoint is tainted, and nothing "
 				"follows");
+	else if (numbers_only_told(j))
+		why_evidence(r,
+			     "it was submitted to a version before, so the job does not go back "
+			     "by itself: 'moectl restart j-%lld --from ITER' does",
+			     (long long)j->id);
 	else if (n->kind == NUMBER_NAN)
 		why_evidence(r, "after %d in a row the job goes back to a checkpoint of before",
 			     NUMBERS_NAN_STAYS);

@@ -11,6 +11,7 @@ static void recipe_of(struct submit *ret, int64_t resume, int64_t keep, bool ann
 	ret->recipe.checkpoint.resume = resume;
 	ret->recipe.checkpoint.keep = keep;
 	ret->recipe.parallelism.tp = ret->recipe.parallelism.pp = ret->recipe.parallelism.ep = 1;
+	ret->recipe.hang = mo_strdup("off"); /* of now, and saves alone are asked for */
 	mo_strs_add(&ret->engine.resume, &ret->engine.n_resume, "--load={dir}/{iteration}");
 	mo_strs_add(&ret->engine.fresh, &ret->engine.n_fresh, "--fresh");
 	ret->engine.layout.announced_is_complete = announces;

@@ -513,6 +513,24 @@ static void keep_leaves_the_good_one(void **state)
 	assert_true(tainted(o, 30) && tainted(o, 31));
 }
 
+/* It ran on through the upgrade: nobody asked for more than to be told. */
+static void a_job_of_a_version_before_is_only_told(void **state)
+{
+	struct saver *o = *state;
+	struct job *j;
+
+	begun(o);
+	j = (struct job *)saver_job(o);
+	mo_str_set(&j->spec.recipe.hang, NULL);
+	mo_str_set(&((struct job *)job_find(core_state(o->w.shadow), o->id))->spec.recipe.hang,
+		   NULL);
+	losses(o, 25, 60, NAN);
+	assert_int_equal(events(o, "loss.nan"), 1);
+	assert_int_equal(saver_job(o)->attempt, 1);
+	assert_int_equal(saver_job(o)->state, JOB_RUNNING);
+	world_why_has(&o->w, o->id, "it was submitted to a version before");
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, saver_setup, saver_teardown)
 
 int main(void)
@@ -520,6 +538,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(one_nan_is_an_event),
 		T(nan_that_stays_goes_back),
+		T(a_job_of_a_version_before_is_only_told),
 		T(what_was_saved_at_the_last_good_loss_is_tainted),
 		T(a_crash_in_between),
 		T(the_same_place_ends_it),
