@@ -10,6 +10,9 @@
 #include "cli/text.h"
 #include "cli/value.h"
 
+/* checkpoints that fit are told from here on down */
+#define FEW_FIT 10
+
 static void line(const char *label, const char *text)
 {
 	printf("%-12s %s\n", label, text);
@@ -119,7 +122,7 @@ static void print_job(struct cli *cli, struct json_object *j)
 		line("checkpoint", "none yet");
 	if (js_str(j, "checkpoint_late"))
 		line("saves", js_str(j, "checkpoint_late"));
-	if (js_int(j, "checkpoints_fit") != MO_NONE)
+	if (js_int(j, "checkpoints_fit") != MO_NONE && js_int(j, "checkpoints_fit") < FEW_FIT)
 		printf("%-12s %s free, %s more checkpoint%s of the newest one's size\n", "room",
 		       text_bytes(js_int(j, "checkpoint_free_bytes")),
 		       text_int(js_int(j, "checkpoints_fit")),

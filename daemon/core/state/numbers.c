@@ -124,7 +124,8 @@ bool numbers_fault(const struct job *j)
 {
 	const struct numbers *n = j->progress.numbers;
 
-	if (numbers_only_told(j) || !numbers_bad(j) || !n->trusted || n->attempt != j->attempt || j->run.n_places == 0)
+	if (numbers_only_told(j) || !numbers_bad(j) || !n->trusted || n->attempt != j->attempt ||
+	    j->run.n_places == 0)
 		return false;
 	return n->kind == NUMBER_NAN ? n->row >= NUMBERS_NAN_STAYS
 				     : numbers_goes_back(j) && n->row >= NUMBERS_SPIKE_STAYS;
