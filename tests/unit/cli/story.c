@@ -90,7 +90,7 @@ static void loses(struct world *w, int64_t id)
 /* Long enough for the shortest lease; nobody answers for fence_command. */
 static void fall_silent(struct world *w, int64_t id)
 {
-	size_t toy = node_of(w, id);
+	size_t toy = lives(w, id) ? node_of(w, id) : 0;
 
 	w->toys[toy].deaf = true;
 	world_run(w, 16 * S);
