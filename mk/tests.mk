@@ -111,7 +111,7 @@ SAN_SEEDS ?= 1-100
 .PHONY: san vg
 san: deps-lint
 	@MAKE="$(MAKE) -j$(JOBS) $(SAN_FLAGS)" BUILD=build-san SIM_SEEDS=$(SAN_SEEDS) \
-		UNIT_TIMEOUT=$${UNIT_TIMEOUT:-360} tests/check unit sim
+		UNIT_TIMEOUT=$${UNIT_TIMEOUT:-480} tests/check unit sim
 
 # make vg: unit tests under valgrind: leaks of memory and of descriptors
 vg: deps-lint
