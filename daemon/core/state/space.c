@@ -41,14 +41,14 @@ static int64_t held(const struct job *j)
 	return n;
 }
 
-/* What lies there until a node has removed it. */
-static int64_t removed_soon(const struct job *j, int64_t keep, int64_t size)
+/* Checkpoints that lie there until a node has removed them. */
+static int64_t removed_soon(const struct job *j, int64_t keep)
 {
 	int64_t n = MO_MAX(held(j) - keep, 0);
 
 	for (size_t i = 0; i < j->n_checkpoints; i++)
 		n += checkpoint_removing(&j->checkpoints[i]);
-	return n * size;
+	return n;
 }
 
 static int64_t newest_size(const struct job *j)
@@ -69,14 +69,14 @@ struct space space_of(const struct job *j)
 	/* one that is written over needs the room that it has */
 	if (s.free == MO_NONE || s.size == 0 || j->spec.engine.layout.unnumbered)
 		return (struct space){ .due = s.due };
+	s.fits = s.free / s.size;
 	if (keep > 0) {
 		/* one more than are kept: the oldest goes when the newest is whole */
 		int64_t more = MO_MAX(keep - held(j), 0) + 1;
 
 		s.due = s.due == MO_NONE ? more : MO_MIN(s.due, more);
-		s.free += removed_soon(j, keep, s.size);
+		s.fits += removed_soon(j, keep);
 	}
-	s.fits = s.free / s.size;
 	s.wanted = s.due == MO_NONE ? FITS_MIN : s.due;
 	if (s.fits >= s.wanted)
 		s.level = SPACE_ENOUGH;

@@ -12,7 +12,7 @@ enum space_level {
 };
 struct space {
 	enum space_level level;
-	int64_t free, size; /* bytes: what saves may fill; of the newest checkpoint */
+	int64_t free, size; /* bytes: as measured; of the newest checkpoint */
 	int64_t fits, due;  /* saves; due MO_NONE: nobody knows where the run ends */
 	int64_t wanted;     /* saves that must fit: those due, or some */
 };

@@ -99,6 +99,29 @@ static void keep_needs_room_for_one_more(void **state)
 	assert_int_equal(world_events(&o->w, SPACE), 1);
 }
 
+/* A node that says impossible sizes: no sum of them leaves its range. */
+static void as_large_as_a_number(void **state)
+{
+	struct saver *o = *state;
+
+	saver_steps(o, 1000, 10, 1);
+	saver_run(o, 2);
+	save(o, 10, 1LL << 60);
+	o->w.no_scan = true;
+	for (int64_t i = 20; i < 60; i += 10) {
+		o->w.scan.items[0].bytes = 1LL << 60;
+		save(o, i, 1LL << 60);
+	}
+	for (size_t i = 0; i < saver_job(o)->n_checkpoints; i++)
+		((struct job *)saver_job(o))->checkpoints[i].bytes = 1LL << 60;
+	struct space s = space_of(saver_job(o));
+	assert_in_range(s.fits, 1, 10);
+	assert_int_equal(s.free, 1LL << 60);
+	for (size_t i = 0; i < saver_job(o)->n_checkpoints; i++)
+		((struct job *)saver_job(o))->checkpoints[i].bytes =
+			job_find(core_state(o->w.shadow), o->id)->checkpoints[i].bytes;
+}
+
 static void the_last_save_needs_none_behind_it(void **state)
 {
 	struct saver *o = *state;
@@ -155,6 +178,7 @@ int main(void)
 		T(a_run_that_will_not_fit_is_told_at_its_first_save),
 		T(what_fits_is_told_to_nobody),
 		T(keep_needs_room_for_one_more),
+		T(as_large_as_a_number),
 		T(the_last_save_needs_none_behind_it),
 		T(a_run_without_an_end),
 		T(nothing_is_known),
