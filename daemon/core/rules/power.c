@@ -9,7 +9,7 @@
  *
  * What never happens: a node is powered off beside a job that advances, or that waits by its own
  * recipe; more than a tenth of the nodes, and more than one: when so many are silent at once, it
- * is the network, or this controller. */
+ * is the network, or this controller. At most eight commands run at once. */
 #include "daemon/core/rules/power.h"
 
 #include "daemon/core/rules/events.h"
@@ -20,6 +20,7 @@
 #include "lib/base/parse.h"
 
 #define PASS_US 1000000 /* while a node that holds ranks is down */
+#define AT_ONCE 8       /* processes of the site's command */
 
 bool power_wanted(const struct job *j)
 {
@@ -57,6 +58,15 @@ static const struct job *wanted_by(const struct turn *t, const struct node *n, c
 			*next = MO_MIN(*next, at);
 	}
 	return NULL;
+}
+
+static size_t n_asked(const struct state *s)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->n_nodes; i++)
+		n += s->nodes[i]->state == NODE_DOWN && s->nodes[i]->power.step == POWER_ASKED;
+	return n;
 }
 
 static bool too_many_silent(const struct state *s)
@@ -129,7 +139,7 @@ static void consider(struct turn *t, const struct node *n, struct live *l, int64
 		return;
 	if (too_many_silent(&t->core->state))
 		hold(t, n);
-	else
+	else if (n_asked(&t->core->state) < AT_ONCE) /* else by a later pass */
 		ask(t, n, l, j);
 }
 
