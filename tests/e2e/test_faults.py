@@ -420,7 +420,7 @@ def powered_off_by_the_site(rig):
     with open(command, "w") as f:
         f.write(
             "#!/bin/sh\n"
-            'echo "$1 $MOE_NODE_BOOT_ID" >>%s/fenced\n'
+            'echo "$1 $MOE_NODE_BOOT_ID" >>%s/asked_power\n'
             "kill -9 $(cat %s/pids)\n"
             "echo power of $1 is off\n" % (rig.dir, rig.dir)
         )
@@ -438,7 +438,7 @@ def powered_off_by_the_site(rig):
         wait_until(lambda: r.job(job)["attempt"] == 2, 60, "the second attempt")
         r.wait_iteration(job, 35)
         need(node not in r.job(job)["nodes"], "it is placed on %s again" % node)
-        with open(os.path.join(rig.dir, "fenced")) as f:
+        with open(os.path.join(rig.dir, "asked_power")) as f:
             asked = f.read().split()
         equal(asked[0::2], [node], "asked for")
         kinds = [e["type"] for e in r.json("events")["items"]]
