@@ -1493,16 +1493,23 @@ MUTANTS = [
     ),
     (
         "the first losses are judged",
-        "numbers_spike",
+        "spikes",
         "if (n < LEAST)",
         "if (n < 2)",
         [unit("dcore", "test_numbers")],
     ),
     (
         "a loss near 0 that is a multiple is too high",
-        "numbers_spike",
-        "MO_MAX(fabs(usual), SMALL_LOSS)",
+        "spikes",
+        "MO_MAX(fabs(usual), SMALL)",
         "fabs(usual)",
+        [unit("dcore", "test_numbers")],
+    ),
+    (
+        "a gradient that was skipped is told",
+        "numbers_grad_spike",
+        "(s->skipped != MO_NONE && s->skipped > 0)",
+        "false",
         [unit("dcore", "test_numbers")],
     ),
     (

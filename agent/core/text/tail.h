@@ -8,14 +8,14 @@
 #include "lib/model/limits.h"
 
 #define TAIL_BYTES 1024 /* of each line */
-#define TAIL_CALLS 8	/* of a thread, the innermost ones */
+#define TAIL_CALLS 8    /* of a thread, the innermost ones */
 
 /* All zero: it has printed nothing. */
 struct tail {
 	char text[MO_TAIL_LINES][TAIL_BYTES];
 	uint16_t len[MO_TAIL_LINES];
 	size_t n, next;
-	size_t n_thread; /* newest lines that belong to a thread's calls: it and TAIL_CALLS of them */
+	size_t n_thread; /* newest lines that are a thread and its calls */
 	bool in_thread;
 };
 void tail_add(struct tail *t, const char *line, size_t n);

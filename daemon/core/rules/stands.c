@@ -8,6 +8,7 @@
 #include "daemon/core/state/job.h"
 #include "lib/base/buf.h"
 #include "lib/base/desc.h"
+#include "lib/base/parse.h"
 
 #define PLACES_MAX 8 /* told of, and that of the most ranks */
 #define RANKS_SHOWN 8
@@ -17,14 +18,14 @@ struct call {
 	const char *path, *name;
 	int n_path, n_base, n_name;
 	const char *base;
-	long line;
+	int64_t line;
 };
 
 static bool call_read(const char *text, struct call *ret)
 {
 	static const char head[] = "  File \"", middle[] = "\", line ", last[] = " in ";
 	const char *end, *in;
-	char *digits_end;
+	_cleanup_(mo_freep) char *digits = NULL;
 
 	if (!mo_starts_with(text, head))
 		return false;
@@ -33,9 +34,11 @@ static bool call_read(const char *text, struct call *ret)
 	if (!end)
 		return false;
 	ret->n_path = (int)(end - ret->path);
-	ret->line = strtol(end + strlen(middle), &digits_end, 10);
-	in = digits_end;
-	if (in == end + strlen(middle) || !mo_starts_with(in, last))
+	in = strstr(end + strlen(middle), last);
+	if (!in)
+		return false;
+	digits = mo_strndup(end + strlen(middle), (size_t)(in - end) - strlen(middle));
+	if (mo_parse_i64(digits, 1, INT64_MAX, &ret->line) < 0)
 		return false;
 	ret->name = in + strlen(last);
 	ret->n_name = (int)strlen(ret->name);
@@ -62,7 +65,8 @@ static bool of_others(const struct call *c)
 
 static char *call_text(const struct call *c)
 {
-	return mo_printf("%.*s (%.*s:%ld)", c->n_name, c->name, c->n_base, c->base, c->line);
+	return mo_printf("%.*s (%.*s:%lld)", c->n_name, c->name, c->n_base, c->base,
+			 (long long)c->line);
 }
 
 char *stands_in(const struct rank *k)
