@@ -46,7 +46,7 @@
 #include "daemon/core/state/record.h"
 #include "daemon/core/state/record_v1.h"
 #include "daemon/core/state/waiting.h"
-#include "daemon/core/view/lemon.h"
+#include "daemon/core/state/lemon.h"
 #include "daemon/core/view/view_node.h"
 #include "daemon/core/view/why_view.h"
 #include "daemon/effects.h"
