@@ -185,14 +185,15 @@ void core_own(struct core *c, const struct job *j, const struct rank_progress *p
 {
 	struct job_beats *b = beats_get(c, j);
 	struct rank_beat *k;
+	double own;
 
 	assert(p->rank >= 0 && (size_t)p->rank < j->run.n_ranks);
 	k = &b->ranks[p->rank];
-	if (p->step_ms == MO_NONE_F || !isfinite(p->step_ms) || p->step_ms < 0 ||
-	    p->iteration <= k->own_at)
+	own = p->busy_ms != MO_NONE_F ? p->busy_ms : p->step_ms;
+	if (own == MO_NONE_F || !isfinite(own) || own < 0 || p->iteration <= k->own_at)
 		return;
 	k->own_at = p->iteration;
-	k->own_ms[k->n_own++ % OWN_WINDOW] = p->step_ms;
+	k->own_ms[k->n_own++ % OWN_WINDOW] = own;
 }
 
 void core_motion(struct core *c, const struct job *j, const struct rank_motion *m, int64_t now)

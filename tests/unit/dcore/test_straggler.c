@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "daemon/core/state/lemon.h"
 #include "daemon/core/state/pace.h"
 #include "daemon/core/update/samples.h"
 
@@ -44,6 +45,7 @@ static void begin_as(size_t nodes, int64_t ranks, int64_t pp)
 				(struct rank_progress){ .rank = s->first_rank + (int64_t)k,
 							.iteration = MO_NONE,
 							.step_ms = MO_NONE_F,
+							.busy_ms = MO_NONE_F,
 							.phase = PHASE_TRAIN };
 			mo_desc_init(&gpu_sensors_desc,
 				     MO_GROW(w.toys[i].sensors, w.toys[i].n_sensors));
@@ -158,6 +160,22 @@ static void a_rank_of_half_the_speed_is_named(void **state)
 	end();
 }
 
+/* Step times that hold the waiting are alike; what of them was none is not. */
+static void what_was_no_waiting_counts_before_the_step(void **state)
+{
+	double step[RANKS] = { 2 * STEP, 2 * STEP, 2 * STEP, 2 * STEP };
+
+	begin();
+	for (int64_t i = 1; i <= 60; i++) {
+		for (int64_t k = 0; k < RANKS; k++)
+			rank(k)->busy_ms = k == 1 ? 2 * STEP : STEP;
+		iterate(i, 2 * STEP, step);
+	}
+	expect(0, 0, 1, 0);
+	assert_int_equal(world_job(&w, id)->straggler.rank, 1);
+	end();
+}
+
 /* From the first iteration on: its peers say it, not the job's past. */
 static void one_that_was_always_slow_is_named_too(void **state)
 {
@@ -199,6 +217,17 @@ static void few_and_many_are_not_blamed(void **state)
 	begin();
 	for (int64_t i = 1; i <= 80; i++)
 		iterate(i, 2 * STEP, own);
+	expect(0, 0, 0, 0);
+	end();
+	/* nor where three of eight are: experts that more tokens go to */
+	begin_as(2, 8, 1);
+	for (int64_t i = 1; i <= 80; i++) {
+		double eight[8];
+
+		for (size_t k = 0; k < 8; k++)
+			eight[k] = STEP * (k < 3 ? 1.5 : 1) + (double)k / 10;
+		iterate(i, 2 * STEP, eight);
+	}
 	expect(0, 0, 0, 0);
 	end();
 }
@@ -301,6 +330,34 @@ static void the_next_attempt_begins_anew(void **state)
 	end();
 }
 
+/* Of two nodes that are as good the next job gets the other one. */
+static void its_node_is_taken_last(void **state)
+{
+	struct node_failure *failures = NULL;
+	size_t n = 0;
+
+	begin();
+	train(1, 60, -1, 1);
+	train(61, 90, 0, 2);
+	train(91, 140, -1, 1);
+	train(141, 170, 0, 2);
+	expect(2, 1, 2, 1);
+	/* of one attempt it counts once */
+	assert_true(lemon_of(core_state(w.core), world_node(&w, 0), w.now, &failures, &n) < 0.51);
+	assert_int_equal(n, 2);
+	mo_vec_clear(&node_failure_desc, (void **)&failures, &n);
+	assert_true(lemon_of(core_state(w.core), world_node(&w, 1), w.now, &failures, &n) == 0);
+	for (size_t i = 0; i < w.n_toys; i++)
+		w.toys[i].n_progress = 0;
+	world_verb(&w, IN_CANCEL, id);
+	world_run(&w, 5 * S);
+	id = world_submit_gpus(&w, 2);
+	world_run(&w, S);
+	assert_int_equal(world_job(&w, id)->run.n_places, 1);
+	assert_string_equal(world_job(&w, id)->run.places[0].node, "n1");
+	end();
+}
+
 /* ---- the job's own history alone ---- */
 
 static void times(struct job *j, int64_t from, int64_t to, double ms, int phase)
@@ -349,6 +406,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_rank_of_half_the_speed_is_named),
+		cmocka_unit_test(what_was_no_waiting_counts_before_the_step),
 		cmocka_unit_test(one_that_was_always_slow_is_named_too),
 		cmocka_unit_test(a_job_that_is_slower_blames_nobody),
 		cmocka_unit_test(few_and_many_are_not_blamed),
@@ -357,6 +415,7 @@ int main(void)
 		cmocka_unit_test(a_slow_clock_is_named_while_the_job_is_slow),
 		cmocka_unit_test(slow_clocks_of_half_are_nobodys),
 		cmocka_unit_test(the_next_attempt_begins_anew),
+		cmocka_unit_test(its_node_is_taken_last),
 		cmocka_unit_test(history_is_of_as_many_gpus),
 	};
 
