@@ -50,8 +50,8 @@ static void apply_notes(struct turn *t, int64_t id, const char *node, const stru
 {
 	const struct job *j = job_find(&t->core->state, id);
 	const struct step *st = step_find(j, rep->attempt, node);
-	int64_t through = st->through, iteration = j->progress.iteration,
-		episodes = numbers_episodes(j);
+	int64_t through = st->through, iteration = j->progress.iteration;
+	struct numbers_told told = numbers_told(j);
 	bool slow = pace_slow(j);
 	bool refused = j->saves.path_refused, due = j->config.due, word = false;
 	const struct note *notes;
@@ -82,7 +82,7 @@ static void apply_notes(struct turn *t, int64_t id, const char *node, const stru
 		core_word(t->core, j, t->now);
 	if (j->config.due && !due)
 		config_ask(t, j);
-	numbers_tell(t, id, episodes);
+	numbers_tell(t, id, &told);
 	pace_tell(t, id, slow);
 	for (size_t i = 0; i < n_notes; i++) {
 		const struct step *st_now = step_find(j, rep->attempt, node);
