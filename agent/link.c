@@ -44,6 +44,7 @@ struct link {
 	bool pulls;                          /* and that syncs may say so, and report images */
 	bool motion;                         /* the same of what moves */
 	bool space;                          /* and that scans may say free_bytes */
+	bool busy;                           /* and that progress may say busy_ms */
 	bool orders;                         /* the welcome said that answers may name theirs */
 	bool sync_leaving, urgent_leaving;   /* what they say of this machine: that it goes down */
 	/* what was logged of it: each kind once, not at each try */
@@ -268,6 +269,7 @@ static void on_hello(void *arg, int status, const char *body, size_t n, const ch
 	l->pulls = w->pulls;
 	l->motion = w->motion;
 	l->space = w->space;
+	l->busy = w->busy;
 	mo_log(MO_NOTICE, MSG_CONNECTED,
 	       &(struct mo_log_where){ .rank = -1, .node = l->m->config->node },
 	       "connected to %s as %s, epoch %lld", l->m->config->controller, l->m->config->node,
@@ -360,6 +362,14 @@ void link_hello(struct link *l)
 		no_answer(l, true);
 }
 
+/* Controllers of before refuse a key that they do not know. */
+static void busy_to_wire(struct agent_sync *s, bool busy)
+{
+	for (size_t i = 0; !busy && i < s->n_steps; i++)
+		for (size_t k = 0; k < s->steps[i].n_progress; k++)
+			s->steps[i].progress[k].busy_ms = MO_NONE_F;
+}
+
 void link_sync(struct link *l)
 {
 	struct agent_sync s;
@@ -367,6 +377,7 @@ void link_sync(struct link *l)
 	mo_desc_init(&agent_sync_desc, &s);
 	agent_core_sync(l->m->core, &s);
 	answers_to_wire(&s, l->orders, l->space);
+	busy_to_wire(&s, l->busy);
 	watch_sync(l->m->watch, &s);
 	s.leaving = l->sync_leaving = l->m->end.leaving;
 	s.mono_ns = mo_clock_mono_ns();

@@ -100,6 +100,10 @@ static void print_job(struct cli *cli, struct json_object *j)
 	if (js_real(j, "tflops_per_gpu") != MO_NONE_F)
 		printf("%-12s %s TFLOP/s/GPU, MFU %s\n", "speed",
 		       text_real(js_real(j, "tflops_per_gpu"), 2), text_percent(js_real(j, "mfu")));
+	if (js_str(j, "slower.text"))
+		line("slower", js_str(j, "slower.text"));
+	if (js_str(j, "straggler.text"))
+		line("straggler", js_str(j, "straggler.text"));
 	if (js_int(j, "samples_left_out") > 0)
 		printf("%-12s of %s iterations were left out: they came faster than 1,000 a second "
 		       "for long\n",

@@ -1,7 +1,7 @@
 /* See api.h. */
 #include "daemon/api.h"
 #include "daemon/core/aside.h"
-#include "daemon/core/view/lemon.h"
+#include "daemon/core/state/lemon.h"
 #include "daemon/visible.h"
 #include <errno.h>
 #include <string.h>

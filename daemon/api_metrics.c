@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include "daemon/core/state/heard.h"
+#include "daemon/core/state/pace.h"
 #include "daemon/manager.h"
 #include "daemon/timing.h"
 
@@ -90,6 +91,15 @@ static double mfu_of(const struct job *j)
 	return j->progress.shown.mfu;
 }
 
+static double slower_of(const struct job *j)
+{
+	return j->progress.pace ? pace_lost_pct(j) / 100 : MO_NONE_F;
+}
+static double straggler_of(const struct job *j)
+{
+	return j->straggler.rank == MO_NONE ? MO_NONE_F : j->straggler.lost_pct / 100;
+}
+
 static void number(struct mo_buf *b, double v)
 {
 	if (isnan(v))
@@ -114,6 +124,12 @@ static void jobs(struct manager *m, struct mo_buf *b)
 		{ "moe_job_tokens_per_second_per_gpu", "gauge", "Throughput.", tokens_of },
 		{ "moe_job_tflops_per_gpu", "gauge", "Throughput.", tflops_of },
 		{ "moe_job_mfu", "gauge", "Model FLOPs utilization, a fraction.", mfu_of },
+		{ "moe_job_slower_ratio", "gauge",
+		  "Share of its time that the job loses against the best that it kept up.",
+		  slower_of },
+		{ "moe_job_straggler_lost_ratio", "gauge",
+		  "Share of its time that the job loses by one rank; absent: none stands out.",
+		  straggler_of },
 		{ "moe_job_checkpoint_free_bytes", "gauge",
 		  "Free where its checkpoints lie, when a node last looked.", free_of },
 	};

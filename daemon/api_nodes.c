@@ -4,7 +4,7 @@
 #include <string.h>
 #include "daemon/api.h"
 #include "daemon/core/view/stack_drift.h"
-#include "daemon/core/view/lemon.h"
+#include "daemon/core/state/lemon.h"
 #include "daemon/core/view/view_node.h"
 #include "daemon/core/view/why_node.h"
 #include "daemon/core/view/why_view.h"

@@ -67,7 +67,7 @@ static void queue_facts(const struct fact_target *t, const struct line_fact *f, 
 
 		fact_note(events[i], f, t->r->rank, t->s->spool.launch.attempt, mo_clock_wall_us(),
 			  &note);
-		stepd_queue(t->s, events[i], &note);
+		stepd_queue(t->s, events[i], &note)->busy_ms = f->busy_ms;
 		stepd_progress(t->s);
 	}
 }

@@ -22,6 +22,9 @@ static const struct mo_field rank_progress_fields[] = {
 	MO_D(rank_progress, step_ms, MO_REAL, "milliseconds of that iteration",
 	     .most = 1000000000000),
 	MO_D_ENUM(rank_progress, phase, phase_names, "what the engine does"),
+	MO_D(rank_progress, busy_ms, MO_REAL,
+	     "milliseconds of it that the rank did not wait for others", .omit = true,
+	     .most = 1000000000000),
 };
 const struct mo_desc rank_progress_desc = MO_DESC(rank_progress, rank_progress_fields);
 
@@ -104,6 +107,7 @@ static const struct mo_field agent_welcome_fields[] = {
 	MO_D(agent_welcome, orders, MO_BOOL, "answers may carry order and id", .omit = true),
 	MO_D(agent_welcome, pulls, MO_BOOL, "syncs may carry pulls and images", .omit = true),
 	MO_D(agent_welcome, motion, MO_BOOL, "syncs may carry motion", .omit = true),
+	MO_D(agent_welcome, busy, MO_BOOL, "progress may say busy_ms", .omit = true),
 	MO_D(agent_welcome, space, MO_BOOL, "results of scans may say free_bytes", .omit = true),
 };
 const struct mo_desc agent_welcome_desc = MO_DESC(agent_welcome, agent_welcome_fields);

@@ -30,6 +30,7 @@ struct rank_progress {
 	int64_t rank, iteration;
 	double step_ms;
 	int phase;
+	double busy_ms; /* of the step, what it did not wait for others; MO_NONE_F: not said */
 };
 extern const struct mo_desc rank_progress_desc;
 
@@ -103,6 +104,7 @@ struct agent_welcome {
 	bool orders;
 	bool pulls;  /* syncs may say `pulls`, and report images */
 	bool motion; /* syncs may say `motion`, and report it */
+	bool busy;   /* progress may say busy_ms */
 	bool space;  /* scan results may say free_bytes */
 };
 

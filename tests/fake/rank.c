@@ -6,7 +6,9 @@
  * SIGTERM and calls setsid) --exit ITER:CODE:RANK (exit by itself, first attempt only) --hold-start
  * FILE (waits until FILE exists before the first iteration) --stay ITER (the first attempt goes no
  * further: on however slow a machine it is killed there) --loss FROM:TO:VALUE:ATTEMPTS (the loss
- * from one iteration to another in the first attempts). */
+ * from one iteration to another in the first attempts) --slow RANK:FROM:TO:TIMES (that rank takes so
+ * many times as long from one iteration to another, in the first attempt; the others wait for it, and
+ * each tells what was its own of the step). */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -33,6 +35,7 @@ const char *__asan_default_options(void)
 struct options {
 	long steps, step_ms, save_every, save_bytes, exit_iter, exit_code, exit_rank, stay;
 	long loss_from, loss_to, loss_attempts;
+	long slow_rank, slow_from, slow_to, slow_times;
 	double loss;
 	const char *truth, *hold;
 	bool child;
@@ -181,6 +184,10 @@ static int parse(int argc, char **argv, struct options *o)
 			if (sscanf(v, "%ld:%ld:%lf:%ld", &o->loss_from, &o->loss_to, &o->loss,
 				   &o->loss_attempts) != 4)
 				return -1;
+		} else if (!strcmp(argv[i], "--slow")) {
+			if (sscanf(v, "%ld:%ld:%ld:%ld", &o->slow_rank, &o->slow_from, &o->slow_to,
+				   &o->slow_times) != 4)
+				return -1;
 		} else
 			return -1;
 		i++;
@@ -198,7 +205,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: rank [--steps N] [--step-ms M] [--save-every K] "
 				"[--save-bytes B] [--truth DIR] [--child] [--exit ITER:CODE:RANK] "
 				"[--hold-start FILE] [--stay ITER] "
-				"[--loss FROM:TO:VALUE:ATTEMPTS]\n");
+				"[--loss FROM:TO:VALUE:ATTEMPTS] [--slow RANK:FROM:TO:TIMES]\n");
 		return 2;
 	}
 	signal(SIGTERM, on_term);
@@ -215,18 +222,22 @@ int main(int argc, char **argv)
 				o.exit_code);
 			return (int)o.exit_code;
 		}
-		wait_ms(o.step_ms);
+		bool slow = first && i >= o.slow_from && i <= o.slow_to;
+		long step = o.step_ms * (slow ? o.slow_times : 1);
+
+		wait_ms(step);
 		double loss = 1.0 + 4.0 / (1.0 + (double)i / 10.0);
 		if (i >= o.loss_from && i <= o.loss_to &&
 		    env_long("MOE_ATTEMPT", 1) <= o.loss_attempts)
 			loss = o.loss;
-		snprintf(text, sizeof text, "ITERATION=%ld\nLOSS=%.6f\nSTEP_MS=%ld.0\nTOKENS=%d", i,
-			 loss, o.step_ms, 4096);
+		snprintf(text, sizeof text,
+			 "ITERATION=%ld\nLOSS=%.6f\nSTEP_MS=%ld.0\nBUSY_MS=%ld.0\nTOKENS=%d", i,
+			 loss, step, rank == o.slow_rank ? step : o.step_ms, 4096);
 		notify(text);
 		if (rank == 0) {
 			printf("step %ld/%ld loss %.6f grad_norm 1.00 lr 1.00e-03 step_ms %ld.0 "
 			       "tokens 4096 tokens_per_s 100\n",
-			       i, o.steps, loss, o.step_ms);
+			       i, o.steps, loss, step);
 			fflush(stdout);
 			save(&o, i);
 		}

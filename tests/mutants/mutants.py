@@ -751,8 +751,8 @@ MUTANTS = [
     (
         "cut index taken",
         "walk",
-        "return w->depth == 0 && w->n_marks == 0 ? w->at == w->n ? NULL : \"something lies "
-        "behind its end\" : garbage;\n	}\n	return cut;",
+        'return w->depth == 0 && w->n_marks == 0 ? w->at == w->n ? NULL : "something lies '
+        'behind its end" : garbage;\n	}\n	return cut;',
         "return NULL;\n	}\n	return NULL;",
         [
             unit("acore", "test_ckpt_formats"),
@@ -779,8 +779,8 @@ MUTANTS = [
     (
         "zeros taken for a shard",
         "torch_damage",
-        "return mo_strdup(only_zeros(head, n) ? \"it holds zeros\" : \"it is no file of "
-        "torch.save\");",
+        'return mo_strdup(only_zeros(head, n) ? "it holds zeros" : "it is no file of '
+        'torch.save");',
         "return NULL;",
         [e2e("test_checkpoints.py", "damaged_torchtitan")],
     ),
@@ -933,7 +933,7 @@ MUTANTS = [
     (
         "spool entry removed last",
         "step_dir_remove",
-        "mo_remove_at(d->fd, \"launch.json\", 0);",
+        'mo_remove_at(d->fd, "launch.json", 0);',
         ";",
         [e2e("test_faults.py", "agent_killed_while_it_forgets_a_step")],
     ),
@@ -948,8 +948,8 @@ MUTANTS = [
     (
         "finding stops the job",
         "health_cordon",
-        "r.drain->when = mo_strdup(\"idle\");",
-        "r.drain->when = mo_strdup(\"now\");",
+        'r.drain->when = mo_strdup("idle");',
+        'r.drain->when = mo_strdup("now");',
         [unit("dcore", "test_health"), SIM],
     ),
     (
@@ -1047,7 +1047,7 @@ MUTANTS = [
         "a hook chooses what is resumed",
         "decides",
         "return (flag_same(extra->key, flag) && !on_command(l, extra)) ||",
-        "return mo_streq(extra->key, \"\") ||",
+        'return mo_streq(extra->key, "") ||',
         [unit("acore", "test_prepare"), e2e("test_engines.py", "prepare")],
     ),
     (
@@ -1067,8 +1067,8 @@ MUTANTS = [
     (
         "1 is not true",
         "bool_holds",
-        "{ \"true\", \"1\",",
-        "{ \"true\", \"true\",",
+        '{ "true", "1",',
+        '{ "true", "true",',
         [unit("recipe", "test_rules")],
     ),
     (
@@ -1214,8 +1214,8 @@ MUTANTS = [
     (
         "a word of the engine's main stays a flag",
         "hooks_apply",
-        "itself ? mo_printf(\"%s=%s\"",
-        "!l ? mo_printf(\"%s=%s\"",
+        'itself ? mo_printf("%s=%s"',
+        '!l ? mo_printf("%s=%s"',
         [unit("acore", "test_prepare")],
     ),
     (
@@ -1550,7 +1550,7 @@ MUTANTS = [
     (
         "rot behind a death is read and not compared",
         "examine",
-        "if (!reason && only && mo_streq(known->level, \"crc\"))",
+        'if (!reason && only && mo_streq(known->level, "crc"))',
         "if (false)",
         [e2e("test_checkpoints.py", "what_attempts_die_of_is_not_loaded_for_ever")],
     ),
@@ -1777,6 +1777,69 @@ MUTANTS = [
         "!mo_starts_with(cordon, DISK_FULL)",
         "!cordon[0]",
         [unit("dcore", "test_health")],
+    ),
+    (
+        "a rank is blamed where many stand out",
+        "among",
+        "if (s.n_odd * MANY > n)",
+        "if (s.n_odd > n)",
+        [unit("dcore", "test_straggler")],
+    ),
+    (
+        "stages of a pipeline are peers",
+        "readings_of",
+        ".stage = k->coords ? k->coords->pp : 0",
+        ".stage = 0",
+        [unit("dcore", "test_straggler")],
+    ),
+    (
+        "a low clock makes a straggler of a fast job",
+        "search",
+        "if (sign == SIGN_CLOCK && !pace_slow(j))",
+        "if (sign == SIGN_CLOCK && !j->progress.pace)",
+        [unit("dcore", "test_straggler")],
+    ),
+    (
+        "one reading of a clock is enough",
+        "stays",
+        "now - b->odd_at >= CLOCK_STAYS_US",
+        "now >= b->odd_at",
+        [unit("dcore", "test_straggler")],
+    ),
+    (
+        "the best of other GPUs stays",
+        "pace_get",
+        "if (p->gpus != job_gpus(j))",
+        "if (p->gpus == MO_NONE)",
+        [unit("dcore", "test_straggler")],
+    ),
+    (
+        "an attempt's straggler outlives it",
+        "job_clear_attempt",
+        "straggler_clear(&j->straggler);",
+        "",
+        [unit("dcore", "test_straggler")],
+    ),
+    (
+        "a node's score does not order places",
+        "offer_order",
+        "if (x->lemon != y->lemon)",
+        "if (x->lemon < 0)",
+        [unit("dcore", "test_straggler")],
+    ),
+    (
+        "a straggler counts as often as it was found",
+        "straggler_weight",
+        "return 0;",
+        "return STRAGGLER_WEIGHT;",
+        [unit("dcore", "test_straggler")],
+    ),
+    (
+        "a step's waiting is a rank's own",
+        "core_own",
+        "p->busy_ms != MO_NONE_F ? p->busy_ms : p->step_ms",
+        "p->step_ms",
+        [unit("dcore", "test_straggler")],
     ),
 ]
 

@@ -52,6 +52,7 @@ struct stepd_event {
 	bool ok, outside;
 	int64_t signal, grace_us;
 	struct note note;
+	double busy_ms; /* SAMPLE: no part of the note; 0, MO_NONE_F: not said */
 };
 /* NAMESPACE: make it, answer with SE_NAMESPACE. PREPARE: run launch.prepare once, answer with
  * SE_PREPARED. READ_CONFIG: likewise, SE_CONFIG_READ. SIGNAL_RANKS: every main pid not yet reaped.

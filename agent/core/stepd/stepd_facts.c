@@ -229,6 +229,8 @@ void stepd_core_on_sample(struct stepd_core *s, const struct stepd_event *e, int
 {
 	struct local_rank *r = stepd_core_rank_of(s, &e->note);
 
+	if (r && e->busy_ms > 0)
+		r->progress.busy_ms = e->busy_ms;
 	if (r)
 		tell_sample(s, r, &e->note, now, out);
 }

@@ -157,5 +157,6 @@ void line_fact_init(struct line_fact *f, struct line_rates *x, const struct samp
 	f->path[0] = f->status[0] = 0;
 	f->ready = f->checkpoint = false;
 	f->refused = 0;
+	f->busy_ms = MO_NONE_F;
 	*x = (struct line_rates){ .step_s = MO_NONE_F, .tokens_per_s = MO_NONE_F };
 }

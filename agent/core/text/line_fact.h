@@ -19,6 +19,7 @@ struct line_fact {
 	bool ready;
 	bool checkpoint; /* notify only: READY=1, CHECKPOINT= given */
 	char status[256];
+	double busy_ms; /* notify only: of the step, what was no waiting; MO_NONE_F */
 	/* values that cannot be (negative times, 1e308 TFLOP/s): left out */
 	int refused;
 };

@@ -7,6 +7,7 @@
 #include "lib/model/engine.h"
 
 #define NOTIFY_MAX 8192
+#define BUSY_MS_MAX 1e9
 
 /* Other names of the notify protocol; the rest are the fields in capitals. */
 static const struct {
@@ -69,6 +70,13 @@ static bool notify_pair(const char *key, size_t n, const char *value, size_t len
 	}
 	if (is(key, n, "STATUS")) {
 		copy_text(f->status, sizeof(f->status), value, len);
+		return true;
+	}
+	if (is(key, n, "BUSY_MS")) {
+		if (!number_read((struct text){ value, len }, true, &number) ||
+		    !(number.v >= 0 && number.v <= BUSY_MS_MAX))
+			return false;
+		f->busy_ms = number.v;
 		return true;
 	}
 	const struct line_field *field = notify_field(key, n);

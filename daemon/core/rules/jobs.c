@@ -9,6 +9,7 @@
 #include "daemon/core/rules/cordon.h"
 #include "daemon/core/rules/hang.h"
 #include "daemon/core/rules/policy.h"
+#include "daemon/core/rules/straggler.h"
 #include "daemon/core/rules/transitions.h"
 #include "daemon/core/rules/turn.h"
 #include "daemon/core/state/checkpoint.h"
@@ -210,7 +211,7 @@ bool job_act(struct turn *t, int64_t id)
 		if (j->progress.iteration != MO_NONE && try_move(t, id, T_ITERATION, NULL))
 			return true;
 		if (judge_silence(t, id) || judge_drain(t, id) || judge_checkpoints(t, id) ||
-		    plan_drift_act(t, id))
+		    plan_drift_act(t, id) || straggler_act(t, id))
 			return true;
 	}
 	if (j->checks.n_nodes + j->checks.n_done > 0 && health_check_act(t, id))

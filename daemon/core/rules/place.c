@@ -1,5 +1,6 @@
 /* Placement: which GPU slots a job gets. Ranks are contiguous in node-name order. Fewest nodes
- * first, then the fewest slots left over on them; on a node the lowest free slots. A node takes
+ * first, then the fewest slots left over on them, then those that failed least (lemon.h); on a node
+ * the lowest free slots. A node takes
  * work when it is up, not drained, reconciled with this controller and holds no step whose end
  * is uncertain (hung, unkillable, fenced but seen again, never stored). Called by schedule.c and
  * as a dry run by the shells. */
@@ -210,6 +211,7 @@ static struct waiting no_room(const struct state *s, const struct slots *slots,
 
 struct offer {
 	size_t node, room;
+	double lemon;
 };
 
 static int offer_order(const void *a, const void *b)
@@ -218,6 +220,8 @@ static int offer_order(const void *a, const void *b)
 
 	if (x->room != y->room)
 		return x->room < y->room ? 1 : -1;
+	if (x->lemon != y->lemon)
+		return x->lemon < y->lemon ? -1 : 1;
 	return x->node < y->node ? -1 : 1;
 }
 
@@ -241,7 +245,7 @@ static size_t choose(struct offer *offers, size_t n, size_t wanted)
 	mo_assert(k > 0 && sum - offers[k - 1].room < wanted);
 	wanted -= sum - offers[k - 1].room; /* what the last node gives */
 	for (last = k - 1; last + 1 < n && offers[last + 1].room >= wanted; last++)
-		continue; /* the tightest fit, first by name among equals */
+		continue; /* the tightest fit, among equals who failed least, then by name */
 	while (last > k - 1 && offers[last - 1].room == offers[last].room)
 		last--;
 	offers[k - 1] = (struct offer){ .node = offers[last].node, .room = wanted };
@@ -281,7 +285,9 @@ static size_t try_unit(const struct state *s, const struct slots *slots, const s
 		size_t free_slots = room(s, slots, r, i) / unit * unit;
 
 		if (free_slots)
-			offers[n++] = (struct offer){ .node = i, .room = free_slots };
+			offers[n++] = (struct offer){ .node = i,
+						      .room = free_slots,
+						      .lemon = slots->lemon[i] };
 	}
 	qsort(offers, n, sizeof(*offers), offer_order);
 	return choose(offers, n, (size_t)r->gpus);

@@ -15,6 +15,7 @@ struct slots {
 	int64_t **free;
 	size_t *n_free;
 	bool *usable, *well;
+	double *lemon; /* how often jobs fail because of it */
 };
 
 /* 0, or 1 when they do not fit now; then *ret_why, unless it is NULL, is made anew and the

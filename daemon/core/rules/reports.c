@@ -11,6 +11,7 @@
 #include "daemon/core/rules/events.h"
 #include "daemon/core/rules/note_events.h"
 #include "daemon/core/rules/numbers.h"
+#include "daemon/core/rules/straggler.h"
 #include "daemon/core/rules/strays.h"
 #include "daemon/core/rules/turn.h"
 #include "daemon/core/state/checkpoint.h"
@@ -51,6 +52,7 @@ static void apply_notes(struct turn *t, int64_t id, const char *node, const stru
 	const struct step *st = step_find(j, rep->attempt, node);
 	int64_t through = st->through, iteration = j->progress.iteration;
 	struct numbers_told told = numbers_told(j);
+	bool slow = pace_slow(j);
 	bool refused = j->saves.path_refused, due = j->config.due, word = false;
 	const struct note *notes;
 	size_t n_notes;
@@ -81,6 +83,7 @@ static void apply_notes(struct turn *t, int64_t id, const char *node, const stru
 	if (j->config.due && !due)
 		config_ask(t, j);
 	numbers_tell(t, id, &told);
+	pace_tell(t, id, slow);
 	for (size_t i = 0; i < n_notes; i++) {
 		const struct step *st_now = step_find(j, rep->attempt, node);
 
@@ -125,11 +128,14 @@ static void progress(struct turn *t, const struct job *j, const struct step *st,
 		if (p->rank < st->first_rank || p->rank >= st->first_rank + st->n_ranks ||
 		    (uint64_t)p->rank >= j->run.n_ranks)
 			continue;
+		core_own(t->core, j, p);
 		if (!core_beat(t->core, j, p->rank, p->iteration, p->step_ms, t->now))
 			continue;
 		if (j->failure.waiting_node)
 			core_touch(t->core, j->id);
 	}
+	if (rep->n_progress && straggler_due(t, j))
+		core_touch(t->core, j->id);
 }
 
 static void motion(struct turn *t, const struct job *j, const struct step *st,

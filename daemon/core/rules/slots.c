@@ -5,6 +5,7 @@
 
 #include "daemon/core/rules/place.h"
 #include "daemon/core/state/health.h"
+#include "daemon/core/state/lemon.h"
 #include "lib/base/assert.h"
 
 const char *node_unfit(const struct state *s, const struct node *n)
@@ -62,6 +63,8 @@ void slots_init(const struct state *s, struct slots *ret)
 	ret->n_free = mo_alloc_array(s->n_nodes, sizeof(*ret->n_free));
 	ret->usable = mo_alloc_array(s->n_nodes, sizeof(*ret->usable));
 	ret->well = mo_alloc_array(s->n_nodes, sizeof(*ret->well));
+	ret->lemon = mo_alloc_array(s->n_nodes, sizeof(*ret->lemon));
+	lemon_scores(s, s->time, ret->lemon);
 	for (size_t i = 0; i < s->n_nodes; i++) {
 		const struct node *n = s->nodes[i];
 		const struct check_result *finding;
@@ -91,6 +94,7 @@ void slots_done(struct slots *slots)
 	free(slots->n_free);
 	free(slots->usable);
 	free(slots->well);
+	free(slots->lemon);
 	memset(slots, 0, sizeof(*slots));
 }
 

@@ -1,7 +1,11 @@
 /* See heard.h. */
 #include "daemon/core/state/heard.h"
 
+#include <string.h>
+
 #include "daemon/core/state/live.h"
+#include "daemon/core/state/pace.h"
+#include "daemon/core/state/robust.h"
 #include "lib/base/util.h"
 
 size_t beats_place(const struct job_beats *beats, size_t n, int64_t job)
@@ -72,4 +76,24 @@ const struct rank_motion *rank_motion_of(const struct state *s, const struct job
 		return NULL;
 	*ret_at = b->ranks[rank].motion_at;
 	return &b->ranks[rank].motion;
+}
+
+double rank_own_ms(const struct rank_beat *k)
+{
+	double ms[OWN_WINDOW];
+
+	if (k->n_own < PACE_SETTLE + OWN_WINDOW)
+		return MO_NONE_F;
+	memcpy(ms, k->own_ms, sizeof(ms));
+	return robust_median(ms, OWN_WINDOW);
+}
+
+size_t ranks_own_known(const struct state *s, const struct job *j)
+{
+	const struct job_beats *b = beats_of(s, j);
+	size_t n = 0;
+
+	for (size_t i = 0; b && i < b->n_ranks; i++)
+		n += rank_own_ms(&b->ranks[i]) != MO_NONE_F;
+	return n;
 }

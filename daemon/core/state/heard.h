@@ -3,6 +3,8 @@
 #pragma once
 #include "daemon/core/state/state.h"
 
+struct rank_beat;
+
 /* Core time of the node's last message, or of the start before it is heard; 0 = nothing is
  * known. */
 int64_t node_heard_at(const struct state *s, const struct node *n);
@@ -16,5 +18,9 @@ void rank_progress_of(const struct state *s, const struct job *j, size_t rank,
 /* What its node said last that moves of it, and when; NULL: nothing. */
 const struct rank_motion *rank_motion_of(const struct state *s, const struct job *j, size_t rank,
 					 int64_t *ret_at);
+/* Its own time of a step, the median of its newest; MO_NONE_F: it told of too few. */
+double rank_own_ms(const struct rank_beat *k);
+/* How many ranks told of enough. */
+size_t ranks_own_known(const struct state *s, const struct job *j);
 /* First of these whose job is not below. */
 size_t beats_place(const struct job_beats *beats, size_t n, int64_t job);

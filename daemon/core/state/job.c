@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "daemon/core/state/numbers.h"
+#include "daemon/core/state/pace.h"
 #include "lib/base/util.h"
 #include "lib/model/limits.h"
 
@@ -11,6 +12,17 @@ const char *const intent_names[_INTENT_N] = { "none",    "cancel", "pause",
 					      "restart", "drain",  "time-limit" };
 
 const char *const hang_stage_names[_HANG_STAGE_N] = { "suspected", "confirmed" };
+
+const char *const straggler_sign_names[_STRAGGLER_SIGN_N] = { "step", "clock" };
+
+static const struct mo_field found_straggler_fields[] = {
+	MO_D(found_straggler, attempt, MO_INT, "number of the attempt that it made slow"),
+	MO_D(found_straggler, rank, MO_INT, "number of the rank"),
+	MO_D(found_straggler, at, MO_TIME, "when it was found"),
+	MO_D(found_straggler, node, MO_STR, "name of its node"),
+	MO_D(found_straggler, lost_pct, MO_REAL, "percent of its time that the job lost by it"),
+};
+const struct mo_desc found_straggler_desc = MO_DESC(found_straggler, found_straggler_fields);
 
 static const struct mo_field config_read_fields[] = {
 	MO_D(config_read, hash, MO_STR, "of the files there", .omit = true),
@@ -204,6 +216,8 @@ static const struct mo_field job_fields[] = {
 	      "iteration of the newest loss that is no number or far too high; MO_NONE: none"),
 	MO_DP_SUB(job, progress, numbers, "numbers", MO_OPT, &numbers_desc,
 		  "what the losses say of the model; null: none was said yet", .omit = true),
+	MO_DP_SUB(job, progress, pace, "pace", MO_OPT, &pace_desc,
+		  "how long its iterations take; null: none was timed yet", .omit = true),
 	MO_DP(job, verify, iteration, "verify", MO_INT,
 	      "iteration of the checkpoint that is being verified; MO_NONE: none"),
 	MO_DP(job, verify, serial, "verify_serial", MO_INT, "how many verifications were begun"),
@@ -272,6 +286,7 @@ static const struct mo_field job_fields[] = {
 	MO_DP(job, image, node, "image_node", MO_STR, "node that said so", .omit = true),
 	MO_DP(job, image, at, "image_at", MO_TIME, "when", .omit = true),
 	JOB_HANG_ROWS,
+	JOB_STRAGGLER_ROWS,
 	MO_DP(job, image, waits, "image_waits", MO_BOOL,
 	      "places are kept for it until they have the image", .omit = true),
 };

@@ -3,6 +3,7 @@
 #pragma once
 #include "daemon/core/state/job_hang.h"
 #include "daemon/core/state/job_shown.h"
+#include "daemon/core/state/job_straggler.h"
 #include "daemon/core/state/promise.h"
 #include "daemon/core/state/submit.h"
 #include "lib/base/desc.h"
@@ -157,6 +158,7 @@ struct job_verify {
 	int64_t parts, done; /* done: which of the parts are, a bit each */
 };
 struct numbers;
+struct pace;
 struct job_progress {
 	int64_t iteration; /* newest of this attempt, MO_NONE none */
 	int64_t watermark; /* highest ever: below it again = recompute */
@@ -170,6 +172,7 @@ struct job_progress {
 	 * none */
 	int64_t spike;
 	struct numbers *numbers; /* what the losses say; NULL: none was said yet */
+	struct pace *pace;       /* how long iterations take; NULL: none was timed yet */
 	/* iterations without a sample because they came too fast, of all attempts; MO_NONE none */
 	int64_t left_out;
 	struct measured *measured; /* NULL: nothing to set against the promise yet */
@@ -261,6 +264,7 @@ struct job {
 	struct job_progress progress;
 	struct job_failure failure;
 	struct job_hang hang;
+	struct job_straggler straggler;
 	struct job_streak streak;
 	struct job_checks checks;
 	struct incident *incidents;

@@ -1,6 +1,7 @@
 /* See live.h: ordered lists of ids, and the part of a node that is never stored. */
 #include "daemon/core/state/live.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -128,13 +129,16 @@ void core_lives_clear(struct core *c)
 static void beats_begin(struct job_beats *b, const struct job *j)
 {
 	free(b->ranks);
-	*b = (struct job_beats){
-		.job = j->id, .attempt = j->attempt, .advanced_at = MO_NONE, .word_at = MO_NONE
-	};
+	*b = (struct job_beats){ .job = j->id,
+				 .attempt = j->attempt,
+				 .advanced_at = MO_NONE,
+				 .word_at = MO_NONE,
+				 .odd = MO_NONE };
 	for (size_t i = 0; i < j->run.n_ranks; i++)
 		*MO_GROW(b->ranks, b->n_ranks) = (struct rank_beat){ .iteration = MO_NONE,
 								     .step_ms = MO_NONE_F,
-								     .motion_at = MO_NONE };
+								     .motion_at = MO_NONE,
+								     .own_at = MO_NONE };
 }
 
 /* Of this attempt; made when there is none. */
@@ -177,6 +181,21 @@ bool core_beat(struct core *c, const struct job *j, int64_t rank, int64_t iterat
 	return true;
 }
 
+void core_own(struct core *c, const struct job *j, const struct rank_progress *p)
+{
+	struct job_beats *b = beats_get(c, j);
+	struct rank_beat *k;
+	double own;
+
+	assert(p->rank >= 0 && (size_t)p->rank < j->run.n_ranks);
+	k = &b->ranks[p->rank];
+	own = p->busy_ms != MO_NONE_F ? p->busy_ms : p->step_ms;
+	if (own == MO_NONE_F || !isfinite(own) || own < 0 || p->iteration <= k->own_at)
+		return;
+	k->own_at = p->iteration;
+	k->own_ms[k->n_own++ % OWN_WINDOW] = own;
+}
+
 void core_motion(struct core *c, const struct job *j, const struct rank_motion *m, int64_t now)
 {
 	struct job_beats *b = beats_get(c, j);
@@ -201,6 +220,17 @@ bool core_judge(struct core *c, const struct job *j, int64_t now, int64_t every)
 	return true;
 }
 
+struct job_beats *core_pace(struct core *c, const struct job *j, int64_t now, int64_t every)
+{
+	size_t at = beats_place(c->beats, c->n_beats, j->id);
+	struct job_beats *b = at < c->n_beats ? &c->beats[at] : NULL;
+
+	if (!b || b->job != j->id || b->attempt != j->attempt || b->n_ranks != j->run.n_ranks ||
+	    (b->paced_at && now - b->paced_at < every))
+		return NULL;
+	return b;
+}
+
 void core_beats_drop(struct core *c, int64_t job)
 {
 	size_t at = beats_place(c->beats, c->n_beats, job);
@@ -221,7 +251,8 @@ void core_live_shift(struct core *c, int64_t shift)
 		if (c->beats[i].advanced_at != MO_NONE)
 			c->beats[i].advanced_at += shift;
 	for (size_t i = 0; i < c->n_beats; i++) {
-		c->beats[i].judged_at = 0;
+		c->beats[i].judged_at = c->beats[i].paced_at = 0;
+		c->beats[i].odd = MO_NONE;
 		if (c->beats[i].word_at != MO_NONE)
 			c->beats[i].word_at += shift;
 		for (size_t k = 0; k < c->beats[i].n_ranks; k++)

@@ -66,9 +66,13 @@ struct live {
 	int64_t candidate_at;
 };
 /* What beats tell of the newest attempt of a job beyond its records; never stored. */
+#define OWN_WINDOW 16 /* of its newest steps */
 struct rank_beat {
 	int64_t iteration;
 	double step_ms;
+	/* its own times of steps, a ring; how many there were, and of which iteration the last */
+	double own_ms[OWN_WINDOW];
+	int64_t n_own, own_at;
 	struct rank_motion motion;
 	int64_t motion_at; /* when that was heard; MO_NONE never */
 };
@@ -76,6 +80,10 @@ struct job_beats {
 	int64_t job, attempt, advanced_at;
 	int64_t word_at;   /* last word of its engine that is no iteration; MO_NONE none */
 	int64_t judged_at; /* whether it hangs (hang.c); 0 never */
+	/* which rank makes it slow (straggler.c): when that was judged, 0 never; who stood out, by
+	 * which sign, since when and since which of its steps */
+	int64_t paced_at, odd, odd_at, odd_n;
+	int odd_sign;
 	struct rank_beat *ranks;
 	size_t n_ranks;
 };
@@ -170,10 +178,15 @@ bool core_beat(struct core *c, const struct job *j, int64_t rank, int64_t iterat
 	       int64_t now);
 /* What its node says that moves of a rank of the job's present attempt. */
 void core_motion(struct core *c, const struct job *j, const struct rank_motion *m, int64_t now);
+/* What a step took a rank of the job's present attempt by itself, as a beat reported it. */
+void core_own(struct core *c, const struct job *j, const struct rank_progress *p);
 /* Its engine said something that is no iteration. */
 void core_word(struct core *c, const struct job *j, int64_t now);
 /* It is judged now whether the job hangs. False: that was done less than `every` ago. */
 bool core_judge(struct core *c, const struct job *j, int64_t now, int64_t every);
+/* What beats tell of its attempt, for who judges now which rank makes it slow. NULL: that was done
+ * less than `every` ago, or nothing was heard. */
+struct job_beats *core_pace(struct core *c, const struct job *j, int64_t now, int64_t every);
 void core_beats_drop(struct core *c, int64_t job); /* the job has no ranks any more */
 /* with the clock: when nodes were heard and jobs advanced */
 void core_live_shift(struct core *c, int64_t shift);

@@ -2,17 +2,16 @@
 #include "daemon/core/state/numbers.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "daemon/core/state/job.h"
+#include "daemon/core/state/robust.h"
 
 #define WINDOW 64      /* good losses that the next one is held against */
 #define LEAST 20       /* fewer say nothing: the first ones fall steeply, and so behind a resume */
 #define LOOKED_AT 512  /* samples, until they are found */
 #define DEVIATIONS 8.0 /* noise does not get there */
 #define BEYOND 2.0     /* nor twice as far off as any of these: some losses have two levels */
-#define MAD_SIGMA 1.4826 /* of a normal distribution, from its median absolute deviation */
-#define SMALL 0.05       /* below it a multiple says nothing */
+#define SMALL 0.05     /* below it a multiple says nothing */
 
 const char *const number_kind_names[_NUMBER_KIND_N] = { "none", "good", "nan", "spike" };
 
@@ -53,19 +52,6 @@ enum number_kind number_of_sample(const struct sample *s)
 	return isfinite(s->loss) ? NUMBER_GOOD : NUMBER_NAN;
 }
 
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static double median(double *values, size_t n)
-{
-	qsort(values, n, sizeof(*values), by_value);
-	return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-}
-
 static double loss_of(const struct sample *s)
 {
 	return number_of_sample(s) == NUMBER_GOOD ? s->loss : MO_NONE_F;
@@ -82,7 +68,7 @@ static bool spikes(const struct job *j, size_t at, double (*value_of)(const stru
 		   int64_t end, double factor, double *ret_usual)
 {
 	const struct sample *s = &j->progress.samples[at];
-	double value = value_of(s), window[WINDOW], off[WINDOW], usual, over, top;
+	double value = value_of(s), window[WINDOW], usual, over, top;
 	size_t n = 0;
 
 	*ret_usual = MO_NONE_F;
@@ -100,12 +86,11 @@ static bool spikes(const struct job *j, size_t at, double (*value_of)(const stru
 	}
 	if (n < LEAST)
 		return false;
-	*ret_usual = usual = median(window, n);
+	*ret_usual = usual = robust_median(window, n);
 	top = window[n - 1]; /* they are sorted now */
-	for (size_t i = 0; i < n; i++)
-		off[i] = fabs(window[i] - usual);
 	over = value - usual;
-	return over > BEYOND * (top - usual) && over > DEVIATIONS * MAD_SIGMA * median(off, n) &&
+	return over > BEYOND * (top - usual) &&
+	       over > DEVIATIONS * robust_sigma(window, n, usual) &&
 	       over > (factor - 1) * MO_MAX(fabs(usual), SMALL);
 }
 

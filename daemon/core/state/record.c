@@ -5,12 +5,13 @@
 #include "lib/base/assert.h"
 
 const char *const record_type_names[_REC_N] = {
-	"controller", "submit",   "job",   "intent",    "scan",       "place",      "accept",
-	"notes",      "fail",     "gone",  "forgotten", "node",       "node_state", "drain",
-	"wait_node",  "strange",  "hung",  "incident",  "checkpoint", "token",      "token_revoked",
-	"event",      "health",   "check", "measured",  "clock",      "token_used", "node_token",
-	"ack",        "restored", "obeys", "discard",   "leaving",    "config",     "image",
-	"power",      "hang",
+	"controller", "submit",    "job",           "intent",     "scan",      "place",
+	"accept",     "notes",     "fail",          "gone",       "forgotten", "node",
+	"node_state", "drain",     "wait_node",     "strange",    "hung",      "incident",
+	"checkpoint", "token",     "token_revoked", "event",      "health",    "check",
+	"measured",   "clock",     "token_used",    "node_token", "ack",       "restored",
+	"obeys",      "discard",   "leaving",       "config",     "image",     "power",
+	"hang",       "straggler",
 };
 static const char *const follows_names[_FOLLOWS_N] = { "nothing", "failure", "busy_ports" };
 static const char *const drain_step_names[_DRAIN_STEP_N] = { "off", "on", "done" };
@@ -244,6 +245,19 @@ static const struct mo_field rec_hang_fields[] = {
 };
 static const struct mo_desc rec_hang_desc = MO_DESC(rec_hang, rec_hang_fields);
 
+static const struct mo_field rec_straggler_fields[] = {
+	MO_D(rec_straggler, rank, MO_INT,
+	     "number of the rank that makes the attempt slow; unset: none stands out any more",
+	     .omit = true),
+	MO_D_ENUM(rec_straggler, sign, straggler_sign_names, "what shows it", .omit = true),
+	MO_D(rec_straggler, times, MO_REAL, "what its peers have, this many times", .omit = true),
+	MO_D(rec_straggler, lost_pct, MO_REAL, "percent of its time that the job loses by it",
+	     .omit = true),
+	MO_D(rec_straggler, text, MO_STR, "what it is, in words", .omit = true),
+	MO_D_LIST(rec_straggler, evidence, MO_STRS, "what shows it, a line each", .omit = true),
+};
+static const struct mo_desc rec_straggler_desc = MO_DESC(rec_straggler, rec_straggler_fields);
+
 static const struct mo_field record_fields[] = {
 	MO_DN(record, version, "v", MO_INT, "version of the form of records"),
 	MO_D_ENUM(record, type, record_type_names,
@@ -324,6 +338,8 @@ static const struct mo_field record_fields[] = {
 	MO_D_SUB(record, power, MO_OPT, &rec_power_desc,
 		 "whether a silent node was powered off by the site's command", .omit = true),
 	MO_D_SUB(record, hang, MO_OPT, &rec_hang_desc, "whether the attempt hangs", .omit = true),
+	MO_D_SUB(record, straggler, MO_OPT, &rec_straggler_desc,
+		 "which rank makes the attempt slow", .omit = true),
 };
 const struct mo_desc record_desc = MO_DESC(record, record_fields);
 
@@ -368,6 +384,7 @@ static const struct member {
 	MEMBER(REC_IMAGE, image, &rec_image_desc),
 	MEMBER(REC_POWER, power, &rec_power_desc),
 	MEMBER(REC_HANG, hang, &rec_hang_desc),
+	MEMBER(REC_STRAGGLER, straggler, &rec_straggler_desc),
 #undef MEMBER
 };
 

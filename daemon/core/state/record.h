@@ -45,9 +45,10 @@ enum record_type {
 	REC_LEAVING,  /* node */
 	/* attempt, node: what that node read of the engine's own configuration was judged */
 	REC_CONFIG,
-	REC_IMAGE, /* node: what the recipe names is that image, from now on */
-	REC_POWER, /* node */
-	REC_HANG,  /* attempt: whether it hangs */
+	REC_IMAGE,     /* node: what the recipe names is that image, from now on */
+	REC_POWER,     /* node */
+	REC_HANG,      /* attempt: whether it hangs */
+	REC_STRAGGLER, /* attempt: which rank makes it slow */
 	_REC_N
 };
 extern const char *const record_type_names[_REC_N];
@@ -186,6 +187,14 @@ struct rec_hang {
 	char **evidence;
 	size_t n_evidence;
 };
+struct rec_straggler {
+	int64_t rank; /* MO_NONE: none stands out any more */
+	int sign;     /* enum straggler_sign */
+	double times, lost_pct;
+	char *text;
+	char **evidence;
+	size_t n_evidence;
+};
 /* enum power_step; text: what the command said */
 struct rec_power {
 	int step;
@@ -239,6 +248,7 @@ struct record {
 	struct rec_image *image;
 	struct rec_power *power;
 	struct rec_hang *hang;
+	struct rec_straggler *straggler;
 };
 extern const struct mo_desc rec_incident_desc, rec_measured_desc, record_desc;
 

@@ -3,6 +3,7 @@
 
 #include "daemon/core/update/doubt.h"
 #include "daemon/core/update/update_hang.h"
+#include "daemon/core/update/update_straggler.h"
 #include "daemon/core/update/verify.h"
 #include "lib/base/assert.h"
 
@@ -13,6 +14,7 @@ void job_clear_attempt(struct job *j)
 	j->failure.waiting_node = false;
 	j->failure.exit0_at = MO_NONE;
 	hang_clear(&j->hang);
+	straggler_clear(&j->straggler);
 	j->counts.started = j->counts.dead = j->counts.trouble = j->counts.exited =
 		j->counts.silent = j->counts.drained = 0;
 	doubt_drop(j);

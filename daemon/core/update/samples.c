@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "daemon/core/update/numbers.h"
+#include "daemon/core/update/pace.h"
 #include "lib/base/assert.h"
 #include "lib/model/limits.h"
 
@@ -81,6 +82,7 @@ void samples_add(struct job *j, const struct sample *reported, int64_t attempt, 
 			if (at == j->progress.n_samples)
 				newest(j, old);
 			numbers_sample(j, at - 1);
+			pace_sample(j, at - 1);
 			return;
 		}
 	}
@@ -96,6 +98,7 @@ void samples_add(struct job *j, const struct sample *reported, int64_t attempt, 
 	if (at == j->progress.n_samples - 1)
 		newest(j, s);
 	numbers_sample(j, at);
+	pace_sample(j, at);
 	if (j->progress.n_samples > MO_SAMPLES_MAX)
 		thin(j);
 }

@@ -37,6 +37,7 @@
 #include "daemon/core/update/update_place.h"
 #include "daemon/core/update/update_power.h"
 #include "daemon/core/update/update_step.h"
+#include "daemon/core/update/update_straggler.h"
 #include "daemon/core/update/update_submit.h"
 #include "daemon/core/update/update_tokens.h"
 #include "daemon/core/update/verify.h"
@@ -179,6 +180,7 @@ static int (*const updates[_REC_N])(struct core *c, const struct record *r) = {
 	[REC_IMAGE] = on_image,
 	[REC_POWER] = update_power,
 	[REC_HANG] = update_hang,
+	[REC_STRAGGLER] = update_straggler,
 };
 
 int core_update(struct core *c, const struct record *r)

@@ -57,6 +57,10 @@ static const struct mo_field job_view_fields[] = {
 		 "what engine.prepare took, where it was done", .omit = true),
 	MO_D(job_view, checkpoint_late, MO_STR,
 	     "what is known of a running job that has not saved where it should", .omit = true),
+	MO_D_SUB(job_view, slower, MO_OPT, &pace_view_desc,
+		 "of a job that is slower than it was, by how much", .omit = true),
+	MO_D_SUB(job_view, straggler, MO_OPT, &straggler_view_desc,
+		 "rank that makes it slow, if one stands out", .omit = true),
 	MO_D(job_view, resumes_at, MO_INT,
 	     "of a paused job that has run, iteration where a resume begins; 0 = the beginning",
 	     .omit = true),
@@ -200,6 +204,8 @@ void job_view(const struct state *s, const struct job *j, int64_t now, struct jo
 	ret->prepare = prepare_view_of(j);
 	if (checkpoint_unsaved(j, &unsaved))
 		ret->checkpoint_late = mo_printf("%s; %s", unsaved.text, unsaved.last_save);
+	ret->slower = pace_view_of(j);
+	ret->straggler = straggler_view_of(j);
 	ret->resumes_at = j->state == JOB_PAUSED && j->attempt > 0 ? checkpoint_next(j) : MO_NONE;
 	if (j->spec.recipe.engine.container)
 		ret->image = mo_printf("%s%s%s", j->spec.recipe.engine.container->image,

@@ -10,6 +10,7 @@
 #pragma once
 #include "daemon/core/view/plan_drift.h"
 #include "daemon/core/view/prepare.h"
+#include "daemon/core/view/slow.h"
 #include "daemon/core/state/interval.h"
 #include "daemon/core/state/state.h"
 #include "daemon/core/state/waiting.h"
@@ -43,6 +44,8 @@ struct job_view {
 	struct actual *plan; /* of one with a promise */
 	struct prepare_view *prepare;
 	char *checkpoint_late;
+	struct pace_view *slower;
+	struct straggler_view *straggler;
 	int64_t resumes_at;
 	struct waiting *waiting;
 	char *image;

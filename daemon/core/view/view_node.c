@@ -9,7 +9,7 @@
 #include "daemon/core/state/health.h"
 #include "daemon/core/state/heard.h"
 #include "daemon/core/state/token.h"
-#include "daemon/core/view/lemon.h"
+#include "daemon/core/state/lemon.h"
 #include "daemon/core/view/view.h"
 
 static const struct mo_field node_check_fields[] = {

@@ -334,6 +334,11 @@ static void test_notify_sample(void **state)
 		    f.sample.tokens_per_s_per_gpu == 32768 && f.sample.lr == 1e-3 &&
 		    f.sample.grad_norm == 0.5);
 	assert_false(f.ready);
+	assert_true(f.busy_ms == MO_NONE_F);
+	assert_int_equal(notify("ITERATION=6\nSTEP_MS=500\nBUSY_MS=120.5", &f), 0);
+	assert_true(f.kind == LINE_SAMPLE && f.busy_ms == 120.5 && f.sample.step_ms == 500);
+	assert_int_equal(notify("ITERATION=6\nBUSY_MS=-1", &f), 0);
+	assert_true(f.busy_ms == MO_NONE_F);
 	assert_int_equal(notify("ITERATION=5\n", &f), 0);
 	assert_int_equal(f.kind, LINE_SAMPLE);
 	assert_int_equal(notify("LOSS=nan", &f), 0);

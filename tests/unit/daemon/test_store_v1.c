@@ -13,6 +13,7 @@
 
 #include "daemon/core/update/check.h"
 #include "daemon/core/state/numbers.h"
+#include "daemon/core/state/pace.h"
 #include "daemon/journal.h"
 #include "daemon/journal_replay.h"
 #include "lib/base/fd.h"
@@ -149,6 +150,8 @@ static struct core *as_then(struct core *core)
 		j->failure.unfinished_us = MO_NONE;
 		mo_desc_free(&numbers_desc, j->progress.numbers);
 		j->progress.numbers = NULL;
+		mo_desc_free(&pace_desc, j->progress.pace);
+		j->progress.pace = NULL;
 		for (size_t k = 0; k < j->n_checkpoints; k++)
 			j->checkpoints[k].announced = false;
 	}

@@ -42,10 +42,11 @@
 #include "daemon/core/view/stack_drift.h"
 #include "daemon/core/state/interval.h"
 #include "daemon/core/state/numbers.h"
+#include "daemon/core/state/pace.h"
 #include "daemon/core/state/record.h"
 #include "daemon/core/state/record_v1.h"
 #include "daemon/core/state/waiting.h"
-#include "daemon/core/view/lemon.h"
+#include "daemon/core/state/lemon.h"
 #include "daemon/core/view/view_node.h"
 #include "daemon/core/view/why_view.h"
 #include "daemon/effects.h"
@@ -216,6 +217,10 @@ static const struct {
 	D(promise_desc),
 	D(measured_desc),
 	D(numbers_desc),
+	D(pace_desc),
+	D(found_straggler_desc),
+	D(pace_view_desc),
+	D(straggler_view_desc),
 	D(config_read_desc),
 	D(prepared_desc),
 	D(prepare_view_desc),

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "daemon/core/state/health.h"
-#include "daemon/core/view/lemon.h"
+#include "daemon/core/state/lemon.h"
 #include "daemon/core/view/why_node.h"
 #include "daemon/core/view/view_node.h"
 #include "daemon/core/view/why_view.h"

@@ -5,7 +5,7 @@
 #include <signal.h>
 #include <string.h>
 
-#include "daemon/core/view/lemon.h"
+#include "daemon/core/state/lemon.h"
 
 static int64_t running(struct world *w)
 {

@@ -44,6 +44,9 @@ struct toy {
 	bool tells_motion;
 	int64_t watched_since;
 	struct toy_motion moves[8]; /* of its ranks, in their order */
+	/* where its ranks are, of its last step; goes out with each beat */
+	struct rank_progress progress[8];
+	size_t n_progress;
 	int64_t beat, gpus;
 	struct toy_step *steps;
 	size_t n_steps;

@@ -1,14 +1,16 @@
 /* Which nodes fail more often than others: a score from the failures that are recorded in the
- * jobs that moed still knows. It is shown, and decides nothing.
+ * jobs that moed still knows. It is shown, and of nodes that are as good it
+ * decides which one is taken first (rules/place.c).
  *   score = sum over failures that began on the node of weight x 2^(-age / 7 days)
  *   weight 1 the node was lost (node_fault), 0.5 a rank there died first, or its supervisor
  *   (transient, suspect, hang); 0 user errors, and what the same job suffered in the same way on
- *   another node too: that is the job's */
+ *   another node too: that is the job's; 0.5 a rank there made a job slow, once an attempt */
 #pragma once
 #include "daemon/core/state/state.h"
 
 #define LEMON_HALF_US (7 * 86400 * 1000000LL)
 #define LEMON_SHOWN 20
+#define STRAGGLER_WEIGHT 0.5
 
 struct node_failure {
 	int64_t job, attempt, time;

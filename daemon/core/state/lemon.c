@@ -1,6 +1,6 @@
-/* See lemon.h. Called by the views of nodes; a pass over all jobs' incidents each time, which are
- * few. */
-#include "daemon/core/view/lemon.h"
+/* See lemon.h. Called by the views of nodes and by placement; a pass over all jobs' incidents each
+ * time, which are few. */
+#include "daemon/core/state/lemon.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -9,7 +9,8 @@ static const struct mo_field node_failure_fields[] = {
 	MO_D_ID(node_failure, job, job_prefix, "id of the job that failed"),
 	MO_D(node_failure, attempt, MO_INT, "which attempt of it"),
 	MO_D(node_failure, time, MO_TIME, "when"),
-	MO_D(node_failure, class, MO_STR, "class of the failure"),
+	MO_D(node_failure, class, MO_STR,
+	     "class of the failure; straggler: a rank there made the job slow"),
 	MO_D(node_failure, cause, MO_STR, "its cause"),
 	MO_D(node_failure, weight, MO_REAL, "what it adds to the score before it ages"),
 };
@@ -42,6 +43,18 @@ static double aged(double weight, int64_t time, int64_t now)
 	return weight * exp2(-(double)MO_MAX(now - time, 0) / (double)LEMON_HALF_US);
 }
 
+/* Of those that one attempt had there, the first counts. */
+static double straggler_weight(const struct job *j, size_t at)
+{
+	const struct found_straggler *f = &j->straggler.found[at];
+
+	for (size_t i = 0; i < at; i++)
+		if (j->straggler.found[i].attempt == f->attempt &&
+		    mo_streq(j->straggler.found[i].node, f->node))
+			return 0;
+	return STRAGGLER_WEIGHT;
+}
+
 void lemon_scores(const struct state *s, int64_t now, double *ret)
 {
 	for (size_t i = 0; i < s->n_nodes; i++)
@@ -54,6 +67,14 @@ void lemon_scores(const struct state *s, int64_t now, double *ret)
 			if (node_at(s, inc->node, &at))
 				ret[at] += aged(weight_of(s->jobs[i], inc), inc->time, now);
 		}
+	for (size_t i = 0; i < s->n_jobs; i++)
+		for (size_t k = 0; k < s->jobs[i]->straggler.n_found; k++) {
+			const struct found_straggler *f = &s->jobs[i]->straggler.found[k];
+			size_t at;
+
+			if (node_at(s, f->node, &at))
+				ret[at] += aged(straggler_weight(s->jobs[i], k), f->at, now);
+		}
 }
 
 static int by_time(const void *a, const void *b)
@@ -61,6 +82,33 @@ static int by_time(const void *a, const void *b)
 	const struct node_failure *x = a, *y = b;
 
 	return x->time < y->time ? -1 : x->time > y->time;
+}
+
+static double stragglers_of(const struct state *s, const struct node *n, int64_t now,
+			    struct node_failure **ret, size_t *n_ret)
+{
+	double score = 0;
+
+	for (size_t i = 0; i < s->n_jobs; i++)
+		for (size_t k = 0; k < s->jobs[i]->straggler.n_found; k++) {
+			const struct found_straggler *g = &s->jobs[i]->straggler.found[k];
+			struct node_failure *f;
+
+			if (!mo_streq(g->node, n->name))
+				continue;
+			f = mo_vec_add(&node_failure_desc, (void **)ret, n_ret);
+			*f = (struct node_failure){
+				s->jobs[i]->id,
+				g->attempt,
+				g->at,
+				mo_strdup("straggler"),
+				mo_printf("rank %lld made it lose %.0f %% of its time",
+					  (long long)g->rank, g->lost_pct),
+				straggler_weight(s->jobs[i], k)
+			};
+			score += aged(f->weight, f->time, now);
+		}
+	return score;
 }
 
 double lemon_of(const struct state *s, const struct node *n, int64_t now, struct node_failure **ret,
@@ -84,6 +132,7 @@ double lemon_of(const struct state *s, const struct node *n, int64_t now, struct
 						    weight_of(s->jobs[i], inc) };
 			score += aged(f->weight, f->time, now);
 		}
+	score += stragglers_of(s, n, now, ret, n_ret);
 	if (*n_ret)
 		qsort(*ret, *n_ret, sizeof(**ret), by_time);
 	while (*n_ret > LEMON_SHOWN)

@@ -1,0 +1,254 @@
+/* Which rank makes a job slow. In a training that synchronises, all ranks iterate alike: the slow
+ * one is that which waits least. So a rank is named only by what is its own:
+ *
+ *   SIGN_STEP   what a step takes it by itself, as its program says, beyond that of its peers.
+ *               Times that include the waiting are alike, and then nobody stands out
+ *   SIGN_CLOCK  the clock of its GPU, far below those of its peers, while the job is slower than
+ *               it was (daemon/core/state/pace.h). GPUs that wait in a collective are busy, and
+ *               run at full clock: one that does not is too hot, capped, or has nothing to do
+ *
+ * Whoever stands out must do so for a while. What cannot be told apart is no rank's: that the job
+ * is slow is said all the same, by itself. A verdict is a record; nothing follows from it here. */
+#include "daemon/core/rules/straggler.h"
+
+#include "daemon/core/rules/events.h"
+#include "daemon/core/rules/rank_words.h"
+#include "daemon/core/rules/readings.h"
+#include "daemon/core/rules/straggler_judge.h"
+#include "daemon/core/rules/turn.h"
+#include "daemon/core/state/heard.h"
+#include "daemon/core/state/progress.h"
+#include "lib/base/buf.h"
+
+#define JUDGED_BEATS 4                  /* between two judgements */
+#define STEP_SHARE 0.2                  /* more than its peers take */
+#define STEP_GOOD 1.1                   /* it is none any more */
+#define STEPS_STAYS 8                   /* of its steps, between the first sight and the verdict */
+#define CLOCK_SHARE 0.15                /* less than its peers have */
+#define CLOCK_GOOD 0.93                 /* it is none any more */
+#define CLOCK_STAYS_US (60 * 1000000LL) /* readings are of a moment */
+
+static bool judged(const struct job *j)
+{
+	return j->state == JOB_RUNNING && !j->failure.decided && !j->failure.waiting_node &&
+	       j->hang.stage < 0 && j->run.n_ranks >= PEERS_MIN && j->progress.iteration != MO_NONE;
+}
+
+bool straggler_due(const struct turn *t, const struct job *j)
+{
+	return judged(j) && core_pace(t->core, j, t->now, JUDGED_BEATS * t->core->config.beat_us);
+}
+
+/* ---- what is known of each rank ---- */
+
+static const struct gpu_sensors *gpu_of(const struct core *c, const struct rank *k, int64_t now)
+{
+	size_t n = 0;
+	const struct gpu_sensors *g = core_sensors(c, k->node, now, &n);
+
+	for (size_t i = 0; i < n; i++)
+		if (g[i].slot == k->gpu && now - g[i].at <= SENSORS_FRESH_US)
+			return &g[i];
+	return NULL;
+}
+
+static struct rank_value *readings_of(const struct turn *t, const struct job *j,
+				      const struct job_beats *b, int sign)
+{
+	struct rank_value *r = mo_alloc_array(j->run.n_ranks + 1, sizeof(*r));
+
+	for (size_t i = 0; i < j->run.n_ranks; i++) {
+		const struct rank *k = &j->run.ranks[i];
+		const struct gpu_sensors *g =
+			sign == SIGN_CLOCK ? gpu_of(t->core, k, t->now) : NULL;
+
+		r[i] = (struct rank_value){ .rank = (int64_t)i,
+					    .stage = k->coords ? k->coords->pp : 0,
+					    .value = sign == SIGN_STEP ? rank_own_ms(&b->ranks[i])
+						     : g               ? g->clock_mhz
+								       : MO_NONE_F };
+	}
+	return r;
+}
+
+/* ---- the verdict ---- */
+
+static double lost_pct(const struct job *j, int sign, const struct standout *s)
+{
+	double step = MO_MAX(s->value, (double)samples_step_us(j) / 1000);
+
+	return sign == SIGN_STEP ? 100 * (s->value - s->median) / step : pace_lost_pct(j);
+}
+
+static char *verdict_text(const struct job *j, int sign, const struct standout *s, double lost)
+{
+	_cleanup_(mo_freep) char *who = rank_words(j, s->rank);
+
+	if (sign == SIGN_STEP)
+		return mo_printf("%s takes %.4g ms of its own for a step, its peers %.4g ms: the "
+				 "job loses %.0f %% of its time by it",
+				 who, s->value, s->median, lost);
+	return mo_printf("the GPU of %s runs at %.0f MHz, those of its peers at %.0f MHz: the job "
+			 "loses %.0f %% of its time",
+			 who, s->value, s->median, lost);
+}
+
+static void evidence(const struct turn *t, const struct job *j, int sign, const struct standout *s,
+		     struct rec_straggler *k)
+{
+	const struct rank *rank = &j->run.ranks[s->rank];
+	const struct gpu_sensors *g = gpu_of(t->core, rank, t->now);
+	_cleanup_(mo_freep) char *slow = pace_slow(j) ? pace_text(j) : NULL, *peers = NULL,
+				 *gpu = NULL, *others = NULL;
+
+	peers = mo_printf("the median of %zu ranks%s is %.4g %s, with a deviation of %.2g",
+			  s->n_peers, rank->coords ? " of its pipeline stage" : "", s->median,
+			  sign == SIGN_STEP ? "ms" : "MHz", s->sigma);
+	mo_strs_add(&k->evidence, &k->n_evidence, peers);
+	if (s->n_odd > 1)
+		others = mo_printf("%zu ranks stand out; it does most", s->n_odd);
+	if (others)
+		mo_strs_add(&k->evidence, &k->n_evidence, others);
+	if (slow)
+		mo_strs_add(&k->evidence, &k->n_evidence, slow);
+	if (g)
+		gpu = mo_printf("its GPU %lld: %.0f MHz, %.0f W, %.0f C, %.0f %% busy",
+				(long long)g->slot, MO_MAX(g->clock_mhz, 0), MO_MAX(g->power_w, 0),
+				MO_MAX(g->temp_c, 0), MO_MAX(g->busy_pct, 0));
+	if (gpu)
+		mo_strs_add(&k->evidence, &k->n_evidence, gpu);
+}
+
+static void coords(struct mo_buf *b, const struct rank *k)
+{
+	const struct rank_coords *c = k->coords;
+
+	data_int(b, "tp", c ? c->tp : MO_NONE);
+	data_int(b, "pp", c ? c->pp : MO_NONE);
+	data_int(b, "ep", c ? c->ep : MO_NONE);
+	data_int(b, "cp", c ? c->cp : MO_NONE);
+	data_int(b, "dp", c ? c->dp : MO_NONE);
+}
+
+static bool found(struct turn *t, int64_t id, int sign, const struct standout *s)
+{
+	const struct job *j = job_find(&t->core->state, id);
+	struct mo_buf b = { 0 };
+	struct record r;
+
+	record_init(&r, REC_STRAGGLER);
+	r.job = id;
+	r.attempt = j->attempt;
+	r.straggler->rank = s->rank;
+	r.straggler->sign = sign;
+	r.straggler->times = s->value / s->median;
+	r.straggler->lost_pct = lost_pct(j, sign, s);
+	r.straggler->text = verdict_text(j, sign, s, r.straggler->lost_pct);
+	evidence(t, j, sign, s, r.straggler);
+	turn_emit(t, &r);
+	data_str(&b, "sign", straggler_sign_names[sign]);
+	data_real(&b, "times", j->straggler.times);
+	data_real(&b, "lost_pct", j->straggler.lost_pct);
+	coords(&b, &j->run.ranks[j->straggler.rank]);
+	event_emit(t, EVENT_STRAGGLER_FOUND, id, j->run.ranks[j->straggler.rank].node,
+		   j->straggler.rank, j->attempt, data_end(&b), "%s", j->straggler.text);
+	return true;
+}
+
+/* Of what stood out before: is it over? */
+static bool over(const struct turn *t, const struct job *j, const struct job_beats *b)
+{
+	_cleanup_(mo_freep) struct rank_value *r = readings_of(t, j, b, j->straggler.sign);
+	double times = standout_times(r, j->run.n_ranks, j->straggler.rank);
+
+	if (j->straggler.sign == SIGN_STEP)
+		return times > 0 && times < STEP_GOOD;
+	return !pace_slow(j) || times > CLOCK_GOOD;
+}
+
+static bool clear(struct turn *t, int64_t id)
+{
+	const struct job *j = job_find(&t->core->state, id);
+	int64_t rank = j->straggler.rank, since = j->straggler.at;
+	struct mo_buf b = { 0 };
+	struct record r;
+
+	record_init(&r, REC_STRAGGLER);
+	r.job = id;
+	r.attempt = j->attempt;
+	turn_emit(t, &r);
+	data_int(&b, "after_s", (t->now - since) / 1000000);
+	event_emit(t, EVENT_STRAGGLER_CLEARED, id, j->run.ranks[rank].node, rank, j->attempt,
+		   data_end(&b), "rank %lld on %s is as fast as its peers again", (long long)rank,
+		   j->run.ranks[rank].node);
+	return true;
+}
+
+/* The same one stands out for long enough. */
+static bool stays(struct job_beats *b, int sign, const struct standout *s, int64_t now)
+{
+	if (b->odd != s->rank || b->odd_sign != sign) {
+		b->odd = s->rank;
+		b->odd_sign = sign;
+		b->odd_at = now;
+		b->odd_n = b->ranks[s->rank].n_own;
+	}
+	return sign == SIGN_STEP ? b->ranks[s->rank].n_own >= b->odd_n + STEPS_STAYS
+				 : now - b->odd_at >= CLOCK_STAYS_US;
+}
+
+static bool search(struct turn *t, int64_t id, struct job_beats *b)
+{
+	const struct job *j = job_find(&t->core->state, id);
+
+	for (int sign = 0; sign < _STRAGGLER_SIGN_N; sign++) {
+		_cleanup_(mo_freep) struct rank_value *r = NULL;
+		struct standout s;
+
+		if (sign == SIGN_CLOCK && !pace_slow(j))
+			break;
+		r = readings_of(t, j, b, sign);
+		s = standout_of(r, j->run.n_ranks, sign == SIGN_STEP,
+				sign == SIGN_STEP ? STEP_SHARE : CLOCK_SHARE);
+		if (s.rank != MO_NONE)
+			return stays(b, sign, &s, t->now) && found(t, id, sign, &s);
+	}
+	b->odd = MO_NONE;
+	return false;
+}
+
+bool straggler_act(struct turn *t, int64_t id)
+{
+	const struct job *j = job_find(&t->core->state, id);
+	struct job_beats *b =
+		judged(j) ? core_pace(t->core, j, t->now, JUDGED_BEATS * t->core->config.beat_us)
+			  : NULL;
+
+	if (!b)
+		return false;
+	b->paced_at = t->now;
+	if (j->straggler.rank == MO_NONE)
+		return search(t, id, b);
+	return over(t, j, b) && clear(t, id);
+}
+
+void pace_tell(struct turn *t, int64_t id, bool slow)
+{
+	const struct job *j = job_find(&t->core->state, id);
+	const struct pace *p = j->progress.pace;
+	_cleanup_(mo_freep) char *text = NULL;
+	struct mo_buf b = { 0 };
+
+	if (pace_slow(j) == slow || p->attempt != j->attempt)
+		return;
+	data_int(&b, "iteration", p->since);
+	data_real(&b, "ms", p->now_ms);
+	data_real(&b, "usual_ms", p->best_ms);
+	if (slow) {
+		event_emit(t, EVENT_PACE_USUAL, id, NULL, MO_NONE, j->attempt, data_end(&b),
+			   "an iteration takes %.4g ms again", p->now_ms);
+		return;
+	}
+	text = pace_text(j);
+	event_emit(t, EVENT_PACE_SLOWER, id, NULL, MO_NONE, j->attempt, data_end(&b), "%s", text);
+}

@@ -1,0 +1,120 @@
+/* See straggler_judge.h. */
+#include "daemon/core/rules/straggler_judge.h"
+
+#include <stdlib.h>
+
+#include "daemon/core/state/robust.h"
+#include "lib/base/desc.h"
+
+#define DEVIATIONS 8.0
+#define MANY 3 /* more than one of so many: it is none of them */
+#define SIGMA_MIN \
+	0.02 /* of the median: readings are rounded, and few of them may agree by chance */
+
+/* Known ones first, by stage. */
+static int by_stage(const void *a, const void *b)
+{
+	const struct rank_value *x = a, *y = b;
+	bool p = x->value == MO_NONE_F, q = y->value == MO_NONE_F;
+
+	if (p != q)
+		return p ? 1 : -1;
+	if (x->stage != y->stage)
+		return x->stage < y->stage ? -1 : 1;
+	return x->rank < y->rank ? -1 : x->rank > y->rank;
+}
+
+/* Of the stage that begins there: how many are known. */
+static size_t stage_end(const struct rank_value *r, size_t n, size_t at)
+{
+	size_t end = at;
+
+	while (end < n && r[end].value != MO_NONE_F && r[end].stage == r[at].stage)
+		end++;
+	return end;
+}
+
+static double middle(const struct rank_value *r, size_t n, double *values, double *ret_sigma)
+{
+	double median;
+
+	for (size_t i = 0; i < n; i++)
+		values[i] = r[i].value;
+	median = robust_median(values, n);
+	*ret_sigma = MO_MAX(robust_sigma(values, n, median), SIGMA_MIN * median);
+	return median;
+}
+
+/* Of ranks of one stage. */
+static struct standout among(const struct rank_value *r, size_t n, bool above, double share,
+			     double *values)
+{
+	struct standout s = { .rank = MO_NONE, .n_peers = n };
+	double most = 0;
+
+	s.median = middle(r, n, values, &s.sigma);
+	for (size_t i = 0; i < n; i++) {
+		double over = (r[i].value - s.median) * (above ? 1 : -1);
+
+		if (over <= 0 || over < share * s.median || over < DEVIATIONS * s.sigma)
+			continue;
+		s.n_odd++;
+		if (over <= most)
+			continue;
+		most = over;
+		s.rank = r[i].rank;
+		s.value = r[i].value;
+	}
+	if (s.n_odd * MANY > n)
+		s.rank = MO_NONE;
+	return s;
+}
+
+static double by(const struct standout *s)
+{
+	double off = s->value / s->median;
+
+	return off > 1 ? off : 1 / off;
+}
+
+struct standout standout_of(struct rank_value *readings, size_t n, bool above, double share)
+{
+	_cleanup_(mo_freep) double *values = mo_alloc_array(n + 1, sizeof(*values));
+	struct standout worst = { .rank = MO_NONE };
+	size_t n_odd = 0, n_known = 0;
+
+	qsort(readings, n, sizeof(*readings), by_stage);
+	for (size_t at = 0, end; at < n && readings[at].value != MO_NONE_F; at = end) {
+		struct standout here;
+
+		end = stage_end(readings, n, at);
+		if (end - at < PEERS_MIN)
+			continue;
+		here = among(&readings[at], end - at, above, share, values);
+		n_odd += here.n_odd;
+		n_known += end - at;
+		if (here.rank != MO_NONE && (worst.rank == MO_NONE || by(&here) > by(&worst)))
+			worst = here;
+	}
+	worst.n_odd = n_odd;
+	worst.n_known = n_known;
+	return worst;
+}
+
+double standout_times(struct rank_value *readings, size_t n, int64_t rank)
+{
+	_cleanup_(mo_freep) double *values = mo_alloc_array(n + 1, sizeof(*values));
+	double sigma;
+
+	qsort(readings, n, sizeof(*readings), by_stage);
+	for (size_t at = 0, end; at < n && readings[at].value != MO_NONE_F; at = end) {
+		end = stage_end(readings, n, at);
+		for (size_t i = at; i < end; i++)
+			if (readings[i].rank == rank && end - at >= PEERS_MIN) {
+				double median = middle(&readings[at], end - at, values, &sigma);
+
+				return median > 0 ? readings[i].value / median : 0;
+			}
+	}
+	return 0;
+}
