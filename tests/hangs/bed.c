@@ -287,9 +287,9 @@ static void obey(struct bed *b, struct bed_node *n, const struct sync_reply *r)
 
 static int state_of(int what)
 {
-	return what == ACT_DISK      ? PROCESS_WAITS
-	       : what == ACT_STOPPED ? PROCESS_STOPPED
-				     : PROCESS_RUNS;
+	return what == ACT_DISK || what == ACT_WORKERS_DISK ? PROCESS_WAITS
+	       : what == ACT_STOPPED                        ? PROCESS_STOPPED
+							    : PROCESS_RUNS;
 }
 
 static void report_ranks(struct bed *b, const struct bed_node *n, struct step_report *rep)
