@@ -89,11 +89,27 @@ void process_raise_limits(struct stepd *s)
 	raise_limit(s, "core", RLIMIT_CORE, s->spool.core_bytes);
 }
 
+/* Asked to end by SIGABRT, ranks say where they stand; their memory, hundreds of GB on a node, is
+ * not what was asked for. A limit of 1 ends dumps into files and into programs (core(5)). */
+static void drop_core(pid_t pid)
+{
+	struct rlimit l;
+
+	if (prlimit(pid, RLIMIT_CORE, NULL, &l) == 0 && l.rlim_max >= 1) {
+		l.rlim_cur = 1;
+		(void)prlimit(pid, RLIMIT_CORE, &l, NULL);
+	}
+}
+
 void process_signal_ranks(struct stepd *s, int signal)
 {
-	for (size_t i = 0; i < s->n_ranks; i++)
-		if (s->ranks[i].pid > 0)
-			syscall(SYS_pidfd_send_signal, s->ranks[i].pidfd.fd, signal, NULL, 0);
+	for (size_t i = 0; i < s->n_ranks; i++) {
+		if (s->ranks[i].pid <= 0)
+			continue;
+		if (signal == SIGABRT)
+			drop_core(s->ranks[i].pid); /* not reaped yet: the pid is its own */
+		syscall(SYS_pidfd_send_signal, s->ranks[i].pidfd.fd, signal, NULL, 0);
+	}
 }
 
 static int keep_only(const int *fds, size_t n)

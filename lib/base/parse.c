@@ -256,9 +256,21 @@ static size_t edit_distance(const char *a, size_t na, const char *b, size_t nb, 
 	return last[nb];
 }
 
+/* The characters of a word, one bit each (some share one): an edit changes two bits at most, so
+ * that most pairs of words need no table of distances. */
+static uint64_t characters(const char *s, size_t len)
+{
+	uint64_t bits = 0;
+
+	for (size_t i = 0; i < len; i++)
+		bits |= UINT64_C(1) << (s[i] & 63);
+	return bits;
+}
+
 const char *mo_near_miss(const char *s, const char *const *names, size_t n)
 {
 	size_t len = strlen(s), best = 3;
+	uint64_t bits = characters(s, len);
 	const char *found = NULL;
 
 	mo_assert(names || n == 0);
@@ -270,6 +282,8 @@ const char *mo_near_miss(const char *s, const char *const *names, size_t n)
 		if (name_len == len && strcasecmp(s, names[i]) == 0)
 			return names[i];
 		if (name_len > NEAR_MISS_MAX || name_len > len + 2 || len > name_len + 2)
+			continue;
+		if ((size_t)__builtin_popcountll(bits ^ characters(names[i], name_len)) >= 2 * best)
 			continue;
 		d = edit_distance(s, len, names[i], name_len, best);
 		if (d < best && 2 * d < name_len) {

@@ -143,15 +143,15 @@ static char *args_contradict(const struct rules *k, const char *path, const stru
 	const char *value = k->engine->bool_words ? arg_text(arg) : arg->value;
 	_cleanup_(mo_freep) char *other = NULL;
 
-	if ((arg->off && !k->engine->bool_words) || rules_unchecked(k, arg->flag) ||
-	    said_anyway(command, arg, value))
+	if ((arg->off && !k->engine->bool_words) || rules_unchecked(k, arg->flag))
 		return NULL;
 	for (size_t i = 0; i < k->engine->n_flags && !other; i++)
 		if (row_of(&k->engine->flags[i], path))
 			(void)row_contradicts(k, &k->engine->flags[i], arg, value, &other);
-	return other ? mo_printf("engine.args: %s%s%s contradicts %s", arg->flag, value ? " " : "",
-				 value ? value : "", other)
-		     : NULL;
+	return other && !said_anyway(command, arg, value)
+		       ? mo_printf("engine.args: %s%s%s contradicts %s", arg->flag,
+				   value ? " " : "", value ? value : "", other)
+		       : NULL;
 }
 
 char *rules_not_given(const struct rules *k, const char *path)

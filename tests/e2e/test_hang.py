@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Jobs in which nothing moves, and those that only look so: real daemons, ranks that stop, spin and
 write. The least times are a hundredth of those of life (hang_percent)."""
+import json
 import os
 import signal
 import sys
@@ -50,10 +51,18 @@ for i in range(1, steps + 1):
 """
 
 
+def line_of(code):
+    """Where that line stands in the program of a rank."""
+    return [line.strip() for line in RANK.splitlines()].index(code) + 1
+
+
 def submit(rig, name, hang, steps=200, at=0, how="-"):
     shared = tempfile.mkdtemp(prefix=name + "-", dir=rig.dir)
     argv = [sys.executable, "-c", RANK, shared, str(steps), str(at), how]
-    return rig.submit(command_recipe(name, argv, gpus=2, steps=steps, recovery={"hang": hang}))
+    recipe = command_recipe(name, argv, gpus=2, steps=steps, recovery={"hang": hang})
+    recipe = json.loads(recipe)
+    recipe["engine"]["workdir"] = shared
+    return rig.submit(json.dumps(recipe))
 
 
 def events(rig, job):
@@ -107,6 +116,15 @@ def spinning_is_suspected_and_ends_late(rig):
     equal(len(confirmed), 1, "verdicts")
     need(confirmed[0]["data"]["limit_s"] >= 9, confirmed[0]["data"])
     rig.wait_state(job, "completed")
+    [incident] = rig.json("report", job)["incidents"]
+    equal((incident["class"], incident["cause"]), ("hang", "hang"), "what it was")
+    text = "\n".join(incident["evidence"])
+    need("rank 0 stood in <module> (<string>:%d)" % line_of("pass"), text)
+    need("rank 1 stood in " in text, text)
+    [shared] = [d for d in os.listdir(rig.dir) if d.startswith("spins-")]
+    left = os.listdir(os.path.join(rig.dir, shared))
+    need(left and not [f for f in left if f.startswith("core")], "memory was dumped: %s" % left)
+    need("Aborted" in rig.run("logs", job, "--rank", "1", "--attempt", "1").stdout, "rank 1's log")
 
 
 @test
@@ -138,5 +156,5 @@ def report_tells_and_off_says_nothing(rig):
 
 
 if __name__ == "__main__":
-    with Rig(nodes=1, gpus_per_node=4, moed={"hang_percent": 1}) as world:
+    with Rig(nodes=1, gpus_per_node=4, moed={"hang_percent": 1}, agent={"core": "1G"}) as world:
         sys.exit(suite.main(world))

@@ -1,4 +1,6 @@
-/* The last lines of a rank: the evidence of its end. Pure. */
+/* The last lines of a rank: the evidence of its end. Of what Python's faulthandler prints of all
+ * threads (PYTHONFAULTHANDLER, config/env/base.yaml), which would push everything else out, only
+ * the innermost calls of the last thread stay, which is the main one. Pure. */
 #pragma once
 #include <stdint.h>
 
@@ -6,12 +8,15 @@
 #include "lib/model/limits.h"
 
 #define TAIL_BYTES 1024 /* of each line */
+#define TAIL_CALLS 8	/* of a thread, the innermost ones */
 
 /* All zero: it has printed nothing. */
 struct tail {
 	char text[MO_TAIL_LINES][TAIL_BYTES];
 	uint16_t len[MO_TAIL_LINES];
 	size_t n, next;
+	size_t n_thread; /* newest lines that belong to a thread's calls: it and TAIL_CALLS of them */
+	bool in_thread;
 };
 void tail_add(struct tail *t, const char *line, size_t n);
 /* The oldest first, appended; the caller frees them. */

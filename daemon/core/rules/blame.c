@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "daemon/core/rules/numbers.h"
+#include "daemon/core/rules/stands.h"
 #include "daemon/core/rules/words.h"
 #include "lib/base/buf.h"
 
@@ -96,7 +97,7 @@ static struct blame blame_hang(const struct job *j)
 	return b;
 }
 
-static bool ended_by_hang(const struct job *j)
+bool blame_by_hang(const struct job *j)
 {
 	return j->hang.stage == HANG_CONFIRMED && j->hang.acts;
 }
@@ -121,7 +122,7 @@ struct blame blame_find(const struct job *j, int64_t now, int64_t exit_wait_us)
 	if (j->failure.exit0_at != MO_NONE && j->counts.exited < (int64_t)j->run.n_ranks &&
 	    now >= j->failure.exit0_at + exit_wait_us)
 		return (struct blame){ .kind = B_LATE };
-	return ended_by_hang(j) ? blame_hang(j) : (struct blame){ 0 };
+	return blame_by_hang(j) ? blame_hang(j) : (struct blame){ 0 };
 }
 
 /* With every exit known: what is found late but explains the rest (refused, supervisor, node)
@@ -151,10 +152,10 @@ struct blame blame_root(const struct job *j)
 		if (b.kind > best.kind)
 			best = b;
 	}
-	if (best.kind == B_NONE && ended_by_hang(j))
-		return blame_hang(j);
 	if (best.kind >= B_NODE)
 		return best;
+	if (blame_by_hang(j)) /* what ends then ends because its peers are ended */
+		return blame_hang(j);
 	if (best.kind == B_SIGNAL && first.kind == B_EXIT && signal_of(best.rank) != SIGABRT &&
 	    signal_of(best.rank) != SIGTERM)
 		return best;
@@ -267,6 +268,8 @@ void blame_evidence(const struct job *j, const struct blame *b, char ***texts, s
 		mo_strs_add(texts, n, b->step->refused_text);
 	for (size_t i = 0; b->kind == B_HANG && i < j->hang.n_evidence; i++)
 		mo_strs_add(texts, n, j->hang.evidence[i]);
+	if (b->kind == B_HANG)
+		stands_evidence(j, texts, n);
 	if (b->kind == B_NODE && b->step && b->step->gone_how)
 		mo_strs_add(texts, n, b->step->gone_how);
 	if (b->kind == B_NUMBERS)

@@ -37,6 +37,8 @@ struct blame blame_root(const struct job *j);
 bool blame_bad(const struct rank *k);
 /* It ended because we wanted it to. */
 bool blame_by_us(const struct rank *k);
+/* It was ended because nothing moved in it. */
+bool blame_by_hang(const struct job *j);
 /* The first bad death of the step that was not by us; NULL: none. */
 const struct rank *blame_first(const struct job *j, const struct step *st);
 /* The step that was stopped on its machine, when that explains the end; NULL = it does not. */

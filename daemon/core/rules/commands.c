@@ -67,6 +67,8 @@ int command_for(const struct core *c, const struct job *j, const struct step *s)
 	if (j->state != JOB_STOPPING && !j->failure.decided)
 		/* a step that nobody knows may use the same GPUs */
 		return s->accepted || n->agent.token_expired || n->strays.any ? -1 : CMD_LAUNCH;
+	if (hang_asks_stands(c, j, s))
+		return CMD_STOP;
 	return j->failure.decided || j->intent_now || !s->accepted ? CMD_KILL : CMD_STOP;
 }
 
@@ -95,8 +97,10 @@ static void add_step(const struct core *c, const struct job *j, const struct ste
 		return;
 	k = add(c, ret, kind, j->id, s->attempt, s->node);
 	if (kind == CMD_STOP) {
-		k->signal = j->spec.recipe.stop_signal;
-		k->grace_us = j->spec.recipe.stop_grace_us;
+		bool stands = hang_asks_stands(c, j, s);
+
+		k->signal = stands ? HANG_SIGNAL : j->spec.recipe.stop_signal;
+		k->grace_us = stands ? HANG_GRACE_US : j->spec.recipe.stop_grace_us;
 	}
 	if (kind == CMD_LAUNCH) {
 		k->launch = mo_desc_new(&launch_desc);

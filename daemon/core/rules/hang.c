@@ -6,6 +6,7 @@
  * controller did not run, was late, or had its clock set. */
 #include "daemon/core/rules/hang.h"
 
+#include "daemon/core/rules/blame.h"
 #include "daemon/core/rules/events.h"
 #include "daemon/core/rules/hang_judge.h"
 #include "daemon/core/rules/turn.h"
@@ -49,6 +50,15 @@ bool hang_asks(const struct core *c, const struct job *j, const struct step *s)
 
 	return j->hang.stage >= 0 && !j->failure.decided && l && l->tells_motion &&
 	       s->attempt == j->attempt && s->accepted && !step_dead(s) && j->run.n_places > 0;
+}
+
+bool hang_asks_stands(const struct core *c, const struct job *j, const struct step *s)
+{
+	const struct live *l = live_of(c, s->node);
+
+	/* an agent that does not know of hangs may be older than the limit on what is dumped */
+	return j->failure.decided && blame_by_hang(j) && !j->intent_now && s->accepted && l &&
+	       l->tells_motion;
 }
 
 static void tell(struct turn *t, const struct job *j, const struct hang_limits *l,

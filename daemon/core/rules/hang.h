@@ -1,5 +1,6 @@
 /* An attempt in which nothing moves: suspected, confirmed, cleared; see hang.c. */
 #pragma once
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -15,3 +16,8 @@ bool hang_act(struct turn *t, int64_t id);
 void hang_judge_all(struct core *c);
 /* The step's node is asked what moves of its ranks (CMD_MOTION). */
 bool hang_asks(const struct core *c, const struct job *j, const struct step *s);
+/* The step is ended because of a hang, and its ranks are to say where they stand (stands.h): by
+ * HANG_SIGNAL, with HANG_GRACE_US before they are killed. */
+bool hang_asks_stands(const struct core *c, const struct job *j, const struct step *s);
+#define HANG_SIGNAL SIGABRT
+#define HANG_GRACE_US 5000000

@@ -8,9 +8,12 @@
 #include "lib/base/assert.h"
 #include "lib/base/buf.h"
 
-int64_t numbers_episodes(const struct job *j)
+struct numbers_told numbers_told(const struct job *j)
 {
-	return j->progress.numbers ? j->progress.numbers->episodes : 0;
+	const struct numbers *n = j->progress.numbers;
+
+	return n ? (struct numbers_told){ n->episodes, MO_MAX(n->grads, 0) }
+		 : (struct numbers_told){ 0 };
 }
 
 void numbers_tell_tainted(struct turn *t, int64_t id, const struct checkpoint *c)
@@ -36,14 +39,34 @@ static void tell_saved(struct turn *t, int64_t id)
 			numbers_tell_tainted(t, id, &j->checkpoints[i]);
 }
 
-void numbers_tell(struct turn *t, int64_t id, int64_t episodes)
+static void tell_grad(struct turn *t, int64_t id, const struct numbers *n)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+	_cleanup_(mo_freep) char *usual =
+		n->grad_usual == MO_NONE_F
+			? mo_strdup("no number")
+			: mo_printf("%g, where %g was usual", n->grad, n->grad_usual);
+
+	data_int(&b, "iteration", n->grad_at);
+	if (n->grad_usual != MO_NONE_F) {
+		data_real(&b, "grad_norm", n->grad);
+		data_real(&b, "usual", n->grad_usual);
+	}
+	event_emit(t, EVENT_GRAD_SPIKE, id, NULL, MO_NONE, n->attempt, data_end(&b),
+		   "the gradient norm of iteration %lld is %s", (long long)n->grad_at, usual);
+}
+
+void numbers_tell(struct turn *t, int64_t id, const struct numbers_told *before)
 {
 	const struct job *j = job_find(&t->core->state, id);
 	const struct numbers *n = j->progress.numbers;
+	struct numbers_told now = numbers_told(j);
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	_cleanup_(mo_freep) char *text = NULL;
 
-	if (!n || n->episodes == episodes)
+	if (now.grads != before->grads)
+		tell_grad(t, id, n);
+	if (now.episodes == before->episodes)
 		return;
 	text = numbers_text(j);
 	data_int(&b, "iteration", n->since);

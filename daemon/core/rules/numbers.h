@@ -6,9 +6,13 @@
 
 struct turn;
 
-/* What a record of notes changed. episodes: how many were told of before it. */
-int64_t numbers_episodes(const struct job *j);
-void numbers_tell(struct turn *t, int64_t id, int64_t episodes);
+/* How often a loss or a gradient norm was worth telling. */
+struct numbers_told {
+	int64_t episodes, grads;
+};
+struct numbers_told numbers_told(const struct job *j);
+/* What a record of notes changed. before: as it was. */
+void numbers_tell(struct turn *t, int64_t id, const struct numbers_told *before);
 /* It is tainted. */
 void numbers_tell_tainted(struct turn *t, int64_t id, const struct checkpoint *c);
 /* The job went back from there as often as recovery.loss_spike.max says. */

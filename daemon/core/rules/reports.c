@@ -49,8 +49,8 @@ static void apply_notes(struct turn *t, int64_t id, const char *node, const stru
 {
 	const struct job *j = job_find(&t->core->state, id);
 	const struct step *st = step_find(j, rep->attempt, node);
-	int64_t through = st->through, iteration = j->progress.iteration,
-		episodes = numbers_episodes(j);
+	int64_t through = st->through, iteration = j->progress.iteration;
+	struct numbers_told told = numbers_told(j);
 	bool refused = j->saves.path_refused, due = j->config.due, word = false;
 	const struct note *notes;
 	size_t n_notes;
@@ -80,7 +80,7 @@ static void apply_notes(struct turn *t, int64_t id, const char *node, const stru
 		core_word(t->core, j, t->now);
 	if (j->config.due && !due)
 		config_ask(t, j);
-	numbers_tell(t, id, episodes);
+	numbers_tell(t, id, &told);
 	for (size_t i = 0; i < n_notes; i++) {
 		const struct step *st_now = step_find(j, rep->attempt, node);
 

@@ -12,7 +12,7 @@
 #define DEVIATIONS 8.0 /* noise does not get there */
 #define BEYOND 2.0     /* nor twice as far off as any of these: some losses have two levels */
 #define MAD_SIGMA 1.4826 /* of a normal distribution, from its median absolute deviation */
-#define SMALL_LOSS 0.05  /* below it a multiple says nothing */
+#define SMALL 0.05       /* below it a multiple says nothing */
 
 const char *const number_kind_names[_NUMBER_KIND_N] = { "none", "good", "nan", "spike" };
 
@@ -30,6 +30,11 @@ static const struct mo_field numbers_fields[] = {
 	MO_D(numbers, episodes, MO_INT, "how often the loss went bad and that was told"),
 	MO_D(numbers, told, MO_INT, "iteration of the last time in the attempt; MO_NONE: none"),
 	MO_D_ENUM(numbers, told_kind, number_kind_names, "what the loss was then"),
+	MO_D(numbers, grads, MO_INT,
+	     "how often the gradient norm was far too high and that was told"),
+	MO_D(numbers, grad_at, MO_INT, "iteration of the last time in the attempt; MO_NONE: none"),
+	MO_D(numbers, grad, MO_REAL, "what it was then"),
+	MO_D(numbers, grad_usual, MO_REAL, "median before it; MO_NONE_F: it is no number"),
 	MO_D(numbers, place, MO_INT, "iteration that the job went back from last; MO_NONE: none"),
 	MO_D(numbers, rollbacks, MO_INT, "how often it did from there"),
 };
@@ -61,25 +66,37 @@ static double median(double *values, size_t n)
 	return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
-/* Above all of the window, so that what lies in it costs a comparison and no sorting. */
-bool numbers_spike(const struct job *j, size_t at, double *ret_usual)
+static double loss_of(const struct sample *s)
+{
+	return number_of_sample(s) == NUMBER_GOOD ? s->loss : MO_NONE_F;
+}
+
+static double grad_of(const struct sample *s)
+{
+	return isfinite(s->grad_norm) ? s->grad_norm : MO_NONE_F;
+}
+
+/* Values of the attempt before that sample and below iteration `end`. Above all of the window, so
+ * that what lies in it costs a comparison and no sorting. */
+static bool spikes(const struct job *j, size_t at, double (*value_of)(const struct sample *),
+		   int64_t end, double factor, double *ret_usual)
 {
 	const struct sample *s = &j->progress.samples[at];
-	double factor = j->spec.recipe.loss_factor, window[WINDOW], off[WINDOW], usual, over, top;
-	int64_t end = numbers_bad(j) ? j->progress.numbers->begin : INT64_MAX;
+	double value = value_of(s), window[WINDOW], off[WINDOW], usual, over, top;
 	size_t n = 0;
 
 	*ret_usual = MO_NONE_F;
 	for (size_t i = at, seen = 0; i > 0 && n < WINDOW && seen < LOOKED_AT; seen++) {
 		const struct sample *b = &j->progress.samples[--i];
+		double before = value_of(b);
 
 		if (b->attempt != s->attempt)
 			break;
-		if (b->iteration >= end || number_of_sample(b) != NUMBER_GOOD)
+		if (b->iteration >= end || before == MO_NONE_F)
 			continue;
-		if (b->loss >= s->loss)
+		if (before >= value)
 			return false;
-		window[n++] = b->loss;
+		window[n++] = before;
 	}
 	if (n < LEAST)
 		return false;
@@ -87,10 +104,28 @@ bool numbers_spike(const struct job *j, size_t at, double *ret_usual)
 	top = window[n - 1]; /* they are sorted now */
 	for (size_t i = 0; i < n; i++)
 		off[i] = fabs(window[i] - usual);
-	over = s->loss - usual;
+	over = value - usual;
 	return over > BEYOND * (top - usual) && over > DEVIATIONS * MAD_SIGMA * median(off, n) &&
-	       over > ((factor == MO_NONE_F ? NUMBERS_FACTOR : factor) - 1) *
-			       MO_MAX(fabs(usual), SMALL_LOSS);
+	       over > (factor - 1) * MO_MAX(fabs(usual), SMALL);
+}
+
+bool numbers_spike(const struct job *j, size_t at, double *ret_usual)
+{
+	double factor = j->spec.recipe.loss_factor;
+
+	return spikes(j, at, loss_of, numbers_bad(j) ? j->progress.numbers->begin : INT64_MAX,
+		      factor == MO_NONE_F ? NUMBERS_FACTOR : factor, ret_usual);
+}
+
+bool numbers_grad_spike(const struct job *j, size_t at, double *ret_usual)
+{
+	const struct sample *s = &j->progress.samples[at];
+
+	*ret_usual = MO_NONE_F;
+	if (s->grad_norm == MO_NONE_F || (s->skipped != MO_NONE && s->skipped > 0))
+		return false;
+	return !isfinite(s->grad_norm) ||
+	       spikes(j, at, grad_of, INT64_MAX, NUMBERS_GRAD_FACTOR, ret_usual);
 }
 
 bool numbers_bad(const struct job *j)

@@ -16,7 +16,8 @@
 #define NUMBERS_SPIKE_STAYS 16
 /* a spike that nobody goes back from is by then how high the loss is, from a change of data, say */
 #define NUMBERS_LEVEL 64
-#define NUMBERS_FACTOR 3.0      /* recovery.loss_spike.factor */
+#define NUMBERS_FACTOR 3.0 /* recovery.loss_spike.factor */
+#define NUMBERS_GRAD_FACTOR 10.0
 #define NUMBERS_ROLLBACKS_MAX 2 /* recovery.loss_spike.max */
 
 enum number_kind { NUMBER_NONE, NUMBER_GOOD, NUMBER_NAN, NUMBER_SPIKE, _NUMBER_KIND_N };
@@ -39,6 +40,11 @@ struct numbers {
 	 * the attempt; MO_NONE: none */
 	int64_t episodes, told;
 	int told_kind;
+	/* gradient norms far above those before them, or no numbers: how many were worth telling;
+	 * the last one, its iteration, and the median before it (MO_NONE_F: it is no number). They
+	 * are told and nothing follows: what they break shows in the losses */
+	int64_t grads, grad_at;
+	double grad, grad_usual;
 	/* where the job went back from last, and how often from there; MO_NONE: never */
 	int64_t place, rollbacks;
 };
@@ -49,6 +55,8 @@ enum number_kind number_of_sample(const struct sample *s);
 /* A loss that is a number, against those of the attempt before it; *ret_usual: their median,
  * MO_NONE_F where they are too few to judge by. at: index of the sample. */
 bool numbers_spike(const struct job *j, size_t at, double *ret_usual);
+/* The same of its gradient norm, which jumps more than a loss does. */
+bool numbers_grad_spike(const struct job *j, size_t at, double *ret_usual);
 /* An episode is not over, and its checkpoints are of no use. */
 bool numbers_bad(const struct job *j);
 /* What is saved at that iteration by the present attempt is tainted. */

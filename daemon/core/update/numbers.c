@@ -23,13 +23,13 @@ static struct numbers *numbers_get(struct job *j)
 	if (!n) {
 		n = j->progress.numbers = mo_desc_new(&numbers_desc);
 		n->trusted = !leaves_nan_out(&j->spec.engine);
-		n->episodes = n->rollbacks = 0;
+		n->episodes = n->rollbacks = n->grads = 0;
 	}
 	if (n->attempt != j->attempt) {
 		n->attempt = j->attempt;
 		n->judged = MO_NONE;
 		n->good = MO_MAX(j->run.resume, 0);
-		n->told = MO_NONE;
+		n->told = n->grad_at = MO_NONE;
 		n->kind = NUMBER_GOOD;
 	}
 	return n;
@@ -86,6 +86,20 @@ static void good(struct job *j, struct numbers *n, int64_t iteration, bool first
 		mark_all(j);
 }
 
+static void grad(const struct job *j, struct numbers *n, size_t at)
+{
+	const struct sample *s = &j->progress.samples[at];
+	double usual;
+
+	if (!numbers_grad_spike(j, at, &usual) ||
+	    (n->grad_at != MO_NONE && s->iteration - n->grad_at <= QUIET))
+		return;
+	n->grads = MO_MAX(n->grads, 0) + 1; /* in a state of a version before it is unknown */
+	n->grad_at = s->iteration;
+	n->grad = s->grad_norm;
+	n->grad_usual = usual;
+}
+
 void numbers_sample(struct job *j, size_t at)
 {
 	const struct sample *s = &j->progress.samples[at];
@@ -103,6 +117,7 @@ void numbers_sample(struct job *j, size_t at)
 	if (!first && s->iteration <= n->judged)
 		return;
 	n->judged = s->iteration;
+	grad(j, n, at);
 	if (kind == NUMBER_GOOD && numbers_spike(j, at, &usual) &&
 	    !(n->kind == NUMBER_SPIKE && n->row >= NUMBERS_LEVEL))
 		kind = NUMBER_SPIKE;

@@ -76,12 +76,51 @@ static void test_tail(void **state)
 	free(t);
 }
 
+/* Python's faulthandler prints a hundred calls of each thread, the main one last. */
+static void test_tail_of_threads(void **state)
+{
+	struct tail *t = mo_alloc(sizeof(*t));
+	char **lines = NULL, text[64];
+	size_t n = 0;
+
+	tail_add(t, "before", 6);
+	tail_add(t, "Fatal Python error: Aborted", 27);
+	for (int thread = 0; thread < 40; thread++) {
+		tail_add(t, "", 0);
+		snprintf(text, sizeof(text), "%shread 0x7f%02d (most recent call first):",
+			 thread == 39 ? "Current t" : "T", thread);
+		tail_add(t, text, strlen(text));
+		for (int call = 0; call < 30; call++) {
+			snprintf(text, sizeof(text), "  File \"a.py\", line %d in f%d", call,
+				 thread);
+			tail_add(t, text, strlen(text));
+		}
+		tail_add(t, "  ...", 5);
+	}
+	tail_add(t, "", 0);
+	tail_add(t, "Extension modules: x", 20);
+	tail_add(t, "  File of nothing", 17);
+	tail_lines(t, &lines, &n);
+	assert_int_equal(n, 2 + 1 + 1 + TAIL_CALLS + 2);
+	assert_string_equal(lines[0], "before");
+	assert_string_equal(lines[3], "Current thread 0x7f39 (most recent call first):");
+	assert_string_equal(lines[4], "  File \"a.py\", line 0 in f39");
+	assert_string_equal(lines[3 + TAIL_CALLS], "  File \"a.py\", line 7 in f39");
+	assert_string_equal(lines[n - 2], "Extension modules: x");
+	assert_string_equal(lines[n - 1], "  File of nothing");
+	while (n > 0)
+		free(lines[--n]);
+	free(lines);
+	free(t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_pieces),
 		cmocka_unit_test(test_too_long),
 		cmocka_unit_test(test_tail),
+		cmocka_unit_test(test_tail_of_threads),
 	};
 
 	return cmocka_run_group_tests_name("split", tests, NULL, NULL);

@@ -2,6 +2,7 @@
  * a job that is well looks like one that hangs, and what then is said of it. */
 #include "tests/unit/dcore/world.h"
 
+#include <signal.h>
 #include <string.h>
 
 /* of the tests that wait long: a tenth, as the least times are */
@@ -103,7 +104,7 @@ static void a_stopped_rank_is_named_and_the_attempt_ends(void **state)
 	expect(&w, 1, 0, 0); /* two kinds say it, for half a minute */
 	world_run(&w, 15 * S);
 	expect(&w, 1, 1, 0);
-	assert_true(world_count(&w, 0, CMD_KILL) > 0 && world_count(&w, 1, CMD_KILL) > 0);
+	assert_true(world_count(&w, 0, CMD_STOP) > 0 && world_count(&w, 1, CMD_STOP) > 0);
 	assert_int_equal(world_job(&w, id)->attempt, 2);
 	assert_int_equal(world_job(&w, id)->restarts, 1);
 	inc = &world_job(&w, id)->incidents[0];
@@ -116,6 +117,86 @@ static void a_stopped_rank_is_named_and_the_attempt_ends(void **state)
 	assert_true(evidence_has(&w, id, "ranks: 3 collective-stuck, 1 host-stuck"));
 	/* four GPUs, since anything moved */
 	assert_in_range(world_job(&w, id)->ledger[GPU_HANG] - before, 4 * 29 * S, 4 * 45 * S);
+	world_done(&w);
+}
+
+static void ends_by_abort(struct world *w, size_t toy, int64_t id, int64_t rank,
+			  const char *const *calls)
+{
+	struct note *n = world_note(w, toy, id, NOTE_EXIT);
+
+	n->rank = rank;
+	n->signal = SIGABRT;
+	n->cause = mo_strdup("stopped");
+	mo_strs_add(&n->tail, &n->n_tail, "Fatal Python error: Aborted");
+	if (calls)
+		mo_strs_add(&n->tail, &n->n_tail, "Current thread 0x7f (most recent call first):");
+	for (; calls && *calls; calls++)
+		mo_strs_add(&n->tail, &n->n_tail, *calls);
+}
+
+/* They are asked where they stand before they are killed; who stands alone comes first. */
+static void the_ranks_say_where_they_stood(void **state)
+{
+	static const char *const waits[] = {
+		"  File \"/opt/venv/lib/python3.12/site-packages/torch/c10d.py\", line 2806 in "
+		"reduce",
+		"  File \"/opt/venv/lib/python3.12/site-packages/torch/c10d.py\", line 81 in "
+		"wrapper",
+		"  File \"/work/megatron/training.py\", line 512 in train_step",
+		"  File \"/work/pretrain.py\", line 9 in <module>", NULL
+	};
+	static const char *const reads[] = { "  File \"/work/data.py\", line 7 in next_batch",
+					     "  File \"/work/pretrain.py\", line 8 in <module>",
+					     NULL };
+	struct world w;
+	int64_t id = start_fast(&w, 2, 8, "auto");
+	const struct command *last;
+
+	train(&w, id, 1, 25);
+	w.toys[1].moves[1].state = PROCESS_STOPPED;
+	w.no_kill = true;
+	world_run(&w, 60 * S);
+	expect(&w, 1, 1, 0);
+	for (size_t toy = 0; toy < 2; toy++) {
+		assert_int_equal(world_count(&w, toy, CMD_KILL), 0);
+		last = &w.toys[toy].log[w.toys[toy].n_log - 1];
+		assert_int_equal(last->kind, CMD_STOP);
+		assert_int_equal(last->signal, SIGABRT);
+		assert_in_range(last->grace_us, S, 10 * S);
+	}
+	world_exit(&w, 1, id, 7, 1, MO_NONE); /* its peer is gone */
+	for (int64_t rank = 0; rank < 7; rank++)
+		ends_by_abort(&w, (size_t)rank / 4, id, rank,
+			      rank == 5   ? NULL
+			      : rank == 2 ? reads
+					  : waits);
+	w.no_kill = false;
+	world_run(&w, 5 * S);
+	assert_int_equal(world_job(&w, id)->attempt, 2);
+	assert_string_equal(world_job(&w, id)->incidents[0].class, "hang");
+	assert_true(evidence_has(&w, id, "rank 2 stood in next_batch (data.py:7)"));
+	assert_true(evidence_has(&w, id, "ranks 5, 7 did not say where"));
+	assert_true(evidence_has(&w, id,
+				 "ranks 0-1, 3-4, 6 stood in reduce (c10d.py:2806), called by "
+				 "train_step (training.py:512)"));
+	world_done(&w);
+}
+
+/* An agent that knows nothing of hangs is told to kill. */
+static void an_older_agent_kills_at_once(void **state)
+{
+	struct world w;
+	int64_t id = start_fast(&w, 1, 2, "auto");
+
+	train(&w, id, 1, 25);
+	w.no_kill = true;
+	world_run(&w, 16 * MINUTE);
+	expect(&w, 1, 1, 0);
+	assert_int_equal(w.toys[0].log[w.toys[0].n_log - 1].kind, CMD_STOP);
+	w.toys[0].tells_motion = false;
+	world_run(&w, 2 * S);
+	assert_int_equal(w.toys[0].log[w.toys[0].n_log - 1].kind, CMD_KILL);
 	world_done(&w);
 }
 
@@ -494,6 +575,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_stopped_rank_is_named_and_the_attempt_ends),
+		cmocka_unit_test(the_ranks_say_where_they_stood),
+		cmocka_unit_test(an_older_agent_kills_at_once),
 		cmocka_unit_test(spinning_alone_takes_a_quarter_of_an_hour),
 		cmocka_unit_test(the_network_tells_spinning_from_computing),
 		cmocka_unit_test(compiling_may_say_nothing_for_twenty_minutes),

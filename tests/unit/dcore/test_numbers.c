@@ -533,6 +533,49 @@ static void a_job_of_a_version_before_is_only_told(void **state)
 
 #define T(f) cmocka_unit_test_setup_teardown(f, saver_setup, saver_teardown)
 
+static void grads(struct saver *o, int64_t from, int64_t to, double value)
+{
+	for (int64_t i = from; i < to; i++) {
+		struct sample *s = sample(o, i);
+
+		s->loss = 2 + 0.01 * (double)(i % 5);
+		s->grad_norm = value + 0.02 * (double)(i % 7);
+	}
+	saver_run(o, 1);
+}
+
+/* It is told and nothing follows; noise, one in a hundred iterations more, and an engine that says
+ * that it skipped the step are not told. */
+static void a_gradient_that_explodes_is_told(void **state)
+{
+	struct saver *o = *state;
+	struct sample *s;
+
+	saver_losses(o, "rollback", MO_NONE_F, MO_NONE);
+	saver_run(o, 2);
+	grads(o, 1, 40, 0.8);
+	grads(o, 40, 41, 5);
+	assert_int_equal(events(o, "grad.spike"), 0); /* six times: clipped */
+	grads(o, 41, 60, 0.8);
+	s = sample(o, 60);
+	s->loss = 0;
+	s->skipped = 1;
+	s->grad_norm = INFINITY;
+	saver_run(o, 1);
+	assert_int_equal(events(o, "grad.spike"), 0);
+	grads(o, 61, 62, 64);
+	assert_int_equal(events(o, "grad.spike"), 1);
+	assert_true(says(o, "grad.spike", "the gradient norm of iteration 61 is 64.1, where 0.8"));
+	grads(o, 62, 63, 90);
+	assert_int_equal(events(o, "grad.spike"), 1);
+	grads(o, 63, 170, 0.8);
+	grads(o, 170, 171, NAN);
+	assert_int_equal(events(o, "grad.spike"), 2);
+	assert_true(says(o, "grad.spike", "the gradient norm of iteration 170 is no number"));
+	assert_int_equal(saver_job(o)->attempt, 1);
+	assert_int_equal(events(o, "loss.nan") + events(o, "loss.spike"), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -555,6 +598,7 @@ int main(void)
 		T(what_a_scan_finds_is_tainted),
 		T(the_next_job_knows_it),
 		T(keep_leaves_the_good_one),
+		T(a_gradient_that_explodes_is_told),
 	};
 
 	return cmocka_run_group_tests_name("dcore/numbers", tests, NULL, NULL);
