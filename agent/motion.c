@@ -78,8 +78,12 @@ static void add(struct motion_reading *r, const struct motion_process *p)
 		r->state = motion_state(p->state);
 		r->io_bytes = io;
 		r->cpu_us = 0;
-	} else if (io != MO_NONE && r->io_bytes != MO_NONE) {
-		r->io_bytes += io;
+	} else {
+		/* a loader that a file system holds up holds up its rank */
+		if (r->state == PROCESS_RUNS && motion_state(p->state) == PROCESS_WAITS)
+			r->state = PROCESS_WAITS;
+		if (io != MO_NONE && r->io_bytes != MO_NONE)
+			r->io_bytes += io;
 	}
 }
 

@@ -13,3 +13,12 @@ sim: $(BUILD)/sim
 	@$(BUILD)/sim --seed $(SEED) $(if $(STEPS),--steps)
 sim-many: $(BUILD)/sim
 	@$(BUILD)/sim --seeds $(SEEDS)
+
+# Hangs and what looks like them (docs/reliability.md): build/hangs [--seed N] [--steps N]
+HANGS_SRC := $(wildcard tests/hangs/*.c) tests/unit/asserting.c
+$(BUILD)/hangs: $(call obj,$(HANGS_SRC)) $(call lib,$(SIM_ROOMS))
+	$(CC) $(LDFLAGS_ALL) -o $@ $(call obj,$(HANGS_SRC)) -Wl,--start-group \
+		$(call lib,$(SIM_ROOMS)) -Wl,--end-group -ljson-c -lfyaml -lpcre2-8 -lm
+.PHONY: hangs
+hangs: $(BUILD)/hangs
+	@$(BUILD)/hangs --seed $(SEED) --steps 1000000

@@ -45,7 +45,9 @@ static const struct mo_field rank_motion_fields[] = {
 	MO_D(rank_motion, net_ms, MO_INT,
 	     "since RDMA cards of the node last moved what its ranks send", .most = AGE_MS),
 	MO_D_ENUM(rank_motion, state, process_state_names,
-		  "of its main process: stopped by a signal, or waits in the kernel", .omit = true),
+		  "of its main process: stopped by a signal, or waits in the kernel (one below it "
+		  "too)",
+		  .omit = true),
 };
 const struct mo_desc rank_motion_desc = MO_DESC(rank_motion, rank_motion_fields);
 

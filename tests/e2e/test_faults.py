@@ -1140,4 +1140,5 @@ def main():
         return suite.main(rig)
 
 
-sys.exit(1 if main() else 0)
+if __name__ == "__main__":
+    sys.exit(1 if main() else 0)

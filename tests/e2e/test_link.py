@@ -244,4 +244,5 @@ def dead_with_its_machine():
         )
 
 
-sys.exit(1 if suite.main() else 0)
+if __name__ == "__main__":
+    sys.exit(1 if suite.main() else 0)

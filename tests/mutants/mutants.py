@@ -74,10 +74,31 @@ MUTANTS = [
     ),
     (
         "what moves beside the iterations counts for nothing",
-        "hang_judge",
-        "v.quiet_us = MO_MIN(v.quiet_us, MO_MIN(k.written, k.network));",
+        "quiet_of",
+        "ret = MO_MIN(ret, MO_MIN(k.written, k.network));",
         "",
         [unit("dcore", "test_hang"), SIM],
+    ),
+    (
+        "all asleep for half a minute hang",
+        "limit_of",
+        "kinds >= 2 && asleep",
+        "false",
+        [unit("dcore", "test_hang_pauses")],
+    ),
+    (
+        "lines that come together were never awaited",
+        "gap_of",
+        "passed < took / 10",
+        "false",
+        [unit("dcore", "test_hang_pauses")],
+    ),
+    (
+        "a start may spin for ever",
+        "hang_judge",
+        "l->busy && v.quiet_us < l->spins",
+        "l->busy",
+        [unit("dcore", "test_hang_pauses")],
     ),
     (
         "ranks of a hang are killed before they say where they stand",

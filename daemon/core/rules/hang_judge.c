@@ -69,7 +69,7 @@ static bool gpu_hangs(const struct state *s, const struct rank *k)
 }
 
 static int state_of(const struct state *s, const struct job *j, size_t rank, const struct seen *k,
-		    const struct hang_limits *l)
+		    const struct hang_limits *l, bool busy)
 {
 	int64_t moved = MO_MIN(k->written, k->network);
 
@@ -77,7 +77,7 @@ static int state_of(const struct state *s, const struct job *j, size_t rank, con
 		return RANK_UNSEEN;
 	if (k->process == PROCESS_STOPPED)
 		return RANK_HOST_STUCK;
-	if (moved < l->suspect || (l->busy && k->processors < l->suspect))
+	if (moved < l->suspect || (busy && k->processors < l->suspect))
 		return state_of_moving(j);
 	if (gpu_hangs(s, &j->run.ranks[rank]))
 		return RANK_GPU_HUNG;
@@ -147,12 +147,31 @@ static void odd_choose(const struct odd *o, struct hang_verdict *v)
 static int64_t limit_of(const struct hang_limits *l, const struct hang_verdict *v)
 {
 	int kinds = v->written + v->network + v->processors;
-	int64_t limit = kinds >= 2                                    ? l->two
+	bool asleep = v->processors && !v->stopped && !v->network;
+	int64_t limit = kinds >= 2 && asleep                          ? l->asleep
+			: kinds >= 2                                  ? l->two
 			: kinds == 1 && (v->network || v->processors) ? l->one
 								      : l->written;
 
 	/* the disk may come back */
 	return v->waits ? MO_MAX(limit, l->slow) : limit;
+}
+
+/* Since nobody wrote, and no card moved anything. */
+static int64_t quiet_of(const struct state *s, const struct job *j, int64_t overdue, int64_t now,
+			int64_t fresh_us)
+{
+	int64_t ret = overdue;
+
+	for (size_t i = 0; i < j->run.n_ranks; i++) {
+		struct seen k;
+
+		if (j->run.ranks[i].exit)
+			continue;
+		k = look(s, j, i, now, fresh_us);
+		ret = MO_MIN(ret, MO_MIN(k.written, k.network));
+	}
+	return ret;
 }
 
 struct hang_verdict hang_judge(const struct state *s, const struct job *j,
@@ -161,10 +180,11 @@ struct hang_verdict hang_judge(const struct state *s, const struct job *j,
 {
 	struct hang_verdict v = { .rank = MO_NONE, .overdue_us = now - since };
 	struct odd o = { .stopped = MO_NONE, .waits = MO_NONE };
-	bool written = true, network = true, processors = true;
+	bool written = true, network = true, processors = true, busy;
 	int64_t used = INT64_MAX;
 
-	v.quiet_us = v.overdue_us;
+	v.quiet_us = quiet_of(s, j, v.overdue_us, now, fresh_us);
+	busy = l->busy && v.quiet_us < l->spins;
 	for (int i = 0; i < _HANG_STATE_N; i++)
 		o.first[i] = MO_NONE;
 	for (size_t i = 0; i < j->run.n_ranks; i++) {
@@ -174,7 +194,7 @@ struct hang_verdict hang_judge(const struct state *s, const struct job *j,
 		if (j->run.ranks[i].exit)
 			continue;
 		k = look(s, j, i, now, fresh_us);
-		state = state_of(s, j, i, &k, l);
+		state = state_of(s, j, i, &k, l, busy);
 		v.states[state]++;
 		v.unseen += !k.fresh;
 		odd_add(&o, i, &k, state);
@@ -184,10 +204,9 @@ struct hang_verdict hang_judge(const struct state *s, const struct job *j,
 		used = MO_MIN(used, k.processors);
 		v.stopped |= k.process == PROCESS_STOPPED;
 		v.waits |= k.process == PROCESS_WAITS;
-		v.quiet_us = MO_MIN(v.quiet_us, MO_MIN(k.written, k.network));
 	}
 	/* peers of one that is stopped spin, whatever they did before */
-	if (l->busy && !v.stopped)
+	if (busy && !v.stopped)
 		v.quiet_us = MO_MIN(v.quiet_us, used);
 	v.written = written && v.unseen == 0 && o.n_ranks > 0;
 	v.network = network && v.unseen == 0 && o.n_ranks > 0;

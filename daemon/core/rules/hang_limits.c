@@ -15,6 +15,8 @@
 #define EVAL_US (3600 * SEC)
 #define TWO_US (30 * SEC)
 #define ONE_US (60 * SEC)
+/* a file system that stands for a minute, and a step behind it */
+#define ASLEEP_US (120 * SEC)
 #define WRITTEN_US (900 * SEC)
 #define WINDOW 512                    /* steps of which the times count */
 #define GAP_MAX_US (30 * 86400 * SEC) /* no gap of a clock that jumped is longer */
@@ -27,30 +29,31 @@ static int ascending(const void *a, const void *b)
 }
 
 /* Between an iteration that was reported and the next one: what passed, or what the engine says
- * that a step took, whichever is more. */
-static int64_t gap_of(const struct sample *s)
+ * that a step took, whichever is more. Of lines that were held back and came together, *held: what
+ * they took together: so long none came, though nobody saw it of the first ones. */
+static int64_t gap_of(const struct sample *s, int64_t *held)
 {
-	int64_t gap = MO_MAX(s->time - s[-1].time, 0);
+	int64_t passed = MO_MAX(s->time - s[-1].time, 0), step = 0, took;
 
 	if (s->step_ms != MO_NONE_F && isfinite(s->step_ms) && s->step_ms > 0)
-		gap = MO_MAX(gap, (int64_t)(MO_MIN(s->step_ms, 1e9) * 1000));
-	return MO_MIN(gap, GAP_MAX_US);
+		step = (int64_t)(MO_MIN(s->step_ms, 1e9) * 1000);
+	took = MO_MIN(step * MO_MIN(MO_MAX(s->iteration - s[-1].iteration, 1), 1000), GAP_MAX_US);
+	*held = passed < took / 10 ? MO_MIN(*held + took, GAP_MAX_US) : 0;
+	return MO_MIN(MO_MAX(MO_MAX(passed, step), *held), GAP_MAX_US);
 }
 
 /* False: too few of this attempt. */
 static bool steps_of(const struct job *j, int64_t *ret_p99, int64_t *ret_longest)
 {
 	const struct job_progress *p = &j->progress;
-	int64_t gaps[WINDOW];
+	int64_t gaps[WINDOW], held = 0;
 	size_t n = 0;
 
-	for (size_t i = p->n_samples; i > 1 && n < WINDOW; i--) {
-		const struct sample *s = &p->samples[i - 1];
-
-		if (s->attempt != j->attempt || s[-1].attempt != j->attempt)
-			break;
-		gaps[n++] = gap_of(s);
-	}
+	while (n < WINDOW && n + 1 < p->n_samples &&
+	       p->samples[p->n_samples - n - 2].attempt == j->attempt)
+		n++;
+	for (size_t i = 0; i < n; i++)
+		gaps[i] = gap_of(&p->samples[p->n_samples - n + i], &held);
 	if (n < HANG_STEPS_MIN)
 		return false;
 	qsort(gaps, n, sizeof(*gaps), ascending);
@@ -66,8 +69,11 @@ static struct hang_limits fixed(int64_t us, int64_t percent)
 	return (struct hang_limits){ .suspect = suspect,
 				     .two = 2 * suspect,
 				     .one = 2 * suspect,
+				     .asleep = 2 * suspect,
 				     .written = 2 * suspect,
 				     .slow = 2 * suspect,
+				     /* nobody compiles for longer without a line */
+				     .spins = 8 * suspect,
 				     .p99 = MO_NONE };
 }
 
@@ -98,6 +104,7 @@ struct hang_limits hang_limits_of(const struct job *j, int64_t percent)
 	l.suspect = MO_MAX(3 * p99, HANG_SUSPECT_US / 100 * percent);
 	l.two = MO_MAX(MO_MAX(5 * p99, 2 * longest), TWO_US / 100 * percent);
 	l.one = MO_MAX(MO_MAX(8 * p99, 2 * longest), ONE_US / 100 * percent);
+	l.asleep = MO_MAX(l.one, ASLEEP_US / 100 * percent);
 	l.written = MO_MAX(l.one, WRITTEN_US / 100 * percent);
 	l.slow = MO_MAX(l.one, 2 * SAVE_US / 100 * percent);
 	return l;

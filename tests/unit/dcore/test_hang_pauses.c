@@ -1,0 +1,98 @@
+/* What build/hangs found (tests/hangs): healthy pauses that were hangs, and hangs that were none. */
+#include "tests/unit/dcore/world.h"
+
+#define MOVES INT64_MAX
+
+static const struct toy_motion spins = { 0, 0, MOVES, MO_NONE, PROCESS_RUNS };
+
+static void all_ranks(struct world *w, struct toy_motion m)
+{
+	for (size_t i = 0; i < w->n_toys; i++)
+		for (size_t k = 0; k < ELEMENTSOF(w->toys[i].moves); k++)
+			w->toys[i].moves[k] = m;
+}
+
+static int64_t start(struct world *w, int64_t percent)
+{
+	struct submit spec;
+	int64_t id;
+
+	world_init(w, 2, 2);
+	w->core->config.hang_percent = percent;
+	for (size_t i = 0; i < w->n_toys; i++)
+		w->toys[i].tells_motion = true;
+	all_ranks(w, spins);
+	world_recipe(&spec, 4);
+	spec.recipe.steps = 100000;
+	spec.recipe.hang = mo_strdup("auto");
+	id = world_submit(w, &spec);
+	mo_desc_done(&submit_desc, &spec);
+	world_run(w, S);
+	return id;
+}
+
+/* They wait for loaders, and these for a file system that stands for a minute. */
+static void all_sleep_for_a_minute(void **state)
+{
+	struct world w;
+	int64_t id = start(&w, 100);
+
+	for (int64_t i = 1; i <= 25; i++) {
+		world_iteration(&w, 0, id, i);
+		world_run(&w, S);
+	}
+	all_ranks(&w, (struct toy_motion){ 0, 0, w.now, MO_NONE, PROCESS_RUNS });
+	world_run(&w, 110 * S);
+	assert_int_equal(world_events(&w, "hang.suspected"), 1);
+	assert_int_equal(world_events(&w, "hang.confirmed"), 0);
+	world_run(&w, 30 * S);
+	assert_int_equal(world_events(&w, "hang.confirmed"), 1);
+	world_done(&w);
+}
+
+/* Steps of 40 s, whose lines come 27 at once: each time after 18 minutes. */
+static void lines_that_come_together(void **state)
+{
+	struct world w;
+	int64_t id = start(&w, 100);
+
+	for (int64_t i = 1; i <= 27; i++) {
+		world_iteration(&w, 0, id, i);
+		world_toy_step(&w, 0, id)
+			->notes[world_toy_step(&w, 0, id)->n_notes - 1]
+			.sample->step_ms = 40000;
+	}
+	world_run(&w, 27 * 40 * S);
+	assert_int_equal(world_events(&w, "hang.confirmed"), 0);
+	world_iteration(&w, 0, id, 28);
+	world_run(&w, 10 * S);
+	assert_int_equal(world_job(&w, id)->attempt, 1);
+	world_done(&w);
+}
+
+/* A tenth of the times: nothing but processors for 24 minutes. Then who sleeps stands out. */
+static void a_start_that_spins_for_ever(void **state)
+{
+	struct world w;
+	int64_t id = start(&w, 10);
+
+	world_note(&w, 0, id, NOTE_PHASE)->phase = PHASE_INIT;
+	w.toys[1].moves[0].cpu_at = w.now;
+	world_run(&w, 22 * 60 * S);
+	assert_int_equal(world_events(&w, "hang.confirmed"), 0);
+	world_run(&w, 8 * 60 * S);
+	assert_int_equal(world_events(&w, "hang.confirmed"), 1);
+	assert_int_equal(world_job(&w, id)->incidents[0].first_rank, 2);
+	world_done(&w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(all_sleep_for_a_minute),
+		cmocka_unit_test(lines_that_come_together),
+		cmocka_unit_test(a_start_that_spins_for_ever),
+	};
+
+	return cmocka_run_group_tests_name("hang pauses", tests, NULL, NULL);
+}
