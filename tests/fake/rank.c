@@ -6,9 +6,9 @@
  * SIGTERM and calls setsid) --exit ITER:CODE:RANK (exit by itself, first attempt only) --hold-start
  * FILE (waits until FILE exists before the first iteration) --stay ITER (the first attempt goes no
  * further: on however slow a machine it is killed there) --loss FROM:TO:VALUE:ATTEMPTS (the loss
- * from one iteration to another in the first attempts) --slow RANK:FROM:TO:TIMES (that rank takes so
- * many times as long from one iteration to another, in the first attempt; the others wait for it, and
- * each tells what was its own of the step). */
+ * from one iteration to another in the first attempts) --slow RANK:FROM:TO:TIMES (that rank takes
+ * so many times as long from one iteration to another, in the first attempt; the others wait for
+ * it, and each tells what was its own of the step). */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
