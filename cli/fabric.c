@@ -1,4 +1,4 @@
-/* fabric read FILE: what `moectl plan --alltoall` and `--reduce` take from the output of rccl-tests,
+/* fabric read FILE: what `moectl plan --alltoall` and `--reduce` take from what rccl-tests printed,
  * and whether its values were right. Offline. */
 #include "cli/fabric.h"
 
@@ -7,6 +7,7 @@
 
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/visible.h"
 #include "lib/base/buf.h"
 #include "lib/base/fd.h"
 #include "lib/plan/curve.h"
@@ -30,7 +31,7 @@ static void print_curve(const struct cli *cli, const struct curve *c)
 	json_object_object_add(doc, "curve", rows);
 	json_object_object_add(doc, "wrong", json_object_new_int64(c->wrong));
 	if (cli->json)
-		puts(json_object_to_json_string_ext(doc, JSON_C_TO_STRING_PLAIN));
+		print_json_doc(doc);
 	else
 		print_table(cli, columns, ELEMENTSOF(columns), rows);
 	json_object_put(doc);

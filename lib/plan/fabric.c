@@ -61,8 +61,8 @@ static int by_size(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Of the first pairs, before those that are slow are tried again: the middle one, of two the faster.
- * Three nodes have no disjoint pairs: the fastest of all. */
+/* Of the first pairs, before those that are slow are tried again: the middle one, of two the
+ * faster. Three nodes have no disjoint pairs: the fastest of all. */
 double fabric_reference(const struct fabric *f)
 {
 	_cleanup_(mo_freep) double *all = mo_alloc_array(f->n_runs + 1, sizeof(*all));
