@@ -18,6 +18,7 @@
 #include "cli/exec.h"
 #include "cli/explain.h"
 #include "cli/image.h"
+#include "cli/fabric.h"
 #include "cli/init.h"
 #include "cli/list.h"
 #include "cli/local.h"
@@ -46,7 +47,8 @@ static const struct verb *const verbs[] = {
 	&verb_pause,   &verb_resume, &verb_restart,     &verb_exec,     &verb_nodes,
 	&verb_node,    &verb_drain,  &verb_undrain,     &verb_ack,      &verb_fence,
 	&verb_resolve, &verb_why,    &verb_explain,     &verb_classify, &verb_token,
-	&verb_backup,  &verb_doctor, &verb_image,       &verb_debug,    &verb_local,
+	&verb_backup,  &verb_doctor, &verb_image,       &verb_fabric,   &verb_debug,
+	&verb_local,
 };
 
 static void cli_done(struct cli *cli)

@@ -93,7 +93,10 @@ bool too_large(const struct state *s, const struct submit *spec, struct too_larg
 	ret->text =
 		mo_printf("needs %lld GPUs%s%s; the cluster has %lld%s%s (the largest node %lld)",
 			  (long long)r->gpus, r->gpu ? " of type " : "", r->gpu ? r->gpu : "",
-			  (long long)all, r->n_exclude ? " outside cluster.exclude" : "",
+			  (long long)all,
+			  r->n_nodes     ? " in cluster.nodes"
+			  : r->n_exclude ? " outside cluster.exclude"
+					 : "",
 			  of_others ? of_others : "", (long long)largest);
 	if (fits)
 		ret->next = mo_printf("on what is there it runs by --set cluster.gpus=%lld%s",

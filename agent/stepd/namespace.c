@@ -228,6 +228,18 @@ static void on_answer(struct stepd *s, struct source *source, uint32_t events)
 		judge(s, m);
 }
 
+/* A hard mount whose server is away waits without end, and says nothing. */
+static char *late(const struct stepd *s)
+{
+	const struct recipe_container *c = s->spool.launch.container;
+
+	return mo_printf("moe-namespace has not ended after %d s%s%s%s", DEADLINE_US / 1000000,
+			 c ? " with " : "", c ? c->image : "",
+			 c ? ": does the disk or the server answer on which it lies, or a mount of "
+			     "it?"
+			   : "");
+}
+
 void namespace_tick(struct stepd *s)
 {
 	struct maker *m = s->maker;
@@ -240,8 +252,7 @@ void namespace_tick(struct stepd *s)
 		return;
 	}
 	process_kill(m->pid); /* the subreaper takes it */
-	finish(s, m, mo_printf("moe-namespace has not ended after %d s", DEADLINE_US / 1000000),
-	       "namespace", false);
+	finish(s, m, late(s), "namespace", false);
 }
 
 static int run(struct stepd *s, struct maker *m)

@@ -146,6 +146,8 @@ static const struct mo_field recipe_fields[] = {
 	MO_D(recipe, spares, MO_INT, "spare nodes; more than 0 is refused"),
 	MO_D(recipe, nic_gbps, MO_INT, "network bandwidth of a GPU for plans, Gbit/s"),
 	MO_D(recipe, gpu, MO_STR, "type of GPU; null: any"),
+	MO_D_LIST(recipe, nodes, MO_STRS, "the only nodes that it may get; none: any",
+		  .max = MO_NODES_MAX, .omit = true),
 	MO_D_LIST(recipe, exclude, MO_STRS, "nodes that it must not get", .max = MO_NODES_MAX),
 	MO_D_SUB(recipe, parallelism, MO_STRUCT, &parallelism_desc, "sizes of the mesh"),
 	MO_D(recipe, seq, MO_INT, "sequence length, tokens"),

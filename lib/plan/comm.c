@@ -5,69 +5,14 @@
  * (rccl-tests) replace the catalogue's bandwidth. Callers: time.c, memory.c. */
 #include "lib/plan/comm.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <string.h>
 
 #include "lib/base/assert.h"
 #include "lib/base/parse.h"
+#include "lib/plan/curve.h"
 #include "lib/plan/params.h"
 #include "lib/plan/shape.h"
-
-/* What no network is: nothing, not a number, or more than a GPU's memory. */
-#define CURVE_BYTES_MAX 1e15
-#define CURVE_GBS_MIN 1e-3
-#define CURVE_GBS_MAX 1e5
-
-bool curve_parse(const char *text, struct curve *ret)
-{
-	*ret = (struct curve){ 0 };
-	for (const char *line = text; line && *line && ret->n < ELEMENTSOF(ret->points);
-	     line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
-		_cleanup_(mo_freep) char *copy = mo_strndup(line, strcspn(line, "\n"));
-		char *words[16], *rest = copy;
-		size_t n = 0;
-		double bytes, bandwidth;
-
-		for (char *word; n < ELEMENTSOF(words) && (word = strsep(&rest, " \t\r"));)
-			if (*word)
-				words[n++] = word;
-		/* size count type [redop root] time algbw busbw errors, out of place first */
-		size_t at = n >= 8 && isdigit((unsigned char)words[0][0]) &&
-					    !isdigit((unsigned char)words[2][0])
-				    ? (isdigit((unsigned char)words[3][0]) ? 5 : 7)
-				    : 0;
-
-		if (!at || at >= n || mo_parse_double(words[0], &bytes) < 0 ||
-		    mo_parse_double(words[at], &bandwidth) < 0 ||
-		    !(bytes >= 1 && bytes <= CURVE_BYTES_MAX) ||
-		    !(bandwidth >= CURVE_GBS_MIN && bandwidth <= CURVE_GBS_MAX))
-			continue;
-		if (ret->n == 0 || bytes > ret->points[ret->n - 1].bytes) {
-			ret->points[ret->n].bytes = bytes;
-			ret->points[ret->n++].gbs = bandwidth;
-		}
-	}
-	return ret->n > 0;
-}
-
-/* Below the smallest size an exchange takes as long as that one; above the largest the bandwidth
- * stays. */
-double curve_at(const struct curve *c, double bytes)
-{
-	mo_assert(c->n > 0 && c->n <= ELEMENTSOF(c->points));
-	if (bytes <= c->points[0].bytes)
-		return c->points[0].gbs * bytes / c->points[0].bytes;
-	for (size_t i = 1; i < c->n; i++)
-		if (bytes <= c->points[i].bytes) {
-			double part = log(bytes / c->points[i - 1].bytes) /
-				      log(c->points[i].bytes / c->points[i - 1].bytes);
-
-			return exp((1 - part) * log(c->points[i - 1].gbs) +
-				   part * log(c->points[i].gbs));
-		}
-	return c->points[c->n - 1].gbs;
-}
 
 static double nic(const struct shape *s)
 {

@@ -20,15 +20,3 @@ double comm_fsdp_gather(const struct shape *s, double weights, bool experts);
 /* reduce-scatter and all-gather of a stage's weights */
 double comm_grads(const struct shape *s, double dense, double experts);
 bool comm_fsdp(const struct shape *s);
-/* Measured bandwidth of a collective: bytes per rank -> 10^9 bytes/s, sizes ascending. */
-struct curve {
-	struct {
-		double bytes, gbs;
-	} points[32];
-	size_t n;
-};
-/* Rows of rccl-tests / nccl-tests output ("size count type ... busbw"); what is no row is
- * ignored. False: no row. */
-bool curve_parse(const char *text, struct curve *ret);
-/* 10^9 bytes/s, interpolated in log size */
-double curve_at(const struct curve *c, double bytes);

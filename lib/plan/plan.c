@@ -10,7 +10,7 @@
 #include "lib/base/parse.h"
 #include "lib/model/layout.h"
 #include "lib/model/limits.h"
-#include "lib/plan/comm.h"
+#include "lib/plan/curve.h"
 #include "lib/plan/features.h"
 #include "lib/plan/params.h"
 #include "lib/plan/pipeline.h"

@@ -6,7 +6,7 @@
 #include "lib/plan/features.h"
 #include "lib/plan/plan.h"
 
-struct curve; /* comm.h */
+struct curve; /* curve.h */
 struct shape {
 	const struct recipe_model *model;
 	const struct gpu_type *gpu;

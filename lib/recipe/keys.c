@@ -197,6 +197,7 @@ static const struct key recipe_keys[] = {
 	F("cluster.gpus", KEY_INT, gpus, RANGE(1, MO_RANKS_MAX), .required = true),
 	F("cluster.gpu", KEY_NAME, gpu),
 	F("cluster.spares", KEY_INT, spares, RANGE(0, MO_NODES_MAX), DEF(0)),
+	F("cluster.nodes", KEY_LIST, nodes, .count_offset = offsetof(struct recipe, n_nodes)),
 	F("cluster.exclude", KEY_LIST, exclude, .count_offset = offsetof(struct recipe, n_exclude)),
 	F("cluster.nic_gbps", KEY_INT, nic_gbps, RANGE(1, 100000)),
 	CUSTOM("parallelism", key_read_parallelism),

@@ -129,16 +129,15 @@ static void check_env(struct rules *k)
 	}
 }
 
-static void check_exclude(struct rules *k)
+static void check_nodes(struct rules *k, const char *path)
 {
-	const struct ynode *list = ynode_find(k->root, "cluster.exclude");
+	const struct ynode *list = ynode_find(k->root, path);
 
 	for (size_t i = 0; list && list->kind == YAML_LIST && i < list->n; i++) {
 		const struct ynode *v = list->items[i].value;
 
 		if (v->kind == YAML_SCALAR && !ynode_is_null(v) && !mo_name_valid(v->text))
-			errors_at(k->errors, v, NULL, "cluster.exclude: '%.60s' is no node name",
-				  v->text);
+			errors_at(k->errors, v, NULL, "%s: '%.60s' is no node name", path, v->text);
 	}
 }
 
@@ -158,7 +157,8 @@ static void check_rest(struct rules *k)
 			  "waits in the queue for nodes, and a failed job restarts on any free "
 			  "ones",
 			  LL(r->spares));
-	check_exclude(k);
+	check_nodes(k, "cluster.nodes");
+	check_nodes(k, "cluster.exclude");
 	if (is_like_id(r->name))
 		errors_at(k->errors, PLACE(k, "name"), NULL,
 			  "name: '%s' has the form of a job's id, so moectl would look for another "

@@ -8,6 +8,7 @@ import argparse
 import http.client
 import json
 import os
+import re
 import select
 import shutil
 import signal
@@ -18,6 +19,8 @@ import subprocess
 import sys
 import tempfile
 import time
+
+import yaml
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../e2e"))
 import container
@@ -335,9 +338,39 @@ def held_ms(rig, runtime, out, n):
     return ms
 
 
+def bare_ms(runtime, n):
+    """The floor of a container: the two commands of the runtime's file that moectl runs for one
+    (`image`, `start`), bare, one after another."""
+    with open("%s/data/runtimes/%s.yaml" % (runtime.dir, runtime.name)) as f:
+        commands = yaml.safe_load(f)
+    words = {"image": runtime.image, "step": "bare", "hold": os.path.join(BUILD, "moe-hold")}
+    words["dir"] = os.path.join(runtime.dir, "bare")
+    os.mkdir(words["dir"])
+    os.mkfifo(words["dir"] + "/life")
+    with open(words["dir"] + "/step_id", "w") as f:
+        f.write("bare\n")
+
+    def ask(name):
+        argv = [re.sub(r"(?<!{){(\w+)}(?!})", lambda m: words[m[1]], w) for w in commands[name]]
+        r = subprocess.run(argv, stdout=subprocess.PIPE, check=True, text=True)
+        return r.stdout
+
+    both = []
+    for i in range(n + 1):
+        life = os.open(words["dir"] + "/life", os.O_RDWR)
+        t0 = time.monotonic_ns()
+        words["id"] = ask("image").split("\n")[0].split()[-1]
+        ask("start")
+        if i > 0:
+            both.append((time.monotonic_ns() - t0) / 1e6)
+        os.close(life)
+        ask("release")
+    return both
+
+
 def bench_holder(n):
     """Submit -> all 8 ranks in main() in a container that docker or podman starts, where these
-    start here."""
+    start here. Beside it the runtime's own two commands: what is above them is moectl's."""
     if os.getuid() != 0:
         raise Failed("only root gives a job an image")
     out = os.path.join(OUT, "run-held")
@@ -355,6 +388,7 @@ def bench_holder(n):
             rig.agent_env = runtime.env()
             with rig:
                 without, stored, held = held_ms(rig, runtime, out, max(5, n // 3))
+                bare = bare_ms(runtime, max(5, n // 3))
         except Skipped as e:
             print("SKIP %s: %s" % (kind.name, e), flush=True)
             continue
@@ -365,7 +399,8 @@ def bench_holder(n):
         report("holder", name, held, "ms", "without an image", without)
         report("holder", "post_to_8_ranks_in_the_store_of_" + kind.name, stored, "ms")
         added = [a - b for a, b in zip(held, without)]
-        report("holder", "added_by_the_container_of_" + kind.name, added, "ms")
+        floor = "%s image inspect, %s run" % (kind.name, kind.name)
+        report("holder", "added_by_the_container_of_" + kind.name, added, "ms", floor, bare)
 
 
 def bench_restart(n):

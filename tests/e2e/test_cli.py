@@ -1723,5 +1723,21 @@ def classification_of_known_logs(_):
     need(not wrong, lambda: "wrong classes: %s" % wrong)
 
 
+@suite.test
+def fabric_reads_what_plans_take(_):
+    row = "  %d  32768  float  sum  -1  80.1  13.09  %.2f  %d\n"
+    path = place("reduce.txt")
+    with open(path, "w") as f:
+        f.write("# size count\n" + row % (1048576, 11.25, 0) + row % (2097152, 21.5, 0))
+    r = moectl("fabric", "read", "--json", path)
+    points = [{"bytes": 1048576, "gbs": 11.25}, {"bytes": 2097152, "gbs": 21.5}]
+    equal(json.loads(r.stdout), {"curve": points, "wrong": 0}, "curve")
+    with open(path, "a") as f:
+        f.write(row % (4194304, 30, 7))
+    r = moectl("fabric", "read", path, check=False)
+    equal(r.returncode, 1, "exit status with wrong values")
+    need("7 values were wrong at 4194304 bytes" in r.stderr, r.stderr)
+
+
 if __name__ == "__main__":
     sys.exit(main(suite))

@@ -15,7 +15,9 @@
 
 static bool excluded(const struct recipe *r, const struct node *n)
 {
-	return mo_enum_parse((const char *const *)r->exclude, r->n_exclude, n->name) >= 0;
+	return (r->n_nodes &&
+		mo_enum_parse((const char *const *)r->nodes, r->n_nodes, n->name) < 0) ||
+	       mo_enum_parse((const char *const *)r->exclude, r->n_exclude, n->name) >= 0;
 }
 
 static bool right_model(const struct recipe *r, const struct node *n, int64_t index)
@@ -205,6 +207,7 @@ static struct waiting no_room(const struct state *s, const struct slots *slots,
 		w.code = health_wants_same_stack(r) ? WAITING_STACK : WAITING_NODES;
 	if (w.code == WAITING_TOO_LARGE && r->gpu)
 		w.gpu = mo_strdup(r->gpu);
+	w.among = r->n_nodes > 0;
 	w.excludes = r->n_exclude > 0;
 	return w;
 }

@@ -167,7 +167,10 @@ static char *too_large_text(const struct waiting *w)
 			 w->total == 0 && w->nodes > 0 ? "no node of the cluster would ever do: "
 						       : "",
 			 (long long)w->needs, w->gpu ? " of type " : "", w->gpu ? w->gpu : "",
-			 (long long)w->total, w->excludes ? " outside cluster.exclude" : "");
+			 (long long)w->total,
+			 w->among      ? " in cluster.nodes"
+			 : w->excludes ? " outside cluster.exclude"
+				       : "");
 }
 
 static char *nodes_text(const struct waiting *w)

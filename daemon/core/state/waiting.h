@@ -16,7 +16,7 @@ enum waiting_code {
 	WAITING_RESTORED,  /* text */
 	WAITING_BEHIND,    /* job, and what that one needs and is free for it */
 	WAITING_DIRECTORY, /* job: has the checkpoint.dir */
-	WAITING_TOO_LARGE, /* needs, total: of the whole cluster; gpu, excludes */
+	WAITING_TOO_LARGE, /* needs, total: of the whole cluster; gpu, among, excludes */
 	/* needs, usable, total; as the next, among nodes with the same software */
 	WAITING_STACK,
 	WAITING_IMAGES,   /* the same, among nodes that can run an image */
@@ -46,7 +46,7 @@ struct waiting {
 	int64_t done, size; /* bytes; unpacking: read of those that were fetched */
 	bool unpacking;
 	const char *how;
-	bool excludes;
+	bool among, excludes; /* cluster.nodes, cluster.exclude */
 	int64_t waiter; /* who waits */
 };
 extern const struct mo_desc waiting_desc; /* as documents show it */

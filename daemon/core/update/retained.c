@@ -74,7 +74,7 @@ static size_t bytes_of(const struct job *j)
 	return (s->recipe_text ? strlen(s->recipe_text) : 0) +
 	       (j->config.text ? strlen(j->config.text) : 0) + texts_bytes(s->argv, s->n_argv) +
 	       texts_bytes(s->prepare, s->n_prepare) + texts_bytes(s->warnings, s->n_warnings) +
-	       texts_bytes(r->exclude, r->n_exclude) +
+	       texts_bytes(r->nodes, r->n_nodes) + texts_bytes(r->exclude, r->n_exclude) +
 	       texts_bytes(r->checkpoint.resume_args, r->checkpoint.n_resume_args) +
 	       texts_bytes(e->argv, e->n_argv) + texts_bytes(e->prepare_argv, e->n_prepare_argv) +
 	       texts_bytes(e->args_off, e->n_args_off) +
@@ -150,6 +150,7 @@ static void texts_clear(struct job *j)
 	mo_strs_clear(&s->argv, &s->n_argv);
 	mo_strs_clear(&s->prepare, &s->n_prepare);
 	mo_strs_clear(&s->warnings, &s->n_warnings);
+	mo_strs_clear(&r->nodes, &r->n_nodes);
 	mo_strs_clear(&r->exclude, &r->n_exclude);
 	mo_strs_clear(&r->checkpoint.resume_args, &r->checkpoint.n_resume_args);
 	mo_strs_clear(&e->argv, &e->n_argv);

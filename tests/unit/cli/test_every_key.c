@@ -132,6 +132,7 @@ static const struct row rows[] = {
 	{ "cluster.gpus", "16", MEGATRON },
 	{ "cluster.gpu", "mi300x", MEGATRON },
 	{ "cluster.spares", "1", MEGATRON, .reported = true },
+	{ "cluster.nodes", "[n0]", STORY },
 	{ "cluster.exclude", "[n0]", STORY },
 	{ "cluster.nic_gbps", "100", MEGATRON },
 	{ "parallelism", "{tp: 2, pp: 2}", MEGATRON },

@@ -75,6 +75,13 @@ static void shapes(void **state)
 	r->gpus = 3;
 	expect(&s, r, "needs 3 GPUs of type mi355x; the cluster has 2");
 	mo_str_set(&r->gpu, NULL);
+	mo_strs_add(&r->nodes, &r->n_nodes, "c");
+	mo_strs_add(&r->nodes, &r->n_nodes, "d");
+	r->gpus = 10;
+	expect(&s, r, "c:2 d:8");
+	r->gpus = 11;
+	expect(&s, r, "needs 11 GPUs; the cluster has 10 in cluster.nodes");
+	mo_strs_clear(&r->nodes, &r->n_nodes);
 	mo_strs_add(&r->exclude, &r->n_exclude, "b");
 	r->gpus = 8;
 	expect(&s, r, "d:8");

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "lib/plan/comm.h"
+#include "lib/plan/curve.h"
 #include "lib/plan/features.h"
 #include "lib/plan/search.h"
 #include "lib/plan/shape.h"

@@ -272,6 +272,9 @@ static const struct bad whole[] = {
 	{ "recipe: 1\nname: a\nengine: {kind: torch, entry: x}\ncluster: {gpus: 1, exclude: [\"a "
 	  "b\"]}\n",
 	  "4:30 cluster.exclude: 'a b' is no node name" },
+	{ "recipe: 1\nname: a\nengine: {kind: torch, entry: x}\ncluster: {gpus: 1, nodes: [\"a "
+	  "b\"]}\n",
+	  "4:28 cluster.nodes: 'a b' is no node name" },
 	{ "recipe: 1\nname: a\nengine: {kind: command, argv: [A=1, python3, x.py]}\ncluster: "
 	  "{gpus: 1}\n",
 	  "3:32 engine.argv: 'A=1' sets a variable, as a shell has it, and is no program [give it "
