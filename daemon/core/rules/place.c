@@ -214,7 +214,7 @@ static struct waiting no_room(const struct state *s, const struct slots *slots,
 
 struct offer {
 	size_t node, room;
-	double lemon;
+	int64_t lemon;
 };
 
 static int offer_order(const void *a, const void *b)

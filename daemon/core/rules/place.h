@@ -15,7 +15,9 @@ struct slots {
 	int64_t **free;
 	size_t *n_free;
 	bool *usable, *well;
-	double *lemon; /* how often jobs fail because of it */
+	/* points of its score, whole ones: a single failure that may have been anybody's moves
+	 * nobody */
+	int64_t *lemon;
 };
 
 /* 0, or 1 when they do not fit now; then *ret_why, unless it is NULL, is made anew and the

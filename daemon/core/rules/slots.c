@@ -56,6 +56,17 @@ static void slots_count(const struct state *s, const struct job *j, struct slots
 	}
 }
 
+/* Two failures of half a point each, some time ago, are still a point. */
+static void score(const struct state *s, int64_t *ret)
+{
+	double *scores = mo_alloc_array(s->n_nodes, sizeof(*scores));
+
+	lemon_scores(s, s->time, scores);
+	for (size_t i = 0; i < s->n_nodes; i++)
+		ret[i] = (int64_t)(scores[i] + 0.25);
+	free(scores);
+}
+
 void slots_init(const struct state *s, struct slots *ret)
 {
 	ret->n = s->n_nodes;
@@ -64,7 +75,7 @@ void slots_init(const struct state *s, struct slots *ret)
 	ret->usable = mo_alloc_array(s->n_nodes, sizeof(*ret->usable));
 	ret->well = mo_alloc_array(s->n_nodes, sizeof(*ret->well));
 	ret->lemon = mo_alloc_array(s->n_nodes, sizeof(*ret->lemon));
-	lemon_scores(s, s->time, ret->lemon);
+	score(s, ret->lemon);
 	for (size_t i = 0; i < s->n_nodes; i++) {
 		const struct node *n = s->nodes[i];
 		const struct check_result *finding;

@@ -57,9 +57,11 @@ static double straggler_weight(const struct job *j, size_t at)
 
 void lemon_scores(const struct state *s, int64_t now, double *ret)
 {
+	size_t first = s->n_jobs > LEMON_JOBS ? s->n_jobs - LEMON_JOBS : 0;
+
 	for (size_t i = 0; i < s->n_nodes; i++)
 		ret[i] = 0;
-	for (size_t i = 0; i < s->n_jobs; i++)
+	for (size_t i = first; i < s->n_jobs; i++)
 		for (size_t k = 0; k < s->jobs[i]->n_incidents; k++) {
 			const struct incident *inc = &s->jobs[i]->incidents[k];
 			size_t at;
@@ -67,7 +69,7 @@ void lemon_scores(const struct state *s, int64_t now, double *ret)
 			if (node_at(s, inc->node, &at))
 				ret[at] += aged(weight_of(s->jobs[i], inc), inc->time, now);
 		}
-	for (size_t i = 0; i < s->n_jobs; i++)
+	for (size_t i = first; i < s->n_jobs; i++)
 		for (size_t k = 0; k < s->jobs[i]->straggler.n_found; k++) {
 			const struct found_straggler *f = &s->jobs[i]->straggler.found[k];
 			size_t at;

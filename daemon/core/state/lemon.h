@@ -4,13 +4,14 @@
  *   score = sum over failures that began on the node of weight x 2^(-age / 7 days)
  *   weight 1 the node was lost (node_fault), 0.5 a rank there died first, or its supervisor
  *   (transient, suspect, hang); 0 user errors, and what the same job suffered in the same way on
- *   another node too: that is the job's; 0.5 a rank there made a job slow, once an attempt */
+ *   another node too: that is the job's; 1 a rank there made a job slow, once an attempt */
 #pragma once
 #include "daemon/core/state/state.h"
 
 #define LEMON_HALF_US (7 * 86400 * 1000000LL)
 #define LEMON_SHOWN 20
-#define STRAGGLER_WEIGHT 0.5
+#define LEMON_JOBS 4096 /* the newest, whose failures are looked through */
+#define STRAGGLER_WEIGHT 1.0
 
 struct node_failure {
 	int64_t job, attempt, time;
@@ -19,7 +20,7 @@ struct node_failure {
 };
 extern const struct mo_desc node_failure_desc;
 
-/* ret: one for each of state.nodes. */
+/* ret: one for each of state.nodes, of the newest LEMON_JOBS. */
 void lemon_scores(const struct state *s, int64_t now, double *ret);
 /* The failures that began on this node, the newest LEMON_SHOWN, oldest first; appended. Returns
  * its score. */
