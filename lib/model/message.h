@@ -48,7 +48,8 @@ struct rank_motion {
 	int64_t log_ms, io_ms; /* bytes in its log; bytes that its processes read and wrote */
 	int64_t cpu_ms;        /* its processes used the processor */
 	int64_t net_ms;        /* RDMA cards of the node moved what the step's ranks send */
-	int state; /* enum process_state of its main process, waits: of one below it too; -1 = not known */
+	/* enum process_state of its main process, waits: of one below it too; -1 = not known */
+	int state;
 };
 extern const struct mo_desc rank_motion_desc;
 

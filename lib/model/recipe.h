@@ -111,7 +111,7 @@ struct recipe {
 	struct recipe_model *model;     /* NULL = not given */
 	int64_t gpus, spares, nic_gbps; /* cluster.* */
 	char *gpu;                      /* cluster.gpu, NULL = any */
-	char **nodes; /* the only ones that it may get; none: any */
+	char **nodes;                   /* the only ones that it may get; none: any */
 	size_t n_nodes;
 	char **exclude;
 	size_t n_exclude;

@@ -49,7 +49,7 @@ void recorded_init(void)
 {
 	for (size_t i = 0; i < n_recorded_steps; i++) {
 		const struct recorded *r = &recorded_steps[i];
-		double sorted[ELEMENTSOF(r->seconds)];
+		double sorted[ELEMENTSOF(r->seconds)] = { 0 };
 
 		for (size_t k = 0; k < r->n; k++)
 			sorted[k] = r->seconds[k];

@@ -6,6 +6,7 @@
 
 #include "daemon/core/state/job.h"
 #include "daemon/core/update/check.h"
+#include "lib/base/parse.h"
 
 #define GIVE_UP (12 * 60 * MIN) /* a hang that is not seen by then is not seen */
 #define AWAY (10 * MIN)
@@ -14,10 +15,14 @@
 static int64_t datum(const struct event *e, const char *key)
 {
 	const char *at = e->data ? strstr(e->data, key) : NULL;
-	char *end;
-	int64_t ret = at ? strtoll(at + strlen(key), &end, 10) : 0;
+	_cleanup_(mo_freep) char *word = NULL;
+	int64_t ret;
 
-	return at && end != at + strlen(key) ? ret : MO_NONE;
+	if (!at)
+		return MO_NONE;
+	at += strlen(key);
+	word = mo_strndup(at, strspn(at, "-0123456789"));
+	return mo_parse_i64(word, INT64_MIN, INT64_MAX, &ret) == 0 ? ret : MO_NONE;
 }
 
 static void verdict(struct bed *b, const struct event *e)

@@ -47,7 +47,7 @@ struct waiting {
 	bool unpacking;
 	const char *how;
 	bool among, excludes; /* cluster.nodes, cluster.exclude */
-	int64_t waiter; /* who waits */
+	int64_t waiter;       /* who waits */
 };
 extern const struct mo_desc waiting_desc; /* as documents show it */
 /* What makes it go, and what a person can do. One row per code. */

@@ -1,4 +1,5 @@
-/* What build/hangs found (tests/hangs): healthy pauses that were hangs, and hangs that were none. */
+/* What build/hangs found (tests/hangs): healthy pauses that were hangs, and hangs that were
+ * none. */
 #include "tests/unit/dcore/world.h"
 
 #define MOVES INT64_MAX
