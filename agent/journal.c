@@ -144,17 +144,18 @@ int journal_append(struct journal *j, const struct note *n)
 
 void journal_trim(struct journal *j, int64_t through)
 {
-	size_t n = 0;
+	size_t n = 1;
 	while (n + 1 < j->n_segments && j->segments[n + 1] <= through + 1) {
 		char name[48];
 		segment_name(name, j->segments[n++]);
 		mo_remove_at(j->dir_fd, name, 0);
 	}
-	if (n == 0)
+	if (n == 1)
 		return;
 	/* A list grown by mo_ints_add must keep its storage rule: rebuilt. */
 	int64_t *retained = NULL;
 	size_t n_retained = 0;
+	mo_ints_add(&retained, &n_retained, j->segments[0]);
 	for (size_t i = n; i < j->n_segments; i++)
 		mo_ints_add(&retained, &n_retained, j->segments[i]);
 	free(j->segments);

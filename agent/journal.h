@@ -22,5 +22,6 @@ int journal_read(struct journal *j, void (*fn)(void *arg, struct note *note), vo
 /* Appends one note durably; a torn last line of the dead stepd is cut off. Only while holding
  * the step's lock. */
 int journal_append(struct journal *j, const struct note *n);
-/* Deletes segments whose notes are all <= through, never the last one. */
+/* Deletes segments whose notes are all <= through, never the last one, nor the first: it says which
+ * processes the ranks are, which a later agent has to know. */
 void journal_trim(struct journal *j, int64_t through);

@@ -358,7 +358,12 @@ static void to_stepd(struct sim *s, int node, const struct agent_effect *x)
 	stepd_later(s, st, 100, &e);
 }
 
-/* Segments of a journal go once the controller has all of them; never the newest. */
+/* Segments of a journal go once the controller has all of them; never the first, nor the newest. */
+static bool is_there(const struct simstep *st, size_t i)
+{
+	return i < SEGMENT || i >= st->trimmed;
+}
+
 static void trim(struct sim *s, int node)
 {
 	for (size_t i = 0; i < s->n_steps; i++) {
@@ -371,7 +376,7 @@ static void trim(struct sim *s, int node)
 		while ((int64_t)st->trimmed + SEGMENT <= through &&
 		       st->trimmed + SEGMENT < st->n_notes) {
 			st->trimmed += SEGMENT;
-			s->fault_counts[F_TRIMMED]++;
+			s->fault_counts[F_TRIMMED] += st->trimmed > SEGMENT;
 		}
 	}
 }
@@ -381,13 +386,14 @@ static void reread(struct sim *s, const struct simstep *st)
 	struct agent_event again = { .type = AE_REREAD, .job = st->job, .attempt = st->attempt };
 
 	agent_later(s, st->node, 1, &again);
-	for (size_t i = st->trimmed; i < st->n_notes; i++) {
+	for (size_t i = 0; i < st->n_notes; i++) {
 		struct agent_event line = { .type = AE_NOTE,
 					    .job = st->job,
 					    .attempt = st->attempt,
 					    .note = &st->notes[i] };
 
-		agent_later(s, st->node, 1, &line);
+		if (is_there(st, i))
+			agent_later(s, st->node, 1, &line);
 	}
 }
 
@@ -515,13 +521,14 @@ static void read_spool(struct sim *s, int node, struct simstep *st)
 	e.boot_same = st->boot == n->boot;
 	e.lock_held = e.boot_same && st->stepd;
 	agent_event(s, node, &e);
-	for (size_t i = st->trimmed; e.boot_same && n->agent && i < st->n_notes; i++) {
+	for (size_t i = 0; e.boot_same && n->agent && i < st->n_notes; i++) {
 		struct agent_event line = { .type = AE_NOTE,
 					    .job = st->job,
 					    .attempt = st->attempt,
 					    .note = &st->notes[i] };
 
-		agent_event(s, node, &line);
+		if (is_there(st, i))
+			agent_event(s, node, &line);
 	}
 	if (e.lock_held && st->hung) {
 		sim_at(s, s->now + 5 * S, K_SILENT, st->instance, 0, st, NULL);

@@ -121,6 +121,10 @@ static void odd_add(struct odd *o, size_t rank, const struct seen *k, int state)
 	o->highest = o->n_told == 1 ? it : MO_MAX(o->highest, it);
 }
 
+/* Ranks that train together are never further apart; what a rank tells of iterations by fewer words
+ * (of its saves, say) is older. */
+#define APART 2
+
 static void odd_choose(const struct odd *o, struct hang_verdict *v)
 {
 	size_t asleep = v->states[RANK_HOST_STUCK], spin = v->states[RANK_COLLECTIVE_STUCK];
@@ -133,7 +137,8 @@ static void odd_choose(const struct odd *o, struct hang_verdict *v)
 		v->odd = RANK_GPU_HUNG;
 	} else if (o->waits != MO_NONE) {
 		v->rank = o->waits;
-	} else if (o->n_told > 1 && o->lowest < o->highest && o->n_lowest * 2 <= o->n_told) {
+	} else if (o->n_told > 1 && o->lowest < o->highest && o->highest - o->lowest <= APART &&
+		   o->n_lowest * 2 <= o->n_told) {
 		v->rank = o->behind;
 		v->behind = true;
 	} else if (asleep && asleep < spin) {

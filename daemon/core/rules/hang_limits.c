@@ -46,14 +46,18 @@ static int64_t gap_of(const struct sample *s, int64_t *held)
 static bool steps_of(const struct job *j, int64_t *ret_p99, int64_t *ret_longest)
 {
 	const struct job_progress *p = &j->progress;
-	int64_t gaps[WINDOW], held = 0;
+	/* a node's clock that was set makes a gap that no attempt had time for */
+	int64_t gaps[WINDOW],
+		held = 0,
+		most = j->run.placed_at == MO_NONE ? GAP_MAX_US
+						   : MO_MAX(p->at - j->run.placed_at, 0);
 	size_t n = 0;
 
 	while (n < WINDOW && n + 1 < p->n_samples &&
 	       p->samples[p->n_samples - n - 2].attempt == j->attempt)
 		n++;
 	for (size_t i = 0; i < n; i++)
-		gaps[i] = gap_of(&p->samples[p->n_samples - n + i], &held);
+		gaps[i] = MO_MIN(gap_of(&p->samples[p->n_samples - n + i], &held), most);
 	if (n < HANG_STEPS_MIN)
 		return false;
 	qsort(gaps, n, sizeof(*gaps), ascending);

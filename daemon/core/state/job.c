@@ -144,6 +144,8 @@ static const struct mo_field job_fields[] = {
 	MO_DP(job, scan, error, "scan_error", MO_STR, "why that failed; null: it did not"),
 	MO_DP(job, run, resume, "resume", MO_INT,
 	      "iteration that the attempt resumed from; -1: afresh"),
+	MO_DP(job, run, placed_at, "placed_at", MO_TIME,
+	      "when the attempt was given its places; null: by a version before"),
 	MO_D_VEC(job, checkpoints, &checkpoint_desc,
 		 "that are known, in ascending order of iterations"),
 	MO_DP(job, progress, iteration, "iteration", MO_INT,

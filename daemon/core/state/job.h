@@ -86,7 +86,8 @@ struct job_run {
 	int64_t port;
 	struct rank *ranks;
 	size_t n_ranks;
-	int64_t resume; /* iteration that it resumed from, -1 fresh */
+	int64_t resume;    /* iteration that it resumed from, -1 fresh */
+	int64_t placed_at; /* when the attempt was given its places; MO_NONE: by a version before */
 	/* engine.prepare, the slowest node first (prepared.c) */
 	struct prepared *prepared;
 	size_t n_prepared;

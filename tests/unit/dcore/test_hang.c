@@ -528,7 +528,7 @@ static void a_program_that_never_tells_is_not_ended(void **state)
 }
 
 /* The ranks of another attempt, and of another node, are not its business. */
-static void who_is_behind_stands_out(void **state)
+static void rank_two_lags(int64_t lag, int64_t first_rank)
 {
 	struct world w;
 	int64_t id = start(&w, 2, 4, "auto");
@@ -557,7 +557,7 @@ static void who_is_behind_stands_out(void **state)
 					MO_ADD(rep, progress, &rank_progress_desc);
 
 				p->rank = 2 * (int64_t)t + k;
-				p->iteration = p->rank == 2 ? 24 : 25;
+				p->iteration = p->rank == 2 ? 25 - lag : 25;
 			}
 			world_step(&w, &(struct core_input){
 					       .type = IN_SYNC,
@@ -567,8 +567,15 @@ static void who_is_behind_stands_out(void **state)
 		world_run(&w, S);
 	}
 	assert_int_equal(world_job(&w, id)->attempt, 2);
-	assert_int_equal(world_job(&w, id)->incidents[0].first_rank, 2);
+	assert_int_equal(world_job(&w, id)->incidents[0].first_rank, first_rank);
 	world_done(&w);
+}
+
+static void who_is_behind_stands_out(void **state)
+{
+	rank_two_lags(1, 2);
+	/* what trains together is not ten iterations apart: it told of its saves alone */
+	rank_two_lags(10, MO_NONE);
 }
 
 int main(void)
