@@ -57,6 +57,7 @@ static void lines_that_come_together(void **state)
 	struct world w;
 	int64_t id = start(&w, 100);
 
+	world_run(&w, 27 * 40 * S);
 	for (int64_t i = 1; i <= 27; i++) {
 		world_iteration(&w, 0, id, i);
 		world_toy_step(&w, 0, id)
