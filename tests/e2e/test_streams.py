@@ -124,7 +124,10 @@ def agent_protocol(m):
     equal(a.status, 200, "hello: %s" % a.body)
     equal(
         (set(a.json), a.json["token"]),
-        ({"epoch", "beat_ms", "steps", "orders", "pulls", "space", "motion", "busy", "token"}, "unbound"),
+        (
+            {"epoch", "beat_ms", "steps", "orders", "pulls", "space", "motion", "busy", "token"},
+            "unbound",
+        ),
         "welcome to a token of no node",
     )
     began = time.monotonic()
