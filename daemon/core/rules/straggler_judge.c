@@ -8,8 +8,8 @@
 
 #define DEVIATIONS 8.0
 #define MANY 3 /* more than one of so many: it is none of them */
-#define SIGMA_MIN \
-	0.02 /* of the median: readings are rounded, and few of them may agree by chance */
+/* of the median: readings are rounded, and few of them may agree by chance */
+#define SIGMA_MIN 0.02
 
 /* Known ones first, by stage. */
 static int by_stage(const void *a, const void *b)

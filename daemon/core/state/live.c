@@ -1,7 +1,6 @@
 /* See live.h: ordered lists of ids, and the part of a node that is never stored. */
 #include "daemon/core/state/live.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -190,7 +189,8 @@ void core_own(struct core *c, const struct job *j, const struct rank_progress *p
 	assert(p->rank >= 0 && (size_t)p->rank < j->run.n_ranks);
 	k = &b->ranks[p->rank];
 	own = p->busy_ms != MO_NONE_F ? p->busy_ms : p->step_ms;
-	if (own == MO_NONE_F || !isfinite(own) || own < 0 || p->iteration <= k->own_at)
+	/* no rank takes nothing, nor longer; !: NaN too */
+	if (!(own > 0 && own <= OWN_MS_MAX) || p->iteration <= k->own_at)
 		return;
 	k->own_at = p->iteration;
 	k->own_ms[k->n_own++ % OWN_WINDOW] = own;

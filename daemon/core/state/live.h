@@ -66,7 +66,8 @@ struct live {
 	int64_t candidate_at;
 };
 /* What beats tell of the newest attempt of a job beyond its records; never stored. */
-#define OWN_WINDOW 16 /* of its newest steps */
+#define OWN_WINDOW 16  /* of its newest steps */
+#define OWN_MS_MAX 1e9 /* no step takes longer */
 struct rank_beat {
 	int64_t iteration;
 	double step_ms;

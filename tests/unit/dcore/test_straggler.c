@@ -176,6 +176,22 @@ static void what_was_no_waiting_counts_before_the_step(void **state)
 	end();
 }
 
+/* Steps of nothing, of more than there is, and of no number: nothing is said of anybody. */
+static void times_that_cannot_be_say_nothing(void **state)
+{
+	static const double evil[] = { 1e308, 1e10, INFINITY, NAN, -1 };
+
+	for (size_t e = 0; e < ELEMENTSOF(evil); e++) {
+		const double step[RANKS] = { 0, evil[e], 0, 0 };
+
+		begin();
+		for (int64_t i = 1; i <= 60; i++)
+			iterate(i, STEP, step);
+		expect(0, 0, 0, 0);
+		end();
+	}
+}
+
 /* From the first iteration on: its peers say it, not the job's past. */
 static void one_that_was_always_slow_is_named_too(void **state)
 {
@@ -415,6 +431,7 @@ int main(void)
 		cmocka_unit_test(a_slow_clock_is_named_while_the_job_is_slow),
 		cmocka_unit_test(slow_clocks_of_half_are_nobodys),
 		cmocka_unit_test(the_next_attempt_begins_anew),
+		cmocka_unit_test(times_that_cannot_be_say_nothing),
 		cmocka_unit_test(its_node_is_taken_last),
 		cmocka_unit_test(history_is_of_as_many_gpus),
 	};
