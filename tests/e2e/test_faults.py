@@ -756,8 +756,9 @@ def same_failure_three_times(rig):
     doc = rig.wait_state(job, "failed", 60)
     equal((doc["attempt"], doc["restarts"]), (3, 2), "attempt and restarts")
     # twice on one node, then on the other
-    need("SIGSEGV on node-" in doc["reason"], "reason: %s" % doc["reason"])
-    need("as on node-" in doc["reason"], "reason: %s" % doc["reason"])
+    said = "reason: %s; incidents: %s" % (doc["reason"], incidents(rig, job))
+    need("SIGSEGV on node-" in doc["reason"], said)
+    need("as on node-" in doc["reason"], said)
     truth = os.path.join(rig.dir, "progress")
     os.makedirs(truth)
     # each attempt reaches one more checkpoint before it dies: five attempts are fine
