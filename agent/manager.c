@@ -33,6 +33,7 @@
 #include "agent/messages.h"
 #include "agent/motion.h"
 #include "agent/queue.h"
+#include "agent/release.h"
 #include "agent/scan.h"
 #include "agent/start.h"
 #include "agent/sweep.h"
@@ -111,6 +112,7 @@ static void on_step_effect(struct manager *m, struct agent_effect *x, struct ste
 {
 	struct mo_log_where w = where(m, x);
 	switch (x->type) {
+	case AX_RELEASE: release_ask(m->releases, d); break;
 	case AX_START:
 		mo_log(MO_NOTICE, MSG_STEP_START, &w,
 		       "starting step j-%lld attempt %lld with %zu ranks", (long long)x->job,
@@ -303,6 +305,7 @@ struct manager *manager_free(struct manager *m)
 	image_asks_free(m->image_asks);
 	discovery_free(m->discovery);
 	watch_free(m->watch);
+	releases_free(m->releases);
 	scans_free(m);
 	logs_free(m->logs);
 	execs_free(m->execs);
@@ -385,6 +388,7 @@ static int open_parts(struct manager *m, struct mo_error *err)
 		return mo_error_set(err, -EIO, "/proc/sys/kernel/random/boot_id cannot be read");
 	tell_container();
 	image_asks_new(m, &m->image_asks);
+	m->releases = releases_new(m);
 	m->core = agent_core_new(m->config->node, m->boot_id, m->instance);
 	r = starter_new(m, &m->starter, err);
 	if (r < 0)

@@ -411,6 +411,16 @@ static void look(struct sim *s, int node, const struct agent_effect *x)
 	free(ranks);
 }
 
+/* Drivers here give everything back with the process. */
+static void release(struct sim *s, int node, const struct agent_effect *x)
+{
+	struct agent_event e = {
+		.type = AE_RELEASED, .job = x->job, .attempt = x->attempt, .ok = true
+	};
+
+	agent_event(s, node, &e);
+}
+
 static void run_effect(struct sim *s, int node, const struct agent_effect *x)
 {
 	struct simstep *st = x->job > 0 ? step_of(s, node, x->job, x->attempt) : NULL;
@@ -419,6 +429,7 @@ static void run_effect(struct sim *s, int node, const struct agent_effect *x)
 	switch (x->type) {
 	case AX_FENCE: save_fence(s, node, x); break;
 	case AX_SPOOL: spool(s, node, x); break;
+	case AX_RELEASE: release(s, node, x); break;
 	case AX_START:
 		if (st)
 			stepd_start(s, st);

@@ -24,6 +24,7 @@ static struct object *add_object(struct health *h, int area, const char *name, i
 			      .next = now,
 			      .next_sensors = INT64_MAX,
 			      .asked_at = MO_NONE,
+			      .freed_at = MO_NONE,
 			      .full_at = MO_NONE };
 	mo_desc_init(&probe_desc, &o->last);
 	mo_desc_init(&gpu_sensors_desc, &o->sensors);
@@ -165,11 +166,14 @@ void health_busy(struct health *h, const int64_t *slots, size_t n_slots, size_t 
 		bool device = o->area == PROBE_GPU || o->area == PROBE_NIC;
 		bool busy = o->area == PROBE_GPU ? object_busy(o, slots, n_slots) : n_steps > 0;
 		bool freed = device ? o->busy && !busy : before > n_steps;
+		if (busy && !o->busy)
+			health_taken(o);
 		o->busy = busy;
 		if (busy)
 			excuse(o);
 		if (freed) {
 			o->epilog = true;
+			o->freed_at = now;
 			o->next = MO_MIN(o->next, now);
 		}
 		for (size_t k = 0; freed && k < o->n_verdicts; k++)

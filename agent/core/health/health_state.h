@@ -1,5 +1,5 @@
 /* State of a node's health. From below: health_state.c (its life, what can be asked of it) <-
- * health_counters.c, health_retained.c (what lasts) <- health_rules.c (one check against one probe)
+ * health_counters.c, health_retained.c (what lasts), health_release.c (what a job gives back) <- health_rules.c (one check against one probe)
  * <- health_judge.c (findings) <- health_report.c (the controller, the disk) <- health.c (probes)
  * <- health_answers.c (what they bring). */
 #pragma once
@@ -23,6 +23,8 @@ struct verdict {
 	double last, last_of; /* MEASURE_SHARE: at the last probe; MO_NONE_F: none */
 	/* programs */
 	bool under_way;
+	/* it was found before the job came: that one did not leave it behind */
+	bool before;
 	int64_t started_at, next; /* next: INT64_MAX = not due by itself */
 };
 struct object {
@@ -43,6 +45,7 @@ struct object {
 	/* its share of the first interval, so that probes do not come in bursts */
 	int64_t spread_us;
 	int64_t stuck_reported_at;
+	int64_t freed_at; /* the last job left it; MO_NONE: none did */
 	struct gpu_sensors sensors;
 	bool sensors_new;
 	/* metrics_counter and the four residencies at the last probe of any kind */
@@ -120,11 +123,17 @@ bool health_counters_of(struct health *h, const struct object *o, const char *id
 /* health_retained.c */
 void health_retained_apply(const struct health *h, struct object *o); /* to a new object */
 
+/* health_release.c: what a job that left gives back. */
+/* it left, and the check leaves it time until later than now */
+bool health_settles(const struct object *o, const struct health_check *c, int64_t now);
+void health_taken(struct object *o); /* a job comes */
+
 /* health_rules.c: what one probe found. */
 struct finding {
 	/* enum check_state; -1: no verdict yet (a second probe is needed) */
 	int state;
 	int64_t count;       /* where the counter stands; MO_NONE: it is none */
+	bool early;          /* a job has just left, and may be giving it back */
 	bool clears_nothing; /* OK for want of a reading: an earlier finding stays */
 	char *text;          /* NULL for OK */
 	char **evidence;

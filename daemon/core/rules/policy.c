@@ -189,6 +189,8 @@ static char *what_happened(const struct job *j, const struct verdict *v, const s
 		return numbers_text(j);
 	if (v->blame.kind == B_HANG)
 		return mo_strdup(j->hang.text);
+	if (blame_gpu_held(&v->blame) && v->blame.step->refused_text)
+		return mo_printf("%s on %s", v->blame.step->refused_text, f->node);
 	if (v->blame.rank)
 		return mo_printf("rank %lld on %s died: %s", (long long)v->blame.rank->rank,
 				 f->node, f->cause);
@@ -298,7 +300,10 @@ static void after_failure(struct turn *t, int64_t id)
 	if (speaks_of_load(&v))
 		suspect_blame(t, id, &v.blame, cause);
 	if (d.action == DO_CORDON)
-		elsewhere_cordon(t, id, node, v.n_lines ? v.lines[0] : cause);
+		elsewhere_cordon(t, id, node,
+				 v.n_lines                  ? v.lines[0]
+				 : blame_gpu_held(&v.blame) ? v.blame.step->refused_text
+							    : cause);
 	end = end ? end : suspect_give_up(j, cause);
 	if (end) {
 		job_move(t, id, T_GIVE_UP, true, 0, end);

@@ -236,6 +236,7 @@ struct verdict verdict_of(const struct core *c, const struct job *j, const struc
 		mo_desc_done(&failure_verdict_desc, &opinions[i].said);
 	/* of records that nobody knows the class of */
 	v.class = v.class < 0 ? FAIL_TRANSIENT : v.class;
+	v.proved |= blame_gpu_held(b); /* its agent compared before and after */
 	return v;
 }
 

@@ -66,6 +66,112 @@ static void a_finding_that_does_not_count_yet_is_looked_at_in_30_s(void **unused
 	assert_true(health_results(h)->preflight_done);
 }
 
+/* A GPU of slot 0 whose memory is held after a job: the check gives it 30 s. */
+static struct health *left_by_a_job(double held_before)
+{
+	static char id[] = "gpu.vram_held";
+	int64_t slot = 0;
+	struct health_check c =
+		bed_check(0, id, PROBE_GPU, WHEN_PREFLIGHT | WHEN_FAILURE | WHEN_EPILOG, vram, 2e9);
+	c.consecutive = 2;
+	c.settle_us = 30 * SECOND;
+	struct health *h = bed_make(&c, 1, 1);
+
+	serve(h, START);
+	for (int i = 0; i < 2; i++)
+		bed_probe(h, PROBE_GPU, GPU0, NULL, "vram_used_bytes", held_before, NULL,
+			  START + i);
+	health_busy(h, &slot, 1, 1, START + SECOND);
+	health_busy(h, NULL, 0, 0, START + MINUTE);
+	return h;
+}
+
+/* Probes what is due of the GPU; false: nothing is. */
+static bool read_vram(struct health *h, double bytes, int64_t now)
+{
+	struct health_pass l;
+	bool any = false;
+
+	while (health_due(h, now, &l)) {
+		bool own = l.area == PROBE_GPU && !strcmp(l.object, GPU0);
+
+		any |= own && !l.sensors;
+		bed_probe(h, l.area, l.object, NULL, own ? "vram_used_bytes" : "x", own ? bytes : 1,
+			  NULL, now);
+	}
+	return any;
+}
+
+static enum health_release asked(struct health *h, int64_t since, int64_t now, const char *says)
+{
+	int64_t slot = 0;
+	_cleanup_(mo_freep) char *text = NULL;
+	enum health_release r = health_release(h, &slot, 1, since, now, &text);
+
+	assert_int_equal(text == NULL, r == RELEASE_DONE);
+	if (says)
+		assert_non_null(strstr(text, says));
+	return r;
+}
+
+static void a_gpu_is_given_back_late(void **unused)
+{
+	_cleanup_(health_freep) struct health *h = left_by_a_job(3e8);
+	int64_t left = START + MINUTE;
+
+	assert_int_equal(asked(h, left, left, "not looked at yet"), RELEASE_WAITS);
+	for (int64_t s = 0; s < 20; s++) {
+		assert_true(read_vram(h, 2.1e10, left + s * SECOND)); /* each second */
+		assert_int_equal(asked(h, left, left + s * SECOND, GPU0), RELEASE_WAITS);
+		assert_int_equal(bed_state(h, "gpu.vram_held", GPU0), CHECK_OK);
+	}
+	assert_true(read_vram(h, 3e8, left + 20 * SECOND));
+	assert_int_equal(asked(h, left, left + 20 * SECOND, NULL), RELEASE_DONE);
+	assert_false(read_vram(h, 3e8, left + 22 * SECOND));
+}
+
+static void a_gpu_is_not_given_back(void **unused)
+{
+	_cleanup_(health_freep) struct health *h = left_by_a_job(3e8);
+	int64_t left = START + MINUTE, late = left + 40 * SECOND;
+
+	for (int64_t s = 0; s < 30; s++) {
+		read_vram(h, 2.1e10, left + s * SECOND);
+		assert_int_equal(asked(h, left, left + s * SECOND, GPU0), RELEASE_WAITS);
+	}
+	assert_true(read_vram(h, 2.1e10, left + 30 * SECOND));
+	assert_int_equal(bed_state(h, "gpu.vram_held", GPU0), CHECK_CRIT);
+	assert_int_equal(asked(h, left, left + 30 * SECOND, "30 s after"), RELEASE_NOT);
+	/* who asks later gets the word of now */
+	assert_int_equal(asked(h, late, late, GPU0), RELEASE_WAITS);
+	assert_true(read_vram(h, 2.1e10, late));
+	assert_int_equal(asked(h, late, late, "19.6 GiB"), RELEASE_NOT);
+	assert_true(asked(h, late + 1, late + 1, GPU0) == RELEASE_WAITS &&
+		    read_vram(h, 3e8, late + 1));
+	assert_int_equal(asked(h, late + 1, late + 1, NULL), RELEASE_DONE);
+}
+
+static void what_was_held_before_a_job_is_not_left_by_it(void **unused)
+{
+	_cleanup_(health_freep) struct health *h = left_by_a_job(2.1e10);
+	int64_t left = START + MINUTE;
+
+	read_vram(h, 2.1e10, left);
+	assert_int_equal(asked(h, left, left, NULL), RELEASE_DONE);
+}
+
+static void what_cannot_be_read_holds_nothing_up(void **unused)
+{
+	_cleanup_(health_freep) struct health *h = left_by_a_job(3e8), *other = left_by_a_job(3e8);
+	int64_t left = START + MINUTE, slot = 0;
+
+	health_failed(h, PROBE_GPU, GPU0, "moe-probe did not finish in time", true, left);
+	assert_int_equal(asked(h, left, left, NULL), RELEASE_DONE);
+	/* nor does the GPU of a job that runs */
+	health_busy(other, &slot, 1, 1, left);
+	assert_int_equal(asked(other, left, left, NULL), RELEASE_DONE);
+}
+
 static void unknown_never_acts_alone(void **unused)
 {
 	const struct health_check c[] = {
@@ -412,6 +518,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(findings_in_a_row),
 		cmocka_unit_test(a_finding_that_does_not_count_yet_is_looked_at_in_30_s),
+		cmocka_unit_test(a_gpu_is_given_back_late),
+		cmocka_unit_test(a_gpu_is_not_given_back),
+		cmocka_unit_test(what_was_held_before_a_job_is_not_left_by_it),
+		cmocka_unit_test(what_cannot_be_read_holds_nothing_up),
 		cmocka_unit_test(unknown_never_acts_alone),
 		cmocka_unit_test(versions),
 		cmocka_unit_test(rates),

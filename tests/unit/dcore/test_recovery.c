@@ -447,6 +447,35 @@ static void busy_ports_cost_nothing(void **state)
 	world_done(&w);
 }
 
+/* The driver of a node keeps what the dead had: the node is cordoned, and another one taken. */
+static void gpus_that_are_not_given_back(void **state)
+{
+	struct world w;
+	struct toy_step *s;
+	struct note *n;
+	int64_t id;
+
+	world_init(&w, 2, 2);
+	id = world_submit_gpus(&w, 2);
+	s = MO_GROW(w.toys[0].steps, w.toys[0].n_steps);
+	*s = (struct toy_step){ .job = id, .attempt = 1, .gone = true };
+	n = world_note(&w, 0, id, NOTE_REFUSED);
+	n->cause = mo_strdup(LAUNCH_GPU_HELD);
+	n->text = mo_strdup("GPU 0: 20 GiB are held");
+	world_note(&w, 0, id, NOTE_GONE);
+	world_run(&w, 2 * S);
+	const struct job *j = world_job(&w, id);
+	const struct node *node = node_find(core_state(w.core), j->incidents[0].node);
+
+	assert_int_equal(j->state, JOB_RUNNING);
+	assert_string_not_equal(j->run.places[0].node, j->incidents[0].node);
+	assert_string_equal(j->incidents[0].class, "node_fault");
+	assert_string_equal(j->incidents[0].evidence[0], "GPU 0: 20 GiB are held");
+	assert_true(node->drain.asked);
+	assert_non_null(strstr(node->drain.reason, "20 GiB are held"));
+	world_done(&w);
+}
+
 static void a_refused_program_is_the_users_error(void **state)
 {
 	static const struct {
@@ -622,6 +651,7 @@ int main(void)
 		cmocka_unit_test(as_often_as_the_recipe_says),
 		cmocka_unit_test(a_new_checkpoint_or_another_failure_begins_anew),
 		cmocka_unit_test(busy_ports_cost_nothing),
+		cmocka_unit_test(gpus_that_are_not_given_back),
 		cmocka_unit_test(a_refused_program_is_the_users_error),
 		cmocka_unit_test(a_dead_supervisor_counts_as_such),
 		cmocka_unit_test(an_unkillable_rank_frees_the_job_but_not_the_node),
