@@ -80,6 +80,7 @@ static void spool(struct manager *m, const struct agent_effect *x)
 
 	if (!d)
 		d = step_dir_new(m, x->job, x->attempt);
+	d->held = true;
 	int r = step_dir_spool(d, x->command, &err);
 	char *why = r < 0 ? mo_strdup(mo_error_text(&err, r)) : NULL;
 

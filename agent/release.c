@@ -11,6 +11,7 @@
 
 struct ask {
 	int64_t job, attempt, since;
+	char *said;
 };
 struct releases {
 	struct manager *m;
@@ -30,18 +31,40 @@ struct releases *releases_free(struct releases *r)
 {
 	if (!r)
 		return NULL;
+	for (size_t i = 0; i < r->n_asks; i++)
+		free(r->asks[i].said);
 	free(r->asks);
 	free(r);
 	return NULL;
 }
 
-/* False: it waits. */
-static bool answer(struct releases *r, const struct ask *a, bool first)
+static void answer(struct releases *r, const struct ask *a, int type, bool ok, char *text)
 {
-	struct step_dir *d = step_dir_find(r->m, a->job, a->attempt);
+	queue_event(r->m, &(struct agent_event){ .type = type,
+						 .job = a->job,
+						 .attempt = a->attempt,
+						 .ok = ok,
+						 .text = text });
+}
+
+static void tell(struct releases *r, struct ask *a, const char *text)
+{
 	struct mo_log_where w = {
 		.job = a->job, .attempt = a->attempt, .rank = -1, .node = r->m->config->node
 	};
+
+	if (mo_streq(a->said, text))
+		return;
+	mo_str_set(&a->said, text);
+	mo_log(MO_NOTICE, NULL, &w, "step j-%lld attempt %lld waits: %s", (long long)a->job,
+	       (long long)a->attempt, text);
+	answer(r, a, AE_HELD, false, mo_strdup(text));
+}
+
+/* False: it waits. */
+static bool look(struct releases *r, struct ask *a)
+{
+	struct step_dir *d = step_dir_find(r->m, a->job, a->attempt);
 	_cleanup_(mo_freep) char *text = NULL;
 
 	if (!d || !d->held || d->gone || d->forgotten)
@@ -49,17 +72,11 @@ static bool answer(struct releases *r, const struct ask *a, bool first)
 	enum health_release state = watch_release(r->m->watch, d->spool.launch.gpus,
 						  d->spool.launch.n_gpus, a->since, &text);
 	if (state == RELEASE_WAITS) {
-		if (first)
-			mo_log(MO_NOTICE, NULL, &w, "step j-%lld attempt %lld waits: %s",
-			       (long long)a->job, (long long)a->attempt, text);
+		tell(r, a, text);
 		return false;
 	}
 	d->held = false;
-	queue_event(r->m, &(struct agent_event){ .type = AE_RELEASED,
-						 .job = a->job,
-						 .attempt = a->attempt,
-						 .ok = state == RELEASE_DONE,
-						 .text = TAKE_PTR(text) });
+	answer(r, a, AE_RELEASED, state == RELEASE_DONE, TAKE_PTR(text));
 	return true;
 }
 
@@ -70,13 +87,18 @@ void release_ask(struct releases *r, struct step_dir *d)
 	/* the health is to know who left in this very turn, and that this one has nothing yet */
 	d->held = true;
 	watch_steps(r->m->watch);
-	if (!answer(r, &a, true))
+	if (look(r, &a))
+		free(a.said);
+	else
 		*MO_GROW(r->asks, r->n_asks) = a;
 }
 
 void releases_look(struct releases *r)
 {
-	for (size_t i = r->n_asks; i-- > 0;)
-		if (answer(r, &r->asks[i], false))
-			r->asks[i] = r->asks[--r->n_asks];
+	for (size_t i = r->n_asks; i-- > 0;) {
+		if (!look(r, &r->asks[i]))
+			continue;
+		free(r->asks[i].said);
+		r->asks[i] = r->asks[--r->n_asks];
+	}
 }

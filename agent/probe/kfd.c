@@ -172,7 +172,7 @@ static bool has_queue(struct probe_pass *l, const char *pid, const int64_t *ids,
 }
 
 /* The driver names processes as the host does; whose own namespace is another one knows nobody by
- * these names. */
+ * these names, and to whom /proc hides what others run (hidepid) all these seem to have ended. */
 static bool pids_are_the_drivers(const struct probe_pass *l)
 {
 	char space[64];
@@ -181,7 +181,7 @@ static bool pids_are_the_drivers(const struct probe_pass *l)
 	if (n < 0)
 		return true; /* a made machine */
 	space[n] = 0;
-	return mo_streq(space, HOST_PIDS);
+	return mo_streq(space, HOST_PIDS) && faccessat(l->top, "proc/1/stat", F_OK, 0) == 0;
 }
 
 /* No such process any more, or one of which only the exit status is left. */

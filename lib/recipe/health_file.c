@@ -18,7 +18,7 @@
 #define CONSECUTIVE_MAX 1000
 #define WINDOW_MIN_US 60000000
 /* the next attempt of a failed job waits for it, within its checks' time */
-#define SETTLE_MAX_US 45000000
+#define SETTLE_MAX_US 30000000
 #define HOUR_US 3600000000LL
 
 static const char *const words_area[] = { "gpu", "nic", "host", "klog", "stack", NULL };
@@ -220,11 +220,11 @@ static void check_one(const struct health_check *c, const struct ynode *v,
 		errors_at(errors, v, NULL, "%s: a program runs once on a node: its area is host",
 			  c->id);
 	if (c->settle_us > SETTLE_MAX_US)
-		errors_at(errors, v, NULL, "%s: settle is at most 45s", c->id);
+		errors_at(errors, v, NULL, "%s: settle is at most 30s", c->id);
 	if (c->settle_us &&
-	    (c->area != PROBE_GPU || !(c->when & WHEN_EPILOG) || c->consecutive < 2))
+	    (c->area != PROBE_GPU || !(c->when & WHEN_PREFLIGHT) || c->consecutive < 2))
 		errors_at(errors, v, NULL,
-			  "%s: settle belongs to a reading of a gpu, with when epilog and "
+			  "%s: settle belongs to a reading of a gpu, with when preflight and "
 			  "consecutive of 2 or more",
 			  c->id);
 	if (c->match && !c->n_argv)

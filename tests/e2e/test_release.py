@@ -41,31 +41,58 @@ def dead_process(n, gpu):
     n.machine.files("sys/class/kfd/kfd/proc/4242", **{"vram_" + id: 2**20})
 
 
+def waiting(n, attempt=2):
+    """A job leaves memory held, and the next one is launched: what its agent says of that."""
+    n.looked()
+    n.launch(SLEEP)
+    before = n.machine.read("{gpu0}/mem_info_vram_used").strip()
+    vram(n, HELD)
+    end(n)
+    n.launch(SLEEP, attempt=attempt, wait=None)
+    n.moed.wait(lambda: "step j-1 attempt 2 waits: GPU " in n.log(), 20, "its log says so")
+    return before
+
+
+def told(n):
+    return n.moed.steps.get((1, 2), {}).get("waits")
+
+
+def machine(reads=True):
+    n = Machine("mi300x", options=MINUTES)
+    n.moed.reads = {"waits": True} if reads else {}
+    return n
+
+
 @suite.test
 def the_next_attempt_waits_until_memory_is_given_back():
-    with Machine("mi300x", options=MINUTES) as n:
-        n.looked()
-        n.launch(SLEEP)
-        before = n.machine.read("{gpu0}/mem_info_vram_used").strip()
-        vram(n, HELD)
-        end(n)
-        n.launch(SLEEP, attempt=2, wait=None)
-        n.moed.wait(lambda: "step j-1 attempt 2 waits: GPU " in n.log(), 20, "it says so")
+    with machine() as n:
+        before = waiting(n)
+        bdf = n.machine.gpus[0].bdf
+        n.moed.wait(lambda: "20.0 GiB" in (told(n) or ""), 20, "it says how much")
+        need(told(n).startswith("GPU %s: " % bdf), told(n))
         equal(n.moed.note_list(1, 2, "started"), [], "started")
         vram(n, before)
         n.moed.wait_note(1, 2, "running")
+        n.moed.wait(lambda: told(n) is None, 20, "it waits no longer")
         equal(n.results(), {}, "findings")
 
 
 @suite.test
+def a_controller_of_before_is_not_told():
+    with machine(reads=False) as n:
+        before = waiting(n)
+        syncs = n.moed.syncs
+        n.moed.wait(lambda: n.moed.syncs > syncs + 2, 20, "it goes on")
+        equal(n.moed.steps[(1, 2)]["state"], "spooled", "state")
+        equal(told(n), None, "waits")
+        vram(n, before)
+        n.moed.wait_note(1, 2, "running")
+
+
+@suite.test
 def who_is_ended_while_it_waits_was_never_started():
-    with Machine("mi300x", options=MINUTES) as n:
-        n.looked()
-        n.launch(SLEEP)
-        vram(n, HELD)
-        end(n)
-        n.launch(SLEEP, attempt=2, wait=None)
-        n.moed.wait(lambda: "step j-1 attempt 2 waits: GPU " in n.log(), 20, "it says so")
+    with machine() as n:
+        waiting(n)
         end(n, 2)
         equal(n.moed.note_list(1, 2, "started"), [], "started")
 

@@ -961,9 +961,37 @@ MUTANTS = [
     (
         "held before is held by the job",
         "of_check",
-        "v->before ||",
+        "v->known ||",
         "",
         [unit("acore", "test_health")],
+    ),
+    (
+        "what cannot be read holds a launch up",
+        "of_object",
+        "o->silent ||",
+        "",
+        [unit("acore", "test_health")],
+    ),
+    (
+        "an agent that began anew trusts its GPUs",
+        "health_retained_apply",
+        "o->freed_at = now;",
+        "",
+        [unit("acore", "test_health_retained")],
+    ),
+    (
+        "a new node is cordoned by what never met its hardware",
+        "verdict_of",
+        "&& !learning(c, b->step->node)",
+        "",
+        [unit("dcore", "test_recovery")],
+    ),
+    (
+        "a step's waiting is told a controller that cannot read it",
+        "steps_to_wire",
+        "if (!waits)",
+        "if (false)",
+        [e2e("test_release.py", "a_controller_of_before_is_not_told")],
     ),
     (
         "started while its GPUs are held",

@@ -15,7 +15,7 @@ const char *const fault_names[_FAULT_N] = {
 	"stepd dies between effects", "request lost", "reply lost", "message delayed",
 	"message duplicated", "an old reply comes again", "port busy",
 	"file of a variable cannot be read", "file of a variable hangs", "exec fails", "bind fails",
-	"spool fails", "fence fails", "process cannot be killed", "checkpoint torn",
+	"spool fails", "fence fails", "GPU given back late", "GPU not given back", "process cannot be killed", "checkpoint torn",
 	"checkpoint changed after it was verified", "checkpoint cannot be loaded",
 	"checkpoint suspect", "checkpoint verified after its save",
 	"scan fails", "spool of an earlier boot", "checkpoint removed (keep)",

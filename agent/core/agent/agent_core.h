@@ -23,6 +23,9 @@ enum agent_event_type {
 	AE_REPLY,
 	AE_SPOOL_DONE, /* job, attempt: entry is on disk (ok) or not (text) */
 	AE_FENCE_DONE, /* job, attempt: an AX_FENCE of them is on disk (ok) or not (text) */
+	/* job, attempt: AX_RELEASE goes on: text says which of its GPUs is not given back yet, and
+	 * what is found */
+	AE_HELD,
 	/* job, attempt: answer to AX_RELEASE: its GPUs are given back, as far as can be read (ok),
 	 * or not: text says which, and what is found */
 	AE_RELEASED,
@@ -74,7 +77,7 @@ enum agent_effect_type {
 	/* job, attempt, command->launch: write the spool entry durably, then AE_SPOOL_DONE */
 	AX_SPOOL,
 	/* job, attempt, on disk and fenced: look whether the jobs before it have given back its
-	 * GPUs, which may take them a while, then AE_RELEASED */
+	 * GPUs, which may take them a while (AE_HELD), then AE_RELEASED */
 	AX_RELEASE,
 	AX_START, /* job, attempt: start stepd with the spooled launch */
 	AX_STOP,  /* to stepd: signal, grace_us */

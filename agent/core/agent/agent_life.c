@@ -118,6 +118,12 @@ static void on_fence_done(struct agent_core *s, struct agent_step *e, const stru
 	}
 }
 
+static void on_held(struct agent_step *e, const struct agent_event *ev)
+{
+	if (e->phase == AS_HELD)
+		mo_str_set(&e->waits, ev->text);
+}
+
 static void on_released(struct agent_core *s, struct agent_step *e, const struct agent_event *ev,
 			int64_t now, struct agent_out *out)
 {
@@ -218,6 +224,7 @@ void agent_core_on_step(struct agent_core *s, const struct agent_event *ev, int6
 	switch (ev->type) {
 	case AE_SPOOL_DONE: on_spool_done(s, e, ev, now, out); break;
 	case AE_FENCE_DONE: on_fence_done(s, e, ev, now, out); break;
+	case AE_HELD: on_held(e, ev); break;
 	case AE_RELEASED: on_released(s, e, ev, now, out); break;
 	case AE_STEPD_UP:
 		if (e->phase == AS_STARTING || e->phase == AS_HUNG || e->phase == AS_IDLE ||

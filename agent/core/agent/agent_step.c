@@ -39,6 +39,7 @@ struct agent_step *agent_step_free(struct agent_step *e)
 	mo_vec_clear(&note_desc, (void **)&e->notes, &e->n_notes);
 	free(e->ranks);
 	free(e->text);
+	free(e->waits);
 	free(e);
 	return NULL;
 }

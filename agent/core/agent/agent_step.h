@@ -53,6 +53,7 @@ struct agent_step {
 	bool never_started; /* found at start-up without lock and notes */
 	bool known;         /* false: the controller never stored it */
 	char *text;         /* why stepd was lost, when known */
+	char *waits;        /* AS_HELD: for which GPU, and why */
 	int64_t looked_at;  /* AX_MOTION was last out; 0 never */
 	int64_t retry_at;   /* AS_WRITING: write again what has not come back */
 };

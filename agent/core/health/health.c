@@ -44,7 +44,7 @@ static struct object *add_object(struct health *h, int area, const char *name, i
 						       : INT64_MAX };
 	}
 	*MO_GROW(h->objects, h->n_objects) = o;
-	health_retained_apply(h, o);
+	health_retained_apply(h, o, now);
 	return o;
 }
 

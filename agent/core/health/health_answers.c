@@ -93,6 +93,7 @@ static void judge(struct health *h, struct object *o, struct verdict *v, const s
 
 	rule_pass(h, o, v, p, &f);
 	f.early = health_settles(o, v->check, now);
+	health_note(v, &f);
 	verdict_judge(h, v, &f, now);
 	finding_done(&f);
 }

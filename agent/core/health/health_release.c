@@ -5,29 +5,37 @@
 #include <string.h>
 
 #include "agent/core/health/health_state.h"
+#include "lib/base/buf.h"
 
 /* a probe that was due when the time was over has its answer by then, or will have none */
 #define LATE_US 10000000LL
-
-static bool settling(const struct health_check *c)
-{
-	return c->settle_us > 0;
-}
+#define FOUND_BYTES_MAX 1000
 
 bool health_settles(const struct object *o, const struct health_check *c, int64_t now)
 {
-	return settling(c) && o->freed_at != MO_NONE && now < o->freed_at + c->settle_us;
+	return o->freed_at != MO_NONE && now < o->freed_at + c->settle_us;
 }
 
-static bool found(const struct verdict *v)
+void health_note(struct verdict *v, const struct finding *f)
 {
-	return v->state == CHECK_CRIT || v->bad > 0;
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+
+	if (!v->check->settle_us || f->state < 0)
+		return;
+	if (f->state == CHECK_CRIT) {
+		mo_buf_str(&b, f->text);
+		for (size_t i = 0; i < f->n_evidence && b.len < FOUND_BYTES_MAX; i++)
+			mo_buf_printf(&b, "%s%s", i ? ", " : " (", f->evidence[i]);
+		if (f->n_evidence)
+			mo_buf_str(&b, ")");
+	}
+	mo_str_set(&v->found, b.data);
 }
 
 void health_taken(struct object *o)
 {
 	for (size_t i = 0; i < o->n_verdicts; i++)
-		o->verdicts[i].before = found(&o->verdicts[i]);
+		o->verdicts[i].known = o->verdicts[i].found || o->verdicts[i].state == CHECK_CRIT;
 }
 
 static bool has_slot(const struct object *o, const int64_t *slots, size_t n)
@@ -47,43 +55,42 @@ static enum health_release ask_now(struct object *o, int64_t now)
 	return RELEASE_WAITS;
 }
 
-static enum health_release of_check(struct object *o, const struct verdict *v, int64_t since,
-				    int64_t now, char **ret)
+static enum health_release of_check(struct object *o, struct verdict *v, int64_t since, int64_t now,
+				    char **ret)
 {
-	int64_t over = o->freed_at + v->check->settle_us;
+	int64_t over = o->freed_at + v->check->settle_us, last = MO_MAX(over, since);
 
-	if (!settling(v->check) || v->before || !found(v) || now >= MO_MAX(over, since) + LATE_US)
+	if (v->known || !v->found || now >= last + LATE_US)
 		return RELEASE_DONE;
-	if (v->state != CHECK_CRIT || o->full_at < since) {
-		*ret = mo_printf("GPU %s: %s", o->name, v->check->what);
-		return v->state == CHECK_CRIT ? ask_now(o, now) : RELEASE_WAITS;
+	if (v->state == CHECK_CRIT && o->full_at >= last) {
+		v->known = true;
+		*ret = mo_printf("GPU %s is not given back after %lld s: %s", o->name,
+				 (long long)(v->check->settle_us / 1000000), v->found);
+		return RELEASE_NOT;
 	}
-	*ret = mo_printf("GPU %s, %lld s after the job before it left: %s", o->name,
-			 (long long)((now - o->freed_at) / 1000000), v->text);
-	return RELEASE_NOT;
+	*ret = mo_printf("GPU %s: %s", o->name, v->found);
+	return now < over ? RELEASE_WAITS : ask_now(o, now);
 }
 
 static enum health_release of_object(const struct health *h, struct object *o, int64_t since,
 				     int64_t now, char **ret)
 {
-	bool any = false;
+	enum health_release worst = RELEASE_DONE;
 
-	if (o->busy || o->freed_at == MO_NONE || health_blocked(o))
+	if (o->busy || o->freed_at == MO_NONE || o->silent || health_blocked(o))
 		return RELEASE_DONE;
-	for (size_t i = 0; i < o->n_verdicts; i++)
-		any |= settling(o->verdicts[i].check) && health_applies(h, o->verdicts[i].check);
-	if (any && (o->full_at == MO_NONE || o->full_at < o->freed_at)) {
-		*ret = mo_printf("GPU %s: not looked at yet after the job before it", o->name);
-		return ask_now(o, now);
+	for (size_t i = 0; i < o->n_verdicts && worst == RELEASE_DONE; i++) {
+		struct verdict *v = &o->verdicts[i];
+
+		if (!v->check->settle_us || !health_applies(h, v->check))
+			continue;
+		if (o->full_at == MO_NONE || o->full_at < o->freed_at) {
+			*ret = mo_printf("GPU %s: not looked at yet since its last job", o->name);
+			return ask_now(o, now);
+		}
+		worst = of_check(o, v, since, now, ret);
 	}
-	for (size_t i = 0; any && i < o->n_verdicts; i++) {
-		enum health_release r = health_applies(h, o->verdicts[i].check)
-						? of_check(o, &o->verdicts[i], since, now, ret)
-						: RELEASE_DONE;
-		if (r != RELEASE_DONE)
-			return r;
-	}
-	return RELEASE_DONE;
+	return worst;
 }
 
 enum health_release health_release(struct health *h, const int64_t *slots, size_t n, int64_t since,

@@ -172,6 +172,9 @@ const char *synced(struct bed *b, int64_t job, int64_t attempt)
 			continue;
 		snprintf(text, sizeof(text), "%s %lld:", step_state_names[r->state],
 			 (long long)r->written);
+		if (r->waits)
+			snprintf(text + strlen(text), sizeof(text) - strlen(text), " waits (%s)",
+				 r->waits);
 		for (size_t k = 0; k < r->n_notes; k++)
 			snprintf(text + strlen(text), sizeof(text) - strlen(text), " %s",
 				 note_kind_names[r->notes[k].kind]);

@@ -61,8 +61,14 @@ static void test_gpus_given_back(void **state)
 	held(b, 1);
 	orders_with_gpus(b, 7, 1);
 	assert_string_equal(said(b), "sync");
+	give(b, (struct agent_event){ .type = AE_HELD, .job = 7, .attempt = 1, .text = "GPU 0" });
+	assert_string_equal(said(b), "");
+	assert_string_equal(synced(b, 7, 1), "spooled 0: waits (GPU 0)");
 	simple(b, AE_RELEASED, 7, 1);
 	assert_string_equal(said(b), "start:7.1");
+	assert_string_equal(synced(b, 7, 1), "starting 0:");
+	give(b, (struct agent_event){ .type = AE_HELD, .job = 7, .attempt = 1, .text = "late" });
+	assert_string_equal(synced(b, 7, 1), "starting 0:");
 	simple(b, AE_RELEASED, 7, 1);
 	assert_string_equal(said(b), "");
 }

@@ -3,6 +3,7 @@
 #include "tests/unit/dcore/world.h"
 #include "daemon/core/view/why_node.h"
 #include "daemon/core/view/why_view.h"
+#include "daemon/core/view/why.h"
 
 #include <signal.h>
 #include <string.h>
@@ -447,32 +448,74 @@ static void busy_ports_cost_nothing(void **state)
 	world_done(&w);
 }
 
+static int64_t step_that_waits(struct world *w, bool learns)
+{
+	int64_t id;
+
+	world_init(w, 2, 2);
+	for (size_t i = 0; !learns && i < 2; i++)
+		world_node_verb(w, IN_ACK, i, NULL);
+	id = world_submit_gpus(w, 2);
+	*MO_GROW(w->toys[0].steps, w->toys[0].n_steps) =
+		(struct toy_step){ .job = id, .attempt = 1, .waits = "GPU 0: 20 GiB are held" };
+	return id;
+}
+
+static void refuse(struct world *w, int64_t id)
+{
+	struct note *n = world_note(w, 0, id, NOTE_REFUSED);
+
+	n->cause = mo_strdup(LAUNCH_GPU_HELD);
+	n->text = mo_strdup("GPU 0: 20 GiB are held");
+	world_note(w, 0, id, NOTE_GONE);
+	world_toy_step(w, 0, id)->gone = true;
+	world_run(w, 2 * S);
+}
+
 /* The driver of a node keeps what the dead had: the node is cordoned, and another one taken. */
 static void gpus_that_are_not_given_back(void **state)
 {
+	for (int learns = 0; learns < 2; learns++) {
+		struct world w;
+		int64_t id = step_that_waits(&w, learns);
+
+		refuse(&w, id);
+		const struct job *j = world_job(&w, id);
+		const struct node *node = node_find(core_state(w.core), j->incidents[0].node);
+
+		assert_int_equal(j->state, JOB_RUNNING);
+		assert_string_not_equal(j->run.places[0].node, j->incidents[0].node);
+		assert_string_equal(j->incidents[0].class, "node_fault");
+		assert_string_equal(j->incidents[0].evidence[0], "GPU 0: 20 GiB are held");
+		assert_int_equal(node->drain.asked, !learns);
+		if (!learns)
+			assert_non_null(strstr(node->drain.reason, "20 GiB are held"));
+		world_done(&w);
+	}
+}
+
+/* While the agent waits, people are told for what, and nobody when it is over. */
+static void a_launch_that_waits_for_its_gpus_says_so(void **state)
+{
 	struct world w;
-	struct toy_step *s;
-	struct note *n;
-	int64_t id;
+	int64_t id = step_that_waits(&w, false);
+	struct why_view why;
 
-	world_init(&w, 2, 2);
-	id = world_submit_gpus(&w, 2);
-	s = MO_GROW(w.toys[0].steps, w.toys[0].n_steps);
-	*s = (struct toy_step){ .job = id, .attempt = 1, .gone = true };
-	n = world_note(&w, 0, id, NOTE_REFUSED);
-	n->cause = mo_strdup(LAUNCH_GPU_HELD);
-	n->text = mo_strdup("GPU 0: 20 GiB are held");
-	world_note(&w, 0, id, NOTE_GONE);
+	world_run(&w, 12 * S);
+	mo_desc_init(&why_view_desc, &why);
+	job_why(core_state(w.core), world_job(&w, id), w.now, &why);
+	assert_int_equal(world_job(&w, id)->state, JOB_STARTING);
+	assert_string_equal(why.reasons[0].code, "gpu-held");
+	assert_non_null(strstr(why.reasons[0].text, "for 1"));
+	assert_string_equal(why.reasons[0].evidence[0], "GPU 0: 20 GiB are held");
+	mo_desc_done(&why_view_desc, &why);
+	assert_true(world_event_seen(&w, "step.waits"));
+	assert_int_equal(core_steps_waiting(w.core), 1);
+	world_toy_step(&w, 0, id)->waits = NULL;
+	world_note(&w, 0, id, NOTE_RUNNING);
 	world_run(&w, 2 * S);
-	const struct job *j = world_job(&w, id);
-	const struct node *node = node_find(core_state(w.core), j->incidents[0].node);
-
-	assert_int_equal(j->state, JOB_RUNNING);
-	assert_string_not_equal(j->run.places[0].node, j->incidents[0].node);
-	assert_string_equal(j->incidents[0].class, "node_fault");
-	assert_string_equal(j->incidents[0].evidence[0], "GPU 0: 20 GiB are held");
-	assert_true(node->drain.asked);
-	assert_non_null(strstr(node->drain.reason, "20 GiB are held"));
+	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
+	assert_int_equal(core_steps_waiting(w.core), 0);
 	world_done(&w);
 }
 
@@ -652,6 +695,7 @@ int main(void)
 		cmocka_unit_test(a_new_checkpoint_or_another_failure_begins_anew),
 		cmocka_unit_test(busy_ports_cost_nothing),
 		cmocka_unit_test(gpus_that_are_not_given_back),
+		cmocka_unit_test(a_launch_that_waits_for_its_gpus_says_so),
 		cmocka_unit_test(a_refused_program_is_the_users_error),
 		cmocka_unit_test(a_dead_supervisor_counts_as_such),
 		cmocka_unit_test(an_unkillable_rank_frees_the_job_but_not_the_node),
