@@ -392,6 +392,7 @@ static void on_checks(void *arg, int status, const char *out, size_t n, const ch
 			       "be read",
 			       mo_error_text(&err, r));
 		open_broken(w, mo_error_text(&err, r));
+		releases_look(w->m->releases);
 		tell_awaited(w);
 		mo_timer_in(w->timer, CHECKS_AGAIN_US);
 	}
@@ -504,8 +505,12 @@ enum health_release watch_release(struct watch *w, const int64_t *slots, size_t 
 				  char **ret)
 {
 	*ret = NULL;
-	if (!w || !w->core || w->broken)
+	if (!w || w->broken)
 		return RELEASE_DONE;
+	if (!w->core) { /* on_checks() looks again */
+		*ret = mo_strdup("the checks of this node are not read yet");
+		return RELEASE_WAITS;
+	}
 	enum health_release r = health_release(w->core, slots, n, since, mo_clock_boot_us(), ret);
 	if (r == RELEASE_WAITS)
 		arm(w);

@@ -2,6 +2,7 @@
 """GPUs are given back by the dead before the next attempt gets them: a real agent with moe-probe on
 a made machine, whose driver holds memory or a process that has ended."""
 import os
+import signal
 import sys
 import tempfile
 
@@ -95,6 +96,40 @@ def who_is_ended_while_it_waits_was_never_started():
         waiting(n)
         end(n, 2)
         equal(n.moed.note_list(1, 2, "started"), [], "started")
+
+
+@suite.test
+def an_agent_that_begins_anew_looks_again():
+    with machine() as n:
+        before = waiting(n)
+        n.moed.wait(lambda: "20.0 GiB" in (told(n) or ""), 20, "it says how much")
+        n.stop_agent(signal.SIGTERM)
+        n.moed.steps.clear()
+        n.start()
+        n.moed.wait(lambda: "20.0 GiB" in (told(n) or ""), 20, "it says so again")
+        equal(n.moed.note_list(1, 2, "started"), [], "started")
+        vram(n, before)
+        n.moed.wait_note(1, 2, "running")
+
+
+@suite.test
+def checks_that_cannot_be_read_hold_nothing_up():
+    with machine() as n:
+        n.stop_agent(signal.SIGTERM)
+        n.own_helpers(
+            **{
+                "moe-probe": "#!/bin/sh\nuntil test -e %s/go; do sleep 0.1; done\nexit 1\n" % n.dir
+            }
+        )
+        n.start()
+        n.launch(SLEEP, wait=None)
+        n.moed.wait(
+            lambda: "attempt 1 waits: the checks of this node are not read yet" in n.log(),
+            20,
+            "it waits",
+        )
+        open(n.dir + "/go", "w").close()
+        n.moed.wait_note(1, 1, "running")
 
 
 @suite.test

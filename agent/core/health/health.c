@@ -24,7 +24,7 @@ static struct object *add_object(struct health *h, int area, const char *name, i
 			      .next = now,
 			      .next_sensors = INT64_MAX,
 			      .asked_at = MO_NONE,
-			      .freed_at = MO_NONE,
+			      .freed_at = h->begun_anew ? now : MO_NONE,
 			      .full_at = MO_NONE };
 	mo_desc_init(&probe_desc, &o->last);
 	mo_desc_init(&gpu_sensors_desc, &o->sensors);
@@ -44,7 +44,7 @@ static struct object *add_object(struct health *h, int area, const char *name, i
 						       : INT64_MAX };
 	}
 	*MO_GROW(h->objects, h->n_objects) = o;
-	health_retained_apply(h, o, now);
+	health_retained_apply(h, o);
 	return o;
 }
 

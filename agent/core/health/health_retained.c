@@ -59,9 +59,8 @@ static void restore(struct verdict *v, const struct check_result *r)
 	v->crit = r->state == CHECK_CRIT ? v->check->consecutive : 0;
 }
 
-/* A check or a device that was not there before was not probed. Whether a job has just left the
- * device is not known any more: it is looked at as if one had. */
-void health_retained_apply(const struct health *h, struct object *o, int64_t now)
+/* A check or a device that was not there before was not probed. */
+void health_retained_apply(const struct health *h, struct object *o)
 {
 	const struct health_memory *m = h->retained;
 	_cleanup_(mo_freep) char *key = object_key(o);
@@ -78,5 +77,4 @@ void health_retained_apply(const struct health *h, struct object *o, int64_t now
 				restore(v, &m->results[k]);
 	}
 	health_taken(o);
-	o->freed_at = now;
 }

@@ -48,8 +48,7 @@ struct object {
 	/* its share of the first interval, so that probes do not come in bursts */
 	int64_t spread_us;
 	int64_t stuck_reported_at;
-	/* the last job left it, or may have: an agent of before knew; MO_NONE: none did */
-	int64_t freed_at;
+	int64_t freed_at; /* the last job left it, or may have (begun_anew); MO_NONE: none did */
 	struct gpu_sensors sensors;
 	bool sensors_new;
 	/* metrics_counter and the four residencies at the last probe of any kind */
@@ -77,6 +76,9 @@ struct health {
 	size_t n_settings;
 	char *discovery;
 	bool nothing_known; /* as health_discovery() said */
+	/* only an agent before this one, of this boot, knew which jobs had just left devices: each is
+	 * looked at as if one had */
+	bool begun_anew;
 	struct health_memory
 		*retained; /* what is taken over from an agent before, NULL = nothing */
 	struct order *orders;
@@ -126,7 +128,7 @@ bool health_counters_of(struct health *h, const struct object *o, const char *id
 
 /* health_retained.c */
 /* to a new object */
-void health_retained_apply(const struct health *h, struct object *o, int64_t now);
+void health_retained_apply(const struct health *h, struct object *o);
 
 /* health_rules.c: what one probe found. */
 struct finding {

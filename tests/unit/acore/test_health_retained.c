@@ -250,8 +250,8 @@ static void preflight_is_made_once_a_boot(void **unused)
 	mo_desc_done(&health_memory_desc, &m);
 }
 
-/* An agent that ended while a launch waited does not leave the GPU to the next one unseen; what had
- * been found before it ended is known. */
+/* An agent that ended while a launch waited does not leave the GPU to the next one unseen, and knows
+ * what was found before; what was only suspected is not. */
 static void what_a_job_left_is_looked_at_again(void **unused)
 {
 	static char held[] = "vram_held_bytes";
@@ -259,7 +259,13 @@ static void what_a_job_left_is_looked_at_again(void **unused)
 	c.consecutive = 2;
 	c.settle_us = 30 * SECOND;
 
-	for (int before = 0; before < 2; before++) {
+	static const struct {
+		double held;
+		int probes;
+		bool known;
+	} rows[] = { { 0, 2, false }, { 9e9, 1, false }, { 9e9, 2, true } };
+
+	for (size_t k = 0; k < ELEMENTSOF(rows); k++) {
 		struct health_memory none = { .version = MO_NONE };
 		_cleanup_(health_freep) struct health *h = restarted(&c, 1, &none, "boot", START),
 						      *same = NULL;
@@ -268,8 +274,8 @@ static void what_a_job_left_is_looked_at_again(void **unused)
 		struct health_memory m;
 		struct health_pass l;
 
-		for (int i = 0; i < 2; i++)
-			bed_probe(h, PROBE_GPU, GPU0, "a", held, before ? 9e9 : 0, NULL, START + i);
+		for (int i = 0; i < rows[k].probes; i++)
+			bed_probe(h, PROBE_GPU, GPU0, "a", held, rows[k].held, NULL, START + i);
 		bed_probe(h, PROBE_HOST, "host", NULL, "x", 1, NULL, START + 1);
 		bed_probe(h, PROBE_KLOG, "host", NULL, "x", 1, NULL, START + 1);
 		bed_probe(h, PROBE_STACK, "host", NULL, "x", 1, NULL, START + 1);
@@ -285,9 +291,9 @@ static void what_a_job_left_is_looked_at_again(void **unused)
 			;
 		bed_probe(same, PROBE_GPU, GPU0, "a", held, 9e9, NULL, later);
 		assert_int_equal(health_release(same, &slot, 1, later, later, &second),
-				 before ? RELEASE_DONE : RELEASE_WAITS);
+				 rows[k].known ? RELEASE_DONE : RELEASE_WAITS);
 		assert_int_equal(health_release(same, &slot, 1, later, later + 31 * SECOND, &text),
-				 before ? RELEASE_DONE : RELEASE_WAITS);
+				 rows[k].known ? RELEASE_DONE : RELEASE_WAITS);
 	}
 }
 
