@@ -739,9 +739,9 @@ MUTANTS = [
     (
         "silent node taken as dead",
         "fleet_silence",
-        "node_state(t, s->nodes[i]->name, NODE_DOWN, reason);",
+        "silent_now(t, i, NODE_DOWN);",
         "		{\n			struct record g;\n"
-        "			node_state(t, s->nodes[i]->name, NODE_DOWN, reason);\n"
+        "			silent_now(t, i, NODE_DOWN);\n"
         "			for (size_t k = 0; k < s->n_jobs; k++)\n"
         "				for (size_t m = 0; m < s->jobs[k]->n_steps; m++)\n"
         "					if (mo_streq(s->jobs[k]->steps[m].node, "
@@ -1301,6 +1301,13 @@ MUTANTS = [
         "placed = DRYRUN_EXAMPLE;",
         "",
         [unit("cli", "test_dryrun")],
+    ),
+    (
+        "a machine that goes down is not counted",
+        "update_leaving",
+        "c->n_leaving += n->boot.leaving;",
+        "",
+        [unit("dcore", "test_outside")],
     ),
     (
         "the echo of a planned stop is a failure",

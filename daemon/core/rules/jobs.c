@@ -170,8 +170,11 @@ static bool judge_outside(struct turn *t, int64_t id)
 		return false;
 	for (size_t i = 0; i < j->n_steps && !reason; i++) {
 		const struct step *st = &j->steps[i];
-		const struct node *n =
-			st->attempt == j->attempt ? node_find(&t->core->state, st->node) : NULL;
+		/* few steps are looked up: this runs for each note of each of ten thousand */
+		bool asks = t->core->n_leaving > 0 || st->outside;
+		const struct node *n = asks && st->attempt == j->attempt
+					       ? node_find(&t->core->state, st->node)
+					       : NULL;
 
 		if (n && (st->outside || (st->refused && n->boot.leaving)))
 			reason = mo_printf("the step on %s was stopped there, not by moectl%s; the "
