@@ -4,8 +4,8 @@
 
 struct turn;
 
-#define LEAVES_MAX \
-	3 /* of one job within LEAVES_US: a verdict that is wrong does not repeat itself */
+/* So often within so long: verdicts that are wrong come to an end. */
+#define LEAVES_MAX 3
 #define LEAVES_US (86400LL * 1000000)
 
 /* Its recipe asks for it and a rank stands out. */
