@@ -135,7 +135,7 @@ def an_interrupt_cancels_what_runs(c):
         "the first run",
     )
     p.send_signal(signal.SIGINT)
-    out, err = p.communicate()
+    out, err = p.communicate(timeout=120)
     equal((p.returncode, out), (1, ""), "exit status and output")
     need("%s was cancelled" % ours[0]["id"] in err, err)
     c.wait_state(ours[0]["id"], "cancelled")
@@ -152,7 +152,7 @@ def what_somebody_cancels_says_nothing(c):
         "the first run",
     )
     c.run("cancel", ours[0], "--now")
-    out, err = p.communicate()
+    out, err = p.communicate(timeout=120)
     equal((p.returncode, out), (1, ""), "exit status and output")
     need("%s was cancelled by somebody" % ours[0] in err, err)
 
