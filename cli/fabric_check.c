@@ -60,7 +60,7 @@ static int read_recipe(struct cli *cli, const char *file, struct check *c)
 	for (size_t i = 0; i < in.recipe.n_nodes && !c->nodes.n; i++)
 		for (size_t k = 0; k < in.recipe.n_nodes; k++)
 			fabric_nodes_add(&c->nodes, in.recipe.nodes[k]);
-	c->recipe.file = file;
+	c->recipe.file = in.file;
 	c->recipe.limit_s = in.recipe.time_limit_us == MO_NONE
 				    ? LIMIT_S
 				    : MO_MAX(in.recipe.time_limit_us / 1000000, (int64_t)1);
