@@ -112,6 +112,8 @@ static void a_stopped_rank_is_named_and_the_attempt_ends(void **state)
 	assert_string_equal(inc->cause, "hang");
 	assert_int_equal(inc->first_rank, 3);
 	assert_string_equal(inc->node, "n1");
+	world_why_has(&w, id, "rank 3 stood out");
+	assert_false(world_why_says(&w, id, "fabric check"));
 	assert_true(evidence_has(&w, id, "rank 3 on n1 is stopped by a signal"));
 	assert_true(evidence_has(&w, id, "no rank wrote to its log"));
 	assert_true(evidence_has(&w, id, "ranks: 3 collective-stuck, 1 host-stuck"));
@@ -214,6 +216,7 @@ static void spinning_alone_takes_a_quarter_of_an_hour(void **state)
 	assert_int_equal(world_job(&w, id)->attempt, 2);
 	/* one of the two tells its iterations: the other is not behind */
 	assert_int_equal(world_job(&w, id)->incidents[0].first_rank, MO_NONE);
+	world_why_has(&w, id, "moectl fabric check RECIPE --job j-1");
 	world_done(&w);
 }
 
