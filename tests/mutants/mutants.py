@@ -1746,15 +1746,22 @@ MUTANTS = [
     (
         "the code is never to blame",
         "remedy_elsewhere_too",
-        "streak_same(inc, f) &&",
-        "streak_same(inc, f) && !f->at &&",
+        "return moved || same >= EVERYWHERE_BEFORE ? other : NULL;",
+        "return NULL;",
+        [unit("dcore", "test_streak")],
+    ),
+    (
+        "the code is to blame only where an attempt was sent elsewhere",
+        "remedy_elsewhere_too",
+        "moved || same >= EVERYWHERE_BEFORE",
+        "moved",
         [unit("dcore", "test_streak")],
     ),
     (
         "any failure elsewhere is the code's",
         "remedy_elsewhere_too",
-        "streak_same(inc, f) &&",
-        "f->class &&",
+        "if (!streak_same(inc, f))",
+        "if (!f->class)",
         [unit("dcore", "test_streak")],
     ),
     (
