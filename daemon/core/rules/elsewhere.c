@@ -26,10 +26,11 @@ int elsewhere_place(const struct state *s, const struct slots *slots, const stru
 	return place_in(s, slots, &j->spec.recipe, ret, n_ret, ret_why);
 }
 
-void elsewhere_cordon(struct turn *t, int64_t id, const char *node, const char *text)
+void elsewhere_cordon(struct turn *t, int64_t id, const char *node, const char *what,
+		      const char *text)
 {
 	const struct node *n = node_find(&t->core->state, node);
-	_cleanup_(mo_freep) char *finding = mo_printf("failure j-%lld", (long long)id),
+	_cleanup_(mo_freep) char *finding = mo_printf("%s j-%lld", what, (long long)id),
 				 *reason = mo_printf("%s: %s", finding, text);
 	struct record r;
 
