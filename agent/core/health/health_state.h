@@ -76,8 +76,8 @@ struct health {
 	size_t n_settings;
 	char *discovery;
 	bool nothing_known; /* as health_discovery() said */
-	/* only an agent before this one, of this boot, knew which jobs had just left devices: each is
-	 * looked at as if one had */
+	/* only an agent before this one, of this boot, knew which jobs had just left devices:
+	 * each is looked at as if one had */
 	bool begun_anew;
 	struct health_memory
 		*retained; /* what is taken over from an agent before, NULL = nothing */

@@ -250,8 +250,8 @@ static void preflight_is_made_once_a_boot(void **unused)
 	mo_desc_done(&health_memory_desc, &m);
 }
 
-/* An agent that ended while a launch waited does not leave the GPU to the next one unseen, and knows
- * what was found before; what was only suspected is not. */
+/* An agent that ended while a launch waited does not leave the GPU to the next one unseen. What was
+ * found before is known, what was only suspected is not. */
 static void what_a_job_left_is_looked_at_again(void **unused)
 {
 	static char held[] = "vram_held_bytes";
