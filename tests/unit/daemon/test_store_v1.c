@@ -138,8 +138,8 @@ static void equal(const struct core *a, const struct core *b)
 }
 
 /* Without what that version did not keep: marks of ledgers, how long the last iteration of a failed
- * attempt was under way, when it was placed and how long it started, which checkpoints were announced, what losses and
- * paces say. */
+ * attempt was under way, when it was placed and how long it started, which checkpoints were
+ * announced, what losses and paces say. */
 static struct core *as_then(struct core *core)
 {
 	const struct state *s = core_state(core);
