@@ -20,7 +20,7 @@
 #define ENVIRON_BYTES_MAX (2 * 1024 * 1024)
 #define FOREIGN_SHOWN 8
 #define COMM_BYTES_MAX 64
-#define STAT_BYTES_MAX 4096
+#define STATUS_BYTES_MAX 65536
 
 /* bdf "": its properties cannot be understood; it may be a GPU */
 struct kfd_node {
@@ -179,23 +179,23 @@ static bool pids_are_the_drivers(const struct probe_pass *l)
 	ssize_t n = readlinkat(l->top, "proc/self/ns/pid", space, sizeof(space) - 1);
 
 	if (n < 0)
-		return true; /* a made machine */
+		return errno == ENOENT; /* a made machine */
 	space[n] = 0;
-	return mo_streq(space, HOST_PIDS) && faccessat(l->top, "proc/1/stat", F_OK, 0) == 0;
+	return mo_streq(space, HOST_PIDS) && faccessat(l->top, "proc/1/status", F_OK, 0) == 0;
 }
 
-/* No such process any more, or one of which only the exit status is left. */
+/* No such process any more, or one of which only the exit status is left: not one whose first
+ * thread alone has ended. */
 static bool has_ended(struct probe_pass *l, const char *pid)
 {
-	_cleanup_(mo_freep) char *path = mo_printf("proc/%s/stat", pid);
+	_cleanup_(mo_freep) char *path = mo_printf("proc/%s/status", pid);
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
-	int r = mo_read_file_at(l->top, path, STAT_BYTES_MAX, &b);
-	/* its name is whatever it likes, in brackets */
-	const char *state = r == 0 && b.len ? strrchr(b.data, ')') : NULL;
+	int r = mo_read_file_at(l->top, path, STATUS_BYTES_MAX, &b);
 
 	l->files++;
 	return r == -ENOENT || r == -ESRCH ||
-	       (state && (mo_starts_with(state, ") Z") || mo_starts_with(state, ") X")));
+	       (r == 0 && b.len && strstr(b.data, "\nState:\tZ") &&
+		strstr(b.data, "\nThreads:\t1\n"));
 }
 
 /* What processes have left behind that ended: the memory or the queues of this GPU. Says nothing

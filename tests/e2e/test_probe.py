@@ -264,11 +264,12 @@ def foreign_processes(m):
 
 @on("mi300x", "foreign=2")
 def what_ended_processes_left(m):
-    """Gone, or only an exit status, whatever its name; memory or a queue, on this GPU."""
+    """Gone, or only an exit status of all its threads; memory or a queue, on this GPU."""
+    status = "Name:\tpython3\nState:\t%s\nThreads:\t%d\n"
     has(gpu(m, 2)[0], ended_pids=0)
-    m.write("proc/4242/stat", "4242 (a) Z b) S 1 4242")
+    m.write("proc/4242/status", status % ("Z (zombie)", 2))
     has(gpu(m, 2)[0], ended_pids=0)
-    m.write("proc/4242/stat", "4242 (python3) Z 1 4242")
+    m.write("proc/4242/status", status % ("Z (zombie)", 1))
     has(gpu(m, 2)[0], **{"ended_pids": 1, "ended_pids.pid": "4242"})
     m.remove("proc/4242")
     has(gpu(m, 2)[0], **{"ended_pids": 1, "ended_pids.vram_bytes": 8 * 2**30})

@@ -223,6 +223,20 @@ static int64_t object_due(const struct health *h, const struct object *o)
 		       : MO_MIN(o->next, o->area == PROBE_GPU ? o->next_sensors : INT64_MAX);
 }
 
+/* NULL: nothing is due. Those that are looked at every second do not keep the others waiting. */
+static struct object *due_longest(const struct health *h, int64_t now)
+{
+	struct object *found = NULL;
+
+	for (size_t i = 0; i < h->n_objects; i++) {
+		int64_t at = object_due(h, h->objects[i]);
+
+		if (at <= now && (!found || at < object_due(h, found)))
+			found = h->objects[i];
+	}
+	return found;
+}
+
 static void begin(struct object *o, int64_t now, struct health_pass *ret)
 {
 	o->under_way = true;
@@ -237,13 +251,13 @@ bool health_due(struct health *h, int64_t now, struct health_pass *ret)
 {
 	bool program = false;
 	size_t n = under_way(h, &program);
+	struct object *o;
 
 	*ret = (struct health_pass){ .since = h->klog_seq };
-	for (size_t i = 0; n < HEALTH_PARALLEL && i < h->n_objects; i++)
-		if (object_due(h, h->objects[i]) <= now) {
-			begin(h->objects[i], now, ret);
-			return true;
-		}
+	if (n < HEALTH_PARALLEL && (o = due_longest(h, now))) {
+		begin(o, now, ret);
+		return true;
+	}
 	for (size_t i = 0; !program && i < h->n_objects; i++)
 		for (size_t k = 0; k < h->objects[i]->n_verdicts; k++) {
 			struct verdict *v = &h->objects[i]->verdicts[k];

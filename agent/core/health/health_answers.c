@@ -89,9 +89,11 @@ static int64_t moments_of_now(const struct health *h, const struct object *o)
 static void judge(struct health *h, struct object *o, struct verdict *v, const struct probe *p,
 		  int64_t now)
 {
-	struct finding f;
+	struct finding f = { .state = CHECK_OK, .count = MO_NONE, .clears_nothing = true };
 
-	rule_pass(h, o, v, p, &f);
+	/* a job that has the GPU is to give nothing back */
+	if (!v->check->settle_us || health_idle(h, o))
+		rule_pass(h, o, v, p, &f);
 	f.early = health_settles(o, v->check, now);
 	health_note(v, &f);
 	verdict_judge(h, v, &f, now);

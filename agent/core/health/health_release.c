@@ -6,8 +6,10 @@
 
 #include "agent/core/health/health_state.h"
 #include "lib/base/buf.h"
+#include "lib/base/utf8.h"
 
-/* a probe that was due when the time was over has its answer by then, or will have none */
+/* a probe that was due when the time was over has its answer by then, or will have none: nothing is
+ * waited for any longer */
 #define LATE_US 10000000LL
 #define FOUND_BYTES_MAX 1000
 
@@ -23,7 +25,7 @@ void health_note(struct verdict *v, const struct finding *f)
 	if (!v->check->settle_us || f->state < 0)
 		return;
 	if (f->state == CHECK_CRIT) {
-		mo_buf_str(&b, f->text);
+		mo_buf_printf(&b, "%.*s", mo_utf8_shown(f->text, FOUND_BYTES_MAX), f->text);
 		for (size_t i = 0; i < f->n_evidence && b.len < FOUND_BYTES_MAX; i++)
 			mo_buf_printf(&b, "%s%s", i ? ", " : " (", f->evidence[i]);
 		if (f->n_evidence)
@@ -60,7 +62,13 @@ static enum health_release of_check(struct object *o, struct verdict *v, int64_t
 {
 	int64_t over = o->freed_at + v->check->settle_us, last = MO_MAX(over, since);
 
-	if (v->known || !v->found || now >= last + LATE_US)
+	if (now >= last + LATE_US)
+		return RELEASE_DONE;
+	if (o->full_at == MO_NONE || o->full_at < o->freed_at) {
+		*ret = mo_printf("GPU %s: not looked at yet since its last job", o->name);
+		return ask_now(o, now);
+	}
+	if (v->known || !v->found)
 		return RELEASE_DONE;
 	if (v->state == CHECK_CRIT && o->full_at >= last) {
 		v->known = true;
@@ -82,13 +90,8 @@ static enum health_release of_object(const struct health *h, struct object *o, i
 	for (size_t i = 0; i < o->n_verdicts && worst == RELEASE_DONE; i++) {
 		struct verdict *v = &o->verdicts[i];
 
-		if (!v->check->settle_us || !health_applies(h, v->check))
-			continue;
-		if (o->full_at == MO_NONE || o->full_at < o->freed_at) {
-			*ret = mo_printf("GPU %s: not looked at yet since its last job", o->name);
-			return ask_now(o, now);
-		}
-		worst = of_check(o, v, since, now, ret);
+		if (v->check->settle_us && health_applies(h, v->check))
+			worst = of_check(o, v, since, now, ret);
 	}
 	return worst;
 }

@@ -300,10 +300,7 @@ static void after_failure(struct turn *t, int64_t id)
 	if (speaks_of_load(&v))
 		suspect_blame(t, id, &v.blame, cause);
 	if (d.action == DO_CORDON)
-		elsewhere_cordon(t, id, node, "failure",
-				 v.n_lines                  ? v.lines[0]
-				 : blame_gpu_held(&v.blame) ? v.blame.step->refused_text
-							    : cause);
+		elsewhere_cordon(t, id, node, "failure", v.n_lines ? v.lines[0] : cause);
 	end = end ? end : suspect_give_up(j, cause);
 	if (end) {
 		job_move(t, id, T_GIVE_UP, true, 0, end);

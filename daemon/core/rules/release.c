@@ -19,13 +19,14 @@ void release_reports(struct turn *t, const char *node, const struct step_report 
 	struct live *l = core_live(t->core, node), now = { 0 };
 
 	for (size_t i = 0; i < n; i++) {
-		const struct job *j = job_find(&t->core->state, steps[i].job);
-		const struct step_wait *was =
-			step_wait_of(&t->core->state, node, steps[i].job, steps[i].attempt);
+		const struct job *j =
+			steps[i].waits ? job_find(&t->core->state, steps[i].job) : NULL;
+		const struct step_wait *was;
 		struct step_wait *w;
 
-		if (!steps[i].waits || !j || !step_find(j, steps[i].attempt, node))
+		if (!j || !step_find(j, steps[i].attempt, node))
 			continue;
+		was = step_wait_of(&t->core->state, node, steps[i].job, steps[i].attempt);
 		w = MO_GROW(now.waits, now.n_waits);
 		*w = (struct step_wait){ .job = steps[i].job,
 					 .attempt = steps[i].attempt,

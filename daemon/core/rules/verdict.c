@@ -209,15 +209,6 @@ static void take(const struct job *j, const struct rank *k, struct opinion *o, s
 	}
 }
 
-/* What finds that GPUs are held never met real hardware: nodes in their first days are not cordoned
- * by it (health.learn). */
-static bool learning(const struct core *c, const char *node)
-{
-	const struct node *n = node_find(&c->state, node);
-
-	return n && n->findings.learn_until != MO_NONE;
-}
-
 struct verdict verdict_of(const struct core *c, const struct job *j, const struct blame *b)
 {
 	const struct rank *ranks[RANKS_MAX];
@@ -245,7 +236,6 @@ struct verdict verdict_of(const struct core *c, const struct job *j, const struc
 		mo_desc_done(&failure_verdict_desc, &opinions[i].said);
 	/* of records that nobody knows the class of */
 	v.class = v.class < 0 ? FAIL_TRANSIENT : v.class;
-	v.proved |= blame_gpu_held(b) && !learning(c, b->step->node);
 	return v;
 }
 

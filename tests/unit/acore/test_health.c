@@ -208,6 +208,80 @@ static void what_cannot_be_read_holds_nothing_up(void **unused)
 	assert_int_equal(asked(other, left, left, NULL), RELEASE_DONE);
 }
 
+/* However the driver's answer fails to come: who is to start does not wait for it without end. */
+static void nobody_waits_for_a_look_without_end(void **unused)
+{
+	_cleanup_(health_freep) struct health *h = left_by_a_job(3e8);
+	int64_t left = START + MINUTE;
+	struct health_pass l;
+
+	while (health_due(h, left, &l))
+		;
+	assert_int_equal(asked(h, left, left + 39 * SECOND, "not looked at"), RELEASE_WAITS);
+	assert_int_equal(asked(h, left, left + 40 * SECOND, NULL), RELEASE_DONE);
+}
+
+/* A job that runs keeps what it has: whoever else ended does not count against its GPU, and what
+ * was only suspected is no more. */
+static void a_gpu_in_use_is_not_judged(void **unused)
+{
+	struct health_check c =
+		bed_check(0, "gpu.kfd_left", PROBE_GPU, WHEN_PREFLIGHT | WHEN_FAILURE, one, 0);
+	const struct command order = { .kind = CMD_CHECK, .job = 7, .attempt = 1 };
+	int64_t slot = 0;
+	c.consecutive = 2;
+	c.settle_us = 30 * SECOND;
+	_cleanup_(health_freep) struct health *h = bed_make(&c, 1, 1);
+
+	bed_probe(h, PROBE_GPU, GPU1, NULL, "x", 0, NULL, START);
+	bed_probe(h, PROBE_GPU, GPU0, NULL, "x", 1, NULL, START);
+	assert_false(health_results(h)->preflight_done);
+	health_busy(h, &slot, 1, 1, START + SECOND);
+	health_orders(h, &order, 1, START + MINUTE);
+	for (int i = 0; i < 3; i++)
+		bed_probe(h, PROBE_GPU, GPU0, NULL, "x", 1, NULL, START + (2 + i) * MINUTE);
+	assert_int_equal(bed_state(h, "gpu.kfd_left", GPU0), CHECK_OK);
+	assert_true(health_results(h)->preflight_done);
+}
+
+/* What is looked at every second does not keep the other GPUs from being looked at. */
+static void who_is_due_longest_is_next(void **unused)
+{
+	_cleanup_(health_freep) struct health *h = left_by_a_job(3e8);
+	int64_t left = START + MINUTE;
+	struct health_pass l;
+	size_t n = 0;
+
+	read_vram(h, 2.1e10, left);
+	bed_probe(h, PROBE_GPU, GPU0, NULL, "vram_used_bytes", 2.1e10, NULL, left + 20 * SECOND);
+	while (health_due(h, left + 25 * SECOND, &l) && ++n)
+		assert_int_equal(n == 3, l.area == PROBE_GPU && mo_streq(l.object, GPU0));
+	assert_int_equal(n, 3);
+}
+
+/* A site's own words may be long: what is said of a wait, and of a refusal, is no longer than a
+ * message takes. */
+static void what_is_found_is_told_in_short(void **unused)
+{
+	static char words[4000];
+	struct health_check c = bed_check(0, "gpu.left", PROBE_GPU, WHEN_PREFLIGHT, vram, 2e9);
+	int64_t slot = 0, left = START + MINUTE;
+	_cleanup_(mo_freep) char *text = NULL;
+
+	memset(words, 'w', sizeof(words) - 1);
+	c.what = words;
+	c.consecutive = 2;
+	c.settle_us = 30 * SECOND;
+	_cleanup_(health_freep) struct health *h = bed_make(&c, 1, 1);
+
+	serve(h, START);
+	health_busy(h, &slot, 1, 1, START + SECOND);
+	health_busy(h, NULL, 0, 0, left);
+	read_vram(h, 2.1e10, left);
+	assert_int_equal(health_release(h, &slot, 1, left, left, &text), RELEASE_WAITS);
+	assert_true(strlen(text) <= MO_TEXT_MAX / 2);
+}
+
 static void unknown_never_acts_alone(void **unused)
 {
 	const struct health_check c[] = {
@@ -560,6 +634,10 @@ int main(void)
 		cmocka_unit_test(what_was_refused_is_asked_anew_after_the_next_job),
 		cmocka_unit_test(what_was_held_before_a_job_is_not_left_by_it),
 		cmocka_unit_test(what_cannot_be_read_holds_nothing_up),
+		cmocka_unit_test(nobody_waits_for_a_look_without_end),
+		cmocka_unit_test(a_gpu_in_use_is_not_judged),
+		cmocka_unit_test(who_is_due_longest_is_next),
+		cmocka_unit_test(what_is_found_is_told_in_short),
 		cmocka_unit_test(unknown_never_acts_alone),
 		cmocka_unit_test(versions),
 		cmocka_unit_test(rates),
