@@ -117,9 +117,7 @@ def checks_that_cannot_be_read_hold_nothing_up():
     with machine() as n:
         n.stop_agent(signal.SIGTERM)
         n.own_helpers(
-            **{
-                "moe-probe": "#!/bin/sh\nuntil test -e %s/go; do sleep 0.1; done\nexit 1\n" % n.dir
-            }
+            **{"moe-probe": "#!/bin/sh\nuntil test -e %s/go; do sleep 0.1; done\nexit 1\n" % n.dir}
         )
         n.start()
         n.launch(SLEEP, wait=None)
