@@ -162,5 +162,6 @@ void clock_shift(struct state *s, int64_t shift, int64_t now)
 		move(&t->revoked_at, shift);
 	}
 	move(&s->clock_doubt, shift);
+	move(&s->clock_leapt, shift);
 	move(&s->restored_wait, shift);
 }
