@@ -1953,6 +1953,34 @@ MUTANTS = [
         "p->step_ms",
         [unit("dcore", "test_straggler")],
     ),
+    (
+        "what is known of a directory is forgotten while a job saves there",
+        "job_leaves",
+        "!dir_in_use(p, k->dir) &&",
+        "",
+        [unit("dcore", "test_history")],
+    ),
+    (
+        "what speaks against a drained node is forgotten",
+        "job_leaves",
+        "&& !is_evidence(p, j)",
+        "",
+        [unit("dcore", "test_history")],
+    ),
+    (
+        "a clock that leaps empties history",
+        "too_old",
+        "MO_MAX(time, p->leapt)",
+        "time",
+        [unit("dcore", "test_history")],
+    ),
+    (
+        "a stored word makes a job that runs forgotten",
+        "may_leave",
+        "job_state_final(j->state) &&",
+        "",
+        [unit("dcore", "test_history")],
+    ),
 ]
 
 
