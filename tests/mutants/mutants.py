@@ -1954,6 +1954,27 @@ MUTANTS = [
         [unit("dcore", "test_straggler")],
     ),
     (
+        "what another engine saved is taken for its own",
+        "like",
+        "!mo_streq(a->engine.kind, b->engine.kind)",
+        "a == b",
+        [unit("dcore", "test_forecast")],
+    ),
+    (
+        "a planned size is told as if it were measured",
+        "space_text",
+        "if (s->planned)",
+        "if (s->planned && s->size == 0)",
+        [unit("dcore", "test_forecast")],
+    ),
+    (
+        "a first scan is held against no plan",
+        "planned_size",
+        "gb > 0 && gb < 1e9 ?",
+        "gb < 0 && gb > 1e9 ?",
+        [unit("dcore", "test_forecast")],
+    ),
+    (
         "what is known of a directory is forgotten while a job saves there",
         "job_leaves",
         "!dir_in_use(p, k->dir) &&",

@@ -76,7 +76,7 @@ static int on_scan(struct core *c, const struct record *r)
 		checkpoint_removal_over(j, r->scan);
 		ids_remove(c->ending, &c->n_ending, j->id);
 	}
-	space_measured(j, r->scan);
+	space_measured(j, r->scan, r->time);
 	return 0;
 }
 
