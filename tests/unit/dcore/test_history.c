@@ -203,7 +203,7 @@ static void clock_is_set(struct world *w, int64_t shift)
 							   .told = (char *)"time was wrong" } });
 }
 
-/* Jobs that are over keep the times that they were given, so their ages are not known any more: they
+/* Jobs that are over keep the times that they were given: their ages are not known any more, and
  * count from the leap on. */
 static void a_leap_of_the_clock_makes_nothing_old(void **state)
 {
