@@ -2072,6 +2072,55 @@ MUTANTS = [
         "p->step_ms",
         [unit("dcore", "test_straggler")],
     ),
+    (
+        "what another engine saved is taken for its own",
+        "like",
+        "!mo_streq(a->engine.kind, b->engine.kind)",
+        "a == b",
+        [unit("dcore", "test_forecast")],
+    ),
+    (
+        "a planned size is told as if it were measured",
+        "space_text",
+        "if (s->planned)",
+        "if (s->planned && s->size == 0)",
+        [unit("dcore", "test_forecast")],
+    ),
+    (
+        "a first scan is held against no plan",
+        "planned_size",
+        "gb > 0 && gb < 1e9 ?",
+        "gb < 0 && gb > 1e9 ?",
+        [unit("dcore", "test_forecast")],
+    ),
+    (
+        "what is known of a directory is forgotten while a job saves there",
+        "job_leaves",
+        "!dir_in_use(p, k->dir) &&",
+        "",
+        [unit("dcore", "test_history")],
+    ),
+    (
+        "what speaks against a drained node is forgotten",
+        "job_leaves",
+        "&& !is_evidence(p, j)",
+        "",
+        [unit("dcore", "test_history")],
+    ),
+    (
+        "a clock that leaps empties history",
+        "too_old",
+        "MO_MAX(time, p->leapt)",
+        "time",
+        [unit("dcore", "test_history")],
+    ),
+    (
+        "a stored word makes a job that runs forgotten",
+        "may_leave",
+        "job_state_final(j->state) &&",
+        "",
+        [unit("dcore", "test_history")],
+    ),
 ]
 
 

@@ -217,6 +217,8 @@ static const struct mo_field job_fields[] = {
 	      "how scarce the room for its checkpoints is: 2 low, 3 full, as was told; MO_NONE: "
 	      "nothing was",
 	      .omit = true),
+	MO_DP(job, saves, space_at, "space_at", MO_INT,
+	      "when a node last looked how much is free there, us; MO_NONE: never", .omit = true),
 	MO_DP(job, progress, left_out, "left_out", MO_INT,
 	      "iterations without a sample as they came too fast; MO_NONE: none"),
 	MO_DP(job, progress, spike, "spike", MO_INT,

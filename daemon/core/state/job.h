@@ -152,6 +152,7 @@ struct job_saves {
 	int64_t n; /* whose time is in ledger[GPU_SAVE] */
 	/* enum space_level that was told, until there is enough again; MO_NONE none */
 	int64_t space_told;
+	int64_t space_at; /* when what is free there was measured; MO_NONE: never, or before */
 };
 /* Verification of the newest announced checkpoint, under way (verify.c). */
 struct job_verify {

@@ -11,7 +11,7 @@ const char *const record_type_names[_REC_N] = {
 	"checkpoint", "token",     "token_revoked", "event",      "health",    "check",
 	"measured",   "clock",     "token_used",    "node_token", "ack",       "restored",
 	"obeys",      "discard",   "leaving",       "config",     "image",     "power",
-	"hang",       "straggler",
+	"hang",       "straggler", "history",
 };
 static const char *const follows_names[_FOLLOWS_N] = { "nothing", "failure", "busy_ports" };
 static const char *const drain_step_names[_DRAIN_STEP_N] = { "off", "on", "done" };
@@ -260,6 +260,14 @@ static const struct mo_field rec_straggler_fields[] = {
 };
 static const struct mo_desc rec_straggler_desc = MO_DESC(rec_straggler, rec_straggler_fields);
 
+static const struct mo_field rec_history_fields[] = {
+	MO_D_LIST(rec_history, jobs, MO_INTS, "numbers of ended jobs that are kept no longer",
+		  .omit = true, .max = UINT32_MAX),
+	MO_D_LIST(rec_history, events, MO_INTS, "numbers of events that are kept no longer",
+		  .omit = true, .max = UINT32_MAX),
+};
+static const struct mo_desc rec_history_desc = MO_DESC(rec_history, rec_history_fields);
+
 static const struct mo_field record_fields[] = {
 	MO_DN(record, version, "v", MO_INT, "version of the form of records"),
 	MO_D_ENUM(record, type, record_type_names,
@@ -342,6 +350,8 @@ static const struct mo_field record_fields[] = {
 	MO_D_SUB(record, hang, MO_OPT, &rec_hang_desc, "whether the attempt hangs", .omit = true),
 	MO_D_SUB(record, straggler, MO_OPT, &rec_straggler_desc,
 		 "which rank makes the attempt slow", .omit = true),
+	MO_D_SUB(record, history, MO_OPT, &rec_history_desc,
+		 "what is kept no longer because of its age", .omit = true),
 };
 const struct mo_desc record_desc = MO_DESC(record, record_fields);
 
@@ -387,6 +397,7 @@ static const struct member {
 	MEMBER(REC_POWER, power, &rec_power_desc),
 	MEMBER(REC_HANG, hang, &rec_hang_desc),
 	MEMBER(REC_STRAGGLER, straggler, &rec_straggler_desc),
+	MEMBER(REC_HISTORY, history, &rec_history_desc),
 #undef MEMBER
 };
 

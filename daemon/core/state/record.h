@@ -49,6 +49,7 @@ enum record_type {
 	REC_POWER,     /* node */
 	REC_HANG,      /* attempt: whether it hangs */
 	REC_STRAGGLER, /* attempt: which rank makes it slow */
+	REC_HISTORY,   /* what is too old leaves */
 	_REC_N
 };
 extern const char *const record_type_names[_REC_N];
@@ -196,6 +197,14 @@ struct rec_straggler {
 	size_t n_evidence;
 	bool left; /* the job moves away from its node; nothing else is said then */
 };
+/* Ascending; who decided it (rules/history.c) names each, so that a later program with other rules
+ * replays what was. */
+struct rec_history {
+	int64_t *jobs; /* that ended */
+	size_t n_jobs;
+	int64_t *events; /* by seq */
+	size_t n_events;
+};
 /* enum power_step; text: what the command said */
 struct rec_power {
 	int step;
@@ -250,6 +259,7 @@ struct record {
 	struct rec_power *power;
 	struct rec_hang *hang;
 	struct rec_straggler *straggler;
+	struct rec_history *history;
 };
 extern const struct mo_desc rec_incident_desc, rec_measured_desc, record_desc;
 
