@@ -48,14 +48,28 @@ MUTANTS = [
         "	carry_out(m, inputs, n, &out);\n	latest.n_effects = 0;\n	out = late;\n"
         "	late = latest;\n"
         "	if (store_records(m, &out) == 0) {",
-        [e2e("test_order.py")],
+        [unit("seams", "test_turn"), e2e("test_order.py")],
     ),
     (
         "reply before sync",
         "database_open",
         "synchronous=FULL",
         "synchronous=OFF",
-        [e2e("test_order.py")],
+        [unit("seams/store", "test_loss"), e2e("test_order.py")],
+    ),
+    (
+        "a log of which a bit is another ends there",
+        "store_read",
+        "s->through > s->last_seq",
+        "s->through < 0",
+        [unit("seams/store", "test_loss")],
+    ),
+    (
+        "a directory that was made is not synced",
+        "make_dir",
+        "r == 0 && sync",
+        "r == 0 && sync && made < 0",
+        [unit("seams/store", "test_loss")],
     ),
     (
         "attempt number reused",
