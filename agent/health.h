@@ -9,5 +9,7 @@ void watch_steps(struct watch *w);   /* steps may have come or gone */
 void watch_reply(struct watch *w, const struct sync_reply *r);
 /* What the controller does not have. */
 void watch_sync(struct watch *w, struct agent_sync *s);
+/* It has programs for a check that is thorough. */
+bool watch_doubts(const struct watch *w);
 /* Of that what jobs may wait for: no sensor values. */
 void watch_urgent(struct watch *w, struct agent_sync *s);

@@ -109,6 +109,7 @@ static const struct mo_field agent_welcome_fields[] = {
 	MO_D(agent_welcome, orders, MO_BOOL, "answers may carry order and id", .omit = true),
 	MO_D(agent_welcome, pulls, MO_BOOL, "syncs may carry pulls and images", .omit = true),
 	MO_D(agent_welcome, motion, MO_BOOL, "syncs may carry motion", .omit = true),
+	MO_D(agent_welcome, doubts, MO_BOOL, "syncs may carry doubts", .omit = true),
 	MO_D(agent_welcome, busy, MO_BOOL, "progress may say busy_ms", .omit = true),
 	MO_D(agent_welcome, space, MO_BOOL, "results of scans may say free_bytes", .omit = true),
 };
@@ -207,6 +208,8 @@ static const struct mo_field agent_sync_fields[] = {
 	MO_D(agent_sync, pulls, MO_BOOL, "it brings images when it is told to", .omit = true),
 	MO_D(agent_sync, motion, MO_BOOL, "it tells what moves of ranks when it is asked",
 	     .omit = true),
+	MO_D(agent_sync, doubts, MO_BOOL, "it has programs for a check that is thorough",
+	     .omit = true),
 	MO_D_VEC(agent_sync, images, &image_report_desc, "images that it was told to bring",
 		 .omit = true, .max = MO_IMAGES_PER_NODE_MAX),
 };
@@ -249,6 +252,7 @@ static const struct mo_field command_fields[] = {
 	     .omit = true),
 	MO_D(command, doubt, MO_STR, "with only: path that may be dir by another name",
 	     .omit = true),
+	MO_D(command, thorough, MO_BOOL, "check: with the programs of doubt", .omit = true),
 	MO_D(command, announced, MO_BOOL, "with only: the engine itself said that it is complete",
 	     .omit = true),
 	MO_D(command, restore, MO_BOOL,

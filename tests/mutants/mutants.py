@@ -1793,6 +1793,20 @@ MUTANTS = [
         [unit("seams/agent", "test_agent")],
     ),
     (
+        "a canary that broke lets the node back",
+        "against",
+        "!(r->when & WHEN_DOUBT)",
+        "!(r->when & WHEN_DOUBT) || r->state == CHECK_UNKNOWN",
+        [unit("dcore", "test_way_back")],
+    ),
+    (
+        "the way back is answered by time",
+        "order_is_done",
+        "order->job && now >=",
+        "now >=",
+        [unit("acore", "test_canary")],
+    ),
+    (
         "cordon of hardware lifted by itself",
         "cordon_lift",
         "!mo_starts_with(cordon, DISK_FULL)",

@@ -194,7 +194,7 @@ static int64_t program_due(const struct health *h, const struct verdict *v)
 
 	if (!program_may_run(h, v))
 		return INT64_MAX;
-	if (order && (v->check->when & WHEN_FAILURE) &&
+	if (order && health_ordered(order, v->check) &&
 	    (v->started_at == MO_NONE || v->started_at < order->at || verdict_pending(v)))
 		return order->at;
 	return v->next;
@@ -229,6 +229,19 @@ static void begin(struct object *o, int64_t now, struct health_pass *ret)
 	ret->sensors = o->sensors_only;
 }
 
+/* A program of area gpu is run once for all GPUs. */
+static void program_begins(struct health *h, const struct health_check *c, int64_t now)
+{
+	for (size_t i = 0; i < h->n_objects; i++)
+		for (size_t k = 0; k < h->objects[i]->n_verdicts; k++) {
+			struct verdict *v = &h->objects[i]->verdicts[k];
+			if (v->check != c)
+				continue;
+			v->under_way = true;
+			v->started_at = now;
+		}
+}
+
 bool health_due(struct health *h, int64_t now, struct health_pass *ret)
 {
 	bool program = false;
@@ -245,8 +258,7 @@ bool health_due(struct health *h, int64_t now, struct health_pass *ret)
 			struct verdict *v = &h->objects[i]->verdicts[k];
 			if (program_due(h, v) > now)
 				continue;
-			v->under_way = true;
-			v->started_at = now;
+			program_begins(h, v->check, now);
 			ret->area = h->objects[i]->area;
 			ret->object = h->objects[i]->name;
 			ret->program = v->check;
@@ -272,7 +284,7 @@ int64_t health_deadline(const struct health *h)
 			at = MO_MIN(at, program_due(h, &o->verdicts[k]));
 	}
 	for (size_t i = 0; i < h->n_orders; i++)
-		if (!h->orders[i].done)
+		if (!h->orders[i].done && h->orders[i].job)
 			at = MO_MIN(at, h->orders[i].at + HEALTH_BUDGET_US);
 	return at;
 }
@@ -320,6 +332,7 @@ void health_orders(struct health *h, const struct command *commands, size_t n, i
 			h->orders = mo_alloc_array(CHECKED_MAX, sizeof(*h->orders));
 		h->orders[h->n_orders++] = (struct order){ .job = commands[i].job,
 							   .attempt = commands[i].attempt,
+							   .thorough = commands[i].thorough,
 							   .at = now };
 		for (size_t k = 0; k < h->n_objects; k++)
 			h->objects[k]->next = MO_MIN(h->objects[k]->next, now);

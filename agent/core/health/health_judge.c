@@ -62,19 +62,21 @@ void verdict_judge(struct health *h, struct verdict *v, const struct finding *f,
 	v->probed = true;
 	if (f->clears_nothing && f->state == CHECK_OK && v->state != CHECK_OK)
 		return;
-	v->unknown = f->state == CHECK_UNKNOWN ? v->unknown + 1 : 0;
+	v->unknown = f->state != CHECK_UNKNOWN ? 0 : v->unknown + !f->skipped;
 	if (f->state != CHECK_UNKNOWN) {
 		v->bad = f->state == CHECK_OK ? 0 : v->bad + 1;
 		v->crit = f->state == CHECK_CRIT ? v->crit + 1 : 0;
 	}
 	int state = settled(v, f->state);
-	bool changed = state != v->state;
+	bool skipped = f->skipped && state == CHECK_UNKNOWN;
+	bool changed = state != v->state || skipped != v->skipped;
 	if (!changed && !to_renew(v, f, wall))
 		return;
 	if (changed)
 		v->since = wall;
 	v->at = wall;
 	v->state = state;
+	v->skipped = skipped;
 	if (state == CHECK_OK) {
 		say(v, &(struct finding){ .count = MO_NONE });
 		return;

@@ -117,6 +117,11 @@ const struct order *health_open_order(const struct health *h)
 	return NULL;
 }
 
+bool health_ordered(const struct order *order, const struct health_check *c)
+{
+	return c->when & WHEN_FAILURE || (order->thorough && c->when & WHEN_DOUBT);
+}
+
 struct object *health_object(const struct health *h, int area, const char *name)
 {
 	for (size_t i = 0; i < h->n_objects; i++)

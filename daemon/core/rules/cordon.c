@@ -10,6 +10,7 @@
 #include "daemon/core/rules/events.h"
 #include "daemon/core/rules/learn.h"
 #include "daemon/core/rules/turn.h"
+#include "daemon/core/rules/way_back.h"
 #include "daemon/core/state/health.h"
 #include "lib/base/assert.h"
 #include "lib/base/buf.h"
@@ -165,7 +166,8 @@ static bool urgent(const struct live *l, const struct node_health *old,
 		return true;
 	for (size_t i = 0; i < new->n_checked; i++)
 		if (!health_checked(old, new->checked[i].job, new->checked[i].attempt) &&
-		    ids_has(l->checks, l->n_checks, new->checked[i].job))
+		    (new->checked[i].job == 0 ||
+		     ids_has(l->checks, l->n_checks, new->checked[i].job)))
 			return true;
 	return false;
 }
@@ -247,6 +249,7 @@ bool cordon_room(const struct core *c, bool hardware)
 void health_cordon(struct turn *t, const char *node)
 {
 	cordon_lift(t, node);
+	way_back_pass(t, node);
 	const struct node *n = node_find(&t->core->state, node);
 	const struct check_result *finding = n->drain.asked ? NULL : health_cordon_reason(n);
 	struct live *l = core_live(t->core, node);
@@ -300,7 +303,7 @@ void health_cordon_all(struct turn *t)
 
 /* Nodes of the attempt that failed, which another one may get: up, in the same boot, and with
  * checks to make. */
-void health_check_begin(struct turn *t, int64_t id)
+void health_check_begin(struct turn *t, int64_t id, const char *doubted)
 {
 	const struct job *j = job_find(&t->core->state, id);
 	struct record r;
@@ -317,6 +320,7 @@ void health_check_begin(struct turn *t, int64_t id)
 		    mo_streq(st->boot_id, n->boot.id) && health_checks_failures(n))
 			mo_strs_add(&r.check->nodes, &r.check->n_nodes, n->name);
 	}
+	r.check->doubted = doubted ? mo_strdup(doubted) : NULL;
 	if (r.check->n_nodes == 0) {
 		mo_desc_done(&record_desc, &r);
 		return;

@@ -14,7 +14,8 @@ void health_cordon_all(struct turn *t);
 bool may_tell_health(struct turn *t, struct live *l);
 
 /* The wait of a failed job for the checks of its nodes. */
-void health_check_begin(struct turn *t, int64_t id);
+/* doubted: the node whose GPUs may have computed wrong; NULL none. */
+void health_check_begin(struct turn *t, int64_t id, const char *doubted);
 /* True when the wait is over now. */
 bool health_check_act(struct turn *t, int64_t id);
 bool health_check_due(const struct core *c, const struct job *j, const char *node);

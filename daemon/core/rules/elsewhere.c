@@ -5,6 +5,7 @@
 #include "daemon/core/rules/events.h"
 #include "daemon/core/rules/streak.h"
 #include "daemon/core/rules/turn.h"
+#include "daemon/core/state/health.h"
 
 int elsewhere_place(const struct state *s, const struct slots *slots, const struct job *j,
 		    struct place **ret, size_t *n_ret, struct waiting *ret_why)
@@ -29,7 +30,7 @@ int elsewhere_place(const struct state *s, const struct slots *slots, const stru
 void elsewhere_cordon(struct turn *t, int64_t id, const char *node, const char *text)
 {
 	const struct node *n = node_find(&t->core->state, node);
-	_cleanup_(mo_freep) char *finding = mo_printf("failure j-%lld", (long long)id),
+	_cleanup_(mo_freep) char *finding = mo_printf(FAILURE_CORDON "j-%lld", (long long)id),
 				 *reason = mo_printf("%s: %s", finding, text);
 	struct record r;
 

@@ -305,7 +305,8 @@ static void after_failure(struct turn *t, int64_t id)
 		return;
 	}
 	reason = retry_reason(j, what, &v, &f, &d, &budget);
-	health_check_begin(t, id);
+	health_check_begin(t, id,
+			   v.class == FAIL_SUSPECT || v.class == FAIL_NUMERICAL ? node : NULL);
 	job_retry(t, id, pause, reason);
 }
 

@@ -353,7 +353,7 @@ bool health_equal(const struct node_health *a, const struct node_health *b, bool
 
 bool health_checked(const struct node_health *h, int64_t job, int64_t attempt)
 {
-	mo_assert(job > 0 && attempt >= 0);
+	mo_assert(job >= 0 && attempt >= 0);
 	for (size_t i = 0; h && i < h->n_checked; i++)
 		if (h->checked[i].job == job && h->checked[i].attempt == attempt)
 			return true;

@@ -80,6 +80,8 @@ bool health_equal(const struct node_health *a, const struct node_health *b, bool
 bool health_checks_failures(const struct node *n);
 bool health_preflight_none(const struct recipe *r);
 bool health_checked(const struct node_health *h, int64_t job, int64_t attempt);
+/* how the name of a cordon begins that failures of jobs made (rules/elsewhere.c) */
+#define FAILURE_CORDON "failure "
 #define ONE_JOB "for one job in spite of it: --set health.preflight=none"
 /* What ends this finding on this node; caller frees. */
 char *finding_next(const struct node *n, const struct check_result *r);

@@ -269,6 +269,8 @@ static const struct mo_field job_fields[] = {
 		   .omit = true, .max = UINT32_MAX),
 	MO_DP(job, checks, attempt, "check_attempt", MO_INT, "number of the attempt that failed",
 	      .omit = true),
+	MO_DP(job, checks, doubted, "check_doubted", MO_STR,
+	      "one of them, of which it is asked whether its GPUs compute right", .omit = true),
 	MO_DP(job, checks, until, "check_until", MO_INT, "when the wait for them ends, us",
 	      .omit = true),
 	MO_D(job, attempt_floor, MO_INT,

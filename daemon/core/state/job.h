@@ -209,6 +209,7 @@ struct job_checks {
 	char **done;
 	size_t n_done;
 	int64_t attempt, until;
+	char *doubted; /* of nodes, whose programs of doubt are run too; NULL none */
 };
 /* Over the steps of the current attempt, so that one note of one of 12,500 nodes costs no pass
  * at the others. */
