@@ -106,7 +106,7 @@ enum drain_step {
 	DRAIN_OFF,
 	DRAIN_ON,
 	DRAIN_DONE,  /* no rank is left */
-	DRAIN_CHECK, /* until: it comes back when its GPUs were tried; none: it does not, `reason` */
+	DRAIN_CHECK, /* until: back when its GPUs were tried; none: not, `reason` */
 	_DRAIN_STEP_N
 };
 struct rec_drain {
