@@ -154,6 +154,7 @@ int runtimes_digest(struct runtimes *r, const char *name, const char *image, hel
 	mo_strs_add(&o.argv, &o.n_argv, "digest");
 	mo_strs_add(&o.argv, &o.n_argv, name);
 	mo_strs_add(&o.argv, &o.n_argv, image);
+	mo_strs_add(&o.argv, &o.n_argv, r->m->config->runtime_dir);
 	size_t n = o.n_argv;
 
 	*MO_GROW(o.argv, o.n_argv) = NULL;

@@ -1,10 +1,11 @@
 /* fabric read FILE: what `moectl plan --alltoall` and `--reduce` take from what rccl-tests printed,
- * and whether its values were right. Offline. */
+ * and whether its values were right, offline. `fabric check` is fabric_check.c. */
 #include "cli/fabric.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/fabric_check.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/visible.h"
@@ -37,44 +38,74 @@ static void print_curve(const struct cli *cli, const struct curve *c)
 	json_object_put(doc);
 }
 
-static int run(struct cli *cli, int argc, char **argv)
+static int read_output(struct cli *cli, int argc, char **argv)
 {
-	static const char *const verbs[] = { "read" };
 	_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
-	const char *args[2] = { NULL };
+	const char *args[1] = { NULL };
 	struct curve c;
-	int r = cli_options(cli, argc, argv, NULL, 0, args, 2, 2);
+	int r = cli_options(cli, argc, argv, NULL, 0, args, 1, 1);
 
 	if (r)
 		return cli_stop(r);
-	if (!mo_streq(args[0], "read"))
-		return cli_misuse_word(cli, args[0], verbs, ELEMENTSOF(verbs));
-	r = mo_read_file(args[1], OUTPUT_MAX, &text);
+	r = mo_read_file(args[0], OUTPUT_MAX, &text);
 	if (r < 0)
-		return cli_fail(CLI_USAGE, "fabric: %s: %s; give the output of rccl-tests", args[1],
+		return cli_fail(CLI_USAGE, "fabric: %s: %s; give the output of rccl-tests", args[0],
 				strerror(-r));
 	mo_buf_str(&text, "");
 	if (!curve_parse(text.data, &c))
 		return cli_fail(CLI_FAILED,
 				"fabric: %s: no row of rccl-tests in it; give its output as it is",
-				args[1]);
+				args[0]);
 	print_curve(cli, &c);
 	if (c.wrong > 0)
 		return cli_fail(CLI_FAILED,
 				"fabric: %s: %lld values were wrong at %.0f bytes: the fabric "
 				"changes data, do not train on it",
-				args[1], (long long)c.wrong, c.wrong_bytes);
+				args[0], (long long)c.wrong, c.wrong_bytes);
 	return CLI_OK;
+}
+
+/* Which of the two is said by the first word, as only one of them takes options of its own. */
+static int run(struct cli *cli, int argc, char **argv)
+{
+	static const char *const verbs[] = { "read", "check" };
+	const char *args[1] = { NULL };
+	bool named = argc && argv[0][0] != '-';
+	int r;
+
+	if (named && mo_streq(argv[0], "check"))
+		return fabric_check(cli, argc - 1, argv + 1);
+	if (named && mo_streq(argv[0], "read"))
+		return read_output(cli, argc - 1, argv + 1);
+	r = cli_options(cli, argc, argv, NULL, 0, args, 1, 1);
+	return r ? cli_stop(r) : cli_misuse_word(cli, args[0], verbs, ELEMENTSOF(verbs));
 }
 
 const struct verb verb_fabric = {
 	"fabric",
 	"Prepare",
-	"fabric read FILE",
-	"what rccl-tests measured, as plans take it",
-	"Sizes and bus bandwidth as `moectl plan --alltoall FILE` and `--reduce FILE` read them. "
-	"Exit status 1 when there is no row, or when a value came out wrong.\n"
+	"fabric check RECIPE [--nodes A,B | --job JOB] [--set key=value]... [--expect GB/S] "
+	"[--drain] [-o FILE] | read FILE",
+	"find the node or link that makes collectives slow; what rccl-tests measured, for plans",
+	"  check           run RECIPE, a program that prints what rccl-tests print, over all "
+	"nodes, "
+	"then over pairs until the odd node or link is found\n"
+	"  --nodes A,B     these nodes (default: cluster.nodes of the recipe); all must be free: a "
+	"check stops nobody\n"
+	"  --job JOB       the nodes on which JOB ran last\n"
+	"  --set key=value replaces a value of the recipe, as for submit; time_limit (300s) is how "
+	"long one measurement may take\n"
+	"  --expect GB/S   what all nodes together should reach: when they do, pairs are left out\n"
+	"  --drain         drain nodes that are odd, with the measurements as the reason\n"
+	"  -o FILE         what all nodes together measured, for `moectl plan --reduce FILE` or "
+	"`--alltoall FILE`\n"
+	"  read            sizes and bus bandwidth as plans read them from FILE\n"
+	"Exit status 1 when something stands out or nothing could be measured; of read when there "
+	"is "
+	"no row, or a value came out wrong.\n"
 	"Examples:\n"
+	"  moectl fabric check fabric.yaml --job j-7\n"
+	"  moectl fabric check fabric.yaml --nodes gpu-01,gpu-02,gpu-03,gpu-04 -o reduce.txt\n"
 	"  all_reduce_perf -b 1M -e 1G -f 2 >reduce.txt; moectl fabric read reduce.txt\n",
 	run,
 };

@@ -51,7 +51,7 @@ static int judge(struct cli *cli, const struct recipe_input *in, const struct an
 /* Sends until there is an answer; the same key makes repeats harmless. The controller checks
  * what `moectl validate` checks, so the recipe is checked here only when nobody answers:
  * whoever has two things to mend hears of the recipe first. */
-static int send_submit(struct cli *cli, struct recipe_input *in, const char *text, struct answer *a)
+int submit_send(struct cli *cli, struct recipe_input *in, const char *text, struct answer *a)
 {
 	_cleanup_(mo_freep) char *key = mo_random_hex(16),
 				 *header = mo_printf("Idempotency-Key: %s", key);
@@ -298,7 +298,7 @@ static void print_warnings(const struct recipe_input *in, struct json_object *li
 static int submit(struct cli *cli, struct recipe_input *in, const char *text, bool watch)
 {
 	_cleanup_(answer_done) struct answer a = { 0 };
-	int r = send_submit(cli, in, text, &a);
+	int r = submit_send(cli, in, text, &a);
 	if (r)
 		return r;
 	const char *id = js_str(a.doc, "id");

@@ -100,6 +100,15 @@ static double straggler_of(const struct job *j)
 	return j->straggler.rank == MO_NONE ? MO_NONE_F : j->straggler.lost_pct / 100;
 }
 
+static double left_of(const struct job *j)
+{
+	double n = 0;
+
+	for (size_t i = 0; i < j->straggler.n_found; i++)
+		n += j->straggler.found[i].left;
+	return n;
+}
+
 static void number(struct mo_buf *b, double v)
 {
 	if (isnan(v))
@@ -130,6 +139,8 @@ static void jobs(struct manager *m, struct mo_buf *b)
 		{ "moe_job_straggler_lost_ratio", "gauge",
 		  "Share of its time that the job loses by one rank; absent: none stands out.",
 		  straggler_of },
+		{ "moe_job_straggler_moves", "gauge",
+		  "How often it moved away from a node by the 32 newest stragglers.", left_of },
 		{ "moe_job_checkpoint_free_bytes", "gauge",
 		  "Free where its checkpoints lie, when a node last looked.", free_of },
 	};

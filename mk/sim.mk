@@ -22,3 +22,12 @@ $(BUILD)/hangs: $(call obj,$(HANGS_SRC)) $(call lib,$(SIM_ROOMS))
 .PHONY: hangs
 hangs: $(BUILD)/hangs
 	@$(BUILD)/hangs --seed $(SEED) --steps 1000000
+
+# A month of a large cluster (docs/reliability.md): build/campaign [--seed N] [--days N] ...
+CAMPAIGN_SRC := $(wildcard tests/campaign/*.c) tests/unit/asserting.c
+$(BUILD)/campaign: $(call obj,$(CAMPAIGN_SRC)) $(call lib,$(SIM_ROOMS))
+	$(CC) $(LDFLAGS_ALL) -o $@ $(call obj,$(CAMPAIGN_SRC)) -Wl,--start-group \
+		$(call lib,$(SIM_ROOMS)) -Wl,--end-group -ljson-c -lfyaml -lpcre2-8 -lm
+.PHONY: campaign
+campaign: $(BUILD)/campaign
+	@$(BUILD)/campaign --seed $(SEED)

@@ -4,9 +4,11 @@
  *
  * moe-runtime hold NAME IMAGE STEP: keeps the image from being removed, by a container of the
  *   step's that is never started, and says what the image is: JSON of struct runtime_image.
- * moe-runtime digest NAME IMAGE: which image that name is here, and keeps nothing.
+ * moe-runtime digest NAME IMAGE [DIR]: which image that name is here; keeps nothing but the answer,
+ *   in DIR.
  * moe-runtime start NAME IMAGE STEP DIR: starts a container of it for the step, whose only process
- *   is moe-hold and ends with DIR/life (decision 023), and says the same without directories.
+ *   is moe-hold and ends with DIR/life (decision 023), and says the same without directories. What
+ *   `digest` was answered a moment ago (in DIR/../..) is not asked again.
  * moe-runtime release NAME STEP: ends either. No process of the step is left.
  * moe-runtime sweep NAME NODE STEPSDIR: the same for all steps of the node that have no directory
  *   there: what an agent before this one did not come to. A step has its directory before
@@ -22,6 +24,7 @@
 #include <unistd.h>
 
 #include "agent/core/stepd/runtime_image.h"
+#include "agent/runtime/memory.h"
 #include "agent/runtime/run.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
@@ -75,7 +78,7 @@ static int read_config(const struct asking *a, const char *text, struct runtime_
 }
 
 /* What a runtime that answers has refused is the image's name; all else is this node's. */
-static int ask_image(struct asking *a, struct runtime_answer *ret, struct mo_error *err)
+static int ask_image(struct asking *a, struct mo_error *err)
 {
 	_cleanup_(mo_error_done) struct mo_error why = { 0 };
 	int r = ASK(a, image, &why);
@@ -90,7 +93,6 @@ static int ask_image(struct asking *a, struct runtime_answer *ret, struct mo_err
 	}
 	if (r < 0)
 		return mo_error_set(err, r == -ENOENT ? -ENOPKG : r, "%s", mo_error_text(&why, r));
-	runtime_answer_read(a->answer.data, ret);
 	return 0;
 }
 
@@ -111,7 +113,8 @@ static int start(struct asking *a, struct mo_error *err)
 	return r;
 }
 
-/* Its directories are of the image that is kept then: its id is a digest of them. */
+/* Of the image that the answer names. Its directories are of the image that is kept then: its id is
+ * a digest of them. */
 static int hold(struct asking *a, struct mo_error *err)
 {
 	_cleanup_(runtime_image_done) struct runtime_image image;
@@ -119,10 +122,9 @@ static int hold(struct asking *a, struct mo_error *err)
 	struct runtime_answer said;
 
 	mo_desc_init(&runtime_image_desc, &image);
-	int r = ask_image(a, &said, err);
+	runtime_answer_read(a->answer.data, &said);
+	int r = runtime_image_names(said.names, &image, err);
 
-	if (r == 0)
-		r = runtime_image_names(said.names, &image, err);
 	if (r == 0)
 		r = read_config(a, said.config, &image, err);
 	if (r == 0 && !a->words.dir)
@@ -130,6 +132,7 @@ static int hold(struct asking *a, struct mo_error *err)
 	a->words.id = image.id;
 	if (r == 0)
 		r = a->words.dir ? start(a, err) : ASK(a, keep, err);
+	a->words.id = NULL;
 	if (r < 0)
 		return r;
 	wire_encode(&runtime_image_desc, &image, &out);
@@ -137,16 +140,39 @@ static int hold(struct asking *a, struct mo_error *err)
 	return 0;
 }
 
-static int digest(struct asking *a, struct mo_error *err)
+/* What it answered a moment ago may be no longer so: what a runtime refuses by that is asked for
+ * anew. */
+static int hold_known(struct asking *a, struct mo_error *err)
+{
+	_cleanup_(mo_freep) char *dir = a->words.dir ? mo_path(a->words.dir, "../..") : NULL;
+	_cleanup_(mo_error_done) struct mo_error why = { 0 };
+
+	if (dir && memory_read(dir, a->runtime.name, a->words.image, &a->answer)) {
+		int r = hold(a, &why);
+
+		if (r != -EREMOTEIO)
+			return r < 0 ? mo_error_set(err, r, "%s", mo_error_text(&why, r)) : 0;
+		(void)ASK(a, release, NULL); /* or the name is taken, and the next says so */
+	}
+	int r = ask_image(a, err);
+
+	return r < 0 ? r : hold(a, err);
+}
+
+static int digest(struct asking *a, const char *dir, struct mo_error *err)
 {
 	_cleanup_(runtime_image_done) struct runtime_image image;
 	struct runtime_answer said;
 
 	mo_desc_init(&runtime_image_desc, &image);
-	int r = ask_image(a, &said, err);
+	int r = ask_image(a, err);
 
-	if (r == 0)
-		r = runtime_image_names(said.names, &image, err);
+	if (r < 0)
+		return r;
+	if (dir) /* an agent that runs on over an upgrade names none */
+		memory_write(dir, a->runtime.name, a->words.image, a->answer.data);
+	runtime_answer_read(a->answer.data, &said);
+	r = runtime_image_names(said.names, &image, err);
 	if (r == 0)
 		printf("%s\n", image.digest);
 	return r;
@@ -193,10 +219,10 @@ static int run(char *argv[], struct mo_error *err)
 		a.words = (struct runtime_words){ .image = argv[3],
 						  .step = argv[4],
 						  .dir = starts ? argv[5] : NULL };
-		r = hold(&a, err);
+		r = hold_known(&a, err);
 	} else if (r == 0 && tells) {
 		a.words.image = argv[3];
-		r = digest(&a, err);
+		r = digest(&a, argv[4], err);
 	} else if (r == 0 && mo_streq(verb, "release")) {
 		a.words.step = argv[3];
 		r = ASK(&a, release, err);
@@ -213,16 +239,12 @@ static bool are_good(int argc, char *argv[])
 		const char *verb;
 		int argc;
 		bool image;
-	} rows[] = { { "hold", 5, true },
-		     { "start", 6, true },
-		     { "digest", 4, true },
-		     { "release", 4, false },
-		     { "sweep", 5, false } };
+	} rows[] = { { "hold", 5, true },   { "start", 6, true },    { "digest", 5, true },
+		     { "digest", 4, true }, { "release", 4, false }, { "sweep", 5, false } };
 
 	for (size_t i = 0; argc > 1 && i < ELEMENTSOF(rows); i++)
-		if (mo_streq(argv[1], rows[i].verb))
-			return argc == rows[i].argc &&
-			       (!rows[i].image || runtime_image_valid(argv[3]));
+		if (mo_streq(argv[1], rows[i].verb) && argc == rows[i].argc)
+			return !rows[i].image || runtime_image_valid(argv[3]);
 	return false;
 }
 
@@ -237,7 +259,8 @@ int main(int argc, char *argv[])
 	if (!are_good(argc, argv)) {
 		fprintf(stderr,
 			"usage: moe-runtime hold NAME IMAGE STEP | start NAME IMAGE STEP DIR "
-			"| digest NAME IMAGE | release NAME STEP | sweep NAME NODE STEPSDIR (the "
+			"| digest NAME IMAGE [DIR] | release NAME STEP | sweep NAME NODE STEPSDIR "
+			"(the "
 			"agent starts "
 			"it)\n");
 		return 2;

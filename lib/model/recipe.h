@@ -144,6 +144,8 @@ struct recipe {
 	int64_t max_rollbacks;
 	/* recovery.hang: auto, report or off; NULL: a recipe of before there was one, report */
 	char *hang;
+	/* recovery.straggler: report or drain; NULL: a recipe of before there was one, report */
+	char *straggler;
 	/* recovery.on: class of failure = action (lib/model/failure.h) */
 	struct kv *on;
 	size_t n_on;

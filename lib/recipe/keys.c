@@ -47,6 +47,7 @@ const int64_t signal_values[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIG
 				  SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 };
 static const char *const words_loss_action[] = { "none", "report", "rollback", NULL };
 static const char *const words_hang[] = { "auto", "report", "off", NULL };
+static const char *const words_straggler[] = { "report", "drain", NULL };
 static const char *const words_node_loss[] = { "wait", "spare", "shrink", NULL };
 
 static void read_model(struct reader *r, const struct key *k, const struct ynode *v)
@@ -271,6 +272,7 @@ static const struct key recipe_keys[] = {
 	F("recovery.backoff", KEY_DURATION, backoff_us, DEF(300LL * 1000000)),
 	CUSTOM("recovery.on", recovery_read_on),
 	F("recovery.hang", KEY_WORD, hang, WORDS(words_hang), .text_def = "auto"),
+	F("recovery.straggler", KEY_WORD, straggler, WORDS(words_straggler), .text_def = "report"),
 	CUSTOM("recovery.loss_spike", key_read_loss_spike),
 	F("recovery.loss_spike.action", KEY_WORD, loss_action, WORDS(words_loss_action)),
 	F("recovery.loss_spike.factor", KEY_REAL, loss_factor, RANGE(1, 1000)),

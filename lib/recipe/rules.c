@@ -168,6 +168,10 @@ static void check_rest(struct rules *k)
 	    mo_streq(r->on_node_loss, "wait"))
 		rules_warn(k, PLACE(k, "recovery.lease"),
 			   "recovery.lease: has no effect with on_node_loss: wait");
+	if (mo_streq(r->straggler, "drain") && !r->checkpoint.dir)
+		rules_warn(k, PLACE(k, "recovery.straggler"),
+			   "recovery.straggler: drain has no effect without checkpoint.dir: a job "
+			   "moves at a checkpoint");
 }
 
 /* Sizes that only the engine's experiment says: without it nothing can be said of them, and

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from image_rig import entry
@@ -429,6 +430,82 @@ def what_fails_is_named():
 
 
 WITHOUT = "kept: [true]\nrelease: [true]\n"
+
+
+# each of its commands is a line of "asked"; the answer and what cannot be started are files
+ASKED = """runtime: 1
+name: docker
+image: [sh, -c, "echo image >>{dir}/asked; cat {dir}/answer", sh, "{image}"]
+keep: [false]
+start: [sh, -c, "echo start $1 >>{dir}/asked; test $1 != $(cat {dir}/gone)", sh, "{{id}}"]
+kept: [sh, -c, "echo kept >>{dir}/asked"]
+release: [sh, -c, "echo release $1 >>{dir}/asked", sh, "{{step}}"]
+"""
+
+
+@suite.test
+def what_was_answered_a_moment_ago_is_not_asked_again():
+    """Of the same image, and while the runtime starts what it names; nothing is asked of a file
+    that is of another image, of another boot, or none."""
+    a, b = "a" * 64, "b" * 64
+    with tempfile.TemporaryDirectory(prefix="moe-") as dir:
+        step_dir, step = dir + "/steps/j1.a1", STEP % ("j1", "n0")
+
+        def write(name, text):
+            with open(dir + "/" + name, "w") as f:
+                f.write(text)
+
+        def answer(id):
+            write("answer", "sha256:%s\n\n{\"Env\": [\"A=%s\"]}\n" % (id, id[0]))
+
+        def ask(*argv):
+            write("asked", "")
+            r = subprocess.run(
+                [BUILD + "/moe-runtime", *argv],
+                capture_output=True,
+                text=True,
+                env=dict(os.environ, MOE_DATA_DIR=dir),
+            )
+            with open(dir + "/asked") as f:
+                return r.stdout, f.read().splitlines()
+
+        def start(image="x:1"):
+            said, asked = ask("start", "docker", image, step, step_dir)
+            return json.loads(said)["id"] if said.startswith("{") else said, asked
+
+        os.makedirs(step_dir)
+        os.makedirs(dir + "/runtimes")
+        write(
+            "runtimes/docker.yaml",
+            ASKED.replace("{dir}", dir).replace("{{", "{").replace("}}", "}"),
+        )
+        write("gone", "none")
+        answer(a)
+        equal(start(), (a, ["image", "start " + a]), "nothing is known")
+        tell = ("digest", "docker", "x:1", dir)
+        equal(ask(*tell), ("id:sha256:%s\n" % a, ["image"]), "which image it is")
+        answer(b)
+        equal(start(), (a, ["start " + a]), "the one that was told of")
+        equal(start("x:2"), (b, ["image", "start " + b]), "another name")
+        write("gone", a)
+        equal(
+            start(),
+            (b, ["start " + a, "release " + step, "image", "start " + b]),
+            "one that is gone meanwhile",
+        )
+        write("gone", "none")
+        with open(dir + "/image.docker") as f:
+            at, rest = f.read().split(" ", 1)
+        for text in (
+            "%d %s" % (int(at) - 61000000, rest),
+            "%d %s" % (int(at) + (1 << 50), rest),
+            "x %s" % rest,
+            "",
+        ):
+            write("image.docker", text)
+            equal(start(), (b, ["image", "start " + b]), "with %r" % text[:30])
+        equal(ask(*tell[:3])[1], ["image"], "without a directory")
+        equal(start()[1], ["image", "start " + b], "nothing was written there")
 
 
 @suite.test

@@ -16,8 +16,8 @@ def told(rig, job, kind):
     return rig.events_of(job, kind)
 
 
-def start(rig, name, slow, steps, **top):
-    argv = [RANK, "--steps", str(steps), "--step-ms", "100", "--slow", slow]
+def start(rig, name, slow, steps, more=(), **top):
+    argv = [RANK, "--steps", str(steps), "--step-ms", "100", "--slow", slow, *more]
     truth = os.path.join(rig.dir, name)
     os.makedirs(truth)
     recipe = command_recipe(name, argv + ["--truth", truth], gpus=4, steps=steps, **top)
@@ -53,8 +53,37 @@ def one_that_is_well_again(rig):
     rig.wait_state(job, "cancelled", 60)
 
 
+@suite.test
+def a_job_leaves_it_at_a_checkpoint(rig):
+    job = start(
+        rig,
+        "leaves",
+        "%d:60:5000:2" % SLOW,
+        5000,
+        ["--save-every", "40"],
+        stop={"grace": "2s"},
+        recovery={"straggler": "drain"},
+        checkpoint={"dir": os.path.join(rig.dir, "leaves-ckpt")},
+    )
+    node = next(r["node"] for r in rig.json("ranks", job)["items"] if r["rank"] == SLOW)
+    wait_until(lambda: told(rig, job, "straggler.left"), 120, "that it leaves")
+    left = told(rig, job, "straggler.left")[0]
+    equal((left["rank"], left["node"]), (SLOW, node), "whom it leaves")
+    need(left["data"]["lost_s"] >= left["data"]["restart_s"] >= 2, left)
+    wait_until(lambda: rig.job(job)["attempt"] == 2, 60, "the next attempt")
+    wait_until(lambda: rig.job(job)["state"] == "running", 60, "that it runs")
+    nodes = {r["node"] for r in rig.json("ranks", job)["items"]}
+    need(node not in nodes and len(nodes) == 2, nodes)
+    started = told(rig, job, "job.started")[1]
+    need(started["data"]["resume"] >= 40, started)
+    equal(rig.job(job)["restarts"], 0, "failures")
+    need("straggler j-" in rig.run("why", node).stdout, "its node is cordoned by it")
+    rig.run("cancel", job)
+    rig.wait_state(job, "cancelled", 60)
+
+
 def main():
-    with Rig() as rig:
+    with Rig(nodes=3) as rig:
         return suite.main(rig)
 
 

@@ -101,6 +101,41 @@ MUTANTS = [
         [unit("dcore", "test_hang_pauses")],
     ),
     (
+        "a node is odd by one slow pair",
+        "odd",
+        "t->slow > 1",
+        "t->slow > 0",
+        [unit("plan", "test_fabric")],
+    ),
+    (
+        "a link is odd by one measurement",
+        "fabric_is_link",
+        "slow = !same_pair(&f->runs[i], r->a, r->b) ||",
+        "slow = true ||",
+        [unit("plan", "test_fabric")],
+    ),
+    (
+        "a node with a job is checked",
+        "check_node",
+        "if (js_len(jobs)) {",
+        "if (js_len(jobs) > 9) {",
+        [e2e("test_fabric.py", "a_running_job_is_left_alone")],
+    ),
+    (
+        "a measurement that somebody cancelled tells of its nodes",
+        "gives_none",
+        'mo_streq(state, "cancelled") ||',
+        'mo_streq(state, "cancelling") ||',
+        [e2e("test_fabric.py", "what_somebody_cancels_says_nothing")],
+    ),
+    (
+        "a hang whose rank is known is blamed on the fabric",
+        "hang_without_cause",
+        "inc->first_rank == MO_NONE ||",
+        "inc->first_rank != MO_NONE ||",
+        [unit("dcore", "test_hang")],
+    ),
+    (
         "ranks of a hang are killed before they say where they stand",
         "hang_asks_stands",
         "return j->failure.decided",
@@ -739,9 +774,9 @@ MUTANTS = [
     (
         "silent node taken as dead",
         "fleet_silence",
-        "node_state(t, s->nodes[i]->name, NODE_DOWN, reason);",
+        "silent_now(t, i, NODE_DOWN);",
         "		{\n			struct record g;\n"
-        "			node_state(t, s->nodes[i]->name, NODE_DOWN, reason);\n"
+        "			silent_now(t, i, NODE_DOWN);\n"
         "			for (size_t k = 0; k < s->n_jobs; k++)\n"
         "				for (size_t m = 0; m < s->jobs[k]->n_steps; m++)\n"
         "					if (mo_streq(s->jobs[k]->steps[m].node, "
@@ -1303,6 +1338,13 @@ MUTANTS = [
         [unit("cli", "test_dryrun")],
     ),
     (
+        "a machine that goes down is not counted",
+        "update_leaving",
+        "c->n_leaving += n->boot.leaving;",
+        "",
+        [unit("dcore", "test_outside")],
+    ),
+    (
         "the echo of a planned stop is a failure",
         "after_failure",
         "if (outside) {",
@@ -1711,15 +1753,22 @@ MUTANTS = [
     (
         "the code is never to blame",
         "remedy_elsewhere_too",
-        "streak_same(inc, f) &&",
-        "streak_same(inc, f) && !f->at &&",
+        "return moved || same >= EVERYWHERE_BEFORE ? other : NULL;",
+        "return NULL;",
+        [unit("dcore", "test_streak")],
+    ),
+    (
+        "the code is to blame only where an attempt was sent elsewhere",
+        "remedy_elsewhere_too",
+        "moved || same >= EVERYWHERE_BEFORE",
+        "moved",
         [unit("dcore", "test_streak")],
     ),
     (
         "any failure elsewhere is the code's",
         "remedy_elsewhere_too",
-        "streak_same(inc, f) &&",
-        "f->class &&",
+        "if (!streak_same(inc, f))",
+        "if (!f->class)",
         [unit("dcore", "test_streak")],
     ),
     (
@@ -1868,6 +1917,34 @@ MUTANTS = [
         "return 0;",
         "return STRAGGLER_WEIGHT;",
         [unit("dcore", "test_straggler")],
+    ),
+    (
+        "a job leaves a straggler before that pays",
+        "not_worth",
+        "if (w->lost < w->restart)",
+        "if (w->lost < 0)",
+        [unit("dcore", "test_straggler_leave")],
+    ),
+    (
+        "a job leaves a straggler for nowhere",
+        "no_room",
+        "found == 0 ? NULL",
+        "found >= 0 ? NULL",
+        [unit("dcore", "test_straggler_leave")],
+    ),
+    (
+        "a rank that is slow everywhere drains one node after the other",
+        "doubtful",
+        "f->left && f->rank == j->straggler.rank",
+        "f->left && f->rank < 0",
+        [unit("dcore", "test_straggler_leave")],
+    ),
+    (
+        "wrong verdicts about stragglers have no end",
+        "doubtful",
+        "return n < LEAVES_MAX ? NULL",
+        "return n >= 0 ? NULL",
+        [unit("dcore", "test_straggler_leave")],
     ),
     (
         "a step's waiting is a rank's own",

@@ -229,9 +229,9 @@ int64_t core_cordoned(const struct core *c)
 
 /* ---- cordons ---- */
 
-static size_t cordon_cap(const struct core *c)
+static size_t cordon_cap(const struct state *s)
 {
-	return MO_MAX(1, c->state.n_nodes / HEALTH_CORDON_SHARE);
+	return MO_MAX(1, s->n_nodes / HEALTH_CORDON_SHARE);
 }
 
 /* Two budgets of one size: what a program can cause, or a line of a log says, never uses up that
@@ -243,14 +243,24 @@ static size_t cordoned_like(const struct core *c, bool hardware)
 
 bool cordon_room(const struct core *c, bool hardware)
 {
-	return cordoned_like(c, hardware) < cordon_cap(c);
+	return cordoned_like(c, hardware) < cordon_cap(&c->state);
+}
+
+bool cordon_room_in(const struct state *s, bool hardware)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->n_nodes; i++)
+		n += s->nodes[i]->drain.asked && s->nodes[i]->drain.cordon &&
+		     s->nodes[i]->drain.hardware == hardware;
+	return n < cordon_cap(s);
 }
 
 void health_cordon(struct turn *t, const char *node)
 {
 	cordon_lift(t, node);
-	way_back_pass(t, node);
 	const struct node *n = node_find(&t->core->state, node);
+	way_back_pass(t, n);
 	const struct check_result *finding = n->drain.asked ? NULL : health_cordon_reason(n);
 	struct live *l = core_live(t->core, node);
 	_cleanup_(mo_freep) char *name = finding ? finding_name(finding) : NULL, *text = NULL;
@@ -294,7 +304,7 @@ void health_cordon_all(struct turn *t)
 {
 	const struct core *c = t->core;
 
-	for (size_t i = 0; c->n_cordoned < 2 * cordon_cap(c) && i < c->state.n_nodes; i++)
+	for (size_t i = 0; c->n_cordoned < 2 * cordon_cap(&c->state) && i < c->state.n_nodes; i++)
 		if (c->state.nodes[i]->health && c->state.nodes[i]->health->n_results)
 			health_cordon(t, c->state.nodes[i]->name);
 }

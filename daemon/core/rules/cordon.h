@@ -25,6 +25,8 @@ void health_evidence(const struct state *s, const struct job *j, char ***texts, 
 /* One more node may be cordoned without a person: of those with hardware that is proved broken, or
  * of the others. */
 bool cordon_room(const struct core *c, bool hardware);
+/* The same, counted anew, for who has no core. */
+bool cordon_room_in(const struct state *s, bool hardware);
 /* Changes of findings that were not reported as events since the start. */
 int64_t core_health_muted(const struct core *c);
 /* Nodes that are drained because of a finding. */

@@ -5,7 +5,6 @@
 #include "daemon/core/rules/events.h"
 #include "daemon/core/rules/streak.h"
 #include "daemon/core/rules/turn.h"
-#include "daemon/core/state/health.h"
 
 int elsewhere_place(const struct state *s, const struct slots *slots, const struct job *j,
 		    struct place **ret, size_t *n_ret, struct waiting *ret_why)
@@ -27,10 +26,11 @@ int elsewhere_place(const struct state *s, const struct slots *slots, const stru
 	return place_in(s, slots, &j->spec.recipe, ret, n_ret, ret_why);
 }
 
-void elsewhere_cordon(struct turn *t, int64_t id, const char *node, const char *text)
+void elsewhere_cordon(struct turn *t, int64_t id, const char *node, const char *what,
+		      const char *text)
 {
 	const struct node *n = node_find(&t->core->state, node);
-	_cleanup_(mo_freep) char *finding = mo_printf(FAILURE_CORDON "j-%lld", (long long)id),
+	_cleanup_(mo_freep) char *finding = mo_printf("%s j-%lld", what, (long long)id),
 				 *reason = mo_printf("%s: %s", finding, text);
 	struct record r;
 

@@ -10,6 +10,7 @@ struct verdict;
  * where there is no room otherwise. */
 int elsewhere_place(const struct state *s, const struct slots *slots, const struct job *j,
 		    struct place **ret, size_t *n_ret, struct waiting *ret_why);
-/* Cordons the node of a failure that is proved to be its own, within the share of nodes that
- * happens by itself (cordon.h). */
-void elsewhere_cordon(struct turn *t, int64_t id, const char *node, const char *text);
+/* Cordons the node of what is proved to be its own, a failure or a straggler (what), within the
+ * share of nodes that happens by itself (cordon.h). */
+void elsewhere_cordon(struct turn *t, int64_t id, const char *node, const char *what,
+		      const char *text);

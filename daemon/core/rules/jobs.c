@@ -10,6 +10,7 @@
 #include "daemon/core/rules/hang.h"
 #include "daemon/core/rules/policy.h"
 #include "daemon/core/rules/straggler.h"
+#include "daemon/core/rules/straggler_leave.h"
 #include "daemon/core/rules/transitions.h"
 #include "daemon/core/rules/turn.h"
 #include "daemon/core/state/checkpoint.h"
@@ -143,12 +144,8 @@ static bool judge_drain(struct turn *t, int64_t id)
 		const struct node *n = node_find(&t->core->state, j->run.places[i].node);
 		bool due = n && n->drain.asked && mo_streq(n->drain.when, "now");
 
-		for (size_t k = 0; n && n->drain.asked && mo_streq(n->drain.when, "checkpoint") &&
-				   k < j->n_checkpoints;
-		     k++)
-			due |= checkpoint_usable(&j->checkpoints[k]) &&
-			       j->checkpoints[k].attempt == j->attempt &&
-			       j->checkpoints[k].saved_at >= n->drain.at;
+		if (n && n->drain.asked && mo_streq(n->drain.when, "checkpoint"))
+			due |= checkpoint_since(j, n->drain.at) != NULL;
 		if (!due)
 			continue;
 		reason = mo_printf("node %s is drained; the job moves elsewhere", n->name);
@@ -170,8 +167,11 @@ static bool judge_outside(struct turn *t, int64_t id)
 		return false;
 	for (size_t i = 0; i < j->n_steps && !reason; i++) {
 		const struct step *st = &j->steps[i];
-		const struct node *n =
-			st->attempt == j->attempt ? node_find(&t->core->state, st->node) : NULL;
+		/* few steps are looked up: this runs for each note of each of ten thousand */
+		bool asks = t->core->n_leaving > 0 || st->outside;
+		const struct node *n = asks && st->attempt == j->attempt
+					       ? node_find(&t->core->state, st->node)
+					       : NULL;
 
 		if (n && (st->outside || (st->refused && n->boot.leaving)))
 			reason = mo_printf("the step on %s was stopped there, not by moectl%s; the "
@@ -211,7 +211,7 @@ bool job_act(struct turn *t, int64_t id)
 		if (j->progress.iteration != MO_NONE && try_move(t, id, T_ITERATION, NULL))
 			return true;
 		if (judge_silence(t, id) || judge_drain(t, id) || judge_checkpoints(t, id) ||
-		    plan_drift_act(t, id) || straggler_act(t, id))
+		    plan_drift_act(t, id) || straggler_act(t, id) || straggler_leave_act(t, id))
 			return true;
 	}
 	if (j->checks.n_nodes + j->checks.n_done > 0 && health_check_act(t, id))

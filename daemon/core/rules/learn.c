@@ -47,9 +47,8 @@ static void over(struct turn *t, const char *node, const char *who)
 	health_cordon(t, name);
 }
 
-int64_t learn_pass(struct turn *t, const char *node)
+int64_t learn_pass(struct turn *t, const struct node *n)
 {
-	const struct node *n = node_find(&t->core->state, node);
 	int64_t end = n->findings.learn_until == MO_NONE
 			      ? INT64_MAX
 			      : MO_MIN(n->findings.learn_until,
@@ -57,7 +56,7 @@ int64_t learn_pass(struct turn *t, const char *node)
 
 	if (end > t->now)
 		return end;
-	over(t, node, NULL);
+	over(t, n->name, NULL);
 	return INT64_MAX;
 }
 

@@ -4,6 +4,10 @@
 #include "daemon/core/rules/numbers.h"
 #include "lib/base/assert.h"
 
+/* Where attempts went from node to node by themselves, so many of the same say as much as one after
+ * which the next was placed elsewhere. */
+#define EVERYWHERE_BEFORE 2
+
 const char *const remedy_when_names[_WHEN_N] = {
 	"always",
 	"a launch that is refused for what the recipe gives, configuration that breaks rules, "
@@ -14,7 +18,9 @@ const char *const remedy_when_names[_WHEN_N] = {
 	"the node's kernel or checks say so too",
 	"the failure before began on the same node",
 	"a loss that stays bad, and it went back from there recovery.loss_spike.max times",
-	"the same before on another node, which this attempt did without",
+	"the same before on another node, which this attempt did without: told to, or for the "
+	"third "
+	"time",
 };
 const char *const remedy_budget_names[_BUDGET_N] = { "count", "count and time", "none" };
 
@@ -41,13 +47,22 @@ const size_t n_remedies = ELEMENTSOF(remedies);
 
 const char *remedy_elsewhere_too(const struct job *j, const struct failing *f)
 {
+	const char *other = NULL;
+	size_t same = 0;
+	bool moved = false;
+
 	for (size_t i = streak_begin(j, f); f->node && i < j->n_incidents; i++) {
 		const struct incident *inc = &j->incidents[i];
 
-		if (inc->elsewhere && streak_same(inc, f) && inc->node && !place_of(j, inc->node))
-			return inc->node;
+		if (!streak_same(inc, f))
+			continue;
+		same++;
+		if (!inc->node || place_of(j, inc->node))
+			continue;
+		other = other ? other : inc->node;
+		moved |= inc->elsewhere;
 	}
-	return NULL;
+	return moved || same >= EVERYWHERE_BEFORE ? other : NULL;
 }
 
 static bool holds(const struct job *j, const struct verdict *v, const struct failing *f, int when)

@@ -16,7 +16,8 @@ enum remedy_when {
 	WHEN_PROVED,     /* the node's kernel or checks say so too */
 	WHEN_AGAIN,      /* the failure before began on the same node */
 	WHEN_WENT_BACK,  /* from the same iterations, as often as it may */
-	WHEN_EVERYWHERE, /* the same before on another node, which this attempt did without */
+	WHEN_EVERYWHERE, /* the same before on another node, which this attempt did without: told
+			  * to, or for the third time */
 	_WHEN_N
 };
 /* How often: LIMITED by count, PATIENT by count and time, UNLIMITED. */

@@ -38,6 +38,17 @@ void fleet_heard(struct turn *t, const char *name)
 		node_state(t, name, NODE_UP, NULL);
 }
 
+static void silent_now(struct turn *t, size_t node, int state)
+{
+	char heard[32];
+	/* a moment, not a duration: the text is stored */
+	_cleanup_(mo_freep) char *reason =
+		mo_printf("not heard since %s",
+			  mo_time_format(t->core->lives[node].heard_at, heard));
+
+	node_state(t, t->core->state.nodes[node]->name, state, reason);
+}
+
 /* Called when liveness_at was reached: checks every node and sets the next time to check. */
 void fleet_silence(struct turn *t)
 {
@@ -46,23 +57,18 @@ void fleet_silence(struct turn *t)
 	int64_t next = INT64_MAX;
 
 	for (size_t i = 0; i < s->n_nodes; i++) {
-		char heard[32];
 		int64_t silent = t->now - t->core->lives[i].heard_at;
-		/* a moment, not a duration: the text is stored */
-		_cleanup_(mo_freep) char *reason =
-			mo_printf("not heard since %s",
-				  mo_time_format(t->core->lives[i].heard_at, heard));
 
 		if (s->nodes[i]->state == NODE_UP && silent >= config->suspect_us)
-			node_state(t, s->nodes[i]->name, NODE_SUSPECT, reason);
+			silent_now(t, i, NODE_SUSPECT);
 		if (s->nodes[i]->state == NODE_SUSPECT && silent >= config->down_us)
-			node_state(t, s->nodes[i]->name, NODE_DOWN, reason);
+			silent_now(t, i, NODE_DOWN);
 		if (s->nodes[i]->state == NODE_UP)
 			next = MO_MIN(next, t->core->lives[i].heard_at + config->suspect_us);
 		else if (s->nodes[i]->state == NODE_SUSPECT)
 			next = MO_MIN(next, t->core->lives[i].heard_at + config->down_us);
-		next = MO_MIN(next, learn_pass(t, s->nodes[i]->name));
-		next = MO_MIN(next, way_back_pass(t, s->nodes[i]->name));
+		next = MO_MIN(next, learn_pass(t, s->nodes[i]));
+		next = MO_MIN(next, way_back_pass(t, s->nodes[i]));
 	}
 	t->core->liveness_at = next;
 }

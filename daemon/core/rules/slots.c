@@ -45,9 +45,10 @@ const char *step_uncertain(const struct state *s, const struct step *st)
 	return st->n_stuck_pids ? "it holds a process that cannot be killed" : NULL;
 }
 
-static void slots_count(const struct state *s, const struct job *j, struct slots *slots)
+static void slots_count(const struct state *s, const struct job *j, struct slots *slots, bool moves)
 {
-	slots_take(slots, s, j->run.places, j->run.n_places);
+	if (!moves)
+		slots_take(slots, s, j->run.places, j->run.n_places);
 	for (size_t i = 0; i < j->n_steps; i++) {
 		size_t at;
 
@@ -68,6 +69,11 @@ static void score(const struct state *s, int64_t *ret)
 }
 
 void slots_init(const struct state *s, struct slots *ret)
+{
+	slots_init_without(s, NULL, ret);
+}
+
+void slots_init_without(const struct state *s, const struct job *moves, struct slots *ret)
 {
 	ret->n = s->n_nodes;
 	ret->free = mo_alloc_array(s->n_nodes, sizeof(*ret->free));
@@ -92,7 +98,7 @@ void slots_init(const struct state *s, struct slots *ret)
 		const struct job *j = state_holder(s, i);
 
 		if (j && (j->run.n_places || j->n_steps))
-			slots_count(s, j, ret);
+			slots_count(s, j, ret, j == moves);
 	}
 	mo_assert(ret->n == s->n_nodes);
 }

@@ -8,6 +8,8 @@ const char *node_unfit(const struct state *s, const struct node *n);
 /* Why this step keeps its node from new work; NULL = it does not. */
 const char *step_uncertain(const struct state *s, const struct step *st);
 void slots_init(const struct state *s, struct slots *ret);
+/* As if that job had no places: what would be free for it if it moved. */
+void slots_init_without(const struct state *s, const struct job *j, struct slots *ret);
 void slots_done(struct slots *slots);
 void slots_take(struct slots *slots, const struct state *s, const struct place *places,
 		size_t n_places);

@@ -8,7 +8,8 @@
  *               run at full clock: one that does not is too hot, capped, or has nothing to do
  *
  * Whoever stands out must do so for a while. What cannot be told apart is no rank's: that the job
- * is slow is said all the same, by itself. A verdict is a record; nothing follows from it here. */
+ * is slow is said all the same, by itself. A verdict is a record; what follows from it is for
+ * straggler_leave.c to decide. */
 #include "daemon/core/rules/straggler.h"
 
 #include "daemon/core/rules/events.h"

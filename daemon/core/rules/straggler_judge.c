@@ -15,10 +15,7 @@
 static int by_stage(const void *a, const void *b)
 {
 	const struct rank_value *x = a, *y = b;
-	bool p = x->value == MO_NONE_F, q = y->value == MO_NONE_F;
 
-	if (p != q)
-		return p ? 1 : -1;
 	if (x->stage != y->stage)
 		return x->stage < y->stage ? -1 : 1;
 	return x->rank < y->rank ? -1 : x->rank > y->rank;
@@ -29,7 +26,7 @@ static size_t stage_end(const struct rank_value *r, size_t n, size_t at)
 {
 	size_t end = at;
 
-	while (end < n && r[end].value != MO_NONE_F && r[end].stage == r[at].stage)
+	while (end < n && r[end].stage == r[at].stage)
 		end++;
 	return end;
 }
@@ -81,13 +78,17 @@ struct standout standout_of(struct rank_value *readings, size_t n, bool above, d
 {
 	_cleanup_(mo_freep) double *values = mo_alloc_array(n + 1, sizeof(*values));
 	struct standout worst = { .rank = MO_NONE };
-	size_t n_odd = 0, n_known = 0;
+	size_t n_odd = 0, n_known = 0, n_read = 0;
 
-	qsort(readings, n, sizeof(*readings), by_stage);
-	for (size_t at = 0, end; at < n && readings[at].value != MO_NONE_F; at = end) {
+	/* of most jobs no rank tells: nothing is sorted then */
+	for (size_t i = 0; i < n; i++)
+		if (readings[i].value != MO_NONE_F)
+			readings[n_read++] = readings[i];
+	qsort(readings, n_read, sizeof(*readings), by_stage);
+	for (size_t at = 0, end; at < n_read; at = end) {
 		struct standout here;
 
-		end = stage_end(readings, n, at);
+		end = stage_end(readings, n_read, at);
 		if (end - at < PEERS_MIN)
 			continue;
 		here = among(&readings[at], end - at, above, share, values);

@@ -16,7 +16,7 @@ bool way_back_leads(const struct core *c, const struct node *n)
 
 	return l && l->doubts && n->state == NODE_UP &&
 	       (mo_starts_with(by, "gpu.") || mo_starts_with(by, "klog.") ||
-		mo_starts_with(by, FAILURE_CORDON));
+		mo_starts_with(by, FAILURE_CORDON " "));
 }
 
 void way_back_begin(struct turn *t, const struct node *n)
@@ -99,10 +99,9 @@ static const struct check_result *against(const struct node *n)
 	return worst;
 }
 
-int64_t way_back_pass(struct turn *t, const char *node)
+int64_t way_back_pass(struct turn *t, const struct node *n)
 {
-	const struct node *n = node_find(&t->core->state, node);
-	_cleanup_(mo_freep) char *name = mo_strdup(node), *finding = NULL, *why = NULL;
+	_cleanup_(mo_freep) char *finding = NULL, *why = NULL;
 
 	if (n->drain.back == MO_NONE)
 		return INT64_MAX;
@@ -122,8 +121,8 @@ int64_t way_back_pass(struct turn *t, const char *node)
 				(long long)(CHECKS_US / 60000000));
 	}
 	if (why)
-		hold(t, name, why);
+		hold(t, n->name, why);
 	else
-		way_back_open(t, name);
+		way_back_open(t, n->name);
 	return INT64_MAX;
 }

@@ -47,6 +47,17 @@ bool checkpoint_announced(const struct job *j, const struct checkpoint *c)
 	       (c->announced || c->state == CKPT_COMPLETE);
 }
 
+const struct checkpoint *checkpoint_since(const struct job *j, int64_t at)
+{
+	for (size_t i = j->n_checkpoints; i > 0; i--) {
+		const struct checkpoint *c = &j->checkpoints[i - 1];
+
+		if (checkpoint_usable(c) && c->attempt == j->attempt && c->saved_at >= at)
+			return c;
+	}
+	return NULL;
+}
+
 const struct checkpoint *checkpoint_find(const struct job *j, int64_t iteration)
 {
 	mo_assert(j->checkpoints || j->n_checkpoints == 0);

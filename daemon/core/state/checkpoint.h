@@ -26,6 +26,8 @@ const char *checkpoint_entry_path(const struct job *j, const char *path);
 /* where a completed job's checkpoints are to be scanned once more, NULL = nowhere */
 const char *checkpoint_end_node(const struct job *j);
 bool checkpoint_usable(const struct checkpoint *c);
+/* the newest usable one that the present attempt saved since then; NULL: none yet */
+const struct checkpoint *checkpoint_since(const struct job *j, int64_t at);
 /* whole, and saved when the loss was bad */
 bool checkpoint_tainted(const struct checkpoint *c);
 /* as people are shown it; what it points at stays c's */

@@ -81,7 +81,7 @@ bool health_checks_failures(const struct node *n);
 bool health_preflight_none(const struct recipe *r);
 bool health_checked(const struct node_health *h, int64_t job, int64_t attempt);
 /* how the name of a cordon begins that failures of jobs made (rules/elsewhere.c) */
-#define FAILURE_CORDON "failure "
+#define FAILURE_CORDON "failure"
 #define ONE_JOB "for one job in spite of it: --set health.preflight=none"
 /* What ends this finding on this node; caller frees. */
 char *finding_next(const struct node *n, const struct check_result *r);

@@ -67,6 +67,14 @@ static void rates(const struct state *s, const struct job *j, struct interval *r
 		      (double)job_gpus(j);
 }
 
+double interval_mttf_s(const struct state *s, const struct job *j)
+{
+	struct interval i;
+
+	rates(s, j, &i);
+	return i.mttf_s;
+}
+
 static void explain(struct interval *i, bool planned)
 {
 	if (i->seconds == MO_NONE_F) {

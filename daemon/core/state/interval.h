@@ -15,5 +15,7 @@ struct interval {
 };
 extern const struct mo_desc interval_desc;
 
+/* Mean seconds until the job fails, by what it and the cluster showed so far. */
+double interval_mttf_s(const struct state *s, const struct job *j);
 /* false: checkpoint.every is not automatic. ret must be initialised. */
 bool interval_of(const struct state *s, const struct job *j, struct interval *ret);

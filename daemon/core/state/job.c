@@ -21,6 +21,8 @@ static const struct mo_field found_straggler_fields[] = {
 	MO_D(found_straggler, at, MO_TIME, "when it was found"),
 	MO_D(found_straggler, node, MO_STR, "name of its node"),
 	MO_D(found_straggler, lost_pct, MO_REAL, "percent of its time that the job lost by it"),
+	MO_D(found_straggler, left, MO_BOOL, "the job moved away from the node by it",
+	     .omit = true),
 };
 const struct mo_desc found_straggler_desc = MO_DESC(found_straggler, found_straggler_fields);
 

@@ -16,6 +16,7 @@ struct found_straggler {
 	int64_t attempt, rank, at;
 	char *node;
 	double lost_pct;
+	bool left; /* the job moved away from the node by it */
 };
 #define STRAGGLERS_MAX 32 /* of one job: the newest */
 extern const struct mo_desc found_straggler_desc;

@@ -131,6 +131,7 @@ struct core {
 	uint32_t *idem_heads;
 	size_t n_idem_heads; /* idems.c */
 	size_t n_draining;   /* nodes whose drain is not done */
+	size_t n_leaving;    /* nodes whose machine goes down in order */
 	size_t n_scanning;   /* scans wanted of all nodes */
 	size_t n_pulling;    /* images wanted of all nodes */
 	struct prefetch **prefetches;

@@ -263,6 +263,8 @@ static const struct mo_field rec_straggler_fields[] = {
 	     .omit = true),
 	MO_D(rec_straggler, text, MO_STR, "what it is, in words", .omit = true),
 	MO_D_LIST(rec_straggler, evidence, MO_STRS, "what shows it, a line each", .omit = true),
+	MO_D(rec_straggler, left, MO_BOOL,
+	     "the job moves away from its node, and the rest is as it was said", .omit = true),
 };
 static const struct mo_desc rec_straggler_desc = MO_DESC(rec_straggler, rec_straggler_fields);
 

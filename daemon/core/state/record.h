@@ -202,6 +202,7 @@ struct rec_straggler {
 	char *text;
 	char **evidence;
 	size_t n_evidence;
+	bool left; /* the job moves away from its node; nothing else is said then */
 };
 /* enum power_step; text: what the command said */
 struct rec_power {

@@ -111,6 +111,7 @@ int update_node(struct core *c, const struct record *r)
 	}
 	if (!mo_streq(n->boot.id, h->boot_id)) {
 		health_boot(c, n, l);
+		c->n_leaving -= n->boot.leaving;
 		n->boot.leaving = false;
 	}
 	n->agent.tells_health = h->health;
@@ -280,7 +281,9 @@ int update_leaving(struct core *c, const struct record *r)
 
 	if (!n)
 		return -EINVAL;
+	c->n_leaving -= n->boot.leaving;
 	n->boot.leaving = r->leaving->leaving;
+	c->n_leaving += n->boot.leaving;
 	for (size_t i = 0; i < l->n_jobs; i++)
 		core_touch(c, l->jobs[i]);
 	c->queue_dirty = true;

@@ -38,6 +38,12 @@ int update_straggler(struct core *c, const struct record *r)
 	if (!j || r->attempt != j->attempt ||
 	    (k->rank != MO_NONE && (k->rank < 0 || (size_t)k->rank >= j->run.n_ranks)))
 		return -EINVAL;
+	if (k->left) {
+		if (j->straggler.rank != k->rank || j->straggler.n_found == 0)
+			return -EINVAL;
+		j->straggler.found[j->straggler.n_found - 1].left = true;
+		return 0;
+	}
 	straggler_clear(&j->straggler);
 	if (k->rank == MO_NONE)
 		return 0;

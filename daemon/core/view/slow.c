@@ -1,6 +1,7 @@
 /* See slow.h. */
 #include "daemon/core/view/slow.h"
 
+#include "daemon/core/rules/straggler_leave.h"
 #include "daemon/core/state/heard.h"
 #include "daemon/core/state/pace.h"
 #include "daemon/core/view/why_reason.h"
@@ -63,7 +64,23 @@ struct straggler_view *straggler_view_of(const struct job *j)
 	return v;
 }
 
-void why_slow(const struct state *s, const struct job *j, struct why_view *w)
+/* What recovery.straggler does about it. */
+static void why_follows(const struct state *s, const struct job *j, int64_t now,
+			struct why_reason *r)
+{
+	_cleanup_(mo_freep) char *stays = NULL;
+
+	if (!straggler_may_leave(j))
+		return;
+	stays = straggler_stays(s, j, now);
+	if (stays)
+		why_evidence(r, "recovery.straggler: drain: the job stays: %s", stays);
+	else
+		why_evidence(r, "recovery.straggler: drain: the job moves to another node as soon "
+				"as its next checkpoint is complete");
+}
+
+void why_slow(const struct state *s, const struct job *j, int64_t now, struct why_view *w)
 {
 	_cleanup_(mo_freep) char *slow = pace_slow(j) ? pace_text(j) : NULL;
 	const struct job_straggler *g = &j->straggler;
@@ -74,6 +91,7 @@ void why_slow(const struct state *s, const struct job *j, struct why_view *w)
 		r = why_reason(w, "straggler", "%s", g->text);
 		for (size_t i = 0; i < g->n_evidence; i++)
 			why_evidence(r, "%s", g->evidence[i]);
+		why_follows(s, j, now, r);
 		return;
 	}
 	if (!slow)

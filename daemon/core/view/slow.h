@@ -23,4 +23,4 @@ extern const struct mo_desc pace_view_desc, straggler_view_desc;
 /* NULL: it is not so; callers free. */
 struct pace_view *pace_view_of(const struct job *j);
 struct straggler_view *straggler_view_of(const struct job *j);
-void why_slow(const struct state *s, const struct job *j, struct why_view *w);
+void why_slow(const struct state *s, const struct job *j, int64_t now, struct why_view *w);

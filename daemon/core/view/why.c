@@ -338,7 +338,7 @@ void job_why(const struct state *s, const struct job *j, int64_t now, struct why
 				   (long long)((now - job_progress_at(s, j)) / 1000));
 		overdue = why_overdue(s, j, now, ret);
 		why_loss(j, ret);
-		why_slow(s, j, ret);
+		why_slow(s, j, now, ret);
 		why_unsaved(j, ret);
 		why_beyond(j, ret);
 		why_interval(s, j, ret);

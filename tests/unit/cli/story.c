@@ -1,6 +1,6 @@
 /* See story.h: four nodes, of which one has a finding; the job waits behind another one for the
- * nodes that a third one keeps busy; it finds checkpoints of before, trains and saves, stands, its
- * loss goes bad, and then it only dies. */
+ * nodes that a third one keeps busy; it finds checkpoints of before, trains and saves, becomes
+ * slow by one rank, stands, its loss goes bad, and then it only dies. */
 #include "tests/unit/cli/story.h"
 
 #include <math.h>
@@ -75,6 +75,32 @@ static void said_losses(struct world *w, int64_t id, int64_t from, int64_t to, d
 	world_run(w, 2 * S);
 }
 
+/* The last of its ranks takes ten times as long as the others, until a restart is worth it. */
+static void slows(struct world *w, int64_t id, int64_t from, int64_t to)
+{
+	size_t toy = lives(w, id) ? node_of(w, id) : SIZE_MAX;
+
+	if (toy == SIZE_MAX)
+		return;
+	w->core->config.hang_percent = 100;
+	w->toys[toy].n_progress = ELEMENTSOF(w->toys[toy].progress);
+	for (int64_t i = from; i < to && lives(w, id); i++) {
+		for (size_t k = 0; k < w->toys[toy].n_progress; k++)
+			w->toys[toy].progress[k] =
+				(struct rank_progress){ .rank = (int64_t)k,
+							.iteration = i,
+							.step_ms = k == 7 ? 2000 : 200,
+							.busy_ms = MO_NONE_F,
+							.phase = PHASE_TRAIN };
+		world_iteration(w, toy, id, i);
+		world_run(w, S);
+	}
+	save(w, id, to);
+	w->toys[toy].n_progress = 0;
+	world_run(w, 10 * S);
+	w->core->config.hang_percent = 1;
+}
+
 /* One that is twice as high and comes back, one that stays high, and one that is no number. */
 static void loses(struct world *w, int64_t id)
 {
@@ -107,6 +133,9 @@ static void live(struct world *w, int64_t blocker, int64_t rival, int64_t id)
 	world_run(w, 5 * S);
 	for (int64_t i = 1; i <= 5; i++)
 		save(w, id, 10 + 5 * i);
+	/* worth a restart only where that is cheap, and elsewhere a minute for nothing */
+	if (world_job(w, id)->spec.recipe.stop_grace_us < 10 * S)
+		slows(w, id, 36, 95);
 	fall_silent(w, id);
 	world_run(w, 12 * S); /* an iteration is overdue */
 	loses(w, id);

@@ -193,6 +193,8 @@ static const struct row rows[] = {
 	{ "recovery.backoff", "3s", STORY },
 	{ "recovery.on", "{suspect: stop}", STORY },
 	{ "recovery.hang", "off", STORY },
+	{ "recovery.straggler", "drain", STORY,
+	  .beside = { (char *)"stop.grace", (char *)"5s", NULL } },
 	{ "recovery.loss_spike", "none", STORY },
 	{ "recovery.loss_spike.action", "rollback", STORY },
 	{ "recovery.loss_spike.factor", "2", STORY },

@@ -289,6 +289,11 @@ static void nodes_draining(struct core *c)
 	c->n_draining++;
 }
 
+static void nodes_leaving(struct core *c)
+{
+	c->n_leaving++;
+}
+
 static void nodes_cordoned(struct core *c)
 {
 	c->n_cordoned++;
@@ -349,6 +354,7 @@ static const struct {
 	{ gpu_twice, "of n1 is held by j-" },
 	{ dir_twice, "j-1 and j-2 both save to /shared/run" },
 	{ nodes_draining, "1 draining nodes are counted, and there are 0" },
+	{ nodes_leaving, "1 leaving nodes are counted, and there are 0" },
 	{ nodes_cordoned, "1 cordoned nodes are counted, and there are 0" },
 	{ nodes_hardware, "1 nodes cordoned for their hardware are counted, and there are 0" },
 };

@@ -112,6 +112,8 @@ static void a_stopped_rank_is_named_and_the_attempt_ends(void **state)
 	assert_string_equal(inc->cause, "hang");
 	assert_int_equal(inc->first_rank, 3);
 	assert_string_equal(inc->node, "n1");
+	world_why_has(&w, id, "rank 3 stood out");
+	assert_false(world_why_says(&w, id, "fabric check"));
 	assert_true(evidence_has(&w, id, "rank 3 on n1 is stopped by a signal"));
 	assert_true(evidence_has(&w, id, "no rank wrote to its log"));
 	assert_true(evidence_has(&w, id, "ranks: 3 collective-stuck, 1 host-stuck"));
@@ -214,6 +216,7 @@ static void spinning_alone_takes_a_quarter_of_an_hour(void **state)
 	assert_int_equal(world_job(&w, id)->attempt, 2);
 	/* one of the two tells its iterations: the other is not behind */
 	assert_int_equal(world_job(&w, id)->incidents[0].first_rank, MO_NONE);
+	world_why_has(&w, id, "moectl fabric check RECIPE --job j-1");
 	world_done(&w);
 }
 
@@ -326,22 +329,26 @@ static void an_evaluation_may_take_an_hour(void **state)
 	world_done(&w);
 }
 
-/* A pause as long as one that was survived is none. */
+/* A pause as long as one that was survived is none, whatever is seen in it. */
 static void what_it_survived_it_may_do_again(void **state)
 {
-	struct world w;
-	struct toy_motion sleeps = { 0, 0, 0, MO_NONE, PROCESS_RUNS };
-	int64_t id = start(&w, 1, 2, "auto");
+	static const int states[] = { PROCESS_RUNS, PROCESS_STOPPED };
 
-	train(&w, id, 1, 25);
-	world_run(&w, 120 * S); /* spins */
-	train(&w, id, 26, 150);
-	all_ranks(&w, sleeps);
-	world_run(&w, 180 * S);
-	assert_int_equal(world_events(&w, "hang.confirmed"), 0);
-	world_run(&w, 120 * S);
-	assert_int_equal(world_events(&w, "hang.confirmed"), 1);
-	world_done(&w);
+	for (size_t i = 0; i < ELEMENTSOF(states); i++) {
+		struct world w;
+		struct toy_motion still = { 0, 0, 0, MO_NONE, states[i] };
+		int64_t id = start(&w, 1, 2, "auto");
+
+		train(&w, id, 1, 25);
+		world_run(&w, 120 * S); /* spins */
+		train(&w, id, 26, 150);
+		all_ranks(&w, still);
+		world_run(&w, 180 * S);
+		assert_int_equal(world_events(&w, "hang.confirmed"), 0);
+		world_run(&w, 120 * S);
+		assert_int_equal(world_events(&w, "hang.confirmed"), 1);
+		world_done(&w);
+	}
 }
 
 static void a_disk_may_hang_for_minutes(void **state)

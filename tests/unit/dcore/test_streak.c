@@ -249,6 +249,26 @@ static void the_same_elsewhere_is_the_code(void **state)
 	world_done(&w);
 }
 
+/* Also where no attempt was told to go elsewhere: each was placed on another node by itself. */
+static void on_the_way_of_placement_too(void **state)
+{
+	struct world w;
+	int64_t id = job_on(&w, 2, MO_NONE);
+
+	world_node_verb(&w, IN_DRAIN, 0, "idle");
+	assert_int_equal(dies(&w, id, SIGSEGV), 0);
+	assert_int_equal(node_of(&w, id), 1);
+	world_node_verb(&w, IN_UNDRAIN, 0, NULL);
+	world_node_verb(&w, IN_DRAIN, 1, "idle");
+	assert_int_equal(dies(&w, id, SIGSEGV), 5);
+	assert_int_equal(node_of(&w, id), 0);
+	assert_false(world_job(&w, id)->incidents[1].elsewhere);
+	assert_int_equal(dies(&w, id, SIGSEGV), -1);
+	assert_non_null(
+		strstr(world_job(&w, id)->reason, "signal 11 SIGSEGV on n0 as on n1 before: "));
+	world_done(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -262,6 +282,7 @@ int main(void)
 		cmocka_unit_test(the_second_on_a_node_goes_elsewhere),
 		cmocka_unit_test(without_room_it_stays),
 		cmocka_unit_test(the_same_elsewhere_is_the_code),
+		cmocka_unit_test(on_the_way_of_placement_too),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -317,6 +317,21 @@ static void why_tells_everything(void **state)
 	world_done(&w);
 }
 
+/* Whose watchdog fired first is no cause: the fabric is worth a look. */
+static void why_tells_of_a_fabric(void **state)
+{
+	struct world w;
+	int64_t id = job_on(&w, 2, 4, 5);
+
+	world_exit(&w, 1, id, 3, 1, 0);
+	says(&w, 1, id,
+	     "[Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=4)");
+	world_run(&w, S);
+	assert_string_equal(newest(&w, id)->class, "hang");
+	world_why_has(&w, id, "moectl fabric check RECIPE --job j-1");
+	world_done(&w);
+}
+
 /* Every class that a verdict can have ends in a row without a condition. */
 static void every_class_has_a_row(void **state)
 {
@@ -344,6 +359,7 @@ int main(void)
 		cmocka_unit_test(storage_burns_no_budget),
 		cmocka_unit_test(the_recipe_says_otherwise),
 		cmocka_unit_test(why_tells_everything),
+		cmocka_unit_test(why_tells_of_a_fabric),
 		cmocka_unit_test(every_class_has_a_row),
 	};
 

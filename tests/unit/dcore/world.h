@@ -140,6 +140,7 @@ size_t world_events(const struct world *w, const char *type); /* how many there 
 size_t world_cordoned(const struct world *w);
 void world_next_has(const struct world *w, int64_t id, const char *text); /* what it advises */
 /* moectl why says it somewhere */
+bool world_why_says(const struct world *w, int64_t id, const char *text);
 void world_why_has(const struct world *w, int64_t id, const char *text);
 /* The recorded reason is `recorded` (NULL: what happened before it stays there), and the queue,
  * `why` and the Job document say code and sentence alike. */

@@ -71,7 +71,7 @@ size_t world_cordoned(const struct world *w)
 	return n;
 }
 
-void world_why_has(const struct world *w, int64_t id, const char *text)
+bool world_why_says(const struct world *w, int64_t id, const char *text)
 {
 	struct why_view v;
 	bool found = false;
@@ -83,9 +83,14 @@ void world_why_has(const struct world *w, int64_t id, const char *text)
 		for (size_t k = 0; k < v.reasons[i].n_evidence; k++)
 			found |= strstr(v.reasons[i].evidence[k], text) != NULL;
 	}
-	if (!found)
-		fail_msg("why does not say: %s", text);
 	mo_desc_done(&why_view_desc, &v);
+	return found;
+}
+
+void world_why_has(const struct world *w, int64_t id, const char *text)
+{
+	if (!world_why_says(w, id, text))
+		fail_msg("why does not say: %s", text);
 }
 
 void world_next_has(const struct world *w, int64_t id, const char *text)

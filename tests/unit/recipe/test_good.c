@@ -32,6 +32,7 @@ static void test_defaults(void **state)
 	assert_int_equal(r->stop_signal, SIGTERM);
 	assert_int_equal(r->stop_grace_us, 120000000);
 	assert_string_equal(r->on_node_loss, "wait");
+	assert_string_equal(r->straggler, "report");
 	assert_int_equal(r->lease_us, 120000000);
 	assert_int_equal(r->grace_us, 0);
 	assert_int_equal(r->max_cycles, 3);
