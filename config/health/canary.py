@@ -9,7 +9,9 @@ CUDA have the same interface.
 
 Prints a line for each: ADDRESS STATE TEXT. ok; crit: which element, expected and got, how many
 repetitions differ; unknown: it could not be tried; skipped: there is no torch here, or none for
-GPUs. Only a wrong element is a word about the GPU."""
+these GPUs. Only a wrong element is a word about the GPU.
+
+Where torch is in images only, `python3 - ADDRESS ... < canary.py` in one of them is the same."""
 import sys
 
 # (u w' + v x') K out of a = u s' + v t' and b = s w' + t x': s and t are +-1 and orthogonal, so
@@ -104,15 +106,17 @@ def main(names):
     """Exit status: that it came to its end."""
     try:
         import torch
-    except ImportError as e:
+    except (ImportError, OSError) as e:
         reason = "%s has no torch (%s)" % (sys.executable, e)
         return [say(name, "skipped", reason) for name in names]
     if names == ["--cpu"]:
         problems = {shape: problem(torch, *shape) for shape in SHAPES}
         return say("cpu", *judge(torch, ["cpu"], problems))
     if not torch.cuda.is_available():
-        reason = "the torch of %s has no GPU" % sys.executable
-        return [say(name, "skipped", reason) for name in names]
+        # that of PyPI is for CUDA; one that was installed for these GPUs should see them
+        state = "unknown" if torch.version.hip else "skipped"
+        reason = "the torch %s of %s has no GPU" % (torch.__version__, sys.executable)
+        return [say(name, state, reason) for name in names]
     try:
         devices = devices_by_address(torch)
     except AttributeError as e:

@@ -48,6 +48,9 @@ enum check_when {
 };
 enum check_state { CHECK_OK, CHECK_WARN, CHECK_CRIT, CHECK_UNKNOWN, _CHECK_STATE_N };
 extern const char *const check_state_names[_CHECK_STATE_N]; /* ok warn crit unknown */
+/* a program's word of a GPU that it cannot try here, and how the text of its result begins, which
+ * is CHECK_UNKNOWN and asks for nothing */
+#define CHECK_SKIPPED "skipped"
 enum check_action { ACTION_REPORT, ACTION_WARN, ACTION_CORDON, _CHECK_ACTION_N };
 extern const char *const check_action_names[_CHECK_ACTION_N]; /* report warn cordon */
 /* What of a reading is compared with the limits. */

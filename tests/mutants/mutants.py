@@ -1849,6 +1849,20 @@ MUTANTS = [
         [unit("dcore", "test_way_back")],
     ),
     (
+        "what was found stays for ever where it can be tried no more",
+        "settled",
+        "found == CHECK_OK || f->skipped",
+        "found == CHECK_OK",
+        [unit("acore", "test_canary")],
+    ),
+    (
+        "a NaN of the loss doubts no GPU",
+        "core_sync_reply",
+        "(!j->checks.doubted || mo_streq(j->checks.doubted, node))",
+        "mo_streq(j->checks.doubted, node)",
+        [unit("dcore", "test_way_back")],
+    ),
+    (
         "the way back is answered by time",
         "order_is_done",
         "order->job && now >=",

@@ -8,7 +8,6 @@
 #include "lib/base/utf8.h"
 #include "lib/model/limits.h"
 
-#define SKIPPED "skipped"
 #define LINE_SHOWN 1000
 
 struct said {
@@ -42,11 +41,11 @@ static bool take(const struct health_check *c, const char *line, struct finding 
 	const char *text = line[n] ? line + n + 1 : "it said nothing";
 	int state = mo_enum_parse(check_state_names, _CHECK_STATE_N, word);
 
-	ret->skipped = mo_streq(word, SKIPPED);
+	ret->skipped = mo_streq(word, CHECK_SKIPPED);
 	if (state < 0 && !ret->skipped)
 		return false;
 	ret->state = ret->skipped ? CHECK_UNKNOWN : state;
-	ret->text = ret->skipped       ? mo_printf("skipped: %s", text)
+	ret->text = ret->skipped       ? mo_printf(CHECK_SKIPPED ": %s", text)
 		    : state > CHECK_OK ? mo_printf("%s: %s", c->what, text)
 				       : NULL;
 	return true;

@@ -57,7 +57,7 @@ static void add_result(const struct object *o, const struct verdict *v, struct n
 	mo_str_set(&r->check, v->check->id);
 	mo_str_set(&r->object, o->name);
 	mo_str_set(&r->text, v->text);
-	mo_str_set(&r->next, v->check->next);
+	mo_str_set(&r->next, v->skipped ? NULL : v->check->next);
 	r->state = v->state;
 	r->action = v->skipped ? ACTION_REPORT : v->check->action;
 	r->when = v->check->when;

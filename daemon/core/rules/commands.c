@@ -384,7 +384,8 @@ void core_sync_reply(struct core *c, const char *node, struct sync_reply *ret)
 
 		if (j && health_check_due(c, j, node))
 			add(c, ret, CMD_CHECK, j->id, j->checks.attempt, node)->thorough =
-				l->doubts && mo_streq(j->checks.doubted, node);
+				l->doubts && j->checks.thorough &&
+				(!j->checks.doubted || mo_streq(j->checks.doubted, node));
 	}
 	if (n && n->drain.back != MO_NONE)
 		add(c, ret, CMD_CHECK, 0, n->drain.back, node)->thorough = l->doubts;

@@ -313,7 +313,7 @@ void health_cordon_all(struct turn *t)
 
 /* Nodes of the attempt that failed, which another one may get: up, in the same boot, and with
  * checks to make. */
-void health_check_begin(struct turn *t, int64_t id, const char *doubted)
+void health_check_begin(struct turn *t, int64_t id, bool thorough, const char *doubted)
 {
 	const struct job *j = job_find(&t->core->state, id);
 	struct record r;
@@ -330,7 +330,8 @@ void health_check_begin(struct turn *t, int64_t id, const char *doubted)
 		    mo_streq(st->boot_id, n->boot.id) && health_checks_failures(n))
 			mo_strs_add(&r.check->nodes, &r.check->n_nodes, n->name);
 	}
-	r.check->doubted = doubted ? mo_strdup(doubted) : NULL;
+	r.check->thorough = thorough;
+	r.check->doubted = thorough && doubted ? mo_strdup(doubted) : NULL;
 	if (r.check->n_nodes == 0) {
 		mo_desc_done(&record_desc, &r);
 		return;

@@ -116,7 +116,6 @@ static void undrain(struct turn *t, const struct node *n)
 	audit_emit(t, EVENT_AUDIT_UNDRAINED, name, "undrained node %s%s", name,
 		   t->input->undrain->force ? " by force" : "");
 	way_back_open(t, name);
-	health_cordon_all(t);
 	turn_reply(t, 200, MO_NONE, NULL);
 }
 

@@ -306,8 +306,7 @@ static void after_failure(struct turn *t, int64_t id)
 		return;
 	}
 	reason = retry_reason(j, what, &v, &f, &d, &budget);
-	health_check_begin(t, id,
-			   v.class == FAIL_SUSPECT || v.class == FAIL_NUMERICAL ? node : NULL);
+	health_check_begin(t, id, v.class == FAIL_SUSPECT || v.class == FAIL_NUMERICAL, node);
 	job_retry(t, id, pause, reason);
 }
 

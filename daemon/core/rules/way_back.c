@@ -66,6 +66,7 @@ void way_back_open(struct turn *t, const char *node)
 	else
 		event_emit(t, EVENT_NODE_UNDRAINED, MO_NONE, node, MO_NONE, MO_NONE, NULL,
 			   "node %s takes work again", node);
+	health_cordon_all(t);
 }
 
 static void hold(struct turn *t, const char *node, const char *why)
@@ -83,7 +84,7 @@ static void hold(struct turn *t, const char *node, const char *why)
 		   node, why, node);
 }
 
-/* The worst that a program of doubt said; NULL: nothing against it. */
+/* The worst that a program of doubt said, as far as that would cordon; NULL: nothing against it. */
 static const struct check_result *against(const struct node *n)
 {
 	const struct check_result *worst = NULL;
@@ -91,7 +92,8 @@ static const struct check_result *against(const struct node *n)
 	for (size_t i = 0; n->health && i < n->health->n_results; i++) {
 		const struct check_result *r = &n->health->results[i];
 
-		if (r->when == MO_NONE || !(r->when & WHEN_DOUBT) || r->action == ACTION_REPORT)
+		if (r->when == MO_NONE || !(r->when & WHEN_DOUBT) || r->action == ACTION_REPORT ||
+		    finding_held(n, r))
 			continue;
 		if (!worst || health_rank(r->state) > health_rank(worst->state))
 			worst = r;

@@ -62,6 +62,9 @@ size_t health_away(const struct node *n);
  * it reads: it is only reported. It cordons nothing and keeps no job with health.preflight:
  * standard away. */
 bool finding_held(const struct node *n, const struct check_result *r);
+/* It could not be tried on this node (CHECK_SKIPPED): shown as that, and no finding. */
+bool finding_skipped(const struct check_result *r);
+size_t health_findings(const struct node *n); /* how many there are */
 /* What would cordon the node if it were not new; NULL = nothing. */
 const struct check_result *health_held_reason(const struct node *n);
 /* "would be cordoned, but ...: gpu.ras_ue 0000:9f:00.0: 2 errors"; NULL = nothing would cordon

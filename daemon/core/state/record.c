@@ -163,10 +163,9 @@ static const struct mo_field rec_check_fields[] = {
 	MO_D_LIST(rec_check, nodes, MO_STRS,
 		  "names of the nodes that make them, while they are waited for", .omit = true,
 		  .max = UINT32_MAX),
-	MO_D(rec_check, doubted, MO_STR,
-	     "one of them, of which it is asked whether its GPUs "
-	     "compute right",
+	MO_D(rec_check, thorough, MO_BOOL, "it is asked whether their GPUs compute right",
 	     .omit = true),
+	MO_D(rec_check, doubted, MO_STR, "of this node only; unset: of all of them", .omit = true),
 	MO_D(rec_check, until, MO_TIME, "when that wait ends at the latest", .omit = true),
 	MO_D_LIST(rec_check, findings, MO_STRS, "what they found, once it is over", .omit = true,
 		  .max = UINT32_MAX),

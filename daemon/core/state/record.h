@@ -149,7 +149,8 @@ struct rec_check {
 	char **nodes;
 	size_t n_nodes;
 	int64_t until;
-	char *doubted; /* of them, whose programs of doubt are run too; NULL none */
+	bool thorough; /* with the programs of doubt, on node `doubted`; NULL: on all */
+	char *doubted;
 	char **findings;
 	size_t n_findings;
 };

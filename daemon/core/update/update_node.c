@@ -390,6 +390,7 @@ void checks_over(struct core *c, struct job *j)
 	clear_strs(&j->checks.nodes, &j->checks.n_nodes);
 	clear_strs(&j->checks.done, &j->checks.n_done);
 	j->checks.until = MO_NONE;
+	j->checks.thorough = false;
 	mo_str_set(&j->checks.doubted, NULL);
 }
 
@@ -421,6 +422,7 @@ int update_check(struct core *c, const struct record *r)
 	}
 	j->checks.attempt = r->attempt;
 	j->checks.until = k->until;
+	j->checks.thorough = k->thorough;
 	mo_str_set(&j->checks.doubted, k->doubted);
 	for (size_t i = 0; i < k->n_nodes; i++) {
 		struct live *l = core_live(c, k->nodes[i]);

@@ -4,7 +4,8 @@ are as the file FAKE_TORCH says.
     {"gpus": ["0000:05:00.0", ...],          what torch sees; none: it was built without
      "wrong": {"0000:05:00.0": [REPETITION, ROW, COLUMN, VALUE]},     in each product of fp32
      "breaks": {"0000:05:00.0": "HIP error: ..."},
-     "old": true}                            devices have no PCI address
+     "old": true,                            devices have no PCI address
+     "hip": "6.4"}                           it was built for ROCm
 
 Lists are slow, so that the script's shapes are made small while it imports this."""
 import json
@@ -126,6 +127,8 @@ def properties(i):
     )
 
 
+__version__ = "2.8.0"
+version = types.SimpleNamespace(hip=SAID.get("hip"))
 cuda = types.SimpleNamespace(
     is_available=lambda: bool(SAID["gpus"]),
     device_count=lambda: len(SAID["gpus"]),

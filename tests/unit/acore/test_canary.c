@@ -105,6 +105,25 @@ static void skipped_is_shown_and_never_a_failure(void **unused)
 	assert_int_equal(health_results(h)->ok, 0);
 }
 
+/* What was found stands no longer than it can be tried: nothing would ever clear it. */
+static void skipped_ends_what_was_found(void **unused)
+{
+	_cleanup_(health_freep) struct health *h = canary(WHEN_DOUBT);
+
+	says(h, GPU0 " crit " WRONG "\n" GPU1 " unknown broken\n", 0, NULL, START);
+	for (int i = 0; i < 3; i++)
+		says(h, GPU1 " unknown broken\n", 0, NULL, START + i);
+	assert_int_equal(bed_state(h, "gpu.canary", GPU0), CHECK_CRIT);
+	assert_int_equal(bed_state(h, "gpu.canary", GPU1), CHECK_WARN);
+	says(h, GPU0 " skipped no torch\n" GPU1 " skipped no torch\n", 0, NULL, START + 3);
+	assert_int_equal(bed_state(h, "gpu.canary", GPU0), CHECK_UNKNOWN);
+	assert_int_equal(bed_state(h, "gpu.canary", GPU1), CHECK_UNKNOWN);
+	assert_int_equal(bed_result(h, "gpu.canary", GPU0)->action, ACTION_REPORT);
+	assert_int_equal(bed_result(h, "gpu.canary", GPU1)->action, ACTION_REPORT);
+	says(h, GPU0 " crit " WRONG "\n", 0, NULL, START + 4);
+	assert_int_equal(bed_result(h, "gpu.canary", GPU0)->action, ACTION_CORDON);
+}
+
 static void only_for_thorough_orders(void **unused)
 {
 	_cleanup_(health_freep) struct health *h = canary(WHEN_DOUBT);
@@ -151,6 +170,7 @@ int main(void)
 		cmocka_unit_test(each_gpu_by_its_line),
 		cmocka_unit_test(all_gpus_alike_are_no_gpu),
 		cmocka_unit_test(skipped_is_shown_and_never_a_failure),
+		cmocka_unit_test(skipped_ends_what_was_found),
 		cmocka_unit_test(only_for_thorough_orders),
 		cmocka_unit_test(before_a_node_comes_back_it_has_run),
 	};
