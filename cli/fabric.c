@@ -43,10 +43,12 @@ static int read_output(struct cli *cli, int argc, char **argv)
 	_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
 	const char *args[1] = { NULL };
 	struct curve c;
-	int r = cli_options(cli, argc, argv, NULL, 0, args, 1, 1);
+	int r = cli_options(cli, argc, argv, NULL, 0, args, 0, 1);
 
 	if (r)
 		return cli_stop(r);
+	if (!args[0])
+		return cli_misuse(cli, "read: it needs FILE, the output of rccl-tests");
 	r = mo_read_file(args[0], OUTPUT_MAX, &text);
 	if (r < 0)
 		return cli_fail(CLI_USAGE, "fabric: %s: %s; give the output of rccl-tests", args[0],
@@ -84,7 +86,7 @@ static int run(struct cli *cli, int argc, char **argv)
 const struct verb verb_fabric = {
 	"fabric",
 	"Prepare",
-	"fabric check RECIPE [--nodes A,B | --job JOB] [--set key=value]... [--expect GB/S] "
+	"fabric check RECIPE [--nodes A,B|--job JOB] [--set key=value]... [--expect GB/S] "
 	"[--drain] [-o FILE] | read FILE",
 	"find the node or link that makes collectives slow; what rccl-tests measured, for plans",
 	"  check           run RECIPE, a program that prints what rccl-tests print, over all "

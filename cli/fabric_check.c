@@ -167,10 +167,12 @@ int fabric_check(struct cli *cli, int argc, char **argv)
 		{ "set", 0, OPT_STRS, &c.recipe.sets }, { "expect", 0, OPT_STR, &expect },
 		{ "drain", 0, OPT_FLAG, &drains },      { "out", 'o', OPT_STR, &out },
 	};
-	int r = cli_options(cli, argc, argv, opts, ELEMENTSOF(opts), args, 1, 1);
+	int r = cli_options(cli, argc, argv, opts, ELEMENTSOF(opts), args, 0, 1);
 
 	if (r)
 		return cli_stop(r);
+	if (!args[0])
+		return cli_misuse(cli, "check: it needs RECIPE, the program that measures");
 	if (nodes && job)
 		return cli_misuse(cli, "--nodes and --job: one of them says where");
 	if (expect && (mo_parse_double(expect, &expected) < 0 || !(expected > 0)))

@@ -106,6 +106,7 @@ void train_power_asked(const char *node);
 void train_launched(const struct cnode *n);
 
 /* expect.c: the share that trains, as the parameters and the faults that were drawn imply. */
-/* What a hang takes to be ended in the first iteration of an attempt, or the 19 after it. */
-double expected_early_s(int fault, bool first);
+/* What a hang takes to be ended in the first iteration of an attempt, or the 19 after it; again:
+ * not the job's first attempt. */
+double expected_early_s(int fault, bool first, bool again);
 double expected_ettr(const struct world *of);

@@ -25,12 +25,16 @@
 
 #define GRACE_S 5.0 /* HANG_GRACE_US */
 
-double expected_early_s(int fault, bool first)
+double expected_early_s(int fault, bool first, bool again)
 {
-	double limit = first ? 1800 : 900;
+	double limit = first ? 1800 : 900, start = INIT_S + LOAD_S;
 
 	/* spinning, it may compile: four times as long */
-	return limit + (fault == FAULT_SPINS ? 8 : 2) * limit;
+	if (!again)
+		return limit + (fault == FAULT_SPINS ? 8 : 2) * limit;
+	double suspect = fmin(limit, fmax(3 * start, limit / 3));
+
+	return suspect + (fault == FAULT_SPINS ? fmax(8 * start, 2 * limit) : 2 * suspect);
 }
 
 double expected_ettr(const struct world *of)

@@ -164,7 +164,7 @@ static void hang(int what, int i)
 	if (w.iteration - w.resume > HANG_STEPS_MIN)
 		return;
 	w.early[what]++;
-	w.early_s += expected_early_s(what, w.iteration == w.resume);
+	w.early_s += expected_early_s(what, w.iteration == w.resume, w.attempt > 1);
 }
 
 static int draw_fault(void)

@@ -65,6 +65,7 @@ def a_job_leaves_it_at_a_checkpoint(rig):
         recovery={"straggler": "drain"},
         checkpoint={"dir": os.path.join(rig.dir, "leaves-ckpt")},
     )
+    rig.wait_iteration(job, 1)
     node = next(r["node"] for r in rig.json("ranks", job)["items"] if r["rank"] == SLOW)
     wait_until(lambda: told(rig, job, "straggler.left"), 120, "that it leaves")
     left = told(rig, job, "straggler.left")[0]

@@ -185,6 +185,20 @@ MUTANTS = [
         [unit("dcore", "test_hang")],
     ),
     (
+        "starts before say nothing of this one",
+        "starting",
+        "if (took == MO_NONE)",
+        "if (took != 0)",
+        [unit("dcore", "test_hang")],
+    ),
+    (
+        "no node may compile again",
+        "starting",
+        "MO_MAX(8 * MO_MIN(took, us), 2 * l.suspect)",
+        "8 * MO_MIN(took, us)",
+        [unit("dcore", "test_hang")],
+    ),
+    (
         "what it survived it may not do again",
         "hang_limits_of",
         "l.two = MO_MAX(MO_MAX(5 * p99, 2 * longest),",

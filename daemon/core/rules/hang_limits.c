@@ -81,6 +81,24 @@ static struct hang_limits fixed(int64_t us, int64_t percent)
 				     .p99 = MO_NONE };
 }
 
+/* Of what nobody knows, us; of a job that started before, what is known of it: three times its
+ * longest start, and a third of that at least, as caches of compiled code and of data may be cold
+ * on another node. Who computes may compile there, for twice us at least. What is written alone,
+ * and disks, say no more than before. */
+static struct hang_limits starting(const struct job *j, int64_t us, int64_t percent)
+{
+	struct hang_limits l = fixed(us, percent);
+	int64_t took = j->progress.longest_start_us;
+
+	l.busy = true; /* others than the first may compile too */
+	if (took == MO_NONE)
+		return l;
+	l.spins = MO_MIN(l.spins, MO_MAX(8 * MO_MIN(took, us), 2 * l.suspect));
+	l.suspect = MO_MIN(l.suspect, MO_MAX(3 * MO_MIN(took, us), l.suspect / 3));
+	l.two = l.one = l.asleep = 2 * l.suspect;
+	return l;
+}
+
 struct hang_limits hang_limits_of(const struct job *j, int64_t percent)
 {
 	const struct job_progress *p = &j->progress;
@@ -93,17 +111,10 @@ struct hang_limits hang_limits_of(const struct job *j, int64_t percent)
 		return fixed(EVAL_US, percent);
 	if (p->phase == PHASE_SAVE || last) /* what follows the last iteration saves */
 		return fixed(SAVE_US, percent);
-	if (p->iteration == MO_NONE || p->phase == PHASE_LOAD || p->phase == PHASE_INIT) {
-		l = fixed(p->phase == PHASE_TRAIN ? FIRST_STEP_US : START_US, percent);
-		l.busy = true;
-		return l;
-	}
-	if (!steps_of(j, &p99, &longest)) {
-		/* others than the first may compile too */
-		l = fixed(FIRST_STEP_US, percent);
-		l.busy = true;
-		return l;
-	}
+	if (p->iteration == MO_NONE || p->phase == PHASE_LOAD || p->phase == PHASE_INIT)
+		return starting(j, p->phase == PHASE_TRAIN ? FIRST_STEP_US : START_US, percent);
+	if (!steps_of(j, &p99, &longest))
+		return starting(j, FIRST_STEP_US, percent);
 	l = (struct hang_limits){ .p99 = p99 };
 	l.suspect = MO_MAX(3 * p99, HANG_SUSPECT_US / 100 * percent);
 	l.two = MO_MAX(MO_MAX(5 * p99, 2 * longest), TWO_US / 100 * percent);

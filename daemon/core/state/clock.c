@@ -105,9 +105,11 @@ void clock_in_run(int64_t now, const struct clock_reading *r, struct clock_word 
 		same_boot(now, now, r, ret);
 }
 
+/* 0 is none too. Of a job that was over meanwhile, and whose age is without that time, a mark may
+ * well be of before 1970. */
 static void move(int64_t *mark, int64_t shift)
 {
-	if (*mark != MO_NONE && *mark > 0)
+	if (*mark != MO_NONE && *mark != 0)
 		*mark += shift;
 }
 

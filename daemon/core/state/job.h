@@ -88,6 +88,7 @@ struct job_run {
 	size_t n_ranks;
 	int64_t resume;    /* iteration that it resumed from, -1 fresh */
 	int64_t placed_at; /* when the attempt was given its places; MO_NONE: by a version before */
+	int64_t start_us;  /* from then to its first iteration; MO_NONE: it did not get there */
 	/* engine.prepare, the slowest node first (prepared.c) */
 	struct prepared *prepared;
 	size_t n_prepared;
@@ -177,6 +178,9 @@ struct job_progress {
 	/* iterations without a sample because they came too fast, of all attempts; MO_NONE none */
 	int64_t left_out;
 	struct measured *measured; /* NULL: nothing to set against the promise yet */
+	/* from its places to its first iteration, of the attempt before this one that took longest;
+	 * MO_NONE: none got there */
+	int64_t longest_start_us;
 };
 /* Failure of the current attempt, decided once. */
 struct job_failure {

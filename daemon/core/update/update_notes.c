@@ -149,6 +149,8 @@ static void on_sample(struct job *j, const struct step *st, const struct note *n
 	if (iteration <= j->progress.iteration)
 		return;
 	charge_until_began(j, n->sample, at);
+	if (j->progress.iteration == MO_NONE && j->run.placed_at != MO_NONE)
+		j->run.start_us = MO_MAX(at - j->run.placed_at, 0);
 	if (j->progress.iteration <= j->run.resume && iteration > j->run.resume)
 		checkpoint_loaded(j);
 	j->progress.phase = PHASE_TRAIN;

@@ -138,8 +138,8 @@ static void equal(const struct core *a, const struct core *b)
 }
 
 /* Without what that version did not keep: marks of ledgers, how long the last iteration of a failed
- * attempt was under way, when it was placed, which checkpoints were announced, what losses and
- * paces say. */
+ * attempt was under way, when it was placed and how long it started, which checkpoints were
+ * announced, what losses and paces say. */
 static struct core *as_then(struct core *core)
 {
 	const struct state *s = core_state(core);
@@ -148,7 +148,8 @@ static struct core *as_then(struct core *core)
 		struct job *j = s->jobs[i];
 
 		mo_vec_clear(&ledger_mark_desc, (void **)&j->ledger_marks, &j->n_ledger_marks);
-		j->failure.unfinished_us = j->run.placed_at = MO_NONE;
+		j->failure.unfinished_us = j->run.placed_at = j->run.start_us = MO_NONE;
+		j->progress.longest_start_us = MO_NONE;
 		mo_desc_free(&numbers_desc, j->progress.numbers);
 		j->progress.numbers = NULL;
 		mo_desc_free(&pace_desc, j->progress.pace);

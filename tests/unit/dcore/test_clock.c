@@ -254,6 +254,41 @@ static void a_clock_in_1970_that_is_set_later_costs_nothing(void **state)
 	world_done(&w);
 }
 
+/* What is over does not move: restarted, it counts from before 1970 when the clock is set back. */
+static void who_is_restarted_in_a_wrong_time_is_charged_as_before(void **state)
+{
+	struct submit spec;
+	struct world w;
+	int64_t id, created;
+
+	world_init(&w, 1, 2);
+	clock_says(&w, 0, true);
+	world_recipe(&spec, 2);
+	spec.recipe.steps = 10;
+	id = world_submit(&w, &spec);
+	mo_desc_done(&submit_desc, &spec);
+	world_run(&w, S);
+	created = world_job(&w, id)->created_at;
+	world_exit(&w, 0, id, 0, 0, 0);
+	world_exit(&w, 0, id, 1, 0, 0);
+	world_run(&w, S);
+	assert_int_equal(world_job(&w, id)->state, JOB_FAILED);
+	clock_says(&w, 12 * HOUR, true);
+	world_verb(&w, IN_RESTART, id);
+	world_run(&w, 5 * S);
+	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
+	clock_says(&w, -12 * HOUR, true);
+	assert_int_equal(world_job(&w, id)->created_at, created - 12 * HOUR);
+	world_run(&w, 5 * S);
+	clock_says(&w, 6 * HOUR, true);
+	assert_int_equal(world_job(&w, id)->created_at, created - 6 * HOUR);
+	world_run(&w, S);
+	world_verb(&w, IN_CANCEL, id); /* all is charged: the bed asks whether it adds up */
+	world_run(&w, S);
+	assert_in_range(total(&w, id), 2 * 10 * S, 2 * 16 * S);
+	world_done(&w);
+}
+
 static void token_made(struct world *w, const char *id)
 {
 	struct token t = { .id = (char *)id,
@@ -310,6 +345,7 @@ int main(void)
 		cmocka_unit_test(a_clock_that_was_ahead_costs_nothing),
 		cmocka_unit_test(limits_and_waits_move_too),
 		cmocka_unit_test(a_clock_in_1970_that_is_set_later_costs_nothing),
+		cmocka_unit_test(who_is_restarted_in_a_wrong_time_is_charged_as_before),
 		cmocka_unit_test(tokens_live_as_long_as_was_said),
 	};
 

@@ -258,6 +258,57 @@ static void compiling_may_say_nothing_for_twenty_minutes(void **state)
 	world_done(&w);
 }
 
+/* A job that started before takes no longer for it than three times as long, or a third of what is
+ * given to one of which nothing is known; nor does it compile for ever. */
+static void a_start_is_known_by_those_before(void **state)
+{
+	static const struct {
+		int64_t state, minutes;
+	} rows[] = {
+		{ PROCESS_STOPPED, 30 }, /* 10, and twice that since it was looked at */
+		{ PROCESS_RUNS, 70 },    /* spins: 10 and an hour */
+	};
+
+	for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+		struct world w;
+		int64_t id = start_fast(&w, 1, 2, "auto");
+
+		world_run(&w, MINUTE);
+		train(&w, id, 1, 25);
+		assert_int_equal(world_job(&w, id)->progress.longest_start_us, MO_NONE);
+		world_exit(&w, 0, id, 1, MO_NONE, SIGKILL);
+		world_run(&w, S);
+		assert_int_equal(world_job(&w, id)->attempt, 2);
+		assert_in_range(world_job(&w, id)->progress.longest_start_us, MINUTE,
+				MINUTE + 2 * S);
+		w.toys[0].moves[1].state = rows[i].state;
+		world_run(&w, (rows[i].minutes - 1) * MINUTE);
+		expect(&w, 1, 0, 0);
+		world_run(&w, 2 * MINUTE);
+		expect(&w, 1, 1, 0);
+		world_done(&w);
+	}
+}
+
+/* Its caches may be cold on another node. */
+static void another_node_may_compile_again(void **state)
+{
+	struct world w;
+	int64_t id = start_fast(&w, 1, 2, "auto");
+
+	train(&w, id, 1, 25);
+	world_exit(&w, 0, id, 1, MO_NONE, SIGKILL);
+	world_run(&w, S);
+	phase(&w, id, PHASE_TRAIN);
+	all_ranks(&w, (struct toy_motion){ 0, 0, MOVES, 0, PROCESS_RUNS }); /* nor does a card */
+	world_run(&w, 20 * MINUTE);
+	train(&w, id, 26, 28);
+	world_run(&w, 20 * MINUTE);
+	assert_int_equal(world_events(&w, "hang.confirmed"), 0);
+	assert_int_equal(world_job(&w, id)->attempt, 2);
+	world_done(&w);
+}
+
 /* What compiles uses processors; what does not is none. */
 static void a_first_step_that_sleeps_is_a_hang(void **state)
 {
@@ -594,6 +645,8 @@ int main(void)
 		cmocka_unit_test(spinning_alone_takes_a_quarter_of_an_hour),
 		cmocka_unit_test(the_network_tells_spinning_from_computing),
 		cmocka_unit_test(compiling_may_say_nothing_for_twenty_minutes),
+		cmocka_unit_test(a_start_is_known_by_those_before),
+		cmocka_unit_test(another_node_may_compile_again),
 		cmocka_unit_test(a_first_step_that_sleeps_is_a_hang),
 		cmocka_unit_test(a_rank_that_is_stopped_compiles_nothing),
 		cmocka_unit_test(a_save_may_take_half_an_hour),
