@@ -40,12 +40,13 @@ def canary(names, env):
 
 
 def check(env):
-    """The shipped check as a site's, with these variables."""
+    """The shipped checks as a site's, with these variables."""
     words = ", ".join("'%s=%s'" % item for item in env.items())
-    return (
-        "checks:\n  - {id: gpu.canary, what: the GPU computes wrong, next: replace it, source: x,"
-        " area: gpu, needs: gpu, when: [doubt], argv: [env, %s, %s, '{data:health/canary.py}'],"
-        " hardware: true, action: cordon, deadline: 50s}\n" % (words, sys.executable)
+    return "checks:\n" + "".join(
+        "  - {id: gpu.%s, what: the GPU computes wrong, next: replace it, source: x,"
+        " area: gpu, needs: gpu, when: [doubt], argv: [env, %s, %s, '{data:health/%s.py}'],"
+        " hardware: true, action: cordon, deadline: 50s}\n" % (name, words, sys.executable, name)
+        for name in ("canary", "collective")
     )
 
 

@@ -229,9 +229,24 @@ static void begin(struct object *o, int64_t now, struct health_pass *ret)
 	ret->sensors = o->sensors_only;
 }
 
-/* A program of area gpu is run once for all GPUs. */
-static void program_begins(struct health *h, const struct health_check *c, int64_t now)
+/* That of area gpu is run once for all GPUs. Those of doubt go first: what a GPU computes matters
+ * more than how fast, and there may be no time for both. */
+static bool program_begins(struct health *h, int64_t now, struct health_pass *ret)
 {
+	const struct health_check *c = NULL;
+
+	for (size_t i = 0; i < h->n_objects; i++)
+		for (size_t k = 0; k < h->objects[i]->n_verdicts; k++) {
+			const struct verdict *v = &h->objects[i]->verdicts[k];
+			if (program_due(h, v) > now ||
+			    (c && (c->when & WHEN_DOUBT || !(v->check->when & WHEN_DOUBT))))
+				continue;
+			c = v->check;
+			ret->area = h->objects[i]->area;
+			ret->object = h->objects[i]->name;
+		}
+	if (!c)
+		return false;
 	for (size_t i = 0; i < h->n_objects; i++)
 		for (size_t k = 0; k < h->objects[i]->n_verdicts; k++) {
 			struct verdict *v = &h->objects[i]->verdicts[k];
@@ -240,6 +255,9 @@ static void program_begins(struct health *h, const struct health_check *c, int64
 			v->under_way = true;
 			v->started_at = now;
 		}
+	ret->program = c;
+	ret->exclusive = !(c->when & WHEN_PERIODIC);
+	return true;
 }
 
 bool health_due(struct health *h, int64_t now, struct health_pass *ret)
@@ -253,19 +271,7 @@ bool health_due(struct health *h, int64_t now, struct health_pass *ret)
 			begin(h->objects[i], now, ret);
 			return true;
 		}
-	for (size_t i = 0; !program && i < h->n_objects; i++)
-		for (size_t k = 0; k < h->objects[i]->n_verdicts; k++) {
-			struct verdict *v = &h->objects[i]->verdicts[k];
-			if (program_due(h, v) > now)
-				continue;
-			program_begins(h, v->check, now);
-			ret->area = h->objects[i]->area;
-			ret->object = h->objects[i]->name;
-			ret->program = v->check;
-			ret->exclusive = !(v->check->when & WHEN_PERIODIC);
-			return true;
-		}
-	return false;
+	return !program && program_begins(h, now, ret);
 }
 
 int64_t health_deadline(const struct health *h)
@@ -284,8 +290,8 @@ int64_t health_deadline(const struct health *h)
 			at = MO_MIN(at, program_due(h, &o->verdicts[k]));
 	}
 	for (size_t i = 0; i < h->n_orders; i++)
-		if (!h->orders[i].done && h->orders[i].job)
-			at = MO_MIN(at, h->orders[i].at + HEALTH_BUDGET_US);
+		if (!h->orders[i].done)
+			at = MO_MIN(at, health_order_ends(&h->orders[i]));
 	return at;
 }
 

@@ -20,8 +20,10 @@
 
 /* from a finding that does not count yet to the next probe */
 #define HEALTH_AGAIN_US 30000000LL
-/* of an order to check after a failure; what has no answer then is reported as it is */
+/* of an order to check after a failure, and of one with programs of doubt; what has no answer then
+ * is reported as it is */
 #define HEALTH_BUDGET_US 60000000LL
+#define HEALTH_DOUBT_BUDGET_US 120000000LL
 #define HEALTH_UNKNOWN_MAX 3 /* in a row: warn */
 #define HEALTH_PARALLEL 4    /* probes under way at once */
 

@@ -26,7 +26,7 @@ static bool answered(const struct health *h, const struct object *o, const struc
 
 static bool order_is_done(const struct health *h, const struct order *order, int64_t now)
 {
-	if (order->job && now >= order->at + HEALTH_BUDGET_US)
+	if (now >= health_order_ends(order))
 		return true;
 	for (size_t i = 0; i < h->n_objects; i++)
 		for (size_t k = 0; k < h->objects[i]->n_verdicts; k++)

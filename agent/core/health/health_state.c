@@ -117,6 +117,13 @@ const struct order *health_open_order(const struct health *h)
 	return NULL;
 }
 
+int64_t health_order_ends(const struct order *order)
+{
+	if (!order->job)
+		return INT64_MAX;
+	return order->at + (order->thorough ? HEALTH_DOUBT_BUDGET_US : HEALTH_BUDGET_US);
+}
+
 bool health_ordered(const struct order *order, const struct health_check *c)
 {
 	return c->when & WHEN_FAILURE || (order->thorough && c->when & WHEN_DOUBT);

@@ -98,6 +98,8 @@ bool health_applies(const struct health *h, const struct health_check *c);
 bool health_idle(const struct health *h, const struct object *o);
 /* the oldest that is not done */
 const struct order *health_open_order(const struct health *h);
+/* when it is answered as it is; INT64_MAX: a node's way back waits for its checks */
+int64_t health_order_ends(const struct order *order);
 /* the order asks for this check */
 bool health_ordered(const struct order *order, const struct health_check *c);
 /* a process hangs in it */

@@ -339,7 +339,7 @@ void health_check_begin(struct turn *t, int64_t id, bool thorough, const char *d
 	r.job = id;
 	r.attempt = j->attempt;
 	r.check->waits = true;
-	r.check->until = t->now + HEALTH_CHECK_US;
+	r.check->until = t->now + health_wait_us(thorough);
 	turn_emit(t, &r);
 }
 
@@ -406,7 +406,8 @@ bool health_check_act(struct turn *t, int64_t id)
 	for (size_t i = 0; i < j->checks.n_nodes && r.check->n_findings < FINDINGS_MAX; i++) {
 		_cleanup_(mo_freep) char *text =
 			mo_printf("%s: its checks after the failure were not done within %lld s",
-				  j->checks.nodes[i], (long long)(HEALTH_CHECK_US / 1000000));
+				  j->checks.nodes[i],
+				  (long long)(health_wait_us(j->checks.thorough) / 1000000));
 
 		if (health_check_due(t->core, j, j->checks.nodes[i]))
 			mo_strs_add(&r.check->findings, &r.check->n_findings, text);

@@ -17,6 +17,11 @@ int health_rank(int state)
 	return state >= 0 && state < _CHECK_STATE_N ? ranks[state] : 1;
 }
 
+int64_t health_wait_us(bool thorough)
+{
+	return thorough ? HEALTH_DOUBT_US : HEALTH_CHECK_US;
+}
+
 bool finding_skipped(const struct check_result *r)
 {
 	return r->state == CHECK_UNKNOWN && r->action == ACTION_REPORT && r->text &&

@@ -11,14 +11,15 @@
  *               are only reported: learn.c
  *   placement   health.preflight of the recipe keeps jobs away from nodes
  *   failure     before the next attempt of a failed job its nodes make their on-failure checks,
- *               within HEALTH_CHECK_US
+ *               within HEALTH_CHECK_US; where GPUs may have computed wrong, HEALTH_DOUBT_US
  * UNKNOWN does nothing by itself. No finding ends a job. Pure; used by the files of daemon/core
  * and by the views. */
 #pragma once
 #include "daemon/core/state/state.h"
 
-#define HEALTH_CORDON_SHARE 10           /* one of so many nodes is cordoned without a person */
-#define HEALTH_CHECK_US (60 * 1000000LL) /* what has not answered then is not waited for */
+#define HEALTH_CORDON_SHARE 10            /* one of so many nodes is cordoned without a person */
+#define HEALTH_CHECK_US (60 * 1000000LL)  /* what has not answered then is not waited for */
+#define HEALTH_DOUBT_US (120 * 1000000LL) /* the shipped programs of doubt take 90 s at most */
 /* in health.preflight: equal software and settings on all nodes */
 #define HEALTH_STACK_SAME "stack.same"
 
@@ -39,6 +40,8 @@ bool health_allows(const struct node *n, const struct recipe *r, bool standard_o
 char *health_refusal(const struct node *n, const struct recipe *r);
 /* It takes work although its preflight checks are not done: what they find may cordon it. */
 bool health_unlooked(const struct node *n);
+/* How long a failed job waits for its nodes' checks; thorough: with programs of doubt. */
+int64_t health_wait_us(bool thorough);
 bool health_wants_same_stack(const struct recipe *r);
 /* Of the software on the node, in whatever order it is reported; 0 = not reported. */
 uint64_t health_stack_hash(const struct node_health *h);

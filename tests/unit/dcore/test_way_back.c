@@ -197,6 +197,23 @@ static void where_a_rank_broke_they_are_tried(void **state)
 	world_done(&w);
 }
 
+/* The programs take longer than other checks, and are waited for longer. */
+static void a_doubt_is_waited_for_longer(void **state)
+{
+	struct world w;
+	int64_t id = failed(&w, SIGSEGV);
+	const struct incident *inc;
+
+	world_why_has(&w, id, "they take 120 s at most");
+	world_run(&w, 110 * S);
+	assert_int_equal(world_job(&w, id)->attempt, 1);
+	world_run(&w, 10 * S);
+	assert_int_equal(world_job(&w, id)->attempt, 2);
+	inc = world_job(&w, id)->incidents;
+	assert_non_null(strstr(inc->evidence[inc->n_evidence - 1], "were not done within 120 s"));
+	world_done(&w);
+}
+
 static void other_failures_doubt_no_gpu(void **state)
 {
 	struct world w;
@@ -259,6 +276,7 @@ int main(void)
 		cmocka_unit_test(while_it_is_new),
 		cmocka_unit_test(ranks_are_left),
 		cmocka_unit_test(where_a_rank_broke_they_are_tried),
+		cmocka_unit_test(a_doubt_is_waited_for_longer),
 		cmocka_unit_test(other_failures_doubt_no_gpu),
 		cmocka_unit_test(nan_doubts_all),
 	};
