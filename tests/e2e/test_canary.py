@@ -71,7 +71,7 @@ def nothing_to_try():
 @suite.test
 def on_the_processor():
     """on the processor"""
-    equal(said_of({"gpus": []}, ["--cpu"])[0][:2], ["cpu", "ok"])
+    equal(said_of({"gpus": []}, ["--cpu"]), [["cpu", "ok", "16 products"]])
 
 
 @suite.test
