@@ -179,8 +179,8 @@ static void only_for_thorough_orders(void **unused)
 	assert_false(runs(h, START + 5 * SECOND));
 }
 
-/* Two minutes are enough for the shipped ones at their worst (50 and 40 s); how fast the GPUs are is
- * asked in what is left. */
+/* Two minutes are enough for the shipped ones at their worst (50 and 40 s); how fast the GPUs are
+ * is asked in what is left. */
 static void doubt_goes_first_and_has_the_time(void **unused)
 {
 	_cleanup_(health_freep) struct health *h = canary_and_gemm();
