@@ -12,19 +12,24 @@
 
 static void pass_ended(const struct health *h, struct object *o, int64_t now)
 {
-	bool pending = false;
+	bool pending = false, settles = false;
 
 	if (!o->sensors_only)
 		o->full_at = o->asked_at;
-	for (size_t i = 0; i < o->n_verdicts; i++)
-		pending = pending || (!o->verdicts[i].check->n_argv &&
-				      health_applies(h, o->verdicts[i].check) &&
-				      verdict_pending(&o->verdicts[i]));
+	for (size_t i = 0; i < o->n_verdicts; i++) {
+		const struct verdict *v = &o->verdicts[i];
+
+		if (v->check->n_argv || !health_applies(h, v->check) || !verdict_pending(v))
+			continue;
+		pending = true;
+		settles |= health_settles(o, v->check, now);
+	}
 	if (!o->sensors_only) {
 		o->next = now + health_interval(h, o) + o->spread_us;
 		o->spread_us = 0;
 		if (pending)
-			o->next = MO_MIN(o->next, now + HEALTH_AGAIN_US);
+			o->next = MO_MIN(o->next, now + (settles ? HEALTH_SETTLE_AGAIN_US
+								 : HEALTH_AGAIN_US));
 	}
 	for (size_t i = 0; i < h->n_orders; i++)
 		/* it was under way when the order came */
@@ -84,9 +89,13 @@ static int64_t moments_of_now(const struct health *h, const struct object *o)
 static void judge(struct health *h, struct object *o, struct verdict *v, const struct probe *p,
 		  int64_t now)
 {
-	struct finding f;
+	struct finding f = { .state = CHECK_OK, .count = MO_NONE, .clears_nothing = true };
 
-	rule_pass(h, o, v, p, &f);
+	/* a job that has the GPU, or a program of ours, is to give nothing back */
+	if (!v->check->settle_us || (health_idle(h, o) && !health_loaded(h)))
+		rule_pass(h, o, v, p, &f);
+	f.early = health_settles(o, v->check, now);
+	health_note(v, &f);
 	verdict_judge(h, v, &f, now);
 	finding_done(&f);
 }
@@ -346,6 +355,7 @@ void health_program(struct health *h, const char *check, int code, const char *o
 			  : c->when & WHEN_PERIODIC ? now + c->window_us
 						    : INT64_MAX;
 	}
+	health_program_left(h, c, now);
 	health_settle(h, now);
 }
 
@@ -359,6 +369,8 @@ void health_cancel(struct health *h, const char *check, int64_t now)
 		v->started_at = MO_NONE; /* for whoever ordered it, it has not run */
 		v->next = c->when & (WHEN_PREFLIGHT | WHEN_EPILOG) ? now : INT64_MAX;
 	}
+	if (c)
+		health_program_left(h, c, now);
 	health_settle(h, now);
 }
 

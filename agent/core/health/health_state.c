@@ -29,6 +29,7 @@ struct health *health_new(const struct health_checks *checks, const char *boot_i
 static void verdict_done(struct verdict *v)
 {
 	free(v->text);
+	free(v->found);
 	mo_strs_clear(&v->evidence, &v->n_evidence);
 }
 
@@ -107,6 +108,21 @@ bool health_applies(const struct health *h, const struct health_check *c)
 bool health_idle(const struct health *h, const struct object *o)
 {
 	return o->area == PROBE_GPU || o->area == PROBE_NIC ? !o->busy : h->n_steps == 0;
+}
+
+bool health_loads(const struct health_check *c)
+{
+	return c->n_argv && c->needs == NEEDS_GPU && !(c->when & WHEN_PERIODIC);
+}
+
+bool health_loaded(const struct health *h)
+{
+	for (size_t i = 0; i < h->n_objects; i++)
+		for (size_t k = 0; k < h->objects[i]->n_verdicts; k++)
+			if (h->objects[i]->verdicts[k].under_way &&
+			    health_loads(h->objects[i]->verdicts[k].check))
+				return true;
+	return false;
 }
 
 const struct order *health_open_order(const struct health *h)

@@ -210,6 +210,38 @@ static void doubt_goes_first_and_has_the_time(void **unused)
 	assert_int_equal(health_results(h)->n_checked, 1);
 }
 
+/* A program of ours has memory of the GPU that no job gives back. */
+static void what_it_holds_itself_is_no_finding(void **unused)
+{
+	static char program[] = "canary", held[] = "vram_held_bytes", used[] = "vram_used_bytes";
+	static char *argv[] = { program };
+	struct health_check c[] = {
+		bed_check(0, "gpu.canary", PROBE_GPU, WHEN_DOUBT, NULL, MO_NONE_F),
+		bed_check(1, "gpu.vram_held", PROBE_GPU, WHEN_PREFLIGHT | WHEN_FAILURE, held, 100),
+	};
+	int64_t at = START + SECOND;
+
+	c[0].argv = argv;
+	c[0].n_argv = 1;
+	c[0].needs = NEEDS_GPU;
+	c[1].consecutive = 2;
+	c[1].settle_us = 30 * SECOND;
+	_cleanup_(health_freep) struct health *h = bed_make(c, 2, 1);
+	runs(h, START);
+	order(h, 8, true, at);
+	assert_true(runs(h, at));
+	for (int i = 0; i < 40; i += 10)
+		bed_probe(h, PROBE_GPU, GPU0, NULL, used, 500, NULL, at + i * SECOND);
+	says(h, GPU0 " ok\n" GPU1 " ok\n", 0, NULL, at + 40 * SECOND);
+	for (int i = 41; i < 70; i += 10)
+		bed_probe(h, PROBE_GPU, GPU0, NULL, used, 500, NULL, at + i * SECOND);
+	assert_int_equal(bed_state(h, "gpu.vram_held", GPU0), CHECK_OK);
+	/* what is there later is somebody else's */
+	for (int i = 71; i < 103; i += 30)
+		bed_probe(h, PROBE_GPU, GPU0, NULL, used, 500, NULL, at + i * SECOND);
+	assert_int_equal(bed_state(h, "gpu.vram_held", GPU0), CHECK_CRIT);
+}
+
 /* What a node's way back waits for is answered by a run, never by time or by a job. */
 static void before_a_node_comes_back_it_has_run(void **unused)
 {
@@ -240,6 +272,7 @@ int main(void)
 		cmocka_unit_test(skipped_ends_what_was_found),
 		cmocka_unit_test(only_for_thorough_orders),
 		cmocka_unit_test(doubt_goes_first_and_has_the_time),
+		cmocka_unit_test(what_it_holds_itself_is_no_finding),
 		cmocka_unit_test(before_a_node_comes_back_it_has_run),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

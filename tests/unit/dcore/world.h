@@ -19,6 +19,7 @@
 struct toy_step {
 	int64_t job, attempt, first_rank, n_ranks, through, written, resume;
 	bool gone, hold, hung;
+	const char *waits; /* spooled: for which GPU */
 	struct note *notes;
 	size_t n_notes;
 };
