@@ -3,6 +3,7 @@
 #include "daemon/api_metrics.h"
 
 #include <math.h>
+#include "daemon/core/state/health.h"
 #include "daemon/core/state/heard.h"
 #include "daemon/core/state/pace.h"
 #include "daemon/manager.h"
@@ -218,6 +219,8 @@ static void findings(struct manager *m, struct mo_buf *b)
 		for (size_t k = 0; s->nodes[i]->health && k < s->nodes[i]->health->n_results; k++) {
 			const struct check_result *r = &s->nodes[i]->health->results[k];
 
+			if (finding_skipped(r))
+				continue;
 			if (n >= FINDINGS_MAX) {
 				left_out++;
 				continue;

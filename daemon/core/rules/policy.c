@@ -25,6 +25,7 @@
 #include "daemon/core/rules/turn.h"
 #include "daemon/core/rules/words.h"
 #include "daemon/core/state/checkpoint.h"
+#include "daemon/core/state/health.h"
 #include "lib/base/assert.h"
 
 #define PORT_TRIES_MAX 50 /* attempts in a row that find their ports busy */
@@ -300,14 +301,14 @@ static void after_failure(struct turn *t, int64_t id)
 	if (speaks_of_load(&v))
 		suspect_blame(t, id, &v.blame, cause);
 	if (d.action == DO_CORDON)
-		elsewhere_cordon(t, id, node, "failure", v.n_lines ? v.lines[0] : cause);
+		elsewhere_cordon(t, id, node, FAILURE_CORDON, v.n_lines ? v.lines[0] : cause);
 	end = end ? end : suspect_give_up(j, cause);
 	if (end) {
 		job_move(t, id, T_GIVE_UP, true, 0, end);
 		return;
 	}
 	reason = retry_reason(j, what, &v, &f, &d, &budget);
-	health_check_begin(t, id);
+	health_check_begin(t, id, v.class == FAIL_SUSPECT || v.class == FAIL_NUMERICAL, node);
 	job_retry(t, id, pause, reason);
 }
 

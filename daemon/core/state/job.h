@@ -214,6 +214,8 @@ struct job_checks {
 	char **done;
 	size_t n_done;
 	int64_t attempt, until;
+	bool thorough; /* with the programs of doubt, on node `doubted`; NULL: on all */
+	char *doubted;
 };
 /* Over the steps of the current attempt, so that one note of one of 12,500 nodes costs no pass
  * at the others. */

@@ -46,6 +46,7 @@ struct live {
 	bool pulled;                 /* it was to have some after the pass before */
 	bool brings;                 /* its agent does that (agent_sync.pulls) */
 	bool tells_motion;           /* its agent does (agent_sync.motion) */
+	bool doubts;                 /* its agent has programs for that (agent_sync.doubts) */
 	struct image_report *images; /* what it said of them last */
 	size_t n_images;
 	struct step_wait *waits;

@@ -14,7 +14,7 @@ const char *const record_type_names[_REC_N] = {
 	"hang",       "straggler", "history",
 };
 static const char *const follows_names[_FOLLOWS_N] = { "nothing", "failure", "busy_ports" };
-static const char *const drain_step_names[_DRAIN_STEP_N] = { "off", "on", "done" };
+static const char *const drain_step_names[_DRAIN_STEP_N] = { "off", "on", "done", "check" };
 static const char *const reach_names[_REACH_N] = { "answers", "hung", "missing" };
 
 static const struct mo_field rec_controller_fields[] = {
@@ -99,7 +99,8 @@ static const struct mo_field rec_node_state_fields[] = {
 static const struct mo_desc rec_node_state_desc = MO_DESC(rec_node_state, rec_node_state_fields);
 
 static const struct mo_field rec_drain_fields[] = {
-	MO_D_ENUM(rec_drain, step, drain_step_names, "off, on, or done: no rank is left"),
+	MO_D_ENUM(rec_drain, step, drain_step_names,
+		  "off, on, done: no rank is left, or check: of its GPUs, before it comes back"),
 	MO_D(rec_drain, reason, MO_STR, "why, in words", .omit = true),
 	MO_D(rec_drain, when, MO_STR,
 	     "when its ranks are to leave: idle, checkpoint or now; unset: the drain ends",
@@ -108,6 +109,9 @@ static const struct mo_field rec_drain_fields[] = {
 	     .omit = true),
 	MO_D(rec_drain, broken_hardware, MO_BOOL,
 	     "the finding proves that a part of the node is broken", .omit = true),
+	MO_D(rec_drain, until, MO_TIME,
+	     "check: how long it is waited for; unset: it is over, and the node stays drained",
+	     .omit = true),
 };
 static const struct mo_desc rec_drain_desc = MO_DESC(rec_drain, rec_drain_fields);
 
@@ -159,6 +163,9 @@ static const struct mo_field rec_check_fields[] = {
 	MO_D_LIST(rec_check, nodes, MO_STRS,
 		  "names of the nodes that make them, while they are waited for", .omit = true,
 		  .max = UINT32_MAX),
+	MO_D(rec_check, thorough, MO_BOOL, "it is asked whether their GPUs compute right",
+	     .omit = true),
+	MO_D(rec_check, doubted, MO_STR, "of this node only; unset: of all of them", .omit = true),
 	MO_D(rec_check, until, MO_TIME, "when that wait ends at the latest", .omit = true),
 	MO_D_LIST(rec_check, findings, MO_STRS, "what they found, once it is over", .omit = true,
 		  .max = UINT32_MAX),

@@ -103,12 +103,19 @@ struct rec_node_state {
 	int state; /* enum node_state: UP SUSPECT DOWN */
 	char *reason;
 };
-enum drain_step { DRAIN_OFF, DRAIN_ON, DRAIN_DONE /* no rank is left */, _DRAIN_STEP_N };
+enum drain_step {
+	DRAIN_OFF,
+	DRAIN_ON,
+	DRAIN_DONE,  /* no rank is left */
+	DRAIN_CHECK, /* until: back when its GPUs were tried; none: not, `reason` */
+	_DRAIN_STEP_N
+};
 struct rec_drain {
 	int step;
 	char *reason, *when;
 	char *finding;        /* that makes it; NULL: an operator */
 	bool broken_hardware; /* which the finding proves */
+	int64_t until;        /* of a check; MO_NONE: it is over */
 };
 struct rec_wait_node {
 	bool waits;
@@ -143,6 +150,8 @@ struct rec_check {
 	char **nodes;
 	size_t n_nodes;
 	int64_t until;
+	bool thorough; /* with the programs of doubt, on node `doubted`; NULL: on all */
+	char *doubted;
 	char **findings;
 	size_t n_findings;
 };
