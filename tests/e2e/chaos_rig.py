@@ -5,6 +5,7 @@ import contextlib
 import math
 import os
 import shutil
+import signal
 import subprocess
 import time
 
@@ -33,6 +34,13 @@ def processes_of(path):
     """Pids of those that name it, in their environment or in their words (supervisors)."""
     pids = [int(p) for p in os.listdir("/proc") if p.isdigit() and int(p) != os.getpid()]
     return [p for p in pids if path in proc(p, "environ") + proc(p, "cmdline") and alive(p)]
+
+
+def kill_all(path):
+    while processes_of(path):
+        for p in processes_of(path):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(p, signal.SIGKILL)
 
 
 class World(Rig):
@@ -64,9 +72,10 @@ class World(Rig):
     def down(self, check=True):
         try:
             super().down(check)
-            left = "supervisors and others: %s"
-            wait_until(lambda: not processes_of(self.dir), 20, left % processes_of(self.dir))
+            if check:
+                wait_until(lambda: not processes_of(self.dir), 20, "the end of all supervisors")
         finally:
+            kill_all(self.dir)
             for path in self.disks.values():
                 subprocess.call(["umount", "-l", path])
             if os.environ.get("KEEP") != "1":
