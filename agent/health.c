@@ -10,10 +10,10 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "agent/core/health/health.h"
 #include "agent/discovery.h"
 #include "agent/helper.h"
 #include "agent/queue.h"
+#include "agent/release.h"
 #include "agent/settings.h"
 #include "agent/step_dir.h"
 #include "lib/base/clock.h"
@@ -266,6 +266,7 @@ static void begin_pass(struct watch *w)
 	struct health_pass l;
 	int64_t now = mo_clock_boot_us();
 	health_wall(w->core, mo_clock_wall_us() - now);
+	releases_look(w->m->releases);
 	while (health_due(w->core, now, &l)) {
 		struct run *r = mo_alloc(sizeof(*r));
 		*r = (struct run){ .w = w,
@@ -391,6 +392,7 @@ static void on_checks(void *arg, int status, const char *out, size_t n, const ch
 			       "be read",
 			       mo_error_text(&err, r));
 		open_broken(w, mo_error_text(&err, r));
+		releases_look(w->m->releases);
 		tell_awaited(w);
 		mo_timer_in(w->timer, CHECKS_AGAIN_US);
 	}
@@ -478,7 +480,7 @@ void watch_steps(struct watch *w)
 		if (d->gone || d->forgotten)
 			continue;
 		n_steps++;
-		for (size_t k = 0; k < d->spool.launch.n_gpus; k++)
+		for (size_t k = 0; !d->held && k < d->spool.launch.n_gpus; k++)
 			mo_ints_add(&slots, &n, d->spool.launch.gpus[k]);
 	}
 	if (n_steps == w->n_steps && same_slots(w, slots, n)) {
@@ -497,6 +499,22 @@ void watch_steps(struct watch *w)
 	health_busy(w->core, slots, n, n_steps, mo_clock_boot_us());
 	if (!w->broken)
 		mo_timer_in(w->timer, 0);
+}
+
+enum health_release watch_release(struct watch *w, const int64_t *slots, size_t n, int64_t since,
+				  char **ret)
+{
+	*ret = NULL;
+	if (!w || w->broken)
+		return RELEASE_DONE;
+	if (!w->core) { /* on_checks() looks again */
+		*ret = mo_strdup("the checks of this node are not read yet");
+		return RELEASE_WAITS;
+	}
+	enum health_release r = health_release(w->core, slots, n, since, mo_clock_boot_us(), ret);
+	if (r == RELEASE_WAITS)
+		arm(w);
+	return r;
 }
 
 void watch_reply(struct watch *w, const struct sync_reply *r)

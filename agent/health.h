@@ -1,11 +1,15 @@
 /* The node's health (health.c). All accept NULL: health is off then. */
 #pragma once
+#include "agent/core/health/health.h"
 #include "agent/manager.h"
 
 int watch_new(struct manager *m, struct watch **ret);
 struct watch *watch_free(struct watch *w);
 void watch_devices(struct watch *w); /* after each discovery */
 void watch_steps(struct watch *w);   /* steps may have come or gone */
+/* What is known of the slots that a step is to have: health_release(). */
+enum health_release watch_release(struct watch *w, const int64_t *slots, size_t n, int64_t since,
+				  char **ret);
 void watch_reply(struct watch *w, const struct sync_reply *r);
 /* What the controller does not have. */
 void watch_sync(struct watch *w, struct agent_sync *s);

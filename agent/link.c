@@ -45,6 +45,7 @@ struct link {
 	bool motion;                         /* the same of what moves */
 	bool space;                          /* and that scans may say free_bytes */
 	bool busy;                           /* and that progress may say busy_ms */
+	bool waits;                          /* and that steps may say waits */
 	bool orders;                         /* the welcome said that answers may name theirs */
 	bool sync_leaving, urgent_leaving;   /* what they say of this machine: that it goes down */
 	/* what was logged of it: each kind once, not at each try */
@@ -270,6 +271,7 @@ static void on_hello(void *arg, int status, const char *body, size_t n, const ch
 	l->motion = w->motion;
 	l->space = w->space;
 	l->busy = w->busy;
+	l->waits = w->waits;
 	mo_log(MO_NOTICE, MSG_CONNECTED,
 	       &(struct mo_log_where){ .rank = -1, .node = l->m->config->node },
 	       "connected to %s as %s, epoch %lld", l->m->config->controller, l->m->config->node,
@@ -363,11 +365,14 @@ void link_hello(struct link *l)
 }
 
 /* Controllers of before refuse a key that they do not know. */
-static void busy_to_wire(struct agent_sync *s, bool busy)
+static void steps_to_wire(struct step_report *steps, size_t n, bool busy, bool waits)
 {
-	for (size_t i = 0; !busy && i < s->n_steps; i++)
-		for (size_t k = 0; k < s->steps[i].n_progress; k++)
-			s->steps[i].progress[k].busy_ms = MO_NONE_F;
+	for (size_t i = 0; i < n; i++) {
+		for (size_t k = 0; !busy && k < steps[i].n_progress; k++)
+			steps[i].progress[k].busy_ms = MO_NONE_F;
+		if (!waits)
+			mo_str_set(&steps[i].waits, NULL);
+	}
 }
 
 void link_sync(struct link *l)
@@ -377,7 +382,7 @@ void link_sync(struct link *l)
 	mo_desc_init(&agent_sync_desc, &s);
 	agent_core_sync(l->m->core, &s);
 	answers_to_wire(&s, l->orders, l->space);
-	busy_to_wire(&s, l->busy);
+	steps_to_wire(s.steps, s.n_steps, l->busy, l->waits);
 	watch_sync(l->m->watch, &s);
 	s.leaving = l->sync_leaving = l->m->end.leaving;
 	s.mono_ns = mo_clock_mono_ns();

@@ -33,6 +33,7 @@
 #include "agent/messages.h"
 #include "agent/motion.h"
 #include "agent/queue.h"
+#include "agent/release.h"
 #include "agent/scan.h"
 #include "agent/start.h"
 #include "agent/sweep.h"
@@ -79,6 +80,7 @@ static void spool(struct manager *m, const struct agent_effect *x)
 
 	if (!d)
 		d = step_dir_new(m, x->job, x->attempt);
+	d->held = true;
 	int r = step_dir_spool(d, x->command, &err);
 	char *why = r < 0 ? mo_strdup(mo_error_text(&err, r)) : NULL;
 
@@ -111,6 +113,7 @@ static void on_step_effect(struct manager *m, struct agent_effect *x, struct ste
 {
 	struct mo_log_where w = where(m, x);
 	switch (x->type) {
+	case AX_RELEASE: release_ask(m->releases, d); break;
 	case AX_START:
 		mo_log(MO_NOTICE, MSG_STEP_START, &w,
 		       "starting step j-%lld attempt %lld with %zu ranks", (long long)x->job,
@@ -303,6 +306,7 @@ struct manager *manager_free(struct manager *m)
 	image_asks_free(m->image_asks);
 	discovery_free(m->discovery);
 	watch_free(m->watch);
+	releases_free(m->releases);
 	scans_free(m);
 	logs_free(m->logs);
 	execs_free(m->execs);
@@ -385,6 +389,7 @@ static int open_parts(struct manager *m, struct mo_error *err)
 		return mo_error_set(err, -EIO, "/proc/sys/kernel/random/boot_id cannot be read");
 	tell_container();
 	image_asks_new(m, &m->image_asks);
+	m->releases = releases_new(m);
 	m->core = agent_core_new(m->config->node, m->boot_id, m->instance);
 	r = starter_new(m, &m->starter, err);
 	if (r < 0)

@@ -24,6 +24,7 @@ struct runtimes;
 struct logs;
 struct execs;
 struct image_asks;
+struct releases;
 struct watch;
 struct scan;
 struct fence;
@@ -50,6 +51,7 @@ struct manager {
 	struct logs *logs;
 	struct execs *execs;
 	struct image_asks *image_asks;
+	struct releases *releases;
 	struct layers *layers;
 	struct images *images;
 	struct runtimes *runtimes;

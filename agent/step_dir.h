@@ -14,6 +14,7 @@ struct step_dir {
 	struct spool spool;
 	struct journal journal;
 	int lock_fd; /* held by us: its stepd is proved dead */
+	bool held;   /* to be started: it has none of its GPUs yet (release.c) */
 	bool gone;   /* the journal ends with NOTE_GONE */
 	/* removed at the end of the turn: what starts now does not wait for it */
 	bool forgotten;

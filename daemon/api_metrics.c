@@ -50,6 +50,9 @@ static void cluster(struct manager *m, struct mo_buf *b)
 	for (int i = 0; i < _JOB_STATE_N; i++)
 		mo_buf_printf(b, "moe_jobs{state=\"%s\"} %lld\n", job_state_names[i],
 			      (long long)MO_MAX(v.jobs[i], 0));
+	family(b, "moe_steps_waiting", "gauge",
+	       "Steps that wait until a GPU is given back by the job before.");
+	mo_buf_printf(b, "moe_steps_waiting %lld\n", (long long)core_steps_waiting(m->core));
 	family(b, "moe_controller_epoch", "counter", "Starts of the controller on this state.");
 	mo_buf_printf(b, "moe_controller_epoch %lld\n", (long long)v.epoch);
 	mo_desc_done(&cluster_view_desc, &v);

@@ -15,9 +15,12 @@
 #define NODES "sys/class/kfd/kfd/topology/nodes"
 #define PROCESSES "sys/class/kfd/kfd/proc"
 #define LINK_XGMI 11
+/* PROC_PID_INIT_INO of the kernel */
+#define HOST_PIDS "pid:[4026531836]"
 #define ENVIRON_BYTES_MAX (2 * 1024 * 1024)
 #define FOREIGN_SHOWN 8
 #define COMM_BYTES_MAX 64
+#define STATUS_BYTES_MAX 65536
 
 /* bdf "": its properties cannot be understood; it may be a GPU */
 struct kfd_node {
@@ -114,25 +117,114 @@ static bool has_variable(const struct mo_buf *environment, const char *name)
 	return false;
 }
 
+/* What the driver calls the GPU's nodes; caller frees. */
+static int64_t *gpu_ids(struct probe_pass *l, const struct kfd_nodes *nodes, const char *bdf,
+			size_t *ret_n)
+{
+	int64_t *ids = mo_alloc_array(nodes->n + 1, sizeof(*ids));
+
+	*ret_n = 0;
+	for (size_t i = 0; i < nodes->n; i++) {
+		_cleanup_(mo_freep) char *path =
+			mo_streq(nodes->items[i].bdf, bdf)
+				? mo_printf("%s/%lld/gpu_id", NODES,
+					    (long long)nodes->items[i].node)
+				: NULL;
+		int64_t id = path ? pass_root_int(l, path) : MO_NONE;
+
+		if (id != MO_NONE)
+			ids[(*ret_n)++] = id;
+	}
+	return ids;
+}
+
 /* Bytes that a process holds on the GPU's nodes, 0 = none. */
-static int64_t held_bytes(struct probe_pass *l, const char *pid, const struct kfd_nodes *nodes,
-			  const char *bdf)
+static int64_t held_bytes(struct probe_pass *l, const char *pid, const int64_t *ids, size_t n)
 {
 	int64_t sum = 0;
 
-	for (size_t i = 0; i < nodes->n; i++) {
-		_cleanup_(mo_freep) char *id = mo_streq(nodes->items[i].bdf, bdf)
-						       ? mo_printf("%s/%lld/gpu_id", NODES,
-								   (long long)nodes->items[i].node)
-						       : NULL;
-		int64_t gpu = id ? pass_root_int(l, id) : MO_NONE;
+	for (size_t i = 0; i < n; i++) {
 		_cleanup_(mo_freep) char *path =
-			gpu == MO_NONE ? NULL
-				       : mo_printf(PROCESSES "/%s/vram_%lld", pid, (long long)gpu);
-		int64_t v = path ? pass_root_int(l, path) : MO_NONE;
+			mo_printf(PROCESSES "/%s/vram_%lld", pid, (long long)ids[i]);
+		int64_t v = pass_root_int(l, path);
 		sum += v == MO_NONE ? 0 : MO_MIN(v, INT64_MAX / 4096);
 	}
 	return sum;
+}
+
+static bool has_queue(struct probe_pass *l, const char *pid, const int64_t *ids, size_t n)
+{
+	_cleanup_(mo_freep) char *top = mo_printf(PROCESSES "/%s/queues", pid);
+	bool has = false;
+
+	if (faccessat(l->top, top, F_OK, 0) < 0)
+		return false;
+	struct pass_names queues = pass_list(l, true, top);
+	for (size_t i = 0; !has && i < queues.n; i++) {
+		_cleanup_(mo_freep) char *path = mo_printf("%s/%s/gpuid", top, queues.items[i]);
+		int64_t id = pass_root_int(l, path);
+
+		for (size_t k = 0; k < n; k++)
+			has |= id == ids[k];
+	}
+	pass_names_done(&queues);
+	return has;
+}
+
+/* The driver names processes as the host does; whose own namespace is another one knows nobody by
+ * these names, and to whom /proc hides what others run (hidepid) all these seem to have ended. */
+static bool pids_are_the_drivers(const struct probe_pass *l)
+{
+	char space[64];
+	ssize_t n = readlinkat(l->top, "proc/self/ns/pid", space, sizeof(space) - 1);
+
+	if (n < 0)
+		return errno == ENOENT; /* a made machine */
+	space[n] = 0;
+	return mo_streq(space, HOST_PIDS) && faccessat(l->top, "proc/1/status", F_OK, 0) == 0;
+}
+
+/* No such process any more, or one of which only the exit status is left: not one whose first
+ * thread alone has ended. */
+static bool has_ended(struct probe_pass *l, const char *pid)
+{
+	_cleanup_(mo_freep) char *path = mo_printf("proc/%s/status", pid);
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+	int r = mo_read_file_at(l->top, path, STATUS_BYTES_MAX, &b);
+
+	l->files++;
+	return r == -ENOENT || r == -ESRCH ||
+	       (r == 0 && b.len && strstr(b.data, "\nState:\tZ") &&
+		strstr(b.data, "\nThreads:\t1\n"));
+}
+
+/* What processes have left behind that ended: the memory or the queues of this GPU. Says nothing
+ * where other processes' ids are not those of the driver. */
+static void pass_ended(struct probe_pass *l, const struct pass_names *pids, const int64_t *ids,
+		       size_t n_ids)
+{
+	_cleanup_(mo_buf_done) struct mo_buf shown = { 0 };
+	int64_t n = 0, bytes = 0, problems = l->problems;
+
+	for (size_t i = 0; i < pids->n; i++) {
+		const char *pid = pids->items[i];
+
+		if (!isdigit((unsigned char)*pid) || !has_ended(l, pid))
+			continue;
+		int64_t held = held_bytes(l, pid, ids, n_ids);
+		if (!held && !has_queue(l, pid, ids, n_ids))
+			continue;
+		bytes += held;
+		if (n++ < FOREIGN_SHOWN)
+			mo_buf_printf(&shown, "%s%s", shown.len ? ", " : "", pid);
+	}
+	if (l->problems > problems)
+		return;
+	reading_add_int(l->probe, "ended_pids", n);
+	if (n == 0)
+		return;
+	reading_add_text(l->probe, "ended_pids.pid", shown.data);
+	reading_add_int(l->probe, "ended_pids.vram_bytes", bytes);
 }
 
 /* Whether the process is one of ours: everything that we start carries MOE_STEP. One that has
@@ -157,10 +249,12 @@ static void pass_processes(struct probe_pass *l, const struct kfd_nodes *nodes, 
 	if (faccessat(l->top, PROCESSES, F_OK, 0) < 0)
 		return;
 	struct pass_names pids = pass_list(l, true, PROCESSES);
+	size_t n_ids;
+	_cleanup_(mo_freep) int64_t *ids = gpu_ids(l, nodes, bdf, &n_ids);
 
 	for (size_t i = 0; i < pids.n; i++) {
 		const char *pid = pids.items[i];
-		int64_t held = isdigit((unsigned char)*pid) ? held_bytes(l, pid, nodes, bdf) : 0;
+		int64_t held = isdigit((unsigned char)*pid) ? held_bytes(l, pid, ids, n_ids) : 0;
 		int ours = held ? is_ours(l, pid) : 1;
 		hidden += ours < 0;
 		if (ours)
@@ -183,6 +277,8 @@ static void pass_processes(struct probe_pass *l, const struct kfd_nodes *nodes, 
 		probe_problem(l->probe,
 			      "environ of %lld processes that hold the GPU: Permission denied",
 			      (long long)hidden);
+	if (l->problems == problems && pids_are_the_drivers(l))
+		pass_ended(l, &pids, ids, n_ids);
 	pass_names_done(&pids);
 	if (hidden || l->problems > problems)
 		return;

@@ -15,6 +15,7 @@
 #include "daemon/core/rules/commands.h"
 #include "daemon/core/rules/cordon.h"
 #include "daemon/core/rules/readings.h"
+#include "daemon/core/rules/release.h"
 #include "daemon/core/rules/turn_io.h"
 #include "daemon/core/state/core_config.h"
 #include "daemon/core/state/record.h"

@@ -90,7 +90,10 @@ struct health_check {
 	int absent;
 	int64_t window_us;   /* MEASURE_PER_HOUR; a program with WHEN_PERIODIC: how often */
 	int64_t consecutive; /* findings in a row before it counts; 1 = at once */
-	int action;          /* enum check_action on CRIT; WARN never does more than warn */
+	/* PROBE_GPU: what a job that left may take to give back: a finding counts only so long
+	 * after it left, and the next launch on the GPU waits for the answer; 0 = none */
+	int64_t settle_us;
+	int action; /* enum check_action on CRIT; WARN never does more than warn */
 	/* CRIT proves that a part of this node is broken: read from the part itself, and no
 	 * program can cause it */
 	bool hardware;

@@ -98,3 +98,6 @@ struct launch {
 	struct ckpt_layout *keep;
 };
 extern const struct mo_desc launch_desc;
+
+/* cause of a refusal: a job before it has not given back the node's GPUs */
+#define LAUNCH_GPU_HELD "gpu-held"

@@ -74,6 +74,9 @@ struct step_report {
 	size_t n_progress;
 	struct rank_motion *motion;
 	size_t n_motion; /* while MOTION is due */
+	/* spooled: which of its GPUs the job before it has not given back, and what is found there;
+	 * NULL: it waits for none */
+	char *waits;
 };
 struct agent_hello {
 	char *node, *boot_id, *instance;
@@ -107,6 +110,7 @@ struct agent_welcome {
 	bool motion; /* syncs may say `motion`, and report it */
 	bool busy;   /* progress may say busy_ms */
 	bool space;  /* scan results may say free_bytes */
+	bool waits;  /* reports of steps may say waits */
 };
 
 /* Result of a checkpoint scan (one for each scan command that is due). */

@@ -12,7 +12,7 @@ enum note_kind {
 	 * pipe) and read back */
 	NOTE_STARTED,
 	/* the step could not start: cause = port-busy | bind | exec | user | workdir | spool |
-	 * namespace | stale; text says why; errno in code. No rank runs. */
+	 * namespace | stale | gpu-held; text says why; errno in code. No rank runs. */
 	NOTE_REFUSED,
 	NOTE_RUNNING,    /* all ranks of the step were started */
 	NOTE_PHASE,      /* rank, phase */

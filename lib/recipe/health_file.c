@@ -17,6 +17,8 @@
 #define LIMIT_MAX 1000000000000000000LL /* of a limit: beyond bytes of any machine */
 #define CONSECUTIVE_MAX 1000
 #define WINDOW_MIN_US 60000000
+/* the next attempt of a failed job waits for it, within its checks' time */
+#define SETTLE_MAX_US 30000000
 #define HOUR_US 3600000000LL
 
 static const char *const words_area[] = { "gpu", "nic", "host", "klog", "stack", NULL };
@@ -127,6 +129,10 @@ static const struct key check_keys[] = {
 	  .has_def = true,
 	  .def = HOUR_US },
 	F(consecutive, KEY_INT, .min = 1, .max = CONSECUTIVE_MAX, .has_def = true, .def = 1),
+	{ .path = "settle",
+	  .type = KEY_DURATION,
+	  .offset = offsetof(struct health_check, settle_us),
+	  .has_def = true },
 	F(action, KEY_ENUM, .words = words_action, .has_def = true, .def = ACTION_WARN),
 	F(enabled, KEY_BOOL, .has_def = true, .def = true),
 	LIST(argv),
@@ -212,6 +218,14 @@ static void check_one(const struct health_check *c, const struct ynode *v,
 		check_reading(c, v, errors);
 	if (c->n_argv && c->area != PROBE_HOST)
 		errors_at(errors, v, NULL, "%s: a program runs once on a node: its area is host",
+			  c->id);
+	if (c->settle_us > SETTLE_MAX_US)
+		errors_at(errors, v, NULL, "%s: settle is at most 30s", c->id);
+	if (c->settle_us &&
+	    (c->area != PROBE_GPU || !(c->when & WHEN_PREFLIGHT) || c->consecutive < 2))
+		errors_at(errors, v, NULL,
+			  "%s: settle belongs to a reading of a gpu, with when preflight and "
+			  "consecutive of 2 or more",
 			  c->id);
 	if (c->match && !c->n_argv)
 		errors_at(errors, v, NULL, "%s: match belongs to argv", c->id);
@@ -353,6 +367,7 @@ static int load_klog(struct health_checks *ret, struct mo_error *err)
 		c->history = CHECK_OK;
 		c->window_us = HOUR_US;
 		c->consecutive = 1;
+		c->settle_us = 0;
 		c->enabled = c->proven = true;
 		c->deadline_us = 0;
 	}

@@ -25,6 +25,7 @@ class FakeMoed:
         self.answers = {}  # query -> answer
         self.health = {}  # node -> newest node_health
         self.healths = []  # every one that came, in order
+        self.reads = {}  # keys of messages that it says it reads, as in the welcome
         self.keep_health = True  # acknowledge node_health
         self.sensors = {}  # node -> slot -> values
         self.syncs = 0
@@ -139,7 +140,12 @@ class FakeMoed:
             self.changed.notify_all()
             if verb == "hello":
                 self.hellos.append(doc)
-                return 200, {"epoch": self.epoch, "beat_ms": self.beat_ms, "steps": self.acks()}
+                return 200, {
+                    "epoch": self.epoch,
+                    "beat_ms": self.beat_ms,
+                    "steps": self.acks(),
+                    **self.reads,
+                }
             if verb == "news":
                 return 200, {"epoch": self.epoch, "acks": self.acks(), "commands": []}
             self.syncs += 1

@@ -262,6 +262,24 @@ def foreign_processes(m):
     has(gpu(m, 2)[0], foreign_pids=1, foreign="4242 (ended)")
 
 
+@on("mi300x", "foreign=2")
+def what_ended_processes_left(m):
+    """Gone, or only an exit status of all its threads; memory or a queue, on this GPU."""
+    status = "Name:\tpython3\nState:\t%s\nThreads:\t%d\n"
+    has(gpu(m, 2)[0], ended_pids=0)
+    m.write("proc/4242/status", status % ("Z (zombie)", 2))
+    has(gpu(m, 2)[0], ended_pids=0)
+    m.write("proc/4242/status", status % ("Z (zombie)", 1))
+    has(gpu(m, 2)[0], **{"ended_pids": 1, "ended_pids.pid": "4242"})
+    m.remove("proc/4242")
+    has(gpu(m, 2)[0], **{"ended_pids": 1, "ended_pids.vram_bytes": 8 * 2**30})
+    has(gpu(m, 3)[0], ended_pids=0)
+    queue = {"gpuid": m.read("{kfd3}/gpu_id").strip()}
+    m.files("sys/class/kfd/kfd/proc/4242/queues/0", **queue)
+    has(gpu(m, 3)[0], **{"ended_pids": 1, "ended_pids.vram_bytes": 0})
+    has(gpu(m, 4)[0], ended_pids=0)
+
+
 # ---- the kernel's log
 @on("mi300x", "klog=4")
 def kernel_log_of_a_made_machine(m):

@@ -10,6 +10,7 @@
 #include "lib/model/launch.h"
 #include "lib/model/recipe.h"
 
+#define RELEASE_US (30 * S)
 #define SEGMENT 16 /* notes of a bulky journal's segment */
 
 struct simstep *step_of(const struct sim *s, int node, int64_t job, int64_t attempt)
@@ -411,6 +412,39 @@ static void look(struct sim *s, int node, const struct agent_effect *x)
 	free(ranks);
 }
 
+/* Drivers give GPUs back late, or never: an agent that began anew finds it as it was. */
+static void release(struct sim *s, int node, const struct agent_effect *x)
+{
+	struct simstep *st = step_of(s, node, x->job, x->attempt);
+	struct agent_event held = {
+		.type = AE_HELD, .job = x->job, .attempt = x->attempt, .text = "GPU 0 is held"
+	};
+	struct agent_event e = { .type = AE_RELEASED, .job = x->job, .attempt = x->attempt };
+
+	if (!st)
+		return;
+	if (!st->freed_at)
+		st->freed_at = sim_fault(s, F_GPU_LATE, 0.05) ? s->now + sim_between(s, MS, 30 * S)
+			       : sim_fault(s, F_GPU_HELD, 0.01) ? INT64_MAX
+								: s->now;
+	e.ok = st->freed_at <= s->now + RELEASE_US;
+	if (st->freed_at > s->now)
+		agent_event(s, node, &held);
+	if (!e.ok) {
+		sim_harm(s, x->job, x->attempt);
+		e.text = "GPU 0 is not given back";
+	}
+	agent_later(s, node, e.ok ? MO_MAX(st->freed_at - s->now, 1) : RELEASE_US, &e);
+}
+
+static void start(struct sim *s, struct simstep *st)
+{
+	if (st->launch.n_gpus && (!st->freed_at || st->freed_at > s->now))
+		sim_violation(s, "j-%lld attempt %lld starts on %s before its GPUs are given back",
+			      (long long)st->job, (long long)st->attempt, s->nodes[st->node].name);
+	stepd_start(s, st);
+}
+
 static void run_effect(struct sim *s, int node, const struct agent_effect *x)
 {
 	struct simstep *st = x->job > 0 ? step_of(s, node, x->job, x->attempt) : NULL;
@@ -419,9 +453,10 @@ static void run_effect(struct sim *s, int node, const struct agent_effect *x)
 	switch (x->type) {
 	case AX_FENCE: save_fence(s, node, x); break;
 	case AX_SPOOL: spool(s, node, x); break;
+	case AX_RELEASE: release(s, node, x); break;
 	case AX_START:
 		if (st)
-			stepd_start(s, st);
+			start(s, st);
 		break;
 	case AX_STOP:
 	case AX_KILL: to_stepd(s, node, x); break;

@@ -55,6 +55,8 @@ enum fault {
 	F_BIND_FAILS,
 	F_SPOOL_FAILS,
 	F_FENCE_FAILS,
+	F_GPU_LATE,
+	F_GPU_HELD,
 	F_UNKILLABLE,
 	F_TORN,
 	F_ALTERED,
@@ -152,6 +154,7 @@ struct simstep {
 	int64_t instance;
 	bool ordered, resolved; /* a stop or kill reached it; a person wants its end */
 	int64_t outside_at;     /* its machine stops it since, 0 not */
+	int64_t freed_at; /* its GPUs are given back by the job before; 0: that was not asked */
 };
 struct fence_line {
 	int64_t job, attempt;

@@ -1,6 +1,7 @@
 /* The agent's decisions about the steps of its node. Called by moe-agent and by the simulator.
  *
- *   a launch:  command -> spool (durable) -> fence (durable) -> start stepd -> its notes are
+ *   a launch:  command -> spool (durable) -> fence (durable) -> its GPUs are given back by whom
+ *              they had before (where they are not: refused) -> start stepd -> its notes are
  *              forwarded until acknowledged -> forget on order
  *   adoption:  spool entry found -> other boot: forgotten (the boot id is the proof)
  *                                -> lock held: stepd lives, wait for it; silent: hung, reported,

@@ -23,7 +23,13 @@ enum agent_event_type {
 	AE_REPLY,
 	AE_SPOOL_DONE, /* job, attempt: entry is on disk (ok) or not (text) */
 	AE_FENCE_DONE, /* job, attempt: an AX_FENCE of them is on disk (ok) or not (text) */
-	AE_STEPD_UP,   /* job, attempt: stepd answers on its socket */
+	/* job, attempt: AX_RELEASE goes on: text says which of its GPUs is not given back yet, and
+	 * what is found */
+	AE_HELD,
+	/* job, attempt: answer to AX_RELEASE: its GPUs are given back, as far as can be read (ok),
+	 * or not: text says which, and what is found */
+	AE_RELEASED,
+	AE_STEPD_UP, /* job, attempt: stepd answers on its socket */
 	/* job, attempt: the lock could be taken (and is held by the agent from now on): proved
 	 * dead. text: why, when known (it could not be started) */
 	AE_STEPD_LOST,
@@ -70,6 +76,9 @@ enum agent_effect_type {
 	AX_FENCE,
 	/* job, attempt, command->launch: write the spool entry durably, then AE_SPOOL_DONE */
 	AX_SPOOL,
+	/* job, attempt, on disk and fenced: look whether the jobs before it have given back its
+	 * GPUs, which may take them a while (AE_HELD), then AE_RELEASED */
+	AX_RELEASE,
 	AX_START, /* job, attempt: start stepd with the spooled launch */
 	AX_STOP,  /* to stepd: signal, grace_us */
 	AX_KILL,  /* to stepd */

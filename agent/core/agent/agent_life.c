@@ -34,7 +34,7 @@ static void sweep(struct agent_step *e, struct agent_out *out)
 
 static void start(struct agent_step *e, struct agent_out *out)
 {
-	mo_assert(e->phase == AS_FENCING); /* its fence is on disk */
+	mo_assert(e->phase == AS_FENCING || e->phase == AS_HELD); /* its fence is on disk */
 	e->phase = AS_STARTING;
 	e->never_started = false;
 	agent_effect(out, AX_START, e->job, e->attempt);
@@ -45,7 +45,9 @@ void agent_step_order(struct agent_step *e, int64_t now, struct agent_out *out)
 {
 	if (!e->stop && !e->kill)
 		return;
-	if (e->phase == AS_IDLE)
+	if (e->phase == AS_HELD)
+		e->never_started = true;
+	if (e->phase == AS_IDLE || e->phase == AS_HELD)
 		agent_step_write_last(e, now, out);
 	if (e->phase != AS_UP || (e->ordered_at != MO_NONE && now < e->ordered_at + TELL_AGAIN_US))
 		return;
@@ -62,16 +64,16 @@ void agent_step_order(struct agent_step *e, int64_t now, struct agent_out *out)
 /* Nothing was started, and nothing will be: neither now nor by a late copy of the order. What is
  * on disk of it goes before that is reported: a restarted agent would take it for a step that waits
  * for its start. */
-static void refuse_unstarted(struct agent_core *s, struct agent_step *e, const char *why,
-			     int64_t now, struct agent_out *out)
+static void refuse_unstarted(struct agent_core *s, struct agent_step *e, const char *cause,
+			     const char *why, int64_t now, struct agent_out *out)
 {
 	int64_t job = e->job, attempt = e->attempt;
 
-	mo_assert(e->phase == AS_SPOOLING || e->phase == AS_FENCING);
+	mo_assert(e->phase == AS_SPOOLING || e->phase == AS_FENCING || e->phase == AS_HELD);
 	agent_core_drop(s, e);
 	agent_core_save_fence(s, job, out);
 	agent_effect(out, AX_FORGET, job, attempt);
-	agent_core_refuse(s, job, attempt, "spool", why);
+	agent_core_refuse(s, job, attempt, cause, why);
 	agent_core_send_urgent(s, now, out);
 }
 
@@ -92,8 +94,9 @@ static void on_spool_done(struct agent_core *s, struct agent_step *e, const stru
 	if (ev->ok)
 		agent_core_start_fenced(s, e, out);
 	else
-		refuse_unstarted(s, e, ev->text ? ev->text : "the spool entry could not be written",
-				 now, out);
+		refuse_unstarted(s, e, "spool",
+				 ev->text ? ev->text : "the spool entry could not be written", now,
+				 out);
 }
 
 static void on_fence_done(struct agent_core *s, struct agent_step *e, const struct agent_event *ev,
@@ -102,14 +105,34 @@ static void on_fence_done(struct agent_core *s, struct agent_step *e, const stru
 	if (e->phase != AS_FENCING)
 		return;
 	if (!ev->ok) {
-		refuse_unstarted(s, e, ev->text ? ev->text : "the fence could not be written", now,
-				 out);
+		refuse_unstarted(s, e, "spool",
+				 ev->text ? ev->text : "the fence could not be written", now, out);
 	} else if (e->stop || e->kill) {
 		e->never_started = true;
 		agent_step_write_last(e, now, out);
+	} else if (e->has_gpus) {
+		e->phase = AS_HELD;
+		agent_effect(out, AX_RELEASE, e->job, e->attempt);
 	} else {
 		start(e, out);
 	}
+}
+
+static void on_held(struct agent_step *e, const struct agent_event *ev)
+{
+	if (e->phase == AS_HELD)
+		mo_str_set(&e->waits, ev->text);
+}
+
+static void on_released(struct agent_core *s, struct agent_step *e, const struct agent_event *ev,
+			int64_t now, struct agent_out *out)
+{
+	if (e->phase != AS_HELD)
+		return;
+	if (ev->ok)
+		start(e, out);
+	else
+		refuse_unstarted(s, e, LAUNCH_GPU_HELD, ev->text, now, out);
 }
 
 static void on_stepd_lost(struct agent_step *e, const struct agent_event *ev, struct agent_out *out)
@@ -142,7 +165,7 @@ static void on_note(struct agent_core *s, struct agent_step *e, const struct not
 	agent_step_note(e, n);
 	if (e->read == before)
 		return;
-	if (e->phase == AS_IDLE || e->phase == AS_FENCING)
+	if (e->phase == AS_IDLE || e->phase == AS_FENCING || e->phase == AS_HELD)
 		/* a stepd of before the agent's restart came up after all */
 		e->phase = AS_STARTING;
 	if (e->gone)
@@ -201,9 +224,11 @@ void agent_core_on_step(struct agent_core *s, const struct agent_event *ev, int6
 	switch (ev->type) {
 	case AE_SPOOL_DONE: on_spool_done(s, e, ev, now, out); break;
 	case AE_FENCE_DONE: on_fence_done(s, e, ev, now, out); break;
+	case AE_HELD: on_held(e, ev); break;
+	case AE_RELEASED: on_released(s, e, ev, now, out); break;
 	case AE_STEPD_UP:
 		if (e->phase == AS_STARTING || e->phase == AS_HUNG || e->phase == AS_IDLE ||
-		    e->phase == AS_FENCING || e->phase == AS_UP) {
+		    e->phase == AS_FENCING || e->phase == AS_HELD || e->phase == AS_UP) {
 			e->phase = AS_UP;
 			e->ordered_at = MO_NONE;
 			agent_step_order(e, now, out);

@@ -16,6 +16,7 @@ struct agent_step *agent_step_new(int64_t job, int64_t attempt, const struct lau
 	e->attempt = attempt;
 	e->known = true;
 	e->ordered_at = MO_NONE;
+	e->has_gpus = l && l->n_gpus > 0;
 	if (!l || l->n_local <= 0 || l->n_local > MO_GPUS_PER_NODE_MAX)
 		return e;
 	e->first_rank = l->first_rank;
@@ -38,6 +39,7 @@ struct agent_step *agent_step_free(struct agent_step *e)
 	mo_vec_clear(&note_desc, (void **)&e->notes, &e->n_notes);
 	free(e->ranks);
 	free(e->text);
+	free(e->waits);
 	free(e);
 	return NULL;
 }
@@ -185,6 +187,7 @@ int agent_step_state(const struct agent_step *e)
 	switch (e->phase) {
 	case AS_SPOOLING:
 	case AS_FENCING:
+	case AS_HELD:
 	case AS_IDLE: return STEP_SPOOLED;
 	case AS_HUNG: return STEP_HUNG;
 	case AS_GONE:

@@ -12,6 +12,7 @@
 enum agent_step_phase {
 	AS_SPOOLING, /* AX_SPOOL is out */
 	AS_FENCING,  /* to be started: its spool entry is on disk, AX_FENCE is out */
+	AS_HELD,     /* its fence is on disk; AX_RELEASE is out: its GPUs may not be given back */
 	/* on disk, proved without processes, never started: starts when the launch is repeated */
 	AS_IDLE,
 	AS_STARTING, /* a stepd was started or holds the lock; not heard of yet */
@@ -31,6 +32,7 @@ struct agent_step_rank {
 struct agent_step {
 	int64_t job, attempt;
 	enum agent_step_phase phase;
+	bool has_gpus; /* its launch names some */
 	int64_t first_rank;
 	struct agent_step_rank *ranks;
 	size_t n_ranks;
@@ -51,6 +53,7 @@ struct agent_step {
 	bool never_started; /* found at start-up without lock and notes */
 	bool known;         /* false: the controller never stored it */
 	char *text;         /* why stepd was lost, when known */
+	char *waits;        /* AS_HELD: for which GPU, and why */
 	int64_t looked_at;  /* AX_MOTION was last out; 0 never */
 	int64_t retry_at;   /* AS_WRITING: write again what has not come back */
 };

@@ -92,6 +92,8 @@ void agent_core_sync(struct agent_core *s, struct agent_sync *ret)
 		struct agent_step *e = s->steps[(k + (size_t)s->beat) % s->n_steps];
 		struct step_report *r = add_report(e, &ret->steps, &ret->n_steps);
 
+		if (e->phase == AS_HELD)
+			mo_str_set(&r->waits, e->waits);
 		add_notes(e, e->n_notes, &count, &bytes, r);
 		for (size_t i = 0; i < e->n_ranks; i++) {
 			struct agent_step_rank *rank = &e->ranks[i];

@@ -24,6 +24,7 @@ static struct object *add_object(struct health *h, int area, const char *name, i
 			      .next = now,
 			      .next_sensors = INT64_MAX,
 			      .asked_at = MO_NONE,
+			      .freed_at = h->begun_anew ? now : MO_NONE,
 			      .full_at = MO_NONE };
 	mo_desc_init(&probe_desc, &o->last);
 	mo_desc_init(&gpu_sensors_desc, &o->sensors);
@@ -165,11 +166,14 @@ void health_busy(struct health *h, const int64_t *slots, size_t n_slots, size_t 
 		bool device = o->area == PROBE_GPU || o->area == PROBE_NIC;
 		bool busy = o->area == PROBE_GPU ? object_busy(o, slots, n_slots) : n_steps > 0;
 		bool freed = device ? o->busy && !busy : before > n_steps;
+		if (busy && !o->busy)
+			health_taken(o);
 		o->busy = busy;
 		if (busy)
 			excuse(o);
 		if (freed) {
 			o->epilog = true;
+			o->freed_at = now;
 			o->next = MO_MIN(o->next, now);
 		}
 		for (size_t k = 0; freed && k < o->n_verdicts; k++)
@@ -219,6 +223,20 @@ static int64_t object_due(const struct health *h, const struct object *o)
 		       : MO_MIN(o->next, o->area == PROBE_GPU ? o->next_sensors : INT64_MAX);
 }
 
+/* NULL: nothing is due. Those that are looked at every second do not keep the others waiting. */
+static struct object *due_longest(const struct health *h, int64_t now)
+{
+	struct object *found = NULL;
+
+	for (size_t i = 0; i < h->n_objects; i++) {
+		int64_t at = object_due(h, h->objects[i]);
+
+		if (at <= now && (!found || at < object_due(h, found)))
+			found = h->objects[i];
+	}
+	return found;
+}
+
 static void begin(struct object *o, int64_t now, struct health_pass *ret)
 {
 	o->under_way = true;
@@ -233,13 +251,13 @@ bool health_due(struct health *h, int64_t now, struct health_pass *ret)
 {
 	bool program = false;
 	size_t n = under_way(h, &program);
+	struct object *o;
 
 	*ret = (struct health_pass){ .since = h->klog_seq };
-	for (size_t i = 0; n < HEALTH_PARALLEL && i < h->n_objects; i++)
-		if (object_due(h, h->objects[i]) <= now) {
-			begin(h->objects[i], now, ret);
-			return true;
-		}
+	if (n < HEALTH_PARALLEL && (o = due_longest(h, now))) {
+		begin(o, now, ret);
+		return true;
+	}
 	for (size_t i = 0; !program && i < h->n_objects; i++)
 		for (size_t k = 0; k < h->objects[i]->n_verdicts; k++) {
 			struct verdict *v = &h->objects[i]->verdicts[k];

@@ -19,6 +19,8 @@
 
 /* from a finding that does not count yet to the next probe */
 #define HEALTH_AGAIN_US 30000000LL
+/* the same of what a job that left is to give back (checks with `settle`) */
+#define HEALTH_SETTLE_AGAIN_US 1000000LL
 /* of an order to check after a failure; what has no answer then is reported as it is */
 #define HEALTH_BUDGET_US 60000000LL
 #define HEALTH_UNKNOWN_MAX 3 /* in a row: warn */
@@ -57,6 +59,16 @@ void health_settings(struct health *h, const struct stack_item *items, size_t n,
  * epilog probe at once. */
 void health_busy(struct health *h, const int64_t *slots, size_t n_slots, size_t n_steps,
 		 int64_t now);
+
+/* ---- what a job that left gives back (checks with `settle`) */
+enum health_release { RELEASE_DONE, RELEASE_WAITS, RELEASE_NOT };
+/* Whether the GPUs of these slots are given back by the jobs that left them: as far as can be read,
+ * what was not so before they came and what no other job uses. since: when that was first asked.
+ * RELEASE_WAITS: it is looked at again, ask again after each answer. RELEASE_NOT is said once of a
+ * finding: who comes after that knows. ret: which GPU and what, but for RELEASE_DONE; caller
+ * frees. */
+enum health_release health_release(struct health *h, const int64_t *slots, size_t n, int64_t since,
+				   int64_t now, char **ret);
 
 /* Wall clock minus `now` (CLOCK_BOOTTIME), for the times of results. */
 void health_wall(struct health *h, int64_t offset_us);

@@ -12,19 +12,24 @@
 
 static void pass_ended(const struct health *h, struct object *o, int64_t now)
 {
-	bool pending = false;
+	bool pending = false, settles = false;
 
 	if (!o->sensors_only)
 		o->full_at = o->asked_at;
-	for (size_t i = 0; i < o->n_verdicts; i++)
-		pending = pending || (!o->verdicts[i].check->n_argv &&
-				      health_applies(h, o->verdicts[i].check) &&
-				      verdict_pending(&o->verdicts[i]));
+	for (size_t i = 0; i < o->n_verdicts; i++) {
+		const struct verdict *v = &o->verdicts[i];
+
+		if (v->check->n_argv || !health_applies(h, v->check) || !verdict_pending(v))
+			continue;
+		pending = true;
+		settles |= health_settles(o, v->check, now);
+	}
 	if (!o->sensors_only) {
 		o->next = now + health_interval(h, o) + o->spread_us;
 		o->spread_us = 0;
 		if (pending)
-			o->next = MO_MIN(o->next, now + HEALTH_AGAIN_US);
+			o->next = MO_MIN(o->next, now + (settles ? HEALTH_SETTLE_AGAIN_US
+								 : HEALTH_AGAIN_US));
 	}
 	for (size_t i = 0; i < h->n_orders; i++)
 		/* it was under way when the order came */
@@ -84,9 +89,13 @@ static int64_t moments_of_now(const struct health *h, const struct object *o)
 static void judge(struct health *h, struct object *o, struct verdict *v, const struct probe *p,
 		  int64_t now)
 {
-	struct finding f;
+	struct finding f = { .state = CHECK_OK, .count = MO_NONE, .clears_nothing = true };
 
-	rule_pass(h, o, v, p, &f);
+	/* a job that has the GPU is to give nothing back */
+	if (!v->check->settle_us || health_idle(h, o))
+		rule_pass(h, o, v, p, &f);
+	f.early = health_settles(o, v->check, now);
+	health_note(v, &f);
 	verdict_judge(h, v, &f, now);
 	finding_done(&f);
 }

@@ -279,6 +279,7 @@ void health_load(struct health *h, const struct health_memory *m)
 		h->reported.version = MO_MAX(h->reported.version, m->version + 1);
 	if (!mo_streq(m->boot_id, h->boot_id))
 		return;
+	h->begun_anew = true;
 	h->klog_known = m->klog_seq != MO_NONE && m->klog_seq >= 0;
 	h->klog_seq = h->klog_known ? m->klog_seq : -1;
 	h->gpus_seen = m->gpus == MO_NONE ? 0 : m->gpus;

@@ -66,6 +66,10 @@ void verdict_judge(struct health *h, struct verdict *v, const struct finding *f,
 	if (f->state != CHECK_UNKNOWN) {
 		v->bad = f->state == CHECK_OK ? 0 : v->bad + 1;
 		v->crit = f->state == CHECK_CRIT ? v->crit + 1 : 0;
+		if (f->early) {
+			v->bad = MO_MIN(v->bad, v->check->consecutive - 1);
+			v->crit = MO_MIN(v->crit, v->check->consecutive - 1);
+		}
 	}
 	int state = settled(v, f->state);
 	bool changed = state != v->state;

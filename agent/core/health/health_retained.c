@@ -76,4 +76,5 @@ void health_retained_apply(const struct health *h, struct object *o)
 			    m->results[k].state > CHECK_OK && m->results[k].state < _CHECK_STATE_N)
 				restore(v, &m->results[k]);
 	}
+	health_taken(o);
 }

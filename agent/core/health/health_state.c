@@ -29,6 +29,7 @@ struct health *health_new(const struct health_checks *checks, const char *boot_i
 static void verdict_done(struct verdict *v)
 {
 	free(v->text);
+	free(v->found);
 	mo_strs_clear(&v->evidence, &v->n_evidence);
 }
 

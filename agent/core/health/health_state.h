@@ -1,7 +1,7 @@
 /* State of a node's health. From below: health_state.c (its life, what can be asked of it) <-
- * health_counters.c, health_retained.c (what lasts) <- health_rules.c (one check against one probe)
- * <- health_judge.c (findings) <- health_report.c (the controller, the disk) <- health.c (probes)
- * <- health_answers.c (what they bring). */
+ * health_counters.c, health_retained.c (what lasts), health_release.c (what a job gives back) <-
+ * health_rules.c (one check against one probe) <- health_judge.c (findings) <- health_report.c (the
+ * controller, the disk) <- health.c (probes) <- health_answers.c (what they bring). */
 #pragma once
 #include "agent/core/health/health.h"
 
@@ -23,6 +23,11 @@ struct verdict {
 	double last, last_of; /* MEASURE_SHARE: at the last probe; MO_NONE_F: none */
 	/* programs */
 	bool under_way;
+	/* checks with `settle`: what the last probe found; NULL: nothing, or it could not tell */
+	char *found;
+	/* it was found before the job came, which did not leave it behind; or a launch was refused
+	 * for it */
+	bool known;
 	int64_t started_at, next; /* next: INT64_MAX = not due by itself */
 };
 struct object {
@@ -43,6 +48,7 @@ struct object {
 	/* its share of the first interval, so that probes do not come in bursts */
 	int64_t spread_us;
 	int64_t stuck_reported_at;
+	int64_t freed_at; /* the last job left it, or may have (begun_anew); MO_NONE: none did */
 	struct gpu_sensors sensors;
 	bool sensors_new;
 	/* metrics_counter and the four residencies at the last probe of any kind */
@@ -70,6 +76,9 @@ struct health {
 	size_t n_settings;
 	char *discovery;
 	bool nothing_known; /* as health_discovery() said */
+	/* only an agent before this one, of this boot, knew which jobs had just left devices:
+	 * each is looked at as if one had */
+	bool begun_anew;
 	struct health_memory
 		*retained; /* what is taken over from an agent before, NULL = nothing */
 	struct order *orders;
@@ -118,13 +127,15 @@ const struct health_counter *health_counter_find(const struct health *h, const s
 bool health_counters_of(struct health *h, const struct object *o, const char *identity);
 
 /* health_retained.c */
-void health_retained_apply(const struct health *h, struct object *o); /* to a new object */
+/* to a new object */
+void health_retained_apply(const struct health *h, struct object *o);
 
 /* health_rules.c: what one probe found. */
 struct finding {
 	/* enum check_state; -1: no verdict yet (a second probe is needed) */
 	int state;
 	int64_t count;       /* where the counter stands; MO_NONE: it is none */
+	bool early;          /* a job has just left, and may be giving it back */
 	bool clears_nothing; /* OK for want of a reading: an earlier finding stays */
 	char *text;          /* NULL for OK */
 	char **evidence;
@@ -135,6 +146,13 @@ void rule_pass(const struct health *h, const struct object *o, struct verdict *v
 	       const struct probe *p, struct finding *ret);
 
 /* health_judge.c */
+/* health_release.c: what a job that left gives back. */
+/* it left, and the check leaves it time until later than now */
+bool health_settles(const struct object *o, const struct health_check *c, int64_t now);
+void health_taken(struct object *o); /* a job comes */
+/* what a probe found of the check, before it counts */
+void health_note(struct verdict *v, const struct finding *f);
+
 void verdict_judge(struct health *h, struct verdict *v, const struct finding *f, int64_t now);
 void health_judge_program(struct health *h, struct verdict *v, int code, const char *out, size_t n,
 			  const char *problem, int64_t now);

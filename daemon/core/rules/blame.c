@@ -207,12 +207,17 @@ bool blame_refused_user(const struct step *st)
 	return mo_enum_parse(causes, ELEMENTSOF(causes), st->refused_cause) >= 0;
 }
 
+bool blame_gpu_held(const struct blame *b)
+{
+	return b->kind == B_REFUSED && b->step && mo_streq(b->step->refused_cause, LAUNCH_GPU_HELD);
+}
+
 const char *blame_class(const struct job *j, const struct blame *b)
 {
 	if (b->kind == B_ELSEWHERE || b->kind == B_CONFIG ||
 	    (b->kind == B_REFUSED && b->step && blame_refused_user(b->step)))
 		return "user_error";
-	if (b->kind == B_NODE)
+	if (b->kind == B_NODE || blame_gpu_held(b))
 		return "node_fault";
 	if (b->kind == B_NUMBERS)
 		return "numerical";

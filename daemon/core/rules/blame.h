@@ -49,6 +49,8 @@ char *blame_cause(const struct job *j, const struct blame *b);
 const char *blame_class(const struct job *j, const struct blame *b);
 /* The launch was refused for what the user gave. */
 bool blame_refused_user(const struct step *st);
+/* The launch was refused because the node does not give back the GPUs of a job that has ended. */
+bool blame_gpu_held(const struct blame *b);
 /* Of B_ELSEWHERE: both places, and the ways on. Of B_CONFIG: what the files break. Caller frees. */
 char *blame_elsewhere(const struct job *j);
 char *blame_config(const struct job *j);

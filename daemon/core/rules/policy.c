@@ -189,6 +189,8 @@ static char *what_happened(const struct job *j, const struct verdict *v, const s
 		return numbers_text(j);
 	if (v->blame.kind == B_HANG)
 		return mo_strdup(j->hang.text);
+	if (blame_gpu_held(&v->blame) && v->blame.step->refused_text)
+		return mo_printf("%s on %s", v->blame.step->refused_text, f->node);
 	if (v->blame.rank)
 		return mo_printf("rank %lld on %s died: %s", (long long)v->blame.rank->rank,
 				 f->node, f->cause);

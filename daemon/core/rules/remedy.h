@@ -13,6 +13,7 @@ enum remedy_when {
 	WHEN_GIVEN,      /* what the user gave cannot work, and no attempt changes that */
 	WHEN_UNTRAINED,  /* the job never made an iteration */
 	WHEN_REBOOTED,   /* the node is in another boot, or fenced */
+	WHEN_HELD,       /* GPUs are not given back; what found that cordons the node */
 	WHEN_PROVED,     /* the node's kernel or checks say so too */
 	WHEN_AGAIN,      /* the failure before began on the same node */
 	WHEN_WENT_BACK,  /* from the same iterations, as often as it may */

@@ -11,6 +11,7 @@
 #include "daemon/core/rules/events.h"
 #include "daemon/core/rules/note_events.h"
 #include "daemon/core/rules/numbers.h"
+#include "daemon/core/rules/release.h"
 #include "daemon/core/rules/straggler.h"
 #include "daemon/core/rules/strays.h"
 #include "daemon/core/rules/turn.h"
@@ -278,6 +279,8 @@ void fleet_reports(struct turn *t, const char *name, const struct step_report *s
 		if (j && step_find(j, steps[i].attempt, name))
 			known_step(t, j->id, &steps[i], name, fresh);
 	}
+	if (fresh)
+		release_reports(t, name, steps, n_steps);
 	if (fresh)
 		absent_steps(t, node_find(&t->core->state, name), steps, n_steps);
 	if (fresh || hello)

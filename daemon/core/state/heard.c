@@ -40,6 +40,18 @@ int64_t node_heard_at(const struct state *s, const struct node *n)
 	return s->lives && node_at(s, n->name, &at) ? s->lives[at].heard_at : 0;
 }
 
+const struct step_wait *step_wait_of(const struct state *s, const char *node, int64_t job,
+				     int64_t attempt)
+{
+	size_t at;
+	const struct live *l = s->lives && node_at(s, node, &at) ? &s->lives[at] : NULL;
+
+	for (size_t i = 0; l && i < l->n_waits; i++)
+		if (l->waits[i].job == job && l->waits[i].attempt == attempt)
+			return &l->waits[i];
+	return NULL;
+}
+
 int64_t job_progress_at(const struct state *s, const struct job *j)
 {
 	const struct job_beats *b = beats_of(s, j);

@@ -4,10 +4,14 @@
 #include "daemon/core/state/state.h"
 
 struct rank_beat;
+struct step_wait;
 
 /* Core time of the node's last message, or of the start before it is heard; 0 = nothing is
  * known. */
 int64_t node_heard_at(const struct state *s, const struct node *n);
+/* That a step does not start yet; NULL: its node does not say so. */
+const struct step_wait *step_wait_of(const struct state *s, const char *node, int64_t job,
+				     int64_t attempt);
 /* Core time of the job's newest iteration, by records or beats. */
 int64_t job_progress_at(const struct state *s, const struct job *j);
 /* Of the last word of its attempt's engine that is no iteration; MO_NONE: none was heard. */

@@ -80,6 +80,15 @@ const struct live *live_of(const struct core *c, const char *node)
 	return node_at(&c->owned, node, &at) ? &c->lives[at] : NULL;
 }
 
+void live_waits_clear(struct live *l)
+{
+	for (size_t i = 0; i < l->n_waits; i++)
+		free(l->waits[i].text);
+	free(l->waits);
+	l->waits = NULL;
+	l->n_waits = 0;
+}
+
 static void live_done(struct live *l)
 {
 	free(l->jobs);
@@ -89,6 +98,7 @@ static void live_done(struct live *l)
 	free(l->pulls);
 	free(l->prefetches);
 	mo_vec_clear(&image_report_desc, (void **)&l->images, &l->n_images);
+	live_waits_clear(l);
 	free(l->checks);
 	mo_vec_clear(&gpu_sensors_desc, (void **)&l->sensors, &l->n_sensors);
 	mo_vec_clear(&nic_sensors_desc, (void **)&l->nics, &l->n_nics);
@@ -245,8 +255,11 @@ void core_beats_drop(struct core *c, int64_t job)
 
 void core_live_shift(struct core *c, int64_t shift)
 {
-	for (size_t i = 0; i < c->owned.n_nodes; i++)
+	for (size_t i = 0; i < c->owned.n_nodes; i++) {
 		c->lives[i].heard_at += shift;
+		for (size_t k = 0; k < c->lives[i].n_waits; k++)
+			c->lives[i].waits[k].since += shift;
+	}
 	for (size_t i = 0; i < c->n_beats; i++)
 		if (c->beats[i].advanced_at != MO_NONE)
 			c->beats[i].advanced_at += shift;

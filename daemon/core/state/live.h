@@ -21,6 +21,12 @@ struct stray {
 	int64_t job, attempt, written;
 	bool gone, ours;
 };
+/* A step that its node does not start yet: the job before it has not given back a GPU. */
+struct step_wait {
+	int64_t job, attempt;
+	int64_t since; /* when that was heard first */
+	char *text;    /* which GPU, and what is found there */
+};
 /* Of one node, parallel to state.nodes; never stored. */
 struct live {
 	/* core time of its last message; of a start, until it is heard; node_heard_at() */
@@ -42,6 +48,8 @@ struct live {
 	bool tells_motion;           /* its agent does (agent_sync.motion) */
 	struct image_report *images; /* what it said of them last */
 	size_t n_images;
+	struct step_wait *waits;
+	size_t n_waits;
 	uint64_t commands_sent; /* hash of the commands of the last reply */
 	int64_t *checks;
 	size_t n_checks; /* jobs that wait for on-failure checks here */
@@ -172,6 +180,7 @@ const struct live *live_of(const struct core *c, const char *node);
 /* before the lives from `at` on */
 struct live *core_live_insert(struct core *c, size_t at, size_t n_lives);
 void core_lives_clear(struct core *c);
+void live_waits_clear(struct live *l);
 /* taken out by `moed --quarantine` */
 bool job_is_out(const struct state *s, int64_t job);
 /* One iteration of a rank of the job's present attempt, and its step time (MO_NONE_F = not

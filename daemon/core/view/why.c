@@ -20,6 +20,7 @@
 #include "daemon/core/view/why_next.h"
 #include "daemon/core/view/why_overdue.h"
 #include "daemon/core/view/why_reason.h"
+#include "daemon/core/view/why_release.h"
 #include "daemon/core/view/why_view.h"
 #include "daemon/core/view/why_waiting.h"
 #include "lib/base/parse.h"
@@ -299,6 +300,7 @@ static void why_recovering(const struct state *s, const struct job *j, const str
 	if (w->code == WAITING_NOT_GONE)
 		why_not_gone(s, j, w, ret);
 	why_silent(s, j, now, ret);
+	why_release(s, j, now, ret);
 	why_prepare(j, now, ret);
 	why_slots(s, j, ret);
 	why_incident(s, j, ret);
@@ -326,6 +328,7 @@ void job_why(const struct state *s, const struct job *j, int64_t now, struct why
 		break;
 	case JOB_STARTING:
 		why_silent(s, j, now, ret);
+		why_release(s, j, now, ret);
 		why_prepare(j, now, ret);
 		suspect = why_slots(s, j, ret);
 		break;

@@ -26,11 +26,11 @@ int bed_teardown(void **state)
 
 const char *said(struct bed *b)
 {
-	static const char *const names[] = { "fence",  "spool",      "start",       "stop",
-					     "kill",   "sweep",      "write",       "scan",
-					     "image",  "image_stop", "images_tidy", "query",
-					     "reread", "motion",     "forget",      "hello",
-					     "sync",   "news" };
+	static const char *const names[] = { "fence", "spool",  "release",    "start",
+					     "stop",  "kill",   "sweep",      "write",
+					     "scan",  "image",  "image_stop", "images_tidy",
+					     "query", "reread", "motion",     "forget",
+					     "hello", "sync",   "news" };
 	static char text[4096];
 	size_t n = 0;
 
@@ -119,6 +119,8 @@ void reply_full(struct bed *b, bool sync, int64_t epoch, int64_t took, const str
 		c->grace_us = 1000;
 		if (c->kind == CMD_LAUNCH)
 			c->launch = mo_desc_dup(&launch_desc, &l);
+		if (c->kind == CMD_LAUNCH && orders[i].gpus)
+			mo_ints_add(&c->launch->gpus, &c->launch->n_gpus, 0);
 		if (c->kind == CMD_SCAN) {
 			c->dir = mo_strdup("/c");
 			c->order = ORDER_SCAN;
@@ -144,6 +146,12 @@ void orders(struct bed *b, int kind, int64_t job, int64_t attempt)
 	reply_full(b, true, 3, 500000, &o, 1, NULL, 0);
 }
 
+void orders_with_gpus(struct bed *b, int64_t job, int64_t attempt)
+{
+	struct order o = { .kind = CMD_LAUNCH, .job = job, .attempt = attempt, .gpus = true };
+	reply_full(b, true, 3, 500000, &o, 1, NULL, 0);
+}
+
 void acks(struct bed *b, int64_t job, int64_t attempt, int64_t through)
 {
 	struct got a = { .job = job, .attempt = attempt, .through = through };
@@ -164,6 +172,9 @@ const char *synced(struct bed *b, int64_t job, int64_t attempt)
 			continue;
 		snprintf(text, sizeof(text), "%s %lld:", step_state_names[r->state],
 			 (long long)r->written);
+		if (r->waits)
+			snprintf(text + strlen(text), sizeof(text) - strlen(text), " waits (%s)",
+				 r->waits);
 		for (size_t k = 0; k < r->n_notes; k++)
 			snprintf(text + strlen(text), sizeof(text) - strlen(text), " %s",
 				 note_kind_names[r->notes[k].kind]);

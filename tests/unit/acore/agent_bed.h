@@ -14,6 +14,7 @@ struct bed {
 	struct agent_out out;
 };
 struct order {
+	bool gpus;
 	int kind;
 	int64_t job, attempt, epoch;
 };
@@ -35,6 +36,8 @@ void up(struct bed *b);
 void reply_full(struct bed *b, bool sync, int64_t epoch, int64_t took, const struct order *orders,
 		size_t n_orders, const struct got *acks, size_t n_acks);
 void orders(struct bed *b, int kind, int64_t job, int64_t attempt);
+/* A launch that names a GPU. */
+void orders_with_gpus(struct bed *b, int64_t job, int64_t attempt);
 void acks(struct bed *b, int64_t job, int64_t attempt, int64_t through);
 /* What the next sync says of a step: "state written:first-last". */
 const char *synced(struct bed *b, int64_t job, int64_t attempt);

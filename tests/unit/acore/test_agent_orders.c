@@ -42,6 +42,62 @@ static void test_launch(void **state)
 	assert_int_equal(agent_core_through(b->core, 7, 1), 2);
 }
 
+/* Spooled and fenced, with GPUs. */
+static void held(struct bed *b, int64_t attempt)
+{
+	orders_with_gpus(b, 7, attempt);
+	simple(b, AE_SPOOL_DONE, 7, attempt);
+	said(b);
+	simple(b, AE_FENCE_DONE, 7, attempt);
+	assert_string_equal(said(b), attempt == 1 ? "release:7.1" : "release:7.2");
+	assert_string_equal(synced(b, 7, attempt), "spooled 0:");
+}
+
+static void test_gpus_given_back(void **state)
+{
+	struct bed *b = *state;
+
+	up(b);
+	held(b, 1);
+	orders_with_gpus(b, 7, 1);
+	assert_string_equal(said(b), "sync");
+	give(b, (struct agent_event){ .type = AE_HELD, .job = 7, .attempt = 1, .text = "GPU 0" });
+	assert_string_equal(said(b), "");
+	assert_string_equal(synced(b, 7, 1), "spooled 0: waits (GPU 0)");
+	simple(b, AE_RELEASED, 7, 1);
+	assert_string_equal(said(b), "start:7.1");
+	assert_string_equal(synced(b, 7, 1), "starting 0:");
+	give(b, (struct agent_event){ .type = AE_HELD, .job = 7, .attempt = 1, .text = "late" });
+	assert_string_equal(synced(b, 7, 1), "starting 0:");
+	simple(b, AE_RELEASED, 7, 1);
+	assert_string_equal(said(b), "");
+}
+
+static void test_gpus_not_given_back(void **state)
+{
+	struct bed *b = *state;
+
+	up(b);
+	held(b, 1);
+	give(b, (struct agent_event){ .type = AE_RELEASED, .job = 7, .attempt = 1, .text = "GPU" });
+	assert_string_equal(said(b), "fence:7.1 forget:7.1 news");
+	assert_string_equal(synced(b, 7, 1), "gone 2: refused gone (gpu-held)");
+}
+
+/* Nothing was started: it is gone at once, whatever the GPUs do. */
+static void test_killed_while_gpus_are_held(void **state)
+{
+	struct bed *b = *state;
+
+	up(b);
+	held(b, 1);
+	orders(b, CMD_KILL, 7, 1);
+	assert_string_equal(said(b), "write:7.1:gone#1 sync");
+	note(b, 7, 1, 1, NOTE_GONE, MO_NONE);
+	simple(b, AE_RELEASED, 7, 1);
+	assert_string_equal(synced(b, 7, 1), "gone 1: gone");
+}
+
 static void test_spool_fails(void **state)
 {
 	struct bed *b = *state;
@@ -297,6 +353,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(test_launch),
+		T(test_gpus_given_back),
+		T(test_gpus_not_given_back),
+		T(test_killed_while_gpus_are_held),
 		T(test_spool_fails),
 		T(test_fence_stands_higher),
 		T(test_fence_fails),

@@ -160,6 +160,13 @@ static void carry_out(struct world *w, const struct agent_effect *x)
 					     .attempt = x->attempt,
 					     .ok = a->spooled });
 		break;
+	case AX_RELEASE:
+		feed(w, &(struct agent_event){ .type = AE_RELEASED,
+					       .job = x->job,
+					       .attempt = x->attempt,
+					       .ok = !w->faults || rnd(w, 10) != 0,
+					       .text = "held" });
+		break;
 	case AX_START: on_start(w, x->job, x->attempt); break;
 	case AX_STOP:
 	case AX_KILL: a->killed |= a->lock_held; break;
@@ -233,6 +240,7 @@ static struct command *add_order(struct world *w, int kind, int64_t job, int64_t
 		c->launch->attempt = attempt;
 		c->launch->first_rank = 0;
 		c->launch->n_local = RANKS;
+		mo_ints_add(&c->launch->gpus, &c->launch->n_gpus, 0);
 	}
 	return c;
 }
@@ -397,6 +405,7 @@ static void restart_agent(struct world *w, size_t read[JOBS][ATTEMPTS])
 			mo_desc_init(&launch_desc, &l);
 			l.n_local = RANKS;
 			l.first_rank = 0;
+			mo_ints_add(&l.gpus, &l.n_gpus, 0);
 			e = (struct agent_event){ .type = AE_SPOOLED_STEP,
 						  .job = j + 1,
 						  .attempt = k,
@@ -404,6 +413,7 @@ static void restart_agent(struct world *w, size_t read[JOBS][ATTEMPTS])
 						  .boot_same = true,
 						  .launch = &l };
 			feed(w, &e);
+			mo_desc_done(&launch_desc, &l);
 			while (read[j][k] < a->n_journal)
 				tell_note(w, j + 1, k, read[j][k]++);
 		}

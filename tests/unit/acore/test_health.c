@@ -66,6 +66,222 @@ static void a_finding_that_does_not_count_yet_is_looked_at_in_30_s(void **unused
 	assert_true(health_results(h)->preflight_done);
 }
 
+/* A GPU of slot 0 whose memory is held after a job: the check gives it 30 s. */
+static struct health *left_by_a_job(double held_before)
+{
+	static char id[] = "gpu.vram_held";
+	int64_t slot = 0;
+	struct health_check c =
+		bed_check(0, id, PROBE_GPU, WHEN_PREFLIGHT | WHEN_FAILURE | WHEN_EPILOG, vram, 2e9);
+	c.consecutive = 2;
+	c.settle_us = 30 * SECOND;
+	struct health *h = bed_make(&c, 1, 1);
+
+	serve(h, START);
+	for (int i = 0; i < 2; i++)
+		bed_probe(h, PROBE_GPU, GPU0, NULL, "vram_used_bytes", held_before, NULL,
+			  START + i);
+	health_busy(h, &slot, 1, 1, START + SECOND);
+	health_busy(h, NULL, 0, 0, START + MINUTE);
+	return h;
+}
+
+/* Probes what is due of the GPU; false: nothing is. */
+static bool read_vram(struct health *h, double bytes, int64_t now)
+{
+	struct health_pass l;
+	bool any = false;
+
+	while (health_due(h, now, &l)) {
+		bool own = l.area == PROBE_GPU && !strcmp(l.object, GPU0);
+
+		any |= own && !l.sensors;
+		bed_probe(h, l.area, l.object, NULL, own ? "vram_used_bytes" : "x", own ? bytes : 1,
+			  NULL, now);
+	}
+	return any;
+}
+
+static enum health_release asked(struct health *h, int64_t since, int64_t now, const char *says)
+{
+	int64_t slot = 0;
+	_cleanup_(mo_freep) char *text = NULL;
+	enum health_release r = health_release(h, &slot, 1, since, now, &text);
+
+	assert_int_equal(text == NULL, r == RELEASE_DONE);
+	if (says)
+		assert_non_null(strstr(text, says));
+	return r;
+}
+
+static void a_gpu_is_given_back_late(void **unused)
+{
+	_cleanup_(health_freep) struct health *h = left_by_a_job(3e8);
+	int64_t left = START + MINUTE;
+
+	assert_int_equal(asked(h, left, left, "not looked at yet"), RELEASE_WAITS);
+	for (int64_t s = 0; s < 20; s++) {
+		assert_true(read_vram(h, 2.1e10, left + s * SECOND)); /* each second */
+		assert_int_equal(asked(h, left, left + s * SECOND, GPU0), RELEASE_WAITS);
+		assert_int_equal(bed_state(h, "gpu.vram_held", GPU0), CHECK_OK);
+	}
+	assert_true(read_vram(h, 3e8, left + 20 * SECOND));
+	assert_int_equal(asked(h, left, left + 20 * SECOND, NULL), RELEASE_DONE);
+	assert_false(read_vram(h, 3e8, left + 22 * SECOND));
+}
+
+static void a_gpu_is_not_given_back(void **unused)
+{
+	_cleanup_(health_freep) struct health *h = left_by_a_job(3e8);
+	int64_t left = START + MINUTE, late = left + 40 * SECOND;
+
+	for (int64_t s = 0; s < 30; s++) {
+		read_vram(h, 2.1e10, left + s * SECOND);
+		assert_int_equal(asked(h, left, left + s * SECOND, "19.6 GiB"), RELEASE_WAITS);
+	}
+	assert_true(read_vram(h, 2.1e10, left + 30 * SECOND));
+	assert_int_equal(bed_state(h, "gpu.vram_held", GPU0), CHECK_CRIT);
+	assert_int_equal(asked(h, left, left + 30 * SECOND, "after 30 s: "), RELEASE_NOT);
+	/* the controller knows; a launch that comes all the same is wanted */
+	assert_int_equal(asked(h, late, late, NULL), RELEASE_DONE);
+}
+
+/* Nobody asked while it was found; who asks later gets the word of now. */
+static void who_comes_late_gets_the_word_of_now(void **unused)
+{
+	for (int given_back = 0; given_back < 2; given_back++) {
+		_cleanup_(health_freep) struct health *h = left_by_a_job(3e8);
+		int64_t left = START + MINUTE, late = left + 40 * SECOND;
+
+		for (int64_t s = 0; s < 32; s++)
+			read_vram(h, 2.1e10, left + s * SECOND);
+		assert_int_equal(bed_state(h, "gpu.vram_held", GPU0), CHECK_CRIT);
+		assert_int_equal(asked(h, late, late, GPU0), RELEASE_WAITS);
+		assert_true(read_vram(h, given_back ? 3e8 : 2.1e10, late));
+		if (given_back)
+			assert_int_equal(asked(h, late, late, NULL), RELEASE_DONE);
+		else
+			assert_int_equal(asked(h, late, late, "19.6 GiB"), RELEASE_NOT);
+	}
+}
+
+/* The next job takes the GPU, with what nobody gave back before: that is no longer news. */
+static void what_was_refused_is_asked_anew_after_the_next_job(void **unused)
+{
+	_cleanup_(health_freep) struct health *h = left_by_a_job(3e8);
+	int64_t slot = 0, left = START + MINUTE;
+
+	for (int64_t s = 0; s < 32; s++)
+		read_vram(h, 2.1e10, left + s * SECOND);
+	assert_int_equal(asked(h, left, left + 32 * SECOND, GPU0), RELEASE_NOT);
+	read_vram(h, 3e8, left + 2 * MINUTE);
+	health_busy(h, &slot, 1, 1, left + 3 * MINUTE);
+	health_busy(h, NULL, 0, 0, left + 4 * MINUTE);
+	read_vram(h, 2.1e10, left + 4 * MINUTE);
+	assert_int_equal(asked(h, left + 4 * MINUTE, left + 4 * MINUTE, GPU0), RELEASE_WAITS);
+}
+
+static void what_was_held_before_a_job_is_not_left_by_it(void **unused)
+{
+	_cleanup_(health_freep) struct health *h = left_by_a_job(2.1e10);
+	int64_t left = START + MINUTE;
+
+	read_vram(h, 2.1e10, left);
+	assert_int_equal(asked(h, left, left, NULL), RELEASE_DONE);
+}
+
+static void what_cannot_be_read_holds_nothing_up(void **unused)
+{
+	_cleanup_(health_freep) struct health *h = left_by_a_job(3e8), *other = left_by_a_job(3e8),
+					      *third = left_by_a_job(3e8);
+	int64_t left = START + MINUTE, slot = 0;
+
+	health_failed(h, PROBE_GPU, GPU0, "moe-probe did not finish in time", true, left);
+	assert_int_equal(asked(h, left, left, NULL), RELEASE_DONE);
+	/* nor what could be read before, and now cannot */
+	read_vram(third, 2.1e10, left);
+	assert_int_equal(asked(third, left, left, GPU0), RELEASE_WAITS);
+	health_failed(third, PROBE_GPU, GPU0, "moe-probe did not finish", false, left + SECOND);
+	assert_int_equal(asked(third, left, left + SECOND, NULL), RELEASE_DONE);
+	/* nor does the GPU of a job that runs */
+	health_busy(other, &slot, 1, 1, left);
+	assert_int_equal(asked(other, left, left, NULL), RELEASE_DONE);
+}
+
+/* However the driver's answer fails to come: who is to start does not wait for it without end. */
+static void nobody_waits_for_a_look_without_end(void **unused)
+{
+	_cleanup_(health_freep) struct health *h = left_by_a_job(3e8);
+	int64_t left = START + MINUTE;
+	struct health_pass l;
+
+	while (health_due(h, left, &l))
+		;
+	assert_int_equal(asked(h, left, left + 39 * SECOND, "not looked at"), RELEASE_WAITS);
+	assert_int_equal(asked(h, left, left + 40 * SECOND, NULL), RELEASE_DONE);
+}
+
+/* A job that runs keeps what it has: whoever else ended does not count against its GPU, and what
+ * was only suspected is no more. */
+static void a_gpu_in_use_is_not_judged(void **unused)
+{
+	struct health_check c =
+		bed_check(0, "gpu.kfd_left", PROBE_GPU, WHEN_PREFLIGHT | WHEN_FAILURE, one, 0);
+	const struct command order = { .kind = CMD_CHECK, .job = 7, .attempt = 1 };
+	int64_t slot = 0;
+	c.consecutive = 2;
+	c.settle_us = 30 * SECOND;
+	_cleanup_(health_freep) struct health *h = bed_make(&c, 1, 1);
+
+	bed_probe(h, PROBE_GPU, GPU1, NULL, "x", 0, NULL, START);
+	bed_probe(h, PROBE_GPU, GPU0, NULL, "x", 1, NULL, START);
+	assert_false(health_results(h)->preflight_done);
+	health_busy(h, &slot, 1, 1, START + SECOND);
+	health_orders(h, &order, 1, START + MINUTE);
+	for (int i = 0; i < 3; i++)
+		bed_probe(h, PROBE_GPU, GPU0, NULL, "x", 1, NULL, START + (2 + i) * MINUTE);
+	assert_int_equal(bed_state(h, "gpu.kfd_left", GPU0), CHECK_OK);
+	assert_true(health_results(h)->preflight_done);
+}
+
+/* What is looked at every second does not keep the other GPUs from being looked at. */
+static void who_is_due_longest_is_next(void **unused)
+{
+	_cleanup_(health_freep) struct health *h = left_by_a_job(3e8);
+	int64_t left = START + MINUTE;
+	struct health_pass l;
+	size_t n = 0;
+
+	read_vram(h, 2.1e10, left);
+	bed_probe(h, PROBE_GPU, GPU0, NULL, "vram_used_bytes", 2.1e10, NULL, left + 20 * SECOND);
+	while (health_due(h, left + 25 * SECOND, &l) && ++n)
+		assert_int_equal(n == 3, l.area == PROBE_GPU && mo_streq(l.object, GPU0));
+	assert_int_equal(n, 3);
+}
+
+/* A site's own words may be long: what is said of a wait, and of a refusal, is no longer than a
+ * message takes. */
+static void what_is_found_is_told_in_short(void **unused)
+{
+	static char words[4000];
+	struct health_check c = bed_check(0, "gpu.left", PROBE_GPU, WHEN_PREFLIGHT, vram, 2e9);
+	int64_t slot = 0, left = START + MINUTE;
+	_cleanup_(mo_freep) char *text = NULL;
+
+	memset(words, 'w', sizeof(words) - 1);
+	c.what = words;
+	c.consecutive = 2;
+	c.settle_us = 30 * SECOND;
+	_cleanup_(health_freep) struct health *h = bed_make(&c, 1, 1);
+
+	serve(h, START);
+	health_busy(h, &slot, 1, 1, START + SECOND);
+	health_busy(h, NULL, 0, 0, left);
+	read_vram(h, 2.1e10, left);
+	assert_int_equal(health_release(h, &slot, 1, left, left, &text), RELEASE_WAITS);
+	assert_true(strlen(text) <= MO_TEXT_MAX / 2);
+}
+
 static void unknown_never_acts_alone(void **unused)
 {
 	const struct health_check c[] = {
@@ -412,6 +628,16 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(findings_in_a_row),
 		cmocka_unit_test(a_finding_that_does_not_count_yet_is_looked_at_in_30_s),
+		cmocka_unit_test(a_gpu_is_given_back_late),
+		cmocka_unit_test(a_gpu_is_not_given_back),
+		cmocka_unit_test(who_comes_late_gets_the_word_of_now),
+		cmocka_unit_test(what_was_refused_is_asked_anew_after_the_next_job),
+		cmocka_unit_test(what_was_held_before_a_job_is_not_left_by_it),
+		cmocka_unit_test(what_cannot_be_read_holds_nothing_up),
+		cmocka_unit_test(nobody_waits_for_a_look_without_end),
+		cmocka_unit_test(a_gpu_in_use_is_not_judged),
+		cmocka_unit_test(who_is_due_longest_is_next),
+		cmocka_unit_test(what_is_found_is_told_in_short),
 		cmocka_unit_test(unknown_never_acts_alone),
 		cmocka_unit_test(versions),
 		cmocka_unit_test(rates),

@@ -250,6 +250,53 @@ static void preflight_is_made_once_a_boot(void **unused)
 	mo_desc_done(&health_memory_desc, &m);
 }
 
+/* An agent that ended while a launch waited does not leave the GPU to the next one unseen. What was
+ * found before is known, what was only suspected is not. */
+static void what_a_job_left_is_looked_at_again(void **unused)
+{
+	static char held[] = "vram_held_bytes";
+	struct health_check c = bed_check(0, "gpu.vram_held", PROBE_GPU, WHEN_PREFLIGHT, held, 2e9);
+	c.consecutive = 2;
+	c.settle_us = 30 * SECOND;
+
+	static const struct {
+		double held;
+		int probes;
+		bool known;
+	} rows[] = { { 0, 2, false }, { 9e9, 1, false }, { 9e9, 2, true } };
+
+	for (size_t k = 0; k < ELEMENTSOF(rows); k++) {
+		struct health_memory none = { .version = MO_NONE };
+		_cleanup_(health_freep) struct health *h = restarted(&c, 1, &none, "boot", START),
+						      *same = NULL;
+		_cleanup_(mo_freep) char *first = NULL, *second = NULL, *text = NULL;
+		int64_t slot = 0, later = START + MINUTE;
+		struct health_memory m;
+		struct health_pass l;
+
+		for (int i = 0; i < rows[k].probes; i++)
+			bed_probe(h, PROBE_GPU, GPU0, "a", held, rows[k].held, NULL, START + i);
+		bed_probe(h, PROBE_HOST, "host", NULL, "x", 1, NULL, START + 1);
+		bed_probe(h, PROBE_KLOG, "host", NULL, "x", 1, NULL, START + 1);
+		bed_probe(h, PROBE_STACK, "host", NULL, "x", 1, NULL, START + 1);
+		mo_desc_init(&health_memory_desc, &m);
+		health_save(h, &m);
+		health_keep(h, &m);
+		same = restarted(&c, 1, &m, "boot", later);
+		mo_desc_done(&health_memory_desc, &m);
+		assert_int_equal(health_release(same, &slot, 1, later, later, &first),
+				 RELEASE_WAITS);
+		assert_non_null(strstr(first, "not looked at yet"));
+		while (health_due(same, later, &l))
+			;
+		bed_probe(same, PROBE_GPU, GPU0, "a", held, 9e9, NULL, later);
+		assert_int_equal(health_release(same, &slot, 1, later, later, &second),
+				 rows[k].known ? RELEASE_DONE : RELEASE_WAITS);
+		assert_int_equal(health_release(same, &slot, 1, later, later + 31 * SECOND, &text),
+				 rows[k].known ? RELEASE_DONE : RELEASE_WAITS);
+	}
+}
+
 /* The store is a file of one host: what is in it stays small, however long it runs and whatever
  * comes and goes. */
 static void baselines_are_bounded(void **unused)
@@ -357,6 +404,7 @@ int main(void)
 		cmocka_unit_test(baselines),
 		cmocka_unit_test(what_was_before_the_first_pass),
 		cmocka_unit_test(preflight_is_made_once_a_boot),
+		cmocka_unit_test(what_a_job_left_is_looked_at_again),
 		cmocka_unit_test(baselines_are_bounded),
 		cmocka_unit_test(rises_survive_restarts),
 		cmocka_unit_test(one_pass_below_is_no_new_beginning),

@@ -3,6 +3,7 @@
 #include "tests/unit/dcore/world.h"
 #include "daemon/core/view/why_node.h"
 #include "daemon/core/view/why_view.h"
+#include "daemon/core/view/why.h"
 
 #include <signal.h>
 #include <string.h>
@@ -466,6 +467,91 @@ static void busy_ports_cost_nothing(void **state)
 	world_done(&w);
 }
 
+/* The node that has the job says of its step that it waits; which node that is. */
+static size_t waits(struct world *w, int64_t id)
+{
+	const struct job *j = world_job(w, id);
+	size_t toy = 0;
+
+	while (!mo_streq(world_node(w, toy)->name, j->run.places[0].node))
+		toy++;
+	*MO_GROW(w->toys[toy].steps, w->toys[toy].n_steps) = (struct toy_step){
+		.job = id, .attempt = j->attempt, .waits = "GPU 0: 20 GiB are held"
+	};
+	return toy;
+}
+
+static void refuse(struct world *w, size_t toy, int64_t id)
+{
+	struct note *n = world_note(w, toy, id, NOTE_REFUSED);
+
+	n->cause = mo_strdup(LAUNCH_GPU_HELD);
+	n->text = mo_strdup("GPU 0: 20 GiB are held");
+	world_note(w, toy, id, NOTE_GONE);
+	world_toy_step(w, toy, id)->gone = true;
+	world_run(w, 2 * S);
+}
+
+/* The driver of a node keeps what the dead had: another one is taken, and what found it says
+ * whether the node is cordoned. Two such nodes are not the program, which was never started. */
+static void gpus_that_are_not_given_back(void **state)
+{
+	static const int actions[] = { ACTION_CORDON, ACTION_WARN };
+	struct world w;
+	int64_t id;
+
+	world_init_telling(&w, 3, 2);
+	w.no_launch = true;
+	id = world_submit_gpus(&w, 2);
+	for (size_t k = 0; k < ELEMENTSOF(actions); k++) {
+		size_t toy = waits(&w, id);
+
+		w.no_launch = k == 0;
+		world_finding(&w, toy, "gpu.vram_held", CHECK_CRIT, actions[k]);
+		refuse(&w, toy, id);
+		const struct incident *inc = &world_job(&w, id)->incidents[k];
+
+		assert_string_equal(inc->node, world_node(&w, toy)->name);
+		assert_string_equal(inc->class, "node_fault");
+		assert_string_equal(inc->evidence[0], "GPU 0: 20 GiB are held");
+		assert_int_equal(world_node(&w, toy)->drain.asked, k == 0);
+	}
+	const struct job *j = world_job(&w, id);
+
+	assert_int_equal(j->state, JOB_RUNNING);
+	for (size_t k = 0; k < ELEMENTSOF(actions); k++)
+		assert_string_not_equal(j->run.places[0].node, j->incidents[k].node);
+	world_done(&w);
+}
+
+/* While the agent waits, people are told for what, and nobody when it is over. */
+static void a_launch_that_waits_for_its_gpus_says_so(void **state)
+{
+	struct world w;
+	struct why_view why;
+
+	world_init(&w, 2, 2);
+	int64_t id = world_submit_gpus(&w, 2);
+	size_t toy = waits(&w, id);
+
+	world_run(&w, 12 * S);
+	mo_desc_init(&why_view_desc, &why);
+	job_why(core_state(w.core), world_job(&w, id), w.now, &why);
+	assert_int_equal(world_job(&w, id)->state, JOB_STARTING);
+	assert_string_equal(why.reasons[0].code, "gpu-held");
+	assert_non_null(strstr(why.reasons[0].text, "for 1"));
+	assert_string_equal(why.reasons[0].evidence[0], "GPU 0: 20 GiB are held");
+	mo_desc_done(&why_view_desc, &why);
+	assert_true(world_event_seen(&w, "step.waits"));
+	assert_int_equal(core_steps_waiting(w.core), 1);
+	world_toy_step(&w, toy, id)->waits = NULL;
+	world_note(&w, toy, id, NOTE_RUNNING);
+	world_run(&w, 2 * S);
+	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
+	assert_int_equal(core_steps_waiting(w.core), 0);
+	world_done(&w);
+}
+
 static void a_refused_program_is_the_users_error(void **state)
 {
 	static const struct {
@@ -642,6 +728,8 @@ int main(void)
 		cmocka_unit_test(as_often_as_the_recipe_says),
 		cmocka_unit_test(a_new_checkpoint_or_another_failure_begins_anew),
 		cmocka_unit_test(busy_ports_cost_nothing),
+		cmocka_unit_test(gpus_that_are_not_given_back),
+		cmocka_unit_test(a_launch_that_waits_for_its_gpus_says_so),
 		cmocka_unit_test(a_refused_program_is_the_users_error),
 		cmocka_unit_test(a_dead_supervisor_counts_as_such),
 		cmocka_unit_test(an_unkillable_rank_frees_the_job_but_not_the_node),

@@ -96,7 +96,11 @@ void toy_reports(const struct toy *t, bool notes, struct step_report **steps, si
 		r->job = s->job;
 		r->attempt = s->attempt;
 		r->written = s->written;
-		r->state = s->gone ? STEP_GONE : s->hung ? STEP_HUNG : STEP_RUNNING;
+		r->state = s->gone    ? STEP_GONE
+			   : s->hung  ? STEP_HUNG
+			   : s->waits ? STEP_SPOOLED
+				      : STEP_RUNNING;
+		r->waits = mo_strdup(s->waits);
 		for (size_t k = 0; notes && k < s->n_notes; k++)
 			if (s->notes[k].n > s->through)
 				mo_desc_copy(&note_desc, MO_ADD(r, notes, &note_desc),

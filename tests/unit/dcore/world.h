@@ -19,6 +19,7 @@
 struct toy_step {
 	int64_t job, attempt, first_rank, n_ranks, through, written, resume;
 	bool gone, hold, hung;
+	const char *waits; /* spooled: for which GPU */
 	struct note *notes;
 	size_t n_notes;
 };
@@ -87,7 +88,8 @@ struct world {
 	} verified[64];
 	/* toys are of before orders had names: they know an order by its number */
 	bool old_agents;
-	bool no_check; /* toys do not make their on-failure checks */
+	bool no_check;  /* toys do not make their on-failure checks */
+	bool unwatched; /* its steps are not checked: other tests take the same ones */
 	int64_t n_records;
 	int64_t n_powers;       /* how often a node was to be powered off */
 	struct record_log *log; /* every record from here on; NULL: nobody asks */

@@ -85,6 +85,8 @@ static void refused(void **state)
 		{ HEAD "reading: r, match: 'a (b)', warn_above: 3}\n", "match belongs to argv", 2 },
 		{ HEAD "reading: r, warn_above: x}\n", "expected a number", 2 },
 		{ HEAD "reading: r, warn_above: 3, consecutive: 0}\n", "consecutive", 2 },
+		{ HEAD "reading: r, warn_above: 3, settle: 5s}\n", "settle belongs to", 2 },
+		{ HEAD "reading: r, warn_above: 3, settle: 50s}\n", "at most 30s", 2 },
 		{ HEAD "reading: r, warn_above: 3, window: 5s}\n", "window", 2 },
 		{ HEAD "reading: r, warn_above: 3, action: reboot}\n", "action", 2 },
 		{ HEAD "reading: r, warn_above: 3}\n  - {id: gpu.x, what: w, next: n, source: s, "
