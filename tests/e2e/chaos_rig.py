@@ -14,7 +14,7 @@ from rig import AGENT, Rig, alive
 from test_faults import lines, rank_recipe
 from test_link import Wire, free_port
 
-STEPS, SAVE, BYTES = 150, 10, 1 << 17
+STEPS, SAVE, BYTES = 150, 25, 1 << 17
 FINAL = ("completed", "failed", "cancelled")
 WALLCLOCK = os.path.join(BUILD, "tests/fake/preload/wallclock.so")
 # beginnings of an incident's cause
@@ -243,14 +243,18 @@ class Job:
             return right and os.path.getsize(self.file(iteration, "COMPLETE")) > 0
         return False
 
-    def spoilable(self):
-        """The newest save, when it is whole; of a job without another one a person is asked."""
+    def spoilable(self, verified=False):
+        """The newest save, when it is whole, or verified to be; of a job without another one a
+        person is asked."""
         saves = self.saves()
         if len(saves) < 2 or not self.whole(saves[-1]):
             return None
         ledger = self.world.http("GET", "/v1/jobs/%s/checkpoints" % self.id).json["items"]
-        usable = [c["iteration"] for c in ledger if c["state"] in ("complete", "verified")]
-        return saves[-1] if any(i in usable and self.whole(i) for i in saves[:-1]) else None
+        state = {c["iteration"]: c["state"] for c in ledger}
+        if verified and state.get(saves[-1]) != "verified":
+            return None
+        usable = [i for i in saves[:-1] if state.get(i) in ("complete", "verified")]
+        return saves[-1] if any(self.whole(i) for i in usable) else None
 
     # ---- what must hold ----
 
