@@ -994,6 +994,20 @@ MUTANTS = [
         [unit("dcore", "test_recovery")],
     ),
     (
+        "a checkpoint on two nodes taken for the program",
+        "holds",
+        "return !f->loading && remedy_elsewhere_too(j, f);",
+        "return remedy_elsewhere_too(j, f);",
+        [unit("dcore", "test_suspect")],
+    ),
+    (
+        "age of notes by a clock that is set",
+        "age_of",
+        "return n->mono_ns != MO_NONE ?",
+        "return n->mono_ns == MO_NONE ?",
+        [unit("dcore", "test_recovery")],
+    ),
+    (
         "cordon cap ignored",
         "health_cordon",
         "if (!cordon_room(t->core, finding->hardware)) {",
