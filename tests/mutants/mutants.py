@@ -1094,8 +1094,8 @@ MUTANTS = [
     (
         "who ended beside a job counts against its GPU",
         "judge",
-        "if (!v->check->settle_us || health_idle(h, o))",
-        "",
+        "health_idle(h, o) && !health_loaded(h)",
+        "!health_loaded(h)",
         [unit("acore", "test_health")],
     ),
     (
