@@ -1115,7 +1115,7 @@ MUTANTS = [
     (
         "a process whose first thread ended has ended",
         "has_ended",
-        '&& strstr(b.data, "\\nThreads:\\t1\\n")',
+        '&& strstr(l->text.data, "\\nThreads:\\t1\\n")',
         "",
         [e2e("test_probe.py", "what_ended_processes_left")],
     ),
