@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/core/rules/straggler_leave.h"
 #include "daemon/core/update/check.h"
 #include "daemon/core/view/view.h"
 
@@ -240,6 +241,15 @@ static void check_verdict(struct sim *s, const struct record *r)
 			      (long long)r->job, (long long)r->attempt, r->node);
 }
 
+/* Its newest straggler is one of the attempt at hand, whose node it leaves. */
+static bool left_now(const struct job *j)
+{
+	const struct found_straggler *f =
+		j->straggler.n_found ? &j->straggler.found[j->straggler.n_found - 1] : NULL;
+
+	return f && f->left && f->attempt == j->attempt;
+}
+
 /* No attempt is given a node that its recipe's health.preflight keeps out; a finding stops no job;
  * of all nodes only so many are cordoned by themselves. */
 void check_health(struct sim *s, const struct record *r)
@@ -282,6 +292,7 @@ void check_health(struct sim *s, const struct record *r)
 	}
 	for (size_t i = 0; j && i < j->n_steps; i++)
 		by_operator |= j->steps[i].outside;
+	by_operator |= drained && left_now(j);
 	if (drained && !by_operator)
 		sim_violation(s, "j-%lld is stopped by a finding", (long long)r->job);
 	if (r->type == REC_CHECK)
@@ -338,6 +349,49 @@ static void check_hang(struct sim *s, const struct record *r)
 			      r->hang->text ? r->hang->text : "?");
 }
 
+/* A job leaves where its recipe says so, so often a day, behind a save of since it was named. */
+static void check_left(struct sim *s, const struct record *r)
+{
+	struct truth *t = sim_job(s, r->job);
+	const struct job *j = job_find(core_state(s->ctl.shadow), r->job);
+	bool saved = s->ctl.blurred;
+
+	s->fault_counts[F_STRAGGLER_LEFT]++;
+	for (size_t i = 0; i < t->n_files; i++)
+		saved |= t->files[i].changed_at >= t->named_at;
+	if (t->left_restores != s->n_restores)
+		t->n_left = 0; /* nobody knows of them any more */
+	t->left_restores = s->n_restores;
+	if (!mo_streq(j->spec.recipe.straggler, "drain") || !saved || ++t->n_left > LEAVES_MAX)
+		sim_violation(s,
+			      "j-%lld leaves the node of rank %lld: recovery.straggler is %s, "
+			      "that is number %lld, and it saved%s since",
+			      (long long)r->job, (long long)r->straggler->rank,
+			      j->spec.recipe.straggler, (long long)t->n_left,
+			      saved ? "" : " nothing");
+}
+
+/* Only who was slow by itself is named, and only where its program tells that apart. */
+static void check_straggler(struct sim *s, const struct record *r)
+{
+	struct attempt *a = sim_attempt(s, r->job, r->attempt);
+	int64_t rank = r->straggler->rank;
+
+	if (rank == MO_NONE) {
+		s->fault_counts[F_STRAGGLER_CLEARED]++;
+		return;
+	}
+	if (!a || rank >= a->world || !a->paces[rank].slow || !train_tells(a))
+		sim_violation(s, "rank %lld of j-%lld attempt %lld is called slow, and it is not",
+			      (long long)rank, (long long)r->job, (long long)r->attempt);
+	if (r->straggler->left) {
+		check_left(s, r);
+		return;
+	}
+	s->fault_counts[F_STRAGGLER]++;
+	sim_job(s, r->job)->named_at = s->now;
+}
+
 void check_records(struct sim *s, const struct core_out *out)
 {
 	for (size_t i = 0; i < out->n_records; i++) {
@@ -359,6 +413,8 @@ void check_records(struct sim *s, const struct core_out *out)
 			check_final(s, r);
 		if (r->type == REC_HANG)
 			check_hang(s, r);
+		if (r->type == REC_STRAGGLER)
+			check_straggler(s, r);
 		if (r->type == REC_NODE_STATE || r->type == REC_HUNG)
 			check_verdict(s, r);
 		_cleanup_(mo_freep) char *wrong =

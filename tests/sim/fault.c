@@ -58,7 +58,7 @@ static void on_process(struct sim *s, int fault)
 		break;
 	case F_RANK_EXIT_0: proc_end(s, p, 0, MO_NONE); break;
 	case F_RANK_STOPPED: p->frozen = true; break;
-	case F_SLOW: a->slow_until = s->now + sim_between(s, 5 * S, 150 * S); break;
+	case F_SLOW: a->stands_until = s->now + sim_between(s, 5 * S, 150 * S); break;
 	case F_STEPD_KILL: stepd_kill(s, p->step); break;
 	case F_STEPD_HANG: stepd_hang(s, p->step, sim_between(s, 2 * S, 25 * S)); break;
 	case F_STOPPED_OUTSIDE:
@@ -130,6 +130,24 @@ static void altered(struct sim *s)
 	f->altered = true;
 	f->altered_at = s->now;
 	f->was = f->stamp++;
+}
+
+/* It may stay so when everything else is repaired. */
+static void slow_gpu(struct sim *s)
+{
+	struct proc *p = some_proc(s);
+	struct simnode *n = p ? &s->nodes[p->step->node] : NULL;
+	int64_t until = s->now + sim_between(s, 20 * S, 300 * S);
+	bool all = sim_chance(s, 0.1);
+
+	if (!n || n->slow_until[p->gpu] > s->now)
+		return;
+	count(s, F_SLOW_GPU);
+	for (int64_t g = 0; g < GPUS; g++)
+		if (all || g == p->gpu) {
+			n->slow_until[g] = until;
+			n->slow_pct[g] = sim_between(s, 110, 350);
+		}
 }
 
 /* It looks whole, and whoever loads it dies; the attempt that wrote it does so now. */
@@ -216,6 +234,7 @@ void fault_happen(struct sim *s)
 		{ F_ROTTEN, 5 },
 		{ F_RANK_STOPPED, 2 },
 		{ F_SLOW, 3 },
+		{ F_SLOW_GPU, 12 },
 	};
 	int64_t pick = -1;
 
@@ -247,6 +266,7 @@ void fault_happen(struct sim *s)
 			break;
 		case F_ALTERED: altered(s); break;
 		case F_ROTTEN: rotten(s); break;
+		case F_SLOW_GPU: slow_gpu(s); break;
 		case F_CHECK_CRIT:
 		case F_CHECK_OK:
 		case F_CHECK_MASS: on_health(s, table[i].fault); break;

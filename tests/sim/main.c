@@ -152,6 +152,7 @@ static void clean(struct sim *s)
 	free(s->steps);
 	for (size_t i = 0; i < s->n_attempts; i++) {
 		free(s->attempts[i]->ranks);
+		free(s->attempts[i]->paces);
 		free(s->attempts[i]);
 	}
 	free(s->attempts);

@@ -113,6 +113,11 @@ enum fault {
 	F_FROM_TAKEN,
 	F_FROM_REFUSED,
 	F_FROM_WAITS,
+	/* ranks that are slow by themselves, and what is said of them */
+	F_SLOW_GPU,
+	F_STRAGGLER,
+	F_STRAGGLER_CLEARED,
+	F_STRAGGLER_LEFT,
 	_FAULT_N
 };
 extern const char *const fault_names[_FAULT_N];
@@ -178,7 +183,9 @@ struct simnode {
 	int64_t trouble_at;
 	/* outstanding connection, 0 none */
 	int64_t sync_request, urgent_request, hello_request;
-	struct proc *gpus[GPUS];   /* who uses the slot in truth */
+	struct proc *gpus[GPUS]; /* who uses the slot in truth */
+	/* until then the slot takes slow_pct of the time of a healthy one for a step */
+	int64_t slow_until[GPUS], slow_pct[GPUS];
 	struct node_health health; /* what its agent finds */
 	/* looked_at: its preflight checks are done from then on */
 	int64_t health_acked, looked_at;
@@ -187,16 +194,23 @@ struct simnode {
 	struct order *orders;
 	size_t n_orders; /* to check after a failure */
 };
+/* own_us: without waiting for its peers. slow: it was, in some step of the attempt. */
+struct pace_of_rank {
+	int64_t own_us;
+	bool slow;
+};
 /* What a job does in truth, per attempt. */
 struct attempt {
 	int64_t job, number, world, iteration, steps, every, step_us, resume, length;
 	struct proc **ranks;
+	struct pace_of_rank *paces; /* of the step at hand */
+	int64_t took_us;            /* by the slowest of them */
 	/* broken_at: first death that is no orderly end, 0 none */
 	int64_t n_started, n_alive, broken_at;
 	/* cut: samples of it went with a lost controller */
 	bool training, ending, lossy, cut;
-	int64_t slow_until; /* it stands until then, and its files grow */
-	int64_t saving;     /* iteration being saved, 0 none */
+	int64_t stands_until; /* its files grow */
+	int64_t saving;       /* iteration being saved, 0 none */
 };
 /* A checkpoint in the shared file system. given_up: a user went back behind it since; stamp: what
  * its manifest would say; altered: its files changed after the controller had their manifest, whose
@@ -227,6 +241,8 @@ struct truth { /* of one job id */
 	int64_t step_us, length;
 	bool from_asked;
 	int64_t from; /* restart --from FROM, until an attempt follows */
+	/* its newest straggler was named then; nodes that it left for one since that restore */
+	int64_t named_at, n_left, left_restores;
 	/* its damaged checkpoints stay so: it may wait for a person at the end */
 	bool unrepaired;
 };
@@ -424,6 +440,8 @@ void train_ended(struct sim *s, struct proc *p);
 void train_iterate(struct sim *s, struct attempt *a, int64_t iteration);
 void train_saved(struct sim *s, struct attempt *a, int64_t iteration);
 bool train_runs(const struct attempt *a);
+/* which of its ranks is slow */
+bool train_tells(const struct attempt *a);
 void train_motion(const struct sim *s, const struct attempt *a, struct motion_reading *r);
 void train_exit(struct sim *s, struct attempt *a, int64_t rank, int64_t code);
 struct file *train_file(struct sim *s, int64_t job, int64_t iteration);

@@ -23,7 +23,7 @@ static void say(struct sim *s, struct attempt *a, int64_t rank, int type, int64_
 		e.note.sample = mo_desc_new(&sample_desc);
 		e.note.sample->iteration = iteration;
 		e.note.sample->loss = 1.0 / (double)(iteration + 1);
-		e.note.sample->step_ms = (double)a->step_us / 1000.0;
+		e.note.sample->step_ms = (double)a->took_us / 1000.0;
 	}
 	stepd_event(s, a->ranks[rank]->step, &e);
 	mo_desc_done(&note_desc, &e.note);
@@ -58,6 +58,7 @@ static struct attempt *attempt_of(struct sim *s, struct proc *p)
 	/* 0: a program that ends at once */
 	a->length = l->steps != MO_NONE && t->length ? l->steps : t->length;
 	a->ranks = mo_alloc_array((size_t)a->world, sizeof(*a->ranks));
+	a->paces = mo_alloc_array((size_t)a->world, sizeof(*a->paces));
 	t->now = a;
 	*MO_GROW(s->attempts, s->n_attempts) = a;
 	return a;
@@ -69,6 +70,23 @@ static void end_all(struct sim *s, struct attempt *a)
 	for (int64_t r = 0; r < a->world; r++)
 		sim_at(s, s->now + (a->length ? sim_between(s, 100 * MS, 2 * S) : 100), K_EXIT, r,
 		       0, a, NULL);
+}
+
+/* All wait for the slowest. */
+static void step_begin(struct sim *s, struct attempt *a, int64_t wait_us)
+{
+	a->took_us = 0;
+	for (int64_t r = 0; r < a->world; r++) {
+		const struct proc *p = a->ranks[r];
+		const struct simnode *n = &s->nodes[p->step->node];
+		bool slow = n->slow_until[p->gpu] > s->now;
+
+		a->paces[r].slow |= slow;
+		a->paces[r].own_us = a->step_us * (slow ? n->slow_pct[p->gpu] : 100) / 100 *
+				     sim_between(s, 97, 105) / 100;
+		a->took_us = MO_MAX(a->took_us, a->paces[r].own_us);
+	}
+	sim_at(s, s->now + wait_us + a->took_us, K_ITERATE, a->iteration + 1, 0, a, NULL);
 }
 
 void train_started(struct sim *s, struct proc *p)
@@ -94,8 +112,7 @@ void train_started(struct sim *s, struct proc *p)
 		return;
 	}
 	a->training = true;
-	sim_at(s, s->now + sim_between(s, 300 * MS, 2 * S), K_ITERATE, a->iteration + 1, 0, a,
-	       NULL);
+	step_begin(s, a, sim_between(s, 100 * MS, S));
 }
 
 void train_ended(struct sim *s, struct proc *p)
@@ -159,7 +176,7 @@ static void next(struct sim *s, struct attempt *a)
 	if (a->iteration >= a->length)
 		end_all(s, a);
 	else
-		sim_at(s, s->now + a->step_us, K_ITERATE, a->iteration + 1, 0, a, NULL);
+		step_begin(s, a, 0);
 }
 
 /* A killed process that the kernel holds never runs user code again. */
@@ -181,7 +198,7 @@ bool train_runs(const struct attempt *a)
 void train_motion(const struct sim *s, const struct attempt *a, struct motion_reading *r)
 {
 	const struct proc *p = r->rank < a->world ? a->ranks[r->rank] : NULL;
-	bool slow = runs(a) && a->slow_until > s->now;
+	bool slow = runs(a) && a->stands_until > s->now;
 
 	if (!p || !p->alive)
 		return;
@@ -191,30 +208,42 @@ void train_motion(const struct sim *s, const struct attempt *a, struct motion_re
 	r->state = p->stuck ? PROCESS_WAITS : p->frozen ? PROCESS_STOPPED : PROCESS_RUNS;
 }
 
+/* What a job's program says of its steps: how long they took, that and how long the rank was busy,
+ * or how long it took itself. */
+bool train_tells(const struct attempt *a)
+{
+	return a->job % 3 != 0;
+}
+
+static void progress(struct sim *s, const struct attempt *a, int64_t rank)
+{
+	const struct simstep *st = a->ranks[rank]->step;
+	double took = (double)a->took_us / 1000.0, own = (double)a->paces[rank].own_us / 1000.0;
+	struct rank_progress p = { .rank = rank,
+				   .iteration = a->iteration,
+				   .step_ms = a->job % 3 == 2 ? own : took,
+				   .phase = PHASE_TRAIN,
+				   .busy_ms = a->job % 3 == 1 ? own : MO_NONE_F };
+	struct agent_event e = {
+		.type = AE_PROGRESS, .job = a->job, .attempt = a->number, .progress = &p
+	};
+
+	if (st->stepd && !st->hung && s->nodes[st->node].agent)
+		agent_event(s, st->node, &e);
+}
+
 void train_iterate(struct sim *s, struct attempt *a, int64_t iteration)
 {
 	if (!runs(a) || iteration != a->iteration + 1)
 		return;
-	if (a->slow_until > s->now) {
-		sim_at(s, a->slow_until, K_ITERATE, iteration, 0, a, NULL);
+	if (a->stands_until > s->now) {
+		sim_at(s, a->stands_until, K_ITERATE, iteration, 0, a, NULL);
 		return;
 	}
 	a->iteration = iteration;
 	for (int64_t r = 0; r < a->world; r++) {
 		say(s, a, r, SE_SAMPLE, iteration, PHASE_NONE);
-		if (a->ranks[r]->step->stepd && !a->ranks[r]->step->hung) {
-			struct rank_progress p = { .rank = r,
-						   .iteration = iteration,
-						   .step_ms = (double)a->step_us / 1000.0,
-						   .phase = PHASE_TRAIN };
-			struct agent_event e = { .type = AE_PROGRESS,
-						 .job = a->job,
-						 .attempt = a->number,
-						 .progress = &p };
-
-			if (s->nodes[a->ranks[r]->step->node].agent)
-				agent_event(s, a->ranks[r]->step->node, &e);
-		}
+		progress(s, a, r);
 	}
 	if (a->every && iteration % a->every == 0)
 		save(s, a);

@@ -37,7 +37,8 @@ const char *const fault_names[_FAULT_N] = {
 	"restart --from a number beyond all", "restart --from, queued", "restart --from, running",
 	"restart --from, recovering", "restart --from, stopping", "restart --from, paused",
 	"restart --from, ended", "restart --from taken", "restart --from refused",
-	"restart --from waits for a person",
+	"restart --from waits for a person", "GPU slow for a while", "straggler found",
+	"straggler is as fast as its peers again", "job leaves the node of its straggler",
 };
 /* clang-format on */
 
