@@ -453,6 +453,9 @@ static void recipe_of(struct sim *s, const struct op *op, struct submit *spec)
 	spec->recipe.stop_grace_us = (int64_t)(1 + (h >> 16) % 10) * S;
 	spec->recipe.max_cycles = 3;
 	spec->recipe.hang = mo_strdup("auto");
+	spec->recipe.loss_action = mo_strdup(op->key % 7 == 0   ? "none"
+					     : op->key % 7 <= 3 ? "rollback"
+								: "report");
 	spec->recipe.straggler = mo_strdup(op->key % 5 == 2 ? "report" : "drain");
 	spec->recipe.grace_us = h >> 24 & 7 ? 0 : 3 * S;
 	/* 5: there is none */

@@ -2,6 +2,7 @@
  * message or effect are where that happens). */
 #include "tests/sim/sim.h"
 
+#include <math.h>
 #include <signal.h>
 
 static struct attempt *some_attempt(struct sim *s)
@@ -132,6 +133,25 @@ static void altered(struct sim *s)
 	f->was = f->stamp++;
 }
 
+/* Of its data, of a GPU that computes wrong, or of nothing that lasts. */
+static void bad_loss(struct sim *s, int fault)
+{
+	struct attempt *a = some_attempt(s);
+
+	if (!a || !train_runs(a) || a->broken_from || a->odd_until)
+		return;
+	count(s, fault);
+	if (fault == F_LOSS_BLIP) {
+		train_odd(s, a, NAN, sim_between(s, 1, 3));
+	} else if (fault == F_LOSS_HIGH) {
+		train_odd(s, a, (double)sim_between(s, HIGH_LOSS + 1, 100), sim_between(s, 1, 40));
+	} else {
+		train_break(s, a);
+		if (sim_chance(s, 0.3))
+			sim_job(s, a->job)->breaks_at = a->iteration;
+	}
+}
+
 /* It may stay so when everything else is repaired. */
 static void slow_gpu(struct sim *s)
 {
@@ -235,6 +255,9 @@ void fault_happen(struct sim *s)
 		{ F_RANK_STOPPED, 2 },
 		{ F_SLOW, 3 },
 		{ F_SLOW_GPU, 12 },
+		{ F_LOSS_BROKEN, 5 },
+		{ F_LOSS_BLIP, 4 },
+		{ F_LOSS_HIGH, 6 },
 	};
 	int64_t pick = -1;
 
@@ -267,6 +290,9 @@ void fault_happen(struct sim *s)
 		case F_ALTERED: altered(s); break;
 		case F_ROTTEN: rotten(s); break;
 		case F_SLOW_GPU: slow_gpu(s); break;
+		case F_LOSS_BROKEN:
+		case F_LOSS_BLIP:
+		case F_LOSS_HIGH: bad_loss(s, table[i].fault); break;
 		case F_CHECK_CRIT:
 		case F_CHECK_OK:
 		case F_CHECK_MASS: on_health(s, table[i].fault); break;
@@ -296,7 +322,8 @@ static void repair(struct sim *s, int64_t job, struct file *f, int64_t stamp)
 			    .given_up = f->given_up && j && j->attempt >= j->attempt_floor,
 			    .named = f->named,
 			    .changed_at = s->now,
-			    .stamp = stamp };
+			    .stamp = stamp,
+			    .told = MO_NONE };
 }
 
 /* What was verified comes back as it was: the controller says that it changed. */

@@ -20,7 +20,8 @@
 #define S 1000000LL
 #define JOBS_MAX 509 /* places for them: ids leap */
 #define RESTORES_MAX 3
-#define KEEP 2 /* checkpoint.keep of some jobs */
+#define HIGH_LOSS 10 /* no healthy one is */
+#define KEEP 2       /* checkpoint.keep of some jobs */
 
 enum fault {
 	F_RANK_SIGNAL,
@@ -102,6 +103,7 @@ enum fault {
 	F_FROM_SUPERSEDED,
 	F_FROM_TORN,
 	F_FROM_SAVING,
+	F_FROM_TAINTED,
 	F_FROM_UNKNOWN,
 	F_FROM_BEYOND,
 	F_FROM_QUEUED,
@@ -118,6 +120,15 @@ enum fault {
 	F_STRAGGLER,
 	F_STRAGGLER_CLEARED,
 	F_STRAGGLER_LEFT,
+	/* losses that are bad, and what follows */
+	F_LOSS_BROKEN,
+	F_LOSS_OF_DATA,
+	F_LOSS_BLIP,
+	F_LOSS_HIGH,
+	F_TAINTED,
+	F_WENT_BACK,
+	F_WENT_BACK_MAX,
+	F_TAINTED_NAMED,
 	_FAULT_N
 };
 extern const char *const fault_names[_FAULT_N];
@@ -211,6 +222,9 @@ struct attempt {
 	bool training, ending, lossy, cut;
 	int64_t stands_until; /* its files grow */
 	int64_t saving;       /* iteration being saved, 0 none */
+	/* its loss is no number from that iteration on, 0 never; it is odd_loss in these */
+	int64_t broken_from, odd_from, odd_until;
+	double odd_loss;
 };
 /* A checkpoint in the shared file system. given_up: a user went back behind it since; stamp: what
  * its manifest would say; altered: its files changed after the controller had their manifest, whose
@@ -221,6 +235,10 @@ struct file {
 	bool rotten; /* whoever loads it dies */
 	bool named;  /* and came back to it by name since: it may be taken, at once or later */
 	int64_t changed_at, altered_at, stamp, was;
+	/* saved by that attempt with broken weights, or in a spell of bad losses; told: number of
+	 * the restore since which the controller knows that they are broken, MO_NONE it does not */
+	int64_t by, told;
+	bool broken, odd;
 };
 struct truth { /* of one job id */
 	int64_t id;
@@ -243,6 +261,8 @@ struct truth { /* of one job id */
 	int64_t from; /* restart --from FROM, until an attempt follows */
 	/* its newest straggler was named then; nodes that it left for one since that restore */
 	int64_t named_at, n_left, left_restores;
+	int64_t breaks_at; /* data there breaks the weights, 0 none */
+	int64_t failed;    /* the newest attempt that the controller called so */
 	/* its damaged checkpoints stay so: it may wait for a person at the end */
 	bool unrepaired;
 };
@@ -442,6 +462,9 @@ void train_saved(struct sim *s, struct attempt *a, int64_t iteration);
 bool train_runs(const struct attempt *a);
 /* which of its ranks is slow */
 bool train_tells(const struct attempt *a);
+double train_loss(const struct attempt *a, int64_t iteration);
+void train_break(struct sim *s, struct attempt *a);
+void train_odd(struct sim *s, struct attempt *a, double loss, int64_t steps);
 void train_motion(const struct sim *s, const struct attempt *a, struct motion_reading *r);
 void train_exit(struct sim *s, struct attempt *a, int64_t rank, int64_t code);
 struct file *train_file(struct sim *s, int64_t job, int64_t iteration);

@@ -3,9 +3,21 @@
 #include "tests/sim/sim.h"
 #include "agent/core/agent/motion.h"
 
+#include <math.h>
 #include <stdlib.h>
 
+#include "daemon/core/state/numbers.h"
 #include "lib/base/parse.h"
+
+/* It falls slowly, with noise. */
+double train_loss(const struct attempt *a, int64_t iteration)
+{
+	if (a->broken_from && iteration >= a->broken_from)
+		return NAN;
+	if (iteration >= a->odd_from && iteration <= a->odd_until)
+		return a->odd_loss;
+	return 2 + 1.0 / (double)(iteration + 1) + (double)(iteration * 7919 % 21) / 1000;
+}
 
 static void say(struct sim *s, struct attempt *a, int64_t rank, int type, int64_t iteration,
 		int phase)
@@ -22,7 +34,7 @@ static void say(struct sim *s, struct attempt *a, int64_t rank, int type, int64_
 		e.note.iteration = MO_NONE;
 		e.note.sample = mo_desc_new(&sample_desc);
 		e.note.sample->iteration = iteration;
-		e.note.sample->loss = 1.0 / (double)(iteration + 1);
+		e.note.sample->loss = train_loss(a, iteration);
 		e.note.sample->step_ms = (double)a->took_us / 1000.0;
 	}
 	stepd_event(s, a->ranks[rank]->step, &e);
@@ -111,6 +123,10 @@ void train_started(struct sim *s, struct proc *p)
 		sim_at(s, s->now + sim_between(s, 300 * MS, 2 * S), K_EXIT, 0, 1, a, NULL);
 		return;
 	}
+	if (f && f->broken) {
+		a->broken_from = a->resume + 1;
+		sim_harm(s, a->job, a->number);
+	}
 	a->training = true;
 	step_begin(s, a, sim_between(s, 100 * MS, S));
 }
@@ -165,7 +181,12 @@ static void save(struct sim *s, struct attempt *a)
 		f = MO_GROW(t->files, t->n_files);
 	*f = (struct file){ .iteration = a->iteration,
 			    .changed_at = s->now,
-			    .stamp = ++s->stamps * 2 };
+			    .stamp = ++s->stamps * 2,
+			    .by = a->number,
+			    .told = MO_NONE,
+			    .broken = a->broken_from && a->iteration >= a->broken_from - 1,
+			    .odd = a->odd_until && a->iteration >= a->odd_from - 1 &&
+				   a->iteration <= a->odd_until };
 	a->saving = a->iteration;
 	say(s, a, 0, SE_SAVING, a->iteration, PHASE_NONE);
 	sim_at(s, s->now + sim_between(s, 100 * MS, S), K_SAVED, a->iteration, 0, a, NULL);
@@ -232,6 +253,26 @@ static void progress(struct sim *s, const struct attempt *a, int64_t rank)
 		agent_event(s, st->node, &e);
 }
 
+/* The step at hand breaks its weights: of what is saved from now on the loss is no number. */
+void train_break(struct sim *s, struct attempt *a)
+{
+	a->broken_from = a->iteration + 1;
+	sim_harm(s, a->job, a->number);
+}
+
+void train_odd(struct sim *s, struct attempt *a, double loss, int64_t steps)
+{
+	struct file *f = train_file(s, a->job, a->iteration);
+
+	a->odd_from = a->iteration + 1;
+	a->odd_until = a->iteration + steps;
+	a->odd_loss = loss;
+	if (steps >= NUMBERS_SPIKE_STAYS)
+		sim_harm(s, a->job, a->number);
+	if (f)
+		f->odd = true;
+}
+
 void train_iterate(struct sim *s, struct attempt *a, int64_t iteration)
 {
 	if (!runs(a) || iteration != a->iteration + 1)
@@ -241,6 +282,10 @@ void train_iterate(struct sim *s, struct attempt *a, int64_t iteration)
 		return;
 	}
 	a->iteration = iteration;
+	if (sim_job(s, a->job)->breaks_at == iteration && !a->broken_from) {
+		s->fault_counts[F_LOSS_OF_DATA]++;
+		train_break(s, a);
+	}
 	for (int64_t r = 0; r < a->world; r++) {
 		say(s, a, r, SE_SAMPLE, iteration, PHASE_NONE);
 		progress(s, a, r);
@@ -282,7 +327,7 @@ static void prune(struct sim *s, int64_t job, int64_t iteration)
 	if (!f)
 		return;
 	for (size_t i = 0; i < t->n_files; i++)
-		newer += t->files[i].iteration > iteration &&
+		newer += t->files[i].iteration > iteration && t->files[i].told != s->n_restores &&
 			 (t->files[i].complete || t->files[i].torn);
 	if (newer < KEEP)
 		sim_violation(s,
