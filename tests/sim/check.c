@@ -405,6 +405,8 @@ static void check_hang(struct sim *s, const struct record *r)
 {
 	struct attempt *a = sim_attempt(s, r->job, r->attempt);
 
+	if (r->hang->stage < 0 && a && train_runs(a))
+		s->fault_counts[F_HANG_CLEARED]++;
 	if (!r->hang->acts)
 		return;
 	s->fault_counts[F_HANG]++;

@@ -3,7 +3,7 @@
  * checkpoint is whole) that the cores can only infer, and holds them to the invariants of check.c
  * after every step. One seed = one run, the same every time. Files: main (options, summary), world
  * (clock, queue, chance, counts), control (moed's shell: turns, store, crashes), node (agent's
- * shell and disk), stepd (supervisor's shell and its processes), train (what the ranks do), user
+ * shell and disk), stepd (supervisor's shell and its processes), train (what the ranks do), engine (beside their steps), user
  * (people), fault (what breaks), check (invariants). */
 #pragma once
 #include <stdbool.h>
@@ -129,6 +129,15 @@ enum fault {
 	F_WENT_BACK,
 	F_WENT_BACK_MAX,
 	F_TAINTED_NAMED,
+	/* what programs do beside their steps */
+	F_START_LONG,
+	F_COMPILE_LONG,
+	F_SAVE_LONG,
+	F_SAVE_UNSAID,
+	F_SAVE_ASIDE,
+	F_EVALUATION,
+	F_EVALUATION_UNSAID,
+	F_HANG_CLEARED,
 	_FAULT_N
 };
 extern const char *const fault_names[_FAULT_N];
@@ -208,12 +217,24 @@ struct simnode {
 /* own_us: without waiting for its peers. slow: it was, in some step of the attempt. */
 struct pace_of_rank {
 	int64_t own_us;
-	bool slow;
+	bool slow, slow_now;
+};
+/* What a job's program does beside its steps (engine.c). */
+enum act { ACT_COMPUTE, ACT_FILES, ACT_SLEEP, ACT_DISK };
+enum saves { SAVES_SHORT, SAVES_LONG, SAVES_UNSAID, SAVES_ASIDE };
+struct engine_times {
+	bool starts_long, compiles_long, one_starts, steps_asleep, eval_unsaid;
+	int long_act, saves; /* enum act of what takes long; enum saves */
+	int64_t eval_every;  /* steps, 0 never */
 };
 /* What a job does in truth, per attempt. */
 struct attempt {
 	int64_t job, number, world, iteration, steps, every, step_us, resume, length;
 	struct proc **ranks;
+	const struct engine_times *engine;
+	int act; /* enum act; one: of rank 0, for which the others wait */
+	bool one, compiled;
+	int64_t evaluated;          /* after that step */
 	struct pace_of_rank *paces; /* of the step at hand */
 	int64_t took_us;            /* by the slowest of them */
 	/* broken_at: first death that is no orderly end, 0 none */
@@ -257,6 +278,7 @@ struct truth { /* of one job id */
 	bool acked, cancel_acked, pause_acked;
 	int64_t attempt_at_cancel;
 	int64_t step_us, length;
+	struct engine_times engine;
 	bool from_asked;
 	int64_t from; /* restart --from FROM, until an attempt follows */
 	/* its newest straggler was named then; nodes that it left for one since that restore */
@@ -315,6 +337,7 @@ enum event_kind {
 	K_EXIT,
 	K_ITERATE,
 	K_SAVED,
+	K_PHASE,
 	K_BOOT,
 	K_UNIT_KILL,
 	K_LEAVE,
@@ -465,12 +488,23 @@ bool train_tells(const struct attempt *a);
 double train_loss(const struct attempt *a, int64_t iteration);
 void train_break(struct sim *s, struct attempt *a);
 void train_odd(struct sim *s, struct attempt *a, double loss, int64_t steps);
-void train_motion(const struct sim *s, const struct attempt *a, struct motion_reading *r);
+/* begins; what comes before it is over */
+void train_phase(struct sim *s, struct attempt *a, int phase);
 void train_exit(struct sim *s, struct attempt *a, int64_t rank, int64_t code);
 struct file *train_file(struct sim *s, int64_t job, int64_t iteration);
 /* since the controller had its manifest, which said *ret_was */
 bool train_changed(const struct sim *s, int64_t job, const struct file *f, int64_t *ret_was);
 void train_scan(struct sim *s, const struct command *order, struct scan_result *ret);
+
+/* engine.c: how long it takes */
+void engine_draw(struct sim *s, struct engine_times *e);
+int64_t engine_start(struct sim *s, struct attempt *a);
+int64_t engine_load(struct sim *s, struct attempt *a);
+int64_t engine_compile(struct sim *s, struct attempt *a);
+int64_t engine_save(struct sim *s, struct attempt *a);
+int64_t engine_evaluation(struct sim *s, struct attempt *a);
+double engine_step(struct sim *s, bool may_stand_out);
+void engine_motion(const struct sim *s, const struct attempt *a, struct motion_reading *r);
 
 /* user.c */
 void user_act(struct sim *s);

@@ -1,7 +1,6 @@
 /* What the ranks do in truth: an attempt iterates while all its ranks live, saves checkpoints to
  * the shared file system, ends with exit 0; a dead rank stops everybody, and some die after it. */
 #include "tests/sim/sim.h"
-#include "agent/core/agent/motion.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -52,6 +51,7 @@ static struct attempt *attempt_of(struct sim *s, struct proc *p)
 		return a;
 	a = mo_alloc(sizeof(*a));
 	if (t->step_us == 0) {
+		engine_draw(s, &t->engine);
 		t->step_us = sim_between(s, 200 * MS, 1000 * MS);
 		t->length = sim_chance(s, l->steps == MO_NONE ? 0.4 : 0.06)
 				    ? 0
@@ -63,6 +63,7 @@ static struct attempt *attempt_of(struct sim *s, struct proc *p)
 			       .steps = l->steps,
 			       .resume = l->resume,
 			       .step_us = t->step_us,
+			       .engine = &t->engine,
 			       /* it waited for a GPU, and the controller is restored since */
 			       .cut = !j || j->attempt < p->step->attempt };
 	a->iteration = MO_MAX(l->resume, 0);
@@ -84,27 +85,76 @@ static void end_all(struct sim *s, struct attempt *a)
 		       0, a, NULL);
 }
 
-/* All wait for the slowest. */
+/* All wait for the slowest. wait_us: before they begin. */
 static void step_begin(struct sim *s, struct attempt *a, int64_t wait_us)
 {
+	int64_t step_us = a->step_us;
+	bool any = false;
+
+	for (int64_t r = 0; r < a->world; r++) {
+		const struct proc *p = a->ranks[r];
+
+		a->paces[r].slow_now = s->nodes[p->step->node].slow_until[p->gpu] > s->now;
+		a->paces[r].slow |= a->paces[r].slow_now;
+		any |= a->paces[r].slow_now;
+	}
+	/* both at once are a hang by every limit that is documented */
+	step_us = (int64_t)((double)step_us * engine_step(s, !any));
 	a->took_us = 0;
 	for (int64_t r = 0; r < a->world; r++) {
 		const struct proc *p = a->ranks[r];
-		const struct simnode *n = &s->nodes[p->step->node];
-		bool slow = n->slow_until[p->gpu] > s->now;
+		int64_t pct = a->paces[r].slow_now ? s->nodes[p->step->node].slow_pct[p->gpu] : 100;
 
-		a->paces[r].slow |= slow;
-		a->paces[r].own_us = a->step_us * (slow ? n->slow_pct[p->gpu] : 100) / 100 *
-				     sim_between(s, 97, 105) / 100;
+		a->paces[r].own_us = step_us * pct / 100 * sim_between(s, 97, 105) / 100;
 		a->took_us = MO_MAX(a->took_us, a->paces[r].own_us);
 	}
 	sim_at(s, s->now + wait_us + a->took_us, K_ITERATE, a->iteration + 1, 0, a, NULL);
 }
 
+static void say_all(struct sim *s, struct attempt *a, int phase)
+{
+	for (int64_t r = 0; r < a->world; r++)
+		say(s, a, r, SE_PHASE, MO_NONE, phase);
+}
+
+/* Whoever loads a rotten one dies of it. */
+static bool loads(struct sim *s, struct attempt *a)
+{
+	const struct file *f = a->resume >= 0 ? train_file(s, a->job, a->resume) : NULL;
+
+	if (a->resume >= 0)
+		say_all(s, a, PHASE_LOAD);
+	if (f && f->broken)
+		a->broken_from = a->resume + 1;
+	if (f && (f->broken || f->rotten))
+		sim_harm(s, a->job, a->number);
+	if (f && f->rotten)
+		sim_at(s, s->now + sim_between(s, 300 * MS, 2 * S), K_EXIT, 0, 1, a, NULL);
+	return !f || !f->rotten;
+}
+
+void train_phase(struct sim *s, struct attempt *a, int phase)
+{
+	if (!train_runs(a))
+		return;
+	if (a->stands_until > s->now) {
+		sim_at(s, a->stands_until, K_PHASE, phase, 0, a, NULL);
+		return;
+	}
+	if (phase == PHASE_LOAD) {
+		if (loads(s, a))
+			sim_at(s, s->now + engine_load(s, a), K_PHASE, PHASE_TRAIN, 0, a, NULL);
+		return;
+	}
+	say_all(s, a, PHASE_TRAIN);
+	step_begin(s, a, a->compiled ? 0 : engine_compile(s, a));
+	a->act = a->compiled && a->engine->steps_asleep ? ACT_SLEEP : ACT_COMPUTE;
+	a->compiled = true;
+}
+
 void train_started(struct sim *s, struct proc *p)
 {
 	struct attempt *a = attempt_of(s, p);
-	struct file *f;
 
 	a->ranks[p->rank] = p;
 	a->n_started++;
@@ -115,20 +165,10 @@ void train_started(struct sim *s, struct proc *p)
 		end_all(s, a);
 		return;
 	}
-	for (int64_t r = 0; r < a->world; r++)
-		say(s, a, r, SE_PHASE, MO_NONE, a->resume >= 0 ? PHASE_LOAD : PHASE_INIT);
-	f = a->resume >= 0 ? train_file(s, a->job, a->resume) : NULL;
-	if (f && f->rotten) {
-		sim_harm(s, a->job, a->number);
-		sim_at(s, s->now + sim_between(s, 300 * MS, 2 * S), K_EXIT, 0, 1, a, NULL);
-		return;
-	}
-	if (f && f->broken) {
-		a->broken_from = a->resume + 1;
-		sim_harm(s, a->job, a->number);
-	}
+	say_all(s, a, PHASE_INIT);
 	a->training = true;
-	step_begin(s, a, sim_between(s, 100 * MS, S));
+	a->one = a->engine->one_starts;
+	sim_at(s, s->now + engine_start(s, a), K_PHASE, PHASE_LOAD, 0, a, NULL);
 }
 
 void train_ended(struct sim *s, struct proc *p)
@@ -188,16 +228,31 @@ static void save(struct sim *s, struct attempt *a)
 			    .odd = a->odd_until && a->iteration >= a->odd_from - 1 &&
 				   a->iteration <= a->odd_until };
 	a->saving = a->iteration;
-	say(s, a, 0, SE_SAVING, a->iteration, PHASE_NONE);
-	sim_at(s, s->now + sim_between(s, 100 * MS, S), K_SAVED, a->iteration, 0, a, NULL);
+	if (a->engine->saves != SAVES_UNSAID)
+		say(s, a, 0, SE_SAVING, a->iteration, PHASE_NONE);
+	sim_at(s, s->now + engine_save(s, a), K_SAVED, a->iteration, 0, a, NULL);
 }
 
+/* What is saved beside the steps is awaited at the end. */
 static void next(struct sim *s, struct attempt *a)
 {
-	if (a->iteration >= a->length)
+	int64_t every = a->engine->eval_every;
+
+	if (a->iteration >= a->length && a->saving)
+		return;
+	if (a->iteration >= a->length) {
 		end_all(s, a);
-	else
-		step_begin(s, a, 0);
+		return;
+	}
+	if (every && a->iteration % every == 0 && a->evaluated != a->iteration) {
+		a->evaluated = a->iteration;
+		if (!a->engine->eval_unsaid)
+			say_all(s, a, PHASE_EVAL);
+		sim_at(s, s->now + engine_evaluation(s, a), K_PHASE, PHASE_TRAIN, 0, a, NULL);
+		return;
+	}
+	a->act = a->engine->steps_asleep ? ACT_SLEEP : ACT_COMPUTE;
+	step_begin(s, a, 0);
 }
 
 /* A killed process that the kernel holds never runs user code again. */
@@ -213,20 +268,6 @@ static bool runs(const struct attempt *a)
 bool train_runs(const struct attempt *a)
 {
 	return a->training && runs(a);
-}
-
-/* In truth: each iteration prints, a slow one writes; who waits for a peer spins. */
-void train_motion(const struct sim *s, const struct attempt *a, struct motion_reading *r)
-{
-	const struct proc *p = r->rank < a->world ? a->ranks[r->rank] : NULL;
-	bool slow = runs(a) && a->stands_until > s->now;
-
-	if (!p || !p->alive)
-		return;
-	r->log_bytes = a->iteration * 100;
-	r->io_bytes = slow ? s->now * 10 : 0;
-	r->cpu_us = p->frozen ? 0 : s->now;
-	r->state = p->stuck ? PROCESS_WAITS : p->frozen ? PROCESS_STOPPED : PROCESS_RUNS;
 }
 
 /* What a job's program says of its steps: how long they took, that and how long the rank was busy,
@@ -253,24 +294,31 @@ static void progress(struct sim *s, const struct attempt *a, int64_t rank)
 		agent_event(s, st->node, &e);
 }
 
+/* What was saved behind the last good loss is no better, as far as anybody can tell. */
+static void doubt_saved(struct sim *s, const struct attempt *a)
+{
+	struct file *f = train_file(s, a->job, a->iteration);
+
+	if (f)
+		f->odd = true;
+}
+
 /* The step at hand breaks its weights: of what is saved from now on the loss is no number. */
 void train_break(struct sim *s, struct attempt *a)
 {
 	a->broken_from = a->iteration + 1;
+	doubt_saved(s, a);
 	sim_harm(s, a->job, a->number);
 }
 
 void train_odd(struct sim *s, struct attempt *a, double loss, int64_t steps)
 {
-	struct file *f = train_file(s, a->job, a->iteration);
-
 	a->odd_from = a->iteration + 1;
 	a->odd_until = a->iteration + steps;
 	a->odd_loss = loss;
+	doubt_saved(s, a);
 	if (steps >= NUMBERS_SPIKE_STAYS)
 		sim_harm(s, a->job, a->number);
-	if (f)
-		f->odd = true;
 }
 
 void train_iterate(struct sim *s, struct attempt *a, int64_t iteration)
@@ -290,10 +338,13 @@ void train_iterate(struct sim *s, struct attempt *a, int64_t iteration)
 		say(s, a, r, SE_SAMPLE, iteration, PHASE_NONE);
 		progress(s, a, r);
 	}
-	if (a->every && iteration % a->every == 0)
+	a->one = false;
+	if (a->every && iteration % a->every == 0 && !a->saving) {
 		save(s, a);
-	else
-		next(s, a);
+		if (a->engine->saves != SAVES_ASIDE)
+			return;
+	}
+	next(s, a);
 }
 
 void train_saved(struct sim *s, struct attempt *a, int64_t iteration)
@@ -307,7 +358,8 @@ void train_saved(struct sim *s, struct attempt *a, int64_t iteration)
 	f->complete = true;
 	f->changed_at = s->now;
 	say(s, a, 0, SE_CHECKPOINT, iteration, PHASE_NONE);
-	next(s, a);
+	if (a->engine->saves != SAVES_ASIDE || a->iteration >= a->length)
+		next(s, a);
 }
 
 void train_exit(struct sim *s, struct attempt *a, int64_t rank, int64_t code)

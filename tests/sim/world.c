@@ -43,6 +43,9 @@ const char *const fault_names[_FAULT_N] = {
 	"weights break", "weights break again at the same iteration", "loss NaN for a moment",
 	"loss too high for a while", "checkpoint tainted", "job goes back behind a bad loss",
 	"job went back often enough", "tainted checkpoint taken by its name",
+	"engine starts for minutes", "first step compiles for minutes", "save of minutes",
+	"save that nobody announced", "save beside the steps", "evaluation",
+	"evaluation that nobody announced", "attempt suspected to hang, and cleared",
 };
 /* clang-format on */
 
