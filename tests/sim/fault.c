@@ -251,7 +251,7 @@ void fault_happen(struct sim *s)
 		{ F_STOPPED_OUTSIDE, 3 },
 		{ F_SHUTDOWN, 4 },
 		{ F_SHUTDOWN_GIVEN_UP, 1 },
-		{ F_ROTTEN, 5 },
+		{ F_ROTTEN, 12 },
 		{ F_RANK_STOPPED, 2 },
 		{ F_SLOW, 3 },
 		{ F_SLOW_GPU, 12 },
