@@ -3,8 +3,9 @@
  * checkpoint is whole) that the cores can only infer, and holds them to the invariants of check.c
  * after every step. One seed = one run, the same every time. Files: main (options, summary), world
  * (clock, queue, chance, counts), control (moed's shell: turns, store, crashes), node (agent's
- * shell and disk), stepd (supervisor's shell and its processes), train (what the ranks do), engine (beside their steps), user
- * (people), fault (what breaks), check (invariants). */
+ * shell and disk), stepd (supervisor's shell and its processes), train (what the ranks do), engine
+ * (beside their steps), user (people), fault (what breaks), check (invariants), history (what
+ * leaves by its age). */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,6 +23,7 @@
 #define RESTORES_MAX 3
 #define HIGH_LOSS 10 /* no healthy one is */
 #define KEEP 2       /* checkpoint.keep of some jobs */
+#define HISTORY (40 * S)
 
 enum fault {
 	F_RANK_SIGNAL,
@@ -115,6 +117,9 @@ enum fault {
 	F_FROM_TAKEN,
 	F_FROM_REFUSED,
 	F_FROM_WAITS,
+	/* history is short in some seeds */
+	F_FORGOTTEN,
+	F_STILL_NEEDED,
 	/* ranks that are slow by themselves, and what is said of them */
 	F_SLOW_GPU,
 	F_STRAGGLER,
@@ -233,7 +238,7 @@ struct attempt {
 	struct proc **ranks;
 	const struct engine_times *engine;
 	int act; /* enum act; one: of rank 0, for which the others wait */
-	bool one, compiled;
+	bool one, compiled, paused;
 	int64_t evaluated;          /* after that step */
 	struct pace_of_rank *paces; /* of the step at hand */
 	int64_t took_us;            /* by the slowest of them */
@@ -414,7 +419,7 @@ _Noreturn void sim_violation(struct sim *s, const char *fmt, ...) _printf_(2, 3)
 struct truth *sim_job(struct sim *s, int64_t id);
 /* the newest of its job */
 /* Its least times of a hang are a tenth: a run is minutes long. */
-struct core *sim_core(void);
+struct core *sim_core(const struct sim *s);
 struct attempt *sim_attempt(struct sim *s, int64_t job, int64_t number);
 struct attempt *sim_past_attempt(const struct sim *s, int64_t job, int64_t number);
 void sim_harm(struct sim *s, int64_t job, int64_t attempt);
@@ -548,6 +553,8 @@ void check_promises(struct sim *s);
 void check_equal(struct sim *s);
 /* before the record is applied to the shadow */
 void check_health(struct sim *s, const struct record *r);
+void check_samples(struct sim *s, const struct job *j);
+void check_history(struct sim *s, const struct record *r); /* history.c */
 void check_fork(struct sim *s, const struct proc *p);
 void check_time(struct sim *s);
 void check_end(struct sim *s);

@@ -64,7 +64,8 @@ static struct attempt *attempt_of(struct sim *s, struct proc *p)
 			       .resume = l->resume,
 			       .step_us = t->step_us,
 			       .engine = &t->engine,
-			       /* it waited for a GPU, and the controller is restored since */
+			       /* ordered by a controller that is lost: who came back keeps none
+				* of its samples */
 			       .cut = !j || j->attempt < p->step->attempt };
 	a->iteration = MO_MAX(l->resume, 0);
 	a->every = l->checkpoint_dir ? 10 + a->job % 7 : 0;
