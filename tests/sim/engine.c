@@ -79,10 +79,19 @@ int64_t engine_compile(struct sim *s, struct attempt *a)
 				      : one_of(s, &recorded_firsts) * real(s, 0.5, 2));
 }
 
+/* A run is minutes long: one of these in an attempt. */
+static int64_t pause_of(struct sim *s, struct attempt *a, double low, double high)
+{
+	double seconds = wide(s, low, a->paused ? MO_MIN(high, 60) : high);
+
+	a->paused |= seconds > 60;
+	return tenth(seconds);
+}
+
 int64_t engine_save(struct sim *s, struct attempt *a)
 {
 	const struct engine_times *e = a->engine;
-	bool is_long = e->saves == SAVES_LONG && sim_chance(s, 0.3);
+	bool is_long = e->saves == SAVES_LONG && !a->paused && sim_chance(s, 0.3);
 
 	s->fault_counts[F_SAVE_LONG] += is_long;
 	s->fault_counts[F_SAVE_UNSAID] += e->saves == SAVES_UNSAID;
@@ -90,9 +99,9 @@ int64_t engine_save(struct sim *s, struct attempt *a)
 	if (e->saves != SAVES_ASIDE)
 		a->act = is_long && e->long_act != ACT_COMPUTE ? e->long_act : ACT_FILES;
 	if (is_long)
-		return tenth(1800);
-	return tenth(e->saves == SAVES_UNSAID ? real(s, 10, 600)
-					      : one_of(s, &recorded_saves) * wide(s, 1, 10));
+		return pause_of(s, a, 1800, 1800);
+	return e->saves == SAVES_UNSAID ? pause_of(s, a, 10, 600)
+					: tenth(one_of(s, &recorded_saves) * wide(s, 1, 10));
 }
 
 int64_t engine_evaluation(struct sim *s, struct attempt *a)
@@ -101,7 +110,7 @@ int64_t engine_evaluation(struct sim *s, struct attempt *a)
 
 	s->fault_counts[e->eval_unsaid ? F_EVALUATION_UNSAID : F_EVALUATION]++;
 	a->act = e->eval_unsaid || e->long_act != ACT_SLEEP ? ACT_COMPUTE : ACT_SLEEP;
-	return tenth(e->eval_unsaid ? real(s, 10, 480) : wide(s, 10, 3600));
+	return pause_of(s, a, 10, e->eval_unsaid ? 480 : 3600);
 }
 
 /* How many times the usual a step takes. */
