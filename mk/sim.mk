@@ -1,6 +1,7 @@
 # The simulator: make sim SEED=n (one run; STEPS=1 shows every step), make sim-many SEEDS=1-200
 # (fails when a fault or a transition never happened)
-SIM_SRC := $(wildcard tests/sim/*.c) tests/unit/asserting.c tests/signatures.c
+SIM_SRC := $(wildcard tests/sim/*.c) tests/unit/asserting.c tests/signatures.c \
+	tests/hangs/recorded.c
 SIM_ROOMS := recipe dcore acore plan wire model base
 $(BUILD)/sim: $(call obj,$(SIM_SRC)) $(call lib,$(SIM_ROOMS))
 	$(CC) $(LDFLAGS_ALL) -o $@ $(call obj,$(SIM_SRC)) -Wl,--start-group \

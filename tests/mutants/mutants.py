@@ -108,6 +108,27 @@ MUTANTS = [
         [unit("dcore", "test_hang_pauses")],
     ),
     (
+        "a line of before a save ends it",
+        "before_phase",
+        "n->sample->iteration <= p->phase_of",
+        "false",
+        [unit("dcore", "test_hang_pauses")],
+    ),
+    (
+        "a line of before an evaluation ends it",
+        "before_phase",
+        "n->time - samples_step_us(j) <= p->phase_said",
+        "false",
+        [unit("dcore", "test_hang_pauses")],
+    ),
+    (
+        "what trains on beside a save is of before it",
+        "before_phase",
+        "if (p->phase_of != MO_NONE)",
+        "if (false)",
+        [unit("dcore", "test_hang_pauses")],
+    ),
+    (
         "a start may spin for ever",
         "hang_judge",
         "l->busy && v.quiet_us < l->spins",
