@@ -16,5 +16,7 @@ struct health_traffic watch_traffic(const struct watch *w, int area, const char 
 void watch_reply(struct watch *w, const struct sync_reply *r);
 /* What the controller does not have. */
 void watch_sync(struct watch *w, struct agent_sync *s);
+/* It has programs for a check that is thorough. */
+bool watch_doubts(const struct watch *w);
 /* Of that what jobs may wait for: no sensor values. */
 void watch_urgent(struct watch *w, struct agent_sync *s);

@@ -112,7 +112,7 @@ static int put_away(struct layers *l, const char *path)
 int layers_make(struct layers *l, int64_t job, int64_t attempt)
 {
 	_cleanup_(mo_freep) char *path = path_layer(l->m->config, job, attempt);
-	int r = mo_mkdir_p(l->dir, 0700);
+	int r = mo_mkdir_p(l->dir, 0700, false);
 
 	if (r == 0)
 		r = put_away(l, path);

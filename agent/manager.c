@@ -265,11 +265,11 @@ static int make_directories(struct manager *m, struct mo_error *err)
 	_cleanup_(mo_freep) char *steps = mo_path(runtime, "steps");
 	_cleanup_(mo_freep) char *lock = mo_path(runtime, "lock");
 	mode_t mode = mo_uid() == 0 ? 0711 : 0700; /* root's ranks of other users pass through */
-	int r = mo_mkdir_p(steps, mode);
+	int r = mo_mkdir_p(steps, mode, false);
 	if (r < 0 || mo_chmod(runtime, mode) < 0 || mo_chmod(steps, mode) < 0)
 		return mo_error_set(err, r < 0 ? r : -errno, "runtime_dir: %s: %s", runtime,
 				    strerror(r < 0 ? -r : errno));
-	r = mo_mkdir_p(state, 0755);
+	r = mo_mkdir_p(state, 0755, true);
 	if (r < 0)
 		return mo_error_set(err, r, "state_dir: %s: %s", state, strerror(-r));
 	m->lock_fd = mo_lock_file_soon(lock);

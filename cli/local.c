@@ -155,7 +155,7 @@ static int resolve_dir(const char *given, bool make, char **ret)
 	if (!dir)
 		return cli_fail(CLI_USAGE,
 				"local: neither HOME nor XDG_STATE_HOME is set; give --dir DIR");
-	int r = make ? mo_mkdir_p(dir, 0700) : 0;
+	int r = make ? mo_mkdir_p(dir, 0700, false) : 0;
 	if (r < 0)
 		return cli_fail(CLI_FAILED,
 				"local: %s: %s; choose a directory that you may write with --dir",

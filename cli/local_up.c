@@ -174,7 +174,7 @@ static int write_all(struct local *l, bool first_time, struct mo_error *err)
 	int r = 0;
 	for (size_t i = 0; i < ELEMENTSOF(dirs) && r == 0; i++) {
 		_cleanup_(mo_freep) char *path = local_path(l, "%s", dirs[i]);
-		if ((r = mo_mkdir_p(path, 0700)) < 0)
+		if ((r = mo_mkdir_p(path, 0700, false)) < 0)
 			return mo_error_set(err, r, "%s: %s", path, strerror(-r));
 	}
 	if (first_time || !l->topology)
@@ -184,7 +184,8 @@ static int write_all(struct local *l, bool first_time, struct mo_error *err)
 					 *cpus = cpus_of(&cores, i, l->nodes),
 					 *state = local_path(l, "state/%s", node),
 					 *run = local_path(l, "run/%s", node);
-		if ((r = mo_mkdir_p(state, 0700)) < 0 || (r = mo_mkdir_p(run, 0700)) < 0)
+		if ((r = mo_mkdir_p(state, 0700, false)) < 0 ||
+		    (r = mo_mkdir_p(run, 0700, false)) < 0)
 			return mo_error_set(err, r, "%s: %s", run, strerror(-r));
 		r = write_agent(l, i, node, cpus, err);
 	}

@@ -329,7 +329,7 @@ static int bootstrap_file(struct manager *m, const char *dir, enum role role, st
 
 int auth_bootstrap(struct manager *m, const char *dir, struct mo_error *err)
 {
-	int r = mo_mkdir_p(dir, 0700);
+	int r = mo_mkdir_p(dir, 0700, false);
 
 	if (r < 0)
 		return mo_error_set(err, r, "bootstrap_tokens %s: %s", dir, strerror(-r));

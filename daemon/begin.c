@@ -127,7 +127,8 @@ static int make(const char *dir, struct journal *journal, struct core *core, int
 /* What an earlier --init left that was cut short: no controller ever started on it. */
 static void clear_beginning(const char *dir)
 {
-	static const char *const names[] = { "moe.db", "moe.db-wal", "moe.db-shm", "store.id" };
+	static const char *const names[] = { "moe.db", "moe.db-wal", "moe.db-shm", "moe.db-open",
+					     "store.id" };
 
 	for (size_t i = 0; i < ELEMENTSOF(names); i++) {
 		_cleanup_(mo_freep) char *path = mo_path(dir, "%s", names[i]);
@@ -142,7 +143,7 @@ static int make_new(const char *dir, struct mo_error *err)
 	_cleanup_(core_freep) struct core *core = core_new(&core_config_default);
 	struct journal *journal = journal_new();
 	bool again = mo_access(marker, F_OK) == 0;
-	int r = mo_mkdir_p(dir, 0700);
+	int r = mo_mkdir_p(dir, 0700, true);
 
 	if (r < 0 || (r = mo_write_file(marker, "", 0, 0600, true)) < 0)
 		mo_error_set(err, r,
@@ -248,7 +249,7 @@ static int restore(const struct options *o, struct mo_error *err)
 		r = load(o->restore, &file, journal, core, &head, err);
 	if (r >= 0)
 		r = owner_make(o, err);
-	if (r >= 0 && ((r = mo_mkdir_p(o->state_dir, 0700)) < 0 ||
+	if (r >= 0 && ((r = mo_mkdir_p(o->state_dir, 0700, true)) < 0 ||
 		       (r = mo_write_file(marker, "", 0, 0600, true)) < 0))
 		mo_error_set(err, r,
 			     "%s: %s: make the state directory writable or choose another "

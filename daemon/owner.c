@@ -48,7 +48,7 @@ static int make_above(const char *dir)
 	if (!slash || slash == above)
 		return 0;
 	*slash = '\0';
-	return mo_mkdir_p(above, 0755);
+	return mo_mkdir_p(above, 0755, false);
 }
 
 static int give(const char *dir, const struct passwd *pw)

@@ -131,7 +131,7 @@ static int write_file(struct aside *m, const struct file *f, char **ret_path, st
 	mo_buf_str(&b, QUARANTINE_ENDS_SO);
 	mo_buf_add(&b, f->text.data, f->text.len);
 	mo_buf_str(&b, QUARANTINE_END);
-	int r = mo_mkdir_p(dir, 0700);
+	int r = mo_mkdir_p(dir, 0700, true);
 	if (r >= 0)
 		r = mo_write_file(*ret_path, b.data, b.len, 0600, true);
 	return r < 0 ? mo_error_set(err, r, "%s: %s", *ret_path, strerror(-r)) : 0;

@@ -16,13 +16,14 @@ UNIT_ROOMS_health := recipe acore dcore plan wire model base
 UNIT_ROOMS_engine := recipe acore wire model base
 UNIT_ROOMS_daemon := $(ROOMS_moed)
 UNIT_ROOMS_seams := $(ROOMS_moed)
+UNIT_ROOMS_seams/store := store base
 UNIT_ROOMS_seams/stepd := $(ROOMS_moe-stepd)
 UNIT_ROOMS_seams/agent := $(ROOMS_moe-agent)
 UNIT_ROOMS_agent := $(ROOMS_moe-agent)
 UNIT_ROOMS_stepd := $(ROOMS_moe-stepd)
 UNIT_ROOMS_cli := $(ROOMS_moectl)
 UNIT_DIRS := base model wire recipe plan loop http store topo dcore acore health engine daemon \
-	seams seams/stepd seams/agent agent stepd cli
+	seams seams/store seams/stepd seams/agent agent stepd cli
 # the shells' own objects, without main()
 UNIT_SHELL_daemon := $(filter-out daemon/main.c,$(SRC_moed))
 # its seams are the test's own (docs/decisions/010-seams.md)
@@ -40,7 +41,8 @@ UNIT_BED_plan := tests/unit/recipe/read.c
 UNIT_BED_cli := $(addprefix tests/unit/dcore/,world.c world_check.c world_health.c toy.c) \
 	tests/signatures.c
 UNIT_BED_seams := $(UNIT_BED_cli)
-UNIT_BED_seams/stepd := $(addprefix tests/unit/seams/,time.c disk.c streams.c people.c)
+UNIT_BED_seams/stepd := $(addprefix tests/unit/seams/,time.c disk.c files.c streams.c people.c)
+UNIT_BED_seams/store := $(UNIT_BED_seams/stepd) tests/unit/seams/vfs.c
 UNIT_BED_seams/agent := $(UNIT_BED_seams/stepd)
 TEST_LIBS := -lcmocka -lmicrohttpd -lsystemd -ljson-c -lsqlite3 -lfyaml -lpcre2-8 -lhwloc -lnuma \
 	-lgnutls -lm

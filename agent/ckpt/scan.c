@@ -465,7 +465,7 @@ int scan_probe(const char *dir, struct mo_error *err)
 {
 	_cleanup_(mo_freep) char *tag = mo_random_hex(8);
 	_cleanup_(mo_freep) char *path = mo_path(dir, ".moe-probe-%s", tag ? tag : "x");
-	int r = mo_mkdir_p(dir, 0777);
+	int r = mo_mkdir_p(dir, 0777, false);
 	int fd =
 		r < 0 ? -1 : open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 

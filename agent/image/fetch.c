@@ -101,7 +101,7 @@ static int open_layout(struct job *j, struct mo_error *err)
 {
 	_cleanup_(mo_freep) char *blobs = mo_path(j->dir, "blobs/sha256");
 	_cleanup_(mo_freep) char *version = mo_path(j->dir, "oci-layout");
-	int r = mo_mkdir_p(blobs, 0755);
+	int r = mo_mkdir_p(blobs, 0755, false);
 
 	if (r >= 0) {
 		j->layout = mo_open_at(AT_FDCWD, j->dir, O_RDONLY | O_DIRECTORY, 0);

@@ -47,7 +47,7 @@ static int open_cache(const struct args *a, const struct mo_identity *who, char 
 		      struct mo_error *err)
 {
 	*ret = a->own ? mo_path(a->dir, "%lld", (long long)who->uid) : mo_strdup(a->dir);
-	int r = mo_mkdir_p(a->dir, 0755);
+	int r = mo_mkdir_p(a->dir, 0755, false);
 
 	if (r >= 0 && a->own && mo_mkdir(*ret, 0700) < 0 && errno != EEXIST)
 		r = -errno;

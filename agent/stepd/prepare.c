@@ -347,7 +347,7 @@ int prepare_begin(struct stepd *s, struct prepared **ret, const char **ret_cause
 	*ret_cause = "exec";
 	if (p->null_fd < 0)
 		return mo_error_set(err, -errno, "/dev/null: %s", strerror(errno));
-	r = mo_mkdir_p(s->spool.log_dir, 0755);
+	r = mo_mkdir_p(s->spool.log_dir, 0755, false);
 	if (r < 0)
 		return mo_error_set(err, r, "%s: %s", s->spool.log_dir, strerror(-r));
 	for (size_t i = 0; i < s->n_ranks; i++)

@@ -111,7 +111,19 @@ int mo_write_file(const char *path, const void *data, size_t n, mode_t mode, boo
 	return sync ? sync_parent(path) : 0;
 }
 
-int mo_mkdir_p(const char *path, mode_t mode)
+/* One that was there may have been made by somebody who died before he synced it; whose parent may
+ * not be opened, that is not ours to say. */
+static int make_dir(const char *path, mode_t mode, bool sync)
+{
+	bool made = mo_mkdir(path, mode) == 0;
+	int r = made || errno == EEXIST ? 0 : -errno;
+
+	if (r == 0 && sync)
+		r = sync_parent(path);
+	return made || r != -EACCES ? r : 0;
+}
+
+int mo_mkdir_p(const char *path, mode_t mode, bool sync)
 {
 	_cleanup_(mo_freep) char *p = mo_strdup(path);
 	struct stat st;
@@ -120,14 +132,14 @@ int mo_mkdir_p(const char *path, mode_t mode)
 		if (*s != '/')
 			continue;
 		*s = 0;
-		if (mo_mkdir(p, mode) < 0 && errno != EEXIST)
-			return -errno;
+		int r = make_dir(p, mode, sync);
+		if (r < 0)
+			return r;
 		*s = '/';
 	}
-	if (mo_mkdir(p, mode) == 0)
-		return 0;
-	if (errno != EEXIST)
-		return -errno;
+	int r = make_dir(p, mode, sync);
+	if (r < 0)
+		return r;
 	return mo_stat(p, &st) < 0 ? -errno : S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
 }
 

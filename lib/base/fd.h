@@ -23,7 +23,8 @@ int mo_read_file_at(int dirfd, const char *path, size_t max, struct mo_buf *b);
 /* Atomic replacement: tmp in the same directory, write, fsync when sync, rename, fsync of the
  * directory when sync. mode e.g. 0600. */
 int mo_write_file(const char *path, const void *data, size_t n, mode_t mode, bool sync);
-int mo_mkdir_p(const char *path, mode_t mode);
+/* With all above it; sync: they last, as what is synced in them does. */
+int mo_mkdir_p(const char *path, mode_t mode, bool sync);
 /* path and everything below, links not followed; missing is fine */
 int mo_rm_rf(const char *path);
 char *mo_path(const char *dir, const char *fmt, ...) _printf_(2, 3); /* "dir/…", caller frees */

@@ -1,7 +1,7 @@
 /* See log_whole.h. A version that does not know the file leaves it where it is. When it ends in
  * order it puts its log into moe.db, which is newer than the file then; a log that it begins
  * anew is of another line. SQLite puts a log that grew long into moe.db while it goes on, too:
- * the file is written again behind that, so that only an end in order leaves moe.db newer. */
+ * the file is written behind each transaction, so that only an end in order leaves moe.db newer. */
 #include "lib/store/log_whole.h"
 
 #include <errno.h>
@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "lib/base/assert.h"
+#include "lib/base/crc32c.h"
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
 
@@ -25,11 +26,6 @@ static bool newer(const struct stat *a, const struct stat *b)
 {
 	return a->st_mtim.tv_sec != b->st_mtim.tv_sec ? a->st_mtim.tv_sec > b->st_mtim.tv_sec
 						      : a->st_mtim.tv_nsec > b->st_mtim.tv_nsec;
-}
-
-static bool same_time(const struct timespec *a, const struct timespec *b)
-{
-	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
 }
 
 static uint32_t number_at(const uint8_t *p)
@@ -50,21 +46,53 @@ static int64_t line_of(const char *log)
 	return (uint32_t)(number_at(head + SALT_AT) - number_at(head + CHECKPOINTS_AT));
 }
 
-/* "BYTES LINE", or "BYTES"; of an earlier version, or of one whose machine lost power: empty. */
-static void read_mark(const char *path, int64_t *ret_bytes, int64_t *ret_line)
+struct mark {
+	int64_t bytes, line, through;
+};
+
+/* "BYTES LINE THROUGH CHECKSUM", each as wide as it can become. Of an earlier version "BYTES LINE",
+ * "BYTES", or nothing, as of one whose machine lost power. */
+static char *mark_text(const struct mark *k)
+{
+	_cleanup_(mo_freep) char *text = mo_printf("%010lld %010lld %019lld", (long long)k->bytes,
+						   (long long)k->line, (long long)k->through);
+
+	return mo_printf("%s %08x\n", text, (unsigned)mo_crc32c(0, text, strlen(text)));
+}
+
+static void read_mark(const char *path, struct mark *ret)
 {
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
-	char *space;
+	char *rest, *words[4] = { 0 };
+	struct mark k;
 
-	*ret_bytes = LOG_WHOLE_BYTES;
-	*ret_line = NO_LINE;
+	*ret = (struct mark){ .bytes = LOG_WHOLE_BYTES, .line = NO_LINE };
 	if (mo_read_file(path, 64, &b) < 0 || b.len == 0)
 		return;
-	space = strchr(b.data, ' ');
-	if (space)
-		*space++ = '\0';
-	if (mo_parse_i64(b.data, LOG_WHOLE_BYTES, LOG_KEEP_BYTES, ret_bytes) >= 0 && space)
-		(void)mo_parse_i64(space, 0, UINT32_MAX, ret_line);
+	_cleanup_(mo_freep) char *whole = mo_strdup(b.data);
+	rest = b.data;
+	for (size_t i = 0; i < ELEMENTSOF(words); i++)
+		words[i] = strsep(&rest, " \n");
+	(void)mo_parse_i64(words[0], LOG_WHOLE_BYTES, LOG_KEEP_BYTES, &ret->bytes);
+	if (words[1])
+		(void)mo_parse_i64(words[1], 0, UINT32_MAX, &ret->line);
+	k = *ret;
+	if (!words[2] || mo_parse_i64(words[2], 0, INT64_MAX, &k.through) < 0)
+		return;
+	_cleanup_(mo_freep) char *again = mark_text(&k);
+	if (mo_streq(again, whole))
+		*ret = k;
+}
+
+static void write_mark(const char *path, const struct mark *k)
+{
+	_cleanup_(mo_freep) char *text = mark_text(k);
+	_cleanup_(mo_closep) int fd =
+		mo_open_at(AT_FDCWD, path, O_WRONLY | O_CREAT | O_NOFOLLOW, 0600);
+
+	/* a full disk: with the next transaction */
+	if (fd >= 0)
+		(void)mo_write_all(fd, text, strlen(text));
 }
 
 #define WAY_OUT \
@@ -76,19 +104,19 @@ int log_whole_check(const char *dir, struct mo_error *err)
 	_cleanup_(mo_freep) char *mark = mo_path(dir, OPEN_NAME), *db = mo_path(dir, "moe.db"),
 				 *log = mo_path(dir, "moe.db-wal");
 	struct stat marked, base, there;
-	int64_t bytes, line, found;
+	struct mark k;
 
 	if (mo_stat(mark, &marked) < 0 || mo_stat(db, &base) < 0)
 		return 0;
-	read_mark(mark, &bytes, &line);
-	if (mo_stat(log, &there) >= 0 && there.st_size < bytes) {
-		found = line_of(log);
-		if (line != NO_LINE && found != NO_LINE && found != line)
+	read_mark(mark, &k);
+	if (mo_stat(log, &there) >= 0 && there.st_size < k.bytes) {
+		int64_t found = line_of(log);
+		if (k.line != NO_LINE && found != NO_LINE && found != k.line)
 			return 0;
 		return mo_error_set(err, -EBADMSG,
 				    "%s: it was cut: %lld bytes are there, of at least %lld: "
 				    "records are lost: " WAY_OUT,
-				    log, (long long)there.st_size, (long long)bytes, mark);
+				    log, (long long)there.st_size, (long long)k.bytes, mark);
 	}
 	if (mo_stat(log, &there) < 0 && errno == ENOENT && !newer(&base, &marked))
 		return mo_error_set(err, -EBADMSG,
@@ -96,6 +124,15 @@ int log_whole_check(const char *dir, struct mo_error *err)
 				    "in it: bring it back, or " WAY_OUT,
 				    log, mark);
 	return 0;
+}
+
+int64_t log_whole_through(const char *dir)
+{
+	_cleanup_(mo_freep) char *path = mo_path(dir, OPEN_NAME);
+	struct mark k;
+
+	read_mark(path, &k);
+	return k.through;
 }
 
 /* A sync after a write behind the end of a file waits for the file system's journal, and with it
@@ -117,38 +154,32 @@ static bool lengthen(const char *path)
 }
 
 /* The line of what was there may end with the first transaction: it is written behind that. */
-void log_whole_open(struct log_whole *g, const char *dir)
+void log_whole_open(struct log_whole *g, const char *dir, int64_t through)
 {
 	_cleanup_(mo_freep) char *mark = mo_path(dir, OPEN_NAME), *log = mo_path(dir, "moe.db-wal");
-	_cleanup_(mo_freep) char *text = mo_printf("%lld\n", LOG_WHOLE_BYTES);
 
-	log_whole_close(dir);
-	g->bytes = lengthen(log) && mo_write_file(mark, text, strlen(text), 0600, false) >= 0
-			   ? LOG_WHOLE_BYTES
-			   : 0;
-	g->has_line = false;
+	*g = (struct log_whole){ .line = NO_LINE };
+	if (!lengthen(log)) {
+		log_whole_close(dir);
+		return;
+	}
+	g->bytes = LOG_WHOLE_BYTES;
+	write_mark(mark, &(struct mark){ g->bytes, NO_LINE, through });
 }
 
-void log_whole_written(struct log_whole *g, const char *dir)
+void log_whole_written(struct log_whole *g, const char *dir, int64_t through)
 {
 	_cleanup_(mo_freep) char *log = g->bytes ? mo_path(dir, "moe.db-wal") : NULL;
-	_cleanup_(mo_freep) char *db = g->bytes ? mo_path(dir, "moe.db") : NULL;
-	struct stat st, base;
+	_cleanup_(mo_freep) char *mark = g->bytes ? mo_path(dir, OPEN_NAME) : NULL;
+	struct stat st;
 
-	if (!log || mo_stat(log, &st) < 0 || mo_stat(db, &base) < 0)
+	if (!log || mo_stat(log, &st) < 0)
 		return;
-	int64_t bytes = MO_MIN((int64_t)st.st_size, LOG_KEEP_BYTES);
-	if (g->has_line && bytes <= g->bytes && same_time(&base.st_mtim, &g->based))
-		return;
-	_cleanup_(mo_freep) char *mark = mo_path(dir, OPEN_NAME);
-	_cleanup_(mo_freep) char *text =
-		mo_printf("%lld %lld", (long long)MO_MAX(bytes, g->bytes), (long long)line_of(log));
-	/* a full disk: with the next transaction */
-	if (mo_write_file(mark, text, strlen(text), 0600, false) < 0)
-		return;
-	g->bytes = MO_MAX(bytes, g->bytes);
+	g->bytes = MO_MAX(g->bytes, MO_MIN((int64_t)st.st_size, LOG_KEEP_BYTES));
+	if (!g->has_line)
+		g->line = line_of(log);
 	g->has_line = true;
-	g->based = base.st_mtim;
+	write_mark(mark, &(struct mark){ g->bytes, g->line, through });
 	mo_assert(g->bytes >= LOG_WHOLE_BYTES && g->bytes <= LOG_KEEP_BYTES);
 }
 

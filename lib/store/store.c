@@ -40,6 +40,7 @@ struct store {
 	char *snapshot;   /* the name of its file; NULL: none, or its text is in its row */
 	int64_t oldest;   /* no record below is stored */
 	int64_t damaged;  /* the first record that could not be read; 0 = none */
+	int64_t through;  /* the last process stored up to this one at least; 0 = not known */
 };
 
 static int prepare(struct store *s, struct mo_error *err)
@@ -75,6 +76,16 @@ static int prepare(struct store *s, struct mo_error *err)
 	return 0;
 }
 
+static void guard(struct store *s)
+{
+	log_whole_open(&s->log, s->dir, s->last_seq);
+	/* with a transaction in it the log has a line, and whoever closes the database after a
+	 * kill, by whatever program, writes into moe.db */
+	if (database_set_version(&s->database, s->database.version) == SQLITE_OK)
+		log_whole_written(&s->log, s->dir, s->last_seq);
+	s->opened = true;
+}
+
 int store_open(const char *dir, struct store **ret, struct mo_error *err)
 {
 	_cleanup_(store_freep) struct store *s = mo_alloc(sizeof(*s));
@@ -82,7 +93,7 @@ int store_open(const char *dir, struct store **ret, struct mo_error *err)
 	assert(dir && ret);
 	s->lock = -1;
 	s->dir = mo_strdup(dir);
-	int r = mo_mkdir_p(dir, 0700);
+	int r = mo_mkdir_p(dir, 0700, true);
 	if (r < 0)
 		return mo_error_set(err, r,
 				    "%s: %s: make the state directory writable or choose another "
@@ -107,12 +118,9 @@ int store_open(const char *dir, struct store **ret, struct mo_error *err)
 	if (r < 0)
 		return r;
 	store_make_ballast(s);
-	log_whole_open(&s->log, s->dir);
-	/* with a transaction in it the log has a line, and whoever closes the database after a
-	 * kill, by whatever program, writes into moe.db */
-	if (database_set_version(&s->database, s->database.version) == SQLITE_OK)
-		log_whole_written(&s->log, s->dir);
-	s->opened = true;
+	s->through = log_whole_through(s->dir);
+	if (s->through <= s->last_seq)
+		guard(s);
 	*ret = TAKE_PTR(s);
 	return 0;
 }
@@ -174,9 +182,10 @@ int store_append(struct store *s, char *const *texts, size_t n, struct mo_error 
 		rc = database_step(s->commit);
 	if (rc != SQLITE_OK)
 		return abandon(s, rc, err, "storing records");
-	log_whole_written(&s->log, s->dir);
 	s->database.version = version;
 	s->last_seq += (int64_t)n;
+	if (s->opened)
+		log_whole_written(&s->log, s->dir, s->last_seq);
 	s->oldest = MO_MAX(s->oldest, trimmed + 1);
 	mo_assert(s->last_seq >= s->folded && s->oldest <= s->last_seq + 1);
 	return 0;
@@ -218,6 +227,16 @@ void store_remove_strays(struct store *s)
 	snapshot_file_remove_others(s->dir, s->snapshot);
 }
 
+static int damaged_at(struct store *s, int64_t seq, struct mo_error *err)
+{
+	s->damaged = seq;
+	return mo_error_set(err, -EBADMSG,
+			    "%s/moe.db: record %lld is damaged or missing, and whose it was cannot "
+			    "be told: 'moed --quarantine' goes back to the moment before it; or "
+			    "restore a backup, when that is newer",
+			    s->dir, (long long)seq);
+}
+
 int store_read(struct store *s, int (*on_snapshot)(void *arg, const char *text, size_t n),
 	       int (*on_record)(void *arg, int64_t seq, const char *text, size_t n), void *arg,
 	       struct mo_error *err)
@@ -241,15 +260,8 @@ int store_read(struct store *s, int (*on_snapshot)(void *arg, const char *text, 
 		const char *text = sqlite3_column_blob(q, 2);
 		size_t n = (size_t)sqlite3_column_bytes(q, 2);
 		if (sqlite3_column_int64(q, 0) != seq + 1 ||
-		    store_checksum(text, n) != sqlite3_column_int64(q, 1)) {
-			s->damaged = seq + 1;
-			return mo_error_set(err, -EBADMSG,
-					    "%s/moe.db: record %lld is damaged or missing, and "
-					    "whose it was cannot be told: 'moed --quarantine' goes "
-					    "back to the moment before it; or restore a backup, "
-					    "when that is newer",
-					    s->dir, (long long)seq + 1);
-		}
+		    store_checksum(text, n) != sqlite3_column_int64(q, 1))
+			return damaged_at(s, seq + 1, err);
 		seq++;
 		r = on_record(arg, seq, text, n);
 		if (r != 0)
@@ -257,6 +269,9 @@ int store_read(struct store *s, int (*on_snapshot)(void *arg, const char *text, 
 	}
 	if (rc != SQLITE_DONE)
 		return database_error(&s->database, rc, err, "reading records");
+	/* SQLite takes a log of which one bit is another for one that ended there */
+	if (s->through > s->last_seq)
+		return damaged_at(s, s->last_seq + 1, err);
 	r = snapshot_file_check_end(s->dir, s->last_seq, err);
 	if (r < 0)
 		return r;
@@ -332,6 +347,9 @@ int store_adopt_snapshot(struct store *s, int64_t seq, int64_t *ret_bytes, struc
 		rc = database_step(s->commit);
 	if (rc != SQLITE_OK)
 		return abandon(s, rc, err, "storing a snapshot");
+	if (s->through > s->last_seq) /* who makes one of what is left goes on without the rest */
+		log_whole_close(s->dir);
+	s->through = 0;
 	if (old)
 		mo_remove_at(AT_FDCWD, old, 0);
 	free(s->snapshot);

@@ -122,9 +122,9 @@ void control_start(struct sim *s)
 	if (s->ctl.up)
 		return;
 	if (!s->ctl.shadow)
-		s->ctl.shadow = sim_core();
+		s->ctl.shadow = sim_core(s);
 	past_restore(s);
-	s->ctl.core = sim_core();
+	s->ctl.core = sim_core(s);
 	core_signatures(s->ctl.core, test_signatures());
 	mo_desc_init(&state_desc, &copy);
 	mo_desc_copy(&state_desc, &copy, core_state(s->ctl.shadow));
@@ -283,6 +283,7 @@ static void store(struct sim *s, const struct core_out *out)
 		if (j && j->state != r->transition->state)
 			s->move_counts[j->state * _JOB_STATE_N + r->transition->state]++;
 		check_health(s, r);
+		check_history(s, r);
 		if (r->type == REC_PLACE)
 			sim_job(s, r->job)->unheard =
 				job_find(core_state(s->ctl.shadow), r->job)->unheard;
@@ -385,7 +386,7 @@ void control_turn(struct sim *s)
 	if (out.n_records && sim_fault(s, F_CRASH_BEFORE_STORE, 0.0006)) {
 		/* nothing of this turn ever happened: the stored state is older than the core's */
 		core_free(s->ctl.core);
-		s->ctl.core = sim_core();
+		s->ctl.core = sim_core(s);
 		core_signatures(s->ctl.core, test_signatures());
 		struct state copy;
 		mo_desc_init(&state_desc, &copy);

@@ -51,7 +51,7 @@ static void test_write_read(void **state)
 	assert_int_equal(mo_write_file(missing, "x", 1, 0600, true), -ENOENT);
 	/* a failed replacement leaves no temporary file: the directory can be removed */
 	tmp = mo_path(dir, "sub");
-	assert_int_equal(mo_mkdir_p(tmp, 0700), 0);
+	assert_int_equal(mo_mkdir_p(tmp, 0700, false), 0);
 	assert_int_equal(mo_write_file(tmp, "x", 1, 0600, true), -EISDIR);
 	assert_int_equal(rmdir(tmp), 0);
 	assert_int_equal(unlink(path), 0);
@@ -67,14 +67,14 @@ static void test_mkdir_rm(void **state)
 	_cleanup_(mo_freep) char *file = mo_path(dir, "file"), *below = mo_path(dir, "file/x"),
 				 *retained = mo_path(outside, "kept");
 
-	assert_int_equal(mo_mkdir_p(deep, 0700), 0);
-	assert_int_equal(mo_mkdir_p(deep, 0700), 0);
-	assert_int_equal(mo_mkdir_p(outside, 0700), 0);
+	assert_int_equal(mo_mkdir_p(deep, 0700, false), 0);
+	assert_int_equal(mo_mkdir_p(deep, 0700, false), 0);
+	assert_int_equal(mo_mkdir_p(outside, 0700, false), 0);
 	assert_int_equal(mo_write_file(retained, "", 0, 0600, false), 0);
 	assert_int_equal(symlink(outside, link), 0);
 	assert_int_equal(mo_write_file(file, "", 0, 0600, false), 0);
-	assert_int_equal(mo_mkdir_p(file, 0700), -ENOTDIR);
-	assert_int_equal(mo_mkdir_p(below, 0700), -ENOTDIR);
+	assert_int_equal(mo_mkdir_p(file, 0700, false), -ENOTDIR);
+	assert_int_equal(mo_mkdir_p(below, 0700, false), -ENOTDIR);
 	assert_int_equal(mo_rm_rf(top), 0);
 	assert_int_equal(access(top, F_OK), -1);
 	assert_int_equal(access(retained, F_OK), 0);

@@ -185,7 +185,7 @@ static void test_parts(void **state)
 	assert_non_null(mkdtemp(top));
 	_cleanup_(mo_freep) char *main_file = mo_path(top, "agent.yaml"),
 				 *dir = mo_path(top, "agent.d");
-	assert_int_equal(mo_mkdir_p(dir, 0755), 0);
+	assert_int_equal(mo_mkdir_p(dir, 0755, false), 0);
 	write_part(dir, "20-later.yaml", "url: later\n");
 	write_part(dir, "10-first.yaml", "url: first\ncount: 7\n");
 	write_part(dir, "30-not.yaml.bak", "url: bak\n");

@@ -277,7 +277,7 @@ static void test_files_without_rows(void **state)
 
 	assert_non_null(mkdtemp(dir));
 	_cleanup_(mo_freep) char *engines = mo_path(dir, "engines");
-	assert_int_equal(mo_mkdir_p(engines, 0700), 0);
+	assert_int_equal(mo_mkdir_p(engines, 0700, false), 0);
 	setenv("MOE_DATA_DIR", dir, 1);
 	write_engine(dir, "own4", "plan: {like: maxtext, eager: true, xla: false}\n");
 	for (size_t i = 0; i < ELEMENTSOF(rows); i++)

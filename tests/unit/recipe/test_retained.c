@@ -46,7 +46,7 @@ static void files_that_change(void **state)
 	assert_non_null(mkdtemp(dir));
 	_cleanup_(mo_freep) char *gpus = mo_path(dir, "gpus"),
 				 *path = mo_path(dir, "gpus/toy.yaml");
-	assert_int_equal(mo_mkdir_p(gpus, 0700), 0);
+	assert_int_equal(mo_mkdir_p(gpus, 0700, false), 0);
 	setenv("MOE_DATA_DIR", dir, 1);
 	for (int i = 0; i < 4; i++) {
 		write_gpu(path, 100 + i / 2);
@@ -76,7 +76,7 @@ static void rested_files_that_are_exchanged(void **state)
 	assert_non_null(mkdtemp(dir));
 	_cleanup_(mo_freep) char *below = mo_path(dir, "gpus"),
 				 *path = mo_path(dir, "gpus/toy.yaml");
-	assert_int_equal(mo_mkdir_p(below, 0700), 0);
+	assert_int_equal(mo_mkdir_p(below, 0700, false), 0);
 	setenv("MOE_DATA_DIR", dir, 1);
 	for (int i = 0; i < 8; i++) {
 		_cleanup_(mo_freep) char *shipped =
@@ -139,7 +139,7 @@ static void profiles_that_change(void **state)
 
 	assert_non_null(mkdtemp(dir));
 	_cleanup_(mo_freep) char *env = mo_path(dir, "env"), *path = mo_path(dir, "env/B.yaml");
-	assert_int_equal(mo_mkdir_p(env, 0700), 0);
+	assert_int_equal(mo_mkdir_p(env, 0700, false), 0);
 	setenv("MOE_DATA_DIR", dir, 1);
 	write_profile(dir, "A", "torch", 1);
 	write_profile(dir, "B", "[torch, command]", 2);

@@ -7,7 +7,6 @@
 #include "daemon/agent_answer.h"
 #include "lib/wire/encode.h"
 
-void seam_store_done(void);
 static struct seam_answer answers[64];
 static int64_t n_messages;
 static char *token;
@@ -22,14 +21,19 @@ void seam_token(const char *id)
 	mo_str_set(&token, id);
 }
 
+int64_t seam_request(void)
+{
+	assert_true((size_t)n_messages + 1 < ELEMENTSOF(answers));
+	return ++n_messages;
+}
+
 int64_t seam_say(struct manager *m, enum agent_word word, const struct mo_desc *d, const void *obj)
 {
 	_cleanup_(mo_buf_done) struct mo_buf body = { 0 };
 	struct agent_message msg = { .token_id = token, .user = "agent", .address = "" };
 
 	wire_encode(d, obj, &body);
-	msg.request = ++n_messages;
-	assert_true((size_t)n_messages < ELEMENTSOF(answers));
+	msg.request = seam_request();
 	msg.body = body.data;
 	msg.n = body.len;
 	agent_message(m, word, &msg);
@@ -70,6 +74,6 @@ void seam_done(void)
 		answers[i] = (struct seam_answer){ 0 };
 	}
 	mo_str_set(&token, NULL);
+	n_messages = 0;
 	seam_disk_done();
-	seam_store_done();
 }

@@ -1,14 +1,10 @@
-/* The controller's world (world.h): its store is memory too, agents are whoever calls
- * agent_message(). */
+/* The controller's world (world.h): agents are whoever calls agent_message(). */
 #pragma once
 #include "tests/unit/seams/world.h"
 
 #include "daemon/agent_message.h"
 #include "daemon/manager.h"
 
-/* store.c */
-size_t seam_records(void);
-void seam_store_fails(int error); /* from now on; 0: it works again */
 /* answers.c: what went back to the message of this number */
 struct seam_answer {
 	int status;
@@ -16,5 +12,6 @@ struct seam_answer {
 };
 const struct seam_answer *seam_answer(int64_t request); /* NULL: none yet */
 void seam_token(const char *id);                        /* with which every message comes */
+int64_t seam_request(void);                             /* its number */
 int64_t seam_say(struct manager *m, enum agent_word word, const struct mo_desc *d, const void *obj);
 void seam_done(void);

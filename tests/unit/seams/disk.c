@@ -1,30 +1,23 @@
-/* In place of lib/base/file.c: files, directories and locks in memory, with the faults of a disk,
- * and streams, which are descriptors too. What was not synced does not survive a loss of power. */
+/* In place of lib/base/file.c: descriptors, of files (files.h), directories, locks and streams, and
+ * the faults of a disk. */
 #include "tests/unit/seams/world.h"
 
 #include <errno.h>
+#include <fnmatch.h>
 #include <unistd.h>
 
 #include "lib/base/file.h"
 #include "lib/base/desc.h"
 #include "lib/base/identity.h"
 #include "lib/base/parse.h"
+#include "tests/unit/seams/files.h"
 #include "tests/unit/seams/streams.h"
 
 #define FIRST_FD 100
 
-struct file {
-	char *name; /* NULL: removed */
-	struct mo_buf data;
-	bool dir;
-	int open;             /* by so many descriptors */
-	int lock;             /* the descriptor that holds it, 0 none, -1 somebody else */
-	char *name_synced;    /* as the disk has it, */
-	struct mo_buf synced; /* and its bytes */
-};
-static struct file files[256];
 static struct seam_fd fds[256];
 static size_t n_syncs, n_temps, n_changes;
+static const char *lying; /* what is named so is never synced */
 static struct {
 	bool armed, crash, dead;
 	size_t left;
@@ -90,47 +83,39 @@ void seam_alive(void)
 
 /* ---- names ---- */
 
-static struct file *find(const char *name)
+struct below {
+	const char *dir;
+	void (*fn)(void *arg, struct file *f);
+	void *arg;
+	bool any;
+};
+
+static void one_below(void *arg, struct file *f)
 {
-	for (size_t i = 0; i < ELEMENTSOF(files); i++)
-		if (files[i].name && mo_streq(files[i].name, name))
-			return &files[i];
-	return NULL;
+	struct below *b = arg;
+
+	if (!file_is_below(f->name, b->dir))
+		return;
+	b->any = true;
+	if (b->fn)
+		b->fn(b->arg, f);
 }
 
-static bool is_below(const char *name, const char *dir)
+/* fn may be NULL; whether there is one */
+static bool each_below(const char *dir, void (*fn)(void *arg, struct file *f), void *arg)
 {
-	size_t n = strlen(dir);
+	struct below b = { .dir = dir, .fn = fn, .arg = arg };
 
-	return mo_starts_with(name, dir) && name[n] == '/';
+	file_each(one_below, &b);
+	return b.any;
 }
 
 /* A directory is there when it was made, or something is below it. */
 static bool is_dir(const char *name)
 {
-	struct file *f = find(name);
+	const struct file *f = file_find(name);
 
-	if (f)
-		return f->dir;
-	for (size_t i = 0; i < ELEMENTSOF(files); i++)
-		if (files[i].name && is_below(files[i].name, name))
-			return true;
-	return mo_streq(name, "/");
-}
-
-static struct file *make(const char *name)
-{
-	struct file *f = find(name);
-
-	for (size_t i = 0; !f && i < ELEMENTSOF(files); i++)
-		if (!files[i].name && !files[i].open && !files[i].name_synced)
-			f = &files[i];
-	assert_non_null(f);
-	if (!f->name)
-		f->dir = false;
-	mo_str_set(&f->name, name);
-	mo_buf_reset(&f->data);
-	return f;
+	return f ? f->dir : each_below(name, NULL, NULL) || mo_streq(name, "/");
 }
 
 static struct seam_fd *fd_of(int fd)
@@ -163,34 +148,50 @@ static char *whole(int at, const char *path)
 
 void seam_put(const char *path, const char *text)
 {
-	mo_buf_str(&make(path)->data, text);
+	struct file *f = file_find(path);
+
+	if (!f)
+		f = file_new(path, false);
+	mo_buf_reset(&f->data);
+	seam_append(path, text);
+	file_settle(f);
 }
 
 void seam_append(const char *path, const char *text)
 {
-	struct file *f = find(path);
+	struct file *f = file_find(path);
+	size_t at = f ? f->data.len : 0;
 
-	mo_buf_str(&(f ? f : make(path))->data, text);
+	if (!f)
+		f = file_new(path, false);
+	mo_buf_str(&f->data, text);
+	file_touched(f, at, strlen(text));
 }
 
 const char *seam_text(const char *path)
 {
-	struct file *f = find(path);
+	const struct file *f = file_find(path);
 
 	return !f ? NULL : f->data.data ? f->data.data : "";
 }
 
 bool seam_exists(const char *path)
 {
-	return find(path) || is_dir(path);
+	return file_find(path) || is_dir(path);
+}
+
+static void lose(void *arg, struct file *f)
+{
+	file_lose(f);
 }
 
 void seam_remove(const char *path)
 {
-	for (size_t i = 0; i < ELEMENTSOF(files); i++)
-		if (files[i].name &&
-		    (mo_streq(files[i].name, path) || is_below(files[i].name, path)))
-			mo_str_set(&files[i].name, NULL);
+	struct file *f = file_find(path);
+
+	each_below(path, lose, NULL);
+	if (f)
+		file_lose(f);
 }
 
 size_t seam_syncs(void)
@@ -198,30 +199,61 @@ size_t seam_syncs(void)
 	return n_syncs;
 }
 
+void seam_syncs_lie(const char *pattern)
+{
+	lying = pattern;
+}
+
 void seam_lock(const char *path, bool held)
 {
-	struct file *f = find(path);
+	struct file *f = file_find(path);
 
-	if (!f)
-		f = make(path);
+	if (!f) {
+		seam_put(path, "");
+		f = file_find(path);
+	}
 	assert_true(f->lock <= 0);
 	f->lock = held ? -1 : 0;
 }
 
-void seam_power_loss(void)
+void seam_power_loss(uint64_t seed)
 {
+	file_power_loss(seed);
 	seam_remove("/run");
-	for (size_t i = 0; i < ELEMENTSOF(files); i++) {
-		struct file *f = &files[i];
+}
 
-		if (f->dir)
-			continue;
-		mo_str_set(&f->name, f->name_synced && is_below(f->name_synced, "/run")
-					     ? NULL
-					     : f->name_synced);
-		mo_buf_reset(&f->data);
-		mo_buf_add(&f->data, f->synced.data, f->synced.len);
+struct rot {
+	size_t n, at; /* bytes of all files; of which one */
+	char *what;
+};
+
+static void count_bytes(void *arg, struct file *f)
+{
+	((struct rot *)arg)->n += f->data.len;
+}
+
+static void rot_one(void *arg, struct file *f)
+{
+	struct rot *r = arg;
+
+	if (!r->what && r->at < f->data.len) {
+		f->data.data[r->at] ^= (char)(1 << r->at % 8);
+		r->what = mo_printf("%s at %zu of %zu", f->name, r->at, f->data.len);
+	} else {
+		r->at -= r->what ? 0 : f->data.len;
 	}
+}
+
+char *seam_rot(const char *dir, uint64_t seed)
+{
+	struct rot r = { 0 };
+
+	each_below(dir, count_bytes, &r);
+	if (r.n == 0)
+		return NULL;
+	r.at = seed % r.n;
+	each_below(dir, rot_one, &r);
+	return r.what;
 }
 
 void seam_disk_done(void)
@@ -229,15 +261,10 @@ void seam_disk_done(void)
 	for (size_t i = 0; i < ELEMENTSOF(fds); i++)
 		while (fds[i].holders > 0)
 			mo_close(FIRST_FD + (int)i);
-	for (size_t i = 0; i < ELEMENTSOF(files); i++) {
-		mo_str_set(&files[i].name, NULL);
-		mo_str_set(&files[i].name_synced, NULL);
-		mo_buf_done(&files[i].data);
-		mo_buf_done(&files[i].synced);
-		files[i] = (struct file){ 0 };
-	}
+	files_done();
 	seam_alive();
 	n_changes = 0;
+	lying = NULL;
 }
 
 /* ---- descriptors ---- */
@@ -287,7 +314,7 @@ static int opened(struct file *f, const char *dir)
 int mo_open_at(int at, const char *path, int flags, mode_t mode)
 {
 	_cleanup_(mo_freep) char *name = whole(at, path);
-	struct file *f = find(name);
+	struct file *f = file_find(name);
 	int e = 0;
 
 	if (mo_streq(name, "/dev/null"))
@@ -302,7 +329,9 @@ int mo_open_at(int at, const char *path, int flags, mode_t mode)
 		return fails(EEXIST);
 	if ((!f || (flags & O_TRUNC)) && (e = may_change()))
 		return fails(e);
-	int fd = opened(f && !(flags & O_TRUNC) ? f : make(name), NULL);
+	if (f && (flags & O_TRUNC))
+		mo_buf_reset(&f->data);
+	int fd = opened(f ? f : file_new(name, false), NULL);
 	if (fd >= 0)
 		fd_of(fd)->append = flags & O_APPEND;
 	return fd;
@@ -317,7 +346,7 @@ int mo_open_temp(char *template)
 		return fails(e);
 	snprintf(number, sizeof(number), "%06zu", n_temps++ % 1000000);
 	memcpy(template + strlen(template) - 6, number, 6);
-	return opened(make(template), NULL);
+	return opened(file_new(template, false), NULL);
 }
 
 int mo_close(int fd)
@@ -374,12 +403,13 @@ ssize_t mo_write_at(int fd, const void *data, size_t n, int64_t at)
 		n /= 2;
 		fault.left = 0;
 	}
-	while (b->len < (size_t)at)
-		mo_buf_add(b, "", 1);
+	if (b->len < (size_t)at)
+		file_resize(fd_of(fd)->file, (size_t)at);
 	size_t over = MO_MIN(n, b->len - (size_t)at);
 	if (over)
 		memcpy(b->data + at, data, over);
 	mo_buf_add(b, (const char *)data + over, n - over);
+	file_touched(fd_of(fd)->file, (size_t)at, n);
 	return (ssize_t)n;
 }
 
@@ -398,45 +428,41 @@ ssize_t mo_write(int fd, const void *data, size_t n)
 
 int mo_truncate(int fd, int64_t bytes)
 {
-	struct mo_buf *b = &fd_of(fd)->file->data;
-	int e = (size_t)bytes == b->len ? 0 : may_change();
+	struct file *f = fd_of(fd)->file;
+	int e = (size_t)bytes == f->data.len ? 0 : may_change();
 
 	if (e)
 		return fails(e);
-	while (b->len < (size_t)bytes)
-		mo_buf_add(b, "", 1);
-	b->len = (size_t)bytes;
-	if (b->data)
-		b->data[b->len] = '\0';
+	file_resize(f, (size_t)bytes);
+	f->reserved = 0;
 	return 0;
 }
 
-static void sync_names(const char *dir)
+int mo_allocate(int fd, int64_t bytes)
 {
-	for (size_t i = 0; i < ELEMENTSOF(files); i++) {
-		struct file *f = &files[i];
-		const char *name = f->name ? f->name : f->name_synced;
-		const char *slash = name ? strrchr(name, '/') : NULL;
+	int e = may_change();
 
-		if (slash && strlen(dir) == (size_t)(slash - name) && mo_starts_with(name, dir))
-			mo_str_set(&f->name_synced, f->name);
-	}
+	if (e)
+		return fails(e);
+	fd_of(fd)->file->reserved = bytes;
+	return 0;
 }
 
 int mo_sync(int fd, bool data_only)
 {
 	struct seam_fd *d = fd_of(fd);
+	const char *name = d->dir ? d->dir : d->file ? d->file->name : NULL;
 	int e = may_change();
 
 	if (e)
 		return fails(e);
 	n_syncs++;
-	if (d->dir)
-		sync_names(d->dir);
-	if (!d->file)
+	if (lying && name && fnmatch(lying, name, 0) == 0)
 		return 0;
-	mo_buf_reset(&d->file->synced);
-	mo_buf_add(&d->file->synced, d->file->data.data, d->file->data.len);
+	if (d->dir)
+		file_sync_names(d->dir);
+	if (d->file)
+		file_sync(d->file);
 	return 0;
 }
 
@@ -455,8 +481,10 @@ static int stat_of(const struct file *f, bool dir, struct stat *ret)
 	memset(ret, 0, sizeof(*ret));
 	ret->st_mode = dir ? S_IFDIR | 0700 : S_IFREG | 0600;
 	ret->st_uid = mo_uid();
-	ret->st_size = f ? (off_t)f->data.len : 0;
-	ret->st_ino = f ? (ino_t)(f - files) + 1 : 0;
+	ret->st_size = f ? MO_MAX((off_t)f->data.len, (off_t)f->reserved) : 0;
+	ret->st_ino = f ? (ino_t)f->number : 0;
+	ret->st_mtim.tv_sec = f ? f->changed_ns / 1000000000 : 0;
+	ret->st_mtim.tv_nsec = f ? f->changed_ns % 1000000000 : 0;
 	return 0;
 }
 
@@ -473,7 +501,7 @@ int mo_stat_fd(int fd, struct stat *ret)
 
 int mo_stat(const char *path, struct stat *ret)
 {
-	return seam_exists(path) ? stat_of(find(path), is_dir(path), ret) : fails(ENOENT);
+	return seam_exists(path) ? stat_of(file_find(path), is_dir(path), ret) : fails(ENOENT);
 }
 
 int mo_access(const char *path, int how)
@@ -489,34 +517,32 @@ int mo_space(const char *path, struct statvfs *ret)
 
 int mo_rename(const char *from, const char *to)
 {
-	struct file *f = find(from), *old = find(to);
+	struct file *f = file_find(from);
 	int e = f ? may_change() : ENOENT;
 
 	if (e)
 		return fails(e);
-	if (old)
-		mo_str_set(&old->name, NULL);
-	mo_str_set(&f->name, to);
+	file_rename(f, to);
 	return 0;
 }
 
 int mo_remove_at(int at, const char *path, int flags)
 {
 	_cleanup_(mo_freep) char *name = whole(at, path);
-	struct file *f = find(name);
+	struct file *f = file_find(name);
 	bool dir = is_dir(name);
 
 	if (!f && !dir)
 		return fails(ENOENT);
 	if (dir != (flags == AT_REMOVEDIR))
 		return fails(dir ? EISDIR : ENOTDIR);
-	for (size_t i = 0; dir && i < ELEMENTSOF(files); i++)
-		if (files[i].name && is_below(files[i].name, name))
-			return fails(ENOTEMPTY);
+	if (dir && each_below(name, NULL, NULL))
+		return fails(ENOTEMPTY);
 	int e = may_change();
 	if (e)
 		return fails(e);
-	mo_str_set(&f->name, NULL);
+	if (f)
+		file_remove(f);
 	return 0;
 }
 
@@ -529,7 +555,7 @@ int mo_mkdir(const char *path, mode_t mode)
 	int e = may_change();
 	if (e)
 		return fails(e);
-	make(name)->dir = true;
+	file_new(name, true);
 	return 0;
 }
 
@@ -557,26 +583,29 @@ struct mo_dir {
 	int fd;
 	char **names;
 	size_t n, next;
+	size_t prefix; /* of their paths */
 };
+
+static void add_name(void *arg, struct file *f)
+{
+	struct mo_dir *d = arg;
+
+	if (!strchr(f->name + d->prefix, '/'))
+		mo_strs_add(&d->names, &d->n, f->name + d->prefix);
+}
 
 struct mo_dir *mo_dir_open(int at, const char *path, int flags)
 {
 	_cleanup_(mo_freep) char *name = whole(at, path);
 
 	if (!is_dir(name)) {
-		errno = find(name) ? ENOTDIR : ENOENT;
+		errno = file_find(name) ? ENOTDIR : ENOENT;
 		return NULL;
 	}
 	struct mo_dir *d = mo_alloc(sizeof(*d));
 	d->fd = opened(NULL, name);
-	for (size_t i = ELEMENTSOF(files); i-- > 0;) { /* newest first: in no order */
-		const char *rest = files[i].name && is_below(files[i].name, name)
-					   ? files[i].name + strlen(name) + 1
-					   : NULL;
-
-		if (rest && !strchr(rest, '/'))
-			mo_strs_add(&d->names, &d->n, rest);
-	}
+	d->prefix = strlen(name) + 1;
+	each_below(name, add_name, d);
 	return d;
 }
 
@@ -610,7 +639,6 @@ struct mo_dir *mo_dir_free(struct mo_dir *d)
 		fail_msg(#name " was asked"); \
 		return -1; \
 	}
-NOT_ASKED(mo_allocate, int fd, int64_t bytes)
 NOT_ASKED(mo_fs_type, const char *path, int64_t *ret)
 NOT_ASKED(mo_chown, const char *path, uid_t uid, gid_t gid)
 NOT_ASKED(mo_chown_fd, int fd, uid_t uid, gid_t gid)

@@ -27,7 +27,8 @@ static struct options options = { .state_dir = (char *)DIR,
 				  .suspect_ms = 2000,
 				  .down_ms = 10000,
 				  .exit_wait_us = 10 * S,
-				  .learn_us = 3600 * S };
+				  .learn_us = 3600 * S,
+				  .history_us = 90 * 24 * 3600 * S };
 static struct manager m;
 static int64_t beat;
 
@@ -55,6 +56,7 @@ static void begin(void)
 	assert_int_equal(store_append(store, &text, 1, NULL), 0);
 	mo_desc_done(&record_desc, &r);
 	journal_free(journal);
+	store_free(store);
 }
 
 /* Of the real disk, to where a site has its own. */
@@ -76,9 +78,9 @@ static void put_shipped(const char *name)
 static int setup(void **state)
 {
 	put_shipped("failures/signatures.yaml");
-	seam_put(DIR "/moe.db", "");
 	seam_put("/proc/sys/kernel/random/boot_id", "0123-4567\n");
 	beat = 0;
+	seam_vfs();
 	begin();
 	start();
 	/* the bootstrap's, of no node: it is taken from this machine */
@@ -90,7 +92,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	seam_store_fails(0);
+	seam_fail_after(0, 0);
 	manager_done(&m);
 	seam_done();
 	return 0;
@@ -161,16 +163,22 @@ static void read_reply(int64_t request, struct sync_reply *ret)
 			 0);
 }
 
-static void submit(void)
+/* Whoever submits is answered as an agent is. */
+static int64_t submit(void)
 {
 	struct submit spec;
 	struct input *in = input_new(IN_SUBMIT, NULL);
+
+	in->of_agent = true;
+	in->core.request = seam_request();
+	int64_t request = in->core.request;
 
 	world_recipe(&spec, 2);
 	in->core.submit = mo_desc_dup(&submit_desc, &spec);
 	in->core.by.user = mo_strdup("ann");
 	mo_desc_done(&submit_desc, &spec);
 	input_push(&m, in);
+	return request;
 }
 
 /* A node that said hello, and whose sync is held. */
@@ -199,11 +207,11 @@ static void test_round(void **state)
 	assert_int_equal(reply.n_commands, 1);
 	assert_int_equal(reply.commands[0].kind, CMD_LAUNCH);
 	assert_int_equal(reply.commands[0].launch->n_local, 2);
-	size_t records = seam_records();
+	int64_t records = m.n_records;
 	reported = sync_node(&reply.commands[0]);
 	mo_desc_done(&sync_reply_desc, &reply);
 	seam_run(BEAT_MS * 1000);
-	assert_true(seam_records() > records);
+	assert_true(m.n_records > records);
 	read_reply(reported, &reply);
 	assert_int_equal(reply.n_acks, 1);
 	assert_int_equal(reply.acks[0].through, 3);
@@ -233,10 +241,39 @@ static void test_store_fails(void **state)
 {
 	int64_t request = hello();
 
-	seam_store_fails(-EIO);
+	seam_fail_after(1, EIO);
 	seam_run(0);
 	assert_true(seam_ended());
 	assert_null(seam_answer(request));
+}
+
+/* The process dies with any change of the disk, and its machine loses its power: what was said is
+ * known afterwards, and it starts by itself. */
+static void test_power_loss(void **state)
+{
+	bool died = true;
+	size_t n_said = 0, n_unsaid = 0;
+
+	for (size_t n = 1; died; n++) {
+		join();
+		seam_crash_after(n);
+		int64_t request = submit();
+		seam_run(5 * S);
+		died = seam_dead();
+		bool said = seam_answer(request) && seam_answer(request)->status < 300;
+		n_said += said;
+		n_unsaid += !said;
+		manager_done(&m);
+		seam_alive();
+		seam_power_loss(n);
+		start();
+		assert_non_null(node_find(manager_state(&m), "n1"));
+		if (said && !job_find(manager_state(&m), 1))
+			fail_msg("lost after change %zu", n);
+		teardown(state);
+		setup(state);
+	}
+	assert_true(n_said > 1 && n_unsaid > 1);
 }
 
 static void test_refused(void **state)
@@ -256,6 +293,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_round, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_beat, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_store_fails, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_power_loss, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
 	};
 

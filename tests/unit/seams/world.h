@@ -22,7 +22,7 @@ void seam_new_process(void);        /* timers and turns of the one before are go
 void seam_time_at(int64_t boot_us); /* not back */
 extern bool (*seam_ready)(void);    /* deals with one descriptor that is ready; false: none is */
 
-/* disk.c: files, directories, streams */
+/* disk.c: files, directories, streams. What is put there was there before. */
 void seam_put(const char *path, const char *text);
 void seam_append(const char *path, const char *text);
 const char *seam_text(const char *path); /* NULL: there is no such file */
@@ -39,8 +39,13 @@ bool seam_dead(void);
 void seam_alive(void); /* another process */
 /* Whether what the process does to the world beside the disk happens: it counts as a change. */
 bool seam_acts(void);
-size_t seam_changes(void);  /* so far */
-void seam_power_loss(void); /* what was not synced is gone; so is /run */
+size_t seam_changes(void); /* so far */
+/* What was not synced is gone, or, with a seed other than 0, some of it (files.h); so is /run. */
+void seam_power_loss(uint64_t seed);
+/* From now on syncs of files and directories of such names do nothing; NULL: all do something. */
+void seam_syncs_lie(const char *pattern);
+/* One bit of a file below a directory is not as it was; where, caller frees; NULL: none is. */
+char *seam_rot(const char *dir, uint64_t seed);
 void seam_disk_done(void);
 /* Somebody else holds this file's lock, or no more. */
 void seam_lock(const char *path, bool held);
@@ -59,6 +64,9 @@ int seam_listen(const char *path);
 int seam_accept(int listener); /* -1: nobody is there */
 int seam_connect(const char *path);
 void seam_datagram(const char *path, const char *text);
+
+/* vfs.c: from now on databases are files of this disk. */
+void seam_vfs(void);
 
 /* people.c: processes by number. status: as of waitpid(2), while it is dead and not yet taken */
 struct seam_process {

@@ -51,7 +51,7 @@ static void put(struct bed *b, const char *path, const char *fmt, ...)
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	*strrchr(dir, '/') = 0;
-	assert_int_equal(mo_mkdir_p(dir, 0755), 0);
+	assert_int_equal(mo_mkdir_p(dir, 0755, false), 0);
 	assert_int_equal(mo_write_file(full, text, strlen(text), 0644, false), 0);
 }
 
@@ -60,7 +60,7 @@ static void symbolic(struct bed *b, const char *path, const char *target)
 	_cleanup_(mo_freep) char *full = mo_path(b->dir, "%s", path), *dir = mo_strdup(full);
 
 	*strrchr(dir, '/') = 0;
-	assert_int_equal(mo_mkdir_p(dir, 0755), 0);
+	assert_int_equal(mo_mkdir_p(dir, 0755, false), 0);
 	assert_int_equal(symlink(target, full), 0);
 }
 
