@@ -342,11 +342,17 @@ void job_why(const struct state *s, const struct job *j, int64_t now, struct why
 		overdue = why_overdue(s, j, now, ret);
 		why_loss(j, ret);
 		why_slow(s, j, now, ret);
+		if (why_follows_failure(j))
+			why_incident(s, j, ret);
 		why_unsaved(j, ret);
 		why_beyond(j, ret);
 		why_interval(s, j, ret);
 		break;
-	case JOB_RECOVERING: why_recovering(s, j, &w, now, ret); break;
+	case JOB_RECOVERING:
+		why_recovering(s, j, &w, now, ret);
+		if (!waits && why_attempt_runs(j))
+			overdue = why_overdue(s, j, now, ret);
+		break;
 	case JOB_STOPPING:
 		if (waits)
 			why_not_gone(s, j, &w, ret);

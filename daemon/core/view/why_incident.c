@@ -61,6 +61,11 @@ static bool hang_without_cause(const struct incident *inc)
 	       (inc->first_rank == MO_NONE || !mo_streq(inc->cause, "hang"));
 }
 
+bool why_follows_failure(const struct job *j)
+{
+	return j->n_incidents > 0 && j->incidents[j->n_incidents - 1].attempt + 1 == j->attempt;
+}
+
 void why_incident(const struct state *s, const struct job *j, struct why_view *ret)
 {
 	const struct incident *inc = j->n_incidents ? &j->incidents[j->n_incidents - 1] : NULL;
@@ -77,8 +82,6 @@ void why_incident(const struct state *s, const struct job *j, struct why_view *r
 		who_was_first(s, j, inc, r);
 	if (inc->rule)
 		why_evidence(r, "%s, by signature %s: %s", inc->class, inc->rule, inc->why);
-	for (size_t i = 0; i < inc->n_evidence; i++)
-		why_evidence(r, "%s", inc->evidence[i]);
 	if (inc->action)
 		why_evidence(r, "what was done: %s%s%s", inc->action,
 			     inc->elsewhere ? ", away from " : "",
@@ -90,4 +93,7 @@ void why_incident(const struct state *s, const struct job *j, struct why_view *r
 			     "if it comes again: look at its nodes together, when it does not run "
 			     "there ('moectl fabric check RECIPE --job j-%lld')",
 			     (long long)j->id);
+	/* many, the last words of a rank among them: behind what nobody may miss */
+	for (size_t i = 0; i < inc->n_evidence; i++)
+		why_evidence(r, "%s", inc->evidence[i]);
 }

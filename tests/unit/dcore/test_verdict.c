@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "daemon/core/rules/remedy.h"
+#include "lib/model/limits.h"
 
 /* A job on so many nodes of two GPUs; 0: it has not trained yet. */
 static int64_t job_on(struct world *w, size_t nodes, int64_t ranks, int64_t iterations)
@@ -317,6 +318,54 @@ static void why_tells_everything(void **state)
 	world_done(&w);
 }
 
+/* A restart takes a moment, and people come hours later: while the next attempt runs it is told why
+ * there was one, and no more when somebody has restarted the job since. */
+static void why_tells_it_while_the_next_one_runs(void **state)
+{
+	struct world w;
+	int64_t id = job_on(&w, 2, 4, 5);
+
+	world_exit(&w, 1, id, 3, 1, 0);
+	says(&w, 1, id, "OSError: [Errno 28] No space left on device");
+	world_run(&w, 20 * S);
+	world_iteration(&w, 0, id, 1);
+	world_run(&w, S);
+	assert_int_equal(world_job(&w, id)->attempt, 2);
+	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
+	world_why_has(&w, id, "rank 3 died first, GPU 1 of n1");
+	world_why_has(&w, id, "OSError: [Errno 28] No space left on device");
+	world_why_has(&w, id, "what was done: restart from the beginning as attempt 2");
+	world_verb(&w, IN_RESTART, id);
+	world_run(&w, 20 * S);
+	world_iteration(&w, 0, id, 1);
+	world_run(&w, S);
+	assert_int_equal(world_job(&w, id)->attempt, 3);
+	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
+	assert_false(world_why_says(&w, id, "OSError"));
+	world_done(&w);
+}
+
+/* However much the rank had to say: what it said last, and what follows, are told. */
+static void why_tells_all_of_a_long_story(void **state)
+{
+	struct world w;
+	int64_t id = job_on(&w, 1, 2, 5);
+
+	world_exit(&w, 0, id, 1, 1, 0);
+	says(&w, 0, id, "RuntimeError: HIP error: an illegal memory access was encountered");
+	for (int i = 1; i < MO_TAIL_LINES - 1; i++) {
+		_cleanup_(mo_freep) char *line = mo_printf("frame #%d: c10::of_it", i);
+
+		says(&w, 0, id, line);
+	}
+	world_run(&w, S);
+	world_why_has(&w, id, "RuntimeError: HIP error: an illegal memory access");
+	world_why_has(&w, id, "frame #18: c10::of_it");
+	world_why_has(&w, id, "what was done: restart from the beginning as attempt 2");
+	world_why_has(&w, id, "what to do: look at the GPU");
+	world_done(&w);
+}
+
 /* Whose watchdog fired first is no cause: the fabric is worth a look. */
 static void why_tells_of_a_fabric(void **state)
 {
@@ -359,6 +408,8 @@ int main(void)
 		cmocka_unit_test(storage_burns_no_budget),
 		cmocka_unit_test(the_recipe_says_otherwise),
 		cmocka_unit_test(why_tells_everything),
+		cmocka_unit_test(why_tells_it_while_the_next_one_runs),
+		cmocka_unit_test(why_tells_all_of_a_long_story),
 		cmocka_unit_test(why_tells_of_a_fabric),
 		cmocka_unit_test(every_class_has_a_row),
 	};
