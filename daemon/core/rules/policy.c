@@ -265,7 +265,7 @@ static struct failing failing_of(const struct state *s, const struct job *j,
 static void after_failure(struct turn *t, int64_t id)
 {
 	const struct job *j = job_find(&t->core->state, id);
-	struct blame root = blame_root(j);
+	struct blame root = blame_root(&t->core->state, j);
 	const struct step *outside = blame_outside(j, &root);
 	_cleanup_(mo_freep) char *cause = NULL, *reason = NULL, *end = NULL, *node = NULL,
 				 *what = NULL;
@@ -328,7 +328,7 @@ static void after_stop(struct turn *t, int64_t id)
 		return;
 	}
 	if (j->failure.decided) {
-		struct blame root = blame_root(j);
+		struct blame root = blame_root(&t->core->state, j);
 
 		if (!blame_outside(j, &root)) {
 			_cleanup_(verdict_done) struct verdict v = verdict_of(t->core, j, &root);

@@ -40,6 +40,15 @@ int64_t node_heard_at(const struct state *s, const struct node *n)
 	return s->lives && node_at(s, n->name, &at) ? s->lives[at].heard_at : 0;
 }
 
+int64_t node_clock_time(const struct state *s, const char *node, int64_t mono_ns)
+{
+	size_t at;
+
+	return mono_ns != MO_NONE && s->lives && node_at(s, node, &at) && s->lives[at].clock_us
+		       ? s->lives[at].clock_us + mono_ns / 1000
+		       : MO_NONE;
+}
+
 const struct step_wait *step_wait_of(const struct state *s, const char *node, int64_t job,
 				     int64_t attempt)
 {

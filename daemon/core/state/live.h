@@ -31,6 +31,9 @@ struct step_wait {
 struct live {
 	/* core time of its last message; of a start, until it is heard; node_heard_at() */
 	int64_t heard_at;
+	/* core time at which the clock of its boot began, by its fastest message, and when that was
+	 * known; 0 = it is not. core_clock() */
+	int64_t clock_us, clock_at;
 	/* of this instance: older ones (reordered) prove nothing about absence */
 	int64_t last_beat;
 	int64_t *jobs;
@@ -174,6 +177,8 @@ struct core {
 	int64_t heard_from;
 };
 
+/* What the clock of a node's boot says in a message that comes now. */
+void core_clock(struct core *c, const char *node, int64_t mono_ns, int64_t now);
 /* the rules visit it in this turn */
 void core_touch(struct core *c, int64_t job);
 struct live *core_live(struct core *c, const char *node); /* NULL if unknown */

@@ -301,6 +301,7 @@ void toy_sync(const struct world *w, struct toy *t, struct agent_sync *sync)
 	sync->instance = mo_strdup(t->instance);
 	sync->epoch = core_state(w->core)->epoch;
 	sync->beat = ++t->beat;
+	sync->mono_ns = t->clock_us ? (w->now - t->clock_us) * 1000 : MO_NONE;
 	sync->pulls = t->brings;
 	for (size_t i = 0; i < t->n_ordered; i++)
 		mo_desc_copy(&image_report_desc, MO_ADD(sync, images, &image_report_desc),

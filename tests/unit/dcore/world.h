@@ -50,6 +50,7 @@ struct toy {
 	/* where its ranks are, of its last step; goes out with each beat */
 	struct rank_progress progress[8];
 	size_t n_progress;
+	int64_t clock_us; /* when the clock of its boot began; 0: it does not tell what that says */
 	int64_t beat, gpus;
 	struct toy_step *steps;
 	size_t n_steps;
