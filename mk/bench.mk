@@ -1,13 +1,15 @@
 # make bench [B="launch restart"]: one JSON line per figure; peers (Slurm, Open MPI, torchrun) are
 # measured in the same run when they are installed
-BENCH_ROWS := $(filter-out planner,$(B))
+BENCH_ROWS := $(filter-out planner classify,$(B))
 BENCH_PLANNER := $(if $(B),$(filter planner,$(B)),all)
+BENCH_CLASSIFY := $(if $(B),$(filter classify,$(B)),all)
 .PHONY: bench
 bench: all fakes $(BUILD)/tests/bench/load $(BUILD)/tests/bench/plan $(BUILD)/tests/bench/planner \
 	$(BUILD)/tests/bench/lines
 	@$(if $(BENCH_ROWS)$(if $(B),,all),BUILD=$(BUILD) tests/bench/bench.py $(BENCH_ROWS))
 	@$(if $(BENCH_PLANNER),BUILD=$(BUILD) tests/bench/planner.py)
 	@$(if $(BENCH_PLANNER),BUILD=$(BUILD) tests/bench/planner_search.py)
+	@$(if $(BENCH_CLASSIFY),BUILD=$(BUILD) tests/bench/classify.py)
 $(BUILD)/tests/bench/load: tests/bench/load.c
 	$(call say,LINK $@)
 	@mkdir -p $(@D)
