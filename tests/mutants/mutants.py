@@ -2282,6 +2282,27 @@ MUTANTS = [
         "",
         [unit("dcore", "test_history")],
     ),
+    (
+        "who is heard first died first",
+        "blame_root",
+        "earliest_at < died_at(s, &first) - EARLIER_US",
+        "earliest_at < 0",
+        [unit("dcore", "test_recovery")],
+    ),
+    (
+        "the error file of a rank is any file",
+        "error_file_read",
+        "O_RDONLY | O_NOFOLLOW | O_NONBLOCK",
+        "O_RDONLY | O_NONBLOCK",
+        [e2e("test_agent_output.py", "the_exception_of_an_error_file")],
+    ),
+    (
+        "why forgets a failure when the next attempt runs",
+        "why_follows_failure",
+        "j->incidents[j->n_incidents - 1].attempt + 1 == j->attempt",
+        "false",
+        [unit("dcore", "test_verdict")],
+    ),
 ]
 
 
