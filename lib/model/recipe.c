@@ -180,7 +180,7 @@ static const struct mo_field recipe_fields[] = {
 	MO_D(recipe, straggler, MO_STR,
 	     "what follows when a rank makes the job slow: report; drain, it leaves the node",
 	     .omit = true),
-	MO_D_VEC(recipe, on, &kv_desc, "what follows a failure, by its class", .omit = true),
+	MO_D_VEC(recipe, policy, &kv_desc, "what follows a failure, by its class", .omit = true),
 	MO_D(recipe, loss_action, MO_STR, "what a loss that stays bad leads to; null: report",
 	     .omit = true),
 	MO_D(recipe, loss_factor, MO_REAL,

@@ -146,9 +146,9 @@ struct recipe {
 	char *hang;
 	/* recovery.straggler: report or drain; NULL: a recipe of before there was one, report */
 	char *straggler;
-	/* recovery.on: class of failure = action (lib/model/failure.h) */
-	struct kv *on;
-	size_t n_on;
+	/* recovery.policy: class of failure = action (lib/model/failure.h) */
+	struct kv *policy;
+	size_t n_policy;
 	int64_t priority;      /* default 50, 0..100 */
 	int64_t time_limit_us; /* MO_NONE = none */
 	/* Paths that the recipe leaves to the engine's own experiment: the command does not say

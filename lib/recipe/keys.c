@@ -270,7 +270,7 @@ static const struct key recipe_keys[] = {
 	F("recovery.grace", KEY_DURATION, grace_us, DEF(0)),
 	F("recovery.max_cycles_without_progress", KEY_INT, max_cycles, RANGE(1, 1000), DEF(3)),
 	F("recovery.backoff", KEY_DURATION, backoff_us, DEF(300LL * 1000000)),
-	CUSTOM("recovery.on", recovery_read_on),
+	CUSTOM("recovery.policy", recovery_read_policy),
 	F("recovery.hang", KEY_WORD, hang, WORDS(words_hang), .text_def = "auto"),
 	F("recovery.straggler", KEY_WORD, straggler, WORDS(words_straggler), .text_def = "report"),
 	CUSTOM("recovery.loss_spike", key_read_loss_spike),

@@ -164,7 +164,7 @@ static char *stop_reason(const struct job *j, const struct verdict *v, const str
 				 "%s%s",
 				 (long long)b->rank->rank, f->cause, incident_exit_meaning(b->rank),
 				 line);
-	return mo_printf("%s%s%s, and %s stops the job (recovery.on)%s", f->cause,
+	return mo_printf("%s%s%s, and %s stops the job (recovery.policy)%s", f->cause,
 			 f->node ? " on " : "", f->node ? f->node : "", f->class, line);
 }
 

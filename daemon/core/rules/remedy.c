@@ -98,11 +98,12 @@ struct remedy remedy_of(const struct job *j, const struct verdict *v, const stru
 			break;
 		}
 	mo_assert(found.class == v->class);
-	for (size_t i = 0; i < r->n_on; i++) {
-		int action = mo_enum_parse(failure_action_names, _FAILURE_ACTION_N, r->on[i].value);
+	for (size_t i = 0; i < r->n_policy; i++) {
+		int action =
+			mo_enum_parse(failure_action_names, _FAILURE_ACTION_N, r->policy[i].value);
 
 		if (action < 0 || found.when == WHEN_GIVEN ||
-		    !mo_streq(r->on[i].key, failure_class_names[v->class]))
+		    !mo_streq(r->policy[i].key, failure_class_names[v->class]))
 			continue;
 		found.action = action;
 		if (action == DO_WAIT)

@@ -1,7 +1,7 @@
 /* What follows a failure, as data beside the transitions of a job (transitions.h): class of the
- * failure x when = action. The first row whose condition holds is taken; recovery.on of the recipe
- * replaces the action of a class, but where the
- * condition is WHEN_GIVEN. docs/states.md is this table. Pure; called by policy.c and views.
+ * failure x when = action. The first row whose condition holds is taken; recovery.policy of the
+ * recipe replaces the action of a class, but where the condition is WHEN_GIVEN. docs/states.md is
+ * this table. Pure; called by policy.c and views.
  *
  * What never happens: a node is cordoned by the word of a program alone; a class has no row. */
 #pragma once

@@ -40,7 +40,7 @@ static void an_iteration_that_does_not_come(void **state)
 	world_done(&w);
 }
 
-/* Until its first iteration a job that has trained recovers: its attempt is under way all the same. */
+/* Until its first iteration a job that has trained recovers: its attempt is under way by then. */
 static void a_restart_that_does_not_iterate(void **state)
 {
 	struct world w;

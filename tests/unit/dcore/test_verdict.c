@@ -266,18 +266,18 @@ static void storage_burns_no_budget(void **state)
 	world_done(&w);
 }
 
-/* recovery.on of the recipe. */
+/* recovery.policy of the recipe. */
 static void the_recipe_says_otherwise(void **state)
 {
 	struct world w;
 	struct submit spec;
-	struct kv *on;
+	struct kv *pair;
 
 	world_init(&w, 1, 2);
 	world_recipe(&spec, 2);
-	on = MO_ADD(&spec.recipe, on, &kv_desc);
-	on->key = mo_strdup("storage");
-	on->value = mo_strdup("stop");
+	pair = MO_ADD(&spec.recipe, policy, &kv_desc);
+	pair->key = mo_strdup("storage");
+	pair->value = mo_strdup("stop");
 	int64_t id = world_submit(&w, &spec);
 
 	mo_desc_done(&submit_desc, &spec);
@@ -286,7 +286,8 @@ static void the_recipe_says_otherwise(void **state)
 	says(&w, 0, id, "OSError: [Errno 28] No space left on device");
 	world_run(&w, 2 * S);
 	assert_int_equal(world_job(&w, id)->state, JOB_FAILED);
-	assert_non_null(strstr(world_job(&w, id)->reason, "storage stops the job (recovery.on)"));
+	assert_non_null(
+		strstr(world_job(&w, id)->reason, "storage stops the job (recovery.policy)"));
 	world_done(&w);
 }
 

@@ -153,11 +153,11 @@ static const struct bad refused[] = {
 					      "spare, shrink, got 'weit' [did you mean 'wait'?]" },
 	{ "recovery: {hang: 300s}\n",
 	  "5:18 recovery.hang: expected one of auto, report, off, got '300s'" },
-	{ "recovery: {on: {oom: retry}}\n",
-	  "5:22 recovery.on.oom: there is no such class of failures; they are user_error, "
+	{ "recovery: {policy: {oom: retry}}\n",
+	  "5:26 recovery.policy.oom: there is no such class of failures; they are user_error, "
 	  "transient, suspect, node_fault, hang, numerical, storage, collateral, preempted" },
-	{ "recovery: {on: {storage: pray}}\n",
-	  "5:26 recovery.on.storage: expected one of stop, retry, elsewhere, wait, cordon, got "
+	{ "recovery: {policy: {storage: pray}}\n",
+	  "5:30 recovery.policy.storage: expected one of stop, retry, elsewhere, wait, cordon, got "
 	  "'pray'" },
 	{ "recovery: {loss_spike: rollback}\n",
 	  "5:24 recovery.loss_spike: expected none, or a mapping such as {action: rollback}" },
