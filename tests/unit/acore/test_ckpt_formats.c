@@ -8,7 +8,7 @@
 #include "agent/core/ckpt/archive.h"
 #include "agent/core/ckpt/ckpt.h"
 #include "lib/base/buf.h"
-#include "agent/core/ckpt/pickle.h"
+#include "agent/core/text/pickle.h"
 #include "lib/base/crc32c.h"
 #include "agent/core/ckpt/ckpt_marker.h"
 #include "agent/core/ckpt/ckpt_stated.h"

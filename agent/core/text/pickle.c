@@ -2,7 +2,7 @@
  * what it takes from and gives to the stack, so that what is cut, or is none, is found by the
  * first instruction that cannot be: an unknown byte, an argument beyond the end, a stack that is
  * too short, a reference to nothing. */
-#include "agent/core/ckpt/pickle.h"
+#include "agent/core/text/pickle.h"
 
 #include <string.h>
 
