@@ -295,7 +295,7 @@ const char *pickle_walk(const void *data, size_t n, pickle_fn *fn, void *arg)
 	struct walk w = { .data = data, .n = n, .fn = fn, .arg = arg };
 	const char *damage = walk(&w);
 
-	assert(fn && (data || n == 0));
+	assert(data || n == 0);
 	walk_done(&w);
 	return damage;
 }
