@@ -1,6 +1,8 @@
 /* See recorder.h: the keys on the wire. */
 #include "lib/model/recorder.h"
 
+#include "lib/model/limits.h"
+
 #define NUMBER_MAX (1LL << 53)
 
 static const struct mo_field recorder_wait_fields[] = {
@@ -30,3 +32,9 @@ static const struct mo_field rank_recorder_fields[] = {
 		 .omit = true, .max = RECORDER_WAITS_MAX),
 };
 const struct mo_desc rank_recorder_desc = MO_DESC(rank_recorder, rank_recorder_fields);
+
+static const struct mo_field recorder_answer_fields[] = {
+	MO_D_VEC(recorder_answer, ranks, &rank_recorder_desc, "ranks that have a recorder",
+		 .max = MO_GPUS_PER_NODE_MAX),
+};
+const struct mo_desc recorder_answer_desc = MO_DESC(recorder_answer, recorder_answer_fields);

@@ -5,6 +5,13 @@
 #pragma once
 #include "lib/base/desc.h"
 
+/* In a directory of the step: the rank's number follows, and of the pipe RECORDER_PIPE_END. */
+#define RECORDER_DIR "recorder"
+#define RECORDER_PIPE "rank"
+#define RECORDER_PIPE_END ".pipe"
+#define RECORDER_DUMP "dump"
+#define RECORDER_ENTRIES "2000" /* 280 kB of a dump */
+
 #define RECORDER_WAITS_MAX 16    /* of one rank */
 #define RECORDER_GROUPS_MAX 4096 /* bytes of their list */
 
@@ -27,4 +34,9 @@ struct rank_recorder {
 	struct recorder_wait *waits;
 	size_t n_waits;
 };
-extern const struct mo_desc recorder_wait_desc, rank_recorder_desc;
+/* What moe-recorder answers: the ranks that have a recorder. */
+struct recorder_answer {
+	struct rank_recorder *ranks;
+	size_t n_ranks;
+};
+extern const struct mo_desc recorder_wait_desc, rank_recorder_desc, recorder_answer_desc;
