@@ -29,7 +29,7 @@ struct recorder_wait {
 struct rank_recorder {
 	int64_t rank;
 	char *silent; /* it was asked and there is no dump: why; then the rest is unknown */
-	/* "NAME=NUMBER ...": of each group the last collective that the rank has enqueued, 0 none */
+	/* "NAME=NUMBER ...": of each group the last collective that it has enqueued, 0: none */
 	char *enqueued;
 	struct recorder_wait *waits;
 	size_t n_waits;

@@ -202,7 +202,41 @@ static void a_recv_without_its_send_is_named(void **state)
 	      MO_NONE);
 }
 
-/* What was said before the last iteration is of another time, and bad numbers lead nowhere. */
+/* Who is stopped stands out by itself, whatever the others wait for. */
+static void one_that_is_stopped_comes_first(void **state)
+{
+	const struct rank_recorder k[] = { waits_in(0, &reduces), waits_in(1, &reduces),
+					   waits_in(2, &reduces), waits_not(3, "0=780 1=260") };
+	struct world w;
+	int64_t id = suspected(&w, k);
+
+	w.toys[0].moves[1].state = PROCESS_STOPPED; /* rank 1 */
+	world_run(&w, 100 * S);
+	assert_int_equal(world_events(&w, "hang.confirmed"), 1);
+	assert_int_equal(world_job(&w, id)->incidents[0].first_rank, 1);
+	world_done(&w);
+}
+
+/* What was said before the last iteration is of another time. */
+static void older_words_do_not_count(void **state)
+{
+	const struct rank_recorder k[] = { waits_in(0, &reduces), waits_in(1, &reduces),
+					   waits_in(2, &reduces), waits_not(3, "0=780 1=260") };
+	struct world w;
+	int64_t id = suspected(&w, k);
+
+	assert_int_equal(world_job(&w, id)->hang.rank, 3);
+	w.toys[0].n_recorders = w.toys[1].n_recorders = 0;
+	world_iteration(&w, 0, id, 26);
+	world_run(&w, 2 * S);
+	assert_int_equal(world_events(&w, "hang.cleared"), 1);
+	world_run(&w, 60 * S);
+	assert_int_equal(world_job(&w, id)->hang.stage, HANG_SUSPECTED);
+	assert_null(world_job(&w, id)->hang.recorder);
+	assert_int_equal(world_job(&w, id)->hang.rank, MO_NONE);
+	world_done(&w);
+}
+
 static void hostile_words_lead_nowhere(void **state)
 {
 	struct recorder_wait w = reduces, p = reduces;
@@ -230,6 +264,8 @@ int main(void)
 		cmocka_unit_test(who_does_not_answer_may_be_it),
 		cmocka_unit_test(where_nobody_waits_that_is_said),
 		cmocka_unit_test(a_recv_without_its_send_is_named),
+		cmocka_unit_test(one_that_is_stopped_comes_first),
+		cmocka_unit_test(older_words_do_not_count),
 		cmocka_unit_test(hostile_words_lead_nowhere),
 	};
 
