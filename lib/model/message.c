@@ -69,6 +69,9 @@ static const struct mo_field step_report_fields[] = {
 	MO_D_VEC(step_report, motion, &rank_motion_desc,
 		 "what moves of its ranks, while that is asked", .omit = true,
 		 .max = MO_GPUS_PER_NODE_MAX),
+	MO_D_VEC(step_report, recorder, &rank_recorder_desc,
+		 "what the flight recorders of its ranks said, when they were asked", .omit = true,
+		 .max = MO_GPUS_PER_NODE_MAX),
 	MO_D(step_report, waits, MO_STR,
 	     "spooled: which of its GPUs the job before it has not given back yet, and what is "
 	     "found",
@@ -120,6 +123,7 @@ static const struct mo_field agent_welcome_fields[] = {
 	MO_D(agent_welcome, busy, MO_BOOL, "progress may say busy_ms", .omit = true),
 	MO_D(agent_welcome, space, MO_BOOL, "results of scans may say free_bytes", .omit = true),
 	MO_D(agent_welcome, waits, MO_BOOL, "reports of steps may say waits", .omit = true),
+	MO_D(agent_welcome, recorder, MO_BOOL, "reports of steps may say recorder", .omit = true),
 };
 const struct mo_desc agent_welcome_desc = MO_DESC(agent_welcome, agent_welcome_fields);
 

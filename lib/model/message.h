@@ -18,6 +18,7 @@
 #include "lib/model/launch.h"
 #include "lib/model/nodeinfo.h"
 #include "lib/model/note.h"
+#include "lib/model/recorder.h"
 
 #define MO_PROTOCOL 1
 #define MO_BEAT_MS 1000
@@ -76,6 +77,9 @@ struct step_report {
 	size_t n_progress;
 	struct rank_motion *motion;
 	size_t n_motion; /* while MOTION is due */
+	/* the same, once each time that they were asked; a rank without one is left out */
+	struct rank_recorder *recorder;
+	size_t n_recorder;
 	/* spooled: which of its GPUs the job before it has not given back, and what is found there;
 	 * NULL: it waits for none */
 	char *waits;
@@ -108,12 +112,13 @@ struct agent_welcome {
 	struct nodeinfo *info;
 	char *token;
 	bool orders;
-	bool pulls;  /* syncs may say `pulls`, and report images */
-	bool motion; /* syncs may say `motion`, and report it */
-	bool doubts; /* syncs may say `doubts` */
-	bool busy;   /* progress may say busy_ms */
-	bool space;  /* scan results may say free_bytes */
-	bool waits;  /* reports of steps may say waits */
+	bool pulls;    /* syncs may say `pulls`, and report images */
+	bool motion;   /* syncs may say `motion`, and report it */
+	bool doubts;   /* syncs may say `doubts` */
+	bool busy;     /* progress may say busy_ms */
+	bool space;    /* scan results may say free_bytes */
+	bool waits;    /* reports of steps may say waits */
+	bool recorder; /* and recorder */
 };
 
 /* Result of a checkpoint scan (one for each scan command that is due). */

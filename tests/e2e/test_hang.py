@@ -33,6 +33,12 @@ done = os.open(place % rank, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
 def reached(r):
     return os.path.exists(place % r) and os.path.getsize(place % r)
 
+if how == "record":
+    sys.path.insert(0, FAKE)
+    import recorder
+    reduced, waits = 0, False
+    recorder.serve(rank, world, lambda: (reduced, waits), ("/job/train.py", 120))
+
 def write_for(seconds):
     until = time.monotonic() + seconds
     with open(os.path.join(shared, "state.%d" % rank), "wb", buffering=0) as f:
@@ -43,7 +49,7 @@ def write_for(seconds):
 
 for i in range(1, steps + 1):
     if attempt == 1 and i == at + 1:
-        if how == "spin" and rank == 0:
+        if how in ("spin", "record") and rank == 0:
             while True:
                 pass
         if how == "write":
@@ -53,20 +59,23 @@ for i in range(1, steps + 1):
                 pass
     time.sleep(0.02)
     os.write(done, b".")
+    waits = True
     while any(reached(r) < i for r in range(world)):
         pass
+    waits, reduced = False, i
     told.send(b"ITERATION=%d\nSTEP_MS=20" % i)
 """
 
 
 def line_of(code):
     """Where that line stands in the program of a rank."""
-    return [line.strip() for line in RANK.splitlines()].index(code) + 1
+    return [line.strip() for line in RANK.lstrip().splitlines()].index(code) + 2
 
 
 def submit(rig, name, hang, steps=200, at=0, how="-"):
     shared = tempfile.mkdtemp(prefix=name + "-", dir=rig.dir)
-    argv = [sys.executable, "-c", RANK, shared, str(steps), str(at), how]
+    program = "FAKE = %r\n%s" % (os.path.join(HERE, "..", "fake"), RANK.lstrip())
+    argv = [sys.executable, "-c", program, shared, str(steps), str(at), how]
     recipe = command_recipe(name, argv, gpus=2, steps=steps, recovery={"hang": hang})
     recipe = json.loads(recipe)
     recipe["engine"]["workdir"] = shared
@@ -133,6 +142,27 @@ def spinning_is_suspected_and_ends_late(rig):
     left = os.listdir(os.path.join(rig.dir, shared))
     need(left and not [f for f in left if f.startswith("core")], "memory was dumped: %s" % left)
     need("Aborted" in rig.run("logs", job, "--rank", "1", "--attempt", "1").stdout, "rank 1's log")
+
+
+@test
+def flight_recorders_say_who_has_not_joined(rig):
+    job = submit(rig, "records", "auto", at=60, how="record")
+    missing = "rank 0 on node-0 (dp 0) has not joined all_reduce #61 of default_pg"
+    wait_until(lambda: missing in evidence(rig, job), 30, "what recorders say")
+    waits = missing + ", in which rank 1 waits for "
+    need("flight recorders: " + waits in evidence(rig, job), evidence(rig, job))
+    need(", at train_step (train.py:120)" in evidence(rig, job), evidence(rig, job))
+    equal(types(rig, job)[-1], "suspected", "what follows from that alone")
+    wait_until(lambda: rig.job(job)["attempt"] == 2, 60, "the next attempt")
+    confirmed = [e for e in events(rig, job) if e["type"] == "hang.confirmed"]
+    equal([(e["rank"], e["data"]["recorder"]) for e in confirmed], [(0, missing)], "the verdict")
+    [incident] = rig.json("report", job)["incidents"]
+    equal((incident["class"], incident["first_rank"]), ("hang", 0), "what it was")
+    need(missing in "\n".join(incident["evidence"]), incident["evidence"])
+    rig.wait_state(job, "completed")
+    shown = {i["name"]: i for i in rig.json("explain", "env", job, "--rank", "1")["items"]}
+    stem = shown["TORCH_NCCL_DEBUG_INFO_PIPE_FILE"]
+    equal((stem["source"], os.path.basename(stem["value"])), ("node", "rank"), "where it is asked")
 
 
 @test

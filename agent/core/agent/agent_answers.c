@@ -138,6 +138,7 @@ void agent_core_on_welcome(struct agent_core *s, const struct agent_welcome *w, 
 			mo_desc_init(&rank_progress_desc, &r->acked);
 			r->acked.rank = rank;
 		}
+	s->recorder = w->recorder;
 	s->link = LINK_UP;
 	s->hello_us = 0;
 	s->urgent_out = s->urgent_again = false;

@@ -40,7 +40,9 @@ enum agent_event_type {
 	AE_REREAD,
 	AE_PROGRESS, /* job, attempt, progress of one rank */
 	AE_MOTION,   /* job, attempt, readings of its ranks (AX_MOTION) */
-	AE_SCANNED,  /* scan result of the helper */
+	/* job, attempt, recorder: what the flight recorders of its ranks said (AX_RECORDER) */
+	AE_RECORDER,
+	AE_SCANNED, /* scan result of the helper */
 	/* image, report: how far it is: digest, done, total, unpacking; ok: that was the end of it:
 	 * ready, or error and refused */
 	AE_IMAGE,
@@ -68,6 +70,7 @@ struct agent_event {
 	const struct image_report *report;
 	const struct motion_reading *readings;
 	size_t n_readings;
+	const struct recorder_answer *recorder;
 };
 enum agent_effect_type {
 	/* job, attempt, epoch: save before the next effect: never again act on a lower epoch,
@@ -96,6 +99,8 @@ enum agent_effect_type {
 	 * line */
 	AX_REREAD,
 	AX_MOTION, /* job, attempt: read what its ranks did (agent_core_ranks()), then AE_MOTION */
+	/* job, attempt: ask the flight recorders of its ranks, then AE_RECORDER */
+	AX_RECORDER,
 	AX_FORGET, /* job, attempt: remove spool entry and step directory (logs stay) */
 	AX_HELLO,  /* send hello (agent_core_hello fills the steps) */
 	AX_SYNC,   /* send the next sync (agent_core_sync) */

@@ -65,6 +65,7 @@ struct agent_core {
 	bool checked;
 	/* sync_due: when the next sync may leave, INT64_MAX none is due */
 	int64_t sync_sent, sync_due, urgent_sent;
+	bool recorder; /* the controller reads what flight recorders say */
 	int64_t beat_us, beat;
 	int64_t quick, quick_since; /* syncs since then, at most a second ago */
 };

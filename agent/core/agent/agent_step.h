@@ -55,7 +55,10 @@ struct agent_step {
 	char *text;         /* why stepd was lost, when known */
 	char *waits;        /* AS_HELD: for which GPU, and why */
 	int64_t looked_at;  /* AX_MOTION was last out; 0 never */
-	int64_t retry_at;   /* AS_WRITING: write again what has not come back */
+	/* AX_RECORDER was out since somebody asks what moves; what came, until it is taken */
+	bool recorder_asked, recorder_sent;
+	struct recorder_answer recorder;
+	int64_t retry_at; /* AS_WRITING: write again what has not come back */
 };
 struct agent_step *agent_step_new(int64_t job, int64_t attempt, const struct launch *l);
 struct agent_step *agent_step_free(struct agent_step *e);

@@ -153,6 +153,15 @@ void agent_core_motion(struct agent_core *s, const struct command *c, int64_t no
 		return;
 	e->looked_at = now;
 	agent_effect(out, AX_MOTION, c->job, c->attempt);
+	if (s->recorder && !e->recorder_asked)
+		agent_effect(out, AX_RECORDER, c->job, c->attempt);
+	e->recorder_asked |= s->recorder;
+}
+
+void agent_step_recorder(struct agent_step *e, const struct recorder_answer *answer)
+{
+	e->recorder_sent = false;
+	mo_desc_copy(&recorder_answer_desc, &e->recorder, answer);
 }
 
 struct motion_reading *agent_core_ranks(const struct agent_core *s, int64_t job, int64_t attempt,
@@ -200,5 +209,9 @@ void agent_core_motion_due(struct agent_core *s, const struct sync_reply *r)
 			       r->commands[k].attempt == e->attempt;
 		for (size_t k = 0; !due && k < e->n_ranks; k++)
 			e->ranks[k].motion.since = 0;
+		e->recorder_asked &= due;
+		if (e->recorder_sent || !due)
+			mo_desc_done(&recorder_answer_desc, &e->recorder);
+		e->recorder_sent = false;
 	}
 }

@@ -57,12 +57,15 @@ void motion_take(struct motion_marks *m, const struct motion_reading *r, int64_t
 /* False: it is not looked at. What cards moved may be longer ago than that. */
 bool motion_tell(const struct motion_marks *m, int64_t rank, struct rank_motion *ret);
 
-/* A command: has the shell look (AX_MOTION), no more often than twice a beat. */
+/* A command: has the shell look (AX_MOTION), no more often than twice a beat, and ask the flight
+ * recorders once (AX_RECORDER): their dump moves something, by which a hang would never be one. */
 void agent_core_motion(struct agent_core *s, const struct command *c, int64_t now,
 		       struct agent_out *out);
 /* The ranks that are to be looked at, without values: rank and pid. Caller frees. */
 struct motion_reading *agent_core_ranks(const struct agent_core *s, int64_t job, int64_t attempt,
 					size_t *ret_n);
+/* AE_RECORDER: told in the next sync, once. */
+void agent_step_recorder(struct agent_step *e, const struct recorder_answer *answer);
 /* AE_MOTION */
 void agent_step_motion(struct agent_step *e, const struct agent_event *ev, int64_t now);
 /* The reply to a sync names what is still asked. */

@@ -139,6 +139,8 @@ static void odd_choose(const struct odd *o, struct hang_verdict *v)
 	size_t asleep = v->states[RANK_HOST_STUCK], spin = v->states[RANK_COLLECTIVE_STUCK];
 
 	v->odd = RANK_HOST_STUCK;
+	v->plain =
+		o->stopped != MO_NONE || o->waits != MO_NONE || o->first[RANK_GPU_HUNG] != MO_NONE;
 	if (o->stopped != MO_NONE) {
 		v->rank = o->stopped;
 	} else if (o->first[RANK_GPU_HUNG] != MO_NONE) {
@@ -246,6 +248,8 @@ char *hang_text(const struct job *j, const struct hang_verdict *v)
 {
 	_cleanup_(mo_freep) char *who = v->rank == MO_NONE ? NULL : rank_words(j, v->rank);
 
+	if (v->missing)
+		return mo_printf("nothing moves for %lld s: %s", seconds(v->quiet_us), v->missing);
 	return mo_printf("nothing moves for %lld s%s%s%s%s", seconds(v->quiet_us), who ? ": " : "",
 			 who ? who : "",
 			 !who        ? ""

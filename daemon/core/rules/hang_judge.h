@@ -37,7 +37,9 @@ struct hang_verdict {
 	size_t states[_HANG_STATE_N];
 	int64_t rank; /* that stands out; MO_NONE: none does */
 	int odd;      /* enum hang_state of it */
+	bool plain;   /* because of what it is itself: stopped, in the kernel, with a broken GPU */
 	bool behind;  /* because its iteration is the lowest */
+	const char *missing; /* what it has not done, by flight recorders; NULL; the caller's */
 };
 /* since: last iteration or word. fresh_us: what was heard earlier than that is not known any
  * more. */

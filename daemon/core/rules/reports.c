@@ -149,6 +149,13 @@ static void motion(struct turn *t, const struct job *j, const struct step *st,
 		    (uint64_t)m->rank < j->run.n_ranks)
 			core_motion(t->core, j, m, t->now);
 	}
+	for (size_t i = 0; i < rep->n_recorder && st->attempt == j->attempt; i++) {
+		const struct rank_recorder *k = &rep->recorder[i];
+
+		if (k->rank >= st->first_rank && k->rank < st->first_rank + st->n_ranks &&
+		    (uint64_t)k->rank < j->run.n_ranks)
+			core_recorder(t->core, j, k, t->now);
+	}
 }
 
 /* What cannot be reached: its supervisor does not answer (step.hung), or its agent lost the

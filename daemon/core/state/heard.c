@@ -99,6 +99,24 @@ const struct rank_motion *rank_motion_of(const struct state *s, const struct job
 	return &b->ranks[rank].motion;
 }
 
+const struct rank_recorder *rank_recorder_of(const struct state *s, const struct job *j,
+					     size_t rank, int64_t *ret_at)
+{
+	const struct job_beats *b = beats_of(s, j);
+
+	if (!b || b->ranks[rank].recorder_at == MO_NONE)
+		return NULL;
+	*ret_at = b->ranks[rank].recorder_at;
+	return b->ranks[rank].recorder;
+}
+
+int64_t job_recorder_at(const struct state *s, const struct job *j)
+{
+	const struct job_beats *b = beats_of(s, j);
+
+	return b ? b->recorder_at : MO_NONE;
+}
+
 double rank_own_ms(const struct rank_beat *k)
 {
 	double ms[OWN_WINDOW];

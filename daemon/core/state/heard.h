@@ -25,6 +25,11 @@ void rank_progress_of(const struct state *s, const struct job *j, size_t rank,
 /* What its node said last that moves of it, and when; NULL: nothing. */
 const struct rank_motion *rank_motion_of(const struct state *s, const struct job *j, size_t rank,
 					 int64_t *ret_at);
+/* What its flight recorder said, and when that was heard; NULL: nothing. */
+const struct rank_recorder *rank_recorder_of(const struct state *s, const struct job *j,
+					     size_t rank, int64_t *ret_at);
+/* When that was heard of any rank of the attempt; MO_NONE: never. */
+int64_t job_recorder_at(const struct state *s, const struct job *j);
 /* Its own time of a step, the median of its newest; MO_NONE_F: it told of too few. */
 double rank_own_ms(const struct rank_beat *k);
 /* How many ranks told of enough. */

@@ -137,6 +137,13 @@ struct live *core_live_insert(struct core *c, size_t at, size_t n_lives)
 	return &c->lives[at];
 }
 
+static void ranks_free(struct job_beats *b)
+{
+	for (size_t i = 0; i < b->n_ranks; i++)
+		mo_desc_free(&rank_recorder_desc, b->ranks[i].recorder);
+	free(b->ranks);
+}
+
 void core_lives_clear(struct core *c)
 {
 	mo_assert(c->lives || c->owned.n_nodes == 0);
@@ -145,7 +152,7 @@ void core_lives_clear(struct core *c)
 	free(c->lives);
 	c->lives = NULL;
 	for (size_t i = 0; i < c->n_beats; i++)
-		free(c->beats[i].ranks);
+		ranks_free(&c->beats[i]);
 	free(c->beats);
 	c->beats = NULL;
 	c->n_beats = 0;
@@ -156,16 +163,18 @@ void core_lives_clear(struct core *c)
 
 static void beats_begin(struct job_beats *b, const struct job *j)
 {
-	free(b->ranks);
+	ranks_free(b);
 	*b = (struct job_beats){ .job = j->id,
 				 .attempt = j->attempt,
 				 .advanced_at = MO_NONE,
 				 .word_at = MO_NONE,
+				 .recorder_at = MO_NONE,
 				 .odd = MO_NONE };
 	for (size_t i = 0; i < j->run.n_ranks; i++)
 		*MO_GROW(b->ranks, b->n_ranks) = (struct rank_beat){ .iteration = MO_NONE,
 								     .step_ms = MO_NONE_F,
 								     .motion_at = MO_NONE,
+								     .recorder_at = MO_NONE,
 								     .own_at = MO_NONE };
 }
 
@@ -234,6 +243,16 @@ void core_motion(struct core *c, const struct job *j, const struct rank_motion *
 	b->ranks[m->rank].motion_at = now;
 }
 
+void core_recorder(struct core *c, const struct job *j, const struct rank_recorder *k, int64_t now)
+{
+	struct job_beats *b = beats_get(c, j);
+
+	assert(k->rank >= 0 && (size_t)k->rank < j->run.n_ranks);
+	mo_desc_free(&rank_recorder_desc, b->ranks[k->rank].recorder);
+	b->ranks[k->rank].recorder = mo_desc_dup(&rank_recorder_desc, k);
+	b->ranks[k->rank].recorder_at = b->recorder_at = now;
+}
+
 void core_word(struct core *c, const struct job *j, int64_t now)
 {
 	beats_get(c, j)->word_at = now;
@@ -266,7 +285,7 @@ void core_beats_drop(struct core *c, int64_t job)
 
 	if (at == c->n_beats || c->beats[at].job != job)
 		return;
-	free(c->beats[at].ranks);
+	ranks_free(&c->beats[at]);
 	memmove(&c->beats[at], &c->beats[at + 1], (c->n_beats - 1 - at) * sizeof(*c->beats));
 	c->owned.n_beats = --c->n_beats;
 	mo_assert(at == 0 || c->beats[at - 1].job < job);
@@ -288,7 +307,8 @@ void core_live_shift(struct core *c, int64_t shift)
 		c->beats[i].odd = MO_NONE;
 		if (c->beats[i].word_at != MO_NONE)
 			c->beats[i].word_at += shift;
+		c->beats[i].recorder_at = MO_NONE;
 		for (size_t k = 0; k < c->beats[i].n_ranks; k++)
-			c->beats[i].ranks[k].motion_at = MO_NONE;
+			c->beats[i].ranks[k].motion_at = c->beats[i].ranks[k].recorder_at = MO_NONE;
 	}
 }

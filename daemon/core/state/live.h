@@ -87,12 +87,15 @@ struct rank_beat {
 	double own_ms[OWN_WINDOW];
 	int64_t n_own, own_at;
 	struct rank_motion motion;
-	int64_t motion_at; /* when that was heard; MO_NONE never */
+	int64_t motion_at;              /* when that was heard; MO_NONE never */
+	struct rank_recorder *recorder; /* NULL: nothing was heard of it */
+	int64_t recorder_at;
 };
 struct job_beats {
 	int64_t job, attempt, advanced_at;
-	int64_t word_at;   /* last word of its engine that is no iteration; MO_NONE none */
-	int64_t judged_at; /* whether it hangs (hang.c); 0 never */
+	int64_t word_at;     /* last word of its engine that is no iteration; MO_NONE none */
+	int64_t judged_at;   /* whether it hangs (hang.c); 0 never */
+	int64_t recorder_at; /* the last of ranks[].recorder; MO_NONE none */
 	/* which rank makes it slow (straggler.c): when that was judged, 0 never; who stood out, by
 	 * which sign, since when and since which of its steps */
 	int64_t paced_at, odd, odd_at, odd_n;
@@ -196,6 +199,8 @@ bool core_beat(struct core *c, const struct job *j, int64_t rank, int64_t iterat
 	       int64_t now);
 /* What its node says that moves of a rank of the job's present attempt. */
 void core_motion(struct core *c, const struct job *j, const struct rank_motion *m, int64_t now);
+/* The same of its flight recorder. */
+void core_recorder(struct core *c, const struct job *j, const struct rank_recorder *k, int64_t now);
 /* What a step took a rank of the job's present attempt by itself, as a beat reported it. */
 void core_own(struct core *c, const struct job *j, const struct rank_progress *p);
 /* Its engine said something that is no iteration. */

@@ -248,6 +248,8 @@ static const struct mo_field rec_hang_fields[] = {
 	     .omit = true),
 	MO_D(rec_hang, acts, MO_BOOL, "the attempt ends by it", .omit = true),
 	MO_D(rec_hang, text, MO_STR, "what it is, in words", .omit = true),
+	MO_D(rec_hang, recorder, MO_STR, "what flight recorders say of who waits for whom",
+	     .omit = true),
 	MO_D_LIST(rec_hang, evidence, MO_STRS, "what shows it, a line each", .omit = true),
 };
 static const struct mo_desc rec_hang_desc = MO_DESC(rec_hang, rec_hang_fields);

@@ -193,7 +193,7 @@ struct rec_hang {
 	int stage; /* enum hang_stage */
 	int64_t since, rank;
 	bool acts;
-	char *text;
+	char *text, *recorder;
 	char **evidence;
 	size_t n_evidence;
 };

@@ -254,6 +254,67 @@ static void it_looks_while_it_is_asked(void **state)
 	free(ranks);
 }
 
+/* What the next sync says of the first rank's recorder; caller frees. */
+static char *synced_recorder(struct bed *b)
+{
+	struct agent_sync s;
+	char *ret = NULL;
+
+	mo_desc_init(&agent_sync_desc, &s);
+	agent_core_sync(b->core, &s);
+	if (s.n_steps && s.steps[0].n_recorder)
+		ret = mo_strdup(s.steps[0].recorder[0].enqueued);
+	mo_desc_done(&agent_sync_desc, &s);
+	return ret;
+}
+
+static void says_recorder(struct bed *b, const char *text)
+{
+	_cleanup_(mo_freep) char *said = synced_recorder(b);
+
+	if (!mo_streq(said, text))
+		fail_msg("%s, not %s", said ? said : "-", text ? text : "-");
+}
+
+/* A dump moves something: who asked again and again would never see a hang. */
+static void recorders_are_asked_once_and_told_until_taken(void **state)
+{
+	struct bed *b = *state;
+	struct rank_recorder k = { .rank = 4, .enqueued = (char *)"0=781" };
+	const struct recorder_answer answer = { .ranks = &k, .n_ranks = 1 };
+	const struct agent_event e = {
+		.type = AE_RECORDER, .job = 7, .attempt = 1, .recorder = &answer
+	};
+	const struct agent_welcome w = { .epoch = 3, .beat_ms = 1000, .recorder = true };
+	const struct order due = { .kind = CMD_MOTION, .job = 7, .attempt = 1 };
+
+	running(b);
+	orders(b, CMD_MOTION, 7, 1);
+	assert_null(strstr(said(b), "recorder")); /* an older controller */
+	simple(b, AE_NO_ANSWER, 0, 0);
+	give(b, (struct agent_event){ .type = AE_NO_ANSWER, .ok = true });
+	b->now += 10 * SEC;
+	give(b, (struct agent_event){ .type = AE_TICK });
+	give(b, (struct agent_event){ .type = AE_WELCOME, .welcome = &w });
+	said(b);
+	orders(b, CMD_MOTION, 7, 1);
+	assert_non_null(strstr(said(b), "recorder:7.1"));
+	b->now += SEC;
+	orders(b, CMD_MOTION, 7, 1);
+	assert_null(strstr(said(b), "recorder"));
+	says_recorder(b, NULL);
+	give(b, e); /* while that sync is under way */
+	reply_full(b, true, 3, 0, &due, 1, NULL, 0);
+	says_recorder(b, "0=781");
+	says_recorder(b, "0=781"); /* the first was lost */
+	reply_full(b, true, 3, 0, &due, 1, NULL, 0);
+	says_recorder(b, NULL);
+	reply_full(b, true, 3, 0, NULL, 0, NULL, 0); /* it moved on */
+	b->now += SEC;
+	orders(b, CMD_MOTION, 7, 1);
+	assert_non_null(strstr(said(b), "recorder:7.1"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -267,6 +328,7 @@ int main(void)
 		cmocka_unit_test(cards_are_shared_by_slots),
 		cmocka_unit_test(descendants_belong_to_their_rank),
 		T(it_looks_while_it_is_asked),
+		T(recorders_are_asked_once_and_told_until_taken),
 	};
 
 	return cmocka_run_group_tests_name("acore/motion", tests, NULL, NULL);

@@ -248,6 +248,10 @@ void toy_tell_motion(const struct world *w, const struct toy *t, struct agent_sy
 			m->net_ms = net_age_ms(w, from->net_at);
 			m->state = from->state;
 		}
+	for (size_t i = 0; t->watched_since && sync->n_steps && i < t->n_recorders; i++)
+		mo_desc_copy(&rank_recorder_desc,
+			     MO_ADD(&sync->steps[sync->n_steps - 1], recorder, &rank_recorder_desc),
+			     &t->recorders[i]);
 }
 
 void toy_obey(struct world *w, struct toy *t, struct agent_sync *sync, const struct sync_reply *r)

@@ -47,6 +47,9 @@ struct toy {
 	bool thorough;
 	int64_t watched_since;
 	struct toy_motion moves[8]; /* of its ranks, in their order */
+	/* what their flight recorders say from now on, when they are asked what moves */
+	const struct rank_recorder *recorders;
+	size_t n_recorders;
 	/* where its ranks are, of its last step; goes out with each beat */
 	struct rank_progress progress[8];
 	size_t n_progress;
