@@ -1737,6 +1737,27 @@ MUTANTS = [
         [unit("dcore", "test_numbers")],
     ),
     (
+        "data at which the loss went bad are trained again",
+        "launch_make",
+        "skip_words(&j->spec.engine, j->skips, j->n_skips, &ret->argv, &ret->n_argv);",
+        "",
+        [unit("dcore", "test_skip")],
+    ),
+    (
+        "data are left out without end",
+        "numbers_may_skip",
+        "(int64_t)j->n_skips < j->spec.recipe.skips",
+        "j->spec.recipe.skips > 0",
+        [unit("dcore", "test_skip")],
+    ),
+    (
+        "a recipe leaves data out that its engine trains",
+        "rules_skip",
+        "if (!e->n_skip)",
+        "if (false)",
+        [unit("recipe", "test_bad")],
+    ),
+    (
         "a checkpoint of the last good loss is taken for good",
         "numbers_taint",
         "iteration >= n->good",

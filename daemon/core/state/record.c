@@ -146,6 +146,8 @@ static const struct mo_field rec_incident_fields[] = {
 	MO_D(rec_incident, newest_checkpoint, MO_INT,
 	     "iteration of the newest complete checkpoint; unset: there is none", .omit = true),
 	MO_D(rec_incident, uncounted, MO_BOOL, "such failures do not stop the job", .omit = true),
+	MO_D_SUB(rec_incident, skip, MO_OPT, &skip_desc, "data that the later attempts leave out",
+		 .omit = true),
 };
 const struct mo_desc rec_incident_desc = MO_DESC(rec_incident, rec_incident_fields);
 

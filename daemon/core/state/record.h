@@ -137,6 +137,7 @@ struct rec_incident {
 	int64_t in_a_row;          /* failures with it */
 	int64_t newest_checkpoint; /* complete */
 	bool uncounted;            /* the job waits for what is outside it */
+	struct skip *skip;         /* data that later attempts leave out; NULL: none more */
 };
 /* put_out: a node's, by hand: its name is out */
 struct rec_token_revoked {
