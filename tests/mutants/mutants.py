@@ -1723,6 +1723,13 @@ MUTANTS = [
         [unit("wire", "test_orders")],
     ),
     (
+        "what was seen of checkpoint.dir before a cut is told as new",
+        "drop_old_scans",
+        "now - s->scans[i].began > SCAN_OLD_US",
+        "false",
+        [unit("acore", "test_agent_link")],
+    ),
+    (
         "a suspect is whole again when it is looked at",
         "still_blamed",
         "return c->failed_loads != MO_NONE && f->complete && as_known(c, f);",
