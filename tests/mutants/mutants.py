@@ -1730,6 +1730,20 @@ MUTANTS = [
         [unit("acore", "test_agent_link")],
     ),
     (
+        "room for a slow job is searched in each turn",
+        "core_search_room",
+        "return false;",
+        "",
+        [unit("dcore", "test_straggler_leave")],
+    ),
+    (
+        "room for a slow job is searched once",
+        "schedule",
+        "c->passes++;",
+        "",
+        [unit("dcore", "test_straggler_leave")],
+    ),
+    (
         "a suspect is whole again when it is looked at",
         "still_blamed",
         "return c->failed_loads != MO_NONE && f->complete && as_known(c, f);",
