@@ -1066,8 +1066,8 @@ MUTANTS = [
     (
         "a checkpoint on two nodes taken for the program",
         "holds",
-        "return !f->loading && remedy_elsewhere_too(j, f);",
-        "return remedy_elsewhere_too(j, f);",
+        "return !f->loading && !numbers_may_skip",
+        "return !numbers_may_skip",
         [unit("dcore", "test_suspect")],
     ),
     (
@@ -1742,6 +1742,20 @@ MUTANTS = [
         "c->passes++;",
         "",
         [unit("dcore", "test_straggler_leave")],
+    ),
+    (
+        "a node that proves late that it is broken is taken again",
+        "tell",
+        "elsewhere_cordon(t, id, node, FAILURE_CORDON, text);",
+        "(void)elsewhere_cordon;",
+        [unit("dcore", "test_later")],
+    ),
+    (
+        "findings of the attempt that runs are told of the one before",
+        "of_failure",
+        "r->since >= j->run.placed_at && place_of(j, node)",
+        "false",
+        [unit("dcore", "test_later")],
     ),
     (
         "a suspect is whole again when it is looked at",

@@ -171,6 +171,11 @@ static const struct mo_field rec_check_fields[] = {
 	MO_D(rec_check, until, MO_TIME, "when that wait ends at the latest", .omit = true),
 	MO_D_LIST(rec_check, findings, MO_STRS, "what they found, once it is over", .omit = true,
 		  .max = UINT32_MAX),
+	MO_D(rec_check, later, MO_BOOL,
+	     "findings are what the node told of the failure after what followed was decided",
+	     .omit = true),
+	MO_D(rec_check, broken, MO_BOOL, "they prove that the node is: the next attempts avoid it",
+	     .omit = true),
 };
 static const struct mo_desc rec_check_desc = MO_DESC(rec_check, rec_check_fields);
 

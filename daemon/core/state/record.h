@@ -145,9 +145,10 @@ struct rec_token_revoked {
 	bool put_out;
 };
 /* waits: nodes make their checks and are waited for until then; else that is over and findings
- * are what they found */
+ * are what they found. later: findings are what a node told of the failure after all was decided,
+ * whatever is waited for; broken: its part is, and the next attempts avoid it */
 struct rec_check {
-	bool waits;
+	bool waits, later, broken;
 	char **nodes;
 	size_t n_nodes;
 	int64_t until;

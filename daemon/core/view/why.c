@@ -357,6 +357,7 @@ void job_why(const struct state *s, const struct job *j, int64_t now, struct why
 		break;
 	default: break;
 	}
+	why_later(j, ret);
 	why_hang(j, ret);
 	if (!job_state_final(j->state))
 		why_space(j, ret);

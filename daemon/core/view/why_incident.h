@@ -4,4 +4,6 @@
 #include "daemon/core/state/state.h"
 #include "daemon/core/view/why_view.h"
 
+/* What nodes told of the last failure after it was judged; nothing: they told nothing. */
+void why_later(const struct job *j, struct why_view *ret);
 void why_incident(const struct state *s, const struct job *j, struct why_view *ret);

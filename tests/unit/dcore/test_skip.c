@@ -34,7 +34,8 @@ static char *left_out(const struct saver *o)
 
 	for (size_t i = 0; i < t->n_log; i++)
 		l = t->log[i].launch ? t->log[i].launch : l;
-	for (size_t i = 2; i < l->n_argv; i++)
+	assert_non_null(l);
+	for (size_t i = 2; l && i < l->n_argv; i++)
 		mo_buf_printf(&b, " %s", l->argv[i]);
 	return b.data ? mo_buf_take(&b) : mo_strdup("");
 }
