@@ -138,10 +138,11 @@ struct recipe {
 	 * recipe of before there was one: the default */
 	int64_t backoff_us;
 	/* recovery.loss_spike.action, .factor, .max: none, report, rollback; NULL, MO_NONE_F,
-	 * MO_NONE: the default (daemon/core/state/numbers.h) */
+	 * MO_NONE: the default (daemon/core/state/numbers.h); .skip: how many windows of data the
+	 * job may leave out, MO_NONE: none */
 	char *loss_action;
 	double loss_factor;
-	int64_t max_rollbacks;
+	int64_t max_rollbacks, skips;
 	/* recovery.hang: auto, report or off; NULL: a recipe of before there was one, report */
 	char *hang;
 	/* recovery.straggler: report or drain; NULL: a recipe of before there was one, report */

@@ -7,6 +7,7 @@
 
 #include "lib/base/parse.h"
 #include "lib/model/limits.h"
+#include "lib/model/skip.h"
 #include "lib/recipe/container_read.h"
 #include "lib/recipe/features.h"
 #include "lib/recipe/key_readers.h"
@@ -277,6 +278,7 @@ static const struct key recipe_keys[] = {
 	F("recovery.loss_spike.action", KEY_WORD, loss_action, WORDS(words_loss_action)),
 	F("recovery.loss_spike.factor", KEY_REAL, loss_factor, RANGE(1, 1000)),
 	F("recovery.loss_spike.max", KEY_INT, max_rollbacks, RANGE(0, 1000), DEF(MO_NONE)),
+	F("recovery.loss_spike.skip", KEY_INT, skips, RANGE(0, SKIPS_MAX), DEF(MO_NONE)),
 	MAP("health"),
 	CUSTOM("health.preflight", key_read_preflight),
 	F("priority", KEY_INT, priority, RANGE(0, 100), DEF(50)),

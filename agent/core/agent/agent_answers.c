@@ -10,6 +10,7 @@
 
 /* syncs in one second that follow each other without a pause: a restart takes five */
 #define QUICK_PER_S 64
+#define SCAN_OLD_US (10 * 1000000LL)
 /* after those: while commands stay due every sync is answered at once, and that must not spin */
 #define PACE_US 20000
 
@@ -117,6 +118,17 @@ static void rewind_all(struct agent_core *s, const struct agent_welcome *w, stru
 	}
 }
 
+/* What was seen of checkpoint.dir before the controller was out of reach is not what lies there now,
+ * and counts from when it is heard: it is looked at again when that is ordered again. What still
+ * looks is as old as scan_deadline at most. */
+static void drop_old_scans(struct agent_core *s, int64_t now)
+{
+	for (size_t i = s->n_scans; i-- > 0;)
+		if (s->scans[i].done && s->scans[i].order == ORDER_SCAN &&
+		    now - s->scans[i].began > SCAN_OLD_US)
+			agent_core_drop_scan(s, i);
+}
+
 void agent_core_on_welcome(struct agent_core *s, const struct agent_welcome *w, int64_t now,
 			   struct agent_out *out)
 {
@@ -124,6 +136,7 @@ void agent_core_on_welcome(struct agent_core *s, const struct agent_welcome *w, 
 	if (s->link != LINK_HELLO && s->link != LINK_WAIT)
 		return;
 	rewind_all(s, w, out);
+	drop_old_scans(s, now);
 	agent_core_learn_epoch(s, w->epoch, out);
 	if (w->beat_ms > 0 && w->beat_ms <= 60000)
 		s->beat_us = w->beat_ms * 1000;

@@ -23,6 +23,7 @@ struct scan {
 	int order; /* enum scan_order */
 	int64_t id;
 	bool wanted, done, sent;
+	int64_t began;
 	struct scan_result result;
 };
 /* An image that is ordered. going: a helper is at it; urgent: not told yet */

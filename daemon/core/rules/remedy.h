@@ -16,7 +16,7 @@ enum remedy_when {
 	WHEN_HELD,       /* GPUs are not given back; what found that cordons the node */
 	WHEN_PROVED,     /* the node's kernel or checks say so too */
 	WHEN_AGAIN,      /* the failure before began on the same node */
-	WHEN_WENT_BACK,  /* from the same iterations, as often as it may */
+	WHEN_WENT_BACK,  /* from the same iterations, or past others, as often as it may */
 	WHEN_EVERYWHERE, /* the same before on another node, which this attempt did without: told
 			  * to, or for the third time; and not of what it loaded */
 	_WHEN_N

@@ -186,6 +186,8 @@ static const struct mo_field job_fields[] = {
 	MO_DP(job, failure, waiting_node, "waiting_node", MO_BOOL,
 	      "it recovers because a node is down, and nothing was killed"),
 	MO_D_VEC(job, incidents, &incident_desc, "failures and what followed, oldest first"),
+	MO_D_VEC(job, skips, &skip_desc, "data that its attempts leave out, oldest first",
+		 .omit = true),
 	MO_D_LIST(job, ledger, MO_INTS,
 		  "GPU-microseconds of each category, which add up to the total"),
 	MO_D(job, ledger_at, MO_INT, "until when they are charged, us"),

@@ -268,6 +268,17 @@ bool core_judge(struct core *c, const struct job *j, int64_t now, int64_t every)
 	return true;
 }
 
+bool core_search_room(struct core *c, const struct job *j)
+{
+	struct job_beats *b = beats_get(c, j);
+
+	if (!c->queue_dirty && b->room_pass == c->passes && b->room_at == j->straggler.at)
+		return false;
+	b->room_pass = c->passes; /* of before this turn's, which may see more */
+	b->room_at = j->straggler.at;
+	return true;
+}
+
 struct job_beats *core_pace(struct core *c, const struct job *j, int64_t now, int64_t every)
 {
 	size_t at = beats_place(c->beats, c->n_beats, j->id);

@@ -100,6 +100,8 @@ struct job_beats {
 	 * which sign, since when and since which of its steps */
 	int64_t paced_at, odd, odd_at, odd_n;
 	int odd_sign;
+	/* of the straggler found at room_at, room elsewhere was searched in that pass (core.passes) */
+	int64_t room_pass, room_at;
 	struct rank_beat *ranks;
 	size_t n_ranks;
 };
@@ -167,6 +169,7 @@ struct core {
 	size_t n_retained;
 	int64_t retained_bytes, active_bytes; /* texts of these, and of unfinished jobs */
 	bool queue_dirty;                     /* the whole queue must be judged */
+	int64_t passes; /* over the queue: what decides of places is as it was at the last one */
 	/* the job that kept all behind it waiting, in the last pass */
 	bool blocked;
 	int64_t blocked_id, blocked_priority;
@@ -210,6 +213,9 @@ bool core_judge(struct core *c, const struct job *j, int64_t now, int64_t every)
 /* What beats tell of its attempt, for who judges now which rank makes it slow. NULL: that was done
  * less than `every` ago, or nothing was heard. */
 struct job_beats *core_pace(struct core *c, const struct job *j, int64_t now, int64_t every);
+/* Room elsewhere is searched now, for the job's straggler. False: it was before, and nothing that
+ * decides of places has changed since. */
+bool core_search_room(struct core *c, const struct job *j);
 void core_beats_drop(struct core *c, int64_t job); /* the job has no ranks any more */
 /* with the clock: when nodes were heard and jobs advanced */
 void core_live_shift(struct core *c, int64_t shift);

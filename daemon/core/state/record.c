@@ -146,6 +146,8 @@ static const struct mo_field rec_incident_fields[] = {
 	MO_D(rec_incident, newest_checkpoint, MO_INT,
 	     "iteration of the newest complete checkpoint; unset: there is none", .omit = true),
 	MO_D(rec_incident, uncounted, MO_BOOL, "such failures do not stop the job", .omit = true),
+	MO_D_SUB(rec_incident, skip, MO_OPT, &skip_desc, "data that the later attempts leave out",
+		 .omit = true),
 };
 const struct mo_desc rec_incident_desc = MO_DESC(rec_incident, rec_incident_fields);
 
@@ -169,6 +171,11 @@ static const struct mo_field rec_check_fields[] = {
 	MO_D(rec_check, until, MO_TIME, "when that wait ends at the latest", .omit = true),
 	MO_D_LIST(rec_check, findings, MO_STRS, "what they found, once it is over", .omit = true,
 		  .max = UINT32_MAX),
+	MO_D(rec_check, later, MO_BOOL,
+	     "findings are what the node told of the failure after what followed was decided",
+	     .omit = true),
+	MO_D(rec_check, broken, MO_BOOL, "they prove that the node is: the next attempts avoid it",
+	     .omit = true),
 };
 static const struct mo_desc rec_check_desc = MO_DESC(rec_check, rec_check_fields);
 

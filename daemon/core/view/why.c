@@ -363,6 +363,7 @@ void job_why(const struct state *s, const struct job *j, int64_t now, struct why
 		break;
 	default: break;
 	}
+	why_later(j, ret);
 	why_hang(j, ret);
 	if (!job_state_final(j->state))
 		why_space(j, ret);
@@ -371,6 +372,7 @@ void job_why(const struct state *s, const struct job *j, int64_t now, struct why
 	if (j->state != JOB_COMPLETED)
 		why_suspect(j, ret);
 	why_tainted(j, ret);
+	why_skips(j, ret);
 	why_fixed(j, ret);
 	if (ret->n_reasons == 0)
 		why_reason(ret, job_state_names[j->state], "%s",

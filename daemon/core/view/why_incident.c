@@ -66,6 +66,20 @@ bool why_follows_failure(const struct job *j)
 	return j->n_incidents > 0 && j->incidents[j->n_incidents - 1].attempt + 1 == j->attempt;
 }
 
+void why_later(const struct job *j, struct why_view *ret)
+{
+	const struct incident *inc = j->n_incidents ? &j->incidents[j->n_incidents - 1] : NULL;
+	struct why_reason *r;
+
+	if (!inc || !inc->n_later)
+		return;
+	r = why_reason(ret, "failure-later",
+		       "what was told of attempt %lld after its failure was taken for %s",
+		       (long long)inc->attempt, inc->class);
+	for (size_t i = 0; i < inc->n_later; i++)
+		why_evidence(r, "%s", inc->later[i]);
+}
+
 void why_incident(const struct state *s, const struct job *j, struct why_view *ret)
 {
 	const struct incident *inc = j->n_incidents ? &j->incidents[j->n_incidents - 1] : NULL;

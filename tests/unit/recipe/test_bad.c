@@ -168,7 +168,10 @@ static const struct bad refused[] = {
 	{ "recovery: {loss_spike: {factor: 0.5}}\n", "5:33 recovery.loss_spike.factor: " },
 	{ "recovery: {loss_spike: {facter: 2}}\n",
 	  "5:25 unknown key 'recovery.loss_spike.facter' [did you mean 'factor'?]" },
-	{ "recovery: {loss_spike: {skip: 10}}\n", "5:25 unknown key 'recovery.loss_spike.skip'" },
+	{ "recovery: {loss_spike: {skip: 11}}\n",
+	  "5:31 recovery.loss_spike.skip: expected a whole number from 0 to 10, got '11'" },
+	{ "recovery: {loss_spike: {skip: 2}}\n",
+	  "5:31 recovery.loss_spike.skip: engine torch has no option by which it leaves data out" },
 	{ "health: {preflight: [gpu.ras_eu]}\n",
 	  "5:22 health.preflight: there is no check 'gpu.ras_eu' [did you mean 'gpu.ras_ue'?]" },
 	{ "health: {preflight: [gpu.ras_ue, stack.sam]}\n",
@@ -442,6 +445,8 @@ static const struct {
 	{ "", "parallelism: {pp: 2, schedule: zb1p}\n",
 	  "7:32 parallelism.schedule: engine megatron-lm has no setting for zb1p" },
 	{ "", "precision: nvfp4\n", "7:12 precision: engine megatron-lm has no setting for nvfp4" },
+	{ "iterations-to-skip: 5", "recovery: {loss_spike: {skip: 2}}\n",
+	  "7:31 recovery.loss_spike.skip: the command has --iterations-to-skip of its own" },
 };
 
 static void check(const char *name, const char *text, const char *expected)
