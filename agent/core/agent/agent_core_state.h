@@ -66,5 +66,7 @@ struct agent_core {
 	/* sync_due: when the next sync may leave, INT64_MAX none is due */
 	int64_t sync_sent, sync_due, urgent_sent;
 	int64_t beat_us, beat;
+	bool activity;              /* the controller reads it */
+	int64_t activity_at;        /* AX_ACTIVITY were last out; 0 never */
 	int64_t quick, quick_since; /* syncs since then, at most a second ago */
 };

@@ -104,6 +104,9 @@ void agent_core_sync(struct agent_core *s, struct agent_sync *ret)
 			struct rank_motion motion;
 			if (!rank->exited && motion_tell(&rank->motion, rank->now.rank, &motion))
 				*MO_ADD(r, motion, &rank_motion_desc) = motion;
+			if (s->activity && !rank->exited && activity_untold(&rank->activity))
+				*MO_ADD(r, activity, &rank_activity_desc) =
+					activity_tell(&rank->activity);
 		}
 	}
 	bytes = 0; /* of scans; another one begins each time, here too */
