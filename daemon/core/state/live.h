@@ -9,6 +9,7 @@
  * What never happens: a decision that only this memory would explain. It is gone with the process:
  * after a start, and in every replay, the same records lead to the same state without it. */
 #pragma once
+#include "daemon/core/state/activity.h"
 #include "daemon/core/state/core_config.h"
 #include "daemon/core/state/prefetch.h"
 #include "daemon/core/state/shared.h"
@@ -85,6 +86,7 @@ struct rank_beat {
 	int64_t n_own, own_at;
 	struct rank_motion motion;
 	int64_t motion_at; /* when that was heard; MO_NONE never */
+	struct rank_acts acts;
 };
 struct job_beats {
 	int64_t job, attempt, advanced_at;
@@ -94,6 +96,11 @@ struct job_beats {
 	 * which sign, since when and since which of its steps */
 	int64_t paced_at, odd, odd_at, odd_n;
 	int odd_sign;
+	/* windows of its ranks were told since that was judged by them; by them: the same two of
+	 * who stood out, when that was judged, and since when one does */
+	bool acted;
+	int64_t acted_at, act_odd, act_odd_at;
+	int act_odd_sign;
 	struct rank_beat *ranks;
 	size_t n_ranks;
 };
@@ -191,6 +198,10 @@ bool core_beat(struct core *c, const struct job *j, int64_t rank, int64_t iterat
 	       int64_t now);
 /* What its node says that moves of a rank of the job's present attempt. */
 void core_motion(struct core *c, const struct job *j, const struct rank_motion *m, int64_t now);
+/* What its agent says that a rank of the job's present attempt did in a window. usual: the job is as
+ * fast as it was. */
+void core_activity(struct core *c, const struct job *j, const struct rank_activity *a, bool usual,
+		   int64_t now);
 /* What a step took a rank of the job's present attempt by itself, as a beat reported it. */
 void core_own(struct core *c, const struct job *j, const struct rank_progress *p);
 /* Its engine said something that is no iteration. */

@@ -50,6 +50,9 @@ struct toy {
 	/* where its ranks are, of its last step; goes out with each beat */
 	struct rank_progress progress[8];
 	size_t n_progress;
+	/* what they did in their newest minute; the same */
+	struct rank_activity activity[8];
+	size_t n_activity;
 	int64_t beat, gpus;
 	struct toy_step *steps;
 	size_t n_steps;
