@@ -1,4 +1,4 @@
-/* What the ranks of a step do with their processors and GPUs, as means over windows of a minute: many
+/* What the ranks of a step do with processors and GPUs, as means over windows of a minute: many
  * steps of a training, so that the phases of a step do not show. From readings that only grow; a
  * window that is not whole, or in which one of them fell (threads ended), says nothing of it. Told
  * to controllers that read it. Pure; agent/activity.c reads. */

@@ -1,5 +1,5 @@
-/* What a GPU does in all, so that whoever asks twice has its mean between: of power by the counter of
- * energy where there is one, else what probes read holds for the time since the one before. */
+/* What a GPU does in all, so that whoever asks twice has its mean between: of power by the counter
+ * of energy where there is one, else what probes read holds for the time since the one before. */
 #include "agent/core/health/health_state.h"
 #include "agent/core/health/reading.h"
 

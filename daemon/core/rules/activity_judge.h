@@ -1,9 +1,9 @@
-/* Which rank the others wait for, by what all of them do with processors and GPUs (means of minutes,
- * daemon/core/state/activity.h). Pure; called by straggler_activity.c. What these readings can and
+/* Which rank the others wait for, by what all of them do with processors and GPUs (means of
+ * minutes, daemon/core/state/activity.h). Pure; called by straggler_activity.c. What these readings can and
  * cannot tell: docs/decisions/033-activity.md.
  *
- *   SIGN_PROCESSOR  it waits for a processor far longer than its peers, or wants one far more of the
- *                   time: a busy neighbour
+ *   SIGN_PROCESSOR  it waits for a processor far longer than its peers, or wants one far more of
+ *                   the time: a busy neighbour
  *   SIGN_IDLE       its GPU is idle far longer than those of its peers, which wait for it in
  *                   collectives and are busy so: its host is late, whatever the reason
  *   SIGN_WORK       the memory of its GPU moves far more, and the GPU takes more power: it is given

@@ -1,4 +1,4 @@
-/* The rank that makes a job slow, by what ranks do; see straggler_activity.c. Called by straggler.c. */
+/* Who makes a job slow, by what ranks do; see straggler_activity.c. Called by straggler.c. */
 #pragma once
 #include "daemon/core/rules/activity_judge.h"
 #include "daemon/core/state/live.h"

@@ -1,5 +1,5 @@
-/* What the ranks of a job do with processors and GPUs, of each the newest windows that its agent told
- * (struct rank_activity), and what was usual while the job was as fast as ever: never stored, as
+/* What the ranks of a job do with processors and GPUs, of each the newest windows that its agent
+ * told (struct rank_activity), and what was usual while the job was as fast as ever: never stored, as
  * live.h has it. Values of MO_NONE_F are not known. */
 #pragma once
 #include "lib/model/message.h"
@@ -25,7 +25,7 @@ struct rank_acts {
 
 /* usual: the job is as fast as it was. False: it was told before. */
 bool acts_take(struct rank_acts *a, const struct rank_activity *r, bool usual, int64_t now);
-/* ret[_ACTIVITY_KIND_N]: of the newest windows; nothing is known of a rank that was not heard of for
- * a while. */
+/* ret[_ACTIVITY_KIND_N]: of the newest windows; nothing is known of a rank that was not heard of
+ * for a while. */
 void acts_now(const struct rank_acts *a, int64_t now, double *ret);
 void acts_usual(const struct rank_acts *a, double *ret);

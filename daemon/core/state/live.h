@@ -198,8 +198,8 @@ bool core_beat(struct core *c, const struct job *j, int64_t rank, int64_t iterat
 	       int64_t now);
 /* What its node says that moves of a rank of the job's present attempt. */
 void core_motion(struct core *c, const struct job *j, const struct rank_motion *m, int64_t now);
-/* What its agent says that a rank of the job's present attempt did in a window. usual: the job is as
- * fast as it was. */
+/* What its agent says that a rank of the job's present attempt did in a window. usual: the job is
+ * as fast as it was. */
 void core_activity(struct core *c, const struct job *j, const struct rank_activity *a, bool usual,
 		   int64_t now);
 /* What a step took a rank of the job's present attempt by itself, as a beat reported it. */

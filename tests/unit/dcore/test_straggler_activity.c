@@ -116,7 +116,7 @@ static void two_sources_name_a_rank(void **state)
 	world_done(&w);
 }
 
-/* One source and the job's pace: it is said, and nothing follows; nor is it held against the node. */
+/* One source and the job's pace: it is said, and nothing follows, for the node neither. */
 static void one_source_moves_nobody(void **state)
 {
 	begin("drain");
