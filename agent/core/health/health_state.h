@@ -1,8 +1,8 @@
 /* State of a node's health. From below: health_state.c (its life, what can be asked of it) <-
  * health_counters.c, health_retained.c (what lasts), health_release.c (what a job gives back),
  * health_traffic.c (what cards move), health_activity.c (what GPUs do) <- health_rules.c (one
- * check against one probe) <- health_judge.c, health_lines.c (findings) <- health_report.c (the controller, the disk) <-
- * health.c (probes) <- health_answers.c (what they bring). */
+ * check against one probe) <- health_judge.c, health_lines.c (findings) <- health_report.c (the
+ * controller, the disk) <- health.c (probes) <- health_answers.c (what they bring). */
 #pragma once
 #include "agent/core/health/health.h"
 

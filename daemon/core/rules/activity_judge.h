@@ -1,6 +1,6 @@
 /* Which rank the others wait for, by what all of them do with processors and GPUs (means of
- * minutes, daemon/core/state/activity.h). Pure; called by straggler_activity.c. What these readings can and
- * cannot tell: docs/decisions/033-activity.md.
+ * minutes, daemon/core/state/activity.h). Pure; called by straggler_activity.c. What these readings
+ * can and cannot tell: docs/decisions/033-activity.md.
  *
  *   SIGN_PROCESSOR  it waits for a processor far longer than its peers, or wants one far more of
  *                   the time: a busy neighbour

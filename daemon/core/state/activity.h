@@ -1,6 +1,6 @@
 /* What the ranks of a job do with processors and GPUs, of each the newest windows that its agent
- * told (struct rank_activity), and what was usual while the job was as fast as ever: never stored, as
- * live.h has it. Values of MO_NONE_F are not known. */
+ * told (struct rank_activity), and what was usual while the job was as fast as ever: never stored,
+ * as live.h has it. Values of MO_NONE_F are not known. */
 #pragma once
 #include "lib/model/message.h"
 
