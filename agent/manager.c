@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "agent/core/agent/container.h"
+#include "agent/activity.h"
 #include "agent/cgroup.h"
 #include "agent/discovery.h"
 #include "agent/ending.h"
@@ -147,6 +148,7 @@ static void on_step_effect(struct manager *m, struct agent_effect *x, struct ste
 	case AX_REREAD: step_dir_reread(d); break;
 	case AX_MOTION: motion_look(d); break;
 	case AX_RECORDER: recorder_ask(d); break;
+	case AX_ACTIVITY: activity_look(d); break;
 	case AX_FORGET: d->forgotten = true; break;
 	}
 }

@@ -37,6 +37,17 @@ static int see(void *arg, pid_t pid)
 	return 0;
 }
 
+struct motion_process *motion_processes(const struct motion_reading *ranks, size_t n_ranks,
+					size_t *ret_n)
+{
+	struct seen s = { 0 };
+
+	mo_proc_each(see, &s);
+	motion_trees(s.all, s.n, ranks, n_ranks);
+	*ret_n = s.n;
+	return s.all;
+}
+
 /* What follows the key in the text of /proc/PID/io; MO_NONE. */
 static int64_t io_value(const char *text, const char *key)
 {
@@ -150,29 +161,27 @@ void motion_look(struct step_dir *d)
 	struct agent_event e = { .type = AE_MOTION, .job = d->job, .attempt = d->attempt };
 	struct motion_reading *ranks =
 		agent_core_ranks(d->manager->core, d->job, d->attempt, &e.n_readings);
-	struct seen s = { 0 };
+	size_t n_taken = 0, n = 0;
+	struct motion_process *all = motion_processes(ranks, e.n_readings, &n);
 	int64_t *taken = NULL;
-	size_t n_taken = 0;
 
 	watch_traffic_asked(d->manager->watch);
 	others(d, &taken, &n_taken);
-	mo_proc_each(see, &s);
-	motion_trees(s.all, s.n, ranks, e.n_readings);
 	for (size_t i = 0; i < e.n_readings; i++) {
 		ranks[i].log_bytes = log_of(d, ranks[i].rank);
 		ranks[i].net_at = net_of(d, ranks[i].rank, taken, n_taken, mo_clock_boot_us());
 		/* itself first: what cannot be read of it is not made up by its children */
 		for (int pass = 0; pass < 2; pass++)
-			for (size_t k = 0; k < s.n; k++)
-				if (s.all[k].root == ranks[i].pid &&
-				    (s.all[k].pid == ranks[i].pid) == (pass == 0))
-					add(&ranks[i], &s.all[k]);
-		for (size_t k = 0; k < s.n && ranks[i].cpu_us != MO_NONE; k++)
-			if (s.all[k].root == ranks[i].pid)
-				ranks[i].cpu_us += s.all[k].cpu_us;
+			for (size_t k = 0; k < n; k++)
+				if (all[k].root == ranks[i].pid &&
+				    (all[k].pid == ranks[i].pid) == (pass == 0))
+					add(&ranks[i], &all[k]);
+		for (size_t k = 0; k < n && ranks[i].cpu_us != MO_NONE; k++)
+			if (all[k].root == ranks[i].pid)
+				ranks[i].cpu_us += all[k].cpu_us;
 	}
 	free(taken);
-	free(s.all);
+	free(all);
 	e.readings = ranks;
 	queue_event(d->manager, &e);
 }

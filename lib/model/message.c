@@ -54,6 +54,29 @@ static const struct mo_field rank_motion_fields[] = {
 };
 const struct mo_desc rank_motion_desc = MO_DESC(rank_motion, rank_motion_fields);
 
+/* of a few thousand threads */
+#define PERCENT_MOST 1e6
+static const struct mo_field rank_activity_fields[] = {
+	MO_D(rank_activity, rank, MO_INT, "number of the rank", .most = MO_RANKS_MAX),
+	MO_D(rank_activity, window, MO_INT, "number of the window, ascending", .most = MO_FIT_INT),
+	MO_D(rank_activity, cpu_pct, MO_REAL,
+	     "percent of it that its processes used a processor, of all threads together; unset, "
+	     "as "
+	     "in the rest: that cannot be read",
+	     .omit = true, .most = PERCENT_MOST),
+	MO_D(rank_activity, delay_pct, MO_REAL,
+	     "the same, that they could run and had no processor", .omit = true,
+	     .most = PERCENT_MOST),
+	MO_D(rank_activity, busy_pct, MO_REAL, "percent of it that its GPU was busy", .omit = true,
+	     .most = PERCENT_MOST),
+	MO_D(rank_activity, mem_pct, MO_REAL,
+	     "percent of the bandwidth of the GPU's memory that was used", .omit = true,
+	     .most = PERCENT_MOST),
+	MO_D(rank_activity, power_w, MO_REAL, "mean power of the GPU, watts", .omit = true,
+	     .most = PERCENT_MOST),
+};
+const struct mo_desc rank_activity_desc = MO_DESC(rank_activity, rank_activity_fields);
+
 static const struct mo_field step_report_fields[] = {
 	MO_D(step_report, job, MO_INT, "number of the job"),
 	MO_D(step_report, attempt, MO_INT, "number of the attempt"),
@@ -71,6 +94,9 @@ static const struct mo_field step_report_fields[] = {
 		 .max = MO_GPUS_PER_NODE_MAX),
 	MO_D_VEC(step_report, recorder, &rank_recorder_desc,
 		 "what the flight recorders of its ranks said, when they were asked", .omit = true,
+		 .max = MO_GPUS_PER_NODE_MAX),
+	MO_D_VEC(step_report, activity, &rank_activity_desc,
+		 "what its ranks did in the newest window, until it is acknowledged", .omit = true,
 		 .max = MO_GPUS_PER_NODE_MAX),
 	MO_D(step_report, waits, MO_STR,
 	     "spooled: which of its GPUs the job before it has not given back yet, and what is "
@@ -124,6 +150,7 @@ static const struct mo_field agent_welcome_fields[] = {
 	MO_D(agent_welcome, space, MO_BOOL, "results of scans may say free_bytes", .omit = true),
 	MO_D(agent_welcome, waits, MO_BOOL, "reports of steps may say waits", .omit = true),
 	MO_D(agent_welcome, recorder, MO_BOOL, "reports of steps may say recorder", .omit = true),
+	MO_D(agent_welcome, activity, MO_BOOL, "reports of steps may say activity", .omit = true),
 };
 const struct mo_desc agent_welcome_desc = MO_DESC(agent_welcome, agent_welcome_fields);
 

@@ -56,6 +56,16 @@ struct rank_motion {
 };
 extern const struct mo_desc rank_motion_desc;
 
+/* What one local rank did in one window of its agent (agent/core/agent/activity.h): percent of that
+ * time, means; MO_NONE_F = that cannot be read here. */
+struct rank_activity {
+	int64_t rank;
+	int64_t window;            /* its number, ascending; anew with each agent */
+	double cpu_pct, delay_pct; /* its processes used a processor; could run, and had none */
+	double busy_pct, mem_pct, power_w; /* of its GPU; of the GPU's memory */
+};
+extern const struct mo_desc rank_activity_desc;
+
 /* What an agent says of one step it knows. */
 enum step_state {
 	STEP_SPOOLED,
@@ -80,6 +90,8 @@ struct step_report {
 	/* the same, once each time that they were asked; a rank without one is left out */
 	struct rank_recorder *recorder;
 	size_t n_recorder;
+	struct rank_activity *activity;
+	size_t n_activity; /* of the newest window, until it is acknowledged */
 	/* spooled: which of its GPUs the job before it has not given back, and what is found there;
 	 * NULL: it waits for none */
 	char *waits;
@@ -119,6 +131,7 @@ struct agent_welcome {
 	bool space;    /* scan results may say free_bytes */
 	bool waits;    /* reports of steps may say waits */
 	bool recorder; /* and recorder */
+	bool activity; /* and activity */
 };
 
 /* Result of a checkpoint scan (one for each scan command that is due). */

@@ -1,6 +1,7 @@
 /* See agent_answers.h. */
 #include "agent/core/agent/agent_answers.h"
 
+#include "agent/core/agent/activity.h"
 #include "agent/core/agent/agent_command.h"
 #include "agent/core/agent/agent_fence.h"
 #include "agent/core/agent/agent_steps.h"
@@ -28,13 +29,19 @@ static void on_ack(struct agent_core *s, const struct step_ack *a, struct agent_
 }
 
 /* The controller has what the sync carried. */
-static void on_sync_taken(struct agent_core *s, const struct sync_reply *r, struct agent_out *out)
+static void on_sync_taken(struct agent_core *s, const struct sync_reply *r, int64_t now,
+			  struct agent_out *out)
 {
 	agent_core_images_due(s, r, out);
 	agent_core_motion_due(s, r);
+	agent_core_activity_due(s, now, out);
 	for (size_t i = 0; i < s->n_steps; i++)
-		for (size_t k = 0; k < s->steps[i]->n_ranks; k++)
-			s->steps[i]->ranks[k].acked = s->steps[i]->ranks[k].sent;
+		for (size_t k = 0; k < s->steps[i]->n_ranks; k++) {
+			struct agent_step_rank *rank = &s->steps[i]->ranks[k];
+
+			rank->acked = rank->sent;
+			rank->activity.acked = rank->activity.sent;
+		}
 	/* The reply names every scan that is due: a result it does not ask for any more has
 	 * arrived. */
 	for (size_t i = s->n_scans; i-- > 0;) {
@@ -82,7 +89,7 @@ void agent_core_on_reply(struct agent_core *s, const struct agent_event *ev, int
 	bool refused = s->n_steps > n_before && s->steps[s->n_steps - 1]->phase == AS_REFUSED;
 	if (ev->ok) {
 		if (r->epoch >= s->epoch)
-			on_sync_taken(s, r, out);
+			on_sync_taken(s, r, now, out);
 		next_sync(s, now, out);
 	} else {
 		s->urgent_out = false;
@@ -152,6 +159,7 @@ void agent_core_on_welcome(struct agent_core *s, const struct agent_welcome *w, 
 			r->acked.rank = rank;
 		}
 	s->recorder = w->recorder;
+	s->activity = w->activity;
 	s->link = LINK_UP;
 	s->hello_us = 0;
 	s->urgent_out = s->urgent_again = false;

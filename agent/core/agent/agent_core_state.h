@@ -68,5 +68,7 @@ struct agent_core {
 	int64_t sync_sent, sync_due, urgent_sent;
 	bool recorder; /* the controller reads what flight recorders say */
 	int64_t beat_us, beat;
+	bool activity;              /* the controller reads it */
+	int64_t activity_at;        /* AX_ACTIVITY were last out; 0 never */
 	int64_t quick, quick_since; /* syncs since then, at most a second ago */
 };

@@ -1,6 +1,7 @@
 /* One step as the agent knows it: what its journal says, which notes the controller has not
  * acknowledged, what was asked of it. Only for agent_core.c and report.c. */
 #pragma once
+#include "agent/core/agent/activity.h"
 #include "agent/core/agent/agent_core.h"
 #include "agent/core/agent/motion.h"
 #include "lib/model/limits.h"
@@ -28,6 +29,7 @@ struct agent_step_rank {
 	int64_t pid;
 	struct rank_progress now, sent, acked;
 	struct motion_marks motion;
+	struct activity_marks activity;
 };
 struct agent_step {
 	int64_t job, attempt;

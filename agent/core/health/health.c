@@ -26,7 +26,8 @@ static struct object *add_object(struct health *h, int area, const char *name, i
 			      .asked_at = MO_NONE,
 			      .freed_at = h->begun_anew ? now : MO_NONE,
 			      .full_at = MO_NONE,
-			      .traffic = { .read_at = MO_NONE, .moved_at = MO_NONE } };
+			      .traffic = { .read_at = MO_NONE, .moved_at = MO_NONE },
+			      .activity = { .read_at = MO_NONE, .energy_j = MO_NONE_F } };
 	mo_desc_init(&probe_desc, &o->last);
 	mo_desc_init(&gpu_sensors_desc, &o->sensors);
 	for (size_t i = 0; i < ELEMENTSOF(o->throttle_base); i++)

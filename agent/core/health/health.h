@@ -121,6 +121,18 @@ void health_traffic_asked(struct health *h, int64_t now);
 /* By RDMA of a card (PROBE_NIC, its name), by XGMI of a GPU (PROBE_GPU, its address). */
 struct health_traffic health_traffic(const struct health *h, int area, const char *name);
 
+/* ---- what GPUs do, in all: health_activity.c */
+/* A value times the time over which it was read, and that time. */
+struct health_sum {
+	int64_t us;
+	double sum;
+};
+struct health_activity {
+	struct health_sum busy_pct, mem_pct, power_w;
+};
+/* Of the GPU with this address, since the agent began; of one that is not known, none. */
+const struct health_activity *health_activity(const struct health *h, const char *gpu);
+
 /* ---- the controller */
 /* Every order to check that a sync reply repeated; those that are no longer due are forgotten. */
 void health_orders(struct health *h, const struct command *commands, size_t n, int64_t now);

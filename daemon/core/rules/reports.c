@@ -16,6 +16,7 @@
 #include "daemon/core/rules/strays.h"
 #include "daemon/core/rules/turn.h"
 #include "daemon/core/state/checkpoint.h"
+#include "daemon/core/state/heard.h"
 #include "daemon/core/state/incarnation.h"
 
 static void rename_place(struct note *n, char *path)
@@ -158,6 +159,25 @@ static void motion(struct turn *t, const struct job *j, const struct step *st,
 	}
 }
 
+/* Windows in which the job stood still (it saves, or evaluates on one rank) say nothing of its
+ * training. */
+static void activity(struct turn *t, const struct job *j, const struct step *st,
+		     const struct step_report *rep)
+{
+	bool usual = pace_usual(j);
+
+	if (st->attempt != j->attempt ||
+	    !pace_trains(j, job_progress_at(&t->core->state, j), t->now))
+		return;
+	for (size_t i = 0; i < rep->n_activity; i++) {
+		const struct rank_activity *a = &rep->activity[i];
+
+		if (a->rank >= st->first_rank && a->rank < st->first_rank + st->n_ranks &&
+		    (uint64_t)a->rank < j->run.n_ranks)
+			core_activity(t->core, j, a, usual, t->now);
+	}
+}
+
 /* What cannot be reached: its supervisor does not answer (step.hung), or its agent lost the
  * step's directory (step.missing). */
 static void hung(struct turn *t, int64_t id, const struct step_report *rep, const char *node,
@@ -212,8 +232,10 @@ static void known_step(struct turn *t, int64_t id, const struct step_report *rep
 		apply_notes(t, id, node, rep);
 	st = step_find(j, rep->attempt, node);
 	progress(t, j, st, rep);
-	if (fresh)
+	if (fresh) {
 		motion(t, j, st, rep);
+		activity(t, j, st, rep);
+	}
 	if (fresh && is_refusal_alone(st, rep)) {
 		if (!st->missing)
 			hung(t, id, rep, node, true, EVENT_STEP_MISSING,

@@ -31,7 +31,8 @@ struct worth {
 
 bool straggler_may_leave(const struct job *j)
 {
-	return j->straggler.rank != MO_NONE && mo_streq(j->spec.recipe.straggler, "drain");
+	return j->straggler.rank != MO_NONE && !j->straggler.alone &&
+	       mo_streq(j->spec.recipe.straggler, "drain");
 }
 
 static const char *node_of(const struct job *j)

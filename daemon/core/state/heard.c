@@ -136,3 +136,18 @@ size_t ranks_own_known(const struct state *s, const struct job *j)
 		n += rank_own_ms(&b->ranks[i]) != MO_NONE_F;
 	return n;
 }
+
+void ranks_acts_known(const struct state *s, const struct job *j, int64_t now,
+		      size_t *ret_processors, size_t *ret_gpus)
+{
+	const struct job_beats *b = beats_of(s, j);
+
+	*ret_processors = *ret_gpus = 0;
+	for (size_t i = 0; b && i < b->n_ranks; i++) {
+		double values[_ACTIVITY_KIND_N];
+
+		acts_now(&b->ranks[i].acts, now, values);
+		*ret_processors += values[ACT_DELAY] != MO_NONE_F;
+		*ret_gpus += values[ACT_BUSY] != MO_NONE_F;
+	}
+}

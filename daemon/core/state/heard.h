@@ -34,5 +34,8 @@ int64_t job_recorder_at(const struct state *s, const struct job *j);
 double rank_own_ms(const struct rank_beat *k);
 /* How many ranks told of enough. */
 size_t ranks_own_known(const struct state *s, const struct job *j);
+/* How many ranks told what they do with processors, and with GPUs. */
+void ranks_acts_known(const struct state *s, const struct job *j, int64_t now,
+		      size_t *ret_processors, size_t *ret_gpus);
 /* First of these whose job is not below. */
 size_t beats_place(const struct job_beats *beats, size_t n, int64_t job);

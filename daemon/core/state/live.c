@@ -169,7 +169,8 @@ static void beats_begin(struct job_beats *b, const struct job *j)
 				 .advanced_at = MO_NONE,
 				 .word_at = MO_NONE,
 				 .recorder_at = MO_NONE,
-				 .odd = MO_NONE };
+				 .odd = MO_NONE,
+				 .act_odd = MO_NONE };
 	for (size_t i = 0; i < j->run.n_ranks; i++)
 		*MO_GROW(b->ranks, b->n_ranks) = (struct rank_beat){ .iteration = MO_NONE,
 								     .step_ms = MO_NONE_F,
@@ -253,6 +254,16 @@ void core_recorder(struct core *c, const struct job *j, const struct rank_record
 	b->ranks[k->rank].recorder_at = b->recorder_at = now;
 }
 
+void core_activity(struct core *c, const struct job *j, const struct rank_activity *a, bool usual,
+		   int64_t now)
+{
+	struct job_beats *b = beats_get(c, j);
+
+	assert(a->rank >= 0 && (size_t)a->rank < j->run.n_ranks);
+	if (acts_take(&b->ranks[a->rank].acts, a, usual, now))
+		b->acted = true;
+}
+
 void core_word(struct core *c, const struct job *j, int64_t now)
 {
 	beats_get(c, j)->word_at = now;
@@ -315,11 +326,14 @@ void core_live_shift(struct core *c, int64_t shift)
 			c->beats[i].advanced_at += shift;
 	for (size_t i = 0; i < c->n_beats; i++) {
 		c->beats[i].judged_at = c->beats[i].paced_at = 0;
-		c->beats[i].odd = MO_NONE;
+		c->beats[i].odd = c->beats[i].act_odd = MO_NONE;
+		c->beats[i].acted_at = 0;
 		if (c->beats[i].word_at != MO_NONE)
 			c->beats[i].word_at += shift;
 		c->beats[i].recorder_at = MO_NONE;
-		for (size_t k = 0; k < c->beats[i].n_ranks; k++)
+		for (size_t k = 0; k < c->beats[i].n_ranks; k++) {
 			c->beats[i].ranks[k].motion_at = c->beats[i].ranks[k].recorder_at = MO_NONE;
+			c->beats[i].ranks[k].acts.at += shift;
+		}
 	}
 }

@@ -9,6 +9,7 @@
  * What never happens: a decision that only this memory would explain. It is gone with the process:
  * after a start, and in every replay, the same records lead to the same state without it. */
 #pragma once
+#include "daemon/core/state/activity.h"
 #include "daemon/core/state/core_config.h"
 #include "daemon/core/state/prefetch.h"
 #include "daemon/core/state/shared.h"
@@ -90,6 +91,8 @@ struct rank_beat {
 	int64_t motion_at;              /* when that was heard; MO_NONE never */
 	struct rank_recorder *recorder; /* NULL: nothing was heard of it */
 	int64_t recorder_at;
+	int64_t motion_at; /* when that was heard; MO_NONE never */
+	struct rank_acts acts;
 };
 struct job_beats {
 	int64_t job, attempt, advanced_at;
@@ -102,6 +105,11 @@ struct job_beats {
 	int odd_sign;
 	/* of the straggler found at room_at, room elsewhere was searched in that pass (core.passes) */
 	int64_t room_pass, room_at;
+	/* windows of its ranks were told since that was judged by them; by them: the same two of
+	 * who stood out, when that was judged, and since when one does */
+	bool acted;
+	int64_t acted_at, act_odd, act_odd_at;
+	int act_odd_sign;
 	struct rank_beat *ranks;
 	size_t n_ranks;
 };
@@ -204,6 +212,10 @@ bool core_beat(struct core *c, const struct job *j, int64_t rank, int64_t iterat
 void core_motion(struct core *c, const struct job *j, const struct rank_motion *m, int64_t now);
 /* The same of its flight recorder. */
 void core_recorder(struct core *c, const struct job *j, const struct rank_recorder *k, int64_t now);
+/* What its agent says that a rank of the job's present attempt did in a window. usual: the job is
+ * as fast as it was. */
+void core_activity(struct core *c, const struct job *j, const struct rank_activity *a, bool usual,
+		   int64_t now);
 /* What a step took a rank of the job's present attempt by itself, as a beat reported it. */
 void core_own(struct core *c, const struct job *j, const struct rank_progress *p);
 /* Its engine said something that is no iteration. */

@@ -271,6 +271,8 @@ static const struct mo_field rec_straggler_fields[] = {
 	     .omit = true),
 	MO_D(rec_straggler, text, MO_STR, "what it is, in words", .omit = true),
 	MO_D_LIST(rec_straggler, evidence, MO_STRS, "what shows it, a line each", .omit = true),
+	MO_D(rec_straggler, alone, MO_BOOL, "one source alone says so: nothing follows",
+	     .omit = true),
 	MO_D(rec_straggler, left, MO_BOOL,
 	     "the job moves away from its node, and the rest is as it was said", .omit = true),
 };

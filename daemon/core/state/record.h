@@ -206,7 +206,8 @@ struct rec_straggler {
 	char *text;
 	char **evidence;
 	size_t n_evidence;
-	bool left; /* the job moves away from its node; nothing else is said then */
+	bool alone; /* one source alone says so: nothing follows */
+	bool left;  /* the job moves away from its node; nothing else is said then */
 };
 /* Ascending; who decided it (rules/history.c) names each, so that a later program with other rules
  * replays what was. */

@@ -235,6 +235,9 @@ void toy_tell_motion(const struct world *w, const struct toy *t, struct agent_sy
 	for (size_t i = 0; sync->n_steps && i < t->n_progress; i++)
 		*MO_ADD(&sync->steps[sync->n_steps - 1], progress, &rank_progress_desc) =
 			t->progress[i];
+	for (size_t i = 0; sync->n_steps && i < t->n_activity; i++)
+		*MO_ADD(&sync->steps[sync->n_steps - 1], activity, &rank_activity_desc) =
+			t->activity[i];
 	for (size_t i = 0; t->watched_since && i < sync->n_steps; i++)
 		for (int64_t r = 0; r < t->steps[i].n_ranks; r++) {
 			const struct toy_motion *from = &t->moves[r];

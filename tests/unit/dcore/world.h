@@ -54,6 +54,9 @@ struct toy {
 	struct rank_progress progress[8];
 	size_t n_progress;
 	int64_t clock_us; /* when the clock of its boot began; 0: it does not tell what that says */
+	/* what they did in their newest minute; the same */
+	struct rank_activity activity[8];
+	size_t n_activity;
 	int64_t beat, gpus;
 	struct toy_step *steps;
 	size_t n_steps;
