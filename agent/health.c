@@ -539,6 +539,14 @@ struct health_traffic watch_traffic(const struct watch *w, int area, const char 
 			    : (struct health_traffic){ MO_NONE, MO_NONE };
 }
 
+struct gpu_work watch_work(const struct watch *w, const char *gpu)
+{
+	struct gpu_work ret;
+
+	gpu_work_begin(&ret);
+	return w && w->core ? health_work(w->core, gpu) : ret;
+}
+
 void watch_reply(struct watch *w, const struct sync_reply *r)
 {
 	if (!w || !w->core)

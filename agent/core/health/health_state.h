@@ -61,6 +61,7 @@ struct object {
 	/* metrics_counter and the four residencies at the last probe of any kind */
 	double throttle_base[5];
 	struct traffic traffic; /* PROBE_NIC: RDMA, PROBE_GPU: XGMI */
+	struct gpu_work work;   /* PROBE_GPU */
 };
 /* job 0: before the node comes back, which waits until the programs have run. */
 struct order {
