@@ -137,7 +137,8 @@ static void a_gpu_that_has_just_computed_is_waited_for(void **state)
 	m.worked_at = MOVES;
 	rank_three(&w, m);
 	world_run(&w, 300 * S);
-	rank_three(&w, spins(&w));
+	m.worked_at = m.spins_since = w.now;
+	rank_three(&w, m);
 	world_run(&w, 50 * S);
 	assert_int_equal(world_events(&w, "hang.confirmed"), 0);
 	world_run(&w, 20 * S);
