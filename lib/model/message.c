@@ -34,7 +34,8 @@ const char *const process_state_names[_PROCESS_STATE_N] = { "runs", "waits", "st
 static const struct mo_field rank_motion_fields[] = {
 	MO_D(rank_motion, rank, MO_INT, "number of the rank", .most = MO_RANKS_MAX),
 	MO_D(rank_motion, watched_ms, MO_INT,
-	     "milliseconds since the agent began to look; no other but net_ms is more",
+	     "milliseconds since the agent began to look; no other but those of cards and GPUs is "
+	     "more",
 	     .most = AGE_MS),
 	MO_D(rank_motion, log_ms, MO_INT,
 	     "since it last wrote to its log; null, as in the rest: that cannot be read",
@@ -47,6 +48,13 @@ static const struct mo_field rank_motion_fields[] = {
 	     "since the RDMA cards that it sends by, or the XGMI links of its GPU, last moved a "
 	     "good deal; null also: they never did since its job came",
 	     .most = AGE_MS),
+	MO_D(rank_motion, gpu_work_ms, MO_INT,
+	     "since its GPU last computed; absent: it is not known to have since its job came",
+	     .omit = true, .most = AGE_MS),
+	MO_D(rank_motion, gpu_spin_ms, MO_INT,
+	     "since its GPU is busy and computes nothing, as in a collective that waits; absent "
+	     "also: it does not spin",
+	     .omit = true, .most = AGE_MS),
 	MO_D_ENUM(rank_motion, state, process_state_names,
 		  "of its main process: stopped by a signal, or waits in the kernel (one below it "
 		  "too)",
@@ -151,6 +159,8 @@ static const struct mo_field agent_welcome_fields[] = {
 	MO_D(agent_welcome, waits, MO_BOOL, "reports of steps may say waits", .omit = true),
 	MO_D(agent_welcome, recorder, MO_BOOL, "reports of steps may say recorder", .omit = true),
 	MO_D(agent_welcome, activity, MO_BOOL, "reports of steps may say activity", .omit = true),
+	MO_D(agent_welcome, gpus, MO_BOOL, "motion may say gpu_work_ms and gpu_spin_ms",
+	     .omit = true),
 };
 const struct mo_desc agent_welcome_desc = MO_DESC(agent_welcome, agent_welcome_fields);
 

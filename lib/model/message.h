@@ -36,8 +36,8 @@ struct rank_progress {
 extern const struct mo_desc rank_progress_desc;
 
 /* What moved of one local rank, asked for while its job is overdue (CMD_MOTION): milliseconds since
- * then, but for net_ms at most as long as the agent looked (watched_ms); MO_NONE = that cannot be
- * read here. */
+ * then, but for cards and GPUs at most as long as the agent looked (watched_ms); MO_NONE = that
+ * cannot be read here. */
 enum process_state {
 	PROCESS_RUNS,
 	PROCESS_WAITS,   /* for a disk or a device, D: it takes no signal */
@@ -51,6 +51,9 @@ struct rank_motion {
 	int64_t cpu_ms;        /* its processes used the processor */
 	/* its cards moved a good deal: RDMA and XGMI; MO_NONE also: never since its job came */
 	int64_t net_ms;
+	/* its GPU computed; that is busy and computes nothing: as long, MO_NONE also: it is not so.
+	 * Said to controllers that read them (agent_welcome.gpus) */
+	int64_t gpu_work_ms, gpu_spin_ms;
 	/* enum process_state of its main process, waits: of one below it too; -1 = not known */
 	int state;
 };
@@ -132,6 +135,7 @@ struct agent_welcome {
 	bool waits;    /* reports of steps may say waits */
 	bool recorder; /* and recorder */
 	bool activity; /* and activity */
+	bool gpus;     /* motion may say gpu_work_ms and gpu_spin_ms */
 };
 
 /* Result of a checkpoint scan (one for each scan command that is due). */

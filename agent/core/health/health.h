@@ -14,6 +14,7 @@
  * used again is the controller's policy. UNKNOWN does nothing by itself, leaves an earlier
  * finding in place, and three in a row warn. */
 #pragma once
+#include "agent/core/health/gpu_work.h"
 #include "lib/base/error.h"
 #include "lib/model/health.h"
 #include "lib/model/message.h"
@@ -120,6 +121,8 @@ struct health_traffic {
 void health_traffic_asked(struct health *h, int64_t now);
 /* By RDMA of a card (PROBE_NIC, its name), by XGMI of a GPU (PROBE_GPU, its address). */
 struct health_traffic health_traffic(const struct health *h, int area, const char *name);
+/* Whether a GPU computes, by its address. */
+struct gpu_work health_work(const struct health *h, const char *gpu);
 
 /* ---- what GPUs do, in all: health_activity.c */
 /* A value times the time over which it was read, and that time. */

@@ -68,6 +68,7 @@ struct object {
 	double throttle_base[5];
 	struct traffic traffic; /* PROBE_NIC: RDMA, PROBE_GPU: XGMI */
 	struct activity activity;
+	struct gpu_work work; /* PROBE_GPU */
 };
 /* job 0: before the node comes back, which waits until the programs have run. */
 struct order {

@@ -91,7 +91,6 @@ struct rank_beat {
 	int64_t motion_at;              /* when that was heard; MO_NONE never */
 	struct rank_recorder *recorder; /* NULL: nothing was heard of it */
 	int64_t recorder_at;
-	int64_t motion_at; /* when that was heard; MO_NONE never */
 	struct rank_acts acts;
 };
 struct job_beats {

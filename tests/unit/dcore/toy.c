@@ -222,8 +222,8 @@ static int64_t motion_age_ms(const struct world *w, const struct toy *t, int64_t
 				 : MO_MIN(MO_MAX(w->now - at, 0), w->now - t->watched_since) / 1000;
 }
 
-/* Cards are read before anybody asks, too. */
-static int64_t net_age_ms(const struct world *w, int64_t at)
+/* Cards and GPUs are read before anybody asks, too. */
+static int64_t device_age_ms(const struct world *w, int64_t at)
 {
 	return at == MO_NONE ? MO_NONE : MO_MAX(w->now - MO_MIN(at, w->now), 0) / 1000;
 }
@@ -248,7 +248,10 @@ void toy_tell_motion(const struct world *w, const struct toy *t, struct agent_sy
 			m->log_ms = motion_age_ms(w, t, from->log_at);
 			m->io_ms = motion_age_ms(w, t, from->io_at);
 			m->cpu_ms = motion_age_ms(w, t, from->cpu_at);
-			m->net_ms = net_age_ms(w, from->net_at);
+			m->net_ms = device_age_ms(w, from->net_at);
+			m->gpu_work_ms = device_age_ms(w, from->gpu ? from->worked_at : MO_NONE);
+			m->gpu_spin_ms =
+				device_age_ms(w, from->spins_since ? from->spins_since : MO_NONE);
 			m->state = from->state;
 		}
 	for (size_t i = 0; t->watched_since && sync->n_steps && i < t->n_recorders; i++)
