@@ -159,7 +159,6 @@ static void on_controller(struct sim *s, int fault)
 	if (fault == F_CONTROLLER_KILL) {
 		control_crash(s, sim_between(s, 20 * MS, 20 * S));
 	} else {
-		s->ctl.paused_at = s->now;
 		s->ctl.paused_for = sim_between(s, 600 * MS, 25 * S);
 		s->ctl.paused_until = s->now + s->ctl.paused_for;
 	}

@@ -49,21 +49,10 @@ static void one(struct sim *s, const struct queued *e)
 {
 	switch (e->kind) {
 	case K_MESSAGE: control_message(s, e->p); break;
-	case K_ANSWER: agent_answer(s, e->p); break;
-	case K_TURN:
-		if (!s->ctl.up || e->a != s->ctl.instance)
-			break;
-		if (s->ctl.paused_until > s->now)
-			sim_at(s, s->ctl.paused_until, K_TURN, e->a, 0, NULL, NULL);
-		else
-			control_turn(s);
-		break;
-	case K_TIMER:
-		if (e->a == s->ctl.instance)
-			control_timer(s);
-		break;
+	case K_ANSWER: node_answer(s, e->p); break;
+	case K_TURN: control_turn(s, e); break;
+	case K_TIMER: control_timer(s, e); break;
 	case K_CONTROLLER_UP: control_start(s); break;
-	case K_BEAT: control_beat(s, (int)e->a, e->b); break;
 	case K_AGENT_TICK:
 		if (e->b == s->nodes[e->a].instance)
 			agent_tick(s, (int)e->a);
@@ -83,10 +72,6 @@ static void one(struct sim *s, const struct queued *e)
 	case K_LEAVE:
 		if (e->b == s->nodes[e->a].boot)
 			outside_next(s, (int)e->a);
-		break;
-	case K_PULSE:
-		control_pulse(s);
-		sim_at(s, s->now + S, K_PULSE, 0, 0, NULL, NULL);
 		break;
 	case K_STAY:
 		if (e->b == s->nodes[e->a].boot)
@@ -187,7 +172,6 @@ static void run(uint64_t seed, bool trace, int64_t *faults, int64_t *moves, int6
 	}
 	s->ctl.synced = true;
 	control_start(s);
-	sim_at(s, s->now + S, K_PULSE, 0, 0, NULL, NULL);
 	sim_at(s, s->now + 2 * S, K_USER, 0, 0, NULL, NULL);
 	sim_at(s, s->now + 8 * S, K_FAULT, 0, 0, NULL, NULL);
 	sim_at(s, s->now + S, K_CHECK, 0, 0, NULL, NULL);

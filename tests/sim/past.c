@@ -2,7 +2,7 @@
  * while jobs train on: the controller forgets, nodes do not. What was acknowledged before the
  * backup holds as ever; what came after it is unknown to the controller, which must say so of
  * everything that lives, keep it, and kill none of it unless a person decides. */
-#include "tests/sim/sim.h"
+#include "tests/sim/moed.h"
 
 #include <stdlib.h>
 
@@ -10,7 +10,7 @@
 #include "lib/base/parse.h"
 
 struct backup {
-	int64_t at, skew;
+	int64_t at, wall, skew;
 	bool used;
 	struct state state;
 	struct {
@@ -24,6 +24,7 @@ void past_backup(struct sim *s)
 	struct backup *b = mo_alloc(sizeof(*b)), **slot;
 
 	b->at = s->now;
+	b->wall = wall_now(s);
 	b->skew = s->ctl.skew;
 	mo_desc_init(&state_desc, &b->state);
 	mo_desc_copy(&state_desc, &b->state, core_state(s->ctl.shadow));
@@ -173,12 +174,14 @@ void past_restore(struct sim *s)
 	mo_desc_done(&state_desc, &copy);
 	record_init(&r, REC_RESTORED);
 	r.time = b->state.time;
-	r.restored->epoch = incarnation_epoch(b->state.epoch, INCARNATION_ZERO_US + s->now);
+	r.restored->epoch = incarnation_epoch(b->state.epoch, wall_now(s));
 	r.restored->from_backup = true;
-	r.restored->backup_at = INCARNATION_ZERO_US + b->at;
+	r.restored->backup_at = b->wall;
 	if (core_update(s->ctl.shadow, &r) != 0)
 		sim_violation(s, "a backup cannot be restored");
 	mo_desc_done(&record_desc, &r);
+	moed_begin(s, s->ctl.shadow);
+	s->ctl.seq = 1;
 	for (int i = 0; i < JOBS_MAX; i++)
 		s->jobs[i].from_asked = false;
 	for (int i = 0; i < JOBS_MAX; i++) {

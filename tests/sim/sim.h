@@ -20,6 +20,7 @@
 #define S 1000000LL
 #define JOBS_MAX 509 /* places for them: ids leap */
 #define RESTORES_MAX 3
+#define SIM_HANG_PERCENT 10 /* a run is minutes long */
 #define KEEP 2 /* checkpoint.keep of some jobs */
 
 enum fault {
@@ -267,7 +268,6 @@ enum event_kind {
 	K_TURN,
 	K_TIMER,
 	K_CONTROLLER_UP,
-	K_BEAT,
 	K_AGENT_TICK,
 	K_AGENT_UP,
 	K_AGENT_EVENT,
@@ -283,7 +283,6 @@ enum event_kind {
 	K_UNIT_KILL,
 	K_LEAVE,
 	K_STAY,
-	K_PULSE,
 	K_USER,
 	K_RETRY,
 	K_FAULT,
@@ -301,20 +300,21 @@ struct queued {
 };
 
 struct control {
-	/* shadow: fed with what was stored, as a restarted controller would be */
+	/* core: of the process that runs. shadow: fed with what was stored, as a restarted
+	 * controller would be */
 	struct core *core, *shadow;
+	struct journal *journal; /* with which the shadow reads */
+	int64_t seq;             /* what it has read */
 	/* dark: its machine died with it: no connection breaks, none is refused */
 	bool up, turn_due, dark;
-	int64_t up_since, paused_until, paused_for, paused_at, timer_at, request, instance;
+	int64_t up_since, paused_until, paused_for, request, instance;
 	/* wall.c: core time is ours and skew; the wall clock is so much ahead; its machine booted
 	 * then */
-	int64_t skew, wall_ahead, wall_was, boot, boot_at, clock_shift;
-	bool synced, clock_reported, clock_due, blurred;
-	char *clock_text;
+	int64_t skew, wall_ahead, wall_was, boot, boot_at;
+	bool synced, blurred, held;
 	struct backup *restoring; /* what its next start begins with, NULL its own */
-	struct message **inbox;
-	size_t n_inbox;
-	int64_t held[NODES], held_until[NODES];
+	struct asked *asked;
+	size_t n_asked; /* messages that it has not answered */
 };
 struct sim {
 	uint64_t seed, rng, seq;
@@ -354,7 +354,6 @@ void sim_trace(struct sim *s, const char *fmt, ...) _printf_(2, 3);
 _Noreturn void sim_violation(struct sim *s, const char *fmt, ...) _printf_(2, 3);
 struct truth *sim_job(struct sim *s, int64_t id);
 /* the newest of its job */
-/* Its least times of a hang are a tenth: a run is minutes long. */
 struct core *sim_core(void);
 struct attempt *sim_attempt(struct sim *s, int64_t job, int64_t number);
 struct attempt *sim_past_attempt(const struct sim *s, int64_t job, int64_t number);
@@ -364,10 +363,10 @@ void sim_harm(struct sim *s, int64_t job, int64_t attempt);
 void control_start(struct sim *s);
 void control_crash(struct sim *s, int64_t down_us);
 void control_message(struct sim *s, struct message *m); /* arrived; takes it */
-void control_turn(struct sim *s);
-void control_timer(struct sim *s);
-void control_pulse(struct sim *s);
-void control_beat(struct sim *s, int node, int64_t request);
+void control_turn(struct sim *s, const struct queued *e);
+void control_timer(struct sim *s, const struct queued *e);
+bool control_asked(const struct sim *s, int64_t request); /* it has not answered that yet */
+void control_op(struct sim *s, const struct op *op, struct core_input *in);
 void message_free(struct message *m);
 void answer_free(struct answer *a);
 void control_free(struct sim *s);
@@ -386,7 +385,7 @@ void agent_event(struct sim *s, int node, struct agent_event *e);
 void agent_later(struct sim *s, int node, int64_t delay, const struct agent_event *e);
 void agent_event_free(struct agent_event *e);
 void agent_tick(struct sim *s, int node);
-void agent_answer(struct sim *s, struct answer *a); /* arrived; takes it */
+void node_answer(struct sim *s, struct answer *a); /* arrived; takes it */
 void node_free(struct sim *s, int node);
 void node_finding(struct sim *s, int node, const char *check, int action); /* CRIT from now on */
 void node_well(struct sim *s, int node); /* nothing is found any more */
@@ -447,10 +446,9 @@ void fault_repair_job(struct sim *s, struct truth *t);
 void fault_heal(struct sim *s);
 
 /* wall.c */
-int64_t wall_core(const struct sim *s);
+int64_t wall_now(const struct sim *s);
 void wall_start(struct sim *s, bool other_machine);
-bool wall_pulse(struct sim *s);
-void wall_step(struct sim *s, struct core_out *out);
+void wall_look(struct sim *s);
 void wall_ahead(struct sim *s);
 void wall_set(struct sim *s);
 /* after it was applied to the shadow */

@@ -179,7 +179,7 @@ struct core *sim_core(void)
 {
 	struct core_config config = core_config_default;
 
-	config.hang_percent = 10;
+	config.hang_percent = SIM_HANG_PERCENT;
 	return core_new(&config);
 }
 
