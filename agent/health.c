@@ -238,12 +238,20 @@ static char *installed(const char *program)
 static int start_program(struct watch *w, struct run *r, const struct health_check *c)
 {
 	_cleanup_(mo_freep) char *path = installed(c->argv[0]);
-	_cleanup_(mo_freep) char **argv = mo_alloc_array(c->n_argv + 1, sizeof(*argv));
+	char **gpus = NULL;
+	size_t n_gpus = 0;
 	if (!path)
 		return -ENOENT;
+	if (c->area == PROBE_GPU)
+		health_gpus(w->core, &gpus, &n_gpus);
+	_cleanup_(mo_freep) char **argv = mo_alloc_array(c->n_argv + n_gpus + 1, sizeof(*argv));
 	memcpy(argv, c->argv, c->n_argv * sizeof(*argv));
-	return helper_start_group(w->m->loop, path, argv, c->deadline_us, PROGRAM_OUT_MAX,
-				  on_program, r, &r->helper);
+	if (n_gpus)
+		memcpy(argv + c->n_argv, gpus, n_gpus * sizeof(*argv));
+	int e = helper_start_group(w->m->loop, path, argv, c->deadline_us, PROGRAM_OUT_MAX,
+				   on_program, r, &r->helper);
+	mo_strs_clear(&gpus, &n_gpus);
+	return e;
 }
 
 static void arm(struct watch *w)
@@ -540,6 +548,11 @@ void watch_sync(struct watch *w, struct agent_sync *s)
 	watch_urgent(w, s);
 	health_sensors(w->core, &s->sensors, &s->n_sensors);
 	health_nics(w->core, &s->nics, &s->n_nics);
+}
+
+bool watch_doubts(const struct watch *w)
+{
+	return w && w->core && health_doubts(w->core);
 }
 
 int watch_new(struct manager *m, struct watch **ret)

@@ -13,5 +13,7 @@ enum health_release watch_release(struct watch *w, const int64_t *slots, size_t 
 void watch_reply(struct watch *w, const struct sync_reply *r);
 /* What the controller does not have. */
 void watch_sync(struct watch *w, struct agent_sync *s);
+/* It has programs for a check that is thorough. */
+bool watch_doubts(const struct watch *w);
 /* Of that what jobs may wait for: no sensor values. */
 void watch_urgent(struct watch *w, struct agent_sync *s);

@@ -43,6 +43,7 @@ struct link {
 	uint64_t hello, sync, urgent, trade; /* calls under way, 0 = none */
 	bool pulls;                          /* and that syncs may say so, and report images */
 	bool motion;                         /* the same of what moves */
+	bool doubts;                         /* and of its programs of doubt */
 	bool space;                          /* and that scans may say free_bytes */
 	bool busy;                           /* and that progress may say busy_ms */
 	bool waits;                          /* and that steps may say waits */
@@ -269,6 +270,7 @@ static void on_hello(void *arg, int status, const char *body, size_t n, const ch
 	l->orders = w->orders;
 	l->pulls = w->pulls;
 	l->motion = w->motion;
+	l->doubts = w->doubts;
 	l->space = w->space;
 	l->busy = w->busy;
 	l->waits = w->waits;
@@ -388,6 +390,7 @@ void link_sync(struct link *l)
 	s.mono_ns = mo_clock_mono_ns();
 	s.pulls = l->pulls && l->m->info.images;
 	s.motion = l->motion;
+	s.doubts = l->doubts && watch_doubts(l->m->watch);
 	l->sync = post(l, "/v1/agent/sync", &agent_sync_desc, &s, SYNC_TIMEOUT_MS, on_sync);
 	mo_desc_done(&agent_sync_desc, &s);
 	if (!l->sync)

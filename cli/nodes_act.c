@@ -52,8 +52,12 @@ static int run_drain(struct cli *cli, int argc, char **argv)
 static int run_undrain(struct cli *cli, int argc, char **argv)
 {
 	const char *args[1] = { NULL };
-	int r = cli_options(cli, argc, argv, NULL, 0, args, 1, 1);
-	return r ? cli_stop(r) : act(cli, args[0], "undrain", "{}", "takes work again");
+	bool force = false;
+	const struct opt opts[] = { { "force", 0, OPT_FLAG, &force } };
+	int r = cli_options(cli, argc, argv, opts, ELEMENTSOF(opts), args, 1, 1);
+	return r ? cli_stop(r)
+		 : act(cli, args[0], "undrain", force ? "{\"force\":true}" : "{}",
+		       "takes work again");
 }
 
 static int run_ack(struct cli *cli, int argc, char **argv)
@@ -112,9 +116,16 @@ const struct verb verb_drain = {
 	run_drain,
 };
 
-const struct verb verb_undrain = { "undrain",      "Nodes",
-				   "undrain NODE", "give a drained node work again",
-				   NULL,           run_undrain };
+const struct verb verb_undrain = {
+	"undrain",
+	"Nodes",
+	"undrain NODE [--force]",
+	"give a drained node work again",
+	"  --force   whatever its GPUs compute: where what they did has cordoned the node, they "
+	"are "
+	"tried\n            (check gpu.canary) before it takes work\n",
+	run_undrain,
+};
 const struct verb verb_ack = {
 	"ack",
 	"Nodes",

@@ -351,6 +351,13 @@ static void print_reliability(const struct cli *cli, struct json_object *r)
 	_cleanup_(mo_buf_done) struct mo_buf buys = { 0 };
 	putchar('\n');
 	print_note(cli, "failures", what);
+	if (js_real(r, "checkpoint_gb") != MO_NONE_F) {
+		_cleanup_(mo_freep) char *size =
+			mo_printf("%s each: weights and optimizer states",
+				  text_bytes((int64_t)(js_real(r, "checkpoint_gb") * 1e9)));
+
+		print_note(cli, "saves", size);
+	}
 	for (size_t i = 1; i < js_len(restarts); i++) {
 		struct json_object *row = js_at(restarts, i);
 		mo_buf_printf(&buys,

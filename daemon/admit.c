@@ -6,6 +6,7 @@
 
 #include "daemon/anchors.h"
 #include "daemon/core/rules/resume.h"
+#include "daemon/core/state/forecast.h"
 #include "daemon/forked.h"
 #include "daemon/helper.h"
 #include "daemon/spec.h"
@@ -117,6 +118,16 @@ void admit_warn_resume(const struct state *s, struct submit *spec)
 		mo_strs_add(&spec->warnings, &spec->n_warnings, text);
 }
 
+void admit_warn_checkpoints(const struct state *s, struct submit *spec)
+{
+	_cleanup_(mo_freep) char *room = forecast_room(s, spec), *save = forecast_save(s, spec);
+
+	if (room)
+		mo_strs_add(&spec->warnings, &spec->n_warnings, room);
+	if (save)
+		mo_strs_add(&spec->warnings, &spec->n_warnings, save);
+}
+
 void admit_warn_too_large(const struct state *s, struct submit *spec)
 {
 	_cleanup_(too_large_done) struct too_large t;
@@ -128,6 +139,15 @@ void admit_warn_too_large(const struct state *s, struct submit *spec)
 			  t.next ? "; " : "", t.next ? t.next : "");
 
 	mo_strs_add(&spec->warnings, &spec->n_warnings, text);
+}
+
+void admit_promise(const struct state *s, struct submit *spec)
+{
+	_cleanup_(plan_doc_done) struct plan_doc doc;
+
+	mo_desc_init(&plan_doc_desc, &doc);
+	mo_desc_free(&promise_desc, spec->promise);
+	spec->promise = admit_plan_given(s, spec, &doc) ? promise_of(&doc) : NULL;
 }
 
 bool spec_admit(const struct manager *m, struct submit *spec, char **ret_why)

@@ -10,7 +10,11 @@ char *admit_plan(const struct state *s, const struct submit *spec);
 /* A job that resumes from what another one saved must be like it where its engine asks for that;
  * it would fail minutes after its start. */
 void admit_warn_resume(const struct state *s, struct submit *spec);
+/* Its checkpoints will not fit where they are to go, or take longer than the time between them. */
+void admit_warn_checkpoints(const struct state *s, struct submit *spec);
 void admit_warn_too_large(const struct state *s, struct submit *spec);
+/* Only asked about: the plan's promise, if there is one, whether it fits or not. */
+void admit_promise(const struct state *s, struct submit *spec);
 /* Does its plan fit? With the plan's promise and what the planner says of it; false with
  * *ret_why (caller frees). */
 bool spec_admit(const struct manager *m, struct submit *spec, char **ret_why);

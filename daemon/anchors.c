@@ -314,6 +314,7 @@ struct promise *promise_of(const struct plan_doc *doc)
 					 .memory_gb = p->memory_gb.total,
 					 .bubble = p->bubble,
 					 .error_pct = p->error_pct,
+					 .checkpoint_gb = doc->reliability.checkpoint_gb,
 					 .anchors = calibrated_by(p) };
 	return ret;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include "lib/base/parse.h"
 #include "daemon/core/view/view_node.h"
+#include "lib/model/limits.h"
 #include "lib/wire/cost.h"
 #include "lib/wire/decode.h"
 #include "lib/wire/encode.h"
@@ -51,6 +52,11 @@ const struct job *api_job(struct manager *m, struct http_request *r)
 			     "job %.80s: it is in quarantine: %s/quarantine has it, and says how "
 			     "to put it back",
 			     text, m->options->state_dir);
+	else if (!j && id > 0 && id < manager_state(m)->next_job)
+		http_problem(r, 404,
+			     "job %.80s: there is no such job (any more): one that ended is kept "
+			     "for as long as moed.yaml says (history), of more than %d the newest",
+			     text, MO_JOBS_RETAINED_MAX);
 	else if (!j)
 		http_problem(r, 404, "job %.80s: there is no such job; ids look like j-7", text);
 	return j;

@@ -3,6 +3,7 @@
 #include "daemon/api_metrics.h"
 
 #include <math.h>
+#include "daemon/core/state/health.h"
 #include "daemon/core/state/heard.h"
 #include "daemon/core/state/pace.h"
 #include "daemon/manager.h"
@@ -30,8 +31,20 @@ static void histogram(struct mo_buf *b, const char *name, const char *help, cons
 		      (long long)t->n, name, t->sum_s, name, (long long)t->n);
 }
 
+/* INT64_MAX: none has ended */
+static int64_t oldest_end(const struct state *s)
+{
+	int64_t oldest = INT64_MAX;
+
+	for (size_t i = 0; i < s->n_jobs; i++)
+		if (s->jobs[i]->ended_at != MO_NONE)
+			oldest = MO_MIN(oldest, s->jobs[i]->ended_at);
+	return oldest;
+}
+
 static void cluster(struct manager *m, struct mo_buf *b)
 {
+	int64_t oldest = oldest_end(manager_state(m));
 	struct cluster_view v;
 
 	mo_desc_init(&cluster_view_desc, &v);
@@ -53,6 +66,11 @@ static void cluster(struct manager *m, struct mo_buf *b)
 	family(b, "moe_steps_waiting", "gauge",
 	       "Steps that wait until a GPU is given back by the job before.");
 	mo_buf_printf(b, "moe_steps_waiting %lld\n", (long long)core_steps_waiting(m->core));
+	family(b, "moe_history_oldest_seconds", "gauge",
+	       "Since the end of the job that ended first of those that are kept.");
+	if (oldest != INT64_MAX)
+		mo_buf_printf(b, "moe_history_oldest_seconds %.0f\n",
+			      (double)MO_MAX(manager_now(m) - oldest, 0) / 1e6);
 	family(b, "moe_controller_epoch", "counter", "Starts of the controller on this state.");
 	mo_buf_printf(b, "moe_controller_epoch %lld\n", (long long)v.epoch);
 	mo_desc_done(&cluster_view_desc, &v);
@@ -201,6 +219,8 @@ static void findings(struct manager *m, struct mo_buf *b)
 		for (size_t k = 0; s->nodes[i]->health && k < s->nodes[i]->health->n_results; k++) {
 			const struct check_result *r = &s->nodes[i]->health->results[k];
 
+			if (finding_skipped(r))
+				continue;
 			if (n >= FINDINGS_MAX) {
 				left_out++;
 				continue;

@@ -75,11 +75,14 @@ void api_stack_drift(void *arg, struct http_request *r)
 
 struct verb_body {
 	char *reason, *when, *boot_id, *check;
-	bool confirmed, learned;
+	bool confirmed, learned, force;
 };
 static const struct mo_field drain_fields[] = {
 	MO_D(verb_body, reason, MO_STR, "why; others will read it", .max = 500),
 	MO_D(verb_body, when, MO_STR, "idle (not given: this), checkpoint or now: when jobs leave"),
+};
+static const struct mo_field undrain_fields[] = {
+	MO_D(verb_body, force, MO_BOOL, "true: whatever its GPUs compute"),
 };
 static const struct mo_field fence_fields[] = {
 	MO_D(verb_body, confirmed, MO_BOOL, "true: the node is powered off"),
@@ -91,8 +94,8 @@ static const struct mo_field ack_fields[] = {
 };
 const struct mo_desc ack_body_desc = MO_DESC(verb_body, ack_fields);
 const struct mo_desc drain_body_desc = MO_DESC(verb_body, drain_fields);
+const struct mo_desc undrain_body_desc = MO_DESC(verb_body, undrain_fields);
 const struct mo_desc fence_body_desc = MO_DESC(verb_body, fence_fields);
-static const struct mo_desc nothing_desc = { .name = "nothing", .size = sizeof(struct verb_body) };
 
 static bool drain_body_ok(struct http_request *r, struct verb_body *b)
 {
@@ -121,6 +124,7 @@ static void fill(struct core_input *in, const char *node, struct verb_body *b)
 	} else if (in->type == IN_UNDRAIN) {
 		in->undrain = mo_desc_new(&in_undrain_desc);
 		in->undrain->node = mo_strdup(node);
+		in->undrain->force = b->force;
 	} else if (in->type == IN_ACK) {
 		in->ack = mo_desc_new(&in_ack_desc);
 		*in->ack = (struct in_ack){ .node = mo_strdup(node),
@@ -178,7 +182,7 @@ void api_nodes_drain(void *arg, struct http_request *r)
 }
 void api_nodes_undrain(void *arg, struct http_request *r)
 {
-	verb(arg, r, IN_UNDRAIN, &nothing_desc);
+	verb(arg, r, IN_UNDRAIN, &undrain_body_desc);
 }
 void api_nodes_ack(void *arg, struct http_request *r)
 {

@@ -3,8 +3,8 @@
 #include "lib/base/desc.h"
 #include "lib/http/server.h"
 
-extern const struct mo_desc drain_body_desc, fence_body_desc, ack_body_desc, resolve_body_desc,
-	resolved_view_desc;
+extern const struct mo_desc drain_body_desc, undrain_body_desc, fence_body_desc, ack_body_desc,
+	resolve_body_desc, resolved_view_desc;
 
 void api_nodes_list(void *arg, struct http_request *r);
 void api_nodes_get(void *arg, struct http_request *r);

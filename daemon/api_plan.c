@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include "daemon/admit.h"
 #include "daemon/anchors.h"
 #include "daemon/api.h"
 #include "daemon/helper.h"
@@ -220,15 +221,26 @@ void api_anchors(void *arg, struct http_request *r)
 
 struct valid_view {
 	bool valid;
+	char **warnings;
+	size_t n_warnings;
 };
 static const struct mo_field valid_view_fields[] = {
 	MO_D(valid_view, valid, MO_BOOL, "true: a recipe that is wrong is answered with 422"),
+	MO_D_LIST(valid_view, warnings, MO_STRS,
+		  "what will be wrong with its checkpoints, by what is known now, a sentence each",
+		  .omit = true),
 };
 const struct mo_desc valid_view_desc = MO_DESC(valid_view, valid_view_fields);
 
 static void validated(struct manager *m, struct http_request *r, struct submit *spec)
 {
-	api_send_doc(r, 200, &valid_view_desc, &(struct valid_view){ true });
+	size_t known = spec->n_warnings;
+
+	admit_promise(manager_state(m), spec);
+	admit_warn_checkpoints(manager_state(m), spec);
+	api_send_doc(r, 200, &valid_view_desc,
+		     &(struct valid_view){ true, spec->warnings + known,
+					   spec->n_warnings - known });
 	mo_desc_free(&submit_desc, spec);
 }
 

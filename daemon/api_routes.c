@@ -210,9 +210,11 @@ const struct api_route api_routes[] = {
 	  .answer = &node_view_desc,
 	  .body = &drain_body_desc },
 	{ { "POST", "/v1/nodes/{name}/undrain", ROLE_OPERATOR, api_nodes_undrain, SMALL, false },
-	  "Give it work again.",
+	  "Give it work again; where what its GPUs did has cordoned it, they are tried before, "
+	  "unless {\"force\":true}.",
 	  "nodes",
-	  .answer = &node_view_desc },
+	  .answer = &node_view_desc,
+	  .body = &undrain_body_desc },
 	{ { "POST", "/v1/nodes/{name}/ack", ROLE_OPERATOR, api_nodes_ack, SMALL, false },
 	  "Say that what a check found since the boot is known: it keeps no job away before the "
 	  "next one: {\"check\":ID}; 409 for what is so now. Or {\"learned\":true}: its checks can "

@@ -202,6 +202,7 @@ static int open_state(struct manager *m, struct mo_error *err)
 	config.hang_percent = o->hang_percent;
 	config.exit_wait_us = o->exit_wait_us;
 	config.learn_us = o->learn_us;
+	config.history_us = o->history_us;
 	config.powers_off = given(o->fence_command);
 	r = signatures_load(m, err);
 	if (r < 0)

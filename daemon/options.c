@@ -10,6 +10,7 @@
 static const char *const visibility_words[] = { "owner", "all", NULL };
 static const char *const tls_words[] = { "required", "off", NULL };
 
+#define HISTORY_LEAST_US (86400LL * 1000000)
 #define O(field) offsetof(struct options, field)
 static const struct mo_option items[] = {
 	{ "state_dir", MO_OPTION_PATH, O(state_dir), "/var/lib/moe",
@@ -55,6 +56,11 @@ static const struct mo_option items[] = {
 	  "that never met real hardware of its kind (docs/health.md) are reported and do not "
 	  "cordon. "
 	  "0s: never.",
+	  .max = 3650LL * 86400 * 1000000 },
+	{ "history", MO_OPTION_DURATION, O(history_us), "90d",
+	  "A job that ended longer ago, and events of then, are forgotten, unless something still "
+	  "needs them (docs/operator.md). Of ended jobs the newest 100,000 are kept at most. 0s: "
+	  "however old they are.",
 	  .max = 3650LL * 86400 * 1000000 },
 	{ "pull_parallel", MO_OPTION_INT, O(pull_parallel), "32",
 	  "So many nodes fetch images at once, at most: what stands between a large job and its "
@@ -121,6 +127,11 @@ int options_check(const struct options *o, bool *ret_plain, struct mo_error *err
 	if (o->down_ms <= o->suspect_ms)
 		return mo_error_set(err, -EINVAL, "down_ms: %lld is not above suspect_ms (%lld)",
 				    (long long)o->down_ms, (long long)o->suspect_ms);
+	if (o->history_us && o->history_us < HISTORY_LEAST_US)
+		return mo_error_set(err, -EINVAL,
+				    "history: is below 1d: whoever asks in the morning what became "
+				    "of a job would find nothing; 0s keeps them however old they "
+				    "are");
 	if (o->port_max - o->port_min < 3)
 		return mo_error_set(err, -EINVAL, "rank_ports: at least four ports are needed");
 	if (!empty(o->fence_command) && mo_access(o->fence_command, X_OK) < 0)

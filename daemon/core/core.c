@@ -29,6 +29,7 @@
 #include "daemon/core/rules/fleet.h"
 #include "daemon/core/rules/fleet_verbs.h"
 #include "daemon/core/rules/hang.h"
+#include "daemon/core/rules/history.h"
 #include "daemon/core/rules/incarnation.h"
 #include "daemon/core/rules/images.h"
 #include "daemon/core/rules/jobs.h"
@@ -54,6 +55,7 @@ const struct core_config core_config_default = {
 	.down_us = 10000000,
 	.exit_wait_us = 300LL * 1000000,
 	.learn_us = 7 * 86400LL * 1000000,
+	.history_us = 90 * 86400LL * 1000000,
 	.pull_parallel = 32,
 	.hang_percent = 100,
 };
@@ -69,7 +71,7 @@ struct core *core_new(const struct core_config *config)
 	c->owned.next_port = config->port_min;
 	c->owned.next_event_seq = 1;
 	c->owned.time = 0;
-	c->liveness_at = c->jobs_at = c->hangs_at = INT64_MAX;
+	c->liveness_at = c->jobs_at = c->hangs_at = c->history_at = INT64_MAX;
 	core_reindex(c);
 	return c;
 }
@@ -158,6 +160,7 @@ static void start(struct turn *t)
 		/* nobody could be heard while there was no controller */
 		c->lives[i].heard_at = t->now;
 	c->liveness_at = c->heard_from = t->now;
+	history_begin(t);
 	for (size_t i = 0; i < c->n_unfinished; i++) {
 		const struct job *j = job_find(&c->state, c->unfinished[i]);
 
@@ -205,6 +208,7 @@ static void clock_read(struct turn *t)
 		c->tell_until += in->shift_us;
 		c->talkers_until += in->shift_us;
 		prefetches_shift(c, in->shift_us);
+		history_begin(t);
 		if (c->liveness_at != INT64_MAX)
 			c->liveness_at += in->shift_us;
 		c->jobs_at = c->hangs_at = c->heard_from = t->now;
@@ -291,6 +295,8 @@ void core_decide(struct core *c, const struct core_input *in, int64_t now, struc
 		fleet_silence(&t);
 		power_pass(&t);
 	}
+	if (in->type == IN_TICK && now >= c->history_at)
+		history_pass(&t);
 	if (now >= c->jobs_at) {
 		c->jobs_at = INT64_MAX;
 		for (size_t i = 0; i < c->n_unfinished; i++)
@@ -307,5 +313,5 @@ void core_decide(struct core *c, const struct core_input *in, int64_t now, struc
 
 int64_t core_deadline(const struct core *c)
 {
-	return MO_MIN(MO_MIN(c->liveness_at, c->jobs_at), c->hangs_at);
+	return MO_MIN(MO_MIN(c->liveness_at, c->jobs_at), MO_MIN(c->hangs_at, c->history_at));
 }

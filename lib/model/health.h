@@ -37,9 +37,20 @@ extern const struct mo_desc reading_desc, probe_desc;
 
 /* ---- checks, as data */
 /* bits of health_check.when */
-enum check_when { WHEN_PREFLIGHT = 1, WHEN_PERIODIC = 2, WHEN_FAILURE = 4, WHEN_EPILOG = 8 };
+enum check_when {
+	WHEN_PREFLIGHT = 1,
+	WHEN_PERIODIC = 2,
+	WHEN_FAILURE = 4,
+	WHEN_EPILOG = 8,
+	/* a program: after a failure whose class doubts the node where it began, and before that
+	 * node comes back from the cordon of a GPU's finding */
+	WHEN_DOUBT = 16
+};
 enum check_state { CHECK_OK, CHECK_WARN, CHECK_CRIT, CHECK_UNKNOWN, _CHECK_STATE_N };
 extern const char *const check_state_names[_CHECK_STATE_N]; /* ok warn crit unknown */
+/* a program's word of a GPU that it cannot try here, and how the text of its result begins, which
+ * is CHECK_UNKNOWN and asks for nothing */
+#define CHECK_SKIPPED "skipped"
 enum check_action { ACTION_REPORT, ACTION_WARN, ACTION_CORDON, _CHECK_ACTION_N };
 extern const char *const check_action_names[_CHECK_ACTION_N]; /* report warn cordon */
 /* What of a reading is compared with the limits. */
@@ -102,7 +113,9 @@ struct health_check {
 	bool proven;
 	bool enabled; /* the kill switch */
 	/* a program instead of a reading: exit 0 ok, 1 warn, 2 crit, 3 unknown; first line of
-	 * its output is the text */
+	 * its output is the text. Area gpu: it is run once, with the addresses of the node's GPUs
+	 * behind its own words, and says of each on a line: "ADDRESS STATE TEXT"; STATE is one of
+	 * enum check_state or skipped */
 	char **argv;
 	size_t n_argv;
 	/* further programs that must be installed; argv[0] always must */

@@ -108,6 +108,7 @@ struct agent_welcome {
 	bool orders;
 	bool pulls;  /* syncs may say `pulls`, and report images */
 	bool motion; /* syncs may say `motion`, and report it */
+	bool doubts; /* syncs may say `doubts` */
 	bool busy;   /* progress may say busy_ms */
 	bool space;  /* scan results may say free_bytes */
 	bool waits;  /* reports of steps may say waits */
@@ -180,6 +181,7 @@ struct agent_sync {
 	bool leaving; /* no new work, and its jobs move */
 	bool pulls;   /* it obeys IMAGE */
 	bool motion;  /* it obeys MOTION */
+	bool doubts;  /* it has programs for a CHECK that is thorough */
 	struct image_report *images;
 	size_t n_images; /* all that are ordered */
 };
@@ -223,7 +225,10 @@ struct command {
 	/* SCAN: iteration (and path, when known) of what is removed first (checkpoint.keep) */
 	struct found_checkpoint *prune;
 	size_t n_prune;
-	/* CHECK: job, attempt: run the on-failure checks; due until node_health.checked names it */
+	/* CHECK: job, attempt: run the on-failure checks; due until node_health.checked names it.
+	 * Job 0: before the node comes back from a cordon. thorough: with the programs of doubt,
+	 * said to agents that say `doubts` */
+	bool thorough;
 	/* SCAN: what is known of an iteration. manifest: it was verified, that is compared and
 	 * nothing else; else complete: the engine announced it (and path: where), level: it may be
 	 * resumed from, its files are opened */

@@ -73,6 +73,7 @@ struct plan_restart {
 };
 struct plan_reliability {
 	double failures_per_day, checkpoint_every_s, ettr;
+	double checkpoint_gb; /* weights and optimizer states; MO_NONE_F: most of them are frozen */
 	/* Young's interval, for comparison with the one taken, Daly's */
 	double young_s;
 	/* there is a free one for spare_target (95 %) of failures while others are repaired */

@@ -114,6 +114,10 @@ static const struct mo_desc restart_desc = MO_DESC(plan_restart, restart_fields)
 static const struct mo_field reliability_fields[] = {
 	MO_D(plan_reliability, failures_per_day, MO_REAL, "failures a day of all these GPUs"),
 	MO_D(plan_reliability, checkpoint_every_s, MO_REAL, "best seconds between saves"),
+	MO_D(plan_reliability, checkpoint_gb, MO_REAL,
+	     "weights and optimizer states, which is what a checkpoint holds, 10^9 bytes; null: "
+	     "most parameters are frozen",
+	     .omit = true),
 	MO_D(plan_reliability, ettr, MO_REAL, "productive share of the time, 0 to 1"),
 	MO_D(plan_reliability, young_s, MO_REAL, "seconds between saves after Young's formula"),
 	MO_D(plan_reliability, spare_nodes, MO_INT, "spare nodes that keep the size up"),

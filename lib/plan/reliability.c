@@ -106,6 +106,17 @@ static void note_assumed(const struct plan_failures *f, const struct plan_failur
 	mo_strs_add(&ret->notes, &ret->n_notes, assumed);
 }
 
+/* What an engine must store to go on, whoever holds which part: each weight once, in 16 bits beside
+ * its master or as the master itself, and the optimizer's states. */
+static double checkpoint_gb(const struct shape *s, const struct params *p)
+{
+	double bytes = s->features.shard_bytes > 0
+			       ? (double)s->features.shard_bytes + shape_moment_bytes(s)
+			       : 2 + shape_state_bytes(s);
+
+	return s->features.adapters ? MO_NONE_F : (p->total + p->mtp) * bytes / 1e9;
+}
+
 void reliability_of(const struct shape *s, double step_s, const struct plan_failures *given,
 		    struct plan_reliability *ret)
 {
@@ -127,6 +138,7 @@ void reliability_of(const struct shape *s, double step_s, const struct plan_fail
 	       interval = MO_MAX(plan_daly_s(save, mttf), step_s);
 
 	ret->checkpoint_every_s = interval;
+	ret->checkpoint_gb = checkpoint_gb(s, &p);
 	ret->young_s = plan_young_s(save, mttf);
 	ret->ettr = plan_ettr(interval, save, f.restart_s, mttf);
 	ret->spare_target = f.spare_target;

@@ -4,14 +4,13 @@
 #include "lib/recipe/engine_file.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "lib/base/fd.h"
 #include "lib/base/parse.h"
 #include "lib/recipe/argv.h"
 #include "lib/recipe/catalogue.h"
 #include "lib/recipe/config_inputs.h"
+#include "lib/recipe/data_words.h"
 #include "lib/recipe/engine_checks.h"
 #include "lib/recipe/engine_experiment.h"
 #include "lib/recipe/engine_layout.h"
@@ -308,26 +307,6 @@ static const struct key engine_keys[] = {
 	  .values = signal_values, .refused = SIGNAL_REFUSED, .instead = SIGNAL_INSTEAD),
 };
 
-/* {data:engines/x.py}: a file of ours, wherever it is installed. */
-static void find_data(struct engine *e, const struct ynode *root, struct recipe_errors *errors)
-{
-	for (size_t i = 0; i < e->n_argv; i++) {
-		const char *word = e->argv[i];
-
-		if (!mo_starts_with(word, "{data:") || word[strlen(word) - 1] != '}')
-			continue;
-		_cleanup_(mo_freep) char *name = mo_strndup(word + 6, strlen(word) - 7);
-		_cleanup_(mo_freep) char *found = mo_data_file(name);
-		_cleanup_(mo_freep) char *path = found ? realpath(found, NULL) : NULL;
-
-		if (path)
-			mo_str_set(&e->argv[i], path);
-		else
-			errors_at(errors, ynode_get(root, "argv"), NULL,
-				  "argv: %s is not installed: reinstall the data files", name);
-	}
-}
-
 int engine_read(const struct ynode *root, struct engine *ret, struct recipe_errors *errors)
 {
 	struct engine e;
@@ -349,7 +328,7 @@ int engine_read(const struct ynode *root, struct engine *ret, struct recipe_erro
 			  "experiment");
 	if (!errors->n) {
 		engine_experiment_finish(&e, root, errors);
-		find_data(&e, root, errors);
+		data_words(e.argv, e.n_argv, ynode_get(root, "argv"), errors);
 	}
 	if (recipe_errors_finish(errors) < 0) {
 		mo_desc_done(&engine_desc, &e);

@@ -10,6 +10,7 @@
 #include "lib/base/fd.h"
 #include "lib/model/limits.h"
 #include "lib/recipe/catalogue.h"
+#include "lib/recipe/data_words.h"
 #include "lib/recipe/klog_file.h"
 #include "lib/recipe/schema.h"
 #include "lib/recipe/schema_scalar.h"
@@ -37,7 +38,7 @@ _Static_assert(ELEMENTSOF(words_area) == _PROBE_AREA_N + 1 &&
 		       ELEMENTSOF(words_needs) == _CHECK_NEEDS_N + 1,
 	       "the words of lib/model/health.c");
 
-static const char *const words_when[] = { "preflight", "periodic", "failure", "epilog" };
+static const char *const words_when[] = { "preflight", "periodic", "failure", "epilog", "doubt" };
 
 static void read_when(struct reader *r, const struct key *k, const struct ynode *v)
 {
@@ -52,7 +53,7 @@ static void read_when(struct reader *r, const struct key *k, const struct ynode 
 		if (bit < 0)
 			errors_at(r->errors, v, NULL,
 				  "when: expected some of preflight, periodic, failure, epilog, "
-				  "got '%.60s'",
+				  "doubt, got '%.60s'",
 				  words[i]);
 		else
 			c->when |= 1 << bit;
@@ -216,13 +217,20 @@ static void check_one(const struct health_check *c, const struct ynode *v,
 		errors_at(errors, v, NULL, "%s: give either a reading or argv (a program)", c->id);
 	else if (c->reading)
 		check_reading(c, v, errors);
-	if (c->n_argv && c->area != PROBE_HOST)
-		errors_at(errors, v, NULL, "%s: a program runs once on a node: its area is host",
+	if (c->n_argv && c->area != PROBE_HOST && c->area != PROBE_GPU)
+		errors_at(errors, v, NULL,
+			  "%s: a program runs once on a node: its area is host, or gpu where it "
+			  "says a line of each GPU",
 			  c->id);
+	data_words(c->argv, c->n_argv, v, errors);
+	if (c->when & WHEN_DOUBT && !c->n_argv)
+		errors_at(errors, v, NULL, "%s: when: doubt belongs to argv (a program)", c->id);
+	if (c->match && c->area == PROBE_GPU)
+		errors_at(errors, v, NULL, "%s: match belongs to area host", c->id);
 	if (c->settle_us > SETTLE_MAX_US)
 		errors_at(errors, v, NULL, "%s: settle is at most 30s", c->id);
-	if (c->settle_us &&
-	    (c->area != PROBE_GPU || !(c->when & WHEN_PREFLIGHT) || c->consecutive < 2))
+	if (c->settle_us && (c->area != PROBE_GPU || c->n_argv || !(c->when & WHEN_PREFLIGHT) ||
+			     c->consecutive < 2))
 		errors_at(errors, v, NULL,
 			  "%s: settle belongs to a reading of a gpu, with when preflight and "
 			  "consecutive of 2 or more",

@@ -1,5 +1,6 @@
 """A cluster whose daemons a test starts by itself, with the options it needs (`moectl local up`
 takes none), and raw HTTP to the controller."""
+import contextlib
 import http.client
 import json
 import os
@@ -248,7 +249,8 @@ class Rig(Cluster):
         bad += self.sanitizer_reports()
         left = {p: command_of(p) for p in processes_with(self.dir + "/run/")}
         for p in left:
-            os.kill(p, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(p, signal.SIGKILL)
         if os.environ.get("KEEP") != "1":
             shutil.rmtree(self.dir, ignore_errors=True)
         if check and (left or bad):

@@ -283,7 +283,7 @@ def profile_tables():
 def check_table():
     """Every shipped check; those of the kernel's log are the rules of klog.yaml."""
     out = said_by("moe-probe", "checks")
-    moments = ("preflight", "periodic", "failure", "epilog")
+    moments = ("preflight", "periodic", "failure", "epilog", "doubt")
     return "\n".join(
         ["| check | when | finding | action |", "|--|--|--|--|"]
         + [

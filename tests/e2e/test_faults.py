@@ -1134,6 +1134,16 @@ def checkpoints_that_will_not_fit(rig):
         )
         equal((doc["state"], doc["restarts"]), ("running", 0), "state and restarts")
         kill_now(rig, job)
+        # who submits it again hears it at once, and is not refused
+        again = rank_recipe(rig, "large", steps=100, save=10, extra=words, checkpoint=saves)
+        for path, status in (("/v1/validate", 200), ("/v1/jobs", 201)):
+            a = rig.http("POST", path, again, content_type="application/yaml")
+            equal(a.status, status, "%s: %s" % (path, a.body))
+            warned = [w for w in a.json.get("warnings", ()) if w.startswith("checkpoint.dir: ")]
+            equal(len(warned), 1, "warnings of %s: %s" % (path, a.json))
+            need(" of 21.0 MB fit in %s" % saves["dir"] in warned[0], warned[0])
+            need("measured there for %s at" % job in warned[0], warned[0])
+        kill_now(rig, a.json["id"])
 
 
 def main():

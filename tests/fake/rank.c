@@ -2,7 +2,8 @@
  * notify socket, prints a line that the torch rules read, saves checkpoints, and keeps a record of
  * its own life outside the system under test: TRUTH/rank-R.lock is held by flock for life (a second
  * live process of the rank writes DUPLICATE), TRUTH/starts gets one line per start. Options:
- * --steps N --step-ms M --save-every K --save-bytes B --truth DIR --child (a child that ignores
+ * --steps N --step-ms M --save-every K --save-bytes B (of each save; they are read again by who
+ * resumes from it, and code 94 says that they are others) --truth DIR --child (a child that ignores
  * SIGTERM and calls setsid) --exit ITER:CODE:RANK (exit by itself, first attempt only) --hold-start
  * FILE (waits until FILE exists before the first iteration) --stay ITER (the first attempt goes no
  * further: on however slow a machine it is killed there) --loss FROM:TO:VALUE:ATTEMPTS (the loss
@@ -113,12 +114,48 @@ static void start_child(const struct options *o)
 		pause();
 }
 
-static void fill(const char *path, long bytes)
+/* What a save of this iteration holds, all of it. */
+static int byte_of(long iteration)
 {
+	return (int)(iteration % 251) + 1;
+}
+
+static void fill(const char *path, long bytes, long iteration)
+{
+	char block[65536];
 	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
 
-	if (fd < 0 || posix_fallocate(fd, 0, bytes))
+	memset(block, byte_of(iteration), sizeof block);
+	for (long n; fd >= 0 && bytes > 0; bytes -= n) {
+		n = bytes < (long)sizeof block ? bytes : (long)sizeof block;
+		if (write(fd, block, (size_t)n) != n)
+			break;
+	}
+	if (fd < 0 || bytes > 0)
 		_exit(95);
+	close(fd);
+}
+
+/* As an engine does, it ends by itself when what it loads is not what was saved. */
+static void load(const struct options *o, long iteration)
+{
+	const char *dir = getenv("MOE_CHECKPOINT_DIR");
+	unsigned char block[65536];
+	char path[4200];
+	long seen = 0;
+	bool right = true;
+
+	if (!dir || iteration <= 0 || !o->save_bytes)
+		return;
+	snprintf(path, sizeof path, "%s/iter_%07ld/state", dir, iteration);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	for (ssize_t n; fd >= 0 && (n = read(fd, block, sizeof block)) > 0; seen += n)
+		for (ssize_t i = 0; i < n; i++)
+			right = right && block[i] == byte_of(iteration);
+	if (!right || seen != o->save_bytes) {
+		fprintf(stderr, "RuntimeError: checkpoint %ld is not what was saved\n", iteration);
+		_exit(94);
+	}
 	close(fd);
 }
 
@@ -134,9 +171,11 @@ static void save(const struct options *o, long iteration)
 	mkdir(dir, 0755);
 	snprintf(path, sizeof path, "%s/iter_%07ld", dir, iteration);
 	mkdir(path, 0755);
+	snprintf(file, sizeof file, "%s/COMPLETE", path);
+	(void)unlink(file); /* of an attempt that came here before */
 	if (o->save_bytes) {
 		snprintf(file, sizeof file, "%s/state", path);
-		fill(file, o->save_bytes);
+		fill(file, o->save_bytes, iteration);
 	}
 	snprintf(file, sizeof file, "%s/COMPLETE", path);
 	int fd = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
@@ -213,6 +252,7 @@ int main(int argc, char **argv)
 		record_start(&o, rank);
 	if (o.child && o.truth)
 		start_child(&o);
+	load(&o, resume);
 	notify("READY=1\nPHASE=train");
 	while (o.hold && access(o.hold, F_OK) < 0 && !terminated)
 		wait_ms(5);

@@ -546,7 +546,7 @@ void check_time(struct sim *s)
 
 /* Samples: no iteration is missing between the first and the last of an attempt whose nodes kept
  * their disks. */
-static void check_samples(struct sim *s, const struct job *j)
+void check_samples(struct sim *s, const struct job *j)
 {
 	for (size_t i = 1; i < j->progress.n_samples; i++) {
 		const struct sample *a = &j->progress.samples[i - 1], *b = &j->progress.samples[i];

@@ -183,6 +183,7 @@ static void take(struct sim *s, const struct record *r)
 	if (j && j->state != r->transition->state)
 		s->move_counts[j->state * _JOB_STATE_N + r->transition->state]++;
 	check_health(s, r);
+	check_history(s, r);
 	if (r->type == REC_PLACE)
 		sim_job(s, r->job)->unheard =
 			job_find(core_state(s->ctl.shadow), r->job)->unheard;
@@ -292,7 +293,7 @@ void control_start(struct sim *s)
 	if (s->ctl.up)
 		return;
 	if (!s->ctl.shadow) {
-		s->ctl.shadow = sim_core();
+		s->ctl.shadow = sim_core(s);
 		s->ctl.journal = journal_new();
 		moed_begin(s, NULL);
 	}

@@ -329,7 +329,7 @@ static void put_signatures(void)
 	seam_put(MO_SYSCONFDIR "/moe/failures/signatures.yaml", text);
 }
 
-static void set_options(void)
+static void set_options(const struct sim *s)
 {
 	const struct core_config *c = &core_config_default;
 
@@ -343,7 +343,8 @@ static void set_options(void)
 				    .down_ms = c->down_us / 1000,
 				    .hang_percent = SIM_HANG_PERCENT,
 				    .exit_wait_us = c->exit_wait_us,
-				    .learn_us = c->learn_us };
+				    .learn_us = c->learn_us,
+				    .history_us = sim_history(s) };
 }
 
 static void must(int r, const char *what, const struct mo_error *err)
@@ -403,7 +404,7 @@ bool moed_open(struct sim *s)
 	ended = false;
 	for (size_t i = 0; i < ELEMENTSOF(timers); i++)
 		mo_timer_free(&timers[i]);
-	set_options();
+	set_options(s);
 	_cleanup_(mo_freep) char *boot =
 		mo_printf("controller-boot-%lld\n", (long long)s->ctl.boot);
 	seam_put("/proc/sys/kernel/random/boot_id", boot);

@@ -169,7 +169,7 @@ void past_restore(struct sim *s)
 	b->used = true;
 	mo_desc_init(&state_desc, &copy);
 	mo_desc_copy(&state_desc, &copy, &b->state);
-	s->ctl.shadow = sim_core();
+	s->ctl.shadow = sim_core(s);
 	core_load(s->ctl.shadow, &copy);
 	mo_desc_done(&state_desc, &copy);
 	record_init(&r, REC_RESTORED);

@@ -4,7 +4,7 @@
  * after every step. One seed = one run, the same every time. Files: main (options, summary), world
  * (clock, queue, chance, counts), control (moed's shell: turns, store, crashes), node (agent's
  * shell and disk), stepd (supervisor's shell and its processes), train (what the ranks do), user
- * (people), fault (what breaks), check (invariants). */
+ * (people), fault (what breaks), check (invariants), history (what leaves by its age). */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,6 +22,7 @@
 #define RESTORES_MAX 3
 #define SIM_HANG_PERCENT 10 /* a run is minutes long */
 #define KEEP 2 /* checkpoint.keep of some jobs */
+#define HISTORY (40 * S)
 
 enum fault {
 	F_RANK_SIGNAL,
@@ -114,6 +115,9 @@ enum fault {
 	F_FROM_TAKEN,
 	F_FROM_REFUSED,
 	F_FROM_WAITS,
+	/* history is short in some seeds */
+	F_FORGOTTEN,
+	F_STILL_NEEDED,
 	_FAULT_N
 };
 extern const char *const fault_names[_FAULT_N];
@@ -354,7 +358,8 @@ void sim_trace(struct sim *s, const char *fmt, ...) _printf_(2, 3);
 _Noreturn void sim_violation(struct sim *s, const char *fmt, ...) _printf_(2, 3);
 struct truth *sim_job(struct sim *s, int64_t id);
 /* the newest of its job */
-struct core *sim_core(void);
+struct core *sim_core(const struct sim *s);
+int64_t sim_history(const struct sim *s); /* for so long ended jobs are kept, 0 ever */
 struct attempt *sim_attempt(struct sim *s, int64_t job, int64_t number);
 struct attempt *sim_past_attempt(const struct sim *s, int64_t job, int64_t number);
 void sim_harm(struct sim *s, int64_t job, int64_t attempt);
@@ -471,6 +476,8 @@ void check_promises(struct sim *s);
 void check_equal(struct sim *s);
 /* before the record is applied to the shadow */
 void check_health(struct sim *s, const struct record *r);
+void check_samples(struct sim *s, const struct job *j);
+void check_history(struct sim *s, const struct record *r); /* history.c */
 void check_fork(struct sim *s, const struct proc *p);
 void check_time(struct sim *s);
 void check_end(struct sim *s);

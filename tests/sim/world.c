@@ -37,7 +37,8 @@ const char *const fault_names[_FAULT_N] = {
 	"restart --from a number beyond all", "restart --from, queued", "restart --from, running",
 	"restart --from, recovering", "restart --from, stopping", "restart --from, paused",
 	"restart --from, ended", "restart --from taken", "restart --from refused",
-	"restart --from waits for a person",
+	"restart --from waits for a person", "an old job is forgotten",
+	"an old job is still needed",
 };
 /* clang-format on */
 
@@ -175,11 +176,17 @@ void sim_harm(struct sim *s, int64_t job, int64_t attempt)
 	t->harmed = MO_MAX(t->harmed, attempt);
 }
 
-struct core *sim_core(void)
+int64_t sim_history(const struct sim *s)
+{
+	return s->seed % 3 == 0 ? HISTORY : 0;
+}
+
+struct core *sim_core(const struct sim *s)
 {
 	struct core_config config = core_config_default;
 
 	config.hang_percent = SIM_HANG_PERCENT;
+	config.history_us = sim_history(s);
 	return core_new(&config);
 }
 

@@ -198,7 +198,7 @@ static int64_t program_due(const struct health *h, const struct verdict *v)
 
 	if (!program_may_run(h, v))
 		return INT64_MAX;
-	if (order && (v->check->when & WHEN_FAILURE) &&
+	if (order && health_ordered(order, v->check) &&
 	    (v->started_at == MO_NONE || v->started_at < order->at || verdict_pending(v)))
 		return order->at;
 	return v->next;
@@ -247,6 +247,37 @@ static void begin(struct object *o, int64_t now, struct health_pass *ret)
 	ret->sensors = o->sensors_only;
 }
 
+/* That of area gpu is run once for all GPUs. Those of doubt go first: what a GPU computes matters
+ * more than how fast, and there may be no time for both. */
+static bool program_begins(struct health *h, int64_t now, struct health_pass *ret)
+{
+	const struct health_check *c = NULL;
+
+	for (size_t i = 0; i < h->n_objects; i++)
+		for (size_t k = 0; k < h->objects[i]->n_verdicts; k++) {
+			const struct verdict *v = &h->objects[i]->verdicts[k];
+			if (program_due(h, v) > now ||
+			    (c && (c->when & WHEN_DOUBT || !(v->check->when & WHEN_DOUBT))))
+				continue;
+			c = v->check;
+			ret->area = h->objects[i]->area;
+			ret->object = h->objects[i]->name;
+		}
+	if (!c)
+		return false;
+	for (size_t i = 0; i < h->n_objects; i++)
+		for (size_t k = 0; k < h->objects[i]->n_verdicts; k++) {
+			struct verdict *v = &h->objects[i]->verdicts[k];
+			if (v->check != c)
+				continue;
+			v->under_way = true;
+			v->started_at = now;
+		}
+	ret->program = c;
+	ret->exclusive = !(c->when & WHEN_PERIODIC);
+	return true;
+}
+
 bool health_due(struct health *h, int64_t now, struct health_pass *ret)
 {
 	bool program = false;
@@ -258,20 +289,7 @@ bool health_due(struct health *h, int64_t now, struct health_pass *ret)
 		begin(o, now, ret);
 		return true;
 	}
-	for (size_t i = 0; !program && i < h->n_objects; i++)
-		for (size_t k = 0; k < h->objects[i]->n_verdicts; k++) {
-			struct verdict *v = &h->objects[i]->verdicts[k];
-			if (program_due(h, v) > now)
-				continue;
-			v->under_way = true;
-			v->started_at = now;
-			ret->area = h->objects[i]->area;
-			ret->object = h->objects[i]->name;
-			ret->program = v->check;
-			ret->exclusive = !(v->check->when & WHEN_PERIODIC);
-			return true;
-		}
-	return false;
+	return !program && program_begins(h, now, ret);
 }
 
 int64_t health_deadline(const struct health *h)
@@ -291,7 +309,7 @@ int64_t health_deadline(const struct health *h)
 	}
 	for (size_t i = 0; i < h->n_orders; i++)
 		if (!h->orders[i].done)
-			at = MO_MIN(at, h->orders[i].at + HEALTH_BUDGET_US);
+			at = MO_MIN(at, health_order_ends(&h->orders[i]));
 	return at;
 }
 
@@ -338,6 +356,7 @@ void health_orders(struct health *h, const struct command *commands, size_t n, i
 			h->orders = mo_alloc_array(CHECKED_MAX, sizeof(*h->orders));
 		h->orders[h->n_orders++] = (struct order){ .job = commands[i].job,
 							   .attempt = commands[i].attempt,
+							   .thorough = commands[i].thorough,
 							   .at = now };
 		for (size_t k = 0; k < h->n_objects; k++)
 			h->objects[k]->next = MO_MIN(h->objects[k]->next, now);

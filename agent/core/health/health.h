@@ -7,7 +7,8 @@
  *
  * A probe of one object judges the checks of its area whose `when` fits: periodic ones always;
  * preflight ones while no job of ours uses the object; failure ones while an order of the
- * controller is open; epilog ones at the first probe after a job left. What needs two probes
+ * controller is open (a thorough one: with programs of doubt); epilog ones at the first probe
+ * after a job left. What needs two probes
  * (rates, shares) waits for the second. A finding counts when it was made `consecutive` times in
  * a row; the next probe then follows in HEALTH_AGAIN_US. OK clears at once: whether a node may be
  * used again is the controller's policy. UNKNOWN does nothing by itself, leaves an earlier
@@ -21,8 +22,10 @@
 #define HEALTH_AGAIN_US 30000000LL
 /* the same of what a job that left is to give back (checks with `settle`) */
 #define HEALTH_SETTLE_AGAIN_US 1000000LL
-/* of an order to check after a failure; what has no answer then is reported as it is */
+/* of an order to check after a failure, and of one with programs of doubt; what has no answer then
+ * is reported as it is */
 #define HEALTH_BUDGET_US 60000000LL
+#define HEALTH_DOUBT_BUDGET_US 120000000LL
 #define HEALTH_UNKNOWN_MAX 3 /* in a row: warn */
 #define HEALTH_PARALLEL 4    /* probes under way at once */
 
@@ -97,6 +100,9 @@ void health_failed(struct health *h, int area, const char *object, const char *w
 /* Appends the addresses of GPUs that did not answer: a probe of the host asks the others only, so
  * that one wedged GPU does not hide the rest of the node. */
 void health_silent(const struct health *h, char ***ret, size_t *n_ret);
+/* Appends the addresses of the GPUs that a program of area gpu is given: all but those in which a
+ * process hangs. */
+void health_gpus(const struct health *h, char ***ret, size_t *n_ret);
 void health_unstuck(struct health *h, int area, const char *object, int64_t now);
 /* code: its exit status. problem: it could not run or was too late (the code does not matter
  * then). */
@@ -108,6 +114,8 @@ void health_cancel(struct health *h, const char *check, int64_t now);
 /* ---- the controller */
 /* Every order to check that a sync reply repeated; those that are no longer due are forgotten. */
 void health_orders(struct health *h, const struct command *commands, size_t n, int64_t now);
+/* It has programs that a thorough order asks for. */
+bool health_doubts(const struct health *h);
 const struct node_health *health_results(struct health *h);
 void health_acked(struct health *h, int64_t version); /* MO_NONE = none stored */
 /* the controller does not have the newest version */

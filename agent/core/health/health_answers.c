@@ -91,8 +91,8 @@ static void judge(struct health *h, struct object *o, struct verdict *v, const s
 {
 	struct finding f = { .state = CHECK_OK, .count = MO_NONE, .clears_nothing = true };
 
-	/* a job that has the GPU is to give nothing back */
-	if (!v->check->settle_us || health_idle(h, o))
+	/* a job that has the GPU, or a program of ours, is to give nothing back */
+	if (!v->check->settle_us || (health_idle(h, o) && !health_loaded(h)))
 		rule_pass(h, o, v, p, &f);
 	f.early = health_settles(o, v->check, now);
 	health_note(v, &f);
@@ -318,37 +318,73 @@ void health_tick(struct health *h, int64_t now)
 	health_settle(h, now);
 }
 
-static struct verdict *program_of(struct health *h, const char *check)
+static const struct health_check *check_of(const struct health *h, const char *check)
 {
-	for (size_t i = 0; i < h->n_objects; i++)
-		for (size_t k = 0; k < h->objects[i]->n_verdicts; k++)
-			if (mo_streq(h->objects[i]->verdicts[k].check->id, check))
-				return &h->objects[i]->verdicts[k];
+	for (size_t i = 0; i < h->n_checks; i++)
+		if (mo_streq(h->checks[i].id, check))
+			return &h->checks[i];
+	return NULL;
+}
+
+/* The next verdict of this check, from object *i on; NULL: no more. */
+static struct verdict *next_of(struct health *h, const struct health_check *c, size_t *i)
+{
+	for (; *i < h->n_objects; ++*i)
+		for (size_t k = 0; k < h->objects[*i]->n_verdicts; k++)
+			if (h->objects[*i]->verdicts[k].check == c)
+				return &h->objects[(*i)++]->verdicts[k];
 	return NULL;
 }
 
 void health_program(struct health *h, const char *check, int code, const char *out, size_t n,
 		    const char *problem, int64_t now)
 {
-	struct verdict *v = program_of(h, check);
+	const struct health_check *c = check_of(h, check);
+	size_t at = 0;
+	struct verdict *v = c ? next_of(h, c, &at) : NULL;
 
 	if (!v)
 		return;
-	v->under_way = false;
-	health_judge_program(h, v, code, out, n, problem, now);
-	v->next = verdict_pending(v)               ? now
-		  : v->check->when & WHEN_PERIODIC ? now + v->check->window_us
-						   : INT64_MAX;
+	if (c->area == PROBE_GPU)
+		health_judge_lines(h, c, code, out, n, problem, now);
+	else
+		health_judge_program(h, v, code, out, n, problem, now);
+	for (at = 0; (v = next_of(h, c, &at));) {
+		v->under_way = false;
+		v->next = verdict_pending(v)        ? now
+			  : c->when & WHEN_PERIODIC ? now + c->window_us
+						    : INT64_MAX;
+	}
+	health_program_left(h, c, now);
 	health_settle(h, now);
 }
 
 void health_cancel(struct health *h, const char *check, int64_t now)
 {
-	struct verdict *v = program_of(h, check);
+	const struct health_check *c = check_of(h, check);
+	size_t at = 0;
 
-	if (!v)
-		return;
-	v->under_way = false;
-	v->next = v->check->when & (WHEN_PREFLIGHT | WHEN_EPILOG) ? now : INT64_MAX;
+	for (struct verdict *v; c && (v = next_of(h, c, &at));) {
+		v->under_way = false;
+		v->started_at = MO_NONE; /* for whoever ordered it, it has not run */
+		v->next = c->when & (WHEN_PREFLIGHT | WHEN_EPILOG) ? now : INT64_MAX;
+	}
+	if (c)
+		health_program_left(h, c, now);
 	health_settle(h, now);
+}
+
+void health_gpus(const struct health *h, char ***ret, size_t *n_ret)
+{
+	for (size_t i = 0; i < h->n_objects; i++)
+		if (h->objects[i]->area == PROBE_GPU && !health_blocked(h->objects[i]))
+			mo_strs_add(ret, n_ret, h->objects[i]->name);
+}
+
+bool health_doubts(const struct health *h)
+{
+	for (size_t i = 0; i < h->n_checks; i++)
+		if (h->checks[i].when & WHEN_DOUBT && health_applies(h, &h->checks[i]))
+			return true;
+	return false;
 }

@@ -14,13 +14,15 @@
 #define TEXT_BYTES_MAX 2000
 #define OUTPUT_SHOWN 400
 
-/* The state that the streaks amount to; the present one when they do not amount to a change. */
-static int settled(const struct verdict *v, int found)
+/* The state that the streaks amount to; the present one when they do not amount to a change. What
+ * cannot be tried here any more would stay bad for ever. */
+static int settled(const struct verdict *v, const struct finding *f)
 {
 	int64_t need = v->check->consecutive;
+	int found = f->state;
 
-	if (found == CHECK_OK)
-		return CHECK_OK;
+	if (found == CHECK_OK || f->skipped)
+		return found;
 	if (found == CHECK_UNKNOWN) {
 		if (v->state == CHECK_WARN || v->state == CHECK_CRIT)
 			return v->state;
@@ -62,23 +64,24 @@ void verdict_judge(struct health *h, struct verdict *v, const struct finding *f,
 	v->probed = true;
 	if (f->clears_nothing && f->state == CHECK_OK && v->state != CHECK_OK)
 		return;
-	v->unknown = f->state == CHECK_UNKNOWN ? v->unknown + 1 : 0;
-	if (f->state != CHECK_UNKNOWN) {
-		v->bad = f->state == CHECK_OK ? 0 : v->bad + 1;
+	v->unknown = f->state == CHECK_UNKNOWN && !f->skipped ? v->unknown + 1 : 0;
+	if (f->state != CHECK_UNKNOWN || f->skipped) {
+		v->bad = f->state == CHECK_OK || f->skipped ? 0 : v->bad + 1;
 		v->crit = f->state == CHECK_CRIT ? v->crit + 1 : 0;
 		if (f->early) {
 			v->bad = MO_MIN(v->bad, v->check->consecutive - 1);
 			v->crit = MO_MIN(v->crit, v->check->consecutive - 1);
 		}
 	}
-	int state = settled(v, f->state);
-	bool changed = state != v->state;
+	int state = settled(v, f);
+	bool changed = state != v->state || f->skipped != v->skipped;
 	if (!changed && !to_renew(v, f, wall))
 		return;
 	if (changed)
 		v->since = wall;
 	v->at = wall;
 	v->state = state;
+	v->skipped = f->skipped;
 	if (state == CHECK_OK) {
 		say(v, &(struct finding){ .count = MO_NONE });
 		return;

@@ -34,6 +34,17 @@ void health_note(struct verdict *v, const struct finding *f)
 	mo_str_set(&v->found, b.data);
 }
 
+void health_program_left(struct health *h, const struct health_check *c, int64_t now)
+{
+	if (!health_loads(c))
+		return;
+	for (size_t i = 0; i < h->n_objects; i++)
+		if (h->objects[i]->area == PROBE_GPU) {
+			h->objects[i]->freed_at = now;
+			h->objects[i]->next = MO_MIN(h->objects[i]->next, now);
+		}
+}
+
 void health_taken(struct object *o)
 {
 	for (size_t i = 0; i < o->n_verdicts; i++)

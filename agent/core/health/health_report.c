@@ -15,17 +15,18 @@ static bool probed_since(const struct object *o, int64_t at)
 static bool answered(const struct health *h, const struct object *o, const struct verdict *v,
 		     const struct order *order)
 {
-	if (!(v->check->when & WHEN_FAILURE) || !health_applies(h, v->check))
+	if (!health_ordered(order, v->check) || !health_applies(h, v->check))
 		return true;
 	if (!v->check->n_argv)
 		return probed_since(o, order->at) && !verdict_pending(v);
-	return h->n_steps > 0 || (!v->under_way && v->started_at != MO_NONE &&
-				  v->started_at >= order->at && !verdict_pending(v));
+	return (h->n_steps > 0 && order->job) ||
+	       (!v->under_way && v->started_at != MO_NONE && v->started_at >= order->at &&
+		!verdict_pending(v));
 }
 
 static bool order_is_done(const struct health *h, const struct order *order, int64_t now)
 {
-	if (now >= order->at + HEALTH_BUDGET_US)
+	if (now >= health_order_ends(order))
 		return true;
 	for (size_t i = 0; i < h->n_objects; i++)
 		for (size_t k = 0; k < h->objects[i]->n_verdicts; k++)
@@ -56,9 +57,9 @@ static void add_result(const struct object *o, const struct verdict *v, struct n
 	mo_str_set(&r->check, v->check->id);
 	mo_str_set(&r->object, o->name);
 	mo_str_set(&r->text, v->text);
-	mo_str_set(&r->next, v->check->next);
+	mo_str_set(&r->next, v->skipped ? NULL : v->check->next);
 	r->state = v->state;
-	r->action = v->check->action;
+	r->action = v->skipped ? ACTION_REPORT : v->check->action;
 	r->when = v->check->when;
 	r->count = v->count;
 	r->since_boot = v->check->measure == MEASURE_SINCE_BOOT;

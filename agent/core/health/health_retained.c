@@ -49,6 +49,7 @@ void health_restore(struct health *h, const struct health_memory *m, int64_t now
 static void restore(struct verdict *v, const struct check_result *r)
 {
 	v->state = r->state;
+	v->skipped = r->state == CHECK_UNKNOWN && r->action != v->check->action;
 	v->since = r->since;
 	v->at = r->at;
 	v->count = r->count;

@@ -110,12 +110,39 @@ bool health_idle(const struct health *h, const struct object *o)
 	return o->area == PROBE_GPU || o->area == PROBE_NIC ? !o->busy : h->n_steps == 0;
 }
 
+bool health_loads(const struct health_check *c)
+{
+	return c->n_argv && c->needs == NEEDS_GPU && !(c->when & WHEN_PERIODIC);
+}
+
+bool health_loaded(const struct health *h)
+{
+	for (size_t i = 0; i < h->n_objects; i++)
+		for (size_t k = 0; k < h->objects[i]->n_verdicts; k++)
+			if (h->objects[i]->verdicts[k].under_way &&
+			    health_loads(h->objects[i]->verdicts[k].check))
+				return true;
+	return false;
+}
+
 const struct order *health_open_order(const struct health *h)
 {
 	for (size_t i = 0; i < h->n_orders; i++)
 		if (!h->orders[i].done)
 			return &h->orders[i];
 	return NULL;
+}
+
+int64_t health_order_ends(const struct order *order)
+{
+	if (!order->job)
+		return INT64_MAX;
+	return order->at + (order->thorough ? HEALTH_DOUBT_BUDGET_US : HEALTH_BUDGET_US);
+}
+
+bool health_ordered(const struct order *order, const struct health_check *c)
+{
+	return c->when & WHEN_FAILURE || (order->thorough && c->when & WHEN_DOUBT);
 }
 
 struct object *health_object(const struct health *h, int area, const char *name)

@@ -1,7 +1,8 @@
 /* State of a node's health. From below: health_state.c (its life, what can be asked of it) <-
  * health_counters.c, health_retained.c (what lasts), health_release.c (what a job gives back) <-
- * health_rules.c (one check against one probe) <- health_judge.c (findings) <- health_report.c (the
- * controller, the disk) <- health.c (probes) <- health_answers.c (what they bring). */
+ * health_rules.c (one check against one probe) <- health_judge.c, health_lines.c (findings) <-
+ * health_report.c (the controller, the disk) <- health.c (probes) <- health_answers.c (what they
+ * bring). */
 #pragma once
 #include "agent/core/health/health.h"
 
@@ -14,6 +15,7 @@ struct verdict {
 	/* judged since the agent started, or cannot be while a job runs */
 	bool probed;
 	int state;                  /* enum check_state: as reported */
+	bool skipped;               /* CHECK_UNKNOWN, for its program cannot be run on this node */
 	int64_t bad, crit, unknown; /* findings in a row: of any kind, critical, unreadable */
 	int64_t since, at;          /* wall clock */
 	int64_t count;              /* of the counter, as reported; MO_NONE: it is none */
@@ -54,9 +56,11 @@ struct object {
 	/* metrics_counter and the four residencies at the last probe of any kind */
 	double throttle_base[5];
 };
+/* job 0: before the node comes back, which waits until the programs have run. */
 struct order {
 	int64_t job, attempt, at;
 	bool done, due;
+	bool thorough; /* with the programs of WHEN_DOUBT */
 };
 struct health {
 	struct health_check *checks;
@@ -101,8 +105,15 @@ struct object *health_object(const struct health *h, int area, const char *name)
 /* enabled, and this node is one that it is for */
 bool health_applies(const struct health *h, const struct health_check *c);
 bool health_idle(const struct health *h, const struct object *o);
+/* It is a program that uses the GPUs; one is under way. */
+bool health_loads(const struct health_check *c);
+bool health_loaded(const struct health *h);
 /* the oldest that is not done */
 const struct order *health_open_order(const struct health *h);
+/* when it is answered as it is; INT64_MAX: a node's way back waits for its checks */
+int64_t health_order_ends(const struct order *order);
+/* the order asks for this check */
+bool health_ordered(const struct order *order, const struct health_check *c);
 /* a process hangs in it */
 bool health_blocked(const struct object *o);
 /* something was found that does not count yet */
@@ -137,6 +148,7 @@ struct finding {
 	int64_t count;       /* where the counter stands; MO_NONE: it is none */
 	bool early;          /* a job has just left, and may be giving it back */
 	bool clears_nothing; /* OK for want of a reading: an earlier finding stays */
+	bool skipped;        /* CHECK_UNKNOWN: nobody tried, so it is no failure to be told of */
 	char *text;          /* NULL for OK */
 	char **evidence;
 	size_t n_evidence;
@@ -145,17 +157,23 @@ struct finding {
 void rule_pass(const struct health *h, const struct object *o, struct verdict *v,
 	       const struct probe *p, struct finding *ret);
 
-/* health_judge.c */
 /* health_release.c: what a job that left gives back. */
 /* it left, and the check leaves it time until later than now */
 bool health_settles(const struct object *o, const struct health_check *c, int64_t now);
 void health_taken(struct object *o); /* a job comes */
+/* What a program of ours had of the GPUs comes back as late as what a job had. */
+void health_program_left(struct health *h, const struct health_check *c, int64_t now);
 /* what a probe found of the check, before it counts */
 void health_note(struct verdict *v, const struct finding *f);
 
+/* health_judge.c */
 void verdict_judge(struct health *h, struct verdict *v, const struct finding *f, int64_t now);
 void health_judge_program(struct health *h, struct verdict *v, int code, const char *out, size_t n,
 			  const char *problem, int64_t now);
+
+/* health_lines.c: a program that says a line of each GPU. */
+void health_judge_lines(struct health *h, const struct health_check *c, int code, const char *out,
+			size_t n, const char *problem, int64_t now);
 
 /* health_report.c */
 /* after every change: orders that are done, a new version */

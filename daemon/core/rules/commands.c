@@ -274,6 +274,7 @@ static const struct job *ends_here(const struct core *c, size_t i, const char *n
 
 static uint64_t due(const struct core *c, const char *node, const struct live *l)
 {
+	const struct node *n = node_find(&c->state, node);
 	uint64_t hash = 0;
 
 	for (size_t i = 0; i < l->n_jobs; i++) {
@@ -315,6 +316,8 @@ static uint64_t due(const struct core *c, const char *node, const struct live *l
 		if (j && health_check_due(c, j, node))
 			hash = mix(hash, CMD_CHECK, j->id, j->checks.attempt);
 	}
+	if (n && n->drain.back != MO_NONE)
+		hash = mix(hash, CMD_CHECK, 0, n->drain.back);
 	for (size_t i = 0; i < c->n_ending; i++)
 		if (ends_here(c, i, node))
 			hash = mix_scan(hash, ORDER_LAST_SCAN, c->ending[i], MO_NONE);
@@ -337,6 +340,7 @@ bool core_commands_due(const struct core *c, const char *node)
 
 void core_sync_reply(struct core *c, const char *node, struct sync_reply *ret)
 {
+	const struct node *n = node_find(&c->state, node);
 	struct live *l = core_live(c, node);
 
 	core_acks(c, node, ret);
@@ -379,8 +383,12 @@ void core_sync_reply(struct core *c, const char *node, struct sync_reply *ret)
 		const struct job *j = job_find(&c->state, l->checks[i]);
 
 		if (j && health_check_due(c, j, node))
-			add(c, ret, CMD_CHECK, j->id, j->checks.attempt, node);
+			add(c, ret, CMD_CHECK, j->id, j->checks.attempt, node)->thorough =
+				l->doubts && j->checks.thorough &&
+				(!j->checks.doubted || mo_streq(j->checks.doubted, node));
 	}
+	if (n && n->drain.back != MO_NONE)
+		add(c, ret, CMD_CHECK, 0, n->drain.back, node)->thorough = l->doubts;
 	for (size_t i = 0; i < c->n_ending; i++) {
 		const struct job *j = ends_here(c, i, node);
 

@@ -10,6 +10,7 @@
 #include "daemon/core/rules/events.h"
 #include "daemon/core/rules/learn.h"
 #include "daemon/core/rules/turn.h"
+#include "daemon/core/rules/way_back.h"
 #include "daemon/core/state/health.h"
 #include "lib/base/assert.h"
 #include "lib/base/buf.h"
@@ -165,7 +166,8 @@ static bool urgent(const struct live *l, const struct node_health *old,
 		return true;
 	for (size_t i = 0; i < new->n_checked; i++)
 		if (!health_checked(old, new->checked[i].job, new->checked[i].attempt) &&
-		    ids_has(l->checks, l->n_checks, new->checked[i].job))
+		    (new->checked[i].job == 0 ||
+		     ids_has(l->checks, l->n_checks, new->checked[i].job)))
 			return true;
 	return false;
 }
@@ -258,6 +260,7 @@ void health_cordon(struct turn *t, const char *node)
 {
 	cordon_lift(t, node);
 	const struct node *n = node_find(&t->core->state, node);
+	way_back_pass(t, n);
 	const struct check_result *finding = n->drain.asked ? NULL : health_cordon_reason(n);
 	struct live *l = core_live(t->core, node);
 	_cleanup_(mo_freep) char *name = finding ? finding_name(finding) : NULL, *text = NULL;
@@ -310,7 +313,7 @@ void health_cordon_all(struct turn *t)
 
 /* Nodes of the attempt that failed, which another one may get: up, in the same boot, and with
  * checks to make. */
-void health_check_begin(struct turn *t, int64_t id)
+void health_check_begin(struct turn *t, int64_t id, bool thorough, const char *doubted)
 {
 	const struct job *j = job_find(&t->core->state, id);
 	struct record r;
@@ -327,6 +330,8 @@ void health_check_begin(struct turn *t, int64_t id)
 		    mo_streq(st->boot_id, n->boot.id) && health_checks_failures(n))
 			mo_strs_add(&r.check->nodes, &r.check->n_nodes, n->name);
 	}
+	r.check->thorough = thorough;
+	r.check->doubted = thorough && doubted ? mo_strdup(doubted) : NULL;
 	if (r.check->n_nodes == 0) {
 		mo_desc_done(&record_desc, &r);
 		return;
@@ -334,7 +339,7 @@ void health_check_begin(struct turn *t, int64_t id)
 	r.job = id;
 	r.attempt = j->attempt;
 	r.check->waits = true;
-	r.check->until = t->now + HEALTH_CHECK_US;
+	r.check->until = t->now + health_wait_us(thorough);
 	turn_emit(t, &r);
 }
 
@@ -401,7 +406,8 @@ bool health_check_act(struct turn *t, int64_t id)
 	for (size_t i = 0; i < j->checks.n_nodes && r.check->n_findings < FINDINGS_MAX; i++) {
 		_cleanup_(mo_freep) char *text =
 			mo_printf("%s: its checks after the failure were not done within %lld s",
-				  j->checks.nodes[i], (long long)(HEALTH_CHECK_US / 1000000));
+				  j->checks.nodes[i],
+				  (long long)(health_wait_us(j->checks.thorough) / 1000000));
 
 		if (health_check_due(t->core, j, j->checks.nodes[i]))
 			mo_strs_add(&r.check->findings, &r.check->n_findings, text);

@@ -13,8 +13,9 @@ void health_cordon_all(struct turn *t);
 /* One more event about its health; counts as one. */
 bool may_tell_health(struct turn *t, struct live *l);
 
-/* The wait of a failed job for the checks of its nodes. */
-void health_check_begin(struct turn *t, int64_t id);
+/* The wait of a failed job for the checks of its nodes. thorough: GPUs may have computed wrong, on
+ * node `doubted`, or, NULL, on any. */
+void health_check_begin(struct turn *t, int64_t id, bool thorough, const char *doubted);
 /* True when the wait is over now. */
 bool health_check_act(struct turn *t, int64_t id);
 bool health_check_due(const struct core *c, const struct job *j, const char *node);

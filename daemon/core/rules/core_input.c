@@ -66,6 +66,7 @@ const struct mo_desc in_drain_desc = MO_DESC(in_drain, in_drain_fields);
 
 static const struct mo_field in_undrain_fields[] = {
 	MO_D(in_undrain, node, MO_STR, "name of the node"),
+	MO_D(in_undrain, force, MO_BOOL, "whatever its GPUs compute", .omit = true),
 };
 const struct mo_desc in_undrain_desc = MO_DESC(in_undrain, in_undrain_fields);
 

@@ -76,6 +76,7 @@ struct in_drain {
 };
 struct in_undrain {
 	char *node;
+	bool force; /* whatever its GPUs compute */
 };
 struct in_ack {
 	char *node;

@@ -235,8 +235,10 @@ void fleet_sync(struct turn *t)
 	fresh = !urgent && s->beat > l->last_beat;
 	/* after urgent notes, a sync that was sent before them says nothing of what is absent */
 	l->last_beat = MO_MAX(l->last_beat, s->beat);
-	if (!urgent)
+	if (!urgent) {
 		l->tells_motion = s->motion;
+		l->doubts = s->doubts;
+	}
 	fleet_reports(t, s->node, s->steps, s->n_steps, fresh, false);
 	if (s->leaving != n->boot.leaving && (fresh || s->leaving))
 		leave(t, s->node, s->leaving);

@@ -7,29 +7,10 @@
 #include "daemon/core/rules/events.h"
 #include "daemon/core/rules/learn.h"
 #include "daemon/core/rules/proof.h"
-#include "daemon/core/rules/refusal.h"
 #include "daemon/core/rules/turn.h"
+#include "daemon/core/rules/way_back.h"
 #include "daemon/core/state/health.h"
 #include "daemon/core/state/heard.h"
-
-static void tell_undrained(struct turn *t, const char *name)
-{
-	const struct node *n = node_find(&t->core->state, name);
-	_cleanup_(refusal_done) struct refusal r = { 0 };
-
-	if (health_unlooked(n))
-		event_emit(t, EVENT_NODE_UNDRAINED, MO_NONE, name, MO_NONE, MO_NONE, NULL,
-			   "node %s takes work again; its preflight checks are not done yet: what "
-			   "they still find cordons it again",
-			   name);
-	else if (node_refuses(&t->core->state, n, &r))
-		event_emit(t, EVENT_NODE_UNDRAINED, MO_NONE, name, MO_NONE, MO_NONE, NULL,
-			   "node %s is not drained any more, but gets no work: %s; %s", name,
-			   r.text, r.next);
-	else
-		event_emit(t, EVENT_NODE_UNDRAINED, MO_NONE, name, MO_NONE, MO_NONE, NULL,
-			   "node %s takes work again", name);
-}
 
 /* Which findings of a check a person may take note of: those since the boot go into *ret
  * (texts), and what ends the first one that is so now into *ret_now (caller frees). Returns
@@ -123,19 +104,18 @@ static void drain(struct turn *t)
 static void undrain(struct turn *t, const struct node *n)
 {
 	const char *name = t->input->undrain->node;
-	struct record r;
 
 	if (!n->drain.asked) {
 		turn_reply(t, 409, MO_NONE, "node %s: it is not drained", name);
 		return;
 	}
-	record_init(&r, REC_DRAIN);
-	r.node = mo_strdup(name);
-	r.drain->step = DRAIN_OFF;
-	turn_emit(t, &r);
-	audit_emit(t, EVENT_AUDIT_UNDRAINED, name, "undrained node %s", name);
-	tell_undrained(t, name);
-	health_cordon_all(t);
+	if (!t->input->undrain->force && way_back_leads(t->core, n)) {
+		way_back_begin(t, n);
+		return;
+	}
+	audit_emit(t, EVENT_AUDIT_UNDRAINED, name, "undrained node %s%s", name,
+		   t->input->undrain->force ? " by force" : "");
+	way_back_open(t, name);
 	turn_reply(t, 200, MO_NONE, NULL);
 }
 

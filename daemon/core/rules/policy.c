@@ -25,6 +25,7 @@
 #include "daemon/core/rules/turn.h"
 #include "daemon/core/rules/words.h"
 #include "daemon/core/state/checkpoint.h"
+#include "daemon/core/state/health.h"
 #include "lib/base/assert.h"
 
 #define PORT_TRIES_MAX 50 /* attempts in a row that find their ports busy */
@@ -248,7 +249,8 @@ static bool ports_were_busy(struct turn *t, const struct job *j, struct verdict 
 	return true;
 }
 
-static struct failing failing_of(const struct job *j, const struct verdict *v, const char *cause)
+static struct failing failing_of(const struct state *s, const struct job *j,
+				 const struct verdict *v, const char *cause)
 {
 	return (struct failing){
 		.class = failure_class_names[v->class],
@@ -256,6 +258,7 @@ static struct failing failing_of(const struct job *j, const struct verdict *v, c
 		.cause = cause,
 		.node = v->blame.step ? v->blame.step->node : j->failure.node,
 		.at = j->failure.at,
+		.loading = speaks_of_load(v) && suspect_counts(s, j, &v->blame),
 	};
 }
 
@@ -280,7 +283,7 @@ static void after_failure(struct turn *t, int64_t id)
 	if (ports_were_busy(t, j, &v))
 		return;
 	cause = blame_cause(j, &v.blame);
-	struct failing f = failing_of(j, &v, cause);
+	struct failing f = failing_of(&t->core->state, j, &v, cause);
 	struct remedy d = remedy_of(j, &v, &f);
 	struct budget budget = streak_budget(j, &f, state_newest_checkpoint(j));
 	bool away = d.action == DO_ELSEWHERE || d.action == DO_CORDON;
@@ -297,17 +300,17 @@ static void after_failure(struct turn *t, int64_t id)
 					     .elsewhere = !end && away,
 					     .uncounted = d.budget == BUDGET_UNLIMITED,
 					     .in_a_row = budget.same });
-	if (speaks_of_load(&v))
+	if (f.loading)
 		suspect_blame(t, id, &v.blame, cause);
 	if (d.action == DO_CORDON)
-		elsewhere_cordon(t, id, node, "failure", v.n_lines ? v.lines[0] : cause);
+		elsewhere_cordon(t, id, node, FAILURE_CORDON, v.n_lines ? v.lines[0] : cause);
 	end = end ? end : suspect_give_up(j, cause);
 	if (end) {
 		job_move(t, id, T_GIVE_UP, true, 0, end);
 		return;
 	}
 	reason = retry_reason(j, what, &v, &f, &d, &budget);
-	health_check_begin(t, id);
+	health_check_begin(t, id, v.class == FAIL_SUSPECT || v.class == FAIL_NUMERICAL, node);
 	job_retry(t, id, pause, reason);
 }
 
@@ -330,7 +333,7 @@ static void after_stop(struct turn *t, int64_t id)
 		if (!blame_outside(j, &root)) {
 			_cleanup_(verdict_done) struct verdict v = verdict_of(t->core, j, &root);
 			_cleanup_(mo_freep) char *cause = blame_cause(j, &v.blame);
-			struct failing f = failing_of(j, &v, cause);
+			struct failing f = failing_of(&t->core->state, j, &v, cause);
 
 			incident_emit(t, j,
 				      &(struct incident_of){

@@ -17,6 +17,14 @@ void refusal_done(struct refusal *r)
 
 static char *unfit_next(const struct state *s, const struct node *n)
 {
+	if (n->drain.back != MO_NONE)
+		return mo_printf("wait: it takes work when they compute right; 'moectl undrain %s "
+				 "--force' does not wait",
+				 n->name);
+	if (n->drain.held)
+		return mo_printf("repair it; 'moectl undrain %s' tries its GPUs again, with "
+				 "--force it takes work in spite of it",
+				 n->name);
 	if (n->drain.asked)
 		return mo_printf("%s'moectl undrain %s' gives it work again",
 				 n->drain.cordon ? "repair it; " : "", n->name);
@@ -96,8 +104,12 @@ bool node_refuses(const struct state *s, const struct node *n, struct refusal *r
 
 	*ret = (struct refusal){ 0 };
 	if (why) {
-		ret->text = mo_printf("%s%s%s", why, n->drain.asked && n->drain.reason ? ": " : "",
-				      n->drain.asked && n->drain.reason ? n->drain.reason : "");
+		ret->text = mo_printf("%s%s%s%s%s%s", why,
+				      n->drain.asked && n->drain.reason ? ": " : "",
+				      n->drain.asked && n->drain.reason ? n->drain.reason : "",
+				      n->drain.held ? "; it did not come back: " : "",
+				      n->drain.held ? n->drain.held : "",
+				      n->drain.back != MO_NONE ? "; its GPUs are being tried" : "");
 		ret->next = unfit_next(s, n);
 	} else if ((st = uncertain_on(s, n, &job))) {
 		ret->text = mo_strdup(step_uncertain(s, st));

@@ -21,7 +21,7 @@ const char *const remedy_when_names[_WHEN_N] = {
 	"a loss that stays bad, and it went back from there recovery.loss_spike.max times",
 	"the same before on another node, which this attempt did without: told to, or for the "
 	"third "
-	"time",
+	"time; and it does not count against the checkpoint that was loaded",
 };
 const char *const remedy_budget_names[_BUDGET_N] = { "count", "count and time", "none" };
 
@@ -81,7 +81,8 @@ static bool holds(const struct job *j, const struct verdict *v, const struct fai
 		return f->node && streak_begin(j, f) < j->n_incidents &&
 		       mo_streq(j->incidents[j->n_incidents - 1].node, f->node);
 	case WHEN_WENT_BACK: return v->blame.kind == B_NUMBERS && numbers_spent(j);
-	case WHEN_EVERYWHERE: return remedy_elsewhere_too(j, f);
+	/* a damaged checkpoint is the same on every node, and an older one is tried yet */
+	case WHEN_EVERYWHERE: return !f->loading && remedy_elsewhere_too(j, f);
 	default: return false;
 	}
 }

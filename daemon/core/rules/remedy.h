@@ -18,7 +18,7 @@ enum remedy_when {
 	WHEN_AGAIN,      /* the failure before began on the same node */
 	WHEN_WENT_BACK,  /* from the same iterations, as often as it may */
 	WHEN_EVERYWHERE, /* the same before on another node, which this attempt did without: told
-			  * to, or for the third time */
+			  * to, or for the third time; and not of what it loaded */
 	_WHEN_N
 };
 /* How often: LIMITED by count, PATIENT by count and time, UNLIMITED. */

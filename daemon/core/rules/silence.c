@@ -6,6 +6,7 @@
 #include "daemon/core/rules/events.h"
 #include "daemon/core/rules/learn.h"
 #include "daemon/core/rules/turn.h"
+#include "daemon/core/rules/way_back.h"
 #include "daemon/core/state/core_config.h"
 #include "lib/base/parse.h"
 
@@ -67,6 +68,7 @@ void fleet_silence(struct turn *t)
 		else if (s->nodes[i]->state == NODE_SUSPECT)
 			next = MO_MIN(next, t->core->lives[i].heard_at + config->down_us);
 		next = MO_MIN(next, learn_pass(t, s->nodes[i]));
+		next = MO_MIN(next, way_back_pass(t, s->nodes[i]));
 	}
 	t->core->liveness_at = next;
 }

@@ -15,6 +15,7 @@
 struct failing {
 	const char *class, *rule, *cause, *node; /* rule, node: NULL = none */
 	int64_t at;
+	bool loading; /* it counts against the checkpoint that was loaded */
 };
 /* It is of the kind of the incident: class and signature, or cause. */
 bool streak_same(const struct incident *inc, const struct failing *f);

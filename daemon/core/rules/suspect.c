@@ -11,6 +11,7 @@
 #include "daemon/core/rules/incident.h"
 #include "daemon/core/rules/turn.h"
 #include "daemon/core/state/checkpoint.h"
+#include "lib/base/assert.h"
 #include "lib/base/buf.h"
 #include "lib/base/utf8.h"
 
@@ -78,6 +79,13 @@ static void tell(struct turn *t, int64_t id, const struct checkpoint *c)
 		   "checkpoint %lld is suspect: %s", (long long)c->iteration, c->reason);
 }
 
+bool suspect_counts(const struct state *s, const struct job *j, const struct blame *b)
+{
+	const struct checkpoint *c = checkpoint_find(j, j->run.resume);
+
+	return c && (checkpoint_usable(c) || c->state == CKPT_SUSPECT) && died_of_it(s, j, b);
+}
+
 void suspect_blame(struct turn *t, int64_t id, const struct blame *b, const char *cause)
 {
 	const struct job *j = job_find(&t->core->state, id);
@@ -85,9 +93,7 @@ void suspect_blame(struct turn *t, int64_t id, const struct blame *b, const char
 	struct checkpoint *k;
 	struct record r;
 
-	if (!c || (!checkpoint_usable(c) && c->state != CKPT_SUSPECT) ||
-	    !died_of_it(&t->core->state, j, b))
-		return;
+	mo_assert(suspect_counts(&t->core->state, j, b));
 	record_init(&r, REC_CHECKPOINT);
 	r.job = id;
 	k = r.checkpoint = mo_desc_dup(&checkpoint_desc, c);

@@ -5,8 +5,10 @@
 
 struct turn;
 
-/* Counts the death against the checkpoint, where nothing else explains it: the second makes it
- * suspect, and it is resumed no more unless a person names it. The job is found anew behind it. */
+/* Whether the death counts against the checkpoint: nothing else explains it. */
+bool suspect_counts(const struct state *s, const struct job *j, const struct blame *b);
+/* Counts it: the second makes it suspect, and it is resumed no more unless a person names it. The
+ * job is found anew behind it. */
 void suspect_blame(struct turn *t, int64_t id, const struct blame *b, const char *cause);
 /* Too many in a row: it is not the checkpoints. Caller frees; NULL = another attempt follows. */
 char *suspect_give_up(const struct job *j, const char *cause);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "daemon/core/rules/classify.h"
+#include "daemon/core/state/health.h"
 #include "daemon/core/state/live.h"
 #include "lib/base/assert.h"
 #include "lib/base/buf.h"
@@ -67,7 +68,7 @@ static bool kernel_of(const struct core *c, const struct job *j, const char *nod
 	for (size_t i = 0; n && n->health && i < n->health->n_results; i++) {
 		const struct check_result *r = &n->health->results[i];
 
-		if (!near(j, r, c->state.time))
+		if (finding_skipped(r) || !near(j, r, c->state.time))
 			continue;
 		proved |= r->state == CHECK_CRIT && r->hardware;
 		for (size_t k = 0; k < r->n_evidence; k++)

@@ -127,7 +127,7 @@ static void shift_job(struct job *j, int64_t shift)
 				   &j->failure.at,   &j->failure.exit0_at, &j->ledger_at,
 				   &j->scan.at,      &j->waterfall.at,     &j->waterfall.gone_at,
 				   &j->checks.until, &j->streak.since,     &j->hang.at,
-				   &j->hang.since,   &j->straggler.at };
+				   &j->hang.since,   &j->straggler.at,     &j->saves.space_at };
 
 	for (size_t i = 0; i < ELEMENTSOF(marks); i++)
 		move(marks[i], shift);
@@ -162,5 +162,6 @@ void clock_shift(struct state *s, int64_t shift, int64_t now)
 		move(&t->revoked_at, shift);
 	}
 	move(&s->clock_doubt, shift);
+	move(&s->clock_leapt, shift);
 	move(&s->restored_wait, shift);
 }

@@ -26,6 +26,8 @@
 #include "daemon/core/state/state.h"
 
 #define CLOCK_FAR_US (60 * 1000000LL)
+/* so far ahead at once, the ages of what ended before are not known any more (history.c) */
+#define CLOCK_LEAP_US (86400 * 1000000LL)
 #define CLOCK_SANE_US (1735689600LL * 1000000) /* 2025-01-01: this program is younger */
 
 /* us; boot: CLOCK_BOOTTIME */

@@ -12,6 +12,7 @@ struct core_config {
 	int64_t exit_wait_us; /* one rank's exit 0 waits 300 s for the rest */
 	/* health.learn, 7 days from when a node is first heard; 0 = none */
 	int64_t learn_us;
+	int64_t history_us;    /* history, 90 days; 0 = whatever its age */
 	int64_t pull_parallel; /* nodes that are brought images at once */
 	bool powers_off;       /* the site has a fence_command */
 	/* floors of the times after which a job counts as hanging, in percent of those of

@@ -17,6 +17,26 @@ int health_rank(int state)
 	return state >= 0 && state < _CHECK_STATE_N ? ranks[state] : 1;
 }
 
+int64_t health_wait_us(bool thorough)
+{
+	return thorough ? HEALTH_DOUBT_US : HEALTH_CHECK_US;
+}
+
+bool finding_skipped(const struct check_result *r)
+{
+	return r->state == CHECK_UNKNOWN && r->action == ACTION_REPORT && r->text &&
+	       mo_starts_with(r->text, CHECK_SKIPPED ": ");
+}
+
+size_t health_findings(const struct node *n)
+{
+	size_t found = 0;
+
+	for (size_t i = 0; n->health && i < n->health->n_results; i++)
+		found += !finding_skipped(&n->health->results[i]);
+	return found;
+}
+
 int health_worst(const struct node *n)
 {
 	int worst = CHECK_OK;
@@ -24,7 +44,8 @@ int health_worst(const struct node *n)
 	if (!n->health)
 		return -1;
 	for (size_t i = 0; i < n->health->n_results; i++)
-		if (health_rank(n->health->results[i].state) > health_rank(worst))
+		if (!finding_skipped(&n->health->results[i]) &&
+		    health_rank(n->health->results[i].state) > health_rank(worst))
 			worst = n->health->results[i].state;
 	return worst;
 }
@@ -353,7 +374,7 @@ bool health_equal(const struct node_health *a, const struct node_health *b, bool
 
 bool health_checked(const struct node_health *h, int64_t job, int64_t attempt)
 {
-	mo_assert(job > 0 && attempt >= 0);
+	mo_assert(job >= 0 && attempt >= 0);
 	for (size_t i = 0; h && i < h->n_checked; i++)
 		if (h->checked[i].job == job && h->checked[i].attempt == attempt)
 			return true;

@@ -11,14 +11,15 @@
  *               are only reported: learn.c
  *   placement   health.preflight of the recipe keeps jobs away from nodes
  *   failure     before the next attempt of a failed job its nodes make their on-failure checks,
- *               within HEALTH_CHECK_US
+ *               within HEALTH_CHECK_US; where GPUs may have computed wrong, HEALTH_DOUBT_US
  * UNKNOWN does nothing by itself. No finding ends a job. Pure; used by the files of daemon/core
  * and by the views. */
 #pragma once
 #include "daemon/core/state/state.h"
 
-#define HEALTH_CORDON_SHARE 10           /* one of so many nodes is cordoned without a person */
-#define HEALTH_CHECK_US (60 * 1000000LL) /* what has not answered then is not waited for */
+#define HEALTH_CORDON_SHARE 10            /* one of so many nodes is cordoned without a person */
+#define HEALTH_CHECK_US (60 * 1000000LL)  /* what has not answered then is not waited for */
+#define HEALTH_DOUBT_US (120 * 1000000LL) /* the shipped programs of doubt take 90 s at most */
 /* in health.preflight: equal software and settings on all nodes */
 #define HEALTH_STACK_SAME "stack.same"
 
@@ -39,6 +40,8 @@ bool health_allows(const struct node *n, const struct recipe *r, bool standard_o
 char *health_refusal(const struct node *n, const struct recipe *r);
 /* It takes work although its preflight checks are not done: what they find may cordon it. */
 bool health_unlooked(const struct node *n);
+/* How long a failed job waits for its nodes' checks; thorough: with programs of doubt. */
+int64_t health_wait_us(bool thorough);
 bool health_wants_same_stack(const struct recipe *r);
 /* Of the software on the node, in whatever order it is reported; 0 = not reported. */
 uint64_t health_stack_hash(const struct node_health *h);
@@ -62,6 +65,9 @@ size_t health_away(const struct node *n);
  * it reads: it is only reported. It cordons nothing and keeps no job with health.preflight:
  * standard away. */
 bool finding_held(const struct node *n, const struct check_result *r);
+/* It could not be tried on this node (CHECK_SKIPPED): shown as that, and no finding. */
+bool finding_skipped(const struct check_result *r);
+size_t health_findings(const struct node *n); /* how many there are */
 /* What would cordon the node if it were not new; NULL = nothing. */
 const struct check_result *health_held_reason(const struct node *n);
 /* "would be cordoned, but ...: gpu.ras_ue 0000:9f:00.0: 2 errors"; NULL = nothing would cordon
@@ -80,6 +86,8 @@ bool health_equal(const struct node_health *a, const struct node_health *b, bool
 bool health_checks_failures(const struct node *n);
 bool health_preflight_none(const struct recipe *r);
 bool health_checked(const struct node_health *h, int64_t job, int64_t attempt);
+/* how the name of a cordon begins that failures of jobs made (rules/elsewhere.c) */
+#define FAILURE_CORDON "failure"
 #define ONE_JOB "for one job in spite of it: --set health.preflight=none"
 /* What ends this finding on this node; caller frees. */
 char *finding_next(const struct node *n, const struct check_result *r);

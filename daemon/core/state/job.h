@@ -152,6 +152,7 @@ struct job_saves {
 	int64_t n; /* whose time is in ledger[GPU_SAVE] */
 	/* enum space_level that was told, until there is enough again; MO_NONE none */
 	int64_t space_told;
+	int64_t space_at; /* when what is free there was measured; MO_NONE: never, or before */
 };
 /* Verification of the newest announced checkpoint, under way (verify.c). */
 struct job_verify {
@@ -213,6 +214,8 @@ struct job_checks {
 	char **done;
 	size_t n_done;
 	int64_t attempt, until;
+	bool thorough; /* with the programs of doubt, on node `doubted`; NULL: on all */
+	char *doubted;
 };
 /* Over the steps of the current attempt, so that one note of one of 12,500 nodes costs no pass
  * at the others. */

@@ -46,6 +46,7 @@ struct live {
 	bool pulled;                 /* it was to have some after the pass before */
 	bool brings;                 /* its agent does that (agent_sync.pulls) */
 	bool tells_motion;           /* its agent does (agent_sync.motion) */
+	bool doubts;                 /* its agent has programs for that (agent_sync.doubts) */
 	struct image_report *images; /* what it said of them last */
 	size_t n_images;
 	struct step_wait *waits;
@@ -166,6 +167,7 @@ struct core {
 	struct queue queue;  /* what every waiting job waits for, by the last pass */
 	int64_t liveness_at; /* no node's silence can matter before; a lower bound */
 	int64_t jobs_at;     /* next deadline of any job or of the queue */
+	int64_t history_at;  /* when it is looked for what is too old */
 	int64_t hangs_at;    /* when a job may be overdue next, or is to be judged again */
 	/* nobody is overdue for the time before: this process did not hear of it, or its clock was
 	 * set */

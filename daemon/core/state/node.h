@@ -38,6 +38,10 @@ struct node_drain {
 	/* "gpu.ras_ue 0000:9f:00.0": made by this finding; NULL = by an operator */
 	char *cordon;
 	bool hardware; /* the finding of `cordon` proves broken hardware */
+	/* it is to come back when its GPUs were tried: id of that order, and how long it is waited
+	 * for; MO_NONE none */
+	int64_t back, back_until;
+	char *held; /* why it did not come back when that was tried last; NULL */
 };
 /* What the site's fence_command was asked to do about its silence (rules/power.c); until it is
  * heard again. */

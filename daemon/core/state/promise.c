@@ -7,6 +7,8 @@ static const struct mo_field promise_fields[] = {
 	MO_D(promise, bubble, MO_REAL, "idle share of the pipelined part of an iteration, 0 to 1"),
 	MO_D(promise, error_pct, MO_REAL, "how far the step time may be off, percent"),
 	MO_D(promise, anchors, MO_INT, "how many measured runs it rests on"),
+	MO_D(promise, checkpoint_gb, MO_REAL,
+	     "weights and optimizer states, 10^9 bytes; null: unknown", .omit = true),
 };
 const struct mo_desc promise_desc = MO_DESC(promise, promise_fields);
 static const struct mo_field measured_fields[] = {

@@ -11,10 +11,10 @@ const char *const record_type_names[_REC_N] = {
 	"checkpoint", "token",     "token_revoked", "event",      "health",    "check",
 	"measured",   "clock",     "token_used",    "node_token", "ack",       "restored",
 	"obeys",      "discard",   "leaving",       "config",     "image",     "power",
-	"hang",       "straggler",
+	"hang",       "straggler", "history",
 };
 static const char *const follows_names[_FOLLOWS_N] = { "nothing", "failure", "busy_ports" };
-static const char *const drain_step_names[_DRAIN_STEP_N] = { "off", "on", "done" };
+static const char *const drain_step_names[_DRAIN_STEP_N] = { "off", "on", "done", "check" };
 static const char *const reach_names[_REACH_N] = { "answers", "hung", "missing" };
 
 static const struct mo_field rec_controller_fields[] = {
@@ -99,7 +99,8 @@ static const struct mo_field rec_node_state_fields[] = {
 static const struct mo_desc rec_node_state_desc = MO_DESC(rec_node_state, rec_node_state_fields);
 
 static const struct mo_field rec_drain_fields[] = {
-	MO_D_ENUM(rec_drain, step, drain_step_names, "off, on, or done: no rank is left"),
+	MO_D_ENUM(rec_drain, step, drain_step_names,
+		  "off, on, done: no rank is left, or check: of its GPUs, before it comes back"),
 	MO_D(rec_drain, reason, MO_STR, "why, in words", .omit = true),
 	MO_D(rec_drain, when, MO_STR,
 	     "when its ranks are to leave: idle, checkpoint or now; unset: the drain ends",
@@ -108,6 +109,9 @@ static const struct mo_field rec_drain_fields[] = {
 	     .omit = true),
 	MO_D(rec_drain, broken_hardware, MO_BOOL,
 	     "the finding proves that a part of the node is broken", .omit = true),
+	MO_D(rec_drain, until, MO_TIME,
+	     "check: how long it is waited for; unset: it is over, and the node stays drained",
+	     .omit = true),
 };
 static const struct mo_desc rec_drain_desc = MO_DESC(rec_drain, rec_drain_fields);
 
@@ -159,6 +163,9 @@ static const struct mo_field rec_check_fields[] = {
 	MO_D_LIST(rec_check, nodes, MO_STRS,
 		  "names of the nodes that make them, while they are waited for", .omit = true,
 		  .max = UINT32_MAX),
+	MO_D(rec_check, thorough, MO_BOOL, "it is asked whether their GPUs compute right",
+	     .omit = true),
+	MO_D(rec_check, doubted, MO_STR, "of this node only; unset: of all of them", .omit = true),
 	MO_D(rec_check, until, MO_TIME, "when that wait ends at the latest", .omit = true),
 	MO_D_LIST(rec_check, findings, MO_STRS, "what they found, once it is over", .omit = true,
 		  .max = UINT32_MAX),
@@ -260,6 +267,14 @@ static const struct mo_field rec_straggler_fields[] = {
 };
 static const struct mo_desc rec_straggler_desc = MO_DESC(rec_straggler, rec_straggler_fields);
 
+static const struct mo_field rec_history_fields[] = {
+	MO_D_LIST(rec_history, jobs, MO_INTS, "numbers of ended jobs that are kept no longer",
+		  .omit = true, .max = UINT32_MAX),
+	MO_D_LIST(rec_history, events, MO_INTS, "numbers of events that are kept no longer",
+		  .omit = true, .max = UINT32_MAX),
+};
+static const struct mo_desc rec_history_desc = MO_DESC(rec_history, rec_history_fields);
+
 static const struct mo_field record_fields[] = {
 	MO_DN(record, version, "v", MO_INT, "version of the form of records"),
 	MO_D_ENUM(record, type, record_type_names,
@@ -342,6 +357,8 @@ static const struct mo_field record_fields[] = {
 	MO_D_SUB(record, hang, MO_OPT, &rec_hang_desc, "whether the attempt hangs", .omit = true),
 	MO_D_SUB(record, straggler, MO_OPT, &rec_straggler_desc,
 		 "which rank makes the attempt slow", .omit = true),
+	MO_D_SUB(record, history, MO_OPT, &rec_history_desc,
+		 "what is kept no longer because of its age", .omit = true),
 };
 const struct mo_desc record_desc = MO_DESC(record, record_fields);
 
@@ -387,6 +404,7 @@ static const struct member {
 	MEMBER(REC_POWER, power, &rec_power_desc),
 	MEMBER(REC_HANG, hang, &rec_hang_desc),
 	MEMBER(REC_STRAGGLER, straggler, &rec_straggler_desc),
+	MEMBER(REC_HISTORY, history, &rec_history_desc),
 #undef MEMBER
 };
 

@@ -49,6 +49,7 @@ enum record_type {
 	REC_POWER,     /* node */
 	REC_HANG,      /* attempt: whether it hangs */
 	REC_STRAGGLER, /* attempt: which rank makes it slow */
+	REC_HISTORY,   /* what is too old leaves */
 	_REC_N
 };
 extern const char *const record_type_names[_REC_N];
@@ -102,12 +103,19 @@ struct rec_node_state {
 	int state; /* enum node_state: UP SUSPECT DOWN */
 	char *reason;
 };
-enum drain_step { DRAIN_OFF, DRAIN_ON, DRAIN_DONE /* no rank is left */, _DRAIN_STEP_N };
+enum drain_step {
+	DRAIN_OFF,
+	DRAIN_ON,
+	DRAIN_DONE,  /* no rank is left */
+	DRAIN_CHECK, /* until: back when its GPUs were tried; none: not, `reason` */
+	_DRAIN_STEP_N
+};
 struct rec_drain {
 	int step;
 	char *reason, *when;
 	char *finding;        /* that makes it; NULL: an operator */
 	bool broken_hardware; /* which the finding proves */
+	int64_t until;        /* of a check; MO_NONE: it is over */
 };
 struct rec_wait_node {
 	bool waits;
@@ -142,6 +150,8 @@ struct rec_check {
 	char **nodes;
 	size_t n_nodes;
 	int64_t until;
+	bool thorough; /* with the programs of doubt, on node `doubted`; NULL: on all */
+	char *doubted;
 	char **findings;
 	size_t n_findings;
 };
@@ -195,6 +205,14 @@ struct rec_straggler {
 	char **evidence;
 	size_t n_evidence;
 	bool left; /* the job moves away from its node; nothing else is said then */
+};
+/* Ascending; who decided it (rules/history.c) names each, so that a later program with other rules
+ * replays what was. */
+struct rec_history {
+	int64_t *jobs; /* that ended */
+	size_t n_jobs;
+	int64_t *events; /* by seq */
+	size_t n_events;
 };
 /* enum power_step; text: what the command said */
 struct rec_power {
@@ -250,6 +268,7 @@ struct record {
 	struct rec_power *power;
 	struct rec_hang *hang;
 	struct rec_straggler *straggler;
+	struct rec_history *history;
 };
 extern const struct mo_desc rec_incident_desc, rec_measured_desc, record_desc;
 

@@ -61,7 +61,7 @@ bool slot_health(const struct node *n, int64_t slot, struct slot_health *ret)
 		const struct check_result *r = &n->health->results[i];
 		bool gone = false, worse;
 
-		if (r->state == CHECK_OK || !mo_streq(r->object, g->bdf))
+		if (r->state == CHECK_OK || finding_skipped(r) || !mo_streq(r->object, g->bdf))
 			continue;
 		gone = says_gone(r);
 		worse = !ret->finding || (gone && !ret->missing) ||

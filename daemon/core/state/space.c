@@ -51,7 +51,7 @@ static int64_t removed_soon(const struct job *j, int64_t keep)
 	return n;
 }
 
-static int64_t newest_size(const struct job *j)
+int64_t space_newest_size(const struct job *j)
 {
 	for (size_t i = j->n_checkpoints; i > 0; i--)
 		if (checkpoint_usable(&j->checkpoints[i - 1]) && j->checkpoints[i - 1].bytes > 0)
@@ -59,16 +59,28 @@ static int64_t newest_size(const struct job *j)
 	return 0;
 }
 
+/* Before a checkpoint is known: by the plan, of which a promise of an earlier version says
+ * nothing. */
+static int64_t planned_size(const struct job *j)
+{
+	double gb = j->spec.promise ? j->spec.promise->checkpoint_gb : MO_NONE_F;
+
+	return gb > 0 && gb < 1e9 ? (int64_t)(gb * 1e9) : 0;
+}
+
 struct space space_of(const struct job *j)
 {
 	struct space s = { .free = j->progress.shown.checkpoint_free_bytes,
-			   .size = newest_size(j),
+			   .size = space_newest_size(j),
 			   .due = until_the_end(j) };
 	int64_t keep = j->spec.recipe.checkpoint.keep;
 
+	s.planned = s.size == 0;
+	if (s.planned)
+		s.size = planned_size(j);
 	/* one that is written over needs the room that it has */
 	if (s.free == MO_NONE || s.size == 0 || j->spec.engine.layout.unnumbered)
-		return (struct space){ .due = s.due };
+		return (struct space){ .due = s.due, .size = s.size, .planned = s.planned };
 	s.fits = s.free / s.size;
 	if (keep > 0) {
 		/* one more than are kept: the oldest goes when the newest is whole */
@@ -85,7 +97,7 @@ struct space space_of(const struct job *j)
 	return s;
 }
 
-static void add_bytes(struct mo_buf *b, int64_t bytes)
+void space_add_bytes(struct mo_buf *b, int64_t bytes)
 {
 	static const char *const units[] = { "B", "kB", "MB", "GB", "TB", "PB" };
 	double v = (double)bytes;
@@ -99,7 +111,10 @@ static void add_bytes(struct mo_buf *b, int64_t bytes)
 static void add_when(struct mo_buf *b, const struct job *j, const struct space *s)
 {
 	int64_t step = samples_step_us(j), until = every(j), at;
+	bool planned = step == 0 && j->spec.promise && j->spec.promise->step_time_s > 0;
 
+	if (planned)
+		step = (int64_t)(MO_MIN(j->spec.promise->step_time_s, 1e9) * 1e6);
 	if (until <= 0)
 		return;
 	at = (reached(j) / until + s->fits + 1) * until;
@@ -107,8 +122,8 @@ static void add_when(struct mo_buf *b, const struct job *j, const struct space *
 	if (step > 0) {
 		double hours = (double)(at - reached(j)) * (double)step / 3.6e9;
 
-		mo_buf_printf(b, hours >= 48 ? ", in about %.0f days" : ", in about %.1f h",
-			      hours >= 48 ? hours / 24 : hours);
+		mo_buf_printf(b, hours >= 48 ? ", in about %.0f days%s" : ", in about %.1f h%s",
+			      hours >= 48 ? hours / 24 : hours, planned ? " as planned" : "");
 	}
 }
 
@@ -124,13 +139,15 @@ char *space_text(const struct job *j, const struct space *s)
 	else
 		mo_buf_printf(&b, "%lld more checkpoint%s of ", (long long)s->fits,
 			      s->fits == 1 ? "" : "s");
-	add_bytes(&b, s->size);
+	space_add_bytes(&b, s->size);
+	if (s->planned)
+		mo_buf_str(&b, ", as planned for weights and optimizer states,");
 	mo_buf_printf(&b, "%s in %s (",
 		      s->level == SPACE_FULL ? " does not fit"
 		      : s->fits == 1         ? " fits"
 					     : " fit",
 		      j->saves.dir);
-	add_bytes(&b, s->free);
+	space_add_bytes(&b, s->free);
 	mo_buf_str(&b, " free)");
 	if (s->level == SPACE_LOW) {
 		if (s->due != MO_NONE)

@@ -41,6 +41,9 @@ struct state {
 	 * did */
 	char *clock_boot_id;
 	int64_t clock_time, clock_boot, clock_doubt;
+	/* when it was last set ahead by CLOCK_LEAP_US or more; what is older counts as old as that;
+	 * MO_NONE: never */
+	int64_t clock_leapt;
 	/* incarnation.h: jobs below are of a backup, MO_NONE: never restored; until when they
 	 * get no attempt, MO_NONE: until a time after the next start */
 	int64_t restored_jobs, restored_wait;

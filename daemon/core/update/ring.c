@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/core/state/live.h"
 #include "daemon/core/update/edit.h"
 #include "lib/base/assert.h"
 #include "lib/model/limits.h"
@@ -131,6 +132,19 @@ static void thin(struct state *s, size_t room)
 	}
 	s->n_events = retained;
 	mo_assert(retained <= room);
+}
+
+void ring_forget(struct state *s, const int64_t *seqs, size_t n)
+{
+	size_t retained = 0;
+
+	for (size_t i = 0; i < s->n_events; i++) {
+		if (ids_has(seqs, n, s->events[i].seq))
+			let_go(s, &s->events[i]);
+		else
+			s->events[retained++] = s->events[i];
+	}
+	s->n_events = retained;
 }
 
 void ring_make_room(struct state *s)

@@ -10,11 +10,12 @@ static bool plenty(const struct space *s)
 	return s->level == SPACE_ENOUGH && s->fits > s->wanted + s->wanted / 4;
 }
 
-void space_measured(struct job *j, const struct scan_result *r)
+void space_measured(struct job *j, const struct scan_result *r, int64_t time)
 {
 	if (r->free_bytes == MO_NONE)
 		return;
 	j->progress.shown.checkpoint_free_bytes = MO_MAX(r->free_bytes, 0);
+	j->saves.space_at = time;
 	struct space s = space_of(j);
 	j->progress.shown.checkpoints_fit = s.level == SPACE_UNKNOWN ? MO_NONE : s.fits;
 	if (plenty(&s))

@@ -15,7 +15,7 @@
  * check.h says what holds after each turn; what must hold for one function to work is asserted in
  * it. Subjects have files of their own: update_submit.c, update_job.c, update_place.c,
  * update_step.c, update_node.c, update_notes.c, update_tokens.c, update_config.c,
- * update_incarnation.c, measured.c. */
+ * update_incarnation.c, update_history.c, measured.c. */
 #include "daemon/core/update/update.h"
 
 #include <errno.h>
@@ -31,6 +31,7 @@
 #include "daemon/core/update/space.h"
 #include "daemon/core/update/update_config.h"
 #include "daemon/core/update/update_hang.h"
+#include "daemon/core/update/update_history.h"
 #include "daemon/core/update/update_incarnation.h"
 #include "daemon/core/update/update_job.h"
 #include "daemon/core/update/update_node.h"
@@ -75,7 +76,7 @@ static int on_scan(struct core *c, const struct record *r)
 		checkpoint_removal_over(j, r->scan);
 		ids_remove(c->ending, &c->n_ending, j->id);
 	}
-	space_measured(j, r->scan);
+	space_measured(j, r->scan, r->time);
 	return 0;
 }
 
@@ -131,6 +132,8 @@ static int on_clock(struct core *c, const struct record *r)
 		return -EINVAL;
 	if (k->shift_us)
 		clock_shift(s, k->shift_us, r->time);
+	if (k->shift_us >= CLOCK_LEAP_US)
+		s->clock_leapt = r->time;
 	mo_str_set(&s->clock_boot_id, k->boot_id);
 	s->clock_time = r->time;
 	s->clock_boot = k->boottime_us;
@@ -181,6 +184,7 @@ static int (*const updates[_REC_N])(struct core *c, const struct record *r) = {
 	[REC_POWER] = update_power,
 	[REC_HANG] = update_hang,
 	[REC_STRAGGLER] = update_straggler,
+	[REC_HISTORY] = update_history,
 };
 
 int core_update(struct core *c, const struct record *r)

@@ -234,11 +234,17 @@ int update_drain(struct core *c, const struct record *r)
 
 	if (!n || k->step < 0)
 		return -EINVAL;
-	c->n_draining -= n->drain.asked && !n->drain.done;
 	if (k->step == DRAIN_DONE) {
+		c->n_draining -= n->drain.asked && !n->drain.done;
 		n->drain.done = true;
 		return 0;
 	}
+	n->drain.back = k->step == DRAIN_CHECK && k->until != MO_NONE ? r->time : MO_NONE;
+	n->drain.back_until = k->step == DRAIN_CHECK ? k->until : MO_NONE;
+	mo_str_set(&n->drain.held, k->step == DRAIN_CHECK ? k->reason : NULL);
+	if (k->step == DRAIN_CHECK)
+		return 0;
+	c->n_draining -= n->drain.asked && !n->drain.done;
 	c->n_draining += on;
 	c->n_cordoned -= n->drain.asked && n->drain.cordon;
 	c->n_cordoned += by_itself;
@@ -384,6 +390,8 @@ void checks_over(struct core *c, struct job *j)
 	clear_strs(&j->checks.nodes, &j->checks.n_nodes);
 	clear_strs(&j->checks.done, &j->checks.n_done);
 	j->checks.until = MO_NONE;
+	j->checks.thorough = false;
+	mo_str_set(&j->checks.doubted, NULL);
 }
 
 static void add_evidence(struct job *j, const struct record *r)
@@ -414,6 +422,8 @@ int update_check(struct core *c, const struct record *r)
 	}
 	j->checks.attempt = r->attempt;
 	j->checks.until = k->until;
+	j->checks.thorough = k->thorough;
+	mo_str_set(&j->checks.doubted, k->doubted);
 	for (size_t i = 0; i < k->n_nodes; i++) {
 		struct live *l = core_live(c, k->nodes[i]);
 

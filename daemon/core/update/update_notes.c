@@ -255,10 +255,26 @@ static bool only_stuck(const struct job *j, const struct step *st)
 	return true;
 }
 
+/* When the newest note of a record was written, by both clocks of its node. */
+struct newest {
+	int64_t wall, mono_ns;
+};
+
+/* How long before the newest one it was written. The clock of the boot says it: the wall clock may
+ * have been set between the two. */
+static int64_t age_of(const struct note *n, const struct newest *newest)
+{
+	if (n->time == MO_NONE)
+		return 0;
+	return n->mono_ns != MO_NONE ? (newest->mono_ns - n->mono_ns) / 1000
+				     : newest->wall - n->time;
+}
+
 void update_notes(struct job *j, const struct record *r)
 {
 	struct step *st = step_edit(j, r->attempt, r->node);
-	int64_t highest = MO_NONE, newest_note = MO_NONE, last_sample = MO_NONE;
+	struct newest newest = { MO_NONE, MO_NONE };
+	int64_t highest = MO_NONE, last_sample = MO_NONE;
 	/* nothing of a job happened before it was there */
 	int64_t oldest_age = MO_MAX(r->time - j->created_at, 0);
 
@@ -267,11 +283,12 @@ void update_notes(struct job *j, const struct record *r)
 
 		if (n->kind == NOTE_SAMPLE && n->sample)
 			highest = MO_MAX(highest, n->sample->iteration);
-		newest_note = MO_MAX(newest_note, n->time);
+		newest.wall = MO_MAX(newest.wall, n->time);
+		newest.mono_ns = MO_MAX(newest.mono_ns, n->mono_ns);
 	}
 	for (size_t i = 0; i < r->n_notes; i++) {
 		const struct note *n = &r->notes[i];
-		int64_t age = n->time != MO_NONE ? MO_MIN(newest_note - n->time, oldest_age) : 0;
+		int64_t age = MO_MIN(age_of(n, &newest), oldest_age);
 
 		if (n->kind == NOTE_SAMPLE && !n->sample)
 			continue;

@@ -6,6 +6,7 @@
 #include "daemon/core/state/live.h"
 #include "daemon/core/update/idems.h"
 #include "daemon/core/update/retained.h"
+#include "daemon/core/update/update_history.h"
 #include "lib/model/limits.h"
 
 #define FULL_HISTORY 1000 /* the newest jobs that keep all samples and ranks */
@@ -61,9 +62,7 @@ static void prune_history(struct core *c)
 		return;
 	for (size_t i = 0; i < s->n_jobs; i++) {
 		if (drop && job_state_final(s->jobs[i]->state) && s->jobs[i]->n_steps == 0) {
-			retained_leave(c, s->jobs[i]);
-			core_beats_drop(c, s->jobs[i]->id);
-			mo_desc_free(&job_desc, s->jobs[i]);
+			history_free(c, s->jobs[i]);
 			drop--;
 		} else {
 			s->jobs[retained++] = s->jobs[i];

@@ -17,7 +17,7 @@ static const struct mo_field node_check_fields[] = {
 	MO_D(node_check, object, MO_STR,
 	     "what was probed: PCI address of a GPU, name of a NIC, host", .omit = true),
 	MO_D(node_check, state, MO_STR,
-	     "ok, warn, crit or unknown; failed or waiting of what the controller checks"),
+	     "ok, warn, crit, unknown or skipped; failed or waiting of what the controller checks"),
 	MO_D(node_check, text, MO_STR, "what was found, in words"),
 	MO_D(node_check, next, MO_STR, "what to do about it", .omit = true),
 	MO_D(node_check, known, MO_BOOL, "somebody acknowledged it", .omit = true),
@@ -51,7 +51,7 @@ static const struct mo_field node_view_fields[] = {
 	MO_D(node_view, gpus_free, MO_INT, "GPUs that a job could get now"),
 	MO_D_ENUM(node_view, health, check_state_names,
 		  "worst of what its agent found; null: it reported nothing"),
-	MO_D(node_view, findings, MO_INT, "checks that are not ok"),
+	MO_D(node_view, findings, MO_INT, "checks that are not ok, nor skipped"),
 	MO_D(node_view, checks_ok, MO_INT, "checks that are"),
 	MO_D(node_view, cordoned, MO_BOOL, "it is drained because of a finding"),
 	MO_D(node_view, learn_until, MO_TIME,
@@ -86,8 +86,11 @@ static void findings(const struct node *n, struct node_view *ret)
 
 		c->check = mo_strdup(r->check);
 		c->object = mo_strdup(r->object);
-		c->state = mo_strdup(mo_enum_name(check_state_names, _CHECK_STATE_N, r->state));
-		c->text = mo_strdup(r->text);
+		c->state = mo_strdup(finding_skipped(r) ? CHECK_SKIPPED
+							: mo_enum_name(check_state_names,
+								       _CHECK_STATE_N, r->state));
+		c->text = mo_strdup(finding_skipped(r) ? r->text + strlen(CHECK_SKIPPED ": ")
+						       : r->text);
 		c->next = mo_strdup(r->next);
 		c->known = finding_acked(n, r);
 		c->held = r->state == CHECK_CRIT && finding_held(n, r);
@@ -186,7 +189,7 @@ void node_view(const struct state *s, const struct node *n, int64_t now, bool wi
 	ret->heartbeat_age_ms = MO_MAX(0, now - node_heard_at(s, n)) / 1000;
 	node_checks(s, n, ret);
 	ret->health = health_worst(n);
-	ret->findings = n->health ? (int64_t)n->health->n_results : 0;
+	ret->findings = (int64_t)health_findings(n);
 	ret->checks_ok = n->health ? n->health->ok : MO_NONE;
 	ret->cordoned = n->drain.asked && n->drain.cordon;
 	ret->learn_until = n->findings.learn_until;

@@ -56,6 +56,9 @@ static void why_findings(const struct node *n, struct why_view *w)
 {
 	for (size_t i = 0; n->health && i < n->health->n_results && w->n_reasons < 50; i++) {
 		const struct check_result *c = &n->health->results[i];
+
+		if (finding_skipped(c))
+			continue;
 		_cleanup_(mo_freep) char *name = finding_name(c);
 		struct why_reason *r =
 			why_reason(w, mo_enum_name(check_state_names, _CHECK_STATE_N, c->state),

@@ -84,7 +84,7 @@ static void add_findings(const struct state *s, const struct job *j, struct why_
 		for (size_t k = 0; node && node->health && k < node->health->n_results; k++) {
 			const struct check_result *c = &node->health->results[k];
 
-			if (c->state < CHECK_WARN || n++ >= NAMED_MAX)
+			if (c->state < CHECK_WARN || finding_skipped(c) || n++ >= NAMED_MAX)
 				continue;
 			_cleanup_(mo_freep) char *name = finding_name(c);
 

@@ -119,7 +119,7 @@ static void why_room(const struct state *s, const struct job *j, const struct wa
 static void why_checks(const struct job *j, struct why_reason *r)
 {
 	why_evidence(r, "they take %lld s at most; nodes that are found broken are not used again",
-		     (long long)(HEALTH_CHECK_US / 1000000));
+		     (long long)(health_wait_us(j->checks.thorough) / 1000000));
 	for (size_t i = 0; i < j->checks.n_nodes; i++)
 		why_evidence(r, "node %s: not done yet", j->checks.nodes[i]);
 	for (size_t i = 0; i < j->checks.n_done; i++)

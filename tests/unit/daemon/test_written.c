@@ -255,6 +255,7 @@ static const struct {
 	D(cancel_body_desc),
 	D(restart_body_desc),
 	D(drain_body_desc),
+	D(undrain_body_desc),
 	D(fence_body_desc),
 	D(ack_body_desc),
 	D(resolve_body_desc),

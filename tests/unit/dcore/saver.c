@@ -23,11 +23,16 @@ static void recipe_of(struct submit *ret, int64_t resume, int64_t keep, bool ann
 	}
 }
 
-static void begin(struct saver *o, struct submit *spec)
+static void begin_on(struct saver *o, struct submit *spec, size_t nodes)
 {
-	world_init(&o->w, 1, 2);
+	world_init(&o->w, nodes, 2);
 	o->id = world_submit(&o->w, spec);
 	mo_desc_done(&submit_desc, spec);
+}
+
+static void begin(struct saver *o, struct submit *spec)
+{
+	begin_on(o, spec, 1);
 }
 
 static void submit(struct saver *o, int64_t resume, int64_t keep, bool announces, const char *saved)
@@ -53,6 +58,15 @@ int saver_teardown(void **state)
 	world_done(&o->w);
 	free(o);
 	return 0;
+}
+
+void saver_on(struct saver *o, size_t nodes)
+{
+	struct submit spec;
+
+	world_done(&o->w);
+	recipe_of(&spec, -1, 0, true, NULL);
+	begin_on(o, &spec, nodes);
 }
 
 void saver_again(struct saver *o, int64_t resume, int64_t keep)

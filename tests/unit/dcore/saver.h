@@ -11,6 +11,8 @@ struct saver {
 /* resume: auto; nothing lies there yet, and nothing was scanned */
 int saver_setup(void **state);
 int saver_teardown(void **state);
+/* the same on so many nodes */
+void saver_on(struct saver *o, size_t nodes);
 /* the same with another recipe, from the beginning */
 void saver_again(struct saver *o, int64_t resume, int64_t keep);
 /* the same, that makes so many steps; nodes verify */

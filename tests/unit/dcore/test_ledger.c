@@ -133,25 +133,32 @@ static struct note *last_note(struct world *w, int64_t id)
 	return &s->notes[s->n_notes - 1];
 }
 
+/* When the last note was, by both clocks of its node. */
+static void written(struct world *w, int64_t id, int64_t us)
+{
+	last_note(w, id)->time = 1700000000 * S + us;
+	last_note(w, id)->mono_ns = (5000 * S + us) * 1000;
+}
+
 /* A beat brings several notes at once: what each phase took follows from the times at which they
  * were written. */
 static void notes_of_one_beat_keep_their_durations(void **state)
 {
-	const int64_t ms = 1000, wall = 1700000000 * S;
+	const int64_t ms = 1000;
 	struct world w;
 	int64_t id = running(&w, 2);
 	const int64_t *l;
 
 	world_tick(&w, S);
 	world_iteration(&w, 0, id, 1);
-	last_note(&w, id)->time = wall;
+	written(&w, id, 0);
 	last_note(&w, id)->sample->step_ms = 100;
 	world_note(&w, 0, id, NOTE_SAVING)->iteration = 1;
-	last_note(&w, id)->time = wall;
+	written(&w, id, 0);
 	world_note(&w, 0, id, NOTE_CHECKPOINT)->iteration = 1;
-	last_note(&w, id)->time = wall + 300 * ms;
+	written(&w, id, 300 * ms);
 	world_iteration(&w, 0, id, 2);
-	last_note(&w, id)->time = wall + 400 * ms;
+	written(&w, id, 400 * ms);
 	world_beat(&w, 0);
 	l = world_job(&w, id)->ledger;
 	assert_int_equal(l[GPU_INIT], 2 * 500 * ms); /* not the whole second until the beat */
@@ -164,17 +171,16 @@ static void notes_of_one_beat_keep_their_durations(void **state)
  * ledger closes (the world checks). */
 static void odd_times_close_the_ledger(void **state)
 {
-	const int64_t wall = 1700000000 * S;
 	struct world w;
 	int64_t id = running(&w, 2);
 
 	world_tick(&w, S);
 	for (int64_t i = 1; i <= 6; i++) {
 		world_iteration(&w, 0, id, i);
-		last_note(&w, id)->time = wall + (i % 2 ? -3600 : 3600) * S;
+		written(&w, id, (i % 2 ? -3600 : 3600) * S);
 		last_note(&w, id)->sample->step_ms = 1e9;
 		world_note(&w, 0, id, NOTE_PHASE)->phase = i % 3 ? PHASE_EVAL : PHASE_SAVE;
-		last_note(&w, id)->time = wall - i * S;
+		written(&w, id, -i * S);
 	}
 	world_beat(&w, 0);
 	iterate(&w, id, 7, 9);

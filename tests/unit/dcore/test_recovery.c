@@ -68,8 +68,9 @@ static void a_dead_rank_kills_its_peers_and_restarts(void **state)
 }
 
 /* Four iterations lost; attempt 2 trained until now, and one beat tells of its iterations first ..
- * 6, each ended 100 ms after the one before. Returns the incident's waterfall. */
-static struct waterfall reported_together(int64_t first, double step_ms)
+ * 6, each ended 100 ms after the one before; behind the third the node's wall clock is set by that
+ * much. Returns the incident's waterfall. */
+static struct waterfall reported_by(int64_t set_us, int64_t first, double step_ms)
 {
 	struct world w;
 	int64_t id = running(&w, 1, 2, 2);
@@ -85,14 +86,21 @@ static struct waterfall reported_together(int64_t first, double step_ms)
 	for (int64_t i = first; i <= 6; i++) {
 		world_iteration(&w, 0, id, i);
 		struct toy_step *st = world_toy_step(&w, 0, id);
-		st->notes[st->n_notes - 1].time = 5000 * S + i * 100000;
-		st->notes[st->n_notes - 1].sample->step_ms = step_ms;
+		struct note *n = &st->notes[st->n_notes - 1];
+		n->time = 50000 * S + i * 100000 + (i > 3 ? set_us : 0);
+		n->mono_ns = 5000 * S * 1000 + i * 100000000;
+		n->sample->step_ms = step_ms;
 	}
 	world_beat(&w, 0);
 	assert_int_equal(world_job(&w, id)->incidents[0].lost_iterations, 4);
 	struct waterfall fall = world_job(&w, id)->incidents[0].waterfall;
 	world_done(&w);
 	return fall;
+}
+
+static struct waterfall reported_together(int64_t first, double step_ms)
+{
+	return reported_by(0, first, step_ms);
 }
 
 /* Progress is reported once a second: when the lost iterations are done again before the first
@@ -110,6 +118,17 @@ static void recomputing_faster_than_a_beat_is_measured(void **state)
 	assert_int_equal(slow.init + slow.load, 0);
 	assert_int_equal(slow.recompute, 600);
 	assert_int_equal(untold.recompute, MO_NONE);
+}
+
+/* How long ago a note was written is told by a clock that nobody sets. */
+static void a_wall_clock_that_is_set_between_two_notes(void **state)
+{
+	for (int hours = -10; hours <= 10; hours += 20) {
+		struct waterfall w = reported_by(hours * 3600LL * S, 1, 100);
+
+		assert_int_equal(w.recompute, 400);
+		assert_int_equal(w.init + w.load, 300);
+	}
 }
 
 static void jobs_without_iterations_run_again_when_started(void **state)
@@ -694,6 +713,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_dead_rank_kills_its_peers_and_restarts),
 		cmocka_unit_test(recomputing_faster_than_a_beat_is_measured),
+		cmocka_unit_test(a_wall_clock_that_is_set_between_two_notes),
 		cmocka_unit_test(jobs_without_iterations_run_again_when_started),
 		cmocka_unit_test(exit_1_before_the_first_iteration_is_the_users_error),
 		cmocka_unit_test(exit_codes_before_the_first_iteration),

@@ -94,6 +94,38 @@ static void the_second_death_takes_the_one_before(void **state)
 	assert_int_equal(ledger(o, 20)->failed_loads, MO_NONE);
 }
 
+/* The node that the job's ranks are on. */
+static size_t node_of(const struct saver *o)
+{
+	for (size_t i = 0; i < o->w.n_toys; i++)
+		if (mo_streq(o->w.toys[i].name, saver_job(o)->run.places[0].node))
+			return i;
+	fail_msg("it is on no node");
+	return 0;
+}
+
+/* It was lost on a node, dies there of what it loads, is sent elsewhere, and dies there of the
+ * same: what is the same on both nodes is the checkpoint. */
+static void on_another_node_it_is_the_checkpoint_still(void **state)
+{
+	struct saver *o = *state;
+
+	saver_on(o, 3);
+	saved_up_to(o, 20);
+	for (int64_t attempt = 3; attempt <= 4; attempt++) {
+		size_t node = node_of(o);
+
+		world_note(&o->w, node, o->id, NOTE_PHASE)->phase = PHASE_LOAD;
+		world_exit(&o->w, node, o->id, 0, MO_NONE, SIGBUS);
+		saver_run(o, 3);
+		assert_true(saver_job(o)->incidents[0].elsewhere ||
+			    saver_job(o)->incidents[1].elsewhere);
+		saver_resumed(o, attempt, attempt == 3 ? 20 : 10);
+	}
+	assert_string_not_equal(saver_job(o)->incidents[1].node, saver_job(o)->incidents[2].node);
+	assert_int_equal(saver_state(o, 20), CKPT_SUSPECT);
+}
+
 static void the_reason_names_it(void **state)
 {
 	struct saver *o = *state;
@@ -258,6 +290,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(the_second_death_takes_the_one_before),
+		T(on_another_node_it_is_the_checkpoint_still),
 		T(the_reason_names_it),
 		T(an_iteration_clears_it),
 		T(without_an_older_one_a_person_is_waited_for),

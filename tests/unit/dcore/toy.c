@@ -130,6 +130,7 @@ static void toy_check(struct world *w, struct toy *t, const struct command *c)
 {
 	struct checked_attempt *k;
 
+	t->thorough = c->thorough;
 	for (size_t i = 0; i < t->health->n_checked; i++)
 		if (t->health->checked[i].job == c->job &&
 		    t->health->checked[i].attempt == c->attempt)
@@ -224,6 +225,7 @@ static int64_t motion_age_ms(const struct world *w, const struct toy *t, int64_t
 void toy_tell_motion(const struct world *w, const struct toy *t, struct agent_sync *sync)
 {
 	sync->motion = t->tells_motion;
+	sync->doubts = t->doubts;
 	for (size_t i = 0; sync->n_steps && i < t->n_progress; i++)
 		*MO_ADD(&sync->steps[sync->n_steps - 1], progress, &rank_progress_desc) =
 			t->progress[i];

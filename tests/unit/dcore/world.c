@@ -311,7 +311,7 @@ void world_node_verb(struct world *w, int type, size_t toy, const char *when)
 {
 	char *node = w->toys[toy].name;
 	struct in_drain drain = { node, (char *)"maintenance", (char *)when };
-	struct in_undrain undrain = { node };
+	struct in_undrain undrain = { node, mo_streq(when, "force") };
 	struct in_ack ack = { .node = node, .check = (char *)when, .learned = !when };
 	struct in_fence fence = { .node = node };
 

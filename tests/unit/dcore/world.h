@@ -43,6 +43,8 @@ struct toy {
 	const char *holds; /* this runtime may start containers of them */
 	/* it tells what moves of its ranks when it is asked, as it is since then; 0: nobody asks */
 	bool tells_motion;
+	bool doubts; /* it has programs for a check that is thorough; the last check was one */
+	bool thorough;
 	int64_t watched_since;
 	struct toy_motion moves[8]; /* of its ranks, in their order */
 	/* where its ranks are, of its last step; goes out with each beat */

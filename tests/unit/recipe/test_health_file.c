@@ -81,7 +81,15 @@ static void refused(void **state)
 		  "expect belongs to measure text", 2 },
 		{ HEAD "warn_above: 3}\n", "either a reading or argv", 2 },
 		{ HEAD "reading: r, argv: [a], warn_above: 3}\n", "either a reading or argv", 2 },
-		{ HEAD "argv: [a]}\n", "its area is host", 2 },
+		{ HEAD "argv: [a], match: 'a (b)', warn_above: 3}\n", "match belongs to area host",
+		  2 },
+		{ HEAD "argv: ['{data:health/none.py}']}\n", "health/none.py is not installed", 2 },
+		{ "checks:\n  - {id: a, what: w, next: n, source: s, area: nic, when: [failure], "
+		  "argv: [x]}\n",
+		  "its area is host, or gpu", 2 },
+		{ "checks:\n  - {id: a, what: w, next: n, source: s, area: gpu, when: [doubt], "
+		  "reading: r, warn_above: 3}\n",
+		  "doubt belongs to argv", 2 },
 		{ HEAD "reading: r, match: 'a (b)', warn_above: 3}\n", "match belongs to argv", 2 },
 		{ HEAD "reading: r, warn_above: x}\n", "expected a number", 2 },
 		{ HEAD "reading: r, warn_above: 3, consecutive: 0}\n", "consecutive", 2 },

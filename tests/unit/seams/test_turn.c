@@ -27,7 +27,8 @@ static struct options options = { .state_dir = (char *)DIR,
 				  .suspect_ms = 2000,
 				  .down_ms = 10000,
 				  .exit_wait_us = 10 * S,
-				  .learn_us = 3600 * S };
+				  .learn_us = 3600 * S,
+				  .history_us = 90 * 24 * 3600 * S };
 static struct manager m;
 static int64_t beat;
 
