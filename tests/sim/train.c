@@ -34,6 +34,7 @@ static struct attempt *attempt_of(struct sim *s, struct proc *p)
 	struct truth *t = sim_job(s, p->step->job);
 	struct attempt *a = sim_attempt(s, p->step->job, p->step->attempt);
 	const struct launch *l = &p->step->launch;
+	const struct job *j = job_find(core_state(s->ctl.shadow), p->step->job);
 
 	if (a)
 		return a;
@@ -49,7 +50,10 @@ static struct attempt *attempt_of(struct sim *s, struct proc *p)
 			       .world = l->world,
 			       .steps = l->steps,
 			       .resume = l->resume,
-			       .step_us = t->step_us };
+			       .step_us = t->step_us,
+			       /* ordered by a controller that is lost: who came back keeps none
+				* of its samples */
+			       .cut = !j || j->attempt < p->step->attempt };
 	a->iteration = MO_MAX(l->resume, 0);
 	a->every = l->checkpoint_dir ? 10 + a->job % 7 : 0;
 	/* 0: a program that ends at once */
