@@ -163,6 +163,8 @@ void past_restore(struct sim *s)
 	if (!b)
 		return;
 	s->ctl.restoring = NULL;
+	/* who restores looks at the clock: nodes obey no incarnation before the one that they know */
+	s->ctl.wall_ahead = 0;
 	sim_trace(s, "the state of %.3f is put back", (double)b->at / 1e6);
 	s->ctl.skew = b->skew;
 	s->fault_counts[F_RESTORE_AGAIN] += b->used;
