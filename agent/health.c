@@ -525,6 +525,20 @@ enum health_release watch_release(struct watch *w, const int64_t *slots, size_t 
 	return r;
 }
 
+void watch_traffic_asked(struct watch *w)
+{
+	if (!w || !w->core || w->broken)
+		return;
+	health_traffic_asked(w->core, mo_clock_boot_us());
+	arm(w);
+}
+
+struct health_traffic watch_traffic(const struct watch *w, int area, const char *name)
+{
+	return w && w->core ? health_traffic(w->core, area, name)
+			    : (struct health_traffic){ MO_NONE, MO_NONE };
+}
+
 void watch_reply(struct watch *w, const struct sync_reply *r)
 {
 	if (!w || !w->core)

@@ -10,6 +10,9 @@ void watch_steps(struct watch *w);   /* steps may have come or gone */
 /* What is known of the slots that a step is to have: health_release(). */
 enum health_release watch_release(struct watch *w, const int64_t *slots, size_t n, int64_t since,
 				  char **ret);
+/* What moves is asked, for a while; what a card or the links of a GPU moved: health_traffic(). */
+void watch_traffic_asked(struct watch *w);
+struct health_traffic watch_traffic(const struct watch *w, int area, const char *name);
 void watch_reply(struct watch *w, const struct sync_reply *r);
 /* What the controller does not have. */
 void watch_sync(struct watch *w, struct agent_sync *s);

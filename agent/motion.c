@@ -1,16 +1,19 @@
 /* What the ranks of a step did since the last reading: bytes of their logs, and of their processes'
  * reads and writes, time on processors (AX_MOTION, agent/core/agent/motion.h). All of it is the
  * kernel's own memory and the agent's own disk: nothing that a device or a file system of users
- * could hold up. Asked only for a job that is overdue. */
+ * could hold up. What cards moved is what their probes told last (agent/health.c). Asked only for a
+ * job that is overdue. */
 #include "agent/motion.h"
 
 #include <string.h>
 #include <sys/stat.h>
 
 #include "agent/core/agent/motion.h"
+#include "agent/health.h"
 #include "agent/paths.h"
 #include "agent/queue.h"
 #include "agent/step_dir.h"
+#include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
 #include "lib/base/proc.h"
@@ -87,17 +90,77 @@ static void add(struct motion_reading *r, const struct motion_process *p)
 	}
 }
 
+/* Slots of the other steps that may still send. */
+static void others(const struct step_dir *d, int64_t **slots, size_t *n)
+{
+	const struct manager *m = d->manager;
+
+	for (size_t i = 0; i < m->n_steps; i++) {
+		const struct step_dir *o = m->steps[i];
+
+		if (o == d || o->gone || o->forgotten)
+			continue;
+		for (size_t k = 0; k < o->spool.launch.n_gpus; k++)
+			mo_ints_add(slots, n, o->spool.launch.gpus[k]);
+	}
+}
+
+/* Of one slot: the links of its GPU, the card beside it. */
+static void cards_of(const struct step_dir *d, int64_t slot, const int64_t *taken, size_t n_taken,
+		     struct motion_card **cards, size_t *n)
+{
+	const struct nodeinfo *info = &d->manager->info;
+
+	for (size_t i = 0; i < info->n_gpus; i++) {
+		const struct gpu_slot *g = &info->gpus[i];
+
+		for (int nic = 0; g->index == slot && nic < 2; nic++) {
+			const char *name = nic ? g->nic : g->bdf;
+			struct health_traffic t;
+
+			if (!name)
+				continue;
+			t = watch_traffic(d->manager->watch, nic ? PROBE_NIC : PROBE_GPU, name);
+			*MO_GROW(*cards, *n) =
+				(struct motion_card){ t.read_at, t.moved_at,
+						      motion_shared(info, g, nic, taken, n_taken) };
+		}
+	}
+}
+
+/* A rank of all GPUs of the node sends by the cards of all of them. */
+static int64_t net_of(const struct step_dir *d, int64_t rank, const int64_t *taken, size_t n_taken,
+		      int64_t now)
+{
+	const struct launch *l = &d->spool.launch;
+	struct motion_card *cards = NULL;
+	size_t n = 0;
+	int64_t ret;
+
+	for (size_t i = 0; i < l->n_gpus; i++)
+		if (l->n_local == 1 || (int64_t)i == rank - l->first_rank)
+			cards_of(d, l->gpus[i], taken, n_taken, &cards, &n);
+	ret = motion_net(cards, n, now);
+	free(cards);
+	return ret;
+}
+
 void motion_look(struct step_dir *d)
 {
 	struct agent_event e = { .type = AE_MOTION, .job = d->job, .attempt = d->attempt };
 	struct motion_reading *ranks =
 		agent_core_ranks(d->manager->core, d->job, d->attempt, &e.n_readings);
 	struct seen s = { 0 };
+	int64_t *taken = NULL;
+	size_t n_taken = 0;
 
+	watch_traffic_asked(d->manager->watch);
+	others(d, &taken, &n_taken);
 	mo_proc_each(see, &s);
 	motion_trees(s.all, s.n, ranks, e.n_readings);
 	for (size_t i = 0; i < e.n_readings; i++) {
 		ranks[i].log_bytes = log_of(d, ranks[i].rank);
+		ranks[i].net_at = net_of(d, ranks[i].rank, taken, n_taken, mo_clock_boot_us());
 		/* itself first: what cannot be read of it is not made up by its children */
 		for (int pass = 0; pass < 2; pass++)
 			for (size_t k = 0; k < s.n; k++)
@@ -108,6 +171,7 @@ void motion_look(struct step_dir *d)
 			if (s.all[k].root == ranks[i].pid)
 				ranks[i].cpu_us += s.all[k].cpu_us;
 	}
+	free(taken);
 	free(s.all);
 	e.readings = ranks;
 	queue_event(d->manager, &e);

@@ -189,13 +189,22 @@ static bool pids_are_the_drivers(const struct probe_pass *l)
 static bool has_ended(struct probe_pass *l, const char *pid)
 {
 	_cleanup_(mo_freep) char *path = mo_printf("proc/%s/status", pid);
-	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
-	int r = mo_read_file_at(l->top, path, STATUS_BYTES_MAX, &b);
 
+	mo_buf_reset(&l->text);
+	int r = mo_read_file_at(l->top, path, STATUS_BYTES_MAX, &l->text);
 	l->files++;
-	return r == -ENOENT || r == -ESRCH ||
-	       (r == 0 && b.len && strstr(b.data, "\nState:\tZ") &&
-		strstr(b.data, "\nThreads:\t1\n"));
+	if (r == -ENOENT || r == -ESRCH)
+		return true;
+	if (r < 0) {
+		l->problems++;
+		probe_problem(l->probe, "%s: %s", path, strerror(-r));
+		return false;
+	}
+	if (l->text.len && strstr(l->text.data, "\nState:\t"))
+		return strstr(l->text.data, "\nState:\tZ") &&
+		       strstr(l->text.data, "\nThreads:\t1\n");
+	pass_bad(l, path, "it has no State");
+	return false;
 }
 
 /* What processes have left behind that ended: the memory or the queues of this GPU. Says nothing
@@ -277,14 +286,15 @@ static void pass_processes(struct probe_pass *l, const struct kfd_nodes *nodes, 
 		probe_problem(l->probe,
 			      "environ of %lld processes that hold the GPU: Permission denied",
 			      (long long)hidden);
-	if (l->problems == problems && pids_are_the_drivers(l))
+	bool whole = l->problems == problems;
+	if (whole && !hidden) {
+		reading_add_int(l->probe, "foreign_pids", foreign);
+		reading_add_int(l->probe, "foreign_vram_bytes", bytes);
+		reading_add_text(l->probe, "foreign", shown.data);
+	}
+	if (whole && pids_are_the_drivers(l))
 		pass_ended(l, &pids, ids, n_ids);
 	pass_names_done(&pids);
-	if (hidden || l->problems > problems)
-		return;
-	reading_add_int(l->probe, "foreign_pids", foreign);
-	reading_add_int(l->probe, "foreign_vram_bytes", bytes);
-	reading_add_text(l->probe, "foreign", shown.data);
 }
 
 void probe_kfd(struct probe_pass *l, const char *bdf)

@@ -22,14 +22,15 @@
 #include "lib/wire/encode.h"
 
 static const char usage[] =
-	"usage: moe-probe [--root DIR] gpu [--sensors] BDF | nic NAME | host [--disk DIR]... "
+	"usage: moe-probe [--root DIR] gpu [--sensors] BDF | nic [--sensors] NAME | host [--disk "
+	"DIR]... "
 	"[--limits-of PID] [--leave-out BDF]... | klog [--since SEQ] | stack\n"
 	"       moe-probe checks: the health checks of config/health instead, as JSON\n"
 	"       moe-probe image [--user NAME] [--min-uid UID] [--allow-root] [--layers DIR] "
 	"[--images DIR] [--cgroup] dir:PATH: whether the image fits this node, as JSON\n"
 	"  --root DIR       read below DIR instead of this machine's sys, proc and dev\n"
 	"  --sensors        only what changes from second to second: temperatures, power, clocks, "
-	"activity, memory in use\n"
+	"activity, memory in use; bytes moved\n"
 	"  --disk DIR       also the free space of the file system that holds DIR\n"
 	"  --limits-of PID  resource limits of that process instead of this one\n"
 	"  --leave-out BDF  a GPU that does not answer: the driver is not asked for it\n"
@@ -191,7 +192,9 @@ static int run(const struct request *q, struct probe *p, struct mo_error *err)
 	mo_str_set(&p->object, q->object);
 	switch (p->area) {
 	case PROBE_GPU: q->sensors ? probe_sensors(&l, q->object) : probe_gpu(&l, q->object); break;
-	case PROBE_NIC: probe_nic(&l, q->object); break;
+	case PROBE_NIC:
+		q->sensors ? probe_nic_sensors(&l, q->object) : probe_nic(&l, q->object);
+		break;
 	case PROBE_HOST: probe_host(&l, &q->host); break;
 	case PROBE_KLOG: r = probe_klog(&l, q->since, err); break;
 	default: probe_stack(&l); break;

@@ -32,6 +32,33 @@ static const struct counter counters[] = {
 	    "hw_counters/req_rx_rnr_retry_err" } },
 };
 
+/* Bytes that the card sent and received; the first two that are there. Units: the kernel's
+ * sysfs-class-infiniband (4 bytes); ionic's and bnxt_re's names of their own. */
+static const struct {
+	const char *sent, *received;
+	double unit;
+} traffic[] = {
+	{ "counters/port_xmit_data", "counters/port_rcv_data", 4 },
+	{ "hw_counters/tx_rdma_ucast_bytes", "hw_counters/rx_rdma_ucast_bytes", 1 },
+	{ "hw_counters/tx_bytes", "hw_counters/rx_bytes", 1 },
+};
+
+static void add_traffic(struct probe_pass *l, const char *port)
+{
+	for (size_t i = 0; i < ELEMENTSOF(traffic); i++) {
+		_cleanup_(mo_freep) char *sent = mo_printf("ports/%s/%s", port, traffic[i].sent),
+					 *received = mo_printf("ports/%s/%s", port,
+							       traffic[i].received);
+		int64_t out = pass_int(l, sent),
+			in = out == MO_NONE ? MO_NONE : pass_int(l, received);
+
+		if (in == MO_NONE)
+			continue;
+		reading_add(l->probe, "rdma_bytes", ((double)out + (double)in) * traffic[i].unit);
+		return;
+	}
+}
+
 /* "4: ACTIVE" */
 static void add_state(struct probe_pass *l, const char *key, const char *port, const char *file)
 {
@@ -155,6 +182,16 @@ static void pass_netdev(struct probe_pass *l)
 	pass_names_done(&names);
 }
 
+void probe_nic_sensors(struct probe_pass *l, const char *name)
+{
+	if (!pass_device(l, "sys/class/infiniband", name))
+		return;
+	struct pass_names ports = pass_list(l, false, "ports");
+	if (ports.n)
+		add_traffic(l, ports.items[0]);
+	pass_names_done(&ports);
+}
+
 void probe_nic(struct probe_pass *l, const char *name)
 {
 	if (!pass_device(l, "sys/class/infiniband", name))
@@ -170,6 +207,7 @@ void probe_nic(struct probe_pass *l, const char *name)
 		pass_rates(l, name, port);
 		for (size_t i = 0; i < ELEMENTSOF(counters); i++)
 			add_counter(l, port, &counters[i]);
+		add_traffic(l, port);
 		if (mo_streq(reading_text(l->probe, "link_layer"), "Ethernet"))
 			count_gids(l, port);
 	} else {

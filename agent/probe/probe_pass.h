@@ -85,6 +85,7 @@ void probe_nvidia(struct probe_pass *l, const char *bdf);
 /* links and processes of an AMD GPU; called by probe_gpu */
 void probe_kfd(struct probe_pass *l, const char *bdf);
 void probe_nic(struct probe_pass *l, const char *name);
+void probe_nic_sensors(struct probe_pass *l, const char *name); /* the bytes that it moved */
 void probe_host(struct probe_pass *l, const struct host_options *o);
 void probe_stack(struct probe_pass *l);
 /* negative: the rules cannot be read */

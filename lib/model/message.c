@@ -34,7 +34,8 @@ const char *const process_state_names[_PROCESS_STATE_N] = { "runs", "waits", "st
 static const struct mo_field rank_motion_fields[] = {
 	MO_D(rank_motion, rank, MO_INT, "number of the rank", .most = MO_RANKS_MAX),
 	MO_D(rank_motion, watched_ms, MO_INT,
-	     "milliseconds since the agent began to look; no other is more", .most = AGE_MS),
+	     "milliseconds since the agent began to look; no other but net_ms is more",
+	     .most = AGE_MS),
 	MO_D(rank_motion, log_ms, MO_INT,
 	     "since it last wrote to its log; null, as in the rest: that cannot be read",
 	     .most = AGE_MS),
@@ -43,7 +44,9 @@ static const struct mo_field rank_motion_fields[] = {
 	MO_D(rank_motion, cpu_ms, MO_INT, "since its processes last used the processor",
 	     .most = AGE_MS),
 	MO_D(rank_motion, net_ms, MO_INT,
-	     "since RDMA cards of the node last moved what its ranks send", .most = AGE_MS),
+	     "since the RDMA cards that it sends by, or the XGMI links of its GPU, last moved a "
+	     "good deal; null also: they never did since its job came",
+	     .most = AGE_MS),
 	MO_D_ENUM(rank_motion, state, process_state_names,
 		  "of its main process: stopped by a signal, or waits in the kernel (one below it "
 		  "too)",

@@ -35,7 +35,8 @@ struct rank_progress {
 extern const struct mo_desc rank_progress_desc;
 
 /* What moved of one local rank, asked for while its job is overdue (CMD_MOTION): milliseconds since
- * then, at most as long as the agent looked (watched_ms); MO_NONE = that cannot be read here. */
+ * then, but for net_ms at most as long as the agent looked (watched_ms); MO_NONE = that cannot be
+ * read here. */
 enum process_state {
 	PROCESS_RUNS,
 	PROCESS_WAITS,   /* for a disk or a device, D: it takes no signal */
@@ -47,7 +48,8 @@ struct rank_motion {
 	int64_t rank, watched_ms;
 	int64_t log_ms, io_ms; /* bytes in its log; bytes that its processes read and wrote */
 	int64_t cpu_ms;        /* its processes used the processor */
-	int64_t net_ms;        /* RDMA cards of the node moved what the step's ranks send */
+	/* its cards moved a good deal: RDMA and XGMI; MO_NONE also: never since its job came */
+	int64_t net_ms;
 	/* enum process_state of its main process, waits: of one below it too; -1 = not known */
 	int state;
 };

@@ -3,11 +3,16 @@
 write. The least times are a hundredth of those of life (hang_percent)."""
 import json
 import os
+import shutil
 import signal
 import sys
 import tempfile
+import threading
+import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, "..", "fixtures")]
+import machine  # noqa: E402
 from lib import Suite, command_recipe, equal, need, wait_until
 from rig import Rig
 
@@ -43,6 +48,9 @@ for i in range(1, steps + 1):
                 pass
         if how == "write":
             write_for(6)
+        if how == "spin until told":
+            while not os.path.exists(os.path.join(shared, "go")):
+                pass
     time.sleep(0.02)
     os.write(done, b".")
     while any(reached(r) < i for r in range(world)):
@@ -153,6 +161,68 @@ def report_tells_and_off_says_nothing(rig):
     wrong = [e["data"]["wrong"] for e in events(rig, told) if e["data"].get("was") == "confirmed"]
     equal(wrong, [1], "wrong verdicts")
     equal(types(rig, silent), [], "events of a job that asks for none")
+
+
+class Cards(Rig):
+    """A node of eight GPUs and cards, whose counters move by `rate` bytes a second. The least times
+    are a fiftieth: 12 seconds by cards, 18 by what is written."""
+
+    def __init__(self):
+        self.top = tempfile.mkdtemp(prefix="moe-root-")
+        self.machine = machine.make("mi300x", self.top + "/root", (), cores=4)
+        looks = dict(probe_device="2s", probe_host="2s", probe_klog="2s", probe_sensors="1s")
+        super().__init__(
+            nodes=1,
+            gpus_per_node=0,
+            moed={"hang_percent": 2},
+            agent=dict(looks, topology=self.machine.root, core="1G"),
+        )
+        self.agent_options["only_fake_gpus"] = False
+        self.rate, self.over = 0, threading.Event()
+        self.mover = threading.Thread(target=self.move)
+        self.mover.start()
+
+    def move(self):
+        moved = 0
+        while not self.over.wait(0.5):
+            moved += self.rate // 2
+            for i in range(2 if self.rate else 0):
+                self.machine.traffic(i, moved)
+
+    def down(self, check=True):
+        self.over.set()
+        self.mover.join()
+        super().down(check)
+        shutil.rmtree(self.top, ignore_errors=True)
+
+
+WORK, POLLS = 10**9, 10**5
+
+
+@test
+def cards_that_move_are_no_hang_and_those_that_stand_are_evidence(_):
+    with Cards() as rig:
+        rig.rate = WORK
+        # a silent evaluation that nobody announced, longer than what is written alone is given
+        job = submit(rig, "computes", "auto", at=60, how="spin until told")
+        rig.wait_iteration(job, 60)
+        wait_until(lambda: types(rig, job)[-1:] == ["suspected"], 60, "the suspicion")
+        since = time.monotonic()
+        wait_until(lambda: time.monotonic() - since > 25, 60, "a long evaluation")
+        equal(types(rig, job)[-1], "suspected", "what is said while cards move")
+        need("confirmed" not in types(rig, job), types(rig, job))
+        [shared] = [d for d in os.listdir(rig.dir) if d.startswith("computes-")]
+        open(os.path.join(rig.dir, shared, "go"), "w").close()
+        equal(rig.wait_state(job, "completed")["attempt"], 1, "attempts")
+        # a collective that waits
+        job = submit(rig, "spins", "auto", at=60, how="spin")
+        rig.wait_iteration(job, 60)
+        rig.rate = POLLS
+        wait_until(lambda: rig.job(job)["attempt"] == 2, 60, "the next attempt")
+        [incident] = rig.json("report", job)["incidents"]
+        text = "\n".join(incident["evidence"])
+        need("RDMA and XGMI: no card of a rank moved anything for 1" in text, text)
+        rig.wait_state(job, "completed")
 
 
 if __name__ == "__main__":

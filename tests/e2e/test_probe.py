@@ -30,13 +30,13 @@ COMPLETE = set(
     fatal_events pcie_replay pcie_l0_recovery pcie_nak xgmi_error xgmi_links xgmi_hive\
  metrics_counter prochot_residency ppt_residency socket_thm_residency vr_thm_residency\
  hbm_thm_residency
-    compute_partition memory_partition vbios gpu_metrics_version read_ms files""".split()
+    compute_partition memory_partition vbios gpu_metrics_version xgmi_bytes read_ms files""".split()
 )
 
 NIC_COMPLETE = set(
     """state phys_state link_layer rate_gbps rate_expected_gbps carrier_down link_downed\
  symbol_error link_error_recovery rcv_errors xmit_discards out_of_sequence packet_seq_err
-    local_ack_timeout rnr_nak_retry mtu operstate fw device_id""".split()
+    local_ack_timeout rnr_nak_retry mtu operstate fw device_id rdma_bytes""".split()
 )
 
 ZERO = (
@@ -115,6 +115,29 @@ def mi355x(m):
 def thor2(m):
     healthy(m.root, [g.bdf for g in m.gpus], [], "1002:74a5", "1.7")
     has(probe(m.root, "nic", "bnxt_re0")[0], state="ACTIVE", rate_gbps=400, rate_expected_gbps=400)
+
+
+@on("mi355x")
+def what_cards_and_links_moved(m):
+    """By the kernel's counters of words, by drivers' own; one that is missing or saturated says
+    nothing."""
+    m.metrics(1, xgmi_read=[2] * 8, xgmi_write=[3] * 7 + [2**64 - 1])
+    equal(gpu(m, 1)[0]["xgmi_bytes"], (16 + 21) * 1024)
+    port = "{ib0}/ports/1/"
+    m.write(port + "counters/port_xmit_data", 1000)
+    m.write(port + "counters/port_rcv_data", 24)
+    m.write(port + "hw_counters/tx_rdma_ucast_bytes", 7)
+    for args in (["ionic_0"], ["--sensors", "ionic_0"]):
+        equal(probe(m.root, "nic", *args)[0]["rdma_bytes"], 4096)
+    equal(
+        sorted(probe(m.root, "nic", "--sensors", "ionic_0")[0]), ["files", "rdma_bytes", "read_ms"]
+    )
+    m.write(port + "counters/port_rcv_data", 4294967295)
+    equal(probe(m.root, "nic", "ionic_0")[0]["rdma_bytes"], 7, "the driver's own")
+    m.remove(port + "hw_counters/tx_rdma_ucast_bytes")
+    m.remove(port + "counters/port_xmit_data")
+    got, problem, _ = probe(m.root, "nic", "ionic_0")
+    equal((got.get("rdma_bytes"), problem), (None, None), "nothing to read")
 
 
 @on("mi300x-cpx")

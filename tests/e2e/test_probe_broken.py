@@ -363,6 +363,9 @@ TOGETHER = (
     ("/gid_attrs/", "gid_rocev2"),
     ("/gpu_id", "foreign"),
     ("/vram_", "foreign"),
+    ("/gpu_id", "ended_pids"),
+    ("/vram_", "ended_pids"),
+    ("/status", "ended_pids"),
 )
 
 # texts that may be any: what is reported is what is in the file

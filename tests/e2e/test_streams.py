@@ -125,7 +125,10 @@ def agent_protocol(m):
     equal(
         (set(a.json), a.json["token"]),
         (
-            {"epoch", "beat_ms", "steps", "orders", "pulls", "space", "motion", "busy", "token"},
+            {
+                *("epoch", "beat_ms", "steps", "orders", "pulls", "space", "motion", "busy"),
+                *("waits", "doubts", "token"),
+            },
             "unbound",
         ),
         "welcome to a token of no node",

@@ -8,6 +8,7 @@
 #define LINE_BYTES 300
 #define TEXT_BYTES_PER_S 200
 #define FILE_BYTES_PER_S 50000000
+#define CARDS_S 5
 
 static void step_done(struct bed_step *s)
 {
@@ -89,6 +90,9 @@ static void iterated(struct bed *b)
 	int interval = MO_MAX(b->s->engine.interval, 1);
 
 	b->v->steps++;
+	/* gradients, at its end; nothing in pauses, evaluations and saves */
+	for (int r = 0; r < RANKS; r++)
+		b->ranks[r].net = true;
 	b->since_line_s += b->stretch.seconds;
 	b->since_line_n++;
 	if (i % interval && i != 1)
@@ -153,7 +157,9 @@ static void begin(struct bed *b)
 	b->trains = true;
 	b->n_lines = 0;
 	for (int r = 0; r < RANKS; r++)
-		b->ranks[r] = (struct bed_rank){ .iteration = MO_NONE, .told = MO_NONE };
+		b->ranks[r] = (struct bed_rank){ .iteration = MO_NONE,
+						 .told = MO_NONE,
+						 .net_at = MO_NONE };
 	course_begin(&b->course, b->s, &b->rng, b->attempt, b->resume);
 	b->stretch = (struct stretch){ .said = SAID_NOTHING, .odd = -1, .others = ACT_COMPUTE };
 	b->stretch_end = b->now;
@@ -190,8 +196,16 @@ static void act(struct bed_rank *r, int what)
 
 static void move(struct bed *b)
 {
-	for (int r = 0; r < RANKS; r++)
-		act(&b->ranks[r], b->stretch.odd == r ? b->stretch.act : b->stretch.others);
+	for (int r = 0; r < RANKS; r++) {
+		struct bed_rank *k = &b->ranks[r];
+
+		act(k, b->stretch.odd == r ? b->stretch.act : b->stretch.others);
+		if (b->now / S % CARDS_S)
+			continue;
+		if (k->net)
+			k->net_at = b->now;
+		k->net = false;
+	}
 }
 
 /* ---- its agents ---- */
@@ -316,7 +330,7 @@ static void report_ranks(struct bed *b, const struct bed_node *n, struct step_re
 						      .log_bytes = r->log,
 						      .io_bytes = r->io,
 						      .cpu_us = r->cpu,
-						      .net_bytes = MO_NONE,
+						      .net_at = b->s->cards ? r->net_at : MO_NONE,
 						      .state = state_of(r->act) },
 			    b->now);
 		if (motion_tell(&r->marks, k, &m))

@@ -19,6 +19,8 @@ struct bed_node {
 };
 struct bed_rank {
 	int64_t log, io, cpu, iteration, told;
+	int64_t net_at; /* its cards moved a good deal, as a reading every 5 s saw it; MO_NONE */
+	bool net;       /* since the last of these */
 	double step_ms;
 	struct motion_marks marks;
 	int act;

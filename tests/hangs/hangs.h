@@ -73,6 +73,7 @@ struct scenario {
 	bool pause_one, save_unsaid, save_aside, eval_unsaid;
 	int64_t restart_at, away_at;
 	bool cuts;
+	bool cards; /* its agents read what cards move */
 	/* a true hang */
 	int stuck_in; /* enum phase_of; 0 none */
 	int stuck_act, stuck_others, stuck_odd;

@@ -37,6 +37,8 @@ static void one(uint64_t seed, int64_t run, bool trace, struct scenario *s, stru
 	uint64_t rng = seed_of(seed, run);
 
 	healthy_draw((size_t)run % healthy_kinds(), &rng, s);
+	/* each kind with and without */
+	s->cards = (run + run / (int64_t)healthy_kinds()) % 2;
 	if (trace)
 		printf("run %lld: %s, %s, step %.2f s, %lld steps\n", (long long)run, s->name,
 		       s->engine.name, s->step_s, (long long)s->steps);
@@ -123,6 +125,7 @@ static bool stuck(uint64_t seed, int times)
 				if (!stuck_make(kind, phase, steps_s[i % 4], &rng, &s))
 					break;
 				happens = true;
+				s.cards = i / 4 % 2;
 				bed_run(&s, rng, false, &v);
 				if (v.confirmed && v.acts && v.hung_at)
 					detected(&s, &v, &t);
@@ -161,6 +164,6 @@ int main(int argc, char **argv)
 	}
 	printf("seed %lld\n", (long long)seed);
 	good = healthy((uint64_t)seed, steps);
-	good &= stuck((uint64_t)seed, steps >= 1000000 ? 40 : 4);
+	good &= stuck((uint64_t)seed, steps >= 1000000 ? 40 : 8);
 	return !good;
 }

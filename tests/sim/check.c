@@ -2,9 +2,12 @@
  * knows. */
 #include "tests/sim/sim.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/core/rules/straggler_leave.h"
+#include "daemon/core/state/numbers.h"
 #include "daemon/core/update/check.h"
 #include "daemon/core/view/view.h"
 
@@ -24,7 +27,7 @@ static bool usable(const struct sim *s, const struct truth *t, const struct file
 {
 	int64_t was;
 
-	if (!f->complete || train_changed(s, t->id, f, &was) || f->given_up)
+	if (!f->complete || train_changed(s, t->id, f, &was) || f->given_up || f->broken || f->odd)
 		return false;
 	return !t->from_asked || (t->from > 0 && f->iteration <= t->from);
 }
@@ -103,6 +106,12 @@ static void check_place(struct sim *s, const struct record *r)
 			      "suspect",
 			      (long long)r->attempt, (long long)r->job,
 			      (long long)r->place->resume);
+	if (f && f->told == s->n_restores && !(t->from_asked && t->from == f->iteration))
+		sim_violation(s,
+			      "attempt %lld of j-%lld resumes from checkpoint %lld, of which the "
+			      "controller heard that its loss is no number",
+			      (long long)r->attempt, (long long)r->job, (long long)f->iteration);
+	s->fault_counts[F_TAINTED_NAMED] += f && f->told == s->n_restores;
 	if (f && f->given_up && !f->named && !came_to(s, r->job, f->iteration))
 		sim_violation(s,
 			      "attempt %lld of j-%lld resumes from checkpoint %lld, behind which "
@@ -131,6 +140,8 @@ static void check_final(struct sim *s, const struct record *r)
 
 	s->fault_counts[F_SAME_DIR] +=
 		to->reason && mo_starts_with(to->reason, "checkpoint.dir is held by");
+	s->fault_counts[F_WENT_BACK_MAX] +=
+		to->reason && strstr(to->reason, ": it is the data or the model");
 	s->fault_counts[F_FROM_WAITS] += to->reason && mo_starts_with(to->reason, "restart --from");
 	if ((job_state_final(to->state) || to->state == JOB_PAUSED || to->state == JOB_QUEUED) &&
 	    t->live > 0 && past_known_live(s, job_find(core_state(s->ctl.shadow), r->job)) > 0)
@@ -176,6 +187,37 @@ static void check_fail(struct sim *s, const struct record *r)
 			      "of it broke",
 			      (long long)inc->attempt, (long long)r->job, inc->cause,
 			      inc->node ? inc->node : "?");
+}
+
+/* So many losses in a row were no numbers, or high ones. */
+static int64_t bad_row(const struct attempt *a, bool nan)
+{
+	int64_t row = 0, longest = 0;
+
+	for (int64_t i = MO_MAX(a->resume, 0) + 1; i <= a->iteration; i++) {
+		double loss = train_loss(a, i);
+
+		row = (nan ? isnan(loss) : loss > HIGH_LOSS) ? row + 1 : 0;
+		longest = MO_MAX(longest, row);
+	}
+	return longest;
+}
+
+/* The job goes back behind losses that stay bad, and where its recipe says so. */
+static void check_loss(struct sim *s, const struct record *r)
+{
+	const struct incident *inc = &r->incident->details;
+	const char *action = job_find(core_state(s->ctl.shadow), r->job)->spec.recipe.loss_action;
+	const struct attempt *a = sim_past_attempt(s, r->job, inc->attempt);
+	bool nan = mo_streq(inc->cause, "loss NaN"), high = mo_streq(inc->cause, "loss too high");
+	bool asked = high ? mo_streq(action, "rollback") : !mo_streq(action, "none");
+
+	if (!nan && !high)
+		return;
+	s->fault_counts[F_WENT_BACK]++;
+	if (!asked || !a || bad_row(a, nan) < (nan ? NUMBERS_NAN_STAYS : NUMBERS_SPIKE_STAYS))
+		sim_violation(s, "attempt %lld of j-%lld is ended (%s): it did not stay so",
+			      (long long)inc->attempt, (long long)r->job, inc->cause);
 }
 
 /* One job in the core and in the shadow: equal. */
@@ -240,6 +282,15 @@ static void check_verdict(struct sim *s, const struct record *r)
 			      (long long)r->job, (long long)r->attempt, r->node);
 }
 
+/* Its newest straggler is one of the attempt at hand, whose node it leaves. */
+static bool left_now(const struct job *j)
+{
+	const struct found_straggler *f =
+		j->straggler.n_found ? &j->straggler.found[j->straggler.n_found - 1] : NULL;
+
+	return f && f->left && f->attempt == j->attempt;
+}
+
 /* No attempt is given a node that its recipe's health.preflight keeps out; a finding stops no job;
  * of all nodes only so many are cordoned by themselves. */
 void check_health(struct sim *s, const struct record *r)
@@ -282,6 +333,7 @@ void check_health(struct sim *s, const struct record *r)
 	}
 	for (size_t i = 0; j && i < j->n_steps; i++)
 		by_operator |= j->steps[i].outside;
+	by_operator |= drained && left_now(j);
 	if (drained && !by_operator)
 		sim_violation(s, "j-%lld is stopped by a finding", (long long)r->job);
 	if (r->type == REC_CHECK)
@@ -313,6 +365,30 @@ static void hear_saves(struct sim *s, const struct record *r)
 				t->files[k].altered = false;
 }
 
+/* What the attempt saved, or began with, when its loss was good last. */
+static void hear_loss(struct sim *s, const struct record *r)
+{
+	struct truth *t = sim_job(s, r->job);
+	const struct job *j = job_find(core_state(s->ctl.shadow), r->job);
+	const struct attempt *a = sim_attempt(s, r->job, r->attempt);
+
+	for (size_t i = 0; i < r->n_notes; i++) {
+		const struct sample *m = r->notes[i].sample;
+
+		if (!m || !isnan(m->loss) || !a || !a->broken_from || t->failed >= a->number ||
+		    !j || j->attempt != a->number || mo_streq(j->spec.recipe.loss_action, "none"))
+			continue;
+		for (size_t k = 0; k < t->n_files; k++) {
+			struct file *f = &t->files[k];
+
+			if (f->broken && m->iteration > f->iteration &&
+			    (f->by == a->number ||
+			     (f->by < a->number && f->iteration == a->resume)))
+				f->told = s->n_restores;
+		}
+	}
+}
+
 static void hear_from(struct sim *s, const struct record *r)
 {
 	struct truth *t = sim_job(s, r->job);
@@ -329,6 +405,8 @@ static void check_hang(struct sim *s, const struct record *r)
 {
 	struct attempt *a = sim_attempt(s, r->job, r->attempt);
 
+	if (r->hang->stage < 0 && a && train_runs(a))
+		s->fault_counts[F_HANG_CLEARED]++;
 	if (!r->hang->acts)
 		return;
 	s->fault_counts[F_HANG]++;
@@ -338,6 +416,49 @@ static void check_hang(struct sim *s, const struct record *r)
 			      r->hang->text ? r->hang->text : "?");
 }
 
+/* A job leaves where its recipe says so, so often a day, behind a save of since it was named. */
+static void check_left(struct sim *s, const struct record *r)
+{
+	struct truth *t = sim_job(s, r->job);
+	const struct job *j = job_find(core_state(s->ctl.shadow), r->job);
+	bool saved = s->ctl.blurred;
+
+	s->fault_counts[F_STRAGGLER_LEFT]++;
+	for (size_t i = 0; i < t->n_files; i++)
+		saved |= t->files[i].changed_at >= t->named_at;
+	if (t->left_restores != s->n_restores)
+		t->n_left = 0; /* nobody knows of them any more */
+	t->left_restores = s->n_restores;
+	if (!mo_streq(j->spec.recipe.straggler, "drain") || !saved || ++t->n_left > LEAVES_MAX)
+		sim_violation(s,
+			      "j-%lld leaves the node of rank %lld: recovery.straggler is %s, "
+			      "that is number %lld, and it saved%s since",
+			      (long long)r->job, (long long)r->straggler->rank,
+			      j->spec.recipe.straggler, (long long)t->n_left,
+			      saved ? "" : " nothing");
+}
+
+/* Only who was slow by itself is named, and only where its program tells that apart. */
+static void check_straggler(struct sim *s, const struct record *r)
+{
+	struct attempt *a = sim_attempt(s, r->job, r->attempt);
+	int64_t rank = r->straggler->rank;
+
+	if (rank == MO_NONE) {
+		s->fault_counts[F_STRAGGLER_CLEARED]++;
+		return;
+	}
+	if (!a || rank >= a->world || !a->paces[rank].slow || !train_tells(a))
+		sim_violation(s, "rank %lld of j-%lld attempt %lld is called slow, and it is not",
+			      (long long)rank, (long long)r->job, (long long)r->attempt);
+	if (r->straggler->left) {
+		check_left(s, r);
+		return;
+	}
+	s->fault_counts[F_STRAGGLER]++;
+	sim_job(s, r->job)->named_at = s->now;
+}
+
 void check_records(struct sim *s, const struct core_out *out)
 {
 	for (size_t i = 0; i < out->n_records; i++) {
@@ -345,20 +466,32 @@ void check_records(struct sim *s, const struct core_out *out)
 
 		if (r->type == REC_INTENT)
 			hear_from(s, r);
-		if (r->type == REC_NOTES)
+		if (r->type == REC_NOTES) {
 			hear_saves(s, r);
+			hear_loss(s, r);
+		}
+		if (r->type == REC_FAIL)
+			sim_job(s, r->job)->failed = r->attempt;
+		if (r->type == REC_EVENT) {
+			s->fault_counts[F_TAINTED] +=
+				mo_streq(r->event->type, "checkpoint.tainted");
+		}
 		if (r->type == REC_CHECKPOINT)
 			s->fault_counts[F_SUSPECT] += r->checkpoint->state == CKPT_SUSPECT;
 		if (r->type == REC_SUBMIT)
 			sim_job(s, r->job)->stored = true;
 		if (r->type == REC_PLACE)
 			check_place(s, r);
-		if (r->type == REC_INCIDENT)
+		if (r->type == REC_INCIDENT) {
 			check_fail(s, r);
+			check_loss(s, r);
+		}
 		if (r->type == REC_JOB)
 			check_final(s, r);
 		if (r->type == REC_HANG)
 			check_hang(s, r);
+		if (r->type == REC_STRAGGLER)
+			check_straggler(s, r);
 		if (r->type == REC_NODE_STATE || r->type == REC_HUNG)
 			check_verdict(s, r);
 		_cleanup_(mo_freep) char *wrong =

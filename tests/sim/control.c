@@ -394,6 +394,10 @@ static void recipe_of(struct sim *s, const struct op *op, struct submit *spec)
 	spec->recipe.stop_grace_us = (int64_t)(1 + (h >> 16) % 10) * S;
 	spec->recipe.max_cycles = 3;
 	spec->recipe.hang = mo_strdup("auto");
+	spec->recipe.loss_action = mo_strdup(op->key % 7 == 0   ? "none"
+					     : op->key % 7 <= 3 ? "rollback"
+								: "report");
+	spec->recipe.straggler = mo_strdup(op->key % 5 == 2 ? "report" : "drain");
 	spec->recipe.grace_us = h >> 24 & 7 ? 0 : 3 * S;
 	/* 5: there is none */
 	spec->recipe.checkpoint.resume = (h >> 28 & 15) == 1 ? -2 : (h >> 28 & 15) == 2 ? 5 : -1;
@@ -414,7 +418,7 @@ static void recipe_of(struct sim *s, const struct op *op, struct submit *spec)
 		spec->recipe.engine.container->image = mo_strdup("dir:/images/train");
 	}
 	if (h >> 36 & 7)
-		spec->recipe.steps = (int64_t)(20 + (h >> 40) % 60);
+		spec->recipe.steps = (int64_t)(20 + (h >> 40) % (op->key % 5 == 1 ? 200 : 60));
 	spec->engine.kind = mo_strdup("torch");
 	mo_strs_add(&spec->engine.layout.markers, &spec->engine.layout.n_markers, "COMPLETE");
 	spec->engine.layout.announced_is_complete = op->key % 3 == 2;

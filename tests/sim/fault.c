@@ -2,6 +2,7 @@
  * message or effect are where that happens). */
 #include "tests/sim/sim.h"
 
+#include <math.h>
 #include <signal.h>
 
 static struct attempt *some_attempt(struct sim *s)
@@ -58,7 +59,7 @@ static void on_process(struct sim *s, int fault)
 		break;
 	case F_RANK_EXIT_0: proc_end(s, p, 0, MO_NONE); break;
 	case F_RANK_STOPPED: p->frozen = true; break;
-	case F_SLOW: a->slow_until = s->now + sim_between(s, 5 * S, 150 * S); break;
+	case F_SLOW: a->stands_until = s->now + sim_between(s, 5 * S, 150 * S); break;
 	case F_STEPD_KILL: stepd_kill(s, p->step); break;
 	case F_STEPD_HANG: stepd_hang(s, p->step, sim_between(s, 2 * S, 25 * S)); break;
 	case F_STOPPED_OUTSIDE:
@@ -130,6 +131,43 @@ static void altered(struct sim *s)
 	f->altered = true;
 	f->altered_at = s->now;
 	f->was = f->stamp++;
+}
+
+/* Of its data, of a GPU that computes wrong, or of nothing that lasts. */
+static void bad_loss(struct sim *s, int fault)
+{
+	struct attempt *a = some_attempt(s);
+
+	if (!a || !train_runs(a) || a->broken_from || a->odd_until)
+		return;
+	count(s, fault);
+	if (fault == F_LOSS_BLIP) {
+		train_odd(s, a, NAN, sim_between(s, 1, 3));
+	} else if (fault == F_LOSS_HIGH) {
+		train_odd(s, a, (double)sim_between(s, HIGH_LOSS + 1, 100), sim_between(s, 1, 40));
+	} else {
+		train_break(s, a);
+		if (sim_chance(s, 0.3))
+			sim_job(s, a->job)->breaks_at = a->iteration;
+	}
+}
+
+/* It may stay so when everything else is repaired. */
+static void slow_gpu(struct sim *s)
+{
+	struct proc *p = some_proc(s);
+	struct simnode *n = p ? &s->nodes[p->step->node] : NULL;
+	int64_t until = s->now + sim_between(s, 20 * S, 300 * S);
+	bool all = sim_chance(s, 0.1);
+
+	if (!n || n->slow_until[p->gpu] > s->now)
+		return;
+	count(s, F_SLOW_GPU);
+	for (int64_t g = 0; g < GPUS; g++)
+		if (all || g == p->gpu) {
+			n->slow_until[g] = until;
+			n->slow_pct[g] = sim_between(s, 110, 350);
+		}
 }
 
 /* It looks whole, and whoever loads it dies; the attempt that wrote it does so now. */
@@ -212,9 +250,13 @@ void fault_happen(struct sim *s)
 		{ F_STOPPED_OUTSIDE, 3 },
 		{ F_SHUTDOWN, 4 },
 		{ F_SHUTDOWN_GIVEN_UP, 1 },
-		{ F_ROTTEN, 5 },
+		{ F_ROTTEN, 12 },
 		{ F_RANK_STOPPED, 2 },
 		{ F_SLOW, 3 },
+		{ F_SLOW_GPU, 12 },
+		{ F_LOSS_BROKEN, 5 },
+		{ F_LOSS_BLIP, 4 },
+		{ F_LOSS_HIGH, 6 },
 	};
 	int64_t pick = -1;
 
@@ -246,6 +288,10 @@ void fault_happen(struct sim *s)
 			break;
 		case F_ALTERED: altered(s); break;
 		case F_ROTTEN: rotten(s); break;
+		case F_SLOW_GPU: slow_gpu(s); break;
+		case F_LOSS_BROKEN:
+		case F_LOSS_BLIP:
+		case F_LOSS_HIGH: bad_loss(s, table[i].fault); break;
 		case F_CHECK_CRIT:
 		case F_CHECK_OK:
 		case F_CHECK_MASS: on_health(s, table[i].fault); break;
@@ -275,7 +321,8 @@ static void repair(struct sim *s, int64_t job, struct file *f, int64_t stamp)
 			    .given_up = f->given_up && j && j->attempt >= j->attempt_floor,
 			    .named = f->named,
 			    .changed_at = s->now,
-			    .stamp = stamp };
+			    .stamp = stamp,
+			    .told = MO_NONE };
 }
 
 /* What was verified comes back as it was: the controller says that it changed. */

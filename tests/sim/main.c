@@ -7,9 +7,10 @@
 
 #include "daemon/core/rules/remedy.h"
 #include "lib/base/parse.h"
+#include "tests/hangs/recorded.h"
 
 #define FAULT_TIME (150 * S)
-#define QUIET_TIME (900 * S)
+#define QUIET_TIME (1800 * S)
 
 /* What waits for a step's supervisor; nothing when that is another one by now. */
 static void one_of_step(struct sim *s, const struct queued *e, struct simstep *st)
@@ -67,6 +68,7 @@ static void one(struct sim *s, const struct queued *e)
 	case K_STUCK_END: proc_end(s, e->p, MO_NONE, 9); break;
 	case K_EXIT: train_exit(s, e->p, e->a, e->b); break;
 	case K_ITERATE: train_iterate(s, e->p, e->a); break;
+	case K_PHASE: train_phase(s, e->p, (int)e->a); break;
 	case K_SAVED: train_saved(s, e->p, e->a); break;
 	case K_BOOT: node_boot(s, (int)e->a); break;
 	case K_LEAVE:
@@ -137,6 +139,7 @@ static void clean(struct sim *s)
 	free(s->steps);
 	for (size_t i = 0; i < s->n_attempts; i++) {
 		free(s->attempts[i]->ranks);
+		free(s->attempts[i]->paces);
 		free(s->attempts[i]);
 	}
 	free(s->attempts);
@@ -342,6 +345,7 @@ int main(int argc, char **argv)
 			return 2;
 		}
 	}
+	recorded_init();
 	for (int64_t seed = first; seed <= last; seed++)
 		run((uint64_t)seed, trace, faults, moves, &events, &jobs);
 	int never = summary(faults, moves, range);

@@ -406,7 +406,7 @@ static void look(struct sim *s, int node, const struct agent_effect *x)
 		agent_core_ranks(s->nodes[node].agent, x->job, x->attempt, &e.n_readings);
 
 	for (size_t i = 0; a && i < e.n_readings; i++)
-		train_motion(s, a, &ranks[i]);
+		engine_motion(s, a, &ranks[i]);
 	e.readings = ranks;
 	agent_event(s, node, &e);
 	free(ranks);

@@ -3,8 +3,9 @@
  * checkpoint is whole) that the cores can only infer, and holds them to the invariants of check.c
  * after every step. One seed = one run, the same every time. Files: main (options, summary), world
  * (clock, queue, chance, counts), control (moed's shell: turns, store, crashes), node (agent's
- * shell and disk), stepd (supervisor's shell and its processes), train (what the ranks do), user
- * (people), fault (what breaks), check (invariants), history (what leaves by its age). */
+ * shell and disk), stepd (supervisor's shell and its processes), train (what the ranks do), engine
+ * (beside their steps), user (people), fault (what breaks), check (invariants), history (what
+ * leaves by its age). */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,7 +22,8 @@
 #define JOBS_MAX 509 /* places for them: ids leap */
 #define RESTORES_MAX 3
 #define SIM_HANG_PERCENT 10 /* a run is minutes long */
-#define KEEP 2 /* checkpoint.keep of some jobs */
+#define HIGH_LOSS 10        /* no healthy one is */
+#define KEEP 2              /* checkpoint.keep of some jobs */
 #define HISTORY (40 * S)
 
 enum fault {
@@ -104,6 +106,7 @@ enum fault {
 	F_FROM_SUPERSEDED,
 	F_FROM_TORN,
 	F_FROM_SAVING,
+	F_FROM_TAINTED,
 	F_FROM_UNKNOWN,
 	F_FROM_BEYOND,
 	F_FROM_QUEUED,
@@ -118,6 +121,29 @@ enum fault {
 	/* history is short in some seeds */
 	F_FORGOTTEN,
 	F_STILL_NEEDED,
+	/* ranks that are slow by themselves, and what is said of them */
+	F_SLOW_GPU,
+	F_STRAGGLER,
+	F_STRAGGLER_CLEARED,
+	F_STRAGGLER_LEFT,
+	/* losses that are bad, and what follows */
+	F_LOSS_BROKEN,
+	F_LOSS_OF_DATA,
+	F_LOSS_BLIP,
+	F_LOSS_HIGH,
+	F_TAINTED,
+	F_WENT_BACK,
+	F_WENT_BACK_MAX,
+	F_TAINTED_NAMED,
+	/* what programs do beside their steps */
+	F_START_LONG,
+	F_COMPILE_LONG,
+	F_SAVE_LONG,
+	F_SAVE_UNSAID,
+	F_SAVE_ASIDE,
+	F_EVALUATION,
+	F_EVALUATION_UNSAID,
+	F_HANG_CLEARED,
 	_FAULT_N
 };
 extern const char *const fault_names[_FAULT_N];
@@ -183,7 +209,9 @@ struct simnode {
 	int64_t trouble_at;
 	/* outstanding connection, 0 none */
 	int64_t sync_request, urgent_request, hello_request;
-	struct proc *gpus[GPUS];   /* who uses the slot in truth */
+	struct proc *gpus[GPUS]; /* who uses the slot in truth */
+	/* until then the slot takes slow_pct of the time of a healthy one for a step */
+	int64_t slow_until[GPUS], slow_pct[GPUS];
 	struct node_health health; /* what its agent finds */
 	/* looked_at: its preflight checks are done from then on */
 	int64_t health_acked, looked_at;
@@ -192,16 +220,38 @@ struct simnode {
 	struct order *orders;
 	size_t n_orders; /* to check after a failure */
 };
+/* own_us: without waiting for its peers. slow: it was, in some step of the attempt. */
+struct pace_of_rank {
+	int64_t own_us;
+	bool slow, slow_now;
+};
+/* What a job's program does beside its steps (engine.c). */
+enum act { ACT_COMPUTE, ACT_FILES, ACT_SLEEP, ACT_DISK };
+enum saves { SAVES_SHORT, SAVES_LONG, SAVES_UNSAID, SAVES_ASIDE };
+struct engine_times {
+	bool starts_long, compiles_long, one_starts, steps_asleep, eval_unsaid;
+	int long_act, saves; /* enum act of what takes long; enum saves */
+	int64_t eval_every;  /* steps, 0 never */
+};
 /* What a job does in truth, per attempt. */
 struct attempt {
 	int64_t job, number, world, iteration, steps, every, step_us, resume, length;
 	struct proc **ranks;
+	const struct engine_times *engine;
+	int act; /* enum act; one: of rank 0, for which the others wait */
+	bool one, compiled, paused;
+	int64_t evaluated;          /* after that step */
+	struct pace_of_rank *paces; /* of the step at hand */
+	int64_t took_us;            /* by the slowest of them */
 	/* broken_at: first death that is no orderly end, 0 none */
 	int64_t n_started, n_alive, broken_at;
 	/* cut: samples of it went with a lost controller */
 	bool training, ending, lossy, cut;
-	int64_t slow_until; /* it stands until then, and its files grow */
-	int64_t saving;     /* iteration being saved, 0 none */
+	int64_t stands_until; /* its files grow */
+	int64_t saving;       /* iteration being saved, 0 none */
+	/* its loss is no number from that iteration on, 0 never; it is odd_loss in these */
+	int64_t broken_from, odd_from, odd_until;
+	double odd_loss;
 };
 /* A checkpoint in the shared file system. given_up: a user went back behind it since; stamp: what
  * its manifest would say; altered: its files changed after the controller had their manifest, whose
@@ -212,6 +262,10 @@ struct file {
 	bool rotten; /* whoever loads it dies */
 	bool named;  /* and came back to it by name since: it may be taken, at once or later */
 	int64_t changed_at, altered_at, stamp, was;
+	/* saved by that attempt with broken weights, or in a spell of bad losses; told: number of
+	 * the restore since which the controller knows that they are broken, MO_NONE it does not */
+	int64_t by, told;
+	bool broken, odd;
 };
 struct truth { /* of one job id */
 	int64_t id;
@@ -230,8 +284,13 @@ struct truth { /* of one job id */
 	bool acked, cancel_acked, pause_acked;
 	int64_t attempt_at_cancel;
 	int64_t step_us, length;
+	struct engine_times engine;
 	bool from_asked;
 	int64_t from; /* restart --from FROM, until an attempt follows */
+	/* its newest straggler was named then; nodes that it left for one since that restore */
+	int64_t named_at, n_left, left_restores;
+	int64_t breaks_at; /* data there breaks the weights, 0 none */
+	int64_t failed;    /* the newest attempt that the controller called so */
 	/* its damaged checkpoints stay so: it may wait for a person at the end */
 	bool unrepaired;
 };
@@ -283,6 +342,7 @@ enum event_kind {
 	K_EXIT,
 	K_ITERATE,
 	K_SAVED,
+	K_PHASE,
 	K_BOOT,
 	K_UNIT_KILL,
 	K_LEAVE,
@@ -428,12 +488,28 @@ void train_ended(struct sim *s, struct proc *p);
 void train_iterate(struct sim *s, struct attempt *a, int64_t iteration);
 void train_saved(struct sim *s, struct attempt *a, int64_t iteration);
 bool train_runs(const struct attempt *a);
-void train_motion(const struct sim *s, const struct attempt *a, struct motion_reading *r);
+/* which of its ranks is slow */
+bool train_tells(const struct attempt *a);
+double train_loss(const struct attempt *a, int64_t iteration);
+void train_break(struct sim *s, struct attempt *a);
+void train_odd(struct sim *s, struct attempt *a, double loss, int64_t steps);
+/* begins; what comes before it is over */
+void train_phase(struct sim *s, struct attempt *a, int phase);
 void train_exit(struct sim *s, struct attempt *a, int64_t rank, int64_t code);
 struct file *train_file(struct sim *s, int64_t job, int64_t iteration);
 /* since the controller had its manifest, which said *ret_was */
 bool train_changed(const struct sim *s, int64_t job, const struct file *f, int64_t *ret_was);
 void train_scan(struct sim *s, const struct command *order, struct scan_result *ret);
+
+/* engine.c: how long it takes */
+void engine_draw(struct sim *s, struct engine_times *e);
+int64_t engine_start(struct sim *s, struct attempt *a);
+int64_t engine_load(struct sim *s, struct attempt *a);
+int64_t engine_compile(struct sim *s, struct attempt *a);
+int64_t engine_save(struct sim *s, struct attempt *a);
+int64_t engine_evaluation(struct sim *s, struct attempt *a);
+double engine_step(struct sim *s, bool may_stand_out);
+void engine_motion(const struct sim *s, const struct attempt *a, struct motion_reading *r);
 
 /* user.c */
 void user_act(struct sim *s);

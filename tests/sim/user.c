@@ -83,6 +83,7 @@ static bool named(const struct job *j, const struct checkpoint *c, int form)
 	case F_FROM_SUPERSEDED: return c->state == CKPT_SUPERSEDED;
 	case F_FROM_TORN: return c->state == CKPT_TORN;
 	case F_FROM_SAVING: return c->state == CKPT_SAVING;
+	case F_FROM_TAINTED: return checkpoint_tainted(c);
 	default: return false;
 	}
 }
@@ -118,12 +119,13 @@ static void restart_from(struct sim *s, struct op *op)
 		[JOB_CANCELLED] = F_FROM_OVER,
 	};
 	/* taken whenever there is one */
-	static const int rare[] = { F_FROM_SUPERSEDED, F_FROM_TORN };
+	static const int rare[] = { F_FROM_SUPERSEDED, F_FROM_TORN, F_FROM_TAINTED };
 	const struct job *j;
 
 	for (int tries = 0; op->value == MO_NONE && tries < 8; tries++) {
-		op->form =
-			tries < 2 ? rare[tries] : (int)sim_between(s, F_FROM_ZERO, F_FROM_BEYOND);
+		op->form = tries < (int)ELEMENTSOF(rare)
+				   ? rare[tries]
+				   : (int)sim_between(s, F_FROM_ZERO, F_FROM_BEYOND);
 		if (op->form == F_FROM_ZERO || op->form == F_FROM_BEYOND)
 			op->value = op->form == F_FROM_ZERO ? 0 : 1000000;
 		else if (op->form == F_FROM_UNKNOWN)
@@ -232,23 +234,25 @@ static void takes_another(struct sim *s, const struct job *j)
 	send_op(s, op);
 }
 
-/* "checkpoint 20 is suspect": attempts died of it. Who reads that mends it, and names it. */
+/* "checkpoint 20 is suspect": attempts died of it. Who reads that mends it, and names it; a tainted
+ * one is of no use to anybody, and the data behind it are left out. */
 static void names_suspect(struct sim *s, const struct job *j)
 {
 	const struct checkpoint *c = NULL;
 	struct op *op;
 
 	if ((j->state != JOB_QUEUED && j->state != JOB_RECOVERING) || j->run.n_places ||
-	    !j->reason || !strstr(j->reason, " is suspect, and no other one is left") ||
+	    !j->reason || !strstr(j->reason, ", and no other one is left") ||
 	    sim_job(s, j->id)->unrepaired)
 		return;
 	fault_repair_job(s, sim_job(s, j->id));
+	sim_job(s, j->id)->breaks_at = 0;
 	for (size_t i = 0; i < j->n_checkpoints; i++)
 		if (j->checkpoints[i].state == CKPT_SUSPECT)
 			c = &j->checkpoints[i];
 	op = op_new(s, IN_RESTART);
 	op->job = j->id;
-	op->value = c ? c->iteration : MO_NONE;
+	op->value = strstr(j->reason, " is tainted, ") ? 0 : c ? c->iteration : MO_NONE;
 	send_op(s, op);
 }
 

@@ -33,12 +33,21 @@ const char *const fault_names[_FAULT_N] = {
 	"node not cordoned: cap", "attempt waits for checks", "restart --from 0",
 	"restart --from the newest", "restart --from an older one",
 	"restart --from a superseded one", "restart --from a damaged one",
-	"restart --from one being written", "restart --from a number between two",
+	"restart --from one being written", "restart --from a tainted one",
+	"restart --from a number between two",
 	"restart --from a number beyond all", "restart --from, queued", "restart --from, running",
 	"restart --from, recovering", "restart --from, stopping", "restart --from, paused",
 	"restart --from, ended", "restart --from taken", "restart --from refused",
 	"restart --from waits for a person", "an old job is forgotten",
 	"an old job is still needed",
+	"GPU slow for a while", "straggler found",
+	"straggler is as fast as its peers again", "job leaves the node of its straggler",
+	"weights break", "weights break again at the same iteration", "loss NaN for a moment",
+	"loss too high for a while", "checkpoint tainted", "job goes back behind a bad loss",
+	"job went back often enough", "tainted checkpoint taken by its name",
+	"engine starts for minutes", "first step compiles for minutes", "save of minutes",
+	"save that nobody announced", "save beside the steps", "evaluation",
+	"evaluation that nobody announced", "attempt suspected to hang, and cleared",
 };
 /* clang-format on */
 

@@ -12,6 +12,9 @@
 #define CPU_SHARE 20
 /* and programs beside it read /proc, or write a line about it: less than that a second */
 #define IO_BYTES_PER_S 65536
+/* A card is read every 5 seconds while somebody asks, by a helper that has 5 more: what was read
+ * earlier is not known any more. */
+#define CARD_FRESH_US (15 * 1000000LL)
 /* between two readings */
 #define LATE_US (10 * 1000000LL)
 #define ANCESTORS_MAX 64
@@ -60,6 +63,37 @@ int motion_state(char state)
 	}
 }
 
+int64_t motion_net(const struct motion_card *cards, size_t n, int64_t now)
+{
+	int64_t last = MO_NONE;
+	bool known = n > 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct motion_card *c = &cards[i];
+		bool moves = c->moved_at != MO_NONE && now - c->moved_at <= CARD_FRESH_US;
+
+		known &= c->read_at != MO_NONE && now - c->read_at <= CARD_FRESH_US &&
+			 !(c->shared && moves);
+		if (!(c->shared && moves))
+			last = MO_MAX(last, c->moved_at);
+	}
+	return known || (last != MO_NONE && now - last <= CARD_FRESH_US) ? last : MO_NONE;
+}
+
+bool motion_shared(const struct nodeinfo *info, const struct gpu_slot *slot, bool nic,
+		   const int64_t *others, size_t n)
+{
+	for (size_t i = 0; i < info->n_gpus; i++) {
+		const struct gpu_slot *g = &info->gpus[i];
+
+		for (size_t k = 0; k < n; k++)
+			if (g->index == others[k] &&
+			    (nic ? mo_streq(g->nic, slot->nic) : mo_streq(g->bdf, slot->bdf)))
+				return true;
+	}
+	return false;
+}
+
 /* least: so much more is moving. */
 static void mark(struct motion_mark *m, int64_t value, int64_t least, bool begins, int64_t now)
 {
@@ -80,7 +114,7 @@ void motion_take(struct motion_marks *m, const struct motion_reading *r, int64_t
 	mark(&m->log, r->log_bytes, 1, begins, now);
 	mark(&m->io, r->io_bytes, MO_MAX(IO_BYTES_PER_S * passed / 1000000, 1), begins, now);
 	mark(&m->cpu, r->cpu_us, MO_MAX(passed / CPU_SHARE, 1), begins, now);
-	mark(&m->net, r->net_bytes, MO_MAX(IO_BYTES_PER_S * passed / 1000000, 1), begins, now);
+	m->net_at = r->net_at;
 	m->state = r->state;
 	m->at = now;
 }
@@ -100,7 +134,9 @@ bool motion_tell(const struct motion_marks *m, int64_t rank, struct rank_motion 
 				     .log_ms = age_ms(m, &m->log),
 				     .io_ms = age_ms(m, &m->io),
 				     .cpu_ms = age_ms(m, &m->cpu),
-				     .net_ms = age_ms(m, &m->net),
+				     .net_ms = m->net_at == MO_NONE
+						       ? MO_NONE
+						       : MO_MAX(m->at - m->net_at, 0) / 1000,
 				     .state = m->state };
 	return true;
 }
@@ -136,7 +172,7 @@ struct motion_reading *agent_core_ranks(const struct agent_core *s, int64_t job,
 				.log_bytes = MO_NONE,
 				.io_bytes = MO_NONE,
 				.cpu_us = MO_NONE,
-				.net_bytes = MO_NONE,
+				.net_at = MO_NONE,
 				.state = -1,
 			};
 	}

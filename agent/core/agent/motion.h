@@ -21,15 +21,23 @@ struct motion_process {
 /* Of one rank; MO_NONE: that cannot be read. */
 struct motion_reading {
 	int64_t rank, pid;
-	int64_t log_bytes, io_bytes, cpu_us, net_bytes;
-	int state; /* enum process_state of its main process; -1 */
+	int64_t log_bytes, io_bytes, cpu_us;
+	int64_t net_at; /* motion_net() */
+	int state;      /* enum process_state of its main process; -1 */
+};
+/* A card that a rank sends by, or the links of its GPU. */
+struct motion_card {
+	/* as health_traffic() says */
+	int64_t read_at, moved_at;
+	bool shared; /* ranks of another job send by it too */
 };
 struct motion_mark {
 	int64_t value, moved_at; /* MO_NONE: cannot be read */
 };
 struct motion_marks {
 	int64_t since, at; /* looked at since then, last then; 0: not looked at */
-	struct motion_mark log, io, cpu, net;
+	struct motion_mark log, io, cpu;
+	int64_t net_at;
 	int state;
 };
 
@@ -37,8 +45,16 @@ struct motion_marks {
 void motion_trees(struct motion_process *all, size_t n, const struct motion_reading *ranks,
 		  size_t n_ranks);
 int motion_state(char state); /* enum process_state */
+/* When a rank last sent or received a good deal by any of its cards; MO_NONE: it is not known, or
+ * it never did since its job came. Not that it stands still: one card that cannot be read, or moves
+ * for who knows which job, hides that; one that moves is enough to say that it moves. */
+int64_t motion_net(const struct motion_card *cards, size_t n, int64_t now);
+/* Whether the slots of others (n of them) have the device of this slot too: their GPU (partitions),
+ * or the network card beside it. */
+bool motion_shared(const struct nodeinfo *info, const struct gpu_slot *slot, bool nic,
+		   const int64_t *others, size_t n);
 void motion_take(struct motion_marks *m, const struct motion_reading *r, int64_t now);
-/* False: it is not looked at. */
+/* False: it is not looked at. What cards moved may be longer ago than that. */
 bool motion_tell(const struct motion_marks *m, int64_t rank, struct rank_motion *ret);
 
 /* A command: has the shell look (AX_MOTION), no more often than twice a beat. */

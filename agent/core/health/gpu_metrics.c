@@ -320,6 +320,17 @@ static void add_clock(struct probe *p, const struct gpu_metrics *m)
 	add_int(p, key, gpu_metrics_mean(m, GM_GFXCLK_MHZ));
 }
 
+/* Of all links, both ways, in bytes. */
+static void add_traffic(struct probe *p, const struct gpu_metrics *m)
+{
+	int64_t kb = MO_NONE;
+
+	for (size_t k = 0; k < GPU_METRICS_ELEMENTS; k++)
+		kb = sum_of(kb,
+			    sum_of(m->value[GM_XGMI_READ_KB][k], m->value[GM_XGMI_WRITE_KB][k]));
+	reading_add(p, "xgmi_bytes", kb == MO_NONE ? MO_NONE_F : (double)kb * 1024);
+}
+
 /* 0 down, 1 up, 2 not in use. */
 static void add_links(struct probe *p, const struct gpu_metrics *m)
 {
@@ -364,6 +375,7 @@ void gpu_metrics_readings(const struct gpu_metrics *m, struct probe *p)
 		sum_of(m->value[GM_PCIE_NAK_SENT][0], m->value[GM_PCIE_NAK_RECEIVED][0]));
 	add_clock(p, m);
 	add_links(p, m);
+	add_traffic(p, m);
 	reading_contradictions(p, SOURCE);
 	reading_add(p, "energy_j",
 		    m->value[GM_ENERGY][0] == MO_NONE ? MO_NONE_F

@@ -25,7 +25,8 @@ static struct object *add_object(struct health *h, int area, const char *name, i
 			      .next_sensors = INT64_MAX,
 			      .asked_at = MO_NONE,
 			      .freed_at = h->begun_anew ? now : MO_NONE,
-			      .full_at = MO_NONE };
+			      .full_at = MO_NONE,
+			      .traffic = { .read_at = MO_NONE, .moved_at = MO_NONE } };
 	mo_desc_init(&probe_desc, &o->last);
 	mo_desc_init(&gpu_sensors_desc, &o->sensors);
 	for (size_t i = 0; i < ELEMENTSOF(o->throttle_base); i++)
@@ -166,8 +167,10 @@ void health_busy(struct health *h, const int64_t *slots, size_t n_slots, size_t 
 		bool device = o->area == PROBE_GPU || o->area == PROBE_NIC;
 		bool busy = o->area == PROBE_GPU ? object_busy(o, slots, n_slots) : n_steps > 0;
 		bool freed = device ? o->busy && !busy : before > n_steps;
-		if (busy && !o->busy)
+		if (busy && !o->busy) {
 			health_taken(o);
+			health_traffic_begin(o);
+		}
 		o->busy = busy;
 		if (busy)
 			excuse(o);
@@ -218,9 +221,7 @@ static size_t under_way(const struct health *h, bool *ret_program)
 
 static int64_t object_due(const struct health *h, const struct object *o)
 {
-	return o->under_way || health_blocked(o)
-		       ? INT64_MAX
-		       : MO_MIN(o->next, o->area == PROBE_GPU ? o->next_sensors : INT64_MAX);
+	return o->under_way || health_blocked(o) ? INT64_MAX : MO_MIN(o->next, o->next_sensors);
 }
 
 /* NULL: nothing is due. Those that are looked at every second do not keep the others waiting. */

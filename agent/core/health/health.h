@@ -80,7 +80,7 @@ void health_wall(struct health *h, int64_t offset_us);
 struct health_pass {
 	int area;           /* enum probe_area */
 	const char *object; /* of a probe */
-	/* PROBE_GPU: only what health_sensors() tells; read oftener than the rest */
+	/* only what health_sensors() and health_traffic() tell; read oftener than the rest */
 	bool sensors;
 	const struct health_check *program; /* instead: its argv is run; object is "host" */
 	/* a program that must not run beside a job: ended when health_busy() gets one */
@@ -110,6 +110,16 @@ void health_program(struct health *h, const char *check, int code, const char *o
 		    const char *problem, int64_t now);
 /* it was ended for a job; it is due again when the node is free */
 void health_cancel(struct health *h, const char *check, int64_t now);
+
+/* ---- what cards move */
+struct health_traffic {
+	int64_t read_at;  /* MO_NONE: it cannot be read */
+	int64_t moved_at; /* a good deal; MO_NONE: not since a job came */
+};
+/* Cards are read as often as GPUs for a while. */
+void health_traffic_asked(struct health *h, int64_t now);
+/* By RDMA of a card (PROBE_NIC, its name), by XGMI of a GPU (PROBE_GPU, its address). */
+struct health_traffic health_traffic(const struct health *h, int area, const char *name);
 
 /* ---- the controller */
 /* Every order to check that a sync reply repeated; those that are no longer due are forgotten. */

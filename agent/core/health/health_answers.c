@@ -35,8 +35,11 @@ static void pass_ended(const struct health *h, struct object *o, int64_t now)
 		/* it was under way when the order came */
 		if (!h->orders[i].done && (o->full_at == MO_NONE || o->full_at < h->orders[i].at))
 			o->next = now;
-	if (o->area == PROBE_GPU && h->intervals.sensors_us < h->intervals.device_us)
+	if (o->area == PROBE_GPU ? h->intervals.sensors_us < h->intervals.device_us
+				 : o->area == PROBE_NIC && now < h->traffic_until)
 		o->next_sensors = now + h->intervals.sensors_us;
+	else
+		o->next_sensors = INT64_MAX;
 }
 
 static void take_sensors(struct object *o, const struct probe *p)
@@ -189,9 +192,10 @@ void health_probe(struct health *h, const struct probe *p, int64_t now)
 	o->under_way = o->stuck = o->silent = false;
 	if (o->area == PROBE_GPU)
 		take_sensors(o, p);
-	if (o->area == PROBE_NIC)
-		o->sensors_new = true;
+	if (o->area == PROBE_GPU || o->area == PROBE_NIC)
+		health_traffic_take(o, p, now);
 	if (!o->sensors_only) {
+		o->sensors_new |= o->area == PROBE_NIC;
 		if (o->area == PROBE_GPU)
 			take_counts(o, p);
 		if (health_counters_of(h, o, p->identity))

@@ -1,14 +1,19 @@
 /* State of a node's health. From below: health_state.c (its life, what can be asked of it) <-
- * health_counters.c, health_retained.c (what lasts), health_release.c (what a job gives back) <-
- * health_rules.c (one check against one probe) <- health_judge.c, health_lines.c (findings) <-
- * health_report.c (the controller, the disk) <- health.c (probes) <- health_answers.c (what they
- * bring). */
+ * health_counters.c, health_retained.c (what lasts), health_release.c (what a job gives back),
+ * health_traffic.c (what cards move) <- health_rules.c (one check against one probe) <-
+ * health_judge.c, health_lines.c (findings) <- health_report.c (the controller, the disk) <-
+ * health.c (probes) <- health_answers.c (what they bring). */
 #pragma once
 #include "agent/core/health/health.h"
 
 #define EVIDENCE_MAX 16
 #define CHECKED_MAX 64 /* orders remembered until they are no longer repeated */
 
+/* What a card moved; see health_traffic.c. */
+struct traffic {
+	double bytes, most;        /* at the last reading; a second, since a job came */
+	int64_t read_at, moved_at; /* MO_NONE: not read; not since a job came */
+};
 /* One check on one object. */
 struct verdict {
 	const struct health_check *check;
@@ -55,6 +60,7 @@ struct object {
 	bool sensors_new;
 	/* metrics_counter and the four residencies at the last probe of any kind */
 	double throttle_base[5];
+	struct traffic traffic; /* PROBE_NIC: RDMA, PROBE_GPU: XGMI */
 };
 /* job 0: before the node comes back, which waits until the programs have run. */
 struct order {
@@ -96,6 +102,7 @@ struct health {
 	int64_t acked;               /* MO_NONE: nothing */
 	bool awaited;                /* health_awaited() */
 	bool unsaved;
+	int64_t traffic_until;       /* somebody asks what cards move */
 	int64_t probed_at, saved_at; /* counters: taken last, written last */
 };
 
@@ -140,6 +147,10 @@ bool health_counters_of(struct health *h, const struct object *o, const char *id
 /* health_retained.c */
 /* to a new object */
 void health_retained_apply(const struct health *h, struct object *o);
+
+/* health_traffic.c */
+void health_traffic_begin(struct object *o); /* a job comes */
+void health_traffic_take(struct object *o, const struct probe *p, int64_t now);
 
 /* health_rules.c: what one probe found. */
 struct finding {

@@ -11,6 +11,8 @@ const char *const hang_state_names[_HANG_STATE_N] = {
 	"collective-stuck", "host-stuck", "gpu-hung", "unseen",
 };
 
+#define UNUSED_US (60 * 1000000LL)
+
 /* One rank as it was heard, in microseconds ago; INT64_MAX: that cannot be read. */
 struct seen {
 	bool fresh;
@@ -46,6 +48,13 @@ static struct seen look(const struct state *s, const struct job *j, size_t rank,
 static bool known(int64_t age)
 {
 	return age != INT64_MAX;
+}
+
+/* Nothing is known of cards that the iterations before did without: of a job that sends by other
+ * ways, or sent at its start alone. They are read every half a minute, and a step long. */
+static bool stands(const struct hang_limits *l, int64_t network, int64_t overdue)
+{
+	return l->p99 != MO_NONE && known(network) && network <= overdue + l->p99 + UNUSED_US;
 }
 
 /* What it does while it moves. */
@@ -151,22 +160,20 @@ static void odd_choose(const struct odd *o, struct hang_verdict *v)
 
 static int64_t limit_of(const struct hang_limits *l, const struct hang_verdict *v)
 {
-	int kinds = v->written + v->network + v->processors;
-	bool asleep = v->processors && !v->stopped && !v->network;
-	int64_t limit = kinds >= 2 && asleep                          ? l->asleep
-			: kinds >= 2                                  ? l->two
-			: kinds == 1 && (v->network || v->processors) ? l->one
-								      : l->written;
+	int64_t limit = v->stopped      ? v->written || v->network ? l->two : l->one
+			: v->processors ? l->asleep
+			: v->network    ? l->cards
+					: l->written;
 
 	/* the disk may come back */
 	return v->waits ? MO_MAX(limit, l->slow) : limit;
 }
 
-/* Since nobody wrote, and no card moved anything. */
-static int64_t quiet_of(const struct state *s, const struct job *j, int64_t overdue, int64_t now,
-			int64_t fresh_us)
+/* Since nobody wrote, and no card moved anything: cards alone do not move for ever. */
+static int64_t quiet_of(const struct state *s, const struct job *j, const struct hang_limits *l,
+			int64_t overdue, int64_t now, int64_t fresh_us)
 {
-	int64_t ret = overdue;
+	int64_t written = overdue, network = overdue;
 
 	for (size_t i = 0; i < j->run.n_ranks; i++) {
 		struct seen k;
@@ -174,9 +181,10 @@ static int64_t quiet_of(const struct state *s, const struct job *j, int64_t over
 		if (j->run.ranks[i].exit)
 			continue;
 		k = look(s, j, i, now, fresh_us);
-		ret = MO_MIN(ret, MO_MIN(k.written, k.network));
+		written = MO_MIN(written, k.written);
+		network = MO_MIN(network, k.network);
 	}
-	return ret;
+	return written < l->spins ? MO_MIN(written, network) : written;
 }
 
 struct hang_verdict hang_judge(const struct state *s, const struct job *j,
@@ -188,7 +196,7 @@ struct hang_verdict hang_judge(const struct state *s, const struct job *j,
 	bool written = true, network = true, processors = true, busy;
 	int64_t used = INT64_MAX;
 
-	v.quiet_us = quiet_of(s, j, v.overdue_us, now, fresh_us);
+	v.quiet_us = quiet_of(s, j, l, v.overdue_us, now, fresh_us);
 	busy = l->busy && v.quiet_us < l->spins;
 	for (int i = 0; i < _HANG_STATE_N; i++)
 		o.first[i] = MO_NONE;
@@ -204,7 +212,8 @@ struct hang_verdict hang_judge(const struct state *s, const struct job *j,
 		v.unseen += !k.fresh;
 		odd_add(&o, i, &k, state);
 		written &= known(k.written);
-		network &= known(k.network);
+		network &= stands(l, k.network, v.overdue_us);
+		v.polls |= k.network < v.quiet_us;
 		processors &= known(k.processors);
 		used = MO_MIN(used, k.processors);
 		v.stopped |= k.process == PROCESS_STOPPED;
@@ -214,7 +223,7 @@ struct hang_verdict hang_judge(const struct state *s, const struct job *j,
 	if (busy && !v.stopped)
 		v.quiet_us = MO_MIN(v.quiet_us, used);
 	v.written = written && v.unseen == 0 && o.n_ranks > 0;
-	v.network = network && v.unseen == 0 && o.n_ranks > 0;
+	v.network = network && !v.polls && v.unseen == 0 && o.n_ranks > 0;
 	v.processors =
 		v.unseen == 0 && o.n_ranks > 0 && (v.stopped || (processors && used >= l->two));
 	v.sure = v.written || v.network || v.processors;
@@ -263,8 +272,15 @@ void hang_evidence(const struct job *j, const struct hang_limits *l, const struc
 		mo_strs_printf(texts, n, "no rank wrote to its log or to files for %lld s",
 			       seconds(v->quiet_us));
 	if (v->network)
-		mo_strs_printf(texts, n, "no card of the network moved anything for %lld s",
+		mo_strs_printf(texts, n,
+			       "RDMA and XGMI: no card of a rank moved anything for %lld s (what a "
+			       "collective that waits may send counts as nothing)",
 			       seconds(v->quiet_us));
+	if (v->polls)
+		mo_strs_printf(texts, n,
+			       "cards of ranks move something (RDMA, XGMI): that alone counts for "
+			       "%lld s",
+			       seconds(l->spins));
 	if (v->stopped)
 		mo_strs_printf(texts, n, "%s is stopped by a signal (T)", who);
 	else if (v->processors)

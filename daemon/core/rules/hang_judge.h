@@ -2,8 +2,9 @@
  * what stands out, and in which words. Pure: it reads the state and what beats told, and emits
  * nothing; called by hang.c.
  *
- * What moves: iterations and words of the engine; bytes into logs and files; what cards of the
- * network moved. Processors only while it imports, loads or compiles: a stuck collective spins.
+ * What moves: iterations and words of the engine; bytes into logs and files; for a while what cards
+ * of the network moved. Processors only while it imports, loads or compiles: a stuck collective
+ * spins.
  * What cannot be read is no evidence, neither for nor against; but where a rank can be read by
  * nobody it may move unseen, and the verdict is only told. */
 #pragma once
@@ -31,6 +32,7 @@ struct hang_verdict {
 	int64_t limit_us;   /* after which that is confirmed */
 	bool written, network, processors; /* kinds of evidence that nothing moves */
 	bool stopped, waits;               /* some rank's main process does */
+	bool polls;                        /* cards do move, for longer than that counts */
 	size_t unseen;                     /* ranks of which nobody tells */
 	size_t states[_HANG_STATE_N];
 	int64_t rank; /* that stands out; MO_NONE: none does */

@@ -17,6 +17,10 @@
 #define ONE_US (60 * SEC)
 /* a file system that stands for a minute, and a step behind it */
 #define ASLEEP_US (120 * SEC)
+/* Ranks of which one computes alone (an evaluation, code that is compiled anew: 8 minutes were
+ * seen) move nothing either. Who waits for it in a collective is ended by PyTorch, Megatron and
+ * DeepSpeed themselves: after 10 minutes, by default. */
+#define CARDS_US (600 * SEC)
 #define WRITTEN_US (900 * SEC)
 #define WINDOW 512                    /* steps of which the times count */
 #define GAP_MAX_US (30 * 86400 * SEC) /* no gap of a clock that jumped is longer */
@@ -74,6 +78,7 @@ static struct hang_limits fixed(int64_t us, int64_t percent)
 				     .two = 2 * suspect,
 				     .one = 2 * suspect,
 				     .asleep = 2 * suspect,
+				     .cards = 2 * suspect,
 				     .written = 2 * suspect,
 				     .slow = 2 * suspect,
 				     /* nobody compiles for longer without a line */
@@ -95,7 +100,7 @@ static struct hang_limits starting(const struct job *j, int64_t us, int64_t perc
 		return l;
 	l.spins = MO_MIN(l.spins, MO_MAX(8 * MO_MIN(took, us), 2 * l.suspect));
 	l.suspect = MO_MIN(l.suspect, MO_MAX(3 * MO_MIN(took, us), l.suspect / 3));
-	l.two = l.one = l.asleep = 2 * l.suspect;
+	l.two = l.one = l.asleep = l.cards = 2 * l.suspect;
 	return l;
 }
 
@@ -120,7 +125,10 @@ struct hang_limits hang_limits_of(const struct job *j, int64_t percent)
 	l.two = MO_MAX(MO_MAX(5 * p99, 2 * longest), TWO_US / 100 * percent);
 	l.one = MO_MAX(MO_MAX(8 * p99, 2 * longest), ONE_US / 100 * percent);
 	l.asleep = MO_MAX(l.one, ASLEEP_US / 100 * percent);
+	l.cards = MO_MAX(l.one, CARDS_US / 100 * percent);
 	l.written = MO_MAX(l.one, WRITTEN_US / 100 * percent);
 	l.slow = MO_MAX(l.one, 2 * SAVE_US / 100 * percent);
+	/* as an evaluation that is announced: what polls moves a little for ever */
+	l.spins = MO_MAX(l.one, 2 * EVAL_US / 100 * percent);
 	return l;
 }

@@ -223,6 +223,12 @@ static const struct mo_field job_fields[] = {
 	      "iterations without a sample as they came too fast; MO_NONE: none"),
 	MO_DP(job, progress, spike, "spike", MO_INT,
 	      "iteration of the newest loss that is no number or far too high; MO_NONE: none"),
+	MO_DP(job, progress, phase_of, "phase_of", MO_INT,
+	      "iteration that the save under way is of; MO_NONE: no save, or not known",
+	      .omit = true),
+	MO_DP(job, progress, phase_said, "phase_said", MO_INT,
+	      "when the phase was said, by the clock of its node, us; MO_NONE: not known",
+	      .omit = true),
 	MO_DP(job, progress, longest_start_us, "longest_start_us", MO_INT,
 	      "microseconds from its places to its first iteration, of the attempt before this one "
 	      "that took longest; MO_NONE: none got there",

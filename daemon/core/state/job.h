@@ -168,6 +168,9 @@ struct job_progress {
 	/* core time of the newest iteration that a record tells; job_progress_at() */
 	int64_t at;
 	int phase; /* of the job: enum phase */
+	/* of its newest word: the iteration that a save is of, and when it was said by the clock of
+	 * its node; MO_NONE: not known */
+	int64_t phase_of, phase_said;
 	struct sample *samples;
 	size_t n_samples;
 	struct job_shown shown;

@@ -104,6 +104,28 @@ static void on_exit_note(struct job *j, struct step *st, const struct note *n, i
 		j->failure.exit0_at = time;
 }
 
+/* of: iteration of a save. */
+static void phase_said(struct job *j, const struct note *n, int64_t of)
+{
+	j->progress.phase_of = of;
+	j->progress.phase_said = n->time;
+}
+
+/* The line of an iteration that was over when a save or an evaluation began may come behind their
+ * word, from another node: it does not end them. A save says which iteration it is of; what trains
+ * on beside one is behind that. */
+static bool before_phase(const struct job *j, const struct note *n)
+{
+	const struct job_progress *p = &j->progress;
+
+	if (p->phase != PHASE_SAVE && p->phase != PHASE_EVAL)
+		return false;
+	if (p->phase_of != MO_NONE)
+		return n->sample->iteration <= p->phase_of;
+	return n->time != MO_NONE && p->phase_said != MO_NONE &&
+	       n->time - samples_step_us(j) <= p->phase_said;
+}
+
 static void phase_set(struct job *j, int phase, int64_t time)
 {
 	if (phase == j->progress.phase)
@@ -153,7 +175,8 @@ static void on_sample(struct job *j, const struct step *st, const struct note *n
 		j->run.start_us = MO_MAX(at - j->run.placed_at, 0);
 	if (j->progress.iteration <= j->run.resume && iteration > j->run.resume)
 		checkpoint_loaded(j);
-	j->progress.phase = PHASE_TRAIN;
+	if (!before_phase(j, n))
+		j->progress.phase = PHASE_TRAIN;
 	if (ledger_category(j) < 0)
 		ledger_charge_train(j, at, from, to, explained);
 	j->progress.iteration = iteration;
@@ -178,11 +201,13 @@ static void on_current(struct job *j, struct step *st, const struct note *n, con
 	case NOTE_PHASE:
 		j->saves.n += n->phase == PHASE_SAVE && j->progress.phase != PHASE_SAVE;
 		phase_set(j, n->phase, at);
+		phase_said(j, n, MO_NONE);
 		break;
 	case NOTE_SAMPLE: on_sample(j, st, n, r->attempt, at, r->time, sample_time, highest); break;
 	case NOTE_SAVING:
 		j->saves.n += j->progress.phase != PHASE_SAVE;
 		phase_set(j, PHASE_SAVE, at);
+		phase_said(j, n, n->iteration);
 		checkpoint_note(j, n, r->time);
 		break;
 	case NOTE_CHECKPOINT:

@@ -12,7 +12,7 @@ static struct motion_reading reading(int64_t log, int64_t io, int64_t cpu)
 					.log_bytes = log,
 					.io_bytes = io,
 					.cpu_us = cpu,
-					.net_bytes = MO_NONE,
+					.net_at = MO_NONE,
 					.state = PROCESS_RUNS };
 }
 
@@ -111,6 +111,69 @@ static void what_can_be_read_again_begins_to_count(void **state)
 	assert_int_equal(told(&m).log_ms, 2000);
 }
 
+/* It is told how long ago a card moved, also where that was before anybody asked. */
+static void cards_are_known_before(void **state)
+{
+	struct motion_marks m = { 0 };
+	struct motion_reading k = reading(0, 0, 0);
+
+	k.net_at = 900 * SEC;
+	motion_take(&m, &k, 1000 * SEC);
+	assert_int_equal(told(&m).net_ms, 100000);
+	assert_int_equal(told(&m).watched_ms, 0);
+	k.net_at = 1003 * SEC; /* read in between */
+	motion_take(&m, &k, 1002 * SEC);
+	assert_int_equal(told(&m).net_ms, 0);
+}
+
+static void a_rank_moves_when_one_of_its_cards_does(void **state)
+{
+	const int64_t now = 1000 * SEC, early = 600 * SEC;
+	struct motion_card links = { now - SEC, early, false }, nic = { now - SEC, early, false };
+
+#define NET() motion_net((struct motion_card[]){ links, nic }, 2, now)
+	assert_int_equal(motion_net(NULL, 0, now), MO_NONE);
+	assert_int_equal(NET(), early);
+	links.moved_at = MO_NONE; /* it never used them */
+	assert_int_equal(NET(), early);
+	nic.moved_at = MO_NONE;
+	assert_int_equal(NET(), MO_NONE);
+	nic.moved_at = early;
+	links.read_at = MO_NONE; /* it may move by what cannot be read */
+	assert_int_equal(NET(), MO_NONE);
+	links.read_at = now - 20 * SEC; /* or is not any more: its firmware hangs */
+	assert_int_equal(NET(), MO_NONE);
+	nic.moved_at = now - 3 * SEC; /* but it moves by the other */
+	assert_int_equal(NET(), now - 3 * SEC);
+	links.read_at = now;
+	nic.shared = true; /* who moves it? */
+	assert_int_equal(NET(), MO_NONE);
+	links.moved_at = now - 2 * SEC;
+	assert_int_equal(NET(), now - 2 * SEC);
+	links.moved_at = nic.moved_at = early; /* none of both does */
+	assert_int_equal(NET(), early);
+#undef NET
+}
+
+static void cards_are_shared_by_slots(void **state)
+{
+	static char a[] = "0000:01:00.0", b[] = "0000:02:00.0", c[] = "0000:03:00.0",
+		    nic0[] = "mlx5_0", nic1[] = "mlx5_1";
+	struct gpu_slot gpus[] = {
+		{ .index = 0, .bdf = a, .nic = nic0 },
+		{ .index = 1, .bdf = b, .nic = nic0 },
+		{ .index = 2, .bdf = b, .nic = nic0 }, /* a partition of the same GPU */
+		{ .index = 3, .bdf = c, .nic = nic1 },
+	};
+	struct nodeinfo info = { .gpus = gpus, .n_gpus = ELEMENTSOF(gpus) };
+
+	assert_true(motion_shared(&info, &gpus[0], true, (int64_t[]){ 3, 1 }, 2));
+	assert_false(motion_shared(&info, &gpus[0], false, (int64_t[]){ 3, 1 }, 2));
+	assert_true(motion_shared(&info, &gpus[1], false, (int64_t[]){ 2 }, 1));
+	assert_false(motion_shared(&info, &gpus[3], true, (int64_t[]){ 0, 1, 2 }, 3));
+	assert_false(motion_shared(&info, &gpus[3], true, NULL, 0));
+}
+
 static void descendants_belong_to_their_rank(void **state)
 {
 	struct motion_process all[] = {
@@ -199,6 +262,9 @@ int main(void)
 		cmocka_unit_test(less_than_before_is_motion),
 		cmocka_unit_test(a_late_reading_begins_anew),
 		cmocka_unit_test(what_can_be_read_again_begins_to_count),
+		cmocka_unit_test(cards_are_known_before),
+		cmocka_unit_test(a_rank_moves_when_one_of_its_cards_does),
+		cmocka_unit_test(cards_are_shared_by_slots),
 		cmocka_unit_test(descendants_belong_to_their_rank),
 		T(it_looks_while_it_is_asked),
 	};

@@ -220,25 +220,72 @@ static void spinning_alone_takes_a_quarter_of_an_hour(void **state)
 	world_done(&w);
 }
 
-/* With the network it is two kinds; with what moves there it is none. */
+static void cards(struct world *w, int64_t net_at)
+{
+	struct toy_motion m = spins;
+
+	m.net_at = net_at;
+	all_ranks(w, m);
+}
+
+/* Cards that stand still say more than logs; those that move are no hang. */
 static void the_network_tells_spinning_from_computing(void **state)
 {
 	struct world w;
-	struct toy_motion m = spins;
 	int64_t id = start_fast(&w, 2, 4, "auto");
 
 	train(&w, id, 1, 25);
-	m.net_at = MOVES;
-	all_ranks(&w, m);
+	cards(&w, MOVES);
 	world_run(&w, 60 * MINUTE);
 	expect(&w, 1, 0, 0);
 	assert_int_equal(world_job(&w, id)->attempt, 1);
-	m.net_at = w.now;
-	all_ranks(&w, m);
+	cards(&w, w.now);
+	world_run(&w, 9 * MINUTE); /* code that is compiled anew */
+	expect(&w, 1, 0, 0);
 	world_run(&w, 2 * MINUTE);
 	expect(&w, 1, 1, 0);
 	assert_int_equal(world_job(&w, id)->attempt, 2);
+	assert_true(evidence_has(&w, id, "RDMA and XGMI: no card of a rank moved anything for 6"));
 	world_done(&w);
+}
+
+/* Two hours, as an evaluation that is announced. */
+static void what_polls_is_ended_in_the_end(void **state)
+{
+	struct world w;
+	int64_t id = start_fast(&w, 2, 4, "auto");
+
+	train(&w, id, 1, 25);
+	cards(&w, MOVES);
+	world_run(&w, 118 * MINUTE);
+	expect(&w, 1, 0, 0);
+	world_run(&w, 4 * MINUTE);
+	expect(&w, 1, 1, 0);
+	assert_int_equal(world_job(&w, id)->attempt, 2);
+	assert_true(evidence_has(&w, id, "cards of ranks move something"));
+	assert_false(evidence_has(&w, id, "no card of a rank"));
+	world_done(&w);
+}
+
+/* It sends by sockets, or nothing between its iterations: that its cards stand still says nothing,
+ * nor that those of one rank cannot be read. */
+static void cards_that_are_not_used_say_nothing(void **state)
+{
+	for (int i = 0; i < 2; i++) {
+		struct world w;
+		int64_t id = start_fast(&w, 2, 4, "auto"), began = w.now;
+
+		train(&w, id, 1, 100);
+		cards(&w, i ? w.now : began);
+		if (i)
+			w.toys[1].moves[1].net_at = MO_NONE;
+		world_run(&w, 14 * MINUTE);
+		expect(&w, 1, 0, 0);
+		world_run(&w, 2 * MINUTE);
+		expect(&w, 1, 1, 0);
+		assert_false(evidence_has(&w, id, "no card of a rank"));
+		world_done(&w);
+	}
 }
 
 static void compiling_may_say_nothing_for_twenty_minutes(void **state)
@@ -589,12 +636,12 @@ static void a_program_that_never_tells_is_not_ended(void **state)
 static void rank_two_lags(int64_t lag, int64_t first_rank)
 {
 	struct world w;
-	int64_t id = start(&w, 2, 4, "auto");
+	int64_t id = start_fast(&w, 2, 4, "auto");
 	struct agent_sync sync;
 
 	train(&w, id, 1, 25);
-	all_ranks(&w, (struct toy_motion){ 0, 0, MOVES, 0, PROCESS_RUNS });
-	for (int64_t i = 0; i < 60 && world_job(&w, id)->attempt == 1; i++) {
+	cards(&w, w.now);
+	for (int64_t i = 0; i < 90 && world_job(&w, id)->attempt == 1; i++) {
 		for (size_t t = 0; t < 2; t++) {
 			struct step_report *rep;
 
@@ -644,6 +691,8 @@ int main(void)
 		cmocka_unit_test(an_older_agent_kills_at_once),
 		cmocka_unit_test(spinning_alone_takes_a_quarter_of_an_hour),
 		cmocka_unit_test(the_network_tells_spinning_from_computing),
+		cmocka_unit_test(what_polls_is_ended_in_the_end),
+		cmocka_unit_test(cards_that_are_not_used_say_nothing),
 		cmocka_unit_test(compiling_may_say_nothing_for_twenty_minutes),
 		cmocka_unit_test(a_start_is_known_by_those_before),
 		cmocka_unit_test(another_node_may_compile_again),

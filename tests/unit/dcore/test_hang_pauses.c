@@ -72,6 +72,70 @@ static void lines_that_come_together(void **state)
 	world_done(&w);
 }
 
+static void line(struct world *w, int64_t id, int64_t iteration, int64_t time)
+{
+	struct toy_step *s = world_toy_step(w, 1, id);
+
+	world_iteration(w, 1, id, iteration);
+	s->notes[s->n_notes - 1].time = time;
+	world_run(w, S);
+}
+
+/* Rank 0 says what the job does now, the last rank prints iterations: on two nodes, whose beats
+ * pass each other. */
+static void a_line_that_comes_behind_the_word(int kind, int phase)
+{
+	struct world w;
+	int64_t id = start(&w, 100), said;
+	struct note *n;
+
+	for (int64_t i = 1; i <= 25; i++)
+		line(&w, id, i, w.now);
+	said = w.now;
+	n = world_note(&w, 0, id, kind);
+	n->time = said;
+	n->phase = phase;
+	n->iteration = kind == NOTE_SAVING ? 26 : MO_NONE;
+	world_run(&w, S);
+	line(&w, id, 26, said - S / 100);
+	assert_int_equal(world_job(&w, id)->progress.iteration, 26);
+	all_ranks(&w, (struct toy_motion){ 0, 0, w.now, MO_NONE, PROCESS_RUNS });
+	world_run(&w, 29 * 60 * S);
+	assert_int_equal(world_events(&w, "hang.suspected"), 0);
+	line(&w, id, 27, w.now);
+	assert_int_equal(world_job(&w, id)->progress.phase, PHASE_TRAIN);
+	world_done(&w);
+}
+
+static void a_line_that_comes_behind_the_save(void **state)
+{
+	a_line_that_comes_behind_the_word(NOTE_SAVING, PHASE_NONE);
+}
+
+static void a_line_that_comes_behind_the_evaluation(void **state)
+{
+	a_line_that_comes_behind_the_word(NOTE_PHASE, PHASE_EVAL);
+}
+
+/* What trains on beside a save is behind it. */
+static void a_save_beside_the_steps(void **state)
+{
+	struct world w;
+	int64_t id = start(&w, 100), said;
+	struct note *n;
+
+	for (int64_t i = 1; i <= 25; i++)
+		line(&w, id, i, w.now);
+	said = w.now;
+	n = world_note(&w, 0, id, NOTE_SAVING);
+	n->time = said;
+	n->iteration = 25;
+	world_run(&w, S);
+	line(&w, id, 26, said + S / 10);
+	assert_int_equal(world_job(&w, id)->progress.phase, PHASE_TRAIN);
+	world_done(&w);
+}
+
 /* A tenth of the times: nothing but processors for 24 minutes. Then who sleeps stands out. */
 static void a_start_that_spins_for_ever(void **state)
 {
@@ -93,6 +157,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_sleep_for_a_minute),
 		cmocka_unit_test(lines_that_come_together),
+		cmocka_unit_test(a_line_that_comes_behind_the_save),
+		cmocka_unit_test(a_line_that_comes_behind_the_evaluation),
+		cmocka_unit_test(a_save_beside_the_steps),
 		cmocka_unit_test(a_start_that_spins_for_ever),
 	};
 

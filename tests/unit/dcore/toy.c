@@ -222,6 +222,12 @@ static int64_t motion_age_ms(const struct world *w, const struct toy *t, int64_t
 				 : MO_MIN(MO_MAX(w->now - at, 0), w->now - t->watched_since) / 1000;
 }
 
+/* Cards are read before anybody asks, too. */
+static int64_t net_age_ms(const struct world *w, int64_t at)
+{
+	return at == MO_NONE ? MO_NONE : MO_MAX(w->now - MO_MIN(at, w->now), 0) / 1000;
+}
+
 void toy_tell_motion(const struct world *w, const struct toy *t, struct agent_sync *sync)
 {
 	sync->motion = t->tells_motion;
@@ -239,7 +245,7 @@ void toy_tell_motion(const struct world *w, const struct toy *t, struct agent_sy
 			m->log_ms = motion_age_ms(w, t, from->log_at);
 			m->io_ms = motion_age_ms(w, t, from->io_at);
 			m->cpu_ms = motion_age_ms(w, t, from->cpu_at);
-			m->net_ms = motion_age_ms(w, t, from->net_at);
+			m->net_ms = net_age_ms(w, from->net_at);
 			m->state = from->state;
 		}
 }
