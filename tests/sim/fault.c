@@ -357,6 +357,7 @@ void fault_repair(struct sim *s)
 void fault_heal(struct sim *s)
 {
 	s->faults = false;
+	control_spare(s);
 	s->ctl.wall_ahead = 0;
 	s->ctl.synced = true;
 	for (int n = 0; n < NODES; n++) {

@@ -1,8 +1,6 @@
-/* See moed.h. One controller at a time: its process is what the timers, the turn and the descriptors
- * of this file and of the disk belong to. */
+/* See moed.h: the process, its directory, the way of messages. One controller at a time. */
 #include "tests/sim/moed.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <sqlite3.h>
 #include <stdarg.h>
@@ -13,34 +11,17 @@
 #include "daemon/agent_answer.h"
 #include "daemon/agent_message.h"
 #include "daemon/begin.h"
-#include "daemon/child.h"
 #include "daemon/core/state/incarnation.h"
 #include "daemon/journal.h"
 #include "daemon/journal_replay.h"
 #include "daemon/turn.h"
-#include "lib/base/chance.h"
-#include "lib/loop/loop.h"
 #include "lib/model/orders.h"
 #include "lib/wire/encode.h"
 #include "tests/unit/seams/world.h"
 
 #define DIR "/var/lib/moe"
-#define BOOTED (100 * S) /* for so long, at its machine's start */
 
-struct mo_timer {
-	void (*fn)(void *arg);
-	void *arg;
-	bool used;
-	int64_t moved; /* so often */
-};
-struct mo_turn {
-	void (*fn)(void *arg);
-	void *arg;
-};
 static struct sim *sim;
-static struct mo_timer timers[32];
-static struct mo_turn turn;
-static bool ended;
 static struct manager manager;
 static bool is_open;
 static char *token;
@@ -51,187 +32,6 @@ static struct options options;
 struct manager *moed(void)
 {
 	return is_open ? &manager : NULL;
-}
-
-/* ---- lib/base/clock.h, lib/base/chance.h ---- */
-
-int64_t moed_boot_us(const struct sim *s)
-{
-	return s->now - s->ctl.boot_at + BOOTED;
-}
-
-int64_t mo_clock_boot_us(void)
-{
-	return moed_boot_us(sim);
-}
-
-int64_t mo_clock_mono_ns(void)
-{
-	return mo_clock_boot_us() * 1000;
-}
-
-int64_t mo_clock_wall_us(void)
-{
-	return wall_now(sim);
-}
-
-/* Nothing costs anything here. */
-int64_t mo_clock_thread_ns(void)
-{
-	return 0;
-}
-
-bool mo_clock_synced(void)
-{
-	return sim->ctl.synced;
-}
-
-void mo_clock_rest_ms(int ms) {}
-
-bool mo_clock_rest_unless(int fd, int ms)
-{
-	return true;
-}
-
-int mo_random(void *data, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		((unsigned char *)data)[i] = (unsigned char)sim_random(sim);
-	return 0;
-}
-
-/* ---- lib/loop/loop.h ---- */
-
-int mo_loop_run(sd_event *loop, int64_t *longest_ns)
-{
-	abort();
-}
-
-void mo_loop_end(sd_event *loop, int code)
-{
-	ended = true;
-}
-
-void mo_loop_notify(const char *state) {}
-
-int mo_timer_new(sd_event *loop, void (*fn)(void *arg), void *arg, struct mo_timer **ret)
-{
-	for (size_t i = 0; i < ELEMENTSOF(timers); i++)
-		if (!timers[i].used) {
-			timers[i] = (struct mo_timer){ fn, arg, true, timers[i].moved };
-			*ret = &timers[i];
-			return 0;
-		}
-	return -EMFILE;
-}
-
-void mo_timer_at(struct mo_timer *t, int64_t boot_us)
-{
-	t->moved++;
-	if (boot_us != INT64_MAX)
-		sim_at(sim, boot_us + sim->ctl.boot_at - BOOTED, K_TIMER, sim->ctl.instance,
-		       t->moved, t, NULL);
-}
-
-void mo_timer_in(struct mo_timer *t, int64_t us)
-{
-	mo_timer_at(t, us == INT64_MAX ? us : mo_clock_boot_us() + us);
-}
-
-struct mo_timer *mo_timer_free(struct mo_timer *t)
-{
-	if (t) {
-		t->used = false;
-		t->moved++;
-	}
-	return NULL;
-}
-
-int mo_turn_new(sd_event *loop, void (*fn)(void *arg), void *arg, struct mo_turn **ret)
-{
-	turn = (struct mo_turn){ fn, arg };
-	*ret = &turn;
-	return 0;
-}
-
-void mo_turn_wait(struct mo_turn *t, int64_t us) {}
-
-void mo_turn_arm(struct mo_turn *t)
-{
-	if (!sim->ctl.turn_due)
-		sim_at(sim, sim->now + 100, K_TURN, sim->ctl.instance, 0, NULL, NULL);
-	sim->ctl.turn_due = true;
-}
-
-void mo_turn_now(struct mo_turn *t)
-{
-	t->fn(t->arg);
-}
-
-struct mo_turn *mo_turn_free(struct mo_turn *t)
-{
-	return NULL;
-}
-
-void moed_timer(struct sim *s, const struct queued *e)
-{
-	struct mo_timer *t = e->p;
-
-	if (t->used && t->moved == e->b)
-		t->fn(t->arg);
-}
-
-void moed_turn(struct sim *s)
-{
-	s->ctl.turn_due = false;
-	turn.fn(turn.arg);
-}
-
-/* ---- daemon/child.h: it works at once, and its end is told a little later ---- */
-
-struct child {
-	child_ended ended;
-	void *arg;
-	int error;
-	struct mo_timer *timer;
-};
-
-static void on_child(void *arg)
-{
-	struct child *c = arg;
-	child_ended fn = c->ended;
-	void *to = c->arg;
-	int error = c->error;
-
-	child_free(c);
-	fn(to, error, false);
-}
-
-int child_start(sd_event *loop, int (*work)(void *arg), child_ended fn, void *arg,
-		struct child **ret)
-{
-	struct child *c = mo_alloc(sizeof(*c));
-
-	c->ended = fn;
-	c->arg = arg;
-	c->error = -work(arg);
-	mo_timer_new(loop, on_child, c, &c->timer);
-	mo_timer_in(c->timer, sim_between(sim, MS, 3 * S));
-	*ret = c;
-	return 0;
-}
-
-void child_kill(struct child *c)
-{
-	abort(); /* none is late */
-}
-
-struct child *child_free(struct child *c)
-{
-	if (c)
-		mo_timer_free(c->timer);
-	free(c);
-	return NULL;
 }
 
 /* ---- the way of messages ---- */
@@ -274,13 +74,12 @@ size_t moed_said(struct said **ret)
 
 static void from_agent(struct message *m)
 {
-	static const enum agent_word words[] = { [M_HELLO] = AGENT_HELLO,
-						 [M_SYNC] = AGENT_SYNC,
-						 [M_URGENT] = AGENT_URGENT };
-	struct agent_message msg = { .request = m->request,
-				     .token_id = token,
-				     .user = "agent",
-				     .address = "" };
+	static const enum agent_word words[] = {
+		[M_HELLO] = AGENT_HELLO, [M_SYNC] = AGENT_SYNC, [M_URGENT] = AGENT_URGENT
+	};
+	struct agent_message msg = {
+		.request = m->request, .token_id = token, .user = "agent", .address = ""
+	};
 	_cleanup_(mo_buf_done) struct mo_buf body = { 0 };
 
 	if (m->sync)
@@ -300,7 +99,7 @@ static void from_person(struct sim *s, const struct message *m)
 	struct input *in = input_new(0, NULL);
 
 	in->of_agent = true;
-	control_op(s, m->op, &in->core);
+	request_input(s, m->op, &in->core);
 	in->core.request = m->request;
 	input_push(&manager, in);
 }
@@ -362,6 +161,7 @@ void moed_begin(struct sim *s, const struct core *restored)
 	int64_t bytes;
 
 	sim = s;
+	seams_begin(s);
 	seam_remove(DIR);
 	seam_vfs();
 	sqlite3_randomness(0, NULL);
@@ -401,14 +201,11 @@ bool moed_open(struct sim *s)
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 
 	sim = s;
-	ended = false;
-	for (size_t i = 0; i < ELEMENTSOF(timers); i++)
-		mo_timer_free(&timers[i]);
+	seams_begin(s);
 	set_options(s);
 	_cleanup_(mo_freep) char *boot =
 		mo_printf("controller-boot-%lld\n", (long long)s->ctl.boot);
 	seam_put("/proc/sys/kernel/random/boot_id", boot);
-	s->ctl.turn_due = false;
 	int r = manager_open(&manager, NULL, &options, &err);
 	is_open = true;
 	if (r < 0 && !seam_dead())
@@ -435,7 +232,7 @@ void moed_close(struct sim *s, bool power)
 
 bool moed_ended(void)
 {
-	return ended || seam_dead();
+	return seams_ended() || seam_dead();
 }
 
 void moed_done(void)

@@ -1,11 +1,13 @@
-/* The simulator: the production cores (daemon/core, agent/core) in virtual time, on 64 nodes with a
- * network, disks, processes and people that fail. It knows the truth (which process lives, which
- * checkpoint is whole) that the cores can only infer, and holds them to the invariants of check.c
- * after every step. One seed = one run, the same every time. Files: main (options, summary), world
- * (clock, queue, chance, counts), control (moed's shell: turns, store, crashes), node (agent's
- * shell and disk), stepd (supervisor's shell and its processes), train (what the ranks do), engine
- * (beside their steps), user (people), fault (what breaks), check (invariants), history (what
- * leaves by its age). */
+/* The simulator: production's controller (daemon, its store on a disk that forgets) and the cores of
+ * production's agents (agent/core) in virtual time, on 64 nodes with a network, disks, processes
+ * and people that fail. It knows the truth (which process lives, which checkpoint is whole) that
+ * they can only infer, and holds them to the invariants of check.c after every step. One seed = one
+ * run, the same every time. Files: main (options, summary), states (docs/states.md), world (clock,
+ * queue, chance, counts), control (who waits for the controller, its crashes, what it stored), moed
+ * and seams (what is about it), wall (its clocks), past (backups), node (agent's shell and disk),
+ * stepd (supervisor's shell and its processes), outside (their machine), train (what the ranks do),
+ * engine (beside their steps), user and request (people), fault (what breaks), check (invariants),
+ * history (what leaves by its age). */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -431,9 +433,9 @@ void control_message(struct sim *s, struct message *m); /* arrived; takes it */
 void control_turn(struct sim *s, const struct queued *e);
 void control_timer(struct sim *s, const struct queued *e);
 bool control_asked(const struct sim *s, int64_t request); /* it has not answered that yet */
-void control_op(struct sim *s, const struct op *op, struct core_input *in);
 void message_free(struct message *m);
 void answer_free(struct answer *a);
+void control_spare(struct sim *s); /* it does not die any more within what it does */
 void control_free(struct sim *s);
 
 /* node.c */
@@ -511,6 +513,9 @@ int64_t engine_evaluation(struct sim *s, struct attempt *a);
 double engine_step(struct sim *s, bool may_stand_out);
 void engine_motion(const struct sim *s, const struct attempt *a, struct motion_reading *r);
 
+/* request.c */
+void request_input(struct sim *s, const struct op *op, struct core_input *in);
+
 /* user.c */
 void user_act(struct sim *s);
 void user_retry(struct sim *s, struct op *op);
@@ -518,6 +523,9 @@ void user_answer(struct sim *s, struct op *op, int status, int64_t job);
 void user_resolve(struct sim *s, int node, int64_t job, int64_t attempt, const char *how);
 /* at the end: undrains, decides what waits for a person */
 void user_settle(struct sim *s);
+
+/* states.c */
+void states_print(void);
 
 /* fault.c */
 void fault_happen(struct sim *s);

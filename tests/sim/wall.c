@@ -40,10 +40,9 @@ void wall_start(struct sim *s, bool other_machine)
 	 * is another boot's. */
 	if (!mo_streq(st->clock_boot_id, id))
 		s->ctl.synced = s->ctl.synced && s->ctl.wall_ahead == 0;
-	struct clock_reading r = { .wall = wall_now(s),
-				   .boot = moed_boot_us(s),
-				   .boot_id = id,
-				   .synced = s->ctl.synced };
+	struct clock_reading r = {
+		.wall = wall_now(s), .boot = moed_boot_us(s), .boot_id = id, .synced = s->ctl.synced
+	};
 	clock_at_start(st, &r, &w);
 	s->ctl.blurred |= w.verdict != CLOCK_RIGHT; /* the time that it was away may count or not */
 	if (w.verdict == CLOCK_RIGHT && s->ctl.skew)
@@ -57,7 +56,8 @@ void wall_start(struct sim *s, bool other_machine)
 
 void wall_look(struct sim *s)
 {
-	int64_t skew = manager_now(moed()) - s->now;
+	const struct mo_coretime *t = &moed()->time;
+	int64_t skew = t->base_us - t->boot0_us + moed_boot_us(s) - s->now;
 
 	s->fault_counts[F_CLOCK_MOVED] += skew != s->ctl.skew;
 	s->fault_counts[F_CLOCK_HELD] += moed()->clock_reported && !s->ctl.held;
