@@ -1,4 +1,4 @@
-# The simulator: make sim SEED=n (one run; STEPS=1 shows every step), make sim-many SEEDS=1-200
+# The simulator: make sim SEED=n (one run; STEPS=1 shows every step), make sim-many SEEDS=1-300
 # (fails when a fault or a transition never happened)
 # (its controller is production's; the seams are its own, the disk that of tests/unit/seams)
 SIM_SRC := $(wildcard tests/sim/*.c) tests/unit/asserting.c tests/hangs/recorded.c \
@@ -10,7 +10,7 @@ $(BUILD)/sim: $(call obj,$(SIM_SRC)) $(call lib,$(ROOMS_moed))
 		$(call lib,$(ROOMS_moed)) -Wl,--end-group -lcmocka $(LIBS_moed)
 
 SEED ?= 1
-SEEDS ?= 1-200
+SEEDS ?= 1-300
 .PHONY: sim sim-many
 sim: $(BUILD)/sim
 	@$(BUILD)/sim --seed $(SEED) $(if $(STEPS),--steps)
