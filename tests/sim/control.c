@@ -218,7 +218,8 @@ static int on_stored(void *arg, int64_t seq, const char *text, size_t n)
 	return 0;
 }
 
-/* How many records there were that the shadow had not. */
+/* How many records there were that the shadow had not. A disk of which one bit is another may say
+ * nothing any more, but never less. */
 static size_t take_stored(struct sim *s)
 {
 	struct stored to = { .sim = s };
@@ -229,7 +230,8 @@ static size_t take_stored(struct sim *s)
 			      (long long)s->ctl.seq, (long long)last);
 	if (last == s->ctl.seq)
 		return 0;
-	if (store_read_raw(moed()->store, s->ctl.seq + 1, on_stored, &to, NULL) < 0)
+	if (store_read_raw(moed()->store, s->ctl.seq + 1, on_stored, &to, NULL) < 0 &&
+	    !s->ctl.flipped)
 		sim_violation(s, "what was stored cannot be read");
 	check_records(s, &to.out);
 	size_t n = to.out.n_records;
@@ -239,18 +241,22 @@ static size_t take_stored(struct sim *s)
 
 /* ---- its life ---- */
 
-/* Its requests are open, and what it has not said yet is never said. */
+/* Its requests are open, and what it has not said yet is never said. Of its disk one bit may be
+ * another from then on, but not when it lost power too: by what it knows a log that ends too early
+ * (lib/store/log_whole.h) is not synced. */
 static void die(struct sim *s, int64_t down_us)
 {
 	struct asked *open = TAKE_PTR(s->ctl.asked);
 	size_t n = s->ctl.n_asked;
 
 	sim_trace(s, "controller dies for %lld ms", (long long)(down_us / MS));
-	s->ctl.dark = sim_fault(s, F_CONTROLLER_HOST, 0.15);
+	s->ctl.dark = !s->ctl.flipped && sim_fault(s, F_CONTROLLER_HOST, 0.15);
 	s->ctl.up = false;
 	s->ctl.core = NULL;
 	s->ctl.n_asked = 0;
 	moed_close(s, s->ctl.dark);
+	if (s->n_backups && !s->ctl.dark && !s->ctl.restoring && sim_fault(s, F_BIT_FLIPPED, 0.05))
+		s->ctl.flipped |= moed_flip(s);
 	for (size_t i = 0; i < n; i++)
 		broken(s, &open[i]);
 	free(open);
@@ -265,6 +271,14 @@ void control_crash(struct sim *s, int64_t down_us)
 	die(s, down_us);
 }
 
+/* Of a flipped bit it says so and ends: who reads that puts the newest backup back. */
+static void refuse(struct sim *s)
+{
+	s->fault_counts[F_BIT_TOLD]++;
+	past_newest(s);
+	die(s, sim_between(s, S, 20 * S));
+}
+
 /* After anything that it did. */
 static void look(struct sim *s)
 {
@@ -277,7 +291,9 @@ static void look(struct sim *s)
 		free(list[i].text);
 	}
 	free(list);
-	if (died) {
+	if (died && s->ctl.flipped && !seam_dead()) {
+		refuse(s);
+	} else if (died) {
 		s->fault_counts[n_said     ? F_CRASH_BETWEEN_REPLIES
 				: n_stored ? F_CRASH_BEFORE_REPLY
 					   : F_CRASH_BEFORE_STORE]++;
@@ -306,8 +322,18 @@ void control_start(struct sim *s)
 	wall_start(s, other_machine);
 	sim_trace(s, "controller starts");
 	check_promises(s);
-	moed_open(s);
+	if (s->faults && sim_chance(s, 0.05))
+		seam_crash_after(1 + sim_random(s) % CHANGES);
+	bool opened = moed_open(s);
 	s->ctl.core = moed()->core;
+	s->fault_counts[F_CRASH_STARTING] += seam_dead();
+	if (!opened) {
+		if (seam_dead())
+			die(s, sim_between(s, 50 * MS, 12 * S));
+		else
+			refuse(s);
+		return;
+	}
 	look(s);
 	if (s->ctl.up)
 		check_equal(s);

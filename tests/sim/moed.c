@@ -208,8 +208,10 @@ bool moed_open(struct sim *s)
 	seam_put("/proc/sys/kernel/random/boot_id", boot);
 	int r = manager_open(&manager, NULL, &options, &err);
 	is_open = true;
-	if (r < 0 && !seam_dead())
+	if (r < 0 && !seam_dead() && !s->ctl.flipped)
 		sim_violation(s, "the controller does not start: %s", mo_error_text(&err, r));
+	if (r < 0)
+		sim_trace(s, "the controller does not start: %s", mo_error_text(&err, r));
 	if (r >= 0) {
 		turn_pulse(&manager);
 		find_token();
@@ -228,6 +230,14 @@ void moed_close(struct sim *s, bool power)
 	seam_alive();
 	if (power)
 		seam_power_loss(1 + sim_random(s) % 1000000);
+}
+
+bool moed_flip(struct sim *s)
+{
+	_cleanup_(mo_freep) char *where = seam_rot(DIR, sim_random(s));
+
+	sim_trace(s, "a bit flips in %s", where ? where : "nothing");
+	return where != NULL;
 }
 
 bool moed_ended(void)

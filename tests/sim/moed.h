@@ -23,6 +23,8 @@ bool moed_ended(void);
 void moed_done(void); /* with all that it stored */
 /* It is gone without a word; power: its machine too. */
 void moed_close(struct sim *s, bool power);
+/* One bit of its state's directory is another from now on; false: there is none. */
+bool moed_flip(struct sim *s);
 /* The directory of its state is as --init makes it, or as --restore makes it of that state. */
 void moed_begin(struct sim *s, const struct core *restored);
 /* A message of an agent or a person reaches it; what it says is sent by moed_said(). */

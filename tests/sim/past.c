@@ -152,6 +152,12 @@ static void count_unknown(struct sim *s)
 	}
 }
 
+void past_newest(struct sim *s)
+{
+	s->n_restores++;
+	s->ctl.restoring = s->backups[s->n_backups - 1];
+}
+
 /* The state as a new controller reads it, and the truth that it can be held to. */
 void past_restore(struct sim *s)
 {
@@ -163,6 +169,7 @@ void past_restore(struct sim *s)
 	if (!b)
 		return;
 	s->ctl.restoring = NULL;
+	s->ctl.flipped = false;
 	/* who restores looks at the clock: nodes obey no incarnation before the one that they know */
 	s->ctl.wall_ahead = 0;
 	sim_trace(s, "the state of %.3f is put back", (double)b->at / 1e6);

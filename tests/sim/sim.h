@@ -47,6 +47,7 @@ enum fault {
 	F_CRASH_BEFORE_STORE,
 	F_CRASH_BEFORE_REPLY,
 	F_CRASH_BETWEEN_REPLIES,
+	F_CRASH_STARTING,
 	F_AGENT_BETWEEN_EFFECTS,
 	F_STEPD_BETWEEN_EFFECTS,
 	F_LOSE_REQUEST,
@@ -88,6 +89,8 @@ enum fault {
 	F_BACKUP,
 	F_RESTORE,
 	F_RESTORE_AGAIN,
+	F_BIT_FLIPPED,
+	F_BIT_TOLD,
 	F_ADOPTED,
 	F_UNKNOWN_JOB,
 	F_UNKNOWN_ATTEMPT,
@@ -378,6 +381,7 @@ struct control {
 	 * then */
 	int64_t skew, wall_ahead, wall_was, boot, boot_at;
 	bool synced, blurred, held;
+	bool flipped;             /* a bit of its disk is another than it wrote */
 	struct backup *restoring; /* what its next start begins with, NULL its own */
 	struct asked *asked;
 	size_t n_asked; /* messages that it has not answered */
@@ -546,6 +550,7 @@ void wall_check(struct sim *s, const struct record *r);
 /* past.c */
 void past_backup(struct sim *s);
 bool past_lose(struct sim *s);
+void past_newest(struct sim *s); /* is put back at its next start */
 void past_restore(struct sim *s);
 int64_t past_known_live(const struct sim *s, const struct job *j);
 void past_check_order(struct sim *s, struct simstep *st);
