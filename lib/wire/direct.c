@@ -2,7 +2,6 @@
 #include "lib/wire/direct.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/assert.h"
@@ -93,8 +92,7 @@ static bool real(struct reader *r, double *ret)
 	memcpy(copy, r->at, n);
 	copy[n] = '\0';
 	r->at += n;
-	*ret = strtod(copy, NULL);
-	return isfinite(*ret);
+	return mo_parse_double(copy, ret) >= 0 && isfinite(*ret);
 }
 
 static bool boolean(struct reader *r, bool *ret)

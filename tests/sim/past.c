@@ -170,7 +170,8 @@ void past_restore(struct sim *s)
 		return;
 	s->ctl.restoring = NULL;
 	s->ctl.flipped = false;
-	/* who restores looks at the clock: nodes obey no incarnation before the one that they know */
+	/* who restores looks at the clock: nodes obey no incarnation before the one that they
+	 * know */
 	s->ctl.wall_ahead = 0;
 	sim_trace(s, "the state of %.3f is put back", (double)b->at / 1e6);
 	s->ctl.skew = b->skew;

@@ -1,5 +1,5 @@
-/* The simulator: production's controller (daemon, its store on a disk that forgets) and the cores of
- * production's agents (agent/core) in virtual time, on 64 nodes with a network, disks, processes
+/* The simulator: production's controller (daemon, its store on a disk that forgets) and the cores
+ * of production's agents (agent/core) in virtual time, on 64 nodes with a network, disks, processes
  * and people that fail. It knows the truth (which process lives, which checkpoint is whole) that
  * they can only infer, and holds them to the invariants of check.c after every step. One seed = one
  * run, the same every time. Files: main (options, summary), states (docs/states.md), world (clock,
