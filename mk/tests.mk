@@ -106,8 +106,7 @@ check: deps-test
 
 # make san: everything again under AddressSanitizer, UndefinedBehaviorSanitizer and LeakSanitizer:
 # unit tests and the simulator.
-# A seed takes three times as long as plain (0.7 s of one core against
-# 0.2 s): half of the plain run's, which still holds every fault and transition.
+# A seed takes some times as long as plain: a third of the plain run's.
 SAN_FLAGS := SAN=address,undefined BUILD=build-san
 SAN_SEEDS ?= 1-100
 .PHONY: san vg

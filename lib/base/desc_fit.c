@@ -15,6 +15,14 @@
 #define AT(type, obj, f) ((type *)((char *)(obj) + (f)->offset))
 #define COUNT(obj, f) (*(size_t *)((char *)(obj) + (f)->count_offset))
 
+/* Where we are, a chain on the stack from the innermost place outwards; name NULL: element [index].
+ * Most is fit, and no path is ever written. */
+struct place {
+	const struct place *outer;
+	const char *name;
+	size_t index;
+};
+
 /* mend: change it; else path gets the first place, and why holds what is wrong there. */
 struct fit {
 	bool mend;
@@ -22,7 +30,27 @@ struct fit {
 	const char *why;
 };
 
-static bool object(struct fit *fit, const struct mo_desc *d, void *obj);
+static bool object(struct fit *fit, const struct mo_desc *d, const struct place *p, void *obj);
+
+static void place_print(const struct place *p, struct mo_buf *b)
+{
+	if (!p)
+		return;
+	place_print(p->outer, b);
+	if (p->name)
+		mo_buf_printf(b, "%s%s", b->len ? "." : "", p->name);
+	else
+		mo_buf_printf(b, "[%zu]", p->index);
+}
+
+/* true: it was made fit. */
+static bool unfit(struct fit *fit, const struct place *p, const char *why)
+{
+	if (!fit->mend)
+		place_print(p, &fit->path);
+	fit->why = why;
+	return fit->mend;
+}
 
 static bool bounded(const struct mo_field *f)
 {
@@ -30,97 +58,89 @@ static bool bounded(const struct mo_field *f)
 }
 
 /* true: it is fit, or was made so. */
-static bool number(struct fit *fit, const struct mo_field *f, int64_t *v)
+static bool number(struct fit *fit, const struct mo_field *f, const struct place *p, int64_t *v)
 {
 	int64_t least = f->kind == MO_TIME ? 0 : -MO_FIT_INT,
 		most = f->kind == MO_TIME ? MO_TIME_MOST : MO_FIT_INT;
+	bool none = *v == MO_NONE;
 
 	mo_assert(f->least <= f->most);
 	if (bounded(f)) {
 		least = f->least;
 		most = f->most;
 	}
-	if (*v == MO_NONE ? !f->needed || fit->mend : *v >= least && *v <= most)
+	if (none ? !f->needed || fit->mend : *v >= least && *v <= most)
 		return true;
-	fit->why = *v == MO_NONE ? "is missing" : "is out of range";
 	if (fit->mend)
 		*v = MO_NONE;
-	return fit->mend;
+	return unfit(fit, p, none ? "is missing" : "is out of range");
 }
 
 /* Loss and its kind may be anything, NaN too; a real with bounds is a number within them. */
-static bool real(struct fit *fit, const struct mo_field *f, double *v)
+static bool real(struct fit *fit, const struct mo_field *f, const struct place *p, double *v)
 {
 	mo_assert(f->kind == MO_REAL && f->least <= f->most);
 	if (*v == MO_NONE_F || !bounded(f) || (*v >= (double)f->least && *v <= (double)f->most))
 		return true;
-	fit->why = "is out of range";
 	if (fit->mend)
 		*v = MO_NONE_F;
-	return fit->mend;
+	return unfit(fit, p, "is out of range");
 }
 
-static bool text(struct fit *fit, const struct mo_field *f, char *s)
+static bool text(struct fit *fit, const struct mo_field *f, const struct place *p, char *s)
 {
 	size_t most = (size_t)(f->most ? f->most : MO_FIT_BYTES);
 
 	if (!s || strnlen(s, most + 1) <= most)
 		return true;
-	fit->why = "is too long";
 	if (fit->mend)
 		s[mo_utf8_cut(s, most)] = 0;
-	return fit->mend;
+	return unfit(fit, p, "is too long");
 }
 
 /* Whoever reads a list of texts counts on each. */
-static bool line(struct fit *fit, const struct mo_field *f, char **s)
+static bool line(struct fit *fit, const struct mo_field *f, const struct place *p, char **s)
 {
 	if (*s)
-		return text(fit, f, *s);
-	fit->why = "is missing";
+		return text(fit, f, p, *s);
 	if (fit->mend)
 		*s = mo_strdup("");
-	return fit->mend;
+	return unfit(fit, p, "is missing");
 }
 
-static bool element(struct fit *fit, const struct mo_field *f, void *obj, size_t i)
+static bool element(struct fit *fit, const struct mo_field *f, const struct place *p, void *obj,
+		    size_t i)
 {
 	mo_assert(i < *(const size_t *)((const char *)obj + f->count_offset));
 	if (f->kind == MO_VEC)
-		return object(fit, f->sub, mo_vec_element(f, obj, i));
+		return object(fit, f->sub, p, mo_vec_element(f, obj, i));
 	if (f->kind == MO_STRS)
-		return line(fit, f, &(*AT(char **, obj, f))[i]);
-	return number(fit, f, &(*AT(int64_t *, obj, f))[i]);
+		return line(fit, f, p, &(*AT(char **, obj, f))[i]);
+	return number(fit, f, p, &(*AT(int64_t *, obj, f))[i]);
 }
 
-static bool list(struct fit *fit, const struct mo_field *f, void *obj)
+static bool list(struct fit *fit, const struct mo_field *f, const struct place *p, void *obj)
 {
-	size_t mark = fit->path.len;
-
-	for (size_t i = 0; i < COUNT(obj, f); i++) {
-		if (!fit->mend)
-			mo_buf_printf(&fit->path, "[%zu]", i);
-		if (!element(fit, f, obj, i))
+	for (size_t i = 0; i < COUNT(obj, f); i++)
+		if (!element(fit, f, &(struct place){ p, NULL, i }, obj, i))
 			return false;
-		fit->path.len = mark;
-	}
 	return true;
 }
 
-static bool field(struct fit *fit, const struct mo_field *f, void *obj)
+static bool field(struct fit *fit, const struct mo_field *f, const struct place *p, void *obj)
 {
 	switch (f->kind) {
 	case MO_INT:
 	case MO_ID:
-	case MO_TIME: return number(fit, f, AT(int64_t, obj, f));
+	case MO_TIME: return number(fit, f, p, AT(int64_t, obj, f));
 	case MO_STR:
-	case MO_RAWJSON: return text(fit, f, *AT(char *, obj, f));
-	case MO_STRUCT: return object(fit, f->sub, AT(void, obj, f));
-	case MO_OPT: return !*AT(void *, obj, f) || object(fit, f->sub, *AT(void *, obj, f));
+	case MO_RAWJSON: return text(fit, f, p, *AT(char *, obj, f));
+	case MO_STRUCT: return object(fit, f->sub, p, AT(void, obj, f));
+	case MO_OPT: return !*AT(void *, obj, f) || object(fit, f->sub, p, *AT(void *, obj, f));
 	case MO_VEC:
 	case MO_STRS:
-	case MO_INTS: return list(fit, f, obj);
-	case MO_REAL: return real(fit, f, AT(double, obj, f));
+	case MO_INTS: return list(fit, f, p, obj);
+	case MO_REAL: return real(fit, f, p, AT(double, obj, f));
 	case MO_BOOL:
 	case MO_TRI:
 	case MO_ENUM: break;
@@ -128,16 +148,13 @@ static bool field(struct fit *fit, const struct mo_field *f, void *obj)
 	return true;
 }
 
-static bool object(struct fit *fit, const struct mo_desc *d, void *obj)
+static bool object(struct fit *fit, const struct mo_desc *d, const struct place *p, void *obj)
 {
-	size_t mark = fit->path.len;
-
 	for (size_t i = 0; i < d->n_fields; i++) {
-		if (!fit->mend)
-			mo_buf_printf(&fit->path, "%s%s", mark ? "." : "", d->fields[i].name);
-		if (!field(fit, &d->fields[i], obj))
+		const struct mo_field *f = &d->fields[i];
+
+		if (!field(fit, f, &(struct place){ p, f->name, 0 }, obj))
 			return false;
-		fit->path.len = mark;
 	}
 	return true;
 }
@@ -146,7 +163,7 @@ void mo_desc_fit(const struct mo_desc *d, void *obj)
 {
 	struct fit fit = { .mend = true };
 
-	(void)object(&fit, d, obj);
+	(void)object(&fit, d, NULL, obj);
 }
 
 char *mo_desc_unfit(const struct mo_desc *d, const void *obj)
@@ -155,7 +172,7 @@ char *mo_desc_unfit(const struct mo_desc *d, const void *obj)
 	char *place = NULL;
 
 	/* nothing is changed without mend */
-	if (!object(&fit, d, (void *)obj))
+	if (!object(&fit, d, NULL, (void *)obj))
 		place = mo_printf("%s: %s", fit.path.data, fit.why);
 	mo_buf_done(&fit.path);
 	return place;

@@ -32,7 +32,7 @@ struct store {
 	char *dir;
 	int lock;
 	struct database database;
-	sqlite3_stmt *insert, *trim, *begin, *commit, *rollback;
+	sqlite3_stmt *insert, *trim, *begin, *commit, *rollback, *raw;
 	bool opened; /* moe.db-open is ours */
 	struct log_whole log;
 	int64_t last_seq; /* newest record, or the snapshot's */
@@ -60,6 +60,10 @@ static int prepare(struct store *s, struct mo_error *err)
 	if (rc == SQLITE_OK)
 		rc = sqlite3_prepare_v3(s->database.db, "ROLLBACK", -1, SQLITE_PREPARE_PERSISTENT,
 					&s->rollback, NULL);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_prepare_v3(s->database.db,
+					"SELECT seq, text FROM records WHERE seq>=? ORDER BY seq",
+					-1, SQLITE_PREPARE_PERSISTENT, &s->raw, NULL);
 	if (rc != SQLITE_OK)
 		return database_error(&s->database, rc, err, "preparing statements");
 	int64_t oldest = database_number(&s->database, "SELECT ifnull(min(seq),0) FROM records"),
@@ -134,6 +138,7 @@ struct store *store_free(struct store *s)
 	sqlite3_finalize(s->begin);
 	sqlite3_finalize(s->commit);
 	sqlite3_finalize(s->rollback);
+	sqlite3_finalize(s->raw);
 	if (s->opened)
 		log_whole_close(s->dir);
 	sqlite3_close(s->database.db);
@@ -285,22 +290,21 @@ int store_read_raw(struct store *s, int64_t from,
 		   int (*fn)(void *arg, int64_t seq, const char *text, size_t n), void *arg,
 		   struct mo_error *err)
 {
-	_cleanup_(statement_done) sqlite3_stmt *q = NULL;
-	int rc = sqlite3_prepare_v2(s->database.db,
-				    "SELECT seq, text FROM records WHERE seq>=? ORDER BY seq", -1,
-				    &q, NULL);
+	int rc = sqlite3_bind_int64(s->raw, 1, from);
+	bool more = rc == SQLITE_OK;
 
 	mo_assert(fn && from >= 0);
-	if (rc == SQLITE_OK)
-		rc = sqlite3_bind_int64(q, 1, from);
-	while (rc == SQLITE_OK || rc == SQLITE_ROW) {
-		rc = sqlite3_step(q);
-		if (rc == SQLITE_ROW &&
-		    fn(arg, sqlite3_column_int64(q, 0), sqlite3_column_blob(q, 1),
-		       (size_t)sqlite3_column_bytes(q, 1)) != 0)
-			return 0;
+	while (more) {
+		rc = sqlite3_step(s->raw);
+		more = rc == SQLITE_ROW &&
+		       fn(arg, sqlite3_column_int64(s->raw, 0), sqlite3_column_blob(s->raw, 1),
+			  (size_t)sqlite3_column_bytes(s->raw, 1)) == 0;
 	}
-	return rc == SQLITE_DONE ? 0 : database_error(&s->database, rc, err, "reading records");
+	int r = rc == SQLITE_ROW || rc == SQLITE_DONE
+			? 0
+			: database_error(&s->database, rc, err, "reading records");
+	sqlite3_reset(s->raw);
+	return r;
 }
 
 int64_t store_first(const struct store *s)

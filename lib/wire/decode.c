@@ -12,15 +12,11 @@
 #include "lib/base/assert.h"
 #include "lib/base/buf.h"
 #include "lib/base/parse.h"
+#include "lib/wire/direct.h"
 #include "lib/wire/parse.h"
 
 #define AT(type, obj, f) ((type *)((char *)(obj) + (f)->offset))
 #define COUNT(obj, f) (*(size_t *)((char *)(obj) + (f)->count_offset))
-
-#define LIST_MAX 131072          /* elements of one list where the description says nothing */
-#define STRING_MAX (1024 * 1024) /* bytes of one string likewise */
-/* elements of all lists together: a short text must not become gigabytes of structs */
-#define ELEMENTS_MAX 400000
 
 /* Where we are, for messages: a chain on the stack from the innermost place outwards. */
 /* name NULL: element [index] */
@@ -108,7 +104,7 @@ static int string(struct decoder *dec, struct json_object *json, const struct pl
 	if (!json_object_is_type(json, json_type_string))
 		return refuse(dec, p, -EINVAL, "expected a string");
 	n = (size_t)json_object_get_string_len(json);
-	if (dec->strict && n > (max ? max : STRING_MAX))
+	if (dec->strict && n > (max ? max : WIRE_STRING_MAX))
 		return refuse(dec, p, -E2BIG, "the string is too long");
 	*ret = mo_strndup(json_object_get_string(json), n);
 	return 0;
@@ -206,7 +202,8 @@ static int list(struct decoder *dec, const struct mo_field *f, struct json_objec
 		return refuse(dec, p, -EINVAL, "expected a list");
 	n = json_object_array_length(json);
 	dec->elements += n;
-	if (dec->strict && (n > (f->max ? f->max : LIST_MAX) || dec->elements > ELEMENTS_MAX))
+	if (dec->strict &&
+	    (n > (f->max ? f->max : WIRE_LIST_MAX) || dec->elements > WIRE_ELEMENTS_MAX))
 		return refuse(dec, p, -E2BIG, "too many elements");
 	for (size_t i = 0; i < n; i++) {
 		r = element(dec, f, json_object_array_get_idx(json, i),
@@ -298,6 +295,15 @@ static int object(struct decoder *dec, const struct mo_desc *d, struct json_obje
 	return 0;
 }
 
+/* obj becomes what fresh is, which goes. */
+static void become(const struct mo_desc *d, void *obj, void *fresh)
+{
+	mo_assert(obj);
+	mo_desc_done(d, obj);
+	memcpy(obj, fresh, d->size);
+	free(fresh);
+}
+
 int wire_from_json(const struct mo_desc *d, struct json_object *json, bool strict, void *obj,
 		   struct mo_error *err)
 {
@@ -305,24 +311,26 @@ int wire_from_json(const struct mo_desc *d, struct json_object *json, bool stric
 	void *fresh = mo_desc_new(d);
 	int r = object(&dec, d, json, NULL, fresh);
 
-	mo_assert(obj);
-	if (r < 0) {
+	if (r < 0)
 		mo_desc_free(d, fresh);
-		return r;
-	}
-	mo_desc_done(d, obj);
-	memcpy(obj, fresh, d->size);
-	free(fresh);
-	return 0;
+	else
+		become(d, obj, fresh);
+	return r;
 }
 
 int wire_decode(const struct mo_desc *d, const char *text, size_t n, bool strict, void *obj,
 		struct mo_error *err)
 {
 	struct json_object *json = NULL;
-	int r = wire_parse(text, n, &json, err);
+	void *fresh = mo_desc_new(d);
 
 	mo_assert(text || n == 0);
+	if (wire_direct(d, text, n, strict, fresh)) {
+		become(d, obj, fresh);
+		return 0;
+	}
+	mo_desc_free(d, fresh);
+	int r = wire_parse(text, n, &json, err);
 	if (r < 0)
 		return r;
 	r = wire_from_json(d, json, strict, obj, err);
@@ -453,8 +461,6 @@ int wire_decode_large(const struct mo_desc *d, const char *text, size_t n, void 
 		/* which says what is wrong with it, and where */
 		return wire_decode(d, text, n, false, obj, err);
 	}
-	mo_desc_done(d, obj);
-	memcpy(obj, fresh, d->size);
-	free(fresh);
+	become(d, obj, fresh);
 	return 0;
 }

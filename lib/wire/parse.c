@@ -38,8 +38,7 @@ static size_t digits(const char *text, size_t n)
 	return i;
 }
 
-/* Length of the number of RFC 8259 at text, 0 = none. */
-static size_t number(const char *text, size_t n)
+size_t wire_number(const char *text, size_t n)
 {
 	size_t i = n > 0 && text[0] == '-', more = digits(text + i, n - i);
 
@@ -88,7 +87,7 @@ static int scan(const char *text, size_t n, size_t *ret_keys, struct mo_error *e
 		if (!in_string && c == '"') {
 			in_string = true;
 		} else if (!in_string && (c == '-' || (c >= '0' && c <= '9'))) {
-			len = number(text + i, n - i);
+			len = wire_number(text + i, n - i);
 			if (len == 0)
 				return wrong_at(text, i, err, "not a number");
 			i += len - 1;

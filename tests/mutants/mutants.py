@@ -72,6 +72,20 @@ MUTANTS = [
         [unit("seams/store", "test_loss")],
     ),
     (
+        "a number that begins with 0 is read without the tree",
+        "integer",
+        "(*begin == '0' && (negative || r->at - begin > 1))",
+        "(*begin == '0' && negative)",
+        [unit("wire", "test_direct")],
+    ),
+    (
+        "a key that is given twice is read without the tree",
+        "members",
+        "seen[i] || ",
+        "",
+        [unit("wire", "test_direct")],
+    ),
+    (
         "attempt number reused",
         "place_job",
         "int64_t attempt = job_next_attempt(j);",

@@ -197,7 +197,6 @@ static void on_controller(struct sim *s, int fault)
 	if (fault == F_CONTROLLER_KILL) {
 		control_crash(s, sim_between(s, 20 * MS, 20 * S));
 	} else {
-		s->ctl.paused_at = s->now;
 		s->ctl.paused_for = sim_between(s, 600 * MS, 25 * S);
 		s->ctl.paused_until = s->now + s->ctl.paused_for;
 	}
@@ -358,6 +357,7 @@ void fault_repair(struct sim *s)
 void fault_heal(struct sim *s)
 {
 	s->faults = false;
+	control_spare(s);
 	s->ctl.wall_ahead = 0;
 	s->ctl.synced = true;
 	for (int n = 0; n < NODES; n++) {

@@ -4,13 +4,16 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
-#include "daemon/core/rules/remedy.h"
 #include "lib/base/parse.h"
 #include "tests/hangs/recorded.h"
 
 #define FAULT_TIME (150 * S)
 #define QUIET_TIME (1800 * S)
+#define PROCESSES_MAX 16
 
 /* What waits for a step's supervisor; nothing when that is another one by now. */
 static void one_of_step(struct sim *s, const struct queued *e, struct simstep *st)
@@ -50,21 +53,10 @@ static void one(struct sim *s, const struct queued *e)
 {
 	switch (e->kind) {
 	case K_MESSAGE: control_message(s, e->p); break;
-	case K_ANSWER: agent_answer(s, e->p); break;
-	case K_TURN:
-		if (!s->ctl.up || e->a != s->ctl.instance)
-			break;
-		if (s->ctl.paused_until > s->now)
-			sim_at(s, s->ctl.paused_until, K_TURN, e->a, 0, NULL, NULL);
-		else
-			control_turn(s);
-		break;
-	case K_TIMER:
-		if (e->a == s->ctl.instance)
-			control_timer(s);
-		break;
+	case K_ANSWER: node_answer(s, e->p); break;
+	case K_TURN: control_turn(s, e); break;
+	case K_TIMER: control_timer(s, e); break;
 	case K_CONTROLLER_UP: control_start(s); break;
-	case K_BEAT: control_beat(s, (int)e->a, e->b); break;
 	case K_AGENT_TICK:
 		if (e->b == s->nodes[e->a].instance)
 			agent_tick(s, (int)e->a);
@@ -85,10 +77,6 @@ static void one(struct sim *s, const struct queued *e)
 	case K_LEAVE:
 		if (e->b == s->nodes[e->a].boot)
 			outside_next(s, (int)e->a);
-		break;
-	case K_PULSE:
-		control_pulse(s);
-		sim_at(s, s->now + S, K_PULSE, 0, 0, NULL, NULL);
 		break;
 	case K_STAY:
 		if (e->b == s->nodes[e->a].boot)
@@ -167,8 +155,12 @@ static void clean(struct sim *s)
 	free(s);
 }
 
-static void run(uint64_t seed, bool trace, int64_t *faults, int64_t *moves, int64_t *ret_events,
-		int64_t *ret_jobs)
+/* What happened in the runs of one process. */
+struct counts {
+	int64_t faults[_FAULT_N], moves[_JOB_STATE_N * _JOB_STATE_N], events, jobs;
+};
+
+static void run(uint64_t seed, bool trace, struct counts *c)
 {
 	struct sim *s = mo_alloc(sizeof(*s));
 	struct queued e;
@@ -179,8 +171,8 @@ static void run(uint64_t seed, bool trace, int64_t *faults, int64_t *moves, int6
 	s->trace = trace;
 	s->now = 1000 * S;
 	s->faults = true;
-	s->fault_counts = faults;
-	s->move_counts = moves;
+	s->fault_counts = c->faults;
+	s->move_counts = c->moves;
 	s->faults_until = s->now + FAULT_TIME;
 	s->end = s->faults_until + QUIET_TIME;
 	for (int n = 0; n < NODES; n++) {
@@ -190,7 +182,6 @@ static void run(uint64_t seed, bool trace, int64_t *faults, int64_t *moves, int6
 	}
 	s->ctl.synced = true;
 	control_start(s);
-	sim_at(s, s->now + S, K_PULSE, 0, 0, NULL, NULL);
 	sim_at(s, s->now + 2 * S, K_USER, 0, 0, NULL, NULL);
 	sim_at(s, s->now + 8 * S, K_FAULT, 0, 0, NULL, NULL);
 	sim_at(s, s->now + S, K_CHECK, 0, 0, NULL, NULL);
@@ -214,20 +205,84 @@ static void run(uint64_t seed, bool trace, int64_t *faults, int64_t *moves, int6
 		}
 	}
 	check_end(s);
-	*ret_events += s->n_events;
-	*ret_jobs += (int64_t)core_state(s->ctl.core)->n_jobs;
+	c->events += s->n_events;
+	c->jobs += (int64_t)core_state(s->ctl.core)->n_jobs;
 	clean(s);
 }
 
+/* One of the runs at a time that have their counts there, in a process of its own. */
+struct worker {
+	struct counts *counts;
+	pid_t pid; /* 0: none */
+};
+
+static void start(struct worker *w, int64_t seed)
+{
+	fflush(stdout);
+	w->pid = fork();
+	if (w->pid < 0)
+		abort();
+	if (w->pid > 0)
+		return;
+	run((uint64_t)seed, false, w->counts);
+	exit(0);
+}
+
+/* False: its run ended with a violation, which it has told. */
+static bool await(struct worker *list, int n, struct worker **ret)
+{
+	int status;
+	pid_t pid = wait(&status);
+
+	for (int i = 0; i < n; i++)
+		if (pid > 0 && list[i].pid == pid)
+			*ret = &list[i];
+	(*ret)->pid = 0;
+	return status == 0;
+}
+
+/* A seed is the same alone and among others: each has a process of its own. False: one ended with a
+ * violation; no others began then. */
+static bool run_many(int64_t first, int64_t last, struct counts *total)
+{
+	int n = (int)MO_MIN(MO_MIN(sysconf(_SC_NPROCESSORS_ONLN), PROCESSES_MAX), last - first + 1);
+	struct counts *counts = mmap(NULL, (size_t)n * sizeof(*counts), PROT_READ | PROT_WRITE,
+				     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct worker list[PROCESSES_MAX] = { 0 }, *next;
+	bool good = true;
+	int running = 0;
+
+	if (counts == MAP_FAILED)
+		abort();
+	for (int i = 0; i < n; i++)
+		list[i].counts = &counts[i];
+	while ((good && first <= last) || running > 0) {
+		next = &list[running];
+		if (running == n || !good || first > last) {
+			good &= await(list, n, &next);
+			running--;
+		}
+		if (good && first <= last) {
+			start(next, first++);
+			running++;
+		}
+	}
+	for (int i = 0; i < n; i++)
+		for (size_t k = 0; k < sizeof(*counts) / sizeof(int64_t); k++)
+			((int64_t *)total)[k] += ((const int64_t *)&counts[i])[k];
+	munmap(counts, (size_t)n * sizeof(*counts));
+	return good;
+}
+
 /* Every move between two states that the table of daemon/core/rules/transitions.c allows. */
-static int summary(const int64_t *faults, const int64_t *moves, bool demand)
+static int summary(const struct counts *c, bool demand)
 {
 	bool allowed[_JOB_STATE_N * _JOB_STATE_N] = { false };
 	int never = 0;
 
 	for (int f = 0; f < _FAULT_N; f++) {
-		printf("fault       %-44s %10lld\n", fault_names[f], (long long)faults[f]);
-		never += faults[f] == 0;
+		printf("fault       %-44s %10lld\n", fault_names[f], (long long)c->faults[f]);
+		never += c->faults[f] == 0;
 	}
 	for (size_t i = 0; i < n_job_rows; i++)
 		if (job_rows[i].next >= 0 && job_rows[i].next != job_rows[i].state)
@@ -236,111 +291,25 @@ static int summary(const int64_t *faults, const int64_t *moves, bool demand)
 		if (!allowed[m])
 			continue;
 		printf("transition  %-20s -> %-20s %10lld\n", job_state_names[m / _JOB_STATE_N],
-		       job_state_names[m % _JOB_STATE_N], (long long)moves[m]);
-		never += moves[m] == 0;
+		       job_state_names[m % _JOB_STATE_N], (long long)c->moves[m]);
+		never += c->moves[m] == 0;
 	}
 	if (demand && never)
 		printf("sim: %d of these never happened\n", never);
 	return demand ? never : 0;
 }
 
-/* Of the docs, from the rows that `moectl why` speaks from. */
-static void waits(void)
-{
-	printf("\n## What a job waits for\n"
-	       "In `queued`, `recovering` and `stopping`: `waiting.code` and `waiting.text` "
-	       "of the Job document, the code and text of a reason of `moectl why`, the reason of "
-	       "`status` and `list`. Where something happened before, the reason keeps it: with "
-	       "`grace` the text follows it, with `not-gone` it stands alone. Made from the rows "
-	       "in "
-	       "`daemon/core/state/waiting.c`; numbers are of the last look at the queue, which "
-	       "follows every change.\n"
-	       "\n| code | the reason | what makes it go on |\n|--|--|--|\n");
-	for (int i = WAITING_NOT + 1; i < _WAITING_N; i++)
-		printf("| `%s` | %s | %s |\n", waiting_code_names[i], waiting_kinds[i].sentence,
-		       waiting_kinds[i].next);
-}
-
-/* What follows which failure. */
-static void failures(void)
-{
-	printf("\n# What follows a failure\nBy the class of the verdict (`moectl why`, "
-	       "[failures](failures.md#classes-of-failures)); the first row of a class whose "
-	       "condition holds is taken. `recovery.policy` of a recipe replaces the action of a "
-	       "class, "
-	       "but in the first row. The budget is what ends the job: failures in a row without a "
-	       "new checkpoint (`recovery.max_cycles_without_progress`), or those and an hour of "
-	       "them. Made from the rows in `daemon/core/rules/remedy.c`.\n\n"
-	       "| class | condition | action | budget |\n|--|--|--|--|\n");
-	for (size_t i = 0; i < n_remedies; i++) {
-		const struct remedy *d = &remedies[i];
-
-		printf("| `%s` | %s | `%s` | %s |\n", failure_class_names[d->class],
-		       remedy_when_names[d->when], failure_action_names[d->action],
-		       d->action == DO_STOP ? "" : remedy_budget_names[d->budget]);
-	}
-}
-
-static void step_states(void)
-{
-	printf("\n# States of a step\nA job's attempt on one node, as its supervisor (moe-stepd) "
-	       "has it: the table that `agent/core/stepd/stepd_core.c` runs by. "
-	       "Pairs that are not listed are ignored; behind `gone` nothing follows.\n");
-	for (int state = 0; stepd_state_name(state); state++) {
-		bool any = false;
-
-		for (int event = 0; stepd_event_name(event); event++) {
-			const char *text = stepd_follows(state, event);
-
-			if (text && !any)
-				printf("\n## step: %s\n| what happens | what follows |\n|--|--|\n",
-				       stepd_state_name(state));
-			if (text)
-				printf("| %s | %s |\n", stepd_event_name(event), text);
-			any |= text != NULL;
-		}
-	}
-}
-
-/* docs/states.md: the tables that the cores run by. */
-static void states(void)
-{
-	printf("# States of a job\nMade by `build/sim --states` from the table in "
-	       "`daemon/core/rules/transitions.c`; the first row whose condition holds is taken. "
-	       "Pairs that are not listed are ignored.\n");
-	for (int state = 0; state < _JOB_STATE_N; state++) {
-		printf("\n## %s\n| what happens | condition | next |\n|--|--|--|\n",
-		       job_state_names[state]);
-		for (size_t i = 0; i < n_job_rows; i++) {
-			const struct job_row *r = &job_rows[i];
-
-			if (r->state != state || r->next == NEXT_IGNORE)
-				continue;
-			if (r->next == NEXT_REFUSE)
-				printf("| %s | %s | refused (409): %s |\n",
-				       job_trigger_names[r->trigger], job_guard_names[r->guard],
-				       r->text);
-			else
-				printf("| %s | %s | %s |\n", job_trigger_names[r->trigger],
-				       job_guard_names[r->guard], job_state_names[r->next]);
-		}
-	}
-	waits();
-	failures();
-	step_states();
-}
-
 int main(int argc, char **argv)
 {
-	static int64_t faults[_FAULT_N], moves[_JOB_STATE_N * _JOB_STATE_N];
-	int64_t first = 1, last = 1, events = 0, jobs = 0;
+	static struct counts total;
+	int64_t first = 1, last = 1;
 	bool trace = false, range = false;
 
 	for (int i = 1; i < argc; i++) {
 		char *dash = i + 1 < argc ? strchr(argv[i + 1], '-') : NULL;
 
 		if (strcmp(argv[i], "--states") == 0) {
-			states();
+			states_print();
 			return 0;
 		}
 		if (strcmp(argv[i], "--steps") == 0) {
@@ -362,10 +331,13 @@ int main(int argc, char **argv)
 		}
 	}
 	recorded_init();
-	for (int64_t seed = first; seed <= last; seed++)
-		run((uint64_t)seed, trace, faults, moves, &events, &jobs);
-	int never = summary(faults, moves, range);
+	if (!range)
+		run((uint64_t)first, trace, &total);
+	else if (!run_many(first, last, &total))
+		return 1;
+	int never = summary(&total, range);
 	printf("sim: %lld seeds from %lld, %lld jobs, %lld steps, no violation\n",
-	       (long long)(last - first + 1), (long long)first, (long long)jobs, (long long)events);
+	       (long long)(last - first + 1), (long long)first, (long long)total.jobs,
+	       (long long)total.events);
 	return never ? 1 : 0;
 }

@@ -630,7 +630,7 @@ void agent_kill(struct sim *s, int node, int64_t down_us)
 	sim_at(s, s->now + down_us, K_AGENT_UP, node, 0, NULL, NULL);
 }
 
-void agent_answer(struct sim *s, struct answer *a)
+void node_answer(struct sim *s, struct answer *a)
 {
 	struct simnode *n = &s->nodes[a->node];
 	int64_t *waits = a->kind == M_SYNC     ? &n->sync_request

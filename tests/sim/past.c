@@ -2,7 +2,7 @@
  * while jobs train on: the controller forgets, nodes do not. What was acknowledged before the
  * backup holds as ever; what came after it is unknown to the controller, which must say so of
  * everything that lives, keep it, and kill none of it unless a person decides. */
-#include "tests/sim/sim.h"
+#include "tests/sim/moed.h"
 
 #include <stdlib.h>
 
@@ -10,7 +10,7 @@
 #include "lib/base/parse.h"
 
 struct backup {
-	int64_t at, skew;
+	int64_t at, wall, skew;
 	bool used;
 	struct state state;
 	struct {
@@ -24,6 +24,7 @@ void past_backup(struct sim *s)
 	struct backup *b = mo_alloc(sizeof(*b)), **slot;
 
 	b->at = s->now;
+	b->wall = wall_now(s);
 	b->skew = s->ctl.skew;
 	mo_desc_init(&state_desc, &b->state);
 	mo_desc_copy(&state_desc, &b->state, core_state(s->ctl.shadow));
@@ -151,6 +152,12 @@ static void count_unknown(struct sim *s)
 	}
 }
 
+void past_newest(struct sim *s)
+{
+	s->n_restores++;
+	s->ctl.restoring = s->backups[s->n_backups - 1];
+}
+
 /* The state as a new controller reads it, and the truth that it can be held to. */
 void past_restore(struct sim *s)
 {
@@ -162,6 +169,10 @@ void past_restore(struct sim *s)
 	if (!b)
 		return;
 	s->ctl.restoring = NULL;
+	s->ctl.flipped = false;
+	/* who restores looks at the clock: nodes obey no incarnation before the one that they
+	 * know */
+	s->ctl.wall_ahead = 0;
 	sim_trace(s, "the state of %.3f is put back", (double)b->at / 1e6);
 	s->ctl.skew = b->skew;
 	s->fault_counts[F_RESTORE_AGAIN] += b->used;
@@ -173,12 +184,14 @@ void past_restore(struct sim *s)
 	mo_desc_done(&state_desc, &copy);
 	record_init(&r, REC_RESTORED);
 	r.time = b->state.time;
-	r.restored->epoch = incarnation_epoch(b->state.epoch, INCARNATION_ZERO_US + s->now);
+	r.restored->epoch = incarnation_epoch(b->state.epoch, wall_now(s));
 	r.restored->from_backup = true;
-	r.restored->backup_at = INCARNATION_ZERO_US + b->at;
+	r.restored->backup_at = b->wall;
 	if (core_update(s->ctl.shadow, &r) != 0)
 		sim_violation(s, "a backup cannot be restored");
 	mo_desc_done(&record_desc, &r);
+	moed_begin(s, s->ctl.shadow);
+	s->ctl.seq = 1;
 	for (int i = 0; i < JOBS_MAX; i++)
 		s->jobs[i].from_asked = false;
 	for (int i = 0; i < JOBS_MAX; i++) {

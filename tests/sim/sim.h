@@ -1,11 +1,13 @@
-/* The simulator: the production cores (daemon/core, agent/core) in virtual time, on 64 nodes with a
- * network, disks, processes and people that fail. It knows the truth (which process lives, which
- * checkpoint is whole) that the cores can only infer, and holds them to the invariants of check.c
- * after every step. One seed = one run, the same every time. Files: main (options, summary), world
- * (clock, queue, chance, counts), control (moed's shell: turns, store, crashes), node (agent's
- * shell and disk), stepd (supervisor's shell and its processes), train (what the ranks do), engine
- * (beside their steps), user (people), fault (what breaks), check (invariants), history (what
- * leaves by its age). */
+/* The simulator: production's controller (daemon, its store on a disk that forgets) and the cores
+ * of production's agents (agent/core) in virtual time, on 64 nodes with a network, disks, processes
+ * and people that fail. It knows the truth (which process lives, which checkpoint is whole) that
+ * they can only infer, and holds them to the invariants of check.c after every step. One seed = one
+ * run, the same every time. Files: main (options, summary), states (docs/states.md), world (clock,
+ * queue, chance, counts), control (who waits for the controller, its crashes, what it stored), moed
+ * and seams (what is about it), wall (its clocks), past (backups), node (agent's shell and disk),
+ * stepd (supervisor's shell and its processes), outside (their machine), train (what the ranks do),
+ * engine (beside their steps), user and request (people), fault (what breaks), check (invariants),
+ * history (what leaves by its age). */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,8 +23,9 @@
 #define S 1000000LL
 #define JOBS_MAX 509 /* places for them: ids leap */
 #define RESTORES_MAX 3
-#define HIGH_LOSS 10 /* no healthy one is */
-#define KEEP 2       /* checkpoint.keep of some jobs */
+#define SIM_HANG_PERCENT 10 /* a run is minutes long */
+#define HIGH_LOSS 10        /* no healthy one is */
+#define KEEP 2              /* checkpoint.keep of some jobs */
 #define HISTORY (40 * S)
 
 enum fault {
@@ -44,6 +47,7 @@ enum fault {
 	F_CRASH_BEFORE_STORE,
 	F_CRASH_BEFORE_REPLY,
 	F_CRASH_BETWEEN_REPLIES,
+	F_CRASH_STARTING,
 	F_AGENT_BETWEEN_EFFECTS,
 	F_STEPD_BETWEEN_EFFECTS,
 	F_LOSE_REQUEST,
@@ -85,6 +89,8 @@ enum fault {
 	F_BACKUP,
 	F_RESTORE,
 	F_RESTORE_AGAIN,
+	F_BIT_FLIPPED,
+	F_BIT_TOLD,
 	F_ADOPTED,
 	F_UNKNOWN_JOB,
 	F_UNKNOWN_ATTEMPT,
@@ -330,7 +336,6 @@ enum event_kind {
 	K_TURN,
 	K_TIMER,
 	K_CONTROLLER_UP,
-	K_BEAT,
 	K_AGENT_TICK,
 	K_AGENT_UP,
 	K_AGENT_EVENT,
@@ -347,7 +352,6 @@ enum event_kind {
 	K_UNIT_KILL,
 	K_LEAVE,
 	K_STAY,
-	K_PULSE,
 	K_USER,
 	K_RETRY,
 	K_FAULT,
@@ -365,20 +369,22 @@ struct queued {
 };
 
 struct control {
-	/* shadow: fed with what was stored, as a restarted controller would be */
+	/* core: of the process that runs. shadow: fed with what was stored, as a restarted
+	 * controller would be */
 	struct core *core, *shadow;
+	struct journal *journal; /* with which the shadow reads */
+	int64_t seq;             /* what it has read */
 	/* dark: its machine died with it: no connection breaks, none is refused */
 	bool up, turn_due, dark;
-	int64_t up_since, paused_until, paused_for, paused_at, timer_at, request, instance;
+	int64_t up_since, paused_until, paused_for, request, instance;
 	/* wall.c: core time is ours and skew; the wall clock is so much ahead; its machine booted
 	 * then */
-	int64_t skew, wall_ahead, wall_was, boot, boot_at, clock_shift;
-	bool synced, clock_reported, clock_due, blurred;
-	char *clock_text;
+	int64_t skew, wall_ahead, wall_was, boot, boot_at;
+	bool synced, blurred, held;
+	bool flipped;             /* a bit of its disk is another than it wrote */
 	struct backup *restoring; /* what its next start begins with, NULL its own */
-	struct message **inbox;
-	size_t n_inbox;
-	int64_t held[NODES], held_until[NODES];
+	struct asked *asked;
+	size_t n_asked; /* messages that it has not answered */
 };
 struct sim {
 	uint64_t seed, rng, seq;
@@ -418,8 +424,8 @@ void sim_trace(struct sim *s, const char *fmt, ...) _printf_(2, 3);
 _Noreturn void sim_violation(struct sim *s, const char *fmt, ...) _printf_(2, 3);
 struct truth *sim_job(struct sim *s, int64_t id);
 /* the newest of its job */
-/* Its least times of a hang are a tenth: a run is minutes long. */
 struct core *sim_core(const struct sim *s);
+int64_t sim_history(const struct sim *s); /* for so long ended jobs are kept, 0 ever */
 struct attempt *sim_attempt(struct sim *s, int64_t job, int64_t number);
 struct attempt *sim_past_attempt(const struct sim *s, int64_t job, int64_t number);
 void sim_harm(struct sim *s, int64_t job, int64_t attempt);
@@ -428,12 +434,12 @@ void sim_harm(struct sim *s, int64_t job, int64_t attempt);
 void control_start(struct sim *s);
 void control_crash(struct sim *s, int64_t down_us);
 void control_message(struct sim *s, struct message *m); /* arrived; takes it */
-void control_turn(struct sim *s);
-void control_timer(struct sim *s);
-void control_pulse(struct sim *s);
-void control_beat(struct sim *s, int node, int64_t request);
+void control_turn(struct sim *s, const struct queued *e);
+void control_timer(struct sim *s, const struct queued *e);
+bool control_asked(const struct sim *s, int64_t request); /* it has not answered that yet */
 void message_free(struct message *m);
 void answer_free(struct answer *a);
+void control_spare(struct sim *s); /* it does not die any more within what it does */
 void control_free(struct sim *s);
 
 /* node.c */
@@ -450,7 +456,7 @@ void agent_event(struct sim *s, int node, struct agent_event *e);
 void agent_later(struct sim *s, int node, int64_t delay, const struct agent_event *e);
 void agent_event_free(struct agent_event *e);
 void agent_tick(struct sim *s, int node);
-void agent_answer(struct sim *s, struct answer *a); /* arrived; takes it */
+void node_answer(struct sim *s, struct answer *a); /* arrived; takes it */
 void node_free(struct sim *s, int node);
 void node_finding(struct sim *s, int node, const char *check, int action); /* CRIT from now on */
 void node_well(struct sim *s, int node); /* nothing is found any more */
@@ -511,6 +517,9 @@ int64_t engine_evaluation(struct sim *s, struct attempt *a);
 double engine_step(struct sim *s, bool may_stand_out);
 void engine_motion(const struct sim *s, const struct attempt *a, struct motion_reading *r);
 
+/* request.c */
+void request_input(struct sim *s, const struct op *op, struct core_input *in);
+
 /* user.c */
 void user_act(struct sim *s);
 void user_retry(struct sim *s, struct op *op);
@@ -518,6 +527,9 @@ void user_answer(struct sim *s, struct op *op, int status, int64_t job);
 void user_resolve(struct sim *s, int node, int64_t job, int64_t attempt, const char *how);
 /* at the end: undrains, decides what waits for a person */
 void user_settle(struct sim *s);
+
+/* states.c */
+void states_print(void);
 
 /* fault.c */
 void fault_happen(struct sim *s);
@@ -527,10 +539,9 @@ void fault_repair_job(struct sim *s, struct truth *t);
 void fault_heal(struct sim *s);
 
 /* wall.c */
-int64_t wall_core(const struct sim *s);
+int64_t wall_now(const struct sim *s);
 void wall_start(struct sim *s, bool other_machine);
-bool wall_pulse(struct sim *s);
-void wall_step(struct sim *s, struct core_out *out);
+void wall_look(struct sim *s);
 void wall_ahead(struct sim *s);
 void wall_set(struct sim *s);
 /* after it was applied to the shadow */
@@ -539,6 +550,7 @@ void wall_check(struct sim *s, const struct record *r);
 /* past.c */
 void past_backup(struct sim *s);
 bool past_lose(struct sim *s);
+void past_newest(struct sim *s); /* is put back at its next start */
 void past_restore(struct sim *s);
 int64_t past_known_live(const struct sim *s, const struct job *j);
 void past_check_order(struct sim *s, struct simstep *st);

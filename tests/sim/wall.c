@@ -1,37 +1,17 @@
-/* The controller's clocks, and moed's shell around them: what the wall clock says may be hours
- * ahead, with or without a time service that vouches for it, and is corrected later. */
-#include "tests/sim/sim.h"
+/* The controller's clocks: what the wall clock says may be hours ahead, with or without a time
+ * service that vouches for it, and is corrected later. */
+#include "tests/sim/moed.h"
 
 #include <stdlib.h>
 
 #include "daemon/core/state/clock.h"
+#include "daemon/manager.h"
 
-int64_t wall_core(const struct sim *s)
-{
-	return s->now + s->ctl.skew;
-}
+#define WALL_US (1790000000 * S) /* when a run begins */
 
-static struct clock_reading reading(const struct sim *s, char id[static 32])
+int64_t wall_now(const struct sim *s)
 {
-	snprintf(id, 32, "controller-boot-%lld", (long long)s->ctl.boot);
-	return (struct clock_reading){ .wall = s->now + s->ctl.wall_ahead,
-				       .boot = s->now - s->ctl.boot_at,
-				       .boot_id = id,
-				       .synced = s->ctl.synced };
-}
-
-/* Holds from now on; the next turn begins with it. */
-static void take(struct sim *s, const struct clock_word *w)
-{
-	sim_trace(s, "controller: %s", w->text ? w->text : "the clock is right");
-	s->fault_counts[F_CLOCK_MOVED] += w->verdict == CLOCK_MOVED;
-	s->fault_counts[F_CLOCK_HELD] += w->verdict == CLOCK_HELD;
-	s->ctl.clock_reported |= w->verdict == CLOCK_HELD;
-	s->ctl.skew = w->now - s->now;
-	s->ctl.clock_due = true;
-	s->ctl.clock_shift += w->shift;
-	free(s->ctl.clock_text);
-	s->ctl.clock_text = w->text;
+	return WALL_US + s->now + s->ctl.wall_ahead;
 }
 
 /* A wall clock that is little ahead of the one that the state was written by cannot be told from a
@@ -44,8 +24,10 @@ static void away_longer(struct sim *s, int64_t us)
 	}
 }
 
+/* What it will make of its clocks. */
 void wall_start(struct sim *s, bool other_machine)
 {
+	const struct state *st = core_state(s->ctl.shadow);
 	struct clock_word w;
 	char id[32];
 
@@ -53,54 +35,34 @@ void wall_start(struct sim *s, bool other_machine)
 		s->ctl.boot++;
 		s->ctl.boot_at = s->now;
 	}
-	s->ctl.clock_reported = s->ctl.clock_due = false;
-	s->ctl.clock_shift = 0;
-	struct clock_reading r = reading(s, id);
+	snprintf(id, sizeof(id), "controller-boot-%lld", (long long)s->ctl.boot);
 	/* A wrong time that is vouched for cannot be told from a long absence when the stored time
 	 * is another boot's. */
-	if (!mo_streq(core_state(s->ctl.core)->clock_boot_id, r.boot_id))
-		r.synced = s->ctl.synced = s->ctl.synced && s->ctl.wall_ahead == 0;
-	clock_at_start(core_state(s->ctl.core), &r, &w);
+	if (!mo_streq(st->clock_boot_id, id))
+		s->ctl.synced = s->ctl.synced && s->ctl.wall_ahead == 0;
+	struct clock_reading r = {
+		.wall = wall_now(s), .boot = moed_boot_us(s), .boot_id = id, .synced = s->ctl.synced
+	};
+	clock_at_start(st, &r, &w);
 	s->ctl.blurred |= w.verdict != CLOCK_RIGHT; /* the time that it was away may count or not */
-	if (w.verdict == CLOCK_RIGHT)
+	if (w.verdict == CLOCK_RIGHT && s->ctl.skew)
 		away_longer(s, w.now - s->now - s->ctl.skew);
-	take(s, &w);
+	s->fault_counts[F_CLOCK_MOVED] += w.verdict == CLOCK_MOVED;
+	s->fault_counts[F_CLOCK_HELD] += w.verdict == CLOCK_HELD;
+	s->ctl.held = w.verdict == CLOCK_HELD;
+	s->ctl.skew = w.now - s->now;
+	free(w.text);
 }
 
-/* true: a turn is due. */
-bool wall_pulse(struct sim *s)
+void wall_look(struct sim *s)
 {
-	struct clock_word w;
-	char id[32];
-	struct clock_reading r = reading(s, id);
+	const struct mo_coretime *t = &moed()->time;
+	int64_t skew = t->base_us - t->boot0_us + moed_boot_us(s) - s->now;
 
-	clock_in_run(wall_core(s), &r, &w);
-	if (w.verdict != CLOCK_MOVED && (w.verdict != CLOCK_HELD || s->ctl.clock_reported)) {
-		free(w.text);
-		return false;
-	}
-	take(s, &w);
-	return true;
-}
-
-void wall_step(struct sim *s, struct core_out *out)
-{
-	char id[32];
-	struct clock_reading r = reading(s, id);
-
-	if (!s->ctl.clock_due)
-		return;
-	core_decide(s->ctl.core,
-		    &(struct core_input){
-			    .type = IN_CLOCK,
-			    .clock = &(struct in_clock){ .boot_id = id,
-							 .boottime_us = r.boot,
-							 .synced = r.synced,
-							 .shift_us = s->ctl.clock_shift,
-							 .told = s->ctl.clock_text } },
-		    wall_core(s), out);
-	s->ctl.clock_due = false;
-	s->ctl.clock_shift = 0;
+	s->fault_counts[F_CLOCK_MOVED] += skew != s->ctl.skew;
+	s->fault_counts[F_CLOCK_HELD] += moed()->clock_reported && !s->ctl.held;
+	s->ctl.held = moed()->clock_reported;
+	s->ctl.skew = skew;
 }
 
 /* By more than what a controller takes for the time that it was down, also against the clock of

@@ -11,7 +11,8 @@ const char *const fault_names[_FAULT_N] = {
 	"hang confirmed", "agent killed", "node reboots", "node loses power", "node cut off",
 	"controller killed", "controller paused", "controller dies with its machine",
 	"controller dies before the store", "controller dies between store and reply",
-	"controller dies between replies", "agent dies between effects",
+	"controller dies between replies", "controller dies while it starts",
+	"agent dies between effects",
 	"stepd dies between effects", "request lost", "reply lost", "message delayed",
 	"message duplicated", "an old reply comes again", "port busy",
 	"file of a variable cannot be read", "file of a variable hangs", "exec fails", "bind fails",
@@ -25,7 +26,8 @@ const char *const fault_names[_FAULT_N] = {
 	"planned reboot: all ends were reported", "planned reboot: not all ends were reported",
 	"controller's clock ahead", "controller's clock corrected", "controller's time moved",
 	"controller's time held", "backup", "older backup restored",
-	"the same backup restored again", "attempt adopted after a restore",
+	"the same backup restored again", "bit of the controller's disk flips",
+	"flipped bit found: the newest backup is put back", "attempt adopted after a restore",
 	"unknown step of an unknown job", "unknown step of a known job", "journal trimmed",
 	"a person ends an unknown step", "a person says that a missing step is gone",
 	"a check goes critical", "checks go critical on 30 % of the nodes",
@@ -185,12 +187,17 @@ void sim_harm(struct sim *s, int64_t job, int64_t attempt)
 	t->harmed = MO_MAX(t->harmed, attempt);
 }
 
+int64_t sim_history(const struct sim *s)
+{
+	return s->seed % 3 == 0 ? HISTORY : 0;
+}
+
 struct core *sim_core(const struct sim *s)
 {
 	struct core_config config = core_config_default;
 
-	config.hang_percent = 10;
-	config.history_us = s->seed % 3 == 0 ? HISTORY : 0;
+	config.hang_percent = SIM_HANG_PERCENT;
+	config.history_us = sim_history(s);
 	return core_new(&config);
 }
 
