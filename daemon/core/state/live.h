@@ -94,7 +94,8 @@ struct job_beats {
 	 * which sign, since when and since which of its steps */
 	int64_t paced_at, odd, odd_at, odd_n;
 	int odd_sign;
-	/* of the straggler found at room_at, room elsewhere was searched in that pass (core.passes) */
+	/* for the straggler found at room_at, room elsewhere was searched in that pass
+	 * (core.passes) */
 	int64_t room_pass, room_at;
 	struct rank_beat *ranks;
 	size_t n_ranks;
