@@ -2089,8 +2089,8 @@ MUTANTS = [
     (
         "an old finding is near",
         "near",
-        "r->since >= at - NEAR_US",
-        "r->since >= at - 10 * NEAR_US",
+        "r->since >= at - VERDICT_NEAR_US",
+        "r->since >= at - 10 * VERDICT_NEAR_US",
         [unit("dcore", "test_verdict")],
     ),
     (

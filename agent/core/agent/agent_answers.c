@@ -125,7 +125,7 @@ static void rewind_all(struct agent_core *s, const struct agent_welcome *w, stru
 	}
 }
 
-/* What was seen of checkpoint.dir before the controller was out of reach is not what lies there now,
+/* What was seen of checkpoint.dir before the controller was out of reach need not lie there now,
  * and counts from when it is heard: it is looked at again when that is ordered again. What still
  * looks is as old as scan_deadline at most. */
 static void drop_old_scans(struct agent_core *s, int64_t now)

@@ -102,7 +102,8 @@ struct job_beats {
 	 * which sign, since when and since which of its steps */
 	int64_t paced_at, odd, odd_at, odd_n;
 	int odd_sign;
-	/* of the straggler found at room_at, room elsewhere was searched in that pass (core.passes) */
+	/* for the straggler found at room_at, room elsewhere was searched in that pass
+	 * (core.passes) */
 	int64_t room_pass, room_at;
 	/* windows of its ranks were told since that was judged by them; by them: the same two of
 	 * who stood out, when that was judged, and since when one does */
