@@ -252,6 +252,7 @@ static void die(struct sim *s, int64_t down_us)
 	sim_trace(s, "controller dies for %lld ms", (long long)(down_us / MS));
 	s->ctl.dark = !s->ctl.flipped && sim_fault(s, F_CONTROLLER_HOST, 0.15);
 	s->ctl.up = false;
+	s->ctl.down_since = s->now;
 	s->ctl.core = NULL;
 	s->ctl.n_asked = 0;
 	moed_close(s, s->ctl.dark);

@@ -376,7 +376,7 @@ struct control {
 	int64_t seq;             /* what it has read */
 	/* dark: its machine died with it: no connection breaks, none is refused */
 	bool up, turn_due, dark;
-	int64_t up_since, paused_until, paused_for, request, instance;
+	int64_t up_since, down_since, paused_until, paused_for, request, instance;
 	/* wall.c: core time is ours and skew; the wall clock is so much ahead; its machine booted
 	 * then */
 	int64_t skew, wall_ahead, wall_was, boot, boot_at;
