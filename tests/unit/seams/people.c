@@ -103,6 +103,11 @@ int mo_proc_read(pid_t pid, struct mo_proc *ret)
 	return 0;
 }
 
+int mo_proc_sched(pid_t pid, int64_t *ret_cpu_us, int64_t *ret_delay_us)
+{
+	return -ESRCH; /* a kernel that does not count it */
+}
+
 bool mo_proc_sigkill_pending(pid_t pid)
 {
 	return false;
