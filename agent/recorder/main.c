@@ -27,7 +27,7 @@
 
 #define WAIT_US (15 * 1000000LL)
 #define LOOK_MS 100
-#define DUMP_BYTES_MAX (16 * 1024 * 1024) /* of 100,000 entries: the default are 2,000 */
+#define DUMP_BYTES_MAX (16 * 1024 * 1024) /* 2,000 entries are 280 kB */
 #define MEMORY_MAX (1LL << 30)            /* what one of them may become */
 
 static const char usage[] = "usage: moe-recorder [--user USER] [--min-uid UID] [--allow-root] DIR "

@@ -207,7 +207,7 @@ static void add_recorder(struct list *l, const struct env_rank *r)
 	static const char *const places[] = { "TORCH_NCCL_DEBUG_INFO_PIPE_FILE",
 					      "TORCH_FR_DUMP_TEMP_FILE",
 					      "TORCH_NCCL_DEBUG_INFO_TEMP_FILE" };
-	/* the first is PyTorch's from 2.9 on, the second the one before */
+	/* PyTorch 2.11 reads the first, older ones the second */
 	static const char *const sizes[] = { "TORCH_FR_BUFFER_SIZE",
 					     "TORCH_NCCL_TRACE_BUFFER_SIZE" };
 	bool elsewhere = false, sized = false;
@@ -226,7 +226,7 @@ static void add_recorder(struct list *l, const struct env_rank *r)
 	}
 	for (size_t i = 0; r->recorder_dir && !elsewhere && !sized && i < ELEMENTSOF(sizes); i++)
 		set(l, ENV_BASE, "node", sizes[i], RECORDER_ENTRIES,
-		    "so many collectives are kept, as PyTorch 2.9 does unasked; 0 turns it off");
+		    "so many collectives are kept for that; 0 turns it off");
 }
 
 /* With both, each stream's pool of kernel arguments lies in VRAM: said at both, because neither
