@@ -53,9 +53,9 @@ static bool known(int64_t age)
 	return age != INT64_MAX;
 }
 
-/* What the iterations before did without, a card or a GPU, does not stand still: of a job that sends
- * by other ways or at its start alone, or where what is read was always the same. They are read
- * every half a minute, and a step long. */
+/* What the iterations before did without, a card or a GPU, does not stand still: of a job that
+ * sends by other ways or at its start alone, or where what is read was always the same. They are
+ * read every half a minute, and a step long. */
 static bool stands(const struct hang_limits *l, int64_t moved, int64_t overdue)
 {
 	return l->p99 != MO_NONE && known(moved) && moved <= overdue + l->p99 + UNUSED_US;

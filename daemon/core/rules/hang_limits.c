@@ -17,8 +17,8 @@
 #define ONE_US (60 * SEC)
 /* a file system that stands for a minute, and a step behind it */
 #define ASLEEP_US (120 * SEC)
-/* What is sent again by TCP comes after two minutes at most, so what stood for as long is heard again
- * within four. */
+/* What is sent again by TCP comes after two minutes at most, so what stood for as long is heard
+ * again within four. */
 #define UNREAD_US (300 * SEC)
 /* Ranks of which one computes alone (an evaluation, code that is compiled anew: 8 minutes were
  * seen) move nothing either. Who waits for it in a collective is ended by PyTorch, Megatron and

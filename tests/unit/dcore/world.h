@@ -27,7 +27,8 @@ struct toy_step {
 struct toy_motion {
 	int64_t log_at, io_at, cpu_at, net_at;
 	int state; /* enum process_state */
-	/* whether its GPU can be read, when that computed last, since when it spins; 0: it does not */
+	/* whether its GPU can be read, when that computed last, since when it spins; 0: it does
+	 * not */
 	bool gpu;
 	int64_t worked_at, spins_since;
 };
