@@ -115,6 +115,7 @@ static const struct {
 	D(recipe_bind_desc),
 	D(rank_progress_desc),
 	D(rank_motion_desc),
+	D(rank_activity_desc),
 	D(found_checkpoint_desc),
 	D(unread_state_desc),
 	D(step_report_desc),

@@ -292,7 +292,9 @@ static void it_ends(void **state)
 		begin(12 + i);
 		windows(20, true);
 		for (int pass = 0; pass < 2; pass++) {
-			fates[7] = pass ? (struct fate){ .work = 1 } : slow[i];
+			fates[7] = slow[i];
+			if (pass)
+				fates[7] = (struct fate){ .work = 1 };
 			windows(4, false);
 			for (size_t k = 0; k < RANKS; k++) {
 				r[k] = (struct rank_acted){ .rank = (int64_t)k,
