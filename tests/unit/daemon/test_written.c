@@ -61,6 +61,7 @@
 #include "lib/model/klog.h"
 #include "lib/model/launch.h"
 #include "lib/model/recipe.h"
+#include "lib/model/skip.h"
 #include "lib/plan/plan_desc.h"
 #include "lib/wire/backup.h"
 #include "lib/wire/decode.h"
@@ -164,6 +165,7 @@ static const struct {
 	D(node_health_desc),
 	D(env_profile_desc),
 	D(sample_desc),
+	D(skip_desc),
 	D(gpu_type_desc),
 	D(plan_stage_desc),
 	D(plan_desc),
