@@ -56,7 +56,7 @@ lib = $(foreach r,$(1),$(BUILD)/lib$(r).a)
 
 # program: its shell's sources, the rooms it links (in order) and libraries
 PROGRAMS := moed moe-agent moe-stepd moe-discover moe-ckpt moe-config moe-probe moe-namespace \
-	moe-image moe-runtime moe-hold moectl
+	moe-image moe-recorder moe-runtime moe-hold moectl
 SRC_moed := $(wildcard daemon/*.c)
 ROOMS_moed := http loop store recipe dcore acore plan wire model base
 LIBS_moed := -lmicrohttpd -lsystemd -ljson-c -lsqlite3 -lfyaml -lpcre2-8 -lgnutls -lm
@@ -78,6 +78,9 @@ LIBS_moe-config := -ljson-c -lfyaml -lpcre2-8 -lm
 SRC_moe-probe := $(wildcard agent/probe/*.c)
 ROOMS_moe-probe := recipe acore wire model base
 LIBS_moe-probe := -ljson-c -lfyaml -lpcre2-8 -lm
+SRC_moe-recorder := $(wildcard agent/recorder/*.c)
+ROOMS_moe-recorder := acore wire model base
+LIBS_moe-recorder := -ljson-c -lpcre2-8 -lm
 SRC_moe-namespace := $(wildcard agent/namespace/*.c)
 ROOMS_moe-namespace := acore wire model base
 LIBS_moe-namespace = $(call archive,json-c) -lm

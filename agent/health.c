@@ -539,6 +539,21 @@ struct health_traffic watch_traffic(const struct watch *w, int area, const char 
 			    : (struct health_traffic){ MO_NONE, MO_NONE };
 }
 
+const struct health_activity *watch_activity(const struct watch *w, const char *gpu)
+{
+	static const struct health_activity none;
+
+	return w && w->core ? health_activity(w->core, gpu) : &none;
+}
+
+struct gpu_work watch_work(const struct watch *w, const char *gpu)
+{
+	struct gpu_work ret;
+
+	gpu_work_begin(&ret);
+	return w && w->core ? health_work(w->core, gpu) : ret;
+}
+
 void watch_reply(struct watch *w, const struct sync_reply *r)
 {
 	if (!w || !w->core)

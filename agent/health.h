@@ -13,6 +13,9 @@ enum health_release watch_release(struct watch *w, const int64_t *slots, size_t 
 /* What moves is asked, for a while; what a card or the links of a GPU moved: health_traffic(). */
 void watch_traffic_asked(struct watch *w);
 struct health_traffic watch_traffic(const struct watch *w, int area, const char *name);
+/* health_activity() of a GPU; none when it is not watched. */
+const struct health_activity *watch_activity(const struct watch *w, const char *gpu);
+struct gpu_work watch_work(const struct watch *w, const char *gpu);
 void watch_reply(struct watch *w, const struct sync_reply *r);
 /* What the controller does not have. */
 void watch_sync(struct watch *w, struct agent_sync *s);

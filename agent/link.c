@@ -47,6 +47,7 @@ struct link {
 	bool space;                          /* and that scans may say free_bytes */
 	bool busy;                           /* and that progress may say busy_ms */
 	bool waits;                          /* and that steps may say waits */
+	bool gpus;                           /* and that motion may tell of GPUs */
 	bool orders;                         /* the welcome said that answers may name theirs */
 	bool sync_leaving, urgent_leaving;   /* what they say of this machine: that it goes down */
 	/* what was logged of it: each kind once, not at each try */
@@ -274,6 +275,7 @@ static void on_hello(void *arg, int status, const char *body, size_t n, const ch
 	l->space = w->space;
 	l->busy = w->busy;
 	l->waits = w->waits;
+	l->gpus = w->gpus;
 	mo_log(MO_NOTICE, MSG_CONNECTED,
 	       &(struct mo_log_where){ .rank = -1, .node = l->m->config->node },
 	       "connected to %s as %s, epoch %lld", l->m->config->controller, l->m->config->node,
@@ -367,12 +369,14 @@ void link_hello(struct link *l)
 }
 
 /* Controllers of before refuse a key that they do not know. */
-static void steps_to_wire(struct step_report *steps, size_t n, bool busy, bool waits)
+static void steps_to_wire(const struct link *l, struct step_report *steps, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		for (size_t k = 0; !busy && k < steps[i].n_progress; k++)
+		for (size_t k = 0; !l->busy && k < steps[i].n_progress; k++)
 			steps[i].progress[k].busy_ms = MO_NONE_F;
-		if (!waits)
+		for (size_t k = 0; !l->gpus && k < steps[i].n_motion; k++)
+			steps[i].motion[k].gpu_work_ms = steps[i].motion[k].gpu_spin_ms = MO_NONE;
+		if (!l->waits)
 			mo_str_set(&steps[i].waits, NULL);
 	}
 }
@@ -384,7 +388,7 @@ void link_sync(struct link *l)
 	mo_desc_init(&agent_sync_desc, &s);
 	agent_core_sync(l->m->core, &s);
 	answers_to_wire(&s, l->orders, l->space);
-	steps_to_wire(s.steps, s.n_steps, l->busy, l->waits);
+	steps_to_wire(l, s.steps, s.n_steps);
 	watch_sync(l->m->watch, &s);
 	s.leaving = l->sync_leaving = l->m->end.leaving;
 	s.mono_ns = mo_clock_mono_ns();

@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "agent/core/agent/container.h"
+#include "agent/activity.h"
 #include "agent/cgroup.h"
 #include "agent/discovery.h"
 #include "agent/ending.h"
@@ -32,6 +33,7 @@
 #include "agent/logs.h"
 #include "agent/messages.h"
 #include "agent/motion.h"
+#include "agent/recorder.h"
 #include "agent/queue.h"
 #include "agent/release.h"
 #include "agent/scan.h"
@@ -145,6 +147,8 @@ static void on_step_effect(struct manager *m, struct agent_effect *x, struct ste
 	case AX_WRITE_NOTE: write_note(m, d, x->note); break;
 	case AX_REREAD: step_dir_reread(d); break;
 	case AX_MOTION: motion_look(d); break;
+	case AX_RECORDER: recorder_ask(d); break;
+	case AX_ACTIVITY: activity_look(d); break;
 	case AX_FORGET: d->forgotten = true; break;
 	}
 }
@@ -284,10 +288,10 @@ static int make_directories(struct manager *m, struct mo_error *err)
 
 static int find_helpers(struct manager *m, struct mo_error *err)
 {
-	static const char *const names[] = { "moe-stepd", "moe-discover", "moe-ckpt", "moe-probe",
-					     "moe-image" };
-	char **paths[] = { &m->stepd_path, &m->discover_path, &m->ckpt_path, &m->probe_path,
-			   &m->image_path };
+	static const char *const names[] = { "moe-stepd", "moe-discover", "moe-ckpt",
+					     "moe-probe", "moe-image",    "moe-recorder" };
+	char **paths[] = { &m->stepd_path, &m->discover_path, &m->ckpt_path,
+			   &m->probe_path, &m->image_path,    &m->recorder_path };
 	for (size_t i = 0; i < ELEMENTSOF(names); i++) {
 		*paths[i] = mo_libexec(names[i]);
 		if (!*paths[i])
@@ -333,6 +337,7 @@ struct manager *manager_free(struct manager *m)
 	free(m->ckpt_path);
 	free(m->probe_path);
 	free(m->image_path);
+	free(m->recorder_path);
 	free(m->boot_id);
 	free(m->instance);
 	mo_close(m->lock_fd);

@@ -36,7 +36,7 @@ struct manager {
 	sd_event *loop;
 	char *boot_id, *instance;
 	struct nodeinfo info;
-	char *stepd_path, *discover_path, *ckpt_path, *probe_path, *image_path;
+	char *stepd_path, *discover_path, *ckpt_path, *probe_path, *image_path, *recorder_path;
 	char *cgroup_base; /* own cgroup2 directory, NULL none */
 	int lock_fd;
 	struct agent_core *core;

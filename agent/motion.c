@@ -1,8 +1,8 @@
 /* What the ranks of a step did since the last reading: bytes of their logs, and of their processes'
  * reads and writes, time on processors (AX_MOTION, agent/core/agent/motion.h). All of it is the
  * kernel's own memory and the agent's own disk: nothing that a device or a file system of users
- * could hold up. What cards moved is what their probes told last (agent/health.c). Asked only for a
- * job that is overdue. */
+ * could hold up. What cards moved and GPUs computed is what their probes told last
+ * (agent/health.c). Asked only for a job that is overdue. */
 #include "agent/motion.h"
 
 #include <string.h>
@@ -35,6 +35,17 @@ static int see(void *arg, pid_t pid)
 			.pid = p.pid, .ppid = p.ppid, .cpu_us = p.cpu_us, .state = p.state
 		};
 	return 0;
+}
+
+struct motion_process *motion_processes(const struct motion_reading *ranks, size_t n_ranks,
+					size_t *ret_n)
+{
+	struct seen s = { 0 };
+
+	mo_proc_each(see, &s);
+	motion_trees(s.all, s.n, ranks, n_ranks);
+	*ret_n = s.n;
+	return s.all;
 }
 
 /* What follows the key in the text of /proc/PID/io; MO_NONE. */
@@ -105,26 +116,31 @@ static void others(const struct step_dir *d, int64_t **slots, size_t *n)
 	}
 }
 
+static const struct gpu_slot *slot_of(const struct nodeinfo *info, int64_t index)
+{
+	for (size_t i = 0; i < info->n_gpus; i++)
+		if (info->gpus[i].index == index)
+			return &info->gpus[i];
+	return NULL;
+}
+
 /* Of one slot: the links of its GPU, the card beside it. */
 static void cards_of(const struct step_dir *d, int64_t slot, const int64_t *taken, size_t n_taken,
 		     struct motion_card **cards, size_t *n)
 {
 	const struct nodeinfo *info = &d->manager->info;
+	const struct gpu_slot *g = slot_of(info, slot);
 
-	for (size_t i = 0; i < info->n_gpus; i++) {
-		const struct gpu_slot *g = &info->gpus[i];
+	for (int nic = 0; g && nic < 2; nic++) {
+		const char *name = nic ? g->nic : g->bdf;
+		struct health_traffic t;
 
-		for (int nic = 0; g->index == slot && nic < 2; nic++) {
-			const char *name = nic ? g->nic : g->bdf;
-			struct health_traffic t;
-
-			if (!name)
-				continue;
-			t = watch_traffic(d->manager->watch, nic ? PROBE_NIC : PROBE_GPU, name);
-			*MO_GROW(*cards, *n) =
-				(struct motion_card){ t.read_at, t.moved_at,
-						      motion_shared(info, g, nic, taken, n_taken) };
-		}
+		if (!name)
+			continue;
+		t = watch_traffic(d->manager->watch, nic ? PROBE_NIC : PROBE_GPU, name);
+		*MO_GROW(*cards, *n) =
+			(struct motion_card){ t.read_at, t.moved_at,
+					      motion_shared(info, g, nic, taken, n_taken) };
 	}
 }
 
@@ -145,34 +161,68 @@ static int64_t net_of(const struct step_dir *d, int64_t rank, const int64_t *tak
 	return ret;
 }
 
+/* Its GPUs, as long as nobody else has a part of them: no other step, no other rank of this one. */
+static struct motion_work work_of(const struct step_dir *d, int64_t rank, const int64_t *taken,
+				  size_t n_taken, int64_t now)
+{
+	const struct nodeinfo *info = &d->manager->info;
+	const struct launch *l = &d->spool.launch;
+	struct motion_gpu *gpus = NULL;
+	int64_t *peers = NULL;
+	struct motion_work ret;
+	size_t n = 0, n_peers = 0;
+
+	for (size_t i = 0; i < l->n_gpus; i++)
+		if (l->n_local > 1 && (int64_t)i != rank - l->first_rank)
+			mo_ints_add(&peers, &n_peers, l->gpus[i]);
+	for (size_t i = 0; i < l->n_gpus; i++) {
+		const struct gpu_slot *g = slot_of(info, l->gpus[i]);
+		struct gpu_work w;
+
+		if (l->n_local > 1 && (int64_t)i != rank - l->first_rank)
+			continue;
+		w = watch_work(d->manager->watch, g ? g->bdf : NULL);
+		*MO_GROW(gpus, n) = (struct motion_gpu){
+			.read_at = w.read_at,
+			.worked_at = w.worked_at,
+			.spins_since = w.spins_since,
+			.shared = g && (motion_shared(info, g, false, taken, n_taken) ||
+					motion_shared(info, g, false, peers, n_peers)),
+		};
+	}
+	ret = motion_work(gpus, n, now);
+	free(gpus);
+	free(peers);
+	return ret;
+}
+
 void motion_look(struct step_dir *d)
 {
 	struct agent_event e = { .type = AE_MOTION, .job = d->job, .attempt = d->attempt };
 	struct motion_reading *ranks =
 		agent_core_ranks(d->manager->core, d->job, d->attempt, &e.n_readings);
-	struct seen s = { 0 };
+	size_t n_taken = 0, n = 0;
+	struct motion_process *all = motion_processes(ranks, e.n_readings, &n);
 	int64_t *taken = NULL;
-	size_t n_taken = 0;
 
 	watch_traffic_asked(d->manager->watch);
 	others(d, &taken, &n_taken);
-	mo_proc_each(see, &s);
-	motion_trees(s.all, s.n, ranks, e.n_readings);
 	for (size_t i = 0; i < e.n_readings; i++) {
 		ranks[i].log_bytes = log_of(d, ranks[i].rank);
 		ranks[i].net_at = net_of(d, ranks[i].rank, taken, n_taken, mo_clock_boot_us());
+		ranks[i].work = work_of(d, ranks[i].rank, taken, n_taken, mo_clock_boot_us());
 		/* itself first: what cannot be read of it is not made up by its children */
 		for (int pass = 0; pass < 2; pass++)
-			for (size_t k = 0; k < s.n; k++)
-				if (s.all[k].root == ranks[i].pid &&
-				    (s.all[k].pid == ranks[i].pid) == (pass == 0))
-					add(&ranks[i], &s.all[k]);
-		for (size_t k = 0; k < s.n && ranks[i].cpu_us != MO_NONE; k++)
-			if (s.all[k].root == ranks[i].pid)
-				ranks[i].cpu_us += s.all[k].cpu_us;
+			for (size_t k = 0; k < n; k++)
+				if (all[k].root == ranks[i].pid &&
+				    (all[k].pid == ranks[i].pid) == (pass == 0))
+					add(&ranks[i], &all[k]);
+		for (size_t k = 0; k < n && ranks[i].cpu_us != MO_NONE; k++)
+			if (all[k].root == ranks[i].pid)
+				ranks[i].cpu_us += all[k].cpu_us;
 	}
 	free(taken);
-	free(s.all);
+	free(all);
 	e.readings = ranks;
 	queue_event(d->manager, &e);
 }

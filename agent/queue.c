@@ -14,7 +14,9 @@ void queue_event_done(struct agent_event *e)
 	mo_desc_free(&sync_reply_desc, (void *)(uintptr_t)e->reply);
 	mo_desc_free(&scan_result_desc, (void *)(uintptr_t)e->scan);
 	mo_desc_free(&image_report_desc, (void *)(uintptr_t)e->report);
+	mo_desc_free(&recorder_answer_desc, (void *)(uintptr_t)e->recorder);
 	free((void *)(uintptr_t)e->readings);
+	free((void *)(uintptr_t)e->activities);
 	free((void *)(uintptr_t)e->text);
 }
 

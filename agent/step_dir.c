@@ -74,6 +74,7 @@ struct step_dir *step_dir_free(struct step_dir *d)
 	mo_timer_free(d->sweep_timer);
 	mo_hunt_done(&d->hunt);
 	helper_free(d->starter);
+	helper_free(d->recorder);
 	journal_done(&d->journal);
 	mo_desc_done(&spool_desc, &d->spool);
 	mo_close(d->lock_fd);

@@ -28,7 +28,8 @@ struct step_dir {
 	bool stop_logged, kill_logged;
 	int64_t quiet_since_us; /* when an answer became due; 0 = none is */
 	struct mo_timer *timer;
-	struct helper *starter; /* stepd's starting process */
+	struct helper *starter;  /* stepd's starting process */
+	struct helper *recorder; /* asks its ranks' flight recorders (recorder.c) */
 	/* sweep */
 	struct mo_timer *sweep_timer;
 	int64_t sweep_step_us;

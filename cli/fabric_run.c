@@ -33,9 +33,9 @@ static void set_own(const struct fabric_recipe *r, const char *const *nodes, siz
 	static const char *const fixed[][2] = {
 		{ "stop.grace", "5s" },
 		{ "recovery.hang", "off" },
-		{ "recovery.on", "{user_error: stop, transient: stop, suspect: stop, "
-				 "node_fault: stop, hang: stop, numerical: stop, "
-				 "storage: stop, collateral: stop, preempted: stop}" },
+		{ "recovery.policy", "{user_error: stop, transient: stop, suspect: stop, "
+				     "node_fault: stop, hang: stop, numerical: stop, "
+				     "storage: stop, collateral: stop, preempted: stop}" },
 		{ "health.preflight", "none" },
 	};
 	_cleanup_(mo_buf_done) struct mo_buf list = { 0 };

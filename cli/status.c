@@ -86,6 +86,22 @@ static void print_resume(struct json_object *j)
 	line("resume", b.data);
 }
 
+/* Data that its attempts leave out. */
+static void print_skips(struct json_object *skips)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+
+	for (size_t i = 0; i < js_len(skips); i++) {
+		struct json_object *s = js_at(skips, i);
+
+		mo_buf_printf(&b, "%s%s to ", i ? ", " : "iterations ",
+			      text_int(js_int(s, "first")));
+		mo_buf_str(&b, text_int(js_int(s, "last")));
+	}
+	if (b.len)
+		line("left out", b.data);
+}
+
 static void print_job(struct cli *cli, struct json_object *j)
 {
 	const char *state = text_or(js_str(j, "state")), *reason = js_str(j, "reason"),
@@ -108,6 +124,7 @@ static void print_job(struct cli *cli, struct json_object *j)
 		printf("%-12s of %s iterations were left out: they came faster than 1,000 a second "
 		       "for long\n",
 		       "metrics", text_int(js_int(j, "samples_left_out")));
+	print_skips(js_get(j, "skips"));
 	if (js_str(j, "plan.text"))
 		line("plan", js_str(j, "plan.text"));
 	if (js_str(j, "plan.bubble_note"))

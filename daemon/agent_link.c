@@ -209,7 +209,8 @@ void link_welcome(struct manager *m, int64_t request, const char *node,
 	if (token_id) {
 		mo_str_set(&welcome->token, agent_token_hint(m, token_id));
 		welcome->orders = welcome->pulls = welcome->space = welcome->motion =
-			welcome->busy = welcome->doubts = welcome->waits = true;
+			welcome->busy = welcome->doubts = welcome->waits = welcome->recorder =
+				welcome->activity = welcome->gpus = true;
 		send_doc(m, request, &agent_welcome_desc, welcome);
 	}
 	questions_again(m->links->questions, node);

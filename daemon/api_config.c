@@ -142,6 +142,7 @@ static int answer(const struct question *q, struct mo_buf *b, char **ret_detail)
 	if (j->attempt > 0)
 		engine_resume_argv(&s->engine, &s->recipe, j->run.resume, &command.words,
 				   &command.n_words);
+	skip_words(&s->engine, j->skips, j->n_skips, &command.words, &command.n_words);
 	const char *text = recipe_of(j);
 	const struct config_given given = { &s->engine, &s->recipe, text,    strlen(text),
 					    NULL,       0,          &command };

@@ -72,7 +72,7 @@ part-agent: all man
 		$(call stage,$(PREFIX))/lib/tmpfiles.d
 	$(INSTALL) -m 755 \
 		$(addprefix $(BUILD)/,moe-agent moe-stepd moe-discover moe-ckpt moe-config \
-		moe-probe moe-namespace moe-image moe-runtime moe-hold) \
+		moe-probe moe-namespace moe-image moe-recorder moe-runtime moe-hold) \
 		$(call stage,$(LIBEXECDIR))/
 	@for f in moe-agent.service moe.slice; do $(call install_unit,$$f); done
 	$(INSTALL) -m 644 units/moe.tmpfiles.conf $(call stage,$(PREFIX))/lib/tmpfiles.d/moe.conf

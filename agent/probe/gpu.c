@@ -378,6 +378,7 @@ void probe_sensors(struct probe_pass *l, const char *bdf)
 	if (!reading_find(l->probe, "temp_junction_c"))
 		pass_hwmon(l);
 	add_value(l, "busy_pct", "gpu_busy_percent", 1);
+	add_value(l, "mem_busy_pct", "mem_busy_percent", 1);
 	pass_vram(l);
 	reading_contradictions(l->probe, "its sensors");
 }

@@ -79,11 +79,22 @@ static void on_fact(void *arg, const struct line_fact *f)
 	queue_facts(arg, f, events, fact_events_of_line(f, events));
 }
 
+/* Made before a fork, each page of it would be copied after the next one. */
+static struct tail *tail_of(struct rank *r)
+{
+	if (!r->tail)
+		r->tail = mo_alloc(sizeof(*r->tail));
+	return r->tail;
+}
+
 static void keep_tail(struct rank *r, const char *line, size_t n)
 {
-	if (!r->tail) /* made before a fork, each page of it would be copied after the next one */
-		r->tail = mo_alloc(sizeof(*r->tail));
-	tail_add(r->tail, line, n);
+	tail_add(tail_of(r), line, n);
+}
+
+void output_error(struct rank *r, const char *text)
+{
+	tail_error(tail_of(r), text);
 }
 
 void output_tail(struct rank *r, struct note *n)

@@ -14,5 +14,7 @@ void on_notify(struct stepd *s, struct source *source, uint32_t events);
 void output_tick(struct stepd *s); /* reads batched streams */
 /* What is in the pipes now; never waits for whoever holds them open. */
 void output_drain(struct stepd *s, struct rank *r);
+/* The exception that ended it, for its last lines. */
+void output_error(struct rank *r, const char *text);
 void output_tail(struct rank *r, struct note *n);
 bool output_batched(const struct stepd *s);

@@ -10,6 +10,7 @@
 #include "agent/core/bind/env.h"
 #include "agent/core/stepd/box.h"
 #include "agent/stepd/child.h"
+#include "agent/stepd/error_file.h"
 #include "agent/stepd/output.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
@@ -17,6 +18,7 @@
 #include "lib/base/log.h"
 #include "lib/base/proc.h"
 #include "lib/base/socket.h"
+#include "lib/model/recorder.h"
 #include "lib/wire/encode.h"
 
 #define MEM_NODES_MAX 1024
@@ -136,8 +138,8 @@ static int env_value(const struct stepd *s, const struct prepared *p, const stru
 static void compose(struct stepd *s, struct prepared *p, const struct rank *r)
 {
 	_cleanup_(mo_freep) char *socket = mo_path(s->dir, "notify.%lld", (long long)r->rank);
-	_cleanup_(mo_freep) char *error_file =
-		mo_path(s->dir, "error.%lld.json", (long long)r->rank);
+	_cleanup_(mo_freep) char *error_file = error_file_path(s, r);
+	_cleanup_(mo_freep) char *recorder = mo_path(s->dir, RECORDER_DIR);
 	/* a long runtime path: the same socket through our descriptor */
 	if (strlen(socket) >= sizeof(((struct sockaddr_un *)NULL)->sun_path)) {
 		free(socket);
@@ -149,6 +151,7 @@ static void compose(struct stepd *s, struct prepared *p, const struct rank *r)
 		.step_id = s->spool.step_id,
 		.notify_socket = socket,
 		.error_file = error_file,
+		.recorder_dir = recorder,
 		.home = s->who.home,
 		.user = s->box && s->box->user ? s->box->user : s->who.user,
 		.shell = s->who.shell,
@@ -260,17 +263,14 @@ static int make_memory(struct prepared *p, const struct rank_bind *b, struct chi
 	return 0;
 }
 
-/* TORCHELASTIC_ERROR_FILE, made for the user in a directory that stays ours: the agent can
- * remove it without rights over his directories. Nothing of ours ever opens it again. */
-static int make_error_file(struct stepd *s, struct rank *r, struct mo_error *err)
+/* Of the user: ranks make their pipes in it (RECORDER_PIPE). */
+static int make_recorder_dir(const struct stepd *s, struct mo_error *err)
 {
-	char name[48];
-	snprintf(name, sizeof(name), "error.%lld.json", (long long)r->rank);
-	mo_remove_at(s->dir_fd, name, 0); /* of a dead stepd */
-	_cleanup_(mo_closep) int fd =
-		mo_open_at(s->dir_fd, name, O_WRONLY | O_CREAT | O_EXCL, 0600);
-	if (fd < 0 || (s->who.change && mo_chown_fd(fd, s->who.uid, s->who.gid) < 0))
-		return mo_error_set(err, -errno, "%s/%s: %s", s->dir, name, strerror(errno));
+	_cleanup_(mo_freep) char *path = mo_path(s->dir, RECORDER_DIR);
+
+	if ((mo_mkdir(path, 0700) < 0 && errno != EEXIST) ||
+	    (s->who.change && mo_chown(path, s->who.uid, s->who.gid) < 0))
+		return mo_error_set(err, -errno, "%s: %s", path, strerror(errno));
 	return 0;
 }
 
@@ -311,7 +311,7 @@ static int prepare_rank(struct stepd *s, struct prepared *p, size_t i, const cha
 int prepare_files(struct stepd *s, struct prepared *p, size_t i, struct mo_error *err)
 {
 	int out = -1, errors = -1;
-	int e = make_error_file(s, &s->ranks[i], err);
+	int e = error_file_make(s, &s->ranks[i], err);
 	if (e < 0)
 		return e;
 	e = output_open(s, &s->ranks[i], &out, &errors, err);
@@ -350,6 +350,9 @@ int prepare_begin(struct stepd *s, struct prepared **ret, const char **ret_cause
 	r = mo_mkdir_p(s->spool.log_dir, 0755, false);
 	if (r < 0)
 		return mo_error_set(err, r, "%s: %s", s->spool.log_dir, strerror(-r));
+	r = make_recorder_dir(s, err);
+	if (r < 0)
+		return r;
 	for (size_t i = 0; i < s->n_ranks; i++)
 		compose(s, p, &s->ranks[i]);
 	*ret = TAKE_PTR(p);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include "agent/stepd/ranks.h"
 #include "agent/stepd/child.h"
+#include "agent/stepd/error_file.h"
 #include "agent/stepd/heartbeat.h"
 #include "agent/stepd/keeper.h"
 #include "agent/stepd/output.h"
@@ -185,6 +186,7 @@ static void rank_died(struct stepd *s, struct rank *r, const siginfo_t *si)
 		n.signal = si->si_status;
 	const char *cause = death_cause(s, si);
 	n.cause = cause ? mo_strdup(cause) : NULL;
+	error_file_read(s, r);
 	output_tail(r, &n);
 	stepd_queue(s, SE_EXIT, &n);
 }

@@ -231,6 +231,31 @@ static pid_t living_thread(pid_t pid)
 	return 0;
 }
 
+int mo_proc_sched(pid_t pid, int64_t *ret_cpu_us, int64_t *ret_delay_us)
+{
+	_cleanup_(mo_freep) char *path = mo_printf("/proc/%d/task", (int)pid);
+	_cleanup_(mo_dir_freep) struct mo_dir *d = mo_dir_open(AT_FDCWD, path, 0);
+	int64_t cpu = 0, delay = 0;
+	bool any = false;
+
+	for (const char *name; d && (name = mo_dir_next(d));) {
+		_cleanup_(mo_freep) char *file = mo_printf("%s/%s/schedstat", path, name);
+		_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+
+		/* nanoseconds on a processor, nanoseconds in a queue for one, how often */
+		if (mo_read_file(file, PROC_FILE_MAX, &b) < 0 || !b.data || field(b.data, 1) < 0)
+			continue;
+		cpu += MO_MAX(field(b.data, 0), 0);
+		delay += field(b.data, 1);
+		any = true;
+	}
+	if (!any)
+		return -ESRCH;
+	*ret_cpu_us = cpu / 1000;
+	*ret_delay_us = delay / 1000;
+	return 0;
+}
+
 /* A file of data below the root of the process, which it may have changed to a directory of its
  * own. */
 static int read_below_root(pid_t pid, const char *path, struct mo_buf *ret)

@@ -15,6 +15,9 @@ struct mo_proc {
 };
 pid_t mo_proc_self(void);
 int mo_proc_read(pid_t pid, struct mo_proc *ret); /* -ESRCH when gone */
+/* What all threads that it has now used of processors since they began, and how long they could
+ * have run and had none. -ESRCH: none of them is left, or the kernel does not count that. */
+int mo_proc_sched(pid_t pid, int64_t *ret_cpu_us, int64_t *ret_delay_us);
 /* Whether the process was started with this "NAME=value" in its environment; false when it may
  * not be read. */
 bool mo_proc_has_env(pid_t pid, const char *assignment);

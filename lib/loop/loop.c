@@ -73,6 +73,8 @@ int mo_timer_new(sd_event *loop, void (*fn)(void *arg), void *arg, struct mo_tim
 	int r = sd_event_add_time(loop, &t->source, CLOCK_BOOTTIME, UINT64_MAX, MO_TIMER_SLACK_US,
 				  on_timer, t);
 	if (r >= 0)
+		r = sd_event_source_set_priority(t->source, SD_EVENT_PRIORITY_IMPORTANT);
+	if (r >= 0)
 		r = sd_event_source_set_enabled(t->source, SD_EVENT_OFF);
 	if (r < 0) {
 		mo_timer_free(t);

@@ -25,7 +25,8 @@ void mo_loop_end(sd_event *loop, int code);
 /* To the service manager, where there is one: "READY=1" and so on. */
 void mo_loop_notify(const char *state);
 
-/* One-shot timer on CLOCK_BOOTTIME that can be moved. */
+/* One-shot timer on CLOCK_BOOTTIME that can be moved. It rings before anything that is read: beats
+ * are answered and deadlines seen however much comes in. */
 struct mo_timer;
 int mo_timer_new(sd_event *loop, void (*fn)(void *arg), void *arg, struct mo_timer **ret);
 /* absolute CLOCK_BOOTTIME; INT64_MAX = off */

@@ -313,6 +313,10 @@ struct engine {
 	size_t n_resume;
 	char **fresh;
 	size_t n_fresh; /* words added for a fresh start */
+	/* words by which it leaves out the data of some iterations: {iterations} in a word is
+	 * their list with commas, as a word by itself it is a word for each; none: it cannot */
+	char **skip;
+	size_t n_skip;
 	struct kv *env;
 	size_t n_env; /* engine layer of the environment: key = name, value */
 	struct kv *env_reason;

@@ -17,7 +17,7 @@ enum failure_class {
 	_FAILURE_CLASS_N
 };
 extern const char *const failure_class_names[_FAILURE_CLASS_N];
-/* What follows a failure of a class (daemon/core/rules/remedy.h; recovery.on of a recipe). */
+/* What follows a failure of a class (daemon/core/rules/remedy.h; recovery.policy of a recipe). */
 enum failure_action {
 	DO_STOP,      /* no further attempt */
 	DO_RETRY,     /* the next attempt, on whatever nodes */

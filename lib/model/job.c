@@ -148,6 +148,7 @@ static const struct mo_field incident_fields[] = {
 	MO_D(incident, cause, MO_STR, "what happened"),
 	MO_D_LIST(incident, evidence, MO_STRS, "what that rests on"),
 	MO_D(incident, action, MO_STR, "what the controller did about it"),
+	MO_D_LIST(incident, later, MO_STRS, "what its nodes told after that", .omit = true),
 	MO_D(incident, rule, MO_STR, "signature whose lines decided the class", .omit = true),
 	MO_D(incident, why, MO_STR, "what such a line means", .omit = true),
 	MO_D(incident, gpu, MO_INT, "GPU of that rank on its node", .omit = true),

@@ -121,6 +121,9 @@ struct incident {
 	char **evidence;
 	size_t n_evidence;
 	char *action;
+	/* what its nodes told after that was decided */
+	char **later;
+	size_t n_later;
 	/* signature that decided, what it means; NULL: the exit or the node's end did */
 	char *rule, *why;
 	int64_t gpu;       /* slot of first_rank; MO_NONE none */

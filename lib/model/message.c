@@ -34,7 +34,8 @@ const char *const process_state_names[_PROCESS_STATE_N] = { "runs", "waits", "st
 static const struct mo_field rank_motion_fields[] = {
 	MO_D(rank_motion, rank, MO_INT, "number of the rank", .most = MO_RANKS_MAX),
 	MO_D(rank_motion, watched_ms, MO_INT,
-	     "milliseconds since the agent began to look; no other but net_ms is more",
+	     "milliseconds since the agent began to look; no other but those of cards and GPUs is "
+	     "more",
 	     .most = AGE_MS),
 	MO_D(rank_motion, log_ms, MO_INT,
 	     "since it last wrote to its log; null, as in the rest: that cannot be read",
@@ -47,12 +48,42 @@ static const struct mo_field rank_motion_fields[] = {
 	     "since the RDMA cards that it sends by, or the XGMI links of its GPU, last moved a "
 	     "good deal; null also: they never did since its job came",
 	     .most = AGE_MS),
+	MO_D(rank_motion, gpu_work_ms, MO_INT,
+	     "since its GPU last computed; absent: it is not known to have since its job came",
+	     .omit = true, .most = AGE_MS),
+	MO_D(rank_motion, gpu_spin_ms, MO_INT,
+	     "since its GPU is busy and computes nothing, as in a collective that waits; absent "
+	     "also: it does not spin",
+	     .omit = true, .most = AGE_MS),
 	MO_D_ENUM(rank_motion, state, process_state_names,
 		  "of its main process: stopped by a signal, or waits in the kernel (one below it "
 		  "too)",
 		  .omit = true),
 };
 const struct mo_desc rank_motion_desc = MO_DESC(rank_motion, rank_motion_fields);
+
+/* of a few thousand threads */
+#define PERCENT_MOST 1e6
+static const struct mo_field rank_activity_fields[] = {
+	MO_D(rank_activity, rank, MO_INT, "number of the rank", .most = MO_RANKS_MAX),
+	MO_D(rank_activity, window, MO_INT, "number of the window, ascending", .most = MO_FIT_INT),
+	MO_D(rank_activity, cpu_pct, MO_REAL,
+	     "percent of it that its processes used a processor, of all threads together; unset, "
+	     "as "
+	     "in the rest: that cannot be read",
+	     .omit = true, .most = PERCENT_MOST),
+	MO_D(rank_activity, delay_pct, MO_REAL,
+	     "the same, that they could run and had no processor", .omit = true,
+	     .most = PERCENT_MOST),
+	MO_D(rank_activity, busy_pct, MO_REAL, "percent of it that its GPU was busy", .omit = true,
+	     .most = PERCENT_MOST),
+	MO_D(rank_activity, mem_pct, MO_REAL,
+	     "percent of the bandwidth of the GPU's memory that was used", .omit = true,
+	     .most = PERCENT_MOST),
+	MO_D(rank_activity, power_w, MO_REAL, "mean power of the GPU, watts", .omit = true,
+	     .most = PERCENT_MOST),
+};
+const struct mo_desc rank_activity_desc = MO_DESC(rank_activity, rank_activity_fields);
 
 static const struct mo_field step_report_fields[] = {
 	MO_D(step_report, job, MO_INT, "number of the job"),
@@ -68,6 +99,12 @@ static const struct mo_field step_report_fields[] = {
 		 .max = MO_GPUS_PER_NODE_MAX),
 	MO_D_VEC(step_report, motion, &rank_motion_desc,
 		 "what moves of its ranks, while that is asked", .omit = true,
+		 .max = MO_GPUS_PER_NODE_MAX),
+	MO_D_VEC(step_report, recorder, &rank_recorder_desc,
+		 "what the flight recorders of its ranks said, when they were asked", .omit = true,
+		 .max = MO_GPUS_PER_NODE_MAX),
+	MO_D_VEC(step_report, activity, &rank_activity_desc,
+		 "what its ranks did in the newest window, until it is acknowledged", .omit = true,
 		 .max = MO_GPUS_PER_NODE_MAX),
 	MO_D(step_report, waits, MO_STR,
 	     "spooled: which of its GPUs the job before it has not given back yet, and what is "
@@ -120,6 +157,10 @@ static const struct mo_field agent_welcome_fields[] = {
 	MO_D(agent_welcome, busy, MO_BOOL, "progress may say busy_ms", .omit = true),
 	MO_D(agent_welcome, space, MO_BOOL, "results of scans may say free_bytes", .omit = true),
 	MO_D(agent_welcome, waits, MO_BOOL, "reports of steps may say waits", .omit = true),
+	MO_D(agent_welcome, recorder, MO_BOOL, "reports of steps may say recorder", .omit = true),
+	MO_D(agent_welcome, activity, MO_BOOL, "reports of steps may say activity", .omit = true),
+	MO_D(agent_welcome, gpus, MO_BOOL, "motion may say gpu_work_ms and gpu_spin_ms",
+	     .omit = true),
 };
 const struct mo_desc agent_welcome_desc = MO_DESC(agent_welcome, agent_welcome_fields);
 

@@ -18,6 +18,7 @@
 #include "lib/model/launch.h"
 #include "lib/model/nodeinfo.h"
 #include "lib/model/note.h"
+#include "lib/model/recorder.h"
 
 #define MO_PROTOCOL 1
 #define MO_BEAT_MS 1000
@@ -35,8 +36,8 @@ struct rank_progress {
 extern const struct mo_desc rank_progress_desc;
 
 /* What moved of one local rank, asked for while its job is overdue (CMD_MOTION): milliseconds since
- * then, but for net_ms at most as long as the agent looked (watched_ms); MO_NONE = that cannot be
- * read here. */
+ * then, but for cards and GPUs at most as long as the agent looked (watched_ms); MO_NONE = that
+ * cannot be read here. */
 enum process_state {
 	PROCESS_RUNS,
 	PROCESS_WAITS,   /* for a disk or a device, D: it takes no signal */
@@ -50,10 +51,23 @@ struct rank_motion {
 	int64_t cpu_ms;        /* its processes used the processor */
 	/* its cards moved a good deal: RDMA and XGMI; MO_NONE also: never since its job came */
 	int64_t net_ms;
+	/* its GPU computed; that is busy and computes nothing: as long, MO_NONE also: it is not so.
+	 * Said to controllers that read them (agent_welcome.gpus) */
+	int64_t gpu_work_ms, gpu_spin_ms;
 	/* enum process_state of its main process, waits: of one below it too; -1 = not known */
 	int state;
 };
 extern const struct mo_desc rank_motion_desc;
+
+/* What one local rank did in one window of its agent (agent/core/agent/activity.h): percent of that
+ * time, means; MO_NONE_F = that cannot be read here. */
+struct rank_activity {
+	int64_t rank;
+	int64_t window;            /* its number, ascending; anew with each agent */
+	double cpu_pct, delay_pct; /* its processes used a processor; could run, and had none */
+	double busy_pct, mem_pct, power_w; /* of its GPU; of the GPU's memory */
+};
+extern const struct mo_desc rank_activity_desc;
 
 /* What an agent says of one step it knows. */
 enum step_state {
@@ -76,6 +90,11 @@ struct step_report {
 	size_t n_progress;
 	struct rank_motion *motion;
 	size_t n_motion; /* while MOTION is due */
+	/* the same, once each time that they were asked; a rank without one is left out */
+	struct rank_recorder *recorder;
+	size_t n_recorder;
+	struct rank_activity *activity;
+	size_t n_activity; /* of the newest window, until it is acknowledged */
 	/* spooled: which of its GPUs the job before it has not given back, and what is found there;
 	 * NULL: it waits for none */
 	char *waits;
@@ -108,12 +127,15 @@ struct agent_welcome {
 	struct nodeinfo *info;
 	char *token;
 	bool orders;
-	bool pulls;  /* syncs may say `pulls`, and report images */
-	bool motion; /* syncs may say `motion`, and report it */
-	bool doubts; /* syncs may say `doubts` */
-	bool busy;   /* progress may say busy_ms */
-	bool space;  /* scan results may say free_bytes */
-	bool waits;  /* reports of steps may say waits */
+	bool pulls;    /* syncs may say `pulls`, and report images */
+	bool motion;   /* syncs may say `motion`, and report it */
+	bool doubts;   /* syncs may say `doubts` */
+	bool busy;     /* progress may say busy_ms */
+	bool space;    /* scan results may say free_bytes */
+	bool waits;    /* reports of steps may say waits */
+	bool recorder; /* and recorder */
+	bool activity; /* and activity */
+	bool gpus;     /* motion may say gpu_work_ms and gpu_spin_ms */
 };
 
 /* Result of a checkpoint scan (one for each scan command that is due). */

@@ -138,17 +138,18 @@ struct recipe {
 	 * recipe of before there was one: the default */
 	int64_t backoff_us;
 	/* recovery.loss_spike.action, .factor, .max: none, report, rollback; NULL, MO_NONE_F,
-	 * MO_NONE: the default (daemon/core/state/numbers.h) */
+	 * MO_NONE: the default (daemon/core/state/numbers.h); .skip: how many windows of data the
+	 * job may leave out, MO_NONE: none */
 	char *loss_action;
 	double loss_factor;
-	int64_t max_rollbacks;
+	int64_t max_rollbacks, skips;
 	/* recovery.hang: auto, report or off; NULL: a recipe of before there was one, report */
 	char *hang;
 	/* recovery.straggler: report or drain; NULL: a recipe of before there was one, report */
 	char *straggler;
-	/* recovery.on: class of failure = action (lib/model/failure.h) */
-	struct kv *on;
-	size_t n_on;
+	/* recovery.policy: class of failure = action (lib/model/failure.h) */
+	struct kv *policy;
+	size_t n_policy;
 	int64_t priority;      /* default 50, 0..100 */
 	int64_t time_limit_us; /* MO_NONE = none */
 	/* Paths that the recipe leaves to the engine's own experiment: the command does not say

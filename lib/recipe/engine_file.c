@@ -239,6 +239,7 @@ static const struct key engine_keys[] = {
 	CUSTOM("flags", read_flags),
 	CUSTOM("resume", engine_resume_read),
 	CUSTOM("fresh", engine_resume_read),
+	CUSTOM("skip", engine_skip_read),
 	CUSTOM("env", read_engine_env),
 	F("metrics_rank", KEY_ENUM, metrics_rank, .words = words_metrics_rank),
 	CUSTOM("lines", read_lines),

@@ -380,3 +380,19 @@ void engine_resume_read(struct reader *r, const struct key *k, const struct ynod
 		if (v->items[i].value->kind == YAML_SCALAR)
 			check_word(r, k->path, v->items[i].value);
 }
+
+/* ---- skip ---- */
+
+void engine_skip_read(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct engine *e = r->bases[0];
+	bool filled = false;
+
+	value_list(r, k->path, v, &e->skip, &e->n_skip);
+	for (size_t i = 0; i < e->n_skip; i++)
+		filled |= strstr(e->skip[i], "{iterations}") != NULL;
+	if (e->n_skip && (e->skip[0][0] != '-' || !filled))
+		errors_at(r->errors, v, NULL,
+			  "skip: expected a flag and {iterations}, such as [--skip, "
+			  "\"{iterations}\"]");
+}

@@ -7,6 +7,7 @@
 
 #include "lib/base/parse.h"
 #include "lib/model/limits.h"
+#include "lib/model/skip.h"
 #include "lib/recipe/container_read.h"
 #include "lib/recipe/features.h"
 #include "lib/recipe/key_readers.h"
@@ -270,13 +271,14 @@ static const struct key recipe_keys[] = {
 	F("recovery.grace", KEY_DURATION, grace_us, DEF(0)),
 	F("recovery.max_cycles_without_progress", KEY_INT, max_cycles, RANGE(1, 1000), DEF(3)),
 	F("recovery.backoff", KEY_DURATION, backoff_us, DEF(300LL * 1000000)),
-	CUSTOM("recovery.on", recovery_read_on),
+	CUSTOM("recovery.policy", recovery_read_policy),
 	F("recovery.hang", KEY_WORD, hang, WORDS(words_hang), .text_def = "auto"),
 	F("recovery.straggler", KEY_WORD, straggler, WORDS(words_straggler), .text_def = "report"),
 	CUSTOM("recovery.loss_spike", key_read_loss_spike),
 	F("recovery.loss_spike.action", KEY_WORD, loss_action, WORDS(words_loss_action)),
 	F("recovery.loss_spike.factor", KEY_REAL, loss_factor, RANGE(1, 1000)),
 	F("recovery.loss_spike.max", KEY_INT, max_rollbacks, RANGE(0, 1000), DEF(MO_NONE)),
+	F("recovery.loss_spike.skip", KEY_INT, skips, RANGE(0, SKIPS_MAX), DEF(MO_NONE)),
 	MAP("health"),
 	CUSTOM("health.preflight", key_read_preflight),
 	F("priority", KEY_INT, priority, RANGE(0, 100), DEF(50)),

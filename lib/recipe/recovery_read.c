@@ -20,34 +20,35 @@ static void read_one(struct reader *r, const char *class, const struct ynode *v)
 {
 	struct recipe *recipe = r->bases[BASE_RECIPE];
 	_cleanup_(mo_freep) char *shown = value_shown(v), *classes = NULL, *actions = NULL;
-	struct kv *on;
+	struct kv *pair;
 
 	if (mo_enum_parse(failure_class_names, FAIL_OK, class) < 0) {
 		classes = listed(failure_class_names, FAIL_OK);
 		errors_at(r->errors, v, NULL,
-			  "recovery.on.%.60s: there is no such class of failures; they are %s",
+			  "recovery.policy.%.60s: there is no such class of failures; they are %s",
 			  class, classes);
 	} else if (v->kind != YAML_SCALAR ||
 		   mo_enum_parse(failure_action_names, _FAILURE_ACTION_N, v->text) < 0) {
 		actions = listed(failure_action_names, _FAILURE_ACTION_N);
-		errors_at(r->errors, v, NULL, "recovery.on.%s: expected one of %s, got %s", class,
-			  actions, shown);
+		errors_at(r->errors, v, NULL, "recovery.policy.%s: expected one of %s, got %s",
+			  class, actions, shown);
 	} else if (recipe) {
-		on = MO_ADD(recipe, on, &kv_desc);
-		on->key = mo_strdup(class);
-		on->value = mo_strdup(v->text);
+		pair = MO_ADD(recipe, policy, &kv_desc);
+		pair->key = mo_strdup(class);
+		pair->value = mo_strdup(v->text);
 	}
 }
 
-void recovery_read_on(struct reader *r, const struct key *k, const struct ynode *v)
+void recovery_read_policy(struct reader *r, const struct key *k, const struct ynode *v)
 {
 	struct recipe *recipe = r->bases[BASE_RECIPE];
 
 	if (recipe)
-		mo_vec_clear(&kv_desc, (void **)&recipe->on, &recipe->n_on);
+		mo_vec_clear(&kv_desc, (void **)&recipe->policy, &recipe->n_policy);
 	if (v->kind != YAML_MAP) {
 		errors_at(r->errors, v, NULL,
-			  "recovery.on: expected classes of failures with what follows them, such "
+			  "recovery.policy: expected classes of failures with what follows them, "
+			  "such "
 			  "as {storage: wait}");
 		return;
 	}

@@ -16,6 +16,7 @@
 #include "lib/recipe/rules_model.h"
 #include "lib/recipe/rules_saves.h"
 #include "lib/recipe/rules_shell.h"
+#include "lib/recipe/rules_skip.h"
 #include "lib/recipe/rules_world.h"
 
 /* The planner chooses from a model, a batch and a kind of GPU; without a model all GPUs are
@@ -250,5 +251,6 @@ void rules_check(struct rules *k)
 	rules_shell(k);
 	check_rest(k);
 	rules_engine(k);
+	rules_skip(k);
 	drop_consequences(k);
 }

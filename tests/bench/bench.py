@@ -24,6 +24,7 @@ import yaml
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../e2e"))
 import container
+import fleet
 import lib
 from image_rig import entry
 from lib import BUILD, Failed, Skipped, command_recipe, wait_until
@@ -727,6 +728,35 @@ def bench_status(n):
     report("status", "reads_32_clients_p99", p99, "ms", "bare libmicrohttpd, same bytes", floor_p99)
 
 
+def reads_beside(prefix, sock, paths):
+    """REST's p99 with 4 clients while a fleet is served, each path beside a bare libmicrohttpd that
+    answers the same bytes at the same time of the same machine."""
+    same, floor = os.path.join(OUT, "fleet.json"), os.path.join(OUT, "fleet.sock")
+    for path in paths:
+        c = Unix(sock)
+        c.request("GET", path)
+        with open(same, "wb") as f:
+            f.write(c.getresponse().read())
+        bare = subprocess.Popen([LOAD, floor, "serve", same])
+        try:
+            wait_until(lambda: os.path.exists(floor), 5, "the floor's socket")
+            pairs = [
+                [load(s, 4, 1, "GET", path)["p99_ms"] for s in (sock, floor)] for _ in range(5)
+            ]
+        finally:
+            bare.kill()
+            bare.wait()
+            os.unlink(floor)
+        name = prefix + "_p99" + path.split("?")[0].replace("/", "_")
+        ours, bares = zip(*pairs)
+        report("fleet", name, ours, "ms", "bare libmicrohttpd, same bytes", bares)
+
+
+def bench_fleet(n):
+    """Rows 9, 10 and 15: 12,500 emulated agents."""
+    fleet.bench(report, n, reads_beside)
+
+
 def bench_streams(n):
     """Row 11: CPU share of the controller that feeds 10,000 followers of its events while one event
     comes each second."""
@@ -833,6 +863,7 @@ BENCHES = {
     "status": bench_status,
     "streams": bench_streams,
     "discover": bench_discover,
+    "fleet": bench_fleet,
     "plan_binding": bench_plan_binding,
 }
 

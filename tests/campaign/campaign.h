@@ -27,6 +27,7 @@
 #define SLOWER 1.2 /* steps, while a straggler takes part */
 #define DRAINED (600 * S)
 #define LOOKS (4 * S) /* between two looks at what moves */
+#define READS (5 * S) /* between two readings of a GPU */
 
 /* what goes wrong; the last is no failure, but ends an attempt too */
 enum fault { FAULT_RANK, FAULT_NODE, FAULT_STOPPED, FAULT_SPINS, FAULT_SLOW, _FAULT_N };
@@ -39,6 +40,7 @@ struct options {
 	double write_s;             /* after it the save is whole, beside the training */
 	double lease_s, power_s;    /* recovery.lease; what fence_command takes */
 	int64_t net;                /* the counters of the network's cards can be read */
+	int64_t gpus;               /* whether GPUs compute can be read */
 };
 struct cnode {
 	char name[12];

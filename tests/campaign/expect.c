@@ -7,10 +7,11 @@
  *                                             mean (the iteration that was under way in it)
  *   c_node = max(10 s, lease, 3 s) + power    until a silent node is proved to be off; it counts
  *                                             once no iteration advances (progress.h)
- *   c_hang = suspect + confirm + grace - s/2 docs/failures.md, "Nothing moves": 3 and 5 (by cards
- *                                             or writing alone 8) times the 99th of the steps with
- *                                             their floors, 5 s in which ranks say where they
- *                                             stand; half a step is in c_any already
+ *   c_hang = suspect + confirm + grace - s/2 docs/failures.md, "Nothing moves": 3 and 5 (by GPUs
+ *                                             that spin, cards or writing alone 8) times the 99th
+ *                                             of the steps with their floors, 5 s in which ranks
+ *                                             say where they stand; half a step is in c_any
+ *                                             already
  *             until the 20th iteration of an attempt longer: expected_early_s()
  *   c_slow = init + load                      a drain follows a save and loses nothing
  * Failures come while the job trains, but as many as the time has, restarts included; so of the
@@ -43,15 +44,17 @@ double expected_ettr(const struct world *of)
 	double steps = fmax((double)o->every, ceil(o->write_s / o->step_s));
 	double any = INIT_S + LOAD_S + steps * o->step_s / 2 + o->write_s;
 	double gap = o->step_s + o->stall_s;
-	double alone = fmax(8 * gap, 900), cards = fmax(8 * gap, 600), both = fmax(5 * gap, 30),
-	       suspect = fmax(3 * gap, 10);
+	double both = fmax(5 * gap, 30), suspect = fmax(3 * gap, 10),
+	       spin = fmax(8 * gap, o->gpus  ? (o->net ? 60 : 300)
+				    : o->net ? 600
+					     : 900);
 	double hang = suspect + GRACE_S - o->step_s / 2;
 	double costs[_FAULT_N] = {
 		[FAULT_RANK] = any,
 		[FAULT_NODE] = any + fmax(fmax(10, o->lease_s), 3 * o->step_s) - o->step_s / 2 +
 			       o->power_s,
 		[FAULT_STOPPED] = any + hang + both,
-		[FAULT_SPINS] = any + hang + (o->net ? cards : alone),
+		[FAULT_SPINS] = any + hang + spin,
 		[FAULT_SLOW] = INIT_S + LOAD_S,
 	};
 	double lost = INIT_S, all = (double)(of->now - of->began) / 1e6;

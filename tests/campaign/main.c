@@ -183,10 +183,10 @@ static void print(const struct job *j, const struct report_view *v, double expec
 
 	printf("seed %lld: %lld GPUs, %.4g days, %.4g failures per 1,000 node-days; a step %.4g s, "
 	       "every %lld saved: stall %.4g s, whole %.4g s later; lease %.4g s, power-off %.4g "
-	       "s, network %s\n",
+	       "s, network %s, GPUs %s\n",
 	       (long long)o->seed, (long long)o->nodes * LOCAL, o->days, o->failures, o->step_s,
 	       (long long)o->every, o->stall_s, o->write_s, o->lease_s, o->power_s,
-	       o->net ? "read" : "not read");
+	       o->net ? "read" : "not read", o->gpus ? "read" : "not read");
 	for (int i = 0; i < _FAULT_N; i++)
 		n += w.faults[i];
 	printf("%lld iterations, %lld saves, %lld failures and drains, %lld restarts, %lld "
@@ -249,7 +249,7 @@ static bool option(const char *name, const char *value)
 		{ "--days", NULL, &o->days },         { "--failures", NULL, &o->failures },
 		{ "--step", NULL, &o->step_s },       { "--stall", NULL, &o->stall_s },
 		{ "--write", NULL, &o->write_s },     { "--lease", NULL, &o->lease_s },
-		{ "--power-off", NULL, &o->power_s },
+		{ "--power-off", NULL, &o->power_s }, { "--gpus", &o->gpus, NULL },
 	};
 
 	for (size_t i = 0; value && i < sizeof(options) / sizeof(*options); i++)
@@ -269,14 +269,15 @@ int main(int argc, char **argv)
 				.every = 1,
 				.lease_s = 3,
 				.power_s = 30,
-				.net = 1 };
+				.net = 1,
+				.gpus = 1 };
 	for (int i = 1; i < argc; i += 2)
 		if (!option(argv[i], argv[i + 1])) {
 			fprintf(stderr,
 				"usage: campaign [--seed N] [--days D] [--nodes N] "
 				"[--failures PER_1000_NODE_DAYS] [--step S] [--every STEPS] "
 				"[--stall S] [--write S] [--lease S] [--power-off S] "
-				"[--network 0|1]\n");
+				"[--network 0|1] [--gpus 0|1]\n");
 			return 2;
 		}
 	run();

@@ -256,6 +256,7 @@ static void motion(const struct cnode *n, struct step_report *rep)
 	for (int64_t r = 0; r < LOCAL; r++) {
 		bool one = w.hung == FAULT_STOPPED && n->first + r == w.hung_rank;
 		int64_t age = w.hung < 0 ? 0 : (w.now - MO_MAX(w.faulted_at, n->asked_at)) / 1000;
+		int64_t gpu = w.hung < 0 ? 0 : MO_MAX(w.now - w.faulted_at - READS, 0) / 1000;
 
 		*MO_ADD(rep, motion, &rank_motion_desc) =
 			(struct rank_motion){ .rank = n->first + r,
@@ -264,6 +265,9 @@ static void motion(const struct cnode *n, struct step_report *rep)
 					      .io_ms = age,
 					      .cpu_ms = one ? age : 0,
 					      .net_ms = w.o.net ? age : MO_NONE,
+					      .gpu_work_ms = w.o.gpus ? gpu : MO_NONE,
+					      .gpu_spin_ms =
+						      !w.o.gpus || one || !gpu ? MO_NONE : gpu,
 					      .state = one ? PROCESS_STOPPED : PROCESS_RUNS };
 	}
 }

@@ -110,6 +110,41 @@ def many_lines():
         equal(n.moed.note_list(1, 1, "exit")[0]["tail"][-1], "line 39999 of the flood", "tail")
 
 
+# ORIGIN: as torch 1.13's @record writes it of an exception that leaves main()
+ERROR_FILE = """{"message": {"message": "RuntimeError: expert 3 got no tokens",
+"extraInfo": {"py_callstack": "Traceback ...", "timestamp": "1795223064"}}}"""
+
+
+@suite.test
+def the_exception_of_an_error_file():
+    """What torch's @record writes is evidence where the last lines do not have it, and whatever
+    else a rank makes of that file is none."""
+    begin = """
+import os, sys
+path = os.environ["TORCHELASTIC_ERROR_FILE"]
+def write(text): open(path, "w").write(text)
+print("begins", flush=True)
+"""
+    end = "\nfor i in range(30): print('noise', flush=True)\nsys.exit(1)"
+    seen = "RuntimeError: expert 3 got no tokens"
+    files = [
+        ("write(%r)" % ERROR_FILE, seen),
+        ("write(%r)" % '{"message": "RuntimeError: of a word"}', "RuntimeError: of a word"),
+        ("write(%r)" % ERROR_FILE[:-2], "noise"),
+        ("write('{\"message\": \"' + 'x' * 70000 + '\"}')", "noise"),
+        ("write('{\"message\": [1]}'); os.chmod(path, 0)", "noise"),
+        ("os.remove(path); os.symlink(path + '2', path); write(%r)" % ERROR_FILE, "noise"),
+        ("os.remove(path); os.mkfifo(path)", "noise"),
+        ("os.remove(path)", "noise"),
+    ]
+    with Node() as n:
+        for job, (deed, last) in enumerate(files, 1):
+            n.launch([sys.executable, "-c", begin + deed + end], job=job, wait="gone")
+            tail = n.moed.note_list(job, 1, "exit")[0]["tail"]
+            equal(tail[-1], last, "last line of a rank that does: " + deed[:60])
+            equal(len(tail), 20, "lines")
+
+
 @suite.test
 def flood_without_newline():
     code = (

@@ -14,7 +14,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "fixtures")]
 import machine  # noqa: E402
 from lib import Suite, command_recipe, equal, need, wait_until
+from node_rig import SLEEP
 from rig import Rig
+from test_health import FAST, Machine
 
 suite = Suite()
 test = suite.test
@@ -33,6 +35,12 @@ done = os.open(place % rank, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
 def reached(r):
     return os.path.exists(place % r) and os.path.getsize(place % r)
 
+if how == "record":
+    sys.path.insert(0, FAKE)
+    import recorder
+    reduced, waits = 0, False
+    recorder.serve(rank, world, lambda: (reduced, waits), ("/job/train.py", 120))
+
 def write_for(seconds):
     until = time.monotonic() + seconds
     with open(os.path.join(shared, "state.%d" % rank), "wb", buffering=0) as f:
@@ -43,7 +51,7 @@ def write_for(seconds):
 
 for i in range(1, steps + 1):
     if attempt == 1 and i == at + 1:
-        if how == "spin" and rank == 0:
+        if how in ("spin", "record") and rank == 0:
             while True:
                 pass
         if how == "write":
@@ -53,20 +61,23 @@ for i in range(1, steps + 1):
                 pass
     time.sleep(0.02)
     os.write(done, b".")
+    waits = True
     while any(reached(r) < i for r in range(world)):
         pass
+    waits, reduced = False, i
     told.send(b"ITERATION=%d\nSTEP_MS=20" % i)
 """
 
 
 def line_of(code):
     """Where that line stands in the program of a rank."""
-    return [line.strip() for line in RANK.splitlines()].index(code) + 1
+    return [line.strip() for line in RANK.lstrip().splitlines()].index(code) + 2
 
 
 def submit(rig, name, hang, steps=200, at=0, how="-"):
     shared = tempfile.mkdtemp(prefix=name + "-", dir=rig.dir)
-    argv = [sys.executable, "-c", RANK, shared, str(steps), str(at), how]
+    program = "FAKE = %r\n%s" % (os.path.join(HERE, "..", "fake"), RANK.lstrip())
+    argv = [sys.executable, "-c", program, shared, str(steps), str(at), how]
     recipe = command_recipe(name, argv, gpus=2, steps=steps, recovery={"hang": hang})
     recipe = json.loads(recipe)
     recipe["engine"]["workdir"] = shared
@@ -136,6 +147,27 @@ def spinning_is_suspected_and_ends_late(rig):
 
 
 @test
+def flight_recorders_say_who_has_not_joined(rig):
+    job = submit(rig, "records", "auto", at=60, how="record")
+    missing = "rank 0 on node-0 (dp 0) has not joined all_reduce #61 of default_pg"
+    wait_until(lambda: missing in evidence(rig, job), 30, "what recorders say")
+    waits = missing + ", in which rank 1 waits for "
+    need("flight recorders: " + waits in evidence(rig, job), evidence(rig, job))
+    need(", at train_step (train.py:120)" in evidence(rig, job), evidence(rig, job))
+    equal(types(rig, job)[-1], "suspected", "what follows from that alone")
+    wait_until(lambda: rig.job(job)["attempt"] == 2, 60, "the next attempt")
+    confirmed = [e for e in events(rig, job) if e["type"] == "hang.confirmed"]
+    equal([(e["rank"], e["data"]["recorder"]) for e in confirmed], [(0, missing)], "the verdict")
+    [incident] = rig.json("report", job)["incidents"]
+    equal((incident["class"], incident["first_rank"]), ("hang", 0), "what it was")
+    need(missing in "\n".join(incident["evidence"]), incident["evidence"])
+    rig.wait_state(job, "completed")
+    shown = {i["name"]: i for i in rig.json("explain", "env", job, "--rank", "1")["items"]}
+    stem = shown["TORCH_NCCL_DEBUG_INFO_PIPE_FILE"]
+    equal((stem["source"], os.path.basename(stem["value"])), ("node", "rank"), "where it is asked")
+
+
+@test
 def a_slow_save_is_no_hang(rig):
     job = submit(rig, "saves", "auto", at=60, how="write")
     wait_until(lambda: "suspected" in types(rig, job), 30, "the suspicion")
@@ -163,9 +195,16 @@ def report_tells_and_off_says_nothing(rig):
     equal(types(rig, silent), [], "events of a job that asks for none")
 
 
+# as two H200 looked (docs/measured.md)
+WORKS = dict(gfx_activity=92, umc_activity=27, socket_power=700, gfxclk=[2100] * 8)
+SPINS = dict(WORKS, gfx_activity=100, umc_activity=0, socket_power=119)
+IDLE = {}
+
+
 class Cards(Rig):
-    """A node of eight GPUs and cards, whose counters move by `rate` bytes a second. The least times
-    are a fiftieth: 12 seconds by cards, 18 by what is written."""
+    """A node of eight GPUs and cards: the counters move by `rate` bytes a second, and GPUs look as
+    `gpu` says. The least times are a fiftieth: 1.2 seconds by GPUs, 12 by cards, 18 by what is
+    written."""
 
     def __init__(self):
         self.top = tempfile.mkdtemp(prefix="moe-root-")
@@ -178,7 +217,7 @@ class Cards(Rig):
             agent=dict(looks, topology=self.machine.root, core="1G"),
         )
         self.agent_options["only_fake_gpus"] = False
-        self.rate, self.over = 0, threading.Event()
+        self.rate, self.gpu, self.over = 0, IDLE, threading.Event()
         self.mover = threading.Thread(target=self.move)
         self.mover.start()
 
@@ -187,7 +226,7 @@ class Cards(Rig):
         while not self.over.wait(0.5):
             moved += self.rate // 2
             for i in range(2 if self.rate else 0):
-                self.machine.traffic(i, moved)
+                self.machine.traffic(i, moved, **self.gpu)
 
     def down(self, check=True):
         self.over.set()
@@ -202,7 +241,7 @@ WORK, POLLS = 10**9, 10**5
 @test
 def cards_that_move_are_no_hang_and_those_that_stand_are_evidence(_):
     with Cards() as rig:
-        rig.rate = WORK
+        rig.rate, rig.gpu = WORK, WORKS
         # a silent evaluation that nobody announced, longer than what is written alone is given
         job = submit(rig, "computes", "auto", at=60, how="spin until told")
         rig.wait_iteration(job, 60)
@@ -214,15 +253,58 @@ def cards_that_move_are_no_hang_and_those_that_stand_are_evidence(_):
         [shared] = [d for d in os.listdir(rig.dir) if d.startswith("computes-")]
         open(os.path.join(rig.dir, shared, "go"), "w").close()
         equal(rig.wait_state(job, "completed")["attempt"], 1, "attempts")
-        # a collective that waits
-        job = submit(rig, "spins", "auto", at=60, how="spin")
-        rig.wait_iteration(job, 60)
-        rig.rate = POLLS
-        wait_until(lambda: rig.job(job)["attempt"] == 2, 60, "the next attempt")
-        [incident] = rig.json("report", job)["incidents"]
-        text = "\n".join(incident["evidence"])
+        # processors are busy, and no GPU is: it may compile
+        text = ends(rig, "compiles", IDLE)
         need("RDMA and XGMI: no card of a rank moved anything for 1" in text, text)
-        rig.wait_state(job, "completed")
+        need("computes nothing" not in text, text)
+        # a collective that waits
+        text = ends(rig, "spins", SPINS)
+        need("RDMA and XGMI: no card of a rank moved anything for " in text, text)
+        need("GPUs: each is busy and computes nothing for " in text, text)
+        need("ranks: 2 collective-stuck" in text, text)
+
+
+def ends(rig, name, gpu):
+    """A job whose GPUs look so once its cards stand still; the evidence that ends it."""
+    rig.rate, rig.gpu = WORK, WORKS
+    job = submit(rig, name, "auto", at=60, how="spin")
+    rig.wait_iteration(job, 60)
+    since = time.monotonic()
+    wait_until(lambda: time.monotonic() - since > 3, 60, "that its GPUs are seen to work")
+    rig.rate, rig.gpu = POLLS, gpu
+    wait_until(lambda: rig.job(job)["attempt"] == 2, 60, "the next attempt")
+    [incident] = rig.json("report", job)["incidents"]
+    rig.wait_state(job, "completed")
+    return "\n".join(incident["evidence"])
+
+
+@test
+def a_controller_of_before_is_not_told_of_gpus(_):
+    for gpus in (True, False):
+        with Machine("mi300x", options=FAST) as n:
+            n.stop_agent(signal.SIGTERM)
+            n.moed.reads = {"motion": True, "gpus": gpus}
+            n.start()
+            n.launch(SLEEP)
+            n.moed.order("motion", 1, 1)
+
+            def reads(key, value):
+                return n.moed.sensors.get("n0", {}).get(0, {}).get(key) == value
+
+            def told():
+                [of_rank] = n.moed.steps[(1, 1)].get("motion") or [{}]
+                return {k for k in ("gpu_work_ms", "gpu_spin_ms") if k in of_rank}
+
+            n.machine.metrics(0, **WORKS)
+            n.moed.wait(lambda: reads("power_w", 700), 60, "that its GPU is seen to work")
+            n.machine.metrics(0, **SPINS)
+            n.moed.wait(lambda: reads("power_w", 119), 60, "that it is seen to spin")
+            if gpus:
+                n.moed.wait(lambda: len(told()) == 2, 60, "that it tells")
+                continue
+            syncs = n.moed.syncs
+            n.moed.wait(lambda: n.moed.syncs > syncs + 5, 60, "that it tells of the rest")
+            equal(told(), set(), "keys")
 
 
 if __name__ == "__main__":

@@ -4,12 +4,16 @@ import functools
 import json
 import os
 import pwd
+import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib import BUILD, PATIENCE, Skipped, Suite, equal, need  # noqa: E402
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, "..", "fake")]
+import recorder as fake_recorder  # noqa: E402
+from lib import BUILD, PATIENCE, ROOT, Skipped, Suite, equal, need  # noqa: E402
 
 suite = Suite()
 
@@ -325,6 +329,82 @@ def discovery(top):
         r = program("moe-discover", *args)
         equal(r.returncode, status, "exit status of %s" % args)
         need(status != 1 or r.stderr.count("\n") == 1, r.stderr)
+
+
+@in_directory
+def recorders_are_asked_by_pipes_alone(top):
+    """What stands where a pipe should be is not written to, waited for or followed."""
+
+    def at(name):
+        return os.path.join(top, name)
+
+    with open(at("rank0.pipe"), "w") as f:
+        f.write("mine")
+    os.mkfifo(at("other"))
+    read = os.open(at("other"), os.O_RDWR | os.O_NONBLOCK)
+    os.symlink("other", at("rank1.pipe"))
+    os.mkdir(at("rank2.pipe"))
+    os.mkfifo(at("rank3.pipe"))  # nobody reads it
+    shutil.copy(os.path.join(ROOT, "tests/fixtures/recorder/host.1"), at("dump4"))  # an older one
+    fake_recorder.serve(
+        4, 2, lambda: (7, True), ("/job/train.py", 120), dict(PIPE=at("rank"), DUMP=at("dump"))
+    )
+    r = program("moe-recorder", "--allow-root", top, "0", "1", "2", "3", "4", "5")
+    equal((r.returncode, r.stderr), (0, ""), "moe-recorder")
+    [answer] = json.loads(r.stdout)["ranks"]
+    [wait] = answer["waits"]
+    equal((answer["rank"], answer["enqueued"]), (4, "0=8"), "who answered")
+    equal((wait["op"], wait["seq"], wait["members"]), ("all_reduce", 8, "0-1"), "its wait")
+    equal(open(at("rank0.pipe")).read(), "mine", "a file in place of a pipe")
+    try:
+        need(not os.read(read, 1), "a link was followed")
+    except BlockingIOError:
+        pass
+    os.close(read)
+
+
+@in_directory
+def a_dump_may_be_anything(top):
+    """A link, a pipe, no dump: said after a while, and nothing is read through it."""
+
+    def at(name):
+        return os.path.join(top, name)
+
+    shutil.copy(os.path.join(ROOT, "tests/fixtures/recorder/host.1"), at("secret"))
+
+    def leave(rank, make):
+        os.mkfifo(at("rank%d.pipe" % rank))
+        fd = os.open(at("rank%d.pipe" % rank), os.O_RDWR)
+
+        def answer():
+            os.read(fd, 1)
+            make(at("dump%d" % rank))
+
+        threading.Thread(target=answer, daemon=True).start()
+
+    leave(0, lambda dump: os.symlink("secret", dump))
+    leave(1, os.mkfifo)
+    leave(2, lambda dump: shutil.copyfile("/dev/null", dump))
+    leave(3, lambda dump: os.truncate(os.open(dump, os.O_CREAT | os.O_WRONLY), 1 << 40))
+    r = program("moe-recorder", "--allow-root", top, "0", "1", "2", "3")
+    equal((r.returncode, r.stderr), (0, ""), "moe-recorder")
+    equal(
+        [(k["rank"], k["silent"].split(" within ")[0]) for k in json.loads(r.stdout)["ranks"]],
+        [
+            (0, "no dump"),
+            (1, "no dump"),
+            (2, "its dump: it is cut short"),
+            (3, "its dump: it is larger than 16 MiB"),
+        ],
+        "what is said",
+    )
+
+
+@suite.test
+def moe_recorder_refuses_bad_options():
+    for args in ([], ["/tmp"], ["1", "/tmp"], ["/tmp", "x"], ["/tmp", "-1"], ["--wrong"]):
+        equal(program("moe-recorder", *args).returncode, 2, "exit status of %s" % args)
+    equal(program("moe-recorder", "--allow-root", "/missing", "0").stdout, '{"ranks":[]}\n', "none")
 
 
 if __name__ == "__main__":

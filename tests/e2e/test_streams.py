@@ -127,7 +127,7 @@ def agent_protocol(m):
         (
             {
                 *("epoch", "beat_ms", "steps", "orders", "pulls", "space", "motion", "busy"),
-                *("waits", "doubts", "token"),
+                *("waits", "doubts", "recorder", "activity", "gpus", "token"),
             },
             "unbound",
         ),

@@ -6,7 +6,7 @@
 
 #include "agent/core/ckpt/archive.h"
 #include "agent/core/ckpt/ckpt.h"
-#include "agent/core/ckpt/pickle.h"
+#include "agent/core/text/pickle.h"
 #include "lib/recipe/engine_file.h"
 #include "lib/recipe/engine_load.h"
 #include "agent/core/ckpt/ckpt_marker.h"

@@ -91,7 +91,7 @@ static void iterated(struct bed *b)
 
 	b->v->steps++;
 	/* gradients, at its end; nothing in pauses, evaluations and saves */
-	for (int r = 0; r < RANKS; r++)
+	for (int r = 0; r < RANKS && !b->s->sockets; r++)
 		b->ranks[r].net = true;
 	b->since_line_s += b->stretch.seconds;
 	b->since_line_n++;
@@ -160,8 +160,12 @@ static void begin(struct bed *b)
 		b->ranks[r] = (struct bed_rank){ .iteration = MO_NONE,
 						 .told = MO_NONE,
 						 .net_at = MO_NONE };
+	for (int r = 0; r < RANKS; r++)
+		gpu_work_begin(&b->ranks[r].work);
 	course_begin(&b->course, b->s, &b->rng, b->attempt, b->resume);
-	b->stretch = (struct stretch){ .said = SAID_NOTHING, .odd = -1, .others = ACT_COMPUTE };
+	b->stretch = (struct stretch){
+		.said = SAID_NOTHING, .odd = -1, .others = ACT_COMPUTE, .gpus = GPU_RESTS
+	};
 	b->stretch_end = b->now;
 	if (b->s->engine.phases)
 		word(b, NOTE_PHASE, PHASE_INIT, MO_NONE);
@@ -194,12 +198,35 @@ static void act(struct bed_rank *r, int what)
 		r->log += TEXT_BYTES_PER_S;
 }
 
+/* As measured on two H200 (docs/measured.md). One that trains is seen waiting now and then. */
+static void compute(struct bed *b, struct bed_rank *r, int what)
+{
+	if (what == GPU_WORKS && b->stretch.said == SAID_ITERATION && draw(&b->rng) % 8 == 0)
+		what = GPU_SPINS;
+	switch (b->s->frozen ? GPU_SPINS : what) {
+	case GPU_WORKS:
+		gpu_work_take(&r->work, draw_real(&b->rng, 74, 94), draw_real(&b->rng, 20, 28),
+			      draw_real(&b->rng, 661, 705), b->now);
+		break;
+	case GPU_BURNS:
+		gpu_work_take(&r->work, 100, 0, draw_real(&b->rng, 400, 700), b->now);
+		break;
+	case GPU_SPINS:
+		gpu_work_take(&r->work, 100, 0, draw_real(&b->rng, 118, 120), b->now);
+		break;
+	default: gpu_work_take(&r->work, 0, 0, draw_real(&b->rng, 116, 118), b->now); break;
+	}
+}
+
 static void move(struct bed *b)
 {
 	for (int r = 0; r < RANKS; r++) {
 		struct bed_rank *k = &b->ranks[r];
+		bool odd = b->stretch.odd == r;
 
-		act(k, b->stretch.odd == r ? b->stretch.act : b->stretch.others);
+		act(k, odd ? b->stretch.act : b->stretch.others);
+		if (b->s->gpus && b->now / S % CARDS_S == r)
+			compute(b, k, odd ? b->stretch.gpu : b->stretch.gpus);
 		if (b->now / S % CARDS_S)
 			continue;
 		if (k->net)
@@ -325,13 +352,19 @@ static void report_ranks(struct bed *b, const struct bed_node *n, struct step_re
 		if (!n->asked)
 			continue;
 		motion_take(&r->marks,
-			    &(struct motion_reading){ .rank = k,
-						      .pid = 1000 + k,
-						      .log_bytes = r->log,
-						      .io_bytes = r->io,
-						      .cpu_us = r->cpu,
-						      .net_at = b->s->cards ? r->net_at : MO_NONE,
-						      .state = state_of(r->act) },
+			    &(struct motion_reading){
+				    .rank = k,
+				    .work = motion_work(&(struct motion_gpu){ r->work.read_at,
+									      r->work.worked_at,
+									      r->work.spins_since,
+									      false },
+							1, b->now),
+				    .pid = 1000 + k,
+				    .log_bytes = r->log,
+				    .io_bytes = r->io,
+				    .cpu_us = r->cpu,
+				    .net_at = b->s->cards ? r->net_at : MO_NONE,
+				    .state = state_of(r->act) },
 			    b->now);
 		if (motion_tell(&r->marks, k, &m))
 			*MO_ADD(rep, motion, &rank_motion_desc) = m;

@@ -23,6 +23,7 @@ struct bed_rank {
 	bool net;       /* since the last of these */
 	double step_ms;
 	struct motion_marks marks;
+	struct gpu_work work;
 	int act;
 };
 struct bed {

@@ -36,9 +36,14 @@ void course_begin(struct course *c, const struct scenario *s, uint64_t *rng, int
 			      .resumed = resume };
 }
 
-static struct stretch all(double seconds, int act, int said)
+static struct stretch all(double seconds, int act, int said, int gpu)
 {
-	return (struct stretch){ seconds, act, act, -1, said };
+	return (struct stretch){ seconds, act, act, -1, said, gpu, gpu };
+}
+
+static struct stretch moment(int said)
+{
+	return all(0, ACT_COMPUTE, said, GPU_RESTS);
 }
 
 static struct stretch stuck(struct course *c)
@@ -46,7 +51,13 @@ static struct stretch stuck(struct course *c)
 	const struct scenario *s = c->scenario;
 
 	c->hung = true;
-	return (struct stretch){ 0, s->stuck_act, s->stuck_others, s->stuck_odd, SAID_FOR_EVER };
+	return (struct stretch){ 0,
+				 s->stuck_act,
+				 s->stuck_others,
+				 s->stuck_odd,
+				 SAID_FOR_EVER,
+				 s->stuck_gpu,
+				 s->stuck_gpus };
 }
 
 static bool gets_stuck(const struct course *c, int phase)
@@ -74,14 +85,14 @@ static double step_seconds(struct course *c)
 static struct stretch step(struct course *c)
 {
 	const struct scenario *s = c->scenario;
-	struct stretch ret =
-		all(step_seconds(c), s->engine.sleeps ? ACT_SLEEP : ACT_COMPUTE, SAID_ITERATION);
+	struct stretch ret = all(step_seconds(c), s->engine.sleeps ? ACT_SLEEP : ACT_COMPUTE,
+				 SAID_ITERATION, GPU_WORKS);
 
 	if (c->iteration == c->resumed) {
 		ret = all(ret.seconds + s->first_s, s->first_s ? s->first_act : ret.act,
-			  SAID_ITERATION);
+			  SAID_ITERATION, GPU_RESTS);
 		if (s->one_starts)
-			ret.odd = 0, ret.others = ACT_SLEEP;
+			ret.odd = 0, ret.others = ACT_SLEEP, ret.gpus = GPU_SPINS;
 	}
 	c->iteration++;
 	c->saved = c->evaluated = c->paused = false;
@@ -91,12 +102,13 @@ static struct stretch step(struct course *c)
 static struct stretch pause_of(struct course *c)
 {
 	const struct scenario *s = c->scenario;
-	struct stretch ret =
-		all(s->pause_s * draw_real(c->rng, 0.7, 1), s->pause_act, SAID_NOTHING);
+	struct stretch ret = all(s->pause_s * draw_real(c->rng, 0.7, 1), s->pause_act, SAID_NOTHING,
+				 s->pause_gpu);
 
 	c->paused = true;
 	if (s->pause_one)
-		ret.odd = (int)(draw(c->rng) % RANKS), ret.others = ACT_COMPUTE;
+		ret.odd = (int)(draw(c->rng) % RANKS), ret.others = ACT_COMPUTE,
+		ret.gpus = s->pause_gpus;
 	return ret;
 }
 
@@ -117,25 +129,25 @@ static struct stretch in_steps(struct course *c)
 	if (due(c, s->save_every) && !c->saved) {
 		c->saved = true;
 		c->stage = STAGE_STEPS + 10;
-		return all(0, ACT_COMPUTE, s->save_unsaid ? SAID_NOTHING : SAID_SAVING);
+		return moment(s->save_unsaid ? SAID_NOTHING : SAID_SAVING);
 	}
 	if (s->save_aside && c->iteration % s->save_every == s->save_every / 2 && !c->saved &&
 	    c->iteration > s->save_every) {
 		c->saved = true;
-		return all(0, ACT_COMPUTE, SAID_SAVED);
+		return moment(SAID_SAVED);
 	}
 	if (due(c, s->eval_every) && !c->evaluated) {
 		c->evaluated = true;
 		c->stage = STAGE_STEPS + 20;
-		return all(0, ACT_COMPUTE, s->eval_unsaid ? SAID_NOTHING : SAID_EVAL);
+		return moment(s->eval_unsaid ? SAID_NOTHING : SAID_EVAL);
 	}
 	if (due(c, s->pause_every) && !c->paused)
 		return pause_of(c);
 	if (s->restart_at && c->attempt == 1 && c->iteration == s->restart_at)
-		return all(0, ACT_COMPUTE, SAID_DEATH);
+		return moment(SAID_DEATH);
 	if (c->iteration >= s->steps) {
 		c->stage = STAGE_LAST_SAVE;
-		return all(0, ACT_COMPUTE, s->last_save_s ? SAID_SAVING : SAID_NOTHING);
+		return moment(s->last_save_s ? SAID_SAVING : SAID_NOTHING);
 	}
 	return step(c);
 }
@@ -150,7 +162,7 @@ struct stretch course_next(struct course *c)
 		c->stage = STAGE_LOADED;
 		if (gets_stuck(c, IN_INIT))
 			return stuck(c);
-		ret = all(s->init_s, s->init_act, SAID_LOAD);
+		ret = all(s->init_s, s->init_act, SAID_LOAD, GPU_RESTS);
 		if (s->one_starts)
 			ret.odd = 0, ret.others = ACT_SLEEP;
 		return ret;
@@ -158,25 +170,26 @@ struct stretch course_next(struct course *c)
 		c->stage = STAGE_STEPS;
 		if (gets_stuck(c, IN_LOAD))
 			return stuck(c);
-		return all(s->load_s, s->load_act, SAID_NOTHING);
+		return all(s->load_s, s->load_act, SAID_NOTHING, GPU_RESTS);
 	case STAGE_STEPS + 10:
 		c->stage = STAGE_STEPS;
 		if (gets_stuck(c, IN_SAVE))
 			return stuck(c);
 		if (s->save_aside)
-			return all(0, ACT_COMPUTE, SAID_NOTHING);
-		return all(s->save_s, s->save_act, SAID_SAVED);
+			return moment(SAID_NOTHING);
+		return all(s->save_s, s->save_act, SAID_SAVED, GPU_RESTS);
 	case STAGE_STEPS + 20:
 		c->stage = STAGE_STEPS;
 		if (gets_stuck(c, IN_EVAL))
 			return stuck(c);
-		return all(s->eval_s, s->eval_act, SAID_NOTHING);
+		return all(s->eval_s, s->eval_act, SAID_NOTHING, s->eval_gpu);
 	case STAGE_LAST_SAVE:
 		c->stage = STAGE_END;
 		if (gets_stuck(c, IN_END))
 			return stuck(c);
-		return all(s->last_save_s, s->save_act, s->last_save_s ? SAID_SAVED : SAID_NOTHING);
-	case STAGE_END: return all(2, ACT_SLEEP, SAID_DONE);
+		return all(s->last_save_s, s->save_act, s->last_save_s ? SAID_SAVED : SAID_NOTHING,
+			   GPU_RESTS);
+	case STAGE_END: return all(2, ACT_SLEEP, SAID_DONE, GPU_RESTS);
 	default: return in_steps(c);
 	}
 }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "agent/core/agent/motion.h"
+#include "agent/core/health/gpu_work.h"
 #include "daemon/core/core.h"
 
 #define S 1000000LL
@@ -28,6 +29,13 @@ enum act {
 	ACT_TALK, /* lines that tell nothing */
 	_ACT_N
 };
+/* What its GPU does, as its sensors show it. */
+enum gpu {
+	GPU_WORKS,
+	GPU_SPINS, /* a kernel waits for a peer */
+	GPU_RESTS,
+	GPU_BURNS, /* a kernel computes without touching memory */
+};
 /* A stretch of time, and what is said at its end. All ranks do `others` but `odd`. */
 enum said {
 	SAID_NOTHING,
@@ -45,6 +53,7 @@ struct stretch {
 	double seconds;
 	int act, others, odd; /* odd -1: all do `others` */
 	int said;
+	int gpu, gpus; /* enum gpu: of the odd one, of the others */
 };
 /* What an engine lets be seen. */
 struct prints {
@@ -70,14 +79,21 @@ struct scenario {
 	int64_t save_every, eval_every, pause_every;
 	double save_s, eval_s, pause_s, last_save_s;
 	int save_act, eval_act, pause_act;
+	int pause_gpu, pause_gpus; /* enum gpu: of the one, or all; of the others */
+	int eval_gpu;
 	bool pause_one, save_unsaid, save_aside, eval_unsaid;
 	int64_t restart_at, away_at;
 	bool cuts;
-	bool cards; /* its agents read what cards move */
+	bool cards;   /* its agents read what cards move */
+	bool sockets; /* it sends by none of them */
+	bool gpus;    /* its agents read what GPUs do */
+	bool frozen;  /* or what they did once */
 	/* a true hang */
 	int stuck_in; /* enum phase_of; 0 none */
 	int stuck_act, stuck_others, stuck_odd;
-	bool behind; /* `odd` is an iteration behind */
+	int stuck_gpu, stuck_gpus;
+	bool unnamed; /* unless GPUs are read, nobody can tell `odd` */
+	bool behind;  /* `odd` is an iteration behind */
 };
 enum phase_of {
 	NOT_STUCK,

@@ -41,6 +41,13 @@ enum kind {
 	K_NFS_STALL_OF_WORKERS,
 	K_REFILL,
 	K_RECOMPILES,
+	K_ONE_RECOMPILES,
+	K_ONE_EVALUATES,
+	K_ONE_WAITS_FOR_DATA,
+	K_LITTLE_MEMORY,
+	K_FABRIC_STANDS,
+	K_SOCKETS_STAND,
+	K_FROZEN_SENSORS,
 	K_RESTARTS,
 	K_CUTS,
 	K_AWAY,
@@ -74,6 +81,13 @@ static const char *const names[_K_N] = {
 	"NFS stands for a minute under the loaders",
 	"loaders refill for 90 s",
 	"8 min of compiling anew, silent",
+	"the same on a rank, others spin",
+	"a rank evaluates for 8 min, others spin",
+	"a rank waits 100 s for data, others spin",
+	"kernels of 8 min that touch no memory",
+	"the fabric stands for 45 s, all spin",
+	"sockets stand for 4 min, all spin",
+	"GPUs whose sensors always say that they spin",
 	"a rank dies",
 	"agents cut off for 2 to 45 s",
 	"controller away for 10 min",
@@ -106,12 +120,14 @@ static void evaluates(struct scenario *s, double seconds, int act, bool unsaid)
 	s->eval_unsaid = unsaid;
 }
 
-static void pauses(struct scenario *s, uint64_t *rng, double seconds, int act, bool one)
+static void pauses(struct scenario *s, uint64_t *rng, double seconds, int act, bool one, int gpu)
 {
 	s->pause_every = s->steps / (int64_t)draw_real(rng, 2, 9);
 	s->pause_s = seconds;
 	s->pause_act = act;
 	s->pause_one = one;
+	s->pause_gpu = gpu;
+	s->pause_gpus = GPU_SPINS;
 }
 
 static void starts(struct scenario *s, uint64_t *rng)
@@ -160,7 +176,7 @@ static void particular(size_t kind, uint64_t *rng, struct scenario *s)
 		break;
 	case K_SLOWER: s->slower = 5; break;
 	case K_JUMP: s->jump = 2.5; break;
-	case K_GC: pauses(s, rng, 20, ACT_COMPUTE, true); break;
+	case K_GC: pauses(s, rng, 20, ACT_COMPUTE, true, GPU_RESTS); break;
 	case K_BATCHES:
 		s->batch = 27;
 		s->step_s = draw_wide(rng, 0.2, 30);
@@ -170,10 +186,25 @@ static void particular(size_t kind, uint64_t *rng, struct scenario *s)
 		s->step_s = draw_wide(rng, 0.2, 8);
 		s->steps = 2000;
 		break;
-	case K_NFS_STALL: pauses(s, rng, 60, ACT_DISK, coin); break;
-	case K_NFS_STALL_OF_WORKERS: pauses(s, rng, 60, ACT_WORKERS_DISK, coin); break;
-	case K_REFILL: pauses(s, rng, 90, coin ? ACT_READ : ACT_COMPUTE, false); break;
-	case K_RECOMPILES: pauses(s, rng, 480, ACT_COMPUTE, false); break;
+	case K_NFS_STALL: pauses(s, rng, 60, ACT_DISK, coin, GPU_RESTS); break;
+	case K_NFS_STALL_OF_WORKERS: pauses(s, rng, 60, ACT_WORKERS_DISK, coin, GPU_RESTS); break;
+	case K_REFILL: pauses(s, rng, 90, coin ? ACT_READ : ACT_COMPUTE, false, GPU_RESTS); break;
+	case K_RECOMPILES: pauses(s, rng, 480, ACT_COMPUTE, false, GPU_RESTS); break;
+	case K_ONE_RECOMPILES: pauses(s, rng, 480, ACT_COMPUTE, true, GPU_RESTS); break;
+	case K_ONE_EVALUATES:
+		pauses(s, rng, 480, s->engine.sleeps ? ACT_SLEEP : ACT_COMPUTE, true, GPU_WORKS);
+		break;
+	case K_ONE_WAITS_FOR_DATA: pauses(s, rng, 100, ACT_SLEEP, true, GPU_RESTS); break;
+	case K_LITTLE_MEMORY: pauses(s, rng, 480, ACT_COMPUTE, coin, GPU_BURNS); break;
+	case K_FABRIC_STANDS: pauses(s, rng, 45, ACT_COMPUTE, false, GPU_SPINS); break;
+	case K_SOCKETS_STAND:
+		s->sockets = true;
+		pauses(s, rng, 240, ACT_COMPUTE, false, GPU_SPINS);
+		break;
+	case K_FROZEN_SENSORS:
+		s->frozen = true;
+		pauses(s, rng, 480, ACT_COMPUTE, false, GPU_SPINS);
+		break;
 	case K_RESTARTS: s->restart_at = s->steps / 2; break;
 	case K_CUTS: s->cuts = true; break;
 	case K_AWAY: s->away_at = s->steps / 2; break;

@@ -25,7 +25,7 @@ static void failures(void)
 {
 	printf("\n# What follows a failure\nBy the class of the verdict (`moectl why`, "
 	       "[failures](failures.md#classes-of-failures)); the first row of a class whose "
-	       "condition holds is taken. `recovery.on` of a recipe replaces the action of a "
+	       "condition holds is taken. `recovery.policy` of a recipe replaces the action of a "
 	       "class, "
 	       "but in the first row. The budget is what ends the job: failures in a row without a "
 	       "new checkpoint (`recovery.max_cycles_without_progress`), or those and an hour of "

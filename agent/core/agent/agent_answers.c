@@ -1,6 +1,7 @@
 /* See agent_answers.h. */
 #include "agent/core/agent/agent_answers.h"
 
+#include "agent/core/agent/activity.h"
 #include "agent/core/agent/agent_command.h"
 #include "agent/core/agent/agent_fence.h"
 #include "agent/core/agent/agent_steps.h"
@@ -10,6 +11,7 @@
 
 /* syncs in one second that follow each other without a pause: a restart takes five */
 #define QUICK_PER_S 64
+#define SCAN_OLD_US (10 * 1000000LL)
 /* after those: while commands stay due every sync is answered at once, and that must not spin */
 #define PACE_US 20000
 
@@ -27,13 +29,19 @@ static void on_ack(struct agent_core *s, const struct step_ack *a, struct agent_
 }
 
 /* The controller has what the sync carried. */
-static void on_sync_taken(struct agent_core *s, const struct sync_reply *r, struct agent_out *out)
+static void on_sync_taken(struct agent_core *s, const struct sync_reply *r, int64_t now,
+			  struct agent_out *out)
 {
 	agent_core_images_due(s, r, out);
 	agent_core_motion_due(s, r);
+	agent_core_activity_due(s, now, out);
 	for (size_t i = 0; i < s->n_steps; i++)
-		for (size_t k = 0; k < s->steps[i]->n_ranks; k++)
-			s->steps[i]->ranks[k].acked = s->steps[i]->ranks[k].sent;
+		for (size_t k = 0; k < s->steps[i]->n_ranks; k++) {
+			struct agent_step_rank *rank = &s->steps[i]->ranks[k];
+
+			rank->acked = rank->sent;
+			rank->activity.acked = rank->activity.sent;
+		}
 	/* The reply names every scan that is due: a result it does not ask for any more has
 	 * arrived. */
 	for (size_t i = s->n_scans; i-- > 0;) {
@@ -81,7 +89,7 @@ void agent_core_on_reply(struct agent_core *s, const struct agent_event *ev, int
 	bool refused = s->n_steps > n_before && s->steps[s->n_steps - 1]->phase == AS_REFUSED;
 	if (ev->ok) {
 		if (r->epoch >= s->epoch)
-			on_sync_taken(s, r, out);
+			on_sync_taken(s, r, now, out);
 		next_sync(s, now, out);
 	} else {
 		s->urgent_out = false;
@@ -117,6 +125,17 @@ static void rewind_all(struct agent_core *s, const struct agent_welcome *w, stru
 	}
 }
 
+/* What was seen of checkpoint.dir before the controller was out of reach need not lie there now,
+ * and counts from when it is heard: it is looked at again when that is ordered again. What still
+ * looks is as old as scan_deadline at most. */
+static void drop_old_scans(struct agent_core *s, int64_t now)
+{
+	for (size_t i = s->n_scans; i-- > 0;)
+		if (s->scans[i].done && s->scans[i].order == ORDER_SCAN &&
+		    now - s->scans[i].began > SCAN_OLD_US)
+			agent_core_drop_scan(s, i);
+}
+
 void agent_core_on_welcome(struct agent_core *s, const struct agent_welcome *w, int64_t now,
 			   struct agent_out *out)
 {
@@ -124,6 +143,7 @@ void agent_core_on_welcome(struct agent_core *s, const struct agent_welcome *w, 
 	if (s->link != LINK_HELLO && s->link != LINK_WAIT)
 		return;
 	rewind_all(s, w, out);
+	drop_old_scans(s, now);
 	agent_core_learn_epoch(s, w->epoch, out);
 	if (w->beat_ms > 0 && w->beat_ms <= 60000)
 		s->beat_us = w->beat_ms * 1000;
@@ -138,6 +158,8 @@ void agent_core_on_welcome(struct agent_core *s, const struct agent_welcome *w, 
 			mo_desc_init(&rank_progress_desc, &r->acked);
 			r->acked.rank = rank;
 		}
+	s->recorder = w->recorder;
+	s->activity = w->activity;
 	s->link = LINK_UP;
 	s->hello_us = 0;
 	s->urgent_out = s->urgent_again = false;

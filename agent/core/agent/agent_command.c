@@ -96,7 +96,8 @@ static void on_forget(struct agent_core *s, const struct command *c, struct agen
 	agent_core_drop(s, e);
 }
 
-static void on_scan(struct agent_core *s, const struct command *c, struct agent_out *out)
+static void on_scan(struct agent_core *s, const struct command *c, int64_t now,
+		    struct agent_out *out)
 {
 	if (c->epoch < s->epoch || !c->dir || c->order < 0)
 		return;
@@ -109,7 +110,9 @@ static void on_scan(struct agent_core *s, const struct command *c, struct agent_
 	if (s->n_scans >= SCANS_MAX)
 		return;
 	struct scan *scan = MO_GROW(s->scans, s->n_scans);
-	*scan = (struct scan){ .job = c->job, .order = c->order, .id = c->id, .wanted = true };
+	*scan = (struct scan){
+		.job = c->job, .order = c->order, .id = c->id, .wanted = true, .began = now
+	};
 	mo_desc_init(&scan_result_desc, &scan->result);
 	agent_effect(out, AX_SCAN, c->job, c->attempt)->command = mo_desc_dup(&command_desc, c);
 }
@@ -172,7 +175,7 @@ void agent_core_command(struct agent_core *s, const struct command *c, int64_t n
 	case CMD_STOP:
 	case CMD_KILL: on_stop(s, c, now, out); break;
 	case CMD_FORGET: on_forget(s, c, out); break;
-	case CMD_SCAN: on_scan(s, c, out); break;
+	case CMD_SCAN: on_scan(s, c, now, out); break;
 	case CMD_IMAGE: agent_core_image(s, c, now, out); break;
 	case CMD_QUERY: on_query(s, c, now, out); break;
 	case CMD_MOTION: agent_core_motion(s, c, now, out); break;

@@ -10,6 +10,7 @@
 #include "lib/model/message.h"
 
 struct agent_core;
+struct activity_reading;
 struct motion_reading;
 enum agent_event_type {
 	/* start-up: a step found in the spool; lock_held, boot_same, notes read so far */
@@ -40,6 +41,9 @@ enum agent_event_type {
 	AE_REREAD,
 	AE_PROGRESS, /* job, attempt, progress of one rank */
 	AE_MOTION,   /* job, attempt, readings of its ranks (AX_MOTION) */
+	/* job, attempt, recorder: what the flight recorders of its ranks said (AX_RECORDER) */
+	AE_RECORDER,
+	AE_ACTIVITY, /* job, attempt, activities of its ranks (AX_ACTIVITY) */
 	AE_SCANNED,  /* scan result of the helper */
 	/* image, report: how far it is: digest, done, total, unpacking; ok: that was the end of it:
 	 * ready, or error and refused */
@@ -68,6 +72,9 @@ struct agent_event {
 	const struct image_report *report;
 	const struct motion_reading *readings;
 	size_t n_readings;
+	const struct recorder_answer *recorder;
+	const struct activity_reading *activities;
+	size_t n_activities;
 };
 enum agent_effect_type {
 	/* job, attempt, epoch: save before the next effect: never again act on a lower epoch,
@@ -96,9 +103,12 @@ enum agent_effect_type {
 	 * line */
 	AX_REREAD,
 	AX_MOTION, /* job, attempt: read what its ranks did (agent_core_ranks()), then AE_MOTION */
-	AX_FORGET, /* job, attempt: remove spool entry and step directory (logs stay) */
-	AX_HELLO,  /* send hello (agent_core_hello fills the steps) */
-	AX_SYNC,   /* send the next sync (agent_core_sync) */
+	/* job, attempt: ask the flight recorders of its ranks, then AE_RECORDER */
+	AX_RECORDER,
+	AX_ACTIVITY, /* job, attempt: the same of what they did in all, then AE_ACTIVITY */
+	AX_FORGET,   /* job, attempt: remove spool entry and step directory (logs stay) */
+	AX_HELLO,    /* send hello (agent_core_hello fills the steps) */
+	AX_SYNC,     /* send the next sync (agent_core_sync) */
 	/* send urgent notes, finished scans and awaited checks now (agent_core_urgent) */
 	AX_SEND_URGENT,
 };

@@ -23,6 +23,7 @@ struct scan {
 	int order; /* enum scan_order */
 	int64_t id;
 	bool wanted, done, sent;
+	int64_t began;
 	struct scan_result result;
 };
 /* An image that is ordered. going: a helper is at it; urgent: not told yet */
@@ -65,6 +66,9 @@ struct agent_core {
 	bool checked;
 	/* sync_due: when the next sync may leave, INT64_MAX none is due */
 	int64_t sync_sent, sync_due, urgent_sent;
+	bool recorder; /* the controller reads what flight recorders say */
 	int64_t beat_us, beat;
+	bool activity;              /* the controller reads it */
+	int64_t activity_at;        /* AX_ACTIVITY were last out; 0 never */
 	int64_t quick, quick_since; /* syncs since then, at most a second ago */
 };

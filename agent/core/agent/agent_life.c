@@ -243,6 +243,8 @@ void agent_core_on_step(struct agent_core *s, const struct agent_event *ev, int6
 	case AE_NOTE: on_note(s, e, ev->note, now, out); break;
 	case AE_REREAD: agent_step_reread(e); break;
 	case AE_PROGRESS: on_progress(e, ev->progress); break;
+	case AE_RECORDER: agent_step_recorder(e, ev->recorder); break;
 	case AE_MOTION: agent_step_motion(e, ev, now); break;
+	case AE_ACTIVITY: agent_step_activity(e, ev, now); break;
 	}
 }

@@ -37,6 +37,7 @@ struct agent_step *agent_step_free(struct agent_step *e)
 	if (!e)
 		return NULL;
 	mo_vec_clear(&note_desc, (void **)&e->notes, &e->n_notes);
+	mo_desc_done(&recorder_answer_desc, &e->recorder);
 	free(e->ranks);
 	free(e->text);
 	free(e->waits);

@@ -1,6 +1,7 @@
 /* One step as the agent knows it: what its journal says, which notes the controller has not
  * acknowledged, what was asked of it. Only for agent_core.c and report.c. */
 #pragma once
+#include "agent/core/agent/activity.h"
 #include "agent/core/agent/agent_core.h"
 #include "agent/core/agent/motion.h"
 #include "lib/model/limits.h"
@@ -28,6 +29,7 @@ struct agent_step_rank {
 	int64_t pid;
 	struct rank_progress now, sent, acked;
 	struct motion_marks motion;
+	struct activity_marks activity;
 };
 struct agent_step {
 	int64_t job, attempt;
@@ -55,7 +57,10 @@ struct agent_step {
 	char *text;         /* why stepd was lost, when known */
 	char *waits;        /* AS_HELD: for which GPU, and why */
 	int64_t looked_at;  /* AX_MOTION was last out; 0 never */
-	int64_t retry_at;   /* AS_WRITING: write again what has not come back */
+	/* AX_RECORDER was out since somebody asks what moves; what came, until it is taken */
+	bool recorder_asked, recorder_sent;
+	struct recorder_answer recorder;
+	int64_t retry_at; /* AS_WRITING: write again what has not come back */
 };
 struct agent_step *agent_step_new(int64_t job, int64_t attempt, const struct launch *l);
 struct agent_step *agent_step_free(struct agent_step *e);

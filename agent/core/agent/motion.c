@@ -80,6 +80,27 @@ int64_t motion_net(const struct motion_card *cards, size_t n, int64_t now)
 	return known || (last != MO_NONE && now - last <= CARD_FRESH_US) ? last : MO_NONE;
 }
 
+struct motion_work motion_work(const struct motion_gpu *gpus, size_t n, int64_t now)
+{
+	const struct motion_work unknown = { MO_NONE, MO_NONE };
+	struct motion_work ret = unknown;
+	bool spins = true;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct motion_gpu *g = &gpus[i];
+
+		if (g->shared || g->worked_at == MO_NONE || g->read_at == MO_NONE ||
+		    now - g->read_at > CARD_FRESH_US)
+			return unknown;
+		ret.worked_at = MO_MAX(ret.worked_at, g->worked_at);
+		ret.spins_since = MO_MAX(ret.spins_since, g->spins_since);
+		spins &= g->spins_since != MO_NONE;
+	}
+	if (!spins)
+		ret.spins_since = MO_NONE;
+	return ret;
+}
+
 bool motion_shared(const struct nodeinfo *info, const struct gpu_slot *slot, bool nic,
 		   const int64_t *others, size_t n)
 {
@@ -115,6 +136,7 @@ void motion_take(struct motion_marks *m, const struct motion_reading *r, int64_t
 	mark(&m->io, r->io_bytes, MO_MAX(IO_BYTES_PER_S * passed / 1000000, 1), begins, now);
 	mark(&m->cpu, r->cpu_us, MO_MAX(passed / CPU_SHARE, 1), begins, now);
 	m->net_at = r->net_at;
+	m->work = r->work;
 	m->state = r->state;
 	m->at = now;
 }
@@ -122,6 +144,12 @@ void motion_take(struct motion_marks *m, const struct motion_reading *r, int64_t
 static int64_t age_ms(const struct motion_marks *m, const struct motion_mark *k)
 {
 	return k->value == MO_NONE ? MO_NONE : (m->at - k->moved_at) / 1000;
+}
+
+/* It may be longer ago than somebody looks, or since a moment that was read meanwhile. */
+static int64_t since_ms(const struct motion_marks *m, int64_t at)
+{
+	return at == MO_NONE ? MO_NONE : MO_MAX(m->at - at, 0) / 1000;
 }
 
 bool motion_tell(const struct motion_marks *m, int64_t rank, struct rank_motion *ret)
@@ -134,9 +162,9 @@ bool motion_tell(const struct motion_marks *m, int64_t rank, struct rank_motion 
 				     .log_ms = age_ms(m, &m->log),
 				     .io_ms = age_ms(m, &m->io),
 				     .cpu_ms = age_ms(m, &m->cpu),
-				     .net_ms = m->net_at == MO_NONE
-						       ? MO_NONE
-						       : MO_MAX(m->at - m->net_at, 0) / 1000,
+				     .net_ms = since_ms(m, m->net_at),
+				     .gpu_work_ms = since_ms(m, m->work.worked_at),
+				     .gpu_spin_ms = since_ms(m, m->work.spins_since),
 				     .state = m->state };
 	return true;
 }
@@ -153,6 +181,15 @@ void agent_core_motion(struct agent_core *s, const struct command *c, int64_t no
 		return;
 	e->looked_at = now;
 	agent_effect(out, AX_MOTION, c->job, c->attempt);
+	if (s->recorder && !e->recorder_asked)
+		agent_effect(out, AX_RECORDER, c->job, c->attempt);
+	e->recorder_asked |= s->recorder;
+}
+
+void agent_step_recorder(struct agent_step *e, const struct recorder_answer *answer)
+{
+	e->recorder_sent = false;
+	mo_desc_copy(&recorder_answer_desc, &e->recorder, answer);
 }
 
 struct motion_reading *agent_core_ranks(const struct agent_core *s, int64_t job, int64_t attempt,
@@ -173,6 +210,7 @@ struct motion_reading *agent_core_ranks(const struct agent_core *s, int64_t job,
 				.io_bytes = MO_NONE,
 				.cpu_us = MO_NONE,
 				.net_at = MO_NONE,
+				.work = { MO_NONE, MO_NONE },
 				.state = -1,
 			};
 	}
@@ -200,5 +238,9 @@ void agent_core_motion_due(struct agent_core *s, const struct sync_reply *r)
 			       r->commands[k].attempt == e->attempt;
 		for (size_t k = 0; !due && k < e->n_ranks; k++)
 			e->ranks[k].motion.since = 0;
+		e->recorder_asked &= due;
+		if (e->recorder_sent || !due)
+			mo_desc_done(&recorder_answer_desc, &e->recorder);
+		e->recorder_sent = false;
 	}
 }

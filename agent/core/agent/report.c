@@ -104,7 +104,14 @@ void agent_core_sync(struct agent_core *s, struct agent_sync *ret)
 			struct rank_motion motion;
 			if (!rank->exited && motion_tell(&rank->motion, rank->now.rank, &motion))
 				*MO_ADD(r, motion, &rank_motion_desc) = motion;
+			if (s->activity && !rank->exited && activity_untold(&rank->activity))
+				*MO_ADD(r, activity, &rank_activity_desc) =
+					activity_tell(&rank->activity);
 		}
+		for (size_t i = 0; s->recorder && i < e->recorder.n_ranks; i++)
+			mo_desc_copy(&rank_recorder_desc, MO_ADD(r, recorder, &rank_recorder_desc),
+				     &e->recorder.ranks[i]);
+		e->recorder_sent = s->recorder;
 	}
 	bytes = 0; /* of scans; another one begins each time, here too */
 	for (size_t k = 0; k < s->n_scans; k++) {

@@ -14,6 +14,7 @@
 #include "lib/base/parse.h"
 #include "lib/model/env_names.h"
 #include "lib/model/mask.h"
+#include "lib/model/recorder.h"
 
 /* When no layer has them (an installation with other profiles): a rank without PATH finds
  * nothing. */
@@ -199,6 +200,35 @@ static void add_layers(struct list *l, const struct launch *launch, const struct
 	}
 }
 
+/* Where PyTorch takes the question what its ranks wait in, and answers it (agent/recorder.c). Who
+ * names another place is not asked: the answer would lie where nobody looks. */
+static void add_recorder(struct list *l, const struct env_rank *r)
+{
+	static const char *const places[] = { "TORCH_NCCL_DEBUG_INFO_PIPE_FILE",
+					      "TORCH_FR_DUMP_TEMP_FILE",
+					      "TORCH_NCCL_DEBUG_INFO_TEMP_FILE" };
+	/* the first is PyTorch's from 2.9 on, the second the one before */
+	static const char *const sizes[] = { "TORCH_FR_BUFFER_SIZE",
+					     "TORCH_NCCL_TRACE_BUFFER_SIZE" };
+	bool elsewhere = false, sized = false;
+
+	for (size_t i = 0; i < ELEMENTSOF(places); i++)
+		elsewhere |= find(l, places[i]) != NULL;
+	for (size_t i = 0; i < ELEMENTSOF(sizes); i++)
+		sized |= find(l, sizes[i]) != NULL;
+	for (size_t i = 0; r->recorder_dir && !elsewhere && i < ELEMENTSOF(places); i++) {
+		_cleanup_(mo_freep) char *stem =
+			mo_printf("%s/%s", r->recorder_dir, i ? RECORDER_DUMP : RECORDER_PIPE);
+
+		set(l, ENV_BASE, "node", places[i], stem,
+		    i ? "where PyTorch's flight recorder leaves its last collectives, by rank"
+		      : "pipe by which a rank is asked for them when its job may hang");
+	}
+	for (size_t i = 0; r->recorder_dir && !elsewhere && !sized && i < ELEMENTSOF(sizes); i++)
+		set(l, ENV_BASE, "node", sizes[i], RECORDER_ENTRIES,
+		    "so many collectives are kept, as PyTorch 2.9 does unasked; 0 turns it off");
+}
+
 /* With both, each stream's pool of kernel arguments lies in VRAM: said at both, because neither
  * name tells (hardware facts 2.5). */
 static void note_kernarg(struct list *l)
@@ -304,6 +334,7 @@ void env_compose(const struct launch *launch, const struct nodeinfo *info,
 		if (!find(&l, fallback[i].name))
 			set(&l, ENV_BASE, "built in", fallback[i].name, fallback[i].value,
 			    fallback[i].reason);
+	add_recorder(&l, r);
 	join_image(&l, launch);
 	note_kernarg(&l);
 	add_visibility(&l, launch, info);

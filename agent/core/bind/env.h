@@ -10,6 +10,8 @@ struct env_rank {
 	int64_t local_rank;
 	const char *ifname; /* interface that owns launch.address, NULL unknown */
 	const char *step_id, *notify_socket, *error_file, *home, *user, *shell, *tmpdir;
+	/* directory of the user's for its flight recorder; NULL: it is not asked */
+	const char *recorder_dir;
 };
 /* All items of the rank in a stable order, one per name, with `overrides` filled; one without
  * value and file is unset: the rank must not get it. Appends to items. */

@@ -4,6 +4,7 @@
 #include "agent/core/bind/bind_launch.h"
 #include "agent/core/bind/env.h"
 #include "lib/model/mask.h"
+#include "lib/model/recorder.h"
 
 struct binds {
 	struct rank_bind *items;
@@ -61,10 +62,12 @@ int preview_ranks(const char *node, const struct nodeinfo *info, const struct la
 								 (long long)rank),
 					 *notify =
 						 mo_printf("%s/notify.%lld", dir, (long long)rank);
+		_cleanup_(mo_freep) char *recorder = mo_printf("%s/" RECORDER_DIR, dir);
 		const struct env_rank who = { .local_rank = (int64_t)i,
 					      .step_id = step,
 					      .notify_socket = notify,
 					      .error_file = error_file,
+					      .recorder_dir = recorder,
 					      .home = home,
 					      .user = user,
 					      .shell = "/bin/bash",

@@ -6,7 +6,7 @@
 #include "agent/core/ckpt/archive.h"
 #include "agent/core/ckpt/ckpt.h"
 #include "agent/core/ckpt/ckpt_inner.h"
-#include "agent/core/ckpt/pickle.h"
+#include "agent/core/text/pickle.h"
 
 #define LISTED_MAX 1000000 /* files that markers name */
 #define LISTED_NAME_MAX 1024

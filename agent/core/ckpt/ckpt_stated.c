@@ -6,7 +6,7 @@
 
 #include "agent/core/ckpt/ckpt.h"
 #include "agent/core/ckpt/ckpt_inner.h"
-#include "agent/core/ckpt/pickle.h"
+#include "agent/core/text/pickle.h"
 #include "lib/base/buf.h"
 #include "lib/base/parse.h"
 

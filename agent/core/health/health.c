@@ -26,7 +26,9 @@ static struct object *add_object(struct health *h, int area, const char *name, i
 			      .asked_at = MO_NONE,
 			      .freed_at = h->begun_anew ? now : MO_NONE,
 			      .full_at = MO_NONE,
-			      .traffic = { .read_at = MO_NONE, .moved_at = MO_NONE } };
+			      .traffic = { .read_at = MO_NONE, .moved_at = MO_NONE },
+			      .activity = { .read_at = MO_NONE, .energy_j = MO_NONE_F } };
+	gpu_work_begin(&o->work);
 	mo_desc_init(&probe_desc, &o->last);
 	mo_desc_init(&gpu_sensors_desc, &o->sensors);
 	for (size_t i = 0; i < ELEMENTSOF(o->throttle_base); i++)
@@ -170,6 +172,7 @@ void health_busy(struct health *h, const int64_t *slots, size_t n_slots, size_t 
 		if (busy && !o->busy) {
 			health_taken(o);
 			health_traffic_begin(o);
+			gpu_work_begin(&o->work);
 		}
 		o->busy = busy;
 		if (busy)

@@ -14,6 +14,7 @@
  * used again is the controller's policy. UNKNOWN does nothing by itself, leaves an earlier
  * finding in place, and three in a row warn. */
 #pragma once
+#include "agent/core/health/gpu_work.h"
 #include "lib/base/error.h"
 #include "lib/model/health.h"
 #include "lib/model/message.h"
@@ -120,6 +121,20 @@ struct health_traffic {
 void health_traffic_asked(struct health *h, int64_t now);
 /* By RDMA of a card (PROBE_NIC, its name), by XGMI of a GPU (PROBE_GPU, its address). */
 struct health_traffic health_traffic(const struct health *h, int area, const char *name);
+/* Whether a GPU computes, by its address. */
+struct gpu_work health_work(const struct health *h, const char *gpu);
+
+/* ---- what GPUs do, in all: health_activity.c */
+/* A value times the time over which it was read, and that time. */
+struct health_sum {
+	int64_t us;
+	double sum;
+};
+struct health_activity {
+	struct health_sum busy_pct, mem_pct, power_w;
+};
+/* Of the GPU with this address, since the agent began; of one that is not known, none. */
+const struct health_activity *health_activity(const struct health *h, const char *gpu);
 
 /* ---- the controller */
 /* Every order to check that a sync reply repeated; those that are no longer due are forgotten. */

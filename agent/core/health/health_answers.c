@@ -190,8 +190,12 @@ void health_probe(struct health *h, const struct probe *p, int64_t now)
 	if (!o)
 		return;
 	o->under_way = o->stuck = o->silent = false;
-	if (o->area == PROBE_GPU)
+	if (o->area == PROBE_GPU) {
 		take_sensors(o, p);
+		health_activity_take(o, p, now);
+		gpu_work_take(&o->work, reading_value(p, "busy_pct"),
+			      reading_value(p, "mem_busy_pct"), reading_value(p, "power_w"), now);
+	}
 	if (o->area == PROBE_GPU || o->area == PROBE_NIC)
 		health_traffic_take(o, p, now);
 	if (!o->sensors_only) {

@@ -110,6 +110,15 @@ bool health_idle(const struct health *h, const struct object *o)
 	return o->area == PROBE_GPU || o->area == PROBE_NIC ? !o->busy : h->n_steps == 0;
 }
 
+struct gpu_work health_work(const struct health *h, const char *gpu)
+{
+	const struct object *o = health_object(h, PROBE_GPU, gpu);
+	struct gpu_work ret;
+
+	gpu_work_begin(&ret);
+	return o ? o->work : ret;
+}
+
 bool health_loads(const struct health_check *c)
 {
 	return c->n_argv && c->needs == NEEDS_GPU && !(c->when & WHEN_PERIODIC);

@@ -1,8 +1,8 @@
 /* State of a node's health. From below: health_state.c (its life, what can be asked of it) <-
  * health_counters.c, health_retained.c (what lasts), health_release.c (what a job gives back),
- * health_traffic.c (what cards move) <- health_rules.c (one check against one probe) <-
- * health_judge.c, health_lines.c (findings) <- health_report.c (the controller, the disk) <-
- * health.c (probes) <- health_answers.c (what they bring). */
+ * health_traffic.c (what cards move), health_activity.c (what GPUs do) <- health_rules.c (one
+ * check against one probe) <- health_judge.c, health_lines.c (findings) <- health_report.c (the
+ * controller, the disk) <- health.c (probes) <- health_answers.c (what they bring). */
 #pragma once
 #include "agent/core/health/health.h"
 
@@ -13,6 +13,12 @@
 struct traffic {
 	double bytes, most;        /* at the last reading; a second, since a job came */
 	int64_t read_at, moved_at; /* MO_NONE: not read; not since a job came */
+};
+/* What a GPU did; see health_activity.c. */
+struct activity {
+	struct health_activity sums;
+	int64_t read_at; /* MO_NONE: not read */
+	double energy_j; /* then */
 };
 /* One check on one object. */
 struct verdict {
@@ -61,6 +67,8 @@ struct object {
 	/* metrics_counter and the four residencies at the last probe of any kind */
 	double throttle_base[5];
 	struct traffic traffic; /* PROBE_NIC: RDMA, PROBE_GPU: XGMI */
+	struct activity activity;
+	struct gpu_work work; /* PROBE_GPU */
 };
 /* job 0: before the node comes back, which waits until the programs have run. */
 struct order {
@@ -151,6 +159,9 @@ void health_retained_apply(const struct health *h, struct object *o);
 /* health_traffic.c */
 void health_traffic_begin(struct object *o); /* a job comes */
 void health_traffic_take(struct object *o, const struct probe *p, int64_t now);
+
+/* health_activity.c */
+void health_activity_take(struct object *o, const struct probe *p, int64_t now);
 
 /* health_rules.c: what one probe found. */
 struct finding {

@@ -48,6 +48,38 @@ void tail_add(struct tail *t, const char *line, size_t n)
 	t->n = MO_MIN(t->n + 1, (size_t)MO_TAIL_LINES);
 }
 
+static bool has(const struct tail *t, const char *line, size_t n)
+{
+	for (size_t i = 0; i < t->n; i++) {
+		size_t at = (t->next + MO_TAIL_LINES - 1 - i) % MO_TAIL_LINES;
+
+		if (t->len[at] >= n && memcmp(t->text[at] + t->len[at] - n, line, n) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void add_once(struct tail *t, const char *line, size_t n)
+{
+	n = MO_MIN(n, (size_t)TAIL_BYTES);
+	t->in_thread = false;
+	if (n > 0 && !has(t, line, n))
+		tail_add(t, line, n);
+}
+
+void tail_error(struct tail *t, const char *text)
+{
+	size_t n = strlen(text), first, last;
+
+	while (n > 0 && (text[n - 1] == '\n' || text[n - 1] == ' '))
+		n--;
+	first = MO_MIN(strcspn(text, "\n"), n);
+	for (last = n; last > first && text[last - 1] != '\n';)
+		last--;
+	add_once(t, text, first);
+	add_once(t, text + last, last > first ? n - last : 0);
+}
+
 void tail_lines(const struct tail *t, char ***ret, size_t *n_ret)
 {
 	for (size_t i = 0; i < t->n; i++) {

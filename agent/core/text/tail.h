@@ -19,5 +19,9 @@ struct tail {
 	bool in_thread;
 };
 void tail_add(struct tail *t, const char *line, size_t n);
+/* An exception that was told apart from the output: its first line, which names it, and its last,
+ * where those of a DataLoader's worker name theirs, behind what is there. What a line ends with is
+ * there already: torch begins them with "[rank0]: ". */
+void tail_error(struct tail *t, const char *text);
 /* The oldest first, appended; the caller frees them. */
 void tail_lines(const struct tail *t, char ***ret, size_t *n_ret);

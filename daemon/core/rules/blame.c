@@ -7,7 +7,12 @@
 #include "daemon/core/rules/numbers.h"
 #include "daemon/core/rules/stands.h"
 #include "daemon/core/rules/words.h"
+#include "daemon/core/state/heard.h"
 #include "lib/base/buf.h"
+
+/* Messages of two nodes are on their way for times that differ by less: what died so much earlier
+ * was first, whoever was heard first. */
+#define EARLIER_US 20000
 
 bool blame_by_us(const struct rank *k)
 {
@@ -125,14 +130,25 @@ struct blame blame_find(const struct job *j, int64_t now, int64_t exit_wait_us)
 	return blame_by_hang(j) ? blame_hang(j) : (struct blame){ 0 };
 }
 
+static bool of_itself(const struct blame *b)
+{
+	return b->kind == B_EXIT || b->kind == B_SIGNAL;
+}
+
+static int64_t died_at(const struct state *s, const struct blame *b)
+{
+	return of_itself(b) ? node_clock_time(s, b->rank->node, b->rank->exit_mono_ns) : MO_NONE;
+}
+
 /* With every exit known: what is found late but explains the rest (refused, supervisor, node)
- * comes first; then the death that was reported first, unless its node shows an earlier one, or it
- * is a plain exit and another rank died of a signal that nobody here sent: such an exit may be
- * its echo. */
-struct blame blame_root(const struct job *j)
+ * comes first; then the death that was reported first, unless its node shows an earlier one, or
+ * the clock of another node one that is clearly earlier, or it is a plain exit and another rank
+ * died of a signal that nobody here sent: such an exit may be its echo. */
+struct blame blame_root(const struct state *s, const struct job *j)
 {
 	const struct step *reported = step_find(j, j->attempt, j->failure.node);
-	struct blame best = { 0 }, first = { 0 };
+	struct blame best = { 0 }, first = { 0 }, earliest = { 0 };
+	int64_t earliest_at = INT64_MAX;
 
 	if (j->saves.elsewhere)
 		return (struct blame){ .kind = B_ELSEWHERE };
@@ -147,6 +163,12 @@ struct blame blame_root(const struct job *j)
 			b = blame_step(j, &j->steps[i], false);
 		if (b.kind == B_NONE)
 			continue;
+		int64_t at = died_at(s, &b);
+
+		if (at != MO_NONE && at < earliest_at) {
+			earliest = b;
+			earliest_at = at;
+		}
 		if (&j->steps[i] == reported)
 			first = b;
 		if (b.kind > best.kind)
@@ -156,6 +178,8 @@ struct blame blame_root(const struct job *j)
 		return best;
 	if (blame_by_hang(j)) /* what ends then ends because its peers are ended */
 		return blame_hang(j);
+	if (died_at(s, &first) != MO_NONE && earliest_at < died_at(s, &first) - EARLIER_US)
+		first = earliest;
 	if (best.kind == B_SIGNAL && first.kind == B_EXIT && signal_of(best.rank) != SIGABRT &&
 	    signal_of(best.rank) != SIGTERM)
 		return best;

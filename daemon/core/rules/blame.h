@@ -32,7 +32,7 @@ struct blame {
 /* First evidence, in the order of steps; a late exit when there is none. B_NONE: no evidence
  * yet. */
 struct blame blame_find(const struct job *j, int64_t now, int64_t exit_wait_us);
-struct blame blame_root(const struct job *j);
+struct blame blame_root(const struct state *s, const struct job *j);
 /* Its exit is not 0. */
 bool blame_bad(const struct rank *k);
 /* It ended because we wanted it to. */

@@ -146,6 +146,7 @@ static void registered(struct turn *t, const struct agent_hello *h)
 	if (is_new && t->core->state.n_nodes % HEALTH_CORDON_SHARE == 0)
 		health_cordon_all(t);
 	fleet_heard(t, h->node);
+	core_live(t->core, h->node)->clock_us = 0;
 	proof_node(t, h->node, h->boot_id, "the node was rebooted (its boot id changed)");
 	fleet_reports(t, h->node, h->steps, h->n_steps, false, true);
 }
@@ -230,6 +231,7 @@ void fleet_sync(struct turn *t)
 		return;
 	}
 	fleet_heard(t, s->node);
+	core_clock(t->core, s->node, s->mono_ns, t->now);
 	token_reported(t, s->node, t->input->sync->token_expired);
 	l = core_live(t->core, s->node);
 	fresh = !urgent && s->beat > l->last_beat;

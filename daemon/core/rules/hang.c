@@ -9,6 +9,7 @@
 #include "daemon/core/rules/blame.h"
 #include "daemon/core/rules/events.h"
 #include "daemon/core/rules/hang_judge.h"
+#include "daemon/core/rules/hang_recorder.h"
 #include "daemon/core/rules/turn.h"
 #include "daemon/core/state/heard.h"
 #include "lib/base/buf.h"
@@ -61,6 +62,15 @@ bool hang_asks_stands(const struct core *c, const struct job *j, const struct st
 	       l->tells_motion;
 }
 
+/* Who is missing where others wait stands out, unless a rank does by what it is itself. */
+static void name_missing(struct hang_verdict *v, const struct recorder_finding *f)
+{
+	if (v->plain || !f->named)
+		return;
+	v->missing = f->text;
+	v->rank = f->rank;
+}
+
 static void tell(struct turn *t, const struct job *j, const struct hang_limits *l,
 		 const struct hang_verdict *v)
 {
@@ -86,16 +96,22 @@ static void tell(struct turn *t, const struct job *j, const struct hang_limits *
 	data_int(&b, "rank", j->hang.rank);
 	data_str(&b, "states", states.data);
 	data_int(&b, "acts", j->hang.acts);
+	if (j->hang.recorder)
+		data_str(&b, "recorder", j->hang.recorder);
 	event_emit(t, EVENT_HANG_CONFIRMED, j->id,
 		   j->hang.rank == MO_NONE ? NULL : j->run.ranks[j->hang.rank].node, j->hang.rank,
 		   j->attempt, data_end(&b), "%s", j->hang.text);
 }
 
 static void record(struct turn *t, const struct job *j, const struct hang_limits *l,
-		   const struct hang_verdict *v, bool acts)
+		   struct hang_verdict *v, const struct recorder_finding *f, bool acts)
 {
-	_cleanup_(mo_freep) char *text = hang_text(j, v);
+	bool again = v->stage == j->hang.stage && acts == j->hang.acts;
+	_cleanup_(mo_freep) char *text = NULL;
 	struct record r;
+
+	name_missing(v, f);
+	text = hang_text(j, v);
 
 	record_init(&r, REC_HANG);
 	r.job = j->id;
@@ -110,9 +126,13 @@ static void record(struct turn *t, const struct job *j, const struct hang_limits
 						 : "nothing shows it beside the iterations");
 	else
 		r.hang->text = mo_strdup(text);
+	r.hang->recorder = mo_strdup(f->text);
 	hang_evidence(j, l, v, &r.hang->evidence, &r.hang->n_evidence);
+	for (size_t i = 0; i < f->n_lines; i++)
+		mo_strs_add(&r.hang->evidence, &r.hang->n_evidence, f->lines[i]);
 	turn_emit(t, &r);
-	tell(t, job_find(&t->core->state, j->id), l, v);
+	if (!again)
+		tell(t, job_find(&t->core->state, j->id), l, v);
 }
 
 static void clear(struct turn *t, const struct job *j)
@@ -147,14 +167,24 @@ void hang_judge_all(struct core *c)
 			core_touch(c, c->unfinished[i]);
 }
 
+/* While it is suspected, what flight recorders say is shown as it comes. */
+static bool is_news(const struct core *c, const struct job *j, int64_t since, int64_t now)
+{
+	int64_t at = job_recorder_at(&c->state, j);
+
+	return j->hang.stage == HANG_SUSPECTED && at > since && at > j->hang.at &&
+	       now - at <= FRESH_BEATS * c->config.beat_us;
+}
+
 bool hang_act(struct turn *t, int64_t id)
 {
 	const struct job *j = job_find(&t->core->state, id);
 	const struct core_config *config = &t->core->config;
 	int64_t percent = config->hang_percent, since;
 	struct hang_limits l;
+	struct recorder_finding f;
 	struct hang_verdict v;
-	bool acts;
+	bool acts, same;
 
 	if (!judged(j))
 		return false;
@@ -184,8 +214,12 @@ bool hang_act(struct turn *t, int64_t id)
 		v.stage = HANG_SUSPECTED; /* nobody was asked yet */
 	acts = v.stage == HANG_CONFIRMED && v.sure && v.unseen == 0 && ever_told(j) &&
 	       mo_streq(j->spec.recipe.hang, "auto");
-	if (v.stage < j->hang.stage || (v.stage == j->hang.stage && acts == j->hang.acts))
+	same = v.stage == j->hang.stage && acts == j->hang.acts;
+	if (v.stage < j->hang.stage || (same && !is_news(t->core, j, since, t->now)))
 		return false;
-	record(t, j, &l, &v, acts);
-	return true;
+	recorder_judge(&t->core->state, j, since, t->now, &f);
+	if (!same || (f.n_lines && !mo_streq(f.text, j->hang.recorder)))
+		record(t, j, &l, &v, &f, acts);
+	recorder_finding_done(&f);
+	return !same;
 }

@@ -16,8 +16,9 @@ const char *const hang_state_names[_HANG_STATE_N] = {
 /* One rank as it was heard, in microseconds ago; INT64_MAX: that cannot be read. */
 struct seen {
 	bool fresh;
-	int64_t written, network, processors;
-	int process; /* enum process_state */
+	int64_t written, network, processors, computed;
+	int64_t spun; /* so long its GPU only spins; 0: it does not, or nobody knows */
+	int process;  /* enum process_state */
 	int64_t iteration;
 };
 
@@ -35,12 +36,14 @@ static struct seen look(const struct state *s, const struct job *j, size_t rank,
 	double step_ms;
 
 	rank_progress_of(s, j, rank, &k.iteration, &step_ms);
-	k.written = k.network = k.processors = INT64_MAX;
+	k.written = k.network = k.processors = k.computed = INT64_MAX;
 	if (!k.fresh)
 		return k;
 	k.written = MO_MIN(age_us(m->log_ms, now - at), age_us(m->io_ms, now - at));
 	k.network = age_us(m->net_ms, now - at);
 	k.processors = age_us(m->cpu_ms, now - at);
+	k.computed = age_us(m->gpu_work_ms, now - at);
+	k.spun = m->gpu_spin_ms == MO_NONE ? 0 : age_us(m->gpu_spin_ms, now - at);
 	k.process = m->state;
 	return k;
 }
@@ -50,11 +53,21 @@ static bool known(int64_t age)
 	return age != INT64_MAX;
 }
 
-/* Nothing is known of cards that the iterations before did without: of a job that sends by other
- * ways, or sent at its start alone. They are read every half a minute, and a step long. */
-static bool stands(const struct hang_limits *l, int64_t network, int64_t overdue)
+/* What the iterations before did without, a card or a GPU, does not stand still: of a job that sends
+ * by other ways or at its start alone, or where what is read was always the same. They are read
+ * every half a minute, and a step long. */
+static bool stands(const struct hang_limits *l, int64_t moved, int64_t overdue)
 {
-	return l->p99 != MO_NONE && known(network) && network <= overdue + l->p99 + UNUSED_US;
+	return l->p99 != MO_NONE && known(moved) && moved <= overdue + l->p99 + UNUSED_US;
+}
+
+/* So long the rank did nothing that another one could wait for: its GPU spins, or it rests and the
+ * processors too, which may compile for it or load. */
+static int64_t stalled(const struct hang_limits *l, const struct seen *k, int64_t overdue)
+{
+	int64_t rests = known(k->processors) ? MO_MIN(k->computed, k->processors) : 0;
+
+	return stands(l, k->computed, overdue) ? MO_MAX(k->spun, rests) : 0;
 }
 
 /* What it does while it moves. */
@@ -90,7 +103,12 @@ static int state_of(const struct state *s, const struct job *j, size_t rank, con
 		return state_of_moving(j);
 	if (gpu_hangs(s, &j->run.ranks[rank]))
 		return RANK_GPU_HUNG;
-	if (k->process == PROCESS_WAITS || (known(k->processors) && k->processors >= l->suspect))
+	if (k->process == PROCESS_WAITS)
+		return RANK_HOST_STUCK;
+	if (k->spun)
+		return RANK_COLLECTIVE_STUCK;
+	if ((known(k->processors) && k->processors >= l->suspect) ||
+	    (known(k->computed) && k->computed >= l->suspect))
 		return RANK_HOST_STUCK;
 	return known(k->processors) ? RANK_COLLECTIVE_STUCK : RANK_UNSEEN;
 }
@@ -139,6 +157,8 @@ static void odd_choose(const struct odd *o, struct hang_verdict *v)
 	size_t asleep = v->states[RANK_HOST_STUCK], spin = v->states[RANK_COLLECTIVE_STUCK];
 
 	v->odd = RANK_HOST_STUCK;
+	v->plain =
+		o->stopped != MO_NONE || o->waits != MO_NONE || o->first[RANK_GPU_HUNG] != MO_NONE;
 	if (o->stopped != MO_NONE) {
 		v->rank = o->stopped;
 	} else if (o->first[RANK_GPU_HUNG] != MO_NONE) {
@@ -164,17 +184,21 @@ static int64_t limit_of(const struct hang_limits *l, const struct hang_verdict *
 			: v->processors ? l->asleep
 			: v->network    ? l->cards
 					: l->written;
+	int64_t gpus = v->spin ? l->one : v->rest ? l->asleep : INT64_MAX;
 
+	limit = MO_MIN(limit, v->network ? gpus : MO_MAX(gpus, l->unread));
 	/* the disk may come back */
 	return v->waits ? MO_MAX(limit, l->slow) : limit;
 }
 
-/* Since nobody wrote, and no card moved anything: cards alone do not move for ever. */
+/* Since nobody wrote, and no card moved anything: cards alone do not move for ever. ret_gpus: it is
+ * known what the GPU of each does; of some alone it would tell ranks apart that do the same. */
 static int64_t quiet_of(const struct state *s, const struct job *j, const struct hang_limits *l,
-			int64_t overdue, int64_t now, int64_t fresh_us)
+			int64_t overdue, int64_t now, int64_t fresh_us, bool *ret_gpus)
 {
 	int64_t written = overdue, network = overdue;
 
+	*ret_gpus = true;
 	for (size_t i = 0; i < j->run.n_ranks; i++) {
 		struct seen k;
 
@@ -183,8 +207,45 @@ static int64_t quiet_of(const struct state *s, const struct job *j, const struct
 		k = look(s, j, i, now, fresh_us);
 		written = MO_MIN(written, k.written);
 		network = MO_MIN(network, k.network);
+		*ret_gpus &= known(k.computed);
 	}
 	return written < l->spins ? MO_MIN(written, network) : written;
+}
+
+/* What is seen of all ranks together. */
+struct all {
+	size_t n;
+	bool written, network, processors;
+	int64_t used, spun, stalled, spun_most;
+};
+
+static void all_add(struct all *a, const struct hang_limits *l, const struct seen *k,
+		    int64_t overdue)
+{
+	int64_t still = stalled(l, k, overdue);
+
+	a->n++;
+	a->written &= known(k->written);
+	a->network &= stands(l, k->network, overdue);
+	a->processors &= known(k->processors);
+	a->used = MO_MIN(a->used, k->processors);
+	a->stalled = MO_MIN(a->stalled, still);
+	a->spun = MO_MIN(a->spun, MO_MIN(k->spun, still));
+	a->spun_most = MO_MAX(a->spun_most, k->spun);
+}
+
+static void evident(const struct all *a, const struct hang_limits *l, struct hang_verdict *v)
+{
+	bool seen = v->unseen == 0 && a->n > 0;
+	int64_t some = MO_MIN(a->stalled, a->spun_most);
+
+	v->written = a->written && seen;
+	v->network = a->network && !v->polls && seen;
+	v->processors = seen && (v->stopped || (a->processors && a->used >= l->two));
+	v->spin = v->written && a->spun >= l->one;
+	v->rest = v->written && !v->spin && some >= l->asleep;
+	v->stalled_us = v->spin ? a->spun : some;
+	v->sure = v->written || v->network || v->processors;
 }
 
 struct hang_verdict hang_judge(const struct state *s, const struct job *j,
@@ -193,10 +254,15 @@ struct hang_verdict hang_judge(const struct state *s, const struct job *j,
 {
 	struct hang_verdict v = { .rank = MO_NONE, .overdue_us = now - since };
 	struct odd o = { .stopped = MO_NONE, .waits = MO_NONE };
-	bool written = true, network = true, processors = true, busy;
-	int64_t used = INT64_MAX;
+	struct all a = { .written = true,
+			 .network = true,
+			 .processors = true,
+			 .used = INT64_MAX,
+			 .spun = INT64_MAX,
+			 .stalled = INT64_MAX };
+	bool busy, gpus;
 
-	v.quiet_us = quiet_of(s, j, l, v.overdue_us, now, fresh_us);
+	v.quiet_us = quiet_of(s, j, l, v.overdue_us, now, fresh_us, &gpus);
 	busy = l->busy && v.quiet_us < l->spins;
 	for (int i = 0; i < _HANG_STATE_N; i++)
 		o.first[i] = MO_NONE;
@@ -207,26 +273,21 @@ struct hang_verdict hang_judge(const struct state *s, const struct job *j,
 		if (j->run.ranks[i].exit)
 			continue;
 		k = look(s, j, i, now, fresh_us);
+		if (!gpus)
+			k.computed = INT64_MAX, k.spun = 0;
 		state = state_of(s, j, i, &k, l, busy);
 		v.states[state]++;
 		v.unseen += !k.fresh;
 		odd_add(&o, i, &k, state);
-		written &= known(k.written);
-		network &= stands(l, k.network, v.overdue_us);
+		all_add(&a, l, &k, v.overdue_us);
 		v.polls |= k.network < v.quiet_us;
-		processors &= known(k.processors);
-		used = MO_MIN(used, k.processors);
 		v.stopped |= k.process == PROCESS_STOPPED;
 		v.waits |= k.process == PROCESS_WAITS;
 	}
 	/* peers of one that is stopped spin, whatever they did before */
 	if (busy && !v.stopped)
-		v.quiet_us = MO_MIN(v.quiet_us, used);
-	v.written = written && v.unseen == 0 && o.n_ranks > 0;
-	v.network = network && !v.polls && v.unseen == 0 && o.n_ranks > 0;
-	v.processors =
-		v.unseen == 0 && o.n_ranks > 0 && (v.stopped || (processors && used >= l->two));
-	v.sure = v.written || v.network || v.processors;
+		v.quiet_us = MO_MIN(v.quiet_us, a.used);
+	evident(&a, l, &v);
 	v.limit_us = limit_of(l, &v);
 	odd_choose(&o, &v);
 	v.stage = v.overdue_us < l->suspect ? HANG_NONE
@@ -246,6 +307,8 @@ char *hang_text(const struct job *j, const struct hang_verdict *v)
 {
 	_cleanup_(mo_freep) char *who = v->rank == MO_NONE ? NULL : rank_words(j, v->rank);
 
+	if (v->missing)
+		return mo_printf("nothing moves for %lld s: %s", seconds(v->quiet_us), v->missing);
 	return mo_printf("nothing moves for %lld s%s%s%s%s", seconds(v->quiet_us), who ? ": " : "",
 			 who ? who : "",
 			 !who        ? ""
@@ -281,6 +344,17 @@ void hang_evidence(const struct job *j, const struct hang_limits *l, const struc
 			       "cards of ranks move something (RDMA, XGMI): that alone counts for "
 			       "%lld s",
 			       seconds(l->spins));
+	if (v->spin)
+		mo_strs_printf(texts, n,
+			       "GPUs: each is busy and computes nothing for %lld s (memory idle, "
+			       "little power), as in a collective that waits",
+			       seconds(v->stalled_us));
+	else if (v->rest)
+		mo_strs_printf(texts, n,
+			       "GPUs: none computed anything for %lld s: they spin, as in a "
+			       "collective that waits, or are idle, and then the rank used no "
+			       "processor",
+			       seconds(v->stalled_us));
 	if (v->stopped)
 		mo_strs_printf(texts, n, "%s is stopped by a signal (T)", who);
 	else if (v->processors)

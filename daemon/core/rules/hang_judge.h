@@ -4,7 +4,8 @@
  *
  * What moves: iterations and words of the engine; bytes into logs and files; for a while what cards
  * of the network moved. Processors only while it imports, loads or compiles: a stuck collective
- * spins.
+ * spins. That GPUs compute moves nothing by itself; but where none does, and those of a collective
+ * spin, nobody is left who could be waited for.
  * What cannot be read is no evidence, neither for nor against; but where a rank can be read by
  * nobody it may move unseen, and the verdict is only told. */
 #pragma once
@@ -16,8 +17,8 @@ enum hang_state {
 	RANK_LOADING,
 	RANK_STEPPING,
 	RANK_SAVING,
-	RANK_COLLECTIVE_STUCK, /* its processors are busy, and nothing comes of it */
-	RANK_HOST_STUCK,       /* stopped, waits in the kernel, or asleep */
+	RANK_COLLECTIVE_STUCK, /* its GPU spins, else its processors do; nothing comes of it */
+	RANK_HOST_STUCK,       /* stopped, waits in the kernel, asleep, or leaves its GPU idle */
 	RANK_GPU_HUNG,         /* its GPU has a finding, and it does nothing */
 	RANK_UNSEEN,           /* nobody can read it */
 	_HANG_STATE_N
@@ -33,11 +34,15 @@ struct hang_verdict {
 	bool written, network, processors; /* kinds of evidence that nothing moves */
 	bool stopped, waits;               /* some rank's main process does */
 	bool polls;                        /* cards do move, for longer than that counts */
-	size_t unseen;                     /* ranks of which nobody tells */
+	bool spin, rest;    /* all GPUs spin; some do, and else neither GPU nor processors work */
+	int64_t stalled_us; /* since that is so */
+	size_t unseen;      /* ranks of which nobody tells */
 	size_t states[_HANG_STATE_N];
 	int64_t rank; /* that stands out; MO_NONE: none does */
 	int odd;      /* enum hang_state of it */
+	bool plain;   /* because of what it is itself: stopped, in the kernel, with a broken GPU */
 	bool behind;  /* because its iteration is the lowest */
+	const char *missing; /* what it has not done, by flight recorders; NULL; the caller's */
 };
 /* since: last iteration or word. fresh_us: what was heard earlier than that is not known any
  * more. */

@@ -17,6 +17,9 @@
 #define ONE_US (60 * SEC)
 /* a file system that stands for a minute, and a step behind it */
 #define ASLEEP_US (120 * SEC)
+/* What is sent again by TCP comes after two minutes at most, so what stood for as long is heard again
+ * within four. */
+#define UNREAD_US (300 * SEC)
 /* Ranks of which one computes alone (an evaluation, code that is compiled anew: 8 minutes were
  * seen) move nothing either. Who waits for it in a collective is ended by PyTorch, Megatron and
  * DeepSpeed themselves: after 10 minutes, by default. */
@@ -78,6 +81,7 @@ static struct hang_limits fixed(int64_t us, int64_t percent)
 				     .two = 2 * suspect,
 				     .one = 2 * suspect,
 				     .asleep = 2 * suspect,
+				     .unread = 2 * suspect,
 				     .cards = 2 * suspect,
 				     .written = 2 * suspect,
 				     .slow = 2 * suspect,
@@ -100,7 +104,7 @@ static struct hang_limits starting(const struct job *j, int64_t us, int64_t perc
 		return l;
 	l.spins = MO_MIN(l.spins, MO_MAX(8 * MO_MIN(took, us), 2 * l.suspect));
 	l.suspect = MO_MIN(l.suspect, MO_MAX(3 * MO_MIN(took, us), l.suspect / 3));
-	l.two = l.one = l.asleep = l.cards = 2 * l.suspect;
+	l.two = l.one = l.asleep = l.unread = l.cards = 2 * l.suspect;
 	return l;
 }
 
@@ -125,6 +129,7 @@ struct hang_limits hang_limits_of(const struct job *j, int64_t percent)
 	l.two = MO_MAX(MO_MAX(5 * p99, 2 * longest), TWO_US / 100 * percent);
 	l.one = MO_MAX(MO_MAX(8 * p99, 2 * longest), ONE_US / 100 * percent);
 	l.asleep = MO_MAX(l.one, ASLEEP_US / 100 * percent);
+	l.unread = MO_MAX(l.one, UNREAD_US / 100 * percent);
 	l.cards = MO_MAX(l.one, CARDS_US / 100 * percent);
 	l.written = MO_MAX(l.one, WRITTEN_US / 100 * percent);
 	l.slow = MO_MAX(l.one, 2 * SAVE_US / 100 * percent);

@@ -8,12 +8,13 @@
 #include "daemon/core/state/state.h"
 
 /* Microseconds since anything moved. suspect: by iterations and words of the engine alone. Then,
- * by what is seen beside them: a rank is stopped, and another kind of evidence or none; all sleep,
- * as they do behind a GPU or a loader; no card moves, while processes may compute; what is written
+ * by what is seen beside them: a rank is stopped, and another kind of evidence; it alone, or all
+ * GPUs spin; all sleep, as they do behind a GPU or a loader, or do where their GPU rests; GPUs spin
+ * and nobody knows what cards move; no card moves, while processes may compute; what is written
  * alone, which says little of a program that computes. slow: where a process waits for a disk.
  * spins: so long using processors, where it is, and cards alone are moving. */
 struct hang_limits {
-	int64_t suspect, two, one, asleep, cards, written, slow, spins;
+	int64_t suspect, two, one, asleep, unread, cards, written, slow, spins;
 	int64_t p99; /* of its steps; MO_NONE: there are too few of this attempt */
 	bool busy;   /* it imports, loads or compiles: who uses processors moves */
 };

@@ -37,6 +37,7 @@ void incident_emit(struct turn *t, const struct job *j, const struct incident_of
 	r.incident->newest_checkpoint = state_newest_checkpoint(j);
 	r.incident->in_a_row = of->in_a_row;
 	r.incident->uncounted = of->uncounted;
+	r.incident->skip = of->skip ? mo_desc_dup(&skip_desc, of->skip) : NULL;
 	r.incident->signature = verdict_signature(v, of->cause);
 	inc = &r.incident->details;
 	inc->time = j->failure.at;

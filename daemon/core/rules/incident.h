@@ -10,10 +10,11 @@ struct turn;
 struct incident_of {
 	const struct verdict *verdict;
 	const char *cause;
-	const char *action; /* what follows, in one word */
-	bool elsewhere;     /* the next attempts avoid its node */
-	bool uncounted;     /* it is none of those that stop the job */
-	int64_t in_a_row;   /* of its kind */
+	const char *action;      /* what follows, in one word */
+	bool elsewhere;          /* the next attempts avoid its node */
+	bool uncounted;          /* it is none of those that stop the job */
+	int64_t in_a_row;        /* of its kind */
+	const struct skip *skip; /* data that later attempts leave out; NULL: none more */
 };
 /* REC_INCIDENT. The job is found anew behind it. */
 void incident_emit(struct turn *t, const struct job *j, const struct incident_of *of);

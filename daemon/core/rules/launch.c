@@ -239,6 +239,7 @@ void launch_make(const struct state *s, const struct job *j, size_t i, struct la
 		word(j, j->spec.engine.resume[k], &ret->argv, &ret->n_argv);
 	for (size_t k = 0; j->run.resume < 0 && k < j->spec.engine.n_fresh; k++)
 		word(j, j->spec.engine.fresh[k], &ret->argv, &ret->n_argv);
+	skip_words(&j->spec.engine, j->skips, j->n_skips, &ret->argv, &ret->n_argv);
 	prepare(&j->spec, ret);
 	/* The files that count are those of the nodes: where nobody read them before, each node
 	 * judges its own before its ranks start; else the first one's are held against what the

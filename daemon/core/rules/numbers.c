@@ -7,6 +7,7 @@
 #include "daemon/core/update/numbers.h"
 #include "lib/base/assert.h"
 #include "lib/base/buf.h"
+#include "lib/model/failure.h"
 
 struct numbers_told numbers_told(const struct job *j)
 {
@@ -103,17 +104,74 @@ char *numbers_next(const struct job *j)
 			 (long long)newest);
 }
 
-char *numbers_stop(const struct job *j)
+char *numbers_stop(const struct job *j, const char *cause)
 {
-	int64_t times = numbers_rollbacks(j);
-	_cleanup_(mo_freep) char *text = numbers_text(j),
+	bool fault = numbers_fault(j);
+	int64_t times = fault ? numbers_rollbacks(j) : 0;
+	_cleanup_(mo_freep) char *text = fault ? numbers_text(j) : mo_strdup(cause),
 				 *back = mo_printf(", and the job went back from there %lld time%s "
 						   "before: it is the data or the model",
-						   (long long)times, times == 1 ? "" : "s");
+						   (long long)times, times == 1 ? "" : "s"),
+				 *left = mo_printf(", and %zu window%s of data %s left out already "
+						   "(recovery.loss_spike.skip)",
+						   j->n_skips, j->n_skips == 1 ? "" : "s",
+						   j->n_skips == 1 ? "is" : "are");
 
-	return mo_printf("%s%s ('moectl metrics j-%lld'); 'moectl restart j-%lld --from ITER' "
+	return mo_printf("%s%s%s ('moectl metrics j-%lld'); 'moectl restart j-%lld --from ITER' "
 			 "goes further back",
-			 text, times ? back : "", (long long)j->id, (long long)j->id);
+			 text, times ? back : "", j->n_skips ? left : "", (long long)j->id,
+			 (long long)j->id);
+}
+
+/* ---- data that is left out ---- */
+
+bool numbers_may_skip(const struct job *j, int class)
+{
+	return class == FAIL_NUMERICAL && (int64_t)j->n_skips < j->spec.recipe.skips;
+}
+
+bool numbers_skipped_all(const struct job *j)
+{
+	return j->spec.recipe.skips > 0 && !numbers_may_skip(j, FAIL_NUMERICAL);
+}
+
+struct skip numbers_skip(const struct job *j, int64_t now)
+{
+	const struct numbers *n = numbers_fault(j) ? j->progress.numbers : NULL;
+	int64_t newest = checkpoint_newest_at_most(j, INT64_MAX, false),
+		reached = MO_MAX(MO_MAX(j->progress.iteration, j->run.resume), 0),
+		good = n ? n->good : reached, last = n ? n->judged : reached + 1,
+		first = MO_MAX(MO_MAX(newest, 0), good + 1 - SKIP_MARGIN);
+
+	mo_assert(first <= last);
+	return (struct skip){ .time = now,
+			      .attempt = j->attempt,
+			      .first = first,
+			      .last = MO_MIN(last, first + SKIP_ITERATIONS_MAX - 1) };
+}
+
+char *numbers_skip_text(const struct job *j)
+{
+	const struct skip *s = &j->skips[j->n_skips - 1];
+
+	return mo_printf("the data of iterations %lld to %lld are left out from now on (%zu of "
+			 "%lld windows)",
+			 (long long)s->first, (long long)s->last, j->n_skips,
+			 (long long)j->spec.recipe.skips);
+}
+
+void numbers_tell_skip(struct turn *t, int64_t id)
+{
+	const struct job *j = job_find(&t->core->state, id);
+	const struct skip *s = &j->skips[j->n_skips - 1];
+	_cleanup_(mo_freep) char *text = numbers_skip_text(j);
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+
+	data_int(&b, "first", s->first);
+	data_int(&b, "last", s->last);
+	data_int(&b, "window", (int64_t)j->n_skips);
+	data_int(&b, "of", j->spec.recipe.skips);
+	event_emit(t, EVENT_LOSS_SKIP, id, NULL, MO_NONE, s->attempt, data_end(&b), "%s", text);
 }
 
 void numbers_evidence(const struct job *j, char ***texts, size_t *n_texts)

@@ -154,7 +154,7 @@ static char *stop_reason(const struct job *j, const struct verdict *v, const str
 					     : mo_printf("%s on %s: the launch was refused",
 							 f->cause, b->step->node);
 	if (d->when == WHEN_WENT_BACK)
-		return numbers_stop(j);
+		return numbers_stop(j, f->cause);
 	if (d->when == WHEN_EVERYWHERE && other)
 		return mo_printf("%s on %s as on %s before: it is the program or its data, no "
 				 "node%s",
@@ -164,7 +164,7 @@ static char *stop_reason(const struct job *j, const struct verdict *v, const str
 				 "%s%s",
 				 (long long)b->rank->rank, f->cause, incident_exit_meaning(b->rank),
 				 line);
-	return mo_printf("%s%s%s, and %s stops the job (recovery.on)%s", f->cause,
+	return mo_printf("%s%s%s, and %s stops the job (recovery.policy)%s", f->cause,
 			 f->node ? " on " : "", f->node ? f->node : "", f->class, line);
 }
 
@@ -265,7 +265,7 @@ static struct failing failing_of(const struct state *s, const struct job *j,
 static void after_failure(struct turn *t, int64_t id)
 {
 	const struct job *j = job_find(&t->core->state, id);
-	struct blame root = blame_root(j);
+	struct blame root = blame_root(&t->core->state, j);
 	const struct step *outside = blame_outside(j, &root);
 	_cleanup_(mo_freep) char *cause = NULL, *reason = NULL, *end = NULL, *node = NULL,
 				 *what = NULL;
@@ -286,8 +286,10 @@ static void after_failure(struct turn *t, int64_t id)
 	struct failing f = failing_of(&t->core->state, j, &v, cause);
 	struct remedy d = remedy_of(j, &v, &f);
 	struct budget budget = streak_budget(j, &f, state_newest_checkpoint(j));
-	bool away = d.action == DO_ELSEWHERE || d.action == DO_CORDON;
+	bool away = d.action == DO_ELSEWHERE || d.action == DO_CORDON,
+	     skips = numbers_may_skip(j, v.class);
 	int64_t pause = away && v.class == FAIL_NODE_FAULT ? 0 : streak_pause(j, &f);
+	struct skip skip = skips ? numbers_skip(j, t->now) : (struct skip){ 0 };
 
 	end = give_up_reason(j, &v, &f, &d, &budget);
 	f.node = node = mo_strdup(f.node);
@@ -299,7 +301,8 @@ static void after_failure(struct turn *t, int64_t id)
 						     end ? "stop" : failure_action_names[d.action],
 					     .elsewhere = !end && away,
 					     .uncounted = d.budget == BUDGET_UNLIMITED,
-					     .in_a_row = budget.same });
+					     .in_a_row = budget.same,
+					     .skip = !end && skips ? &skip : NULL });
 	if (f.loading)
 		suspect_blame(t, id, &v.blame, cause);
 	if (d.action == DO_CORDON)
@@ -310,6 +313,12 @@ static void after_failure(struct turn *t, int64_t id)
 		return;
 	}
 	reason = retry_reason(j, what, &v, &f, &d, &budget);
+	if (skips) {
+		_cleanup_(mo_freep) char *before = reason, *left = numbers_skip_text(j);
+
+		reason = mo_printf("%s; %s", before, left);
+		numbers_tell_skip(t, id);
+	}
 	health_check_begin(t, id, v.class == FAIL_SUSPECT || v.class == FAIL_NUMERICAL, node);
 	job_retry(t, id, pause, reason);
 }
@@ -328,7 +337,7 @@ static void after_stop(struct turn *t, int64_t id)
 		return;
 	}
 	if (j->failure.decided) {
-		struct blame root = blame_root(j);
+		struct blame root = blame_root(&t->core->state, j);
 
 		if (!blame_outside(j, &root)) {
 			_cleanup_(verdict_done) struct verdict v = verdict_of(t->core, j, &root);

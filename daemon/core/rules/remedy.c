@@ -18,7 +18,8 @@ const char *const remedy_when_names[_WHEN_N] = {
 	"a launch that is refused because its GPUs are not given back",
 	"the node's kernel or checks say so too",
 	"the failure before began on the same node",
-	"a loss that stays bad, and it went back from there recovery.loss_spike.max times",
+	"a loss that stays bad, and it went back from there recovery.loss_spike.max times; "
+	"or recovery.loss_spike.skip windows of data are left out already",
 	"the same before on another node, which this attempt did without: told to, or for the "
 	"third "
 	"time; and it does not count against the checkpoint that was loaded",
@@ -80,9 +81,12 @@ static bool holds(const struct job *j, const struct verdict *v, const struct fai
 	case WHEN_AGAIN:
 		return f->node && streak_begin(j, f) < j->n_incidents &&
 		       mo_streq(j->incidents[j->n_incidents - 1].node, f->node);
-	case WHEN_WENT_BACK: return v->blame.kind == B_NUMBERS && numbers_spent(j);
-	/* a damaged checkpoint is the same on every node, and an older one is tried yet */
-	case WHEN_EVERYWHERE: return !f->loading && remedy_elsewhere_too(j, f);
+	case WHEN_WENT_BACK:
+		return numbers_skipped_all(j) || (v->blame.kind == B_NUMBERS && numbers_spent(j));
+	/* a damaged checkpoint is the same on every node, and an older one is tried yet; data are
+	 * the same too, and others follow */
+	case WHEN_EVERYWHERE:
+		return !f->loading && !numbers_may_skip(j, v->class) && remedy_elsewhere_too(j, f);
 	default: return false;
 	}
 }
@@ -98,11 +102,12 @@ struct remedy remedy_of(const struct job *j, const struct verdict *v, const stru
 			break;
 		}
 	mo_assert(found.class == v->class);
-	for (size_t i = 0; i < r->n_on; i++) {
-		int action = mo_enum_parse(failure_action_names, _FAILURE_ACTION_N, r->on[i].value);
+	for (size_t i = 0; i < r->n_policy; i++) {
+		int action =
+			mo_enum_parse(failure_action_names, _FAILURE_ACTION_N, r->policy[i].value);
 
 		if (action < 0 || found.when == WHEN_GIVEN ||
-		    !mo_streq(r->on[i].key, failure_class_names[v->class]))
+		    !mo_streq(r->policy[i].key, failure_class_names[v->class]))
 			continue;
 		found.action = action;
 		if (action == DO_WAIT)

@@ -1,7 +1,7 @@
 /* What follows a failure, as data beside the transitions of a job (transitions.h): class of the
- * failure x when = action. The first row whose condition holds is taken; recovery.on of the recipe
- * replaces the action of a class, but where the
- * condition is WHEN_GIVEN. docs/states.md is this table. Pure; called by policy.c and views.
+ * failure x when = action. The first row whose condition holds is taken; recovery.policy of the
+ * recipe replaces the action of a class, but where the condition is WHEN_GIVEN. docs/states.md is
+ * this table. Pure; called by policy.c and views.
  *
  * What never happens: a node is cordoned by the word of a program alone; a class has no row. */
 #pragma once
@@ -16,7 +16,7 @@ enum remedy_when {
 	WHEN_HELD,       /* GPUs are not given back; what found that cordons the node */
 	WHEN_PROVED,     /* the node's kernel or checks say so too */
 	WHEN_AGAIN,      /* the failure before began on the same node */
-	WHEN_WENT_BACK,  /* from the same iterations, as often as it may */
+	WHEN_WENT_BACK,  /* from the same iterations, or past others, as often as it may */
 	WHEN_EVERYWHERE, /* the same before on another node, which this attempt did without: told
 			  * to, or for the third time; and not of what it loaded */
 	_WHEN_N

@@ -16,6 +16,7 @@
 #include "daemon/core/rules/strays.h"
 #include "daemon/core/rules/turn.h"
 #include "daemon/core/state/checkpoint.h"
+#include "daemon/core/state/heard.h"
 #include "daemon/core/state/incarnation.h"
 
 static void rename_place(struct note *n, char *path)
@@ -149,6 +150,32 @@ static void motion(struct turn *t, const struct job *j, const struct step *st,
 		    (uint64_t)m->rank < j->run.n_ranks)
 			core_motion(t->core, j, m, t->now);
 	}
+	for (size_t i = 0; i < rep->n_recorder && st->attempt == j->attempt; i++) {
+		const struct rank_recorder *k = &rep->recorder[i];
+
+		if (k->rank >= st->first_rank && k->rank < st->first_rank + st->n_ranks &&
+		    (uint64_t)k->rank < j->run.n_ranks)
+			core_recorder(t->core, j, k, t->now);
+	}
+}
+
+/* Windows in which the job stood still (it saves, or evaluates on one rank) say nothing of its
+ * training. */
+static void activity(struct turn *t, const struct job *j, const struct step *st,
+		     const struct step_report *rep)
+{
+	bool usual = pace_usual(j);
+
+	if (st->attempt != j->attempt ||
+	    !pace_trains(j, job_progress_at(&t->core->state, j), t->now))
+		return;
+	for (size_t i = 0; i < rep->n_activity; i++) {
+		const struct rank_activity *a = &rep->activity[i];
+
+		if (a->rank >= st->first_rank && a->rank < st->first_rank + st->n_ranks &&
+		    (uint64_t)a->rank < j->run.n_ranks)
+			core_activity(t->core, j, a, usual, t->now);
+	}
 }
 
 /* What cannot be reached: its supervisor does not answer (step.hung), or its agent lost the
@@ -205,8 +232,10 @@ static void known_step(struct turn *t, int64_t id, const struct step_report *rep
 		apply_notes(t, id, node, rep);
 	st = step_find(j, rep->attempt, node);
 	progress(t, j, st, rep);
-	if (fresh)
+	if (fresh) {
 		motion(t, j, st, rep);
+		activity(t, j, st, rep);
+	}
 	if (fresh && is_refusal_alone(st, rep)) {
 		if (!st->missing)
 			hung(t, id, rep, node, true, EVENT_STEP_MISSING,

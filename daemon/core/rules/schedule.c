@@ -332,6 +332,7 @@ bool schedule(struct turn *t)
 	}
 	c->n_fresh = 0;
 	c->queue_dirty = false;
+	c->passes++;
 	for (size_t i = 0; all && c->n_scanning > 0 && i < c->state.n_nodes; i++) {
 		c->n_scanning -= c->lives[i].n_scans;
 		c->lives[i].n_scans = 0;

@@ -7,6 +7,9 @@
  *               it was (daemon/core/state/pace.h). GPUs that wait in a collective are busy, and
  *               run at full clock: one that does not is too hot, capped, or has nothing to do
  *
+ * and by what ranks do with processors and GPUs (straggler_activity.c), which every rank tells that
+ * an agent looks after, whatever its program prints.
+ *
  * Whoever stands out must do so for a while. What cannot be told apart is no rank's: that the job
  * is slow is said all the same, by itself. A verdict is a record; what follows from it is for
  * straggler_leave.c to decide. */
@@ -15,7 +18,7 @@
 #include "daemon/core/rules/events.h"
 #include "daemon/core/rules/rank_words.h"
 #include "daemon/core/rules/readings.h"
-#include "daemon/core/rules/straggler_judge.h"
+#include "daemon/core/rules/straggler_activity.h"
 #include "daemon/core/rules/turn.h"
 #include "daemon/core/state/heard.h"
 #include "daemon/core/state/progress.h"
@@ -131,23 +134,15 @@ static void coords(struct mo_buf *b, const struct rank *k)
 	data_int(b, "dp", c ? c->dp : MO_NONE);
 }
 
-static bool found(struct turn *t, int64_t id, int sign, const struct standout *s)
+/* Takes the record. */
+static bool found(struct turn *t, struct record *r)
 {
-	const struct job *j = job_find(&t->core->state, id);
+	const struct job *j = job_find(&t->core->state, r->job);
+	int64_t id = r->job;
 	struct mo_buf b = { 0 };
-	struct record r;
 
-	record_init(&r, REC_STRAGGLER);
-	r.job = id;
-	r.attempt = j->attempt;
-	r.straggler->rank = s->rank;
-	r.straggler->sign = sign;
-	r.straggler->times = s->value / s->median;
-	r.straggler->lost_pct = lost_pct(j, sign, s);
-	r.straggler->text = verdict_text(j, sign, s, r.straggler->lost_pct);
-	evidence(t, j, sign, s, r.straggler);
-	turn_emit(t, &r);
-	data_str(&b, "sign", straggler_sign_names[sign]);
+	turn_emit(t, r);
+	data_str(&b, "sign", straggler_sign_names[j->straggler.sign]);
 	data_real(&b, "times", j->straggler.times);
 	data_real(&b, "lost_pct", j->straggler.lost_pct);
 	coords(&b, &j->run.ranks[j->straggler.rank]);
@@ -156,12 +151,37 @@ static bool found(struct turn *t, int64_t id, int sign, const struct standout *s
 	return true;
 }
 
-/* Of what stood out before: is it over? */
-static bool over(const struct turn *t, const struct job *j, const struct job_beats *b)
+static void begin(struct record *r, const struct job *j)
 {
-	_cleanup_(mo_freep) struct rank_value *r = readings_of(t, j, b, j->straggler.sign);
-	double times = standout_times(r, j->run.n_ranks, j->straggler.rank);
+	record_init(r, REC_STRAGGLER);
+	r->job = j->id;
+	r->attempt = j->attempt;
+}
 
+static bool found_by(struct turn *t, const struct job *j, int sign, const struct standout *s)
+{
+	struct record r;
+
+	begin(&r, j);
+	r.straggler->rank = s->rank;
+	r.straggler->sign = sign;
+	r.straggler->times = s->value / s->median;
+	r.straggler->lost_pct = lost_pct(j, sign, s);
+	r.straggler->text = verdict_text(j, sign, s, r.straggler->lost_pct);
+	evidence(t, j, sign, s, r.straggler);
+	return found(t, &r);
+}
+
+/* Of what stood out before: is it over? */
+static bool over(struct turn *t, const struct job *j, struct job_beats *b)
+{
+	_cleanup_(mo_freep) struct rank_value *r = NULL;
+	double times;
+
+	if (j->straggler.sign > SIGN_CLOCK)
+		return activity_due(b, t->now) && activity_ended(t, j, b);
+	r = readings_of(t, j, b, j->straggler.sign);
+	times = standout_times(r, j->run.n_ranks, j->straggler.rank);
 	if (j->straggler.sign == SIGN_STEP)
 		return times > 0 && times < STEP_GOOD;
 	return !pace_slow(j) || times > CLOCK_GOOD;
@@ -174,9 +194,7 @@ static bool clear(struct turn *t, int64_t id)
 	struct mo_buf b = { 0 };
 	struct record r;
 
-	record_init(&r, REC_STRAGGLER);
-	r.job = id;
-	r.attempt = j->attempt;
+	begin(&r, j);
 	turn_emit(t, &r);
 	data_int(&b, "after_s", (t->now - since) / 1000000);
 	event_emit(t, EVENT_STRAGGLER_CLEARED, id, j->run.ranks[rank].node, rank, j->attempt,
@@ -202,7 +220,7 @@ static bool search(struct turn *t, int64_t id, struct job_beats *b)
 {
 	const struct job *j = job_find(&t->core->state, id);
 
-	for (int sign = 0; sign < _STRAGGLER_SIGN_N; sign++) {
+	for (int sign = 0; sign <= SIGN_CLOCK; sign++) {
 		_cleanup_(mo_freep) struct rank_value *r = NULL;
 		struct standout s;
 
@@ -212,9 +230,23 @@ static bool search(struct turn *t, int64_t id, struct job_beats *b)
 		s = standout_of(r, j->run.n_ranks, sign == SIGN_STEP,
 				sign == SIGN_STEP ? STEP_SHARE : CLOCK_SHARE);
 		if (s.rank != MO_NONE)
-			return stays(b, sign, &s, t->now) && found(t, id, sign, &s);
+			return stays(b, sign, &s, t->now) && found_by(t, j, sign, &s);
 	}
 	b->odd = MO_NONE;
+	return false;
+}
+
+static bool search_activity(struct turn *t, int64_t id, struct job_beats *b)
+{
+	const struct job *j = job_find(&t->core->state, id);
+	struct record r;
+
+	if (!activity_due(b, t->now))
+		return false;
+	begin(&r, j);
+	if (activity_search(t, j, b, r.straggler))
+		return found(t, &r);
+	mo_desc_done(&record_desc, &r);
 	return false;
 }
 
@@ -229,7 +261,7 @@ bool straggler_act(struct turn *t, int64_t id)
 		return false;
 	b->paced_at = t->now;
 	if (j->straggler.rank == MO_NONE)
-		return search(t, id, b);
+		return search(t, id, b) || search_activity(t, id, b);
 	return over(t, j, b) && clear(t, id);
 }
 

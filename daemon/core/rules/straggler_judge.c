@@ -74,17 +74,24 @@ static double by(const struct standout *s)
 	return off > 1 ? off : 1 / off;
 }
 
-struct standout standout_of(struct rank_value *readings, size_t n, bool above, double share)
+/* of most jobs no rank tells: nothing is sorted then */
+static size_t known(struct rank_value *readings, size_t n)
 {
-	_cleanup_(mo_freep) double *values = mo_alloc_array(n + 1, sizeof(*values));
-	struct standout worst = { .rank = MO_NONE };
-	size_t n_odd = 0, n_known = 0, n_read = 0;
+	size_t n_read = 0;
 
-	/* of most jobs no rank tells: nothing is sorted then */
 	for (size_t i = 0; i < n; i++)
 		if (readings[i].value != MO_NONE_F)
 			readings[n_read++] = readings[i];
 	qsort(readings, n_read, sizeof(*readings), by_stage);
+	return n_read;
+}
+
+struct standout standout_of(struct rank_value *readings, size_t n, bool above, double share)
+{
+	_cleanup_(mo_freep) double *values = mo_alloc_array(n + 1, sizeof(*values));
+	struct standout worst = { .rank = MO_NONE };
+	size_t n_odd = 0, n_known = 0, n_read = known(readings, n);
+
 	for (size_t at = 0, end; at < n_read; at = end) {
 		struct standout here;
 
@@ -105,11 +112,11 @@ struct standout standout_of(struct rank_value *readings, size_t n, bool above, d
 double standout_times(struct rank_value *readings, size_t n, int64_t rank)
 {
 	_cleanup_(mo_freep) double *values = mo_alloc_array(n + 1, sizeof(*values));
+	size_t n_read = known(readings, n);
 	double sigma;
 
-	qsort(readings, n, sizeof(*readings), by_stage);
-	for (size_t at = 0, end; at < n && readings[at].value != MO_NONE_F; at = end) {
-		end = stage_end(readings, n, at);
+	for (size_t at = 0, end; at < n_read; at = end) {
+		end = stage_end(readings, n_read, at);
 		for (size_t i = at; i < end; i++)
 			if (readings[i].rank == rank && end - at >= PEERS_MIN) {
 				double median = middle(&readings[at], end - at, values, &sigma);

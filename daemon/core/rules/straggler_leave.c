@@ -31,7 +31,8 @@ struct worth {
 
 bool straggler_may_leave(const struct job *j)
 {
-	return j->straggler.rank != MO_NONE && mo_streq(j->spec.recipe.straggler, "drain");
+	return j->straggler.rank != MO_NONE && !j->straggler.alone &&
+	       mo_streq(j->spec.recipe.straggler, "drain");
 }
 
 static const char *node_of(const struct job *j)
@@ -167,21 +168,25 @@ static char *no_room(const struct state *s, const struct job *j)
 
 /* ---- both ---- */
 
-static char *stays(const struct state *s, const struct job *j, const struct checkpoint *from,
-		   int64_t now, struct worth *ret)
+static char *no_use(const struct state *s, const struct job *j, const struct checkpoint *from,
+		    int64_t now, struct worth *ret)
 {
 	char *why = doubtful(j, now);
 
 	*ret = worth_of(s, j, from, now);
-	why = why ? why : not_worth(j, ret);
-	return why ? why : no_room(s, j);
+	return why ? why : not_worth(j, ret);
 }
 
 char *straggler_stays(const struct state *s, const struct job *j, int64_t now)
 {
 	struct worth w;
+	char *why = no_use(s, j, NULL, now, &w);
+	_cleanup_(mo_freep) char *room = why ? NULL : no_room(s, j);
 
-	return stays(s, j, NULL, now, &w);
+	return room ? mo_printf("%s; room is searched again when nodes change, or jobs that have "
+				"GPUs or wait for them",
+				room)
+		    : why;
 }
 
 static bool leave(struct turn *t, int64_t id, const struct worth *w)
@@ -221,6 +226,9 @@ bool straggler_leave_act(struct turn *t, int64_t id)
 
 	if (!from || job_row_find(j, T_DRAIN)->next < 0)
 		return false;
-	why = stays(&t->core->state, j, from, t->now, &w);
+	why = no_use(&t->core->state, j, from, t->now, &w);
+	if (why || !core_search_room(t->core, j))
+		return false;
+	why = no_room(&t->core->state, j);
 	return !why && leave(t, id, &w);
 }

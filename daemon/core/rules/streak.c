@@ -5,6 +5,7 @@
 
 /* failures in a row without a new checkpoint, each different: at most this times max_cycles */
 #define CYCLES_FACTOR 3
+#define MIN_US (60 * 1000000LL)
 
 bool streak_same(const struct incident *inc, const struct failing *f)
 {
@@ -64,6 +65,7 @@ struct budget streak_budget(const struct job *j, const struct failing *f, int64_
 
 	for (int64_t left = b.any - 1, i = (int64_t)j->n_incidents - 1; left > 0 && i >= 0; i--) {
 		b.since = j->incidents[i].time;
+		b.won = MO_MAX(j->progress.watermark - MO_MAX(j->incidents[i].iteration, 0), 0);
 		left--;
 	}
 	return b;
@@ -97,9 +99,11 @@ char *streak_spent(const struct job *j, const struct budget *b, bool patient)
 
 char *streak_budget_text(const struct job *j, const struct budget *b, bool patient)
 {
-	return mo_printf("failure %lld of its kind in a row without a new checkpoint; it is given "
-			 "up after %lld, or %lld of any kind%s",
-			 (long long)b->same, (long long)limit_of(j),
+	return mo_printf("failure %lld of its kind in a row without a new checkpoint, %lld min and "
+			 "%lld iterations since the first; it is given up after %lld, or %lld of "
+			 "any kind%s",
+			 (long long)b->same, (long long)((j->failure.at - b->since) / MIN_US),
+			 (long long)b->won, (long long)limit_of(j),
 			 (long long)(limit_of(j) * CYCLES_FACTOR),
 			 has_time(j, patient) ? ", and not before 1 h of them" : "");
 }

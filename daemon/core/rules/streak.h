@@ -26,9 +26,9 @@ size_t streak_open(const struct job *j);
 /* Until the next attempt, microseconds: by how many failures of its kind there are in a row. */
 int64_t streak_pause(const struct job *j, const struct failing *f);
 /* How often its kind failed without a new checkpoint, and any kind, this failure included; since
- * when. */
+ * when; by how many iterations the job came further meanwhile. */
 struct budget {
-	int64_t same, any, since;
+	int64_t same, any, since, won;
 };
 struct budget streak_budget(const struct job *j, const struct failing *f, int64_t newest);
 /* NULL: another attempt follows; else which budget is spent. patient: not before it lasted

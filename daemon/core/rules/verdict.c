@@ -10,8 +10,6 @@
 #include "lib/base/buf.h"
 
 #define RANKS_MAX 32 /* of which the words are read; the first of each node go first */
-/* a finding is near when it is that much older than the death at most */
-#define NEAR_US (120 * 1000000LL)
 /* of a rank that iterated by other means than lines: what it printed may be long past */
 #define FAR_LINES 5
 
@@ -54,7 +52,15 @@ static bool near(const struct job *j, const struct check_result *r, int64_t now)
 {
 	int64_t at = j->failure.decided ? j->failure.at : now;
 
-	return r->since != MO_NONE && r->since >= at - NEAR_US;
+	return r->since != MO_NONE && r->since >= at - VERDICT_NEAR_US;
+}
+
+static void add_finding(const struct check_result *r, struct mo_buf *to)
+{
+	for (size_t k = 0; k < r->n_evidence; k++)
+		mo_buf_printf(to, "%s\n", r->evidence[k]);
+	mo_buf_printf(to, "%s %s: %s\n", r->check, r->object ? r->object : "",
+		      r->text ? r->text : "");
 }
 
 /* What checks found on the node when the rank died: lines of its kernel among them. True when one
@@ -71,10 +77,7 @@ static bool kernel_of(const struct core *c, const struct job *j, const char *nod
 		if (finding_skipped(r) || !near(j, r, c->state.time))
 			continue;
 		proved |= r->state == CHECK_CRIT && r->hardware;
-		for (size_t k = 0; k < r->n_evidence; k++)
-			mo_buf_printf(to, "%s\n", r->evidence[k]);
-		mo_buf_printf(to, "%s %s: %s\n", r->check, r->object ? r->object : "",
-			      r->text ? r->text : "");
+		add_finding(r, to);
 	}
 	return proved;
 }
@@ -245,6 +248,30 @@ void verdict_done(struct verdict *v)
 	free(v->rule);
 	free(v->why);
 	mo_strs_clear(&v->lines, &v->n_lines);
+}
+
+char *verdict_finding(const struct core *c, const struct check_result *r, bool *ret_broken)
+{
+	_cleanup_(mo_buf_done) struct mo_buf words = { 0 };
+	_cleanup_(mo_freep) char *name = finding_name(r), *means = NULL;
+	struct classify_input in = { .code = MO_NONE, .signal = MO_NONE, .iteration = MO_NONE };
+	struct failure_verdict said;
+	bool by_check = r->state == CHECK_CRIT && r->hardware, tells;
+
+	mo_desc_init(&failure_verdict_desc, &said);
+	add_finding(r, &words);
+	in.kernel = words.data;
+	in.n_kernel = words.len;
+	if (c->signatures)
+		classify(c->signatures, &in, &said);
+	tells = by_kernel(&said);
+	*ret_broken = by_check || (tells && said.class == FAIL_NODE_FAULT);
+	if (tells)
+		means = mo_printf(": %s (%s)", said.why, failure_class_names[said.class]);
+	mo_desc_done(&failure_verdict_desc, &said);
+	return tells || by_check
+		       ? mo_printf("%s: %s%s", name, r->text ? r->text : "CRIT", means ? means : "")
+		       : NULL;
 }
 
 char *verdict_signature(const struct verdict *v, const char *cause)

@@ -15,6 +15,9 @@
 
 struct core;
 
+/* a finding is near when it is that much older than the death at most */
+#define VERDICT_NEAR_US (120 * 1000000LL)
+
 struct verdict {
 	int class;          /* enum failure_class; FAIL_OK never */
 	struct blame blame; /* the rank that the deciding words are of */
@@ -29,6 +32,9 @@ struct verdict {
  * is in it belongs to the job. */
 struct verdict verdict_of(const struct core *c, const struct job *j, const struct blame *b);
 void verdict_done(struct verdict *v);
+/* What a finding says of a failure by itself, with what that means; NULL: nothing. Caller frees.
+ * broken: a part of the node is. */
+char *verdict_finding(const struct core *c, const struct check_result *r, bool *ret_broken);
 /* What tells one kind of failure from another, for counting: class and signature, or cause. Caller
  * frees. */
 char *verdict_signature(const struct verdict *v, const char *cause);

@@ -40,6 +40,15 @@ int64_t node_heard_at(const struct state *s, const struct node *n)
 	return s->lives && node_at(s, n->name, &at) ? s->lives[at].heard_at : 0;
 }
 
+int64_t node_clock_time(const struct state *s, const char *node, int64_t mono_ns)
+{
+	size_t at;
+
+	return mono_ns != MO_NONE && s->lives && node_at(s, node, &at) && s->lives[at].clock_us
+		       ? s->lives[at].clock_us + mono_ns / 1000
+		       : MO_NONE;
+}
+
 const struct step_wait *step_wait_of(const struct state *s, const char *node, int64_t job,
 				     int64_t attempt)
 {
@@ -90,6 +99,24 @@ const struct rank_motion *rank_motion_of(const struct state *s, const struct job
 	return &b->ranks[rank].motion;
 }
 
+const struct rank_recorder *rank_recorder_of(const struct state *s, const struct job *j,
+					     size_t rank, int64_t *ret_at)
+{
+	const struct job_beats *b = beats_of(s, j);
+
+	if (!b || b->ranks[rank].recorder_at == MO_NONE)
+		return NULL;
+	*ret_at = b->ranks[rank].recorder_at;
+	return b->ranks[rank].recorder;
+}
+
+int64_t job_recorder_at(const struct state *s, const struct job *j)
+{
+	const struct job_beats *b = beats_of(s, j);
+
+	return b ? b->recorder_at : MO_NONE;
+}
+
 double rank_own_ms(const struct rank_beat *k)
 {
 	double ms[OWN_WINDOW];
@@ -108,4 +135,19 @@ size_t ranks_own_known(const struct state *s, const struct job *j)
 	for (size_t i = 0; b && i < b->n_ranks; i++)
 		n += rank_own_ms(&b->ranks[i]) != MO_NONE_F;
 	return n;
+}
+
+void ranks_acts_known(const struct state *s, const struct job *j, int64_t now,
+		      size_t *ret_processors, size_t *ret_gpus)
+{
+	const struct job_beats *b = beats_of(s, j);
+
+	*ret_processors = *ret_gpus = 0;
+	for (size_t i = 0; b && i < b->n_ranks; i++) {
+		double values[_ACTIVITY_KIND_N];
+
+		acts_now(&b->ranks[i].acts, now, values);
+		*ret_processors += values[ACT_DELAY] != MO_NONE_F;
+		*ret_gpus += values[ACT_BUSY] != MO_NONE_F;
+	}
 }

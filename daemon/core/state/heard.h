@@ -9,6 +9,9 @@ struct step_wait;
 /* Core time of the node's last message, or of the start before it is heard; 0 = nothing is
  * known. */
 int64_t node_heard_at(const struct state *s, const struct node *n);
+/* Core time when the clock of the node's boot said this, later by as much as its fastest message
+ * was on its way; MO_NONE: not known. */
+int64_t node_clock_time(const struct state *s, const char *node, int64_t mono_ns);
 /* That a step does not start yet; NULL: its node does not say so. */
 const struct step_wait *step_wait_of(const struct state *s, const char *node, int64_t job,
 				     int64_t attempt);
@@ -22,9 +25,17 @@ void rank_progress_of(const struct state *s, const struct job *j, size_t rank,
 /* What its node said last that moves of it, and when; NULL: nothing. */
 const struct rank_motion *rank_motion_of(const struct state *s, const struct job *j, size_t rank,
 					 int64_t *ret_at);
+/* What its flight recorder said, and when that was heard; NULL: nothing. */
+const struct rank_recorder *rank_recorder_of(const struct state *s, const struct job *j,
+					     size_t rank, int64_t *ret_at);
+/* When that was heard of any rank of the attempt; MO_NONE: never. */
+int64_t job_recorder_at(const struct state *s, const struct job *j);
 /* Its own time of a step, the median of its newest; MO_NONE_F: it told of too few. */
 double rank_own_ms(const struct rank_beat *k);
 /* How many ranks told of enough. */
 size_t ranks_own_known(const struct state *s, const struct job *j);
+/* How many ranks told what they do with processors, and with GPUs. */
+void ranks_acts_known(const struct state *s, const struct job *j, int64_t now,
+		      size_t *ret_processors, size_t *ret_gpus);
 /* First of these whose job is not below. */
 size_t beats_place(const struct job_beats *beats, size_t n, int64_t job);

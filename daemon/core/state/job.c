@@ -13,7 +13,8 @@ const char *const intent_names[_INTENT_N] = { "none",    "cancel", "pause",
 
 const char *const hang_stage_names[_HANG_STAGE_N] = { "suspected", "confirmed" };
 
-const char *const straggler_sign_names[_STRAGGLER_SIGN_N] = { "step", "clock" };
+const char *const straggler_sign_names[_STRAGGLER_SIGN_N] = { "step", "clock", "processor", "idle",
+							      "work" };
 
 static const struct mo_field found_straggler_fields[] = {
 	MO_D(found_straggler, attempt, MO_INT, "number of the attempt that it made slow"),
@@ -186,6 +187,8 @@ static const struct mo_field job_fields[] = {
 	MO_DP(job, failure, waiting_node, "waiting_node", MO_BOOL,
 	      "it recovers because a node is down, and nothing was killed"),
 	MO_D_VEC(job, incidents, &incident_desc, "failures and what followed, oldest first"),
+	MO_D_VEC(job, skips, &skip_desc, "data that its attempts leave out, oldest first",
+		 .omit = true),
 	MO_D_LIST(job, ledger, MO_INTS,
 		  "GPU-microseconds of each category, which add up to the total"),
 	MO_D(job, ledger_at, MO_INT, "until when they are charged, us"),

@@ -10,6 +10,7 @@
 #include "lib/model/job.h"
 #include "lib/model/message.h"
 #include "lib/model/sample.h"
+#include "lib/model/skip.h"
 
 /* What the node of rank 0 read of the engine's own configuration, as the shell judged it
  * (daemon/node_config.c). */
@@ -280,6 +281,8 @@ struct job {
 	struct job_checks checks;
 	struct incident *incidents;
 	size_t n_incidents;
+	struct skip *skips; /* data that its attempts leave out, oldest first */
+	size_t n_skips;
 	struct job_waterfall waterfall;
 	/* GPU-microsecond ledger: ledger[c] add up to the total exactly; charged up to ledger_at */
 	int64_t *ledger;

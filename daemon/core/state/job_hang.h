@@ -16,6 +16,7 @@ struct job_hang {
 	bool acts;         /* confirmed, and the attempt ends by it */
 	int64_t rank;      /* the one that stands out; MO_NONE: none does */
 	char *text;
+	char *recorder; /* what flight recorders say of who waits for whom; NULL: nothing */
 	char **evidence;
 	size_t n_evidence;
 	/* of all attempts: confirmed, and of these, those after which it moved on */
@@ -36,6 +37,8 @@ struct job_hang {
 		      "rank that stands out; MO_NONE: none does", .omit = true), \
 		MO_DP(job, hang, text, "hang_text", MO_STR, "what it is, for a person", \
 		      .omit = true), \
+		MO_DP(job, hang, recorder, "hang_recorder", MO_STR, \
+		      "what flight recorders say of who waits for whom", .omit = true), \
 		MO_DP_LIST(job, hang, evidence, "hang_evidence", MO_STRS, \
 			   "what shows it, a line each", .omit = true), \
 		MO_DP(job, hang, n_confirmed, "hangs_confirmed", MO_INT, \

@@ -7,6 +7,10 @@
 enum straggler_sign {
 	SIGN_STEP,  /* its own time of a step, as its program says */
 	SIGN_CLOCK, /* the clock of its GPU */
+	/* by what it does with processors and GPU (rules/activity_judge.h) */
+	SIGN_PROCESSOR, /* it waits for a processor */
+	SIGN_IDLE,      /* its GPU is idle while those of its peers wait */
+	SIGN_WORK,      /* its GPU has more to do */
 	_STRAGGLER_SIGN_N
 };
 extern const char *const straggler_sign_names[_STRAGGLER_SIGN_N];
@@ -25,6 +29,7 @@ struct job_straggler {
 	int64_t rank;    /* MO_NONE: none stands out */
 	int sign;        /* enum straggler_sign */
 	int64_t at;      /* when it was found */
+	bool alone;      /* one source of it alone says so: nobody is moved for it */
 	double times;    /* what its peers have, this many times (a clock: below 1) */
 	double lost_pct; /* of its time, that the job loses by it */
 	char *text;
@@ -40,6 +45,8 @@ struct job_straggler {
 	      "rank that makes the attempt slow; MO_NONE: none stands out", .omit = true), \
 		MO_DP_ENUM(job, straggler, sign, "straggler_sign", straggler_sign_names, \
 			   "what shows it", .omit = true), \
+		MO_DP(job, straggler, alone, "straggler_alone", MO_BOOL, \
+		      "one source alone says so: nothing follows", .omit = true), \
 		MO_DP(job, straggler, at, "straggler_at", MO_INT, "when it was found, us", \
 		      .omit = true), \
 		MO_DP(job, straggler, times, "straggler_times", MO_REAL, \

@@ -56,6 +56,25 @@ void ids_remove(int64_t *ids, size_t *n, int64_t id)
 	(*n)--;
 }
 
+/* of so long, a clock that nobody disciplines loses less than one */
+#define DRIFT 1000
+/* no message is on its way for so long: that clock stood, as in a suspended machine */
+#define STOOD_US (60 * 1000000LL)
+
+void core_clock(struct core *c, const char *node, int64_t mono_ns, int64_t now)
+{
+	struct live *l = core_live(c, node);
+	int64_t began = now - mono_ns / 1000;
+
+	if (mono_ns == MO_NONE)
+		return;
+	if (l->clock_us == 0 || began - l->clock_us > STOOD_US)
+		l->clock_us = began;
+	else
+		l->clock_us = MO_MIN(began, l->clock_us + (now - l->clock_at) / DRIFT);
+	l->clock_at = now;
+}
+
 void core_touch(struct core *c, int64_t job)
 {
 	ids_add(&c->dirty, &c->n_dirty, job);
@@ -118,6 +137,13 @@ struct live *core_live_insert(struct core *c, size_t at, size_t n_lives)
 	return &c->lives[at];
 }
 
+static void ranks_free(struct job_beats *b)
+{
+	for (size_t i = 0; i < b->n_ranks; i++)
+		mo_desc_free(&rank_recorder_desc, b->ranks[i].recorder);
+	free(b->ranks);
+}
+
 void core_lives_clear(struct core *c)
 {
 	mo_assert(c->lives || c->owned.n_nodes == 0);
@@ -126,7 +152,7 @@ void core_lives_clear(struct core *c)
 	free(c->lives);
 	c->lives = NULL;
 	for (size_t i = 0; i < c->n_beats; i++)
-		free(c->beats[i].ranks);
+		ranks_free(&c->beats[i]);
 	free(c->beats);
 	c->beats = NULL;
 	c->n_beats = 0;
@@ -137,16 +163,19 @@ void core_lives_clear(struct core *c)
 
 static void beats_begin(struct job_beats *b, const struct job *j)
 {
-	free(b->ranks);
+	ranks_free(b);
 	*b = (struct job_beats){ .job = j->id,
 				 .attempt = j->attempt,
 				 .advanced_at = MO_NONE,
 				 .word_at = MO_NONE,
-				 .odd = MO_NONE };
+				 .recorder_at = MO_NONE,
+				 .odd = MO_NONE,
+				 .act_odd = MO_NONE };
 	for (size_t i = 0; i < j->run.n_ranks; i++)
 		*MO_GROW(b->ranks, b->n_ranks) = (struct rank_beat){ .iteration = MO_NONE,
 								     .step_ms = MO_NONE_F,
 								     .motion_at = MO_NONE,
+								     .recorder_at = MO_NONE,
 								     .own_at = MO_NONE };
 }
 
@@ -215,6 +244,26 @@ void core_motion(struct core *c, const struct job *j, const struct rank_motion *
 	b->ranks[m->rank].motion_at = now;
 }
 
+void core_recorder(struct core *c, const struct job *j, const struct rank_recorder *k, int64_t now)
+{
+	struct job_beats *b = beats_get(c, j);
+
+	assert(k->rank >= 0 && (size_t)k->rank < j->run.n_ranks);
+	mo_desc_free(&rank_recorder_desc, b->ranks[k->rank].recorder);
+	b->ranks[k->rank].recorder = mo_desc_dup(&rank_recorder_desc, k);
+	b->ranks[k->rank].recorder_at = b->recorder_at = now;
+}
+
+void core_activity(struct core *c, const struct job *j, const struct rank_activity *a, bool usual,
+		   int64_t now)
+{
+	struct job_beats *b = beats_get(c, j);
+
+	assert(a->rank >= 0 && (size_t)a->rank < j->run.n_ranks);
+	if (acts_take(&b->ranks[a->rank].acts, a, usual, now))
+		b->acted = true;
+}
+
 void core_word(struct core *c, const struct job *j, int64_t now)
 {
 	beats_get(c, j)->word_at = now;
@@ -227,6 +276,17 @@ bool core_judge(struct core *c, const struct job *j, int64_t now, int64_t every)
 	if (b->judged_at && now - b->judged_at < every)
 		return false;
 	b->judged_at = now;
+	return true;
+}
+
+bool core_search_room(struct core *c, const struct job *j)
+{
+	struct job_beats *b = beats_get(c, j);
+
+	if (!c->queue_dirty && b->room_pass == c->passes && b->room_at == j->straggler.at)
+		return false;
+	b->room_pass = c->passes; /* of before this turn's, which may see more */
+	b->room_at = j->straggler.at;
 	return true;
 }
 
@@ -247,7 +307,7 @@ void core_beats_drop(struct core *c, int64_t job)
 
 	if (at == c->n_beats || c->beats[at].job != job)
 		return;
-	free(c->beats[at].ranks);
+	ranks_free(&c->beats[at]);
 	memmove(&c->beats[at], &c->beats[at + 1], (c->n_beats - 1 - at) * sizeof(*c->beats));
 	c->owned.n_beats = --c->n_beats;
 	mo_assert(at == 0 || c->beats[at - 1].job < job);
@@ -257,6 +317,7 @@ void core_live_shift(struct core *c, int64_t shift)
 {
 	for (size_t i = 0; i < c->owned.n_nodes; i++) {
 		c->lives[i].heard_at += shift;
+		c->lives[i].clock_us = 0;
 		for (size_t k = 0; k < c->lives[i].n_waits; k++)
 			c->lives[i].waits[k].since += shift;
 	}
@@ -265,10 +326,14 @@ void core_live_shift(struct core *c, int64_t shift)
 			c->beats[i].advanced_at += shift;
 	for (size_t i = 0; i < c->n_beats; i++) {
 		c->beats[i].judged_at = c->beats[i].paced_at = 0;
-		c->beats[i].odd = MO_NONE;
+		c->beats[i].odd = c->beats[i].act_odd = MO_NONE;
+		c->beats[i].acted_at = 0;
 		if (c->beats[i].word_at != MO_NONE)
 			c->beats[i].word_at += shift;
-		for (size_t k = 0; k < c->beats[i].n_ranks; k++)
-			c->beats[i].ranks[k].motion_at = MO_NONE;
+		c->beats[i].recorder_at = MO_NONE;
+		for (size_t k = 0; k < c->beats[i].n_ranks; k++) {
+			c->beats[i].ranks[k].motion_at = c->beats[i].ranks[k].recorder_at = MO_NONE;
+			c->beats[i].ranks[k].acts.at += shift;
+		}
 	}
 }

@@ -9,6 +9,7 @@
  * What never happens: a decision that only this memory would explain. It is gone with the process:
  * after a start, and in every replay, the same records lead to the same state without it. */
 #pragma once
+#include "daemon/core/state/activity.h"
 #include "daemon/core/state/core_config.h"
 #include "daemon/core/state/prefetch.h"
 #include "daemon/core/state/shared.h"
@@ -31,6 +32,9 @@ struct step_wait {
 struct live {
 	/* core time of its last message; of a start, until it is heard; node_heard_at() */
 	int64_t heard_at;
+	/* core time at which the clock of its boot began, by its fastest message, and when that was
+	 * known; 0 = it is not. core_clock() */
+	int64_t clock_us, clock_at;
 	/* of this instance: older ones (reordered) prove nothing about absence */
 	int64_t last_beat;
 	int64_t *jobs;
@@ -84,16 +88,28 @@ struct rank_beat {
 	double own_ms[OWN_WINDOW];
 	int64_t n_own, own_at;
 	struct rank_motion motion;
-	int64_t motion_at; /* when that was heard; MO_NONE never */
+	int64_t motion_at;              /* when that was heard; MO_NONE never */
+	struct rank_recorder *recorder; /* NULL: nothing was heard of it */
+	int64_t recorder_at;
+	struct rank_acts acts;
 };
 struct job_beats {
 	int64_t job, attempt, advanced_at;
-	int64_t word_at;   /* last word of its engine that is no iteration; MO_NONE none */
-	int64_t judged_at; /* whether it hangs (hang.c); 0 never */
+	int64_t word_at;     /* last word of its engine that is no iteration; MO_NONE none */
+	int64_t judged_at;   /* whether it hangs (hang.c); 0 never */
+	int64_t recorder_at; /* the last of ranks[].recorder; MO_NONE none */
 	/* which rank makes it slow (straggler.c): when that was judged, 0 never; who stood out, by
 	 * which sign, since when and since which of its steps */
 	int64_t paced_at, odd, odd_at, odd_n;
 	int odd_sign;
+	/* for the straggler found at room_at, room elsewhere was searched in that pass
+	 * (core.passes) */
+	int64_t room_pass, room_at;
+	/* windows of its ranks were told since that was judged by them; by them: the same two of
+	 * who stood out, when that was judged, and since when one does */
+	bool acted;
+	int64_t acted_at, act_odd, act_odd_at;
+	int act_odd_sign;
 	struct rank_beat *ranks;
 	size_t n_ranks;
 };
@@ -161,6 +177,7 @@ struct core {
 	size_t n_retained;
 	int64_t retained_bytes, active_bytes; /* texts of these, and of unfinished jobs */
 	bool queue_dirty;                     /* the whole queue must be judged */
+	int64_t passes; /* over the queue: what decides of places is as it was at the last one */
 	/* the job that kept all behind it waiting, in the last pass */
 	bool blocked;
 	int64_t blocked_id, blocked_priority;
@@ -174,6 +191,8 @@ struct core {
 	int64_t heard_from;
 };
 
+/* What the clock of a node's boot says in a message that comes now. */
+void core_clock(struct core *c, const char *node, int64_t mono_ns, int64_t now);
 /* the rules visit it in this turn */
 void core_touch(struct core *c, int64_t job);
 struct live *core_live(struct core *c, const char *node); /* NULL if unknown */
@@ -191,6 +210,12 @@ bool core_beat(struct core *c, const struct job *j, int64_t rank, int64_t iterat
 	       int64_t now);
 /* What its node says that moves of a rank of the job's present attempt. */
 void core_motion(struct core *c, const struct job *j, const struct rank_motion *m, int64_t now);
+/* The same of its flight recorder. */
+void core_recorder(struct core *c, const struct job *j, const struct rank_recorder *k, int64_t now);
+/* What its agent says that a rank of the job's present attempt did in a window. usual: the job is
+ * as fast as it was. */
+void core_activity(struct core *c, const struct job *j, const struct rank_activity *a, bool usual,
+		   int64_t now);
 /* What a step took a rank of the job's present attempt by itself, as a beat reported it. */
 void core_own(struct core *c, const struct job *j, const struct rank_progress *p);
 /* Its engine said something that is no iteration. */
@@ -200,6 +225,9 @@ bool core_judge(struct core *c, const struct job *j, int64_t now, int64_t every)
 /* What beats tell of its attempt, for who judges now which rank makes it slow. NULL: that was done
  * less than `every` ago, or nothing was heard. */
 struct job_beats *core_pace(struct core *c, const struct job *j, int64_t now, int64_t every);
+/* Room elsewhere is searched now, for the job's straggler. False: it was before, and nothing that
+ * decides of places has changed since. */
+bool core_search_room(struct core *c, const struct job *j);
 void core_beats_drop(struct core *c, int64_t job); /* the job has no ranks any more */
 /* with the clock: when nodes were heard and jobs advanced */
 void core_live_shift(struct core *c, int64_t shift);

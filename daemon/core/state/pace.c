@@ -3,8 +3,9 @@
 
 #include <math.h>
 
-#define MS_MAX 1e9    /* no iteration takes longer */
-#define LOOKED_AT 256 /* samples, until enough are found */
+#define MS_MAX 1e9     /* no iteration takes longer */
+#define TRAINS_US 30e6 /* without an iteration it does not train, but for long ones */
+#define LOOKED_AT 256  /* samples, until enough are found */
 
 static const struct mo_field pace_fields[] = {
 	MO_D(pace, attempt, MO_INT, "number of the attempt whose iterations were timed last"),
@@ -52,6 +53,22 @@ bool pace_slow(const struct job *j)
 	const struct pace *p = j->progress.pace;
 
 	return p && p->slow && p->attempt == j->attempt;
+}
+
+bool pace_usual(const struct job *j)
+{
+	const struct pace *p = j->progress.pace;
+
+	return p && !p->slow && p->attempt == j->attempt && p->now_ms != MO_NONE_F;
+}
+
+bool pace_trains(const struct job *j, int64_t progress_at, int64_t now)
+{
+	const struct pace *p = j->progress.pace;
+	double ms = p && p->attempt == j->attempt && p->now_ms != MO_NONE_F ? p->now_ms : 0;
+
+	return j->progress.iteration != MO_NONE &&
+	       (double)(now - progress_at) <= MO_MAX(2e3 * ms, TRAINS_US);
 }
 
 double pace_lost_pct(const struct job *j)

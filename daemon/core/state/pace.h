@@ -33,6 +33,10 @@ size_t pace_window(const struct job *j, double *ret_ms, int64_t *ret_iterations)
 bool pace_counts(const struct job *j, const struct sample *s);
 /* The present attempt is slower than the job was. */
 bool pace_slow(const struct job *j);
+/* It is known to be as fast as it was. */
+bool pace_usual(const struct job *j);
+/* It iterates: its newest iteration, of progress_at, is not long ago. */
+bool pace_trains(const struct job *j, int64_t progress_at, int64_t now);
 /* Percent of its time that it loses against its best; 0: it is not slow. */
 double pace_lost_pct(const struct job *j);
 /* That in words, of the newest episode. Caller frees. */

@@ -146,6 +146,8 @@ static const struct mo_field rec_incident_fields[] = {
 	MO_D(rec_incident, newest_checkpoint, MO_INT,
 	     "iteration of the newest complete checkpoint; unset: there is none", .omit = true),
 	MO_D(rec_incident, uncounted, MO_BOOL, "such failures do not stop the job", .omit = true),
+	MO_D_SUB(rec_incident, skip, MO_OPT, &skip_desc, "data that the later attempts leave out",
+		 .omit = true),
 };
 const struct mo_desc rec_incident_desc = MO_DESC(rec_incident, rec_incident_fields);
 
@@ -169,6 +171,11 @@ static const struct mo_field rec_check_fields[] = {
 	MO_D(rec_check, until, MO_TIME, "when that wait ends at the latest", .omit = true),
 	MO_D_LIST(rec_check, findings, MO_STRS, "what they found, once it is over", .omit = true,
 		  .max = UINT32_MAX),
+	MO_D(rec_check, later, MO_BOOL,
+	     "findings are what the node told of the failure after what followed was decided",
+	     .omit = true),
+	MO_D(rec_check, broken, MO_BOOL, "they prove that the node is: the next attempts avoid it",
+	     .omit = true),
 };
 static const struct mo_desc rec_check_desc = MO_DESC(rec_check, rec_check_fields);
 
@@ -248,6 +255,8 @@ static const struct mo_field rec_hang_fields[] = {
 	     .omit = true),
 	MO_D(rec_hang, acts, MO_BOOL, "the attempt ends by it", .omit = true),
 	MO_D(rec_hang, text, MO_STR, "what it is, in words", .omit = true),
+	MO_D(rec_hang, recorder, MO_STR, "what flight recorders say of who waits for whom",
+	     .omit = true),
 	MO_D_LIST(rec_hang, evidence, MO_STRS, "what shows it, a line each", .omit = true),
 };
 static const struct mo_desc rec_hang_desc = MO_DESC(rec_hang, rec_hang_fields);
@@ -262,6 +271,8 @@ static const struct mo_field rec_straggler_fields[] = {
 	     .omit = true),
 	MO_D(rec_straggler, text, MO_STR, "what it is, in words", .omit = true),
 	MO_D_LIST(rec_straggler, evidence, MO_STRS, "what shows it, a line each", .omit = true),
+	MO_D(rec_straggler, alone, MO_BOOL, "one source alone says so: nothing follows",
+	     .omit = true),
 	MO_D(rec_straggler, left, MO_BOOL,
 	     "the job moves away from its node, and the rest is as it was said", .omit = true),
 };

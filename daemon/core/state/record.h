@@ -137,6 +137,7 @@ struct rec_incident {
 	int64_t in_a_row;          /* failures with it */
 	int64_t newest_checkpoint; /* complete */
 	bool uncounted;            /* the job waits for what is outside it */
+	struct skip *skip;         /* data that later attempts leave out; NULL: none more */
 };
 /* put_out: a node's, by hand: its name is out */
 struct rec_token_revoked {
@@ -144,9 +145,10 @@ struct rec_token_revoked {
 	bool put_out;
 };
 /* waits: nodes make their checks and are waited for until then; else that is over and findings
- * are what they found */
+ * are what they found. later: findings are what a node told of the failure after all was decided,
+ * whatever is waited for; broken: its part is, and the next attempts avoid it */
 struct rec_check {
-	bool waits;
+	bool waits, later, broken;
 	char **nodes;
 	size_t n_nodes;
 	int64_t until;
@@ -193,7 +195,7 @@ struct rec_hang {
 	int stage; /* enum hang_stage */
 	int64_t since, rank;
 	bool acts;
-	char *text;
+	char *text, *recorder;
 	char **evidence;
 	size_t n_evidence;
 };
@@ -204,7 +206,8 @@ struct rec_straggler {
 	char *text;
 	char **evidence;
 	size_t n_evidence;
-	bool left; /* the job moves away from its node; nothing else is said then */
+	bool alone; /* one source alone says so: nothing follows */
+	bool left;  /* the job moves away from its node; nothing else is said then */
 };
 /* Ascending; who decided it (rules/history.c) names each, so that a later program with other rules
  * replays what was. */

@@ -14,6 +14,7 @@ void hang_clear(struct job_hang *h)
 	h->acts = false;
 	h->at = h->since = h->rank = MO_NONE;
 	mo_str_set(&h->text, NULL);
+	mo_str_set(&h->recorder, NULL);
 	mo_strs_clear(&h->evidence, &h->n_evidence);
 }
 
@@ -37,6 +38,7 @@ int update_hang(struct core *c, const struct record *r)
 	j->hang.rank = k->rank >= 0 && (size_t)k->rank < j->run.n_ranks ? k->rank : MO_NONE;
 	j->hang.acts = k->acts;
 	mo_str_set(&j->hang.text, k->text);
+	mo_str_set(&j->hang.recorder, k->recorder);
 	for (size_t i = 0; i < k->n_evidence; i++)
 		mo_strs_add(&j->hang.evidence, &j->hang.n_evidence, k->evidence[i]);
 	if (k->stage == HANG_CONFIRMED)

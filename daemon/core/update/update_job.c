@@ -193,6 +193,8 @@ int update_incident(struct core *c, const struct record *r)
 	mo_desc_copy(&incident_desc, MO_ADD(j, incidents, &incident_desc), &k->details);
 	if (mo_streq(k->details.class, "numerical") && numbers_fault(j))
 		numbers_went_back(j);
+	if (k->skip)
+		mo_desc_copy(&skip_desc, MO_ADD(j, skips, &skip_desc), k->skip);
 	j->waterfall.stage = 1;
 	j->waterfall.at = r->time;
 	if (k->uncounted)

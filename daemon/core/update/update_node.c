@@ -407,6 +407,17 @@ static void add_evidence(struct job *j, const struct record *r)
 			mo_strs_add(&inc->evidence, &inc->n_evidence, r->check->findings[i]);
 }
 
+static void add_later(struct job *j, const struct record *r)
+{
+	struct incident *inc = j->n_incidents ? &j->incidents[j->n_incidents - 1] : NULL;
+
+	if (!inc || inc->attempt != r->attempt)
+		return;
+	for (size_t i = 0; i < r->check->n_findings && inc->n_later < EVIDENCE_LINES_MAX; i++)
+		mo_strs_add(&inc->later, &inc->n_later, r->check->findings[i]);
+	inc->elsewhere |= r->check->broken && mo_streq(inc->node, r->node);
+}
+
 int update_check(struct core *c, const struct record *r)
 {
 	struct job *j = job_edit(&c->owned, r->job);
@@ -414,6 +425,10 @@ int update_check(struct core *c, const struct record *r)
 
 	if (!j)
 		return -EINVAL;
+	if (k->later) {
+		add_later(j, r);
+		return 0;
+	}
 	checks_over(c, j);
 	c->queue_dirty = true;
 	if (!k->waits) {

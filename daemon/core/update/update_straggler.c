@@ -10,6 +10,7 @@ void straggler_clear(struct job_straggler *g)
 {
 	g->rank = g->at = MO_NONE;
 	g->sign = -1;
+	g->alone = false;
 	g->times = g->lost_pct = MO_NONE_F;
 	mo_str_set(&g->text, NULL);
 	mo_strs_clear(&g->evidence, &g->n_evidence);
@@ -49,12 +50,14 @@ int update_straggler(struct core *c, const struct record *r)
 		return 0;
 	j->straggler.rank = k->rank;
 	j->straggler.sign = k->sign;
+	j->straggler.alone = k->alone;
 	j->straggler.at = r->time;
 	j->straggler.times = k->times;
 	j->straggler.lost_pct = k->lost_pct;
 	mo_str_set(&j->straggler.text, k->text);
 	for (size_t i = 0; i < k->n_evidence; i++)
 		mo_strs_add(&j->straggler.evidence, &j->straggler.n_evidence, k->evidence[i]);
-	remember(j, r);
+	if (!k->alone)
+		remember(j, r);
 	return 0;
 }

@@ -20,9 +20,12 @@ static const struct mo_field straggler_view_fields[] = {
 	MO_D(straggler_view, node, MO_STR, "name of its node"),
 	MO_D_SUB(straggler_view, coords, MO_OPT, &rank_coords_desc, "its place in the mesh"),
 	MO_D_ENUM(straggler_view, sign, straggler_sign_names,
-		  "what shows it: its own time of a step, or the clock of its GPU"),
+		  "what shows it: its own time of a step, the clock of its GPU, or what it does: "
+		  "it "
+		  "waits for a processor, its GPU is idle, its GPU has more to do"),
 	MO_D(straggler_view, times, MO_REAL, "what its peers have, this many times"),
 	MO_D(straggler_view, lost_pct, MO_REAL, "percent of its time that the job loses by it"),
+	MO_D(straggler_view, alone, MO_BOOL, "one source alone says so: nobody is moved for it"),
 	MO_D(straggler_view, at, MO_TIME, "when it was found"),
 	MO_D(straggler_view, text, MO_STR, "the same in words"),
 };
@@ -57,6 +60,7 @@ struct straggler_view *straggler_view_of(const struct job *j)
 	if (j->run.ranks[g->rank].coords)
 		v->coords = mo_desc_dup(&rank_coords_desc, j->run.ranks[g->rank].coords);
 	v->sign = g->sign;
+	v->alone = g->alone;
 	v->times = g->times;
 	v->lost_pct = g->lost_pct;
 	v->at = g->at;
@@ -70,6 +74,8 @@ static void why_follows(const struct state *s, const struct job *j, int64_t now,
 {
 	_cleanup_(mo_freep) char *stays = NULL;
 
+	if (j->straggler.alone)
+		why_evidence(r, "that is one source of it: nothing follows by itself");
 	if (!straggler_may_leave(j))
 		return;
 	stays = straggler_stays(s, j, now);
@@ -85,7 +91,7 @@ void why_slow(const struct state *s, const struct job *j, int64_t now, struct wh
 	_cleanup_(mo_freep) char *slow = pace_slow(j) ? pace_text(j) : NULL;
 	const struct job_straggler *g = &j->straggler;
 	struct why_reason *r;
-	size_t known;
+	size_t known, processors, gpus;
 
 	if (g->rank != MO_NONE) {
 		r = why_reason(w, "straggler", "%s", g->text);
@@ -103,4 +109,7 @@ void why_slow(const struct state *s, const struct job *j, int64_t now, struct wh
 	if (known)
 		why_evidence(r, "theirs are alike: they hold the waiting for others, or all are "
 				"slower");
+	ranks_acts_known(s, j, now, &processors, &gpus);
+	why_evidence(r, "of %zu it is known what they do with processors, of %zu what with GPUs",
+		     processors, gpus);
 }

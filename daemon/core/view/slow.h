@@ -14,6 +14,7 @@ struct straggler_view {
 	char *node;
 	struct rank_coords *coords;
 	int sign; /* enum straggler_sign */
+	bool alone;
 	double times, lost_pct;
 	int64_t at;
 	char *text;

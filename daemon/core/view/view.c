@@ -68,6 +68,9 @@ static const struct mo_field job_view_fields[] = {
 		 .omit = true),
 	MO_D(job_view, image, MO_STR, "image whose files its ranks see (engine.container)",
 	     .omit = true),
+	MO_D_VEC(job_view, skips, &skip_desc,
+		 "data that its attempts leave out, oldest first (recovery.loss_spike.skip)",
+		 .omit = true),
 };
 const struct mo_desc job_view_desc = MO_DESC(job_view, job_view_fields);
 
@@ -211,6 +214,8 @@ void job_view(const struct state *s, const struct job *j, int64_t now, struct jo
 		ret->image = mo_printf("%s%s%s", j->spec.recipe.engine.container->image,
 				       j->image.digest ? " " : "",
 				       j->image.digest ? j->image.digest : "");
+	for (size_t i = 0; i < j->n_skips; i++)
+		mo_desc_copy(&skip_desc, MO_ADD(ret, skips, &skip_desc), &j->skips[i]);
 	ret->user = mo_strdup(j->spec.user);
 	ret->priority = j->spec.recipe.priority;
 	ret->phase = j->progress.phase;

@@ -49,6 +49,8 @@ struct job_view {
 	int64_t resumes_at;
 	struct waiting *waiting;
 	char *image;
+	struct skip *skips;
+	size_t n_skips;
 };
 struct count {
 	char *name;

@@ -342,11 +342,17 @@ void job_why(const struct state *s, const struct job *j, int64_t now, struct why
 		overdue = why_overdue(s, j, now, ret);
 		why_loss(j, ret);
 		why_slow(s, j, now, ret);
+		if (why_follows_failure(j))
+			why_incident(s, j, ret);
 		why_unsaved(j, ret);
 		why_beyond(j, ret);
 		why_interval(s, j, ret);
 		break;
-	case JOB_RECOVERING: why_recovering(s, j, &w, now, ret); break;
+	case JOB_RECOVERING:
+		why_recovering(s, j, &w, now, ret);
+		if (!waits && why_attempt_runs(j))
+			overdue = why_overdue(s, j, now, ret);
+		break;
 	case JOB_STOPPING:
 		if (waits)
 			why_not_gone(s, j, &w, ret);
@@ -357,6 +363,7 @@ void job_why(const struct state *s, const struct job *j, int64_t now, struct why
 		break;
 	default: break;
 	}
+	why_later(j, ret);
 	why_hang(j, ret);
 	if (!job_state_final(j->state))
 		why_space(j, ret);
@@ -365,6 +372,7 @@ void job_why(const struct state *s, const struct job *j, int64_t now, struct why
 	if (j->state != JOB_COMPLETED)
 		why_suspect(j, ret);
 	why_tainted(j, ret);
+	why_skips(j, ret);
 	why_fixed(j, ret);
 	if (ret->n_reasons == 0)
 		why_reason(ret, job_state_names[j->state], "%s",

@@ -61,6 +61,25 @@ static bool hang_without_cause(const struct incident *inc)
 	       (inc->first_rank == MO_NONE || !mo_streq(inc->cause, "hang"));
 }
 
+bool why_follows_failure(const struct job *j)
+{
+	return j->n_incidents > 0 && j->incidents[j->n_incidents - 1].attempt + 1 == j->attempt;
+}
+
+void why_later(const struct job *j, struct why_view *ret)
+{
+	const struct incident *inc = j->n_incidents ? &j->incidents[j->n_incidents - 1] : NULL;
+	struct why_reason *r;
+
+	if (!inc || !inc->n_later)
+		return;
+	r = why_reason(ret, "failure-later",
+		       "what was told of attempt %lld after its failure was taken for %s",
+		       (long long)inc->attempt, inc->class);
+	for (size_t i = 0; i < inc->n_later; i++)
+		why_evidence(r, "%s", inc->later[i]);
+}
+
 void why_incident(const struct state *s, const struct job *j, struct why_view *ret)
 {
 	const struct incident *inc = j->n_incidents ? &j->incidents[j->n_incidents - 1] : NULL;
@@ -77,8 +96,6 @@ void why_incident(const struct state *s, const struct job *j, struct why_view *r
 		who_was_first(s, j, inc, r);
 	if (inc->rule)
 		why_evidence(r, "%s, by signature %s: %s", inc->class, inc->rule, inc->why);
-	for (size_t i = 0; i < inc->n_evidence; i++)
-		why_evidence(r, "%s", inc->evidence[i]);
 	if (inc->action)
 		why_evidence(r, "what was done: %s%s%s", inc->action,
 			     inc->elsewhere ? ", away from " : "",
@@ -90,4 +107,7 @@ void why_incident(const struct state *s, const struct job *j, struct why_view *r
 			     "if it comes again: look at its nodes together, when it does not run "
 			     "there ('moectl fabric check RECIPE --job j-%lld')",
 			     (long long)j->id);
+	/* many, the last words of a rank among them: behind what nobody may miss */
+	for (size_t i = 0; i < inc->n_evidence; i++)
+		why_evidence(r, "%s", inc->evidence[i]);
 }

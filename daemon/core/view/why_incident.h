@@ -4,4 +4,8 @@
 #include "daemon/core/state/state.h"
 #include "daemon/core/view/why_view.h"
 
+/* The attempt at hand began because the one before it failed. */
+bool why_follows_failure(const struct job *j);
+/* What nodes told of the last failure after it was judged; nothing: they told nothing. */
+void why_later(const struct job *j, struct why_view *ret);
 void why_incident(const struct state *s, const struct job *j, struct why_view *ret);

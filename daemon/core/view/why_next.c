@@ -81,6 +81,12 @@ static const char *next_of_completed(const struct job *j)
 	       "steps, or start afresh with '--set checkpoint.resume=never'";
 }
 
+bool why_attempt_runs(const struct job *j)
+{
+	return j->run.n_places > 0 && j->counts.started == (int64_t)j->run.n_places &&
+	       !j->failure.decided;
+}
+
 const char *why_next(const struct job *j, const struct waiting *w)
 {
 	if (w->code == WAITING_UNREAD)
@@ -90,7 +96,9 @@ const char *why_next(const struct job *j, const struct waiting *w)
 	switch (j->state) {
 	case JOB_QUEUED: return waiting_kinds[WAITING_NOT].next;
 	case JOB_STARTING: return "it runs when every rank was started";
-	case JOB_RECOVERING: return "the next attempt starts by itself";
+	case JOB_RECOVERING:
+		return why_attempt_runs(j) ? "it runs again with its first iteration"
+					   : "the next attempt starts by itself";
 	case JOB_STOPPING: return "it ends when every rank is proved gone";
 	case JOB_PAUSED: return "say 'moectl resume' to go on";
 	case JOB_FAILED: return next_of_failed(j);

@@ -4,6 +4,8 @@
 #include "daemon/core/state/waiting.h"
 
 const char *why_next(const struct job *j, const struct waiting *w);
+/* All of an attempt was started: a job that recovers waits for its first iteration. */
+bool why_attempt_runs(const struct job *j);
 /* What a running job needs of a person. */
 char *why_next_of_running(const struct job *j);
 /* The incident that ended the job; NULL: none did. */

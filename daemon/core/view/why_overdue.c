@@ -100,7 +100,7 @@ static char *next_of_iteration(const struct state *s, const struct job *j, int64
 	bool none = j->progress.iteration == MO_NONE,
 	     slow = none || j->progress.phase == PHASE_SAVE || j->progress.phase == PHASE_EVAL;
 	int64_t limit = slow ? LONG_US : progress_limit_us(j, 1),
-		since = none ? j->state_since : job_progress_at(s, j);
+		since = none ? MO_MAX(j->state_since, j->progress.at) : job_progress_at(s, j);
 
 	if (now - since <= limit || (!none && j->spec.recipe.steps != MO_NONE &&
 				     j->progress.iteration >= j->spec.recipe.steps))

@@ -5,7 +5,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#define EVIDENCE_MAX 20
+/* the last words of a rank, what checks found and sensors read, and what is said of all that */
+#define EVIDENCE_MAX 64
+
 struct why_reason *why_reason(struct why_view *w, const char *code, const char *fmt, ...)
 {
 	struct why_reason *r = MO_ADD(w, reasons, &why_reason_desc);

@@ -26,11 +26,11 @@ int bed_teardown(void **state)
 
 const char *said(struct bed *b)
 {
-	static const char *const names[] = { "fence", "spool",  "release",    "start",
-					     "stop",  "kill",   "sweep",      "write",
-					     "scan",  "image",  "image_stop", "images_tidy",
-					     "query", "reread", "motion",     "forget",
-					     "hello", "sync",   "news" };
+	static const char *const names[] = {
+		"fence",  "spool",    "release",  "start",      "stop",        "kill",  "sweep",
+		"write",  "scan",     "image",    "image_stop", "images_tidy", "query", "reread",
+		"motion", "recorder", "activity", "forget",     "hello",       "sync",  "news"
+	};
 	static char text[4096];
 	size_t n = 0;
 

@@ -173,6 +173,64 @@ static void test_scan(void **state)
 	mo_desc_done(&scan_result_desc, &r);
 }
 
+static void link_is_back(struct bed *b)
+{
+	simple(b, AE_NO_ANSWER, 0, 0);
+	b->now = agent_core_deadline(b->core);
+	simple(b, AE_TICK, 0, 0);
+	welcome_with(b, 3, 7, 1, 3);
+	said(b);
+}
+
+/* Nobody could be told for so long: it is looked at again. What ends checks of a save is not. */
+static void test_scan_of_before(void **state)
+{
+	static const struct {
+		int order;
+		int64_t us;
+		size_t sent;
+	} cases[] = {
+		{ ORDER_SCAN, 11000000, 0 },
+		{ ORDER_SCAN, 5000000, 1 },
+		{ ORDER_VERIFY, 11000000, 1 },
+	};
+
+	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+		_cleanup_(mo_freep) void *own = NULL;
+		struct bed *b;
+		struct scan_result r;
+		struct sync_reply reply;
+		struct command *c;
+
+		bed_setup(&own);
+		b = own;
+		up(b);
+		mo_desc_init(&scan_result_desc, &r);
+		mo_desc_init(&sync_reply_desc, &reply);
+		reply.epoch = 3;
+		c = MO_ADD(&reply, commands, &command_desc);
+		c->epoch = 3;
+		c->kind = CMD_SCAN;
+		c->job = r.job = 7;
+		c->id = r.id = 2;
+		c->order = r.order = cases[i].order;
+		c->node = mo_strdup("n1");
+		c->dir = mo_strdup("/ckpt");
+		give(b, (struct agent_event){ .type = AE_REPLY, .ok = true, .reply = &reply });
+		give(b, (struct agent_event){ .type = AE_SCANNED, .scan = &r });
+		b->now += cases[i].us;
+		link_is_back(b);
+		assert_int_equal(scans_in_sync(b), cases[i].sent);
+		said(b);
+		give(b, (struct agent_event){ .type = AE_REPLY, .ok = true, .reply = &reply });
+		assert_int_equal(strstr(said(b), "scan:") != NULL, !cases[i].sent);
+		mo_desc_done(&sync_reply_desc, &reply);
+		mo_desc_done(&scan_result_desc, &r);
+		agent_out_done(&b->out);
+		agent_core_free(b->core);
+	}
+}
+
 /* What the checks found is sent at once too; the shell adds it to the urgent message. */
 static void test_checked(void **state)
 {
@@ -507,6 +565,7 @@ int main(void)
 		T(test_urgent_lost),
 		T(test_progress),
 		T(test_scan),
+		T(test_scan_of_before),
 		T(test_checked),
 		T(test_checked_before_the_welcome),
 		T(test_restored_at_the_end_of_a_step),

@@ -62,7 +62,8 @@ static int setup(void **state)
 				     .home = "/home/u",
 				     .user = "u",
 				     .shell = "/bin/sh",
-				     .tmpdir = "/tmp" };
+				     .tmpdir = "/tmp",
+				     .recorder_dir = "/run/r" };
 	*state = b;
 	return 0;
 }
@@ -106,6 +107,39 @@ static void has(struct bed *b, const char *name, const char *value)
 	assert_string_equal(i->value, value);
 }
 
+static void own(struct bed *b, const char *name, const char *value)
+{
+	struct env_item *i = MO_ADD(&b->launch, env, &env_item_desc);
+
+	i->name = mo_strdup(name);
+	i->value = mo_strdup(value);
+	i->layer = ENV_RECIPE;
+}
+
+/* Who names places of his own for it is not asked. */
+static void test_the_flight_recorder_is_asked_where_nobody_says_otherwise(void **state)
+{
+	struct bed *b = *state;
+
+	compose(b);
+	has(b, "TORCH_NCCL_DEBUG_INFO_PIPE_FILE", "/run/r/rank");
+	has(b, "TORCH_FR_DUMP_TEMP_FILE", "/run/r/dump");
+	has(b, "TORCH_NCCL_DEBUG_INFO_TEMP_FILE", "/run/r/dump");
+	has(b, "TORCH_FR_BUFFER_SIZE", "2000");
+	has(b, "TORCH_NCCL_TRACE_BUFFER_SIZE", "2000");
+	assert_string_equal(item(b, "TORCH_FR_BUFFER_SIZE")->source, "node");
+	own(b, "TORCH_NCCL_TRACE_BUFFER_SIZE", "20000");
+	compose(b);
+	has(b, "TORCH_NCCL_DEBUG_INFO_PIPE_FILE", "/run/r/rank");
+	has(b, "TORCH_NCCL_TRACE_BUFFER_SIZE", "20000");
+	assert_null(item(b, "TORCH_FR_BUFFER_SIZE"));
+	own(b, "TORCH_FR_DUMP_TEMP_FILE", "/home/u/dump");
+	compose(b);
+	has(b, "TORCH_FR_DUMP_TEMP_FILE", "/home/u/dump");
+	assert_null(item(b, "TORCH_NCCL_DEBUG_INFO_PIPE_FILE"));
+	assert_null(item(b, "TORCH_NCCL_DEBUG_INFO_TEMP_FILE"));
+}
+
 static void test_what_a_rank_gets(void **state)
 {
 	struct bed *b = *state;
@@ -142,7 +176,7 @@ static void test_what_a_rank_gets(void **state)
 	has(b, "LANG", "C.UTF-8");
 	has(b, "TMPDIR", "/tmp");
 	has(b, "PYTHONUNBUFFERED", "1");
-	assert_int_equal(b->n, 31); /* and nothing else */
+	assert_int_equal(b->n, 36); /* and nothing else */
 	for (size_t i = 0; i < b->n; i++) {
 		assert_non_null(b->items[i].reason);
 		assert_non_null(b->items[i].source);
@@ -298,6 +332,7 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		T(test_what_a_rank_gets),
+		T(test_the_flight_recorder_is_asked_where_nobody_says_otherwise),
 		T(test_visibility),
 		T(test_numbers_behind_walls),
 		T(test_precedence),

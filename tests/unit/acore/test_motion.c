@@ -13,6 +13,7 @@ static struct motion_reading reading(int64_t log, int64_t io, int64_t cpu)
 					.io_bytes = io,
 					.cpu_us = cpu,
 					.net_at = MO_NONE,
+					.work = { MO_NONE, MO_NONE },
 					.state = PROCESS_RUNS };
 }
 
@@ -44,6 +45,8 @@ static void each_kind_has_its_age(void **state)
 	assert_int_equal(r.io_ms, 10000);
 	assert_int_equal(r.cpu_ms, 0);
 	assert_int_equal(r.net_ms, MO_NONE);
+	assert_int_equal(r.gpu_work_ms, MO_NONE);
+	assert_int_equal(r.gpu_spin_ms, MO_NONE);
 	assert_int_equal(r.state, PROCESS_RUNS);
 }
 
@@ -124,6 +127,48 @@ static void cards_are_known_before(void **state)
 	k.net_at = 1003 * SEC; /* read in between */
 	motion_take(&m, &k, 1002 * SEC);
 	assert_int_equal(told(&m).net_ms, 0);
+}
+
+static void gpus_are_known_before(void **state)
+{
+	struct motion_marks m = { 0 };
+	struct motion_reading k = reading(0, 0, 0);
+
+	k.work = (struct motion_work){ 900 * SEC, 905 * SEC };
+	motion_take(&m, &k, 1000 * SEC);
+	assert_int_equal(told(&m).gpu_work_ms, 100000);
+	assert_int_equal(told(&m).gpu_spin_ms, 95000);
+}
+
+/* It computes when one of its GPUs does, and spins when all do; one of which not all is known says
+ * nothing of the rank. */
+static void a_rank_of_several_gpus(void **state)
+{
+	const int64_t now = 1000 * SEC;
+	struct motion_gpu a = { now - SEC, now - 100 * SEC, now - 95 * SEC, false },
+			  b = { now - SEC, now - 50 * SEC, now - 45 * SEC, false };
+
+#define WORK() motion_work((struct motion_gpu[]){ a, b }, 2, now)
+	assert_int_equal(motion_work(NULL, 0, now).worked_at, MO_NONE);
+	assert_int_equal(motion_work(NULL, 0, now).spins_since, MO_NONE);
+	assert_int_equal(WORK().worked_at, b.worked_at);
+	assert_int_equal(WORK().spins_since, b.spins_since);
+	b.spins_since = MO_NONE; /* idle */
+	assert_int_equal(WORK().worked_at, b.worked_at);
+	assert_int_equal(WORK().spins_since, MO_NONE);
+	b.spins_since = now - 45 * SEC;
+	b.shared = true; /* who computes on it? */
+	assert_int_equal(WORK().worked_at, MO_NONE);
+	assert_int_equal(WORK().spins_since, MO_NONE);
+	b.shared = false;
+	b.worked_at = MO_NONE; /* it never did */
+	assert_int_equal(WORK().spins_since, MO_NONE);
+	b.worked_at = now - 50 * SEC;
+	b.read_at = now - 20 * SEC; /* nobody can read it any more */
+	assert_int_equal(WORK().spins_since, MO_NONE);
+	b.read_at = MO_NONE;
+	assert_int_equal(WORK().worked_at, MO_NONE);
+#undef WORK
 }
 
 static void a_rank_moves_when_one_of_its_cards_does(void **state)
@@ -254,6 +299,67 @@ static void it_looks_while_it_is_asked(void **state)
 	free(ranks);
 }
 
+/* What the next sync says of the first rank's recorder; caller frees. */
+static char *synced_recorder(struct bed *b)
+{
+	struct agent_sync s;
+	char *ret = NULL;
+
+	mo_desc_init(&agent_sync_desc, &s);
+	agent_core_sync(b->core, &s);
+	if (s.n_steps && s.steps[0].n_recorder)
+		ret = mo_strdup(s.steps[0].recorder[0].enqueued);
+	mo_desc_done(&agent_sync_desc, &s);
+	return ret;
+}
+
+static void says_recorder(struct bed *b, const char *text)
+{
+	_cleanup_(mo_freep) char *said = synced_recorder(b);
+
+	if (!mo_streq(said, text))
+		fail_msg("%s, not %s", said ? said : "-", text ? text : "-");
+}
+
+/* A dump moves something: who asked again and again would never see a hang. */
+static void recorders_are_asked_once_and_told_until_taken(void **state)
+{
+	struct bed *b = *state;
+	struct rank_recorder k = { .rank = 4, .enqueued = (char *)"0=781" };
+	const struct recorder_answer answer = { .ranks = &k, .n_ranks = 1 };
+	const struct agent_event e = {
+		.type = AE_RECORDER, .job = 7, .attempt = 1, .recorder = &answer
+	};
+	const struct agent_welcome w = { .epoch = 3, .beat_ms = 1000, .recorder = true };
+	const struct order due = { .kind = CMD_MOTION, .job = 7, .attempt = 1 };
+
+	running(b);
+	orders(b, CMD_MOTION, 7, 1);
+	assert_null(strstr(said(b), "recorder")); /* an older controller */
+	simple(b, AE_NO_ANSWER, 0, 0);
+	give(b, (struct agent_event){ .type = AE_NO_ANSWER, .ok = true });
+	b->now += 10 * SEC;
+	give(b, (struct agent_event){ .type = AE_TICK });
+	give(b, (struct agent_event){ .type = AE_WELCOME, .welcome = &w });
+	said(b);
+	orders(b, CMD_MOTION, 7, 1);
+	assert_non_null(strstr(said(b), "recorder:7.1"));
+	b->now += SEC;
+	orders(b, CMD_MOTION, 7, 1);
+	assert_null(strstr(said(b), "recorder"));
+	says_recorder(b, NULL);
+	give(b, e); /* while that sync is under way */
+	reply_full(b, true, 3, 0, &due, 1, NULL, 0);
+	says_recorder(b, "0=781");
+	says_recorder(b, "0=781"); /* the first was lost */
+	reply_full(b, true, 3, 0, &due, 1, NULL, 0);
+	says_recorder(b, NULL);
+	reply_full(b, true, 3, 0, NULL, 0, NULL, 0); /* it moved on */
+	b->now += SEC;
+	orders(b, CMD_MOTION, 7, 1);
+	assert_non_null(strstr(said(b), "recorder:7.1"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -263,10 +369,13 @@ int main(void)
 		cmocka_unit_test(a_late_reading_begins_anew),
 		cmocka_unit_test(what_can_be_read_again_begins_to_count),
 		cmocka_unit_test(cards_are_known_before),
+		cmocka_unit_test(gpus_are_known_before),
+		cmocka_unit_test(a_rank_of_several_gpus),
 		cmocka_unit_test(a_rank_moves_when_one_of_its_cards_does),
 		cmocka_unit_test(cards_are_shared_by_slots),
 		cmocka_unit_test(descendants_belong_to_their_rank),
 		T(it_looks_while_it_is_asked),
+		T(recorders_are_asked_once_and_told_until_taken),
 	};
 
 	return cmocka_run_group_tests_name("acore/motion", tests, NULL, NULL);

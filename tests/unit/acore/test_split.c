@@ -114,6 +114,49 @@ static void test_tail_of_threads(void **state)
 	free(t);
 }
 
+/* What is left of a rank that printed `noise` behind its exception: the two last lines. */
+static void check_error(const char *printed, int noise, const char *error, const char *before_last,
+			const char *last)
+{
+	struct tail *t = mo_alloc(sizeof(*t));
+	char **lines = NULL;
+	size_t n = 0;
+
+	tail_add(t, "begins", 6);
+	tail_add(t, printed, strlen(printed));
+	for (int i = 0; i < noise; i++)
+		tail_add(t, "noise", 5);
+	tail_error(t, error);
+	tail_lines(t, &lines, &n);
+	assert_string_equal(lines[n - 1], last);
+	assert_string_equal(lines[n - 2], before_last);
+	mo_strs_clear(&lines, &n);
+	free(t);
+}
+
+static void test_tail_of_an_error(void **state)
+{
+	static const char worker[] =
+		"FileNotFoundError: Caught FileNotFoundError in DataLoader worker process 0.\n"
+		"Original Traceback (most recent call last):\n"
+		"  File \"w.py\", line 16, in __getitem__\n"
+		"FileNotFoundError: [Errno 2] No such file or directory: '/data/7.bin'\n";
+
+	check_error("RuntimeError: x", 0, "RuntimeError: x", "begins", "RuntimeError: x");
+	check_error("[rank0]: RuntimeError: x", 0, "RuntimeError: x", "begins",
+		    "[rank0]: RuntimeError: x");
+	check_error("RuntimeError: x", 30, "RuntimeError: x", "noise", "RuntimeError: x");
+	check_error("RuntimeError: y", 0, "RuntimeError: x\n", "RuntimeError: y",
+		    "RuntimeError: x");
+	check_error("a", 0, worker,
+		    "FileNotFoundError: Caught FileNotFoundError in DataLoader worker process 0.",
+		    "FileNotFoundError: [Errno 2] No such file or directory: '/data/7.bin'");
+	check_error("a", 0, "", "begins", "a");
+	check_error("a", 0, " \n\n", "begins", "a");
+	check_error("Thread 0x7f (most recent call first):", 0, "  x",
+		    "Thread 0x7f (most recent call first):", "  x");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -121,6 +164,7 @@ int main(void)
 		cmocka_unit_test(test_too_long),
 		cmocka_unit_test(test_tail),
 		cmocka_unit_test(test_tail_of_threads),
+		cmocka_unit_test(test_tail_of_an_error),
 	};
 
 	return cmocka_run_group_tests_name("split", tests, NULL, NULL);

@@ -203,12 +203,24 @@ static void test_kill_headless(void **state)
 	check_kill_in(true);
 }
 
+/* It runs a while and knows that; of one that is not there nobody does. */
+static void test_sched(void **state)
+{
+	int64_t cpu = 0, delay = -1, first;
+
+	assert_int_equal(mo_proc_sched(mo_proc_self(), &first, &delay), 0);
+	assert_true(first >= 0 && delay >= 0);
+	while (cpu < first + 20000)
+		assert_int_equal(mo_proc_sched(mo_proc_self(), &cpu, &delay), 0);
+	assert_int_equal(mo_proc_sched(INT32_MAX, &cpu, &delay), -ESRCH);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_exit_status),   cmocka_unit_test(test_of_the_living),
 		cmocka_unit_test(test_kill_in_evil),  cmocka_unit_test(test_kill_in),
-		cmocka_unit_test(test_kill_headless),
+		cmocka_unit_test(test_kill_headless), cmocka_unit_test(test_sched),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

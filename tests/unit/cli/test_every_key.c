@@ -191,7 +191,7 @@ static const struct row rows[] = {
 	{ "recovery.grace", "9s", STORY },
 	{ "recovery.max_cycles_without_progress", "5", STORY },
 	{ "recovery.backoff", "3s", STORY },
-	{ "recovery.on", "{suspect: stop}", STORY },
+	{ "recovery.policy", "{suspect: stop}", STORY },
 	{ "recovery.hang", "off", STORY },
 	{ "recovery.straggler", "drain", STORY,
 	  .beside = { (char *)"stop.grace", (char *)"5s", NULL } },

@@ -143,6 +143,18 @@ void saver_losses(struct saver *o, const char *action, double factor, int64_t ma
 	begin(o, &spec);
 }
 
+void saver_skips(struct saver *o, int64_t n, const char *word)
+{
+	struct submit spec;
+
+	world_done(&o->w);
+	recipe_of(&spec, -1, 0, true, NULL);
+	spec.recipe.skips = n;
+	mo_strs_add(&spec.engine.skip, &spec.engine.n_skip, "--skip");
+	mo_strs_add(&spec.engine.skip, &spec.engine.n_skip, word);
+	begin(o, &spec);
+}
+
 void saver_leaves_nan_out(struct saver *o)
 {
 	struct submit spec;

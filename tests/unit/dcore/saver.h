@@ -29,6 +29,8 @@ void saver_strict(struct saver *o);
 void saver_tells_end(struct saver *o);
 /* recovery.loss_spike; NULL, MO_NONE_F, MO_NONE: not said */
 void saver_losses(struct saver *o, const char *action, double factor, int64_t max);
+/* recovery.loss_spike.skip, of an engine with --skip and this word */
+void saver_skips(struct saver *o, int64_t n, const char *word);
 /* of an engine that prints no loss when it is NaN */
 void saver_leaves_nan_out(struct saver *o);
 /* in an image, whose /work/c is /ckpt of the nodes */

@@ -40,6 +40,26 @@ static void an_iteration_that_does_not_come(void **state)
 	world_done(&w);
 }
 
+/* Until its first iteration a job that has trained recovers: its attempt is under way by then. */
+static void a_restart_that_does_not_iterate(void **state)
+{
+	struct world w;
+	int64_t id = trained(&w, 1);
+
+	world_exit(&w, 0, id, 0, MO_NONE, 9);
+	world_run(&w, 3 * S);
+	assert_int_equal(world_job(&w, id)->attempt, 2);
+	assert_int_equal(world_job(&w, id)->state, JOB_RECOVERING);
+	world_next_has(&w, id, "it runs again with its first iteration");
+	world_run(&w, 620 * S);
+	world_why_has(&w, id, "iteration 1 is overdue by");
+	world_next_has(&w, id, "moectl ranks j-1");
+	world_toy_step(&w, 0, id)->hung = true;
+	world_beat(&w, 0);
+	world_next_has(&w, id, "its supervisor on n0 does not answer");
+	world_done(&w);
+}
+
 /* A save has no time of its own; but it ends. */
 static void a_save_takes_long(void **state)
 {
@@ -89,6 +109,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_iteration_that_does_not_come),
+		cmocka_unit_test(a_restart_that_does_not_iterate),
 		cmocka_unit_test(a_save_takes_long),
 		cmocka_unit_test(a_rank_that_ended_while_others_stand),
 		cmocka_unit_test(a_supervisor_that_does_not_answer),

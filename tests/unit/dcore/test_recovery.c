@@ -370,6 +370,51 @@ static void on_one_node_the_clock_decides(void **state)
 	world_done(&w);
 }
 
+/* It ends now, as the clock of its boot has it. */
+static void exits_by_its_clock(struct world *w, size_t toy, int64_t id, int64_t rank, int64_t code)
+{
+	struct toy_step *s;
+
+	world_exit(w, toy, id, rank, code, 0);
+	s = world_toy_step(w, toy, id);
+	for (size_t i = 0; i < s->n_notes; i++)
+		if (s->notes[i].kind == NOTE_EXIT)
+			s->notes[i].mono_ns = (w->now - w->toys[toy].clock_us) * 1000;
+}
+
+/* The rank of n0 ends, that of n1 so much later, and n0 is heard again after 5 s. Who was first? */
+static int64_t first_of_two_nodes(int64_t later_us, bool tells, int64_t boot_us)
+{
+	struct world w;
+	int64_t id = running(&w, 2, 1, 2), first;
+
+	w.toys[0].clock_us = tells ? w.now - boot_us : 0;
+	w.toys[1].clock_us = w.now - 77 * S;
+	world_iteration(&w, 0, id, 1);
+	world_run(&w, 3 * S);
+	w.toys[0].deaf = true;
+	exits_by_its_clock(&w, 0, id, 0, 1);
+	world_tick(&w, later_us);
+	exits_by_its_clock(&w, 1, id, 1, 1);
+	world_run(&w, 5 * S);
+	assert_string_equal(world_job(&w, id)->failure.node, "n1");
+	w.toys[0].deaf = false;
+	world_run(&w, 5 * S);
+	assert_int_equal(world_job(&w, id)->attempt, 2);
+	first = world_job(&w, id)->incidents[0].first_rank;
+	world_done(&w);
+	return first;
+}
+
+static void across_nodes_their_clocks_decide(void **state)
+{
+	assert_int_equal(first_of_two_nodes(200000, true, 5000 * S), 0);
+	assert_int_equal(first_of_two_nodes(200000, true, 4 * S), 0);
+	/* messages may be on their way for as long */
+	assert_int_equal(first_of_two_nodes(10000, true, 5000 * S), 1);
+	assert_int_equal(first_of_two_nodes(200000, false, 5000 * S), 1);
+}
+
 static void the_same_failure_three_times_stops_it(void **state)
 {
 	struct world w;
@@ -724,6 +769,7 @@ int main(void)
 		cmocka_unit_test(exit_1_later_is_not),
 		cmocka_unit_test(exit_1_after_a_peers_death_is_not),
 		cmocka_unit_test(on_one_node_the_clock_decides),
+		cmocka_unit_test(across_nodes_their_clocks_decide),
 		cmocka_unit_test(the_same_failure_three_times_stops_it),
 		cmocka_unit_test(as_often_as_the_recipe_says),
 		cmocka_unit_test(a_new_checkpoint_or_another_failure_begins_anew),

@@ -9,13 +9,15 @@ static struct world w;
 static int64_t id;
 
 /* Four ranks on nodes of two GPUs. */
-static void begin_as(size_t nodes, const char *straggler, int64_t steps)
+static void begin_without(const char *node, size_t nodes, const char *straggler, int64_t steps)
 {
 	struct submit spec;
 
 	world_init(&w, nodes, 2);
 	world_recipe(&spec, 4);
 	spec.recipe.steps = steps;
+	if (node)
+		mo_strs_add(&spec.recipe.exclude, &spec.recipe.n_exclude, node);
 	spec.recipe.hang = mo_strdup("off");
 	spec.recipe.straggler = mo_strdup(straggler);
 	spec.recipe.checkpoint.dir = mo_strdup("/ckpt");
@@ -25,6 +27,11 @@ static void begin_as(size_t nodes, const char *straggler, int64_t steps)
 	id = world_submit(&w, &spec);
 	mo_desc_done(&submit_desc, &spec);
 	world_run(&w, 5 * S);
+}
+
+static void begin_as(size_t nodes, const char *straggler, int64_t steps)
+{
+	begin_without(NULL, nodes, straggler, steps);
 }
 
 static void begin(void)
@@ -228,6 +235,33 @@ static void wrong_verdicts_end(void **state)
 	world_done(&w);
 }
 
+static void excludes_nobody(struct core *c)
+{
+	const struct job *j = job_find(&c->owned, id);
+
+	j->spec.recipe.exclude[0][0] = 'x';
+}
+
+/* A search costs a pass over all nodes: not in each turn. That it has room now, nobody was told. */
+static void room_is_searched_when_something_changed(void **state)
+{
+	begin_without("n2", 3, "drain", 100000);
+	train(1, 120, 3);
+	save(120);
+	assert_int_equal(attempt(), 1);
+	world_why_has(&w, id, "room is searched again when nodes change");
+	excludes_nobody(w.core);
+	excludes_nobody(w.shadow);
+	train(121, 130, 3);
+	assert_int_equal(attempt(), 1);
+	assert_int_equal(world_submit_gpus(&w, 6), 2); /* it is judged, and waits */
+	world_verb(&w, IN_CANCEL, 2);
+	train(131, 135, 3);
+	world_run(&w, 10 * S);
+	assert_int_equal(attempt(), 2);
+	world_done(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -237,6 +271,7 @@ int main(void)
 		cmocka_unit_test(a_checkpoint_of_before_is_none),
 		cmocka_unit_test(what_is_lost_behind_a_checkpoint_counts),
 		cmocka_unit_test(nobody_moves_without_room),
+		cmocka_unit_test(room_is_searched_when_something_changed),
 		cmocka_unit_test(who_drains_it_says_when),
 		cmocka_unit_test(the_same_rank_again_is_no_node),
 		cmocka_unit_test(wrong_verdicts_end),

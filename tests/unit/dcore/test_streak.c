@@ -139,14 +139,19 @@ static void the_wait_is_told(void **state)
 	int64_t id = job_on(&w, 1, MO_NONE);
 
 	dies(&w, id, SIGKILL);
+	for (int64_t i = 2; i <= 7; i++)
+		world_iteration(&w, 0, id, i);
+	world_run(&w, 200 * S);
 	world_exit(&w, 0, id, 1, MO_NONE, SIGKILL);
 	world_beat(&w, 0);
 	world_beat(&w, 0);
 	world_tick(&w, S);
 	verdict_has(&w, id, "next attempt in 4 s: rank 1 on n0 died: signal 9 SIGKILL");
 	verdict_has(&w, id,
-		    "failure 2 of its kind in a row without a new checkpoint; it is given "
-		    "up after 3, or 9 of any kind, and not before 1 h of them");
+		    "failure 2 of its kind in a row without a new checkpoint, 3 min and 6 "
+		    "iterations "
+		    "since the first; it is given up after 3, or 9 of any kind, and not before 1 h "
+		    "of them");
 	world_crash(&w); /* it is the state's */
 	world_hello(&w, 0);
 	world_beat(&w, 0);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "daemon/core/rules/remedy.h"
+#include "lib/model/limits.h"
 
 /* A job on so many nodes of two GPUs; 0: it has not trained yet. */
 static int64_t job_on(struct world *w, size_t nodes, int64_t ranks, int64_t iterations)
@@ -265,18 +266,18 @@ static void storage_burns_no_budget(void **state)
 	world_done(&w);
 }
 
-/* recovery.on of the recipe. */
+/* recovery.policy of the recipe. */
 static void the_recipe_says_otherwise(void **state)
 {
 	struct world w;
 	struct submit spec;
-	struct kv *on;
+	struct kv *pair;
 
 	world_init(&w, 1, 2);
 	world_recipe(&spec, 2);
-	on = MO_ADD(&spec.recipe, on, &kv_desc);
-	on->key = mo_strdup("storage");
-	on->value = mo_strdup("stop");
+	pair = MO_ADD(&spec.recipe, policy, &kv_desc);
+	pair->key = mo_strdup("storage");
+	pair->value = mo_strdup("stop");
 	int64_t id = world_submit(&w, &spec);
 
 	mo_desc_done(&submit_desc, &spec);
@@ -285,7 +286,8 @@ static void the_recipe_says_otherwise(void **state)
 	says(&w, 0, id, "OSError: [Errno 28] No space left on device");
 	world_run(&w, 2 * S);
 	assert_int_equal(world_job(&w, id)->state, JOB_FAILED);
-	assert_non_null(strstr(world_job(&w, id)->reason, "storage stops the job (recovery.on)"));
+	assert_non_null(
+		strstr(world_job(&w, id)->reason, "storage stops the job (recovery.policy)"));
 	world_done(&w);
 }
 
@@ -314,6 +316,54 @@ static void why_tells_everything(void **state)
 	world_why_has(&w, id, "OSError: [Errno 28] No space left on device");
 	world_why_has(&w, id, "what was done: restart from the beginning as attempt 2");
 	world_why_has(&w, id, "what to do: make room");
+	world_done(&w);
+}
+
+/* A restart takes a moment, and people come hours later: while the next attempt runs it is told why
+ * there was one, and no more when somebody has restarted the job since. */
+static void why_tells_it_while_the_next_one_runs(void **state)
+{
+	struct world w;
+	int64_t id = job_on(&w, 2, 4, 5);
+
+	world_exit(&w, 1, id, 3, 1, 0);
+	says(&w, 1, id, "OSError: [Errno 28] No space left on device");
+	world_run(&w, 20 * S);
+	world_iteration(&w, 0, id, 1);
+	world_run(&w, S);
+	assert_int_equal(world_job(&w, id)->attempt, 2);
+	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
+	world_why_has(&w, id, "rank 3 died first, GPU 1 of n1");
+	world_why_has(&w, id, "OSError: [Errno 28] No space left on device");
+	world_why_has(&w, id, "what was done: restart from the beginning as attempt 2");
+	world_verb(&w, IN_RESTART, id);
+	world_run(&w, 20 * S);
+	world_iteration(&w, 0, id, 1);
+	world_run(&w, S);
+	assert_int_equal(world_job(&w, id)->attempt, 3);
+	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
+	assert_false(world_why_says(&w, id, "OSError"));
+	world_done(&w);
+}
+
+/* However much the rank had to say: what it said last, and what follows, are told. */
+static void why_tells_all_of_a_long_story(void **state)
+{
+	struct world w;
+	int64_t id = job_on(&w, 1, 2, 5);
+
+	world_exit(&w, 0, id, 1, 1, 0);
+	says(&w, 0, id, "RuntimeError: HIP error: an illegal memory access was encountered");
+	for (int i = 1; i < MO_TAIL_LINES - 1; i++) {
+		_cleanup_(mo_freep) char *line = mo_printf("frame #%d: c10::of_it", i);
+
+		says(&w, 0, id, line);
+	}
+	world_run(&w, S);
+	world_why_has(&w, id, "RuntimeError: HIP error: an illegal memory access");
+	world_why_has(&w, id, "frame #18: c10::of_it");
+	world_why_has(&w, id, "what was done: restart from the beginning as attempt 2");
+	world_why_has(&w, id, "what to do: look at the GPU");
 	world_done(&w);
 }
 
@@ -359,6 +409,8 @@ int main(void)
 		cmocka_unit_test(storage_burns_no_budget),
 		cmocka_unit_test(the_recipe_says_otherwise),
 		cmocka_unit_test(why_tells_everything),
+		cmocka_unit_test(why_tells_it_while_the_next_one_runs),
+		cmocka_unit_test(why_tells_all_of_a_long_story),
 		cmocka_unit_test(why_tells_of_a_fabric),
 		cmocka_unit_test(every_class_has_a_row),
 	};

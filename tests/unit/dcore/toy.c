@@ -222,8 +222,8 @@ static int64_t motion_age_ms(const struct world *w, const struct toy *t, int64_t
 				 : MO_MIN(MO_MAX(w->now - at, 0), w->now - t->watched_since) / 1000;
 }
 
-/* Cards are read before anybody asks, too. */
-static int64_t net_age_ms(const struct world *w, int64_t at)
+/* Cards and GPUs are read before anybody asks, too. */
+static int64_t device_age_ms(const struct world *w, int64_t at)
 {
 	return at == MO_NONE ? MO_NONE : MO_MAX(w->now - MO_MIN(at, w->now), 0) / 1000;
 }
@@ -235,6 +235,9 @@ void toy_tell_motion(const struct world *w, const struct toy *t, struct agent_sy
 	for (size_t i = 0; sync->n_steps && i < t->n_progress; i++)
 		*MO_ADD(&sync->steps[sync->n_steps - 1], progress, &rank_progress_desc) =
 			t->progress[i];
+	for (size_t i = 0; sync->n_steps && i < t->n_activity; i++)
+		*MO_ADD(&sync->steps[sync->n_steps - 1], activity, &rank_activity_desc) =
+			t->activity[i];
 	for (size_t i = 0; t->watched_since && i < sync->n_steps; i++)
 		for (int64_t r = 0; r < t->steps[i].n_ranks; r++) {
 			const struct toy_motion *from = &t->moves[r];
@@ -245,9 +248,16 @@ void toy_tell_motion(const struct world *w, const struct toy *t, struct agent_sy
 			m->log_ms = motion_age_ms(w, t, from->log_at);
 			m->io_ms = motion_age_ms(w, t, from->io_at);
 			m->cpu_ms = motion_age_ms(w, t, from->cpu_at);
-			m->net_ms = net_age_ms(w, from->net_at);
+			m->net_ms = device_age_ms(w, from->net_at);
+			m->gpu_work_ms = device_age_ms(w, from->gpu ? from->worked_at : MO_NONE);
+			m->gpu_spin_ms =
+				device_age_ms(w, from->spins_since ? from->spins_since : MO_NONE);
 			m->state = from->state;
 		}
+	for (size_t i = 0; t->watched_since && sync->n_steps && i < t->n_recorders; i++)
+		mo_desc_copy(&rank_recorder_desc,
+			     MO_ADD(&sync->steps[sync->n_steps - 1], recorder, &rank_recorder_desc),
+			     &t->recorders[i]);
 }
 
 void toy_obey(struct world *w, struct toy *t, struct agent_sync *sync, const struct sync_reply *r)
@@ -301,6 +311,7 @@ void toy_sync(const struct world *w, struct toy *t, struct agent_sync *sync)
 	sync->instance = mo_strdup(t->instance);
 	sync->epoch = core_state(w->core)->epoch;
 	sync->beat = ++t->beat;
+	sync->mono_ns = t->clock_us ? (w->now - t->clock_us) * 1000 : MO_NONE;
 	sync->pulls = t->brings;
 	for (size_t i = 0; i < t->n_ordered; i++)
 		mo_desc_copy(&image_report_desc, MO_ADD(sync, images, &image_report_desc),

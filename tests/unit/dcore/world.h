@@ -27,6 +27,9 @@ struct toy_step {
 struct toy_motion {
 	int64_t log_at, io_at, cpu_at, net_at;
 	int state; /* enum process_state */
+	/* whether its GPU can be read, when that computed last, since when it spins; 0: it does not */
+	bool gpu;
+	int64_t worked_at, spins_since;
 };
 struct toy {
 	char name[32], boot[32], instance[32];
@@ -47,9 +50,16 @@ struct toy {
 	bool thorough;
 	int64_t watched_since;
 	struct toy_motion moves[8]; /* of its ranks, in their order */
+	/* what their flight recorders say from now on, when they are asked what moves */
+	const struct rank_recorder *recorders;
+	size_t n_recorders;
 	/* where its ranks are, of its last step; goes out with each beat */
 	struct rank_progress progress[8];
 	size_t n_progress;
+	int64_t clock_us; /* when the clock of its boot began; 0: it does not tell what that says */
+	/* what they did in their newest minute; the same */
+	struct rank_activity activity[8];
+	size_t n_activity;
 	int64_t beat, gpus;
 	struct toy_step *steps;
 	size_t n_steps;

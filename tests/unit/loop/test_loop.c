@@ -93,6 +93,34 @@ static void test_timer(void **state)
 	mo_timer_free(NULL);
 }
 
+/* As the server does while requests wait: it runs again at once. */
+static int on_more(sd_event_source *s, void *userdata)
+{
+	int64_t until = mo_clock_thread_ns() + 1000000;
+
+	while (mo_clock_thread_ns() < until)
+		continue;
+	++*(int *)userdata;
+	return sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
+}
+
+/* A source that always has more to do keeps no timer waiting. */
+static void test_timer_beside_a_flood(void **state)
+{
+	struct mo_timer *t = NULL;
+	sd_event_source *flood;
+	bool rang = false;
+	int n = 0;
+
+	assert_true(sd_event_add_defer(loop, &flood, on_more, &n) >= 0);
+	assert_int_equal(mo_timer_new(loop, set_flag, &rang, &t), 0);
+	mo_timer_at(t, 1);
+	run_until(&rang);
+	assert_in_range(n, 0, 10);
+	mo_timer_free(t);
+	sd_event_source_disable_unref(flood);
+}
+
 struct order {
 	struct mo_turn *turn;
 	int reads, turns, reads_at_turn;
@@ -373,6 +401,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_longest_callback, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_timer_beside_a_flood, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_timer, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_turn_is_last, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_turn_is_not_starved, setup, teardown),

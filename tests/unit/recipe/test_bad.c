@@ -153,11 +153,11 @@ static const struct bad refused[] = {
 					      "spare, shrink, got 'weit' [did you mean 'wait'?]" },
 	{ "recovery: {hang: 300s}\n",
 	  "5:18 recovery.hang: expected one of auto, report, off, got '300s'" },
-	{ "recovery: {on: {oom: retry}}\n",
-	  "5:22 recovery.on.oom: there is no such class of failures; they are user_error, "
+	{ "recovery: {policy: {oom: retry}}\n",
+	  "5:26 recovery.policy.oom: there is no such class of failures; they are user_error, "
 	  "transient, suspect, node_fault, hang, numerical, storage, collateral, preempted" },
-	{ "recovery: {on: {storage: pray}}\n",
-	  "5:26 recovery.on.storage: expected one of stop, retry, elsewhere, wait, cordon, got "
+	{ "recovery: {policy: {storage: pray}}\n",
+	  "5:30 recovery.policy.storage: expected one of stop, retry, elsewhere, wait, cordon, got "
 	  "'pray'" },
 	{ "recovery: {loss_spike: rollback}\n",
 	  "5:24 recovery.loss_spike: expected none, or a mapping such as {action: rollback}" },
@@ -168,7 +168,10 @@ static const struct bad refused[] = {
 	{ "recovery: {loss_spike: {factor: 0.5}}\n", "5:33 recovery.loss_spike.factor: " },
 	{ "recovery: {loss_spike: {facter: 2}}\n",
 	  "5:25 unknown key 'recovery.loss_spike.facter' [did you mean 'factor'?]" },
-	{ "recovery: {loss_spike: {skip: 10}}\n", "5:25 unknown key 'recovery.loss_spike.skip'" },
+	{ "recovery: {loss_spike: {skip: 11}}\n",
+	  "5:31 recovery.loss_spike.skip: expected a whole number from 0 to 10, got '11'" },
+	{ "recovery: {loss_spike: {skip: 2}}\n",
+	  "5:31 recovery.loss_spike.skip: engine torch has no option by which it leaves data out" },
 	{ "health: {preflight: [gpu.ras_eu]}\n",
 	  "5:22 health.preflight: there is no check 'gpu.ras_eu' [did you mean 'gpu.ras_ue'?]" },
 	{ "health: {preflight: [gpu.ras_ue, stack.sam]}\n",
@@ -442,6 +445,8 @@ static const struct {
 	{ "", "parallelism: {pp: 2, schedule: zb1p}\n",
 	  "7:32 parallelism.schedule: engine megatron-lm has no setting for zb1p" },
 	{ "", "precision: nvfp4\n", "7:12 precision: engine megatron-lm has no setting for nvfp4" },
+	{ "iterations-to-skip: 5", "recovery: {loss_spike: {skip: 2}}\n",
+	  "7:31 recovery.loss_spike.skip: the command has --iterations-to-skip of its own" },
 };
 
 static void check(const char *name, const char *text, const char *expected)

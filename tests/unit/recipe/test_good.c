@@ -37,7 +37,7 @@ static void test_defaults(void **state)
 	assert_int_equal(r->grace_us, 0);
 	assert_int_equal(r->max_cycles, 3);
 	assert_int_equal(r->backoff_us, 300 * 1000000LL);
-	assert_int_equal(r->n_on, 0);
+	assert_int_equal(r->n_policy, 0);
 	assert_int_equal(r->priority, 50);
 	assert_int_equal(r->time_limit_us, MO_NONE);
 	assert_int_equal(r->steps, MO_NONE);
@@ -109,17 +109,17 @@ static void test_every_key(void **state)
 		"checkpoint: {dir: /c, every: 10, keep: 3, verify: marker, resume: never}\nstop: "
 		"{signal: USR1, grace: 1.5m}\n"
 		"recovery: {on_node_loss: wait, max_cycles_without_progress: 5, grace: 10s, hang: "
-		"auto, loss_spike: none, backoff: 20s, on: {storage: stop, hang: elsewhere}}\n"
+		"auto, loss_spike: none, backoff: 20s, policy: {storage: stop, hang: elsewhere}}\n"
 		"health: {preflight: none}\npriority: 7\ntime_limit: 7d\n";
 	_cleanup_(parsed_done) struct parsed p = parse(text, NULL);
 	const struct recipe *r = &p.recipe;
 
 	must(&p);
 	assert_int_equal(r->backoff_us, 20 * 1000000LL);
-	assert_int_equal(r->n_on, 2);
+	assert_int_equal(r->n_policy, 2);
 	assert_string_equal(r->loss_action, "none");
-	assert_string_equal(r->on[1].key, "hang");
-	assert_string_equal(r->on[1].value, "elsewhere");
+	assert_string_equal(r->policy[1].key, "hang");
+	assert_string_equal(r->policy[1].value, "elsewhere");
 	assert_int_equal(r->engine.n_args, 4);
 	assert_string_equal(r->engine.args[0].key, "a");
 	assert_null(r->engine.args[1].value);

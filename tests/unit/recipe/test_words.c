@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lib/base/fd.h"
+#include "lib/model/skip.h"
 #include "lib/recipe/argv.h"
 #include "lib/recipe/engine_words.h"
 
@@ -277,6 +278,37 @@ static void test_warns_of_auto(void **state)
 	assert_int_equal(q.n_warnings, 0);
 }
 
+/* Engines that can leave data out, each by its own words. */
+static void test_skip(void **state)
+{
+	static const struct skip windows[] = { { 0, 1, 7, 8 }, { 0, 2, 20, 20 } };
+	static const struct {
+		const char *engine, *words;
+	} cases[] = {
+		{ "kind: megatron-lm", "--iterations-to-skip 7 8 20" },
+		{ "kind: primus-megatron, entry: e.yaml", "--iterations_to_skip [7,8,20]" },
+		{ "kind: primus-megatron-sft, entry: e.yaml", "--iterations_to_skip [7,8,20]" },
+	};
+
+	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+		_cleanup_(mo_freep) char *text =
+			mo_printf("recipe: 1\nname: t\nengine: {%s}\ncluster: {gpus: 2}\nsteps: 7\n"
+				  "recovery: {loss_spike: {action: rollback, skip: 2}}\n",
+				  cases[i].engine);
+		_cleanup_(parsed_done) struct parsed p = parse(text, NULL);
+		char **words = NULL;
+		size_t n = 0;
+
+		must(&p);
+		assert_int_equal(p.recipe.skips, 2);
+		skip_words(&p.engine, windows, 0, &words, &n);
+		assert_int_equal(n, 0);
+		skip_words(&p.engine, windows, ELEMENTSOF(windows), &words, &n);
+		_cleanup_(mo_freep) char *all = joined(words, n);
+		assert_string_equal(all, cases[i].words);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -289,6 +321,7 @@ int main(void)
 		cmocka_unit_test(test_no_recomputation),
 		cmocka_unit_test(test_routing_groups),
 		cmocka_unit_test(test_warns_of_auto),
+		cmocka_unit_test(test_skip),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

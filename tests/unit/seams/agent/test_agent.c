@@ -300,8 +300,8 @@ static int setup(void **state)
 	seam_on_start = stepd_start;
 	seam_put(BOOT, "boot-1\n");
 	seam_put("/etc/moe/token", "moe_agent_0123456789\n");
-	const char *const helpers[] = { "moe-stepd", "moe-discover", "moe-ckpt", "moe-probe",
-					"moe-image" };
+	const char *const helpers[] = { "moe-stepd", "moe-discover", "moe-ckpt",
+					"moe-probe", "moe-image",    "moe-recorder" };
 	for (size_t i = 0; i < ELEMENTSOF(helpers); i++) {
 		_cleanup_(mo_freep) char *path = mo_printf("/usr/lib/moe/%s", helpers[i]);
 		seam_put(path, "");

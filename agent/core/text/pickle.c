@@ -2,7 +2,7 @@
  * what it takes from and gives to the stack, so that what is cut, or is none, is found by the
  * first instruction that cannot be: an unknown byte, an argument beyond the end, a stack that is
  * too short, a reference to nothing. */
-#include "agent/core/ckpt/pickle.h"
+#include "agent/core/text/pickle.h"
 
 #include <string.h>
 
@@ -60,15 +60,15 @@ static const struct op ops[256] = {
 	OP(0x97, NONE, PLAIN, 0, 1),   OP(0x98, NONE, PLAIN, 1, 1),
 };
 
-/* What a memo entry holds: a text by its place, or something else. */
+/* What a memo entry holds: a text by its place, or something else and where it was put. */
 struct memo {
 	const char *text;
-	size_t n;
+	size_t n, at;
 	bool set;
 };
 struct walk {
 	const unsigned char *data;
-	size_t n, at;
+	size_t n, at, from; /* from: where the instruction begins */
 	/* put: how many were put, which names the next one of MEMOIZE */
 	struct memo *memo;
 	size_t n_memo, memo_room, put;
@@ -135,15 +135,21 @@ static bool take_argument(struct walk *w, enum argument kind, const unsigned cha
 	return true;
 }
 
-static void tell(const struct walk *w, enum pickle_kind kind, const struct memo *text,
+static void tell(const struct walk *w, enum pickle_kind kind, const struct memo *what,
 		 int64_t number)
 {
-	struct pickle_item item = { .kind = kind, .number = number };
+	struct pickle_item item = {
+		.kind = kind, .number = number, .at = w->from, .depth = w->n_marks
+	};
 
+	if (what) {
+		item.again = what->set;
+		item.at = what->at;
+	}
 	if (kind == PICKLE_TEXT) {
-		item.text = text->text;
-		item.n = text->n;
-		item.at = (size_t)(text->text - (const char *)w->data);
+		item.text = what->text;
+		item.n = what->n;
+		item.at = (size_t)(what->text - (const char *)w->data);
 	}
 	if (w->fn)
 		w->fn(w->arg, &item);
@@ -186,6 +192,7 @@ static bool put(struct walk *w, uint64_t index)
 	}
 	w->put += !w->memo[index].set;
 	w->memo[index] = w->top;
+	w->memo[index].at = w->from;
 	w->memo[index].set = true;
 	return true;
 }
@@ -256,7 +263,7 @@ static bool step(struct walk *w, unsigned char c, const struct op *op, const uns
 	case SET_MARK: return mark(w);
 	case GET: return get(w, index_of(op, p, n));
 	case TEXT:
-		text = (struct memo){ (const char *)p, n, false };
+		text = (struct memo){ (const char *)p, n, 0, false };
 		tell(w, PICKLE_TEXT, &text, 0);
 		w->top = text;
 		return true;
@@ -271,11 +278,12 @@ static bool step(struct walk *w, unsigned char c, const struct op *op, const uns
 static const char *walk(struct walk *w)
 {
 	while (w->at < w->n) {
-		unsigned char c = w->data[w->at++];
+		unsigned char c = w->data[w->at];
 		const struct op *op = &ops[c];
 		const unsigned char *p;
 		size_t n;
 
+		w->from = w->at++;
 		if (!op->known)
 			return garbage;
 		if (!take_argument(w, (enum argument)op->argument, &p, &n))
@@ -295,7 +303,7 @@ const char *pickle_walk(const void *data, size_t n, pickle_fn *fn, void *arg)
 	struct walk w = { .data = data, .n = n, .fn = fn, .arg = arg };
 	const char *damage = walk(&w);
 
-	assert(fn && (data || n == 0));
+	assert(data || n == 0);
 	walk_done(&w);
 	return damage;
 }

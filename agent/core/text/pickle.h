@@ -15,8 +15,13 @@ struct pickle_item {
 	size_t n;
 	int64_t number; /* PICKLE_INT */
 	/* PICKLE_TEXT: where it was written first; the same for each repetition of one text by
-	 * reference */
+	 * reference. PICKLE_OTHER: where it stands (a list or mapping: where it begins); one that
+	 * is repeated by reference: where it was noted for that, which is right behind it */
 	size_t at;
+	bool again; /* it is repeated by reference */
+	/* in how many lists and mappings it stands, if these were written as one piece, as PyTorch
+	 * does */
+	size_t depth;
 };
 typedef void pickle_fn(void *arg, const struct pickle_item *item);
 /* NULL: one whole pickle ends with the last byte. Else why not (static text). fn may be NULL,

@@ -1,0 +1,35 @@
+/* One connection of an emulated agent to the controller: HTTP/1.1, one request under way, nothing
+ * waits. It is opened by the first request and kept. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lib/base/buf.h"
+
+enum line_state { LINE_CLOSED, LINE_CONNECTING, LINE_IDLE, LINE_ASKED };
+struct line {
+	int fd;
+	enum line_state state;
+	struct mo_buf out, in;
+	size_t sent;
+	int64_t asked_ns; /* when the request under way was asked for; CLOCK_MONOTONIC */
+	void *owner;
+};
+
+/* Where all lines go, one for each swarm. */
+struct lines {
+	int epoll;
+	char *host, *token;
+	int64_t port;
+	int64_t opened, cut; /* counts: connections that were made, and that the other side ended */
+};
+
+int lines_begin(struct lines *s, const char *address, const char *token);
+void line_begin(struct line *l, void *owner);
+void line_done(struct line *l);
+/* Asks for POST path with the body; the line must not be under way. */
+void line_post(struct lines *s, struct line *l, const char *path, const struct mo_buf *body);
+/* After epoll said something of it. 0: goes on. > 0: the status of an answer, whose body is
+ * body[0..n) until the next call. < 0: the connection is gone, and the request with it. */
+int line_step(struct lines *s, struct line *l, uint32_t events, const char **body, size_t *n);
+void line_close(struct lines *s, struct line *l);
