@@ -8,7 +8,6 @@
 
 #include "daemon/core/rules/cordon_lift.h"
 #include "daemon/core/rules/events.h"
-#include "daemon/core/rules/later.h"
 #include "daemon/core/rules/learn.h"
 #include "daemon/core/rules/turn.h"
 #include "daemon/core/rules/way_back.h"
@@ -177,8 +176,6 @@ void health_reported(struct turn *t, const char *node, const struct node_health 
 {
 	const struct node *n = node_find(&t->core->state, node);
 	struct live *l = core_live(t->core, node);
-	_cleanup_(mo_freep) const struct check_result **later = NULL;
-	size_t n_later = 0;
 	struct record r;
 
 	mo_assert(node && h);
@@ -191,7 +188,6 @@ void health_reported(struct turn *t, const char *node, const struct node_health 
 		    !urgent(l, n->health, h))
 			return;
 		tell_changes(t, node, h);
-		later = later_findings(n->health, h, &n_later);
 		record_init(&r, REC_HEALTH);
 		r.node = mo_strdup(node);
 		r.health = mo_desc_dup(&node_health_desc, h);
@@ -199,8 +195,6 @@ void health_reported(struct turn *t, const char *node, const struct node_health 
 	}
 	l->health_seen = h->version;
 	health_cordon(t, node);
-	for (size_t i = 0; i < n_later; i++)
-		later_found(t, node, later[i]);
 }
 
 /* What the limit held back is not forgotten: as soon as there is room, one event says how much

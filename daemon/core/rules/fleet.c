@@ -9,6 +9,7 @@
 #include "daemon/core/rules/events.h"
 #include "daemon/core/rules/images.h"
 #include "daemon/core/rules/incarnation.h"
+#include "daemon/core/rules/later.h"
 #include "daemon/core/rules/proof.h"
 #include "daemon/core/rules/readings.h"
 #include "daemon/core/rules/reports.h"
@@ -211,6 +212,15 @@ static void leave(struct turn *t, const char *node, bool leaving)
 		   node);
 }
 
+static void health_heard(struct turn *t, const struct node *n, const struct node_health *h)
+{
+	struct node_health *before = mo_desc_dup(&node_health_desc, n->health);
+
+	health_reported(t, n->name, h);
+	later_told(t, n->name, before, h);
+	mo_desc_free(&node_health_desc, before);
+}
+
 void fleet_sync(struct turn *t)
 {
 	const struct agent_sync *s = t->input->sync->message;
@@ -245,7 +255,7 @@ void fleet_sync(struct turn *t)
 	if (s->leaving != n->boot.leaving && (fresh || s->leaving))
 		leave(t, s->node, s->leaving);
 	if ((fresh || urgent) && s->health)
-		health_reported(t, s->node, s->health);
+		health_heard(t, n, s->health);
 	if (fresh)
 		health_more(t, s->node);
 	if (fresh && (s->n_sensors || s->n_nics))

@@ -11,24 +11,6 @@
 
 #define LATER_US (600 * 1000000LL) /* after a failure it is said of it */
 
-const struct check_result **later_findings(const struct node_health *before,
-					   const struct node_health *after, size_t *ret_n)
-{
-	const struct check_result **found = mo_alloc_array(after->n_results + 1, sizeof(*found));
-	size_t n = 0;
-
-	for (size_t i = 0; i < after->n_results; i++) {
-		const struct check_result *r = &after->results[i],
-					  *old = health_find(before, r->check, r->object);
-
-		if (!finding_skipped(r) &&
-		    (!old || health_rank(r->state) > health_rank(old->state)))
-			found[n++] = r;
-	}
-	*ret_n = n;
-	return found;
-}
-
 /* The failure that the finding may be of; NULL: none. */
 static const struct incident *of_failure(const struct job *j, const char *node,
 					 const struct check_result *r, int64_t now)
@@ -74,7 +56,7 @@ static void tell(struct turn *t, int64_t id, const char *node, const char *of, c
 		elsewhere_cordon(t, id, node, FAILURE_CORDON, text);
 }
 
-void later_found(struct turn *t, const char *node, const struct check_result *r)
+static void found(struct turn *t, const char *node, const struct check_result *r)
 {
 	const struct core *c = t->core;
 	const struct live *l = live_of(c, node);
@@ -92,5 +74,22 @@ void later_found(struct turn *t, const char *node, const struct check_result *r)
 		if (!text)
 			return;
 		tell(t, ids[i], node, r->check, text, broken);
+	}
+}
+
+void later_told(struct turn *t, const char *node, const struct node_health *before,
+		const struct node_health *h)
+{
+	const struct node *n = node_find(&t->core->state, node);
+
+	if (!health_equal(n->health, h, true))
+		return; /* it was not stored, and will be said again */
+	for (size_t i = 0; i < h->n_results; i++) {
+		const struct check_result *r = &h->results[i],
+					  *old = health_find(before, r->check, r->object);
+
+		if (!finding_skipped(r) &&
+		    (!old || health_rank(r->state) > health_rank(old->state)))
+			found(t, node, r);
 	}
 }
