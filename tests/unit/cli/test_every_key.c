@@ -41,7 +41,7 @@ static const char *const recipes[] = {
 		   "cluster: {gpus: 8}\nsteps: 1000\ncheckpoint: {dir: /c, every: 5}\n"),
 	[SKIPS] = "recipe: 1\nname: a\nengine: {kind: megatron-lm, entry: a.py, workdir: /w}\n"
 		  "cluster: {gpus: 8}\nsteps: 1000\ncheckpoint: {dir: /c, every: 5}\n"
-		  "recovery: {loss_spike: rollback}\n",
+		  "recovery: {loss_spike: {action: rollback}}\n",
 };
 
 /* The value itself is in what the core was given: of a STORY only what it decides counts. */
