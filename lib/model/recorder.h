@@ -10,7 +10,6 @@
 #define RECORDER_PIPE "rank"
 #define RECORDER_PIPE_END ".pipe"
 #define RECORDER_DUMP "dump"
-#define RECORDER_ENTRIES "2000" /* 280 kB of a dump */
 
 #define RECORDER_WAITS_MAX 16    /* of one rank */
 #define RECORDER_GROUPS_MAX 4096 /* bytes of their list */

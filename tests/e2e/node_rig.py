@@ -109,6 +109,7 @@ class Node:
             "moe-probe",
             "moe-namespace",
             "moe-image",
+            "moe-recorder",
             "moe-runtime",
             "moe-hold",
         ):

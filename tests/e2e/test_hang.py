@@ -81,6 +81,8 @@ def submit(rig, name, hang, steps=200, at=0, how="-"):
     recipe = command_recipe(name, argv, gpus=2, steps=steps, recovery={"hang": hang})
     recipe = json.loads(recipe)
     recipe["engine"]["workdir"] = shared
+    if how == "record":
+        recipe["env"] = {"TORCH_FR_BUFFER_SIZE": "2000"}
     return rig.submit(json.dumps(recipe))
 
 

@@ -313,8 +313,15 @@ MUTANTS = [
     (
         "who names another place for dumps is asked",
         "add_recorder",
-        "elsewhere |= find(l, places[i]) != NULL",
-        "elsewhere |= false",
+        "if (find(l, places[i]))",
+        "if (false)",
+        [unit("acore", "test_env")],
+    ),
+    (
+        "every rank gets what asks its flight recorder",
+        "add_recorder",
+        "!r->recorder_dir || !recorder_wanted(l)",
+        "!r->recorder_dir",
         [unit("acore", "test_env")],
     ),
     (

@@ -200,23 +200,38 @@ static void add_layers(struct list *l, const struct launch *launch, const struct
 	}
 }
 
-/* Where PyTorch takes the question what its ranks wait in, and answers it (agent/recorder.c). Who
+/* A recipe or profile says how many entries PyTorch's flight recorder keeps, and not none. PyTorch
+ * 2.11 reads the first name, older ones the second. */
+static bool recorder_wanted(struct list *l)
+{
+	static const char *const sizes[] = { "TORCH_FR_BUFFER_SIZE",
+					     "TORCH_NCCL_TRACE_BUFFER_SIZE" };
+
+	for (size_t i = 0; i < ELEMENTSOF(sizes); i++) {
+		const struct env_item *size = find(l, sizes[i]);
+
+		if (size && size->value && *size->value && !mo_streq(size->value, "0"))
+			return true;
+	}
+	return false;
+}
+
+/* Where PyTorch takes the question what its ranks wait in, and answers it (agent/recorder.c). Not
+ * without being asked for: engines look at these variables. Megatron-LM has each of its ranks dump
+ * at its end where one of the places is named, and PyTorch 2.11 did not come to its end then. Who
  * names another place is not asked: the answer would lie where nobody looks. */
 static void add_recorder(struct list *l, const struct env_rank *r)
 {
 	static const char *const places[] = { "TORCH_NCCL_DEBUG_INFO_PIPE_FILE",
 					      "TORCH_FR_DUMP_TEMP_FILE",
 					      "TORCH_NCCL_DEBUG_INFO_TEMP_FILE" };
-	/* PyTorch 2.11 reads the first, older ones the second */
-	static const char *const sizes[] = { "TORCH_FR_BUFFER_SIZE",
-					     "TORCH_NCCL_TRACE_BUFFER_SIZE" };
-	bool elsewhere = false, sized = false;
 
+	if (!r->recorder_dir || !recorder_wanted(l))
+		return;
 	for (size_t i = 0; i < ELEMENTSOF(places); i++)
-		elsewhere |= find(l, places[i]) != NULL;
-	for (size_t i = 0; i < ELEMENTSOF(sizes); i++)
-		sized |= find(l, sizes[i]) != NULL;
-	for (size_t i = 0; r->recorder_dir && !elsewhere && i < ELEMENTSOF(places); i++) {
+		if (find(l, places[i]))
+			return;
+	for (size_t i = 0; i < ELEMENTSOF(places); i++) {
 		_cleanup_(mo_freep) char *stem =
 			mo_printf("%s/%s", r->recorder_dir, i ? RECORDER_DUMP : RECORDER_PIPE);
 
@@ -224,9 +239,9 @@ static void add_recorder(struct list *l, const struct env_rank *r)
 		    i ? "where PyTorch's flight recorder leaves its last collectives, by rank"
 		      : "pipe by which a rank is asked for them when its job may hang");
 	}
-	for (size_t i = 0; r->recorder_dir && !elsewhere && !sized && i < ELEMENTSOF(sizes); i++)
-		set(l, ENV_BASE, "node", sizes[i], RECORDER_ENTRIES,
-		    "so many collectives are kept for that; 0 turns it off");
+	if (!find(l, "TORCH_NCCL_EXTRA_DUMP_ON_EXEC"))
+		set(l, ENV_BASE, "node", "TORCH_NCCL_EXTRA_DUMP_ON_EXEC", "0",
+		    "ranks that also dump at their end may not come to it");
 }
 
 /* With both, each stream's pool of kernel arguments lies in VRAM: said at both, because neither

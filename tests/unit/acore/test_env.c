@@ -116,23 +116,26 @@ static void own(struct bed *b, const char *name, const char *value)
 	i->layer = ENV_RECIPE;
 }
 
-/* Who names places of his own for it is not asked. */
-static void test_the_flight_recorder_is_asked_where_nobody_says_otherwise(void **state)
+/* Only who says how much it keeps has it asked, and who names places of his own has not. */
+static void test_the_flight_recorder_is_asked_of_who_has_one(void **state)
 {
 	struct bed *b = *state;
 
 	compose(b);
-	has(b, "TORCH_NCCL_DEBUG_INFO_PIPE_FILE", "/run/r/rank");
-	has(b, "TORCH_FR_DUMP_TEMP_FILE", "/run/r/dump");
-	has(b, "TORCH_NCCL_DEBUG_INFO_TEMP_FILE", "/run/r/dump");
-	has(b, "TORCH_FR_BUFFER_SIZE", "2000");
-	has(b, "TORCH_NCCL_TRACE_BUFFER_SIZE", "2000");
-	assert_string_equal(item(b, "TORCH_FR_BUFFER_SIZE")->source, "node");
+	assert_null(item(b, "TORCH_NCCL_DEBUG_INFO_PIPE_FILE"));
+	assert_null(item(b, "TORCH_FR_DUMP_TEMP_FILE"));
+	assert_null(item(b, "TORCH_NCCL_EXTRA_DUMP_ON_EXEC"));
+	own(b, "TORCH_FR_BUFFER_SIZE", "0");
+	compose(b);
+	assert_null(item(b, "TORCH_NCCL_DEBUG_INFO_PIPE_FILE"));
 	own(b, "TORCH_NCCL_TRACE_BUFFER_SIZE", "20000");
 	compose(b);
 	has(b, "TORCH_NCCL_DEBUG_INFO_PIPE_FILE", "/run/r/rank");
+	has(b, "TORCH_FR_DUMP_TEMP_FILE", "/run/r/dump");
+	has(b, "TORCH_NCCL_DEBUG_INFO_TEMP_FILE", "/run/r/dump");
+	has(b, "TORCH_NCCL_EXTRA_DUMP_ON_EXEC", "0");
 	has(b, "TORCH_NCCL_TRACE_BUFFER_SIZE", "20000");
-	assert_null(item(b, "TORCH_FR_BUFFER_SIZE"));
+	assert_string_equal(item(b, "TORCH_FR_DUMP_TEMP_FILE")->source, "node");
 	own(b, "TORCH_FR_DUMP_TEMP_FILE", "/home/u/dump");
 	compose(b);
 	has(b, "TORCH_FR_DUMP_TEMP_FILE", "/home/u/dump");
@@ -176,7 +179,7 @@ static void test_what_a_rank_gets(void **state)
 	has(b, "LANG", "C.UTF-8");
 	has(b, "TMPDIR", "/tmp");
 	has(b, "PYTHONUNBUFFERED", "1");
-	assert_int_equal(b->n, 36); /* and nothing else */
+	assert_int_equal(b->n, 31); /* and nothing else */
 	for (size_t i = 0; i < b->n; i++) {
 		assert_non_null(b->items[i].reason);
 		assert_non_null(b->items[i].source);
@@ -332,7 +335,7 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		T(test_what_a_rank_gets),
-		T(test_the_flight_recorder_is_asked_where_nobody_says_otherwise),
+		T(test_the_flight_recorder_is_asked_of_who_has_one),
 		T(test_visibility),
 		T(test_numbers_behind_walls),
 		T(test_precedence),
