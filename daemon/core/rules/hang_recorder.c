@@ -102,7 +102,10 @@ static char *wait_words(const struct recorder_wait *w)
 	bool named = w->desc && *w->desc && !mo_streq(w->desc, "undefined");
 
 	return mo_printf("%s #%lld of %s%s", w->op ? w->op : "collective", (long long)w->seq,
-			 named ? "" : "group ", named ? w->desc : w->group);
+			 named ? "" : "group ",
+			 named      ? w->desc
+			 : w->group ? w->group
+				    : "?");
 }
 
 /* ", in which 7 ranks wait for 62 s, at train_step (train.py:120)" */
