@@ -167,16 +167,29 @@ class Rig(Cluster):
             **self.agent_env,
         )
 
+    def states(self):
+        return [n["state"] for n in self.json("nodes")["items"]]
+
+    def ended(self):
+        """The first agent that has ended and the last line of its log."""
+        for name, agent in self.agents.items():
+            if agent.poll() is not None:
+                with open(os.path.join(self.dir, "log", name + ".log")) as f:
+                    return name, (f.read().splitlines() or ["without a word"])[-1]
+        return None
+
     def up(self):
         try:
             self.start_moed()
             for i in range(self.nodes):
                 self.start_agent("node-%d" % i)
             wait_until(
-                lambda: [n["state"] for n in self.json("nodes")["items"]] == ["up"] * self.nodes,
+                lambda: self.ended() or self.states() == ["up"] * self.nodes,
                 30,
                 "%d nodes up" % self.nodes,
             )
+            if self.ended():
+                raise Failed("%s ended: %s" % self.ended())
         except BaseException:
             self.down(check=False)
             raise

@@ -11,7 +11,6 @@ import sys
 import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-PROGRAMS = "moed moe-agent moe-stepd moe-discover moe-ckpt moe-image moe-probe moectl".split()
 FAKES = "touch noaffinity".split()
 PYTHON = "/usr/bin/python3"
 FILES = {
@@ -24,6 +23,11 @@ FILES = {
 
 def output(*argv):
     return subprocess.run(argv, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def programs(build):
+    """All of ours; moe-hold is static and loads nothing."""
+    return sorted(n for n in os.listdir(build) if re.fullmatch(r"moed|moectl|moe-\w+", n))
 
 
 def libraries(path):
@@ -82,7 +86,7 @@ def main():
         t.put("/init", os.path.join(ROOT, "tests/numavm/init"))
         for path in ("", "/init"):
             os.chmod(top + path, 0o755)
-        for name in PROGRAMS:
+        for name in programs(build):
             t.program("/work/build/" + name, os.path.join(build, name))
         t.program(loaded("libcurl.so.4"), strip=False)
         for name in FAKES:
