@@ -54,6 +54,7 @@ static void print_ranks(const struct cli *cli, struct json_object *items)
 		{ "NODE", "node" },
 		{ ">PID", "pid", CELL_INT },
 		{ "STATE", "state" },
+		{ "DOING", "doing" },
 		{ ">ITER", "iteration", CELL_INT },
 		{ ">STEP MS", "step_ms", CELL_REAL, 1 },
 		{ "BIND", .cell = bind_cell },
@@ -90,7 +91,10 @@ static int run(struct cli *cli, int argc, char **argv)
 }
 
 const struct verb verb_ranks = {
-	"ranks",     "Look",
-	"ranks JOB", "every rank: node, pid, CPUs, GPU, binding as read back, iteration",
-	NULL,        run
+	"ranks",
+	"Look",
+	"ranks JOB",
+	"every rank: node, pid, what it does, CPUs, GPU, binding as read back, iteration",
+	NULL,
+	run
 };

@@ -8,6 +8,7 @@
 #include "daemon/api.h"
 #include "daemon/api_config.h"
 #include "daemon/core/rules/plan_drift.h"
+#include "daemon/core/rules/rank_doing.h"
 #include "daemon/core/state/checkpoint.h"
 #include "daemon/core/state/heard.h"
 #include "daemon/core/state/slot_health.h"
@@ -36,6 +37,7 @@ void api_job_ranks(void *arg, struct http_request *r)
 			rank_slot_note(manager_state(arg), j, &j->run.ranks[i]);
 		struct rank shown = j->run.ranks[i]; /* borrowed */
 		shown.gpu_note = note;
+		shown.doing = rank_doing_of(manager_state(arg), j, i, manager_now(arg));
 		rank_progress_of(manager_state(arg), j, i, &shown.iteration, &shown.step_ms);
 		list_add_numbered(&l, &rank_view_desc, &shown, shown.rank);
 	}

@@ -8,6 +8,10 @@ const char *const job_state_names[_JOB_STATE_N] = {
 	"queued", "starting",  "running", "recovering", "stopping",
 	"paused", "completed", "failed",  "cancelled",
 };
+const char *const rank_doing_names[_RANK_DOING_N] = {
+	"importing",        "compiling",  "loading",  "stepping", "saving",  "evaluating",
+	"collective-stuck", "host-stuck", "gpu-hung", "silent",   "unknown",
+};
 const char *const rank_state_names[_RANK_STATE_N] = { "waiting", "running", "exited", "lost" };
 const char *const node_state_names[_NODE_STATE_N] = { "up", "suspect", "down", "draining",
 						      "drained" };
@@ -54,7 +58,11 @@ const struct mo_desc rank_exit_desc = MO_DESC(rank_exit, rank_exit_fields);
 		MO_D_SUB(rank, exit, MO_OPT, &rank_exit_desc, "how it ended; null: it has not"), \
 		MO_D(rank, gpu_note, MO_STR, \
 		     "what a check says of its GPU while that is missing, unreadable or broken", \
-		     .omit = true)
+		     .omit = true), \
+		MO_D_ENUM(rank, doing, rank_doing_names, \
+			  "what it does while it runs, by the words of its engine; by what moves " \
+			  "while a hang is suspected; unknown: nobody can tell", \
+			  .omit = true)
 
 static const struct mo_field rank_view_fields[] = { RANK_VIEW_FIELDS };
 const struct mo_desc rank_view_desc = MO_DESC(rank, rank_view_fields);

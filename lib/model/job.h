@@ -54,6 +54,23 @@ struct rank_exit {
 	char *cause;
 };
 /* Rank of the REST interface. */
+/* What a rank does, as far as anybody can tell: by the words of its engine, and by what moves while
+ * its job is suspected to hang (daemon/core/rules/rank_doing.h). */
+enum rank_doing {
+	RANK_IMPORTING,
+	RANK_COMPILING,
+	RANK_LOADING,
+	RANK_STEPPING,
+	RANK_SAVING,
+	RANK_EVALUATING,
+	RANK_COLLECTIVE_STUCK, /* its GPU spins, else its processors do; nothing comes of it */
+	RANK_HOST_STUCK,       /* stopped, waits in the kernel, asleep, or leaves its GPU idle */
+	RANK_GPU_HUNG,         /* its GPU has a finding, and it does nothing */
+	RANK_SILENT,           /* its node is */
+	RANK_UNKNOWN,          /* nobody can read it */
+	_RANK_DOING_N
+};
+extern const char *const rank_doing_names[_RANK_DOING_N];
 struct rank {
 	int64_t rank;
 	char *node;
@@ -72,7 +89,8 @@ struct rank {
 	int64_t start_time;   /* not shown */
 	char **tail;
 	size_t n_tail;  /* last lines at exit; not shown */
-	char *gpu_note; /* made when it is shown, NULL in state */
+	char *gpu_note; /* made when it is shown, NULL in state; */
+	int doing;      /* the same, -1: enum rank_doing */
 };
 /* Checkpoint of the REST interface. */
 struct checkpoint {

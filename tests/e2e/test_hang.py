@@ -132,6 +132,9 @@ def spinning_is_suspected_and_ends_late(rig):
     job = submit(rig, "spins", "auto", at=60, how="spin")
     wait_until(lambda: "suspected" in types(rig, job), 30, "the suspicion")
     wait_until(lambda: "collective-stuck" in evidence(rig, job), 30, "that it spins")
+    doing = [r["doing"] for r in rig.json("ranks", job)["items"]]
+    equal(doing, ["collective-stuck", "collective-stuck"], "what each rank does")
+    need("collective-stuck" in rig.run("ranks", job).stdout, "the table of ranks")
     wait_until(lambda: rig.job(job)["attempt"] == 2, 60, "the next attempt")
     confirmed = [e for e in events(rig, job) if e["type"] == "hang.confirmed"]
     equal(len(confirmed), 1, "verdicts")

@@ -115,6 +115,20 @@ MUTANTS = [
         [unit("dcore", "test_hang")],
     ),
     (
+        "a rank does for ever what it said at its start",
+        "rank_engine_doing",
+        "(iteration != MO_NONE || j->progress.iteration == MO_NONE)",
+        "true",
+        [unit("dcore", "test_rank_doing")],
+    ),
+    (
+        "ranks of a silent node do what they did",
+        "rank_doing_of",
+        "n->state == NODE_SUSPECT || n->state == NODE_DOWN",
+        "false",
+        [unit("dcore", "test_rank_doing")],
+    ),
+    (
         "all asleep for half a minute hang",
         "limit_of",
         "v->processors ? l->asleep",

@@ -87,10 +87,10 @@ static void tell(struct turn *t, const struct job *j, const struct hang_limits *
 			   j->spec.recipe.name, (long long)(v->overdue_us / 1000000));
 		return;
 	}
-	for (int i = 0; i < _HANG_STATE_N; i++)
+	for (int i = 0; i < _RANK_DOING_N; i++)
 		if (v->states[i])
 			mo_buf_printf(&states, "%s%zu %s", states.len ? ", " : "", v->states[i],
-				      hang_state_names[i]);
+				      rank_doing_names[i]);
 	data_int(&b, "quiet_s", v->quiet_us / 1000000);
 	data_int(&b, "limit_s", v->limit_us / 1000000);
 	data_int(&b, "rank", j->hang.rank);
@@ -184,6 +184,7 @@ bool hang_act(struct turn *t, int64_t id)
 	struct hang_limits l;
 	struct recorder_finding f;
 	struct hang_verdict v;
+	_cleanup_(mo_freep) int *doing = NULL;
 	bool acts, same;
 
 	if (!judged(j))
@@ -203,7 +204,9 @@ bool hang_act(struct turn *t, int64_t id)
 				     config->beat_us);
 	if (!all_heard(&t->core->state, j) || !core_judge(t->core, j, t->now, config->beat_us / 2))
 		return false;
-	v = hang_judge(&t->core->state, j, &l, since, t->now, FRESH_BEATS * config->beat_us);
+	doing = mo_alloc_array(j->run.n_ranks + 1, sizeof(*doing));
+	v = hang_judge(&t->core->state, j, &l, since, t->now, FRESH_BEATS * config->beat_us, doing);
+	core_doing(t->core, j, doing, t->now + (CONFIRMED_BEATS + FRESH_BEATS) * config->beat_us);
 	if (v.stage == HANG_NONE) {
 		if (j->hang.stage < 0)
 			return false;

@@ -1,15 +1,11 @@
 /* See hang_judge.h. */
 #include "daemon/core/rules/hang_judge.h"
 
+#include "daemon/core/rules/rank_doing.h"
 #include "daemon/core/rules/rank_words.h"
 #include "daemon/core/state/heard.h"
 #include "daemon/core/state/slot_health.h"
 #include "lib/base/buf.h"
-
-const char *const hang_state_names[_HANG_STATE_N] = {
-	"importing",        "compiling",  "loading",  "stepping", "saving",
-	"collective-stuck", "host-stuck", "gpu-hung", "unseen",
-};
 
 #define UNUSED_US (60 * 1000000LL)
 
@@ -70,18 +66,6 @@ static int64_t stalled(const struct hang_limits *l, const struct seen *k, int64_
 	return stands(l, k->computed, overdue) ? MO_MAX(k->spun, rests) : 0;
 }
 
-/* What it does while it moves. */
-static int state_of_moving(const struct job *j)
-{
-	switch (j->progress.phase) {
-	case PHASE_LOAD: return RANK_LOADING;
-	case PHASE_SAVE: return RANK_SAVING;
-	case PHASE_TRAIN:
-	case PHASE_EVAL: return j->progress.iteration == MO_NONE ? RANK_COMPILING : RANK_STEPPING;
-	default: return j->progress.iteration == MO_NONE ? RANK_IMPORTING : RANK_STEPPING;
-	}
-}
-
 static bool gpu_hangs(const struct state *s, const struct rank *k)
 {
 	const struct node *n = node_find(s, k->node);
@@ -96,11 +80,11 @@ static int state_of(const struct state *s, const struct job *j, size_t rank, con
 	int64_t moved = MO_MIN(k->written, k->network);
 
 	if (!k->fresh)
-		return RANK_UNSEEN;
+		return RANK_UNKNOWN;
 	if (k->process == PROCESS_STOPPED)
 		return RANK_HOST_STUCK;
 	if (moved < l->suspect || (busy && k->processors < l->suspect))
-		return state_of_moving(j);
+		return rank_engine_doing(s, j, rank);
 	if (gpu_hangs(s, &j->run.ranks[rank]))
 		return RANK_GPU_HUNG;
 	if (k->process == PROCESS_WAITS)
@@ -110,7 +94,7 @@ static int state_of(const struct state *s, const struct job *j, size_t rank, con
 	if ((known(k->processors) && k->processors >= l->suspect) ||
 	    (known(k->computed) && k->computed >= l->suspect))
 		return RANK_HOST_STUCK;
-	return known(k->processors) ? RANK_COLLECTIVE_STUCK : RANK_UNSEEN;
+	return known(k->processors) ? RANK_COLLECTIVE_STUCK : RANK_UNKNOWN;
 }
 
 /* Who stands out: the first that is stopped, waits, or has a broken GPU; the first of the few that
@@ -118,7 +102,7 @@ static int state_of(const struct state *s, const struct job *j, size_t rank, con
  * spins while the rest sleeps. Of many alike none does. */
 struct odd {
 	size_t n_ranks;
-	int64_t first[_HANG_STATE_N];
+	int64_t first[_RANK_DOING_N];
 	int64_t stopped, waits;
 	/* of those that tell their iterations: of many engines one rank alone does */
 	size_t n_told, n_lowest;
@@ -250,7 +234,7 @@ static void evident(const struct all *a, const struct hang_limits *l, struct han
 
 struct hang_verdict hang_judge(const struct state *s, const struct job *j,
 			       const struct hang_limits *l, int64_t since, int64_t now,
-			       int64_t fresh_us)
+			       int64_t fresh_us, int *ret_doing)
 {
 	struct hang_verdict v = { .rank = MO_NONE, .overdue_us = now - since };
 	struct odd o = { .stopped = MO_NONE, .waits = MO_NONE };
@@ -264,18 +248,20 @@ struct hang_verdict hang_judge(const struct state *s, const struct job *j,
 
 	v.quiet_us = quiet_of(s, j, l, v.overdue_us, now, fresh_us, &gpus);
 	busy = l->busy && v.quiet_us < l->spins;
-	for (int i = 0; i < _HANG_STATE_N; i++)
+	for (int i = 0; i < _RANK_DOING_N; i++)
 		o.first[i] = MO_NONE;
 	for (size_t i = 0; i < j->run.n_ranks; i++) {
 		struct seen k;
 		int state;
 
+		ret_doing[i] = -1;
 		if (j->run.ranks[i].exit)
 			continue;
 		k = look(s, j, i, now, fresh_us);
 		if (!gpus)
 			k.computed = INT64_MAX, k.spun = 0;
 		state = state_of(s, j, i, &k, l, busy);
+		ret_doing[i] = state;
 		v.states[state]++;
 		v.unseen += !k.fresh;
 		odd_add(&o, i, &k, state);
@@ -314,7 +300,7 @@ char *hang_text(const struct job *j, const struct hang_verdict *v)
 			 !who        ? ""
 			 : v->behind ? " is behind the others"
 				     : " is ",
-			 !who || v->behind ? "" : hang_state_names[v->odd]);
+			 !who || v->behind ? "" : rank_doing_names[v->odd]);
 }
 
 void hang_evidence(const struct job *j, const struct hang_limits *l, const struct hang_verdict *v,
@@ -369,9 +355,11 @@ void hang_evidence(const struct job *j, const struct hang_limits *l, const struc
 			       v->unseen);
 	else if (!v->sure)
 		mo_strs_printf(texts, n, "nothing can be read of the ranks beside what they print");
-	for (int i = 0; i < _HANG_STATE_N; i++)
+	/* before anybody was asked nothing is known of them */
+	for (int i = 0; i < _RANK_DOING_N && v->stage == HANG_CONFIRMED; i++)
 		if (v->states[i])
 			mo_buf_printf(&states, "%s%zu %s", states.len ? ", " : "", v->states[i],
-				      hang_state_names[i]);
-	mo_strs_printf(texts, n, "ranks: %s", states.len ? states.data : "none is left");
+				      rank_doing_names[i]);
+	if (states.len)
+		mo_strs_printf(texts, n, "ranks: %s", states.data);
 }

@@ -11,20 +11,6 @@
 #pragma once
 #include "daemon/core/rules/hang_limits.h"
 
-enum hang_state {
-	RANK_IMPORTING,
-	RANK_COMPILING,
-	RANK_LOADING,
-	RANK_STEPPING,
-	RANK_SAVING,
-	RANK_COLLECTIVE_STUCK, /* its GPU spins, else its processors do; nothing comes of it */
-	RANK_HOST_STUCK,       /* stopped, waits in the kernel, asleep, or leaves its GPU idle */
-	RANK_GPU_HUNG,         /* its GPU has a finding, and it does nothing */
-	RANK_UNSEEN,           /* nobody can read it */
-	_HANG_STATE_N
-};
-extern const char *const hang_state_names[_HANG_STATE_N];
-
 struct hang_verdict {
 	int stage;          /* enum hang_stage */
 	bool sure;          /* there is evidence beside the iterations, and of every rank */
@@ -37,18 +23,18 @@ struct hang_verdict {
 	bool spin, rest;    /* all GPUs spin; some do, and else neither GPU nor processors work */
 	int64_t stalled_us; /* since that is so */
 	size_t unseen;      /* ranks of which nobody tells */
-	size_t states[_HANG_STATE_N];
+	size_t states[_RANK_DOING_N];
 	int64_t rank; /* that stands out; MO_NONE: none does */
-	int odd;      /* enum hang_state of it */
+	int odd;      /* enum rank_doing of it */
 	bool plain;   /* because of what it is itself: stopped, in the kernel, with a broken GPU */
 	bool behind;  /* because its iteration is the lowest */
 	const char *missing; /* what it has not done, by flight recorders; NULL; the caller's */
 };
 /* since: last iteration or word. fresh_us: what was heard earlier than that is not known any
- * more. */
+ * more. ret_doing: enum rank_doing of each rank of the job, -1 of one that ended. */
 struct hang_verdict hang_judge(const struct state *s, const struct job *j,
 			       const struct hang_limits *l, int64_t since, int64_t now,
-			       int64_t fresh_us);
+			       int64_t fresh_us, int *ret_doing);
 /* "nothing moves for 34 s: rank 3 on n2 (pp 1) is stopped"; caller frees. */
 char *hang_text(const struct job *j, const struct hang_verdict *v);
 /* Lines that show it, appended. */

@@ -130,6 +130,7 @@ static void progress(struct turn *t, const struct job *j, const struct step *st,
 		if (p->rank < st->first_rank || p->rank >= st->first_rank + st->n_ranks ||
 		    (uint64_t)p->rank >= j->run.n_ranks)
 			continue;
+		core_phase(t->core, j, p);
 		core_own(t->core, j, p);
 		if (!core_beat(t->core, j, p->rank, p->iteration, p->step_ms, t->now))
 			continue;

@@ -88,6 +88,20 @@ void rank_progress_of(const struct state *s, const struct job *j, size_t rank,
 			       : reported->step_ms;
 }
 
+int rank_phase_of(const struct state *s, const struct job *j, size_t rank)
+{
+	const struct job_beats *b = beats_of(s, j);
+
+	return b ? b->ranks[rank].phase : PHASE_NONE;
+}
+
+int rank_judged_of(const struct state *s, const struct job *j, size_t rank, int64_t now)
+{
+	const struct job_beats *b = beats_of(s, j);
+
+	return b && now < b->doing_until ? b->ranks[rank].doing : -1;
+}
+
 const struct rank_motion *rank_motion_of(const struct state *s, const struct job *j, size_t rank,
 					 int64_t *ret_at)
 {

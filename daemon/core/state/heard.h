@@ -22,6 +22,10 @@ int64_t job_word_at(const struct state *s, const struct job *j);
 /* Of the rank at this place in job.ranks: the newest of records and beats. */
 void rank_progress_of(const struct state *s, const struct job *j, size_t rank,
 		      int64_t *ret_iteration, double *ret_step_ms);
+/* enum phase, as its own program said; PHASE_NONE: it did not. */
+int rank_phase_of(const struct state *s, const struct job *j, size_t rank);
+/* enum rank_doing, as it was judged; -1: it is not judged now. */
+int rank_judged_of(const struct state *s, const struct job *j, size_t rank, int64_t now);
 /* What its node said last that moves of it, and when; NULL: nothing. */
 const struct rank_motion *rank_motion_of(const struct state *s, const struct job *j, size_t rank,
 					 int64_t *ret_at);

@@ -176,7 +176,9 @@ static void beats_begin(struct job_beats *b, const struct job *j)
 								     .step_ms = MO_NONE_F,
 								     .motion_at = MO_NONE,
 								     .recorder_at = MO_NONE,
-								     .own_at = MO_NONE };
+								     .own_at = MO_NONE,
+								     .phase = PHASE_NONE,
+								     .doing = -1 };
 }
 
 /* Of this attempt; made when there is none. */
@@ -233,6 +235,21 @@ void core_own(struct core *c, const struct job *j, const struct rank_progress *p
 		return;
 	k->own_at = p->iteration;
 	k->own_ms[k->n_own++ % OWN_WINDOW] = own;
+}
+
+void core_phase(struct core *c, const struct job *j, const struct rank_progress *p)
+{
+	assert(p->rank >= 0 && (size_t)p->rank < j->run.n_ranks);
+	beats_get(c, j)->ranks[p->rank].phase = p->phase;
+}
+
+void core_doing(struct core *c, const struct job *j, const int *doing, int64_t until)
+{
+	struct job_beats *b = beats_get(c, j);
+
+	for (size_t i = 0; i < b->n_ranks; i++)
+		b->ranks[i].doing = doing[i];
+	b->doing_until = until;
 }
 
 void core_motion(struct core *c, const struct job *j, const struct rank_motion *m, int64_t now)
@@ -327,7 +344,7 @@ void core_live_shift(struct core *c, int64_t shift)
 	for (size_t i = 0; i < c->n_beats; i++) {
 		c->beats[i].judged_at = c->beats[i].paced_at = 0;
 		c->beats[i].odd = c->beats[i].act_odd = MO_NONE;
-		c->beats[i].acted_at = 0;
+		c->beats[i].acted_at = c->beats[i].doing_until = 0;
 		if (c->beats[i].word_at != MO_NONE)
 			c->beats[i].word_at += shift;
 		c->beats[i].recorder_at = MO_NONE;

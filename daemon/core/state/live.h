@@ -92,12 +92,15 @@ struct rank_beat {
 	struct rank_recorder *recorder; /* NULL: nothing was heard of it */
 	int64_t recorder_at;
 	struct rank_acts acts;
+	int phase; /* enum phase, as its own program said; PHASE_NONE: it did not */
+	int doing; /* enum rank_doing, as it was judged last (hang.c) */
 };
 struct job_beats {
 	int64_t job, attempt, advanced_at;
 	int64_t word_at;     /* last word of its engine that is no iteration; MO_NONE none */
 	int64_t judged_at;   /* whether it hangs (hang.c); 0 never */
 	int64_t recorder_at; /* the last of ranks[].recorder; MO_NONE none */
+	int64_t doing_until; /* ranks[].doing is of use; 0: it was not judged */
 	/* which rank makes it slow (straggler.c): when that was judged, 0 never; who stood out, by
 	 * which sign, since when and since which of its steps */
 	int64_t paced_at, odd, odd_at, odd_n;
@@ -216,6 +219,10 @@ void core_recorder(struct core *c, const struct job *j, const struct rank_record
  * as fast as it was. */
 void core_activity(struct core *c, const struct job *j, const struct rank_activity *a, bool usual,
 		   int64_t now);
+/* What a rank of the job's present attempt does, as its program says. */
+void core_phase(struct core *c, const struct job *j, const struct rank_progress *p);
+/* What each rank of it does, as it was judged: of use until then. */
+void core_doing(struct core *c, const struct job *j, const int *doing, int64_t until);
 /* What a step took a rank of the job's present attempt by itself, as a beat reported it. */
 void core_own(struct core *c, const struct job *j, const struct rank_progress *p);
 /* Its engine said something that is no iteration. */

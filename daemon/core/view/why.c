@@ -19,6 +19,7 @@
 #include "daemon/core/view/why_loss.h"
 #include "daemon/core/view/why_next.h"
 #include "daemon/core/view/why_overdue.h"
+#include "daemon/core/view/why_ranks.h"
 #include "daemon/core/view/why_reason.h"
 #include "daemon/core/view/why_release.h"
 #include "daemon/core/view/why_view.h"
@@ -236,22 +237,6 @@ static void why_elsewhere(const struct job *j, struct why_view *w)
 	why_evidence(r, "checkpoint.dir is %s", j->spec.recipe.checkpoint.dir);
 }
 
-/* What was judged of it, and how often that was right. */
-static void why_hang(const struct job *j, struct why_view *w)
-{
-	struct why_reason *r;
-
-	if (j->hang.stage < 0)
-		return;
-	r = why_reason(w, j->hang.stage == HANG_CONFIRMED ? "hang-confirmed" : "hang-suspected",
-		       "%s", j->hang.text ? j->hang.text : "nothing moves");
-	for (size_t i = 0; i < j->hang.n_evidence; i++)
-		why_evidence(r, "%s", j->hang.evidence[i]);
-	if (j->hang.n_wrong > 0)
-		why_evidence(r, "%lld of its %lld verdicts of a hang were wrong so far",
-			     (long long)j->hang.n_wrong, (long long)j->hang.n_confirmed);
-}
-
 static void why_unsaved(const struct job *j, struct why_view *w)
 {
 	_cleanup_(checkpoint_unsaved_done) struct unsaved u;
@@ -335,10 +320,7 @@ void job_why(const struct state *s, const struct job *j, int64_t now, struct why
 	case JOB_RUNNING:
 		why_silent(s, j, now, ret);
 		suspect = why_slots(s, j, ret);
-		if (j->progress.iteration != MO_NONE)
-			why_reason(ret, "progress", "iteration %lld, %lld ms ago",
-				   (long long)j->progress.iteration,
-				   (long long)((now - job_progress_at(s, j)) / 1000));
+		why_progress(s, j, now, ret);
 		overdue = why_overdue(s, j, now, ret);
 		why_loss(j, ret);
 		why_slow(s, j, now, ret);
@@ -364,7 +346,7 @@ void job_why(const struct state *s, const struct job *j, int64_t now, struct why
 	default: break;
 	}
 	why_later(j, ret);
-	why_hang(j, ret);
+	why_hang(s, j, now, ret);
 	if (!job_state_final(j->state))
 		why_space(j, ret);
 	why_elsewhere(j, ret);

@@ -212,7 +212,7 @@ static void test_documented(void **state)
 		   "tflops_per_gpu mfu mem_gb skipped nan phase attempt");
 	check_keys(&rank_view_desc,
 		   "rank node local_rank pid state cpus numa_node gpu nic bind_verified bind_note "
-		   "iteration step_ms coords exit gpu_note");
+		   "iteration step_ms coords exit gpu_note doing");
 	check_keys(&rank_coords_desc, "tp pp ep cp dp");
 	check_keys(&rank_exit_desc, "code signal cause");
 	check_keys(&checkpoint_view_desc, "iteration path state level bytes saved_at verified_at "

@@ -1,0 +1,40 @@
+/* See why_ranks.h. */
+#include "daemon/core/view/why_ranks.h"
+
+#include "daemon/core/rules/rank_doing.h"
+#include "daemon/core/state/heard.h"
+#include "daemon/core/view/why_reason.h"
+
+/* What was judged of it, and how often that was right. */
+void why_hang(const struct state *s, const struct job *j, int64_t now, struct why_view *w)
+{
+	_cleanup_(mo_freep) char *ranks = NULL;
+	struct why_reason *r;
+
+	if (j->hang.stage < 0)
+		return;
+	r = why_reason(w, j->hang.stage == HANG_CONFIRMED ? "hang-confirmed" : "hang-suspected",
+		       "%s", j->hang.text ? j->hang.text : "nothing moves");
+	for (size_t i = 0; i < j->hang.n_evidence; i++)
+		why_evidence(r, "%s", j->hang.evidence[i]);
+	if (j->hang.stage == HANG_SUSPECTED && (ranks = ranks_doing_text(s, j, now)))
+		why_evidence(r, "ranks: %s", ranks);
+	if (j->hang.n_wrong > 0)
+		why_evidence(r, "%lld of its %lld verdicts of a hang were wrong so far",
+			     (long long)j->hang.n_wrong, (long long)j->hang.n_confirmed);
+}
+
+/* How far it is, and which ranks do something else than to iterate. */
+void why_progress(const struct state *s, const struct job *j, int64_t now, struct why_view *w)
+{
+	_cleanup_(mo_freep) char *ranks = j->hang.stage < 0 ? ranks_doing_text(s, j, now) : NULL;
+	struct why_reason *r;
+
+	if (j->progress.iteration == MO_NONE)
+		return;
+	r = why_reason(w, "progress", "iteration %lld, %lld ms ago",
+		       (long long)j->progress.iteration,
+		       (long long)((now - job_progress_at(s, j)) / 1000));
+	if (ranks)
+		why_evidence(r, "ranks: %s", ranks);
+}
