@@ -3,6 +3,7 @@
  * from its store after each of its turns and reaches the shadow core record by record: that core is
  * the restarted controller, and must be equal to it. */
 #include "tests/sim/moed.h"
+#include "tests/sim/check.h"
 
 #include <stdlib.h>
 #include <string.h>

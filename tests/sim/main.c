@@ -1,6 +1,6 @@
 /* build/sim: runs seeds, prints how often each fault and each transition happened. Exit 1 at a
  * violation, or (with --seeds) when one of them never happened. */
-#include "tests/sim/sim.h"
+#include "tests/sim/check.h"
 
 #include <stdlib.h>
 #include <string.h>

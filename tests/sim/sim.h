@@ -1,7 +1,7 @@
 /* The simulator: production's controller (daemon, its store on a disk that forgets) and the cores
  * of production's agents (agent/core) in virtual time, on 64 nodes with a network, disks, processes
  * and people that fail. It knows the truth (which process lives, which checkpoint is whole) that
- * they can only infer, and holds them to the invariants of check.c after every step. One seed = one
+ * they can only infer, and holds them to the invariants of check.h after every step. One seed = one
  * run, the same every time. Files: main (options, summary), states (docs/states.md), world (clock,
  * queue, chance, counts), control (who waits for the controller, its crashes, what it stored), moed
  * and seams (what is about it), wall (its clocks), past (backups), node (agent's shell and disk),
@@ -558,17 +558,3 @@ void past_check_reported(struct sim *s);
 void past_check_end(struct sim *s);
 void past_resolve(struct sim *s, double chance);
 void past_free(struct sim *s);
-
-/* check.c */
-void check_records(struct sim *s, const struct core_out *out);
-void check_promises(struct sim *s);
-void check_equal(struct sim *s);
-/* before the record is applied to the shadow */
-void check_health(struct sim *s, const struct record *r);
-void check_samples(struct sim *s, const struct job *j);
-void check_history(struct sim *s, const struct record *r); /* history.c */
-void check_fork(struct sim *s, const struct proc *p);
-void check_time(struct sim *s);
-void check_end(struct sim *s);
-/* for a person, and says so: nothing that it may resume is whole */
-bool check_waits(struct sim *s, const struct job *j);

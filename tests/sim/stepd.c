@@ -2,7 +2,7 @@
  * (PDEATHSIG); their children live on until the tree is killed or swept. */
 #include "lib/model/launch.h"
 #include "lib/model/recipe.h"
-#include "tests/sim/sim.h"
+#include "tests/sim/check.h"
 
 #include <signal.h>
 #include <stdlib.h>
