@@ -134,9 +134,9 @@ static void clean(struct sim *s)
 	while (sim_pop(s, &e))
 		drop(&e);
 	free(s->heap);
-	control_free(s);
 	for (int n = 0; n < NODES; n++)
 		node_free(s, n);
+	control_free(s); /* with the disk of all */
 	for (size_t i = 0; i < s->n_steps; i++)
 		step_free_all(s, s->steps[i]);
 	free(s->steps);

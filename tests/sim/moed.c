@@ -19,7 +19,8 @@
 #include "lib/wire/encode.h"
 #include "tests/unit/seams/world.h"
 
-#define DIR "/var/lib/moe"
+#define HOST "/var"
+#define DIR HOST "/lib/moe"
 
 static struct sim *sim;
 static struct manager manager;
@@ -229,7 +230,7 @@ void moed_close(struct sim *s, bool power)
 	is_open = false;
 	seam_alive();
 	if (power)
-		seam_power_loss(1 + sim_random(s) % 1000000);
+		seam_power_loss_of(HOST, 1 + sim_random(s) % 1000000);
 }
 
 bool moed_flip(struct sim *s)

@@ -1,6 +1,6 @@
 /* moe-agent's shell in virtual time: its link, its disk (spool entries, fence), and the node around
  * it, which may lose power. The agent may die between any two effects. */
-#include "tests/sim/sim.h"
+#include "tests/sim/shell.h"
 #include "agent/core/agent/motion.h"
 
 #include <stdlib.h>
@@ -229,46 +229,6 @@ static void sync_message(struct sim *s, int node, bool urgent)
 	send_message(s, node, m);
 }
 
-static void raise_fence(struct simnode *n, int64_t job, int64_t attempt)
-{
-	struct fence_line *line = NULL;
-
-	if (job <= 0)
-		return;
-	for (size_t i = 0; i < n->n_fence; i++)
-		if (n->fence[i].job == job)
-			line = &n->fence[i];
-	if (!line)
-		line = MO_GROW(n->fence, n->n_fence);
-	line->job = job;
-	line->attempt = MO_MAX(line->attempt, attempt);
-}
-
-/* What could not be saved is in the agent's memory, and saved with the next one. */
-static void save_fence(struct sim *s, int node, const struct agent_effect *x)
-{
-	struct simnode *n = &s->nodes[node];
-	struct agent_event e = {
-		.type = AE_FENCE_DONE, .job = x->job, .attempt = x->attempt, .ok = true
-	};
-	const struct simstep *st = x->job > 0 ? step_of(s, node, x->job, x->attempt) : NULL;
-
-	if (st && !st->core && !n->unsaved.job && sim_fault(s, F_FENCE_FAILS, 0.01)) {
-		sim_harm(s, x->job, x->attempt);
-		n->unsaved = (struct fence_line){ .job = x->job, .attempt = x->attempt };
-		e.ok = false;
-		e.text = "no space left on device";
-		agent_later(s, node, MS, &e);
-		return;
-	}
-	n->epoch = MO_MAX(n->epoch, x->epoch);
-	raise_fence(n, x->job, x->attempt);
-	raise_fence(n, n->unsaved.job, n->unsaved.attempt);
-	n->unsaved.job = 0;
-	if (x->job > 0)
-		agent_later(s, node, sim_between(s, 100, 2 * MS), &e);
-}
-
 static void spool(struct sim *s, int node, const struct agent_effect *x)
 {
 	struct agent_event e = {
@@ -451,7 +411,7 @@ static void run_effect(struct sim *s, int node, const struct agent_effect *x)
 	struct agent_event e = { .type = AE_SWEPT, .job = x->job, .attempt = x->attempt };
 
 	switch (x->type) {
-	case AX_FENCE: save_fence(s, node, x); break;
+	case AX_FENCE: shell_fence(s, node, x); break;
 	case AX_SPOOL: spool(s, node, x); break;
 	case AX_RELEASE: release(s, node, x); break;
 	case AX_START:
@@ -596,22 +556,9 @@ void agent_up(struct sim *s, int node)
 	n->health.version = s->now;
 	n->looked_at = s->now + sim_between(s, 0, 3 * S);
 	n->n_orders = 0;
-	n->unsaved.job = 0;
 	n->sync_request = n->urgent_request = n->hello_request = 0;
 	sim_trace(s, "%s: agent starts", n->name);
-	if (n->epoch) {
-		struct agent_event f = { .type = AE_FENCE, .epoch = n->epoch };
-
-		agent_event(s, node, &f);
-	}
-	for (size_t i = 0; i < n->n_fence; i++) {
-		struct agent_event f = { .type = AE_FENCE,
-					 .epoch = n->epoch,
-					 .job = n->fence[i].job,
-					 .attempt = n->fence[i].attempt };
-
-		agent_event(s, node, &f);
-	}
+	shell_open(s, node);
 	for (size_t i = 0; i < s->n_steps && n->agent && n->instance == born; i++)
 		if (s->steps[i]->node == node && s->steps[i]->spooled)
 			read_spool(s, node, s->steps[i]);
@@ -627,6 +574,7 @@ void agent_kill(struct sim *s, int node, int64_t down_us)
 		return;
 	sim_trace(s, "%s: agent dies for %lld ms", n->name, (long long)(down_us / MS));
 	n->agent = agent_core_free(n->agent);
+	shell_close(n);
 	sim_at(s, s->now + down_us, K_AGENT_UP, node, 0, NULL, NULL);
 }
 
@@ -697,6 +645,7 @@ void node_off(struct sim *s, int node, int64_t off_us)
 	sim_trace(s, "%s loses power", n->name);
 	n->power = false;
 	n->agent = agent_core_free(n->agent);
+	shell_power_loss(s, node);
 	for (size_t i = 0; i < s->n_steps; i++) {
 		struct simstep *st = s->steps[i];
 
@@ -716,7 +665,7 @@ void node_off(struct sim *s, int node, int64_t off_us)
 void node_free(struct sim *s, int node)
 {
 	agent_core_free(s->nodes[node].agent);
-	free(s->nodes[node].fence);
+	shell_free(&s->nodes[node]);
 	free(s->nodes[node].orders);
 	mo_desc_done(&node_health_desc, &s->nodes[node].health);
 }

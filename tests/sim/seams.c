@@ -153,8 +153,11 @@ int mo_turn_new(sd_event *loop, void (*fn)(void *arg), void *arg, struct mo_turn
 
 void mo_turn_wait(struct mo_turn *t, int64_t us) {}
 
+/* Agents have none: the simulator takes what they queue. */
 void mo_turn_arm(struct mo_turn *t)
 {
+	if (!t)
+		return;
 	if (!sim->ctl.turn_due)
 		sim_at(sim, sim->now + 100, K_TURN, sim->ctl.instance, 0, NULL, NULL);
 	sim->ctl.turn_due = true;

@@ -49,6 +49,8 @@ enum fault {
 	F_CRASH_BETWEEN_REPLIES,
 	F_CRASH_STARTING,
 	F_AGENT_BETWEEN_EFFECTS,
+	F_AGENT_WITHIN,
+	F_AGENT_WITH_POWER,
 	F_STEPD_BETWEEN_EFFECTS,
 	F_LOSE_REQUEST,
 	F_LOSE_REPLY,
@@ -156,6 +158,8 @@ extern const char *const fault_names[_FAULT_N];
 struct sim;
 struct backup;
 struct simstep;
+struct shell;
+struct promised;
 /* A rank's process (with its children, which outlive it until the tree is killed). */
 struct proc {
 	struct simstep *step;
@@ -192,9 +196,6 @@ struct simstep {
 	int64_t outside_at;     /* its machine stops it since, 0 not */
 	int64_t freed_at; /* its GPUs are given back by the job before; 0: that was not asked */
 };
-struct fence_line {
-	int64_t job, attempt;
-};
 struct order {
 	int64_t job, attempt, done_at;
 };
@@ -204,10 +205,11 @@ struct simnode {
 	int64_t boot, instance; /* counters */
 	struct agent_core *agent;
 	int64_t tick_at;
-	int64_t epoch;
-	struct fence_line *fence;
-	size_t n_fence;              /* STATE/fence.json */
-	struct fence_line unsaved;   /* in the agent's memory only; job 0: none */
+	struct shell *shell; /* shell.h */
+	/* what its fence has promised: an epoch, and attempts of this boot */
+	int64_t obeyed;
+	struct promised *promised;
+	size_t n_promised;
 	int64_t cut_until;           /* no message passes */
 	int64_t bad_since, ok_since; /* when the controller could (not) reach it */
 	/* last time something went wrong between it and the controller */

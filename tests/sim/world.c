@@ -12,7 +12,7 @@ const char *const fault_names[_FAULT_N] = {
 	"controller killed", "controller paused", "controller dies with its machine",
 	"controller dies before the store", "controller dies between store and reply",
 	"controller dies between replies", "controller dies while it starts",
-	"agent dies between effects",
+	"agent dies between effects", "agent dies within what it writes", "and its node with it",
 	"stepd dies between effects", "request lost", "reply lost", "message delayed",
 	"message duplicated", "an old reply comes again", "port busy",
 	"file of a variable cannot be read", "file of a variable hangs", "exec fails", "bind fails",

@@ -273,12 +273,25 @@ static void undo(const char *dir)
 	}
 }
 
-static void lose_names(void)
+static bool is_of(const char *name, const char *host)
 {
-	while (n_changes > 0) {
-		const char *slash = strrchr(changes[0].name, '/');
+	return strcmp(name, host) == 0 || below(name, host);
+}
+
+/* NULL: none is left */
+static const char *changed_name(const char *host)
+{
+	for (size_t i = 0; i < n_changes; i++)
+		if (is_of(changes[i].name, host))
+			return changes[i].name;
+	return NULL;
+}
+
+static void lose_names(const char *host)
+{
+	for (const char *name; (name = changed_name(host));) {
 		_cleanup_(mo_freep) char *dir =
-			mo_strndup(changes[0].name, (size_t)(slash - changes[0].name));
+			mo_strndup(name, (size_t)(strrchr(name, '/') - name));
 
 		undo(dir);
 		drop_changes(dir);
@@ -302,12 +315,13 @@ static void lose_bytes(struct file *f)
 	f->synced_ns = f->changed_ns = draw(2) ? f->changed_ns : f->synced_ns;
 }
 
-void file_power_loss(uint64_t seed)
+void file_power_loss(const char *host, uint64_t seed)
 {
 	chance = seed * 0x9e3779b97f4a7c15u;
-	lose_names();
+	lose_names(host);
 	for (size_t i = 0; i < n_files; i++)
-		lose_bytes(files[i]);
+		if (files[i]->name && is_of(files[i]->name, host))
+			lose_bytes(files[i]);
 	forget();
 }
 
