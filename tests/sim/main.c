@@ -53,7 +53,7 @@ static void one(struct sim *s, const struct queued *e)
 {
 	switch (e->kind) {
 	case K_MESSAGE: control_message(s, e->p); break;
-	case K_ANSWER: node_answer(s, e->p); break;
+	case K_ANSWER: network_answer(s, e->p); break;
 	case K_TURN: control_turn(s, e); break;
 	case K_TIMER: control_timer(s, e); break;
 	case K_CONTROLLER_UP: control_start(s); break;

@@ -15,8 +15,6 @@
 #include "daemon/journal.h"
 #include "daemon/journal_replay.h"
 #include "daemon/turn.h"
-#include "lib/model/orders.h"
-#include "lib/wire/encode.h"
 #include "tests/unit/seams/world.h"
 
 #define HOST "/var"
@@ -78,19 +76,12 @@ static void from_agent(struct message *m)
 	static const enum agent_word words[] = {
 		[M_HELLO] = AGENT_HELLO, [M_SYNC] = AGENT_SYNC, [M_URGENT] = AGENT_URGENT
 	};
-	struct agent_message msg = {
-		.request = m->request, .token_id = token, .user = "agent", .address = ""
-	};
-	_cleanup_(mo_buf_done) struct mo_buf body = { 0 };
-
-	if (m->sync)
-		answers_to_wire(m->sync, true, true);
-	if (m->kind == M_HELLO)
-		wire_encode(&agent_hello_desc, m->hello, &body);
-	else
-		wire_encode(&agent_sync_desc, m->sync, &body);
-	msg.body = body.data;
-	msg.n = body.len;
+	struct agent_message msg = { .request = m->request,
+				     .token_id = token,
+				     .user = "agent",
+				     .address = "",
+				     .body = m->text,
+				     .n = m->n };
 	agent_message(&manager, words[m->kind], &msg);
 }
 

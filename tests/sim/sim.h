@@ -1,13 +1,14 @@
-/* The simulator: production's controller (daemon, its store on a disk that forgets) and the cores
- * of production's agents (agent/core) in virtual time, on 64 nodes with a network, disks, processes
- * and people that fail. It knows the truth (which process lives, which checkpoint is whole) that
+/* The simulator: production's controller (daemon, its store on a disk that forgets) and of
+ * production's agents cores, fence and link in virtual time, on 64 nodes with a network, disks,
+ * processes and people that fail. It knows the truth (which process lives, which checkpoint is whole) that
  * they can only infer, and holds them to the invariants of check.h after every step. One seed = one
  * run, the same every time. Files: main (options, summary), states (docs/states.md), world (clock,
  * queue, chance, counts), control (who waits for the controller, its crashes, what it stored), moed
- * and seams (what is about it), wall (its clocks), past (backups), node (agent's shell and disk),
- * stepd (supervisor's shell and its processes), outside (their machine), train (what the ranks do),
- * engine (beside their steps), user and request (people), fault (what breaks), check (invariants),
- * history (what leaves by its age). */
+ * and seams (what is about it), wall (its clocks), past (backups), node (an agent and what it is
+ * on), shell (what of it is production's), network (messages), health (what it finds of its node),
+ * spool (its steps on disk), stepd (supervisor's shell and its processes), outside (their machine),
+ * train (what the ranks do), engine (beside their steps), user and request (people), fault (what
+ * breaks), check* (invariants), history (what leaves by its age). */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -214,8 +215,6 @@ struct simnode {
 	int64_t bad_since, ok_since; /* when the controller could (not) reach it */
 	/* last time something went wrong between it and the controller */
 	int64_t trouble_at;
-	/* outstanding connection, 0 none */
-	int64_t sync_request, urgent_request, hello_request;
 	struct proc *gpus[GPUS]; /* who uses the slot in truth */
 	/* until then the slot takes slow_pct of the time of a healthy one for a step */
 	int64_t slow_until[GPUS], slow_pct[GPUS];
@@ -318,18 +317,19 @@ enum message_kind { M_HELLO, M_SYNC, M_URGENT, M_USER };
 struct message {
 	int kind;
 	int node;
-	int64_t request, instance, boot;
-	struct agent_hello *hello;
-	struct agent_sync *sync;
+	int64_t request, instance;
+	char *text; /* of an agent */
+	size_t n;
 	struct op *op;
 };
 struct answer {
 	int kind;
 	int node;
 	int64_t request, instance;
-	bool failed, old;
-	struct agent_welcome *welcome;
-	struct sync_reply *reply;
+	bool old;
+	int status; /* 0: nobody answered */
+	char *text;
+	size_t n;
 };
 
 enum event_kind {
@@ -458,12 +458,19 @@ void agent_event(struct sim *s, int node, struct agent_event *e);
 void agent_later(struct sim *s, int node, int64_t delay, const struct agent_event *e);
 void agent_event_free(struct agent_event *e);
 void agent_tick(struct sim *s, int node);
-void node_answer(struct sim *s, struct answer *a); /* arrived; takes it */
+bool node_runs_images(const struct sim *s, int node);
 void node_free(struct sim *s, int node);
-void node_finding(struct sim *s, int node, const char *check, int action); /* CRIT from now on */
-void node_well(struct sim *s, int node); /* nothing is found any more */
 struct simstep *step_of(const struct sim *s, int node, int64_t job, int64_t attempt);
 int sim_node(const struct sim *s, const char *name);
+
+/* health.c */
+void node_finding(struct sim *s, int node, const char *check, int action); /* CRIT from now on */
+void node_well(struct sim *s, int node); /* nothing is found any more */
+/* Orders to check: new ones are begun, those that are said no more are forgotten. */
+void health_reply(struct sim *s, struct simnode *n, const struct sync_reply *r);
+
+/* network.c */
+void network_answer(struct sim *s, struct answer *a); /* arrived; takes it */
 
 /* stepd.c */
 void stepd_start(struct sim *s, struct simstep *st);
