@@ -105,6 +105,20 @@ MUTANTS = [
         [SIM_SOON],
     ),
     (
+        "what a supervisor died within stays in its journal",
+        "journal_append",
+        "fd < 0 || mo_truncate(fd, end) < 0",
+        "fd < 0 || (end = j->offset) < 0",
+        [SIM],
+    ),
+    (
+        "segments go that the controller lacks",
+        "journal_trim",
+        "j->segments[n + 1] <= through + 1",
+        "j->segments[n + 1] <= through + 100",
+        [SIM],
+    ),
+    (
         "a number that begins with 0 is read without the tree",
         "integer",
         "(*begin == '0' && (negative || r->at - begin > 1))",

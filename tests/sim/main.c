@@ -10,6 +10,7 @@
 
 #include "lib/base/parse.h"
 #include "tests/hangs/recorded.h"
+#include "tests/sim/spool.h"
 
 #define FAULT_TIME (150 * S)
 #define QUIET_TIME (1800 * S)
@@ -28,6 +29,10 @@ static void one_of_step(struct sim *s, const struct queued *e, struct simstep *s
 			stepd_event(s, st, e->q);
 		mo_desc_done(&note_desc, &((struct stepd_event *)e->q)->note);
 		free(e->q);
+		break;
+	case K_WRITTEN:
+		if (e->a == s->nodes[st->node].instance)
+			spool_read(s, st);
 		break;
 	case K_FORK:
 		if (e->a == st->instance)

@@ -163,7 +163,7 @@ static void run_effect(struct sim *s, int node, const struct agent_effect *x)
 	case AX_MOTION: look(s, node, x); break;
 	case AX_FORGET:
 		if (st)
-			st->spooled = false;
+			spool_forget(s, st);
 		break;
 	case AX_HELLO: shell_hello(s, node); break;
 	case AX_SYNC: shell_sync(s, node); break;
@@ -178,6 +178,10 @@ void agent_event(struct sim *s, int node, struct agent_event *e)
 	struct agent_out out = { 0 };
 	int64_t instance = n->instance;
 
+	if (!n->agent)
+		return;
+	if (e->type == AE_STEPD_LOST && step_of(s, node, e->job, e->attempt))
+		spool_read(s, step_of(s, node, e->job, e->attempt)); /* to its end */
 	if (!n->agent)
 		return;
 	agent_core_decide(n->agent, e, s->now, &out);
@@ -317,7 +321,8 @@ void node_off(struct sim *s, int node, int64_t off_us)
 			continue;
 		if (sim_fault(s, F_OLD_SPOOL, 0.3))
 			runtime_on_disk = true;
-		st->spooled = runtime_on_disk;
+		if (!runtime_on_disk)
+			spool_forget(s, st);
 	}
 	if (off_us != INT64_MAX)
 		sim_at(s, s->now + off_us, K_BOOT, node, 0, NULL, NULL);

@@ -236,6 +236,7 @@ void shell_close(struct simnode *n)
 
 	if (!sh)
 		return;
+	spool_close(sh->sim, sh->node);
 	while (sh->taken < sh->m.n_queue)
 		queue_event_done(&sh->m.queue[sh->taken++]);
 	queue_events_done(&sh->m);

@@ -1,14 +1,15 @@
 /* The simulator: production's controller (daemon, its store on a disk that forgets) and of
- * production's agents cores, fence and link in virtual time, on 64 nodes with a network, disks,
- * processes and people that fail. It knows the truth (which process lives, which checkpoint is whole) that
- * they can only infer, and holds them to the invariants of check.h after every step. One seed = one
- * run, the same every time. Files: main (options, summary), states (docs/states.md), world (clock,
- * queue, chance, counts), control (who waits for the controller, its crashes, what it stored), moed
- * and seams (what is about it), wall (its clocks), past (backups), node (an agent and what it is
- * on), shell (what of it is production's), network (messages), health (what it finds of its node),
- * spool (its steps on disk), stepd (supervisor's shell and its processes), outside (their machine),
- * train (what the ranks do), engine (beside their steps), user and request (people), fault (what
- * breaks), check* (invariants), history (what leaves by its age). */
+ * production's agents cores, fence, link and journals in virtual time, on 64 nodes with a network,
+ * disks, processes and people that fail. It knows the truth (which process lives, which checkpoint
+ * is whole) that they can only infer, and holds them to the invariants of check.h after every step.
+ * One seed = one run, the same every time. Files: main (options, summary), states (docs/states.md),
+ * world (clock, queue, chance, counts), control (who waits for the controller, its crashes, what it
+ * stored), moed and seams (what is about it), wall (its clocks), past (backups), node (an agent and
+ * what it is on), shell (what of it is production's), network (messages), health (what it finds of
+ * its node), spool (its steps on disk), notes and writer (their journals, as stepd writes them),
+ * stepd (supervisor's shell and its processes), outside (their machine), train (what the ranks do),
+ * engine (beside their steps), user and request (people), fault (what breaks), the check files
+ * (invariants), history (what leaves by its age). */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -53,6 +54,8 @@ enum fault {
 	F_AGENT_WITHIN,
 	F_AGENT_WITH_POWER,
 	F_STEPD_BETWEEN_EFFECTS,
+	F_STEPD_WITHIN,
+	F_JOURNAL_FAILS,
 	F_LOSE_REQUEST,
 	F_LOSE_REPLY,
 	F_DELAY,
@@ -180,9 +183,14 @@ struct simstep {
 	bool stepd, hung; /* the supervisor lives; it is stopped */
 	int64_t hung_at;  /* when it was last stopped or let go on, 0 never */
 	struct stepd_core *core;
-	struct note *notes;
-	size_t n_notes; /* the journal */
-	/* its segments are short: so many of its notes are deleted */
+	/* its journal: as a supervisor writes it (notes.h), as an agent reads it (spool.h) */
+	struct writer *writer;
+	struct reader *reader;
+	struct shell *queue; /* to which reading brings notes */
+	int last_kind;       /* of its notes */
+	int64_t in_segment;
+	bool done; /* the supervisor ends when all is written */
+	/* its segments are short: so many of its first notes are deleted */
 	bool bulky;
 	size_t trimmed;
 	struct proc *procs;
@@ -343,6 +351,7 @@ enum event_kind {
 	K_AGENT_EVENT,
 	K_STEP_TICK,
 	K_STEP_EVENT,
+	K_WRITTEN,
 	K_FORK,
 	K_STUCK,
 	K_STUCK_END,

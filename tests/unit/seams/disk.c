@@ -15,7 +15,7 @@
 
 #define FIRST_FD 100
 
-static struct seam_fd fds[1024];
+static struct seam_fd fds[4096];
 static size_t n_syncs, n_temps, n_changes;
 static const char *lying; /* what is named so is never synced */
 static struct seam_life first, *life = &first;
@@ -107,7 +107,7 @@ static bool each_below(const char *dir, void (*fn)(void *arg, struct file *f), v
 {
 	struct below b = { .dir = dir, .fn = fn, .arg = arg };
 
-	file_each(one_below, &b);
+	file_each_below(dir, one_below, &b);
 	return b.any;
 }
 

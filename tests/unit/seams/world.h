@@ -37,8 +37,8 @@ void seam_fail_after(size_t n, int error);
 void seam_crash_after(size_t n); /* with the n-th change the process is dead */
 bool seam_dead(void);
 void seam_alive(void); /* another process */
-/* What may end a process, where there are several: seam_fail_after() and its like are of the one that
- * was named last, which does what follows; NULL: the first. */
+/* What may end a process, where there are several: seam_fail_after() and its like are of the one
+ * that was named last, which does what follows; NULL: the first. */
 struct seam_life {
 	bool armed, crash, dead;
 	size_t left;
