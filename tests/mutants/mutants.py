@@ -21,6 +21,8 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TREE = os.path.join(ROOT, "build/mutants/tree")
 ROOMS = ("agent", "cli", "daemon", "lib")
+
+
 # a killer: what make builds for it, and the command
 # a mutant may turn in circles
 def sim(seeds):
@@ -76,13 +78,7 @@ MUTANTS = [
         "r == 0 && sync && made < 0",
         [unit("seams/store", "test_loss"), SIM_SOON],
     ),
-    (
-        "the fence is not synced",
-        "write_described",
-        "0600, true)",
-        "0600, false)",
-        [SIM_SOON],
-    ),
+    ("the fence is not synced", "write_described", "0600, true)", "0600, false)", [SIM_SOON]),
     (
         "the bytes of a small file are not synced",
         "write_tmp",
@@ -103,20 +99,6 @@ MUTANTS = [
         "append(f, job, attempt) == 0",
         "(append ? 0 : 1) == 0",
         [SIM_SOON],
-    ),
-    (
-        "what a supervisor died within stays in its journal",
-        "journal_append",
-        "fd < 0 || mo_truncate(fd, end) < 0",
-        "fd < 0 || (end = j->offset) < 0",
-        [SIM],
-    ),
-    (
-        "segments go that the controller lacks",
-        "journal_trim",
-        "j->segments[n + 1] <= through + 1",
-        "j->segments[n + 1] <= through + 100",
-        [SIM],
     ),
     (
         "a number that begins with 0 is read without the tree",
