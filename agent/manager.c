@@ -215,7 +215,7 @@ static void drain(struct manager *m)
 		agent_out_done(&out);
 		queue_event_done(&e);
 	}
-	queue_clear(m);
+	queue_events_done(m);
 	for (size_t i = 0; replied && i < m->n_steps; i++)
 		journal_trim(&m->steps[i]->journal,
 			     agent_core_through(m->core, m->steps[i]->job, m->steps[i]->attempt));
@@ -327,7 +327,7 @@ struct manager *manager_free(struct manager *m)
 	fence_free(m->fence);
 	for (size_t i = 0; i < m->n_queue; i++)
 		queue_event_done(&m->queue[i]);
-	queue_clear(m);
+	queue_events_done(m);
 	mo_timer_free(m->deadline);
 	ending_done(m);
 	mo_turn_free(m->turn);

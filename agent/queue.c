@@ -26,7 +26,7 @@ void queue_event(struct manager *m, struct agent_event *e)
 	mo_turn_arm(m->turn);
 }
 
-void queue_clear(struct manager *m)
+void queue_events_done(struct manager *m)
 {
 	free(m->queue); /* MO_GROW's storage rule: a counter set back needs fresh storage */
 	m->queue = NULL;

@@ -5,4 +5,4 @@
 /* What e points to is taken over (heap objects made by mo_desc_dup, text by mo_strdup). */
 void queue_event(struct manager *m, struct agent_event *e);
 void queue_event_done(struct agent_event *e);
-void queue_clear(struct manager *m); /* all of them were dealt with */
+void queue_events_done(struct manager *m); /* all of them were dealt with */

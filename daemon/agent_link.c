@@ -322,7 +322,7 @@ static bool taken_in(struct manager *m, const struct agent_message *msg, char *w
 	return !why;
 }
 
-void link_hello(struct manager *m, const struct agent_message *msg)
+void link_on_hello(struct manager *m, const struct agent_message *msg)
 {
 	struct agent_hello *hello = decode(m, msg, &agent_hello_desc);
 
@@ -353,7 +353,7 @@ static void tell_unfit(struct links *l, const char *node, const char *place)
 	       "agent %s: %s: it counts as unknown (texts are cut), the rest is kept", node, place);
 }
 
-void link_sync(struct manager *m, const struct agent_message *msg, int type)
+void link_on_sync(struct manager *m, const struct agent_message *msg, int type)
 {
 	struct agent_sync *sync = decode(m, msg, &agent_sync_desc);
 	_cleanup_(mo_freep) char *unfit = NULL;
@@ -375,7 +375,7 @@ void link_sync(struct manager *m, const struct agent_message *msg, int type)
 	input_push(m, in);
 }
 
-bool link_answer(struct manager *m, const struct agent_message *msg)
+bool link_on_answer(struct manager *m, const struct agent_message *msg)
 {
 	struct query_answer *answer = decode(m, msg, &query_answer_desc);
 	bool asked = false, expired;

@@ -22,10 +22,10 @@ void link_welcome(struct manager *m, int64_t request, const char *node,
 void link_ack(struct manager *m, int64_t request, const char *node);
 /* Messages as they come in (agent_message.h): an input is queued, or the sender refused. type:
  * IN_SYNC, IN_URGENT. */
-void link_hello(struct manager *m, const struct agent_message *msg);
-void link_sync(struct manager *m, const struct agent_message *msg, int type);
+void link_on_hello(struct manager *m, const struct agent_message *msg);
+void link_on_sync(struct manager *m, const struct agent_message *msg, int type);
 /* An answer to a question; whether somebody had asked it. */
-bool link_answer(struct manager *m, const struct agent_message *msg);
+bool link_on_answer(struct manager *m, const struct agent_message *msg);
 /* Asks the node: the command goes out with its held sync, or with the next one. fn gets the
  * answer, or NULL with why when none came in time. Returns the question's id. */
 int64_t link_query(struct manager *m, const char *node, int64_t job, int64_t attempt, int64_t rank,

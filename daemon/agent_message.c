@@ -8,12 +8,12 @@
 static bool take(struct manager *m, enum agent_word word, const struct agent_message *msg)
 {
 	switch (word) {
-	case AGENT_HELLO: link_hello(m, msg); break;
-	case AGENT_SYNC: link_sync(m, msg, IN_SYNC); break;
-	case AGENT_URGENT: link_sync(m, msg, IN_URGENT); break;
+	case AGENT_HELLO: link_on_hello(m, msg); break;
+	case AGENT_SYNC: link_on_sync(m, msg, IN_SYNC); break;
+	case AGENT_URGENT: link_on_sync(m, msg, IN_URGENT); break;
 	case AGENT_TRADE: agent_token_trade(m, msg); break;
 	/* What was asked for is paid by who reads: he has a limit of his own. */
-	case AGENT_ANSWER: return !link_answer(m, msg);
+	case AGENT_ANSWER: return !link_on_answer(m, msg);
 	}
 	return true;
 }

@@ -3,7 +3,8 @@
 # (its controller is production's; the seams are its own, the disk that of tests/unit/seams)
 SIM_SRC := $(wildcard tests/sim/*.c) tests/unit/asserting.c tests/hangs/recorded.c \
 	$(addprefix tests/unit/seams/,disk.c files.c vfs.c streams.c people.c) \
-	$(filter-out daemon/main.c daemon/agent_answer.c daemon/child.c,$(SRC_moed))
+	$(filter-out daemon/main.c daemon/agent_answer.c daemon/child.c,$(SRC_moed)) \
+	$(addprefix agent/,fence.c journal.c link.c queue.c token.c stepd/journal.c)
 SIM_ROOMS := recipe dcore acore plan wire model base
 $(BUILD)/sim: $(call obj,$(SIM_SRC)) $(call lib,$(ROOMS_moed))
 	$(CC) $(LDFLAGS_ALL) -o $@ $(call obj,$(SIM_SRC)) -Wl,--start-group \

@@ -1,6 +1,6 @@
 /* What is forgotten because of its age, held to what is still needed: in some seeds an age of less
  * than a minute, so that it happens while everything breaks. */
-#include "tests/sim/sim.h"
+#include "tests/sim/check.h"
 
 #include "daemon/core/state/live.h"
 

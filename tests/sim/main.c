@@ -1,6 +1,6 @@
 /* build/sim: runs seeds, prints how often each fault and each transition happened. Exit 1 at a
  * violation, or (with --seeds) when one of them never happened. */
-#include "tests/sim/sim.h"
+#include "tests/sim/check.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +10,7 @@
 
 #include "lib/base/parse.h"
 #include "tests/hangs/recorded.h"
+#include "tests/sim/spool.h"
 
 #define FAULT_TIME (150 * S)
 #define QUIET_TIME (1800 * S)
@@ -28,6 +29,10 @@ static void one_of_step(struct sim *s, const struct queued *e, struct simstep *s
 			stepd_event(s, st, e->q);
 		mo_desc_done(&note_desc, &((struct stepd_event *)e->q)->note);
 		free(e->q);
+		break;
+	case K_WRITTEN:
+		if (e->a == s->nodes[st->node].instance)
+			spool_read(s, st);
 		break;
 	case K_FORK:
 		if (e->a == st->instance)
@@ -53,7 +58,7 @@ static void one(struct sim *s, const struct queued *e)
 {
 	switch (e->kind) {
 	case K_MESSAGE: control_message(s, e->p); break;
-	case K_ANSWER: node_answer(s, e->p); break;
+	case K_ANSWER: network_answer(s, e->p); break;
 	case K_TURN: control_turn(s, e); break;
 	case K_TIMER: control_timer(s, e); break;
 	case K_CONTROLLER_UP: control_start(s); break;
@@ -134,9 +139,9 @@ static void clean(struct sim *s)
 	while (sim_pop(s, &e))
 		drop(&e);
 	free(s->heap);
-	control_free(s);
 	for (int n = 0; n < NODES; n++)
 		node_free(s, n);
+	control_free(s); /* with the disk of all */
 	for (size_t i = 0; i < s->n_steps; i++)
 		step_free_all(s, s->steps[i]);
 	free(s->steps);

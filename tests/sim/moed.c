@@ -15,11 +15,10 @@
 #include "daemon/journal.h"
 #include "daemon/journal_replay.h"
 #include "daemon/turn.h"
-#include "lib/model/orders.h"
-#include "lib/wire/encode.h"
 #include "tests/unit/seams/world.h"
 
-#define DIR "/var/lib/moe"
+#define HOST "/var"
+#define DIR HOST "/lib/moe"
 
 static struct sim *sim;
 static struct manager manager;
@@ -77,19 +76,12 @@ static void from_agent(struct message *m)
 	static const enum agent_word words[] = {
 		[M_HELLO] = AGENT_HELLO, [M_SYNC] = AGENT_SYNC, [M_URGENT] = AGENT_URGENT
 	};
-	struct agent_message msg = {
-		.request = m->request, .token_id = token, .user = "agent", .address = ""
-	};
-	_cleanup_(mo_buf_done) struct mo_buf body = { 0 };
-
-	if (m->sync)
-		answers_to_wire(m->sync, true, true);
-	if (m->kind == M_HELLO)
-		wire_encode(&agent_hello_desc, m->hello, &body);
-	else
-		wire_encode(&agent_sync_desc, m->sync, &body);
-	msg.body = body.data;
-	msg.n = body.len;
+	struct agent_message msg = { .request = m->request,
+				     .token_id = token,
+				     .user = "agent",
+				     .address = "",
+				     .body = m->text,
+				     .n = m->n };
 	agent_message(&manager, words[m->kind], &msg);
 }
 
@@ -229,7 +221,7 @@ void moed_close(struct sim *s, bool power)
 	is_open = false;
 	seam_alive();
 	if (power)
-		seam_power_loss(1 + sim_random(s) % 1000000);
+		seam_power_loss_of(HOST, 1 + sim_random(s) % 1000000);
 }
 
 bool moed_flip(struct sim *s)

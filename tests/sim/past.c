@@ -3,6 +3,7 @@
  * backup holds as ever; what came after it is unknown to the controller, which must say so of
  * everything that lives, keep it, and kill none of it unless a person decides. */
 #include "tests/sim/moed.h"
+#include "tests/sim/check.h"
 
 #include <stdlib.h>
 

@@ -9,6 +9,7 @@
 #include "lib/base/chance.h"
 #include "lib/base/clock.h"
 #include "lib/loop/loop.h"
+#include "tests/sim/seams.h"
 
 #define BOOTED (100 * S) /* for so long, at its machine's start */
 
@@ -27,7 +28,12 @@ struct mo_turn {
 static struct sim *sim;
 static struct mo_timer timers[32];
 static struct mo_turn turn;
-static bool ended;
+static bool ended, node_runs;
+
+void seams_of_node(bool node)
+{
+	node_runs = node;
+}
 
 void seams_begin(struct sim *s)
 {
@@ -50,7 +56,7 @@ int64_t moed_boot_us(const struct sim *s)
 
 int64_t mo_clock_boot_us(void)
 {
-	return moed_boot_us(sim);
+	return node_runs ? sim->now : moed_boot_us(sim);
 }
 
 int64_t mo_clock_mono_ns(void)
@@ -60,7 +66,7 @@ int64_t mo_clock_mono_ns(void)
 
 int64_t mo_clock_wall_us(void)
 {
-	return wall_now(sim);
+	return node_runs ? sim->now : wall_now(sim);
 }
 
 /* Nothing costs anything here. */
@@ -153,8 +159,11 @@ int mo_turn_new(sd_event *loop, void (*fn)(void *arg), void *arg, struct mo_turn
 
 void mo_turn_wait(struct mo_turn *t, int64_t us) {}
 
+/* Agents have none: the simulator takes what they queue. */
 void mo_turn_arm(struct mo_turn *t)
 {
+	if (!t)
+		return;
 	if (!sim->ctl.turn_due)
 		sim_at(sim, sim->now + 100, K_TURN, sim->ctl.instance, 0, NULL, NULL);
 	sim->ctl.turn_due = true;

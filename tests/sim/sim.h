@@ -1,13 +1,15 @@
-/* The simulator: production's controller (daemon, its store on a disk that forgets) and the cores
- * of production's agents (agent/core) in virtual time, on 64 nodes with a network, disks, processes
- * and people that fail. It knows the truth (which process lives, which checkpoint is whole) that
- * they can only infer, and holds them to the invariants of check.c after every step. One seed = one
- * run, the same every time. Files: main (options, summary), states (docs/states.md), world (clock,
- * queue, chance, counts), control (who waits for the controller, its crashes, what it stored), moed
- * and seams (what is about it), wall (its clocks), past (backups), node (agent's shell and disk),
+/* The simulator: production's controller (daemon, its store on a disk that forgets) and of
+ * production's agents cores, fence, link and journals in virtual time, on 64 nodes with a network,
+ * disks, processes and people that fail. It knows the truth (which process lives, which checkpoint
+ * is whole) that they can only infer, and holds them to the invariants of check.h after every step.
+ * One seed = one run, the same every time. Files: main (options, summary), states (docs/states.md),
+ * world (clock, queue, chance, counts), control (who waits for the controller, its crashes, what it
+ * stored), moed and seams (what is about it), wall (its clocks), past (backups), node (an agent and
+ * what it is on), shell (what of it is production's), network (messages), health (what it finds of
+ * its node), spool (its steps on disk), notes and writer (their journals, as stepd writes them),
  * stepd (supervisor's shell and its processes), outside (their machine), train (what the ranks do),
- * engine (beside their steps), user and request (people), fault (what breaks), check (invariants),
- * history (what leaves by its age). */
+ * engine (beside their steps), user and request (people), fault (what breaks), the check files
+ * (invariants), history (what leaves by its age). */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -49,7 +51,11 @@ enum fault {
 	F_CRASH_BETWEEN_REPLIES,
 	F_CRASH_STARTING,
 	F_AGENT_BETWEEN_EFFECTS,
+	F_AGENT_WITHIN,
+	F_AGENT_WITH_POWER,
 	F_STEPD_BETWEEN_EFFECTS,
+	F_STEPD_WITHIN,
+	F_JOURNAL_FAILS,
 	F_LOSE_REQUEST,
 	F_LOSE_REPLY,
 	F_DELAY,
@@ -156,6 +162,8 @@ extern const char *const fault_names[_FAULT_N];
 struct sim;
 struct backup;
 struct simstep;
+struct shell;
+struct promised;
 /* A rank's process (with its children, which outlive it until the tree is killed). */
 struct proc {
 	struct simstep *step;
@@ -175,9 +183,14 @@ struct simstep {
 	bool stepd, hung; /* the supervisor lives; it is stopped */
 	int64_t hung_at;  /* when it was last stopped or let go on, 0 never */
 	struct stepd_core *core;
-	struct note *notes;
-	size_t n_notes; /* the journal */
-	/* its segments are short: so many of its notes are deleted */
+	/* its journal: as a supervisor writes it (notes.h), as an agent reads it (spool.h) */
+	struct writer *writer;
+	struct reader *reader;
+	struct shell *queue; /* to which reading brings notes */
+	int last_kind;       /* of its notes */
+	int64_t in_segment;
+	bool done; /* the supervisor ends when all is written */
+	/* its segments are short: so many of its first notes are deleted */
 	bool bulky;
 	size_t trimmed;
 	struct proc *procs;
@@ -192,9 +205,6 @@ struct simstep {
 	int64_t outside_at;     /* its machine stops it since, 0 not */
 	int64_t freed_at; /* its GPUs are given back by the job before; 0: that was not asked */
 };
-struct fence_line {
-	int64_t job, attempt;
-};
 struct order {
 	int64_t job, attempt, done_at;
 };
@@ -204,16 +214,15 @@ struct simnode {
 	int64_t boot, instance; /* counters */
 	struct agent_core *agent;
 	int64_t tick_at;
-	int64_t epoch;
-	struct fence_line *fence;
-	size_t n_fence;              /* STATE/fence.json */
-	struct fence_line unsaved;   /* in the agent's memory only; job 0: none */
+	struct shell *shell; /* shell.h */
+	/* what its fence has promised: an epoch, and attempts of this boot */
+	int64_t obeyed;
+	struct promised *promised;
+	size_t n_promised;
 	int64_t cut_until;           /* no message passes */
 	int64_t bad_since, ok_since; /* when the controller could (not) reach it */
 	/* last time something went wrong between it and the controller */
 	int64_t trouble_at;
-	/* outstanding connection, 0 none */
-	int64_t sync_request, urgent_request, hello_request;
 	struct proc *gpus[GPUS]; /* who uses the slot in truth */
 	/* until then the slot takes slow_pct of the time of a healthy one for a step */
 	int64_t slow_until[GPUS], slow_pct[GPUS];
@@ -316,18 +325,19 @@ enum message_kind { M_HELLO, M_SYNC, M_URGENT, M_USER };
 struct message {
 	int kind;
 	int node;
-	int64_t request, instance, boot;
-	struct agent_hello *hello;
-	struct agent_sync *sync;
+	int64_t request, instance;
+	char *text; /* of an agent */
+	size_t n;
 	struct op *op;
 };
 struct answer {
 	int kind;
 	int node;
 	int64_t request, instance;
-	bool failed, old;
-	struct agent_welcome *welcome;
-	struct sync_reply *reply;
+	bool old;
+	int status; /* 0: nobody answered */
+	char *text;
+	size_t n;
 };
 
 enum event_kind {
@@ -341,6 +351,7 @@ enum event_kind {
 	K_AGENT_EVENT,
 	K_STEP_TICK,
 	K_STEP_EVENT,
+	K_WRITTEN,
 	K_FORK,
 	K_STUCK,
 	K_STUCK_END,
@@ -456,12 +467,19 @@ void agent_event(struct sim *s, int node, struct agent_event *e);
 void agent_later(struct sim *s, int node, int64_t delay, const struct agent_event *e);
 void agent_event_free(struct agent_event *e);
 void agent_tick(struct sim *s, int node);
-void node_answer(struct sim *s, struct answer *a); /* arrived; takes it */
+bool node_runs_images(const struct sim *s, int node);
 void node_free(struct sim *s, int node);
-void node_finding(struct sim *s, int node, const char *check, int action); /* CRIT from now on */
-void node_well(struct sim *s, int node); /* nothing is found any more */
 struct simstep *step_of(const struct sim *s, int node, int64_t job, int64_t attempt);
 int sim_node(const struct sim *s, const char *name);
+
+/* health.c */
+void node_finding(struct sim *s, int node, const char *check, int action); /* CRIT from now on */
+void node_well(struct sim *s, int node); /* nothing is found any more */
+/* Orders to check: new ones are begun, those that are said no more are forgotten. */
+void health_reply(struct sim *s, struct simnode *n, const struct sync_reply *r);
+
+/* network.c */
+void network_answer(struct sim *s, struct answer *a); /* arrived; takes it */
 
 /* stepd.c */
 void stepd_start(struct sim *s, struct simstep *st);
@@ -558,17 +576,3 @@ void past_check_reported(struct sim *s);
 void past_check_end(struct sim *s);
 void past_resolve(struct sim *s, double chance);
 void past_free(struct sim *s);
-
-/* check.c */
-void check_records(struct sim *s, const struct core_out *out);
-void check_promises(struct sim *s);
-void check_equal(struct sim *s);
-/* before the record is applied to the shadow */
-void check_health(struct sim *s, const struct record *r);
-void check_samples(struct sim *s, const struct job *j);
-void check_history(struct sim *s, const struct record *r); /* history.c */
-void check_fork(struct sim *s, const struct proc *p);
-void check_time(struct sim *s);
-void check_end(struct sim *s);
-/* for a person, and says so: nothing that it may resume is whole */
-bool check_waits(struct sim *s, const struct job *j);

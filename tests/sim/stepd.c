@@ -2,7 +2,8 @@
  * (PDEATHSIG); their children live on until the tree is killed or swept. */
 #include "lib/model/launch.h"
 #include "lib/model/recipe.h"
-#include "tests/sim/sim.h"
+#include "tests/sim/check.h"
+#include "tests/sim/notes.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -46,17 +47,17 @@ static void tell_agent(struct sim *s, struct simstep *st, int type, const struct
 
 static void write_note(struct sim *s, struct simstep *st, const struct note *from)
 {
-	struct note *n = mo_vec_add(&note_desc, (void **)&st->notes, &st->n_notes);
+	struct note *n = mo_desc_dup(&note_desc, from);
 
-	mo_desc_copy(&note_desc, n, from);
 	if (n->mono_ns == MO_NONE)
 		n->mono_ns = s->now * 1000;
 	n->time = s->now;
+	notes_add(st, n);
 	sim_trace(s, "%s: j-%lld.a%lld note %lld %s rank %lld %s", s->nodes[st->node].name,
 		  (long long)st->job, (long long)st->attempt, (long long)n->n,
 		  note_kind_names[n->kind], n->rank == MO_NONE ? -1LL : (long long)n->rank,
 		  n->cause ? n->cause : "");
-	tell_agent(s, st, AE_NOTE, n, 200);
+	mo_desc_free(&note_desc, n);
 }
 
 static bool empty(const struct simstep *st)
@@ -280,9 +281,9 @@ static void run_effect(struct sim *s, struct simstep *st, const struct stepd_eff
 	case SX_KILL_TREE: kill_all(s, st); break;
 	case SX_NOTE: write_note(s, st, &x->note); break;
 	case SX_DONE: {
-		if (st->n_notes == 0 || st->notes[st->n_notes - 1].kind != NOTE_GONE)
+		if (st->last_kind != NOTE_GONE)
 			sim_violation(s, "a supervisor is done without a last note");
-		st->stepd = false;
+		st->done = true;
 		break;
 	}
 	default: break;
@@ -296,6 +297,18 @@ static void hold_back(struct simstep *st, const struct stepd_event *e)
 	*held = *e;
 	mo_desc_init(&note_desc, &held->note);
 	mo_desc_copy(&note_desc, &held->note, &e->note);
+}
+
+static void end_turn(struct sim *s, struct simstep *st)
+{
+	if (!st->stepd)
+		return;
+	if (!notes_flush(s, st)) {
+		stepd_kill(s, st);
+	} else if (st->done && !notes_wait(st)) {
+		st->stepd = false;
+		notes_close(st);
+	}
 }
 
 void stepd_event(struct sim *s, struct simstep *st, const struct stepd_event *e)
@@ -318,6 +331,7 @@ void stepd_event(struct sim *s, struct simstep *st, const struct stepd_event *e)
 			stepd_kill(s, st);
 	}
 	stepd_out_done(&out);
+	end_turn(s, st);
 	if (e->type == SE_EXIT)
 		look_empty(s, st, 100);
 	arm(s, st);
@@ -333,6 +347,8 @@ void stepd_tick(struct sim *s, struct simstep *st)
 		stepd_event(s, st, &e);
 	else if (!st->hung)
 		arm(s, st);
+	if (st->stepd && !st->hung)
+		end_turn(s, st); /* what the disk did not take */
 }
 
 void stepd_start(struct sim *s, struct simstep *st)
@@ -342,13 +358,14 @@ void stepd_start(struct sim *s, struct simstep *st)
 	/* the lock is held: the second one exits without a word */
 	if (st->stepd)
 		return;
-	if (st->n_notes)
-		sim_violation(s,
-			      "a supervisor of j-%lld attempt %lld is started over a journal that "
-			      "was begun",
-			      (long long)st->job, (long long)st->attempt);
-	st->stepd = true;
 	st->instance++;
+	if (!notes_open(s, st)) {
+		tell_agent(s, st, AE_STEPD_LOST, NULL, sim_between(s, 5 * MS, 200 * MS));
+		return;
+	}
+	st->stepd = true;
+	st->done = false;
+	st->last_kind = -1;
 	st->core = stepd_core_free(st->core); /* of one that died before its first note */
 	st->core = stepd_core_new(&st->launch, true);
 	stepd_event_init(&e, SE_LAUNCH);
@@ -367,6 +384,7 @@ void stepd_kill(struct sim *s, struct simstep *st)
 		/* what lay in its pipes is lost */
 		sim_attempt(s, st->job, st->attempt)->lossy = true;
 	st->stepd = st->hung = false;
+	notes_close(st);
 	st->instance++;
 	for (size_t i = 0; i < st->n_procs; i++)
 		if (!st->procs[i].stuck)
@@ -451,6 +469,7 @@ void step_lost(struct sim *s, struct simstep *st)
 	if (a)
 		a->lossy = true;
 	st->stepd = st->hung = false;
+	notes_close(st);
 	st->instance++;
 	for (size_t i = 0; i < st->n_procs; i++) {
 		drop_child(s, &st->procs[i]);
@@ -463,7 +482,7 @@ void step_free_all(struct sim *s, struct simstep *st)
 	(void)s;
 	stepd_core_free(st->core);
 	mo_desc_done(&launch_desc, &st->launch);
-	mo_vec_clear(&note_desc, (void **)&st->notes, &st->n_notes);
+	notes_close(st);
 	for (size_t i = 0; i < st->n_held; i++)
 		mo_desc_done(&note_desc, &st->held[i].note);
 	free(st->held);

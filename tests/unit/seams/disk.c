@@ -15,14 +15,10 @@
 
 #define FIRST_FD 100
 
-static struct seam_fd fds[256];
+static struct seam_fd fds[4096];
 static size_t n_syncs, n_temps, n_changes;
 static const char *lying; /* what is named so is never synced */
-static struct {
-	bool armed, crash, dead;
-	size_t left;
-	int error;
-} fault;
+static struct seam_life first, *life = &first;
 
 static int fails(int e)
 {
@@ -35,21 +31,21 @@ static int fails(int e)
 static int may_change(void)
 {
 	n_changes++;
-	if (fault.dead)
+	if (life->dead)
 		return EIO;
-	if (!fault.armed)
+	if (!life->armed)
 		return 0;
-	if (fault.left > 1) {
-		fault.left--;
+	if (life->left > 1) {
+		life->left--;
 		return 0;
 	}
-	fault.dead = fault.crash;
-	return fault.error;
+	life->dead = life->crash;
+	return life->error;
 }
 
 bool seam_acts(void)
 {
-	return may_change() == 0 || !(fault.crash || fault.dead);
+	return may_change() == 0 || !(life->crash || life->dead);
 }
 
 size_t seam_changes(void)
@@ -59,26 +55,31 @@ size_t seam_changes(void)
 
 void seam_fail_after(size_t n, int error)
 {
-	fault.armed = error != 0;
-	fault.crash = false;
-	fault.left = n;
-	fault.error = error;
+	life->armed = error != 0;
+	life->crash = false;
+	life->left = n;
+	life->error = error;
 }
 
 void seam_crash_after(size_t n)
 {
 	seam_fail_after(n, EIO);
-	fault.crash = true;
+	life->crash = true;
 }
 
 bool seam_dead(void)
 {
-	return fault.dead;
+	return life->dead;
 }
 
 void seam_alive(void)
 {
-	memset(&fault, 0, sizeof(fault));
+	*life = (struct seam_life){ 0 };
+}
+
+void seam_be(struct seam_life *process)
+{
+	life = process ? process : &first;
 }
 
 /* ---- names ---- */
@@ -106,7 +107,7 @@ static bool each_below(const char *dir, void (*fn)(void *arg, struct file *f), v
 {
 	struct below b = { .dir = dir, .fn = fn, .arg = arg };
 
-	file_each(one_below, &b);
+	file_each_below(dir, one_below, &b);
 	return b.any;
 }
 
@@ -218,8 +219,13 @@ void seam_lock(const char *path, bool held)
 
 void seam_power_loss(uint64_t seed)
 {
-	file_power_loss(seed);
+	seam_power_loss_of("/", seed);
 	seam_remove("/run");
+}
+
+void seam_power_loss_of(const char *host, uint64_t seed)
+{
+	file_power_loss(host, seed);
 }
 
 struct rot {
@@ -394,14 +400,14 @@ ssize_t mo_read_at(int fd, void *ret, size_t n, int64_t at)
 ssize_t mo_write_at(int fd, const void *data, size_t n, int64_t at)
 {
 	struct mo_buf *b = &fd_of(fd)->file->data;
-	bool was_dead = fault.dead, was_armed = fault.armed && fault.left == 1;
+	bool was_dead = life->dead, was_armed = life->armed && life->left == 1;
 	int e = may_change();
 
 	if (e && (was_dead || !was_armed || n < 2))
 		return fails(e);
 	if (e) { /* the first that fails: half of it is there */
 		n /= 2;
-		fault.left = 0;
+		life->left = 0;
 	}
 	if (b->len < (size_t)at)
 		file_resize(fd_of(fd)->file, (size_t)at);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/assert.h"
 #include "lib/base/clock.h"
 #include "lib/base/desc.h"
 #include "lib/base/util.h"
@@ -14,8 +15,12 @@ struct change {
 	struct file *before;
 	int64_t number;
 };
-static struct file **files;
-static size_t n_files;
+/* By the first directory of their names, or of the last that they had: of many machines each has
+ * its own. */
+static struct list {
+	struct file **files;
+	size_t n;
+} lists[128];
 static struct change *changes;
 static size_t n_changes;
 static int64_t last_number, last_ns;
@@ -30,11 +35,22 @@ static size_t draw(size_t n)
 	return (size_t)(chance >> 11) % n;
 }
 
+static struct list *list_of(const char *name)
+{
+	size_t hash = 0;
+
+	for (const char *c = name + 1; *c && *c != '/'; c++)
+		hash = hash * 31 + (unsigned char)*c;
+	return &lists[hash % ELEMENTSOF(lists)];
+}
+
 struct file *file_find(const char *name)
 {
-	for (size_t i = 0; i < n_files; i++)
-		if (files[i]->name && strcmp(files[i]->name, name) == 0)
-			return files[i];
+	const struct list *l = list_of(name);
+
+	for (size_t i = 0; i < l->n; i++)
+		if (l->files[i]->name && strcmp(l->files[i]->name, name) == 0)
+			return l->files[i];
 	return NULL;
 }
 
@@ -76,23 +92,32 @@ static bool is_remembered(const struct file *f)
 	return f->name || f->open;
 }
 
-static void forget(void)
+static void forget(struct list *l)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < n_files; i++)
-		if (is_remembered(files[i]))
-			files[n++] = files[i];
+	for (size_t i = 0; i < l->n; i++)
+		if (is_remembered(l->files[i]))
+			l->files[n++] = l->files[i];
 		else
-			file_free(files[i]);
-	n_files = n;
+			file_free(l->files[i]);
+	l->n = n;
+}
+
+/* A directory called run, and what is below, is memory: no change of it waits for a sync. */
+static bool is_memory(const char *name)
+{
+	const char *run = strstr(name, "/run");
+
+	return run && (run[4] == '/' || run[4] == '\0');
 }
 
 static void change_name(const char *name, struct file *after, int64_t number)
 {
 	struct file *before = file_find(name);
 
-	*MO_GROW(changes, n_changes) = (struct change){ mo_strdup(name), before, number };
+	if (!is_memory(name))
+		*MO_GROW(changes, n_changes) = (struct change){ mo_strdup(name), before, number };
 	if (before)
 		mo_str_set(&before->name, NULL);
 	if (after)
@@ -120,8 +145,10 @@ struct file *file_new(const char *name, bool dir)
 {
 	struct file *f = mo_alloc(sizeof(*f));
 
-	forget();
-	*MO_GROW(files, n_files) = f;
+	struct list *l = list_of(name);
+
+	forget(l);
+	*MO_GROW(l->files, l->n) = f;
 	f->number = ++last_number;
 	f->dir = dir;
 	stamp(f);
@@ -134,6 +161,7 @@ void file_rename(struct file *f, const char *to)
 	_cleanup_(mo_freep) char *from = mo_strdup(f->name);
 	int64_t number = ++last_number;
 
+	mo_assert(list_of(from) == list_of(to));
 	change_name(from, NULL, number);
 	change_name(to, f, number);
 }
@@ -198,7 +226,7 @@ static void drop_changes(const char *dir)
 void file_sync_names(const char *dir)
 {
 	drop_changes(dir);
-	forget();
+	forget(list_of(dir));
 }
 
 static void settle_name(const char *name)
@@ -227,11 +255,20 @@ void file_lose(struct file *f)
 	settle_name(name);
 }
 
-void file_each(void (*fn)(void *arg, struct file *f), void *arg)
+static void each_of(const struct list *l, void (*fn)(void *arg, struct file *f), void *arg)
 {
-	for (size_t i = n_files; i-- > 0;)
-		if (files[i]->name)
-			fn(arg, files[i]);
+	for (size_t i = l->n; i-- > 0;)
+		if (l->files[i]->name)
+			fn(arg, l->files[i]);
+}
+
+void file_each_below(const char *dir, void (*fn)(void *arg, struct file *f), void *arg)
+{
+	if (strcmp(dir, "/") != 0)
+		each_of(list_of(dir), fn, arg);
+	else
+		for (size_t i = 0; i < ELEMENTSOF(lists); i++)
+			each_of(&lists[i], fn, arg);
 }
 
 /* ---- loss of power ---- */
@@ -241,6 +278,14 @@ static bool is_first_of(size_t i, const char *dir)
 {
 	return is_in(changes[i].name, dir) &&
 	       (i == 0 || changes[i - 1].number != changes[i].number);
+}
+
+static void lose_below(void *arg, struct file *f)
+{
+	const struct file *dir = arg;
+
+	if (file_is_below(f->name, dir->name))
+		mo_str_set(&f->name, NULL);
 }
 
 /* Of one directory's changes as many first ones as are drawn stay. A directory that was made with
@@ -263,9 +308,8 @@ static void undo(const char *dir)
 		if (!is_in(c->name, dir) || c->number < from)
 			continue;
 		now = file_find(c->name);
-		for (size_t k = 0; now && now->dir && k < n_files; k++)
-			if (files[k]->name && file_is_below(files[k]->name, now->name))
-				mo_str_set(&files[k]->name, NULL);
+		if (now && now->dir)
+			file_each_below(now->name, lose_below, now);
 		if (now)
 			mo_str_set(&now->name, NULL);
 		if (c->before)
@@ -273,20 +317,36 @@ static void undo(const char *dir)
 	}
 }
 
-static void lose_names(void)
+static bool is_of(const char *name, const char *host)
 {
-	while (n_changes > 0) {
-		const char *slash = strrchr(changes[0].name, '/');
+	return strcmp(name, host) == 0 || below(name, host);
+}
+
+/* NULL: none is left */
+static const char *changed_name(const char *host)
+{
+	for (size_t i = 0; i < n_changes; i++)
+		if (is_of(changes[i].name, host))
+			return changes[i].name;
+	return NULL;
+}
+
+static void lose_names(const char *host)
+{
+	for (const char *name; (name = changed_name(host));) {
 		_cleanup_(mo_freep) char *dir =
-			mo_strndup(changes[0].name, (size_t)(slash - changes[0].name));
+			mo_strndup(name, (size_t)(strrchr(name, '/') - name));
 
 		undo(dir);
 		drop_changes(dir);
 	}
 }
 
-static void lose_bytes(struct file *f)
+static void lose_bytes(void *arg, struct file *f)
 {
+	if (!is_of(f->name, arg))
+		return;
+
 	struct mo_buf old = f->synced;
 
 	f->synced = (struct mo_buf){ 0 };
@@ -302,23 +362,25 @@ static void lose_bytes(struct file *f)
 	f->synced_ns = f->changed_ns = draw(2) ? f->changed_ns : f->synced_ns;
 }
 
-void file_power_loss(uint64_t seed)
+void file_power_loss(const char *host, uint64_t seed)
 {
 	chance = seed * 0x9e3779b97f4a7c15u;
-	lose_names();
-	for (size_t i = 0; i < n_files; i++)
-		lose_bytes(files[i]);
-	forget();
+	lose_names(host);
+	file_each_below(host, lose_bytes, (void *)host);
+	for (size_t i = 0; i < ELEMENTSOF(lists); i++)
+		forget(&lists[i]);
 }
 
 void files_done(void)
 {
 	drop_changes(NULL);
-	for (size_t i = 0; i < n_files; i++)
-		file_free(files[i]);
-	free(files);
+	for (size_t i = 0; i < ELEMENTSOF(lists); i++) {
+		for (size_t k = 0; k < lists[i].n; k++)
+			file_free(lists[i].files[k]);
+		free(lists[i].files);
+		lists[i] = (struct list){ 0 };
+	}
 	free(changes);
-	files = NULL;
 	changes = NULL;
-	n_files = n_changes = 0;
+	n_changes = 0;
 }

@@ -38,9 +38,10 @@ void file_sync_names(const char *dir);
 /* It was there before all of this: whole, under its name. */
 void file_settle(struct file *f);
 void file_lose(struct file *f); /* it was never there */
-/* fn of all that have a name, newest first: in no order */
-void file_each(void (*fn)(void *arg, struct file *f), void *arg);
+/* fn of all that are below, and of some others: in no order */
+void file_each_below(const char *dir, void (*fn)(void *arg, struct file *f), void *arg);
 bool file_is_below(const char *name, const char *dir);
-/* seed 0: nothing that was not synced is left */
-void file_power_loss(uint64_t seed);
+/* Of the machine that has what is below that directory ("/": all). seed 0: nothing that was not
+ * synced is left */
+void file_power_loss(const char *host, uint64_t seed);
 void files_done(void);

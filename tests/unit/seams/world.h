@@ -37,11 +37,21 @@ void seam_fail_after(size_t n, int error);
 void seam_crash_after(size_t n); /* with the n-th change the process is dead */
 bool seam_dead(void);
 void seam_alive(void); /* another process */
+/* What may end a process, where there are several: seam_fail_after() and its like are of the one
+ * that was named last, which does what follows; NULL: the first. */
+struct seam_life {
+	bool armed, crash, dead;
+	size_t left;
+	int error;
+};
+void seam_be(struct seam_life *process);
 /* Whether what the process does to the world beside the disk happens: it counts as a change. */
 bool seam_acts(void);
 size_t seam_changes(void); /* so far */
 /* What was not synced is gone, or, with a seed other than 0, some of it (files.h); so is /run. */
 void seam_power_loss(uint64_t seed);
+/* The same of the files below a directory, which are those of one machine of several. */
+void seam_power_loss_of(const char *host, uint64_t seed);
 /* From now on syncs of files and directories of such names do nothing; NULL: all do something. */
 void seam_syncs_lie(const char *pattern);
 /* One bit of a file below a directory is not as it was; where, caller frees; NULL: none is. */

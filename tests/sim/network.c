@@ -1,0 +1,173 @@
+/* In place of agent/controller.c: messages travel between a node and the controller. They are lost,
+ * late, doubled; what was answered long ago is heard once more. */
+#include "agent/controller.h"
+
+#include <string.h>
+
+#include "lib/model/orders.h"
+#include "lib/wire/decode.h"
+#include "tests/sim/shell.h"
+#include "tests/unit/seams/world.h"
+
+struct call {
+	int64_t request;
+	controller_fn fn;
+	void *arg;
+};
+/* An agent's calls under way: one of each kind, and what it gave up is none. */
+struct controller {
+	struct shell *shell;
+	struct call *calls;
+	size_t n_calls;
+};
+
+int controller_new(struct manager *m, struct controller **ret, struct mo_error *err)
+{
+	*ret = mo_alloc(sizeof(**ret));
+	(*ret)->shell = shell_of(m);
+	shell_of(m)->controller = *ret;
+	return 0;
+}
+
+struct controller *controller_free(struct controller *c)
+{
+	free(c->calls);
+	free(c);
+	return NULL;
+}
+
+static bool cut(const struct sim *s, int node)
+{
+	return s->nodes[node].cut_until > s->now;
+}
+
+static bool take(struct controller *c, int64_t request, struct call *ret)
+{
+	for (size_t i = 0; i < c->n_calls; i++)
+		if (c->calls[i].request == request) {
+			*ret = c->calls[i];
+			memmove(&c->calls[i], &c->calls[i + 1],
+				(c->n_calls - i - 1) * sizeof(*c->calls));
+			c->n_calls--;
+			return true;
+		}
+	return false;
+}
+
+void controller_cancel(struct controller *c, uint64_t id)
+{
+	struct call given_up;
+
+	take(c, (int64_t)id, &given_up);
+}
+
+static struct message *message_new(struct sim *s, const struct shell *sh, int kind,
+				   const struct mo_buf *json)
+{
+	struct message *m = mo_alloc(sizeof(*m));
+
+	*m = (struct message){ .kind = kind,
+			       .node = sh->node,
+			       .request = ++s->ctl.request,
+			       .instance = shell_node(sh)->instance,
+			       .text = mo_strndup(json->data, json->len),
+			       .n = json->len };
+	return m;
+}
+
+static void send_message(struct sim *s, struct message *m, const struct shell *sh,
+			 const struct mo_buf *json)
+{
+	int64_t delay = sim_between(s, 50, 3 * MS);
+
+	if (cut(s, m->node) || sim_fault(s, F_LOSE_REQUEST, 0.004)) {
+		sim_trouble(s, m->node);
+		message_free(m);
+		return;
+	}
+	if (sim_fault(s, F_DELAY, 0.01)) {
+		delay = sim_between(s, 5 * MS, 9 * S);
+		sim_trouble(s, m->node);
+	}
+	/* a copy arrives too, maybe much later; its answer goes nowhere */
+	if (sim_fault(s, F_DUPLICATE, 0.005))
+		sim_at(s, s->now + sim_between(s, MS, 15 * S), K_MESSAGE, 0, 0,
+		       message_new(s, sh, m->kind, json), NULL);
+	sim_at(s, s->now + delay, K_MESSAGE, 0, 0, m, NULL);
+}
+
+static int kind_of(struct sim *s, const char *path)
+{
+	static const char *const paths[] = { [M_HELLO] = "/v1/agent/hello",
+					     [M_SYNC] = "/v1/agent/sync",
+					     [M_URGENT] = "/v1/agent/news" };
+
+	for (int kind = M_HELLO; kind <= M_URGENT; kind++)
+		if (mo_streq(path, paths[kind]))
+			return kind;
+	sim_violation(s, "an agent says something to %s", path);
+}
+
+uint64_t controller_send(struct controller *c, const char *path, const char *token,
+			 const struct mo_buf *json, int64_t timeout_ms, controller_fn fn, void *arg)
+{
+	struct shell *sh = c->shell;
+	struct sim *s = sh->sim;
+
+	/* nobody trades here: the token of all stays good */
+	if (mo_streq(path, "/v1/agent/token"))
+		return 0;
+	struct message *m = message_new(s, sh, kind_of(s, path), json);
+	struct answer *none = mo_alloc(sizeof(*none));
+	int64_t request = m->request;
+
+	*MO_GROW(c->calls, c->n_calls) = (struct call){ request, fn, arg };
+	sim_trace(s, "%s sends %lld to %s", shell_node(sh)->name, (long long)request, path);
+	*none = (struct answer){
+		.kind = m->kind, .node = sh->node, .request = request, .instance = m->instance
+	};
+	sim_at(s, s->now + timeout_ms * MS, K_ANSWER, sh->node, 0, none, NULL);
+	send_message(s, m, sh, json);
+	return (uint64_t)request;
+}
+
+/* Repetition is harmless, says the protocol. */
+static void hear_again(struct sim *s, const struct answer *a)
+{
+	struct sync_reply *reply = mo_desc_new(&sync_reply_desc);
+	struct agent_event e = { .type = AE_REPLY, .ok = false, .reply = reply };
+
+	if (wire_decode(&sync_reply_desc, a->text, a->n, false, reply, NULL) == 0) {
+		orders_from_wire(reply);
+		agent_event(s, a->node, &e);
+	}
+	mo_desc_free(&sync_reply_desc, reply);
+}
+
+static void hear(struct sim *s, const struct answer *a)
+{
+	struct simnode *n = &s->nodes[a->node];
+	struct call call;
+
+	if (a->instance != n->instance || (a->status && cut(s, a->node)) ||
+	    !take(n->shell->controller, a->request, &call))
+		return;
+	sim_trace(s, "%s hears the answer to %lld: %d", n->name, (long long)a->request, a->status);
+	shell_enter(n->shell);
+	call.fn(call.arg, a->status, a->text ? a->text : "", a->n,
+		a->status ? NULL : "the connection was lost");
+	shell_leave();
+	if (a->status == 200 && n->shell->m.n_queue == 1 &&
+	    n->shell->m.queue[0].type == AE_NO_ANSWER)
+		sim_violation(s, "an agent cannot read its answer: %s", a->text);
+	shell_drain(s, a->node);
+}
+
+void network_answer(struct sim *s, struct answer *a)
+{
+	if (s->nodes[a->node].agent && a->old)
+		hear_again(s, a);
+	else if (s->nodes[a->node].agent)
+		hear(s, a);
+	answer_free(a);
+}

@@ -1,0 +1,5 @@
+/* Clocks and turns of who runs (seams.c): the controller, or an agent. */
+#pragma once
+#include <stdbool.h>
+
+void seams_of_node(bool node);
