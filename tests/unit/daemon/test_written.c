@@ -33,6 +33,7 @@
 #include "daemon/api_nodes.h"
 #include "daemon/api_plan.h"
 #include "daemon/api_records.h"
+#include "daemon/api_sd.h"
 #include "daemon/api_signin.h"
 #include "daemon/api_tokens.h"
 #include "daemon/core/view/plan_drift.h"
@@ -276,6 +277,7 @@ static const struct {
 	D(record_line_desc),
 	D(records_view_desc),
 	D(resolved_view_desc),
+	D(sd_target_desc),
 	D(session_view_desc),
 	D(signin_view_desc),
 	D(valid_view_desc),
