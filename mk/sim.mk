@@ -35,3 +35,13 @@ $(BUILD)/campaign: $(call obj,$(CAMPAIGN_SRC)) $(call lib,$(SIM_ROOMS))
 .PHONY: campaign
 campaign: $(BUILD)/campaign
 	@$(BUILD)/campaign --seed $(SEED)
+
+# Each kind of failure in each phase of a job (docs/scenarios.md): build/scenarios [KIND] [PHASE]
+SCENARIOS_SRC := $(wildcard tests/scenarios/*.c) tests/unit/asserting.c tests/signatures.c \
+	$(addprefix tests/unit/dcore/,world.c world_check.c world_health.c toy.c)
+$(BUILD)/scenarios: $(call obj,$(SCENARIOS_SRC)) $(call lib,$(SIM_ROOMS))
+	$(CC) $(LDFLAGS_ALL) -o $@ $(call obj,$(SCENARIOS_SRC)) -Wl,--start-group \
+		$(call lib,$(SIM_ROOMS)) -Wl,--end-group -lcmocka -ljson-c -lfyaml -lpcre2-8 -lm
+.PHONY: scenarios
+scenarios: $(BUILD)/scenarios
+	@$(BUILD)/scenarios
