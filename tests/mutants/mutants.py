@@ -1041,7 +1041,7 @@ MUTANTS = [
         "images_may_ask",
         "asks(c, l);",
         "(void)asks;",
-        [unit("dcore", "test_images"), unit("dcore", "test_image_waits")],
+        [unit("dcore", "test_prefetch")],
     ),
     (
         "room for cordons that nobody remembers",
