@@ -27,6 +27,9 @@
 
 #define QUERY_TIMEOUT_US (10 * 1000000LL)
 #define IMAGE_TIMEOUT_US (30 * 1000000LL) /* above the patience of the node */
+/* Beats that end so close to each other are answered together: MHD goes through all connections
+ * that are held whenever it resumes one, or many. */
+#define TOGETHER_US 10000
 #define UNFIT_REPORTED_EVERY_US (60 * 1000000LL)
 
 struct link {
@@ -132,9 +135,9 @@ static void displace(struct links *l, struct link *k, const char *instance)
 static void on_beat(void *arg)
 {
 	struct links *l = arg;
-	int64_t now = mo_clock_boot_us();
+	int64_t until = mo_clock_boot_us() + TOGETHER_US;
 
-	while (l->holding && l->holding->held_until <= now)
+	while (l->holding && l->holding->held_until <= until)
 		answer_held(l, l->holding);
 	set_timer(l);
 }

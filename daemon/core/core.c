@@ -37,6 +37,7 @@
 #include "daemon/core/rules/prefetch.h"
 #include "daemon/core/rules/schedule.h"
 #include "daemon/core/rules/silence.h"
+#include "daemon/core/rules/terms.h"
 #include "daemon/core/rules/tokens.h"
 #include "daemon/core/rules/transitions.h"
 #include "daemon/core/rules/turn.h"
@@ -71,7 +72,7 @@ struct core *core_new(const struct core_config *config)
 	c->owned.next_port = config->port_min;
 	c->owned.next_event_seq = 1;
 	c->owned.time = 0;
-	c->liveness_at = c->jobs_at = c->hangs_at = c->history_at = INT64_MAX;
+	c->liveness_at = c->terms_at = c->jobs_at = c->hangs_at = c->history_at = INT64_MAX;
 	core_reindex(c);
 	return c;
 }
@@ -156,10 +157,8 @@ static void start(struct turn *t)
 	turn_emit(t, &r);
 	if (restored)
 		restored_event(t);
-	for (size_t i = 0; i < c->state.n_nodes; i++)
-		/* nobody could be heard while there was no controller */
-		c->lives[i].heard_at = t->now;
-	c->liveness_at = c->heard_from = t->now;
+	silence_begin(t);
+	c->terms_at = c->heard_from = t->now;
 	history_begin(t);
 	for (size_t i = 0; i < c->n_unfinished; i++) {
 		const struct job *j = job_find(&c->state, c->unfinished[i]);
@@ -204,14 +203,14 @@ static void clock_read(struct turn *t)
 	if (in->shift_us) {
 		core_live_shift(c, in->shift_us);
 		for (size_t i = 0; i < c->state.n_nodes; i++)
-			live_shift(&c->lives[i], in->shift_us);
+			live_shift(c->lives[i], in->shift_us);
 		c->tell_until += in->shift_us;
 		c->talkers_until += in->shift_us;
 		prefetches_shift(c, in->shift_us);
 		history_begin(t);
 		if (c->liveness_at != INT64_MAX)
 			c->liveness_at += in->shift_us;
-		c->jobs_at = c->hangs_at = c->heard_from = t->now;
+		c->terms_at = c->jobs_at = c->hangs_at = c->heard_from = t->now;
 	}
 	if (in->told)
 		event_emit(t, EVENT_CONTROLLER_CLOCK, MO_NONE, NULL, MO_NONE, MO_NONE, NULL, "%s",
@@ -297,6 +296,8 @@ void core_decide(struct core *c, const struct core_input *in, int64_t now, struc
 		fleet_silence(&t);
 		power_pass(&t);
 	}
+	if (in->type == IN_TICK && now >= c->terms_at)
+		terms_pass(&t);
 	if (in->type == IN_TICK && now >= c->history_at)
 		history_pass(&t);
 	if (now >= c->jobs_at) {
@@ -315,5 +316,6 @@ void core_decide(struct core *c, const struct core_input *in, int64_t now, struc
 
 int64_t core_deadline(const struct core *c)
 {
-	return MO_MIN(MO_MIN(c->liveness_at, c->jobs_at), MO_MIN(c->hangs_at, c->history_at));
+	return MO_MIN(MO_MIN(c->liveness_at, MO_MIN(c->terms_at, c->jobs_at)),
+		      MO_MIN(c->hangs_at, c->history_at));
 }

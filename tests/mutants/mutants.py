@@ -1061,22 +1061,44 @@ MUTANTS = [
     ),
     (
         "silent node taken as dead",
-        "fleet_silence",
-        "silent_now(t, i, NODE_DOWN);",
-        "		{\n			struct record g;\n"
-        "			silent_now(t, i, NODE_DOWN);\n"
-        "			for (size_t k = 0; k < s->n_jobs; k++)\n"
+        "fall_silent",
+        "silent_now(t, *list, state + 1);",
+        "		{\n			const struct state *s = &t->core->state;\n"
+        "			const struct node *n = (*list)->node;\n"
+        "			struct record g;\n"
+        "			silent_now(t, *list, state + 1);\n"
+        "			for (size_t k = 0; n->state == NODE_DOWN && k < s->n_jobs; k++)\n"
         "				for (size_t m = 0; m < s->jobs[k]->n_steps; m++)\n"
-        "					if (mo_streq(s->jobs[k]->steps[m].node, "
-        "s->nodes[i]->name) && "
+        "					if (mo_streq(s->jobs[k]->steps[m].node, n->name) && "
         "!s->jobs[k]->steps[m].gone) {\n"
         "						record_init(&g, REC_GONE);\n"
         "						g.job = s->jobs[k]->id;\n"
         "						g.attempt = s->jobs[k]->steps[m].attempt;\n"
-        "						g.node = mo_strdup(s->nodes[i]->name);\n"
+        "						g.node = mo_strdup(n->name);\n"
         "						turn_emit(t, &g);\n"
         "					}\n		}\n",
         [SIM, e2e("test_faults.py", "silent_node")],
+    ),
+    (
+        "heard last stands first",
+        "watch",
+        "DL_APPEND2(*list, l, earlier, later);",
+        "DL_PREPEND2(*list, l, earlier, later);",
+        [unit("dcore", "test_cost"), unit("dcore", "test_fleet")],
+    ),
+    (
+        "nobody is remembered to bring an image",
+        "images_may_ask",
+        "asks(c, l);",
+        "(void)asks;",
+        [unit("dcore", "test_prefetch")],
+    ),
+    (
+        "room for cordons that nobody remembers",
+        "health_cordon_all",
+        "c->room_awaited |= i < c->state.n_nodes;",
+        "",
+        [unit("dcore", "test_health")],
     ),
     (
         "beats of a stall lost",

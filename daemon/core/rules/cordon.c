@@ -283,7 +283,7 @@ void health_cordon(struct turn *t, const char *node)
 				   finding->hardware ? "broken hardware"
 						     : "findings that prove no broken hardware",
 				   text);
-		l->capped = true;
+		l->capped = t->core->room_awaited = true;
 		return;
 	}
 	l->capped = false;
@@ -299,14 +299,24 @@ void health_cordon(struct turn *t, const char *node)
 		   "node %s is cordoned, what runs there runs on: %s", node, text);
 }
 
-/* Room below the cap: those that found none before. */
 void health_cordon_all(struct turn *t)
 {
-	const struct core *c = t->core;
+	struct core *c = t->core;
+	size_t i = 0;
 
-	for (size_t i = 0; c->n_cordoned < 2 * cordon_cap(&c->state) && i < c->state.n_nodes; i++)
+	c->room_awaited = false;
+	for (; c->n_cordoned < 2 * cordon_cap(&c->state) && i < c->state.n_nodes; i++) {
+		c->looked++;
 		if (c->state.nodes[i]->health && c->state.nodes[i]->health->n_results)
 			health_cordon(t, c->state.nodes[i]->name);
+	}
+	c->room_awaited |= i < c->state.n_nodes; /* who was not asked may */
+}
+
+void health_cordon_more(struct turn *t)
+{
+	if (t->core->room_awaited)
+		health_cordon_all(t);
 }
 
 /* ---- after a failure ---- */

@@ -15,6 +15,7 @@
 #include "daemon/core/rules/reports.h"
 #include "daemon/core/rules/scans.h"
 #include "daemon/core/rules/silence.h"
+#include "daemon/core/rules/terms.h"
 #include "daemon/core/rules/tokens.h"
 #include "daemon/core/rules/turn.h"
 #include "daemon/core/state/health.h"
@@ -140,12 +141,14 @@ static void registered(struct turn *t, const struct agent_hello *h)
 		is_new && t->core->config.learn_us ? t->now + t->core->config.learn_us : MO_NONE;
 	mo_desc_copy(&agent_hello_desc, &r.hello->said, h);
 	mo_vec_clear(&step_report_desc, (void **)&r.hello->said.steps, &r.hello->said.n_steps);
+	if (r.hello->learn_until != MO_NONE)
+		terms_add(t->core, r.hello->learn_until);
 	turn_emit(t, &r);
 	if (is_new)
 		event_emit(t, EVENT_NODE_UP, MO_NONE, h->node, MO_NONE, MO_NONE, NULL,
 			   "node %s joined with %zu GPU slots", h->node, h->info.n_gpus);
 	if (is_new && t->core->state.n_nodes % HEALTH_CORDON_SHARE == 0)
-		health_cordon_all(t);
+		health_cordon_more(t);
 	fleet_heard(t, h->node);
 	core_live(t->core, h->node)->clock_us = 0;
 	proof_node(t, h->node, h->boot_id, "the node was rebooted (its boot id changed)");

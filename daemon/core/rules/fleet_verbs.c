@@ -97,7 +97,7 @@ static void drain(struct turn *t)
 	event_emit(t, EVENT_NODE_DRAINING, MO_NONE, in->node, MO_NONE, MO_NONE, NULL,
 		   "node %s is being drained (%s)%s%s", in->node, when, in->reason ? ": " : "",
 		   in->reason ? in->reason : "");
-	health_cordon_all(t);
+	health_cordon_more(t);
 	turn_reply(t, 200, MO_NONE, NULL);
 }
 
@@ -210,7 +210,7 @@ bool fleet_drain(struct turn *t)
 
 	for (size_t i = 0; t->core->n_draining > 0 && i < t->core->state.n_nodes; i++) {
 		const struct node *n = t->core->state.nodes[i];
-		const struct live *l = &t->core->lives[i];
+		const struct live *l = t->core->lives[i];
 		bool busy = !n->drain.asked || n->drain.done;
 		struct record r;
 

@@ -71,27 +71,40 @@ static bool is_busy(const struct core *c, const struct live *l)
 
 void images_pass(struct core *c)
 {
-	c->n_pulling = 0;
-	for (size_t i = 0; i < c->state.n_nodes; i++) {
-		struct live *l = &c->lives[i];
+	size_t n = c->n_askers;
 
-		l->pulled = is_busy(c, l);
+	c->n_pulling = c->n_askers = 0;
+	c->looked += (int64_t)n;
+	for (size_t i = 0; i < n; i++) {
+		struct live *l = c->askers[i];
+
+		l->pulled = l->asks = is_busy(c, l);
 		c->n_pulling += l->pulled;
 		l->n_pulls = l->n_prefetches = 0;
+		if (l->asks)
+			c->askers[c->n_askers++] = l;
 	}
+}
+
+static void asks(struct core *c, struct live *l)
+{
+	if (!l->asks)
+		*MO_GROW(c->askers, c->n_askers) = l;
+	l->asks = true;
 }
 
 bool images_may_ask(struct turn *t, struct live *l, bool idle)
 {
 	struct core *c = t->core;
 
-	if (idle || l->pulled || l->n_pulls > 0 || l->n_prefetches > 0)
-		return true;
-	if ((int64_t)c->n_pulling >= c->config.pull_parallel) {
-		turn_deadline(t, t->now + LEFT_OUT_US);
-		return false;
+	if (!idle && !l->pulled && l->n_pulls == 0 && l->n_prefetches == 0) {
+		if ((int64_t)c->n_pulling >= c->config.pull_parallel) {
+			turn_deadline(t, t->now + LEFT_OUT_US);
+			return false;
+		}
+		c->n_pulling++;
 	}
-	c->n_pulling++;
+	asks(c, l);
 	return true;
 }
 

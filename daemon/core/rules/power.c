@@ -148,11 +148,13 @@ void power_pass(struct turn *t)
 	struct core *c = t->core;
 	int64_t next = INT64_MAX;
 
-	for (size_t i = 0; c->config.powers_off && i < c->state.n_nodes; i++)
-		if (c->state.nodes[i]->state == NODE_DOWN && c->lives[i].n_jobs > 0) {
+	for (struct live *l = c->watches[NODE_DOWN]; c->config.powers_off && l; l = l->later) {
+		c->looked++;
+		if (l->n_jobs > 0) {
 			next = MO_MIN(next, t->now + PASS_US);
-			consider(t, c->state.nodes[i], &c->lives[i], &next);
+			consider(t, l->node, l, &next);
 		}
+	}
 	c->liveness_at = MO_MIN(c->liveness_at, next);
 }
 

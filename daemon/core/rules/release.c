@@ -54,7 +54,7 @@ int64_t core_steps_waiting(const struct core *c)
 	int64_t n = 0;
 
 	for (size_t i = 0; i < c->state.n_nodes; i++)
-		for (size_t k = 0; k < c->lives[i].n_waits; k++)
-			n += waits(&c->state, c->state.nodes[i]->name, &c->lives[i].waits[k]);
+		for (size_t k = 0; k < c->lives[i]->n_waits; k++)
+			n += waits(&c->state, c->state.nodes[i]->name, &c->lives[i]->waits[k]);
 	return n;
 }

@@ -330,18 +330,20 @@ bool schedule(struct turn *t)
 							 .recovering = j->state == JOB_RECOVERING,
 							 .at = queue_add(&c->queue, j->id) };
 	}
+	c->looked += (int64_t)n_ids;
 	c->n_fresh = 0;
 	c->queue_dirty = false;
 	c->passes++;
 	for (size_t i = 0; all && c->n_scanning > 0 && i < c->state.n_nodes; i++) {
-		c->n_scanning -= c->lives[i].n_scans;
-		c->lives[i].n_scans = 0;
+		c->n_scanning -= c->lives[i]->n_scans;
+		c->lives[i]->n_scans = 0;
 	}
 	if (all)
 		images_pass(c);
 	c->blocked = c->blocked && !all;
 	c->n_checking = all ? 0 : c->n_checking;
 	if (n > 0) {
+		c->looked += (int64_t)c->state.n_nodes;
 		qsort(queue, n, sizeof(*queue), queue_order);
 		slots_init(&c->state, &slots);
 		for (size_t i = 0; i < n; i++)

@@ -4,6 +4,7 @@
 #include "daemon/core/rules/cordon.h"
 #include "daemon/core/rules/events.h"
 #include "daemon/core/rules/refusal.h"
+#include "daemon/core/rules/terms.h"
 #include "daemon/core/rules/turn.h"
 #include "daemon/core/state/health.h"
 
@@ -36,6 +37,7 @@ void way_back_begin(struct turn *t, const struct node *n)
 		r.node = mo_strdup(name);
 		r.drain->step = DRAIN_CHECK;
 		r.drain->until = t->now + CHECKS_US;
+		terms_add(t->core, t->now + CHECKS_US);
 		turn_emit(t, &r);
 		audit_emit(t, EVENT_AUDIT_UNDRAINED, name,
 			   "undrained node %s, when its GPUs compute right", name);
@@ -66,7 +68,8 @@ void way_back_open(struct turn *t, const char *node)
 	else
 		event_emit(t, EVENT_NODE_UNDRAINED, MO_NONE, node, MO_NONE, MO_NONE, NULL,
 			   "node %s takes work again", node);
-	health_cordon_all(t);
+	health_cordon(t, node);
+	health_cordon_more(t);
 }
 
 static void hold(struct turn *t, const char *node, const char *why)

@@ -37,15 +37,15 @@ int64_t node_heard_at(const struct state *s, const struct node *n)
 {
 	size_t at;
 
-	return s->lives && node_at(s, n->name, &at) ? s->lives[at].heard_at : 0;
+	return s->lives && node_at(s, n->name, &at) ? s->lives[at]->heard_at : 0;
 }
 
 int64_t node_clock_time(const struct state *s, const char *node, int64_t mono_ns)
 {
 	size_t at;
 
-	return mono_ns != MO_NONE && s->lives && node_at(s, node, &at) && s->lives[at].clock_us
-		       ? s->lives[at].clock_us + mono_ns / 1000
+	return mono_ns != MO_NONE && s->lives && node_at(s, node, &at) && s->lives[at]->clock_us
+		       ? s->lives[at]->clock_us + mono_ns / 1000
 		       : MO_NONE;
 }
 
@@ -53,7 +53,7 @@ const struct step_wait *step_wait_of(const struct state *s, const char *node, in
 				     int64_t attempt)
 {
 	size_t at;
-	const struct live *l = s->lives && node_at(s, node, &at) ? &s->lives[at] : NULL;
+	const struct live *l = s->lives && node_at(s, node, &at) ? s->lives[at] : NULL;
 
 	for (size_t i = 0; l && i < l->n_waits; i++)
 		if (l->waits[i].job == job && l->waits[i].attempt == attempt)

@@ -89,14 +89,14 @@ struct live *core_live(struct core *c, const char *node)
 {
 	size_t at;
 
-	return node_at(&c->owned, node, &at) ? &c->lives[at] : NULL;
+	return node_at(&c->owned, node, &at) ? c->lives[at] : NULL;
 }
 
 const struct live *live_of(const struct core *c, const char *node)
 {
 	size_t at;
 
-	return node_at(&c->owned, node, &at) ? &c->lives[at] : NULL;
+	return node_at(&c->owned, node, &at) ? c->lives[at] : NULL;
 }
 
 void live_waits_clear(struct live *l)
@@ -108,7 +108,7 @@ void live_waits_clear(struct live *l)
 	l->n_waits = 0;
 }
 
-static void live_done(struct live *l)
+static void live_free(struct live *l)
 {
 	free(l->jobs);
 	free(l->strays);
@@ -122,19 +122,22 @@ static void live_done(struct live *l)
 	mo_vec_clear(&gpu_sensors_desc, (void **)&l->sensors, &l->n_sensors);
 	mo_vec_clear(&nic_sensors_desc, (void **)&l->nics, &l->n_nics);
 	mo_desc_free(&agent_hello_desc, l->candidate);
+	free(l);
 }
 
 struct live *core_live_insert(struct core *c, size_t at, size_t n_lives)
 {
+	struct live *l = mo_alloc(sizeof(*l));
 	size_t n = n_lives;
 
 	assert(at <= n_lives);
 	MO_GROW(c->lives, n);
 	memmove(&c->lives[at + 1], &c->lives[at], (n_lives - at) * sizeof(*c->lives));
-	memset(&c->lives[at], 0, sizeof(c->lives[at]));
-	c->lives[at].health_seen = MO_NONE;
+	c->lives[at] = l;
+	l->node = c->owned.nodes[at];
+	l->health_seen = MO_NONE;
 	c->owned.lives = c->lives;
-	return &c->lives[at];
+	return l;
 }
 
 static void ranks_free(struct job_beats *b)
@@ -148,9 +151,13 @@ void core_lives_clear(struct core *c)
 {
 	mo_assert(c->lives || c->owned.n_nodes == 0);
 	for (size_t i = 0; i < c->owned.n_nodes; i++)
-		live_done(&c->lives[i]);
+		live_free(c->lives[i]);
 	free(c->lives);
 	c->lives = NULL;
+	memset(c->watches, 0, sizeof(c->watches));
+	free(c->askers);
+	c->askers = NULL;
+	c->n_askers = 0;
 	for (size_t i = 0; i < c->n_beats; i++)
 		ranks_free(&c->beats[i]);
 	free(c->beats);
@@ -333,10 +340,12 @@ void core_beats_drop(struct core *c, int64_t job)
 void core_live_shift(struct core *c, int64_t shift)
 {
 	for (size_t i = 0; i < c->owned.n_nodes; i++) {
-		c->lives[i].heard_at += shift;
-		c->lives[i].clock_us = 0;
-		for (size_t k = 0; k < c->lives[i].n_waits; k++)
-			c->lives[i].waits[k].since += shift;
+		struct live *l = c->lives[i];
+
+		l->heard_at += shift;
+		l->clock_us = 0;
+		for (size_t k = 0; k < l->n_waits; k++)
+			l->waits[k].since += shift;
 	}
 	for (size_t i = 0; i < c->n_beats; i++)
 		if (c->beats[i].advanced_at != MO_NONE)

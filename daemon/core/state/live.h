@@ -28,8 +28,13 @@ struct step_wait {
 	int64_t since; /* when that was heard first */
 	char *text;    /* which GPU, and what is found there */
 };
-/* Of one node, parallel to state.nodes; never stored. */
+/* Of one node, at the place in core.lives that the node has in state.nodes; stays at its address
+ * as the node does. Never stored. */
 struct live {
+	const struct node *node; /* whose it is */
+	/* of those in its state, beside who was heard before and after it (silence.c); watch: the
+	 * one of core.watches that it stands in, NULL none */
+	struct live *earlier, *later, **watch;
 	/* core time of its last message; of a start, until it is heard; node_heard_at() */
 	int64_t heard_at;
 	/* core time at which the clock of its boot began, by its fastest message, and when that was
@@ -48,6 +53,7 @@ struct live {
 	int64_t *prefetches;
 	size_t n_prefetches;         /* of struct core, which it is to serve */
 	bool pulled;                 /* it was to have some after the pass before */
+	bool asks;                   /* it stands in core.askers */
 	bool brings;                 /* its agent does that (agent_sync.pulls) */
 	bool tells_motion;           /* its agent does (agent_sync.motion) */
 	bool doubts;                 /* its agent has programs for that (agent_sync.doubts) */
@@ -136,7 +142,9 @@ struct core {
 		struct state owned;
 	};
 	/* state.n_nodes entries; as state.lives for who may not change them */
-	struct live *lives;
+	struct live **lives;
+	/* nodes by state, who was heard longest ago first; since the start of this run */
+	struct live *watches[NODE_DOWN + 1];
 	struct job_beats *beats;
 	size_t n_beats; /* ascending job; as state.beats */
 	int64_t *unfinished;
@@ -161,6 +169,9 @@ struct core {
 	size_t n_leaving;    /* nodes whose machine goes down in order */
 	size_t n_scanning;   /* scans wanted of all nodes */
 	size_t n_pulling;    /* images wanted of all nodes */
+	struct live **askers;
+	size_t n_askers;   /* nodes that are to have an image, or were after the pass before */
+	bool room_awaited; /* a node may be not cordoned because enough are (cordon.c) */
 	struct prefetch **prefetches;
 	size_t n_prefetches;        /* ascending id: those that go on, and the newest that ended */
 	int64_t n_prefetched;       /* that there were so far */
@@ -186,12 +197,16 @@ struct core {
 	int64_t blocked_id, blocked_priority;
 	struct queue queue;  /* what every waiting job waits for, by the last pass */
 	int64_t liveness_at; /* no node's silence can matter before; a lower bound */
+	int64_t terms_at;    /* no node's time of learning or trial ends before; a lower bound */
 	int64_t jobs_at;     /* next deadline of any job or of the queue */
 	int64_t history_at;  /* when it is looked for what is too old */
 	int64_t hangs_at;    /* when a job may be overdue next, or is to be judged again */
 	/* nobody is overdue for the time before: this process did not hear of it, or its clock was
 	 * set */
 	int64_t heard_from;
+	/* Nodes and jobs that passes over many of them have looked at so far: what an input adds to
+	 * it is what the cost of that input grows with (test_cost.c). */
+	int64_t looked;
 };
 
 /* What the clock of a node's boot says in a message that comes now. */

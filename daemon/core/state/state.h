@@ -78,7 +78,7 @@ struct state {
 	const struct queue *queue;
 	/* Neither: what beats change without a record (live.h), owned by the core. NULL (a copy,
 	 * a dry run) = nothing was heard. */
-	const struct live *lives;
+	struct live *const *lives;
 	const struct job_beats *beats;
 	size_t n_beats;
 };

@@ -188,7 +188,7 @@ static char *state_nodes(const struct core *c)
 static char *state_lives(const struct core *c)
 {
 	for (size_t i = 0; i < c->state.n_nodes; i++) {
-		const struct live *l = &c->lives[i];
+		const struct live *l = c->lives[i];
 		const char *name = c->state.nodes[i]->name;
 
 		for (size_t k = 0; k < l->n_jobs; k++) {

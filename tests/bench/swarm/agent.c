@@ -308,8 +308,8 @@ void swarm_begin(struct swarm *s, size_t n_agents)
 		*a = (struct agent){
 			.swarm = s, .index = i, .wait_ns = HELLO_WAIT_NS, .limit_ns = HELLO_LIMIT_NS
 		};
-		line_begin(&a->sync, a);
-		line_begin(&a->news, a);
+		line_begin(&a->sync, a, i);
+		line_begin(&a->news, a, i);
 	}
 }
 

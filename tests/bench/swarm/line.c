@@ -29,9 +29,11 @@ int lines_begin(struct lines *s, const char *address, const char *token)
 	return 0;
 }
 
-void line_begin(struct line *l, void *owner)
+void line_begin(struct line *l, void *owner, size_t index)
 {
-	*l = (struct line){ .fd = -1, .owner = owner };
+	*l = (struct line){ .fd = -1,
+			    .owner = owner,
+			    .source = INADDR_LOOPBACK + (1U << 16) + (uint32_t)index };
 }
 
 void line_done(struct line *l)
@@ -56,12 +58,16 @@ static bool line_open(struct lines *s, struct line *l)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons((uint16_t)s->port) };
 	struct epoll_event e = { .events = EPOLLIN | EPOLLOUT | EPOLLET, .data.ptr = l };
+	struct sockaddr_in from = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(l->source) };
 	int on = 1;
 
 	l->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (l->fd < 0 || inet_pton(AF_INET, s->host, &a.sin_addr) != 1)
 		return false;
 	setsockopt(l->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	setsockopt(l->fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
+	if (bind(l->fd, (struct sockaddr *)&from, sizeof(from)) < 0)
+		return false;
 	if (connect(l->fd, (struct sockaddr *)&a, sizeof(a)) < 0 && errno != EINPROGRESS)
 		return false;
 	s->opened++;

@@ -12,6 +12,7 @@ struct line {
 	enum line_state state;
 	struct mo_buf out, in;
 	size_t sent;
+	uint32_t source;  /* address it comes from */
 	int64_t asked_ns; /* when the request under way was asked for; CLOCK_MONOTONIC */
 	void *owner;
 };
@@ -25,7 +26,9 @@ struct lines {
 };
 
 int lines_begin(struct lines *s, const char *address, const char *token);
-void line_begin(struct line *l, void *owner);
+/* Each owner has an address of its own of 127.0.0.0/8, as nodes have: what a server grants one
+ * address is not what a fleet gets. */
+void line_begin(struct line *l, void *owner, size_t index);
 void line_done(struct line *l);
 /* Asks for POST path with the body; the line must not be under way. */
 void line_post(struct lines *s, struct line *l, const char *path, const struct mo_buf *body);

@@ -15,7 +15,7 @@ static struct job *job(struct core *c, int64_t id)
 
 static struct live *live(struct core *c, size_t node)
 {
-	return &c->lives[node];
+	return c->lives[node];
 }
 
 /* Of a list that is cut by one, so that what it owns can be freed at the end. */
