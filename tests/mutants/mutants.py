@@ -1807,6 +1807,20 @@ MUTANTS = [
         [unit("dcore", "test_suspect")],
     ),
     (
+        "any two failures of a node are of one device",
+        "named",
+        "mo_streq(inc->device, device) && ",
+        "",
+        [unit("dcore", "test_device")],
+    ),
+    (
+        "a device that two failures name is given to jobs",
+        "after_failure",
+        "d.action == DO_CORDON || twice",
+        "d.action == DO_CORDON",
+        [unit("dcore", "test_device")],
+    ),
+    (
         "a spare is given to other jobs",
         "kept",
         "slots->spare_of[node] != MO_NONE && ",
