@@ -1872,8 +1872,8 @@ MUTANTS = [
     (
         "a spare outlives its job",
         "update_job",
-        "k->state == JOB_PAUSED || job_state_final(k->state)",
-        "false",
+        "if (k->state == JOB_PAUSED || job_state_final(k->state))",
+        "if (false)",
         [unit("dcore", "test_spares")],
     ),
     (
@@ -2340,7 +2340,7 @@ MUTANTS = [
     ),
     (
         "a canary that broke lets the node back",
-        "against",
+        "way_back_against",
         "!(r->when & WHEN_DOUBT)",
         "!(r->when & WHEN_DOUBT) || r->state == CHECK_UNKNOWN",
         [unit("dcore", "test_way_back")],

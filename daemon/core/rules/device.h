@@ -1,6 +1,6 @@
-/* A GPU that failures name again and again, by its PCI address: what programs say of hardware proves
- * nothing once (decision 024), twice of the same device it is a reason to try it. Pure; called by
- * policy.c when what follows a failure is decided, before its incident is recorded. */
+/* A GPU that failures name again and again, by its PCI address: what programs say of hardware
+ * proves nothing once (decision 024), twice of the same device it is a reason to try it. Pure;
+ * called by policy.c when what follows a failure is decided, before its incident is recorded. */
 #pragma once
 #include "daemon/core/rules/verdict.h"
 

@@ -1,9 +1,9 @@
 /* Placement: which GPU slots a job gets. Ranks are contiguous in node-name order. Fewest nodes
  * first, then the fewest slots left over on them, then those that failed least (lemon.h), then,
- * of a job with spares, those that it had and its spares; on a node the lowest free slots. A node takes
- * work when it is up, not drained, reconciled with this controller and holds no step whose end
- * is uncertain (hung, unkillable, fenced but seen again, never stored). Called by schedule.c and
- * as a dry run by the shells. */
+ * of a job with spares, those that it had and its spares; on a node the lowest free slots.
+ * A node takes work when it is up, not drained, reconciled with this controller and holds no step
+ * whose end is uncertain (hung, unkillable, fenced but seen again, never stored). Called by
+ * schedule.c and as a dry run by the shells. */
 #include "daemon/core/rules/place.h"
 
 #include "daemon/core/rules/slots.h"
