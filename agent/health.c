@@ -546,6 +546,18 @@ const struct health_activity *watch_activity(const struct watch *w, const char *
 	return w && w->core ? health_activity(w->core, gpu) : &none;
 }
 
+const struct node_health *watch_results(const struct watch *w)
+{
+	return w && w->core ? health_results(w->core) : NULL;
+}
+
+void watch_newest(const struct watch *w, struct gpu_sensors **gpus, size_t *n_gpus,
+		  struct nic_sensors **nics, size_t *n_nics)
+{
+	if (w && w->core)
+		health_newest(w->core, gpus, n_gpus, nics, n_nics);
+}
+
 struct gpu_work watch_work(const struct watch *w, const char *gpu)
 {
 	struct gpu_work ret;

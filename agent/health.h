@@ -17,6 +17,11 @@ struct health_traffic watch_traffic(const struct watch *w, int area, const char 
 const struct health_activity *watch_activity(const struct watch *w, const char *gpu);
 struct gpu_work watch_work(const struct watch *w, const char *gpu);
 void watch_reply(struct watch *w, const struct sync_reply *r);
+/* NULL: nothing is known yet */
+const struct node_health *watch_results(const struct watch *w);
+/* health_newest() */
+void watch_newest(const struct watch *w, struct gpu_sensors **gpus, size_t *n_gpus,
+		  struct nic_sensors **nics, size_t *n_nics);
 /* What the controller does not have. */
 void watch_sync(struct watch *w, struct agent_sync *s);
 /* It has programs for a check that is thorough. */

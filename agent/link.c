@@ -14,6 +14,7 @@
 #include "agent/discovery.h"
 #include "agent/health.h"
 #include "agent/messages.h"
+#include "agent/metrics.h"
 #include "agent/queue.h"
 #include "agent/token.h"
 #include "lib/base/clock.h"
@@ -345,6 +346,7 @@ static void say_hello(struct link *l)
 	mo_desc_copy(&nodeinfo_desc, &h.info, &l->m->info);
 	h.health = l->m->watch != NULL;
 	h.min_uid = mo_uid() == 0 ? l->m->config->min_uid : MO_NONE;
+	h.metrics_port = metrics_port(l->m->metrics);
 	l->hello = post(l, "/v1/agent/hello", &agent_hello_desc, &h, HELLO_TIMEOUT_MS, on_hello);
 	mo_desc_done(&agent_hello_desc, &h);
 	if (!l->hello)

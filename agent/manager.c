@@ -32,6 +32,7 @@
 #include "agent/image_asks.h"
 #include "agent/logs.h"
 #include "agent/messages.h"
+#include "agent/metrics.h"
 #include "agent/motion.h"
 #include "agent/recorder.h"
 #include "agent/queue.h"
@@ -309,6 +310,7 @@ struct manager *manager_free(struct manager *m)
 		return NULL;
 	image_asks_free(m->image_asks);
 	discovery_free(m->discovery);
+	metrics_free(m->metrics);
 	watch_free(m->watch);
 	releases_free(m->releases);
 	scans_free(m);
@@ -410,6 +412,8 @@ static int open_parts(struct manager *m, struct mo_error *err)
 	    watch_new(m, &m->watch) < 0)
 		return mo_error_set(err, -EIO, "timers: %s", strerror(errno));
 	r = fence_open(m, err);
+	if (r >= 0)
+		r = metrics_new(m, &m->metrics, err);
 	return r < 0 ? r : link_new(m, &m->link, err);
 }
 

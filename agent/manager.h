@@ -5,7 +5,7 @@
  *   <- fence, scan (checkpoints), sweep, discovery (this machine), ending (is it going down?)
  *   <- supervisor <- step_dir (one step: lock, socket, adoption), health (probes and checks)
  *   <- plain <- reserve, unit (ways to start a supervisor) <- start; controller (messages)
- *   <- link <- logs, exec, image_asks
+ *   <- metrics <- link <- logs, exec, image_asks
  *   <- manager (turn, effects, start-up).
  * Nothing calls the manager: a source queues, or sets a mark and arms the turn. */
 #pragma once
@@ -30,6 +30,7 @@ struct scan;
 struct fence;
 struct discovery;
 struct link;
+struct metrics;
 /* What the sources share. */
 struct manager {
 	const struct agent_config *config;
@@ -56,6 +57,7 @@ struct manager {
 	struct images *images;
 	struct runtimes *runtimes;
 	struct watch *watch; /* NULL: health is off */
+	struct metrics *metrics;
 	struct scan **scans;
 	size_t n_scans;
 	struct starter *starter; /* how supervisors are started here */

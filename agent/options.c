@@ -169,6 +169,12 @@ static const struct mo_option options[] = {
 	{ "probe_klog", MO_OPTION_DURATION, AT(probe_klog_us), "10s",
 	  "New lines of the kernel's log are looked at at most this often.", 1000000, 3600000000LL,
 	  NULL },
+	{ "metrics_listen", MO_OPTION_STR, AT(metrics_listen), "127.0.0.1",
+	  "Numeric address at which metrics_port is open.", 0, 0, NULL },
+	{ "metrics_port", MO_OPTION_INT, AT(metrics_port), "-1",
+	  "TCP port of GET /metrics for Prometheus (7071 is usual): what this node's GPUs, cards, "
+	  "checks and ranks do. No credential is asked for. 0 = any free one, -1 = none.",
+	  -1, 65535, NULL },
 	{ "debug", MO_OPTION_BOOL, AT(debug), "false", "Log more.", 0, 0, NULL },
 };
 const struct mo_options agent_options = { options, ELEMENTSOF(options) };

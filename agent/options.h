@@ -31,6 +31,8 @@ struct agent_config {
 	int64_t expect_gpus, expect_memory;
 	char *expect_partition;
 	int64_t probe_sensors_us, probe_device_us, probe_host_us, probe_klog_us;
+	char *metrics_listen;
+	int64_t metrics_port;
 	bool debug;
 };
 extern const struct mo_options agent_options;

@@ -19,6 +19,7 @@
 #include "daemon/api_openapi.h"
 #include "daemon/api_plan.h"
 #include "daemon/api_records.h"
+#include "daemon/api_sd.h"
 #include "daemon/api_signin.h"
 #include "daemon/api_submit.h"
 #include "daemon/api_tokens.h"
@@ -328,6 +329,10 @@ const struct api_route api_routes[] = {
 	  "Prometheus metrics.",
 	  "cluster",
 	  .media = "text/plain" },
+	{ { "GET", "/v1/sd", ROLE_VIEWER, api_sd, 0, false },
+	  "Where the agents' metrics are, for Prometheus (http_sd_configs): a list of groups "
+	  "{targets[],labels{}}.",
+	  "cluster" },
 	{ { "GET", "/healthz", ROLE_NONE, api_healthz, 0, false },
 	  "The controller runs.",
 	  "probes",

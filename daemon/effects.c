@@ -126,6 +126,9 @@ void effect_do(struct manager *m, struct input *in, const struct effect *fx)
 	case FX_CONFIG: node_config_ask(m, fx->job); break;
 	case FX_POWER: fence_run(m, fx->node); break;
 	/* to the streams all of a turn at once: streams_flush() */
-	case FX_EVENT: log_event(&event_registry[fx->event->type], fx->event->event); break;
+	case FX_EVENT:
+		m->n_events[fx->event->type]++;
+		log_event(&event_registry[fx->event->type], fx->event->event);
+		break;
 	}
 }

@@ -217,6 +217,7 @@ static void tell_lateness(struct manager *m, int64_t boot_now)
 
 	if (!m->pulse_due || late < 0)
 		return;
+	timing_add(&m->lag_time, late);
 	if (late > LATE_US) {
 		struct input *in = input_new(IN_LATE, NULL);
 		in->core.late = mo_desc_new(&in_late_desc);

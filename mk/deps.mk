@@ -14,6 +14,8 @@ BOOTED_PACKAGES := debhelper lintian mmdebstrap systemd-container
 STORE_PACKAGES := podman runc squashfs-tools
 # unpacked in the build: installed they would start a daemon, which changes the machine's network
 DOCKER_PACKAGES := docker.io containerd
+# the same: installed it would listen on this machine
+PROMETHEUS_PACKAGES := prometheus
 LINT_PACKAGES := clang-14 clang-tidy-14 clang-format-14 black libclang-rt-14-dev cppcheck \
 	codespell shellcheck valgrind
 
@@ -24,7 +26,7 @@ install_packages = missing=""; for p in $(1); do dpkg-query -W -f='$${Status}' $
 		DEBIAN_FRONTEND=noninteractive $(SUDO) apt-get install -y -q \
 		--no-install-recommends $$missing; }
 
-.PHONY: deps deps-test deps-numavm deps-booted deps-stores deps-lint check-packages
+.PHONY: deps deps-test deps-numavm deps-booted deps-stores deps-prometheus deps-lint check-packages
 deps:
 	@$(call install_packages,$(BUILD_PACKAGES))
 deps-numavm:
@@ -41,7 +43,14 @@ deps-stores:
 		apt-get download -q $(DOCKER_PACKAGES) && \
 		for p in *.deb; do dpkg -x "$$p" . || exit; done; } || \
 		echo "deps: not unpacked: $(DOCKER_PACKAGES)"
-deps-test: deps deps-numavm deps-booted deps-stores
+# for the metrics; their suite is skipped by name where it cannot be had
+deps-prometheus:
+	@command -v prometheus >/dev/null || [ -x $(BUILD)/prometheus/usr/bin/prometheus ] || { \
+		mkdir -p $(BUILD)/prometheus && cd $(BUILD)/prometheus && \
+		apt-get download -q $(PROMETHEUS_PACKAGES) && \
+		for p in *.deb; do dpkg -x "$$p" . || exit; done; } || \
+		echo "deps: not unpacked: $(PROMETHEUS_PACKAGES)"
+deps-test: deps deps-numavm deps-booted deps-stores deps-prometheus
 	@$(call install_packages,$(TEST_PACKAGES))
 	@# for the page test; not as packages of the list: other sources of node bring npm along and
 	@# conflict with Debian's

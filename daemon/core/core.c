@@ -291,6 +291,8 @@ void core_decide(struct core *c, const struct core_input *in, int64_t now, struc
 
 	assert(in->type >= 0 && in->type < _IN_N && out);
 	dispatch(&t);
+	if (in->type == IN_CLOCK && !c->heard_from)
+		return; /* the clock of a start, before it: nobody was heard since the last one */
 	if (in->type == IN_TICK && now >= c->liveness_at) {
 		fleet_silence(&t);
 		power_pass(&t);

@@ -11,6 +11,9 @@ const char *const job_state_names[_JOB_STATE_N] = {
 const char *const rank_state_names[_RANK_STATE_N] = { "waiting", "running", "exited", "lost" };
 const char *const node_state_names[_NODE_STATE_N] = { "up", "suspect", "down", "draining",
 						      "drained" };
+const char *const ledger_category_names[] = { "productive", "queue",     "launch", "init",
+					      "load",       "recompute", "save",   "hang",
+					      "detect",     "drain",     "idle",   "image" };
 const char *const checkpoint_state_names[_CKPT_STATE_N] = { "saving",  "complete",   "verified",
 							    "torn",    "superseded", "pinned",
 							    "deleted", "suspect",    "tainted" };

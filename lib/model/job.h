@@ -150,6 +150,7 @@ enum ledger_category {
 	GPU_IMAGE,
 	_GPU_CATEGORY_N
 };
+extern const char *const ledger_category_names[_GPU_CATEGORY_N];
 
 extern const char *const job_prefix[1]; /* "j" */
 extern const struct mo_desc rank_coords_desc, rank_exit_desc, rank_desc, rank_view_desc,

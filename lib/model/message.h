@@ -107,6 +107,7 @@ struct agent_hello {
 	bool health;
 	/* a root agent's: it runs none of accounts that cannot log in either */
 	int64_t min_uid;
+	int64_t metrics_port; /* of its GET /metrics; MO_NONE: it has none */
 	struct step_report *steps;
 	size_t n_steps; /* without notes */
 };

@@ -8,13 +8,16 @@ import functools
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import tempfile
+import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from controller import Moed  # noqa: E402
-from lib import BUILD, ROOT, Suite, clean_env, equal, need  # noqa: E402
+from lib import BUILD, ROOT, Suite, clean_env, equal, need, wait_until  # noqa: E402
+from rig import write_config  # noqa: E402
 
 suite = Suite()
 DOCS = os.path.join(ROOT, "docs")
@@ -300,6 +303,50 @@ def check_table():
     )
 
 
+def metric_table(text):
+    helps = re.findall(r"^# HELP (\S+) (.*)$", text, re.M)
+    kinds = dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.M))
+    rows = ["| metric | kind | what |", "|--|--|--|"]
+    return "\n".join(rows + ["| `%s` | %s | %s |" % (n, kinds[n], h) for n, h in helps])
+
+
+def metrics_of_moed():
+    with Moed() as m:
+        return metric_table(m.ask("GET", "/metrics").body.decode())
+
+
+def metrics_of_agent():
+    """It listens before it knows a controller."""
+    with socket.create_server(("127.0.0.1", 0)) as s:
+        port = s.getsockname()[1]
+    with tempfile.TemporaryDirectory() as dir:
+        options = {
+            "controller": "unix:%s/none" % dir,
+            "state_dir": dir + "/state",
+            "runtime_dir": dir + "/run",
+            "node": "n0",
+            "use_systemd": "no",
+            "only_fake_gpus": True,
+            "metrics_port": port,
+        }
+        agent = subprocess.Popen(
+            [os.path.join(BUILD, "moe-agent"), "--config", write_config(dir + "/yaml", options)],
+            stderr=subprocess.DEVNULL,
+            env=clean_env(),
+        )
+        try:
+            return metric_table(
+                wait_until(
+                    lambda: urllib.request.urlopen("http://127.0.0.1:%d/metrics" % port).read(),
+                    20,
+                    "the agent's metrics",
+                ).decode()
+            )
+        finally:
+            agent.terminate()
+            agent.wait()
+
+
 TABLES = (
     ("environment.md", "profiles", profile_tables),
     ("health.md", "checks", check_table),
@@ -308,6 +355,8 @@ TABLES = (
     ("rest.md", "routes", route_table),
     ("rest.md", "keys", key_tables),
     ("events.md", "events", event_table),
+    ("metrics.md", "metrics of moed", metrics_of_moed),
+    ("metrics.md", "metrics of moe-agent", metrics_of_agent),
 )
 
 EXAMPLES = (("moed", "config/moed.yaml"), ("moe-agent", "config/agent.yaml"))
@@ -351,6 +400,7 @@ UNDESCRIBED = {
     "/v1/session",
     "/v1/agent/answer",
     "/openapi.json",
+    "/v1/sd",
 }
 
 

@@ -431,23 +431,13 @@ def metrics(rig):
     def text():
         return rig.http("GET", "/metrics").body.decode()
 
-    wait_until(
-        lambda: 'moe_gpu_temperature_celsius{node="n0",gpu="3"} 71.5' in text(),
-        10,
-        "sensors in /metrics",
-    )
+    finding = 'moe_node_check_state{node="n0",check="nic.state",object="0000:9f:00.0"} 1'
+    wait_until(lambda: finding in text(), 10, "the finding in /metrics")
     seen = text()
-    for line in (
-        'moe_node_check_state{node="n0",check="nic.state",object="0000:9f:00.0"} 1',
-        'moe_gpu_power_watts{node="n0",gpu="3"} 640',
-        'moe_gpu_busy_ratio{node="n0",gpu="3"} 0.98',
-        'moe_gpu_vram_used_bytes{node="n0",gpu="3"} 1.5e+11',
-        'moe_gpu_ecc_uncorrectable_total{node="n0",gpu="3"} 0',
-        "moe_nodes_cordoned 0",
-        "moe_node_checks_left_out 0",
-    ):
+    for line in ("moe_nodes_cordoned 0", "moe_node_checks_left_out 0"):
         need(line + "\n" in seen, "%s is not in /metrics" % line)
-    need("moe_gpu_memory_temperature_celsius{" not in seen, "a sensor that is not reported")
+    need("moe_gpu_" not in seen, "series of GPUs on the controller")
+    wait_until(lambda: rig.node("n0")["sensors"], 10, "sensors of the node")
     equal(rig.node("n0")["sensors"][0]["temp_c"], 71.5, "sensors of the node")
     need(
         "gpu        3: 72 C" in rig.run("node", "n0").stdout

@@ -108,6 +108,13 @@ MUTANTS = [
         [unit("dcore", "test_hang"), SIM],
     ),
     (
+        "the clock of a start is taken for a beat of a run",
+        "core_decide",
+        "if (in->type == IN_CLOCK && !c->heard_from)",
+        "if (0)",
+        [unit("dcore", "test_hang")],
+    ),
+    (
         "all asleep for half a minute hang",
         "limit_of",
         "v->processors ? l->asleep",

@@ -138,6 +138,9 @@ bool agent_core_has_urgent(const struct agent_core *s);
 /* unacknowledged notes up to the last urgent one, scans not sent yet; false = nothing urgent,
  * health neither */
 bool agent_core_urgent(struct agent_core *s, struct agent_sync *ret);
+/* What the ranks of a step told of last that began and did not end. Caller frees. */
+struct rank_progress *agent_core_progress(const struct agent_core *s, int64_t job, int64_t attempt,
+					  size_t *ret_n);
 /* Digests of the images that the controller wants here now. False: of one that is being brought it
  * is not known yet. */
 bool agent_core_images(const struct agent_core *s, char ***ret, size_t *n_ret);

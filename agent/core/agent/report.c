@@ -1,6 +1,7 @@
 /* What the agent sends: hello, sync, urgent. Called by the shell when agent_core_decide asked for
  * it. */
 #include "agent/core/agent/agent_core_state.h"
+#include "agent/core/agent/agent_steps.h"
 #include "agent/core/agent/images.h"
 #include "agent/core/agent/link.h"
 #include "agent/core/stepd/stepd_core.h"
@@ -145,4 +146,17 @@ bool agent_core_urgent(struct agent_core *s, struct agent_sync *ret)
 	s->checked = false;
 	agent_core_images_report(s, ret);
 	return count > 0 || ret->n_scans > 0 || checked;
+}
+
+struct rank_progress *agent_core_progress(const struct agent_core *s, int64_t job, int64_t attempt,
+					  size_t *ret_n)
+{
+	const struct agent_step *e = agent_core_find(s, job, attempt);
+	struct rank_progress *all = mo_alloc_array(e ? e->n_ranks + 1 : 1, sizeof(*all));
+
+	*ret_n = 0;
+	for (size_t i = 0; e && i < e->n_ranks; i++)
+		if (e->ranks[i].started && !e->ranks[i].exited)
+			all[(*ret_n)++] = e->ranks[i].now;
+	return all;
 }

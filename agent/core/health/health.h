@@ -151,6 +151,9 @@ bool health_awaited(struct health *h);
 /* Appends the newest sensor values, those read since the last call. */
 void health_sensors(struct health *h, struct gpu_sensors **ret, size_t *n_ret);
 void health_nics(struct health *h, struct nic_sensors **ret, size_t *n_ret);
+/* Appends the newest of all devices that were read, whoever has them. */
+void health_newest(const struct health *h, struct gpu_sensors **gpus, size_t *n_gpus,
+		   struct nic_sensors **nics, size_t *n_nics);
 
 /* ---- over the agent's restarts */
 bool health_unsaved(const struct health *h);

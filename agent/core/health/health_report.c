@@ -195,23 +195,37 @@ static int64_t count_of(const struct probe *p, const char *key)
 	return x == MO_NONE_F ? MO_NONE : (int64_t)x;
 }
 
+static void nic_newest(const struct object *o, struct nic_sensors **ret, size_t *n_ret)
+{
+	struct nic_sensors *s = mo_vec_add(&nic_sensors_desc, (void **)ret, n_ret);
+
+	s->name = mo_strdup(o->name);
+	s->state = mo_strdup(reading_text(&o->last, "state"));
+	s->rate_gbps = reading_value(&o->last, "rate_gbps");
+	s->link_downed = count_of(&o->last, "link_downed");
+	s->carrier_down = count_of(&o->last, "carrier_down");
+	s->symbol_error = count_of(&o->last, "symbol_error");
+	s->link_error_recovery = count_of(&o->last, "link_error_recovery");
+	s->rcv_errors = count_of(&o->last, "rcv_errors");
+	s->out_of_sequence = count_of(&o->last, "out_of_sequence");
+	s->local_ack_timeout = count_of(&o->last, "local_ack_timeout");
+}
+
+static void gpu_newest(const struct object *o, struct gpu_sensors **ret, size_t *n_ret)
+{
+	struct gpu_sensors *s = mo_vec_add(&gpu_sensors_desc, (void **)ret, n_ret);
+
+	*s = o->sensors;
+	s->slot = o->slots[0];
+}
+
 void health_nics(struct health *h, struct nic_sensors **ret, size_t *n_ret)
 {
 	for (size_t i = 0; i < h->n_objects; i++) {
 		struct object *o = h->objects[i];
 		if (o->area != PROBE_NIC || !o->sensors_new)
 			continue;
-		struct nic_sensors *s = mo_vec_add(&nic_sensors_desc, (void **)ret, n_ret);
-		s->name = mo_strdup(o->name);
-		s->state = mo_strdup(reading_text(&o->last, "state"));
-		s->rate_gbps = reading_value(&o->last, "rate_gbps");
-		s->link_downed = count_of(&o->last, "link_downed");
-		s->carrier_down = count_of(&o->last, "carrier_down");
-		s->symbol_error = count_of(&o->last, "symbol_error");
-		s->link_error_recovery = count_of(&o->last, "link_error_recovery");
-		s->rcv_errors = count_of(&o->last, "rcv_errors");
-		s->out_of_sequence = count_of(&o->last, "out_of_sequence");
-		s->local_ack_timeout = count_of(&o->last, "local_ack_timeout");
+		nic_newest(o, ret, n_ret);
 		o->sensors_new = false;
 	}
 }
@@ -222,9 +236,20 @@ void health_sensors(struct health *h, struct gpu_sensors **ret, size_t *n_ret)
 		struct object *o = h->objects[i];
 		if (!o->sensors_new || !o->n_slots)
 			continue;
-		struct gpu_sensors *s = mo_vec_add(&gpu_sensors_desc, (void **)ret, n_ret);
-		*s = o->sensors;
-		s->slot = o->slots[0];
+		gpu_newest(o, ret, n_ret);
 		o->sensors_new = false;
+	}
+}
+
+void health_newest(const struct health *h, struct gpu_sensors **gpus, size_t *n_gpus,
+		   struct nic_sensors **nics, size_t *n_nics)
+{
+	for (size_t i = 0; i < h->n_objects; i++) {
+		const struct object *o = h->objects[i];
+
+		if (o->area == PROBE_GPU && o->n_slots)
+			gpu_newest(o, gpus, n_gpus);
+		if (o->area == PROBE_NIC)
+			nic_newest(o, nics, n_nics);
 	}
 }

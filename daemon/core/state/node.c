@@ -82,6 +82,8 @@ static const struct mo_field node_fields[] = {
 	MO_DP(node, agent, min_uid, "min_uid", MO_INT,
 	      "its agent runs no ranks of accounts below; 0: of any; MO_NONE: it did not say",
 	      .omit = true),
+	MO_DP(node, agent, metrics_port, "metrics_port", MO_INT,
+	      "TCP port of its agent's metrics; MO_NONE: it has none", .omit = true),
 	MO_D(node, events_gone, MO_INT,
 	     "how many events about it are no longer kept; MO_NONE: none", .omit = true),
 	MO_DP_LIST(node, strays, steps, "strange", MO_STRS,

@@ -26,8 +26,9 @@ struct node_agent {
 	/* it speaks with a token that has expired: its node gets no new work, everything else
 	 * goes on */
 	bool token_expired;
-	bool tells_health; /* it tells node_health */
-	int64_t min_uid;   /* as in its hello; MO_NONE: it did not say */
+	bool tells_health;    /* it tells node_health */
+	int64_t min_uid;      /* as in its hello; MO_NONE: it did not say */
+	int64_t metrics_port; /* likewise; MO_NONE: it has none */
 };
 struct node_drain {
 	bool asked;

@@ -118,6 +118,7 @@ int update_node(struct core *c, const struct record *r)
 	}
 	n->agent.tells_health = h->health;
 	n->agent.min_uid = h->min_uid;
+	n->agent.metrics_port = h->metrics_port;
 	mo_str_set(&n->boot.id, h->boot_id);
 	mo_str_set(&n->agent.instance, h->instance);
 	mo_str_set(&n->agent.version, h->version);

@@ -110,6 +110,32 @@ static int64_t spare_us(const struct state *s, const struct job *j, int64_t end)
 	return us;
 }
 
+int64_t report_ledger(const struct state *s, const struct job *j, int64_t now,
+		      int64_t ret[_GPU_CATEGORY_N])
+{
+	int64_t end = j->ended_at != MO_NONE ? j->ended_at : MO_MAX(now, j->ledger_at), stands;
+	int open = ledger_category(j);
+
+	memcpy(ret, j->ledger, _GPU_CATEGORY_N * sizeof(*ret));
+	if (open < 0) /* the iteration under way: a first pass, or below the watermark again */
+		open = MO_MAX(j->progress.iteration, j->run.resume) + 1 > j->progress.watermark
+			       ? GPU_PRODUCTIVE
+			       : GPU_RECOMPUTE;
+	stands = MO_MIN(standing_us(s, j, end), MO_MAX(0, end - j->ledger_at));
+	if (!job_state_final(j->state)) {
+		ret[GPU_HANG] += job_gpus(j) * stands;
+		ret[open] += job_gpus(j) * (MO_MAX(0, end - j->ledger_at) - stands);
+	}
+	return stands;
+}
+
+double report_ettr(const int64_t ledger[_GPU_CATEGORY_N])
+{
+	int64_t held = ledger_held(ledger);
+
+	return held > 0 ? (double)ledger[GPU_PRODUCTIVE] / (double)held : MO_NONE_F;
+}
+
 void job_report(const struct state *s, const struct job *j, int64_t now, struct report_view *ret)
 {
 	struct report_seconds *g = &ret->gpu_seconds;
@@ -127,22 +153,10 @@ void job_report(const struct state *s, const struct job *j, int64_t now, struct 
 		[GPU_IDLE] = &g->idle,
 		[GPU_IMAGE] = &g->image,
 	};
-	int64_t ledger[_GPU_CATEGORY_N],
-		total = 0, end = j->ended_at != MO_NONE ? j->ended_at : MO_MAX(now, j->ledger_at);
-	int open = ledger_category(j);
-	int64_t stands;
+	int64_t ledger[_GPU_CATEGORY_N], total = 0, stands = report_ledger(s, j, now, ledger);
+	int64_t end = j->ended_at != MO_NONE ? j->ended_at : MO_MAX(now, j->ledger_at);
 	double counted;
 
-	memcpy(ledger, j->ledger, sizeof(ledger));
-	if (open < 0) /* the iteration under way: a first pass, or below the watermark again */
-		open = MO_MAX(j->progress.iteration, j->run.resume) + 1 > j->progress.watermark
-			       ? GPU_PRODUCTIVE
-			       : GPU_RECOMPUTE;
-	stands = MO_MIN(standing_us(s, j, end), MO_MAX(0, end - j->ledger_at));
-	if (!job_state_final(j->state)) {
-		ledger[GPU_HANG] += job_gpus(j) * stands;
-		ledger[open] += job_gpus(j) * (MO_MAX(0, end - j->ledger_at) - stands);
-	}
 	for (int i = 0; i < _GPU_CATEGORY_N; i++) {
 		*slots[i] = (double)ledger[i] / 1e6;
 		total += i == GPU_QUEUE ? 0 : ledger[i];
@@ -153,7 +167,7 @@ void job_report(const struct state *s, const struct job *j, int64_t now, struct 
 	g->spare = j->spec.recipe.spares > 0 ? (double)spare / 1e6 : MO_NONE_F;
 	g->total = (double)(total + spare) / 1e6;
 	ret->wall_s = (double)job_age(j, end) / 1e6;
-	ret->ettr = counted > 0 ? g->productive / counted : MO_NONE_F;
+	ret->ettr = report_ettr(ledger);
 	ret->ettr_hour = of_last_hour(j, end, ledger);
 	ret->ettr_saving_each =
 		counted > g->recompute ? g->productive / (counted - g->recompute) : MO_NONE_F;

@@ -22,5 +22,11 @@ struct report_view {
 };
 extern const struct mo_desc report_view_desc;
 
+/* The ledger charged up to now (core time), GPU-microseconds. Returns by how many microseconds the
+ * iteration under way is overdue: they are counted as hang. */
+int64_t report_ledger(const struct state *s, const struct job *j, int64_t now,
+		      int64_t ret[_GPU_CATEGORY_N]);
+/* Productive share of the time in which the job had GPUs, 0 to 1; MO_NONE_F: it had none. */
+double report_ettr(const int64_t ledger[_GPU_CATEGORY_N]);
 /* now: core time. */
 void job_report(const struct state *s, const struct job *j, int64_t now, struct report_view *ret);

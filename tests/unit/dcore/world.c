@@ -191,6 +191,13 @@ void world_crash(struct world *w)
 	mo_desc_copy(&state_desc, &copy, core_state(w->core));
 	core_load(w->shadow, &copy);
 	mo_desc_done(&state_desc, &copy);
+	/* as the shell does it: what time it is, before anything is decided */
+	world_step(w, &(struct core_input){ .type = IN_CLOCK,
+					    .clock = &(struct in_clock){
+						    .boot_id = (char *)"boot",
+						    .boottime_us = w->now,
+						    .synced = true,
+					    } });
 	event(w, IN_START);
 }
 
