@@ -16,6 +16,8 @@ static void jobs_cell(struct table *t, struct json_object *node)
 	struct mo_buf b = { 0 };
 	for (size_t i = 0; i < js_len(jobs); i++)
 		mo_buf_printf(&b, "%s%s", i ? "," : "", json_object_get_string(js_at(jobs, i)));
+	if (js_str(node, "spare_of"))
+		mo_buf_printf(&b, "spare of %s", js_str(node, "spare_of"));
 	table_cell(t, "%s", b.len ? b.data : "-");
 	mo_buf_done(&b);
 }

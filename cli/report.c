@@ -12,7 +12,7 @@
 
 static const char *const categories[] = { "productive", "image",     "launch", "init",
 					  "load",       "recompute", "save",   "hang",
-					  "detect",     "drain",     "idle" };
+					  "detect",     "drain",     "idle",   "spare" };
 
 static void print_ledger(struct json_object *report)
 {

@@ -86,6 +86,22 @@ static void print_resume(struct json_object *j)
 	line("resume", b.data);
 }
 
+static void print_spares(struct json_object *j)
+{
+	struct json_object *spares = js_get(j, "spares");
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+
+	if (js_int(j, "spares_wanted") == MO_NONE)
+		return;
+	mo_buf_printf(&b, "%zu of %s", js_len(spares), text_int(js_int(j, "spares_wanted")));
+	for (size_t i = 0; i < js_len(spares); i++)
+		mo_buf_printf(&b, ", %s%s", text_or(js_str(js_at(spares, i), "node")),
+			      json_object_get_boolean(js_get(js_at(spares, i), "checked"))
+				      ? " (checked)"
+				      : "");
+	line("spares", b.data);
+}
+
 /* Data that its attempts leave out. */
 static void print_skips(struct json_object *skips)
 {
@@ -132,6 +148,7 @@ static void print_job(struct cli *cli, struct json_object *j)
 	print_chosen(js_get(j, "plan.chosen"));
 	if (js_str(j, "prepare.text"))
 		line("prepare", js_str(j, "prepare.text"));
+	print_spares(j);
 	if (js_str(j, "image"))
 		line("image", js_str(j, "image"));
 	print_nodes(j);

@@ -221,6 +221,10 @@ static void print_dryrun(const struct cli *cli, const struct recipe_input *in,
 		       json_object_get_boolean(js_get(plan, "fits")) ? "" : " (does NOT fit)",
 		       text_seconds(js_real(plan, "step_time_s.total")),
 		       text_percent(js_real(plan, "mfu")));
+	if (in->recipe.spares > 0)
+		printf("beside them %lld spare node%s that nobody else gets, as far as whole nodes "
+		       "are free\n",
+		       (long long)in->recipe.spares, in->recipe.spares == 1 ? "" : "s");
 	print_image(in->recipe.engine.container);
 	print_resume_args(js_get(doc, "resume_args"));
 	dryrun_print(cli, ranks);

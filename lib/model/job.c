@@ -163,6 +163,7 @@ static const struct mo_field incident_fields[] = {
 	MO_D(incident, rule, MO_STR, "signature whose lines decided the class", .omit = true),
 	MO_D(incident, why, MO_STR, "what such a line means", .omit = true),
 	MO_D(incident, gpu, MO_INT, "GPU of that rank on its node", .omit = true),
+	MO_D(incident, device, MO_STR, "PCI address of that GPU", .omit = true),
 	MO_D(incident, iteration, MO_INT, "highest iteration of the job by then", .omit = true),
 	MO_D(incident, elsewhere, MO_BOOL, "the next attempts avoid the node if they can",
 	     .omit = true),

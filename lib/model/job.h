@@ -145,6 +145,7 @@ struct incident {
 	/* signature that decided, what it means; NULL: the exit or the node's end did */
 	char *rule, *why;
 	int64_t gpu;       /* slot of first_rank; MO_NONE none */
+	char *device;      /* its PCI address; NULL: not known, or of before */
 	int64_t iteration; /* highest that the job had reached; MO_NONE none */
 	bool elsewhere;    /* the next attempts avoid the node */
 	int64_t lost_iterations;

@@ -143,7 +143,7 @@ static const struct mo_field recipe_fields[] = {
 		 "what trains, and with which words"),
 	MO_D_SUB(recipe, model, MO_OPT, &recipe_model_desc, "what is trained; null: not given"),
 	MO_D(recipe, gpus, MO_INT, "ranks, one per GPU"),
-	MO_D(recipe, spares, MO_INT, "spare nodes; more than 0 is refused"),
+	MO_D(recipe, spares, MO_INT, "nodes that are kept for it beside its ranks"),
 	MO_D(recipe, nic_gbps, MO_INT, "network bandwidth of a GPU for plans, Gbit/s"),
 	MO_D(recipe, gpu, MO_STR, "type of GPU; null: any"),
 	MO_D_LIST(recipe, nodes, MO_STRS, "the only nodes that it may get; none: any",

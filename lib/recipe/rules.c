@@ -152,12 +152,6 @@ static void check_rest(struct rules *k)
 {
 	const struct recipe *r = k->recipe;
 
-	if (r->spares > 0)
-		errors_at(k->errors, PLACE(k, "cluster.spares"), NULL,
-			  "cluster.spares: %lld is not supported by this version: use 0; a job "
-			  "waits in the queue for nodes, and a failed job restarts on any free "
-			  "ones",
-			  LL(r->spares));
 	check_nodes(k, "cluster.nodes");
 	check_nodes(k, "cluster.exclude");
 	if (is_like_id(r->name))

@@ -15,6 +15,7 @@ static void recipe_of(struct sim *s, const struct op *op, struct submit *spec)
 	spec->digest = mo_printf("d%lld", (long long)op->key);
 	spec->recipe.name = mo_printf("job-%lld", (long long)op->key);
 	spec->recipe.gpus = op->key % 40 == 39 ? NODES * GPUS + 1 : sizes[h % ELEMENTSOF(sizes)];
+	spec->recipe.spares = (h >> 52 & 7) == 3 ? 1 + (int64_t)(h >> 55 & 1) : 0;
 	spec->recipe.priority = (int64_t)(h >> 8) % 100;
 	spec->recipe.stop_signal = 15;
 	spec->recipe.stop_grace_us = (int64_t)(1 + (h >> 16) % 10) * S;

@@ -11,6 +11,7 @@
  *   gone, everything applied, attempt over                      FORGET
  *   never stored, an operator wants it ended (moectl resolve)   KILL, then FORGET
  *   failed, the next attempt waits for the node's checks        CHECK
+ *   a spare of a job, and its checks are not answered            CHECK
  *   the job that is to be placed there has an image             IMAGE
  *   somebody wants an image there before a job does             IMAGE, of no job
  *   may hang, and the attempt goes on                           MOTION, to agents that know it
@@ -29,6 +30,7 @@
 #include "daemon/core/rules/images.h"
 #include "daemon/core/rules/launch.h"
 #include "daemon/core/rules/prefetch.h"
+#include "daemon/core/rules/spares.h"
 #include "daemon/core/rules/strays.h"
 #include "daemon/core/rules/turn.h"
 #include "daemon/core/rules/unread.h"
@@ -316,6 +318,8 @@ static uint64_t due(const struct core *c, const char *node, const struct live *l
 		if (j && health_check_due(c, j, node))
 			hash = mix(hash, CMD_CHECK, j->id, j->checks.attempt);
 	}
+	if (n && spare_check_due(&c->state, n))
+		hash = mix(hash, CMD_CHECK, n->spare.job, n->spare.asked);
 	if (n && n->drain.back != MO_NONE)
 		hash = mix(hash, CMD_CHECK, 0, n->drain.back);
 	for (size_t i = 0; i < c->n_ending; i++)
@@ -387,6 +391,8 @@ void core_sync_reply(struct core *c, const char *node, struct sync_reply *ret)
 				l->doubts && j->checks.thorough &&
 				(!j->checks.doubted || mo_streq(j->checks.doubted, node));
 	}
+	if (n && spare_check_due(&c->state, n))
+		add(c, ret, CMD_CHECK, n->spare.job, n->spare.asked, node)->thorough = l->doubts;
 	if (n && n->drain.back != MO_NONE)
 		add(c, ret, CMD_CHECK, 0, n->drain.back, node)->thorough = l->doubts;
 	for (size_t i = 0; i < c->n_ending; i++) {

@@ -6,6 +6,14 @@
 #include "daemon/core/rules/streak.h"
 #include "daemon/core/rules/turn.h"
 
+bool elsewhere_avoids(const struct job *j, const char *node)
+{
+	for (size_t i = streak_open(j); i < j->n_incidents; i++)
+		if (j->incidents[i].elsewhere && mo_streq(j->incidents[i].node, node))
+			return true;
+	return false;
+}
+
 int elsewhere_place(const struct state *s, const struct slots *slots, const struct job *j,
 		    struct place **ret, size_t *n_ret, struct waiting *ret_why)
 {

@@ -6,6 +6,8 @@
 struct turn;
 struct verdict;
 
+/* A failure of its present row is to be away from the node. */
+bool elsewhere_avoids(const struct job *j, const char *node);
 /* As place_in(), without the nodes that the job's failures in a row are to be away from; with them
  * where there is no room otherwise. */
 int elsewhere_place(const struct state *s, const struct slots *slots, const struct job *j,

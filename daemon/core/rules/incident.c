@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "daemon/core/rules/cordon.h"
+#include "daemon/core/rules/device.h"
 #include "daemon/core/rules/readings.h"
 #include "daemon/core/rules/turn.h"
 #include "daemon/core/rules/words.h"
@@ -45,6 +46,7 @@ void incident_emit(struct turn *t, const struct job *j, const struct incident_of
 	inc->class = mo_strdup(failure_class_names[v->class]);
 	inc->first_rank = b->rank ? b->rank->rank : MO_NONE;
 	inc->gpu = b->rank ? b->rank->gpu : MO_NONE;
+	inc->device = mo_strdup(device_of(&t->core->state, b));
 	inc->node = mo_strdup(b->step ? b->step->node : j->failure.node);
 	inc->cause = mo_strdup(of->cause);
 	inc->rule = mo_strdup(v->n_lines ? v->rule : NULL);

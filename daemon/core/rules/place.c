@@ -1,9 +1,9 @@
 /* Placement: which GPU slots a job gets. Ranks are contiguous in node-name order. Fewest nodes
- * first, then the fewest slots left over on them, then those that failed least (lemon.h); on a node
- * the lowest free slots. A node takes
- * work when it is up, not drained, reconciled with this controller and holds no step whose end
- * is uncertain (hung, unkillable, fenced but seen again, never stored). Called by schedule.c and
- * as a dry run by the shells. */
+ * first, then the fewest slots left over on them, then those that failed least (lemon.h), then,
+ * of a job with spares, those that it had and its spares; on a node the lowest free slots.
+ * A node takes work when it is up, not drained, reconciled with this controller and holds no step
+ * whose end is uncertain (hung, unkillable, fenced but seen again, never stored). Called by
+ * schedule.c and as a dry run by the shells. */
 #include "daemon/core/rules/place.h"
 
 #include "daemon/core/rules/slots.h"
@@ -36,12 +36,18 @@ static bool wanted(const struct state *s, const struct slots *slots, const struc
 	       health_allows(s->nodes[node], r, slots->well[node]);
 }
 
-static size_t room(const struct state *s, const struct slots *slots, const struct recipe *r,
-		   size_t node)
+/* It is kept for another job. */
+static bool kept(const struct slots *slots, size_t node)
+{
+	return slots->spare_of[node] != MO_NONE && slots->spare_of[node] != slots->job;
+}
+
+size_t place_room_on(const struct state *s, const struct slots *slots, const struct recipe *r,
+		     size_t node)
 {
 	size_t n = 0;
 
-	if (!wanted(s, slots, r, node))
+	if (kept(slots, node) || !wanted(s, slots, r, node))
 		return 0;
 	for (size_t k = 0; k < slots->n_free[node]; k++)
 		n += right_model(r, s->nodes[node], slots->free[node][k]);
@@ -83,7 +89,8 @@ static uint64_t largest_stack(const struct state *s, const struct slots *slots,
 	size_t n = 0;
 
 	for (size_t i = 0; i < s->n_nodes; i++) {
-		size_t k = even_busy ? room_when_idle(s, slots, r, i) : room(s, slots, r, i);
+		size_t k =
+			even_busy ? room_when_idle(s, slots, r, i) : place_room_on(s, slots, r, i);
 
 		if (k)
 			groups[n++] = (struct group){ .stack = node_same(s->nodes[i]), .room = k };
@@ -154,7 +161,8 @@ int64_t place_room(const struct state *s, const struct slots *slots, const struc
 	int64_t n = 0;
 
 	for (size_t i = 0; i < s->n_nodes; i++)
-		n += (int64_t)(even_busy ? room_when_idle(s, &one, r, i) : room(s, &one, r, i));
+		n += (int64_t)(even_busy ? room_when_idle(s, &one, r, i)
+					 : place_room_on(s, &one, r, i));
 	if (same)
 		free(one.usable);
 	return n;
@@ -187,6 +195,16 @@ static int64_t room_without_image(const struct state *s, const struct slots *slo
 	return place_room(s, slots, &any, true);
 }
 
+/* What the job would have of the nodes that are kept for others. */
+static int64_t room_kept(const struct state *s, const struct slots *slots, const struct recipe *r)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->n_nodes; i++)
+		n += kept(slots, i) ? room_when_idle(s, slots, r, i) : 0;
+	return n ? (int64_t)n : MO_NONE;
+}
+
 static struct waiting no_room(const struct state *s, const struct slots *slots,
 			      const struct recipe *r)
 {
@@ -197,6 +215,7 @@ static struct waiting no_room(const struct state *s, const struct slots *slots,
 	w.total = place_suited(s, r, &largest);
 	w.usable = place_room(s, slots, r, true);
 	w.free = place_room(s, slots, r, false);
+	w.spares = room_kept(s, slots, r);
 	w.nodes = (int64_t)s->n_nodes;
 	if (w.total < r->gpus)
 		w.code = WAITING_TOO_LARGE;
@@ -215,6 +234,7 @@ static struct waiting no_room(const struct state *s, const struct slots *slots,
 struct offer {
 	size_t node, room;
 	int64_t lemon;
+	int strange;
 };
 
 static int offer_order(const void *a, const void *b)
@@ -225,6 +245,8 @@ static int offer_order(const void *a, const void *b)
 		return x->room < y->room ? 1 : -1;
 	if (x->lemon != y->lemon)
 		return x->lemon < y->lemon ? -1 : 1;
+	if (x->strange != y->strange)
+		return x->strange - y->strange;
 	return x->node < y->node ? -1 : 1;
 }
 
@@ -285,12 +307,13 @@ static size_t try_unit(const struct state *s, const struct slots *slots, const s
 
 	mo_assert(unit > 0 && r->gpus > 0);
 	for (size_t i = 0; i < s->n_nodes; i++) {
-		size_t free_slots = room(s, slots, r, i) / unit * unit;
+		size_t free_slots = place_room_on(s, slots, r, i) / unit * unit;
 
 		if (free_slots)
 			offers[n++] = (struct offer){ .node = i,
 						      .room = free_slots,
-						      .lemon = slots->lemon[i] };
+						      .lemon = slots->lemon[i],
+						      .strange = slots->strange[i] };
 	}
 	qsort(offers, n, sizeof(*offers), offer_order);
 	return choose(offers, n, (size_t)r->gpus);

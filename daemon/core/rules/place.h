@@ -18,6 +18,10 @@ struct slots {
 	/* points of its score, whole ones: a single failure that may have been anybody's moves
 	 * nobody */
 	int64_t *lemon;
+	/* the job that each is a spare of; MO_NONE none. They are free for that job alone: `job`,
+	 * for whom places are searched now (slots_for()), which likes nodes of less `strange` */
+	int64_t *spare_of, job;
+	int *strange;
 };
 
 /* 0, or 1 when they do not fit now; then *ret_why, unless it is NULL, is made anew and the
@@ -29,7 +33,9 @@ int place_find(const struct state *s, const struct recipe *r, struct place **ret
 	       struct mo_error *err);
 /* Ranks of places that were just found: as many as GPUs, or one per node. */
 void place_processes(const struct engine *e, struct place *places, size_t n);
-/* GPUs that would do. */
+/* GPUs that would do; free ones of one node of state.nodes. */
+size_t place_room_on(const struct state *s, const struct slots *slots, const struct recipe *r,
+		     size_t node);
 int64_t place_room(const struct state *s, const struct slots *slots, const struct recipe *r,
 		   bool even_busy);
 /* health.preflight: [stack.same]: what of the group of nodes that was taken differs on others;

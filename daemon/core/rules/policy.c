@@ -15,6 +15,7 @@
 
 #include "daemon/core/rules/blame.h"
 #include "daemon/core/rules/cordon.h"
+#include "daemon/core/rules/device.h"
 #include "daemon/core/rules/elsewhere.h"
 #include "daemon/core/rules/incident.h"
 #include "daemon/core/rules/numbers.h"
@@ -268,7 +269,7 @@ static void after_failure(struct turn *t, int64_t id)
 	struct blame root = blame_root(&t->core->state, j);
 	const struct step *outside = blame_outside(j, &root);
 	_cleanup_(mo_freep) char *cause = NULL, *reason = NULL, *end = NULL, *node = NULL,
-				 *what = NULL;
+				 *what = NULL, *twice = NULL;
 	_cleanup_(verdict_done) struct verdict v = { 0 };
 
 	mo_assert(id > 0);
@@ -293,6 +294,7 @@ static void after_failure(struct turn *t, int64_t id)
 
 	end = give_up_reason(j, &v, &f, &d, &budget);
 	f.node = node = mo_strdup(f.node);
+	twice = d.action == DO_ELSEWHERE ? device_named_twice(t, j, &v, cause) : NULL;
 	what = what_happened(j, &v, &f);
 	incident_emit(t, j,
 		      &(struct incident_of){ .verdict = &v,
@@ -305,8 +307,11 @@ static void after_failure(struct turn *t, int64_t id)
 					     .skip = !end && skips ? &skip : NULL });
 	if (f.loading)
 		suspect_blame(t, id, &v.blame, cause);
-	if (d.action == DO_CORDON)
-		elsewhere_cordon(t, id, node, FAILURE_CORDON, v.n_lines ? v.lines[0] : cause);
+	if (d.action == DO_CORDON || twice)
+		elsewhere_cordon(t, id, node, FAILURE_CORDON,
+				 twice       ? twice
+				 : v.n_lines ? v.lines[0]
+					     : cause);
 	end = end ? end : suspect_give_up(j, cause);
 	if (end) {
 		job_move(t, id, T_GIVE_UP, true, 0, end);

@@ -1,6 +1,7 @@
 /* The queue: recovering jobs first, then by priority, then by id. The first job that waits for
  * busy GPUs keeps all behind it waiting (large jobs do not starve); a job that could not run
  * even on an idle cluster, or waits for a person or for its checkpoint.dir, holds nobody up.
+ * Jobs that run and lack spares look for them where they would stand themselves (spares.h).
  * Before an attempt the job's checkpoint.dir is scanned from the first node it will get. Called
  * by act() when anything that matters here changed. */
 #include "daemon/core/rules/schedule.h"
@@ -15,6 +16,7 @@
 #include "daemon/core/rules/prefetch.h"
 #include "daemon/core/rules/resume.h"
 #include "daemon/core/rules/slots.h"
+#include "daemon/core/rules/spares.h"
 #include "daemon/core/rules/transitions.h"
 #include "daemon/core/rules/turn.h"
 #include "daemon/core/rules/unread.h"
@@ -30,10 +32,10 @@ static bool waiting(const struct job *j)
 	       (j->state == JOB_QUEUED || j->state == JOB_RECOVERING) && !job_live(j);
 }
 
-/* at: where it stands in the queue of the core */
+/* at: where it stands in the queue of the core; of one that runs and lacks spares nowhere */
 struct candidate {
 	int64_t id, priority;
-	bool recovering;
+	bool recovering, runs;
 	size_t at;
 };
 
@@ -86,6 +88,7 @@ static void place_job(struct turn *t, int64_t id, struct place *places, size_t n
 	struct record r;
 
 	assert(n_places > 0 && resume >= -1);
+	spares_placed(t, j, places, n_places);
 	record_init(&r, REC_PLACE);
 	r.job = id;
 	r.attempt = attempt;
@@ -281,6 +284,7 @@ static bool judge_waiting(struct turn *t, const struct candidate *k, struct slot
 
 	if (held(t, j, &w))
 		return waits(t, k, &w);
+	slots_for(slots, &c->state, j);
 	if (elsewhere_place(&c->state, slots, j, &places, &n_places, &w) != 0) {
 		c->blocked = w.usable >= job_gpus(j);
 		c->blocked_id = k->id;
@@ -291,6 +295,27 @@ static bool judge_waiting(struct turn *t, const struct candidate *k, struct slot
 	place_processes(&j->spec.engine, places, n_places);
 	emitted = start_or_scan(t, k, slots, places, n_places);
 	mo_vec_clear(&place_desc, (void **)&places, &n_places);
+	return emitted;
+}
+
+/* The whole queue, from the first to the last. A job that recovers will have its GPUs before
+ * anybody keeps a spare, also while it waits for the end of a pause. */
+static bool judge_all(struct turn *t, const struct candidate *queue, size_t n)
+{
+	bool emitted = false, recovers = false;
+	struct slots slots;
+
+	slots_init(&t->core->state, &slots);
+	for (size_t i = 0; i < n; i++) {
+		const struct job *j = job_find(&t->core->state, queue[i].id);
+
+		if (!queue[i].runs)
+			emitted |= judge_waiting(t, &queue[i], &slots);
+		recovers |= queue[i].recovering && j->run.n_places == 0;
+		if (!t->core->blocked && !recovers && spares_lacked(&t->core->state, j))
+			emitted |= spares_fill(t, j->id, &slots);
+	}
+	slots_done(&slots);
 	return emitted;
 }
 
@@ -317,8 +342,9 @@ bool schedule(struct turn *t)
 	bool all = c->queue_dirty || !only_fresh(c), emitted = false;
 	size_t n_ids = all ? c->n_unfinished : c->n_fresh, n = 0;
 	_cleanup_(mo_freep) struct candidate *queue = mo_alloc_array(n_ids + 1, sizeof(*queue));
-	struct slots slots;
 
+	if (all && spares_judge(t))
+		return true; /* and once more */
 	if (all)
 		queue_clear(&c->queue);
 	for (size_t i = 0; i < n_ids; i++) {
@@ -329,6 +355,10 @@ bool schedule(struct turn *t)
 							 .priority = j->spec.recipe.priority,
 							 .recovering = j->state == JOB_RECOVERING,
 							 .at = queue_add(&c->queue, j->id) };
+		else if (all && j && spares_lacked(&c->state, j))
+			queue[n++] = (struct candidate){ .id = j->id,
+							 .priority = j->spec.recipe.priority,
+							 .runs = true };
 	}
 	c->looked += (int64_t)n_ids;
 	c->n_fresh = 0;
@@ -345,10 +375,7 @@ bool schedule(struct turn *t)
 	if (n > 0) {
 		c->looked += (int64_t)c->state.n_nodes;
 		qsort(queue, n, sizeof(*queue), queue_order);
-		slots_init(&c->state, &slots);
-		for (size_t i = 0; i < n; i++)
-			emitted |= judge_waiting(t, &queue[i], &slots);
-		slots_done(&slots);
+		emitted = judge_all(t, queue, n);
 	}
 	if (all)
 		prefetch_pass(t); /* jobs come first */

@@ -81,12 +81,17 @@ void slots_init_without(const struct state *s, const struct job *moves, struct s
 	ret->usable = mo_alloc_array(s->n_nodes, sizeof(*ret->usable));
 	ret->well = mo_alloc_array(s->n_nodes, sizeof(*ret->well));
 	ret->lemon = mo_alloc_array(s->n_nodes, sizeof(*ret->lemon));
+	ret->spare_of = mo_alloc_array(s->n_nodes, sizeof(*ret->spare_of));
+	ret->strange = mo_alloc_array(s->n_nodes, sizeof(*ret->strange));
+	ret->job = MO_NONE;
 	score(s, ret->lemon);
 	for (size_t i = 0; i < s->n_nodes; i++) {
 		const struct node *n = s->nodes[i];
 		const struct check_result *finding;
 		const char *why;
 
+		/* a job that is not of this state holds nothing in it (dryrun.c) */
+		ret->spare_of[i] = job_find(s, n->spare.job) ? n->spare.job : MO_NONE;
 		ret->usable[i] = !node_unfit(s, n);
 		ret->well[i] = health_standard(n, &finding, &why);
 		for (size_t k = 0; k < n->info.n_gpus; k++)
@@ -103,6 +108,26 @@ void slots_init_without(const struct state *s, const struct job *moves, struct s
 	mo_assert(ret->n == s->n_nodes);
 }
 
+/* Nodes that it had know the job, have its image, and were not to blame; a spare that was checked
+ * comes next. */
+void slots_for(struct slots *slots, const struct state *s, const struct job *j)
+{
+	slots->job = j->id;
+	memset(slots->strange, 0, slots->n * sizeof(*slots->strange));
+	if (j->spec.recipe.spares <= 0)
+		return;
+	for (size_t i = 0; i < slots->n; i++)
+		slots->strange[i] = slots->spare_of[i] != j->id ? 3
+				    : s->nodes[i]->spare.passed ? 1
+								: 2;
+	for (size_t i = 0; i < j->run.n_ranks; i++) {
+		size_t at;
+
+		if (node_at(s, j->run.ranks[i].node, &at))
+			slots->strange[at] = 0;
+	}
+}
+
 void slots_done(struct slots *slots)
 {
 	for (size_t i = 0; i < slots->n; i++)
@@ -112,6 +137,8 @@ void slots_done(struct slots *slots)
 	free(slots->usable);
 	free(slots->well);
 	free(slots->lemon);
+	free(slots->spare_of);
+	free(slots->strange);
 	memset(slots, 0, sizeof(*slots));
 }
 

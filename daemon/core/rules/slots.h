@@ -10,6 +10,8 @@ const char *step_uncertain(const struct state *s, const struct step *st);
 void slots_init(const struct state *s, struct slots *ret);
 /* As if that job had no places: what would be free for it if it moved. */
 void slots_init_without(const struct state *s, const struct job *j, struct slots *ret);
+/* Places are searched for this job from now on: its spares are free for it. */
+void slots_for(struct slots *slots, const struct state *s, const struct job *j);
 void slots_done(struct slots *slots);
 void slots_take(struct slots *slots, const struct state *s, const struct place *places,
 		size_t n_places);

@@ -160,6 +160,7 @@ static char *no_room(const struct state *s, const struct job *j)
 	names[away.n_exclude++] = j->run.ranks[j->straggler.rank].node;
 	away.exclude = names;
 	slots_init_without(s, j, &slots);
+	slots_for(&slots, s, j);
 	found = place_in(s, &slots, &away, &places, &n_places, NULL);
 	slots_done(&slots);
 	mo_vec_clear(&place_desc, (void **)&places, &n_places);

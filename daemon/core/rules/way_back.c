@@ -87,8 +87,7 @@ static void hold(struct turn *t, const char *node, const char *why)
 		   node, why, node);
 }
 
-/* The worst that a program of doubt said, as far as that would cordon; NULL: nothing against it. */
-static const struct check_result *against(const struct node *n)
+const struct check_result *way_back_against(const struct node *n)
 {
 	const struct check_result *worst = NULL;
 
@@ -111,7 +110,7 @@ int64_t way_back_pass(struct turn *t, const struct node *n)
 	if (n->drain.back == MO_NONE)
 		return INT64_MAX;
 	if (health_checked(n->health, 0, n->drain.back)) {
-		const struct check_result *r = against(n);
+		const struct check_result *r = way_back_against(n);
 
 		finding = r ? finding_name(r) : NULL;
 		why = r ? mo_printf("%s: %s", finding,

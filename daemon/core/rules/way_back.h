@@ -18,5 +18,8 @@ void way_back_begin(struct turn *t, const struct node *n);
 /* After a word of its agent, and in time: ends what is answered or late. When it is to be called
  * again; INT64_MAX: for no time. */
 int64_t way_back_pass(struct turn *t, const struct node *n);
+/* The worst that a program of doubt said of the node, as far as that would cordon; NULL: nothing
+ * against it. */
+const struct check_result *way_back_against(const struct node *n);
 /* The node takes work again, and there may be room for the cordon of another. */
 void way_back_open(struct turn *t, const char *node);

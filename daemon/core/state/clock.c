@@ -137,6 +137,7 @@ static void shift_job(struct job *j, int64_t shift)
 
 static void shift_node(const struct state *s, struct node *n, int64_t shift, int64_t now)
 {
+	move(&n->spare.since, shift); /* as the ledger of its job */
 	if (of_wrong_time(s, n->registered_at, now)) {
 		move(&n->registered_at, shift);
 		move(&n->findings.learn_until, shift);

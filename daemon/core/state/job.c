@@ -192,6 +192,8 @@ static const struct mo_field job_fields[] = {
 	MO_D_LIST(job, ledger, MO_INTS,
 		  "GPU-microseconds of each category, which add up to the total"),
 	MO_D(job, ledger_at, MO_INT, "until when they are charged, us"),
+	MO_D(job, spare_us, MO_INT,
+	     "GPU-microseconds of nodes that were its spares, beside the ledger", .omit = true),
 	MO_D_VEC(job, ledger_marks, &ledger_mark_desc,
 		 "what the ledger was at moments of the last hour, oldest first", .omit = true),
 	MO_D(job, after_failure, MO_BOOL, "the next attempt counts as a restart"),

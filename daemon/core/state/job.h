@@ -288,6 +288,9 @@ struct job {
 	int64_t *ledger;
 	size_t n_ledger;
 	int64_t ledger_at;
+	/* GPU-microseconds of nodes that were its spares, beside the ledger; MO_NONE none. Those of
+	 * now are added when they are spares no more (node_spare) */
+	int64_t spare_us;
 	/* what it was at some moments of the last hour, oldest first (ledger.c) */
 	struct ledger_mark *ledger_marks;
 	size_t n_ledger_marks;

@@ -59,6 +59,13 @@ struct node_power {
 	int64_t tries, at; /* at: of the newest step; MO_NONE none */
 	char *text;
 };
+/* Kept for a job beside its ranks (rules/spares.h). */
+struct node_spare {
+	int64_t job;         /* MO_NONE: none */
+	int64_t gpus, since; /* charged to the job from then on */
+	int64_t asked;       /* id of the order of its checks */
+	bool passed;         /* they were made, and it serves */
+};
 /* Steps there that moed never stored. */
 struct node_strays {
 	bool any; /* it gets no work */
@@ -104,6 +111,7 @@ struct node {
 	struct node_agent agent;
 	struct node_drain drain;
 	struct node_power power;
+	struct node_spare spare;
 	struct node_strays strays;
 	struct node_health *health; /* newest word of the agent in this boot; NULL = none yet */
 	struct node_findings findings;

@@ -11,10 +11,11 @@ const char *const record_type_names[_REC_N] = {
 	"checkpoint", "token",     "token_revoked", "event",      "health",    "check",
 	"measured",   "clock",     "token_used",    "node_token", "ack",       "restored",
 	"obeys",      "discard",   "leaving",       "config",     "image",     "power",
-	"hang",       "straggler", "history",
+	"hang",       "straggler", "history",       "spare",
 };
 static const char *const follows_names[_FOLLOWS_N] = { "nothing", "failure", "busy_ports" };
 static const char *const drain_step_names[_DRAIN_STEP_N] = { "off", "on", "done", "check" };
+static const char *const spare_step_names[_SPARE_STEP_N] = { "kept", "passed", "left" };
 static const char *const reach_names[_REACH_N] = { "answers", "hung", "missing" };
 
 static const struct mo_field rec_controller_fields[] = {
@@ -236,6 +237,13 @@ static const struct mo_field rec_power_fields[] = {
 };
 static const struct mo_desc rec_power_desc = MO_DESC(rec_power, rec_power_fields);
 
+static const struct mo_field rec_spare_fields[] = {
+	MO_D_ENUM(rec_spare, step, spare_step_names,
+		  "kept for the job as a spare, passed its checks as one, or is none any more"),
+	MO_D(rec_spare, reason, MO_STR, "why it is none any more", .omit = true),
+};
+static const struct mo_desc rec_spare_desc = MO_DESC(rec_spare, rec_spare_fields);
+
 static const struct mo_field rec_leaving_fields[] = {
 	MO_D(rec_leaving, leaving, MO_BOOL,
 	     "the node's machine is going down in order; false: it does not after all")
@@ -370,6 +378,8 @@ static const struct mo_field record_fields[] = {
 		 "which rank makes the attempt slow", .omit = true),
 	MO_D_SUB(record, history, MO_OPT, &rec_history_desc,
 		 "what is kept no longer because of its age", .omit = true),
+	MO_D_SUB(record, spare, MO_OPT, &rec_spare_desc,
+		 "whether the node is kept for the job beside its ranks", .omit = true),
 };
 const struct mo_desc record_desc = MO_DESC(record, record_fields);
 
@@ -416,6 +426,7 @@ static const struct member {
 	MEMBER(REC_HANG, hang, &rec_hang_desc),
 	MEMBER(REC_STRAGGLER, straggler, &rec_straggler_desc),
 	MEMBER(REC_HISTORY, history, &rec_history_desc),
+	MEMBER(REC_SPARE, spare, &rec_spare_desc),
 #undef MEMBER
 };
 

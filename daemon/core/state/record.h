@@ -50,6 +50,7 @@ enum record_type {
 	REC_HANG,      /* attempt: whether it hangs */
 	REC_STRAGGLER, /* attempt: which rank makes it slow */
 	REC_HISTORY,   /* what is too old leaves */
+	REC_SPARE,     /* job, node: it is kept for the job, or no more */
 	_REC_N
 };
 extern const char *const record_type_names[_REC_N];
@@ -222,6 +223,16 @@ struct rec_power {
 	int step;
 	char *text;
 };
+enum spare_step {
+	SPARE_KEPT,
+	SPARE_PASSED, /* its checks were made, and it serves */
+	SPARE_LEFT,   /* reason */
+	_SPARE_STEP_N
+};
+struct rec_spare {
+	int step;
+	char *reason;
+};
 /* The node's machine is going down in order, or does not after all. */
 struct rec_leaving {
 	bool leaving;
@@ -272,6 +283,7 @@ struct record {
 	struct rec_hang *hang;
 	struct rec_straggler *straggler;
 	struct rec_history *history;
+	struct rec_spare *spare;
 };
 extern const struct mo_desc rec_incident_desc, rec_measured_desc, record_desc;
 

@@ -92,6 +92,8 @@ static const struct mo_field waiting_fields[] = {
 	MO_D(waiting, attempt, MO_INT, "attempt whose end is awaited", .omit = true),
 	MO_D(waiting, needs, MO_INT, "GPUs that it needs", .omit = true),
 	MO_D(waiting, free, MO_INT, "GPUs that are free for it", .omit = true),
+	MO_D(waiting, spares, MO_INT, "GPUs on nodes that are kept as spares of other jobs",
+	     .omit = true),
 	MO_D(waiting, usable, MO_INT, "GPUs on nodes that take work", .omit = true),
 	MO_D(waiting, total, MO_INT, "GPUs of the cluster that it could have", .omit = true),
 	MO_D(waiting, until, MO_TIME, "when the wait ends", .omit = true),
@@ -121,6 +123,7 @@ struct waiting waiting_make(int code)
 				 .until = MO_NONE,
 				 .left = MO_NONE,
 				 .nodes = MO_NONE,
+				 .spares = MO_NONE,
 				 .done = MO_NONE,
 				 .size = MO_NONE };
 }
@@ -159,6 +162,17 @@ static const char *plural(int64_t n)
 static const char *are(int64_t n)
 {
 	return n == 1 ? "is" : "are";
+}
+
+static char *capacity_text(const struct waiting *w)
+{
+	_cleanup_(mo_freep) char *kept =
+		w->spares != MO_NONE ? mo_printf(", %lld %s kept as spares of other jobs",
+						 (long long)w->spares, are(w->spares))
+				     : NULL;
+
+	return mo_printf("waits for %lld GPU%s, %lld %s free%s", (long long)w->needs,
+			 plural(w->needs), (long long)w->free, are(w->free), kept ? kept : "");
 }
 
 static char *too_large_text(const struct waiting *w)
@@ -247,9 +261,7 @@ char *waiting_text(const struct waiting *w)
 	case WAITING_STACK:
 	case WAITING_IMAGES:
 	case WAITING_NODES: return nodes_text(w);
-	case WAITING_CAPACITY:
-		return mo_printf("waits for %lld GPU%s, %lld %s free", (long long)w->needs,
-				 plural(w->needs), (long long)w->free, are(w->free));
+	case WAITING_CAPACITY: return capacity_text(w);
 	case WAITING_SCAN:
 		return mo_printf("looks for checkpoints in %s from node %s", w->dir, w->node);
 	case WAITING_IMAGE: return image_text(w);

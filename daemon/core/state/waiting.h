@@ -21,7 +21,7 @@ enum waiting_code {
 	WAITING_STACK,
 	WAITING_IMAGES,   /* the same, among nodes that can run an image */
 	WAITING_NODES,    /* needs, usable: on nodes that take work, total */
-	WAITING_CAPACITY, /* needs, free */
+	WAITING_CAPACITY, /* needs, free; spares: GPUs on nodes that are kept for other jobs */
 	/* image, node, nodes: that have it not; done, size: bytes there, error */
 	WAITING_IMAGE,
 	WAITING_SCAN,       /* dir, node: that scans */
@@ -39,7 +39,7 @@ struct waiting {
 	int code;
 	/* the whole sentence, of codes whose rule makes it; in documents of every code */
 	char *text;
-	int64_t job, attempt, needs, free, usable, total, until, nodes;
+	int64_t job, attempt, needs, free, usable, total, until, nodes, spares;
 	char *node, *gpu, *dir;
 	char *image, *error;
 	int64_t left;       /* seconds until `until`, of whoever asks */

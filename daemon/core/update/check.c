@@ -160,6 +160,28 @@ static char *state_texts(const struct core *c)
 	return NULL;
 }
 
+/* A spare is of a job that may have it, and nobody else's place. */
+static char *state_spares(const struct core *c)
+{
+	for (size_t i = 0; i < c->state.n_nodes; i++) {
+		const struct node *n = c->state.nodes[i];
+		const struct job *j = job_find(&c->state, n->spare.job);
+
+		if (j && (!unfinished(j) || j->state == JOB_PAUSED || j->spec.recipe.spares <= 0))
+			return mo_printf("%s is a spare of j-%lld, which is %s and asks for %lld",
+					 n->name, LL(j->id), job_state_names[j->state],
+					 LL(MO_MAX(j->spec.recipe.spares, 0)));
+		for (size_t k = 0; j && k < c->state.n_holders; k++) {
+			const struct job *other = job_find(&c->state, c->state.holders[k]);
+
+			if (other && place_of(other, n->name))
+				return mo_printf("%s is a spare of j-%lld and has ranks of j-%lld",
+						 n->name, LL(j->id), LL(other->id));
+		}
+	}
+	return NULL;
+}
+
 static char *state_nodes(const struct core *c)
 {
 	int64_t draining = 0, leaving = 0, cordoned = 0, hardware = 0;
@@ -203,7 +225,7 @@ static char *state_lives(const struct core *c)
 }
 
 static char *(*const of_state[])(const struct core *c) = {
-	state_gpus, state_dirs, state_indexes, state_texts, state_nodes, state_lives,
+	state_gpus, state_dirs, state_indexes, state_texts, state_nodes, state_lives, state_spares,
 };
 
 char *state_check(const struct core *c)

@@ -37,6 +37,7 @@
 #include "daemon/core/update/update_node.h"
 #include "daemon/core/update/update_place.h"
 #include "daemon/core/update/update_power.h"
+#include "daemon/core/update/update_spare.h"
 #include "daemon/core/update/update_step.h"
 #include "daemon/core/update/update_straggler.h"
 #include "daemon/core/update/update_submit.h"
@@ -185,6 +186,7 @@ static int (*const updates[_REC_N])(struct core *c, const struct record *r) = {
 	[REC_HANG] = update_hang,
 	[REC_STRAGGLER] = update_straggler,
 	[REC_HISTORY] = update_history,
+	[REC_SPARE] = update_spare,
 };
 
 int core_update(struct core *c, const struct record *r)

@@ -13,6 +13,7 @@
 #include "daemon/core/update/numbers.h"
 #include "daemon/core/update/retained.h"
 #include "daemon/core/update/update_node.h"
+#include "daemon/core/update/update_spare.h"
 #include "daemon/core/update/waterfall.h"
 #include "lib/base/assert.h"
 #include "lib/model/limits.h"
@@ -111,6 +112,8 @@ int update_job(struct core *c, const struct record *r)
 		     (k->state == JOB_COMPLETED && state_newest_checkpoint(j) != MO_NONE)))
 			end_scan_due(c, j);
 	}
+	if (k->state == JOB_PAUSED || job_state_final(k->state))
+		spares_end(c, j, r->time);
 	waterfall_changed(j, r->time);
 	return 0;
 }

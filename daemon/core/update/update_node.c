@@ -9,6 +9,7 @@
 #include "daemon/core/update/attempt.h"
 #include "daemon/core/update/edit.h"
 #include "daemon/core/update/update_power.h"
+#include "daemon/core/update/update_spare.h"
 #include "lib/base/assert.h"
 
 /* replaced boots and agent instances remembered per node */
@@ -111,6 +112,7 @@ int update_node(struct core *c, const struct record *r)
 	}
 	if (!mo_streq(n->boot.id, h->boot_id)) {
 		health_boot(c, n, l);
+		spare_ask(n, r->time);
 		c->n_leaving -= n->boot.leaving;
 		n->boot.leaving = false;
 	}

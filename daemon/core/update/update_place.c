@@ -10,6 +10,7 @@
 #include "daemon/core/update/edit.h"
 #include "daemon/core/update/ledger.h"
 #include "daemon/core/update/update_node.h"
+#include "daemon/core/update/update_spare.h"
 #include "daemon/core/update/verify.h"
 #include "daemon/core/update/waterfall.h"
 
@@ -103,8 +104,10 @@ int update_place(struct core *c, const struct record *r)
 	j->progress.at = j->run.placed_at = r->time;
 	mo_vec_clear(&rank_desc, (void **)&j->run.ranks, &j->run.n_ranks);
 	for (size_t i = 0; i < k->n_places; i++) {
-		const struct node *n = node_find(s, k->places[i].node);
+		struct node *n = node_edit(s, k->places[i].node);
 
+		if (n && n->spare.job == j->id)
+			spare_end(c, n, r->time);
 		mo_desc_copy(&place_desc, MO_ADD(&j->run, places, &place_desc), &k->places[i]);
 		step_init(c, j, &k->places[i], k->boot_ids[i]);
 		for (int64_t n_rank = 0; n_rank < k->places[i].n_ranks; n_rank++)

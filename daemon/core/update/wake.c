@@ -37,6 +37,7 @@ void wake_changed(struct core *c, const struct record *r)
 		wake_verify(c, r);
 		break;
 	case REC_SCAN: wake_verify(c, r); break;
+	case REC_SPARE:
 	case REC_DRAIN: wake_node(c, r->node); break;
 	case REC_CHECK:
 		for (size_t i = 0; i < r->check->n_nodes; i++)

@@ -30,6 +30,9 @@ static const struct mo_field report_seconds_fields[] = {
 	     "the unfinished iteration and the end of a failed attempt"),
 	MO_D(report_seconds, drain, MO_REAL, "ending an attempt as planned"),
 	MO_D(report_seconds, idle, MO_REAL, "paused"),
+	MO_D(report_seconds, spare, MO_REAL,
+	     "nodes that were kept for it beside its ranks (cluster.spares): no part of ettr",
+	     .omit = true),
 };
 static const struct mo_desc report_seconds_desc = MO_DESC(report_seconds, report_seconds_fields);
 static const struct mo_field report_view_fields[] = {
@@ -95,6 +98,18 @@ static double of_last_hour(const struct job *j, int64_t end, const int64_t *ledg
 			: MO_NONE_F;
 }
 
+static int64_t spare_us(const struct state *s, const struct job *j, int64_t end)
+{
+	int64_t us = MO_MAX(0, j->spare_us);
+
+	for (size_t i = 0; j->spec.recipe.spares > 0 && i < s->n_nodes; i++) {
+		const struct node_spare *k = &s->nodes[i]->spare;
+
+		us += k->job == j->id ? k->gpus * MO_MAX(0, end - k->since) : 0;
+	}
+	return us;
+}
+
 int64_t report_ledger(const struct state *s, const struct job *j, int64_t now,
 		      int64_t ret[_GPU_CATEGORY_N])
 {
@@ -146,8 +161,11 @@ void job_report(const struct state *s, const struct job *j, int64_t now, struct 
 		*slots[i] = (double)ledger[i] / 1e6;
 		total += i == GPU_QUEUE ? 0 : ledger[i];
 	}
-	g->total = (double)total / 1e6;
-	counted = g->total - g->idle;
+	counted = (double)total / 1e6 - g->idle;
+	int64_t spare = spare_us(s, j, end);
+
+	g->spare = j->spec.recipe.spares > 0 ? (double)spare / 1e6 : MO_NONE_F;
+	g->total = (double)(total + spare) / 1e6;
 	ret->wall_s = (double)job_age(j, end) / 1e6;
 	ret->ettr = report_ettr(ledger);
 	ret->ettr_hour = of_last_hour(j, end, ledger);

@@ -6,7 +6,7 @@
 
 struct report_seconds {
 	double total, productive, queue, image, launch, init, load, recompute, save, hang, detect,
-		drain, idle;
+		drain, idle, spare;
 };
 struct report_view {
 	double wall_s;

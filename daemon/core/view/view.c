@@ -20,6 +20,12 @@ static const struct mo_field newest_checkpoint_fields[] = {
 };
 static const struct mo_desc newest_checkpoint_desc =
 	MO_DESC(newest_checkpoint, newest_checkpoint_fields);
+static const struct mo_field spare_view_fields[] = {
+	MO_D(spare_view, node, MO_STR, "name of the node"),
+	MO_D(spare_view, checked, MO_BOOL,
+	     "its checks were made, and a failed job goes on with it at once"),
+};
+static const struct mo_desc spare_view_desc = MO_DESC(spare_view, spare_view_fields);
 static const struct mo_field job_view_fields[] = {
 	MO_D_ID(job_view, id, job_prefix, "id of the job"),
 	MO_D(job_view, name, MO_STR, "name that the recipe gives it"),
@@ -71,6 +77,9 @@ static const struct mo_field job_view_fields[] = {
 	MO_D_VEC(job_view, skips, &skip_desc,
 		 "data that its attempts leave out, oldest first (recovery.loss_spike.skip)",
 		 .omit = true),
+	MO_D(job_view, spares_wanted, MO_INT,
+	     "nodes that are to be kept for it beside its ranks (cluster.spares)", .omit = true),
+	MO_D_VEC(job_view, spares, &spare_view_desc, "those that are", .omit = true),
 };
 const struct mo_desc job_view_desc = MO_DESC(job_view, job_view_fields);
 
@@ -170,6 +179,23 @@ static void job_waits(const struct state *s, const struct job *j, int64_t now, s
 	*ret->waiting = w;
 }
 
+static void job_spares(const struct state *s, const struct job *j, struct job_view *ret)
+{
+	if (j->spec.recipe.spares <= 0)
+		return;
+	ret->spares_wanted = j->spec.recipe.spares;
+	for (size_t i = 0; i < s->n_nodes; i++) {
+		const struct node *n = s->nodes[i];
+
+		if (n->spare.job != j->id)
+			continue;
+		struct spare_view *v = MO_ADD(ret, spares, &spare_view_desc);
+
+		v->node = mo_strdup(n->name);
+		v->checked = n->spare.passed;
+	}
+}
+
 void job_view(const struct state *s, const struct job *j, int64_t now, struct job_view *ret)
 {
 	const struct checkpoint *c = checkpoint_find(j, state_newest_checkpoint(j));
@@ -216,6 +242,7 @@ void job_view(const struct state *s, const struct job *j, int64_t now, struct jo
 				       j->image.digest ? j->image.digest : "");
 	for (size_t i = 0; i < j->n_skips; i++)
 		mo_desc_copy(&skip_desc, MO_ADD(ret, skips, &skip_desc), &j->skips[i]);
+	job_spares(s, j, ret);
 	ret->user = mo_strdup(j->spec.user);
 	ret->priority = j->spec.recipe.priority;
 	ret->phase = j->progress.phase;
@@ -233,7 +260,9 @@ void cluster_view(const struct state *s, const char *version, struct cluster_vie
 	slots_init(s, &slots);
 	for (size_t i = 0; i < s->n_nodes; i++) {
 		ret->gpus.total += (int64_t)s->nodes[i]->info.n_gpus;
-		ret->gpus.free += slots.usable[i] ? (int64_t)slots.n_free[i] : 0;
+		ret->gpus.free += slots.usable[i] && slots.spare_of[i] == MO_NONE
+					  ? (int64_t)slots.n_free[i]
+					  : 0;
 		switch (node_shown_state(s, s->nodes[i])) {
 		case NODE_UP: ret->nodes.up++; break;
 		case NODE_SUSPECT: ret->nodes.suspect++; break;

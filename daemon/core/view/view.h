@@ -21,6 +21,10 @@ struct newest_checkpoint {
 	char *path;
 	bool verified;
 };
+struct spare_view {
+	char *node;
+	bool checked;
+};
 struct job_view {
 	int64_t id;
 	char *name;
@@ -51,6 +55,9 @@ struct job_view {
 	char *image;
 	struct skip *skips;
 	size_t n_skips;
+	int64_t spares_wanted;
+	struct spare_view *spares;
+	size_t n_spares;
 };
 struct count {
 	char *name;

@@ -47,6 +47,8 @@ static const struct mo_field node_view_fields[] = {
 	MO_D(node_view, boot_id, MO_STR, "which boot of the node this is"),
 	MO_D(node_view, version, MO_STR, "version of its agent"),
 	MO_D(node_view, address, MO_STR, "where it was heard from"),
+	MO_D_ID(node_view, spare_of, job_prefix, "the job that it is kept for as a spare",
+		.omit = true),
 	MO_D(node_view, gpu_model, MO_STR, "model of its GPUs"),
 	MO_D(node_view, gpus_free, MO_INT, "GPUs that a job could get now"),
 	MO_D_ENUM(node_view, health, check_state_names,
@@ -184,7 +186,8 @@ void node_view(const struct state *s, const struct node *n, int64_t now, bool wi
 		ret->gpus_free -= (int64_t)p->n_gpus;
 	}
 	/* a job may hold slots that the node's newest hello does not have any more */
-	if (ret->refuses || ret->gpus_free < 0)
+	ret->spare_of = job_find(s, n->spare.job) ? n->spare.job : MO_NONE;
+	if (ret->refuses || ret->gpus_free < 0 || ret->spare_of != MO_NONE)
 		ret->gpus_free = 0;
 	ret->heartbeat_age_ms = MO_MAX(0, now - node_heard_at(s, n)) / 1000;
 	node_checks(s, n, ret);

@@ -22,6 +22,7 @@ struct node_view {
 	size_t n_checks;
 	double lemon_score;
 	char *boot_id, *version, *address, *gpu_model;
+	int64_t spare_of;
 	int64_t gpus_free;
 	int health; /* enum check_state */
 	int64_t findings, checks_ok;

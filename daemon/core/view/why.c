@@ -197,6 +197,26 @@ static void why_fixed(const struct job *j, struct why_view *w)
 			   c->fixed);
 }
 
+/* They are no condition: the job runs without. */
+static void why_spares(const struct state *s, const struct job *j, struct why_view *w)
+{
+	struct why_reason *r;
+	int64_t n = 0;
+
+	if (j->spec.recipe.spares <= 0 || j->run.n_places == 0)
+		return;
+	for (size_t i = 0; i < s->n_nodes; i++)
+		n += s->nodes[i]->spare.job == j->id;
+	r = why_reason(w, "spares", "%lld of %lld spare nodes are kept for it%s", (long long)n,
+		       (long long)j->spec.recipe.spares,
+		       n < j->spec.recipe.spares ? ": no other whole node is free for it" : "");
+	for (size_t i = 0; i < s->n_nodes; i++)
+		if (s->nodes[i]->spare.job == j->id)
+			why_evidence(r, "node %s: %s", s->nodes[i]->name,
+				     s->nodes[i]->spare.passed ? "checked"
+							       : "its checks are not done yet");
+}
+
 /* What attempts died of that loaded it; the newest first. */
 static void why_suspect(const struct job *j, struct why_view *w)
 {
@@ -349,6 +369,7 @@ void job_why(const struct state *s, const struct job *j, int64_t now, struct why
 	why_hang(s, j, now, ret);
 	if (!job_state_final(j->state))
 		why_space(j, ret);
+	why_spares(s, j, ret);
 	why_elsewhere(j, ret);
 	why_config(j, ret);
 	if (j->state != JOB_COMPLETED)

@@ -114,6 +114,13 @@ static void why_room(const struct state *s, const struct job *j, const struct wa
 	if (note)
 		why_evidence(r, "%s", note);
 	unfit_nodes(s, &j->spec.recipe, r);
+	for (size_t i = 0; i < s->n_nodes; i++) {
+		const struct job *k = job_find(s, s->nodes[i]->spare.job);
+
+		if (k && k != j)
+			why_evidence(r, "node %s is kept as a spare of j-%lld (%s)",
+				     s->nodes[i]->name, (long long)k->id, k->spec.recipe.name);
+	}
 }
 
 static void why_checks(const struct job *j, struct why_reason *r)

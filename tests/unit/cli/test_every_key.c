@@ -135,7 +135,7 @@ static const struct row rows[] = {
 	{ "cluster", "{gpus: 4}", COMMAND },
 	{ "cluster.gpus", "16", MEGATRON },
 	{ "cluster.gpu", "mi300x", MEGATRON },
-	{ "cluster.spares", "1", MEGATRON, .reported = true },
+	{ "cluster.spares", "1", STORY },
 	{ "cluster.nodes", "[n0]", STORY },
 	{ "cluster.exclude", "[n0]", STORY },
 	{ "cluster.nic_gbps", "100", MEGATRON },

@@ -152,6 +152,7 @@ void world_hello(struct world *w, size_t toy)
 		g->index = i;
 		g->vendor = mo_strdup("amd");
 		g->model = mo_strdup("mi300x");
+		g->bdf = t->addresses ? mo_printf("0000:9%lld:00.0", (long long)i) : NULL;
 	}
 	h.info.images = t->images;
 	h.info.image_root = t->image_root;

@@ -35,6 +35,7 @@ struct toy_motion {
 struct toy {
 	char name[32], boot[32], instance[32];
 	bool deaf;          /* sends nothing */
+	bool addresses;     /* its GPUs have PCI addresses: 0000:90:00.0, 0000:91:00.0 ... */
 	bool leaving;       /* its machine is going down */
 	bool token_expired; /* it speaks with a token that has expired */
 	bool images;        /* it can run images */

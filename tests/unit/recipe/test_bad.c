@@ -270,8 +270,6 @@ static const struct bad whole[] = {
 	{ "recipe: 1\nname: a\nengine: {kind: torch, entry: x}\ncluster: {gpus: 1, gpu: mi300}\n",
 	  "4:25 cluster.gpu: unknown GPU type 'mi300': there is no config/gpus/mi300.yaml [did you "
 	  "mean 'mi300x'?]" },
-	{ "recipe: 1\nname: a\nengine: {kind: torch, entry: x}\ncluster: {gpus: 1, spares: 2}\n",
-	  "4:28 cluster.spares: 2 is not supported by this version" },
 	{ "recipe: 1\nname: a\nengine: {kind: torch, entry: x}\ncluster: {gpus: 1, exclude: [\"a "
 	  "b\"]}\n",
 	  "4:30 cluster.exclude: 'a b' is no node name" },
