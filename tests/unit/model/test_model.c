@@ -220,7 +220,7 @@ static void test_documented(void **state)
 	check_keys(&event_desc, "seq time type job node rank attempt message data");
 	check_keys(&incident_desc,
 		   "time attempt class first_rank node cause evidence action "
-		   "later rule why gpu iteration elsewhere lost_iterations waterfall_ms open");
+		   "later rule why gpu device iteration elsewhere lost_iterations waterfall_ms open");
 	check_keys(&waterfall_desc,
 		   "unfinished detect stop place image launch init load recompute");
 }

@@ -32,7 +32,8 @@ static const struct agent_config config = { .controller = (char *)"http://moed",
 					    .use_systemd = (char *)"no",
 					    .use_cgroup = (char *)"no",
 					    .discover_deadline_us = 10 * S,
-					    .probe_host_us = 60 * S };
+					    .probe_host_us = 60 * S,
+					    .metrics_port = -1 };
 static struct manager *m;
 
 /* ---- the controller: one job, which it wants to run and then to end ---- */
