@@ -151,8 +151,9 @@ static void gpus(const struct one *o)
 
 		metric_begin(o->b, m);
 		for (size_t i = 0; i < o->n_gpus; i++)
-			metric_add(o->b, m, gpu_figures[f].get(&o->gpus[i]), "node", o->node, "gpu",
-				   slot_name(o->gpus[i].slot, slot), NULL);
+			metric_add(o->b, m, gpu_figures[f].get(&o->gpus[i]),
+				   METRIC_LABELS("node", o->node, "gpu",
+						 slot_name(o->gpus[i].slot, slot)));
 	}
 }
 
@@ -165,14 +166,14 @@ static void nics(const struct one *o)
 	for (size_t i = 0; i < o->n_nics; i++)
 		metric_add(o->b, &up,
 			   o->nics[i].state ? mo_streq(o->nics[i].state, "ACTIVE") : MO_NONE_F,
-			   "node", o->node, "nic", o->nics[i].name, NULL);
+			   METRIC_LABELS("node", o->node, "nic", o->nics[i].name));
 	for (size_t f = 0; f < ELEMENTSOF(nic_figures); f++) {
 		const struct metric *m = &nic_figures[f].metric;
 
 		metric_begin(o->b, m);
 		for (size_t i = 0; i < o->n_nics; i++)
-			metric_add(o->b, m, or_none(nic_figures[f].get(&o->nics[i])), "node",
-				   o->node, "nic", o->nics[i].name, NULL);
+			metric_add(o->b, m, or_none(nic_figures[f].get(&o->nics[i])),
+				   METRIC_LABELS("node", o->node, "nic", o->nics[i].name));
 	}
 }
 
@@ -192,10 +193,12 @@ static void assigned(const struct one *o, const struct metric *m, const struct s
 
 	snprintf(job, sizeof(job), "j-%lld", (long long)d->job);
 	for (size_t i = 0; i < l->n_gpus; i++)
-		metric_add(o->b, m, 1, "node", o->node, "gpu", slot_name(l->gpus[i], slot), "pci",
-			   pci_of(&o->m->info, l->gpus[i]), "job", job, "rank",
-			   slot_name(l->first_rank + (l->n_local > 1 ? (int64_t)i : 0), rank),
-			   NULL);
+		metric_add(o->b, m, 1,
+			   METRIC_LABELS("node", o->node, "gpu", slot_name(l->gpus[i], slot), "pci",
+					 pci_of(&o->m->info, l->gpus[i]), "job", job, "rank",
+					 slot_name(l->first_rank +
+							   (l->n_local > 1 ? (int64_t)i : 0),
+						   rank)));
 }
 
 static bool runs(const struct step_dir *d)
@@ -238,8 +241,8 @@ static void ranks(const struct one *o)
 				metric_add(o->b, f ? &step : &iteration,
 					   f ? scaled(all[k].step_ms, 1e-3)
 					     : or_none(all[k].iteration),
-					   "node", o->node, "job", job, "rank",
-					   slot_name(all[k].rank, rank), NULL);
+					   METRIC_LABELS("node", o->node, "job", job, "rank",
+							 slot_name(all[k].rank, rank)));
 		}
 	}
 }
@@ -253,8 +256,9 @@ static void checks(const struct one *o)
 
 	metric_begin(o->b, &metric);
 	for (size_t i = 0; h && i < h->n_results; i++)
-		metric_add(o->b, &metric, h->results[i].state, "node", o->node, "check",
-			   h->results[i].check, "object", h->results[i].object, NULL);
+		metric_add(o->b, &metric, h->results[i].state,
+			   METRIC_LABELS("node", o->node, "check", h->results[i].check, "object",
+					 h->results[i].object));
 }
 
 static void on_scrape(void *arg, struct http_request *r)
@@ -266,7 +270,7 @@ static void on_scrape(void *arg, struct http_request *r)
 
 	watch_newest(o.m->watch, &o.gpus, &o.n_gpus, &o.nics, &o.n_nics);
 	metric_begin(&b, &build);
-	metric_add(&b, &build, 1, "node", o.node, "version", MO_VERSION, NULL);
+	metric_add(&b, &build, 1, METRIC_LABELS("node", o.node, "version", MO_VERSION));
 	gpus(&o);
 	nics(&o);
 	assignments(&o);

@@ -13,7 +13,7 @@ void api_metrics(void *arg, struct http_request *r)
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 
 	metric_begin(&b, &build);
-	metric_add(&b, &build, 1, "version", MO_VERSION, NULL);
+	metric_add(&b, &build, 1, METRIC_LABELS("version", MO_VERSION));
 	metrics_nodes(arg, &b);
 	metrics_jobs(arg, &b);
 	metrics_self(arg, &b);

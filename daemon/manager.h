@@ -56,7 +56,7 @@ struct manager {
 	struct node_configs *node_configs;
 	struct timing turn_time, sync_time, lag_time;
 	int64_t n_events[_EVENT_TYPE_N]; /* since the start */
-	int64_t longest_callback_ns; /* CPU time */
+	int64_t longest_callback_ns;     /* CPU time */
 	int64_t n_records, n_snapshots, n_snapshot_failures;
 	int64_t slow_reported_at; /* store.slow was reported: boot us */
 	int64_t notified_at;      /* the watchdog was fed: boot us */

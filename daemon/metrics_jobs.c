@@ -185,8 +185,9 @@ static void info(struct mo_buf *b, const struct one *all, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		const struct submit *s = &all[i].job->spec;
 
-		metric_add(b, &metric, 1, "job", all[i].id, "name", s->recipe.name, "user", s->user,
-			   "engine", s->engine.kind, NULL);
+		metric_add(b, &metric, 1,
+			   METRIC_LABELS("job", all[i].id, "name", s->recipe.name, "user", s->user,
+					 "engine", s->engine.kind));
 	}
 }
 
@@ -200,8 +201,9 @@ static void ledgers(struct mo_buf *b, const struct one *all, size_t n)
 	metric_begin(b, &metric);
 	for (size_t i = 0; i < n; i++)
 		for (int c = 0; c < _GPU_CATEGORY_N; c++)
-			metric_add(b, &metric, (double)all[i].ledger[c] / 1e6, "job", all[i].id,
-				   "category", ledger_category_names[c], NULL);
+			metric_add(b, &metric, (double)all[i].ledger[c] / 1e6,
+				   METRIC_LABELS("job", all[i].id, "category",
+						 ledger_category_names[c]));
 }
 
 static void checkpoints(struct mo_buf *b, const struct one *all, size_t n)
@@ -218,8 +220,9 @@ static void checkpoints(struct mo_buf *b, const struct one *all, size_t n)
 			by_state[j->checkpoints[k].tainted ? CKPT_TAINTED
 							   : j->checkpoints[k].state]++;
 		for (int k = 0; k < _CKPT_STATE_N; k++)
-			metric_add(b, &metric, by_state[k] ? (double)by_state[k] : MO_NONE_F, "job",
-				   all[i].id, "state", checkpoint_state_names[k], NULL);
+			metric_add(b, &metric, by_state[k] ? (double)by_state[k] : MO_NONE_F,
+				   METRIC_LABELS("job", all[i].id, "state",
+						 checkpoint_state_names[k]));
 	}
 }
 
@@ -252,7 +255,7 @@ static void steps(struct mo_buf *b, const struct one *all, size_t n)
 		for (size_t q = 0; q < ELEMENTSOF(quantiles) && known; q++)
 			metric_add(b, &metric,
 				   ms[(size_t)(quantiles[q].share * (double)(known - 1))] / 1e3,
-				   "job", all[i].id, "quantile", quantiles[q].label, NULL);
+				   METRIC_LABELS("job", all[i].id, "quantile", quantiles[q].label));
 	}
 }
 
@@ -277,8 +280,8 @@ void metrics_jobs(struct manager *m, struct mo_buf *b)
 	for (size_t f = 0; f < ELEMENTSOF(figures); f++) {
 		metric_begin(b, &figures[f].metric);
 		for (size_t i = 0; i < n; i++)
-			metric_add(b, &figures[f].metric, figures[f].get(&all[i]), "job", all[i].id,
-				   NULL);
+			metric_add(b, &figures[f].metric, figures[f].get(&all[i]),
+				   METRIC_LABELS("job", all[i].id));
 	}
 	ledgers(b, all, n);
 	checkpoints(b, all, n);

@@ -26,7 +26,7 @@ static void by_state(struct mo_buf *b, const struct metric *m, const char *const
 {
 	metric_begin(b, m);
 	for (int i = 0; i < n_names; i++)
-		metric_add(b, m, (double)MO_MAX(n[i], 0), "state", names[i], NULL);
+		metric_add(b, m, (double)MO_MAX(n[i], 0), METRIC_LABELS("state", names[i]));
 }
 
 static void cluster(struct manager *m, struct mo_buf *b)
@@ -97,7 +97,7 @@ static void heartbeats(struct manager *m, struct mo_buf *b)
 	qsort(ages, n, sizeof(*ages), ascending);
 	for (size_t q = 0; q < ELEMENTSOF(quantiles) && n; q++)
 		metric_add(b, &metric, ages[(size_t)(quantiles[q].share * (double)(n - 1))],
-			   "quantile", quantiles[q].label, NULL);
+			   METRIC_LABELS("quantile", quantiles[q].label));
 }
 
 static void not_up(struct manager *m, struct mo_buf *b)
@@ -112,8 +112,9 @@ static void not_up(struct manager *m, struct mo_buf *b)
 		int state = node_shown_state(s, s->nodes[i]);
 
 		if (state != NODE_UP && n++ < LISTED)
-			metric_add(b, &metric, 1, "node", s->nodes[i]->name, "state",
-				   node_state_names[state], NULL);
+			metric_add(b, &metric, 1,
+				   METRIC_LABELS("node", s->nodes[i]->name, "state",
+						 node_state_names[state]));
 	}
 	metric_one(b,
 		   &(struct metric){ "moe_nodes_left_out", METRIC_GAUGE,
@@ -137,8 +138,9 @@ static void findings(struct manager *m, struct mo_buf *b)
 
 			if (finding_skipped(r) || n++ >= LISTED)
 				continue;
-			metric_add(b, &metric, r->state, "node", s->nodes[i]->name, "check",
-				   r->check, "object", r->object, NULL);
+			metric_add(b, &metric, r->state,
+				   METRIC_LABELS("node", s->nodes[i]->name, "check", r->check,
+						 "object", r->object));
 		}
 	metric_one(b,
 		   &(struct metric){ "moe_node_checks_left_out", METRIC_GAUGE,

@@ -20,9 +20,9 @@ static void histogram(struct mo_buf *b, const char *name, const char *help, cons
 
 		sum += t->bucket[i];
 		snprintf(le, sizeof(le), "%g", timing_limits[i]);
-		metric_add_part(b, &metric, "_bucket", (double)sum, "le", le, NULL);
+		metric_add_part(b, &metric, "_bucket", (double)sum, METRIC_LABELS("le", le));
 	}
-	metric_add_part(b, &metric, "_bucket", (double)t->n, "le", "+Inf", NULL);
+	metric_add_part(b, &metric, "_bucket", (double)t->n, METRIC_LABELS("le", "+Inf"));
 	metric_add_part(b, &metric, "_sum", t->sum_s, NULL);
 	metric_add_part(b, &metric, "_count", (double)t->n, NULL);
 }
@@ -51,8 +51,8 @@ static void loop(const struct manager *m, struct mo_buf *b)
 	metric_begin(b, &events);
 	/* all of them: what begins at 1 has not risen for Prometheus */
 	for (int i = 0; i < _EVENT_TYPE_N; i++)
-		metric_add(b, &events, (double)m->n_events[i], "type", event_registry[i].type,
-			   NULL);
+		metric_add(b, &events, (double)m->n_events[i],
+			   METRIC_LABELS("type", event_registry[i].type));
 }
 
 static void store(const struct manager *m, struct mo_buf *b)
@@ -79,7 +79,7 @@ static void store(const struct manager *m, struct mo_buf *b)
 		struct stat st;
 
 		if (mo_stat(path, &st) == 0)
-			metric_add(b, &bytes, (double)st.st_size, "file", files[i], NULL);
+			metric_add(b, &bytes, (double)st.st_size, METRIC_LABELS("file", files[i]));
 	}
 }
 
@@ -97,16 +97,17 @@ static void http(const struct manager *m, struct mo_buf *b)
 	http_server_stats(m->http, &h);
 	metric_begin(b, &requests);
 	for (int i = 1; i <= 5; i++)
-		metric_add(b, &requests, (double)h.by_class[i], "class",
-			   (const char *[]){ "1xx", "2xx", "3xx", "4xx", "5xx" }[i - 1], NULL);
+		metric_add(b, &requests, (double)h.by_class[i],
+			   METRIC_LABELS("class", (const char *[]){ "1xx", "2xx", "3xx", "4xx",
+								    "5xx" }[i - 1]));
 	one(b, "moe_http_wrong_credentials_total", METRIC_COUNTER, (double)h.wrong,
 	    "Requests with a token or session that is not known, was revoked or has expired.");
 	one(b, "moe_http_strangers_cut_total", METRIC_COUNTER, (double)h.cut,
 	    "Connections closed because too many had shown no accepted credential.");
 	metric_begin(b, &connections);
-	metric_add(b, &connections, (double)h.connections, "kind", "all", NULL);
-	metric_add(b, &connections, (double)h.held, "kind", "held", NULL);
-	metric_add(b, &connections, (double)h.streams, "kind", "stream", NULL);
+	metric_add(b, &connections, (double)h.connections, METRIC_LABELS("kind", "all"));
+	metric_add(b, &connections, (double)h.held, METRIC_LABELS("kind", "held"));
+	metric_add(b, &connections, (double)h.streams, METRIC_LABELS("kind", "stream"));
 }
 
 void metrics_self(struct manager *m, struct mo_buf *b)

@@ -3,24 +3,22 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
-#include <unistd.h>
+#include <string.h>
 
-#include "lib/base/fd.h"
 #include "lib/base/file.h"
+#include "lib/base/parse.h"
 #include "lib/base/proc.h"
 #include "lib/wire/metric.h"
 
-#define TEXT_MAX 4096
-
 static double resident_bytes(void)
 {
-	_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
-	char *end;
+	_cleanup_(mo_freep) char *text = mo_proc_status(mo_proc_self(), "VmRSS");
+	int64_t kib;
 
-	if (mo_read_file("/proc/self/statm", TEXT_MAX, &text) < 0 || !text.data)
-		return MO_NONE_F;
-	strtoll(text.data, &end, 10); /* its size; the next is what is in memory */
-	return (double)strtoll(end, NULL, 10) * (double)sysconf(_SC_PAGESIZE);
+	if (text)
+		text[strcspn(text, " ")] = '\0'; /* "1234 kB" */
+	return text && mo_parse_i64(text, 0, INT64_MAX / 1024, &kib) == 0 ? (double)kib * 1024
+									  : MO_NONE_F;
 }
 
 static double open_files(void)

@@ -126,8 +126,8 @@ static const struct mo_field agent_hello_fields[] = {
 	     "it tells of health: before that nothing is known of the node's checks", .omit = true),
 	MO_D(agent_hello, min_uid, MO_INT,
 	     "of a root agent: it runs no ranks of accounts below; 0 = of any", .omit = true),
-	MO_D(agent_hello, metrics_port, MO_INT,
-	     "TCP port at which Prometheus finds its metrics", .most = 65535, .omit = true),
+	MO_D(agent_hello, metrics_port, MO_INT, "TCP port at which Prometheus finds its metrics",
+	     .most = 65535, .omit = true),
 	MO_D_VEC(agent_hello, steps, &step_report_desc, "the steps that it knows, without notes",
 		 .max = MO_STEPS_PER_NODE_MAX),
 };

@@ -2,7 +2,6 @@
 #include "lib/wire/metric.h"
 
 #include <math.h>
-#include <stdarg.h>
 
 static const char *const kind_names[] = { "gauge", "counter", "summary", "histogram" };
 
@@ -36,41 +35,23 @@ static void put_value(struct mo_buf *b, double v)
 		mo_buf_printf(b, "%.15g\n", v);
 }
 
-static void put(struct mo_buf *b, const struct metric *m, const char *suffix, double v,
-		va_list labels)
+void metric_add_part(struct mo_buf *b, const struct metric *m, const char *suffix, double v,
+		     const char *const *labels)
 {
-	const char *name;
-	size_t n = 0;
-
+	if (v == MO_NONE_F)
+		return;
 	mo_buf_printf(b, "%s%s", m->name, suffix);
-	for (; (name = va_arg(labels, const char *)); n++) {
-		mo_buf_str(b, n ? "," : "{");
-		put_label(b, name, va_arg(labels, const char *));
+	for (size_t i = 0; labels && labels[i]; i += 2) {
+		mo_buf_str(b, i ? "," : "{");
+		put_label(b, labels[i], labels[i + 1]);
 	}
-	mo_buf_str(b, n ? "} " : " ");
+	mo_buf_str(b, labels ? "} " : " ");
 	put_value(b, v);
 }
 
-void metric_add(struct mo_buf *b, const struct metric *m, double v, ...)
+void metric_add(struct mo_buf *b, const struct metric *m, double v, const char *const *labels)
 {
-	va_list labels;
-
-	if (v == MO_NONE_F)
-		return;
-	va_start(labels, v);
-	put(b, m, "", v, labels);
-	va_end(labels);
-}
-
-void metric_add_part(struct mo_buf *b, const struct metric *m, const char *suffix, double v, ...)
-{
-	va_list labels;
-
-	if (v == MO_NONE_F)
-		return;
-	va_start(labels, v);
-	put(b, m, suffix, v, labels);
-	va_end(labels);
+	metric_add_part(b, m, "", v, labels);
 }
 
 void metric_one(struct mo_buf *b, const struct metric *m, double v)

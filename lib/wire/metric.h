@@ -15,12 +15,12 @@ struct metric {
 };
 /* Its HELP and TYPE. Its samples follow, before those of any other. */
 void metric_begin(struct mo_buf *b, const struct metric *m);
-/* A sample of it. labels: NAME, VALUE, ... and NULL; a value may hold any bytes. MO_NONE_F:
- * nothing is written, as it is not known. */
-void metric_add(struct mo_buf *b, const struct metric *m, double v, ...)
-	__attribute__((sentinel));
+/* A sample of it. labels: METRIC_LABELS(NAME, VALUE, ...), values of any bytes, or NULL. v
+ * MO_NONE_F: nothing is written, as it is not known. */
+void metric_add(struct mo_buf *b, const struct metric *m, double v, const char *const *labels);
 /* A sample of a histogram or summary: its name with `suffix` behind it (_bucket, _sum, _count). */
-void metric_add_part(struct mo_buf *b, const struct metric *m, const char *suffix, double v, ...)
-	__attribute__((sentinel));
+void metric_add_part(struct mo_buf *b, const struct metric *m, const char *suffix, double v,
+		     const char *const *labels);
+#define METRIC_LABELS(...) ((const char *const[]){ __VA_ARGS__, NULL })
 /* Both, for one without labels. */
 void metric_one(struct mo_buf *b, const struct metric *m, double v);

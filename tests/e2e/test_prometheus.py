@@ -134,8 +134,8 @@ def pages():
         for slot, bdf in enumerate(rig.gpus):
             need(
                 re.search(
-                    r'^moe_gpu_assignment_info\{node="%s",gpu="%d",pci="%s",job="%s",rank="\d+"\} 1$'
-                    % (node, slot, bdf, job),
+                    r'^moe_gpu_assignment_info\{node="%s",gpu="%d",pci="%s",job="%s",'
+                    r'rank="\d+"\} 1$' % (node, slot, bdf, job),
                     seen,
                     re.M,
                 ),
@@ -227,7 +227,7 @@ def prometheus(rig):
                     {
                         "url": "http://%s/v1/sd" % moed,
                         "refresh_interval": "1s",
-                        "authorization": {"credentials_file": token},
+                        "authorization": {"type": "Bearer", "credentials_file": token},
                     }
                 ],
             },
@@ -294,7 +294,8 @@ def scraped():
         for where, expr in boards.items():
             # what is there only while something is wrong has no data here
             if not re.search(
-                r"straggler|slower|moe_node_state|check_state|moe_nic|ecc|vram|mfu|flops|tokens|throttle|replay",
+                r"straggler|slower|moe_node_state|check_state|moe_nic|ecc|vram|mfu|flops|tokens|"
+                r"throttle|replay",
                 expr,
             ):
                 wait_until(lambda: ask(expr), 60, "data of %s: %s" % (where, expr))

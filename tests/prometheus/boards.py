@@ -25,7 +25,8 @@ BOARDS = {
                 "percentunit",
                 [
                     (
-                        'sum(rate(moe_job_gpu_seconds_total{category="productive"}[$__rate_interval]))'
+                        "sum(rate(moe_job_gpu_seconds_total"
+                        '{category="productive"}[$__rate_interval]))'
                         " / sum(rate(moe_job_gpu_seconds_total"
                         '{category!~"queue|idle"}[$__rate_interval]))',
                         "all jobs",

@@ -9,8 +9,8 @@ struct turn;
 void health_reported(struct turn *t, const char *node, const struct node_health *h);
 void health_more(struct turn *t, const char *node);
 void health_cordon(struct turn *t, const char *node);
-/* Room below the cap, for those that found none before. health_cordon_more(): as far as any is known
- * to have found none. */
+/* Room below the cap, for those that found none before. health_cordon_more(): as far as any is
+ * known to have found none. */
 void health_cordon_all(struct turn *t);
 void health_cordon_more(struct turn *t);
 /* One more event about its health; counts as one. */

@@ -9,11 +9,6 @@
 
 #define PASS_US 1000000LL
 
-void terms_add(struct core *c, int64_t at)
-{
-	c->terms_at = MO_MIN(c->terms_at, at);
-}
-
 void terms_pass(struct turn *t)
 {
 	const struct state *s = &t->core->state;

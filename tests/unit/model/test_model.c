@@ -218,9 +218,9 @@ static void test_documented(void **state)
 	check_keys(&checkpoint_view_desc, "iteration path state level bytes saved_at verified_at "
 					  "attempt reason fixed held failed_loads");
 	check_keys(&event_desc, "seq time type job node rank attempt message data");
-	check_keys(&incident_desc,
-		   "time attempt class first_rank node cause evidence action "
-		   "later rule why gpu device iteration elsewhere lost_iterations waterfall_ms open");
+	check_keys(&incident_desc, "time attempt class first_rank node cause evidence action "
+				   "later rule why gpu device iteration elsewhere lost_iterations "
+				   "waterfall_ms open");
 	check_keys(&waterfall_desc,
 		   "unfinished detect stop place image launch init load recompute");
 }

@@ -13,10 +13,10 @@ static void test_samples(void **state)
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 
 	metric_begin(&b, &heat);
-	metric_add(&b, &heat, 71.5, "node", "n0", "gpu", "3", NULL);
-	metric_add(&b, &heat, MO_NONE_F, "node", "n1", NULL);
-	metric_add(&b, &heat, 1e15, "text", "a \"b\" \\ c\nd", NULL);
-	metric_add(&b, &heat, NAN, "empty", NULL, NULL);
+	metric_add(&b, &heat, 71.5, METRIC_LABELS("node", "n0", "gpu", "3"));
+	metric_add(&b, &heat, MO_NONE_F, METRIC_LABELS("node", "n1"));
+	metric_add(&b, &heat, 1e15, METRIC_LABELS("text", "a \"b\" \\ c\nd"));
+	metric_add(&b, &heat, NAN, METRIC_LABELS("empty", NULL));
 	metric_add(&b, &heat, -INFINITY, NULL);
 	assert_string_equal(b.data, "# HELP moe_heat_celsius How hot.\n"
 				    "# TYPE moe_heat_celsius gauge\n"
@@ -33,7 +33,7 @@ static void test_parts(void **state)
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 
 	metric_begin(&b, &took);
-	metric_add_part(&b, &took, "_bucket", 2, "le", "+Inf", NULL);
+	metric_add_part(&b, &took, "_bucket", 2, METRIC_LABELS("le", "+Inf"));
 	metric_add_part(&b, &took, "_sum", 0.25, NULL);
 	assert_non_null(strstr(b.data, "# TYPE moe_took_seconds histogram\n"
 				       "moe_took_seconds_bucket{le=\"+Inf\"} 2\n"
