@@ -1873,7 +1873,7 @@ MUTANTS = [
     ),
     (
         "whoever was killed speaks against the checkpoint",
-        "died_of_it",
+        "suspect_counts",
         "somebody_sent(b->rank->exit))",
         "false)",
         [unit("dcore", "test_suspect")],

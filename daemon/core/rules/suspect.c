@@ -39,7 +39,7 @@ static bool node_is_ill(const struct state *s, const struct job *j)
 	return false;
 }
 
-static bool died_of_it(const struct state *s, const struct job *j, const struct blame *b)
+bool suspect_counts(const struct state *s, const struct job *j, const struct blame *b)
 {
 	if (j->run.resume < 0 || j->progress.iteration > j->run.resume ||
 	    j->progress.phase == PHASE_INIT)
@@ -79,13 +79,6 @@ static void tell(struct turn *t, int64_t id, const struct checkpoint *c)
 		   "checkpoint %lld is suspect: %s", (long long)c->iteration, c->reason);
 }
 
-bool suspect_counts(const struct state *s, const struct job *j, const struct blame *b)
-{
-	const struct checkpoint *c = checkpoint_find(j, j->run.resume);
-
-	return c && (checkpoint_usable(c) || c->state == CKPT_SUSPECT) && died_of_it(s, j, b);
-}
-
 void suspect_blame(struct turn *t, int64_t id, const struct blame *b, const char *cause)
 {
 	const struct job *j = job_find(&t->core->state, id);
@@ -94,6 +87,8 @@ void suspect_blame(struct turn *t, int64_t id, const struct blame *b, const char
 	struct record r;
 
 	mo_assert(suspect_counts(&t->core->state, j, b));
+	if (!c || (!checkpoint_usable(c) && c->state != CKPT_SUSPECT))
+		return; /* it was found to be of no use meanwhile, and is not taken again */
 	record_init(&r, REC_CHECKPOINT);
 	r.job = id;
 	k = r.checkpoint = mo_desc_dup(&checkpoint_desc, c);

@@ -5,7 +5,8 @@
 
 struct turn;
 
-/* Whether the death counts against the checkpoint: nothing else explains it. */
+/* Whether the death counts against the checkpoint that was loaded, whatever is known of that by
+ * now: nothing else explains it. */
 bool suspect_counts(const struct state *s, const struct job *j, const struct blame *b);
 /* Counts it: the second makes it suspect, and it is resumed no more unless a person names it. The
  * job is found anew behind it. */

@@ -126,6 +126,29 @@ static void on_another_node_it_is_the_checkpoint_still(void **state)
 	assert_int_equal(saver_state(o, 20), CKPT_SUSPECT);
 }
 
+/* Its content is compared behind the first death and found rotten, while the attempt on the other
+ * node loads it: that one's death is the checkpoint's too, and no word about the program. */
+static void on_another_node_what_is_rotten_is_not_the_program(void **state)
+{
+	struct saver *o = *state;
+	size_t node;
+
+	saver_compares(o, 3);
+	saved_up_to(o, 20);
+	o->w.rotten = 20;
+	for (int64_t attempt = 3; attempt <= 4; attempt++) {
+		node = node_of(o);
+		world_note(&o->w, node, o->id, NOTE_PHASE)->phase = PHASE_LOAD;
+		world_exit(&o->w, node, o->id, 0, MO_NONE, SIGBUS);
+		saver_run(o, 3);
+		saver_resumed(o, attempt, attempt == 3 ? 20 : 10);
+		if (attempt == 3)
+			saver_run(o, 2);
+		assert_int_equal(saver_state(o, 20), CKPT_TORN);
+	}
+	assert_string_not_equal(saver_job(o)->incidents[1].node, saver_job(o)->incidents[2].node);
+}
+
 static void the_reason_names_it(void **state)
 {
 	struct saver *o = *state;
@@ -233,7 +256,7 @@ static void its_content_is_compared(void **state)
 	const struct command *c = NULL;
 	const struct toy *t = &o->w.toys[0];
 
-	saver_compares(o);
+	saver_compares(o, 1);
 	saved_up_to(o, 20);
 	assert_string_equal(ledger(o, 20)->level, "crc");
 	dies_loading(o);
@@ -258,7 +281,7 @@ static void rot_is_found_behind_one_death(void **state)
 {
 	struct saver *o = *state;
 
-	saver_compares(o);
+	saver_compares(o, 1);
 	saved_up_to(o, 20);
 	o->w.rotten = 20;
 	dies_loading(o);
@@ -274,7 +297,7 @@ static void agents_of_before_compare_nothing(void **state)
 {
 	struct saver *o = *state;
 
-	saver_compares(o);
+	saver_compares(o, 1);
 	saved_up_to(o, 20);
 	o->w.rotten = 20;
 	o->w.old_agents = true;
@@ -291,6 +314,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(the_second_death_takes_the_one_before),
 		T(on_another_node_it_is_the_checkpoint_still),
+		T(on_another_node_what_is_rotten_is_not_the_program),
 		T(the_reason_names_it),
 		T(an_iteration_clears_it),
 		T(without_an_older_one_a_person_is_waited_for),
