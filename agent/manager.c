@@ -411,9 +411,8 @@ static int open_parts(struct manager *m, struct mo_error *err)
 	    runtimes_new(m, &m->runtimes) < 0 || images_new(m, &m->images) < 0 ||
 	    watch_new(m, &m->watch) < 0)
 		return mo_error_set(err, -EIO, "timers: %s", strerror(errno));
+	m->metrics = metrics_new(m);
 	r = fence_open(m, err);
-	if (r >= 0)
-		r = metrics_new(m, &m->metrics, err);
 	return r < 0 ? r : link_new(m, &m->link, err);
 }
 

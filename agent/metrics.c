@@ -7,6 +7,7 @@
 #include "agent/core/agent/motion.h"
 #include "agent/health.h"
 #include "agent/step_dir.h"
+#include "lib/base/log.h"
 #include "lib/http/server.h"
 #include "lib/http/process_metrics.h"
 #include "lib/wire/metric.h"
@@ -292,8 +293,9 @@ static bool nobody(void *arg, const char *secret, bool by_cookie, struct http_ca
 	return false;
 }
 
-int metrics_new(struct manager *m, struct metrics **ret, struct mo_error *err)
+struct metrics *metrics_new(struct manager *m)
 {
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	struct metrics *e = mo_alloc(sizeof(*e));
 	struct http_server_config config = {
 		.arg = e,
@@ -306,9 +308,16 @@ int metrics_new(struct manager *m, struct metrics **ret, struct mo_error *err)
 		.max_connections = CONNECTIONS,
 	};
 
+	int r;
+
 	e->manager = m;
-	*ret = e;
-	return config.tcp_port < 0 ? 0 : http_server_new(m->loop, &config, &e->http, err);
+	r = config.tcp_port < 0 ? 0 : http_server_new(m->loop, &config, &e->http, &err);
+	if (r < 0)
+		mo_log(MO_ERR, NULL, NULL,
+		       "metrics_port: %s; the node works on without metrics until the agent is "
+		       "started again",
+		       mo_error_text(&err, r));
+	return e;
 }
 
 struct metrics *metrics_free(struct metrics *e)

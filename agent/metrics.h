@@ -4,8 +4,9 @@
 #pragma once
 #include "agent/manager.h"
 
-/* With metrics_port -1 it listens nowhere. */
-int metrics_new(struct manager *m, struct metrics **ret, struct mo_error *err);
+/* With metrics_port -1 it listens nowhere; nor where the port cannot be had, which is said, and
+ * keeps no steps from being adopted. */
+struct metrics *metrics_new(struct manager *m);
 struct metrics *metrics_free(struct metrics *e);
 /* Where it listens; MO_NONE: nowhere. */
 int64_t metrics_port(const struct metrics *e);

@@ -11,11 +11,12 @@
 #include "lib/wire/metric.h"
 
 #define STEPS 1000 /* newest samples, of which the quantiles are */
+#define LISTED 100 /* jobs: those that have GPUs before those that wait */
 
 struct one {
 	const struct state *state;
 	const struct job *job;
-	int64_t now, ledger[_GPU_CATEGORY_N];
+	int64_t ledger[_GPU_CATEGORY_N];
 	char id[24];
 };
 
@@ -259,23 +260,40 @@ static void steps(struct mo_buf *b, const struct one *all, size_t n)
 	}
 }
 
-void metrics_jobs(struct manager *m, struct mo_buf *b)
+/* Those of the jobs that are not over and have GPUs, or have none. */
+static void list(struct manager *m, bool placed, struct one **all, size_t *n, size_t *left_out)
 {
 	const struct state *s = manager_state(m);
-	_cleanup_(mo_freep) struct one *all = NULL;
 	int64_t now = manager_now(m);
-	size_t n = 0;
 
 	for (size_t i = 0; i < s->n_jobs; i++) {
 		struct one *o;
 
-		if (job_state_final(s->jobs[i]->state))
+		if (job_state_final(s->jobs[i]->state) || (s->jobs[i]->run.n_places > 0) != placed)
 			continue;
-		o = MO_GROW(all, n);
-		*o = (struct one){ .state = s, .job = s->jobs[i], .now = now };
+		if (*n == LISTED) {
+			++*left_out;
+			continue;
+		}
+		o = MO_GROW(*all, *n);
+		*o = (struct one){ .state = s, .job = s->jobs[i] };
 		snprintf(o->id, sizeof(o->id), "j-%lld", (long long)o->job->id);
 		report_ledger(s, o->job, now, o->ledger);
 	}
+}
+
+void metrics_jobs(struct manager *m, struct mo_buf *b)
+{
+	_cleanup_(mo_freep) struct one *all = NULL;
+	size_t n = 0, left_out = 0;
+
+	list(m, true, &all, &n, &left_out);
+	list(m, false, &all, &n, &left_out);
+	metric_one(b,
+		   &(struct metric){ "moe_jobs_left_out", METRIC_GAUGE,
+				     "Jobs that are not over and not listed, as there are too "
+				     "many." },
+		   (double)left_out);
 	info(b, all, n);
 	for (size_t f = 0; f < ELEMENTSOF(figures); f++) {
 		metric_begin(b, &figures[f].metric);

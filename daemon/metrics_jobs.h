@@ -1,4 +1,5 @@
-/* Metrics of jobs that are not over, so that the number of series is bounded by what runs. */
+/* Metrics of at most a hundred jobs that are not over: whoever queues thousands makes no scrape
+ * large. */
 #pragma once
 #include "daemon/manager.h"
 #include "lib/base/buf.h"

@@ -29,7 +29,7 @@ from lib import (
     need,
     wait_until,
 )
-from rig import RANK
+from rig import RANK, Rig
 
 suite = Suite()
 RULES = os.path.join(ROOT, "config/prometheus/moe.rules.yml")
@@ -150,6 +150,24 @@ def pages():
             r.read()
             equal(r.status, status, "%s %s" % (method, path))
         c.close()
+
+
+@suite.test
+def a_port_that_is_taken_and_a_long_queue():
+    """the node works on without metrics; whoever queues many jobs makes no scrape large"""
+    with socket.create_server(("127.0.0.1", 0)) as s:
+        with Rig(nodes=1, agent={"metrics_port": s.getsockname()[1]}) as rig:
+            with open(os.path.join(rig.dir, "log/node-0.log")) as f:
+                said = [line for line in f if "metrics_port" in line]
+            equal(len(said), 1, "lines about the port: %s" % said)
+            equal(rig.http("GET", "/v1/sd").json, [], "targets")
+            recipe = command_recipe("waits", ["sleep", "600"], gpus=2)
+            jobs = [rig.submit(recipe) for _ in range(103)]
+            rig.wait_state(jobs[0], "running")
+            text = rig.http("GET", "/metrics").body.decode()
+            equal(value(text, "moe_jobs_left_out"), 3.0, "jobs that are left out")
+            equal(len(re.findall(r"^moe_job_info\{", text, re.M)), 100, "jobs that are listed")
+            need('moe_job_info{job="%s",' % rig.job(jobs[0])["id"] in text, "the one that runs")
 
 
 @suite.test
