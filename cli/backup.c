@@ -126,4 +126,5 @@ const struct verb verb_backup = {
 	"The file (mode 0600) holds environments of jobs and hashes of tokens: keep it like the "
 	"state directory. Jobs and the controller run on.\n",
 	run_backup,
+	.examples = "  moectl backup moed-$(date +%F).db\n",
 };

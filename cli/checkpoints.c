@@ -362,4 +362,6 @@ const struct verb verb_checkpoints = {
 	"  --world N        ranks that must have written it\n  --verify LEVEL   marker, sizes "
 	"(default), or crc: against the checksums that a job with checkpoint.verify: crc left\n",
 	run,
+	.examples = "  moectl checkpoints j-7\n"
+		    "  moectl checkpoints --dir /ckpt/my-job --engine megatron-lm --verify crc\n",
 };

@@ -258,12 +258,15 @@ const struct verb verb_classify = {
 	"Understand",
 	"classify [--log FILE [--recipe RECIPE]] [--kernel FILE] [--exit CODE|signal:N]",
 	"what kind of failure is in this log, with the lines that say so",
-	"  --log FILE      output of the program (all ranks or one)\n"
-	"  --recipe RECIPE try its metrics.lines and the lines of its engine on the log: what each "
+	"  --log FILE        output of the program (all ranks or one)\n"
+	"  --recipe RECIPE   try its metrics.lines and the lines of its engine on the log: what "
+	"each "
 	"rule reads\n"
-	"  --kernel FILE   kernel log of the node (dmesg)\n"
-	"  --exit X        exit code, or signal:N\n"
+	"  --kernel FILE     kernel log of the node (dmesg)\n"
+	"  --exit X          exit code, or signal:N\n"
 	"Classes: user_error transient suspect node_fault hang numerical storage collateral "
 	"preempted ok. Needs no cluster.\n",
 	run,
+	.examples = "  moectl logs j-7 >run.log; moectl classify --log run.log\n"
+		    "  moectl classify --log train.log --kernel dmesg.txt --exit signal:11\n",
 };

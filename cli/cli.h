@@ -16,6 +16,7 @@ enum cli_exit {
 };
 
 struct client;
+struct opts_told;
 struct cli {
 	const struct verb *verb;
 	bool json;
@@ -25,6 +26,7 @@ struct cli {
 	int width, height;      /* of the terminal; 0 = not a terminal, nothing is cut */
 	char *url, *token_file; /* --url, --token-file; owned */
 	struct client *client;  /* made at the first call; owned */
+	struct opts_told *told; /* a verb writes its options into it and does nothing else */
 };
 
 /* argv: what follows the verb; returns the exit status */
@@ -33,6 +35,7 @@ struct verb {
 	const char *name, *group; /* group: heading in the overview */
 	const char *usage;        /* "submit RECIPE [--set key=value]..." */
 	const char *summary;      /* one line of the overview */
-	const char *help;         /* options and examples, shown by `moectl help VERB` */
+	const char *help;         /* of the options, shown by `moectl help VERB` */
 	verb_fn run;
+	const char *examples;     /* lines that can be typed so, shown behind the help */
 };

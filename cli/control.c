@@ -93,18 +93,33 @@ static int run_restart(struct cli *cli, int argc, char **argv)
 		   "it had no ranks to stop; queued");
 }
 
-const struct verb verb_cancel = { "cancel",
-				  "Act",
-				  "cancel JOB [--now]",
-				  "end a job; its ranks get stop.signal and stop.grace",
-				  "  --now    kill the ranks at once, no grace\n",
-				  run_cancel };
-const struct verb verb_pause = { "pause",     "Act",
-				 "pause JOB", "stop a job as planned and free its GPUs",
-				 NULL,        run_pause };
-const struct verb verb_resume = { "resume",     "Act",
-				  "resume JOB", "continue a paused job from its newest checkpoint",
-				  NULL,         run_resume };
+const struct verb verb_cancel = {
+	"cancel",
+	"Act",
+	"cancel JOB [--now]",
+	"end a job; its ranks get stop.signal and stop.grace",
+	"  --now    kill the ranks at once, no grace\n",
+	run_cancel,
+	.examples = "  moectl cancel j-7\n",
+};
+const struct verb verb_pause = {
+	"pause",
+	"Act",
+	"pause JOB",
+	"stop a job as planned and free its GPUs",
+	NULL,
+	run_pause,
+	.examples = "  moectl pause j-7\n",
+};
+const struct verb verb_resume = {
+	"resume",
+	"Act",
+	"resume JOB",
+	"continue a paused job from its newest checkpoint",
+	NULL,
+	run_resume,
+	.examples = "  moectl resume j-7\n",
+};
 const struct verb verb_restart = {
 	"restart",
 	"Act",
@@ -115,5 +130,7 @@ const struct verb verb_restart = {
 	"A running job is stopped as planned first. A failed one goes on "
 	"with its id,\nhistory and ledger, a completed one with --from "
 	"only; a cancelled one never does.\n",
-	run_restart
+	run_restart,
+	.examples = "  moectl restart j-7\n"
+		    "  moectl restart j-7 --from 4000\n",
 };

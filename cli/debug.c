@@ -134,4 +134,5 @@ const struct verb verb_debug = {
 	"into "
 	"the newest snapshot are gone; the last line says where the log begins.\n",
 	run,
+	.examples = "  moectl debug records j-7\n",
 };

@@ -376,8 +376,7 @@ const struct verb verb_doctor = {
 	"States: ok, warn, crit (exit status 1), unknown (not allowed for you: tokens are for "
 	"admins).\n"
 	"With --image: ok, warn (jobs run, slower or not all), fail (exit status 1: they do not). "
-	"The image is read, nothing of it is executed.\n"
-	"Example:\n"
-	"  moectl doctor n1 --image dir:/srv/images/primus\n",
+	"The image is read, nothing of it is executed.\n",
 	run,
+	.examples = "  moectl doctor\n  moectl doctor n1 --image dir:/srv/images/primus\n",
 };

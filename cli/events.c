@@ -138,4 +138,6 @@ const struct verb verb_events = {
 	"  -f, --follow   earlier events, then new ones as they come; survives a controller "
 	"restart without a gap\n",
 	run,
+	.examples = "  moectl events j-7\n"
+		    "  moectl events node-3 -f\n",
 };

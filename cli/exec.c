@@ -122,9 +122,8 @@ const struct verb verb_exec = {
 	"directory, and ends with the ranks of its node at the latest; what it leaves "
 	"running is killed. It reads no input; 256 KiB of its output are shown.\n"
 	"For the job's owner and admins. The exit status is the command's, 124 when it was killed "
-	"in the end, 128 and the signal when a signal ended it.\n"
-	"Examples:\n"
-	"  moectl exec j-7 3 -- py-spy dump --pid 4711     (pids: `moectl ranks j-7`)\n"
-	"  moectl exec j-7 -- rocm-smi\n",
+	"in the end, 128 and the signal when a signal ended it.\n",
 	run,
+	.examples = "  moectl exec j-7 3 -- py-spy dump --pid 4711     (pids: `moectl ranks j-7`)\n"
+		    "  moectl exec j-7 -- rocm-smi\n",
 };

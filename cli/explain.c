@@ -239,4 +239,7 @@ const struct verb verb_explain = {
 	"Of a job it is what the job's record keeps, also after its end.\n"
 	"event: what events of this type tell, and what to do; without TYPE all types.\n",
 	run,
+	.examples = "  moectl explain env j-7 --rank 3\n"
+		    "  moectl explain config recipe.yaml --key lr\n"
+		    "  moectl explain event hang.confirmed\n",
 };

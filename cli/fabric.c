@@ -89,25 +89,29 @@ const struct verb verb_fabric = {
 	"fabric check RECIPE [--nodes A,B|--job JOB] [--set key=value]... [--expect GB/S] "
 	"[--drain] [-o FILE] | read FILE",
 	"find the node or link that makes collectives slow; what rccl-tests measured, for plans",
-	"  check           run RECIPE, a program that prints what rccl-tests print, over all "
+	"  check            run RECIPE, a program that prints what rccl-tests print, over all "
 	"nodes, "
 	"then over pairs until the odd node or link is found\n"
-	"  --nodes A,B     these nodes (default: cluster.nodes of the recipe); all must be free: a "
+	"  --nodes A,B      these nodes (default: cluster.nodes of the recipe); all must be free: "
+	"a "
 	"check stops nobody\n"
-	"  --job JOB       the nodes on which JOB ran last\n"
-	"  --set key=value replaces a value of the recipe, as for submit; time_limit (300s) is how "
+	"  --job JOB        the nodes on which JOB ran last\n"
+	"  --set key=value  replaces a value of the recipe, as for submit; time_limit (300s) is "
+	"how "
 	"long one measurement may take\n"
-	"  --expect GB/S   what all nodes together should reach: when they do, pairs are left out\n"
-	"  --drain         drain nodes that are odd, with the measurements as the reason\n"
-	"  -o FILE         what all nodes together measured, for `moectl plan --reduce FILE` or "
+	"  --expect GB/S    what all nodes together should reach: when they do, pairs are left "
+	"out\n"
+	"  --drain          drain nodes that are odd, with the measurements as the reason\n"
+	"  -o, --out FILE   what all nodes together measured, for `moectl plan --reduce FILE` or "
 	"`--alltoall FILE`\n"
-	"  read            sizes and bus bandwidth as plans read them from FILE\n"
+	"  read             sizes and bus bandwidth as plans read them from FILE\n"
 	"Exit status 1 when something stands out or nothing could be measured; of read when there "
 	"is "
-	"no row, or a value came out wrong.\n"
-	"Examples:\n"
-	"  moectl fabric check fabric.yaml --job j-7\n"
-	"  moectl fabric check fabric.yaml --nodes gpu-01,gpu-02,gpu-03,gpu-04 -o reduce.txt\n"
-	"  all_reduce_perf -b 1M -e 1G -f 2 >reduce.txt; moectl fabric read reduce.txt\n",
+	"no row, or a value came out wrong.\n",
 	run,
+	.examples =
+		"  moectl fabric check fabric.yaml --job j-7\n"
+		"  moectl fabric check fabric.yaml --nodes gpu-01,gpu-02,gpu-03,gpu-04 -o "
+		"reduce.txt\n"
+		"  all_reduce_perf -b 1M -e 1G -f 2 >reduce.txt; moectl fabric read reduce.txt\n",
 };

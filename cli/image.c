@@ -282,10 +282,9 @@ const struct verb verb_image = {
 	"  rm              remove it; what a job uses stays, and the job is named\n"
 	"A pull lasts 12 hours at most and ends with the controller; nodes keep what they have, "
 	"and "
-	"a job brings what is missing.\n"
-	"Examples:\n"
-	"  moectl image pull docker.io/rocm/primus:v26.5 --nodes gpu-01,gpu-02 --wait\n"
-	"  moectl image list gpu-01\n"
-	"  moectl image rm docker.io/rocm/primus:v26.4\n",
+	"a job brings what is missing.\n",
 	run,
+	.examples = "  moectl image pull docker.io/rocm/primus:v26.5 --nodes gpu-01,gpu-02 --wait\n"
+		    "  moectl image list gpu-01\n"
+		    "  moectl image rm docker.io/rocm/primus:v26.4\n",
 };

@@ -209,8 +209,10 @@ const struct verb verb_init = {
 	"  --gpus N          how many GPUs, where the original does not say it\n"
 	"  --steps N         how many iterations, where the original does not say it\n"
 	"  --name NAME       of the job\n"
-	"\n  moectl init examples/megatron/configs/MI300X/qwen3_30B_A3B-BF16-pretrain.yaml -o "
-	"qwen3.yaml\n"
-	"  moectl init -- torchrun --nproc_per_node 8 train.py --lr 1e-4\n",
+	"  --from FROM       the same as FROM, where it begins with a dash\n",
 	run,
+	.examples = "  moectl init "
+		    "examples/megatron/configs/MI300X/qwen3_30B_A3B-BF16-pretrain.yaml -o "
+		    "qwen3.yaml\n"
+		    "  moectl init -- torchrun --nproc_per_node 8 train.py --lr 1e-4\n",
 };

@@ -93,4 +93,6 @@ const struct verb verb_list = {
 	"  --all              finished jobs too\n  --state STATE,...  only these: queued, "
 	"starting, running, recovering, stopping, paused, completed, failed, cancelled\n",
 	run,
+	.examples = "  moectl list --state queued,running\n"
+		    "  moectl list --all\n",
 };

@@ -322,8 +322,9 @@ const struct verb verb_local = {
 	"  --dir D              everything lies there (~/.local/state/moe/local); an existing one "
 	"keeps its shape and port\n"
 	"  --port P             TCP port on loopback; 0 = any free one (7070, or any free one when "
-	"that is taken)\n"
-	"\nExamples:\n  eval \"$(moectl local up)\"     the shell then talks to it\n  moectl local "
-	"up              again: starts what was killed; running jobs go on\n",
+	"that is taken)\n",
 	run,
+	.examples = "  eval \"$(moectl local up)\"     the shell then talks to it\n"
+		    "  moectl local up              again: starts what was killed; running jobs go "
+		    "on\n",
 };

@@ -325,4 +325,7 @@ const struct verb verb_logs = {
 	"  -f             follow until the job ends; survives a controller restart without losing "
 	"or repeating a line\n  -n LINES       the last LINES lines of each rank\n",
 	run,
+	.examples = "  moectl logs j-7 -f\n"
+		    "  moectl logs j-7 --rank 12 -n 50\n"
+		    "  moectl logs j-7 --attempt 1 -n 5     how each rank ended\n",
 };

@@ -11,6 +11,7 @@
 #include "cli/classify.h"
 #include "cli/cli.h"
 #include "cli/client.h"
+#include "cli/complete.h"
 #include "cli/control.h"
 #include "cli/debug.h"
 #include "cli/doctor.h"
@@ -179,6 +180,10 @@ int main(int argc, char **argv)
 	if (!strcmp(name, "--version") || !strcmp(name, "version")) {
 		printf("moectl %s\n", MO_VERSION);
 		return finish(CLI_OK);
+	}
+	if (!strcmp(name, "complete")) { /* for shells: cli/completion */
+		first += 1 + (first + 1 < argc && !strcmp(argv[first + 1], "--"));
+		return complete(&cli, verbs, ELEMENTSOF(verbs), argc - first, argv + first);
 	}
 	bool help = !strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h");
 	if (help && first + 1 == argc)

@@ -151,4 +151,6 @@ const struct verb verb_metrics = {
 	"  --since ITER   from this iteration on\n  --csv          all samples as CSV with the "
 	"names of the JSON members\n  -n ROWS        last ROWS of the table (20; 0 = all)\n",
 	run,
+	.examples = "  moectl metrics j-7 -n 20\n"
+		    "  moectl metrics j-7 --since 1000 --csv >curve.csv\n",
 };

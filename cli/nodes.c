@@ -306,8 +306,15 @@ const struct verb verb_nodes = {
 	"  --drift   what of kernel, drivers, firmware and settings differs among nodes with GPUs "
 	"of one model\n",
 	run_nodes,
+	.examples = "  moectl nodes\n"
+		    "  moectl nodes --drift\n",
 };
 const struct verb verb_node = {
-	"node", "Nodes", "node NAME", "one node, drawn: NUMA nodes, GPUs, NICs, jobs, what is odd",
-	NULL,   run_node
+	"node",
+	"Nodes",
+	"node NODE",
+	"one node, drawn: NUMA nodes, GPUs, NICs, jobs, what is odd",
+	NULL,
+	run_node,
+	.examples = "  moectl node node-3\n",
 };

@@ -114,6 +114,7 @@ const struct verb verb_drain = {
 	"  --reason TEXT                why; shown to everyone\n  --when idle|checkpoint|now   "
 	"jobs there end by themselves (default), move after their next checkpoint, or stop now\n",
 	run_drain,
+	.examples = "  moectl drain node-3 --reason 'fan 2 is loud' --when checkpoint\n",
 };
 
 const struct verb verb_undrain = {
@@ -125,6 +126,7 @@ const struct verb verb_undrain = {
 	"are "
 	"tried\n            (check gpu.canary) before it takes work\n",
 	run_undrain,
+	.examples = "  moectl undrain node-3\n",
 };
 const struct verb verb_ack = {
 	"ack",
@@ -138,6 +140,7 @@ const struct verb verb_ack = {
 	"kernel's log). It keeps jobs away\nagain when it counts more, and after the next boot. "
 	"What is so now goes when it is repaired.\n",
 	run_ack,
+	.examples = "  moectl ack node-3 gpu.ras_ue\n",
 };
 
 const struct verb verb_fence = {
@@ -145,7 +148,9 @@ const struct verb verb_fence = {
 	"Nodes",
 	"fence NODE --confirmed",
 	"state that a silent node is off, so that its jobs may start elsewhere",
+	"  --confirmed   you saw that it is\n"
 	"Only when the node is powered off: two attempts of one job writing the same checkpoint "
 	"destroy it.\n",
 	run_fence,
+	.examples = "  moectl fence node-3 --confirmed\n",
 };

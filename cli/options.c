@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "cli/usage.h"
 #include "cli/visible.h"
 #include "lib/base/buf.h"
 #include "lib/base/parse.h"
@@ -67,25 +68,10 @@ int cli_misuse_word(const struct cli *cli, const char *word, const char *const *
 			  near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
 }
 
-/* The first words of the ways that a usage has, "up, down, status". */
-static char *ways_of(const struct verb *v)
-{
-	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
-	const char *bar;
-
-	for (const char *s = v->usage; s; s = bar ? bar + strlen(" | ") : NULL) {
-		bar = strstr(s, " | ");
-		if (mo_starts_with(s, v->name) && s[strlen(v->name)] == ' ')
-			s += strlen(v->name) + 1;
-		mo_buf_printf(&b, "%s%.*s", b.len ? ", " : "", (int)strcspn(s, " "), s);
-	}
-	return mo_buf_take(&b);
-}
-
 /* The n-th word behind the verb, from 0, was not given. */
 static int missing(const struct cli *cli, size_t n)
 {
-	_cleanup_(mo_freep) char *ways = ways_of(cli->verb);
+	_cleanup_(mo_freep) char *ways = usage_ways(cli->verb);
 	const char *word = cli->verb->usage;
 
 	if (strchr(ways, ','))
@@ -97,20 +83,23 @@ static int missing(const struct cli *cli, size_t n)
 	return cli_misuse(cli, "%.*s is missing", (int)strcspn(word, " "), word);
 }
 
+const char cli_common_help[] =
+	"  --json             print the REST document (one object per line for streams)\n"
+	"  --raw              control characters of texts as they are, not as \\x1b: they may "
+	"steer "
+	"the terminal\n"
+	"  --url URL          controller: http(s)://host:port or unix:/path (else MOE_URL, "
+	"~/.config/moe/config.yaml, unix:/run/moe/moed.sock, the local cluster)\n"
+	"  --token-file FILE  bearer token (else MOE_TOKEN, MOE_TOKEN_FILE, the configuration "
+	"file)\n";
+
 void cli_verb_help(const struct verb *v, FILE *to)
 {
 	fprintf(to, "usage: moectl %s\n\n%s\n", v->usage, v->summary);
 	if (v->help)
 		fprintf(to, "\n%s", v->help);
-	fputs("\nCommon options:\n"
-	      "  --json             print the REST document (one object per line for streams)\n"
-	      "  --raw              control characters of texts as they are, not as \\x1b: they "
-	      "may steer the terminal\n"
-	      "  --url URL          controller: http(s)://host:port or unix:/path (else MOE_URL, "
-	      "~/.config/moe/config.yaml, unix:/run/moe/moed.sock, the local cluster)\n"
-	      "  --token-file FILE  bearer token (else MOE_TOKEN, MOE_TOKEN_FILE, the "
-	      "configuration file)\n",
-	      to);
+	fprintf(to, "\nExamples:\n%s", v->examples);
+	fprintf(to, "\nCommon options:\n%s", cli_common_help);
 }
 
 static const struct opt *find(const struct opt *opts, size_t n, const char *name, size_t len)
@@ -159,6 +148,13 @@ static int store(const struct cli *cli, const struct opt *o, const char *word, c
 	return 0;
 }
 
+static void tell(struct opts_told *told, const struct opt *opts, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		*MO_GROW(told->items, told->n) =
+			(struct opt_told){ opts[i].name, opts[i].letter, opts[i].kind != OPT_FLAG };
+}
+
 int cli_options(struct cli *cli, int argc, char **argv, const struct opt *opts, size_t n_opts,
 		const char **args, size_t min, size_t max)
 {
@@ -170,6 +166,11 @@ int cli_options(struct cli *cli, int argc, char **argv, const struct opt *opts, 
 		{ "raw", 0, OPT_FLAG, &cli->raw },
 	};
 	size_t n = 0;
+	if (cli->told) {
+		tell(cli->told, opts, n_opts);
+		tell(cli->told, common, ELEMENTSOF(common));
+		return CLI_HELP;
+	}
 	for (int i = 0; i < argc; i++) {
 		const char *word = argv[i];
 		const struct opt *o = NULL;

@@ -17,9 +17,19 @@ struct opt {
 	void *to;         /* bool *, const char **, int64_t *, struct strs * */
 	int64_t min, max; /* OPT_INT */
 };
+/* Options of a verb, those that all have too: what completes a line asks for them (cli.told). */
+struct opts_told {
+	struct opt_told {
+		const char *name; /* without dashes, a literal */
+		char letter;      /* 0 = none */
+		bool valued;
+	} * items;
+	size_t n;
+};
 /* Reads options (the common --json, --url, --token-file, --help too) and positional arguments,
  * of which there must be min..max; missing ones stay NULL. Returns 0, or an exit status after
- * the error line was printed; CLI_HELP: the help was shown, the verb returns 0. */
+ * the error line was printed; CLI_HELP: the help was shown, or the options were told (cli.told),
+ * and the verb returns 0. It calls this first: nothing is done before. */
 #define CLI_HELP (-1)
 int cli_options(struct cli *cli, int argc, char **argv, const struct opt *opts, size_t n_opts,
 		const char **args, size_t min, size_t max);
@@ -29,6 +39,7 @@ static inline int cli_stop(int r)
 	return r == CLI_HELP ? CLI_OK : r;
 }
 void cli_verb_help(const struct verb *v, FILE *to);
+extern const char cli_common_help[]; /* lines of the options that all verbs have */
 
 /* Prints "moectl: text" on stderr and returns code. */
 int cli_fail(int code, const char *fmt, ...) _printf_(2, 3);

@@ -345,12 +345,14 @@ const struct verb verb_plan = {
 	"  --svg FILE        a picture of memory, step time and every micro-batch of the pipeline\n"
 	"  --pp-dump DIR     measure a run that Primus dumped (dump_pp_data), draw it below the "
 	"plan's pipeline\n  --pp-iteration N  of the dump (its last)\n"
-	"RECIPE - is standard input. The step is off by at most +/- in four of five runs.\n\n"
-	"Examples:\n  moectl plan r.yaml                                        does it fit, how "
-	"fast is it, why\n"
-	"  moectl plan r.yaml --set parallelism=auto                 the best shardings, what "
-	"others would cost\n"
-	"  moectl plan r.yaml --set parallelism.cp=2 --gpu mi325x    what if\n"
-	"  moectl plan r.yaml --scale 512,1024,2048 --tokens 15T     more GPUs: efficiency, days\n",
+	"RECIPE - is standard input. The step is off by at most +/- in four of five runs.\n",
 	run,
+	.examples = "  moectl plan r.yaml                                        does it fit, how "
+		    "fast is it, why\n"
+		    "  moectl plan r.yaml --set parallelism=auto                 the best "
+		    "shardings, what "
+		    "others would cost\n"
+		    "  moectl plan r.yaml --set parallelism.cp=2 --gpu mi325x    what if\n"
+		    "  moectl plan r.yaml --scale 512,1024,2048 --tokens 15T     more GPUs: "
+		    "efficiency, days\n",
 };

@@ -96,5 +96,6 @@ const struct verb verb_ranks = {
 	"ranks JOB",
 	"every rank: node, pid, what it does, CPUs, GPU, binding as read back, iteration",
 	NULL,
-	run
+	run,
+	.examples = "  moectl ranks j-7\n",
 };

@@ -220,4 +220,7 @@ const struct verb verb_report = {
 	"\"detect\" of the GPU time: the unfinished iteration and the time until every rank is "
 	"proved gone; in a waterfall: from the first death until it was known.\n",
 	run,
+	.examples =
+		"  moectl report j-7\n"
+		"  moectl report --anchor >runs.json; moectl plan recipe.yaml --anchor runs.json\n",
 };

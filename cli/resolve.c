@@ -53,4 +53,5 @@ const struct verb verb_resolve = {
 	"process of it is left\n"
 	"  --node NAME   on this node only\n",
 	run_resolve,
+	.examples = "  moectl resolve j-7.a2 --kill\n",
 };

@@ -191,5 +191,12 @@ static int run(struct cli *cli, int argc, char **argv)
 }
 
 const struct verb verb_status = {
-	"status", "Look", "status JOB", "one job on one screen", NULL, run
+	"status",
+	"Look",
+	"status JOB",
+	"one job on one screen",
+	NULL,
+	run,
+	.examples = "  moectl status j-7\n"
+		    "  moectl status my-job     the newest job of that name\n",
 };

@@ -380,4 +380,8 @@ const struct verb verb_submit = {
 	"  --dry-run         show the exact command and environment of every rank, nodes and CPUs; "
 	"start nothing (works without a controller)\n",
 	run,
+	.examples =
+		"  moectl submit recipe.yaml --watch\n"
+		"  moectl submit recipe.yaml --set steps=200 --set batch.micro=2 --name trial\n"
+		"  moectl submit recipe.yaml --dry-run     what each rank would be started with\n",
 };

@@ -201,4 +201,6 @@ const struct verb verb_token = {
 	"  --ttl T       valid for 12h, 30d, ... (default 30d; of a join token 1h)\n"
 	"  --out FILE    write it there with mode 0600 instead of showing it\n",
 	run,
+	.examples = "  moectl token join --nodes 8 --out join.token\n"
+		    "  moectl token create --role viewer --ttl 90d\n",
 };

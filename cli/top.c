@@ -138,5 +138,12 @@ static int run(struct cli *cli, int argc, char **argv)
 	return r;
 }
 
-const struct verb verb_top = { "top", "Look", "top", "the cluster at a glance: nodes, GPUs, jobs",
-			       NULL,  run };
+const struct verb verb_top = {
+	"top",
+	"Look",
+	"top",
+	"the cluster at a glance: nodes, GPUs, jobs",
+	NULL,
+	run,
+	.examples = "  moectl top\n",
+};

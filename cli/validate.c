@@ -49,4 +49,5 @@ const struct verb verb_validate = {
 	"Errors name FILE:LINE:COL, what was expected and the nearest key. RECIPE - is standard "
 	"input.\n  --set key=value   as in submit\n",
 	run,
+	.examples = "  moectl validate recipe.yaml --set cluster.gpus=64\n",
 };

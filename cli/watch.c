@@ -214,4 +214,5 @@ const struct verb verb_watch = {
 	"follow a job until it ends",
 	"Exit status: 0 completed, 10 failed, 11 cancelled. Ctrl-C leaves the job alone.\n",
 	run,
+	.examples = "  moectl watch j-7; echo $?\n",
 };

@@ -70,7 +70,12 @@ static int run(struct cli *cli, int argc, char **argv)
 }
 
 const struct verb verb_why = {
-	"why",          "Understand",
-	"why JOB|NODE", "why a job waits, restarted or failed, why a node is out; with evidence",
-	NULL,           run
+	"why",
+	"Understand",
+	"why JOB|NODE",
+	"why a job waits, restarted or failed, why a node is out; with evidence",
+	NULL,
+	run,
+	.examples = "  moectl why j-7\n"
+		    "  moectl why node-3\n",
 };

@@ -58,6 +58,12 @@ part-common: all man
 	$(INSTALL) -m 644 units/moe.catalog $(call stage,$(PREFIX))/lib/systemd/catalog/moe.catalog
 	@for f in $$(cd config && find . -mindepth 2 -type f -not -name '*.pyc' | sort); \
 		do $(INSTALL) -D -m 644 config/$$f $(call stage,$(DATADIR))/$$f; done
+	$(INSTALL) -D -m 644 cli/completion/moectl.bash \
+		$(call stage,$(PREFIX))/share/bash-completion/completions/moectl
+	$(INSTALL) -D -m 644 cli/completion/_moectl \
+		$(call stage,$(PREFIX))/share/zsh/vendor-completions/_moectl
+	$(INSTALL) -D -m 644 cli/completion/moectl.fish \
+		$(call stage,$(PREFIX))/share/fish/vendor_completions.d/moectl.fish
 	@$(call install_man,moectl.1)
 
 part-controller: all man
