@@ -1,5 +1,5 @@
-/* explain env|bind|config|event: every variable of a rank with value, reason and source; what
- * each rank is bound to and why. */
+/* explain env|bind|config|event|schema: every variable of a rank with value, reason and source;
+ * what each rank is bound to and why. */
 #include "cli/explain.h"
 
 #include <string.h>
@@ -13,7 +13,9 @@
 #include "cli/output.h"
 #include "cli/text.h"
 #include "cli/value.h"
+#include "cli/visible.h"
 #include "lib/base/idset.h"
+#include "lib/recipe/recipe_schema.h"
 
 #define WHY_RANKS_MAX 1024 /* sentences of more are not gathered */
 
@@ -170,12 +172,25 @@ static bool is_recipe(const char *what)
 	       ((mo_streq(dot, ".yaml") || mo_streq(dot, ".yml")) && access(what, F_OK) == 0);
 }
 
+static int explain_schema(void)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+
+	recipe_schema(&b);
+	print_json(b.data, b.len);
+	return CLI_OK;
+}
+
 static int explain(struct cli *cli, const char *const *args, const char *key,
 		   const struct strs *sets, int64_t rank)
 {
-	static const char *const kinds[] = { "env", "bind", "config", "event" };
-	bool event = !strcmp(args[0], "event");
+	static const char *const kinds[] = { "env", "bind", "config", "event", "schema" };
+	bool event = !strcmp(args[0], "event"), schema = !strcmp(args[0], "schema");
 
+	if (schema && (key || sets->n || rank != MO_NONE || args[1]))
+		return cli_misuse(cli, "the schema is the same for all recipes: remove the rest");
+	if (schema)
+		return explain_schema();
 	if (event && (key || sets->n || rank != MO_NONE))
 		return cli_misuse(cli, "a type of events is the same for all jobs and ranks: "
 				       "remove the options");
@@ -224,9 +239,9 @@ const struct verb verb_explain = {
 	"explain",
 	"Understand",
 	"explain env|bind JOB [--rank R] | explain config RECIPE|JOB [--key K] [--set "
-	"key=value]... | explain event [TYPE]",
+	"key=value]... | explain event [TYPE] | explain schema",
 	"what ranks were given and why: variables, binding, engine's configuration; what an event "
-	"means",
+	"means, and a recipe may say",
 	"env: each variable with reason and source; bind: each rank's GPU, CPUs, memory and NIC as "
 	"read back, and why\n"
 	"  --rank R          of this rank (env: default 0)\n"
@@ -237,9 +252,11 @@ const struct verb verb_explain = {
 	"controller is needed.\n"
 	"A recipe that fails a rule is shown as well, with the rule and exit status 2.\n"
 	"Of a job it is what the job's record keeps, also after its end.\n"
-	"event: what events of this type tell, and what to do; without TYPE all types.\n",
+	"event: what events of this type tell, and what to do; without TYPE all types.\n"
+	"schema: what a recipe may say, as JSON Schema, for editors.\n",
 	run,
 	.examples = "  moectl explain env j-7 --rank 3\n"
 		    "  moectl explain config recipe.yaml --key lr\n"
-		    "  moectl explain event hang.confirmed\n",
+		    "  moectl explain event hang.confirmed\n"
+		    "  moectl explain schema >recipe.schema.json\n",
 };

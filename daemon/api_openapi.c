@@ -6,6 +6,7 @@
 #include <string.h>
 #include "daemon/api_routes.h"
 #include "daemon/manager.h"
+#include "lib/recipe/recipe_schema.h"
 #include "lib/wire/encode.h"
 #include "lib/wire/schema.h"
 
@@ -185,5 +186,14 @@ void api_openapi(void *arg, struct http_request *r)
 	if (!b->len)
 		document(b);
 	http_reply(r, 200, "application/json", b->data, b->len,
+		   (const char *const[]){ "Cache-Control: no-cache", NULL });
+}
+
+void api_schema_recipe(void *arg, struct http_request *r)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+
+	recipe_schema(&b);
+	http_reply(r, 200, "application/json", b.data, b.len,
 		   (const char *const[]){ "Cache-Control: no-cache", NULL });
 }

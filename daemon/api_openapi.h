@@ -3,3 +3,4 @@
 #include "lib/http/server.h"
 
 void api_openapi(void *arg, struct http_request *r);
+void api_schema_recipe(void *arg, struct http_request *r);

@@ -4,7 +4,7 @@ BUILD_PACKAGES := build-essential pkg-config libsystemd-dev libcurl4-openssl-dev
 	libhwloc-dev libnuma-dev libmicrohttpd-dev libgnutls28-dev libarchive-dev \
 	libfyaml-dev libsqlite3-dev libpcre2-dev uthash-dev libcmocka-dev python3-torch \
 		python3-numpy procps curl scdoc
-TEST_PACKAGES := man-db strace openssl python3-yaml iproute2 jq chromium zsh fish
+TEST_PACKAGES := man-db strace openssl python3-yaml iproute2 jq chromium zsh fish python3-jsonschema
 # for make numa-vm and its suite, which is skipped by name where they cannot be had
 NUMAVM_PACKAGES := qemu-system-x86 busybox-static cpio binutils
 # for the packages and for booting machines that they are installed on; what needs them is skipped

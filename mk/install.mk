@@ -64,6 +64,7 @@ part-common: all man
 		$(call stage,$(PREFIX))/share/zsh/vendor-completions/_moectl
 	$(INSTALL) -D -m 644 cli/completion/moectl.fish \
 		$(call stage,$(PREFIX))/share/fish/vendor_completions.d/moectl.fish
+	$(BUILD)/moectl explain schema >$(call stage,$(DATADIR))/recipe.schema.json
 	@$(call install_man,moectl.1)
 
 part-controller: all man

@@ -38,7 +38,7 @@ static bool is_number(const char *p)
 	return !*p;
 }
 
-static void quoted(const char *s, struct mo_buf *b)
+void json_quoted(const char *s, struct mo_buf *b)
 {
 	mo_buf_str(b, "\"");
 	for (; *s; s++) {
@@ -65,14 +65,14 @@ static void node(const struct ynode *n, struct mo_buf *b)
 		if (as_is)
 			mo_buf_str(b, n->text);
 		else
-			quoted(n->text, b);
+			json_quoted(n->text, b);
 	} else {
 		bool map = n->kind == YAML_MAP;
 		mo_buf_str(b, map ? "{" : "[");
 		for (size_t i = 0; i < n->n; i++) {
 			mo_buf_str(b, i ? "," : "");
 			if (map) {
-				quoted(n->items[i].key->text, b);
+				json_quoted(n->items[i].key->text, b);
 				mo_buf_str(b, ":");
 			}
 			node(n->items[i].value, b);

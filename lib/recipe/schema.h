@@ -47,6 +47,9 @@ struct key {
 	/* KEY_REFUSED, "a|b": further words that ask for nothing */
 	const char *nothing;
 	void (*read)(struct reader *r, const struct key *k, const struct ynode *v);
+	/* KEY_CUSTOM, "string|object": what JSON may stand there, a type or the word "auto"; NULL:
+	 * any */
+	const char *shape;
 };
 #define SCHEMA_BASES 6
 struct reader {

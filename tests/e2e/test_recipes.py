@@ -556,7 +556,7 @@ def the_network_is_the_profiles():
     with tempfile.TemporaryDirectory() as d:
         path = os.path.join(d, "r.yaml")
         for env, expected in (
-            ("".join("  %s: \"%s\"\n" % item for item in said.items()), None),
+            ("".join('  %s: "%s"\n' % item for item in said.items()), None),
             ("  NCCL_IB_TIMEOUT: 22\n  NCCL_IB_RETRY_CNT: 7\n", None),
             (
                 "  NCCL_IB_TIMEOUT: 300\n",
@@ -828,6 +828,90 @@ def rules_are_documented():
                         "docs/features.md does not explain the rule %s of %s"
                         % (line.split()[2], path),
                     )
+
+
+def schema():
+    """The JSON Schema of a recipe, and what it says of a text."""
+    import jsonschema
+    import yaml
+
+    doc = json.loads(moectl("explain", "schema").stdout)
+    jsonschema.Draft7Validator.check_schema(doc)
+    validator = jsonschema.Draft7Validator(doc)
+
+    class Loader(yaml.SafeLoader):
+        """Words of YAML 1.2: `off` is a text, times are texts."""
+
+    Loader.yaml_implicit_resolvers = {
+        first: [(tag, rx) for tag, rx in rows if tag.split(":")[-1] in ("int", "float", "null")]
+        for first, rows in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+    Loader.add_implicit_resolver(
+        "tag:yaml.org,2002:bool", re.compile("^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")
+    )
+    return lambda text: [e.message for e in validator.iter_errors(yaml.load(text, Loader))]
+
+
+BASE = """recipe: 1
+name: a
+engine: {kind: torch, entry: train.py, workdir: /w}
+cluster: {gpus: 8}
+"""
+# more of a recipe, and whether it is one for the table of keys
+SAID = [
+    ("", True),
+    ("steps: 10\n", True),
+    ("steps: 0\n", False),
+    ("steps: many\n", False),
+    ("stepz: 10\n", False),
+    ("parallelism: auto\n", True),
+    ("parallelism: {tp: 1, dp: auto, sharding: none}\n", True),
+    ("parallelism: {tp: 1, sharding: zero4}\n", False),
+    ("parallelism: [1]\n", False),
+    ("stop: {grace: 90s, signal: USR1}\n", True),
+    ("stop: {grace: 1.5h, signal: 10}\n", True),
+    ("stop: {grace: 30}\n", True),
+    ("stop: {grace: soon}\n", False),
+    ("checkpoint: {dir: /c, every: none}\n", True),
+    ("checkpoint: {dir: /c, every: 0}\n", True),
+    ("checkpoint: {dir: /c, every: false, keep: all, resume: never}\n", True),
+    ("checkpoint: {dir: /c, every: -1}\n", False),
+    ("checkpoint: {dir: c}\n", False),
+    ("checkpoint: {dir: /c, verify: md5}\n", False),
+    ("recovery: {hang: off, straggler: drain, loss_spike: none, backoff: 0}\n", True),
+    ("recovery: {loss_spike: {action: rollback, factor: 3}}\n", True),
+    ("recovery: {loss_spike: {action: rollback, factor: 0.5}}\n", False),
+    ("recovery: {policy: {suspect: stop}}\n", True),
+    ("health: {preflight: none}\n", True),
+    ("health: {preflight: [gpu.ras_ue]}\n", True),
+    ("health: {preflight: {a: 1}}\n", False),
+    ("bind: {cpu: none, memory: none, smt: all, reserve_cores: 0}\n", True),
+    ("bind: {cpu: all}\n", False),
+    ("env: {A: 1, B: {file: /x}}\n", True),
+    (
+        "model: {layers: 2, hidden: 8, heads: 2, vocab: 99, moe: {experts: 4, topk: 2, ffn: 8}}\n",
+        True,
+    ),
+    ("model: {hidden: 8, heads: 2, vocab: 99}\n", False),
+    ("model: {layers: 2, hidden: 8, heads: 2, vocab: 99, moe: {experts: 4}}\n", False),
+    ("priority: 101\n", False),
+    ("precision: int4\n", False),
+]
+
+
+@suite.test
+def the_schema_takes_what_recipes_may_say():
+    """The same table: what moectl takes it takes, and of what it refuses moectl takes nothing."""
+    wrong = schema()
+    for path in RECIPES:
+        equal(wrong(open(path).read()), [], "of %s" % path)
+    with tempfile.TemporaryDirectory() as dir:
+        for more, good in SAID:
+            path = os.path.join(dir, "r.yaml")
+            open(path, "w").write(BASE + more)
+            r = moectl("validate", path, check=False)
+            said = wrong(BASE + more)
+            equal((r.returncode == 0, not said), (good, good), "%r: %s%s" % (more, r.stderr, said))
 
 
 if __name__ == "__main__":
