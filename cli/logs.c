@@ -10,119 +10,43 @@
 #include "cli/client.h"
 #include "cli/client_job.h"
 #include "cli/interrupt.h"
+#include "cli/log_lines.h"
 #include "cli/options.h"
+#include "cli/rank_words.h"
 #include "cli/value.h"
-#include "cli/visible.h"
 #include "lib/base/clock.h"
-#include "lib/wire/encode.h"
 #include "lib/wire/parse.h"
 
 #define AGAIN_MS 500
 #define AWAY_LIMIT_US (120 * 1000000LL)
-#define PARTIAL_MAX (64 * 1024) /* a line longer than this is printed in pieces */
+#define RANKS_AT_ONCE 256 /* that the controller takes in one request */
+#define LAST_LINES 50     /* of who failed */
 
-/* A rank; offset MO_NONE: nothing has come yet. first: where its first piece began; n_lines: how
- * many came. */
-struct source {
-	int64_t offset, first, n_lines;
-	bool end;
-	struct mo_buf line;
-};
 struct logs {
 	struct cli *cli;
 	const char *id;
-	/* what is asked for: MO_NONE = all ranks, every attempt from the newest on, everything */
-	int64_t rank, attempt, lines;
-	/* failed: some rank's log could not be read; waits: the answer said that the job has to run
-	 * first */
-	bool follow, failed, waits;
+	/* what is asked for: no ranks = all; MO_NONE = every attempt from the newest on,
+	 * everything */
+	struct mo_idset ranks;
+	int64_t attempt, lines;
+	/* waits: the answer said that the job has to run first */
+	bool follow, waits;
+	bool whole; /* all ranks are read at once */
+	regex_t pattern;
+	bool has_pattern;
 	int64_t current; /* attempt that is read */
-	struct source *sources;
-	size_t n_sources;
+	struct log_lines out;
 	struct mo_buf record; /* the piece of the stream that is no whole line yet */
 	int64_t away_since;
 };
 
-static void sources_drop(struct logs *l)
-{
-	for (size_t i = 0; i < l->n_sources; i++)
-		mo_buf_done(&l->sources[i].line);
-	free(l->sources);
-	l->sources = NULL;
-	l->n_sources = 0;
-}
-
 static void logs_done(struct logs *l)
 {
-	sources_drop(l);
+	mo_idset_done(&l->ranks);
+	log_lines_done(&l->out);
 	mo_buf_done(&l->record);
-}
-
-static void print_line(const struct logs *l, int64_t rank, const char *line, size_t n)
-{
-	if (!l->cli->json) {
-		printf("[%lld] %.*s\n", (long long)rank, (int)n, line);
-		return;
-	}
-	_cleanup_(mo_buf_done) struct mo_buf out = { 0 };
-	_cleanup_(mo_freep) char *text = mo_strndup(line, n);
-	mo_buf_printf(&out, "{\"attempt\":%lld,\"rank\":%lld,\"line\":", (long long)l->current,
-		      (long long)rank);
-	wire_string(text, &out);
-	mo_buf_str(&out, "}");
-	print_json(out.data, out.len);
-}
-
-/* Whole lines; the rest stays in line, unless the rank has ended. */
-static void print_lines(const struct logs *l, struct source *s, int64_t rank)
-{
-	size_t at = 0;
-	while (at < s->line.len) {
-		const char *begin = s->line.data + at, *nl = memchr(begin, '\n', s->line.len - at);
-		size_t n = nl ? (size_t)(nl - begin) : s->line.len - at;
-		if (!nl && !s->end && n < PARTIAL_MAX)
-			break;
-		print_line(l, rank, begin, n);
-		at += n + (nl != NULL);
-	}
-	mo_buf_consume(&s->line, at);
-}
-
-static void on_record(struct logs *l, struct json_object *o)
-{
-	int64_t rank = js_int(o, "rank"), lost = js_int(o, "lost"),
-		i = l->rank == MO_NONE ? rank : rank - l->rank;
-	const char *text = js_str(o, "text"), *error = js_str(o, "error");
-	_cleanup_(mo_buf_done) struct mo_buf shown = { 0 };
-	if (i < 0 || i >= (int64_t)l->n_sources || !text)
-		return;
-	struct source *s = &l->sources[i];
-	if (s->offset == MO_NONE)
-		s->first = js_int(o, "offset") - (int64_t)strlen(text);
-	for (const char *nl = text; (nl = strchr(nl, '\n')); nl++)
-		s->n_lines++;
-	s->offset = js_int(o, "offset");
-	s->end = json_object_get_boolean(js_get(o, "end"));
-	if (!l->cli->raw && !l->cli->json)
-		visible_add(&shown, text, strlen(text), VISIBLE_OUTPUT);
-	else
-		mo_buf_str(&shown, text);
-	text = shown.len ? shown.data : "";
-	if (lost > 0)
-		fprintf(stderr,
-			"moectl: logs: %lld bytes of rank %lld are gone, its log was rotated\n",
-			(long long)lost, (long long)rank);
-	if (l->n_sources == 1 && !l->cli->json) {
-		/* as it is: progress bars live of unfinished lines */
-		fputs(text, stdout);
-	} else {
-		mo_buf_str(&s->line, text);
-		print_lines(l, s, rank);
-	}
-	if (error) {
-		cli_fail(CLI_FAILED, "logs of rank %lld: %s", (long long)rank, error);
-		l->failed = true;
-	}
+	if (l->has_pattern)
+		regfree(&l->pattern);
 }
 
 static int on_data(void *arg, const char *data, size_t n)
@@ -136,7 +60,7 @@ static int on_data(void *arg, const char *data, size_t n)
 		struct json_object *o = NULL;
 		size_t end = (size_t)(nl - l->record.data);
 		if (wire_parse(l->record.data + at, end - at, &o, NULL) == 0)
-			on_record(l, o);
+			log_lines_take(&l->out, o);
 		json_object_put(o);
 		at = end + 1;
 	}
@@ -145,52 +69,36 @@ static int on_data(void *arg, const char *data, size_t n)
 	return ferror(stdout);
 }
 
-static bool any_came(const struct logs *l)
+/* What is read now, where it is not all: "&ranks=0-7,12". */
+static void add_ranks(const struct logs *l, struct mo_buf *path)
 {
-	for (size_t i = 0; i < l->n_sources; i++)
-		if (l->sources[i].offset != MO_NONE)
-			return true;
-	return false;
+	_cleanup_(mo_idset_done) struct mo_idset set = { 0 };
+	_cleanup_(mo_freep) char *text = NULL;
+
+	for (size_t i = 0; i < l->out.n_sources; i++)
+		mo_idset_add(&set, (size_t)l->out.sources[i].rank);
+	text = mo_idset_format(&set);
+	if (!l->whole) /* rank=: controllers before 0.3 know no other */
+		mo_buf_printf(path, "&rank%s=%s", l->out.n_sources == 1 ? "" : "s", text);
 }
 
 static char *path_of(const struct logs *l)
 {
 	_cleanup_(mo_buf_done) struct mo_buf path = { 0 };
+	const struct log_lines *o = &l->out;
+
 	mo_buf_printf(&path, "/v1/jobs/%s/logs?records=1&follow=%d", l->id, l->follow);
 	if (l->current > 0)
 		mo_buf_printf(&path, "&attempt=%lld", (long long)l->current);
-	for (size_t i = 0; i < l->n_sources && any_came(l); i++) {
+	for (size_t i = 0; i < o->n_sources && log_lines_came(o); i++) {
 		mo_buf_str(&path, i == 0 ? "&from=" : ",");
-		if (l->sources[i].offset != MO_NONE)
-			mo_buf_printf(&path, "%lld", (long long)l->sources[i].offset);
+		if (o->sources[i].offset != MO_NONE)
+			mo_buf_printf(&path, "%lld", (long long)o->sources[i].offset);
 	}
-	if (l->rank != MO_NONE)
-		mo_buf_printf(&path, "&rank=%lld", (long long)l->rank);
+	add_ranks(l, &path);
 	if (l->lines != MO_NONE)
 		mo_buf_printf(&path, "&lines=%lld", (long long)l->lines);
 	return mo_buf_take(&path);
-}
-
-/* Fewer lines than were asked for, and not because there never were more. */
-static void say_cut(const struct logs *l)
-{
-	for (size_t i = 0; i < l->n_sources && l->lines > 0 && !l->follow; i++) {
-		const struct source *s = &l->sources[i];
-		if (s->offset != MO_NONE && s->first > 0 && s->n_lines < l->lines)
-			fprintf(stderr,
-				"moectl: logs: rank %lld: only its last %lld lines are kept; what "
-				"was before them was rotated away (log_bytes of the agent)\n",
-				(long long)(l->rank == MO_NONE ? (int64_t)i : l->rank),
-				(long long)s->n_lines);
-	}
-}
-
-static bool all_ended(const struct logs *l)
-{
-	for (size_t i = 0; i < l->n_sources; i++)
-		if (!l->sources[i].end)
-			return false;
-	return true;
 }
 
 /* The controller does not answer, or broke the stream off. 0 = ask again, else the exit status. */
@@ -214,8 +122,8 @@ static int away(struct logs *l, const struct answer *a)
 	return 0;
 }
 
-/* Reads one attempt to its end; without follow, to what is there now. */
-static int read_attempt(struct logs *l)
+/* Reads these ranks of one attempt to their end; without follow, to what is there now. */
+static int read_ranks(struct logs *l)
 {
 	for (;;) {
 		_cleanup_(answer_done) struct answer a = { 0 };
@@ -228,8 +136,9 @@ static int read_attempt(struct logs *l)
 		int r = client_send(l->cli, &q, &a);
 		if (r)
 			return r;
-		if (all_ended(l) || ferror(stdout)) {
-			say_cut(l);
+		if (log_lines_ended(&l->out) || ferror(stdout)) {
+			if (!l->follow)
+				log_lines_sum_up(&l->out, l->lines);
 			return CLI_OK;
 		}
 		r = away(l, &a);
@@ -238,14 +147,27 @@ static int read_attempt(struct logs *l)
 	}
 }
 
-static void attempt_begin(struct logs *l, int64_t attempt, int64_t n_ranks)
+/* All that is asked for of an attempt, as many ranks at once as there may be. Who follows asks for
+ * all of them, and hears from the controller when those are too many. */
+static int read_attempt(struct logs *l, int64_t attempt, int64_t n_ranks)
 {
-	sources_drop(l);
+	_cleanup_(mo_freep) int64_t *ranks = NULL;
+	size_t n = 0, some = 0;
+	int r = CLI_OK;
+
+	for (int64_t i = mo_idset_next(&l->ranks, 0); i >= 0; i = mo_idset_next(&l->ranks, i + 1))
+		*MO_GROW(ranks, n) = i;
+	for (int64_t i = 0; i < MO_MAX(n_ranks, 1) && !mo_idset_count(&l->ranks); i++)
+		*MO_GROW(ranks, n) = i;
 	l->current = attempt;
-	l->n_sources = l->rank == MO_NONE ? (size_t)MO_MAX(n_ranks, 1) : 1;
-	l->sources = mo_alloc_array(l->n_sources, sizeof(*l->sources));
-	for (size_t i = 0; i < l->n_sources; i++)
-		l->sources[i].offset = MO_NONE;
+	l->out.labelled = n > 1;
+	for (size_t at = 0; at < n && !r && !ferror(stdout); at += some) {
+		some = l->follow ? n : MO_MIN(n - at, (size_t)RANKS_AT_ONCE);
+		l->whole = some == n && !mo_idset_count(&l->ranks);
+		log_lines_begin(&l->out, attempt, ranks + at, some);
+		r = read_ranks(l);
+	}
+	return r;
 }
 
 /* Looks at the job, and reads the attempt that comes next when there is one. *ret_over: nothing
@@ -283,49 +205,107 @@ static int read_next(struct logs *l, bool *ret_over)
 		fprintf(stderr, "moectl: logs: %s goes on with attempt %lld\n", l->id,
 			(long long)next);
 	l->waits = false;
-	attempt_begin(l, next, js_int(a.doc, "ranks"));
 	*ret_over = !every;
-	return read_attempt(l);
+	return read_attempt(l, next, js_int(a.doc, "ranks"));
+}
+
+/* The rank that failed first in the newest incident, and the attempt that it ended. */
+static int find_failed(struct logs *l)
+{
+	_cleanup_(answer_done) struct answer a = { 0 };
+	int r = client_get(l->cli, l->id, &a, "/v1/jobs/%s/report", l->id);
+	struct json_object *incidents = js_get(a.doc, "incidents"),
+			   *last = js_at(incidents, js_len(incidents) - 1);
+
+	if (r)
+		return r;
+	if (!js_len(incidents))
+		return cli_fail(CLI_NOT_FOUND, "logs: %s: no attempt of it has failed", l->id);
+	if (js_int(last, "first_rank") == MO_NONE)
+		return cli_fail(CLI_NOT_FOUND,
+				"logs: %s: no rank is known to have failed first; `moectl why %s` "
+				"says what happened",
+				l->id, l->id);
+	mo_idset_add(&l->ranks, (size_t)js_int(last, "first_rank"));
+	l->attempt = js_int(last, "attempt");
+	if (l->lines == MO_NONE)
+		l->lines = LAST_LINES;
+	fprintf(stderr, "moectl: logs: rank %lld, which failed first in attempt %lld\n",
+		(long long)js_int(last, "first_rank"), (long long)l->attempt);
+	return CLI_OK;
+}
+
+static int set_pattern(struct logs *l, const char *pattern)
+{
+	char why[128];
+	int r = regcomp(&l->pattern, pattern, REG_EXTENDED | REG_NOSUB);
+
+	if (r) {
+		regerror(r, &l->pattern, why, sizeof(why));
+		return cli_misuse(l->cli, "--grep %.80s is no regular expression: %s", pattern,
+				  why);
+	}
+	l->has_pattern = true;
+	l->out.grep = &l->pattern;
+	return CLI_OK;
 }
 
 static int run(struct cli *cli, int argc, char **argv)
 {
-	const char *args[1] = { NULL };
+	const char *args[1] = { NULL }, *rank = NULL, *pattern = NULL;
 	_cleanup_(logs_done) struct logs l = { .cli = cli,
-					       .rank = MO_NONE,
 					       .attempt = MO_NONE,
 					       .lines = MO_NONE,
-					       .current = MO_NONE };
+					       .current = MO_NONE,
+					       .out = { .cli = cli } };
+	bool failed = false, over = false;
 	const struct opt opts[] = {
-		{ "rank", 'r', OPT_INT, &l.rank, 0, INT32_MAX },
+		{ "rank", 'r', OPT_STR, &rank },
 		{ "attempt", 'a', OPT_INT, &l.attempt, 1, INT32_MAX },
 		{ "follow", 'f', OPT_FLAG, &l.follow },
 		{ "lines", 'n', OPT_INT, &l.lines, 0, 1000000 },
+		{ "grep", 'g', OPT_STR, &pattern },
+		{ "failed", 0, OPT_FLAG, &failed },
 	};
 	_cleanup_(mo_freep) char *id = NULL;
-	bool over = false;
 	int r = cli_options(cli, argc, argv, opts, ELEMENTSOF(opts), args, 1, 1);
+
 	if (r)
 		return cli_stop(r);
-	if ((r = client_job(cli, args[0], &id)))
+	if (failed && (rank || l.attempt != MO_NONE || l.follow))
+		return cli_misuse(cli, "--failed says which rank and attempt: remove --rank, "
+				       "--attempt and -f");
+	if ((pattern && (r = set_pattern(&l, pattern))) || (r = client_job(cli, args[0], &id)))
 		return r;
 	l.id = id;
+	if ((rank && (r = rank_words(cli, id, rank, &l.ranks))) ||
+	    (failed && (r = find_failed(&l))))
+		return r;
 	while (!r && !over && !ferror(stdout))
 		r = read_next(&l, &over);
-	return r ? r : l.failed ? CLI_FAILED : CLI_OK;
+	return r ? r : l.out.failed ? CLI_FAILED : CLI_OK;
 }
 
 const struct verb verb_logs = {
 	"logs",
 	"Look",
-	"logs JOB [--rank R] [--attempt A] [-f] [-n LINES]",
+	"logs JOB [--rank RANKS] [--attempt A] [--failed] [--grep PATTERN] [-f] [-n LINES]",
 	"output of the ranks, from any node",
-	"  --rank R       one rank (default: all, each line led by its rank)\n  --attempt A    "
-	"attempt (default: the current or last one; with -f those that follow it too)\n"
-	"  -f             follow until the job ends; survives a controller restart without losing "
-	"or repeating a line\n  -n LINES       the last LINES lines of each rank\n",
+	"  -r, --rank RANKS     these only: 3, or 0-7,12, or by their place: pp=3,tp=0\n"
+	"  -a, --attempt A      attempt (default: the current or last one; with -f those that "
+	"follow "
+	"it too)\n"
+	"  --failed             the rank that failed first, in the attempt that it ended, its last "
+	"lines\n"
+	"  -g, --grep PATTERN   lines that match the extended regular expression\n"
+	"  -f, --follow         follow until the job ends; survives a controller restart without "
+	"losing or repeating a line\n"
+	"  -n, --lines LINES    the last LINES lines of each rank\n"
+	"At most 256 ranks can be followed at once.\n",
 	run,
 	.examples = "  moectl logs j-7 -f\n"
-		    "  moectl logs j-7 --rank 12 -n 50\n"
+		    "  moectl logs j-7 --failed\n"
+		    "  moectl logs j-7 --rank pp=3,tp=0 -n 50\n"
+		    "  moectl logs j-7 --grep 'NCCL (WARN|ERROR)'\n"
 		    "  moectl logs j-7 --attempt 1 -n 5     how each rank ended\n",
 };

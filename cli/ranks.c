@@ -7,8 +7,10 @@
 #include "cli/client_job.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/rank_words.h"
 #include "cli/text.h"
 #include "cli/value.h"
+#include "cli/visible.h"
 
 static void bind_cell(struct table *t, struct json_object *rank)
 {
@@ -70,17 +72,39 @@ static void print_ranks(const struct cli *cli, struct json_object *items)
 	print_table(cli, columns, ELEMENTSOF(columns), items);
 }
 
+static void leave_only(struct json_object *doc, const struct mo_idset *ranks)
+{
+	struct json_object *some = json_object_new_array();
+
+	for (size_t i = 0; i < js_len(js_items(doc)); i++) {
+		struct json_object *rank = js_at(js_items(doc), i);
+
+		if (mo_idset_has(ranks, (size_t)js_int(rank, "rank")))
+			json_object_array_add(some, json_object_get(rank));
+	}
+	json_object_object_add(doc, "items", some);
+}
+
 static int run(struct cli *cli, int argc, char **argv)
 {
-	const char *args[1] = { NULL };
+	const char *args[1] = { NULL }, *word = NULL;
 	_cleanup_(answer_done) struct answer a = { 0 };
+	_cleanup_(mo_idset_done) struct mo_idset ranks = { 0 };
 	_cleanup_(mo_freep) char *id = NULL;
-	int r = cli_options(cli, argc, argv, NULL, 0, args, 1, 1);
+	const struct opt opts[] = { { "rank", 'r', OPT_STR, &word } };
+	int r = cli_options(cli, argc, argv, opts, ELEMENTSOF(opts), args, 1, 1);
 	if (r)
 		return cli_stop(r);
 	if ((r = client_job(cli, args[0], &id)) ||
+	    (word && (r = rank_words(cli, id, word, &ranks))) ||
 	    (r = client_get_all(cli, id, &a, "/v1/jobs/%s/ranks", id)))
 		return r;
+	if (word)
+		leave_only(a.doc, &ranks);
+	if (cli->json && word) {
+		print_json_doc(a.doc);
+		return CLI_OK;
+	}
 	if (cli->json)
 		return print_answer(&a);
 	if (js_len(js_items(a.doc)))
@@ -93,9 +117,10 @@ static int run(struct cli *cli, int argc, char **argv)
 const struct verb verb_ranks = {
 	"ranks",
 	"Look",
-	"ranks JOB",
+	"ranks JOB [--rank RANKS]",
 	"every rank: node, pid, what it does, CPUs, GPU, binding as read back, iteration",
-	NULL,
+	"  -r, --rank RANKS   these only: 3, or 0-7,12, or by their place: pp=3,tp=0\n",
 	run,
-	.examples = "  moectl ranks j-7\n",
+	.examples = "  moectl ranks j-7\n"
+		    "  moectl ranks j-7 --rank pp=3,dp=0\n",
 };

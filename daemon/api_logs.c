@@ -7,7 +7,9 @@
 #include "daemon/log_session.h"
 #include "daemon/quota.h"
 #include "daemon/visible.h"
+#include "lib/base/idset.h"
 #include "lib/base/parse.h"
+#include "lib/model/limits.h"
 
 #define RANKS_MAX 256
 #define LINES_MAX 1000000
@@ -26,7 +28,35 @@ const char *api_node_of(const struct job *j, int64_t attempt, int64_t rank)
 	return NULL;
 }
 
-static bool check(struct http_request *r, const struct job *j, int64_t rank, int64_t attempt)
+/* rank=3 or ranks=0-7,12; neither: all. False after 400 was sent. */
+static bool read_ranks(struct http_request *r, const struct job *j, struct mo_idset *ret)
+{
+	const char *text = http_query(r, "ranks");
+	int64_t rank;
+
+	if (!api_int(r, "rank", 0, MO_RANKS_MAX - 1, MO_NONE, &rank))
+		return false;
+	if (text && (rank != MO_NONE || !*text || mo_idset_parse(text, ret) < 0)) {
+		http_problem(r, 400,
+			     "ranks=%.40s: must be numbers of ranks such as 0-7,12, without rank=",
+			     text);
+		return false;
+	}
+	if (rank != MO_NONE)
+		mo_idset_add(ret, (size_t)rank);
+	for (size_t i = 0; !text && rank == MO_NONE && i < j->run.n_ranks; i++)
+		mo_idset_add(ret, i);
+	return true;
+}
+
+/* The first one that the job does not have; -1: it has all. */
+static int64_t no_rank(const struct job *j, const struct mo_idset *ranks)
+{
+	return mo_idset_next(ranks, (int64_t)j->run.n_ranks);
+}
+
+static bool check(struct http_request *r, const struct job *j, const struct mo_idset *ranks,
+		  int64_t attempt)
 {
 	if (j->run.n_ranks == 0)
 		http_problem(r, 409, "job j-%lld has not started yet: there are no logs",
@@ -34,17 +64,17 @@ static bool check(struct http_request *r, const struct job *j, int64_t rank, int
 	else if (attempt > j->attempt)
 		http_problem(r, 404, "job j-%lld has no attempt %lld: the newest is %lld",
 			     (long long)j->id, (long long)attempt, (long long)j->attempt);
-	else if (rank != MO_NONE && rank > 0 && j->run.n_ranks == 1)
+	else if (no_rank(j, ranks) >= 0 && j->run.n_ranks == 1)
 		http_problem(r, 404, "job j-%lld has no rank %lld: its only one is 0",
-			     (long long)j->id, (long long)rank);
-	else if (rank != MO_NONE && rank >= (int64_t)j->run.n_ranks)
+			     (long long)j->id, (long long)no_rank(j, ranks));
+	else if (no_rank(j, ranks) >= 0)
 		http_problem(r, 404, "job j-%lld has no rank %lld: ranks are 0 to %zu",
-			     (long long)j->id, (long long)rank, j->run.n_ranks - 1);
-	else if (rank == MO_NONE && j->run.n_ranks > RANKS_MAX)
+			     (long long)j->id, (long long)no_rank(j, ranks), j->run.n_ranks - 1);
+	else if (mo_idset_count(ranks) > RANKS_MAX)
 		http_problem(r, 422,
-			     "job j-%lld has %zu ranks, too many for one stream: choose one with "
-			     "rank=",
-			     (long long)j->id, j->run.n_ranks);
+			     "%zu ranks of job j-%lld are too many for one stream: choose at most "
+			     "%d with ranks=",
+			     mo_idset_count(ranks), (long long)j->id, RANKS_MAX);
 	else
 		return true;
 	return false;
@@ -84,13 +114,13 @@ void api_job_logs(void *arg, struct http_request *r)
 {
 	struct manager *m = arg;
 	const struct job *j = api_job(m, r);
-	int64_t rank, attempt, lines;
+	_cleanup_(mo_idset_done) struct mo_idset ranks = { 0 };
+	int64_t attempt, lines;
 
 	if (!j || !visible_to(m, r, j, "logs") ||
-	    !api_int(r, "rank", 0, INT64_MAX, MO_NONE, &rank) ||
 	    !api_int(r, "attempt", 1, INT64_MAX, j->attempt, &attempt) ||
-	    !api_int(r, "lines", 0, LINES_MAX, MO_NONE, &lines) || !check(r, j, rank, attempt) ||
-	    !quota_hold(m, r))
+	    !api_int(r, "lines", 0, LINES_MAX, MO_NONE, &lines) || !read_ranks(r, j, &ranks) ||
+	    !check(r, j, &ranks, attempt) || !quota_hold(m, r))
 		return;
 	struct log_wish w = { .job = j->id,
 			      .attempt = attempt,
@@ -98,12 +128,11 @@ void api_job_logs(void *arg, struct http_request *r)
 			      .follow = api_flag(r, "follow"),
 			      .records = api_flag(r, "records") };
 
-	for (int64_t i = 0; i < (int64_t)j->run.n_ranks; i++)
-		if (rank == MO_NONE || i == rank)
-			*MO_GROW(w.ranks, w.n_ranks) =
-				(struct log_place){ .rank = i,
-						    .offset = lines == MO_NONE ? 0 : -1,
-						    .node = api_node_of(j, attempt, i) };
+	for (int64_t i = mo_idset_next(&ranks, 0); i >= 0; i = mo_idset_next(&ranks, i + 1))
+		*MO_GROW(w.ranks, w.n_ranks) =
+			(struct log_place){ .rank = i,
+					    .offset = lines == MO_NONE ? 0 : -1,
+					    .node = api_node_of(j, attempt, i) };
 	if (read_positions(r, &w))
 		log_session_begin(m, r, &w);
 	free(w.ranks);

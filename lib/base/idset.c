@@ -8,7 +8,7 @@
 #include "lib/base/assert.h"
 #include "lib/base/buf.h"
 
-#define ID_MAX 65535
+#define ID_MAX 131071
 #define ID_DIGITS_MAX 5
 
 void mo_idset_done(struct mo_idset *s)

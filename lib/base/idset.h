@@ -1,5 +1,5 @@
-/* A set of small non-negative integers such as CPU numbers, "0-7,12". Plain value: init with
- * {0}, done frees. Max id 65535. */
+/* A set of small non-negative integers such as numbers of CPUs or ranks, "0-7,12". Plain value:
+ * init with {0}, done frees. Max id 131071. */
 #pragma once
 #include "lib/base/util.h"
 

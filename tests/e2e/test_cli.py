@@ -21,6 +21,7 @@ from lib import (
     MOECTL,
     PATIENCE,
     ROOT,
+    Cluster,
     Failed,
     Suite,
     clean_env,
@@ -885,6 +886,63 @@ def last_lines_of_a_long_log(w):
     r = w.c.run("logs", job, "-n", asked)
     need("only its last %d lines are kept" % len(r.stdout.splitlines()) in r.stderr, r.stderr)
     equal(w.c.run("logs", job, "-n", 10).stderr, "", "all that was asked for is there")
+
+
+@suite.test
+def logs_of_some_ranks(_):
+    """By number, by place in the mesh, by what they wrote, who failed first; more than one request
+    may ask for."""
+    script = (
+        "test $RANK = 2 || echo hello of $RANK, or an ERROR; "
+        "test $RANK != 4 || { echo last words >&2; exit 3; }; test $RANK != 2 || exec sleep 600"
+    )
+    with Cluster(nodes=2, gpus_per_node=150) as c:
+        job = c.submit(
+            command_recipe(
+                "some", ["sh", "-c", script], gpus=8, parallelism={"tp": 2, "pp": 2, "ep": 2}
+            )
+        )
+        c.wait_state(job, "failed")
+
+        def ranks(*words):
+            out = c.run("logs", job, *words)
+            return sorted(set(re.findall(r"hello of (\d)", out.stdout))), out.stderr
+
+        mesh = {
+            str(r["rank"])
+            for r in c.json("ranks", job)["items"]
+            if (r["coords"]["pp"], r["coords"]["tp"]) == (1, 1)
+        }
+        only = c.json("ranks", job, "--rank", "pp=1,tp=1")["items"]
+        equal({str(r["rank"]) for r in only}, mesh, "ranks by place")
+        equal(ranks("--rank", "0,5-7")[0], list("0567"), "by number")
+        equal(ranks("--rank", "pp=1,tp=1")[0], sorted(mesh), "by place")
+        equal(ranks("--grep", "of [67],")[0], list("67"), "by what they wrote")
+        out = c.run("logs", job, "--grep", "WORD|last words", "--rank", "3-4").stdout
+        equal(out, "[4] last words\n", "a line that matches")
+        need("rank 2: nothing was written in attempt 1" in ranks()[1], ranks()[1])
+        r = c.run("logs", job, "--failed")
+        equal(r.stdout, "hello of 4, or an ERROR\nlast words\n", "who failed")
+        need("rank 4, which failed first in attempt 1" in r.stderr, r.stderr)
+        for words, status, text in (
+            (["--rank", "8"], 5, "has no rank 8: ranks are 0 to 7"),
+            (["--rank", "7-8"], 5, "has no rank 8: ranks are 0 to 7"),
+            (["--rank", "pp=7"], 5, "no rank is at pp=7"),
+            (["--rank", "qp=7"], 2, "neither ranks, such as 0-7,12, nor a place"),
+            (["--rank", ""], 2, "neither ranks, such as 0-7,12, nor a place"),
+            (["--rank", "3-1"], 2, "neither ranks, such as 0-7,12, nor a place"),
+            (["--grep", "("], 2, "is no regular expression"),
+            (["--failed", "-f"], 2, "remove --rank"),
+        ):
+            r = c.run("logs", job, *words, check=False)
+            error_line(r, status, words)
+            need(text in r.stderr, "%s: %s" % (words, r.stderr))
+        many = c.submit(command_recipe("many", ["sh", "-c", "echo $RANK"], gpus=300))
+        c.wait_state(many, "completed")
+        error_line(c.run("logs", many, "--failed", check=False), 5, "nobody failed")
+        out = c.run("logs", many, "-n", 1).stdout.splitlines()
+        equal(sorted(out), sorted("[%d] %d" % (i, i) for i in range(300)), "300 ranks")
+        error_line(c.run("logs", many, "-f", check=False), 2, "300 ranks to follow")
 
 
 @suite.test
