@@ -135,6 +135,23 @@ static void record(struct turn *t, const struct job *j, const struct hang_limits
 		tell(t, job_find(&t->core->state, j->id), l, v);
 }
 
+/* For who asks why: what is so now, and when it is taken for a hang. The record has what was so when
+ * it was suspected. */
+static void see(struct turn *t, const struct job *j, const struct hang_limits *l,
+		const struct hang_verdict *v)
+{
+	_cleanup_(mo_freep) char *text = hang_text(j, v);
+	char **evidence = NULL, *seen = NULL;
+	size_t n = 0;
+
+	if (v->stage == HANG_SUSPECTED) {
+		seen = mo_printf("%s; at %lld s it is taken for a hang", text,
+				 (long long)(v->limit_us / 1000000));
+		hang_evidence(j, l, v, &evidence, &n);
+	}
+	core_hang_seen(t->core, j, seen, evidence, n);
+}
+
 static void clear(struct turn *t, const struct job *j)
 {
 	struct mo_buf b = { 0 };
@@ -215,6 +232,7 @@ bool hang_act(struct turn *t, int64_t id)
 	}
 	if (j->hang.stage < 0)
 		v.stage = HANG_SUSPECTED; /* nobody was asked yet */
+	see(t, j, &l, &v);
 	acts = v.stage == HANG_CONFIRMED && v.sure && v.unseen == 0 && ever_told(j) &&
 	       mo_streq(j->spec.recipe.hang, "auto");
 	same = v.stage == j->hang.stage && acts == j->hang.acts;

@@ -431,8 +431,8 @@ static void conclude(struct court *c, struct recorder_finding *ret)
 
 			if (l->weight != (enum weight)weight)
 				continue;
-			mo_strs_printf(&ret->lines, &ret->n_lines, "flight recorders: %s%s",
-				       l->text, l->more ? l->more : "");
+			mo_strs_printf(&ret->lines, &ret->n_lines, RECORDERS_SAY ": %s%s", l->text,
+				       l->more ? l->more : "");
 			if (!ret->text)
 				first = l->weight;
 			if (!ret->text)
@@ -440,11 +440,11 @@ static void conclude(struct court *c, struct recorder_finding *ret)
 		}
 	if (c->n_told > 0 && c->n_waiters == 0) {
 		ret->text = mo_strdup("no rank waits in a collective");
-		mo_strs_printf(&ret->lines, &ret->n_lines, "flight recorders: %s", ret->text);
+		mo_strs_printf(&ret->lines, &ret->n_lines, RECORDERS_SAY ": %s", ret->text);
 	}
 	if (c->n_told + c->n_silent > 0 && c->n_told < c->n_ranks)
 		mo_strs_printf(&ret->lines, &ret->n_lines,
-			       "flight recorders of %zu of %zu ranks answered", c->n_told,
+			       RECORDERS_SAY " of %zu of %zu ranks answered", c->n_told,
 			       c->n_ranks);
 	if (c->missing != MO_NONE)
 		ret->rank = c->more_missing ? MO_NONE : c->missing;

@@ -7,6 +7,7 @@
 
 struct state;
 
+#define RECORDERS_SAY "flight recorders" /* how each of its lines begins */
 struct recorder_finding {
 	char *text;   /* the first of the lines, without times; NULL: nobody said anything */
 	bool named;   /* it says who is missing */

@@ -102,6 +102,18 @@ int rank_judged_of(const struct state *s, const struct job *j, size_t rank, int6
 	return b && now < b->doing_until ? b->ranks[rank].doing : -1;
 }
 
+const char *job_hang_seen(const struct state *s, const struct job *j, int64_t now,
+			  char *const **ret_evidence, size_t *ret_n)
+{
+	const struct job_beats *b = beats_of(s, j);
+
+	if (!b || now >= b->doing_until)
+		return NULL;
+	*ret_evidence = b->evidence;
+	*ret_n = b->n_evidence;
+	return b->seen;
+}
+
 const struct rank_motion *rank_motion_of(const struct state *s, const struct job *j, size_t rank,
 					 int64_t *ret_at)
 {

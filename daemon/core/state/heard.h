@@ -26,6 +26,10 @@ void rank_progress_of(const struct state *s, const struct job *j, size_t rank,
 int rank_phase_of(const struct state *s, const struct job *j, size_t rank);
 /* enum rank_doing, as it was judged; -1: it is not judged now. */
 int rank_judged_of(const struct state *s, const struct job *j, size_t rank, int64_t now);
+/* What was seen when it was judged last whether the job hangs, in words, and lines that show it;
+ * NULL: it is not judged now, or is not only suspected. Borrowed. */
+const char *job_hang_seen(const struct state *s, const struct job *j, int64_t now,
+			  char *const **ret_evidence, size_t *ret_n);
 /* What its node said last that moves of it, and when; NULL: nothing. */
 const struct rank_motion *rank_motion_of(const struct state *s, const struct job *j, size_t rank,
 					 int64_t *ret_at);

@@ -140,8 +140,16 @@ struct live *core_live_insert(struct core *c, size_t at, size_t n_lives)
 	return l;
 }
 
+static void seen_clear(struct job_beats *b)
+{
+	free(b->seen);
+	b->seen = NULL;
+	mo_strs_clear(&b->evidence, &b->n_evidence);
+}
+
 static void ranks_free(struct job_beats *b)
 {
+	seen_clear(b);
 	for (size_t i = 0; i < b->n_ranks; i++)
 		mo_desc_free(&rank_recorder_desc, b->ranks[i].recorder);
 	free(b->ranks);
@@ -257,6 +265,16 @@ void core_doing(struct core *c, const struct job *j, const int *doing, int64_t u
 	for (size_t i = 0; i < b->n_ranks; i++)
 		b->ranks[i].doing = doing[i];
 	b->doing_until = until;
+}
+
+void core_hang_seen(struct core *c, const struct job *j, char *text, char **evidence, size_t n)
+{
+	struct job_beats *b = beats_get(c, j);
+
+	seen_clear(b);
+	b->seen = text;
+	b->evidence = evidence;
+	b->n_evidence = n;
 }
 
 void core_motion(struct core *c, const struct job *j, const struct rank_motion *m, int64_t now)

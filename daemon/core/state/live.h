@@ -106,7 +106,11 @@ struct job_beats {
 	int64_t word_at;     /* last word of its engine that is no iteration; MO_NONE none */
 	int64_t judged_at;   /* whether it hangs (hang.c); 0 never */
 	int64_t recorder_at; /* the last of ranks[].recorder; MO_NONE none */
-	int64_t doing_until; /* ranks[].doing is of use; 0: it was not judged */
+	int64_t doing_until; /* ranks[].doing and seen are of use; 0: it was not judged */
+	/* what that judgement saw, for who asks while it is only suspected; NULL: it is not */
+	char *seen;
+	char **evidence;
+	size_t n_evidence;
 	/* which rank makes it slow (straggler.c): when that was judged, 0 never; who stood out, by
 	 * which sign, since when and since which of its steps */
 	int64_t paced_at, odd, odd_at, odd_n;
@@ -238,6 +242,8 @@ void core_activity(struct core *c, const struct job *j, const struct rank_activi
 void core_phase(struct core *c, const struct job *j, const struct rank_progress *p);
 /* What each rank of it does, as it was judged: of use until then. */
 void core_doing(struct core *c, const struct job *j, const int *doing, int64_t until);
+/* What that judgement saw of the whole, while it is suspected; takes all three. */
+void core_hang_seen(struct core *c, const struct job *j, char *text, char **evidence, size_t n);
 /* What a step took a rank of the job's present attempt by itself, as a beat reported it. */
 void core_own(struct core *c, const struct job *j, const struct rank_progress *p);
 /* Its engine said something that is no iteration. */

@@ -254,6 +254,25 @@ static void without_cards_it_takes_five_minutes(void **state)
 	world_done(&w);
 }
 
+/* What was so when it was suspected is old; who asks hears what is so now, and what it leads to. */
+static void why_says_what_is_so_now(void **state)
+{
+	struct world w;
+	int64_t id = start(&w);
+	struct toy_motion m = spins(&w);
+
+	m.net_at = MO_NONE;
+	all_ranks(&w, m);
+	world_run(&w, 100 * S);
+	world_why_has(&w, id, "nothing moves for 9");
+	world_why_has(&w, id, "at 300 s it is taken for a hang");
+	world_why_has(&w, id, "GPUs: each is busy and computes nothing for ");
+	world_run(&w, 60 * S);
+	world_why_has(&w, id, "nothing moves for 15");
+	world_why_has(&w, id, "no iteration for 1");
+	world_done(&w);
+}
+
 static void who_writes_moves(void **state)
 {
 	struct world w;
@@ -299,6 +318,7 @@ int main(void)
 		cmocka_unit_test(of_one_gpu_alone_something_is_known),
 		cmocka_unit_test(gpus_that_seemed_to_spin_all_the_time_say_nothing),
 		cmocka_unit_test(without_cards_it_takes_five_minutes),
+		cmocka_unit_test(why_says_what_is_so_now),
 		cmocka_unit_test(who_writes_moves),
 		cmocka_unit_test(cards_that_move_are_waited_for),
 	};
