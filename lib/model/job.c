@@ -110,8 +110,7 @@ static const struct mo_field checkpoint_fields[] = {
 	MO_D(checkpoint, announced, MO_BOOL, "the engine said that this save is complete",
 	     .omit = true),
 	MO_D(checkpoint, compared, MO_BOOL,
-	     "its content was compared with its checksums since an attempt died that loaded it",
-	     .omit = true),
+	     "its content was read since an attempt died that loaded it", .omit = true),
 };
 const struct mo_desc checkpoint_view_desc = { .name = "checkpoint",
 					      .size = sizeof(struct checkpoint),

@@ -1872,6 +1872,27 @@ MUTANTS = [
         [unit("dcore", "test_suspect")],
     ),
     (
+        "a suspect without checksums is not read",
+        "checkpoint_compares",
+        "!c->compared && c->manifest &&",
+        '!c->compared && c->manifest && mo_streq(c->level, "crc") &&',
+        [unit("dcore", "test_suspect")],
+    ),
+    (
+        "agents of before have read their part",
+        "verify_result",
+        "(checkpoint_compares(c) && f && f->level)",
+        "checkpoint_compares(c)",
+        [unit("dcore", "test_suspect")],
+    ),
+    (
+        "what an archive says of its records is not compared",
+        "file_records_feed",
+        "if (r->crc != k->crc)",
+        "if (false)",
+        [e2e("test_checkpoints.py", "what_is_suspected_is_read_whole")],
+    ),
+    (
         "whoever was killed speaks against the checkpoint",
         "suspect_counts",
         "somebody_sent(b->rank->exit))",

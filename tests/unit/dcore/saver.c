@@ -98,13 +98,13 @@ void saver_marked(struct saver *o)
 	begin(o, &spec);
 }
 
-void saver_compares(struct saver *o, size_t nodes)
+void saver_compares(struct saver *o, const char *level, size_t nodes)
 {
 	struct submit spec;
 
 	world_done(&o->w);
 	recipe_of(&spec, -1, 0, false, NULL);
-	mo_str_set(&spec.recipe.checkpoint.verify, "crc");
+	mo_str_set(&spec.recipe.checkpoint.verify, level);
 	begin_on(o, &spec, nodes);
 	o->w.verify = true;
 }
