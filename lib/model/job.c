@@ -62,7 +62,11 @@ const struct mo_desc rank_exit_desc = MO_DESC(rank_exit, rank_exit_fields);
 		MO_D_ENUM(rank, doing, rank_doing_names, \
 			  "what it does while it runs, by the words of its engine; by what moves " \
 			  "while a hang is suspected; unknown: nobody can tell", \
-			  .omit = true)
+			  .omit = true), \
+		MO_D(rank, own_times, MO_REAL, \
+		     "what a step takes it by itself, of the best that it kept up in this " \
+		     "attempt, so many times; unset: it tells of too few", \
+		     .omit = true)
 
 static const struct mo_field rank_view_fields[] = { RANK_VIEW_FIELDS };
 const struct mo_desc rank_view_desc = MO_DESC(rank, rank_view_fields);

@@ -799,7 +799,7 @@ def what_is_suspected_is_read_whole(top):
         equal((f["complete"], f["level"]), (True, "read"), f)
         need("all of it can be read; 1 of its 4 files carry checksums" in f["reason"], f)
     f = suspected(top, manifest, level="crc")
-    need("no checksums to compare with: it was not verified at level crc; all of" in f["reason"], f)
+    need("no checksums to compare with: it was not verified at level crc; all" in f["reason"], f)
     parts = [suspected(top, manifest, part=p, parts=2) for p in range(3)]
     equal([(p["complete"], p["level"]) for p in parts], [(True, "read")] * 3, parts)
     need("1 of its 4 files" in parts[2]["reason"] and not parts[0].get("reason"), parts)
@@ -820,8 +820,8 @@ def what_is_suspected_is_read_whole(top):
         f = suspected(top, manifest)
         need(not f["complete"] and "__0_0.distcp: the " in f["reason"], (at, f))
         need("are not what was saved (CRC-32 " in f["reason"], f)
-        torn = [p for p in range(2) if not suspected(top, manifest, part=p, parts=2)["complete"]]
-        equal(len(torn), 1, "one part has it")
+        parts = [suspected(top, manifest, part=p, parts=2)["complete"] for p in range(2)]
+        equal(sorted(parts), [False, True], "one part has it")
         _, items = look(top, "torch", level="crc")
         need("are not what was saved" in items[20]["reason"], items[20])
         equal(look(top, "torch")[1][20]["state"], "verified", "nobody else sees it")
@@ -1153,8 +1153,8 @@ while True:
 @suite.test
 def what_attempts_die_of_is_not_loaded_for_ever():
     """A shard of the right size and time that cannot be loaded: after the second death the one
-    before is taken; with checksums the rot is named, without any that all of it can be read. A person may
-    take it again."""
+    before is taken; with checksums the rot is named, without any that all of it can be read. A
+    person may take it again."""
     from lib import command_recipe
     from rig import Rig
 
