@@ -1914,6 +1914,13 @@ MUTANTS = [
         [unit("dcore", "test_device")],
     ),
     (
+        "a spare waits for its image when it is needed",
+        "spares_images",
+        "if (j && n->state == NODE_UP)",
+        "if (j && n->state == NODE_DOWN)",
+        [unit("dcore", "test_image_waits")],
+    ),
+    (
         "a spare is given to other jobs",
         "kept",
         "slots->spare_of[node] != MO_NONE && ",

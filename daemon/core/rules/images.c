@@ -213,6 +213,20 @@ int images_wait(struct turn *t, const struct job *j, const struct place *places,
 	return IMAGES_NEVER;
 }
 
+void images_bring(struct turn *t, const struct job *j, const char *node)
+{
+	const struct recipe_container *c = j->spec.recipe.engine.container;
+	const struct live *l = live_of(t->core, node);
+
+	if (!c || image_lies_there(c->image) || !j->image.digest || !l->brings)
+		return;
+	struct image_order *o = image_order_new(j);
+	const struct image_report *r = report_of(l, o, j->id);
+
+	want(t, j, node, r && (r->ready || r->refused));
+	mo_desc_free(&image_order_desc, o);
+}
+
 /* Numbers alone need no pass over the queue: what waits for them is told. */
 static void say_progress(struct turn *t, const char *node, struct live *l)
 {

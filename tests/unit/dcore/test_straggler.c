@@ -466,20 +466,20 @@ static void the_past_of_one_that_peers_name(void **state)
  * batches that grow, a job that becomes slower as a whole, one rank that becomes warmer. */
 static void small_jobs_that_are_well_name_nobody(void **state)
 {
-	for (uint64_t seed = 1; seed <= 12; seed++) {
+	for (uint64_t seed = 1; seed <= 6; seed++) {
 		int64_t ranks = seed % 3 ? 4 : 2;
 
 		begin_as(2, ranks, ranks / 2);
 		chance_state = seed;
-		for (int64_t i = 1; i <= 400; i++) {
+		for (int64_t i = 1; i <= 300; i++) {
 			double own[RANKS], most = 0,
 					   more = (i > 100 ? 1 + 0.1 * (double)(i / 100) : 1) *
-						  (seed % 2 && i > 250 ? 1.4 : 1);
+						  (seed % 2 && i > 200 ? 1.4 : 1);
 
 			for (int64_t k = 0; k < ranks; k++) {
 				own[k] = tailed() * more;
 				if (k == 1)
-					own[k] *= 1 + 0.08 * (double)i / 400;
+					own[k] *= 1 + 0.08 * (double)i / 300;
 				if (i <= 6 || (i % 50 == 0 && k == 0))
 					own[k] *= 40;
 				most = MO_MAX(most, own[k]);
