@@ -784,8 +784,17 @@ def of_archives(top, shard=fixtures.archive(tensor=b"w" * 9_000_000), more=b""):
     return ask(order(top))[20]["manifest"], path
 
 
-def suspected(top, manifest, level="read", **kw):
-    known = [{"iteration": 20, "manifest": manifest, "level": level}]
+def rot(path, at):
+    with open(path, "r+b") as f:
+        f.seek(at)
+        c = f.read(1)
+        f.seek(at)
+        f.write(bytes([c[0] ^ 1]))
+    os.utime(path, (fixtures.OLD, fixtures.OLD))
+
+
+def suspected(top, manifest, said="read", **kw):
+    known = [{"iteration": 20, "manifest": manifest, "level": said}]
     return ask(order(top, only=20, known=known, **kw))[20]
 
 
@@ -796,26 +805,19 @@ def what_is_suspected_is_read_whole(top):
     manifest, path = of_archives(top)
     for level in ("sizes", "marker"):
         f = suspected(top, ask(order(top, level=level))[20]["manifest"], level=level)
+        equal(f["manifest"], ask(order(top, level=level))[20]["manifest"], "the same manifest")
         equal((f["complete"], f["level"]), (True, "read"), f)
         need("all of it can be read; 1 of its 4 files carry checksums" in f["reason"], f)
-    f = suspected(top, manifest, level="crc")
+    f = suspected(top, manifest, "crc")
     need("no checksums to compare with: it was not verified at level crc; all" in f["reason"], f)
     parts = [suspected(top, manifest, part=p, parts=2) for p in range(3)]
     equal([(p["complete"], p["level"]) for p in parts], [(True, "read")] * 3, parts)
     need("1 of its 4 files" in parts[2]["reason"] and not parts[0].get("reason"), parts)
 
-    def rot(at):
-        with open(path, "r+b") as f:
-            f.seek(at)
-            c = f.read(1)
-            f.seek(at)
-            f.write(bytes([c[0] ^ 1]))
-        os.utime(path, (fixtures.OLD, fixtures.OLD))
-
     first = len(fixtures.archive())
     for at in (first + 4_200_000, first + 8_999_000, first // 2 - 100):
         manifest, _ = of_archives(top)
-        rot(at)
+        rot(path, at)
         manifest = ask(order(top))[20]["manifest"]
         f = suspected(top, manifest)
         need(not f["complete"] and "__0_0.distcp: the " in f["reason"], (at, f))
@@ -825,6 +827,17 @@ def what_is_suspected_is_read_whole(top):
         _, items = look(top, "torch", level="crc")
         need("are not what was saved" in items[20]["reason"], items[20])
         equal(look(top, "torch")[1][20]["state"], "verified", "nobody else sees it")
+    # what level marker never looked at
+    manifest, path = of_archives(top)
+    deep = os.path.join(os.path.dirname(path), "below/__1_0.distcp")
+    fixtures.write(deep, fixtures.archive())
+    manifest = ask(order(top, level="marker"))[20]["manifest"]
+    need(suspected(top, manifest, level="marker")["complete"], "whole")
+    rot(deep, first // 2 - 100)
+    equal(ask(order(top, level="marker"))[20]["manifest"], manifest, "marker does not see it")
+    f = suspected(top, manifest, level="marker")
+    need(not f["complete"] and "below/__1_0.distcp: " in f["reason"], f)
+    os.unlink(deep)
     # whoever wrote no checksums, or something else in front, is not torn by that
     bare = fixtures.archive()
     for name in ("data.pkl", "byteorder", "data/0", "version"):
