@@ -213,12 +213,31 @@ int images_wait(struct turn *t, const struct job *j, const struct place *places,
 	return IMAGES_NEVER;
 }
 
-void images_bring(struct turn *t, const struct job *j, const char *node)
+static bool brings(const struct job *j, const struct live *l)
 {
 	const struct recipe_container *c = j->spec.recipe.engine.container;
+
+	return c && !image_lies_there(c->image) && j->image.digest && l && l->brings;
+}
+
+char *images_words(const struct job *j, const struct live *l)
+{
+	struct image_order *o = brings(j, l) ? image_order_new(j) : NULL;
+	const struct image_report *r = o ? report_of(l, o, j->id) : NULL;
+	char *words = !o              ? mo_strdup("")
+		      : r && r->ready ? mo_strdup(", its image is there")
+		      : r && r->error ? mo_printf(", its image is not there: %s", r->error)
+				      : mo_strdup(", its image is not there yet");
+
+	mo_desc_free(&image_order_desc, o);
+	return words;
+}
+
+void images_bring(struct turn *t, const struct job *j, const char *node)
+{
 	const struct live *l = live_of(t->core, node);
 
-	if (!c || image_lies_there(c->image) || !j->image.digest || !l->brings)
+	if (!brings(j, l))
 		return;
 	struct image_order *o = image_order_new(j);
 	const struct image_report *r = report_of(l, o, j->id);

@@ -97,12 +97,14 @@ static void a_spare_has_the_image_before(void **state)
 	assert_int_equal(world_node(&w, 2)->spare.job, id);
 	assert_int_equal(w.toys[2].n_ordered, 1);
 	assert_string_equal(w.toys[2].ordered[0].digest, A);
+	world_why_has(&w, id, "node n2: checked, its image is not there yet");
 	world_crash(&w);
 	world_run(&w, 5 * S);
 	assert_int_equal(w.toys[2].n_ordered, 1);
 	/* it is there, and stays wanted: nothing removes it for room */
 	w.toys[2].image.ready = true;
 	world_run(&w, 5 * S);
+	world_why_has(&w, id, "node n2: checked, its image is there");
 	assert_int_equal(w.toys[2].n_ordered, 1);
 	world_verb(&w, IN_CANCEL, id);
 	world_run(&w, 5 * S);
