@@ -2210,7 +2210,7 @@ MUTANTS = [
     (
         "rot behind a death is read and not compared",
         "examine",
-        'if (!reason && only && mo_streq(known->level, "crc"))',
+        'if (!reason && suspected && mo_streq(known->level, "crc"))',
         "if (false)",
         [e2e("test_checkpoints.py", "what_attempts_die_of_is_not_loaded_for_ever")],
     ),
