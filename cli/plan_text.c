@@ -351,6 +351,16 @@ static void print_reliability(const struct cli *cli, struct json_object *r)
 	_cleanup_(mo_buf_done) struct mo_buf buys = { 0 };
 	putchar('\n');
 	print_note(cli, "failures", what);
+	if (js_int(r, "kept_nodes") != MO_NONE) {
+		_cleanup_(mo_freep) char *kept =
+			mo_printf("cluster.spares keeps %s beside it, whole nodes: %s GPUs, %s of "
+				  "the GPU-seconds that the job takes",
+				  text_int(js_int(r, "kept_nodes")),
+				  text_int(js_int(r, "kept_gpus")),
+				  text_percent(js_real(r, "kept_share")));
+
+		print_note(cli, "spares", kept);
+	}
 	if (js_real(r, "checkpoint_gb") != MO_NONE_F) {
 		_cleanup_(mo_freep) char *size =
 			mo_printf("%s each: weights and optimizer states",

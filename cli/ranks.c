@@ -12,6 +12,19 @@
 #include "cli/value.h"
 #include "cli/visible.h"
 
+#define SLOWER 1.1 /* than it was itself: it is shown from there on */
+
+static void step_cell(struct table *t, struct json_object *rank)
+{
+	double times = js_real(rank, "own_times");
+	const char *ms = text_real(js_real(rank, "step_ms"), 1);
+
+	if (times == MO_NONE_F || times < SLOWER)
+		table_cell(t, "%s", ms);
+	else
+		table_cell(t, "%s, %s x its best", ms, text_real(times, 2));
+}
+
 static void bind_cell(struct table *t, struct json_object *rank)
 {
 	struct json_object *v = js_get(rank, "bind_verified");
@@ -58,7 +71,7 @@ static void print_ranks(const struct cli *cli, struct json_object *items)
 		{ "STATE", "state" },
 		{ "DOING", "doing" },
 		{ ">ITER", "iteration", CELL_INT },
-		{ ">STEP MS", "step_ms", CELL_REAL, 1 },
+		{ ">STEP MS", .cell = step_cell },
 		{ "BIND", .cell = bind_cell },
 		{ "CPUS", "cpus" },
 		{ ">NUMA", "numa_node", CELL_INT },

@@ -15,6 +15,7 @@
 #include "lib/plan/features.h"
 #include "lib/plan/plan.h"
 #include "lib/plan/plan_desc.h"
+#include "lib/plan/reliability.h"
 #include "lib/recipe/catalogue.h"
 #include "lib/recipe/resume.h"
 #include "lib/recipe/trial.h"
@@ -126,6 +127,40 @@ void admit_warn_checkpoints(const struct state *s, struct submit *spec)
 		mo_strs_add(&spec->warnings, &spec->n_warnings, room);
 	if (save)
 		mo_strs_add(&spec->warnings, &spec->n_warnings, save);
+}
+
+/* Of the nodes that are known, none without GPUs: MO_NONE. */
+static void node_sizes(const struct state *s, int64_t *ret_least, int64_t *ret_most)
+{
+	*ret_least = *ret_most = MO_NONE;
+	for (size_t i = 0; i < s->n_nodes; i++) {
+		int64_t n = (int64_t)s->nodes[i]->info.n_gpus;
+
+		if (n == 0)
+			continue;
+		*ret_least = *ret_least == MO_NONE ? n : MO_MIN(*ret_least, n);
+		*ret_most = MO_MAX(*ret_most, n);
+	}
+}
+
+void admit_warn_spares(const struct state *s, struct submit *spec)
+{
+	int64_t spares = spec->recipe.spares, gpus = spec->recipe.gpus, least, most;
+	_cleanup_(mo_freep) char *size = NULL, *text = NULL;
+
+	node_sizes(s, &least, &most);
+	if (spares <= 0 || most == MO_NONE)
+		return;
+	size = least == most ? mo_printf("%lld GPUs, %.3g %%", (long long)(spares * most),
+					 plan_spares_share(spares * most, gpus) * 100)
+			     : mo_printf("%lld to %lld GPUs, %.3g to %.3g %%",
+					 (long long)(spares * least), (long long)(spares * most),
+					 plan_spares_share(spares * least, gpus) * 100,
+					 plan_spares_share(spares * most, gpus) * 100);
+	text = mo_printf("cluster.spares: %lld whole node%s kept for it and given to nobody else: "
+			 "%s of the GPU-seconds that it takes ('spare' in its report)",
+			 (long long)spares, spares == 1 ? " is" : "s are", size);
+	mo_strs_add(&spec->warnings, &spec->n_warnings, text);
 }
 
 void admit_warn_too_large(const struct state *s, struct submit *spec)

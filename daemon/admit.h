@@ -12,6 +12,8 @@ char *admit_plan(const struct state *s, const struct submit *spec);
 void admit_warn_resume(const struct state *s, struct submit *spec);
 /* Its checkpoints will not fit where they are to go, or take longer than the time between them. */
 void admit_warn_checkpoints(const struct state *s, struct submit *spec);
+/* What the nodes cost that are kept for it (cluster.spares). */
+void admit_warn_spares(const struct state *s, struct submit *spec);
 void admit_warn_too_large(const struct state *s, struct submit *spec);
 /* Only asked about: the plan's promise, if there is one, whether it fits or not. */
 void admit_promise(const struct state *s, struct submit *spec);

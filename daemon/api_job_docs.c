@@ -38,6 +38,7 @@ void api_job_ranks(void *arg, struct http_request *r)
 		struct rank shown = j->run.ranks[i]; /* borrowed */
 		shown.gpu_note = note;
 		shown.doing = rank_doing_of(manager_state(arg), j, i, manager_now(arg));
+		shown.own_times = rank_own_times_of(manager_state(arg), j, i);
 		rank_progress_of(manager_state(arg), j, i, &shown.iteration, &shown.step_ms);
 		list_add_numbered(&l, &rank_view_desc, &shown, shown.rank);
 	}

@@ -238,6 +238,7 @@ static void validated(struct manager *m, struct http_request *r, struct submit *
 
 	admit_promise(manager_state(m), spec);
 	admit_warn_checkpoints(manager_state(m), spec);
+	admit_warn_spares(manager_state(m), spec);
 	api_send_doc(r, 200, &valid_view_desc,
 		     &(struct valid_view){ true, spec->warnings + known,
 					   spec->n_warnings - known });

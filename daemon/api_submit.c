@@ -175,6 +175,7 @@ static void go_on(struct http_request *r, struct pending *p, const char *plan)
 	} else {
 		admit_warn_resume(manager_state(p->manager), p->spec);
 		admit_warn_checkpoints(manager_state(p->manager), p->spec);
+		admit_warn_spares(manager_state(p->manager), p->spec);
 		struct input *in = input_new(IN_SUBMIT, r);
 		in->core.submit = TAKE_PTR(p->spec);
 		in->answer = ANSWER_SUBMIT;

@@ -34,7 +34,9 @@ static void rate_wait(struct rate *r, int64_t bytes)
 
 /* ---- checksums ---- */
 
-static int crc_of(int fd, char *piece, struct rate *rate, struct ckpt_file *f)
+/* own: records whose checksums are compared on the way. NULL, or what is wrong; caller frees. */
+static char *crc_of(int fd, char *piece, struct rate *rate, struct file_records *own,
+		    struct ckpt_file *f)
 {
 	struct stat st;
 	uint32_t crc = 0;
@@ -43,25 +45,51 @@ static int crc_of(int fd, char *piece, struct rate *rate, struct ckpt_file *f)
 	posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
 	for (ssize_t n; (n = pread(fd, piece, PIECE, at)) != 0; at += n) {
 		if (n < 0)
-			return -errno;
+			return mo_printf("it cannot be read from byte %lld on: %s", (long long)at,
+					 strerror(errno));
 		crc = mo_crc32c(crc, piece, (size_t)n);
+		char *damage = file_records_feed(own, piece, (size_t)n, at);
+		if (damage)
+			return damage;
 		posix_fadvise(fd, at, n, POSIX_FADV_DONTNEED);
 		rate_wait(rate, n);
 	}
 	if (fstat(fd, &st) < 0)
-		return -errno;
+		return mo_strdup(strerror(errno));
 	f->crc = crc;
 	return at == f->bytes && st.st_size == f->bytes &&
 			       st.st_mtim.tv_sec * 1000000000LL + st.st_mtim.tv_nsec == f->mtime_ns
-		       ? 0
-		       : -EBUSY;
+		       ? NULL
+		       : mo_strdup("it changed while it was read");
+}
+
+/* NULL, or what is wrong; caller frees. */
+static char *read_file(const struct checksums *c, int entry, char *piece, struct rate *rate,
+		       struct ckpt_file *f)
+{
+	struct file_records own = { .n = 0 };
+	_cleanup_(mo_closep) int fd = file_open(entry, f->name);
+	char *damage;
+
+	if (fd < 0)
+		return mo_strdup(strerror(-fd));
+	damage = c->own ? file_records_find(fd, f->bytes, &own) : NULL;
+	if (!damage)
+		damage = crc_of(fd, piece, rate, &own, f);
+	file_records_done(&own);
+	return damage;
+}
+
+static int open_entry(const struct checksums *c)
+{
+	return openat(c->dir_fd, c->entry, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
 char *checksums_make(const struct checksums *c, struct ckpt_file *files, size_t n)
 {
 	_cleanup_(mo_freep) char *piece = mo_alloc(PIECE);
 	struct rate rate = { .bandwidth = c->bandwidth, .began_us = (mo_clock_mono_ns() / 1000) };
-	int entry = openat(c->dir_fd, c->entry, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	_cleanup_(mo_closep) int entry = open_entry(c);
 	char *reason = NULL;
 
 	if (entry < 0)
@@ -69,16 +97,29 @@ char *checksums_make(const struct checksums *c, struct ckpt_file *files, size_t 
 	for (size_t i = 0; i < n && !reason; i++) {
 		if (manifest_part(files[i].name, c->parts) != c->part)
 			continue;
-		int fd = file_open(entry, files[i].name),
-		    r = fd < 0 ? fd : crc_of(fd, piece, &rate, &files[i]);
-		if (r < 0)
-			reason = mo_printf("%s: %s", files[i].name,
-					   r == -EBUSY ? "it changed while it was read"
-						       : strerror(-r));
-		mo_close(fd);
+		_cleanup_(mo_freep) char *damage = read_file(c, entry, piece, &rate, &files[i]);
+		if (damage)
+			reason = mo_printf("%s: %s", files[i].name, damage);
 	}
-	mo_close(entry);
 	return reason;
+}
+
+size_t checksums_own(const struct checksums *c, const struct ckpt_file *files, size_t n)
+{
+	_cleanup_(mo_closep) int entry = open_entry(c);
+	size_t n_own = 0;
+
+	for (size_t i = 0; entry >= 0 && i < n; i++) {
+		struct file_records own;
+		_cleanup_(mo_closep) int fd = file_open(entry, files[i].name);
+
+		if (fd < 0)
+			continue;
+		free(file_records_find(fd, files[i].bytes, &own));
+		n_own += own.all;
+		file_records_done(&own);
+	}
+	return n_own;
 }
 
 /* ---- manifests ---- */

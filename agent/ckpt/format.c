@@ -38,9 +38,7 @@ static bool read_exactly(int fd, void *p, int64_t n, int64_t at)
 	return n >= 0 && pread(fd, p, (size_t)n, at) == n;
 }
 
-/* The directory of the file's last archive; NULL with *ret_why (static text). */
-static unsigned char *read_directory(int fd, int64_t bytes, struct archive *ret,
-				     const char **ret_why)
+unsigned char *format_directory(int fd, int64_t bytes, struct archive *ret, const char **ret_why)
 {
 	unsigned char tail[ARCHIVE_TAIL];
 	int64_t n = MO_MIN(bytes, (int64_t)ARCHIVE_TAIL);
@@ -60,8 +58,8 @@ static unsigned char *read_directory(int fd, int64_t bytes, struct archive *ret,
 		       : NULL;
 }
 
-static const char *record_damage(int fd, const struct archive *a, const struct archive_record *r,
-				 int64_t *ret_content)
+const char *format_record(int fd, const struct archive *a, const struct archive_record *r,
+			  int64_t *ret_content)
 {
 	unsigned char local[ARCHIVE_LOCAL];
 
@@ -77,7 +75,7 @@ static char *zip_damage(int fd, int64_t bytes)
 	struct archive a;
 	struct archive_record r;
 	const char *why;
-	_cleanup_(mo_freep) unsigned char *directory = read_directory(fd, bytes, &a, &why);
+	_cleanup_(mo_freep) unsigned char *directory = format_directory(fd, bytes, &a, &why);
 	int64_t n = 0, stride, content;
 	size_t at = 0;
 
@@ -89,7 +87,7 @@ static char *zip_damage(int fd, int64_t bytes)
 		if (done && n != a.records)
 			why = "its archive's directory has another number of records than it says";
 		if (!why && !done && (n % stride == 0 || n + 1 == a.records))
-			why = record_damage(fd, &a, &r, &content);
+			why = format_record(fd, &a, &r, &content);
 		if (why)
 			return mo_strdup(why);
 		if (done)
@@ -111,12 +109,12 @@ bool format_pickle(int fd, int64_t bytes, char **ret, size_t *ret_n)
 	struct archive a;
 	struct archive_record r;
 	const char *why;
-	_cleanup_(mo_freep) unsigned char *directory = read_directory(fd, bytes, &a, &why);
+	_cleanup_(mo_freep) unsigned char *directory = format_directory(fd, bytes, &a, &why);
 	size_t at = 0;
 	int64_t content;
 
 	for (bool done = !directory; !done && !archive_next(&a, directory, &at, &r, &done);) {
-		if (done || !is_pickle(&r) || record_damage(fd, &a, &r, &content))
+		if (done || !is_pickle(&r) || format_record(fd, &a, &r, &content))
 			continue;
 		*ret = mo_alloc((size_t)r.stored + 1);
 		*ret_n = (size_t)r.stored;

@@ -1,5 +1,7 @@
 /* See scan.h. One entry's files are in memory at a time. What is asked of an entry:
  *   it was verified before (order->known)   is its manifest the same? nothing is read of it
+ *   the same, suspected (order->only too)   its content against its checksums; without any all of
+ *                                           it is read, and compared with what files carry
  *   it was announced (order->known too)     is it whole? it needs no marker
  *   after its save (order->only)            is it whole, and at level crc: checksums of this
  *                                           node's part of its files
@@ -191,14 +193,20 @@ static char *what_changed(const struct scan *s, const struct ckpt_entry *e)
 				  "known: " MANIFEST_DIR " does not say)");
 }
 
-static char *verify(const struct scan *s, struct ckpt_entry *e, enum ckpt_level *reached)
+static struct checksums checksums_of(const struct scan *s, const struct ckpt_entry *e)
 {
 	const struct command *o = s->order;
-	struct checksums c = { .dir_fd = s->dir_fd,
-			       .entry = e->name,
-			       .part = o->parts > 1 ? o->part : 0,
-			       .parts = o->parts > 1 ? o->parts : 1,
-			       .bandwidth = s->bandwidth };
+
+	return (struct checksums){ .dir_fd = s->dir_fd,
+				   .entry = e->name,
+				   .part = o->parts > 1 ? o->part : 0,
+				   .parts = o->parts > 1 ? o->parts : 1,
+				   .bandwidth = s->bandwidth };
+}
+
+static char *verify(const struct scan *s, struct ckpt_entry *e, enum ckpt_level *reached)
+{
+	struct checksums c = checksums_of(s, e);
 	char *reason = NULL;
 	int r;
 
@@ -219,16 +227,43 @@ static char *verify(const struct scan *s, struct ckpt_entry *e, enum ckpt_level 
 	return NULL;
 }
 
-/* Its content, or this node's part of it, against the checksums of its manifest. Offline what was
- * copied has other times and inodes. */
+/* What the reading of all of it says, where nothing was found. */
+static char *read_words(size_t n_own, size_t n)
+{
+	if (n_own == 0)
+		return mo_strdup("all of it can be read; its files carry no checksums, so nothing "
+				 "says whether they are as they were saved");
+	return mo_printf("all of it can be read; %zu of its %zu files carry checksums (CRC-32), "
+			 "which are right%s",
+			 n_own, n, n_own < n ? "; nothing is said of the others" : "");
+}
+
+/* There are no checksums of after its save: every byte, or this node's part of them, is read, and
+ * what files carry themselves is compared. Also what level marker did not look at. */
+static char *read_content(const struct scan *s, const struct ckpt_entry *e, char **note)
+{
+	struct checksums c = checksums_of(s, e);
+	struct ckpt_question question = s->question;
+	struct ckpt_entry all = { .name = mo_strdup(e->name), .iteration = e->iteration };
+	char *reason;
+
+	c.own = true;
+	question.level = LEVEL_SIZES;
+	ckpt_entry_read(s->dir_fd, s->order->layout, s->rules, LEVEL_SIZES, true, true, &all);
+	reason = ckpt_judge(s->rules, &all, &question);
+	reason = reason ? reason : checksums_make(&c, all.files, all.n_files);
+	if (!reason && (c.parts == 1 || c.part == c.parts))
+		*note = read_words(checksums_own(&c, all.files, all.n_files), all.n_files);
+	ckpt_entry_done(&all);
+	return reason;
+}
+
+/* Its content, or this node's part of it, against the checksums of its manifest; without any it is
+ * read all the same. Offline what was copied has other times and inodes. */
 static char *compare_checksums(const struct scan *s, struct ckpt_entry *e, enum ckpt_level *reached,
 			       char **note)
 {
-	struct checksums c = { .dir_fd = s->dir_fd,
-			       .entry = e->name,
-			       .part = s->order->parts > 1 ? s->order->part : 0,
-			       .parts = s->order->parts > 1 ? s->order->parts : 1,
-			       .bandwidth = s->bandwidth };
+	struct checksums c = checksums_of(s, e);
 	struct ckpt_file *was = NULL;
 	size_t n = 0, n_summed = 0;
 	char *reason = NULL;
@@ -237,9 +272,13 @@ static char *compare_checksums(const struct scan *s, struct ckpt_entry *e, enum 
 	for (size_t i = 0; i < n; i++)
 		n_summed += was[i].crc != MO_NONE;
 	if (r < 0 || n_summed < n) {
-		*note = mo_printf("no checksums to compare with: %s",
+		_cleanup_(mo_freep) char *read = NULL;
+
+		reason = read_content(s, e, &read);
+		*note = mo_printf("no checksums to compare with: %s%s%s",
 				  r == -EINVAL ? "its manifest is damaged"
-					       : "it was not verified at level crc");
+					       : "it was not verified at level crc",
+				  read ? "; " : "", read ? read : "");
 	} else {
 		reason = manifest_difference(was, n, e->files, e->n_files, true);
 		reason = reason ? reason : checksums_make(&c, e->files, e->n_files);
@@ -281,7 +320,9 @@ static void examine(struct scan *s, struct ckpt_entry *e, struct scan_result *re
 				   s->n_whole < THOROUGH || (told && told->level));
 	enum ckpt_level reached =
 		s->level == LEVEL_MARKER || !thorough ? LEVEL_MARKER : LEVEL_SIZES;
-	enum ckpt_level compared = LEVEL_MARKER; /* of what is known, nothing else is looked at */
+	/* of what is known, nothing else is looked at */
+	enum ckpt_level compared = LEVEL_MARKER;
+	bool suspected = known && only && known->level;
 	char *reason, *note = NULL;
 
 	question.announced |= told && told->complete;
@@ -292,11 +333,14 @@ static void examine(struct scan *s, struct ckpt_entry *e, struct scan_result *re
 		reason = mo_streq(digest, known->manifest)
 				 ? ckpt_judge_tracker(s->rules, e, &s->question)
 				 : what_changed(s, e);
-		if (!reason && only && mo_streq(known->level, "crc"))
+		if (!reason && suspected && mo_streq(known->level, "crc"))
 			reason = compare_checksums(s, e, &compared, &note);
+		else if (!reason && suspected)
+			reason = read_content(s, e, &note);
 	} else {
 		reason = ckpt_judge(s->rules, e, &question);
 		known = NULL;
+		suspected = false;
 		if (!reason && e->directory && only)
 			reason = verify(s, e, &reached);
 		else if (!reason && e->directory && offline && s->level == LEVEL_CRC)
@@ -307,8 +351,10 @@ static void examine(struct scan *s, struct ckpt_entry *e, struct scan_result *re
 	report(s, e, reason, ret);
 	struct found_checkpoint *f = &ret->items[ret->n_items - 1];
 	s->n_whole += f->complete;
-	if (f->complete && (!known || compared == LEVEL_CRC))
-		mo_str_set(&f->level, ckpt_level_names[known ? compared : reached]);
+	if (f->complete && !known)
+		mo_str_set(&f->level, ckpt_level_names[reached]);
+	else if (f->complete && suspected)
+		mo_str_set(&f->level, compared == LEVEL_CRC ? "crc" : "read");
 	if (f->complete && (known || thorough))
 		/* what was not opened is judged again when it is among the newest */
 		mo_str_set(&f->manifest, digest);

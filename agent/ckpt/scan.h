@@ -3,6 +3,7 @@
 #pragma once
 #include <dirent.h>
 
+#include "agent/core/ckpt/archive.h"
 #include "agent/core/ckpt/manifest.h"
 #include "lib/model/message.h"
 
@@ -45,16 +46,43 @@ char *format_damage(int fd, const char *name, int64_t bytes, enum ckpt_format fo
 /* The pickle in an archive of torch.save; false = there is none (*ret may hold something, caller
  * frees). */
 bool format_pickle(int fd, int64_t bytes, char **ret, size_t *ret_n);
+/* The directory of the last archive in the file's first `bytes`, caller frees; NULL with *ret_why
+ * (static text). */
+unsigned char *format_directory(int fd, int64_t bytes, struct archive *ret, const char **ret_why);
+/* Where the record's content begins; else why it is not where it should be (static text). */
+const char *format_record(int fd, const struct archive *a, const struct archive_record *r,
+			  int64_t *ret_content);
+
+/* record.c: the records of a file's archives, in the order in which they lie in it */
+struct file_record {
+	int64_t at, bytes;
+	uint32_t crc;
+};
+struct file_records {
+	struct file_record *items;
+	size_t n, next; /* next: that is fed now */
+	uint32_t crc;
+	bool all; /* the file is nothing but archives, and each record in it carries a checksum */
+};
+/* NULL, also where the file is no archive (n = 0); else what is wrong, caller frees. */
+char *file_records_find(int fd, int64_t bytes, struct file_records *ret);
+/* The file's bytes from `at` on, in order. NULL, or which record is not what its archive says,
+ * caller frees. */
+char *file_records_feed(struct file_records *r, const char *data, size_t n, int64_t at);
+void file_records_done(struct file_records *r);
 
 /* checksum.c: manifests and checksums of one entry, in MANIFEST_DIR of the checkpoint directory */
 struct checksums {
 	int dir_fd;
 	const char *entry;
 	int64_t part, parts, bandwidth;
+	bool own; /* also the checksums that the files carry themselves */
 };
 /* CRC32C of each file of this part. NULL, or why a file cannot be what it was; caller frees. */
 char *checksums_make(const struct checksums *c, struct ckpt_file *files, size_t n);
 int checksums_save_part(const struct checksums *c, const struct ckpt_file *files, size_t n);
+/* How many of all files carry checksums over all of their records. */
+size_t checksums_own(const struct checksums *c, const struct ckpt_file *files, size_t n);
 /* Takes what the parts found. NULL, or which file no part read as it is now; caller frees. */
 char *checksums_join(const struct checksums *c, struct ckpt_file *files, size_t n);
 void manifest_save(int dir_fd, const char *entry, const struct ckpt_file *files, size_t n);

@@ -62,7 +62,11 @@ const struct mo_desc rank_exit_desc = MO_DESC(rank_exit, rank_exit_fields);
 		MO_D_ENUM(rank, doing, rank_doing_names, \
 			  "what it does while it runs, by the words of its engine; by what moves " \
 			  "while a hang is suspected; unknown: nobody can tell", \
-			  .omit = true)
+			  .omit = true), \
+		MO_D(rank, own_times, MO_REAL, \
+		     "what a step takes it by itself, of the best that it kept up in this " \
+		     "attempt, so many times; unset: it tells of too few", \
+		     .omit = true)
 
 static const struct mo_field rank_view_fields[] = { RANK_VIEW_FIELDS };
 const struct mo_desc rank_view_desc = MO_DESC(rank, rank_view_fields);
@@ -110,8 +114,7 @@ static const struct mo_field checkpoint_fields[] = {
 	MO_D(checkpoint, announced, MO_BOOL, "the engine said that this save is complete",
 	     .omit = true),
 	MO_D(checkpoint, compared, MO_BOOL,
-	     "its content was compared with its checksums since an attempt died that loaded it",
-	     .omit = true),
+	     "its content was read since an attempt died that loaded it", .omit = true),
 };
 const struct mo_desc checkpoint_view_desc = { .name = "checkpoint",
 					      .size = sizeof(struct checkpoint),

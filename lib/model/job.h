@@ -88,9 +88,10 @@ struct rank {
 	int64_t exit_mono_ns; /* not shown */
 	int64_t start_time;   /* not shown */
 	char **tail;
-	size_t n_tail;  /* last lines at exit; not shown */
-	char *gpu_note; /* made when it is shown, NULL in state; */
-	int doing;      /* the same, -1: enum rank_doing */
+	size_t n_tail;    /* last lines at exit; not shown */
+	char *gpu_note;   /* made when it is shown, NULL in state; */
+	int doing;        /* the same, -1: enum rank_doing */
+	double own_times; /* the same, MO_NONE_F */
 };
 /* Checkpoint of the REST interface. */
 struct checkpoint {

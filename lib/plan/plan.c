@@ -103,6 +103,7 @@ int plan_make(const struct recipe *r, const struct gpu_type *gpu, const struct p
 					 plan_flops_per_token(r->model, r->seq) };
 	doc.hardware = (struct plan_hardware){ mo_strdup(gpu->name), s.gpus };
 	reliability_of(&s, doc.plans[0].step_time_s.total, &o->failures, &doc.reliability);
+	reliability_spares(&s, r->spares, &doc.reliability);
 	scaling_of(r, &s, o, &doc);
 	mo_desc_done(&plan_doc_desc, ret);
 	*ret = doc;

@@ -79,6 +79,10 @@ struct plan_reliability {
 	/* there is a free one for spare_target (95 %) of failures while others are repaired */
 	int64_t spare_nodes;
 	double spare_target;
+	/* cluster.spares, their GPUs, and the share that these have of the GPU-seconds that the job
+	 * takes; MO_NONE: it keeps none */
+	int64_t kept_nodes, kept_gpus;
+	double kept_share;
 	double ettr_fast_restart; /* with restarts of a minute */
 	struct plan_restart *restarts;
 	size_t n_restarts; /* the one assumed, and faster ones */

@@ -117,6 +117,25 @@ static double checkpoint_gb(const struct shape *s, const struct params *p)
 	return s->features.adapters ? MO_NONE_F : (p->total + p->mtp) * bytes / 1e9;
 }
 
+static double node_gpus(const struct shape *s)
+{
+	return (double)MO_MAX(MO_MIN(s->gpu->domain_gpus, 8), 1);
+}
+
+double plan_spares_share(int64_t kept, int64_t gpus)
+{
+	return kept > 0 ? (double)kept / ((double)kept + (double)gpus) : 0;
+}
+
+void reliability_spares(const struct shape *s, int64_t spares, struct plan_reliability *ret)
+{
+	if (spares <= 0)
+		return;
+	ret->kept_nodes = spares;
+	ret->kept_gpus = spares * (int64_t)node_gpus(s);
+	ret->kept_share = plan_spares_share(ret->kept_gpus, s->gpus);
+}
+
 void reliability_of(const struct shape *s, double step_s, const struct plan_failures *given,
 		    struct plan_reliability *ret)
 {
@@ -127,7 +146,7 @@ void reliability_of(const struct shape *s, double step_s, const struct plan_fail
 		.repair_s = given->repair_s > 0 ? given->repair_s : REPAIR_DAYS * 86400,
 		.spare_target = given->spare_target > 0 ? given->spare_target : SPARE_TARGET,
 	};
-	double nodes = ceil((double)s->gpus / (double)MO_MAX(MO_MIN(s->gpu->domain_gpus, 8), 1));
+	double nodes = ceil((double)s->gpus / node_gpus(s));
 	double save = given->save_s > 0
 			      ? given->save_s
 			      : SAVE_FLOOR_S + CHECKPOINT_BYTES * p.total /

@@ -141,6 +141,9 @@ def failures_and_fabric():
         doc,
     )
     need([r["restart_s"] for r in doc["restarts"]] == [60, 30, 10], doc)
+    need("kept_gpus" not in doc, doc)
+    spares = moectl("plan", LARGE, "--set", "cluster.spares=2").stdout
+    need("16 GPUs, 2.0 % of the GPU-seconds" in " ".join(spares.split()), spares)
     step = [
         json.loads(moectl("plan", LARGE.replace("mi355x", "mi300x"), "--json", *more).stdout)[
             "plans"

@@ -32,6 +32,15 @@ def spares(rig, job):
 
 
 @suite.test
+def what_a_spare_costs_is_said(rig):
+    r = rig.run("submit", "-", stdin=recipe(rig, "costs", 4, spares=1))
+    words = "1 whole node is kept for it and given to nobody else: 2 GPUs, 33.3 % of the GPU-seco"
+    need(words in r.stdout + r.stderr, r.stdout + r.stderr)
+    rig.run("cancel", "costs")
+    rig.wait_state("costs", "cancelled", 60)
+
+
+@suite.test
 def a_lost_node_is_replaced_by_the_spare(rig):
     job = rig.submit(recipe(rig, "spared", 4, save=10, spares=1))
     rig.wait_iteration(job, 12)

@@ -38,6 +38,9 @@ def a_slow_rank_is_named(rig):
     need("straggler" in rig.run("status", job).stdout, "status names it")
     why = rig.run("why", job).stdout
     need("rank %d on %s" % (SLOW, node) in why and "of its own for a step" in why, why)
+    need("against its own past: " in why and found["data"]["own_times"] > 1.6, why)
+    ranks = rig.run("ranks", job).stdout.split("\n")
+    need([r.split()[0] for r in ranks if "x its best" in r] == [str(SLOW)], ranks)
     need(rig.json("node", node)["lemon_score"] > 0.4, "its node has a score")
     rig.run("cancel", job)
     rig.wait_state(job, "cancelled", 60)

@@ -142,6 +142,7 @@ const char *archive_next(const struct archive *a, const unsigned char *directory
 	*ret = (struct archive_record){ .at = a->begin + (int64_t)place,
 					.bytes = (int64_t)MO_MIN(unpacked, (uint64_t)INT64_MAX),
 					.stored = (int64_t)stored,
+					.crc = (uint32_t)little(p + 16, 4),
 					.name = (const char *)p + ENTRY_BYTES,
 					.n_name = n_name,
 					.packed = little(p + 10, 2) != 0 };

@@ -19,9 +19,11 @@ struct archive {
  * else why it is not whole (static text). */
 const char *archive_end(const unsigned char *tail, size_t n, int64_t file_bytes,
 			struct archive *ret);
-/* at: of what stands before it, stored: its bytes as they lie there */
+/* at: of what stands before it, stored: its bytes as they lie there; crc: CRC-32 of its content,
+ * 0 also where whoever wrote it made none */
 struct archive_record {
 	int64_t at, bytes, stored;
+	uint32_t crc;
 	const char *name;
 	size_t n_name;
 	bool packed;

@@ -13,6 +13,7 @@
  *   failed, the next attempt waits for the node's checks        CHECK
  *   a spare of a job, and its checks are not answered            CHECK
  *   the job that is to be placed there has an image             IMAGE
+ *   a spare of a job that has an image                          IMAGE
  *   somebody wants an image there before a job does             IMAGE, of no job
  *   may hang, and the attempt goes on                           MOTION, to agents that know it
  * SCANs that verify a checkpoint after its save go to the nodes that verify.c names. And one

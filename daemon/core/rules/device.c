@@ -14,10 +14,12 @@ const char *device_of(const struct state *s, const struct blame *b)
 	return NULL;
 }
 
-/* The newest of the job that names it, within what is kept of the past; NULL: none. */
+/* The newest of the job that names it, within what is kept of the past, and since the node was
+ * given back after such a cordon; NULL: none. */
 static const struct incident *named(const struct turn *t, const struct job *j, const char *node,
 				    const char *device)
 {
+	const struct node *n = node_find(&t->core->state, node);
 	int64_t kept = t->core->config.history_us;
 
 	for (size_t i = j->n_incidents; i > 0; i--) {
@@ -25,7 +27,7 @@ static const struct incident *named(const struct turn *t, const struct job *j, c
 
 		if (mo_streq(inc->device, device) && mo_streq(inc->node, node) &&
 		    mo_streq(inc->class, failure_class_names[FAIL_NODE_FAULT]) &&
-		    (!kept || t->now - inc->time <= kept))
+		    (!kept || t->now - inc->time <= kept) && inc->time > n->drain.forgiven_at)
 			return inc;
 	}
 	return NULL;

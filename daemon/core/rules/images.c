@@ -213,6 +213,39 @@ int images_wait(struct turn *t, const struct job *j, const struct place *places,
 	return IMAGES_NEVER;
 }
 
+static bool brings(const struct job *j, const struct live *l)
+{
+	const struct recipe_container *c = j->spec.recipe.engine.container;
+
+	return c && !image_lies_there(c->image) && j->image.digest && l && l->brings;
+}
+
+char *images_words(const struct job *j, const struct live *l)
+{
+	struct image_order *o = brings(j, l) ? image_order_new(j) : NULL;
+	const struct image_report *r = o ? report_of(l, o, j->id) : NULL;
+	char *words = !o              ? mo_strdup("")
+		      : r && r->ready ? mo_strdup(", its image is there")
+		      : r && r->error ? mo_printf(", its image is not there: %s", r->error)
+				      : mo_strdup(", its image is not there yet");
+
+	mo_desc_free(&image_order_desc, o);
+	return words;
+}
+
+void images_bring(struct turn *t, const struct job *j, const char *node)
+{
+	const struct live *l = live_of(t->core, node);
+
+	if (!brings(j, l))
+		return;
+	struct image_order *o = image_order_new(j);
+	const struct image_report *r = report_of(l, o, j->id);
+
+	want(t, j, node, r && (r->ready || r->refused));
+	mo_desc_free(&image_order_desc, o);
+}
+
 /* Numbers alone need no pass over the queue: what waits for them is told. */
 static void say_progress(struct turn *t, const char *node, struct live *l)
 {

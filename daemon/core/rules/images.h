@@ -16,6 +16,12 @@ enum images {
 /* Asks these nodes for what is missing. ret: made unless READY, the caller's. */
 int images_wait(struct turn *t, const struct job *j, const struct place *places, size_t n,
 		struct waiting *ret);
+/* The job runs, and this node may become one of its own (a spare): it is asked for what it misses,
+ * as long as passes say so. */
+void images_bring(struct turn *t, const struct job *j, const char *node);
+/* How far a node is that images_bring() asks: ", its image is there", or why not yet. Caller frees;
+ * "" where the job has none to bring. l: what is known of it, NULL nothing. */
+char *images_words(const struct job *j, const struct live *l);
 /* A pass over the whole queue begins: what it does not ask for is not wanted any more. */
 void images_pass(struct core *c);
 /* May it be asked now? idle: it has what is asked for, or was refused it. False: enough others are

@@ -377,7 +377,9 @@ bool schedule(struct turn *t)
 		qsort(queue, n, sizeof(*queue), queue_order);
 		emitted = judge_all(t, queue, n);
 	}
-	if (all)
-		prefetch_pass(t); /* jobs come first */
+	if (all) { /* jobs come first, then their spares */
+		spares_images(t);
+		prefetch_pass(t);
+	}
 	return emitted;
 }

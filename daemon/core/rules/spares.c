@@ -3,6 +3,7 @@
 
 #include "daemon/core/rules/elsewhere.h"
 #include "daemon/core/rules/events.h"
+#include "daemon/core/rules/images.h"
 #include "daemon/core/rules/slots.h"
 #include "daemon/core/rules/turn.h"
 #include "daemon/core/rules/way_back.h"
@@ -181,6 +182,19 @@ bool spares_fill(struct turn *t, int64_t id, struct slots *slots)
 		emitted = true;
 	}
 	return emitted;
+}
+
+void spares_images(struct turn *t)
+{
+	const struct state *s = &t->core->state;
+
+	for (size_t i = 0; i < s->n_nodes; i++) {
+		const struct node *n = s->nodes[i];
+		const struct job *j = job_find(s, n->spare.job);
+
+		if (j && n->state == NODE_UP)
+			images_bring(t, j, n->name);
+	}
 }
 
 void spares_placed(struct turn *t, const struct job *j, const struct place *places, size_t n_places)

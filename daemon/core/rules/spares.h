@@ -20,6 +20,8 @@ int64_t spares_lacked(const struct state *s, const struct job *j);
 bool spares_judge(struct turn *t);
 /* Keeps nodes that are free; takes them from slots. True when it emitted something. */
 bool spares_fill(struct turn *t, int64_t id, struct slots *slots);
+/* The end of a pass over the whole queue: they are to have their jobs' images. */
+void spares_images(struct turn *t);
 /* Says that the job is placed on spares of it; before that is recorded. */
 void spares_placed(struct turn *t, const struct job *j, const struct place *places,
 		   size_t n_places);

@@ -6,6 +6,9 @@
  *   SIGN_CLOCK  the clock of its GPU, far below those of its peers, while the job is slower than
  *               it was (daemon/core/state/pace.h). GPUs that wait in a collective are busy, and
  *               run at full clock: one that does not is too hot, capped, or has nothing to do
+ *   SIGN_OWN    where fewer than three ranks of its stage tell: what a step takes it by itself,
+ *               beyond what it took it before, while the job is slower than it was and the other
+ *               ranks are not. Said only: nobody is moved by it
  *
  * and by what ranks do with processors and GPUs (straggler_activity.c), which every rank tells that
  * an agent looks after, whatever its program prints.
@@ -35,7 +38,7 @@
 static bool judged(const struct job *j)
 {
 	return j->state == JOB_RUNNING && !j->failure.decided && !j->failure.waiting_node &&
-	       j->hang.stage < 0 && j->run.n_ranks >= PEERS_MIN && j->progress.iteration != MO_NONE;
+	       j->hang.stage < 0 && j->run.n_ranks > 1 && j->progress.iteration != MO_NONE;
 }
 
 bool straggler_due(const struct turn *t, const struct job *j)
@@ -75,6 +78,22 @@ static struct rank_value *readings_of(const struct turn *t, const struct job *j,
 	return r;
 }
 
+static struct standout past_of(const struct job *j, const struct job_beats *b)
+{
+	_cleanup_(mo_freep) struct rank_past *r = mo_alloc_array(j->run.n_ranks + 1, sizeof(*r));
+	size_t n = 0;
+
+	for (size_t i = 0; i < j->run.n_ranks; i++) {
+		const struct rank_beat *k = &b->ranks[i];
+		const struct rank_coords *c = j->run.ranks[i].coords;
+
+		if (rank_own_times(k) != MO_NONE_F)
+			r[n++] = (struct rank_past){ (int64_t)i, c ? c->pp : 0, rank_own_ms(k),
+						     k->usual_ms, k->usual_sigma };
+	}
+	return standout_of_past(r, n, STEP_SHARE, STEP_GOOD);
+}
+
 /* ---- the verdict ---- */
 
 static double lost_pct(const struct job *j, int sign, const struct standout *s)
@@ -92,27 +111,50 @@ static char *verdict_text(const struct job *j, int sign, const struct standout *
 		return mo_printf("%s takes %.4g ms of its own for a step, its peers %.4g ms: the "
 				 "job loses %.0f %% of its time by it",
 				 who, s->value, s->median, lost);
+	if (sign == SIGN_OWN)
+		return mo_printf("%s takes %.4g ms of its own for a step, where it took %.4g ms "
+				 "before: the job loses %.0f %% of its time",
+				 who, s->value, s->median, lost);
 	return mo_printf("the GPU of %s runs at %.0f MHz, those of its peers at %.0f MHz: the job "
 			 "loses %.0f %% of its time",
 			 who, s->value, s->median, lost);
 }
 
-static void evidence(const struct turn *t, const struct job *j, int sign, const struct standout *s,
-		     struct rec_straggler *k)
+/* Whom it is held against: itself as it was, or its peers. */
+static void against(const struct rank_beat *b, const struct rank *rank, int sign,
+		    const struct standout *s, struct rec_straggler *k)
+{
+	const char *of = rank->coords ? " of its pipeline stage" : "";
+	double times = rank_own_times(b);
+
+	if (sign == SIGN_OWN)
+		mo_strs_printf(&k->evidence, &k->n_evidence,
+			       "too few ranks%s tell what a step takes them (%zu) to say which is "
+			       "slow; of all %zu that tell, %zu became slower than before",
+			       of, s->n_peers, s->n_known, s->n_odd);
+	else
+		mo_strs_printf(&k->evidence, &k->n_evidence,
+			       "the median of %zu ranks%s is %.4g %s, with a deviation of %.2g",
+			       s->n_peers, of, s->median, sign == SIGN_STEP ? "ms" : "MHz",
+			       s->sigma);
+	if (sign != SIGN_OWN && s->n_odd > 1)
+		mo_strs_printf(&k->evidence, &k->n_evidence, "%zu ranks stand out; it does most",
+			       s->n_odd);
+	if (times != MO_NONE_F)
+		mo_strs_printf(&k->evidence, &k->n_evidence,
+			       "against its own past: %.3g times the %.4g ms, with a deviation of "
+			       "%.2g, that a step took it at best in this attempt",
+			       times, b->usual_ms, b->usual_sigma);
+}
+
+static void evidence(const struct turn *t, const struct job *j, const struct rank_beat *b, int sign,
+		     const struct standout *s, struct rec_straggler *k)
 {
 	const struct rank *rank = &j->run.ranks[s->rank];
 	const struct gpu_sensors *g = gpu_of(t->core, rank, t->now);
-	_cleanup_(mo_freep) char *slow = pace_slow(j) ? pace_text(j) : NULL, *peers = NULL,
-				 *gpu = NULL, *others = NULL;
+	_cleanup_(mo_freep) char *slow = pace_slow(j) ? pace_text(j) : NULL, *gpu = NULL;
 
-	peers = mo_printf("the median of %zu ranks%s is %.4g %s, with a deviation of %.2g",
-			  s->n_peers, rank->coords ? " of its pipeline stage" : "", s->median,
-			  sign == SIGN_STEP ? "ms" : "MHz", s->sigma);
-	mo_strs_add(&k->evidence, &k->n_evidence, peers);
-	if (s->n_odd > 1)
-		others = mo_printf("%zu ranks stand out; it does most", s->n_odd);
-	if (others)
-		mo_strs_add(&k->evidence, &k->n_evidence, others);
+	against(b, rank, sign, s, k);
 	if (slow)
 		mo_strs_add(&k->evidence, &k->n_evidence, slow);
 	if (g)
@@ -145,6 +187,8 @@ static bool found(struct turn *t, struct record *r)
 	data_str(&b, "sign", straggler_sign_names[j->straggler.sign]);
 	data_real(&b, "times", j->straggler.times);
 	data_real(&b, "lost_pct", j->straggler.lost_pct);
+	data_real(&b, "own_times",
+		  rank_own_times_of(&t->core->state, j, (size_t)j->straggler.rank));
 	coords(&b, &j->run.ranks[j->straggler.rank]);
 	event_emit(t, EVENT_STRAGGLER_FOUND, id, j->run.ranks[j->straggler.rank].node,
 		   j->straggler.rank, j->attempt, data_end(&b), "%s", j->straggler.text);
@@ -158,7 +202,8 @@ static void begin(struct record *r, const struct job *j)
 	r->attempt = j->attempt;
 }
 
-static bool found_by(struct turn *t, const struct job *j, int sign, const struct standout *s)
+static bool found_by(struct turn *t, const struct job *j, const struct job_beats *b, int sign,
+		     const struct standout *s)
 {
 	struct record r;
 
@@ -168,7 +213,8 @@ static bool found_by(struct turn *t, const struct job *j, int sign, const struct
 	r.straggler->times = s->value / s->median;
 	r.straggler->lost_pct = lost_pct(j, sign, s);
 	r.straggler->text = verdict_text(j, sign, s, r.straggler->lost_pct);
-	evidence(t, j, sign, s, r.straggler);
+	r.straggler->alone = sign == SIGN_OWN;
+	evidence(t, j, &b->ranks[s->rank], sign, s, r.straggler);
 	return found(t, &r);
 }
 
@@ -178,6 +224,10 @@ static bool over(struct turn *t, const struct job *j, struct job_beats *b)
 	_cleanup_(mo_freep) struct rank_value *r = NULL;
 	double times;
 
+	if (j->straggler.sign == SIGN_OWN) {
+		times = rank_own_times(&b->ranks[j->straggler.rank]);
+		return !pace_slow(j) || (times != MO_NONE_F && times < STEP_GOOD);
+	}
 	if (j->straggler.sign > SIGN_CLOCK)
 		return activity_due(b, t->now) && activity_ended(t, j, b);
 	r = readings_of(t, j, b, j->straggler.sign);
@@ -212,8 +262,8 @@ static bool stays(struct job_beats *b, int sign, const struct standout *s, int64
 		b->odd_at = now;
 		b->odd_n = b->ranks[s->rank].n_own;
 	}
-	return sign == SIGN_STEP ? b->ranks[s->rank].n_own >= b->odd_n + STEPS_STAYS
-				 : now - b->odd_at >= CLOCK_STAYS_US;
+	return sign == SIGN_CLOCK ? now - b->odd_at >= CLOCK_STAYS_US
+				  : b->ranks[s->rank].n_own >= b->odd_n + STEPS_STAYS;
 }
 
 static bool search(struct turn *t, int64_t id, struct job_beats *b)
@@ -230,7 +280,13 @@ static bool search(struct turn *t, int64_t id, struct job_beats *b)
 		s = standout_of(r, j->run.n_ranks, sign == SIGN_STEP,
 				sign == SIGN_STEP ? STEP_SHARE : CLOCK_SHARE);
 		if (s.rank != MO_NONE)
-			return stays(b, sign, &s, t->now) && found_by(t, j, sign, &s);
+			return stays(b, sign, &s, t->now) && found_by(t, j, b, sign, &s);
+	}
+	if (pace_slow(j)) {
+		struct standout s = past_of(j, b);
+
+		if (s.rank != MO_NONE)
+			return stays(b, SIGN_OWN, &s, t->now) && found_by(t, j, b, SIGN_OWN, &s);
 	}
 	b->odd = MO_NONE;
 	return false;
@@ -244,7 +300,8 @@ static bool search_activity(struct turn *t, int64_t id, struct job_beats *b)
 	if (!activity_due(b, t->now))
 		return false;
 	begin(&r, j);
-	if (activity_search(t, j, b, r.straggler))
+	if (activity_search(t, j, b, r.straggler) &&
+	    (j->straggler.rank == MO_NONE || !r.straggler->alone))
 		return found(t, &r);
 	mo_desc_done(&record_desc, &r);
 	return false;
@@ -262,7 +319,10 @@ bool straggler_act(struct turn *t, int64_t id)
 	b->paced_at = t->now;
 	if (j->straggler.rank == MO_NONE)
 		return search(t, id, b) || search_activity(t, id, b);
-	return over(t, j, b) && clear(t, id);
+	if (over(t, j, b))
+		return clear(t, id);
+	/* what says more takes the place of what is only said */
+	return j->straggler.sign == SIGN_OWN && search_activity(t, id, b);
 }
 
 void pace_tell(struct turn *t, int64_t id, bool slow)

@@ -126,3 +126,44 @@ double standout_times(struct rank_value *readings, size_t n, int64_t rank)
 	}
 	return 0;
 }
+
+static int past_by_stage(const void *a, const void *b)
+{
+	const struct rank_past *x = a, *y = b;
+
+	if (x->stage != y->stage)
+		return x->stage < y->stage ? -1 : 1;
+	return x->rank < y->rank ? -1 : x->rank > y->rank;
+}
+
+struct standout standout_of_past(struct rank_past *r, size_t n, double share, double good)
+{
+	struct standout s = { .rank = MO_NONE, .n_known = n };
+	double most = 0;
+
+	if (n)
+		qsort(r, n, sizeof(*r), past_by_stage);
+	for (size_t at = 0, end; at < n; at = end) {
+		for (end = at; end < n && r[end].stage == r[at].stage;)
+			end++;
+		for (size_t i = at; i < end; i++) {
+			double over = r[i].now - r[i].usual,
+			       sigma = MO_MAX(r[i].sigma, SIGMA_MIN * r[i].usual);
+
+			s.n_odd += r[i].now >= good * r[i].usual;
+			if (end - at >= PEERS_MIN || over < share * r[i].usual ||
+			    over < DEVIATIONS * sigma || over / r[i].usual <= most)
+				continue;
+			most = over / r[i].usual;
+			s.rank = r[i].rank;
+			s.value = r[i].now;
+			s.median = r[i].usual;
+			s.sigma = sigma;
+			s.n_peers = end - at;
+		}
+	}
+	/* one of two is no more than the other was; of one alone it may be the job */
+	if (n < 2 || s.n_odd > MO_MAX(n / MANY, (size_t)1))
+		s.rank = MO_NONE;
+	return s;
+}

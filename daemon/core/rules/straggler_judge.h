@@ -21,8 +21,18 @@ struct standout {
 };
 #define PEERS_MIN 3 /* of two that differ nobody knows which one is right */
 
+/* What a rank takes now and took before, of those that tell both. */
+struct rank_past {
+	int64_t rank, stage;
+	double now, usual, sigma; /* sigma: what it deviated by then */
+};
+
 /* Sorts the readings. above: who has more stands out, else who has less. share: by so much of the
  * median at least. */
 struct standout standout_of(struct rank_value *readings, size_t n, bool above, double share);
+/* Who became slower than it was itself, of those that have too few peers, while the others did
+ * not: where many did it is the job. median and sigma of *ret are its past. share: by so much of
+ * that at least; good: who has less has not. Sorts them. */
+struct standout standout_of_past(struct rank_past *r, size_t n, double share, double good);
 /* That rank has, of the median of its peers, so many times as much; 0: that is not known. */
 double standout_times(struct rank_value *readings, size_t n, int64_t rank);

@@ -16,8 +16,7 @@ bool way_back_leads(const struct core *c, const struct node *n)
 	const char *by = n->drain.cordon ? n->drain.cordon : "";
 
 	return l && l->doubts && n->state == NODE_UP &&
-	       (mo_starts_with(by, "gpu.") || mo_starts_with(by, "klog.") ||
-		mo_starts_with(by, FAILURE_CORDON " "));
+	       (mo_starts_with(by, "gpu.") || mo_starts_with(by, "klog.") || cordon_by_failures(n));
 }
 
 void way_back_begin(struct turn *t, const struct node *n)
@@ -45,9 +44,19 @@ void way_back_begin(struct turn *t, const struct node *n)
 	turn_reply(t, 200, MO_NONE, NULL);
 }
 
+/* What is said of what cordoned it: failures count no more, as it was looked after meanwhile. */
+static char *forgiven(const struct node *n)
+{
+	return cordon_by_failures(n)
+		       ? mo_printf("; what cordoned it counts no more against its GPUs: %s",
+				   n->drain.reason ? n->drain.reason : n->drain.cordon)
+		       : mo_strdup("");
+}
+
 void way_back_open(struct turn *t, const char *node)
 {
-	const struct node *n;
+	const struct node *n = node_find(&t->core->state, node);
+	_cleanup_(mo_freep) char *anew = forgiven(n);
 	_cleanup_(refusal_done) struct refusal refusal = { 0 };
 	struct record r;
 
@@ -59,15 +68,15 @@ void way_back_open(struct turn *t, const char *node)
 	if (health_unlooked(n))
 		event_emit(t, EVENT_NODE_UNDRAINED, MO_NONE, node, MO_NONE, MO_NONE, NULL,
 			   "node %s takes work again; its preflight checks are not done yet: what "
-			   "they still find cordons it again",
-			   node);
+			   "they still find cordons it again%s",
+			   node, anew);
 	else if (node_refuses(&t->core->state, n, &refusal))
 		event_emit(t, EVENT_NODE_UNDRAINED, MO_NONE, node, MO_NONE, MO_NONE, NULL,
-			   "node %s is not drained any more, but gets no work: %s; %s", node,
-			   refusal.text, refusal.next);
+			   "node %s is not drained any more, but gets no work: %s; %s%s", node,
+			   refusal.text, refusal.next, anew);
 	else
 		event_emit(t, EVENT_NODE_UNDRAINED, MO_NONE, node, MO_NONE, MO_NONE, NULL,
-			   "node %s takes work again", node);
+			   "node %s takes work again%s", node, anew);
 	health_cordon(t, node);
 	health_cordon_more(t);
 }

@@ -38,7 +38,7 @@ struct checkpoint checkpoint_shown(const struct checkpoint *c)
 bool checkpoint_compares(const struct checkpoint *c)
 {
 	return c->failed_loads != MO_NONE && !c->compared && c->manifest &&
-	       mo_streq(c->level, "crc") && (c->state == CKPT_VERIFIED || c->state == CKPT_SUSPECT);
+	       (c->state == CKPT_VERIFIED || c->state == CKPT_SUSPECT);
 }
 
 bool checkpoint_announced(const struct job *j, const struct checkpoint *c)

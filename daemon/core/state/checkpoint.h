@@ -37,8 +37,8 @@ extern const char checkpoint_removing_text[];
 bool checkpoint_removing(const struct checkpoint *c);
 /* the engine's word counts as its marker */
 bool checkpoint_announced(const struct job *j, const struct checkpoint *c);
-/* its content is to be compared with the checksums that were made after its save: it is suspected
- * and nobody has yet */
+/* its content is to be read and compared with what checksums there are: it is suspected and nobody
+ * has yet */
 bool checkpoint_compares(const struct checkpoint *c);
 /* suspect or tainted: a person may take it all the same, by this name alone */
 bool checkpoint_named_suspect(const struct job *j, int64_t iteration);

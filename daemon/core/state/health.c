@@ -386,6 +386,11 @@ bool health_checks_failures(const struct node *n)
 	return n->health && n->health->failure_checks;
 }
 
+bool cordon_by_failures(const struct node *n)
+{
+	return mo_starts_with(n->drain.cordon ? n->drain.cordon : "", FAILURE_CORDON " ");
+}
+
 bool health_preflight_none(const struct recipe *r)
 {
 	return preflight_of(r) == PREFLIGHT_NONE;

@@ -88,6 +88,8 @@ bool health_preflight_none(const struct recipe *r);
 bool health_checked(const struct node_health *h, int64_t job, int64_t attempt);
 /* how the name of a cordon begins that failures of jobs made (rules/elsewhere.c) */
 #define FAILURE_CORDON "failure"
+/* It is: by what failures of jobs said. */
+bool cordon_by_failures(const struct node *n);
 #define ONE_JOB "for one job in spite of it: --set health.preflight=none"
 /* What ends this finding on this node; caller frees. */
 char *finding_next(const struct node *n, const struct check_result *r);

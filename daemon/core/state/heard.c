@@ -153,6 +153,20 @@ double rank_own_ms(const struct rank_beat *k)
 	return robust_median(ms, OWN_WINDOW);
 }
 
+double rank_own_times(const struct rank_beat *k)
+{
+	double now = rank_own_ms(k);
+
+	return now == MO_NONE_F || k->usual_ms == MO_NONE_F ? MO_NONE_F : now / k->usual_ms;
+}
+
+double rank_own_times_of(const struct state *s, const struct job *j, size_t rank)
+{
+	const struct job_beats *b = beats_of(s, j);
+
+	return b ? rank_own_times(&b->ranks[rank]) : MO_NONE_F;
+}
+
 size_t ranks_own_known(const struct state *s, const struct job *j)
 {
 	const struct job_beats *b = beats_of(s, j);

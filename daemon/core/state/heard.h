@@ -40,6 +40,11 @@ const struct rank_recorder *rank_recorder_of(const struct state *s, const struct
 int64_t job_recorder_at(const struct state *s, const struct job *j);
 /* Its own time of a step, the median of its newest; MO_NONE_F: it told of too few. */
 double rank_own_ms(const struct rank_beat *k);
+/* So many times as long as the best that it kept up in this attempt; MO_NONE_F: that is not
+ * known. */
+double rank_own_times(const struct rank_beat *k);
+/* The same of the rank at this place in job.ranks. */
+double rank_own_times_of(const struct state *s, const struct job *j, size_t rank);
 /* How many ranks told of enough. */
 size_t ranks_own_known(const struct state *s, const struct job *j);
 /* How many ranks told what they do with processors, and with GPUs. */

@@ -13,8 +13,8 @@ const char *const intent_names[_INTENT_N] = { "none",    "cancel", "pause",
 
 const char *const hang_stage_names[_HANG_STAGE_N] = { "suspected", "confirmed" };
 
-const char *const straggler_sign_names[_STRAGGLER_SIGN_N] = { "step", "clock", "processor", "idle",
-							      "work" };
+const char *const straggler_sign_names[_STRAGGLER_SIGN_N] = { "step", "clock", "processor",
+							      "idle", "work",  "own" };
 
 static const struct mo_field found_straggler_fields[] = {
 	MO_D(found_straggler, attempt, MO_INT, "number of the attempt that it made slow"),

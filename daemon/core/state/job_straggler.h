@@ -11,6 +11,7 @@ enum straggler_sign {
 	SIGN_PROCESSOR, /* it waits for a processor */
 	SIGN_IDLE,      /* its GPU is idle while those of its peers wait */
 	SIGN_WORK,      /* its GPU has more to do */
+	SIGN_OWN,       /* its own time of a step, against what it was before: it has few peers */
 	_STRAGGLER_SIGN_N
 };
 extern const char *const straggler_sign_names[_STRAGGLER_SIGN_N];
@@ -26,11 +27,12 @@ struct found_straggler {
 extern const struct mo_desc found_straggler_desc;
 
 struct job_straggler {
-	int64_t rank;    /* MO_NONE: none stands out */
-	int sign;        /* enum straggler_sign */
-	int64_t at;      /* when it was found */
-	bool alone;      /* one source of it alone says so: nobody is moved for it */
-	double times;    /* what its peers have, this many times (a clock: below 1) */
+	int64_t rank; /* MO_NONE: none stands out */
+	int sign;     /* enum straggler_sign */
+	int64_t at;   /* when it was found */
+	bool alone;   /* one source of it alone says so: nobody is moved for it */
+	/* what its peers have, or it had itself (SIGN_OWN), this many times (a clock: below 1) */
+	double times;
 	double lost_pct; /* of its time, that the job loses by it */
 	char *text;
 	char **evidence;
@@ -50,7 +52,7 @@ struct job_straggler {
 		MO_DP(job, straggler, at, "straggler_at", MO_INT, "when it was found, us", \
 		      .omit = true), \
 		MO_DP(job, straggler, times, "straggler_times", MO_REAL, \
-		      "what its peers have, this many times", .omit = true), \
+		      "what its peers have, or it had itself, this many times", .omit = true), \
 		MO_DP(job, straggler, lost_pct, "straggler_lost_pct", MO_REAL, \
 		      "percent of its time that the job loses by it", .omit = true), \
 		MO_DP(job, straggler, text, "straggler_text", MO_STR, "what it is, for a person", \

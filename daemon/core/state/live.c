@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "daemon/core/state/heard.h"
+#include "daemon/core/state/robust.h"
 #include "lib/base/assert.h"
 
 /* First position whose id is not below. */
@@ -192,6 +193,7 @@ static void beats_begin(struct job_beats *b, const struct job *j)
 								     .motion_at = MO_NONE,
 								     .recorder_at = MO_NONE,
 								     .own_at = MO_NONE,
+								     .usual_ms = MO_NONE_F,
 								     .phase = PHASE_NONE,
 								     .doing = -1 };
 }
@@ -236,6 +238,19 @@ bool core_beat(struct core *c, const struct job *j, int64_t rank, int64_t iterat
 	return true;
 }
 
+/* Its own past: windows that do not overlap; the best of them, so that one that becomes slower by
+ * and by is held against what it was. */
+static void learn_usual(struct rank_beat *k)
+{
+	double median = rank_own_ms(k), ms[OWN_WINDOW];
+
+	if (median == MO_NONE_F || (k->usual_ms != MO_NONE_F && median >= k->usual_ms))
+		return;
+	memcpy(ms, k->own_ms, sizeof(ms));
+	k->usual_ms = median;
+	k->usual_sigma = robust_sigma(ms, OWN_WINDOW, median);
+}
+
 void core_own(struct core *c, const struct job *j, const struct rank_progress *p)
 {
 	struct job_beats *b = beats_get(c, j);
@@ -250,6 +265,8 @@ void core_own(struct core *c, const struct job *j, const struct rank_progress *p
 		return;
 	k->own_at = p->iteration;
 	k->own_ms[k->n_own++ % OWN_WINDOW] = own;
+	if (k->n_own % OWN_WINDOW == 0)
+		learn_usual(k);
 }
 
 void core_phase(struct core *c, const struct job *j, const struct rank_progress *p)

@@ -93,6 +93,9 @@ struct rank_beat {
 	/* its own times of steps, a ring; how many there were, and of which iteration the last */
 	double own_ms[OWN_WINDOW];
 	int64_t n_own, own_at;
+	/* the least median of such a window in this attempt, and what they deviated from it;
+	 * MO_NONE_F: there was none */
+	double usual_ms, usual_sigma;
 	struct rank_motion motion;
 	int64_t motion_at;              /* when that was heard; MO_NONE never */
 	struct rank_recorder *recorder; /* NULL: nothing was heard of it */

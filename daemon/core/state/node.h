@@ -43,6 +43,9 @@ struct node_drain {
 	 * for; MO_NONE none */
 	int64_t back, back_until;
 	char *held; /* why it did not come back when that was tried last; NULL */
+	/* it was given back then after a cordon by failures: those before count no more; MO_NONE:
+	 * it never was */
+	int64_t forgiven_at;
 };
 /* What the site's fence_command was asked to do about its silence (rules/power.c); until it is
  * heard again. */

@@ -256,6 +256,8 @@ int update_drain(struct core *c, const struct record *r)
 	n->drain.hardware = hardware;
 	if (!on)
 		waive(n);
+	if (!on && cordon_by_failures(n))
+		n->drain.forgiven_at = r->time;
 	mo_str_set(&n->drain.cordon, by_itself ? k->finding : NULL);
 	for (size_t i = 0; i < l->n_jobs; i++) {
 		struct job *j = job_edit(&c->owned, l->jobs[i]);

@@ -3,8 +3,9 @@
  * in parts spread over the nodes, then put together on one; at other levels one scan is all.
  * Which node does what follows from the state: a node that is down passes its part on. An answer
  * that is no judgement (the helper failed, was late) leaves the checkpoint as it was announced:
- * it is judged before the next attempt. One that attempts died of is read once more, where there
- * are checksums of after its save, and compared. Changes are made by update.c's calls only. */
+ * it is judged before the next attempt. One that attempts died of is read once more, all of it, and
+ * compared with the checksums of after its save, or those that its files carry themselves. Changes
+ * are made by update.c's calls only. */
 #include "daemon/core/update/verify.h"
 
 #include <string.h>
@@ -137,7 +138,7 @@ void verify_command(const struct job *j, int64_t part, struct command *ret)
 		/* an agent of before compares the manifest alone, and says no level */
 		f->iteration = c->iteration;
 		f->manifest = mo_strdup(c->manifest);
-		f->level = mo_strdup("crc");
+		f->level = mo_strdup(mo_streq(c->level, "crc") ? "crc" : "read");
 	}
 }
 
@@ -192,6 +193,9 @@ static void was_compared(struct checkpoint *c, const struct scan_result *r,
 	} else if (f && f->complete && mo_streq(f->level, "crc")) {
 		c->reason = mo_printf("%s; its content is as it was verified (CRC32C)",
 				      before ? before : "suspected");
+	} else if (f && f->complete && mo_streq(f->level, "read")) {
+		c->reason = mo_printf("%s; %.*s", before ? before : "suspected",
+				      mo_utf8_shown(why, 300), why);
 	} else {
 		c->reason = mo_printf("%s; its content was not compared: %.*s",
 				      before ? before : "suspected", mo_utf8_shown(why, 300), why);
@@ -215,8 +219,8 @@ void verify_result(struct job *j, const struct scan_result *r, int64_t time)
 	mo_assert(j->verify.parts <= PARTS_MAX);
 	while (r->id != verify_id(j, part))
 		part++;
-	if (c && (c->state == CKPT_COMPLETE || checkpoint_compares(c)) && !r->error && f &&
-	    f->complete && part < j->verify.parts && j->verify.parts > 1) {
+	if (c && (c->state == CKPT_COMPLETE || (checkpoint_compares(c) && f && f->level)) &&
+	    !r->error && f && f->complete && part < j->verify.parts && j->verify.parts > 1) {
 		j->verify.done |= 1LL << part;
 		return;
 	}

@@ -21,9 +21,10 @@ static const struct mo_field straggler_view_fields[] = {
 	MO_D_SUB(straggler_view, coords, MO_OPT, &rank_coords_desc, "its place in the mesh"),
 	MO_D_ENUM(straggler_view, sign, straggler_sign_names,
 		  "what shows it: its own time of a step, the clock of its GPU, or what it does: "
-		  "it "
-		  "waits for a processor, its GPU is idle, its GPU has more to do"),
-	MO_D(straggler_view, times, MO_REAL, "what its peers have, this many times"),
+		  "it waits for a processor, its GPU is idle, its GPU has more to do; own: its own "
+		  "time of a step against what it was before, as it has too few peers"),
+	MO_D(straggler_view, times, MO_REAL,
+	     "what its peers have, or it had before (own), this many times"),
 	MO_D(straggler_view, lost_pct, MO_REAL, "percent of its time that the job loses by it"),
 	MO_D(straggler_view, alone, MO_BOOL, "one source alone says so: nobody is moved for it"),
 	MO_D(straggler_view, at, MO_TIME, "when it was found"),

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "daemon/core/rules/config.h"
+#include "daemon/core/rules/images.h"
 #include "daemon/core/rules/policy.h"
 #include "daemon/core/state/checkpoint.h"
 #include "daemon/core/state/health.h"
@@ -210,11 +211,16 @@ static void why_spares(const struct state *s, const struct job *j, struct why_vi
 	r = why_reason(w, "spares", "%lld of %lld spare nodes are kept for it%s", (long long)n,
 		       (long long)j->spec.recipe.spares,
 		       n < j->spec.recipe.spares ? ": no other whole node is free for it" : "");
-	for (size_t i = 0; i < s->n_nodes; i++)
-		if (s->nodes[i]->spare.job == j->id)
-			why_evidence(r, "node %s: %s", s->nodes[i]->name,
-				     s->nodes[i]->spare.passed ? "checked"
-							       : "its checks are not done yet");
+	for (size_t i = 0; i < s->n_nodes; i++) {
+		const struct node *k = s->nodes[i];
+		_cleanup_(mo_freep) char *image = NULL;
+
+		if (k->spare.job != j->id)
+			continue;
+		image = images_words(j, s->lives ? s->lives[i] : NULL);
+		why_evidence(r, "node %s: %s%s", k->name,
+			     k->spare.passed ? "checked" : "its checks are not done yet", image);
+	}
 }
 
 /* What attempts died of that loaded it; the newest first. */

@@ -98,14 +98,26 @@ void saver_marked(struct saver *o)
 	begin(o, &spec);
 }
 
-void saver_compares(struct saver *o, size_t nodes)
+void saver_compares(struct saver *o, const char *level, size_t nodes)
 {
 	struct submit spec;
 
 	world_done(&o->w);
 	recipe_of(&spec, -1, 0, false, NULL);
-	mo_str_set(&spec.recipe.checkpoint.verify, "crc");
+	mo_str_set(&spec.recipe.checkpoint.verify, level);
 	begin_on(o, &spec, nodes);
+	o->w.verify = true;
+}
+
+void saver_compares_in_parts(struct saver *o, const char *level)
+{
+	struct submit spec;
+
+	world_done(&o->w);
+	recipe_of(&spec, -1, 0, false, NULL);
+	spec.recipe.gpus = 4;
+	mo_str_set(&spec.recipe.checkpoint.verify, level);
+	begin_on(o, &spec, 2);
 	o->w.verify = true;
 }
 
@@ -233,7 +245,7 @@ int saver_restart(struct saver *o, int64_t iteration)
 
 void saver_resumed(const struct saver *o, int64_t attempt, int64_t resume)
 {
-	assert_int_equal(saver_job(o)->counts.started, 1);
+	assert_int_equal(saver_job(o)->counts.started, saver_job(o)->run.n_places);
 	assert_int_equal(saver_job(o)->attempt, attempt);
 	assert_int_equal(saver_job(o)->run.resume, resume);
 }

@@ -19,8 +19,10 @@ void saver_again(struct saver *o, int64_t resume, int64_t keep);
 void saver_steps(struct saver *o, int64_t steps, int64_t every, int64_t keep);
 /* the same, of an engine that marks its saves with COMPLETE, or announces them */
 void saver_marked(struct saver *o);
-/* the same, with checkpoint.verify: crc, and nodes that do verify */
-void saver_compares(struct saver *o, size_t nodes);
+/* the same, with that checkpoint.verify, and nodes that do verify */
+void saver_compares(struct saver *o, const char *level, size_t nodes);
+/* the same on two nodes, which read a part each */
+void saver_compares_in_parts(struct saver *o, const char *level);
 /* the same, with a time limit */
 void saver_limited(struct saver *o, int64_t limit_us);
 /* the same, of an engine whose checkpoints are judged by its layout alone */

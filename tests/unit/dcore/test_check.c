@@ -284,6 +284,27 @@ static void dir_twice(struct core *c)
 	mo_str_set(&job(c, 2)->saves.dir, "/shared/run");
 }
 
+static void spare_of(struct core *c, int64_t id, int64_t spares)
+{
+	job(c, id)->spec.recipe.spares = spares;
+	c->owned.nodes[0]->spare.job = id;
+}
+
+static void spare_unasked(struct core *c)
+{
+	spare_of(c, 1, 0);
+}
+
+static void spare_ended(struct core *c)
+{
+	spare_of(c, 3, 1);
+}
+
+static void spare_ranks(struct core *c)
+{
+	spare_of(c, 4, 1);
+}
+
 static void nodes_draining(struct core *c)
 {
 	c->n_draining++;
@@ -353,6 +374,9 @@ static const struct {
 	{ order_events, "is out of order, the next new one is" },
 	{ gpu_twice, "of n1 is held by j-" },
 	{ dir_twice, "j-1 and j-2 both save to /shared/run" },
+	{ spare_unasked, "n0 is a spare of j-1, which is running and asks for 0" },
+	{ spare_ended, "n0 is a spare of j-3, which is cancelled and asks for 1" },
+	{ spare_ranks, "n0 is a spare of j-4 and has ranks of j-1" },
 	{ nodes_draining, "1 draining nodes are counted, and there are 0" },
 	{ nodes_leaving, "1 leaving nodes are counted, and there are 0" },
 	{ nodes_cordoned, "1 cordoned nodes are counted, and there are 0" },

@@ -38,6 +38,16 @@ static bool drained(const struct world *w)
 	return world_node(w, 0)->drain.asked;
 }
 
+static bool said(const struct world *w, const char *text)
+{
+	const struct state *s = core_state(w->core);
+
+	for (size_t i = 0; i < s->n_events; i++)
+		if (strstr(s->events[i].message, text))
+			return true;
+	return false;
+}
+
 static void the_second_cordons(void **state)
 {
 	struct world w;
@@ -50,6 +60,47 @@ static void the_second_cordons(void **state)
 	assert_non_null(strstr(world_node(&w, 0)->drain.reason,
 			       "GPU 0000:91:00.0 is named by two failures: by attempt 1 of j-1"));
 	assert_non_null(strstr(world_node(&w, 0)->drain.reason, hang));
+	world_done(&w);
+}
+
+/* Who gave it back knows of the two: it takes two more, and they are not those. */
+static void given_back_it_begins_anew(void **state)
+{
+	struct world w;
+
+	begin(&w);
+	fails(&w, 1, hang);
+	fails(&w, 1, hang);
+	assert_true(drained(&w));
+	world_node_verb(&w, IN_UNDRAIN, 0, NULL);
+	world_run(&w, 3 * S);
+	assert_false(drained(&w));
+	assert_true(said(&w, "node n0 takes work again; what cordoned it counts no more against "
+			     "its GPUs: failure j-2: GPU 0000:91:00.0 is named by two failures: "
+			     "by attempt 1 of j-1"));
+	fails(&w, 1, hang);
+	assert_false(drained(&w));
+	world_crash(&w);
+	world_run(&w, 5 * S);
+	fails(&w, 1, hang);
+	assert_true(drained(&w));
+	assert_non_null(strstr(world_node(&w, 0)->drain.reason, "by attempt 1 of j-3"));
+	world_done(&w);
+}
+
+/* A drain of another reason says nothing of the GPU. */
+static void another_drain_forgives_nothing(void **state)
+{
+	struct world w;
+
+	begin(&w);
+	fails(&w, 1, hang);
+	world_node_verb(&w, IN_DRAIN, 0, "now");
+	world_run(&w, 2 * S);
+	world_node_verb(&w, IN_UNDRAIN, 0, NULL);
+	world_run(&w, 2 * S);
+	fails(&w, 1, hang);
+	assert_true(drained(&w));
 	world_done(&w);
 }
 
@@ -93,6 +144,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_second_cordons),
+		cmocka_unit_test(given_back_it_begins_anew),
+		cmocka_unit_test(another_drain_forgives_nothing),
 		cmocka_unit_test(another_device_does_not),
 		cmocka_unit_test(what_may_be_the_programs_does_not),
 		cmocka_unit_test(long_ago_is_over),

@@ -19,13 +19,13 @@ static void have(struct world *w, bool yes)
 	}
 }
 
-/* Two nodes with two GPUs that bring images, and a job that needs all of them. */
-static int64_t begin(struct world *w)
+/* Nodes with two GPUs that bring images, and a job that needs those of two of them. */
+static int64_t begin_on(struct world *w, size_t nodes, int64_t spares)
 {
 	struct submit spec;
 
-	world_init(w, 2, 2);
-	for (size_t i = 0; i < 2; i++) {
+	world_init(w, nodes, 2);
+	for (size_t i = 0; i < nodes; i++) {
 		w->toys[i].brings = w->toys[i].images = true;
 		snprintf(w->toys[i].instance, sizeof(w->toys[i].instance), "again-%zu", i);
 		world_hello(w, i);
@@ -33,12 +33,18 @@ static int64_t begin(struct world *w)
 	have(w, false);
 	world_run(w, S);
 	world_recipe(&spec, 4);
+	spec.recipe.spares = spares;
 	spec.recipe.engine.container = mo_desc_new(&recipe_container_desc);
 	spec.recipe.engine.container->image = mo_strdup("r/a:v1");
 	int64_t id = world_submit(w, &spec);
 
 	mo_desc_done(&submit_desc, &spec);
 	return id;
+}
+
+static int64_t begin(struct world *w)
+{
+	return begin_on(w, 2, 0);
 }
 
 /* GPU-seconds of the whole account as the report shows it, which must close. */
@@ -75,6 +81,55 @@ static void kept_nodes_are_no_queue(void **state)
 	s = seconds(&w, id);
 	world_run(&w, 5 * S);
 	assert_true(seconds(&w, id).image == s.image);
+	world_done(&w);
+}
+
+/* It has the image before a node is lost: the job that moves there waits for none. */
+static void a_spare_has_the_image_before(void **state)
+{
+	struct world w;
+	int64_t id = begin_on(&w, 3, 1);
+
+	have(&w, true);
+	w.toys[2].image.ready = false;
+	world_run(&w, 5 * S);
+	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
+	assert_int_equal(world_node(&w, 2)->spare.job, id);
+	assert_int_equal(w.toys[2].n_ordered, 1);
+	assert_string_equal(w.toys[2].ordered[0].digest, A);
+	world_why_has(&w, id, "node n2: checked, its image is not there yet");
+	world_crash(&w);
+	world_run(&w, 5 * S);
+	assert_int_equal(w.toys[2].n_ordered, 1);
+	/* it is there, and stays wanted: nothing removes it for room */
+	w.toys[2].image.ready = true;
+	world_run(&w, 5 * S);
+	world_why_has(&w, id, "node n2: checked, its image is there");
+	assert_int_equal(w.toys[2].n_ordered, 1);
+	world_verb(&w, IN_CANCEL, id);
+	world_run(&w, 5 * S);
+	assert_int_equal(w.toys[2].n_ordered, 0);
+	world_done(&w);
+}
+
+/* Who waits for its own nodes comes first, and pull_parallel holds. */
+static void a_spare_comes_behind_jobs(void **state)
+{
+	struct world w;
+	int64_t id = begin_on(&w, 3, 1);
+
+	w.core->config.pull_parallel = 1;
+	world_run(&w, 5 * S);
+	assert_int_equal(world_job(&w, id)->state, JOB_QUEUED);
+	assert_int_equal(w.toys[2].n_ordered, 0); /* none is kept yet */
+	w.toys[0].image.ready = w.toys[1].image.ready = true;
+	world_run(&w, 5 * S);
+	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
+	assert_int_equal(w.toys[2].n_ordered, 1);
+	/* the spare's takes the one place that there is; when it has it others are asked */
+	w.toys[2].image.ready = true;
+	world_run(&w, 5 * S);
+	assert_int_equal(w.core->n_pulling, 0);
 	world_done(&w);
 }
 
@@ -134,6 +189,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(kept_nodes_are_no_queue),
+		cmocka_unit_test(a_spare_has_the_image_before),
+		cmocka_unit_test(a_spare_comes_behind_jobs),
 		cmocka_unit_test(a_restart_has_it_as_a_part),
 		cmocka_unit_test(refused_keeps_nothing),
 	};

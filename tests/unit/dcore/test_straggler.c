@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "daemon/core/state/heard.h"
 #include "daemon/core/state/lemon.h"
 #include "daemon/core/state/pace.h"
 #include "daemon/core/update/samples.h"
@@ -374,6 +375,122 @@ static void its_node_is_taken_last(void **state)
 	end();
 }
 
+/* ---- a rank's own history ---- */
+
+/* Two of a stage, of which one becomes slower than it was: that is said, and nothing follows. */
+static void one_of_two_is_held_against_its_past(void **state)
+{
+	begin_as(2, RANKS, 2);
+	train(1, 60, -1, 1);
+	train(61, 68, 3, 1.5);
+	expect(0, 0, 0, 0);
+	train(69, 100, 3, 1.5);
+	expect(1, 0, 1, 0);
+	assert_int_equal(world_job(&w, id)->straggler.rank, 3);
+	assert_int_equal(world_job(&w, id)->straggler.sign, SIGN_OWN);
+	assert_true(world_job(&w, id)->straggler.alone);
+	assert_int_equal(world_job(&w, id)->straggler.n_found, 0);
+	event_has("straggler.found", "rank 3 on n1 (pp 1, dp 1) takes 302 ms of its own for a");
+	event_has("straggler.found", "step, where it took 202 ms before");
+	event_has("straggler.found", "\"sign\":\"own\"");
+	world_why_has(&w, id,
+		      "too few ranks of its pipeline stage tell what a step takes them (2)");
+	world_why_has(&w, id, "of all 4 that tell, 1 became slower than before");
+	world_why_has(&w, id, "against its own past: 1.5 times the 202 ms");
+	world_why_has(&w, id, "that is one source of it: nothing follows by itself");
+	world_crash(&w);
+	train(101, 150, -1, 1);
+	expect(1, 1, 1, 1);
+	end();
+}
+
+static void of_two_ranks_one_that_changed_is_known(void **state)
+{
+	begin_as(2, 2, 1);
+	train(1, 60, -1, 1);
+	train(61, 100, 0, 1.3);
+	expect(1, 0, 1, 0);
+	assert_int_equal(world_job(&w, id)->straggler.rank, 0);
+	/* its own time is as before, while the job's is not: it is over */
+	for (int64_t i = 101; i <= 140; i++)
+		iterate(i, 1.3 * STEP, (double[]){ STEP, STEP });
+	expect(1, 0, 1, 1);
+	end();
+}
+
+/* More for all (a longer batch), for half of them, or for the one that tells: it is the job. And
+ * what nobody waits for makes no job slow. */
+static void what_others_do_too_is_the_jobs(void **state)
+{
+	static const double slow[][RANKS] = {
+		{ 1.5, 1.5, 1.5, 1.5 }, { 1.5, 1, 1, 1.5 }, { 1, 1, 1.15, 1.5 },
+		{ 1, 1, 1, 1.15 },      { 0, 0, 1.5, 0 },
+	};
+
+	for (size_t c = 0; c < ELEMENTSOF(slow); c++) {
+		begin_as(2, RANKS, 2);
+		for (int64_t i = 1; i <= 110; i++) {
+			double own[RANKS];
+
+			for (size_t k = 0; k < RANKS; k++)
+				own[k] = slow[c][k] == 0 ? MO_NONE_F
+							 : STEP * (i > 60 ? slow[c][k] : 1);
+			iterate(i, STEP * (i > 60 ? 1.5 : 1), own);
+		}
+		expect(1, 0, 0, 0);
+		end();
+	}
+	begin_as(2, RANKS, 2);
+	for (int64_t i = 1; i <= 110; i++)
+		iterate(i, 2 * STEP, (double[]){ STEP, STEP, STEP, STEP * (i > 60 ? 1.5 : 1) });
+	expect(0, 0, 0, 0);
+	end();
+}
+
+/* Peers name it; its past is evidence beside them, where it was another. */
+static void the_past_of_one_that_peers_name(void **state)
+{
+	begin();
+	train(1, 60, -1, 1);
+	train(61, 90, 3, 2);
+	expect(1, 0, 1, 0);
+	assert_int_equal(world_job(&w, id)->straggler.sign, SIGN_STEP);
+	event_has("straggler.found", "\"own_times\":");
+	world_why_has(&w, id, "against its own past: ");
+	assert_true(rank_own_times_of(core_state(w.core), world_job(&w, id), 3) > 1.9);
+	assert_true(rank_own_times_of(core_state(w.core), world_job(&w, id), 2) < 1.05);
+	end();
+}
+
+/* Small jobs as they are: long tails, a beginning that compiles, rank 0 that saves and evaluates,
+ * batches that grow, a job that becomes slower as a whole, one rank that becomes warmer. */
+static void small_jobs_that_are_well_name_nobody(void **state)
+{
+	for (uint64_t seed = 1; seed <= 6; seed++) {
+		int64_t ranks = seed % 3 ? 4 : 2;
+
+		begin_as(2, ranks, ranks / 2);
+		chance_state = seed;
+		for (int64_t i = 1; i <= 300; i++) {
+			double own[RANKS], most = 0,
+					   more = (i > 100 ? 1 + 0.1 * (double)(i / 100) : 1) *
+						  (seed % 2 && i > 200 ? 1.4 : 1);
+
+			for (int64_t k = 0; k < ranks; k++) {
+				own[k] = tailed() * more;
+				if (k == 1)
+					own[k] *= 1 + 0.08 * (double)i / 300;
+				if (i <= 6 || (i % 50 == 0 && k == 0))
+					own[k] *= 40;
+				most = MO_MAX(most, own[k]);
+			}
+			iterate(i, most, own);
+		}
+		assert_int_equal(world_events(&w, "straggler.found"), 0);
+		end();
+	}
+}
+
 /* ---- the job's own history alone ---- */
 
 static void times(struct job *j, int64_t from, int64_t to, double ms, int phase)
@@ -433,6 +550,11 @@ int main(void)
 		cmocka_unit_test(the_next_attempt_begins_anew),
 		cmocka_unit_test(times_that_cannot_be_say_nothing),
 		cmocka_unit_test(its_node_is_taken_last),
+		cmocka_unit_test(one_of_two_is_held_against_its_past),
+		cmocka_unit_test(of_two_ranks_one_that_changed_is_known),
+		cmocka_unit_test(what_others_do_too_is_the_jobs),
+		cmocka_unit_test(the_past_of_one_that_peers_name),
+		cmocka_unit_test(small_jobs_that_are_well_name_nobody),
 		cmocka_unit_test(history_is_of_as_many_gpus),
 	};
 

@@ -10,12 +10,14 @@ static struct world w;
 static int64_t id;
 static int64_t iteration;
 static int64_t minute;
+static double own_ms; /* of rank 3, where it and rank 0 tell; 0: nobody does */
 
 static void begin(const char *straggler)
 {
 	struct submit spec;
 
 	iteration = minute = 0;
+	own_ms = 0;
 	world_init(&w, 3, 2);
 	world_recipe(&spec, RANKS);
 	spec.recipe.steps = 100000;
@@ -44,6 +46,13 @@ static void iterate(double ms)
 								.busy_ms = MO_NONE_F,
 								.phase = PHASE_TRAIN };
 		w.toys[0].n_progress = 1;
+		if (own_ms > 0) {
+			w.toys[1].progress[0] = w.toys[0].progress[0];
+			w.toys[1].progress[0].rank = 3;
+			w.toys[1].progress[0].step_ms = own_ms;
+			w.toys[0].progress[0].step_ms = STEP;
+			w.toys[1].n_progress = 1;
+		}
 		world_run(&w, MINUTE / 5);
 	}
 }
@@ -137,6 +146,30 @@ static void one_source_moves_nobody(void **state)
 	world_done(&w);
 }
 
+/* Its own past is one source, and is told sooner: two that agree take its place. */
+static void two_sources_count_more_than_its_past(void **state)
+{
+	begin("drain");
+	own_ms = STEP;
+	train(12, STEP, -1, 0, 0);
+	own_ms = 1.5 * STEP;
+	train(5, 1.5 * STEP, -1, 0, 0);
+	expect(1, 0);
+	assert_int_equal(job()->straggler.sign, SIGN_OWN);
+	assert_int_equal(job()->straggler.rank, 3);
+	save();
+	assert_int_equal(job()->attempt, 1);
+	train(8, 1.5 * STEP, 3, 0, 30); /* one more alone says nothing new */
+	expect(1, 0);
+	train(12, 1.5 * STEP, 3, 60, 30);
+	expect(2, 0);
+	assert_int_equal(job()->straggler.sign, SIGN_PROCESSOR);
+	assert_false(job()->straggler.alone);
+	save();
+	assert_int_equal(job()->attempt, 2);
+	world_done(&w);
+}
+
 static void two_sources_do_where_that_is_asked(void **state)
 {
 	begin("drain");
@@ -190,6 +223,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(two_sources_name_a_rank),
 		cmocka_unit_test(one_source_moves_nobody),
+		cmocka_unit_test(two_sources_count_more_than_its_past),
 		cmocka_unit_test(two_sources_do_where_that_is_asked),
 		cmocka_unit_test(what_is_no_training_does_not_count),
 		cmocka_unit_test(nothing_is_made_of_nothing),

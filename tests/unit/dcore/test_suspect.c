@@ -133,7 +133,7 @@ static void on_another_node_what_is_rotten_is_not_the_program(void **state)
 	struct saver *o = *state;
 	size_t node;
 
-	saver_compares(o, 3);
+	saver_compares(o, "crc", 3);
 	saved_up_to(o, 20);
 	o->w.rotten = 20;
 	for (int64_t attempt = 3; attempt <= 4; attempt++) {
@@ -249,23 +249,31 @@ static void checkpoint_behind_checkpoint_is_the_program(void **state)
 				   "3 checkpoints in a row, the newest 60, were each loaded by"));
 }
 
+static const struct command *read_again(const struct saver *o, int64_t iteration)
+{
+	const struct toy *t = &o->w.toys[0];
+	const struct command *c = NULL;
+
+	for (size_t i = 0; i < t->n_log; i++)
+		if (t->log[i].kind == CMD_SCAN && t->log[i].only == iteration)
+			c = &t->log[i];
+	if (!c)
+		fail_msg("no scan of it");
+	return c;
+}
+
 /* With checksums of after the save its content is read again, beside the attempt that follows. */
 static void its_content_is_compared(void **state)
 {
 	struct saver *o = *state;
-	const struct command *c = NULL;
-	const struct toy *t = &o->w.toys[0];
+	const struct command *c;
 
-	saver_compares(o, 1);
+	saver_compares(o, "crc", 1);
 	saved_up_to(o, 20);
 	assert_string_equal(ledger(o, 20)->level, "crc");
 	dies_loading(o);
 	saver_run(o, 2);
-	for (size_t i = 0; i < t->n_log; i++)
-		if (t->log[i].kind == CMD_SCAN && t->log[i].only == 20)
-			c = &t->log[i];
-	if (!c)
-		fail_msg("no scan of it");
+	c = read_again(o, 20);
 	assert_int_equal(c->n_known, 1);
 	assert_string_equal(c->known[0].level, "crc");
 	assert_string_equal(c->known[0].manifest, "m20");
@@ -281,7 +289,7 @@ static void rot_is_found_behind_one_death(void **state)
 {
 	struct saver *o = *state;
 
-	saver_compares(o, 1);
+	saver_compares(o, "crc", 1);
 	saved_up_to(o, 20);
 	o->w.rotten = 20;
 	dies_loading(o);
@@ -297,7 +305,7 @@ static void agents_of_before_compare_nothing(void **state)
 {
 	struct saver *o = *state;
 
-	saver_compares(o, 1);
+	saver_compares(o, "crc", 1);
 	saved_up_to(o, 20);
 	o->w.rotten = 20;
 	o->w.old_agents = true;
@@ -305,6 +313,57 @@ static void agents_of_before_compare_nothing(void **state)
 	saver_run(o, 2);
 	assert_int_equal(saver_state(o, 20), CKPT_VERIFIED);
 	assert_non_null(strstr(ledger(o, 20)->reason, "its content was not compared: its agent"));
+	/* nor of a part of it, whoever puts them together */
+	saver_compares_in_parts(o, "sizes");
+	saved_up_to(o, 20);
+	o->w.old_agents = true;
+	o->w.n_verified = 0;
+	phase(o, PHASE_LOAD);
+	world_exit(&o->w, 0, o->id, 0, 1, 0);
+	for (int i = 0; o->w.n_verified == 0 && i < 10; i++)
+		saver_run(o, 1);
+	assert_int_equal(o->w.verified[0].parts, 2);
+	o->w.old_agents = false;
+	saver_run(o, 3);
+	assert_non_null(strstr(ledger(o, 20)->reason, "its content was not compared: its agent"));
+}
+
+/* Verified at any other level all of it is read, with what its files carry: beside the attempts,
+ * which wait for nothing. */
+static void without_checksums_all_of_it_is_read(void **state)
+{
+	static const char *const levels[] = { "sizes", "marker" };
+	struct saver *o = *state;
+
+	for (size_t i = 0; i < ELEMENTSOF(levels); i++) {
+		saver_compares(o, levels[i], 1);
+		saved_up_to(o, 20);
+		assert_string_equal(ledger(o, 20)->level, levels[i]);
+		dies_loading(o);
+		saver_resumed(o, 3, 20);
+		saver_run(o, 2);
+		assert_string_equal(read_again(o, 20)->known[0].level, "read");
+		assert_true(ledger(o, 20)->compared);
+		assert_non_null(strstr(ledger(o, 20)->reason, "last words; all of it can be read"));
+		assert_int_equal(saver_state(o, 20), CKPT_VERIFIED);
+		dies_loading(o);
+		saver_resumed(o, 4, 10);
+		assert_int_equal(saver_state(o, 20), CKPT_SUSPECT);
+	}
+}
+
+static void what_is_damaged_is_found_without_checksums_too(void **state)
+{
+	struct saver *o = *state;
+
+	saver_compares(o, "sizes", 1);
+	saved_up_to(o, 20);
+	o->w.rotten = 20;
+	dies_loading(o);
+	saver_run(o, 2);
+	assert_int_equal(saver_state(o, 20), CKPT_TORN);
+	dies_loading(o);
+	saver_resumed(o, 4, 10);
 }
 
 #define T(f) cmocka_unit_test_setup_teardown(f, saver_setup, saver_teardown)
@@ -323,6 +382,8 @@ int main(void)
 		T(its_content_is_compared),
 		T(rot_is_found_behind_one_death),
 		T(agents_of_before_compare_nothing),
+		T(without_checksums_all_of_it_is_read),
+		T(what_is_damaged_is_found_without_checksums_too),
 	};
 
 	return cmocka_run_group_tests_name("dcore/suspect", tests, NULL, NULL);

@@ -165,19 +165,23 @@ static void toy_scan(struct world *w, size_t toy, const struct command *c, struc
 				if (c->known[k].complete && !w->old_agents &&
 				    mo_streq(f->reason, "COMPLETE is missing"))
 					f->complete = true;
-			} else if (c->known[k].iteration == f->iteration &&
-				   mo_streq(c->known[k].level, "crc") && !w->old_agents) {
+			} else if (c->known[k].iteration == f->iteration && c->known[k].level &&
+				   !w->old_agents) {
+				bool read = mo_streq(c->known[k].level, "read");
+
 				f->complete &= f->iteration != w->rotten;
-				mo_str_set(&f->reason, f->complete ? NULL
-								   : "its content is not what was "
-								     "verified");
+				mo_str_set(&f->reason, !f->complete ? "its content is not what was "
+								      "verified"
+						       : read       ? "all of it can be read"
+								    : NULL);
+				mo_str_set(&f->level, f->complete ? c->known[k].level : NULL);
 			} else if (c->known[k].iteration == f->iteration) {
 				known = true;
 				f->complete &= mo_streq(c->known[k].manifest, f->manifest);
 			}
 		if (known && !f->complete)
 			mo_str_set(&f->reason, "a file changed since it was verified");
-		if (f->complete && !known && f->manifest)
+		if (f->complete && !known && f->manifest && !f->level)
 			mo_str_set(&f->level, c->level);
 	}
 	if (c->only == MO_NONE)

@@ -107,6 +107,26 @@ static void test_spares(void **state)
 	assert_in_range(many, 5110, 5122);
 }
 
+static void test_spares_that_are_kept(void **state)
+{
+	struct gpu_type gpu = { .domain_gpus = 8 };
+	const struct shape s = { .gpu = &gpu, .gpus = 48 };
+	struct plan_reliability r;
+
+	mo_desc_init(&plan_reliability_desc, &r);
+	reliability_spares(&s, 0, &r);
+	assert_int_equal(r.kept_nodes, MO_NONE);
+	reliability_spares(&s, 2, &r);
+	assert_int_equal(r.kept_nodes, 2);
+	assert_int_equal(r.kept_gpus, 16);
+	close_to(r.kept_share, 0.25, 1e-9);
+	gpu.domain_gpus = 72; /* a rack is not a node */
+	reliability_spares(&s, 1, &r);
+	assert_int_equal(r.kept_gpus, 8);
+	close_to(plan_spares_share(0, 48), 0, 1e-9);
+	mo_desc_done(&plan_reliability_desc, &r);
+}
+
 /* What the user says of failures replaces what is assumed, all of it. */
 static void test_failures_given(void **state)
 {
@@ -184,9 +204,14 @@ static void test_failures_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_daly_and_young), cmocka_unit_test(test_interval_is_best),
-		cmocka_unit_test(test_ettr),           cmocka_unit_test(test_spares),
-		cmocka_unit_test(test_failures_given), cmocka_unit_test(test_failures_refused),
+		cmocka_unit_test(test_daly_and_young),
+		cmocka_unit_test(test_interval_is_best),
+		cmocka_unit_test(test_ettr),
+		cmocka_unit_test(test_spares),
+		cmocka_unit_test(test_spares_that_are_kept),
+		cmocka_unit_test(test_failures_refused),
+		cmocka_unit_test(test_failures_given),
+		cmocka_unit_test(test_failures_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
