@@ -10,6 +10,7 @@
 /* for an answer, of which a beat may have passed when the controller stood still */
 #define AGENT_WAITS (4500 * MS)
 #define PAUSE_REPORTED (3 * S)
+#define STOOD (10 * S) /* it may be judged for so long by what was seen before */
 
 /* An attempt is called failed only for something that broke: a planned stop, whoever ordered it, is
  * no failure. */
@@ -108,7 +109,7 @@ void check_hang(struct sim *s, const struct record *r)
 	if (!r->hang->acts)
 		return;
 	s->fault_counts[F_HANG]++;
-	if (a && train_runs(a))
+	if (a && train_runs(a) && !clock_stood(s, a, STOOD))
 		sim_violation(s, "attempt %lld of j-%lld hangs by its verdict (%s), and it runs",
 			      (long long)r->attempt, (long long)r->job,
 			      r->hang->text ? r->hang->text : "?");

@@ -192,6 +192,10 @@ static void run(uint64_t seed, bool trace, struct counts *c)
 	sim_at(s, s->now + S, K_CHECK, 0, 0, NULL, NULL);
 	while (s->now < s->end && sim_pop(s, &e)) {
 		s->now = e.at;
+		if (clock_waits(s, &e)) {
+			sim_at(s, clock_waits(s, &e), e.kind, e.a, e.b, e.p, e.q);
+			continue;
+		}
 		s->n_events++;
 		one(s, &e);
 		if (!s->quiet && s->now >= s->faults_until) {

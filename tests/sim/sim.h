@@ -1,15 +1,16 @@
 /* The simulator: production's controller (daemon, its store on a disk that forgets) and of
- * production's agents cores, fence, link and journals in virtual time, on 64 nodes with a network,
- * disks, processes and people that fail. It knows the truth (which process lives, which checkpoint
- * is whole) that they can only infer, and holds them to the invariants of check.h after every step.
- * One seed = one run, the same every time. Files: main (options, summary), states (docs/states.md),
- * world (clock, queue, chance, counts), control (who waits for the controller, its crashes, what it
- * stored), moed and seams (what is about it), wall (its clocks), past (backups), node (an agent and
- * what it is on), shell (what of it is production's), network (messages), health (what it finds of
- * its node), spool (its steps on disk), notes and writer (their journals, as stepd writes them),
- * stepd (supervisor's shell and its processes), outside (their machine), train (what the ranks do),
- * engine (beside their steps), user and request (people), fault (what breaks), the check files
- * (invariants), history (what leaves by its age). */
+ * production's agents cores, fence, link and journals in virtual time, on 64 nodes with a
+ * network, disks, processes and people that fail. It knows the truth (which process lives, which
+ * checkpoint is whole) that they can only infer, and holds them to the invariants of check.h
+ * after every step. One seed = one run, the same every time. Files: main (options, summary),
+ * states (docs/states.md), world (queue, chance, counts), clock (of nodes), control (who waits
+ * for the controller, its crashes, what it stored), moed and seams (what is about it), wall (its
+ * clocks), past (backups), node (an agent and what it is on), shell (what of it is production's),
+ * network (messages), health (what it finds of its node), spool (its steps on disk), notes and
+ * writer (their journals, as stepd writes them), stepd (supervisor's shell and its processes),
+ * outside (their machine), train (what the ranks do), engine (beside their steps), user and
+ * request (people), fault (what breaks), the check files (invariants), history (what leaves by
+ * its age). */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,6 +19,7 @@
 #include "agent/core/agent/agent_core.h"
 #include "daemon/core/core.h"
 #include "tests/core_inside.h"
+#include "tests/sim/clock.h"
 
 #define NODES 64
 #define GPUS 4
@@ -29,11 +31,13 @@
 #define HIGH_LOSS 10        /* no healthy one is */
 #define KEEP 2              /* checkpoint.keep of some jobs */
 #define HISTORY (40 * S)
+#define WALL_US (1790000000 * S) /* right clocks, when true time is 0 */
 
 enum fault {
 	F_RANK_SIGNAL,
 	F_RANK_EXIT_1,
 	F_RANK_EXIT_0,
+	F_RANKS_AT_ONCE,
 	F_RANK_STOPPED, /* and the attempt stands until it is ended */
 	F_STEPD_KILL,
 	F_STEPD_HANG,
@@ -43,6 +47,11 @@ enum fault {
 	F_REBOOT,
 	F_POWER_OFF,
 	F_PARTITION,
+	F_SUSPENDED,
+	F_FROZEN,
+	F_NODE_CLOCK_SET,
+	F_DEATHS_ORDERED,
+	F_DEATHS_CONCURRENT,
 	F_CONTROLLER_KILL,
 	F_CONTROLLER_PAUSE,
 	F_CONTROLLER_HOST,
@@ -171,6 +180,7 @@ struct proc {
 	bool started, alive, stuck, reported;
 	bool frozen; /* stopped by a signal */
 	int64_t code, signal, stuck_until;
+	int64_t ended_at, ended_mono_ns; /* true time, and by the clock of its node */
 	bool child;
 };
 /* One attempt of a job on one node: spool entry, journal, supervisor, processes. */
@@ -212,6 +222,7 @@ struct simnode {
 	char name[16];
 	bool power, agent_up;
 	int64_t boot, instance; /* counters */
+	struct sim_clock clock;
 	struct agent_core *agent;
 	int64_t tick_at;
 	struct shell *shell; /* shell.h */

@@ -20,7 +20,10 @@ static void arm(struct sim *s, struct simstep *st)
 {
 	int64_t at = st->core ? stepd_core_deadline(st->core) : INT64_MAX;
 
-	if (!st->stepd || at == INT64_MAX || (st->tick_at > s->now && st->tick_at <= at))
+	if (!st->stepd || at == INT64_MAX)
+		return;
+	at = clock_true(s, st->node, at);
+	if ((st->tick_at > s->now && st->tick_at <= at))
 		return;
 	st->tick_at = MO_MAX(at, s->now + 1);
 	sim_at(s, st->tick_at, K_STEP_TICK, st->instance, 0, st, NULL);
@@ -50,8 +53,8 @@ static void write_note(struct sim *s, struct simstep *st, const struct note *fro
 	struct note *n = mo_desc_dup(&note_desc, from);
 
 	if (n->mono_ns == MO_NONE)
-		n->mono_ns = s->now * 1000;
-	n->time = s->now;
+		n->mono_ns = clock_boot_us(s, st->node) * 1000;
+	n->time = clock_wall_us(s, st->node);
 	notes_add(st, n);
 	sim_trace(s, "%s: j-%lld.a%lld note %lld %s rank %lld %s", s->nodes[st->node].name,
 		  (long long)st->job, (long long)st->attempt, (long long)n->n,
@@ -172,7 +175,8 @@ void stepd_fork(struct sim *s, struct simstep *st, size_t local)
 	mo_desc_done(&note_desc, &e.note);
 }
 
-/* What it printed last: of every class of failures. No draw of its own, so that seeds stay. */
+/* What it printed last: of every class of failures, or nothing that tells. No draw of its own,
+ * so that seeds stay. */
 static const char *last_words(const struct sim *s, const struct proc *p)
 {
 	static const char *const words[] = {
@@ -186,6 +190,8 @@ static const char *last_words(const struct sim *s, const struct proc *p)
 		"ran for 600000 milliseconds before timing out",
 	};
 
+	if (p->step->job % 4 == 3)
+		return words[0];
 	return words[(size_t)(s->now / 1000 + p->rank) % ELEMENTSOF(words)];
 }
 
@@ -199,6 +205,8 @@ void proc_end(struct sim *s, struct proc *p, int64_t code, int64_t signal)
 	p->alive = false;
 	p->code = code;
 	p->signal = signal;
+	p->ended_at = s->now;
+	p->ended_mono_ns = clock_boot_us(s, st->node) * 1000;
 	if (!p->stuck)
 		sim_job(s, st->job)->live--;
 	s->nodes[st->node].gpus[p->gpu] = NULL;
@@ -214,7 +222,7 @@ void proc_end(struct sim *s, struct proc *p, int64_t code, int64_t signal)
 	e.note.pid = p->pid;
 	e.note.code = code;
 	e.note.signal = signal;
-	e.note.mono_ns = s->now * 1000;
+	e.note.mono_ns = p->ended_mono_ns;
 	mo_strs_add(&e.note.tail, &e.note.n_tail, last_words(s, p));
 	stepd_later(s, st, sim_between(s, 20, 200), &e);
 	mo_desc_done(&note_desc, &e.note);
@@ -324,7 +332,7 @@ void stepd_event(struct sim *s, struct simstep *st, const struct stepd_event *e)
 	if (e->type == SE_EXIT)
 		for (size_t i = 0; i < st->n_procs; i++)
 			st->procs[i].reported |= st->procs[i].rank == e->note.rank;
-	stepd_core_decide(st->core, e, s->now, &out);
+	stepd_core_decide(st->core, e, clock_boot_us(s, st->node), &out);
 	for (size_t i = 0; i < out.n_effects && st->stepd; i++) {
 		run_effect(s, st, &out.effects[i]);
 		if (st->stepd && sim_fault(s, F_STEPD_BETWEEN_EFFECTS, 0.0004))
@@ -343,7 +351,7 @@ void stepd_tick(struct sim *s, struct simstep *st)
 
 	st->tick_at = 0;
 	stepd_event_init(&e, SE_TICK);
-	if (st->stepd && !st->hung && stepd_core_deadline(st->core) <= s->now)
+	if (st->stepd && !st->hung && stepd_core_deadline(st->core) <= clock_boot_us(s, st->node))
 		stepd_event(s, st, &e);
 	else if (!st->hung)
 		arm(s, st);

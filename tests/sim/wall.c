@@ -7,8 +7,6 @@
 #include "daemon/core/state/clock.h"
 #include "daemon/manager.h"
 
-#define WALL_US (1790000000 * S) /* when a run begins */
-
 int64_t wall_now(const struct sim *s)
 {
 	return WALL_US + s->now + s->ctl.wall_ahead;

@@ -1,4 +1,4 @@
-/* Clock, queue, chance, counts. Everything random comes from here, so a seed is a run. */
+/* Queue, chance, counts. Everything random comes from here, so a seed is a run. */
 #include "tests/sim/sim.h"
 
 #include <stdarg.h>
@@ -7,8 +7,11 @@
 /* clang-format off */
 const char *const fault_names[_FAULT_N] = {
 	"rank dies by a signal", "rank exits 1", "rank exits 0 early",
+	"ranks of two nodes die at once",
 	"rank stopped", "stepd killed", "stepd stopped", "attempt stands, and moves",
 	"hang confirmed", "agent killed", "node reboots", "node loses power", "node cut off",
+	"node suspended", "node stopped by its hypervisor", "node's wall clock set",
+	"first of deaths on several nodes known", "deaths on several nodes at once",
 	"controller killed", "controller paused", "controller dies with its machine",
 	"controller dies before the store", "controller dies between store and reply",
 	"controller dies between replies", "controller dies while it starts",
