@@ -142,7 +142,7 @@ static bool at_rest(struct sim *s, const struct job *j)
 	}
 	fits = place_find(core_state(s->ctl.core), &j->spec.recipe, &places, &n, NULL) == 0;
 	mo_vec_clear(&place_desc, (void **)&places, &n);
-	return !fits && job_gpus(j) > NODES * GPUS;
+	return !fits && job_gpus(j) > s->plan.nodes * GPUS;
 }
 
 void check_end(struct sim *s)

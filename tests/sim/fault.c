@@ -289,15 +289,15 @@ void fault_happen(struct sim *s)
 		{ F_LOSS_BLIP, 4 },
 		{ F_LOSS_HIGH, 6 },
 	};
-	int64_t pick = -1;
+	double pick = 0;
 
 	if (!s->faults)
 		return;
 	for (size_t i = 0; i < ELEMENTSOF(table); i++)
-		pick += table[i].weight;
-	pick = sim_between(s, 0, pick);
+		pick += table[i].weight * s->plan.rate[plan_kind(table[i].fault)];
+	pick *= (double)sim_between(s, 0, 999999) / 1e6;
 	for (size_t i = 0; i < ELEMENTSOF(table); i++) {
-		pick -= table[i].weight;
+		pick -= table[i].weight * s->plan.rate[plan_kind(table[i].fault)];
 		if (pick >= 0)
 			continue;
 		switch (table[i].fault) {
@@ -341,7 +341,9 @@ void fault_happen(struct sim *s)
 		}
 		break;
 	}
-	sim_at(s, s->now + sim_between(s, 50 * MS, 2 * S), K_FAULT, 0, 0, NULL, NULL);
+	int64_t pause = sim_between(s, 50 * MS, 2 * S);
+
+	sim_at(s, s->now + (int64_t)((double)pause / s->plan.pace), K_FAULT, 0, 0, NULL, NULL);
 }
 
 /* What a user went back behind stays so, unless the state was restored: attempts that it does not
@@ -397,7 +399,8 @@ void fault_heal(struct sim *s)
 	for (int n = 0; n < NODES; n++) {
 		s->nodes[n].cut_until = 0;
 		node_well(s, n);
-		node_boot(s, n);
+		if (n < s->plan.nodes)
+			node_boot(s, n);
 	}
 	for (size_t i = 0; i < s->n_steps; i++)
 		if (s->steps[i]->hung)

@@ -12,7 +12,6 @@
 #include "tests/hangs/recorded.h"
 #include "tests/sim/spool.h"
 
-#define FAULT_TIME (150 * S)
 #define QUIET_TIME (1800 * S)
 #define PROCESSES_MAX 16
 
@@ -107,7 +106,7 @@ static bool all_at_rest(struct sim *s)
 		const struct job *j = st->jobs[i];
 
 		if (!job_state_final(j->state) && j->state != JOB_PAUSED &&
-		    job_gpus(j) <= NODES * GPUS && !check_waits(s, j))
+		    job_gpus(j) <= s->plan.nodes * GPUS && !check_waits(s, j))
 			return false;
 		if (j->n_steps)
 			return false;
@@ -165,7 +164,7 @@ struct counts {
 	int64_t faults[_FAULT_N], moves[_JOB_STATE_N * _JOB_STATE_N], events, jobs;
 };
 
-static void run(uint64_t seed, bool trace, struct counts *c)
+static void run(uint64_t seed, const struct less *less, bool trace, struct counts *c)
 {
 	struct sim *s = mo_alloc(sizeof(*s));
 	struct queued e;
@@ -174,16 +173,18 @@ static void run(uint64_t seed, bool trace, struct counts *c)
 	s->seed = seed;
 	s->rng = seed * 0x2545f4914f6cdd1du + 1;
 	s->trace = trace;
+	plan_draw(seed, less, &s->plan);
 	s->now = 1000 * S;
 	s->faults = true;
 	s->fault_counts = c->faults;
 	s->move_counts = c->moves;
-	s->faults_until = s->now + FAULT_TIME;
+	s->faults_until = s->now + s->plan.fault_us;
 	s->end = s->faults_until + QUIET_TIME;
 	for (int n = 0; n < NODES; n++) {
 		mo_desc_init(&node_health_desc, &s->nodes[n].health);
 		snprintf(s->nodes[n].name, sizeof(s->nodes[n].name), "n%02d", n);
-		sim_at(s, s->now + sim_between(s, 0, 3 * S), K_BOOT, n, 0, NULL, NULL);
+		if (n < s->plan.nodes)
+			sim_at(s, s->now + sim_between(s, 0, 3 * S), K_BOOT, n, 0, NULL, NULL);
 	}
 	s->ctl.synced = true;
 	control_start(s);
@@ -233,7 +234,7 @@ static void start(struct worker *w, int64_t seed)
 		abort();
 	if (w->pid > 0)
 		return;
-	run((uint64_t)seed, false, w->counts);
+	run((uint64_t)seed, &(struct less){ 0 }, false, w->counts);
 	exit(0);
 }
 
@@ -308,45 +309,94 @@ static int summary(const struct counts *c, bool demand)
 	return demand ? never : 0;
 }
 
+/* Without a word of it. */
+static bool fails(uint64_t seed, const struct less *less)
+{
+	static struct counts none;
+	int status;
+
+	fflush(stdout);
+	pid_t pid = fork();
+	if (pid < 0)
+		abort();
+	if (pid == 0) {
+		if (!freopen("/dev/null", "w", stderr))
+			abort();
+		run(seed, less, false, &none);
+		exit(0);
+	}
+	return waitpid(pid, &status, 0) == pid && status != 0;
+}
+
+static int usage(void)
+{
+	fprintf(stderr, "usage: sim --seed N [--steps | --shrink] [--off KIND,...] [--jobs N] "
+			"[--nodes N] [--fault-time S] | --seeds A-B | --states\n");
+	return 2;
+}
+
+struct options {
+	int64_t first, last;
+	bool trace, range, shrink;
+	struct less less;
+};
+
+static bool parse_range(char *text, struct options *o)
+{
+	char *dash = strchr(text, '-');
+
+	if (!dash)
+		return false;
+	*dash = '\0';
+	o->range = mo_parse_i64(text, 0, INT64_MAX, &o->first) == 0 &&
+		   mo_parse_i64(dash + 1, o->first, INT64_MAX, &o->last) == 0;
+	return o->range;
+}
+
+static bool parse(int argc, char **argv, struct options *o)
+{
+	for (int i = 1; i < argc; i++) {
+		if (mo_streq(argv[i], "--steps")) {
+			o->trace = true;
+		} else if (mo_streq(argv[i], "--shrink")) {
+			o->shrink = true;
+		} else if (mo_streq(argv[i], "--seed") && i + 1 < argc &&
+			   mo_parse_i64(argv[i + 1], 0, INT64_MAX, &o->first) == 0) {
+			o->last = o->first;
+			i++;
+		} else if (mo_streq(argv[i], "--seeds") && i + 1 < argc) {
+			if (!parse_range(argv[++i], o))
+				return false;
+		} else if (less_option(&o->less, argv[i], argv[i + 1])) {
+			i++;
+		} else {
+			return false;
+		}
+	}
+	return !o->range || !(o->trace || o->shrink);
+}
+
 int main(int argc, char **argv)
 {
 	static struct counts total;
-	int64_t first = 1, last = 1;
-	bool trace = false, range = false;
+	struct options o = { .first = 1, .last = 1 };
 
-	for (int i = 1; i < argc; i++) {
-		char *dash = i + 1 < argc ? strchr(argv[i + 1], '-') : NULL;
-
-		if (strcmp(argv[i], "--states") == 0) {
-			states_print();
-			return 0;
-		}
-		if (strcmp(argv[i], "--steps") == 0) {
-			trace = true;
-		} else if (strcmp(argv[i], "--seed") == 0 && i + 1 < argc &&
-			   mo_parse_i64(argv[i + 1], 0, INT64_MAX, &first) == 0) {
-			last = first;
-			i++;
-		} else if (strcmp(argv[i], "--seeds") == 0 && dash) {
-			*dash = '\0';
-			range = mo_parse_i64(argv[i + 1], 0, INT64_MAX, &first) == 0 &&
-				mo_parse_i64(dash + 1, first, INT64_MAX, &last) == 0;
-			i++;
-			if (!range)
-				return 2;
-		} else {
-			fprintf(stderr, "usage: sim --seed N [--steps] | --seeds A-B | --states\n");
-			return 2;
-		}
+	if (argc == 2 && mo_streq(argv[1], "--states")) {
+		states_print();
+		return 0;
 	}
+	if (!parse(argc, argv, &o))
+		return usage();
 	recorded_init();
-	if (!range)
-		run((uint64_t)first, trace, &total);
-	else if (!run_many(first, last, &total))
+	if (o.shrink)
+		return shrink((uint64_t)o.first, &o.less, fails);
+	if (!o.range)
+		run((uint64_t)o.first, &o.less, o.trace, &total);
+	else if (!run_many(o.first, o.last, &total))
 		return 1;
-	int never = summary(&total, range);
+	int never = summary(&total, o.range);
 	printf("sim: %lld seeds from %lld, %lld jobs, %lld steps, no violation\n",
-	       (long long)(last - first + 1), (long long)first, (long long)total.jobs,
+	       (long long)(o.last - o.first + 1), (long long)o.first, (long long)total.jobs,
 	       (long long)total.events);
 	return never ? 1 : 0;
 }

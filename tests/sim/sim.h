@@ -20,6 +20,7 @@
 #include "daemon/core/core.h"
 #include "tests/core_inside.h"
 #include "tests/sim/clock.h"
+#include "tests/sim/plan.h"
 
 #define NODES 64
 #define GPUS 4
@@ -379,8 +380,7 @@ enum event_kind {
 	K_FAULT,
 	K_SILENT,
 	K_HUNG_END,
-	K_CHECK,
-	_KIND_N
+	K_CHECK
 };
 struct queued {
 	int64_t at;
@@ -411,6 +411,7 @@ struct control {
 struct sim {
 	uint64_t seed, rng, seq;
 	int64_t now, faults_until, end;
+	struct plan plan;
 	/* quiet: no new faults and no new work: everything must come to rest */
 	bool trace, faults, quiet;
 	struct queued *heap;
@@ -437,7 +438,7 @@ struct sim {
 uint64_t sim_random(struct sim *s);
 int64_t sim_between(struct sim *s, int64_t low, int64_t high); /* inclusive */
 bool sim_chance(struct sim *s, double p);
-/* chance while faults happen; counted */
+/* chance while faults happen, by its kind's rate; counted */
 bool sim_fault(struct sim *s, int fault, double p);
 void sim_at(struct sim *s, int64_t at, int kind, int64_t a, int64_t b, void *p, void *q);
 bool sim_pop(struct sim *s, struct queued *ret);

@@ -79,7 +79,7 @@ bool sim_chance(struct sim *s, double p)
 
 bool sim_fault(struct sim *s, int fault, double p)
 {
-	if (!s->faults || !sim_chance(s, p))
+	if (!s->faults || !sim_chance(s, p * s->plan.rate[plan_kind(fault)]))
 		return false;
 	s->fault_counts[fault]++;
 	sim_trace(s, "FAULT %s", fault_names[fault]);
