@@ -161,7 +161,7 @@ static void clean(struct sim *s)
 
 /* What happened in the runs of one process. */
 struct counts {
-	int64_t faults[_FAULT_N], moves[_JOB_STATE_N * _JOB_STATE_N], events, jobs;
+	int64_t faults[_FAULT_N], moves[_JOB_STATE_N * _JOB_STATE_N], rows[ROWS_MAX], events, jobs;
 };
 
 static void run(uint64_t seed, const struct less *less, bool trace, struct counts *c)
@@ -178,6 +178,7 @@ static void run(uint64_t seed, const struct less *less, bool trace, struct count
 	s->faults = true;
 	s->fault_counts = c->faults;
 	s->move_counts = c->moves;
+	coverage_begin(c->rows);
 	s->faults_until = s->now + s->plan.fault_us;
 	s->end = s->faults_until + QUIET_TIME;
 	for (int n = 0; n < NODES; n++) {
@@ -304,6 +305,7 @@ static int summary(const struct counts *c, bool demand)
 		       job_state_names[m % _JOB_STATE_N], (long long)c->moves[m]);
 		never += c->moves[m] == 0;
 	}
+	never += coverage_print(c->rows);
 	if (demand && never)
 		printf("sim: %d of these never happened\n", never);
 	return demand ? never : 0;

@@ -558,6 +558,11 @@ void user_resolve(struct sim *s, int node, int64_t job, int64_t attempt, const c
 /* at the end: undrains, decides what waits for a person */
 void user_settle(struct sim *s);
 
+/* coverage.c: of n_job_rows; how many of those that are documented never came */
+#define ROWS_MAX 256
+void coverage_begin(int64_t *counts);
+int coverage_print(const int64_t *counts);
+
 /* states.c */
 void states_print(void);
 
