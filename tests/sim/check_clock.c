@@ -20,7 +20,7 @@ static bool comparable(const struct sim *s, const struct proc *p)
 
 	node_boot_name(n, boot);
 	return known && n->power && p->step->boot == n->boot && mo_streq(known->boot.id, boot) &&
-	       n->clock.frozen_until + BELIEVED < s->now;
+	       n->clock.frozen_until <= p->ended_at && n->clock.frozen_until + BELIEVED < s->now;
 }
 
 static int64_t mapped(const struct sim *s, const struct proc *p, int64_t *ret_error)
