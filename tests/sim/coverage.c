@@ -2,6 +2,8 @@
  * linker puts this function in place of job_row_find() (mk/sim.mk). */
 #include "tests/sim/sim.h"
 
+#include <assert.h>
+
 static int64_t *rows;
 
 const struct job_row *__real_job_row_find(const struct job *j, int trigger);
@@ -9,6 +11,7 @@ const struct job_row *__wrap_job_row_find(const struct job *j, int trigger);
 
 void coverage_begin(int64_t *counts)
 {
+	assert(n_job_rows <= ROWS_MAX);
 	rows = counts;
 }
 
