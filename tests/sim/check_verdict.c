@@ -72,27 +72,28 @@ void check_verdict(struct sim *s, const struct record *r)
 	int n = sim_node(s, r->node);
 	const struct simnode *node = &s->nodes[n];
 	const struct simstep *st;
+	int64_t now = wall_stored_at(s);
 	char boot[64];
 
 	node_boot_name(node, boot);
 	/* agents gave up their requests: they say hello again */
-	if (s->now - s->ctl.paused_until < PAUSE_REPORTED && s->ctl.paused_for > AGENT_WAITS)
+	if (now - s->ctl.paused_until < PAUSE_REPORTED && s->ctl.paused_for > AGENT_WAITS)
 		return;
 	if (r->type == REC_NODE_STATE && r->node_state->state != NODE_UP &&
 	    mo_streq(node_find(core_state(s->ctl.shadow), r->node)->boot.id, boot) &&
 	    node->ok_since &&
-	    s->now - MO_MAX(node->ok_since, node->trouble_at) >
+	    now - MO_MAX(node->ok_since, node->trouble_at) >
 		    (r->node_state->state == NODE_DOWN ? 20 : 12) * S)
 		sim_violation(s,
 			      "%s is called silent although its agent works and no message was "
 			      "lost for %lld s",
 			      r->node,
-			      (long long)((s->now - MO_MAX(node->ok_since, node->trouble_at)) / S));
+			      (long long)((now - MO_MAX(node->ok_since, node->trouble_at)) / S));
 	if (r->type != REC_HUNG || r->hung->reach == REACH_ANSWERS)
 		return;
 	st = step_of(s, n, r->job, r->attempt);
 	if (st && st->stepd && !st->hung &&
-	    (!st->hung_at || s->now - MO_MAX(st->hung_at, s->ctl.paused_until) > 20 * S))
+	    (!st->hung_at || now - MO_MAX(st->hung_at, s->ctl.paused_until) > 20 * S))
 		sim_violation(s,
 			      "the supervisor of j-%lld attempt %lld on %s is called hung although "
 			      "it answers",

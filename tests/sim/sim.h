@@ -308,6 +308,9 @@ void wall_start(struct sim *s, bool other_machine);
 void wall_look(struct sim *s);
 void wall_ahead(struct sim *s);
 void wall_set(struct sim *s);
+/* when the process stored what is read now: what is found at a start was the last that the one
+ * before did */
+int64_t wall_stored_at(const struct sim *s);
 /* after it was applied to the shadow */
 void wall_check(struct sim *s, const struct record *r);
 
