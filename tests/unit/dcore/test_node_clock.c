@@ -2,6 +2,7 @@
  * and begin anew. */
 #include "tests/unit/dcore/world.h"
 
+#include "daemon/core/state/heard.h"
 #include "daemon/core/state/node_clock.h"
 
 #define US 1LL
@@ -85,6 +86,35 @@ static void a_late_message_behind_a_silence(void **state)
 	is_at(&c, 19 * S, AT + 19 * S);
 }
 
+/* Of the first node: what its clock said 1 s ago. */
+static bool is_known(struct world *w)
+{
+	int64_t error, at = node_clock_time(core_state(w->core), "n0",
+					    (w->now - S - w->toys[0].clock_us) * 1000, &error);
+
+	assert_true(at == MO_NONE || (at - error <= w->now - S && w->now - S <= at + error));
+	return at != MO_NONE;
+}
+
+static void a_clock_is_of_one_hello_and_one_core_time(void **state)
+{
+	struct world w;
+
+	world_init(&w, 1, 1);
+	w.toys[0].clock_us = w.now - 50 * S;
+	world_run(&w, 10 * S);
+	assert_true(is_known(&w));
+	w.toys[0].clock_us = w.now;
+	world_reboot(&w, 0);
+	world_beat(&w, 0); /* its first word counts, not its hello */
+	assert_false(is_known(&w));
+	world_run(&w, 10 * S);
+	assert_true(is_known(&w));
+	core_live_shift(w.core, 100 * S);
+	assert_false(is_known(&w));
+	world_done(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -93,6 +123,7 @@ int main(void)
 		cmocka_unit_test(a_clock_that_drifts_is_followed),
 		cmocka_unit_test(a_clock_that_stood_is_right_again),
 		cmocka_unit_test(a_late_message_behind_a_silence),
+		cmocka_unit_test(a_clock_is_of_one_hello_and_one_core_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
