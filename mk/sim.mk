@@ -7,8 +7,8 @@ SIM_SRC := $(wildcard tests/sim/*.c) tests/unit/asserting.c tests/hangs/recorded
 	$(addprefix agent/,fence.c journal.c link.c queue.c token.c stepd/journal.c)
 SIM_ROOMS := recipe dcore acore plan wire model base
 $(BUILD)/sim: $(call obj,$(SIM_SRC)) $(call lib,$(ROOMS_moed))
-	$(CC) $(LDFLAGS_ALL) -o $@ $(call obj,$(SIM_SRC)) -Wl,--start-group \
-		$(call lib,$(ROOMS_moed)) -Wl,--end-group -lcmocka $(LIBS_moed)
+	$(CC) $(LDFLAGS_ALL) -Wl,--wrap=job_row_find -o $@ $(call obj,$(SIM_SRC)) \
+		-Wl,--start-group $(call lib,$(ROOMS_moed)) -Wl,--end-group -lcmocka $(LIBS_moed)
 
 SEED ?= 1
 SEEDS ?= 1-300

@@ -24,7 +24,7 @@ int64_t mo_clock_boot_us(void)
 
 int64_t mo_clock_mono_ns(void)
 {
-	return read_ns(CLOCK_MONOTONIC);
+	return read_ns(CLOCK_BOOTTIME);
 }
 
 int64_t mo_clock_thread_ns(void)

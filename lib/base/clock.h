@@ -5,7 +5,8 @@
 #include <stdint.h>
 
 int64_t mo_clock_boot_us(void);   /* CLOCK_BOOTTIME */
-int64_t mo_clock_mono_ns(void);   /* CLOCK_MONOTONIC: deaths are ordered by it within one boot */
+/* The same in ns: deaths are ordered by it. CLOCK_MONOTONIC stands while a machine is suspended. */
+int64_t mo_clock_mono_ns(void);
 int64_t mo_clock_wall_us(void);   /* CLOCK_REALTIME */
 int64_t mo_clock_thread_ns(void); /* CPU time of this thread */
 /* A time service holds the wall clock right: the kernel says so, or systemd-timesyncd did since

@@ -74,7 +74,7 @@ const struct mo_desc rank_view_desc = MO_DESC(rank, rank_view_fields);
 static const struct mo_field rank_fields[] = {
 	RANK_VIEW_FIELDS,
 	MO_D(rank, exit_mono_ns, MO_INT,
-	     "when it ended, on its node's monotonic clock in nanoseconds; unset: not known",
+	     "when it ended, by CLOCK_BOOTTIME of its node in nanoseconds; unset: not known",
 	     .omit = true),
 	MO_D(rank, start_time, MO_INT,
 	     "when its process started, clock ticks since boot (/proc/PID/stat)", .omit = true),

@@ -245,7 +245,7 @@ static const struct mo_field agent_sync_fields[] = {
 	MO_D(agent_sync, epoch, MO_INT, "newest epoch that it obeyed"),
 	MO_D(agent_sync, beat, MO_INT, "number of the beat, from 1 in each instance"),
 	MO_D(agent_sync, mono_ns, MO_INT,
-	     "the node's monotonic clock when this was sent, nanoseconds"),
+	     "CLOCK_BOOTTIME of the node when this was sent, nanoseconds"),
 	MO_D_VEC(agent_sync, steps, &step_report_desc, "what it says of its steps",
 		 .max = MO_STEPS_PER_NODE_MAX),
 	MO_D_VEC(agent_sync, scans, &scan_result_desc, "results of scans that are due",

@@ -14,7 +14,7 @@ static const struct mo_field note_fields[] = {
 	     .most = MO_FIT_INT),
 	MO_D_ENUM(note, kind, note_kind_names, "what happened"),
 	MO_D(note, time, MO_TIME, "the node's clock: information only", .omit = true),
-	MO_D(note, mono_ns, MO_INT, "the node's monotonic clock, nanoseconds", .omit = true,
+	MO_D(note, mono_ns, MO_INT, "CLOCK_BOOTTIME of the node, nanoseconds", .omit = true,
 	     .most = MO_FIT_INT),
 	MO_D(note, rank, MO_INT, "number of the rank; none: the whole step", .omit = true,
 	     .most = MO_RANKS_MAX),

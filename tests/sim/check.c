@@ -111,6 +111,7 @@ void check_records(struct sim *s, const struct core_out *out)
 			check_place(s, r);
 		if (r->type == REC_INCIDENT) {
 			check_fail(s, r);
+			check_deaths(s, r);
 			check_loss(s, r);
 		}
 		if (r->type == REC_JOB)

@@ -22,6 +22,9 @@ void check_verdict(struct sim *s, const struct record *r);
 void check_hang(struct sim *s, const struct record *r);
 void check_straggler(struct sim *s, const struct record *r);
 
+/* check_clock.c: of an incident */
+void check_deaths(struct sim *s, const struct record *r);
+
 /* check_health.c: before the record is applied to the shadow */
 void check_health(struct sim *s, const struct record *r);
 

@@ -42,7 +42,7 @@ void check_time(struct sim *s)
 
 	for (int n = 0; n < NODES; n++) {
 		struct simnode *node = &s->nodes[n];
-		bool ok = node->agent && node->cut_until <= s->now;
+		bool ok = node->agent && node->cut_until <= s->now && !clock_stands(s, n);
 
 		if (!ok)
 			node->ok_since = 0;
@@ -142,7 +142,7 @@ static bool at_rest(struct sim *s, const struct job *j)
 	}
 	fits = place_find(core_state(s->ctl.core), &j->spec.recipe, &places, &n, NULL) == 0;
 	mo_vec_clear(&place_desc, (void **)&places, &n);
-	return !fits && job_gpus(j) > NODES * GPUS;
+	return !fits && job_gpus(j) > s->plan.nodes * GPUS;
 }
 
 void check_end(struct sim *s)

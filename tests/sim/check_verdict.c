@@ -10,6 +10,7 @@
 /* for an answer, of which a beat may have passed when the controller stood still */
 #define AGENT_WAITS (4500 * MS)
 #define PAUSE_REPORTED (3 * S)
+#define STOOD (10 * S) /* it may be judged for so long by what was seen before */
 
 /* An attempt is called failed only for something that broke: a planned stop, whoever ordered it, is
  * no failure. */
@@ -71,27 +72,28 @@ void check_verdict(struct sim *s, const struct record *r)
 	int n = sim_node(s, r->node);
 	const struct simnode *node = &s->nodes[n];
 	const struct simstep *st;
+	int64_t now = wall_stored_at(s);
 	char boot[64];
 
 	node_boot_name(node, boot);
 	/* agents gave up their requests: they say hello again */
-	if (s->now - s->ctl.paused_until < PAUSE_REPORTED && s->ctl.paused_for > AGENT_WAITS)
+	if (now - s->ctl.paused_until < PAUSE_REPORTED && s->ctl.paused_for > AGENT_WAITS)
 		return;
 	if (r->type == REC_NODE_STATE && r->node_state->state != NODE_UP &&
 	    mo_streq(node_find(core_state(s->ctl.shadow), r->node)->boot.id, boot) &&
 	    node->ok_since &&
-	    s->now - MO_MAX(node->ok_since, node->trouble_at) >
+	    now - MO_MAX(node->ok_since, node->trouble_at) >
 		    (r->node_state->state == NODE_DOWN ? 20 : 12) * S)
 		sim_violation(s,
 			      "%s is called silent although its agent works and no message was "
 			      "lost for %lld s",
 			      r->node,
-			      (long long)((s->now - MO_MAX(node->ok_since, node->trouble_at)) / S));
+			      (long long)((now - MO_MAX(node->ok_since, node->trouble_at)) / S));
 	if (r->type != REC_HUNG || r->hung->reach == REACH_ANSWERS)
 		return;
 	st = step_of(s, n, r->job, r->attempt);
 	if (st && st->stepd && !st->hung &&
-	    (!st->hung_at || s->now - MO_MAX(st->hung_at, s->ctl.paused_until) > 20 * S))
+	    (!st->hung_at || now - MO_MAX(st->hung_at, s->ctl.paused_until) > 20 * S))
 		sim_violation(s,
 			      "the supervisor of j-%lld attempt %lld on %s is called hung although "
 			      "it answers",
@@ -108,7 +110,7 @@ void check_hang(struct sim *s, const struct record *r)
 	if (!r->hang->acts)
 		return;
 	s->fault_counts[F_HANG]++;
-	if (a && train_runs(a))
+	if (a && train_runs(a) && !clock_stood(s, a, STOOD))
 		sim_violation(s, "attempt %lld of j-%lld hangs by its verdict (%s), and it runs",
 			      (long long)r->attempt, (long long)r->job,
 			      r->hang->text ? r->hang->text : "?");

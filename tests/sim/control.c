@@ -303,7 +303,7 @@ void control_start(struct sim *s)
 	wall_start(s, other_machine);
 	sim_trace(s, "controller starts");
 	check_promises(s);
-	if (s->faults && sim_chance(s, 0.05))
+	if (s->faults && sim_chance(s, 0.05 * s->plan.rate[KIND_CONTROLLER]))
 		seam_crash_after(1 + sim_random(s) % CHANGES);
 	bool opened = moed_open(s);
 	s->ctl.core = moed()->core;
@@ -355,7 +355,7 @@ void control_turn(struct sim *s, const struct queued *e)
 	if (!its_own(s, e))
 		return;
 	s->n_turns++;
-	if (s->faults && sim_chance(s, 0.0002))
+	if (s->faults && sim_chance(s, 0.0002 * s->plan.rate[KIND_CONTROLLER]))
 		seam_crash_after(1 + sim_random(s) % CHANGES);
 	moed_turn(s);
 	look(s);

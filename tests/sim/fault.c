@@ -26,7 +26,7 @@ static struct proc *some_proc(struct sim *s)
 	for (int tries = 0; a && tries < 8; tries++) {
 		struct proc *p = a->ranks[sim_random(s) % (uint64_t)a->world];
 
-		if (p && p->alive && !p->stuck && !p->frozen)
+		if (p && p->alive && !p->stuck && !p->frozen && !clock_stands(s, p->step->node))
 			return p;
 	}
 	return NULL;
@@ -36,6 +36,19 @@ static void count(struct sim *s, int fault)
 {
 	s->fault_counts[fault]++;
 	sim_trace(s, "FAULT %s", fault_names[fault]);
+}
+
+/* Of one cause, on two of its nodes. */
+static void at_once(struct sim *s, struct attempt *a, struct proc *p)
+{
+	int64_t r = sim_between(s, 0, a->world - 1);
+
+	if (!a->ranks[r] || a->ranks[r]->step == p->step)
+		return;
+	count(s, F_RANKS_AT_ONCE);
+	sim_harm(s, a->job, a->number);
+	sim_at(s, s->now + sim_between(s, 0, 3 * MS), K_EXIT, r, 1, a, NULL);
+	proc_end(s, p, 1, MO_NONE);
 }
 
 static void on_process(struct sim *s, int fault)
@@ -49,6 +62,11 @@ static void on_process(struct sim *s, int fault)
 	    ((fault == F_RANK_STOPPED || fault == F_SLOW) && !(a && train_runs(a))) ||
 	    (fault == F_STOPPED_OUTSIDE && p->step->outside_at))
 		return;
+	if (fault == F_RANKS_AT_ONCE) {
+		if (a)
+			at_once(s, a, p);
+		return;
+	}
 	count(s, fault);
 	if (fault < F_STEPD_KILL)
 		sim_harm(s, p->step->job, p->step->attempt);
@@ -75,7 +93,8 @@ static void on_node(struct sim *s, int fault)
 	struct proc *p = sim_chance(s, 0.6) ? some_proc(s) : NULL;
 	int n = p ? p->step->node : (int)(sim_random(s) % NODES);
 
-	if (!s->nodes[n].power || (fault == F_AGENT_KILL && !s->nodes[n].agent) ||
+	if (!s->nodes[n].power || clock_stands(s, n) ||
+	    (fault == F_AGENT_KILL && !s->nodes[n].agent) ||
 	    (s->nodes[n].leaving && fault >= F_STOPPED_OUTSIDE))
 		return;
 	count(s, fault);
@@ -85,6 +104,13 @@ static void on_node(struct sim *s, int fault)
 	case F_POWER_OFF: node_lose(s, n, INT64_MAX); break;
 	case F_SHUTDOWN:
 	case F_SHUTDOWN_GIVEN_UP: outside_leave(s, n, fault == F_SHUTDOWN_GIVEN_UP); break;
+	case F_SUSPENDED:
+	case F_FROZEN:
+		clock_stand(s, n, sim_between(s, 200 * MS, 40 * S), fault == F_FROZEN);
+		break;
+	case F_NODE_CLOCK_SET:
+		s->nodes[n].clock.wall_ahead = sim_between(s, -3600 * S, 3600 * S);
+		break;
 	case F_PARTITION:
 		for (int k = n; k < NODES && k < n + (sim_chance(s, 0.1) ? 16 : 1); k++) {
 			s->nodes[k].cut_until = s->now + sim_between(s, S, 30 * S);
@@ -182,7 +208,8 @@ static void rotten(struct sim *s)
 	count(s, F_ROTTEN);
 	f->rotten = true;
 	for (int64_t r = 0; r < a->world; r++)
-		if (a->ranks[r] && a->ranks[r]->alive && !a->ranks[r]->stuck) {
+		if (a->ranks[r] && a->ranks[r]->alive && !a->ranks[r]->stuck &&
+		    !clock_stands(s, a->ranks[r]->step->node)) {
 			sim_harm(s, a->job, a->number);
 			proc_end(s, a->ranks[r], MO_NONE, SIGSEGV);
 			return;
@@ -230,12 +257,16 @@ void fault_happen(struct sim *s)
 		{ F_RANK_SIGNAL, 8 },
 		{ F_RANK_EXIT_1, 4 },
 		{ F_RANK_EXIT_0, 1 },
+		{ F_RANKS_AT_ONCE, 8 },
 		{ F_STEPD_KILL, 4 },
 		{ F_STEPD_HANG, 3 },
 		{ F_AGENT_KILL, 8 },
 		{ F_REBOOT, 4 },
 		{ F_POWER_OFF, 2 },
 		{ F_PARTITION, 4 },
+		{ F_SUSPENDED, 2 },
+		{ F_FROZEN, 2 },
+		{ F_NODE_CLOCK_SET, 2 },
 		{ F_CONTROLLER_KILL, 3 },
 		{ F_CONTROLLER_PAUSE, 1 },
 		{ F_TORN, 3 },
@@ -258,15 +289,15 @@ void fault_happen(struct sim *s)
 		{ F_LOSS_BLIP, 4 },
 		{ F_LOSS_HIGH, 6 },
 	};
-	int64_t pick = -1;
+	double pick = 0;
 
 	if (!s->faults)
 		return;
 	for (size_t i = 0; i < ELEMENTSOF(table); i++)
-		pick += table[i].weight;
-	pick = sim_between(s, 0, pick);
+		pick += table[i].weight * s->plan.rate[plan_kind(table[i].fault)];
+	pick *= (double)sim_between(s, 0, 999999) / 1e6;
 	for (size_t i = 0; i < ELEMENTSOF(table); i++) {
-		pick -= table[i].weight;
+		pick -= table[i].weight * s->plan.rate[plan_kind(table[i].fault)];
 		if (pick >= 0)
 			continue;
 		switch (table[i].fault) {
@@ -301,72 +332,16 @@ void fault_happen(struct sim *s)
 		case F_REBOOT:
 		case F_POWER_OFF:
 		case F_PARTITION:
+		case F_SUSPENDED:
+		case F_FROZEN:
+		case F_NODE_CLOCK_SET:
 		case F_SHUTDOWN:
 		case F_SHUTDOWN_GIVEN_UP: on_node(s, table[i].fault); break;
 		default: on_process(s, table[i].fault); break;
 		}
 		break;
 	}
-	sim_at(s, s->now + sim_between(s, 50 * MS, 2 * S), K_FAULT, 0, 0, NULL, NULL);
-}
+	int64_t pause = sim_between(s, 50 * MS, 2 * S);
 
-/* What a user went back behind stays so, unless the state was restored: attempts that it does not
- * know may have written it again. */
-static void repair(struct sim *s, int64_t job, struct file *f, int64_t stamp)
-{
-	const struct job *j = job_find(core_state(s->ctl.shadow), job);
-
-	*f = (struct file){ .iteration = f->iteration,
-			    .complete = true,
-			    .given_up = f->given_up && j && j->attempt >= j->attempt_floor,
-			    .named = f->named,
-			    .changed_at = s->now,
-			    .stamp = stamp,
-			    .told = MO_NONE };
-}
-
-/* What was verified comes back as it was: the controller says that it changed. */
-void fault_bring_back(struct sim *s)
-{
-	int64_t was;
-
-	for (int job = 0; job < JOBS_MAX; job++)
-		for (size_t i = 0; i < s->jobs[job].n_files && !s->jobs[job].unrepaired; i++)
-			if (train_changed(s, s->jobs[job].id, &s->jobs[job].files[i], &was))
-				repair(s, s->jobs[job].id, &s->jobs[job].files[i], was);
-}
-
-void fault_repair_job(struct sim *s, struct truth *t)
-{
-	for (size_t i = 0; i < t->n_files && !t->unrepaired; i++)
-		if ((!t->files[i].complete || t->files[i].rotten) && !t->files[i].altered)
-			repair(s, t->id, &t->files[i], t->files[i].stamp);
-}
-
-void fault_repair(struct sim *s)
-{
-	/* a person repairs what most jobs would wait for */
-	for (int job = 0; job < JOBS_MAX; job++) {
-		s->jobs[job].unrepaired = s->jobs[job].id % 4 == 0;
-		fault_repair_job(s, &s->jobs[job]);
-	}
-	fault_bring_back(s);
-}
-
-/* Nothing breaks any more, and what is broken is repaired. */
-void fault_heal(struct sim *s)
-{
-	s->faults = false;
-	control_spare(s);
-	s->ctl.wall_ahead = 0;
-	s->ctl.synced = true;
-	for (int n = 0; n < NODES; n++) {
-		s->nodes[n].cut_until = 0;
-		node_well(s, n);
-		node_boot(s, n);
-	}
-	for (size_t i = 0; i < s->n_steps; i++)
-		if (s->steps[i]->hung)
-			stepd_hang_end(s, s->steps[i]);
-	fault_repair(s);
+	sim_at(s, s->now + (int64_t)((double)pause / s->plan.pace), K_FAULT, 0, 0, NULL, NULL);
 }

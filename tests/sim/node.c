@@ -39,7 +39,10 @@ static void arm(struct sim *s, int node)
 	struct simnode *n = &s->nodes[node];
 	int64_t at = n->agent ? agent_core_deadline(n->agent) : INT64_MAX;
 
-	if (at == INT64_MAX || (n->tick_at > s->now && n->tick_at <= at))
+	if (at == INT64_MAX)
+		return;
+	at = clock_true(s, node, at);
+	if ((n->tick_at > s->now && n->tick_at <= at))
 		return;
 	n->tick_at = MO_MAX(at, s->now + 1);
 	sim_at(s, n->tick_at, K_AGENT_TICK, node, n->instance, NULL, NULL);
@@ -184,7 +187,7 @@ void agent_event(struct sim *s, int node, struct agent_event *e)
 		spool_read(s, step_of(s, node, e->job, e->attempt)); /* to its end */
 	if (!n->agent)
 		return;
-	agent_core_decide(n->agent, e, s->now, &out);
+	agent_core_decide(n->agent, e, clock_boot_us(s, node), &out);
 	for (size_t i = 0; i < out.n_effects; i++) {
 		bool act = out.effects[i].type <= AX_SCAN || out.effects[i].type == AX_FORGET;
 
@@ -230,7 +233,8 @@ void agent_tick(struct sim *s, int node)
 	struct agent_event e = { .type = AE_TICK };
 
 	s->nodes[node].tick_at = 0;
-	if (s->nodes[node].agent && agent_core_deadline(s->nodes[node].agent) <= s->now)
+	if (s->nodes[node].agent &&
+	    agent_core_deadline(s->nodes[node].agent) <= clock_boot_us(s, node))
 		agent_event(s, node, &e);
 	else
 		arm(s, node);
@@ -286,6 +290,7 @@ void node_boot(struct sim *s, int node)
 	n->power = true;
 	n->leaving = false;
 	n->boot++;
+	clock_begin(s, node);
 	mo_vec_clear(&checked_attempt_desc, (void **)&n->health.checked, &n->health.n_checked);
 	sim_trace(s, "%s boots", n->name);
 	sim_at(s, s->now + sim_between(s, 0, 2 * S), K_AGENT_UP, node, 0, NULL, NULL);
@@ -309,6 +314,7 @@ void node_off(struct sim *s, int node, int64_t off_us)
 		return;
 	sim_trace(s, "%s loses power", n->name);
 	n->power = false;
+	clock_wake(s, node);
 	n->agent = agent_core_free(n->agent);
 	shell_power_loss(s, node);
 	for (size_t i = 0; i < s->n_steps; i++) {

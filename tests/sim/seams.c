@@ -28,9 +28,10 @@ struct mo_turn {
 static struct sim *sim;
 static struct mo_timer timers[32];
 static struct mo_turn turn;
-static bool ended, node_runs;
+static bool ended;
+static int node_runs = -1;
 
-void seams_of_node(bool node)
+void seams_of_node(int node)
 {
 	node_runs = node;
 }
@@ -56,7 +57,7 @@ int64_t moed_boot_us(const struct sim *s)
 
 int64_t mo_clock_boot_us(void)
 {
-	return node_runs ? sim->now : moed_boot_us(sim);
+	return node_runs >= 0 ? clock_boot_us(sim, node_runs) : moed_boot_us(sim);
 }
 
 int64_t mo_clock_mono_ns(void)
@@ -66,7 +67,7 @@ int64_t mo_clock_mono_ns(void)
 
 int64_t mo_clock_wall_us(void)
 {
-	return node_runs ? sim->now : wall_now(sim);
+	return node_runs >= 0 ? clock_wall_us(sim, node_runs) : wall_now(sim);
 }
 
 /* Nothing costs anything here. */

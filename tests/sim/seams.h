@@ -2,4 +2,4 @@
 #pragma once
 #include <stdbool.h>
 
-void seams_of_node(bool node);
+void seams_of_node(int node); /* -1: the controller */

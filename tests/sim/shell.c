@@ -25,13 +25,13 @@ struct promised {
 void shell_enter(struct shell *sh)
 {
 	seam_be(&sh->life);
-	seams_of_node(true);
+	seams_of_node(sh->node);
 }
 
 void shell_leave(void)
 {
 	seam_be(NULL);
-	seams_of_node(false);
+	seams_of_node(-1);
 }
 
 struct shell *shell_of(struct manager *m)

@@ -128,8 +128,8 @@ void spool_write_note(struct sim *s, int node, const struct agent_effect *x)
 			      "the agent writes into the journal of a living supervisor, j-%lld "
 			      "attempt %lld on %s",
 			      (long long)x->job, (long long)x->attempt, s->nodes[node].name);
-	x->note->mono_ns = s->now * 1000;
-	x->note->time = s->now;
+	x->note->mono_ns = clock_boot_us(s, node) * 1000;
+	x->note->time = clock_wall_us(s, node);
 	shell_enter(sh);
 	if (sim_fault(s, F_AGENT_WITHIN, 0.01))
 		seam_crash_after(1 + sim_random(s) % 3);

@@ -64,7 +64,7 @@ static void step_states(void)
 void states_print(void)
 {
 	printf("# States of a job\nMade by `build/sim --states` from the table in "
-	       "`daemon/core/rules/transitions.c`; the first row whose condition holds is taken. "
+	       "`daemon/core/rules/job_table.c`; the first row whose condition holds is taken. "
 	       "Pairs that are not listed are ignored.\n");
 	for (int state = 0; state < _JOB_STATE_N; state++) {
 		printf("\n## %s\n| what happens | condition | next |\n|--|--|--|\n",

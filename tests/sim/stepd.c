@@ -1,5 +1,4 @@
-/* moe-stepd's shell in virtual time and the processes it owns. Main processes die with it
- * (PDEATHSIG); their children live on until the tree is killed or swept. */
+/* moe-stepd's shell in virtual time; its processes: proc.c. */
 #include "lib/model/launch.h"
 #include "lib/model/recipe.h"
 #include "tests/sim/check.h"
@@ -20,7 +19,10 @@ static void arm(struct sim *s, struct simstep *st)
 {
 	int64_t at = st->core ? stepd_core_deadline(st->core) : INT64_MAX;
 
-	if (!st->stepd || at == INT64_MAX || (st->tick_at > s->now && st->tick_at <= at))
+	if (!st->stepd || at == INT64_MAX)
+		return;
+	at = clock_true(s, st->node, at);
+	if ((st->tick_at > s->now && st->tick_at <= at))
 		return;
 	st->tick_at = MO_MAX(at, s->now + 1);
 	sim_at(s, st->tick_at, K_STEP_TICK, st->instance, 0, st, NULL);
@@ -50,174 +52,14 @@ static void write_note(struct sim *s, struct simstep *st, const struct note *fro
 	struct note *n = mo_desc_dup(&note_desc, from);
 
 	if (n->mono_ns == MO_NONE)
-		n->mono_ns = s->now * 1000;
-	n->time = s->now;
+		n->mono_ns = clock_boot_us(s, st->node) * 1000;
+	n->time = clock_wall_us(s, st->node);
 	notes_add(st, n);
 	sim_trace(s, "%s: j-%lld.a%lld note %lld %s rank %lld %s", s->nodes[st->node].name,
 		  (long long)st->job, (long long)st->attempt, (long long)n->n,
 		  note_kind_names[n->kind], n->rank == MO_NONE ? -1LL : (long long)n->rank,
 		  n->cause ? n->cause : "");
 	mo_desc_free(&note_desc, n);
-}
-
-static bool empty(const struct simstep *st)
-{
-	for (size_t i = 0; i < st->n_procs; i++)
-		if (st->procs[i].alive || st->procs[i].child ||
-		    (st->procs[i].started && !st->procs[i].reported))
-			return false;
-	return true;
-}
-
-/* SE_EMPTY only after every status was taken. */
-static void look_empty(struct sim *s, struct simstep *st, int64_t delay)
-{
-	struct stepd_event e;
-
-	if (!st->stepd || !st->killing || !empty(st))
-		return;
-	stepd_event_init(&e, SE_EMPTY);
-	stepd_later(s, st, delay, &e);
-}
-
-static void drop_child(struct sim *s, struct proc *p)
-{
-	if (p->child)
-		sim_job(s, p->step->job)->live--;
-	p->child = false;
-}
-
-static void kill_all(struct sim *s, struct simstep *st)
-{
-	for (size_t i = 0; i < st->n_procs; i++) {
-		struct proc *p = &st->procs[i];
-
-		drop_child(s, p);
-		if (!p->alive || p->stuck)
-			continue;
-		if (sim_fault(s, F_UNKILLABLE, 0.004)) {
-			p->stuck = true;
-			sim_harm(s, st->job, st->attempt);
-			sim_job(s, st->job)->live--; /* never runs user code again */
-			p->stuck_until = s->now + sim_between(s, 5 * S, 40 * S);
-			sim_at(s, s->now + S, K_STUCK, st->instance, 0, p, NULL);
-			sim_at(s, p->stuck_until, K_STUCK_END, 0, 0, p, NULL);
-			continue;
-		}
-		proc_end(s, p, MO_NONE, SIGKILL);
-	}
-	st->killing = true;
-	look_empty(s, st, 200);
-}
-
-static void fork_all(struct sim *s, struct simstep *st)
-{
-	/* those of a supervisor that died before its first note: none of them had begun */
-	for (size_t i = 0; i < st->n_procs; i++)
-		if (st->procs[i].alive)
-			sim_violation(s, "rank %lld of j-%lld attempt %lld is started twice",
-				      (long long)st->procs[i].rank, (long long)st->job,
-				      (long long)st->attempt);
-	free(st->procs);
-	st->forked = true;
-	st->n_procs = (size_t)st->launch.n_local;
-	st->procs = mo_alloc_array(st->n_procs, sizeof(*st->procs));
-	for (size_t i = 0; i < st->n_procs; i++) {
-		st->procs[i] = (struct proc){ .step = st,
-					      .rank = st->launch.first_rank + (int64_t)i,
-					      .gpu = st->launch.gpus[i] };
-		sim_at(s, s->now + sim_between(s, 200, 20 * MS), K_FORK, st->instance, (int64_t)i,
-		       st, NULL);
-	}
-}
-
-void stepd_fork(struct sim *s, struct simstep *st, size_t local)
-{
-	struct proc *p = &st->procs[local];
-	struct stepd_event e;
-
-	if (!st->stepd || st->killing)
-		return;
-	stepd_event_init(&e, SE_STARTED);
-	e.note.rank = p->rank;
-	if (sim_fault(s, F_EXEC_FAILS, 0.0005)) {
-		sim_harm(s, st->job, st->attempt);
-		e.type = SE_START_FAILED;
-		e.note.cause = mo_strdup("exec");
-		e.note.text = mo_strdup("no such file");
-		e.note.code = 2;
-		stepd_event(s, st, &e);
-		mo_desc_done(&note_desc, &e.note);
-		return;
-	}
-	if (p->started)
-		sim_violation(s, "rank %lld of j-%lld attempt %lld is started twice",
-			      (long long)p->rank, (long long)st->job, (long long)st->attempt);
-	p->pid = ++s->next_pid;
-	p->started = p->alive = p->child = true;
-	check_fork(s, p);
-	s->nodes[st->node].gpus[p->gpu] = p;
-	sim_job(s, st->job)->live += 2;
-	e.note.pid = p->pid;
-	stepd_event(s, st, &e);
-	if (p->alive)
-		train_started(s, p);
-	if (st->stepd && sim_fault(s, F_BIND_FAILS, 0.0003)) {
-		sim_harm(s, st->job, st->attempt);
-		e.type = SE_BIND_FAILED;
-		e.note.cause = mo_strdup("bind");
-		e.note.text = mo_strdup("read back other CPUs");
-		stepd_event(s, st, &e);
-	}
-	mo_desc_done(&note_desc, &e.note);
-}
-
-/* What it printed last: of every class of failures. No draw of its own, so that seeds stay. */
-static const char *last_words(const struct sim *s, const struct proc *p)
-{
-	static const char *const words[] = {
-		"last line",
-		"RuntimeError: Connection closed by peer",
-		"last line",
-		"OSError: [Errno 28] No space left on device",
-		"HW Exception by GPU node-3 (Agent handle: 0x5) reason :GPU Hang",
-		"Memory access fault by GPU node-2. Reason: Page not present",
-		"loss or gradient norm is not finite",
-		"ran for 600000 milliseconds before timing out",
-	};
-
-	return words[(size_t)(s->now / 1000 + p->rank) % ELEMENTSOF(words)];
-}
-
-void proc_end(struct sim *s, struct proc *p, int64_t code, int64_t signal)
-{
-	struct simstep *st = p->step;
-	struct stepd_event e;
-
-	if (!p->alive)
-		return;
-	p->alive = false;
-	p->code = code;
-	p->signal = signal;
-	if (!p->stuck)
-		sim_job(s, st->job)->live--;
-	s->nodes[st->node].gpus[p->gpu] = NULL;
-	sim_trace(s, "%s: j-%lld.a%lld rank %lld ends, code %lld signal %lld",
-		  s->nodes[st->node].name, (long long)st->job, (long long)st->attempt,
-		  (long long)p->rank, code == MO_NONE ? -1LL : (long long)code,
-		  signal == MO_NONE ? 0LL : (long long)signal);
-	train_ended(s, p);
-	if (!st->stepd)
-		return;
-	stepd_event_init(&e, SE_EXIT);
-	e.note.rank = p->rank;
-	e.note.pid = p->pid;
-	e.note.code = code;
-	e.note.signal = signal;
-	e.note.mono_ns = s->now * 1000;
-	mo_strs_add(&e.note.tail, &e.note.n_tail, last_words(s, p));
-	stepd_later(s, st, sim_between(s, 20, 200), &e);
-	mo_desc_done(&note_desc, &e.note);
 }
 
 static void hold_ports(struct sim *s, struct simstep *st)
@@ -259,26 +101,15 @@ static void read_files(struct sim *s, struct simstep *st)
 	mo_desc_done(&note_desc, &e.note);
 }
 
-static void signal_ranks(struct sim *s, struct simstep *st)
-{
-	for (size_t i = 0; i < st->n_procs; i++)
-		/* some ignore it until the grace is over */
-		if (st->procs[i].alive && !st->procs[i].stuck && !st->procs[i].frozen &&
-		    !sim_chance(s, 0.15))
-			sim_at(s, s->now + sim_between(s, MS, 2 * S), K_EXIT, st->procs[i].rank,
-			       sim_chance(s, 0.5) ? 143 : 0, sim_attempt(s, st->job, st->attempt),
-			       NULL);
-}
-
 static void run_effect(struct sim *s, struct simstep *st, const struct stepd_effect *x)
 {
 	switch (x->type) {
 	case SX_NAMESPACE: make_namespace(s, st); break;
 	case SX_HOLD_PORTS: hold_ports(s, st); break;
 	case SX_READ_CONFIG: read_files(s, st); break;
-	case SX_FORK_ALL: fork_all(s, st); break;
-	case SX_SIGNAL_RANKS: signal_ranks(s, st); break;
-	case SX_KILL_TREE: kill_all(s, st); break;
+	case SX_FORK_ALL: proc_fork_all(s, st); break;
+	case SX_SIGNAL_RANKS: proc_signal_ranks(s, st); break;
+	case SX_KILL_TREE: proc_kill_all(s, st); break;
 	case SX_NOTE: write_note(s, st, &x->note); break;
 	case SX_DONE: {
 		if (st->last_kind != NOTE_GONE)
@@ -324,7 +155,7 @@ void stepd_event(struct sim *s, struct simstep *st, const struct stepd_event *e)
 	if (e->type == SE_EXIT)
 		for (size_t i = 0; i < st->n_procs; i++)
 			st->procs[i].reported |= st->procs[i].rank == e->note.rank;
-	stepd_core_decide(st->core, e, s->now, &out);
+	stepd_core_decide(st->core, e, clock_boot_us(s, st->node), &out);
 	for (size_t i = 0; i < out.n_effects && st->stepd; i++) {
 		run_effect(s, st, &out.effects[i]);
 		if (st->stepd && sim_fault(s, F_STEPD_BETWEEN_EFFECTS, 0.0004))
@@ -333,7 +164,7 @@ void stepd_event(struct sim *s, struct simstep *st, const struct stepd_event *e)
 	stepd_out_done(&out);
 	end_turn(s, st);
 	if (e->type == SE_EXIT)
-		look_empty(s, st, 100);
+		proc_look_empty(s, st, 100);
 	arm(s, st);
 }
 
@@ -343,7 +174,7 @@ void stepd_tick(struct sim *s, struct simstep *st)
 
 	st->tick_at = 0;
 	stepd_event_init(&e, SE_TICK);
-	if (st->stepd && !st->hung && stepd_core_deadline(st->core) <= s->now)
+	if (st->stepd && !st->hung && stepd_core_deadline(st->core) <= clock_boot_us(s, st->node))
 		stepd_event(s, st, &e);
 	else if (!st->hung)
 		arm(s, st);
@@ -431,50 +262,6 @@ void stepd_hang_end(struct sim *s, struct simstep *st)
 	}
 	free(held);
 	arm(s, st);
-}
-
-void stepd_stuck(struct sim *s, struct proc *p)
-{
-	struct stepd_event e;
-
-	if (!p->stuck || !p->alive)
-		return;
-	stepd_event_init(&e, SE_STUCK);
-	e.note.rank = p->rank;
-	e.note.pid = p->pid;
-	stepd_event(s, p->step, &e);
-}
-
-int64_t stepd_sweep(struct sim *s, struct simstep *st)
-{
-	int64_t until = s->now;
-
-	if (st->stepd)
-		sim_violation(s, "the agent sweeps j-%lld attempt %lld under a living supervisor",
-			      (long long)st->job, (long long)st->attempt);
-	for (size_t i = 0; i < st->n_procs; i++) {
-		drop_child(s, &st->procs[i]);
-		if (st->procs[i].alive && st->procs[i].stuck)
-			until = MO_MAX(until, st->procs[i].stuck_until + 1);
-		else
-			proc_end(s, &st->procs[i], MO_NONE, SIGKILL);
-	}
-	return until;
-}
-
-void step_lost(struct sim *s, struct simstep *st)
-{
-	struct attempt *a = sim_past_attempt(s, st->job, st->attempt);
-
-	if (a)
-		a->lossy = true;
-	st->stepd = st->hung = false;
-	notes_close(st);
-	st->instance++;
-	for (size_t i = 0; i < st->n_procs; i++) {
-		drop_child(s, &st->procs[i]);
-		proc_end(s, &st->procs[i], MO_NONE, SIGKILL);
-	}
 }
 
 void step_free_all(struct sim *s, struct simstep *st)

@@ -205,7 +205,7 @@ void user_act(struct sim *s)
 
 	if (s->quiet)
 		return;
-	if (kind < 55 && core_state(s->ctl.shadow)->n_jobs < 60)
+	if (kind < 55 && core_state(s->ctl.shadow)->n_jobs < 60 && s->n_submits < s->plan.jobs)
 		send_op(s, op_new(s, IN_SUBMIT));
 	else if (kind < 80)
 		verb(s);

@@ -7,8 +7,6 @@
 #include "daemon/core/state/clock.h"
 #include "daemon/manager.h"
 
-#define WALL_US (1790000000 * S) /* when a run begins */
-
 int64_t wall_now(const struct sim *s)
 {
 	return WALL_US + s->now + s->ctl.wall_ahead;
@@ -84,8 +82,7 @@ void wall_set(struct sim *s)
 	s->ctl.synced = sim_chance(s, 0.8);
 }
 
-/* When the process stored it: what is found at a start was the last that the one before did. */
-static int64_t stored_at(const struct sim *s)
+int64_t wall_stored_at(const struct sim *s)
 {
 	return s->now == s->ctl.up_since ? s->ctl.down_since : s->now;
 }
@@ -97,13 +94,13 @@ void wall_check(struct sim *s, const struct record *r)
 	const struct job *j = t ? job_find(core_state(s->ctl.shadow), r->job) : NULL;
 
 	if (r->type == REC_SUBMIT)
-		t->submitted = stored_at(s);
+		t->submitted = wall_stored_at(s);
 	if (!j)
 		return;
 	if (j->started_at == MO_NONE)
 		t->started = 0;
 	else if (!t->started)
-		t->started = stored_at(s);
+		t->started = wall_stored_at(s);
 	if (r->type == REC_INTENT && r->intent->intent == INTENT_TIME_LIMIT &&
 	    s->now - t->started < j->spec.recipe.time_limit_us - 2 * S)
 		sim_violation(s, "j-%lld reaches its time limit after %lld s of %lld",

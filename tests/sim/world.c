@@ -1,59 +1,8 @@
-/* Clock, queue, chance, counts. Everything random comes from here, so a seed is a run. */
+/* Queue, chance, counts. Everything random comes from here, so a seed is a run. */
 #include "tests/sim/sim.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
-
-/* clang-format off */
-const char *const fault_names[_FAULT_N] = {
-	"rank dies by a signal", "rank exits 1", "rank exits 0 early",
-	"rank stopped", "stepd killed", "stepd stopped", "attempt stands, and moves",
-	"hang confirmed", "agent killed", "node reboots", "node loses power", "node cut off",
-	"controller killed", "controller paused", "controller dies with its machine",
-	"controller dies before the store", "controller dies between store and reply",
-	"controller dies between replies", "controller dies while it starts",
-	"agent dies between effects", "agent dies within what it writes", "and its node with it",
-	"stepd dies between effects", "stepd dies within what it writes",
-	"journal cannot be written",
-	"request lost", "reply lost", "message delayed",
-	"message duplicated", "an old reply comes again", "port busy",
-	"file of a variable cannot be read", "file of a variable hangs", "exec fails", "bind fails",
-	"spool fails", "fence fails", "GPU given back late", "GPU not given back",
-	"process cannot be killed", "checkpoint torn",
-	"checkpoint changed after it was verified", "checkpoint cannot be loaded",
-	"checkpoint suspect", "checkpoint verified after its save",
-	"scan fails", "spool of an earlier boot", "checkpoint removed (keep)",
-	"checkpoint.dir of an unfinished job", "step stopped by its machine",
-	"step killed by its machine: too slow", "planned reboot", "planned reboot given up",
-	"planned reboot: all ends were reported", "planned reboot: not all ends were reported",
-	"controller's clock ahead", "controller's clock corrected", "controller's time moved",
-	"controller's time held", "backup", "older backup restored",
-	"the same backup restored again", "bit of the controller's disk flips",
-	"flipped bit found: the newest backup is put back", "attempt adopted after a restore",
-	"unknown step of an unknown job", "unknown step of a known job", "journal trimmed",
-	"a person ends an unknown step", "a person says that a missing step is gone",
-	"a check goes critical", "checks go critical on 30 % of the nodes",
-	"a critical check is ok again", "checks after a failure come late", "node cordoned",
-	"node not cordoned: cap", "attempt waits for checks", "restart --from 0",
-	"restart --from the newest", "restart --from an older one",
-	"restart --from a superseded one", "restart --from a damaged one",
-	"restart --from one being written", "restart --from a tainted one",
-	"restart --from a number between two",
-	"restart --from a number beyond all", "restart --from, queued", "restart --from, running",
-	"restart --from, recovering", "restart --from, stopping", "restart --from, paused",
-	"restart --from, ended", "restart --from taken", "restart --from refused",
-	"restart --from waits for a person", "an old job is forgotten",
-	"an old job is still needed",
-	"GPU slow for a while", "straggler found",
-	"straggler is as fast as its peers again", "job leaves the node of its straggler",
-	"weights break", "weights break again at the same iteration", "loss NaN for a moment",
-	"loss too high for a while", "checkpoint tainted", "job goes back behind a bad loss",
-	"job went back often enough", "tainted checkpoint taken by its name",
-	"engine starts for minutes", "first step compiles for minutes", "save of minutes",
-	"save that nobody announced", "save beside the steps", "evaluation",
-	"evaluation that nobody announced", "attempt suspected to hang, and cleared",
-};
-/* clang-format on */
 
 uint64_t sim_random(struct sim *s)
 {
@@ -76,7 +25,7 @@ bool sim_chance(struct sim *s, double p)
 
 bool sim_fault(struct sim *s, int fault, double p)
 {
-	if (!s->faults || !sim_chance(s, p))
+	if (!s->faults || !sim_chance(s, p * s->plan.rate[plan_kind(fault)]))
 		return false;
 	s->fault_counts[fault]++;
 	sim_trace(s, "FAULT %s", fault_names[fault]);

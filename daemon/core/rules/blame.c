@@ -10,10 +10,6 @@
 #include "daemon/core/state/heard.h"
 #include "lib/base/buf.h"
 
-/* Messages of two nodes are on their way for times that differ by less: what died so much earlier
- * was first, whoever was heard first. */
-#define EARLIER_US 20000
-
 bool blame_by_us(const struct rank *k)
 {
 	return k->exit &&
@@ -135,9 +131,24 @@ static bool of_itself(const struct blame *b)
 	return b->kind == B_EXIT || b->kind == B_SIGNAL;
 }
 
-static int64_t died_at(const struct state *s, const struct blame *b)
+/* Core time; at is MO_NONE where it is not known. */
+struct death {
+	int64_t at, error;
+};
+
+static struct death death_of(const struct state *s, const struct blame *b)
 {
-	return of_itself(b) ? node_clock_time(s, b->rank->node, b->rank->exit_mono_ns) : MO_NONE;
+	struct death d = { .at = MO_NONE };
+
+	if (of_itself(b))
+		d.at = node_clock_time(s, b->rank->node, b->rank->exit_mono_ns, &d.error);
+	return d;
+}
+
+/* Whatever the error of both. */
+static bool before(const struct death *a, const struct death *b)
+{
+	return a->at != MO_NONE && b->at != MO_NONE && a->at + a->error < b->at - b->error;
 }
 
 /* With every exit known: what is found late but explains the rest (refused, supervisor, node)
@@ -148,7 +159,7 @@ struct blame blame_root(const struct state *s, const struct job *j)
 {
 	const struct step *reported = step_find(j, j->attempt, j->failure.node);
 	struct blame best = { 0 }, first = { 0 }, earliest = { 0 };
-	int64_t earliest_at = INT64_MAX;
+	struct death first_died = { .at = MO_NONE }, earliest_died = { .at = MO_NONE };
 
 	if (j->saves.elsewhere)
 		return (struct blame){ .kind = B_ELSEWHERE };
@@ -163,14 +174,16 @@ struct blame blame_root(const struct state *s, const struct job *j)
 			b = blame_step(j, &j->steps[i], false);
 		if (b.kind == B_NONE)
 			continue;
-		int64_t at = died_at(s, &b);
+		struct death d = death_of(s, &b);
 
-		if (at != MO_NONE && at < earliest_at) {
+		if (d.at != MO_NONE && (earliest_died.at == MO_NONE || d.at < earliest_died.at)) {
 			earliest = b;
-			earliest_at = at;
+			earliest_died = d;
 		}
-		if (&j->steps[i] == reported)
+		if (&j->steps[i] == reported) {
 			first = b;
+			first_died = d;
+		}
 		if (b.kind > best.kind)
 			best = b;
 	}
@@ -178,7 +191,7 @@ struct blame blame_root(const struct state *s, const struct job *j)
 		return best;
 	if (blame_by_hang(j)) /* what ends then ends because its peers are ended */
 		return blame_hang(j);
-	if (died_at(s, &first) != MO_NONE && earliest_at < died_at(s, &first) - EARLIER_US)
+	if (before(&earliest_died, &first_died))
 		first = earliest;
 	if (best.kind == B_SIGNAL && first.kind == B_EXIT && signal_of(best.rank) != SIGABRT &&
 	    signal_of(best.rank) != SIGTERM)

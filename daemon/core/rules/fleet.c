@@ -150,7 +150,7 @@ static void registered(struct turn *t, const struct agent_hello *h)
 	if (is_new && t->core->state.n_nodes % HEALTH_CORDON_SHARE == 0)
 		health_cordon_more(t);
 	fleet_heard(t, h->node);
-	core_live(t->core, h->node)->clock_us = 0;
+	core_live(t->core, h->node)->clock = (struct node_clock){ 0 };
 	proof_node(t, h->node, h->boot_id, "the node was rebooted (its boot id changed)");
 	fleet_reports(t, h->node, h->steps, h->n_steps, false, true);
 }
@@ -244,9 +244,9 @@ void fleet_sync(struct turn *t)
 		return;
 	}
 	fleet_heard(t, s->node);
-	core_clock(t->core, s->node, s->mono_ns, t->now);
 	token_reported(t, s->node, t->input->sync->token_expired);
 	l = core_live(t->core, s->node);
+	node_clock_hear(&l->clock, s->mono_ns, t->now);
 	fresh = !urgent && s->beat > l->last_beat;
 	/* after urgent notes, a sync that was sent before them says nothing of what is absent */
 	l->last_beat = MO_MAX(l->last_beat, s->beat);

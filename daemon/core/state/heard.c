@@ -40,12 +40,13 @@ int64_t node_heard_at(const struct state *s, const struct node *n)
 	return s->lives && node_at(s, n->name, &at) ? s->lives[at]->heard_at : 0;
 }
 
-int64_t node_clock_time(const struct state *s, const char *node, int64_t mono_ns)
+int64_t node_clock_time(const struct state *s, const char *node, int64_t mono_ns,
+			int64_t *ret_error)
 {
 	size_t at;
 
-	return mono_ns != MO_NONE && s->lives && node_at(s, node, &at) && s->lives[at]->clock_us
-		       ? s->lives[at]->clock_us + mono_ns / 1000
+	return s->lives && node_at(s, node, &at)
+		       ? node_clock_at(&s->lives[at]->clock, mono_ns, ret_error)
 		       : MO_NONE;
 }
 

@@ -9,9 +9,9 @@ struct step_wait;
 /* Core time of the node's last message, or of the start before it is heard; 0 = nothing is
  * known. */
 int64_t node_heard_at(const struct state *s, const struct node *n);
-/* Core time when the clock of the node's boot said this, later by as much as its fastest message
- * was on its way; MO_NONE: not known. */
-int64_t node_clock_time(const struct state *s, const char *node, int64_t mono_ns);
+/* Core time when the clock of the node's boot said this (node_clock_at()); MO_NONE: not known. */
+int64_t node_clock_time(const struct state *s, const char *node, int64_t mono_ns,
+			int64_t *ret_error);
 /* That a step does not start yet; NULL: its node does not say so. */
 const struct step_wait *step_wait_of(const struct state *s, const char *node, int64_t job,
 				     int64_t attempt);

@@ -175,7 +175,7 @@ static const struct mo_field job_fields[] = {
 	MO_DP(job, failure, cause, "fail_cause", MO_STR, "what happened, for a person"),
 	MO_DP_LIST(job, failure, evidence, "fail_evidence", MO_STRS, "what proves it, a line each"),
 	MO_DP(job, failure, exit_mono_ns, "first_exit_mono_ns", MO_INT,
-	      "when the first dead rank ended, ns of its node's monotonic clock"),
+	      "when the first dead rank ended, ns of CLOCK_BOOTTIME of its node"),
 	MO_DP(job, failure, exit0_at, "first_exit0_at", MO_INT,
 	      "when the first rank ended with code 0, us; MO_NONE: none did"),
 	MO_DP(job, streak, same, "same_failures", MO_INT,

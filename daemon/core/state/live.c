@@ -57,25 +57,6 @@ void ids_remove(int64_t *ids, size_t *n, int64_t id)
 	(*n)--;
 }
 
-/* of so long, a clock that nobody disciplines loses less than one */
-#define DRIFT 1000
-/* no message is on its way for so long: that clock stood, as in a suspended machine */
-#define STOOD_US (60 * 1000000LL)
-
-void core_clock(struct core *c, const char *node, int64_t mono_ns, int64_t now)
-{
-	struct live *l = core_live(c, node);
-	int64_t began = now - mono_ns / 1000;
-
-	if (mono_ns == MO_NONE)
-		return;
-	if (l->clock_us == 0 || began - l->clock_us > STOOD_US)
-		l->clock_us = began;
-	else
-		l->clock_us = MO_MIN(began, l->clock_us + (now - l->clock_at) / DRIFT);
-	l->clock_at = now;
-}
-
 void core_touch(struct core *c, int64_t job)
 {
 	ids_add(&c->dirty, &c->n_dirty, job);
@@ -378,7 +359,7 @@ void core_live_shift(struct core *c, int64_t shift)
 		struct live *l = c->lives[i];
 
 		l->heard_at += shift;
-		l->clock_us = 0;
+		l->clock = (struct node_clock){ 0 };
 		for (size_t k = 0; k < l->n_waits; k++)
 			l->waits[k].since += shift;
 	}

@@ -11,6 +11,7 @@
 #pragma once
 #include "daemon/core/state/activity.h"
 #include "daemon/core/state/core_config.h"
+#include "daemon/core/state/node_clock.h"
 #include "daemon/core/state/prefetch.h"
 #include "daemon/core/state/shared.h"
 #include "daemon/core/state/state.h"
@@ -37,9 +38,7 @@ struct live {
 	struct live *earlier, *later, **watch;
 	/* core time of its last message; of a start, until it is heard; node_heard_at() */
 	int64_t heard_at;
-	/* core time at which the clock of its boot began, by its fastest message, and when that was
-	 * known; 0 = it is not. core_clock() */
-	int64_t clock_us, clock_at;
+	struct node_clock clock; /* of its boot */
 	/* of this instance: older ones (reordered) prove nothing about absence */
 	int64_t last_beat;
 	int64_t *jobs;
@@ -216,8 +215,6 @@ struct core {
 	int64_t looked;
 };
 
-/* What the clock of a node's boot says in a message that comes now. */
-void core_clock(struct core *c, const char *node, int64_t mono_ns, int64_t now);
 /* the rules visit it in this turn */
 void core_touch(struct core *c, int64_t job);
 struct live *core_live(struct core *c, const char *node); /* NULL if unknown */
