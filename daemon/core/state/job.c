@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "daemon/core/state/data_order.h"
 #include "daemon/core/state/numbers.h"
 #include "daemon/core/state/pace.h"
 #include "lib/base/util.h"
@@ -242,6 +243,9 @@ static const struct mo_field job_fields[] = {
 		  "what the losses say of the model; null: none was said yet", .omit = true),
 	MO_DP_SUB(job, progress, pace, "pace", MO_OPT, &pace_desc,
 		  "how long its iterations take; null: none was timed yet", .omit = true),
+	MO_DP_SUB(job, progress, data_order, "data_order", MO_OPT, &data_order_desc,
+		  "whether the newest resume went on with its data; null: none was heard of yet",
+		  .omit = true),
 	MO_DP(job, verify, iteration, "verify", MO_INT,
 	      "iteration of the checkpoint that is being verified; MO_NONE: none"),
 	MO_DP(job, verify, serial, "verify_serial", MO_INT, "how many verifications were begun"),

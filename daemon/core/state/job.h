@@ -163,6 +163,7 @@ struct job_verify {
 };
 struct numbers;
 struct pace;
+struct data_order;
 struct job_progress {
 	int64_t iteration; /* newest of this attempt, MO_NONE none */
 	int64_t watermark; /* highest ever: below it again = recompute */
@@ -180,6 +181,8 @@ struct job_progress {
 	int64_t spike;
 	struct numbers *numbers; /* what the losses say; NULL: none was said yet */
 	struct pace *pace;       /* how long iterations take; NULL: none was timed yet */
+	/* whether the newest resume went on with its data; NULL: none was heard of yet */
+	struct data_order *data_order;
 	/* iterations without a sample because they came too fast, of all attempts; MO_NONE none */
 	int64_t left_out;
 	struct measured *measured; /* NULL: nothing to set against the promise yet */

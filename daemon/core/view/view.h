@@ -53,6 +53,7 @@ struct job_view {
 	int64_t resumes_at;
 	struct waiting *waiting;
 	char *image;
+	struct data_order *data_order;
 	struct skip *skips;
 	size_t n_skips;
 	int64_t spares_wanted;

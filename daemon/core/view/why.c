@@ -15,6 +15,7 @@
 #include "daemon/core/view/prepare.h"
 #include "daemon/core/view/slow.h"
 #include "daemon/core/view/unsaved.h"
+#include "daemon/core/view/why_data.h"
 #include "daemon/core/view/why_incident.h"
 #include "daemon/core/view/why_loss.h"
 #include "daemon/core/view/why_next.h"
@@ -376,6 +377,7 @@ void job_why(const struct state *s, const struct job *j, int64_t now, struct why
 		why_suspect(j, ret);
 	why_tainted(j, ret);
 	why_skips(j, ret);
+	why_data_order(j, ret);
 	why_fixed(j, ret);
 	if (ret->n_reasons == 0)
 		why_reason(ret, job_state_names[j->state], "%s",

@@ -42,6 +42,7 @@
 #include "daemon/core/view/report.h"
 #include "daemon/core/view/stack_drift.h"
 #include "daemon/core/state/interval.h"
+#include "daemon/core/state/data_order.h"
 #include "daemon/core/state/numbers.h"
 #include "daemon/core/state/pace.h"
 #include "daemon/core/state/record.h"
@@ -225,6 +226,7 @@ static const struct {
 	D(measured_desc),
 	D(numbers_desc),
 	D(pace_desc),
+	D(data_order_desc),
 	D(found_straggler_desc),
 	D(pace_view_desc),
 	D(straggler_view_desc),
