@@ -94,7 +94,7 @@ const struct verb verb_fabric = {
 	"then over pairs until the odd node or link is found\n"
 	"  --nodes A,B     these nodes (default: cluster.nodes of the recipe); all must be free: a "
 	"check stops nobody\n"
-	"  --job JOB       the nodes on which JOB ran last\n"
+	"  --job JOB       the nodes on which JOB ran last; `moectl why JOB` has the verdict then\n"
 	"  --set key=value replaces a value of the recipe, as for submit; time_limit (300s) is how "
 	"long one measurement may take\n"
 	"  --expect GB/S   what all nodes together should reach: when they do, pairs are left out\n"

@@ -2075,6 +2075,27 @@ MUTANTS = [
         [unit("recipe", "test_bad")],
     ),
     (
+        "a check of the fabric is forgotten by the state",
+        "on_fabric",
+        "j->fabric = mo_desc_dup(&fabric_check_desc, r->fabric);",
+        "return 0;",
+        [unit("dcore", "test_fabric")],
+    ),
+    (
+        "a hang that was looked into wants another check",
+        "why_fabric_next",
+        "(j->fabric && j->fabric->time >= inc->time)",
+        "false",
+        [unit("dcore", "test_fabric")],
+    ),
+    (
+        "an odd verdict names nobody",
+        "odd_problem",
+        "if ((f->verdict == FABRIC_ODD) != (f->n_odd > 0))",
+        "if (false)",
+        [unit("dcore", "test_fabric")],
+    ),
+    (
         "data that begin anew are said to go on",
         "compare",
         "int64_t more = o->begins - o->ended;",

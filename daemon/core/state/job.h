@@ -1,6 +1,7 @@
 /* A job as moed knows it, in parts; its steps, and questions about one job alone. Stored by its
  * description, as all of state.h. */
 #pragma once
+#include "daemon/core/state/fabric_check.h"
 #include "daemon/core/state/job_hang.h"
 #include "daemon/core/state/job_shown.h"
 #include "daemon/core/state/job_straggler.h"
@@ -284,7 +285,8 @@ struct job {
 	struct job_checks checks;
 	struct incident *incidents;
 	size_t n_incidents;
-	struct skip *skips; /* data that its attempts leave out, oldest first */
+	struct fabric_check *fabric; /* the newest that was told; NULL: none was */
+	struct skip *skips;          /* data that its attempts leave out, oldest first */
 	size_t n_skips;
 	struct job_waterfall waterfall;
 	/* GPU-microsecond ledger: ledger[c] add up to the total exactly; charged up to ledger_at */

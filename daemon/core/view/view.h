@@ -54,6 +54,7 @@ struct job_view {
 	struct waiting *waiting;
 	char *image;
 	struct data_order *data_order;
+	struct fabric_check *fabric;
 	struct skip *skips;
 	size_t n_skips;
 	int64_t spares_wanted;
