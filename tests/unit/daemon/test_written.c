@@ -206,6 +206,8 @@ static const struct {
 	D(in_images_remove_desc),
 	D(in_power_desc),
 	D(in_fabric_desc),
+	D(fabric_odd_desc),
+	D(fabric_point_desc),
 	D(fabric_result_desc),
 	D(fabric_check_desc),
 	D(exec_body_desc),
