@@ -24,11 +24,10 @@ static const struct mo_field fabric_point_fields[] = {
 };
 const struct mo_desc fabric_point_desc = MO_DESC(fabric_point, fabric_point_fields);
 static const struct mo_field fabric_result_fields[] = {
-	MO_FN(fabric_result, verdict,
-	      "verdict\0fine, odd (nodes or links are), together (each pair is "
-	      "well, all nodes are not), untold, or nothing was measured",
-	      MO_ENUM, .documented = true, .names = fabric_verdict_names,
-	      .n_names = _FABRIC_VERDICT_N),
+	MO_D(fabric_result, verdict, MO_ENUM,
+	     "fine, odd (nodes or links are), together (each pair is well, all nodes are not), "
+	     "untold, or nothing was measured",
+	     .names = fabric_verdict_names, .n_names = _FABRIC_VERDICT_N),
 	MO_D(fabric_result, nodes, MO_INT, "how many nodes were measured"),
 	MO_D(fabric_result, all_gbs, MO_REAL,
 	     "what all of them together reach, 10^9 bytes a second; null: it failed"),
