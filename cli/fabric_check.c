@@ -7,6 +7,7 @@
 #include "cli/client.h"
 #include "cli/dryrun.h"
 #include "cli/fabric_nodes.h"
+#include "cli/fabric_post.h"
 #include "cli/fabric_run.h"
 #include "cli/fabric_tell.h"
 #include "cli/interrupt.h"
@@ -110,7 +111,8 @@ static int drain(struct cli *cli, const struct fabric_found *found, size_t node,
 	_cleanup_(mo_buf_done) struct mo_buf body = { 0 };
 	_cleanup_(mo_freep) char *why = fabric_evidence(found, node);
 	_cleanup_(mo_freep) char *whole = mo_printf("fabric check: %s", why);
-	_cleanup_(mo_freep) char *reason = mo_strndup(whole, mo_utf8_cut(whole, REASON_MAX));
+	_cleanup_(mo_freep) char *reason =
+		mo_strndup(whole, (size_t)mo_utf8_shown(whole, REASON_MAX));
 	_cleanup_(mo_freep) char *quoted = url_quote(found->nodes[node]);
 	int r;
 
@@ -144,10 +146,12 @@ static int tell(struct cli *cli, const struct check *c, const char *out, bool dr
 		print_json_doc(doc);
 	else
 		fabric_print(cli, &found, doc);
+	if (c->nodes.job)
+		r = fabric_post(cli, c->nodes.job, doc);
 	json_object_put(doc);
-	for (size_t i = 0; i < c->nodes.n && !r && verdict == FABRIC_ODD; i++)
-		if (fabric_is_odd(&c->fabric, i))
-			r = drain(cli, &found, i, drains);
+	for (size_t i = 0; i < c->nodes.n && verdict == FABRIC_ODD; i++)
+		if (fabric_is_odd(&c->fabric, i) && (w = drain(cli, &found, i, drains)))
+			return w;
 	if (out && curve->len && (w = mo_write_file(out, curve->data, curve->len, 0644, false)) < 0)
 		return cli_fail(CLI_FAILED,
 				"fabric check: %s: %s; what it measured is in `moectl "

@@ -14,6 +14,7 @@
 void fabric_nodes_done(struct fabric_nodes *f)
 {
 	mo_strs_clear(&f->names, &f->n);
+	free(f->job);
 }
 
 static void add(struct fabric_nodes *f, const char *name)
@@ -45,9 +46,11 @@ int fabric_nodes_of_job(struct cli *cli, const char *job, struct fabric_nodes *f
 	for (size_t i = 0; i < js_len(js_items(a.doc)); i++)
 		if (js_str(js_at(js_items(a.doc), i), "node"))
 			add(f, js_str(js_at(js_items(a.doc), i), "node"));
-	return f->n ? CLI_OK
-		    : cli_fail(CLI_FAILED,
-			       "fabric check: %s never ran anywhere; name nodes with --nodes", id);
+	if (!f->n)
+		return cli_fail(CLI_FAILED,
+				"fabric check: %s never ran anywhere; name nodes with --nodes", id);
+	f->job = TAKE_PTR(id);
+	return CLI_OK;
 }
 
 static int by_name(const void *a, const void *b)

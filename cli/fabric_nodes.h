@@ -7,6 +7,7 @@ struct fabric_nodes {
 	char **names; /* ascending, each once */
 	size_t n;
 	int64_t gpus; /* of each */
+	char *job;    /* id of the one whose nodes they are; NULL: of none */
 };
 void fabric_nodes_done(struct fabric_nodes *f);
 /* "a,b,c" */

@@ -118,6 +118,8 @@ static void print_figures(struct json_object *r)
 		       "ETTR "
 		       "%s\n",
 		       text_percent(js_real(r, "ettr_saving_each")));
+	if (js_str(r, "data_order.text"))
+		printf("data         %s\n", js_str(r, "data_order.text"));
 	if (js_real(r, "overdue_s") > 0)
 		printf("overdue      the iteration under way, by %s: counted as hang\n",
 		       text_seconds(js_real(r, "overdue_s")));

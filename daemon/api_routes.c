@@ -8,6 +8,7 @@
 #include "daemon/api_config.h"
 #include "daemon/api_events.h"
 #include "daemon/api_exec.h"
+#include "daemon/api_fabric.h"
 #include "daemon/api_explain.h"
 #include "daemon/api_job_docs.h"
 #include "daemon/api_image_check.h"
@@ -85,6 +86,12 @@ const struct api_route api_routes[] = {
 	  "What came of such a command; kept for ten minutes.",
 	  "jobs",
 	  .answer = &exec_desc },
+	{ { "POST", "/v1/jobs/{id}/fabric", ROLE_OPERATOR, api_job_fabric, B, false },
+	  "Tell what a check of the fabric over the job's nodes found (moectl fabric check --job): "
+	  "recorded in the job, shown by why; the newest counts.",
+	  "jobs",
+	  .answer = &job_view_desc,
+	  .body = &fabric_result_desc },
 	{ { "GET", "/v1/jobs/{id}/ranks", ROLE_VIEWER, api_job_ranks, 0, false },
 	  "Ranks of the current or last attempt.",
 	  "jobs",

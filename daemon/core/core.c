@@ -26,6 +26,7 @@
 #include "daemon/core/rules/cordon.h"
 #include "daemon/core/rules/events.h"
 #include "daemon/core/rules/exec.h"
+#include "daemon/core/rules/fabric.h"
 #include "daemon/core/rules/fleet.h"
 #include "daemon/core/rules/fleet_verbs.h"
 #include "daemon/core/rules/hang.h"
@@ -259,6 +260,7 @@ static void dispatch(struct turn *t)
 	case IN_PREFETCH: prefetch_begin(t); break;
 	case IN_IMAGES_REMOVE: images_remove(t); break;
 	case IN_POWER: power_answered(t); break;
+	case IN_FABRIC: job_fabric(t); break;
 	default: assert(!"input type");
 	}
 }

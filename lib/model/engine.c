@@ -20,6 +20,8 @@ static const struct mo_field line_rule_fields[] = {
 	MO_D(line_rule, separator, MO_STR, "what stands between pairs", .omit = true),
 	MO_D_VEC(line_rule, fields, &kv_desc, "key as printed, and the value that it is",
 		 .omit = true),
+	MO_D_VEC(line_rule, data_fields, &kv_desc,
+		 "of a launch: the same of what says how much data was consumed", .omit = true),
 	MO_D_LIST(line_rule, needs, MO_STRS, "values without which such a line says nothing",
 		  .omit = true),
 	MO_D(line_rule, phase, MO_STR, "phase that it begins"),

@@ -39,6 +39,10 @@ struct line_rule {
 	 * "inst (avg x)" the first number counts */
 	struct kv *fields;
 	size_t n_fields;
+	/* of a launch: those of consumed_samples and batch_samples, for an agent of before, which
+	 * refuses a value that it does not know, reads over a member that it does not know */
+	struct kv *data_fields;
+	size_t n_data_fields;
 	/* values without which a record says nothing, e.g. loss */
 	char **needs;
 	size_t n_needs;

@@ -22,6 +22,11 @@ static const struct mo_field sample_fields[] = {
 	     .most = MO_FIT_INT),
 	MO_D(sample, nan, MO_INT, "iterations with NaN, as the engine counts them",
 	     .most = MO_FIT_INT),
+	MO_D(sample, consumed_samples, MO_INT,
+	     "samples of data that were consumed up to its end, as the engine counts them",
+	     .most = MO_FIT_INT, .omit = true),
+	MO_D(sample, batch_samples, MO_INT, "samples of data that it took itself",
+	     .most = MO_FIT_INT, .omit = true),
 	MO_D_ENUM(sample, phase, phase_names, "what the engine did"),
 	MO_D(sample, attempt, MO_INT, "attempt that ran it"),
 };
@@ -54,6 +59,8 @@ void sample_merge(struct sample *a, const struct sample *b)
 	merge_real(&a->mem_gb, b->mem_gb);
 	merge_int(&a->skipped, b->skipped);
 	merge_int(&a->nan, b->nan);
+	merge_int(&a->consumed_samples, b->consumed_samples);
+	merge_int(&a->batch_samples, b->batch_samples);
 	if (a->phase == PHASE_NONE)
 		a->phase = b->phase;
 	merge_int(&a->attempt, b->attempt);

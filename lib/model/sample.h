@@ -20,6 +20,8 @@ struct sample {
 	int64_t tokens;
 	double tokens_per_s_per_gpu, tflops_per_gpu, mfu, mem_gb;
 	int64_t skipped, nan;
+	/* samples of data: of all iterations through this one, and of this one alone */
+	int64_t consumed_samples, batch_samples;
 	int phase; /* enum phase */
 	int64_t attempt;
 };

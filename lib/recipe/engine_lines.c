@@ -18,7 +18,8 @@ static const char *const group_names[] = {
 	"iteration",      "steps",  "loss",   "grad_norm",    "lr",
 	"step_ms",        "step_s", "tokens", "tokens_per_s", "tokens_per_s_per_gpu",
 	"tflops_per_gpu", "mfu",    "mem_gb", "mem_gib",      "mem_mib",
-	"skipped",        "nan",    "path",   "seconds"
+	"skipped",        "nan",    "path",   "seconds",      "consumed_samples",
+	"batch_samples"
 };
 static const char *const needed_names[] = {
 	"loss",           "grad_norm", "lr",      "step_ms", "tokens", "tokens_per_s_per_gpu",

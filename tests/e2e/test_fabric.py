@@ -9,6 +9,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import ROOT, Cluster, Suite, command_recipe, equal, need, wait_until  # noqa: E402
+from rig import Rig  # noqa: E402
 
 STAND_IN = os.path.join(ROOT, "tests/fake/collective.py")
 NODES = ["node-%d" % i for i in range(5)]
@@ -118,6 +119,64 @@ def a_running_job_is_left_alone(c):
     c.wait_state(job, "cancelled")
     doc = c.json("fabric", "check", *recipe(c), "--job", job)
     equal([x["nodes"] for x in doc["runs"]], [c.job(job)["nodes"]], "nodes of the job")
+
+
+@suite.test
+def the_job_has_the_verdict(c):
+    """Told by the check itself; it outlives a kill of the controller, and the newest counts."""
+    job = c.submit(command_recipe("hung", ["sleep", "1000"], cluster={"gpus": 5}))
+    c.wait_state(job, "running")
+    c.run("cancel", job, "--now")
+    c.wait_state(job, "cancelled")
+    need("fabric" not in c.job(job), c.job(job))
+    words = [*recipe(c, "slow=node-2"), "--job", job]
+    r = c.run("fabric", "check", *words, check=False, timeout=300)
+    equal(r.returncode, 1, "exit status")
+    need("recorded   in %s" % job in r.stdout, r.stdout)
+    os.kill(c.status()["moed"]["pid"], signal.SIGKILL)
+    c.up()
+    f = c.job(job)["fabric"]["found"]
+    equal((f["verdict"], f["nodes"], [o["node"] for o in f["odd"]]), ("odd", 5, ["node-2"]), f)
+    equal([p["bytes"] for p in f["curve"]], [1048576, 67108864], "sizes of the curve")
+    why = " ".join(c.run("why", job).stdout.split())
+    need("fabric check over 5 nodes: node-2 stands out; pairs reach 300.0 GB/s" in why, why)
+    need(f["odd"][0]["evidence"] in why and "GB/s with node-" in why, why)
+    event = [e for e in c.json("events", job)["items"] if e["type"] == "fabric.odd"]
+    equal([(e["data"]["odd"], e["data"]["verdict"]) for e in event], [(1, "odd")], "events")
+    c.run("fabric", "check", *recipe(c, "slow=node-2+node-3"), "--job", job, check=False)
+    odd = c.job(job)["fabric"]["found"]["odd"]
+    equal([(o["node"], o["peer"]) for o in odd], [("node-2", "node-3")], "the link")
+    c.json("fabric", "check", *recipe(c), "--job", job)
+    equal(c.job(job)["fabric"]["found"]["verdict"], "fine", "the newest")
+
+
+@suite.test
+def what_the_controller_takes(c):
+    """Of operators, and only what a check can have found."""
+    good = {"verdict": "odd", "nodes": 2, "all_gbs": None, "pair_gbs": 3.5}
+    good.update(odd=[{"node": "a", "evidence": "slow"}], curve=[{"bytes": 8, "gbs": 1}])
+    bad = [
+        (dict(good, verdict="well"), "verdict"),
+        (dict(good, verdict="fine"), "odd: nodes and links stand here"),
+        (dict(good, nodes=0), "nodes: must be from 1 to 1024"),
+        (dict(good, pair_gbs=-1), "must be from 0"),
+        (dict(good, odd=[{"node": "a", "evidence": "x" * 600}]), "evidence"),
+        (dict(good, odd=good["odd"] * 65), "odd"),
+        (dict(good, curve=good["curve"] * 2), "sizes must ascend"),
+        (dict(good, speed=1), "speed"),
+    ]
+    with Rig(nodes=1, gpus_per_node=1) as rig:
+        job = rig.submit(command_recipe("one", ["true"]))
+        path = "/v1/jobs/%s/fabric" % job
+        for body, words in bad:
+            r = rig.http("POST", path, json.dumps(body))
+            need(r.status in (400, 413, 422) and words in r.detail, (body, r.status, r.body))
+        need("fabric" not in rig.job(job), rig.job(job))
+        equal(rig.http("POST", "/v1/jobs/j-99/fabric", json.dumps(good)).status, 404, "no job")
+        r = rig.http("POST", path, json.dumps(good), token=rig.token("user"), tcp=True)
+        equal(r.status, 403, "of a user")
+        r = rig.http("POST", path, json.dumps(good), token=rig.token("operator"), tcp=True)
+        equal((r.status, r.json["fabric"]["by"]), (200, "somebody"), "of an operator")
 
 
 @suite.test

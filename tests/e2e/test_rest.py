@@ -87,6 +87,7 @@ def answers_are_as_described(m):
     command = {"command": ["true"]}
     bodies = {
         "exec": command,
+        "fabric": {"verdict": "fine", "nodes": 2},
         "drain": {"reason": "test"},
         "ack": {"learned": True},
         "fence": {"confirmed": True},

@@ -9,7 +9,8 @@
  * further: on however slow a machine it is killed there) --loss FROM:TO:VALUE:ATTEMPTS (the loss
  * from one iteration to another in the first attempts) --slow RANK:FROM:TO:TIMES (that rank takes
  * so many times as long from one iteration to another, in the first attempt; the others wait for
- * it, and each tells what was its own of the step). */
+ * it, and each tells what was its own of the step) --data kept|anew (it tells how many samples it
+ * consumed, and a resume goes on with them, or begins at the first one). */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -33,12 +34,14 @@ const char *__asan_default_options(void)
 	return "handle_segv=0";
 }
 
+#define BATCH 8 /* samples of an iteration */
+
 struct options {
 	long steps, step_ms, save_every, save_bytes, exit_iter, exit_code, exit_rank, stay;
 	long loss_from, loss_to, loss_attempts;
 	long slow_rank, slow_from, slow_to, slow_times;
 	double loss;
-	const char *truth, *hold;
+	const char *truth, *hold, *data;
 	bool child;
 };
 
@@ -211,6 +214,8 @@ static int parse(int argc, char **argv, struct options *o)
 			o->save_bytes = strtol(v, NULL, 10);
 		else if (!strcmp(argv[i], "--truth"))
 			o->truth = v;
+		else if (!strcmp(argv[i], "--data"))
+			o->data = v;
 		else if (!strcmp(argv[i], "--stay"))
 			o->stay = strtol(v, NULL, 10);
 		else if (!strcmp(argv[i], "--hold-start"))
@@ -236,7 +241,7 @@ static int parse(int argc, char **argv, struct options *o)
 
 int main(int argc, char **argv)
 {
-	struct options o = { .steps = 50, .step_ms = 20, .exit_iter = -1 };
+	struct options o = { .steps = 50, .step_ms = 20, .exit_iter = -1, .data = "" };
 	long rank = env_long("RANK", 0), resume = env_long("MOE_RESUME_ITERATION", -1),
 	     first = env_long("MOE_ATTEMPT", 1) == 1;
 	char text[512];
@@ -244,7 +249,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: rank [--steps N] [--step-ms M] [--save-every K] "
 				"[--save-bytes B] [--truth DIR] [--child] [--exit ITER:CODE:RANK] "
 				"[--hold-start FILE] [--stay ITER] "
-				"[--loss FROM:TO:VALUE:ATTEMPTS] [--slow RANK:FROM:TO:TIMES]\n");
+				"[--loss FROM:TO:VALUE:ATTEMPTS] [--slow RANK:FROM:TO:TIMES] "
+				"[--data kept|anew]\n");
 		return 2;
 	}
 	signal(SIGTERM, on_term);
@@ -273,11 +279,17 @@ int main(int argc, char **argv)
 		snprintf(text, sizeof text,
 			 "ITERATION=%ld\nLOSS=%.6f\nSTEP_MS=%ld.0\nBUSY_MS=%ld.0\nTOKENS=%d", i,
 			 loss, step, rank == o.slow_rank ? step : o.step_ms, 4096);
+		long consumed = BATCH * (i - (!strcmp(o.data, "anew") && resume > 0 ? resume : 0));
+
+		if (*o.data)
+			snprintf(text + strlen(text), sizeof text - strlen(text),
+				 "\nCONSUMED_SAMPLES=%ld", consumed);
 		notify(text);
 		if (rank == 0) {
 			printf("step %ld/%ld loss %.6f grad_norm 1.00 lr 1.00e-03 step_ms %ld.0 "
-			       "tokens 4096 tokens_per_s 100\n",
+			       "tokens 4096 tokens_per_s 100",
 			       i, o.steps, loss, step);
+			printf(*o.data ? " consumed_samples %ld\n" : "\n", consumed);
 			fflush(stdout);
 			save(&o, i);
 		}

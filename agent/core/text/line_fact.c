@@ -40,6 +40,8 @@ static const struct line_field fields[] = {
 	{ "mem_mib", FIELD_MIB, offsetof(struct sample, mem_gb), GB_MAX },
 	S(skipped, FIELD_INT, COUNT_MAX),
 	S(nan, FIELD_INT, COUNT_MAX),
+	S(consumed_samples, FIELD_INT, COUNT_MAX),
+	S(batch_samples, FIELD_INT, COUNT_MAX),
 	/* read by nobody yet, allowed in rules */
 	{ "path", FIELD_PATH, 0, 0 },
 	{ "steps", FIELD_INT, SIZE_MAX, 0 },

@@ -43,7 +43,7 @@ struct line_field {
 	size_t offset;
 	double max;
 };
-#define LINE_FIELDS 19
+#define LINE_FIELDS 21
 /* NULL: there is no such field. */
 const struct line_field *line_field_find(const char *name);
 /* Rates that need the world size or other fields of the same line. */

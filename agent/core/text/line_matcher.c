@@ -32,31 +32,40 @@ static struct text text_of(const char *s)
 	return (struct text){ mo_strdup(s), strlen(s) };
 }
 
+static int read_field(struct line_matcher *r, const struct line_rule *from, const struct kv *pair,
+		      struct mo_error *err)
+{
+	const struct line_field *f = pair->value ? line_field_find(pair->value) : NULL;
+
+	if (!f || !pair->key || !*pair->key)
+		return mo_error_set(err, -EINVAL,
+				    "line rule '%s': field '%s: %s' is not a field of a "
+				    "sample: name it loss, step_ms, ...",
+				    from->begin, pair->key, pair->value);
+	r->targets[r->n_keys] = f;
+	r->keys[r->n_keys++] = text_of(pair->key);
+	r->counts |= mo_streq(f->name, "skipped") || mo_streq(f->name, "nan");
+	return 0;
+}
+
 static int read_fields(struct line_matcher *r, const struct line_rule *from, struct mo_error *err)
 {
-	if (from->n_fields > LINE_PAIRS_MAX)
+	size_t n = from->n_fields + from->n_data_fields;
+	int error = 0;
+
+	if (n > LINE_PAIRS_MAX)
 		return mo_error_set(err, -EINVAL, "line rule '%s': more than %d fields: split it",
 				    from->begin, LINE_PAIRS_MAX);
 	r->record = true;
 	if (from->separator)
 		r->separator = text_of(from->separator);
-	r->keys = mo_alloc_array(from->n_fields + 1, sizeof(*r->keys));
-	r->targets = mo_alloc_array(from->n_fields + 1, sizeof(*r->targets));
-	for (size_t i = 0; i < from->n_fields; i++) {
-		const struct line_field *f =
-			from->fields[i].value ? line_field_find(from->fields[i].value) : NULL;
-
-		if (!f || !from->fields[i].key || !*from->fields[i].key)
-			return mo_error_set(err, -EINVAL,
-					    "line rule '%s': field '%s: %s' is not a field of a "
-					    "sample: name it loss, step_ms, ...",
-					    from->begin, from->fields[i].key,
-					    from->fields[i].value);
-		r->targets[r->n_keys] = f;
-		r->keys[r->n_keys++] = text_of(from->fields[i].key);
-		r->counts |= mo_streq(f->name, "skipped") || mo_streq(f->name, "nan");
-	}
-	return 0;
+	r->keys = mo_alloc_array(n + 1, sizeof(*r->keys));
+	r->targets = mo_alloc_array(n + 1, sizeof(*r->targets));
+	for (size_t i = 0; i < from->n_fields && !error; i++)
+		error = read_field(r, from, &from->fields[i], err);
+	for (size_t i = 0; i < from->n_data_fields && !error; i++)
+		error = read_field(r, from, &from->data_fields[i], err);
+	return error;
 }
 
 static int read_needs(struct line_matcher *r, const struct line_rule *from, struct mo_error *err)

@@ -5,7 +5,7 @@ const char *const core_input_type_names[_IN_N] = {
 	"start",  "clock",   "tick",  "late",         "submit",        "cancel",  "pause",
 	"resume", "restart", "drain", "undrain",      "ack",           "fence",   "hello",
 	"sync",   "news",    "token", "token_revoke", "token_used",    "refused", "resolve",
-	"config", "store",   "exec",  "prefetch",     "images_remove", "power",
+	"config", "store",   "exec",  "prefetch",     "images_remove", "power",   "fabric",
 };
 
 static const struct mo_field in_caller_fields[] = {
@@ -162,6 +162,12 @@ static const struct mo_field in_power_fields[] = {
 };
 const struct mo_desc in_power_desc = MO_DESC(in_power, in_power_fields);
 
+static const struct mo_field in_fabric_fields[] = {
+	MO_D(in_fabric, job, MO_INT, "number of the job"),
+	MO_D_SUB(in_fabric, found, MO_STRUCT, &fabric_result_desc, "what was found"),
+};
+const struct mo_desc in_fabric_desc = MO_DESC(in_fabric, in_fabric_fields);
+
 static const struct mo_field core_input_fields[] = {
 	MO_D_ENUM(core_input, type, core_input_type_names,
 		  "what the shell heard: names the member that says more; start and tick "
@@ -213,6 +219,8 @@ static const struct mo_field core_input_fields[] = {
 		 "images that are to go from nodes", .omit = true),
 	MO_D_SUB(core_input, power, MO_OPT, &in_power_desc,
 		 "what the site's fence_command did about a silent node", .omit = true),
+	MO_D_SUB(core_input, fabric, MO_OPT, &in_fabric_desc,
+		 "what a check of the fabric over a job's nodes found", .omit = true),
 };
 const struct mo_desc core_input_desc = MO_DESC(core_input, core_input_fields);
 

@@ -35,6 +35,7 @@ enum core_input_type {
 	IN_PREFETCH,      /* nodes are to have an image before a job needs it */
 	IN_IMAGES_REMOVE, /* images are to go from nodes */
 	IN_POWER,         /* the answer to FX_POWER */
+	IN_FABRIC,        /* what a check of the fabric over a job's nodes found */
 	_IN_N
 };
 extern const char *const core_input_type_names[_IN_N];
@@ -137,6 +138,10 @@ struct in_power {
 	bool off;
 	char *text; /* of the command, or why it did not run */
 };
+struct in_fabric {
+	int64_t job;
+	struct fabric_result found; /* checked: fabric_result_problem() */
+};
 struct core_input {
 	int type;        /* enum core_input_type */
 	int64_t request; /* the shell's handle of whoever waits for the answer; 0 = nobody */
@@ -166,11 +171,12 @@ struct core_input {
 	struct in_prefetch *prefetch;
 	struct in_images_remove *images_remove;
 	struct in_power *power;
+	struct in_fabric *fabric;
 };
 extern const struct mo_desc core_input_desc, in_clock_desc, in_late_desc, in_cancel_desc,
 	in_pause_desc, in_resume_desc, in_restart_desc, in_drain_desc, in_undrain_desc, in_ack_desc,
 	in_fence_desc, in_hello_desc, in_sync_desc, in_token_id_desc, in_refused_desc,
 	in_resolve_desc, in_config_desc, in_store_desc, in_exec_desc, in_prefetch_desc,
-	in_images_remove_desc, in_power_desc;
+	in_images_remove_desc, in_power_desc, in_fabric_desc;
 /* in need not be initialised; mo_desc_done(&core_input_desc, in) frees what it is given. */
 void core_input_init(struct core_input *in, int type);

@@ -207,6 +207,20 @@ static void container(const struct job *j, struct launch *ret)
 	m->target = mo_strdup(dir);
 }
 
+/* What says how much data was consumed goes apart (lib/model/engine.h). */
+static void line_rule(const struct line_rule *from, struct line_rule *ret)
+{
+	mo_desc_copy(&line_rule_desc, ret, from);
+	for (size_t i = ret->n_fields; i-- > 0;) {
+		const char *value = ret->fields[i].value;
+
+		if (!mo_streq(value, "consumed_samples") && !mo_streq(value, "batch_samples"))
+			continue;
+		mo_desc_copy(&kv_desc, MO_ADD(ret, data_fields, &kv_desc), &ret->fields[i]);
+		mo_vec_remove(&kv_desc, ret->fields, &ret->n_fields, i);
+	}
+}
+
 void launch_make(const struct state *s, const struct job *j, size_t i, struct launch *ret)
 {
 	const struct place *p = &j->run.places[i];
@@ -265,8 +279,7 @@ void launch_make(const struct state *s, const struct job *j, size_t i, struct la
 	ret->stop_grace_us = r->stop_grace_us;
 	ret->metrics_rank = j->spec.engine.metrics_rank;
 	for (size_t k = 0; k < j->spec.engine.n_rules; k++)
-		mo_desc_copy(&line_rule_desc, MO_ADD(ret, rules, &line_rule_desc),
-			     &j->spec.engine.rules[k]);
+		line_rule(&j->spec.engine.rules[k], MO_ADD(ret, rules, &line_rule_desc));
 	ret->announced_is_complete = j->spec.engine.layout.announced_is_complete;
 	if (i == 0 && r->checkpoint.dir && j->spec.engine.layout.unnumbered)
 		ret->keep = mo_desc_dup(&ckpt_layout_desc, &j->spec.engine.layout);

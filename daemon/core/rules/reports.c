@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "daemon/core/rules/config.h"
+#include "daemon/core/rules/data_order.h"
 #include "daemon/core/rules/events.h"
 #include "daemon/core/rules/note_events.h"
 #include "daemon/core/rules/numbers.h"
@@ -54,6 +55,7 @@ static void apply_notes(struct turn *t, int64_t id, const char *node, const stru
 	const struct step *st = step_find(j, rep->attempt, node);
 	int64_t through = st->through, iteration = j->progress.iteration;
 	struct numbers_told told = numbers_told(j);
+	struct data_order_told data = data_order_told(j);
 	bool slow = pace_slow(j);
 	bool refused = j->saves.path_refused, due = j->config.due, word = false;
 	const struct note *notes;
@@ -86,6 +88,7 @@ static void apply_notes(struct turn *t, int64_t id, const char *node, const stru
 		config_ask(t, j);
 	numbers_tell(t, id, &told);
 	pace_tell(t, id, slow);
+	data_order_tell(t, id, &data);
 	for (size_t i = 0; i < n_notes; i++) {
 		const struct step *st_now = step_find(j, rep->attempt, node);
 

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "daemon/core/state/data_order.h"
 #include "daemon/core/state/numbers.h"
 #include "daemon/core/state/pace.h"
 #include "lib/base/util.h"
@@ -187,6 +188,9 @@ static const struct mo_field job_fields[] = {
 	MO_DP(job, failure, waiting_node, "waiting_node", MO_BOOL,
 	      "it recovers because a node is down, and nothing was killed"),
 	MO_D_VEC(job, incidents, &incident_desc, "failures and what followed, oldest first"),
+	MO_D_SUB(job, fabric, MO_OPT, &fabric_check_desc,
+		 "what the newest check of the fabric over its nodes found; null: none was told",
+		 .omit = true),
 	MO_D_VEC(job, skips, &skip_desc, "data that its attempts leave out, oldest first",
 		 .omit = true),
 	MO_D_LIST(job, ledger, MO_INTS,
@@ -242,6 +246,9 @@ static const struct mo_field job_fields[] = {
 		  "what the losses say of the model; null: none was said yet", .omit = true),
 	MO_DP_SUB(job, progress, pace, "pace", MO_OPT, &pace_desc,
 		  "how long its iterations take; null: none was timed yet", .omit = true),
+	MO_DP_SUB(job, progress, data_order, "data_order", MO_OPT, &data_order_desc,
+		  "whether the newest resume went on with its data; null: none was heard of yet",
+		  .omit = true),
 	MO_DP(job, verify, iteration, "verify", MO_INT,
 	      "iteration of the checkpoint that is being verified; MO_NONE: none"),
 	MO_DP(job, verify, serial, "verify_serial", MO_INT, "how many verifications were begun"),

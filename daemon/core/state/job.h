@@ -1,6 +1,7 @@
 /* A job as moed knows it, in parts; its steps, and questions about one job alone. Stored by its
  * description, as all of state.h. */
 #pragma once
+#include "daemon/core/state/fabric_check.h"
 #include "daemon/core/state/job_hang.h"
 #include "daemon/core/state/job_shown.h"
 #include "daemon/core/state/job_straggler.h"
@@ -163,6 +164,7 @@ struct job_verify {
 };
 struct numbers;
 struct pace;
+struct data_order;
 struct job_progress {
 	int64_t iteration; /* newest of this attempt, MO_NONE none */
 	int64_t watermark; /* highest ever: below it again = recompute */
@@ -180,6 +182,8 @@ struct job_progress {
 	int64_t spike;
 	struct numbers *numbers; /* what the losses say; NULL: none was said yet */
 	struct pace *pace;       /* how long iterations take; NULL: none was timed yet */
+	/* whether the newest resume went on with its data; NULL: none was heard of yet */
+	struct data_order *data_order;
 	/* iterations without a sample because they came too fast, of all attempts; MO_NONE none */
 	int64_t left_out;
 	struct measured *measured; /* NULL: nothing to set against the promise yet */
@@ -281,7 +285,8 @@ struct job {
 	struct job_checks checks;
 	struct incident *incidents;
 	size_t n_incidents;
-	struct skip *skips; /* data that its attempts leave out, oldest first */
+	struct fabric_check *fabric; /* the newest that was told; NULL: none was */
+	struct skip *skips;          /* data that its attempts leave out, oldest first */
 	size_t n_skips;
 	struct job_waterfall waterfall;
 	/* GPU-microsecond ledger: ledger[c] add up to the total exactly; charged up to ledger_at */

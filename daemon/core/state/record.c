@@ -11,7 +11,7 @@ const char *const record_type_names[_REC_N] = {
 	"checkpoint", "token",     "token_revoked", "event",      "health",    "check",
 	"measured",   "clock",     "token_used",    "node_token", "ack",       "restored",
 	"obeys",      "discard",   "leaving",       "config",     "image",     "power",
-	"hang",       "straggler", "history",       "spare",
+	"hang",       "straggler", "history",       "spare",      "fabric",
 };
 static const char *const follows_names[_FOLLOWS_N] = { "nothing", "failure", "busy_ports" };
 static const char *const drain_step_names[_DRAIN_STEP_N] = { "off", "on", "done", "check" };
@@ -380,6 +380,8 @@ static const struct mo_field record_fields[] = {
 		 "what is kept no longer because of its age", .omit = true),
 	MO_D_SUB(record, spare, MO_OPT, &rec_spare_desc,
 		 "whether the node is kept for the job beside its ranks", .omit = true),
+	MO_D_SUB(record, fabric, MO_OPT, &fabric_check_desc,
+		 "what a check of the fabric over the job's nodes found", .omit = true),
 };
 const struct mo_desc record_desc = MO_DESC(record, record_fields);
 
@@ -427,6 +429,7 @@ static const struct member {
 	MEMBER(REC_STRAGGLER, straggler, &rec_straggler_desc),
 	MEMBER(REC_HISTORY, history, &rec_history_desc),
 	MEMBER(REC_SPARE, spare, &rec_spare_desc),
+	MEMBER(REC_FABRIC, fabric, &fabric_check_desc),
 #undef MEMBER
 };
 

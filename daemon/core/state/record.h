@@ -51,6 +51,7 @@ enum record_type {
 	REC_STRAGGLER, /* attempt: which rank makes it slow */
 	REC_HISTORY,   /* what is too old leaves */
 	REC_SPARE,     /* job, node: it is kept for the job, or no more */
+	REC_FABRIC,    /* what a check of the fabric over the job's nodes found */
 	_REC_N
 };
 extern const char *const record_type_names[_REC_N];
@@ -284,6 +285,7 @@ struct record {
 	struct rec_straggler *straggler;
 	struct rec_history *history;
 	struct rec_spare *spare;
+	struct fabric_check *fabric; /* its time is the record's */
 };
 extern const struct mo_desc rec_incident_desc, rec_measured_desc, record_desc;
 

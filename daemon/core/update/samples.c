@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "daemon/core/update/data_order.h"
 #include "daemon/core/update/numbers.h"
 #include "daemon/core/update/pace.h"
 #include "lib/base/assert.h"
@@ -83,6 +84,7 @@ void samples_add(struct job *j, const struct sample *reported, int64_t attempt, 
 				newest(j, old);
 			numbers_sample(j, at - 1);
 			pace_sample(j, at - 1);
+			data_order_sample(j, at - 1);
 			return;
 		}
 	}
@@ -99,6 +101,7 @@ void samples_add(struct job *j, const struct sample *reported, int64_t attempt, 
 		newest(j, s);
 	numbers_sample(j, at);
 	pace_sample(j, at);
+	data_order_sample(j, at);
 	if (j->progress.n_samples > MO_SAMPLES_MAX)
 		thin(j);
 }

@@ -111,6 +111,18 @@ static int on_image(struct core *c, const struct record *r)
 	return 0;
 }
 
+static int on_fabric(struct core *c, const struct record *r)
+{
+	struct job *j = record_job(&c->owned, r);
+
+	if (!j || r->fabric->found.verdict < 0)
+		return -EINVAL;
+	mo_desc_free(&fabric_check_desc, j->fabric);
+	j->fabric = mo_desc_dup(&fabric_check_desc, r->fabric);
+	j->fabric->time = r->time;
+	return 0;
+}
+
 static int on_event(struct core *c, const struct record *r)
 {
 	struct state *s = &c->owned;
@@ -187,6 +199,7 @@ static int (*const updates[_REC_N])(struct core *c, const struct record *r) = {
 	[REC_STRAGGLER] = update_straggler,
 	[REC_HISTORY] = update_history,
 	[REC_SPARE] = update_spare,
+	[REC_FABRIC] = on_fabric,
 };
 
 int core_update(struct core *c, const struct record *r)

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "daemon/core/state/data_order.h"
 #include "daemon/core/state/heard.h"
 #include "daemon/core/state/progress.h"
 #include "daemon/core/view/prepare.h"
@@ -55,6 +56,9 @@ static const struct mo_field report_view_fields[] = {
 	MO_D_VEC(report_view, incidents, &incident_desc, "its failures, oldest first"),
 	MO_D_SUB(report_view, prepare, MO_OPT, &prepare_view_desc,
 		 "what engine.prepare took; its gpu_s are part of gpu_seconds.launch",
+		 .omit = true),
+	MO_D_SUB(report_view, data_order, MO_OPT, &data_order_desc,
+		 "whether the newest resume went on with its data, as the engine tells it",
 		 .omit = true),
 };
 const struct mo_desc report_view_desc = MO_DESC(report_view, report_view_fields);
@@ -176,6 +180,7 @@ void job_report(const struct state *s, const struct job *j, int64_t now, struct 
 	ret->mfu = mean_mfu(j);
 	ret->restarts = j->restarts;
 	ret->prepare = prepare_view_of(j);
+	ret->data_order = mo_desc_dup(&data_order_desc, j->progress.data_order);
 	for (size_t i = 0; i < j->n_incidents; i++)
 		mo_desc_copy(&incident_desc, MO_ADD(ret, incidents, &incident_desc),
 			     &j->incidents[i]);

@@ -19,6 +19,7 @@ struct report_view {
 	struct incident *incidents;
 	size_t n_incidents;
 	struct prepare_view *prepare;
+	struct data_order *data_order;
 };
 extern const struct mo_desc report_view_desc;
 

@@ -8,6 +8,7 @@
 #include "daemon/core/rules/place.h"
 #include "daemon/core/rules/slots.h"
 #include "daemon/core/state/checkpoint.h"
+#include "daemon/core/state/data_order.h"
 #include "daemon/core/state/progress.h"
 #include "daemon/core/view/prepare.h"
 #include "daemon/core/view/unsaved.h"
@@ -74,6 +75,11 @@ static const struct mo_field job_view_fields[] = {
 		 .omit = true),
 	MO_D(job_view, image, MO_STR, "image whose files its ranks see (engine.container)",
 	     .omit = true),
+	MO_D_SUB(job_view, data_order, MO_OPT, &data_order_desc,
+		 "whether the newest resume went on with its data, as the engine tells it",
+		 .omit = true),
+	MO_D_SUB(job_view, fabric, MO_OPT, &fabric_check_desc,
+		 "what the newest check of the fabric over its nodes found", .omit = true),
 	MO_D_VEC(job_view, skips, &skip_desc,
 		 "data that its attempts leave out, oldest first (recovery.loss_spike.skip)",
 		 .omit = true),
@@ -240,6 +246,8 @@ void job_view(const struct state *s, const struct job *j, int64_t now, struct jo
 		ret->image = mo_printf("%s%s%s", j->spec.recipe.engine.container->image,
 				       j->image.digest ? " " : "",
 				       j->image.digest ? j->image.digest : "");
+	ret->fabric = mo_desc_dup(&fabric_check_desc, j->fabric);
+	ret->data_order = mo_desc_dup(&data_order_desc, j->progress.data_order);
 	for (size_t i = 0; i < j->n_skips; i++)
 		mo_desc_copy(&skip_desc, MO_ADD(ret, skips, &skip_desc), &j->skips[i]);
 	job_spares(s, j, ret);

@@ -53,6 +53,8 @@ struct job_view {
 	int64_t resumes_at;
 	struct waiting *waiting;
 	char *image;
+	struct data_order *data_order;
+	struct fabric_check *fabric;
 	struct skip *skips;
 	size_t n_skips;
 	int64_t spares_wanted;

@@ -16,6 +16,8 @@
 #include "daemon/core/view/prepare.h"
 #include "daemon/core/view/slow.h"
 #include "daemon/core/view/unsaved.h"
+#include "daemon/core/view/why_data.h"
+#include "daemon/core/view/why_fabric.h"
 #include "daemon/core/view/why_incident.h"
 #include "daemon/core/view/why_loss.h"
 #include "daemon/core/view/why_next.h"
@@ -324,7 +326,7 @@ void job_why(const struct state *s, const struct job *j, int64_t now, struct why
 	_cleanup_(waiting_done) struct waiting w;
 	bool waits = waiting_of(s, j, now, &w);
 	_cleanup_(mo_freep) char *why = waits ? waiting_reason(&w, j) : mo_strdup(j->reason);
-	_cleanup_(mo_freep) char *overdue = NULL;
+	_cleanup_(mo_freep) char *overdue = NULL, *fabric = why_fabric_next(j);
 	const char *suspect = NULL;
 
 	ret->verdict =
@@ -382,6 +384,8 @@ void job_why(const struct state *s, const struct job *j, int64_t now, struct why
 		why_suspect(j, ret);
 	why_tainted(j, ret);
 	why_skips(j, ret);
+	why_data_order(j, ret);
+	why_fabric(j, ret);
 	why_fixed(j, ret);
 	if (ret->n_reasons == 0)
 		why_reason(ret, job_state_names[j->state], "%s",
@@ -392,5 +396,6 @@ void job_why(const struct state *s, const struct job *j, int64_t now, struct why
 					  "checkpoint, 'moectl node %s' shows the findings",
 					  suspect, suspect)
 		    : j->state == JOB_RUNNING ? why_next_of_running(j)
+		    : fabric                  ? TAKE_PTR(fabric)
 					      : mo_strdup(why_next(j, &w));
 }

@@ -53,9 +53,7 @@ static void who_was_first(const struct state *s, const struct job *j, const stru
 	why_evidence(r, "%s", b.data);
 }
 
-/* A hang of which nobody knows where it began: whose collective ran out of its time first says
- * nothing, and a rank that stands out would be it. */
-static bool hang_without_cause(const struct incident *inc)
+bool why_hang_without_cause(const struct incident *inc)
 {
 	return mo_streq(inc->class, failure_class_names[FAIL_HANG]) &&
 	       (inc->first_rank == MO_NONE || !mo_streq(inc->cause, "hang"));
@@ -102,7 +100,7 @@ void why_incident(const struct state *s, const struct job *j, struct why_view *r
 			     inc->elsewhere && inc->node ? inc->node : "");
 	if (next)
 		why_evidence(r, "what to do: %s", next);
-	if (hang_without_cause(inc))
+	if (why_hang_without_cause(inc))
 		why_evidence(r,
 			     "if it comes again: look at its nodes together, when it does not run "
 			     "there ('moectl fabric check RECIPE --job j-%lld')",

@@ -22,21 +22,6 @@ void why_tainted(const struct job *j, struct why_view *w)
 	}
 }
 
-void why_skips(const struct job *j, struct why_view *w)
-{
-	struct why_reason *r =
-		j->n_skips ? why_reason(w, "data-skipped",
-					"its attempts leave out data at which the loss went bad: "
-					"%zu of at most %lld windows (recovery.loss_spike.skip)",
-					j->n_skips, (long long)j->spec.recipe.skips)
-			   : NULL;
-
-	for (size_t i = 0; i < j->n_skips; i++)
-		why_evidence(r, "iterations %lld to %lld, after attempt %lld",
-			     (long long)j->skips[i].first, (long long)j->skips[i].last,
-			     (long long)j->skips[i].attempt);
-}
-
 void why_loss(const struct job *j, struct why_view *w)
 {
 	const struct numbers *n = j->progress.numbers;

@@ -8,5 +8,3 @@ struct job;
 void why_loss(const struct job *j, struct why_view *w);
 /* Checkpoints that no attempt takes by itself, the newest first. */
 void why_tainted(const struct job *j, struct why_view *w);
-/* Data that its attempts leave out. */
-void why_skips(const struct job *j, struct why_view *w);

@@ -9,6 +9,7 @@
 #include "daemon/core/rules/words.h"
 #include "daemon/core/state/space.h"
 #include "daemon/core/view/unsaved.h"
+#include "daemon/core/view/why_fabric.h"
 
 /* The failure that ended the job; NULL: it ended otherwise, whatever earlier attempts met. */
 const struct incident *why_ended_by(const struct job *j)
@@ -111,10 +112,13 @@ char *why_next_of_running(const struct job *j)
 {
 	_cleanup_(checkpoint_unsaved_done) struct unsaved u;
 
-	if (!checkpoint_unsaved(j, &u))
-		return space_of(j).level < SPACE_LOW
-			       ? mo_strdup("nothing to do")
-			       : mo_printf("make room in %s before its saves fail", j->saves.dir);
+	if (!checkpoint_unsaved(j, &u) && space_of(j).level >= SPACE_LOW)
+		return mo_printf("make room in %s before its saves fail", j->saves.dir);
+	if (!u.text) {
+		char *fabric = why_fabric_next(j);
+
+		return fabric ? fabric : mo_strdup("nothing to do");
+	}
 	_cleanup_(mo_freep) char *back = u.base > 0 ? mo_printf("iteration %lld", (long long)u.base)
 						    : mo_strdup("the beginning");
 

@@ -42,6 +42,7 @@
 #include "daemon/core/view/report.h"
 #include "daemon/core/view/stack_drift.h"
 #include "daemon/core/state/interval.h"
+#include "daemon/core/state/data_order.h"
 #include "daemon/core/state/numbers.h"
 #include "daemon/core/state/pace.h"
 #include "daemon/core/state/record.h"
@@ -204,6 +205,11 @@ static const struct {
 	D(in_prefetch_desc),
 	D(in_images_remove_desc),
 	D(in_power_desc),
+	D(in_fabric_desc),
+	D(fabric_odd_desc),
+	D(fabric_point_desc),
+	D(fabric_result_desc),
+	D(fabric_check_desc),
 	D(exec_body_desc),
 	D(image_pull_body_desc),
 	D(images_view_desc),
@@ -225,6 +231,7 @@ static const struct {
 	D(measured_desc),
 	D(numbers_desc),
 	D(pace_desc),
+	D(data_order_desc),
 	D(found_straggler_desc),
 	D(pace_view_desc),
 	D(straggler_view_desc),

@@ -171,7 +171,7 @@ static void each_type_says_the_same(void **state)
 	seen[REC_NODE] = true; /* too long for a line: each_text_of_the_store */
 	/* of version 2 alone */
 	seen[REC_IMAGE] = seen[REC_HANG] = seen[REC_POWER] = seen[REC_STRAGGLER] =
-		seen[REC_HISTORY] = seen[REC_SPARE] = true;
+		seen[REC_HISTORY] = seen[REC_SPARE] = seen[REC_FABRIC] = true;
 	for (int type = 0; type < _REC_N; type++)
 		if (!seen[type])
 			fail_msg("no record %s", record_type_names[type]);
@@ -225,7 +225,7 @@ static void each_text_of_the_store(void **state)
 	mo_buf_done(&all);
 	/* of version 2 alone */
 	seen[REC_IMAGE] = seen[REC_HANG] = seen[REC_POWER] = seen[REC_STRAGGLER] =
-		seen[REC_HISTORY] = seen[REC_SPARE] = true;
+		seen[REC_HISTORY] = seen[REC_SPARE] = seen[REC_FABRIC] = true;
 	for (int type = 0; type < _REC_N; type++)
 		if (!seen[type])
 			fail_msg("no record %s", record_type_names[type]);

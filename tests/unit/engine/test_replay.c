@@ -68,6 +68,8 @@ static void on_fact(void *arg, const struct line_fact *f)
 	real(&h->text, "mem_gb", s->mem_gb);
 	number(&h->text, "skipped", s->skipped);
 	number(&h->text, "nan", s->nan);
+	number(&h->text, "consumed_samples", s->consumed_samples);
+	number(&h->text, "batch_samples", s->batch_samples);
 	if (f->path[0])
 		mo_buf_printf(&h->text, " path=%s", f->path);
 	mo_buf_str(&h->text, "\n");

@@ -209,7 +209,8 @@ static void test_documented(void **state)
 {
 	check_keys(&sample_desc,
 		   "iteration time loss grad_norm lr step_ms tokens tokens_per_s_per_gpu "
-		   "tflops_per_gpu mfu mem_gb skipped nan phase attempt");
+		   "tflops_per_gpu mfu mem_gb skipped nan consumed_samples batch_samples "
+		   "phase attempt");
 	check_keys(&rank_view_desc,
 		   "rank node local_rank pid state cpus numa_node gpu nic bind_verified bind_note "
 		   "iteration step_ms coords exit gpu_note doing");
@@ -247,7 +248,7 @@ static void test_merge(void **state)
 	assert_true(a.lr == MO_NONE_F && a.skipped == MO_NONE && a.time == MO_NONE);
 	/* a field added to the struct but not to the merge would differ here */
 	mo_desc_init(&sample_desc, &a);
-	b = (struct sample){ 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, PHASE_EVAL, 15 };
+	b = (struct sample){ 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, PHASE_EVAL, 17 };
 	sample_merge(&a, &b);
 	assert_null(mo_desc_diff(&sample_desc, &a, &b));
 }
