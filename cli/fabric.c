@@ -95,8 +95,8 @@ const struct verb verb_fabric = {
 	"  --nodes A,B      these nodes (default: cluster.nodes of the recipe); all must be free: "
 	"a "
 	"check stops nobody\n"
-	"  --job JOB        the nodes on which JOB ran last; `moectl why JOB` has the verdict then
-"
+	"  --job JOB        the nodes on which JOB ran last; `moectl why JOB` has the verdict "
+	"then\n"
 	"  --set key=value  replaces a value of the recipe, as for submit; time_limit (300s) is "
 	"how "
 	"long one measurement may take\n"

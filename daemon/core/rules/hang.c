@@ -135,8 +135,8 @@ static void record(struct turn *t, const struct job *j, const struct hang_limits
 		tell(t, job_find(&t->core->state, j->id), l, v);
 }
 
-/* For who asks why: what is so now, and when it is taken for a hang. The record has what was so when
- * it was suspected. */
+/* For who asks why: what is so now, and when it is taken for a hang. The record has what was so
+ * when it was suspected. */
 static void see(struct turn *t, const struct job *j, const struct hang_limits *l,
 		const struct hang_verdict *v)
 {

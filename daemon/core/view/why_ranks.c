@@ -6,7 +6,8 @@
 #include "daemon/core/state/heard.h"
 #include "daemon/core/view/why_reason.h"
 
-/* While it is only suspected: what is so now, and what flight recorders said when they were asked. */
+/* While it is only suspected: what is so now, and what flight recorders said when they were
+ * asked. */
 static struct why_reason *why_suspected(const struct state *s, const struct job *j, int64_t now,
 					struct why_view *w)
 {
