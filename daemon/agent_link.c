@@ -308,7 +308,7 @@ static void *decode(struct manager *m, const struct agent_message *msg, const st
 		e = wire_decode(d, msg->body, msg->n, true, obj, &err);
 	if (e >= 0)
 		return obj;
-	agent_refuse(m, msg->request, e == -E2BIG ? 413 : 400,
+	agent_refuse(m, msg->request, e == -E2BIG ? 413 : 400, MO_NONE,
 		     "body: %s: do agent and controller have versions that fit?",
 		     mo_error_text(&err, e));
 	mo_desc_free(d, obj);
@@ -319,7 +319,7 @@ static void *decode(struct manager *m, const struct agent_message *msg, const st
 static bool taken_in(struct manager *m, const struct agent_message *msg, char *why)
 {
 	if (why)
-		agent_refuse(m, msg->request, 422,
+		agent_refuse(m, msg->request, 422, MO_NONE,
 			     "%s; do agent and controller have versions that fit?", why);
 	free(why);
 	return !why;
