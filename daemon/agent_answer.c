@@ -11,8 +11,8 @@ void agent_answer(struct manager *m, int64_t request, int status, const struct m
 		api_send(r, status, json);
 }
 
-void agent_refuse(struct manager *m, int64_t request, int status, int64_t after_s,
-		  const char *fmt, ...)
+void agent_refuse(struct manager *m, int64_t request, int status, int64_t after_s, const char *fmt,
+		  ...)
 {
 	struct http_request *r = http_find(m->http, (uint64_t)request);
 	va_list ap;

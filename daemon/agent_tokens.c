@@ -142,7 +142,8 @@ void agent_token_trade(struct manager *m, const struct agent_message *msg)
 	int status = api_read(msg->body, msg->n, &token_trade_desc, &body, &err);
 
 	if (status)
-		agent_refuse(m, msg->request, status, MO_NONE, "body: %s", mo_error_text(&err, -EINVAL));
+		agent_refuse(m, msg->request, status, MO_NONE, "body: %s",
+			     mo_error_text(&err, -EINVAL));
 	else
 		trade(m, msg, body.node);
 	mo_desc_done(&token_trade_desc, &body);

@@ -12,7 +12,8 @@ void core_reindex(struct core *c)
 	c->owned.queue = &c->queue;
 	ids_add(&c->owned.holders, &c->owned.n_holders, 0); /* never NULL */
 	c->owned.n_holders = c->n_unfinished = c->n_ending = c->n_draining = 0;
-	c->n_spares = c->n_leaving = c->n_cordoned = c->n_cordoned_hardware = c->n_retained = c->n_texts = 0;
+	c->n_spares = c->n_leaving = c->n_cordoned = c->n_cordoned_hardware = c->n_retained =
+		c->n_texts = 0;
 	c->retained_bytes = c->active_bytes = 0;
 	for (size_t i = 0; i < c->owned.n_nodes; i++) {
 		struct node *k = c->owned.nodes[i];

@@ -1,7 +1,6 @@
 /* One emulated agent: hello, a sync that is held, news when somebody waits for them, and what
  * commands ask for. See swarm.h. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/clock.h"
@@ -48,6 +47,13 @@ static void cut_off(struct agent *a, int64_t now)
 	line_close(&a->swarm->lines, &a->sync);
 }
 
+/* Within a second. */
+static int64_t spread(struct swarm *s)
+{
+	s->chance = s->chance * 1664525u + 1013904223u;
+	return (s->chance >> 8) % 1000 * MS;
+}
+
 /* Refused, and perhaps asked to come later: within a second more, so that not all come at once. */
 static void refused(struct agent *a, int64_t now)
 {
@@ -55,7 +61,7 @@ static void refused(struct agent *a, int64_t now)
 
 	away(a, now);
 	if (hello && a->sync.after_s)
-		a->next_ns = now + a->sync.after_s * 1000 * MS + random() % (1000 * MS);
+		a->next_ns = now + a->sync.after_s * 1000 * MS + spread(a->swarm);
 	a->limit_ns = HELLO_LIMIT_NS;
 }
 

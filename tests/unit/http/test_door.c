@@ -18,8 +18,8 @@ static void run_until_held(int n)
 	}
 }
 
-/* Two may wait; whoever comes then is asked to come later, and comes in once one was answered. Other
- * routes have nothing to do with it. */
+/* Two may wait; whoever comes then is asked to come later, and comes in once one was answered.
+ * Other routes have nothing to do with it. */
 static void test_full(void **state)
 {
 	_cleanup_(mo_buf_done) struct mo_buf got = { 0 }, refused = { 0 };
