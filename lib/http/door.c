@@ -10,7 +10,7 @@
 #include "lib/base/clock.h"
 
 #define PACE_FIRST_NS 500000
-#define PACE_MOST_US 20000
+#define PACE_MOST_US 1000000     /* many are answered together, after a sync of the store */
 #define PACE_OF 256              /* answers that the mean is of, about: many leave at once */
 #define AGAIN_MOST_US 10000000LL /* nobody waits longer for a hello (docs/protocol.md) */
 
