@@ -10,6 +10,7 @@ void core_reindex(struct core *c)
 {
 	idems_reindex(c);
 	c->owned.queue = &c->queue;
+	c->owned.node_last = &c->node_last;
 	ids_add(&c->owned.holders, &c->owned.n_holders, 0); /* never NULL */
 	c->owned.n_holders = c->n_unfinished = c->n_ending = c->n_draining = 0;
 	c->n_spares = c->n_leaving = c->n_cordoned = c->n_cordoned_hardware = c->n_retained =
