@@ -61,13 +61,16 @@ void door_enter(struct http_request *r)
 	door_of(r)->inside++;
 }
 
-static void keep_pace(struct door *d)
+/* Of a crowd alone: where two come now and then, each waits for a sync of its own, and that would
+ * be the pace. */
+static void keep_pace(struct door *d, int64_t most)
 {
 	int64_t now = now_us(), took = MO_MIN(now - d->left_us, PACE_MOST_US);
+	bool crowded = d->inside >= most / 2;
 
-	if (d->left_us)
+	if (d->left_us && crowded)
 		d->pace_ns += (took * 1000 - d->pace_ns) / PACE_OF;
-	d->left_us = d->inside > 0 ? now : 0;
+	d->left_us = crowded ? now : 0;
 }
 
 void door_leave(struct http_request *r)
@@ -81,7 +84,7 @@ void door_leave(struct http_request *r)
 	d->inside--;
 	mo_assert(d->inside >= 0);
 	if (r->route->most)
-		keep_pace(d);
+		keep_pace(d, r->route->most);
 }
 
 /* Of agents alone: they never close one half only, as others may who wait for an answer. */

@@ -87,7 +87,7 @@ struct http_request {
 	int status;
 	/* started: the handler ran; registered: in server->held. */
 	bool answered, queued, started, registered;
-	bool inside; /* counted by door.c */
+	bool inside;                      /* counted by door.c */
 	struct http_request *prev, *next; /* server->waiting */
 	bool waits, waited, resumed;
 	int64_t turn;
@@ -105,7 +105,7 @@ struct http_request {
 /* Of a route: see door.c. */
 struct door {
 	int64_t inside;  /* that came whole and are not answered */
-	int64_t left_us; /* when the last one was answered, others waiting; 0 nobody waits */
+	int64_t left_us; /* when one of a crowd was answered last; 0: there is none */
 	int64_t pace_ns; /* from one answer to the next, in the mean */
 	int64_t room_us; /* when there is room for one more */
 };
