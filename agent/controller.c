@@ -54,6 +54,11 @@ uint64_t controller_send(struct controller *c, const char *path, const char *tok
 	return r < 0 ? 0 : id;
 }
 
+int64_t controller_retry_after_s(const struct controller *c)
+{
+	return mo_http_retry_after_s(c->http);
+}
+
 void controller_cancel(struct controller *c, uint64_t id)
 {
 	mo_http_cancel(c->http, id);

@@ -14,5 +14,8 @@ typedef void (*controller_fn)(void *arg, int status, const char *body, size_t n,
 uint64_t controller_send(struct controller *c, const char *path, const char *token,
 			 const struct mo_buf *json, int64_t timeout_ms, controller_fn fn,
 			 void *arg);
+/* Of the answer whose fn runs: after how many seconds the controller wants the message again; 0: it
+ * does not say. */
+int64_t controller_retry_after_s(const struct controller *c);
 /* fn is not called any more. */
 void controller_cancel(struct controller *c, uint64_t id);

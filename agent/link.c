@@ -103,6 +103,15 @@ static void no_answer(struct link *l, bool sync)
 	queue_event(l->m, &e);
 }
 
+/* A hello is said again when the controller wants it. */
+static void refused_hello(struct link *l)
+{
+	struct agent_event e = { .type = AE_NO_ANSWER,
+				 .ok = true,
+				 .after_us = controller_retry_after_s(l->controller) * 1000000 };
+	queue_event(l->m, &e);
+}
+
 static void say(struct link *l, int level, const char *fmt, ...) _printf_(3, 4);
 static void say(struct link *l, int level, const char *fmt, ...)
 {
@@ -255,7 +264,7 @@ static void on_hello(void *arg, int status, const char *body, size_t n, const ch
 			    "own (or wait until the other is gone)",
 			    l->m->config->controller, l->m->config->node);
 		tell_refusal(l, "hello", status, body, error);
-		no_answer(l, true);
+		refused_hello(l);
 		return;
 	}
 	struct agent_welcome *w = mo_desc_new(&agent_welcome_desc);

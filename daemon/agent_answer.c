@@ -11,7 +11,8 @@ void agent_answer(struct manager *m, int64_t request, int status, const struct m
 		api_send(r, status, json);
 }
 
-void agent_refuse(struct manager *m, int64_t request, int status, const char *fmt, ...)
+void agent_refuse(struct manager *m, int64_t request, int status, int64_t after_s, const char *fmt,
+		  ...)
 {
 	struct http_request *r = http_find(m->http, (uint64_t)request);
 	va_list ap;
@@ -21,7 +22,10 @@ void agent_refuse(struct manager *m, int64_t request, int status, const char *fm
 	va_start(ap, fmt);
 	_cleanup_(mo_freep) char *text = mo_vprintf(fmt, ap);
 	va_end(ap);
-	http_problem(r, status, "%s", text);
+	if (after_s == MO_NONE)
+		http_problem(r, status, "%s", text);
+	else
+		http_problem_later(r, status, after_s, "%s", text);
 }
 
 const char *agent_waits(struct manager *m, int64_t request)

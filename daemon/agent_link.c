@@ -27,9 +27,9 @@
 
 #define QUERY_TIMEOUT_US (10 * 1000000LL)
 #define IMAGE_TIMEOUT_US (30 * 1000000LL) /* above the patience of the node */
-/* Beats that end so close to each other are answered together: MHD goes through all connections
- * that are held whenever it resumes one, or many. */
-#define TOGETHER_US 10000
+/* Beats that end within so small a part of a beat are answered together: MHD goes through all
+ * connections that are held whenever it resumes one, or many. */
+#define TOGETHER_PART 20
 #define UNFIT_REPORTED_EVERY_US (60 * 1000000LL)
 
 struct link {
@@ -135,7 +135,7 @@ static void displace(struct links *l, struct link *k, const char *instance)
 static void on_beat(void *arg)
 {
 	struct links *l = arg;
-	int64_t until = mo_clock_boot_us() + TOGETHER_US;
+	int64_t until = mo_clock_boot_us() + l->manager->options->beat_ms * 1000 / TOGETHER_PART;
 
 	while (l->holding && l->holding->held_until <= until)
 		answer_held(l, l->holding);
@@ -308,7 +308,7 @@ static void *decode(struct manager *m, const struct agent_message *msg, const st
 		e = wire_decode(d, msg->body, msg->n, true, obj, &err);
 	if (e >= 0)
 		return obj;
-	agent_refuse(m, msg->request, e == -E2BIG ? 413 : 400,
+	agent_refuse(m, msg->request, e == -E2BIG ? 413 : 400, MO_NONE,
 		     "body: %s: do agent and controller have versions that fit?",
 		     mo_error_text(&err, e));
 	mo_desc_free(d, obj);
@@ -319,7 +319,7 @@ static void *decode(struct manager *m, const struct agent_message *msg, const st
 static bool taken_in(struct manager *m, const struct agent_message *msg, char *why)
 {
 	if (why)
-		agent_refuse(m, msg->request, 422,
+		agent_refuse(m, msg->request, 422, MO_NONE,
 			     "%s; do agent and controller have versions that fit?", why);
 	free(why);
 	return !why;

@@ -25,7 +25,7 @@ static bool may_be_unbound(struct manager *m, const struct agent_message *msg,
 	if (t->node || t->join)
 		return true;
 	if (token_put_out(manager_state(m), node)) {
-		agent_refuse(m, msg->request, 403,
+		agent_refuse(m, msg->request, 403, MO_NONE,
 			     "node %s: its token was revoked, and a token of no node does not "
 			     "bring it back: make a join token (`moectl token join`) and put it "
 			     "into its token_file",
@@ -34,7 +34,7 @@ static bool may_be_unbound(struct manager *m, const struct agent_message *msg,
 	}
 	if (from_loopback(msg))
 		return true;
-	agent_refuse(m, msg->request, 403,
+	agent_refuse(m, msg->request, 403, MO_NONE,
 		     "token %s is bound to no node, and such a token is accepted on loopback only: "
 		     "`moectl token join` on the controller makes one with which each agent gets "
 		     "its own; put it into token_file",
@@ -57,9 +57,9 @@ bool agent_may_begin(struct manager *m, const struct agent_message *msg)
 	struct agent_token t;
 
 	if (!auth_agent(m, msg->token_id, &t))
-		agent_refuse(m, msg->request, 401, "the token was revoked");
+		agent_refuse(m, msg->request, 401, MO_NONE, "the token was revoked");
 	else if (t.join)
-		agent_refuse(m, msg->request, 403,
+		agent_refuse(m, msg->request, 403, MO_NONE,
 			     "this is a join token: it is traded for a node's own with POST "
 			     "/v1/agent/token, which agents of this version do; is the agent "
 			     "older?");
@@ -74,7 +74,7 @@ bool agent_may_speak(struct manager *m, const struct agent_message *msg, const c
 	struct agent_token t;
 
 	if (!mo_name_valid(node)) {
-		agent_refuse(m, msg->request, 422,
+		agent_refuse(m, msg->request, 422, MO_NONE,
 			     "node: not a valid name (letters, digits, . _ - and at most 63)");
 		return false;
 	}
@@ -83,7 +83,7 @@ bool agent_may_speak(struct manager *m, const struct agent_message *msg, const c
 	if (!may_be_unbound(m, msg, &t, node))
 		return false;
 	if (t.node && strcmp(t.node, node) != 0) {
-		agent_refuse(m, msg->request, 403,
+		agent_refuse(m, msg->request, 403, MO_NONE,
 			     "this token is for node %s, not for %s: give each node its own "
 			     "(`moectl token join`)",
 			     t.node, node);
@@ -109,12 +109,12 @@ static void trade(struct manager *m, const struct agent_message *msg, const char
 	struct agent_token t;
 
 	if (!mo_name_valid(node)) {
-		agent_refuse(m, msg->request, 422,
+		agent_refuse(m, msg->request, 422, MO_NONE,
 			     "node: not a valid name (letters, digits, . _ - and at most 63)");
 		return;
 	}
 	if (!auth_agent(m, msg->token_id, &t) || t.expired) {
-		agent_refuse(m, msg->request, 403,
+		agent_refuse(m, msg->request, 403, MO_NONE,
 			     "the token has expired: make a join token (`moectl token join`) and "
 			     "put it into the node's token_file");
 		return;
@@ -142,7 +142,8 @@ void agent_token_trade(struct manager *m, const struct agent_message *msg)
 	int status = api_read(msg->body, msg->n, &token_trade_desc, &body, &err);
 
 	if (status)
-		agent_refuse(m, msg->request, status, "body: %s", mo_error_text(&err, -EINVAL));
+		agent_refuse(m, msg->request, status, MO_NONE, "body: %s",
+			     mo_error_text(&err, -EINVAL));
 	else
 		trade(m, msg, body.node);
 	mo_desc_done(&token_trade_desc, &body);

@@ -40,6 +40,9 @@
 #define B MO_BODY_BYTES_MAX
 #define A MO_AGENT_BODY_BYTES_MAX
 #define SMALL 16384
+/* A hello costs a quarter of a millisecond: with so many before it, it is answered long before its
+ * agent gives it up. */
+#define HELLOS_MOST 500
 const struct api_route api_routes[] = {
 	{ { "POST", "/v1/jobs", ROLE_USER, api_jobs_submit, B, true },
 	  "Submit a recipe (YAML or JSON). Idempotency-Key makes repeats harmless; dry_run=1 "
@@ -308,22 +311,23 @@ const struct api_route api_routes[] = {
 	{ { "DELETE", "/v1/session", ROLE_VIEWER, api_session_delete, 0, false },
 	  "Drop the cookie.",
 	  "access" },
-	{ { "POST", "/v1/agent/hello", ROLE_AGENT, agent_http_hello, MO_HELLO_BYTES_MAX, false },
+	{ { "POST", "/v1/agent/hello", ROLE_AGENT, agent_http_hello, MO_HELLO_BYTES_MAX, false,
+	    .most = HELLOS_MOST },
 	  "Agent protocol: an agent registers.",
 	  "agent",
 	  .body = &agent_hello_desc,
 	  .answer = &agent_welcome_desc },
-	{ { "POST", "/v1/agent/sync", ROLE_AGENT, agent_http_sync, A, false },
+	{ { "POST", "/v1/agent/sync", ROLE_AGENT, agent_http_sync, A, false, .prompt = true },
 	  "Agent protocol: beat; held until a command is due.",
 	  "agent",
 	  .body = &agent_sync_desc,
 	  .answer = &sync_reply_desc },
-	{ { "POST", "/v1/agent/news", ROLE_AGENT, agent_http_urgent, A, false },
+	{ { "POST", "/v1/agent/news", ROLE_AGENT, agent_http_urgent, A, false, .prompt = true },
 	  "Agent protocol: urgent notes.",
 	  "agent",
 	  .body = &agent_sync_desc,
 	  .answer = &sync_reply_desc },
-	{ { "POST", "/v1/agent/answer", ROLE_AGENT, agent_http_answer, A, false },
+	{ { "POST", "/v1/agent/answer", ROLE_AGENT, agent_http_answer, A, false, .prompt = true },
 	  "Agent protocol: answer of a question.",
 	  "agent",
 	  .body = &query_answer_desc },
@@ -341,11 +345,11 @@ const struct api_route api_routes[] = {
 	  "Where the agents' metrics are, for Prometheus (http_sd_configs): a list of groups "
 	  "{targets[],labels{}}.",
 	  "cluster" },
-	{ { "GET", "/healthz", ROLE_NONE, api_healthz, 0, false },
+	{ { "GET", "/healthz", ROLE_NONE, api_healthz, 0, false, .prompt = true },
 	  "The controller runs.",
 	  "probes",
 	  .answer = &probe_view_desc },
-	{ { "GET", "/readyz", ROLE_NONE, api_readyz, 0, false },
+	{ { "GET", "/readyz", ROLE_NONE, api_readyz, 0, false, .prompt = true },
 	  "It takes new work.",
 	  "probes",
 	  .answer = &probe_view_desc },

@@ -69,7 +69,7 @@ static void reply_to_agent(struct manager *m, const struct input *in, const stru
 	char *text = in->answer_text ? in->answer_text : (char *)"{}";
 
 	if (fx->reply->status >= 400)
-		agent_refuse(m, fx->request, fx->reply->status, "%s",
+		agent_refuse(m, fx->request, fx->reply->status, fx->reply->after_s, "%s",
 			     fx->reply->text ? fx->reply->text : "refused");
 	else
 		agent_answer(m, fx->request, fx->reply->status,

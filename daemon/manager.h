@@ -55,6 +55,7 @@ struct manager {
 	struct forks *forks;
 	struct node_configs *node_configs;
 	struct timing turn_time, sync_time, lag_time;
+	int64_t sync_us; /* what the newest synced transaction took */
 	int64_t n_events[_EVENT_TYPE_N]; /* since the start */
 	int64_t longest_callback_ns;     /* CPU time */
 	int64_t n_records, n_snapshots, n_snapshot_failures;

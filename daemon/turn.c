@@ -26,8 +26,10 @@
 #include "lib/loop/loop.h"
 
 #define PULSE_US 250000
-/* CPU time after which a turn stores what it has: the rest of its input is the next one's */
+/* CPU time after which a turn stores what it has: the rest of its input is the next one's. As much
+ * as the last sync took, so that with a slow disk no more than half of the time is waiting. */
 #define TURN_NS 10000000
+#define TURN_MOST_NS 50000000
 #define LATE_US 500000
 #define SLOW_SYNC_US 1000000
 #define WATCHDOG_EVERY_US 1000000
@@ -82,6 +84,7 @@ static int store_records(struct manager *m, const struct core_out *out)
 	}
 	m->n_records += (int64_t)out->n_records;
 	timing_add(&m->sync_time, took);
+	m->sync_us = took;
 	if (took > SLOW_SYNC_US &&
 	    (!m->slow_reported_at || began - m->slow_reported_at > SLOW_REPORTED_EVERY_US)) {
 		m->slow_reported_at = began;
@@ -127,19 +130,21 @@ static bool tokens_changed(struct input **inputs, size_t n)
 	return false;
 }
 
-/* What a message costs is paid by the node of its token. */
-static void step(struct manager *m, struct input *in, int64_t now, struct core_out *out)
+/* What a message costs is paid by the node of its token. began, and what is returned: CPU time. */
+static int64_t step(struct manager *m, struct input *in, int64_t now, int64_t began,
+		    struct core_out *out)
 {
 	const char *user = in->core.by.user;
 	bool agents = user && (in->core.type == IN_HELLO || in->core.type == IN_SYNC ||
 			       in->core.type == IN_URGENT);
-	int64_t began = agents ? mo_clock_thread_ns() : 0;
 
 	mo_assert(out->n_effects >= in->effects_end);
 	core_decide(m->core, &in->core, now, out);
-	if (agents)
-		quota_charge(m, user, (mo_clock_thread_ns() - began) / 1000);
 	in->effects_end = out->n_effects;
+	int64_t ended = mo_clock_thread_ns(); /* costs half a microsecond: once for each */
+	if (agents)
+		quota_charge(m, user, (ended - began) / 1000);
+	return ended;
 }
 
 #ifndef MO_CHECK
@@ -161,15 +166,16 @@ static void must_hold(const struct manager *m, size_t n_inputs)
 /* Returns how many were taken: of a crowd no more than may keep everybody else waiting. */
 static size_t steps(struct manager *m, struct input **inputs, size_t n_inputs, int64_t now)
 {
-	int64_t began = mo_clock_thread_ns();
+	int64_t limit = MO_MIN(MO_MAX(TURN_NS, m->sync_us * 1000), TURN_MOST_NS);
+	int64_t began = mo_clock_thread_ns(), at = began;
 	struct core_out out = { 0 };
 	size_t n = 0;
 
 	mo_assert(n_inputs > 0 && !m->fatal);
 	put_first(inputs, n_inputs, IN_LATE);
 	put_first(inputs, n_inputs, IN_CLOCK);
-	while (n < n_inputs && (n == 0 || mo_clock_thread_ns() - began < TURN_NS))
-		step(m, inputs[n++], now, &out);
+	while (n < n_inputs && (n == 0 || at - began < limit))
+		at = step(m, inputs[n++], now, at, &out);
 	must_hold(m, n);
 	if (store_records(m, &out) == 0) {
 		if (tokens_changed(inputs, n)) {

@@ -1,5 +1,6 @@
-/* Inside of lib/http, from below: guard.c (who may keep a connection), held.c (what is answered
- * later), pump.c (runs MHD), route.c (the table), strict.c (of a head) <- reply.c (answers and
+/* Inside of lib/http, from below: guard.c (who may keep a connection), door.c (who may not come in
+ * now), held.c (what is answered later), pump.c (runs MHD), route.c (the table), strict.c (of a
+ * head) <- reply.c (answers and
  * streams) <- ended.c (what nobody waits for any more) <- request.c (checks before the handler)
  * <- server.c (listeners). */
 #pragma once
@@ -86,6 +87,7 @@ struct http_request {
 	int status;
 	/* started: the handler ran; registered: in server->held. */
 	bool answered, queued, started, registered;
+	bool inside;                      /* counted by door.c */
 	struct http_request *prev, *next; /* server->waiting */
 	bool waits, waited, resumed;
 	int64_t turn;
@@ -100,6 +102,13 @@ struct http_request {
 	void *drained_arg;
 	UT_hash_handle hh;
 };
+/* Of a route: see door.c. */
+struct door {
+	int64_t inside;  /* that came whole and are not answered */
+	int64_t left_us; /* when one of a crowd was answered last; 0: there is none */
+	int64_t pace_ns; /* from one answer to the next, in the mean */
+	int64_t room_us; /* when there is room for one more */
+};
 struct http_server {
 	sd_event *loop;
 	struct http_server_config config;
@@ -111,6 +120,7 @@ struct http_server {
 	 * come first served in each. A client has one request in a turn, so that who sends many
 	 * waits for himself; who is not limited is in the present one. */
 	struct http_request *waiting;
+	struct door *doors;    /* of each route */
 	int64_t turn;          /* of the newest that was taken */
 	int64_t n_resumed;     /* that have their turn now and did not run yet */
 	int64_t pump_began_ns; /* CPU time of this thread */

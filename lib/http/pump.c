@@ -1,6 +1,7 @@
 /* The pump: runs libmicrohttpd, which works with its own epoll descriptor, watched level-triggered;
  * MHD_get_timeout is RELATIVE milliseconds. A resumed connection does not show in the epoll
  * descriptor: pump_later() runs MHD soon. */
+#include <poll.h>
 #include <time.h>
 #include <utlist.h>
 #include "lib/base/clock.h"
@@ -14,6 +15,9 @@
 /* MHD goes through all connections that are held whenever it resumes some: 12,500 of them cost as
  * much as several answers. */
 #define RESUME_AT_ONCE 64
+/* MHD accepts ten connections each time it runs: of thousands that come at once the last would wait
+ * for as many turns of the loop, and give up before they were heard. */
+#define ACCEPT_ROUNDS 16
 
 void pump_later(struct http_server *s)
 {
@@ -73,6 +77,14 @@ static void run_both(struct http_server *s)
 		MHD_run(s->local.mhd);
 }
 
+static bool more_arrive(const struct listener *l)
+{
+	const union MHD_DaemonInfo *info = MHD_get_daemon_info(l->mhd, MHD_DAEMON_INFO_LISTEN_FD);
+	struct pollfd p = { .fd = info->listen_fd, .events = POLLIN };
+
+	return poll(&p, 1, 0) > 0 && (p.revents & POLLIN);
+}
+
 static void pump(struct http_server *s)
 {
 	struct listener *all[] = { &s->tcp, &s->local };
@@ -86,6 +98,8 @@ static void pump(struct http_server *s)
 	for (size_t i = 0; i < ELEMENTSOF(all); i++) {
 		if (!all[i]->mhd)
 			continue;
+		for (int n = 0; n < ACCEPT_ROUNDS && more_arrive(all[i]); n++)
+			MHD_run(all[i]->mhd);
 		int rounds = 0;
 		enum MHD_Result known;
 		do {

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include "lib/base/clock.h"
 #include "lib/base/assert.h"
+#include "lib/http/door.h"
 #include "lib/http/guard.h"
 #include "lib/http/held.h"
 #include "lib/http/pump.h"
@@ -77,27 +78,44 @@ void http_reply(struct http_request *r, int status, const char *content_type, co
 		abort();
 	r->status = status;
 	r->answered = true;
+	door_leave(r);
 	count(r);
 	add_headers(r, content_type, extra_headers);
 	resume(r);
 }
 
-void http_problem(struct http_request *r, int status, const char *fmt, ...)
+static void problem(struct http_request *r, int status, int64_t after_s, const char *fmt,
+		    va_list ap)
 {
 	_cleanup_(mo_buf_done) struct mo_buf body = { 0 };
+	_cleanup_(mo_freep) char *after = mo_printf("Retry-After: %lld", (long long)after_s);
 	char detail[1024];
-	va_list ap;
 
-	mo_assert(status >= 400 && status <= 599);
-	va_start(ap, fmt);
+	mo_assert(status >= 400 && status <= 599 && after_s >= 0);
 	vsnprintf(detail, sizeof(detail), fmt, ap);
-	va_end(ap);
 	if (status == 403 && r->server->config.refused)
 		r->server->config.refused(r->server->config.arg, r, detail);
 	wire_problem(status, detail, &body);
 	http_reply(r, status, "application/problem+json", body.data, body.len,
-		   status == 429 || status == 503 ? (const char *const[]){ "Retry-After: 1", NULL }
-						  : NULL);
+		   after_s ? (const char *const[]){ after, NULL } : NULL);
+}
+
+void http_problem(struct http_request *r, int status, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	problem(r, status, status == 429 || status == 503, fmt, ap);
+	va_end(ap);
+}
+
+void http_problem_later(struct http_request *r, int status, int64_t after_s, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	problem(r, status, after_s, fmt, ap);
+	va_end(ap);
 }
 
 void reply_refuse(struct http_request *r, const char *detail)

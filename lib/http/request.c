@@ -10,6 +10,7 @@
 #include "lib/base/assert.h"
 #include "lib/base/clock.h"
 #include "lib/base/parse.h"
+#include "lib/http/door.h"
 #include "lib/http/ended.h"
 #include "lib/http/guard.h"
 #include "lib/http/held.h"
@@ -129,13 +130,15 @@ static void not_resumed(struct http_request *r)
 }
 
 /* Many requests that are complete at the same moment are not answered in one callback when that
- * would take long, so that the rest of the loop goes on between them. */
+ * would take long, so that the rest of the loop goes on between them. What its head was refused for
+ * is said at once. */
 static bool must_wait(struct http_request *r)
 {
 	struct http_server *s = r->server;
 
 	not_resumed(r);
-	if (s->quitting || !(((s->waiting || s->n_resumed) && !r->waited) || pump_spent(s)))
+	if (s->quitting || (r->answered && !r->cut) || (r->route && r->route->prompt) ||
+	    !(((s->waiting || s->n_resumed) && !r->waited) || pump_spent(s)))
 		return false;
 	pump_wait(r);
 	return true;
@@ -147,10 +150,11 @@ static enum MHD_Result on_complete(struct http_request *r)
 
 	if (!r->started) {
 		r->connection->deadline_us = 0;
+		door_enter(r);
 		if (must_wait(r))
 			return MHD_YES;
 		r->started = true;
-		if (r->cut)
+		if (r->cut || door_left_behind(r))
 			return MHD_NO;
 		if (r->answered)
 			return reply_queue(r);
@@ -195,6 +199,7 @@ void request_completed(void *cls, struct MHD_Connection *mhd, void **con_cls,
 		return;
 	*con_cls = NULL;
 	held_remove(r);
+	door_leave(r);
 	if (r->waits)
 		DL_DELETE(s->waiting, r);
 	not_resumed(r);

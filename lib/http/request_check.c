@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <utlist.h>
 
+#include "lib/http/door.h"
 #include "lib/http/guard.h"
 #include "lib/http/reply.h"
 #include "lib/http/route.h"
@@ -242,6 +243,8 @@ bool request_check_head(struct http_request *r, const char *version, bool has_bo
 		return http_problem(r, 413, "the body is larger than the %zu bytes allowed here",
 				    r->route->max_body),
 		       false;
-	return open || !r->server->config.admit_head ||
-	       r->server->config.admit_head(r->server->config.arg, r);
+	if (!open && r->server->config.admit_head &&
+	    !r->server->config.admit_head(r->server->config.arg, r))
+		return false;
+	return door_open(r);
 }

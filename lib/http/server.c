@@ -16,6 +16,7 @@
 #include <utlist.h>
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
+#include "lib/http/door.h"
 #include "lib/http/ended.h"
 #include "lib/http/guard.h"
 #include "lib/http/pump.h"
@@ -256,6 +257,7 @@ int http_server_new(sd_event *loop, const struct http_server_config *config,
 
 	s->loop = sd_event_ref(loop);
 	s->config = *config;
+	doors_new(s);
 	s->idle_us = config->idle_timeout_s * 1000000;
 	s->max_connections = guard_connections_max(config->max_connections);
 	s->max_total = guard_connections_max(2 * config->max_connections);
@@ -306,6 +308,7 @@ struct http_server *http_server_free(struct http_server *s)
 	tls_pair_free(s->pair);
 	free(s->unix_path);
 	free(s->host_name);
+	free(s->doors);
 	free(s);
 	return NULL;
 }

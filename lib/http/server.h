@@ -31,6 +31,11 @@ struct http_route {
 	/* Names of the query string, separated by blanks, NULL none (capitals in front:
 	 * headers). Others are refused with 400, but not for GET. */
 	const char *query;
+	/* Its handler is quick and somebody's time runs: it never waits for its turn. */
+	bool prompt;
+	/* So many that came whole may wait for their answer; the head of the next gets 503, and is
+	 * asked to come again. 0: any number. */
+	int64_t most;
 };
 struct http_server_config {
 	const struct http_route *routes;
@@ -113,6 +118,9 @@ void http_reply(struct http_request *r, int status, const char *content_type, co
 		size_t n, const char *const *extra_headers);
 /* With a body of problem+json. */
 void http_problem(struct http_request *r, int status, const char *fmt, ...) _printf_(3, 4);
+/* And when to try again: a refusal that does not last. */
+void http_problem_later(struct http_request *r, int status, int64_t after_s, const char *fmt, ...)
+	_printf_(4, 5);
 /* Turns r into a stream (SSE or text): http_stream_write appends (returns -EPIPE when gone,
  * -ENOBUFS when more than 1 MiB is still unread: the client is then closed). */
 void http_stream_start(struct http_request *r, const char *content_type);

@@ -25,6 +25,7 @@ struct mo_http {
 	sd_event_source *timer;
 	struct call *calls; /* by id */
 	uint64_t next_id;
+	int64_t retry_after_s; /* of the answer whose fn runs */
 };
 struct watch {
 	struct mo_http *http;
@@ -42,12 +43,15 @@ static void call_free(struct mo_http *h, struct call *c)
 static void finish(struct mo_http *h, CURLMsg *msg)
 {
 	struct call *c = NULL;
+	curl_off_t after = 0;
 	long status = 0;
 	CURLcode code = msg->data.result;
 
 	curl->easy_getinfo(msg->easy_handle, CURLINFO_PRIVATE, (char **)&c);
 	assert(c && h->calls);
 	curl->easy_getinfo(msg->easy_handle, CURLINFO_RESPONSE_CODE, &status);
+	curl->easy_getinfo(msg->easy_handle, CURLINFO_RETRY_AFTER, &after);
+	h->retry_after_s = after;
 	/* Out of the table first: the callback may cancel anything, this call included. */
 	HASH_DEL(h->calls, c);
 	curl->multi_remove_handle(h->multi, c->request.easy);
@@ -201,6 +205,11 @@ int mo_http_send(struct mo_http *h, const struct mo_http_call *call, mo_http_fn 
 	if (running < (int)HASH_COUNT(h->calls))
 		want_timer(h->multi, 0, h);
 	return 0;
+}
+
+int64_t mo_http_retry_after_s(const struct mo_http *h)
+{
+	return h->retry_after_s;
 }
 
 void mo_http_cancel(struct mo_http *h, uint64_t id)

@@ -81,7 +81,8 @@ def routes():
         # a formatter breaks lines and texts where it likes
         text = re.sub(r"\s+", " ", re.sub(r'"\s*\n\s*"', "", f.read()))
         found = re.findall(
-            r'\{ \{ "(\w+)", "([^"]+)", ROLE_(\w+), \w+, \w+, \w+ \}, "((?:[^"\\]|\\.)*)"', text
+            r'\{ \{ "(\w+)", "([^"]+)", ROLE_(\w+), \w+, \w+, \w+[^}]* \}, "((?:[^"\\]|\\.)*)"',
+            text,
         )
     return [
         (m, p, "-" if r == "NONE" else r.lower(), s.replace('\\"', '"')) for m, p, r, s in found

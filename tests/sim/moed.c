@@ -35,26 +35,27 @@ struct manager *moed(void)
 
 /* ---- the way of messages ---- */
 
-static void say(int64_t request, int status, const char *text, size_t n)
+static void say(int64_t request, int status, int64_t after_s, const char *text, size_t n)
 {
 	if (!seam_acts())
 		return;
-	*MO_GROW(said, n_said) = (struct said){ request, status, mo_strndup(text, n), n };
+	*MO_GROW(said, n_said) = (struct said){ request, status, after_s, mo_strndup(text, n), n };
 }
 
 void agent_answer(struct manager *m, int64_t request, int status, const struct mo_buf *json)
 {
-	say(request, status, json->data, json->len);
+	say(request, status, MO_NONE, json->data, json->len);
 }
 
-void agent_refuse(struct manager *m, int64_t request, int status, const char *fmt, ...)
+void agent_refuse(struct manager *m, int64_t request, int status, int64_t after_s, const char *fmt,
+		  ...)
 {
 	va_list ap;
 
 	va_start(ap, fmt);
 	_cleanup_(mo_freep) char *text = mo_vprintf(fmt, ap);
 	va_end(ap);
-	say(request, status, text, strlen(text));
+	say(request, status, after_s, text, strlen(text));
 }
 
 const char *agent_waits(struct manager *m, int64_t request)

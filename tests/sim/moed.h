@@ -33,6 +33,7 @@ void moed_message(struct sim *s, struct message *m);
 struct said {
 	int64_t request;
 	int status;
+	int64_t after_s; /* MO_NONE: it does not say when to try again */
 	char *text;
 	size_t n;
 };

@@ -19,6 +19,7 @@ struct controller {
 	struct shell *shell;
 	struct call *calls;
 	size_t n_calls;
+	int64_t after_s; /* of the answer that is heard */
 };
 
 int controller_new(struct manager *m, struct controller **ret, struct mo_error *err)
@@ -52,6 +53,11 @@ static bool take(struct controller *c, int64_t request, struct call *ret)
 			return true;
 		}
 	return false;
+}
+
+int64_t controller_retry_after_s(const struct controller *c)
+{
+	return c->after_s;
 }
 
 void controller_cancel(struct controller *c, uint64_t id)
@@ -153,6 +159,7 @@ static void hear(struct sim *s, const struct answer *a)
 	    !take(n->shell->controller, a->request, &call))
 		return;
 	sim_trace(s, "%s hears the answer to %lld: %d", n->name, (long long)a->request, a->status);
+	n->shell->controller->after_s = MO_MAX(a->after_s, 0);
 	shell_enter(n->shell);
 	call.fn(call.arg, a->status, a->text ? a->text : "", a->n,
 		a->status ? NULL : "the connection was lost");

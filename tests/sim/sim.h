@@ -66,6 +66,7 @@ struct answer {
 	int64_t request, instance;
 	bool old;
 	int status; /* 0: nobody answered */
+	int64_t after_s;
 	char *text;
 	size_t n;
 };

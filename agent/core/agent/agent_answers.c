@@ -167,11 +167,11 @@ void agent_core_on_welcome(struct agent_core *s, const struct agent_welcome *w, 
 	mo_assert(s->sync_out && s->link == LINK_UP);
 }
 
-void agent_core_on_no_answer(struct agent_core *s, bool sync, int64_t now, struct agent_out *out)
+void agent_core_on_no_answer(struct agent_core *s, const struct agent_event *e, int64_t now)
 {
-	if (sync) {
+	if (e->ok) {
 		s->hello_us = 0;
-		agent_core_lose_link(s, now);
+		agent_core_lose_link(s, now, e->after_us);
 	} else {
 		/* the next sync carries it; another urgent note tries again */
 		s->urgent_out = false;

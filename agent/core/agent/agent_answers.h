@@ -6,4 +6,4 @@ void agent_core_on_welcome(struct agent_core *s, const struct agent_welcome *w, 
 			   struct agent_out *out);
 void agent_core_on_reply(struct agent_core *s, const struct agent_event *ev, int64_t now,
 			 struct agent_out *out);
-void agent_core_on_no_answer(struct agent_core *s, bool sync, int64_t now, struct agent_out *out);
+void agent_core_on_no_answer(struct agent_core *s, const struct agent_event *e, int64_t now);

@@ -85,7 +85,7 @@ static void on_tick(struct agent_core *s, int64_t now, struct agent_out *out)
 	else if (s->link == LINK_HELLO && now >= s->link_at)
 		agent_core_hello_late(s, now);
 	else if (s->sync_out && now >= s->sync_sent + s->beat_us + ANSWER_SLACK_US)
-		agent_core_lose_link(s, now);
+		agent_core_lose_link(s, now, 0);
 	if (s->urgent_out && now >= s->urgent_sent + ANSWER_SLACK_US)
 		s->urgent_out = false;
 	if (s->link == LINK_UP && now >= s->sync_due)
@@ -113,7 +113,7 @@ void agent_core_decide(struct agent_core *s, const struct agent_event *e, int64_
 	case AE_SCANNED: agent_core_scanned(s, e->scan, now_us, out); break;
 	case AE_IMAGE: agent_core_image_news(s, e, now_us, out); break;
 	case AE_CHECKED: agent_core_checked(s, now_us, out); break;
-	case AE_NO_ANSWER: agent_core_on_no_answer(s, e->ok, now_us, out); break;
+	case AE_NO_ANSWER: agent_core_on_no_answer(s, e, now_us); break;
 	case AE_TICK: on_tick(s, now_us, out); break;
 	default: agent_core_on_step(s, e, now_us, out); break;
 	}

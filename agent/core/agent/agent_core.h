@@ -51,7 +51,7 @@ enum agent_event_type {
 	/* health_awaited(): the shell adds what is known of health to the next urgent message */
 	AE_CHECKED,
 	/* ok: the hello or sync failed: moed does not answer or says hello again; !ok: an urgent
-	 * message failed */
+	 * message failed. after_us: how long moed wants to be left alone; 0: it does not say */
 	AE_NO_ANSWER,
 	AE_TICK,
 	_AE_N
@@ -59,7 +59,7 @@ enum agent_event_type {
 struct agent_event {
 	int type;
 	int64_t job, attempt;
-	int64_t epoch;
+	int64_t epoch, after_us;
 	bool ok, lock_held, boot_same;
 	const char *text;
 	const struct launch *launch;

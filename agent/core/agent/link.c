@@ -11,6 +11,8 @@
 #define HELLO_MIN_US 2000000LL /* patience with a hello: what a lost one costs; */
 /* a controller that is late is asked less and less often, so that it can catch up */
 #define HELLO_MAX_US 10000000LL
+/* who is asked to come later is asked together with many, and comes within a second more */
+#define ASKED_SPREAD_US 1000000LL
 
 struct agent_effect *agent_effect(struct agent_out *out, int type, int64_t job, int64_t attempt)
 {
@@ -71,18 +73,24 @@ void agent_core_say_hello(struct agent_core *s, int64_t now, struct agent_out *o
 void agent_core_hello_late(struct agent_core *s, int64_t now)
 {
 	s->hello_us = MO_MIN(s->hello_us * 2, HELLO_MAX_US);
-	agent_core_lose_link(s, now);
+	agent_core_lose_link(s, now, 0);
 }
 
-void agent_core_lose_link(struct agent_core *s, int64_t now)
+void agent_core_lose_link(struct agent_core *s, int64_t now, int64_t after_us)
 {
+	bool asked = after_us > 0;
+	int64_t wait, spread;
+
 	if (s->link == LINK_OFF || s->link == LINK_WAIT)
 		return;
 	s->jitter = s->jitter * 1664525u + 1013904223u;
 	s->link = LINK_WAIT;
 	/* many agents must not come back in step */
-	s->link_at = now + s->backoff_us + (int64_t)(s->jitter >> 8) % (s->backoff_us / 4);
-	s->backoff_us = MO_MIN(s->backoff_us * 2, BACKOFF_MAX_US);
+	wait = asked ? MO_MIN(after_us, HELLO_MAX_US) : s->backoff_us;
+	spread = asked ? ASKED_SPREAD_US : s->backoff_us / 4;
+	s->link_at = now + wait + (int64_t)(s->jitter >> 8) % spread;
+	if (!asked)
+		s->backoff_us = MO_MIN(s->backoff_us * 2, BACKOFF_MAX_US);
 	s->sync_out = s->urgent_out = s->urgent_again = false;
 	s->sync_due = INT64_MAX;
 	mo_assert(s->backoff_us > 0 && s->backoff_us <= BACKOFF_MAX_US);

@@ -8,4 +8,5 @@ void agent_core_send_urgent(struct agent_core *s, int64_t now, struct agent_out 
 void agent_core_send_sync(struct agent_core *s, int64_t now, struct agent_out *out);
 void agent_core_say_hello(struct agent_core *s, int64_t now, struct agent_out *out);
 void agent_core_hello_late(struct agent_core *s, int64_t now);
-void agent_core_lose_link(struct agent_core *s, int64_t now);
+/* after_us: the controller wants no hello before; 0: it does not say. */
+void agent_core_lose_link(struct agent_core *s, int64_t now, int64_t after_us);

@@ -11,6 +11,8 @@ static const struct mo_field effect_reply_fields[] = {
 	MO_D(effect_reply, status, MO_INT, "status of HTTP"),
 	MO_D(effect_reply, text, MO_STR, "what, why, what to do; unset: nothing went wrong",
 	     .omit = true),
+	MO_D(effect_reply, after_s, MO_INT,
+	     "of a refusal: seconds before which it would be refused again", .omit = true),
 };
 const struct mo_desc effect_reply_desc = MO_DESC(effect_reply, effect_reply_fields);
 

@@ -28,6 +28,8 @@ extern const char *const effect_type_names[_FX_N];
 struct effect_reply {
 	int64_t status; /* HTTP: 200 201 403 404 409 422 429 ... */
 	char *text;     /* problem detail (what; why; what to do), or NULL */
+	/* of a refusal: sooner than that it would be refused again; MO_NONE: nobody knows */
+	int64_t after_s;
 };
 struct effect_event {
 	int type; /* enum event_type */

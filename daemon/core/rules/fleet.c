@@ -35,6 +35,7 @@ static bool replaced(char *const *past, size_t n, const char *id)
 static bool hello_refused(struct turn *t, const struct agent_hello *h)
 {
 	const struct node *n = node_find(&t->core->state, h->node);
+	int64_t silent = n ? t->now - node_heard_at(&t->core->state, n) : 0;
 
 	if (h->protocol != MO_PROTOCOL)
 		turn_reply(t, 426, MO_NONE,
@@ -66,12 +67,11 @@ static bool hello_refused(struct turn *t, const struct agent_hello *h)
 			   "this node name",
 			   h->node, h->boot_id);
 	else if (n && !mo_streq(n->boot.id, h->boot_id) && n->agent.reconciled &&
-		 t->now - node_heard_at(&t->core->state, n) < t->core->config.suspect_us)
-		turn_reply(t, 409, MO_NONE,
-			   "agent %s: another live agent has this node name (boot %s, heard %lld "
-			   "ms ago); give one of them another name",
-			   h->node, n->boot.id,
-			   (long long)((t->now - node_heard_at(&t->core->state, n)) / 1000));
+		 silent < t->core->config.suspect_us)
+		turn_reply_later(t, 409, t->core->config.suspect_us - silent,
+				 "agent %s: another live agent has this node name (boot %s, heard "
+				 "%lld ms ago); give one of them another name",
+				 h->node, n->boot.id, (long long)(silent / 1000));
 	else
 		return false;
 	return true;

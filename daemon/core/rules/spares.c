@@ -100,14 +100,12 @@ bool spares_judge(struct turn *t)
 	const struct state *s = &t->core->state;
 	bool emitted = false;
 	struct slots slots;
-	size_t first = 0;
 
-	while (first < s->n_nodes && s->nodes[first]->spare.job == MO_NONE)
-		first++;
-	if (first == s->n_nodes)
+	if (!t->core->n_spares)
 		return false;
+	t->core->looked += (int64_t)s->n_nodes;
 	slots_init(s, &slots);
-	for (size_t i = first; i < s->n_nodes; i++)
+	for (size_t i = 0; i < s->n_nodes; i++)
 		if (s->nodes[i]->spare.job != MO_NONE)
 			emitted |= judge(t, &slots, i);
 	slots_done(&slots);

@@ -62,26 +62,47 @@ struct effect *turn_answer(struct turn *t, enum effect_type type, const char *no
 	return e;
 }
 
-void turn_reply(struct turn *t, int status, int64_t job, const char *fmt, ...)
+/* NULL: nobody waits for it. */
+static struct effect *reply(struct turn *t, int status, const char *fmt, va_list ap)
 {
 	struct effect *e;
-	va_list ap;
 
 	if (!t->input || t->input->request == 0)
-		return;
+		return NULL;
 	assert(status >= 200 && status <= 599 && (fmt || status < 300)); /* a refusal says why */
 	e = turn_answer(t, FX_REPLY, NULL);
-	e->job = job;
 	e->reply = mo_desc_new(&effect_reply_desc);
 	e->reply->status = status;
 	if (fmt) {
 		char text[1024];
 
-		va_start(ap, fmt);
 		vsnprintf(text, sizeof(text), fmt, ap);
-		va_end(ap);
 		e->reply->text = mo_strdup(text);
 	}
+	return e;
+}
+
+void turn_reply(struct turn *t, int status, int64_t job, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	struct effect *e = reply(t, status, fmt, ap);
+	va_end(ap);
+	if (e)
+		e->job = job;
+}
+
+void turn_reply_later(struct turn *t, int status, int64_t after_us, const char *fmt, ...)
+{
+	va_list ap;
+
+	mo_assert(status >= 400 && after_us >= 0);
+	va_start(ap, fmt);
+	struct effect *e = reply(t, status, fmt, ap);
+	va_end(ap);
+	if (e)
+		e->reply->after_s = (after_us + 999999) / 1000000;
 }
 
 void turn_deadline(struct turn *t, int64_t at)

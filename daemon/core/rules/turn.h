@@ -25,6 +25,9 @@ struct turn {
 void turn_emit(struct turn *t, struct record *r); /* takes r's content */
 /* fmt NULL = no text */
 void turn_reply(struct turn *t, int status, int64_t job, const char *fmt, ...) _printf_(4, 5);
+/* A refusal of now, that another try does not meet any more in after_us. */
+void turn_reply_later(struct turn *t, int status, int64_t after_us, const char *fmt, ...)
+	_printf_(4, 5);
 /* One that nobody asked for, and one that answers who sent the input; node may be NULL. The turn
  * owns it, and what the caller adds of that which belongs to its type (effect.h). */
 struct effect *turn_effect(struct turn *t, enum effect_type type, const char *node);

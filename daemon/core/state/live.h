@@ -171,8 +171,10 @@ struct core {
 	size_t n_wake_nodes; /* nodes whose commands may have changed */
 	uint32_t *idem_heads;
 	size_t n_idem_heads; /* idems.c */
+	size_t node_last;    /* of the state: which node was asked for last */
 	size_t n_draining;   /* nodes whose drain is not done */
 	size_t n_leaving;    /* nodes whose machine goes down in order */
+	size_t n_spares;     /* nodes that are a spare of a job */
 	size_t n_scanning;   /* scans wanted of all nodes */
 	size_t n_pulling;    /* images wanted of all nodes */
 	struct live **askers;

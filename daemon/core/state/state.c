@@ -88,16 +88,28 @@ const struct job *state_holder(const struct state *s, size_t i)
 	return s->holders ? job_find(s, s->holders[i]) : s->jobs[i];
 }
 
+static bool asked_again(const struct state *s, const char *name)
+{
+	return name && s->node_last && *s->node_last < s->n_nodes &&
+	       strcmp(s->nodes[*s->node_last]->name, name) == 0;
+}
+
 bool node_at(const struct state *s, const char *name, size_t *ret)
 {
 	size_t low = 0, high = s->n_nodes;
 
+	if (asked_again(s, name)) {
+		*ret = *s->node_last;
+		return true;
+	}
 	while (name && low < high) {
 		size_t mid = low + (high - low) / 2;
 		int order = strcmp(s->nodes[mid]->name, name);
 
 		if (order == 0) {
 			*ret = mid;
+			if (s->node_last)
+				*s->node_last = mid;
 			return true;
 		}
 		if (order < 0)

@@ -81,6 +81,9 @@ struct state {
 	struct live *const *lives;
 	const struct job_beats *beats;
 	size_t n_beats;
+	/* Neither: where node_at() found its last node; the core's. A beat asks ten times for the
+	 * one node. NULL (a copy, a dry run) = it is looked for each time. */
+	size_t *node_last;
 };
 extern const struct mo_desc idem_desc, state_desc;
 

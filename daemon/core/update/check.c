@@ -184,13 +184,14 @@ static char *state_spares(const struct core *c)
 
 static char *state_nodes(const struct core *c)
 {
-	int64_t draining = 0, leaving = 0, cordoned = 0, hardware = 0;
+	int64_t draining = 0, leaving = 0, spares = 0, cordoned = 0, hardware = 0;
 
 	for (size_t i = 0; i < c->state.n_nodes; i++) {
 		const struct node *n = c->state.nodes[i];
 
 		draining += n->drain.asked && !n->drain.done;
 		leaving += n->boot.leaving;
+		spares += n->spare.job != MO_NONE;
 		cordoned += n->drain.asked && n->drain.cordon;
 		hardware += n->drain.asked && n->drain.cordon && n->drain.hardware;
 	}
@@ -198,6 +199,8 @@ static char *state_nodes(const struct core *c)
 		return total_wrong("draining nodes", LL(c->n_draining), draining);
 	if ((int64_t)c->n_leaving != leaving)
 		return total_wrong("leaving nodes", LL(c->n_leaving), leaving);
+	if ((int64_t)c->n_spares != spares)
+		return total_wrong("spares", LL(c->n_spares), spares);
 	if ((int64_t)c->n_cordoned != cordoned)
 		return total_wrong("cordoned nodes", LL(c->n_cordoned), cordoned);
 	if ((int64_t)c->n_cordoned_hardware != hardware)

@@ -10,15 +10,18 @@ void core_reindex(struct core *c)
 {
 	idems_reindex(c);
 	c->owned.queue = &c->queue;
+	c->owned.node_last = &c->node_last;
 	ids_add(&c->owned.holders, &c->owned.n_holders, 0); /* never NULL */
 	c->owned.n_holders = c->n_unfinished = c->n_ending = c->n_draining = 0;
-	c->n_leaving = c->n_cordoned = c->n_cordoned_hardware = c->n_retained = c->n_texts = 0;
+	c->n_spares = c->n_leaving = c->n_cordoned = c->n_cordoned_hardware = c->n_retained =
+		c->n_texts = 0;
 	c->retained_bytes = c->active_bytes = 0;
 	for (size_t i = 0; i < c->owned.n_nodes; i++) {
 		struct node *k = c->owned.nodes[i];
 
 		c->n_draining += k->drain.asked && !k->drain.done;
 		c->n_leaving += k->boot.leaving;
+		c->n_spares += k->spare.job != MO_NONE;
 		c->n_cordoned += k->drain.asked && k->drain.cordon;
 		c->n_cordoned_hardware += k->drain.asked && k->drain.cordon && k->drain.hardware;
 		k->stack.hash = health_stack_hash(k->health);

@@ -19,6 +19,7 @@ void spare_end(struct core *c, struct node *n, int64_t time)
 	if (j) /* it may have been taken out (moed --quarantine) */
 		j->spare_us =
 			MO_MAX(0, j->spare_us) + n->spare.gpus * MO_MAX(0, time - n->spare.since);
+	c->n_spares -= n->spare.job != MO_NONE;
 	n->spare.job = n->spare.gpus = n->spare.since = MO_NONE;
 	spare_ask(n, time);
 	c->queue_dirty = true;
@@ -26,7 +27,7 @@ void spare_end(struct core *c, struct node *n, int64_t time)
 
 void spares_end(struct core *c, const struct job *j, int64_t time)
 {
-	for (size_t i = 0; j->spec.recipe.spares > 0 && i < c->owned.n_nodes; i++)
+	for (size_t i = 0; c->n_spares && i < c->owned.n_nodes; i++)
 		if (c->owned.nodes[i]->spare.job == j->id)
 			spare_end(c, c->owned.nodes[i], time);
 }
@@ -39,6 +40,7 @@ int update_spare(struct core *c, const struct record *r)
 		return -EINVAL;
 	switch (r->spare->step) {
 	case SPARE_KEPT:
+		c->n_spares += n->spare.job == MO_NONE;
 		n->spare.job = r->job;
 		n->spare.gpus = (int64_t)n->info.n_gpus;
 		n->spare.since = r->time;

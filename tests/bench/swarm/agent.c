@@ -14,6 +14,8 @@
 #define HELLO_WAIT_MOST_NS (1000 * MS)
 #define HELLO_LIMIT_NS (2000 * MS) /* doubling to ten, while none is answered */
 #define HELLO_LIMIT_MOST_NS (10000 * MS)
+/* This process writes them all: between so many it hears what was answered. */
+#define HELLOS_AT_ONCE 256
 #define SYNC_LIMIT_NS (5000 * MS) /* after the beat */
 
 MO_DEFINE_DONE(agent_hello)
@@ -36,7 +38,31 @@ static void away(struct agent *a, int64_t now)
 	a->state = AGENT_AWAY;
 	a->next_ns = now + a->wait_ns;
 	a->wait_ns = MO_MIN(2 * a->wait_ns, HELLO_WAIT_MOST_NS);
+}
+
+/* Nobody answered: the connection is of no more use. */
+static void cut_off(struct agent *a, int64_t now)
+{
+	away(a, now);
 	line_close(&a->swarm->lines, &a->sync);
+}
+
+/* Within a second. */
+static int64_t spread(struct swarm *s)
+{
+	s->chance = s->chance * 1664525u + 1013904223u;
+	return (s->chance >> 8) % 1000 * MS;
+}
+
+/* Refused, and perhaps asked to come later: within a second more, so that not all come at once. */
+static void refused(struct agent *a, int64_t now)
+{
+	bool hello = a->state == AGENT_HELLO;
+
+	away(a, now);
+	if (hello && a->sync.after_s)
+		a->next_ns = now + a->sync.after_s * 1000 * MS + spread(a->swarm);
+	a->limit_ns = HELLO_LIMIT_NS;
 }
 
 static void post(struct agent *a, struct line *l, const char *path, const struct mo_desc *d,
@@ -249,8 +275,10 @@ void swarm_ready(struct swarm *s, struct line *l, uint32_t events)
 	if (l == &a->news) {
 		if (status == 200)
 			heard(a, body, n, now);
+	} else if (status < 0) {
+		cut_off(a, now);
 	} else if (status != 200) {
-		away(a, now);
+		refused(a, now);
 	} else if (a->state == AGENT_HELLO) {
 		welcomed(a, body, n);
 	} else {
@@ -262,18 +290,20 @@ void swarm_ready(struct swarm *s, struct line *l, uint32_t events)
 		news_now(a);
 }
 
-static void tick(struct agent *a, int64_t now)
+/* True: it said hello. */
+static bool tick(struct agent *a, int64_t now)
 {
 	int64_t limit = a->state == AGENT_UP ? a->beat_ms * MS + SYNC_LIMIT_NS : a->limit_ns;
+	bool hello = a->state == AGENT_AWAY && now >= a->next_ns;
 
-	if (a->state == AGENT_AWAY && now >= a->next_ns)
+	if (hello)
 		say_hello(a);
 	else if (a->state != AGENT_AWAY && now - a->sync.asked_ns > limit) {
 		if (a->state == AGENT_HELLO)
 			a->limit_ns = MO_MIN(2 * a->limit_ns, HELLO_LIMIT_MOST_NS);
-		away(a, now);
+		cut_off(a, now);
 	} else if (a->state != AGENT_AWAY && a->sync.state == LINE_CLOSED)
-		away(a, now);
+		cut_off(a, now);
 	for (size_t i = 0; i < a->n_steps; i++) {
 		struct swarm_step *s = &a->steps[i];
 
@@ -290,12 +320,17 @@ static void tick(struct agent *a, int64_t now)
 	}
 	if (a->urgent)
 		news_now(a);
+	return hello;
 }
 
 void swarm_tick(struct swarm *s, int64_t now_ns)
 {
-	for (size_t i = 0; i < s->n_agents; i++)
-		tick(&s->agents[i], now_ns);
+	int hellos = 0;
+
+	for (size_t i = 0; i < s->n_agents && hellos < HELLOS_AT_ONCE; i++) {
+		hellos += tick(&s->agents[s->next], now_ns);
+		s->next = (s->next + 1) % s->n_agents;
+	}
 }
 
 void swarm_begin(struct swarm *s, size_t n_agents)
@@ -319,7 +354,7 @@ void swarm_cut(struct swarm *s)
 		struct agent *a = &s->agents[i];
 
 		a->wait_ns = 0;
-		away(a, 0);
+		cut_off(a, 0);
 		a->wait_ns = HELLO_WAIT_NS;
 		line_close(&s->lines, &a->news);
 	}

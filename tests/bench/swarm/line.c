@@ -110,9 +110,9 @@ void line_post(struct lines *s, struct line *l, const char *path, const struct m
 }
 
 /* The status once all of the answer is there, with its body; 0: not yet; < 0: no HTTP. */
-static int answer_of(struct mo_buf *in, const char **body, size_t *n)
+static int answer_of(struct mo_buf *in, const char **body, size_t *n, long long *after_s)
 {
-	char *end, *length;
+	char *end, *length, *after;
 	unsigned long want;
 	int status;
 
@@ -125,6 +125,9 @@ static int answer_of(struct mo_buf *in, const char **body, size_t *n)
 	if (!length || length > end || sscanf(in->data, "HTTP/1.1 %d", &status) != 1 ||
 	    sscanf(length + 18, "%lu", &want) != 1)
 		return -EPROTO;
+	after = strcasestr(in->data, "\r\nretry-after: ");
+	if (!after || after > end || sscanf(after + 15, "%lld", after_s) != 1)
+		*after_s = 0;
 	*body = end + 4;
 	*n = want;
 	return in->len - (size_t)(*body - in->data) >= want ? status : 0;
@@ -155,7 +158,7 @@ int line_step(struct lines *s, struct line *l, uint32_t events, const char **bod
 	if (!(events & (EPOLLIN | EPOLLERR | EPOLLHUP)))
 		return 0;
 	r = line_read(l);
-	status = l->in.len ? answer_of(&l->in, body, n) : 0;
+	status = l->in.len ? answer_of(&l->in, body, n, &l->after_s) : 0;
 	if (status > 0 && l->state == LINE_ASKED) {
 		l->state = LINE_IDLE;
 		return status; /* of a connection that ended with it the next request tells */

@@ -12,8 +12,9 @@ struct line {
 	enum line_state state;
 	struct mo_buf out, in;
 	size_t sent;
-	uint32_t source;  /* address it comes from */
-	int64_t asked_ns; /* when the request under way was asked for; CLOCK_MONOTONIC */
+	uint32_t source;   /* address it comes from */
+	long long after_s; /* Retry-After of the newest answer; 0 none */
+	int64_t asked_ns;  /* when the request under way was asked for; CLOCK_MONOTONIC */
 	void *owner;
 };
 

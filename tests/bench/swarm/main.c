@@ -22,6 +22,7 @@
 
 #define EVENTS 1024
 #define TICK_MS 20
+#define ROUNDS 20
 #define NODES_MAX 20000
 
 static struct epoll_event events[EVENTS];
@@ -76,6 +77,20 @@ static bool command(struct swarm *s, char *line)
 	return true;
 }
 
+/* All answers that came, before anybody gives up one. */
+static void listen_all(struct swarm *s)
+{
+	int n, wait = TICK_MS;
+
+	for (int round = 0; round < ROUNDS; round++, wait = 0) {
+		n = epoll_wait(s->lines.epoll, events, EVENTS, wait);
+		for (int i = 0; i < n; i++)
+			swarm_ready(s, events[i].data.ptr, events[i].events);
+		if (n < EVENTS)
+			return;
+	}
+}
+
 static void run(struct swarm *s, int64_t seconds)
 {
 	int64_t now = mo_clock_mono_ns(), end = now + seconds * 1000000000, second = now,
@@ -85,10 +100,7 @@ static void run(struct swarm *s, int64_t seconds)
 
 	fcntl(STDIN_FILENO, F_SETFL, O_NONBLOCK);
 	while (now < end) {
-		int n = epoll_wait(s->lines.epoll, events, EVENTS, TICK_MS);
-
-		for (int i = 0; i < n; i++)
-			swarm_ready(s, events[i].data.ptr, events[i].events);
+		listen_all(s);
 		now = mo_clock_mono_ns();
 		if (now - tick >= TICK_MS * 1000000LL) {
 			swarm_tick(s, tick = now);

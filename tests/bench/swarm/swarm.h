@@ -43,7 +43,8 @@ struct counts {
 struct swarm {
 	struct lines lines;
 	struct agent *agents;
-	size_t n_agents, n_up;
+	size_t n_agents, n_up, next; /* next: whose turn it is in swarm_tick() */
+	uint32_t chance;
 	int64_t gpus, spawn_ms, exit_ms; /* exit_ms -1: until it is killed */
 	bool progress;                   /* each rank's iteration in each beat */
 	struct counts counts;

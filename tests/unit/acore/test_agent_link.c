@@ -94,6 +94,35 @@ static size_t progress_in_sync(struct bed *b)
 	return n;
 }
 
+/* Told when to come again, it comes then, within a second more, and not with all others. */
+static void test_asked_to_wait(void **state)
+{
+	struct bed *b = *state;
+	int64_t waited[8], same = 0;
+
+	simple(b, AE_STARTED, 0, 0);
+	for (size_t i = 0; i < ELEMENTSOF(waited); i++) {
+		said(b);
+		give(b,
+		     (struct agent_event){ .type = AE_NO_ANSWER, .ok = true, .after_us = 3000000 });
+		waited[i] = agent_core_deadline(b->core) - b->now;
+		assert_true(waited[i] >= 3000000 && waited[i] < 4000000);
+		same += i > 0 && waited[i] == waited[0];
+		b->now = agent_core_deadline(b->core);
+		simple(b, AE_TICK, 0, 0);
+		assert_string_equal(said(b), "hello");
+	}
+	assert_int_equal(same, 0);
+	/* never longer than it waits for an answer, and afterwards as at first */
+	give(b, (struct agent_event){
+			.type = AE_NO_ANSWER, .ok = true, .after_us = 3600LL * 1000000 });
+	assert_true(agent_core_deadline(b->core) - b->now < 11000000);
+	b->now = agent_core_deadline(b->core);
+	simple(b, AE_TICK, 0, 0);
+	simple(b, AE_NO_ANSWER, 0, 0);
+	assert_true(agent_core_deadline(b->core) - b->now < 130000);
+}
+
 static void test_progress(void **state)
 {
 	struct bed *b = *state;
@@ -561,6 +590,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(test_link),
+		T(test_asked_to_wait),
 		T(test_no_spin_while_commands_stay_due),
 		T(test_urgent_lost),
 		T(test_progress),

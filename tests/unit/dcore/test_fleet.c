@@ -239,6 +239,8 @@ static void one_name_is_one_machine(void **state)
 	world_hello(&w, 1);
 	assert_int_equal(w.reply_status, 409);
 	assert_non_null(strstr(w.reply_text, "another live agent"));
+	/* once the first is silent for that long, it is no refusal any more */
+	assert_in_range(w.reply_after_s, 1, 3);
 	assert_int_equal(world_job(&w, 1)->state, JOB_RUNNING);
 	world_tick(&w, 5 * S);
 	world_hello(&w, 1);

@@ -50,6 +50,7 @@ void world_step(struct world *w, const struct core_input *in)
 			w->reply_job = w->out.effects[i].job;
 			free(w->reply_text);
 			w->reply_text = mo_strdup(w->out.effects[i].reply->text);
+			w->reply_after_s = w->out.effects[i].reply->after_s;
 		}
 	for (size_t i = 0; i < w->out.n_effects; i++)
 		w->n_powers += w->out.effects[i].type == FX_POWER;

@@ -85,6 +85,7 @@ struct world {
 	struct core_out out; /* of the last step */
 	int reply_status;
 	int64_t reply_job;
+	int64_t reply_after_s; /* MO_NONE: it does not say when to try again */
 	char *reply_text;
 	bool no_launch;          /* toys do not start what they are told to */
 	bool no_kill;            /* toys do not end what they are told to */

@@ -37,6 +37,7 @@ static void on_gone(void *arg, uint64_t id)
 static void on_hold(void *arg, struct http_request *r)
 {
 	bed.held_id = http_id(r);
+	bed.holds++;
 	http_on_gone(r, on_gone, NULL);
 }
 
@@ -47,16 +48,27 @@ static void on_stream(void *arg, struct http_request *r)
 	http_stream_start(r, "text/event-stream");
 }
 
-static void on_slow(void *arg, struct http_request *r)
+static void serve(struct http_request *r, char letter)
 {
 	size_t n = strlen(bed.served);
+
+	if (n + 1 < sizeof(bed.served))
+		bed.served[n] = letter;
+	http_reply(r, 200, "text/plain", "served", 6, NULL);
+}
+
+static void on_slow(void *arg, struct http_request *r)
+{
 	int64_t end = mo_clock_thread_ns() + SLOW_NS;
 
 	while (mo_clock_thread_ns() < end)
 		continue;
-	if (n + 1 < sizeof(bed.served))
-		bed.served[n] = http_caller(r)->user[0];
-	http_reply(r, 200, "text/plain", "slow", 4, NULL);
+	serve(r, http_caller(r)->user[0]);
+}
+
+static void on_prompt(void *arg, struct http_request *r)
+{
+	serve(r, '!');
 }
 
 const struct http_route bed_routes[] = {
@@ -68,7 +80,9 @@ const struct http_route bed_routes[] = {
 	{ "POST", "/v1/things/{id}/stop", ROLE_OPERATOR, on_echo, 100, false },
 	{ "DELETE", "/v1/things/{id}", ROLE_ADMIN, on_echo, 0, false },
 	{ "POST", "/v1/agent/sync", ROLE_AGENT, on_hold, 100000, false },
+	{ "POST", "/v1/agent/hello", ROLE_AGENT, on_hold, 100000, false, .most = 2 },
 	{ "GET", "/v1/hold", ROLE_VIEWER, on_hold, 0, false },
+	{ "GET", "/v1/prompt", ROLE_VIEWER, on_prompt, 0, false, .prompt = true },
 	{ "GET", "/v1/stream", ROLE_VIEWER, on_stream, 0, false },
 };
 
@@ -113,7 +127,7 @@ static int setup_idle(int64_t idle_s)
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	static char path[80];
 
-	bed.gone_calls = bed.wrong_calls = 0;
+	bed.gone_calls = bed.wrong_calls = bed.holds = 0;
 	memset(bed.served, 0, sizeof(bed.served));
 	bed.token_alive = true;
 	snprintf(bed.dir, sizeof(bed.dir), "/tmp/http-test-XXXXXX");

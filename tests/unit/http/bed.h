@@ -24,9 +24,9 @@ struct http_bed {
 	/* what the routes saw */
 	char seen_user[64], seen_body[64], seen_param[64], seen_query[64];
 	enum role seen_role;
-	char served[64];  /* by /v1/slow: the first letters of its callers */
+	char served[64];  /* by /v1/slow: the first letters of its callers; ! by /v1/prompt */
 	uint64_t held_id; /* of the newest held request or stream */
-	int gone_calls, wrong_calls;
+	int gone_calls, wrong_calls, holds;
 	int64_t wrong_n;
 	char wrong_source[64];
 };

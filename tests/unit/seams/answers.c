@@ -52,7 +52,8 @@ void agent_answer(struct manager *m, int64_t request, int status, const struct m
 	take(request, status, json->data, json->len);
 }
 
-void agent_refuse(struct manager *m, int64_t request, int status, const char *fmt, ...)
+void agent_refuse(struct manager *m, int64_t request, int status, int64_t after_s, const char *fmt,
+		  ...)
 {
 	va_list ap;
 

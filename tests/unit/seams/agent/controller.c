@@ -83,6 +83,11 @@ uint64_t controller_send(struct controller *c, const char *path, const char *tok
 	return m->id;
 }
 
+int64_t controller_retry_after_s(const struct controller *c)
+{
+	return 0;
+}
+
 void controller_cancel(struct controller *c, uint64_t id)
 {
 	if (find(id))
