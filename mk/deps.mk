@@ -2,7 +2,7 @@
 # tests need on top, and what only the linters, sanitizers and fuzzers need.
 BUILD_PACKAGES := build-essential pkg-config libsystemd-dev libcurl4-openssl-dev libjson-c-dev \
 	libhwloc-dev libnuma-dev libmicrohttpd-dev libgnutls28-dev libarchive-dev \
-	libfyaml-dev libsqlite3-dev libpcre2-dev uthash-dev libcmocka-dev python3-torch \
+	libfyaml-dev libsqlite3-dev libpcre2-dev uthash-dev zlib1g-dev libcmocka-dev python3-torch \
 		python3-numpy procps curl scdoc
 TEST_PACKAGES := man-db strace openssl python3-yaml iproute2 jq chromium
 # for make numa-vm and its suite, which is skipped by name where they cannot be had
