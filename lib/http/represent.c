@@ -12,11 +12,15 @@
 
 #include "lib/base/assert.h"
 #include "lib/base/crc32c.h"
-#include "lib/http/request_check.h"
 
 #define PACK_MIN 512 /* less fits in a packet anyway */
 #define PACK_MAX (512 * 1024)
 #define GZIP_WINDOW (15 + 16) /* 32 kB, with the head of gzip */
+
+static const char *header(const struct http_request *r, const char *name)
+{
+	return MHD_lookup_connection_value(r->mhd, MHD_HEADER_KIND, name);
+}
 
 static bool is_get(const struct http_request *r)
 {
@@ -32,7 +36,7 @@ bool represent_tag(const struct http_request *r, const void *body, size_t n,
 	if (!is_get(r) || n == 0)
 		return false;
 	snprintf(ret, REPRESENT_TAG_MAX, "W/\"%08x-%zx\"", mo_crc32c(0, body, n), n);
-	known = request_header(r, "If-None-Match");
+	known = header(r, "If-None-Match");
 	return known && (strcmp(known, "*") == 0 || strstr(known, ret + 2));
 }
 
@@ -66,7 +70,7 @@ bool represent_packed(const struct http_request *r, const char *content_type, co
 	int done;
 
 	if (n < PACK_MIN || n > PACK_MAX || !is_get(r) || !is_text(content_type) ||
-	    !takes_gzip(request_header(r, "Accept-Encoding")))
+	    !takes_gzip(header(r, "Accept-Encoding")))
 		return false;
 	if (deflateInit2(&z, Z_BEST_SPEED, Z_DEFLATED, GZIP_WINDOW, MAX_MEM_LEVEL,
 			 Z_DEFAULT_STRATEGY) != Z_OK)

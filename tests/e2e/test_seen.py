@@ -137,9 +137,26 @@ def progress_comes_beside_events(c):
     equal({(p["job"], p["state"], p["attempt"]) for p in seen}, {(c.train, "running", 2)}, "of it")
     need(seen[0]["iteration"] < seen[1]["iteration"] < seen[2]["iteration"], "it moves: %s" % seen)
     equal(seen[2]["sample"]["iteration"], seen[2]["iteration"], "with the newest sample")
-    # of a job that does not move there is nothing more to say, and of one that is not, nothing
     equal(c.ask("/v1/events?follow=1&progress=7")[0], 400, "no id")
     equal(c.ask("/v1/events?progress=" + c.train)[0], 400, "without a stream")
+
+
+@test
+def of_a_job_that_does_not_move_it_comes_once(c):
+    job = c.submit(command_recipe("short", ["/bin/true"]))
+    c.wait_state(job, "completed")
+    s = http.client.HTTPConnection(c.host, timeout=2.5)
+    s.request(
+        "GET", "/v1/events?follow=1&progress=" + job, headers={"Authorization": "Bearer " + c.token}
+    )
+    r, seen = s.getresponse(), 0
+    try:
+        while line := r.readline():
+            seen += line.startswith(b"event: progress")
+    except TimeoutError:
+        pass
+    s.close()
+    equal(seen, 1, "of a job that ended")
 
 
 @test
